@@ -1,0 +1,108 @@
+/*
+ * record.h - the logical record (JUWEL: EventID 32, Timestamp 64, ProcessorID
+ * 32, ThreadID 32, Parameter 32 bits) and the typed payloads of the events
+ * this product writes. What a reader returns is exactly what was written; how
+ * it is stored is FORMAT.md's and trace.c's business.
+ */
+#ifndef SMCO_RECORD_H
+#define SMCO_RECORD_H
+
+#include "reports/base.h"
+
+struct record {
+	uint32_t event;	    /* enum event_id */
+	uint64_t time_ns;   /* since the session's start */
+	uint32_t cpu;	    /* UINT32_MAX = unknown */
+	uint32_t tid;	    /* 0 = the supervisor */
+	uint32_t param;	    /* meaning per event */
+	uint32_t payload_len;
+	const void *payload; /* one of the structs below, by event */
+};
+
+enum event_id {
+	EV_NAP = 1,	 /* a nap ended or is still on; param = object id */
+	EV_SITE = 2,	 /* totals of one allocation site; param = stack id */
+	EV_LEDGER = 3,	 /* overhead so far; param = live plants */
+	EV_COVERAGE = 4, /* what was not watched; param = enum coverage_why */
+	EV_PROCESS = 5,	 /* a process came or went; param = pid */
+	EV_NR,
+};
+
+enum nap_flags {
+	NAP_ONGOING = 1 << 0,	     /* had not ended when written */
+	NAP_NEVER_ACCESSED = 1 << 1, /* not once since allocated */
+	NAP_FREED = 1 << 2,	     /* ended by being freed */
+	NAP_WRITES_ONLY = 1 << 3,    /* mechanism sees writes only */
+	NAP_ENDED_READ = 1 << 4,     /* ended by a load */
+	NAP_ENDED_WRITE = 1 << 5,    /* ended by a store */
+	NAP_ENDED_SYSCALL = 1 << 6,  /* ended in the kernel; ended_syscall */
+	NAP_END_NEARBY = 1 << 7,     /* ended_stack: seen running at that time,
+				      * not proven */
+	NAP_AT_EXIT = 1 << 8,	     /* program ended */
+};
+
+struct ev_nap {
+	uint64_t addr;
+	uint64_t size;	    /* bytes */
+	uint64_t start_ns;  /* best estimate; session time */
+	uint64_t length_ns; /* best estimate */
+	uint64_t error_ns;  /* the true length is within +- this */
+	uint64_t alloc_ns;  /* when the block was allocated; 0 = before attach */
+	uint32_t pid;
+	uint32_t alloc_stack; /* 0 = unknown */
+	uint32_t ended_stack; /* 0 = unknown */
+	uint32_t last_stack;  /* who accessed it before; 0 = unknown */
+	int32_t ended_syscall; /* -1 = none */
+	uint32_t flags;	      /* enum nap_flags */
+};
+
+struct ev_site { /* cumulative; the last one of a site counts */
+	uint64_t nr_allocs;
+	uint64_t bytes;	    /* allocated in all */
+	uint64_t live_bytes;
+	uint64_t nr_live;
+	uint64_t nr_watched; /* objects that were watched at least once */
+	uint64_t nr_naps;
+	uint32_t stack;
+	uint32_t pad; /* zero */
+};
+
+struct ev_ledger { /* cumulative since the start */
+	uint64_t run_ns;
+	uint64_t spent_ns;
+	uint64_t mech_ns[6]; /* enum ledger_mech order */
+	uint64_t nr_known;   /* objects alive */
+	uint64_t nr_armed;
+	uint64_t nr_naps;
+	int64_t recent_ppb;
+	int64_t worst_window_ppb;
+	uint64_t nr_stops;
+	uint64_t longest_stop_ns;
+};
+
+enum coverage_why {
+	COVER_WATCHED = 0,	/* bytes and objects that were watched */
+	COVER_BELOW_CUTOFF = 1, /* known only as a rule, not counted */
+	COVER_NOT_ADMITTED = 2, /* allocation rate above what the budget allows */
+	COVER_NEVER_ARMED = 3,	/* known, but never got a turn */
+	COVER_NO_STACK = 4,	/* allocated before attach, or unwinding failed */
+	COVER_SHARED = 5,	/* shared, locked, huge, device pages */
+	COVER_MECHANISM = 6,	/* mechanism missing; text says which and why */
+	COVER_LOST = 7,		/* events lost */
+	COVER_NR,
+};
+
+struct ev_coverage {
+	uint64_t nr_objects;
+	uint64_t bytes;
+};
+
+struct ev_process {
+	uint32_t pid;
+	uint32_t ppid;
+	int32_t exit_status; /* wait status; -1 while alive */
+	uint32_t why;	     /* 0 launched 1 attached 2 forked 3 execed 4 ended
+			      * 5 detached */
+};
+
+#endif

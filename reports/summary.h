@@ -1,0 +1,31 @@
+/*
+ * summary.h - what a run found, for a person and for programs. Reads a trace
+ * only; the supervisor prints the same text at its end from the file it wrote.
+ */
+#ifndef SMCO_SUMMARY_H
+#define SMCO_SUMMARY_H
+
+#include <stdio.h>
+
+#include "reports/trace.h"
+
+struct summary; /* the model built from one trace */
+
+int summary_load(struct trace_reader *r, struct summary **ret,
+		 struct smco_err *err);
+void summary_free(struct summary *s);
+
+struct summary_style {
+	bool color;
+	unsigned width;	     /* columns; 0 = no limit */
+	unsigned max_sites;  /* 0 = all */
+	unsigned max_frames; /* per stack; 0 = all */
+};
+/* @trace_path: for the closing "look at it with" line. */
+void summary_print(const struct summary *s, FILE *out, const char *trace_path,
+		   const struct summary_style *style);
+/* One JSON document; schema in reports/JSON.md. 0 or negative. */
+int summary_print_json(const struct summary *s, FILE *out,
+		       struct smco_err *err);
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * control.h - when to watch. Pure: time comes in as an argument (ns since any
+ * epoch), nothing is read, printed or slept. Equations are those of the paper
+ * (Huang, Seyster, Callanan et al., "Software Monitoring with Controllable
+ * Overhead"): overhead o = M/R, monitoring percentage m = o/(1+o).
+ *
+ * Quantities: times in ns (uint64_t), percentages as ppb ("parts per billion"
+ * of 1, so 10 % = 100 000 000) in int64_t, all arithmetic saturating.
+ *
+ * A plant is one monitored thing. Its cycle: armed for tau until an event, p
+ * to process it, then disarmed for d = max(0, p/m_lt - (tau + p)).
+ */
+#ifndef SMCO_CONTROL_H
+#define SMCO_CONTROL_H
+
+#include "reports/base.h"
+
+#define PPB 1000000000LL
+
+/* o_t -> m_t, both ppb. */
+int64_t control_m_from_overhead(int64_t overhead_ppb);
+
+/* ------------------------------------------------------------- ledger --- */
+
+enum ledger_mech { /* what cost the tracee the time */
+	LEDGER_STOP,   /* ptrace stops */
+	LEDGER_AGENT,  /* sensors' slow paths in the tracee */
+	LEDGER_TOUCH,  /* first touches of reset pages, guard hits */
+	LEDGER_ARM,    /* arming work that slowed the tracee, shootdowns */
+	LEDGER_CPU,    /* supervisor's CPU time taken from the tracee */
+	LEDGER_OTHER,
+	LEDGER_NR,
+};
+const char *ledger_mech_name(enum ledger_mech m);
+
+struct ledger; /* one per session; the truth the controllers act on */
+struct ledger *ledger_create(int64_t target_overhead_ppb);
+void ledger_destroy(struct ledger *l);
+/* The program used @run_ns of CPU (thread time incl. what was charged) and
+ * @wall_ns passed since the last call. Budget accrues from it: m_t times the
+ * run time, a small floor from wall time so that an idle program is watched,
+ * piled up at most so that no 10 s window exceeds the target. */
+void ledger_advance(struct ledger *l, uint64_t now_ns, uint64_t run_ns);
+void ledger_charge(struct ledger *l, enum ledger_mech mech, unsigned monitor,
+		   uint64_t p_ns);
+/* What may be spent now, ns; negative when overdrawn. */
+int64_t ledger_room_ns(const struct ledger *l);
+/* Worst case of what is armed but has not cost anything yet. Reserved time
+ * is not in room; release gives it back, charge is separate. */
+void ledger_reserve(struct ledger *l, uint64_t ns);
+void ledger_release(struct ledger *l, uint64_t ns);
+struct ledger_totals {
+	uint64_t run_ns;	  /* program's thread time, incl. monitoring */
+	uint64_t spent_ns;
+	uint64_t mech_ns[LEDGER_NR];
+	int64_t overhead_ppb;	  /* spent / (run - spent), whole run */
+	int64_t recent_ppb;	  /* last 10 s window */
+	int64_t worst_window_ppb; /* worst 10 s window so far */
+};
+void ledger_get(const struct ledger *l, struct ledger_totals *ret);
+
+/* --------------------------------------------------------- controllers --- */
+
+enum controller_kind { CONTROL_CASCADE, CONTROL_ADHOC, CONTROL_GLOBAL };
+
+struct control_params {
+	enum controller_kind kind;
+	int64_t target_overhead_ppb;
+	uint64_t interval_ns; /* T; 0 = the paper's 0.4 s (adhoc 10 s) */
+	int64_t gain_ppb;     /* K_I; 0 = 0.1, above 70 % target 0.5 */
+};
+
+struct control;
+typedef uint32_t plant_t; /* small dense handle, reused after removal */
+
+struct control *control_create(const struct control_params *params,
+			       uint64_t now_ns);
+void control_destroy(struct control *c);
+
+/* New plants start disarmed and due at once, in the order added. */
+plant_t control_add(struct control *c, uint64_t now_ns, void *user);
+void control_remove(struct control *c, plant_t id);
+void *control_user(const struct control *c, plant_t id);
+uint32_t control_nr_plants(const struct control *c);
+
+/* Next plant whose delay is over, or false. The caller arms it (and says so
+ * with control_armed) or puts it off (control_defer). */
+bool control_next_due(struct control *c, uint64_t now_ns, plant_t *ret);
+/* When the next one will be due; UINT64_MAX if none. */
+uint64_t control_next_due_ns(const struct control *c);
+void control_armed(struct control *c, plant_t id, uint64_t now_ns);
+void control_defer(struct control *c, plant_t id, uint64_t until_ns);
+/* The armed plant's event: it was armed for @tau_ns, processing cost @p_ns.
+ * Disarms it, schedules the re-arm after d. Returns d in ns. */
+uint64_t control_event(struct control *c, plant_t id, uint64_t now_ns,
+		       uint64_t tau_ns, uint64_t p_ns);
+/* Taken out of watching without an event (e.g. freed and reused soon). */
+void control_disarm(struct control *c, plant_t id, uint64_t now_ns,
+		    uint64_t due_ns);
+/* Primary: call at least every interval; does nothing in between. @run_ns is
+ * the program's run time since the last call (the denominator of Σp/T). */
+void control_tick(struct control *c, uint64_t now_ns, uint64_t run_ns);
+int64_t control_local_target_ppb(const struct control *c); /* m_lt */
+
+#endif

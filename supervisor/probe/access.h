@@ -1,0 +1,103 @@
+/*
+ * access.h - was this memory touched? One interface, several mechanisms:
+ *
+ *	bits	 accessed bits of the page table by BPF, reset by MADV_COLD
+ *	pagescan PAGEMAP_SCAN with async write-protect: writes only
+ *	uffd	 userfaultfd write-protect: writes only, tells who, at once
+ *	mprotect PROT_NONE guards: reads and writes, tells who, at once
+ *
+ * Polled mechanisms (bits, pagescan) answer in access_collect(); guards
+ * (uffd, mprotect) also deliver hits as they happen. A guard covers its range
+ * until the first hit or access_disarm(), then is open again as a whole.
+ */
+#ifndef SMCO_ACCESS_H
+#define SMCO_ACCESS_H
+
+#include "reports/base.h"
+#include "supervisor/tracee/tracee.h"
+
+struct access; /* one mechanism in one tproc */
+
+enum access_sees {
+	ACCESS_READS = 1 << 0,
+	ACCESS_WRITES = 1 << 1,
+	ACCESS_KERNEL = 1 << 2, /* accesses by system calls are seen too */
+};
+
+/* A page range to arm, or to ask about. Page-aligned. */
+struct page_range {
+	taddr_t start;
+	taddr_t end;	 /* exclusive */
+	void *user;	 /* the caller's, handed back in hits */
+	/* out of arm: */
+	uint32_t nr_reset; /* pages whose bit was set and is now clear */
+	/* out of collect: */
+	uint32_t nr_present; /* pages with memory behind them */
+	uint32_t nr_touched; /* touched since they were armed */
+	uint32_t nr_huge;    /* 2 MiB mappings overlapping the range */
+	taddr_t first_touched; /* a touched page; 0 if none */
+};
+
+struct access_hit { /* guards only */
+	struct page_range range;
+	uint64_t time_ns;
+	struct task *task; /* may be NULL; if stopped is set it is stopped and
+			    * must be resumed by access_resume() */
+	bool stopped;
+	bool is_write;
+	bool in_kernel; /* by a system call; syscall_nr says which */
+	long syscall_nr;
+	taddr_t addr;
+	uint64_t cost_ns; /* what this hit cost the thread so far */
+};
+
+struct access_ops {
+	const char *name;
+	unsigned sees;	/* enum access_sees */
+	bool is_guard;	/* delivers hits */
+	/* Try it for real in @p (all tasks stopped or inside TEV_PROC_NEW);
+	 * error message says what is missing. */
+	int (*open)(struct tproc *p, struct access **ret, struct smco_err *err);
+	/* Opens every guard, releases everything; registered for undo. */
+	void (*close)(struct access *a);
+	/* Supervisor's side only (process gone, exec). */
+	void (*forget)(struct access *a);
+	/* Watch from now on. Ranges may be in any order, must not overlap
+	 * others that are armed as guards. Each range on its own: one that
+	 * cannot be armed gets nr_reset = UINT32_MAX. */
+	int (*arm)(struct access *a, struct page_range *r, size_t n);
+	int (*disarm)(struct access *a, struct page_range *r, size_t n);
+	/* What was touched since arm. Does not reset. */
+	int (*collect)(struct access *a, struct page_range *r, size_t n);
+	/* A TEV_FAULT, TEV_SYSCALL_* event: true if it was ours. *hit.range is
+	 * filled (range.user = the armed range's); the guard is open by then. */
+	bool (*on_event)(struct access *a, struct tevent *ev,
+			 struct access_hit *hit);
+	/* Guards with a queue of their own (uffd): next hit without waiting;
+	 * false if none. @fd to poll is in access_fd. */
+	bool (*next_hit)(struct access *a, struct access_hit *hit);
+	/* Fork: what the child needs so that it sees its data, unguarded. */
+	int (*forked)(struct access *parent, struct tproc *child,
+		      struct smco_err *err);
+	/* The range is about to vanish (free, munmap) or did: forget it
+	 * without touching memory that may be someone else's now. */
+	void (*drop)(struct access *a, taddr_t start, taddr_t end);
+	/* ns the tracee pays: per first touch of a reset page (polled), or per
+	 * hit (guards), by calibration at open. */
+	uint64_t (*touch_cost_ns)(const struct access *a);
+	/* ns the tracee has paid for arming so far beyond touches (shootdowns,
+	 * calls run in it, syscall stops); monotonic. */
+	uint64_t (*side_cost_ns)(const struct access *a);
+};
+
+struct access {
+	const struct access_ops *ops;
+	struct tproc *proc;
+};
+
+extern const struct access_ops access_bits;
+extern const struct access_ops access_pagescan;
+extern const struct access_ops access_uffd;
+extern const struct access_ops access_mprotect;
+
+#endif

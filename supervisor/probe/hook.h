@@ -1,0 +1,120 @@
+/*
+ * hook.h - entry sensors on the allocation functions, and the code they run
+ * inside the tracee (the agent). A call below the cutoff costs a compare in a
+ * near stub; a larger one is turned into an aligned one (pages of its own,
+ * glibc only), its stack is recognised in a cache of stacks seen before, and
+ * a fixed-size record goes into a ring shared with the supervisor. No stop,
+ * except once per new stack (a trap by an ignored signal).
+ *
+ * Invariants: memory stays owned by the program's own allocator; with the
+ * supervisor dead, everything here goes on working and does nothing; no call
+ * blocks, no lock is held across a call into the allocator.
+ */
+#ifndef SMCO_HOOK_H
+#define SMCO_HOOK_H
+
+#include "reports/base.h"
+#include "supervisor/tracee/tracee.h"
+
+struct hooks; /* one per tproc */
+
+enum heap_event_kind {
+	HEAP_ALLOC,   /* malloc, calloc, memalign, new, ...: block addr,size */
+	HEAP_FREE,    /* block addr is about to be freed */
+	HEAP_REALLOC, /* old_addr became addr,size (HEAP_FREE of old included) */
+	HEAP_MAP,     /* anonymous mmap addr,size */
+	HEAP_UNMAP,   /* munmap of addr,size, or mapped over */
+	HEAP_REMAP,   /* mremap old_addr,old_size -> addr,size */
+};
+
+struct heap_event {
+	enum heap_event_kind kind;
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	pid_t tid;
+	taddr_t addr;
+	uint64_t size; /* as asked by the program, bytes */
+	taddr_t old_addr;
+	uint64_t old_size;
+	uint32_t stack; /* id from hooks_on_trap's answer; 0 = unknown */
+	bool own_pages; /* no other block shares its pages */
+	bool zero_fresh; /* pages not touched since mapped */
+};
+
+/* Where allocation functions are: filled by the session from symbols. */
+struct hook_symbols {
+	/* Returns the address of @name in the module that wins the program's
+	 * symbol lookup among those that define malloc; 0 if none. @module_ret
+	 * gets the module's [start, end) text range. */
+	taddr_t (*find)(void *ctx, const char *name, taddr_t *start_ret,
+			taddr_t *end_ret);
+	/* Range of libc's text, for telling its internal mmap calls. */
+	void *ctx;
+};
+
+/*
+ * Plant the sensors. All tasks stopped. All or nothing; registered for undo.
+ * SMCO_NOTFOUND: no allocation functions (yet) in this process.
+ */
+int hooks_plant(struct tproc *p, const struct hook_symbols *syms,
+		uint64_t cutoff_bytes, struct hooks **ret, struct smco_err *err);
+/* A forked copy: fresh ring and cache for the child, same sensors. All tasks
+ * of @child stopped. */
+int hooks_fork(struct hooks *parent, struct tproc *child, struct hooks **ret,
+	       struct smco_err *err);
+/* Takes the sensors out (also done by detach through the undo list). */
+void hooks_remove(struct hooks *h);
+/* Frees the supervisor's side only (process gone, exec). */
+void hooks_destroy(struct hooks *h);
+
+/*
+ * Admission: how many more blocks may be recorded. Each costs
+ * hooks_cost_ns(); when none are left calls pass unrecorded and are counted.
+ * Blocks of at least @always_bytes are recorded regardless.
+ */
+void hooks_set_tokens(struct hooks *h, uint32_t tokens);
+void hooks_set_cutoff(struct hooks *h, uint64_t bytes);
+
+/* Drain the ring in order; @fn per event. Returns the number drained. Running
+ * tasks are fine. Never blocks. */
+size_t hooks_drain(struct hooks *h,
+		   void (*fn)(void *ctx, const struct heap_event *ev), void *ctx);
+
+/*
+ * TEV_TRAP: true if the trap is a sensor's request to name a new stack. The
+ * registers of the *caller* of the allocation function are in *regs; unwind
+ * them, then answer. frames[i] are return addresses (frames[0] = the caller of
+ * the allocation function), slots[i] the stack address each was read from
+ * (slots[0] = where the sensor found its return address). @stack is the id
+ * that later events carry. Then tracer_resume(task, 0).
+ */
+bool hooks_on_trap(struct hooks *h, struct task *t, const siginfo_t *si,
+		   struct user_regs_struct *regs);
+int hooks_answer(struct hooks *h, struct task *t, uint32_t stack,
+		 const taddr_t *frames, const taddr_t *slots, size_t nr);
+
+struct hooks_stats {
+	uint64_t nr_recorded;	 /* events put into the ring */
+	uint64_t nr_skipped;	 /* allocations above the cutoff not admitted */
+	uint64_t skipped_bytes;
+	uint64_t nr_lost;	 /* ring was full (supervisor dead or stuck) */
+	uint64_t nr_traps;	 /* new stacks asked for */
+	uint64_t agent_ns;	 /* time spent in slow paths, beyond the plain call */
+};
+void hooks_get_stats(struct hooks *h, struct hooks_stats *ret);
+/* Calibrated cost of one recorded allocation plus its free, ns. */
+uint64_t hooks_cost_ns(const struct hooks *h);
+/* One word: which functions in which module carry sensors, for the report. */
+const char *hooks_describe(const struct hooks *h);
+
+/*
+ * Blocks that already exist (attach): walks glibc's main and thread heaps and
+ * finds mmapped chunks, by their headers in tracee memory, all tasks stopped.
+ * Hostile input: stops at the first impossible header. @fn gets HEAP_ALLOC
+ * events with stack 0. Also registers them with the agent, so that their free
+ * is seen.
+ */
+int hooks_adopt(struct hooks *h, uint64_t min_bytes,
+		void (*fn)(void *ctx, const struct heap_event *ev), void *ctx,
+		struct smco_err *err);
+
+#endif

@@ -1,0 +1,237 @@
+/*
+ * tracee.h - the program under supervision: its processes, threads, stops,
+ * signals, and every way the supervisor touches it. The only room that calls
+ * ptrace. All calls must come from the one thread that created the tracer.
+ *
+ * Shape of use:
+ *
+ *	while (tracer_next(tr, deadline_ns, &ev) > 0)
+ *		act(&ev);		// and tracer_resume() where it says so
+ *
+ * Words: a task is a thread (tid), a tproc an address space with its thread
+ * group. Threads that share memory without being in one thread group (vfork
+ * children, clone(CLONE_VM)) belong to the tproc whose memory they use.
+ */
+#ifndef SMCO_TRACEE_H
+#define SMCO_TRACEE_H
+
+#include <signal.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "reports/base.h"
+
+struct tracer;
+struct tproc;
+struct task;
+
+struct tracer_options {
+	bool follow;	   /* follow fork, vfork, clone into new processes */
+	bool kill_on_exit; /* PTRACE_O_EXITKILL; only ever for launched commands */
+};
+
+enum tevent_kind {
+	TEV_NONE,	/* deadline reached, nothing happened */
+	TEV_PROC_NEW,	/* tproc under control, all its tasks stopped; see why */
+	TEV_PROC_GONE,	/* last task of ev.proc ended; ev.proc dies after this */
+	TEV_TASK_NEW,	/* another thread of a known tproc; already running on */
+	TEV_TASK_GONE,	/* a thread ended; ev.task dies after this event */
+	TEV_LIBS,	/* the dynamic linker has (un)loaded modules; stopped */
+	TEV_TRAP,	/* our sensor's trap (see trap_signal); stopped */
+	TEV_FAULT,	/* SIGSEGV or SIGBUS about to be delivered; stopped */
+	TEV_SYSCALL_IN, /* syscall-enter-stop, where asked for; stopped */
+	TEV_SYSCALL_OUT, /* syscall-exit-stop, where asked for; stopped */
+	TEV_DONE,	/* no process left */
+};
+
+enum tproc_why {
+	TPROC_LAUNCHED, /* stopped after its first exec */
+	TPROC_ATTACHED,
+	TPROC_FORKED,	/* copy of parent's memory, incl. everything planted */
+	TPROC_EXECED,	/* same pid, new memory; what was planted is gone */
+};
+
+/*
+ * Events marked "stopped" leave ev.task in a ptrace stop that ends only with
+ * tracer_resume(). All signals but those above are forwarded unchanged
+ * inside tracer_next(), group-stops honoured, without an event.
+ */
+struct tevent {
+	enum tevent_kind kind;
+	struct tproc *proc;
+	struct task *task;
+	uint64_t stop_ns;      /* CLOCK_MONOTONIC when the stop was seen */
+	enum tproc_why why;    /* TEV_PROC_NEW */
+	struct tproc *parent;  /* TPROC_FORKED: where it was copied from */
+	siginfo_t siginfo;     /* TEV_FAULT, TEV_TRAP */
+	int exit_status;       /* TEV_PROC_GONE: wait status of the leader */
+};
+
+int tracer_create(struct tracer **ret, const struct tracer_options *opts,
+		  struct smco_err *err);
+/* Detaches whatever is left (see tracer_detach_all) and frees. NULL is fine. */
+void tracer_destroy(struct tracer *tr);
+
+/*
+ * Start @argv (searched in PATH like execvp) under supervision. Errors: exec
+ * failure is SMCO_NOTFOUND (command not found) or SMCO_PERM (not executable).
+ * The TEV_PROC_NEW event follows from tracer_next().
+ */
+int tracer_launch(struct tracer *tr, char *const argv[], pid_t *pid_ret,
+		  struct smco_err *err);
+/* Seize all threads of @pid. TEV_PROC_NEW follows from tracer_next(). */
+int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err);
+
+/*
+ * Wait until something happens, at most until @deadline_ns (CLOCK_MONOTONIC).
+ * Returns 1 with *ev filled (TEV_NONE at the deadline), 0 when no process is
+ * left (TEV_DONE), negative on an unrecoverable error. tracer_wake() from a
+ * signal handler or another thread ends the wait early with TEV_NONE.
+ */
+int tracer_next(struct tracer *tr, uint64_t deadline_ns, struct tevent *ev);
+void tracer_wake(struct tracer *tr); /* async-signal-safe */
+
+/*
+ * Let a stopped task run. @sig 0 suppresses the signal of a TEV_FAULT or
+ * TEV_TRAP; pass the signal number to deliver it unchanged. For TEV_PROC_NEW
+ * and TEV_LIBS it resumes what the event stopped. The time from the stop to
+ * here is charged to the stop clock (tracer_stop_ns).
+ */
+void tracer_resume(struct tracer *tr, struct task *task, int sig);
+void tproc_resume_new(struct tproc *p); /* all tasks, after TEV_PROC_NEW */
+
+/*
+ * Undo everything registered, detach every task; stopped ones stay stopped,
+ * running ones run on. Bounded: takes at most about 200 ms, then reports what
+ * it had to leave in *err (SMCO_BUSY) and detaches all the same.
+ */
+int tracer_detach_all(struct tracer *tr, struct smco_err *err);
+int tproc_detach(struct tproc *p, struct smco_err *err);
+
+/* Sum of the time tasks were held in stops, ns, and their number, since the
+ * start; longest single stop. Per tracer; the ledger takes differences. */
+uint64_t tracer_stop_ns(const struct tracer *tr);
+uint64_t tracer_nr_stops(const struct tracer *tr);
+uint64_t tracer_longest_stop_ns(const struct tracer *tr);
+
+/* What one stop and resume costs the tracee beyond the measured time, found
+ * by calibration at tracer_create, ns. */
+uint64_t tracer_stop_cost_ns(const struct tracer *tr);
+
+/*
+ * Place the event loop on the CPU of the task that stopped last (a stop
+ * answered from another CPU costs 10-20x). Called by tracer_next itself when
+ * stops come often; switched off for measurements only.
+ */
+void tracer_follow_cpu(struct tracer *tr, bool on);
+
+/* --- processes and tasks --- */
+
+pid_t tproc_pid(const struct tproc *p);
+struct tracer *tproc_tracer(struct tproc *p);
+void *tproc_user(const struct tproc *p); /* the session's own pointer */
+void tproc_set_user(struct tproc *p, void *user);
+unsigned tproc_nr_tasks(const struct tproc *p);
+struct tproc *tracer_first_proc(struct tracer *tr);
+struct tproc *tproc_next(struct tproc *p);
+struct task *tproc_first_task(struct tproc *p);
+struct task *task_next(struct task *t);
+pid_t task_tid(const struct task *t);
+struct tproc *task_proc(struct task *t);
+/* CPU time used by all threads of the process so far, ns; 0 when gone. */
+uint64_t tproc_cpu_ns(struct tproc *p);
+
+/* Registers of a stopped task; cached until it runs. */
+int task_get_regs(struct task *t, struct user_regs_struct *ret);
+int task_set_regs(struct task *t, const struct user_regs_struct *regs);
+
+/*
+ * Stop every task of @p (PTRACE_INTERRUPT) and wait until all are stopped;
+ * signals and events that come meanwhile are kept for tracer_next(). Calls
+ * nest. On return true for each task: registers can be read, text patched.
+ */
+int tproc_stop(struct tproc *p, struct smco_err *err);
+void tproc_cont(struct tproc *p);
+
+/* --- memory: the only reader and writer of tracee memory --- */
+
+/* Whole or error SMCO_FAULT/SMCO_GONE. Works on running tasks. tmem_write
+ * also writes read-only mappings (text), by /proc/PID/mem or ptrace. */
+int tmem_read(struct tproc *p, taddr_t addr, void *buf, size_t len);
+int tmem_write(struct tproc *p, taddr_t addr, const void *buf, size_t len);
+/* Up to @len bytes; returns how many were readable from @addr on (>= 0). */
+size_t tmem_read_some(struct tproc *p, taddr_t addr, void *buf, size_t len);
+
+struct tmap { /* one line of /proc/PID/maps */
+	taddr_t start;
+	taddr_t end;	 /* exclusive */
+	uint64_t offset; /* file offset of start */
+	uint64_t inode;	 /* 0 = anonymous */
+	uint32_t prot;	 /* PROT_READ | PROT_WRITE | PROT_EXEC */
+	bool shared;
+	bool deleted;	 /* the name ended in " (deleted)" (stripped) */
+	char *path;	 /* "" if none, "[heap]", "[stack]", "[vdso]", ... */
+};
+struct tmaps {
+	struct tmap *maps; /* sorted by start */
+	size_t nr;
+};
+int tmaps_read(pid_t pid, struct tmaps *ret, struct smco_err *err);
+void tmaps_deinit(struct tmaps *m);
+const struct tmap *tmaps_find(const struct tmaps *m, taddr_t addr);
+
+/* --- changes --- */
+
+/*
+ * Run a system call in the tracee. Needs one stopped task: inside an event,
+ * between tproc_stop/tproc_cont, or in TEV_PROC_NEW. *ret gets the kernel's
+ * value (negative errno on failure of the call itself).
+ */
+int tproc_syscall(struct tproc *p, long nr, const uint64_t args[6],
+		  int64_t *ret, struct smco_err *err);
+struct tsyscall {
+	long nr;
+	uint64_t args[6];
+	int64_t ret; /* out */
+};
+/* The same for @n calls in one resume (batch stub where it is installed). */
+int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
+		   struct smco_err *err);
+
+/*
+ * Overwrite text while all tasks are stopped (tproc_stop). The old bytes are
+ * registered for undo before anything is written. No program counter may lie
+ * inside (addr, addr+len): SMCO_BUSY then and nothing is written, unless @fix
+ * moves it: fix(ctx, pc) returns the new pc, or 0 to refuse.
+ */
+struct tpatch;
+int tproc_patch(struct tproc *p, taddr_t addr, const void *bytes, size_t len,
+		taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
+		struct tpatch **ret, struct smco_err *err);
+/* Restore the bytes; same conditions. Frees @patch. */
+int tproc_unpatch(struct tproc *p, struct tpatch *patch,
+		  taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
+		  struct smco_err *err);
+
+/*
+ * Register something that must be undone before this process is left alone.
+ * Run in reverse order, all tasks stopped, by detach. Forgotten by exec; a
+ * forked process starts with copies only of patches (see TPROC_FORKED).
+ */
+struct tundo;
+struct tundo *tproc_undo_push(struct tproc *p,
+			      int (*undo)(struct tproc *p, void *arg), void *arg);
+void tproc_undo_drop(struct tproc *p, struct tundo *u);
+
+/* The signal that sensors raise for themselves: its default is ignore and
+ * the program neither handles nor blocks it; chosen at start. */
+int tproc_trap_signal(struct tproc *p);
+
+/* Syscall stops (PTRACE_SYSCALL) for all tasks of @p on or off. */
+int tproc_trace_syscalls(struct tproc *p, bool on);
+
+/* How the pid is traced or not attachable: a sentence with cause, current
+ * value and fix (Yama, capability, other tracer with pid, container, 32-bit). */
+void tracer_explain_attach(pid_t pid, int sys_errno, struct smco_err *err);
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * symbols.h - names for addresses: modules, functions, lines, stacks. Knows
+ * nothing of ptrace; tracee memory comes through a callback, the list of
+ * mappings from the caller.
+ *
+ * Threads: one sym_space may be used by one thread at a time; looking up
+ * addresses for unwinding (sym_unwind) and naming them (sym_name) use separate
+ * state, so that one thread may unwind while another names (documented per
+ * call).
+ */
+#ifndef SMCO_SYMBOLS_H
+#define SMCO_SYMBOLS_H
+
+#include <sys/types.h>
+
+#include "reports/base.h"
+
+struct sym_space; /* the modules of one address space */
+
+/* One file mapping, as /proc/PID/maps has it. */
+struct sym_mapping {
+	taddr_t start;
+	taddr_t end;	 /* exclusive */
+	uint64_t offset; /* file offset of start */
+	uint64_t inode;
+	bool exec;
+	bool deleted;
+	const char *path; /* absolute path or "[vdso]" */
+};
+
+/* Read @len bytes at @addr of the tracee: bytes read, or negative. */
+typedef ssize_t (*sym_read_fn)(void *ctx, taddr_t addr, void *buf, size_t len);
+
+/* @root: prefix for opening files, e.g. "/proc/123/root"; "" for none. @pid
+ * for map_files of deleted binaries; 0 if it is gone. */
+struct sym_space *sym_space_create(pid_t pid, const char *root,
+				   sym_read_fn read, void *read_ctx);
+void sym_space_destroy(struct sym_space *s);
+/* Bring the module list up to date. Old modules stay nameable: an address is
+ * looked up by (module, offset), which sym_pin returns. */
+int sym_space_update(struct sym_space *s, const struct sym_mapping *maps,
+		     size_t nr, struct smco_err *err);
+
+/* A place that stays valid after dlclose and process end. */
+struct sym_place {
+	uint32_t module; /* 1-based index; 0 = no module known */
+	uint64_t offset; /* address in the file's own address space (st_value) */
+};
+struct sym_place sym_pin(struct sym_space *s, taddr_t pc);
+
+struct sym_module_info {
+	const char *path;
+	const char *build_id; /* hex, "" if none */
+	bool has_symtab, has_dwarf;
+};
+void sym_module_info(struct sym_space *s, uint32_t module,
+		     struct sym_module_info *ret);
+uint32_t sym_nr_modules(const struct sym_space *s);
+
+/*
+ * Name a place. One physical frame can be several inlined functions,
+ * innermost first. Strings belong to the space. @is_return_address: look up
+ * one byte before.
+ */
+struct sym_name {
+	const char *function; /* demangled; "" if unknown */
+	const char *file;     /* "" if unknown */
+	uint32_t line;	      /* 0 if unknown */
+	uint64_t func_offset; /* bytes into the function */
+};
+#define SYM_MAX_INLINE 8
+size_t sym_name(struct sym_space *s, struct sym_place place,
+		bool is_return_address, struct sym_name ret[SYM_MAX_INLINE]);
+
+/*
+ * Address of function @name (exact, undemangled) in the first module that
+ * also defines @anchor (NULL = the first that defines @name), in link order.
+ * 0 if none. start_ret and end_ret get the module's executable range. Weak and IFUNC
+ * symbols resolve to their implementation where that is known.
+ */
+taddr_t sym_find(struct sym_space *s, const char *name, const char *anchor,
+		 taddr_t *start_ret, taddr_t *end_ret, uint64_t *size_ret);
+
+/* ------------------------------------------------------------ unwinding --- */
+
+struct sym_regs { /* x86-64, DWARF numbering */
+	uint64_t reg[17]; /* rax rdx rcx rbx rsi rdi rbp rsp r8..r15 pc(16) */
+};
+
+/*
+ * Unwind by the table (DESIGN.md, decision 10). frames[0] is regs' pc, the
+ * rest return addresses; slots[i] the stack address frames[i] was read from
+ * (slots[0] = 0). Returns the number of frames, >= 1. *complete says whether
+ * the outermost frame was reached; otherwise CFI or memory ended early.
+ */
+size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
+		  taddr_t *frames, taddr_t *slots, size_t max, bool *complete);
+/* The reference: the same by libdwfl. For tests and as a fallback. */
+size_t sym_unwind_dwfl(struct sym_space *s, const struct sym_regs *regs,
+		       taddr_t *frames, taddr_t *slots, size_t max,
+		       bool *complete);
+/* Build the tables of modules not yet done (off the hot path). */
+void sym_prepare_unwind(struct sym_space *s);
+
+#endif

@@ -1,0 +1,83 @@
+# Sourced by t/tNNNN-topic.sh. TAP on stdout, a scratch directory per test
+# that is kept when something failed.
+#
+#	. "$(dirname "$0")/test-lib.sh"
+#	ok "exit status is passed through" test_exit 7 smco-trace -q -- sh -c 'exit 7'
+#	done_testing
+
+SRC=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+O=${O:-build}
+case $O in /*) BUILD=$O ;; *) BUILD=$SRC/$O ;; esac
+PATH=$BUILD:$PATH
+FIXTURES=$BUILD/t/fixtures
+SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/smco-$(basename "$0" .sh).XXXXXX")
+TAP_NR=0
+TAP_FAILED=0
+cd "$SCRATCH" || exit 1
+export NO_COLOR=1
+
+# ok DESCRIPTION COMMAND... - passes if the command succeeds.
+ok() {
+	local what=$1
+	shift
+	TAP_NR=$((TAP_NR + 1))
+	if "$@" >"$SCRATCH/ok.$TAP_NR.out" 2>&1; then
+		echo "ok $TAP_NR - $what"
+	else
+		echo "not ok $TAP_NR - $what (status $?)"
+		echo "# $*"
+		tail -n 30 "$SCRATCH/ok.$TAP_NR.out" | sed 's/^/# /'
+		TAP_FAILED=$((TAP_FAILED + 1))
+	fi
+}
+
+# test_exit STATUS COMMAND... - the command ends with exactly that status.
+test_exit() {
+	local want=$1 got
+	shift
+	"$@"
+	got=$?
+	[ "$got" -eq "$want" ] || {
+		echo "exit status $got, want $want"
+		return 1
+	}
+}
+
+# need PREREQ - skip the whole test, with the reason, if PREREQ is missing;
+# those in SMCO_TEST_REQUIRE_PREREQ must not be.
+need() {
+	local p
+	for p in "$@"; do
+		if ! "prereq_$p" >/dev/null 2>&1; then
+			case " $SMCO_TEST_REQUIRE_PREREQ " in
+			*" $p "*) echo "not ok 1 - prerequisite $p is required here" ;;
+			*) echo "1..0 # SKIP no $p here" && exit 0 ;;
+			esac
+			exit 1
+		fi
+	done
+}
+prereq_ROOT() { [ "$(id -u)" = 0 ]; }
+
+# wait_for SECONDS COMMAND... - until it succeeds.
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || {
+			echo "waited in vain for: $*"
+			return 1
+		}
+		sleep 0.02
+	done
+}
+
+done_testing() {
+	echo "1..$TAP_NR"
+	if [ $TAP_FAILED -eq 0 ]; then
+		cd / && rm -rf "$SCRATCH"
+	else
+		echo "# kept: $SCRATCH"
+		exit 1
+	fi
+}
