@@ -54,11 +54,11 @@ HEADERS := $(wildcard supervisor/*.h supervisor/*/*.h pmu/*.h symbols/*.h report
 
 .DELETE_ON_ERROR:
 .PHONY: all tools unit fixtures check demo bench torture fuzz lint format \
-	check-headers deps install clean
+	check-headers deps install uninstall clean
 .SECONDARY:
 
 all: tools
-tools: $(TOOLS:%=$(O)/%)
+tools: $(patsubst %.c,$(O)/%,$(notdir $(wildcard $(TOOL_SRC))))
 unit: $(UNIT)
 fixtures: $(FIXTURES)
 

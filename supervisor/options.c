@@ -1,0 +1,526 @@
+#include "supervisor/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "supervisor/quantity.h"
+
+struct word {
+	const char *name;
+	int value;
+};
+
+static const struct word mechanisms[] = {
+	{"auto", MECHANISM_AUTO},	  {"bits", MECHANISM_BITS},
+	{"pagescan", MECHANISM_PAGESCAN}, {"uffd", MECHANISM_UFFD},
+	{"mprotect", MECHANISM_MPROTECT}, {NULL, 0},
+};
+static const struct word controllers[] = {
+	{"cascade", CONTROLLER_CASCADE},
+	{"adhoc", CONTROLLER_ADHOC},
+	{"global", CONTROLLER_GLOBAL},
+	{NULL, 0},
+};
+static const struct word colors[] = {
+	{"auto", COLOR_AUTO},
+	{"always", COLOR_ALWAYS},
+	{"never", COLOR_NEVER},
+	{NULL, 0},
+};
+static const struct word monitors[] = {
+	{"nap", MONITOR_NAP},
+	{NULL, 0},
+};
+
+enum { /* long options without a letter */
+       OPT_NAP = 256,
+       OPT_MIN_SIZE,
+       OPT_MECHANISM,
+       OPT_CONTROLLER,
+       OPT_NO_FOLLOW,
+       OPT_KILL_ON_EXIT,
+       OPT_COLOR,
+};
+
+static const char short_options[] = "+:t:p:o:d:m:fqvVh";
+static const struct option long_options[] = {
+	{"target", required_argument, NULL, 't'},
+	{"pid", required_argument, NULL, 'p'},
+	{"output", required_argument, NULL, 'o'},
+	{"duration", required_argument, NULL, 'd'},
+	{"monitor", required_argument, NULL, 'm'},
+	{"follow", no_argument, NULL, 'f'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"verbose", no_argument, NULL, 'v'},
+	{"version", no_argument, NULL, 'V'},
+	{"help", no_argument, NULL, 'h'},
+	{"nap", required_argument, NULL, OPT_NAP},
+	{"min-size", required_argument, NULL, OPT_MIN_SIZE},
+	{"mechanism", required_argument, NULL, OPT_MECHANISM},
+	{"controller", required_argument, NULL, OPT_CONTROLLER},
+	{"no-follow", no_argument, NULL, OPT_NO_FOLLOW},
+	{"kill-on-exit", no_argument, NULL, OPT_KILL_ON_EXIT},
+	{"color", required_argument, NULL, OPT_COLOR},
+	{NULL, 0, NULL, 0},
+};
+
+static const char help_text[] =
+	"Usage: smco-trace [OPTIONS] [--] COMMAND [ARG...]\n"
+	"       smco-trace [OPTIONS] -p PID\n"
+	"Find heap memory that a program holds but no longer uses, at a cost "
+	"you choose.\n"
+	"\n"
+	"Cost:\n"
+	"  -t, --target PERCENT     slow the program down by at most this "
+	"(default 10);\n"
+	"                           0 to 1000, decimals allowed, or "
+	"\"unlimited\"\n"
+	"      --controller NAME    cascade (default), adhoc or global\n"
+	"\n"
+	"What to watch:\n"
+	"  -p, --pid PID[,PID...]   attach to running processes; also takes "
+	"the output\n"
+	"                           of pgrep or pidof in one argument\n"
+	"  -f, --follow             follow child processes (default)\n"
+	"      --no-follow          do not\n"
+	"  -d, --duration TIME      stop watching after TIME; the program runs "
+	"on\n"
+	"  -m, --monitor LIST       what to look for; known: nap (default)\n"
+	"      --nap TIME           report memory unused for at least TIME "
+	"(default 1s)\n"
+	"      --min-size SIZE      ignore smaller blocks (default 8K, least "
+	"4K)\n"
+	"      --mechanism NAME     how accesses are seen: auto (default), "
+	"bits,\n"
+	"                           pagescan, uffd or mprotect\n"
+	"      --kill-on-exit       kill COMMAND should smco-trace be killed\n"
+	"\n"
+	"Output:\n"
+	"  -o, --output FILE        trace file (default smco.trace; an "
+	"existing "
+	"one is\n"
+	"                           kept as FILE.old); %p is the pid, %n the "
+	"command's\n"
+	"                           name, %% a percent sign\n"
+	"  -q, --quiet              no status line, no summary\n"
+	"  -v, --verbose            say more; twice: still more\n"
+	"      --color WHEN         auto (default), always or never; NO_COLOR "
+	"is honoured\n"
+	"  -h, --help               this text\n"
+	"  -V, --version            version\n"
+	"\n"
+	"TIME is seconds or has a unit: 500ms, 1.5s, 2m, 1h. SIZE is bytes or "
+	"has a\n"
+	"unit: 64K, 1.5M, 2G.\n"
+	"\n"
+	"Exit status: the command's own, or death by the same signal; 0 after "
+	"-p; 125 if\n"
+	"smco-trace itself failed (bad options included), 126 if COMMAND "
+	"cannot "
+	"be\n"
+	"executed, 127 if it is not found.\n";
+
+/* Message room for "-t: " and an inner message. */
+static int usage(struct smco_err *err, const char *option,
+		 const struct smco_err *inner)
+{
+	return smco_fail(err, SMCO_FORMAT, 0, "%s: %.280s", option, inner->msg);
+}
+
+static const char *word_name(const struct word *words, int value)
+{
+	for (; words->name; words++)
+		if (words->value == value)
+			return words->name;
+	return "?";
+}
+
+static int find_word(const struct word *words, const char *text, size_t len,
+		     const char *option, int *ret, struct smco_err *err)
+{
+	char known[160] = "", copy[48], quote[48];
+	size_t used = 0;
+	for (const struct word *w = words; w->name; w++) {
+		size_t n = strlen(w->name);
+		if (n == len && !memcmp(w->name, text, len)) {
+			*ret = w->value;
+			return 0;
+		}
+		if (used + n + 3 > sizeof(known))
+			continue;
+		if (used) {
+			memcpy(known + used, ", ", 2);
+			used += 2;
+		}
+		memcpy(known + used, w->name, n + 1);
+		used += n;
+	}
+	if (len >= sizeof(copy))
+		len = sizeof(copy) - 1;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	return smco_fail(err, SMCO_FORMAT, 0, "%s: unknown '%s'; known: %s",
+			 option, quantity_quote(copy, quote, sizeof(quote)),
+			 known);
+}
+
+static int parse_monitors(const char *text, unsigned *ret, struct smco_err *err)
+{
+	unsigned set = 0;
+	const char *p = text;
+	for (;;) {
+		size_t len = strcspn(p, ",");
+		int value;
+		int rc = find_word(monitors, p, len, "--monitor", &value, err);
+		if (rc)
+			return rc;
+		set |= (unsigned)value;
+		p += len;
+		if (!*p)
+			break;
+		p++;
+	}
+	*ret = set;
+	return 0;
+}
+
+static int parse_target(const char *text, struct options *o,
+			struct smco_err *err)
+{
+	struct smco_err inner;
+	if (!strcmp(text, "unlimited")) {
+		o->is_unlimited = true;
+		o->target_ppb = INT64_MAX;
+		return 0;
+	}
+	char quote[48];
+	if (quantity_percent(text, OPTIONS_MAX_PERCENT, &o->target_ppb, &inner))
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--target: '%s' is not a percentage from 0 "
+				 "to %d or \"unlimited\"",
+				 quantity_quote(text, quote, sizeof(quote)),
+				 OPTIONS_MAX_PERCENT);
+	o->is_unlimited = false;
+	return 0;
+}
+
+static int add_pid(struct options *o, pid_t pid, struct smco_err *err)
+{
+	for (size_t i = 0; i < o->nr_pids; i++)
+		if (o->pids[i] == pid)
+			return 0;
+	if (o->nr_pids == OPTIONS_MAX_PIDS)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--pid: more than %d processes",
+				 OPTIONS_MAX_PIDS);
+	pid_t *more = reallocarray(o->pids, o->nr_pids + 1, sizeof(*more));
+	if (!more)
+		return smco_fail(err, SMCO_NOMEM, errno, "--pid");
+	o->pids = more;
+	o->pids[o->nr_pids++] = pid;
+	return 0;
+}
+
+static int parse_pids(const char *text, struct options *o, struct smco_err *err)
+{
+	static const char separators[] = ", \t\r\n";
+	char copy[24], quote[24];
+	const char *p = text + strspn(text, separators);
+	if (!*p)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--pid: no process id given (was the "
+				 "process found?)");
+	while (*p) {
+		size_t len = strcspn(p, separators), digits = 0;
+		long pid = 0;
+		while (digits < len && p[digits] >= '0' && p[digits] <= '9') {
+			if (pid <= INT_MAX)
+				pid = pid * 10 + (p[digits] - '0');
+			digits++;
+		}
+		if (digits < len || pid == 0 || pid > INT_MAX) {
+			size_t n = len < sizeof(copy) ? len : sizeof(copy) - 1;
+			memcpy(copy, p, n);
+			copy[n] = '\0';
+			quantity_quote(copy, quote, sizeof(quote));
+			return smco_fail(err, SMCO_FORMAT, 0,
+					 "--pid: '%s' is not a process id",
+					 quote);
+		}
+		if (pid == getpid())
+			return smco_fail(err, SMCO_FORMAT, 0,
+					 "--pid: %ld is smco-trace itself",
+					 pid);
+		int rc = add_pid(o, (pid_t)pid, err);
+		if (rc)
+			return rc;
+		p += len;
+		p += strspn(p, separators);
+	}
+	return 0;
+}
+
+static int parse_output(const char *text, struct options *o,
+			struct smco_err *err)
+{
+	char quote[96];
+	if (!*text)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--output: the file name is empty");
+	if (!strcmp(text, "-"))
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--output: the trace is written to a file, "
+				 "not to standard output; for a file of that "
+				 "name use ./-");
+	if (strlen(text) >= PATH_MAX)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--output: the file name is too long");
+	for (const char *p = text; (p = strchr(p, '%')); p += 2)
+		if (!p[1] || !strchr("pn%", p[1]))
+			return smco_fail(
+				err, SMCO_FORMAT, 0,
+				"--output: '%s': %% must be followed "
+				"by p (pid), n (name) or %%",
+				quantity_quote(text, quote, sizeof(quote)));
+	o->output = text;
+	return 0;
+}
+
+/* A time that must be at least @min_ns. */
+static int parse_time(const char *text, const char *option, uint64_t min_ns,
+		      const char *min_text, uint64_t *ret, struct smco_err *err)
+{
+	struct smco_err inner;
+	uint64_t ns;
+	if (quantity_time(text, &ns, &inner))
+		return usage(err, option, &inner);
+	if (ns < min_ns)
+		return smco_fail(err, SMCO_FORMAT, 0, "%s: must be %s", option,
+				 min_text);
+	*ret = ns;
+	return 0;
+}
+
+static int parse_min_size(const char *text, struct options *o,
+			  struct smco_err *err)
+{
+	struct smco_err inner;
+	uint64_t bytes;
+	if (quantity_size(text, &bytes, &inner))
+		return usage(err, "--min-size", &inner);
+	if (bytes < OPTIONS_MIN_SIZE)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--min-size: must be at least 4K (whole pages "
+				 "are watched)");
+	o->min_size_bytes = bytes;
+	return 0;
+}
+
+/* Why getopt_long did not take the long option @arg. */
+static int bad_long_option(const char *arg, bool needs_value,
+			   struct smco_err *err)
+{
+	char copy[48], quote[48];
+	size_t len = strcspn(arg, "="), nr_matches = 0;
+	const struct option *match = NULL;
+
+	for (const struct option *o = long_options; o->name; o++) {
+		if (strncmp(o->name, arg + 2, len - 2))
+			continue;
+		match = o;
+		nr_matches++;
+		if (strlen(o->name) == len - 2) {
+			nr_matches = 1;
+			break;
+		}
+	}
+	if (len >= sizeof(copy))
+		len = sizeof(copy) - 1;
+	memcpy(copy, arg, len);
+	copy[len] = '\0';
+	quantity_quote(copy, quote, sizeof(quote));
+	if (needs_value)
+		return smco_fail(err, SMCO_FORMAT, 0, "%s needs an argument",
+				 quote);
+	if (nr_matches > 1)
+		return smco_fail(err, SMCO_FORMAT, 0, "option %s is ambiguous",
+				 quote);
+	if (match)
+		return smco_fail(err, SMCO_FORMAT, 0, "--%s takes no value",
+				 match->name);
+	return smco_fail(err, SMCO_FORMAT, 0, "unknown option %s", quote);
+}
+
+/* getopt_long returned @c, '?' or ':', on argv[last]. */
+static int bad_option(int c, char **argv, int last, struct smco_err *err)
+{
+	if (!strncmp(argv[last], "--", 2))
+		return bad_long_option(argv[last], c == ':', err);
+	char letter[2] = {(char)optopt, '\0'}, quote[2];
+	quantity_quote(letter, quote, sizeof(quote));
+	if (c == ':')
+		return smco_fail(err, SMCO_FORMAT, 0, "-%s needs an argument",
+				 quote);
+	return smco_fail(err, SMCO_FORMAT, 0, "unknown option -%s", quote);
+}
+
+static int take_option(int c, struct options *o, struct smco_err *err)
+{
+	int value = 0, rc;
+	switch (c) {
+	case 't':
+		return parse_target(optarg, o, err);
+	case 'p':
+		return parse_pids(optarg, o, err);
+	case 'o':
+		return parse_output(optarg, o, err);
+	case 'd':
+		return parse_time(optarg, "--duration", 1, "more than 0",
+				  &o->duration_ns, err);
+	case 'm':
+		return parse_monitors(optarg, &o->monitors, err);
+	case OPT_NAP:
+		return parse_time(optarg, "--nap", OPTIONS_MIN_NAP_NS,
+				  "at least 10ms", &o->nap_ns, err);
+	case OPT_MIN_SIZE:
+		return parse_min_size(optarg, o, err);
+	case OPT_MECHANISM:
+		rc = find_word(mechanisms, optarg, strlen(optarg),
+			       "--mechanism", &value, err);
+		o->mechanism = (enum options_mechanism)value;
+		return rc;
+	case OPT_CONTROLLER:
+		rc = find_word(controllers, optarg, strlen(optarg),
+			       "--controller", &value, err);
+		o->controller = (enum options_controller)value;
+		return rc;
+	case OPT_COLOR:
+		rc = find_word(colors, optarg, strlen(optarg), "--color",
+			       &value, err);
+		o->color = (enum options_color)value;
+		return rc;
+	case 'f':
+		o->follow = true;
+		return 0;
+	case OPT_NO_FOLLOW:
+		o->follow = false;
+		return 0;
+	case OPT_KILL_ON_EXIT:
+		o->kill_on_exit = true;
+		return 0;
+	case 'q':
+		o->quiet = true;
+		return 0;
+	case 'v':
+		o->verbose++;
+		return 0;
+	case 'V':
+		o->action = ACTION_VERSION;
+		return 0;
+	default: /* 'h' */
+		o->action = ACTION_HELP;
+		return 0;
+	}
+}
+
+static bool all_digits(char **argv)
+{
+	for (; *argv; argv++)
+		if (!**argv || (*argv)[strspn(*argv, "0123456789,")])
+			return false;
+	return true;
+}
+
+/* What no single option can tell. */
+static int check_whole(const struct options *o, struct smco_err *err)
+{
+	if (o->command && o->nr_pids && all_digits(o->command))
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "several process ids must be one argument: "
+				 "-p \"$(pgrep NAME)\"");
+	if (o->command && o->nr_pids)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "either a command or -p, not both");
+	if (!o->command && !o->nr_pids)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "nothing to watch: give a command, or a "
+				 "process with -p");
+	if (o->kill_on_exit && o->nr_pids)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--kill-on-exit is for commands started by "
+				 "smco-trace, not for -p");
+	if (o->quiet && o->verbose)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "either --quiet or --verbose, not both");
+	return 0;
+}
+
+int options_parse(int argc, char **argv, struct options *ret,
+		  struct smco_err *err)
+{
+	struct options o = {
+		.target_ppb = 100000000,
+		.output = "smco.trace",
+		.nap_ns = NSEC_PER_SEC,
+		.min_size_bytes = 2 * TPAGE_SIZE,
+		.monitors = MONITOR_NAP,
+		.follow = true,
+	};
+	int c, rc = 0, last = 1;
+
+	opterr = 0;
+	optind = 0; /* glibc: start afresh, also after an aborted parse */
+	while (!rc && o.action == ACTION_TRACE) {
+		last = optind ? optind : 1;
+		c = getopt_long(argc, argv, short_options, long_options, NULL);
+		if (c == -1)
+			break;
+		rc = c == '?' || c == ':' ? bad_option(c, argv, last, err)
+					  : take_option(c, &o, err);
+	}
+	if (!rc && o.action == ACTION_TRACE) {
+		if (optind < argc)
+			o.command = argv + optind;
+		rc = check_whole(&o, err);
+	}
+	if (rc) {
+		options_deinit(&o);
+		return rc;
+	}
+	*ret = o;
+	return 0;
+}
+
+void options_deinit(struct options *o)
+{
+	free(o->pids);
+	o->pids = NULL;
+	o->nr_pids = 0;
+}
+
+bool options_use_color(const struct options *o, const char *no_color,
+		       bool is_tty)
+{
+	if (o->color != COLOR_AUTO)
+		return o->color == COLOR_ALWAYS;
+	return is_tty && !(no_color && *no_color);
+}
+
+const char *options_mechanism_name(enum options_mechanism m)
+{
+	return word_name(mechanisms, (int)m);
+}
+
+const char *options_controller_name(enum options_controller c)
+{
+	return word_name(controllers, (int)c);
+}
+
+const char *options_help(void)
+{
+	return help_text;
+}

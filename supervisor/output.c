@@ -1,0 +1,82 @@
+#include "supervisor/output.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *base_name(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	name = slash ? slash + 1 : name;
+	return *name ? name : "unknown";
+}
+
+int output_expand(const char *pattern, pid_t pid, const char *name, char **ret,
+		  struct smco_err *err)
+{
+	char *buf = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&buf, &size);
+	if (!f)
+		return smco_fail(err, SMCO_NOMEM, errno, "output name");
+	int rc = 0;
+	for (const char *p = pattern; *p && !rc; p++) {
+		if (*p != '%') {
+			fputc(*p, f);
+			continue;
+		}
+		switch (*++p) {
+		case 'p':
+			fprintf(f, "%d", (int)pid);
+			break;
+		case 'n':
+			fputs(base_name(name), f);
+			break;
+		case '%':
+			fputc('%', f);
+			break;
+		default:
+			rc = smco_fail(err, SMCO_FORMAT, 0,
+				       "%% must be followed by p, n or %%");
+			p--; /* the end of the string is not to be passed */
+		}
+	}
+	bool failed = ferror(f);
+	if ((fclose(f) || failed) && !rc)
+		rc = smco_fail(err, SMCO_NOMEM, 0, "output name");
+	if (rc) {
+		free(buf);
+		return rc;
+	}
+	*ret = buf;
+	return 0;
+}
+
+int output_check(const char *path, struct smco_err *err)
+{
+	struct stat st;
+	if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		return smco_fail(err, SMCO_SYS, 0,
+				 "cannot write the trace to %.200s: it is %s",
+				 path,
+				 S_ISDIR(st.st_mode) ? "a directory"
+						     : "not a regular file");
+	_cleanup_free_ char *probe = NULL;
+	if (asprintf(&probe, "%s.XXXXXX", path) < 0) {
+		probe = NULL;
+		return smco_fail(err, SMCO_NOMEM, 0, "output name");
+	}
+	_cleanup_close_ int fd = mkstemp(probe);
+	if (fd < 0) {
+		int e = errno;
+		bool denied = e == EACCES || e == EPERM || e == EROFS;
+		return smco_fail(err, denied ? SMCO_PERM : SMCO_SYS, e,
+				 "cannot write the trace to %.200s", path);
+	}
+	unlink(probe);
+	return 0;
+}

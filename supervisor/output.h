@@ -1,0 +1,27 @@
+/*
+ * output.h - where the trace goes: the name that -o gives, and whether it
+ * could be written, found out before the command is started.
+ */
+#ifndef SMCO_OUTPUT_H
+#define SMCO_OUTPUT_H
+
+#include <sys/types.h>
+
+#include "reports/base.h"
+
+/*
+ * @pattern with %p replaced by @pid, %n by the last component of @name and
+ * %% by %. The caller frees *ret. SMCO_FORMAT for any other %, SMCO_NOMEM.
+ */
+int output_expand(const char *pattern, pid_t pid, const char *name, char **ret,
+		  struct smco_err *err);
+
+/*
+ * Could @path be created, and an existing file of that name be kept as
+ * PATH.old? Tries it by making and removing a file beside it. Refuses what
+ * is there and not a regular file (the .old rule must never rename a device).
+ * SMCO_PERM or SMCO_SYS, message with the reason.
+ */
+int output_check(const char *path, struct smco_err *err);
+
+#endif

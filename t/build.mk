@@ -1,0 +1,67 @@
+# Targets around the build: dependencies, tests, fuzzing, linting, benches,
+# installation. The ones a user types run t/deps.sh first and make again after
+# it, since the Makefile may look at tools that were not there before.
+
+UNIT_TESTS := $(UNIT)
+SHELL_TESTS := $(sort $(wildcard t/t[0-9]*.sh))
+FUZZ := $(sort $(wildcard t/fuzz/fuzz-*.c))
+FUZZ_BIN := $(FUZZ:t/fuzz/%.c=$(O)/t/fuzz/%)
+FUZZ_SECONDS ?= 20
+PROVE_JOBS ?= 2
+# Machine-written or generated files are nobody's style.
+C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h' | \
+	grep -v vmlinux.h)
+SH_FILES = $(shell git ls-files -co --exclude-standard '*.sh') .ci/run
+
+RUN_PROVE = env O=$(O) CC="$(CC)" SMCO_VERSION=$(VERSION) \
+	$(PROVE) -j$(PROVE_JOBS) --exec t/run.sh
+
+.PHONY: check-run check-unit asan fuzz-run coverage deps-check
+
+deps:
+	@t/deps.sh build check
+
+check:
+	@t/deps.sh build check
+	+$(Q)$(MAKE) --no-print-directory check-run
+
+# One prove for all, so that its last lines are the sum of everything.
+check-run: tools unit fixtures
+	$(Q)$(RUN_PROVE) $(UNIT_TESTS) $(SHELL_TESTS)
+
+check-unit: unit fixtures
+	$(Q)$(RUN_PROVE) $(UNIT_TESTS)
+
+# Our own code under the sanitizers, in a build directory of its own.
+asan:
+	+$(Q)$(MAKE) --no-print-directory O=$(O)/asan SANITIZE=address,undefined \
+		check-unit
+
+# ---------------------------------------------------------------- fuzzing --
+# libFuzzer needs the library instrumented by the same compiler.
+fuzz:
+	@t/deps.sh build fuzz
+	+$(Q)$(MAKE) --no-print-directory O=$(O)/fuzz CC=$(CLANG) OPT="-O1 -g" \
+		SANITIZE=address,undefined,fuzzer-no-link fuzz-run
+
+$(O)/t/fuzz/%: t/fuzz/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$<)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer \
+		-Wno-missing-prototypes -o $@ $< $(LIB) $(LDLIBS)
+
+# FUZZ_SECONDS is for all targets together; FUZZ_ONLY=options picks one.
+fuzz-run: $(FUZZ_BIN)
+	$(Q)t/fuzz/run.sh "$(FUZZ_SECONDS)" $(if $(FUZZ_ONLY),\
+		$(O)/t/fuzz/fuzz-$(FUZZ_ONLY),$(FUZZ_BIN))
+
+# ---------------------------------------------------------------- linting --
+lint:
+	@t/deps.sh lint
+	$(Q)clang-format --dry-run -Werror $(C_FILES)
+	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr -j2 \
+		--enable=warning,portability -I. -DSMCO_VERSION='""' \
+		--suppress=missingIncludeSystem $(filter %.c,$(C_FILES))
+	$(Q)shellcheck -x $(SH_FILES)
+
+format:
+	$(Q)clang-format -i $(C_FILES)
