@@ -1,0 +1,120 @@
+/* How a nap becomes a record. */
+#include "supervisor/monitor/nap-private.h"
+
+/*
+ * The last access lies in [touched_lo, full], the nap's end in [lo, hi]: the
+ * middle of each is the best estimate, half of both widths the error.
+ */
+static struct ev_nap describe(const struct block *b, uint64_t lo_ns,
+			      uint64_t hi_ns, uint32_t flags)
+{
+	const struct nap_proc *np = b->proc;
+	const struct nap *n = np->nap;
+	uint64_t start_hi = b->full_ns;
+	uint64_t start_lo =
+		b->touched_lo_ns < start_hi ? b->touched_lo_ns : start_hi;
+	uint64_t start = start_lo + (start_hi - start_lo) / 2;
+	uint64_t end = lo_ns + (hi_ns - lo_ns) / 2;
+
+	if (np->primary && !(np->primary->ops->sees & ACCESS_READS))
+		flags |= NAP_WRITES_ONLY;
+	if ((b->flags & (BLOCK_FRESH | BLOCK_EVER_SEEN)) == BLOCK_FRESH)
+		flags |= NAP_NEVER_ACCESSED;
+	return (struct ev_nap){
+		.addr = b->addr,
+		.size = b->size,
+		.start_ns = session_ns(n, start),
+		.length_ns = end > start ? end - start : 0,
+		.error_ns = (start_hi - start_lo) / 2 + (hi_ns - lo_ns) / 2,
+		.alloc_ns = b->alloc_ns ? session_ns(n, b->alloc_ns) : 0,
+		.pid = (uint32_t)np->pid,
+		.alloc_stack = b->stack,
+		.last_stack = b->last_stack,
+		.ended_syscall = -1,
+		.flags = flags,
+	};
+}
+
+static void emit_nap(struct nap *n, uint64_t now_ns, uint32_t object,
+		     const struct ev_nap *nap)
+{
+	struct record r = {
+		.event = EV_NAP,
+		.time_ns = session_ns(n, now_ns),
+		.cpu = UINT32_MAX,
+		.param = object,
+		.payload_len = sizeof(*nap),
+		.payload = nap,
+	};
+	n->params.emit(n->params.ctx, &r);
+}
+
+void nap_begin(struct block *b, uint64_t now_ns)
+{
+	struct nap *n = b->proc->nap;
+	b->flags |= BLOCK_IN_NAP | BLOCK_REPORTED;
+	n->nr_naps++;
+	struct ev_site *site = sites_get(&n->sites, b->stack);
+	if (site)
+		site->nr_naps++;
+	struct access *guard = b->proc->guard;
+	if (guard) {
+		struct page_range r = {
+			.start = block_first_page(b),
+			.end = block_end_page(b),
+			.user = b,
+		};
+		if (!guard->ops->arm(guard, &r, 1) && r.nr_reset != UINT32_MAX)
+			b->flags |= BLOCK_GUARDED;
+	}
+	nap_emit_ongoing(b, now_ns, 0);
+}
+
+void nap_emit_ongoing(struct block *b, uint64_t now_ns, uint32_t flags)
+{
+	struct ev_nap nap =
+		describe(b, b->checked_ns, b->checked_ns, flags | NAP_ONGOING);
+	emit_nap(b->proc->nap, now_ns, b->index, &nap);
+}
+
+void nap_end(struct block *b, uint64_t lo_ns, uint64_t hi_ns, uint32_t flags,
+	     uint32_t stack, int32_t syscall_nr)
+{
+	struct nap_proc *np = b->proc;
+	struct ev_nap nap = describe(b, lo_ns, hi_ns, flags);
+	nap.ended_stack = stack;
+	nap.ended_syscall = syscall_nr;
+	b->flags &= (uint16_t)~BLOCK_IN_NAP;
+	if (b->flags & BLOCK_GUARDED) {
+		struct page_range r = {
+			.start = block_first_page(b),
+			.end = block_end_page(b),
+			.user = b,
+		};
+		b->flags &= (uint16_t)~BLOCK_GUARDED;
+		if (!(flags & (NAP_FREED | NAP_AT_EXIT)))
+			np->guard->ops->disarm(np->guard, &r, 1);
+	}
+	emit_nap(np->nap, hi_ns, b->index, &nap);
+	if (!stack && !(flags & (NAP_FREED | NAP_AT_EXIT))) {
+		np->ended = b;
+		np->ended_nap = nap;
+	}
+}
+
+bool nap_wants_nearby(const struct nap_proc *np)
+{
+	return np->ended != NULL;
+}
+
+void nap_nearby(struct nap_proc *np, uint32_t stack)
+{
+	struct block *b = np->ended;
+	if (!b)
+		return;
+	np->ended = NULL;
+	b->last_stack = stack;
+	np->ended_nap.ended_stack = stack;
+	np->ended_nap.flags |= NAP_END_NEARBY;
+	emit_nap(np->nap, b->touched_hi_ns, b->index, &np->ended_nap);
+}

@@ -1,0 +1,87 @@
+/* nap-private.h - what the files of the NAP monitor share. */
+#ifndef SMCO_NAP_PRIVATE_H
+#define SMCO_NAP_PRIVATE_H
+
+#include "supervisor/monitor/block.h"
+#include "supervisor/monitor/nap.h"
+#include "supervisor/monitor/site.h"
+
+/* A block that is looked at again at @due_ns. Kept apart from the block so
+ * that a tick with 100 000 of them reads 16 bytes of each. */
+struct nap_queue_entry {
+	uint64_t due_ns;
+	struct block *block;
+};
+
+struct nap_queue {
+	struct nap_queue_entry *entry;
+	uint32_t nr, cap;
+};
+
+struct nap {
+	struct nap_params params;
+	struct ledger *ledger;
+	struct control *control;
+	struct sites sites;
+	struct nap_proc *procs;
+	uint64_t window_ns;
+	uint64_t standing_pages; /* reset and not yet touched again */
+	uint64_t standing_max;
+	uint64_t settled_ns; /* last look at standing pages of busy blocks */
+	uint64_t nr_known, nr_naps;
+	/* coverage, counted when a block ends or at the end */
+	struct ev_coverage cover[COVER_NR];
+};
+
+struct nap_proc {
+	struct nap *nap;
+	struct nap_proc *next;
+	pid_t pid;
+	struct access *primary;
+	struct access *guard;
+	struct block_set *blocks;
+	struct nap_queue queue;	 /* blocks that are armed */
+	struct nap_queue settle; /* large blocks with standing pages */
+	/* scratch of one tick: what to arm or to look at, in one batch */
+	struct page_range *ranges;
+	uint32_t nr_ranges, cap_ranges;
+	struct block *ended;	 /* block whose quiet ended in this tick */
+	struct ev_nap ended_nap; /* its nap, if it was one */
+};
+
+static inline uint64_t session_ns(const struct nap *n, uint64_t mono_ns)
+{
+	return mono_ns > n->params.start_ns ? mono_ns - n->params.start_ns : 0;
+}
+
+/* queue (nap-queue.c): a block is in at most one place of proc->queue */
+bool nap_queue_add(struct nap_queue *q, struct block *b, uint64_t due_ns);
+void nap_queue_remove(struct nap_queue *q, struct block *b);
+
+/* nap-poll.c, nap-guard.c */
+void nap_poll_tick(struct nap_proc *np, uint64_t now_ns);
+void nap_poll_settle(struct nap_proc *np, uint64_t now_ns);
+void nap_guard_tick(struct nap_proc *np, uint64_t now_ns);
+/* Arm a plant that is due. False if there is no room: defer it. */
+bool nap_poll_arm(struct block *b, uint64_t now_ns);
+bool nap_guard_arm(struct block *b, uint64_t now_ns);
+/* Give back what nap_poll_arm reserved for @b. */
+void nap_poll_release(struct block *b);
+/* When a quiet block under watch is looked at next. */
+uint64_t nap_recheck_ns(const struct block *b, uint64_t now_ns);
+/* Carry out what nap_poll_arm collected. */
+void nap_poll_flush(struct nap_proc *np, uint64_t now_ns);
+
+/* nap-emit.c */
+void nap_begin(struct block *b, uint64_t now_ns);
+/* The nap of @b ended between its last quiet check and @now_ns. */
+void nap_end(struct block *b, uint64_t lo_ns, uint64_t hi_ns, uint32_t flags,
+	     uint32_t stack, int32_t syscall_nr);
+void nap_emit_ongoing(struct block *b, uint64_t now_ns, uint32_t flags);
+
+/* nap.c */
+/* An access to @b was seen within [lo, hi]; @p_ns is what seeing it cost. */
+void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
+		   uint64_t p_ns);
+
+#endif

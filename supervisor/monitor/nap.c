@@ -1,0 +1,348 @@
+#include "supervisor/monitor/nap-private.h"
+
+#include <stdlib.h>
+
+/* A nap's length is known to about one window at either end, so that a
+ * fiftieth of the NAP length keeps it within 5 %. */
+#define WINDOWS_PER_NAP	 50
+#define MIN_WINDOW_NS	 (5 * NSEC_PER_MSEC)
+#define MAX_WINDOW_NS	 (50 * NSEC_PER_MSEC)
+#define BUDGET_WINDOW_NS (10 * NSEC_PER_SEC)
+
+struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
+		       struct control *control)
+{
+	struct nap *n = calloc(1, sizeof(*n));
+	if (!n)
+		return NULL;
+	n->params = *p;
+	n->ledger = ledger;
+	n->control = control;
+	n->window_ns = p->nap_ns / WINDOWS_PER_NAP;
+	if (n->window_ns < MIN_WINDOW_NS)
+		n->window_ns = MIN_WINDOW_NS;
+	if (n->window_ns > MAX_WINDOW_NS)
+		n->window_ns = MAX_WINDOW_NS;
+	return n;
+}
+
+void nap_destroy(struct nap *n)
+{
+	if (!n)
+		return;
+	while (n->procs)
+		nap_proc_destroy(n->procs, n->params.start_ns, true);
+	sites_deinit(&n->sites);
+	free(n);
+}
+
+uint64_t nap_window_ns(const struct nap *n)
+{
+	return n->window_ns;
+}
+
+/*
+ * Pages that are reset and not touched again cost nothing until the program
+ * wakes up and walks through them. So many may stand that even then no 10 s
+ * window loses more than half of its budget to them.
+ */
+static uint64_t standing_limit(const struct nap *n, const struct access *a)
+{
+	uint64_t cost = a->ops->touch_cost_ns(a);
+	if (n->params.target_overhead_ppb == INT64_MAX || !cost)
+		return UINT64_MAX;
+	int64_t m = control_m_from_overhead(n->params.target_overhead_ppb);
+	return (uint64_t)m * (BUDGET_WINDOW_NS / PPB) / 2 / cost;
+}
+
+struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
+				 struct access *primary, struct access *guard)
+{
+	struct nap_proc *np = calloc(1, sizeof(*np));
+	if (!np)
+		return NULL;
+	np->blocks = block_set_create();
+	if (!np->blocks) {
+		free(np);
+		return NULL;
+	}
+	np->nap = n;
+	np->pid = pid;
+	np->primary = primary;
+	np->guard = guard;
+	np->next = n->procs;
+	n->procs = np;
+	if (primary)
+		n->standing_max = standing_limit(n, primary);
+	return np;
+}
+
+static void count_coverage(struct nap *n, const struct block *b)
+{
+	enum coverage_why why = COVER_NEVER_ARMED;
+	if (b->flags & BLOCK_STUCK)
+		why = COVER_SHARED;
+	else if (b->flags & (BLOCK_WATCHED | BLOCK_EVER_SEEN))
+		why = COVER_WATCHED;
+	n->cover[why].nr_objects++;
+	n->cover[why].bytes += b->size;
+	if (!b->stack) {
+		n->cover[COVER_NO_STACK].nr_objects++;
+		n->cover[COVER_NO_STACK].bytes += b->size;
+	}
+}
+
+/* Forget @b, whose memory is or will be someone else's. */
+static void block_gone(struct nap_proc *np, struct block *b, uint64_t now_ns,
+		       uint32_t nap_flags, bool touch_memory)
+{
+	struct nap *n = np->nap;
+	if (b->flags & BLOCK_IN_NAP)
+		nap_end(b, now_ns, now_ns, nap_flags, 0, -1);
+	struct ev_site *site = sites_get(&n->sites, b->stack);
+	if (site) {
+		site->nr_live--;
+		site->live_bytes -= b->size;
+		if (b->flags & BLOCK_WATCHED)
+			site->nr_watched++;
+	}
+	count_coverage(n, b);
+	if (touch_memory && b->state != BLOCK_IDLE && np->primary)
+		np->primary->ops->drop(np->primary, block_first_page(b),
+				       block_end_page(b));
+	if (touch_memory && np->guard && b->flags & BLOCK_GUARDED)
+		np->guard->ops->drop(np->guard, block_first_page(b),
+				     block_end_page(b));
+	n->standing_pages -= b->nr_clear;
+	nap_poll_release(b);
+	nap_queue_remove(&np->queue, b);
+	for (uint32_t i = 0; i < np->settle.nr; i++)
+		if (np->settle.entry[i].block == b)
+			np->settle.entry[i--] =
+				np->settle.entry[--np->settle.nr];
+	if (np->ended == b)
+		np->ended = NULL;
+	control_remove(n->control, b->plant);
+	block_remove(np->blocks, b);
+	n->nr_known--;
+}
+
+void nap_proc_destroy(struct nap_proc *np, uint64_t now_ns, bool gone)
+{
+	struct nap *n = np->nap;
+	for (struct block *b = block_first_overlap(np->blocks, 0, UINT64_MAX);
+	     b;) {
+		struct block *next = block_next(np->blocks, b);
+		block_gone(np, b, now_ns, NAP_AT_EXIT | NAP_ONGOING, !gone);
+		b = next;
+	}
+	for (struct nap_proc **link = &n->procs; *link; link = &(*link)->next)
+		if (*link == np) {
+			*link = np->next;
+			break;
+		}
+	block_set_destroy(np->blocks);
+	free(np->queue.entry);
+	free(np->settle.entry);
+	free(np->ranges);
+	free(np);
+}
+
+/* What is known to live in [start, end) no longer does. */
+static void clear_range(struct nap_proc *np, taddr_t start, taddr_t end,
+			uint64_t now_ns)
+{
+	struct block *b;
+	while ((b = block_first_overlap(np->blocks, start, end)))
+		block_gone(np, b, now_ns, NAP_FREED, true);
+}
+
+static struct block *block_new(struct nap_proc *np, taddr_t addr, uint64_t size,
+			       uint32_t stack, uint64_t now_ns, uint16_t flags)
+{
+	struct nap *n = np->nap;
+	clear_range(np, addr, addr + size, now_ns);
+	struct block *b = block_insert(np->blocks, addr, size);
+	if (!b)
+		return NULL;
+	b->proc = np;
+	b->stack = stack;
+	b->flags = flags;
+	b->queue_pos = UINT32_MAX;
+	b->alloc_ns = flags & BLOCK_ADOPTED ? 0 : now_ns;
+	b->touched_lo_ns = b->touched_hi_ns = now_ns;
+	b->plant = control_add(n->control, now_ns, b);
+	/* A block that lives shorter than a window is not worth a look. */
+	control_defer(n->control, b->plant, now_ns + n->window_ns);
+	n->nr_known++;
+	struct ev_site *site = sites_get(&n->sites, stack);
+	if (site) {
+		site->nr_allocs++;
+		site->bytes += size;
+		site->nr_live++;
+		site->live_bytes += size;
+	}
+	return b;
+}
+
+/* munmap may cut a mapping: what is left of it goes on as blocks of its own. */
+static void unmap_range(struct nap_proc *np, taddr_t start, taddr_t end,
+			uint64_t now_ns)
+{
+	struct block *b;
+	while ((b = block_first_overlap(np->blocks, start, end))) {
+		taddr_t b_start = b->addr, b_end = b->addr + b->size;
+		uint32_t stack = b->stack;
+		uint16_t flags = b->flags & (BLOCK_MAPPED | BLOCK_ADOPTED);
+		block_gone(np, b, now_ns, NAP_FREED, true);
+		if (b_start < start &&
+		    start - b_start >= np->nap->params.min_size)
+			block_new(np, b_start, start - b_start, stack, now_ns,
+				  flags);
+		if (b_end > end && b_end - end >= np->nap->params.min_size)
+			block_new(np, end, b_end - end, stack, now_ns, flags);
+	}
+}
+
+void nap_heap_event(struct nap_proc *np, const struct heap_event *ev)
+{
+	uint64_t min_size = np->nap->params.min_size;
+	uint16_t flags = 0;
+
+	switch (ev->kind) {
+	case HEAP_FREE:
+		clear_range(np, ev->addr, ev->addr + 1, ev->time_ns);
+		return;
+	case HEAP_UNMAP:
+		unmap_range(np, ev->addr, ev->addr + ev->size, ev->time_ns);
+		return;
+	case HEAP_REALLOC:
+		if (ev->old_addr)
+			clear_range(np, ev->old_addr, ev->old_addr + 1,
+				    ev->time_ns);
+		break;
+	case HEAP_REMAP:
+		unmap_range(np, ev->old_addr, ev->old_addr + ev->old_size,
+			    ev->time_ns);
+		flags = BLOCK_MAPPED;
+		break;
+	case HEAP_MAP:
+		flags = BLOCK_MAPPED;
+		break;
+	case HEAP_ALLOC:
+		break;
+	}
+	if (ev->size >= min_size)
+		block_new(np, ev->addr, ev->size, ev->stack, ev->time_ns,
+			  flags);
+}
+
+void nap_adopt_mapping(struct nap_proc *np, taddr_t addr, uint64_t size,
+		       uint64_t now_ns)
+{
+	if (size >= np->nap->params.min_size &&
+	    !block_first_overlap(np->blocks, addr, addr + size))
+		block_new(np, addr, size, 0, now_ns,
+			  BLOCK_MAPPED | BLOCK_ADOPTED);
+}
+
+/* A fiftieth of the quiet time keeps a nap's end within 2 %; the moment where
+ * quiet becomes a nap is met exactly. */
+uint64_t nap_recheck_ns(const struct block *b, uint64_t now_ns)
+{
+	const struct nap *n = b->proc->nap;
+	uint64_t age = now_ns > b->full_ns ? now_ns - b->full_ns : 0;
+	uint64_t due = now_ns + age / WINDOWS_PER_NAP;
+	if (due < now_ns + n->window_ns)
+		due = now_ns + n->window_ns;
+	uint64_t threshold = b->full_ns + n->params.nap_ns;
+	if (!(b->flags & BLOCK_IN_NAP) && threshold > now_ns && threshold < due)
+		due = threshold;
+	return due;
+}
+
+void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
+		   uint64_t p_ns)
+{
+	struct nap *n = b->proc->nap;
+	ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR, p_ns);
+	control_event(n->control, b->plant, hi_ns,
+		      hi_ns > b->armed_ns ? hi_ns - b->armed_ns : 0, p_ns);
+	b->touched_lo_ns = lo_ns;
+	b->touched_hi_ns = hi_ns;
+	b->flags |= BLOCK_EVER_SEEN;
+	b->state = BLOCK_IDLE;
+	b->cursor = 0;
+	nap_poll_release(b);
+	nap_queue_remove(&b->proc->queue, b);
+}
+
+void nap_tick(struct nap *n, uint64_t now_ns)
+{
+	for (struct nap_proc *np = n->procs; np; np = np->next) {
+		np->ended = NULL;
+		if (!np->primary)
+			continue;
+		if (np->primary->ops->is_guard)
+			nap_guard_tick(np, now_ns);
+		else
+			nap_poll_tick(np, now_ns);
+	}
+
+	plant_t id;
+	while (ledger_room_ns(n->ledger) > 0 &&
+	       control_next_due(n->control, now_ns, &id)) {
+		struct block *b = control_user(n->control, id);
+		struct access *a = b->proc->primary;
+		bool armed = a && (a->ops->is_guard ? nap_guard_arm(b, now_ns)
+						    : nap_poll_arm(b, now_ns));
+		if (!armed)
+			control_defer(n->control, id, now_ns + n->window_ns);
+	}
+	for (struct nap_proc *np = n->procs; np; np = np->next)
+		if (np->primary && !np->primary->ops->is_guard) {
+			nap_poll_flush(np, now_ns);
+			nap_poll_settle(np, now_ns);
+		}
+}
+
+void nap_emit_totals(struct nap *n, uint64_t now_ns)
+{
+	sites_emit(&n->sites, session_ns(n, now_ns), n->params.emit,
+		   n->params.ctx);
+	for (struct nap_proc *np = n->procs; np; np = np->next)
+		for (uint32_t i = 0; i < np->queue.nr; i++) {
+			struct block *b = np->queue.entry[i].block;
+			if (b->flags & BLOCK_IN_NAP)
+				nap_emit_ongoing(b, now_ns, 0);
+		}
+}
+
+void nap_emit_coverage(struct nap *n)
+{
+	for (unsigned why = 0; why < COVER_NR; why++) {
+		if (!n->cover[why].nr_objects)
+			continue;
+		struct record r = {
+			.event = EV_COVERAGE,
+			.cpu = UINT32_MAX,
+			.param = why,
+			.payload_len = sizeof(n->cover[why]),
+			.payload = &n->cover[why],
+		};
+		n->params.emit(n->params.ctx, &r);
+	}
+}
+
+void nap_get_stats(const struct nap *n, struct nap_stats *ret)
+{
+	*ret = (struct nap_stats){
+		.nr_known = n->nr_known,
+		.nr_naps = n->nr_naps,
+	};
+	for (const struct nap_proc *np = n->procs; np; np = np->next) {
+		ret->nr_armed += np->queue.nr;
+		ret->bytes += block_set_bytes(np->blocks) +
+			      np->queue.cap * sizeof(*np->queue.entry);
+	}
+}

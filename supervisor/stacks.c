@@ -1,0 +1,196 @@
+#include "supervisor/stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_FRAMES 64
+
+struct stack {
+	struct sym_space *space;
+	struct sym_place *place;
+	uint64_t hash;
+	uint16_t nr;
+	bool first_is_return;
+	bool wanted;
+	bool put;
+};
+
+struct stacks {
+	struct stack *stack; /* index = id; 0 unused */
+	uint32_t nr, cap;
+	uint32_t *table; /* open addressing, power of two; 0 = empty */
+	uint32_t mask;
+};
+
+struct stacks *stacks_create(void)
+{
+	struct stacks *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->nr = 1;
+	s->cap = 256;
+	s->mask = 1023;
+	s->stack = calloc(s->cap, sizeof(*s->stack));
+	s->table = calloc(s->mask + 1, sizeof(*s->table));
+	if (!s->stack || !s->table) {
+		stacks_destroy(s);
+		return NULL;
+	}
+	return s;
+}
+
+void stacks_destroy(struct stacks *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 1; s->stack && i < s->nr; i++)
+		free(s->stack[i].place);
+	free(s->stack);
+	free(s->table);
+	free(s);
+}
+
+static uint64_t hash_places(const struct sym_space *space,
+			    const struct sym_place *p, size_t nr)
+{
+	uint64_t h = (uint64_t)(uintptr_t)space + nr;
+	for (size_t i = 0; i < nr; i++) {
+		h = (h ^ p[i].offset ^ ((uint64_t)p[i].module << 48)) *
+		    0x9e3779b97f4a7c15ull;
+		h ^= h >> 29;
+	}
+	return h;
+}
+
+static bool grow(struct stacks *s)
+{
+	if (s->nr == s->cap) {
+		struct stack *n =
+			realloc(s->stack, s->cap * 2 * sizeof(*s->stack));
+		if (!n)
+			return false;
+		s->stack = n;
+		s->cap *= 2;
+	}
+	if (s->nr * 2 < s->mask)
+		return true;
+	uint32_t mask = s->mask * 2 + 1;
+	uint32_t *table = calloc((size_t)mask + 1, sizeof(*table));
+	if (!table)
+		return false;
+	for (uint32_t i = 1; i < s->nr; i++) {
+		uint32_t k = (uint32_t)s->stack[i].hash & mask;
+		while (table[k])
+			k = (k + 1) & mask;
+		table[k] = i;
+	}
+	free(s->table);
+	s->table = table;
+	s->mask = mask;
+	return true;
+}
+
+static bool same(const struct stack *st, const struct sym_space *space,
+		 const struct sym_place *p, size_t nr)
+{
+	if (st->space != space || st->nr != nr)
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (st->place[i].module != p[i].module ||
+		    st->place[i].offset != p[i].offset)
+			return false;
+	return true;
+}
+
+uint32_t stacks_intern(struct stacks *s, struct sym_space *space,
+		       const taddr_t *frames, size_t nr, bool first_is_return)
+{
+	struct sym_place place[MAX_FRAMES];
+	if (!nr)
+		return 0;
+	if (nr > MAX_FRAMES)
+		nr = MAX_FRAMES;
+	for (size_t i = 0; i < nr; i++)
+		place[i] = sym_pin(space, frames[i]);
+
+	uint64_t hash = hash_places(space, place, nr);
+	uint32_t k = (uint32_t)hash & s->mask;
+	for (; s->table[k]; k = (k + 1) & s->mask) {
+		const struct stack *st = &s->stack[s->table[k]];
+		if (st->hash == hash && same(st, space, place, nr))
+			return s->table[k];
+	}
+	if (!grow(s))
+		return 0;
+	struct sym_place *copy = malloc(nr * sizeof(*copy));
+	if (!copy)
+		return 0;
+	memcpy(copy, place, nr * sizeof(*copy));
+	s->stack[s->nr] = (struct stack){
+		.space = space,
+		.place = copy,
+		.hash = hash,
+		.nr = (uint16_t)nr,
+		.first_is_return = first_is_return,
+	};
+	k = (uint32_t)hash & s->mask;
+	while (s->table[k])
+		k = (k + 1) & s->mask;
+	s->table[k] = s->nr;
+	return s->nr++;
+}
+
+void stacks_want(struct stacks *s, uint32_t id)
+{
+	if (id && id < s->nr)
+		s->stack[id].wanted = true;
+}
+
+/* Names for frame @i of @st; appends to @out, returns how many. */
+static size_t name_frame(const struct stack *st, size_t i, bool named,
+			 struct trace_frame *out, size_t max)
+{
+	struct sym_name name[SYM_MAX_INLINE];
+	struct sym_module_info mod = {.path = "", .build_id = ""};
+	size_t nr = 0;
+
+	if (st->place[i].module)
+		sym_module_info(st->space, st->place[i].module, &mod);
+	if (named)
+		nr = sym_name(st->space, st->place[i],
+			      i > 0 || st->first_is_return, name);
+	if (!nr) {
+		name[0] = (struct sym_name){.function = "", .file = ""};
+		nr = 1;
+	}
+	for (size_t k = 0; k < nr && k < max; k++)
+		out[k] = (struct trace_frame){
+			.function = name[k].function,
+			.file = name[k].file,
+			.line = name[k].line,
+			.module = mod.path,
+			.build_id = mod.build_id,
+			.offset = st->place[i].offset,
+			.inlined = k + 1 < nr,
+		};
+	return nr < max ? nr : max;
+}
+
+int stacks_put(struct stacks *s, struct trace_writer *w, bool named)
+{
+	struct trace_frame frames[MAX_FRAMES * 2];
+	for (uint32_t id = 1; id < s->nr; id++) {
+		struct stack *st = &s->stack[id];
+		if (!st->wanted || (st->put && !named))
+			continue;
+		size_t nr = 0;
+		for (size_t i = 0; i < st->nr; i++)
+			nr += name_frame(st, i, named, frames + nr,
+					 ARRAY_SIZE(frames) - nr);
+		int rc = trace_put_stack(w, id, frames, nr);
+		if (rc)
+			return rc;
+		st->put = true;
+	}
+	return 0;
+}
