@@ -17,8 +17,23 @@ struct trace_writer;
  * CLOCK_MONOTONIC of session time 0. */
 int trace_writer_create(const char *path, uint64_t start_ns,
 			struct trace_writer **ret, struct smco_err *err);
-/* Free-form facts of the session: "command", "target_ppb", "mechanism",
- * "nap_ns", "min_size", "version", "hostname", "kernel", "detached", ... */
+/*
+ * Facts of the session, as text; of two with one key the later counts. The
+ * keys that the summary understands (FORMAT.md, "Keys", has them all):
+ *   command        what was run, quoted for a shell
+ *   target_ppb     overhead target, decimal
+ *   nap_ns         shortest nap that is reported
+ *   min_size       cutoff in bytes: smaller allocations are not watched
+ *   mechanism      how accesses are seen: "bits", "uffd", "mprotect", ...
+ *   mechanism_why  one sentence: why that one
+ *   missing        one sentence: what is not seen because of the mechanism
+ *   version, hostname, kernel
+ *   attached       pids attached to, blank separated; absent if launched
+ *   detached       why the run ended before the program did, e.g.
+ *                  "after 60 s (-d)", "on SIGINT"
+ *   duration_ns    length of the session, put at its end
+ *   pid.N.command  command line of process N
+ */
 int trace_put_meta(struct trace_writer *w, const char *key, const char *value);
 int trace_put(struct trace_writer *w, const struct record *r);
 
@@ -26,10 +41,10 @@ struct trace_frame {
 	const char *function; /* "" if unknown */
 	const char *file;
 	uint32_t line;
-	const char *module;   /* path */
+	const char *module; /* path */
 	const char *build_id;
-	uint64_t offset;      /* in the module */
-	bool inlined;	      /* inlined into the next frame */
+	uint64_t offset; /* in the module */
+	bool inlined;	 /* inlined into the next frame */
 };
 /* Define stack @id (innermost first). Later definitions win. */
 int trace_put_stack(struct trace_writer *w, uint32_t id,
@@ -38,26 +53,60 @@ int trace_put_stack(struct trace_writer *w, uint32_t id,
  * A full disk: SMCO_SYS once, later calls do nothing and return it again;
  * what was written stays readable. */
 int trace_flush(struct trace_writer *w, struct smco_err *err);
+/* Flush, mark the trace as complete, free. NULL is fine. */
 int trace_writer_close(struct trace_writer *w, struct smco_err *err);
+/* Free without writing anything more; the trace counts as cut short. For the
+ * child of a fork and for error paths. NULL is fine. */
+void trace_writer_destroy(struct trace_writer *w);
+
+struct trace_stats { /* of the writer, so far */
+	uint64_t nr_records;
+	uint64_t nr_chunks;
+	uint64_t raw_bytes;	      /* all chunks before compression */
+	uint64_t record_raw_bytes;    /* record chunks before compression */
+	uint64_t record_stored_bytes; /* and in the file, headers included */
+	uint64_t file_bytes;	      /* in the file now */
+};
+void trace_writer_stats(const struct trace_writer *w, struct trace_stats *ret);
 
 /* ---- reader: hostile input ---- */
 
 struct trace_reader;
 
+/* Tables and meta are read here, records by trace_next. A path that is no
+ * regular file (a pipe) is read to its end into memory. SMCO_FORMAT: not a
+ * trace, or one that needs a newer reader. */
 int trace_reader_open(const char *path, struct trace_reader **ret,
 		      struct smco_err *err);
+/* @buf must stay until the reader is closed. */
 int trace_reader_open_mem(const void *buf, size_t len,
 			  struct trace_reader **ret, struct smco_err *err);
+/* Drops a reference, frees with the last one. NULL is fine. */
 void trace_reader_close(struct trace_reader *r);
+/* Another reference, e.g. for a model that uses the stacks. Returns @r. */
+struct trace_reader *trace_reader_ref(struct trace_reader *r);
+
 /* Next record in file order: 1, 0 at the end, negative on damage (the reader
- * may go on: damaged chunks are skipped and counted). */
+ * may go on: the rest of the chunk is skipped and counted). The payload stays
+ * valid until the next call; it is aligned, and payload_len says whether it is
+ * the event's structure. */
 int trace_next(struct trace_reader *r, struct record *ret,
 	       struct smco_err *err);
 const char *trace_meta(struct trace_reader *r, const char *key); /* or NULL */
-/* Frames of a stack; NULL if unknown. Complete only after trace_next hit 0. */
+/* All keys, for (i = 0; trace_meta_at(r, i, &k, &v); i++). */
+bool trace_meta_at(const struct trace_reader *r, size_t i, const char **key_ret,
+		   const char **value_ret);
+/* Frames of a stack, innermost first; NULL if unknown. No member is NULL;
+ * valid until the reader is freed. */
 const struct trace_frame *trace_stack(struct trace_reader *r, uint32_t id,
 				      size_t *nr_ret);
+
+/* The next three are complete once trace_next has returned 0. */
 uint64_t trace_nr_damaged(const struct trace_reader *r); /* chunks skipped */
+uint64_t trace_nr_lost(const struct trace_reader *r);	 /* records in them */
+/* The writer did not end it: killed, the disk was full, or it still runs. */
 bool trace_is_truncated(const struct trace_reader *r);
+uint64_t trace_start_real_ns(const struct trace_reader *r); /* CLOCK_REALTIME */
+uint64_t trace_file_bytes(const struct trace_reader *r);
 
 #endif

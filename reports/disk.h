@@ -1,0 +1,74 @@
+/*
+ * disk.h - the structures of a trace file as they lie on disk: little-endian,
+ * no padding, reserved fields zero. FORMAT.md is normative; a change here
+ * changes the version there and in TRACE_VERSION in the same commit.
+ */
+#ifndef SMCO_DISK_H
+#define SMCO_DISK_H
+
+#include <assert.h>
+
+#include "reports/base.h"
+
+/* Not text, no newline translation survives it, 8 bytes. */
+#define TRACE_MAGIC	      "\x89SMCO\r\n\x1a"
+#define TRACE_VERSION	      1
+#define TRACE_OLDEST_READABLE 1 /* by which readers this writer's files are */
+
+enum trace_features { /* a reader must refuse a file with bits it lacks */
+		      TRACE_FEATURE_ZSTD = 1 << 0,
+};
+#define TRACE_FEATURES_KNOWN TRACE_FEATURE_ZSTD
+
+enum trace_clock { TRACE_CLOCK_MONOTONIC = 1 };
+
+struct disk_header {
+	uint8_t magic[8];
+	uint16_t version;
+	uint16_t oldest_readable;
+	uint32_t header_size; /* where the first chunk starts */
+	uint64_t features;
+	uint64_t start_ns;	/* of the clock below at session time 0 */
+	uint64_t start_real_ns; /* CLOCK_REALTIME at session time 0 */
+	uint32_t clock;		/* enum trace_clock */
+	uint32_t arch;		/* ELF e_machine of the monitored program */
+	uint8_t reserved[12];
+	uint32_t crc; /* CRC-32 of the bytes before */
+};
+static_assert(sizeof(struct disk_header) == 64, "see FORMAT.md");
+
+#define CHUNK_MAGIC 0x4b434d53 /* "SMCK" */
+
+enum chunk_type {
+	CHUNK_META = 1,
+	CHUNK_STRINGS = 2,
+	CHUNK_FRAMES = 3,
+	CHUNK_STACKS = 4,
+	CHUNK_RECORDS = 5,
+	CHUNK_END = 6,
+};
+
+enum chunk_flags {
+	CHUNK_ZSTD = 1 << 0, /* payload is one zstd frame */
+};
+#define CHUNK_FLAGS_KNOWN CHUNK_ZSTD
+
+struct disk_chunk {
+	uint32_t magic;
+	uint8_t type;
+	uint8_t flags;
+	uint16_t reserved;
+	uint32_t seq;	      /* 0, 1, 2...: missing ones are noticed */
+	uint32_t nr_items;    /* records, strings, frames, stacks, pairs */
+	uint32_t stored_size; /* bytes that follow */
+	uint32_t raw_size;    /* bytes after decompression */
+	uint32_t payload_crc; /* CRC-32 of the bytes that follow */
+	uint32_t header_crc;  /* CRC-32 of the bytes before */
+};
+static_assert(sizeof(struct disk_chunk) == 32, "see FORMAT.md");
+
+#define CHUNK_MAX	 (4u << 20) /* bytes, stored or raw */
+#define STRING_MAX	 (64u << 10)
+#define STACK_MAX_FRAMES 1024
+
+#endif

@@ -1,0 +1,355 @@
+#include "reports/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+#include <zstd.h>
+
+#include "reports/codec.h"
+#include "reports/disk.h"
+#include "reports/source.h"
+#include "reports/tables.h"
+
+/* A fuzzer cannot guess a CRC; let it reach what lies behind. */
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+#define CHECK_CRC 0
+#else
+#define CHECK_CRC 1
+#endif
+
+struct record_chunk {
+	uint64_t pos; /* of its header */
+};
+
+struct trace_reader {
+	unsigned refs;
+	struct source source;
+	struct tables tables;
+	struct record_chunk *chunk; /* in file order */
+	size_t nr_chunks, cap_chunks;
+	size_t next_chunk; /* the one after that being read */
+
+	ZSTD_DCtx *zstd;
+	struct bbuf stored, raw; /* of the chunk being read */
+	struct cursor at;	 /* in its payload */
+	uint32_t records_left;	 /* of the chunk being read */
+	struct codec codec;
+	struct bbuf payload;
+
+	uint64_t start_real_ns;
+	uint64_t nr_damaged, nr_lost, nr_returned;
+	uint64_t nr_written; /* as the last chunk says, if there is one */
+	bool ended;	     /* the writer's last chunk was seen */
+};
+
+static bool crc_matches(uint32_t want, const void *data, size_t len)
+{
+	return !CHECK_CRC || (uint32_t)crc32_z(0, data, len) == want;
+}
+
+static int read_header(struct trace_reader *r, uint64_t *first_ret,
+		       struct smco_err *err)
+{
+	struct disk_header h;
+	if (!source_read(&r->source, 0, &h, sizeof(h)) ||
+	    memcmp(h.magic, TRACE_MAGIC, sizeof(h.magic)))
+		return smco_fail(err, SMCO_FORMAT, 0, "not a trace");
+	*first_ret = sizeof(h);
+	if (!crc_matches(h.crc, &h, offsetof(struct disk_header, crc))) {
+		/* Believe nothing of it; the chunks have their own sums. */
+		r->nr_damaged++;
+		return SMCO_OK;
+	}
+	if (h.oldest_readable > TRACE_VERSION)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "trace of format %u needs a newer smco-report "
+				 "(this one reads up to %u)",
+				 h.version, TRACE_VERSION);
+	if (h.features & ~(uint64_t)TRACE_FEATURES_KNOWN)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "trace uses features (mask 0x%llx) that need "
+				 "a newer smco-report",
+				 (unsigned long long)h.features);
+	if (h.header_size > sizeof(h))
+		*first_ret = h.header_size;
+	r->start_real_ns = h.start_real_ns;
+	return SMCO_OK;
+}
+
+static bool read_chunk_header(const struct trace_reader *r, uint64_t pos,
+			      struct disk_chunk *h)
+{
+	return source_read(&r->source, pos, h, sizeof(*h)) &&
+	       h->magic == CHUNK_MAGIC &&
+	       crc_matches(h->header_crc, h,
+			   offsetof(struct disk_chunk, header_crc)) &&
+	       h->stored_size <= CHUNK_MAX && h->raw_size <= CHUNK_MAX &&
+	       h->stored_size <= r->source.size - pos - sizeof(*h);
+}
+
+/* The payload of the chunk at @pos, checked and decompressed, as *ret. */
+static int load_payload(struct trace_reader *r, uint64_t pos,
+			const struct disk_chunk *h, struct cursor *ret)
+{
+	bbuf_reset(&r->stored);
+	uint8_t *stored = bbuf_reserve(&r->stored, h->stored_size);
+	if (!stored)
+		return SMCO_NOMEM;
+	if (!source_read(&r->source, pos + sizeof(*h), stored,
+			 h->stored_size) ||
+	    !crc_matches(h->payload_crc, stored, h->stored_size) ||
+	    h->flags & ~CHUNK_FLAGS_KNOWN)
+		return SMCO_FORMAT;
+	if (!(h->flags & CHUNK_ZSTD)) {
+		*ret = (struct cursor){stored, h->stored_size, 0};
+		return h->raw_size == h->stored_size ? SMCO_OK : SMCO_FORMAT;
+	}
+	bbuf_reset(&r->raw);
+	uint8_t *raw = bbuf_reserve(&r->raw, h->raw_size);
+	if (!raw)
+		return SMCO_NOMEM;
+	size_t n = ZSTD_decompressDCtx(r->zstd, raw, h->raw_size, stored,
+				       h->stored_size);
+	if (ZSTD_isError(n) || n != h->raw_size)
+		return SMCO_FORMAT;
+	*ret = (struct cursor){raw, n, 0};
+	return SMCO_OK;
+}
+
+static int remember_record_chunk(struct trace_reader *r, uint64_t pos)
+{
+	if (r->nr_chunks == r->cap_chunks) {
+		size_t cap = r->cap_chunks ? r->cap_chunks * 2 : 64;
+		void *p = reallocarray(r->chunk, cap, sizeof(*r->chunk));
+		if (!p)
+			return SMCO_NOMEM;
+		r->chunk = p;
+		r->cap_chunks = cap;
+	}
+	r->chunk[r->nr_chunks++].pos = pos;
+	return SMCO_OK;
+}
+
+static int take_chunk(struct trace_reader *r, uint64_t pos,
+		      const struct disk_chunk *h)
+{
+	struct cursor c;
+	int rc;
+	switch (h->type) {
+	case CHUNK_RECORDS:
+		return remember_record_chunk(r, pos);
+	case CHUNK_END:
+		r->ended = true;
+		if (load_payload(r, pos, h, &c) ||
+		    !cursor_varint(&c, &r->nr_written))
+			r->nr_damaged++;
+		return SMCO_OK;
+	case CHUNK_META:
+	case CHUNK_STRINGS:
+	case CHUNK_FRAMES:
+	case CHUNK_STACKS:
+		rc = load_payload(r, pos, h, &c);
+		if (!rc)
+			rc = tables_add(&r->tables, h->type, h->nr_items, &c);
+		if (rc == SMCO_FORMAT)
+			r->nr_damaged++;
+		return rc == SMCO_NOMEM ? rc : SMCO_OK;
+	default: /* of a newer writer, and not needed */
+		return SMCO_OK;
+	}
+}
+
+/*
+ * Walk all chunks: tables are read, record chunks remembered. Where no chunk
+ * header stands, the next one is searched for.
+ */
+static int scan(struct trace_reader *r, uint64_t pos, struct smco_err *err)
+{
+	const uint32_t magic = CHUNK_MAGIC;
+	uint8_t marker[4];
+	memcpy(marker, &magic, sizeof(marker));
+	uint32_t seq = 0;
+	bool searching = false;
+	while (pos < r->source.size) {
+		struct disk_chunk h;
+		if (!read_chunk_header(r, pos, &h)) {
+			searching = true;
+			pos = source_find(&r->source, pos + 1, marker);
+			continue;
+		}
+		/* Several chunks can have gone in one gap, or been cut out
+		 * without one. */
+		if (h.seq > seq)
+			r->nr_damaged += h.seq - seq;
+		else if (searching)
+			r->nr_damaged++;
+		searching = false;
+		seq = h.seq + 1;
+		if (take_chunk(r, pos, &h) == SMCO_NOMEM)
+			return smco_fail(err, SMCO_NOMEM, 0,
+					 "the trace's tables do not fit into "
+					 "memory");
+		pos += sizeof(h) + h.stored_size;
+	}
+	if (searching) /* a torn chunk at the end */
+		r->ended = false;
+	return SMCO_OK;
+}
+
+static int open_source(struct trace_reader *r, struct smco_err *err)
+{
+	uint64_t first = 0;
+	r->zstd = ZSTD_createDCtx();
+	if (!r->zstd)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	int rc = read_header(r, &first, err);
+	return rc ? rc : scan(r, first, err);
+}
+
+int trace_reader_open(const char *path, struct trace_reader **ret,
+		      struct smco_err *err)
+{
+	struct smco_err why = {0};
+	struct trace_reader *r = calloc(1, sizeof(*r));
+	if (!r)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	r->refs = 1;
+	int rc = source_open(&r->source, path, err);
+	if (!rc) {
+		rc = open_source(r, &why);
+		if (rc)
+			smco_fail(err, rc, 0, "%s: %s", path, why.msg);
+	}
+	if (rc)
+		trace_reader_close(r);
+	else
+		*ret = r;
+	return rc;
+}
+
+int trace_reader_open_mem(const void *buf, size_t len,
+			  struct trace_reader **ret, struct smco_err *err)
+{
+	struct trace_reader *r = calloc(1, sizeof(*r));
+	if (!r)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	r->refs = 1;
+	source_open_mem(&r->source, buf, len);
+	int rc = open_source(r, err);
+	if (rc)
+		trace_reader_close(r);
+	else
+		*ret = r;
+	return rc;
+}
+
+struct trace_reader *trace_reader_ref(struct trace_reader *r)
+{
+	r->refs++;
+	return r;
+}
+
+void trace_reader_close(struct trace_reader *r)
+{
+	if (!r || --r->refs)
+		return;
+	source_close(&r->source);
+	tables_free(&r->tables);
+	free(r->chunk);
+	ZSTD_freeDCtx(r->zstd);
+	bbuf_free(&r->stored);
+	bbuf_free(&r->raw);
+	bbuf_free(&r->payload);
+	free(r);
+}
+
+/* -------------------------------------------------------------- records --- */
+
+static int lose_chunk(struct trace_reader *r, int code, struct smco_err *err)
+{
+	r->nr_damaged++;
+	r->nr_lost += r->records_left;
+	r->records_left = 0;
+	return smco_fail(err, code, 0,
+			 code == SMCO_NOMEM
+				 ? "out of memory for a chunk of the trace"
+				 : "damaged chunk %zu of the trace's records",
+			 r->next_chunk);
+}
+
+static int next_chunk(struct trace_reader *r, struct smco_err *err)
+{
+	uint64_t pos = r->chunk[r->next_chunk++].pos;
+	struct disk_chunk h;
+	r->records_left = 0;
+	if (!read_chunk_header(r, pos, &h)) /* the file changed since */
+		return lose_chunk(r, SMCO_FORMAT, err);
+	r->records_left = h.nr_items;
+	int rc = load_payload(r, pos, &h, &r->at);
+	if (rc)
+		return lose_chunk(r, rc, err);
+	r->codec = (struct codec){0};
+	return SMCO_OK;
+}
+
+int trace_next(struct trace_reader *r, struct record *ret, struct smco_err *err)
+{
+	while (!r->records_left) {
+		if (r->next_chunk >= r->nr_chunks)
+			return 0;
+		int rc = next_chunk(r, err);
+		if (rc)
+			return rc;
+	}
+	int rc = codec_decode(&r->codec, &r->at, &r->payload, ret);
+	if (rc)
+		return lose_chunk(r, rc, err);
+	r->records_left--;
+	r->nr_returned++;
+	return 1;
+}
+
+const char *trace_meta(struct trace_reader *r, const char *key)
+{
+	return tables_meta(&r->tables, key);
+}
+
+bool trace_meta_at(const struct trace_reader *r, size_t i, const char **key_ret,
+		   const char **value_ret)
+{
+	return tables_meta_at(&r->tables, i, key_ret, value_ret);
+}
+
+const struct trace_frame *trace_stack(struct trace_reader *r, uint32_t id,
+				      size_t *nr_ret)
+{
+	return tables_stack(&r->tables, id, nr_ret);
+}
+
+uint64_t trace_nr_damaged(const struct trace_reader *r)
+{
+	return r->nr_damaged;
+}
+
+uint64_t trace_nr_lost(const struct trace_reader *r)
+{
+	/* Of a chunk whose header is gone, only the grand total knows. */
+	uint64_t seen = r->nr_returned + r->nr_lost;
+	return r->nr_lost + (r->nr_written > seen ? r->nr_written - seen : 0);
+}
+
+bool trace_is_truncated(const struct trace_reader *r)
+{
+	return !r->ended;
+}
+
+uint64_t trace_start_real_ns(const struct trace_reader *r)
+{
+	return r->start_real_ns;
+}
+
+uint64_t trace_file_bytes(const struct trace_reader *r)
+{
+	return r->source.size;
+}

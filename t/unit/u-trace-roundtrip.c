@@ -1,0 +1,170 @@
+/* What a trace gives back is exactly what was put in. */
+#include "t/unit/tap.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "t/unit/trace-random.h"
+
+#define NR 20000
+
+static struct record want[NR];
+static uint8_t *payloads;
+static char path[] = "/tmp/u-trace-XXXXXX";
+
+static void fill(void)
+{
+	payloads = malloc((size_t)NR * 600);
+	for (size_t i = 0; i < NR; i++)
+		random_record(&want[i], payloads + i * 600);
+}
+
+static void write_all(uint64_t flush_every)
+{
+	struct trace_writer *w = NULL;
+	struct smco_err err = {0};
+	check_int(trace_writer_create(path, 5, &w, &err), 0);
+	size_t bad = 0;
+	for (size_t i = 0; i < NR; i++) {
+		bad += trace_put(w, &want[i]) != 0;
+		if (random_below(flush_every) == 0)
+			bad += trace_flush(w, &err) != 0;
+	}
+	check_int(bad, 0);
+	check_int(trace_writer_close(w, &err), 0);
+}
+
+static void read_all(void)
+{
+	struct trace_reader *r = NULL;
+	struct smco_err err = {0};
+	struct record got;
+	size_t n = 0, same = 0, unaligned = 0;
+	int rc;
+	check_int(trace_reader_open(path, &r, &err), 0);
+	while ((rc = trace_next(r, &got, &err)) > 0) {
+		if (n < NR)
+			same += same_record(&got, &want[n]);
+		unaligned += got.payload && (uintptr_t)got.payload % 8;
+		n++;
+	}
+	check_int(rc, 0);
+	check_int(n, NR);
+	check_int(same, NR);
+	check_int(unaligned, 0);
+	check_int(trace_nr_damaged(r), 0);
+	check_int(trace_nr_lost(r), 0);
+	check(!trace_is_truncated(r));
+	trace_reader_close(r);
+}
+
+static struct trace_frame frame(const char *function, uint32_t line)
+{
+	return (struct trace_frame){
+		.function = function,
+		.file = line ? "/src/prog.c" : "",
+		.line = line,
+		.module = "/usr/bin/prog",
+		.build_id = "00ff",
+		.offset = 0x1000ULL + line,
+		.inlined = line == 7,
+	};
+}
+
+static void tables(void)
+{
+	struct trace_writer *w = NULL;
+	struct trace_reader *r = NULL;
+	struct smco_err err = {0};
+	check_int(trace_writer_create(path, 5, &w, &err), 0);
+	trace_put_meta(w, "command", "first");
+	trace_put_meta(w, "empty", "");
+	struct trace_frame f[3] = {
+		frame("inner", 7), frame("outer", 8), {.offset = UINT64_MAX}};
+	trace_put_stack(w, 9, f, 3);
+	trace_put_stack(w, UINT32_MAX, f + 1, 1);
+	trace_put_stack(w, 4, f, 0);
+	trace_flush(w, &err);
+	trace_put_meta(w, "command", "second");
+	trace_put_stack(w, UINT32_MAX, f, 2); /* the later definition wins */
+	static struct trace_frame deep[3000];
+	for (size_t i = 0; i < 3000; i++)
+		deep[i] = frame("deep", (uint32_t)i + 10);
+	trace_put_stack(w, 77, deep, 3000);
+	check_int(trace_writer_close(w, &err), 0);
+
+	check_int(trace_reader_open(path, &r, &err), 0);
+	check_str(trace_meta(r, "command"), "second");
+	check_str(trace_meta(r, "empty"), "");
+	check(!trace_meta(r, "nothing"));
+	const char *key, *value;
+	check(trace_meta_at(r, 1, &key, &value) && !strcmp(key, "empty"));
+	check(!trace_meta_at(r, 2, &key, &value));
+
+	size_t nr;
+	const struct trace_frame *s = trace_stack(r, 9, &nr);
+	check_int(nr, 3);
+	check_str(s[0].function, "inner");
+	check_str(s[0].file, "/src/prog.c");
+	check_str(s[0].module, "/usr/bin/prog");
+	check_str(s[0].build_id, "00ff");
+	check_int(s[0].line, 7);
+	check(s[0].inlined && !s[1].inlined);
+	check_int(s[1].offset, 0x1008);
+	check_str(s[2].function, "");
+	check_str(s[2].file, "");
+	check(s[2].offset == UINT64_MAX);
+	s = trace_stack(r, UINT32_MAX, &nr);
+	check_int(nr, 2);
+	check_str(s[0].function, "inner");
+	check(trace_stack(r, 4, &nr) && nr == 0);
+	check(!trace_stack(r, 5, &nr));
+	s = trace_stack(r, 77, &nr);
+	check_int(nr, 1024);
+	check_int(s[1023].line, 1033);
+	trace_reader_close(r);
+}
+
+static void many_names(void)
+{
+	struct trace_writer *w = NULL;
+	struct trace_reader *r = NULL;
+	struct smco_err err = {0};
+	char name[64];
+	check_int(trace_writer_create(path, 5, &w, &err), 0);
+	for (uint32_t i = 1; i <= 30000; i++) {
+		snprintf(name, sizeof(name), "function_number_%u", i);
+		struct trace_frame f[2] = {frame(name, i), frame("main", 3)};
+		trace_put_stack(w, i * 7, f, 2);
+	}
+	check_int(trace_writer_close(w, &err), 0);
+	check_int(trace_reader_open(path, &r, &err), 0);
+	size_t wrong = 0;
+	for (uint32_t i = 1; i <= 30000; i++) {
+		size_t nr = 0;
+		snprintf(name, sizeof(name), "function_number_%u", i);
+		const struct trace_frame *s = trace_stack(r, i * 7, &nr);
+		wrong += !s || nr != 2 || strcmp(s[0].function, name) ||
+			 s[0].line != i || strcmp(s[1].function, "main");
+	}
+	check_int(wrong, 0);
+	trace_reader_close(r);
+}
+
+int main(void)
+{
+	close(mkstemp(path));
+	fill();
+	write_all(NR * 2); /* chunks by size only */
+	read_all();
+	write_all(50);
+	read_all();
+	tables();
+	many_names();
+	char old[64];
+	snprintf(old, sizeof(old), "%s.old", path);
+	unlink(path);
+	unlink(old);
+	free(payloads);
+	return tap_done();
+}
