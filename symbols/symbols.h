@@ -3,10 +3,9 @@
  * nothing of ptrace; tracee memory comes through a callback, the list of
  * mappings from the caller.
  *
- * Threads: one sym_space may be used by one thread at a time; looking up
- * addresses for unwinding (sym_unwind) and naming them (sym_name) use separate
- * state, so that one thread may unwind while another names (documented per
- * call).
+ * Threads: a space has two sides, each for one thread at a time. Naming:
+ * sym_name and sym_module_info, slow, may run long after. Unwinding: all other
+ * calls. The two may run at the same time.
  */
 #ifndef SMCO_SYMBOLS_H
 #define SMCO_SYMBOLS_H

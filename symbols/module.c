@@ -1,0 +1,278 @@
+#include "symbols/module.h"
+
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "symbols/dwarflines.h"
+#include "symbols/symtab.h"
+
+#define MAX_SEGMENTS 512
+#define MAX_IMAGE    (1u << 20) /* the vdso has two pages or four */
+
+static int64_t mtime_ns(const struct stat *st)
+{
+	return st->st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st->st_mtim.tv_nsec;
+}
+
+int module_open_path(int root_fd, const char *path)
+{
+	const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	if (root_fd == ROOT_UNKNOWN)
+		return -1;
+	if (root_fd == ROOT_OURS)
+		return open(path, flags);
+	struct open_how how = {.flags = flags, .resolve = RESOLVE_IN_ROOT};
+	int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+		path += strspn(path, "/");
+		fd = openat(root_fd, path, flags);
+	}
+	return fd;
+}
+
+/* Hand @fd on if it is the regular file @inode (0: any), else close it. */
+static int check_inode(int fd, uint64_t inode)
+{
+	struct stat st;
+	if (fd < 0)
+		return -1;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	    (!inode || st.st_ino == inode))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/*
+ * The very file that is mapped: by its name while that still leads there,
+ * otherwise by what /proc holds of it. map_files needs privilege, exe does
+ * not. Inode numbers of overlay filesystems may differ between maps and stat;
+ * then the name is right after all, if nothing says it was deleted.
+ */
+static int open_mapped(const struct sym_mapping *map, pid_t pid, int root_fd)
+{
+	char name[96];
+	bool named = !map->deleted && map->path[0] == '/';
+	int fd = -1;
+	if (named)
+		fd = check_inode(module_open_path(root_fd, map->path),
+				 map->inode);
+	if (fd < 0 && pid > 0) {
+		snprintf(name, sizeof(name), "/proc/%d/map_files/%llx-%llx",
+			 (int)pid, (unsigned long long)map->start,
+			 (unsigned long long)map->end);
+		fd = check_inode(module_open_path(ROOT_OURS, name), 0);
+	}
+	if (fd < 0 && pid > 0) {
+		snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+		fd = check_inode(module_open_path(ROOT_OURS, name), map->inode);
+	}
+	if (fd < 0 && named)
+		fd = check_inode(module_open_path(root_fd, map->path), 0);
+	return fd;
+}
+
+static void read_image(struct module *m, const struct sym_mapping *map,
+		       sym_read_fn read, void *ctx)
+{
+	size_t len = map->end - map->start;
+	if (!read || map->end <= map->start || len > MAX_IMAGE)
+		return;
+	m->image = calloc(1, len);
+	if (!m->image)
+		return;
+	ssize_t n = read(ctx, map->start, m->image, len);
+	m->image_len = n > 0 ? ((size_t)n < len ? (size_t)n : len) : 0;
+}
+
+Elf *module_elf(const struct module *m)
+{
+	elf_version(EV_CURRENT);
+	if (m->image_len)
+		return elf_memory((char *)m->image, m->image_len);
+	return m->fd >= 0 ? elf_begin(m->fd, ELF_C_READ, NULL) : NULL;
+}
+
+static void read_segments(struct module *m, Elf *elf)
+{
+	size_t nr;
+	if (elf_getphdrnum(elf, &nr) || nr > MAX_SEGMENTS)
+		return;
+	m->segments = calloc(nr ? nr : 1, sizeof(*m->segments));
+	if (!m->segments)
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		GElf_Phdr mem, *ph = gelf_getphdr(elf, (int)i, &mem);
+		if (!ph)
+			break;
+		if (ph->p_type == PT_INTERP)
+			m->has_interp = true;
+		if (ph->p_type == PT_DYNAMIC)
+			m->dynamic_vaddr = ph->p_vaddr;
+		if (ph->p_type != PT_LOAD)
+			continue;
+		m->segments[m->nr_segments++] = (struct module_segment){
+			.vaddr = ph->p_vaddr,
+			.memsz = ph->p_memsz,
+			.offset = ph->p_offset,
+			.filesz = ph->p_filesz,
+			.exec = ph->p_flags & PF_X,
+		};
+	}
+}
+
+static void read_build_id(struct module *m, Elf *elf)
+{
+	const void *id;
+	ssize_t len = dwelf_elf_gnu_build_id(elf, &id);
+	if (len <= 0 || (size_t)len > sizeof(m->build_id) / 2)
+		return;
+	for (ssize_t i = 0; i < len; i++)
+		snprintf(m->build_id + 2 * i, 3, "%02x",
+			 ((const uint8_t *)id)[i]);
+}
+
+/* The dynamic section: what name this library goes by. */
+static void read_dynamic(struct module *m, Elf *elf)
+{
+	bool has_needed = false;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+		GElf_Shdr mem, *sh = gelf_getshdr(scn, &mem);
+		if (!sh || sh->sh_type != SHT_DYNAMIC ||
+		    sh->sh_entsize != sizeof(Elf64_Dyn))
+			continue;
+		Elf_Data *data = elf_getdata(scn, NULL);
+		size_t nr = data ? data->d_size / sizeof(Elf64_Dyn) : 0;
+		for (size_t i = 0; i < nr; i++) {
+			GElf_Dyn dmem, *d = gelf_getdyn(data, (int)i, &dmem);
+			if (!d || d->d_tag == DT_NULL)
+				break;
+			if (d->d_tag == DT_NEEDED)
+				has_needed = true;
+			if (d->d_tag != DT_SONAME)
+				continue;
+			const char *name =
+				elf_strptr(elf, sh->sh_link, d->d_un.d_val);
+			/* musl's ld-musl is its libc; glibc's is not. */
+			if (name && (!strncmp(name, "ld-linux", 8) ||
+				     !strncmp(name, "ld.so", 5)))
+				m->is_loader = true;
+		}
+	}
+	m->needs_linker = m->has_interp || has_needed;
+}
+
+static void read_elf(struct module *m)
+{
+	Elf *elf = module_elf(m);
+	if (!elf)
+		return;
+	GElf_Ehdr mem, *eh = gelf_getehdr(elf, &mem);
+	if (eh && elf_kind(elf) == ELF_K_ELF &&
+	    eh->e_ident[EI_CLASS] == ELFCLASS64 && eh->e_machine == EM_X86_64) {
+		m->is_elf = true;
+		read_segments(m, elf);
+		read_build_id(m, elf);
+		read_dynamic(m, elf);
+	}
+	elf_end(elf);
+}
+
+struct module *module_create(const struct sym_mapping *map, pid_t pid,
+			     int root_fd, sym_read_fn read, void *read_ctx)
+{
+	struct module *m = calloc(1, sizeof(*m));
+	if (!m)
+		return NULL;
+	m->fd = m->debug_fd = -1;
+	pthread_mutex_init(&m->lock, NULL);
+	m->inode = map->inode;
+	m->path = strdup(map->path);
+	if (!m->path) {
+		module_destroy(m);
+		return NULL;
+	}
+	if (!strcmp(map->path, "[vdso]"))
+		read_image(m, map, read, read_ctx);
+	else
+		m->fd = open_mapped(map, pid, root_fd);
+	struct stat st;
+	if (m->fd >= 0 && !fstat(m->fd, &st)) {
+		m->mtime_ns = mtime_ns(&st);
+		m->size = st.st_size;
+	}
+	read_elf(m);
+	return m;
+}
+
+void module_destroy(struct module *m)
+{
+	if (!m)
+		return;
+	symtab_destroy(m->symtab);
+	symtab_destroy(m->name_symtab);
+	dwarf_lines_destroy(m->lines);
+	if (m->lines_elf)
+		elf_end(m->lines_elf);
+	if (m->debug_elf)
+		elf_end(m->debug_elf);
+	smco_close_fd(&m->debug_fd);
+	smco_close_fd(&m->fd);
+	free(m->debug_path);
+	free(m->segments);
+	free(m->image);
+	free(m->path);
+	pthread_mutex_destroy(&m->lock);
+	free(m);
+}
+
+bool module_changed(const struct module *m)
+{
+	struct stat st;
+	if (m->fd < 0 || fstat(m->fd, &st))
+		return false;
+	return mtime_ns(&st) != m->mtime_ns || st.st_size != m->size;
+}
+
+uint64_t module_bias(const struct module *m, const struct sym_mapping *map)
+{
+	const struct module_segment *best = NULL;
+	for (size_t i = 0; i < m->nr_segments; i++) {
+		const struct module_segment *s = &m->segments[i];
+		uint64_t from = s->offset & ~(TPAGE_SIZE - 1);
+		if (map->offset < from || map->offset >= s->offset + s->filesz)
+			continue;
+		if (!best || (s->exec && !best->exec))
+			best = s;
+	}
+	/* Not ELF, or nothing that fits: file offsets serve as addresses. */
+	if (!best)
+		return map->start - map->offset;
+	return map->start - map->offset + best->offset - best->vaddr;
+}
+
+struct symtab *module_symtab(struct module *m)
+{
+	pthread_mutex_lock(&m->lock);
+	if (!m->symtab_tried && m->is_elf) {
+		Elf *elf = module_elf(m);
+		m->symtab = elf ? symtab_create() : NULL;
+		if (m->symtab) {
+			symtab_add(m->symtab, elf);
+			symtab_finish(m->symtab);
+		}
+		if (elf)
+			elf_end(elf);
+	}
+	m->symtab_tried = true;
+	pthread_mutex_unlock(&m->lock);
+	return m->symtab;
+}

@@ -1,0 +1,101 @@
+/*
+ * module.h - one ELF file that the tracee has (or had) mapped. Internal to
+ * symbols/. A module is a file, not a place: mapped twice or again after
+ * dlclose, it is the same module, and sym_place offsets are addresses of the
+ * file's own address space. Modules live as long as their space, so what was
+ * pinned stays nameable.
+ *
+ * The file is kept open from the first sight on; each user makes an Elf
+ * handle of its own over that descriptor, therefore threads need no lock for
+ * libelf. Files are read, never mapped: truncation of a mapped library would
+ * kill the supervisor by SIGBUS.
+ */
+#ifndef SYMBOLS_MODULE_H
+#define SYMBOLS_MODULE_H
+
+#include <gelf.h>
+#include <pthread.h>
+
+#include "symbols/symbols.h"
+
+struct symtab;
+struct cfi_table;
+struct dwarf_lines;
+
+/* A PT_LOAD segment, in the file's own addresses. */
+struct module_segment {
+	uint64_t vaddr;
+	uint64_t memsz;
+	uint64_t offset; /* in the file */
+	uint64_t filesz;
+	bool exec;
+};
+
+struct module {
+	char *path;		/* as in the maps, without the root */
+	uint64_t inode;		/* 0 for the vdso */
+	int fd;			/* -1: could not be opened, or image is set */
+	int64_t mtime_ns, size; /* of the file when it was opened */
+	bool stale;		/* the file was overwritten in place since */
+
+	uint8_t *image; /* the vdso, copied from memory; NULL for files */
+	size_t image_len;
+
+	bool is_elf; /* x86-64 ELF; nothing below is set otherwise */
+	bool has_interp;
+	bool needs_linker; /* names are looked up in .dynsym; false if static */
+	bool is_loader;	   /* ld.so of glibc: never provides the allocator */
+	uint64_t dynamic_vaddr; /* PT_DYNAMIC, 0 if none */
+	struct module_segment *segments;
+	size_t nr_segments;
+	char build_id[2 * 64 + 1]; /* hex */
+
+	/* Built on first use by whoever comes first; under lock. */
+	pthread_mutex_t lock;
+	struct symtab *symtab; /* the module's own, for finding */
+	bool symtab_tried;
+
+	/* Of the unwinding side only. */
+	struct cfi_table *cfi;
+	bool cfi_tried;
+
+	/* Of the naming side only. */
+	Elf *debug_elf; /* separate debug file, NULL if none */
+	int debug_fd;
+	char *debug_path;
+	bool debug_tried;
+	struct symtab *name_symtab; /* incl. the debug file's */
+	bool name_symtab_tried;
+	struct dwarf_lines *lines;
+	Elf *lines_elf; /* NULL if the lines are the debug file's */
+	bool lines_tried;
+};
+
+/* root_fd is a directory or one of these. */
+#define ROOT_OURS    (-1) /* the supervisor's own root */
+#define ROOT_UNKNOWN (-2) /* could not be opened: no path leads anywhere */
+
+/* Open @path (absolute) for reading as a process with that root would. */
+int module_open_path(int root_fd, const char *path);
+
+/*
+ * Open the file of @map. Never fails but for lack of memory (NULL): a file
+ * that cannot be opened or is no ELF file gives a module with its path only.
+ */
+struct module *module_create(const struct sym_mapping *map, pid_t pid,
+			     int root_fd, sym_read_fn read, void *read_ctx);
+void module_destroy(struct module *m);
+
+/* Was the file's content replaced since it was opened? */
+bool module_changed(const struct module *m);
+
+/* A new handle on the module's file, NULL if there is none. elf_end() it. */
+Elf *module_elf(const struct module *m);
+
+/* What to subtract from an address in @map to get the file's own address. */
+uint64_t module_bias(const struct module *m, const struct sym_mapping *map);
+
+/* Own symbols of the module, built on first use; NULL if there are none. */
+struct symtab *module_symtab(struct module *m);
+
+#endif

@@ -1,0 +1,186 @@
+#include "symbols/space.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sym_space *sym_space_create(pid_t pid, const char *root,
+				   sym_read_fn read, void *read_ctx)
+{
+	struct sym_space *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	pthread_mutex_init(&s->lock, NULL);
+	s->pid = pid;
+	s->root_fd = ROOT_OURS;
+	if (root && *root) {
+		s->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (s->root_fd < 0)
+			s->root_fd = ROOT_UNKNOWN;
+	}
+	s->read = read;
+	s->read_ctx = read_ctx;
+	return s;
+}
+
+void sym_space_destroy(struct sym_space *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->nr_modules; i++)
+		module_destroy(s->modules[i]);
+	name_state_destroy(s->names);
+	smco_close_fd(&s->root_fd);
+	pthread_mutex_destroy(&s->lock);
+	free(s->modules);
+	free(s->ranges);
+	free(s->link_order);
+	free(s);
+}
+
+struct module *space_module(const struct sym_space *s, uint32_t index)
+{
+	struct sym_space *locked = (struct sym_space *)s;
+	pthread_mutex_lock(&locked->lock);
+	struct module *m =
+		index && index <= s->nr_modules ? s->modules[index - 1] : NULL;
+	pthread_mutex_unlock(&locked->lock);
+	return m;
+}
+
+uint32_t sym_nr_modules(const struct sym_space *s)
+{
+	struct sym_space *locked = (struct sym_space *)s;
+	pthread_mutex_lock(&locked->lock);
+	uint32_t nr = (uint32_t)s->nr_modules;
+	pthread_mutex_unlock(&locked->lock);
+	return nr;
+}
+
+bool space_read(const struct sym_space *s, taddr_t addr, void *buf, size_t len)
+{
+	return s->read && s->read(s->read_ctx, addr, buf, len) == (ssize_t)len;
+}
+
+/* 1-based index of a new module; 0 if memory is out. */
+static uint32_t add_module(struct sym_space *s, const struct sym_mapping *map)
+{
+	struct module *m =
+		module_create(map, s->pid, s->root_fd, s->read, s->read_ctx);
+	if (!m)
+		return 0;
+	pthread_mutex_lock(&s->lock);
+	if (s->nr_modules == s->cap_modules) {
+		size_t cap = s->cap_modules * 2 + 16;
+		void *mem = realloc(s->modules, cap * sizeof(*s->modules));
+		if (!mem) {
+			pthread_mutex_unlock(&s->lock);
+			module_destroy(m);
+			return 0;
+		}
+		s->modules = mem;
+		s->cap_modules = cap;
+	}
+	s->modules[s->nr_modules++] = m;
+	uint32_t index = (uint32_t)s->nr_modules;
+	pthread_mutex_unlock(&s->lock);
+	return index;
+}
+
+/* Was @map there, in whole or part, with the same file at the last update? */
+static bool was_mapped(const struct sym_space *s, const struct sym_mapping *map,
+		       const struct module *m)
+{
+	for (size_t i = 0; i < s->nr_ranges; i++) {
+		const struct space_range *r = &s->ranges[i];
+		if (r->mod == m && r->start < map->end && map->start < r->end)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The module of @map, known or new. The open descriptor keeps a deleted
+ * file's inode number from being given to another file meanwhile.
+ */
+static uint32_t module_of(struct sym_space *s, const struct sym_mapping *map)
+{
+	for (size_t i = s->nr_modules; i-- > 0;) {
+		struct module *m = s->modules[i];
+		if (m->stale || m->inode != map->inode ||
+		    strcmp(m->path, map->path))
+			continue;
+		if (!was_mapped(s, map, m) && module_changed(m)) {
+			m->stale = true;
+			continue;
+		}
+		return (uint32_t)i + 1;
+	}
+	return add_module(s, map);
+}
+
+static int compare_range(const void *pa, const void *pb)
+{
+	const struct space_range *a = pa, *b = pb;
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+int sym_space_update(struct sym_space *s, const struct sym_mapping *maps,
+		     size_t nr, struct smco_err *err)
+{
+	struct space_range *ranges = calloc(nr ? nr : 1, sizeof(*ranges));
+	if (!ranges)
+		return smco_fail(err, SMCO_NOMEM, 0, "no memory for modules");
+	size_t n = 0;
+	for (size_t i = 0; i < nr; i++) {
+		const struct sym_mapping *map = &maps[i];
+		const char *path = map->path ? map->path : "";
+		if (!map->exec || map->end <= map->start ||
+		    !strcmp(path, "[vsyscall]"))
+			continue;
+		struct space_range *r = &ranges[n++];
+		*r = (struct space_range){.start = map->start, .end = map->end};
+		if (*path != '/' && strcmp(path, "[vdso]"))
+			continue; /* generated code: no file to look into */
+		r->module = module_of(s, map);
+		if (!r->module) {
+			free(ranges);
+			return smco_fail(err, SMCO_NOMEM, 0,
+					 "no memory for module %s", path);
+		}
+		r->mod = s->modules[r->module - 1];
+		r->bias = module_bias(r->mod, map);
+	}
+	qsort(ranges, n, sizeof(*ranges), compare_range);
+	/* Maps come from the kernel, but nothing here relies on it. */
+	for (size_t i = 1; i < n; i++)
+		if (ranges[i].start < ranges[i - 1].end)
+			ranges[i - 1].end = ranges[i].start;
+	free(s->ranges);
+	s->ranges = ranges;
+	s->nr_ranges = n;
+	s->link_order_known = false;
+	return SMCO_OK;
+}
+
+const struct space_range *space_range_at(const struct sym_space *s, taddr_t pc)
+{
+	size_t lo = 0, hi = s->nr_ranges;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (s->ranges[mid].end <= pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < s->nr_ranges && s->ranges[lo].start <= pc ? &s->ranges[lo]
+							      : NULL;
+}
+
+struct sym_place sym_pin(struct sym_space *s, taddr_t pc)
+{
+	const struct space_range *r = space_range_at(s, pc);
+	if (!r || !r->module)
+		return (struct sym_place){.offset = pc};
+	return (struct sym_place){.module = r->module, .offset = pc - r->bias};
+}
