@@ -65,3 +65,13 @@ lint:
 
 format:
 	$(Q)clang-format -i $(C_FILES)
+
+# ---------------------------------------------------------------- benches --
+$(O)/t/bench/%: t/bench/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP \
+		-MF $@.d -o $@ $< $(LIB) $(LDLIBS) -lm
+
+.PHONY: bench-control
+bench-control: $(O)/t/bench/control-bench
+	$(Q)$<

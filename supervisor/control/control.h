@@ -22,42 +22,63 @@ int64_t control_m_from_overhead(int64_t overhead_ppb);
 
 /* ------------------------------------------------------------- ledger --- */
 
-enum ledger_mech { /* what cost the tracee the time */
-	LEDGER_STOP,   /* ptrace stops */
-	LEDGER_AGENT,  /* sensors' slow paths in the tracee */
-	LEDGER_TOUCH,  /* first touches of reset pages, guard hits */
-	LEDGER_ARM,    /* arming work that slowed the tracee, shootdowns */
-	LEDGER_CPU,    /* supervisor's CPU time taken from the tracee */
-	LEDGER_OTHER,
-	LEDGER_NR,
+enum ledger_mech {		 /* what cost the tracee the time */
+		   LEDGER_STOP,	 /* ptrace stops */
+		   LEDGER_AGENT, /* sensors' slow paths in the tracee */
+		   LEDGER_TOUCH, /* first touches of reset pages, guard hits */
+		   LEDGER_ARM, /* arming work that slowed the tracee, shootdowns
+				*/
+		   LEDGER_CPU, /* supervisor's CPU time taken from the tracee */
+		   LEDGER_OTHER,
+		   LEDGER_NR,
 };
 const char *ledger_mech_name(enum ledger_mech m);
 
+/*
+ * The ledger counts in the program's time ("base"): its CPU time in all
+ * threads, or 1 % of the wall time where that is more, so that an idle program
+ * is still watched, at a hundredth of what it would cost a busy one. Promise,
+ * as long as charges do not exceed what was reserved or in room: the whole run
+ * and every 10 s of the program's time stay below the target plus one point or
+ * a tenth of it, whichever is larger.
+ *
+ * A target of 0 leaves no room, ever. INT64_MAX means no bound: the room is
+ * INT64_MAX, charges are only added up.
+ */
 struct ledger; /* one per session; the truth the controllers act on */
-struct ledger *ledger_create(int64_t target_overhead_ppb);
+struct ledger *ledger_create(int64_t target_overhead_ppb); /* NULL: no memory */
 void ledger_destroy(struct ledger *l);
-/* The program used @run_ns of CPU (thread time incl. what was charged) and
- * @wall_ns passed since the last call. Budget accrues from it: m_t times the
- * run time, a small floor from wall time so that an idle program is watched,
- * piled up at most so that no 10 s window exceeds the target. */
+/* The program used @run_ns of thread time (incl. what was charged, also where
+ * it stood still for it) since the last call, and it is @now_ns now. The first
+ * call only sets the clock, its @run_ns counts. Budget accrues from it: m_t
+ * times the base; what is not used piles up a little (a quarter of the
+ * tolerance of a window) and is lost beyond that. */
 void ledger_advance(struct ledger *l, uint64_t now_ns, uint64_t run_ns);
+/* Monitors are numbered 0 to 15 by the session; higher ones count as 15. */
 void ledger_charge(struct ledger *l, enum ledger_mech mech, unsigned monitor,
 		   uint64_t p_ns);
-/* What may be spent now, ns; negative when overdrawn. */
+/* What may be spent now, ns; negative when overdrawn. Arm while it is > 0. */
 int64_t ledger_room_ns(const struct ledger *l);
-/* Worst case of what is armed but has not cost anything yet. Reserved time
- * is not in room; release gives it back, charge is separate. */
+/* Worst case of what is armed but has not cost anything yet. What is reserved
+ * beyond half the tolerance of a window (41 ms at 10 %, once the program ran
+ * for 10 s) is not in room; release gives it back, charge is separate. */
 void ledger_reserve(struct ledger *l, uint64_t ns);
 void ledger_release(struct ledger *l, uint64_t ns);
 struct ledger_totals {
-	uint64_t run_ns;	  /* program's thread time, incl. monitoring */
+	uint64_t run_ns;  /* program's thread time, incl. monitoring */
+	uint64_t base_ns; /* the same, at least 1 % of the wall time */
 	uint64_t spent_ns;
+	uint64_t reserved_ns; /* at this moment */
 	uint64_t mech_ns[LEDGER_NR];
-	int64_t overhead_ppb;	  /* spent / (run - spent), whole run */
-	int64_t recent_ppb;	  /* last 10 s window */
-	int64_t worst_window_ppb; /* worst 10 s window so far */
+	/* Overheads saturate at 10^13 (a million per cent). */
+	int64_t overhead_ppb;	  /* spent / (base - spent), whole run */
+	int64_t recent_ppb;	  /* last 10 s of wall time */
+	int64_t worst_window_ppb; /* worst 10 s of the program's time so far,
+				     the whole run if that was shorter */
 };
 void ledger_get(const struct ledger *l, struct ledger_totals *ret);
+uint64_t ledger_spent_ns(const struct ledger *l, enum ledger_mech mech,
+			 unsigned monitor);
 
 /* --------------------------------------------------------- controllers --- */
 
@@ -72,23 +93,34 @@ struct control_params {
 
 struct control;
 typedef uint32_t plant_t; /* small dense handle, reused after removal */
+#define PLANT_NONE UINT32_MAX
 
 struct control *control_create(const struct control_params *params,
 			       uint64_t now_ns);
 void control_destroy(struct control *c);
 
-/* New plants start disarmed and due at once, in the order added. */
+/* New plants start disarmed and due at once, in the order added. PLANT_NONE
+ * if memory ran out. Calls with a handle that is not in use do nothing. */
 plant_t control_add(struct control *c, uint64_t now_ns, void *user);
 void control_remove(struct control *c, plant_t id);
 void *control_user(const struct control *c, plant_t id);
 uint32_t control_nr_plants(const struct control *c);
+uint32_t control_nr_armed(const struct control *c);
 
-/* Next plant whose delay is over, or false. The caller arms it (and says so
- * with control_armed) or puts it off (control_defer). */
+/* Next plant whose delay is over, or false; the one that waited longest
+ * comes first. The caller arms it (and says so with control_armed) or puts it
+ * off (control_defer); it is not handed out again before. Plants that the
+ * caller has no room for just stay due: stop calling. */
 bool control_next_due(struct control *c, uint64_t now_ns, plant_t *ret);
-/* When the next one will be due; UINT64_MAX if none. */
+/* When the next one will be due, in the past if one is; UINT64_MAX if none, at
+ * a target of 0, and while the global controller is off. Due times are rounded
+ * up to 2^16 ns; the answer may be too early (a 64th of the distance), so that
+ * control_next_due then says false, but it is never too late. */
 uint64_t control_next_due_ns(const struct control *c);
 void control_armed(struct control *c, plant_t id, uint64_t now_ns);
+/* Not now, for instance because its memory is locked. It keeps its place: when
+ * it comes back, 2^16 ns later at the earliest, it goes before those that were
+ * not handed out yet. */
 void control_defer(struct control *c, plant_t id, uint64_t until_ns);
 /* The armed plant's event: it was armed for @tau_ns, processing cost @p_ns.
  * Disarms it, schedules the re-arm after d. Returns d in ns. */
@@ -101,5 +133,8 @@ void control_disarm(struct control *c, plant_t id, uint64_t now_ns,
  * the program's run time since the last call (the denominator of Σp/T). */
 void control_tick(struct control *c, uint64_t now_ns, uint64_t run_ns);
 int64_t control_local_target_ppb(const struct control *c); /* m_lt */
+/* The global controller's switch. When it is off, disarm what is armed. Always
+ * true for the others, except at a target of 0. */
+bool control_is_on(const struct control *c);
 
 #endif

@@ -1,0 +1,355 @@
+/* The ledger alone: what it adds up, and how much it lets be spent. */
+#include "supervisor/control/control.h"
+#include "supervisor/control/window.h"
+#include "t/unit/tap.h"
+
+#define MS	NSEC_PER_MSEC
+#define SEC	NSEC_PER_SEC
+#define PERCENT (PPB / 100)
+
+static uint64_t seed = 7;
+
+static uint64_t rnd(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+/* What the product promises: target + max(1 point, a tenth), as ppb of base. */
+static double m_allowed(int64_t target)
+{
+	double o = (double)target / PPB;
+	o += o / 10 > 0.01 ? o / 10 : 0.01;
+	return o / (1 + o);
+}
+
+static void test_percentage(void)
+{
+	check_int(control_m_from_overhead(0), 0);
+	check_int(control_m_from_overhead(-PPB), 0);
+	check_int(control_m_from_overhead(10 * PERCENT), 90909090);
+	check_int(control_m_from_overhead(PPB), PPB / 2);
+	check_int(control_m_from_overhead(INT64_MAX - 1), PPB - 1);
+	check_int(control_m_from_overhead(INT64_MAX), PPB);
+	int64_t last = 0;
+	bool is_rising = true;
+	for (int64_t o = 1; o < INT64_MAX / 3; o *= 3) {
+		int64_t m = control_m_from_overhead(o);
+		is_rising &= m >= last && m < PPB;
+		last = m;
+	}
+	check(is_rising);
+}
+
+static void test_books(void)
+{
+	struct ledger *l = ledger_create(10 * PERCENT);
+	struct ledger_totals t;
+	ledger_advance(l, 5 * SEC, 0);
+	ledger_advance(l, 6 * SEC, SEC);
+	ledger_charge(l, LEDGER_STOP, 0, 10);
+	ledger_charge(l, LEDGER_STOP, 1, 20);
+	ledger_charge(l, LEDGER_TOUCH, 1, 400);
+	ledger_charge(l, LEDGER_CPU, 99, 3000);
+	ledger_charge(l, (enum ledger_mech)77, 2, 50000);
+	ledger_get(l, &t);
+	check_int(t.run_ns, SEC);
+	check_int(t.base_ns, SEC);
+	check_int(t.spent_ns, 53430);
+	check_int(t.mech_ns[LEDGER_STOP], 30);
+	check_int(t.mech_ns[LEDGER_AGENT], 0);
+	check_int(t.mech_ns[LEDGER_TOUCH], 400);
+	check_int(t.mech_ns[LEDGER_CPU], 3000);
+	check_int(t.mech_ns[LEDGER_OTHER], 50000);
+	check_int(ledger_spent_ns(l, LEDGER_STOP, 1), 20);
+	check_int(ledger_spent_ns(l, LEDGER_TOUCH, 0), 0);
+	check_int(ledger_spent_ns(l, LEDGER_CPU, 15), 3000);
+	check_int(ledger_spent_ns(l, (enum ledger_mech)77, 2), 0);
+	check_int(t.overhead_ppb, 53430 * PPB / (int64_t)(SEC - 53430));
+	check_int(t.recent_ppb, t.overhead_ppb);
+	check_int(t.worst_window_ppb, t.overhead_ppb);
+	check_str(ledger_mech_name(LEDGER_TOUCH), "touch");
+	check_str(ledger_mech_name((enum ledger_mech)77), "other");
+	ledger_destroy(l);
+	ledger_destroy(NULL);
+}
+
+static void test_room(void)
+{
+	struct ledger *l = ledger_create(10 * PERCENT);
+	check_int(ledger_room_ns(l), 0);
+	ledger_advance(l, 0, 0);
+	ledger_advance(l, 10 * MS, 10 * MS);
+	check_int(ledger_room_ns(l), 909090);
+	ledger_charge(l, LEDGER_TOUCH, 0, 909090 + 1000);
+	check_int(ledger_room_ns(l), -1000);
+
+	/* Nothing used for a minute: no more than a tick's share and a pile. */
+	for (int i = 2; i < 6000; i++)
+		ledger_advance(l, i * 10 * MS, 10 * MS);
+	int64_t room = ledger_room_ns(l);
+	check_range((double)room, 15e6, 25e6);
+
+	/* A reservation within the debt costs no room, beyond it all. */
+	ledger_reserve(l, 40 * MS);
+	check_int(ledger_room_ns(l), room);
+	ledger_reserve(l, 100 * MS);
+	int64_t less = ledger_room_ns(l);
+	check_range((double)(room - less), 95e6, 105e6);
+	ledger_reserve(l, MS);
+	check_int(ledger_room_ns(l), less - (int64_t)MS);
+	ledger_release(l, 500 * MS);
+	check_int(ledger_room_ns(l), room);
+	ledger_destroy(l);
+}
+
+static void test_zero(void)
+{
+	struct ledger *l = ledger_create(0);
+	bool is_closed = ledger_room_ns(l) <= 0;
+	for (int i = 0; i < 1000; i++) {
+		ledger_advance(l, i * SEC, i % 3 ? SEC : 0);
+		is_closed &= ledger_room_ns(l) <= 0;
+	}
+	ledger_reserve(l, 10);
+	is_closed &= ledger_room_ns(l) <= 0;
+	ledger_release(l, 1000);
+	is_closed &= ledger_room_ns(l) <= 0;
+	check(is_closed);
+	ledger_destroy(l);
+
+	l = ledger_create(-PPB);
+	ledger_advance(l, 0, SEC);
+	check(ledger_room_ns(l) <= 0);
+	ledger_destroy(l);
+}
+
+static void test_unlimited(void)
+{
+	struct ledger *l = ledger_create(INT64_MAX);
+	struct ledger_totals t;
+	check(ledger_room_ns(l) == INT64_MAX);
+	ledger_advance(l, 0, 0);
+	ledger_reserve(l, UINT64_MAX);
+	ledger_charge(l, LEDGER_TOUCH, 0, 3600 * SEC);
+	check(ledger_room_ns(l) == INT64_MAX);
+	ledger_advance(l, 7200 * SEC, 7200 * SEC);
+	ledger_get(l, &t);
+	check_int(t.spent_ns, 3600 * SEC);
+	check_int(t.overhead_ppb, PPB);
+	ledger_destroy(l);
+}
+
+static void test_idle(void)
+{
+	/* An hour asleep: watched, with at most 1 % of m_t of the wall. */
+	struct ledger *l = ledger_create(10 * PERCENT);
+	struct ledger_totals t;
+	uint64_t spent = 0;
+	for (int i = 0; i < 360000; i++) {
+		ledger_advance(l, i * 10 * MS, 0);
+		while (ledger_room_ns(l) > 0) {
+			ledger_charge(l, LEDGER_TOUCH, 0, 2000);
+			spent += 2000;
+		}
+	}
+	check_range((double)spent / (3600e9 * 0.0909e-2), 0.98, 1.001);
+
+	/*
+	 * A program that wakes for 1 ms ten times a second and one that runs
+	 * for a second in ten get the share of their CPU time and nothing more.
+	 */
+	for (int which = 0; which < 2; which++) {
+		ledger_destroy(l);
+		l = ledger_create(10 * PERCENT);
+		for (int i = 0; i < 100000; i++) {
+			uint64_t run = which	? i % 1000 < 100 ? 10 * MS : 0
+				       : i % 10 ? 0
+						: 2 * MS;
+			ledger_advance(l, i * 10 * MS, run);
+			while (ledger_room_ns(l) > 0)
+				ledger_charge(l, LEDGER_TOUCH, 0, 2000);
+		}
+		ledger_get(l, &t);
+		double m = (double)t.spent_ns / (double)t.run_ns;
+		check_range(m, 0.0900, which ? 0.0980 : 0.0912);
+	}
+	ledger_destroy(l);
+}
+
+/* The worst window, found by looking at every one. */
+enum { NR_TICKS = 20000 };
+static uint64_t tick_base[NR_TICKS], tick_spent[NR_TICKS];
+
+/* Most that was spent in any stretch of @base_ns of the program's time. */
+static double most_spent(int nr, double base_ns)
+{
+	double most = 0, base = 0, spent = 0;
+	for (int i = 0, first = 0; i < nr; i++) {
+		base += (double)tick_base[i];
+		spent += (double)tick_spent[i];
+		while (base - (double)tick_base[first] >= base_ns) {
+			base -= (double)tick_base[first];
+			spent -= (double)tick_spent[first++];
+		}
+		if (base >= base_ns && spent > most)
+			most = spent;
+	}
+	return most;
+}
+
+/* The whole run's percentage when it was at its worst. */
+static double worst_mean(int nr)
+{
+	double worst = 0, base = 0, spent = 0;
+	for (int i = 0; i < nr; i++) {
+		base += (double)tick_base[i];
+		spent += (double)tick_spent[i];
+		if (base > 0 && spent / base > worst)
+			worst = spent / base;
+	}
+	return worst;
+}
+
+/*
+ * A spender as bad as the rules allow: waits for any time, then arms all there
+ * is room for, lets it pile up unfired, then has it all fire at once.
+ */
+static void test_windows(int64_t target, int nr_threads, int how)
+{
+	struct ledger *l = ledger_create(target);
+	struct ledger_totals t;
+	uint64_t now = 0, armed = 0, hold = 0;
+	bool was_idle_mostly = false;
+	for (int i = 0; i < NR_TICKS; i++) {
+		uint64_t run = 10 * MS * (uint64_t)nr_threads;
+		if (how == 1 && i / 700 % 2)
+			run = 0;
+		if (how == 2)
+			run = rnd() % 4 ? 0 : rnd() % (run + 1);
+		struct ledger_totals before;
+		ledger_get(l, &before);
+		now += 10 * MS;
+		ledger_advance(l, now, run);
+		if (hold) {
+			hold--;
+		} else {
+			if (armed && rnd() % 3) {
+				ledger_release(l, armed);
+				ledger_charge(l, LEDGER_TOUCH, 0, armed);
+				armed = 0;
+			}
+			while (ledger_room_ns(l) > 0) {
+				ledger_reserve(l, 3000);
+				armed += 3000;
+			}
+			if (rnd() % 200 == 0)
+				hold = rnd() % 1500;
+		}
+		ledger_get(l, &t);
+		tick_base[i] = t.base_ns - before.base_ns;
+		tick_spent[i] = t.spent_ns - before.spent_ns;
+		was_idle_mostly |= t.base_ns > t.run_ns + SEC;
+	}
+	double worst = most_spent(NR_TICKS, 10e9) / 10e9;
+	double whole = worst_mean(NR_TICKS);
+	double allowed = m_allowed(target);
+	check_msg(worst <= allowed,
+		  "target %g, %d threads, case %d: worst window %g <= %g",
+		  (double)target / PPB, nr_threads, how, worst, allowed);
+	check_msg(whole <= allowed, "  whole run at its worst %g", whole);
+	ledger_get(l, &t);
+	double m_t = (double)control_m_from_overhead(target) / PPB;
+	double tolerance = 10e9 * (allowed - m_t);
+	check_range((double)t.spent_ns - m_t * (double)t.base_ns, -1e18,
+		    tolerance * 0.6);
+	check(!was_idle_mostly || how == 2);
+
+	/* What the ledger itself says about its worst window: not less, and
+	 * more only by what a slot and a tick more can hold. */
+	double tick = 10e6 * nr_threads;
+	double said = (double)t.worst_window_ppb / PPB;
+	double wider = most_spent(NR_TICKS, 10e9 + 25e6 + 2 * tick) / 10e9;
+	check_range(said / (1 + said), 0.99 * worst, 1.001 * wider);
+	ledger_destroy(l);
+}
+
+static void test_worst_window(void)
+{
+	/* One known burst of 2 s, in a run without any other cost. */
+	struct ledger *l = ledger_create(10 * PERCENT);
+	struct ledger_totals t;
+	for (int i = 0; i < 6000; i++) {
+		ledger_advance(l, i * 10 * MS, 10 * MS);
+		if (i >= 3033 && i < 3133)
+			ledger_charge(l, LEDGER_STOP, 0, 20 * MS);
+		if (i == 3500) {
+			ledger_get(l, &t);
+			check_range((double)t.recent_ppb / PPB, 0.2475, 0.25);
+		}
+	}
+	ledger_get(l, &t);
+	check_range((double)t.worst_window_ppb / PPB, 0.2475, 0.25);
+	check_int(t.recent_ppb, 0);
+	check_range((double)t.overhead_ppb / PPB, 2 / 58.01, 2 / 57.99);
+	ledger_destroy(l);
+}
+
+static void test_ends(void)
+{
+	/* The ends of the numbers: nothing wraps, nothing opens the room. */
+	struct ledger *l = ledger_create(10 * PERCENT);
+	struct ledger_totals t;
+	ledger_advance(l, UINT64_MAX, 0);
+	ledger_advance(l, 0, 0);
+	check_int(ledger_room_ns(l), 0);
+	ledger_charge(l, LEDGER_TOUCH, 0, UINT64_MAX);
+	ledger_charge(l, LEDGER_TOUCH, 0, UINT64_MAX);
+	check(ledger_room_ns(l) == INT64_MIN);
+	ledger_reserve(l, UINT64_MAX);
+	ledger_reserve(l, UINT64_MAX);
+	check(ledger_room_ns(l) == INT64_MIN);
+	ledger_advance(l, UINT64_MAX, UINT64_MAX);
+	ledger_get(l, &t);
+	check(t.spent_ns == UINT64_MAX);
+	check(t.run_ns == UINT64_MAX);
+	check_int(t.overhead_ppb, OVERHEAD_MAX_PPB);
+	ledger_destroy(l);
+
+	/* 64 threads, four weeks, a second at a time; then as much again. */
+	l = ledger_create(5 * PERCENT);
+	uint64_t weeks = 4 * 7 * 86400, spent = 0;
+	for (uint64_t i = 0; i < weeks; i++) {
+		ledger_advance(l, i * SEC, 64 * SEC);
+		int64_t room = ledger_room_ns(l);
+		if (room > 0) {
+			ledger_charge(l, LEDGER_TOUCH, i % 16, (uint64_t)room);
+			spent += (uint64_t)room;
+		}
+	}
+	ledger_get(l, &t);
+	check_int(t.spent_ns, spent);
+	check_int(t.run_ns, weeks * 64 * SEC);
+	check_range((double)t.overhead_ppb / PPB, 0.0499999, 0.05);
+	check_range((double)t.worst_window_ppb / PPB, 0.05, 0.1053);
+	ledger_destroy(l);
+}
+
+int main(void)
+{
+	static const int targets[] = {1, 2, 5, 10, 20, 50, 100, 1000};
+	test_percentage();
+	test_books();
+	test_room();
+	test_zero();
+	test_unlimited();
+	test_idle();
+	test_worst_window();
+	for (unsigned i = 0; i < ARRAY_SIZE(targets); i++)
+		for (int how = 0; how < 3; how++)
+			test_windows(targets[i] * PERCENT, i % 3 ? 1 : 8, how);
+	test_ends();
+	return tap_done();
+}
