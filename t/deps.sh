@@ -79,7 +79,7 @@ echo "deps: installing $missing"
 if install_missing --simulate >/dev/null 2>&1 && install_missing; then
 	exit 0
 fi
-apt update && install_missing || {
+if ! { apt update && install_missing; }; then
 	echo "deps: could not install: $missing" >&2
 	exit 1
-}
+fi

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034 # its variables are for the tests
 # Sourced by t/tNNNN-topic.sh. TAP on stdout, a scratch directory per test
 # that is kept when something failed.
 #

@@ -1,0 +1,172 @@
+#!/usr/bin/perl
+# t/nap-check.pl [OPTIONS] TRUTH REPORT - compares the naps that
+# `smco-report --json` found (REPORT) with what nap-schedule says happened
+# (TRUTH). Prints what is missing, wrong or false, then one line of sums;
+# status 0 only if all three are within bounds.
+#
+#	--threshold MS	as given to both (1000)
+#	--recall SHARE	least share of the pauses >= 1.1 thresholds to be found,
+#			of those in blocks of the report's least size (1)
+#	--min-size N	ignore smaller blocks in the truth (8192)
+#	--kinds LIST	judge recall only for these kinds (for mechanisms that
+#			see writes only)
+#	--from NS	judge recall only for pauses that start later
+#			(CLOCK_MONOTONIC; for attaching)
+#
+# A reported nap is false if it overlaps no true pause >= 1.0 thresholds of
+# that block; its length is wrong if off by more than 5 % and 20 ms. Naps of
+# memory that is none of the fixture's blocks are counted as foreign.
+use strict;
+use warnings;
+no warnings 'portable'; # 64-bit hexadecimal
+use Getopt::Long;
+use JSON::PP;
+use List::Util qw(max min);
+
+my ($threshold_ms, $recall_want, $min_size, $kinds, $from) =
+	(1000, 1, 8192, '', 0);
+GetOptions(
+	'threshold=f' => \$threshold_ms,
+	'recall=f'    => \$recall_want,
+	'min-size=i'  => \$min_size,
+	'kinds=s'     => \$kinds,
+	'from=i'      => \$from,
+) && @ARGV == 2 or die "usage: nap-check.pl [OPTIONS] TRUTH REPORT\n";
+my $threshold = $threshold_ms * 1e6;
+my %judged = map { $_ => 1 } split /,/, $kinds;
+
+# ---- the truth: address => lives, each with its pauses
+my (%lives, @lives, $ended_well);
+open my $truth, '<', $ARGV[0] or die "$ARGV[0]: $!\n";
+my @pauses;
+while (<$truth>) {
+	my @f = split;
+	if (/^block /) {
+		my $life = {
+			addr => hex $f[1], size => $f[2], kind => $f[3],
+			alloc => $f[4], end => $f[5] || 9e18, pauses => [],
+		};
+		push @{ $lives{ $life->{addr} } }, $life;
+		push @lives, $life;
+	} elsif (/^pause /) {
+		push @pauses, {
+			addr => hex $f[1], size => $f[2], kind => $f[3],
+			start => $f[4], length => $f[5],
+			end => $f[4] + $f[5], ended => $f[6], naps => [],
+		};
+	} elsif (/^EXIT-SUCCESS/) {
+		$ended_well = 1;
+	}
+}
+$ended_well && @lives or die "nap-check: $ARGV[0] is not complete\n";
+for my $p (@pauses) {
+	my ($life) = grep { $_->{alloc} <= $p->{start} && $p->{end} <= $_->{end} }
+		@{ $lives{ $p->{addr} } };
+	push @{ $life->{pauses} }, $p;
+}
+
+# ---- what was reported
+open my $fh, '<', $ARGV[1] or die "$ARGV[1]: $!\n";
+my $doc = decode_json(do { local $/; <$fh> });
+my @naps = map {
+	{ addr => number($_->{addr}), size => number($_->{size}),
+	  start => $_->{start_ns}, length => $_->{length_ns},
+	  alloc => $_->{alloc_ns} }
+} find_naps($doc);
+
+sub number { my ($v) = @_; return $v =~ /^0x/ ? hex $v : $v }
+
+# Wherever in the document: what has an address, a start and a length.
+sub find_naps {
+	my ($node) = @_;
+	return map { find_naps($_) } @$node if ref $node eq 'ARRAY';
+	return () unless ref $node eq 'HASH';
+	return ($node) if exists $node->{addr} && exists $node->{start_ns} &&
+		exists $node->{length_ns};
+	return map { find_naps($_) } values %$node;
+}
+
+# Session time to CLOCK_MONOTONIC: both sides know when blocks were allocated.
+my @offsets = sort { $a <=> $b } map {
+	my $nap = $_;
+	map { $_->{alloc} - $nap->{alloc} } @{ $lives{ $nap->{addr} } || [] }
+} grep { $_->{alloc} } @naps;
+my $offset = $doc->{start_monotonic_ns} // $offsets[ @offsets / 2 ] // 0;
+
+# ---- compare
+my ($false, $foreign, $wrong, $split, $matched) = (0) x 5;
+my @said;
+sub complain {
+	my ($what, $x) = @_;
+	push @said, sprintf "%s: 0x%x size %d %s start %.3f s length %.3f s%s\n",
+		$what, $x->{addr}, $x->{size}, $x->{kind} // '',
+		($x->{start} - $lives[0]{alloc}) / 1e9, $x->{length} / 1e9,
+		$x->{note} // '';
+}
+
+for my $nap (@naps) {
+	$nap->{start} += $offset;
+	$nap->{end} = $nap->{start} + $nap->{length};
+	my @owners = grep {
+		$_->{addr} < $nap->{addr} + $nap->{size} &&
+		$nap->{addr} < $_->{addr} + $_->{size} &&
+		$_->{alloc} - 1e6 < $nap->{end} && $nap->{start} < $_->{end}
+	} $lives{ $nap->{addr} } ? @{ $lives{ $nap->{addr} } } : @lives;
+	# A nap beyond the life of its block is false, not foreign.
+	push @owners, grep {
+		$nap->{alloc} && abs($_->{alloc} - $offset - $nap->{alloc}) < 1e6
+	} @{ $lives{ $nap->{addr} } } unless @owners;
+	unless (@owners) {
+		$foreign++;
+		next;
+	}
+	my ($best, $overlap) = (undef, 0);
+	for my $p (map { @{ $_->{pauses} } } @owners) {
+		my $o = min($p->{end}, $nap->{end}) -
+			max($p->{start}, $nap->{start});
+		($best, $overlap) = ($p, $o) if $o > $overlap;
+	}
+	if (!$best || $best->{length} < $threshold) {
+		$false++;
+		$nap->{kind} = $owners[0]{kind};
+		complain('FALSE', $nap);
+		next;
+	}
+	push @{ $best->{naps} }, $nap;
+}
+
+my ($due, $found) = (0, 0);
+for my $p (@pauses) {
+	my @naps = sort { $b->{length} <=> $a->{length} } @{ $p->{naps} };
+	if (@naps) {
+		$matched++;
+		my $off = abs $naps[0]{length} - $p->{length};
+		if ($off > max(0.05 * $p->{length}, 20e6)) {
+			$wrong++;
+			$p->{note} = sprintf ', reported %.3f s',
+				$naps[0]{length} / 1e9;
+			complain('LENGTH', $p);
+		}
+		if (@naps > 1) {
+			$split++;
+			complain('SPLIT', $p);
+		}
+	}
+	next if $p->{length} < 1.1 * $threshold || $p->{size} < $min_size ||
+		$p->{start} < $from || (%judged && !$judged{ $p->{kind} });
+	$due++;
+	if (@naps) {
+		$found++;
+	} else {
+		$p->{note} = ", ended by $p->{ended}";
+		complain('MISSED', $p);
+	}
+}
+my $recall = $due ? $found / $due : 1;
+print @said > 40 ? (@said[ 0 .. 39 ], "...\n") : @said;
+printf "naps: %d of %d found (%.2f %%), %d false, %d of %d lengths wrong, " .
+	"%d split, %d foreign\n", $found, $due, 100 * $recall, $false, $wrong,
+	$matched, $split, $foreign;
+# A truth without pauses, or a report without naps, proves nothing.
+exit !($due && @naps && $recall >= $recall_want && !$false && !$wrong &&
+	!$split);
