@@ -12,10 +12,10 @@
 /* An address in the monitored program. Never dereferenced here. */
 typedef uint64_t taddr_t;
 
-#define NSEC_PER_SEC 1000000000ULL
-#define NSEC_PER_MSEC 1000000ULL
-#define NSEC_PER_USEC 1000ULL
-#define TPAGE_SIZE 4096ULL /* x86-64 base page */
+#define NSEC_PER_SEC UINT64_C(1000000000)
+#define NSEC_PER_MSEC UINT64_C(1000000)
+#define NSEC_PER_USEC UINT64_C(1000)
+#define TPAGE_SIZE UINT64_C(4096) /* x86-64 base page */
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -2,8 +2,10 @@
 #include "supervisor/monitor/nap-private.h"
 
 /*
- * The last access lies in [touched_lo, full], the nap's end in [lo, hi]: the
- * middle of each is the best estimate, half of both widths the error.
+ * The last access lies in [touched_lo, full], the nap's end in [lo, hi]. The
+ * middle of each is the best estimate, but where the block was not looked at
+ * for long before it was armed as a whole, the nap is not stretched into that
+ * time by more than a window or two: what is reported was quiet.
  */
 static struct ev_nap describe(const struct block *b, uint64_t lo_ns,
 			      uint64_t hi_ns, uint32_t flags)
@@ -13,7 +15,10 @@ static struct ev_nap describe(const struct block *b, uint64_t lo_ns,
 	uint64_t start_hi = b->full_ns;
 	uint64_t start_lo =
 		b->touched_lo_ns < start_hi ? b->touched_lo_ns : start_hi;
-	uint64_t start = start_lo + (start_hi - start_lo) / 2;
+	uint64_t stretch = (start_hi - start_lo) / 2;
+	if (stretch > 2 * n->window_ns)
+		stretch = 2 * n->window_ns;
+	uint64_t start = start_hi - stretch;
 	uint64_t end = lo_ns + (hi_ns - lo_ns) / 2;
 
 	if (np->primary && !(np->primary->ops->sees & ACCESS_READS))
@@ -25,7 +30,7 @@ static struct ev_nap describe(const struct block *b, uint64_t lo_ns,
 		.size = b->size,
 		.start_ns = session_ns(n, start),
 		.length_ns = end > start ? end - start : 0,
-		.error_ns = (start_hi - start_lo) / 2 + (hi_ns - lo_ns) / 2,
+		.error_ns = (start - start_lo) + (hi_ns - lo_ns) / 2,
 		.alloc_ns = b->alloc_ns ? session_ns(n, b->alloc_ns) : 0,
 		.pid = (uint32_t)np->pid,
 		.alloc_stack = b->stack,

@@ -29,7 +29,7 @@ bool nap_guard_arm(struct block *b, uint64_t now_ns)
 	b->flags |= BLOCK_WATCHED;
 	b->state = BLOCK_WATCH;
 	b->armed_ns = now_ns;
-	b->full_ns = b->checked_ns = smco_now_ns();
+	b->full_ns = b->checked_ns = np->nap->params.clock();
 	if (!nap_queue_add(&np->queue, b, nap_recheck_ns(b, now_ns))) {
 		np->primary->ops->disarm(np->primary, &r, 1);
 		b->state = BLOCK_IDLE;
@@ -69,11 +69,12 @@ void nap_guard_hit(struct nap_proc *np, const struct access_hit *hit,
 	struct nap *n = np->nap;
 	struct block *b = block_first_overlap(np->blocks, hit->range.start,
 					      hit->range.end);
-	if (!b || b != hit->range.user) {
+	/* A stop is on the stop clock already. */
+	if (!hit->stopped)
 		ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR,
 			      hit->cost_ns);
+	if (!b || b != hit->range.user)
 		return;
-	}
 	b->flags &= (uint16_t) ~(is_primary ? 0 : BLOCK_GUARDED);
 	if (b->flags & BLOCK_IN_NAP)
 		nap_end(b, hit->time_ns, hit->time_ns, end_flags(hit), stack,

@@ -91,9 +91,11 @@ static void set_clear(struct block *b, uint32_t nr_clear)
 	b->nr_clear = nr_clear;
 }
 
-/* Pages that stand reset in a block that is no longer watched as a whole:
- * those touched meanwhile have cost their price. */
-static void settle(struct block *b)
+/*
+ * Look at the whole block: those of its pages that stood reset and are touched
+ * now have cost their price.
+ */
+static void account(struct block *b)
 {
 	struct nap_proc *np = b->proc;
 	struct page_range r = {
@@ -104,11 +106,10 @@ static void settle(struct block *b)
 	if (np->primary->ops->collect(np->primary, &r, 1))
 		return;
 	uint32_t clear = r.nr_present - r.nr_touched;
-	if (clear < b->nr_clear) {
+	if (clear < b->nr_clear)
 		ledger_charge(np->nap->ledger, LEDGER_TOUCH, NAP_MONITOR,
 			      (b->nr_clear - clear) * touch_cost(np));
-		set_clear(b, clear);
-	}
+	set_clear(b, clear);
 }
 
 void nap_poll_settle(struct nap_proc *np, uint64_t now_ns)
@@ -119,7 +120,7 @@ void nap_poll_settle(struct nap_proc *np, uint64_t now_ns)
 			continue;
 		e->due_ns = now_ns + SETTLE_NS;
 		if (e->block->state <= BLOCK_SAMPLE)
-			settle(e->block);
+			account(e->block);
 		if (e->block->nr_clear < SETTLE_PAGES)
 			np->settle.entry[i--] =
 				np->settle.entry[--np->settle.nr];
@@ -142,21 +143,15 @@ static void settle_later(struct block *b, uint64_t now_ns)
 /* How many more pages of @b may be armed now. */
 static uint64_t widen_step(const struct block *b)
 {
-	const struct nap *n = b->proc->nap;
 	uint64_t left = block_nr_pages(b) - b->cursor;
 	uint64_t step =
 		b->cursor ? (uint64_t)b->cursor * WIDEN_FACTOR : WIDEN_FIRST;
 	uint64_t cost = touch_cost(b->proc);
-	int64_t room = ledger_room_ns(n->ledger);
+	int64_t room = nap_room_ns(b->proc->nap, cost, true);
 	uint64_t most = room <= 0 ? 0 : cost ? (uint64_t)room / cost : left;
-	uint64_t stand = n->standing_pages >= n->standing_max
-				 ? 0
-				 : n->standing_max - n->standing_pages;
 	if (step > left)
 		step = left;
-	if (step > most)
-		step = most;
-	return step < stand ? step : stand;
+	return step < most ? step : most;
 }
 
 /*
@@ -167,7 +162,7 @@ static bool widen(struct block *b)
 {
 	struct nap_proc *np = b->proc;
 	if (!b->cursor && b->nr_clear)
-		settle(b);
+		account(b);
 	uint64_t step = widen_step(b);
 	if (!step)
 		return false;
@@ -176,17 +171,20 @@ static bool widen(struct block *b)
 		.end = block_first_page(b) + (b->cursor + step) * TPAGE_SIZE,
 		.user = b,
 	};
+	bool known = !np->primary->ops->collect(np->primary, &r, 1);
+	uint32_t nr_touched = known ? r.nr_touched : (uint32_t)step;
 	if (np->primary->ops->arm(np->primary, &r, 1) ||
 	    r.nr_reset == UINT32_MAX) {
 		b->flags |= BLOCK_STUCK;
 		return false;
 	}
-	reserve(b, step);
+	set_clear(b, b->nr_clear + nr_touched);
+	reserve(b, nr_touched);
 	b->cursor += (uint32_t)step;
 	b->state = BLOCK_WIDEN;
 	if (b->cursor == block_nr_pages(b)) {
 		b->state = BLOCK_WATCH;
-		b->full_ns = b->checked_ns = smco_now_ns();
+		b->full_ns = b->checked_ns = np->nap->params.clock();
 		b->flags |= BLOCK_WATCHED;
 	}
 	return true;
@@ -199,15 +197,21 @@ static void hit(struct block *b, const struct page_range *sum, uint64_t now_ns)
 	uint64_t p = sum->nr_touched * touch_cost(b->proc);
 
 	if (b->state == BLOCK_SAMPLE) {
+		ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR, p);
+		set_clear(b, b->nr_clear > sum->nr_touched
+				     ? b->nr_clear - sum->nr_touched
+				     : 0);
 		if (sum->nr_touched > 2 && b->level)
 			b->level--;
 	} else {
-		set_clear(b, sum->nr_present - sum->nr_touched);
-		settle_later(b, now_ns);
-		if (now_ns - b->armed_ns < n->params.nap_ns / 4 &&
-		    b->level < MAX_LEVEL)
-			b->level++; /* the sample missed a busy block */
+		account(b);
+		/* The sample missed a busy block. */
+		if (now_ns - b->armed_ns < n->params.nap_ns / 4)
+			b->level = (uint8_t)(b->level + 2 < MAX_LEVEL
+						     ? b->level + 2
+						     : MAX_LEVEL);
 	}
+	settle_later(b, now_ns);
 	b->witness = (uint32_t)((sum->first_touched - block_first_page(b)) /
 				TPAGE_SIZE);
 	if (b->flags & BLOCK_IN_NAP)
@@ -215,8 +219,7 @@ static void hit(struct block *b, const struct page_range *sum, uint64_t now_ns)
 	nap_block_hit(b, lo, now_ns, p);
 }
 
-static void quiet(struct block *b, const struct page_range *sum,
-		  uint64_t looked_ns)
+static void quiet(struct block *b, uint64_t looked_ns)
 {
 	struct nap_proc *np = b->proc;
 	struct nap *n = np->nap;
@@ -224,7 +227,6 @@ static void quiet(struct block *b, const struct page_range *sum,
 	nap_poll_release(b);
 	b->checked_ns = looked_ns;
 	if (b->state == BLOCK_WATCH) {
-		set_clear(b, sum->nr_present);
 		if (!(b->flags & BLOCK_IN_NAP) &&
 		    looked_ns >= b->full_ns + n->params.nap_ns)
 			nap_begin(b, looked_ns);
@@ -261,10 +263,10 @@ void nap_poll_tick(struct nap_proc *np, uint64_t now_ns)
 			add_armed(np, np->queue.entry[i].block);
 	if (!np->nr_ranges)
 		return;
-	uint64_t before = smco_now_ns();
+	uint64_t before = np->nap->params.clock();
 	if (np->primary->ops->collect(np->primary, np->ranges, np->nr_ranges))
 		return;
-	uint64_t after = smco_now_ns();
+	uint64_t after = np->nap->params.clock();
 	/* quiet() may widen, which uses no ranges of this array */
 	for (uint32_t i = 0; i < np->nr_ranges;) {
 		struct page_range sum;
@@ -273,7 +275,7 @@ void nap_poll_tick(struct nap_proc *np, uint64_t now_ns)
 		if (sum.nr_touched)
 			hit(b, &sum, after);
 		else
-			quiet(b, &sum, before);
+			quiet(b, before);
 	}
 	np->nr_ranges = 0;
 }
@@ -333,7 +335,14 @@ void nap_poll_flush(struct nap_proc *np, uint64_t now_ns)
 	struct nap *n = np->nap;
 	if (!np->nr_ranges)
 		return;
-	int rc = np->primary->ops->arm(np->primary, np->ranges, np->nr_ranges);
+	/* What is reset now was set before: these pages stand from here on. */
+	int rc = np->primary->ops->collect(np->primary, np->ranges,
+					   np->nr_ranges);
+	for (uint32_t i = 0; !rc && i < np->nr_ranges; i++) {
+		struct block *b = np->ranges[i].user;
+		set_clear(b, b->nr_clear + np->ranges[i].nr_touched);
+	}
+	rc = np->primary->ops->arm(np->primary, np->ranges, np->nr_ranges);
 	for (uint32_t i = 0; i < np->nr_ranges; i++) {
 		struct block *b = np->ranges[i].user;
 		if (!rc && np->ranges[i].nr_reset != UINT32_MAX)

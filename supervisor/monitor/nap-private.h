@@ -26,7 +26,7 @@ struct nap {
 	struct nap_proc *procs;
 	uint64_t window_ns;
 	uint64_t standing_pages; /* reset and not yet touched again */
-	uint64_t standing_max;
+	int64_t window_room_ns; /* of this tick: see nap_room_ns */
 	uint64_t settled_ns; /* last look at standing pages of busy blocks */
 	uint64_t nr_known, nr_naps;
 	/* coverage, counted when a block ends or at the end */
@@ -80,7 +80,15 @@ void nap_end(struct block *b, uint64_t lo_ns, uint64_t hi_ns, uint32_t flags,
 void nap_emit_ongoing(struct block *b, uint64_t now_ns, uint32_t flags);
 
 /* nap.c */
-/* An access to @b was seen within [lo, hi]; @p_ns is what seeing it cost. */
+/*
+ * What may be spent on arming now, ns, where a touch costs @touch_ns. Besides
+ * the ledger's room the standing pages count: should the program wake up and
+ * walk through them all, the 10 s window must still keep the bound. @stands:
+ * the pages will stand, and may take most of the window's budget, not all.
+ */
+int64_t nap_room_ns(const struct nap *n, uint64_t touch_ns, bool stands);
+/* An access to @b was seen within [lo, hi]; @p_ns is what seeing it cost (for
+ * the controller; the caller charges the ledger). */
 void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
 		   uint64_t p_ns);
 

@@ -16,6 +16,8 @@ struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 	if (!n)
 		return NULL;
 	n->params = *p;
+	if (!n->params.clock)
+		n->params.clock = smco_now_ns;
 	n->ledger = ledger;
 	n->control = control;
 	n->window_ns = p->nap_ns / WINDOWS_PER_NAP;
@@ -41,18 +43,31 @@ uint64_t nap_window_ns(const struct nap *n)
 	return n->window_ns;
 }
 
-/*
- * Pages that are reset and not touched again cost nothing until the program
- * wakes up and walks through them. So many may stand that even then no 10 s
- * window loses more than half of its budget to them.
- */
-static uint64_t standing_limit(const struct nap *n, const struct access *a)
+/* What the budget of the last 10 s (or of the run, while it is shorter) has
+ * left over, ns. */
+static int64_t window_room(const struct nap *n)
 {
-	uint64_t cost = a->ops->touch_cost_ns(a);
-	if (n->params.target_overhead_ppb == INT64_MAX || !cost)
-		return UINT64_MAX;
-	int64_t m = control_m_from_overhead(n->params.target_overhead_ppb);
-	return (uint64_t)m * (BUDGET_WINDOW_NS / PPB) / 2 / cost;
+	struct ledger_totals t;
+	if (n->params.target_overhead_ppb == INT64_MAX)
+		return INT64_MAX;
+	ledger_get(n->ledger, &t);
+	int64_t span = t.run_ns < BUDGET_WINDOW_NS ? (int64_t)t.run_ns
+						   : (int64_t)BUDGET_WINDOW_NS;
+	int64_t m_t = control_m_from_overhead(n->params.target_overhead_ppb);
+	int64_t m = control_m_from_overhead(t.recent_ppb);
+	return (m_t - m) / 1000 * (span / (PPB / 1000));
+}
+
+int64_t nap_room_ns(const struct nap *n, uint64_t touch_ns, bool stands)
+{
+	int64_t room = ledger_room_ns(n->ledger);
+	if (n->window_room_ns == INT64_MAX)
+		return room;
+	int64_t window = n->window_room_ns;
+	if (stands)
+		window = window / 10 * 7;
+	window -= (int64_t)(n->standing_pages * touch_ns);
+	return window < room ? window : room;
 }
 
 struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
@@ -72,8 +87,6 @@ struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
 	np->guard = guard;
 	np->next = n->procs;
 	n->procs = np;
-	if (primary)
-		n->standing_max = standing_limit(n, primary);
 	return np;
 }
 
@@ -265,7 +278,6 @@ void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
 		   uint64_t p_ns)
 {
 	struct nap *n = b->proc->nap;
-	ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR, p_ns);
 	control_event(n->control, b->plant, hi_ns,
 		      hi_ns > b->armed_ns ? hi_ns - b->armed_ns : 0, p_ns);
 	b->touched_lo_ns = lo_ns;
@@ -279,6 +291,7 @@ void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
 
 void nap_tick(struct nap *n, uint64_t now_ns)
 {
+	n->window_room_ns = window_room(n);
 	for (struct nap_proc *np = n->procs; np; np = np->next) {
 		np->ended = NULL;
 		if (!np->primary)
@@ -289,8 +302,12 @@ void nap_tick(struct nap *n, uint64_t now_ns)
 			nap_poll_tick(np, now_ns);
 	}
 
+	uint64_t touch_ns = 0;
+	if (n->procs && n->procs->primary)
+		touch_ns = n->procs->primary->ops->touch_cost_ns(
+			n->procs->primary);
 	plant_t id;
-	while (ledger_room_ns(n->ledger) > 0 &&
+	while (nap_room_ns(n, touch_ns, false) > 0 &&
 	       control_next_due(n->control, now_ns, &id)) {
 		struct block *b = control_user(n->control, id);
 		struct access *a = b->proc->primary;

@@ -32,6 +32,7 @@ struct nap_params {
 	uint64_t start_ns;	     /* CLOCK_MONOTONIC of session time 0 */
 	void (*emit)(void *ctx, const struct record *r);
 	void *ctx;
+	uint64_t (*clock)(void); /* NULL = smco_now_ns; tests have their own */
 };
 
 struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
