@@ -27,28 +27,38 @@ struct task;
 
 struct tracer_options {
 	bool follow;	   /* follow fork, vfork, clone into new processes */
-	bool kill_on_exit; /* PTRACE_O_EXITKILL; only ever for launched commands */
+	bool kill_on_exit; /* PTRACE_O_EXITKILL; only ever for launched commands
+			    */
+	/*
+	 * follow=false: called (may be NULL) for each new address space before
+	 * it is let go, stopped, so that what only the caller knows can be
+	 * taken out of the copy. Patches are taken out afterwards. @parent may
+	 * be NULL. @child is gone when this returns.
+	 */
+	void (*leave_child)(void *ctx, struct tproc *parent,
+			    struct tproc *child);
+	void *leave_ctx;
 };
 
 enum tevent_kind {
-	TEV_NONE,	/* deadline reached, nothing happened */
-	TEV_PROC_NEW,	/* tproc under control, all its tasks stopped; see why */
-	TEV_PROC_GONE,	/* last task of ev.proc ended; ev.proc dies after this */
-	TEV_TASK_NEW,	/* another thread of a known tproc; already running on */
-	TEV_TASK_GONE,	/* a thread ended; ev.task dies after this event */
-	TEV_LIBS,	/* the dynamic linker has (un)loaded modules; stopped */
-	TEV_TRAP,	/* our sensor's trap (see trap_signal); stopped */
-	TEV_FAULT,	/* SIGSEGV or SIGBUS about to be delivered; stopped */
-	TEV_SYSCALL_IN, /* syscall-enter-stop, where asked for; stopped */
+	TEV_NONE,      /* deadline reached, nothing happened */
+	TEV_PROC_NEW,  /* tproc under control, all its tasks stopped; see why */
+	TEV_PROC_GONE, /* last task of ev.proc ended; ev.proc dies after this */
+	TEV_TASK_NEW,  /* another thread of a known tproc; already running on */
+	TEV_TASK_GONE, /* a thread ended; ev.task dies after this event */
+	TEV_LIBS,      /* the dynamic linker has (un)loaded modules; stopped */
+	TEV_TRAP,      /* our sensor's trap (see trap_signal); stopped */
+	TEV_FAULT,     /* SIGSEGV or SIGBUS about to be delivered; stopped */
+	TEV_SYSCALL_IN,	 /* syscall-enter-stop, where asked for; stopped */
 	TEV_SYSCALL_OUT, /* syscall-exit-stop, where asked for; stopped */
-	TEV_DONE,	/* no process left */
+	TEV_DONE,	 /* no process left */
 };
 
 enum tproc_why {
 	TPROC_LAUNCHED, /* stopped after its first exec */
 	TPROC_ATTACHED,
-	TPROC_FORKED,	/* copy of parent's memory, incl. everything planted */
-	TPROC_EXECED,	/* same pid, new memory; what was planted is gone */
+	TPROC_FORKED, /* copy of parent's memory, incl. everything planted */
+	TPROC_EXECED, /* same pid, new memory; what was planted is gone */
 };
 
 /*
@@ -60,11 +70,11 @@ struct tevent {
 	enum tevent_kind kind;
 	struct tproc *proc;
 	struct task *task;
-	uint64_t stop_ns;      /* CLOCK_MONOTONIC when the stop was seen */
-	enum tproc_why why;    /* TEV_PROC_NEW */
-	struct tproc *parent;  /* TPROC_FORKED: where it was copied from */
-	siginfo_t siginfo;     /* TEV_FAULT, TEV_TRAP */
-	int exit_status;       /* TEV_PROC_GONE: wait status of the leader */
+	uint64_t stop_ns;     /* CLOCK_MONOTONIC when the stop was seen */
+	enum tproc_why why;   /* TEV_PROC_NEW */
+	struct tproc *parent; /* TPROC_FORKED: where it was copied from */
+	siginfo_t siginfo;    /* TEV_FAULT, TEV_TRAP */
+	int exit_status;      /* TEV_PROC_GONE: wait status of the leader */
 };
 
 int tracer_create(struct tracer **ret, const struct tracer_options *opts,
@@ -169,8 +179,8 @@ struct tmap { /* one line of /proc/PID/maps */
 	uint64_t inode;	 /* 0 = anonymous */
 	uint32_t prot;	 /* PROT_READ | PROT_WRITE | PROT_EXEC */
 	bool shared;
-	bool deleted;	 /* the name ended in " (deleted)" (stripped) */
-	char *path;	 /* "" if none, "[heap]", "[stack]", "[vdso]", ... */
+	bool deleted; /* the name ended in " (deleted)" (stripped) */
+	char *path;   /* "" if none, "[heap]", "[stack]", "[vdso]", ... */
 };
 struct tmaps {
 	struct tmap *maps; /* sorted by start */
@@ -220,18 +230,28 @@ int tproc_unpatch(struct tproc *p, struct tpatch *patch,
  */
 struct tundo;
 struct tundo *tproc_undo_push(struct tproc *p,
-			      int (*undo)(struct tproc *p, void *arg), void *arg);
+			      int (*undo)(struct tproc *p, void *arg),
+			      void *arg);
 void tproc_undo_drop(struct tproc *p, struct tundo *u);
 
 /* The signal that sensors raise for themselves: its default is ignore and
  * the program neither handles nor blocks it; chosen at start. */
 int tproc_trap_signal(struct tproc *p);
+/*
+ * Code that raises the trap signal: only one raised (tgkill, sigqueue) with
+ * the pc in one of these ranges, [start, end], is a TEV_TRAP; all others are
+ * the program's. Forgotten by exec, copied by fork. tproc_clear_trap_range()
+ * takes exactly such a range out again.
+ */
+int tproc_set_trap_range(struct tproc *p, taddr_t start, taddr_t end);
+void tproc_clear_trap_range(struct tproc *p, taddr_t start, taddr_t end);
 
 /* Syscall stops (PTRACE_SYSCALL) for all tasks of @p on or off. */
 int tproc_trace_syscalls(struct tproc *p, bool on);
 
 /* How the pid is traced or not attachable: a sentence with cause, current
- * value and fix (Yama, capability, other tracer with pid, container, 32-bit). */
+ * value and fix (Yama, capability, other tracer with pid, container, 32-bit).
+ */
 void tracer_explain_attach(pid_t pid, int sys_errno, struct smco_err *err);
 
 #endif

@@ -1,0 +1,110 @@
+/* Taking a running process under supervision. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+#include "supervisor/tracee/internal.h"
+
+/* One look at /proc/PID/task: seizes whom it does not know. Returns the number
+ * of new ones, or a negative error. */
+static int scan(struct tracer *tr, struct tproc *p, int *errno_ret)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/%d/task", p->pid);
+	DIR *dir = opendir(path);
+	if (!dir) {
+		*errno_ret = errno;
+		return SMCO_GONE;
+	}
+	int nr_new = 0;
+	struct dirent *de;
+	while ((de = readdir(dir))) {
+		pid_t tid = (pid_t)atoi(de->d_name);
+		if (tid <= 0 || task_find(tr, tid))
+			continue;
+		bool ours = false;
+		if (ptrace(PTRACE_SEIZE, tid, NULL, trace_options(tr, false)) <
+		    0) {
+			if (errno == ESRCH)
+				continue;
+			uint64_t tracer = 0;
+			*errno_ret = errno;
+			/* Born to a thread seized before: traced already. */
+			proc_status_u64(tid, "TracerPid", 10, &tracer);
+			ours = tracer && (pid_t)tracer == tr->tid;
+			if (!ours)
+				continue;
+		}
+		struct task *t = task_create(tr, tid);
+		if (!t) {
+			closedir(dir);
+			return SMCO_NOMEM;
+		}
+		task_join(t, p, p->pid);
+		t->is_new = ours;
+		nr_new++;
+		/* Stopped at once, it makes no more threads. */
+		if (!ours)
+			task_interrupt(t);
+	}
+	closedir(dir);
+	return nr_new;
+}
+
+int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err)
+{
+	if (task_find(tr, pid))
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "process %d is under supervision already",
+				 pid);
+	uint64_t tgid;
+	if (!proc_status_u64(pid, "Tgid", 10, &tgid))
+		return smco_fail(err, SMCO_GONE, ESRCH, "no process %d", pid);
+	if ((pid_t)tgid == getpid())
+		return smco_fail(err, SMCO_PERM, 0,
+				 "process %d is the supervisor itself", pid);
+	if (proc_is_32bit(pid)) {
+		tracer_explain_attach(pid, 0, err);
+		return SMCO_UNSUPPORTED;
+	}
+	struct tproc *p = tproc_create(tr, (pid_t)tgid);
+	if (!p)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	p->is_new = true;
+	p->why = TPROC_ATTACHED;
+
+	int e = ESRCH, n;
+	do {
+		n = scan(tr, p, &e);
+	} while (n > 0);
+	if (n < 0 || !p->tasks) {
+		if (p->tasks) {
+			p->is_new = false;
+			tproc_detach(p, NULL);
+		} else {
+			tproc_discard(p);
+		}
+		tracer_explain_attach(pid, e, err);
+		return e == ESRCH ? SMCO_GONE : SMCO_PERM;
+	}
+	int r = tproc_stop(p, err);
+	if (r < 0) {
+		p->is_new = false;
+		tproc_detach(p, NULL);
+		return r;
+	}
+	/* Held from here on, until tproc_resume_new(). */
+	p->stop_depth = 0;
+	for (struct task *t = p->tasks; t; t = t->next) {
+		t->announced = true;
+		if (t->state == TASK_STOPPED && !t->queued)
+			t->held = true;
+	}
+	struct task *first = tproc_first_task(p);
+	struct tevent *ev = event_push(tr, TEV_PROC_NEW, p, first);
+	ev->why = TPROC_ATTACHED;
+	return 0;
+}

@@ -1,0 +1,204 @@
+/*
+ * Where tasks come from: clone, fork, vfork, exec. Booked while the status is
+ * gathered, before anything in the parent's memory can change, so that the
+ * child's list of patches is what its copy of the memory holds.
+ */
+#include <errno.h>
+#include <linux/kcmp.h>
+#include <linux/sched.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "supervisor/tracee/internal.h"
+
+static bool same_thread_group(pid_t tgid, pid_t tid)
+{
+	/* The null signal reaches @tid only as a member of @tgid. */
+	return syscall(SYS_tgkill, tgid, tid, 0) == 0;
+}
+
+static bool same_memory(struct task *parent, pid_t child)
+{
+	long r = syscall(SYS_kcmp, parent->tid, child, KCMP_VM, 0UL, 0UL);
+	if (r >= 0)
+		return r == 0;
+	if (errno == ESRCH)
+		return false;
+
+	/* Without kcmp: what did the parent ask for? */
+	struct user_regs_struct regs;
+	if (task_get_regs(parent, &regs) < 0)
+		return false;
+	uint64_t flags = 0;
+	switch (arch.syscall_nr(&regs)) {
+	case SYS_clone:
+		flags = arch.syscall_arg(&regs, 0);
+		break;
+	case SYS_clone3:
+		tmem_read(parent->proc, arch.syscall_arg(&regs, 0), &flags,
+			  sizeof(flags));
+		break;
+	default:
+		flags = task_kind(parent) == STOP_VFORK ? CLONE_VM : 0;
+		break;
+	}
+	return flags & CLONE_VM;
+}
+
+/* @c, known or not yet stopped, belongs to @parent's family. */
+static void place(struct task *c, struct task *parent)
+{
+	struct tproc *p = parent->proc;
+
+	if (same_thread_group(parent->tgid, c->tid)) {
+		task_join(c, p, parent->tgid);
+	} else if (same_memory(parent, c->tid)) {
+		task_join(c, p, c->tid);
+	} else {
+		struct tproc *q = tproc_create(p->tr, c->tid);
+		if (!q) {
+			if (c->state == TASK_STOPPED)
+				ptrace(PTRACE_DETACH, c->tid, NULL, 0L);
+			task_unlink(c);
+			return;
+		}
+		q->is_new = true;
+		q->why = TPROC_FORKED;
+		q->parent = p;
+		q->launched = p->launched;
+		q->syscall_insn = p->syscall_insn;
+		q->trap_sig = p->trap_sig;
+		q->trace_syscalls = p->trace_syscalls;
+		patch_copy_all(p, q);
+		for (size_t i = 0; i < p->nr_trap_ranges; i++)
+			tproc_set_trap_range(q, p->trap_ranges[i].start,
+					     p->trap_ranges[i].end);
+		task_join(c, q, c->tid);
+	}
+	/* An orphan's first stop came before; now it can be acted upon. */
+	if (c->state == TASK_STOPPED)
+		task_enqueue(c);
+}
+
+void note_birth(struct task *parent)
+{
+	unsigned long child = 0;
+
+	if (!parent->proc ||
+	    ptrace(PTRACE_GETEVENTMSG, parent->tid, NULL, &child) < 0 || !child)
+		return;
+	struct task *c = task_find(parent->tr, (pid_t)child);
+	if (c && c->proc)
+		return; /* found by the scan of an attach */
+	if (!c) {
+		c = task_create(parent->tr, (pid_t)child);
+		if (!c)
+			return;
+	}
+	place(c, parent);
+}
+
+/* The tasks of @tgid but @t no longer exist; told as ended. */
+static void bury_others(struct tproc *p, struct task *t, pid_t former)
+{
+	for (struct task *o = p->tasks; o; o = o->next) {
+		if (o == t || o->tgid != t->tgid)
+			continue;
+		if (o->state == TASK_DEAD)
+			continue;
+		smco_debug("ptrace", "%d gone by exec of %d (was %d)", o->tid,
+			   t->tid, former);
+		o->state = TASK_DEAD;
+		o->status = 0;
+		o->held = false;
+		task_dequeue(o); /* a stop that is void now */
+		task_enqueue(o);
+	}
+}
+
+void note_exec(struct task *t)
+{
+	unsigned long former = 0;
+	struct tracer *tr = t->tr;
+
+	ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &former);
+	if (!t->proc) {
+		/* The leader was no longer there when we attached. */
+		struct task *f = task_find(tr, (pid_t)former);
+		if (!f || !f->proc)
+			return;
+		task_join(t, f->proc, f->tgid);
+	}
+	struct tproc *p = t->proc;
+	t->held = false;
+	t->is_new = false;
+	t->restart.valid = false;
+	t->rseq = 1;
+	bury_others(p, t, (pid_t)former);
+
+	bool shared = false;
+	for (struct task *o = p->tasks; o; o = o->next)
+		shared |= o->tgid != t->tgid && o->state != TASK_DEAD;
+	if (shared) {
+		/* Others live on in the old memory: the new is a new tproc. */
+		struct tproc *q = tproc_create(tr, t->tgid);
+		if (!q)
+			return;
+		struct task **link = &p->tasks;
+		while (*link != t)
+			link = &(*link)->next;
+		*link = t->next;
+		p->nr_tasks--;
+		task_join(t, q, t->tgid);
+		q->parent = p;
+		q->split = true;
+		q->launched = p->launched;
+		if (p->pid == t->tgid)
+			for (struct task *o = p->tasks; o; o = o->next)
+				if (o->state != TASK_DEAD)
+					p->pid = o->tgid;
+		p = q;
+	}
+	bool first = p->why == TPROC_LAUNCHED && !t->announced;
+	p->why = first ? TPROC_LAUNCHED : TPROC_EXECED;
+	p->execed = true;
+	p->is_new = true;
+}
+
+void leave_child(struct tproc *child, struct tproc *parent)
+{
+	struct tracer *tr = child->tr;
+	if (tr->opts.leave_child)
+		tr->opts.leave_child(tr->opts.leave_ctx, parent, child);
+	undo_run_all(child, NULL);
+	for (struct task *t = child->tasks; t; t = t->next)
+		task_detach(t);
+	tproc_discard(child);
+}
+
+void adopt_orphans(struct tracer *tr)
+{
+	/*
+	 * The creator's status is on its way unless it was killed in between.
+	 * So only those that have waited for long are looked at.
+	 */
+	uint64_t now = smco_now_ns();
+	for (int i = 0; i < TASK_HASH_SIZE; i++)
+		for (struct task *t = tr->hash[i], *next; t; t = next) {
+			next = t->hash_next;
+			if (t->proc || t->state != TASK_STOPPED ||
+			    now - t->stop_ns < 100 * NSEC_PER_MSEC)
+				continue;
+			uint64_t tgid = 0;
+			proc_status_u64(t->tid, "Tgid", 10, &tgid);
+			struct task *l = task_find(tr, (pid_t)tgid);
+			if (l && l != t && l->proc) {
+				task_join(t, l->proc, (pid_t)tgid);
+				task_enqueue(t);
+			} else {
+				task_detach(t);
+				task_unlink(t);
+			}
+		}
+}

@@ -1,0 +1,528 @@
+/*
+ * From wait statuses to events. gather() books what a status says at once,
+ * whoever waited; act() decides, in the order the statuses came, what the
+ * caller hears and which task runs on.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "supervisor/tracee/internal.h"
+
+/* Every so many stops all waiting statuses are taken before one is acted upon,
+ * lest tasks at the head of the kernel's list starve the others. */
+#define FAIRNESS_STOPS 16
+
+void task_enqueue(struct task *t)
+{
+	if (t->queued)
+		return;
+	t->queued = true;
+	t->queue_next = NULL;
+	*t->tr->queue_tail = t;
+	t->tr->queue_tail = &t->queue_next;
+}
+
+void task_dequeue(struct task *t)
+{
+	if (!t->queued)
+		return;
+	t->queued = false;
+	struct task **link = &t->tr->queue;
+	while (*link != t)
+		link = &(*link)->queue_next;
+	*link = t->queue_next;
+	if (!*link)
+		t->tr->queue_tail = link;
+}
+
+struct tevent *event_push(struct tracer *tr, enum tevent_kind kind,
+			  struct tproc *p, struct task *t)
+{
+	static struct tevent nowhere;
+	struct event_node *e = calloc(1, sizeof(*e));
+	if (!e)
+		return &nowhere;
+	*tr->events_tail = e;
+	tr->events_tail = &e->next;
+	e->ev.kind = kind;
+	e->ev.proc = p;
+	e->ev.task = t;
+	e->ev.stop_ns = t ? t->stop_ns : tr->now_ns;
+	return &e->ev;
+}
+
+static void drop_events(struct tracer *tr, struct task *t, struct tproc *p)
+{
+	struct event_node **link = &tr->events;
+	while (*link) {
+		struct event_node *e = *link;
+		/* A process that was born and died is told of nevertheless. */
+		if ((t && e->ev.task == t && e->ev.kind != TEV_PROC_NEW) ||
+		    (p && e->ev.proc == p)) {
+			*link = e->next;
+			free(e);
+		} else {
+			link = &e->next;
+		}
+	}
+	tr->events_tail = link;
+}
+
+void task_drop_events(struct task *t)
+{
+	drop_events(t->tr, t, NULL);
+}
+
+void tproc_drop_events(struct tproc *p)
+{
+	drop_events(p->tr, NULL, p);
+}
+
+/* --- restarting --- */
+
+static void charge_stop(struct task *t)
+{
+	struct tracer *tr = t->tr;
+	uint64_t now = smco_now_ns();
+	uint64_t dur = now > t->stop_ns ? now - t->stop_ns : 0;
+	if (!t->group_clock && !t->was_blocked)
+		tr->stop_sum_ns += dur;
+	if (dur > tr->longest_stop_ns && !t->was_blocked)
+		tr->longest_stop_ns = dur;
+	t->group_clock = false;
+	t->was_blocked = false;
+}
+
+void task_restart(struct task *t)
+{
+	if (t->state != TASK_STOPPED)
+		return;
+	enum stop_kind kind = task_kind(t);
+	bool listen = kind == STOP_GROUP;
+	int sig = t->deliver;
+	enum __ptrace_request req = PTRACE_CONT;
+	if (listen) {
+		req = PTRACE_LISTEN;
+		sig = 0;
+	} else {
+		if (kind == STOP_INTERRUPT)
+			task_mend_wait(t);
+		if (t->proc && t->proc->trace_syscalls)
+			req = PTRACE_SYSCALL;
+	}
+	charge_stop(t);
+	t->deliver = 0;
+	t->regs_valid = false;
+	t->state = listen ? TASK_LISTENING : TASK_RUNNING;
+	/* ESRCH: killed meanwhile, its end is reported by a status. */
+	if (ptrace(req, t->tid, NULL, (long)sig) < 0 && errno != ESRCH)
+		smco_debug("ptrace", "restart %d: %s", t->tid, strerror(errno));
+}
+
+void task_release(struct task *t)
+{
+	if (t->state != TASK_STOPPED || t->queued || t->held)
+		return;
+	if (t->proc && (t->proc->stop_depth || t->proc->is_new))
+		return;
+	task_restart(t);
+}
+
+/* --- gathering --- */
+
+static void act_end(struct task *t);
+
+static void gather_end(struct task *t, int status)
+{
+	t->state = TASK_DEAD;
+	t->status = status;
+	t->held = false;
+	t->interrupted = false;
+	if (t->proc)
+		task_enqueue(t);
+	else
+		task_unlink(t); /* born and killed before anybody heard */
+}
+
+void gather(struct tracer *tr, pid_t tid, int status)
+{
+	struct task *t = task_find(tr, tid);
+	enum stop_kind kind = stop_classify(status);
+	bool end = kind == STOP_EXITED || kind == STOP_KILLED;
+
+	tr->now_ns = smco_now_ns();
+	smco_debug("ptrace", "%d %s status %#x", tid, stop_name(kind), status);
+	if (t && t->state == TASK_DEAD) {
+		/* The number was given out again before the end was told. */
+		act_end(t);
+		t = NULL;
+	}
+	if (!t) {
+		/* Reaped after another thread's exec: no longer of interest. */
+		if (end)
+			return;
+		t = task_create(tr, tid);
+		if (!t) {
+			/* Out of memory: at least do not leave it stopped. */
+			ptrace(PTRACE_DETACH, tid, NULL, 0L);
+			return;
+		}
+	}
+	if (end) {
+		gather_end(t, status);
+		return;
+	}
+
+	bool by_interrupt = t->interrupted && kind == STOP_INTERRUPT;
+	t->state = TASK_STOPPED;
+	t->status = status;
+	t->stop_ns = tr->now_ns;
+	t->interrupted = false;
+	t->quiet = false;
+	t->regs_valid = false;
+	t->deliver = 0;
+	tr->nr_stops++;
+
+	if (t->proc && t->proc->leaving) {
+		task_detach(t);
+		return;
+	}
+	switch (kind) {
+	case STOP_CLONE:
+	case STOP_FORK:
+	case STOP_VFORK:
+		note_birth(t);
+		break;
+	case STOP_EXEC:
+		note_exec(t);
+		break;
+	case STOP_INTERRUPT:
+	case STOP_GROUP:
+		/*
+		 * Nothing to decide: it stays where tproc_stop() wants it, or
+		 * goes on. A first stop is news, an orphan waits for the
+		 * status of its creator.
+		 */
+		if (!t->is_new) {
+			if (by_interrupt && t->proc && t->proc->stop_depth)
+				t->group_clock = true;
+			task_release(t);
+			return;
+		}
+		break;
+	default:
+		break;
+	}
+	if (t->proc)
+		task_enqueue(t);
+}
+
+/* --- acting --- */
+
+static void act_end(struct task *t)
+{
+	struct tracer *tr = t->tr;
+	struct tproc *p = t->proc;
+
+	if (t->tid == p->pid &&
+	    (WIFEXITED(t->status) || WIFSIGNALED(t->status)))
+		p->exit_status = t->status;
+	task_drop_events(t);
+	if (t->announced && !p->leaving)
+		event_push(tr, TEV_TASK_GONE, p, t);
+	task_unlink(t);
+	if (p->nr_tasks)
+		return;
+	if (p->leaving || (p->why == TPROC_FORKED && !t->announced)) {
+		/* Nobody was told of it. */
+		tproc_unlink(p);
+		return;
+	}
+	p->dead = true;
+	struct tevent *ev = event_push(tr, TEV_PROC_GONE, p, NULL);
+	ev->exit_status = p->exit_status;
+	tproc_unlink(p);
+}
+
+static void hold(struct task *t)
+{
+	t->held = true;
+}
+
+static void act_signal(struct task *t)
+{
+	struct tproc *p = t->proc;
+	int sig = WSTOPSIG(t->status);
+	siginfo_t si;
+
+	t->deliver = sig;
+	bool fault = sig == SIGSEGV || sig == SIGBUS;
+	bool trap = sig == p->trap_sig;
+	if (!fault && !trap && sig != SIGTRAP) {
+		task_release(t);
+		return;
+	}
+	if (ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0) {
+		task_release(t);
+		return;
+	}
+	if (sig == SIGTRAP) {
+		if (libs_on_sigtrap(t)) {
+			t->deliver = 0;
+			event_push(t->tr, TEV_LIBS, p, t);
+			hold(t);
+		} else {
+			task_release(t);
+		}
+		return;
+	}
+	if (trap && !signal_is_trap(t, &si)) {
+		task_release(t);
+		return;
+	}
+	struct tevent *ev =
+		event_push(t->tr, fault ? TEV_FAULT : TEV_TRAP, p, t);
+	ev->siginfo = si;
+	hold(t);
+}
+
+static void act_syscall(struct task *t)
+{
+	struct tproc *p = t->proc;
+	struct __ptrace_syscall_info info;
+
+	if (!p->trace_syscalls ||
+	    ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof(info), &info) <= 0) {
+		task_release(t);
+		return;
+	}
+	event_push(t->tr,
+		   info.op == PTRACE_SYSCALL_INFO_EXIT ? TEV_SYSCALL_OUT
+						       : TEV_SYSCALL_IN,
+		   p, t);
+	hold(t);
+}
+
+static void act_proc_new(struct task *t)
+{
+	struct tproc *p = t->proc;
+
+	t->is_new = false;
+	t->announced = true;
+	hold(t);
+	struct tevent *ev = event_push(t->tr, TEV_PROC_NEW, p, t);
+	ev->why = p->why;
+	ev->parent = p->parent;
+	if (p->why == TPROC_LAUNCHED || p->why == TPROC_EXECED)
+		libs_start(p);
+}
+
+/* The first stop of a task born under our eyes. */
+static void act_first(struct task *t)
+{
+	struct tproc *p = t->proc;
+
+	if (p->is_new && p->why == TPROC_FORKED && t->tid == p->pid) {
+		if (!t->tr->opts.follow) {
+			leave_child(p, p->parent);
+			return;
+		}
+		act_proc_new(t);
+		return;
+	}
+	t->is_new = false;
+	t->announced = true;
+	if (p->is_new) {
+		hold(t);
+		return;
+	}
+	event_push(t->tr, TEV_TASK_NEW, p, t);
+	task_release(t);
+}
+
+static void act_exec(struct task *t)
+{
+	struct tproc *p = t->proc;
+	struct user_regs_struct regs;
+
+	p->execed = false;
+	tproc_forget_memory(p);
+	bool foreign = p->why == TPROC_EXECED && task_get_regs(t, &regs) == 0 &&
+		       arch.is_compat(&regs);
+	if (foreign || (p->split && !t->tr->opts.follow)) {
+		/* A new program in memory of its own that we do not follow
+		 * (or cannot, 32-bit): nothing of ours is in it. */
+		bool known = t->announced && !p->split;
+		if (known) {
+			event_push(t->tr, TEV_TASK_GONE, p, t);
+			event_push(t->tr, TEV_PROC_GONE, p, NULL);
+		}
+		task_detach(t);
+		tproc_discard(p);
+		return;
+	}
+	p->is_new = true;
+	act_proc_new(t);
+}
+
+static void act(struct task *t)
+{
+	smco_debug("ptrace", "act %d %s", t->tid, stop_name(task_kind(t)));
+	if (t->state == TASK_DEAD) {
+		act_end(t);
+		return;
+	}
+	if (t->state != TASK_STOPPED)
+		return;
+	if (task_kind(t) == STOP_EXEC) {
+		act_exec(t);
+		return;
+	}
+	if (t->is_new) {
+		if (t->proc->is_new && t->proc->why == TPROC_ATTACHED) {
+			/* Attach announces all of them at once. */
+			t->is_new = false;
+			hold(t);
+			return;
+		}
+		act_first(t);
+		return;
+	}
+	switch (task_kind(t)) {
+	case STOP_SIGNAL:
+		act_signal(t);
+		break;
+	case STOP_SYSCALL:
+		act_syscall(t);
+		break;
+	default:
+		task_release(t);
+		break;
+	}
+}
+
+/* --- the public loop --- */
+
+static bool pop_event(struct tracer *tr, struct tevent *ev)
+{
+	struct event_node *e = tr->events;
+	if (!e)
+		return false;
+	tr->events = e->next;
+	if (!tr->events)
+		tr->events_tail = &tr->events;
+	*ev = e->ev;
+	free(e);
+	return true;
+}
+
+/* Take what is there without waiting. */
+static void drain(struct tracer *tr)
+{
+	int status;
+	pid_t tid;
+	while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
+		gather(tr, tid, status);
+}
+
+/* All our children are gone without a status: reaped by somebody else. */
+static void everybody_gone(struct tracer *tr)
+{
+	for (int i = 0; i < TASK_HASH_SIZE; i++)
+		for (struct task *t = tr->hash[i], *next; t; t = next) {
+			next = t->hash_next;
+			if (t->state != TASK_DEAD)
+				gather_end(t, 0);
+		}
+}
+
+int tracer_next(struct tracer *tr, uint64_t deadline_ns, struct tevent *ev)
+{
+	memset(ev, 0, sizeof(*ev));
+	if (!tr->events) /* nobody can name the dead any more */
+		tracer_free_dead(tr);
+	for (;;) {
+		if (pop_event(tr, ev))
+			return 1;
+		struct task *t = tr->queue;
+		if (t) {
+			task_dequeue(t);
+			act(t);
+			continue;
+		}
+		if (!tr->procs) {
+			ev->kind = TEV_DONE;
+			return 0;
+		}
+		int status;
+		pid_t tid = wait_status(tr, -1, deadline_ns, &status);
+		if (tid > 0) {
+			gather(tr, tid, status);
+			if (tr->nr_tasks > 1 && !tr->drain_in--) {
+				tr->drain_in = FAIRNESS_STOPS;
+				drain(tr);
+			}
+			follow_stop(task_find(tr, tid));
+			if (tr->queue || tr->now_ns < deadline_ns)
+				continue;
+		} else if (tid == -ECHILD) {
+			everybody_gone(tr);
+			if (tr->queue)
+				continue;
+			ev->kind = TEV_DONE;
+			return 0;
+		} else if (tid < 0) {
+			return SMCO_SYS;
+		}
+		adopt_orphans(tr);
+		follow_rest(tr);
+		if (tr->queue)
+			continue;
+		ev->kind = TEV_NONE;
+		ev->stop_ns = smco_now_ns();
+		return 1;
+	}
+}
+
+void tracer_resume(struct tracer *tr, struct task *task, int sig)
+{
+	(void)tr;
+	struct tproc *p = task->proc;
+	if (p->is_new && task->held) {
+		tproc_resume_new(p);
+		return;
+	}
+	if (!task->held)
+		return;
+	task->held = false;
+	task->deliver = task_kind(task) == STOP_SIGNAL ? sig : 0;
+	task_release(task);
+}
+
+void tproc_resume_new(struct tproc *p)
+{
+	if (!p->is_new)
+		return;
+	p->is_new = false;
+	p->parent = NULL;
+	for (struct task *t = p->tasks; t; t = t->next) {
+		t->held = false;
+		t->announced = true;
+		task_release(t);
+	}
+}
+
+int tproc_trace_syscalls(struct tproc *p, bool on)
+{
+	if (p->trace_syscalls == on)
+		return 0;
+	/* A running task hears of it when it is restarted: stop it once. */
+	int r = tproc_stop(p, NULL);
+	p->trace_syscalls = on;
+	if (r == 0)
+		tproc_cont(p);
+	return r;
+}

@@ -1,0 +1,265 @@
+/*
+ * internal.h - what the files of this room share: the structures behind the
+ * opaque types of tracee.h and the steps between "a wait status came" and "the
+ * caller has an event". supervisor/INTERNALS.md tells the story.
+ *
+ * Invariants:
+ * - a task is resumed in one place only, task_restart();
+ * - a task in state TASK_STOPPED is there for exactly one of these reasons:
+ *   it is queued (status not acted upon), held (handed to the caller), or its
+ *   tproc has stop_depth > 0; with none of the three it is restarted;
+ * - struct task and struct tproc live until the event that reports their end
+ *   has been handed out and tracer_next() is called again.
+ */
+#ifndef SMCO_TRACEE_INTERNAL_H
+#define SMCO_TRACEE_INTERNAL_H
+
+#include <sched.h>
+#include <time.h>
+
+#include "supervisor/tracee/arch.h"
+#include "supervisor/tracee/stop.h"
+#include "supervisor/tracee/tracee.h"
+
+#define TASK_HASH_SIZE 1024
+
+enum task_state {
+	TASK_RUNNING,	/* not in a ptrace-stop, as far as is known */
+	TASK_STOPPED,	/* in a ptrace-stop, .status says which */
+	TASK_LISTENING, /* in a group-stop, PTRACE_LISTEN done */
+	TASK_DEAD,	/* reaped, or gone by another thread's exec */
+};
+
+struct task {
+	struct tracer *tr;
+	pid_t tid;
+	pid_t tgid;
+	struct tproc *proc; /* NULL until the creator's event was seen */
+	struct task *next;  /* in proc->tasks */
+	struct task *hash_next;
+	struct task *queue_next;
+	enum task_state state;
+	int status;	  /* wait status of the stop or of the end */
+	bool queued;	  /* in tracer.queue: status not acted upon */
+	bool held;	  /* handed to the caller, tracer_resume() pending */
+	bool is_new;	  /* its first stop has not been acted upon */
+	bool announced;	  /* the caller has heard of it */
+	bool interrupted; /* PTRACE_INTERRUPT sent, no stop seen since */
+	bool quiet; /* cannot stop now, but runs no user code before it does */
+	bool was_blocked; /* INTERRUPT found it waiting in the kernel */
+	bool group_clock; /* this stop is charged by tproc_cont() */
+	bool kill_on_exit;
+	int deliver; /* signal to deliver on restart */
+	uint64_t stop_ns;
+	bool regs_valid;
+	struct user_regs_struct regs;
+	struct restart { /* of a wait the kernel would end with EINTR */
+		bool valid;
+		uint64_t arg; /* the time-out as rewritten */
+		uint64_t sp;
+		uint64_t end_ns; /* when the program expects it to end */
+	} restart;
+	uint64_t blocked_since_ns; /* 0 = unknown */
+	taddr_t rseq;		   /* 0 = none, 1 = not asked yet */
+};
+
+struct tpatch {
+	struct tundo *undo;
+	taddr_t addr;
+	size_t len;
+	bool dead; /* its memory is gone: nothing to restore */
+	uint8_t *old_bytes;
+	uint8_t *new_bytes;
+};
+
+struct tundo {
+	struct tundo *next; /* older */
+	int (*undo)(struct tproc *p, void *arg);
+	void *arg;
+};
+
+struct trange {
+	taddr_t start;
+	taddr_t end; /* exclusive */
+};
+
+enum libs_phase {
+	LIBS_NONE,    /* static, attached, or done */
+	LIBS_WAITING, /* breakpoint planted, linker still at work */
+};
+
+struct tproc {
+	struct tracer *tr;
+	pid_t pid;
+	struct tproc *next;
+	struct task *tasks;
+	unsigned nr_tasks;
+	void *user;
+
+	unsigned stop_depth;
+	bool is_new; /* TEV_PROC_NEW handed out or due, all tasks held */
+	bool execed; /* exec seen, TEV_PROC_NEW not handed out yet */
+	bool dead;   /* TEV_PROC_GONE queued */
+	bool launched;
+	bool split;   /* a vfork child's new program, or the like */
+	bool leaving; /* detached but for tasks that could not stop yet */
+	enum tproc_why why;
+	struct tproc *parent; /* valid while the fork event is due */
+	int exit_status;
+
+	int mem_fd;	   /* -1 = not open */
+	bool mem_readonly; /* the kernel refuses to write text there */
+	bool trace_syscalls;
+	int trap_sig; /* 0 = not chosen */
+	struct trange *trap_ranges;
+	size_t nr_trap_ranges;
+
+	struct tundo *undos;
+	taddr_t syscall_insn; /* 0 = not looked for */
+	taddr_t stub;	      /* batch stub, 0 = none */
+	bool stub_refused;
+	struct tundo *stub_undo;
+	enum libs_phase libs;
+	struct tpatch *libs_patch;
+
+	uint64_t stop_began_ns;
+};
+
+struct event_node {
+	struct event_node *next;
+	struct tevent ev;
+};
+
+struct tracer {
+	struct tracer_options opts;
+	pid_t tid; /* the thread that may call ptrace */
+	struct tproc *procs;
+	struct task *hash[TASK_HASH_SIZE];
+	struct task *queue; /* oldest first */
+	struct task **queue_tail;
+	struct event_node *events;
+	struct event_node **events_tail;
+	struct task *dead_tasks; /* freed by the next tracer_next() */
+	struct tproc *dead_procs;
+	unsigned nr_tasks; /* in the hash */
+
+	/* waiting; see wait.c */
+	timer_t timer;
+	bool has_timer;
+	uint64_t armed_ns;    /* when the timer fires, 0 = disarmed */
+	volatile int *ticked; /* this thread's flag */
+	volatile int wake_asked;
+	unsigned drain_in; /* stops until the next fairness round */
+
+	/* clocks */
+	uint64_t now_ns; /* of the last wait status */
+	uint64_t stop_sum_ns;
+	uint64_t nr_stops;
+	uint64_t longest_stop_ns;
+	uint64_t stop_cost_ns;
+
+	sigset_t child_mask; /* what launched commands get */
+	cpu_set_t own_cpus;  /* what the user gave us */
+	int nr_cpus;
+	struct follow {
+		bool on;
+		bool pinned;
+		int cpu;
+		uint64_t window_ns; /* start of the rate window */
+		uint64_t window_stops;
+		uint64_t looked_ns; /* last look where the tracee runs */
+	} follow;
+};
+
+/* --- tracer.c: the table --- */
+struct task *task_find(struct tracer *tr, pid_t tid);
+struct task *task_create(struct tracer *tr, pid_t tid);
+void task_join(struct task *t, struct tproc *p, pid_t tgid);
+/* Out of the table and its tproc; freed by the next tracer_next(). */
+void task_unlink(struct task *t);
+struct tproc *tproc_create(struct tracer *tr, pid_t pid);
+void tproc_unlink(struct tproc *p);
+void tproc_forget_memory(struct tproc *p); /* after exec, or at the end */
+void tracer_free_dead(struct tracer *tr);
+unsigned long trace_options(const struct tracer *tr, bool launched);
+
+/* --- wait.c --- */
+int wait_init(struct tracer *tr, struct smco_err *err);
+void wait_deinit(struct tracer *tr);
+/* wait4(@pid, __WALL) until @deadline_ns: the tid, 0 at the deadline or when
+ * woken, negative errno (ECHILD). */
+pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
+		  int *status);
+
+/* --- event.c --- */
+/* Book a wait status: the task's state, births, exec, its end. */
+void gather(struct tracer *tr, pid_t tid, int status);
+void task_enqueue(struct task *t);
+void task_dequeue(struct task *t);
+/* Restart unless it is held, or its tproc stopped. */
+void task_release(struct task *t);
+void task_restart(struct task *t);
+struct tevent *event_push(struct tracer *tr, enum tevent_kind kind,
+			  struct tproc *p, struct task *t);
+void task_drop_events(struct task *t); /* not handed out yet */
+void tproc_drop_events(struct tproc *p);
+static inline enum stop_kind task_kind(const struct task *t)
+{
+	return stop_classify(t->status);
+}
+
+/* --- quiesce.c --- */
+int task_interrupt(struct task *t);
+/* Wait until @t is stopped, quiet or dead; SMCO_BUSY at the deadline. */
+int task_await(struct task *t, uint64_t deadline_ns);
+/* PTRACE_INTERRUPT, then @t sits in a PTRACE_EVENT_STOP. From any stop; a
+ * signal of a signal-delivery-stop is lost. */
+int task_to_event_stop(struct task *t);
+/* Put away the effects of our interruption; called before @t runs on. */
+void task_mend_wait(struct task *t);
+
+/* --- birth.c --- */
+void note_birth(struct task *parent);
+void note_exec(struct task *t);
+/* A stopped task nobody announced: who made it? */
+void adopt_orphans(struct tracer *tr);
+/* follow=false: take everything out of the copy and let it go. */
+void leave_child(struct tproc *child, struct tproc *parent);
+
+/* --- detach.c --- */
+void task_detach(struct task *t);
+/* The supervisor's side of a tproc that is no longer ours. */
+void tproc_discard(struct tproc *p);
+
+/* --- undo.c, patch.c, inject.c --- */
+int undo_run_all(struct tproc *p, struct smco_err *err);
+void undo_forget_all(struct tproc *p);
+void patch_copy_all(struct tproc *parent, struct tproc *child);
+bool undo_is_patch(const struct tundo *u);
+void patch_forget(struct tundo *u);
+
+/* --- signal.c --- */
+bool signal_is_trap(struct task *t, const siginfo_t *si);
+/* The signal to deliver when @t is let go in its present stop. */
+int signal_at_detach(struct task *t);
+
+/* --- libs.c --- */
+void libs_start(struct tproc *p); /* at the first stop after exec */
+bool libs_on_sigtrap(struct task *t);
+
+/* --- follow.c --- */
+void follow_stop(struct task *t);    /* at every stop */
+void follow_rest(struct tracer *tr); /* before a long wait is reported */
+
+/* --- calibrate.c --- */
+uint64_t calibrate_stop_cost(void);
+
+/* --- proc files --- */
+/* State letter of a thread, 0 when it does not exist. */
+char task_proc_state(const struct task *t);
+/* Hex or decimal field of /proc/TID/status, false when not there. */
+bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret);
+uint64_t proc_auxv(pid_t pid, uint64_t type); /* 0 = none */
+bool proc_is_32bit(pid_t pid);
+
+#endif

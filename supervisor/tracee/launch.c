@@ -1,0 +1,135 @@
+/* Starting a command under supervision. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "supervisor/tracee/internal.h"
+
+/*
+ * The child: waits until it is seized, so that its first exec is seen, and
+ * says through @report_fd why exec failed. Async-signal-safe calls only.
+ */
+static void __attribute__((noreturn))
+run_child(struct tracer *tr, char *const argv[], int go_fd, int report_fd)
+{
+	char byte;
+	while (read(go_fd, &byte, 1) < 0 && errno == EINTR)
+		;
+	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
+	sigprocmask(SIG_SETMASK, &tr->child_mask, NULL);
+	execvp(argv[0], argv);
+	int e = errno;
+	while (write(report_fd, &e, sizeof(e)) < 0 && errno == EINTR)
+		;
+	_exit(127);
+}
+
+static int exec_error(struct smco_err *err, const char *name, int e)
+{
+	switch (e) {
+	case ENOENT:
+	case ENOTDIR:
+		return smco_fail(err, SMCO_NOTFOUND, e, "cannot run %s", name);
+	default:
+		return smco_fail(err, SMCO_PERM, e, "cannot run %s", name);
+	}
+}
+
+/* Through all stops before the exec: 0 at the exec-stop, else the status. */
+static int await_exec(struct task *t, int *status_ret)
+{
+	for (;;) {
+		int status;
+		pid_t tid = waitpid(t->tid, &status, __WALL);
+		if (tid < 0 && errno == EINTR)
+			continue;
+		if (tid < 0)
+			return SMCO_GONE;
+		*status_ret = status;
+		enum stop_kind kind = stop_classify(status);
+		if (kind == STOP_EXITED || kind == STOP_KILLED)
+			return SMCO_GONE;
+		if (kind == STOP_EXEC)
+			return 0;
+		if (kind == STOP_GROUP)
+			ptrace(PTRACE_LISTEN, tid, NULL, 0L);
+		else
+			ptrace(PTRACE_CONT, tid, NULL,
+			       (long)(kind == STOP_SIGNAL ? WSTOPSIG(status)
+							  : 0));
+	}
+}
+
+int tracer_launch(struct tracer *tr, char *const argv[], pid_t *pid_ret,
+		  struct smco_err *err)
+{
+	int go[2], report[2];
+	if (pipe2(go, O_CLOEXEC) < 0)
+		return smco_fail(err, SMCO_SYS, errno, "cannot make a pipe");
+	if (pipe2(report, O_CLOEXEC) < 0) {
+		close(go[0]);
+		close(go[1]);
+		return smco_fail(err, SMCO_SYS, errno, "cannot make a pipe");
+	}
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(go[1]);
+		run_child(tr, argv, go[0], report[1]);
+	}
+	close(go[0]);
+	close(report[1]);
+	_cleanup_close_ int go_fd = go[1];
+	_cleanup_close_ int report_fd = report[0];
+	if (pid < 0)
+		return smco_fail(err, SMCO_SYS, errno, "cannot fork");
+
+	int status = 0;
+	if (ptrace(PTRACE_SEIZE, pid, NULL, trace_options(tr, true)) < 0) {
+		int e = errno;
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, 0);
+		tracer_explain_attach(pid, e, err);
+		return SMCO_PERM;
+	}
+	struct tproc *p = tproc_create(tr, pid);
+	struct task *t = p ? task_create(tr, pid) : NULL;
+	if (!t) {
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, __WALL);
+		if (p)
+			tproc_discard(p);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	task_join(t, p, pid);
+	t->is_new = false;
+	p->is_new = true;
+	p->launched = true;
+	p->why = TPROC_LAUNCHED;
+	close(go_fd);
+	go_fd = -1;
+
+	if (await_exec(t, &status) < 0) {
+		int e = 0;
+		tproc_discard(p);
+		if (read(report_fd, &e, sizeof(e)) == sizeof(e))
+			return exec_error(err, argv[0], e);
+		return smco_fail(err, SMCO_GONE, 0,
+				 "%s was killed before it started", argv[0]);
+	}
+	if (proc_is_32bit(pid)) {
+		/* Not one instruction of it has run. */
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, __WALL);
+		tproc_discard(p);
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "%s is a 32-bit program; only 64-bit ones "
+				 "can be supervised",
+				 argv[0]);
+	}
+	gather(tr, pid, status);
+	*pid_ret = pid;
+	return 0;
+}

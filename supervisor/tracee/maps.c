@@ -1,0 +1,122 @@
+/* /proc/PID/maps. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "supervisor/tracee/internal.h"
+
+static const char deleted_mark[] = " (deleted)";
+
+/* Paths are printed with octal escapes for newline only. */
+static void unescape(char *s)
+{
+	char *out = s;
+	for (; *s; s++) {
+		if (!strncmp(s, "\\012", 4)) {
+			*out++ = '\n';
+			s += 3;
+		} else {
+			*out++ = *s;
+		}
+	}
+	*out = '\0';
+}
+
+static bool parse_line(char *line, struct tmap *m)
+{
+	char perms[5];
+	unsigned major, minor;
+	int path_at = 0;
+
+	memset(m, 0, sizeof(*m));
+	if (sscanf(line,
+		   "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64
+		   " %n",
+		   &m->start, &m->end, perms, &m->offset, &major, &minor,
+		   &m->inode, &path_at) < 7 ||
+	    !path_at)
+		return false;
+	m->prot = (perms[0] == 'r' ? PROT_READ : 0) |
+		  (perms[1] == 'w' ? PROT_WRITE : 0) |
+		  (perms[2] == 'x' ? PROT_EXEC : 0);
+	m->shared = perms[3] == 's';
+
+	char *path = line + path_at;
+	size_t len = strcspn(path, "\n");
+	size_t mark = sizeof(deleted_mark) - 1;
+	if (len > mark && !memcmp(path + len - mark, deleted_mark, mark)) {
+		m->deleted = true;
+		len -= mark;
+	}
+	path[len] = '\0';
+	unescape(path);
+	m->path = strdup(path);
+	return m->path != NULL;
+}
+
+int tmaps_read(pid_t pid, struct tmaps *ret, struct smco_err *err)
+{
+	char name[32];
+	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
+	FILE *f = fopen(name, "re");
+	if (!f)
+		return smco_fail(err, errno == ENOENT ? SMCO_GONE : SMCO_SYS,
+				 errno, "cannot open %s", name);
+	struct tmaps m = {0};
+	size_t size = 0;
+	_cleanup_free_ char *line = NULL;
+	size_t line_size = 0;
+	int r = 0;
+	while (getline(&line, &line_size, f) > 0) {
+		if (m.nr == size) {
+			size_t bigger = size ? 2 * size : 64;
+			struct tmap *maps =
+				reallocarray(m.maps, bigger, sizeof(*maps));
+			if (!maps) {
+				r = SMCO_NOMEM;
+				break;
+			}
+			m.maps = maps;
+			size = bigger;
+		}
+		if (parse_line(line, &m.maps[m.nr]))
+			m.nr++;
+	}
+	if (ferror(f) && !r)
+		r = SMCO_GONE;
+	fclose(f);
+	if (r < 0) {
+		tmaps_deinit(&m);
+		return smco_fail(err, (enum smco_code)r, 0, "cannot read %s",
+				 name);
+	}
+	*ret = m;
+	return 0;
+}
+
+void tmaps_deinit(struct tmaps *m)
+{
+	for (size_t i = 0; i < m->nr; i++)
+		free(m->maps[i].path);
+	free(m->maps);
+	m->maps = NULL;
+	m->nr = 0;
+}
+
+const struct tmap *tmaps_find(const struct tmaps *m, taddr_t addr)
+{
+	size_t lo = 0, hi = m->nr;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (addr < m->maps[mid].start)
+			hi = mid;
+		else if (addr >= m->maps[mid].end)
+			lo = mid + 1;
+		else
+			return &m->maps[mid];
+	}
+	return NULL;
+}

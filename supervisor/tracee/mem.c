@@ -1,0 +1,124 @@
+/* The only reader and writer of tracee memory. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "supervisor/tracee/internal.h"
+
+static int mem_fd(struct tproc *p)
+{
+	if (p->mem_fd >= 0 || p->execed)
+		return p->mem_fd;
+	/* Any live task will do; the leader may have ended. */
+	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
+		char path[32];
+		snprintf(path, sizeof(path), "/proc/%d/mem", t->tid);
+		p->mem_fd = open(path, O_RDWR | O_CLOEXEC);
+		if (p->mem_fd < 0)
+			p->mem_fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (p->mem_fd >= 0)
+			break;
+	}
+	return p->mem_fd;
+}
+
+static bool in_user_half(taddr_t addr, size_t len)
+{
+	return addr < 1ULL << 56 && len < 1ULL << 56;
+}
+
+size_t tmem_read_some(struct tproc *p, taddr_t addr, void *buf, size_t len)
+{
+	size_t done = 0;
+	int fd = mem_fd(p);
+
+	if (!in_user_half(addr, len))
+		return 0;
+	while (done < len) {
+		ssize_t n;
+		if (fd >= 0) {
+			n = pread(fd, (char *)buf + done, len - done,
+				  (off_t)(addr + done));
+		} else {
+			struct iovec mine = {(char *)buf + done, len - done};
+			struct iovec theirs = {(void *)(uintptr_t)(addr + done),
+					       len - done};
+			n = process_vm_readv(p->pid, &mine, 1, &theirs, 1, 0);
+		}
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	return done;
+}
+
+int tmem_read(struct tproc *p, taddr_t addr, void *buf, size_t len)
+{
+	if (tmem_read_some(p, addr, buf, len) == len)
+		return 0;
+	return tproc_first_task(p) ? SMCO_FAULT : SMCO_GONE;
+}
+
+static struct task *any_stopped(struct tproc *p)
+{
+	for (struct task *t = p->tasks; t; t = t->next)
+		if (t->state == TASK_STOPPED)
+			return t;
+	return NULL;
+}
+
+/* Word by word through ptrace, which may write where /proc/PID/mem may not. */
+static int poke(struct tproc *p, taddr_t addr, const void *buf, size_t len)
+{
+	struct task *t = any_stopped(p);
+	if (!t)
+		return SMCO_FAULT;
+	const char *src = buf;
+	while (len) {
+		taddr_t word_addr = addr & ~7ULL;
+		size_t off = addr - word_addr;
+		size_t n = 8 - off < len ? 8 - off : len;
+		errno = 0;
+		long word = ptrace(PTRACE_PEEKTEXT, t->tid,
+				   (void *)(uintptr_t)word_addr, NULL);
+		if (errno)
+			return errno == ESRCH ? SMCO_GONE : SMCO_FAULT;
+		memcpy((char *)&word + off, src, n);
+		if (ptrace(PTRACE_POKETEXT, t->tid,
+			   (void *)(uintptr_t)word_addr, word) < 0)
+			return errno == ESRCH ? SMCO_GONE : SMCO_FAULT;
+		addr += n;
+		src += n;
+		len -= n;
+	}
+	return 0;
+}
+
+int tmem_write(struct tproc *p, taddr_t addr, const void *buf, size_t len)
+{
+	size_t done = 0;
+	int fd = mem_fd(p);
+
+	if (!in_user_half(addr, len))
+		return SMCO_FAULT;
+	while (fd >= 0 && done < len) {
+		ssize_t n = pwrite(fd, (const char *)buf + done, len - done,
+				   (off_t)(addr + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	if (done == len)
+		return 0;
+	if (!tproc_first_task(p))
+		return SMCO_GONE;
+	return poke(p, addr + done, (const char *)buf + done, len - done);
+}

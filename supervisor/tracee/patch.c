@@ -1,0 +1,210 @@
+/* Overwriting text, and putting it back. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "supervisor/tracee/internal.h"
+
+static void patch_free(struct tpatch *patch)
+{
+	free(patch->old_bytes);
+	free(patch->new_bytes);
+	free(patch);
+}
+
+/*
+ * Put back the bytes unless somebody else has written there since (the
+ * program itself, another patch of a child made after the copy).
+ */
+static int restore(struct tproc *p, struct tpatch *patch)
+{
+	uint8_t now[256];
+	if (patch->len <= sizeof(now)) {
+		int r = tmem_read(p, patch->addr, now, patch->len);
+		if (r < 0)
+			return r == SMCO_FAULT ? 0 : r; /* unmapped */
+		if (memcmp(now, patch->new_bytes, patch->len) != 0)
+			return 0;
+	}
+	return tmem_write(p, patch->addr, patch->old_bytes, patch->len);
+}
+
+static int undo_patch(struct tproc *p, void *arg)
+{
+	struct tpatch *patch = arg;
+	int r = restore(p, patch);
+	patch_free(patch);
+	return r == SMCO_FAULT ? 0 : r;
+}
+
+bool undo_is_patch(const struct tundo *u)
+{
+	return u->undo == undo_patch;
+}
+
+void patch_forget(struct tundo *u)
+{
+	patch_free(u->arg);
+}
+
+static struct tpatch *patch_create(struct tproc *p, taddr_t addr,
+				   const void *old_bytes, const void *new_bytes,
+				   size_t len)
+{
+	struct tpatch *patch = calloc(1, sizeof(*patch));
+	if (!patch)
+		return NULL;
+	patch->addr = addr;
+	patch->len = len;
+	patch->old_bytes = malloc(len);
+	patch->new_bytes = malloc(len);
+	if (patch->old_bytes && patch->new_bytes)
+		patch->undo = tproc_undo_push(p, undo_patch, patch);
+	if (!patch->undo) {
+		patch_free(patch);
+		return NULL;
+	}
+	memcpy(patch->old_bytes, old_bytes, len);
+	memcpy(patch->new_bytes, new_bytes, len);
+	return patch;
+}
+
+void patch_copy_all(struct tproc *parent, struct tproc *child)
+{
+	/* Pushing reverses; count, then walk from the oldest. */
+	size_t n = 0;
+	for (struct tundo *u = parent->undos; u; u = u->next)
+		n += undo_is_patch(u);
+	while (n--) {
+		size_t skip = n;
+		struct tundo *u = parent->undos;
+		for (;; u = u->next) {
+			if (!undo_is_patch(u))
+				continue;
+			if (!skip--)
+				break;
+		}
+		struct tpatch *o = u->arg;
+		patch_create(child, o->addr, o->old_bytes, o->new_bytes,
+			     o->len);
+	}
+}
+
+/* Where a task stands that is not in a ptrace-stop but asleep in the kernel. */
+static bool sleeping_pc(pid_t tid, taddr_t *ret)
+{
+	char path[64], buf[256];
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, buf, sizeof(buf) - 1);
+	if (n <= 0)
+		return false;
+	buf[n] = '\0';
+	char *last = strrchr(buf, ' ');
+	return last && sscanf(last, " %" SCNx64, ret) == 1;
+}
+
+/* All program counters out of (addr, addr + len); with @move also done. */
+static int clear_window(struct tproc *p, taddr_t addr, size_t len,
+			taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
+			bool move, struct smco_err *err)
+{
+	for (struct task *t = p->tasks; t; t = t->next) {
+		struct user_regs_struct regs;
+		taddr_t pc;
+		bool stopped = false;
+		if (t->state == TASK_DEAD)
+			continue;
+		if (t->state == TASK_STOPPED) {
+			if (task_get_regs(t, &regs) < 0)
+				continue; /* killed */
+			pc = arch.pc(&regs);
+			stopped = true;
+		} else if (!sleeping_pc(t->tid, &pc)) {
+			continue;
+		}
+		if (pc <= addr || pc >= addr + len)
+			continue;
+		taddr_t to = fix && stopped ? fix(ctx, pc) : 0;
+		if (!to) {
+			smco_fail(err, SMCO_BUSY, 0,
+				  "thread %d stands at 0x%" PRIx64
+				  " inside the patch",
+				  t->tid, pc);
+			if (err)
+				err->addr = pc;
+			return SMCO_BUSY;
+		}
+		if (move) {
+			arch.set_pc(&regs, to);
+			task_set_regs(t, &regs);
+		}
+	}
+	return 0;
+}
+
+int tproc_patch(struct tproc *p, taddr_t addr, const void *bytes, size_t len,
+		taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
+		struct tpatch **ret, struct smco_err *err)
+{
+	if (p->execed)
+		return smco_fail(err, SMCO_GONE, 0, "process %d has exec'ed",
+				 p->pid);
+	int r = clear_window(p, addr, len, fix, ctx, false, err);
+	if (r < 0)
+		return r;
+	_cleanup_free_ uint8_t *old_bytes = malloc(len ? len : 1);
+	if (!old_bytes)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	r = tmem_read(p, addr, old_bytes, len);
+	if (r < 0)
+		return smco_fail(err, (enum smco_code)r, 0,
+				 "cannot read %zu bytes of text at 0x%" PRIx64,
+				 len, addr);
+	struct tpatch *patch = patch_create(p, addr, old_bytes, bytes, len);
+	if (!patch)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	r = tmem_write(p, addr, bytes, len);
+	if (r < 0) {
+		tmem_write(p, addr, old_bytes, len);
+		tproc_undo_drop(p, patch->undo);
+		patch_free(patch);
+		return smco_fail(err, (enum smco_code)r, 0,
+				 "cannot write %zu bytes of text at 0x%" PRIx64,
+				 len, addr);
+	}
+	if (fix)
+		clear_window(p, addr, len, fix, ctx, true, NULL);
+	*ret = patch;
+	return 0;
+}
+
+int tproc_unpatch(struct tproc *p, struct tpatch *patch,
+		  taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
+		  struct smco_err *err)
+{
+	int r = 0;
+	if (!p->execed) {
+		r = clear_window(p, patch->addr, patch->len, fix, ctx, false,
+				 err);
+		if (r < 0)
+			return r;
+		r = restore(p, patch);
+		if (r < 0)
+			return smco_fail(err, (enum smco_code)r, 0,
+					 "cannot restore text at 0x%" PRIx64,
+					 patch->addr);
+		if (fix)
+			clear_window(p, patch->addr, patch->len, fix, ctx, true,
+				     NULL);
+	}
+	tproc_undo_drop(p, patch->undo);
+	patch_free(patch);
+	return 0;
+}

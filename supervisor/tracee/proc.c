@@ -1,0 +1,83 @@
+/* The small facts that stand in /proc. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "supervisor/tracee/internal.h"
+
+static ssize_t slurp(const char *path, char *buf, size_t size)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	size_t len = 0;
+	while (len < size - 1) {
+		ssize_t n = read(fd, buf + len, size - 1 - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	buf[len] = '\0';
+	return (ssize_t)len;
+}
+
+char task_proc_state(const struct task *t)
+{
+	char path[64], buf[512];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", t->tgid, t->tid);
+	if (slurp(path, buf, sizeof(buf)) <= 0)
+		return 0;
+	/* The name may hold anything, blanks and parentheses too. */
+	char *end = strrchr(buf, ')');
+	return end && end[1] == ' ' ? end[2] : 0;
+}
+
+bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret)
+{
+	char path[32], buf[4096];
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	if (slurp(path, buf, sizeof(buf)) <= 0)
+		return false;
+	size_t len = strlen(field);
+	for (char *line = buf; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, field, len) && line[len] == ':') {
+			*ret = strtoull(line + len + 1, NULL, base);
+			return true;
+		}
+	}
+	return false;
+}
+
+uint64_t proc_auxv(pid_t pid, uint64_t type)
+{
+	char path[32];
+	union {
+		char bytes[4096];
+		Elf64_auxv_t auxv[4096 / sizeof(Elf64_auxv_t)];
+	} u;
+	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	ssize_t n = slurp(path, u.bytes, sizeof(u.bytes));
+	for (ssize_t i = 0; (i + 1) * (ssize_t)sizeof(Elf64_auxv_t) <= n; i++)
+		if (u.auxv[i].a_type == type)
+			return u.auxv[i].a_un.a_val;
+	return 0;
+}
+
+bool proc_is_32bit(pid_t pid)
+{
+	char path[32];
+	unsigned char ident[EI_NIDENT];
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	return read(fd, ident, sizeof(ident)) == (ssize_t)sizeof(ident) &&
+	       !memcmp(ident, ELFMAG, SELFMAG) && ident[EI_CLASS] == ELFCLASS32;
+}

@@ -1,0 +1,178 @@
+/* Stopping all tasks of a process, and letting them go on. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "supervisor/tracee/internal.h"
+
+/* A task that has not stopped for so long is looked at through /proc. */
+#define LOOK_NS (2 * NSEC_PER_MSEC)
+/* Nothing is waited for longer. */
+#define STOP_BOUND_NS (200 * NSEC_PER_MSEC)
+
+int task_interrupt(struct task *t)
+{
+	if (t->interrupted)
+		return 0;
+	if (ptrace(PTRACE_INTERRUPT, t->tid, NULL, 0L) < 0)
+		return SMCO_GONE;
+	t->interrupted = true;
+	return 0;
+}
+
+static bool is_quiet(const struct task *t)
+{
+	return t->state == TASK_STOPPED || t->state == TASK_DEAD || t->quiet;
+}
+
+/*
+ * The task has not stopped. Asleep uninterruptibly (disk, a vfork child's
+ * parent) or already a zombie, it will run no instruction of the program
+ * before the pending PTRACE_INTERRUPT stops it: as good as stopped.
+ */
+static void look_closer(struct task *t)
+{
+	switch (task_proc_state(t)) {
+	case 'D':
+	case 'Z':
+	case 'X':
+		t->quiet = true;
+		break;
+	case 0: /* another thread's exec took it; its event will tell */
+		t->quiet = true;
+		break;
+	default:
+		break;
+	}
+}
+
+int task_await(struct task *t, uint64_t deadline_ns)
+{
+	struct tracer *tr = t->tr;
+
+	while (!is_quiet(t)) {
+		uint64_t now = smco_now_ns();
+		if (now >= deadline_ns)
+			return SMCO_BUSY;
+		uint64_t until = now + LOOK_NS;
+		if (until > deadline_ns)
+			until = deadline_ns;
+		int status;
+		pid_t tid = wait_status(tr, t->tid, until, &status);
+		if (tid > 0)
+			gather(tr, tid, status);
+		else
+			look_closer(t);
+	}
+	return 0;
+}
+
+int tproc_stop(struct tproc *p, struct smco_err *err)
+{
+	uint64_t deadline = smco_now_ns() + STOP_BOUND_NS;
+
+	if (p->stop_depth++)
+		return 0;
+	p->stop_began_ns = smco_now_ns();
+	/*
+	 * Ask all, then wait for each: they stop in parallel. New tasks that
+	 * appear meanwhile stop by themselves and stay so, but must be waited
+	 * for as well; hence until a round finds nobody.
+	 */
+	bool again = true;
+	while (again) {
+		again = false;
+		for (struct task *t = p->tasks; t; t = t->next) {
+			if (is_quiet(t))
+				continue;
+			again = true;
+			if (!t->is_new && task_interrupt(t) < 0)
+				look_closer(t);
+		}
+		for (struct task *t = p->tasks; t; t = t->next) {
+			if (task_await(t, deadline) == 0)
+				continue;
+			char state = task_proc_state(t);
+			pid_t tid = t->tid;
+			tproc_cont(p);
+			return smco_fail(err, SMCO_BUSY, 0,
+					 "thread %d (state %c) does not stop",
+					 tid, state ? state : '?');
+		}
+	}
+	if (p->execed || !tproc_first_task(p))
+		smco_debug("ptrace", "%d exec or end while stopping", p->pid);
+	return 0;
+}
+
+/*
+ * The time the program lost by a stop of all: that of the tasks that would
+ * have run, but no more of them at once than there are CPUs.
+ */
+static void charge_group(struct tproc *p, unsigned nr_runnable)
+{
+	struct tracer *tr = p->tr;
+	uint64_t dur = smco_now_ns() - p->stop_began_ns;
+	unsigned cpus = (unsigned)tr->nr_cpus;
+	tr->stop_sum_ns += dur * (nr_runnable < cpus ? nr_runnable : cpus);
+}
+
+void tproc_cont(struct tproc *p)
+{
+	if (!p->stop_depth || --p->stop_depth)
+		return;
+	unsigned nr = 0;
+	for (struct task *t = p->tasks; t; t = t->next) {
+		if (t->state == TASK_STOPPED && t->group_clock) {
+			struct user_regs_struct regs;
+			if (task_get_regs(t, &regs) == 0)
+				t->was_blocked = arch.restart_pending(&regs);
+			nr += !t->was_blocked;
+		}
+	}
+	charge_group(p, nr);
+	for (struct task *t = p->tasks; t; t = t->next) {
+		t->quiet = false;
+		task_release(t);
+	}
+}
+
+int task_to_event_stop(struct task *t)
+{
+	if (t->state != TASK_STOPPED)
+		return SMCO_GONE;
+	if (ptrace(PTRACE_INTERRUPT, t->tid, NULL, 0L) < 0 ||
+	    ptrace(PTRACE_CONT, t->tid, NULL, 0L) < 0)
+		return SMCO_GONE;
+	for (;;) {
+		int status;
+		pid_t tid = waitpid(t->tid, &status, __WALL);
+		if (tid < 0 && errno == EINTR)
+			continue;
+		if (tid < 0)
+			return SMCO_GONE;
+		t->regs_valid = false;
+		enum stop_kind kind = stop_classify(status);
+		switch (kind) {
+		case STOP_INTERRUPT:
+		case STOP_GROUP:
+			t->status = status;
+			return 0;
+		case STOP_EXITED:
+		case STOP_KILLED:
+			gather(t->tr, tid, status);
+			return SMCO_GONE;
+		default:
+			/* Not expected before the event-stop: pass it by. */
+			if (ptrace(PTRACE_CONT, t->tid, NULL, 0L) < 0)
+				return SMCO_GONE;
+			break;
+		}
+	}
+}
+
+void task_mend_wait(struct task *t)
+{
+	(void)t;
+}

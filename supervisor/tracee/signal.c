@@ -1,0 +1,96 @@
+/* The signal our sensors raise, and who gets which signal at the end. */
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "supervisor/tracee/internal.h"
+
+/*
+ * Default action: ignore. SIGCHLD is not among them: whether it is ignored
+ * changes what wait(2) does, so programs care.
+ */
+static const int trap_signals[] = {SIGURG, SIGWINCH};
+
+int tproc_trap_signal(struct tproc *p)
+{
+	if (p->trap_sig)
+		return p->trap_sig;
+	uint64_t taken = 0, set;
+	static const char *const fields[] = {"SigCgt", "SigBlk", "SigIgn"};
+	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
+		for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+			if (proc_status_u64(t->tid, fields[i], 16, &set))
+				taken |= set;
+	}
+	p->trap_sig = trap_signals[0];
+	for (size_t i = 0; i < ARRAY_SIZE(trap_signals); i++)
+		if (!(taken >> (trap_signals[i] - 1) & 1)) {
+			p->trap_sig = trap_signals[i];
+			break;
+		}
+	return p->trap_sig;
+}
+
+int tproc_set_trap_range(struct tproc *p, taddr_t start, taddr_t end)
+{
+	struct trange *r =
+		reallocarray(p->trap_ranges, p->nr_trap_ranges + 1, sizeof(*r));
+	if (!r)
+		return SMCO_NOMEM;
+	p->trap_ranges = r;
+	r[p->nr_trap_ranges].start = start;
+	r[p->nr_trap_ranges].end = end;
+	p->nr_trap_ranges++;
+	tproc_trap_signal(p);
+	return 0;
+}
+
+void tproc_clear_trap_range(struct tproc *p, taddr_t start, taddr_t end)
+{
+	for (size_t i = 0; i < p->nr_trap_ranges; i++)
+		if (p->trap_ranges[i].start == start &&
+		    p->trap_ranges[i].end == end) {
+			p->trap_ranges[i] = p->trap_ranges[--p->nr_trap_ranges];
+			return;
+		}
+}
+
+bool signal_is_trap(struct task *t, const siginfo_t *si)
+{
+	struct user_regs_struct regs;
+
+	if (si->si_code != SI_TKILL && si->si_code != SI_QUEUE)
+		return false;
+	if (task_get_regs(t, &regs) < 0)
+		return false;
+	taddr_t pc = arch.pc(&regs);
+	for (size_t i = 0; i < t->proc->nr_trap_ranges; i++)
+		if (pc >= t->proc->trap_ranges[i].start &&
+		    pc <= t->proc->trap_ranges[i].end)
+			return true;
+	return false;
+}
+
+int signal_at_detach(struct task *t)
+{
+	siginfo_t si;
+
+	if (t->state != TASK_STOPPED || task_kind(t) != STOP_SIGNAL)
+		return 0;
+	if (!t->queued && !t->held)
+		return t->deliver; /* decided already */
+	int sig = WSTOPSIG(t->status);
+	if (ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0)
+		return sig;
+	if (t->proc && sig == t->proc->trap_sig && signal_is_trap(t, &si))
+		return 0;
+	/*
+	 * A fault may have been caused by what has just been undone. Taken
+	 * back, the instruction runs again, and if the fault is the program's
+	 * own it comes again, the same in every detail.
+	 */
+	if ((sig == SIGSEGV || sig == SIGBUS) && si.si_code > 0 &&
+	    si.si_code != SI_KERNEL)
+		return 0;
+	return sig;
+}

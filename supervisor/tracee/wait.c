@@ -1,0 +1,125 @@
+/*
+ * Waiting. Programs are waited for by a plain blocking wait4, the cheapest
+ * there is; the deadline is a timer whose signal goes to this thread only and
+ * ends the wait without a race (arch_wait4), while every other system call of
+ * the thread is restarted.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "supervisor/tracee/internal.h"
+
+/* Real-time signals are ours alone to give out here; glibc keeps the first
+ * two, libraries that want one take the lowest. */
+#define TICK_SIGNAL (SIGRTMAX - 2)
+
+/* After the deadline the timer goes on at this pace until it is set anew: a
+ * tick that a nested signal handler swallowed is made up for. */
+#define TICK_AGAIN_NS NSEC_PER_MSEC
+
+static __thread volatile int ticked;
+
+static void on_tick(int sig, siginfo_t *si, void *ucontext)
+{
+	(void)sig;
+	(void)si;
+	ticked = 1;
+	arch_end_wait(ucontext);
+}
+
+int wait_init(struct tracer *tr, struct smco_err *err)
+{
+	struct sigaction sa = {.sa_sigaction = on_tick,
+			       .sa_flags = SA_SIGINFO | SA_RESTART};
+	sigemptyset(&sa.sa_mask);
+	if (sigaction(TICK_SIGNAL, &sa, NULL) < 0)
+		return smco_fail(err, SMCO_SYS, errno,
+				 "cannot handle signal %d", TICK_SIGNAL);
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, TICK_SIGNAL);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+
+	struct sigevent se = {.sigev_notify = SIGEV_THREAD_ID,
+			      .sigev_signo = TICK_SIGNAL};
+	se._sigev_un._tid = tr->tid;
+	if (timer_create(CLOCK_MONOTONIC, &se, &tr->timer) < 0)
+		return smco_fail(err, SMCO_SYS, errno, "cannot create a timer");
+	tr->has_timer = true;
+	tr->ticked = &ticked;
+	return 0;
+}
+
+void wait_deinit(struct tracer *tr)
+{
+	if (tr->has_timer)
+		timer_delete(tr->timer);
+	tr->has_timer = false;
+}
+
+static void arm(struct tracer *tr, uint64_t at_ns)
+{
+	/* A zero it_value would disarm. */
+	uint64_t at = at_ns ? at_ns : 1;
+	struct itimerspec its = {
+		.it_value = {.tv_sec = (time_t)(at / NSEC_PER_SEC),
+			     .tv_nsec = (long)(at % NSEC_PER_SEC)},
+		.it_interval = {.tv_nsec = TICK_AGAIN_NS},
+	};
+	timer_settime(tr->timer, TIMER_ABSTIME, &its, NULL);
+	tr->armed_ns = at;
+}
+
+static void disarm(struct tracer *tr)
+{
+	struct itimerspec its = {0};
+	timer_settime(tr->timer, 0, &its, NULL);
+	tr->armed_ns = 0;
+}
+
+void tracer_wake(struct tracer *tr)
+{
+	int saved = errno;
+	tr->wake_asked = 1;
+	/*
+	 * The signal ends the wait at once unless we are in a handler on top
+	 * of the very wait; for that the timer ticks until it is set anew.
+	 */
+	struct itimerspec its = {.it_value.tv_nsec = TICK_AGAIN_NS,
+				 .it_interval.tv_nsec = TICK_AGAIN_NS};
+	timer_settime(tr->timer, 0, &its, NULL);
+	syscall(SYS_tgkill, getpid(), tr->tid, TICK_SIGNAL);
+	errno = saved;
+}
+
+pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
+		  int *status)
+{
+	for (;;) {
+		*tr->ticked = 0;
+		if (deadline_ns < tr->armed_ns || !tr->armed_ns) {
+			if (deadline_ns != UINT64_MAX)
+				arm(tr, deadline_ns);
+		}
+		if (tr->wake_asked && pid == -1) {
+			tr->wake_asked = 0;
+			disarm(tr);
+			return 0;
+		}
+		long r = arch_wait4(pid, status, __WALL, tr->ticked);
+		if (r != -EINTR)
+			return (pid_t)r;
+		if (smco_now_ns() >= deadline_ns) {
+			/* The ticks would go on for nothing. */
+			disarm(tr);
+			return 0;
+		}
+		/* Too early: an older deadline or a wake-up. */
+		tr->armed_ns = 0;
+		if (deadline_ns == UINT64_MAX)
+			disarm(tr);
+	}
+}
