@@ -22,7 +22,7 @@ static void format_time(uint64_t ns, char *buf, size_t size)
 	unsigned long long s = ns / NSEC_PER_SEC;
 	if (s < 60)
 		snprintf(buf, size, "%llu.%llu s", s,
-			 ns / (NSEC_PER_SEC / 10) % 10);
+			 (unsigned long long)(ns / (NSEC_PER_SEC / 10) % 10));
 	else if (s < 3600)
 		snprintf(buf, size, "%llu:%02llu", s / 60, s % 60);
 	else
