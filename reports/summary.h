@@ -11,6 +11,8 @@
 
 struct summary; /* the model built from one trace */
 
+/* Reads all records of @r, which must not have been read yet, and keeps a
+ * reference: the caller may close @r before the summary is freed. */
 int summary_load(struct trace_reader *r, struct summary **ret,
 		 struct smco_err *err);
 void summary_free(struct summary *s);
@@ -19,9 +21,12 @@ struct summary_style {
 	bool color;
 	unsigned width;	     /* columns; 0 = no limit */
 	unsigned max_sites;  /* 0 = all */
-	unsigned max_frames; /* per stack; 0 = all */
+	unsigned max_frames; /* per stack; 0 = all; stacks that look the same
+			      * to this depth are one site */
+	bool ascii;	     /* no characters beyond ASCII of our own */
 };
-/* @trace_path: for the closing "look at it with" line. */
+/* @trace_path: for the closing "look at it with" line; NULL = none. Names from
+ * the trace are cleaned: no control character reaches @out. */
 void summary_print(const struct summary *s, FILE *out, const char *trace_path,
 		   const struct summary_style *style);
 /* One JSON document; schema in reports/JSON.md. 0 or negative. */

@@ -1,0 +1,126 @@
+/*
+ * model.h - what a trace says, ready to be shown: naps without duplicates,
+ * summed by allocation stack, the ledger over time, coverage, processes. Only
+ * for the printers (summary-*.c); everybody else uses summary.h.
+ */
+#ifndef SMCO_MODEL_H
+#define SMCO_MODEL_H
+
+#include "reports/hindex.h"
+#include "reports/summary.h"
+
+/* How a nap ended; a nap has exactly one. */
+enum nap_end {
+	END_READ,
+	END_WRITE,
+	END_SYSCALL,
+	END_ACCESS, /* touched, nobody knows how */
+	END_FREED,
+	END_NEVER, /* still unused when the program or the trace ended */
+	END_NR,
+};
+enum nap_end model_nap_end(const struct ev_nap *nap);
+const char *model_nap_end_name(enum nap_end end); /* "read", "freed", ... */
+
+struct model_nap {
+	struct ev_nap nap;
+	uint32_t object; /* id */
+	uint32_t site;	 /* index in stacks */
+};
+
+/* Sums over naps. Bytes times time are floating point: 2^47 bytes times a
+ * day does not fit in 64 bits. */
+struct nap_sum {
+	uint64_t nr;
+	uint64_t nr_objects; /* different blocks */
+	uint64_t nr_never_accessed;
+	uint64_t nr_by_end[END_NR];
+	uint64_t unused_bytes; /* of END_NEVER: what lies there unused */
+	uint64_t longest_ns;
+	double byte_seconds;
+};
+
+/* One allocation stack id as the trace has it. */
+struct model_stack {
+	uint32_t id; /* 0 = unknown */
+	const struct trace_frame *frames;
+	size_t nr_frames;
+	struct ev_site totals; /* all 0 if the trace has none */
+	size_t first_nap, nr_naps;
+	struct nap_sum sum;
+};
+
+/* Stacks that look the same, to a depth. */
+struct model_site {
+	const struct model_stack *stack; /* one of them */
+	size_t nr_stacks;
+	bool cut_alike; /* they differ beyond the depth */
+	struct ev_site totals;
+	struct nap_sum sum;
+	uint32_t *member; /* owned: indices in stacks */
+};
+
+struct model_sites {
+	struct model_site *site; /* most byte seconds first */
+	size_t nr;
+};
+
+struct model_ledger {
+	uint64_t time_ns;
+	struct ev_ledger ledger;
+};
+
+struct model_process {
+	uint32_t pid, ppid;
+	uint32_t first_why; /* of ev_process: how it came */
+	int32_t exit_status;
+	bool has_ended, was_detached;
+	uint64_t start_ns, end_ns;
+	struct nap_sum sum;
+};
+
+struct summary {
+	struct trace_reader *reader;
+	struct model_nap *nap; /* by stack, process, object, start */
+	size_t nr_naps, cap_naps;
+	struct model_stack *stack;
+	size_t nr_stacks, cap_stacks;
+	struct model_ledger *ledger; /* in file order */
+	size_t nr_ledger, cap_ledger;
+	struct model_process *process; /* in order of appearance */
+	size_t nr_processes, cap_processes;
+	struct ev_coverage coverage[COVER_NR];
+	bool has_coverage[COVER_NR];
+	struct nap_sum sum;
+	uint64_t nr_records, nr_unknown; /* events not known here */
+	uint64_t duration_ns;
+	/* private: while loading */
+	struct hindex nap_index, stack_index, process_index;
+};
+
+/* Group stacks whose first @depth frames are shown alike; 0 = all frames.
+ * SMCO_NOMEM. model_sites_free afterwards. */
+int model_sites(const struct summary *s, unsigned depth,
+		struct model_sites *ret);
+void model_sites_free(struct model_sites *sites);
+
+/* What stands out among stacks: the one most naps of a site have. */
+struct model_culprit {
+	uint32_t stack; /* 0 = none known */
+	uint64_t nr;	/* naps with it */
+	uint64_t nr_nearby;
+	enum nap_end end;
+	int32_t syscall; /* -1 = none */
+};
+/* Who ended the naps of @site, and who used the blocks before them. */
+void model_culprits(const struct summary *s, const struct model_site *site,
+		    struct model_culprit *ended_ret,
+		    struct model_culprit *last_ret);
+
+/* Number in a meta value; @fallback if it is missing or not one. */
+uint64_t model_meta_u64(const struct summary *s, const char *key,
+			uint64_t fallback);
+/* Overhead so far: spent / (run - spent), ppb; -1 if nothing ran. */
+int64_t model_overhead_ppb(const struct ev_ledger *l, uint64_t spent_ns);
+
+#endif

@@ -1,0 +1,178 @@
+#include "reports/names.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <seccomp.h>
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Copy @s with the arguments of its outermost templates left out. */
+static void cut_templates(const char *s, char *buf, size_t size)
+{
+	size_t n = 0;
+	unsigned depth = 0;
+	for (; *s && n + 5 < size; s++) {
+		/* operator<, operator<<, operator->: not brackets */
+		if (!depth && !strncmp(s, "operator", 8) && s[8] &&
+		    strchr("<>-", s[8])) {
+			size_t len = 8 + strspn(s + 8, "<>-=");
+			if (n + len + 5 >= size)
+				break;
+			memcpy(buf + n, s, len);
+			n += len;
+			s += len - 1;
+		} else if (*s == '<') {
+			if (!depth++) {
+				memcpy(buf + n, "<...>", 5);
+				n += 5;
+			}
+		} else if (*s == '>' && depth) {
+			depth--;
+		} else if (!depth) {
+			buf[n++] = *s;
+		}
+	}
+	buf[n] = '\0';
+}
+
+char *names_function(const struct trace_frame *f, size_t max, char *buf)
+{
+	if (*f->function && strlen(f->function) > max)
+		cut_templates(f->function, buf, NAMES_MAX);
+	else if (*f->function)
+		snprintf(buf, NAMES_MAX, "%s", f->function);
+	else if (*f->module)
+		snprintf(buf, NAMES_MAX, "%.200s+0x%" PRIx64,
+			 base_name(f->module), f->offset);
+	else if (f->offset)
+		snprintf(buf, NAMES_MAX, "0x%" PRIx64, f->offset);
+	else
+		snprintf(buf, NAMES_MAX, "?");
+	return buf;
+}
+
+char *names_place(const struct trace_frame *f, char *buf)
+{
+	if (*f->file) {
+		const char *file = base_name(f->file);
+		/* One directory says which of two list.c it is. */
+		const char *dir = file;
+		while (dir > f->file && dir[-1] == '/')
+			dir--;
+		while (dir > f->file && dir[-1] != '/')
+			dir--;
+		if (dir[0] != '.' && dir != f->file)
+			file = dir;
+		else if (dir == f->file && *dir != '/' && *dir != '.')
+			file = dir;
+		if (f->line)
+			snprintf(buf, NAMES_MAX, "%.200s:%u", file, f->line);
+		else
+			snprintf(buf, NAMES_MAX, "%.200s", file);
+	} else if (*f->module && *f->function) {
+		snprintf(buf, NAMES_MAX, "[%.200s]", base_name(f->module));
+	} else {
+		*buf = '\0';
+	}
+	return buf;
+}
+
+bool names_same_frame(const struct trace_frame *a, const struct trace_frame *b)
+{
+	if (strcmp(a->function, b->function) || strcmp(a->file, b->file) ||
+	    a->line != b->line)
+		return false;
+	if (*a->file)
+		return true;
+	if (strcmp(a->module, b->module))
+		return false;
+	return *a->function || a->offset == b->offset;
+}
+
+char *names_syscall(int32_t nr, char *buf)
+{
+	char *name =
+		nr < 0 ? NULL
+		       : seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86_64, nr);
+	if (name)
+		snprintf(buf, NAMES_MAX, "%s", name);
+	else
+		snprintf(buf, NAMES_MAX, "syscall %" PRId32, nr);
+	free(name);
+	return buf;
+}
+
+char *names_exit(int32_t status, char *buf)
+{
+	if (status >= 0 && WIFEXITED(status)) {
+		snprintf(buf, NAMES_MAX, "exited with status %d",
+			 WEXITSTATUS(status));
+	} else if (status >= 0 && WIFSIGNALED(status)) {
+		const char *name = sigabbrev_np(WTERMSIG(status));
+		const char *core = WCOREDUMP(status) ? " (core dumped)" : "";
+		if (name)
+			snprintf(buf, NAMES_MAX, "killed by SIG%s%s", name,
+				 core);
+		else
+			snprintf(buf, NAMES_MAX, "killed by signal %d%s",
+				 WTERMSIG(status), core);
+	} else {
+		snprintf(buf, NAMES_MAX, "ended");
+	}
+	return buf;
+}
+
+const char *names_mech(size_t mech)
+{
+	static const char *const name[] = {
+		"stops",  "agent",	    "touches",
+		"arming", "supervisor CPU", "other",
+	};
+	return mech < ARRAY_SIZE(name) ? name[mech] : "other";
+}
+
+const char *names_coverage(size_t why)
+{
+	static const char *const text[COVER_NR] = {
+		[COVER_WATCHED] = "watched",
+		[COVER_BELOW_CUTOFF] = "smaller than the cutoff",
+		[COVER_NOT_ADMITTED] =
+			"allocated faster than the budget allows",
+		[COVER_NEVER_ARMED] = "known, but never got a turn",
+		[COVER_NO_STACK] = "allocated before the attach, or no stack",
+		[COVER_SHARED] = "shared, locked, huge or device pages",
+		[COVER_MECHANISM] = "out of the mechanism's reach",
+		[COVER_LOST] = "events lost",
+	};
+	return why < COVER_NR ? text[why] : "for another reason";
+}
+
+const char *names_coverage_id(size_t why)
+{
+	static const char *const id[COVER_NR] = {
+		[COVER_WATCHED] = "watched",
+		[COVER_BELOW_CUTOFF] = "below_cutoff",
+		[COVER_NOT_ADMITTED] = "not_admitted",
+		[COVER_NEVER_ARMED] = "never_armed",
+		[COVER_NO_STACK] = "no_stack",
+		[COVER_SHARED] = "shared",
+		[COVER_MECHANISM] = "mechanism",
+		[COVER_LOST] = "lost",
+	};
+	return why < COVER_NR ? id[why] : "other";
+}
+
+const char *names_process_why(uint32_t why)
+{
+	static const char *const text[] = {"launched", "attached", "forked",
+					   "execed",   "ended",	   "detached"};
+	return why < ARRAY_SIZE(text) ? text[why] : "other";
+}

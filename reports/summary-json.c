@@ -1,0 +1,431 @@
+/*
+ * The summary for programs; JSON.md says what stands where. Arrays are
+ * written element by element, so that a million naps need no million trees.
+ */
+#include "reports/summary.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <jansson.h>
+
+#include "reports/line.h"
+#include "reports/model.h"
+#include "reports/names.h"
+
+#define SCHEMA_VERSION 1
+
+struct writer {
+	const struct summary *s;
+	FILE *out;
+	bool failed;
+	bool first; /* element of the current array or object */
+};
+
+/* JSON must be UTF-8; what is not is replaced, not dropped. */
+static json_t *text(const char *s)
+{
+	struct bbuf b = {0};
+	bool ok;
+	for (size_t n; (n = line_char(s, &ok)) != 0; s += n) {
+		if (ok || (n == 1 && (unsigned char)*s < 0x80) || n > 1)
+			bbuf_put(&b, s, n);
+		else
+			bbuf_put(&b, "\xef\xbf\xbd", 3);
+	}
+	json_t *v = b.failed
+			    ? NULL
+			    : json_stringn(b.data ? (char *)b.data : "", b.len);
+	bbuf_free(&b);
+	return v;
+}
+
+/* jansson's integers are signed. Only a forged trace has larger ones. */
+static json_t *number(uint64_t v)
+{
+	return v <= INT64_MAX ? json_integer((json_int_t)v)
+			      : json_real((double)v);
+}
+
+static json_t *address(uint64_t v)
+{
+	char buf[24];
+	snprintf(buf, sizeof(buf), "0x%" PRIx64, v);
+	return json_string(buf);
+}
+
+static json_t *id_or_null(uint32_t id)
+{
+	return id ? json_integer(id) : json_null();
+}
+
+/* Write @v (consumed) as the next element, behind @key if there is one. */
+static void emit(struct writer *w, const char *key, json_t *v)
+{
+	if (!v) {
+		w->failed = true;
+		return;
+	}
+	fputs(w->first ? "\n" : ",\n", w->out);
+	w->first = false;
+	if (key)
+		fprintf(w->out, "\"%s\": ", key);
+	if (json_dumpf(v, w->out, JSON_COMPACT | JSON_ENCODE_ANY))
+		w->failed = true;
+	json_decref(v);
+}
+
+static void open_array(struct writer *w, const char *key)
+{
+	fprintf(w->out, "%s\"%s\": [", w->first ? "\n" : ",\n", key);
+	w->first = true;
+}
+
+static void close_array(struct writer *w)
+{
+	fputs("\n]", w->out);
+	w->first = false;
+}
+
+/* An object from pairs; a NULL value makes json_object_set_new fail. */
+struct pair {
+	const char *key;
+	json_t *value;
+};
+
+static json_t *object(const struct pair *pairs, size_t nr)
+{
+	json_t *o = json_object();
+	for (size_t i = 0; i < nr; i++) {
+		if (!o)
+			json_decref(pairs[i].value);
+		else if (json_object_set_new(o, pairs[i].key, pairs[i].value)) {
+			json_decref(o);
+			o = NULL;
+		}
+	}
+	return o;
+}
+#define OBJECT(...)                                                            \
+	object((const struct pair[]){__VA_ARGS__},                             \
+	       ARRAY_SIZE(((const struct pair[]){__VA_ARGS__})))
+
+static json_t *sum_json(const struct nap_sum *sum)
+{
+	json_t *ends = json_object();
+	for (size_t i = 0; ends && i < END_NR; i++)
+		json_object_set_new(ends, model_nap_end_name(i),
+				    number(sum->nr_by_end[i]));
+	return OBJECT(
+		{"naps", number(sum->nr)}, {"blocks", number(sum->nr_objects)},
+		{"byte_seconds", json_real(sum->byte_seconds)},
+		{"longest_ns", number(sum->longest_ns)},
+		{"never_accessed", number(sum->nr_never_accessed)},
+		{"unused_bytes", number(sum->unused_bytes)}, {"ended", ends});
+}
+
+static json_t *frames_json(const struct trace_frame *f, size_t nr)
+{
+	json_t *a = json_array();
+	for (size_t i = 0; a && i < nr; i++) {
+		json_t *o = OBJECT({"function", text(f[i].function)},
+				   {"file", text(f[i].file)},
+				   {"line", json_integer(f[i].line)},
+				   {"module", text(f[i].module)},
+				   {"build_id", text(f[i].build_id)},
+				   {"offset", address(f[i].offset)},
+				   {"inlined", json_boolean(f[i].inlined)});
+		if (json_array_append_new(a, o)) {
+			json_decref(a);
+			a = NULL;
+		}
+	}
+	return a;
+}
+
+static json_t *optional_text(const char *s)
+{
+	return s ? text(s) : json_null();
+}
+
+/* ------------------------------------------------------------- sections --- */
+
+static void put_meta(struct writer *w)
+{
+	json_t *meta = json_object();
+	const char *key, *value;
+	for (size_t i = 0; meta && trace_meta_at(w->s->reader, i, &key, &value);
+	     i++) {
+		json_t *k = text(key);
+		if (!k || json_object_set_new(meta, json_string_value(k),
+					      text(value)))
+			w->failed = true;
+		json_decref(k);
+	}
+	emit(w, "meta", meta);
+}
+
+static void put_run(struct writer *w)
+{
+	const struct summary *s = w->s;
+	struct trace_reader *r = s->reader;
+	emit(w, "run",
+	     OBJECT({"command", optional_text(trace_meta(r, "command"))},
+		    {"start_real_ns", number(trace_start_real_ns(r))},
+		    {"duration_ns", number(s->duration_ns)},
+		    {"detached", optional_text(trace_meta(r, "detached"))},
+		    {"records", number(s->nr_records)},
+		    {"unknown_records", number(s->nr_unknown)},
+		    {"truncated", json_boolean(trace_is_truncated(r))},
+		    {"damaged_chunks", number(trace_nr_damaged(r))},
+		    {"lost_records", number(trace_nr_lost(r))}));
+}
+
+static json_t *mechanisms_json(const struct ev_ledger *l)
+{
+	static const char *const key[] = {"stops",  "agent", "touches",
+					  "arming", "cpu",   "other"};
+	json_t *o = json_object();
+	for (size_t i = 0; o && i < ARRAY_SIZE(key); i++)
+		json_object_set_new(o, key[i], number(l->mech_ns[i]));
+	return o;
+}
+
+static json_t *ledger_json(const struct model_ledger *l)
+{
+	const struct ev_ledger *e = &l->ledger;
+	int64_t ppb = model_overhead_ppb(e, e->spent_ns);
+	return OBJECT(
+		{"time_ns", number(l->time_ns)}, {"run_ns", number(e->run_ns)},
+		{"spent_ns", number(e->spent_ns)},
+		{"overhead_ppb", ppb < 0 ? json_null() : json_integer(ppb)},
+		{"recent_ppb", json_integer(e->recent_ppb)},
+		{"worst_window_ppb", json_integer(e->worst_window_ppb)},
+		{"by_mechanism_ns", mechanisms_json(e)},
+		{"known", number(e->nr_known)}, {"armed", number(e->nr_armed)},
+		{"naps", number(e->nr_naps)}, {"stops", number(e->nr_stops)},
+		{"longest_stop_ns", number(e->longest_stop_ns)});
+}
+
+static void put_overhead(struct writer *w)
+{
+	const struct summary *s = w->s;
+	uint64_t target = model_meta_u64(s, "target_ppb", UINT64_MAX);
+	emit(w, "target_ppb",
+	     target >= INT64_MAX ? json_null() : number(target));
+	emit(w, "overhead",
+	     s->nr_ledger ? ledger_json(&s->ledger[s->nr_ledger - 1])
+			  : json_null());
+}
+
+static void put_coverage(struct writer *w)
+{
+	open_array(w, "coverage");
+	for (size_t i = 0; i < COVER_NR; i++) {
+		const struct ev_coverage *c = &w->s->coverage[i];
+		if (w->s->has_coverage[i])
+			emit(w, NULL,
+			     OBJECT({"why", json_string(names_coverage_id(i))},
+				    {"blocks", number(c->nr_objects)},
+				    {"bytes", number(c->bytes)}));
+	}
+	close_array(w);
+}
+
+static json_t *exit_json(const struct model_process *p, bool signal)
+{
+	int32_t status = p->exit_status;
+	if (!p->has_ended || status < 0)
+		return json_null();
+	if (signal)
+		return WIFSIGNALED(status) ? json_integer(WTERMSIG(status))
+					   : json_null();
+	return WIFEXITED(status) ? json_integer(WEXITSTATUS(status))
+				 : json_null();
+}
+
+static void put_processes(struct writer *w)
+{
+	char key[40];
+	open_array(w, "processes");
+	for (size_t i = 0; i < w->s->nr_processes; i++) {
+		const struct model_process *p = &w->s->process[i];
+		snprintf(key, sizeof(key), "pid.%u.command", p->pid);
+		const char *command = trace_meta(w->s->reader, key);
+		if (!command && !i)
+			command = trace_meta(w->s->reader, "command");
+		emit(w, NULL,
+		     OBJECT({"pid", json_integer(p->pid)},
+			    {"ppid", json_integer(p->ppid)},
+			    {"command", optional_text(command)},
+			    {"came",
+			     json_string(names_process_why(p->first_why))},
+			    {"start_ns", number(p->start_ns)},
+			    {"end_ns",
+			     p->has_ended ? number(p->end_ns) : json_null()},
+			    {"exit_status", exit_json(p, false)},
+			    {"signal", exit_json(p, true)},
+			    {"unused", sum_json(&p->sum)}));
+	}
+	close_array(w);
+}
+
+static json_t *culprit_json(const struct model_culprit *c)
+{
+	char name[NAMES_MAX];
+	if (!c->nr)
+		return json_null();
+	return OBJECT({"stack", id_or_null(c->stack)}, {"naps", number(c->nr)},
+		      {"seen_nearby", number(c->nr_nearby)},
+		      {"how", json_string(model_nap_end_name(c->end))},
+		      {"syscall", c->syscall < 0 ? json_null()
+						 : json_string(names_syscall(
+							   c->syscall, name))});
+}
+
+static void put_sites(struct writer *w)
+{
+	struct model_sites sites;
+	if (model_sites(w->s, 0, &sites)) {
+		w->failed = true;
+		return;
+	}
+	open_array(w, "sites");
+	for (size_t i = 0; i < sites.nr; i++) {
+		const struct model_site *m = &sites.site[i];
+		struct model_culprit ended, last;
+		json_t *stacks = json_array();
+		for (size_t j = 0; stacks && j < m->nr_stacks; j++)
+			json_array_append_new(
+				stacks,
+				json_integer(w->s->stack[m->member[j]].id));
+		model_culprits(w->s, m, &ended, &last);
+		emit(w, NULL,
+		     OBJECT({"stacks", stacks},
+			    {"frames", frames_json(m->stack->frames,
+						   m->stack->nr_frames)},
+			    {"allocations", number(m->totals.nr_allocs)},
+			    {"bytes", number(m->totals.bytes)},
+			    {"live", number(m->totals.nr_live)},
+			    {"live_bytes", number(m->totals.live_bytes)},
+			    {"watched", number(m->totals.nr_watched)},
+			    {"unused", sum_json(&m->sum)},
+			    {"ended_by", culprit_json(&ended)},
+			    {"last_used_by", culprit_json(&last)}));
+	}
+	close_array(w);
+	model_sites_free(&sites);
+}
+
+static void put_naps(struct writer *w)
+{
+	char name[NAMES_MAX];
+	open_array(w, "naps");
+	for (size_t i = 0; i < w->s->nr_naps; i++) {
+		const struct model_nap *m = &w->s->nap[i];
+		const struct ev_nap *n = &m->nap;
+		bool never = n->flags & NAP_NEVER_ACCESSED;
+		emit(w, NULL,
+		     OBJECT({"object", json_integer(m->object)},
+			    {"pid", json_integer(n->pid)},
+			    {"addr", address(n->addr)},
+			    {"size", number(n->size)},
+			    {"start_ns", number(n->start_ns)},
+			    {"length_ns", number(n->length_ns)},
+			    {"error_ns", number(n->error_ns)},
+			    {"alloc_ns",
+			     n->alloc_ns ? number(n->alloc_ns) : json_null()},
+			    {"alloc_stack", id_or_null(n->alloc_stack)},
+			    {"last_stack", id_or_null(n->last_stack)},
+			    {"ended_stack", id_or_null(n->ended_stack)},
+			    {"ended",
+			     json_string(model_nap_end_name(model_nap_end(n)))},
+			    {"syscall",
+			     n->ended_syscall < 0
+				     ? json_null()
+				     : json_string(names_syscall(
+					       n->ended_syscall, name))},
+			    {"never_accessed", json_boolean(never)},
+			    {"writes_only",
+			     json_boolean(n->flags & NAP_WRITES_ONLY)},
+			    {"seen_nearby",
+			     json_boolean(n->flags & NAP_END_NEARBY)}));
+	}
+	close_array(w);
+}
+
+static int compare_ids(const void *va, const void *vb)
+{
+	uint32_t a, b;
+	memcpy(&a, va, sizeof(a));
+	memcpy(&b, vb, sizeof(b));
+	return a < b ? -1 : a > b;
+}
+
+/* Every stack that a nap or a site refers to, once. */
+static void put_stacks(struct writer *w)
+{
+	const struct summary *s = w->s;
+	size_t nr = 0;
+	uint32_t *id = calloc(s->nr_stacks + 2 * s->nr_naps + 1, sizeof(*id));
+	if (!id) {
+		w->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < s->nr_stacks; i++)
+		id[nr++] = s->stack[i].id;
+	for (size_t i = 0; i < s->nr_naps; i++) {
+		id[nr++] = s->nap[i].nap.ended_stack;
+		id[nr++] = s->nap[i].nap.last_stack;
+	}
+	qsort(id, nr, sizeof(*id), compare_ids);
+	open_array(w, "stacks");
+	for (size_t i = 0; i < nr; i++) {
+		size_t depth = 0;
+		if (!id[i] || (i && id[i] == id[i - 1]))
+			continue;
+		const struct trace_frame *f =
+			trace_stack(s->reader, id[i], &depth);
+		if (f)
+			emit(w, NULL,
+			     OBJECT({"id", json_integer(id[i])},
+				    {"frames", frames_json(f, depth)}));
+	}
+	close_array(w);
+	free(id);
+}
+
+static void put_ledger(struct writer *w)
+{
+	open_array(w, "ledger");
+	for (size_t i = 0; i < w->s->nr_ledger; i++)
+		emit(w, NULL, ledger_json(&w->s->ledger[i]));
+	close_array(w);
+}
+
+int summary_print_json(const struct summary *s, FILE *out, struct smco_err *err)
+{
+	struct writer w = {.s = s, .out = out, .first = true};
+	fputc('{', out);
+	emit(&w, "schema", json_integer(SCHEMA_VERSION));
+	emit(&w, "generator", json_string("smco-report " SMCO_VERSION));
+	put_run(&w);
+	put_meta(&w);
+	put_overhead(&w);
+	emit(&w, "unused", sum_json(&s->sum));
+	put_coverage(&w);
+	put_processes(&w);
+	put_sites(&w);
+	put_stacks(&w);
+	put_naps(&w);
+	put_ledger(&w);
+	fputs("\n}\n", out);
+	if (ferror(out))
+		return smco_fail(err, SMCO_SYS, errno, "cannot write JSON");
+	if (w.failed)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory for JSON");
+	return SMCO_OK;
+}
