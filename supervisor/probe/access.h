@@ -29,8 +29,16 @@ struct page_range {
 	taddr_t start;
 	taddr_t end;	 /* exclusive */
 	void *user;	 /* the caller's, handed back in hits */
+	/* out of arm, in of collect: keep it between the two; 0 = not known.
+	 * CLOCK_MONOTONIC. */
+	uint64_t armed_ns;
 	/* out of arm: */
 	uint32_t nr_reset; /* pages whose bit was set and is now clear */
+	/* Pages that arm could not reset: shared with another process since a
+	 * fork, never written (zero page), locked, hugetlb. They look touched
+	 * for ever: where nr_stuck > 0, what collect says of the range is no
+	 * evidence of use (coverage "shared"). */
+	uint32_t nr_stuck;
 	/* out of collect: */
 	uint32_t nr_present; /* pages with memory behind them */
 	uint32_t nr_touched; /* touched since they were armed */

@@ -1,0 +1,473 @@
+/*
+ * Accessed bits: the processor sets one in the page table entry at the first
+ * access after it was cleared. collect reads them (ptread.h), arm clears them
+ * by process_madvise(MADV_COLD), which also moves the pages towards the end of
+ * the kernel's reclaim list: under memory pressure watched pages go first.
+ *
+ * Huge mappings. A 2 MiB mapping has one bit, and MADV_COLD on a part of it
+ * would split it, which costs the program for the rest of its life. So a huge
+ * mapping at the edge of a range is reset as a whole, and what that hides
+ * from other ranges in the same 2 MiB is remembered in huge_seen: collect
+ * counts such a mapping as touched when its bit is set now or was set at a
+ * reset after the range was armed (page_range.armed_ns). Between the look and
+ * the reset lie some microseconds whose touches are lost, as with every page.
+ */
+#include "supervisor/probe/access.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "supervisor/probe/bits-cost.h"
+#include "supervisor/probe/hugeseen.h"
+#include "supervisor/probe/ptread.h"
+
+#define HUGE_SIZE	  (2ULL << 20)
+#define HUGE_DOWN(a)	  ((a) & ~(HUGE_SIZE - 1))
+#define HUGE_UP(a)	  HUGE_DOWN((a) + HUGE_SIZE - 1)
+#define PAGEMAP_EXCLUSIVE (1ULL << 56)
+#define PAGEMAP_PRESENT	  (1ULL << 63)
+/* Young pages looked up in pagemap to tell stuck from hot, per range. */
+#define STUCK_PAGES_MAX 8192
+#define STUCK_CHUNK	512
+
+struct bits {
+	struct access access;
+	struct ptread *pt;
+	int pagemap_fd;
+	int pidfd;
+	bool by_injection; /* process_madvise is not permitted */
+	taddr_t task_size;
+	unsigned nr_other_cpus; /* at the last look */
+	struct bits_cost cost;
+	uint64_t side_ns;
+	struct hugeseen huge_seen;
+	/* Scratch of one chunk: which range a slot or an iovec is for. */
+	uint32_t range_of[PTREAD_MAX_SLOTS];
+	uint32_t reset_of[PTREAD_MAX_SLOTS];
+	struct iovec iov[PTREAD_MAX_SLOTS];
+	int iov_errno[PTREAD_MAX_SLOTS];
+};
+
+static struct bits *bits_of(struct access *a)
+{
+	return (struct bits *)a;
+}
+
+static bool is_valid(const struct bits *b, const struct page_range *r)
+{
+	return r->start < r->end && r->end <= b->task_size &&
+	       !(r->start & (TPAGE_SIZE - 1)) && !(r->end & (TPAGE_SIZE - 1));
+}
+
+static int scan(struct bits *b, size_t nr)
+{
+	struct ptread_mm mm;
+	int r = ptread_scan(b->pt, b->pagemap_fd, nr, &mm);
+	if (!r)
+		b->nr_other_cpus = mm.nr_other_cpus;
+	return r;
+}
+
+/* Look at the valid ones of @r; returns how many slots are filled, range_of[]
+ * says for which, or a negative error. */
+static int look(struct bits *b, const struct page_range *r, size_t n)
+{
+	struct ptread_slot *slots = ptread_slots(b->pt);
+	size_t nr = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!is_valid(b, &r[i]))
+			continue;
+		slots[nr].start = r[i].start;
+		slots[nr].end = r[i].end;
+		b->range_of[nr++] = (uint32_t)i;
+	}
+	int err = nr ? scan(b, nr) : 0;
+	return err ? err : (int)nr;
+}
+
+/*
+ * Clear the bits of @n iovecs by calls run in the tracee. iov_errno[] gets
+ * each one's result.
+ */
+static int reset_injected(struct bits *b, size_t n)
+{
+	struct tproc *p = b->access.proc;
+	struct tsyscall calls[64];
+	uint64_t start = smco_now_ns();
+	int r = tproc_stop(p, NULL);
+	for (size_t done = 0; !r && done < n;) {
+		size_t nr = n - done < 64 ? n - done : 64;
+		for (size_t i = 0; i < nr; i++)
+			calls[i] = (struct tsyscall){
+				.nr = SYS_madvise,
+				.args = {(uintptr_t)b->iov[done + i].iov_base,
+					 b->iov[done + i].iov_len, MADV_COLD}};
+		r = tproc_syscalls(p, calls, nr, NULL);
+		for (size_t i = 0; i < nr; i++)
+			b->iov_errno[done + i] = (int)-calls[i].ret;
+		done += nr;
+	}
+	tproc_cont(p);
+	b->side_ns += smco_now_ns() - start;
+	return r;
+}
+
+/*
+ * The same by process_madvise, which ends at the first iovec that fails and
+ * returns the bytes of those before it.
+ */
+static int reset_remote(struct bits *b, size_t n)
+{
+	for (size_t done = 0; done < n;) {
+		size_t nr = n - done < IOV_MAX ? n - done : IOV_MAX;
+		long bytes = syscall(SYS_process_madvise, b->pidfd,
+				     b->iov + done, nr, MADV_COLD, 0);
+		if (bytes > 0) {
+			while (done < n &&
+			       bytes >= (long)b->iov[done].iov_len) {
+				bytes -= (long)b->iov[done].iov_len;
+				b->iov_errno[done++] = 0;
+			}
+			continue;
+		}
+		if (bytes < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (bytes < 0 && errno == ESRCH)
+			return SMCO_GONE;
+		if (bytes < 0 && errno == EPERM)
+			return SMCO_PERM;
+		/* This one fails (a hole: what is mapped of it was reset, or
+		 * locked memory); the others must not suffer. */
+		b->iov_errno[done++] = bytes < 0 ? errno : EINVAL;
+	}
+	return 0;
+}
+
+static int reset(struct bits *b, size_t n)
+{
+	b->side_ns += n * b->nr_other_cpus * b->cost.shootdown_ns;
+	if (b->by_injection)
+		return reset_injected(b, n);
+	return reset_remote(b, n);
+}
+
+/* Pages of [start, end) that MADV_COLD skips because they are not mapped by
+ * this process alone. Looks at the first STUCK_PAGES_MAX. */
+static uint32_t count_shared(struct bits *b, taddr_t start, taddr_t end)
+{
+	uint64_t buf[STUCK_CHUNK];
+	uint32_t nr = 0;
+	if (end - start > STUCK_PAGES_MAX * TPAGE_SIZE)
+		end = start + STUCK_PAGES_MAX * TPAGE_SIZE;
+	while (start < end) {
+		size_t pages = (end - start) / TPAGE_SIZE;
+		if (pages > STUCK_CHUNK)
+			pages = STUCK_CHUNK;
+		ssize_t got = pread(b->pagemap_fd, buf, pages * 8,
+				    (off_t)(start / TPAGE_SIZE * 8));
+		if (got <= 0)
+			break;
+		for (size_t i = 0; i < (size_t)got / 8; i++)
+			nr += buf[i] & PAGEMAP_PRESENT &&
+			      !(buf[i] & PAGEMAP_EXCLUSIVE);
+		start += pages * TPAGE_SIZE;
+	}
+	return nr;
+}
+
+/*
+ * After a reset of @n iovecs: whose bits are still set? Either the page is hot
+ * and was touched again, or it cannot be reset.
+ */
+static int find_stuck(struct bits *b, struct page_range *r, size_t n)
+{
+	struct ptread_slot *slots = ptread_slots(b->pt);
+	for (size_t k = 0; k < n; k++) {
+		slots[k].start = r[b->reset_of[k]].start;
+		slots[k].end = r[b->reset_of[k]].end;
+	}
+	int err = scan(b, n);
+	if (err)
+		return err;
+	for (size_t k = 0; k < n; k++) {
+		struct page_range *pr = &r[b->reset_of[k]];
+		uint32_t young = slots[k].nr_touched;
+		if (!young)
+			continue;
+		if (b->iov_errno[k] == EINVAL) { /* locked, hugetlb, device */
+			pr->nr_stuck = young;
+		} else {
+			uint32_t nr = count_shared(b, slots[k].first_touched,
+						   pr->end);
+			pr->nr_stuck = nr < young ? nr : young;
+		}
+		pr->nr_reset -= pr->nr_stuck < pr->nr_reset ? pr->nr_stuck
+							    : pr->nr_reset;
+	}
+	return 0;
+}
+
+/* Widen [*start, *end) over huge mappings at its edges and remember what the
+ * reset of those hides from others. */
+static void widen(struct bits *b, const struct ptread_slot *s, uint64_t now,
+		  taddr_t *start, taddr_t *end)
+{
+	*start = s->start;
+	*end = s->end;
+	if (s->flags & PTREAD_FIRST_HUGE && HUGE_DOWN(*start) != *start) {
+		*start = HUGE_DOWN(*start);
+		if (s->flags & PTREAD_FIRST_YOUNG)
+			hugeseen_note(&b->huge_seen, *start, now);
+	}
+	if (s->flags & PTREAD_LAST_HUGE && HUGE_UP(*end) != *end) {
+		*end = HUGE_UP(*end);
+		if (s->flags & PTREAD_LAST_YOUNG)
+			hugeseen_note(&b->huge_seen, *end - HUGE_SIZE, now);
+	}
+}
+
+static int arm_chunk(struct bits *b, struct page_range *r, size_t n)
+{
+	struct ptread_slot *slots = ptread_slots(b->pt);
+	uint64_t now = smco_now_ns();
+	for (size_t i = 0; i < n; i++) {
+		r[i].nr_reset = UINT32_MAX;
+		r[i].nr_stuck = 0;
+		r[i].armed_ns = 0;
+	}
+	int nr = look(b, r, n);
+	if (nr < 0)
+		return nr;
+	size_t nr_iov = 0;
+	taddr_t prev_start = 0, prev_end = 0;
+	for (int k = 0; k < nr; k++) {
+		struct page_range *pr = &r[b->range_of[k]];
+		taddr_t start, end;
+		pr->nr_reset = slots[k].nr_touched;
+		if (!slots[k].nr_touched)
+			continue;
+		if (slots[k].flags & PTREAD_GIGANTIC) {
+			pr->nr_reset = 0;
+			pr->nr_stuck = slots[k].nr_touched;
+			continue;
+		}
+		widen(b, &slots[k], now, &start, &end);
+		if (start >= prev_start && end <= prev_end)
+			continue; /* same huge mapping as the one before */
+		prev_start = start;
+		prev_end = end;
+		b->iov[nr_iov] = (struct iovec){
+			.iov_base = (void *)(uintptr_t)start, /* tracee's */
+			.iov_len = end - start};
+		b->reset_of[nr_iov++] = b->range_of[k];
+	}
+	int err = nr_iov ? reset(b, nr_iov) : 0;
+	now = smco_now_ns();
+	for (int k = 0; k < nr; k++)
+		r[b->range_of[k]].armed_ns = now;
+	if (!err && nr_iov)
+		err = find_stuck(b, r, nr_iov);
+	return err;
+}
+
+static int bits_arm(struct access *a, struct page_range *r, size_t n)
+{
+	int err = 0;
+	for (size_t i = 0; i < n && !err; i += PTREAD_MAX_SLOTS)
+		err = arm_chunk(bits_of(a), r + i,
+				n - i < PTREAD_MAX_SLOTS ? n - i
+							 : PTREAD_MAX_SLOTS);
+	return err;
+}
+
+/* A bit that is clear harms nobody. */
+static int bits_disarm(struct access *a, struct page_range *r, size_t n)
+{
+	(void)a;
+	(void)r;
+	(void)n;
+	return 0;
+}
+
+/* Pages of @s in a huge mapping whose bit somebody else's reset took since
+ * @armed_ns. */
+static void add_hidden(struct bits *b, const struct ptread_slot *s,
+		       struct page_range *r)
+{
+	taddr_t first = HUGE_DOWN(r->start), last = HUGE_DOWN(r->end - 1);
+	if (s->flags & PTREAD_FIRST_HUGE && !(s->flags & PTREAD_FIRST_YOUNG) &&
+	    hugeseen_last(&b->huge_seen, first) > r->armed_ns) {
+		taddr_t end =
+			first + HUGE_SIZE < r->end ? first + HUGE_SIZE : r->end;
+		r->nr_touched += (uint32_t)((end - r->start) / TPAGE_SIZE);
+		r->first_touched = r->start;
+	}
+	if (last != first && s->flags & PTREAD_LAST_HUGE &&
+	    !(s->flags & PTREAD_LAST_YOUNG) &&
+	    hugeseen_last(&b->huge_seen, last) > r->armed_ns) {
+		r->nr_touched += (uint32_t)((r->end - last) / TPAGE_SIZE);
+		if (!r->first_touched)
+			r->first_touched = last;
+	}
+}
+
+static int collect_chunk(struct bits *b, struct page_range *r, size_t n)
+{
+	const struct ptread_slot *slots = ptread_slots(b->pt);
+	for (size_t i = 0; i < n; i++) {
+		r[i].nr_present = r[i].nr_touched = r[i].nr_huge = 0;
+		r[i].first_touched = 0;
+	}
+	int nr = look(b, r, n);
+	for (int k = 0; k < nr; k++) {
+		struct page_range *pr = &r[b->range_of[k]];
+		pr->nr_present = slots[k].nr_present;
+		pr->nr_touched = slots[k].nr_touched;
+		pr->nr_huge = slots[k].nr_huge;
+		pr->first_touched = slots[k].first_touched;
+		if (pr->nr_huge && pr->armed_ns)
+			add_hidden(b, &slots[k], pr);
+	}
+	return nr < 0 ? nr : 0;
+}
+
+static int bits_collect(struct access *a, struct page_range *r, size_t n)
+{
+	int err = 0;
+	for (size_t i = 0; i < n && !err; i += PTREAD_MAX_SLOTS)
+		err = collect_chunk(
+			bits_of(a), r + i,
+			n - i < PTREAD_MAX_SLOTS ? n - i : PTREAD_MAX_SLOTS);
+	return err;
+}
+
+static void bits_close(struct access *a)
+{
+	struct bits *b = bits_of(a);
+	if (b->pagemap_fd >= 0)
+		close(b->pagemap_fd);
+	if (b->pidfd >= 0)
+		close(b->pidfd);
+	hugeseen_deinit(&b->huge_seen);
+	ptread_put(b->pt);
+	free(b);
+}
+
+/* May process_madvise be used on this process? An empty vector asks without
+ * touching anything. */
+static bool may_madvise(const struct bits *b)
+{
+	struct iovec none = {0};
+	return b->pidfd >= 0 && syscall(SYS_process_madvise, b->pidfd, &none, 0,
+					MADV_COLD, 0) == 0;
+}
+
+static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
+{
+	struct bits *b = calloc(1, sizeof(*b));
+	if (!b)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	b->access.ops = &access_bits;
+	b->access.proc = p;
+	b->pagemap_fd = b->pidfd = -1;
+	int r = ptread_get(&b->pt, err);
+	if (r)
+		goto fail;
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)tproc_pid(p));
+	b->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (b->pagemap_fd < 0) {
+		r = smco_fail(err, errno == ENOENT ? SMCO_GONE : SMCO_PERM,
+			      errno, "cannot open %s", path);
+		goto fail;
+	}
+	b->pidfd = (int)syscall(SYS_pidfd_open, tproc_pid(p), 0);
+	b->by_injection = !may_madvise(b);
+	struct ptread_mm mm;
+	r = ptread_scan(b->pt, b->pagemap_fd, 0, &mm);
+	if (r) {
+		smco_fail(err, r, 0,
+			  "the page tables of process %d cannot be read",
+			  (int)tproc_pid(p));
+		goto fail;
+	}
+	b->task_size = mm.task_size;
+	r = bits_cost_get(&b->cost, err);
+	if (r)
+		goto fail;
+	smco_debug("bits", "pid %d: reset by %s, first touch %llu ns",
+		   (int)tproc_pid(p),
+		   b->by_injection ? "injected madvise" : "process_madvise",
+		   (unsigned long long)b->cost.touch_ns);
+	*ret = &b->access;
+	return 0;
+fail:
+	bits_close(&b->access);
+	return r;
+}
+
+static bool bits_on_event(struct access *a, struct tevent *ev,
+			  struct access_hit *hit)
+{
+	(void)a;
+	(void)ev;
+	(void)hit;
+	return false;
+}
+
+static bool bits_next_hit(struct access *a, struct access_hit *hit)
+{
+	(void)a;
+	(void)hit;
+	return false;
+}
+
+/* Nothing is planted. The pages are shared now: stuck until written. */
+static int bits_forked(struct access *parent, struct tproc *child,
+		       struct smco_err *err)
+{
+	(void)parent;
+	(void)child;
+	(void)err;
+	return 0;
+}
+
+static void bits_drop(struct access *a, taddr_t start, taddr_t end)
+{
+	hugeseen_drop(&bits_of(a)->huge_seen, start, end);
+}
+
+static uint64_t bits_touch_cost_ns(const struct access *a)
+{
+	return ((const struct bits *)a)->cost.touch_ns;
+}
+
+static uint64_t bits_side_cost_ns(const struct access *a)
+{
+	return ((const struct bits *)a)->side_ns;
+}
+
+const struct access_ops access_bits = {
+	.name = "bits",
+	.sees = ACCESS_READS | ACCESS_WRITES | ACCESS_KERNEL,
+	.open = bits_open,
+	.close = bits_close,
+	.forget = bits_close,
+	.arm = bits_arm,
+	.disarm = bits_disarm,
+	.collect = bits_collect,
+	.on_event = bits_on_event,
+	.next_hit = bits_next_hit,
+	.forked = bits_forked,
+	.drop = bits_drop,
+	.touch_cost_ns = bits_touch_cost_ns,
+	.side_cost_ns = bits_side_cost_ns,
+};

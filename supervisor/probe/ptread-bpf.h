@@ -1,0 +1,65 @@
+/*
+ * ptread-bpf.h - what ptread.c and its BPF program say to each other. Included
+ * by both, so only fixed-size types (__u32, __u64 of <linux/types.h>).
+ */
+#ifndef SMCO_PTREAD_BPF_H
+#define SMCO_PTREAD_BPF_H
+
+#include <linux/types.h>
+
+#define PTREAD_MAX_SLOTS  512 /* ranges per call */
+#define PTREAD_PT_ENTRIES 512
+#define PTREAD_GROUP	  16 /* entries counted at a time */
+
+enum ptread_status {
+	PTREAD_OK = 0,
+	PTREAD_NO_FILE = 1, /* no such descriptor in the calling process */
+	PTREAD_NO_MM = 2,   /* the address space is gone */
+	PTREAD_NO_BASE = 3, /* locate: no candidate fits */
+};
+
+enum ptread_flags {
+	PTREAD_FIRST_HUGE = 1 << 0,  /* a 2 MiB mapping covers start */
+	PTREAD_FIRST_YOUNG = 1 << 1, /* and its accessed bit is set */
+	PTREAD_LAST_HUGE = 1 << 2,   /* the same for end - 1 */
+	PTREAD_LAST_YOUNG = 1 << 3,
+	PTREAD_GIGANTIC = 1 << 4, /* a 1 GiB mapping is among them */
+};
+
+/* One range: question and answer. */
+struct ptread_slot {
+	__u64 start;
+	__u64 end; /* exclusive */
+	__u64 first_touched;
+	__u32 nr_present;
+	__u32 nr_touched;
+	__u32 nr_huge;
+	__u32 flags;
+};
+
+/* The one value of the shared array map. */
+struct ptread_io {
+	struct ptread_slot slots[PTREAD_MAX_SLOTS];
+	__u64 pt[PTREAD_PT_ENTRIES +
+		 PTREAD_GROUP]; /* scratch: one page table */
+	__u8 content[64];	/* peek: first bytes of the page */
+};
+
+/* Context of every program. */
+struct ptread_arg {
+	__s32 fd;   /* an open /proc/PID/pagemap of the calling process */
+	__u32 nr;   /* scan: slots; locate: candidates */
+	__u64 base; /* where the direct map begins; locate: first candidate */
+	__u64 phys_mask; /* physical address bits of an entry */
+	__u64 va;	 /* peek: which page */
+	__u32 nr_levels; /* 4 or 5 */
+	/* out: */
+	__u32 status;	     /* enum ptread_status */
+	__u64 task_size;     /* first address that is not user space */
+	__u64 pte;	     /* peek: the leaf entry */
+	__u64 leaf_bytes;    /* peek: how much the leaf maps; 0 = none */
+	__u32 nr_other_cpus; /* CPUs but this one that have the mm loaded */
+	__u32 pad;
+};
+
+#endif

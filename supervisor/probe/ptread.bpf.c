@@ -1,0 +1,413 @@
+/*
+ * Reads page tables of another address space, on demand (program type
+ * "syscall", run by bpf_prog_test_run). The kernel's types are declared here
+ * with the few members used; libbpf finds the real offsets in the running
+ * kernel's BTF when it loads the program.
+ *
+ * The address space comes from an open /proc/PID/pagemap, whose file keeps a
+ * reference to the mm_struct: it cannot be freed under the walk, pid
+ * namespaces do not matter, and after an exec it is still the old one. The
+ * page tables themselves can change or be freed while they are read; every
+ * read is a probe read, so the worst outcome is a wrong answer about memory
+ * that was unmapped at that moment.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "supervisor/probe/ptread-bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+#define KERNEL_TYPE __attribute__((preserve_access_index))
+struct file {
+	void *private_data;
+} KERNEL_TYPE;
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} KERNEL_TYPE;
+struct files_struct {
+	struct fdtable *fdt;
+} KERNEL_TYPE;
+struct atomic_counter {
+	int counter;
+};
+struct mm_struct {
+	struct atomic_counter mm_users;
+	void *pgd;
+	unsigned long task_size;
+	unsigned long cpu_bitmap[1];
+} KERNEL_TYPE;
+struct task_struct {
+	struct files_struct *files;
+} KERNEL_TYPE;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ptread_io);
+} io SEC(".maps");
+
+#define PAGE_SHIFT     12
+#define PMD_SHIFT      21
+#define PUD_SHIFT      30
+#define P4D_SHIFT      39
+#define PGD5_SHIFT     48
+#define ENTRY_PRESENT  1ULL
+#define ENTRY_ACCESSED (1ULL << 5)
+#define ENTRY_LEAF     (1ULL << 7) /* maps memory, at PMD and PUD level */
+/* Present to the kernel but not to the CPU: mprotect(PROT_NONE), NUMA. */
+#define ENTRY_PROTNONE (1ULL << 8)
+#define MAX_STEPS      (1 << 23)
+
+#define NO_TAG (~0ULL)
+
+/* Tells the verifier, past the compiler's wits, that @v is at most @mask. */
+#define BOUND(v, mask) asm volatile("%0 &= %1" : "+r"(v) : "i"(mask))
+
+struct walk {
+	__u64 pgd;
+	__u64 base;
+	__u64 phys_mask;
+	__u32 nr_levels;
+	__u32 pad;
+	/* The last PMD page found: for which GiB, where; 0 = there is none,
+	 * then shift says how much address space is missing there. */
+	__u64 pmd_tag;
+	__u64 pmd_page;
+	__u64 pud_entry; /* a gigantic leaf instead of a PMD page */
+	__u32 missing_shift;
+	__u32 slot; /* of the range being read */
+	__u64 start;
+	__u64 end;
+	__u64 cur;
+};
+
+static __always_inline __u64 read_entry(__u64 addr)
+{
+	__u64 v = 0;
+	bpf_probe_read_kernel(&v, sizeof(v), (void *)addr);
+	return v;
+}
+
+static __always_inline __u64 table_of(const struct walk *w, __u64 entry)
+{
+	return w->base + (entry & w->phys_mask);
+}
+
+static __always_inline void find_pmd_page(struct walk *w, __u64 va)
+{
+	__u64 table = w->pgd, e;
+
+	w->pmd_page = 0;
+	w->pud_entry = 0;
+	w->pmd_tag = va >> PUD_SHIFT;
+	if (w->nr_levels == 5) {
+		e = read_entry(table + ((va >> PGD5_SHIFT) & 511) * 8);
+		if (!(e & ENTRY_PRESENT)) {
+			w->missing_shift = P4D_SHIFT;
+			return;
+		}
+		table = table_of(w, e);
+	}
+	e = read_entry(table + ((va >> P4D_SHIFT) & 511) * 8);
+	if (!(e & ENTRY_PRESENT)) {
+		w->missing_shift = P4D_SHIFT;
+		return;
+	}
+	w->missing_shift = PUD_SHIFT;
+	e = read_entry(table_of(w, e) + ((va >> PUD_SHIFT) & 511) * 8);
+	if (e & ENTRY_LEAF)
+		w->pud_entry = e & (ENTRY_PRESENT | ENTRY_PROTNONE) ? e : 0;
+	else if (e & ENTRY_PRESENT)
+		w->pmd_page = table_of(w, e);
+}
+
+/* Set bits of @slot for a leaf of more than a page that covers [va, to). */
+static __always_inline void count_huge(struct walk *w, struct ptread_slot *slot,
+				       __u64 entry, __u64 va, __u64 to)
+{
+	__u32 pages = (to - va) >> PAGE_SHIFT;
+
+	slot->nr_present += pages;
+	slot->nr_huge += (to - 1 - (va & ~((1ULL << PMD_SHIFT) - 1))) /
+				 (1ULL << PMD_SHIFT) +
+			 1;
+	__u32 flags = 0;
+	if (va == w->start)
+		flags |= PTREAD_FIRST_HUGE;
+	if (to == w->end)
+		flags |= PTREAD_LAST_HUGE;
+	if (entry & ENTRY_ACCESSED) {
+		slot->nr_touched += pages;
+		if (!slot->first_touched)
+			slot->first_touched = va;
+		flags |= flags << 1;
+	}
+	slot->flags |= flags;
+}
+
+struct tally {
+	__u64 present;
+	__u64 touched;
+	__u64 first; /* index of the first touched entry */
+};
+
+static long tally_group(__u32 g, struct tally *t)
+{
+	__u32 zero = 0;
+	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
+	__u64 k = g * PTREAD_GROUP, present = 0, touched = 0;
+
+	if (!b)
+		return 1;
+	BOUND(k, PTREAD_PT_ENTRIES - 1);
+#pragma clang loop unroll(full)
+	for (__u32 i = 0; i < PTREAD_GROUP; i++) {
+		__u64 e = b->pt[k + i];
+		__u64 p = e | e >> 8; /* bit 0: present or protnone */
+		present += p & 1;
+		touched += (e >> 5) & p & 1;
+	}
+	t->present += present;
+	t->touched += touched;
+	return 0;
+}
+
+static long find_touched(__u32 i, struct tally *t)
+{
+	__u32 zero = 0;
+	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
+	__u64 k = i;
+
+	if (!b)
+		return 1;
+	BOUND(k, PTREAD_PT_ENTRIES - 1);
+	__u64 e = b->pt[k];
+	if (!(e & ENTRY_ACCESSED) || !(e & (ENTRY_PRESENT | ENTRY_PROTNONE)))
+		return 0;
+	t->first = k;
+	return 1;
+}
+
+/* The pages of one page table that belong to [va, to). */
+static __always_inline void count_small(struct ptread_io *b,
+					struct ptread_slot *slot, __u64 table,
+					__u64 va, __u64 to)
+{
+	__u64 n = (to - va) >> PAGE_SHIFT;
+	struct tally t = {};
+
+	BOUND(n, 2 * PTREAD_PT_ENTRIES - 1);
+	if (n < 1 || n > PTREAD_PT_ENTRIES)
+		return;
+	if (bpf_probe_read_kernel(
+		    b->pt, n * 8,
+		    (void *)(table + ((va >> PAGE_SHIFT) & 511) * 8)))
+		return;
+	/* The last group is counted whole. */
+	for (__u32 i = 0; i < PTREAD_GROUP; i++)
+		b->pt[n + i] = 0;
+	bpf_loop((n + PTREAD_GROUP - 1) / PTREAD_GROUP, tally_group, &t, 0);
+	slot->nr_present += t.present;
+	slot->nr_touched += t.touched;
+	if (!t.touched || slot->first_touched)
+		return;
+	bpf_loop(n, find_touched, &t, 0);
+	slot->first_touched = va + (t.first << PAGE_SHIFT);
+}
+
+/* One PMD entry, or one hole, per call. */
+static long walk_step(__u32 i, struct walk *w)
+{
+	__u32 zero = 0;
+	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
+	__u64 va = w->cur, size = 1ULL << PMD_SHIFT;
+
+	if (!b || va >= w->end)
+		return 1;
+	__u64 k = w->slot;
+	BOUND(k, PTREAD_MAX_SLOTS - 1);
+	struct ptread_slot *slot = &b->slots[k];
+	if (va >> PUD_SHIFT != w->pmd_tag)
+		find_pmd_page(w, va);
+	if (!w->pmd_page)
+		size = 1ULL << (w->missing_shift & 63);
+	__u64 to = (va & ~(size - 1)) + size;
+	if (to > w->end)
+		to = w->end;
+	w->cur = to;
+	if (!w->pmd_page) {
+		if (w->pud_entry) {
+			slot->flags |= PTREAD_GIGANTIC;
+			count_huge(w, slot, w->pud_entry, va, to);
+		}
+		return 0;
+	}
+	__u64 e = read_entry(w->pmd_page + ((va >> PMD_SHIFT) & 511) * 8);
+	/* A huge page under split or made PROT_NONE has no present bit; a
+	 * migrating one has neither and counts as not present. */
+	if (e & ENTRY_LEAF) {
+		if (e & (ENTRY_PRESENT | ENTRY_PROTNONE))
+			count_huge(w, slot, e, va, to);
+	} else if (e & ENTRY_PRESENT) {
+		count_small(b, slot, table_of(w, e), va, to);
+	}
+	return 0;
+}
+
+static long walk_range(__u32 i, struct walk *w)
+{
+	__u32 zero = 0;
+	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
+
+	if (!b || i >= PTREAD_MAX_SLOTS)
+		return 1;
+	__u64 k = i;
+	BOUND(k, PTREAD_MAX_SLOTS - 1);
+	w->slot = k;
+	w->start = w->cur = b->slots[k].start;
+	w->end = b->slots[k].end;
+	bpf_loop(MAX_STEPS, walk_step, w, 0);
+	return 0;
+}
+
+/* Fills what every program says about the address space. 0 = none. */
+static __always_inline __u64 pgd_of(struct ptread_arg *a)
+{
+	struct task_struct *t = (void *)bpf_get_current_task();
+	struct fdtable *fdt = BPF_CORE_READ(t, files, fdt);
+	struct file *f = NULL;
+
+	a->status = PTREAD_NO_FILE;
+	if (a->fd < 0 || (__u32)a->fd >= BPF_CORE_READ(fdt, max_fds))
+		return 0;
+	struct file **fds = BPF_CORE_READ(fdt, fd);
+	bpf_probe_read_kernel(&f, sizeof(f), fds + a->fd);
+	struct mm_struct *mm = f ? BPF_CORE_READ(f, private_data) : NULL;
+	a->status = PTREAD_NO_MM;
+	if (!mm || BPF_CORE_READ(mm, mm_users.counter) <= 0)
+		return 0;
+	a->task_size = BPF_CORE_READ(mm, task_size);
+	a->nr_other_cpus = 0;
+	/* More than 64 CPUs: the first ones stand for all. */
+	unsigned long mask = 0;
+	bpf_probe_read_kernel(
+		&mask, sizeof(mask),
+		(void *)mm +
+			bpf_core_field_offset(struct mm_struct, cpu_bitmap));
+	__u32 self = bpf_get_smp_processor_id();
+	if (self < 64)
+		mask &= ~(1UL << self);
+	for (int i = 0; i < 64; i++)
+		a->nr_other_cpus += mask >> i & 1;
+	a->status = PTREAD_OK;
+	return (__u64)BPF_CORE_READ(mm, pgd);
+}
+
+SEC("syscall") int ptread_scan(struct ptread_arg *a)
+{
+	struct walk w = {.pgd = pgd_of(a),
+			 .base = a->base,
+			 .phys_mask = a->phys_mask,
+			 .nr_levels = a->nr_levels,
+			 .pmd_tag = NO_TAG};
+	if (!w.pgd)
+		return 0;
+	bpf_loop(a->nr, walk_range, &w, 0);
+	return 0;
+}
+
+/* The leaf entry for @va; its size in *leaf_bytes, 0 if there is none. */
+static __always_inline __u64 leaf_of(struct walk *w, __u64 va,
+				     __u64 *leaf_bytes)
+{
+	*leaf_bytes = 0;
+	find_pmd_page(w, va);
+	if (w->pud_entry) {
+		*leaf_bytes = 1ULL << PUD_SHIFT;
+		return w->pud_entry;
+	}
+	if (!w->pmd_page)
+		return 0;
+	__u64 e = read_entry(w->pmd_page + ((va >> PMD_SHIFT) & 511) * 8);
+	if (!(e & ENTRY_PRESENT))
+		return 0;
+	if (e & ENTRY_LEAF) {
+		*leaf_bytes = 1ULL << PMD_SHIFT;
+		return e;
+	}
+	e = read_entry(table_of(w, e) + ((va >> PAGE_SHIFT) & 511) * 8);
+	if (e & ENTRY_PRESENT)
+		*leaf_bytes = 1ULL << PAGE_SHIFT;
+	return e;
+}
+
+/* One page: its entry and its first bytes, through the direct map. */
+SEC("syscall") int ptread_peek(struct ptread_arg *a)
+{
+	__u32 zero = 0;
+	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
+	struct walk w = {.pgd = pgd_of(a),
+			 .base = a->base,
+			 .phys_mask = a->phys_mask,
+			 .nr_levels = a->nr_levels};
+	if (!w.pgd || !b)
+		return 0;
+	__u64 bytes;
+	a->pte = leaf_of(&w, a->va, &bytes);
+	a->leaf_bytes = bytes;
+	if (bytes != 1ULL << PAGE_SHIFT)
+		return 0;
+	bpf_probe_read_kernel(b->content, sizeof(b->content),
+			      (void *)table_of(&w, a->pte));
+	return 0;
+}
+
+/*
+ * Does the direct map begin at w->base? The page directory is in the direct
+ * map itself, so walking to its own address must lead to the physical address
+ * that the candidate says it has.
+ */
+static long try_base(__u32 i, struct walk *w)
+{
+	__u64 bytes, e = leaf_of(w, w->pgd, &bytes);
+
+	if (bytes) {
+		__u64 mask = bytes - 1;
+		__u64 phys = (e & w->phys_mask & ~mask) | (w->pgd & mask);
+		if (w->base + phys == w->pgd) {
+			w->cur = w->base;
+			return 1;
+		}
+	}
+	w->base += 1ULL << PUD_SHIFT;
+	return 0;
+}
+
+/*
+ * a->nr candidates from a->base upwards, a GiB apart (the alignment that
+ * address space randomisation keeps). Upwards matters: with a base that is too
+ * low every computed address lies at or below the true one, in the direct map
+ * or in the hole under it, never in somebody's device registers above it.
+ */
+SEC("syscall") int ptread_locate(struct ptread_arg *a)
+{
+	struct walk w = {.pgd = pgd_of(a),
+			 .base = a->base,
+			 .phys_mask = a->phys_mask,
+			 .nr_levels = a->nr_levels};
+	if (!w.pgd)
+		return 0;
+	if (!w.base) /* the highest candidate is the GiB the directory is in */
+		w.base = (w.pgd & ~((1ULL << PUD_SHIFT) - 1)) -
+			 ((__u64)(a->nr - 1) << PUD_SHIFT);
+	bpf_loop(a->nr, try_base, &w, 0);
+	a->base = w.cur;
+	if (!w.cur)
+		a->status = PTREAD_NO_BASE;
+	return 0;
+}

@@ -1,0 +1,311 @@
+#include "supervisor/probe/ptread.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ENTRY_ACCESSED	   (1ULL << 5)
+#define GIB_SHIFT	   30
+#define DIRECT_MAP_4_LEVEL 0xffff888000000000ULL
+#define DIRECT_MAP_5_LEVEL 0xff11000000000000ULL
+
+/* The object file, from ptread-object.S; empty without clang at build time. */
+extern const char ptread_object_start[], ptread_object_end[];
+
+struct ptread {
+	unsigned nr_users;
+	struct bpf_object *obj;
+	int scan_fd, peek_fd, locate_fd; /* owned by obj */
+	struct ptread_io *io;
+	uint64_t base;
+	uint64_t phys_mask;
+	unsigned nr_levels;
+};
+
+static struct ptread *shared;
+
+static int run(int prog_fd, struct ptread_arg *arg)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = arg,
+		    .ctx_size_in = sizeof(*arg));
+	int r = bpf_prog_test_run_opts(prog_fd, &opts);
+	if (r < 0)
+		return SMCO_SYS;
+	return arg->status == PTREAD_NO_MM ? SMCO_GONE : 0;
+}
+
+static struct ptread_arg arg_for(const struct ptread *pt, int fd)
+{
+	return (struct ptread_arg){.fd = fd,
+				   .base = pt->base,
+				   .phys_mask = pt->phys_mask,
+				   .nr_levels = pt->nr_levels};
+}
+
+/* First line of @path, without its newline; "" if it cannot be read. */
+static void read_line(const char *path, char *buf, size_t size)
+{
+	buf[0] = 0;
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return;
+	if (fgets(buf, (int)size, f))
+		buf[strcspn(buf, "\n")] = 0;
+	fclose(f);
+}
+
+static int explain_load(int sys_errno, struct smco_err *err)
+{
+	char line[128];
+
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "accessed bits need a kernel built with "
+				 "CONFIG_DEBUG_INFO_BTF; this one has no "
+				 "/sys/kernel/btf/vmlinux");
+	read_line("/sys/kernel/security/lockdown", line, sizeof(line));
+	if (strstr(line, "[confidentiality]"))
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "accessed bits need BPF programs that read "
+				 "kernel memory; lockdown is \"%s\", boot with "
+				 "lockdown=integrity or none",
+				 line);
+	if (sys_errno == EPERM || sys_errno == EACCES) {
+		read_line("/proc/sys/kernel/unprivileged_bpf_disabled", line,
+			  sizeof(line));
+		return smco_fail(
+			err, SMCO_PERM, 0,
+			"accessed bits need CAP_BPF and CAP_PERFMON "
+			"(uid is %d, unprivileged_bpf_disabled is %s): "
+			"run as root, or setcap "
+			"cap_bpf,cap_perfmon,cap_sys_nice+ep",
+			(int)geteuid(), *line ? line : "not there");
+	}
+	return smco_fail(err, SMCO_UNSUPPORTED, sys_errno,
+			 "this kernel refuses the program that reads accessed "
+			 "bits (BPF program type \"syscall\", Linux 5.17)");
+}
+
+static int load(struct ptread *pt, struct smco_err *err)
+{
+	size_t size = (size_t)(ptread_object_end - ptread_object_start);
+	if (!size)
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "accessed bits are not in this build: it was "
+				 "made without clang");
+	libbpf_set_print(NULL);
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "smco_ptread");
+	pt->obj = bpf_object__open_mem(ptread_object_start, size, &opts);
+	if (!pt->obj)
+		return explain_load(errno, err);
+	int r = bpf_object__load(pt->obj);
+	if (r)
+		return explain_load(-r, err);
+	pt->scan_fd = bpf_program__fd(
+		bpf_object__find_program_by_name(pt->obj, "ptread_scan"));
+	pt->peek_fd = bpf_program__fd(
+		bpf_object__find_program_by_name(pt->obj, "ptread_peek"));
+	pt->locate_fd = bpf_program__fd(
+		bpf_object__find_program_by_name(pt->obj, "ptread_locate"));
+	int map_fd = bpf_object__find_map_fd_by_name(pt->obj, "io");
+	void *mem = mmap(NULL, sizeof(*pt->io), PROT_READ | PROT_WRITE,
+			 MAP_SHARED, map_fd, 0);
+	if (mem == MAP_FAILED)
+		return smco_fail(err, SMCO_SYS, errno, "cannot map BPF map");
+	pt->io = mem;
+	return 0;
+}
+
+/* How page table entries look: levels and physical address bits. */
+static void read_cpuinfo(struct ptread *pt)
+{
+	unsigned bits = 46;
+	pt->nr_levels = 4;
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	while (f && getline(&line, &size, f) > 0 && line[0] != '\n') {
+		unsigned n;
+		if (sscanf(line, "address sizes : %u bits physical", &n) == 1 &&
+		    n >= 32 && n <= 52)
+			bits = n;
+		/* The kernel hides the flag when it does not use it. */
+		if (!strncmp(line, "flags", 5) && strstr(line, " la57"))
+			pt->nr_levels = 5;
+	}
+	if (f)
+		fclose(f);
+	pt->phys_mask = ((1ULL << bits) - 1) & ~(TPAGE_SIZE - 1);
+}
+
+/* End of physical memory in GiB, rounded up; 64 TiB where it is hidden. */
+static uint32_t ram_gib(void)
+{
+	unsigned long long from, to, end = 0;
+	char line[256];
+	FILE *f = fopen("/proc/iomem", "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%llx-%llx", &from, &to) == 2 &&
+		    strstr(line, "System RAM") && to > end)
+			end = to;
+	if (f)
+		fclose(f);
+	end = (end >> GIB_SHIFT) + 1;
+	return end > 1 && end < 65536 ? (uint32_t)end : 65536;
+}
+
+/* The constant where there is no randomisation, else search. 0 = none. */
+static uint64_t locate(struct ptread *pt, int fd)
+{
+	struct ptread_arg arg = arg_for(pt, fd);
+	arg.base = pt->nr_levels == 5 ? DIRECT_MAP_5_LEVEL : DIRECT_MAP_4_LEVEL;
+	arg.nr = 1;
+	if (!run(pt->locate_fd, &arg) && arg.status == PTREAD_OK)
+		return arg.base;
+	arg.base = 0;
+	arg.nr = ram_gib() + 1;
+	if (!run(pt->locate_fd, &arg) && arg.status == PTREAD_OK)
+		return arg.base;
+	return 0;
+}
+
+/* 1 accessed, 0 not, negative: the page is not what it should be. */
+static int peek_accessed(struct ptread *pt, int fd, const void *page)
+{
+	struct ptread_arg arg = arg_for(pt, fd);
+	arg.va = (uintptr_t)page;
+	memset(pt->io->content, 0, sizeof(pt->io->content));
+	if (run(pt->peek_fd, &arg) || arg.leaf_bytes != TPAGE_SIZE)
+		return -1;
+	return !!(arg.pte & ENTRY_ACCESSED);
+}
+
+/* The whole chain on a page of ours. NULL if it holds, else what does not. */
+static const char *verify_page(struct ptread *pt, int fd, volatile char *page)
+{
+	char content[sizeof(pt->io->content)];
+	for (size_t i = 0; i < sizeof(content); i++)
+		content[i] = page[i] = (char)(i * 37 + 11);
+	if (peek_accessed(pt, fd, (const void *)page) != 1)
+		return "the entry of a page just written has no accessed bit";
+	if (memcmp(pt->io->content, content, sizeof(content)))
+		return "the entry leads to another page's bytes";
+	/* Somebody may touch it in between (an idle page scanner); the bit
+	 * must be seen clear once. */
+	int accessed = 1;
+	for (int i = 0; i < 100 && accessed == 1; i++) {
+		if (madvise((void *)page, TPAGE_SIZE, MADV_COLD))
+			return "madvise(MADV_COLD) fails (Linux 5.4)";
+		accessed = peek_accessed(pt, fd, (const void *)page);
+	}
+	if (accessed)
+		return "MADV_COLD does not clear the accessed bit";
+	(void)page[0];
+	if (peek_accessed(pt, fd, (const void *)page) != 1)
+		return "a load does not set the accessed bit";
+	return NULL;
+}
+
+static int verify(struct ptread *pt, struct smco_err *err)
+{
+	_cleanup_close_ int fd =
+		open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return smco_fail(err, SMCO_SYS, errno,
+				 "cannot open /proc/self/pagemap");
+	read_cpuinfo(pt);
+	pt->base = locate(pt, fd);
+	if (!pt->base)
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "accessed bits: the kernel's map of physical "
+				 "memory was not found (%u-level page tables, "
+				 "%u GiB searched)",
+				 pt->nr_levels, ram_gib());
+	/* A page with neighbours that are never touched stays a small page. */
+	char *mem = mmap(NULL, 3 * TPAGE_SIZE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED)
+		return smco_fail(err, SMCO_NOMEM, errno, "cannot map a page");
+	const char *why = "no small page to be had";
+	if (!madvise(mem, 3 * TPAGE_SIZE, MADV_NOHUGEPAGE) || errno == EINVAL)
+		why = verify_page(pt, fd, mem + TPAGE_SIZE);
+	munmap(mem, 3 * TPAGE_SIZE);
+	smco_debug("bits", "direct map at %#llx, %u levels: %s",
+		   (unsigned long long)pt->base, pt->nr_levels,
+		   why ? why : "verified");
+	if (why)
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "accessed bits do not work here: %s", why);
+	return 0;
+}
+
+static void destroy(struct ptread *pt)
+{
+	if (pt->io)
+		munmap(pt->io, sizeof(*pt->io));
+	bpf_object__close(pt->obj);
+	free(pt);
+}
+
+int ptread_get(struct ptread **ret, struct smco_err *err)
+{
+	if (shared) {
+		shared->nr_users++;
+		*ret = shared;
+		return 0;
+	}
+	struct ptread *pt = calloc(1, sizeof(*pt));
+	if (!pt)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	int r = load(pt, err);
+	if (!r)
+		r = verify(pt, err);
+	if (r) {
+		destroy(pt);
+		return r;
+	}
+	pt->nr_users = 1;
+	*ret = shared = pt;
+	return 0;
+}
+
+void ptread_put(struct ptread *pt)
+{
+	if (!pt || --pt->nr_users)
+		return;
+	shared = NULL;
+	destroy(pt);
+}
+
+struct ptread_slot *ptread_slots(struct ptread *pt)
+{
+	return pt->io->slots;
+}
+
+int ptread_scan(struct ptread *pt, int pagemap_fd, size_t nr,
+		struct ptread_mm *mm)
+{
+	struct ptread_arg arg = arg_for(pt, pagemap_fd);
+	for (size_t i = 0; i < nr; i++) {
+		struct ptread_slot *s = &pt->io->slots[i];
+		s->first_touched = 0;
+		s->nr_present = s->nr_touched = s->nr_huge = s->flags = 0;
+	}
+	arg.nr = (uint32_t)nr;
+	int r = run(pt->scan_fd, &arg);
+	if (r)
+		return r;
+	if (arg.status != PTREAD_OK)
+		return SMCO_SYS;
+	if (mm) {
+		mm->task_size = arg.task_size;
+		mm->nr_other_cpus = arg.nr_other_cpus;
+	}
+	return 0;
+}

@@ -1,0 +1,50 @@
+/*
+ * ptread.h - read the page tables of another process with a BPF program, on
+ * demand: which pages are present, which have their accessed bit set.
+ * Nothing is planted, the process is not stopped and notices nothing.
+ *
+ * Needs Linux with BTF, the right to load BPF programs, and a kernel that is
+ * not locked down to "confidentiality"; ptread_get() finds out by doing it.
+ *
+ * One program is loaded for the whole supervisor, and used from one thread.
+ */
+#ifndef SMCO_PTREAD_H
+#define SMCO_PTREAD_H
+
+#include "reports/base.h"
+#include "supervisor/probe/ptread-bpf.h"
+
+struct ptread;
+
+/*
+ * Load the program (about 20 ms the first time, counted afterwards), find
+ * where the kernel maps physical memory, and verify both on a page of this
+ * process with known content: its entry, its bytes, its accessed bit set by
+ * a touch, cleared by MADV_COLD, set again. SMCO_PERM or SMCO_UNSUPPORTED
+ * say what is missing, its current value, and the remedy.
+ */
+int ptread_get(struct ptread **ret, struct smco_err *err);
+void ptread_put(struct ptread *pt); /* NULL is fine */
+
+struct ptread_mm {
+	taddr_t task_size;	/* first address that is not user space */
+	unsigned nr_other_cpus; /* CPUs but ours that have it loaded now */
+};
+
+/*
+ * Where the caller writes up to PTREAD_MAX_SLOTS ranges (start, end; page
+ * aligned, below task_size, start < end) and finds the answers. Shared with
+ * the kernel: valid until ptread_put().
+ */
+struct ptread_slot *ptread_slots(struct ptread *pt);
+
+/*
+ * Answer the first @nr slots for the address space behind @pagemap_fd, an open
+ * /proc/PID/pagemap. SMCO_GONE when that address space has ended (exit,
+ * exec). Pages that are swapped out or migrating count as not present. *mm
+ * (optional) is filled.
+ */
+int ptread_scan(struct ptread *pt, int pagemap_fd, size_t nr,
+		struct ptread_mm *mm);
+
+#endif
