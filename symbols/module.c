@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "symbols/cfi.h"
 #include "symbols/dwarflines.h"
 #include "symbols/symtab.h"
 
@@ -220,6 +221,7 @@ void module_destroy(struct module *m)
 	symtab_destroy(m->symtab);
 	symtab_destroy(m->name_symtab);
 	dwarf_lines_destroy(m->lines);
+	cfi_destroy(m->cfi);
 	if (m->lines_elf)
 		elf_end(m->lines_elf);
 	if (m->debug_elf)

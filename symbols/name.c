@@ -166,6 +166,9 @@ size_t sym_name(struct sym_space *s, struct sym_place place,
 	uint64_t addr = place.offset - is_return_address;
 	struct symtab *t = name_symtab(s, m);
 	const struct symtab_sym *sym = t ? symtab_at(t, addr) : NULL;
+	/* Nobody calls a signal trampoline: it is returned to at its start. */
+	if (!sym && t && (sym = symtab_at(t, place.offset)))
+		addr = place.offset;
 	struct dwarf_lines *d = lines_of(s, m);
 	struct dwarf_frame frames[SYM_MAX_INLINE];
 	size_t nr = d ? dwarf_lines_at(d, addr, frames, SYM_MAX_INLINE) : 0;

@@ -29,6 +29,8 @@ void sym_space_destroy(struct sym_space *s)
 		return;
 	for (size_t i = 0; i < s->nr_modules; i++)
 		module_destroy(s->modules[i]);
+	unwind_state_destroy(s->unwind);
+	reference_destroy(s->reference);
 	name_state_destroy(s->names);
 	smco_close_fd(&s->root_fd);
 	pthread_mutex_destroy(&s->lock);
@@ -160,6 +162,9 @@ int sym_space_update(struct sym_space *s, const struct sym_mapping *maps,
 	s->ranges = ranges;
 	s->nr_ranges = n;
 	s->link_order_known = false;
+	unwind_state_flush(s->unwind);
+	reference_destroy(s->reference);
+	s->reference = NULL;
 	return SMCO_OK;
 }
 

@@ -23,6 +23,7 @@ struct space_range {
 };
 
 struct unwind_state;
+struct reference;
 struct name_state;
 
 struct sym_space {
@@ -42,6 +43,7 @@ struct sym_space {
 	size_t nr_link_order;
 	bool link_order_known;
 	struct unwind_state *unwind;
+	struct reference *reference; /* libdwfl's, made on first use */
 
 	/* private: the naming side. */
 	struct name_state *names;
@@ -59,6 +61,8 @@ void space_link_order(struct sym_space *s);
 void unwind_state_destroy(struct unwind_state *u);
 /* Mappings have changed: forget what was derived from them. */
 void unwind_state_flush(struct unwind_state *u);
+/* unwind-dwfl.c */
+void reference_destroy(struct reference *ref);
 /* name.c */
 void name_state_destroy(struct name_state *n);
 

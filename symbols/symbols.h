@@ -94,7 +94,8 @@ struct sym_regs { /* x86-64, DWARF numbering */
  */
 size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
 		  taddr_t *frames, taddr_t *slots, size_t max, bool *complete);
-/* The reference: the same by libdwfl. For tests and as a fallback. */
+/* The reference: the same by libdwfl, slow. For tests and as a fallback. A slot
+ * it cannot tell (of a frame that a signal interrupted) is 0. */
 size_t sym_unwind_dwfl(struct sym_space *s, const struct sym_regs *regs,
 		       taddr_t *frames, taddr_t *slots, size_t max,
 		       bool *complete);
