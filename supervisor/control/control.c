@@ -15,6 +15,9 @@
  */
 #define LATE_GRACE_NS (50 * NSEC_PER_MSEC)
 
+/* Plants handed out one after the other are spread all over the table. */
+#define PREFETCH_AHEAD 6
+
 enum plant_state { PLANT_FREE, PLANT_WAITING, PLANT_HANDED, PLANT_ARMED };
 
 struct plant {
@@ -160,6 +163,9 @@ bool control_next_due(struct control *c, uint64_t now_ns, plant_t *ret)
 	if (!primary_is_on(&c->primary) ||
 	    !schedule_pop(&c->schedule, now_ns, ret))
 		return false;
+	uint32_t soon = schedule_peek(&c->schedule, PREFETCH_AHEAD);
+	if (soon != SCHEDULE_NONE)
+		__builtin_prefetch(&c->plants[soon], 1);
 	set_state(c, &c->plants[*ret], PLANT_HANDED);
 	return true;
 }

@@ -3,17 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOT_BITS 6
-#define TICK_MAX  (UINT64_MAX >> SCHEDULE_GRAIN_SHIFT)
-
-/*
- * Invariant: a plant of tick t sits on the level of the highest 6-bit digit in
- * which t and the clock differ, in the slot of that digit of t. As t > clock,
- * that digit is above the clock's, so the slots of a level need no wrapping,
- * everything on a level comes before everything on the next, and the first set
- * bit of the lowest level in use is what comes next. The clock may move
- * forward to any time before that without moving a plant.
- */
+#define DIGIT_BITS     6
+#define TICK_MAX       (UINT64_MAX >> SCHEDULE_GRAIN_SHIFT)
+#define QUEUE_SIZE_MIN 64
+#define PREFETCH_AHEAD 6
 
 static uint64_t tick_of(uint64_t due_ns)
 {
@@ -26,59 +19,174 @@ static uint64_t tick_of(uint64_t due_ns)
 void schedule_init(struct schedule *s, uint64_t now_ns)
 {
 	memset(s, 0, sizeof(*s));
-	memset(s->head, 0xff, sizeof(s->head));
-	memset(s->tail, 0xff, sizeof(s->tail));
+	memset(s->rows, 0xff, sizeof(s->rows));
+	s->free_chunk = SCHEDULE_NONE;
 	s->clock = now_ns >> SCHEDULE_GRAIN_SHIFT;
 }
 
 void schedule_deinit(struct schedule *s)
 {
 	free(s->nodes);
-	s->nodes = NULL;
-	s->nr_nodes = 0;
+	free(s->chunks);
+	free(s->queue.ids);
+	free(s->again.ids);
+	schedule_init(s, 0);
 }
 
-int schedule_grow(struct schedule *s, uint32_t nr)
+/* --------------------------------------------------------------- queues --- */
+
+/* Closes the gaps. @ids has room for @size; may be the queue's own array. */
+static void queue_compact(struct schedule *s, struct schedule_queue *q,
+			  uint32_t *ids, uint32_t size)
 {
-	if (nr <= s->nr_nodes)
+	uint32_t nr = 0, first = q->head;
+	bool is_same = ids == q->ids;
+	for (uint32_t i = q->head; i != q->tail; i++) {
+		uint32_t id = q->ids[i & q->mask];
+		if (id == SCHEDULE_NONE)
+			continue;
+		/* In place the order is kept by going on from the head. */
+		uint32_t at = is_same ? (first + nr) & q->mask : nr;
+		ids[at] = id;
+		s->nodes[id].place = at;
+		nr++;
+	}
+	q->ids = ids;
+	q->mask = size - 1;
+	q->head = is_same ? first : 0;
+	q->tail = q->head + nr;
+}
+
+static int queue_grow(struct schedule *s, struct schedule_queue *q,
+		      uint32_t nr_nodes)
+{
+	uint32_t size = q->ids ? q->mask + 1 : QUEUE_SIZE_MIN;
+	while (size / 2 < nr_nodes)
+		size *= 2;
+	if (q->ids && size == q->mask + 1)
 		return SMCO_OK;
-	struct schedule_node *nodes =
-		reallocarray(s->nodes, nr, sizeof(*nodes));
-	if (!nodes)
+	uint32_t *ids = malloc(size * sizeof(*ids));
+	uint32_t *old = q->ids;
+	if (!ids)
 		return SMCO_NOMEM;
-	s->nodes = nodes;
-	for (uint32_t i = s->nr_nodes; i < nr; i++)
-		nodes[i] = (struct schedule_node){.row = SCHEDULE_ROWS};
-	s->nr_nodes = nr;
+	queue_compact(s, q, ids, size);
+	free(old);
 	return SMCO_OK;
 }
 
-static void append(struct schedule *s, uint32_t id, uint32_t row)
+static struct schedule_queue *queue_of(struct schedule *s, uint32_t row)
 {
-	struct schedule_node *n = &s->nodes[id];
-	n->row = (uint16_t)row;
-	n->next = SCHEDULE_NONE;
-	n->prev = s->tail[row];
-	if (n->prev == SCHEDULE_NONE)
-		s->head[row] = id;
-	else
-		s->nodes[n->prev].next = id;
-	s->tail[row] = id;
+	return row == SCHEDULE_QUEUE ? &s->queue : &s->again;
 }
 
-/* Into the row for its tick, by the clock as it stands. */
+static void enqueue(struct schedule *s, uint32_t id, uint32_t row)
+{
+	struct schedule_queue *q = queue_of(s, row);
+	/*
+	 * At least half of a full ring are gaps, so closing them costs no more
+	 * than the removals that made them.
+	 */
+	if (q->tail - q->head > q->mask)
+		queue_compact(s, q, q->ids, q->mask + 1);
+	uint32_t at = q->tail++ & q->mask;
+	q->ids[at] = id;
+	s->nodes[id].row = (uint16_t)row;
+	s->nodes[id].place = at;
+}
+
+/* First in the queue, SCHEDULE_NONE if it is empty. */
+static uint32_t queue_first(const struct schedule_queue *q)
+{
+	for (uint32_t i = q->head; i != q->tail; i++)
+		if (q->ids[i & q->mask] != SCHEDULE_NONE)
+			return q->ids[i & q->mask];
+	return SCHEDULE_NONE;
+}
+
+static void queue_remove(struct schedule_queue *q, uint32_t place)
+{
+	q->ids[place] = SCHEDULE_NONE;
+	/* Gaps at the head go at once, so that the first is quickly found. */
+	while (q->head != q->tail && q->ids[q->head & q->mask] == SCHEDULE_NONE)
+		q->head++;
+}
+
+/* ---------------------------------------------------------------- wheel --- */
+
+/*
+ * Invariant: a plant of tick t is on the level of the highest 6-bit digit in
+ * which t and the clock differ, in the row of that digit of t. As t > clock,
+ * that digit is above the clock's, so the rows of a level need no wrapping,
+ * everything on a level comes before everything on the next, and the first set
+ * bit of the lowest level in use is what comes next. The clock may move
+ * forward to any time before that without moving a plant.
+ */
+
+/* Each row has one chunk at most that is not full. */
+static uint32_t chunks_for(uint32_t nr_nodes)
+{
+	return nr_nodes / SCHEDULE_CHUNK_IDS + SCHEDULE_ROWS + 1;
+}
+
+static void free_chunk(struct schedule *s, uint32_t chunk)
+{
+	s->chunks[chunk].next = s->free_chunk;
+	s->free_chunk = chunk;
+}
+
+static void row_add(struct schedule *s, uint32_t id, uint32_t row)
+{
+	uint32_t chunk = s->rows[row];
+	if (chunk == SCHEDULE_NONE ||
+	    s->chunks[chunk].nr == SCHEDULE_CHUNK_IDS) {
+		uint32_t older = chunk;
+		chunk = s->free_chunk;
+		s->free_chunk = s->chunks[chunk].next;
+		s->chunks[chunk].next = older;
+		s->chunks[chunk].nr = 0;
+		s->rows[row] = chunk;
+		s->occupied[row / SCHEDULE_LEVEL_ROWS] |=
+			1ULL << row % SCHEDULE_LEVEL_ROWS;
+	}
+	struct schedule_chunk *c = &s->chunks[chunk];
+	struct schedule_node *n = &s->nodes[id];
+	n->row = (uint16_t)row;
+	n->place = chunk;
+	n->index = (uint8_t)c->nr;
+	c->ids[c->nr++] = id;
+}
+
+/* The last plant of the row's newest chunk takes the place of @n. */
+static void row_remove(struct schedule *s, const struct schedule_node *n)
+{
+	uint32_t row = n->row, newest = s->rows[row];
+	struct schedule_chunk *c = &s->chunks[newest];
+	uint32_t last = c->ids[--c->nr];
+	s->chunks[n->place].ids[n->index] = last;
+	s->nodes[last].place = n->place;
+	s->nodes[last].index = n->index;
+	if (c->nr)
+		return;
+	s->rows[row] = c->next;
+	free_chunk(s, newest);
+	if (s->rows[row] == SCHEDULE_NONE)
+		s->occupied[row / SCHEDULE_LEVEL_ROWS] &=
+			~(1ULL << row % SCHEDULE_LEVEL_ROWS);
+}
+
+/* Where its tick belongs, by the clock as it stands. */
 static void place(struct schedule *s, uint32_t id, uint64_t tick)
 {
-	const struct schedule_node *n = &s->nodes[id];
 	if (tick <= s->clock) {
-		append(s, id,
-		       n->was_put_off ? SCHEDULE_READY_AGAIN : SCHEDULE_READY);
+		enqueue(s, id,
+			s->nodes[id].was_put_off ? SCHEDULE_QUEUE_AGAIN
+						 : SCHEDULE_QUEUE);
 		return;
 	}
-	unsigned level = (63 - __builtin_clzll(tick ^ s->clock)) / SLOT_BITS;
-	unsigned slot = tick >> (level * SLOT_BITS) & (SCHEDULE_SLOTS - 1);
-	s->occupied[level] |= 1ULL << slot;
-	append(s, id, level * SCHEDULE_SLOTS + slot);
+	unsigned level = (63 - __builtin_clzll(tick ^ s->clock)) / DIGIT_BITS;
+	unsigned digit =
+		tick >> (level * DIGIT_BITS) & (SCHEDULE_LEVEL_ROWS - 1);
+	row_add(s, id, level * SCHEDULE_LEVEL_ROWS + digit);
 }
 
 /* First tick at which a row of the wheel has to be looked at. */
@@ -87,14 +195,35 @@ static bool next_row(const struct schedule *s, uint32_t *row, uint64_t *tick)
 	for (unsigned level = 0; level < SCHEDULE_LEVELS; level++) {
 		if (!s->occupied[level])
 			continue;
-		unsigned slot = __builtin_ctzll(s->occupied[level]);
-		unsigned shift = level * SLOT_BITS;
-		uint64_t above = s->clock >> (shift + SLOT_BITS) << SLOT_BITS;
-		*row = level * SCHEDULE_SLOTS + slot;
-		*tick = (above | slot) << shift;
+		unsigned digit = __builtin_ctzll(s->occupied[level]);
+		unsigned shift = level * DIGIT_BITS;
+		uint64_t above = s->clock >> (shift + DIGIT_BITS);
+		*row = level * SCHEDULE_LEVEL_ROWS + digit;
+		*tick = (above << DIGIT_BITS | digit) << shift;
 		return true;
 	}
 	return false;
+}
+
+/* The clock has reached @row: its plants move down or become due. */
+static void open_row(struct schedule *s, uint32_t row)
+{
+	uint32_t chunk = s->rows[row];
+	s->rows[row] = SCHEDULE_NONE;
+	s->occupied[row / SCHEDULE_LEVEL_ROWS] &=
+		~(1ULL << row % SCHEDULE_LEVEL_ROWS);
+	while (chunk != SCHEDULE_NONE) {
+		struct schedule_chunk c = s->chunks[chunk];
+		for (uint32_t i = 0; i < c.nr; i++)
+			__builtin_prefetch(&s->nodes[c.ids[i]], 1);
+		if (c.next != SCHEDULE_NONE)
+			__builtin_prefetch(&s->chunks[c.next]);
+		/* Freed first: placing may need it. */
+		free_chunk(s, chunk);
+		for (uint32_t i = 0; i < c.nr; i++)
+			place(s, c.ids[i], tick_of(s->nodes[c.ids[i]].due_ns));
+		chunk = c.next;
+	}
 }
 
 static void advance(struct schedule *s, uint64_t now_ns)
@@ -102,20 +231,42 @@ static void advance(struct schedule *s, uint64_t now_ns)
 	uint64_t now = now_ns >> SCHEDULE_GRAIN_SHIFT;
 	uint32_t row;
 	uint64_t tick;
+	if (now <= s->clock)
+		return;
 	while (next_row(s, &row, &tick) && tick <= now) {
 		s->clock = tick;
-		uint32_t id = s->head[row];
-		s->head[row] = s->tail[row] = SCHEDULE_NONE;
-		s->occupied[row / SCHEDULE_SLOTS] &=
-			~(1ULL << row % SCHEDULE_SLOTS);
-		while (id != SCHEDULE_NONE) {
-			uint32_t next = s->nodes[id].next;
-			place(s, id, tick_of(s->nodes[id].due_ns));
-			id = next;
-		}
+		open_row(s, row);
 	}
-	if (now > s->clock)
-		s->clock = now;
+	s->clock = now;
+}
+
+/* ----------------------------------------------------------------- both --- */
+
+int schedule_grow(struct schedule *s, uint32_t nr)
+{
+	uint32_t nr_chunks = chunks_for(nr);
+	if (nr <= s->nr_nodes)
+		return SMCO_OK;
+	if (nr > UINT32_MAX / 4)
+		return SMCO_NOMEM;
+	if (queue_grow(s, &s->queue, nr) || queue_grow(s, &s->again, nr))
+		return SMCO_NOMEM;
+	struct schedule_chunk *chunks =
+		reallocarray(s->chunks, nr_chunks, sizeof(*chunks));
+	if (!chunks)
+		return SMCO_NOMEM;
+	s->chunks = chunks;
+	for (; s->nr_chunks < nr_chunks; s->nr_chunks++)
+		free_chunk(s, s->nr_chunks);
+	struct schedule_node *nodes =
+		reallocarray(s->nodes, nr, sizeof(*nodes));
+	if (!nodes)
+		return SMCO_NOMEM;
+	s->nodes = nodes;
+	for (; s->nr_nodes < nr; s->nr_nodes++)
+		nodes[s->nr_nodes] =
+			(struct schedule_node){.row = SCHEDULE_NOWHERE};
+	return SMCO_OK;
 }
 
 void schedule_add(struct schedule *s, uint32_t id, uint64_t now_ns,
@@ -124,20 +275,20 @@ void schedule_add(struct schedule *s, uint32_t id, uint64_t now_ns,
 	struct schedule_node *n = &s->nodes[id];
 	n->due_ns = due_ns;
 	n->was_put_off = false;
-	if (due_ns <= now_ns) {
-		/* Whoever became due before stands before it in the row. */
-		advance(s, now_ns);
-		append(s, id, SCHEDULE_READY);
+	if (due_ns > now_ns) {
+		place(s, id, tick_of(due_ns));
 		return;
 	}
-	place(s, id, tick_of(due_ns));
+	/* Whoever became due before stands before it in the queue. */
+	advance(s, now_ns);
+	enqueue(s, id, SCHEDULE_QUEUE);
 }
 
 void schedule_put_off(struct schedule *s, uint32_t id, uint64_t until_ns)
 {
 	struct schedule_node *n = &s->nodes[id];
 	uint64_t tick = tick_of(until_ns);
-	if (tick <= s->clock) {
+	if (tick <= s->clock && s->clock < TICK_MAX) {
 		tick = s->clock + 1;
 		until_ns = tick << SCHEDULE_GRAIN_SHIFT;
 	}
@@ -149,42 +300,45 @@ void schedule_put_off(struct schedule *s, uint32_t id, uint64_t until_ns)
 void schedule_remove(struct schedule *s, uint32_t id)
 {
 	struct schedule_node *n = &s->nodes[id];
-	uint32_t row = n->row;
-	if (row == SCHEDULE_ROWS)
+	if (n->row == SCHEDULE_NOWHERE)
 		return;
-	if (n->prev == SCHEDULE_NONE)
-		s->head[row] = n->next;
+	if (n->row < SCHEDULE_ROWS)
+		row_remove(s, n);
 	else
-		s->nodes[n->prev].next = n->next;
-	if (n->next == SCHEDULE_NONE)
-		s->tail[row] = n->prev;
-	else
-		s->nodes[n->next].prev = n->prev;
-	n->row = SCHEDULE_ROWS;
-	if (row < SCHEDULE_READY && s->head[row] == SCHEDULE_NONE)
-		s->occupied[row / SCHEDULE_SLOTS] &=
-			~(1ULL << row % SCHEDULE_SLOTS);
+		queue_remove(queue_of(s, n->row), n->place);
+	n->row = SCHEDULE_NOWHERE;
 }
 
 bool schedule_pop(struct schedule *s, uint64_t now_ns, uint32_t *ret)
 {
 	advance(s, now_ns);
-	uint32_t id = s->head[SCHEDULE_READY_AGAIN];
+	uint32_t id = queue_first(&s->again);
 	if (id == SCHEDULE_NONE)
-		id = s->head[SCHEDULE_READY];
+		id = queue_first(&s->queue);
 	if (id == SCHEDULE_NONE)
 		return false;
+	uint32_t soon = schedule_peek(s, PREFETCH_AHEAD);
+	if (soon != SCHEDULE_NONE)
+		__builtin_prefetch(&s->nodes[soon], 1);
 	schedule_remove(s, id);
 	*ret = id;
 	return true;
 }
 
+uint32_t schedule_peek(const struct schedule *s, uint32_t ahead)
+{
+	const struct schedule_queue *q = &s->queue;
+	if (q->tail - q->head <= ahead)
+		return SCHEDULE_NONE;
+	return q->ids[(q->head + ahead) & q->mask];
+}
+
 uint64_t schedule_next_ns(const struct schedule *s)
 {
-	uint32_t row, id = s->head[SCHEDULE_READY_AGAIN];
+	uint32_t row, id = queue_first(&s->again);
 	uint64_t tick;
 	if (id == SCHEDULE_NONE)
-		id = s->head[SCHEDULE_READY];
+		id = queue_first(&s->queue);
 	if (id != SCHEDULE_NONE)
 		return s->nodes[id].due_ns;
 	if (!next_row(s, &row, &tick))
