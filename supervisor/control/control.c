@@ -20,15 +20,25 @@
 
 enum plant_state { PLANT_FREE, PLANT_WAITING, PLANT_HANDED, PLANT_ARMED };
 
+/* 32 bytes, because there may be millions of them. */
 struct plant {
-	void *user;
-	uint64_t delay_ns; /* the d before this cycle */
-	uint64_t late_ns;  /* armed: how much longer it waited than d */
-	uint64_t due_ns;   /* since when it waits; putting off keeps it */
-	uint32_t next_free;
+	union {
+		void *user;
+		uint32_t next_free; /* PLANT_FREE */
+	};
+	union {
+		uint64_t due_ns;  /* waiting, handed: since when it may be
+				     armed; putting it off does not change it */
+		uint64_t late_ns; /* armed: how long it waited from then on */
+	};
+	uint32_t delay_us; /* the d before this cycle */
+	/* While it waits after an event: of its last cycle. */
+	uint32_t p_ns;	/* at most 4 s count */
+	uint32_t m_ppb; /* p / (tau + p + d) */
 	uint8_t state;
 	bool is_fresh; /* no event yet: its wait is no sign of demand */
 };
+_Static_assert(sizeof(struct plant) == 32, "plants are small");
 
 struct control {
 	struct primary primary;
@@ -39,9 +49,8 @@ struct control {
 	uint32_t nr_plants, nr_armed;
 	uint32_t first_free; /* SCHEDULE_NONE: none */
 	uint64_t last_step_ns;
-	/* Since the last step. */
-	struct primary_sample sample;
-	uint64_t nr_cycles, cycles_ns;
+	uint64_t active_ppb, active_p_ns; /* sums over the plants */
+	struct primary_sample sample;	  /* since the last step */
 };
 
 struct control *control_create(const struct control_params *params,
@@ -79,7 +88,7 @@ static int grow(struct control *c)
 {
 	if (c->nr_slots > PLANT_NONE / 2)
 		return SMCO_NOMEM;
-	uint32_t nr = c->nr_slots ? c->nr_slots * 2 : 64;
+	uint32_t nr = c->nr_slots + c->nr_slots / 2 + 64;
 	if (schedule_grow(&c->schedule, nr))
 		return SMCO_NOMEM;
 	struct plant *plants = reallocarray(c->plants, nr, sizeof(*plants));
@@ -88,6 +97,14 @@ static int grow(struct control *c)
 	c->plants = plants;
 	c->nr_slots = nr;
 	return SMCO_OK;
+}
+
+/* Its last cycle no longer says what it will do. */
+static void forget_cycle(struct control *c, struct plant *p)
+{
+	c->active_ppb -= p->m_ppb;
+	c->active_p_ns -= p->p_ns;
+	p->m_ppb = p->p_ns = 0;
 }
 
 static void set_state(struct control *c, struct plant *p,
@@ -133,6 +150,7 @@ void control_remove(struct control *c, plant_t id)
 	if (!p)
 		return;
 	schedule_remove(&c->schedule, id);
+	forget_cycle(c, p);
 	set_state(c, p, PLANT_FREE);
 	p->next_free = c->first_free;
 	c->first_free = id;
@@ -183,6 +201,7 @@ void control_armed(struct control *c, plant_t id, uint64_t now_ns)
 	if (!p || p->state == PLANT_ARMED)
 		return;
 	schedule_remove(&c->schedule, id);
+	forget_cycle(c, p);
 	set_state(c, p, PLANT_ARMED);
 	p->late_ns = sat_sub_u64(now_ns, p->due_ns);
 }
@@ -190,8 +209,12 @@ void control_armed(struct control *c, plant_t id, uint64_t now_ns)
 void control_defer(struct control *c, plant_t id, uint64_t until_ns)
 {
 	struct plant *p = get(c, id);
-	if (!p || p->state != PLANT_HANDED)
+	if (!p || p->state == PLANT_ARMED)
 		return;
+	if (p->state == PLANT_WAITING) {
+		wait_until(c, id, 0, until_ns);
+		return;
+	}
 	set_state(c, p, PLANT_WAITING);
 	schedule_put_off(&c->schedule, id, until_ns);
 }
@@ -202,13 +225,28 @@ void control_defer(struct control *c, plant_t id, uint64_t until_ns)
  */
 static uint64_t demand_ns(const struct plant *p, uint64_t tau_ns, uint64_t p_ns)
 {
-	if (p->is_fresh || p->late_ns <= LATE_GRACE_NS)
+	if (p->is_fresh || p->state != PLANT_ARMED ||
+	    p->late_ns <= LATE_GRACE_NS)
 		return p_ns;
-	uint64_t wanted = sat_add_u64(p->delay_ns, sat_add_u64(tau_ns, p_ns));
+	uint64_t wanted = sat_add_u64(p->delay_us * NSEC_PER_USEC,
+				      sat_add_u64(tau_ns, p_ns));
 	if (!wanted)
 		return p_ns;
 	u128 held = (u128)p_ns * (p->late_ns - LATE_GRACE_NS) / wanted;
 	return sat_add_u64(p_ns, sat_u64(held));
+}
+
+/* @p waits for its next turn; until then this is what it is known to use. */
+static void remember_cycle(struct control *c, struct plant *p,
+			   uint64_t cycle_ns, uint64_t p_ns)
+{
+	forget_cycle(c, p);
+	p->p_ns = (uint32_t)min_u64(p_ns, UINT32_MAX);
+	/* p <= 4.3 s: the product fits. */
+	p->m_ppb =
+		cycle_ns ? (uint32_t)(p->p_ns * (uint64_t)PPB / cycle_ns) : 0;
+	c->active_ppb += p->m_ppb;
+	c->active_p_ns += p->p_ns;
 }
 
 uint64_t control_event(struct control *c, plant_t id, uint64_t now_ns,
@@ -219,13 +257,12 @@ uint64_t control_event(struct control *c, plant_t id, uint64_t now_ns,
 		return 0;
 	struct primary_sample *s = &c->sample;
 	uint64_t d = primary_delay_ns(&c->primary, tau_ns, p_ns);
+	uint64_t cycle = sat_add_u64(d, sat_add_u64(tau_ns, p_ns));
 	s->p_ns = sat_add_u64(s->p_ns, p_ns);
 	s->demand_ns = sat_add_u64(s->demand_ns, demand_ns(p, tau_ns, p_ns));
 	c->primary.total_p_ns = sat_add_u64(c->primary.total_p_ns, p_ns);
-	c->nr_cycles++;
-	c->cycles_ns = sat_add_u64(c->cycles_ns,
-				   sat_add_u64(d, sat_add_u64(tau_ns, p_ns)));
-	p->delay_ns = d;
+	remember_cycle(c, p, cycle, p_ns);
+	p->delay_us = (uint32_t)min_u64(d / NSEC_PER_USEC, UINT32_MAX);
 	p->is_fresh = false;
 	wait_until(c, id, now_ns, sat_add_u64(now_ns, d));
 	return d;
@@ -237,7 +274,8 @@ void control_disarm(struct control *c, plant_t id, uint64_t now_ns,
 	struct plant *p = get(c, id);
 	if (!p)
 		return;
-	p->delay_ns = sat_sub_u64(due_ns, now_ns);
+	p->delay_us = (uint32_t)min_u64(
+		sat_sub_u64(due_ns, now_ns) / NSEC_PER_USEC, UINT32_MAX);
 	wait_until(c, id, now_ns, due_ns);
 }
 
@@ -249,10 +287,10 @@ void control_tick(struct control *c, uint64_t now_ns, uint64_t run_ns)
 	s->elapsed_ns = sat_sub_u64(now_ns, c->last_step_ns);
 	if (s->elapsed_ns < c->primary.interval_ns)
 		return;
-	s->cycle_ns = c->nr_cycles ? c->cycles_ns / c->nr_cycles : 0;
+	s->active_ppb = c->active_ppb;
+	s->active_p_ns = c->active_p_ns;
 	primary_step(&c->primary, c->nr_plants, s);
 	*s = (struct primary_sample){0};
-	c->nr_cycles = c->cycles_ns = 0;
 	c->last_step_ns = now_ns;
 }
 

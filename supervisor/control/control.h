@@ -39,8 +39,9 @@ const char *ledger_mech_name(enum ledger_mech m);
  * threads, or 1 % of the wall time where that is more, so that an idle program
  * is still watched, at a hundredth of what it would cost a busy one. Promise,
  * as long as charges do not exceed what was reserved or in room: the whole run
- * and every 10 s of the program's time stay below the target plus one point or
- * a tenth of it, whichever is larger.
+ * and every 10 s in which it ran (wall time while a thread is busy, stretched
+ * to as long as it takes when it mostly sleeps) stay below the target plus one
+ * point or a tenth of it, whichever is larger.
  *
  * A target of 0 leaves no room, ever. INT64_MAX means no bound: the room is
  * INT64_MAX, charges are only added up.
@@ -59,22 +60,33 @@ void ledger_charge(struct ledger *l, enum ledger_mech mech, unsigned monitor,
 		   uint64_t p_ns);
 /* What may be spent now, ns; negative when overdrawn. Arm while it is > 0. */
 int64_t ledger_room_ns(const struct ledger *l);
-/* Worst case of what is armed but has not cost anything yet. What is reserved
- * beyond half the tolerance of a window (41 ms at 10 %, once the program ran
- * for 10 s) is not in room; release gives it back, charge is separate. */
+/* Worst case of what is armed but has not cost anything yet. It counts as if
+ * it were spent within the window of 10 s, so all that is armed may cost as
+ * much as the whole window (990 ms at 10 %) if nothing else is spent, and 68 ms
+ * beside plants that use the budget up. Release gives it back, charge is
+ * separate. Between two advances no more is in room than four times what
+ * accrued, so that what is armed does not all fire in one tick. */
 void ledger_reserve(struct ledger *l, uint64_t ns);
 void ledger_release(struct ledger *l, uint64_t ns);
+/* @ns of what is reserved is for things that have been quiet for 10 s or more:
+ * from now on a sixteenth of it counts. Without that, many quiet plants in the
+ * end keep the busy ones from being watched. If they all awake at once after
+ * all, one window may exceed the bound by what did not count; the debt is
+ * worked off afterwards. Give it back by release_settled, not by release. */
+void ledger_settle(struct ledger *l, uint64_t ns);
+void ledger_release_settled(struct ledger *l, uint64_t ns);
 struct ledger_totals {
 	uint64_t run_ns;  /* program's thread time, incl. monitoring */
 	uint64_t base_ns; /* the same, at least 1 % of the wall time */
 	uint64_t spent_ns;
 	uint64_t reserved_ns; /* at this moment */
+	uint64_t settled_ns;  /* the same, not in reserved_ns */
 	uint64_t mech_ns[LEDGER_NR];
 	/* Overheads saturate at 10^13 (a million per cent). */
 	int64_t overhead_ppb;	  /* spent / (base - spent), whole run */
 	int64_t recent_ppb;	  /* last 10 s of wall time */
-	int64_t worst_window_ppb; /* worst 10 s of the program's time so far,
-				     the whole run if that was shorter */
+	int64_t worst_window_ppb; /* worst 10 s in which it ran so far, the
+				     whole run if that was shorter */
 };
 void ledger_get(const struct ledger *l, struct ledger_totals *ret);
 uint64_t ledger_spent_ns(const struct ledger *l, enum ledger_mech mech,
@@ -118,9 +130,11 @@ bool control_next_due(struct control *c, uint64_t now_ns, plant_t *ret);
  * control_next_due then says false, but it is never too late. */
 uint64_t control_next_due_ns(const struct control *c);
 void control_armed(struct control *c, plant_t id, uint64_t now_ns);
-/* Not now, for instance because its memory is locked. It keeps its place: when
- * it comes back, 2^16 ns later at the earliest, it goes before those that were
- * not handed out yet. */
+/* Not now, for instance because its memory is locked. A plant that was handed
+ * out keeps its place: when it comes back, 2^16 ns later at the earliest, it
+ * goes before those that were not handed out yet. One that still waits (that
+ * was just added) becomes due then, as if it had not been before. Armed ones
+ * stay armed. */
 void control_defer(struct control *c, plant_t id, uint64_t until_ns);
 /* The armed plant's event: it was armed for @tau_ns, processing cost @p_ns.
  * Disarms it, schedules the re-arm after d. Returns d in ns. */

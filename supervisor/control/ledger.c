@@ -1,19 +1,25 @@
 /*
- * The ledger is a token bucket that may owe. Its balance grows by m_t times
- * the program's time and shrinks by what is charged. It is kept within
- * [-debt, pile] of zero, where both are shares of
+ * Two bounds, of which the room is the smaller one.
+ *
+ * Mean: a token bucket. Its balance grows by m_t times the program's time and
+ * shrinks by what is charged; it may go below zero when what is armed fires.
+ * What is left over piles up to a fraction of
  *
  *	slack = m(o_t + max(1 point, o_t / 10)) - m(o_t)
  *
- * times B, the program's time so far, at most 10 s. In a stretch of time with
- * base R the program loses at most m_t R + pile + debt. With pile = slack B / 4
- * and debt = slack B / 2 that is below (m_t + slack) R for the whole run and
- * for every stretch of 10 s of the program's time; a quarter is left for
- * charges that nobody could reserve and for what falls between two ticks.
+ * times 10 s and is lost beyond it.
  *
- * Reservations lean on the debt first: of what is armed only the part beyond
- * it is taken out of the room. Else a thousand armed things that never cost
- * anything would stop the watching of all others.
+ * Window: in the last 10 s in which the program ran (all, if that was less)
+ *
+ *	spent + reserved <= (m_t + 3/4 slack) base
+ *
+ * whenever something is armed. What is charged later was reserved then, and
+ * time only lets old charges leave the window; so no window exceeds it, and no
+ * run, since a run is a row of windows. A quarter of the slack is left for what
+ * nobody could reserve. Things armed that never cost anything take away from
+ *what the others may spend, which is the price of a bound that holds when they
+ *all fire at once; settled ones count a sixteenth, which is where it no longer
+ *does.
  */
 #include <stdlib.h>
 
@@ -31,6 +37,15 @@
 /* ... and surplus run time holds the floor back (at most for a second). */
 #define FLOOR_BEHIND_NS (10 * (int64_t)NSEC_PER_MSEC)
 
+/* Of what is reserved and has been quiet for long, this part counts. */
+#define SETTLED_DIVISOR 16
+/*
+ * No more is armed between two advances than this many times what accrued: what
+ * may be armed at most is a twentieth of a second's worth of touches, and
+ * having them all in one tick would be a hiccup of the program.
+ */
+#define ARM_FACTOR 4
+
 #define NR_MONITORS 16
 
 struct ledger {
@@ -41,7 +56,8 @@ struct ledger {
 	uint64_t last_ns;
 	int64_t ahead_ns; /* base granted beyond run time; < 0: the reverse */
 	int64_t balance_ns;
-	uint64_t reserved_ns;
+	int64_t armable_ns; /* until the next advance */
+	uint64_t reserved_ns, settled_ns;
 	uint64_t run_ns, base_ns, spent_ns;
 	uint64_t by_ns[LEDGER_NR][NR_MONITORS];
 	struct window recent; /* along wall time */
@@ -102,6 +118,7 @@ static uint64_t add_base(struct ledger *l, uint64_t wall_ns, uint64_t run_ns)
 	return sat_u64((u128)((i128)run_ns + is - was));
 }
 
+/* The slack of a whole window, or of the run so far. */
 static uint64_t slack_ns(const struct ledger *l)
 {
 	return mul_ppb(min_u64(l->base_ns, WINDOW_NS), l->slack_ppb);
@@ -117,14 +134,20 @@ void ledger_advance(struct ledger *l, uint64_t now_ns, uint64_t run_ns)
 	l->run_ns = sat_add_u64(l->run_ns, run_ns);
 	l->base_ns = sat_add_u64(l->base_ns, base);
 	window_advance(&l->recent, wall, base);
-	window_advance(&l->own, base, base);
+	/*
+	 * A window is 10 s in which the program ran: of wall time if at least
+	 * one thread was busy, longer if it mostly slept.
+	 */
+	window_advance(&l->own, min_u64(wall, base), base);
 
 	/* The pile is what is left over; this tick's share comes on top. */
 	int64_t pile = (int64_t)(slack_ns(l) / 4);
+	int64_t share = (int64_t)min_u64(mul_ppb(base, l->m_t_ppb),
+					 INT64_MAX / ARM_FACTOR);
 	if (l->balance_ns > pile)
 		l->balance_ns = pile;
-	l->balance_ns =
-		sat_i64((i128)l->balance_ns + mul_ppb(base, l->m_t_ppb));
+	l->balance_ns = sat_i64((i128)l->balance_ns + share);
+	l->armable_ns = share * ARM_FACTOR;
 }
 
 void ledger_charge(struct ledger *l, enum ledger_mech mech, unsigned monitor,
@@ -142,22 +165,49 @@ void ledger_charge(struct ledger *l, enum ledger_mech mech, unsigned monitor,
 	window_charge(&l->own, p_ns);
 }
 
+/* What may still be reserved or spent without breaking the window's bound. */
+static int64_t window_room(const struct ledger *l)
+{
+	int64_t m = l->m_t_ppb + l->slack_ppb / 4 * 3;
+	uint64_t base = window_base_ns(&l->own);
+	i128 room = (i128)mul_ppb(base, m) - window_spent_ns(&l->own);
+	/* What is armed may all be touched by one thread: one's share only. */
+	i128 cap = mul_ppb(WINDOW_NS, m);
+	i128 counts = (i128)l->reserved_ns + l->settled_ns / SETTLED_DIVISOR;
+	return sat_i64((room < cap ? room : cap) - counts);
+}
+
 int64_t ledger_room_ns(const struct ledger *l)
 {
 	if (l->is_unlimited)
 		return INT64_MAX;
-	uint64_t debt = slack_ns(l) / 2;
-	return sat_i64((i128)l->balance_ns - sat_sub_u64(l->reserved_ns, debt));
+	int64_t room = window_room(l);
+	if (room > l->balance_ns)
+		room = l->balance_ns;
+	return room < l->armable_ns ? room : l->armable_ns;
 }
 
 void ledger_reserve(struct ledger *l, uint64_t ns)
 {
 	l->reserved_ns = sat_add_u64(l->reserved_ns, ns);
+	l->armable_ns = sat_i64((i128)l->armable_ns - ns);
 }
 
 void ledger_release(struct ledger *l, uint64_t ns)
 {
 	l->reserved_ns = sat_sub_u64(l->reserved_ns, ns);
+}
+
+void ledger_settle(struct ledger *l, uint64_t ns)
+{
+	ns = min_u64(ns, l->reserved_ns);
+	l->reserved_ns -= ns;
+	l->settled_ns = sat_add_u64(l->settled_ns, ns);
+}
+
+void ledger_release_settled(struct ledger *l, uint64_t ns)
+{
+	l->settled_ns = sat_sub_u64(l->settled_ns, ns);
 }
 
 uint64_t ledger_spent_ns(const struct ledger *l, enum ledger_mech mech,
@@ -177,6 +227,7 @@ void ledger_get(const struct ledger *l, struct ledger_totals *ret)
 		.base_ns = l->base_ns,
 		.spent_ns = l->spent_ns,
 		.reserved_ns = l->reserved_ns,
+		.settled_ns = l->settled_ns,
 	};
 	for (int m = 0; m < LEDGER_NR; m++)
 		for (int i = 0; i < NR_MONITORS; i++)

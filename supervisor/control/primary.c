@@ -75,8 +75,10 @@ void primary_resize(struct primary *p, uint32_t n)
  * m_lt by that change, so a hundred of them multiply it by g = 100, and they
  * do so only when their running cycle of length L ends. An integrator of gain K
  * behind such a plant oscillates from K g (1 + L/T) of about 1.5 on; K is
- * kept at half of one over that product, measured. With few plants or
- * plants that are seldom active it is K_I, as in the paper.
+ * kept at half of one over that product. With few plants or plants that are
+ * seldom active it is K_I, as in the paper. g and L come from the plants'
+ * last cycles, not from the events of this interval: 100 000 plants
+ * added together fire together, and then for seconds none does.
  */
 static void step_cascade(struct primary *p, uint32_t n,
 			 const struct primary_sample *s)
@@ -90,8 +92,13 @@ static void step_cascade(struct primary *p, uint32_t n,
 	i128 wanted = (i128)p->m_gt_fine * s->run_ns / r;
 	i128 e = wanted - (i128)used;
 
-	u128 g = used * PPB / (uint64_t)p->m_lt_fine;
-	u128 lag = PPB + (u128)s->cycle_ns * PPB / t;
+	u128 active = (u128)s->active_ppb * FINE_PER_PPB;
+	if (active < used)
+		active = used;
+	u128 g = active * PPB / (uint64_t)p->m_lt_fine;
+	u128 lag = PPB;
+	if (s->active_ppb)
+		lag += (u128)s->active_p_ns * PPB / s->active_ppb * PPB / t;
 	if (g > RATIO_MAX)
 		g = RATIO_MAX;
 	if (lag > RATIO_MAX)

@@ -28,7 +28,11 @@ struct primary_sample {
 	/* What p would have been had every plant been armed when it was due;
 	 * at least p_ns. More means that somebody else limits us. */
 	uint64_t demand_ns;
-	uint64_t cycle_ns; /* mean length of a plant's cycle; 0: no events */
+	/* Plants waiting for the next turn after an event, at this moment:
+	 * sum of p / (tau + p + d) of their last cycles, and sum of p. What
+	 * they will use, even if in this interval none of them was due. */
+	uint64_t active_ppb;
+	uint64_t active_p_ns;
 };
 
 void primary_init(struct primary *p, const struct control_params *params);

@@ -38,6 +38,16 @@ void window_init(struct window *w);
 /* @len_ns passed along the axis, in which the program had @base_ns. */
 void window_advance(struct window *w, uint64_t len_ns, uint64_t base_ns);
 void window_charge(struct window *w, uint64_t spent_ns);
+/* The last window as it was before the last advance, and what came since: 10 s,
+ * a slot and a tick at most, or all there was. Cheap. */
+static inline uint64_t window_base_ns(const struct window *w)
+{
+	return w->sum.base_ns + w->current.base_ns;
+}
+static inline uint64_t window_spent_ns(const struct window *w)
+{
+	return w->sum.spent_ns + w->current.spent_ns;
+}
 /* The last window, up to this moment, shorter if less than 10 s passed. What
  * was charged since the last advance is not in it: its time is not known yet.
  */

@@ -215,7 +215,7 @@ static void test_table(void)
 {
 	struct control *c = create(CONTROL_CASCADE, PPB / 10);
 	int x, y;
-	plant_t a = control_add(c, 0, &x), b = control_add(c, 0, &y), got;
+	plant_t a = control_add(c, 0, &x), b = control_add(c, 0, &y), got, id;
 	check_int(a, 0);
 	check_int(b, 1);
 	check(control_user(c, a) == &x && control_user(c, b) == &y);
@@ -256,9 +256,17 @@ static void test_table(void)
 	control_disarm(c, 2, 0, SEC / 2);
 	check(control_next_due(c, SEC + MS, &got));
 	check_int(got, a);
-	/* What is not handed out cannot be put off. */
+	/* What still waits just becomes due later, what is armed stays so. */
 	control_defer(c, 2, 100 * SEC);
-	check_int(nr_due(c, SEC + MS), 1);
+	check_int(nr_due(c, SEC + MS), 0);
+	control_armed(c, a, SEC);
+	control_defer(c, a, SEC);
+	check_int(nr_due(c, 99 * SEC), 0);
+	check_int(nr_due(c, 101 * SEC), 1);
+	id = control_add(c, 101 * SEC, NULL);
+	control_defer(c, id, 102 * SEC);
+	check_int(nr_due(c, 101 * SEC), 0);
+	check_int(nr_due(c, 103 * SEC), 1);
 	control_destroy(c);
 	control_destroy(NULL);
 }

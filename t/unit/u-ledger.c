@@ -86,22 +86,45 @@ static void test_room(void)
 	ledger_charge(l, LEDGER_TOUCH, 0, 909090 + 1000);
 	check_int(ledger_room_ns(l), -1000);
 
-	/* Nothing used for a minute: no more than a tick's share and a pile. */
-	for (int i = 2; i < 6000; i++)
+	/* Nothing used for a minute: no more than a tick's share and a pile,
+	 * and of that no more at once than four ticks' share. */
+	int i = 2;
+	for (; i < 6000; i++)
 		ledger_advance(l, i * 10 * MS, 10 * MS);
-	int64_t room = ledger_room_ns(l);
-	check_range((double)room, 15e6, 25e6);
+	check_int(ledger_room_ns(l), 4 * 909090);
+	ledger_charge(l, LEDGER_TOUCH, 0, 20 * MS);
+	check_range((double)ledger_room_ns(l), 0.5e6, 2e6);
 
-	/* A reservation within the debt costs no room, beyond it all. */
-	ledger_reserve(l, 40 * MS);
-	check_int(ledger_room_ns(l), room);
-	ledger_reserve(l, 100 * MS);
-	int64_t less = ledger_room_ns(l);
-	check_range((double)(room - less), 95e6, 105e6);
+	/* Reserved is not spent, but as much as the window may hold is all. */
+	for (; i < 12000; i++)
+		ledger_advance(l, i * 10 * MS, 10 * MS);
+	ledger_reserve(l, 3 * MS);
+	check_int(ledger_room_ns(l), 4 * 909090 - 3 * MS);
+	int64_t reserved = 3 * MS;
+	for (; ledger_room_ns(l) > 0; i++) {
+		reserved += ledger_room_ns(l);
+		ledger_reserve(l, (uint64_t)ledger_room_ns(l));
+		ledger_advance(l, i * 10 * MS, 10 * MS);
+	}
+	check_range((double)reserved, 0.965e9, 0.975e9);
+	ledger_release(l, MS);
+	ledger_advance(l, i++ * 10 * MS, 10 * MS);
+	check_range((double)ledger_room_ns(l), 1, 1e6);
 	ledger_reserve(l, MS);
-	check_int(ledger_room_ns(l), less - (int64_t)MS);
-	ledger_release(l, 500 * MS);
-	check_int(ledger_room_ns(l), room);
+	/* What has been quiet for long counts a sixteenth. */
+	ledger_settle(l, 160 * MS);
+	ledger_advance(l, i++ * 10 * MS, 10 * MS);
+	check_int(ledger_room_ns(l), 4 * 909090);
+	ledger_reserve(l, 151 * MS);
+	ledger_advance(l, i++ * 10 * MS, 10 * MS);
+	check(ledger_room_ns(l) <= 0);
+	ledger_release_settled(l, 160 * MS);
+	check_int(ledger_room_ns(l), 4 * 909090);
+	ledger_release(l, 5 * SEC);
+	ledger_release_settled(l, 5 * SEC);
+	struct ledger_totals t;
+	ledger_get(l, &t);
+	check_int(t.reserved_ns + t.settled_ns, 0);
 	ledger_destroy(l);
 }
 
@@ -181,23 +204,25 @@ static void test_idle(void)
 
 /* The worst window, found by looking at every one. */
 enum { NR_TICKS = 20000 };
-static uint64_t tick_base[NR_TICKS], tick_spent[NR_TICKS];
+static uint64_t tick_len[NR_TICKS], tick_base[NR_TICKS], tick_spent[NR_TICKS];
 
-/* Most that was spent in any stretch of @base_ns of the program's time. */
-static double most_spent(int nr, double base_ns)
+/* Highest percentage in any stretch in which it ran for @len_ns. */
+static double worst_window(int nr, double len_ns)
 {
-	double most = 0, base = 0, spent = 0;
+	double worst = 0, len = 0, base = 0, spent = 0;
 	for (int i = 0, first = 0; i < nr; i++) {
+		len += (double)tick_len[i];
 		base += (double)tick_base[i];
 		spent += (double)tick_spent[i];
-		while (base - (double)tick_base[first] >= base_ns) {
+		while (len - (double)tick_len[first] >= len_ns) {
+			len -= (double)tick_len[first];
 			base -= (double)tick_base[first];
 			spent -= (double)tick_spent[first++];
 		}
-		if (base >= base_ns && spent > most)
-			most = spent;
+		if (len >= len_ns && spent / base > worst)
+			worst = spent / base;
 	}
-	return most;
+	return worst;
 }
 
 /* The whole run's percentage when it was at its worst. */
@@ -207,7 +232,8 @@ static double worst_mean(int nr)
 	for (int i = 0; i < nr; i++) {
 		base += (double)tick_base[i];
 		spent += (double)tick_spent[i];
-		if (base > 0 && spent / base > worst)
+		/* The first microseconds are no run yet. */
+		if (base > 100e6 && spent / base > worst)
 			worst = spent / base;
 	}
 	return worst;
@@ -250,10 +276,11 @@ static void test_windows(int64_t target, int nr_threads, int how)
 		}
 		ledger_get(l, &t);
 		tick_base[i] = t.base_ns - before.base_ns;
+		tick_len[i] = tick_base[i] < 10 * MS ? tick_base[i] : 10 * MS;
 		tick_spent[i] = t.spent_ns - before.spent_ns;
 		was_idle_mostly |= t.base_ns > t.run_ns + SEC;
 	}
-	double worst = most_spent(NR_TICKS, 10e9) / 10e9;
+	double worst = worst_window(NR_TICKS, 10e9);
 	double whole = worst_mean(NR_TICKS);
 	double allowed = m_allowed(target);
 	check_msg(worst <= allowed,
@@ -261,17 +288,12 @@ static void test_windows(int64_t target, int nr_threads, int how)
 		  (double)target / PPB, nr_threads, how, worst, allowed);
 	check_msg(whole <= allowed, "  whole run at its worst %g", whole);
 	ledger_get(l, &t);
-	double m_t = (double)control_m_from_overhead(target) / PPB;
-	double tolerance = 10e9 * (allowed - m_t);
-	check_range((double)t.spent_ns - m_t * (double)t.base_ns, -1e18,
-		    tolerance * 0.6);
 	check(!was_idle_mostly || how == 2);
 
 	/* What the ledger itself says about its worst window: not less, and
-	 * more only by what a slot and a tick more can hold. */
-	double tick = 10e6 * nr_threads;
+	 * more only by what a slot and two ticks more can hold. */
 	double said = (double)t.worst_window_ppb / PPB;
-	double wider = most_spent(NR_TICKS, 10e9 + 25e6 + 2 * tick) / 10e9;
+	double wider = worst_window(NR_TICKS, 10e9 + 45e6) * 1.0045;
 	check_range(said / (1 + said), 0.99 * worst, 1.001 * wider);
 	ledger_destroy(l);
 }
@@ -318,13 +340,12 @@ static void test_ends(void)
 	check_int(t.overhead_ppb, OVERHEAD_MAX_PPB);
 	ledger_destroy(l);
 
-	/* 64 threads, four weeks, a second at a time; then as much again. */
+	/* 64 threads, four weeks, a second at a time. */
 	l = ledger_create(5 * PERCENT);
 	uint64_t weeks = 4 * 7 * 86400, spent = 0;
 	for (uint64_t i = 0; i < weeks; i++) {
 		ledger_advance(l, i * SEC, 64 * SEC);
-		int64_t room = ledger_room_ns(l);
-		if (room > 0) {
+		for (int64_t room; (room = ledger_room_ns(l)) > 0;) {
 			ledger_charge(l, LEDGER_TOUCH, i % 16, (uint64_t)room);
 			spent += (uint64_t)room;
 		}
@@ -333,7 +354,7 @@ static void test_ends(void)
 	check_int(t.spent_ns, spent);
 	check_int(t.run_ns, weeks * 64 * SEC);
 	check_range((double)t.overhead_ppb / PPB, 0.0499999, 0.05);
-	check_range((double)t.worst_window_ppb / PPB, 0.05, 0.1053);
+	check_range((double)t.worst_window_ppb / PPB, 0.0499, 0.0556);
 	ledger_destroy(l);
 }
 
