@@ -62,16 +62,15 @@ unsigned line_columns(const char *s)
 	return columns;
 }
 
-static void put_ink(struct line *l, enum ink ink)
+/* What follows is written in @ink. */
+static void set_ink(struct line *l, enum ink ink)
 {
-	if (l->page->color && ink != INK_NONE)
-		bbuf_put(&l->text, ink_code[ink], strlen(ink_code[ink]));
-}
-
-static void end_ink(struct line *l, enum ink ink)
-{
-	if (l->page->color && ink != INK_NONE)
+	if (!l->page->color || l->ink == ink)
+		return;
+	if (l->ink != INK_NONE)
 		bbuf_put(&l->text, "\033[0m", 4);
+	bbuf_put(&l->text, ink_code[ink], strlen(ink_code[ink]));
+	l->ink = ink;
 }
 
 /* At most @max columns of @s. */
@@ -110,7 +109,7 @@ void line_add(struct line *l, enum ink ink, const char *s)
 	if (l->full || !*s)
 		return;
 	unsigned left = line_left(l);
-	put_ink(l, ink);
+	set_ink(l, ink);
 	if (line_columns(s) <= left) {
 		put_text(l, s, UINT_MAX);
 	} else {
@@ -121,7 +120,6 @@ void line_add(struct line *l, enum ink ink, const char *s)
 			put_text(l, dots, n);
 		l->full = true;
 	}
-	end_ink(l, ink);
 	l->fresh = false;
 }
 
@@ -137,6 +135,7 @@ void line_addf(struct line *l, enum ink ink, const char *fmt, ...)
 
 static void write_out(struct line *l)
 {
+	set_ink(l, INK_NONE);
 	while (l->text.len && l->text.data[l->text.len - 1] == ' ')
 		l->text.len--;
 	bbuf_put(&l->text, "\n", 1);
@@ -157,6 +156,8 @@ static void break_line(struct line *l)
 void line_item(struct line *l, enum ink ink, const char *before, const char *s)
 {
 	if (!l->fresh) {
+		/* Blanks between words of one colour keep it. */
+		set_ink(l, l->ink == ink ? ink : INK_NONE);
 		/* Room for the separator's comma behind it, too. */
 		if (line_columns(before) + line_columns(s) + 1 > line_left(l)) {
 			char tail[8];
@@ -190,6 +191,8 @@ void line_words(struct line *l, enum ink ink, const char *s)
 
 void line_pad(struct line *l, unsigned col)
 {
+	if (l->col < col)
+		set_ink(l, INK_NONE);
 	while (l->col < col && (!l->page->width || l->col < l->page->width)) {
 		bbuf_put(&l->text, " ", 1);
 		l->col++;
@@ -199,5 +202,16 @@ void line_pad(struct line *l, unsigned col)
 void line_end(struct line *l)
 {
 	write_out(l);
+	bbuf_free(&l->text);
+}
+
+void line_widen(struct line *l, const struct page *page)
+{
+	l->page = page;
+	l->full = false;
+}
+
+void line_discard(struct line *l)
+{
 	bbuf_free(&l->text);
 }

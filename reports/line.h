@@ -33,6 +33,7 @@ struct line {
 	struct bbuf text;
 	unsigned col;	 /* next column */
 	unsigned indent; /* of continuation lines */
+	enum ink ink;	 /* in force at the end of text */
 	bool full;	 /* cut: what follows is dropped */
 	bool fresh;	 /* nothing but the indent since the last break */
 };
@@ -54,8 +55,12 @@ void line_words(struct line *l, enum ink ink, const char *s);
 void line_pad(struct line *l, unsigned col);
 /* Columns left; UINT_MAX if there is no limit. */
 unsigned line_left(const struct line *l);
+/* From here on @page's width counts. */
+void line_widen(struct line *l, const struct page *page);
 /* Write it, with its newline. */
 void line_end(struct line *l);
+/* Write nothing. */
+void line_discard(struct line *l);
 
 /* Columns of @s as line_add will show it. */
 unsigned line_columns(const char *s);

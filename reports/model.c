@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/names.h"
-
 enum nap_end model_nap_end(const struct ev_nap *nap)
 {
 	if (nap->flags & NAP_FREED)
@@ -43,6 +41,17 @@ uint64_t model_meta_u64(const struct summary *s, const char *key,
 	return *end || errno ? fallback : v;
 }
 
+const char *model_command(const struct summary *s,
+			  const struct model_process *p)
+{
+	char key[40];
+	snprintf(key, sizeof(key), "pid.%u.command", p->pid);
+	const char *command = trace_meta(s->reader, key);
+	if (!command && p == s->process && s->nr_processes == 1)
+		command = trace_meta(s->reader, "command");
+	return command && *command ? command : NULL;
+}
+
 int64_t model_overhead_ppb(const struct ev_ledger *l, uint64_t spent_ns)
 {
 	if (l->spent_ns >= l->run_ns)
@@ -63,32 +72,12 @@ static void sum_nap(struct nap_sum *sum, const struct ev_nap *nap,
 	sum->nr_by_end[end]++;
 	if (end == END_NEVER)
 		sum->unused_bytes += nap->size;
-	if (nap->length_ns > sum->longest_ns)
+	sum->nr_writes_only += !!(nap->flags & NAP_WRITES_ONLY);
+	if (nap->length_ns > sum->longest_ns) {
 		sum->longest_ns = nap->length_ns;
+		sum->longest_error_ns = nap->error_ns;
+	}
 	sum->byte_seconds += (double)nap->size * (double)nap->length_ns / 1e9;
-}
-
-static void sum_add(struct nap_sum *to, const struct nap_sum *from)
-{
-	to->nr += from->nr;
-	to->nr_objects += from->nr_objects;
-	to->nr_never_accessed += from->nr_never_accessed;
-	for (size_t i = 0; i < END_NR; i++)
-		to->nr_by_end[i] += from->nr_by_end[i];
-	to->unused_bytes += from->unused_bytes;
-	if (from->longest_ns > to->longest_ns)
-		to->longest_ns = from->longest_ns;
-	to->byte_seconds += from->byte_seconds;
-}
-
-static void totals_add(struct ev_site *to, const struct ev_site *from)
-{
-	to->nr_allocs += from->nr_allocs;
-	to->bytes += from->bytes;
-	to->live_bytes += from->live_bytes;
-	to->nr_live += from->nr_live;
-	to->nr_watched += from->nr_watched;
-	to->nr_naps += from->nr_naps;
 }
 
 /* -------------------------------------------------------------- loading --- */
@@ -364,183 +353,4 @@ void summary_free(struct summary *s)
 	free(s->process);
 	trace_reader_close(s->reader);
 	free(s);
-}
-
-/* ---------------------------------------------------------------- sites --- */
-
-struct site_key {
-	const struct summary *s;
-	const struct model_site *sites;
-	const struct model_stack *stack;
-	unsigned depth;
-};
-
-static size_t shown_frames(const struct model_stack *stack, unsigned depth)
-{
-	return depth && stack->nr_frames > depth ? depth : stack->nr_frames;
-}
-
-static bool look_alike(const struct model_stack *a, const struct model_stack *b,
-		       unsigned depth)
-{
-	size_t n = shown_frames(a, depth);
-	if (n != shown_frames(b, depth))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!names_same_frame(&a->frames[i], &b->frames[i]))
-			return false;
-	return true;
-}
-
-static bool same_site(const void *ctx, uint32_t value)
-{
-	const struct site_key *k = ctx;
-	return look_alike(k->sites[value].stack, k->stack, k->depth);
-}
-
-static uint64_t hash_site(const struct model_stack *stack, unsigned depth)
-{
-	uint64_t hash = 0;
-	for (size_t i = 0; i < shown_frames(stack, depth); i++) {
-		const struct trace_frame *f = &stack->frames[i];
-		hash = hindex_hash(hash, f->function, strlen(f->function));
-		hash = hindex_hash(hash, &f->line, sizeof(f->line));
-		if (!*f->function)
-			hash = hindex_hash(hash, &f->offset, sizeof(f->offset));
-	}
-	return hash;
-}
-
-static int compare_sites(const void *va, const void *vb)
-{
-	const struct model_site *a = va, *b = vb;
-	if (a->sum.byte_seconds != b->sum.byte_seconds)
-		return a->sum.byte_seconds > b->sum.byte_seconds ? -1 : 1;
-	int c = -compare_u64(a->totals.bytes, b->totals.bytes);
-	return c ? c : compare_u64(a->stack->id, b->stack->id);
-}
-
-static int join_site(struct summary const *s, uint32_t i, unsigned depth,
-		     struct hindex *index, struct model_sites *sites)
-{
-	const struct model_stack *stack = &s->stack[i];
-	struct site_key key = {s, sites->site, stack, depth};
-	uint64_t hash = hash_site(stack, depth);
-	uint32_t found;
-	if (!hindex_find(index, hash, same_site, &key, &found)) {
-		found = (uint32_t)sites->nr;
-		if (!hindex_add(index, hash, found))
-			return SMCO_NOMEM;
-		sites->site[sites->nr++] = (struct model_site){
-			.stack = stack,
-		};
-	}
-	struct model_site *site = &sites->site[found];
-	size_t n = site->nr_stacks;
-	if (!(n & (n - 1))) { /* 0 or a power of two: full */
-		uint32_t *m =
-			reallocarray(site->member, n ? n * 2 : 1, sizeof(*m));
-		if (!m)
-			return SMCO_NOMEM;
-		site->member = m;
-	}
-	site->member[site->nr_stacks++] = i;
-	if (!look_alike(site->stack, stack, 0))
-		site->cut_alike = true;
-	totals_add(&site->totals, &stack->totals);
-	sum_add(&site->sum, &stack->sum);
-	return SMCO_OK;
-}
-
-int model_sites(const struct summary *s, unsigned depth,
-		struct model_sites *ret)
-{
-	struct hindex index = {0};
-	int rc = SMCO_OK;
-	*ret = (struct model_sites){0};
-	ret->site = calloc(s->nr_stacks ? s->nr_stacks : 1, sizeof(*ret->site));
-	if (!ret->site)
-		return SMCO_NOMEM;
-	for (size_t i = 0; i < s->nr_stacks && !rc; i++)
-		rc = join_site(s, (uint32_t)i, depth, &index, ret);
-	hindex_free(&index);
-	if (rc) {
-		model_sites_free(ret);
-		return rc;
-	}
-	if (ret->nr)
-		qsort(ret->site, ret->nr, sizeof(*ret->site), compare_sites);
-	return SMCO_OK;
-}
-
-void model_sites_free(struct model_sites *sites)
-{
-	for (size_t i = 0; i < sites->nr; i++)
-		free(sites->site[i].member);
-	free(sites->site);
-	*sites = (struct model_sites){0};
-}
-
-/* ------------------------------------------------------------- culprits --- */
-
-static int compare_culprits(const void *va, const void *vb)
-{
-	const struct model_culprit *a = va, *b = vb;
-	int c = compare_u64(a->stack, b->stack);
-	if (!c)
-		c = compare_u64(a->end, b->end);
-	return c ? c : compare_u64((uint32_t)a->syscall, (uint32_t)b->syscall);
-}
-
-/* Fold equal neighbours of a sorted array; the one with most naps. */
-static struct model_culprit most_of(struct model_culprit *c, size_t nr)
-{
-	struct model_culprit best = {.syscall = -1};
-	if (nr)
-		qsort(c, nr, sizeof(*c), compare_culprits);
-	for (size_t i = 0; i < nr;) {
-		struct model_culprit group = c[i];
-		size_t j = i + 1;
-		for (; j < nr && !compare_culprits(&c[i], &c[j]); j++) {
-			group.nr += c[j].nr;
-			group.nr_nearby += c[j].nr_nearby;
-		}
-		if (group.nr > best.nr)
-			best = group;
-		i = j;
-	}
-	return best;
-}
-
-void model_culprits(const struct summary *s, const struct model_site *site,
-		    struct model_culprit *ended_ret,
-		    struct model_culprit *last_ret)
-{
-	*ended_ret = *last_ret = (struct model_culprit){.syscall = -1};
-	size_t nr = site->sum.nr, nr_ended = 0, nr_last = 0;
-	struct model_culprit *ended = calloc(nr ? nr : 1, sizeof(*ended));
-	struct model_culprit *last = calloc(nr ? nr : 1, sizeof(*last));
-	for (size_t i = 0; ended && last && i < site->nr_stacks; i++) {
-		const struct model_stack *stack = &s->stack[site->member[i]];
-		for (size_t j = 0; j < stack->nr_naps; j++) {
-			const struct ev_nap *n =
-				&s->nap[stack->first_nap + j].nap;
-			enum nap_end end = model_nap_end(n);
-			bool nearby = n->flags & NAP_END_NEARBY;
-			/* A system call says something without a stack. */
-			if (n->ended_stack || end == END_SYSCALL)
-				ended[nr_ended++] = (struct model_culprit){
-					n->ended_stack, 1, nearby, end,
-					n->ended_syscall};
-			if (n->last_stack)
-				last[nr_last++] = (struct model_culprit){
-					n->last_stack, 1, 0, END_ACCESS, -1};
-		}
-	}
-	if (ended && last) {
-		*ended_ret = most_of(ended, nr_ended);
-		*last_ret = most_of(last, nr_last);
-	}
-	free(ended);
-	free(last);
 }

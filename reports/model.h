@@ -35,8 +35,10 @@ struct nap_sum {
 	uint64_t nr_objects; /* different blocks */
 	uint64_t nr_never_accessed;
 	uint64_t nr_by_end[END_NR];
-	uint64_t unused_bytes; /* of END_NEVER: what lies there unused */
+	uint64_t unused_bytes;	 /* of END_NEVER: what lies there unused */
+	uint64_t nr_writes_only; /* a read may have been missed */
 	uint64_t longest_ns;
+	uint64_t longest_error_ns; /* the longest is within +- this */
 	double byte_seconds;
 };
 
@@ -106,20 +108,25 @@ void model_sites_free(struct model_sites *sites);
 
 /* What stands out among stacks: the one most naps of a site have. */
 struct model_culprit {
-	uint32_t stack; /* 0 = none known */
-	uint64_t nr;	/* naps with it */
-	uint64_t nr_nearby;
-	enum nap_end end;
-	int32_t syscall; /* -1 = none */
+	uint32_t stack;	    /* 0 = none known */
+	uint64_t nr;	    /* naps with it; 0 = nothing is known */
+	uint64_t nr_nearby; /* of these, seen running nearby, not proven */
+	int32_t syscall;    /* -1 = none */
 };
-/* Who ended the naps of @site, and who used the blocks before them. */
-void model_culprits(const struct summary *s, const struct model_site *site,
-		    struct model_culprit *ended_ret,
-		    struct model_culprit *last_ret);
+/* Who ended those naps of @site that ended this way. */
+struct model_culprit model_ended_by(const struct summary *s,
+				    const struct model_site *site,
+				    enum nap_end end);
+/* Who used the blocks before their naps. */
+struct model_culprit model_last_used_by(const struct summary *s,
+					const struct model_site *site);
 
 /* Number in a meta value; @fallback if it is missing or not one. */
 uint64_t model_meta_u64(const struct summary *s, const char *key,
 			uint64_t fallback);
+/* Command line of a process, or NULL. */
+const char *model_command(const struct summary *s,
+			  const struct model_process *p);
 /* Overhead so far: spent / (run - spent), ppb; -1 if nothing ran. */
 int64_t model_overhead_ppb(const struct ev_ledger *l, uint64_t spent_ns);
 

@@ -249,14 +249,10 @@ static json_t *exit_json(const struct model_process *p, bool signal)
 
 static void put_processes(struct writer *w)
 {
-	char key[40];
 	open_array(w, "processes");
 	for (size_t i = 0; i < w->s->nr_processes; i++) {
 		const struct model_process *p = &w->s->process[i];
-		snprintf(key, sizeof(key), "pid.%u.command", p->pid);
-		const char *command = trace_meta(w->s->reader, key);
-		if (!command && !i)
-			command = trace_meta(w->s->reader, "command");
+		const char *command = model_command(w->s, p);
 		emit(w, NULL,
 		     OBJECT({"pid", json_integer(p->pid)},
 			    {"ppid", json_integer(p->ppid)},
@@ -273,17 +269,29 @@ static void put_processes(struct writer *w)
 	close_array(w);
 }
 
-static json_t *culprit_json(const struct model_culprit *c)
+static json_t *culprit_json(struct model_culprit c)
 {
 	char name[NAMES_MAX];
-	if (!c->nr)
+	if (!c.nr)
 		return json_null();
-	return OBJECT({"stack", id_or_null(c->stack)}, {"naps", number(c->nr)},
-		      {"seen_nearby", number(c->nr_nearby)},
-		      {"how", json_string(model_nap_end_name(c->end))},
-		      {"syscall", c->syscall < 0 ? json_null()
-						 : json_string(names_syscall(
-							   c->syscall, name))});
+	return OBJECT({"stack", id_or_null(c.stack)}, {"naps", number(c.nr)},
+		      {"seen_nearby", number(c.nr_nearby)},
+		      {"syscall", c.syscall < 0 ? json_null()
+						: json_string(names_syscall(
+							  c.syscall, name))});
+}
+
+static json_t *ended_by_json(const struct summary *s,
+			     const struct model_site *site)
+{
+	json_t *o = json_object();
+	for (size_t i = 0; o && i < END_NR; i++) {
+		struct model_culprit c = model_ended_by(s, site, i);
+		if (c.nr)
+			json_object_set_new(o, model_nap_end_name(i),
+					    culprit_json(c));
+	}
+	return o;
 }
 
 static void put_sites(struct writer *w)
@@ -296,13 +304,11 @@ static void put_sites(struct writer *w)
 	open_array(w, "sites");
 	for (size_t i = 0; i < sites.nr; i++) {
 		const struct model_site *m = &sites.site[i];
-		struct model_culprit ended, last;
 		json_t *stacks = json_array();
 		for (size_t j = 0; stacks && j < m->nr_stacks; j++)
 			json_array_append_new(
 				stacks,
 				json_integer(w->s->stack[m->member[j]].id));
-		model_culprits(w->s, m, &ended, &last);
 		emit(w, NULL,
 		     OBJECT({"stacks", stacks},
 			    {"frames", frames_json(m->stack->frames,
@@ -313,8 +319,9 @@ static void put_sites(struct writer *w)
 			    {"live_bytes", number(m->totals.live_bytes)},
 			    {"watched", number(m->totals.nr_watched)},
 			    {"unused", sum_json(&m->sum)},
-			    {"ended_by", culprit_json(&ended)},
-			    {"last_used_by", culprit_json(&last)}));
+			    {"ended_by", ended_by_json(w->s, m)},
+			    {"last_used_by",
+			     culprit_json(model_last_used_by(w->s, m))}));
 	}
 	close_array(w);
 	model_sites_free(&sites);

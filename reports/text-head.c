@@ -1,0 +1,201 @@
+/* The summary's first lines: what ran, what watching it cost, what it wastes.
+ */
+#include <string.h>
+
+#include "reports/names.h"
+#include "reports/text.h"
+#include "reports/units.h"
+
+static const struct model_process *root(const struct summary *s)
+{
+	return s->nr_processes ? &s->process[0] : NULL;
+}
+
+static bool is_attached(const struct summary *s)
+{
+	const struct model_process *p = root(s);
+	return trace_meta(s->reader, "attached") || (p && p->first_why == 1);
+}
+
+/* How the run ended; the ink says how bad that is. */
+static enum ink describe_end(const struct summary *s, char *buf, size_t size)
+{
+	const struct model_process *p = root(s);
+	const char *detached = trace_meta(s->reader, "detached");
+	char how[NAMES_MAX];
+	if (p && p->has_ended) {
+		snprintf(buf, size, "%s", names_exit(p->exit_status, how));
+		return p->exit_status ? INK_WARN : INK_NONE;
+	}
+	if (detached) {
+		snprintf(buf, size, "left %.200s", detached);
+		return INK_NONE;
+	}
+	if (trace_is_truncated(s->reader)) {
+		snprintf(buf, size, "how it ended is not in the trace");
+		return INK_WARN;
+	}
+	snprintf(buf, size, "left running");
+	return INK_NONE;
+}
+
+void text_head(const struct view *v)
+{
+	const struct summary *s = v->s;
+	char end[NAMES_MAX], time[UNITS_MAX], ran[NAMES_MAX];
+	const char *command = trace_meta(s->reader, "command");
+	const char *pids = trace_meta(s->reader, "attached");
+	struct line l;
+	enum ink ink = describe_end(s, end, sizeof(end));
+	snprintf(ran, sizeof(ran), "%s %s,",
+		 is_attached(s) ? "watched for" : "ran",
+		 units_duration(s->duration_ns, time));
+
+	/* The facts stay visible however long the command is. */
+	unsigned tail = line_columns(ran) + line_columns(end) + 1;
+	struct page narrow = v->page;
+	if (narrow.width > tail + 20)
+		narrow.width -= tail;
+	else if (narrow.width > 1)
+		narrow.width -= 1;
+	line_begin(&l, &narrow, 0, "", INK_NONE, 0);
+	if (command && *command)
+		line_add(&l, INK_BOLD, command);
+	if (pids && *pids)
+		line_addf(&l, INK_NONE, "%spid %s", command ? ", " : "", pids);
+	else if (!command || !*command)
+		line_add(&l, INK_NONE, "(command not in the trace)");
+	line_widen(&l, &v->page);
+	line_add(&l, INK_NONE, ":");
+	line_words(&l, INK_NONE, ran);
+	line_words(&l, ink, end);
+	line_end(&l);
+}
+
+/* ------------------------------------------------------------- overhead --- */
+
+static void mechanisms(const struct view *v, const struct ev_ledger *last)
+{
+	char percent[UNITS_MAX], text[NAMES_MAX];
+	bool any = false;
+	struct line l;
+	text_begin(v, &l, "");
+	for (size_t i = 0; i < ARRAY_SIZE(last->mech_ns); i++) {
+		if (!last->mech_ns[i])
+			continue;
+		units_percent(model_overhead_ppb(last, last->mech_ns[i]),
+			      percent);
+		snprintf(text, sizeof(text), "%s %s", names_mech(i), percent);
+		line_item(&l, INK_NONE, ", ", text);
+		any = true;
+	}
+	if (any)
+		line_end(&l);
+	else
+		line_discard(&l);
+}
+
+void text_overhead(const struct view *v)
+{
+	const struct summary *s = v->s;
+	char number[UNITS_MAX], time[UNITS_MAX];
+	struct line l;
+	if (!s->nr_ledger) {
+		text_paragraph(v, "overhead", INK_WARN,
+			       "unknown: the trace has no account of it");
+		return;
+	}
+	const struct ev_ledger *last = &s->ledger[s->nr_ledger - 1].ledger;
+	int64_t got = model_overhead_ppb(last, last->spent_ns);
+	uint64_t meta = model_meta_u64(s, "target_ppb", UINT64_MAX);
+	bool limited = meta < INT64_MAX;
+	int64_t target = limited ? (int64_t)meta : 0;
+	/* The promise: at most a point or a tenth above the target. */
+	int64_t slack = target / 10 > 10000000 ? target / 10 : 10000000;
+	bool over = limited && got > target + slack;
+
+	text_begin(v, &l, "overhead");
+	if (got < 0)
+		line_add(&l, INK_NONE, "none: the program used no CPU time");
+	else
+		line_add(&l, over ? INK_BAD : INK_GOOD,
+			 units_percent(got, number));
+	if (limited) {
+		line_item(&l, INK_NONE, got < 0 ? ", " : " ", "of at most");
+		line_item(&l, INK_NONE, " ", units_percent(target, number));
+	}
+	if (over)
+		line_item(&l, INK_BAD, ", ", "above the target");
+	line_item(&l, INK_NONE, ", ", "worst 10 s window");
+	line_item(&l, INK_NONE, " ",
+		  units_percent(last->worst_window_ppb, number));
+	line_end(&l);
+	mechanisms(v, last);
+	if (last->nr_stops)
+		text_paragraph(v, "", INK_DIM, "%s stop%s, the longest %s",
+			       units_count(last->nr_stops, number),
+			       plural(last->nr_stops),
+			       units_duration(last->longest_stop_ns, time));
+}
+
+/* --------------------------------------------------------------- unused --- */
+
+static void nothing_unused(const struct view *v, uint64_t nap_ns)
+{
+	const struct ev_coverage *c = &v->s->coverage[COVER_WATCHED];
+	char bytes[UNITS_MAX], count[UNITS_MAX], time[UNITS_MAX];
+	if (!c->nr_objects) {
+		text_paragraph(v, "unused", INK_WARN,
+			       "unknown: no block was watched, see coverage");
+		return;
+	}
+	text_paragraph(v, "unused", INK_GOOD,
+		       "nothing: no watched block went without access for %s",
+		       nap_ns ? units_duration(nap_ns, time) : "long");
+	text_paragraph(v, "", INK_NONE, "%s block%s, %s, watched",
+		       units_count(c->nr_objects, count), plural(c->nr_objects),
+		       units_bytes(c->bytes, bytes));
+}
+
+void text_unused(const struct view *v, const struct model_sites *sites)
+{
+	const struct nap_sum *sum = &v->s->sum;
+	char bytes[UNITS_MAX], count[UNITS_MAX], time[UNITS_MAX] = "";
+	char places[UNITS_MAX];
+	uint64_t nap_ns = model_meta_u64(v->s, "nap_ns", 0);
+	uint64_t lasting = sum->nr_by_end[END_NEVER];
+	size_t nr = 0;
+	struct line l;
+	if (!sum->nr) {
+		nothing_unused(v, nap_ns);
+		return;
+	}
+	while (nr < sites->nr && sites->site[nr].sum.nr)
+		nr++;
+	text_begin(v, &l, "unused");
+	if (lasting) {
+		line_add(&l, INK_BOLD, units_bytes(sum->unused_bytes, bytes));
+		line_item(&l, INK_NONE, " ", "in");
+		line_item(&l, INK_NONE, " ", units_count(lasting, count));
+		line_words(&l, INK_NONE,
+			   lasting == 1 ? "block still unused at the end"
+					: "blocks still unused at the end");
+	} else {
+		line_words(&l, INK_NONE,
+			   "nothing at the end: all of it was used again or "
+			   "freed");
+	}
+	line_end(&l);
+	if (nap_ns)
+		units_duration(nap_ns, time);
+	text_paragraph(
+		v, "", INK_NONE, "%s in %s nap%s%s%s at %s allocation site%s",
+		units_byte_seconds(sum->byte_seconds, v->page.ascii, bytes),
+		units_count(sum->nr, count), plural(sum->nr),
+		*time ? " of at least " : "", time, units_count(nr, places),
+		plural(nr));
+	if (sum->nr_writes_only)
+		text_paragraph(v, "", INK_WARN,
+			       "reads could not be seen: what is only read "
+			       "counts as unused here");
+}

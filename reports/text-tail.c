@@ -1,0 +1,218 @@
+/* The summary's last lines: processes, what was not seen, how it was seen. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "reports/names.h"
+#include "reports/text.h"
+#include "reports/units.h"
+
+#define PID_COL	 11
+#define NAPS_COL 20
+
+static int compare_processes(const void *va, const void *vb)
+{
+	const struct model_process *a = va, *b = vb;
+	if (a->sum.byte_seconds != b->sum.byte_seconds)
+		return a->sum.byte_seconds > b->sum.byte_seconds ? -1 : 1;
+	return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+static void process(const struct view *v, const struct model_process *p,
+		    const char *label)
+{
+	char a[UNITS_MAX], b[UNITS_MAX], text[NAMES_MAX];
+	struct line l;
+	text_begin(v, &l, label);
+	line_addf(&l, INK_BOLD, "%u", p->pid);
+	line_pad(&l, NAPS_COL - 1);
+	line_add(&l, INK_NONE, " ");
+	if (p->sum.nr)
+		line_addf(&l, INK_NONE, "%s in %s nap%s",
+			  units_byte_seconds(p->sum.byte_seconds, v->page.ascii,
+					     a),
+			  units_count(p->sum.nr, b), plural(p->sum.nr));
+	else
+		line_add(&l, INK_NONE, "no naps");
+	if (p->has_ended && p->exit_status) {
+		line_add(&l, INK_NONE, ", ");
+		line_add(&l, INK_WARN, names_exit(p->exit_status, text));
+	}
+	const char *command = model_command(v->s, p);
+	if (command) {
+		line_add(&l, INK_NONE, ": ");
+		line_add(&l, INK_DIM, command);
+	}
+	line_end(&l);
+}
+
+void text_processes(const struct view *v)
+{
+	const struct summary *s = v->s;
+	size_t max = v->style->max_sites, nr = s->nr_processes;
+	if (nr < 2)
+		return;
+	struct model_process *sorted = calloc(nr, sizeof(*sorted));
+	if (!sorted)
+		return;
+	memcpy(sorted, s->process, nr * sizeof(*sorted));
+	qsort(sorted, nr, sizeof(*sorted), compare_processes);
+	fputc('\n', v->page.out);
+	for (size_t i = 0; i < nr && (!max || i < max); i++)
+		process(v, &sorted[i], i ? "" : "processes");
+	if (max && nr > max)
+		text_paragraph(v, "", INK_DIM, "%s %zu more (--top)", v->dots,
+			       nr - max);
+	free(sorted);
+}
+
+/* ------------------------------------------------------------- coverage --- */
+
+static uint64_t unwatched_bytes(const struct summary *s)
+{
+	uint64_t sum = 0;
+	for (size_t i = COVER_BELOW_CUTOFF; i < COVER_NR; i++)
+		if (i != COVER_LOST)
+			sum += s->coverage[i].bytes;
+	return sum;
+}
+
+static void watched(const struct view *v)
+{
+	const struct summary *s = v->s;
+	const struct ev_coverage *c = &s->coverage[COVER_WATCHED];
+	char a[UNITS_MAX], b[UNITS_MAX], share[UNITS_MAX] = "";
+	if (!s->has_coverage[COVER_WATCHED]) {
+		text_paragraph(v, "coverage", INK_WARN, "not in the trace");
+		return;
+	}
+	double all = (double)c->bytes + (double)unwatched_bytes(s);
+	if (all > (double)c->bytes)
+		snprintf(share, sizeof(share), ", %.3g %% of the bytes known",
+			 100 * (double)c->bytes / all);
+	text_paragraph(v, "coverage", INK_NONE, "watched %s block%s, %s%s",
+		       units_count(c->nr_objects, a), plural(c->nr_objects),
+		       units_bytes(c->bytes, b), share);
+}
+
+void text_coverage(const struct view *v)
+{
+	const struct summary *s = v->s;
+	char a[UNITS_MAX], b[UNITS_MAX];
+	uint64_t cutoff = model_meta_u64(s, "min_size", 0);
+	uint64_t damaged = trace_nr_damaged(s->reader);
+	uint64_t lost = trace_nr_lost(s->reader);
+	watched(v);
+	for (size_t i = COVER_BELOW_CUTOFF; i < COVER_NR; i++) {
+		const struct ev_coverage *c = &s->coverage[i];
+		if (i == COVER_LOST || (!c->nr_objects && !c->bytes))
+			continue;
+		text_paragraph(v, "", INK_NONE, "not %s block%s, %s: %s",
+			       units_count(c->nr_objects, a),
+			       plural(c->nr_objects), units_bytes(c->bytes, b),
+			       names_coverage(i));
+	}
+	if (cutoff)
+		text_paragraph(v, "", INK_NONE,
+			       "not blocks smaller than %s (--min-size)",
+			       units_bytes(cutoff, a));
+	if (s->coverage[COVER_LOST].nr_objects)
+		text_paragraph(
+			v, "", INK_WARN, "lost %s event%s",
+			units_count(s->coverage[COVER_LOST].nr_objects, a),
+			plural(s->coverage[COVER_LOST].nr_objects));
+	if (damaged)
+		text_paragraph(v, "", INK_BAD,
+			       "the trace is damaged: %s part%s skipped, %s "
+			       "record%s lost",
+			       units_count(damaged, a), plural(damaged),
+			       units_count(lost, b), plural(lost));
+	if (trace_is_truncated(s->reader))
+		text_paragraph(v, "", INK_WARN,
+			       "the trace has no end: smco-trace was killed, "
+			       "the disk was full, or it still runs");
+}
+
+void text_mechanism(const struct view *v)
+{
+	const char *mechanism = trace_meta(v->s->reader, "mechanism");
+	const char *why = trace_meta(v->s->reader, "mechanism_why");
+	const char *missing = trace_meta(v->s->reader, "missing");
+	if (!mechanism)
+		return;
+	if (why && *why)
+		text_paragraph(v, "mechanism", INK_NONE, "%s: %s", mechanism,
+			       why);
+	else
+		text_paragraph(v, "mechanism", INK_NONE, "%s", mechanism);
+	if (missing && *missing)
+		text_paragraph(v, "", INK_WARN, "%s", missing);
+}
+
+/* -------------------------------------------------------------- session --- */
+
+static void when_and_where(const struct view *v)
+{
+	struct trace_reader *r = v->s->reader;
+	const char *host = trace_meta(r, "hostname");
+	const char *kernel = trace_meta(r, "kernel");
+	const char *version = trace_meta(r, "version");
+	time_t t = (time_t)(trace_start_real_ns(r) / NSEC_PER_SEC);
+	struct tm tm;
+	char date[64];
+	struct line l;
+	if (!trace_start_real_ns(r) || !localtime_r(&t, &tm) ||
+	    !strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S %z", &tm))
+		return;
+	text_begin(v, &l, "session");
+	line_words(&l, INK_NONE, date);
+	if (host) {
+		line_item(&l, INK_NONE, " ", "on");
+		line_item(&l, INK_NONE, " ", host);
+	}
+	if (kernel)
+		line_item(&l, INK_NONE, ", ", kernel);
+	if (version) {
+		line_item(&l, INK_NONE, ", ", "smco-trace");
+		line_item(&l, INK_NONE, " ", version);
+	}
+	line_end(&l);
+}
+
+static bool is_plain(const char *path)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-./,:+@%=";
+	return *path && *path != '-' && !path[strspn(path, plain)];
+}
+
+void text_session(const struct view *v)
+{
+	char size[UNITS_MAX];
+	struct page wide = v->page;
+	struct line l;
+	when_and_where(v);
+	if (!v->trace_path)
+		return;
+	/* Never cut: it is there to be copied into a shell. */
+	wide.width = 0;
+	text_begin(v, &l, "trace");
+	line_widen(&l, &wide);
+	line_addf(&l, INK_NONE, "%s, to see it again: ",
+		  units_bytes(trace_file_bytes(v->s->reader), size));
+	line_add(&l, INK_BOLD, "smco-report ");
+	if (is_plain(v->trace_path)) {
+		line_add(&l, INK_BOLD, v->trace_path);
+	} else {
+		line_add(&l, INK_BOLD, *v->trace_path == '-' ? "-- '" : "'");
+		for (const char *p = v->trace_path; *p;) {
+			size_t n = strcspn(p, "'");
+			line_addf(&l, INK_BOLD, "%.*s%s", (int)n, p,
+				  p[n] ? "'\\''" : "");
+			p += n + (p[n] == '\'');
+		}
+		line_add(&l, INK_BOLD, "'");
+	}
+	line_end(&l);
+}

@@ -1,0 +1,216 @@
+/*
+ * A damaged trace: whatever byte is wrong or missing, the reader notices,
+ * loses one chunk at most, and returns no record that was not written.
+ */
+#include "t/unit/tap.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "reports/summary.h"
+#include "t/unit/trace-random.h"
+
+#define CHUNKS	  4
+#define PER_CHUNK 10
+#define NR	  (CHUNKS * PER_CHUNK)
+
+static struct record want[NR];
+static uint8_t payloads[NR][600];
+static uint8_t *file;
+static size_t file_size;
+
+static void write_trace(const char *path)
+{
+	struct trace_writer *w = NULL;
+	struct trace_frame f = {"f", "f.c", 1, "/bin/f", "00", 16, false};
+	trace_writer_create(path, 1, &w, NULL);
+	trace_put_meta(w, "command", "f");
+	for (uint32_t i = 0; i < NR; i++) {
+		random_record(&want[i], payloads[i]);
+		/* Ids that cannot be mistaken for one another. */
+		want[i].param = 1000 + i;
+		f.line = i;
+		if (i % PER_CHUNK == 0)
+			trace_put_stack(w, i, &f, 1);
+		trace_put(w, &want[i]);
+		if (i % PER_CHUNK == PER_CHUNK - 1)
+			trace_flush(w, NULL);
+	}
+	trace_writer_close(w, NULL);
+}
+
+static void load(const char *path)
+{
+	struct stat st;
+	FILE *f = fopen(path, "r");
+	fstat(fileno(f), &st);
+	file_size = (size_t)st.st_size;
+	file = malloc(file_size);
+	check_int(fread(file, 1, file_size, f), file_size);
+	fclose(f);
+}
+
+struct outcome {
+	int open_code;
+	unsigned whole;	       /* chunks of which all records came */
+	unsigned partial;      /* chunks of which some came: must be 0 */
+	unsigned foreign;      /* records that were never written */
+	unsigned whole_prefix; /* whole chunks before the first one missing */
+	uint64_t damaged, lost;
+	bool truncated;
+};
+
+static struct outcome read_trace(const uint8_t *data, size_t len)
+{
+	struct outcome o = {0};
+	struct trace_reader *r;
+	struct record got;
+	unsigned seen[CHUNKS] = {0};
+	size_t nr;
+	int rc;
+	o.open_code = trace_reader_open_mem(data, len, &r, NULL);
+	if (o.open_code)
+		return o;
+	while ((rc = trace_next(r, &got, NULL)) != 0) {
+		uint32_t i = got.param - 1000;
+		if (rc < 0)
+			continue;
+		if (i < NR && same_record(&got, &want[i]))
+			seen[i / PER_CHUNK]++;
+		else
+			o.foreign++;
+	}
+	for (unsigned i = 0; i < CHUNKS; i++) {
+		o.whole += seen[i] == PER_CHUNK;
+		o.partial += seen[i] && seen[i] != PER_CHUNK;
+		if (o.whole_prefix == i && seen[i] == PER_CHUNK)
+			o.whole_prefix++;
+		trace_stack(r, i * PER_CHUNK, &nr);
+	}
+	o.damaged = trace_nr_damaged(r);
+	o.lost = trace_nr_lost(r);
+	o.truncated = trace_is_truncated(r);
+	trace_reader_close(r);
+	return o;
+}
+
+static void whole(void)
+{
+	struct outcome o = read_trace(file, file_size);
+	check_int(o.whole, CHUNKS);
+	check_int(o.damaged, 0);
+	check(!o.truncated);
+}
+
+static void cut_at_every_byte(void)
+{
+	unsigned foreign = 0, partial = 0, unnoticed = 0, holes = 0, less = 0;
+	unsigned last = 0, most = 0;
+	for (size_t len = 0; len < file_size; len++) {
+		/* In memory of its own, so that ASan sees a step too far. */
+		uint8_t *part = malloc(len ? len : 1);
+		memcpy(part, file, len);
+		struct outcome o = read_trace(part, len);
+		free(part);
+		if (o.open_code) {
+			unnoticed += len >= 64;
+			continue;
+		}
+		foreign += o.foreign;
+		partial += o.partial;
+		holes += o.whole != o.whole_prefix;
+		less += o.whole < last;
+		unnoticed += !o.truncated;
+		last = o.whole;
+		if (o.whole > most)
+			most = o.whole;
+	}
+	check_int(foreign, 0);
+	check_int(partial, 0);
+	check_int(holes, 0);
+	check_int(less, 0);
+	check_int(unnoticed, 0);
+	check_int(most, CHUNKS);
+}
+
+static void flip_every_bit(void)
+{
+	unsigned foreign = 0, partial = 0, unnoticed = 0, too_many = 0;
+	unsigned refused = 0, wrong_loss = 0;
+	for (size_t i = 0; i < file_size * 8; i++) {
+		file[i / 8] ^= (uint8_t)(1 << i % 8);
+		struct outcome o = read_trace(file, file_size);
+		file[i / 8] ^= (uint8_t)(1 << i % 8);
+		if (o.open_code) {
+			refused++;
+			unnoticed += i / 8 >= 8; /* only the magic may */
+			continue;
+		}
+		foreign += o.foreign;
+		partial += o.partial;
+		too_many += o.whole < CHUNKS - 1;
+		unnoticed += !o.damaged && !o.truncated;
+		/* Unless the grand total itself is hit. */
+		wrong_loss += !o.truncated && o.damaged == 1 &&
+			      o.lost != (CHUNKS - o.whole) * PER_CHUNK;
+	}
+	check_int(foreign, 0);
+	check_int(partial, 0);
+	check_int(too_many, 0);
+	check_int(unnoticed, 0);
+	check_int(refused, 64);
+	check_int(wrong_loss, 0);
+}
+
+/* A piece in the middle is gone; what stands around it is found again. */
+static void holes(void)
+{
+	unsigned foreign = 0, unnoticed = 0, none = 0;
+	uint8_t *holed = malloc(file_size);
+	for (size_t at = 64; at + 50 < file_size; at++) {
+		memcpy(holed, file, at);
+		memcpy(holed + at, file + at + 50, file_size - at - 50);
+		struct outcome o = read_trace(holed, file_size - 50);
+		foreign += o.foreign;
+		unnoticed += !o.damaged && !o.truncated;
+		none += o.whole < CHUNKS - 2;
+	}
+	free(holed);
+	check_int(foreign, 0);
+	check_int(unnoticed, 0);
+	check_int(none, 0);
+}
+
+static void not_traces(void)
+{
+	struct smco_err err = {0};
+	struct trace_reader *r = NULL;
+	check_int(trace_reader_open_mem("", 0, &r, &err), SMCO_FORMAT);
+	check_str(err.msg, "not a trace");
+	char text[200];
+	memset(text, 'x', sizeof(text));
+	check_int(trace_reader_open_mem(text, sizeof(text), &r, NULL),
+		  SMCO_FORMAT);
+	check_int(trace_reader_open("/nonexistent/x.trace", &r, &err),
+		  SMCO_NOTFOUND);
+	check_int(trace_reader_open("/tmp", &r, &err), SMCO_SYS);
+}
+
+int main(void)
+{
+	char path[] = "/tmp/u-damage-XXXXXX", old[64];
+	close(mkstemp(path));
+	random_state = 42;
+	write_trace(path);
+	load(path);
+	snprintf(old, sizeof(old), "%s.old", path);
+	unlink(path);
+	unlink(old);
+	whole();
+	cut_at_every_byte();
+	flip_every_bit();
+	holes();
+	not_traces();
+	free(file);
+	return tap_done();
+}
