@@ -18,3 +18,39 @@ $(O)/supervisor/probe/ptread-object.o: CPPFLAGS += \
 endif
 -include $(BPF_OBJ:.o=.d)
 # -------------------------------------------------------- end of BPF block --
+
+# ------------------------------------------------------------------ agent --
+# Code for inside the tracee, linked at 0, flat, embedded in the
+# supervisor. It must reach everything relative to its program counter: any
+# other kind of relocation in its objects stops the build.
+
+AGENT_DIR := $(O)/supervisor/probe/agent
+AGENT_OBJ := $(patsubst %,$(O)/%.o,$(basename $(AGENT)))
+AGENT_CFLAGS := -std=gnu11 -O2 -g0 -fPIC -ffreestanding -nostdlib \
+	-mgeneral-regs-only -fno-stack-protector -fcf-protection=none \
+	-fno-asynchronous-unwind-tables -fno-jump-tables \
+	-fno-tree-loop-distribute-patterns -fno-strict-aliasing \
+	-fno-common -fomit-frame-pointer -fvisibility=hidden $(WARN)
+
+$(AGENT_DIR)/%.o: supervisor/probe/agent/%.c
+	@mkdir -p $(@D)
+	$(call say,AGENT,$<)$(CC) -I. $(AGENT_CFLAGS) -MMD -MP -c -o $@ $<
+$(AGENT_DIR)/%.o: supervisor/probe/agent/%.S supervisor/probe/agent_abi.h
+	@mkdir -p $(@D)
+	$(call say,AGENT,$<)$(CC) -I. -c -o $@ $<
+
+$(AGENT_DIR)/agent.elf: $(AGENT_OBJ) supervisor/probe/agent/agent.lds
+	$(Q)if readelf -rW $(AGENT_OBJ) | grep R_X86_64 | \
+		grep -vE 'R_X86_64_(PC32|PLT32)|\.header'; then \
+		echo 'agent: relocation that needs a loader' >&2; exit 1; fi
+	$(call say,LINK,$@)$(LD) -nostdlib -z noexecstack -T supervisor/probe/agent/agent.lds \
+		-o $@ $(AGENT_OBJ)
+$(AGENT_DIR)/agent.bin: $(AGENT_DIR)/agent.elf
+	$(call say,COPY,$@)$(OBJCOPY) -O binary -j .text $< $@
+
+OBJCOPY ?= objcopy
+$(O)/supervisor/probe/hook-image.o: CPPFLAGS += \
+	-DAGENT_IMAGE='"$(AGENT_DIR)/agent.bin"'
+$(O)/supervisor/probe/hook-image.o: $(AGENT_DIR)/agent.bin
+
+-include $(AGENT_OBJ:.o=.d)

@@ -21,10 +21,10 @@ struct hooks; /* one per tproc */
 enum heap_event_kind {
 	HEAP_ALLOC,   /* malloc, calloc, memalign, new, ...: block addr,size */
 	HEAP_FREE,    /* block addr is about to be freed */
-	HEAP_REALLOC, /* old_addr became addr,size (HEAP_FREE of old included) */
+	HEAP_REALLOC, /* old_addr, whose HEAP_FREE came before, is addr,size */
 	HEAP_MAP,     /* anonymous mmap addr,size */
 	HEAP_UNMAP,   /* munmap of addr,size, or mapped over */
-	HEAP_REMAP,   /* mremap old_addr,old_size -> addr,size */
+	HEAP_REMAP,   /* the same for mremap, after a HEAP_UNMAP of the old */
 };
 
 struct heap_event {
@@ -35,8 +35,9 @@ struct heap_event {
 	uint64_t size; /* as asked by the program, bytes */
 	taddr_t old_addr;
 	uint64_t old_size;
-	uint32_t stack; /* id from hooks_on_trap's answer; 0 = unknown */
-	bool own_pages; /* no other block shares its pages */
+	uint32_t stack;	 /* id from hooks_on_trap's answer; 0 = unknown */
+	taddr_t caller;	 /* return address of the call, known in any case */
+	bool own_pages;	 /* no other block shares its pages */
 	bool zero_fresh; /* pages not touched since mapped */
 };
 
@@ -47,7 +48,13 @@ struct hook_symbols {
 	 * gets the module's [start, end) text range. */
 	taddr_t (*find)(void *ctx, const char *name, taddr_t *start_ret,
 			taddr_t *end_ret);
-	/* Range of libc's text, for telling its internal mmap calls. */
+	/*
+	 * The same in libc, for mmap, munmap and mremap; the range tells libc's
+	 * own calls from the program's. NULL, or 0 if libc is linked into the
+	 * program: mappings are not recorded then.
+	 */
+	taddr_t (*find_libc)(void *ctx, const char *name, taddr_t *start_ret,
+			     taddr_t *end_ret);
 	void *ctx;
 };
 
@@ -56,14 +63,20 @@ struct hook_symbols {
  * SMCO_NOTFOUND: no allocation functions (yet) in this process.
  */
 int hooks_plant(struct tproc *p, const struct hook_symbols *syms,
-		uint64_t cutoff_bytes, struct hooks **ret, struct smco_err *err);
+		uint64_t cutoff_bytes, struct hooks **ret,
+		struct smco_err *err);
 /* A forked copy: fresh ring and cache for the child, same sensors. All tasks
  * of @child stopped. */
 int hooks_fork(struct hooks *parent, struct tproc *child, struct hooks **ret,
 	       struct smco_err *err);
-/* Takes the sensors out (also done by detach through the undo list). */
+/*
+ * Takes the sensors out (also done by detach through the undo list). What is
+ * in the ring can still be drained. If a thread stays inside the agent, its
+ * code is left mapped, unreachable, and hooks_describe says so.
+ */
 void hooks_remove(struct hooks *h);
-/* Frees the supervisor's side only (process gone, exec). */
+/* Frees the supervisor's side: after hooks_remove or detach, or when the
+ * process is gone or has exec'ed. Does not touch the tproc. NULL is fine. */
 void hooks_destroy(struct hooks *h);
 
 /*
@@ -73,19 +86,28 @@ void hooks_destroy(struct hooks *h);
  */
 void hooks_set_tokens(struct hooks *h, uint32_t tokens);
 void hooks_set_cutoff(struct hooks *h, uint64_t bytes);
+void hooks_set_always_bytes(struct hooks *h,
+			    uint64_t bytes); /* at first 4 MiB */
+/* How many more new stacks may be asked for, a stop each; when none are left
+ * their events carry stack 0. */
+void hooks_set_trap_tokens(struct hooks *h, uint32_t tokens);
 
 /* Drain the ring in order; @fn per event. Returns the number drained. Running
  * tasks are fine. Never blocks. */
 size_t hooks_drain(struct hooks *h,
-		   void (*fn)(void *ctx, const struct heap_event *ev), void *ctx);
+		   void (*fn)(void *ctx, const struct heap_event *ev),
+		   void *ctx);
 
 /*
  * TEV_TRAP: true if the trap is a sensor's request to name a new stack. The
  * registers of the *caller* of the allocation function are in *regs; unwind
  * them, then answer. frames[i] are return addresses (frames[0] = the caller of
  * the allocation function), slots[i] the stack address each was read from
- * (slots[0] = where the sensor found its return address). @stack is the id
- * that later events carry. Then tracer_resume(task, 0).
+ * (slots[0] = where the sensor found its return address, or 0). @stack is the
+ * id that later events carry. Then tracer_resume(task, 0).
+ * False: not ours, or the ring was full (and is emptied now, its events come
+ * with the next hooks_drain); tracer_resume(task, 0) all the same.
+ * hooks_answer returns SMCO_NOMEM when the cache of stacks is full.
  */
 bool hooks_on_trap(struct hooks *h, struct task *t, const siginfo_t *si,
 		   struct user_regs_struct *regs);
@@ -93,12 +115,12 @@ int hooks_answer(struct hooks *h, struct task *t, uint32_t stack,
 		 const taddr_t *frames, const taddr_t *slots, size_t nr);
 
 struct hooks_stats {
-	uint64_t nr_recorded;	 /* events put into the ring */
-	uint64_t nr_skipped;	 /* allocations above the cutoff not admitted */
+	uint64_t nr_recorded; /* events put into the ring */
+	uint64_t nr_skipped;  /* allocations above the cutoff not admitted */
 	uint64_t skipped_bytes;
-	uint64_t nr_lost;	 /* ring was full (supervisor dead or stuck) */
-	uint64_t nr_traps;	 /* new stacks asked for */
-	uint64_t agent_ns;	 /* time spent in slow paths, beyond the plain call */
+	uint64_t nr_lost;  /* ring was full (supervisor dead or stuck) */
+	uint64_t nr_traps; /* new stacks asked for */
+	uint64_t agent_ns; /* time spent in slow paths, beyond the plain call */
 };
 void hooks_get_stats(struct hooks *h, struct hooks_stats *ret);
 /* Calibrated cost of one recorded allocation plus its free, ns. */

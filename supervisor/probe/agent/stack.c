@@ -1,0 +1,110 @@
+/*
+ * Which stack is this? Known stacks are chains of return addresses with their
+ * distances from the slot of the innermost one. A chain is compared from the
+ * inside out: a match at one frame says that the next frame is this
+ * function's caller, whose slot lies at a fixed distance inside the same
+ * stack. A function with a frame of variable size breaks that, so slots beyond
+ * the pages known to be mapped are not read before mincore() has said yes.
+ */
+#include "agent.h"
+
+#define SYS_mincore  27
+#define PAGE	     4096ULL
+#define EXTEND_PAGES 16
+
+static uint64_t *range_slot(uint64_t rsp)
+{
+	return &agent_stacks.ranges[(rsp >> 16) & (AGENT_NR_RANGES - 1)];
+}
+
+/* End of the stack memory above @rsp that is known to be mapped. */
+static uint64_t known_end(uint64_t rsp)
+{
+	uint64_t range = load(range_slot(rsp));
+	uint64_t start = (range >> 24) * PAGE;
+	uint64_t end = start + (range & 0xffffff) * PAGE;
+	if (rsp >= start && rsp < end)
+		return end;
+	return (rsp & ~(PAGE - 1)) + PAGE;
+}
+
+/* Moves *@end above @need if the pages up to there are mapped. */
+static bool extend(uint64_t rsp, uint64_t *end, uint64_t need)
+{
+	unsigned char vec[EXTEND_PAGES];
+	while (*end < need) {
+		uint64_t pages = (need - *end + PAGE - 1) / PAGE;
+		if (pages > EXTEND_PAGES)
+			pages = EXTEND_PAGES;
+		if (sys3(SYS_mincore, *end, pages * PAGE, (uint64_t)vec) < 0)
+			return false;
+		*end += pages * PAGE;
+	}
+	uint64_t first = rsp / PAGE, nr = *end / PAGE - first;
+	if (nr < 1 << 24)
+		store(range_slot(rsp), first << 24 | nr);
+	return true;
+}
+
+static bool matches(const struct agent_stack *e, uint64_t rsp, uint64_t *end)
+{
+	uint32_t nr = e->nr;
+	const uint64_t *value = (const uint64_t *)(e + 1);
+	const uint32_t *dist = (const uint32_t *)(value + nr);
+
+	if (likely(rsp + e->last + 8 <= *end)) {
+		for (uint32_t i = 0; i < nr; i++)
+			if (*(uint64_t *)(rsp + dist[i]) != value[i])
+				return false;
+		return true;
+	}
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t slot = rsp + dist[i];
+		if (slot + 8 > *end && !extend(rsp, end, slot + 8))
+			return false;
+		if (*(uint64_t *)slot != value[i])
+			return false;
+	}
+	return true;
+}
+
+static const struct agent_stack *entry(uint32_t index)
+{
+	return (const struct agent_stack *)(agent_pool + index * 16ULL);
+}
+
+static uint32_t search(uint64_t ret, uint64_t rsp, uint32_t *hint)
+{
+	uint64_t end = known_end(rsp);
+	uint32_t index = load(hint);
+	if (index && matches(entry(index), rsp, &end))
+		return entry(index)->stack;
+	index = load_acquire(&agent_stacks.heads[agent_hash_head(ret)]);
+	for (int steps = 0; index && steps < 4096; steps++) {
+		const struct agent_stack *e = entry(index);
+		if (matches(e, rsp, &end)) {
+			store(hint, index);
+			return e->stack;
+		}
+		index = load_acquire(&e->next);
+	}
+	return 0;
+}
+
+uint32_t stack_lookup(struct agent_frame *f)
+{
+	uint64_t rsp = (uint64_t)&f->ret;
+	uint32_t *hint = &agent_stacks.hints[agent_hash_hint(f->ret, rsp)];
+	uint32_t stack = search(f->ret, rsp, hint);
+	if (likely(stack))
+		return stack;
+	if (load(&agent_stacks.full) || load(&agent_ctl.trap_tokens) <= 0)
+		return 0;
+	if (add(&agent_ctl.trap_tokens, -1) <= 0) {
+		add(&agent_ctl.trap_tokens, 1);
+		return 0;
+	}
+	add(&agent_ctl.nr_traps, 1);
+	agent_ask(f, AGENT_TRAP_STACK);
+	return search(f->ret, rsp, hint);
+}

@@ -1,0 +1,165 @@
+/*
+ * Taking the sensors out. First the text goes back, so that nobody enters;
+ * then the area is unmapped as soon as no thread can return into it.
+ */
+#include "supervisor/probe/hook-private.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ROUNDS	   10
+#define ROUND_US   2000
+#define SCAN_BYTES (64U << 10)
+#define UC_RIP_OFF 168 /* of rip in a signal frame's ucontext */
+
+static bool in_area(const struct hooks *h, taddr_t pc)
+{
+	return pc >= h->base && pc < h->base + AGENT_LIFE_OFF;
+}
+
+static void restore_text(struct hooks *h)
+{
+	for (unsigned i = 0; i < h->plan.nr_sites; i++) {
+		struct hook_site *site = &h->plan.sites[i];
+		uint8_t now[STUB_JUMP_BYTES];
+		if (!site->planted)
+			continue;
+		if (h->patches[i] &&
+		    tproc_unpatch(h->p, h->patches[i], NULL, NULL, NULL) == 0) {
+			h->patches[i] = NULL;
+			continue;
+		}
+		/* A forked copy, or already undone by the engine. */
+		if (tmem_read(h->p, site->stub.patch, now, sizeof(now)) == 0 &&
+		    !memcmp(now, site->stub.jump, sizeof(now)))
+			tmem_write(h->p, site->stub.patch, site->stub.old,
+				   sizeof(now));
+	}
+}
+
+/* Where a thread in a stub goes on in the function itself; 0 = nowhere. */
+static taddr_t home(const struct hooks *h, taddr_t pc)
+{
+	for (unsigned i = 0; i < h->plan.nr_sites; i++) {
+		const struct stub *s = &h->plan.sites[i].stub;
+		if (!h->plan.sites[i].planted)
+			continue;
+		taddr_t to = stub_home_pc(s, pc);
+		if (to)
+			return to;
+		/* Its first instruction has changed nothing yet. */
+		if (pc == s->start)
+			return s->patch;
+	}
+	return 0;
+}
+
+static bool is_restorer(struct hooks *h, taddr_t pc)
+{
+	static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0,
+					    0,	  0,	0x0f, 0x05};
+	uint8_t code[sizeof(sigreturn)];
+	return tmem_read(h->p, pc, code, sizeof(code)) == 0 &&
+	       !memcmp(code, sigreturn, sizeof(code));
+}
+
+/* A signal frame on the stack above @rsp that returns into the area. */
+static bool interrupted_inside(struct hooks *h, taddr_t rsp)
+{
+	static uint64_t words[SCAN_BYTES / 8];
+	rsp &= ~7ULL;
+	size_t nr = tmem_read_some(h->p, rsp, words, sizeof(words)) / 8;
+	for (size_t i = UC_RIP_OFF / 8 + 1; i < nr; i++)
+		if (in_area(h, words[i]) &&
+		    is_restorer(h, words[i - UC_RIP_OFF / 8 - 1]))
+			return true;
+	return false;
+}
+
+/* All tasks stopped. Moves threads out of the stubs where it can. */
+static bool nobody_inside(struct hooks *h)
+{
+	uint32_t inside = 0;
+	if (tmem_read(h->p,
+		      h->base + AGENT_PRIV_OFF +
+			      offsetof(struct agent_private, inside),
+		      &inside, sizeof(inside)))
+		return false;
+	for (struct task *t = tproc_first_task(h->p); t; t = task_next(t)) {
+		struct user_regs_struct regs;
+		if (task_get_regs(t, &regs))
+			continue;
+		if (in_area(h, regs.rip)) {
+			taddr_t to = home(h, regs.rip);
+			if (!to)
+				return false;
+			regs.rip = to;
+			if (task_set_regs(t, &regs))
+				return false;
+		}
+		if (interrupted_inside(h, regs.rsp))
+			return false;
+	}
+	return inside == 0;
+}
+
+/* The table of tracked blocks, mapped by the agent. */
+static void free_tables(struct hooks *h)
+{
+	uint64_t seg[AGENT_MAX_SEGMENTS];
+	if (tmem_read(h->p,
+		      h->base + AGENT_PRIV_OFF +
+			      offsetof(struct agent_private, segments),
+		      seg, sizeof(seg)))
+		return;
+	for (int i = 0; i < AGENT_MAX_SEGMENTS && seg[i]; i++) {
+		int64_t ret;
+		uint64_t args[6] = {seg[i], AGENT_SEGMENT_BYTES(i)};
+		tproc_syscall(h->p, SYS_munmap, args, &ret, NULL);
+	}
+}
+
+void hook_take_out(struct hooks *h)
+{
+	if (!h->planted)
+		return;
+	h->planted = false;
+	if (h->shm.ctl) {
+		h->shm.ctl->cutoff = UINT64_MAX;
+		h->shm.ctl->tokens = 0;
+		h->shm.ctl->trap_tokens = 0;
+	}
+	restore_text(h);
+	bool gone = nobody_inside(h);
+	for (int i = 0; i < ROUNDS && !gone; i++) {
+		tproc_cont(h->p);
+		usleep(ROUND_US);
+		if (tproc_stop(h->p, NULL))
+			break;
+		gone = nobody_inside(h);
+	}
+	tproc_clear_trap_range(h->p, h->trap_pc, h->trap_pc);
+	if (gone) {
+		free_tables(h);
+		gone = hook_area_unmap(h->p, h->base, NULL) == 0;
+	}
+	h->left = !gone;
+	if (h->left) {
+		size_t at = strlen(h->text);
+		snprintf(h->text + at, sizeof(h->text) - at,
+			 "; a thread was still in the agent, left mapped");
+	}
+}
+
+void hooks_remove(struct hooks *h)
+{
+	if (!h->planted || tproc_stop(h->p, NULL))
+		return;
+	hook_take_out(h);
+	if (h->undo)
+		tproc_undo_drop(h->p, h->undo);
+	h->undo = NULL;
+	tproc_cont(h->p);
+}

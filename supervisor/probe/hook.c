@@ -1,0 +1,335 @@
+/* Planting, traps and the small accessors, see hook.h. */
+#include "supervisor/probe/hook-private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern const uint8_t agent_image_start[], agent_image_end[];
+
+#define FIRST_ALWAYS_BYTES (4ULL << 20)
+/* What a recorded block is taken to cost before the agent has timed any, and
+ * what its timing leaves out: entry and exit, twice. */
+#define FIRST_COST_NS 150
+#define ENTRY_NS      16
+
+static size_t read_tracee(void *ctx, taddr_t addr, void *buf, size_t len)
+{
+	return tmem_read_some(ctx, addr, buf, len);
+}
+
+static taddr_t fix_pc(void *ctx, taddr_t pc)
+{
+	return stub_moved_pc(ctx, pc);
+}
+
+static int undo_hooks(struct tproc *p, void *arg)
+{
+	struct hooks *h = arg;
+	(void)p;
+	h->undo = NULL;
+	/* The engine's own undo of the patches runs before this, or after it
+	 * in a forked copy, where it finds them restored. */
+	memset(h->patches, 0, sizeof(h->patches));
+	hook_take_out(h);
+	return h->left ? SMCO_BUSY : 0;
+}
+
+static uint32_t find_tid_offset(struct tproc *p)
+{
+	struct task *t = tproc_first_task(p);
+	struct user_regs_struct regs;
+	if (!t || task_get_regs(t, &regs))
+		return 0;
+	uint32_t off =
+		hook_tid_offset(regs.fs_base, task_tid(t), read_tracee, p);
+	/* Every thread must agree. */
+	for (t = task_next(t); t && off; t = task_next(t)) {
+		uint32_t tid;
+		if (task_get_regs(t, &regs))
+			continue;
+		if (tmem_read(p, regs.fs_base + off, &tid, sizeof(tid)) ||
+		    tid != (uint32_t)task_tid(t))
+			off = 0;
+	}
+	return off;
+}
+
+static int write_life(struct hooks *h, bool alive, struct smco_err *err)
+{
+	struct agent_life life = {.alive = alive};
+	int r = tmem_write(h->p, h->base + AGENT_LIFE_OFF, &life, sizeof(life));
+	return r ? smco_fail(err, r, 0, "cannot write the agent's memory") : 0;
+}
+
+static int write_agent(struct hooks *h, struct smco_err *err)
+{
+	struct agent_private *priv = &h->plan.priv;
+	size_t len = agent_image_end - agent_image_start;
+	struct agent_header hdr;
+
+	priv->trap_signal = tproc_trap_signal(h->p);
+	priv->pid = tproc_pid(h->p);
+	priv->tid_offset = find_tid_offset(h->p);
+	memcpy(&hdr, agent_image_start, sizeof(hdr));
+	h->trap_pc = h->base + AGENT_IMAGE_OFF + hdr.trap_off;
+	int r = tmem_write(h->p, h->base + AGENT_IMAGE_OFF, agent_image_start,
+			   len);
+	if (r == 0)
+		r = tmem_write(h->p, h->base + AGENT_STUB_OFF, h->plan.stubs,
+			       sizeof(h->plan.stubs));
+	if (r == 0)
+		r = tmem_write(h->p, h->base + AGENT_PRIV_OFF, priv,
+			       sizeof(*priv));
+	if (r)
+		return smco_fail(err, r, 0, "cannot write the agent");
+	r = hook_area_protect(h->p, h->base, err);
+	return r ? r : write_life(h, true, err);
+}
+
+static int patch_all(struct hooks *h, struct smco_err *err)
+{
+	for (unsigned i = 0; i < h->plan.nr_sites; i++) {
+		struct hook_site *site = &h->plan.sites[i];
+		if (!site->planted)
+			continue;
+		int r = tproc_patch(h->p, site->stub.patch, site->stub.jump,
+				    STUB_JUMP_BYTES, fix_pc, &site->stub,
+				    &h->patches[i], err);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* Everything that can be hooked must be within reach of one area. */
+static void reach_of(const struct hook_plan *plan, taddr_t *start, taddr_t *end)
+{
+	*start = plan->mod_start;
+	*end = plan->mod_end;
+	for (unsigned i = 0; i < plan->nr_sites; i++) {
+		if (plan->sites[i].addr < *start)
+			*start = plan->sites[i].addr;
+		if (plan->sites[i].addr > *end)
+			*end = plan->sites[i].addr;
+	}
+}
+
+int hooks_plant(struct tproc *p, const struct hook_symbols *syms,
+		uint64_t cutoff_bytes, struct hooks **ret, struct smco_err *err)
+{
+	taddr_t start, end;
+	_cleanup_close_ int fd = -1;
+	struct hooks *h = calloc(1, sizeof(*h));
+	if (!h)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	h->p = p;
+	int r = hook_plan_find(&h->plan, syms, err);
+	if (r)
+		goto failed;
+	reach_of(&h->plan, &start, &end);
+	h->undo = tproc_undo_push(p, undo_hooks, h);
+	if (!h->undo) {
+		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+		goto failed;
+	}
+	r = hook_area_map(p, start, end, &h->base, &fd, err);
+	if (r)
+		goto failed;
+	h->planted = true;
+	r = hook_shm_init(&h->shm, fd, true, err);
+	if (r == 0)
+		r = hook_plan_build(&h->plan, h->base, read_tracee, p, err);
+	if (r == 0)
+		r = write_agent(h, err);
+	if (r == 0 && tproc_set_trap_range(p, h->trap_pc, h->trap_pc) < 0)
+		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	if (r)
+		goto failed;
+	h->shm.ctl->cutoff = cutoff_bytes;
+	h->shm.ctl->always_bytes = FIRST_ALWAYS_BYTES;
+	/* Others than glibc give out large blocks at any distance. */
+	h->shm.ctl->use_filter = !h->plan.priv.is_glibc;
+	r = patch_all(h, err);
+	if (r)
+		goto failed;
+	snprintf(h->text, sizeof(h->text), "%s", h->plan.text);
+	smco_debug("hook", "pid %d: %s, agent at 0x%llx", tproc_pid(p), h->text,
+		   (unsigned long long)h->base);
+	*ret = h;
+	return 0;
+failed:
+	if (h->planted)
+		hook_take_out(h);
+	if (h->undo)
+		tproc_undo_drop(p, h->undo);
+	hook_shm_deinit(&h->shm);
+	free(h);
+	return r;
+}
+
+int hooks_fork(struct hooks *parent, struct tproc *child, struct hooks **ret,
+	       struct smco_err *err)
+{
+	_cleanup_close_ int fd = -1;
+	uint32_t nobody = 0, pid = tproc_pid(child);
+	struct hooks *h = calloc(1, sizeof(*h));
+	if (!h)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	h->p = child;
+	h->plan = parent->plan;
+	h->base = parent->base;
+	h->trap_pc = parent->trap_pc;
+	memcpy(h->text, parent->text, sizeof(h->text));
+	h->planted = true;
+	h->undo = tproc_undo_push(child, undo_hooks, h);
+	int r = h->undo ? 0 : smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	if (r == 0)
+		r = hook_area_renew(child, h->base, &fd, err);
+	if (r == 0)
+		r = hook_shm_init(&h->shm, fd, true, err);
+	if (r == 0) {
+		hook_shm_inherit(&h->shm, &parent->shm);
+		/* Threads that were inside in the parent are not here. */
+		taddr_t priv = h->base + AGENT_PRIV_OFF;
+		r = tmem_write(child,
+			       priv + offsetof(struct agent_private, inside),
+			       &nobody, sizeof(nobody));
+		if (r == 0)
+			r = tmem_write(
+				child,
+				priv + offsetof(struct agent_private, pid),
+				&pid, sizeof(pid));
+		if (r == 0)
+			r = write_life(h, true, err);
+	}
+	if (r == 0) {
+		*ret = h;
+		return 0;
+	}
+	/* Taken out, so that the child is not left with half of it. */
+	hook_take_out(h);
+	if (h->undo)
+		tproc_undo_drop(child, h->undo);
+	hook_shm_deinit(&h->shm);
+	free(h);
+	return r;
+}
+
+void hooks_destroy(struct hooks *h)
+{
+	if (!h)
+		return;
+	hook_shm_deinit(&h->shm);
+	free(h);
+}
+
+static int32_t as_tokens(uint32_t tokens)
+{
+	return tokens < INT32_MAX / 2 ? (int32_t)tokens : INT32_MAX / 2;
+}
+
+void hooks_set_tokens(struct hooks *h, uint32_t tokens)
+{
+	__atomic_store_n(&h->shm.ctl->tokens, as_tokens(tokens),
+			 __ATOMIC_RELAXED);
+}
+
+void hooks_set_trap_tokens(struct hooks *h, uint32_t tokens)
+{
+	__atomic_store_n(&h->shm.ctl->trap_tokens, as_tokens(tokens),
+			 __ATOMIC_RELAXED);
+}
+
+void hooks_set_cutoff(struct hooks *h, uint64_t bytes)
+{
+	__atomic_store_n(&h->shm.ctl->cutoff, bytes, __ATOMIC_RELAXED);
+}
+
+void hooks_set_always_bytes(struct hooks *h, uint64_t bytes)
+{
+	__atomic_store_n(&h->shm.ctl->always_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+size_t hooks_drain(struct hooks *h,
+		   void (*fn)(void *ctx, const struct heap_event *ev),
+		   void *ctx)
+{
+	return hook_shm_drain(&h->shm, fn, ctx);
+}
+
+bool hooks_on_trap(struct hooks *h, struct task *t, const siginfo_t *si,
+		   struct user_regs_struct *regs)
+{
+	struct user_regs_struct r;
+	struct agent_frame f;
+
+	(void)si;
+	if (task_get_regs(t, &r) || r.rip != h->trap_pc || r.rbx != AGENT_MAGIC)
+		return false;
+	if (r.r13 == AGENT_TRAP_DRAIN) {
+		hook_shm_save(&h->shm);
+		return false;
+	}
+	if (r.r13 != AGENT_TRAP_STACK || tmem_read(h->p, r.r12, &f, sizeof(f)))
+		return false;
+	h->trap_slot = r.r12 + offsetof(struct agent_frame, ret);
+	*regs = r;
+	regs->rip = f.ret;
+	regs->rsp = h->trap_slot + 8;
+	regs->rbx = f.rbx;
+	regs->rbp = f.rbp;
+	regs->r12 = f.r12;
+	regs->r13 = f.r13;
+	regs->r14 = f.r14;
+	regs->r15 = f.r15;
+	return true;
+}
+
+int hooks_answer(struct hooks *h, struct task *t, uint32_t stack,
+		 const taddr_t *frames, const taddr_t *slots, size_t nr)
+{
+	taddr_t at[AGENT_MAX_FRAMES];
+
+	(void)t;
+	if (nr > ARRAY_SIZE(at))
+		nr = ARRAY_SIZE(at);
+	if (nr == 0 || !h->trap_slot)
+		return SMCO_FORMAT;
+	memcpy(at, slots, nr * sizeof(*at));
+	at[0] = h->trap_slot;
+	h->trap_slot = 0;
+	return hook_shm_add_stack(&h->shm, stack, frames, at, nr);
+}
+
+void hooks_get_stats(struct hooks *h, struct hooks_stats *ret)
+{
+	const struct agent_ctl *c = h->shm.ctl;
+	*ret = (struct hooks_stats){
+		.nr_recorded = c->head,
+		.nr_skipped = c->nr_skipped,
+		.skipped_bytes = c->skipped_bytes,
+		.nr_lost = c->nr_lost + h->shm.nr_given_up,
+		.nr_traps = c->nr_traps,
+		.agent_ns = (double)c->agent_tsc * h->shm.clock.ns_per_tick,
+	};
+}
+
+uint64_t hooks_cost_ns(const struct hooks *h)
+{
+	const struct agent_ctl *c = h->shm.ctl;
+	/* The sampled time also has the traps' and the unrecorded calls' in
+	 * it: on the safe side. */
+	if (c->head < 1000)
+		return FIRST_COST_NS;
+	double per_record = (double)c->agent_tsc * h->shm.clock.ns_per_tick /
+			    (double)c->head;
+	uint64_t ns = 2 * per_record + ENTRY_NS;
+	return ns < 10 * FIRST_COST_NS ? ns : 10 * FIRST_COST_NS;
+}
+
+const char *hooks_describe(const struct hooks *h)
+{
+	return h->text;
+}
