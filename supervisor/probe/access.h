@@ -63,6 +63,11 @@ struct access_ops {
 	const char *name;
 	unsigned sees;	/* enum access_sees */
 	bool is_guard;	/* delivers hits */
+	/* Once, before any program is under control: what takes long (loading,
+	 * calibration) and does not depend on the process. NULL = nothing. On
+	 * failure open() will fail for the same reason and say so. */
+	int (*prepare)(struct smco_err *err);
+	void (*unprepare)(void); /* after a prepare that succeeded */
 	/* Try it for real in @p (all tasks stopped or inside TEV_PROC_NEW);
 	 * error message says what is missing. */
 	int (*open)(struct tproc *p, struct access **ret, struct smco_err *err);

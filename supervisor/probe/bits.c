@@ -370,6 +370,22 @@ static bool may_madvise(const struct bits *b)
 					MADV_COLD, 0) == 0;
 }
 
+/* Held from prepare to unprepare, so that no process waits for the load. */
+static struct ptread *prepared;
+
+static int bits_prepare(struct smco_err *err)
+{
+	struct bits_cost cost;
+	int r = ptread_get(&prepared, err);
+	return r ? r : bits_cost_get(&cost, err);
+}
+
+static void bits_unprepare(void)
+{
+	ptread_put(prepared);
+	prepared = NULL;
+}
+
 static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
 {
 	struct bits *b = calloc(1, sizeof(*b));
@@ -458,6 +474,8 @@ static uint64_t bits_side_cost_ns(const struct access *a)
 const struct access_ops access_bits = {
 	.name = "bits",
 	.sees = ACCESS_READS | ACCESS_WRITES | ACCESS_KERNEL,
+	.prepare = bits_prepare,
+	.unprepare = bits_unprepare,
 	.open = bits_open,
 	.close = bits_close,
 	.forget = bits_close,
