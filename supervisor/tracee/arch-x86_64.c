@@ -91,6 +91,11 @@ static void x86_set_pc(struct user_regs_struct *r, taddr_t pc)
 	r->rip = pc;
 }
 
+static void x86_set_sp(struct user_regs_struct *r, taddr_t sp)
+{
+	r->rsp = sp;
+}
+
 static int64_t x86_syscall_ret(const struct user_regs_struct *r)
 {
 	return (int64_t)r->rax;
@@ -199,6 +204,7 @@ const struct arch_ops arch = {
 	.pc = x86_pc,
 	.sp = x86_sp,
 	.set_pc = x86_set_pc,
+	.set_sp = x86_set_sp,
 	.syscall_ret = x86_syscall_ret,
 	.syscall_nr = x86_syscall_nr,
 	.syscall_arg = x86_syscall_arg,

@@ -28,6 +28,7 @@ struct arch_ops {
 	taddr_t (*pc)(const struct user_regs_struct *r);
 	taddr_t (*sp)(const struct user_regs_struct *r);
 	void (*set_pc)(struct user_regs_struct *r, taddr_t pc);
+	void (*set_sp)(struct user_regs_struct *r, taddr_t sp);
 	int64_t (*syscall_ret)(const struct user_regs_struct *r);
 	/* The call being made, -1 if the kernel was not entered by one. */
 	long (*syscall_nr)(const struct user_regs_struct *r);

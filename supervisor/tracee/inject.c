@@ -327,3 +327,93 @@ int tproc_syscall(struct tproc *p, long nr, const uint64_t args[6],
 		*ret = c.ret;
 	return r;
 }
+
+/* --- code --- */
+
+/* Where the task would go on, with a system call it was in made again. */
+static void way_back(const struct loan *l, struct user_regs_struct *ret)
+{
+	*ret = l->regs;
+	if (l->in_entry || arch.restart_pending(&l->regs))
+		arch.rewind_syscall(ret, arch.syscall_nr(&l->regs));
+}
+
+/* Until the code has raised @sig; the same signal from elsewhere is kept. */
+static int run_to_signal(struct loan *l, int sig, bool *again)
+{
+	struct task *t = l->t;
+	siginfo_t si;
+	for (;;) {
+		if (go_on(t, PTRACE_CONT) < 0)
+			return SMCO_GONE;
+		int status = next_stop(l);
+		if (status < 0)
+			return status;
+		if (stop_classify(status) != STOP_SIGNAL)
+			continue;
+		if (ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0)
+			return SMCO_GONE;
+		if (WSTOPSIG(status) == sig && si.si_code == SI_TKILL &&
+		    si.si_pid == t->tgid)
+			return 0;
+		if (WSTOPSIG(status) != sig)
+			return SMCO_FAULT; /* it crashed: no mask helps */
+		*again = true;
+	}
+}
+
+int task_run(struct task *t, const struct task_run *run, struct smco_err *err)
+{
+	struct tproc *p = t->proc;
+	int sig = tproc_trap_signal(p);
+	uint64_t all_but = ~(1ULL << (sig - 1));
+	struct user_regs_struct regs;
+	bool again = false;
+	struct loan l;
+
+	if (t->state != TASK_STOPPED || !rank(t) || p->execed)
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "thread %d cannot be borrowed now", t->tid);
+	int r = borrow(&l, t);
+	if (r < 0)
+		return smco_fail(err, r, 0, "thread %d is gone", t->tid);
+	if (run->before) {
+		way_back(&l, &regs);
+		run->before(run->ctx, &regs, l.mask);
+	}
+	regs = l.regs;
+	const uint64_t args[6] = {(uint64_t)sig};
+	arch.set_syscall(&regs, run->pc, -1, args);
+	arch.set_sp(&regs, run->sp);
+	if (ptrace(PTRACE_SETSIGMASK, t->tid, KERNEL_SIGSET_SIZE, &all_but) < 0)
+		r = SMCO_GONE;
+	if (r == 0)
+		r = set_regs(t, &regs);
+	if (r == 0)
+		r = run_to_signal(&l, sig, &again);
+	/* Every loan ends in a syscall-stop or an event-stop. */
+	if (r == 0)
+		r = task_to_event_stop(t);
+	if (r == 0)
+		r = give_back(&l);
+	if (again)
+		syscall(SYS_tgkill, t->tgid, t->tid, sig);
+	if (r < 0)
+		return smco_fail(err, r, 0, "thread %d failed in our code",
+				 t->tid);
+	return 0;
+}
+
+int task_get_sigmask(struct task *t, uint64_t *ret)
+{
+	if (ptrace(PTRACE_GETSIGMASK, t->tid, KERNEL_SIGSET_SIZE, ret) < 0)
+		return SMCO_GONE;
+	return 0;
+}
+
+int task_set_sigmask(struct task *t, uint64_t mask)
+{
+	if (ptrace(PTRACE_SETSIGMASK, t->tid, KERNEL_SIGSET_SIZE, &mask) < 0)
+		return SMCO_GONE;
+	return 0;
+}

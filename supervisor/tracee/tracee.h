@@ -209,6 +209,30 @@ int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
 		   struct smco_err *err);
 
 /*
+ * Run code that is already in the tracee in one stopped task, at @pc with
+ * stack pointer @sp, all signals blocked but tproc_trap_signal(), whose number
+ * is the first argument. The code ends by raising that signal for its own
+ * thread (tgkill); registers and signal mask are then as they were. @before,
+ * if any, is told first what the program's registers and mask would be if it
+ * went on now, so that the code can find back without us should we die.
+ */
+struct task_run {
+	taddr_t pc;
+	taddr_t sp;
+	void (*before)(void *ctx, const struct user_regs_struct *back,
+		       uint64_t mask);
+	void *ctx;
+};
+int task_run(struct task *t, const struct task_run *run, struct smco_err *err);
+
+/*
+ * The signals a stopped task has blocked (bit n-1 for signal n). Set it to
+ * mend what a fault in a thread that blocks SIGSEGV does to the mask.
+ */
+int task_get_sigmask(struct task *t, uint64_t *ret);
+int task_set_sigmask(struct task *t, uint64_t mask);
+
+/*
  * Overwrite text while all tasks are stopped (tproc_stop). The old bytes are
  * registered for undo before anything is written. No program counter may lie
  * inside (addr, addr+len): SMCO_BUSY then and nothing is written, unless @fix
