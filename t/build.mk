@@ -75,3 +75,10 @@ $(O)/t/bench/%: t/bench/%.c $(LIB)
 .PHONY: bench-control
 bench-control: $(O)/t/bench/control-bench
 	$(Q)$<
+
+# The driver of the guard tests.
+DRIVERS := $(patsubst t/drive/%.c,$(O)/t/drive/%,$(wildcard t/drive/*.c))
+check-run: $(DRIVERS)
+$(O)/t/drive/%: t/drive/%.c t/fixtures/guard_ctl.h $(LIB)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)

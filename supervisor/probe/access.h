@@ -54,6 +54,9 @@ struct access_hit { /* guards only */
 	bool stopped;
 	bool is_write;
 	bool in_kernel; /* by a system call; syscall_nr says which */
+	bool is_gap;	/* nobody touched it, the guard had to go (fork, a call
+			 * whose memory cannot be known, mapping changed): time
+			 * from here on was not watched, arm it again */
 	long syscall_nr;
 	taddr_t addr;
 	uint64_t cost_ns; /* what this hit cost the thread so far */
@@ -83,7 +86,11 @@ struct access_ops {
 	/* What was touched since arm. Does not reset. */
 	int (*collect)(struct access *a, struct page_range *r, size_t n);
 	/* A TEV_FAULT, TEV_SYSCALL_* event: true if it was ours. *hit.range is
-	 * filled (range.user = the armed range's); the guard is open by then. */
+	 * filled (range.user = the armed range's); the guard is open by then.
+	 * range.user == NULL: ours, but nothing to report. In either case the
+	 * task is resumed with tracer_resume(task, 0). False: the program's own
+	 * business; a fault must be delivered, a syscall-stop resumed. More
+	 * hits of the same event, and gaps, wait in next_hit. */
 	bool (*on_event)(struct access *a, struct tevent *ev,
 			 struct access_hit *hit);
 	/* Guards with a queue of their own (uffd): next hit without waiting;
@@ -99,8 +106,14 @@ struct access_ops {
 	 * hit (guards), by calibration at open. */
 	uint64_t (*touch_cost_ns)(const struct access *a);
 	/* ns the tracee has paid for arming so far beyond touches (shootdowns,
-	 * calls run in it, syscall stops); monotonic. */
+	 * calls run in it) and beyond the stop clock; monotonic. */
 	uint64_t (*side_cost_ns)(const struct access *a);
+	/* Let the thread of a hit that next_hit delivered stopped run on. May
+	 * be NULL: no such hits. */
+	void (*resume)(struct access *a, const struct access_hit *hit);
+	/* Why this process cannot be guarded (any more), for the report; NULL
+	 * if it can. The operation itself may be NULL. */
+	const char *(*refusal)(const struct access *a);
 };
 
 struct access {

@@ -54,3 +54,17 @@ $(O)/supervisor/probe/hook-image.o: CPPFLAGS += \
 $(O)/supervisor/probe/hook-image.o: $(AGENT_DIR)/agent.bin
 
 -include $(AGENT_OBJ:.o=.d)
+# The warden: the resident helper of the page guards (warden/abi.h).
+WARDEN_BIN := $(O)/supervisor/probe/warden/warden.bin
+$(WARDEN_BIN): supervisor/probe/warden/warden.c supervisor/probe/warden/entry.S \
+		supervisor/probe/warden/warden.lds supervisor/probe/warden/abi.h
+	@mkdir -p $(@D)
+	$(call say,WARDEN,$@)$(CC) -I. -std=gnu11 -Os $(WARN) -ffreestanding -fpie \
+		-fno-stack-protector -fcf-protection=none -mgeneral-regs-only \
+		-fno-asynchronous-unwind-tables -fno-builtin -fno-jump-tables \
+		-fno-tree-loop-distribute-patterns -nostdlib -static -no-pie \
+		-Wl,-T,supervisor/probe/warden/warden.lds -Wl,--build-id=none \
+		-Wl,-z,noexecstack -o $(@:.bin=.elf) \
+		supervisor/probe/warden/entry.S supervisor/probe/warden/warden.c
+	$(Q)objcopy -O binary -j .image $(@:.bin=.elf) $@
+$(O)/supervisor/probe/warden_image.o: $(WARDEN_BIN)

@@ -1,0 +1,126 @@
+/*
+ * guard.h - private to the files of the mprotect mechanism (access_mprotect).
+ *
+ * A block is guarded by taking all access from its pages. The first access
+ * faults and opens the block as a whole; the kernel's own accesses would not
+ * fault but fail, so while guards are armed every system call is caught and
+ * what it is about to touch is opened first (sysargs.h). Page protections are
+ * changed by a resident helper only (warden.h), never by a borrowed thread.
+ *
+ * States: off - nothing in the program but two idle mappings; traced - all
+ * system calls are caught, no guard is armed, SIGSEGV is the program's own;
+ * on - SIGSEGV is handled by the helper's net, guards may be armed.
+ *
+ *	guard.c		states, arm, disarm, what the operations return
+ *	guard_event.c	faults and system calls
+ *	guard_call.c	calls in flight in each thread
+ *	guard_place.c	which memory may be guarded at all
+ */
+#ifndef SMCO_GUARD_H
+#define SMCO_GUARD_H
+
+#include "supervisor/probe/access.h"
+#include "supervisor/probe/guardtab.h"
+#include "supervisor/probe/sysargs.h"
+#include "supervisor/probe/warden.h"
+
+struct addr_range {
+	taddr_t start;
+	taddr_t end; /* exclusive */
+};
+struct addr_ranges {
+	struct addr_range *v;
+	size_t nr;
+	size_t cap;
+};
+
+/* One thread, and the system call it is in. */
+struct guard_call {
+	struct task *task;
+	pid_t tid;
+	bool active; /* between entry and exit, or to be restarted */
+	bool all;    /* may touch any memory */
+	bool known;  /* ranges are of the last call that was seen */
+	struct sysranges ranges;
+	/* The program's own fault comes twice: the first time it is tried
+	 * again, in case a guard was opened since. */
+	taddr_t retry_pc;
+	taddr_t retry_addr;
+	uint64_t retry_seq;
+};
+
+struct guard {
+	struct access base;
+	struct warden *w;
+	struct tundo *undo;
+	struct guardtab tab;
+	bool on;
+	bool traced;
+	bool closing;
+	char refusal[200]; /* "" = none */
+	struct guard_call **calls;
+	size_t nr_calls;
+	size_t cap_calls;
+	struct addr_ranges kept;   /* the kernel may touch it at any time */
+	struct addr_ranges stacks; /* around stacks and thread areas */
+	struct access_hit *queue;  /* ring of hits not told yet */
+	size_t queue_head;
+	size_t queue_nr;
+	size_t queue_cap;
+	uint32_t *batch; /* slots about to be armed or opened */
+	size_t nr_batch;
+	uint64_t arm_seq;	/* bumped by every arm */
+	uint64_t not_before_ns; /* a signal of the program's is on its way */
+	unsigned idle_stops;	/* syscall-stops with no guard armed */
+	uint64_t side_ns;
+	uint64_t hit_ns; /* average cost of a hit */
+	uint64_t nr_hits;
+	uint64_t nr_gaps;
+};
+
+/* --- guard.c --- */
+/* Queue the removal of tab entry @index; opened by guard_flush(). @hit (may
+ * be NULL) says how it ended; it is queued for next_hit. */
+void guard_take(struct guard *g, size_t index, const struct access_hit *hit);
+/* Open what was taken. @was_reset_ret (may be NULL): see warden abi. */
+void guard_flush(struct guard *g, bool *was_reset_ret);
+/* Take all, as gaps. */
+void guard_take_all(struct guard *g, struct task *t, long syscall_nr);
+/* on -> traced, guards opened as gaps, the program's SIGSEGV action back. */
+void guard_off(struct guard *g);
+/* traced -> off. */
+void guard_untrace(struct guard *g);
+void guard_refuse(struct guard *g, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+bool guard_next_hit(struct access *a, struct access_hit *hit);
+
+/* --- guard_event.c --- */
+bool guard_on_event(struct access *a, struct tevent *ev,
+		    struct access_hit *hit);
+
+/* --- guard_call.c --- */
+/* Never NULL unless out of memory. */
+struct guard_call *guard_call_of(struct guard *g, struct task *t);
+/* A thread found when tracing begins: is it in a call? */
+void guard_call_look(struct guard *g, struct task *t);
+void guard_calls_prune(struct guard *g);
+void guard_calls_free(struct guard *g);
+/* May some call in flight touch [start, end)? */
+bool guard_call_conflict(const struct guard *g, taddr_t start, taddr_t end);
+size_t guard_read(void *ctx, taddr_t addr, void *buf, size_t len);
+
+/* --- guard_place.c --- */
+/* Look at program and threads when tracing begins, all stopped. */
+int guard_place_look(struct guard *g, struct smco_err *err);
+/* Why [start, end) must not be guarded, NULL if it may; *prot_ret as it is. */
+const char *guard_place_check(const struct guard *g, const struct tmaps *maps,
+			      taddr_t start, taddr_t end, uint32_t *prot_ret);
+bool addr_ranges_add(struct addr_ranges *r, taddr_t start, taddr_t end);
+bool addr_ranges_hit(const struct addr_ranges *r, taddr_t start, taddr_t end);
+void addr_ranges_free(struct addr_ranges *r);
+/* Entries of a thread's robust list, each a range the kernel may write. */
+void guard_robust_list(struct guard *g, pid_t tid, struct addr_ranges *ret);
+/* Around a stack pointer. */
+void guard_stack_add(struct guard *g, taddr_t addr);
+
+#endif

@@ -1,0 +1,223 @@
+/*
+ * Which memory may be guarded: private anonymous pages that the kernel does
+ * not touch by itself. Not stacks and what lies around them (signal frames,
+ * rseq, thread ids that are cleared), not alternate signal stacks, robust
+ * lists, locked memory. A program that lets the kernel work on its memory
+ * with no system call at all is not guarded.
+ */
+#include "supervisor/probe/guard.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Below a stack pointer: the largest signal frame; above: what it belongs
+ * to. Above a thread pointer: the C library's thread descriptor. */
+#define STACK_BELOW (32 << 10)
+#define STACK_ABOVE (4 << 10)
+#define ROBUST_MAX  2048 /* ROBUST_LIST_LIMIT of the kernel */
+
+bool addr_ranges_add(struct addr_ranges *r, taddr_t start, taddr_t end)
+{
+	for (size_t i = 0; i < r->nr; i++)
+		if (r->v[i].start <= start && r->v[i].end >= end)
+			return true;
+	if (r->nr == r->cap) {
+		size_t cap = r->cap ? r->cap * 2 : 32;
+		struct addr_range *v = realloc(r->v, cap * sizeof(*v));
+		if (!v)
+			return false;
+		r->v = v;
+		r->cap = cap;
+	}
+	r->v[r->nr++] = (struct addr_range){start, end};
+	return true;
+}
+
+bool addr_ranges_hit(const struct addr_ranges *r, taddr_t start, taddr_t end)
+{
+	for (size_t i = 0; i < r->nr; i++)
+		if (r->v[i].start < end && r->v[i].end > start)
+			return true;
+	return false;
+}
+
+void addr_ranges_free(struct addr_ranges *r)
+{
+	free(r->v);
+	memset(r, 0, sizeof(*r));
+}
+
+void guard_stack_add(struct guard *g, taddr_t addr)
+{
+	taddr_t start = addr > STACK_BELOW ? addr - STACK_BELOW : 0;
+	addr_ranges_add(&g->stacks, start, addr + STACK_ABOVE);
+}
+
+void guard_robust_list(struct guard *g, pid_t tid, struct addr_ranges *ret)
+{
+	struct {
+		uint64_t next;
+		int64_t futex_offset;
+		uint64_t pending;
+	} head;
+	uint64_t at = 0, next;
+	size_t len = 0;
+	if (syscall(SYS_get_robust_list, tid, &at, &len) || !at ||
+	    tmem_read(g->base.proc, at, &head, sizeof(head)))
+		return;
+	addr_ranges_add(ret, at, at + sizeof(head));
+	next = head.next & ~1ULL;
+	for (int i = 0; i < ROBUST_MAX && next && next != at; i++) {
+		taddr_t futex = next + (uint64_t)head.futex_offset;
+		addr_ranges_add(ret, next, next + 8);
+		addr_ranges_add(ret, futex, futex + 4);
+		if (tmem_read(g->base.proc, next, &next, sizeof(next)))
+			break;
+		next &= ~1ULL;
+	}
+	if (head.pending) {
+		taddr_t p = head.pending & ~1ULL;
+		addr_ranges_add(ret, p, p + 8);
+		addr_ranges_add(ret, p + (uint64_t)head.futex_offset,
+				p + (uint64_t)head.futex_offset + 4);
+	}
+}
+
+/* Stack and thread area in one mapping: the whole lower part is stack. */
+static void look_at_thread(struct guard *g, struct task *t,
+			   const struct tmaps *maps)
+{
+	struct user_regs_struct r;
+	guard_robust_list(g, task_tid(t), &g->stacks);
+	if (task_get_regs(t, &r))
+		return; /* waits in the kernel; nothing is known */
+	guard_stack_add(g, r.rsp);
+	addr_ranges_add(&g->stacks, r.fs_base, r.fs_base + THREAD_AREA_BYTES);
+	const struct tmap *m = tmaps_find(maps, r.rsp);
+	if (m && r.fs_base > r.rsp && r.fs_base < m->end)
+		addr_ranges_add(&g->stacks, m->start, r.fs_base);
+}
+
+static bool has_ring_fd(pid_t pid)
+{
+	char path[64], to[64];
+	bool found = false;
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	DIR *dir = opendir(path);
+	struct dirent *e;
+	while (dir && !found && (e = readdir(dir))) {
+		ssize_t n =
+			readlinkat(dirfd(dir), e->d_name, to, sizeof(to) - 1);
+		if (n <= 0)
+			continue;
+		to[n] = '\0';
+		found = !strcmp(to, "anon_inode:[io_uring]");
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static uint64_t locked_kib(pid_t pid)
+{
+	char path[64], line[256];
+	unsigned long long v = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmLck: %llu", &v) == 1)
+			break;
+	fclose(f);
+	return v;
+}
+
+/* Mappings with the flag "lo"; smaps is slow, so only if there are any. */
+static void look_at_locked(struct guard *g)
+{
+	char path[64], line[512];
+	pid_t pid = tproc_pid(g->base.proc);
+	unsigned long long s, e, start = 0, end = 0;
+	char perm;
+	if (!locked_kib(pid))
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/smaps", (int)pid);
+	FILE *f = fopen(path, "re");
+	if (!f) {
+		guard_refuse(g, "it locks memory, and smaps cannot be read");
+		return;
+	}
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%llx-%llx %c", &s, &e, &perm) == 3) {
+			start = s;
+			end = e;
+		} else if (!strncmp(line, "VmFlags:", 8) &&
+			   strstr(line, " lo")) {
+			addr_ranges_add(&g->kept, start, end);
+		}
+	}
+	fclose(f);
+}
+
+int guard_place_look(struct guard *g, struct smco_err *err)
+{
+	struct tproc *p = g->base.proc;
+	struct tmaps maps;
+	int rc = tmaps_read(tproc_pid(p), &maps, err);
+	if (rc)
+		return rc;
+	g->stacks.nr = 0;
+	for (size_t i = 0; i < maps.nr; i++) {
+		const char *path = maps.maps[i].path;
+		if (strstr(path, "[io_uring]") || !strncmp(path, "/[aio]", 6))
+			guard_refuse(g, "it uses io_uring or kernel AIO, which "
+					"touch memory with no system call");
+	}
+	for (struct task *t = tproc_first_task(p); t; t = task_next(t))
+		look_at_thread(g, t, &maps);
+	tmaps_deinit(&maps);
+	if (has_ring_fd(tproc_pid(p)))
+		guard_refuse(g, "it uses io_uring, which touches memory with "
+				"no system call");
+	look_at_locked(g);
+	if (g->refusal[0])
+		return smco_fail(err, SMCO_UNSUPPORTED, 0, "%s", g->refusal);
+	return 0;
+}
+
+const char *guard_place_check(const struct guard *g, const struct tmaps *maps,
+			      taddr_t start, taddr_t end, uint32_t *prot_ret)
+{
+	if (start >= end || (start | end) % TPAGE_SIZE)
+		return "not whole pages";
+	const struct tmap *m = tmaps_find(maps, start);
+	if (!m)
+		return "not mapped";
+	*prot_ret = m->prot;
+	for (taddr_t at = start; at < end; at = m->end, m++) {
+		if (m == maps->maps + maps->nr || m->start > at)
+			return "not mapped to its end";
+		if (m->prot != *prot_ret)
+			return "several protections";
+		if (m->shared || m->inode)
+			return "shared or a file";
+		if (m->path[0] && strcmp(m->path, "[heap]") &&
+		    strncmp(m->path, "[anon:", 6))
+			return "a stack or the kernel's";
+	}
+	if (!(*prot_ret & PROT_READ))
+		return "not readable";
+	if (*prot_ret & PROT_EXEC)
+		return "executable";
+	if (addr_ranges_hit(&g->stacks, start, end))
+		return "a thread's stack or thread area";
+	if (addr_ranges_hit(&g->kept, start, end))
+		return "the kernel touches it by itself, or it is locked";
+	return NULL;
+}

@@ -1,0 +1,400 @@
+/*
+ * Making, commanding and ending the resident helper. The mappings stay for
+ * as long as the mechanism is open; the helper process only while guards are
+ * armed, because some calls (unshare) fail while anybody shares the memory.
+ */
+#include "supervisor/probe/warden.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A command that takes longer has nobody to carry it out. */
+#define ANSWER_NS (500 * NSEC_PER_MSEC)
+
+extern const char warden_image[], warden_image_end[];
+
+struct warden {
+	struct tproc *proc;
+	struct warden_shared *shared;
+	taddr_t base; /* image in the program; the table follows it */
+	bool running;
+	bool owned; /* the robust mutex is held */
+	pid_t pid;  /* 0 = not known here */
+	int cpu;    /* where it was put last, -1 = anywhere */
+};
+
+#define MAP_BYTES (WARDEN_CODE_SIZE + sizeof(struct warden_shared))
+
+static uint64_t map_bytes(void)
+{
+	return (MAP_BYTES + TPAGE_SIZE - 1) & ~(TPAGE_SIZE - 1);
+}
+
+static int in_tracee(struct tproc *p, struct smco_err *err, const char *what,
+		     int64_t *ret, long nr, uint64_t a, uint64_t b, uint64_t c,
+		     uint64_t d, uint64_t e, uint64_t f)
+{
+	const uint64_t args[6] = {a, b, c, d, e, f};
+	int rc = tproc_syscall(p, nr, args, ret, err);
+	if (rc)
+		return rc;
+	if (*ret < 0)
+		return smco_fail(err, SMCO_UNSUPPORTED, (int)-*ret,
+				 "the program cannot %s", what);
+	return 0;
+}
+
+/* A memfd that both have mapped, its name taken from the scratch area. */
+static int make_shared(struct warden *w, struct smco_err *err)
+{
+	struct tproc *p = w->proc;
+	static const char name[] = "smco-guard";
+	uint64_t len = map_bytes();
+	int64_t fd, ret;
+	int rc = in_tracee(p, err, "map memory", &ret, SYS_mmap, 0, len,
+			   PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   (uint64_t)-1, 0);
+	if (rc)
+		return rc;
+	w->base = (taddr_t)ret;
+	rc = tmem_write(p, w->base, name, sizeof(name));
+	if (rc)
+		return smco_fail(err, rc, 0, "cannot write to the program");
+	rc = in_tracee(p, err, "create a memfd", &fd, SYS_memfd_create, w->base,
+		       MFD_CLOEXEC, 0, 0, 0, 0);
+	if (rc)
+		return rc;
+	_cleanup_close_ int pidfd =
+		(int)syscall(SYS_pidfd_open, tproc_pid(p), 0);
+	_cleanup_close_ int own =
+		pidfd < 0 ? -1
+			  : (int)syscall(SYS_pidfd_getfd, pidfd, (int)fd, 0);
+	if (own < 0 || ftruncate(own, (off_t)len))
+		rc = smco_fail(err, SMCO_UNSUPPORTED, errno,
+			       "cannot share memory with the program");
+	if (!rc) {
+		void *map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED,
+				 own, 0);
+		if (map == MAP_FAILED)
+			rc = smco_fail(err, SMCO_NOMEM, errno, "mmap");
+		else
+			w->shared = (void *)((char *)map + WARDEN_CODE_SIZE);
+	}
+	if (!rc) {
+		memcpy((char *)w->shared - WARDEN_CODE_SIZE, warden_image,
+		       (size_t)(warden_image_end - warden_image));
+		rc = in_tracee(p, err, "map code", &ret, SYS_mmap, w->base,
+			       WARDEN_CODE_SIZE, PROT_READ | PROT_EXEC,
+			       MAP_SHARED | MAP_FIXED, (uint64_t)fd, 0);
+	}
+	if (!rc)
+		rc = in_tracee(p, err, "map shared memory", &ret, SYS_mmap,
+			       w->base + WARDEN_CODE_SIZE,
+			       len - WARDEN_CODE_SIZE, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_FIXED, (uint64_t)fd,
+			       WARDEN_CODE_SIZE);
+	/* A forked child starts without any of it. */
+	if (!rc)
+		rc = in_tracee(p, err, "keep it from children", &ret,
+			       SYS_madvise, w->base, len, MADV_DONTFORK, 0, 0,
+			       0);
+	const uint64_t close_args[6] = {(uint64_t)fd};
+	tproc_syscall(p, SYS_close, close_args, &ret, NULL);
+	return rc;
+}
+
+static int init_owner(struct warden *w, struct smco_err *err)
+{
+	pthread_mutexattr_t attr;
+	_Static_assert(sizeof(pthread_mutex_t) <=
+			       sizeof(w->shared->owner) +
+				       sizeof(w->shared->owner_rest),
+		       "the table has room for a mutex");
+	_Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0,
+		       "the mutex begins with its futex");
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	int e = pthread_mutex_init((pthread_mutex_t *)&w->shared->owner, &attr);
+	pthread_mutexattr_destroy(&attr);
+	return e ? smco_fail(err, SMCO_SYS, e, "robust mutex") : 0;
+}
+
+static bool has_waitv(void)
+{
+	return syscall(449, NULL, 0, 0, NULL, 0) >= 0 || errno != ENOSYS;
+}
+
+int warden_create(struct tproc *p, struct warden **ret, struct smco_err *err)
+{
+	if (!has_waitv())
+		return smco_fail(err, SMCO_UNSUPPORTED, ENOSYS,
+				 "the kernel has no futex_waitv (Linux 5.16)");
+	struct warden *w = calloc(1, sizeof(*w));
+	if (!w)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	w->proc = p;
+	int rc = make_shared(w, err);
+	if (!rc)
+		rc = init_owner(w, err);
+	if (rc) {
+		warden_destroy(w, false);
+		return rc;
+	}
+	*ret = w;
+	return 0;
+}
+
+static void disown(struct warden *w)
+{
+	if (w->owned)
+		pthread_mutex_unlock((pthread_mutex_t *)&w->shared->owner);
+	w->owned = false;
+}
+
+static void quit(struct warden *w)
+{
+	bool exists = !w->pid || kill(w->pid, 0) == 0 || errno != ESRCH;
+	if (w->running && exists)
+		warden_do(w, WARDEN_QUIT, NULL, 0, NULL);
+	w->running = false;
+	disown(w);
+}
+
+void warden_destroy(struct warden *w, bool gone)
+{
+	if (!w)
+		return;
+	quit(w);
+	/* Its last breath is taken on the stack that is about to go. */
+	for (int i = 0; w->pid && i < 2000 && kill(w->pid, 0) == 0 && !gone;
+	     i++)
+		usleep(50);
+	if (w->shared)
+		munmap((char *)w->shared - WARDEN_CODE_SIZE, map_bytes());
+	if (w->base && !gone) {
+		const uint64_t args[6] = {w->base, map_bytes()};
+		int64_t ret;
+		tproc_syscall(w->proc, SYS_munmap, args, &ret, NULL);
+	}
+	free(w);
+}
+
+/* --- running code of the image in a thread of the program --- */
+
+static void save_way_back(void *ctx, const struct user_regs_struct *r,
+			  uint64_t mask)
+{
+	struct warden *w = ctx;
+	w->shared->saved_mask = mask;
+	w->shared->saved = (struct warden_saved){
+		.rax = r->rax,
+		.rbx = r->rbx,
+		.rcx = r->rcx,
+		.rdx = r->rdx,
+		.rsi = r->rsi,
+		.rdi = r->rdi,
+		.rbp = r->rbp,
+		.r8 = r->r8,
+		.r9 = r->r9,
+		.r10 = r->r10,
+		.r11 = r->r11,
+		.r12 = r->r12,
+		.r13 = r->r13,
+		.r14 = r->r14,
+		.r15 = r->r15,
+		.rip = r->rip,
+		.cs = r->cs,
+		.rflags = r->eflags,
+		.rsp = r->rsp,
+		.ss = r->ss,
+	};
+}
+
+static int run_entry(struct warden *w, struct task *t, unsigned entry,
+		     struct smco_err *err)
+{
+	taddr_t table = w->base + WARDEN_CODE_SIZE;
+	/* As if called: the stack is 8 off its alignment. */
+	const struct task_run run = {
+		.pc = w->base + entry,
+		.sp = table + offsetof(struct warden_shared, saved) - 24,
+		.before = save_way_back,
+		.ctx = w,
+	};
+	return task_run(t, &run, err);
+}
+
+static uint64_t status_field(pid_t pid, const char *name)
+{
+	char path[64], line[256];
+	uint64_t v = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			v = strtoull(line + strlen(name), NULL, 10);
+	fclose(f);
+	return v;
+}
+
+int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
+{
+	struct warden_shared *s = w->shared;
+	if (w->running)
+		return 0;
+	if (!w->owned) {
+		int e = pthread_mutex_trylock((pthread_mutex_t *)&s->owner);
+		if (e)
+			return smco_fail(err, SMCO_SYS, e, "robust mutex");
+		w->owned = true;
+	}
+	s->pid = 0;
+	s->op = WARDEN_NOP;
+	s->cmd = s->done = 0;
+	s->dead = 0;
+	int rc = run_entry(w, t, WARDEN_ENTRY_SPAWN, err);
+	if (!rc && s->spawn_error)
+		rc = smco_fail(err, SMCO_UNSUPPORTED, -s->spawn_error,
+			       "the program cannot create a process");
+	if (rc) {
+		disown(w);
+		return rc;
+	}
+	w->running = true;
+	w->pid = 0;
+	w->cpu = -1;
+	rc = warden_do(w, WARDEN_NOP, NULL, 0, NULL);
+	w->pid = s->pid;
+	if (rc) {
+		disown(w);
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "the helper in the program does not answer "
+				 "(a seccomp filter?)");
+	}
+	/* Inside another pid namespace its number says nothing here. */
+	if (kill(w->pid, 0) || status_field(w->pid, "NSpid:") == 0)
+		w->pid = 0;
+	if (w->pid &&
+	    status_field(w->pid, "PPid:") == (uint64_t)tproc_pid(w->proc)) {
+		quit(w);
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "the program adopts orphans (subreaper or "
+				 "init): it would see the helper");
+	}
+	return 0;
+}
+
+bool warden_is_running(const struct warden *w)
+{
+	return w->running;
+}
+
+bool warden_saw_altstacks(const struct warden *w)
+{
+	return w->shared->nr_onstack > 0;
+}
+
+int warden_altstack_of(struct warden *w, struct task *t, taddr_t *start_ret,
+		       uint64_t *size_ret)
+{
+	int rc = run_entry(w, t, WARDEN_ENTRY_ALTSTACK, NULL);
+	if (rc)
+		return rc;
+	*start_ret = w->shared->altstack[0];
+	*size_ret = w->shared->altstack[2];
+	return 0;
+}
+
+struct warden_shared *warden_table(struct warden *w)
+{
+	return w->shared;
+}
+
+/* --- commands --- */
+
+static bool wait_done(struct warden *w, uint32_t cmd)
+{
+	struct warden_shared *s = w->shared;
+	uint64_t end = smco_now_ns() + ANSWER_NS;
+	for (;;) {
+		uint32_t done = __atomic_load_n(&s->done, __ATOMIC_ACQUIRE);
+		if (done == cmd)
+			return true;
+		if (smco_now_ns() > end)
+			return false;
+		struct timespec ts = {.tv_nsec = 20 * NSEC_PER_MSEC};
+		syscall(SYS_futex, &s->done, FUTEX_WAIT, done, &ts, NULL, 0);
+	}
+}
+
+/* The hand-over is several times faster on one CPU than between two. */
+static void come_here(struct warden *w)
+{
+	int cpu = sched_getcpu();
+	cpu_set_t set;
+	if (!w->pid || cpu < 0 || cpu == w->cpu)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (!sched_setaffinity(w->pid, sizeof(set), &set))
+		w->cpu = cpu;
+}
+
+int warden_do(struct warden *w, enum warden_op op, const uint32_t *slots,
+	      size_t nr, uint64_t *cost_ns_ret)
+{
+	struct warden_shared *s = w->shared;
+	if (!w->running || nr > WARDEN_MAX_SLOTS)
+		return SMCO_GONE;
+	uint64_t begin = smco_now_ns();
+	come_here(w);
+	if (nr)
+		memcpy(s->batch, slots, nr * sizeof(slots[0]));
+	s->op = op;
+	s->nr_batch = (uint32_t)nr;
+	uint32_t cmd = __atomic_add_fetch(&s->cmd, 1, __ATOMIC_ACQ_REL);
+	syscall(SYS_futex, &s->cmd, FUTEX_WAKE, 1, NULL, NULL, 0);
+	bool done = wait_done(w, cmd);
+	if (cost_ns_ret)
+		*cost_ns_ret = smco_now_ns() - begin;
+	if (!done || op == WARDEN_QUIT)
+		w->running = false;
+	return done ? 0 : SMCO_GONE;
+}
+
+int warden_undo_by_hand(struct warden *w, struct smco_err *err)
+{
+	struct warden_shared *s = w->shared;
+	int64_t ret;
+	int rc = 0;
+	for (uint32_t i = 0; i < s->nr_slots && !rc; i++) {
+		struct warden_slot *slot = &s->slot[i];
+		const uint64_t args[6] = {slot->start, slot->end - slot->start,
+					  slot->prot};
+		if (!slot->armed)
+			continue;
+		rc = tproc_syscall(w->proc, SYS_mprotect, args, &ret, err);
+		slot->armed = 0;
+	}
+	if (s->is_on && !rc) {
+		taddr_t act = w->base + WARDEN_CODE_SIZE +
+			      offsetof(struct warden_shared, program);
+		const uint64_t args[6] = {SIGSEGV, act, 0, 8};
+		rc = tproc_syscall(w->proc, SYS_rt_sigaction, args, &ret, err);
+		s->is_on = 0;
+	}
+	return rc;
+}

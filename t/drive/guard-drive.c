@@ -1,0 +1,250 @@
+/*
+ * guard-drive - run a fixture under the tracer and guard what it asks for
+ * (t/fixtures/guard_ctl.h). Ends like the fixture; says on stderr what was
+ * seen. Usage: guard-drive [-m mprotect|uffd] [-k AFTER_US] [-a] COMMAND
+ *
+ *	-k US	kill -9 itself so many microseconds after the first arming
+ *	-a	arm again whatever was hit, as fast as it can
+ *	-d HITS	detach after so many hits
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "supervisor/probe/access.h"
+#include "t/fixtures/guard_ctl.h"
+
+static struct {
+	const struct access_ops *ops;
+	struct tracer *tr;
+	struct guard_ctl *ctl;
+	struct access *access;
+	struct tproc *proc;
+	long kill_us;
+	bool again;
+	uint64_t detach_hits;
+	uint64_t hits, kernel_hits, write_hits, gaps, faults, cost_ns;
+	uint64_t first_ns;
+	struct page_range ranges[GUARD_CTL_MAX];
+	unsigned nr;
+	bool detached;
+} d;
+
+static void die(const char *what, const struct smco_err *err)
+{
+	fprintf(stderr, "guard-drive: %s: %s\n", what, err ? err->msg : "");
+	exit(99);
+}
+
+static void arm(struct page_range *r, size_t n)
+{
+	int rc = d.access ? d.access->ops->arm(d.access, r, n) : SMCO_GONE;
+	unsigned armed = 0;
+	for (size_t i = 0; i < n; i++)
+		armed += !rc && r[i].nr_reset != UINT32_MAX;
+	d.ctl->nr_armed = armed;
+	if (armed && !d.first_ns)
+		d.first_ns = smco_now_ns();
+}
+
+static void serve(void)
+{
+	uint32_t r = __atomic_load_n(&d.ctl->request, __ATOMIC_SEQ_CST);
+	if (r == d.ctl->answer)
+		return;
+	/* What is still armed from before stands in the way. */
+	if (d.access)
+		d.access->ops->disarm(d.access, d.ranges, d.nr);
+	d.nr = d.ctl->nr;
+	for (unsigned i = 0; i < d.nr; i++)
+		d.ranges[i] = (struct page_range){
+			.start = d.ctl->range[i].start,
+			.end = d.ctl->range[i].end,
+			.user = &d.ranges[i],
+		};
+	arm(d.ranges, d.nr);
+	__atomic_store_n(&d.ctl->answer, r, __ATOMIC_SEQ_CST);
+}
+
+static void count(const struct access_hit *hit)
+{
+	if (!hit->range.user)
+		return;
+	if (hit->is_gap) {
+		d.gaps++;
+	} else {
+		d.hits++;
+		d.kernel_hits += hit->in_kernel;
+		d.write_hits += hit->is_write;
+		d.cost_ns += hit->cost_ns;
+	}
+	d.ctl->hits = d.hits;
+	d.ctl->gaps = d.gaps;
+}
+
+static void drain(void)
+{
+	struct access_hit hit;
+	while (d.access && d.access->ops->next_hit &&
+	       d.access->ops->next_hit(d.access, &hit)) {
+		count(&hit);
+		if (hit.stopped && d.access->ops->resume)
+			d.access->ops->resume(d.access, &hit);
+	}
+}
+
+static void memory_event(struct tevent *ev)
+{
+	struct access_hit hit;
+	int sig = ev->kind == TEV_FAULT ? ev->siginfo.si_signo : 0;
+	if (ev->proc == d.proc && d.access && d.access->ops->on_event &&
+	    d.access->ops->on_event(d.access, ev, &hit)) {
+		sig = 0;
+		count(&hit);
+	} else if (sig) {
+		d.faults++;
+	}
+	tracer_resume(d.tr, ev->task, sig);
+}
+
+static void proc_new(struct tevent *ev)
+{
+	struct smco_err err = {0};
+	if (ev->why == TPROC_LAUNCHED) {
+		d.proc = ev->proc;
+		if (d.ops->open(ev->proc, &d.access, &err))
+			die("open", &err);
+	} else if (ev->why == TPROC_FORKED && d.access &&
+		   d.access->ops->forked) {
+		d.access->ops->forked(d.access, ev->proc, &err);
+	} else if (ev->why == TPROC_EXECED && ev->proc == d.proc) {
+		d.access->ops->forget(d.access);
+		d.access = NULL;
+		if (d.ops->open(ev->proc, &d.access, &err))
+			die("open after exec", &err);
+	}
+	tproc_resume_new(ev->proc);
+}
+
+static void options(int argc, char **argv)
+{
+	int c;
+	d.ops = &access_mprotect;
+	while ((c = getopt(argc, argv, "+m:k:ad:")) != -1) {
+		switch (c) {
+		case 'm':
+			if (!strcmp(optarg, "uffd"))
+				d.ops = &access_uffd;
+			break;
+		case 'k':
+			d.kill_us = atol(optarg);
+			break;
+		case 'a':
+			d.again = true;
+			break;
+		case 'd':
+			d.detach_hits = (uint64_t)atol(optarg);
+			break;
+		default:
+			exit(99);
+		}
+	}
+}
+
+static void summary(void)
+{
+	const struct access *a = d.access;
+	fprintf(stderr,
+		"hits %llu kernel %llu writes %llu gaps %llu faults %llu "
+		"mean_ns %llu stops %llu\n",
+		(unsigned long long)d.hits, (unsigned long long)d.kernel_hits,
+		(unsigned long long)d.write_hits, (unsigned long long)d.gaps,
+		(unsigned long long)d.faults,
+		(unsigned long long)(d.hits ? d.cost_ns / d.hits : 0),
+		(unsigned long long)tracer_nr_stops(d.tr));
+	if (a && a->ops->refusal && a->ops->refusal(a))
+		fprintf(stderr, "refused: %s\n", a->ops->refusal(a));
+}
+
+static void turn(void)
+{
+	drain();
+	serve();
+	if (d.again && d.access)
+		arm(d.ranges, d.nr);
+	if (d.kill_us && d.first_ns &&
+	    smco_now_ns() > d.first_ns + (uint64_t)d.kill_us * 1000)
+		kill(getpid(), SIGKILL);
+	if (d.detach_hits && d.hits >= d.detach_hits && !d.detached) {
+		struct smco_err err = {0};
+		d.detached = true;
+		d.access = NULL; /* closed by the undo list */
+		if (tracer_detach_all(d.tr, &err))
+			fprintf(stderr, "detach: %s\n", err.msg);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct tracer_options opts = {.follow = true};
+	struct smco_err err = {0};
+	char name[] = "/tmp/guard-ctl.XXXXXX";
+	struct tevent ev;
+	int status = 0;
+	pid_t pid;
+	options(argc, argv);
+	int fd = mkostemp(name, O_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, sizeof(*d.ctl)))
+		die("ctl", NULL);
+	setenv("GUARD_CTL", name, 1);
+	d.ctl = mmap(NULL, sizeof(*d.ctl), PROT_READ | PROT_WRITE, MAP_SHARED,
+		     fd, 0);
+	if (tracer_create(&d.tr, &opts, &err) ||
+	    tracer_launch(d.tr, argv + optind, &pid, &err))
+		die("launch", &err);
+	while (tracer_next(d.tr, smco_now_ns() + 200 * NSEC_PER_USEC, &ev) >
+	       0) {
+		switch (ev.kind) {
+		case TEV_PROC_NEW:
+			proc_new(&ev);
+			break;
+		case TEV_PROC_GONE:
+			if (ev.proc == d.proc) {
+				status = ev.exit_status;
+				drain();
+				summary();
+				d.access->ops->forget(d.access);
+				d.access = NULL;
+				d.proc = NULL;
+			}
+			break;
+		case TEV_FAULT:
+		case TEV_SYSCALL_IN:
+		case TEV_SYSCALL_OUT:
+			memory_event(&ev);
+			break;
+		case TEV_LIBS:
+		case TEV_TRAP:
+			tracer_resume(d.tr, ev.task, 0);
+			break;
+		default:
+			break;
+		}
+		turn();
+	}
+	if (d.detached) {
+		summary();
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	}
+	unlink(name);
+	tracer_destroy(d.tr);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+				   : WEXITSTATUS(status);
+}
