@@ -54,6 +54,7 @@ $(O)/supervisor/probe/hook-image.o: CPPFLAGS += \
 $(O)/supervisor/probe/hook-image.o: $(AGENT_DIR)/agent.bin
 
 -include $(AGENT_OBJ:.o=.d)
+# ----------------------------------------------------------------- warden --
 # The warden: the resident helper of the page guards (warden/abi.h).
 WARDEN_BIN := $(O)/supervisor/probe/warden/warden.bin
 $(WARDEN_BIN): supervisor/probe/warden/warden.c supervisor/probe/warden/entry.S \
