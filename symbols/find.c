@@ -10,7 +10,7 @@
 static const struct symtab_sym *offered(struct module *m, const char *name,
 					bool any)
 {
-	if (!m->is_elf || m->is_loader)
+	if (!m->is_elf)
 		return NULL;
 	struct symtab *t = module_symtab(m);
 	if (!t)
@@ -83,8 +83,9 @@ taddr_t sym_find(struct sym_space *s, const char *name, const char *anchor,
 	if (anchor) {
 		for (size_t i = 0; i < s->nr_link_order; i++) {
 			uint32_t module = s->link_order[i];
-			if (is_mapped(s, module) &&
-			    offered(space_module(s, module), anchor, false))
+			struct module *m = space_module(s, module);
+			if (is_mapped(s, module) && !m->is_loader &&
+			    offered(m, anchor, false))
 				return find_in(s, module, name, true, start_ret,
 					       end_ret, size_ret);
 		}

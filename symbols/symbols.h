@@ -74,8 +74,11 @@ size_t sym_name(struct sym_space *s, struct sym_place place,
 /*
  * Address of function @name (exact, undemangled) in the first module that
  * also defines @anchor (NULL = the first that defines @name), in link order.
- * 0 if none. start_ret and end_ret get the module's executable range. Weak and IFUNC
- * symbols resolve to their implementation where that is known.
+ * With an anchor glibc's dynamic linker does not count: it defines a malloc of
+ * its own. In a static program every symbol counts, elsewhere the anchor must
+ * be exported.
+ * 0 if none. start_ret and end_ret get the module's executable range. An IFUNC
+ * gives 0: which implementation its resolver chose is not known here.
  */
 taddr_t sym_find(struct sym_space *s, const char *name, const char *anchor,
 		 taddr_t *start_ret, taddr_t *end_ret, uint64_t *size_ret);

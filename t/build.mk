@@ -76,6 +76,10 @@ $(O)/t/bench/%: t/bench/%.c $(LIB)
 bench-control: $(O)/t/bench/control-bench
 	$(Q)$<
 
+.PHONY: bench-unwind
+bench-unwind: $(O)/t/bench/unwind-bench
+	$(Q)$<
+
 # The driver of the guard tests.
 DRIVERS := $(patsubst t/drive/%.c,$(O)/t/drive/%,$(wildcard t/drive/*.c))
 check-run: $(DRIVERS)

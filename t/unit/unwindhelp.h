@@ -91,6 +91,20 @@ static inline bool same_slots(const taddr_t *a, const taddr_t *b, size_t n)
 	return true;
 }
 
+/*
+ * Frames up to the first that is in no module. In the last instructions of
+ * an exception's landing the information is wrong; both then walk into data,
+ * and what they take for frames there is not compared.
+ */
+static inline size_t real_frames(struct sym_space *s, const taddr_t *f,
+				 size_t n)
+{
+	size_t i = 1;
+	while (i < n && sym_pin(s, f[i]).module)
+		i++;
+	return i;
+}
+
 /* One stopped stack, both ways. */
 static inline void compare_stack(struct comparison *c, struct sym_space *s,
 				 const struct sym_regs *regs, bool verbose)
@@ -111,6 +125,8 @@ static inline void compare_stack(struct comparison *c, struct sym_space *s,
 	c->table_ns += t1 - t0;
 	c->again_ns += t2 - t1;
 	c->dwfl_ns += t3 - t2;
+	n = real_frames(s, a, n);
+	m = real_frames(s, b, m);
 	if (n == m && !memcmp(a, b, n * sizeof(*a))) {
 		c->same++;
 		if (same_slots(sa, sb, n))
