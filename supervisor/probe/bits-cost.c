@@ -14,10 +14,11 @@
 
 #define TOUCH_PAGES    1024
 #define TOUCH_ROUNDS   7
+#define TOUCH_STRIDE   (16 * TPAGE_SIZE)
 #define IPI_ROUNDS     64
 #define IPI_MIN_ROUNDS 8
-#define IPI_ROUND_NS   (NSEC_PER_MSEC / 4)
-#define IPI_TOTAL_NS   (15 * NSEC_PER_MSEC)
+#define IPI_IDLE_NS    (50 * NSEC_PER_USEC)
+#define TOTAL_NS       (15 * NSEC_PER_MSEC) /* each part at most */
 
 static int cmp_i64(const void *a, const void *b)
 {
@@ -31,39 +32,53 @@ static uint64_t median(int64_t *v, size_t n)
 	return n && v[n / 2] > 0 ? (uint64_t)v[n / 2] : 0;
 }
 
+/* In an order that no prefetcher follows: the odd multiplier makes it a
+ * permutation of the pages. */
 static int64_t touch_all_ns(volatile char *mem)
 {
 	uint64_t start = smco_now_ns();
 	for (size_t i = 0; i < TOUCH_PAGES; i++)
-		(void)mem[i * TPAGE_SIZE];
+		(void)mem[i * 389 % TOUCH_PAGES * TOUCH_STRIDE];
 	return (int64_t)(smco_now_ns() - start);
 }
 
-/* First touches after a reset less those right afterwards. */
-static int measure_touch(uint64_t *ret, struct smco_err *err)
+/* Pages far apart, so that each has its own cache line of page table, as
+ * sampled pages have. NULL if there is no memory. */
+static char *map_pages(size_t *size)
 {
-	size_t size = TOUCH_PAGES * TPAGE_SIZE;
-	char *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	*size = TOUCH_PAGES * TOUCH_STRIDE;
+	char *mem = mmap(NULL, *size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (mem == MAP_FAILED)
-		return smco_fail(err, SMCO_NOMEM, errno,
-				 "cannot map pages to calibrate with");
-	madvise(mem, size, MADV_NOHUGEPAGE); /* EINVAL: no huge pages at all */
+		return NULL;
+	madvise(mem, *size, MADV_NOHUGEPAGE); /* EINVAL: there are none */
+	return mem;
+}
+
+static void write_all(volatile char *mem)
+{
 	for (size_t i = 0; i < TOUCH_PAGES; i++)
-		mem[i * TPAGE_SIZE] = 1;
+		mem[i * TOUCH_STRIDE] = 1;
+}
+
+/* First touches after a reset less those right afterwards, all on one CPU. */
+static uint64_t measure_touch_here(char *mem, size_t size)
+{
 	int64_t cost[TOUCH_ROUNDS];
+	write_all(mem);
 	for (size_t k = 0; k < TOUCH_ROUNDS; k++) {
 		madvise(mem, size, MADV_COLD);
 		int64_t first = touch_all_ns(mem);
 		cost[k] = (first - touch_all_ns(mem)) / TOUCH_PAGES;
 	}
-	munmap(mem, size);
-	*ret = median(cost, TOUCH_ROUNDS);
-	return 0;
+	return median(cost, TOUCH_ROUNDS);
 }
 
 /* What the spinning child and its parent share. */
 struct spin {
+	volatile uint32_t touch_round; /* set by the parent: touch all */
+	volatile uint32_t touch_done;  /* set by the child */
+	volatile int64_t touch_ns[TOUCH_ROUNDS + 1]; /* first less second */
 	volatile uint32_t round; /* set by the parent: touch and start */
 	volatile uint32_t ready; /* set by the child: touched, spinning */
 	volatile uint32_t done;	 /* set by the parent: round is over */
@@ -71,8 +86,20 @@ struct spin {
 	volatile int64_t usual[IPI_ROUNDS + 1]; /* shortest one */
 };
 
-/* The child: touch the page, then look at the clock and nothing else. */
-static void spin_forever(struct spin *s, volatile char *page)
+/* The child, first part: touch what the parent has reset from its CPU. */
+static void touch_on_request(struct spin *s, char *mem)
+{
+	for (uint32_t k = 1; k <= TOUCH_ROUNDS; k++) {
+		while (s->touch_round < k)
+			;
+		int64_t first = touch_all_ns(mem);
+		s->touch_ns[k] = first - touch_all_ns(mem);
+		s->touch_done = k;
+	}
+}
+
+/* Second part: touch one page, then look at the clock and nothing else. */
+static void spin_on_request(struct spin *s, volatile char *page)
 {
 	for (uint32_t k = 1; k <= IPI_ROUNDS; k++) {
 		while (s->round < k)
@@ -111,14 +138,35 @@ static void idle_ns(uint64_t ns)
 		;
 }
 
+/* Page tables that another CPU wrote last are dearer to touch. 0 = busy. */
+static uint64_t play_touch(struct spin *s, int pidfd, char *mem, size_t size)
+{
+	int64_t cost[TOUCH_ROUNDS];
+	size_t nr = 0;
+	struct iovec iov = {.iov_base = mem, .iov_len = size};
+	uint64_t deadline = smco_now_ns() + TOTAL_NS;
+	if (!spin_until(&s->touch_done, 0, deadline))
+		return 0;
+	for (uint32_t k = 1; k <= TOUCH_ROUNDS; k++) {
+		if (syscall(SYS_process_madvise, pidfd, &iov, 1, MADV_COLD, 0) <
+		    0)
+			break;
+		s->touch_round = k;
+		if (!spin_until(&s->touch_done, k, deadline))
+			break;
+		cost[nr++] = s->touch_ns[k] / TOUCH_PAGES;
+	}
+	return nr < TOUCH_ROUNDS ? 0 : median(cost, nr);
+}
+
 /* Rounds with and without a reset in turn; the difference of the longest gap
  * is the interrupt. */
-static uint64_t play(struct spin *s, int pidfd, char *page)
+static uint64_t play_shootdown(struct spin *s, int pidfd, char *page)
 {
 	int64_t with[IPI_ROUNDS], without[IPI_ROUNDS];
 	size_t nr_with = 0, nr_without = 0;
 	struct iovec iov = {.iov_base = page, .iov_len = TPAGE_SIZE};
-	uint64_t deadline = smco_now_ns() + IPI_TOTAL_NS;
+	uint64_t deadline = smco_now_ns() + TOTAL_NS;
 
 	for (uint32_t k = 1; k <= IPI_ROUNDS; k++) {
 		s->round = k;
@@ -127,7 +175,7 @@ static uint64_t play(struct spin *s, int pidfd, char *page)
 		if (k & 1 && syscall(SYS_process_madvise, pidfd, &iov, 1,
 				     MADV_COLD, 0) < 0)
 			break;
-		idle_ns(IPI_ROUND_NS / 5);
+		idle_ns(IPI_IDLE_NS);
 		s->done = k;
 		if (!spin_until(&s->ready, UINT32_MAX, deadline))
 			break;
@@ -140,6 +188,8 @@ static uint64_t play(struct spin *s, int pidfd, char *page)
 	if (nr_with < IPI_MIN_ROUNDS || nr_without < IPI_MIN_ROUNDS)
 		return 0;
 	uint64_t a = median(with, nr_with), b = median(without, nr_without);
+	smco_debug("bits", "longest gap with %llu ns, without %llu ns",
+		   (unsigned long long)a, (unsigned long long)b);
 	return a > b ? a - b : 0;
 }
 
@@ -160,9 +210,11 @@ static void pin(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-static uint64_t play_with_child(struct spin *s, char *page, int cpu)
+static void play_with_child(struct bits_cost *c, struct spin *s, char *mem,
+			    size_t size, int cpu)
 {
 	pid_t parent = getpid();
+	s->touch_done = UINT32_MAX; /* until the child is ready */
 	/* No exit signal and __WCLONE below: the tracer's own wait never
 	 * hears of this child. */
 	pid_t pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, 0);
@@ -170,62 +222,64 @@ static uint64_t play_with_child(struct spin *s, char *page, int cpu)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() == parent) {
 			pin(cpu);
-			spin_forever(s, page);
+			write_all(mem); /* its own copies, see lrudrain.h */
+			s->touch_done = 0;
+			touch_on_request(s, mem);
+			spin_on_request(s, mem);
 		}
 		_exit(0);
 	}
 	if (pid < 0)
-		return 0;
-	uint64_t ns = 0;
+		return;
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd >= 0) {
-		ns = play(s, pidfd, page);
+		uint64_t ns = play_touch(s, pidfd, mem, size);
+		if (ns) {
+			c->touch_ns = ns;
+			c->shootdown_ns = play_shootdown(s, pidfd, mem);
+		}
 		close(pidfd);
 	}
 	kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
 		;
-	return ns;
 }
 
-/* What a spinning thread on another CPU loses when a page that it has used is
- * reset. 0 with one CPU, or when that CPU was too busy to tell. */
-static uint64_t measure_shootdown(void)
+/* With a child on another CPU. Leaves *c as it is with one CPU, or when the
+ * other was too busy to tell. */
+static void measure_across(struct bits_cost *c, char *mem, size_t size)
 {
 	cpu_set_t allowed;
 	int self = sched_getcpu();
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) || self < 0)
-		return 0;
+		return;
 	int cpu = other_cpu(&allowed, self);
 	if (cpu < 0)
-		return 0;
+		return;
 	struct spin *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	char *page = mmap(NULL, TPAGE_SIZE, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint64_t ns = 0;
-	if (s != MAP_FAILED && page != MAP_FAILED) {
-		pin(self);
-		ns = play_with_child(s, page, cpu);
-		sched_setaffinity(0, sizeof(allowed), &allowed);
-	}
-	if (s != MAP_FAILED)
-		munmap(s, sizeof(*s));
-	if (page != MAP_FAILED)
-		munmap(page, TPAGE_SIZE);
-	return ns;
+	if (s == MAP_FAILED)
+		return;
+	pin(self);
+	play_with_child(c, s, mem, size, cpu);
+	sched_setaffinity(0, sizeof(allowed), &allowed);
+	munmap(s, sizeof(*s));
 }
 
 int bits_cost_get(struct bits_cost *ret, struct smco_err *err)
 {
 	static struct bits_cost known;
-	if (!known.touch_ns) {
-		int r = measure_touch(&known.touch_ns, err);
-		if (r)
-			return r;
+	if (!known.shootdown_ns) {
+		size_t size;
+		char *mem = map_pages(&size);
+		if (!mem)
+			return smco_fail(err, SMCO_NOMEM, errno,
+					 "cannot map pages to calibrate with");
+		if (!known.touch_ns)
+			known.touch_ns = measure_touch_here(mem, size);
+		measure_across(&known, mem, size);
+		munmap(mem, size);
 	}
-	if (!known.shootdown_ns)
-		known.shootdown_ns = measure_shootdown();
 	*ret = known;
 	return 0;
 }

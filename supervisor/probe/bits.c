@@ -27,6 +27,7 @@
 
 #include "supervisor/probe/bits-cost.h"
 #include "supervisor/probe/hugeseen.h"
+#include "supervisor/probe/lrudrain.h"
 #include "supervisor/probe/ptread.h"
 
 #define HUGE_SIZE	  (2ULL << 20)
@@ -43,15 +44,16 @@ struct bits {
 	struct ptread *pt;
 	int pagemap_fd;
 	int pidfd;
-	bool by_injection; /* process_madvise is not permitted */
-	taddr_t task_size;
-	unsigned nr_other_cpus; /* at the last look */
+	bool by_injection;   /* process_madvise is not permitted */
+	struct ptread_mm mm; /* at the last look */
 	struct bits_cost cost;
 	uint64_t side_ns;
 	struct hugeseen huge_seen;
-	/* Scratch of one chunk: which range a slot or an iovec is for. */
+	/* Scratch of one chunk: which range a slot is for; which slots are
+	 * reset, in order of address, and by which iovec. */
 	uint32_t range_of[PTREAD_MAX_SLOTS];
-	uint32_t reset_of[PTREAD_MAX_SLOTS];
+	uint32_t reset_slot[PTREAD_MAX_SLOTS];
+	uint32_t iov_of[PTREAD_MAX_SLOTS];
 	struct iovec iov[PTREAD_MAX_SLOTS];
 	int iov_errno[PTREAD_MAX_SLOTS];
 };
@@ -63,17 +65,13 @@ static struct bits *bits_of(struct access *a)
 
 static bool is_valid(const struct bits *b, const struct page_range *r)
 {
-	return r->start < r->end && r->end <= b->task_size &&
+	return r->start < r->end && r->end <= b->mm.task_size &&
 	       !(r->start & (TPAGE_SIZE - 1)) && !(r->end & (TPAGE_SIZE - 1));
 }
 
 static int scan(struct bits *b, size_t nr)
 {
-	struct ptread_mm mm;
-	int r = ptread_scan(b->pt, b->pagemap_fd, nr, &mm);
-	if (!r)
-		b->nr_other_cpus = mm.nr_other_cpus;
-	return r;
+	return ptread_scan(b->pt, b->pagemap_fd, nr, &b->mm);
 }
 
 /* Look at the valid ones of @r; returns how many slots are filled, range_of[]
@@ -153,7 +151,7 @@ static int reset_remote(struct bits *b, size_t n)
 
 static int reset(struct bits *b, size_t n)
 {
-	b->side_ns += n * b->nr_other_cpus * b->cost.shootdown_ns;
+	b->side_ns += n * b->mm.nr_running * b->cost.shootdown_ns;
 	if (b->by_injection)
 		return reset_injected(b, n);
 	return reset_remote(b, n);
@@ -185,33 +183,39 @@ static uint32_t count_shared(struct bits *b, taddr_t start, taddr_t end)
 
 /*
  * After a reset of @n iovecs: whose bits are still set? Either the page is hot
- * and was touched again, or it cannot be reset.
+ * and was touched again, or it is new and not reset yet (lrudrain.h), or it
+ * cannot be reset.
  */
 static int find_stuck(struct bits *b, struct page_range *r, size_t n)
 {
 	struct ptread_slot *slots = ptread_slots(b->pt);
 	for (size_t k = 0; k < n; k++) {
-		slots[k].start = r[b->reset_of[k]].start;
-		slots[k].end = r[b->reset_of[k]].end;
+		/* A slot from now on is for the range of reset k. */
+		b->reset_slot[k] = b->range_of[b->reset_slot[k]];
+		slots[k].start = r[b->reset_slot[k]].start;
+		slots[k].end = r[b->reset_slot[k]].end;
 	}
 	int err = scan(b, n);
 	if (err)
 		return err;
+	bool is_waiting = false;
 	for (size_t k = 0; k < n; k++) {
-		struct page_range *pr = &r[b->reset_of[k]];
+		struct page_range *pr = &r[b->reset_slot[k]];
 		uint32_t young = slots[k].nr_touched;
 		if (!young)
 			continue;
-		if (b->iov_errno[k] == EINVAL) { /* locked, hugetlb, device */
-			pr->nr_stuck = young;
-		} else {
+		pr->nr_stuck = young;
+		if (b->iov_errno[b->iov_of[k]] != EINVAL) {
 			uint32_t nr = count_shared(b, slots[k].first_touched,
 						   pr->end);
 			pr->nr_stuck = nr < young ? nr : young;
-		}
+			is_waiting |= nr < young;
+		} /* else locked, hugetlb, device memory */
 		pr->nr_reset -= pr->nr_stuck < pr->nr_reset ? pr->nr_stuck
 							    : pr->nr_reset;
 	}
+	if (is_waiting)
+		lrudrain_ask(b->mm.cpu_mask);
 	return 0;
 }
 
@@ -234,6 +238,48 @@ static void widen(struct bits *b, const struct ptread_slot *s, uint64_t now,
 	}
 }
 
+/* Insertion sort of slot numbers by address: mostly sorted already. */
+static void sort_slots(const struct ptread_slot *slots, uint32_t *v, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		uint32_t x = v[i];
+		size_t k = i;
+		for (; k && slots[v[k - 1]].start > slots[x].start; k--)
+			v[k] = v[k - 1];
+		v[k] = x;
+	}
+}
+
+/*
+ * The iovecs that reset slots reset_slot[0..n): what touches or overlaps is
+ * one iovec, since each costs the program's running threads an interrupt.
+ */
+static size_t build_iov(struct bits *b, size_t n, uint64_t now)
+{
+	const struct ptread_slot *slots = ptread_slots(b->pt);
+	size_t nr = 0;
+	taddr_t prev_start = 0, prev_end = 0;
+	sort_slots(slots, b->reset_slot, n);
+	for (size_t k = 0; k < n; k++) {
+		taddr_t start, end;
+		widen(b, &slots[b->reset_slot[k]], now, &start, &end);
+		if (nr && start <= prev_end) {
+			if (end > prev_end)
+				prev_end = end;
+		} else {
+			prev_start = start;
+			prev_end = end;
+			nr++;
+		}
+		b->iov[nr - 1] = (struct iovec){
+			.iov_base =
+				(void *)(uintptr_t)prev_start, /* tracee's */
+			.iov_len = prev_end - prev_start};
+		b->iov_of[k] = (uint32_t)(nr - 1);
+	}
+	return nr;
+}
+
 static int arm_chunk(struct bits *b, struct page_range *r, size_t n)
 {
 	struct ptread_slot *slots = ptread_slots(b->pt);
@@ -243,38 +289,30 @@ static int arm_chunk(struct bits *b, struct page_range *r, size_t n)
 		r[i].nr_stuck = 0;
 		r[i].armed_ns = 0;
 	}
+	b->mm.want_running = true;
 	int nr = look(b, r, n);
+	b->mm.want_running = false;
 	if (nr < 0)
 		return nr;
-	size_t nr_iov = 0;
-	taddr_t prev_start = 0, prev_end = 0;
+	size_t nr_reset = 0;
 	for (int k = 0; k < nr; k++) {
 		struct page_range *pr = &r[b->range_of[k]];
-		taddr_t start, end;
 		pr->nr_reset = slots[k].nr_touched;
-		if (!slots[k].nr_touched)
-			continue;
 		if (slots[k].flags & PTREAD_GIGANTIC) {
 			pr->nr_reset = 0;
 			pr->nr_stuck = slots[k].nr_touched;
-			continue;
+		} else if (slots[k].nr_touched) {
+			b->reset_slot[nr_reset++] = (uint32_t)k;
 		}
-		widen(b, &slots[k], now, &start, &end);
-		if (start >= prev_start && end <= prev_end)
-			continue; /* same huge mapping as the one before */
-		prev_start = start;
-		prev_end = end;
-		b->iov[nr_iov] = (struct iovec){
-			.iov_base = (void *)(uintptr_t)start, /* tracee's */
-			.iov_len = end - start};
-		b->reset_of[nr_iov++] = b->range_of[k];
 	}
-	int err = nr_iov ? reset(b, nr_iov) : 0;
+	int err = 0;
+	if (nr_reset)
+		err = reset(b, build_iov(b, nr_reset, now));
 	now = smco_now_ns();
 	for (int k = 0; k < nr; k++)
 		r[b->range_of[k]].armed_ns = now;
-	if (!err && nr_iov)
-		err = find_stuck(b, r, nr_iov);
+	if (!err && nr_reset)
+		err = find_stuck(b, r, nr_reset);
 	return err;
 }
 
@@ -407,15 +445,13 @@ static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
 	}
 	b->pidfd = (int)syscall(SYS_pidfd_open, tproc_pid(p), 0);
 	b->by_injection = !may_madvise(b);
-	struct ptread_mm mm;
-	r = ptread_scan(b->pt, b->pagemap_fd, 0, &mm);
+	r = scan(b, 0);
 	if (r) {
 		smco_fail(err, r, 0,
 			  "the page tables of process %d cannot be read",
 			  (int)tproc_pid(p));
 		goto fail;
 	}
-	b->task_size = mm.task_size;
 	r = bits_cost_get(&b->cost, err);
 	if (r)
 		goto fail;

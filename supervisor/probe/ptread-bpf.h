@@ -54,12 +54,13 @@ struct ptread_arg {
 	__u64 va;	 /* peek: which page */
 	__u32 nr_levels; /* 4 or 5 */
 	/* out: */
-	__u32 status;	     /* enum ptread_status */
-	__u64 task_size;     /* first address that is not user space */
-	__u64 pte;	     /* peek: the leaf entry */
-	__u64 leaf_bytes;    /* peek: how much the leaf maps; 0 = none */
-	__u32 nr_other_cpus; /* CPUs but this one that have the mm loaded */
-	__u32 pad;
+	__u32 status;	  /* enum ptread_status */
+	__u64 task_size;  /* first address that is not user space */
+	__u64 pte;	  /* peek: the leaf entry */
+	__u64 leaf_bytes; /* peek: how much the leaf maps; 0 = none */
+	__u32 nr_running; /* threads running on other CPUs now, if asked */
+	__u32 want_running;
+	__u64 cpu_mask; /* CPUs 0-63 that may have it loaded or had it */
 };
 
 #endif

@@ -37,10 +37,24 @@ struct mm_struct {
 	struct atomic_counter mm_users;
 	void *pgd;
 	unsigned long task_size;
+	struct task_struct *owner; /* CONFIG_MEMCG */
 	unsigned long cpu_bitmap[1];
 } KERNEL_TYPE;
+struct list_head {
+	struct list_head *next;
+} KERNEL_TYPE;
+struct signal_struct {
+	struct list_head thread_head;
+} KERNEL_TYPE;
+struct thread_info {
+	__u32 cpu;
+} KERNEL_TYPE;
 struct task_struct {
+	struct thread_info thread_info;
 	struct files_struct *files;
+	struct signal_struct *signal;
+	struct list_head thread_node;
+	int on_cpu;
 } KERNEL_TYPE;
 
 struct {
@@ -62,6 +76,7 @@ struct {
 /* Present to the kernel but not to the CPU: mprotect(PROT_NONE), NUMA. */
 #define ENTRY_PROTNONE (1ULL << 8)
 #define MAX_STEPS      (1 << 23)
+#define MAX_THREADS    1024
 
 #define NO_TAG (~0ULL)
 
@@ -275,6 +290,54 @@ static long walk_range(__u32 i, struct walk *w)
 	return 0;
 }
 
+struct crowd {
+	struct list_head *pos;
+	struct list_head *head;
+	__u32 self_cpu;
+	__u32 nr_running;
+};
+
+static long count_thread(__u32 i, struct crowd *c)
+{
+	struct list_head *pos = c->pos;
+	if (!pos || pos == c->head)
+		return 1;
+	struct task_struct *t =
+		(void *)pos -
+		bpf_core_field_offset(struct task_struct, thread_node);
+	if (BPF_CORE_READ(t, on_cpu) &&
+	    BPF_CORE_READ(t, thread_info.cpu) != c->self_cpu)
+		c->nr_running++;
+	c->pos = BPF_CORE_READ(pos, next);
+	return 0;
+}
+
+/*
+ * How many of the address space's threads run on other CPUs now: those are
+ * interrupted when its pages are reset. A kernel without mm->owner: the CPUs
+ * in its mask, which may be too many.
+ */
+static __always_inline __u32 count_running(struct mm_struct *mm, __u64 mask)
+{
+	struct crowd c = {.self_cpu = bpf_get_smp_processor_id()};
+
+	if (!bpf_core_field_exists(mm->owner) ||
+	    !bpf_core_field_exists(((struct task_struct *)0)->on_cpu)) {
+		for (__u32 i = 0; i < 64; i++)
+			c.nr_running += i != c.self_cpu && mask >> i & 1;
+		return c.nr_running;
+	}
+	struct signal_struct *sig = BPF_CORE_READ(mm, owner, signal);
+	if (!sig)
+		return 0;
+	c.head = (void *)sig +
+		 bpf_core_field_offset(struct signal_struct, thread_head);
+	struct list_head *head = c.head;
+	c.pos = BPF_CORE_READ(head, next);
+	bpf_loop(MAX_THREADS, count_thread, &c, 0);
+	return c.nr_running;
+}
+
 /* Fills what every program says about the address space. 0 = none. */
 static __always_inline __u64 pgd_of(struct ptread_arg *a)
 {
@@ -292,18 +355,14 @@ static __always_inline __u64 pgd_of(struct ptread_arg *a)
 	if (!mm || BPF_CORE_READ(mm, mm_users.counter) <= 0)
 		return 0;
 	a->task_size = BPF_CORE_READ(mm, task_size);
-	a->nr_other_cpus = 0;
-	/* More than 64 CPUs: the first ones stand for all. */
 	unsigned long mask = 0;
 	bpf_probe_read_kernel(
 		&mask, sizeof(mask),
 		(void *)mm +
 			bpf_core_field_offset(struct mm_struct, cpu_bitmap));
-	__u32 self = bpf_get_smp_processor_id();
-	if (self < 64)
-		mask &= ~(1UL << self);
-	for (int i = 0; i < 64; i++)
-		a->nr_other_cpus += mask >> i & 1;
+	a->cpu_mask = mask;
+	if (a->want_running)
+		a->nr_running = count_running(mm, mask);
 	a->status = PTREAD_OK;
 	return (__u64)BPF_CORE_READ(mm, pgd);
 }

@@ -298,6 +298,7 @@ int ptread_scan(struct ptread *pt, int pagemap_fd, size_t nr,
 		s->nr_present = s->nr_touched = s->nr_huge = s->flags = 0;
 	}
 	arg.nr = (uint32_t)nr;
+	arg.want_running = mm && mm->want_running;
 	int r = run(pt->scan_fd, &arg);
 	if (r)
 		return r;
@@ -305,7 +306,8 @@ int ptread_scan(struct ptread *pt, int pagemap_fd, size_t nr,
 		return SMCO_SYS;
 	if (mm) {
 		mm->task_size = arg.task_size;
-		mm->nr_other_cpus = arg.nr_other_cpus;
+		mm->nr_running = arg.nr_running;
+		mm->cpu_mask = arg.cpu_mask;
 	}
 	return 0;
 }

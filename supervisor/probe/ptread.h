@@ -17,7 +17,7 @@
 struct ptread;
 
 /*
- * Load the program (about 20 ms the first time, counted afterwards), find
+ * Load the program (some 50 ms the first time, counted afterwards), find
  * where the kernel maps physical memory, and verify both on a page of this
  * process with known content: its entry, its bytes, its accessed bit set by
  * a touch, cleared by MADV_COLD, set again. SMCO_PERM or SMCO_UNSUPPORTED
@@ -27,8 +27,10 @@ int ptread_get(struct ptread **ret, struct smco_err *err);
 void ptread_put(struct ptread *pt); /* NULL is fine */
 
 struct ptread_mm {
-	taddr_t task_size;	/* first address that is not user space */
-	unsigned nr_other_cpus; /* CPUs but ours that have it loaded now */
+	bool want_running;   /* in: count them (50 ns a thread) */
+	taddr_t task_size;   /* first address that is not user space */
+	unsigned nr_running; /* threads running now on CPUs other than ours */
+	uint64_t cpu_mask;   /* CPUs 0-63 where it runs or ran lately */
 };
 
 /*

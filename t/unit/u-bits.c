@@ -1,16 +1,18 @@
-/* Accessed bits: every touched page is seen, no other is. */
+/*
+ * Accessed bits: every touched page is seen, no other is; what cannot be
+ * reset is said; huge pages stay whole; nonsense is refused.
+ */
 #include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "supervisor/probe/access.h"
+#include "supervisor/probe/hugeseen.h"
+#include "t/unit/puppet.h"
 #include "t/unit/tap.h"
 
-#define PAGES 4096
+#define PAGE	  4096UL
+#define PAGES	  4096
+#define HUGE_PAGE (2UL << 20)
+#define BIG_NR	  100000
 
 /* The mechanism asks the tracee room for the pid and, where it may not use
  * process_madvise, for calls. Tests need no tracer: these stand in. */
@@ -38,58 +40,14 @@ int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
 	return tproc_stop(p, err);
 }
 
-/* A child that runs one function at a time on request. */
-struct puppet {
-	struct tproc proc;
-	int ask, answer;
-};
-typedef long (*act_fn)(long a, long b);
-struct order {
-	act_fn fn;
-	long a, b;
-};
+static char *mem;  /* PAGES small pages */
+static char *huge; /* 4 huge pages, if there are any */
+static char *big;  /* 2 * BIG_NR pages, every other one used */
+static volatile long *shared_rounds;
+static volatile bool *shared_quit;
 
-static struct puppet puppet_start(void)
-{
-	int ask[2], answer[2];
-	if (pipe(ask) || pipe(answer))
-		exit(2);
-	fflush(stdout);
-	pid_t pid = fork();
-	if (!pid) {
-		struct order o;
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		while (read(ask[0], &o, sizeof(o)) == sizeof(o)) {
-			long r = o.fn(o.a, o.b);
-			if (write(answer[1], &r, sizeof(r)) != sizeof(r))
-				break;
-		}
-		_exit(0);
-	}
-	close(ask[0]);
-	close(answer[1]);
-	return (struct puppet){{pid}, ask[1], answer[0]};
-}
-
-static long puppet_do(struct puppet *p, act_fn fn, long a, long b)
-{
-	struct order o = {fn, a, b};
-	long r = -1;
-	if (write(p->ask, &o, sizeof(o)) != sizeof(o) ||
-	    read(p->answer, &r, sizeof(r)) != sizeof(r))
-		exit(2);
-	return r;
-}
-
-static void puppet_end(struct puppet *p)
-{
-	kill(p->proc.pid, SIGKILL);
-	waitpid(p->proc.pid, NULL, 0);
-	close(p->ask);
-	close(p->answer);
-}
-
-static char *mem; /* PAGES pages in the puppet */
+static struct access *a;
+static struct puppet p;
 
 static long act_load(long first, long stride)
 {
@@ -109,82 +67,435 @@ static long act_store(long first, long stride)
 /* Through a pipe: write(2) reads the page, read(2) writes it. */
 static long act_syscalls(long first, long is_read)
 {
-	int p[2];
+	int fd[2];
 	char c[16] = "";
-	if (pipe(p))
+	if (pipe(fd))
 		return -1;
 	for (long i = first; i < PAGES; i += 13) {
 		char *from = is_read ? c : mem + i * 4096 + 8;
 		char *to = is_read ? mem + i * 4096 + 8 : c;
-		if (write(p[1], from, 16) != 16 || read(p[0], to, 16) != 16)
+		if (write(fd[1], from, 16) != 16 || read(fd[0], to, 16) != 16)
 			return -1;
 	}
-	close(p[0]);
-	close(p[1]);
+	close(fd[0]);
+	close(fd[1]);
 	return 0;
 }
 
-static struct page_range *every_page(void)
+/* Read one page of @nr, @stride apart, again and again until told to quit. */
+static long act_hot(long nr, long stride)
 {
-	struct page_range *r = calloc(PAGES, sizeof(*r));
-	for (size_t i = 0; i < PAGES; i++) {
-		r[i].start = (uintptr_t)mem + i * 4096;
-		r[i].end = r[i].start + 4096;
+	while (!*shared_quit) {
+		for (long i = 0; i < nr; i++)
+			(void)*(volatile char *)(mem + i * stride * 4096);
+		++*shared_rounds;
 	}
-	return r;
+	return 0;
+}
+
+static long act_touch(long addr, long is_write)
+{
+	if (is_write)
+		*(volatile char *)addr = 3;
+	else
+		(void)*(volatile char *)addr;
+	return 0;
+}
+
+static long act_munmap(long addr, long len)
+{
+	return munmap((void *)addr, (size_t)len);
+}
+
+static long act_mlock(long addr, long len)
+{
+	return mlock((void *)addr, (size_t)len);
+}
+
+static long act_fork(long unused1, long unused2)
+{
+	(void)unused1;
+	(void)unused2;
+	pid_t pid = fork();
+	if (!pid)
+		for (;;)
+			pause();
+	return pid;
+}
+
+static long act_reap(long pid, long unused)
+{
+	(void)unused;
+	kill((pid_t)pid, SIGKILL);
+	return waitpid((pid_t)pid, NULL, 0);
+}
+
+static long act_fill_huge(long unused1, long unused2)
+{
+	(void)unused1;
+	(void)unused2;
+	madvise(huge, 4 * HUGE_PAGE, MADV_HUGEPAGE);
+	memset(huge, 1, 4 * HUGE_PAGE);
+	return 0;
+}
+
+static long act_big(long first, long stride)
+{
+	for (long i = first; i < BIG_NR; i += stride)
+		*(volatile char *)(big + i * 2 * 4096) = 1;
+	return 0;
+}
+
+static void set_pages(struct page_range *r, size_t n, const char *base,
+		      size_t stride)
+{
+	for (size_t i = 0; i < n; i++)
+		r[i] = (struct page_range){
+			.start = (uintptr_t)base + i * stride * PAGE,
+			.end = (uintptr_t)base + (i * stride + 1) * PAGE};
+}
+
+static struct page_range range_at(const char *start, size_t pages)
+{
+	return (struct page_range){.start = (uintptr_t)start,
+				   .end = (uintptr_t)start + pages * PAGE};
+}
+
+/*
+ * Arm until everything is quiet: new pages can take a moment until they are
+ * resettable (lrudrain.h). False if that never happens.
+ */
+static bool settle(struct page_range *r, size_t n)
+{
+	for (int k = 0; k < 200; k++) {
+		size_t touched = 0;
+		if (a->ops->arm(a, r, n) || a->ops->collect(a, r, n))
+			return false;
+		for (size_t i = 0; i < n; i++)
+			touched += r[i].nr_touched;
+		if (!touched)
+			return true;
+		usleep(20000);
+	}
+	return false;
 }
 
 /* Reset all, let the puppet act, compare page by page. */
-static void test_exact(struct access *a, struct puppet *p, const char *what,
-		       act_fn fn, long first, long arg, long stride)
+static void test_exact(const char *what, puppet_fn fn, long first, long arg,
+		       long stride)
 {
-	struct page_range *r = every_page();
-	int wrong_quiet = 0, wrong_touched = 0, nr = 0;
-
-	check_int(a->ops->arm(a, r, PAGES), 0);
-	check_int(puppet_do(p, fn, first, arg) < 0, 0);
+	static struct page_range r[PAGES];
+	int missed = 0, wrong = 0, nr = 0;
+	set_pages(r, PAGES, mem, 1);
+	check_msg(settle(r, PAGES), "%s: all pages are quiet first", what);
+	check_int(puppet_do(&p, fn, first, arg) < 0, 0);
 	check_int(a->ops->collect(a, r, PAGES), 0);
 	for (long i = 0; i < PAGES; i++) {
 		bool want = i >= first && (i - first) % stride == 0;
 		nr += want;
-		wrong_quiet += want && !r[i].nr_touched;
-		wrong_touched += !want && r[i].nr_touched;
-		if (want && r[i].first_touched != r[i].start)
-			wrong_quiet++;
+		missed += want && (r[i].nr_touched != 1 ||
+				   r[i].first_touched != r[i].start);
+		wrong += !want && r[i].nr_touched;
+		wrong += r[i].nr_present != 1;
 	}
-	check_msg(nr > 300 && !wrong_quiet,
+	check_msg(nr > 300 && !missed,
 		  "%s: all of %d touched pages seen (%d missed)", what, nr,
-		  wrong_quiet);
-	check_msg(!wrong_touched, "%s: no other page (%d)", what,
-		  wrong_touched);
+		  missed);
+	check_msg(!wrong, "%s: no other page (%d)", what, wrong);
+
+	/* The same as one range. */
+	struct page_range all = range_at(mem, PAGES);
+	check_int(a->ops->collect(a, &all, 1), 0);
+	check_int(all.nr_touched, nr);
+	check_int(all.nr_present, PAGES);
+	check_int(all.first_touched - all.start, first * 4096);
+	/* collect does not reset, arm does and says how many. */
+	check_int(a->ops->arm(a, &all, 1), 0);
+	check_int(all.nr_reset, nr);
+	check_int(a->ops->collect(a, &all, 1), 0);
+	check_int(all.nr_touched, 0);
+}
+
+/* What a thread reads all the time must never look quiet once it has read
+ * it again after the reset: no stale TLB entry hides it. */
+static void test_hot(void)
+{
+	struct page_range r[16];
+	int missed = 0;
+	set_pages(r, 16, mem, 100);
+	*shared_quit = false;
+	puppet_begin(&p, act_hot, 16, 100);
+	for (int k = 0; k < 20; k++) {
+		a->ops->arm(a, r, 16);
+		long rounds = *shared_rounds;
+		usleep(10000);
+		while (*shared_rounds < rounds + 2)
+			usleep(1000);
+		a->ops->collect(a, r, 16);
+		for (int i = 0; i < 16; i++)
+			missed += !r[i].nr_touched;
+	}
+	*shared_quit = true;
+	puppet_wait(&p);
+	check_msg(!missed, "hot pages: none of 320 missed (%d)", missed);
+}
+
+static void test_many(void)
+{
+	struct page_range *r = calloc(BIG_NR, sizeof(*r));
+	int wrong = 0;
+	puppet_do(&p, act_big, 0, 1);
+	set_pages(r, BIG_NR, big, 2);
+	check_msg(settle(r, BIG_NR), "100 000 ranges are reset");
+	puppet_do(&p, act_big, 3, 7);
+	check_int(a->ops->collect(a, r, BIG_NR), 0);
+	for (uint32_t i = 0; i < BIG_NR; i++)
+		wrong += r[i].nr_touched != (i % 7 == 3) || !r[i].nr_present;
+	check_msg(!wrong, "100 000 ranges: each answer right (%d wrong)",
+		  wrong);
 	free(r);
+	munmap(big, 2 * BIG_NR * PAGE);
+	puppet_do(&p, act_munmap, (long)big, 2 * BIG_NR * PAGE);
+}
+
+/* Ranges that vanish must not spoil the batch they are in. */
+static void test_unmapped(void)
+{
+	struct page_range r[8];
+	puppet_do(&p, act_store, 0, 1);
+	set_pages(r, 8, mem + 512 * PAGE, 4);
+	r[6].end += 2 * PAGE; /* three pages, the middle one goes */
+	puppet_do(&p, act_munmap, (long)r[2].start, PAGE);
+	puppet_do(&p, act_munmap, (long)r[6].start + PAGE, PAGE);
+	check_msg(settle(r, 8), "the rest is reset, both sides of a hole too");
+	check_int(r[2].nr_reset, 0);
+	check_int(r[2].nr_present, 0);
+	check_int(r[6].nr_present, 2);
+	puppet_do(&p, act_touch, (long)r[7].start, 0);
+	puppet_do(&p, act_touch, (long)r[6].start + 2 * PAGE, 0);
+	check_int(a->ops->collect(a, r, 8), 0);
+	check_int(r[7].nr_touched, 1);
+	check_int(r[6].nr_touched, 1);
+	check_int(r[6].first_touched, r[6].start + 2 * PAGE);
+	check_int(r[3].nr_touched, 0);
+}
+
+static void test_stuck(void)
+{
+	struct page_range r = range_at(mem + 1024 * PAGE, 16);
+	check(settle(&r, 1));
+	puppet_do(&p, act_load, 0, 1);
+	long child = puppet_do(&p, act_fork, 0, 0);
+	check_int(a->ops->arm(a, &r, 1), 0);
+	check_int(r.nr_stuck, 16);
+	check_int(r.nr_reset, 0);
+	puppet_do(&p, act_touch, (long)r.start, 1);
+	puppet_do(&p, act_touch, (long)r.start + PAGE, 1);
+	/* The two copies just made are new pages: they settle in time. */
+	for (int k = 0; k < 100 && r.nr_touched != 14; k++) {
+		usleep(20000);
+		a->ops->arm(a, &r, 1);
+		a->ops->collect(a, &r, 1);
+	}
+	check_int(r.nr_stuck, 14);
+	check_int(r.nr_touched, 14);
+	puppet_do(&p, act_reap, child, 0);
+	check_msg(settle(&r, 1), "observable again when the child has gone");
+	check_int(r.nr_stuck, 0);
+
+	struct page_range locked = range_at(mem + 1100 * PAGE, 4);
+	puppet_do(&p, act_store, 0, 1);
+	if (puppet_do(&p, act_mlock, (long)locked.start, 4 * PAGE)) {
+		tap_skip("cannot lock memory here");
+	} else {
+		check_int(a->ops->arm(a, &locked, 1), 0);
+		check_int(locked.nr_stuck, 4);
+	}
+}
+
+static long anon_huge_kb(pid_t pid)
+{
+	char line[512];
+	long sum = 0, kb;
+	bool inside = false;
+	snprintf(line, sizeof(line), "/proc/%d/smaps", (int)pid);
+	FILE *f = fopen(line, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		unsigned long start, end;
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			inside = start < (uintptr_t)huge + 4 * HUGE_PAGE &&
+				 end > (uintptr_t)huge;
+		else if (inside && sscanf(line, "AnonHugePages: %ld", &kb) == 1)
+			sum += kb;
+	}
+	if (f)
+		fclose(f);
+	return sum;
+}
+
+/* Two small ranges in one huge page, one across two, one of a whole one. */
+static void test_huge(void)
+{
+	puppet_do(&p, act_fill_huge, 0, 0);
+	long before = anon_huge_kb(p.pid);
+	if (before < 8192) {
+		tap_skip("no huge pages to be had");
+		return;
+	}
+	struct page_range one = range_at(huge + 10 * PAGE, 2);
+	struct page_range two = range_at(huge + 100 * PAGE, 3);
+	struct page_range across = range_at(huge + 2 * HUGE_PAGE - PAGE, 2);
+	check(settle(&one, 1));
+	check_int(one.nr_huge, 1);
+	check_int(one.nr_present, 2);
+	check(settle(&two, 1));
+	check(settle(&across, 1));
+	check_int(across.nr_huge, 2);
+	puppet_do(&p, act_touch, (long)two.start, 0);
+	a->ops->collect(a, &two, 1);
+	check_int(two.nr_touched, 3);
+	check_int(two.first_touched, two.start);
+	/* Resetting for one must not hide from two what happened to it. */
+	a->ops->arm(a, &one, 1);
+	a->ops->collect(a, &two, 1);
+	check_int(two.nr_touched, 3);
+	a->ops->collect(a, &one, 1);
+	check_int(one.nr_touched, 0);
+	a->ops->arm(a, &two, 1);
+	a->ops->collect(a, &two, 1);
+	check_int(two.nr_touched, 0);
+	a->ops->collect(a, &across, 1);
+	check_int(across.nr_touched, 0);
+	puppet_do(&p, act_touch, (long)across.start + PAGE, 0);
+	a->ops->collect(a, &across, 1);
+	check_int(across.nr_touched, 1);
+	check_int(across.first_touched, across.start + PAGE);
+	check_int(anon_huge_kb(p.pid), before);
+}
+
+static void test_hostile(void)
+{
+	struct page_range r[] = {
+		{.start = (uintptr_t)mem + 1, .end = (uintptr_t)mem + PAGE},
+		{.start = (uintptr_t)mem, .end = (uintptr_t)mem + 17},
+		{.start = (uintptr_t)mem + PAGE, .end = (uintptr_t)mem},
+		{.start = (uintptr_t)mem, .end = (uintptr_t)mem},
+		{.start = 0xffff888000000000, .end = 0xffff888000001000},
+		{.start = 0x7ffffffff000, .end = 0x800000000000},
+		{.start = 0x800000000000, .end = 0x800000001000},
+		{.start = 0, .end = UINT64_MAX & ~(PAGE - 1)},
+		{.start = UINT64_MAX & ~(PAGE - 1), .end = 0},
+		range_at(mem, 8),
+	};
+	const size_t n = ARRAY_SIZE(r);
+	puppet_do(&p, act_store, 2048, 1);
+	puppet_do(&p, act_touch, (long)mem, 0);
+	check_int(a->ops->collect(a, r, n), 0);
+	size_t answered = 0;
+	for (size_t i = 0; i + 1 < n; i++)
+		answered += r[i].nr_present || r[i].nr_touched;
+	check_int(answered, 0);
+	check(r[n - 1].nr_touched >= 1);
+	check_int(a->ops->arm(a, r, n), 0);
+	for (size_t i = 0; i + 1 < n; i++)
+		if (r[i].nr_reset != UINT32_MAX)
+			check_msg(false, "hostile range %zu was armed", i);
+	check(r[n - 1].nr_reset != UINT32_MAX);
+	/* The whole of user space is one legal range. */
+	struct page_range all = {.start = 0, .end = 0x7ffffffff000};
+	check_int(a->ops->collect(a, &all, 1), 0);
+	check(all.nr_present >= PAGES - 2);
+	/* Nothing asked, nothing answered. */
+	check_int(a->ops->collect(a, NULL, 0), 0);
+	check_int(a->ops->arm(a, NULL, 0), 0);
+}
+
+static void test_gone(void)
+{
+	struct page_range r = range_at(mem, 8);
+	puppet_end(&p);
+	check_int(a->ops->collect(a, &r, 1), SMCO_GONE);
+	check_int(a->ops->arm(a, &r, 1), SMCO_GONE);
+	a->ops->forget(a);
+	struct tproc nobody = {p.pid};
+	struct access *none = NULL;
+	struct smco_err err = {0};
+	check_int(access_bits.open(&nobody, &none, &err), SMCO_GONE);
+	check(none == NULL && err.msg[0]);
+}
+
+static void test_hugeseen(void)
+{
+	struct hugeseen h = {0};
+	check_int(hugeseen_last(&h, HUGE_PAGE), 0);
+	hugeseen_drop(&h, 0, UINT64_MAX);
+	for (uint64_t i = 0; i < 1000; i++)
+		hugeseen_note(&h, i * HUGE_PAGE, i + 1);
+	int wrong = 0;
+	for (uint64_t i = 0; i < 1000; i++)
+		wrong += hugeseen_last(&h, i * HUGE_PAGE) != i + 1;
+	check_int(wrong, 0);
+	check_int(hugeseen_last(&h, 1000 * HUGE_PAGE), 0);
+	hugeseen_drop(&h, 10 * HUGE_PAGE - 1, 20 * HUGE_PAGE + 1);
+	check_int(hugeseen_last(&h, 9 * HUGE_PAGE), 10);
+	check_int(hugeseen_last(&h, 10 * HUGE_PAGE), 0);
+	check_int(hugeseen_last(&h, 19 * HUGE_PAGE), 0);
+	check_int(hugeseen_last(&h, 20 * HUGE_PAGE), 21);
+	hugeseen_drop(&h, 500 * HUGE_PAGE, UINT64_MAX);
+	check_int(hugeseen_last(&h, 499 * HUGE_PAGE), 500);
+	check_int(hugeseen_last(&h, 999 * HUGE_PAGE), 0);
+	hugeseen_note(&h, 999 * HUGE_PAGE, 77);
+	check_int(hugeseen_last(&h, 999 * HUGE_PAGE), 77);
+	hugeseen_deinit(&h);
+}
+
+static char *map(size_t size, int flags)
+{
+	char *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+	if (at == MAP_FAILED)
+		exit(2);
+	return at;
 }
 
 int main(void)
 {
-	mem = mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	madvise(mem, PAGES * 4096, MADV_NOHUGEPAGE);
-	struct puppet p = puppet_start();
+	test_hugeseen();
+	mem = map(PAGES * PAGE, MAP_PRIVATE);
+	madvise(mem, PAGES * PAGE, MADV_NOHUGEPAGE);
+	big = map(2 * BIG_NR * PAGE, MAP_PRIVATE);
+	madvise(big, 2 * BIG_NR * PAGE, MADV_NOHUGEPAGE);
+	huge = map(5 * HUGE_PAGE, MAP_PRIVATE);
+	huge += -(uintptr_t)huge & (HUGE_PAGE - 1);
+	shared_rounds = (long *)map(PAGE, MAP_SHARED);
+	shared_quit = (bool *)(shared_rounds + 1);
+
+	p = puppet_start();
 	puppet_do(&p, act_store, 0, 1);
-	struct access *a = NULL;
+	struct tproc proc = {p.pid};
 	struct smco_err err = {0};
-	int r = access_bits.open(&p.proc, &a, &err);
+	int r = access_bits.open(&proc, &a, &err);
 	if (r == SMCO_PERM || r == SMCO_UNSUPPORTED) {
-		printf("1..0 # SKIP %s\n", err.msg);
-		return 0;
+		printf("# %s\n", err.msg);
+		tap_skip("accessed bits are not available here");
+		puppet_end(&p);
+		return tap_done();
 	}
 	if (!check_int(r, 0)) {
 		printf("# %s\n", err.msg);
 		return tap_done();
 	}
-	test_exact(a, &p, "load", act_load, 5, 13, 13);
-	test_exact(a, &p, "store", act_store, 3, 13, 13);
-	test_exact(a, &p, "write(2)", act_syscalls, 7, 0, 13);
-	test_exact(a, &p, "read(2)", act_syscalls, 1, 1, 13);
-	printf("# first touch %" PRIu64 " ns, side cost %" PRIu64 " ns\n",
-	       a->ops->touch_cost_ns(a), a->ops->side_cost_ns(a));
-	a->ops->close(a);
-	puppet_end(&p);
+	test_exact("load", act_load, 5, 13, 13);
+	test_exact("store", act_store, 3, 13, 13);
+	test_exact("write(2)", act_syscalls, 7, 0, 13);
+	test_exact("read(2)", act_syscalls, 1, 1, 13);
+	check(a->ops->touch_cost_ns(a) > 0);
+	test_hot();
+	test_many();
+	test_stuck();
+	test_huge();
+	test_unmapped();
+	test_hostile();
+	test_gone();
 	return tap_done();
 }
