@@ -50,7 +50,8 @@ struct control {
 	uint32_t first_free; /* SCHEDULE_NONE: none */
 	uint64_t last_step_ns;
 	uint64_t active_ppb, active_p_ns; /* sums over the plants */
-	struct primary_sample sample;	  /* since the last step */
+	int64_t awake_ppb; /* part of the time in which the program runs */
+	struct primary_sample sample; /* since the last step */
 };
 
 struct control *control_create(const struct control_params *params,
@@ -63,6 +64,7 @@ struct control *control_create(const struct control_params *params,
 	schedule_init(&c->schedule, now_ns);
 	c->first_free = SCHEDULE_NONE;
 	c->last_step_ns = now_ns;
+	c->awake_ppb = PPB;
 	return c;
 }
 
@@ -221,18 +223,23 @@ void control_defer(struct control *c, plant_t id, uint64_t until_ns)
 
 /*
  * What @p_ns would have been in the same time, had the plant not been held
- * back: as much more as its cycle was longer than the law wanted it.
+ * back: as much more as its cycle was longer than the law wanted it. Waiting
+ * while the program sleeps does not count, there is no budget to be had then.
  */
-static uint64_t demand_ns(const struct plant *p, uint64_t tau_ns, uint64_t p_ns)
+static uint64_t demand_ns(const struct control *c, const struct plant *p,
+			  uint64_t tau_ns, uint64_t p_ns)
 {
 	if (p->is_fresh || p->state != PLANT_ARMED ||
 	    p->late_ns <= LATE_GRACE_NS)
+		return p_ns;
+	uint64_t late = mul_ppb(p->late_ns, c->awake_ppb);
+	if (late <= LATE_GRACE_NS)
 		return p_ns;
 	uint64_t wanted = sat_add_u64(p->delay_us * NSEC_PER_USEC,
 				      sat_add_u64(tau_ns, p_ns));
 	if (!wanted)
 		return p_ns;
-	u128 held = (u128)p_ns * (p->late_ns - LATE_GRACE_NS) / wanted;
+	u128 held = (u128)p_ns * (late - LATE_GRACE_NS) / wanted;
 	return sat_add_u64(p_ns, sat_u64(held));
 }
 
@@ -259,7 +266,7 @@ uint64_t control_event(struct control *c, plant_t id, uint64_t now_ns,
 	uint64_t d = primary_delay_ns(&c->primary, tau_ns, p_ns);
 	uint64_t cycle = sat_add_u64(d, sat_add_u64(tau_ns, p_ns));
 	s->p_ns = sat_add_u64(s->p_ns, p_ns);
-	s->demand_ns = sat_add_u64(s->demand_ns, demand_ns(p, tau_ns, p_ns));
+	s->demand_ns = sat_add_u64(s->demand_ns, demand_ns(c, p, tau_ns, p_ns));
 	c->primary.total_p_ns = sat_add_u64(c->primary.total_p_ns, p_ns);
 	remember_cycle(c, p, cycle, p_ns);
 	p->delay_us = (uint32_t)min_u64(d / NSEC_PER_USEC, UINT32_MAX);
@@ -285,10 +292,14 @@ void control_tick(struct control *c, uint64_t now_ns, uint64_t run_ns)
 	s->run_ns = sat_add_u64(s->run_ns, run_ns);
 	c->primary.total_run_ns = sat_add_u64(c->primary.total_run_ns, run_ns);
 	s->elapsed_ns = sat_sub_u64(now_ns, c->last_step_ns);
-	if (s->elapsed_ns < c->primary.interval_ns)
+	if (!s->elapsed_ns || s->elapsed_ns < c->primary.interval_ns)
 		return;
 	s->active_ppb = c->active_ppb;
 	s->active_p_ns = c->active_p_ns;
+	/* Over the last dozen intervals or so. */
+	uint64_t ran = min_u64(s->run_ns, s->elapsed_ns);
+	int64_t awake = (int64_t)((u128)ran * PPB / s->elapsed_ns);
+	c->awake_ppb += (awake - c->awake_ppb) / 8;
 	primary_step(&c->primary, c->nr_plants, s);
 	*s = (struct primary_sample){0};
 	c->last_step_ns = now_ns;

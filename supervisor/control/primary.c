@@ -95,6 +95,11 @@ static void step_cascade(struct primary *p, uint32_t n,
 	u128 active = (u128)s->active_ppb * FINE_PER_PPB;
 	if (active < used)
 		active = used;
+	/* The peak fades by a quarter per interval: plants come in crowds. */
+	p->active_fine -= p->active_fine / 4;
+	if (active < (uint64_t)p->active_fine)
+		active = (uint64_t)p->active_fine;
+	p->active_fine = (int64_t)min_u64(sat_u64(active), INT64_MAX);
 	u128 g = active * PPB / (uint64_t)p->m_lt_fine;
 	u128 lag = PPB;
 	if (s->active_ppb)

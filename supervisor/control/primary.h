@@ -15,6 +15,7 @@ struct primary {
 	int64_t m_lt_fine;    /* local target, the output */
 	int64_t offset_fine;  /* cascade: sum of K_I e */
 	int64_t inv_gain_ppb; /* 1 / K_I */
+	int64_t active_fine; /* cascade: what the plants use, its recent peak */
 	uint64_t interval_ns;
 	/* Whole run, for the ad hoc and the global law. */
 	uint64_t total_run_ns, total_p_ns;

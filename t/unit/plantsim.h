@@ -26,8 +26,10 @@ struct sim_plant {
 	uint64_t p_ns;
 	/* private: */
 	plant_t id;
-	bool is_armed, is_gone;
-	uint64_t armed_at, touch_at; /* program's clock */
+	bool is_armed, is_settled, is_gone;
+	uint32_t nr_armed; /* times */
+	uint64_t armed_at; /* wall */
+	uint64_t touch_at; /* program's clock */
 	/* What came of it. */
 	uint64_t nr_events;
 	uint64_t spent_ns;
@@ -38,6 +40,8 @@ struct sim_plant {
 struct sim {
 	struct control_params params;
 	bool has_ledger; /* room is respected */
+	bool has_settle; /* what is quiet for 10 s is settled */
+	bool has_no_log; /* nothing kept per tick */
 	uint64_t tick_ns;
 	unsigned nr_threads;
 	bool (*is_awake)(uint64_t wall_ns); /* NULL: always */
@@ -50,6 +54,11 @@ struct sim {
 	uint32_t nr_plants, max_plants;
 	uint32_t *heap; /* armed plants by touch_at */
 	uint32_t nr_heap;
+	struct sim_armed {
+		uint32_t plant, nr_armed;
+		uint64_t wall_ns;
+	} * armed; /* ring, in the order of arming */
+	uint32_t armed_head, armed_tail, armed_mask;
 	uint64_t wall_ns, program_ns, run_ns, spent_ns, nr_events;
 	/* One row per tick. */
 	uint64_t *tick_run, *tick_spent;
@@ -76,6 +85,9 @@ static inline void sim_init(struct sim *s, int64_t target, uint32_t max_plants)
 	s->max_plants = max_plants;
 	s->plants = calloc(max_plants, sizeof(*s->plants));
 	s->heap = calloc(max_plants, sizeof(*s->heap));
+	for (s->armed_mask = 1; s->armed_mask < 4 * max_plants;)
+		s->armed_mask *= 2;
+	s->armed = calloc(s->armed_mask--, sizeof(*s->armed));
 	s->control = control_create(&s->params, 0);
 	s->ledger = ledger_create(target);
 	ledger_advance(s->ledger, 0, 0);
@@ -87,6 +99,7 @@ static inline void sim_deinit(struct sim *s)
 	ledger_destroy(s->ledger);
 	free(s->plants);
 	free(s->heap);
+	free(s->armed);
 	free(s->tick_run);
 	free(s->tick_spent);
 	memset(s, 0, sizeof(*s));
@@ -142,19 +155,46 @@ static inline uint32_t sim_heap_pop(struct sim *s)
 	return top;
 }
 
+/* What was armed for the plant is no longer. */
+static inline void sim_release(struct sim *s, struct sim_plant *p)
+{
+	if (p->is_settled)
+		ledger_release_settled(s->ledger, p->p_ns);
+	else
+		ledger_release(s->ledger, p->p_ns);
+	p->is_armed = p->is_settled = false;
+}
+
+/* Those armed for 10 s without an event are settled. */
+static inline void sim_settle(struct sim *s)
+{
+	while (s->armed_head != s->armed_tail) {
+		struct sim_armed *a = &s->armed[s->armed_head & s->armed_mask];
+		struct sim_plant *p = &s->plants[a->plant];
+		bool is_past = !p->is_armed || p->nr_armed != a->nr_armed;
+		if (!is_past && s->wall_ns - a->wall_ns < 10 * SEC)
+			return;
+		s->armed_head++;
+		if (is_past)
+			continue;
+		p->is_settled = true;
+		ledger_settle(s->ledger, p->p_ns);
+	}
+}
+
 /* The program frees what the plant stands for. */
 static inline void sim_remove(struct sim *s, struct sim_plant *p)
 {
 	if (p->is_gone)
 		return;
 	if (p->is_armed)
-		ledger_release(s->ledger, p->p_ns);
+		sim_release(s, p);
 	control_remove(s->control, p->id);
-	p->is_armed = false;
 	p->is_gone = true;
 }
 
-/* The touches up to now are found, as a look at the page table would. */
+/* The touches up to now are found, as a look at the page table would: when they
+ * were, it does not tell. */
 static inline uint64_t sim_harvest(struct sim *s)
 {
 	uint64_t spent = 0;
@@ -162,11 +202,10 @@ static inline uint64_t sim_harvest(struct sim *s)
 		struct sim_plant *p = &s->plants[sim_heap_pop(s)];
 		if (!p->is_armed)
 			continue;
-		p->is_armed = false;
-		ledger_release(s->ledger, p->p_ns);
+		sim_release(s, p);
 		ledger_charge(s->ledger, LEDGER_TOUCH, 0, p->p_ns);
 		control_event(s->control, p->id, s->wall_ns,
-			      p->touch_at - p->armed_at, p->p_ns);
+			      s->wall_ns - p->armed_at, p->p_ns);
 		spent += p->p_ns;
 		p->spent_ns += p->p_ns;
 		p->nr_events++;
@@ -192,24 +231,36 @@ static inline void sim_tick(struct sim *s)
 	s->spent_ns += spent;
 	ledger_advance(s->ledger, s->wall_ns, run);
 	control_tick(s->control, s->wall_ns, run);
-	if (s->nr_ticks == s->max_ticks) {
+	if (s->has_settle)
+		sim_settle(s);
+	if (!s->has_no_log && s->nr_ticks == s->max_ticks) {
 		s->max_ticks = s->max_ticks ? 2 * s->max_ticks : 1024;
 		s->tick_run = reallocarray(s->tick_run, s->max_ticks, 8);
 		s->tick_spent = reallocarray(s->tick_spent, s->max_ticks, 8);
 	}
-	s->tick_run[s->nr_ticks] = run;
-	s->tick_spent[s->nr_ticks++] = spent;
+	if (!s->has_no_log) {
+		s->tick_run[s->nr_ticks] = run;
+		s->tick_spent[s->nr_ticks++] = spent;
+	}
 	if (s->each_tick)
 		s->each_tick(s);
 	while ((!s->has_ledger || ledger_room_ns(s->ledger) > 0) &&
 	       control_next_due(s->control, s->wall_ns, &id)) {
 		struct sim_plant *p = control_user(s->control, id);
 		p->is_armed = true;
-		p->armed_at = s->program_ns;
+		p->nr_armed++;
+		p->armed_at = s->wall_ns;
 		p->touch_at = sim_touch_after(p, s->program_ns);
 		ledger_reserve(s->ledger, p->p_ns);
 		control_armed(s->control, id, s->wall_ns);
 		sim_heap_push(s, (uint32_t)(p - s->plants));
+		if (s->has_settle)
+			s->armed[s->armed_tail++ & s->armed_mask] =
+				(struct sim_armed){
+					.plant = (uint32_t)(p - s->plants),
+					.nr_armed = p->nr_armed,
+					.wall_ns = s->wall_ns,
+				};
 	}
 }
 
@@ -264,6 +315,26 @@ static inline double sim_worst_window(const struct sim *s)
 			spent -= (double)s->tick_spent[first++];
 		}
 		if (run >= 10e9 && spent / run > worst)
+			worst = spent / run;
+	}
+	return worst;
+}
+
+/* The worst 10 s of wall time, relative to the run time in them. */
+static inline double sim_worst_wall_window(const struct sim *s)
+{
+	double worst = 0, wall = 0, run = 0, spent = 0;
+	for (uint32_t i = 0, first = 0; i < s->nr_ticks; i++) {
+		wall += (double)(s->tick_ns + s->tick_spent[i] / s->nr_threads);
+		run += (double)s->tick_run[i];
+		spent += (double)s->tick_spent[i];
+		while (wall >= 10e9 + (double)s->tick_ns) {
+			run -= (double)s->tick_run[first];
+			spent -= (double)s->tick_spent[first];
+			wall -= (double)(s->tick_ns + s->tick_spent[first++] /
+							      s->nr_threads);
+		}
+		if (wall >= 10e9 && spent / run > worst)
 			worst = spent / run;
 	}
 	return worst;
