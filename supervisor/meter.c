@@ -1,0 +1,124 @@
+#include "supervisor/meter.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DELAY_INTERVAL_NS (100 * NSEC_PER_MSEC)
+#define DELAY_MAX_TASKS	  32
+
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+void meter_init(struct meter *m, struct ledger *l, struct tracer *tr)
+{
+	*m = (struct meter){
+		.ledger = l,
+		.tracer = tr,
+		.stop_ns = tracer_stop_ns(tr),
+		.nr_stops = tracer_nr_stops(tr),
+		.own_cpu_ns = own_cpu_ns(),
+	};
+	m->delay_own_cpu_ns = m->own_cpu_ns;
+}
+
+uint64_t meter_stops(struct meter *m)
+{
+	uint64_t ns = tracer_stop_ns(m->tracer);
+	uint64_t nr = tracer_nr_stops(m->tracer);
+	uint64_t p = ns - m->stop_ns +
+		     (nr - m->nr_stops) * tracer_stop_cost_ns(m->tracer);
+	m->stop_ns = ns;
+	m->nr_stops = nr;
+	ledger_charge(m->ledger, LEDGER_STOP, NAP_MONITOR, p);
+	return p;
+}
+
+/* Growth of an account since the last reading; none if it was corrected
+ * downwards. */
+static uint64_t growth(uint64_t now, uint64_t *last)
+{
+	uint64_t d = now > *last ? now - *last : 0;
+	*last = now;
+	return d;
+}
+
+static uint64_t side_delta(const struct access *a, uint64_t *last)
+{
+	return a ? growth(a->ops->side_cost_ns(a), last) : 0;
+}
+
+uint64_t meter_process(struct meter *m, struct watched *w)
+{
+	if (w->hooks) {
+		struct hooks_stats st;
+		hooks_get_stats(w->hooks, &st);
+		ledger_charge(m->ledger, LEDGER_AGENT, NAP_MONITOR,
+			      growth(st.agent_ns, &w->agent_ns));
+	}
+	ledger_charge(m->ledger, LEDGER_ARM, NAP_MONITOR,
+		      side_delta(w->primary, &w->side_ns) +
+			      side_delta(w->guard, &w->guard_side_ns));
+	return growth(tproc_cpu_ns(w->proc), &w->cpu_ns);
+}
+
+/* Second number of /proc/PID/task/TID/schedstat: time spent runnable but not
+ * running, ns. Summed over the first tasks of a process. */
+static uint64_t run_delay_ns(pid_t pid)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *dir = opendir(path);
+	if (!dir)
+		return 0;
+	uint64_t sum = 0;
+	unsigned nr = 0;
+	struct dirent *e;
+	while ((e = readdir(dir)) && nr < DELAY_MAX_TASKS) {
+		char buf[128], file[300];
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(file, sizeof(file), "%s/schedstat", e->d_name);
+		_cleanup_close_ int fd =
+			openat(dirfd(dir), file, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		ssize_t n = read(fd, buf, sizeof(buf) - 1);
+		if (n <= 0)
+			continue;
+		buf[n] = '\0';
+		char *end;
+		strtoull(buf, &end, 10);
+		sum += strtoull(end, NULL, 10);
+		nr++;
+	}
+	closedir(dir);
+	return sum;
+}
+
+void meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
+	       uint64_t now_ns)
+{
+	if (now_ns - m->delay_read_ns < DELAY_INTERVAL_NS)
+		return;
+	bool first = !m->delay_read_ns;
+	m->delay_read_ns = now_ns;
+	uint64_t delay = 0;
+	for (size_t i = 0; i < nr; i++)
+		delay += run_delay_ns(ws[i]->pid);
+	uint64_t cpu = own_cpu_ns();
+	uint64_t used = cpu - m->delay_own_cpu_ns;
+	uint64_t waited = delay > m->delay_ns ? delay - m->delay_ns : 0;
+	m->delay_ns = delay;
+	m->delay_own_cpu_ns = cpu;
+	if (!first)
+		ledger_charge(m->ledger, LEDGER_CPU, NAP_MONITOR,
+			      used < waited ? used : waited);
+}

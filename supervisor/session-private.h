@@ -1,0 +1,69 @@
+/* session-private.h - what the files of the session share. */
+#ifndef SMCO_SESSION_PRIVATE_H
+#define SMCO_SESSION_PRIVATE_H
+
+#include <signal.h>
+
+#include "reports/trace.h"
+#include "supervisor/control/control.h"
+#include "supervisor/meter.h"
+#include "supervisor/monitor/nap.h"
+#include "supervisor/session.h"
+#include "supervisor/stacks.h"
+#include "supervisor/watched.h"
+
+struct session {
+	const struct options *opt;
+	uint64_t start_ns;
+	char *trace_path;
+	struct trace_writer *trace;
+	bool trace_failed;
+	struct smco_err trace_err;
+	struct tracer *tracer;
+	struct ledger *ledger;
+	struct control *control;
+	struct nap *nap;
+	struct stacks *stacks;
+	struct meter meter;
+	struct watched **ws; /* processes under watch */
+	size_t nr_ws, cap_ws;
+	struct sym_space **spaces; /* of ended ones, for naming */
+	size_t nr_spaces;
+	pid_t command_pid; /* 0 = attached */
+	int command_status;
+	uint64_t next_tick_ns, next_flush_ns, nearby_ns;
+	uint64_t tick_ns;
+	bool has_mechanism;
+	struct ev_coverage not_admitted, lost;
+	volatile sig_atomic_t interrupted; /* 1 leave */
+	volatile sig_atomic_t nr_signals;
+};
+
+/* EV_PROCESS's why */
+enum process_why {
+	PROCESS_LAUNCHED,
+	PROCESS_ATTACHED,
+	PROCESS_FORKED,
+	PROCESS_EXECED,
+	PROCESS_ENDED,
+	PROCESS_DETACHED,
+};
+
+/* session-records.c: what goes into the trace */
+void session_emit(void *session, const struct record *r);
+void session_emit_process(struct session *s, pid_t pid, enum process_why why,
+			  int exit_status);
+void session_put_meta(struct session *s);
+void session_put_meta_u64(struct session *s, const char *key, uint64_t v);
+/* Everything known so far, at least once a second. */
+void session_flush(struct session *s, uint64_t now_ns);
+/* The program is gone or left alone: totals, coverage, names; closes. */
+int session_finish_trace(struct session *s, struct smco_err *err);
+
+/* session-processes.c: what comes and goes */
+void session_dispatch(struct session *s, struct tevent *ev);
+void session_drop_watched(struct session *s, struct watched *w, bool gone);
+/* Guards with a queue of their own. */
+void session_take_hits(struct session *s, struct watched *w);
+
+#endif

@@ -1,0 +1,205 @@
+/* Processes and their events. */
+#include <stdlib.h>
+
+#include "supervisor/session-private.h"
+
+static struct watched *find_watched(const struct tproc *p)
+{
+	return p ? tproc_user(p) : NULL;
+}
+
+static void add_coverage(struct session *s, const struct hooks_stats *st)
+{
+	s->not_admitted.nr_objects += st->nr_skipped;
+	s->not_admitted.bytes += st->skipped_bytes;
+	s->lost.nr_objects += st->nr_lost;
+}
+
+void session_drop_watched(struct session *s, struct watched *w, bool gone)
+{
+	if (!w)
+		return;
+	watched_drain(w);
+	if (w->hooks) {
+		struct hooks_stats st;
+		hooks_get_stats(w->hooks, &st);
+		add_coverage(s, &st);
+	}
+	for (size_t i = 0; i < s->nr_ws; i++)
+		if (s->ws[i] == w)
+			s->ws[i] = s->ws[--s->nr_ws];
+	struct sym_space **spaces =
+		realloc(s->spaces, (s->nr_spaces + 1) * sizeof(*s->spaces));
+	if (spaces) {
+		s->spaces = spaces;
+		s->spaces[s->nr_spaces++] = w->space;
+	}
+	tproc_set_user(w->proc, NULL);
+	watched_destroy(w, gone);
+}
+
+static struct watched *add_watched(struct session *s, struct tproc *p)
+{
+	if (s->nr_ws == s->cap_ws) {
+		size_t cap = s->cap_ws ? s->cap_ws * 2 : 8;
+		struct watched **ws = realloc(s->ws, cap * sizeof(*ws));
+		if (!ws)
+			return NULL;
+		s->ws = ws;
+		s->cap_ws = cap;
+	}
+	struct watched *w = watched_create(p, NULL);
+	if (!w)
+		return NULL;
+	s->ws[s->nr_ws++] = w;
+	tproc_set_user(p, w);
+	return w;
+}
+
+/* The first process decides what the report says about the mechanism. */
+static void note_mechanism(struct session *s, const struct watched *w)
+{
+	if (s->has_mechanism)
+		return;
+	s->has_mechanism = true;
+	trace_put_meta(s->trace, "mechanism",
+		       w->primary ? w->primary->ops->name : "none");
+	if (w->why_mechanism[0])
+		trace_put_meta(s->trace, "mechanism_why", w->why_mechanism);
+}
+
+static void plant(struct session *s, struct watched *w)
+{
+	struct smco_err err = {0};
+	if (w->hooks || !w->nap)
+		return;
+	int rc = watched_plant(w, s->opt->min_size_bytes, &err);
+	if (rc) {
+		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
+		return;
+	}
+	trace_put_meta(s->trace, "sensors", hooks_describe(w->hooks));
+}
+
+static void start_watching(struct session *s, struct tproc *p,
+			   const struct tevent *ev)
+{
+	static const enum process_why whys[] = {
+		[TPROC_LAUNCHED] = PROCESS_LAUNCHED,
+		[TPROC_ATTACHED] = PROCESS_ATTACHED,
+		[TPROC_FORKED] = PROCESS_FORKED,
+		[TPROC_EXECED] = PROCESS_EXECED,
+	};
+	struct smco_err err = {0};
+
+	/* exec: what was there is gone with its memory */
+	if (ev->why == TPROC_EXECED)
+		session_drop_watched(s, find_watched(p), true);
+	session_emit_process(s, tproc_pid(p), whys[ev->why], -1);
+	struct watched *w = add_watched(s, p);
+	if (!w)
+		return;
+	if (watched_open_access(w, s->opt->mechanism, s->nap, &err))
+		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
+	note_mechanism(s, w);
+	if (ev->why == TPROC_FORKED) {
+		struct watched *parent = find_watched(ev->parent);
+		watched_update_modules(w, NULL);
+		if (parent && parent->hooks)
+			hooks_fork(parent->hooks, p, &w->hooks, &err);
+		if (parent && parent->primary && parent->primary->ops->forked)
+			parent->primary->ops->forked(parent->primary, p, &err);
+		return;
+	}
+	plant(s, w);
+	if (ev->why == TPROC_ATTACHED)
+		watched_adopt(w, s->opt->min_size_bytes, &err);
+}
+
+static void guard_hit(struct session *s, struct watched *w,
+		      const struct access_hit *hit, bool is_primary)
+{
+	uint32_t stack = 0;
+	if (hit->task && hit->stopped)
+		stack = watched_stack(w, hit->task, s->stacks);
+	nap_guard_hit(w->nap, hit, stack, is_primary);
+}
+
+/* A fault or syscall stop: a guard's, or the program's own business. */
+static void memory_event(struct session *s, struct tevent *ev)
+{
+	struct watched *w = find_watched(ev->proc);
+	int sig = ev->kind == TEV_FAULT ? ev->siginfo.si_signo : 0;
+	struct access *both[] = {w ? w->primary : NULL, w ? w->guard : NULL};
+
+	for (size_t i = 0; i < ARRAY_SIZE(both); i++) {
+		struct access_hit hit;
+		if (!both[i] || !both[i]->ops->on_event ||
+		    !both[i]->ops->on_event(both[i], ev, &hit))
+			continue;
+		sig = 0;
+		if (hit.range.user)
+			guard_hit(s, w, &hit, i == 0);
+		break;
+	}
+	tracer_resume(s->tracer, ev->task, sig);
+}
+
+void session_dispatch(struct session *s, struct tevent *ev)
+{
+	struct watched *w = find_watched(ev->proc);
+	switch (ev->kind) {
+	case TEV_PROC_NEW:
+		start_watching(s, ev->proc, ev);
+		tproc_resume_new(ev->proc);
+		break;
+	case TEV_LIBS:
+		if (w)
+			plant(s, w);
+		tracer_resume(s->tracer, ev->task, 0);
+		break;
+	case TEV_TRAP:
+		if (w) {
+			watched_drain(w);
+			watched_on_trap(w, ev->task, &ev->siginfo, s->stacks);
+		}
+		tracer_resume(s->tracer, ev->task, 0);
+		break;
+	case TEV_FAULT:
+	case TEV_SYSCALL_IN:
+	case TEV_SYSCALL_OUT:
+		memory_event(s, ev);
+		break;
+	case TEV_PROC_GONE:
+		if (tproc_pid(ev->proc) == s->command_pid)
+			s->command_status = ev->exit_status;
+		session_drop_watched(s, w, true);
+		session_emit_process(s, tproc_pid(ev->proc), PROCESS_ENDED,
+				     ev->exit_status);
+		break;
+	case TEV_NONE:
+	case TEV_TASK_NEW:
+	case TEV_TASK_GONE:
+	case TEV_DONE:
+		break;
+	}
+}
+
+static void take_hits_of(struct session *s, struct watched *w, struct access *a,
+			 bool is_primary)
+{
+	struct access_hit hit;
+	if (!a || !a->ops->next_hit)
+		return;
+	while (a->ops->next_hit(a, &hit)) {
+		guard_hit(s, w, &hit, is_primary);
+		if (hit.task && hit.stopped)
+			tracer_resume(s->tracer, hit.task, 0);
+	}
+}
+
+void session_take_hits(struct session *s, struct watched *w)
+{
+	take_hits_of(s, w, w->guard, false);
+	take_hits_of(s, w, w->primary, true);
+}

@@ -1,0 +1,167 @@
+/* What goes into the trace. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "supervisor/session-private.h"
+
+void session_emit(void *ctx, const struct record *r)
+{
+	struct session *s = ctx;
+	if (r->event == EV_NAP) {
+		const struct ev_nap *nap = r->payload;
+		stacks_want(s->stacks, nap->alloc_stack);
+		stacks_want(s->stacks, nap->ended_stack);
+		stacks_want(s->stacks, nap->last_stack);
+	}
+	if (!s->trace_failed && trace_put(s->trace, r))
+		s->trace_failed = true;
+}
+
+void session_emit_process(struct session *s, pid_t pid, enum process_why why,
+			  int exit_status)
+{
+	struct ev_process ev = {
+		.pid = (uint32_t)pid,
+		.exit_status = exit_status,
+		.why = why,
+	};
+	struct record r = {
+		.event = EV_PROCESS,
+		.time_ns = smco_now_ns() - s->start_ns,
+		.cpu = UINT32_MAX,
+		.param = (uint32_t)pid,
+		.payload_len = sizeof(ev),
+		.payload = &ev,
+	};
+	session_emit(s, &r);
+}
+
+static void emit_ledger(struct session *s, uint64_t now_ns)
+{
+	struct ledger_totals t;
+	struct nap_stats st;
+	ledger_get(s->ledger, &t);
+	nap_get_stats(s->nap, &st);
+	/* The share of time that was lost: of CPU time where several threads
+	 * ran, of the wall's where the program slept. */
+	uint64_t elapsed = now_ns - s->start_ns;
+	struct ev_ledger ev = {
+		.run_ns = t.run_ns > elapsed ? t.run_ns : elapsed,
+		.spent_ns = t.spent_ns,
+		.nr_known = st.nr_known,
+		.nr_armed = st.nr_armed,
+		.nr_naps = st.nr_naps,
+		.recent_ppb = t.recent_ppb,
+		.worst_window_ppb = t.worst_window_ppb,
+		.nr_stops = tracer_nr_stops(s->tracer),
+		.longest_stop_ns = tracer_longest_stop_ns(s->tracer),
+	};
+	_Static_assert(ARRAY_SIZE(ev.mech_ns) == LEDGER_NR, "same mechanisms");
+	memcpy(ev.mech_ns, t.mech_ns, sizeof(ev.mech_ns));
+	struct record r = {
+		.event = EV_LEDGER,
+		.time_ns = now_ns - s->start_ns,
+		.cpu = UINT32_MAX,
+		.param = (uint32_t)st.nr_armed,
+		.payload_len = sizeof(ev),
+		.payload = &ev,
+	};
+	session_emit(s, &r);
+}
+
+void session_put_meta_u64(struct session *s, const char *key, uint64_t v)
+{
+	char buf[32];
+	snprintf(buf, sizeof(buf), "%llu", (unsigned long long)v);
+	trace_put_meta(s->trace, key, buf);
+}
+
+static void put_command(struct session *s)
+{
+	char line[1024];
+	size_t len = 0;
+	line[0] = '\0';
+	for (char **a = s->opt->command; a && *a && len < sizeof(line) - 1; a++)
+		len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s",
+					len ? " " : "", *a);
+	for (size_t i = 0; i < s->opt->nr_pids && len < sizeof(line) - 1; i++)
+		len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%d",
+					len ? "," : "-p ", s->opt->pids[i]);
+	trace_put_meta(s->trace, "command", line);
+}
+
+void session_put_meta(struct session *s)
+{
+	struct utsname u;
+	put_command(s);
+	trace_put_meta(s->trace, "version", SMCO_VERSION);
+	if (s->opt->is_unlimited)
+		trace_put_meta(s->trace, "target_ppb", "unlimited");
+	else
+		session_put_meta_u64(s, "target_ppb",
+				     (uint64_t)s->opt->target_ppb);
+	session_put_meta_u64(s, "nap_ns", s->opt->nap_ns);
+	session_put_meta_u64(s, "min_size", s->opt->min_size_bytes);
+	trace_put_meta(s->trace, "controller",
+		       options_controller_name(s->opt->controller));
+	if (!uname(&u)) {
+		trace_put_meta(s->trace, "hostname", u.nodename);
+		trace_put_meta(s->trace, "kernel", u.release);
+	}
+}
+
+void session_flush(struct session *s, uint64_t now_ns)
+{
+	if (s->trace_failed)
+		return;
+	emit_ledger(s, now_ns);
+	nap_emit_totals(s->nap, now_ns);
+	stacks_put(s->stacks, s->trace, false);
+	if (trace_flush(s->trace, &s->trace_err))
+		s->trace_failed = true;
+}
+
+static void emit_coverage(struct session *s)
+{
+	const struct {
+		enum coverage_why why;
+		const struct ev_coverage *c;
+	} own[] = {
+		{COVER_NOT_ADMITTED, &s->not_admitted},
+		{COVER_LOST, &s->lost},
+	};
+	nap_emit_coverage(s->nap);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		if (!own[i].c->nr_objects)
+			continue;
+		struct record r = {
+			.event = EV_COVERAGE,
+			.cpu = UINT32_MAX,
+			.param = own[i].why,
+			.payload_len = sizeof(*own[i].c),
+			.payload = own[i].c,
+		};
+		session_emit(s, &r);
+	}
+}
+
+/* The program is gone or left alone: name what the trace refers to. */
+int session_finish_trace(struct session *s, struct smco_err *err)
+{
+	uint64_t now = smco_now_ns();
+	emit_ledger(s, now);
+	nap_emit_totals(s->nap, now);
+	emit_coverage(s);
+	session_put_meta_u64(s, "elapsed_ns", now - s->start_ns);
+	if (!s->trace_failed)
+		stacks_put(s->stacks, s->trace, true);
+	int rc = trace_writer_close(s->trace, err);
+	s->trace = NULL;
+	if (s->trace_failed && s->trace_err.code) {
+		if (err)
+			*err = s->trace_err;
+		return s->trace_err.code;
+	}
+	return rc;
+}

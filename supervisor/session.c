@@ -1,0 +1,276 @@
+#include "supervisor/session.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "supervisor/output.h"
+#include "supervisor/session-private.h"
+
+#define TICK_MAX_NS  (20 * NSEC_PER_MSEC)
+#define TICK_OFF_NS  (100 * NSEC_PER_MSEC)
+#define FLUSH_NS     (500 * NSEC_PER_MSEC)
+#define NEARBY_NS    (50 * NSEC_PER_MSEC)
+#define MAX_TOKENS   512
+#define TRAP_TOKENS  64
+#define ALWAYS_BYTES (1ull << 20)
+#define TRAP_COST_NS (20 * NSEC_PER_USEC)
+
+/*
+ * Who runs at the end of a nap? Stop the process for a moment and take the
+ * stack of a thread that was computing, at most twenty times a second and
+ * only while there is room.
+ */
+static void look_nearby(struct session *s, struct watched *w, uint64_t now_ns)
+{
+	if (!nap_wants_nearby(w->nap) || now_ns - s->nearby_ns < NEARBY_NS ||
+	    ledger_room_ns(s->ledger) < (int64_t)TRAP_COST_NS ||
+	    tproc_nr_tasks(w->proc) > 16)
+		return;
+	s->nearby_ns = now_ns;
+	if (tproc_stop(w->proc, NULL))
+		return;
+	for (struct task *t = tproc_first_task(w->proc); t; t = task_next(t)) {
+		struct user_regs_struct regs;
+		if (task_get_regs(t, &regs) || (int64_t)regs.orig_rax >= 0)
+			continue; /* in a system call: did not compute */
+		nap_nearby(w->nap, watched_stack(w, t, s->stacks));
+		break;
+	}
+	tproc_cont(w->proc);
+}
+
+static void refill_tokens(struct session *s, struct watched *w)
+{
+	int64_t room = ledger_room_ns(s->ledger);
+	uint64_t cost = hooks_cost_ns(w->hooks);
+	uint64_t tokens = room <= 0 ? 0 : (uint64_t)room / 2 / (cost + 1);
+	uint64_t traps = room <= 0 ? 0 : (uint64_t)room / 4 / TRAP_COST_NS;
+	hooks_set_tokens(w->hooks,
+			 (uint32_t)(tokens < MAX_TOKENS ? tokens : MAX_TOKENS));
+	hooks_set_trap_tokens(
+		w->hooks,
+		(uint32_t)(traps < TRAP_TOKENS ? traps : TRAP_TOKENS));
+}
+
+static void tick(struct session *s, uint64_t now_ns)
+{
+	uint64_t run_ns = meter_stops(&s->meter);
+	for (size_t i = 0; i < s->nr_ws; i++)
+		run_ns += meter_process(&s->meter, s->ws[i]);
+	meter_cpu(&s->meter, s->ws, s->nr_ws, now_ns);
+	ledger_advance(s->ledger, now_ns, run_ns);
+	control_tick(s->control, now_ns, run_ns);
+
+	for (size_t i = 0; i < s->nr_ws; i++)
+		watched_drain(s->ws[i]);
+	nap_tick(s->nap, now_ns);
+	for (size_t i = 0; i < s->nr_ws; i++) {
+		struct watched *w = s->ws[i];
+		if (!w->nap)
+			continue;
+		look_nearby(s, w, now_ns);
+		session_take_hits(s, w);
+		if (w->hooks)
+			refill_tokens(s, w);
+	}
+	if (now_ns >= s->next_flush_ns) {
+		session_flush(s, now_ns);
+		s->next_flush_ns = now_ns + FLUSH_NS;
+	}
+}
+
+static void show_status(struct session *s, struct status *line, uint64_t now_ns)
+{
+	struct ledger_totals t;
+	struct nap_stats st;
+	if (!line || now_ns < status_due_ns(line))
+		return;
+	ledger_get(s->ledger, &t);
+	nap_get_stats(s->nap, &st);
+	status_show(line, now_ns,
+		    &(struct status_facts){
+			    .elapsed_ns = now_ns - s->start_ns,
+			    .overhead_ppb = t.recent_ppb,
+			    .target_ppb = s->opt->target_ppb,
+			    .nr_armed = st.nr_armed,
+			    .nr_known = st.nr_known,
+			    .nr_naps = st.nr_naps,
+		    });
+}
+
+static int open_trace(struct session *s, struct smco_err *err)
+{
+	const struct options *o = s->opt;
+	const char *name = o->command ? o->command[0] : "attach";
+	pid_t pid = s->command_pid ? s->command_pid : getpid();
+	int rc = output_expand(o->output, pid, name, &s->trace_path, err);
+	if (rc)
+		return rc;
+	rc = trace_writer_create(s->trace_path, s->start_ns, &s->trace, err);
+	if (!rc)
+		session_put_meta(s);
+	return rc;
+}
+
+static int make_controllers(struct session *s, struct smco_err *err)
+{
+	static const enum controller_kind kinds[] = {
+		[CONTROLLER_CASCADE] = CONTROL_CASCADE,
+		[CONTROLLER_ADHOC] = CONTROL_ADHOC,
+		[CONTROLLER_GLOBAL] = CONTROL_GLOBAL,
+	};
+	const struct options *o = s->opt;
+	struct control_params cp = {
+		.kind = kinds[o->controller],
+		.target_overhead_ppb = o->target_ppb,
+	};
+	struct nap_params np = {
+		.nap_ns = o->nap_ns,
+		.min_size = o->min_size_bytes,
+		.target_overhead_ppb = o->target_ppb,
+		.start_ns = s->start_ns,
+		.emit = session_emit,
+		.ctx = s,
+	};
+	s->ledger = ledger_create(o->target_ppb);
+	s->control = control_create(&cp, s->start_ns);
+	s->stacks = stacks_create();
+	if (s->ledger && s->control)
+		s->nap = nap_create(&np, s->ledger, s->control);
+	if (!s->nap || !s->stacks)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	s->tick_ns = nap_window_ns(s->nap);
+	if (s->tick_ns > TICK_MAX_NS)
+		s->tick_ns = TICK_MAX_NS;
+	if (o->target_ppb == 0)
+		s->tick_ns = TICK_OFF_NS;
+	return 0;
+}
+
+static int start_program(struct session *s, struct smco_err *err)
+{
+	const struct options *o = s->opt;
+	if (o->command)
+		return tracer_launch(s->tracer, o->command, &s->command_pid,
+				     err);
+	for (size_t i = 0; i < o->nr_pids; i++) {
+		int rc = tracer_attach(s->tracer, o->pids[i], err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int session_create(const struct options *o, struct session **ret,
+		   struct smco_err *err)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	if (!s)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	struct tracer_options topt = {
+		.follow = o->follow,
+		.kill_on_exit = o->kill_on_exit && o->command,
+	};
+	s->opt = o;
+	s->start_ns = smco_now_ns();
+	int rc = output_check(o->output, err);
+	if (!rc)
+		rc = make_controllers(s, err);
+	if (!rc)
+		watched_prepare(o->mechanism);
+	if (!rc)
+		rc = tracer_create(&s->tracer, &topt, err);
+	if (!rc)
+		rc = start_program(s, err);
+	if (!rc)
+		rc = open_trace(s, err);
+	if (rc) {
+		session_destroy(s);
+		return rc;
+	}
+	meter_init(&s->meter, s->ledger, s->tracer);
+	*ret = s;
+	return 0;
+}
+
+static void leave(struct session *s, struct session_result *ret)
+{
+	while (s->nr_ws) {
+		struct watched *w = s->ws[s->nr_ws - 1];
+		bool stopped = !tproc_stop(w->proc, NULL);
+		struct tproc *p = w->proc;
+		session_emit_process(s, w->pid, PROCESS_DETACHED, -1);
+		session_drop_watched(s, w, !stopped);
+		if (stopped)
+			tproc_cont(p);
+	}
+	tracer_detach_all(s->tracer, NULL);
+	trace_put_meta(s->trace, "detached", "1");
+	ret->end = SESSION_DETACHED;
+}
+
+int session_run(struct session *s, struct status *line,
+		struct session_result *ret, struct smco_err *err)
+{
+	uint64_t end_ns = s->opt->duration_ns
+				  ? s->start_ns + s->opt->duration_ns
+				  : UINT64_MAX;
+	*ret = (struct session_result){.end = SESSION_ENDED};
+	for (;;) {
+		struct tevent ev = {0};
+		uint64_t until =
+			s->next_tick_ns < end_ns ? s->next_tick_ns : end_ns;
+		int rc = tracer_next(s->tracer, until, &ev);
+		if (rc <= 0)
+			break;
+		session_dispatch(s, &ev);
+		uint64_t now = smco_now_ns();
+		if (s->interrupted || now >= end_ns) {
+			leave(s, ret);
+			break;
+		}
+		if (now >= s->next_tick_ns) {
+			tick(s, now);
+			show_status(s, line, now);
+			s->next_tick_ns = smco_now_ns() + s->tick_ns;
+		}
+	}
+	ret->wait_status = s->command_status;
+	ret->trace_path = s->trace_path;
+	return session_finish_trace(s, err);
+}
+
+void session_interrupt(struct session *s, int sig)
+{
+	/* The command gets the terminal's signals itself; the others are
+	 * passed on, once. Asked a second time, we leave it alone. */
+	s->nr_signals++;
+	if (s->command_pid && s->nr_signals == 1) {
+		if (sig != SIGINT && sig != SIGQUIT)
+			kill(s->command_pid, sig);
+		return;
+	}
+	s->interrupted = 1;
+	tracer_wake(s->tracer);
+}
+
+void session_destroy(struct session *s)
+{
+	if (!s)
+		return;
+	tracer_destroy(s->tracer);
+	watched_unprepare();
+	nap_destroy(s->nap);
+	control_destroy(s->control);
+	ledger_destroy(s->ledger);
+	stacks_destroy(s->stacks);
+	for (size_t i = 0; i < s->nr_spaces; i++)
+		sym_space_destroy(s->spaces[i]);
+	free(s->spaces);
+	free(s->ws);
+	if (s->trace)
+		trace_writer_close(s->trace, NULL);
+	free(s->trace_path);
+	free(s);
+}

@@ -1,0 +1,40 @@
+/*
+ * session.h - one run: what is monitored, under which budget, until when. Ties
+ * the rooms together: a stop, a ring entry or a timer is classified by the
+ * tracee room, goes to the probe it belongs to, from there to the monitor, and
+ * the time it took to the ledger.
+ */
+#ifndef SMCO_SESSION_H
+#define SMCO_SESSION_H
+
+#include "supervisor/options.h"
+#include "supervisor/status.h"
+
+struct session;
+
+enum session_end {
+	SESSION_ENDED,	  /* the command (or every attached process) ended */
+	SESSION_DETACHED, /* duration over or asked to leave */
+};
+
+struct session_result {
+	enum session_end end;
+	int wait_status;  /* of the command; 0 when attached */
+	char *trace_path; /* owned by the session */
+};
+
+/*
+ * Check everything that can be checked, open the trace, start or attach.
+ * Errors: SMCO_NOTFOUND and SMCO_PERM for the command as exec says; message
+ * for the user in @err. Nothing runs and nothing is left on failure.
+ */
+int session_create(const struct options *o, struct session **ret,
+		   struct smco_err *err);
+/* Until the end; shows @line (may be NULL) meanwhile. */
+int session_run(struct session *s, struct status *line,
+		struct session_result *ret, struct smco_err *err);
+/* Async-signal-safe: leave as soon as possible / pass @sig to the command. */
+void session_interrupt(struct session *s, int sig);
+void session_destroy(struct session *s);
+
+#endif

@@ -1,0 +1,154 @@
+/*
+ * smco-trace.c - start, signals, exit status; nothing else.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "reports/summary.h"
+#include "supervisor/options.h"
+#include "supervisor/session.h"
+#include "supervisor/status.h"
+
+static struct session *session; /* for the signal handlers */
+
+static void on_signal(int sig)
+{
+	int saved = errno;
+	if (session)
+		session_interrupt(session, sig);
+	errno = saved;
+}
+
+static void catch_signals(void)
+{
+	static const int sigs[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction sa = {.sa_handler = on_signal};
+	sigemptyset(&sa.sa_mask);
+	for (size_t i = 0; i < ARRAY_SIZE(sigs); i++) {
+		struct sigaction old;
+		/* nohup: what was ignored stays ignored */
+		if (!sigaction(sigs[i], NULL, &old) &&
+		    old.sa_handler == SIG_IGN)
+			continue;
+		sigaction(sigs[i], &sa, NULL);
+	}
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int fail(const struct smco_err *err, int status)
+{
+	fprintf(stderr, "smco-trace: %s\n", err->msg);
+	return status;
+}
+
+static int exit_status_of(const struct smco_err *err, bool is_command)
+{
+	if (is_command && err->code == SMCO_NOTFOUND)
+		return EXIT_NOT_FOUND;
+	if (is_command && err->code == SMCO_PERM && err->sys_errno == EACCES)
+		return EXIT_NOT_EXECUTABLE;
+	return EXIT_SMCO_FAILED;
+}
+
+static void print_summary(const struct options *o, const char *path)
+{
+	struct trace_reader *r;
+	struct summary *sum;
+	struct smco_err err = {0};
+	if (trace_reader_open(path, &r, &err)) {
+		fail(&err, 0);
+		return;
+	}
+	if (!summary_load(r, &sum, &err)) {
+		struct winsize ws;
+		bool tty = isatty(STDERR_FILENO);
+		struct summary_style style = {
+			.color = options_use_color(o, getenv("NO_COLOR"), tty),
+			.max_sites = 10,
+			.max_frames = 8,
+		};
+		if (tty && !ioctl(STDERR_FILENO, TIOCGWINSZ, &ws))
+			style.width = ws.ws_col;
+		summary_print(sum, stderr, path, &style);
+		summary_free(sum);
+	} else {
+		fail(&err, 0);
+	}
+	trace_reader_close(r);
+}
+
+/* End as the command ended: same status, or the same signal. */
+static int end_like(int wait_status)
+{
+	if (!WIFSIGNALED(wait_status))
+		return WEXITSTATUS(wait_status);
+	int sig = WTERMSIG(wait_status);
+	struct rlimit no_core = {0, 0};
+	setrlimit(RLIMIT_CORE, &no_core);
+	signal(sig, SIG_DFL);
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(sig);
+	return 128 + sig;
+}
+
+static int trace(const struct options *o)
+{
+	struct smco_err err = {0};
+	struct session_result result;
+	struct status *line = NULL;
+
+	/* Before the command starts: exec would give it our ignored ones. */
+	int rc = session_create(o, &session, &err);
+	if (rc)
+		return fail(&err, exit_status_of(&err, o->command != NULL));
+	catch_signals();
+	rc = status_create(STDERR_FILENO, o->quiet, &line, &err);
+	if (!rc)
+		rc = session_run(session, line, &result, &err);
+	status_destroy(line);
+	int status =
+		o->command && result.end == SESSION_ENDED ? -1 : EXIT_SUCCESS;
+	if (rc)
+		fail(&err, 0);
+	if (!o->quiet)
+		print_summary(o, result.trace_path);
+	struct session *s = session;
+	session = NULL;
+	session_destroy(s);
+	if (status == -1)
+		return end_like(result.wait_status);
+	return rc ? EXIT_SMCO_FAILED : status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o;
+	struct smco_err err = {0};
+
+	if (options_parse(argc, argv, &o, &err)) {
+		fail(&err, 0);
+		fputs("Try 'smco-trace --help'.\n", stderr);
+		return EXIT_SMCO_FAILED;
+	}
+	if (o.action == ACTION_HELP) {
+		fputs(options_help(), stdout);
+		return EXIT_SUCCESS;
+	}
+	if (o.action == ACTION_VERSION) {
+		puts("smco-trace " SMCO_VERSION);
+		return EXIT_SUCCESS;
+	}
+	int status = trace(&o);
+	options_deinit(&o);
+	return status;
+}

@@ -1,0 +1,265 @@
+#include "supervisor/watched.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define STACK_FRAMES 32
+#define MAPS_AGE_NS  (200 * NSEC_PER_MSEC)
+
+static ssize_t read_tracee(void *ctx, taddr_t addr, void *buf, size_t len)
+{
+	return (ssize_t)tmem_read_some(ctx, addr, buf, len);
+}
+
+/* In order of preference. Alone, those that see writes only are no default. */
+static const struct {
+	enum options_mechanism name;
+	const struct access_ops *ops;
+} mechanisms[] = {
+	{MECHANISM_BITS, &access_bits},
+};
+static bool prepared[ARRAY_SIZE(mechanisms)];
+
+static bool is_candidate(size_t i, enum options_mechanism asked)
+{
+	if (asked == MECHANISM_AUTO)
+		return mechanisms[i].ops->sees & ACCESS_READS;
+	return asked == mechanisms[i].name;
+}
+
+void watched_prepare(enum options_mechanism mechanism)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(mechanisms); i++) {
+		const struct access_ops *ops = mechanisms[i].ops;
+		if (!is_candidate(i, mechanism) || !ops->prepare)
+			continue;
+		prepared[i] = !ops->prepare(NULL);
+		if (prepared[i])
+			break; /* this is the one that will be used */
+	}
+}
+
+void watched_unprepare(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(mechanisms); i++)
+		if (prepared[i]) {
+			mechanisms[i].ops->unprepare();
+			prepared[i] = false;
+		}
+}
+
+struct watched *watched_create(struct tproc *p, struct smco_err *err)
+{
+	struct watched *w = calloc(1, sizeof(*w));
+	if (!w) {
+		smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+		return NULL;
+	}
+	w->proc = p;
+	w->pid = tproc_pid(p);
+	char root[64];
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)w->pid);
+	w->space = sym_space_create(w->pid, root, read_tracee, p);
+	if (!w->space) {
+		free(w);
+		smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+		return NULL;
+	}
+	return w;
+}
+
+void watched_destroy(struct watched *w, bool gone)
+{
+	if (!w)
+		return;
+	if (w->nap)
+		nap_proc_destroy(w->nap, smco_now_ns(), gone);
+	struct access *both[] = {w->guard, w->primary};
+	for (size_t i = 0; i < ARRAY_SIZE(both); i++) {
+		if (!both[i])
+			continue;
+		if (gone)
+			both[i]->ops->forget(both[i]);
+		else
+			both[i]->ops->close(both[i]);
+	}
+	if (w->hooks) {
+		if (!gone)
+			hooks_remove(w->hooks);
+		hooks_destroy(w->hooks);
+	}
+	free(w);
+}
+
+int watched_update_modules(struct watched *w, struct smco_err *err)
+{
+	struct tmaps maps;
+	int rc = tmaps_read(w->pid, &maps, err);
+	if (rc)
+		return rc;
+	struct sym_mapping *m = calloc(maps.nr ? maps.nr : 1, sizeof(*m));
+	if (!m) {
+		tmaps_deinit(&maps);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	size_t nr = 0;
+	for (size_t i = 0; i < maps.nr; i++) {
+		const struct tmap *t = &maps.maps[i];
+		bool is_vdso = !strcmp(t->path, "[vdso]");
+		if (!is_vdso && (!t->inode || t->path[0] != '/'))
+			continue;
+		m[nr++] = (struct sym_mapping){
+			.start = t->start,
+			.end = t->end,
+			.offset = t->offset,
+			.inode = t->inode,
+			.exec = t->prot & PROT_EXEC,
+			.deleted = t->deleted,
+			.path = t->path,
+		};
+	}
+	rc = sym_space_update(w->space, m, nr, err);
+	free(m);
+	tmaps_deinit(&maps);
+	w->maps_read_ns = smco_now_ns();
+	return rc;
+}
+
+int watched_open_access(struct watched *w, enum options_mechanism mechanism,
+			struct nap *nap, struct smco_err *err)
+{
+	struct smco_err why = {0};
+	int rc = SMCO_UNSUPPORTED;
+
+	w->why_mechanism[0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(mechanisms); i++) {
+		const struct access_ops *ops = mechanisms[i].ops;
+		if (!is_candidate(i, mechanism))
+			continue;
+		rc = ops->open(w->proc, &w->primary, &why);
+		if (!rc)
+			break;
+		size_t len = strlen(w->why_mechanism);
+		snprintf(w->why_mechanism + len, sizeof(w->why_mechanism) - len,
+			 "%s%s: %s", len ? "; " : "", ops->name, why.msg);
+	}
+	if (rc)
+		return smco_fail(err, rc, 0, "no access mechanism: %s",
+				 w->why_mechanism);
+	w->nap = nap_proc_create(nap, w->pid, w->primary, w->guard);
+	if (!w->nap)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	return 0;
+}
+
+static taddr_t find_symbol(void *ctx, const char *name, taddr_t *start,
+			   taddr_t *end)
+{
+	struct watched *w = ctx;
+	uint64_t size;
+	return sym_find(w->space, name, "malloc", start, end, &size);
+}
+
+int watched_plant(struct watched *w, uint64_t cutoff, struct smco_err *err)
+{
+	struct hook_symbols syms = {.find = find_symbol, .ctx = w};
+	if (w->hooks)
+		return 0;
+	int rc = watched_update_modules(w, err);
+	if (rc)
+		return rc;
+	return hooks_plant(w->proc, &syms, cutoff, &w->hooks, err);
+}
+
+static void to_monitor(void *ctx, const struct heap_event *ev)
+{
+	nap_heap_event(ctx, ev);
+}
+
+/* Private anonymous memory that is neither heap nor stack and was not
+ * allocated before our eyes. */
+static void adopt_mappings(struct watched *w, const struct tmaps *maps)
+{
+	uint64_t now = smco_now_ns();
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct tmap *m = &maps->maps[i];
+		if (m->inode || m->shared || m->path[0] ||
+		    !(m->prot & PROT_WRITE) || m->prot & PROT_EXEC)
+			continue;
+		nap_adopt_mapping(w->nap, m->start, m->end - m->start, now);
+	}
+}
+
+int watched_adopt(struct watched *w, uint64_t min_bytes, struct smco_err *err)
+{
+	struct tmaps maps;
+	if (!w->nap || w->adopted)
+		return 0;
+	w->adopted = true;
+	(void)min_bytes;
+	if (w->hooks)
+		return 0;
+	int rc = tmaps_read(w->pid, &maps, err);
+	if (rc)
+		return rc;
+	adopt_mappings(w, &maps);
+	tmaps_deinit(&maps);
+	return 0;
+}
+
+static struct sym_regs to_sym_regs(const struct user_regs_struct *r)
+{
+	return (struct sym_regs){{r->rax, r->rdx, r->rcx, r->rbx, r->rsi,
+				  r->rdi, r->rbp, r->rsp, r->r8, r->r9, r->r10,
+				  r->r11, r->r12, r->r13, r->r14, r->r15,
+				  r->rip}};
+}
+
+static size_t unwind(struct watched *w, const struct user_regs_struct *regs,
+		     taddr_t *frames, taddr_t *slots)
+{
+	struct sym_regs sr = to_sym_regs(regs);
+	bool complete;
+	size_t nr = sym_unwind(w->space, &sr, frames, slots, STACK_FRAMES,
+			       &complete);
+	/* A module that came since (dlopen) ends a stack early. */
+	if (!complete && nr < STACK_FRAMES &&
+	    smco_now_ns() - w->maps_read_ns > MAPS_AGE_NS &&
+	    !watched_update_modules(w, NULL))
+		nr = sym_unwind(w->space, &sr, frames, slots, STACK_FRAMES,
+				&complete);
+	return nr;
+}
+
+bool watched_on_trap(struct watched *w, struct task *t, const siginfo_t *si,
+		     struct stacks *stacks)
+{
+	struct user_regs_struct regs;
+	taddr_t frames[STACK_FRAMES], slots[STACK_FRAMES];
+
+	if (!w->hooks || !hooks_on_trap(w->hooks, t, si, &regs))
+		return false;
+	size_t nr = unwind(w, &regs, frames, slots);
+	slots[0] = regs.rsp - sizeof(taddr_t);
+	uint32_t id = stacks_intern(stacks, w->space, frames, nr, true);
+	hooks_answer(w->hooks, t, id, frames, slots, nr);
+	return true;
+}
+
+uint32_t watched_stack(struct watched *w, struct task *t, struct stacks *stacks)
+{
+	struct user_regs_struct regs;
+	taddr_t frames[STACK_FRAMES], slots[STACK_FRAMES];
+	if (task_get_regs(t, &regs))
+		return 0;
+	size_t nr = unwind(w, &regs, frames, slots);
+	return stacks_intern(stacks, w->space, frames, nr, false);
+}
+
+void watched_drain(struct watched *w)
+{
+	if (w->hooks && w->nap)
+		hooks_drain(w->hooks, to_monitor, w->nap);
+}

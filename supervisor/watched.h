@@ -1,0 +1,65 @@
+/*
+ * watched.h - one process under watch: its symbols, sensors, access mechanism
+ * and blocks, kept together because they live and die with its memory image.
+ */
+#ifndef SMCO_WATCHED_H
+#define SMCO_WATCHED_H
+
+#include "supervisor/monitor/nap.h"
+#include "supervisor/options.h"
+#include "supervisor/probe/access.h"
+#include "supervisor/probe/hook.h"
+#include "supervisor/stacks.h"
+#include "supervisor/tracee/tracee.h"
+#include "symbols/symbols.h"
+
+struct watched {
+	struct tproc *proc;
+	pid_t pid;
+	struct sym_space *space; /* handed to the session at the end: stacks
+				  * point into it */
+	struct hooks *hooks;	 /* NULL until planted */
+	struct access *primary;
+	struct access *guard; /* NULL = none */
+	struct nap_proc *nap;
+	uint64_t maps_read_ns; /* when the module list was last brought up */
+	/* the meter's, at its last reading */
+	uint64_t agent_ns, side_ns, guard_side_ns, cpu_ns;
+	char why_mechanism[256]; /* which one, and why none better */
+	bool adopted;		 /* existing blocks were taken in */
+};
+
+/* Before any program is under control: load and calibrate what the mechanism
+ * asked for may need. Failures are not errors here; watched_open_access says
+ * what is missing. */
+void watched_prepare(enum options_mechanism mechanism);
+void watched_unprepare(void);
+
+struct watched *watched_create(struct tproc *p, struct smco_err *err);
+/* @gone: the process's memory must not be touched. The space stays. */
+void watched_destroy(struct watched *w, bool gone);
+
+/* Read the maps, bring the module list up to date. */
+int watched_update_modules(struct watched *w, struct smco_err *err);
+
+/* Open the access mechanism asked for (or the best), make its monitor part.
+ * All tasks stopped. */
+int watched_open_access(struct watched *w, enum options_mechanism mechanism,
+			struct nap *nap, struct smco_err *err);
+
+/* Plant sensors if the allocation functions are there: 0, SMCO_NOTFOUND. All
+ * tasks stopped. */
+int watched_plant(struct watched *w, uint64_t cutoff, struct smco_err *err);
+/* Take in blocks that exist already (attach). All tasks stopped. */
+int watched_adopt(struct watched *w, uint64_t min_bytes, struct smco_err *err);
+
+/* A sensor asks for a stack's name. False if it was not ours. */
+bool watched_on_trap(struct watched *w, struct task *t, const siginfo_t *si,
+		     struct stacks *stacks);
+/* The stack of a stopped task, by id. */
+uint32_t watched_stack(struct watched *w, struct task *t,
+		       struct stacks *stacks);
+/* Move what the sensors recorded to the monitor. */
+void watched_drain(struct watched *w);
+
+#endif
