@@ -201,7 +201,7 @@ static void add_functions(struct unit *u, Dwarf_Die *parent, unsigned depth)
 		switch (dwarf_tag(&die)) {
 		case DW_TAG_subprogram:
 			add_function(u, &die);
-			/* fallthrough */
+			__attribute__((fallthrough));
 		case DW_TAG_namespace:
 		case DW_TAG_module:
 		case DW_TAG_class_type:
