@@ -53,7 +53,8 @@ bool smco_debug_on(const char *domain)
 	return false;
 }
 
-void smco_debug_print(const char *domain, const char *func, const char *fmt, ...)
+void smco_debug_print(const char *domain, const char *func, const char *fmt,
+		      ...)
 {
 	char line[512];
 	va_list ap;

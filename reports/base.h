@@ -12,10 +12,10 @@
 /* An address in the monitored program. Never dereferenced here. */
 typedef uint64_t taddr_t;
 
-#define NSEC_PER_SEC UINT64_C(1000000000)
+#define NSEC_PER_SEC  UINT64_C(1000000000)
 #define NSEC_PER_MSEC UINT64_C(1000000)
 #define NSEC_PER_USEC UINT64_C(1000)
-#define TPAGE_SIZE UINT64_C(4096) /* x86-64 base page */
+#define TPAGE_SIZE    UINT64_C(4096) /* x86-64 base page */
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -32,8 +32,8 @@ enum smco_code {
 	SMCO_FORMAT = -5,      /* malformed input: ELF, DWARF, trace, options */
 	SMCO_UNSUPPORTED = -6, /* this machine, kernel or program cannot */
 	SMCO_NOTFOUND = -7,    /* no such symbol, module, record, command */
-	SMCO_BUSY = -8,	       /* not now: another tracer, a thread in the way */
-	SMCO_FAULT = -9,       /* tracee memory not readable; addr says where */
+	SMCO_BUSY = -8,	 /* not now: another tracer, a thread in the way */
+	SMCO_FAULT = -9, /* tracee memory not readable; addr says where */
 };
 
 /*
@@ -63,18 +63,18 @@ uint64_t smco_now_ns(void);
  * is one load and compare when the variable is not set.
  */
 bool smco_debug_on(const char *domain);
-void smco_debug_print(const char *domain, const char *func, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-#define smco_debug(domain, ...)                                         \
-	do {                                                            \
-		if (smco_debug_on(domain))                              \
-			smco_debug_print(domain, __func__, __VA_ARGS__); \
+void smco_debug_print(const char *domain, const char *func, const char *fmt,
+		      ...) __attribute__((format(printf, 3, 4)));
+#define smco_debug(domain, ...)                                                \
+	do {                                                                   \
+		if (smco_debug_on(domain))                                     \
+			smco_debug_print(domain, __func__, __VA_ARGS__);       \
 	} while (0)
 
 /* Scope guards: run when the variable leaves its scope. */
-void smco_free_ptr(void *p);  /* free(*(void **)p) */
-void smco_close_fd(int *fd);  /* close(*fd) if >= 0, keeps errno */
-#define _cleanup_free_ __attribute__((cleanup(smco_free_ptr)))
+void smco_free_ptr(void *p); /* free(*(void **)p) */
+void smco_close_fd(int *fd); /* close(*fd) if >= 0, keeps errno */
+#define _cleanup_free_	__attribute__((cleanup(smco_free_ptr)))
 #define _cleanup_close_ __attribute__((cleanup(smco_close_fd)))
 
 #endif

@@ -92,10 +92,10 @@ static bool room(void *array, size_t *cap, size_t nr, size_t item)
 		return false;
 	size_t more = *cap ? *cap * 2 : 64;
 	memcpy(&p, array, sizeof(p));
-	p = reallocarray(p, more, item);
-	if (!p)
+	void *larger = reallocarray(p, more, item);
+	if (!larger)
 		return false;
-	memcpy(array, &p, sizeof(p));
+	memcpy(array, &larger, sizeof(larger));
 	*cap = more;
 	return true;
 }

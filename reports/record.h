@@ -10,11 +10,11 @@
 #include "reports/base.h"
 
 struct record {
-	uint32_t event;	    /* enum event_id */
-	uint64_t time_ns;   /* since the session's start */
-	uint32_t cpu;	    /* UINT32_MAX = unknown */
-	uint32_t tid;	    /* 0 = the supervisor */
-	uint32_t param;	    /* meaning per event */
+	uint32_t event;	  /* enum event_id */
+	uint64_t time_ns; /* since the session's start */
+	uint32_t cpu;	  /* UINT32_MAX = unknown */
+	uint32_t tid;	  /* 0 = the supervisor */
+	uint32_t param;	  /* meaning per event */
 	uint32_t payload_len;
 	const void *payload; /* one of the structs below, by event */
 };
@@ -47,18 +47,18 @@ struct ev_nap {
 	uint64_t start_ns;  /* best estimate; session time */
 	uint64_t length_ns; /* best estimate */
 	uint64_t error_ns;  /* the true length is within +- this */
-	uint64_t alloc_ns;  /* when the block was allocated; 0 = before attach */
+	uint64_t alloc_ns; /* when the block was allocated; 0 = before attach */
 	uint32_t pid;
-	uint32_t alloc_stack; /* 0 = unknown */
-	uint32_t ended_stack; /* 0 = unknown */
-	uint32_t last_stack;  /* who accessed it before; 0 = unknown */
+	uint32_t alloc_stack;  /* 0 = unknown */
+	uint32_t ended_stack;  /* 0 = unknown */
+	uint32_t last_stack;   /* who accessed it before; 0 = unknown */
 	int32_t ended_syscall; /* -1 = none */
-	uint32_t flags;	      /* enum nap_flags */
+	uint32_t flags;	       /* enum nap_flags */
 };
 
 struct ev_site { /* cumulative; the last one of a site counts */
 	uint64_t nr_allocs;
-	uint64_t bytes;	    /* allocated in all */
+	uint64_t bytes; /* allocated in all */
 	uint64_t live_bytes;
 	uint64_t nr_live;
 	uint64_t nr_watched; /* objects that were watched at least once */
@@ -83,12 +83,13 @@ struct ev_ledger { /* cumulative since the start */
 enum coverage_why {
 	COVER_WATCHED = 0,	/* bytes and objects that were watched */
 	COVER_BELOW_CUTOFF = 1, /* known only as a rule, not counted */
-	COVER_NOT_ADMITTED = 2, /* allocation rate above what the budget allows */
-	COVER_NEVER_ARMED = 3,	/* known, but never got a turn */
-	COVER_NO_STACK = 4,	/* allocated before attach, or unwinding failed */
-	COVER_SHARED = 5,	/* shared, locked, huge, device pages */
-	COVER_MECHANISM = 6,	/* mechanism missing; text says which and why */
-	COVER_LOST = 7,		/* events lost */
+	COVER_NOT_ADMITTED =
+		2, /* allocation rate above what the budget allows */
+	COVER_NEVER_ARMED = 3, /* known, but never got a turn */
+	COVER_NO_STACK = 4,  /* allocated before attach, or unwinding failed */
+	COVER_SHARED = 5,    /* shared, locked, huge, device pages */
+	COVER_MECHANISM = 6, /* mechanism missing; text says which and why */
+	COVER_LOST = 7,	     /* events lost */
 	COVER_NR,
 };
 

@@ -9,7 +9,8 @@
 
 # gcc only recommends the C library's headers, clang its run-time library.
 build="gcc libc6-dev make pkg-config perl clang libbpf-dev libelf-dev libdw-dev
-	libzydis-dev libzstd-dev libiberty-dev libjansson-dev"
+	libzydis-dev libzstd-dev libiberty-dev libjansson-dev zlib1g-dev
+	libseccomp-dev"
 check="bzip2 procps"
 lint="clang-format cppcheck shellcheck"
 fuzz="clang libclang-rt-dev"

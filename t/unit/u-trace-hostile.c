@@ -5,75 +5,13 @@
  */
 #include "t/unit/tap.h"
 
-#include <stddef.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#include "reports/disk.h"
-#include "reports/summary.h"
 #include "t/unit/trace-random.h"
-#include "t/unit/trace-sample.h"
+#include "t/unit/trace-show.h"
 
 static uint8_t *file;
 static size_t file_size;
-
-static void load(const char *path)
-{
-	struct stat st;
-	FILE *f = fopen(path, "r");
-	fstat(fileno(f), &st);
-	file_size = (size_t)st.st_size;
-	file = malloc(file_size);
-	check_int(fread(file, 1, file_size, f), file_size);
-	fclose(f);
-}
-
-/* Make all checksums right again, as far as sizes lead from one to the next. */
-static unsigned sign(uint8_t *data, size_t len)
-{
-	unsigned chunks = 0;
-	for (size_t at = sizeof(struct disk_header);
-	     at + sizeof(struct disk_chunk) <= len;) {
-		struct disk_chunk h;
-		memcpy(&h, data + at, sizeof(h));
-		size_t left = len - at - sizeof(h);
-		size_t n = h.stored_size < left ? h.stored_size : left;
-		h.payload_crc = (uint32_t)crc32_z(0, data + at + sizeof(h), n);
-		h.header_crc = (uint32_t)crc32_z(
-			0, (uint8_t *)&h,
-			offsetof(struct disk_chunk, header_crc));
-		memcpy(data + at, &h, sizeof(h));
-		at += sizeof(h) + n;
-		chunks++;
-	}
-	return chunks;
-}
-
-/* Everything a reader of the trace does. True if it could be opened. */
-static bool show(const uint8_t *data, size_t len)
-{
-	struct summary_style style = {.width = 80, .max_frames = 3};
-	struct trace_reader *r;
-	struct summary *s;
-	char *text = NULL;
-	size_t size = 0;
-	if (trace_reader_open_mem(data, len, &r, NULL))
-		return false;
-	bool ok = !summary_load(r, &s, NULL);
-	trace_reader_close(r);
-	if (!ok)
-		return false;
-	FILE *f = open_memstream(&text, &size);
-	summary_print(s, f, "x.trace", &style);
-	summary_print_json(s, f, NULL);
-	fclose(f);
-	for (size_t i = 0; i < size; i++)
-		ok &= text[i] == '\n' || (text[i] & 0x80) || text[i] >= ' ';
-	free(text);
-	summary_free(s);
-	return ok;
-}
 
 static void wrong_but_signed(void)
 {
@@ -86,7 +24,7 @@ static void wrong_but_signed(void)
 			data[at] =
 				random_below(3) ? (uint8_t)random_u64() : 0xff;
 		}
-		sign(data, file_size);
+		show_sign(data, file_size);
 		opened += show(data, file_size);
 	}
 	free(data);
@@ -116,7 +54,7 @@ static void noise(void)
 			t.body[j] = random_below(2) ? (uint8_t)random_below(8)
 						    : (uint8_t)random_u64();
 		size_t len = offsetof(typeof(t), body) + n;
-		sign((uint8_t *)&t, len);
+		show_sign((uint8_t *)&t, len);
 		opened += show((uint8_t *)&t, len);
 	}
 	check_int(opened, rounds);
@@ -226,17 +164,17 @@ static void escapes(const char *path)
 	SAMPLE_PUT(w, EV_NAP, 1, 1, nap);
 	trace_writer_close(w, NULL);
 	free(file);
-	load(path);
+	file = show_load(path, &file_size);
 	check(show(file, file_size));
 }
 
 int main(void)
 {
-	char path[] = "/tmp/u-hostile-XXXXXX", old[64];
+	char path[] = "/tmp/u-hostile-XXXXXX";
 	close(mkstemp(path));
 	sample_write(path, NULL);
-	load(path);
-	check(sign(file, file_size) > 5);
+	file = show_load(path, &file_size);
+	check(show_sign(file, file_size) > 5);
 	check(show(file, file_size));
 	wrong_but_signed();
 	noise();
@@ -244,9 +182,7 @@ int main(void)
 	newer();
 	more_fields();
 	escapes(path);
-	snprintf(old, sizeof(old), "%s.old", path);
-	unlink(path);
-	unlink(old);
+	show_unlink(path);
 	free(file);
 	return tap_done();
 }

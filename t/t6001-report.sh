@@ -1,0 +1,156 @@
+#!/bin/bash
+# smco-report as a command: options, errors, statuses, outputs.
+# shellcheck source=t/test-lib.sh
+. "$(dirname "$0")/test-lib.sh"
+
+export LC_ALL=C.UTF-8
+unset PAGER SMCO_PAGER COLUMNS
+"$BUILD/t/unit/u-summary-text" s.trace || exit 1
+
+# usage STATUS PATTERN ARGUMENT... - one line on stderr that fits PATTERN,
+# nothing on stdout, that status.
+usage() {
+	local status=$1 pattern=$2
+	shift 2
+	test_exit "$status" smco-report "$@" >out 2>err || return 1
+	[ ! -s out ] || { echo "stdout is not empty" && return 1; }
+	[ "$(wc -l <err)" = 1 ] || { cat err && return 1; }
+	grep -q "^smco-report: .*$pattern" err || { cat err && return 1; }
+}
+
+ok "unknown long option" usage 2 "unknown option --nonsense" --nonsense
+ok "unknown short option" usage 2 "unknown option -x" -x
+ok "option without its value" usage 2 "top wants a value" --top
+ok "option with a value too many" usage 2 "json" --json=yes
+ok "number that is none" usage 2 '"3x"' --top 3x
+ok "negative number" usage 2 '"-1"' --frames -1
+ok "number too large" usage 2 'number' --top 99999999999999999999
+ok "color that is none" usage 2 '"blue"' --color blue
+ok "two files" usage 2 '"b"' a b
+ok "no such file" usage 1 "nosuch.trace: No such file" nosuch.trace
+ok "a directory" usage 1 "Is a directory" .
+echo "hello" >text.txt
+ok "not a trace" usage 1 "text.txt: not a trace" text.txt
+: >empty.trace
+ok "an empty file" usage 1 "empty.trace: not a trace" empty.trace
+
+mkdir none some
+no_default() { (cd none && usage 1 'no \*.trace here'); }
+ok "no trace in the directory" no_default
+newest() {
+	cp s.trace some/old.trace
+	cp text.txt some/not-a-trace
+	sleep 0.02
+	cp s.trace "some/new one.trace"
+	touch -d '1 hour ago' some/old.trace
+	(cd some && smco-report) >out &&
+		grep -q "smco-report 'new one.trace'" out
+}
+ok "the newest trace by default" newest
+
+help() { smco-report --help | grep -q -- --json && smco-report -h | grep -q usage; }
+ok "help" help
+version() { smco-report -V | grep -qx "smco-report ${SMCO_VERSION:-[0-9.]*}"; }
+ok "version" version
+help_full() { test_exit 1 smco-report --help >/dev/full; }
+ok "help to a full disk" help_full
+
+plain() {
+	smco-report --width 80 s.trace >out || return 1
+	sed -i -e 's/^session .*/session    (when)/' \
+		-e "s/^trace .*smco-report.*/trace      (size) smco-report 'it'\\\\''s.trace'/" out
+	diff -u "$SRC/t/golden/summary-80.txt" out
+}
+ok "the summary" plain
+stdin() {
+	# From a pipe: read once, to its end.
+	# shellcheck disable=SC2002
+	cat s.trace | smco-report --width 80 - >out2 || return 1
+	grep -v '^session\|^trace' out >out1
+	grep -v '^session\|^trace' out2 | diff -u out1 -
+}
+ok "from a pipe" stdin
+full() { test_exit 1 smco-report s.trace >/dev/full 2>err && grep -q 'No space' err; }
+ok "to a full disk" full
+json_full() { test_exit 1 smco-report --json s.trace >/dev/full 2>err && grep -q 'No space' err; }
+ok "JSON to a full disk" json_full
+top() {
+	smco-report --top 1 s.trace >out && grep -q '^1 ' out &&
+		! grep -q '^2 ' out && grep -q '3 more sites' out
+}
+ok "--top" top
+frames() {
+	smco-report --frames 2 --top 2 s.trace >out &&
+		grep -q 'handle_request  src' out &&
+		! grep -q 'main  *src' out && grep -q '1 more (--frames)' out
+}
+ok "--frames" frames
+ascii() { LC_ALL=C smco-report s.trace >out && ! LC_ALL=C grep -q '[^ -~]' out; }
+ok "ASCII outside UTF-8" ascii
+esc=$(printf '\033')
+color() {
+	smco-report --color always s.trace | grep -q "$esc" &&
+		! smco-report s.trace | grep -q "$esc" &&
+		! smco-report --color never s.trace | grep -q "$esc"
+}
+ok "--color" color
+json() { smco-report --json s.trace >out && [ "$(head -c 1 out)" = '{' ] && [ "$(tail -n 1 out)" = '}' ]; }
+ok "--json" json
+
+# cut -> what is left is shown, and what is missing said
+cut_short() {
+	head -c 1000 s.trace >cut.trace
+	smco-report cut.trace >out && grep -q 'the trace has no end' out
+}
+ok "a trace that was cut" cut_short
+damaged() {
+	cp s.trace bad.trace
+	printf 'XXXX' | dd of=bad.trace bs=1 seek=200 conv=notrunc status=none
+	smco-report bad.trace >out && grep -q 'the trace is damaged: 1 part' out
+}
+ok "a damaged trace" damaged
+
+skip() {
+	TAP_NR=$((TAP_NR + 1))
+	echo "ok $TAP_NR # SKIP $1"
+}
+
+# On a terminal: colours and the pager.
+prereq_SCRIPT() { script -qec true /dev/null; }
+tty_run() { script -qec "$1" /dev/null </dev/null >out 2>&1; }
+if prereq_SCRIPT >/dev/null 2>&1; then
+	tty_color() { NO_COLOR='' PAGER=cat tty_run "TERM=xterm smco-report s.trace" && grep -q "$esc" out; }
+	ok "colours on a terminal" tty_color
+	tty_no_color() { NO_COLOR=1 PAGER=cat tty_run "smco-report s.trace" && ! grep -q "$esc" out; }
+	ok "NO_COLOR" tty_no_color
+	pager() { PAGER='sed s/^/P:/' tty_run "smco-report s.trace" && grep -q '^P:overhead' out; }
+	ok "pager on a terminal" pager
+	no_pager() { PAGER='sed s/^/P:/' tty_run "smco-report --no-pager s.trace" && ! grep -q '^P:' out; }
+	ok "--no-pager" no_pager
+	early() { PAGER='head -n 1' tty_run "smco-report s.trace" && [ "$(wc -l <out)" = 1 ]; }
+	ok "leaving the pager early is no error" early
+	bad_pager() { PAGER=/nonexistent tty_run "smco-report s.trace"; grep -q nonexistent out; }
+	ok "a pager that does not exist is said" bad_pager
+else
+	skip "script(1) cannot make a terminal here"
+fi
+
+man_page() {
+	MANWIDTH=80 man --warnings -l "$SRC/reports/smco-report.1" >man.out 2>man.err &&
+		[ ! -s man.err ] && grep -q 'EXIT STATUS' man.out
+}
+if command -v man >/dev/null; then
+	ok "the man page formats" man_page
+else
+	skip "no man(1) here"
+fi
+options_documented() {
+	local o
+	for o in $(smco-report --help | grep -o -- '--[a-z-]*' | sort -u); do
+		sed 's/\\-/-/g' "$SRC/reports/smco-report.1" | grep -q -- "$o" ||
+			{ echo "$o is not in the man page" && return 1; }
+	done
+}
+ok "every option is in the man page" options_documented
+
+done_testing

@@ -1,0 +1,89 @@
+/*
+ * trace-show.h - what the hostile-input test and the fuzzer share: putting
+ * right checksums on wrong content, and doing all a reader does.
+ */
+#ifndef TRACE_SHOW_H
+#define TRACE_SHOW_H
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "reports/disk.h"
+#include "reports/summary.h"
+#include "t/unit/trace-sample.h"
+
+/* Make all checksums right again, as far as sizes lead from one chunk to the
+ * next. Returns the number of chunks. */
+static inline unsigned show_sign(uint8_t *data, size_t len)
+{
+	unsigned chunks = 0;
+	for (size_t at = sizeof(struct disk_header);
+	     at + sizeof(struct disk_chunk) <= len;) {
+		struct disk_chunk h;
+		memcpy(&h, data + at, sizeof(h));
+		size_t left = len - at - sizeof(h);
+		size_t n = h.stored_size < left ? h.stored_size : left;
+		h.payload_crc = (uint32_t)crc32_z(0, data + at + sizeof(h), n);
+		h.header_crc = (uint32_t)crc32_z(
+			0, (uint8_t *)&h,
+			offsetof(struct disk_chunk, header_crc));
+		memcpy(data + at, &h, sizeof(h));
+		at += sizeof(h) + n;
+		chunks++;
+	}
+	return chunks;
+}
+
+/* Text and JSON of the trace; false if it is none, or if a byte came out that
+ * could steer a terminal. */
+static inline bool show(const uint8_t *data, size_t len)
+{
+	struct summary_style style = {.width = 80, .max_frames = 3};
+	struct trace_reader *r;
+	struct summary *s;
+	char *text = NULL;
+	size_t size = 0;
+	if (trace_reader_open_mem(data, len, &r, NULL))
+		return false;
+	bool ok = !summary_load(r, &s, NULL);
+	trace_reader_close(r);
+	if (!ok)
+		return false;
+	FILE *f = open_memstream(&text, &size);
+	summary_print(s, f, "x.trace", &style);
+	ok = !summary_print_json(s, f, NULL);
+	fclose(f);
+	for (size_t i = 0; i < size; i++)
+		ok &= text[i] == '\n' || (text[i] & 0x80) || text[i] >= ' ';
+	free(text);
+	summary_free(s);
+	return ok;
+}
+
+/* The bytes of the file at @path; the caller frees. NULL if unreadable. */
+static inline uint8_t *show_load(const char *path, size_t *size_ret)
+{
+	struct stat st;
+	FILE *f = fopen(path, "r");
+	if (!f || fstat(fileno(f), &st) < 0)
+		return NULL;
+	uint8_t *data = malloc((size_t)st.st_size);
+	*size_ret = data ? fread(data, 1, (size_t)st.st_size, f) : 0;
+	fclose(f);
+	return data;
+}
+
+/* Remove a trace that a test wrote, and the one before it. */
+static inline void show_unlink(const char *path)
+{
+	char old[256];
+	snprintf(old, sizeof(old), "%s.old", path);
+	unlink(path);
+	unlink(old);
+}
+
+#endif
