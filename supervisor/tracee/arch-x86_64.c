@@ -172,6 +172,22 @@ static void x86_set_batch(struct user_regs_struct *r, taddr_t code,
 	r->eflags &= ~0x500ULL; /* no single step, direction up */
 }
 
+static void x86_leave_function(struct user_regs_struct *r, taddr_t to)
+{
+	r->rip = to;
+	r->rsp += 8;
+}
+
+static void x86_ask_restart(struct user_regs_struct *r)
+{
+	r->rax = (uint64_t)-ERESTARTNOHAND;
+}
+
+static void x86_set_syscall_ret(struct user_regs_struct *r, int64_t ret)
+{
+	r->rax = (uint64_t)ret;
+}
+
 static bool x86_restart_pending(const struct user_regs_struct *r)
 {
 	if ((int64_t)r->orig_rax < 0)
@@ -213,6 +229,9 @@ const struct arch_ops arch = {
 	.skip_syscall = x86_skip_syscall,
 	.rewind_syscall = x86_rewind_syscall,
 	.set_batch = x86_set_batch,
+	.leave_function = x86_leave_function,
+	.ask_restart = x86_ask_restart,
+	.set_syscall_ret = x86_set_syscall_ret,
 	.restart_pending = x86_restart_pending,
 	.is_compat = x86_is_compat,
 };

@@ -47,6 +47,11 @@ struct arch_ops {
 	void (*set_batch)(struct user_regs_struct *r, taddr_t code,
 			  taddr_t calls, size_t nr, pid_t tgid, pid_t tid,
 			  int sig);
+	/* Return from a function whose first instruction is next. */
+	void (*leave_function)(struct user_regs_struct *r, taddr_t to);
+	/* Restart the call, or end it with EINTR if a handler runs. */
+	void (*ask_restart)(struct user_regs_struct *r);
+	void (*set_syscall_ret)(struct user_regs_struct *r, int64_t ret);
 	/* The kernel will restart the call when it leaves this stop. */
 	bool (*restart_pending)(const struct user_regs_struct *r);
 	/* Code runs in 32-bit mode. */

@@ -45,6 +45,7 @@ static int scan(struct tracer *tr, struct tproc *p, int *errno_ret)
 		}
 		task_join(t, p, p->pid);
 		t->is_new = ours;
+		t->may_wait = true; /* for all we know */
 		nr_new++;
 		/* Stopped at once, it makes no more threads. */
 		if (!ours)

@@ -133,7 +133,7 @@ void note_exec(struct task *t)
 	struct tproc *p = t->proc;
 	t->held = false;
 	t->is_new = false;
-	t->restart.valid = false;
+	mend_forget(t);
 	t->rseq = 1;
 	bury_others(p, t, (pid_t)former);
 

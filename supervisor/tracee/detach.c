@@ -12,8 +12,7 @@ void task_detach(struct task *t)
 	if (t->state != TASK_STOPPED)
 		return;
 	int sig = signal_at_detach(t);
-	if (task_kind(t) == STOP_INTERRUPT)
-		task_mend_wait(t);
+	mend_at_detach(t);
 	/* In a group-stop the kernel keeps it stopped, whatever we say. */
 	ptrace(PTRACE_DETACH, t->tid, NULL, (long)sig);
 	t->state = TASK_DEAD;
@@ -34,6 +33,7 @@ static int undo_all(struct tproc *p, struct smco_err *err)
 {
 	if (p->execed || !tproc_first_task(p))
 		return 0;
+	libs_stop(p);
 	return undo_run_all(p, err);
 }
 

@@ -108,12 +108,12 @@ void task_restart(struct task *t)
 		req = PTRACE_LISTEN;
 		sig = 0;
 	} else {
-		if (kind == STOP_INTERRUPT)
-			task_mend_wait(t);
-		if (t->proc && t->proc->trace_syscalls)
+		if (mend_wants_syscall_stops(t) ||
+		    (t->proc && t->proc->trace_syscalls))
 			req = PTRACE_SYSCALL;
 	}
 	charge_stop(t);
+	t->in_group_stop = listen;
 	t->deliver = 0;
 	t->regs_valid = false;
 	t->state = listen ? TASK_LISTENING : TASK_RUNNING;
@@ -199,7 +199,20 @@ void gather(struct tracer *tr, pid_t tid, int status)
 	case STOP_EXEC:
 		note_exec(t);
 		break;
+	case STOP_SYSCALL:
+		if (mend_at_syscall_stop(t)) {
+			task_restart(t);
+			return;
+		}
+		if (t->proc && !t->proc->trace_syscalls) {
+			task_release(t);
+			return;
+		}
+		break;
 	case STOP_INTERRUPT:
+		if (!t->is_new && !t->in_group_stop)
+			mend_at_stop(t);
+		/* fall through */
 	case STOP_GROUP:
 		/*
 		 * Nothing to decide: it stays where tproc_stop() wants it, or
@@ -262,6 +275,11 @@ static void act_signal(struct task *t)
 	bool fault = sig == SIGSEGV || sig == SIGBUS;
 	bool trap = sig == p->trap_sig;
 	if (!fault && !trap && sig != SIGTRAP) {
+		/* Seen under ptrace even if the program ignores it, it must
+		 * not end a wait then. A stop does end it, in any case. */
+		if (sig != SIGSTOP && sig != SIGTSTP && sig != SIGTTIN &&
+		    sig != SIGTTOU)
+			mend_at_stop(t);
 		task_release(t);
 		return;
 	}
@@ -270,8 +288,10 @@ static void act_signal(struct task *t)
 		return;
 	}
 	if (sig == SIGTRAP) {
-		if (libs_on_sigtrap(t)) {
+		bool complete = false;
+		if (libs_on_sigtrap(t, &complete))
 			t->deliver = 0;
+		if (complete) {
 			event_push(t->tr, TEV_LIBS, p, t);
 			hold(t);
 		} else {

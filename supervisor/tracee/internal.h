@@ -49,18 +49,25 @@ struct task {
 	bool was_blocked; /* INTERRUPT found it waiting in the kernel */
 	bool group_clock; /* this stop is charged by tproc_cont() */
 	bool kill_on_exit;
-	int deliver; /* signal to deliver on restart */
+	bool no_signal; /* detach: the signal of this stop was ours */
+	int deliver;	/* signal to deliver on restart */
 	uint64_t stop_ns;
 	bool regs_valid;
 	struct user_regs_struct regs;
-	struct restart { /* of a wait the kernel would end with EINTR */
-		bool valid;
-		uint64_t arg; /* the time-out as rewritten */
-		uint64_t sp;
-		uint64_t end_ns; /* when the program expects it to end */
-	} restart;
-	uint64_t blocked_since_ns; /* 0 = unknown */
-	taddr_t rseq;		   /* 0 = none, 1 = not asked yet */
+	bool may_wait;	    /* was seen in a wait that needs mending */
+	bool in_group_stop; /* a stop signal ended its wait, as it always does
+			     */
+	struct mend { /* a wait with an end, cut short by a stop; mend.c */
+		const struct waiting_call *call; /* NULL = none */
+		taddr_t sp;
+		uint64_t end_ns;
+		uint64_t arg; /* the time-out argument as the program gave it */
+		bool replaced; /* the register holds ours now */
+	} mend;
+	/* The scheduler's clock when it fell asleep, 0 = unknown; mend.c */
+	uint64_t asleep_ns;
+	uint64_t asleep_migrations;
+	taddr_t rseq; /* 0 = none, 1 = not asked yet */
 };
 
 struct tpatch {
@@ -121,6 +128,7 @@ struct tproc {
 	struct tundo *stub_undo;
 	enum libs_phase libs;
 	struct tpatch *libs_patch;
+	taddr_t r_debug; /* 0 = not found */
 
 	uint64_t stop_began_ns;
 };
@@ -215,8 +223,18 @@ int task_await(struct task *t, uint64_t deadline_ns);
 /* PTRACE_INTERRUPT, then @t sits in a PTRACE_EVENT_STOP. From any stop; a
  * signal of a signal-delivery-stop is lost. */
 int task_to_event_stop(struct task *t);
-/* Put away the effects of our interruption; called before @t runs on. */
-void task_mend_wait(struct task *t);
+
+/* --- mend.c --- */
+/* PTRACE_INTERRUPT comes next: since when does @t wait? */
+void mend_before_interrupt(struct task *t);
+/* Stopped on the way to signal delivery: the wait must go on, or end as a
+ * handler makes it end. */
+void mend_at_stop(struct task *t);
+bool mend_wants_syscall_stops(const struct task *t);
+/* True if @t must run on at once, to a stop where the call can be restarted. */
+bool mend_at_syscall_stop(struct task *t);
+void mend_at_detach(struct task *t);
+void mend_forget(struct task *t);
 
 /* --- birth.c --- */
 void note_birth(struct task *parent);
@@ -245,7 +263,11 @@ int signal_at_detach(struct task *t);
 
 /* --- libs.c --- */
 void libs_start(struct tproc *p); /* at the first stop after exec */
-bool libs_on_sigtrap(struct task *t);
+/* Is this SIGTRAP our breakpoint's? The task is past it then; *complete_ret:
+ * all libraries are mapped, the breakpoint is gone. */
+bool libs_on_sigtrap(struct task *t, bool *complete_ret);
+/* Before the breakpoint is taken out by detach. */
+void libs_stop(struct tproc *p);
 
 /* --- follow.c --- */
 void follow_stop(struct task *t);    /* at every stop */

@@ -15,6 +15,8 @@ int task_interrupt(struct task *t)
 {
 	if (t->interrupted)
 		return 0;
+	if (t->may_wait && t->state == TASK_RUNNING)
+		mend_before_interrupt(t);
 	if (ptrace(PTRACE_INTERRUPT, t->tid, NULL, 0L) < 0)
 		return SMCO_GONE;
 	t->interrupted = true;
@@ -55,6 +57,9 @@ int task_await(struct task *t, uint64_t deadline_ns)
 		uint64_t now = smco_now_ns();
 		if (now >= deadline_ns)
 			return SMCO_BUSY;
+		/* Another stop came first and took the request with it. */
+		if (t->state != TASK_DEAD && !t->interrupted && !t->is_new)
+			task_interrupt(t);
 		uint64_t until = now + LOOK_NS;
 		if (until > deadline_ns)
 			until = deadline_ns;
@@ -170,9 +175,4 @@ int task_to_event_stop(struct task *t)
 			break;
 		}
 	}
-}
-
-void task_mend_wait(struct task *t)
-{
-	(void)t;
 }

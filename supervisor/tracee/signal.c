@@ -77,6 +77,8 @@ int signal_at_detach(struct task *t)
 
 	if (t->state != TASK_STOPPED || task_kind(t) != STOP_SIGNAL)
 		return 0;
+	if (t->no_signal)
+		return 0;
 	if (!t->queued && !t->held)
 		return t->deliver; /* decided already */
 	int sig = WSTOPSIG(t->status);

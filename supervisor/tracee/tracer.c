@@ -180,6 +180,7 @@ void tproc_forget_memory(struct tproc *p)
 	p->stub_refused = false;
 	p->libs = LIBS_NONE;
 	p->libs_patch = NULL;
+	p->r_debug = 0;
 	p->trace_syscalls = false;
 }
 

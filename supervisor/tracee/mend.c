@@ -1,0 +1,321 @@
+/*
+ * Waits that stay what they were. Stopping a thread in the middle of a system
+ * call makes the kernel leave the call; most calls it starts again by itself
+ * when nobody handles a signal, with the remaining time. Some it ends with
+ * EINTR instead (signal(7), "Interruption of system calls by stop signals").
+ * Those are given the return value by which the kernel does start a call
+ * again unless a handler runs, so that a real signal still ends them, and a
+ * time-out in their arguments is cut to what remains. Proven by t1400-*.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "supervisor/tracee/internal.h"
+
+enum timeout_kind {
+	TIMEOUT_NONE,
+	TIMEOUT_MS,	  /* int, milliseconds, < 0 = for ever */
+	TIMEOUT_TIMESPEC, /* pointer to a relative one, NULL = for ever */
+	TIMEOUT_RCV,	  /* SO_RCVTIMEO of the socket in argument 0 */
+	TIMEOUT_SND,	  /* SO_SNDTIMEO */
+};
+
+struct waiting_call {
+	long nr;
+	enum timeout_kind timeout;
+	int arg;     /* which argument holds the time-out */
+	int expired; /* what the call returns when its time is over */
+};
+
+static const struct waiting_call calls[] = {
+	{SYS_epoll_wait, TIMEOUT_MS, 3, 0},
+	{SYS_epoll_pwait, TIMEOUT_MS, 3, 0},
+	{SYS_epoll_pwait2, TIMEOUT_TIMESPEC, 3, 0},
+	{SYS_rt_sigtimedwait, TIMEOUT_TIMESPEC, 2, -EAGAIN},
+	{SYS_semop, TIMEOUT_NONE, 0, 0},
+	{SYS_semtimedop, TIMEOUT_TIMESPEC, 3, -EAGAIN},
+	{SYS_io_getevents, TIMEOUT_TIMESPEC, 4, 0},
+	{SYS_io_uring_enter, TIMEOUT_NONE, 0, 0},
+	{SYS_read, TIMEOUT_RCV, 0, -EAGAIN},
+	{SYS_readv, TIMEOUT_RCV, 0, -EAGAIN},
+	{SYS_recvfrom, TIMEOUT_RCV, 0, -EAGAIN},
+	{SYS_recvmsg, TIMEOUT_RCV, 0, -EAGAIN},
+	{SYS_recvmmsg, TIMEOUT_RCV, 0, -EAGAIN},
+	{SYS_accept, TIMEOUT_RCV, 0, -EAGAIN},
+	{SYS_accept4, TIMEOUT_RCV, 0, -EAGAIN},
+	{SYS_write, TIMEOUT_SND, 0, -EAGAIN},
+	{SYS_writev, TIMEOUT_SND, 0, -EAGAIN},
+	{SYS_sendto, TIMEOUT_SND, 0, -EAGAIN},
+	{SYS_sendmsg, TIMEOUT_SND, 0, -EAGAIN},
+	{SYS_sendmmsg, TIMEOUT_SND, 0, -EAGAIN},
+	{SYS_connect, TIMEOUT_SND, 0, -EINPROGRESS},
+};
+
+static const struct waiting_call *find_call(long nr)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if (calls[i].nr == nr)
+			return &calls[i];
+	return NULL;
+}
+
+/* --- when did a sleeping thread fall asleep --- */
+
+/*
+ * se.exec_start is the scheduler's clock of the CPU when the thread was last
+ * put on or taken off it. That clock is the CPU's own and leaves out what a
+ * hypervisor stole, so only the difference between two looks without a
+ * migration in between means anything: from falling asleep to being woken by
+ * PTRACE_INTERRUPT. False: not to be known.
+ */
+static bool last_ran(const struct task *t, uint64_t *ns_ret,
+		     uint64_t *migrations_ret)
+{
+	char path[64], buf[2048];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/sched", t->tgid, t->tid);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, buf, sizeof(buf) - 1);
+	if (n <= 0)
+		return false;
+	buf[n] = '\0';
+	unsigned long long ms, frac, migrations;
+	char *at = strstr(buf, "\nse.exec_start");
+	char *mig = strstr(buf, "\nse.nr_migrations");
+	if (!at || !mig || !(at = strchr(at, ':')) ||
+	    !(mig = strchr(mig, ':')) ||
+	    sscanf(at + 1, " %llu.%6llu", &ms, &frac) != 2 ||
+	    sscanf(mig + 1, " %llu", &migrations) != 1)
+		return false;
+	*ns_ret = ms * NSEC_PER_MSEC + frac;
+	*migrations_ret = migrations;
+	return true;
+}
+
+/* How long had @t waited when it was interrupted? 0 when that is not known:
+ * then the wait may end late, never early. */
+static uint64_t waited_ns(const struct task *t)
+{
+	uint64_t ns, migrations;
+	if (!t->asleep_ns || !last_ran(t, &ns, &migrations) ||
+	    migrations != t->asleep_migrations || ns < t->asleep_ns)
+		return 0;
+	return ns - t->asleep_ns;
+}
+
+void mend_before_interrupt(struct task *t)
+{
+	char path[64], buf[64];
+
+	t->asleep_ns = 0;
+	/* An announced wait goes on; its end is known. */
+	if (t->mend.call)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/syscall", t->tid);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ssize_t n = read(fd, buf, sizeof(buf) - 1);
+	if (n <= 0)
+		return;
+	buf[n] = '\0';
+	char *end;
+	long nr = strtol(buf, &end, 10);
+	if (end == buf || *end != ' ')
+		return; /* "running" */
+	const struct waiting_call *call = find_call(nr);
+	if (!call || call->timeout == TIMEOUT_NONE)
+		return;
+	if (!last_ran(t, &t->asleep_ns, &t->asleep_migrations))
+		t->asleep_ns = 0;
+}
+
+/* --- how long did it want to wait --- */
+
+static uint64_t socket_timeout(struct task *t, int fd, int option)
+{
+	struct timeval tv = {0};
+	socklen_t len = sizeof(tv);
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, t->tgid, 0);
+	if (pidfd < 0)
+		return 0;
+	_cleanup_close_ int copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+	if (copy < 0 || getsockopt(copy, SOL_SOCKET, option, &tv, &len) < 0)
+		return 0;
+	return (uint64_t)tv.tv_sec * NSEC_PER_SEC +
+	       (uint64_t)tv.tv_usec * NSEC_PER_USEC;
+}
+
+/* UINT64_MAX: for ever, or not to be known. */
+static uint64_t timeout_ns(struct task *t, const struct waiting_call *call,
+			   const struct user_regs_struct *regs)
+{
+	uint64_t arg = arch.syscall_arg(regs, call->arg), ns;
+	struct timespec ts;
+
+	switch (call->timeout) {
+	case TIMEOUT_MS:
+		return (int)arg < 0 ? UINT64_MAX
+				    : (uint64_t)(int)arg * NSEC_PER_MSEC;
+	case TIMEOUT_TIMESPEC:
+		if (!arg || tmem_read(t->proc, arg, &ts, sizeof(ts)) < 0 ||
+		    ts.tv_sec < 0 || ts.tv_sec > INT32_MAX)
+			return UINT64_MAX;
+		return (uint64_t)ts.tv_sec * NSEC_PER_SEC +
+		       (uint64_t)ts.tv_nsec;
+	case TIMEOUT_RCV:
+	case TIMEOUT_SND:
+		ns = socket_timeout(t, (int)arg,
+				    call->timeout == TIMEOUT_RCV ? SO_RCVTIMEO
+								 : SO_SNDTIMEO);
+		return ns ? ns : UINT64_MAX;
+	default:
+		return UINT64_MAX;
+	}
+}
+
+/* --- the moments of a wait --- */
+
+void mend_forget(struct task *t)
+{
+	t->mend.call = NULL;
+	t->mend.replaced = false;
+}
+
+static void put_back_arg(struct task *t, struct user_regs_struct *regs)
+{
+	if (!t->mend.call || !t->mend.replaced)
+		return;
+	arch.set_syscall_arg(regs, t->mend.call->arg, t->mend.arg);
+	t->mend.replaced = false;
+	task_set_regs(t, regs);
+}
+
+void mend_at_stop(struct task *t)
+{
+	struct user_regs_struct regs;
+
+	if (!t->proc || task_get_regs(t, &regs) < 0)
+		return;
+	const struct waiting_call *call = find_call(arch.syscall_nr(&regs));
+	if (!call || (arch.syscall_ret(&regs) != -EINTR &&
+		      !arch.restart_pending(&regs))) {
+		mend_forget(t);
+		return;
+	}
+	put_back_arg(t, &regs);
+	t->may_wait = call->timeout != TIMEOUT_NONE;
+	if (t->mend.call != call || t->mend.sp != arch.sp(&regs)) {
+		uint64_t ns = timeout_ns(t, call, &regs);
+		uint64_t since = t->stop_ns - waited_ns(t);
+		mend_forget(t);
+		if (ns != UINT64_MAX) {
+			t->mend.call = call;
+			t->mend.sp = arch.sp(&regs);
+			t->mend.arg = arch.syscall_arg(&regs, call->arg);
+			t->mend.end_ns = since + ns;
+		}
+	}
+	if (arch.syscall_ret(&regs) == -EINTR) {
+		arch.ask_restart(&regs);
+		task_set_regs(t, &regs);
+	}
+}
+
+/* Room below the red zone that a thread in a system call does not use. */
+#define SPARE_BELOW_SP 512
+
+static void cut_timeout(struct task *t, struct user_regs_struct *regs)
+{
+	const struct waiting_call *call = t->mend.call;
+	uint64_t now = smco_now_ns();
+	uint64_t left = t->mend.end_ns > now ? t->mend.end_ns - now : 0;
+	uint64_t value;
+
+	switch (call->timeout) {
+	case TIMEOUT_MS:
+		value = (left + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
+		break;
+	case TIMEOUT_TIMESPEC: {
+		struct timespec ts = {
+			.tv_sec = (time_t)(left / NSEC_PER_SEC),
+			.tv_nsec = (long)(left % NSEC_PER_SEC),
+		};
+		value = (arch.sp(regs) - SPARE_BELOW_SP) & ~15ULL;
+		if (tmem_write(t->proc, value, &ts, sizeof(ts)) < 0)
+			return;
+		break;
+	}
+	default:
+		/* The time-out is the socket's: end the wait in its place. */
+		if (!left) {
+			arch.skip_syscall(regs);
+			arch.set_syscall_ret(regs, call->expired);
+			task_set_regs(t, regs);
+			mend_forget(t);
+		}
+		return;
+	}
+	arch.set_syscall_arg(regs, call->arg, value);
+	t->mend.replaced = task_set_regs(t, regs) == 0;
+}
+
+bool mend_wants_syscall_stops(const struct task *t)
+{
+	return t->mend.call != NULL;
+}
+
+bool mend_at_syscall_stop(struct task *t)
+{
+	struct __ptrace_syscall_info info;
+	struct user_regs_struct regs;
+
+	if (!t->mend.call ||
+	    ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof(info), &info) <= 0 ||
+	    task_get_regs(t, &regs) < 0)
+		return false;
+	if (arch.syscall_nr(&regs) != t->mend.call->nr ||
+	    arch.sp(&regs) != t->mend.sp) {
+		/* A handler runs: the wait has ended with EINTR, as it must. */
+		mend_forget(t);
+		return false;
+	}
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+		t->mend.arg = arch.syscall_arg(&regs, t->mend.call->arg);
+		cut_timeout(t, &regs);
+		return false;
+	}
+	put_back_arg(t, &regs);
+	if (arch.syscall_ret(&regs) != -EINTR && !arch.restart_pending(&regs)) {
+		mend_forget(t);
+		return false;
+	}
+	/* Cut short once more. It can be started again only from a stop on the
+	 * way to signal delivery: the next one. */
+	task_interrupt(t);
+	return true;
+}
+
+void mend_at_detach(struct task *t)
+{
+	struct user_regs_struct regs;
+
+	if (!t->mend.call || task_get_regs(t, &regs) < 0)
+		return;
+	/* Nobody will put a pointer back, but a number does no harm: it is
+	 * how long the program wanted to wait from here on. */
+	if (t->mend.call->timeout == TIMEOUT_TIMESPEC)
+		put_back_arg(t, &regs);
+	else if (t->mend.call->timeout == TIMEOUT_MS && !t->mend.replaced &&
+		 task_kind(t) != STOP_SYSCALL)
+		cut_timeout(t, &regs);
+	mend_forget(t);
+}
