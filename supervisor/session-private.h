@@ -33,6 +33,7 @@ struct session {
 	int command_status;
 	uint64_t next_tick_ns, next_flush_ns, nearby_ns;
 	uint64_t tick_ns;
+	uint64_t ticked_ns; /* when the last tick began */
 	bool has_mechanism;
 	struct ev_coverage not_admitted, lost;
 	volatile sig_atomic_t interrupted; /* 1 leave */

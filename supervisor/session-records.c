@@ -43,11 +43,8 @@ static void emit_ledger(struct session *s, uint64_t now_ns)
 	struct nap_stats st;
 	ledger_get(s->ledger, &t);
 	nap_get_stats(s->nap, &st);
-	/* The share of time that was lost: of CPU time where several threads
-	 * ran, of the wall's where the program slept. */
-	uint64_t elapsed = now_ns - s->start_ns;
 	struct ev_ledger ev = {
-		.run_ns = t.run_ns > elapsed ? t.run_ns : elapsed,
+		.run_ns = t.run_ns,
 		.spent_ns = t.spent_ns,
 		.nr_known = st.nr_known,
 		.nr_armed = st.nr_armed,

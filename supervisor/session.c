@@ -59,6 +59,12 @@ static void tick(struct session *s, uint64_t now_ns)
 	for (size_t i = 0; i < s->nr_ws; i++)
 		run_ns += meter_process(&s->meter, s->ws[i]);
 	meter_cpu(&s->meter, s->ws, s->nr_ws, now_ns);
+	/* The share of time that is lost: of CPU time where several threads
+	 * run, of the wall's where the program waits. */
+	uint64_t wall_ns = now_ns - s->ticked_ns;
+	s->ticked_ns = now_ns;
+	if (run_ns < wall_ns)
+		run_ns = wall_ns;
 	ledger_advance(s->ledger, now_ns, run_ns);
 	control_tick(s->control, now_ns, run_ns);
 
@@ -190,6 +196,7 @@ int session_create(const struct options *o, struct session **ret,
 		return rc;
 	}
 	meter_init(&s->meter, s->ledger, s->tracer);
+	s->ticked_ns = smco_now_ns();
 	*ret = s;
 	return 0;
 }
