@@ -16,7 +16,7 @@ SH_FILES = $(shell git ls-files -co --exclude-standard '*.sh') .ci/run
 RUN_PROVE = env O=$(O) CC="$(CC)" SMCO_VERSION=$(VERSION) \
 	$(PROVE) -j$(PROVE_JOBS) --exec t/run.sh
 
-.PHONY: check-run check-unit asan fuzz-run coverage deps-check
+.PHONY: check-run check-unit asan fuzz-run demo-run bench-run
 
 deps:
 	@t/deps.sh build check
@@ -86,3 +86,40 @@ check-run: $(DRIVERS)
 $(O)/t/drive/%: t/drive/%.c t/fixtures/guard_ctl.h $(LIB)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
+
+# ------------------------------------------------------- demo and measuring --
+demo:
+	@t/deps.sh build
+	+$(Q)$(MAKE) --no-print-directory demo-run
+
+DEMO := $(O)/t/fixtures/forgetful-server
+demo-run: tools $(DEMO)
+	$(O)/smco-trace -t 10 -o $(O)/demo.trace -- $(DEMO)
+
+# Never passes or fails by a time; see t/bench/bench.sh for what can be chosen.
+bench:
+	@t/deps.sh build bench
+	+$(Q)$(MAKE) --no-print-directory bench-run
+bench-run: tools fixtures $(O)/t/bench/lap
+	$(Q)O=$(O) t/bench/bench.sh
+
+# Long and rough: what takes too long for every change.
+torture:
+	@t/deps.sh build check bench chroot
+	+$(Q)$(MAKE) --no-print-directory tools unit fixtures
+	$(Q)env SMCO_TEST_LONG=1 SMCO_TEST_TIMEOUT=3600 $(RUN_PROVE) \
+		$(UNIT_TESTS) $(SHELL_TESTS)
+	t/chroot.sh
+
+# ------------------------------------------------------------- installation --
+BINDIR ?= $(PREFIX)/bin
+MANDIR ?= $(PREFIX)/share/man
+install: tools
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1
+	install $(TOOLS:%=$(O)/%) $(DESTDIR)$(BINDIR)
+	install -m 644 $(wildcard supervisor/*.1 reports/*.1) \
+		$(DESTDIR)$(MANDIR)/man1
+uninstall:
+	rm -f $(TOOLS:%=$(DESTDIR)$(BINDIR)/%) $(patsubst %,\
+		$(DESTDIR)$(MANDIR)/man1/%,$(notdir $(wildcard \
+		supervisor/*.1 reports/*.1)))

@@ -1,0 +1,107 @@
+#!/bin/bash
+# make bench [WORKLOADS="bzip2 redis"] [TARGETS="0 10"] [REPS=5]
+#	     [OPTIONS="--mechanism=uffd"] [RESULTS=file]
+#
+# Paired runs: each monitored run stands beside one without smco-trace, in
+# turns before and after it, and the overhead is the median of the pairs'
+# ratios. Prints a table and appends its rows to t/bench/RESULTS.md. Says what
+# it measured and never whether that is good: the status is 0 unless a program
+# failed to run.
+#
+# overhead: of the program's own life, from exec to exit, as seen from outside
+#	    (redis: of a fixed load's duration)
+# ledger:   what smco-trace itself says it cost
+# extra:    what starting and stopping takes beside that, in seconds
+SRC=$(cd "$(dirname "$0")/../.." && pwd)
+case ${O:=build} in /*) BUILD=$O ;; *) BUILD=$SRC/$O ;; esac
+: "${WORKLOADS:=bzip2 bunzip2 redis python sqlite small-malloc touch-4g many-blocks dd}"
+: "${TARGETS:=0 1 2 5 10 20 50 100}"
+: "${REPS:=5}" "${OPTIONS:=}" "${RESULTS:=$SRC/t/bench/RESULTS.md}"
+NOTES=()
+# shellcheck source=t/bench/workloads.sh
+. "$SRC/t/bench/workloads.sh"
+
+SCRATCH=${BENCH_SCRATCH:-$(mktemp -d "${TMPDIR:-/tmp}/smco-bench.XXXXXX")}
+mkdir -p "$SCRATCH"
+cd "$SCRATCH" || exit 1
+[ -n "$BENCH_SCRATCH" ] || trap 'rm -rf "$SCRATCH"' EXIT
+export LC_ALL=C
+
+fail() {
+	echo "bench: $*" >&2
+	tail -n 5 err >&2
+	exit 1
+}
+
+# one WORKLOAD FILE [SUPERVISOR...] - a run; its lap line goes to FILE.
+one() {
+	local workload=$1 file=$2
+	shift 2
+	: >lap
+	"run_$workload" "$@" || fail "$workload failed: $*"
+	[ -s lap ] || fail "$workload: no time was taken"
+	cat lap >>"$file"
+}
+
+ledger_percent() {
+	"$BUILD/smco-report" --json t.trace 2>>err |
+		perl -MJSON::PP -e 'local $/; my $d = decode_json(<STDIN>);
+			my $p = $d->{overhead}{overhead_ppb};
+			printf "%.3f\n", defined $p ? $p / 1e7 : -1' 2>>err
+}
+
+# row WORKLOAD TARGET - from the files native, watched and ledger.
+row() {
+	perl -e '
+	my ($workload, $target) = splice @ARGV, 0, 2;
+	sub column { my ($file, $nr) = @_; open my $f, "<", $file or die;
+		return map { (split)[$nr] } <$f> }
+	sub median { my @s = sort { $a <=> $b } @_;
+		return @s % 2 ? $s[@s / 2] : ($s[@s / 2] + $s[@s / 2 - 1]) / 2 }
+	my @n = column("native", 0); my @w = column("watched", 0);
+	my @total = column("watched", 1);
+	my @over = sort { $a <=> $b } map { 100 * ($w[$_] / $n[$_] - 1) } 0 .. $#n;
+	my @extra = map { $total[$_] - $w[$_] } 0 .. $#w;
+	my @peak_n = column("native", 2); my @peak_w = column("watched", 2);
+	my $vsz = median(@peak_n) ? sprintf "%+.1f", 100 *
+		(median(@peak_w) / median(@peak_n) - 1) : "-";
+	my $ledger = median(column("ledger", 0));
+	$ledger = $ledger < 0 ? "unknown" : sprintf "%.2f", $ledger;
+	my $rss = median(column("watched", 3));
+	printf "| %s | %s | %.2f | %.2f | %.2f | %.1f to %.1f | %s | %.2f | %s | %s |\n",
+		$workload, $target, median(@n), median(@w), median(@over),
+		$over[0], $over[-1], $ledger, median(@extra), $vsz, $rss ? sprintf "%.1f", $rss / 1024 : "-";
+	' "$1" "$2"
+}
+
+cpu=$(sed -n 's/^model name\t: //p;T;q' /proc/cpuinfo)
+{
+	echo
+	echo "## $(date -u +%Y-%m-%d), $(nproc) CPUs ($cpu), Linux $(uname -r)"
+	echo
+	echo "\`smco-trace -t TARGET $OPTIONS\`, $REPS pairs each, medians."
+	echo
+	echo "| workload | target % | native s | monitored s | overhead % | spread % | ledger % | extra s | VSZ % | smco MB |"
+	echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+} | tee -a "$RESULTS"
+
+for workload in $WORKLOADS; do
+	"prepare_$workload" || fail "$workload: cannot prepare"
+	one "$workload" /dev/null # warm caches
+	for target in $TARGETS; do
+		rm -f native watched ledger
+		# shellcheck disable=SC2206 # OPTIONS is a list of words
+		supervisor=("$BUILD/smco-trace" -q -t "$target" -o t.trace
+			$OPTIONS --)
+		for ((rep = 0; rep < REPS; rep++)); do
+			[ $((rep % 2)) -eq 1 ] || one "$workload" native
+			one "$workload" watched "${supervisor[@]}"
+			ledger_percent >>ledger
+			[ $((rep % 2)) -eq 0 ] || one "$workload" native
+		done
+		row "$workload" "$target" | tee -a "$RESULTS"
+	done
+done
+for note in "${NOTES[@]}"; do
+	printf '\n%s\n' "$note"
+done | tee -a "$RESULTS"
