@@ -117,12 +117,11 @@ static const char help_text[] =
 	"has a\n"
 	"unit: 64K, 1.5M, 2G.\n"
 	"\n"
-	"Exit status: the command's own, or death by the same signal; 0 after "
-	"-p; 125 if\n"
-	"smco-trace itself failed (bad options included), 126 if COMMAND "
-	"cannot "
-	"be\n"
-	"executed, 127 if it is not found.\n";
+	"Exit status: the command's own, or death by the same signal; 0 if it "
+	"was left\n"
+	"running (-p, -d); 125 if smco-trace itself failed (bad options "
+	"included), 126 if\n"
+	"COMMAND cannot be executed, 127 if it is not found.\n";
 
 /* Message room for "-t: " and an inner message. */
 static int usage(struct smco_err *err, const char *option,

@@ -72,19 +72,9 @@ my @naps = map {
 	{ addr => number($_->{addr}), size => number($_->{size}),
 	  start => $_->{start_ns}, length => $_->{length_ns},
 	  alloc => $_->{alloc_ns} }
-} find_naps($doc);
+} @{ $doc->{naps} };
 
 sub number { my ($v) = @_; return $v =~ /^0x/ ? hex $v : $v }
-
-# Wherever in the document: what has an address, a start and a length.
-sub find_naps {
-	my ($node) = @_;
-	return map { find_naps($_) } @$node if ref $node eq 'ARRAY';
-	return () unless ref $node eq 'HASH';
-	return ($node) if exists $node->{addr} && exists $node->{start_ns} &&
-		exists $node->{length_ns};
-	return map { find_naps($_) } values %$node;
-}
 
 # Session time to CLOCK_MONOTONIC: both sides know when blocks were allocated.
 my @offsets = sort { $a <=> $b } map {

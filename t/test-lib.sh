@@ -44,6 +44,9 @@ test_exit() {
 	}
 }
 
+# absent FILE... - none of them is there.
+absent() { ! ls -d -- "$@" 2>/dev/null; }
+
 # need PREREQ - skip the whole test, with the reason, if PREREQ is missing;
 # those in SMCO_TEST_REQUIRE_PREREQ must not be.
 need() {
@@ -59,6 +62,12 @@ need() {
 	done
 }
 prereq_ROOT() { [ "$(id -u)" = 0 ]; }
+# PTRACE_SEIZE of a child of our own, by its x86-64 numbers.
+prereq_PTRACE() {
+	perl -e 'my $p = fork; unless ($p) { sleep 9; exit }
+		my $r = syscall(101, 0x4206, $p, 0, 0);
+		kill 9, $p; waitpid $p, 0; exit $r != 0'
+}
 
 # wait_for SECONDS COMMAND... - until it succeeds.
 wait_for() {

@@ -1,0 +1,77 @@
+#!/bin/bash
+# smco-trace ends as its command ends.
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+
+run() { smco-trace -q -o t.trace "$@"; }
+
+for status in 0 1 7 42 125 255; do
+	ok "exit status $status" test_exit $status run -- sh -c "exit $status"
+done
+
+# dies SIGNAL COMMAND... - by that signal, for real and not by 128 + SIGNAL.
+dies() {
+	perl -e 'my $want = shift; system @ARGV;
+		my $got = $? & 127; print "signal $got, status ", $? >> 8, "\n";
+		exit($got != $want)' "$@"
+}
+# The command ends itself, so that nothing but its death is passed through.
+# shellcheck disable=SC2016 # $$ is the command's
+for signal in 15 11 6 9 1 10; do
+	ok "death by signal $signal" dies $signal \
+		smco-trace -q -o t.trace -- sh -c "kill -$signal \$\$"
+done
+# shellcheck disable=SC2016
+ok "the shell sees 143 after SIGTERM" \
+	test_exit 143 run -- sh -c 'kill -TERM $$'
+ok "no core file is left" absent core*
+
+# fails_to_start STATUS PATTERN COMMAND...
+fails_to_start() {
+	local want=$1 pattern=$2 status
+	shift 2
+	smco-trace -o t2.trace "$@" >out 2>err
+	status=$?
+	cat err
+	[ $status -eq "$want" ] || { echo "status $status" && return 1; }
+	[ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] && grep -q "$pattern" err
+}
+: >not-executable
+mkdir directory
+printf '#!/no/such/interpreter\n' >bad-interpreter
+chmod +x bad-interpreter
+ok "127: not found in PATH" fails_to_start 127 \
+	'^smco-trace: .*no-such-command' -- no-such-command --arg
+ok "127: no such file" fails_to_start 127 '^smco-trace: .*/no/such/file' \
+	-- /no/such/file
+ok "127: empty name" fails_to_start 127 '^smco-trace: ' -- ''
+ok "126: not executable" fails_to_start 126 \
+	'^smco-trace: .*\./not-executable' -- ./not-executable
+ok "126: a directory" fails_to_start 126 '^smco-trace: .*\./directory' \
+	-- ./directory
+ok "127: its interpreter is missing, as env says" fails_to_start 127 \
+	'^smco-trace: .*bad-interpreter' -- ./bad-interpreter
+ok "no trace of a command that did not start" absent t2.trace
+
+# What the command is started with is what it would have without us.
+same_as_native() {
+	"$@" >native 2>&1
+	smco-trace -q -o t.trace -- "$@" >monitored 2>&1
+	diff native monitored
+}
+ok "arguments" same_as_native printf '<%s>\n' '' ' a  b ' '*' '$HOME' --help
+ok "environment" same_as_native sh -c 'env | grep -v ^_='
+ok "descriptors" same_as_native sh -c 'ls /proc/self/fd'
+ok "signal mask and dispositions" same_as_native \
+	grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status
+ok "limits" same_as_native cat /proc/self/limits
+ok "process group and session" same_as_native \
+	sh -c 'cut -d" " -f5,6 /proc/self/stat'
+ok "umask and directory" same_as_native sh -c 'umask; pwd'
+ok "personality (address randomisation)" same_as_native \
+	cat /proc/self/personality
+ok "ignored signals stay ignored" sh -c 'trap "" INT PIPE; exec "$@"' - \
+	bash -c '. "$1"; '"$(declare -f same_as_native)"';
+		same_as_native grep ^SigIgn /proc/self/status' - /dev/null
+
+done_testing

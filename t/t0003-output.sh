@@ -1,0 +1,51 @@
+#!/bin/bash
+# The trace file: its name, the one before, and what cannot be written is said
+# before the command starts.
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+
+# unwritable PATTERN FILE
+unwritable() {
+	local status
+	rm -f started
+	smco-trace -o "$2" -- touch started >out 2>err
+	status=$?
+	cat err
+	[ $status -eq 125 ] || { echo "status $status" && return 1; }
+	[ ! -e started ] || { echo "the command was started" && return 1; }
+	[ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] && grep -q "$1" err
+}
+mkdir dir
+: >file
+ok "no such directory" unwritable '^smco-trace: .*no-dir/t.*: No such file' \
+	no-dir/t
+ok "a directory" unwritable '^smco-trace: .*dir: it is a directory' dir
+ok "not a directory" unwritable 'file/t: Not a directory' file/t
+ok "a device is not replaced" unwritable 'not a regular file' /dev/null
+ok "/dev/null is still a device" test -c /dev/null
+if [ "$(id -u)" != 0 ]; then
+	mkdir -m 500 read-only
+	ok "no permission" unwritable 'read-only/t: Permission denied' \
+		read-only/t
+fi
+
+ok "default name" test_exit 0 smco-trace -q -- true
+ok "smco.trace is there" test -s smco.trace
+cp smco.trace first
+ok "once more" test_exit 0 smco-trace -q -- true
+ok "the one before is kept" cmp smco.trace.old first
+ok "and no more files than these" sh -c '[ "$(ls smco.trace*)" = "smco.trace
+smco.trace.old" ]'
+
+# shellcheck disable=SC2016
+ok "%n and %p" test_exit 0 smco-trace -q -o 'dir/%n.%p.%%' -- \
+	sh -c 'echo $$ >pid'
+ok "they are the command's" test -s "dir/sh.$(cat pid).%"
+ok "-o is relative to where smco-trace was started" test_exit 0 \
+	smco-trace -q -o here.trace -- sh -c 'cd dir'
+ok "not to where the command went" test -s here.trace
+
+ok "smco-report reads it" sh -c 'smco-report here.trace >report &&
+	[ -s report ]'
+
+done_testing

@@ -1,0 +1,106 @@
+#!/bin/bash
+# -p and -d: watch what runs, for a while, and leave it as it was.
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+
+# A program with something to find; any ancestor-less tracer may attach.
+start() {
+	"$FIXTURES/forgetful-server" 60 >server.out &
+	pids+=($!)
+}
+pids=()
+trap 'kill "${pids[@]}" 2>/dev/null' EXIT
+traced() { [ "$(sed -n 's/^TracerPid:\t//p' "/proc/$1/status")" != 0 ]; }
+untraced() { ! traced "$1"; }
+start
+sleep 0.3
+
+ok "-p -d: status 0" test_exit 0 smco-trace -q -o a.trace -d 1.5 -p "${pids[0]}"
+ok "the program runs on, untraced" untraced "${pids[0]}"
+ok "there is a trace" test_exit 0 smco-report a.trace
+
+attach_until_signal() {
+	local smco status
+	# A background job of a script ignores SIGINT, and so would ours.
+	perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' \
+		smco-trace -o b.trace -p "${pids[0]}" 2>err &
+	smco=$!
+	wait_for 10 traced "${pids[0]}" || return 1
+	sleep 0.3
+	kill "-$1" $smco
+	wait $smco
+	status=$?
+	cat err
+	[ $status -eq 0 ] && untraced "${pids[0]}" && kill -0 "${pids[0]}" &&
+		grep -q smco-report err && smco-report b.trace >/dev/null
+}
+for signal in INT TERM HUP; do
+	ok "SIG$signal leaves it, with a summary" attach_until_signal $signal
+done
+
+start
+start
+several() {
+	local smco status pid
+	smco-trace -q -o c.trace -p "$@" &
+	smco=$!
+	for pid in "${pids[@]}"; do
+		wait_for 10 traced "$pid" || { kill $smco && return 1; }
+	done
+	kill $smco
+	wait $smco
+	status=$?
+	for pid in "${pids[@]}"; do
+		kill -0 "$pid" && untraced "$pid" || return 1
+	done
+	return $status
+}
+ok "several pids with commas" several "${pids[0]},${pids[1]},${pids[2]}"
+ok "several -p" several "${pids[0]}" -p "${pids[1]}" -p "${pids[2]}"
+ok "the output of pgrep" several "$(pgrep -P $$ -x forgetful-serve)"
+ok "the output of pidof's kind" several "${pids[*]}"
+
+all_or_nothing() {
+	local status
+	sh -c 'echo $$' >gone
+	smco-trace -q -o d.trace -d 20 -p "${pids[0]},$(cat gone)" 2>err
+	status=$?
+	cat err
+	[ $status -eq 125 ] && grep -q "$(cat gone)" err &&
+		untraced "${pids[0]}"
+}
+ok "one of two pids is gone: said, and the other left alone" all_or_nothing
+
+second_tracer() {
+	local smco status
+	smco-trace -q -o e.trace -p "${pids[0]}" &
+	smco=$!
+	wait_for 10 traced "${pids[0]}" || return 1
+	smco-trace -q -o f.trace -p "${pids[0]}" 2>err
+	status=$?
+	kill $smco
+	wait $smco
+	cat err
+	[ $status -eq 125 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q "\b$smco\b" err
+}
+ok "the second smco-trace says who has it" second_tracer
+
+# -d with a command: it runs on when we leave.
+runs_on() {
+	local status
+	# shellcheck disable=SC2016
+	smco-trace -q -o g.trace -d 0.5 -- sh -c 'echo $$ >pid
+		while [ ! -e go ]; do sleep 0.05; done; touch went-on'
+	status=$?
+	untraced "$(cat pid)" || return 1
+	touch go
+	wait_for 5 test -e went-on && [ $status -eq 0 ]
+}
+ok "-d with a command leaves it running" runs_on
+ok "-d longer than the command: the command's status" \
+	test_exit 4 smco-trace -q -o h.trace -d 60 -- sh -c 'exit 4'
+ok "-p of a program that ends by itself: status 0" sh -c \
+	'"$1" 1 >/dev/null & exec smco-trace -q -o i.trace -p $!' - \
+	"$FIXTURES/forgetful-server"
+
+done_testing
