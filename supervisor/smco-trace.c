@@ -130,6 +130,15 @@ static int trace(const struct options *o)
 	return rc ? EXIT_SMCO_FAILED : status;
 }
 
+/* What was asked for goes to standard output, or it is an error. */
+static int say(const char *text)
+{
+	if (fputs(text, stdout) != EOF && fflush(stdout) == 0)
+		return EXIT_SUCCESS;
+	fprintf(stderr, "smco-trace: standard output: %s\n", strerror(errno));
+	return EXIT_SMCO_FAILED;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o;
@@ -140,14 +149,10 @@ int main(int argc, char **argv)
 		fputs("Try 'smco-trace --help'.\n", stderr);
 		return EXIT_SMCO_FAILED;
 	}
-	if (o.action == ACTION_HELP) {
-		fputs(options_help(), stdout);
-		return EXIT_SUCCESS;
-	}
-	if (o.action == ACTION_VERSION) {
-		puts("smco-trace " SMCO_VERSION);
-		return EXIT_SUCCESS;
-	}
+	if (o.action == ACTION_HELP)
+		return say(options_help());
+	if (o.action == ACTION_VERSION)
+		return say("smco-trace " SMCO_VERSION "\n");
 	int status = trace(&o);
 	options_deinit(&o);
 	return status;

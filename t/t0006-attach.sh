@@ -100,7 +100,7 @@ ok "-d with a command leaves it running" runs_on
 ok "-d longer than the command: the command's status" \
 	test_exit 4 smco-trace -q -o h.trace -d 60 -- sh -c 'exit 4'
 ok "-p of a program that ends by itself: status 0" sh -c \
-	'"$1" 1 >/dev/null & exec smco-trace -q -o i.trace -p $!' - \
+	'"$1" 4 >/dev/null & exec smco-trace -q -o i.trace -p $!' - \
 	"$FIXTURES/forgetful-server"
 
 done_testing
