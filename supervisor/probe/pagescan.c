@@ -1,0 +1,493 @@
+/*
+ * Page-scan: the kernel keeps for every page of a range whether it was written
+ * since it was write-protected (PAGEMAP_SCAN, userfaultfd in asynchronous
+ * mode, Linux 6.7). The first write to a page costs a short fault that the
+ * kernel answers itself: no stop, no signal, no wrong result of a system
+ * call. Sees writes only, by the program and by the kernel for it.
+ *
+ * The userfaultfd must belong to the monitored address space: it is made there
+ * by an injected call, taken with pidfd_getfd and closed there at once. So it
+ * vanishes with the supervisor, and the kernel then undoes every protection.
+ *
+ * Huge pages are left alone: a protected 2 MiB mapping would be split at its
+ * first write. Ranges with one get nr_stuck. Mappings are registered as a
+ * whole, never a part of one, so that none is split.
+ */
+#include "supervisor/probe/access.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "supervisor/probe/bits-cost.h"
+#include "supervisor/probe/pagescan.h"
+
+/* Newer than Debian 12's headers. */
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+#define FEATURE_WP	       (1 << 0)
+#define FEATURE_WP_UNPOPULATED (1 << 13)
+#define FEATURE_WP_ASYNC       (1 << 15)
+
+enum page_is {
+	PAGE_WRITTEN = 1 << 1,
+	PAGE_PRESENT = 1 << 3,
+	PAGE_HUGE = 1 << 6,
+};
+enum scan_flags {
+	SCAN_PROTECT = 1 << 0,	   /* those that match */
+	SCAN_CHECK_ASYNC = 1 << 1, /* EPERM if a mapping is not registered */
+};
+struct scan_region {
+	uint64_t start;
+	uint64_t end;
+	uint64_t categories;
+};
+struct scan_arg {
+	uint64_t size;
+	uint64_t flags;
+	uint64_t start;
+	uint64_t end;
+	uint64_t walk_end;
+	uint64_t vec;
+	uint64_t vec_len;
+	uint64_t max_pages;
+	uint64_t category_inverted;
+	uint64_t category_mask;
+	uint64_t category_anyof_mask;
+	uint64_t return_mask;
+};
+#define PAGEMAP_SCAN_IOCTL _IOWR('f', 16, struct scan_arg)
+
+#define REGIONS	      256
+#define HUGE_SIZE     (2ULL << 20)
+#define USER_END      0x7ffffffff000ULL
+#define CALIBRATE_NR  256
+#define CALIBRATE_RUN 5
+
+struct pagescan {
+	struct access access;
+	int pagemap_fd;
+	int uffd;
+	uint64_t touch_ns;
+	uint64_t shootdown_ns;
+	uint64_t side_ns;
+	struct scan_region regions[REGIONS];
+};
+
+static struct pagescan *pagescan_of(struct access *a)
+{
+	return (struct pagescan *)a;
+}
+
+struct scan_sum {
+	uint64_t nr_present;
+	uint64_t nr_written;
+	uint64_t nr_huge_pages;
+	taddr_t first_written;
+};
+
+/* All pages of [start, end) that have one of @any. 0 or an errno. */
+static int scan(struct pagescan *s, taddr_t start, taddr_t end, uint64_t any,
+		uint64_t flags, struct scan_sum *sum)
+{
+	*sum = (struct scan_sum){0};
+	while (start < end) {
+		struct scan_arg arg = {.size = sizeof(arg),
+				       .flags = flags,
+				       .start = start,
+				       .end = end,
+				       .vec = (uintptr_t)s->regions,
+				       .vec_len = REGIONS,
+				       .category_anyof_mask = any,
+				       .return_mask = PAGE_WRITTEN |
+						      PAGE_PRESENT | PAGE_HUGE};
+		int n = ioctl(s->pagemap_fd, PAGEMAP_SCAN_IOCTL, &arg);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno;
+		for (int i = 0; i < n; i++) {
+			const struct scan_region *r = &s->regions[i];
+			uint64_t pages = (r->end - r->start) / TPAGE_SIZE;
+			if (r->categories & PAGE_PRESENT)
+				sum->nr_present += pages;
+			if (r->categories & PAGE_HUGE)
+				sum->nr_huge_pages += pages;
+			if (!(r->categories & PAGE_WRITTEN))
+				continue;
+			sum->nr_written += pages;
+			if (!sum->first_written)
+				sum->first_written = r->start;
+		}
+		if (arg.walk_end <= start)
+			break;
+		start = arg.walk_end;
+	}
+	return 0;
+}
+
+static bool is_valid(const struct page_range *r)
+{
+	return r->start < r->end && r->end <= USER_END &&
+	       !(r->start & (TPAGE_SIZE - 1)) && !(r->end & (TPAGE_SIZE - 1));
+}
+
+/* Make every mapping that overlaps @r known to the userfaultfd, if it can be.
+ */
+static bool register_mappings(struct pagescan *s, const struct page_range *r)
+{
+	struct tmaps maps;
+	bool any = false;
+	if (tmaps_read(tproc_pid(s->access.proc), &maps, NULL))
+		return false;
+	for (size_t i = 0; i < maps.nr; i++) {
+		const struct tmap *m = &maps.maps[i];
+		if (m->end <= r->start || m->start >= r->end)
+			continue;
+		struct uffdio_register reg = {
+			.range = {.start = m->start, .len = m->end - m->start},
+			.mode = UFFDIO_REGISTER_MODE_WP};
+		any |= !ioctl(s->uffd, UFFDIO_REGISTER, &reg);
+	}
+	tmaps_deinit(&maps);
+	return any;
+}
+
+static int arm_one(struct pagescan *s, struct page_range *r)
+{
+	struct scan_sum sum;
+	int e = scan(s, r->start, r->end, PAGE_PRESENT | PAGE_WRITTEN, 0, &sum);
+	if (e)
+		return e;
+	if (sum.nr_huge_pages) {
+		r->nr_reset = 0;
+		r->nr_stuck = (uint32_t)sum.nr_huge_pages;
+		return 0;
+	}
+	e = scan(s, r->start, r->end, PAGE_WRITTEN,
+		 SCAN_PROTECT | SCAN_CHECK_ASYNC, &sum);
+	if (e == EPERM && register_mappings(s, r))
+		e = scan(s, r->start, r->end, PAGE_WRITTEN,
+			 SCAN_PROTECT | SCAN_CHECK_ASYNC, &sum);
+	if (e)
+		return e;
+	r->nr_reset = (uint32_t)sum.nr_written;
+	s->side_ns += sum.nr_written ? s->shootdown_ns : 0;
+	return 0;
+}
+
+static int pagescan_arm(struct access *a, struct page_range *r, size_t n)
+{
+	struct pagescan *s = pagescan_of(a);
+	for (size_t i = 0; i < n; i++) {
+		r[i].nr_reset = UINT32_MAX;
+		r[i].nr_stuck = 0;
+		r[i].armed_ns = 0;
+		if (!is_valid(&r[i]))
+			continue;
+		int e = arm_one(s, &r[i]);
+		if (e == ESRCH)
+			return SMCO_GONE;
+		if (!e)
+			r[i].armed_ns = smco_now_ns();
+	}
+	return 0;
+}
+
+/* A page that stands protected costs its next write a fault and nothing else;
+ * lifting it costs more than that. */
+static int pagescan_disarm(struct access *a, struct page_range *r, size_t n)
+{
+	(void)a;
+	(void)r;
+	(void)n;
+	return 0;
+}
+
+static int pagescan_collect(struct access *a, struct page_range *r, size_t n)
+{
+	struct pagescan *s = pagescan_of(a);
+	for (size_t i = 0; i < n; i++) {
+		struct scan_sum sum;
+		r[i].nr_present = r[i].nr_touched = r[i].nr_huge = 0;
+		r[i].first_touched = 0;
+		if (!is_valid(&r[i]))
+			continue;
+		int e = scan(s, r[i].start, r[i].end,
+			     PAGE_PRESENT | PAGE_WRITTEN, 0, &sum);
+		if (e == ESRCH)
+			return SMCO_GONE;
+		if (e)
+			continue;
+		r[i].nr_present = (uint32_t)sum.nr_present;
+		r[i].nr_touched = (uint32_t)sum.nr_written;
+		r[i].nr_huge = (uint32_t)((sum.nr_huge_pages * TPAGE_SIZE +
+					   HUGE_SIZE - 1) /
+					  HUGE_SIZE);
+		r[i].first_touched = sum.first_written;
+	}
+	return 0;
+}
+
+/* Closing the last descriptor makes the kernel unregister and unprotect. */
+static void pagescan_close(struct access *a)
+{
+	struct pagescan *s = pagescan_of(a);
+	if (s->uffd >= 0)
+		close(s->uffd);
+	if (s->pagemap_fd >= 0)
+		close(s->pagemap_fd);
+	free(s);
+}
+
+/* An unknown system call may be death to a program under a filter. */
+static bool has_seccomp(pid_t pid)
+{
+	char path[64], line[128];
+	int mode = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Seccomp: %d", &mode) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return mode != 0;
+}
+
+static int enable(int uffd)
+{
+	struct uffdio_api api = {.api = UFFD_API,
+				 .features = FEATURE_WP |
+					     FEATURE_WP_UNPOPULATED |
+					     FEATURE_WP_ASYNC};
+	return ioctl(uffd, UFFDIO_API, &api) ? errno : 0;
+}
+
+/* userfaultfd(2) here or, through the tracee, there; -errno. */
+static int make_here(void)
+{
+	int fd = (int)syscall(SYS_userfaultfd,
+			      O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+	return fd < 0 ? -errno : fd;
+}
+
+static int make_there(struct tproc *p, struct smco_err *err)
+{
+	pid_t pid = tproc_pid(p);
+	if (has_seccomp(pid))
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "page-scan: process %d has a seccomp filter, "
+				 "which may kill it for userfaultfd(2)",
+				 (int)pid);
+	int64_t fd;
+	uint64_t args[6] = {O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY};
+	int r = tproc_syscall(p, SYS_userfaultfd, args, &fd, err);
+	if (r)
+		return r;
+	if (fd < 0)
+		return smco_fail(err, SMCO_UNSUPPORTED, (int)-fd,
+				 "page-scan: userfaultfd(2) in the program");
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int ours = (int)syscall(SYS_pidfd_getfd, pidfd, (int)fd, 0);
+	int sys_errno = errno;
+	int64_t ignored;
+	uint64_t close_args[6] = {(uint64_t)fd};
+	tproc_syscall(p, SYS_close, close_args, &ignored, NULL);
+	if (ours < 0)
+		return smco_fail(err, SMCO_PERM, sys_errno,
+				 "page-scan: pidfd_getfd on process %d",
+				 (int)pid);
+	return ours;
+}
+
+static int cmp_i64(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static int64_t write_all_ns(volatile char *mem)
+{
+	uint64_t start = smco_now_ns();
+	for (size_t i = 0; i < CALIBRATE_NR; i++)
+		mem[i * TPAGE_SIZE] = 1;
+	return (int64_t)(smco_now_ns() - start);
+}
+
+static int calibrate_on(struct pagescan *s, char *mem, size_t size,
+			struct smco_err *err)
+{
+	struct uffdio_register reg = {
+		.range = {.start = (uintptr_t)mem, .len = size},
+		.mode = UFFDIO_REGISTER_MODE_WP};
+	if (ioctl(s->uffd, UFFDIO_REGISTER, &reg))
+		return smco_fail(err, SMCO_UNSUPPORTED, errno,
+				 "page-scan: cannot register memory");
+	write_all_ns(mem);
+	int64_t cost[CALIBRATE_RUN];
+	for (int k = 0; k < CALIBRATE_RUN; k++) {
+		struct scan_sum sum;
+		int e = scan(s, (uintptr_t)mem, (uintptr_t)mem + size,
+			     PAGE_WRITTEN, SCAN_PROTECT | SCAN_CHECK_ASYNC,
+			     &sum);
+		if (e || sum.nr_written != CALIBRATE_NR)
+			return smco_fail(err, SMCO_UNSUPPORTED, e,
+					 "page-scan needs PAGEMAP_SCAN (Linux "
+					 "6.7); it saw %d of %d writes",
+					 (int)sum.nr_written, CALIBRATE_NR);
+		int64_t first = write_all_ns(mem);
+		cost[k] = (first - write_all_ns(mem)) / CALIBRATE_NR;
+	}
+	qsort(cost, CALIBRATE_RUN, sizeof(*cost), cmp_i64);
+	int64_t ns = cost[CALIBRATE_RUN / 2];
+	s->touch_ns = ns > 1 ? (uint64_t)ns : 1;
+	return 0;
+}
+
+/* Try everything on memory of our own: does it work, what does it cost? */
+static int try_here(uint64_t *touch_ns, struct smco_err *err)
+{
+	size_t size = CALIBRATE_NR * TPAGE_SIZE;
+	_cleanup_free_ struct pagescan *s = calloc(1, sizeof(*s));
+	_cleanup_close_ int uffd = make_here();
+	_cleanup_close_ int pagemap =
+		open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (!s)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	if (uffd < 0 || pagemap < 0)
+		return smco_fail(err, SMCO_UNSUPPORTED,
+				 uffd < 0 ? -uffd : errno,
+				 "page-scan needs userfaultfd(2) and pagemap");
+	int e = enable(uffd);
+	if (e)
+		return smco_fail(err, SMCO_UNSUPPORTED, e,
+				 "page-scan needs asynchronous write-protect "
+				 "of userfaultfd (Linux 6.7)");
+	char *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED)
+		return smco_fail(err, SMCO_NOMEM, errno, "cannot map pages");
+	madvise(mem, size, MADV_NOHUGEPAGE);
+	s->uffd = uffd;
+	s->pagemap_fd = pagemap;
+	int r = calibrate_on(s, mem, size, err);
+	munmap(mem, size);
+	*touch_ns = s->touch_ns;
+	return r;
+}
+
+int pagescan_probe(struct smco_err *err)
+{
+	uint64_t ns;
+	return try_here(&ns, err);
+}
+
+static int pagescan_open(struct tproc *p, struct access **ret,
+			 struct smco_err *err)
+{
+	struct pagescan *s = calloc(1, sizeof(*s));
+	if (!s)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	s->access.ops = &access_pagescan;
+	s->access.proc = p;
+	s->uffd = s->pagemap_fd = -1;
+	int r = try_here(&s->touch_ns, err);
+	if (r)
+		goto fail;
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)tproc_pid(p));
+	s->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (s->pagemap_fd < 0) {
+		r = smco_fail(err, errno == ENOENT ? SMCO_GONE : SMCO_PERM,
+			      errno, "cannot open %s", path);
+		goto fail;
+	}
+	r = s->uffd = make_there(p, err);
+	if (r < 0)
+		goto fail;
+	int e = enable(s->uffd);
+	if (e) {
+		r = smco_fail(err, SMCO_UNSUPPORTED, e,
+			      "page-scan: asynchronous write-protect");
+		goto fail;
+	}
+	struct bits_cost cost;
+	if (!bits_cost_get(&cost, NULL))
+		s->shootdown_ns = cost.shootdown_ns;
+	*ret = &s->access;
+	return 0;
+fail:
+	pagescan_close(&s->access);
+	return r;
+}
+
+static bool pagescan_on_event(struct access *a, struct tevent *ev,
+			      struct access_hit *hit)
+{
+	(void)a;
+	(void)ev;
+	(void)hit;
+	return false;
+}
+
+static bool pagescan_next_hit(struct access *a, struct access_hit *hit)
+{
+	(void)a;
+	(void)hit;
+	return false;
+}
+
+/* The kernel does not hand the registration down: the child is free of it. */
+static int pagescan_forked(struct access *parent, struct tproc *child,
+			   struct smco_err *err)
+{
+	(void)parent;
+	(void)child;
+	(void)err;
+	return 0;
+}
+
+static void pagescan_drop(struct access *a, taddr_t start, taddr_t end)
+{
+	(void)a;
+	(void)start;
+	(void)end;
+}
+
+static uint64_t pagescan_touch_cost_ns(const struct access *a)
+{
+	return ((const struct pagescan *)a)->touch_ns;
+}
+
+/* Charged as if one thread always ran on another CPU. */
+static uint64_t pagescan_side_cost_ns(const struct access *a)
+{
+	return ((const struct pagescan *)a)->side_ns;
+}
+
+const struct access_ops access_pagescan = {
+	.name = "pagescan",
+	.sees = ACCESS_WRITES | ACCESS_KERNEL,
+	.open = pagescan_open,
+	.close = pagescan_close,
+	.forget = pagescan_close,
+	.arm = pagescan_arm,
+	.disarm = pagescan_disarm,
+	.collect = pagescan_collect,
+	.on_event = pagescan_on_event,
+	.next_hit = pagescan_next_hit,
+	.forked = pagescan_forked,
+	.drop = pagescan_drop,
+	.touch_cost_ns = pagescan_touch_cost_ns,
+	.side_cost_ns = pagescan_side_cost_ns,
+};
