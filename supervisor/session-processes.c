@@ -3,6 +3,9 @@
 
 #include "supervisor/session-private.h"
 
+#define FIRST_TOKENS 128
+#define FIRST_TRAPS  32
+
 static struct watched *find_watched(const struct tproc *p)
 {
 	return p ? tproc_user(p) : NULL;
@@ -19,7 +22,7 @@ void session_drop_watched(struct session *s, struct watched *w, bool gone)
 {
 	if (!w)
 		return;
-	watched_drain(w);
+	watched_drain(w, s->stacks);
 	if (w->hooks) {
 		struct hooks_stats st;
 		hooks_get_stats(w->hooks, &st);
@@ -79,6 +82,12 @@ static void plant(struct session *s, struct watched *w)
 		return;
 	}
 	trace_put_meta(s->trace, "sensors", hooks_describe(w->hooks));
+	/* The program's first blocks live longest; few enough to be known
+	 * before the first tick has counted what there is to spend. */
+	if (s->opt->target_ppb) {
+		hooks_set_tokens(w->hooks, FIRST_TOKENS);
+		hooks_set_trap_tokens(w->hooks, FIRST_TRAPS);
+	}
 }
 
 static void start_watching(struct session *s, struct tproc *p,
@@ -160,7 +169,7 @@ void session_dispatch(struct session *s, struct tevent *ev)
 		break;
 	case TEV_TRAP:
 		if (w) {
-			watched_drain(w);
+			watched_drain(w, s->stacks);
 			watched_on_trap(w, ev->task, &ev->siginfo, s->stacks);
 		}
 		tracer_resume(s->tracer, ev->task, 0);

@@ -69,7 +69,7 @@ static void tick(struct session *s, uint64_t now_ns)
 	control_tick(s->control, now_ns, run_ns);
 
 	for (size_t i = 0; i < s->nr_ws; i++)
-		watched_drain(s->ws[i]);
+		watched_drain(s->ws[i], s->stacks);
 	nap_tick(s->nap, now_ns);
 	for (size_t i = 0; i < s->nr_ws; i++) {
 		struct watched *w = s->ws[i];

@@ -173,9 +173,20 @@ int watched_plant(struct watched *w, uint64_t cutoff, struct smco_err *err)
 	return hooks_plant(w->proc, &syms, cutoff, &w->hooks, err);
 }
 
+struct drain {
+	struct watched *w;
+	struct stacks *stacks;
+};
+
+/* Where the budget had no room for the whole stack, the caller is known. */
 static void to_monitor(void *ctx, const struct heap_event *ev)
 {
-	nap_heap_event(ctx, ev);
+	struct drain *d = ctx;
+	struct heap_event e = *ev;
+	if (!e.stack && e.caller)
+		e.stack = stacks_intern(d->stacks, d->w->space, &e.caller, 1,
+					true);
+	nap_heap_event(d->w->nap, &e);
 }
 
 /* Private anonymous memory that is neither heap nor stack and was not
@@ -258,8 +269,9 @@ uint32_t watched_stack(struct watched *w, struct task *t, struct stacks *stacks)
 	return stacks_intern(stacks, w->space, frames, nr, false);
 }
 
-void watched_drain(struct watched *w)
+void watched_drain(struct watched *w, struct stacks *stacks)
 {
+	struct drain d = {.w = w, .stacks = stacks};
 	if (w->hooks && w->nap)
-		hooks_drain(w->hooks, to_monitor, w->nap);
+		hooks_drain(w->hooks, to_monitor, &d);
 }

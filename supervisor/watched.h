@@ -60,6 +60,6 @@ bool watched_on_trap(struct watched *w, struct task *t, const siginfo_t *si,
 uint32_t watched_stack(struct watched *w, struct task *t,
 		       struct stacks *stacks);
 /* Move what the sensors recorded to the monitor. */
-void watched_drain(struct watched *w);
+void watched_drain(struct watched *w, struct stacks *stacks);
 
 #endif
