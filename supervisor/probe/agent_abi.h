@@ -72,14 +72,19 @@ enum agent_kind {
 
 #define AGENT_MAX_SITES 40
 
-/* The frame agent_entry builds; a trap hands its address over in r12. */
+/*
+ * The frame agent_entry builds; a trap hands its address over in r12. A thread
+ * that stands in a trap can be taken out of the agent: when has_result is set
+ * by returning result to the program, else by calling the function again.
+ */
 struct agent_frame {
+	uint64_t has_result, result;
 	uint64_t rbx, rbp, r12, r13, r14, r15; /* of the caller */
 	uint64_t args[6];
 	uint64_t site;
 	uint64_t ret; /* return address; its own address is the slot */
 };
-static_assert(sizeof(struct agent_frame) == 14 * 8, "agent frame");
+static_assert(sizeof(struct agent_frame) == 16 * 8, "agent frame");
 
 enum agent_trap_reason { /* in r13 */
 			 AGENT_TRAP_STACK = 1,

@@ -23,5 +23,7 @@ struct hooks {
 /* Takes everything out; all tasks stopped. Whether the area could go is in
  * h->left. */
 void hook_take_out(struct hooks *h);
+/* Appends to what hooks_describe returns. */
+void hook_say(struct hooks *h, const char *text);
 
 #endif

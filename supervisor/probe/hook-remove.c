@@ -4,7 +4,6 @@
  */
 #include "supervisor/probe/hook-private.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -78,31 +77,72 @@ static bool interrupted_inside(struct hooks *h, taddr_t rsp)
 	return false;
 }
 
+/*
+ * A thread that has trapped and waits for an answer stands at a known place:
+ * it leaves as if the agent had let it go. The text is restored by now, so
+ * calling the function again does not lead back here.
+ */
+static bool leave_trap(struct hooks *h, struct user_regs_struct *regs)
+{
+	struct agent_frame f;
+	uint32_t inside;
+	taddr_t count = h->base + AGENT_PRIV_OFF +
+			offsetof(struct agent_private, inside);
+
+	if (regs->rip != h->trap_pc || regs->rbx != AGENT_MAGIC ||
+	    tmem_read(h->p, regs->r12, &f, sizeof(f)) ||
+	    f.site >= h->plan.nr_sites ||
+	    tmem_read(h->p, count, &inside, sizeof(inside)))
+		return false;
+	regs->rsp = regs->r12 + offsetof(struct agent_frame, ret);
+	regs->rbx = f.rbx;
+	regs->rbp = f.rbp;
+	regs->r12 = f.r12;
+	regs->r13 = f.r13;
+	regs->r14 = f.r14;
+	regs->r15 = f.r15;
+	if (f.has_result) {
+		regs->rip = f.ret;
+		regs->rsp += 8;
+		regs->rax = f.result;
+	} else {
+		regs->rip = h->plan.sites[f.site].addr;
+		regs->rdi = f.args[0];
+		regs->rsi = f.args[1];
+		regs->rdx = f.args[2];
+		regs->rcx = f.args[3];
+		regs->r8 = f.args[4];
+		regs->r9 = f.args[5];
+	}
+	inside--;
+	return tmem_write(h->p, count, &inside, sizeof(inside)) == 0;
+}
+
 /* All tasks stopped. Moves threads out of the stubs where it can. */
 static bool nobody_inside(struct hooks *h)
 {
 	uint32_t inside = 0;
-	if (tmem_read(h->p,
-		      h->base + AGENT_PRIV_OFF +
-			      offsetof(struct agent_private, inside),
-		      &inside, sizeof(inside)))
-		return false;
 	for (struct task *t = tproc_first_task(h->p); t; t = task_next(t)) {
 		struct user_regs_struct regs;
 		if (task_get_regs(t, &regs))
 			continue;
 		if (in_area(h, regs.rip)) {
 			taddr_t to = home(h, regs.rip);
-			if (!to)
+			if (to)
+				regs.rip = to;
+			else if (!leave_trap(h, &regs))
 				return false;
-			regs.rip = to;
 			if (task_set_regs(t, &regs))
 				return false;
 		}
 		if (interrupted_inside(h, regs.rsp))
 			return false;
 	}
-	return inside == 0;
+	return tmem_read(h->p,
+			 h->base + AGENT_PRIV_OFF +
+				 offsetof(struct agent_private, inside),
+			 &inside, sizeof(inside)) == 0 &&
+	       inside == 0;
 }
 
 /* The table of tracked blocks, mapped by the agent. */
@@ -146,11 +186,8 @@ void hook_take_out(struct hooks *h)
 		gone = hook_area_unmap(h->p, h->base, NULL) == 0;
 	}
 	h->left = !gone;
-	if (h->left) {
-		size_t at = strlen(h->text);
-		snprintf(h->text + at, sizeof(h->text) - at,
-			 "; a thread was still in the agent, left mapped");
-	}
+	if (h->left)
+		hook_say(h, "; a thread was still in the agent, left mapped");
 }
 
 void hooks_remove(struct hooks *h)

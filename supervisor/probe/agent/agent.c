@@ -37,6 +37,13 @@ static struct agent_result give(uint64_t value)
 	return (struct agent_result){value, 0};
 }
 
+/* The original has run: should the thread be taken out, this is to be given. */
+static void result_is(struct agent_frame *f, uint64_t value)
+{
+	f->result = value;
+	f->has_result = 1;
+}
+
 static uint64_t orig_of(struct agent_frame *f)
 {
 	return agent_priv.sites[f->site].orig;
@@ -247,6 +254,7 @@ static struct agent_result do_alloc(struct agent_frame *f, struct timing *t,
 		p = ((fn3 *)orig_of(f))(f->args[0], f->args[1], f->args[2]);
 	}
 	timing_go_on(t);
+	result_is(f, p);
 	if (p)
 		record_block(f, AR_ALLOC, p, size, 0, 0, flags);
 	return give(p);
@@ -275,6 +283,7 @@ static struct agent_result do_calloc(struct agent_frame *f, struct timing *t)
 			flags |= ARF_ZERO_FRESH;
 	}
 	timing_go_on(t);
+	result_is(f, p);
 	if (p)
 		record_block(f, AR_ALLOC, p, size, 0, 0, flags);
 	return give(p);
@@ -296,6 +305,7 @@ static struct agent_result do_posix_memalign(struct agent_frame *f,
 	}
 	uint64_t ret = ((fn3 *)orig_of(f))(f->args[0], align, size);
 	timing_go_on(t);
+	result_is(f, ret);
 	if ((int32_t)ret != 0)
 		return give(ret);
 	uint64_t p = *(uint64_t *)f->args[0];
@@ -320,6 +330,7 @@ static struct agent_result do_new(struct agent_frame *f, struct timing *t,
 	timing_go_on(t);
 	if (!p)
 		return pass(f);
+	result_is(f, p);
 	record_block(f, AR_ALLOC, p, size, 0, 0, 0);
 	return give(p);
 }
@@ -370,6 +381,7 @@ static struct agent_result do_realloc(struct agent_frame *f, struct timing *t,
 		timing_go_on(t);
 		if (!q)
 			return pass(f);
+		result_is(f, q);
 		record_block(f, AR_ALLOC, q, size, 0, 0, flags);
 		return give(q);
 	}
@@ -384,6 +396,7 @@ static struct agent_result do_realloc(struct agent_frame *f, struct timing *t,
 	timing_pause(t);
 	uint64_t q = move_block(f, p, size, tracked);
 	timing_go_on(t);
+	result_is(f, q);
 	uint64_t old_size = val & AGENT_SIZE_MASK;
 	if (q)
 		record_block(f, tracked ? AR_REALLOC : AR_ALLOC, q, size,
@@ -453,6 +466,7 @@ static struct agent_result do_mmap(struct agent_frame *f, struct timing *t)
 	uint64_t p = ((fn6 *)orig_of(f))(addr, len, f->args[2], flags,
 					 f->args[4], f->args[5]);
 	timing_go_on(t);
+	result_is(f, p);
 	if (p != MMAP_FAILED) {
 		note_map(p, round_page(len));
 		record_map(f, AR_MAP, p, len, 0, 0, stack_lookup(f));
@@ -485,6 +499,7 @@ static struct agent_result do_mremap(struct agent_frame *f, struct timing *t)
 	uint64_t p = ((fn6 *)orig_of(f))(old, f->args[1], len, f->args[3],
 					 f->args[4], 0);
 	timing_go_on(t);
+	result_is(f, p);
 	if (p == MMAP_FAILED) {
 		record_map(f, AR_REMAP, old, old_len, old, old_len, 0);
 	} else {

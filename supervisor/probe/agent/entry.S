@@ -29,6 +29,8 @@ agent_entry:
 	push	%r12
 	push	%rbp
 	push	%rbx
+	push	$0
+	push	$0
 	mov	%rsp, %rdi
 	mov	%rsp, %rbp
 	and	$-16, %rsp
@@ -36,19 +38,19 @@ agent_entry:
 	call	agent_dispatch
 	lock decl AGENT_INSIDE+agent_priv(%rip)
 	mov	%rbp, %rsp
-	mov	8(%rsp), %rbp		/* others are as C code left them */
+	mov	24(%rsp), %rbp		/* others are as C code left them */
 	test	%rdx, %rdx
 	jnz	1f
-	add	$(13 * 8), %rsp
+	add	$(15 * 8), %rsp
 	ret
 1:	mov	%rdx, %r11		/* run the original in our place */
-	mov	48(%rsp), %rdi
-	mov	56(%rsp), %rsi
-	mov	64(%rsp), %rdx
-	mov	72(%rsp), %rcx
-	mov	80(%rsp), %r8
-	mov	88(%rsp), %r9
-	add	$(13 * 8), %rsp
+	mov	64(%rsp), %rdi
+	mov	72(%rsp), %rsi
+	mov	80(%rsp), %rdx
+	mov	88(%rsp), %rcx
+	mov	96(%rsp), %r8
+	mov	104(%rsp), %r9
+	add	$(15 * 8), %rsp
 	jmp	*%r11
 
 /*
