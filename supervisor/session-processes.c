@@ -3,7 +3,7 @@
 
 #include "supervisor/session-private.h"
 
-#define FIRST_TOKENS 128
+#define FIRST_TOKENS 2048
 #define FIRST_TRAPS  32
 
 static struct watched *find_watched(const struct tproc *p)

@@ -11,7 +11,7 @@
 #define TICK_OFF_NS  (100 * NSEC_PER_MSEC)
 #define FLUSH_NS     (500 * NSEC_PER_MSEC)
 #define NEARBY_NS    (50 * NSEC_PER_MSEC)
-#define MAX_TOKENS   512
+#define MAX_TOKENS   (1u << 20)
 #define TRAP_TOKENS  64
 #define ALWAYS_BYTES (1ull << 20)
 #define TRAP_COST_NS (20 * NSEC_PER_USEC)
@@ -40,12 +40,24 @@ static void look_nearby(struct session *s, struct watched *w, uint64_t now_ns)
 	tproc_cont(w->proc);
 }
 
+/*
+ * How many allocations may be recorded until the next tick: what half of the
+ * room pays for, and a tenth of the budget in any case. A block that is not
+ * known cannot be watched for the rest of its life, while a block that is not
+ * armed now will be later; so an overdraft is paid back by arming less.
+ */
 static void refill_tokens(struct session *s, struct watched *w)
 {
-	int64_t room = ledger_room_ns(s->ledger);
-	uint64_t cost = hooks_cost_ns(w->hooks);
-	uint64_t tokens = room <= 0 ? 0 : (uint64_t)room / 2 / (cost + 1);
-	uint64_t traps = room <= 0 ? 0 : (uint64_t)room / 4 / TRAP_COST_NS;
+	if (!s->opt->target_ppb)
+		return;
+	int64_t m_t = s->opt->is_unlimited
+			      ? PPB
+			      : control_m_from_overhead(s->opt->target_ppb);
+	int64_t least = m_t / 10 * (int64_t)s->tick_ns / PPB;
+	int64_t room = ledger_room_ns(s->ledger) / 2;
+	uint64_t ns = (uint64_t)(room > least ? room : least);
+	uint64_t tokens = ns / (hooks_cost_ns(w->hooks) + 1);
+	uint64_t traps = ns / TRAP_COST_NS;
 	hooks_set_tokens(w->hooks,
 			 (uint32_t)(tokens < MAX_TOKENS ? tokens : MAX_TOKENS));
 	hooks_set_trap_tokens(
