@@ -2,6 +2,7 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,7 +91,7 @@ bool dwarf_lines_present(Elf *elf)
 	if (elf_getshdrstrndx(elf, &strings))
 		return false;
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
-		Elf64_Shdr *sh = elf64_getshdr(scn);
+		GElf_Shdr mem, *sh = gelf_getshdr(scn, &mem);
 		const char *name =
 			sh ? elf_strptr(elf, strings, sh->sh_name) : NULL;
 		if (name && sh->sh_type != SHT_NOBITS &&
@@ -198,10 +199,11 @@ static void add_functions(struct unit *u, Dwarf_Die *parent, unsigned depth)
 	if (depth > MAX_DEPTH || dwarf_child(parent, &die))
 		return;
 	do {
-		switch (dwarf_tag(&die)) {
-		case DW_TAG_subprogram:
+		int tag = dwarf_tag(&die);
+		if (tag == DW_TAG_subprogram)
 			add_function(u, &die);
-			__attribute__((fallthrough));
+		switch (tag) {
+		case DW_TAG_subprogram:
 		case DW_TAG_namespace:
 		case DW_TAG_module:
 		case DW_TAG_class_type:

@@ -315,9 +315,9 @@ cie_at(struct ehframe *e, const struct ehframe_section *s, uint64_t offset)
 	*cie = (struct ehframe_cie){.offset = offset};
 	*slot = (uint32_t)++e->nr_cies;
 	struct entry entry;
-	struct cursor c = {s->data + offset, s->data + s->len, false};
-	if (offset < s->len && next_entry(s, &c, &entry) &&
-	    entry.offset == offset && entry.is_cie)
+	size_t from = offset < s->len ? (size_t)offset : s->len;
+	struct cursor c = {s->data + from, s->data + s->len, false};
+	if (next_entry(s, &c, &entry) && entry.offset == offset && entry.is_cie)
 		parse_cie(cie, entry.body);
 	return cie;
 }

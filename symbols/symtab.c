@@ -103,19 +103,24 @@ static Elf_Data *find_versions(Elf *elf, size_t dynsym)
 
 /*
  * Which symbols name code: functions, and labels of hand-written assembly,
- * which have no type but lie in an executable section.
+ * which have no type but lie in an executable section. *limit_ret gets the end
+ * of the symbol's section.
  */
-static bool is_code(Elf *elf, const GElf_Sym *sym)
+static bool is_code(Elf *elf, const GElf_Sym *sym, uint64_t *limit_ret)
 {
+	*limit_ret = sym->st_value;
 	int type = GELF_ST_TYPE(sym->st_info);
 	if (sym->st_shndx == SHN_UNDEF || !sym->st_value)
 		return false;
-	if (type == STT_FUNC || type == STT_GNU_IFUNC)
-		return true;
-	if (type != STT_NOTYPE || sym->st_shndx >= SHN_LORESERVE)
+	bool function = type == STT_FUNC || type == STT_GNU_IFUNC;
+	if (!function && type != STT_NOTYPE)
 		return false;
+	if (sym->st_shndx >= SHN_LORESERVE)
+		return function;
 	GElf_Shdr mem, *sh = gelf_getshdr(elf_getscn(elf, sym->st_shndx), &mem);
-	return sh && (sh->sh_flags & SHF_EXECINSTR);
+	if (sh)
+		*limit_ret = sh->sh_addr + sh->sh_size;
+	return function || (sh && (sh->sh_flags & SHF_EXECINSTR));
 }
 
 static void add_section(struct symtab *t, Elf *elf, Elf_Scn *scn,
@@ -132,7 +137,8 @@ static void add_section(struct symtab *t, Elf *elf, Elf_Scn *scn,
 		nr = MAX_SYMBOLS;
 	for (size_t i = 1; i < nr; i++) {
 		GElf_Sym mem, *sym = gelf_getsym(data, (int)i, &mem);
-		if (!sym || !is_code(elf, sym))
+		uint64_t limit;
+		if (!sym || !is_code(elf, sym, &limit))
 			continue;
 		const char *name = elf_strptr(elf, sh->sh_link, sym->st_name);
 		if (!name || !*name)
@@ -144,6 +150,7 @@ static void add_section(struct symtab *t, Elf *elf, Elf_Scn *scn,
 		struct symtab_sym s = {
 			.addr = sym->st_value,
 			.size = sym->st_size,
+			.limit = limit,
 			.bind = GELF_ST_BIND(sym->st_info),
 			.dynamic = dynamic,
 			.ifunc = type == STT_GNU_IFUNC,
@@ -238,7 +245,9 @@ const struct symtab_sym *symtab_at(const struct symtab *t, uint64_t addr)
 	 * A symbol without a size ends where the next begins, but only what no
 	 * sized symbol around it claims.
 	 */
-	const struct symtab_sym *unsized = t->syms[i].size ? NULL : &t->syms[i];
+	const struct symtab_sym *unsized = NULL;
+	if (!t->syms[i].size && addr < t->syms[i].limit)
+		unsized = &t->syms[i];
 	for (unsigned steps = 0; steps < 64; steps++) {
 		const struct symtab_sym *s = &t->syms[i];
 		if (s->size && addr - s->addr < s->size)

@@ -13,11 +13,12 @@
 struct symtab;
 
 struct symtab_sym {
-	uint64_t addr; /* st_value */
-	uint64_t size; /* 0 if the file does not say */
-	uint32_t name; /* offset into the strings */
-	uint8_t bind;  /* STB_* */
-	bool dynamic;  /* from .dynsym */
+	uint64_t addr;	/* st_value */
+	uint64_t size;	/* 0 if the file does not say */
+	uint64_t limit; /* end of its section */
+	uint32_t name;	/* offset into the strings */
+	uint8_t bind;	/* STB_* */
+	bool dynamic;	/* from .dynsym */
 	bool ifunc;
 	bool old_version; /* a non-default version: name@VER, not name@@VER */
 };

@@ -85,6 +85,7 @@ static void test_preloaded(void)
 	check_int(find(s, "memalign", "malloc"), 0);
 	check_str(module_name(s, find(s, "memalign", NULL)), "libc.so.6");
 	prog_end(&p);
+	sym_space_destroy(s);
 	/* Without the linker's list, by the order of the mappings. */
 	s = sym_space_create(0, "", NULL, NULL);
 	check_int(sym_space_update(s, maps.map, maps.nr, NULL), 0);
