@@ -111,6 +111,17 @@ struct timing {
 	uint64_t since; /* 0 = this call is not timed */
 	uint64_t sum;
 };
+/*
+ * A longer stretch was not the agent's work: the thread lost its CPU, or waited
+ * for the supervisor, which the stop clock counts. Multiplied by the sampling
+ * it would outweigh everything else. About 3 us.
+ */
+#define TIMING_MAX 8192
+static uint64_t elapsed(uint64_t since)
+{
+	uint64_t d = rdtsc() - since;
+	return d < TIMING_MAX ? d : 0;
+}
 static void timing_start(struct timing *t)
 {
 	uint64_t n = load(&agent_ctl.nr_calls);
@@ -121,7 +132,7 @@ static void timing_start(struct timing *t)
 static void timing_pause(struct timing *t)
 {
 	if (unlikely(t->since))
-		t->sum += rdtsc() - t->since;
+		t->sum += elapsed(t->since);
 }
 static void timing_go_on(struct timing *t)
 {
