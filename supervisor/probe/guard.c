@@ -229,15 +229,19 @@ static int arm_ready(struct guard *g, struct page_range *r, size_t n)
 	guard_calls_prune(g);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t prot, slot;
-		const char *why = guard_place_check(g, &maps, r[i].start,
-						    r[i].end, &prot);
+		const char *why = NULL;
+		if (guardtab_overlap(&g->tab, r[i].start, r[i].end))
+			why = "armed already";
+		if (!why)
+			why = guard_place_check(g, &maps, r[i].start, r[i].end,
+						&prot);
 		if (!why && guard_call_conflict(g, r[i].start, r[i].end))
 			why = "a system call in flight may touch it";
 		if (!why && !room)
 			why = "no more mappings to spare";
 		if (!why && guardtab_add(&g->tab, r[i].start, r[i].end, prot,
 					 r[i].user, &slot))
-			why = "armed already";
+			why = "no slot";
 		if (why) {
 			smco_debug("guard", "%#llx-%#llx not armed: %s",
 				   (unsigned long long)r[i].start,
@@ -295,10 +299,10 @@ static int arm_stopped(struct guard *g, struct page_range *r, size_t n)
 		g->nr_batch = 0;
 		rc = warden_do(g->w, WARDEN_ARM, g->batch, nr, &cost);
 		g->side_ns += cost;
-	}
-	if (rc) {
-		guard_refuse(g, "the helper in the program was killed");
-		guard_off(g);
+		if (rc) {
+			guard_refuse(g, "the helper in the program was killed");
+			guard_off(g);
+		}
 	}
 	arm_settle(g, r, n);
 	return rc;

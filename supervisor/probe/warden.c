@@ -33,6 +33,46 @@ struct warden {
 	int cpu;    /* where it was put last, -1 = anywhere */
 };
 
+/*
+ * When this thread is killed the kernel walks the robust mutexes it holds,
+ * newest first: the helper's comes first and wakes it. Only after the last
+ * one are the tracees let go, with whatever they were stopped at. A row of
+ * mutexes behind the helper's, each on a page that must be faulted in again,
+ * keeps the kernel busy for some milliseconds: time for the helper to open
+ * everything before any thread of the program goes on. Never given back: the
+ * list belongs to the thread.
+ */
+#define DELAY_NR 2000 /* the kernel stops after 2048 */
+
+static void init_mutex(pthread_mutex_t *m)
+{
+	pthread_mutexattr_t attr;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(m, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+static void lay_delay_line(void)
+{
+	static bool done;
+	size_t len = DELAY_NR * TPAGE_SIZE;
+	if (done)
+		return;
+	done = true;
+	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return;
+	for (size_t i = 0; i < DELAY_NR; i++) {
+		pthread_mutex_t *m = (void *)(p + i * TPAGE_SIZE);
+		init_mutex(m);
+		pthread_mutex_lock(m);
+	}
+	madvise(p, len, MADV_DONTNEED);
+}
+
 #define MAP_BYTES (WARDEN_CODE_SIZE + sizeof(struct warden_shared))
 
 static uint64_t map_bytes(void)
@@ -113,21 +153,16 @@ static int make_shared(struct warden *w, struct smco_err *err)
 	return rc;
 }
 
-static int init_owner(struct warden *w, struct smco_err *err)
+static void init_owner(struct warden *w)
 {
-	pthread_mutexattr_t attr;
 	_Static_assert(sizeof(pthread_mutex_t) <=
 			       sizeof(w->shared->owner) +
 				       sizeof(w->shared->owner_rest),
 		       "the table has room for a mutex");
 	_Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0,
 		       "the mutex begins with its futex");
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	int e = pthread_mutex_init((pthread_mutex_t *)&w->shared->owner, &attr);
-	pthread_mutexattr_destroy(&attr);
-	return e ? smco_fail(err, SMCO_SYS, e, "robust mutex") : 0;
+	lay_delay_line();
+	init_mutex((pthread_mutex_t *)&w->shared->owner);
 }
 
 static bool has_waitv(void)
@@ -145,12 +180,11 @@ int warden_create(struct tproc *p, struct warden **ret, struct smco_err *err)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	w->proc = p;
 	int rc = make_shared(w, err);
-	if (!rc)
-		rc = init_owner(w, err);
 	if (rc) {
 		warden_destroy(w, false);
 		return rc;
 	}
+	init_owner(w);
 	*ret = w;
 	return 0;
 }
@@ -250,6 +284,15 @@ static uint64_t status_field(pid_t pid, const char *name)
 	return v;
 }
 
+/* It must run at once when it is needed, above all when we die. It works for
+ * microseconds and never spins. Without the right to that it has to do. */
+static void hurry(struct warden *w)
+{
+	struct sched_param sp = {.sched_priority = 1};
+	if (w->pid > 0)
+		sched_setscheduler(w->pid, SCHED_RR | SCHED_RESET_ON_FORK, &sp);
+}
+
 int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 {
 	struct warden_shared *s = w->shared;
@@ -287,6 +330,7 @@ int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 	/* Inside another pid namespace its number says nothing here. */
 	if (kill(w->pid, 0) || status_field(w->pid, "NSpid:") == 0)
 		w->pid = 0;
+	hurry(w);
 	if (w->pid &&
 	    status_field(w->pid, "PPid:") == (uint64_t)tproc_pid(w->proc)) {
 		quit(w);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ static struct {
 	uint64_t hits, kernel_hits, write_hits, gaps, faults, cost_ns;
 	uint64_t first_ns;
 	struct page_range ranges[GUARD_CTL_MAX];
+	bool armed[GUARD_CTL_MAX];
 	unsigned nr;
 	bool detached;
 } d;
@@ -46,8 +48,11 @@ static void arm(struct page_range *r, size_t n)
 {
 	int rc = d.access ? d.access->ops->arm(d.access, r, n) : SMCO_GONE;
 	unsigned armed = 0;
-	for (size_t i = 0; i < n; i++)
-		armed += !rc && r[i].nr_reset != UINT32_MAX;
+	for (size_t i = 0; i < n; i++) {
+		struct page_range *own = r[i].user;
+		d.armed[own - d.ranges] = !rc && r[i].nr_reset != UINT32_MAX;
+		armed += d.armed[own - d.ranges];
+	}
 	d.ctl->nr_armed = armed;
 	if (armed && !d.first_ns)
 		d.first_ns = smco_now_ns();
@@ -74,8 +79,10 @@ static void serve(void)
 
 static void count(const struct access_hit *hit)
 {
-	if (!hit->range.user)
+	struct page_range *own = hit->range.user;
+	if (!own)
 		return;
+	d.armed[own - d.ranges] = false;
 	if (hit->is_gap) {
 		d.gaps++;
 	} else {
@@ -172,12 +179,23 @@ static void summary(void)
 		fprintf(stderr, "refused: %s\n", a->ops->refusal(a));
 }
 
+static void arm_again(void)
+{
+	static struct page_range r[GUARD_CTL_MAX];
+	size_t n = 0;
+	for (unsigned i = 0; i < d.nr; i++)
+		if (!d.armed[i])
+			r[n++] = d.ranges[i];
+	if (n)
+		arm(r, n);
+}
+
 static void turn(void)
 {
 	drain();
 	serve();
 	if (d.again && d.access)
-		arm(d.ranges, d.nr);
+		arm_again();
 	if (d.kill_us && d.first_ns &&
 	    smco_now_ns() > d.first_ns + (uint64_t)d.kill_us * 1000)
 		kill(getpid(), SIGKILL);
@@ -190,6 +208,29 @@ static void turn(void)
 	}
 }
 
+/*
+ * With -k the driver dies: a parent stays behind, inherits the program and
+ * ends like it. Never returns in the parent.
+ */
+static void leave_a_parent(void)
+{
+	int status, result = 0;
+	pid_t pid, driver;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	driver = fork();
+	if (!driver)
+		return;
+	while ((pid = wait(&status)) > 0) {
+		if (pid == driver && WIFSIGNALED(status))
+			continue;
+		if (WIFSIGNALED(status))
+			result = 128 + WTERMSIG(status);
+		else if (WEXITSTATUS(status))
+			result = WEXITSTATUS(status);
+	}
+	exit(result);
+}
+
 int main(int argc, char **argv)
 {
 	struct tracer_options opts = {.follow = true};
@@ -199,6 +240,8 @@ int main(int argc, char **argv)
 	int status = 0;
 	pid_t pid;
 	options(argc, argv);
+	if (d.kill_us)
+		leave_a_parent();
 	int fd = mkostemp(name, O_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, sizeof(*d.ctl)))
 		die("ctl", NULL);

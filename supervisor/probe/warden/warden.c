@@ -9,9 +9,11 @@
 #define NR_MPROTECT	     10
 #define NR_RT_SIGACTION	     13
 #define NR_RT_SIGPROCMASK    14
+#define NR_NANOSLEEP	     35
 #define NR_GETPID	     39
 #define NR_EXIT		     60
 #define NR_WAIT4	     61
+#define NR_KILL		     62
 #define NR_CHDIR	     80
 #define NR_SETSID	     112
 #define NR_SIGALTSTACK	     131
@@ -38,6 +40,7 @@
 #define SA_SIGINFO	    4ul
 #define SA_RESTORER	    0x04000000ul
 #define PR_SET_NAME	    15
+#define ESRCH		    3
 #define EINTR		    4
 
 typedef uint64_t u64;
@@ -215,6 +218,23 @@ static void wait_for_work(struct warden_shared *s, uint32_t seen)
 	call(NR_FUTEX_WAITV, addr(v), 2, 0, 0, 0);
 }
 
+/*
+ * Threads that the supervisor held in a SIGSEGV stop when it died still get
+ * that signal, now that nothing is guarded any more: ours must be the handler
+ * for as long as they may take.
+ */
+static void linger(struct warden_shared *s)
+{
+	struct {
+		int64_t sec, nsec;
+	} tenth = {0, 100000000};
+	for (int i = 0; i < 20; i++) {
+		call(NR_NANOSLEEP, addr(&tenth), 0, 0, 0, 0);
+		if (call(NR_KILL, (u64)s->program_pid, 0, 0, 0, 0) == -ESRCH)
+			return;
+	}
+}
+
 static void leave(void)
 {
 	for (;;)
@@ -257,6 +277,8 @@ static void warden_main(void)
 		}
 		if (owner_is_gone(s)) {
 			store(&s->dead, 1);
+			open_all(s);
+			linger(s);
 			turn_off(s);
 			leave();
 		}
@@ -295,6 +317,7 @@ void warden_spawn(u64 trap_signal)
 	u64 all = ~0ul, old = 0;
 	int status = 0;
 
+	s->program_pid = (int32_t)call(NR_GETPID, 0, 0, 0, 0, 0);
 	s->nr_onstack = 0;
 	for (u64 sig = 1; sig <= 64; sig++)
 		if (!call(NR_RT_SIGACTION, sig, 0, addr(&act), 8, 0) &&
