@@ -281,6 +281,7 @@ void control_disarm(struct control *c, plant_t id, uint64_t now_ns,
 	struct plant *p = get(c, id);
 	if (!p)
 		return;
+	forget_cycle(c, p);
 	p->delay_us = (uint32_t)min_u64(
 		sat_sub_u64(due_ns, now_ns) / NSEC_PER_USEC, UINT32_MAX);
 	wait_until(c, id, now_ns, due_ns);

@@ -156,6 +156,31 @@ static void test_primary(void)
 	control_destroy(c);
 }
 
+static void test_gone(void)
+{
+	/* What is removed, armed or taken out leaves nothing in the sums. */
+	for (int how = 0; how < 3; how++) {
+		struct control *c = create(CONTROL_CASCADE, PPB / 10);
+		plant_t id = 0;
+		for (int i = 0; i < 10000; i++) {
+			id = control_add(c, 0, NULL);
+			control_event(c, id, 0, 0, MS);
+			if (how == 0)
+				control_remove(c, id);
+			else if (how == 1)
+				control_armed(c, id, SEC);
+			else
+				control_disarm(c, id, SEC, 2 * SEC);
+		}
+		control_tick(c, 400 * MS, 400 * MS);
+		for (int i = 2; i < 100; i++)
+			control_tick(c, i * 400 * MS, 400 * MS);
+		check_int(control_local_target_ppb(c),
+			  control_m_from_overhead(PPB / 10));
+		control_destroy(c);
+	}
+}
+
 static void test_adhoc(void)
 {
 	struct control *c = create(CONTROL_ADHOC, PPB);
@@ -404,6 +429,7 @@ int main(void)
 	test_zero();
 	test_unlimited();
 	test_primary();
+	test_gone();
 	test_adhoc();
 	test_global();
 	test_table();

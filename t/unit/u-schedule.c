@@ -181,8 +181,53 @@ static void test_order(void)
 	schedule_deinit(&s);
 }
 
+static void test_full_queue(void)
+{
+	/*
+	 * One that waits at the head of the queue for long, while others come
+	 * and go behind it: their gaps are closed, the order stays.
+	 */
+	struct schedule s;
+	uint32_t id;
+	bool is_in[8] = {true};
+	schedule_init(&s, 0);
+	schedule_grow(&s, 8);
+	for (int i = 0; i < 37; i++) {
+		schedule_add(&s, 1, 0, 0);
+		schedule_pop(&s, 0, &id);
+	}
+	schedule_add(&s, 0, 0, 0);
+	for (int i = 0; i < 10000; i++) {
+		id = 1 + rnd() % 7;
+		schedule_remove(&s, id);
+		is_in[id] = rnd() % 2;
+		if (is_in[id])
+			schedule_add(&s, id, 0, 0);
+	}
+	/* And a larger table in between. */
+	check_int(schedule_grow(&s, 5000), SMCO_OK);
+	for (uint32_t i = 1; i < 8; i++) {
+		schedule_remove(&s, i);
+		schedule_add(&s, i, 0, 0);
+	}
+	bool is_right = true;
+	for (uint32_t i = 0; i < 8; i++)
+		is_right &= schedule_pop(&s, 0, &id) && id == i;
+	check(is_right);
+	check(!schedule_pop(&s, 0, &id));
+	for (uint32_t i = 0; i < 5000; i++)
+		schedule_add(&s, i, 0, i % 3 * GRAIN);
+	int nr = 0;
+	while (schedule_pop(&s, 2 * GRAIN, &id))
+		is_right &= nr++ / 1667 == (int)(id % 3);
+	check(is_right);
+	check_int(nr, 5000);
+	schedule_deinit(&s);
+}
+
 int main(void)
 {
+	test_full_queue();
 	test_order();
 	test_ends();
 	test_random(12);
