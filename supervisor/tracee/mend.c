@@ -308,14 +308,13 @@ void mend_at_detach(struct task *t)
 {
 	struct user_regs_struct regs;
 
-	if (!t->mend.call || task_get_regs(t, &regs) < 0)
-		return;
-	/* Nobody will put a pointer back, but a number does no harm: it is
-	 * how long the program wanted to wait from here on. */
-	if (t->mend.call->timeout == TIMEOUT_TIMESPEC)
-		put_back_arg(t, &regs);
-	else if (t->mend.call->timeout == TIMEOUT_MS && !t->mend.replaced &&
-		 task_kind(t) != STOP_SYSCALL)
+	/*
+	 * Nobody will put the argument back when the call ends. Argument
+	 * registers are dead after a call by the ABI, so the shorter wait is
+	 * worth more than they.
+	 */
+	if (t->mend.call && !t->mend.replaced &&
+	    task_kind(t) != STOP_SYSCALL && task_get_regs(t, &regs) == 0)
 		cut_timeout(t, &regs);
 	mend_forget(t);
 }
