@@ -48,33 +48,88 @@ void arch_end_wait(void *ucontext)
 }
 
 /*
- * rbx = first call, r12 = end of the calls, r13 = tgid, r14 = tid, r15 =
- * signal. Uses no stack. Ends with tgkill(r13, r14, r15), which stops a traced
- * task whatever it does with that signal; should nobody be there any more it
- * would run on into ud2, but then it would not have been sent here.
+ * The stub that runs calls for us, first page of two; the second holds what
+ * struct arch_stub_data says. rbx = first call, rbp = end of the calls, r13 =
+ * tgid, r14 = tid, r15 = signal. Uses no stack. The tgkill to itself stops a
+ * traced task whatever it does with that signal, and the supervisor gives it
+ * its registers back. Should the supervisor have died, it runs on and does
+ * that by itself.
  */
-static const uint8_t batch_code[] = {
-	0x4c, 0x39, 0xe3,	      /* loop: cmp r12, rbx */
-	0x73, 0x27,		      /* jae done */
-	0x48, 0x8b, 0x03,	      /* mov (rbx), rax */
-	0x48, 0x8b, 0x7b, 0x08,	      /* mov 8(rbx), rdi */
-	0x48, 0x8b, 0x73, 0x10,	      /* mov 16(rbx), rsi */
-	0x48, 0x8b, 0x53, 0x18,	      /* mov 24(rbx), rdx */
-	0x4c, 0x8b, 0x53, 0x20,	      /* mov 32(rbx), r10 */
-	0x4c, 0x8b, 0x43, 0x28,	      /* mov 40(rbx), r8 */
-	0x4c, 0x8b, 0x4b, 0x30,	      /* mov 48(rbx), r9 */
-	0x0f, 0x05,		      /* syscall */
-	0x48, 0x89, 0x43, 0x38,	      /* mov rax, 56(rbx) */
-	0x48, 0x83, 0xc3, 0x40,	      /* add 64, rbx */
-	0xeb, 0xd4,		      /* jmp loop */
-	0xb8, 0xea, 0x00, 0x00, 0x00, /* done: mov 234, eax */
-	0x4c, 0x89, 0xef,	      /* mov r13, rdi */
-	0x4c, 0x89, 0xf6,	      /* mov r14, rsi */
-	0x4c, 0x89, 0xfa,	      /* mov r15, rdx */
-	0x0f, 0x05,		      /* syscall */
-	0x0f, 0x0b,		      /* ud2 */
-};
-_Static_assert(SYS_tgkill == 234, "number in batch_code");
+#define D(offset) "arch_stub_begin + 0x1000 + " #offset "(%rip)"
+asm(
+	".pushsection .rodata\n"
+	".globl arch_stub_begin, arch_stub_done, arch_stub_end\n"
+	".balign 16\n"
+	"arch_stub_begin:\n"
+	"1:	cmpq %rbp, %rbx\n"
+	"	jae 2f\n"
+	"	movq (%rbx), %rax\n"
+	"	movq 8(%rbx), %rdi\n"
+	"	movq 16(%rbx), %rsi\n"
+	"	movq 24(%rbx), %rdx\n"
+	"	movq 32(%rbx), %r10\n"
+	"	movq 40(%rbx), %r8\n"
+	"	movq 48(%rbx), %r9\n"
+	"	syscall\n"
+	"	movq %rax, 56(%rbx)\n"
+	"	addq $64, %rbx\n"
+	"	jmp 1b\n"
+	"2:	movl $234, %eax\n" /* tgkill */
+	"	movq %r13, %rdi\n"
+	"	movq %r14, %rsi\n"
+	"	movq %r15, %rdx\n"
+	"	syscall\n"
+	"arch_stub_done:\n"
+	"	movl $14, %eax\n" /* rt_sigprocmask */
+	"	movl $2, %edi\n"  /* SIG_SETMASK */
+	"	leaq " D(0x90) ", %rsi\n"
+			       "	xorl %edx, %edx\n"
+			       "	movl $8, %r10d\n"
+			       "	syscall\n"
+			       "	leaq " D(
+				       0x78) ", %rsp\n"
+					     "	popfq\n"
+					     "	movq " D(
+						     0x00) ", %rax\n"
+							   "	movq " D(
+								   0x08) ", "
+									 "%rbx"
+									 "\n"
+									 "	movq " D(
+										 0x10) ", %rcx\n"
+										       "	movq " D(0x18) ", %rdx\n"
+													       "	movq " D(0x20) ", %rsi\n"
+																       "	movq " D(0x28) ", %rdi\n"
+																			       "	movq " D(0x30) ", %rbp\n"
+																						       "	movq " D(0x38) ", %r8\n"
+																									       "	movq " D(
+																										       0x40) ", %r9\n"
+																											     "	movq " D(
+																												     0x48) ", %r10\n"
+																													   "	movq " D(
+																														   0x50) ", %r11\n"
+																															 "	movq " D(
+																																 0x58) ", %r12\n"
+																																       "	movq " D(0x60) ", %r13\n"
+																																			       "	movq " D(
+																																				       0x68) ", %r14\n"
+																																					     "	movq " D(0x70) ", %r15\n"
+																																							       "	movq " D(0x80) ", %rsp\n"
+																																										       "	jmpq *" D(
+																																											       0x88) "\n"
+																																												     "arch_stub_end:\n"
+																																												     ".popsection\n");
+#undef D
+_Static_assert(SYS_tgkill == 234 && SYS_rt_sigprocmask == 14, "in the stub");
+
+extern const uint8_t arch_stub_begin[], arch_stub_done[], arch_stub_end[];
+
+static size_t x86_stub_code(const uint8_t **ret, size_t *done_offset_ret)
+{
+	*ret = arch_stub_begin;
+	*done_offset_ret = (size_t)(arch_stub_done - arch_stub_begin);
+	return (size_t)(arch_stub_end - arch_stub_begin);
+}
 
 static taddr_t x86_pc(const struct user_regs_struct *r)
 {
@@ -158,18 +213,47 @@ static void x86_rewind_syscall(struct user_regs_struct *r, long nr)
 	r->orig_rax = (uint64_t)-1;
 }
 
-static void x86_set_batch(struct user_regs_struct *r, taddr_t code,
-			  taddr_t calls, size_t nr, pid_t tgid, pid_t tid,
-			  int sig)
+static void x86_set_stub(struct user_regs_struct *r, taddr_t code, size_t nr,
+			 pid_t tgid, pid_t tid, int sig)
 {
 	r->rip = code;
-	r->rbx = calls;
-	r->r12 = calls + 64 * nr;
+	r->rbx = code + ARCH_STUB_DATA + ARCH_STUB_CALLS;
+	r->rbp = r->rbx + 64 * nr;
 	r->r13 = (uint64_t)tgid;
 	r->r14 = (uint64_t)tid;
 	r->r15 = (uint64_t)sig;
 	r->orig_rax = (uint64_t)-1;
 	r->eflags &= ~0x500ULL; /* no single step, direction up */
+}
+
+static void x86_restart_by_hand(struct user_regs_struct *r)
+{
+	if ((int64_t)r->orig_rax < 0)
+		return;
+	switch (-(int64_t)r->rax) {
+	case ERESTARTSYS:
+	case ERESTARTNOINTR:
+	case ERESTARTNOHAND:
+		r->rax = r->orig_rax;
+		r->rip -= 2;
+		break;
+	case ERESTART_RESTARTBLOCK:
+		r->rax = SYS_restart_syscall;
+		r->rip -= 2;
+		break;
+	}
+	r->orig_rax = (uint64_t)-1;
+}
+
+static void x86_stub_save(struct arch_stub_data *d,
+			  const struct user_regs_struct *regs, uint64_t mask)
+{
+	struct user_regs_struct r = *regs;
+	x86_restart_by_hand(&r);
+	*d = (struct arch_stub_data){
+		.words = {r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.r8,
+			  r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15,
+			  r.eflags, r.rsp, r.rip, mask}};
 }
 
 static void x86_leave_function(struct user_regs_struct *r, taddr_t to)
@@ -215,8 +299,6 @@ const struct arch_ops arch = {
 	.breakpoint = {0xcc},
 	.breakpoint_len = 1,
 	.breakpoint_pc_bias = 1,
-	.batch_code = batch_code,
-	.batch_code_len = sizeof(batch_code),
 	.pc = x86_pc,
 	.sp = x86_sp,
 	.set_pc = x86_set_pc,
@@ -228,7 +310,10 @@ const struct arch_ops arch = {
 	.set_syscall = x86_set_syscall,
 	.skip_syscall = x86_skip_syscall,
 	.rewind_syscall = x86_rewind_syscall,
-	.set_batch = x86_set_batch,
+	.stub_code = x86_stub_code,
+	.set_stub = x86_set_stub,
+	.restart_by_hand = x86_restart_by_hand,
+	.stub_save = x86_stub_save,
 	.leave_function = x86_leave_function,
 	.ask_restart = x86_ask_restart,
 	.set_syscall_ret = x86_set_syscall_ret,

@@ -11,6 +11,14 @@
 
 #include "reports/base.h"
 
+/* The stub's data page, ARCH_STUB_DATA bytes after its code. */
+#define ARCH_STUB_DATA	    4096
+#define ARCH_STUB_CALLS	    256 /* offset of the array of struct tsyscall */
+#define ARCH_STUB_MAX_CALLS ((4096 - ARCH_STUB_CALLS) / 64)
+struct arch_stub_data {
+	uint64_t words[ARCH_STUB_CALLS / 8];
+};
+
 struct arch_ops {
 	const char *name;
 	uint8_t syscall_insn[4];
@@ -19,12 +27,6 @@ struct arch_ops {
 	size_t breakpoint_len;
 	/* What to subtract from the pc after a breakpoint was hit. */
 	unsigned breakpoint_pc_bias;
-	/* Machine code that runs an array of struct tsyscall (64 bytes each)
-	 * and ends in the instruction after a tgkill to itself; see
-	 * arch_set_batch. */
-	const uint8_t *batch_code;
-	size_t batch_code_len;
-
 	taddr_t (*pc)(const struct user_regs_struct *r);
 	taddr_t (*sp)(const struct user_regs_struct *r);
 	void (*set_pc)(struct user_regs_struct *r, taddr_t pc);
@@ -42,11 +44,19 @@ struct arch_ops {
 	void (*skip_syscall)(struct user_regs_struct *r);
 	/* After the call was entered or made: make it again. */
 	void (*rewind_syscall)(struct user_regs_struct *r, long nr);
-	/* Run the batch stub at @code over @nr calls at @calls, then raise
-	 * @sig for itself. */
-	void (*set_batch)(struct user_regs_struct *r, taddr_t code,
-			  taddr_t calls, size_t nr, pid_t tgid, pid_t tid,
-			  int sig);
+	/*
+	 * The stub that runs an array of struct tsyscall: its code, length,
+	 * and where in it the calls are done.
+	 */
+	size_t (*stub_code)(const uint8_t **ret, size_t *done_offset_ret);
+	/* Run @nr calls, then raise @sig for itself. */
+	void (*set_stub)(struct user_regs_struct *r, taddr_t code, size_t nr,
+			 pid_t tgid, pid_t tid, int sig);
+	/* What the kernel does on leaving the stop when no handler runs. */
+	void (*restart_by_hand)(struct user_regs_struct *r);
+	/* What the stub needs to go back by itself, without a supervisor. */
+	void (*stub_save)(struct arch_stub_data *d,
+			  const struct user_regs_struct *r, uint64_t mask);
 	/* Return from a function whose first instruction is next. */
 	void (*leave_function)(struct user_regs_struct *r, taddr_t to);
 	/* Restart the call, or end it with EINTR if a handler runs. */

@@ -125,7 +125,6 @@ struct tproc {
 	taddr_t syscall_insn; /* 0 = not looked for */
 	taddr_t stub;	      /* batch stub, 0 = none */
 	bool stub_refused;
-	struct tundo *stub_undo;
 	enum libs_phase libs;
 	struct tpatch *libs_patch;
 	taddr_t r_debug; /* 0 = not found */
@@ -255,6 +254,8 @@ void undo_forget_all(struct tproc *p);
 void patch_copy_all(struct tproc *parent, struct tproc *child);
 bool undo_is_patch(const struct tundo *u);
 void patch_forget(struct tundo *u);
+
+void stub_inherit(struct tproc *child, struct tproc *parent);
 
 /* --- signal.c --- */
 bool signal_is_trap(struct task *t, const siginfo_t *si);

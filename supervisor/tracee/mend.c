@@ -313,8 +313,8 @@ void mend_at_detach(struct task *t)
 	 * registers are dead after a call by the ABI, so the shorter wait is
 	 * worth more than they.
 	 */
-	if (t->mend.call && !t->mend.replaced &&
-	    task_kind(t) != STOP_SYSCALL && task_get_regs(t, &regs) == 0)
+	if (t->mend.call && !t->mend.replaced && task_kind(t) != STOP_SYSCALL &&
+	    task_get_regs(t, &regs) == 0)
 		cut_timeout(t, &regs);
 	mend_forget(t);
 }

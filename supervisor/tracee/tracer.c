@@ -176,7 +176,6 @@ void tproc_forget_memory(struct tproc *p)
 	p->trap_sig = 0;
 	p->syscall_insn = 0;
 	p->stub = 0;
-	p->stub_undo = NULL;
 	p->stub_refused = false;
 	p->libs = LIBS_NONE;
 	p->libs_patch = NULL;

@@ -1,0 +1,295 @@
+#include "supervisor/tracee/loan.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KERNEL_SIGSET_SIZE 8
+
+static int rank(const struct task *t)
+{
+	switch (task_kind(t)) {
+	case STOP_INTERRUPT:
+		return 1;
+	case STOP_GROUP:
+		return 2;
+	case STOP_SYSCALL:
+		return 3;
+	case STOP_EXEC:
+		return 4;
+	case STOP_CLONE:
+	case STOP_FORK:
+	case STOP_VFORK_DONE:
+	case STOP_OTHER:
+		return 5;
+	case STOP_SIGNAL:
+		return 6;
+	default: /* a vfork parent would wait for its child */
+		return 0;
+	}
+}
+
+bool loan_possible(const struct task *t)
+{
+	return t->state == TASK_STOPPED && rank(t) && t->proc &&
+	       !t->proc->execed;
+}
+
+struct task *loan_choose(struct tproc *p)
+{
+	struct task *best = NULL;
+	for (struct task *t = p->tasks; t; t = t->next)
+		if (loan_possible(t) && (!best || rank(t) < rank(best)))
+			best = t;
+	return best;
+}
+
+static int go_on(struct loan *l, enum __ptrace_request req)
+{
+	l->t->regs_valid = false;
+	return ptrace(req, l->t->tid, NULL, 0L) < 0 ? SMCO_GONE : 0;
+}
+
+static int set_mask(struct loan *l, uint64_t mask)
+{
+	return ptrace(PTRACE_SETSIGMASK, l->t->tid, KERNEL_SIGSET_SIZE, &mask) <
+			       0
+		       ? SMCO_GONE
+		       : 0;
+}
+
+/* Let it go by @req and return the status of the next stop, of this task. */
+static int next_stop(struct loan *l, enum __ptrace_request req)
+{
+	struct task *t = l->t;
+	for (;;) {
+		int status;
+		if (go_on(l, req) < 0)
+			return SMCO_GONE;
+		pid_t tid;
+		do {
+			tid = waitpid(t->tid, &status, __WALL);
+		} while (tid < 0 && errno == EINTR);
+		if (tid < 0)
+			return SMCO_GONE;
+		enum stop_kind kind = stop_classify(status);
+		if (kind == STOP_EXITED || kind == STOP_KILLED) {
+			gather(t->tr, tid, status);
+			return SMCO_GONE;
+		}
+		if (kind != STOP_SIGNAL || WSTOPSIG(status) != SIGSTOP)
+			return status;
+		/* The one signal that no mask keeps out. */
+		l->stop_again = true;
+	}
+}
+
+int loan_set_regs(struct loan *l, const struct user_regs_struct *regs)
+{
+	l->t->regs_valid = false;
+	return ptrace(PTRACE_SETREGS, l->t->tid, NULL, regs) < 0 ? SMCO_GONE
+								 : 0;
+}
+
+int loan_to_syscall_stop(struct loan *l)
+{
+	for (;;) {
+		int status = next_stop(l, PTRACE_SYSCALL);
+		if (status < 0)
+			return status;
+		if (stop_classify(status) == STOP_SYSCALL)
+			break;
+		/* Else a group-stop or event-stop of our own making. */
+	}
+	l->signal_path = false;
+	return 0;
+}
+
+int loan_run_to_signal(struct loan *l, int sig, taddr_t pc)
+{
+	struct task *t = l->t;
+
+	l->carrier = sig;
+	if (set_mask(l, ~(1ULL << (sig - 1))) < 0)
+		return SMCO_GONE;
+	for (;;) {
+		struct user_regs_struct regs;
+		siginfo_t si;
+		int status = next_stop(l, PTRACE_CONT);
+		if (status < 0)
+			return status;
+		l->signal_path = true;
+		if (stop_classify(status) != STOP_SIGNAL)
+			continue;
+		if (WSTOPSIG(status) != sig)
+			return SMCO_FAULT;
+		if (ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0 ||
+		    ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
+			return SMCO_GONE;
+		bool there =
+			pc ? arch.pc(&regs) == pc
+			   : si.si_code == SI_TKILL && si.si_pid == t->tgid;
+		/* One that was pending swallows ours: both are there then. */
+		if (!there || si.si_code != SI_TKILL) {
+			l->stray = true;
+			l->stray_si = si;
+		}
+		if (there)
+			return 0;
+	}
+}
+
+int loan_take(struct loan *l, struct task *t)
+{
+	memset(l, 0, sizeof(*l));
+	l->t = t;
+	l->status = t->status;
+	l->kind = task_kind(t);
+	l->signal_path = true;
+	if (l->kind == STOP_SIGNAL &&
+	    ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &l->si) < 0)
+		return SMCO_GONE;
+	if (ptrace(PTRACE_GETSIGMASK, t->tid, KERNEL_SIGSET_SIZE, &l->mask) <
+		    0 ||
+	    set_mask(l, ~0ULL) < 0)
+		return SMCO_GONE;
+
+	switch (l->kind) {
+	case STOP_INTERRUPT:
+	case STOP_GROUP:
+		break;
+	case STOP_SYSCALL: {
+		struct __ptrace_syscall_info info;
+		if (ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof(info),
+			   &info) <= 0)
+			return SMCO_GONE;
+		l->in_entry = info.op == PTRACE_SYSCALL_INFO_ENTRY;
+		l->signal_path = false;
+		break;
+	}
+	default:
+		/* Inside a system call, or about to get a signal. */
+		if (task_to_event_stop(t) < 0)
+			return SMCO_GONE;
+		break;
+	}
+	t->regs_valid = false;
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &l->regs) < 0)
+		return SMCO_GONE;
+	if (l->in_entry) {
+		/* Leave the program's call; it is entered again later. */
+		struct user_regs_struct regs = l->regs;
+		arch.skip_syscall(&regs);
+		if (loan_set_regs(l, &regs) < 0 || loan_to_syscall_stop(l) < 0)
+			return SMCO_GONE;
+	}
+	return 0;
+}
+
+/* Into a signal-delivery-stop of @si's signal with the very same siginfo. */
+static int stop_with_signal(struct loan *l, const siginfo_t *si)
+{
+	struct task *t = l->t;
+	int sig = si->si_signo;
+
+	if (set_mask(l, ~(1ULL << (sig - 1))) < 0 ||
+	    syscall(SYS_tgkill, t->tgid, t->tid, sig) < 0)
+		return SMCO_GONE;
+	for (;;) {
+		int status = next_stop(l, PTRACE_CONT);
+		if (status < 0)
+			return status;
+		if (stop_classify(status) == STOP_SIGNAL &&
+		    WSTOPSIG(status) == sig) {
+			t->status = status;
+			break;
+		}
+	}
+	return ptrace(PTRACE_SETSIGINFO, t->tid, NULL, si) < 0 ? SMCO_GONE : 0;
+}
+
+static int give_back_syscall_stop(struct loan *l)
+{
+	if (!l->in_entry) {
+		int r = loan_set_regs(l, &l->regs);
+		/* The kernel restarts a call only on its way through signal
+		 * delivery; our mask may have cancelled that. */
+		if (r == 0 && !l->signal_path && arch.restart_pending(&l->regs))
+			task_interrupt(l->t);
+		return r;
+	}
+	struct user_regs_struct regs = l->regs;
+	arch.rewind_syscall(&regs, arch.syscall_nr(&l->regs));
+	if (loan_set_regs(l, &regs) < 0 || loan_to_syscall_stop(l) < 0)
+		return SMCO_GONE;
+	/* Registers that entering does not set are put right. */
+	return loan_set_regs(l, &l->regs);
+}
+
+/* The program's own signal that came under cover of ours. */
+static int put_back_stray(struct loan *l)
+{
+	struct task *t = l->t;
+	int r = 0;
+
+	if (l->kind == STOP_INTERRUPT && !t->held) {
+		r = stop_with_signal(l, &l->stray_si);
+		task_enqueue(t);
+	} else {
+		syscall(SYS_tgkill, t->tgid, t->tid, l->stray_si.si_signo);
+	}
+	return r;
+}
+
+int loan_give_back(struct loan *l)
+{
+	struct task *t = l->t;
+	int r = 0;
+
+	if (l->kind == STOP_SYSCALL) {
+		r = give_back_syscall_stop(l);
+		t->status = l->status;
+	} else {
+		/*
+		 * Group-stops can be listened to, restarts and signals happen
+		 * only in a stop on the way to signal delivery.
+		 */
+		if (l->kind == STOP_GROUP ||
+		    (!l->signal_path && (l->kind == STOP_SIGNAL ||
+					 arch.restart_pending(&l->regs)))) {
+			r = task_to_event_stop(t);
+			l->signal_path = true;
+		}
+		if (r == 0)
+			r = loan_set_regs(l, &l->regs);
+		if (r == 0 && l->kind == STOP_SIGNAL) {
+			r = stop_with_signal(l, &l->si);
+			t->status = l->status;
+		}
+	}
+	if (r == 0 && l->stray)
+		r = put_back_stray(l);
+	if (r == 0)
+		r = set_mask(l, l->mask);
+	if (l->stop_again)
+		syscall(SYS_tgkill, t->tgid, t->tid, SIGSTOP);
+	t->regs_valid = false;
+	return r;
+}
+
+int task_get_sigmask(struct task *t, uint64_t *ret)
+{
+	if (ptrace(PTRACE_GETSIGMASK, t->tid, KERNEL_SIGSET_SIZE, ret) < 0)
+		return SMCO_GONE;
+	return 0;
+}
+
+int task_set_sigmask(struct task *t, uint64_t mask)
+{
+	if (ptrace(PTRACE_SETSIGMASK, t->tid, KERNEL_SIGSET_SIZE, &mask) < 0)
+		return SMCO_GONE;
+	return 0;
+}

@@ -1,0 +1,42 @@
+/*
+ * loan.h - a stopped task borrowed to run something for us: its registers and
+ * signal mask are put away, and put back so that the stop it was in continues
+ * as if nothing had been. In between the borrower owns the task's stops.
+ */
+#ifndef SMCO_TRACEE_LOAN_H
+#define SMCO_TRACEE_LOAN_H
+
+#include "supervisor/tracee/internal.h"
+
+struct loan {
+	struct task *t;
+	int status;	     /* of the stop it was in */
+	enum stop_kind kind; /* of that stop */
+	bool in_entry;	     /* STOP_SYSCALL: enter-stop */
+	bool signal_path;    /* now in a stop on the way to signal delivery */
+	bool stop_again;     /* a SIGSTOP came in between: send it again */
+	struct user_regs_struct regs;
+	uint64_t mask;
+	siginfo_t si; /* STOP_SIGNAL */
+	int carrier;  /* loan_run_to_signal: the signal the code raises */
+	bool stray;   /* the program's own came in between: in .stray_si */
+	siginfo_t stray_si;
+};
+
+/* The best stopped task to borrow, NULL if none. */
+struct task *loan_choose(struct tproc *p);
+bool loan_possible(const struct task *t);
+/* All signals are blocked on return. Errors: SMCO_GONE. */
+int loan_take(struct loan *l, struct task *t);
+int loan_set_regs(struct loan *l, const struct user_regs_struct *regs);
+/* PTRACE_SYSCALL until a syscall-stop. */
+int loan_to_syscall_stop(struct loan *l);
+/*
+ * PTRACE_CONT, with nothing but @sig unblocked, until the code has raised @sig
+ * for itself by tgkill with the pc at @pc (0 = anywhere). SMCO_FAULT: the code
+ * crashed.
+ */
+int loan_run_to_signal(struct loan *l, int sig, taddr_t pc);
+int loan_give_back(struct loan *l);
+
+#endif
