@@ -122,7 +122,7 @@ static void start_watching(struct session *s, struct tproc *p,
 	}
 	plant(s, w);
 	if (ev->why == TPROC_ATTACHED)
-		watched_adopt(w, s->opt->min_size_bytes, &err);
+		watched_adopt(w, s->opt->min_size_bytes, s->stacks, &err);
 }
 
 static void guard_hit(struct session *s, struct watched *w,

@@ -2,19 +2,21 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "supervisor/output.h"
 #include "supervisor/session-private.h"
 
-#define TICK_MAX_NS  (20 * NSEC_PER_MSEC)
-#define TICK_OFF_NS  (100 * NSEC_PER_MSEC)
-#define FLUSH_NS     (500 * NSEC_PER_MSEC)
-#define NEARBY_NS    (50 * NSEC_PER_MSEC)
-#define MAX_TOKENS   (1u << 20)
-#define TRAP_TOKENS  64
-#define ALWAYS_BYTES (1ull << 20)
-#define TRAP_COST_NS (20 * NSEC_PER_USEC)
+#define TICK_MAX_NS   (20 * NSEC_PER_MSEC)
+#define TICK_OFF_NS   (100 * NSEC_PER_MSEC)
+#define FLUSH_NS      (500 * NSEC_PER_MSEC)
+#define NEARBY_NS     (50 * NSEC_PER_MSEC)
+#define MAX_TOKENS    (1u << 20)
+#define TRAP_TOKENS   64
+#define ALWAYS_BYTES  (1ull << 20)
+#define STOP_PRIORITY (-10)
+#define TRAP_COST_NS  (20 * NSEC_PER_USEC)
 
 /*
  * Who runs at the end of a nap? Stop the process for a moment and take the
@@ -207,6 +209,10 @@ int session_create(const struct options *o, struct session **ret,
 		session_destroy(s);
 		return rc;
 	}
+	/* A stopped program waits for us: do not wait for a CPU for long. Not
+	 * before the start, or the command would inherit it; not permitted
+	 * to everybody, and not needed on an idle machine. */
+	setpriority(PRIO_PROCESS, 0, STOP_PRIORITY);
 	meter_init(&s->meter, s->ledger, s->tracer);
 	s->ticked_ns = smco_now_ns();
 	*ret = s;

@@ -19,6 +19,7 @@ static const struct {
 	const struct access_ops *ops;
 } mechanisms[] = {
 	{MECHANISM_BITS, &access_bits},
+	{MECHANISM_PAGESCAN, &access_pagescan},
 };
 static bool prepared[ARRAY_SIZE(mechanisms)];
 
@@ -203,15 +204,16 @@ static void adopt_mappings(struct watched *w, const struct tmaps *maps)
 	}
 }
 
-int watched_adopt(struct watched *w, uint64_t min_bytes, struct smco_err *err)
+int watched_adopt(struct watched *w, uint64_t min_bytes, struct stacks *stacks,
+		  struct smco_err *err)
 {
 	struct tmaps maps;
 	if (!w->nap || w->adopted)
 		return 0;
 	w->adopted = true;
-	(void)min_bytes;
+	struct drain d = {.w = w, .stacks = stacks};
 	if (w->hooks)
-		return 0;
+		return hooks_adopt(w->hooks, min_bytes, to_monitor, &d, err);
 	int rc = tmaps_read(w->pid, &maps, err);
 	if (rc)
 		return rc;

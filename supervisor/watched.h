@@ -51,7 +51,8 @@ int watched_open_access(struct watched *w, enum options_mechanism mechanism,
  * tasks stopped. */
 int watched_plant(struct watched *w, uint64_t cutoff, struct smco_err *err);
 /* Take in blocks that exist already (attach). All tasks stopped. */
-int watched_adopt(struct watched *w, uint64_t min_bytes, struct smco_err *err);
+int watched_adopt(struct watched *w, uint64_t min_bytes, struct stacks *stacks,
+		  struct smco_err *err);
 
 /* A sensor asks for a stack's name. False if it was not ours. */
 bool watched_on_trap(struct watched *w, struct task *t, const siginfo_t *si,
