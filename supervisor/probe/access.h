@@ -27,8 +27,8 @@ enum access_sees {
 /* A page range to arm, or to ask about. Page-aligned. */
 struct page_range {
 	taddr_t start;
-	taddr_t end;	 /* exclusive */
-	void *user;	 /* the caller's, handed back in hits */
+	taddr_t end; /* exclusive */
+	void *user;  /* the caller's, handed back in hits */
 	/* out of arm, in of collect: keep it between the two; 0 = not known.
 	 * CLOCK_MONOTONIC. */
 	uint64_t armed_ns;
@@ -40,9 +40,9 @@ struct page_range {
 	 * evidence of use (coverage "shared"). */
 	uint32_t nr_stuck;
 	/* out of collect: */
-	uint32_t nr_present; /* pages with memory behind them */
-	uint32_t nr_touched; /* touched since they were armed */
-	uint32_t nr_huge;    /* 2 MiB mappings overlapping the range */
+	uint32_t nr_present;   /* pages with memory behind them */
+	uint32_t nr_touched;   /* touched since they were armed */
+	uint32_t nr_huge;      /* 2 MiB mappings overlapping the range */
 	taddr_t first_touched; /* a touched page; 0 if none */
 };
 
@@ -64,8 +64,12 @@ struct access_hit { /* guards only */
 
 struct access_ops {
 	const char *name;
-	unsigned sees;	/* enum access_sees */
-	bool is_guard;	/* delivers hits */
+	unsigned sees; /* enum access_sees */
+	bool is_guard; /* delivers hits */
+	/* Can it work on this machine, with these rights? No process needed.
+	 * 0, or SMCO_PERM or SMCO_UNSUPPORTED with cause, present value and
+	 * remedy. NULL: only open() can tell. */
+	int (*probe)(struct smco_err *err);
 	/* Once, before any program is under control: what takes long (loading,
 	 * calibration) and does not depend on the process. NULL = nothing. On
 	 * failure open() will fail for the same reason and say so. */
@@ -125,5 +129,17 @@ extern const struct access_ops access_bits;
 extern const struct access_ops access_pagescan;
 extern const struct access_ops access_uffd;
 extern const struct access_ops access_mprotect;
+
+/* One line of the report on what could have been used. */
+struct access_status {
+	const struct access_ops *ops;
+	bool is_untold; /* only open() can tell */
+	int code;	/* 0 = works here, or enum smco_code; err says why */
+	struct smco_err err;
+};
+
+#define ACCESS_NR 4 /* mechanisms there are */
+/* Probe them all, in order of preference; takes some 100 ms. */
+void access_probe_all(struct access_status ret[ACCESS_NR]);
 
 #endif

@@ -93,13 +93,12 @@ static int look(struct bits *b, const struct page_range *r, size_t n)
 
 /*
  * Clear the bits of @n iovecs by calls run in the tracee. iov_errno[] gets
- * each one's result.
+ * each one's result. The stop clock has what it costs.
  */
 static int reset_injected(struct bits *b, size_t n)
 {
 	struct tproc *p = b->access.proc;
 	struct tsyscall calls[64];
-	uint64_t start = smco_now_ns();
 	int r = tproc_stop(p, NULL);
 	for (size_t done = 0; !r && done < n;) {
 		size_t nr = n - done < 64 ? n - done : 64;
@@ -114,7 +113,6 @@ static int reset_injected(struct bits *b, size_t n)
 		done += nr;
 	}
 	tproc_cont(p);
-	b->side_ns += smco_now_ns() - start;
 	return r;
 }
 
@@ -151,9 +149,9 @@ static int reset_remote(struct bits *b, size_t n)
 
 static int reset(struct bits *b, size_t n)
 {
-	b->side_ns += n * b->mm.nr_running * b->cost.shootdown_ns;
 	if (b->by_injection)
 		return reset_injected(b, n);
+	b->side_ns += n * b->mm.nr_running * b->cost.shootdown_ns;
 	return reset_remote(b, n);
 }
 
@@ -408,6 +406,15 @@ static bool may_madvise(const struct bits *b)
 					MADV_COLD, 0) == 0;
 }
 
+static int bits_probe(struct smco_err *err)
+{
+	struct ptread *pt;
+	int r = ptread_get(&pt, err);
+	if (!r)
+		ptread_put(pt);
+	return r;
+}
+
 /* Held from prepare to unprepare, so that no process waits for the load. */
 static struct ptread *prepared;
 
@@ -510,6 +517,7 @@ static uint64_t bits_side_cost_ns(const struct access *a)
 const struct access_ops access_bits = {
 	.name = "bits",
 	.sees = ACCESS_READS | ACCESS_WRITES | ACCESS_KERNEL,
+	.probe = bits_probe,
 	.prepare = bits_prepare,
 	.unprepare = bits_unprepare,
 	.open = bits_open,

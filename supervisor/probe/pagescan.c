@@ -27,7 +27,6 @@
 #include <unistd.h>
 
 #include "supervisor/probe/bits-cost.h"
-#include "supervisor/probe/pagescan.h"
 
 /* Newer than Debian 12's headers. */
 #ifndef UFFD_USER_MODE_ONLY
@@ -386,7 +385,7 @@ static int try_here(uint64_t *touch_ns, struct smco_err *err)
 	return r;
 }
 
-int pagescan_probe(struct smco_err *err)
+static int pagescan_probe(struct smco_err *err)
 {
 	uint64_t ns;
 	return try_here(&ns, err);
@@ -478,6 +477,7 @@ static uint64_t pagescan_side_cost_ns(const struct access *a)
 const struct access_ops access_pagescan = {
 	.name = "pagescan",
 	.sees = ACCESS_WRITES | ACCESS_KERNEL,
+	.probe = pagescan_probe,
 	.open = pagescan_open,
 	.close = pagescan_close,
 	.forget = pagescan_close,

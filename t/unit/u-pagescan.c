@@ -7,7 +7,6 @@
 #include <poll.h>
 
 #include "supervisor/probe/access.h"
-#include "supervisor/probe/pagescan.h"
 #include "t/unit/puppet.h"
 #include "t/unit/tap.h"
 
@@ -248,7 +247,7 @@ static char *map(size_t size)
 int main(void)
 {
 	struct smco_err err = {0};
-	if (pagescan_probe(&err)) {
+	if (access_pagescan.probe(&err)) {
 		printf("# %s\n", err.msg);
 		tap_skip("page-scan is not available here");
 		return tap_done();
