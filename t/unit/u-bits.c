@@ -3,6 +3,7 @@
  * reset is said; huge pages stay whole; nonsense is refused.
  */
 #include <errno.h>
+#include <sched.h>
 
 #include "supervisor/probe/access.h"
 #include "supervisor/probe/hugeseen.h"
@@ -146,6 +147,16 @@ static long act_big(long first, long stride)
 	return 0;
 }
 
+static long act_map(long pages, long unused)
+{
+	(void)unused;
+	char *at = mmap(NULL, (size_t)pages * PAGE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (long i = 0; at != MAP_FAILED && i < pages; i++)
+		at[i * 4096] = 1;
+	return at == MAP_FAILED ? 0 : (long)at;
+}
+
 static void set_pages(struct page_range *r, size_t n, const char *base,
 		      size_t stride)
 {
@@ -256,6 +267,72 @@ static void test_many(void)
 	free(r);
 	munmap(big, 2 * BIG_NR * PAGE);
 	puppet_do(&p, act_munmap, (long)big, 2 * BIG_NR * PAGE);
+}
+
+/* Neighbours become one reset, in whatever order they come; a page between
+ * two ranges is not theirs to reset. */
+static void test_order(void)
+{
+	static const int order[] = {9, 3, 2, 1, 7, 0, 8};
+	struct page_range r[ARRAY_SIZE(order)];
+	struct page_range others = range_at(mem + 4 * PAGE, 3);
+	struct page_range first = range_at(mem, 10);
+	check(settle(&first, 1));
+	for (int i = 0; i < 10; i++)
+		puppet_do(&p, act_touch, (long)(mem + (long)i * 4096), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		r[i] = range_at(mem + (size_t)order[i] * PAGE, 1);
+	check_int(a->ops->arm(a, r, ARRAY_SIZE(order)), 0);
+	check_int(a->ops->collect(a, r, ARRAY_SIZE(order)), 0);
+	uint32_t touched = 0, reset = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+		touched += r[i].nr_touched;
+		reset += r[i].nr_reset;
+	}
+	check_int(touched, 0);
+	check_int(reset, ARRAY_SIZE(order));
+	check_int(a->ops->collect(a, &others, 1), 0);
+	check_int(others.nr_touched, 3);
+
+	/* A gap of one page between two that are reset. */
+	struct page_range pair[] = {range_at(mem + 4 * PAGE, 1),
+				    range_at(mem + 6 * PAGE, 1)};
+	struct page_range gap = range_at(mem + 5 * PAGE, 1);
+	a->ops->arm(a, pair, 2);
+	a->ops->collect(a, &gap, 1);
+	check_int(gap.nr_touched, 1);
+}
+
+/* Run on the first (0) or last (1) CPU that is allowed. */
+static long act_pin(long last, long unused)
+{
+	cpu_set_t all, one;
+	(void)unused;
+	if (sched_getaffinity(0, sizeof(all), &all))
+		return -1;
+	CPU_ZERO(&one);
+	for (int i = 0; i < CPU_SETSIZE; i++) {
+		if (!CPU_ISSET(i, &all) || (!last && CPU_COUNT(&one)))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(i, &one);
+	}
+	return sched_setaffinity(0, sizeof(one), &one);
+}
+
+/* Five pages that are new on another CPU, which then goes idle. */
+static void test_new(void)
+{
+	cpu_set_t before;
+	sched_getaffinity(0, sizeof(before), &before);
+	puppet_do(&p, act_pin, 1, 0);
+	act_pin(0, 0);
+	long addr = puppet_do(&p, act_map, 5, 0);
+	struct page_range r = range_at((char *)addr, 5);
+	check_msg(settle(&r, 1), "new pages can be reset in the end");
+	check_int(r.nr_present, 5);
+	sched_setaffinity(0, sizeof(before), &before);
+	sched_setaffinity(p.pid, sizeof(before), &before);
 }
 
 /* Ranges that vanish must not spoil the batch they are in. */
@@ -491,6 +568,8 @@ int main(void)
 	test_exact("read(2)", act_syscalls, 1, 1, 13);
 	check(a->ops->touch_cost_ns(a) > 0);
 	test_hot();
+	test_order();
+	test_new();
 	test_many();
 	test_stuck();
 	test_huge();

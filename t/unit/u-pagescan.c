@@ -277,6 +277,8 @@ int main(void)
 	check_int(puppet_do(&p, act_count_fds, 0, 0), fds);
 	struct page_range all = range_at(mem, PAGES);
 	a->ops->arm(a, &all, 1); /* registers the mapping */
+	a->ops->collect(a, &all, 1);
+	check_int(all.nr_touched, 0);
 	long maps = nr_maps(p.pid);
 	test_exact("store", act_store, 3, 13, true);
 	test_exact("read(2)", act_read, 1, 11, true);
