@@ -54,8 +54,8 @@ static inline bool tap_str(const char *got, const char *want, const char *expr,
 	return ok;
 }
 
-static inline bool tap_range(double got, double lo, double hi,
-			     const char *expr, const char *file, int line)
+static inline bool tap_range(double got, double lo, double hi, const char *expr,
+			     const char *file, int line)
 {
 	bool ok = tap_result(got >= lo && got <= hi, file, line,
 			     "%s within [%g, %g]", expr, lo, hi);
@@ -64,12 +64,12 @@ static inline bool tap_range(double got, double lo, double hi,
 	return ok;
 }
 
-#define check(cond) tap_result((cond), __FILE__, __LINE__, "%s", #cond)
+#define check(cond)	     tap_result((cond), __FILE__, __LINE__, "%s", #cond)
 #define check_msg(cond, ...) tap_result((cond), __FILE__, __LINE__, __VA_ARGS__)
-#define check_int(got, want) \
+#define check_int(got, want)                                                   \
 	tap_int((intmax_t)(got), (intmax_t)(want), #got, __FILE__, __LINE__)
 #define check_str(got, want) tap_str((got), (want), #got, __FILE__, __LINE__)
-#define check_range(got, lo, hi) \
+#define check_range(got, lo, hi)                                               \
 	tap_range((got), (lo), (hi), #got, __FILE__, __LINE__)
 #define tap_skip(why) printf("ok %d # SKIP %s\n", ++tap_nr, (why))
 
