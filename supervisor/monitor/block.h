@@ -32,6 +32,7 @@ enum block_flags {
 	BLOCK_ADOPTED = 1 << 6,	 /* existed before we came */
 	BLOCK_GUARDED = 1 << 7,	 /* a guard waits for the end of its nap */
 	BLOCK_REPORTED = 1 << 8, /* at least one nap of it was reported */
+	BLOCK_SETTLED = 1 << 10, /* its reservation counts as long quiet */
 	BLOCK_FRESH = 1 << 9, /* arming saw it untouched since it was mapped */
 };
 
@@ -54,10 +55,9 @@ struct block {
 	uint32_t witness;	/* page where the last access was seen */
 	uint32_t last_stack; /* who was seen at the last access; 0 = unknown */
 	uint32_t queue_pos;  /* place among the blocks under watch */
-	uint32_t reserved_pages; /* worst case reserved in the ledger */
-	uint16_t flags;		 /* enum block_flags */
-	uint8_t state;		 /* enum block_state */
-	uint8_t level;		 /* log2 of the pages a sample arms */
+	uint16_t flags;	     /* enum block_flags */
+	uint8_t state;	     /* enum block_state */
+	uint8_t level;	     /* log2 of the pages a sample arms */
 };
 
 /* Pages that overlap the block: [first, first + n). */

@@ -8,13 +8,14 @@
 
 #include <stdlib.h>
 
-#define SMALL_PAGES  16 /* armed as a whole at once when nothing is known */
-#define MAX_LEVEL    6	/* a sample has at most 64 pages */
-#define WIDEN_FACTOR 16
-#define WIDEN_FIRST  64
-#define SETTLE_NS    (250 * NSEC_PER_MSEC)
-#define SETTLE_PAGES 64
-#define RETRY_NS     NSEC_PER_SEC
+#define SMALL_PAGES   16 /* armed as a whole at once when nothing is known */
+#define MAX_LEVEL     6	 /* a sample has at most 64 pages */
+#define WIDEN_FACTOR  16
+#define WIDEN_FIRST   64
+#define SETTLE_NS     (250 * NSEC_PER_MSEC)
+#define SETTLE_PAGES  64
+#define RETRY_NS      NSEC_PER_SEC
+#define LONG_QUIET_NS (10 * NSEC_PER_SEC) /* as ledger_settle has it */
 
 static void range_add(struct nap_proc *np, struct block *b, uint64_t first,
 		      uint64_t nr)
@@ -69,26 +70,43 @@ static uint64_t touch_cost(const struct nap_proc *np)
 	return np->primary->ops->touch_cost_ns(np->primary);
 }
 
-static void reserve(struct block *b, uint64_t nr_pages)
-{
-	b->reserved_pages += (uint32_t)nr_pages;
-	ledger_reserve(b->proc->nap->ledger, nr_pages * touch_cost(b->proc));
-}
-
-void nap_poll_release(struct block *b)
-{
-	if (b->reserved_pages)
-		ledger_release(b->proc->nap->ledger,
-			       b->reserved_pages * touch_cost(b->proc));
-	b->reserved_pages = 0;
-}
-
+/*
+ * @nr_clear pages of @b now stand reset: untouched, they cost nothing, but the
+ * program may wake up and walk through them all, so their price is reserved
+ * while they stand.
+ */
 static void set_clear(struct block *b, uint32_t nr_clear)
 {
-	struct nap *n = b->proc->nap;
-	n->standing_pages += nr_clear;
-	n->standing_pages -= b->nr_clear;
+	struct ledger *l = b->proc->nap->ledger;
+	uint64_t cost = touch_cost(b->proc);
+	if (nr_clear == b->nr_clear)
+		return;
+	if (b->flags & BLOCK_SETTLED) {
+		ledger_release_settled(l, b->nr_clear * cost);
+		ledger_reserve(l, b->nr_clear * cost);
+		b->flags &= (uint16_t)~BLOCK_SETTLED;
+	}
+	if (nr_clear > b->nr_clear)
+		ledger_reserve(l, (nr_clear - b->nr_clear) * cost);
+	else
+		ledger_release(l, (b->nr_clear - nr_clear) * cost);
 	b->nr_clear = nr_clear;
+}
+
+void nap_poll_forget(struct block *b)
+{
+	if (b->nr_clear)
+		set_clear(b, 0);
+}
+
+/* Long quiet: likely to stay so. */
+static void settle_reservation(struct block *b, uint64_t now_ns)
+{
+	if (b->flags & BLOCK_SETTLED || !b->nr_clear ||
+	    now_ns < b->full_ns + LONG_QUIET_NS)
+		return;
+	ledger_settle(b->proc->nap->ledger, b->nr_clear * touch_cost(b->proc));
+	b->flags |= BLOCK_SETTLED;
 }
 
 /*
@@ -147,7 +165,7 @@ static uint64_t widen_step(const struct block *b)
 	uint64_t step =
 		b->cursor ? (uint64_t)b->cursor * WIDEN_FACTOR : WIDEN_FIRST;
 	uint64_t cost = touch_cost(b->proc);
-	int64_t room = nap_room_ns(b->proc->nap, cost, true);
+	int64_t room = ledger_room_ns(b->proc->nap->ledger);
 	uint64_t most = room <= 0 ? 0 : cost ? (uint64_t)room / cost : left;
 	if (step > left)
 		step = left;
@@ -174,18 +192,18 @@ static bool widen(struct block *b)
 	bool known = !np->primary->ops->collect(np->primary, &r, 1);
 	uint32_t nr_touched = known ? r.nr_touched : (uint32_t)step;
 	if (np->primary->ops->arm(np->primary, &r, 1) ||
-	    r.nr_reset == UINT32_MAX) {
+	    r.nr_reset == UINT32_MAX || r.nr_stuck) {
 		b->flags |= BLOCK_STUCK;
 		return false;
 	}
 	set_clear(b, b->nr_clear + nr_touched);
-	reserve(b, nr_touched);
 	b->cursor += (uint32_t)step;
 	b->state = BLOCK_WIDEN;
 	if (b->cursor == block_nr_pages(b)) {
 		b->state = BLOCK_WATCH;
 		b->full_ns = b->checked_ns = np->nap->params.clock();
 		b->flags |= BLOCK_WATCHED;
+		b->flags &= (uint16_t)~BLOCK_STUCK;
 	}
 	return true;
 }
@@ -224,12 +242,12 @@ static void quiet(struct block *b, uint64_t looked_ns)
 	struct nap_proc *np = b->proc;
 	struct nap *n = np->nap;
 
-	nap_poll_release(b);
 	b->checked_ns = looked_ns;
 	if (b->state == BLOCK_WATCH) {
 		if (!(b->flags & BLOCK_IN_NAP) &&
 		    looked_ns >= b->full_ns + n->params.nap_ns)
 			nap_begin(b, looked_ns);
+		settle_reservation(b, looked_ns);
 	} else {
 		if (b->state == BLOCK_SAMPLE)
 			b->cursor = 0;
@@ -314,12 +332,15 @@ bool nap_poll_arm(struct block *b, uint64_t now_ns)
 		b->touched_hi_ns = now_ns;
 	if ((first && nr <= SMALL_PAGES) || nr <= 1ull << b->level) {
 		b->cursor = 0;
-		if (!widen(b))
-			return false;
+		if (!widen(b)) {
+			if (b->flags & BLOCK_STUCK)
+				control_defer(n->control, b->plant,
+					      now_ns + RETRY_NS);
+			return (b->flags & BLOCK_STUCK) != 0;
+		}
 		goto armed;
 	}
 	b->state = BLOCK_SAMPLE;
-	reserve(b, 1ull << b->level);
 	add_armed(np, b);
 armed:
 	if (!nap_queue_add(&np->queue, b, now_ns + n->window_ns)) {
@@ -345,11 +366,11 @@ void nap_poll_flush(struct nap_proc *np, uint64_t now_ns)
 	rc = np->primary->ops->arm(np->primary, np->ranges, np->nr_ranges);
 	for (uint32_t i = 0; i < np->nr_ranges; i++) {
 		struct block *b = np->ranges[i].user;
-		if (!rc && np->ranges[i].nr_reset != UINT32_MAX)
+		if (!rc && np->ranges[i].nr_reset != UINT32_MAX &&
+		    !np->ranges[i].nr_stuck)
 			continue;
 		if (b->state != BLOCK_SAMPLE)
 			continue; /* an earlier page of it failed already */
-		nap_poll_release(b);
 		nap_queue_remove(&np->queue, b);
 		b->state = BLOCK_IDLE;
 		b->flags |= BLOCK_STUCK;

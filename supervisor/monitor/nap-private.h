@@ -25,9 +25,6 @@ struct nap {
 	struct sites sites;
 	struct nap_proc *procs;
 	uint64_t window_ns;
-	uint64_t standing_pages; /* reset and not yet touched again */
-	int64_t window_room_ns; /* of this tick: see nap_room_ns */
-	uint64_t settled_ns; /* last look at standing pages of busy blocks */
 	uint64_t nr_known, nr_naps;
 	/* coverage, counted when a block ends or at the end */
 	struct ev_coverage cover[COVER_NR];
@@ -65,8 +62,8 @@ void nap_guard_tick(struct nap_proc *np, uint64_t now_ns);
 /* Arm a plant that is due. False if there is no room: defer it. */
 bool nap_poll_arm(struct block *b, uint64_t now_ns);
 bool nap_guard_arm(struct block *b, uint64_t now_ns);
-/* Give back what nap_poll_arm reserved for @b. */
-void nap_poll_release(struct block *b);
+/* @b is gone: nothing of it is reserved any more. */
+void nap_poll_forget(struct block *b);
 /* When a quiet block under watch is looked at next. */
 uint64_t nap_recheck_ns(const struct block *b, uint64_t now_ns);
 /* Carry out what nap_poll_arm collected. */
@@ -80,13 +77,6 @@ void nap_end(struct block *b, uint64_t lo_ns, uint64_t hi_ns, uint32_t flags,
 void nap_emit_ongoing(struct block *b, uint64_t now_ns, uint32_t flags);
 
 /* nap.c */
-/*
- * What may be spent on arming now, ns, where a touch costs @touch_ns. Besides
- * the ledger's room the standing pages count: should the program wake up and
- * walk through them all, the 10 s window must still keep the bound. @stands:
- * the pages will stand, and may take most of the window's budget, not all.
- */
-int64_t nap_room_ns(const struct nap *n, uint64_t touch_ns, bool stands);
 /* An access to @b was seen within [lo, hi]; @p_ns is what seeing it cost (for
  * the controller; the caller charges the ledger). */
 void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,

@@ -4,10 +4,9 @@
 
 /* A nap's length is known to about one window at either end, so that a
  * fiftieth of the NAP length keeps it within 5 %. */
-#define WINDOWS_PER_NAP	 50
-#define MIN_WINDOW_NS	 (5 * NSEC_PER_MSEC)
-#define MAX_WINDOW_NS	 (50 * NSEC_PER_MSEC)
-#define BUDGET_WINDOW_NS (10 * NSEC_PER_SEC)
+#define WINDOWS_PER_NAP 50
+#define MIN_WINDOW_NS	(5 * NSEC_PER_MSEC)
+#define MAX_WINDOW_NS	(50 * NSEC_PER_MSEC)
 
 struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 		       struct control *control)
@@ -41,33 +40,6 @@ void nap_destroy(struct nap *n)
 uint64_t nap_window_ns(const struct nap *n)
 {
 	return n->window_ns;
-}
-
-/* What the budget of the last 10 s (or of the run, while it is shorter) has
- * left over, ns. */
-static int64_t window_room(const struct nap *n)
-{
-	struct ledger_totals t;
-	if (n->params.target_overhead_ppb == INT64_MAX)
-		return INT64_MAX;
-	ledger_get(n->ledger, &t);
-	int64_t span = t.run_ns < BUDGET_WINDOW_NS ? (int64_t)t.run_ns
-						   : (int64_t)BUDGET_WINDOW_NS;
-	int64_t m_t = control_m_from_overhead(n->params.target_overhead_ppb);
-	int64_t m = control_m_from_overhead(t.recent_ppb);
-	return (m_t - m) / 1000 * (span / (PPB / 1000));
-}
-
-int64_t nap_room_ns(const struct nap *n, uint64_t touch_ns, bool stands)
-{
-	int64_t room = ledger_room_ns(n->ledger);
-	if (n->window_room_ns == INT64_MAX)
-		return room;
-	int64_t window = n->window_room_ns;
-	if (stands)
-		window = window / 10 * 7;
-	window -= (int64_t)(n->standing_pages * touch_ns);
-	return window < room ? window : room;
 }
 
 struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
@@ -126,8 +98,7 @@ static void block_gone(struct nap_proc *np, struct block *b, uint64_t now_ns,
 	if (touch_memory && np->guard && b->flags & BLOCK_GUARDED)
 		np->guard->ops->drop(np->guard, block_first_page(b),
 				     block_end_page(b));
-	n->standing_pages -= b->nr_clear;
-	nap_poll_release(b);
+	nap_poll_forget(b);
 	nap_queue_remove(&np->queue, b);
 	for (uint32_t i = 0; i < np->settle.nr; i++)
 		if (np->settle.entry[i].block == b)
@@ -285,13 +256,11 @@ void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
 	b->flags |= BLOCK_EVER_SEEN;
 	b->state = BLOCK_IDLE;
 	b->cursor = 0;
-	nap_poll_release(b);
 	nap_queue_remove(&b->proc->queue, b);
 }
 
 void nap_tick(struct nap *n, uint64_t now_ns)
 {
-	n->window_room_ns = window_room(n);
 	for (struct nap_proc *np = n->procs; np; np = np->next) {
 		np->ended = NULL;
 		if (!np->primary)
@@ -302,12 +271,8 @@ void nap_tick(struct nap *n, uint64_t now_ns)
 			nap_poll_tick(np, now_ns);
 	}
 
-	uint64_t touch_ns = 0;
-	if (n->procs && n->procs->primary)
-		touch_ns = n->procs->primary->ops->touch_cost_ns(
-			n->procs->primary);
 	plant_t id;
-	while (nap_room_ns(n, touch_ns, false) > 0 &&
+	while (ledger_room_ns(n->ledger) > 0 &&
 	       control_next_due(n->control, now_ns, &id)) {
 		struct block *b = control_user(n->control, id);
 		struct access *a = b->proc->primary;
