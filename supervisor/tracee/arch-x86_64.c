@@ -86,39 +86,35 @@ asm(
 			       "	xorl %edx, %edx\n"
 			       "	movl $8, %r10d\n"
 			       "	syscall\n"
-			       "	leaq " D(
-				       0x78) ", %rsp\n"
-					     "	popfq\n"
-					     "	movq " D(
-						     0x00) ", %rax\n"
-							   "	movq " D(
-								   0x08) ", "
-									 "%rbx"
-									 "\n"
-									 "	movq " D(
-										 0x10) ", %rcx\n"
-										       "	movq " D(0x18) ", %rdx\n"
-													       "	movq " D(0x20) ", %rsi\n"
-																       "	movq " D(0x28) ", %rdi\n"
-																			       "	movq " D(0x30) ", %rbp\n"
-																						       "	movq " D(0x38) ", %r8\n"
-																									       "	movq " D(
-																										       0x40) ", %r9\n"
-																											     "	movq " D(
-																												     0x48) ", %r10\n"
-																													   "	movq " D(
-																														   0x50) ", %r11\n"
-																															 "	movq " D(
-																																 0x58) ", %r12\n"
-																																       "	movq " D(0x60) ", %r13\n"
-																																			       "	movq " D(
-																																				       0x68) ", %r14\n"
-																																					     "	movq " D(0x70) ", %r15\n"
-																																							       "	movq " D(0x80) ", %rsp\n"
-																																										       "	jmpq *" D(
-																																											       0x88) "\n"
-																																												     "arch_stub_end:\n"
-																																												     ".popsection\n");
+			       "	leaq " D(0x78) ", %rsp\n"
+						       "	popfq\n"
+						       "	movq " D(0x00) ", %rax\n"
+									       "	movq " D(0x08) ", "
+												       "%rbx"
+												       "\n"
+												       "	movq " D(0x10) ", %rcx\n"
+															       "	movq " D(0x18) ", %rdx\n"
+																		       "	movq " D(0x20) ", %rsi\n"
+																					       "	movq " D(0x28) ", %rdi\n"
+																								       "	movq " D(0x30) ", %rbp\n"
+																											       "	movq " D(0x38) ", %r8\n"
+																														       "	movq " D(
+																															       0x40) ", %r9\n"
+																																     "	movq " D(
+																																	     0x48) ", %r10\n"
+																																		   "	movq " D(
+																																			   0x50) ", %r11\n"
+																																				 "	movq " D(0x58) ", %r12\n"
+																																						       "	movq " D(0x60) ", %r13\n"
+																																									       "	movq " D(0x68) ", %r14\n"
+																																												       "	movq " D(
+																																													       0x70) ", %r15\n"
+																																														     "	movq " D(
+																																															     0x80) ", %rsp\n"
+																																																   "	jmpq *" D(
+																																																	   0x88) "\n"
+																																																		 "arch_stub_end:\n"
+																																																		 ".popsection\n");
 #undef D
 _Static_assert(SYS_tgkill == 234 && SYS_rt_sigprocmask == 14, "in the stub");
 

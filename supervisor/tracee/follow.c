@@ -1,19 +1,155 @@
-/* The event loop runs on the CPU of the task it serves. */
+/*
+ * The event loop runs on the CPU of the task it serves: there a stop is two
+ * context switches, elsewhere it wakes an idle CPU twice, ten to twenty times
+ * dearer. But a supervisor that computes on the tracee's CPU takes its time,
+ * so it goes there only while stops are frequent and leaves as soon as they
+ * are not.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+
 #include "supervisor/tracee/internal.h"
+
+/* The rate is taken over windows of this length. */
+#define WINDOW_NS (20 * NSEC_PER_MSEC)
+/* Stops a second from which to follow, and below which to leave. */
+#define FOLLOW_RATE 500
+#define LEAVE_RATE  200
+/* How often to look where the tracee runs: it costs a read of its memory, or
+ * of /proc where there is no rseq area. */
+#define LOOK_RSEQ_NS NSEC_PER_MSEC
+#define LOOK_PROC_NS (10 * NSEC_PER_MSEC)
+
+/* Offset of cpu_id_start in struct rseq: the CPU at the last return to user
+ * mode. */
+#define RSEQ_CPU_OFFSET 0
+#define RSEQ_NOT_ASKED	1
+
+static void leave(struct tracer *tr)
+{
+	struct follow *f = &tr->follow;
+	if (!f->pinned)
+		return;
+	f->pinned = false;
+	f->cpu = -1;
+	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
+}
 
 void tracer_follow_cpu(struct tracer *tr, bool on)
 {
 	tr->follow.on = on;
 	if (!on)
-		follow_rest(tr);
+		leave(tr);
+}
+
+static int cpu_by_rseq(struct task *t)
+{
+	if (t->rseq == RSEQ_NOT_ASKED) {
+		struct __ptrace_rseq_configuration conf = {0};
+		if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, t->tid, sizeof(conf),
+			   &conf) < 0)
+			return -1;
+		/* 0 before libc registers it; asked again then. */
+		if (conf.rseq_abi_pointer)
+			t->rseq = conf.rseq_abi_pointer;
+		else
+			return -1;
+	}
+	uint32_t cpu;
+	if (tmem_read(t->proc, t->rseq + RSEQ_CPU_OFFSET, &cpu, sizeof(cpu)) <
+	    0)
+		return -1;
+	return cpu < CPU_SETSIZE ? (int)cpu : -1;
+}
+
+/* Field 39 of /proc/TID/stat. */
+static int cpu_by_proc(struct task *t)
+{
+	char path[64], buf[1024];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", t->tgid, t->tid);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ssize_t n = read(fd, buf, sizeof(buf) - 1);
+	if (n <= 0)
+		return -1;
+	buf[n] = '\0';
+	char *s = strrchr(buf, ')');
+	for (int field = 2; s && field < 39; field++)
+		s = strchr(s + 1, ' ');
+	return s ? atoi(s + 1) : -1;
+}
+
+static void look(struct tracer *tr, struct task *t)
+{
+	struct follow *f = &tr->follow;
+	uint64_t since = tr->now_ns - f->looked_ns;
+
+	if (f->pinned && since < LOOK_RSEQ_NS)
+		return;
+	int cpu = cpu_by_rseq(t);
+	if (cpu < 0) {
+		if (f->pinned && since < LOOK_PROC_NS)
+			return;
+		cpu = cpu_by_proc(t);
+	}
+	f->looked_ns = tr->now_ns;
+	if (cpu < 0 || (f->pinned && cpu == f->cpu) ||
+	    !CPU_ISSET((unsigned)cpu, &tr->own_cpus))
+		return;
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET((unsigned)cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) == 0) {
+		f->pinned = true;
+		f->cpu = cpu;
+	}
 }
 
 void follow_stop(struct task *t)
 {
-	(void)t;
+	if (!t || !t->proc || t->state != TASK_STOPPED)
+		return;
+	struct tracer *tr = t->tr;
+	struct follow *f = &tr->follow;
+	if (!f->on || tr->nr_cpus < 2)
+		return;
+
+	f->window_stops++;
+	uint64_t dur = tr->now_ns - f->window_ns;
+	if (dur < WINDOW_NS) {
+		/* Enough already? Then not only in the next window. */
+		if (f->pinned ||
+		    f->window_stops * NSEC_PER_SEC >= FOLLOW_RATE * WINDOW_NS)
+			look(tr, t);
+		return;
+	}
+	uint64_t rate = f->window_stops * NSEC_PER_SEC / dur;
+	f->window_ns = tr->now_ns;
+	f->window_stops = 0;
+	if (rate >= FOLLOW_RATE)
+		look(tr, t);
+	else if (rate < LEAVE_RATE)
+		leave(tr);
 }
 
 void follow_rest(struct tracer *tr)
 {
-	(void)tr;
+	struct follow *f = &tr->follow;
+	if (!f->pinned)
+		return;
+	uint64_t dur = smco_now_ns() - f->window_ns;
+	if (dur >= WINDOW_NS &&
+	    f->window_stops * NSEC_PER_SEC / dur < LEAVE_RATE)
+		leave(tr);
+}
+
+void follow_end(struct tracer *tr)
+{
+	leave(tr);
 }

@@ -272,7 +272,8 @@ void libs_stop(struct tproc *p);
 
 /* --- follow.c --- */
 void follow_stop(struct task *t);    /* at every stop */
-void follow_rest(struct tracer *tr); /* before a long wait is reported */
+void follow_rest(struct tracer *tr); /* when nothing happened */
+void follow_end(struct tracer *tr);
 
 /* --- calibrate.c --- */
 uint64_t calibrate_stop_cost(void);

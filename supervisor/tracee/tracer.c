@@ -71,7 +71,7 @@ void tracer_destroy(struct tracer *tr)
 		free(e);
 	}
 	tracer_free_dead(tr);
-	follow_rest(tr);
+	follow_end(tr);
 	wait_deinit(tr);
 	free(tr);
 }
