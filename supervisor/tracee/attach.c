@@ -8,6 +8,14 @@
 
 #include "supervisor/tracee/internal.h"
 
+/* Threads on their way out refuse to be seized; they need not be. */
+static bool is_ending(const struct tproc *p, pid_t tid)
+{
+	const struct task t = {.tid = tid, .tgid = p->pid};
+	char state = task_proc_state(&t);
+	return !state || state == 'Z' || state == 'X';
+}
+
 /* One look at /proc/PID/task: seizes whom it does not know. Returns the number
  * of new ones, or a negative error. */
 static int scan(struct tracer *tr, struct tproc *p, int *errno_ret)
@@ -35,8 +43,12 @@ static int scan(struct tracer *tr, struct tproc *p, int *errno_ret)
 			/* Born to a thread seized before: traced already. */
 			proc_status_u64(tid, "TracerPid", 10, &tracer);
 			ours = tracer && (pid_t)tracer == tr->tid;
-			if (!ours)
+			if (!ours && is_ending(p, tid))
 				continue;
+			if (!ours) {
+				closedir(dir);
+				return SMCO_PERM;
+			}
 		}
 		struct task *t = task_create(tr, tid);
 		if (!t) {
@@ -55,15 +67,25 @@ static int scan(struct tracer *tr, struct tproc *p, int *errno_ret)
 	return nr_new;
 }
 
+static void give_up(struct tproc *p)
+{
+	p->is_new = false;
+	if (p->tasks)
+		tproc_detach(p, NULL);
+	else
+		tproc_discard(p);
+}
+
 int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err)
 {
-	if (task_find(tr, pid))
-		return smco_fail(err, SMCO_BUSY, 0,
-				 "process %d is under supervision already",
-				 pid);
 	uint64_t tgid;
 	if (!proc_status_u64(pid, "Tgid", 10, &tgid))
 		return smco_fail(err, SMCO_GONE, ESRCH, "no process %d", pid);
+	struct task *leader = task_find(tr, (pid_t)tgid);
+	if (leader && leader->proc)
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "process %d is under supervision already",
+				 pid);
 	if ((pid_t)tgid == getpid())
 		return smco_fail(err, SMCO_PERM, 0,
 				 "process %d is the supervisor itself", pid);
@@ -82,20 +104,22 @@ int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err)
 		n = scan(tr, p, &e);
 	} while (n > 0);
 	if (n < 0 || !p->tasks) {
-		if (p->tasks) {
-			p->is_new = false;
-			tproc_detach(p, NULL);
-		} else {
-			tproc_discard(p);
-		}
-		tracer_explain_attach(pid, e, err);
-		return e == ESRCH ? SMCO_GONE : SMCO_PERM;
+		struct smco_err why = {.code = SMCO_PERM};
+		tracer_explain_attach(pid, e, &why);
+		give_up(p);
+		if (err)
+			*err = why;
+		return why.code;
 	}
 	int r = tproc_stop(p, err);
 	if (r < 0) {
-		p->is_new = false;
-		tproc_detach(p, NULL);
+		give_up(p);
 		return r;
+	}
+	if (!tproc_first_task(p)) {
+		tproc_discard(p);
+		return smco_fail(err, SMCO_GONE, 0,
+				 "process %d ended while we attached", pid);
 	}
 	/* Held from here on, until tproc_resume_new(). */
 	p->stop_depth = 0;
@@ -104,8 +128,10 @@ int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err)
 		if (t->state == TASK_STOPPED && !t->queued)
 			t->held = true;
 	}
-	struct task *first = tproc_first_task(p);
-	struct tevent *ev = event_push(tr, TEV_PROC_NEW, p, first);
+	if (p->execed) /* told as such, with its new memory */
+		return 0;
+	struct tevent *ev =
+		event_push(tr, TEV_PROC_NEW, p, tproc_first_task(p));
 	ev->why = TPROC_ATTACHED;
 	return 0;
 }

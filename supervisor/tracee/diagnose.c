@@ -1,10 +1,200 @@
-/* Why attaching fails, in a sentence a person can act on. */
+/*
+ * Why attaching fails, in one sentence a person can act on: the cause, its
+ * present value, the fix. The kernel says EPERM to all of it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "supervisor/tracee/internal.h"
 
+#define CAP_SYS_PTRACE_BIT 19
+
+static void comm_of(pid_t pid, char *buf, size_t size)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	snprintf(buf, size, "?");
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ssize_t n = read(fd, buf, size - 1);
+	if (n > 0)
+		buf[buf[n - 1] == '\n' ? n - 1 : n] = '\0';
+}
+
+/* -1 without Yama. */
+static int yama_scope(void)
+{
+	char buf[8];
+	_cleanup_close_ int fd = open("/proc/sys/kernel/yama/ptrace_scope",
+				      O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ssize_t n = read(fd, buf, sizeof(buf) - 1);
+	if (n <= 0)
+		return -1;
+	buf[n] = '\0';
+	return atoi(buf);
+}
+
+static bool have_ptrace_cap(void)
+{
+	uint64_t eff = 0;
+	return proc_status_u64(getpid(), "CapEff", 16, &eff) &&
+	       (eff >> CAP_SYS_PTRACE_BIT & 1);
+}
+
+static bool same_namespace(pid_t pid, const char *kind)
+{
+	char path[64], theirs[64], mine[64];
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, kind);
+	ssize_t n = readlink(path, theirs, sizeof(theirs));
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+	ssize_t m = readlink(path, mine, sizeof(mine));
+	/* Not readable: not to be told, and said otherwise. */
+	return n < 0 || m < 0 || (n == m && !memcmp(theirs, mine, (size_t)n));
+}
+
+static char state_of(pid_t pid)
+{
+	const struct task t = {.tid = pid, .tgid = pid};
+	return task_proc_state(&t);
+}
+
+/* What the target itself is decides; true if that was it. */
+static bool explain_target(pid_t pid, struct smco_err *err)
+{
+	char state = state_of(pid);
+	uint64_t v;
+
+	if (!state && kill(pid, 0) < 0 && errno == ESRCH) {
+		smco_fail(err, SMCO_GONE, 0, "no process %d", pid);
+		return true;
+	}
+	if (state == 'Z' || state == 'X') {
+		smco_fail(err, SMCO_GONE, 0,
+			  "process %d has ended already (a zombie: its parent "
+			  "has not waited for it)",
+			  pid);
+		return true;
+	}
+	if (state && !proc_status_u64(pid, "VmSize", 10, &v)) {
+		smco_fail(err, SMCO_UNSUPPORTED, 0,
+			  "process %d is a kernel thread; it has no memory of "
+			  "its own to look at",
+			  pid);
+		return true;
+	}
+	if (proc_is_32bit(pid)) {
+		smco_fail(err, SMCO_UNSUPPORTED, 0,
+			  "process %d runs a 32-bit program; only 64-bit ones "
+			  "can be supervised",
+			  pid);
+		return true;
+	}
+	if (proc_status_u64(pid, "TracerPid", 10, &v) && v) {
+		char comm[64];
+		comm_of((pid_t)v, comm, sizeof(comm));
+		smco_fail(err, SMCO_BUSY, 0,
+			  "process %d is traced by process %d (%s) already; "
+			  "only one tracer is possible, end that one first",
+			  pid, (int)v, comm);
+		return true;
+	}
+	return false;
+}
+
+/* Then who we are. */
+static bool explain_rights(pid_t pid, struct smco_err *err)
+{
+	uint64_t uid = 0;
+	bool known = proc_status_u64(pid, "Uid", 10, &uid);
+
+	if (!same_namespace(pid, "user") && !have_ptrace_cap()) {
+		smco_fail(err, SMCO_PERM, 0,
+			  "process %d runs in another user namespace (a "
+			  "container); run smco-trace inside it, or as root "
+			  "outside",
+			  pid);
+		return true;
+	}
+	if (have_ptrace_cap())
+		return false;
+	if (known && uid != geteuid()) {
+		smco_fail(err, SMCO_PERM, 0,
+			  "process %d belongs to user %u, we are %u without "
+			  "CAP_SYS_PTRACE; run as that user or as root",
+			  pid, (unsigned)uid, (unsigned)geteuid());
+		return true;
+	}
+	char path[32];
+	struct stat st;
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	if (known && stat(path, &st) == 0 && st.st_uid != (uid_t)uid) {
+		smco_fail(err, SMCO_PERM, 0,
+			  "process %d is protected (not dumpable: a setuid "
+			  "program, file capabilities, or by its own wish); "
+			  "run as root",
+			  pid);
+		return true;
+	}
+	switch (yama_scope()) {
+	case 1:
+		smco_fail(err, SMCO_PERM, 0,
+			  "kernel.yama.ptrace_scope is 1: only descendants may "
+			  "be traced; run as root, start the program with "
+			  "smco-trace -- CMD, or sysctl "
+			  "kernel.yama.ptrace_scope=0");
+		return true;
+	case 2:
+		smco_fail(err, SMCO_PERM, 0,
+			  "kernel.yama.ptrace_scope is 2: only root may trace; "
+			  "run as root, or sysctl kernel.yama.ptrace_scope=0");
+		return true;
+	}
+	return false;
+}
+
 void tracer_explain_attach(pid_t pid, int sys_errno, struct smco_err *err)
 {
-	smco_fail(err, SMCO_PERM, sys_errno, "cannot attach to process %d",
-		  pid);
+	if (!err)
+		return;
+	if (explain_target(pid, err)) {
+		err->sys_errno = sys_errno;
+		return;
+	}
+	if (yama_scope() == 3) {
+		smco_fail(err, SMCO_PERM, 0,
+			  "kernel.yama.ptrace_scope is 3: nobody may trace "
+			  "until the next boot");
+	} else if (!explain_rights(pid, err)) {
+		uint64_t seccomp = 0;
+		proc_status_u64(getpid(), "Seccomp", 10, &seccomp);
+		if (seccomp)
+			smco_fail(err, SMCO_PERM, sys_errno,
+				  "cannot trace process %d: we run under a "
+				  "seccomp filter, probably a container's; "
+				  "start it with --cap-add=SYS_PTRACE",
+				  pid);
+		else if (!have_ptrace_cap())
+			smco_fail(err, SMCO_PERM, sys_errno,
+				  "cannot trace process %d: a security module "
+				  "forbids it, or the process may do more than "
+				  "we (capabilities); run as root",
+				  pid);
+		else
+			smco_fail(
+				err, SMCO_PERM, sys_errno,
+				"cannot trace process %d although we have "
+				"CAP_SYS_PTRACE: a security module (AppArmor, "
+				"SELinux) forbids it, or it is ending",
+				pid);
+	}
+	err->sys_errno = sys_errno;
 }
