@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/array.h"
+
 enum nap_end model_nap_end(const struct ev_nap *nap)
 {
 	if (nap->flags & NAP_FREED)
@@ -82,24 +84,6 @@ static void sum_nap(struct nap_sum *sum, const struct ev_nap *nap,
 
 /* -------------------------------------------------------------- loading --- */
 
-/* Room for one more in the array at @array; false if out of memory. */
-static bool room(void *array, size_t *cap, size_t nr, size_t item)
-{
-	void *p;
-	if (nr < *cap)
-		return true;
-	if (nr >= UINT32_MAX / 2)
-		return false;
-	size_t more = *cap ? *cap * 2 : 64;
-	memcpy(&p, array, sizeof(p));
-	void *larger = reallocarray(p, more, item);
-	if (!larger)
-		return false;
-	memcpy(array, &larger, sizeof(larger));
-	*cap = more;
-	return true;
-}
-
 struct id_key { /* a stack or a process */
 	const struct summary *s;
 	uint32_t id;
@@ -119,7 +103,7 @@ static uint32_t stack_of(struct summary *s, uint32_t id)
 	uint32_t found;
 	if (hindex_find(&s->stack_index, hash, same_stack_id, &key, &found))
 		return found;
-	if (!room(&s->stack, &s->cap_stacks, s->nr_stacks, sizeof(*s->stack)) ||
+	if (!ARRAY_ROOM(s->stack, s->nr_stacks, s->cap_stacks) ||
 	    !hindex_add(&s->stack_index, hash, (uint32_t)s->nr_stacks))
 		return UINT32_MAX;
 	struct model_stack *new = &s->stack[s->nr_stacks];
@@ -162,7 +146,7 @@ static int take_nap(struct summary *s, const struct record *r)
 		s->nap[found] = new;
 		return SMCO_OK;
 	}
-	if (!room(&s->nap, &s->cap_naps, s->nr_naps, sizeof(*s->nap)) ||
+	if (!ARRAY_ROOM(s->nap, s->nr_naps, s->cap_naps) ||
 	    !hindex_add(&s->nap_index, hash, (uint32_t)s->nr_naps))
 		return SMCO_NOMEM;
 	s->nap[s->nr_naps++] = new;
@@ -180,7 +164,7 @@ static int take_site(struct summary *s, const struct record *r)
 
 static int take_ledger(struct summary *s, const struct record *r)
 {
-	if (!room(&s->ledger, &s->cap_ledger, s->nr_ledger, sizeof(*s->ledger)))
+	if (!ARRAY_ROOM(s->ledger, s->nr_ledger, s->cap_ledger))
 		return SMCO_NOMEM;
 	struct model_ledger *l = &s->ledger[s->nr_ledger++];
 	l->time_ns = r->time_ns;
@@ -203,8 +187,7 @@ static struct model_process *process_of(struct summary *s, uint32_t pid,
 	if (hindex_find(&s->process_index, hash, same_pid, &key, &found))
 		return &s->process[found];
 	if (!add ||
-	    !room(&s->process, &s->cap_processes, s->nr_processes,
-		  sizeof(*s->process)) ||
+	    !ARRAY_ROOM(s->process, s->nr_processes, s->cap_processes) ||
 	    !hindex_add(&s->process_index, hash, (uint32_t)s->nr_processes))
 		return NULL;
 	struct model_process *p = &s->process[s->nr_processes++];

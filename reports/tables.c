@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/array.h"
 #include "reports/disk.h"
 
 /*
@@ -28,23 +29,6 @@ void tables_free(struct tables *t)
 	*t = (struct tables){0};
 }
 
-/* ARRAY of *cap items gets room for one more; false if out of memory. */
-#define ROOM(array, nr, cap)                                                   \
-	((nr) < (cap) || ((array) = more((array), &(cap), sizeof(*(array)))))
-
-/* On failure the old array is freed and *cap is 0: the table is lost. */
-static void *more(void *array, size_t *cap, size_t item)
-{
-	size_t n = *cap ? *cap * 2 : 64;
-	void *p = reallocarray(array, n, item);
-	if (!p) {
-		free(array);
-		n = 0;
-	}
-	*cap = n;
-	return p;
-}
-
 /* ----------------------------------------------------------------- runs --- */
 
 static int runs_begin(struct table_runs *runs, uint32_t first, uint32_t nr,
@@ -57,10 +41,8 @@ static int runs_begin(struct table_runs *runs, uint32_t first, uint32_t nr,
 		if (first < last->first + last->nr)
 			return SMCO_FORMAT;
 	}
-	if (!ROOM(runs->run, runs->nr, runs->cap)) {
-		runs->nr = 0;
+	if (!ARRAY_ROOM(runs->run, runs->nr, runs->cap))
 		return SMCO_NOMEM;
-	}
 	/* Entries are added one by one as they prove readable. */
 	runs->run[runs->nr++] = (struct table_run){first, 0, (uint32_t)at};
 	return SMCO_OK;
@@ -111,10 +93,8 @@ static int add_strings(struct tables *t, uint32_t nr, struct cursor *c)
 		rc = take_text(t, c, &at);
 		if (rc)
 			return rc;
-		if (!ROOM(t->string_at, t->nr_strings, t->cap_strings)) {
-			t->nr_strings = t->string_runs.nr = 0;
+		if (!ARRAY_ROOM(t->string_at, t->nr_strings, t->cap_strings))
 			return SMCO_NOMEM;
-		}
 		t->string_at[t->nr_strings++] = at;
 		t->string_runs.run[t->string_runs.nr - 1].nr++;
 	}
@@ -140,10 +120,8 @@ static int add_frames(struct tables *t, uint32_t nr, struct cursor *c)
 			return SMCO_FORMAT;
 		f.line = (uint32_t)(line >> 1);
 		f.inlined = line & 1;
-		if (!ROOM(t->frame, t->nr_frames, t->cap_frames)) {
-			t->nr_frames = t->frame_runs.nr = 0;
+		if (!ARRAY_ROOM(t->frame, t->nr_frames, t->cap_frames))
 			return SMCO_NOMEM;
-		}
 		t->frame[t->nr_frames++] = f;
 		t->frame_runs.run[t->frame_runs.nr - 1].nr++;
 	}
@@ -175,11 +153,8 @@ static int define_stack(struct tables *t, uint32_t id, size_t at, uint32_t nr)
 {
 	struct disk_stack *have = find_stack(t, id);
 	if (!have) {
-		if (!ROOM(t->stack, t->nr_stacks, t->cap_stacks)) {
-			t->nr_stacks = 0;
-			hindex_free(&t->stack_index);
+		if (!ARRAY_ROOM(t->stack, t->nr_stacks, t->cap_stacks))
 			return SMCO_NOMEM;
-		}
 		have = &t->stack[t->nr_stacks];
 		*have = (struct disk_stack){.id = id};
 		if (!hindex_add(&t->stack_index,
@@ -205,11 +180,8 @@ static int add_stacks(struct tables *t, uint32_t nr, struct cursor *c)
 			if (!cursor_varint32(c, &code))
 				return SMCO_FORMAT;
 			frame += (uint32_t)unzigzag(code);
-			if (!ROOM(t->ref, t->nr_refs, t->cap_refs)) {
-				t->nr_refs = t->nr_stacks = 0;
-				hindex_free(&t->stack_index);
+			if (!ARRAY_ROOM(t->ref, t->nr_refs, t->cap_refs))
 				return SMCO_NOMEM;
-			}
 			t->ref[t->nr_refs++] = frame;
 		}
 		int rc = define_stack(t, id, at, depth);
@@ -257,11 +229,8 @@ static int add_meta(struct tables *t, uint32_t nr, struct cursor *c)
 			t->meta[found].value = pair.value;
 			continue;
 		}
-		if (!ROOM(t->meta, t->nr_meta, t->cap_meta)) {
-			t->nr_meta = 0;
-			hindex_free(&t->meta_index);
+		if (!ARRAY_ROOM(t->meta, t->nr_meta, t->cap_meta))
 			return SMCO_NOMEM;
-		}
 		t->meta[t->nr_meta] = pair;
 		if (!hindex_add(&t->meta_index,
 				hindex_hash(0, key, strlen(key)),

@@ -6,6 +6,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "reports/array.h"
 #include "reports/codec.h"
 #include "reports/disk.h"
 #include "reports/source.h"
@@ -112,14 +113,8 @@ static int load_payload(struct trace_reader *r, uint64_t pos,
 
 static int remember_record_chunk(struct trace_reader *r, uint64_t pos)
 {
-	if (r->nr_chunks == r->cap_chunks) {
-		size_t cap = r->cap_chunks ? r->cap_chunks * 2 : 64;
-		void *p = reallocarray(r->chunk, cap, sizeof(*r->chunk));
-		if (!p)
-			return SMCO_NOMEM;
-		r->chunk = p;
-		r->cap_chunks = cap;
-	}
+	if (!ARRAY_ROOM(r->chunk, r->nr_chunks, r->cap_chunks))
+		return SMCO_NOMEM;
 	r->chunk[r->nr_chunks++].pos = pos;
 	return SMCO_OK;
 }

@@ -15,6 +15,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "reports/array.h"
 #include "reports/codec.h"
 #include "reports/disk.h"
 #include "reports/hindex.h"
@@ -359,21 +360,6 @@ int trace_put_meta(struct trace_writer *w, const char *key, const char *value)
 
 /* --------------------------------------------------------------- tables --- */
 
-static bool grow(void *array, size_t *cap, size_t nr, size_t item)
-{
-	void *p;
-	if (nr < *cap)
-		return true;
-	size_t more = *cap ? *cap * 2 : 64;
-	memcpy(&p, array, sizeof(p));
-	void *larger = reallocarray(p, more, item);
-	if (!larger)
-		return false;
-	memcpy(array, &larger, sizeof(larger));
-	*cap = more;
-	return true;
-}
-
 struct string_key {
 	const struct trace_writer *w;
 	const char *s;
@@ -400,8 +386,7 @@ static uint32_t string_id(struct trace_writer *w, const char *s)
 		return found + 1;
 	if (begin_item(w, &w->strings, key.len + 16))
 		return 0;
-	if (!grow(&w->string_at, &w->cap_strings, w->nr_strings,
-		  sizeof(*w->string_at)) ||
+	if (!ARRAY_ROOM(w->string_at, w->nr_strings, w->cap_strings) ||
 	    !hindex_add(&w->string_index, hash, (uint32_t)w->nr_strings)) {
 		out_of_memory(w);
 		return 0;
@@ -443,7 +428,7 @@ static uint32_t frame_id(struct trace_writer *w, const struct trace_frame *f)
 		return found + 1;
 	if (begin_item(w, &w->frames, 64))
 		return 0;
-	if (!grow(&w->frame, &w->cap_frames, w->nr_frames, sizeof(*w->frame)) ||
+	if (!ARRAY_ROOM(w->frame, w->nr_frames, w->cap_frames) ||
 	    !hindex_add(&w->frame_index, hash, (uint32_t)w->nr_frames)) {
 		out_of_memory(w);
 		return 0;

@@ -8,6 +8,10 @@
 static void three_digits(double v, char *buf)
 {
 	int decimals = v < 9.995 ? 2 : v < 99.95 ? 1 : 0;
+	if (v >= 1e6) { /* forged, but it has to fit */
+		snprintf(buf, UNITS_MAX, "%.2e", v);
+		return;
+	}
 	snprintf(buf, UNITS_MAX, "%.*f", decimals, v);
 	if (!decimals)
 		return;
