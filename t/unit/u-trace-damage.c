@@ -181,6 +181,25 @@ static void holes(void)
 	check_int(none, 0);
 }
 
+/* Something stands behind the end, or the end is gone and a chunk is bad. */
+static void ends(void)
+{
+	const size_t end = 32 + 1; /* of the file: the last chunk */
+	uint8_t *longer = malloc(file_size + 40);
+	memcpy(longer, file, file_size);
+	memset(longer + file_size, 'S', 40);
+	struct outcome o = read_trace(longer, file_size + 40);
+	check_int(o.whole, CHUNKS);
+	check(o.truncated);
+	longer[file_size - end - 1] ^= 1; /* in the last records */
+	o = read_trace(longer, file_size - end);
+	free(longer);
+	check_int(o.whole, CHUNKS - 1);
+	check_int(o.lost, PER_CHUNK);
+	check_int(o.damaged, 1);
+	check(o.truncated);
+}
+
 static void not_traces(void)
 {
 	struct smco_err err = {0};
@@ -210,6 +229,7 @@ int main(void)
 	cut_at_every_byte();
 	flip_every_bit();
 	holes();
+	ends();
 	not_traces();
 	free(file);
 	return tap_done();

@@ -84,6 +84,36 @@ static void sizes(void)
 	check_int(opened, ARRAY_SIZE(size) * ARRAY_SIZE(size));
 }
 
+/* A compressed chunk that is shorter than it says is damaged, no more. */
+static void short_zstd(void)
+{
+	struct trace_reader *r = NULL;
+	unsigned compressed = 0, noticed = 0;
+	uint8_t *data = malloc(file_size);
+	for (size_t at = sizeof(struct disk_header); at < file_size;) {
+		struct disk_chunk h;
+		struct record record;
+		memcpy(data, file, file_size);
+		memcpy(&h, data + at, sizeof(h));
+		size_t next = at + sizeof(h) + h.stored_size;
+		if (h.flags & CHUNK_ZSTD) {
+			h.raw_size++;
+			memcpy(data + at, &h, sizeof(h));
+			show_sign(data, file_size);
+			trace_reader_open_mem(data, file_size, &r, NULL);
+			while (trace_next(r, &record, NULL))
+				;
+			noticed += trace_nr_damaged(r) == 1;
+			trace_reader_close(r);
+			compressed++;
+		}
+		at = next;
+	}
+	free(data);
+	check(compressed > 2);
+	check_int(noticed, compressed);
+}
+
 /* A newer writer's file: refused where it must be, read where it can be. */
 static void newer(void)
 {
@@ -179,6 +209,7 @@ int main(void)
 	wrong_but_signed();
 	noise();
 	sizes();
+	short_zstd();
 	newer();
 	more_fields();
 	escapes(path);
