@@ -118,8 +118,8 @@ int hook_area_renew(struct tproc *p, taddr_t base, int *fd_ret,
 	return r;
 }
 
-int hook_area_map(struct tproc *p, taddr_t start, taddr_t end,
-		  taddr_t *base_ret, int *fd_ret, struct smco_err *err)
+static int try_map(struct tproc *p, taddr_t start, taddr_t end,
+		   taddr_t *base_ret, int *fd_ret, struct smco_err *err)
 {
 	taddr_t places[NR_ATTEMPTS];
 	struct tmaps maps;
@@ -159,6 +159,20 @@ int hook_area_map(struct tproc *p, taddr_t start, taddr_t end,
 		*base_ret = places[i];
 		return 0;
 	}
+	return r;
+}
+
+/* The first call in a process may map a page for calls, just where we wanted
+ * to be: look again then. */
+int hook_area_map(struct tproc *p, taddr_t start, taddr_t end,
+		  taddr_t *base_ret, int *fd_ret, struct smco_err *err)
+{
+	struct smco_err first = {0};
+	int r = try_map(p, start, end, base_ret, fd_ret, &first);
+	if (r == SMCO_SYS && first.sys_errno == EEXIST)
+		return try_map(p, start, end, base_ret, fd_ret, err);
+	if (r && err)
+		*err = first;
 	return r;
 }
 
