@@ -149,6 +149,7 @@ static void memory_event(struct session *s, struct tevent *ev)
 		sig = 0;
 		if (hit.range.user)
 			guard_hit(s, w, &hit, i == 0);
+		session_take_hits(s, w);
 		break;
 	}
 	tracer_resume(s->tracer, ev->task, sig);
@@ -202,8 +203,8 @@ static void take_hits_of(struct session *s, struct watched *w, struct access *a,
 		return;
 	while (a->ops->next_hit(a, &hit)) {
 		guard_hit(s, w, &hit, is_primary);
-		if (hit.task && hit.stopped)
-			tracer_resume(s->tracer, hit.task, 0);
+		if (hit.task && hit.stopped && a->ops->resume)
+			a->ops->resume(a, &hit);
 	}
 }
 

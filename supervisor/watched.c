@@ -19,7 +19,9 @@ static const struct {
 	const struct access_ops *ops;
 } mechanisms[] = {
 	{MECHANISM_BITS, &access_bits},
+	{MECHANISM_MPROTECT, &access_mprotect},
 	{MECHANISM_PAGESCAN, &access_pagescan},
+	{MECHANISM_UFFD, &access_uffd},
 };
 static bool prepared[ARRAY_SIZE(mechanisms)];
 

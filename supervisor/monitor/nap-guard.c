@@ -58,6 +58,8 @@ void nap_guard_tick(struct nap_proc *np, uint64_t now_ns)
 
 static uint32_t end_flags(const struct access_hit *hit)
 {
+	if (hit->is_gap)
+		return 0; /* nobody touched it: not watched from here on */
 	if (hit->in_kernel)
 		return NAP_ENDED_SYSCALL;
 	return hit->is_write ? NAP_ENDED_WRITE : NAP_ENDED_READ;
@@ -83,5 +85,8 @@ void nap_guard_hit(struct nap_proc *np, const struct access_hit *hit,
 		b->last_stack = stack;
 	if (is_primary && b->state != BLOCK_WATCH)
 		return;
+	uint16_t seen = b->flags & BLOCK_EVER_SEEN;
 	nap_block_hit(b, hit->time_ns, hit->time_ns, hit->cost_ns);
+	if (hit->is_gap)
+		b->flags = (uint16_t)((b->flags & ~BLOCK_EVER_SEEN) | seen);
 }

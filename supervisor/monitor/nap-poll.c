@@ -32,6 +32,7 @@ static void range_add(struct nap_proc *np, struct block *b, uint64_t first,
 		.start = block_first_page(b) + first * TPAGE_SIZE,
 		.end = block_first_page(b) + (first + nr) * TPAGE_SIZE,
 		.user = b,
+		.armed_ns = b->armed_ns,
 	};
 }
 
@@ -120,6 +121,7 @@ static void account(struct block *b)
 		.start = block_first_page(b),
 		.end = block_end_page(b),
 		.user = b,
+		.armed_ns = b->armed_ns,
 	};
 	if (np->primary->ops->collect(np->primary, &r, 1))
 		return;
@@ -188,6 +190,7 @@ static bool widen(struct block *b)
 		.start = block_first_page(b) + b->cursor * TPAGE_SIZE,
 		.end = block_first_page(b) + (b->cursor + step) * TPAGE_SIZE,
 		.user = b,
+		.armed_ns = b->armed_ns,
 	};
 	bool known = !np->primary->ops->collect(np->primary, &r, 1);
 	uint32_t nr_touched = known ? r.nr_touched : (uint32_t)step;
@@ -307,6 +310,7 @@ static bool watch_fresh(struct block *b, uint64_t now_ns)
 		.start = block_first_page(b),
 		.end = block_end_page(b),
 		.user = b,
+		.armed_ns = b->armed_ns,
 	};
 	if (np->primary->ops->collect(np->primary, &r, 1) || r.nr_present)
 		return false;
