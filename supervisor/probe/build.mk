@@ -1,6 +1,6 @@
 # ------------------------------------------------------------ BPF programs --
-# Compiled here by clang, embedded by NAME-object.S. Without clang the build
-# works and the mechanisms that need them say why they are not available.
+# Compiled here by clang, embedded by bpf-objects.S. Without clang the build
+# works and what needs them says why it is not available.
 BPF_OBJ := $(BPF:%.bpf.c=$(O)/%.bpf.o)
 BPF_CFLAGS := -target bpf -O2 -g -Wall -Wextra -Wno-unused-parameter \
 	-Wno-missing-declarations -I. \
@@ -12,9 +12,10 @@ $(O)/%.bpf.o: %.bpf.c
 
 HAVE_CLANG := $(shell command -v $(CLANG) 2>/dev/null)
 ifneq ($(HAVE_CLANG),)
-$(O)/supervisor/probe/ptread-object.o: $(O)/supervisor/probe/ptread.bpf.o
-$(O)/supervisor/probe/ptread-object.o: CPPFLAGS += \
-	-DPTREAD_OBJECT='"$(O)/supervisor/probe/ptread.bpf.o"'
+$(O)/supervisor/probe/bpf-objects.o: $(BPF_OBJ)
+$(O)/supervisor/probe/bpf-objects.o: CPPFLAGS += \
+	-DPTREAD_OBJECT='"$(O)/supervisor/probe/ptread.bpf.o"' \
+	-DSTOPCLOCK_OBJECT='"$(O)/supervisor/probe/stopclock.bpf.o"'
 endif
 -include $(BPF_OBJ:.o=.d)
 # -------------------------------------------------------- end of BPF block --

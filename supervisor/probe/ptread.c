@@ -10,12 +10,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "supervisor/probe/bpfload.h"
+
 #define ENTRY_ACCESSED	   (1ULL << 5)
 #define GIB_SHIFT	   30
 #define DIRECT_MAP_4_LEVEL 0xffff888000000000ULL
 #define DIRECT_MAP_5_LEVEL 0xff11000000000000ULL
 
-/* The object file, from ptread-object.S; empty without clang at build time. */
+/* The object file, from bpf-objects.S; empty without clang at build time. */
 extern const char ptread_object_start[], ptread_object_end[];
 
 struct ptread {
@@ -48,71 +50,16 @@ static struct ptread_arg arg_for(const struct ptread *pt, int fd)
 				   .nr_levels = pt->nr_levels};
 }
 
-/* First line of @path, without its newline; "" if it cannot be read. */
-static void read_line(const char *path, char *buf, size_t size)
-{
-	buf[0] = 0;
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return;
-	if (fgets(buf, (int)size, f))
-		buf[strcspn(buf, "\n")] = 0;
-	fclose(f);
-}
-
-static int explain_load(int sys_errno, struct smco_err *err)
-{
-	char line[128];
-
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		return smco_fail(err, SMCO_UNSUPPORTED, 0,
-				 "accessed bits need a kernel built with "
-				 "CONFIG_DEBUG_INFO_BTF; this one has no "
-				 "/sys/kernel/btf/vmlinux");
-	read_line("/sys/kernel/security/lockdown", line, sizeof(line));
-	if (strstr(line, "[confidentiality]"))
-		return smco_fail(err, SMCO_UNSUPPORTED, 0,
-				 "accessed bits need BPF programs that read "
-				 "kernel memory; lockdown is \"%s\", boot with "
-				 "lockdown=integrity or none",
-				 line);
-	if (sys_errno == EPERM || sys_errno == EACCES) {
-		read_line("/proc/sys/kernel/unprivileged_bpf_disabled", line,
-			  sizeof(line));
-		return smco_fail(
-			err, SMCO_PERM, 0,
-			"accessed bits need CAP_BPF and CAP_PERFMON "
-			"(uid is %d, unprivileged_bpf_disabled is %s): "
-			"run as root, or setcap "
-			"cap_bpf,cap_perfmon,cap_sys_nice+ep",
-			(int)geteuid(), *line ? line : "not there");
-	}
-	return smco_fail(err, SMCO_UNSUPPORTED, sys_errno,
-			 "this kernel refuses the program that reads accessed "
-			 "bits (BPF program type \"syscall\", Linux 5.17)");
-}
-
 static int load(struct ptread *pt, struct smco_err *err)
 {
-	size_t size = (size_t)(ptread_object_end - ptread_object_start);
-	if (!size)
-		return smco_fail(err, SMCO_UNSUPPORTED, 0,
-				 "accessed bits are not in this build: it was "
-				 "made without clang");
-	libbpf_set_print(NULL);
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "smco_ptread");
-	pt->obj = bpf_object__open_mem(ptread_object_start, size, &opts);
-	if (!pt->obj)
-		return explain_load(errno, err);
-	int r = bpf_object__load(pt->obj);
+	int r = bpfload(ptread_object_start, ptread_object_end, "accessed bits",
+			"BPF program type \"syscall\" and bpf_loop, Linux 5.17",
+			&pt->obj, err);
 	if (r)
-		return explain_load(-r, err);
-	pt->scan_fd = bpf_program__fd(
-		bpf_object__find_program_by_name(pt->obj, "ptread_scan"));
-	pt->peek_fd = bpf_program__fd(
-		bpf_object__find_program_by_name(pt->obj, "ptread_peek"));
-	pt->locate_fd = bpf_program__fd(
-		bpf_object__find_program_by_name(pt->obj, "ptread_locate"));
+		return r;
+	pt->scan_fd = bpfload_prog(pt->obj, "ptread_scan");
+	pt->peek_fd = bpfload_prog(pt->obj, "ptread_peek");
+	pt->locate_fd = bpfload_prog(pt->obj, "ptread_locate");
 	int map_fd = bpf_object__find_map_fd_by_name(pt->obj, "io");
 	void *mem = mmap(NULL, sizeof(*pt->io), PROT_READ | PROT_WRITE,
 			 MAP_SHARED, map_fd, 0);

@@ -1,0 +1,24 @@
+/* The BPF programs as built, for bpf_object__open_mem(): NAME.bpf.c lies
+ * between NAME_object_start and NAME_object_end, empty if built without clang.
+ * The build says where they are. */
+	.section .rodata
+
+	.balign 16
+	.globl ptread_object_start, ptread_object_end
+ptread_object_start:
+#ifdef PTREAD_OBJECT
+	.incbin PTREAD_OBJECT
+#endif
+ptread_object_end:
+	.byte 0
+
+	.balign 16
+	.globl stopclock_object_start, stopclock_object_end
+stopclock_object_start:
+#ifdef STOPCLOCK_OBJECT
+	.incbin STOPCLOCK_OBJECT
+#endif
+stopclock_object_end:
+	.byte 0
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,87 @@
+#include "supervisor/probe/stopclock.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "supervisor/probe/bpfload.h"
+#include "supervisor/probe/stopclock-bpf.h"
+
+extern const char stopclock_object_start[], stopclock_object_end[];
+
+struct stopclock {
+	struct bpf_object *obj;
+	struct bpf_link *link;
+	int sums_fd; /* owned by obj */
+	int nr_cpus;
+	struct stopclock_sum *sums; /* one per CPU, for reading */
+};
+
+static int attach(struct stopclock *c, struct smco_err *err)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+	int r = bpf_prog_test_run_opts(bpfload_prog(c->obj, "stopclock_mine"),
+				       &opts);
+	if (r < 0)
+		return smco_fail(err, SMCO_UNSUPPORTED, -r,
+				 "stop clock: running a BPF program");
+	c->link = bpf_program__attach(
+		bpf_object__find_program_by_name(c->obj, "stopclock_switch"));
+	if (!c->link)
+		return smco_fail(err, SMCO_UNSUPPORTED, errno,
+				 "stop clock: attaching to sched_switch");
+	c->sums_fd = bpf_object__find_map_fd_by_name(c->obj, "sums");
+	c->nr_cpus = libbpf_num_possible_cpus();
+	if (c->nr_cpus < 1)
+		return smco_fail(err, SMCO_SYS, -c->nr_cpus,
+				 "stop clock: cannot count the CPUs");
+	c->sums = calloc((size_t)c->nr_cpus, sizeof(*c->sums));
+	if (!c->sums)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	return 0;
+}
+
+int stopclock_open(struct stopclock **ret, struct smco_err *err)
+{
+	struct stopclock *c = calloc(1, sizeof(*c));
+	if (!c)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	int r = bpfload(
+		stopclock_object_start, stopclock_object_end, "stop clock",
+		"BPF task storage in sched_switch, Linux 5.18", &c->obj, err);
+	if (!r)
+		r = attach(c, err);
+	if (r) {
+		stopclock_close(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+int stopclock_read(struct stopclock *c, struct stopclock_reading *ret)
+{
+	__u32 zero = 0;
+	if (bpf_map_lookup_elem(c->sums_fd, &zero, c->sums))
+		return SMCO_SYS;
+	*ret = (struct stopclock_reading){0};
+	for (int i = 0; i < c->nr_cpus; i++) {
+		const struct stopclock_sum *s = &c->sums[i];
+		ret->stop_ns += s->stop_ns;
+		ret->nr_stops += s->nr_stops;
+		if (s->longest_ns > ret->longest_ns)
+			ret->longest_ns = s->longest_ns;
+	}
+	return 0;
+}
+
+void stopclock_close(struct stopclock *c)
+{
+	if (!c)
+		return;
+	bpf_link__destroy(c->link);
+	bpf_object__close(c->obj);
+	free(c->sums);
+	free(c);
+}

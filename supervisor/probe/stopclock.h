@@ -1,0 +1,30 @@
+/*
+ * stopclock.h - what ptrace stops cost the monitored program, measured by the
+ * kernel's scheduler through BPF: for every task traced by this process, from
+ * the moment it leaves the CPU in a stop until it is on a CPU again. Exact
+ * where the supervisor can only guess: it neither sees when a task stopped nor
+ * when a resumed one really ran. About 0.1 us per stop.
+ *
+ * A stop counts when it has ended. Stops of job control (PTRACE_LISTEN) do
+ * not count.
+ */
+#ifndef SMCO_STOPCLOCK_H
+#define SMCO_STOPCLOCK_H
+
+#include "reports/base.h"
+
+struct stopclock;
+
+struct stopclock_reading {
+	uint64_t stop_ns;  /* sum over tasks */
+	uint64_t nr_stops; /* that ended */
+	uint64_t longest_ns;
+};
+
+/* From now on. SMCO_PERM or SMCO_UNSUPPORTED say what is missing. */
+int stopclock_open(struct stopclock **ret, struct smco_err *err);
+/* Sums since open; about 1 us. */
+int stopclock_read(struct stopclock *c, struct stopclock_reading *ret);
+void stopclock_close(struct stopclock *c); /* NULL is fine */
+
+#endif

@@ -1,0 +1,110 @@
+/*
+ * The kernel's stop clock: every stop is counted, a held one for as long as it
+ * was held, others' stops and plain sleeping not at all.
+ */
+#include <errno.h>
+#include <sys/ptrace.h>
+
+#include "supervisor/probe/stopclock.h"
+#include "t/unit/puppet.h"
+#include "t/unit/tap.h"
+
+static struct stopclock *c;
+
+static struct stopclock_reading now(void)
+{
+	struct stopclock_reading r = {0};
+	check_int(stopclock_read(c, &r), 0);
+	return r;
+}
+
+/* A tracee that stops itself @nr times for its tracer, then exits. */
+static pid_t start_tracee(int nr)
+{
+	fflush(stdout);
+	pid_t pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		for (int i = 0; i < nr; i++)
+			raise(SIGWINCH);
+		_exit(0);
+	}
+	return pid;
+}
+
+/* Resume each stop after @hold_us; how many there were. */
+static int serve(pid_t pid, useconds_t hold_us)
+{
+	int status, nr = 0;
+	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+		nr++;
+		if (hold_us)
+			usleep(hold_us);
+		ptrace(PTRACE_CONT, pid, 0, 0);
+	}
+	return nr;
+}
+
+static long act_sleep(long us, long unused)
+{
+	(void)unused;
+	return usleep((useconds_t)us);
+}
+
+int main(void)
+{
+	struct smco_err err = {0};
+	int r = stopclock_open(&c, &err);
+	if (r == SMCO_PERM || r == SMCO_UNSUPPORTED) {
+		printf("# %s\n", err.msg);
+		tap_skip("the stop clock is not available here");
+		return tap_done();
+	}
+	if (!check_int(r, 0)) {
+		printf("# %s\n", err.msg);
+		return tap_done();
+	}
+	struct stopclock_reading zero = now();
+	check_int(zero.nr_stops, 0);
+	check_int(zero.stop_ns, 0);
+
+	check_int(serve(start_tracee(1000), 0), 1000);
+	struct stopclock_reading many = now();
+	check_int(many.nr_stops, 1000);
+	check(many.stop_ns > 0);
+	check(many.longest_ns <= many.stop_ns);
+
+	/* Held for at least 5 x 20 ms. */
+	check_int(serve(start_tracee(5), 20000), 5);
+	struct stopclock_reading held = now();
+	check_int(held.nr_stops - many.nr_stops, 5);
+	check(held.stop_ns - many.stop_ns >= 100 * NSEC_PER_MSEC);
+	check(held.longest_ns >= 20 * NSEC_PER_MSEC);
+	check(held.longest_ns < held.stop_ns);
+
+	/* A process that sleeps, and one that somebody else traces. */
+	struct puppet p = puppet_start();
+	puppet_do(&p, act_sleep, 30000, 0);
+	puppet_end(&p);
+	fflush(stdout);
+	pid_t other = fork();
+	if (!other)
+		_exit(serve(start_tracee(100), 0) == 100 ? 0 : 1);
+	int status = -1;
+	check_int(waitpid(other, &status, 0), other);
+	check_int(status, 0);
+	struct stopclock_reading after = now();
+	check_int(after.nr_stops, held.nr_stops);
+	check_int(after.stop_ns, held.stop_ns);
+
+	/* Detached in its stop: that one counts as well. */
+	pid_t pid = start_tracee(1);
+	check_int(waitpid(pid, &status, 0), pid);
+	ptrace(PTRACE_DETACH, pid, 0, 0);
+	waitpid(pid, &status, 0);
+	check_int(now().nr_stops, held.nr_stops + 1);
+	stopclock_close(c);
+	stopclock_close(NULL);
+	return tap_done();
+}
