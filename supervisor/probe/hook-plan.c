@@ -104,6 +104,8 @@ int hook_plan_find(struct hook_plan *plan, const struct hook_symbols *syms,
 	taddr_t libc_start = 0, libc_end = 0;
 	if (syms->find_libc)
 		syms->find_libc(syms->ctx, "mmap", &libc_start, &libc_end);
+	else if (priv->is_glibc && !find(syms, "_start")) /* a library */
+		syms->find(syms->ctx, "mmap", &libc_start, &libc_end);
 	priv->libc_start = libc_start;
 	priv->libc_end = libc_end;
 	/* An allocator inside libc, or inside the program itself, cannot be
@@ -119,8 +121,8 @@ int hook_plan_find(struct hook_plan *plan, const struct hook_symbols *syms,
 		if (functions[i].whose != LIBC)
 			addr = find(syms, functions[i].name);
 		else if (libc_start)
-			addr = syms->find_libc(syms->ctx, functions[i].name,
-					       &start, &end);
+			addr = (syms->find_libc ? syms->find_libc : syms->find)(
+				syms->ctx, functions[i].name, &start, &end);
 		if (!addr || site_at(plan, addr))
 			continue;
 		if (plan->nr_sites == AGENT_MAX_SITES)

@@ -38,21 +38,22 @@ static void restore_text(struct hooks *h)
 	}
 }
 
-/* Where a thread in a stub goes on in the function itself; 0 = nowhere. */
-static taddr_t home(const struct hooks *h, taddr_t pc)
+/* A thread in a stub goes on in the function itself. */
+static bool leave_stub(const struct hooks *h, struct user_regs_struct *regs)
 {
 	for (unsigned i = 0; i < h->plan.nr_sites; i++) {
-		const struct stub *s = &h->plan.sites[i].stub;
+		unsigned pop;
 		if (!h->plan.sites[i].planted)
 			continue;
-		taddr_t to = stub_home_pc(s, pc);
-		if (to)
-			return to;
-		/* Its first instruction has changed nothing yet. */
-		if (pc == s->start)
-			return s->patch;
+		taddr_t to =
+			stub_home_pc(&h->plan.sites[i].stub, regs->rip, &pop);
+		if (!to)
+			continue;
+		regs->rip = to;
+		regs->rsp += pop;
+		return true;
 	}
-	return 0;
+	return false;
 }
 
 static bool is_restorer(struct hooks *h, taddr_t pc)
@@ -127,12 +128,8 @@ static bool nobody_inside(struct hooks *h)
 		if (task_get_regs(t, &regs))
 			continue;
 		if (in_area(h, regs.rip)) {
-			taddr_t to = home(h, regs.rip);
-			if (to)
-				regs.rip = to;
-			else if (!leave_trap(h, &regs))
-				return false;
-			if (task_set_regs(t, &regs))
+			if ((!leave_stub(h, &regs) && !leave_trap(h, &regs)) ||
+			    task_set_regs(t, &regs))
 				return false;
 		}
 		if (interrupted_inside(h, regs.rsp))

@@ -67,7 +67,6 @@ static void land(struct emit *e, size_t from)
 }
 
 #define JO  0x70
-#define JB  0x72
 #define JAE 0x73
 #define JE  0x74
 #define JNE 0x75
@@ -91,40 +90,42 @@ static void cmp_cutoff(struct emit *e, const struct stub_site *s, uint8_t rex,
 #define R11 0x4c, 0x1d
 
 /*
- * Skips unless the address in rdi may be tracked. Tracked blocks lie at the
- * start of a page, or 16 bytes behind it (chunks that glibc maps), unless
- * use_filter says otherwise. r10 and r11 are free at a function's entry.
+ * The quick test. Calls that it lets through fall into the displaced
+ * instructions; the others branch ahead, to slow or, where the address in rdi
+ * decides, to the look into the filter.
  */
-static size_t test_pointer(struct emit *e, const struct stub_site *s)
+struct test {
+	size_t slow[2];
+	size_t check[2];
+	unsigned nr_slow, nr_check;
+};
+
+static void to_slow(struct test *t, struct emit *e, uint8_t opcode)
+{
+	t->slow[t->nr_slow++] = branch(e, opcode);
+}
+static void to_check(struct test *t, struct emit *e, uint8_t opcode)
+{
+	t->check[t->nr_check++] = branch(e, opcode);
+}
+
+/*
+ * Tracked blocks lie at the start of a page, or 16 bytes behind it (chunks
+ * that glibc maps), unless use_filter says otherwise.
+ */
+static void test_pointer(struct test *t, struct emit *e,
+			 const struct stub_site *s)
 {
 	EMIT(e, 0xf7, 0xc7, 0xef, 0x0f, 0, 0); /* test $0xfef, %edi */
-	size_t at_page = branch(e, JE);
+	to_check(t, e, JE);
 	EMIT(e, 0x80, 0x3d); /* cmpb $0, use_filter */
 	put_rel(e, CTL(s, use_filter), 1);
 	EMIT(e, 0);
-	size_t no = branch(e, JE);
-	land(e, at_page);
-	EMIT(e, 0x49, 0x89, 0xfb);     /* mov %rdi, %r11 */
-	EMIT(e, 0x49, 0xc1, 0xeb, 12); /* shr $12, %r11 */
-	EMIT(e, 0x41, 0x81, 0xe3);     /* and $mask, %r11d */
-	put32(e, AGENT_FILTER_SLOTS - 1);
-	EMIT(e, 0x4c, 0x8d, 0x15); /* lea filter, %r10 */
-	put_rel(e, s->area + AGENT_FILTER_OFF, 0);
-	EMIT(e, 0x43, 0x80, 0x3c, 0x1a, 0); /* cmpb $0, (%r10,%r11) */
-	land(e, no);
-	/* Both ways here ZF says "not tracked". */
-	return branch(e, JE);
+	to_check(t, e, JNE);
 }
 
-static void slow_way(struct emit *e, const struct stub_site *s, uint32_t entry)
+static void fast_test(struct test *t, struct emit *e, const struct stub_site *s)
 {
-	EMIT(e, 0x6a, (uint8_t)s->number); /* push $number */
-	jump(e, s->area + AGENT_IMAGE_OFF + entry);
-}
-
-static void fast_test(struct emit *e, const struct stub_site *s, uint32_t entry)
-{
-	size_t fast = 0, slow = 0, slow2 = 0;
 	switch (s->kind) {
 	case AK_MALLOC:
 	case AK_VALLOC:
@@ -134,63 +135,78 @@ static void fast_test(struct emit *e, const struct stub_site *s, uint32_t entry)
 	case AK_NEW_ALIGN:
 	case AK_NEW_ALIGN_NOTHROW:
 		cmp_cutoff(e, s, RDI);
-		fast = branch(e, JB);
+		to_slow(t, e, JAE);
 		break;
 	case AK_MEMALIGN:
 		cmp_cutoff(e, s, RSI);
-		fast = branch(e, JB);
+		to_slow(t, e, JAE);
 		break;
 	case AK_POSIX_MEMALIGN:
 		cmp_cutoff(e, s, RDX);
-		fast = branch(e, JB);
+		to_slow(t, e, JAE);
 		break;
 	case AK_CALLOC:
 		EMIT(e, 0x49, 0x89, 0xfb);	 /* mov %rdi, %r11 */
 		EMIT(e, 0x4c, 0x0f, 0xaf, 0xde); /* imul %rsi, %r11 */
-		slow = branch(e, JO);
+		to_slow(t, e, JO);
 		cmp_cutoff(e, s, R11);
-		fast = branch(e, JB);
-		land(e, slow);
+		to_slow(t, e, JAE);
 		break;
 	case AK_REALLOC:
 		cmp_cutoff(e, s, RSI);
-		slow = branch(e, JAE);
-		fast = test_pointer(e, s);
-		land(e, slow);
+		to_slow(t, e, JAE);
+		test_pointer(t, e, s);
 		break;
 	case AK_REALLOCARRAY:
 		EMIT(e, 0x49, 0x89, 0xf3);	 /* mov %rsi, %r11 */
 		EMIT(e, 0x4c, 0x0f, 0xaf, 0xda); /* imul %rdx, %r11 */
-		slow = branch(e, JO);
+		to_slow(t, e, JO);
 		cmp_cutoff(e, s, R11);
-		slow2 = branch(e, JAE);
-		fast = test_pointer(e, s);
-		land(e, slow);
-		land(e, slow2);
+		to_slow(t, e, JAE);
+		test_pointer(t, e, s);
 		break;
 	case AK_FREE:
-		fast = test_pointer(e, s);
+		test_pointer(t, e, s);
 		break;
 	case AK_MMAP:
 		cmp_cutoff(e, s, RSI);
-		slow = branch(e, JAE);
+		to_slow(t, e, JAE);
 		EMIT(e, 0xf6, 0xc1, 0x10); /* test $MAP_FIXED, %cl */
-		fast = branch(e, JE);
-		land(e, slow);
+		to_slow(t, e, JNE);
 		break;
 	case AK_MUNMAP:
 	case AK_MREMAP:
 		EMIT(e, 0x83, 0x3d); /* cmpl $0, nr_maps_ever */
 		put_rel(e, CTL(s, nr_maps_ever), 1);
 		EMIT(e, 0);
-		fast = branch(e, JE);
+		to_slow(t, e, JNE);
 		break;
 	case NR_AGENT_KINDS:
 		e->failed = true;
 	}
-	slow_way(e, s, entry);
-	if (fast)
-		land(e, fast);
+}
+
+/* Behind the displaced instructions. r10 and r11 are free at an entry. */
+static void slow_way(struct test *t, struct emit *e, const struct stub_site *s,
+		     uint32_t entry, size_t orig)
+{
+	for (unsigned i = 0; i < t->nr_check; i++)
+		land(e, t->check[i]);
+	if (t->nr_check) {
+		EMIT(e, 0x49, 0x89, 0xfb);     /* mov %rdi, %r11 */
+		EMIT(e, 0x49, 0xc1, 0xeb, 12); /* shr $12, %r11 */
+		EMIT(e, 0x41, 0x81, 0xe3);     /* and $mask, %r11d */
+		put32(e, AGENT_FILTER_SLOTS - 1);
+		EMIT(e, 0x4c, 0x8d, 0x15); /* lea filter, %r10 */
+		put_rel(e, s->area + AGENT_FILTER_OFF, 0);
+		EMIT(e, 0x43, 0x80, 0x3c, 0x1a, 0); /* cmpb $0, (%r10,%r11) */
+		EMIT(e, 0x0f, 0x84);		    /* je orig */
+		put_rel(e, e->base + orig, 0);
+	}
+	for (unsigned i = 0; i < t->nr_slow; i++)
+		land(e, t->slow[i]);
+	EMIT(e, 0x6a, (uint8_t)s->number); /* push $number */
+	jump(e, s->area + AGENT_IMAGE_OFF + entry);
 }
 
 struct insn {
@@ -379,11 +395,16 @@ int stub_build(const struct stub_site *s, struct stub *ret,
 	if (jumped_into(s, ret->patch))
 		return refuse(err, s, "it jumps into its beginning");
 
-	fast_test(&e, s, hdr.entry_off);
-	ret->orig = e.base + e.len;
+	struct test t = {.nr_slow = 0};
+	fast_test(&t, &e, s);
+	size_t orig = e.len;
+	ret->orig = e.base + orig;
 	int r = displace(&e, s, ret, err);
 	if (r)
 		return r;
+	ret->slow = e.base + e.len;
+	slow_way(&t, &e, s, hdr.entry_off, orig);
+	ret->pushed = e.base + e.len - STUB_JUMP_BYTES;
 	ret->len = e.len;
 
 	struct emit j = {.buf = ret->jump, .base = ret->patch};
@@ -401,8 +422,13 @@ taddr_t stub_moved_pc(const struct stub *s, taddr_t pc)
 	return 0;
 }
 
-taddr_t stub_home_pc(const struct stub *s, taddr_t pc)
+taddr_t stub_home_pc(const struct stub *s, taddr_t pc, unsigned *pop_ret)
 {
+	*pop_ret = pc == s->pushed ? 8 : 0;
+	/* The test changes flags and scratch registers only: do it again. */
+	if ((pc >= s->start && pc < s->orig) ||
+	    (pc >= s->slow && pc <= s->pushed))
+		return s->patch;
 	for (unsigned i = 0; i < s->nr; i++)
 		if (s->to[i] == pc)
 			return s->from[i];

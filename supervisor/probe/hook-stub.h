@@ -27,9 +27,11 @@ struct stub_site {
 struct stub {
 	uint8_t code[STUB_MAX_BYTES];
 	size_t len;
-	taddr_t start; /* of the code, where the jump leads */
-	taddr_t orig;  /* runs the function unhooked: displaced, jump back */
-	taddr_t patch; /* where the jump goes: addr, or behind its endbr64 */
+	taddr_t start;	/* of the code, where the jump leads */
+	taddr_t orig;	/* runs the function unhooked: displaced, jump back */
+	taddr_t slow;	/* behind the displaced instructions */
+	taddr_t pushed; /* here the stack has one word more */
+	taddr_t patch;	/* where the jump goes: addr, or behind its endbr64 */
 	uint8_t jump[STUB_JUMP_BYTES];
 	uint8_t old[STUB_JUMP_BYTES];
 	/* Displaced instructions: where each was, where it is now. The jump
@@ -46,9 +48,10 @@ struct stub {
 int stub_build(const struct stub_site *site, struct stub *ret,
 	       struct smco_err *err);
 
-/* Where a thread at @pc inside the displaced bytes goes on; 0 = nowhere. And
- * the way back, from the copies in the stub. */
+/* Where a thread at @pc inside the displaced bytes goes on; 0 = nowhere. */
 taddr_t stub_moved_pc(const struct stub *s, taddr_t pc);
-taddr_t stub_home_pc(const struct stub *s, taddr_t pc);
+/* The way back from the stub; *pop_ret says how many bytes to take off the
+ * stack. */
+taddr_t stub_home_pc(const struct stub *s, taddr_t pc, unsigned *pop_ret);
 
 #endif

@@ -50,8 +50,9 @@ struct hook_symbols {
 			taddr_t *end_ret);
 	/*
 	 * The same in libc, for mmap, munmap and mremap; the range tells libc's
-	 * own calls from the program's. NULL, or 0 if libc is linked into the
-	 * program: mappings are not recorded then.
+	 * own calls from the program's. NULL = @find is asked, which has it
+	 * where malloc is libc's. Where libc is linked into the program, or
+	 * this returns 0, mappings are not recorded.
 	 */
 	taddr_t (*find_libc)(void *ctx, const char *name, taddr_t *start_ret,
 			     taddr_t *end_ret);

@@ -36,7 +36,8 @@ struct run {
 	struct sym_space *syms;
 	uint64_t cutoff;
 	uint32_t tokens;
-	bool no_answers; /* traps are resumed and nothing else */
+	struct run *child; /* follow a fork into this one; or NULL */
+	bool no_answers;   /* traps are resumed and nothing else */
 	struct book_entry book[BOOK_SLOTS]; /* by address, open addressing */
 	unsigned nr_live, nr_events, nr_kind[8];
 	unsigned nr_traps;
@@ -185,13 +186,30 @@ static inline void run_trap(struct run *r, struct tevent *ev)
 	hooks_answer(r->h, ev->task, r->nr_traps, frames, slots, nr);
 }
 
+static inline void run_fork(struct run *r, struct tproc *p,
+			    struct smco_err *err)
+{
+	struct run *c = r->child;
+	hooks_drain(r->h, run_hear, r);
+	memcpy(c->book, r->book, sizeof(c->book));
+	c->nr_live = r->nr_live;
+	c->p = p;
+	c->tr = r->tr;
+	if (hooks_fork(r->h, p, &c->h, err))
+		printf("# fork: %s\n", err->msg);
+	else
+		hooks_set_tokens(c->h, r->tokens);
+}
+
 static inline bool run_event(struct run *r, struct tevent *ev,
 			     struct smco_err *err)
 {
 	struct user_regs_struct regs;
 	switch (ev->kind) {
 	case TEV_PROC_NEW:
-		if (!r->p) {
+		if (ev->why == TPROC_FORKED && r->child && ev->parent == r->p)
+			run_fork(r, ev->proc, err);
+		else if (!r->p) {
 			r->p = ev->proc;
 			tproc_trace_syscalls(r->p, true);
 		}
@@ -205,7 +223,8 @@ static inline bool run_event(struct run *r, struct tevent *ev,
 		tracer_resume(r->tr, ev->task, 0);
 		break;
 	case TEV_TRAP:
-		run_trap(r, ev);
+		run_trap(r->child && r->child->p == ev->proc ? r->child : r,
+			 ev);
 		tracer_resume(r->tr, ev->task, 0);
 		break;
 	case TEV_FAULT:
@@ -225,6 +244,10 @@ static inline bool run_event(struct run *r, struct tevent *ev,
 		tracer_resume(r->tr, ev->task, 0);
 		break;
 	case TEV_PROC_GONE:
+		if (r->child && ev->proc == r->child->p) {
+			r->child->exit_status = ev->exit_status;
+			r->child->p = NULL;
+		}
 		if (ev->proc == r->p) {
 			r->exit_status = ev->exit_status;
 			r->p = NULL;
@@ -235,6 +258,8 @@ static inline bool run_event(struct run *r, struct tevent *ev,
 	}
 	if (r->h)
 		hooks_drain(r->h, run_hear, r);
+	if (r->child && r->child->h)
+		hooks_drain(r->child->h, run_hear, r->child);
 	return true;
 }
 
@@ -255,7 +280,7 @@ static inline bool run_to_end(struct run *r, char *const argv[])
 	pid_t pid;
 	r->exit_status = -1;
 	if (tracer_create(&r->tr,
-			  &(struct tracer_options){.follow = false,
+			  &(struct tracer_options){.follow = r->child != NULL,
 						   .kill_on_exit = true},
 			  &err) ||
 	    tracer_launch(r->tr, argv, &pid, &err)) {
@@ -282,6 +307,44 @@ static inline bool run_to_end(struct run *r, char *const argv[])
 	r->h = NULL;
 	tracer_destroy(r->tr);
 	return true;
+}
+
+/* The books against the program's own account in a file. */
+static inline bool run_live_set_is_exact(struct run *r, const char *path)
+{
+	char line[128];
+	unsigned nr = 0, missing = 0, wrong_size = 0;
+	bool success = false;
+	FILE *f = fopen(path, "r");
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f)) {
+		unsigned long addr;
+		size_t size;
+		if (!strcmp(line, "EXIT-SUCCESS\n"))
+			success = true;
+		else if (sscanf(line, "%lx %zu", &addr, &size) != 2)
+			printf("# %s", line);
+		else {
+			struct book_entry *e = book_find(r, addr);
+			nr++;
+			if (!e->addr)
+				missing++;
+			else if (e->size != size)
+				wrong_size++;
+			book_drop(r, addr);
+		}
+	}
+	fclose(f);
+	unlink(path);
+	printf("# %u blocks, %u missing, %u of wrong size, %u too many\n", nr,
+	       missing, wrong_size, r->nr_live);
+	for (unsigned i = 0; i < BOOK_SLOTS && r->nr_live; i++)
+		if (r->book[i].addr)
+			printf("# extra %lx %lu caller %lx\n",
+			       (long)r->book[i].addr, (long)r->book[i].size,
+			       (long)r->book[i].caller);
+	return success && nr > 50 && !missing && !wrong_size && !r->nr_live;
 }
 
 #endif

@@ -4,43 +4,6 @@
  */
 #include "t/unit/hook-run.h"
 
-static bool live_set_is_exact(struct run *r, const char *path)
-{
-	char line[128];
-	unsigned nr = 0, missing = 0, wrong_size = 0;
-	bool success = false;
-	FILE *f = fopen(path, "r");
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f)) {
-		unsigned long addr;
-		size_t size;
-		if (!strcmp(line, "EXIT-SUCCESS\n"))
-			success = true;
-		else if (sscanf(line, "%lx %zu", &addr, &size) != 2)
-			printf("# %s", line);
-		else {
-			struct book_entry *e = book_find(r, addr);
-			nr++;
-			if (!e->addr)
-				missing++;
-			else if (e->size != size)
-				wrong_size++;
-			book_drop(r, addr);
-		}
-	}
-	fclose(f);
-	unlink(path);
-	printf("# %u blocks, %u missing, %u of wrong size, %u too many\n", nr,
-	       missing, wrong_size, r->nr_live);
-	for (unsigned i = 0; i < BOOK_SLOTS && r->nr_live; i++)
-		if (r->book[i].addr)
-			printf("# extra %lx %lu caller %lx\n",
-			       (long)r->book[i].addr, (long)r->book[i].size,
-			       (long)r->book[i].caller);
-	return success && nr > 50 && !missing && !wrong_size && !r->nr_live;
-}
-
 static void run_live(const char *prog, const char *threads, const char *steps)
 {
 	static struct run r;
@@ -60,7 +23,7 @@ static void run_live(const char *prog, const char *threads, const char *steps)
 	       r.nr_events, r.nr_traps, (long)r.stats.nr_recorded,
 	       (long)r.stats.nr_lost);
 	check_int(r.exit_status, 0);
-	check(live_set_is_exact(&r, path));
+	check(run_live_set_is_exact(&r, path));
 	check_int(r.double_allocs, 0);
 	check_int(r.free_unknown, 0);
 	check_int(r.stats.nr_lost, 0);
