@@ -74,11 +74,16 @@ enum agent_kind {
 
 /*
  * The frame agent_entry builds; a trap hands its address over in r12. A thread
- * that stands in a trap can be taken out of the agent: when has_result is set
- * by returning result to the program, else by calling the function again.
+ * that stands in a trap can be taken out of the agent: with AGENT_FRAME_RESULT
+ * by returning result to the program, else by calling the function again; not
+ * at all while its signal mask is changed.
  */
+enum agent_frame_state {
+	AGENT_FRAME_RESULT = 1,
+	AGENT_FRAME_MASK = 2,
+};
 struct agent_frame {
-	uint64_t has_result, result;
+	uint64_t state, result;
 	uint64_t rbx, rbp, r12, r13, r14, r15; /* of the caller */
 	uint64_t args[6];
 	uint64_t site;
@@ -157,7 +162,9 @@ struct agent_ctl {
 	uint32_t nr_maps_ever; /* mappings recorded, stays. Agent */
 	uint64_t map_lo;       /* they all lie in [lo, hi). Agent */
 	uint64_t map_hi;
-	uint64_t pad0[2];
+	uint32_t mute; /* nobody answers: see record.c. Both */
+	uint32_t pad_mute;
+	uint64_t pad0;
 	int32_t tokens; /* both; cache line of its own */
 	int32_t trap_tokens;
 	uint64_t nr_skipped; /* agent from here */

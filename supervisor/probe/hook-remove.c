@@ -92,7 +92,7 @@ static bool leave_trap(struct hooks *h, struct user_regs_struct *regs)
 
 	if (regs->rip != h->trap_pc || regs->rbx != AGENT_MAGIC ||
 	    tmem_read(h->p, regs->r12, &f, sizeof(f)) ||
-	    f.site >= h->plan.nr_sites ||
+	    f.site >= h->plan.nr_sites || (f.state & AGENT_FRAME_MASK) ||
 	    tmem_read(h->p, count, &inside, sizeof(inside)))
 		return false;
 	regs->rsp = regs->r12 + offsetof(struct agent_frame, ret);
@@ -102,7 +102,7 @@ static bool leave_trap(struct hooks *h, struct user_regs_struct *regs)
 	regs->r13 = f.r13;
 	regs->r14 = f.r14;
 	regs->r15 = f.r15;
-	if (f.has_result) {
+	if (f.state & AGENT_FRAME_RESULT) {
 		regs->rip = f.ret;
 		regs->rsp += 8;
 		regs->rax = f.result;
@@ -164,7 +164,7 @@ void hook_take_out(struct hooks *h)
 		return;
 	h->planted = false;
 	if (h->shm.ctl) {
-		h->shm.ctl->cutoff = UINT64_MAX;
+		hook_shm_set_cutoff(&h->shm, UINT64_MAX);
 		h->shm.ctl->tokens = 0;
 		h->shm.ctl->trap_tokens = 0;
 	}

@@ -85,7 +85,7 @@ int hook_shm_init(struct hook_shm *shm, int fd, bool fresh,
 	tsc_map_init(&shm->clock);
 	if (fresh) {
 		shm->ctl->magic = AGENT_MAGIC;
-		shm->ctl->cutoff = UINT64_MAX;
+		hook_shm_set_cutoff(shm, UINT64_MAX);
 		shm->ctl->always_bytes = UINT64_MAX;
 		shm->ctl->map_lo = UINT64_MAX;
 	}
@@ -100,9 +100,15 @@ void hook_shm_deinit(struct hook_shm *shm)
 	memset(shm, 0, sizeof(*shm));
 }
 
+void hook_shm_set_cutoff(struct hook_shm *shm, uint64_t bytes)
+{
+	shm->cutoff = bytes;
+	__atomic_store_n(&shm->ctl->cutoff, bytes, __ATOMIC_RELAXED);
+}
+
 void hook_shm_inherit(struct hook_shm *shm, const struct hook_shm *from)
 {
-	shm->ctl->cutoff = from->ctl->cutoff;
+	hook_shm_set_cutoff(shm, from->cutoff);
 	shm->ctl->always_bytes = from->ctl->always_bytes;
 	shm->ctl->use_filter = from->ctl->use_filter;
 	shm->ctl->nr_maps_ever = from->ctl->nr_maps_ever;
@@ -250,6 +256,11 @@ static size_t drain_ring(struct hook_shm *shm,
 	int got;
 
 	tsc_map_anchor(&shm->clock);
+	/* It thought that we were gone. */
+	if (__atomic_load_n(&shm->ctl->mute, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&shm->ctl->mute, 0, __ATOMIC_RELAXED);
+		hook_shm_set_cutoff(shm, shm->cutoff);
+	}
 	/* No more than one lap: a fast program must not keep us here. */
 	for (unsigned i = 0; i < AGENT_RING_SLOTS; i++) {
 		got = take(shm, &r);

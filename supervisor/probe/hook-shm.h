@@ -40,6 +40,7 @@ struct hook_shm {
 	uint64_t tail;
 	uint64_t stuck_since_ns; /* 0 = the next record is not awaited */
 	uint64_t nr_given_up;
+	uint64_t cutoff;    /* as it is meant to be */
 	uint32_t pool_used; /* in units of 16 bytes */
 	struct hook_moving moving[64];
 	unsigned nr_moving;
@@ -51,6 +52,7 @@ struct hook_shm {
 int hook_shm_init(struct hook_shm *shm, int fd, bool fresh,
 		  struct smco_err *err);
 void hook_shm_deinit(struct hook_shm *shm);
+void hook_shm_set_cutoff(struct hook_shm *shm, uint64_t bytes);
 /* Copies cutoff, tokens, filter and known stacks of @from. */
 void hook_shm_inherit(struct hook_shm *shm, const struct hook_shm *from);
 

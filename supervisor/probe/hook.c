@@ -153,7 +153,7 @@ int hooks_plant(struct tproc *p, const struct hook_symbols *syms,
 		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	if (r)
 		goto failed;
-	h->shm.ctl->cutoff = cutoff_bytes;
+	hook_shm_set_cutoff(&h->shm, cutoff_bytes);
 	h->shm.ctl->always_bytes = FIRST_ALWAYS_BYTES;
 	/* Others than glibc give out large blocks at any distance. */
 	h->shm.ctl->use_filter = !h->plan.priv.is_glibc;
@@ -250,7 +250,7 @@ void hooks_set_trap_tokens(struct hooks *h, uint32_t tokens)
 
 void hooks_set_cutoff(struct hooks *h, uint64_t bytes)
 {
-	__atomic_store_n(&h->shm.ctl->cutoff, bytes, __ATOMIC_RELAXED);
+	hook_shm_set_cutoff(&h->shm, bytes);
 }
 
 void hooks_set_always_bytes(struct hooks *h, uint64_t bytes)

@@ -130,7 +130,7 @@ static bool self_plant(uint64_t cutoff, bool traps)
 	((struct agent_life *)(self.area + AGENT_LIFE_OFF))->alive = 1;
 	madvise(self.area + AGENT_LIFE_OFF, 4096, MADV_WIPEONFORK);
 	mprotect(self.area, AGENT_LIFE_OFF, PROT_READ | PROT_EXEC);
-	self.shm.ctl->cutoff = cutoff;
+	hook_shm_set_cutoff(&self.shm, cutoff);
 
 	taddr_t text = self.plan.mod_start;
 	size_t len = self.plan.mod_end - text;

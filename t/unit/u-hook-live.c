@@ -4,6 +4,8 @@
  */
 #include "t/unit/hook-run.h"
 
+#define JEMALLOC "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+
 static void run_live(const char *prog, const char *threads, const char *steps)
 {
 	static struct run r;
@@ -30,6 +32,8 @@ static void run_live(const char *prog, const char *threads, const char *steps)
 	check_int(r.stats.nr_skipped, 0);
 	check_int(r.nr_events, r.stats.nr_recorded);
 	check(r.nr_kind[HEAP_REALLOC] > 0);
+	check_int(r.nr_no_stack, 0);
+	check(r.nr_traps < 300);
 }
 
 int main(void)
@@ -37,6 +41,16 @@ int main(void)
 	char prog[512];
 	snprintf(prog, sizeof(prog), "%s", fixture("hook-live"));
 	run_live(prog, "1", "20000");
+	run_live(prog, "8", "5000");
+	/* Not glibc's: blocks are taken as they come. */
+	if (access(JEMALLOC, R_OK)) {
+		tap_skip("no jemalloc here");
+	} else {
+		setenv("LD_PRELOAD", JEMALLOC, 1);
+		run_live(prog, "8", "5000");
+		unsetenv("LD_PRELOAD");
+	}
+	snprintf(prog, sizeof(prog), "%s", fixture("hook-live-static"));
 	run_live(prog, "8", "5000");
 	return tap_done();
 }

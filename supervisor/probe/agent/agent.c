@@ -41,7 +41,7 @@ static struct agent_result give(uint64_t value)
 static void result_is(struct agent_frame *f, uint64_t value)
 {
 	f->result = value;
-	f->has_result = 1;
+	f->state |= AGENT_FRAME_RESULT;
 }
 
 static uint64_t orig_of(struct agent_frame *f)

@@ -1,0 +1,65 @@
+/*
+ * The supervisor dies by SIGKILL at some moment while eight threads allocate
+ * under its sensors: the program goes on to a correct end.
+ */
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include "t/unit/hook-run.h"
+
+#define ROUNDS 12
+
+static void supervise(const char *path)
+{
+	static struct run r;
+	char prog[512];
+	snprintf(prog, sizeof(prog), "%s", fixture("hook-live"));
+	char *argv[] = {prog, (char *)path, (char *)"8", (char *)"4000", NULL};
+	r.cutoff = 8192;
+	r.tokens = 1u << 29;
+	r.survives = true;
+	run_to_end(&r, argv);
+	_exit(0);
+}
+
+static bool ends_with_success(const char *path)
+{
+	char line[128] = "";
+	FILE *f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		;
+	if (f)
+		fclose(f);
+	return !strcmp(line, "EXIT-SUCCESS\n");
+}
+
+int main(void)
+{
+	unsigned killed = 0, ok = 0;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	for (int i = 0; i < ROUNDS; i++) {
+		char path[] = "/tmp/smco-hook-kill.XXXXXX";
+		int status = -1, bad = 0;
+		pid_t pid;
+		close(mkstemp(path));
+		pid_t supervisor = fork();
+		if (supervisor == 0)
+			supervise(path);
+		usleep(20000 + i * 15000);
+		kill(supervisor, SIGKILL);
+		/* The supervisor, and the program that is ours now. */
+		while ((pid = wait(&status)) > 0)
+			if (pid == supervisor)
+				killed += WIFSIGNALED(status);
+			else if (status)
+				bad = status;
+		if (bad)
+			printf("# the program ended with status 0x%x\n", bad);
+		ok += !bad && ends_with_success(path);
+		unlink(path);
+	}
+	printf("# killed in mid-flight %u times of %u\n", killed, ROUNDS);
+	check(killed >= ROUNDS / 3);
+	check_int(ok, ROUNDS);
+	return tap_done();
+}
