@@ -187,34 +187,7 @@ static void read_elf(struct module *m)
 	elf_end(elf);
 }
 
-struct module *module_create(const struct sym_mapping *map, pid_t pid,
-			     int root_fd, sym_read_fn read, void *read_ctx)
-{
-	struct module *m = calloc(1, sizeof(*m));
-	if (!m)
-		return NULL;
-	m->fd = m->debug_fd = -1;
-	pthread_mutex_init(&m->lock, NULL);
-	m->inode = map->inode;
-	m->path = strdup(map->path);
-	if (!m->path) {
-		module_destroy(m);
-		return NULL;
-	}
-	if (!strcmp(map->path, "[vdso]"))
-		read_image(m, map, read, read_ctx);
-	else
-		m->fd = open_mapped(map, pid, root_fd);
-	struct stat st;
-	if (m->fd >= 0 && !fstat(m->fd, &st)) {
-		m->mtime_ns = mtime_ns(&st);
-		m->size = st.st_size;
-	}
-	read_elf(m);
-	return m;
-}
-
-void module_destroy(struct module *m)
+static void module_destroy(struct module *m)
 {
 	if (!m)
 		return;
@@ -233,7 +206,92 @@ void module_destroy(struct module *m)
 	free(m->image);
 	free(m->path);
 	pthread_mutex_destroy(&m->lock);
+	pthread_mutex_destroy(&m->name_lock);
 	free(m);
+}
+
+/* Open the file of @map, but do not look into it. */
+static struct module *module_create(const struct sym_mapping *map, pid_t pid,
+				    int root_fd, sym_read_fn read,
+				    void *read_ctx)
+{
+	struct module *m = calloc(1, sizeof(*m));
+	if (!m)
+		return NULL;
+	m->fd = m->debug_fd = -1;
+	m->nr_refs = 1;
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_mutex_init(&m->name_lock, NULL);
+	m->inode = map->inode;
+	m->path = strdup(map->path);
+	if (!m->path) {
+		module_destroy(m);
+		return NULL;
+	}
+	if (!strcmp(map->path, "[vdso]"))
+		read_image(m, map, read, read_ctx);
+	else
+		m->fd = open_mapped(map, pid, root_fd);
+	struct stat st;
+	if (m->fd >= 0 && !fstat(m->fd, &st)) {
+		m->dev = st.st_dev;
+		m->mtime_ns = mtime_ns(&st);
+		m->size = st.st_size;
+	}
+	return m;
+}
+
+/* --- each file once, however many processes map it --- */
+
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct module *all; /* under all_lock, linked by next */
+
+static bool same_file(const struct module *a, const struct module *b)
+{
+	if (a->inode != b->inode || a->dev != b->dev || a->size != b->size ||
+	    a->mtime_ns != b->mtime_ns || (a->fd < 0) != (b->fd < 0) ||
+	    a->image_len != b->image_len || strcmp(a->path, b->path))
+		return false;
+	return !a->image_len || !memcmp(a->image, b->image, a->image_len);
+}
+
+struct module *module_get(const struct sym_mapping *map, pid_t pid, int root_fd,
+			  sym_read_fn read, void *read_ctx)
+{
+	struct module *m = module_create(map, pid, root_fd, read, read_ctx);
+	if (!m)
+		return NULL;
+	pthread_mutex_lock(&all_lock);
+	struct module *known = all;
+	while (known && !same_file(known, m))
+		known = known->next;
+	if (known) {
+		known->nr_refs++;
+	} else {
+		read_elf(m);
+		m->next = all;
+		all = m;
+	}
+	pthread_mutex_unlock(&all_lock);
+	if (!known)
+		return m;
+	module_destroy(m);
+	return known;
+}
+
+void module_put(struct module *m)
+{
+	pthread_mutex_lock(&all_lock);
+	bool last = !--m->nr_refs;
+	for (struct module **p = &all; last && *p; p = &(*p)->next) {
+		if (*p == m) {
+			*p = m->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&all_lock);
+	if (last)
+		module_destroy(m);
 }
 
 bool module_changed(const struct module *m)
@@ -277,4 +335,19 @@ struct symtab *module_symtab(struct module *m)
 	m->symtab_tried = true;
 	pthread_mutex_unlock(&m->lock);
 	return m->symtab;
+}
+
+struct cfi_table *module_cfi(struct module *m)
+{
+	pthread_mutex_lock(&m->lock);
+	if (!m->cfi_tried) {
+		Elf *elf = m->is_elf ? module_elf(m) : NULL;
+		if (elf) {
+			m->cfi = cfi_create(elf);
+			elf_end(elf);
+		}
+		m->cfi_tried = true;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return m->cfi;
 }

@@ -2,8 +2,9 @@
  * module.h - one ELF file that the tracee has (or had) mapped. Internal to
  * symbols/. A module is a file, not a place: mapped twice or again after
  * dlclose, it is the same module, and sym_place offsets are addresses of the
- * file's own address space. Modules live as long as their space, so what was
- * pinned stays nameable.
+ * file's own address space. Modules live as long as the spaces that have seen
+ * them, so what was pinned stays nameable; processes that map the same file
+ * share its module.
  *
  * The file is kept open from the first sight on; each user makes an Elf
  * handle of its own over that descriptor, therefore threads need no lock for
@@ -32,11 +33,13 @@ struct module_segment {
 };
 
 struct module {
-	char *path;		/* as in the maps, without the root */
-	uint64_t inode;		/* 0 for the vdso */
-	int fd;			/* -1: could not be opened, or image is set */
+	struct module *next; /* private: of all modules */
+	unsigned nr_refs;    /* private */
+	char *path;	     /* as in the maps, without the root */
+	uint64_t inode;	     /* 0 for the vdso */
+	int fd;		     /* -1: could not be opened, or image is set */
+	uint64_t dev;
 	int64_t mtime_ns, size; /* of the file when it was opened */
-	bool stale;		/* the file was overwritten in place since */
 
 	uint8_t *image; /* the vdso, copied from memory; NULL for files */
 	size_t image_len;
@@ -50,16 +53,16 @@ struct module {
 	size_t nr_segments;
 	char build_id[2 * 64 + 1]; /* hex */
 
-	/* Built on first use by whoever comes first; under lock. */
+	/* private: built on first use, under lock, and constant from then on.
+	 */
 	pthread_mutex_t lock;
 	struct symtab *symtab; /* the module's own, for finding */
 	bool symtab_tried;
-
-	/* Of the unwinding side only. */
 	struct cfi_table *cfi;
 	bool cfi_tried;
 
-	/* Of the naming side only. */
+	/* The naming side's; hold name_lock, libdw changes what it looks at. */
+	pthread_mutex_t name_lock;
 	Elf *debug_elf; /* separate debug file, NULL if none */
 	int debug_fd;
 	char *debug_path;
@@ -79,12 +82,13 @@ struct module {
 int module_open_path(int root_fd, const char *path);
 
 /*
- * Open the file of @map. Never fails but for lack of memory (NULL): a file
- * that cannot be opened or is no ELF file gives a module with its path only.
+ * The module of the file that @map maps, opened or, if some space has it
+ * already, shared. Never fails but for lack of memory (NULL): a file that
+ * cannot be opened or is no ELF file gives a module with its path only.
  */
-struct module *module_create(const struct sym_mapping *map, pid_t pid,
-			     int root_fd, sym_read_fn read, void *read_ctx);
-void module_destroy(struct module *m);
+struct module *module_get(const struct sym_mapping *map, pid_t pid, int root_fd,
+			  sym_read_fn read, void *read_ctx);
+void module_put(struct module *m);
 
 /* Was the file's content replaced since it was opened? */
 bool module_changed(const struct module *m);
@@ -97,5 +101,7 @@ uint64_t module_bias(const struct module *m, const struct sym_mapping *map);
 
 /* Own symbols of the module, built on first use; NULL if there are none. */
 struct symtab *module_symtab(struct module *m);
+/* Its frame table, likewise. */
+struct cfi_table *module_cfi(struct module *m);
 
 #endif

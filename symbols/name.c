@@ -149,20 +149,19 @@ void sym_module_info(struct sym_space *s, uint32_t module,
 	struct module *m = space_module(s, module);
 	if (!m)
 		return;
+	pthread_mutex_lock(&m->name_lock);
 	struct symtab *t = name_symtab(s, m);
 	ret->path = m->path;
 	ret->build_id = m->build_id;
 	ret->has_symtab = t && symtab_has_static(t);
 	ret->has_dwarf = lines_of(s, m) != NULL;
+	pthread_mutex_unlock(&m->name_lock);
 }
 
-size_t sym_name(struct sym_space *s, struct sym_place place,
-		bool is_return_address, struct sym_name ret[SYM_MAX_INLINE])
+static size_t name_in(struct sym_space *s, struct module *m,
+		      struct sym_place place, bool is_return_address,
+		      struct sym_name ret[SYM_MAX_INLINE])
 {
-	ret[0] = (struct sym_name){.function = "", .file = ""};
-	struct module *m = space_module(s, place.module);
-	if (!m || !m->is_elf)
-		return 1;
 	uint64_t addr = place.offset - is_return_address;
 	struct symtab *t = name_symtab(s, m);
 	const struct symtab_sym *sym = t ? symtab_at(t, addr) : NULL;
@@ -201,5 +200,18 @@ size_t sym_name(struct sym_space *s, struct sym_place place,
 			last->function = full;
 		last->func_offset = place.offset - sym->addr;
 	}
+	return nr;
+}
+
+size_t sym_name(struct sym_space *s, struct sym_place place,
+		bool is_return_address, struct sym_name ret[SYM_MAX_INLINE])
+{
+	ret[0] = (struct sym_name){.function = "", .file = ""};
+	struct module *m = space_module(s, place.module);
+	if (!m || !m->is_elf)
+		return 1;
+	pthread_mutex_lock(&m->name_lock);
+	size_t nr = name_in(s, m, place, is_return_address, ret);
+	pthread_mutex_unlock(&m->name_lock);
 	return nr;
 }

@@ -28,7 +28,7 @@ void sym_space_destroy(struct sym_space *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->nr_modules; i++)
-		module_destroy(s->modules[i]);
+		module_put(s->modules[i]);
 	unwind_state_destroy(s->unwind);
 	reference_destroy(s->reference);
 	name_state_destroy(s->names);
@@ -68,7 +68,7 @@ bool space_read(const struct sym_space *s, taddr_t addr, void *buf, size_t len)
 static uint32_t add_module(struct sym_space *s, const struct sym_mapping *map)
 {
 	struct module *m =
-		module_create(map, s->pid, s->root_fd, s->read, s->read_ctx);
+		module_get(map, s->pid, s->root_fd, s->read, s->read_ctx);
 	if (!m)
 		return 0;
 	pthread_mutex_lock(&s->lock);
@@ -77,7 +77,7 @@ static uint32_t add_module(struct sym_space *s, const struct sym_mapping *map)
 		void *mem = realloc(s->modules, cap * sizeof(*s->modules));
 		if (!mem) {
 			pthread_mutex_unlock(&s->lock);
-			module_destroy(m);
+			module_put(m);
 			return 0;
 		}
 		s->modules = mem;
@@ -109,13 +109,11 @@ static uint32_t module_of(struct sym_space *s, const struct sym_mapping *map)
 {
 	for (size_t i = s->nr_modules; i-- > 0;) {
 		struct module *m = s->modules[i];
-		if (m->stale || m->inode != map->inode ||
-		    strcmp(m->path, map->path))
+		if (m->inode != map->inode || strcmp(m->path, map->path))
 			continue;
-		if (!was_mapped(s, map, m) && module_changed(m)) {
-			m->stale = true;
-			continue;
-		}
+		/* Overwritten in place since: not what we have read. */
+		if (!was_mapped(s, map, m) && module_changed(m))
+			break;
 		return (uint32_t)i + 1;
 	}
 	return add_module(s, map);
@@ -188,4 +186,16 @@ struct sym_place sym_pin(struct sym_space *s, taddr_t pc)
 	if (!r || !r->module)
 		return (struct sym_place){.offset = pc};
 	return (struct sym_place){.module = r->module, .offset = pc - r->bias};
+}
+
+void sym_space_retire(struct sym_space *s)
+{
+	unwind_state_destroy(s->unwind);
+	reference_destroy(s->reference);
+	s->unwind = NULL;
+	s->reference = NULL;
+	s->nr_ranges = 0;
+	s->nr_link_order = 0;
+	s->read = NULL;
+	s->pid = 0;
 }

@@ -5,7 +5,8 @@
  *
  * Threads: a space has two sides, each for one thread at a time. Naming:
  * sym_name and sym_module_info, slow, may run long after. Unwinding: all other
- * calls. The two may run at the same time.
+ * calls. The two may run at the same time. Spaces are independent of each
+ * other; what they know of a file that several processes map is kept once.
  */
 #ifndef SMCO_SYMBOLS_H
 #define SMCO_SYMBOLS_H
@@ -35,6 +36,11 @@ typedef ssize_t (*sym_read_fn)(void *ctx, taddr_t addr, void *buf, size_t len);
 struct sym_space *sym_space_create(pid_t pid, const char *root,
 				   sym_read_fn read, void *read_ctx);
 void sym_space_destroy(struct sym_space *s);
+/*
+ * The process is gone. What was pinned stays nameable; all else is given back,
+ * nothing is found, pinned or unwound any more, @read is not called again.
+ */
+void sym_space_retire(struct sym_space *s);
 /* Bring the module list up to date. Old modules stay nameable: an address is
  * looked up by (module, offset), which sym_pin returns. */
 int sym_space_update(struct sym_space *s, const struct sym_mapping *maps,

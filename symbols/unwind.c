@@ -11,7 +11,7 @@
 #include "symbols/cfiexpr.h"
 #include "symbols/space.h"
 
-#define CACHE_SIZE 8192 /* a power of two */
+#define CACHE_SIZE 4096 /* a power of two */
 #define WINDOW_MAX (32u << 10)
 #define WINDOW_MIN 1024u
 #define BELOW	   64
@@ -22,6 +22,7 @@ struct cached_rule {
 	uint64_t pc;		     /* 0: free */
 	const struct cfi_rule *rule; /* NULL: there is none */
 	const struct cfi_table *table;
+	bool no_trampoline; /* looked at its code already */
 };
 
 struct unwind_state {
@@ -102,28 +103,14 @@ static bool read_word_cb(void *ctx, uint64_t addr, uint64_t *ret)
 
 /* --- one frame --- */
 
-static struct cfi_table *table_of(struct module *m)
-{
-	if (!m->cfi_tried) {
-		m->cfi_tried = true;
-		Elf *elf = m->is_elf ? module_elf(m) : NULL;
-		if (elf) {
-			m->cfi = cfi_create(elf);
-			elf_end(elf);
-		}
-	}
-	return m->cfi;
-}
-
-static inline const struct cached_rule *find_rule(struct sym_space *s,
-						  uint64_t pc)
+static inline struct cached_rule *find_rule(struct sym_space *s, uint64_t pc)
 {
 	struct cached_rule *c =
 		&s->unwind->cache[(pc ^ pc >> 13) & (CACHE_SIZE - 1)];
 	if (c->pc == pc)
 		return c;
 	const struct space_range *r = space_range_at(s, pc);
-	struct cfi_table *t = r && r->mod ? table_of(r->mod) : NULL;
+	struct cfi_table *t = r && r->mod ? module_cfi(r->mod) : NULL;
 	*c = (struct cached_rule){
 		.pc = pc,
 		.rule = t ? cfi_lookup(t, pc - r->bias) : NULL,
@@ -253,6 +240,18 @@ static bool apply_frame_pointer(struct sym_space *s, uint64_t *regs,
 	return true;
 }
 
+/* *signal_ret: the caller was interrupted. That @c is no trampoline is kept:
+ * generated code has no rules either, and would be read for every frame. */
+static bool apply_guess(struct sym_space *s, struct cached_rule *c,
+			uint64_t *regs, uint64_t *slot, bool *signal_ret)
+{
+	*signal_ret = !c->no_trampoline && apply_sigreturn(s, regs, slot);
+	if (*signal_ret)
+		return true;
+	c->no_trampoline = true;
+	return apply_frame_pointer(s, regs, slot);
+}
+
 /* --- the stack as a whole --- */
 
 static bool unwind_begin(struct sym_space *s, const struct sym_regs *regs)
@@ -301,7 +300,7 @@ size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
 		uint64_t pc = reg[CFI_RA], sp = reg[CFI_RSP], slot;
 		/* A return address may be the first byte of the next function:
 		 * what counts is the call before it. */
-		const struct cached_rule *c = find_rule(s, pc - !interrupted);
+		struct cached_rule *c = find_rule(s, pc - !interrupted);
 		if (c->rule && (c->rule->flags & CFI_OUTERMOST)) {
 			*complete = by_table;
 			break;
@@ -311,12 +310,10 @@ size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
 			signal = c->rule->flags & CFI_SIGNAL;
 			if (!apply_rule(s, c, reg, &slot))
 				break;
-		} else if (apply_sigreturn(s, reg, &slot)) {
-			signal = true;
-		} else if (apply_frame_pointer(s, reg, &slot)) {
-			by_table = false;
-		} else {
+		} else if (!apply_guess(s, c, reg, &slot, &signal)) {
 			break;
+		} else if (!signal) {
+			by_table = false;
 		}
 		if (!reg[CFI_RA]) {
 			*complete = by_table;
@@ -338,5 +335,5 @@ void sym_prepare_unwind(struct sym_space *s)
 {
 	for (size_t i = 0; i < s->nr_ranges; i++)
 		if (s->ranges[i].mod)
-			table_of(s->ranges[i].mod);
+			module_cfi(s->ranges[i].mod);
 }

@@ -62,17 +62,19 @@ static void test_libc(void)
 	taddr_t ld = find(s, "_dl_debug_state", NULL);
 	check(ld != 0);
 	check_str(module_name(s, ld), "ld-linux-x86-64.so.2");
-	check_int(find(s, "malloc", "_dl_debug_state"), 0);
+	check_int(find(s, "_dl_allocate_tls", "_dl_debug_state"), 0);
 	prog_end(&p);
 	sym_space_destroy(s);
 }
 
-static void test_preloaded(void)
+/* @low: first in the order of look-up, but lowest in memory. */
+static void test_preloaded(bool low)
 {
 	struct prog p;
 	taddr_t want, unused;
-	printf("# --- a preloaded allocator's\n");
-	check(!run("cc -shared -fPIC -o \"$D\"/own.so " FIX "/ownmalloc.c"));
+	printf("# --- a preloaded allocator's%s\n", low ? ", far below" : "");
+	check(!run("cc -shared -fPIC %s -o \"$D\"/own.so " FIX "/ownmalloc.c",
+		   low ? "-Wl,-Ttext-segment=0x10000000" : ""));
 	char preload[256];
 	snprintf(preload, sizeof(preload), "%s/own.so", scratch);
 	setenv("LD_PRELOAD", preload, 1);
@@ -80,12 +82,15 @@ static void test_preloaded(void)
 	unsetenv("LD_PRELOAD");
 	check_int(find(s, "malloc", "malloc"), want);
 	check_str(module_name(s, want), "own.so");
+	check_int(want < 0x20000000, low);
 	check_str(module_name(s, find(s, "free", "malloc")), "own.so");
 	/* It has no memalign; libc's does not belong to its malloc. */
 	check_int(find(s, "memalign", "malloc"), 0);
 	check_str(module_name(s, find(s, "memalign", NULL)), "libc.so.6");
 	prog_end(&p);
 	sym_space_destroy(s);
+	if (low)
+		return;
 	/* Without the linker's list, by the order of the mappings. */
 	s = sym_space_create(0, "", NULL, NULL);
 	check_int(sym_space_update(s, maps.map, maps.nr, NULL), 0);
@@ -108,15 +113,38 @@ static void test_own(const char *what, const char *flags)
 	check(start_at <= want && want < end && size > 16);
 	prog_end(&p);
 	sym_space_destroy(s);
+	/* Without the linker's list and the process. */
+	s = sym_space_create(0, "", NULL, NULL);
+	check_int(sym_space_update(s, maps.map, maps.nr, NULL), 0);
+	check_int(find(s, "malloc", "malloc"), want);
+	sym_space_destroy(s);
+}
+
+/* Hidden in the program: all others still use libc's. */
+static void test_hidden(void)
+{
+	struct prog p;
+	taddr_t mine, unused;
+	printf("# --- a hidden one\n");
+	check(!run("cc -fvisibility=hidden -o \"$D\"/prog " FIX "/names.c " FIX
+		   "/ownmalloc.c"));
+	struct sym_space *s = start(&p, &mine, &unused);
+	check_str(module_name(s, mine), "prog");
+	taddr_t got = find(s, "malloc", "malloc");
+	check_str(module_name(s, got), "libc.so.6");
+	prog_end(&p);
+	sym_space_destroy(s);
 }
 
 int main(void)
 {
 	make_scratch();
 	test_libc();
-	test_preloaded();
+	test_preloaded(false);
+	test_preloaded(true);
 	test_own("the program's own", "");
 	test_own("the program's own, no PIE", "-no-pie");
 	test_own("a static program's own", "-static -Wl,-z,muldefs");
+	test_hidden();
 	return finish();
 }

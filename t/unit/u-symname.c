@@ -163,11 +163,87 @@ static void test_wrong_debug_file(void)
 	sym_space_destroy(s);
 }
 
+/* C++ says itself what its functions should be called. */
+static void test_cxx(const char *what, const char *build, bool lines)
+{
+	printf("# --- C++, %s\n", what);
+	run("rm -rf \"$D\"/* \"$D\"/.debug");
+	check(!run("%s", build));
+	char path[256], line[512];
+	snprintf(path, sizeof(path), "%s/prog", scratch);
+	struct prog p;
+	prog_start(&p, (char *[]){path, NULL});
+	struct sym_space *s = sym_space_create(p.pid, "", read_pid, &p.pid);
+	size_t nr = 0;
+	while (fgets(line, sizeof(line), p.out)) {
+		unsigned long pc;
+		int no, at = 0;
+		line[strcspn(line, "\n")] = 0;
+		if (sscanf(line, "%lx %d %n", &pc, &no, &at) < 2)
+			break;
+		if (!nr++) {
+			maps_read(&maps, p.pid);
+			sym_space_update(s, maps.map, maps.nr, NULL);
+		}
+		struct sym_name n[SYM_MAX_INLINE];
+		size_t k = sym_name(s, sym_pin(s, pc), false, n), i = 0;
+		char *want = strtok(line + at, ";");
+		for (; want && lines; want = strtok(NULL, ";"))
+			check_str(i < k ? n[i++].function : "none", want);
+		if (lines) {
+			check_int(k, i);
+			check_int(n[0].line, no);
+			check_str(base_name(n[0].file), "cxxnames.cc");
+			continue;
+		}
+		/* No inlined ones without lines: the last is the symbol. */
+		for (char *next; (next = strtok(NULL, ";"));)
+			want = next;
+		check_int(k, 1);
+		check_str(n[0].function, want);
+	}
+	check_int(nr, 7);
+	prog_end(&p);
+	sym_space_destroy(s);
+}
+
+/* The name leads to another file, as it does from another root directory. */
+static void test_misleading_name(void)
+{
+	printf("# --- a name that leads elsewhere\n");
+	run("rm -rf \"$D\"/* \"$D\"/.debug");
+	check(!run("%s", variants[0].build));
+	char path[256];
+	snprintf(path, sizeof(path), "%s/prog", scratch);
+	struct prog p;
+	prog_start(&p, (char *[]){path, NULL});
+	taddr_t outer;
+	int line;
+	check(prog_ask(&p, NULL, "outer", &outer, &line));
+	struct sym_space *s = sym_space_create(p.pid, "", read_pid, &p.pid);
+	maps_read(&maps, p.pid);
+	for (size_t i = 0; i < maps.nr; i++)
+		if (!strcmp(maps.map[i].path, path))
+			maps.map[i].path = "/bin/true";
+	sym_space_update(s, maps.map, maps.nr, NULL);
+	struct sym_name n[SYM_MAX_INLINE];
+	check_int(sym_name(s, sym_pin(s, outer), false, n), 1);
+	check_str(n[0].function, "outer");
+	check_int(n[0].line, line);
+	prog_end(&p);
+	sym_space_destroy(s);
+}
+
 int main(void)
 {
 	make_scratch();
 	for (size_t i = 0; i < ARRAY_SIZE(variants); i++)
 		test_variant(&variants[i]);
 	test_wrong_debug_file();
+	test_misleading_name();
+	test_cxx("DWARF", "c++ -O2 -g -o \"$D\"/prog " FIX "/cxxnames.cc",
+		 true);
+	test_cxx("symbols", "c++ -O2 -o \"$D\"/prog " FIX "/cxxnames.cc",
+		 false);
 	return finish();
 }

@@ -1,4 +1,5 @@
 /* Modules that come and go, the vdso, two threads, and memory that is not. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/auxv.h>
 
@@ -154,6 +155,85 @@ static void test_nowhere(void)
 	sym_space_destroy(NULL);
 }
 
+static size_t nr_descriptors(void)
+{
+	size_t nr = 0;
+	for (int fd = 0; fd < 4096; fd++)
+		nr += fcntl(fd, F_GETFD) >= 0;
+	return nr;
+}
+
+/* Many processes map the same files: one descriptor, one table each. */
+static void test_shared_modules(void)
+{
+	printf("# --- shared\n");
+	enum { NR = 100 };
+	static struct sym_space *s[NR];
+	pid_t pid = getpid();
+	taddr_t here = (uintptr_t)test_shared_modules;
+	struct sym_name n[SYM_MAX_INLINE];
+	size_t before = nr_descriptors(), first = 0, wrong = 0;
+	maps_read(&maps, pid);
+	for (size_t i = 0; i < NR; i++) {
+		s[i] = sym_space_create(pid, "", read_pid, &pid);
+		sym_space_update(s[i], maps.map, maps.nr, NULL);
+		if (!i)
+			first = nr_descriptors();
+	}
+	check(first > before);
+	check_int(nr_descriptors(), first);
+	/* The others must not miss one that goes. */
+	struct sym_place place = sym_pin(s[NR - 1], here);
+	for (size_t i = 0; i < NR - 1; i++) {
+		sym_name(s[i], sym_pin(s[i], here), false, n);
+		wrong += strcmp(n[0].function, "test_shared_modules") != 0;
+		sym_space_destroy(s[i]);
+	}
+	check_int(wrong, 0);
+	/* Retired, it still names, and does nothing else. */
+	sym_space_retire(s[NR - 1]);
+	check_int(sym_pin(s[NR - 1], here).module, 0);
+	check_int(sym_find(s[NR - 1], "malloc", NULL, NULL, NULL, NULL), 0);
+	struct sym_regs regs = {.reg = {[16] = here}};
+	taddr_t frame, slot;
+	bool complete;
+	check_int(sym_unwind(s[NR - 1], &regs, &frame, &slot, 1, &complete), 1);
+	sym_name(s[NR - 1], place, false, n);
+	check_str(n[0].function, "test_shared_modules");
+	sym_space_destroy(s[NR - 1]);
+	check_int(nr_descriptors(), before);
+}
+
+/* The same inode with other content, as cp over a library makes it. */
+static void test_overwritten(void)
+{
+	printf("# --- overwritten in place\n");
+	check(!run("cc -shared -fPIC -o \"$D\"/over.so " FIX "/plugin.c && "
+		   "cc -shared -fPIC -o \"$D\"/over2.so " FIX "/ownmalloc.c"));
+	char path[256];
+	snprintf(path, sizeof(path), "%s/over.so", scratch);
+	struct stat st;
+	check(!stat(path, &st));
+	struct sym_mapping map = {.start = 0x7000000,
+				  .end = 0x7010000,
+				  .inode = st.st_ino,
+				  .exec = true,
+				  .path = path};
+	struct sym_space *s = sym_space_create(0, "", NULL, NULL);
+	sym_space_update(s, &map, 1, NULL);
+	check(sym_find(s, "plugin_here", NULL, NULL, NULL, NULL) != 0);
+	check_int(sym_pin(s, 0x7000000).module, 1);
+	sym_space_update(s, NULL, 0, NULL);
+	check(!run("sleep 0.01; cat \"$D\"/over2.so >\"$D\"/over.so"));
+	sym_space_update(s, &map, 1, NULL);
+	check_int(sym_pin(s, 0x7000000).module, 2);
+	check_int(sym_find(s, "plugin_here", NULL, NULL, NULL, NULL), 0);
+	check(sym_find(s, "malloc", NULL, NULL, NULL, NULL) != 0);
+	sym_space_update(s, &map, 1, NULL);
+	check_int(sym_nr_modules(s), 2);
+	sym_space_destroy(s);
+}
+
 /* One thread unwinds and updates while another names. */
 static struct sym_space *shared;
 static volatile bool stop_naming;
@@ -217,6 +297,8 @@ int main(void)
 	test_dlopen();
 	test_vdso();
 	test_nowhere();
+	test_shared_modules();
+	test_overwritten();
 	test_threads();
 	return finish();
 }
