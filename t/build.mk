@@ -8,13 +8,15 @@ FUZZ := $(sort $(wildcard t/fuzz/fuzz-*.c))
 FUZZ_BIN := $(FUZZ:t/fuzz/%.c=$(O)/t/fuzz/%)
 FUZZ_SECONDS ?= 20
 PROVE_JOBS ?= 2
+# --comments as well shows what the failed ones had to say.
+PROVE_FLAGS ?= --failures
 # Machine-written or generated files are nobody's style.
 C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h' | \
 	grep -v vmlinux.h)
 SH_FILES = $(shell git ls-files -co --exclude-standard '*.sh') .ci/run
 
 RUN_PROVE = env O=$(O) CC="$(CC)" SMCO_VERSION=$(VERSION) \
-	$(PROVE) -j$(PROVE_JOBS) --exec t/run.sh
+	$(PROVE) $(PROVE_FLAGS) -j$(PROVE_JOBS) --exec t/run.sh
 
 .PHONY: check-run check-unit asan fuzz-run demo-run bench-run
 
