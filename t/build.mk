@@ -82,7 +82,8 @@ bench-control: $(O)/t/bench/control-bench
 bench-unwind: $(O)/t/bench/unwind-bench
 	$(Q)$<
 
-# The driver of the guard tests.
+# The driver of the guard tests, and how fixtures talk to it.
+$(filter $(O)/t/fixtures/guard_%,$(FIXTURES)): t/fixtures/guard_ctl.h
 DRIVERS := $(patsubst t/drive/%.c,$(O)/t/drive/%,$(wildcard t/drive/*.c))
 check-run: $(DRIVERS)
 $(O)/t/drive/%: t/drive/%.c t/fixtures/guard_ctl.h $(LIB)

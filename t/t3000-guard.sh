@@ -3,33 +3,7 @@
 # result are what they are without guards.
 . "$(dirname "$0")/test-lib.sh"
 
-drive=$BUILD/t/drive/guard-drive
-make -s -C "$SRC" O="$O" "$O/t/drive/guard-drive" >build.out 2>&1 || cat build.out
-
-# same FIXTURE [ARGUMENT...] - output and status guarded and not; driver
-# options in $opt.
-same() {
-	local f=$1 want got
-	shift
-	"$FIXTURES/$f" "$@" >"$f.plain" 2>&1
-	want=$?
-	# shellcheck disable=SC2086
-	"$drive" $opt "$FIXTURES/$f" "$@" >"$f.guarded" 2>"$f.err"
-	got=$?
-	cat "$f.err"
-	[ $want = $got ] || {
-		echo "status $got, without guards $want"
-		return 1
-	}
-	diff "$f.plain" "$f.guarded"
-}
-# counted FIXTURE WHAT MINIMUM - from the driver's summary of the last run.
-counted() {
-	local n
-	n=$(sed -n "s/.*\<$2 \([0-9]*\).*/\1/p" "$1.err")
-	echo "$2: ${n:-none}"
-	[ "${n:-0}" -ge "$3" ]
-}
+. "$SRC/t/guard-lib.sh"
 
 ok "loads and stores" same guard_touch
 ok "each of them was a hit" counted guard_touch hits 108

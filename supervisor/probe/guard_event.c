@@ -101,7 +101,9 @@ static bool guard_fault(struct guard *g, struct tevent *ev, size_t index,
 	g->nr_hits++;
 	hit->cost_ns = smco_now_ns() - ev->stop_ns +
 		       tracer_stop_cost_ns(tproc_tracer(g->base.proc));
-	g->hit_ns += ((int64_t)hit->cost_ns - (int64_t)g->hit_ns) / 8;
+	g->hit_ns =
+		(uint64_t)((int64_t)g->hit_ns +
+			   ((int64_t)hit->cost_ns - (int64_t)g->hit_ns) / 8);
 	return true;
 }
 

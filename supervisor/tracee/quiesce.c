@@ -143,6 +143,22 @@ void tproc_cont(struct tproc *p)
 	}
 }
 
+int task_stop(struct task *t)
+{
+	uint64_t deadline = smco_now_ns() + LOOK_NS;
+
+	if (t->state != TASK_RUNNING || t->is_new || t->held || t->queued)
+		return SMCO_BUSY;
+	t->held = true; /* lest its stop be the end of it */
+	if (task_interrupt(t) == 0 && task_await(t, deadline) == 0 &&
+	    t->state == TASK_STOPPED && task_kind(t) == STOP_INTERRUPT)
+		return 0;
+	t->held = false;
+	if (t->state == TASK_STOPPED)
+		task_release(t);
+	return SMCO_BUSY;
+}
+
 int task_to_event_stop(struct task *t)
 {
 	if (t->state != TASK_STOPPED)

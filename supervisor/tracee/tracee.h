@@ -162,6 +162,12 @@ int task_set_regs(struct task *t, const struct user_regs_struct *regs);
  */
 int tproc_stop(struct tproc *p, struct smco_err *err);
 void tproc_cont(struct tproc *p);
+/*
+ * Stop one running task where it is; it goes on with tracer_resume(t, 0).
+ * SMCO_BUSY when it does not stop soon, or stopped for a reason of its own
+ * first, which comes as an event.
+ */
+int task_stop(struct task *t);
 
 /* --- memory: the only reader and writer of tracee memory --- */
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,8 +102,8 @@ static void drain(void)
 	while (d.access && d.access->ops->next_hit &&
 	       d.access->ops->next_hit(d.access, &hit)) {
 		count(&hit);
-		if (hit.stopped && d.access->ops->resume)
-			d.access->ops->resume(d.access, &hit);
+		if (hit.task && hit.stopped)
+			tracer_resume(d.tr, hit.task, 0);
 	}
 }
 
@@ -245,9 +246,11 @@ int main(int argc, char **argv)
 	int fd = mkostemp(name, O_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, sizeof(*d.ctl)))
 		die("ctl", NULL);
+	fchmod(fd, 0666); /* for programs with less rights */
 	setenv("GUARD_CTL", name, 1);
 	d.ctl = mmap(NULL, sizeof(*d.ctl), PROT_READ | PROT_WRITE, MAP_SHARED,
 		     fd, 0);
+	d.ctl->at_once = d.ops == &access_mprotect;
 	if (tracer_create(&d.tr, &opts, &err) ||
 	    tracer_launch(d.tr, argv + optind, &pid, &err))
 		die("launch", &err);

@@ -1,0 +1,45 @@
+# Sourced by t/t300*-*.sh after test-lib.sh.
+
+drive=$BUILD/t/drive/guard-drive
+make -s -C "$SRC" O="$O" "$O/t/drive/guard-drive" >build.out 2>&1 || cat build.out
+
+# same FIXTURE [ARGUMENT...] - output and status guarded and not; driver
+# options in $opt.
+same() {
+	local f=$1 want got
+	shift
+	"$FIXTURES/$f" "$@" >"$f.plain" 2>&1
+	want=$?
+	# shellcheck disable=SC2086
+	"$drive" $opt "$FIXTURES/$f" "$@" >"$f.guarded" 2>"$f.err"
+	got=$?
+	cat "$f.err"
+	[ $want = $got ] || {
+		echo "status $got, without guards $want"
+		return 1
+	}
+	diff "$f.plain" "$f.guarded"
+}
+# counted FIXTURE WHAT MINIMUM - from the driver's summary of the last run.
+counted() {
+	local n
+	n=$(sed -n "s/.*\<$2 \([0-9]*\).*/\1/p" "$1.err")
+	echo "$2: ${n:-none}"
+	[ "${n:-0}" -ge "$3" ]
+}
+
+# killed MECHANISM N
+killed() {
+	local i us bad=0
+	for ((i = 0; i < $2; i++)); do
+		us=$(((RANDOM * 32768 + RANDOM) % 100000 + 1))
+		if ! timeout 20 "$drive" -m "$1" -a -k $us \
+			"$FIXTURES/guard_threads" 120 >out 2>err ||
+			! grep -q '^wrong 0$' out; then
+			bad=$((bad + 1))
+			echo "killed after $us us: $(cat out err)"
+		fi
+	done
+	echo "$bad of $2 went wrong"
+	[ $bad -eq 0 ]
+}
