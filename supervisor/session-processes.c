@@ -188,6 +188,11 @@ void session_dispatch(struct session *s, struct tevent *ev)
 				     ev->exit_status);
 		break;
 	case TEV_NONE:
+		/* Perhaps a guard's reader woke us: a thread waits. */
+		for (size_t i = 0; i < s->nr_ws; i++)
+			if (s->ws[i]->nap)
+				session_take_hits(s, s->ws[i]);
+		break;
 	case TEV_TASK_NEW:
 	case TEV_TASK_GONE:
 	case TEV_DONE:

@@ -99,8 +99,7 @@ struct access_ops {
 			 struct access_hit *hit);
 	/* Guards with a queue of their own: next hit without waiting; false if
 	 * none. To be called after each event and whenever tracer_wake() ended
-	 * the wait. A task handed out stopped goes on with
-	 * tracer_resume(task, 0). */
+	 * the wait. A task handed out stopped goes on with resume(). */
 	bool (*next_hit)(struct access *a, struct access_hit *hit);
 	/* Fork: what the child needs so that it sees its data, unguarded. */
 	int (*forked)(struct access *parent, struct tproc *child,
@@ -114,6 +113,9 @@ struct access_ops {
 	/* ns the tracee has paid for arming so far beyond touches (shootdowns,
 	 * calls run in it) and beyond the stop clock; monotonic. */
 	uint64_t (*side_cost_ns)(const struct access *a);
+	/* Let the thread of a hit that next_hit delivered stopped run on. May
+	 * be NULL: no such hits. */
+	void (*resume)(struct access *a, const struct access_hit *hit);
 	/* Why this process cannot be guarded (any more), for the report; NULL
 	 * if it can. The operation itself may be NULL. */
 	const char *(*refusal)(const struct access *a);

@@ -333,6 +333,12 @@ static bool uffd_next_hit(struct access *a, struct access_hit *hit)
 	return true;
 }
 
+static void uffd_resume(struct access *a, const struct access_hit *hit)
+{
+	if (hit->task && hit->stopped)
+		tracer_resume(tproc_tracer(a->proc), hit->task, 0);
+}
+
 /* Nothing comes as a fault or a syscall-stop. */
 static bool uffd_on_event(struct access *a, struct tevent *ev,
 			  struct access_hit *hit)
@@ -583,6 +589,7 @@ const struct access_ops access_uffd = {
 	.collect = uffd_collect,
 	.on_event = uffd_on_event,
 	.next_hit = uffd_next_hit,
+	.resume = uffd_resume,
 	.forked = uffd_forked,
 	.drop = uffd_drop,
 	.touch_cost_ns = uffd_touch_cost_ns,

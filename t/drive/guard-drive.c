@@ -102,8 +102,8 @@ static void drain(void)
 	while (d.access && d.access->ops->next_hit &&
 	       d.access->ops->next_hit(d.access, &hit)) {
 		count(&hit);
-		if (hit.task && hit.stopped)
-			tracer_resume(d.tr, hit.task, 0);
+		if (hit.stopped && d.access->ops->resume)
+			d.access->ops->resume(d.access, &hit);
 	}
 }
 
