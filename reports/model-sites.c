@@ -46,7 +46,8 @@ struct site_key {
 
 static size_t shown_frames(const struct model_stack *stack, unsigned depth)
 {
-	return depth && stack->nr_frames > depth ? depth : stack->nr_frames;
+	size_t nr = names_worth_showing(stack->frames, stack->nr_frames);
+	return depth && nr > depth ? depth : nr;
 }
 
 static bool look_alike(const struct model_stack *a, const struct model_stack *b,

@@ -296,7 +296,7 @@ static void add_up(struct summary *s)
 		if (p)
 			sum_nap(&p->sum, &n->nap, is_new);
 	}
-	s->duration_ns = model_meta_u64(s, "duration_ns", s->duration_ns);
+	s->duration_ns = model_meta_u64(s, "elapsed_ns", s->duration_ns);
 }
 
 int summary_load(struct trace_reader *r, struct summary **ret,

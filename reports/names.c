@@ -85,6 +85,33 @@ char *names_place(const struct trace_frame *f, char *buf)
 	return buf;
 }
 
+size_t names_worth_showing(const struct trace_frame *f, size_t nr)
+{
+	static const char *const start[] = {
+		"_start",
+		"__libc_start_main",
+		"__libc_start_main_impl",
+		"start_thread",
+		"__libc_start_main@@GLIBC_2.34",
+		"clone",
+		"__libc_start_call_main",
+		"clone3",
+		"__clone3",
+		"__clone",
+	};
+	size_t n = nr;
+	while (n) {
+		size_t i = 0;
+		while (i < ARRAY_SIZE(start) &&
+		       strcmp(f[n - 1].function, start[i]))
+			i++;
+		if (i == ARRAY_SIZE(start))
+			return n;
+		n--;
+	}
+	return nr; /* nothing else: better than nothing */
+}
+
 bool names_same_frame(const struct trace_frame *a, const struct trace_frame *b)
 {
 	if (strcmp(a->function, b->function) || strcmp(a->file, b->file) ||
@@ -175,4 +202,20 @@ const char *names_process_why(uint32_t why)
 	static const char *const text[] = {"launched", "attached", "forked",
 					   "execed",   "ended",	   "detached"};
 	return why < ARRAY_SIZE(text) ? text[why] : "other";
+}
+
+const char *names_mechanism(const char *id)
+{
+	static const struct {
+		const char *id, *text;
+	} known[] = {
+		{"bits", "accessed bits in the page table"},
+		{"pagescan", "pages written, as the kernel tracks them"},
+		{"uffd", "userfaultfd"},
+		{"mprotect", "protected pages"},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (!strcmp(id, known[i].id))
+			return known[i].text;
+	return NULL;
 }

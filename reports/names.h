@@ -15,6 +15,9 @@ char *names_function(const struct trace_frame *f, size_t max, char *buf);
 /* "cache.c:212" with at most one directory in front, "[libc.so.6]" if only the
  * module is known, "" if nothing is. */
 char *names_place(const struct trace_frame *f, char *buf);
+/* How many of @nr frames tell something: not those that start every program
+ * and thread (_start, clone3, ...), which are the outermost. */
+size_t names_worth_showing(const struct trace_frame *f, size_t nr);
 /* Would both be shown alike? */
 bool names_same_frame(const struct trace_frame *a, const struct trace_frame *b);
 
@@ -26,5 +29,7 @@ const char *names_mech(size_t mech);	   /* enum ledger_mech order */
 const char *names_coverage(size_t why);	   /* for people */
 const char *names_coverage_id(size_t why); /* for programs */
 const char *names_process_why(uint32_t why);
+/* What "bits", "uffd", ... is; NULL if unknown. */
+const char *names_mechanism(const char *id);
 
 #endif

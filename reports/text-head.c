@@ -27,11 +27,11 @@ static enum ink describe_end(const struct summary *s, char *buf, size_t size)
 		snprintf(buf, size, "%s", names_exit(p->exit_status, how));
 		return p->exit_status ? INK_WARN : INK_NONE;
 	}
-	if (detached) {
+	if (detached && *detached && strcmp(detached, "1")) {
 		snprintf(buf, size, "left %.200s", detached);
 		return INK_NONE;
 	}
-	if (trace_is_truncated(s->reader)) {
+	if (!detached && trace_is_truncated(s->reader)) {
 		snprintf(buf, size, "how it ended is not in the trace");
 		return INK_WARN;
 	}
@@ -81,10 +81,10 @@ static void mechanisms(const struct view *v, const struct ev_ledger *last)
 	struct line l;
 	text_begin(v, &l, "");
 	for (size_t i = 0; i < ARRAY_SIZE(last->mech_ns); i++) {
-		if (!last->mech_ns[i])
-			continue;
 		units_percent(model_overhead_ppb(last, last->mech_ns[i]),
 			      percent);
+		if (!strcmp(percent, "0 %"))
+			continue;
 		snprintf(text, sizeof(text), "%s %s", names_mech(i), percent);
 		line_item(&l, INK_NONE, ", ", text);
 		any = true;

@@ -5,8 +5,9 @@
 #include "reports/text.h"
 #include "reports/units.h"
 
-#define SITE_COL 4  /* where texts of a site start */
-#define PART_COL 15 /* where its stacks start */
+#define SITE_COL     4	/* where texts of a site start */
+#define PART_COL     15 /* where its stacks start */
+#define CHAIN_FRAMES 3	/* of who ended or used it; the rest is in JSON */
 
 static void begin_part(const struct view *v, struct line *l, const char *label)
 {
@@ -110,7 +111,8 @@ static void stack(const struct view *v, const struct model_site *site)
 	const struct model_stack *stack = site->stack;
 	char name[NAMES_MAX], place[NAMES_MAX];
 	unsigned widest = 0, limit = name_columns(v);
-	size_t nr = stack->nr_frames;
+	size_t all = names_worth_showing(stack->frames, stack->nr_frames);
+	size_t nr = all;
 	struct line l;
 	if (!nr) {
 		no_stack(v, stack);
@@ -140,8 +142,8 @@ static void stack(const struct view *v, const struct model_site *site)
 		}
 		line_end(&l);
 	}
-	if (nr < stack->nr_frames || site->cut_alike)
-		cut_stack(v, site, stack->nr_frames - nr);
+	if (nr < all)
+		cut_stack(v, site, all - nr);
 }
 
 /* "function place <- caller <- caller", as many as fit on the line. */
@@ -151,6 +153,9 @@ static void chain(const struct view *v, struct line *l, uint32_t id)
 	const struct trace_frame *f =
 		id ? trace_stack(v->s->reader, id, &nr) : NULL;
 	char name[NAMES_MAX], place[NAMES_MAX];
+	nr = names_worth_showing(f, nr);
+	if (nr > CHAIN_FRAMES)
+		nr = CHAIN_FRAMES;
 	if (v->style->max_frames && nr > v->style->max_frames)
 		nr = v->style->max_frames;
 	for (size_t i = 0; f && i < nr; i++) {
@@ -199,9 +204,13 @@ static void ended(const struct view *v, const struct model_site *site,
 	else if (end == END_SYSCALL)
 		line_add(&l, INK_NONE, "a system call");
 	if (end != END_NEVER && c.nr) {
-		const char *most = c.nr < nr ? ", most" : "";
-		line_addf(&l, INK_NONE, "%s%s ", most,
-			  c.nr_nearby ? ", seen running nearby:" : " in");
+		const char *most = c.nr < nr ? "mostly " : "";
+		if (c.nr_nearby)
+			line_addf(&l, INK_NONE,
+				  ", %sseen running nearby: ", most);
+		else
+			line_addf(&l, INK_NONE, "%s %sin ", *most ? "," : "",
+				  most);
 		if (!c.stack)
 			line_add(&l, INK_NONE, "a place without a stack");
 		chain(v, &l, c.stack);

@@ -138,13 +138,25 @@ void text_mechanism(const struct view *v)
 	const char *mechanism = trace_meta(v->s->reader, "mechanism");
 	const char *why = trace_meta(v->s->reader, "mechanism_why");
 	const char *missing = trace_meta(v->s->reader, "missing");
+	const char *sensors = trace_meta(v->s->reader, "sensors");
+	struct line l;
 	if (!mechanism)
 		return;
+	const char *what = names_mechanism(mechanism);
+	text_begin(v, &l, "mechanism");
+	line_words(&l, INK_NONE, mechanism);
+	if (what) {
+		line_add(&l, INK_NONE, ":");
+		line_words(&l, INK_NONE, what);
+	}
+	line_end(&l);
 	if (why && *why)
-		text_paragraph(v, "mechanism", INK_NONE, "%s: %s", mechanism,
-			       why);
+		text_paragraph(v, "", INK_NONE, "because %s", why);
+	if (sensors)
+		text_paragraph(v, "", INK_NONE, "sensors in %s", sensors);
 	else
-		text_paragraph(v, "mechanism", INK_NONE, "%s", mechanism);
+		text_paragraph(v, "", INK_WARN,
+			       "no sensors in allocation functions");
 	if (missing && *missing)
 		text_paragraph(v, "", INK_WARN, "%s", missing);
 }

@@ -29,9 +29,10 @@ int trace_writer_create(const char *path, uint64_t start_ns,
  *   missing        one sentence: what is not seen because of the mechanism
  *   version, hostname, kernel
  *   attached       pids attached to, blank separated; absent if launched
+ *   sensors        what allocation functions are seen through
  *   detached       why the run ended before the program did, e.g.
- *                  "after 60 s (-d)", "on SIGINT"
- *   duration_ns    length of the session, put at its end
+ *                  "after 60 s (-d)", "on SIGINT"; "1" without a reason
+ *   elapsed_ns     length of the session, put at its end
  *   pid.N.command  command line of process N
  */
 int trace_put_meta(struct trace_writer *w, const char *key, const char *value);

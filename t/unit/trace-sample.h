@@ -61,12 +61,13 @@ static inline void sample_tables(struct trace_writer *w)
 	trace_put_meta(w, "target_ppb", "50000000");
 	trace_put_meta(w, "nap_ns", "2000000000");
 	trace_put_meta(w, "min_size", "8192");
-	trace_put_meta(w, "mechanism", "bits");
+	trace_put_meta(w, "mechanism", "pagescan");
 	trace_put_meta(w, "mechanism_why",
-		       "accessed bits, read by BPF; sees reads, writes and "
-		       "system calls");
-	SAMPLE_STACK(w, 1, L("cache_fill", "handle_request", "main"),
-		     L(212, 88, 41));
+		       "bits: BPF is not permitted here (needs CAP_BPF and "
+		       "CAP_PERFMON)");
+	trace_put_meta(w, "sensors", "glibc malloc, 11 functions");
+	SAMPLE_STACK(w, 1, L("cache_fill", "handle_request", "main", "_start"),
+		     L(212, 88, 41, 0));
 	SAMPLE_STACK(w, 2, L("buffer_grow", "handle_request", "main"),
 		     L(17, 90, 41));
 	/* The same place called from two return addresses of one line. */

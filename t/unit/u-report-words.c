@@ -101,6 +101,16 @@ static void names(void)
 	check_str(place("/", 1, b), "/:1");
 	check_str(place("", 0, b), "[libc.so.6]");
 
+	struct trace_frame stack[] = {{.function = "f"},
+				      {.function = "clone3"},
+				      {.function = "start_thread"},
+				      {.function = "clone3"}};
+	check_int(names_worth_showing(stack, 4), 1);
+	check_int(names_worth_showing(stack, 2), 1);
+	check_int(names_worth_showing(stack, 1), 1);
+	check_int(names_worth_showing(stack + 1, 3), 3);
+	check_int(names_worth_showing(NULL, 0), 0);
+
 	check_str(names_syscall(0, b), "read");
 	check_str(names_syscall(1, b), "write");
 	check_str(names_syscall(202, b), "futex");

@@ -117,7 +117,7 @@ static void rest(json_t *doc)
 	check_str(STR("run.command"), "./server --port 7000");
 	check_int(INT("run.duration_ns"), SAMPLE_MS(61200));
 	check(json_is_false(at(doc, "run.truncated")));
-	check_str(STR("meta.mechanism"), "bits");
+	check_str(STR("meta.mechanism"), "pagescan");
 	check_int(INT("target_ppb"), 50000000);
 	check_int(INT("overhead.overhead_ppb"), 48109966);
 	check_int(INT("overhead.by_mechanism_ns.cpu"), SAMPLE_MS(800));
