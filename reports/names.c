@@ -85,31 +85,30 @@ char *names_place(const struct trace_frame *f, char *buf)
 	return buf;
 }
 
+static bool is_one_of(const char *name, const char *const *list)
+{
+	for (; *list; list++)
+		if (!strcmp(name, *list))
+			return true;
+	return false;
+}
+
 size_t names_worth_showing(const struct trace_frame *f, size_t nr)
 {
-	static const char *const start[] = {
-		"_start",
-		"__libc_start_main",
-		"__libc_start_main_impl",
-		"start_thread",
-		"__libc_start_main@@GLIBC_2.34",
-		"clone",
-		"__libc_start_call_main",
-		"clone3",
-		"__clone3",
-		"__clone",
-	};
-	size_t n = nr;
-	while (n) {
-		size_t i = 0;
-		while (i < ARRAY_SIZE(start) &&
-		       strcmp(f[n - 1].function, start[i]))
-			i++;
-		if (i == ARRAY_SIZE(start))
-			return n;
+	/* What calls main() or a thread's function: nothing outside of it is
+	 * the program's, named or not. */
+	static const char *const caller[] = {
+		"__libc_start_call_main", "__libc_start_main",
+		"__libc_start_main_impl", "__libc_start_main@@GLIBC_2.34",
+		"start_thread",		  NULL};
+	static const char *const start[] = {"_start",  "clone",	   "clone3",
+					    "__clone", "__clone3", NULL};
+	size_t n = 0;
+	while (n < nr && !is_one_of(f[n].function, caller))
+		n++;
+	while (n && is_one_of(f[n - 1].function, start))
 		n--;
-	}
-	return nr; /* nothing else: better than nothing */
+	return n ? n : nr; /* nothing else is better than nothing */
 }
 
 bool names_same_frame(const struct trace_frame *a, const struct trace_frame *b)

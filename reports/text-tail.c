@@ -49,7 +49,9 @@ static void process(const struct view *v, const struct model_process *p,
 void text_processes(const struct view *v)
 {
 	const struct summary *s = v->s;
-	size_t max = v->style->max_sites, nr = s->nr_processes;
+	size_t max = v->style->max_sites, nr = s->nr_processes, with_naps = 0;
+	const char *label = "processes";
+	char count[UNITS_MAX];
 	if (nr < 2)
 		return;
 	struct model_process *sorted = calloc(nr, sizeof(*sorted));
@@ -58,11 +60,19 @@ void text_processes(const struct view *v)
 	memcpy(sorted, s->process, nr * sizeof(*sorted));
 	qsort(sorted, nr, sizeof(*sorted), compare_processes);
 	fputc('\n', v->page.out);
-	for (size_t i = 0; i < nr && (!max || i < max); i++)
-		process(v, &sorted[i], i ? "" : "processes");
-	if (max && nr > max)
-		text_paragraph(v, "", INK_DIM, "%s %zu more (--top)", v->dots,
-			       nr - max);
+	while (with_naps < nr && sorted[with_naps].sum.nr)
+		with_naps++;
+	for (size_t i = 0; i < with_naps && (!max || i < max); i++) {
+		process(v, &sorted[i], label);
+		label = "";
+	}
+	if (max && with_naps > max)
+		text_paragraph(v, label, INK_DIM, "%s %s more (--top)", v->dots,
+			       units_count(with_naps - max, count));
+	if (nr > with_naps)
+		text_paragraph(v, label, INK_DIM, "%s%s without naps",
+			       units_count(nr - with_naps, count),
+			       *label ? "" : " more");
 	free(sorted);
 }
 

@@ -180,6 +180,9 @@ static inline int sample_write(const char *path, struct smco_err *err)
 	SAMPLE_PUT(w, EV_PROCESS, 0, 4711, (struct ev_process){4711, 1, -1, 0});
 	SAMPLE_PUT(w, EV_PROCESS, 100, 4712,
 		   (struct ev_process){4712, 4711, -1, 2});
+	for (uint32_t i = 0; i < 2; i++)
+		SAMPLE_PUT(w, EV_PROCESS, 200, 4713 + i,
+			   (struct ev_process){4713 + i, 4711, -1, 2});
 	sample_tables(w);
 	rc = trace_flush(w, err);
 	sample_naps(w);

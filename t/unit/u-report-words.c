@@ -110,6 +110,13 @@ static void names(void)
 	check_int(names_worth_showing(stack, 1), 1);
 	check_int(names_worth_showing(stack + 1, 3), 3);
 	check_int(names_worth_showing(NULL, 0), 0);
+	/* A stripped program: its _start has no name. */
+	struct trace_frame stripped[] = {{.function = ""},
+					 {.function = "__libc_start_call_main"},
+					 {.function = "__libc_start_main_impl"},
+					 {.function = ""}};
+	check_int(names_worth_showing(stripped, 4), 1);
+	check_int(names_worth_showing(stripped + 1, 3), 3);
 
 	check_str(names_syscall(0, b), "read");
 	check_str(names_syscall(1, b), "write");
@@ -126,10 +133,12 @@ static void names(void)
 
 static char *written;
 static size_t written_size;
+static FILE *out; /* into written */
 
 /* TAP is made of lines; what is compared here has several. */
 static void check_written(const char *want)
 {
+	fclose(out);
 	if (check_msg(!strcmp(written, want), "lines are as wanted"))
 		return;
 	for (const char *p = written; *p; p += strcspn(p, "\n") + 1)
@@ -140,8 +149,9 @@ static struct page page(unsigned width, bool color)
 {
 	free(written);
 	written = NULL;
+	out = open_memstream(&written, &written_size);
 	return (struct page){
-		.out = open_memstream(&written, &written_size),
+		.out = out,
 		.width = width,
 		.color = color,
 	};
@@ -159,7 +169,6 @@ static void lines(void)
 	line_add(&l, INK_NONE, "67");
 	line_add(&l, INK_NONE, "never seen");
 	line_end(&l);
-	fclose(p.out);
 	check_written("ab  123456\n    12345\u2026\n");
 
 	p = page(12, false);
@@ -171,7 +180,6 @@ static void lines(void)
 	line_item(&l, INK_NONE, ", ", "second");
 	line_item(&l, INK_NONE, ", ", "3rd");
 	line_end(&l);
-	fclose(p.out);
 	check_written("a one two\n  three\n  four\nfirst,\nsecond, 3rd\n");
 
 	/* Hostile: escapes, C1 controls, a half character, right-to-left. */
@@ -181,7 +189,6 @@ static void lines(void)
 		 "a\033[1m\xc2\x9b\xe2\x80\xae\xff\xe2\x82"
 		 "\xc3\xa9\xf0\x9f\x98\x80\n");
 	line_end(&l);
-	fclose(p.out);
 	check_written("a?[1m?????\u00e9\U0001f600?\n");
 	check_int(line_columns("\u00e9\U0001f600\033"), 3);
 
@@ -189,7 +196,6 @@ static void lines(void)
 	line_begin(&l, &p, 0, "k", INK_BOLD, 2);
 	line_words(&l, INK_BAD, "red red red");
 	line_end(&l);
-	fclose(p.out);
 	check_written("\033[1mk\033[0m \033[31mred\033[0m\n"
 		      "  \033[31mred\033[0m\n  \033[31mred\033[0m\n");
 	free(written);

@@ -127,7 +127,7 @@ static void rest(json_t *doc)
 	check_int(LEN("coverage"), 3);
 	check_str(STR("coverage.1.why"), "never_armed");
 	check_int(INT("coverage.1.bytes"), 200 << 20);
-	check_int(LEN("processes"), 2);
+	check_int(LEN("processes"), 4);
 	check_str(json_string_value(at(child, "command")), "./server: worker");
 	check_int(json_integer_value(at(child, "signal")), 9);
 	check(json_is_null(at(child, "exit_status")));
