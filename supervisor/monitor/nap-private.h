@@ -13,6 +13,11 @@ struct nap_queue_entry {
 	struct block *block;
 };
 
+struct nap_ranges {
+	struct page_range *range;
+	uint32_t nr, cap;
+};
+
 struct nap_queue {
 	struct nap_queue_entry *entry;
 	uint32_t nr, cap;
@@ -39,9 +44,10 @@ struct nap_proc {
 	struct block_set *blocks;
 	struct nap_queue queue;	 /* blocks that are armed */
 	struct nap_queue settle; /* large blocks with standing pages */
-	/* scratch of one tick: what to arm or to look at, in one batch */
-	struct page_range *ranges;
-	uint32_t nr_ranges, cap_ranges;
+	struct nap_ranges look;	 /* scratch of one tick */
+	struct nap_ranges plan;	 /* to be armed by nap_poll_flush */
+	uint64_t planned_pages;
+	uint64_t looked_ns;
 	struct block *ended;	 /* block whose quiet ended in this tick */
 	struct ev_nap ended_nap; /* its nap, if it was one */
 };
@@ -55,19 +61,46 @@ static inline uint64_t session_ns(const struct nap *n, uint64_t mono_ns)
 bool nap_queue_add(struct nap_queue *q, struct block *b, uint64_t due_ns);
 void nap_queue_remove(struct nap_queue *q, struct block *b);
 
-/* nap-poll.c, nap-guard.c */
+/* nap-poll.c: looking */
 void nap_poll_tick(struct nap_proc *np, uint64_t now_ns);
 void nap_poll_settle(struct nap_proc *np, uint64_t now_ns);
-void nap_guard_tick(struct nap_proc *np, uint64_t now_ns);
-/* Arm a plant that is due. False if there is no room: defer it. */
-bool nap_poll_arm(struct block *b, uint64_t now_ns);
-bool nap_guard_arm(struct block *b, uint64_t now_ns);
 /* @b is gone: nothing of it is reserved any more. */
 void nap_poll_forget(struct block *b);
+bool nap_ranges_add(struct nap_ranges *l, struct block *b, uint64_t first,
+		    uint64_t nr);
+uint64_t nap_sample_page(const struct block *b, unsigned k);
+/* @nr_clear pages of @b stand reset now. */
+void nap_set_clear(struct block *b, uint32_t nr_clear);
+/* Look at the whole block: charge the pages that stood reset and were
+ * touched. */
+void nap_account(struct block *b);
+
+/* nap-arm.c: arming. Plans only, until nap_poll_flush. */
+#define NAP_PLAN_BATCH 4096
+/* Arm a plant that is due. False if there is no room: defer it. */
+bool nap_poll_arm(struct block *b, uint64_t now_ns);
+/* Arm more pages of a block whose sample was quiet. False: no room. */
+bool nap_poll_widen(struct block *b);
+void nap_poll_flush(struct nap_proc *np, uint64_t now_ns);
+int64_t nap_room_ns(const struct nap_proc *np);
+uint64_t nap_touch_cost(const struct nap_proc *np);
+
+static inline struct page_range nap_whole_range(struct block *b)
+{
+	return (struct page_range){
+		.start = block_first_page(b),
+		.end = block_end_page(b),
+		.user = b,
+		.armed_ns = b->armed_ns,
+	};
+}
+
+/* nap-guard.c */
+void nap_guard_tick(struct nap_proc *np, uint64_t now_ns);
+bool nap_guard_arm(struct block *b, uint64_t now_ns);
+
 /* When a quiet block under watch is looked at next. */
 uint64_t nap_recheck_ns(const struct block *b, uint64_t now_ns);
-/* Carry out what nap_poll_arm collected. */
-void nap_poll_flush(struct nap_proc *np, uint64_t now_ns);
 
 /* nap-emit.c */
 void nap_begin(struct block *b, uint64_t now_ns);

@@ -128,7 +128,8 @@ void nap_proc_destroy(struct nap_proc *np, uint64_t now_ns, bool gone)
 	block_set_destroy(np->blocks);
 	free(np->queue.entry);
 	free(np->settle.entry);
-	free(np->ranges);
+	free(np->look.range);
+	free(np->plan.range);
 	free(np);
 }
 
@@ -259,6 +260,19 @@ void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
 	nap_queue_remove(&b->proc->queue, b);
 }
 
+static bool arm_plant(struct block *b, uint64_t now_ns)
+{
+	struct nap_proc *np = b->proc;
+	if (!np->primary)
+		return false;
+	if (np->primary->ops->is_guard)
+		return nap_guard_arm(b, now_ns);
+	/* What is planned counts only when it is carried out. */
+	if (np->plan.nr >= NAP_PLAN_BATCH || nap_room_ns(np) <= 0)
+		nap_poll_flush(np, now_ns);
+	return nap_room_ns(np) > 0 && nap_poll_arm(b, now_ns);
+}
+
 void nap_tick(struct nap *n, uint64_t now_ns)
 {
 	for (struct nap_proc *np = n->procs; np; np = np->next) {
@@ -273,14 +287,9 @@ void nap_tick(struct nap *n, uint64_t now_ns)
 
 	plant_t id;
 	while (ledger_room_ns(n->ledger) > 0 &&
-	       control_next_due(n->control, now_ns, &id)) {
-		struct block *b = control_user(n->control, id);
-		struct access *a = b->proc->primary;
-		bool armed = a && (a->ops->is_guard ? nap_guard_arm(b, now_ns)
-						    : nap_poll_arm(b, now_ns));
-		if (!armed)
+	       control_next_due(n->control, now_ns, &id))
+		if (!arm_plant(control_user(n->control, id), now_ns))
 			control_defer(n->control, id, now_ns + n->window_ns);
-	}
 	for (struct nap_proc *np = n->procs; np; np = np->next)
 		if (np->primary && !np->primary->ops->is_guard) {
 			nap_poll_flush(np, now_ns);

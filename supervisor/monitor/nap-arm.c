@@ -1,0 +1,172 @@
+/*
+ * Arming for the watching by accessed bits: what is to be reset is planned
+ * first, block by block, and carried out in batches, because a call for each
+ * of 100 000 small blocks would cost more than everything else.
+ */
+#include "supervisor/monitor/nap-private.h"
+
+#define SMALL_PAGES  16 /* armed as a whole at once when nothing is known */
+#define WIDEN_FACTOR 16
+#define WIDEN_FIRST  64
+#define RETRY_NS     NSEC_PER_SEC
+
+uint64_t nap_touch_cost(const struct nap_proc *np)
+{
+	return np->primary->ops->touch_cost_ns(np->primary);
+}
+
+/* Room after what is planned, at its worst. */
+int64_t nap_room_ns(const struct nap_proc *np)
+{
+	int64_t room = ledger_room_ns(np->nap->ledger);
+	if (room == INT64_MAX)
+		return room;
+	return room - (int64_t)(np->planned_pages * nap_touch_cost(np));
+}
+
+static bool plan(struct block *b, uint64_t first, uint64_t nr)
+{
+	struct nap_proc *np = b->proc;
+	if (!nap_ranges_add(&np->plan, b, first, nr))
+		return false;
+	np->planned_pages += nr;
+	return true;
+}
+
+/* How many more pages of @b may be armed now. */
+static uint64_t widen_step(const struct block *b)
+{
+	uint64_t left = block_nr_pages(b) - b->cursor;
+	uint64_t step =
+		b->cursor ? (uint64_t)b->cursor * WIDEN_FACTOR : WIDEN_FIRST;
+	uint64_t cost = nap_touch_cost(b->proc);
+	int64_t room = nap_room_ns(b->proc);
+	uint64_t most = room <= 0 ? 0 : cost ? (uint64_t)room / cost : left;
+	if (step > left)
+		step = left;
+	return step < most ? step : most;
+}
+
+bool nap_poll_widen(struct block *b)
+{
+	if (!b->cursor && b->nr_clear)
+		nap_account(b);
+	uint64_t step = widen_step(b);
+	if (!step || !plan(b, b->cursor, step))
+		return false;
+	b->state = BLOCK_WIDEN;
+	return true;
+}
+
+/* Memory that was never touched since it was mapped needs no arming: its first
+ * page fault sets the bit. */
+static void watch_fresh(struct block *b)
+{
+	b->flags |= BLOCK_FRESH | BLOCK_WATCHED;
+	b->state = BLOCK_WATCH;
+	b->full_ns = b->touched_lo_ns;
+	b->checked_ns = b->armed_ns;
+}
+
+static bool is_untouched(struct block *b)
+{
+	struct access *a = b->proc->primary;
+	struct page_range r = nap_whole_range(b);
+	return !a->ops->collect(a, &r, 1) && !r.nr_present;
+}
+
+bool nap_poll_arm(struct block *b, uint64_t now_ns)
+{
+	struct nap_proc *np = b->proc;
+	uint64_t nr = block_nr_pages(b);
+	bool first = !(b->flags & BLOCK_ARMED_ONCE);
+
+	b->armed_ns = now_ns;
+	b->cursor = 0;
+	if (first && nr > SMALL_PAGES && is_untouched(b)) {
+		watch_fresh(b);
+	} else if ((first && nr <= SMALL_PAGES) || nr <= 1ull << b->level) {
+		if (!nap_poll_widen(b))
+			return false;
+	} else {
+		b->state = BLOCK_SAMPLE;
+		for (unsigned k = 0; k < 1u << b->level; k++)
+			if (!plan(b, nap_sample_page(b, k), 1))
+				break;
+	}
+	if (!nap_queue_add(&np->queue, b, now_ns + np->nap->window_ns)) {
+		b->state = BLOCK_IDLE;
+		return false;
+	}
+	if (first)
+		b->touched_hi_ns = now_ns;
+	if (nr > SMALL_PAGES)
+		b->flags |= BLOCK_ARMED_ONCE;
+	control_armed(np->nap->control, b->plant, now_ns);
+	return true;
+}
+
+/* Its memory is gone, or its bits cannot be reset: try again later. */
+static void give_up(struct block *b, uint64_t now_ns)
+{
+	nap_queue_remove(&b->proc->queue, b);
+	b->state = BLOCK_IDLE;
+	b->flags |= BLOCK_STUCK | BLOCK_ARMED_ONCE;
+	control_disarm(b->proc->nap->control, b->plant, now_ns,
+		       now_ns + RETRY_NS);
+}
+
+/* The planned pages of @b are reset by now. */
+static void armed(struct block *b, const struct page_range *r,
+		  bool was_untouched)
+{
+	uint64_t nr = block_nr_pages(b);
+	bool first = !(b->flags & BLOCK_ARMED_ONCE);
+
+	b->flags |= BLOCK_ARMED_ONCE;
+	if (b->state != BLOCK_WIDEN)
+		return;
+	b->cursor += (uint32_t)((r->end - r->start) / TPAGE_SIZE);
+	if (b->cursor < nr)
+		return;
+	b->flags &= (uint16_t)~BLOCK_STUCK;
+	if (first && was_untouched) {
+		watch_fresh(b);
+		return;
+	}
+	b->state = BLOCK_WATCH;
+	b->full_ns = b->checked_ns = b->proc->nap->params.clock();
+	b->flags |= BLOCK_WATCHED;
+}
+
+void nap_poll_flush(struct nap_proc *np, uint64_t now_ns)
+{
+	struct access *a = np->primary;
+	struct page_range *r = np->plan.range;
+	uint32_t nr = np->plan.nr;
+
+	np->plan.nr = 0;
+	np->planned_pages = 0;
+	if (!nr)
+		return;
+	/* What is reset now was set before: these pages stand from here on. */
+	bool known = !a->ops->collect(a, r, nr);
+	for (uint32_t i = 0; i < nr; i++) {
+		struct block *b = r[i].user;
+		uint64_t pages = (r[i].end - r[i].start) / TPAGE_SIZE;
+		nap_set_clear(b, b->nr_clear + (known ? r[i].nr_touched
+						      : (uint32_t)pages));
+		/* arm does not need it; kept for armed() */
+		r[i].first_touched = known && !r[i].nr_present;
+	}
+	int rc = a->ops->arm(a, r, nr);
+	for (uint32_t i = 0; i < nr; i++) {
+		struct block *b = r[i].user;
+		if (b->state == BLOCK_IDLE)
+			continue; /* an earlier range of it failed */
+		if (rc || r[i].nr_reset == UINT32_MAX || r[i].nr_stuck)
+			give_up(b, now_ns);
+		else
+			armed(b, &r[i], r[i].first_touched);
+	}
+}
