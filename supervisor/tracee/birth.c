@@ -118,6 +118,16 @@ static void bury_others(struct tproc *p, struct task *t, pid_t former)
 	}
 }
 
+static void move_task(struct task *t, struct tproc *to)
+{
+	struct task **link = &t->proc->tasks;
+	while (*link != t)
+		link = &(*link)->next;
+	*link = t->next;
+	t->proc->nr_tasks--;
+	task_join(t, to, t->tgid);
+}
+
 void note_exec(struct task *t)
 {
 	unsigned long former = 0;
@@ -138,20 +148,18 @@ void note_exec(struct task *t)
 	t->rseq = 1;
 	bury_others(p, t, (pid_t)former);
 
-	bool shared = false;
+	/*
+	 * Where others live on in the old memory, or when it was another
+	 * process's, the new one is a tproc of its own.
+	 */
+	bool split = t->tgid != p->pid;
 	for (struct task *o = p->tasks; o; o = o->next)
-		shared |= o->tgid != t->tgid && o->state != TASK_DEAD;
-	if (shared) {
-		/* Others live on in the old memory: the new is a new tproc. */
+		split |= o->tgid != t->tgid && o->state != TASK_DEAD;
+	if (split) {
 		struct tproc *q = tproc_create(tr, t->tgid);
 		if (!q)
 			return;
-		struct task **link = &p->tasks;
-		while (*link != t)
-			link = &(*link)->next;
-		*link = t->next;
-		p->nr_tasks--;
-		task_join(t, q, t->tgid);
+		move_task(t, q);
 		q->parent = p;
 		q->split = true;
 		q->launched = p->launched;
@@ -159,6 +167,8 @@ void note_exec(struct task *t)
 			for (struct task *o = p->tasks; o; o = o->next)
 				if (o->state != TASK_DEAD)
 					p->pid = o->tgid;
+		if (!p->nr_tasks)
+			tproc_gone(p, true);
 		p = q;
 	}
 	bool first = p->why == TPROC_LAUNCHED && !t->announced;

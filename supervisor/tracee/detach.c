@@ -37,6 +37,30 @@ static int undo_all(struct tproc *p, struct smco_err *err)
 	return undo_run_all(p, err);
 }
 
+/*
+ * Those that could not stop before: a vfork parent does as soon as the child
+ * has exec'ed, and gather() lets it go. True when it is gone.
+ */
+static bool await_release(struct task *t, uint64_t deadline_ns)
+{
+	while (t->state != TASK_DEAD) {
+		t->quiet = false;
+		t->in_vfork = false;
+		if (task_await(t, deadline_ns) < 0)
+			return false;
+		if (t->state == TASK_DEAD)
+			break;
+		char state = task_proc_state(t);
+		if (!state || state == 'Z' || state == 'X') {
+			t->state = TASK_DEAD;
+			break;
+		}
+		struct timespec ts = {.tv_nsec = NSEC_PER_MSEC};
+		nanosleep(&ts, NULL);
+	}
+	return true;
+}
+
 int tproc_detach(struct tproc *p, struct smco_err *err)
 {
 	uint64_t deadline = smco_now_ns() + DETACH_BOUND_NS;
@@ -54,23 +78,12 @@ int tproc_detach(struct tproc *p, struct smco_err *err)
 			task_detach(t);
 	for (struct task *t = p->tasks; t; t = t->next)
 		task_detach(t);
-	/*
-	 * Those that could not stop before: a vfork parent does as soon as the
-	 * child has exec'ed.
-	 */
-	for (struct task *t = p->tasks; t; t = t->next) {
-		if (t->state == TASK_DEAD)
-			continue;
-		t->quiet = false;
-		if (task_await(t, deadline) < 0 || t->quiet) {
-			char state = task_proc_state(t);
-			if (state && state != 'Z' && state != 'X' && ret == 0)
-				ret = smco_fail(err, SMCO_BUSY, 0,
-						"thread %d cannot be released "
-						"yet (state %c)",
-						t->tid, state);
-		}
-	}
+	for (struct task *t = p->tasks; t; t = t->next)
+		if (!await_release(t, deadline) && ret == 0)
+			ret = smco_fail(err, SMCO_BUSY, 0,
+					"thread %d cannot be released yet "
+					"(it waits in the kernel)",
+					t->tid);
 	bool left = false;
 	for (struct task *t = p->tasks; t; t = t->next)
 		left |= t->state != TASK_DEAD;

@@ -181,6 +181,7 @@ void gather(struct tracer *tr, pid_t tid, int status)
 	t->status = status;
 	t->stop_ns = tr->now_ns;
 	t->interrupted = false;
+	t->in_vfork = kind == STOP_VFORK;
 	t->quiet = false;
 	t->regs_valid = false;
 	t->deliver = 0;
@@ -240,22 +241,26 @@ static void act_end(struct task *t)
 	struct tracer *tr = t->tr;
 	struct tproc *p = t->proc;
 
-	if (t->tid == p->pid &&
-	    (WIFEXITED(t->status) || WIFSIGNALED(t->status)))
+	/* The leader's comes last, and is the process's. */
+	if (t->tgid == p->pid)
 		p->exit_status = t->status;
 	task_drop_events(t);
 	if (t->announced && !p->leaving)
 		event_push(tr, TEV_TASK_GONE, p, t);
 	task_unlink(t);
-	if (p->nr_tasks)
-		return;
-	if (p->leaving || (p->why == TPROC_FORKED && !t->announced)) {
+	if (!p->nr_tasks)
+		tproc_gone(p, t->announced);
+}
+
+void tproc_gone(struct tproc *p, bool announced)
+{
+	if (p->leaving || (p->why == TPROC_FORKED && !announced)) {
 		/* Nobody was told of it. */
 		tproc_unlink(p);
 		return;
 	}
 	p->dead = true;
-	struct tevent *ev = event_push(tr, TEV_PROC_GONE, p, NULL);
+	struct tevent *ev = event_push(p->tr, TEV_PROC_GONE, p, NULL);
 	ev->exit_status = p->exit_status;
 	tproc_unlink(p);
 }
@@ -439,6 +444,9 @@ static bool pop_event(struct tracer *tr, struct tevent *ev)
 	return true;
 }
 
+/* So many statuses that are no events are looked at past the deadline. */
+#define MAX_LATE 64
+
 /* Take what is there without waiting. */
 static void drain(struct tracer *tr)
 {
@@ -461,6 +469,8 @@ static void everybody_gone(struct tracer *tr)
 
 int tracer_next(struct tracer *tr, uint64_t deadline_ns, struct tevent *ev)
 {
+	unsigned late = 0;
+
 	memset(ev, 0, sizeof(*ev));
 	if (!tr->events) /* nobody can name the dead any more */
 		tracer_free_dead(tr);
@@ -486,7 +496,7 @@ int tracer_next(struct tracer *tr, uint64_t deadline_ns, struct tevent *ev)
 				drain(tr);
 			}
 			follow_stop(task_find(tr, tid));
-			if (tr->queue || tr->now_ns < deadline_ns)
+			if (tr->now_ns < deadline_ns || late++ < MAX_LATE)
 				continue;
 		} else if (tid == -ECHILD) {
 			everybody_gone(tr);
@@ -499,7 +509,7 @@ int tracer_next(struct tracer *tr, uint64_t deadline_ns, struct tevent *ev)
 		}
 		adopt_orphans(tr);
 		follow_rest(tr);
-		if (tr->queue)
+		if (tr->queue && late < MAX_LATE)
 			continue;
 		ev->kind = TEV_NONE;
 		ev->stop_ns = smco_now_ns();

@@ -45,6 +45,7 @@ struct task {
 	bool is_new;	  /* its first stop has not been acted upon */
 	bool announced;	  /* the caller has heard of it */
 	bool interrupted; /* PTRACE_INTERRUPT sent, no stop seen since */
+	bool in_vfork;	  /* in the kernel until its STOP_VFORK_DONE */
 	bool quiet; /* cannot stop now, but runs no user code before it does */
 	bool was_blocked; /* INTERRUPT found it waiting in the kernel */
 	bool group_clock; /* this stop is charged by tproc_cont() */
@@ -208,6 +209,8 @@ void task_release(struct task *t);
 void task_restart(struct task *t);
 struct tevent *event_push(struct tracer *tr, enum tevent_kind kind,
 			  struct tproc *p, struct task *t);
+/* Its last task is gone; @announced: the caller knows of it. */
+void tproc_gone(struct tproc *p, bool announced);
 void task_drop_events(struct task *t); /* not handed out yet */
 void tproc_drop_events(struct tproc *p);
 static inline enum stop_kind task_kind(const struct task *t)

@@ -25,7 +25,8 @@ int task_interrupt(struct task *t)
 
 static bool is_quiet(const struct task *t)
 {
-	return t->state == TASK_STOPPED || t->state == TASK_DEAD || t->quiet;
+	return t->state == TASK_STOPPED || t->state == TASK_DEAD || t->quiet ||
+	       t->in_vfork;
 }
 
 /*

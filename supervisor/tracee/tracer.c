@@ -17,7 +17,7 @@ unsigned long trace_options(const struct tracer *tr, bool launched)
 	 */
 	unsigned long o = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE |
 			  PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
-			  PTRACE_O_TRACEEXEC;
+			  PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC;
 	if (launched && tr->opts.kill_on_exit)
 		o |= PTRACE_O_EXITKILL;
 	return o;

@@ -100,26 +100,25 @@ pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 {
 	for (;;) {
 		*tr->ticked = 0;
-		if (deadline_ns < tr->armed_ns || !tr->armed_ns) {
-			if (deadline_ns != UINT64_MAX)
-				arm(tr, deadline_ns);
-		}
 		if (tr->wake_asked && pid == -1) {
 			tr->wake_asked = 0;
 			disarm(tr);
 			return 0;
 		}
+		if (deadline_ns == UINT64_MAX) {
+			if (tr->armed_ns)
+				disarm(tr);
+		} else if (smco_now_ns() >= deadline_ns) {
+			/* What is there already is taken all the same. */
+			pid_t r = waitpid(pid, status, __WALL | WNOHANG);
+			return r < 0 ? -errno : r;
+		} else if (deadline_ns < tr->armed_ns || !tr->armed_ns) {
+			arm(tr, deadline_ns);
+		}
 		long r = arch_wait4(pid, status, __WALL, tr->ticked);
 		if (r != -EINTR)
 			return (pid_t)r;
-		if (smco_now_ns() >= deadline_ns) {
-			/* The ticks would go on for nothing. */
-			disarm(tr);
-			return 0;
-		}
-		/* Too early: an older deadline or a wake-up. */
+		/* Set it anew: it was an older deadline, or a wake-up. */
 		tr->armed_ns = 0;
-		if (deadline_ns == UINT64_MAX)
-			disarm(tr);
 	}
 }
