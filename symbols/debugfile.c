@@ -63,7 +63,8 @@ static bool try_path(struct module *m, int root_fd, const char *path,
 	if (elf && elf_kind(elf) == ELF_K_ELF && belongs_to(m, elf, fd, crc)) {
 		m->debug_elf = elf;
 		m->debug_fd = fd;
-		m->debug_path = strdup(path);
+		module_elf_contents(elf, &m->debug_has_symtab,
+				    &m->debug_has_dwarf);
 		return true;
 	}
 	if (elf)
@@ -110,14 +111,11 @@ static bool try_link(struct module *m, int root_fd, const char *name,
 	return false;
 }
 
-Elf *debugfile_of(struct module *m, int root_fd)
+static void look_for(struct module *m, int root_fd)
 {
-	if (m->debug_tried || !m->is_elf)
-		return m->debug_elf;
-	m->debug_tried = true;
 	Elf *elf = module_elf(m);
 	if (!elf)
-		return NULL;
+		return;
 	GElf_Word crc = 0;
 	const char *link = dwelf_elf_gnu_debuglink(elf, &crc);
 	int roots[2] = {root_fd, ROOT_OURS};
@@ -128,5 +126,14 @@ Elf *debugfile_of(struct module *m, int root_fd)
 			try_link(m, roots[i], link, crc);
 	}
 	elf_end(elf);
+}
+
+Elf *debugfile_of(struct module *m, int root_fd)
+{
+	pthread_mutex_lock(&m->debug_lock);
+	if (!m->debug_tried && m->is_elf)
+		look_for(m, root_fd);
+	m->debug_tried = true;
+	pthread_mutex_unlock(&m->debug_lock);
 	return m->debug_elf;
 }

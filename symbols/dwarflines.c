@@ -2,7 +2,6 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,23 +82,6 @@ static void add_unit_ranges(struct dwarf_lines *d, uint32_t unit)
 		d->ranges[d->nr_ranges++] =
 			(struct unit_range){.lo = lo, .hi = hi, .unit = unit};
 	}
-}
-
-bool dwarf_lines_present(Elf *elf)
-{
-	size_t strings;
-	if (elf_getshdrstrndx(elf, &strings))
-		return false;
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
-		GElf_Shdr mem, *sh = gelf_getshdr(scn, &mem);
-		const char *name =
-			sh ? elf_strptr(elf, strings, sh->sh_name) : NULL;
-		if (name && sh->sh_type != SHT_NOBITS &&
-		    (!strcmp(name, ".debug_info") ||
-		     !strcmp(name, ".zdebug_info")))
-			return true;
-	}
-	return false;
 }
 
 struct dwarf_lines *dwarf_lines_create(Elf *elf)

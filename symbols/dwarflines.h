@@ -18,7 +18,6 @@ struct dwarf_lines;
 /* @elf (with .debug_info) must live longer. NULL if there is nothing in it. */
 struct dwarf_lines *dwarf_lines_create(Elf *elf);
 void dwarf_lines_destroy(struct dwarf_lines *d);
-bool dwarf_lines_present(Elf *elf); /* has it .debug_info? */
 
 struct dwarf_frame {
 	const char *linkage_name; /* NULL if unknown */

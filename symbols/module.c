@@ -171,6 +171,25 @@ static void read_dynamic(struct module *m, Elf *elf)
 	m->needs_linker = m->has_interp || has_needed;
 }
 
+void module_elf_contents(Elf *elf, bool *symtab_ret, bool *dwarf_ret)
+{
+	size_t strings;
+	*symtab_ret = *dwarf_ret = false;
+	if (elf_getshdrstrndx(elf, &strings))
+		return;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+		GElf_Shdr mem, *sh = gelf_getshdr(scn, &mem);
+		if (!sh || sh->sh_type == SHT_NOBITS)
+			continue;
+		if (sh->sh_type == SHT_SYMTAB)
+			*symtab_ret = true;
+		const char *name = elf_strptr(elf, strings, sh->sh_name);
+		if (name && (!strcmp(name, ".debug_info") ||
+			     !strcmp(name, ".zdebug_info")))
+			*dwarf_ret = true;
+	}
+}
+
 static void read_elf(struct module *m)
 {
 	Elf *elf = module_elf(m);
@@ -183,6 +202,7 @@ static void read_elf(struct module *m)
 		read_segments(m, elf);
 		read_build_id(m, elf);
 		read_dynamic(m, elf);
+		module_elf_contents(elf, &m->has_symtab, &m->has_dwarf);
 	}
 	elf_end(elf);
 }
@@ -201,12 +221,12 @@ static void module_destroy(struct module *m)
 		elf_end(m->debug_elf);
 	smco_close_fd(&m->debug_fd);
 	smco_close_fd(&m->fd);
-	free(m->debug_path);
 	free(m->segments);
 	free(m->image);
 	free(m->path);
 	pthread_mutex_destroy(&m->lock);
 	pthread_mutex_destroy(&m->name_lock);
+	pthread_mutex_destroy(&m->debug_lock);
 	free(m);
 }
 
@@ -222,6 +242,7 @@ static struct module *module_create(const struct sym_mapping *map, pid_t pid,
 	m->nr_refs = 1;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_mutex_init(&m->name_lock, NULL);
+	pthread_mutex_init(&m->debug_lock, NULL);
 	m->inode = map->inode;
 	m->path = strdup(map->path);
 	if (!m->path) {

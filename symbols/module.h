@@ -46,6 +46,7 @@ struct module {
 
 	bool is_elf; /* x86-64 ELF; nothing below is set otherwise */
 	bool has_interp;
+	bool has_symtab, has_dwarf; /* in this file, not in a separate one */
 	bool needs_linker; /* names are looked up in .dynsym; false if static */
 	bool is_loader;	   /* ld.so of glibc: never provides the allocator */
 	uint64_t dynamic_vaddr; /* PT_DYNAMIC, 0 if none */
@@ -61,12 +62,15 @@ struct module {
 	struct cfi_table *cfi;
 	bool cfi_tried;
 
+	/* private: separate debug file, looked for once, under debug_lock. */
+	pthread_mutex_t debug_lock;
+	Elf *debug_elf; /* NULL if none; for the naming side only */
+	int debug_fd;
+	bool debug_tried;
+	bool debug_has_symtab, debug_has_dwarf;
+
 	/* The naming side's; hold name_lock, libdw changes what it looks at. */
 	pthread_mutex_t name_lock;
-	Elf *debug_elf; /* separate debug file, NULL if none */
-	int debug_fd;
-	char *debug_path;
-	bool debug_tried;
 	struct symtab *name_symtab; /* incl. the debug file's */
 	bool name_symtab_tried;
 	struct dwarf_lines *lines;
@@ -98,6 +102,9 @@ Elf *module_elf(const struct module *m);
 
 /* What to subtract from an address in @map to get the file's own address. */
 uint64_t module_bias(const struct module *m, const struct sym_mapping *map);
+
+/* Which kinds of information @elf has; does not read them. */
+void module_elf_contents(Elf *elf, bool *symtab_ret, bool *dwarf_ret);
 
 /* Own symbols of the module, built on first use; NULL if there are none. */
 struct symtab *module_symtab(struct module *m);

@@ -125,19 +125,15 @@ static struct dwarf_lines *lines_of(struct sym_space *s, struct module *m)
 	if (m->lines_tried)
 		return m->lines;
 	m->lines_tried = true;
-	if (!m->is_elf)
-		return NULL;
-	m->lines_elf = module_elf(m);
-	if (m->lines_elf && dwarf_lines_present(m->lines_elf)) {
+	if (m->has_dwarf && (m->lines_elf = module_elf(m))) {
 		m->lines = dwarf_lines_create(m->lines_elf);
 		if (m->lines)
 			return m->lines;
-	}
-	if (m->lines_elf)
 		elf_end(m->lines_elf);
-	m->lines_elf = NULL;
+		m->lines_elf = NULL;
+	}
 	Elf *debug = debugfile_of(m, s->root_fd);
-	if (debug && dwarf_lines_present(debug))
+	if (debug && m->debug_has_dwarf)
 		m->lines = dwarf_lines_create(debug);
 	return m->lines;
 }
@@ -149,13 +145,12 @@ void sym_module_info(struct sym_space *s, uint32_t module,
 	struct module *m = space_module(s, module);
 	if (!m)
 		return;
-	pthread_mutex_lock(&m->name_lock);
-	struct symtab *t = name_symtab(s, m);
+	if (!m->has_symtab || !m->has_dwarf)
+		debugfile_of(m, s->root_fd);
 	ret->path = m->path;
 	ret->build_id = m->build_id;
-	ret->has_symtab = t && symtab_has_static(t);
-	ret->has_dwarf = lines_of(s, m) != NULL;
-	pthread_mutex_unlock(&m->name_lock);
+	ret->has_symtab = m->has_symtab || m->debug_has_symtab;
+	ret->has_dwarf = m->has_dwarf || m->debug_has_dwarf;
 }
 
 static size_t name_in(struct sym_space *s, struct module *m,

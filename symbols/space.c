@@ -1,8 +1,30 @@
 #include "symbols/space.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+/*
+ * The root directory of @pid, held open, because its name in /proc goes with
+ * the process. Most processes have our own; those need no descriptor each.
+ */
+static int open_root(pid_t pid, const char *root)
+{
+	char name[64];
+	struct stat mine, its;
+	if (!root || !*root)
+		return ROOT_OURS;
+	snprintf(name, sizeof(name), "/proc/%d/ns/mnt", (int)pid);
+	if (pid > 0 && !stat("/proc/self/ns/mnt", &mine) && !stat(name, &its) &&
+	    mine.st_ino == its.st_ino && !stat("/", &mine) &&
+	    !stat(root, &its) && mine.st_ino == its.st_ino &&
+	    mine.st_dev == its.st_dev)
+		return ROOT_OURS;
+	int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? ROOT_UNKNOWN : fd;
+}
 
 struct sym_space *sym_space_create(pid_t pid, const char *root,
 				   sym_read_fn read, void *read_ctx)
@@ -12,12 +34,7 @@ struct sym_space *sym_space_create(pid_t pid, const char *root,
 		return NULL;
 	pthread_mutex_init(&s->lock, NULL);
 	s->pid = pid;
-	s->root_fd = ROOT_OURS;
-	if (root && *root) {
-		s->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (s->root_fd < 0)
-			s->root_fd = ROOT_UNKNOWN;
-	}
+	s->root_fd = open_root(pid, root);
 	s->read = read;
 	s->read_ctx = read_ctx;
 	return s;

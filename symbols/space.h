@@ -2,7 +2,7 @@
  * space.h - what is behind struct sym_space. Internal to symbols/.
  *
  * Two sides use a space: the unwinding side (update, pin, find, unwind) and
- * the naming side (name, module_info). They share only the array of modules,
+ * the naming side (name). They share only the array of modules,
  * which grows and never shrinks, under lock.
  */
 #ifndef SYMBOLS_SPACE_H

@@ -4,7 +4,7 @@
  * mappings from the caller.
  *
  * Threads: a space has two sides, each for one thread at a time. Naming:
- * sym_name and sym_module_info, slow, may run long after. Unwinding: all other
+ * sym_name, slow, may run long after. Unwinding: all other
  * calls. The two may run at the same time. Spaces are independent of each
  * other; what they know of a file that several processes map is kept once.
  */
@@ -58,6 +58,7 @@ struct sym_module_info {
 	const char *build_id; /* hex, "" if none */
 	bool has_symtab, has_dwarf;
 };
+/* Quick, and from any thread: opens files, but does not read their symbols. */
 void sym_module_info(struct sym_space *s, uint32_t module,
 		     struct sym_module_info *ret);
 uint32_t sym_nr_modules(const struct sym_space *s);

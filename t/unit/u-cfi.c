@@ -118,6 +118,9 @@ static void test_hand_written(const char *what, const char *build)
 	check(!memcmp(t->section + t->fulls[r->full].val[RBX], "\x02\x23\x18",
 		      3));
 
+	r = rule(t, "at_odd_4");
+	check_int(t->fulls[r->full].kind[RSP], CFI_OFFSET);
+
 	check_int(rule(t, "at_sig")->flags, CFI_SIGNAL);
 	check_int(rule(t, "at_outermost")->flags, CFI_OUTERMOST);
 	check_rule(t, "far", RSP, 8, 0);
@@ -128,6 +131,8 @@ static void test_hand_written(const char *what, const char *build)
 	check_int(label("far_end"), label("nonsense"));
 	check_rule(t, "at_nonsense_0", RSP, 16, 0);
 	check_none(t, "at_nonsense_1");
+	check_rule(t, "at_deep_0", RSP, 8, 0);
+	check_none(t, "at_deep_1"); /* deeper than anybody goes */
 	check_rule(t, "at_after", RSP, 8, 0);
 	cfi_destroy(t);
 	elf_end(labels);

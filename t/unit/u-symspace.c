@@ -175,7 +175,8 @@ static void test_shared_modules(void)
 	size_t before = nr_descriptors(), first = 0, wrong = 0;
 	maps_read(&maps, pid);
 	for (size_t i = 0; i < NR; i++) {
-		s[i] = sym_space_create(pid, "", read_pid, &pid);
+		s[i] = sym_space_create(pid, i % 2 ? "/proc/self/root" : "",
+					read_pid, &pid);
 		sym_space_update(s[i], maps.map, maps.nr, NULL);
 		if (!i)
 			first = nr_descriptors();

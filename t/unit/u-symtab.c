@@ -141,12 +141,12 @@ static void test_return_addresses(void)
 	sym_space_update(s, &map, 1, NULL);
 	struct sym_name n[SYM_MAX_INLINE];
 	struct sym_place at = {1, addr_of(t, "after")};
-	uint64_t before = addr_of(t, "nonsense");
+	uint64_t before = addr_of(t, "deep");
 	sym_name(s, at, false, n);
 	check_str(n[0].function, "after");
 	check_int(n[0].func_offset, 0);
 	sym_name(s, at, true, n);
-	check_str(n[0].function, "nonsense");
+	check_str(n[0].function, "deep");
 	check_int(n[0].func_offset, at.offset - before);
 	/* Unless nobody is there: a trampoline is entered by returning. */
 	at.offset = addr_of(t, "plain");

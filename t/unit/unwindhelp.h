@@ -60,8 +60,9 @@ static inline bool run_for(pid_t pid, uint64_t ns)
 
 struct comparison {
 	size_t samples, same, complete;
-	size_t same_slots; /* among same */
-	size_t frames;	   /* of all samples */
+	size_t ref_complete; /* by libdwfl */
+	size_t same_slots;   /* among same */
+	size_t frames;	     /* of all samples */
 	uint64_t table_ns, dwfl_ns;
 	uint64_t again_ns; /* the same stacks by the table, all warm */
 };
@@ -122,6 +123,7 @@ static inline void compare_stack(struct comparison *c, struct sym_space *s,
 	c->samples++;
 	c->frames += n;
 	c->complete += done;
+	c->ref_complete += done_b;
 	c->table_ns += t1 - t0;
 	c->again_ns += t2 - t1;
 	c->dwfl_ns += t3 - t2;
