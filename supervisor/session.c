@@ -8,15 +8,16 @@
 #include "supervisor/output.h"
 #include "supervisor/session-private.h"
 
-#define TICK_MAX_NS   (20 * NSEC_PER_MSEC)
-#define TICK_OFF_NS   (100 * NSEC_PER_MSEC)
-#define FLUSH_NS      (500 * NSEC_PER_MSEC)
-#define NEARBY_NS     (50 * NSEC_PER_MSEC)
-#define MAX_TOKENS    (1u << 20)
-#define TRAP_TOKENS   64
-#define ALWAYS_BYTES  (1ull << 20)
-#define STOP_PRIORITY (-10)
-#define TRAP_COST_NS  (20 * NSEC_PER_USEC)
+#define TICK_MAX_NS	(20 * NSEC_PER_MSEC)
+#define LONGEST_TICK_NS (500 * NSEC_PER_MSEC)
+#define TICK_OFF_NS	(100 * NSEC_PER_MSEC)
+#define FLUSH_NS	(500 * NSEC_PER_MSEC)
+#define NEARBY_NS	(50 * NSEC_PER_MSEC)
+#define MAX_TOKENS	(1u << 20)
+#define TRAP_TOKENS	64
+#define ALWAYS_BYTES	(1ull << 20)
+#define STOP_PRIORITY	(-10)
+#define TRAP_COST_NS	(20 * NSEC_PER_USEC)
 
 /*
  * Who runs at the end of a nap? Stop the process for a moment and take the
@@ -98,6 +99,26 @@ static void tick(struct session *s, uint64_t now_ns)
 		session_flush(s, now_ns);
 		s->next_flush_ns = now_ns + FLUSH_NS;
 	}
+}
+
+/*
+ * The target bounds our own CPU time, too, whether or not the program waits
+ * for that CPU just now: with very many blocks the ticks come further apart.
+ */
+static uint64_t next_tick(const struct session *s, uint64_t began_ns)
+{
+	uint64_t now = smco_now_ns();
+	uint64_t gap = s->tick_ns;
+	if (!s->opt->is_unlimited && s->opt->target_ppb) {
+		uint64_t m_t =
+			(uint64_t)control_m_from_overhead(s->opt->target_ppb);
+		uint64_t cycle = (now - began_ns) * 1000 / (m_t / 1000000 + 1);
+		if (cycle > LONGEST_TICK_NS)
+			cycle = LONGEST_TICK_NS;
+		if (began_ns + cycle > now + gap)
+			return began_ns + cycle;
+	}
+	return now + gap;
 }
 
 static void show_status(struct session *s, struct status *line, uint64_t now_ns)
@@ -258,7 +279,7 @@ int session_run(struct session *s, struct status *line,
 		if (now >= s->next_tick_ns) {
 			tick(s, now);
 			show_status(s, line, now);
-			s->next_tick_ns = smco_now_ns() + s->tick_ns;
+			s->next_tick_ns = next_tick(s, now);
 		}
 	}
 	ret->wait_status = s->command_status;
