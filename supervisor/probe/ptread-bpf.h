@@ -9,7 +9,7 @@
 
 #define PTREAD_MAX_SLOTS  512 /* ranges per call */
 #define PTREAD_PT_ENTRIES 512
-#define PTREAD_GROUP	  16 /* entries counted at a time */
+#define PTREAD_GROUP	  32 /* entries counted at a time */
 
 enum ptread_status {
 	PTREAD_OK = 0,

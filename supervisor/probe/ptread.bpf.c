@@ -83,6 +83,9 @@ struct {
 /* Tells the verifier, past the compiler's wits, that @v is at most @mask. */
 #define BOUND(v, mask) asm volatile("%0 &= %1" : "+r"(v) : "i"(mask))
 
+/* Keeps clang from loading everything first and spilling it. */
+#define IN_ORDER(v) asm volatile("" : "+r"(v)::"memory")
+
 struct walk {
 	__u64 pgd;
 	__u64 base;
@@ -176,16 +179,32 @@ static long tally_group(__u32 g, struct tally *t)
 	__u32 zero = 0;
 	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
 	__u64 k = g * PTREAD_GROUP, present = 0, touched = 0;
+	__u64 sum = 0, all = ~0ULL;
 
 	if (!b)
 		return 1;
 	BOUND(k, PTREAD_PT_ENTRIES - 1);
+	/* Nearly always every page is present: then both counts fit in one
+	 * sum, and half the work does. */
+#pragma clang loop unroll(full)
+	for (__u32 i = 0; i < PTREAD_GROUP; i++) {
+		__u64 e = b->pt[k + i];
+		sum += e & (ENTRY_PRESENT | ENTRY_ACCESSED);
+		all &= e;
+		IN_ORDER(sum);
+	}
+	if (all & ENTRY_PRESENT) {
+		t->present += PTREAD_GROUP;
+		t->touched += (sum - PTREAD_GROUP) / ENTRY_ACCESSED;
+		return 0;
+	}
 #pragma clang loop unroll(full)
 	for (__u32 i = 0; i < PTREAD_GROUP; i++) {
 		__u64 e = b->pt[k + i];
 		__u64 p = e | e >> 8; /* bit 0: present or protnone */
 		present += p & 1;
 		touched += (e >> 5) & p & 1;
+		IN_ORDER(touched);
 	}
 	t->present += present;
 	t->touched += touched;
