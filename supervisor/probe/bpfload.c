@@ -2,6 +2,7 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,7 +67,13 @@ int bpfload(const char *start, const char *end, const char *what,
 		bpf_object__open_mem(start, (size_t)(end - start), &opts);
 	if (!obj)
 		return explain_load(errno, what, needs, err);
+	/* The verifier gives up with EAGAIN whenever a signal is pending, and
+	 * the tracer's own come often. */
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int r = bpf_object__load(obj);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (r) {
 		bpf_object__close(obj);
 		return explain_load(-r, what, needs, err);
