@@ -234,10 +234,16 @@ static int take(struct hook_shm *shm, struct agent_record *ret)
 		return 0;
 	/* Reserved, not complete: a thread is between two instructions. */
 	uint64_t now = smco_now_ns();
-	if (!shm->stuck_since_ns)
+	if (!shm->stuck_since_ns) {
 		shm->stuck_since_ns = now;
-	if (now - shm->stuck_since_ns < GIVE_UP_NS)
-		return 0;
+		shm->stuck_head = head;
+	}
+	if (shm->tail >= shm->give_up_below) {
+		if (now - shm->stuck_since_ns < GIVE_UP_NS)
+			return 0;
+		/* All that were reserved by then are as old. */
+		shm->give_up_below = shm->stuck_head;
+	}
 	if (!__atomic_compare_exchange_n(&r->seq, &seq, UINT64_MAX, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return 0; /* completed just now: next time */
@@ -305,9 +311,7 @@ size_t hook_shm_drain(struct hook_shm *shm,
 	size_t nr = shm->nr_saved;
 	for (size_t i = 0; i < nr; i++)
 		fn(ctx, &shm->saved[i]);
-	free(shm->saved);
-	shm->saved = NULL;
-	shm->nr_saved = shm->saved_cap = 0;
+	shm->nr_saved = 0;
 	return nr + drain_ring(shm, fn, ctx);
 }
 

@@ -39,6 +39,8 @@ struct hook_shm {
 	struct tsc_map clock;
 	uint64_t tail;
 	uint64_t stuck_since_ns; /* 0 = the next record is not awaited */
+	uint64_t stuck_head;	 /* head at that time */
+	uint64_t give_up_below;	 /* positions not waited for any more */
 	uint64_t nr_given_up;
 	uint64_t cutoff;    /* as it is meant to be */
 	uint32_t pool_used; /* in units of 16 bytes */

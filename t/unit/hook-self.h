@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -121,6 +122,7 @@ static bool self_plant(uint64_t cutoff, bool traps)
 	if (traps) {
 		struct sigaction sa = {.sa_sigaction = self_trap,
 				       .sa_flags = SA_SIGINFO};
+		sigfillset(&sa.sa_mask);
 		sigaction(SIGURG, &sa, NULL);
 	}
 	memcpy(self.area, agent_image_start,

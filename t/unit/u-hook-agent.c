@@ -1,0 +1,392 @@
+/*
+ * The agent in this very process: admission, the books, semantics of the
+ * functions it stands in for, the ring when it is full or has a hole, stacks,
+ * signal handlers that allocate or jump away.
+ */
+#pragma GCC optimize("no-omit-frame-pointer")
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "t/unit/hook-self.h"
+#include "t/unit/tap.h"
+
+#define MANY 20000
+
+static struct heap_event seen[MANY];
+static unsigned nr_seen;
+
+static void hear(void *ctx, const struct heap_event *ev)
+{
+	(void)ctx;
+	if (nr_seen < MANY)
+		seen[nr_seen++] = *ev;
+}
+
+static unsigned drain(void)
+{
+	nr_seen = 0;
+	hook_shm_drain(&self.shm, hear, NULL);
+	return nr_seen;
+}
+
+static void tokens(int n)
+{
+	self.shm.ctl->tokens = n;
+}
+
+/* The compiler must not know what these are. */
+static void *(*volatile malloc_)(size_t) = malloc;
+static void *(*volatile calloc_)(size_t, size_t) = calloc;
+static void *(*volatile realloc_)(void *, size_t) = realloc;
+static void (*volatile free_)(void *) = free;
+
+static void admission(void)
+{
+	void *p[8];
+	drain();
+	tokens(3);
+	uint64_t skipped = self.shm.ctl->nr_skipped;
+	uint64_t bytes = self.shm.ctl->skipped_bytes;
+	for (int i = 0; i < 8; i++)
+		p[i] = malloc_(10000);
+	check_int(drain(), 3);
+	check_int(self.shm.ctl->nr_skipped - skipped, 5);
+	check_int(self.shm.ctl->skipped_bytes - bytes, 50000);
+	for (int i = 0; i < 8; i++)
+		free_(p[i]);
+	check_int(drain(), 3); /* of these the free, and of no other */
+	check_int(seen[0].kind, HEAP_FREE);
+	check_int(seen[0].addr, (taddr_t)p[0]);
+	self.shm.ctl->always_bytes = 1 << 20;
+	tokens(0);
+	p[0] = malloc_(1 << 20);
+	check_int(drain(), 1);
+	check_int(seen[0].size, 1 << 20);
+	free_(p[0]);
+	self.shm.ctl->always_bytes = UINT64_MAX;
+	/* Below the cutoff nothing happens, at it something does. */
+	tokens(100);
+	free_(malloc_(8191));
+	check_int(drain(), 1); /* the free of before */
+	free_(malloc_(8192));
+	check_int(drain(), 2);
+}
+
+static void semantics(void)
+{
+	void *p = NULL;
+	tokens(1000);
+	errno = 0;
+	check(malloc_((size_t)1 << 60) == NULL);
+	check_int(errno, ENOMEM);
+	errno = 0;
+	check(malloc_(SIZE_MAX) == NULL);
+	check_int(errno, ENOMEM);
+	errno = 0;
+	check(calloc_(SIZE_MAX / 2, 4) == NULL);
+	check_int(errno, ENOMEM);
+	check_int(posix_memalign(&p, 24, 10000), EINVAL);
+	check_int(posix_memalign(&p, 64, 10000), 0);
+	errno = 77;
+	free_(p);
+	check_int(errno, 77);
+	drain();
+	p = malloc_(50000);
+	memset(p, 7, 50000);
+	errno = 0;
+	check(realloc_(p, (size_t)1 << 39) == NULL);
+	check_int(errno, ENOMEM);
+	check_int(((char *)p)[49999], 7);
+	/* The block is still there, and known: given up and taken back. */
+	check_int(drain(), 3);
+	check_int(seen[2].kind, HEAP_REALLOC);
+	check_int(seen[2].addr, (taddr_t)p);
+	check_int(seen[2].size, 50000);
+	p = realloc_(p, 100);
+	check_int(((char *)p)[99], 7);
+	check_int(drain(), 1);
+	check_int(seen[0].kind, HEAP_FREE);
+	free_(p);
+	check(realloc_(NULL, 20000) != NULL);
+	check_int(drain(), 1);
+	char *z = malloc_(40000);
+	memset(z, 1, 40000);
+	free_(z);
+	z = calloc_(4, 10000);
+	unsigned dirty = 0;
+	for (int i = 0; i < 40000; i++)
+		dirty += z[i] != 0;
+	check_int(dirty, 0);
+	check(malloc_usable_size(z) >= 40000);
+	free_(z);
+	drain();
+}
+
+static void own_pages(void)
+{
+	char *p[200];
+	unsigned shared = 0, not_own = 0;
+	tokens(1000);
+	for (int i = 0; i < 200; i++) {
+		p[i] = malloc_(8192 + i * 97);
+		malloc_(100); /* something to share with */
+	}
+	check_int(drain(), 200);
+	for (int i = 0; i < 200; i++)
+		not_own += !seen[i].own_pages;
+	check_int(not_own, 0);
+	for (int i = 0; i < 200; i++)
+		shared += (uintptr_t)p[i] % 4096 != 0;
+	check_int(shared, 0);
+	for (int i = 0; i < 200; i++)
+		free_(p[i]);
+	check_int(drain(), 200);
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static void mappings(void)
+{
+	tokens(100);
+	drain();
+	char *p = mmap(NULL, 65536, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	munmap(p + 8192, 8192);
+	char *q = mremap(p + 32768, 32768, 1 << 20, MREMAP_MAYMOVE);
+	munmap(p, 8192);
+	munmap(p + 16384, 16384);
+	munmap(q, 1 << 20);
+	mmap(NULL, 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check_int(drain(), 7);
+	check_int(seen[0].kind, HEAP_MAP);
+	check_int(seen[0].size, 65536);
+	check(seen[0].zero_fresh && seen[0].own_pages);
+	check_int(seen[1].kind, HEAP_UNMAP);
+	check_int(seen[1].addr, (taddr_t)p + 8192);
+	check_int(seen[1].size, 8192);
+	check_int(seen[2].kind, HEAP_UNMAP);
+	check_int(seen[2].addr, (taddr_t)p + 32768);
+	check_int(seen[3].kind, HEAP_REMAP);
+	check_int(seen[3].addr, (taddr_t)q);
+	check_int(seen[3].old_addr, (taddr_t)p + 32768);
+	check_int(seen[6].addr, (taddr_t)q);
+	/* Thread stacks and glibc's own large blocks are not mappings. */
+	pthread_t t;
+	pthread_create(&t, NULL, nothing, NULL);
+	pthread_join(t, NULL);
+	free_(malloc_(300000));
+	drain();
+	for (unsigned i = 0; i < nr_seen; i++)
+		check(seen[i].kind == HEAP_ALLOC || seen[i].kind == HEAP_FREE);
+}
+
+static __attribute__((noinline)) void *deep(int n, int last)
+{
+	char frame[64];
+	__asm__ volatile("" : : "r"(frame) : "memory");
+	void *p = n ? deep(n - 1, last) : last ? malloc_(9000) : malloc_(9001);
+	__asm__ volatile("" : : : "memory");
+	return p;
+}
+
+/* A frame whose size differs from call to call, near the end of a stack. */
+static void *with_alloca(void *arg)
+{
+	unsigned seed = (uintptr_t)arg;
+	for (int i = 0; i < 300; i++) {
+		volatile char *room = __builtin_alloca(
+			1 + rand_r(&seed) % (i % 2 ? 60000 : 60));
+		room[0] = 1;
+		void *p = malloc_(9100);
+		free_(p);
+	}
+	return NULL;
+}
+
+static void stacks(void)
+{
+	pthread_t t;
+	drain();
+	tokens(10000);
+	self.shm.ctl->trap_tokens = 0;
+	free_(deep(3, 0));
+	drain();
+	check_int(seen[0].stack, 0);
+	check(seen[0].caller != 0);
+	self.shm.ctl->trap_tokens = 1000;
+	unsigned asked = self.nr_stacks;
+	for (int i = 0; i < 20; i++)
+		free_(deep(i % 4 * 8, i % 2));
+	drain();
+	check_int(nr_seen, 40);
+	unsigned wrong = 0;
+	for (int i = 0; i < 20; i++)
+		for (int k = 0; k < i; k++) {
+			bool same_path = i % 4 == k % 4 && i % 2 == k % 2;
+			wrong += (seen[2 * i].stack == seen[2 * k].stack) !=
+				 same_path;
+			wrong += !seen[2 * i].stack;
+		}
+	check_int(wrong, 0);
+	check_int(self.nr_stacks - asked, 4);
+	for (long i = 1; i <= 4; i++) {
+		pthread_create(&t, NULL, with_alloca, (void *)i);
+		pthread_join(t, NULL);
+	}
+	check(drain() >= 2400);
+	self.shm.ctl->trap_tokens = 0;
+}
+
+static void times(void)
+{
+	unsigned wrong = 0;
+	tokens(100000);
+	drain();
+	uint64_t before = smco_now_ns();
+	for (int i = 0; i < 1000; i++)
+		free_(malloc_(9000));
+	uint64_t after = smco_now_ns();
+	usleep(2000);
+	check_int(drain(), 2000);
+	for (int i = 0; i < 2000; i++) {
+		wrong += i && seen[i].time_ns < seen[i - 1].time_ns;
+		wrong += seen[i].tid != getpid();
+	}
+	check_int(wrong, 0);
+	check_range((double)(int64_t)(seen[0].time_ns - before), -20000, 2e6);
+	check_range((double)(int64_t)(after - seen[1999].time_ns), -20000, 2e6);
+}
+
+/* Nobody drains: the program goes on, all is counted, and it mutes itself
+ * until somebody does. */
+static void full_ring(void)
+{
+	signal(SIGURG, SIG_DFL);
+	drain();
+	tokens(1000000);
+	uint64_t lost = self.shm.ctl->nr_lost;
+	void *p = malloc_(9000);
+	for (int i = 0; i < AGENT_RING_SLOTS; i++)
+		free_(malloc_(9000));
+	check_int(self.shm.ctl->head - self.shm.ctl->tail, AGENT_RING_SLOTS);
+	check(self.shm.ctl->nr_lost > lost);
+	check_int(self.shm.ctl->mute, 1);
+	free_(p);
+	check_int(drain(), AGENT_RING_SLOTS);
+	check_int(self.shm.ctl->mute, 0);
+	free_(malloc_(9000));
+	check_int(drain(), 2);
+	/* With somebody: nothing lost, nothing doubled. */
+	struct sigaction sa = {.sa_sigaction = self_trap,
+			       .sa_flags = SA_SIGINFO};
+	sigfillset(&sa.sa_mask);
+	sigaction(SIGURG, &sa, NULL);
+	lost = self.shm.ctl->nr_lost;
+	drain();
+	for (int i = 0; i < AGENT_RING_SLOTS; i++)
+		free_(malloc_(9000));
+	check(self.nr_drains > 0);
+	check_int(drain(), 2 * AGENT_RING_SLOTS);
+	check_int(self.shm.ctl->nr_lost, lost);
+}
+
+static void hole_in_ring(void)
+{
+	tokens(1000);
+	drain();
+	uint64_t given_up = self.shm.nr_given_up;
+	free_(malloc_(9000));
+	/* A thread that has reserved a place and died. */
+	self.shm.ctl->head++;
+	free_(malloc_(9001));
+	check_int(drain(), 2);
+	check_int(drain(), 0);
+	usleep(1050000);
+	check_int(drain(), 2);
+	check_int(self.shm.nr_given_up - given_up, 1);
+	check_int(self.shm.tail, self.shm.ctl->head);
+}
+
+static sigjmp_buf out;
+static volatile unsigned nr_handled, jumping;
+static void allocating_handler(int sig)
+{
+	(void)sig;
+	nr_handled++;
+	void *p = malloc(20000);
+	free(p);
+	if (jumping)
+		siglongjmp(out, 1);
+}
+
+static void interrupted(bool jump)
+{
+	struct itimerval every = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+	struct sigaction sa = {.sa_handler = allocating_handler};
+	volatile uint64_t end = smco_now_ns() + 300 * NSEC_PER_MSEC;
+	sigaction(SIGALRM, &sa, NULL);
+	tokens(100000000);
+	drain();
+	jumping = jump;
+	nr_handled = 0;
+	static volatile unsigned rounds;
+	rounds = 0;
+	if (!sigsetjmp(out, 1))
+		setitimer(ITIMER_REAL, &every, NULL);
+	while (smco_now_ns() < end) {
+		/* Interrupting malloc itself by malloc is the program's
+		 * own fault: only mmap and munmap are interrupted here. */
+		void *p = mmap(NULL, 16384, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		munmap(p, 16384);
+		rounds++;
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	usleep(1000);
+	printf("# %u rounds, %u signals\n", rounds, nr_handled);
+	check(nr_handled > 20);
+	/* Places that were reserved when the thread jumped away. */
+	end = smco_now_ns() + 5 * NSEC_PER_SEC;
+	while (self.shm.tail != self.shm.ctl->head && smco_now_ns() < end)
+		if (!drain())
+			usleep(10000);
+	printf("# %lu given up\n", (long)self.shm.nr_given_up);
+	tokens(100);
+	free_(malloc_(9000));
+	check_int(drain(), 2);
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 1024);
+#ifdef __SANITIZE_ADDRESS__
+	tap_skip("the sanitizer's malloc is in the way");
+	return tap_done();
+#endif
+	if (!check(self_plant(UINT64_MAX, true)))
+		return tap_done();
+	/* The supervisor's memory is this process's own: what it needs in a
+	 * trap is allocated beforehand, unrecorded. */
+	self.shm.saved_cap = 64 * AGENT_RING_SLOTS;
+	self.shm.saved = malloc(self.shm.saved_cap * sizeof(*seen));
+	hook_shm_set_cutoff(&self.shm, 8192);
+	admission();
+	semantics();
+	own_pages();
+	mappings();
+	stacks();
+	times();
+	full_ring();
+	hole_in_ring();
+	interrupted(false);
+	interrupted(true);
+	self_unplant();
+	return tap_done();
+}
