@@ -16,6 +16,14 @@ ok "none was taken for a guard's" counted guard_signals faults 12
 ok "death by its own fault" same guard_signals null
 ok "death by a signal sent to itself" same guard_signals raise
 ok "fork, vfork, spawn, system, exec" same guard_fork
+ok "guarded while threads wait in system calls" same guard_inflight
+refused() {
+	same "$@" && grep "refused: $why" "$1.err"
+}
+why="it uses io_uring or kernel AIO"
+ok "io_uring: the program is left alone" refused guard_uring
+ok "io_uring with a polling kernel thread" refused guard_uring poll
+ok "kernel AIO" refused guard_uring aio
 opt=-a
 ok "threads come and go, everything guarded again at once" \
 	same guard_threads 300

@@ -17,6 +17,11 @@ ok "those that write were hits in the kernel" counted guard_syscalls kernel 30
 ok "the program's own faults and handlers" same guard_signals
 ok "death by its own fault" same guard_signals null
 ok "fork, vfork, spawn, system, exec" same guard_fork
+ok "guarded while threads wait in system calls" same guard_inflight
+ok "io_uring" same guard_uring
+ok "each of its reads was a hit in the kernel" counted guard_uring kernel 20
+ok "io_uring with a polling kernel thread" same guard_uring poll
+ok "kernel AIO" same guard_uring aio
 opt="-m uffd -a"
 ok "threads come and go, everything guarded again at once" \
 	same guard_threads 300

@@ -21,18 +21,9 @@
 
 #include "supervisor/probe/access.h"
 #include "supervisor/probe/guardtab.h"
+#include "supervisor/probe/robust.h"
 #include "supervisor/probe/sysargs.h"
 #include "supervisor/probe/warden.h"
-
-struct addr_range {
-	taddr_t start;
-	taddr_t end; /* exclusive */
-};
-struct addr_ranges {
-	struct addr_range *v;
-	size_t nr;
-	size_t cap;
-};
 
 /* One thread, and the system call it is in. */
 struct guard_call {
@@ -115,11 +106,6 @@ int guard_place_look(struct guard *g, struct smco_err *err);
 /* Why [start, end) must not be guarded, NULL if it may; *prot_ret as it is. */
 const char *guard_place_check(const struct guard *g, const struct tmaps *maps,
 			      taddr_t start, taddr_t end, uint32_t *prot_ret);
-bool addr_ranges_add(struct addr_ranges *r, taddr_t start, taddr_t end);
-bool addr_ranges_hit(const struct addr_ranges *r, taddr_t start, taddr_t end);
-void addr_ranges_free(struct addr_ranges *r);
-/* Entries of a thread's robust list, each a range the kernel may write. */
-void guard_robust_list(struct guard *g, pid_t tid, struct addr_ranges *ret);
 /* Around a stack pointer. */
 void guard_stack_add(struct guard *g, taddr_t addr);
 

@@ -215,17 +215,21 @@ static void lock_is_kept(struct guard *g, long nr, const uint64_t args[6])
 				args[0] + args[1]);
 }
 
-/* A thread ends: the kernel walks its robust list. */
-static void thread_exits(struct guard *g, struct task *t)
+/* Threads end: the kernel walks their robust lists. */
+static void threads_exit(struct guard *g, struct task *t, long nr)
 {
 	struct addr_ranges list = {0};
 	struct access_hit hit = {
 		.time_ns = smco_now_ns(),
 		.in_kernel = true,
 		.is_write = true,
-		.syscall_nr = SYS_exit,
+		.syscall_nr = nr,
 	};
-	guard_robust_list(g, task_tid(t), &list);
+	if (nr == SYS_exit)
+		robust_list_add(g->base.proc, task_tid(t), &list);
+	else
+		for (t = tproc_first_task(g->base.proc); t; t = task_next(t))
+			robust_list_add(g->base.proc, task_tid(t), &list);
 	for (size_t i = 0; i < list.nr; i++) {
 		const struct sysrange r = {list.v[i].start, list.v[i].end,
 					   SYSARG_READ | SYSARG_WRITE};
@@ -254,7 +258,7 @@ static void act_on_class(struct guard *g, enum sysargs_class class,
 		guard_take_all(g, t, nr);
 		break;
 	case SYSARGS_EXIT:
-		thread_exits(g, t);
+		threads_exit(g, t, nr);
 		c->active = false;
 		break;
 	case SYSARGS_ASYNC:

@@ -19,38 +19,6 @@
  * to. Above a thread pointer: the C library's thread descriptor. */
 #define STACK_BELOW (32 << 10)
 #define STACK_ABOVE (4 << 10)
-#define ROBUST_MAX  2048 /* ROBUST_LIST_LIMIT of the kernel */
-
-bool addr_ranges_add(struct addr_ranges *r, taddr_t start, taddr_t end)
-{
-	for (size_t i = 0; i < r->nr; i++)
-		if (r->v[i].start <= start && r->v[i].end >= end)
-			return true;
-	if (r->nr == r->cap) {
-		size_t cap = r->cap ? r->cap * 2 : 32;
-		struct addr_range *v = realloc(r->v, cap * sizeof(*v));
-		if (!v)
-			return false;
-		r->v = v;
-		r->cap = cap;
-	}
-	r->v[r->nr++] = (struct addr_range){start, end};
-	return true;
-}
-
-bool addr_ranges_hit(const struct addr_ranges *r, taddr_t start, taddr_t end)
-{
-	for (size_t i = 0; i < r->nr; i++)
-		if (r->v[i].start < end && r->v[i].end > start)
-			return true;
-	return false;
-}
-
-void addr_ranges_free(struct addr_ranges *r)
-{
-	free(r->v);
-	memset(r, 0, sizeof(*r));
-}
 
 void guard_stack_add(struct guard *g, taddr_t addr)
 {
@@ -58,42 +26,12 @@ void guard_stack_add(struct guard *g, taddr_t addr)
 	addr_ranges_add(&g->stacks, start, addr + STACK_ABOVE);
 }
 
-void guard_robust_list(struct guard *g, pid_t tid, struct addr_ranges *ret)
-{
-	struct {
-		uint64_t next;
-		int64_t futex_offset;
-		uint64_t pending;
-	} head;
-	uint64_t at = 0, next;
-	size_t len = 0;
-	if (syscall(SYS_get_robust_list, tid, &at, &len) || !at ||
-	    tmem_read(g->base.proc, at, &head, sizeof(head)))
-		return;
-	addr_ranges_add(ret, at, at + sizeof(head));
-	next = head.next & ~1ULL;
-	for (int i = 0; i < ROBUST_MAX && next && next != at; i++) {
-		taddr_t futex = next + (uint64_t)head.futex_offset;
-		addr_ranges_add(ret, next, next + 8);
-		addr_ranges_add(ret, futex, futex + 4);
-		if (tmem_read(g->base.proc, next, &next, sizeof(next)))
-			break;
-		next &= ~1ULL;
-	}
-	if (head.pending) {
-		taddr_t p = head.pending & ~1ULL;
-		addr_ranges_add(ret, p, p + 8);
-		addr_ranges_add(ret, p + (uint64_t)head.futex_offset,
-				p + (uint64_t)head.futex_offset + 4);
-	}
-}
-
 /* Stack and thread area in one mapping: the whole lower part is stack. */
 static void look_at_thread(struct guard *g, struct task *t,
 			   const struct tmaps *maps)
 {
 	struct user_regs_struct r;
-	guard_robust_list(g, task_tid(t), &g->stacks);
+	robust_list_add(g->base.proc, task_tid(t), &g->stacks);
 	if (task_get_regs(t, &r))
 		return; /* waits in the kernel; nothing is known */
 	guard_stack_add(g, r.rsp);

@@ -30,6 +30,7 @@
 
 #include "supervisor/probe/access.h"
 #include "supervisor/probe/guardtab.h"
+#include "supervisor/probe/robust.h"
 
 #ifndef UFFD_FEATURE_WP_UNPOPULATED
 #define UFFD_FEATURE_WP_UNPOPULATED (1 << 13)
@@ -370,6 +371,41 @@ static const char *place(const struct tmaps *maps, taddr_t start, taddr_t end)
 	return NULL;
 }
 
+static void drop_overlaps(struct uffd *u, taddr_t start, taddr_t end)
+{
+	for (;;) {
+		size_t i = guardtab_first(&u->tab, start);
+		if (i == u->tab.nr || u->tab.v[i].start >= end)
+			return;
+		taddr_t s = u->tab.v[i].start, e = u->tab.v[i].end;
+		guardtab_remove(&u->tab, i);
+		wp_open(u, s, e);
+	}
+}
+
+/*
+ * A thread that ends waits for nobody: the kernel gives up its last writes if
+ * they meet a guard. A robust mutex that is taken after we have guarded it
+ * opens the block; one that was taken before is on a list now.
+ */
+static void open_last_writes(struct uffd *u, struct page_range *r, size_t n)
+{
+	struct addr_ranges list = {0};
+	for (struct task *t = tproc_first_task(u->base.proc); t;
+	     t = task_next(t))
+		robust_list_add(u->base.proc, task_tid(t), &list);
+	for (size_t i = 0; i < n; i++) {
+		if (r[i].nr_reset == UINT32_MAX ||
+		    !addr_ranges_hit(&list, r[i].start, r[i].end))
+			continue;
+		smco_debug("uffd", "%#llx: a robust mutex or thread area",
+			   (unsigned long long)r[i].start);
+		drop_overlaps(u, r[i].start, r[i].end);
+		r[i].nr_reset = UINT32_MAX;
+	}
+	addr_ranges_free(&list);
+}
+
 static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 {
 	struct uffd *u = (struct uffd *)a;
@@ -400,22 +436,11 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 			r[i].nr_reset = (uint32_t)((r[i].end - r[i].start) /
 						   TPAGE_SIZE);
 	}
+	open_last_writes(u, r, n);
 	u->side_ns += smco_now_ns() - begin;
 	pthread_mutex_unlock(&u->lock);
 	tmaps_deinit(&maps);
 	return 0;
-}
-
-static void drop_overlaps(struct uffd *u, taddr_t start, taddr_t end)
-{
-	for (;;) {
-		size_t i = guardtab_first(&u->tab, start);
-		if (i == u->tab.nr || u->tab.v[i].start >= end)
-			return;
-		taddr_t s = u->tab.v[i].start, e = u->tab.v[i].end;
-		guardtab_remove(&u->tab, i);
-		wp_open(u, s, e);
-	}
 }
 
 static int uffd_disarm(struct access *a, struct page_range *r, size_t n)

@@ -31,7 +31,9 @@ static struct {
 	long kill_us;
 	bool again;
 	uint64_t detach_hits;
-	uint64_t hits, kernel_hits, write_hits, gaps, faults, cost_ns;
+	uint64_t hits, kernel_hits, write_hits, gaps, faults;
+	uint64_t costs[65536]; /* ns, of hits that say so */
+	size_t nr_costs;
 	uint64_t first_ns;
 	struct page_range ranges[GUARD_CTL_MAX];
 	bool armed[GUARD_CTL_MAX];
@@ -90,7 +92,8 @@ static void count(const struct access_hit *hit)
 		d.hits++;
 		d.kernel_hits += hit->in_kernel;
 		d.write_hits += hit->is_write;
-		d.cost_ns += hit->cost_ns;
+		if (hit->cost_ns && d.nr_costs < ARRAY_SIZE(d.costs))
+			d.costs[d.nr_costs++] = hit->cost_ns;
 	}
 	d.ctl->hits = d.hits;
 	d.ctl->gaps = d.gaps;
@@ -165,16 +168,24 @@ static void options(int argc, char **argv)
 	}
 }
 
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
 static void summary(void)
 {
+	qsort(d.costs, d.nr_costs, sizeof(d.costs[0]), by_size);
 	const struct access *a = d.access;
 	fprintf(stderr,
 		"hits %llu kernel %llu writes %llu gaps %llu faults %llu "
-		"mean_ns %llu stops %llu\n",
+		"median_ns %llu min_ns %llu stops %llu\n",
 		(unsigned long long)d.hits, (unsigned long long)d.kernel_hits,
 		(unsigned long long)d.write_hits, (unsigned long long)d.gaps,
 		(unsigned long long)d.faults,
-		(unsigned long long)(d.hits ? d.cost_ns / d.hits : 0),
+		(unsigned long long)(d.nr_costs ? d.costs[d.nr_costs / 2] : 0),
+		(unsigned long long)(d.nr_costs ? d.costs[0] : 0),
 		(unsigned long long)tracer_nr_stops(d.tr));
 	if (a && a->ops->refusal && a->ops->refusal(a))
 		fprintf(stderr, "refused: %s\n", a->ops->refusal(a));
