@@ -1,16 +1,9 @@
 #include "reports/trace.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <zlib.h>
 #include <zstd.h>
@@ -19,6 +12,7 @@
 #include "reports/codec.h"
 #include "reports/disk.h"
 #include "reports/hindex.h"
+#include "reports/outfile.h"
 
 #define SEAL_BYTES (256u << 10) /* a chunk is written when it has so many */
 #define ZSTD_LEVEL 3
@@ -38,9 +32,8 @@ struct frame_entry {
 };
 
 struct trace_writer {
-	int fd;	      /* close if >= 0 */
-	char *path;   /* for messages */
-	uint64_t end; /* file size up to the last whole chunk */
+	struct outfile file;
+	char *path; /* for messages */
 	uint32_t seq;
 	struct smco_err failure; /* code is 0 while all is well */
 
@@ -75,52 +68,6 @@ static int out_of_memory(struct trace_writer *w)
 
 /* ------------------------------------------------------------- the file --- */
 
-/*
- * Move an existing regular file out of the way. *moved_ret says whether one
- * was, so that a failed open can put it back.
- */
-static int keep_old(const char *path, char **old_ret, struct smco_err *err)
-{
-	struct stat st;
-	*old_ret = NULL;
-	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
-		return SMCO_OK;
-	char *old;
-	if (asprintf(&old, "%s.old", path) < 0)
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	if (rename(path, old) < 0) {
-		int rc = smco_fail(err, SMCO_SYS, errno,
-				   "cannot keep the old trace as %s", old);
-		free(old);
-		return rc;
-	}
-	*old_ret = old;
-	return SMCO_OK;
-}
-
-static int open_new(const char *path, int *fd_ret, struct smco_err *err)
-{
-	/* A symbolic link is followed once, here, so that the old file is
-	 * kept beside the file and not beside the link. */
-	_cleanup_free_ char *real = realpath(path, NULL);
-	_cleanup_free_ char *old = NULL;
-	const char *name = real ? real : path;
-	int rc = keep_old(name, &old, err);
-	if (rc)
-		return rc;
-	*fd_ret = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (*fd_ret >= 0)
-		return SMCO_OK;
-	int saved = errno;
-	if (old && rename(old, name) < 0)
-		return smco_fail(err, SMCO_SYS, saved,
-				 "cannot write trace %s (the old one is %s)",
-				 path, old);
-	return smco_fail(
-		err, saved == EACCES || saved == EPERM ? SMCO_PERM : SMCO_SYS,
-		saved, "cannot write trace %s", path);
-}
-
 static void put_header(struct trace_writer *w, uint64_t start_ns)
 {
 	struct timespec ts;
@@ -149,19 +96,21 @@ int trace_writer_create(const char *path, uint64_t start_ns,
 	struct trace_writer *w = calloc(1, sizeof(*w));
 	if (!w)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	w->fd = -1;
+	w->file.fd = -1;
 	w->path = strdup(path);
 	w->zstd = ZSTD_createCCtx();
 	int rc = SMCO_OK;
 	if (!w->path || !w->zstd)
 		rc = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	if (!rc)
-		rc = open_new(path, &w->fd, err);
+		rc = outfile_open(&w->file, path, err);
 	if (!rc) {
 		/* The header goes out at once: an output that cannot be
 		 * written to is found before the command starts. */
 		put_header(w, start_ns);
 		rc = trace_flush(w, err);
+		if (rc)
+			outfile_undo(&w->file);
 	}
 	if (rc) {
 		trace_writer_destroy(w);
@@ -171,64 +120,18 @@ int trace_writer_create(const char *path, uint64_t start_ns,
 	return SMCO_OK;
 }
 
-/*
- * write(2) of all of it. A full disk or a file size limit must not kill the
- * supervisor: SIGXFSZ and SIGPIPE are held back meanwhile and eaten.
- */
-static int write_all(int fd, const uint8_t *data, size_t len)
-{
-	sigset_t quiet, before, pending;
-	sigemptyset(&quiet);
-	sigaddset(&quiet, SIGXFSZ);
-	sigaddset(&quiet, SIGPIPE);
-	sigpending(&pending);
-	pthread_sigmask(SIG_BLOCK, &quiet, &before);
-	int error = 0;
-	while (len && !error) {
-		ssize_t n = write(fd, data, len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			error = errno;
-		} else if (n == 0) {
-			error = ENOSPC;
-		} else {
-			data += n;
-			len -= (size_t)n;
-		}
-	}
-	static const struct timespec now;
-	if (sigismember(&pending, SIGXFSZ))
-		sigdelset(&quiet, SIGXFSZ); /* another's, leave it pending */
-	if (sigismember(&pending, SIGPIPE))
-		sigdelset(&quiet, SIGPIPE);
-	if (error == EFBIG || error == EPIPE)
-		while (sigtimedwait(&quiet, NULL, &now) < 0 && errno == EINTR)
-			;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return error;
-}
-
 static int write_out(struct trace_writer *w)
 {
 	if (!w->out.len)
 		return SMCO_OK;
-	int error = write_all(w->fd, w->out.data, w->out.len);
-	if (!error) {
-		w->end += w->out.len;
-		w->stats.file_bytes = w->end;
-		bbuf_reset(&w->out);
-		return SMCO_OK;
-	}
-	/* Cut the partial chunk off. Where that cannot be done (a pipe) the
-	 * reader steps over it. */
-	if (ftruncate(w->fd, (off_t)w->end) < 0)
-		smco_debug("trace", "cannot cut off a partial chunk: %s",
-			   strerror(errno));
+	int error = outfile_append(&w->file, w->out.data, w->out.len);
 	bbuf_reset(&w->out);
+	w->stats.file_bytes = w->file.size;
+	if (!error)
+		return SMCO_OK;
 	return smco_fail(&w->failure, SMCO_SYS, error,
 			 "cannot write trace %s, stopped after %llu bytes",
-			 w->path, (unsigned long long)w->end);
+			 w->path, (unsigned long long)w->file.size);
 }
 
 /* --------------------------------------------------------------- chunks --- */
@@ -480,7 +383,7 @@ void trace_writer_destroy(struct trace_writer *w)
 {
 	if (!w)
 		return;
-	smco_close_fd(&w->fd);
+	outfile_close(&w->file);
 	ZSTD_freeCCtx(w->zstd);
 	bbuf_free(&w->meta.body);
 	bbuf_free(&w->strings.body);
@@ -511,10 +414,9 @@ int trace_writer_close(struct trace_writer *w, struct smco_err *err)
 		rc = write_out(w) ? fail(w, err) : SMCO_OK;
 	}
 	/* A network file system may report a full disk only now. */
-	int fd = w->fd;
-	w->fd = -1;
-	if (close(fd) < 0 && !rc)
-		rc = smco_fail(err, SMCO_SYS, errno, "cannot write trace %s",
+	int error = outfile_close(&w->file);
+	if (error && !rc)
+		rc = smco_fail(err, SMCO_SYS, error, "cannot write trace %s",
 			       w->path);
 	trace_writer_destroy(w);
 	return rc;

@@ -106,6 +106,30 @@ static void not_writable(void)
 	check(!stat("/dev/full", &st) && S_ISCHR(st.st_mode));
 }
 
+/* The disk is full already: the old trace stands where it stood. */
+static void full_from_the_start(void)
+{
+	struct rlimit before, limit;
+	struct trace_writer *w = NULL;
+	struct smco_err err = {0};
+	trace_writer_create(path, 1, &w, NULL);
+	put(w, 1);
+	trace_writer_close(w, NULL);
+	unlink(old);
+	getrlimit(RLIMIT_FSIZE, &before);
+	limit = before;
+	limit.rlim_cur = 10;
+	setrlimit(RLIMIT_FSIZE, &limit);
+	check_int(trace_writer_create(path, 1, &w, &err), SMCO_SYS);
+	check_int(err.sys_errno, EFBIG);
+	check_int(records(path, NULL, NULL), 1);
+	check_int(size_of(old), -1);
+	unlink(path);
+	check_int(trace_writer_create(path, 1, &w, &err), SMCO_SYS);
+	check_int(size_of(path), -1);
+	setrlimit(RLIMIT_FSIZE, &before);
+}
+
 /* The limit on file size stands for a full disk: a write ends short, the next
  * fails. The default action of SIGXFSZ would kill. */
 static void full_disk(void)
@@ -161,6 +185,7 @@ int main(void)
 	flushed_is_there();
 	old_is_kept();
 	not_writable();
+	full_from_the_start();
 	full_disk();
 	unlink(path);
 	unlink(old);

@@ -151,6 +151,50 @@ static void many_names(void)
 	trace_reader_close(r);
 }
 
+/* What a nap costs on disk, in a session as they are: some sizes, a few
+ * hundred stacks, naps that end one after the other. */
+static void size_of_naps(void)
+{
+	struct trace_writer *w = NULL;
+	struct trace_stats stats;
+	uint64_t now = 0;
+	const uint32_t nr = 20000;
+	check_int(trace_writer_create(path, 5, &w, NULL), 0);
+	for (uint32_t i = 0; i < nr; i++) {
+		now += random_below(20 * NSEC_PER_MSEC);
+		uint64_t length = 2 * NSEC_PER_SEC + random_below(NSEC_PER_SEC);
+		uint32_t stack = 1 + (uint32_t)random_below(300);
+		struct ev_nap nap = {
+			.addr = 0x7f0000000000 + random_below(1 << 20) * 4096,
+			.size = 8192 << stack % 8,
+			.start_ns = now - length,
+			.length_ns = length,
+			.error_ns = 5 * NSEC_PER_MSEC,
+			.alloc_ns = now - length - random_below(NSEC_PER_SEC),
+			.pid = 4711,
+			.alloc_stack = stack,
+			.ended_stack = 300 + stack % 7,
+			.ended_syscall = -1,
+			.flags = NAP_ENDED_READ,
+		};
+		trace_put(w, &(struct record){.event = EV_NAP,
+					      .time_ns = now,
+					      .cpu = UINT32_MAX,
+					      .param = i,
+					      .payload = &nap,
+					      .payload_len = sizeof(nap)});
+	}
+	trace_flush(w, NULL);
+	trace_writer_stats(w, &stats);
+	trace_writer_close(w, NULL);
+	check_int(stats.nr_records, nr);
+	printf("# a nap: %zu bytes in memory, %.1f coded, %.1f on disk\n",
+	       sizeof(struct ev_nap) + 28, (double)stats.record_raw_bytes / nr,
+	       (double)stats.record_stored_bytes / nr);
+	check(stats.record_raw_bytes < 40 * nr);
+	check(stats.record_stored_bytes <= stats.record_raw_bytes);
+}
+
 int main(void)
 {
 	close(mkstemp(path));
@@ -161,6 +205,7 @@ int main(void)
 	read_all();
 	tables();
 	many_names();
+	size_of_naps();
 	char old[64];
 	snprintf(old, sizeof(old), "%s.old", path);
 	unlink(path);
