@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #define ROBUST_MAX 2048 /* the kernel's ROBUST_LIST_LIMIT */
-/* Thread descriptors of glibc and musl are smaller, whereever in them the
- * head is. */
-#define AREA_BYTES 4096
+/* Around the head, in the thread descriptors of glibc and musl: the thread
+ * id lies close before it, the rest of the descriptor after it. Not more: what
+ * lies before the descriptor may be anybody's. */
+#define AREA_BELOW 736
+#define AREA_ABOVE 4096
 
 bool addr_ranges_add(struct addr_ranges *r, taddr_t start, taddr_t end)
 {
@@ -60,8 +62,8 @@ void robust_list_add(struct tproc *p, pid_t tid, struct addr_ranges *ret)
 	if (syscall(SYS_get_robust_list, tid, &at, &len) || !at ||
 	    tmem_read(p, at, &head, sizeof(head)))
 		return;
-	addr_ranges_add(ret, at < AREA_BYTES ? 0 : at - AREA_BYTES,
-			at + AREA_BYTES);
+	addr_ranges_add(ret, at < AREA_BELOW ? 0 : at - AREA_BELOW,
+			at + AREA_ABOVE);
 	/* Bit 0 marks a priority inheriting one. */
 	next = head.next & ~1ULL;
 	for (int i = 0; i < ROBUST_MAX && next && next != at; i++) {
