@@ -34,6 +34,7 @@ struct session {
 	uint64_t next_tick_ns, next_flush_ns, nearby_ns;
 	uint64_t tick_ns;
 	uint64_t ticked_ns; /* when the last tick began */
+	uint64_t gap_ns;    /* between the last two */
 	bool has_mechanism;
 	struct ev_coverage not_admitted, lost;
 	volatile sig_atomic_t interrupted; /* 1 leave */

@@ -56,7 +56,7 @@ static void refill_tokens(struct session *s, struct watched *w)
 	int64_t m_t = s->opt->is_unlimited
 			      ? PPB
 			      : control_m_from_overhead(s->opt->target_ppb);
-	int64_t least = m_t / 10 * (int64_t)s->tick_ns / PPB;
+	int64_t least = (int64_t)(s->gap_ns / 10) * (m_t / 1000) / (PPB / 1000);
 	int64_t room = ledger_room_ns(s->ledger) / 2;
 	uint64_t ns = (uint64_t)(room > least ? room : least);
 	uint64_t tokens = ns / (hooks_cost_ns(w->hooks) + 1);
@@ -78,6 +78,7 @@ static void tick(struct session *s, uint64_t now_ns)
 	 * run, of the wall's where the program waits. */
 	uint64_t wall_ns = now_ns - s->ticked_ns;
 	s->ticked_ns = now_ns;
+	s->gap_ns = wall_ns > s->tick_ns ? wall_ns : s->tick_ns;
 	if (run_ns < wall_ns)
 		run_ns = wall_ns;
 	ledger_advance(s->ledger, now_ns, run_ns);
