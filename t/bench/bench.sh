@@ -10,6 +10,8 @@
 #
 # overhead: of the program's own life, from exec to exit, as seen from outside
 #	    (redis: of a fixed load's duration)
+# CPU:	    the same of the program's CPU time, which other load on the machine
+#	    disturbs less, but which has no part in it of time held in stops
 # ledger:   what smco-trace itself says it cost
 # extra:    what starting and stopping takes beside that, in seconds
 SRC=$(cd "$(dirname "$0")/../.." && pwd)
@@ -68,9 +70,12 @@ row() {
 	my $ledger = median(column("ledger", 0));
 	$ledger = $ledger < 0 ? "unknown" : sprintf "%.2f", $ledger;
 	my $rss = median(column("watched", 3));
-	printf "| %s | %s | %.2f | %.2f | %.2f | %.1f to %.1f | %s | %.2f | %s | %s |\n",
+	my @cpu_n = column("native", 4); my @cpu_w = column("watched", 4);
+	my $cpu = median(@cpu_n) ? sprintf "%.2f", median(map { 100 *
+		($cpu_w[$_] / $cpu_n[$_] - 1) } 0 .. $#cpu_n) : "-";
+	printf "| %s | %s | %.2f | %.2f | %.2f | %.1f to %.1f | %s | %s | %.2f | %s | %s |\n",
 		$workload, $target, median(@n), median(@w), median(@over),
-		$over[0], $over[-1], $ledger, median(@extra), $vsz, $rss ? sprintf "%.1f", $rss / 1024 : "-";
+		$over[0], $over[-1], $cpu, $ledger, median(@extra), $vsz, $rss ? sprintf "%.1f", $rss / 1024 : "-";
 	' "$1" "$2"
 }
 
@@ -81,8 +86,8 @@ cpu=$(sed -n 's/^model name\t: //p;T;q' /proc/cpuinfo)
 	echo
 	echo "\`smco-trace -t TARGET $OPTIONS\`, $REPS pairs each, medians."
 	echo
-	echo "| workload | target % | native s | monitored s | overhead % | spread % | ledger % | extra s | VSZ % | smco MB |"
-	echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+	echo "| workload | target % | native s | monitored s | overhead % | spread % | CPU % | ledger % | extra s | VSZ % | smco MB |"
+	echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 } | tee -a "$RESULTS"
 
 for workload in $WORKLOADS; do

@@ -4,7 +4,8 @@
  *
  *	lap OUT COMMAND [ARG...]
  *
- * Appends one line to OUT: LIFE_S TOTAL_S PROGRAM_VMPEAK_KB SUPERVISOR_RSS_KB.
+ * Appends one line to OUT: LIFE_S TOTAL_S PROGRAM_VMPEAK_KB SUPERVISOR_RSS_KB
+ * PROGRAM_CPU_S. The last three are sampled every 20 ms.
  * If COMMAND is smco-trace, the program is the child it has that runs another
  * executable, and TOTAL is until smco-trace's own end; otherwise the program
  * is COMMAND and there is no supervisor (0). Ends with COMMAND's status.
@@ -79,6 +80,25 @@ static long status_kb(pid_t pid, const char *key)
 	return kb;
 }
 
+/* User and system time of @pid, all its threads, seconds. */
+static double cpu_seconds(pid_t pid)
+{
+	char path[64], buf[1024];
+	unsigned long user = 0, sys = 0;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	FILE *f = fopen(path, "r");
+	size_t n = f ? fread(buf, 1, sizeof(buf) - 1, f) : 0;
+	buf[n] = '\0';
+	if (f)
+		fclose(f);
+	const char *p = strrchr(buf, ')');
+	if (!p || sscanf(p + 1,
+			 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+			 &user, &sys) != 2)
+		return 0;
+	return (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
@@ -102,14 +122,17 @@ int main(int argc, char **argv)
 	}
 	double start = is_watched ? now() : begin, end = start;
 	long peak = 0, rss = 0;
+	double cpu = 0;
 	int fd = program ? (int)syscall(SYS_pidfd_open, program, 0) : -1;
 	if (fd >= 0) {
 		struct pollfd p = {.fd = fd, .events = POLLIN};
-		while (poll(&p, 1, 50) == 0) {
+		while (poll(&p, 1, 20) == 0) {
 			long kb = status_kb(program, "VmPeak:");
 			peak = kb > peak ? kb : peak;
 			kb = is_watched ? status_kb(child, "VmHWM:") : 0;
 			rss = kb > rss ? kb : rss;
+			double used = cpu_seconds(program);
+			cpu = used > cpu ? used : cpu;
 		}
 		end = now();
 	}
@@ -120,8 +143,8 @@ int main(int argc, char **argv)
 		perror(argv[1]);
 		return 125;
 	}
-	fprintf(out, "%.6f %.6f %ld %ld\n", end - start, now() - begin, peak,
-		rss);
+	fprintf(out, "%.6f %.6f %ld %ld %.2f\n", end - start, now() - begin,
+		peak, rss, cpu);
 	fclose(out);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

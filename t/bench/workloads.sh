@@ -68,15 +68,15 @@ run_redis() {
 		kill -0 $server 2>/dev/null || return 1
 		sleep 0.05
 	done
-	redis-benchmark -p "$REDIS_PORT" -q -t set -n 100000 -r 50000 -d 10000 \
+	redis-benchmark -p "$REDIS_PORT" -q -t set -n 50000 -r 50000 -d 10000 \
 		-c 20 >>out
 	begin=$(date +%s.%N)
 	redis-benchmark -p "$REDIS_PORT" -q -t set,get -r 50000 -d 10000 -c 20 \
-		-n "${BENCH_REDIS_REQUESTS:-200000}" >>out
+		-n "${BENCH_REDIS_REQUESTS:-100000}" >>out
 	end=$(date +%s.%N)
 	redis-cli -p "$REDIS_PORT" shutdown nosave >>out 2>&1
 	wait $server
-	perl -e 'printf "%.6f %.6f 0 0\n", ($ARGV[1] - $ARGV[0]) x 2' \
+	perl -e 'printf "%.6f %.6f 0 0 0\n", ($ARGV[1] - $ARGV[0]) x 2' \
 		"$begin" "$end" >>lap
 }
 
