@@ -49,7 +49,7 @@ fuzz:
 $(O)/t/fuzz/%: t/fuzz/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer \
-		-Wno-missing-prototypes -o $@ $< $(LIB) $(LDLIBS)
+		-Wno-missing-prototypes -Wno-format-nonliteral -o $@ $< $(LIB) $(LDLIBS)
 
 # FUZZ_SECONDS is for all targets together; FUZZ_ONLY=options picks one.
 fuzz-run: $(FUZZ_BIN)

@@ -25,6 +25,9 @@ endif
 # supervisor. It must reach everything relative to its program counter: any
 # other kind of relocation in its objects stops the build.
 
+# Both images want gcc's flags, also when clang builds the rest for fuzzing.
+AGENT_CC ?= gcc
+
 AGENT_DIR := $(O)/supervisor/probe/agent
 AGENT_OBJ := $(patsubst %,$(O)/%.o,$(basename $(AGENT)))
 AGENT_CFLAGS := -std=gnu11 -O2 -g0 -fPIC -ffreestanding -nostdlib \
@@ -35,10 +38,10 @@ AGENT_CFLAGS := -std=gnu11 -O2 -g0 -fPIC -ffreestanding -nostdlib \
 
 $(AGENT_DIR)/%.o: supervisor/probe/agent/%.c
 	@mkdir -p $(@D)
-	$(call say,AGENT,$<)$(CC) -I. $(AGENT_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,AGENT,$<)$(AGENT_CC) -I. $(AGENT_CFLAGS) -MMD -MP -c -o $@ $<
 $(AGENT_DIR)/%.o: supervisor/probe/agent/%.S supervisor/probe/agent_abi.h
 	@mkdir -p $(@D)
-	$(call say,AGENT,$<)$(CC) -I. -c -o $@ $<
+	$(call say,AGENT,$<)$(AGENT_CC) -I. -c -o $@ $<
 
 $(AGENT_DIR)/agent.elf: $(AGENT_OBJ) supervisor/probe/agent/agent.lds
 	$(Q)if readelf -rW $(AGENT_OBJ) | grep R_X86_64 | \
@@ -61,7 +64,7 @@ WARDEN_BIN := $(O)/supervisor/probe/warden/warden.bin
 $(WARDEN_BIN): supervisor/probe/warden/warden.c supervisor/probe/warden/entry.S \
 		supervisor/probe/warden/warden.lds supervisor/probe/warden/abi.h
 	@mkdir -p $(@D)
-	$(call say,WARDEN,$@)$(CC) -I. -std=gnu11 -Os $(WARN) -ffreestanding -fpie \
+	$(call say,WARDEN,$@)$(AGENT_CC) -I. -std=gnu11 -Os $(WARN) -ffreestanding -fpie \
 		-fno-stack-protector -fcf-protection=none -mgeneral-regs-only \
 		-fno-asynchronous-unwind-tables -fno-builtin -fno-jump-tables \
 		-fno-tree-loop-distribute-patterns -nostdlib -static -no-pie \

@@ -213,7 +213,7 @@ void gather(struct tracer *tr, pid_t tid, int status)
 	case STOP_INTERRUPT:
 		if (!t->is_new && !t->in_group_stop)
 			mend_at_stop(t);
-		/* fall through */
+		__attribute__((fallthrough));
 	case STOP_GROUP:
 		/*
 		 * Nothing to decide: it stays where tproc_stop() wants it, or
