@@ -31,7 +31,6 @@ struct guard_call {
 	pid_t tid;
 	bool active; /* between entry and exit, or to be restarted */
 	bool all;    /* may touch any memory */
-	bool known;  /* ranges are of the last call that was seen */
 	struct sysranges ranges;
 	/* The program's own fault comes twice: the first time it is tried
 	 * again, in case a guard was opened since. */

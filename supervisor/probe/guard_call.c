@@ -106,7 +106,7 @@ void guard_call_look(struct guard *g, struct task *t)
 	long nr;
 	if (!c)
 		return;
-	c->active = c->all = c->known = false;
+	c->active = c->all = false;
 	if (task_get_regs(t, &r) == 0) {
 		nr = (long)r.orig_rax;
 		if (!sysargs_in_flight(nr, r.rax))
@@ -118,7 +118,7 @@ void guard_call_look(struct guard *g, struct task *t)
 		c->active = c->all = true;
 		return;
 	}
-	c->active = c->known = true;
+	c->active = true;
 	c->all = sysargs_get(nr, args, sp, guard_read, g, &c->ranges) !=
 		 SYSARGS_KNOWN;
 }

@@ -246,14 +246,6 @@ static void act_on_class(struct guard *g, enum sysargs_class class,
 	case SYSARGS_KNOWN:
 		take_ranges(g, c, t, nr);
 		break;
-	case SYSARGS_RESTART:
-		if (!c->known)
-			c->all = true;
-		if (c->all)
-			guard_take_all(g, t, nr);
-		else
-			take_ranges(g, c, t, nr);
-		break;
 	case SYSARGS_UNKNOWN:
 		guard_take_all(g, t, nr);
 		break;
@@ -287,13 +279,10 @@ static void on_syscall_in(struct guard *g, struct task *t)
 	}
 	const uint64_t args[6] = {r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9};
 	long nr = (long)r.orig_rax;
-	enum sysargs_class class = SYSARGS_RESTART;
+	enum sysargs_class class =
+		sysargs_get(nr, args, r.rsp, guard_read, g, &c->ranges);
 	c->active = true;
-	if (nr != SYS_restart_syscall) {
-		class = sysargs_get(nr, args, r.rsp, guard_read, g, &c->ranges);
-		c->all = class != SYSARGS_KNOWN && class != SYSARGS_EXIT;
-		c->known = true;
-	}
+	c->all = class != SYSARGS_KNOWN && class != SYSARGS_EXIT;
 	lock_is_kept(g, nr, args);
 	act_on_class(g, class, c, t, nr);
 }

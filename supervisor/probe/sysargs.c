@@ -47,7 +47,6 @@ enum desc_class {
 	D_ALONE,
 	D_ASYNC,
 	D_EXIT,
-	D_RESTART,
 };
 
 struct desc_arg {
@@ -471,6 +470,22 @@ static enum sysargs_class special_msg(struct walk *w, unsigned what)
 	return SYSARGS_KNOWN;
 }
 
+/*
+ * Goes on with nanosleep, clock_nanosleep, poll or futex; which one is known
+ * to the kernel alone, but the registers still hold its arguments.
+ */
+static enum sysargs_class special_restart(struct walk *w)
+{
+	const uint64_t *a = w->args;
+	const unsigned rw = SYSARG_READ | SYSARG_WRITE;
+	const uint64_t max_poll = 1 << 20; /* above: not a count */
+	add(w, a[0], a[1] <= max_poll ? a[1] * 8 : 4, rw);
+	add(w, a[0], 4, rw);
+	add(w, a[1], 16, SYSARG_WRITE);
+	add(w, a[3], 16, SYSARG_WRITE);
+	return SYSARGS_KNOWN;
+}
+
 static enum sysargs_class special(struct walk *w, long nr, taddr_t sp)
 {
 	switch (nr) {
@@ -514,6 +529,8 @@ static enum sysargs_class special(struct walk *w, long nr, taddr_t sp)
 		return SYSARGS_KNOWN;
 	case SYS_sigaltstack:
 		return special_sigaltstack(w);
+	case SYS_restart_syscall:
+		return special_restart(w);
 	case SYS_msgsnd:
 		return special_msg(w, SYSARG_READ);
 	case SYS_msgrcv:
@@ -544,8 +561,6 @@ enum sysargs_class sysargs_get(long nr, const uint64_t args[6], taddr_t sp,
 		return SYSARGS_ASYNC;
 	case D_EXIT:
 		return SYSARGS_EXIT;
-	case D_RESTART:
-		return SYSARGS_RESTART;
 	case D_KNOWN:
 	case D_SPECIAL:
 		break;

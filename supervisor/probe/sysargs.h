@@ -52,7 +52,6 @@ enum sysargs_class {
 	SYSARGS_ASYNC,	 /* from now on memory is touched with no call at all:
 			  * io_uring, kernel AIO */
 	SYSARGS_EXIT,	 /* ends the thread or all: robust lists are walked */
-	SYSARGS_RESTART, /* goes on with an earlier call, ranges as there */
 };
 
 /* Reads up to @len bytes of the caller's memory; returns how many. */

@@ -229,7 +229,13 @@ static void classes(void)
 	check_int(run(SYS_unshare, 0, 0, 0, 0, 0, 0), SYSARGS_ALONE);
 	check_int(run(425, 0, 0, 0, 0, 0, 0), SYSARGS_ASYNC);
 	check_int(run(SYS_io_submit, 0, 0, 0, 0, 0, 0), SYSARGS_ASYNC);
-	check_int(run(SYS_restart_syscall, 0, 0, 0, 0, 0, 0), SYSARGS_RESTART);
+	/* what poll or futex, what nanosleep, what clock_nanosleep had */
+	check_int(run(SYS_restart_syscall, 0x1000, 3, 0, 0, 0, 0),
+		  SYSARGS_KNOWN);
+	check(has(0x1000, 24, RD | WR) && has(0x1000, 4, RD | WR));
+	run(SYS_restart_syscall, 0x1000, 0x7fff0000, 0, 0x9000, 0, 0);
+	check(has(0x7fff0000, 16, WR) && has(0x9000, 16, WR) &&
+	      has(0x1000, 4, RD | WR));
 	check_int(run(SYS_exit, 0, 0, 0, 0, 0, 0), SYSARGS_EXIT);
 	check_int(run(SYS_process_vm_readv, 0, 0, 0, 0, 0, 0), SYSARGS_UNKNOWN);
 	check_int(run(SYS_ioctl, 1, 0xdeadbeef, 0x10, 0, 0, 0),
