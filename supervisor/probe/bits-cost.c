@@ -20,6 +20,8 @@
 #define IPI_IDLE_NS    (50 * NSEC_PER_USEC)
 #define TOTAL_NS       (15 * NSEC_PER_MSEC) /* each part at most */
 
+#define ATTEMPTS 2
+
 static int cmp_i64(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -269,16 +271,20 @@ static void measure_across(struct bits_cost *c, char *mem, size_t size)
 int bits_cost_get(struct bits_cost *ret, struct smco_err *err)
 {
 	static struct bits_cost known;
-	if (!known.shootdown_ns) {
+	static bool is_known;
+	if (!is_known) {
 		size_t size;
 		char *mem = map_pages(&size);
 		if (!mem)
 			return smco_fail(err, SMCO_NOMEM, errno,
 					 "cannot map pages to calibrate with");
-		if (!known.touch_ns)
-			known.touch_ns = measure_touch_here(mem, size);
-		measure_across(&known, mem, size);
+		known.touch_ns = measure_touch_here(mem, size);
+		/* The other CPU may be too busy once. Never again later, when
+		 * a stopped program would wait for it. */
+		for (int k = 0; k < ATTEMPTS && !known.shootdown_ns; k++)
+			measure_across(&known, mem, size);
 		munmap(mem, size);
+		is_known = true;
 	}
 	*ret = known;
 	return 0;

@@ -12,7 +12,7 @@ struct bits_cost {
 	uint64_t shootdown_ns; /* interrupt to another CPU per range reset */
 };
 
-/* Measured at the first call (about 20 ms), remembered afterwards. */
+/* Measured at the first call (20 to 60 ms), remembered afterwards. */
 int bits_cost_get(struct bits_cost *ret, struct smco_err *err);
 
 #endif

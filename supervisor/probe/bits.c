@@ -100,6 +100,8 @@ static int reset_injected(struct bits *b, size_t n)
 	struct tproc *p = b->access.proc;
 	struct tsyscall calls[64];
 	int r = tproc_stop(p, NULL);
+	if (r)
+		return r;
 	for (size_t done = 0; !r && done < n;) {
 		size_t nr = n - done < 64 ? n - done : 64;
 		for (size_t i = 0; i < nr; i++)
@@ -152,7 +154,11 @@ static int reset(struct bits *b, size_t n)
 	if (b->by_injection)
 		return reset_injected(b, n);
 	b->side_ns += n * b->mm.nr_running * b->cost.shootdown_ns;
-	return reset_remote(b, n);
+	int r = reset_remote(b, n);
+	if (r != SMCO_PERM)
+		return r;
+	b->by_injection = true; /* it has changed its user since */
+	return reset_injected(b, n);
 }
 
 /* Pages of [start, end) that MADV_COLD skips because they are not mapped by
@@ -307,8 +313,11 @@ static int arm_chunk(struct bits *b, struct page_range *r, size_t n)
 	if (nr_reset)
 		err = reset(b, build_iov(b, nr_reset, now));
 	now = smco_now_ns();
-	for (int k = 0; k < nr; k++)
-		r[b->range_of[k]].armed_ns = now;
+	for (int k = 0; k < nr; k++) {
+		r[b->range_of[k]].armed_ns = err ? 0 : now;
+		if (err)
+			r[b->range_of[k]].nr_reset = UINT32_MAX;
+	}
 	if (!err && nr_reset)
 		err = find_stuck(b, r, nr_reset);
 	return err;
