@@ -78,6 +78,10 @@ $(O)/t/bench/%: t/bench/%.c $(LIB)
 bench-control: $(O)/t/bench/control-bench
 	$(Q)$<
 
+.PHONY: bench-access
+bench-access: $(O)/t/bench/access-bench
+	$(Q)$<
+
 .PHONY: bench-unwind
 bench-unwind: $(O)/t/bench/unwind-bench
 	$(Q)$<

@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 		bench_ranges(a, 100000, 2);
 		bench_ranges(a, size / 4096 / 16, 16);
 		for (size_t every = 1024; every; every /= 32)
-			bench_touch(a, every == 1 ? 1 : every);
+			bench_touch(a, every);
 		a->ops->close(a);
 	}
 	kill(proc.pid, SIGKILL);
