@@ -104,7 +104,7 @@ static int end_like(int wait_status)
 static int trace(const struct options *o)
 {
 	struct smco_err err = {0};
-	struct session_result result;
+	struct session_result result = {.end = SESSION_DETACHED};
 	struct status *line = NULL;
 
 	/* Before the command starts: exec would give it our ignored ones. */
@@ -120,7 +120,7 @@ static int trace(const struct options *o)
 		o->command && result.end == SESSION_ENDED ? -1 : EXIT_SUCCESS;
 	if (rc)
 		fail(&err, 0);
-	if (!o->quiet)
+	if (!o->quiet && result.trace_path)
 		print_summary(o, result.trace_path);
 	struct session *s = session;
 	session = NULL;

@@ -49,7 +49,8 @@ int sym_space_update(struct sym_space *s, const struct sym_mapping *maps,
 /* A place that stays valid after dlclose and process end. */
 struct sym_place {
 	uint32_t module; /* 1-based index; 0 = no module known */
-	uint64_t offset; /* address in the file's own address space (st_value) */
+	uint64_t
+		offset; /* address in the file's own address space (st_value) */
 };
 struct sym_place sym_pin(struct sym_space *s, taddr_t pc);
 
@@ -92,7 +93,7 @@ taddr_t sym_find(struct sym_space *s, const char *name, const char *anchor,
 
 /* ------------------------------------------------------------ unwinding --- */
 
-struct sym_regs { /* x86-64, DWARF numbering */
+struct sym_regs {	  /* x86-64, DWARF numbering */
 	uint64_t reg[17]; /* rax rdx rcx rbx rsi rdi rbp rsp r8..r15 pc(16) */
 };
 

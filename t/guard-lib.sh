@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # $opt is the test's
 # Sourced by t/t300*-*.sh after test-lib.sh.
 
 drive=$BUILD/t/drive/guard-drive
