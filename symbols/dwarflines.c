@@ -2,6 +2,7 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +18,29 @@ struct function {
 	Dwarf_Die die;
 };
 
+/* Something that functions are inside of. */
+struct scope {
+	uint32_t parent; /* index + 1; 0: the unit itself */
+	Dwarf_Die die;
+};
+
+/* A subprogram, declared or defined; in the order of DIEs. */
+struct declared {
+	void *die_addr;
+	uint32_t scope; /* index + 1 */
+};
+
 struct unit {
 	Dwarf_Die cu;	/* has the ranges and the lines */
 	Dwarf_Die tree; /* has the functions; differs for split DWARF */
 	bool read;
 	struct function *functions; /* sorted by lo */
 	size_t nr, cap;
+	/* For languages where functions have more than a name. */
+	struct scope *scopes;
+	size_t nr_scopes, cap_scopes;
+	struct declared *declared;
+	size_t nr_declared, cap_declared;
 };
 
 struct unit_range {
@@ -118,8 +136,11 @@ void dwarf_lines_destroy(struct dwarf_lines *d)
 {
 	if (!d)
 		return;
-	for (size_t i = 0; i < d->nr_units; i++)
+	for (size_t i = 0; i < d->nr_units; i++) {
 		free(d->units[i].functions);
+		free(d->units[i].scopes);
+		free(d->units[i].declared);
+	}
 	free(d->units);
 	free(d->ranges);
 	dwarf_end(d->dwarf);
@@ -171,19 +192,62 @@ static void add_function(struct unit *u, Dwarf_Die *die)
 	}
 }
 
+/* Languages whose functions lie in namespaces and classes. */
+static bool has_scopes(Dwarf_Die *cu)
+{
+	switch (dwarf_srclang(cu)) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+	case DW_LANG_Mips_Assembler:
+	case -1:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static void note_declared(struct unit *u, Dwarf_Die *die, uint32_t scope)
+{
+	if (u->nr_declared >= MAX_FUNCTIONS ||
+	    !grow((void **)&u->declared, u->nr_declared, &u->cap_declared,
+		  sizeof(*u->declared)))
+		return;
+	u->declared[u->nr_declared++] =
+		(struct declared){.die_addr = die->addr, .scope = scope};
+}
+
+/* A scope below @parent; @parent itself if there is no room. */
+static uint32_t add_scope(struct unit *u, Dwarf_Die *die, uint32_t parent)
+{
+	if (u->nr_scopes >= MAX_FUNCTIONS ||
+	    !grow((void **)&u->scopes, u->nr_scopes, &u->cap_scopes,
+		  sizeof(*u->scopes)))
+		return parent;
+	u->scopes[u->nr_scopes] = (struct scope){.parent = parent, .die = *die};
+	return (uint32_t)++u->nr_scopes;
+}
+
 /*
  * Functions may be anywhere: in namespaces, in classes, and the members of
- * local classes and lambdas inside other functions.
+ * local classes and lambdas inside other functions. @scope is what @parent
+ * is, with @scoped.
  */
-static void add_functions(struct unit *u, Dwarf_Die *parent, unsigned depth)
+static void add_functions(struct unit *u, Dwarf_Die *parent, unsigned depth,
+			  bool scoped, uint32_t scope)
 {
 	Dwarf_Die die;
 	if (depth > MAX_DEPTH || dwarf_child(parent, &die))
 		return;
 	do {
 		int tag = dwarf_tag(&die);
-		if (tag == DW_TAG_subprogram)
+		uint32_t inner = scope;
+		if (tag == DW_TAG_subprogram) {
 			add_function(u, &die);
+			if (scoped)
+				note_declared(u, &die, scope);
+		}
 		switch (tag) {
 		case DW_TAG_subprogram:
 		case DW_TAG_namespace:
@@ -191,8 +255,12 @@ static void add_functions(struct unit *u, Dwarf_Die *parent, unsigned depth)
 		case DW_TAG_class_type:
 		case DW_TAG_structure_type:
 		case DW_TAG_union_type:
+			if (scoped && dwarf_haschildren(&die) > 0)
+				inner = add_scope(u, &die, scope);
+			add_functions(u, &die, depth + 1, scoped, inner);
+			break;
 		case DW_TAG_lexical_block:
-			add_functions(u, &die, depth + 1);
+			add_functions(u, &die, depth + 1, scoped, scope);
 			break;
 		default:
 			break;
@@ -200,11 +268,72 @@ static void add_functions(struct unit *u, Dwarf_Die *parent, unsigned depth)
 	} while (next_sibling(&die));
 }
 
+static const char *scope_name(Dwarf_Die *die)
+{
+	const char *name = dwarf_diename(die);
+	if (name)
+		return name;
+	switch (dwarf_tag(die)) {
+	case DW_TAG_namespace:
+		return "(anonymous namespace)";
+	case DW_TAG_subprogram:
+		return "{function}";
+	default:
+		return "{lambda}"; /* nearly always */
+	}
+}
+
+/* Write scope @index and those around it, outermost first; false: too long. */
+static bool write_scope(const struct unit *u, uint32_t index, char *text,
+			size_t size, unsigned depth)
+{
+	if (!index)
+		return true;
+	const struct scope *s = &u->scopes[index - 1];
+	Dwarf_Die die = s->die;
+	if (depth > MAX_DEPTH ||
+	    !write_scope(u, s->parent, text, size, depth + 1))
+		return false;
+	size_t len = strlen(text);
+	int n = snprintf(text + len, size - len, "%s%s", len ? "::" : "",
+			 scope_name(&die));
+	return n >= 0 && (size_t)n < size - len;
+}
+
+static int compare_declared(const void *pa, const void *pb)
+{
+	const struct declared *a = pa, *b = pb;
+	return a->die_addr < b->die_addr ? -1 : a->die_addr > b->die_addr;
+}
+
+/* What the function @die, or what it is an instance of, was declared in. */
+static void fill_scope(const struct unit *u, const Dwarf_Die *die,
+		       struct dwarf_frame *f)
+{
+	Dwarf_Die at = *die, next;
+	Dwarf_Attribute mem, *a;
+	for (unsigned i = 0; i < 4; i++) {
+		a = dwarf_attr(&at, DW_AT_abstract_origin, &mem);
+		if (!a)
+			a = dwarf_attr(&at, DW_AT_specification, &mem);
+		if (!a || !dwarf_formref_die(a, &next))
+			break;
+		at = next;
+	}
+	struct declared key = {.die_addr = at.addr};
+	const struct declared *d =
+		u->nr_declared ? bsearch(&key, u->declared, u->nr_declared,
+					 sizeof(key), compare_declared)
+			       : NULL;
+	if (!d || !write_scope(u, d->scope, f->scope, sizeof(f->scope), 0))
+		f->scope[0] = 0;
+}
+
 static struct function *function_at(struct unit *u, uint64_t addr)
 {
 	if (!u->read) {
 		u->read = true;
-		add_functions(u, &u->tree, 0);
+		add_functions(u, &u->tree, 0, has_scopes(&u->tree), 0);
 		if (u->nr)
 			qsort(u->functions, u->nr, sizeof(*u->functions),
 			      compare_function);
@@ -254,7 +383,8 @@ static bool find_inlined(Dwarf_Die *parent, uint64_t addr, Dwarf_Die *chain,
 	return false;
 }
 
-static void fill_function(Dwarf_Die *die, struct dwarf_frame *f)
+static void fill_function(const struct unit *u, Dwarf_Die *die,
+			  struct dwarf_frame *f)
 {
 	Dwarf_Attribute mem, *a;
 	a = dwarf_attr_integrate(die, DW_AT_linkage_name, &mem);
@@ -262,6 +392,9 @@ static void fill_function(Dwarf_Die *die, struct dwarf_frame *f)
 		a = dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &mem);
 	f->linkage_name = a ? dwarf_formstring(a) : NULL;
 	f->name = dwarf_diename(die);
+	f->scope[0] = 0;
+	if (!f->linkage_name && u->nr_declared)
+		fill_scope(u, die, f);
 	Dwarf_Addr entry;
 	if (!dwarf_entrypc(die, &entry))
 		f->entry = entry;
@@ -308,7 +441,7 @@ size_t dwarf_lines_at(struct dwarf_lines *d, uint64_t addr,
 	}
 	size_t n = 0;
 	for (size_t i = nr; i-- > 0;) {
-		fill_function(&chain[i], &at);
+		fill_function(u, &chain[i], &at);
 		/* Full: let the outer ones overwrite each other. */
 		ret[n < max ? n++ : max - 1] = at;
 		at = (struct dwarf_frame){0};

@@ -25,6 +25,11 @@ struct dwarf_frame {
 	const char *file;	  /* NULL if unknown */
 	uint32_t line;		  /* 0 if unknown */
 	uint64_t entry;		  /* address of the function's first byte */
+	/*
+	 * The namespaces and classes that @name is in, "a::b"; "" if none or
+	 * not known. Only where there is no linkage name, which says it better.
+	 */
+	char scope[256];
 };
 
 /*

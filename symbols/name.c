@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,18 @@ static const char *readable(struct sym_space *s, const char *str)
 	return t ? t->readable : "";
 }
 
+static const char *dwarf_name(struct sym_space *s, const struct dwarf_frame *f)
+{
+	char full[512];
+	if (f->linkage_name)
+		return readable(s, f->linkage_name);
+	if (!f->name || !f->scope[0] ||
+	    snprintf(full, sizeof(full), "%s::%s", f->scope, f->name) >=
+		    (int)sizeof(full))
+		return plain(s, f->name);
+	return plain(s, full);
+}
+
 static struct symtab *name_symtab(struct sym_space *s, struct module *m)
 {
 	if (m->name_symtab_tried)
@@ -169,8 +182,7 @@ static size_t name_in(struct sym_space *s, struct module *m,
 	for (size_t i = 0; i < nr; i++) {
 		const struct dwarf_frame *f = &frames[i];
 		ret[i] = (struct sym_name){
-			.function = readable(
-				s, f->linkage_name ? f->linkage_name : f->name),
+			.function = dwarf_name(s, f),
 			.file = plain(s, f->file),
 			.line = f->line,
 			.func_offset = f->entry && addr >= f->entry

@@ -105,12 +105,20 @@ struct sym_regs {	  /* x86-64, DWARF numbering */
  */
 size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
 		  taddr_t *frames, taddr_t *slots, size_t max, bool *complete);
+/*
+ * Did the last sym_unwind meet a program counter outside all executable memory
+ * it was told of? Then a module came since the last update (dlopen), and the
+ * stack is short or has frames missing: update and unwind again. Generated code
+ * is not unknown if its mappings were handed in (with an empty path).
+ */
+bool sym_unwind_stale(const struct sym_space *s);
 /* The reference: the same by libdwfl, slow. For tests and as a fallback. A slot
  * it cannot tell (of a frame that a signal interrupted) is 0. */
 size_t sym_unwind_dwfl(struct sym_space *s, const struct sym_regs *regs,
 		       taddr_t *frames, taddr_t *slots, size_t max,
 		       bool *complete);
-/* Build the tables of modules not yet done (off the hot path). */
+/* Build the tables of modules not yet done (off the hot path). From any thread;
+ * a stack that needs a table in the making waits for it. */
 void sym_prepare_unwind(struct sym_space *s);
 
 #endif

@@ -23,6 +23,7 @@ struct cached_rule {
 	const struct cfi_rule *rule; /* NULL: there is none */
 	const struct cfi_table *table;
 	bool no_trampoline; /* looked at its code already */
+	bool unknown;	    /* in no mapping that we know of */
 };
 
 struct unwind_state {
@@ -32,6 +33,7 @@ struct unwind_state {
 	size_t first_read; /* bytes; follows what stacks need */
 	size_t next_read;
 	uint64_t highest; /* address used so far */
+	bool stale;	  /* see sym_unwind_stale */
 	uint8_t window[WINDOW_MAX];
 };
 
@@ -115,6 +117,7 @@ static inline struct cached_rule *find_rule(struct sym_space *s, uint64_t pc)
 		.pc = pc,
 		.rule = t ? cfi_lookup(t, pc - r->bias) : NULL,
 		.table = t,
+		.unknown = !r,
 	};
 	return c;
 }
@@ -263,6 +266,7 @@ static bool unwind_begin(struct sym_space *s, const struct sym_regs *regs)
 		s->unwind->first_read = 4096;
 	}
 	s->unwind->window_len = 0;
+	s->unwind->stale = false;
 	s->unwind->next_read = s->unwind->first_read;
 	s->unwind->highest = regs->reg[CFI_RSP];
 	return true;
@@ -306,6 +310,7 @@ size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
 			break;
 		}
 		bool signal = false;
+		s->unwind->stale |= c->unknown;
 		if (c->rule) {
 			signal = c->rule->flags & CFI_SIGNAL;
 			if (!apply_rule(s, c, reg, &slot))
@@ -331,9 +336,14 @@ size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
 	return n;
 }
 
+bool sym_unwind_stale(const struct sym_space *s)
+{
+	return s->unwind && s->unwind->stale;
+}
+
 void sym_prepare_unwind(struct sym_space *s)
 {
-	for (size_t i = 0; i < s->nr_ranges; i++)
-		if (s->ranges[i].mod)
-			module_cfi(s->ranges[i].mod);
+	struct module *m;
+	for (uint32_t i = 1; (m = space_module(s, i)); i++)
+		module_cfi(m);
 }

@@ -34,6 +34,14 @@ struct variant {
 	"objcopy --only-keep-debug \"$D\"/prog \"$D\"/prog.debug && "          \
 	"strip \"$D\"/prog && "
 
+/* Into a root directory of its own, under its build-id. */
+#define PLACE(make)                                                            \
+	make "id=$(readelf -n \"$D\"/prog | sed -n 's/.*Build ID: //p') && "   \
+	     "d=\"$D\"/root/usr/lib/debug/.build-id/$(echo $id | cut -c1-2) "  \
+	     "&& mkdir -p $d \"$D\"/root\"$D\" && "                            \
+	     "mv \"$D\"/prog.debug $d/$(echo $id | cut -c3-).debug && "        \
+	     "ln \"$D\"/prog \"$D\"/root\"$D\"/prog"
+
 static const struct variant variants[] = {
 	{"PIE", CC_FIX, true, NULL, NULL},
 	{"no PIE", CC_FIX "-no-pie", true, NULL, NULL},
@@ -51,14 +59,8 @@ static const struct variant variants[] = {
 	 NULL},
 	{"exported names only", CC_FIX "-rdynamic && strip \"$D\"/prog", false,
 	 NULL, NULL},
-	{"debug file by build-id",
-	 CC_FIX "&& " SPLIT
-		"id=$(readelf -n \"$D\"/prog | sed -n 's/.*Build ID: //p') && "
-		"d=\"$D\"/root/usr/lib/debug/.build-id/$(echo $id | cut -c1-2) "
-		"&& mkdir -p $d \"$D\"/root\"$D\" && "
-		"mv \"$D\"/prog.debug $d/$(echo $id | cut -c3-).debug && "
-		"ln \"$D\"/prog \"$D\"/root\"$D\"/prog",
-	 true, "/root", NULL},
+	{"debug file by build-id", CC_FIX "&& " SPLIT PLACE(""), true, "/root",
+	 NULL},
 	{"debug file by link",
 	 CC_FIX "-Wl,--build-id=none && " SPLIT "mkdir -p \"$D\"/.debug && "
 		"objcopy --add-gnu-debuglink=\"$D\"/prog.debug \"$D\"/prog && "
@@ -137,22 +139,21 @@ static void test_variant(const struct variant *v)
 }
 
 /* A debug file of another build must not be used. */
-static void test_wrong_debug_file(void)
+static void test_wrong_debug_file(const char *build)
 {
 	printf("# --- a debug file that is not its own\n");
 	run("rm -rf \"$D\"/* \"$D\"/.debug");
-	check(!run(CC_FIX "-rdynamic -Wl,--build-id=none && " SPLIT
-			  "mkdir \"$D\"/.debug && objcopy "
-			  "--add-gnu-debuglink=\"$D\"/prog.debug \"$D\"/prog "
-			  "&& echo >>\"$D\"/prog.debug && "
-			  "mv \"$D\"/prog.debug \"$D\"/.debug/"));
-	char path[256];
+	check(!run("%s", build));
+	char path[256], root[256];
 	snprintf(path, sizeof(path), "%s/prog", scratch);
+	snprintf(root, sizeof(root), "%s/root", scratch);
+	if (access(root, F_OK))
+		root[0] = 0;
 	struct prog p;
 	prog_start(&p, (char *[]){path, NULL});
 	taddr_t outer;
 	check(prog_ask(&p, NULL, "outer", &outer, NULL));
-	struct sym_space *s = sym_space_create(p.pid, "", read_pid, &p.pid);
+	struct sym_space *s = sym_space_create(p.pid, root, read_pid, &p.pid);
 	maps_read(&maps, p.pid);
 	sym_space_update(s, maps.map, maps.nr, NULL);
 	struct sym_name n[SYM_MAX_INLINE];
@@ -239,7 +240,15 @@ int main(void)
 	make_scratch();
 	for (size_t i = 0; i < ARRAY_SIZE(variants); i++)
 		test_variant(&variants[i]);
-	test_wrong_debug_file();
+	test_wrong_debug_file(
+		CC_FIX "-rdynamic -Wl,--build-id=none && " SPLIT
+		       "mkdir \"$D\"/.debug && objcopy "
+		       "--add-gnu-debuglink=\"$D\"/prog.debug \"$D\"/prog && "
+		       "echo >>\"$D\"/prog.debug && "
+		       "mv \"$D\"/prog.debug \"$D\"/.debug/");
+	/* The right name for it, but another program's. */
+	test_wrong_debug_file(CC_FIX "-rdynamic && strip \"$D\"/prog && " PLACE(
+		"cc -g -O1 -o \"$D\"/prog.debug " FIX "/names.c && "));
 	test_misleading_name();
 	test_cxx("DWARF", "c++ -O2 -g -o \"$D\"/prog " FIX "/cxxnames.cc",
 		 true);

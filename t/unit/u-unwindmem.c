@@ -243,12 +243,14 @@ static void test_frame_pointer(void)
 	check_int(unwind(JIT + 0x40, 10, STACK + 8 * 20, 64), 3);
 	check_frame(1, JIT + 0x80, STACK + 8 * 21);
 	check_frame(2, end, STACK + 8 * 41);
-	check(!complete); /* it may have missed some */
+	check(!complete);		 /* it may have missed some */
+	check(!sym_unwind_stale(space)); /* but it knows what is there */
 	check_int(unwind(label("gap"), 10, STACK + 8 * 20, 64), 3);
 	/* Implausible: below, unaligned, far, to no code. */
 	check_int(unwind(JIT + 0x40, 21, STACK + 8 * 20, 64), 1);
 	check_int(unwind(JIT + 0x40, 10, STACK + 8 * 20 + 4, 64), 1);
 	check_int(unwind(JIT + 0x40, 10, STACK + (64 << 20), 64), 1);
+	check(!sym_unwind_stale(space));
 	put(21, STACK);
 	check_int(unwind(JIT + 0x40, 10, STACK + 8 * 20, 64), 1);
 	check_int(unwind(0, 10, STACK + 8 * 20, 64), 1);
@@ -301,6 +303,9 @@ static void test_unmapped(void)
 	sym_space_update(space, NULL, 0, NULL);
 	check_int(unwind(label("at_plain_0"), 10, 0, 64), 1);
 	check(!complete);
+	check(sym_unwind_stale(space));
+	check_int(unwind(label("at_plain_0"), 10, 0, 64), 1);
+	check(sym_unwind_stale(space)); /* the second time too */
 	/* And at another place it is there again. */
 	map[0].start += 0x100000;
 	map[0].end += 0x100000;
@@ -308,6 +313,7 @@ static void test_unmapped(void)
 	put(10, label("at_outermost") + 1 + 0x100000);
 	check_int(unwind(label("at_plain_0") + 0x100000, 10, 0, 64), 2);
 	check(complete);
+	check(!sym_unwind_stale(space));
 }
 
 int main(void)
