@@ -52,7 +52,7 @@ void text_head(const struct view *v)
 		 units_duration(s->duration_ns, time));
 
 	/* The facts stay visible however long the command is. */
-	unsigned tail = line_columns(ran) + line_columns(end) + 1;
+	unsigned tail = line_columns(ran) + line_columns(end) + 4;
 	struct page narrow = v->page;
 	if (narrow.width > tail + 20)
 		narrow.width -= tail;
@@ -126,9 +126,11 @@ void text_overhead(const struct view *v)
 	}
 	if (over)
 		line_item(&l, INK_BAD, ", ", "above the target");
-	line_item(&l, INK_NONE, ", ", "worst 10 s window");
-	line_item(&l, INK_NONE, " ",
-		  units_percent(last->worst_window_ppb, number));
+	if (got >= 0) {
+		line_item(&l, INK_NONE, ", ", "worst 10 s window");
+		line_item(&l, INK_NONE, " ",
+			  units_percent(last->worst_window_ppb, number));
+	}
 	line_end(&l);
 	mechanisms(v, last);
 	if (last->nr_stops)

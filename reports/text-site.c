@@ -86,7 +86,7 @@ static void no_stack(const struct view *v, const struct model_stack *stack)
 	struct line l;
 	begin_part(v, &l, "allocated");
 	line_words(&l, INK_NONE,
-		   stack->id ? "where, is not in the trace"
+		   stack->id ? "by a stack that is not in the trace"
 			     : "before the attach, or where no stack could be "
 			       "read");
 	line_end(&l);

@@ -129,6 +129,31 @@ static void without_naps(void)
 	trace_writer_close(w, NULL);
 }
 
+/* A mechanism that does not see reads; no limit; left for no said reason. */
+static void writes_only(void)
+{
+	struct trace_writer *w = NULL;
+	struct ev_nap nap = {.size = 5000,
+			     .length_ns = SAMPLE_MS(700),
+			     .error_ns = SAMPLE_MS(300),
+			     .pid = 33,
+			     .alloc_stack = 9, /* not in the trace */
+			     .ended_syscall = -1,
+			     .flags = NAP_WRITES_ONLY | NAP_ENDED_WRITE};
+	struct ev_ledger l = {.run_ns = 0};
+	check_int(trace_writer_create(path, 1, &w, NULL), 0);
+	trace_put_meta(w, "command",
+		       "a command that is so long that it does "
+		       "not fit on a line of eighty columns");
+	trace_put_meta(w, "target_ppb", "unlimited");
+	trace_put_meta(w, "detached", "1");
+	trace_put_meta(w, "elapsed_ns", "90000000000000");
+	trace_put_meta(w, "mechanism", "something new");
+	SAMPLE_PUT(w, EV_LEDGER, 900, 0, l);
+	SAMPLE_PUT(w, EV_NAP, 950, 1, nap);
+	trace_writer_close(w, NULL);
+}
+
 /* Nothing but a header: the supervisor was killed at once. */
 static void empty(void)
 {
@@ -150,6 +175,8 @@ int main(int argc, char **argv)
 	       (struct summary_style){.max_sites = 2, .max_frames = 1});
 	without_naps();
 	golden("no-naps", (struct summary_style){.width = 80});
+	writes_only();
+	golden("writes-only", (struct summary_style){.width = 80});
 	empty();
 	golden("empty", (struct summary_style){.width = 80});
 	char old[64];
