@@ -198,9 +198,18 @@ static_assert(sizeof(struct agent_ctl) == 256, "agent control");
 #define AGENT_NR_HINTS	 2048
 #define AGENT_NR_RANGES	 256
 
+/* More pools, each in memory of its own, when the first is full. An index
+ * counts on through all of them. */
+#define AGENT_NR_MORE	 16
+#define AGENT_MORE_BYTES (256UL << 10)
+#define AGENT_POOL_UNITS (AGENT_POOL_BYTES / 16)
+#define AGENT_MORE_UNITS (AGENT_MORE_BYTES / 16)
+
 struct agent_stacks {
 	uint32_t heads[AGENT_NR_HEADS]; /* by return address */
-	uint32_t hints[AGENT_NR_HINTS]; /* by it and the stack pointer. Agent */
+	/* By it and the stack pointer, sets of four, newest first. Agent */
+	uint32_t hints[AGENT_NR_HINTS / 4][4];
+	uint64_t more[AGENT_NR_MORE]; /* addresses; 0 = none. Supervisor */
 	/* Stack memory proven mapped: first page number << 24 | pages, by
 	 * stack pointer / 64 KiB. Agent. */
 	uint64_t ranges[AGENT_NR_RANGES];
@@ -270,9 +279,9 @@ static inline uint32_t agent_hash_head(uint64_t ret)
 }
 static inline uint32_t agent_hash_hint(uint64_t ret, uint64_t rsp)
 {
-	return ((ret ^ rsp << 20) * 0x9e3779b97f4a7c15ULL) >> 53;
+	return ((ret ^ rsp << 20) * 0x9e3779b97f4a7c15ULL) >> 55;
 }
-static_assert(AGENT_NR_HEADS == 1 << 10 && AGENT_NR_HINTS == 1 << 11,
+static_assert(AGENT_NR_HEADS == 1 << 10 && AGENT_NR_HINTS / 4 == 1 << 9,
 	      "shifts of the two hashes above");
 
 #endif

@@ -83,13 +83,14 @@ static int take_fd(struct tproc *p, int fd)
 	return ret;
 }
 
-/* The name goes where the image will be; it is overwritten later. */
-int hook_area_renew(struct tproc *p, taddr_t base, int *fd_ret,
-		    struct smco_err *err)
+/* Shared memory in the tracee, at @at or, if 0, anywhere. The area's @base is
+ * there to put a name at. */
+static int share(struct tproc *p, taddr_t base, taddr_t at, uint64_t bytes,
+		 int prot, taddr_t *addr_ret, int *fd_ret, struct smco_err *err)
 {
 	static const char name[] = "smco-trace";
 	taddr_t name_at = base + AGENT_LIFE_OFF + 64;
-	int64_t fd, ret;
+	int64_t fd, ret, addr = 0;
 	int r = tmem_write(p, name_at, name, sizeof(name));
 	if (r)
 		return smco_fail(err, r, 0, "cannot write the agent's memory");
@@ -97,25 +98,44 @@ int hook_area_renew(struct tproc *p, taddr_t base, int *fd_ret,
 		 "memfd_create", &fd, err);
 	if (r)
 		return r;
-	r = call(p, SYS_ftruncate, (uint64_t[6]){fd, AGENT_SHM_BYTES},
+	r = call(p, SYS_ftruncate, (uint64_t[6]){fd, bytes},
 		 "ftruncate of a memfd", &ret, err);
 	if (r == 0)
 		r = call(p, SYS_mmap,
-			 (uint64_t[6]){base + AGENT_SHM_OFF, AGENT_SHM_BYTES,
-				       PROT_READ | PROT_WRITE,
-				       MAP_SHARED | MAP_FIXED, fd, 0},
-			 "mmap of a memfd", &ret, err);
+			 (uint64_t[6]){at, bytes, prot,
+				       MAP_SHARED | (at ? MAP_FIXED : 0), fd,
+				       0},
+			 "mmap of a memfd", &addr, err);
 	int mine = r == 0 ? take_fd(p, fd) : -1;
 	if (r == 0 && mine < 0)
 		r = smco_fail(err, SMCO_SYS, errno,
 			      "cannot take a descriptor of process %d",
 			      tproc_pid(p));
-	int64_t closed;
+	int64_t done;
 	struct smco_err ignored;
-	call(p, SYS_close, (uint64_t[6]){fd}, "close", &closed, &ignored);
-	if (r == 0)
-		*fd_ret = mine;
-	return r;
+	call(p, SYS_close, (uint64_t[6]){fd}, "close", &done, &ignored);
+	if (r && addr && !at)
+		call(p, SYS_munmap, (uint64_t[6]){addr, bytes}, "munmap", &done,
+		     &ignored);
+	if (r)
+		return r;
+	*addr_ret = addr;
+	*fd_ret = mine;
+	return 0;
+}
+
+int hook_area_renew(struct tproc *p, taddr_t base, int *fd_ret,
+		    struct smco_err *err)
+{
+	taddr_t addr;
+	return share(p, base, base + AGENT_SHM_OFF, AGENT_SHM_BYTES,
+		     PROT_READ | PROT_WRITE, &addr, fd_ret, err);
+}
+
+int hook_area_more(struct tproc *p, taddr_t base, uint64_t bytes,
+		   taddr_t *addr_ret, int *fd_ret, struct smco_err *err)
+{
+	return share(p, base, 0, bytes, PROT_READ, addr_ret, fd_ret, err);
 }
 
 static int try_map(struct tproc *p, taddr_t start, taddr_t end,

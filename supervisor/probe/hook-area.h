@@ -18,6 +18,9 @@ int hook_area_map(struct tproc *p, taddr_t start, taddr_t end,
 /* New shared memory at the same address, for a forked copy. */
 int hook_area_renew(struct tproc *p, taddr_t base, int *fd_ret,
 		    struct smco_err *err);
+/* @bytes more of shared memory, read-only for the tracee, anywhere. */
+int hook_area_more(struct tproc *p, taddr_t base, uint64_t bytes,
+		   taddr_t *addr_ret, int *fd_ret, struct smco_err *err);
 /* Text read-only and executable, life page not inherited by forks. */
 int hook_area_protect(struct tproc *p, taddr_t base, struct smco_err *err);
 int hook_area_unmap(struct tproc *p, taddr_t base, struct smco_err *err);

@@ -142,9 +142,15 @@ static bool nobody_inside(struct hooks *h)
 	       inside == 0;
 }
 
-/* The table of tracked blocks, mapped by the agent. */
+/* The table of tracked blocks, mapped by the agent, and pools of stacks. */
 static void free_tables(struct hooks *h)
 {
+	for (unsigned i = 0; i < h->shm.nr_more; i++) {
+		int64_t ret;
+		uint64_t args[6] = {h->shm.stacks->more[i], AGENT_MORE_BYTES};
+		if (args[0])
+			tproc_syscall(h->p, SYS_munmap, args, &ret, NULL);
+	}
 	uint64_t seg[AGENT_MAX_SEGMENTS];
 	if (tmem_read(h->p,
 		      h->base + AGENT_PRIV_OFF +

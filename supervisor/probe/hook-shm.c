@@ -96,6 +96,9 @@ void hook_shm_deinit(struct hook_shm *shm)
 {
 	if (shm->map)
 		munmap(shm->map, AGENT_SHM_BYTES);
+	for (unsigned i = 0; i < shm->nr_more; i++)
+		if (shm->more[i])
+			munmap(shm->more[i], AGENT_MORE_BYTES);
 	free(shm->saved);
 	memset(shm, 0, sizeof(*shm));
 }
@@ -116,8 +119,14 @@ void hook_shm_inherit(struct hook_shm *shm, const struct hook_shm *from)
 	shm->ctl->map_hi = from->ctl->map_hi;
 	memcpy(shm->filter, from->filter, AGENT_FILTER_SLOTS);
 	memcpy(shm->stacks, from->stacks, sizeof(*shm->stacks));
-	memcpy(shm->pool, from->pool, from->pool_used * 16UL);
+	memcpy(shm->pool, from->pool, AGENT_POOL_BYTES);
+	/* Further pools are shared with the parent and go on being written
+	 * for it; ours begins behind them. */
+	shm->nr_more = from->nr_more;
 	shm->pool_used = from->pool_used;
+	if (from->pool_used > AGENT_POOL_UNITS)
+		shm->pool_used =
+			AGENT_POOL_UNITS + from->nr_more * AGENT_MORE_UNITS;
 }
 
 /* Somebody was given @addr: a pending move of that address has lost it. */
@@ -315,6 +324,46 @@ size_t hook_shm_drain(struct hook_shm *shm,
 	return nr + drain_ring(shm, fn, ctx);
 }
 
+/* Where the pool with unit @index ends. */
+static uint32_t pool_end(uint32_t index)
+{
+	if (index < AGENT_POOL_UNITS)
+		return AGENT_POOL_UNITS;
+	return AGENT_POOL_UNITS +
+	       ((index - AGENT_POOL_UNITS) / AGENT_MORE_UNITS + 1) *
+		       AGENT_MORE_UNITS;
+}
+
+/* Room at pool_used, which moves on to the next pool if need be. */
+static void *pool_alloc(struct hook_shm *shm, uint32_t units)
+{
+	uint32_t end = pool_end(shm->pool_used);
+	if (shm->pool_used + units > end)
+		shm->pool_used = end;
+	if (shm->pool_used < AGENT_POOL_UNITS)
+		return shm->pool + shm->pool_used * 16UL;
+	uint32_t at = shm->pool_used - AGENT_POOL_UNITS;
+	if (at / AGENT_MORE_UNITS >= shm->nr_more ||
+	    !shm->more[at / AGENT_MORE_UNITS])
+		return NULL;
+	return shm->more[at / AGENT_MORE_UNITS] + at % AGENT_MORE_UNITS * 16UL;
+}
+
+int hook_shm_add_pool(struct hook_shm *shm, int fd, taddr_t addr)
+{
+	if (shm->nr_more == AGENT_NR_MORE)
+		return SMCO_NOMEM;
+	void *map = mmap(NULL, AGENT_MORE_BYTES, PROT_READ | PROT_WRITE,
+			 MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return SMCO_SYS;
+	shm->more[shm->nr_more] = map;
+	__atomic_store_n(&shm->stacks->more[shm->nr_more], addr,
+			 __ATOMIC_RELEASE);
+	shm->nr_more++;
+	return 0;
+}
+
 int hook_shm_add_stack(struct hook_shm *shm, uint32_t stack,
 		       const taddr_t *frames, const taddr_t *slots, size_t nr)
 {
@@ -328,12 +377,10 @@ int hook_shm_add_stack(struct hook_shm *shm, uint32_t stack,
 
 	size_t bytes = sizeof(struct agent_stack) + n * 12;
 	uint32_t units = (bytes + 15) / 16;
-	if (shm->pool_used + units > AGENT_POOL_BYTES / 16) {
-		__atomic_store_n(&shm->stacks->full, 1, __ATOMIC_RELAXED);
+	struct agent_stack *e = pool_alloc(shm, units);
+	if (!e)
 		return SMCO_NOMEM;
-	}
 	uint32_t index = shm->pool_used;
-	struct agent_stack *e = (void *)(shm->pool + index * 16UL);
 	uint64_t *value = (uint64_t *)(e + 1);
 	uint32_t *dist = (uint32_t *)(value + n);
 	for (size_t i = 0; i < n; i++) {

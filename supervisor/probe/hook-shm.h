@@ -42,8 +42,10 @@ struct hook_shm {
 	uint64_t stuck_head;	 /* head at that time */
 	uint64_t give_up_below;	 /* positions not waited for any more */
 	uint64_t nr_given_up;
-	uint64_t cutoff;    /* as it is meant to be */
-	uint32_t pool_used; /* in units of 16 bytes */
+	uint64_t cutoff;	      /* as it is meant to be */
+	uint32_t pool_used;	      /* in units of 16 bytes */
+	uint8_t *more[AGENT_NR_MORE]; /* mapped here; NULL = not ours */
+	unsigned nr_more;
 	struct hook_moving moving[64];
 	unsigned nr_moving;
 	struct heap_event *saved; /* taken out of the ring ahead of a drain */
@@ -67,9 +69,11 @@ void hook_shm_save(struct hook_shm *shm);
 /*
  * Adds a stack: frames[i] found at slots[i], innermost first, slots[0] being
  * the slot the agent starts from. The chain ends where slots stop rising by
- * plausible steps. SMCO_NOMEM: the pool is full, the agent asks no more.
+ * plausible steps. SMCO_NOMEM: the pool is full.
  */
 int hook_shm_add_stack(struct hook_shm *shm, uint32_t stack,
 		       const taddr_t *frames, const taddr_t *slots, size_t nr);
+/* Another pool of AGENT_MORE_BYTES: @fd, which the tracee has at @addr. */
+int hook_shm_add_pool(struct hook_shm *shm, int fd, taddr_t addr);
 
 #endif

@@ -13,6 +13,8 @@ extern const uint8_t agent_image_start[], agent_image_end[];
  * what its timing leaves out: entry and exit, twice. */
 #define FIRST_COST_NS 150
 #define ENTRY_NS      16
+/* All that we map, of all that the program has mapped. */
+#define MORE_PERCENT 4
 
 void hook_say(struct hooks *h, const char *text)
 {
@@ -293,6 +295,28 @@ bool hooks_on_trap(struct hooks *h, struct task *t, const siginfo_t *si,
 	return true;
 }
 
+/* Another pool, if that is little beside what the program has mapped. */
+static int more_stacks(struct hooks *h)
+{
+	char path[64];
+	unsigned long pages = 0;
+	snprintf(path, sizeof(path), "/proc/%d/statm", tproc_pid(h->p));
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return SMCO_GONE;
+	int got = fscanf(f, "%lu", &pages);
+	fclose(f);
+	uint64_t ours =
+		AGENT_AREA_BYTES + (h->shm.nr_more + 1) * AGENT_MORE_BYTES;
+	if (got != 1 || ours > pages * TPAGE_SIZE / 100 * MORE_PERCENT)
+		return SMCO_NOMEM;
+	taddr_t addr;
+	_cleanup_close_ int fd = -1;
+	int r = hook_area_more(h->p, h->base, AGENT_MORE_BYTES, &addr, &fd,
+			       NULL);
+	return r ? r : hook_shm_add_pool(&h->shm, fd, addr);
+}
+
 int hooks_answer(struct hooks *h, struct task *t, uint32_t stack,
 		 const taddr_t *frames, const taddr_t *slots, size_t nr)
 {
@@ -306,7 +330,14 @@ int hooks_answer(struct hooks *h, struct task *t, uint32_t stack,
 	memcpy(at, slots, nr * sizeof(*at));
 	at[0] = h->trap_slot;
 	h->trap_slot = 0;
-	return hook_shm_add_stack(&h->shm, stack, frames, at, nr);
+	int r = hook_shm_add_stack(&h->shm, stack, frames, at, nr);
+	if (r != SMCO_NOMEM)
+		return r;
+	if (more_stacks(h) == 0)
+		return hook_shm_add_stack(&h->shm, stack, frames, at, nr);
+	__atomic_store_n(&h->shm.stacks->full, 1, __ATOMIC_RELAXED);
+	hook_say(h, "; more call stacks than can be kept");
+	return SMCO_NOMEM;
 }
 
 void hooks_get_stats(struct hooks *h, struct hooks_stats *ret)

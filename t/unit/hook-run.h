@@ -52,6 +52,7 @@ struct run {
 	void (*tick)(struct run *r);
 	unsigned tick_ms;
 	struct hooks_stats stats;
+	uint64_t plant_ns;
 	char text[256];
 };
 
@@ -153,7 +154,9 @@ static inline int run_plant(struct run *r, struct smco_err *err)
 {
 	const struct hook_symbols s = {run_find, run_find_libc, r};
 	run_update_syms(r);
+	uint64_t began_ns = smco_now_ns();
 	int ret = hooks_plant(r->p, &s, r->cutoff, &r->h, err);
+	r->plant_ns = smco_now_ns() - began_ns;
 	if (ret)
 		return ret;
 	hooks_set_tokens(r->h, r->tokens);
@@ -308,6 +311,8 @@ static inline bool run_to_end(struct run *r, char *const argv[])
 	}
 	hooks_destroy(r->h);
 	r->h = NULL;
+	sym_space_destroy(r->syms);
+	r->syms = NULL;
 	tracer_destroy(r->tr);
 	return true;
 }

@@ -209,6 +209,9 @@ int main(void)
 	int status = -1;
 	waitpid(c.pid, &status, 0);
 	check_int(status, 0);
+	sym_space_destroy(r.syms);
+	fclose(c.in);
+	fclose(c.out);
 	tracer_destroy(r.tr);
 	return tap_done();
 }

@@ -11,6 +11,7 @@
 #define SYS_mincore  27
 #define PAGE	     4096ULL
 #define EXTEND_PAGES 16
+#define MAX_STEPS    512 /* a longer search costs as much as a trap */
 
 static uint64_t *range_slot(uint64_t rsp)
 {
@@ -70,20 +71,41 @@ static bool matches(const struct agent_stack *e, uint64_t rsp, uint64_t *end)
 
 static const struct agent_stack *entry(uint32_t index)
 {
-	return (const struct agent_stack *)(agent_pool + index * 16ULL);
+	if (likely(index < AGENT_POOL_UNITS))
+		return (const struct agent_stack *)(agent_pool + index * 16ULL);
+	index -= AGENT_POOL_UNITS;
+	return (const struct agent_stack
+			*)(load(&agent_stacks.more[index / AGENT_MORE_UNITS]) +
+			   index % AGENT_MORE_UNITS * 16ULL);
 }
 
-static uint32_t search(uint64_t ret, uint64_t rsp, uint32_t *hint)
+/* Which of several stacks that end alike at the same place it was lately. */
+static void remember(uint32_t *set, uint32_t index)
 {
+	store(&set[3], load(&set[2]));
+	store(&set[2], load(&set[1]));
+	store(&set[1], load(&set[0]));
+	store(&set[0], index);
+}
+
+static uint32_t search(uint64_t ret, uint64_t rsp)
+{
+	uint32_t *set = agent_stacks.hints[agent_hash_hint(ret, rsp)];
 	uint64_t end = known_end(rsp);
-	uint32_t index = load(hint);
-	if (index && matches(entry(index), rsp, &end))
-		return entry(index)->stack;
+	uint32_t index;
+
+	for (int i = 0; i < 4; i++) {
+		index = load(&set[i]);
+		if (!index)
+			break;
+		if (matches(entry(index), rsp, &end))
+			return entry(index)->stack;
+	}
 	index = load_acquire(&agent_stacks.heads[agent_hash_head(ret)]);
-	for (int steps = 0; index && steps < 4096; steps++) {
+	for (int steps = 0; index && steps < MAX_STEPS; steps++) {
 		const struct agent_stack *e = entry(index);
 		if (matches(e, rsp, &end)) {
-			store(hint, index);
+			remember(set, index);
 			return e->stack;
 		}
 		index = load_acquire(&e->next);
@@ -94,8 +116,7 @@ static uint32_t search(uint64_t ret, uint64_t rsp, uint32_t *hint)
 uint32_t stack_lookup(struct agent_frame *f)
 {
 	uint64_t rsp = (uint64_t)&f->ret;
-	uint32_t *hint = &agent_stacks.hints[agent_hash_hint(f->ret, rsp)];
-	uint32_t stack = search(f->ret, rsp, hint);
+	uint32_t stack = search(f->ret, rsp);
 	if (likely(stack))
 		return stack;
 	if (load(&agent_stacks.full) || load(&agent_ctl.trap_tokens) <= 0)
@@ -106,5 +127,5 @@ uint32_t stack_lookup(struct agent_frame *f)
 	}
 	add(&agent_ctl.nr_traps, 1);
 	agent_ask(f, AGENT_TRAP_STACK);
-	return search(f->ret, rsp, hint);
+	return search(f->ret, rsp);
 }
