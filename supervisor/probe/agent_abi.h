@@ -32,8 +32,8 @@
 #define AGENT_SHM_OFF	  0x8000  /* (lds) */
 #define AGENT_FILTER_OFF  0x9000  /* (lds) */
 #define AGENT_STACKS_OFF  0xb000  /* (lds) */
-#define AGENT_RING_OFF	  0xf000  /* (lds) */
-#define AGENT_POOL_OFF	  0x4f000 /* (lds) */
+#define AGENT_RING_OFF	  0x11000 /* (lds) */
+#define AGENT_POOL_OFF	  0x51000 /* (lds) */
 #define AGENT_POOL_BYTES  0x18000
 #define AGENT_AREA_BYTES  (AGENT_POOL_OFF + AGENT_POOL_BYTES)
 #define AGENT_IMAGE_BYTES (AGENT_STUB_OFF - AGENT_IMAGE_OFF)
@@ -193,10 +193,12 @@ static_assert(sizeof(struct agent_ctl) == 256, "agent control");
  * return address, value there), innermost first. Written by the supervisor,
  * published by its index in heads or in next; never changed after that.
  */
-#define AGENT_MAX_FRAMES 32
-#define AGENT_NR_HEADS	 1024
-#define AGENT_NR_HINTS	 2048
-#define AGENT_NR_RANGES	 256
+#define AGENT_MAX_FRAMES   32
+#define AGENT_NR_HEADS	   1024
+#define AGENT_NR_HINTS	   2048
+#define AGENT_NR_RANGES	   256
+#define AGENT_NR_DISTANCES 1024
+#define AGENT_VARIABLE	   0xffff
 
 /* More pools, each in memory of its own, when the first is full. An index
  * counts on through all of them. */
@@ -206,7 +208,13 @@ static_assert(sizeof(struct agent_ctl) == 256, "agent control");
 #define AGENT_MORE_UNITS (AGENT_MORE_BYTES / 16)
 
 struct agent_stacks {
-	uint32_t heads[AGENT_NR_HEADS]; /* by return address */
+	uint32_t heads[AGENT_NR_HEADS]; /* by hash of the frames */
+	/*
+	 * How far a return address is from the next one outward: a property
+	 * of the code it returns to. Address << 16 | distance / 8;
+	 * AGENT_VARIABLE = it differs from call to call. Supervisor
+	 */
+	uint64_t distance[AGENT_NR_DISTANCES];
 	/* By it and the stack pointer, sets of four, newest first. Agent */
 	uint32_t hints[AGENT_NR_HINTS / 4][4];
 	uint64_t more[AGENT_NR_MORE]; /* addresses; 0 = none. Supervisor */
@@ -273,13 +281,40 @@ static inline uint64_t agent_hash2(uint64_t addr)
 {
 	return (addr * 0xc2b2ae3d27d4eb4fULL) >> 31;
 }
-static inline uint32_t agent_hash_head(uint64_t ret)
+/* Over the return addresses, from the inside out; head is its top bits. */
+static inline uint64_t agent_hash_frame(uint64_t hash, uint64_t ret)
 {
-	return (ret * 0x9e3779b97f4a7c15ULL) >> 54;
+	return (hash ^ ret) * 0x9e3779b97f4a7c15ULL;
+}
+static inline uint32_t agent_hash_head(uint64_t hash)
+{
+	return hash >> 54;
 }
 static inline uint32_t agent_hash_hint(uint64_t ret, uint64_t rsp)
 {
 	return ((ret ^ rsp << 20) * 0x9e3779b97f4a7c15ULL) >> 55;
+}
+/* Slot of @ret in agent_stacks.distance: where it is or where it would go;
+ * AGENT_NR_DISTANCES if there is no room. */
+static inline uint32_t agent_distance_slot(const uint64_t *table, uint64_t ret)
+{
+	uint32_t h = (ret * 0x9e3779b97f4a7c15ULL) >> 40;
+	for (uint32_t i = 0; i < 8; i++) {
+		uint32_t n = (h + i) % AGENT_NR_DISTANCES;
+		uint64_t e = __atomic_load_n(&table[n], __ATOMIC_RELAXED);
+		if (e == 0 || e >> 16 == ret)
+			return n;
+	}
+	return AGENT_NR_DISTANCES;
+}
+/* Bytes to the next return address, 0 = not known. */
+static inline uint64_t agent_distance(const uint64_t *table, uint64_t ret)
+{
+	uint32_t n = agent_distance_slot(table, ret);
+	if (n == AGENT_NR_DISTANCES)
+		return 0;
+	uint64_t d = __atomic_load_n(&table[n], __ATOMIC_RELAXED) & 0xffff;
+	return d == AGENT_VARIABLE ? 0 : d * 8;
 }
 static_assert(AGENT_NR_HEADS == 1 << 10 && AGENT_NR_HINTS / 4 == 1 << 9,
 	      "shifts of the two hashes above");

@@ -324,6 +324,33 @@ size_t hook_shm_drain(struct hook_shm *shm,
 	return nr + drain_ring(shm, fn, ctx);
 }
 
+static void set_distance(uint64_t *table, taddr_t ret, uint64_t bytes)
+{
+	uint32_t n = agent_distance_slot(table, ret);
+	if (n == AGENT_NR_DISTANCES)
+		return;
+	uint64_t d = bytes % 8 || bytes / 8 >= AGENT_VARIABLE ? AGENT_VARIABLE
+							      : bytes / 8;
+	if (table[n] && (table[n] & 0xffff) != d)
+		d = AGENT_VARIABLE;
+	__atomic_store_n(&table[n], ret << 16 | d, __ATOMIC_RELAXED);
+}
+
+/* Enters the distances of one stack; the hash the agent will compute of it. */
+static uint64_t learn_distances(uint64_t *table, const taddr_t *frames,
+				const taddr_t *slots, size_t n)
+{
+	for (size_t i = 0; i + 1 < n; i++)
+		set_distance(table, frames[i], slots[i + 1] - slots[i]);
+	/* It ends here where another did not: do not look beyond. */
+	if (n < AGENT_MAX_FRAMES && agent_distance(table, frames[n - 1]))
+		set_distance(table, frames[n - 1], UINT64_MAX);
+	uint64_t hash = agent_hash_frame(0, frames[0]);
+	for (size_t i = 1; i < n && agent_distance(table, frames[i - 1]); i++)
+		hash = agent_hash_frame(hash, frames[i]);
+	return hash;
+}
+
 /* Where the pool with unit @index ends. */
 static uint32_t pool_end(uint32_t index)
 {
@@ -387,7 +414,9 @@ int hook_shm_add_stack(struct hook_shm *shm, uint32_t stack,
 		value[i] = frames[i];
 		dist[i] = slots[i] - slots[0];
 	}
-	uint32_t *head = &shm->stacks->heads[agent_hash_head(frames[0])];
+	uint64_t hash =
+		learn_distances(shm->stacks->distance, frames, slots, n);
+	uint32_t *head = &shm->stacks->heads[agent_hash_head(hash)];
 	e->nr = n;
 	e->stack = stack;
 	e->last = dist[n - 1];

@@ -88,6 +88,27 @@ static void remember(uint32_t *set, uint32_t index)
 	store(&set[0], index);
 }
 
+/*
+ * Walks outward by the distances that are known, as far as they are: stacks
+ * that are alike in their innermost frames are told apart by the others. The
+ * result is a hint where to look, not a proof.
+ */
+static uint64_t hash_frames(uint64_t ret, uint64_t rsp, uint64_t *end)
+{
+	uint64_t slot = rsp, hash = agent_hash_frame(0, ret);
+	for (int i = 1; i < AGENT_MAX_FRAMES; i++) {
+		uint64_t d = agent_distance(agent_stacks.distance, ret);
+		if (!d)
+			break;
+		slot += d;
+		if (unlikely(slot + 8 > *end) && !extend(rsp, end, slot + 8))
+			break;
+		ret = *(uint64_t *)slot;
+		hash = agent_hash_frame(hash, ret);
+	}
+	return hash;
+}
+
 static uint32_t search(uint64_t ret, uint64_t rsp)
 {
 	uint32_t *set = agent_stacks.hints[agent_hash_hint(ret, rsp)];
@@ -101,7 +122,8 @@ static uint32_t search(uint64_t ret, uint64_t rsp)
 		if (matches(entry(index), rsp, &end))
 			return entry(index)->stack;
 	}
-	index = load_acquire(&agent_stacks.heads[agent_hash_head(ret)]);
+	uint64_t hash = hash_frames(ret, rsp, &end);
+	index = load_acquire(&agent_stacks.heads[agent_hash_head(hash)]);
 	for (int steps = 0; index && steps < MAX_STEPS; steps++) {
 		const struct agent_stack *e = entry(index);
 		if (matches(e, rsp, &end)) {
