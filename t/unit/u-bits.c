@@ -193,48 +193,67 @@ static bool settle(struct page_range *r, size_t n)
 	return false;
 }
 
-/* Reset all, let the puppet act, compare page by page. */
+/*
+ * The kernel clears accessed bits too (reclaim, khugepaged, DAMON where it is
+ * on, a page in ten thousand here), so a trial may miss a page. What is wrong
+ * with our code is wrong every time: one perfect trial is asked for. A page
+ * seen touched that was not is an error at once.
+ */
+#define TRIALS 12
+struct trial {
+	int nr, missed, wrong, other;
+};
+
+/* Reset all, let the puppet act, compare page by page, then as one range. */
+static struct trial try_exact(puppet_fn fn, long first, long arg, long stride)
+{
+	static struct page_range r[PAGES];
+	struct trial t = {0};
+	set_pages(r, PAGES, mem, 1);
+	t.other += !settle(r, PAGES);
+	t.other += puppet_do(&p, fn, first, arg) < 0;
+	t.other += a->ops->collect(a, r, PAGES) != 0;
+	for (long i = 0; i < PAGES; i++) {
+		bool want = i >= first && (i - first) % stride == 0;
+		t.nr += want;
+		t.missed += want && (r[i].nr_touched != 1 ||
+				     r[i].first_touched != r[i].start);
+		t.wrong += !want && r[i].nr_touched;
+		t.wrong += r[i].nr_present != 1;
+	}
+	struct page_range all = range_at(mem, PAGES);
+	t.other += a->ops->collect(a, &all, 1) != 0;
+	t.missed += all.nr_touched != (uint32_t)t.nr;
+	t.missed += all.first_touched - all.start != (taddr_t)first * PAGE;
+	t.wrong += all.nr_present != PAGES;
+	/* collect does not reset, arm does and says how many. */
+	t.other += a->ops->arm(a, &all, 1) != 0;
+	t.missed += all.nr_reset != (uint32_t)t.nr;
+	t.other += a->ops->collect(a, &all, 1) != 0;
+	t.wrong += all.nr_touched != 0;
+	return t;
+}
+
 static void test_exact(const char *what, puppet_fn fn, long first, long arg,
 		       long stride)
 {
-	static struct page_range r[PAGES];
-	int missed = 0, wrong = 0, nr = 0;
-	set_pages(r, PAGES, mem, 1);
-	check_msg(settle(r, PAGES), "%s: all pages are quiet first", what);
-	check_int(puppet_do(&p, fn, first, arg) < 0, 0);
-	check_int(a->ops->collect(a, r, PAGES), 0);
-	for (long i = 0; i < PAGES; i++) {
-		bool want = i >= first && (i - first) % stride == 0;
-		nr += want;
-		missed += want && (r[i].nr_touched != 1 ||
-				   r[i].first_touched != r[i].start);
-		wrong += !want && r[i].nr_touched;
-		wrong += r[i].nr_present != 1;
-	}
-	check_msg(nr > 300 && !missed,
-		  "%s: all of %d touched pages seen (%d missed)", what, nr,
-		  missed);
-	check_msg(!wrong, "%s: no other page (%d)", what, wrong);
-
-	/* The same as one range. */
-	struct page_range all = range_at(mem, PAGES);
-	check_int(a->ops->collect(a, &all, 1), 0);
-	check_int(all.nr_touched, nr);
-	check_int(all.nr_present, PAGES);
-	check_int(all.first_touched - all.start, first * 4096);
-	/* collect does not reset, arm does and says how many. */
-	check_int(a->ops->arm(a, &all, 1), 0);
-	check_int(all.nr_reset, nr);
-	check_int(a->ops->collect(a, &all, 1), 0);
-	check_int(all.nr_touched, 0);
+	struct trial t = {.missed = 1};
+	for (int k = 0; k < TRIALS && t.missed && !t.wrong && !t.other; k++)
+		t = try_exact(fn, first, arg, stride);
+	check_msg(t.nr > 300 && !t.missed,
+		  "%s: all of %d touched pages seen (%d missed)", what, t.nr,
+		  t.missed);
+	check_msg(!t.wrong, "%s: no other page (%d)", what, t.wrong);
+	check_int(t.other, 0);
 }
 
-/* What a thread reads all the time must never look quiet once it has read
- * it again after the reset: no stale TLB entry hides it. */
+/* What a thread reads all the time must not look quiet once it has read it
+ * again after the reset: no stale TLB entry hides it. Twice in a row is not
+ * somebody else's doing. */
 static void test_hot(void)
 {
 	struct page_range r[16];
-	int missed = 0;
+	int in_a_row[16] = {0}, missed = 0;
 	set_pages(r, 16, mem, 100);
 	*shared_quit = false;
 	puppet_begin(&p, act_hot, 16, 100);
@@ -245,27 +264,45 @@ static void test_hot(void)
 		while (*shared_rounds < rounds + 2)
 			usleep(1000);
 		a->ops->collect(a, r, 16);
-		for (int i = 0; i < 16; i++)
-			missed += !r[i].nr_touched;
+		for (int i = 0; i < 16; i++) {
+			in_a_row[i] = r[i].nr_touched ? 0 : in_a_row[i] + 1;
+			missed += in_a_row[i] > 1;
+		}
 	}
 	*shared_quit = true;
 	puppet_wait(&p);
-	check_msg(!missed, "hot pages: none of 320 missed (%d)", missed);
+	check_msg(!missed, "hot pages: none of 16 missed twice running (%d)",
+		  missed);
+}
+
+static struct trial try_many(struct page_range *r)
+{
+	struct trial t = {0};
+	t.other += !settle(r, BIG_NR);
+	puppet_do(&p, act_big, 3, 7);
+	t.other += a->ops->collect(a, r, BIG_NR) != 0;
+	for (uint32_t i = 0; i < BIG_NR; i++) {
+		bool want = i % 7 == 3;
+		t.nr += want;
+		t.missed += want && r[i].nr_touched != 1;
+		t.wrong += !want && r[i].nr_touched;
+		t.wrong += r[i].nr_present != 1;
+	}
+	return t;
 }
 
 static void test_many(void)
 {
 	struct page_range *r = calloc(BIG_NR, sizeof(*r));
-	int wrong = 0;
+	struct trial t = {.missed = 1};
 	puppet_do(&p, act_big, 0, 1);
 	set_pages(r, BIG_NR, big, 2);
-	check_msg(settle(r, BIG_NR), "100 000 ranges are reset");
-	puppet_do(&p, act_big, 3, 7);
-	check_int(a->ops->collect(a, r, BIG_NR), 0);
-	for (uint32_t i = 0; i < BIG_NR; i++)
-		wrong += r[i].nr_touched != (i % 7 == 3) || !r[i].nr_present;
-	check_msg(!wrong, "100 000 ranges: each answer right (%d wrong)",
-		  wrong);
+	for (int k = 0; k < TRIALS && t.missed && !t.wrong && !t.other; k++)
+		t = try_many(r);
+	check_msg(!t.missed && !t.wrong,
+		  "100 000 ranges: each answer right (%d missed, %d wrong)",
+		  t.missed, t.wrong);
+	check_int(t.other, 0);
 	free(r);
 	munmap(big, 2 * BIG_NR * PAGE);
 	puppet_do(&p, act_munmap, (long)big, 2 * BIG_NR * PAGE);
