@@ -91,6 +91,9 @@ static void tick(struct session *s, uint64_t now_ns)
 		struct watched *w = s->ws[i];
 		if (!w->nap)
 			continue;
+		if (s->opt->mechanism == MECHANISM_AUTO &&
+		    nap_wants_guard(w->nap))
+			watched_open_guard(w);
 		look_nearby(s, w, now_ns);
 		session_take_hits(s, w);
 		if (w->hooks)

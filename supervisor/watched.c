@@ -151,10 +151,25 @@ int watched_open_access(struct watched *w, enum options_mechanism mechanism,
 	if (rc)
 		return smco_fail(err, rc, 0, "no access mechanism: %s",
 				 w->why_mechanism);
-	w->nap = nap_proc_create(nap, w->pid, w->primary, w->guard);
+	w->nap = nap_proc_create(nap, w->pid, w->primary);
 	if (!w->nap)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	return 0;
+}
+
+void watched_open_guard(struct watched *w)
+{
+	struct smco_err err = {0};
+	if (w->guard || w->guard_tried || w->primary->ops->is_guard)
+		return;
+	w->guard_tried = true;
+	if (tproc_stop(w->proc, NULL))
+		return;
+	if (access_uffd.open(w->proc, &w->guard, &err))
+		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
+	tproc_cont(w->proc);
+	if (w->guard)
+		nap_set_guard(w->nap, w->guard);
 }
 
 static taddr_t find_symbol(void *ctx, const char *name, taddr_t *start,

@@ -21,6 +21,7 @@ struct watched {
 	struct hooks *hooks;	 /* NULL until planted */
 	struct access *primary;
 	struct access *guard; /* NULL = none */
+	bool guard_tried;
 	struct nap_proc *nap;
 	uint64_t maps_read_ns; /* when the module list was last brought up */
 	/* the meter's, at its last reading */
@@ -46,6 +47,10 @@ int watched_update_modules(struct watched *w, struct smco_err *err);
  * All tasks stopped. */
 int watched_open_access(struct watched *w, enum options_mechanism mechanism,
 			struct nap *nap, struct smco_err *err);
+
+/* A guard on stale blocks, where it can be had: tells who ends a nap by
+ * writing. Opened once it is of use. Tasks run. */
+void watched_open_guard(struct watched *w);
 
 /* Plant sensors if the allocation functions are there: 0, SMCO_NOTFOUND. All
  * tasks stopped. */

@@ -62,16 +62,7 @@ void nap_begin(struct block *b, uint64_t now_ns)
 	struct ev_site *site = sites_get(&n->sites, b->stack);
 	if (site)
 		site->nr_naps++;
-	struct access *guard = b->proc->guard;
-	if (guard) {
-		struct page_range r = {
-			.start = block_first_page(b),
-			.end = block_end_page(b),
-			.user = b,
-		};
-		if (!guard->ops->arm(guard, &r, 1) && r.nr_reset != UINT32_MAX)
-			b->flags |= BLOCK_GUARDED;
-	}
+	nap_plan_guard(b);
 	nap_emit_ongoing(b, now_ns, 0);
 }
 
@@ -90,16 +81,7 @@ void nap_end(struct block *b, uint64_t lo_ns, uint64_t hi_ns, uint32_t flags,
 	nap.ended_stack = stack;
 	nap.ended_syscall = syscall_nr;
 	b->flags &= (uint16_t)~BLOCK_IN_NAP;
-	if (b->flags & BLOCK_GUARDED) {
-		struct page_range r = {
-			.start = block_first_page(b),
-			.end = block_end_page(b),
-			.user = b,
-		};
-		b->flags &= (uint16_t)~BLOCK_GUARDED;
-		if (!(flags & (NAP_FREED | NAP_AT_EXIT)))
-			np->guard->ops->disarm(np->guard, &r, 1);
-	}
+	nap_unguard(b, !(flags & (NAP_FREED | NAP_AT_EXIT)));
 	emit_nap(np->nap, hi_ns, b->index, &nap);
 	if (!stack && !(flags & (NAP_FREED | NAP_AT_EXIT))) {
 		np->ended = b;

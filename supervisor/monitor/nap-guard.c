@@ -6,7 +6,9 @@
  */
 #include "supervisor/monitor/nap-private.h"
 
-#define RETRY_NS NSEC_PER_SEC
+#define RETRY_NS	NSEC_PER_SEC
+#define MAX_GUARDS	1024   /* each may split a mapping in three */
+#define MAX_GUARD_PAGES 16384u /* write-protecting takes time, too */
 
 bool nap_guard_arm(struct block *b, uint64_t now_ns)
 {
@@ -89,4 +91,82 @@ void nap_guard_hit(struct nap_proc *np, const struct access_hit *hit,
 	nap_block_hit(b, hit->time_ns, hit->time_ns, hit->cost_ns);
 	if (hit->is_gap)
 		b->flags = (uint16_t)((b->flags & ~BLOCK_EVER_SEEN) | seen);
+}
+
+void nap_plan_guard(struct block *b)
+{
+	struct nap_proc *np = b->proc;
+	/* Nothing to protect in memory that was never touched. */
+	if (!np->guard || b->flags & BLOCK_GUARDED ||
+	    (b->flags & (BLOCK_FRESH | BLOCK_EVER_SEEN)) == BLOCK_FRESH ||
+	    block_nr_pages(b) > MAX_GUARD_PAGES ||
+	    np->nr_guarded + np->guard_plan.nr >= MAX_GUARDS)
+		return;
+	nap_ranges_add(&np->guard_plan, b, 0, block_nr_pages(b));
+}
+
+void nap_guard_flush(struct nap_proc *np)
+{
+	struct ledger *l = np->nap->ledger;
+	struct page_range *r = np->guard_plan.range;
+	uint32_t nr = np->guard_plan.nr;
+
+	np->guard_plan.nr = 0;
+	if (!nr)
+		return;
+	uint64_t cost = np->guard->ops->touch_cost_ns(np->guard) + 1;
+	int64_t room = ledger_room_ns(l) / 2;
+	uint64_t most = room <= 0 ? 0 : (uint64_t)room / cost;
+	if (nr > most)
+		nr = (uint32_t)most;
+	if (!nr || np->guard->ops->arm(np->guard, r, nr))
+		return;
+	for (uint32_t i = 0; i < nr; i++) {
+		struct block *b = r[i].user;
+		if (r[i].nr_reset == UINT32_MAX)
+			continue;
+		b->flags |= BLOCK_GUARDED;
+		np->nr_guarded++;
+		ledger_reserve(l, cost);
+	}
+}
+
+void nap_unguard(struct block *b, bool open)
+{
+	struct nap_proc *np = b->proc;
+	struct page_range r = {
+		.start = block_first_page(b),
+		.end = block_end_page(b),
+		.user = b,
+	};
+	if (!(b->flags & BLOCK_GUARDED))
+		return;
+	b->flags &= (uint16_t)~BLOCK_GUARDED;
+	np->nr_guarded--;
+	ledger_release(np->nap->ledger,
+		       np->guard->ops->touch_cost_ns(np->guard) + 1);
+	if (open)
+		np->guard->ops->disarm(np->guard, &r, 1);
+}
+
+bool nap_wants_guard(const struct nap_proc *np)
+{
+	if (np->guard)
+		return false;
+	for (uint32_t i = 0; i < np->queue.nr; i++) {
+		uint16_t f = np->queue.entry[i].block->flags;
+		if (f & BLOCK_IN_NAP &&
+		    !(f & BLOCK_FRESH && !(f & BLOCK_EVER_SEEN)))
+			return true;
+	}
+	return false;
+}
+
+void nap_set_guard(struct nap_proc *np, struct access *guard)
+{
+	np->guard = guard;
+	for (uint32_t i = 0; i < np->queue.nr; i++)
+		if (np->queue.entry[i].block->flags & BLOCK_IN_NAP)
+			nap_plan_guard(np->queue.entry[i].block);
+	nap_guard_flush(np);
 }

@@ -47,6 +47,8 @@ struct nap_proc {
 	struct nap_ranges look;	 /* scratch of one tick */
 	struct nap_ranges plan;	 /* to be armed by nap_poll_flush */
 	uint64_t planned_pages;
+	struct nap_ranges guard_plan; /* stale blocks to be guarded */
+	uint32_t nr_guarded;
 	uint64_t looked_ns;
 	struct block *ended;	 /* block whose quiet ended in this tick */
 	struct ev_nap ended_nap; /* its nap, if it was one */
@@ -98,6 +100,15 @@ static inline struct page_range nap_whole_range(struct block *b)
 /* nap-guard.c */
 void nap_guard_tick(struct nap_proc *np, uint64_t now_ns);
 bool nap_guard_arm(struct block *b, uint64_t now_ns);
+/*
+ * The second guard, on a block that has become stale: it rarely fires, and then
+ * tells what no bit can, who ended the nap and when. Planned here, set by
+ * nap_guard_flush at the end of the tick; the price of a hit is reserved.
+ */
+void nap_plan_guard(struct block *b);
+void nap_guard_flush(struct nap_proc *np);
+/* The guard is gone; @open: first open it (its memory is still the block's). */
+void nap_unguard(struct block *b, bool open);
 
 /* When a quiet block under watch is looked at next. */
 uint64_t nap_recheck_ns(const struct block *b, uint64_t now_ns);

@@ -43,7 +43,7 @@ uint64_t nap_window_ns(const struct nap *n)
 }
 
 struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
-				 struct access *primary, struct access *guard)
+				 struct access *primary)
 {
 	struct nap_proc *np = calloc(1, sizeof(*np));
 	if (!np)
@@ -56,7 +56,6 @@ struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
 	np->nap = n;
 	np->pid = pid;
 	np->primary = primary;
-	np->guard = guard;
 	np->next = n->procs;
 	n->procs = np;
 	return np;
@@ -82,8 +81,6 @@ static void block_gone(struct nap_proc *np, struct block *b, uint64_t now_ns,
 		       uint32_t nap_flags, bool touch_memory)
 {
 	struct nap *n = np->nap;
-	if (b->flags & BLOCK_IN_NAP)
-		nap_end(b, now_ns, now_ns, nap_flags, 0, -1);
 	struct ev_site *site = sites_get(&n->sites, b->stack);
 	if (site) {
 		site->nr_live--;
@@ -98,6 +95,9 @@ static void block_gone(struct nap_proc *np, struct block *b, uint64_t now_ns,
 	if (touch_memory && np->guard && b->flags & BLOCK_GUARDED)
 		np->guard->ops->drop(np->guard, block_first_page(b),
 				     block_end_page(b));
+	nap_unguard(b, false);
+	if (b->flags & BLOCK_IN_NAP)
+		nap_end(b, now_ns, now_ns, nap_flags, 0, -1);
 	nap_poll_forget(b);
 	nap_queue_remove(&np->queue, b);
 	for (uint32_t i = 0; i < np->settle.nr; i++)
@@ -130,6 +130,7 @@ void nap_proc_destroy(struct nap_proc *np, uint64_t now_ns, bool gone)
 	free(np->settle.entry);
 	free(np->look.range);
 	free(np->plan.range);
+	free(np->guard_plan.range);
 	free(np);
 }
 
@@ -294,6 +295,7 @@ void nap_tick(struct nap *n, uint64_t now_ns)
 		if (np->primary && !np->primary->ops->is_guard) {
 			nap_poll_flush(np, now_ns);
 			nap_poll_settle(np, now_ns);
+			nap_guard_flush(np);
 		}
 }
 

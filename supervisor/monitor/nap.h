@@ -42,10 +42,14 @@ void nap_destroy(struct nap *n);
 /* How often nap_tick wants to be called, ns. */
 uint64_t nap_window_ns(const struct nap *n);
 
-/* @primary watches; @guard (may be NULL) tells who ends a nap. Both stay the
- * caller's. */
+/* @primary watches; it stays the caller's. */
 struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
-				 struct access *primary, struct access *guard);
+				 struct access *primary);
+/* A second mechanism, a guard, on blocks that are stale, to learn who ends
+ * their nap: worth opening as soon as there are such blocks. It stays the
+ * caller's, who keeps it until after nap_proc_destroy. */
+bool nap_wants_guard(const struct nap_proc *np);
+void nap_set_guard(struct nap_proc *np, struct access *guard);
 /* The process ended, was left, or changed its image: ongoing naps are closed
  * as of @now_ns. @gone: its memory must not be touched any more. */
 void nap_proc_destroy(struct nap_proc *np, uint64_t now_ns, bool gone);

@@ -224,7 +224,7 @@ static struct outcome simulate(int64_t target_ppb, uint64_t length)
 	};
 	struct access a = {.ops = &fake_ops};
 	struct nap *n = nap_create(&p, l, c);
-	struct nap_proc *np = nap_proc_create(n, 1, &a, NULL);
+	struct nap_proc *np = nap_proc_create(n, 1, &a);
 	uint64_t start = now, tick = nap_window_ns(n);
 	struct outcome out = {0};
 
