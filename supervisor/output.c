@@ -71,12 +71,9 @@ int output_check(const char *path, struct smco_err *err)
 		return smco_fail(err, SMCO_NOMEM, 0, "output name");
 	}
 	_cleanup_close_ int fd = mkstemp(probe);
-	if (fd < 0) {
-		int e = errno;
-		bool denied = e == EACCES || e == EPERM || e == EROFS;
-		return smco_fail(err, denied ? SMCO_PERM : SMCO_SYS, e,
+	if (fd < 0)
+		return smco_fail(err, SMCO_SYS, errno,
 				 "cannot write the trace to %.200s", path);
-	}
 	unlink(probe);
 	return 0;
 }

@@ -20,7 +20,8 @@ int output_expand(const char *pattern, pid_t pid, const char *name, char **ret,
  * Could @path be created, and an existing file of that name be kept as
  * PATH.old? Tries it by making and removing a file beside it. Refuses what
  * is there and not a regular file (the .old rule must never rename a device).
- * SMCO_PERM or SMCO_SYS, message with the reason.
+ * SMCO_SYS, message with the reason (never SMCO_PERM, which is what a command
+ * that cannot be executed has).
  */
 int output_check(const char *path, struct smco_err *err);
 

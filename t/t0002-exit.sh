@@ -40,6 +40,9 @@ fails_to_start() {
 mkdir directory
 printf '#!/no/such/interpreter\n' >bad-interpreter
 chmod +x bad-interpreter
+# A directory that may not be searched would make it "permission denied", for
+# us as for env.
+PATH=$BUILD:/usr/bin:/bin
 ok "127: not found in PATH" fails_to_start 127 \
 	'^smco-trace: .*no-such-command' -- no-such-command --arg
 ok "127: no such file" fails_to_start 127 '^smco-trace: .*/no/such/file' \
