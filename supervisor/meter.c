@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "supervisor/probe/stopclock.h"
+
 #define DELAY_INTERVAL_NS (100 * NSEC_PER_MSEC)
 #define DELAY_MAX_TASKS	  32
 
@@ -17,28 +19,39 @@ static uint64_t own_cpu_ns(void)
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
+static struct stopclock *stopclock; /* NULL = not to be had */
+
+void meter_prepare(void)
+{
+	struct smco_err err = {0};
+	if (stopclock_open(&stopclock, &err))
+		smco_debug("meter", "%s", err.msg);
+}
+
+void meter_unprepare(void)
+{
+	stopclock_close(stopclock);
+	stopclock = NULL;
+}
+
+/* Time the program spent in stops so far. */
+static uint64_t stop_ns(const struct meter *m)
+{
+	struct stopclock_reading r;
+	if (stopclock && !stopclock_read(stopclock, &r))
+		return r.stop_ns;
+	return tracer_stop_ns(m->tracer) +
+	       tracer_nr_stops(m->tracer) * tracer_stop_cost_ns(m->tracer);
+}
+
 void meter_init(struct meter *m, struct ledger *l, struct tracer *tr)
 {
 	*m = (struct meter){
 		.ledger = l,
 		.tracer = tr,
-		.stop_ns = tracer_stop_ns(tr),
-		.nr_stops = tracer_nr_stops(tr),
-		.own_cpu_ns = own_cpu_ns(),
 	};
-	m->delay_own_cpu_ns = m->own_cpu_ns;
-}
-
-uint64_t meter_stops(struct meter *m)
-{
-	uint64_t ns = tracer_stop_ns(m->tracer);
-	uint64_t nr = tracer_nr_stops(m->tracer);
-	uint64_t p = ns - m->stop_ns +
-		     (nr - m->nr_stops) * tracer_stop_cost_ns(m->tracer);
-	m->stop_ns = ns;
-	m->nr_stops = nr;
-	ledger_charge(m->ledger, LEDGER_STOP, NAP_MONITOR, p);
-	return p;
+	m->stop_ns = stop_ns(m);
+	m->delay_own_cpu_ns = own_cpu_ns();
 }
 
 /* Growth of an account since the last reading; none if it was corrected
@@ -48,6 +61,13 @@ static uint64_t growth(uint64_t now, uint64_t *last)
 	uint64_t d = now > *last ? now - *last : 0;
 	*last = now;
 	return d;
+}
+
+uint64_t meter_stops(struct meter *m)
+{
+	uint64_t p = growth(stop_ns(m), &m->stop_ns);
+	ledger_charge(m->ledger, LEDGER_STOP, NAP_MONITOR, p);
+	return p;
 }
 
 static uint64_t side_delta(const struct access *a, uint64_t *last)

@@ -12,13 +12,17 @@
 struct meter {
 	struct ledger *ledger;
 	struct tracer *tracer;
-	uint64_t stop_ns, nr_stops; /* at the last reading */
-	uint64_t own_cpu_ns;
+	uint64_t stop_ns;	/* at the last reading */
 	uint64_t delay_ns;	/* the program's waits for a CPU, summed */
 	uint64_t delay_read_ns; /* when */
 	uint64_t delay_own_cpu_ns;
 };
 
+/* Before any program is under control: the kernel's own clock of stops, where
+ * it may be used (stopclock.h). Without it the tracer's figures are taken,
+ * which add a calibrated constant to what it saw itself. */
+void meter_prepare(void);
+void meter_unprepare(void);
 void meter_init(struct meter *m, struct ledger *l, struct tracer *tr);
 /* Stops so far: to the ledger. Returns ns charged. */
 uint64_t meter_stops(struct meter *m);

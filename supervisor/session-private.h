@@ -37,7 +37,7 @@ struct session {
 	uint64_t gap_ns;    /* between the last two */
 	bool has_mechanism;
 	struct ev_coverage not_admitted, lost;
-	volatile sig_atomic_t interrupted; /* 1 leave */
+	volatile sig_atomic_t interrupted; /* the signal; 0 = go on */
 	volatile sig_atomic_t nr_signals;
 };
 

@@ -79,6 +79,8 @@ static void plant(struct session *s, struct watched *w)
 	int rc = watched_plant(w, s->opt->min_size_bytes, &err);
 	if (rc) {
 		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
+		if (rc != SMCO_NOTFOUND)
+			trace_put_meta(s->trace, "missing", err.msg);
 		return;
 	}
 	trace_put_meta(s->trace, "sensors", hooks_describe(w->hooks));

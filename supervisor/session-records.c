@@ -1,7 +1,9 @@
 /* What goes into the trace. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "supervisor/session-private.h"
 
@@ -16,6 +18,26 @@ void session_emit(void *ctx, const struct record *r)
 	}
 	if (!s->trace_failed && trace_put(s->trace, r))
 		s->trace_failed = true;
+}
+
+/* The command line of a process, as far as it is short; control characters are
+ * the reader's business. */
+static void put_pid_command(struct session *s, pid_t pid)
+{
+	char path[64], key[32], line[256];
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	snprintf(key, sizeof(key), "pid.%d.command", (int)pid);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ssize_t n = read(fd, line, sizeof(line) - 1);
+	if (n <= 0)
+		return;
+	line[n] = '\0';
+	for (ssize_t i = 0; i + 1 < n; i++)
+		if (!line[i])
+			line[i] = ' ';
+	trace_put_meta(s->trace, key, line);
 }
 
 void session_emit_process(struct session *s, pid_t pid, enum process_why why,
@@ -35,6 +57,8 @@ void session_emit_process(struct session *s, pid_t pid, enum process_why why,
 		.payload = &ev,
 	};
 	session_emit(s, &r);
+	if (why != PROCESS_ENDED && why != PROCESS_DETACHED)
+		put_pid_command(s, pid);
 }
 
 static void emit_ledger(struct session *s, uint64_t now_ns)

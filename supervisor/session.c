@@ -218,12 +218,13 @@ int session_create(const struct options *o, struct session **ret,
 		.kill_on_exit = o->kill_on_exit && o->command,
 	};
 	s->opt = o;
-	s->start_ns = smco_now_ns();
 	int rc = output_check(o->output, err);
-	if (!rc)
-		rc = make_controllers(s, err);
-	if (!rc)
+	if (!rc) {
 		watched_prepare(o->mechanism);
+		meter_prepare();
+		s->start_ns = smco_now_ns();
+		rc = make_controllers(s, err);
+	}
 	if (!rc)
 		rc = tracer_create(&s->tracer, &topt, err);
 	if (!rc)
@@ -256,7 +257,13 @@ static void leave(struct session *s, struct session_result *ret)
 			tproc_cont(p);
 	}
 	tracer_detach_all(s->tracer, NULL);
-	trace_put_meta(s->trace, "detached", "1");
+	const char *why = "when its time was over";
+	if (s->interrupted)
+		why = s->interrupted == SIGINT	  ? "on SIGINT"
+		      : s->interrupted == SIGTERM ? "on SIGTERM"
+		      : s->interrupted == SIGHUP  ? "on SIGHUP"
+						  : "on a signal";
+	trace_put_meta(s->trace, "detached", why);
 	ret->end = SESSION_DETACHED;
 }
 
@@ -301,7 +308,7 @@ void session_interrupt(struct session *s, int sig)
 			kill(s->command_pid, sig);
 		return;
 	}
-	s->interrupted = 1;
+	s->interrupted = sig;
 	tracer_wake(s->tracer);
 }
 
@@ -311,6 +318,7 @@ void session_destroy(struct session *s)
 		return;
 	tracer_destroy(s->tracer);
 	watched_unprepare();
+	meter_unprepare();
 	nap_destroy(s->nap);
 	control_destroy(s->control);
 	ledger_destroy(s->ledger);

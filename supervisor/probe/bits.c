@@ -37,7 +37,10 @@
 #define PAGEMAP_PRESENT	  (1ULL << 63)
 /* Young pages looked up in pagemap to tell stuck from hot, per range. */
 #define STUCK_PAGES_MAX 8192
-#define STUCK_CHUNK	512
+/* What stopping and resuming costs, roughly and on the high side. */
+#define STOP_NS	     (100 * NSEC_PER_USEC)
+#define STOP_TASK_NS (30 * NSEC_PER_USEC)
+#define STUCK_CHUNK  512
 
 struct bits {
 	struct access access;
@@ -149,12 +152,30 @@ static int reset_remote(struct bits *b, size_t n)
 	return 0;
 }
 
+/*
+ * Each range that is reset interrupts every CPU that runs the program, and in
+ * a virtual machine that is dear. From some number of ranges on it is cheaper
+ * to stop the program for the whole batch: a CPU that does not run it is not
+ * interrupted. The stop clock has the cost then.
+ */
+static bool is_worth_a_stop(const struct bits *b, size_t n)
+{
+	uint64_t interrupts = n * b->mm.nr_running * b->cost.shootdown_ns;
+	return interrupts >
+	       STOP_NS + tproc_nr_tasks(b->access.proc) * STOP_TASK_NS;
+}
+
 static int reset(struct bits *b, size_t n)
 {
 	if (b->by_injection)
 		return reset_injected(b, n);
-	b->side_ns += n * b->mm.nr_running * b->cost.shootdown_ns;
+	bool stopped =
+		is_worth_a_stop(b, n) && !tproc_stop(b->access.proc, NULL);
+	if (!stopped)
+		b->side_ns += n * b->mm.nr_running * b->cost.shootdown_ns;
 	int r = reset_remote(b, n);
+	if (stopped)
+		tproc_cont(b->access.proc);
 	if (r != SMCO_PERM)
 		return r;
 	b->by_injection = true; /* it has changed its user since */
