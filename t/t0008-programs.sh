@@ -1,0 +1,117 @@
+#!/bin/bash
+# Programs of many kinds do what they do without us: same output, same status.
+# Short naps and a high target, so that as much as possible is going on.
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+
+perl -e 'srand 1; print join(" ", map { int rand 1e6 } 1 .. 8), "\n"
+	for 1 .. 60000' >numbers
+
+# same COMMAND... - output, standard error and status are those without us.
+same() {
+	local want got
+	"$@" >native.out 2>native.err <numbers
+	want=$?
+	smco-trace -q -t 50 --nap 20ms -o t.trace -- "$@" >our.out 2>our.err \
+		<numbers
+	got=$?
+	[ $want -eq $got ] || {
+		echo "status $got, without us $want"
+		tail -n 5 our.err
+		return 1
+	}
+	cmp native.out our.out && cmp native.err our.err &&
+		smco-report t.trace >report
+}
+watched() { grep -q '^coverage *watched' report || { cat report; false; }; }
+
+ok "sort" same sort -n -k3 numbers
+ok "its blocks were watched" watched
+ok "sort by several threads and temporary files" same sort --parallel=4 \
+	-S 200K -T . numbers
+ok "gzip" same gzip -9c numbers
+ok "bzip2" same bzip2 -9c numbers
+ok "its blocks were watched" watched
+ok "tar, with a child" same tar -cz --owner=0 --group=0 --mtime=@0 numbers
+ok "awk" same awk '{ s += $1; a[$2] = $3 } END { print s, length(a) }' numbers
+ok "perl" same perl -ne '$h{$_ % 1000} .= $_ for split;
+	END { print length $h{$_}, "\n" for sort keys %h }' numbers
+ok "its blocks were watched" watched
+ok "a shell with pipes" same sh -c 'cat numbers | tr " " "\n" | sort -u | wc -l'
+cat >Makefile <<'END'
+all:
+	@echo 'int main(void) { return 0; }' >a.c
+	@$(CC) -O2 -o a.out a.c
+	./a.out
+END
+ok "make, compiling" same make
+! command -v python3 >/dev/null || ok "python3" same python3 -c '
+import sys, collections
+c = collections.Counter(sys.stdin.read().split())
+print(len(c), sorted(c.items())[:9])'
+! command -v sqlite3 >/dev/null || ok "sqlite3" same sqlite3 :memory: \
+	'create table t (a, b); with recursive n(i) as (select 1 union all
+	select i + 1 from n limit 60000) insert into t select i, i * 7919 %
+	1009 from n; select b, count(*), sum(a) from t group by b limit 20'
+
+cat >exit.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+#include <stdio.h>
+#include <time.h>
+int main(void)
+{
+	size_t n = 100000;
+	char *p = malloc(n);
+	while (clock() < CLOCKS_PER_SEC * 6 / 10)
+		memset(p, 7, n);
+	printf("%d\n", p[n - 1]);
+	return 3;
+}
+END
+compile() { "${CC:-cc}" -O1 -o "$@"; }
+ok "compile" compile plain exit.c
+ok "a program of our own" same ./plain
+ok "its block was watched" watched
+ok "compile" compile static -static exit.c
+ok "statically linked" same ./static
+ok "its block was watched" watched
+ok "compile" compile stripped -s exit.c
+ok "stripped" same ./stripped
+ok "its block was watched" watched
+ok "compile" compile no-pie -no-pie exit.c
+ok "not position-independent" same ./no-pie
+ok "compile" compile pie -static-pie exit.c
+ok "static and position-independent" same ./pie
+printf '#!%s/plain\n' "$PWD" >script
+chmod +x script
+ok "by an interpreter line" same ./script
+ok "an exec of another program" same sh -c 'exec ./plain'
+
+# A program without a C library, and one that is not for this processor mode.
+cat >tiny.s <<'END'
+.globl _start
+_start:	mov $60, %eax
+	mov $9, %edi
+	syscall
+END
+cat >old.s <<'END'
+.globl _start
+_start:	mov $1, %eax
+	mov $7, %ebx
+	int $0x80
+END
+ok "assemble" sh -c 'as -o tiny.o tiny.s && ld -o tiny tiny.o &&
+	as --32 -o old.o old.s && ld -m elf_i386 -o old old.o'
+ok "without a C library" same ./tiny
+refused() {
+	local status
+	smco-trace -o t32 -- ./old >out 2>err
+	status=$?
+	cat err
+	[ $status -eq 125 ] && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] &&
+		grep -q '32-bit' err
+}
+ok "a 32-bit program is refused clearly" refused
+
+done_testing

@@ -1,0 +1,28 @@
+#!/bin/bash
+# The disk with the trace is full in the middle of the run: the program goes
+# on, it is said once, and what was written stays readable.
+. "$(dirname "$0")/test-lib.sh"
+prereq_MOUNT() { unshare -m mount -t tmpfs none /mnt; }
+need PTRACE ROOT MOUNT
+
+mkdir small
+export FIXTURES
+# The mount is this script's alone. Two pages are soon full.
+# shellcheck disable=SC2016
+unshare -m sh -c 'mount -t tmpfs -o size=8k none small || exit 99
+	smco-trace --nap 50ms -o small/t -- "$FIXTURES/forgetful-server" 3 \
+		>out 2>err
+	echo $? >status
+	smco-report small/t >report 2>report.err
+	echo $? >report.status
+	smco-report --json small/t >report.json'
+ok "the mount worked" test -s status
+ok "the command's own status" test "$(cat status)" = 0
+ok "its output" grep -q '^handled' out
+ok "said, and once" test "$(grep -c 'No space left' err)" = 1
+ok "by smco-trace" grep -q '^smco-trace: .*No space left' err
+ok "the report works with what is there" sh -c 'cat report.err; [ -s report ]'
+ok "and as JSON" perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)' \
+	<report.json
+
+done_testing
