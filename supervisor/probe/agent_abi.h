@@ -218,7 +218,7 @@ struct agent_stacks {
 	/* By it and the stack pointer, sets of four, newest first. Agent */
 	uint32_t hints[AGENT_NR_HINTS / 4][4];
 	uint64_t more[AGENT_NR_MORE]; /* addresses; 0 = none. Supervisor */
-	/* Stack memory proven mapped: first page number << 24 | pages, by
+	/* Stack memory proven readable: first page number << 24 | pages, by
 	 * stack pointer / 64 KiB. Agent. */
 	uint64_t ranges[AGENT_NR_RANGES];
 	uint32_t full; /* no room for a new stack: do not ask. Supervisor */

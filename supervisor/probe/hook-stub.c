@@ -175,6 +175,7 @@ static void fast_test(struct test *t, struct emit *e, const struct stub_site *s)
 		to_slow(t, e, JNE);
 		break;
 	case AK_MUNMAP:
+		break; /* slow itself, and the agent must know */
 	case AK_MREMAP:
 		EMIT(e, 0x83, 0x3d); /* cmpl $0, nr_maps_ever */
 		put_rel(e, CTL(s, nr_maps_ever), 1);
@@ -397,12 +398,18 @@ int stub_build(const struct stub_site *s, struct stub *ret,
 
 	struct test t = {.nr_slow = 0};
 	fast_test(&t, &e, s);
+	/* Without a test the slow way must come first. */
+	size_t over = 0;
+	if (!t.nr_slow && !t.nr_check)
+		over = branch(&e, 0xeb);
 	size_t orig = e.len;
 	ret->orig = e.base + orig;
 	int r = displace(&e, s, ret, err);
 	if (r)
 		return r;
 	ret->slow = e.base + e.len;
+	if (over)
+		land(&e, over);
 	slow_way(&t, &e, s, hdr.entry_off, orig);
 	ret->pushed = e.base + e.len - STUB_JUMP_BYTES;
 	ret->len = e.len;

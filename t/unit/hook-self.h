@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -75,10 +76,15 @@ static void self_trap(int sig, siginfo_t *si, void *uc_void)
 	uint64_t bp = f->rbp;
 	frames[0] = f->ret;
 	slots[0] = (taddr_t)&f->ret;
-	while (nr < 40 && bp > slots[nr - 1] && bp - slots[nr - 1] < 4096) {
-		frames[nr] = ((uint64_t *)bp)[1];
+	while (nr < 40 && bp > slots[nr - 1] && bp - slots[nr - 1] < 1 << 17) {
+		/* What is no frame pointer may lead anywhere. */
+		uint64_t w[2];
+		struct iovec here = {w, sizeof(w)}, there = {(void *)bp, 16};
+		if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != 16)
+			break;
+		frames[nr] = w[1];
 		slots[nr++] = bp + 8;
-		bp = ((uint64_t *)bp)[0];
+		bp = w[0];
 	}
 	hook_shm_add_stack(&self.shm, ++self.nr_stacks, frames, slots, nr);
 }

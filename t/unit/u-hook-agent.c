@@ -128,19 +128,24 @@ static void semantics(void)
 
 static void own_pages(void)
 {
-	char *p[200];
+	char *p[200], *small[200];
 	unsigned shared = 0, not_own = 0;
 	tokens(1000);
 	for (int i = 0; i < 200; i++) {
 		p[i] = malloc_(8192 + i * 97);
-		malloc_(100); /* something to share with */
+		small[i] = malloc_(100);
 	}
 	check_int(drain(), 200);
 	for (int i = 0; i < 200; i++)
 		not_own += !seen[i].own_pages;
 	check_int(not_own, 0);
 	for (int i = 0; i < 200; i++)
-		shared += (uintptr_t)p[i] % 4096 != 0;
+		for (int k = 0; k < 200; k++)
+			shared += (uintptr_t)small[k] / 4096 >=
+					  (uintptr_t)p[i] / 4096 &&
+				  (uintptr_t)small[k] / 4096 <=
+					  (uintptr_t)(p[i] + 8191 + i * 97) /
+						  4096;
 	check_int(shared, 0);
 	for (int i = 0; i < 200; i++)
 		free_(p[i]);
@@ -197,16 +202,18 @@ static __attribute__((noinline)) void *deep(int n, int last)
 }
 
 /* A frame whose size differs from call to call, near the end of a stack. */
+static __attribute__((noinline)) void one_alloca(unsigned bytes)
+{
+	volatile char *room = __builtin_alloca(bytes);
+	room[0] = 1;
+	free_(malloc_(9100));
+}
+
 static void *with_alloca(void *arg)
 {
 	unsigned seed = (uintptr_t)arg;
-	for (int i = 0; i < 300; i++) {
-		volatile char *room = __builtin_alloca(
-			1 + rand_r(&seed) % (i % 2 ? 60000 : 60));
-		room[0] = 1;
-		void *p = malloc_(9100);
-		free_(p);
-	}
+	for (int i = 0; i < 300; i++)
+		one_alloca(1 + rand_r(&seed) % (i % 2 ? 60 : 60000));
 	return NULL;
 }
 
@@ -236,10 +243,18 @@ static void stacks(void)
 		}
 	check_int(wrong, 0);
 	check_int(self.nr_stacks - asked, 4);
+	/* Right above the stack nothing can be read. */
+	pthread_attr_t attr;
+	char *room = mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	mprotect(room, 1 << 18, PROT_READ | PROT_WRITE);
+	pthread_attr_init(&attr);
+	pthread_attr_setstack(&attr, room, 1 << 18);
 	for (long i = 1; i <= 4; i++) {
-		pthread_create(&t, NULL, with_alloca, (void *)i);
+		pthread_create(&t, &attr, with_alloca, (void *)i);
 		pthread_join(t, NULL);
 	}
+	munmap(room, 1 << 20);
 	check(drain() >= 2400);
 	self.shm.ctl->trap_tokens = 0;
 }
@@ -314,6 +329,58 @@ static void hole_in_ring(void)
 	check_int(self.shm.tail, self.shm.ctl->head);
 }
 
+/* A child that nobody has prepared keeps quiet. */
+static void unprepared_child(void)
+{
+	tokens(1000);
+	drain();
+	void *p = malloc_(9000);
+	pid_t pid = fork();
+	if (pid == 0) {
+		free_(p);
+		for (int i = 0; i < 10; i++)
+			malloc_(9000);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	check_int(drain(), 1);
+	free_(p);
+	check_int(drain(), 1);
+}
+
+static void put(uint32_t tid, uint64_t kind, uint64_t flags, taddr_t addr,
+		taddr_t old)
+{
+	struct agent_ctl *c = self.shm.ctl;
+	self.shm.ring[c->head % AGENT_RING_SLOTS] = (struct agent_record){
+		.seq = c->head + 1,
+		.addr = addr,
+		.size = 9000,
+		.old_addr = old,
+		.tid = tid,
+		.caller = kind << 56 | flags << 48,
+	};
+	c->head++;
+}
+
+/* A block moved by realloc, whose old place somebody else gets meanwhile: what
+ * becomes of it must not be told as if it took that place along. */
+static void moves(void)
+{
+	drain();
+	put(1, AR_FREE, ARF_REALLOC, 0x1000, 0);
+	put(2, AR_FREE, ARF_REALLOC, 0x5000, 0);
+	put(3, AR_ALLOC, 0, 0x1000, 0);
+	put(1, AR_REALLOC, 0, 0x9000, 0x1000);
+	put(2, AR_REALLOC, 0, 0xa000, 0x5000);
+	put(4, 99, 0, 0, 0); /* what the agent never writes */
+	check_int(drain(), 5);
+	check_int(seen[3].kind, HEAP_ALLOC);
+	check_int(seen[3].addr, 0x9000);
+	check_int(seen[4].kind, HEAP_REALLOC);
+	check_int(seen[4].old_addr, 0x5000);
+}
+
 static sigjmp_buf out;
 static volatile unsigned nr_handled, jumping;
 static void allocating_handler(int sig)
@@ -385,6 +452,8 @@ int main(void)
 	times();
 	full_ring();
 	hole_in_ring();
+	moves();
+	unprepared_child();
 	interrupted(false);
 	interrupted(true);
 	self_unplant();

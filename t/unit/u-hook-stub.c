@@ -44,7 +44,7 @@ static int32_t rel32(const uint8_t *p)
 static void plain(void)
 {
 	/* mov $11, %eax; syscall; ret, as munmap begins */
-	check_int(BUILD(AK_MUNMAP, 0xb8, 0x0b, 0, 0, 0, 0x0f, 0x05, 0xc3), 0);
+	check_int(BUILD(AK_MREMAP, 0xb8, 0x0b, 0, 0, 0, 0x0f, 0x05, 0xc3), 0);
 	check_int(out.nr, 2);
 	check_int(out.patch, FUNC);
 	check(!memcmp(moved(0), "\xb8\x0b\0\0\0\xe9", 6));

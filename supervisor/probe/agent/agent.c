@@ -488,6 +488,7 @@ static struct agent_result do_mmap(struct agent_frame *f, struct timing *t)
 static struct agent_result do_munmap(struct agent_frame *f)
 {
 	uint64_t addr = f->args[0], len = round_page(f->args[1]);
+	stack_forget(addr, len);
 	/* One that the kernel is going to refuse frees nothing. */
 	if (!internal_caller(f) && len && !(addr & (PAGE - 1)) &&
 	    touches_map(addr, len))

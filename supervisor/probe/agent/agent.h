@@ -42,6 +42,8 @@ bool table_find(uint64_t addr, uint64_t *val_ret);
 
 /* stack.c: the id of the stack that ends at f->ret; 0 = not known (yet) */
 uint32_t stack_lookup(struct agent_frame *f);
+/* A stack may have been there; that it was readable is no longer known. */
+void stack_forget(uint64_t addr, uint64_t len);
 
 /* record.c */
 struct agent_event {

@@ -3,22 +3,22 @@
  * distances from the slot of the innermost one. A chain is compared from the
  * inside out: a match at one frame says that the next frame is this
  * function's caller, whose slot lies at a fixed distance inside the same
- * stack. A function with a frame of variable size breaks that, so slots beyond
- * the pages known to be mapped are not read before mincore() has said yes.
+ * stack. A function with a frame of variable size breaks that, so nothing
+ * beyond the pages known to be readable is read before the kernel has tried.
  */
 #include "agent.h"
 
-#define SYS_mincore  27
-#define PAGE	     4096ULL
-#define EXTEND_PAGES 16
-#define MAX_STEPS    512 /* a longer search costs as much as a trap */
+#define SYS_rt_sigprocmask 14
+#define ERRNO_FAULT	   14
+#define PAGE		   4096ULL
+#define MAX_STEPS	   512 /* a longer search costs as much as a trap */
 
 static uint64_t *range_slot(uint64_t rsp)
 {
 	return &agent_stacks.ranges[(rsp >> 16) & (AGENT_NR_RANGES - 1)];
 }
 
-/* End of the stack memory above @rsp that is known to be mapped. */
+/* End of the stack memory above @rsp that is known to be readable. */
 static uint64_t known_end(uint64_t rsp)
 {
 	uint64_t range = load(range_slot(rsp));
@@ -29,22 +29,39 @@ static uint64_t known_end(uint64_t rsp)
 	return (rsp & ~(PAGE - 1)) + PAGE;
 }
 
-/* Moves *@end above @need if the pages up to there are mapped. */
+/*
+ * The kernel reads the new mask before it refuses the invalid request. What is
+ * merely mapped will not do: guard pages of other stacks are.
+ */
+static bool readable(uint64_t addr)
+{
+	return sys6(SYS_rt_sigprocmask, ~0ULL, addr, 0, 8, 0, 0) !=
+	       -ERRNO_FAULT;
+}
+
+/* Moves *@end above @need if the pages up to there can be read. */
 static bool extend(uint64_t rsp, uint64_t *end, uint64_t need)
 {
-	unsigned char vec[EXTEND_PAGES];
 	while (*end < need) {
-		uint64_t pages = (need - *end + PAGE - 1) / PAGE;
-		if (pages > EXTEND_PAGES)
-			pages = EXTEND_PAGES;
-		if (sys3(SYS_mincore, *end, pages * PAGE, (uint64_t)vec) < 0)
+		if (!readable(*end))
 			return false;
-		*end += pages * PAGE;
+		*end += PAGE;
 	}
 	uint64_t first = rsp / PAGE, nr = *end / PAGE - first;
 	if (nr < 1 << 24)
 		store(range_slot(rsp), first << 24 | nr);
 	return true;
+}
+
+void stack_forget(uint64_t addr, uint64_t len)
+{
+	for (int i = 0; i < AGENT_NR_RANGES; i++) {
+		uint64_t range = load(&agent_stacks.ranges[i]);
+		uint64_t start = (range >> 24) * PAGE;
+		uint64_t end = start + (range & 0xffffff) * PAGE;
+		if (addr < end && start < addr + len)
+			store(&agent_stacks.ranges[i], 0);
+	}
 }
 
 static bool matches(const struct agent_stack *e, uint64_t rsp, uint64_t *end)
