@@ -118,7 +118,8 @@ static void test_hand_written(const char *what, const char *build)
 	check(!memcmp(t->section + t->fulls[r->full].val[RBX], "\x02\x23\x18",
 		      3));
 
-	r = rule(t, "at_odd_4");
+	r = rule(t, "at_switch");
+	check_int(r->flags, CFI_FULL);
 	check_int(t->fulls[r->full].kind[RSP], CFI_OFFSET);
 
 	check_int(rule(t, "at_sig")->flags, CFI_SIGNAL);
@@ -257,15 +258,17 @@ static void test_expressions(void)
 		uint64_t want; /* with 100 pushed first */
 	} cases[] = {
 #define E(s) s, sizeof(s) - 1
-		{E("\x23\x08"), true, 108},	     /* plus_uconst 8 */
-		{E("\x77\x78"), true, 1000 + 7 - 8}, /* breg7 -8 */
-		{E("\x06"), true, 200},		     /* deref */
-		{E("\x94\x01"), true, 200},	     /* deref_size 1 */
-		{E("\x0a\xff\xff\x1a"), true, 100},  /* const2u; and */
-		{E("\x32\x24"), true, 400},	     /* lit2; shl */
-		{E("\x0b\xfe\xff\x22"), true, 98},   /* const2s -2; plus */
-		{E("\x09\xff\x1c"), true, 101},	     /* const1s -1; minus */
-		{E("\x12\x1c"), true, 0},	     /* dup; minus */
+		{E("\x23\x08"), true, 108},		     /* plus_uconst 8 */
+		{E("\x77\x78"), true, 1000 + 7 - 8},	     /* breg7 -8 */
+		{E("\x06"), true, 200},			     /* deref */
+		{E("\x94\x01"), true, 200},		     /* deref_size 1 */
+		{E("\x0a\xff\xff\x1a"), true, 100},	     /* const2u; and */
+		{E("\x32\x24"), true, 400},		     /* lit2; shl */
+		{E("\x11\x70\x32\x26"), true, (uint64_t)-4}, /* -16 >> 2 */
+		{E("\x11\x70\x08\x50\x26"), true, (uint64_t)-1},
+		{E("\x0b\xfe\xff\x22"), true, 98}, /* const2s -2; plus */
+		{E("\x09\xff\x1c"), true, 101},	   /* const1s -1; minus */
+		{E("\x12\x1c"), true, 0},	   /* dup; minus */
 		{E("\x31\x16\x1c"), true, (uint64_t)-99},	/* 1; swap; - */
 		{E("\x2f\x01\x00\x96\x96"), true, 100},		/* skip 1 */
 		{E("\x31\x28\x01\x00\xff\x23\x01"), true, 101}, /* bra */

@@ -237,7 +237,7 @@ static void test_overwritten(void)
 
 /* One thread unwinds and updates while another names. */
 static struct sym_space *shared;
-static volatile bool stop_naming;
+static _Atomic bool stop_naming;
 static size_t nr_named, nr_wrong;
 static struct sym_place known;
 

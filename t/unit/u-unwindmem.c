@@ -196,6 +196,20 @@ static void test_odd(void)
 	check(!complete);
 }
 
+/* The caller's stack pointer was saved: it had another stack. */
+static void test_switch(void)
+{
+	taddr_t end = label("at_outermost") + 1;
+	printf("# --- another stack\n");
+	memset(stack, 0, sizeof(stack));
+	put(10, label("at_plain_0") + 1);
+	put(8, STACK + 8 * 300);
+	put(300, end);
+	check_int(unwind(label("at_switch"), 10, 0, 64), 3);
+	check_frame(2, end, STACK + 8 * 300);
+	check(complete);
+}
+
 static void test_signal(void)
 {
 	taddr_t end = label("at_outermost") + 1;
@@ -324,6 +338,7 @@ int main(void)
 	check_int(sym_space_update(space, map, 2, NULL), 0);
 	test_plain();
 	test_odd();
+	test_switch();
 	test_signal();
 	test_frame_pointer();
 	test_memory();
