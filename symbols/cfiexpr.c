@@ -108,7 +108,8 @@ static bool binary(struct machine *m, uint8_t op)
 		v = b < 64 ? a >> b : 0;
 		break;
 	case DW_OP_shra:
-		v = b < 64 ? (uint64_t)(sa >> b) : (sa < 0 ? ~0ULL : 0);
+		/* cppcheck-suppress shiftTooManyBitsSigned */
+		v = (uint64_t)(sa >> (b < 64 ? b : 63));
 		break;
 	case DW_OP_eq:
 		v = sa == sb;

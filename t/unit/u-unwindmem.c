@@ -262,7 +262,9 @@ static void test_frame_pointer(void)
 	check_int(unwind(label("gap"), 10, STACK + 8 * 20, 64), 3);
 	/* Implausible: below, unaligned, far, to no code. */
 	check_int(unwind(JIT + 0x40, 21, STACK + 8 * 20, 64), 1);
-	check_int(unwind(JIT + 0x40, 10, STACK + 8 * 20 + 4, 64), 1);
+	uint64_t off_by_4[2] = {STACK + 8 * 40, end};
+	memcpy((char *)&stack[24] + 4, off_by_4, sizeof(off_by_4));
+	check_int(unwind(JIT + 0x40, 10, STACK + 8 * 24 + 4, 64), 1);
 	check_int(unwind(JIT + 0x40, 10, STACK + (64 << 20), 64), 1);
 	check(!sym_unwind_stale(space));
 	put(21, STACK);
@@ -283,8 +285,13 @@ static void test_memory(void)
 			taddr_t pc = label("at_after");
 			regs.reg[RIP] = pc;
 			regs.reg[RSP] = STACK + 8 * sp;
+			nr_reads = 0;
 			size_t n = sym_unwind(space, &regs, frames, slots, 64,
 					      &complete);
+			/* Whole pages, even where more is refused; and the
+			 * next page, the trampoline's bytes at the end. */
+			if (manner != WORDS_ONLY && nr_reads > 6)
+				check_range((double)nr_reads, 0, 6);
 			if (want > 64)
 				want = 64;
 			if (n != want || !tap_quiet)
