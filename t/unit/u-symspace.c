@@ -224,6 +224,10 @@ static void test_overwritten(void)
 	sym_space_update(s, &map, 1, NULL);
 	check(sym_find(s, "plugin_here", NULL, NULL, NULL, NULL) != 0);
 	check_int(sym_pin(s, 0x7000000).module, 1);
+	/* While it stays mapped it stays the same. */
+	check(!run("sleep 0.01; touch \"$D\"/over.so"));
+	sym_space_update(s, &map, 1, NULL);
+	check_int(sym_pin(s, 0x7000000).module, 1);
 	sym_space_update(s, NULL, 0, NULL);
 	check(!run("sleep 0.01; cat \"$D\"/over2.so >\"$D\"/over.so"));
 	sym_space_update(s, &map, 1, NULL);
