@@ -18,8 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A command that takes longer has nobody to carry it out. */
-#define ANSWER_NS (500 * NSEC_PER_MSEC)
+/* A command that takes longer has nobody to carry it out. Long, because a
+ * machine may be very busy. */
+#define ANSWER_NS (3 * NSEC_PER_SEC)
 
 extern const char warden_image[], warden_image_end[];
 
@@ -30,8 +31,51 @@ struct warden {
 	bool running;
 	bool owned; /* the robust mutex is held */
 	pid_t pid;  /* 0 = not known here */
+	bool is_rt; /* runs as soon as it is woken */
+	int pidfd;  /* of it, -1 = none */
 	int cpu;    /* where it was put last, -1 = anywhere */
 };
+
+static void kill_it(struct warden *w)
+{
+	if (w->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, w->pidfd, SIGKILL, NULL, 0);
+}
+
+/*
+ * It has ended: the kernel says so in the table, after its last instruction.
+ * One that does not within reason is killed; the next would share its stack.
+ */
+static bool wait_gone(struct warden *w)
+{
+	struct warden_shared *s = w->shared;
+	uint64_t end = smco_now_ns() + ANSWER_NS;
+	bool killed = false;
+	for (;;) {
+		uint32_t tid = __atomic_load_n(&s->alive, __ATOMIC_ACQUIRE);
+		if (!tid)
+			break;
+		if (smco_now_ns() > end) {
+			if (killed || w->pidfd < 0)
+				return false;
+			kill_it(w);
+			killed = true;
+			end += ANSWER_NS;
+		}
+		struct timespec ts = {.tv_nsec = 20 * NSEC_PER_MSEC};
+		syscall(SYS_futex, &s->alive, FUTEX_WAIT, tid, &ts, NULL, 0);
+	}
+	if (w->pidfd >= 0)
+		close(w->pidfd);
+	w->pidfd = -1;
+	return true;
+}
+
+static void put_down(struct warden *w)
+{
+	kill_it(w);
+	wait_gone(w);
+}
 
 /*
  * When this thread is killed the kernel walks the robust mutexes it holds,
@@ -179,6 +223,7 @@ int warden_create(struct tproc *p, struct warden **ret, struct smco_err *err)
 	if (!w)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	w->proc = p;
+	w->pidfd = -1;
 	int rc = make_shared(w, err);
 	if (rc) {
 		warden_destroy(w, false);
@@ -209,13 +254,15 @@ void warden_destroy(struct warden *w, bool gone)
 {
 	if (!w)
 		return;
-	quit(w);
-	/* Its last breath is taken on the stack that is about to go. */
-	for (int i = 0; w->pid && i < 2000 && kill(w->pid, 0) == 0 && !gone;
-	     i++)
-		usleep(50);
-	if (w->shared)
+	if (w->shared) {
+		quit(w);
+		/* With the program gone nobody clears the word. */
+		if (!gone)
+			gone = !wait_gone(w);
 		munmap((char *)w->shared - WARDEN_CODE_SIZE, map_bytes());
+	}
+	if (w->pidfd >= 0)
+		close(w->pidfd);
 	if (w->base && !gone) {
 		const uint64_t args[6] = {w->base, map_bytes()};
 		int64_t ret;
@@ -269,6 +316,19 @@ static int run_entry(struct warden *w, struct task *t, unsigned entry,
 	return task_run(t, &run, err);
 }
 
+static bool has_our_name(pid_t pid)
+{
+	char path[64], name[32] = "";
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return false;
+	bool same =
+		fgets(name, sizeof(name), f) && !strcmp(name, "smco-guard\n");
+	fclose(f);
+	return same;
+}
+
 static uint64_t status_field(pid_t pid, const char *name)
 {
 	char path[64], line[256];
@@ -289,8 +349,9 @@ static uint64_t status_field(pid_t pid, const char *name)
 static void hurry(struct warden *w)
 {
 	struct sched_param sp = {.sched_priority = 1};
-	if (w->pid > 0)
-		sched_setscheduler(w->pid, SCHED_RR | SCHED_RESET_ON_FORK, &sp);
+	w->is_rt = w->pid > 0 &&
+		   !sched_setscheduler(w->pid, SCHED_RR | SCHED_RESET_ON_FORK,
+				       &sp);
 }
 
 int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
@@ -298,6 +359,9 @@ int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 	struct warden_shared *s = w->shared;
 	if (w->running)
 		return 0;
+	if (!wait_gone(w))
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "the last helper in the program does not end");
 	if (!w->owned) {
 		int e = pthread_mutex_trylock((pthread_mutex_t *)&s->owner);
 		if (e)
@@ -317,6 +381,7 @@ int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 		return rc;
 	}
 	w->running = true;
+	w->is_rt = false;
 	w->pid = 0;
 	w->cpu = -1;
 	rc = warden_do(w, WARDEN_NOP, NULL, 0, NULL);
@@ -327,9 +392,11 @@ int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 				 "the helper in the program does not answer "
 				 "(a seccomp filter?)");
 	}
-	/* Inside another pid namespace its number says nothing here. */
-	if (kill(w->pid, 0) || status_field(w->pid, "NSpid:") == 0)
+	/* Inside another pid namespace its number is somebody else's here. */
+	if (!has_our_name(w->pid))
 		w->pid = 0;
+	if (w->pid)
+		w->pidfd = (int)syscall(SYS_pidfd_open, w->pid, 0);
 	hurry(w);
 	if (w->pid &&
 	    status_field(w->pid, "PPid:") == (uint64_t)tproc_pid(w->proc)) {
@@ -389,7 +456,8 @@ static void come_here(struct warden *w)
 {
 	int cpu = sched_getcpu();
 	cpu_set_t set;
-	if (!w->pid || cpu < 0 || cpu == w->cpu)
+	/* One that has to wait its turn may take any. */
+	if (!w->is_rt || cpu < 0 || cpu == w->cpu)
 		return;
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
@@ -416,6 +484,9 @@ int warden_do(struct warden *w, enum warden_op op, const uint32_t *slots,
 		*cost_ns_ret = smco_now_ns() - begin;
 	if (!done || op == WARDEN_QUIT)
 		w->running = false;
+	/* It must not carry the command out when nobody expects it any more. */
+	if (!done)
+		put_down(w);
 	return done ? 0 : SMCO_GONE;
 }
 

@@ -82,6 +82,8 @@ struct warden_shared {
 	uint32_t cmd __attribute__((
 		aligned(64))); /* futex: bumped by the supervisor */
 	uint32_t done __attribute__((aligned(64))); /* futex: = cmd when done */
+	uint32_t alive; /* futex: the warden's tid, cleared by the kernel when
+			 * it has ended and needs its stack no more */
 	uint32_t op;
 	uint32_t nr_batch;
 	uint32_t nr_slots;   /* slots ever used, for "all" */

@@ -16,15 +16,15 @@
 	jmp warden_altstack
 
 /*
- * long warden_clone(flags, stack top, function): the function runs in the
- * child with that stack and never returns.
+ * long warden_clone(flags, stack top, function, child tid address): the
+ * function runs in the child with that stack and never returns.
  */
 	.text
 	.globl warden_clone
 warden_clone:
 	movq %rdx, %r9
 	xorl %edx, %edx
-	xorl %r10d, %r10d
+	movq %rcx, %r10
 	xorl %r8d, %r8d
 	movl $56, %eax
 	syscall

@@ -15,7 +15,7 @@
 #define NR_WAIT4	     61
 #define NR_KILL		     62
 #define NR_CHDIR	     80
-#define NR_SETSID	     112
+#define NR_SETPGID	     109
 #define NR_SIGALTSTACK	     131
 #define NR_PRCTL	     157
 #define NR_GETTID	     186
@@ -25,27 +25,31 @@
 #define NR_CLOSE_RANGE	     436
 #define NR_FUTEX_WAITV	     449
 
-#define FLAG_CLONE_VM	    0x100
-#define FLAG_CLONE_SIGHAND  0x800
-#define FLAG_CLONE_UNTRACED 0x800000
-#define FLAG_WALL	    0x40000000
-#define FUTEX_WAKE	    1
-#define FUTEX_WAITERS	    0x80000000u
-#define FUTEX_OWNER_DIED    0x40000000u
-#define FUTEX_TID_MASK	    0x3fffffffu
-#define FUTEX_32	    2
-#define SIGSEGV		    11
-#define SIG_SETMASK	    2
-#define SA_ONSTACK	    0x08000000ul
-#define SA_SIGINFO	    4ul
-#define SA_RESTORER	    0x04000000ul
-#define PR_SET_NAME	    15
-#define ESRCH		    3
-#define EINTR		    4
+#define FLAG_CLONE_VM		  0x100
+#define FLAG_CLONE_SIGHAND	  0x800
+#define FLAG_CLONE_UNTRACED	  0x800000
+#define FLAG_CLONE_CHILD_CLEARTID 0x200000
+#define FLAG_CLONE_CHILD_SETTID	  0x1000000
+#define FLAGS			  (FLAG_CLONE_VM | FLAG_CLONE_SIGHAND | FLAG_CLONE_UNTRACED)
+#define FLAG_WALL		  0x40000000
+#define FUTEX_WAKE		  1
+#define FUTEX_WAITERS		  0x80000000u
+#define FUTEX_OWNER_DIED	  0x40000000u
+#define FUTEX_TID_MASK		  0x3fffffffu
+#define FUTEX_32		  2
+#define SIGSEGV			  11
+#define SIG_SETMASK		  2
+#define SA_ONSTACK		  0x08000000ul
+#define SA_SIGINFO		  4ul
+#define SA_RESTORER		  0x04000000ul
+#define PR_SET_NAME		  15
+#define ESRCH			  3
+#define EINTR			  4
 
 typedef uint64_t u64;
 
-long warden_clone(u64 flags, u64 stack_top, void (*fn)(void));
+long warden_clone(u64 flags, u64 stack_top, void (*fn)(void),
+		  uint32_t *child_tid);
 void warden_restore(void) __attribute__((noreturn));
 void warden_spawn(u64 trap_signal);
 void warden_altstack(u64 trap_signal);
@@ -254,11 +258,12 @@ static void warden_main(void)
 	uint32_t seen = load(&s->done);
 
 	/* Nothing of the program's may live on through this process: its
-	 * pipes, its terminal, its directory. */
+	 * pipes, its directory, its process group. */
 	if (call(NR_CLOSE_RANGE, 0, ~0u, 0, 0, 0))
 		for (u64 fd = 0; fd < 65536; fd++)
 			call(NR_CLOSE, fd, 0, 0, 0, 0);
-	call(NR_SETSID, 0, 0, 0, 0, 0);
+	/* Not a session of its own: that would be scheduled as one. */
+	call(NR_SETPGID, 0, 0, 0, 0, 0);
 	call(NR_CHDIR, addr(root), 0, 0, 0, 0);
 	call(NR_PRCTL, PR_SET_NAME, addr(name), 0, 0, 0);
 	store(&s->pid, (int32_t)call(NR_GETPID, 0, 0, 0, 0, 0));
@@ -291,9 +296,10 @@ static void warden_main(void)
 static void first_child(void)
 {
 	struct warden_shared *s = shared();
-	long pid = warden_clone(
-		FLAG_CLONE_VM | FLAG_CLONE_SIGHAND | FLAG_CLONE_UNTRACED,
-		addr(s->stack_warden + WARDEN_STACK_SIZE / 8), warden_main);
+	long pid = warden_clone(FLAGS | FLAG_CLONE_CHILD_SETTID |
+					FLAG_CLONE_CHILD_CLEARTID,
+				addr(s->stack_warden + WARDEN_STACK_SIZE / 8),
+				warden_main, &s->alive);
 	s->spawn_error = pid < 0 ? (int32_t)pid : 0;
 	leave();
 }
@@ -326,9 +332,9 @@ void warden_spawn(u64 trap_signal)
 	/* The children never run a handler of the program's. */
 	call(NR_RT_SIGPROCMASK, SIG_SETMASK, addr(&all), addr(&old), 8, 0);
 	s->spawn_error = 0;
-	long pid = warden_clone(
-		FLAG_CLONE_VM | FLAG_CLONE_SIGHAND | FLAG_CLONE_UNTRACED,
-		addr(s->stack_first + WARDEN_STACK_SIZE / 8), first_child);
+	long pid = warden_clone(FLAGS,
+				addr(s->stack_first + WARDEN_STACK_SIZE / 8),
+				first_child, 0);
 	if (pid < 0)
 		s->spawn_error = (int32_t)pid;
 	else
