@@ -55,70 +55,116 @@ void arch_end_wait(void *ucontext)
  * its registers back. Should the supervisor have died, it runs on and does
  * that by itself.
  */
-#define D(offset) "arch_stub_begin + 0x1000 + " #offset "(%rip)"
-asm(
-	".pushsection .rodata\n"
-	".globl arch_stub_begin, arch_stub_done, arch_stub_end\n"
-	".balign 16\n"
-	"arch_stub_begin:\n"
-	"1:	cmpq %rbp, %rbx\n"
-	"	jae 2f\n"
-	"	movq (%rbx), %rax\n"
-	"	movq 8(%rbx), %rdi\n"
-	"	movq 16(%rbx), %rsi\n"
-	"	movq 24(%rbx), %rdx\n"
-	"	movq 32(%rbx), %r10\n"
-	"	movq 40(%rbx), %r8\n"
-	"	movq 48(%rbx), %r9\n"
+#define RAISE                                                                  \
+	"	movl $234, %eax\n" /* tgkill */                                \
+	"	movq %r13, %rdi\n"                                                   \
+	"	movq %r14, %rsi\n"                                                   \
+	"	movq %r15, %rdx\n"                                                   \
 	"	syscall\n"
-	"	movq %rax, 56(%rbx)\n"
-	"	addq $64, %rbx\n"
-	"	jmp 1b\n"
-	"2:	movl $234, %eax\n" /* tgkill */
-	"	movq %r13, %rdi\n"
-	"	movq %r14, %rsi\n"
-	"	movq %r15, %rdx\n"
-	"	syscall\n"
-	"arch_stub_done:\n"
-	"	movl $14, %eax\n" /* rt_sigprocmask */
-	"	movl $2, %edi\n"  /* SIG_SETMASK */
-	"	leaq " D(0x90) ", %rsi\n"
-			       "	xorl %edx, %edx\n"
-			       "	movl $8, %r10d\n"
-			       "	syscall\n"
-			       "	leaq " D(0x78) ", %rsp\n"
-						       "	popfq\n"
-						       "	movq " D(0x00) ", %rax\n"
-									       "	movq " D(0x08) ", "
-												       "%rbx"
-												       "\n"
-												       "	movq " D(0x10) ", %rcx\n"
-															       "	movq " D(0x18) ", %rdx\n"
-																		       "	movq " D(0x20) ", %rsi\n"
-																					       "	movq " D(0x28) ", %rdi\n"
-																								       "	movq " D(0x30) ", %rbp\n"
-																											       "	movq " D(0x38) ", %r8\n"
-																														       "	movq " D(
-																															       0x40) ", %r9\n"
-																																     "	movq " D(
-																																	     0x48) ", %r10\n"
-																																		   "	movq " D(
-																																			   0x50) ", %r11\n"
-																																				 "	movq " D(0x58) ", %r12\n"
-																																						       "	movq " D(0x60) ", %r13\n"
-																																									       "	movq " D(0x68) ", %r14\n"
-																																												       "	movq " D(
-																																													       0x70) ", %r15\n"
-																																														     "	movq " D(
-																																															     0x80) ", %rsp\n"
-																																																   "	jmpq *" D(
+#define D(base, data, offset) #base " + " #data " + " #offset "(%rip)"
+#define WAY_BACK(base, data)                                                                                                                                                                                                                                                                                                                                                                                       \
+	"	movl $14, %eax\n" /* rt_sigprocmask */                                                                                                                                                                                                                                                                                                                                                             \
+	"	movl $2, %edi\n"  /* SIG_SETMASK */                                                                                                                                                                                                                                                                                                                                                                \
+	"	leaq " D(                                                                                                                                                                                                                                                                                                                                                                                          \
+		base, data,                                                                                                                                                                                                                                                                                                                                                                                        \
+		0x90) ", %rsi\n"                                                                                                                                                                                                                                                                                                                                                                                   \
+		      "	xorl %edx, %edx\n"                                                                                                                                                                                                                                                                                                                                                                         \
+		      "	movl $8, %r10d\n"                                                                                                                                                                                                                                                                                                                                                                          \
+		      "	syscall\n"                                                                                                                                                                                                                                                                                                                                                                                 \
+		      "	leaq " D(                                                                                                                                                                                                                                                                                                                                                                                  \
+			      base, data,                                                                                                                                                                                                                                                                                                                                                                          \
+			      0x78) ", %rsp\n"                                                                                                                                                                                                                                                                                                                                                                     \
+				    "	popfq\n"                                                                                                                                                                                                                                                                                                                                                                     \
+				    "	movq " D(                                                                                                                                                                                                                                                                                                                                                                  \
+					    base, data,                                                                                                                                                                                                                                                                                                                                                            \
+					    0x00) ", %rax\n"                                                                                                                                                                                                                                                                                                                                                       \
+						  "	movq " D(                                                                                                                                                                                                                                                                                                                                                  \
+							  base, data,                                                                                                                                                                                                                                                                                                                                              \
+							  0x08) ", %rbx\n"                                                                                                                                                                                                                                                                                                                                         \
+								"	movq"                                                                                                                                                                                                                                                                                                                                            \
+								" " D(base,                                                                                                                                                                                                                                                                                                                                        \
+								      data,                                                                                                                                                                                                                                                                                                                                        \
+								      0x10) ", %rcx\n"                                                                                                                                                                                                                                                                                                                             \
+									    "	movq " D(                                                                                                                                                                                                                                                                                                                          \
+										    base,                                                                                                                                                                                                                                                                                                                          \
+										    data,                                                                                                                                                                                                                                                                                                                          \
+										    0x18) ", %rdx\n"                                                                                                                                                                                                                                                                                                               \
+											  "	movq " D(                                                                                                                                                                                                                                                                                                          \
+												  base,                                                                                                                                                                                                                                                                                                            \
+												  data,                                                                                                                                                                                                                                                                                                            \
+												  0x20) ", %rsi\n"                                                                                                                                                                                                                                                                                                 \
+													"	movq " D(base, data, 0x28) ", %rdi\n"                                                                                                                                                                                                                                                              \
+																	   "	movq " D(                                                                                                                                                                                                                                                          \
+																		   base, data, 0x30) ", %rbp\n"                                                                                                                                                                                                                                    \
+																				     "	movq " D(                                                                                                                                                                                                                                  \
+																					     base, data, 0x38) ", %r8\n"                                                                                                                                                                                                           \
+																							       "	movq " D(base, data, 0x40) ", %r9\n"                                                                                                                                                                       \
+																												   "	movq " D(                                                                                                                                                                  \
+																													   base,                                                                                                                                                                   \
+																													   data,                                                                                                                                                                   \
+																													   0x48) ", %r10\n"                                                                                                                                                        \
+																														 "	movq " D(                                                                                                                                                  \
+																															 base, data, 0x50) ", %r11\n"                                                                                                                              \
+																																	   "	movq " D(                                                                                                                          \
+																																		   base,                                                                                                                           \
+																																		   data,                                                                                                                           \
+																																		   0x58) ", %r12\n"                                                                                                                \
+																																			 "	movq " D(base, data, 0x60) ", %r13\n"                                                                              \
+																																							   "	movq " D(                                                                          \
+																																								   base,                                                                           \
+																																								   data, 0x68) ", %r14\n"                                                          \
+																																									       "	movq " D(                                                  \
+																																										       base, data, 0x70) ", %r15\n"                                \
+																																													 "	movq " D(                          \
+																																														 base, data, 0x80) ", %rsp\n"      \
+																																																   "	jmpq *" D( \
+																																																	   base,   \
+																																																	   data,   \
 																																																	   0x88) "\n"
-																																																		 "arch_stub_end:\n"
-																																																		 ".popsection\n");
+asm(".pushsection .rodata\n"
+    ".globl arch_stub_begin, arch_stub_done, arch_stub_end\n"
+    ".globl arch_boot_begin, arch_boot_done, arch_boot_end\n"
+    ".balign 16\n"
+    "arch_stub_begin:\n"
+    "1:	cmpq %rbp, %rbx\n"
+    "	jae 2f\n"
+    "	movq (%rbx), %rax\n"
+    "	movq 8(%rbx), %rdi\n"
+    "	movq 16(%rbx), %rsi\n"
+    "	movq 24(%rbx), %rdx\n"
+    "	movq 32(%rbx), %r10\n"
+    "	movq 40(%rbx), %r8\n"
+    "	movq 48(%rbx), %r9\n"
+    "	syscall\n"
+    "	movq %rax, 56(%rbx)\n"
+    "	addq $64, %rbx\n"
+    "	jmp 1b\n"
+    "2:\n" RAISE "arch_stub_done:\n" WAY_BACK(
+	    arch_stub_begin,
+	    0x1000) "arch_stub_end:\n"
+		    ".balign 16\n"
+		    /* For one call, all in memory that the program cannot
+		       write. */
+		    "arch_boot_begin:\n"
+		    "	syscall\n"
+		    "	movq %rax, %r12\n" RAISE
+		    "arch_boot_done:\n" WAY_BACK(arch_boot_begin,
+						 0x100) "arch_boot_end:\n"
+							".popsection\n");
 #undef D
+#undef RAISE
+#undef WAY_BACK
 _Static_assert(SYS_tgkill == 234 && SYS_rt_sigprocmask == 14, "in the stub");
 
 extern const uint8_t arch_stub_begin[], arch_stub_done[], arch_stub_end[];
+extern const uint8_t arch_boot_begin[], arch_boot_done[], arch_boot_end[];
+
+static size_t x86_boot_code(const uint8_t **ret, size_t *done_offset_ret)
+{
+	*ret = arch_boot_begin;
+	*done_offset_ret = (size_t)(arch_boot_done - arch_boot_begin);
+	return (size_t)(arch_boot_end - arch_boot_begin);
+}
 
 static size_t x86_stub_code(const uint8_t **ret, size_t *done_offset_ret)
 {
@@ -222,6 +268,21 @@ static void x86_set_stub(struct user_regs_struct *r, taddr_t code, size_t nr,
 	r->eflags &= ~0x500ULL; /* no single step, direction up */
 }
 
+static void x86_set_boot(struct user_regs_struct *r, taddr_t code,
+			 const uint64_t call[7], pid_t tgid, pid_t tid, int sig)
+{
+	x86_set_syscall(r, code, (long)call[0], call + 1);
+	r->r13 = (uint64_t)tgid;
+	r->r14 = (uint64_t)tid;
+	r->r15 = (uint64_t)sig;
+	r->eflags &= ~0x500ULL;
+}
+
+static int64_t x86_boot_ret(const struct user_regs_struct *r)
+{
+	return (int64_t)r->r12;
+}
+
 static void x86_restart_by_hand(struct user_regs_struct *r)
 {
 	if ((int64_t)r->orig_rax < 0)
@@ -306,6 +367,9 @@ const struct arch_ops arch = {
 	.set_syscall = x86_set_syscall,
 	.skip_syscall = x86_skip_syscall,
 	.rewind_syscall = x86_rewind_syscall,
+	.boot_code = x86_boot_code,
+	.set_boot = x86_set_boot,
+	.boot_ret = x86_boot_ret,
 	.stub_code = x86_stub_code,
 	.set_stub = x86_set_stub,
 	.restart_by_hand = x86_restart_by_hand,

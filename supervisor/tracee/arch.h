@@ -13,6 +13,8 @@
 
 /* The stub's data page, ARCH_STUB_DATA bytes after its code. */
 #define ARCH_STUB_DATA	    4096
+#define ARCH_BOOT_DATA	    256
+#define ARCH_BOOT_SAVED	    160 /* bytes of struct arch_stub_data in use */
 #define ARCH_STUB_CALLS	    256 /* offset of the array of struct tsyscall */
 #define ARCH_STUB_MAX_CALLS ((4096 - ARCH_STUB_CALLS) / 64)
 struct arch_stub_data {
@@ -52,6 +54,16 @@ struct arch_ops {
 	/* Run @nr calls, then raise @sig for itself. */
 	void (*set_stub)(struct user_regs_struct *r, taddr_t code, size_t nr,
 			 pid_t tgid, pid_t tid, int sig);
+	/*
+	 * The same for a single call @call (number, six arguments), with its
+	 * data ARCH_BOOT_DATA bytes after the start, in memory that need not
+	 * be writable. The result is in a register when the call is done.
+	 */
+	size_t (*boot_code)(const uint8_t **ret, size_t *done_offset_ret);
+	void (*set_boot)(struct user_regs_struct *r, taddr_t code,
+			 const uint64_t call[7], pid_t tgid, pid_t tid,
+			 int sig);
+	int64_t (*boot_ret)(const struct user_regs_struct *r);
 	/* What the kernel does on leaving the stop when no handler runs. */
 	void (*restart_by_hand)(struct user_regs_struct *r);
 	/* What the stub needs to go back by itself, without a supervisor. */

@@ -8,6 +8,8 @@
 
 #include "supervisor/tracee/internal.h"
 
+#define ATTACH_BOUND_NS (2 * NSEC_PER_SEC)
+
 /* Threads on their way out refuse to be seized; they need not be. */
 static bool is_ending(const struct tproc *p, pid_t tid)
 {
@@ -111,10 +113,15 @@ int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err)
 			*err = why;
 		return why.code;
 	}
-	int r = tproc_stop(p, err);
-	if (r < 0) {
+	/* In this all must show up, so they get more time than usual. */
+	p->stop_depth = 1;
+	struct task *stuck = tproc_quiesce(p, smco_now_ns() + ATTACH_BOUND_NS);
+	if (stuck) {
+		pid_t tid = stuck->tid;
 		give_up(p);
-		return r;
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "thread %d of process %d does not stop", tid,
+				 pid);
 	}
 	if (!tproc_first_task(p)) {
 		tproc_discard(p);

@@ -68,6 +68,7 @@ static void place(struct task *c, struct task *parent)
 		q->parent = p;
 		q->launched = p->launched;
 		q->syscall_insn = p->syscall_insn;
+		q->boot_site = p->boot_site;
 		q->trap_sig = p->trap_sig;
 		q->trace_syscalls = p->trace_syscalls;
 		patch_copy_all(p, q);
@@ -147,6 +148,8 @@ void note_exec(struct task *t)
 	mend_forget(t);
 	t->rseq = 1;
 	bury_others(p, t, (pid_t)former);
+	if (p->leaving)
+		return; /* the new program is none of ours */
 
 	/*
 	 * Where others live on in the old memory, or when it was another

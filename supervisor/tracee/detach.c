@@ -64,10 +64,14 @@ static bool await_release(struct task *t, uint64_t deadline_ns)
 int tproc_detach(struct tproc *p, struct smco_err *err)
 {
 	uint64_t deadline = smco_now_ns() + DETACH_BOUND_NS;
-	int ret = tproc_stop(p, err);
-
-	if (ret == 0)
-		ret = undo_all(p, err);
+	p->stop_depth++;
+	tproc_quiesce(p, deadline);
+	/*
+	 * Also if some have not stopped yet, on a machine where they do not
+	 * get a CPU in time: interrupted, they run no instruction of the
+	 * program before they stop, and no pc stands inside a patch.
+	 */
+	int ret = undo_all(p, err);
 	p->leaving = true;
 	p->is_new = false;
 	tproc_drop_events(p);
@@ -84,25 +88,43 @@ int tproc_detach(struct tproc *p, struct smco_err *err)
 					"thread %d cannot be released yet "
 					"(it waits in the kernel)",
 					t->tid);
-	bool left = false;
-	for (struct task *t = p->tasks; t; t = t->next)
-		left |= t->state != TASK_DEAD;
-	if (!left)
-		tproc_discard(p);
+	p->stop_depth = 0;
+	tproc_discard_if_left(p);
 	return ret;
+}
+
+void tproc_discard_if_left(struct tproc *p)
+{
+	if (!p->leaving || p->stop_depth)
+		return;
+	for (struct task *t = p->tasks; t; t = t->next)
+		if (t->state != TASK_DEAD)
+			return;
+	tproc_discard(p);
+}
+
+/* Stopped at birth, and their creator was killed before it could tell. */
+static void release_orphans(struct tracer *tr)
+{
+	for (int i = 0; i < TASK_HASH_SIZE; i++)
+		for (struct task *t = tr->hash[i]; t; t = t->hash_next)
+			if (!t->proc)
+				task_detach(t);
 }
 
 int tracer_detach_all(struct tracer *tr, struct smco_err *err)
 {
 	int ret = 0;
+	struct tproc *p;
 
-	for (struct tproc *p = tr->procs, *next; p; p = next) {
-		next = p->next;
-		if (p->leaving)
-			continue;
-		int r = tproc_detach(p, ret ? NULL : err);
+	/* One may leave a child behind that was just born. */
+	do {
+		for (p = tr->procs; p && p->leaving; p = p->next)
+			;
+		int r = p ? tproc_detach(p, ret ? NULL : err) : 0;
 		if (r < 0 && ret == 0)
 			ret = r;
-	}
+	} while (p);
+	release_orphans(tr);
 	return ret;
 }

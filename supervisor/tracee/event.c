@@ -187,10 +187,7 @@ void gather(struct tracer *tr, pid_t tid, int status)
 	t->deliver = 0;
 	tr->nr_stops++;
 
-	if (t->proc && t->proc->leaving) {
-		task_detach(t);
-		return;
-	}
+	bool leaving = t->proc && t->proc->leaving;
 	switch (kind) {
 	case STOP_CLONE:
 	case STOP_FORK:
@@ -205,7 +202,7 @@ void gather(struct tracer *tr, pid_t tid, int status)
 			task_restart(t);
 			return;
 		}
-		if (t->proc && !t->proc->trace_syscalls) {
+		if (t->proc && !t->proc->trace_syscalls && !leaving) {
 			task_release(t);
 			return;
 		}
@@ -220,7 +217,7 @@ void gather(struct tracer *tr, pid_t tid, int status)
 		 * goes on. A first stop is news, an orphan waits for the
 		 * status of its creator.
 		 */
-		if (!t->is_new) {
+		if (!t->is_new && !leaving) {
 			if (by_interrupt && t->proc && t->proc->stop_depth)
 				t->group_clock = true;
 			task_release(t);
@@ -230,8 +227,12 @@ void gather(struct tracer *tr, pid_t tid, int status)
 	default:
 		break;
 	}
-	if (t->proc)
+	if (leaving) {
+		task_detach(t);
+		tproc_discard_if_left(t->proc);
+	} else if (t->proc) {
 		task_enqueue(t);
+	}
 }
 
 /* --- acting --- */
@@ -259,7 +260,6 @@ void tproc_gone(struct tproc *p, bool announced)
 		tproc_unlink(p);
 		return;
 	}
-	p->dead = true;
 	struct tevent *ev = event_push(p->tr, TEV_PROC_GONE, p, NULL);
 	ev->exit_status = p->exit_status;
 	tproc_unlink(p);
@@ -441,6 +441,8 @@ static bool pop_event(struct tracer *tr, struct tevent *ev)
 		tr->events_tail = &tr->events;
 	*ev = e->ev;
 	free(e);
+	if (ev->kind == TEV_PROC_NEW)
+		ev->proc->told = true;
 	return true;
 }
 

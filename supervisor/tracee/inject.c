@@ -1,11 +1,11 @@
 /*
  * System calls and code in the tracee, by a borrowed task (loan.h).
  *
- * The first call of a process is made at a syscall instruction that it has
- * anyway; it installs the stub, two pages, and all others are run there: any
- * number of calls in one stop, and a way back for the task should the
- * supervisor die in between. Where no stub can be installed all calls are made
- * the first way, in two stops each.
+ * The first calls of a process are made from the end of the vdso; they install
+ * the stub, two pages, and all others are run there: any number of calls in
+ * one stop. Both have a way back for the task should the supervisor die in
+ * between. Without a vdso, calls are made at any syscall instruction that the
+ * process has, in two stops each and with no way back.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -43,10 +43,10 @@ static taddr_t find_syscall_insn(struct tproc *p)
 		return p->syscall_insn;
 	/* The vdso is there in every process, at any time. */
 	struct tmaps maps;
-	taddr_t vdso = proc_auxv(p->pid, AT_SYSINFO_EHDR);
+	taddr_t vdso = proc_auxv(tproc_live_tid(p), AT_SYSINFO_EHDR);
 	if (vdso)
 		p->syscall_insn = search_range(p, vdso, vdso + 2 * TPAGE_SIZE);
-	if (p->syscall_insn || tmaps_read(p->pid, &maps, NULL) < 0)
+	if (p->syscall_insn || tmaps_read(tproc_live_tid(p), &maps, NULL) < 0)
 		return p->syscall_insn;
 	for (size_t i = 0; i < maps.nr && !p->syscall_insn; i++)
 		if (maps.maps[i].prot & PROT_EXEC)
@@ -66,12 +66,87 @@ static int call_plain(struct loan *l, struct tsyscall *c)
 	if (!insn)
 		return SMCO_UNSUPPORTED;
 	arch.set_syscall(&regs, insn, c->nr, c->args);
-	if (loan_set_regs(l, &regs) < 0 || loan_to_syscall_stop(l) < 0 ||
-	    loan_to_syscall_stop(l) < 0 ||
+	if (loan_block(l) < 0 || loan_set_regs(l, &regs) < 0 ||
+	    loan_to_syscall_stop(l) < 0 || loan_to_syscall_stop(l) < 0 ||
 	    ptrace(PTRACE_GETREGS, l->t->tid, NULL, &regs) < 0)
 		return SMCO_GONE;
 	c->ret = arch.syscall_ret(&regs);
 	return 0;
+}
+
+/* --- from the end of the vdso --- */
+
+#define BOOT_LEN (ARCH_BOOT_DATA + ARCH_BOOT_SAVED)
+
+/*
+ * The vdso's last page is filled up with zeros: executable memory that nobody
+ * uses. 0 if there is not enough of it.
+ */
+static taddr_t find_boot_site(struct tproc *p)
+{
+	uint8_t page[TPAGE_SIZE];
+	struct tmaps maps;
+	taddr_t end = 0;
+
+	if (p->boot_site)
+		return p->boot_site == 1 ? 0 : p->boot_site;
+	p->boot_site = 1;
+	if (tmaps_read(tproc_live_tid(p), &maps, NULL) < 0)
+		return 0;
+	for (size_t i = 0; i < maps.nr; i++)
+		if (!strcmp(maps.maps[i].path, "[vdso]"))
+			end = maps.maps[i].end;
+	tmaps_deinit(&maps);
+	if (!end || tmem_read(p, end - sizeof(page), page, sizeof(page)) < 0)
+		return 0;
+	size_t zeros = 0;
+	while (zeros < sizeof(page) && !page[sizeof(page) - 1 - zeros])
+		zeros++;
+	/* Some distance from what is used, and on a boundary. */
+	if (zeros >= BOOT_LEN + 32)
+		p->boot_site = (end - BOOT_LEN) & ~15ULL;
+	return p->boot_site == 1 ? 0 : p->boot_site;
+}
+
+static int call_by_boot(struct loan *l, struct tsyscall *c)
+{
+	static const uint8_t zeros[BOOT_LEN];
+	struct task *t = l->t;
+	struct tproc *p = t->proc;
+	taddr_t site = find_boot_site(p);
+	struct arch_stub_data back;
+	struct user_regs_struct regs = l->regs;
+	uint8_t image[BOOT_LEN] = {0};
+	const uint8_t *code;
+	size_t done, len = arch.boot_code(&code, &done);
+
+	if (!site || len > ARCH_BOOT_DATA)
+		return call_plain(l, c);
+	if (l->in_entry)
+		arch.rewind_syscall(&regs, arch.syscall_nr(&l->regs));
+	arch.stub_save(&back, &regs, l->mask);
+	memcpy(image, code, len);
+	memcpy(image + ARCH_BOOT_DATA, &back, ARCH_BOOT_SAVED);
+	if (tmem_write(p, site, image, sizeof(image)) < 0)
+		return call_plain(l, c);
+
+	uint64_t call[7] = {(uint64_t)c->nr};
+	memcpy(call + 1, c->args, sizeof(c->args));
+	int sig = loan_carrier(l);
+	regs = l->regs;
+	arch.set_boot(&regs, site, call, t->tgid, t->tid, sig);
+	int r = loan_set_regs(l, &regs);
+	if (r == 0)
+		r = loan_run_to_signal(l, sig, site + done);
+	if (r == 0 && ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
+		r = SMCO_GONE;
+	if (r == 0)
+		c->ret = arch.boot_ret(&regs);
+	/* Registers first: until then they lead through this code. */
+	if (r == 0)
+		r = loan_leave_code(l);
+	tmem_write(p, site, zeros, sizeof(zeros));
+	return r;
 }
 
 /* --- the stub --- */
@@ -113,7 +188,7 @@ static int install_stub(struct loan *l)
 	if (!undo)
 		return SMCO_NOMEM;
 	p->stub_refused = true;
-	int r = call_plain(l, &map);
+	int r = call_by_boot(l, &map);
 	if (r == 0 && map.ret > 0 && !(map.ret & (int64_t)(TPAGE_SIZE - 1))) {
 		taddr_t at = (taddr_t)map.ret;
 		struct tsyscall prot = {
@@ -121,7 +196,7 @@ static int install_stub(struct loan *l)
 			.args = {at + ARCH_STUB_DATA, TPAGE_SIZE,
 				 PROT_READ | PROT_WRITE},
 		};
-		r = call_plain(l, &prot);
+		r = call_by_boot(l, &prot);
 		if (r == 0 && prot.ret == 0 &&
 		    tmem_write(p, at, code, len) == 0) {
 			p->stub = at;
@@ -131,7 +206,7 @@ static int install_stub(struct loan *l)
 		struct tsyscall unmap = {.nr = SYS_munmap,
 					 .args = {at, STUB_LEN}};
 		if (r == 0)
-			r = call_plain(l, &unmap);
+			r = call_by_boot(l, &unmap);
 	}
 	tproc_undo_drop(p, undo);
 	return r;
@@ -160,10 +235,11 @@ static int call_by_stub(struct loan *l, struct tsyscall *calls, size_t n)
 		return SMCO_FAULT;
 	arch.stub_code(&code, &done);
 	regs = l->regs;
-	arch.set_stub(&regs, p->stub, n, t->tgid, t->tid, SIGURG);
+	int sig = loan_carrier(l);
+	arch.set_stub(&regs, p->stub, n, t->tgid, t->tid, sig);
 	int r = loan_set_regs(l, &regs);
 	if (r == 0)
-		r = loan_run_to_signal(l, SIGURG, p->stub + done);
+		r = loan_run_to_signal(l, sig, p->stub + done);
 	if (r == 0 && tmem_read(p, data + ARCH_STUB_CALLS, calls, bytes) < 0)
 		r = SMCO_FAULT;
 	return r;
@@ -193,7 +269,7 @@ int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
 		if (!p->stub)
 			some = 1;
 		r = p->stub ? call_by_stub(&l, &calls[i], some)
-			    : call_plain(&l, &calls[i]);
+			    : call_by_boot(&l, &calls[i]);
 		i += some;
 	}
 	/* Also after a failure: the task must not be left with our registers.*/

@@ -107,7 +107,7 @@ struct tproc {
 	unsigned stop_depth;
 	bool is_new; /* TEV_PROC_NEW handed out or due, all tasks held */
 	bool execed; /* exec seen, TEV_PROC_NEW not handed out yet */
-	bool dead;   /* TEV_PROC_GONE queued */
+	bool told;   /* TEV_PROC_NEW handed out */
 	bool launched;
 	bool split;   /* a vfork child's new program, or the like */
 	bool leaving; /* detached but for tasks that could not stop yet */
@@ -124,6 +124,7 @@ struct tproc {
 
 	struct tundo *undos;
 	taddr_t syscall_insn; /* 0 = not looked for */
+	taddr_t boot_site;    /* 0 = not looked for, 1 = none */
 	taddr_t stub;	      /* batch stub, 0 = none */
 	bool stub_refused;
 	enum libs_phase libs;
@@ -222,6 +223,9 @@ static inline enum stop_kind task_kind(const struct task *t)
 int task_interrupt(struct task *t);
 /* Wait until @t is stopped, quiet or dead; SMCO_BUSY at the deadline. */
 int task_await(struct task *t, uint64_t deadline_ns);
+/* All tasks of @p; one that has not stopped by then, or NULL. p->stop_depth
+ * must be > 0. */
+struct task *tproc_quiesce(struct tproc *p, uint64_t deadline_ns);
 /* PTRACE_INTERRUPT, then @t sits in a PTRACE_EVENT_STOP. From any stop; a
  * signal of a signal-delivery-stop is lost. */
 int task_to_event_stop(struct task *t);
@@ -250,6 +254,8 @@ void leave_child(struct tproc *child, struct tproc *parent);
 void task_detach(struct task *t);
 /* The supervisor's side of a tproc that is no longer ours. */
 void tproc_discard(struct tproc *p);
+/* The same once the last task of a leaving one is gone. */
+void tproc_discard_if_left(struct tproc *p);
 
 /* --- undo.c, patch.c, inject.c --- */
 int undo_run_all(struct tproc *p, struct smco_err *err);
@@ -286,6 +292,8 @@ uint64_t calibrate_stop_cost(void);
 char task_proc_state(const struct task *t);
 /* Hex or decimal field of /proc/TID/status, false when not there. */
 bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret);
+/* A thread whose /proc files show the memory: not a leader that has ended. */
+pid_t tproc_live_tid(struct tproc *p);
 uint64_t proc_auxv(pid_t pid, uint64_t type); /* 0 = none */
 bool proc_is_32bit(pid_t pid);
 

@@ -87,6 +87,11 @@ static int next_stop(struct loan *l, enum __ptrace_request req)
 	}
 }
 
+int loan_block(struct loan *l)
+{
+	return set_mask(l, ~0ULL);
+}
+
 int loan_set_regs(struct loan *l, const struct user_regs_struct *regs)
 {
 	l->t->regs_valid = false;
@@ -108,11 +113,35 @@ int loan_to_syscall_stop(struct loan *l)
 	return 0;
 }
 
+/* Is @sig queued for the task already, for it alone or for its process? */
+static bool is_pending(struct loan *l, int sig, unsigned flags)
+{
+	siginfo_t si[16];
+	struct __ptrace_peeksiginfo_args args = {.flags = flags,
+						 .nr = (int)ARRAY_SIZE(si)};
+	long n = ptrace(PTRACE_PEEKSIGINFO, l->t->tid, &args, si);
+	for (long i = 0; i < n; i++)
+		if (si[i].si_signo == sig)
+			return true;
+	/* A longer queue: who knows. */
+	return n == (long)ARRAY_SIZE(si);
+}
+
+int loan_carrier(struct loan *l)
+{
+	/* Ignored by default, so that a supervisor's death does no harm. */
+	static const int signals[] = {SIGURG, SIGWINCH, SIGCHLD};
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		if (!is_pending(l, signals[i], 0) &&
+		    !is_pending(l, signals[i], PTRACE_PEEKSIGINFO_SHARED))
+			return signals[i];
+	return signals[0];
+}
+
 int loan_run_to_signal(struct loan *l, int sig, taddr_t pc)
 {
 	struct task *t = l->t;
 
-	l->carrier = sig;
 	if (set_mask(l, ~(1ULL << (sig - 1))) < 0)
 		return SMCO_GONE;
 	for (;;) {
@@ -142,6 +171,15 @@ int loan_run_to_signal(struct loan *l, int sig, taddr_t pc)
 	}
 }
 
+int loan_leave_code(struct loan *l)
+{
+	struct user_regs_struct regs = l->regs;
+	if (l->in_entry)
+		arch.rewind_syscall(&regs, arch.syscall_nr(&l->regs));
+	int r = set_mask(l, l->mask);
+	return r == 0 ? loan_set_regs(l, &regs) : r;
+}
+
 int loan_take(struct loan *l, struct task *t)
 {
 	memset(l, 0, sizeof(*l));
@@ -152,9 +190,12 @@ int loan_take(struct loan *l, struct task *t)
 	if (l->kind == STOP_SIGNAL &&
 	    ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &l->si) < 0)
 		return SMCO_GONE;
-	if (ptrace(PTRACE_GETSIGMASK, t->tid, KERNEL_SIGSET_SIZE, &l->mask) <
-		    0 ||
-	    set_mask(l, ~0ULL) < 0)
+	/*
+	 * The mask is changed only once the registers lead to code that puts
+	 * it right by itself: we may be killed at any moment. Up to there no
+	 * stop on our way is one where signals are taken.
+	 */
+	if (ptrace(PTRACE_GETSIGMASK, t->tid, KERNEL_SIGSET_SIZE, &l->mask) < 0)
 		return SMCO_GONE;
 
 	switch (l->kind) {
@@ -180,9 +221,10 @@ int loan_take(struct loan *l, struct task *t)
 	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &l->regs) < 0)
 		return SMCO_GONE;
 	if (l->in_entry) {
-		/* Leave the program's call; it is entered again later. */
+		/* Leave the program's call; it is entered again later, also
+		 * if it goes on from here by itself. */
 		struct user_regs_struct regs = l->regs;
-		arch.skip_syscall(&regs);
+		arch.rewind_syscall(&regs, arch.syscall_nr(&l->regs));
 		if (loan_set_regs(l, &regs) < 0 || loan_to_syscall_stop(l) < 0)
 			return SMCO_GONE;
 	}
@@ -223,7 +265,8 @@ static int give_back_syscall_stop(struct loan *l)
 	}
 	struct user_regs_struct regs = l->regs;
 	arch.rewind_syscall(&regs, arch.syscall_nr(&l->regs));
-	if (loan_set_regs(l, &regs) < 0 || loan_to_syscall_stop(l) < 0)
+	if (loan_block(l) < 0 || loan_set_regs(l, &regs) < 0 ||
+	    loan_to_syscall_stop(l) < 0)
 		return SMCO_GONE;
 	/* Registers that entering does not set are put right. */
 	return loan_set_regs(l, &l->regs);
@@ -263,6 +306,10 @@ int loan_give_back(struct loan *l)
 			r = task_to_event_stop(t);
 			l->signal_path = true;
 		}
+		/* The mask first: the code in which it stands puts the rest
+		 * right by itself should we be gone before we have. */
+		if (r == 0)
+			r = set_mask(l, l->mask);
 		if (r == 0)
 			r = loan_set_regs(l, &l->regs);
 		if (r == 0 && l->kind == STOP_SIGNAL) {

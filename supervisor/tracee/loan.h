@@ -18,7 +18,6 @@ struct loan {
 	struct user_regs_struct regs;
 	uint64_t mask;
 	siginfo_t si; /* STOP_SIGNAL */
-	int carrier;  /* loan_run_to_signal: the signal the code raises */
 	bool stray;   /* the program's own came in between: in .stray_si */
 	siginfo_t stray_si;
 };
@@ -26,8 +25,10 @@ struct loan {
 /* The best stopped task to borrow, NULL if none. */
 struct task *loan_choose(struct tproc *p);
 bool loan_possible(const struct task *t);
-/* All signals are blocked on return. Errors: SMCO_GONE. */
+/* Errors: SMCO_GONE. */
 int loan_take(struct loan *l, struct task *t);
+/* Block all signals (but SIGKILL and SIGSTOP). */
+int loan_block(struct loan *l);
 int loan_set_regs(struct loan *l, const struct user_regs_struct *regs);
 /* PTRACE_SYSCALL until a syscall-stop. */
 int loan_to_syscall_stop(struct loan *l);
@@ -37,6 +38,10 @@ int loan_to_syscall_stop(struct loan *l);
  * crashed.
  */
 int loan_run_to_signal(struct loan *l, int sig, taddr_t pc);
+/* A harmless signal for that, none of which the program has pending. */
+int loan_carrier(struct loan *l);
+/* The task gets its registers back, but is still ours. */
+int loan_leave_code(struct loan *l);
 int loan_give_back(struct loan *l);
 
 #endif

@@ -1,4 +1,5 @@
 /* /proc/PID/maps. */
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,10 +58,8 @@ static bool parse_line(char *line, struct tmap *m)
 	return m->path != NULL;
 }
 
-int tmaps_read(pid_t pid, struct tmaps *ret, struct smco_err *err)
+static int read_file(const char *name, struct tmaps *ret, struct smco_err *err)
 {
-	char name[32];
-	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	FILE *f = fopen(name, "re");
 	if (!f)
 		return smco_fail(err, errno == ENOENT ? SMCO_GONE : SMCO_SYS,
@@ -94,6 +93,31 @@ int tmaps_read(pid_t pid, struct tmaps *ret, struct smco_err *err)
 				 name);
 	}
 	*ret = m;
+	return 0;
+}
+
+int tmaps_read(pid_t pid, struct tmaps *ret, struct smco_err *err)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
+	int r = read_file(name, ret, err);
+	if (r < 0 || ret->nr)
+		return r;
+
+	/* The leader has ended; its threads still show the memory. */
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	DIR *dir = opendir(name);
+	struct dirent *de;
+	while (dir && !ret->nr && (de = readdir(dir))) {
+		pid_t tid = (pid_t)atoi(de->d_name);
+		if (tid <= 0 || tid == pid)
+			continue;
+		tmaps_deinit(ret);
+		snprintf(name, sizeof(name), "/proc/%d/maps", tid);
+		read_file(name, ret, NULL);
+	}
+	if (dir)
+		closedir(dir);
 	return 0;
 }
 

@@ -31,11 +31,14 @@ static bool in_user_half(taddr_t addr, size_t len)
 	return addr < 1ULL << 56 && len < 1ULL << 56;
 }
 
-size_t tmem_read_some(struct tproc *p, taddr_t addr, void *buf, size_t len)
+/* *@gone_ret: there is no memory any more, its last user has ended. */
+static size_t read_some(struct tproc *p, taddr_t addr, void *buf, size_t len,
+			bool *gone_ret)
 {
 	size_t done = 0;
 	int fd = mem_fd(p);
 
+	*gone_ret = false;
 	if (!in_user_half(addr, len))
 		return 0;
 	while (done < len) {
@@ -51,18 +54,30 @@ size_t tmem_read_some(struct tproc *p, taddr_t addr, void *buf, size_t len)
 		}
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0)
+		if (n <= 0) {
+			/* /proc/PID/mem: an error where nothing is mapped, the
+			 * end of the file where no memory is. */
+			*gone_ret = n == 0 || errno == ESRCH;
 			break;
+		}
 		done += (size_t)n;
 	}
 	return done;
 }
 
+size_t tmem_read_some(struct tproc *p, taddr_t addr, void *buf, size_t len)
+{
+	bool gone;
+	return read_some(p, addr, buf, len, &gone);
+}
+
 int tmem_read(struct tproc *p, taddr_t addr, void *buf, size_t len)
 {
-	if (tmem_read_some(p, addr, buf, len) == len)
+	bool gone;
+	if (read_some(p, addr, buf, len, &gone) == len)
 		return 0;
-	return tproc_first_task(p) ? SMCO_FAULT : SMCO_GONE;
+	return gone || p->execed || !tproc_first_task(p) ? SMCO_GONE
+							 : SMCO_FAULT;
 }
 
 static struct task *any_stopped(struct tproc *p)

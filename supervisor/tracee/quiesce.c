@@ -74,20 +74,16 @@ int task_await(struct task *t, uint64_t deadline_ns)
 	return 0;
 }
 
-int tproc_stop(struct tproc *p, struct smco_err *err)
+struct task *tproc_quiesce(struct tproc *p, uint64_t deadline_ns)
 {
-	uint64_t deadline = smco_now_ns() + STOP_BOUND_NS;
-
-	if (p->stop_depth++)
-		return 0;
-	p->stop_began_ns = smco_now_ns();
 	/*
 	 * Ask all, then wait for each: they stop in parallel. New tasks that
 	 * appear meanwhile stop by themselves and stay so, but must be waited
 	 * for as well; hence until a round finds nobody.
 	 */
+	struct task *stuck = NULL;
 	bool again = true;
-	while (again) {
+	while (again && !stuck) {
 		again = false;
 		for (struct task *t = p->tasks; t; t = t->next) {
 			if (is_quiet(t))
@@ -96,20 +92,27 @@ int tproc_stop(struct tproc *p, struct smco_err *err)
 			if (!t->is_new && task_interrupt(t) < 0)
 				look_closer(t);
 		}
-		for (struct task *t = p->tasks; t; t = t->next) {
-			if (task_await(t, deadline) == 0)
-				continue;
-			char state = task_proc_state(t);
-			pid_t tid = t->tid;
-			tproc_cont(p);
-			return smco_fail(err, SMCO_BUSY, 0,
-					 "thread %d (state %c) does not stop",
-					 tid, state ? state : '?');
-		}
+		for (struct task *t = p->tasks; t; t = t->next)
+			if (task_await(t, deadline_ns) < 0)
+				stuck = t;
 	}
-	if (p->execed || !tproc_first_task(p))
-		smco_debug("ptrace", "%d exec or end while stopping", p->pid);
-	return 0;
+	return stuck;
+}
+
+int tproc_stop(struct tproc *p, struct smco_err *err)
+{
+	if (p->stop_depth++)
+		return 0;
+	p->stop_began_ns = smco_now_ns();
+	struct task *stuck = tproc_quiesce(p, p->stop_began_ns + STOP_BOUND_NS);
+	if (!stuck)
+		return 0;
+	char state = task_proc_state(stuck);
+	pid_t tid = stuck->tid;
+	tproc_cont(p);
+	return smco_fail(err, SMCO_BUSY, 0,
+			 "thread %d (state %c) does not stop", tid,
+			 state ? state : '?');
 }
 
 /*

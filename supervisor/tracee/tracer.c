@@ -175,6 +175,7 @@ void tproc_forget_memory(struct tproc *p)
 	p->nr_trap_ranges = 0;
 	p->trap_sig = 0;
 	p->syscall_insn = 0;
+	p->boot_site = 0;
 	p->stub = 0;
 	p->stub_refused = false;
 	p->libs = LIBS_NONE;
@@ -242,21 +243,21 @@ unsigned tproc_nr_tasks(const struct tproc *p)
 	return n;
 }
 
-static struct tproc *skip_leaving(struct tproc *p)
+static struct tproc *skip_hidden(struct tproc *p)
 {
-	while (p && p->leaving)
+	while (p && (p->leaving || !p->told))
 		p = p->next;
 	return p;
 }
 
 struct tproc *tracer_first_proc(struct tracer *tr)
 {
-	return skip_leaving(tr->procs);
+	return skip_hidden(tr->procs);
 }
 
 struct tproc *tproc_next(struct tproc *p)
 {
-	return skip_leaving(p->next);
+	return skip_hidden(p->next);
 }
 
 static struct task *skip_dead(struct task *t)
@@ -274,6 +275,16 @@ struct task *tproc_first_task(struct tproc *p)
 struct task *task_next(struct task *t)
 {
 	return skip_dead(t->next);
+}
+
+pid_t tproc_live_tid(struct tproc *p)
+{
+	struct task *t = tproc_first_task(p);
+	for (; t; t = task_next(t))
+		if (t->state == TASK_STOPPED)
+			return t->tid;
+	t = tproc_first_task(p);
+	return t ? t->tid : p->pid;
 }
 
 pid_t task_tid(const struct task *t)

@@ -72,6 +72,8 @@ static void toggle_patch(struct tproc *p)
 		int r = tproc_unpatch(p, patch, NULL, NULL, &err);
 		if (r == 0)
 			patch = NULL;
+		else if (r == SMCO_GONE)
+			patch = NULL; /* the process ends */
 		else if (r != SMCO_BUSY)
 			fail("unpatch: %s", err.msg);
 		return;

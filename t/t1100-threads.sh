@@ -1,0 +1,59 @@
+#!/bin/bash
+# Threads that come and go while they are stopped, attached to and left.
+. "$(dirname "$0")/test-lib.sh"
+. "$SRC/t/engine-lib.sh"
+
+succeeds() {
+	drive "$@" >driven || return 1
+	grep EXIT-SUCCESS driven
+}
+ok "32 threads make threads" succeeds "$FIXTURES/thread_churn" 500
+ok "stopped all the time" succeeds -s 1 -i 2 "$FIXTURES/thread_churn" 1000
+ok "at every system call" succeeds -x "$FIXTURES/thread_churn" 300
+
+many_attaches() {
+	local before
+	start thread_churn "$2"
+	before=$(layout "$pid")
+	drive -r "$1" -d 5 -s 1 -i 2 -p "$pid" || return 1
+	untouched "$pid" || return 1
+	diff <(echo "$before") <(layout "$pid") || return 1
+	finish
+}
+ok "attached to and left 200 times, it loses no count" \
+	many_attaches 200 12000
+
+left_at_once() {
+	start thread_churn 4000
+	drive -r 50 -D -p "$pid" && untouched "$pid" && finish
+}
+ok "left at once 50 times" left_at_once
+
+for opts in "" "-s 1 -i 2" "-s 0" "-n" "-x"; do
+	# shellcheck disable=SC2086
+	ok "exec by a thread that is not the leader ($opts)" \
+		succeeds $opts "$FIXTURES/exec_by_thread" 6
+	# shellcheck disable=SC2086
+	ok "vfork and clone(CLONE_VM) ($opts)" \
+		succeeds $opts "$FIXTURES/vfork_exec" 10
+done
+
+thousand() {
+	start many_threads 1000
+	drive -d 10 -i 1 -s 1 -p "$pid" && untouched "$pid" || return 1
+	grep -q '^stops [1-9]' drive.err || return 1
+	[ "$(ls "/proc/$pid/task" | wc -l)" = 1001 ] || return 1
+	kill "$pid"
+}
+ok "a thousand threads" thousand
+
+leader_gone() {
+	start many_threads 5 leader-ends
+	wait_for 5 grep -q 'State:.Z' "/proc/$pid/task/$pid/status"
+	drive -d 100 -s 5 -i 2 -p "$pid" || return 1
+	grep -q '^stops [1-9].*calls [1-9]' drive.err || return 1
+	kill "$pid"
+}
+ok "a process whose leader has ended" leader_gone
+
+done_testing

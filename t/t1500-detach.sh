@@ -1,0 +1,85 @@
+#!/bin/bash
+# Leaving: whatever the program is at, it goes on with that.
+. "$(dirname "$0")/test-lib.sh"
+. "$SRC/t/engine-lib.sh"
+
+running() {
+	sh -c 'while :; do :; done' &
+	pid=$!
+	drive -d 50 -s 1 -i 1 -p "$pid" && untouched "$pid" || return 1
+	[ "$(state "$pid")" = R ] || return 1
+	kill "$pid"
+}
+ok "a running program runs on" running
+
+sleeping() {
+	sleep 100 &
+	pid=$!
+	sleep 0.1
+	drive -d 50 -s 1 -i 1 -p "$pid" && untouched "$pid" || return 1
+	wait_for 5 test "$(state "$pid")" = S || return 1
+	kill "$pid"
+}
+ok "a sleeping program sleeps on" sleeping
+
+vforking() {
+	start vfork_sleep 1
+	drive -d 50 -p "$pid" || true
+	finish || return 1
+}
+ok "attached to and left in the middle of a vfork" vforking
+
+vfork_followed() {
+	"$DRIVE" -d 200 "$FIXTURES/vfork_sleep" 1 >out 2>err
+	cat err
+	wait_for 10 grep EXIT-SUCCESS out
+}
+ok "left while a followed vfork child sleeps" vfork_followed
+
+# Nothing stays of the page that calls are run in.
+leftover() {
+	start many_threads 3
+	cat "/proc/$pid/maps" >before
+	drive -d 50 -s 1 -i 5 -p "$pid" || return 1
+	grep -q 'calls [1-9]' drive.err || return 1
+	diff before "/proc/$pid/maps" || return 1
+	kill "$pid"
+}
+ok "mappings are as they were" leftover
+
+twice() {
+	start many_threads 3
+	"$DRIVE" -d 1000 -p "$pid" 2>/dev/null &
+	local first=$!
+	wait_for 5 grep -q 'TracerPid:.[1-9]' "/proc/$pid/status" || return 1
+	"$DRIVE" -d 10 -p "$pid" 2>second
+	cat second
+	grep -q "traced by process $first (engine-drive)" second || return 1
+	wait "$first" || return 1
+	kill "$pid"
+}
+ok "a second tracer is told who the first is" twice
+
+ok "no such process" grep -q 'no process' \
+	<("$DRIVE" -p 999999999 2>&1)
+zombie() {
+	sh -c 'true & exec sleep 3' &
+	sleep 0.2
+	local z
+	z=$(ps -o pid= --ppid $! | head -n 1)
+	"$DRIVE" -p "$z" 2>&1 | tee said
+	grep -q zombie said
+}
+ok "a zombie" zombie
+ok "a kernel thread" grep -q 'kernel thread' <("$DRIVE" -p 2 2>&1)
+other_user() {
+	[ "$(id -u)" = 0 ] || return 0
+	cp "$DRIVE" drive-copy
+	chmod 755 . drive-copy
+	setpriv --reuid=65534 --clear-groups ./drive-copy -p $$ 2>&1 |
+		tee said
+	grep -q 'belongs to user 0.*run as that user or as root' said
+}
+ok "another user's process" other_user
+
+done_testing
