@@ -58,6 +58,7 @@ struct block {
 	uint16_t flags;	     /* enum block_flags */
 	uint8_t state;	     /* enum block_state */
 	uint8_t level;	     /* log2 of the pages a sample arms */
+	uint8_t nr_failed;   /* times in a row that it could not be armed */
 };
 
 /* Pages that overlap the block: [first, first + n). */

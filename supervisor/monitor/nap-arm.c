@@ -106,14 +106,24 @@ bool nap_poll_arm(struct block *b, uint64_t now_ns)
 	return true;
 }
 
-/* Its memory is gone, or its bits cannot be reset: try again later. */
+/*
+ * Its memory is gone, or bits of it cannot be reset (yet: a page that was just
+ * mapped may need a moment): try again, soon at first.
+ */
 static void give_up(struct block *b, uint64_t now_ns)
 {
+	const struct nap *n = b->proc->nap;
+	uint64_t wait = n->window_ns << b->nr_failed;
+	if (wait < RETRY_NS) {
+		b->nr_failed++;
+	} else {
+		wait = RETRY_NS;
+		b->flags |= BLOCK_STUCK;
+	}
 	nap_queue_remove(&b->proc->queue, b);
 	b->state = BLOCK_IDLE;
-	b->flags |= BLOCK_STUCK | BLOCK_ARMED_ONCE;
-	control_disarm(b->proc->nap->control, b->plant, now_ns,
-		       now_ns + RETRY_NS);
+	b->flags |= BLOCK_ARMED_ONCE;
+	control_disarm(n->control, b->plant, now_ns, now_ns + wait);
 }
 
 /* The planned pages of @b are reset by now. */
@@ -130,6 +140,7 @@ static void armed(struct block *b, const struct page_range *r,
 	if (b->cursor < nr)
 		return;
 	b->flags &= (uint16_t)~BLOCK_STUCK;
+	b->nr_failed = 0;
 	if (first && was_untouched) {
 		watch_fresh(b);
 		return;

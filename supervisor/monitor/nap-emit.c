@@ -62,7 +62,6 @@ void nap_begin(struct block *b, uint64_t now_ns)
 	struct ev_site *site = sites_get(&n->sites, b->stack);
 	if (site)
 		site->nr_naps++;
-	nap_plan_guard(b);
 	nap_emit_ongoing(b, now_ns, 0);
 }
 

@@ -97,12 +97,13 @@ void nap_plan_guard(struct block *b)
 {
 	struct nap_proc *np = b->proc;
 	/* Nothing to protect in memory that was never touched. */
-	if (!np->guard || b->flags & BLOCK_GUARDED ||
+	if (b->flags & BLOCK_GUARDED ||
 	    (b->flags & (BLOCK_FRESH | BLOCK_EVER_SEEN)) == BLOCK_FRESH ||
-	    block_nr_pages(b) > MAX_GUARD_PAGES ||
-	    np->nr_guarded + np->guard_plan.nr >= MAX_GUARDS)
+	    block_nr_pages(b) > MAX_GUARD_PAGES)
 		return;
-	nap_ranges_add(&np->guard_plan, b, 0, block_nr_pages(b));
+	np->wants_guard = true;
+	if (np->guard && np->nr_guarded + np->guard_plan.nr < MAX_GUARDS)
+		nap_ranges_add(&np->guard_plan, b, 0, block_nr_pages(b));
 }
 
 void nap_guard_flush(struct nap_proc *np)
@@ -151,22 +152,10 @@ void nap_unguard(struct block *b, bool open)
 
 bool nap_wants_guard(const struct nap_proc *np)
 {
-	if (np->guard)
-		return false;
-	for (uint32_t i = 0; i < np->queue.nr; i++) {
-		uint16_t f = np->queue.entry[i].block->flags;
-		if (f & BLOCK_IN_NAP &&
-		    !(f & BLOCK_FRESH && !(f & BLOCK_EVER_SEEN)))
-			return true;
-	}
-	return false;
+	return np->wants_guard && !np->guard;
 }
 
 void nap_set_guard(struct nap_proc *np, struct access *guard)
 {
 	np->guard = guard;
-	for (uint32_t i = 0; i < np->queue.nr; i++)
-		if (np->queue.entry[i].block->flags & BLOCK_IN_NAP)
-			nap_plan_guard(np->queue.entry[i].block);
-	nap_guard_flush(np);
 }

@@ -189,6 +189,11 @@ static void quiet(struct block *b, uint64_t looked_ns)
 
 	b->checked_ns = looked_ns;
 	if (b->state == BLOCK_WATCH) {
+		/* Others clear the bits, too (reclaim, DAMON), and do not flush
+		 * the TLB, so that later accesses leave no mark. A guard makes
+		 * a second witness, and flushes. */
+		if (looked_ns >= b->full_ns + n->params.nap_ns / 2)
+			nap_plan_guard(b);
 		if (!(b->flags & BLOCK_IN_NAP) &&
 		    looked_ns >= b->full_ns + n->params.nap_ns)
 			nap_begin(b, looked_ns);

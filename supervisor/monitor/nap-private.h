@@ -49,6 +49,7 @@ struct nap_proc {
 	uint64_t planned_pages;
 	struct nap_ranges guard_plan; /* stale blocks to be guarded */
 	uint32_t nr_guarded;
+	bool wants_guard; /* there was a block to guard */
 	uint64_t looked_ns;
 	struct block *ended;	 /* block whose quiet ended in this tick */
 	struct ev_nap ended_nap; /* its nap, if it was one */
@@ -101,9 +102,10 @@ static inline struct page_range nap_whole_range(struct block *b)
 void nap_guard_tick(struct nap_proc *np, uint64_t now_ns);
 bool nap_guard_arm(struct block *b, uint64_t now_ns);
 /*
- * The second guard, on a block that has become stale: it rarely fires, and then
- * tells what no bit can, who ended the nap and when. Planned here, set by
- * nap_guard_flush at the end of the tick; the price of a hit is reserved.
+ * The second witness, on a block that is about to become stale: it rarely
+ * fires, and then tells what no bit can, who ended the nap and when. Planned
+ * here, set by nap_guard_flush at the end of the tick; the price of a hit is
+ * reserved.
  */
 void nap_plan_guard(struct block *b);
 void nap_guard_flush(struct nap_proc *np);
