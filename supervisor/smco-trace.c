@@ -71,8 +71,8 @@ static void print_summary(const struct options *o, const char *path)
 		bool tty = isatty(STDERR_FILENO);
 		struct summary_style style = {
 			.color = options_use_color(o, getenv("NO_COLOR"), tty),
-			.max_sites = 10,
-			.max_frames = 8,
+			.max_sites = o->verbose ? 0 : 10,
+			.max_frames = o->verbose ? 0 : 8,
 		};
 		if (tty && !ioctl(STDERR_FILENO, TIOCGWINSZ, &ws))
 			style.width = ws.ws_col;
