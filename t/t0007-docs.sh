@@ -15,6 +15,12 @@ for status in 125 126 127; do
 		"$(grep -l "\\b$status\\b" help page "$SRC/README.md" | wc -l)" = 3
 done
 ok "--help fits 80 columns" test_exit 1 grep -q '.\{81\}' help
+grep -o '`t/[a-z0-9/._-]*`' "$SRC/README.md" | tr -d '`' | sort -u >tests
+while read -r file; do
+	ok "$file, named in the README, is there" test -e "$SRC/$file"
+done <tests
+ok "the README names tests" test "$(wc -l <tests)" -gt 20
+
 if command -v man >/dev/null; then
 	MANROFFSEQ='' man --warnings -l "$SRC/supervisor/smco-trace.1" \
 		>/dev/null 2>warnings
