@@ -46,9 +46,11 @@ enum tevent_kind {
 	TEV_PROC_GONE, /* last task of ev.proc ended; ev.proc dies after this */
 	TEV_TASK_NEW,  /* another thread of a known tproc; already running on */
 	TEV_TASK_GONE, /* a thread ended; ev.task dies after this event */
-	TEV_LIBS,      /* the dynamic linker has (un)loaded modules; stopped */
-	TEV_TRAP,      /* our sensor's trap (see trap_signal); stopped */
-	TEV_FAULT,     /* SIGSEGV or SIGBUS about to be delivered; stopped */
+	TEV_LIBS,  /* all libraries are mapped, no constructor has run (GOTs may
+		    * not be relocated); once after exec, never for static
+		    * programs; stopped */
+	TEV_TRAP,  /* our sensor's trap (see trap_signal); stopped */
+	TEV_FAULT, /* SIGSEGV or SIGBUS about to be delivered; stopped */
 	TEV_SYSCALL_IN,	 /* syscall-enter-stop, where asked for; stopped */
 	TEV_SYSCALL_OUT, /* syscall-exit-stop, where asked for; stopped */
 	TEV_DONE,	 /* no process left */
@@ -116,6 +118,8 @@ void tproc_resume_new(struct tproc *p); /* all tasks, after TEV_PROC_NEW */
  * it had to leave in *err (SMCO_BUSY) and detaches all the same.
  */
 int tracer_detach_all(struct tracer *tr, struct smco_err *err);
+/* The same for one process; no event of it follows. Dead with the next
+ * tracer_next(). */
 int tproc_detach(struct tproc *p, struct smco_err *err);
 
 /* Sum of the time tasks were held in stops, ns, and their number, since the
