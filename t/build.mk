@@ -115,9 +115,8 @@ bench-run: tools fixtures $(O)/t/bench/lap
 # Long and rough: what takes too long for every change.
 torture:
 	@t/deps.sh build check bench chroot
-	+$(Q)$(MAKE) --no-print-directory tools unit fixtures
-	$(Q)env SMCO_TEST_LONG=1 SMCO_TEST_TIMEOUT=3600 $(RUN_PROVE) \
-		$(UNIT_TESTS) $(SHELL_TESTS)
+	+$(Q)SMCO_TEST_KILLS=200 SMCO_TEST_TIMEOUT=3600 $(MAKE) \
+		--no-print-directory check-run
 	t/chroot.sh
 
 # ------------------------------------------------------------- installation --

@@ -71,7 +71,7 @@ row() {
 	$ledger = $ledger < 0 ? "unknown" : sprintf "%.2f", $ledger;
 	my $rss = median(column("watched", 3));
 	my @cpu_n = column("native", 4); my @cpu_w = column("watched", 4);
-	my $cpu = median(@cpu_n) ? sprintf "%.2f", median(map { 100 *
+	my $cpu = !grep({ $_ == 0 } @cpu_n) ? sprintf "%.2f", median(map { 100 *
 		($cpu_w[$_] / $cpu_n[$_] - 1) } 0 .. $#cpu_n) : "-";
 	printf "| %s | %s | %.2f | %.2f | %.2f | %.1f to %.1f | %s | %s | %.2f | %s | %s |\n",
 		$workload, $target, median(@n), median(@w), median(@over),
