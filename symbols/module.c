@@ -13,9 +13,11 @@
 
 #include "symbols/cfi.h"
 #include "symbols/dwarflines.h"
+#include "symbols/dynamic.h"
 #include "symbols/symtab.h"
 
 #define MAX_SEGMENTS 512
+#define MAX_LOADED   (256u << 20)
 #define MAX_IMAGE    (1u << 20) /* the vdso has two pages or four */
 
 static int64_t mtime_ns(const struct stat *st)
@@ -94,6 +96,63 @@ static void read_image(struct module *m, const struct sym_mapping *map,
 	m->image_len = n > 0 ? ((size_t)n < len ? (size_t)n : len) : 0;
 }
 
+/* Read what can be read, a piece at a time; the rest stays 0. */
+static void read_pieces(uint8_t *to, taddr_t from, size_t len, sym_read_fn read,
+			void *ctx)
+{
+	for (size_t at = 0; at < len;) {
+		size_t want = len - at < 1 << 20 ? len - at : 1 << 20;
+		ssize_t n = read(ctx, from + at, to + at, want);
+		if (n <= 0 || (size_t)n > want)
+			return;
+		at += (size_t)n;
+	}
+}
+
+/*
+ * A file that cannot be opened (deleted, and we lack the privilege for what
+ * /proc has of it): put together again from what is loaded of it. @header is
+ * where its first page is mapped. That gives frame information and exported
+ * names, without which a program could be neither hooked nor unwound.
+ */
+static void read_loaded(struct module *m, taddr_t header, sym_read_fn read,
+			void *ctx)
+{
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph[64];
+	if (!header || !read ||
+	    read(ctx, header, &eh, sizeof(eh)) != (ssize_t)sizeof(eh) ||
+	    memcmp(eh.e_ident, ELFMAG, SELFMAG) ||
+	    eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_phnum > ARRAY_SIZE(ph) ||
+	    eh.e_phentsize != sizeof(ph[0]) || !eh.e_phnum)
+		return;
+	size_t ph_len = eh.e_phnum * sizeof(ph[0]), len = ph_len + sizeof(eh);
+	if (read(ctx, header + eh.e_phoff, ph, ph_len) != (ssize_t)ph_len)
+		return;
+	for (size_t i = 0; i < eh.e_phnum; i++) {
+		if (ph[i].p_type != PT_LOAD)
+			continue;
+		if (ph[i].p_offset > MAX_LOADED || ph[i].p_filesz > MAX_LOADED)
+			return;
+		if (!ph[i].p_offset)
+			m->image_bias = header - ph[i].p_vaddr;
+		if (ph[i].p_offset + ph[i].p_filesz > len)
+			len = ph[i].p_offset + ph[i].p_filesz;
+	}
+	m->image = calloc(1, len);
+	if (!m->image)
+		return;
+	m->image_len = len;
+	for (size_t i = 0; i < eh.e_phnum; i++)
+		if (ph[i].p_type == PT_LOAD)
+			read_pieces(m->image + ph[i].p_offset,
+				    m->image_bias + ph[i].p_vaddr,
+				    ph[i].p_filesz, read, ctx);
+	/* The section headers are not loaded. */
+	eh.e_shoff = eh.e_shnum = eh.e_shstrndx = 0;
+	memcpy(m->image, &eh, sizeof(eh));
+}
+
 Elf *module_elf(const struct module *m)
 {
 	elf_version(EV_CURRENT);
@@ -141,6 +200,13 @@ static void read_build_id(struct module *m, Elf *elf)
 			 ((const uint8_t *)id)[i]);
 }
 
+/* glibc's ld.so; musl's is its libc as well. */
+static bool is_loader_name(const char *soname)
+{
+	return soname && (!strncmp(soname, "ld-linux", 8) ||
+			  !strncmp(soname, "ld.so", 5));
+}
+
 /* The dynamic section: what name this library goes by. */
 static void read_dynamic(struct module *m, Elf *elf)
 {
@@ -162,11 +228,15 @@ static void read_dynamic(struct module *m, Elf *elf)
 				continue;
 			const char *name =
 				elf_strptr(elf, sh->sh_link, d->d_un.d_val);
-			/* musl's ld-musl is its libc; glibc's is not. */
-			if (name && (!strncmp(name, "ld-linux", 8) ||
-				     !strncmp(name, "ld.so", 5)))
-				m->is_loader = true;
+			m->is_loader = is_loader_name(name);
 		}
+	}
+	struct dynamic d;
+	size_t nr;
+	if (!elf_getshdrnum(elf, &nr) && !nr &&
+	    dynamic_read(elf, m->image_bias, &d)) {
+		has_needed = d.has_needed;
+		m->is_loader = is_loader_name(d.soname);
 	}
 	m->needs_linker = m->has_interp || has_needed;
 }
@@ -231,9 +301,9 @@ static void module_destroy(struct module *m)
 }
 
 /* Open the file of @map, but do not look into it. */
-static struct module *module_create(const struct sym_mapping *map, pid_t pid,
-				    int root_fd, sym_read_fn read,
-				    void *read_ctx)
+static struct module *module_create(const struct sym_mapping *map,
+				    taddr_t header, pid_t pid, int root_fd,
+				    sym_read_fn read, void *read_ctx)
 {
 	struct module *m = calloc(1, sizeof(*m));
 	if (!m)
@@ -253,6 +323,8 @@ static struct module *module_create(const struct sym_mapping *map, pid_t pid,
 		read_image(m, map, read, read_ctx);
 	else
 		m->fd = open_mapped(map, pid, root_fd);
+	if (m->fd < 0 && !m->image)
+		read_loaded(m, header, read, read_ctx);
 	struct stat st;
 	if (m->fd >= 0 && !fstat(m->fd, &st)) {
 		m->dev = st.st_dev;
@@ -276,10 +348,12 @@ static bool same_file(const struct module *a, const struct module *b)
 	return !a->image_len || !memcmp(a->image, b->image, a->image_len);
 }
 
-struct module *module_get(const struct sym_mapping *map, pid_t pid, int root_fd,
-			  sym_read_fn read, void *read_ctx)
+struct module *module_get(const struct sym_mapping *map, taddr_t header,
+			  pid_t pid, int root_fd, sym_read_fn read,
+			  void *read_ctx)
 {
-	struct module *m = module_create(map, pid, root_fd, read, read_ctx);
+	struct module *m =
+		module_create(map, header, pid, root_fd, read, read_ctx);
 	if (!m)
 		return NULL;
 	pthread_mutex_lock(&all_lock);
@@ -347,7 +421,7 @@ struct symtab *module_symtab(struct module *m)
 		Elf *elf = module_elf(m);
 		m->symtab = elf ? symtab_create() : NULL;
 		if (m->symtab) {
-			symtab_add(m->symtab, elf);
+			symtab_add(m->symtab, elf, m->image_bias);
 			symtab_finish(m->symtab);
 		}
 		if (elf)

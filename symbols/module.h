@@ -41,8 +41,10 @@ struct module {
 	uint64_t dev;
 	int64_t mtime_ns, size; /* of the file when it was opened */
 
-	uint8_t *image; /* the vdso, copied from memory; NULL for files */
+	/* The vdso, or a file that cannot be opened, copied from memory. */
+	uint8_t *image;
 	size_t image_len;
+	uint64_t image_bias; /* added to addresses in it by the linker */
 
 	bool is_elf; /* x86-64 ELF; nothing below is set otherwise */
 	bool has_interp;
@@ -88,10 +90,12 @@ int module_open_path(int root_fd, const char *path);
 /*
  * The module of the file that @map maps, opened or, if some space has it
  * already, shared. Never fails but for lack of memory (NULL): a file that
- * cannot be opened or is no ELF file gives a module with its path only.
+ * cannot be opened is read from memory, if its first page is mapped at @header
+ * (0: unknown); what is no ELF file gives a module with its path only.
  */
-struct module *module_get(const struct sym_mapping *map, pid_t pid, int root_fd,
-			  sym_read_fn read, void *read_ctx);
+struct module *module_get(const struct sym_mapping *map, taddr_t header,
+			  pid_t pid, int root_fd, sym_read_fn read,
+			  void *read_ctx);
 void module_put(struct module *m);
 
 /* Was the file's content replaced since it was opened? */

@@ -122,9 +122,9 @@ static struct symtab *name_symtab(struct sym_space *s, struct module *m)
 	Elf *own = module_elf(m);
 	if (m->is_elf && (m->name_symtab = symtab_create())) {
 		if (own)
-			symtab_add(m->name_symtab, own);
+			symtab_add(m->name_symtab, own, m->image_bias);
 		if (debug && !symtab_has_static(m->name_symtab))
-			symtab_add(m->name_symtab, debug);
+			symtab_add(m->name_symtab, debug, 0);
 		symtab_finish(m->name_symtab);
 	}
 	if (own)

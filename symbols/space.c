@@ -82,10 +82,11 @@ bool space_read(const struct sym_space *s, taddr_t addr, void *buf, size_t len)
 }
 
 /* 1-based index of a new module; 0 if memory is out. */
-static uint32_t add_module(struct sym_space *s, const struct sym_mapping *map)
+static uint32_t add_module(struct sym_space *s, const struct sym_mapping *map,
+			   taddr_t header)
 {
-	struct module *m =
-		module_get(map, s->pid, s->root_fd, s->read, s->read_ctx);
+	struct module *m = module_get(map, header, s->pid, s->root_fd, s->read,
+				      s->read_ctx);
 	if (!m)
 		return 0;
 	pthread_mutex_lock(&s->lock);
@@ -122,7 +123,8 @@ static bool was_mapped(const struct sym_space *s, const struct sym_mapping *map,
  * The module of @map, known or new. The open descriptor keeps a deleted
  * file's inode number from being given to another file meanwhile.
  */
-static uint32_t module_of(struct sym_space *s, const struct sym_mapping *map)
+static uint32_t module_of(struct sym_space *s, const struct sym_mapping *map,
+			  taddr_t header)
 {
 	for (size_t i = s->nr_modules; i-- > 0;) {
 		struct module *m = s->modules[i];
@@ -133,7 +135,20 @@ static uint32_t module_of(struct sym_space *s, const struct sym_mapping *map)
 			break;
 		return (uint32_t)i + 1;
 	}
-	return add_module(s, map);
+	return add_module(s, map, header);
+}
+
+/* Where the first page of the file in maps[i] is: the nearest below. */
+static taddr_t find_header(const struct sym_mapping *maps, size_t i)
+{
+	for (size_t j = i + 1; j-- > 0;) {
+		if (maps[j].inode != maps[i].inode || !maps[j].path ||
+		    strcmp(maps[j].path, maps[i].path))
+			continue;
+		if (!maps[j].offset)
+			return maps[j].start;
+	}
+	return 0;
 }
 
 static int compare_range(const void *pa, const void *pb)
@@ -159,7 +174,7 @@ int sym_space_update(struct sym_space *s, const struct sym_mapping *maps,
 		*r = (struct space_range){.start = map->start, .end = map->end};
 		if (*path != '/' && strcmp(path, "[vdso]"))
 			continue; /* generated code: no file to look into */
-		r->module = module_of(s, map);
+		r->module = module_of(s, map, find_header(maps, i));
 		if (!r->module) {
 			free(ranges);
 			return smco_fail(err, SMCO_NOMEM, 0,

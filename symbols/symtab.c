@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/dynamic.h"
+
 /* More than any real module has; bounds what a hostile file can claim. */
 #define MAX_SYMBOLS (16u << 20)
 #define MAX_STRINGS (512u << 20)
@@ -169,14 +171,48 @@ static void add_section(struct symtab *t, Elf *elf, Elf_Scn *scn,
 	}
 }
 
-void symtab_add(struct symtab *t, Elf *elf)
+/* Without section headers there is only what the dynamic linker sees. */
+static void add_dynamic(struct symtab *t, Elf *elf, uint64_t bias)
 {
+	struct dynamic d;
+	if (!dynamic_read(elf, bias, &d))
+		return;
+	for (size_t i = 1; i < d.nr_syms && i < MAX_SYMBOLS; i++) {
+		Elf64_Sym sym;
+		memcpy(&sym, (const char *)d.syms + i * sizeof(sym),
+		       sizeof(sym));
+		int type = ELF64_ST_TYPE(sym.st_info);
+		if (sym.st_shndx == SHN_UNDEF || !sym.st_value ||
+		    (type != STT_FUNC && type != STT_GNU_IFUNC) ||
+		    sym.st_name >= d.strings_len || !d.strings[sym.st_name])
+			continue;
+		struct symtab_sym s = {
+			.addr = sym.st_value,
+			.size = sym.st_size,
+			.limit = sym.st_value,
+			.bind = ELF64_ST_BIND(sym.st_info),
+			.dynamic = true,
+			.ifunc = type == STT_GNU_IFUNC,
+		};
+		if (!add_string(t, d.strings + sym.st_name, &s.name) ||
+		    !add_symbol(t, &s))
+			return;
+	}
+}
+
+void symtab_add(struct symtab *t, Elf *elf, uint64_t bias)
+{
+	bool found = false;
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
 		GElf_Shdr mem, *sh = gelf_getshdr(scn, &mem);
 		if (sh &&
-		    (sh->sh_type == SHT_SYMTAB || sh->sh_type == SHT_DYNSYM))
+		    (sh->sh_type == SHT_SYMTAB || sh->sh_type == SHT_DYNSYM)) {
 			add_section(t, elf, scn, sh);
+			found = true;
+		}
 	}
+	if (!found)
+		add_dynamic(t, elf, bias);
 }
 
 static size_t leading_underscores(const char *name)

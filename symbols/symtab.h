@@ -26,8 +26,10 @@ struct symtab_sym {
 struct symtab *symtab_create(void);
 void symtab_destroy(struct symtab *t);
 
-/* Add what @elf has in .symtab and .dynsym. Malformed parts are skipped. */
-void symtab_add(struct symtab *t, Elf *elf);
+/* Add what @elf has in .symtab and .dynsym, or, without section headers, what
+ * the dynamic linker sees (@bias: see dynamic.h). Malformed parts are skipped.
+ */
+void symtab_add(struct symtab *t, Elf *elf, uint64_t bias);
 /* Sort; call once after the last symtab_add and before looking up. */
 void symtab_finish(struct symtab *t);
 

@@ -19,7 +19,7 @@ static void bench_file(const char *path)
 {
 	struct sym_mapping map = {
 		.start = 0x1000, .end = 0x2000, .exec = true, .path = path};
-	struct module *m = module_get(&map, 0, ROOT_OURS, NULL, NULL);
+	struct module *m = module_get(&map, 0, 0, ROOT_OURS, NULL, NULL);
 	Elf *elf = m ? module_elf(m) : NULL;
 	uint64_t t0 = smco_now_ns();
 	struct cfi_table *t = elf ? cfi_create(elf) : NULL;

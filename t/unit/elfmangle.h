@@ -78,12 +78,13 @@ static inline void elf_exercise_at(struct sym_space *s, uint64_t off)
 }
 
 /* Everything, at addresses all over the file and closely in its code. */
-static inline void elf_exercise(struct elf_bytes *e)
+static inline void elf_exercise_as(struct elf_bytes *e, const char *path)
 {
 	struct sym_mapping map = {.start = ELF_AT,
 				  .end = ELF_AT + e->len,
 				  .exec = true,
-				  .path = "[vdso]"};
+				  .deleted = *path == '/',
+				  .path = path};
 	struct sym_space *s = sym_space_create(0, "", elf_bytes_mem, e);
 	sym_space_update(s, &map, 1, NULL);
 	sym_find(s, "malloc", "malloc", NULL, NULL, NULL);
@@ -96,6 +97,12 @@ static inline void elf_exercise(struct elf_bytes *e)
 	struct sym_module_info info;
 	sym_module_info(s, 1, &info);
 	sym_space_destroy(s);
+}
+
+static inline void elf_exercise(struct elf_bytes *e)
+{
+	elf_exercise_as(e, "[vdso]"); /* as it is */
+	elf_exercise_as(e, "/gone");  /* put together from its segments */
 }
 
 #endif

@@ -12,7 +12,7 @@ static struct symtab *load(const char *name)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
 	struct symtab *t = symtab_create();
-	symtab_add(t, elf);
+	symtab_add(t, elf, 0);
 	symtab_finish(t);
 	elf_end(elf);
 	close(fd);
