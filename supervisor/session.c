@@ -84,8 +84,11 @@ static void tick(struct session *s, uint64_t now_ns)
 	ledger_advance(s->ledger, now_ns, run_ns);
 	control_tick(s->control, now_ns, run_ns);
 
-	for (size_t i = 0; i < s->nr_ws; i++)
+	for (size_t i = 0; i < s->nr_ws; i++) {
+		if (!s->opt->is_unlimited && ledger_room_ns(s->ledger) < 0)
+			watched_relax(s->ws[i]);
 		watched_drain(s->ws[i], s->stacks);
+	}
 	nap_tick(s->nap, now_ns);
 	for (size_t i = 0; i < s->nr_ws; i++) {
 		struct watched *w = s->ws[i];

@@ -96,6 +96,14 @@ void watched_destroy(struct watched *w, bool gone)
 	free(w);
 }
 
+void watched_relax(struct watched *w)
+{
+	struct access *both[] = {w->guard, w->primary};
+	for (size_t i = 0; i < ARRAY_SIZE(both); i++)
+		if (both[i] && both[i]->ops->relax)
+			both[i]->ops->relax(both[i]);
+}
+
 int watched_update_modules(struct watched *w, struct smco_err *err)
 {
 	struct tmaps maps;

@@ -40,6 +40,8 @@ struct watched *watched_create(struct tproc *p, struct smco_err *err);
 /* @gone: the process's memory must not be touched. The space stays. */
 void watched_destroy(struct watched *w, bool gone);
 
+/* The budget is spent: let go of what costs while nothing happens. */
+void watched_relax(struct watched *w);
 /* Read the maps, bring the module list up to date. */
 int watched_update_modules(struct watched *w, struct smco_err *err);
 

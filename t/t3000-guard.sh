@@ -24,6 +24,10 @@ why="it uses io_uring or kernel AIO"
 ok "io_uring: the program is left alone" refused guard_uring
 ok "io_uring with a polling kernel thread" refused guard_uring poll
 ok "kernel AIO" refused guard_uring aio
+ok "signal stacks set before" same guard_altstack
+why="the program adopts orphans"
+ok "a program that would see the helper" refused guard_reaper
+ok "unshare" same guard_reaper unshare
 opt=-a
 ok "threads come and go, everything guarded again at once" \
 	same guard_threads 300

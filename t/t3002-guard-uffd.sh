@@ -22,6 +22,8 @@ ok "io_uring" same guard_uring
 ok "each of its reads was a hit in the kernel" counted guard_uring kernel 20
 ok "io_uring with a polling kernel thread" same guard_uring poll
 ok "kernel AIO" same guard_uring aio
+ok "signal stacks set before" same guard_altstack
+ok "unshare" same guard_reaper unshare
 opt="-m uffd -a"
 ok "threads come and go, everything guarded again at once" \
 	same guard_threads 300

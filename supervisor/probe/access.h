@@ -116,6 +116,10 @@ struct access_ops {
 	/* Let the thread of a hit that next_hit delivered stopped run on. May
 	 * be NULL: no such hits. */
 	void (*resume)(struct access *a, const struct access_hit *hit);
+	/* There is no room in the budget: let go of what costs the program
+	 * while nothing is touched (stops at each system call while mprotect
+	 * guards are armed). Guards end as gaps. May be NULL. */
+	void (*relax)(struct access *a);
 	/* Why this process cannot be guarded (any more), for the report; NULL
 	 * if it can. The operation itself may be NULL. */
 	const char *(*refusal)(const struct access *a);

@@ -385,6 +385,17 @@ static int guard_collect(struct access *a, struct page_range *r, size_t n)
 	return 0;
 }
 
+/* Few stops are not what the budget went for. */
+#define CHEAP_STOPS 100
+
+static void guard_relax(struct access *a)
+{
+	struct guard *g = (struct guard *)a;
+	if (g->traced && g->nr_syscall_stops > CHEAP_STOPS)
+		guard_untrace(g);
+	g->nr_syscall_stops = 0;
+}
+
 /* --- life --- */
 
 static uint32_t max_guards(void)
@@ -513,5 +524,6 @@ const struct access_ops access_mprotect = {
 	.drop = guard_drop,
 	.touch_cost_ns = guard_touch_cost_ns,
 	.side_cost_ns = guard_side_cost_ns,
+	.relax = guard_relax,
 	.refusal = guard_refusal,
 };

@@ -59,9 +59,10 @@ struct guard {
 	size_t queue_cap;
 	uint32_t *batch; /* slots about to be armed or opened */
 	size_t nr_batch;
-	uint64_t arm_seq;	/* bumped by every arm */
-	uint64_t not_before_ns; /* a signal of the program's is on its way */
-	unsigned idle_stops;	/* syscall-stops with no guard armed */
+	uint64_t arm_seq;	   /* bumped by every arm */
+	uint64_t not_before_ns;	   /* a signal of the program's is on its way */
+	uint64_t nr_syscall_stops; /* since the budget was asked for last */
+	unsigned idle_stops;	   /* syscall-stops with no guard armed */
 	uint64_t side_ns;
 	uint64_t hit_ns; /* average cost of a hit */
 	uint64_t nr_hits;

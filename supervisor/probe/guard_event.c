@@ -264,6 +264,7 @@ static void act_on_class(struct guard *g, enum sysargs_class class,
 		break;
 	case SYSARGS_ALONE:
 		guard_off(g);
+		warden_quit(g->w);
 		guard_untrace(g);
 		break;
 	}
@@ -312,6 +313,7 @@ bool guard_on_event(struct access *a, struct tevent *ev, struct access_hit *hit)
 	case TEV_SYSCALL_IN:
 		if (!g->traced)
 			return false;
+		g->nr_syscall_stops += 2;
 		on_syscall_in(g, ev->task);
 		/* Told from the queue, with the thread still stopped. */
 		if (!guard_next_hit(a, hit))

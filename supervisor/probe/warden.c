@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -250,6 +252,19 @@ static void quit(struct warden *w)
 	disown(w);
 }
 
+void warden_quit(struct warden *w)
+{
+	pid_t pid = w->pid;
+	if (!w->running)
+		return;
+	warden_do(w, WARDEN_QUIT, NULL, 0, NULL);
+	wait_gone(w);
+	for (int i = 0; pid && i < 500 && kill(pid, 0) == 0; i++) {
+		waitpid(pid, NULL, __WALL | WNOHANG); /* if it is our child */
+		usleep(100);
+	}
+}
+
 void warden_destroy(struct warden *w, bool gone)
 {
 	if (!w)
@@ -329,21 +344,6 @@ static bool has_our_name(pid_t pid)
 	return same;
 }
 
-static uint64_t status_field(pid_t pid, const char *name)
-{
-	char path[64], line[256];
-	uint64_t v = 0;
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, strlen(name)))
-			v = strtoull(line + strlen(name), NULL, 10);
-	fclose(f);
-	return v;
-}
-
 /* It must run at once when it is needed, above all when we die. It works for
  * microseconds and never spins. Without the right to that it has to do. */
 static void hurry(struct warden *w)
@@ -372,7 +372,18 @@ int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 	s->op = WARDEN_NOP;
 	s->cmd = s->done = 0;
 	s->dead = 0;
+	/* Its parent is to be us if the program is our descendant: what it
+	 * shares with the program is let go when the parent has heard of its
+	 * end, and some inits take their time. */
+	int subreaper = 0;
+	prctl(PR_GET_CHILD_SUBREAPER, &subreaper);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	int rc = run_entry(w, t, WARDEN_ENTRY_SPAWN, err);
+	prctl(PR_SET_CHILD_SUBREAPER, subreaper);
+	if (!rc && s->spawn_error == WARDEN_ADOPTS)
+		rc = smco_fail(err, SMCO_UNSUPPORTED, 0,
+			       "the program adopts orphans (subreaper or "
+			       "init): it would see the helper");
 	if (!rc && s->spawn_error)
 		rc = smco_fail(err, SMCO_UNSUPPORTED, -s->spawn_error,
 			       "the program cannot create a process");
@@ -398,13 +409,6 @@ int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 	if (w->pid)
 		w->pidfd = (int)syscall(SYS_pidfd_open, w->pid, 0);
 	hurry(w);
-	if (w->pid &&
-	    status_field(w->pid, "PPid:") == (uint64_t)tproc_pid(w->proc)) {
-		quit(w);
-		return smco_fail(err, SMCO_UNSUPPORTED, 0,
-				 "the program adopts orphans (subreaper or "
-				 "init): it would see the helper");
-	}
 	return 0;
 }
 

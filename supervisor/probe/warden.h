@@ -26,6 +26,8 @@ void warden_destroy(struct warden *w, bool gone);
  * SMCO_UNSUPPORTED when the program would notice it.
  */
 int warden_spawn(struct warden *w, struct task *t, struct smco_err *err);
+/* OFF, and nobody but the program uses its memory any more; waits for that. */
+void warden_quit(struct warden *w);
 bool warden_is_running(const struct warden *w);
 /* Alternate signal stacks were in use at the last spawn. */
 bool warden_saw_altstacks(const struct warden *w);

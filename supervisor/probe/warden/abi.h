@@ -35,6 +35,9 @@
 #define WARDEN_ENTRY_RESTORER 32
 #define WARDEN_ENTRY_ALTSTACK 48 /* rdi: trap signal; fills .altstack */
 
+/* .spawn_error: the program would become the helper's parent. */
+#define WARDEN_ADOPTS (-10000)
+
 #ifndef __ASSEMBLER__
 enum warden_op {
 	WARDEN_NOP,

@@ -43,6 +43,7 @@
 #define SA_SIGINFO		  4ul
 #define SA_RESTORER		  0x04000000ul
 #define PR_SET_NAME		  15
+#define PR_GET_CHILD_SUBREAPER	  37
 #define ESRCH			  3
 #define EINTR			  4
 
@@ -321,7 +322,7 @@ void warden_spawn(u64 trap_signal)
 	struct warden_shared *s = shared();
 	struct warden_sigaction act;
 	u64 all = ~0ul, old = 0;
-	int status = 0;
+	int status = 0, adopts = 0;
 
 	s->program_pid = (int32_t)call(NR_GETPID, 0, 0, 0, 0, 0);
 	s->nr_onstack = 0;
@@ -329,6 +330,12 @@ void warden_spawn(u64 trap_signal)
 		if (!call(NR_RT_SIGACTION, sig, 0, addr(&act), 8, 0) &&
 		    act.handler > 1 && (act.flags & SA_ONSTACK))
 			s->nr_onstack++;
+	/* An orphan goes to the next subreaper, or to init. */
+	call(NR_PRCTL, PR_GET_CHILD_SUBREAPER, addr(&adopts), 0, 0, 0);
+	if (adopts || s->program_pid == 1) {
+		s->spawn_error = WARDEN_ADOPTS;
+		trap(trap_signal);
+	}
 	/* The children never run a handler of the program's. */
 	call(NR_RT_SIGPROCMASK, SIG_SETMASK, addr(&all), addr(&old), 8, 0);
 	s->spawn_error = 0;
