@@ -252,6 +252,13 @@ int main(void)
 	test_misleading_name();
 	test_cxx("DWARF", "c++ -O2 -g -o \"$D\"/prog " FIX "/cxxnames.cc",
 		 true);
+	/* It puts functions into their namespaces, GCC beside them. */
+	if (run("command -v clang++ >/dev/null"))
+		tap_skip("no clang++ here");
+	else
+		test_cxx("DWARF of clang",
+			 "clang++ -O2 -g -w -o \"$D\"/prog " FIX "/cxxnames.cc",
+			 true);
 	test_cxx("symbols", "c++ -O2 -o \"$D\"/prog " FIX "/cxxnames.cc",
 		 false);
 	return finish();

@@ -13,7 +13,7 @@ enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, RIP = 16 };
 #define JIT	 0x7e0000000000ULL
 #define STACK	 0x7ff000001000ULL
 #define NR_WORDS 4096
-#define OTHER	 0x7fe000000000ULL /* a signal's own stack */
+#define OTHER	 0x7ff800000000ULL /* a signal's own stack, above */
 
 /* --- the module --- */
 
@@ -259,6 +259,9 @@ static void test_frame_pointer(void)
 	check_frame(2, end, STACK + 8 * 41);
 	check(!complete);		 /* it may have missed some */
 	check(!sym_unwind_stale(space)); /* but it knows what is there */
+	/* Once seen, generated code is not read again. */
+	check_int(unwind(JIT + 0x40, 10, STACK + 8 * 20, 64), 3);
+	check_int(nr_reads, 1);
 	check_int(unwind(label("gap"), 10, STACK + 8 * 20, 64), 3);
 	/* Implausible: below, unaligned, far, to no code. */
 	check_int(unwind(JIT + 0x40, 21, STACK + 8 * 20, 64), 1);
