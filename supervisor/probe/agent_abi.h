@@ -14,7 +14,7 @@
 #define SMCO_AGENT_ABI_H
 
 /* Offset of agent_private.inside, for entry.S. */
-#define AGENT_INSIDE 0x2e0
+#define AGENT_INSIDE 0x320
 
 #ifndef __ASSEMBLER__
 
@@ -67,10 +67,12 @@ enum agent_kind {
 	AK_MMAP,	      /* (addr, len, prot, flags, fd, off) */
 	AK_MUNMAP,	      /* (addr, len) */
 	AK_MREMAP,	      /* (old, old_len, len, flags, addr) */
+	AK_PRCTL,	      /* (option, ...): a seccomp filter is coming */
+	AK_SYSCALL,	      /* (number, ...): the same */
 	NR_AGENT_KINDS,
 };
 
-#define AGENT_MAX_SITES 40
+#define AGENT_MAX_SITES 44
 
 /*
  * The frame agent_entry builds; a trap hands its address over in r12. A thread
@@ -149,7 +151,7 @@ struct agent_private {
 	/* agent: */
 	uint64_t arena_max; /* largest size seen that malloc did not mmap */
 	uint32_t inside;    /* threads in the agent's C code */
-	uint32_t reserved;
+	uint32_t no_calls;  /* 1 = a filter could kill us for system calls */
 	uint64_t segments[AGENT_MAX_SEGMENTS]; /* addresses, 0 = none yet */
 };
 

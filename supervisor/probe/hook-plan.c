@@ -60,6 +60,8 @@ static const struct {
 	{"sdallocx", AK_FREE, OTHER, true},
 	{"mmap", AK_MMAP, LIBC, false},
 	{"mmap64", AK_MMAP, LIBC, false},
+	{"prctl", AK_PRCTL, LIBC, false},
+	{"syscall", AK_SYSCALL, LIBC, false},
 	{"munmap", AK_MUNMAP, LIBC, true},
 	{"mremap", AK_MREMAP, LIBC, true},
 };

@@ -6,10 +6,9 @@
 
 #include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #define ROUNDS	   10
-#define ROUND_US   2000
+#define ROUND_NS   (2 * NSEC_PER_MSEC)
 #define SCAN_BYTES (64U << 10)
 #define UC_RIP_OFF 168 /* of rip in a signal frame's ucontext */
 
@@ -128,9 +127,14 @@ static bool nobody_inside(struct hooks *h)
 		if (task_get_regs(t, &regs))
 			continue;
 		if (in_area(h, regs.rip)) {
+			taddr_t pc = regs.rip;
 			if ((!leave_stub(h, &regs) && !leave_trap(h, &regs)) ||
-			    task_set_regs(t, &regs))
+			    task_set_regs(t, &regs)) {
+				smco_debug("hook", "thread %d at agent+0x%llx",
+					   task_tid(t),
+					   (unsigned long long)(pc - h->base));
 				return false;
+			}
 		}
 		if (interrupted_inside(h, regs.rsp))
 			return false;
@@ -177,16 +181,20 @@ void hook_take_out(struct hooks *h)
 	restore_text(h);
 	bool gone = nobody_inside(h);
 	for (int i = 0; i < ROUNDS && !gone; i++) {
-		tproc_cont(h->p);
-		usleep(ROUND_US);
-		if (tproc_stop(h->p, NULL))
+		if (tproc_let_run(h->p, ROUND_NS, NULL))
 			break;
 		gone = nobody_inside(h);
 	}
 	tproc_clear_trap_range(h->p, h->trap_pc, h->trap_pc);
+	smco_debug("hook", "pid %d: %s", tproc_pid(h->p),
+		   gone ? "nobody is in the agent" : "somebody stays inside");
 	if (gone) {
+		struct smco_err err = {0};
 		free_tables(h);
-		gone = hook_area_unmap(h->p, h->base, NULL) == 0;
+		gone = hook_area_unmap(h->p, h->base, &err) == 0;
+		if (!gone)
+			smco_debug("hook", "pid %d: %s", tproc_pid(h->p),
+				   err.msg);
 	}
 	h->left = !gone;
 	if (h->left)

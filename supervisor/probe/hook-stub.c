@@ -2,6 +2,8 @@
 #include "supervisor/probe/hook-stub.h"
 
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include <Zydis/Zydis.h>
 
@@ -181,6 +183,15 @@ static void fast_test(struct test *t, struct emit *e, const struct stub_site *s)
 		put_rel(e, CTL(s, nr_maps_ever), 1);
 		EMIT(e, 0);
 		to_slow(t, e, JNE);
+		break;
+	case AK_PRCTL:
+		EMIT(e, 0x83, 0xff, PR_SET_SECCOMP); /* cmp $22, %edi */
+		to_slow(t, e, JE);
+		break;
+	case AK_SYSCALL:
+		EMIT(e, 0x81, 0xff); /* cmp $SYS_seccomp, %edi */
+		put32(e, SYS_seccomp);
+		to_slow(t, e, JE);
 		break;
 	case NR_AGENT_KINDS:
 		e->failed = true;

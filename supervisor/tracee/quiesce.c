@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "supervisor/tracee/internal.h"
 
@@ -195,4 +196,21 @@ int task_to_event_stop(struct task *t)
 			break;
 		}
 	}
+}
+
+int tproc_let_run(struct tproc *p, uint64_t ns, struct smco_err *err)
+{
+	unsigned depth = p->stop_depth;
+	struct timespec ts = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
+			      .tv_nsec = (long)(ns % NSEC_PER_SEC)};
+
+	if (!depth)
+		return 0;
+	p->stop_depth = 1;
+	tproc_cont(p);
+	nanosleep(&ts, NULL);
+	int r = tproc_stop(p, err);
+	/* Whoever stopped it before us is going to continue it. */
+	p->stop_depth = depth;
+	return r;
 }

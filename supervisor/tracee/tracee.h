@@ -167,6 +167,11 @@ int task_set_regs(struct task *t, const struct user_regs_struct *regs);
 int tproc_stop(struct tproc *p, struct smco_err *err);
 void tproc_cont(struct tproc *p);
 /*
+ * Inside a stop, however deep: let everybody run for @ns, so that a thread
+ * leaves a place that is to go, then stop all again.
+ */
+int tproc_let_run(struct tproc *p, uint64_t ns, struct smco_err *err);
+/*
  * Stop one running task where it is; it goes on with tracer_resume(t, 0).
  * SMCO_BUSY when it does not stop soon, or stopped for a reason of its own
  * first, which comes as an event.

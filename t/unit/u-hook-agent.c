@@ -5,9 +5,12 @@
  */
 #pragma GCC optimize("no-omit-frame-pointer")
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -348,6 +351,50 @@ static void unprepared_child(void)
 	check_int(drain(), 1);
 }
 
+/*
+ * A program that shuts itself in: one system call of the agent's would be its
+ * death. Here: everything but exit_group kills.
+ */
+static void sandboxed(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog prog = {.len = 4, .filter = filter};
+	struct agent_life *life = (void *)(self.area + AGENT_LIFE_OFF);
+	for (int by_syscall = 0; by_syscall < 2; by_syscall++) {
+		uint64_t before = self.shm.ctl->head;
+		int status = -1;
+		pid_t pid = fork();
+		if (pid == 0) {
+			life->alive = 1;
+			tokens(1000000);
+			self.shm.ctl->trap_tokens = 1000;
+			/* So much that nothing needs brk or mmap later. */
+			free_(deep(20, 0));
+			prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+			int r = by_syscall
+					? (int)syscall(SYS_seccomp,
+						       SECCOMP_SET_MODE_FILTER,
+						       0, &prog)
+					: prctl(PR_SET_SECCOMP,
+						SECCOMP_MODE_FILTER, &prog);
+			for (int i = 0; i < 3 * AGENT_RING_SLOTS; i++)
+				free_(deep(i % 20, 1));
+			_exit(r ? 1 : 7);
+		}
+		waitpid(pid, &status, 0);
+		check_int(status, 7 << 8);
+		check(self.shm.ctl->head > before + AGENT_RING_SLOTS / 2);
+		self.shm.ctl->trap_tokens = 0;
+		while (drain())
+			;
+	}
+}
+
 static void put(uint32_t tid, uint64_t kind, uint64_t flags, taddr_t addr,
 		taddr_t old)
 {
@@ -454,6 +501,7 @@ int main(void)
 	hole_in_ring();
 	moves();
 	unprepared_child();
+	sandboxed();
 	interrupted(false);
 	interrupted(true);
 	self_unplant();

@@ -180,7 +180,11 @@ int main(void)
 		while (smco_now_ns() < end)
 			if (tracer_next(r.tr, end, &ev) > 0)
 				run_event(&r, &ev, &err);
+		/* Also inside somebody's stop, as at the end of a session. */
+		bool nested = i % 2 && tproc_stop(r.p, &err) == 0;
 		hooks_remove(r.h);
+		if (nested)
+			tproc_cont(r.p);
 		left += r.h->left;
 		unequal += text_sum(&r) != sum;
 		hooks_destroy(r.h);

@@ -575,6 +575,13 @@ struct agent_result agent_dispatch(struct agent_frame *f)
 	case AK_MREMAP:
 		res = do_mremap(f, &t);
 		break;
+	case AK_PRCTL:
+	case AK_SYSCALL:
+		/* From now on a call that the program itself would not make
+		 * may be its death: no more stacks are asked for. */
+		store(&agent_priv.no_calls, 1);
+		res = pass(f);
+		break;
 	default:
 		res = pass(f);
 	}

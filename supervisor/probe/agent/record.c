@@ -17,7 +17,8 @@ uint32_t agent_tid(void)
 	uint64_t off = agent_priv.tid_offset;
 	uint32_t tid;
 	if (unlikely(!off))
-		return sys3(SYS_gettid, 0, 0, 0);
+		return load(&agent_priv.no_calls) ? agent_priv.pid
+						  : sys3(SYS_gettid, 0, 0, 0);
 	__asm__("movl %%fs:(%1), %0" : "=r"(tid) : "r"(off));
 	return tid;
 }
@@ -39,8 +40,11 @@ void agent_ask(struct agent_frame *f, uint64_t reason)
 {
 	uint64_t sig = agent_priv.trap_signal;
 	uint64_t bit = 1ULL << (sig - 1);
-	uint64_t old = mask_change(SIG_BLOCK, NULL);
+	uint64_t old;
 
+	if (unlikely(load(&agent_priv.no_calls)))
+		return;
+	old = mask_change(SIG_BLOCK, NULL);
 	if (unlikely(old & bit)) {
 		f->state |= AGENT_FRAME_MASK;
 		mask_change(SIG_UNBLOCK, &bit);

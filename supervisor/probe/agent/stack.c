@@ -35,8 +35,9 @@ static uint64_t known_end(uint64_t rsp)
  */
 static bool readable(uint64_t addr)
 {
-	return sys6(SYS_rt_sigprocmask, ~0ULL, addr, 0, 8, 0, 0) !=
-	       -ERRNO_FAULT;
+	return !load(&agent_priv.no_calls) &&
+	       sys6(SYS_rt_sigprocmask, ~0ULL, addr, 0, 8, 0, 0) !=
+		       -ERRNO_FAULT;
 }
 
 /* Moves *@end above @need if the pages up to there can be read. */
@@ -158,7 +159,8 @@ uint32_t stack_lookup(struct agent_frame *f)
 	uint32_t stack = search(f->ret, rsp);
 	if (likely(stack))
 		return stack;
-	if (load(&agent_stacks.full) || load(&agent_ctl.trap_tokens) <= 0)
+	if (load(&agent_stacks.full) || load(&agent_priv.no_calls) ||
+	    load(&agent_ctl.trap_tokens) <= 0)
 		return 0;
 	if (add(&agent_ctl.trap_tokens, -1) <= 0) {
 		add(&agent_ctl.trap_tokens, 1);

@@ -49,6 +49,8 @@ static bool bucket_insert(struct agent_bucket *b, uint64_t addr, uint64_t val)
 static uint64_t segment_grow(unsigned nr)
 {
 	uint64_t none = 0;
+	if (load(&agent_priv.no_calls))
+		return 0;
 	/* PROT_READ|WRITE, MAP_PRIVATE|ANONYMOUS|NORESERVE */
 	int64_t ret = sys6(SYS_mmap, 0, AGENT_SEGMENT_BYTES(nr), 3, 0x4022,
 			   (uint64_t)-1, 0);

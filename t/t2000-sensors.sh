@@ -1,0 +1,85 @@
+#!/bin/bash
+# The allocation sensors through the whole tool: the program's result is its
+# own, whatever allocator it brings, and also when smco-trace is killed.
+. "$(dirname "$0")/test-lib.sh"
+
+JEMALLOC=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2
+prereq_JEMALLOC() { [ -r "$JEMALLOC" ]; }
+
+live() {
+	smco-trace -q -o live.trace -t 10 -- "$FIXTURES/$1" live.out 4 4000 &&
+		[ "$(tail -n 1 live.out)" = EXIT-SUCCESS ]
+}
+# The trace says which functions carry sensors, or the run proves nothing.
+has_sensors() {
+	smco-report --json live.trace | grep -q "$1"
+}
+
+ok "glibc, shared" live hook-live
+ok "sensors were planted" has_sensors "glibc malloc, 1[0-9] functions"
+ok "glibc, static" live hook-live-static
+ok "sensors were planted in the static program" \
+	has_sensors "glibc malloc, [0-9] functions"
+preloaded() {
+	LD_PRELOAD=$JEMALLOC live hook-live
+}
+if prereq_JEMALLOC; then
+	ok "jemalloc, preloaded" preloaded
+	ok "sensors were planted in jemalloc" has_sensors "own malloc"
+fi
+
+# Attached to a program that does nothing but allocate, killed without a
+# chance to clean up: the program frees what it had and ends well.
+killed() {
+	local i held trace
+	for i in 1 2 3 4 5; do
+		rm -f in out
+		mkfifo in out
+		"$FIXTURES/hook-held" <in >out &
+		held=$!
+		exec 8>in 9<out
+		until read -r -u 9 line && [ "$line" = ready ]; do :; done
+		echo c >&8
+		smco-trace -q -o "k$i.trace" -t 20 -p $held &
+		trace=$!
+		wait_for 10 grep -q smco-trace /proc/$held/maps || return 1
+		sleep 0.$i
+		kill -9 $trace
+		wait $trace
+		grep -q smco-trace /proc/$held/maps || echo "already gone"
+		echo n >&8
+		read -r -u 9 line && [ "$line" = churned ] || return 1
+		echo f >&8
+		read -r -u 9 line && [ "$line" = freed ] || return 1
+		echo x >&8
+		read -r -u 9 line && [ "$line" = EXIT-SUCCESS ] || return 1
+		exec 8>&- 9<&-
+		wait $held || return 1
+	done
+}
+ok "killed while attached" killed
+
+# Detached in the ordinary way nothing is left.
+left() {
+	local held line
+	rm -f in out
+	mkfifo in out
+	"$FIXTURES/hook-held" <in >out &
+	held=$!
+	exec 8>in 9<out
+	until read -r -u 9 line && [ "$line" = ready ]; do :; done
+	grep -c . /proc/$held/maps >before
+	echo c >&8
+	smco-trace -q -o left.trace -t 20 -p $held -d 1 || return 1
+	grep smco /proc/$held/maps && return 1
+	grep -E ' rwxp|rwxs' /proc/$held/maps && return 1
+	grep TracerPid: /proc/$held/status | grep -w 0 || return 1
+	echo n >&8
+	read -r -u 9 line
+	echo x >&8
+	read -r -u 9 line && [ "$line" = EXIT-SUCCESS ] || return 1
+	exec 8>&- 9<&-
+	wait $held
+}
+ok "nothing left after detach" left
+done_testing
