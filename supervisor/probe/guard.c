@@ -228,7 +228,7 @@ static int arm_ready(struct guard *g, struct page_range *r, size_t n)
 		g->tab.max_slots > g->tab.nr ? g->tab.max_slots - g->tab.nr : 0;
 	guard_calls_prune(g);
 	for (size_t i = 0; i < n; i++) {
-		uint32_t prot, slot;
+		uint32_t prot = 0, slot;
 		const char *why = NULL;
 		if (guardtab_overlap(&g->tab, r[i].start, r[i].end))
 			why = "armed already";

@@ -350,27 +350,6 @@ static bool uffd_on_event(struct access *a, struct tevent *ev,
 
 /* --- arm and disarm --- */
 
-static const char *place(const struct tmaps *maps, taddr_t start, taddr_t end)
-{
-	if (start >= end || (start | end) % TPAGE_SIZE)
-		return "not whole pages";
-	const struct tmap *m = tmaps_find(maps, start);
-	if (!m)
-		return "not mapped";
-	for (taddr_t at = start; at < end; at = m->end, m++) {
-		if (m == maps->maps + maps->nr || m->start > at)
-			return "not mapped to its end";
-		if (m->shared || m->inode)
-			return "shared or a file";
-		if (!(m->prot & PROT_WRITE))
-			return "not writable";
-		if (m->path[0] == '[' && strcmp(m->path, "[heap]") &&
-		    strncmp(m->path, "[anon:", 6))
-			return "a stack or the kernel's";
-	}
-	return NULL;
-}
-
 static void drop_overlaps(struct uffd *u, taddr_t start, taddr_t end)
 {
 	for (;;) {
@@ -419,7 +398,7 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 	pthread_mutex_lock(&u->lock);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t slot;
-		const char *why = place(&maps, r[i].start, r[i].end);
+		const char *why = uffd_place(&maps, r[i].start, r[i].end);
 		if (!why && guardtab_add(&u->tab, r[i].start, r[i].end, 0,
 					 r[i].user, &slot))
 			why = "armed already, or no mappings to spare";

@@ -178,7 +178,7 @@ static int make_shared(struct warden *w, struct smco_err *err)
 	}
 	if (!rc) {
 		memcpy((char *)w->shared - WARDEN_CODE_SIZE, warden_image,
-		       (size_t)(warden_image_end - warden_image));
+		       (uintptr_t)warden_image_end - (uintptr_t)warden_image);
 		rc = in_tracee(p, err, "map code", &ret, SYS_mmap, w->base,
 			       WARDEN_CODE_SIZE, PROT_READ | PROT_EXEC,
 			       MAP_SHARED | MAP_FIXED, (uint64_t)fd, 0);
