@@ -47,7 +47,7 @@ static void test_program(const char *flags)
 		  find(whole, "memalign", "malloc"));
 	check_int(find(s, "_dl_debug_state", NULL),
 		  find(whole, "_dl_debug_state", NULL));
-	check_int(find(s, "malloc", "_dl_debug_state"), 0);
+	check_int(find(s, "_dl_allocate_tls", "_dl_debug_state"), 0);
 	struct sym_name n[SYM_MAX_INLINE];
 	struct sym_place at = sym_pin(s, outer);
 	check_int(at.offset, sym_pin(whole, outer).offset);

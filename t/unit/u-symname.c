@@ -203,7 +203,7 @@ static void test_cxx(const char *what, const char *build, bool lines)
 		check_int(k, 1);
 		check_str(n[0].function, want);
 	}
-	check_int(nr, 7);
+	check_int(nr, 8);
 	prog_end(&p);
 	sym_space_destroy(s);
 }
