@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by t1*.sh after test-lib.sh: programs under nothing but the engine.
 
 DRIVE=$BUILD/t/drive/engine-drive
@@ -9,6 +10,7 @@ make -s -C "$SRC" O="$O" "$O/t/drive/engine-drive" >build.out 2>&1 ||
 start() {
 	local fixture=$1
 	shift
+	rm -f out err # or the last one's "ready" would do
 	"$FIXTURES/$fixture" "$@" >out 2>err &
 	pid=$!
 	wait_for 10 grep -q ready out
@@ -16,11 +18,12 @@ start() {
 
 # finish - the started program ends well and said so.
 finish() {
-	wait "$pid" && grep -q EXIT-SUCCESS out || {
-		echo "status $?:"
-		head -n 20 out
-		return 1
-	}
+	wait "$pid"
+	local status=$?
+	[ $status -eq 0 ] && grep -q EXIT-SUCCESS out && return
+	echo "status $status:"
+	head -n 20 out
+	return 1
 }
 
 # drive ARGS... - our own driver, whose errors count.

@@ -42,7 +42,8 @@ thousand() {
 	start many_threads 1000
 	drive -d 10 -i 1 -s 1 -p "$pid" && untouched "$pid" || return 1
 	grep -q '^stops [1-9]' drive.err || return 1
-	[ "$(ls "/proc/$pid/task" | wc -l)" = 1001 ] || return 1
+	local tasks=("/proc/$pid/task"/*)
+	[ ${#tasks[@]} = 1001 ] || return 1
 	kill "$pid"
 }
 ok "a thousand threads" thousand

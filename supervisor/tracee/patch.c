@@ -75,23 +75,21 @@ static struct tpatch *patch_create(struct tproc *p, taddr_t addr,
 
 void patch_copy_all(struct tproc *parent, struct tproc *child)
 {
-	/* Pushing reverses; count, then walk from the oldest. */
-	size_t n = 0;
-	for (struct tundo *u = parent->undos; u; u = u->next)
-		n += undo_is_patch(u);
-	while (n--) {
-		size_t skip = n;
-		struct tundo *u = parent->undos;
-		for (;; u = u->next) {
-			if (!undo_is_patch(u))
-				continue;
-			if (!skip--)
-				break;
-		}
-		struct tpatch *o = u->arg;
-		patch_create(child, o->addr, o->old_bytes, o->new_bytes,
-			     o->len);
+	/* Pushed newest first they come out in the wrong order: turn it. */
+	for (struct tundo *u = parent->undos; u; u = u->next) {
+		const struct tpatch *o = u->arg;
+		if (undo_is_patch(u))
+			patch_create(child, o->addr, o->old_bytes, o->new_bytes,
+				     o->len);
 	}
+	struct tundo *turned = NULL;
+	while (child->undos) {
+		struct tundo *u = child->undos;
+		child->undos = u->next;
+		u->next = turned;
+		turned = u;
+	}
+	child->undos = turned;
 }
 
 /* Where a task stands that is not in a ptrace-stop but asleep in the kernel. */

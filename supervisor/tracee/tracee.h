@@ -72,11 +72,14 @@ struct tevent {
 	enum tevent_kind kind;
 	struct tproc *proc;
 	struct task *task;
-	uint64_t stop_ns;     /* CLOCK_MONOTONIC when the stop was seen */
-	enum tproc_why why;   /* TEV_PROC_NEW */
-	struct tproc *parent; /* TPROC_FORKED: where it was copied from */
-	siginfo_t siginfo;    /* TEV_FAULT, TEV_TRAP */
-	int exit_status;      /* TEV_PROC_GONE: wait status of the leader */
+	uint64_t stop_ns;   /* CLOCK_MONOTONIC when the stop was seen */
+	enum tproc_why why; /* TEV_PROC_NEW */
+	/* TPROC_FORKED: where it was copied from, NULL if that is gone.
+	 * TPROC_EXECED: set if it ran in that one's memory before (a vfork
+	 * child); ev.proc is new then, otherwise the same as before. */
+	struct tproc *parent;
+	siginfo_t siginfo; /* TEV_FAULT, TEV_TRAP */
+	int exit_status;   /* TEV_PROC_GONE: wait status of the leader */
 };
 
 int tracer_create(struct tracer **ret, const struct tracer_options *opts,

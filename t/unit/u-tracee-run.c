@@ -160,6 +160,8 @@ static void test_trap(struct tproc *p)
 
 	check_int(tproc_trap_signal(p), SIGURG);
 	check_int(tproc_set_trap_range(p, after, after), 0);
+	/* One that is never hit, above all code. */
+	check_int(tproc_set_trap_range(p, UINT64_MAX - 1, UINT64_MAX), 0);
 	tell('t');
 	check_int(next(&ev, 5000), TEV_TRAP);
 	struct user_regs_struct regs;
