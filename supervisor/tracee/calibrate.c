@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -35,9 +36,13 @@ static uint64_t raise_some(pid_t pid)
 	return smco_now_ns() - start;
 }
 
-static void __attribute__((noreturn)) child(struct shared *s)
+static void __attribute__((noreturn)) child(struct shared *s, pid_t parent)
 {
 	pid_t pid = getpid();
+	/* It waits for its parent by looking: it must not outlive it. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
 	sigset_t none;
 	sigemptyset(&none);
 	signal(SIGURG, SIG_DFL);
@@ -71,9 +76,10 @@ static uint64_t serve(pid_t pid, int *nr_ret)
 
 static uint64_t measure(struct shared *s)
 {
+	pid_t parent = getpid();
 	pid_t pid = fork();
 	if (pid == 0)
-		child(s);
+		child(s, parent);
 	if (pid < 0)
 		return FALLBACK_NS;
 	int nr = 0, status;
