@@ -107,12 +107,12 @@ static void wp_open(struct uffd *u, taddr_t start, taddr_t end)
  * Where does the thread wait? In a system call: its number. In the program's
  * own code: -1. Unknown, as for a kernel thread that works for it: -2.
  */
-static long waits_in(const struct uffd *u, pid_t tid)
+static long waits_in(pid_t tid)
 {
 	char path[64], buf[64];
 	long nr;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall",
-		 (int)tproc_pid(u->base.proc), (int)tid);
+	/* Not below the process: a vfork child uses the same memory. */
+	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)tid);
 	/* It may not have fallen asleep yet. */
 	for (int i = 0; i < 20; i++) {
 		_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -191,7 +191,7 @@ static void on_message(struct uffd *u, const struct uffd_msg *m)
 		return;
 	}
 	const struct guard_entry e = u->tab.v[i];
-	long nr = waits_in(u, tid);
+	long nr = waits_in(tid);
 	struct uffd_hit h = {
 		.tid = tid,
 		.waits = nr == -1,
