@@ -2,7 +2,8 @@
 # What a report calls the places where memory came from: inlined functions,
 # unloaded plugins, files that are gone by then.
 . "$(dirname "$0")/test-lib.sh"
-need PTRACE
+prereq_CXX() { command -v c++; }
+need PTRACE CXX
 SYM=$SRC/t/fixtures/sym
 
 build() {
