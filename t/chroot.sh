@@ -91,6 +91,11 @@ mount_in() {
 	mount --bind "$1" "$root$1"
 	mounted+=("$root$1")
 }
+# A root that is no mount point has no mount namespaces of its own, which the
+# test of a full disk needs; and nothing mounted in it shows outside.
+mount --bind "$root" "$root"
+mount --make-private "$root"
+mounted+=("$root")
 for dir in /proc /sys /dev /dev/pts; do
 	mkdir -p "$root$dir"
 	mount_in "$dir"
