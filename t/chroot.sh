@@ -68,6 +68,9 @@ else
 	make_base
 fi
 
+# mktemp makes a directory that only root can pass; the tar file has its mode.
+chmod 755 "$root"
+
 # The way to packages is this machine's own, proxies and certificates included.
 rm -rf "$root"/etc/apt/sources.list*
 mkdir -p "$root/etc/apt/sources.list.d"
@@ -104,11 +107,11 @@ done
 inside() {
 	env -i HOME=/root TERM=dumb LC_ALL=C.UTF-8 \
 		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-		chroot "$root" /bin/sh -c "cd /root/smco-trace && $1"
+		chroot "$root" /bin/sh -c "cd /srv/smco-trace && $1"
 }
 
-rm -rf "$root/root/smco-trace"
-git clone -q --no-hardlinks "$SRC" "$root/root/smco-trace"
+rm -rf "$root/srv/smco-trace"
+git clone -q --no-hardlinks "$SRC" "$root/srv/smco-trace"
 status=0
 for command in 'make demo' 'make check'; do
 	echo "== $command, in a fresh bookworm"
