@@ -119,7 +119,10 @@ int watched_update_modules(struct watched *w, struct smco_err *err)
 	for (size_t i = 0; i < maps.nr; i++) {
 		const struct tmap *t = &maps.maps[i];
 		bool is_vdso = !strcmp(t->path, "[vdso]");
-		if (!is_vdso && (!t->inode || t->path[0] != '/'))
+		bool is_file = t->inode && t->path[0] == '/';
+		/* Generated code, so that it is not taken for a new module. */
+		bool is_code = (t->prot & PROT_EXEC) && !t->path[0];
+		if (!is_vdso && !is_file && !is_code)
 			continue;
 		m[nr++] = (struct sym_mapping){
 			.start = t->start,
@@ -262,9 +265,14 @@ static size_t unwind(struct watched *w, const struct user_regs_struct *regs,
 	bool complete;
 	size_t nr = sym_unwind(w->space, &sr, frames, slots, STACK_FRAMES,
 			       &complete);
-	/* A module that came since (dlopen) ends a stack early. */
-	if (!complete && nr < STACK_FRAMES &&
-	    smco_now_ns() - w->maps_read_ns > MAPS_AGE_NS &&
+	/*
+	 * A module that came since (dlopen) ends a stack early or bends it. What
+	 * is seen of a call now is kept for all later ones, so ask at once; but
+	 * not again and again for what no mapping explains.
+	 */
+	if (sym_unwind_stale(w->space) &&
+	    (w->nr_stale++ < 1000 ||
+	     smco_now_ns() - w->maps_read_ns > MAPS_AGE_NS) &&
 	    !watched_update_modules(w, NULL))
 		nr = sym_unwind(w->space, &sr, frames, slots, STACK_FRAMES,
 				&complete);

@@ -16,6 +16,7 @@
 struct watched {
 	struct tproc *proc;
 	pid_t pid;
+	unsigned nr_stale; /* stacks that made us read the mappings again */
 	struct sym_space *space; /* handed to the session at the end: stacks
 				  * point into it */
 	struct hooks *hooks;	 /* NULL until planted */

@@ -41,6 +41,8 @@ ok "a program that removes its own files" launched
 ok "an inlined function and its caller" has_frames a.json \
 	"cache::grab stale.cc:13 inlined" \
 	"cache::fill(unsigned long) stale.cc:18"
+ok "a plugin that was unloaded and removed" has_frames a.json \
+	"plugin_fill staleplugin.c:8"
 
 attached() {
 	build || return 1
