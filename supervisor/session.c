@@ -9,6 +9,7 @@
 #include "supervisor/session-private.h"
 
 #define TICK_MAX_NS	(20 * NSEC_PER_MSEC)
+#define OVERDRAFT_NS	(500 * (int64_t)NSEC_PER_MSEC)
 #define LONGEST_TICK_NS (500 * NSEC_PER_MSEC)
 #define TICK_OFF_NS	(100 * NSEC_PER_MSEC)
 #define FLUSH_NS	(500 * NSEC_PER_MSEC)
@@ -68,6 +69,20 @@ static void refill_tokens(struct session *s, struct watched *w)
 		(uint32_t)(traps < TRAP_TOKENS ? traps : TRAP_TOKENS));
 }
 
+/*
+ * So far that guards must go: what they cost by standing (caught system calls)
+ * is more than the budget, not just what the last tick happened to use. A guard
+ * that goes every time the room is used up would never see a nap.
+ */
+static bool is_far_overdrawn(const struct session *s)
+{
+	if (s->opt->is_unlimited)
+		return false;
+	int64_t m_t = control_m_from_overhead(s->opt->target_ppb);
+	return ledger_room_ns(s->ledger) <
+	       -(OVERDRAFT_NS / 1000 * m_t / (PPB / 1000));
+}
+
 static void tick(struct session *s, uint64_t now_ns)
 {
 	uint64_t run_ns = meter_stops(&s->meter);
@@ -85,7 +100,7 @@ static void tick(struct session *s, uint64_t now_ns)
 	control_tick(s->control, now_ns, run_ns);
 
 	for (size_t i = 0; i < s->nr_ws; i++) {
-		if (!s->opt->is_unlimited && ledger_room_ns(s->ledger) < 0)
+		if (is_far_overdrawn(s))
 			watched_relax(s->ws[i]);
 		watched_drain(s->ws[i], s->stacks);
 	}
