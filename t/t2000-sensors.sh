@@ -42,11 +42,11 @@ killed() {
 		echo c >&8
 		smco-trace -q -o "k$i.trace" -t 20 -p $held &
 		trace=$!
-		wait_for 10 grep -q smco-trace /proc/$held/maps || return 1
+		wait_for 10 grep -q memfd:smco /proc/$held/maps || return 1
 		sleep 0.$i
 		kill -9 $trace
 		wait $trace
-		grep -q smco-trace /proc/$held/maps || echo "already gone"
+		grep -q memfd:smco /proc/$held/maps || echo "already gone"
 		echo n >&8
 		read -r -u 9 line && [ "$line" = churned ] || return 1
 		echo f >&8
@@ -71,7 +71,7 @@ left() {
 	grep -c . /proc/$held/maps >before
 	echo c >&8
 	smco-trace -q -o left.trace -t 20 -p $held -d 1 || return 1
-	grep smco /proc/$held/maps && return 1
+	grep memfd:smco /proc/$held/maps && return 1
 	grep -E ' rwxp|rwxs' /proc/$held/maps && return 1
 	grep TracerPid: /proc/$held/status | grep -w 0 || return 1
 	echo n >&8

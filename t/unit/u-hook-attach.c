@@ -228,7 +228,7 @@ int main(void)
 	hooks_destroy(r.h);
 	usleep(1000);
 	_cleanup_free_ char *after = read_maps(c.pid);
-	check(!strstr(after, "smco"));
+	check(!strstr(after, "memfd:smco"));
 	fputs("x\n", c.in);
 	check(fgets(line, sizeof(line), c.out) != NULL);
 	check_str(line, "EXIT-SUCCESS\n");
