@@ -73,8 +73,9 @@ void nap_guard_hit(struct nap_proc *np, const struct access_hit *hit,
 	struct nap *n = np->nap;
 	struct block *b = block_first_overlap(np->blocks, hit->range.start,
 					      hit->range.end);
-	/* A stop is on the stop clock already. */
-	if (!hit->stopped)
+	/* A stop is on the stop clock already; what a second witness made
+	 * the thread wait before it stopped is not. */
+	if (!hit->stopped || !is_primary)
 		ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR,
 			      hit->cost_ns);
 	if (!b || b != hit->range.user)

@@ -40,7 +40,7 @@
 	 UFFD_FEATURE_EXACT_ADDRESS | UFFD_FEATURE_WP_UNPOPULATED)
 /* A thread waits no longer than this for the event loop to look at it. */
 #define PATIENCE_MS  5
-#define HIT_GUESS_NS (20 * NSEC_PER_USEC)
+#define HIT_GUESS_NS (100 * NSEC_PER_USEC)
 #define MAX_RANGES   16384
 
 struct uffd_hit {
