@@ -153,6 +153,7 @@ struct agent_private {
 	uint32_t inside;    /* threads in the agent's C code */
 	uint32_t no_calls;  /* 1 = a filter could kill us for system calls */
 	uint64_t segments[AGENT_MAX_SEGMENTS]; /* addresses, 0 = none yet */
+	uint64_t waste; /* bytes that pages of their own cost small blocks */
 };
 
 /* Shared, one page. Stubs compare with cutoff and use_filter. */
