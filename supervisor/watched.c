@@ -266,9 +266,9 @@ static size_t unwind(struct watched *w, const struct user_regs_struct *regs,
 	size_t nr = sym_unwind(w->space, &sr, frames, slots, STACK_FRAMES,
 			       &complete);
 	/*
-	 * A module that came since (dlopen) ends a stack early or bends it. What
-	 * is seen of a call now is kept for all later ones, so ask at once; but
-	 * not again and again for what no mapping explains.
+	 * A module that came since (dlopen) ends a stack early or bends it.
+	 * What is seen of a call now is kept for all later ones, so ask at
+	 * once; but not again and again for what no mapping explains.
 	 */
 	if (sym_unwind_stale(w->space) &&
 	    (w->nr_stale++ < 1000 ||
