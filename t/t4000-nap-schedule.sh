@@ -34,7 +34,7 @@ nap_at_1() {
 ok "-t 1: fewer found, none made up" nap_at_1
 
 by_guards() {
-	schedule_run 10 600 10 --mechanism=mprotect &&
+	schedule_run 100 600 10 --mechanism=mprotect &&
 		judge --recall 0.2 --kinds "$KINDS"
 }
 ok "by mprotect guards alone: none made up" by_guards
@@ -43,7 +43,7 @@ writes_only() {
 	schedule_run 10 600 10 --mechanism="$1" &&
 		judge --recall "$2" --kinds write,never
 }
-ok "by page-scan: not written for, none made up" writes_only pagescan 0.1
+ok "by page-scan: not written for, none made up" writes_only pagescan 0
 ok "by userfaultfd: not written for, none made up" writes_only uffd 0.3
 
 nothing_at_0() {
