@@ -24,6 +24,7 @@ struct session {
 	struct control *control;
 	struct nap *nap;
 	struct stacks *stacks;
+	struct tables *tables;
 	struct meter meter;
 	struct watched **ws; /* processes under watch */
 	size_t nr_ws, cap_ws;

@@ -38,6 +38,7 @@ void session_drop_watched(struct session *s, struct watched *w, bool gone)
 		s->spaces[s->nr_spaces++] = w->space;
 	}
 	tproc_set_user(w->proc, NULL);
+	sym_space_retire(w->space);
 	watched_destroy(w, gone);
 }
 

@@ -7,6 +7,7 @@
 
 #include "supervisor/output.h"
 #include "supervisor/session-private.h"
+#include "supervisor/tables.h"
 
 #define TICK_MAX_NS	(20 * NSEC_PER_MSEC)
 #define OVERDRAFT_NS	(500 * (int64_t)NSEC_PER_MSEC)
@@ -238,6 +239,11 @@ int session_create(const struct options *o, struct session **ret,
 	s->opt = o;
 	int rc = output_check(o->output, err);
 	if (!rc) {
+		/* First, so that it is ready when the command is. */
+		s->tables = tables_create();
+		watched_set_tables(s->tables);
+		if (o->command)
+			tables_expect(s->tables, o->command[0]);
 		watched_prepare(o->mechanism);
 		meter_prepare();
 		s->start_ns = smco_now_ns();
@@ -336,6 +342,8 @@ void session_destroy(struct session *s)
 		return;
 	tracer_destroy(s->tracer);
 	watched_unprepare();
+	watched_set_tables(NULL);
+	tables_destroy(s->tables);
 	meter_unprepare();
 	nap_destroy(s->nap);
 	control_destroy(s->control);

@@ -5,8 +5,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "supervisor/tables.h"
+
 #define STACK_FRAMES 32
 #define MAPS_AGE_NS  (200 * NSEC_PER_MSEC)
+/* How long the stops of one process may wait for tables, in all. */
+#define PATIENCE_NS (10 * NSEC_PER_MSEC)
 
 static ssize_t read_tracee(void *ctx, taddr_t addr, void *buf, size_t len)
 {
@@ -24,6 +28,7 @@ static const struct {
 	{MECHANISM_UFFD, &access_uffd},
 };
 static bool prepared[ARRAY_SIZE(mechanisms)];
+static struct tables *tables;
 
 static bool is_candidate(size_t i, enum options_mechanism asked)
 {
@@ -51,6 +56,11 @@ void watched_unprepare(void)
 			mechanisms[i].ops->unprepare();
 			prepared[i] = false;
 		}
+}
+
+void watched_set_tables(struct tables *t)
+{
+	tables = t;
 }
 
 struct watched *watched_create(struct tproc *p, struct smco_err *err)
@@ -138,6 +148,10 @@ int watched_update_modules(struct watched *w, struct smco_err *err)
 	free(m);
 	tmaps_deinit(&maps);
 	w->maps_read_ns = smco_now_ns();
+	if (!rc && tables_want(tables, w->space) && !w->is_patient) {
+		w->is_patient = true;
+		sym_space_set_patience(w->space, PATIENCE_NS);
+	}
 	return rc;
 }
 
@@ -258,8 +272,9 @@ static struct sym_regs to_sym_regs(const struct user_regs_struct *r)
 				  r->rip}};
 }
 
+/* *whole_ret: false if it could be named better a little later. */
 static size_t unwind(struct watched *w, const struct user_regs_struct *regs,
-		     taddr_t *frames, taddr_t *slots)
+		     taddr_t *frames, taddr_t *slots, bool *whole_ret)
 {
 	struct sym_regs sr = to_sym_regs(regs);
 	bool complete;
@@ -276,6 +291,7 @@ static size_t unwind(struct watched *w, const struct user_regs_struct *regs,
 	    !watched_update_modules(w, NULL))
 		nr = sym_unwind(w->space, &sr, frames, slots, STACK_FRAMES,
 				&complete);
+	*whole_ret = !sym_unwind_late(w->space);
 	return nr;
 }
 
@@ -284,10 +300,15 @@ bool watched_on_trap(struct watched *w, struct task *t, const siginfo_t *si,
 {
 	struct user_regs_struct regs;
 	taddr_t frames[STACK_FRAMES], slots[STACK_FRAMES];
+	bool whole;
 
 	if (!w->hooks || !hooks_on_trap(w->hooks, t, si, &regs))
 		return false;
-	size_t nr = unwind(w, &regs, frames, slots);
+	size_t nr = unwind(w, &regs, frames, slots, &whole);
+	/* Without an answer the next call from here asks again; this one is
+	 * known by its caller. */
+	if (!whole)
+		return true;
 	slots[0] = regs.rsp - sizeof(taddr_t);
 	uint32_t id = stacks_intern(stacks, w->space, frames, nr, true);
 	hooks_answer(w->hooks, t, id, frames, slots, nr);
@@ -298,9 +319,10 @@ uint32_t watched_stack(struct watched *w, struct task *t, struct stacks *stacks)
 {
 	struct user_regs_struct regs;
 	taddr_t frames[STACK_FRAMES], slots[STACK_FRAMES];
+	bool whole;
 	if (task_get_regs(t, &regs))
 		return 0;
-	size_t nr = unwind(w, &regs, frames, slots);
+	size_t nr = unwind(w, &regs, frames, slots, &whole);
 	return stacks_intern(stacks, w->space, frames, nr, false);
 }
 

@@ -29,6 +29,7 @@ struct watched {
 	uint64_t agent_ns, side_ns, guard_side_ns, cpu_ns;
 	char why_mechanism[256]; /* which one, and why none better */
 	bool adopted;		 /* existing blocks were taken in */
+	bool is_patient;	 /* stacks wait for tables, but not for long */
 };
 
 /* Before any program is under control: load and calibrate what the mechanism
@@ -36,6 +37,9 @@ struct watched {
  * what is missing. */
 void watched_prepare(enum options_mechanism mechanism);
 void watched_unprepare(void);
+/* Who makes ready what stacks need; may be NULL. */
+struct tables;
+void watched_set_tables(struct tables *tables);
 
 struct watched *watched_create(struct tproc *p, struct smco_err *err);
 /* @gone: the process's memory must not be touched. The space stays. */

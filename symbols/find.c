@@ -10,7 +10,8 @@
 static const struct symtab_sym *offered(struct module *m, const char *name,
 					bool any)
 {
-	if (!m->is_elf)
+	if (!m->is_elf ||
+	    (!any && m->needs_linker && !module_may_export(m, name)))
 		return NULL;
 	struct symtab *t = module_symtab(m);
 	if (!t)

@@ -19,6 +19,8 @@
 #define MAX_SEGMENTS 512
 #define MAX_LOADED   (256u << 20)
 #define MAX_IMAGE    (1u << 20) /* the vdso has two pages or four */
+/* Frame information that is compiled in about a millisecond. */
+#define SMALL_FRAMES (192u << 10)
 
 static int64_t mtime_ns(const struct stat *st)
 {
@@ -241,6 +243,26 @@ static void read_dynamic(struct module *m, Elf *elf)
 	m->needs_linker = m->has_interp || has_needed;
 }
 
+/* How much frame information there is; the whole file if that cannot be told.
+ */
+static uint64_t frame_bytes(const struct module *m, Elf *elf)
+{
+	size_t strings;
+	uint64_t debug_frame = 0;
+	if (elf_getshdrstrndx(elf, &strings))
+		return m->fd >= 0 ? (uint64_t)m->size : m->image_len;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+		GElf_Shdr mem, *sh = gelf_getshdr(scn, &mem);
+		const char *name =
+			sh ? elf_strptr(elf, strings, sh->sh_name) : NULL;
+		if (name && !strcmp(name, ".eh_frame"))
+			return sh->sh_size;
+		if (name && !strcmp(name, ".debug_frame"))
+			debug_frame = sh->sh_size;
+	}
+	return debug_frame;
+}
+
 void module_elf_contents(Elf *elf, bool *symtab_ret, bool *dwarf_ret)
 {
 	size_t strings;
@@ -273,6 +295,7 @@ static void read_elf(struct module *m)
 		read_build_id(m, elf);
 		read_dynamic(m, elf);
 		module_elf_contents(elf, &m->has_symtab, &m->has_dwarf);
+		m->frame_bytes = frame_bytes(m, elf);
 	}
 	elf_end(elf);
 }
@@ -281,6 +304,7 @@ static void module_destroy(struct module *m)
 {
 	if (!m)
 		return;
+	gnuhash_deinit(&m->gnuhash);
 	symtab_destroy(m->symtab);
 	symtab_destroy(m->name_symtab);
 	dwarf_lines_destroy(m->lines);
@@ -294,7 +318,8 @@ static void module_destroy(struct module *m)
 	free(m->segments);
 	free(m->image);
 	free(m->path);
-	pthread_mutex_destroy(&m->lock);
+	pthread_mutex_destroy(&m->find_lock);
+	pthread_mutex_destroy(&m->cfi_lock);
 	pthread_mutex_destroy(&m->name_lock);
 	pthread_mutex_destroy(&m->debug_lock);
 	free(m);
@@ -310,7 +335,8 @@ static struct module *module_create(const struct sym_mapping *map,
 		return NULL;
 	m->fd = m->debug_fd = -1;
 	m->nr_refs = 1;
-	pthread_mutex_init(&m->lock, NULL);
+	pthread_mutex_init(&m->find_lock, NULL);
+	pthread_mutex_init(&m->cfi_lock, NULL);
 	pthread_mutex_init(&m->name_lock, NULL);
 	pthread_mutex_init(&m->debug_lock, NULL);
 	m->inode = map->inode;
@@ -416,33 +442,74 @@ uint64_t module_bias(const struct module *m, const struct sym_mapping *map)
 
 struct symtab *module_symtab(struct module *m)
 {
-	pthread_mutex_lock(&m->lock);
+	pthread_mutex_lock(&m->find_lock);
 	if (!m->symtab_tried && m->is_elf) {
 		Elf *elf = module_elf(m);
 		m->symtab = elf ? symtab_create() : NULL;
-		if (m->symtab) {
+		if (m->symtab)
 			symtab_add(m->symtab, elf, m->image_bias);
-			symtab_finish(m->symtab);
-		}
 		if (elf)
 			elf_end(elf);
 	}
 	m->symtab_tried = true;
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_unlock(&m->find_lock);
 	return m->symtab;
+}
+
+bool module_may_export(struct module *m, const char *name)
+{
+	pthread_mutex_lock(&m->find_lock);
+	if (!m->gnuhash_tried && m->is_elf) {
+		Elf *elf = module_elf(m);
+		if (elf) {
+			gnuhash_read(&m->gnuhash, elf);
+			elf_end(elf);
+		}
+	}
+	m->gnuhash_tried = true;
+	pthread_mutex_unlock(&m->find_lock);
+	return gnuhash_may_have(&m->gnuhash, name);
+}
+
+/* Under cfi_lock. */
+static void build_cfi(struct module *m)
+{
+	if (m->cfi_tried)
+		return;
+	Elf *elf = m->is_elf ? module_elf(m) : NULL;
+	if (elf) {
+		m->cfi = cfi_create(elf);
+		elf_end(elf);
+	}
+	__atomic_store_n(&m->cfi_tried, true, __ATOMIC_RELEASE);
 }
 
 struct cfi_table *module_cfi(struct module *m)
 {
-	pthread_mutex_lock(&m->lock);
-	if (!m->cfi_tried) {
-		Elf *elf = m->is_elf ? module_elf(m) : NULL;
-		if (elf) {
-			m->cfi = cfi_create(elf);
-			elf_end(elf);
-		}
-		m->cfi_tried = true;
+	if (!__atomic_load_n(&m->cfi_tried, __ATOMIC_ACQUIRE)) {
+		pthread_mutex_lock(&m->cfi_lock);
+		build_cfi(m);
+		pthread_mutex_unlock(&m->cfi_lock);
 	}
-	pthread_mutex_unlock(&m->lock);
+	return m->cfi;
+}
+
+struct cfi_table *module_cfi_by(struct module *m, uint64_t deadline_ns,
+				bool *late_ret)
+{
+	const struct timespec ts = {
+		.tv_sec = (time_t)(deadline_ns / NSEC_PER_SEC),
+		.tv_nsec = (long)(deadline_ns % NSEC_PER_SEC),
+	};
+	*late_ret = false;
+	if (__atomic_load_n(&m->cfi_tried, __ATOMIC_ACQUIRE))
+		return m->cfi;
+	*late_ret = true;
+	if (pthread_mutex_clocklock(&m->cfi_lock, CLOCK_MONOTONIC, &ts))
+		return NULL;
+	if (m->frame_bytes <= SMALL_FRAMES)
+		build_cfi(m);
+	*late_ret = !m->cfi_tried;
+	pthread_mutex_unlock(&m->cfi_lock);
 	return m->cfi;
 }

@@ -17,6 +17,7 @@
 #include <gelf.h>
 #include <pthread.h>
 
+#include "symbols/gnuhash.h"
 #include "symbols/symbols.h"
 
 struct symtab;
@@ -56,13 +57,17 @@ struct module {
 	size_t nr_segments;
 	char build_id[2 * 64 + 1]; /* hex */
 
+	uint64_t frame_bytes; /* of frame information: how long it will take */
+
 	/* private: built on first use, under lock, and constant from then on.
 	 */
-	pthread_mutex_t lock;
-	struct symtab *symtab; /* the module's own, for finding */
-	bool symtab_tried;
+	pthread_mutex_t find_lock;
+	struct gnuhash gnuhash;
+	struct symtab *symtab; /* the module's own, for finding; not sorted */
+	bool gnuhash_tried, symtab_tried;
+	pthread_mutex_t cfi_lock;
 	struct cfi_table *cfi;
-	bool cfi_tried;
+	bool cfi_tried; /* atomic: with it, cfi is there for everybody */
 
 	/* private: separate debug file, looked for once, under debug_lock. */
 	pthread_mutex_t debug_lock;
@@ -110,9 +115,19 @@ uint64_t module_bias(const struct module *m, const struct sym_mapping *map);
 /* Which kinds of information @elf has; does not read them. */
 void module_elf_contents(Elf *elf, bool *symtab_ret, bool *dwarf_ret);
 
-/* Own symbols of the module, built on first use; NULL if there are none. */
+/* Own symbols of the module, built on first use, to be looked up by name only;
+ * NULL if there are none. */
 struct symtab *module_symtab(struct module *m);
-/* Its frame table, likewise. */
+/* Quick: false only if the module certainly exports no @name. */
+bool module_may_export(struct module *m, const char *name);
+/* Its frame table, built on first use. */
 struct cfi_table *module_cfi(struct module *m);
+/*
+ * The same for those who cannot wait: a small table is built, a large one that
+ * another thread is building waited for until @deadline_ns (CLOCK_MONOTONIC).
+ * *late_ret says that the table is not there yet.
+ */
+struct cfi_table *module_cfi_by(struct module *m, uint64_t deadline_ns,
+				bool *late_ret);
 
 #endif

@@ -37,6 +37,7 @@ struct sym_space *sym_space_create(pid_t pid, const char *root,
 	s->root_fd = open_root(pid, root);
 	s->read = read;
 	s->read_ctx = read_ctx;
+	s->patience_ns = UINT64_MAX;
 	return s;
 }
 
@@ -226,6 +227,10 @@ void sym_space_retire(struct sym_space *s)
 	reference_destroy(s->reference);
 	s->unwind = NULL;
 	s->reference = NULL;
+	free(s->ranges);
+	free(s->link_order);
+	s->ranges = NULL;
+	s->link_order = NULL;
 	s->nr_ranges = 0;
 	s->nr_link_order = 0;
 	s->read = NULL;

@@ -42,6 +42,7 @@ struct sym_space {
 	uint32_t *link_order; /* modules, 1-based, in order of symbol lookup */
 	size_t nr_link_order;
 	bool link_order_known;
+	uint64_t patience_ns; /* UINT64_MAX: unwinding builds what it needs */
 	struct unwind_state *unwind;
 	struct reference *reference; /* libdwfl's, made on first use */
 

@@ -112,6 +112,15 @@ size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
  * is not unknown if its mappings were handed in (with an empty path).
  */
 bool sym_unwind_stale(const struct sym_space *s);
+/*
+ * For those whose stacks are taken in a stop: unwinding waits no longer than
+ * @ns, in all, for large tables that sym_prepare_unwind is to build (another
+ * thread calls it), and ends a stack where one is still missing. At first
+ * UINT64_MAX: every table is built when it is needed.
+ */
+void sym_space_set_patience(struct sym_space *s, uint64_t ns);
+/* Did the last sym_unwind end where a table is not ready yet? */
+bool sym_unwind_late(const struct sym_space *s);
 /* The reference: the same by libdwfl, slow. For tests and as a fallback. A slot
  * it cannot tell (of a frame that a signal interrupted) is 0. */
 size_t sym_unwind_dwfl(struct sym_space *s, const struct sym_regs *regs,

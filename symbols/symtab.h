@@ -30,7 +30,7 @@ void symtab_destroy(struct symtab *t);
  * the dynamic linker sees (@bias: see dynamic.h). Malformed parts are skipped.
  */
 void symtab_add(struct symtab *t, Elf *elf, uint64_t bias);
-/* Sort; call once after the last symtab_add and before looking up. */
+/* Sort, for symtab_at; call once after the last symtab_add. */
 void symtab_finish(struct symtab *t);
 
 const char *symtab_string(const struct symtab *t, const struct symtab_sym *s);

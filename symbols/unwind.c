@@ -34,6 +34,7 @@ struct unwind_state {
 	size_t next_read;
 	uint64_t highest; /* address used so far */
 	bool stale;	  /* see sym_unwind_stale */
+	bool late;	  /* see sym_unwind_late */
 	uint8_t window[WINDOW_MAX];
 };
 
@@ -105,6 +106,19 @@ static bool read_word_cb(void *ctx, uint64_t addr, uint64_t *ret)
 
 /* --- one frame --- */
 
+/* The table of @m, within what patience is left; NULL: none, or u->late. */
+static struct cfi_table *find_table(struct sym_space *s, struct module *m)
+{
+	if (s->patience_ns == UINT64_MAX)
+		return module_cfi(m);
+	uint64_t now = smco_now_ns();
+	struct cfi_table *t =
+		module_cfi_by(m, now + s->patience_ns, &s->unwind->late);
+	uint64_t waited = smco_now_ns() - now;
+	s->patience_ns -= waited < s->patience_ns ? waited : s->patience_ns;
+	return t;
+}
+
 static inline struct cached_rule *find_rule(struct sym_space *s, uint64_t pc)
 {
 	struct cached_rule *c =
@@ -112,9 +126,9 @@ static inline struct cached_rule *find_rule(struct sym_space *s, uint64_t pc)
 	if (c->pc == pc)
 		return c;
 	const struct space_range *r = space_range_at(s, pc);
-	struct cfi_table *t = r && r->mod ? module_cfi(r->mod) : NULL;
+	struct cfi_table *t = r && r->mod ? find_table(s, r->mod) : NULL;
 	*c = (struct cached_rule){
-		.pc = pc,
+		.pc = s->unwind->late ? 0 : pc,
 		.rule = t ? cfi_lookup(t, pc - r->bias) : NULL,
 		.table = t,
 		.unknown = !r,
@@ -267,6 +281,7 @@ static bool unwind_begin(struct sym_space *s, const struct sym_regs *regs)
 	}
 	s->unwind->window_len = 0;
 	s->unwind->stale = false;
+	s->unwind->late = false;
 	s->unwind->next_read = s->unwind->first_read;
 	s->unwind->highest = regs->reg[CFI_RSP];
 	return true;
@@ -305,6 +320,8 @@ size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
 		/* A return address may be the first byte of the next function:
 		 * what counts is the call before it. */
 		struct cached_rule *c = find_rule(s, pc - !interrupted);
+		if (s->unwind->late)
+			break;
 		if (c->rule && (c->rule->flags & CFI_OUTERMOST)) {
 			*complete = by_table;
 			break;
@@ -339,6 +356,16 @@ size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
 bool sym_unwind_stale(const struct sym_space *s)
 {
 	return s->unwind && s->unwind->stale;
+}
+
+bool sym_unwind_late(const struct sym_space *s)
+{
+	return s->unwind && s->unwind->late;
+}
+
+void sym_space_set_patience(struct sym_space *s, uint64_t ns)
+{
+	s->patience_ns = ns;
 }
 
 void sym_prepare_unwind(struct sym_space *s)

@@ -11,6 +11,9 @@
 
 #include "supervisor/tracee/internal.h"
 
+/* Worth a line of debugging. */
+#define LONG_STOP_NS (5 * NSEC_PER_MSEC)
+
 /* Every so many stops all waiting statuses are taken before one is acted upon,
  * lest tasks at the head of the kernel's list starve the others. */
 #define FAIRNESS_STOPS 16
@@ -92,6 +95,10 @@ static void charge_stop(struct task *t)
 		tr->stop_sum_ns += dur;
 	if (dur > tr->longest_stop_ns && !t->was_blocked)
 		tr->longest_stop_ns = dur;
+	if (dur > LONG_STOP_NS)
+		smco_debug("stop", "%d: status %#x%s took %u us", t->tid,
+			   t->status, t->was_blocked ? ", blocked," : "",
+			   (unsigned)(dur / NSEC_PER_USEC));
 	t->group_clock = false;
 	t->was_blocked = false;
 }

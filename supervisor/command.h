@@ -1,0 +1,13 @@
+/* command.h - which file a command is: as execvp looks for it. */
+#ifndef SMCO_COMMAND_H
+#define SMCO_COMMAND_H
+
+#include "reports/base.h"
+
+/*
+ * The file that execvp(@name) would run first, by PATH if the name has no
+ * slash; NULL if there is none that may be executed. Caller frees.
+ */
+char *command_find(const char *name);
+
+#endif

@@ -1,0 +1,122 @@
+#include "supervisor/tables.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "supervisor/command.h"
+
+struct tables {
+	pthread_t thread;
+	pthread_mutex_t lock; /* the rest */
+	pthread_cond_t more;
+	struct sym_space **wanted; /* the next is the last */
+	size_t nr, cap;
+	bool leave;
+	struct sym_space *expected; /* ours; NULL = none */
+};
+
+static void *run(void *arg)
+{
+	struct tables *t = arg;
+	pthread_mutex_lock(&t->lock);
+	while (!t->leave) {
+		if (!t->nr) {
+			pthread_cond_wait(&t->more, &t->lock);
+			continue;
+		}
+		struct sym_space *space = t->wanted[--t->nr];
+		pthread_mutex_unlock(&t->lock);
+		sym_prepare_unwind(space);
+		pthread_mutex_lock(&t->lock);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+struct tables *tables_create(void)
+{
+	struct tables *t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->more, NULL);
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int rc = pthread_create(&t->thread, NULL, run, t);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!rc)
+		return t;
+	pthread_cond_destroy(&t->more);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+	return NULL;
+}
+
+void tables_destroy(struct tables *t)
+{
+	if (!t)
+		return;
+	pthread_mutex_lock(&t->lock);
+	t->leave = true;
+	pthread_cond_signal(&t->more);
+	pthread_mutex_unlock(&t->lock);
+	pthread_join(t->thread, NULL);
+	pthread_cond_destroy(&t->more);
+	pthread_mutex_destroy(&t->lock);
+	sym_space_destroy(t->expected);
+	free(t->wanted);
+	free(t);
+}
+
+bool tables_want(struct tables *t, struct sym_space *space)
+{
+	if (!t)
+		return false;
+	pthread_mutex_lock(&t->lock);
+	bool known = false;
+	for (size_t i = 0; i < t->nr; i++)
+		known |= t->wanted[i] == space;
+	if (!known && t->nr == t->cap) {
+		size_t cap = t->cap * 2 + 16;
+		void *mem =
+			realloc(t->wanted, cap * sizeof(struct sym_space *));
+		if (mem) {
+			t->wanted = mem;
+			t->cap = cap;
+		}
+	}
+	if (!known && t->nr < t->cap) {
+		t->wanted[t->nr++] = space;
+		known = true;
+		pthread_cond_signal(&t->more);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return known;
+}
+
+void tables_expect(struct tables *t, const char *command)
+{
+	struct stat st;
+	if (!t || t->expected)
+		return;
+	_cleanup_free_ char *found = command_find(command);
+	/* As the mappings will have it. */
+	_cleanup_free_ char *path = found ? realpath(found, NULL) : NULL;
+	if (!path || stat(path, &st) || !S_ISREG(st.st_mode))
+		return;
+	const struct sym_mapping map = {
+		.start = TPAGE_SIZE,
+		.end = 2 * TPAGE_SIZE,
+		.inode = st.st_ino,
+		.exec = true,
+		.path = path,
+	};
+	t->expected = sym_space_create(0, "", NULL, NULL);
+	if (t->expected && !sym_space_update(t->expected, &map, 1, NULL))
+		tables_want(t, t->expected);
+}

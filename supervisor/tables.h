@@ -1,0 +1,26 @@
+/*
+ * tables.h - a thread that makes ready what naming a stack needs, so that no
+ * stop has to wait for it: the frame tables of large modules. It calls nothing
+ * but symbols/, knows no process, gets no signals.
+ */
+#ifndef SMCO_TABLES_H
+#define SMCO_TABLES_H
+
+#include "symbols/symbols.h"
+
+struct tables;
+
+/* Before the caller changes its CPUs or priority: the thread keeps those that
+ * it starts with. NULL if there can be no thread. */
+struct tables *tables_create(void);
+/* Waits for the table in work, forgets the others. NULL is fine. */
+void tables_destroy(struct tables *t);
+
+/* Have the tables of all modules that @space has now. It must not be destroyed
+ * before tables_destroy(). True if that will happen. */
+bool tables_want(struct tables *t, struct sym_space *space);
+/* The same for the program that exec would find under @command, before it
+ * runs. */
+void tables_expect(struct tables *t, const char *command);
+
+#endif
