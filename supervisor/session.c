@@ -276,6 +276,10 @@ static void leave(struct session *s, struct session_result *ret)
 		bool stopped = !tproc_stop(w->proc, NULL);
 		struct tproc *p = w->proc;
 		session_emit_process(s, w->pid, PROCESS_DETACHED, -1);
+		/* Threads that do not stop in time: detaching undoes what is
+		 * planted all the same, so that first, and then forget it. */
+		if (!stopped)
+			tproc_detach(p, NULL);
 		session_drop_watched(s, w, !stopped);
 		if (stopped)
 			tproc_cont(p);

@@ -11,6 +11,8 @@ void task_detach(struct task *t)
 {
 	if (t->state != TASK_STOPPED)
 		return;
+	if (t->proc && t->proc->leaving && signal_meet_fault(t))
+		return; /* gather() lets it go there */
 	int sig = signal_at_detach(t);
 	mend_at_detach(t);
 	/* In a group-stop the kernel keeps it stopped, whatever we say. */

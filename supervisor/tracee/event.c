@@ -235,6 +235,8 @@ void gather(struct tracer *tr, pid_t tid, int status)
 		break;
 	}
 	if (leaving) {
+		/* Nobody has decided about its signal. */
+		task_enqueue(t);
 		task_detach(t);
 		tproc_discard_if_left(t->proc);
 	} else if (t->proc) {

@@ -270,6 +270,9 @@ void stub_inherit(struct tproc *child, struct tproc *parent);
 bool signal_is_trap(struct task *t, const siginfo_t *si);
 /* The signal to deliver when @t is let go in its present stop. */
 int signal_at_detach(struct task *t);
+/* @t is about to be let go. True: it has to run on to the stop of a fault that
+ * it has already met, and comes back from there. */
+bool signal_meet_fault(struct task *t);
 
 /* --- libs.c --- */
 void libs_start(struct tproc *p); /* at the first stop after exec */

@@ -71,6 +71,54 @@ bool signal_is_trap(struct task *t, const siginfo_t *si)
 	return false;
 }
 
+/* Caused by an instruction, which will do it again. */
+static bool is_fault(const siginfo_t *si)
+{
+	return (si->si_signo == SIGSEGV || si->si_signo == SIGBUS) &&
+	       si->si_code > 0 && si->si_code != SI_KERNEL;
+}
+
+/* One that the thread blocks was not raised by an instruction. */
+static bool has_fault_pending(struct task *t)
+{
+	siginfo_t si[16];
+	struct __ptrace_peeksiginfo_args args = {.nr = (int)ARRAY_SIZE(si)};
+	uint64_t blocked;
+	if (task_get_sigmask(t, &blocked) < 0)
+		return false;
+	for (;;) {
+		long n = ptrace(PTRACE_PEEKSIGINFO, t->tid, &args, si);
+		for (long i = 0; i < n; i++)
+			if (is_fault(&si[i]) &&
+			    !(blocked >> (si[i].si_signo - 1) & 1))
+				return true;
+		if (n < (long)ARRAY_SIZE(si))
+			return false;
+		args.off += (uint64_t)n;
+	}
+}
+
+/*
+ * A thread that faults while it is being interrupted stops with the fault's
+ * signal still in its queue. Faults come before all other signals and before
+ * any instruction, so letting it go brings it to that signal's stop at once.
+ */
+bool signal_meet_fault(struct task *t)
+{
+	enum stop_kind kind = task_kind(t);
+	if ((kind != STOP_INTERRUPT && kind != STOP_GROUP) ||
+	    !has_fault_pending(t))
+		return false;
+	t->regs_valid = false;
+	if (ptrace(PTRACE_CONT, t->tid, NULL, 0L) < 0)
+		return false;
+	task_dequeue(t);
+	t->state = TASK_RUNNING;
+	/* It needs none: that would only come before the signal again. */
+	t->interrupted = true;
+	return true;
+}
+
 int signal_at_detach(struct task *t)
 {
 	siginfo_t si;
@@ -91,8 +139,5 @@ int signal_at_detach(struct task *t)
 	 * back, the instruction runs again, and if the fault is the program's
 	 * own it comes again, the same in every detail.
 	 */
-	if ((sig == SIGSEGV || sig == SIGBUS) && si.si_code > 0 &&
-	    si.si_code != SI_KERNEL)
-		return 0;
-	return sig;
+	return is_fault(&si) ? 0 : sig;
 }

@@ -1,0 +1,91 @@
+/*
+ * Left alone in a stop that came between a fault and its signal: the signal
+ * is taken back, since what caused it may have been undone.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "puppet.h"
+#include "supervisor/tracee/tracee.h"
+#include "tap.h"
+
+/* In the queue as the kernel puts it there, but with the signal blocked, so
+ * that it is still there when we stop the thread. */
+static long queue_fault(long sig, long code)
+{
+	siginfo_t si;
+	sigset_t set;
+	memset(&si, 0, sizeof(si));
+	si.si_signo = (int)sig;
+	si.si_code = (int)code;
+	sigemptyset(&set);
+	sigaddset(&set, (int)sig);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), sig, &si);
+}
+
+static long is_pending(long sig, long unused)
+{
+	sigset_t set;
+	(void)unused;
+	sigpending(&set);
+	return sigismember(&set, (int)sig);
+}
+
+static struct tproc *attach(struct tracer *tr, pid_t pid)
+{
+	struct smco_err err = {0};
+	struct tevent ev;
+	if (tracer_attach(tr, pid, &err) < 0 ||
+	    tracer_next(tr, smco_now_ns() + 5 * NSEC_PER_SEC, &ev) < 1 ||
+	    ev.kind != TEV_PROC_NEW) {
+		printf("Bail out! %s\n", err.msg);
+		exit(1);
+	}
+	tproc_resume_new(ev.proc);
+	return ev.proc;
+}
+
+/* Detach while @sig is in the queue of a stopped thread; how did it end? */
+static void leave(struct tracer *tr, int sig, int code, uint64_t mask,
+		  bool survives)
+{
+	struct puppet pup = puppet_start();
+	int status = 0;
+	check_int(puppet_do(&pup, queue_fault, sig, code), 0);
+	struct tproc *p = attach(tr, pup.pid);
+	check_int(tproc_stop(p, NULL), 0);
+	check_int(task_set_sigmask(tproc_first_task(p), mask), 0);
+	check_int(tproc_detach(p, NULL), 0);
+	if (survives) {
+		check_int(puppet_do(&pup, is_pending, sig, 0), mask != 0);
+		check_int(waitpid(pup.pid, &status, WNOHANG), 0);
+	} else {
+		check_int(waitpid(pup.pid, &status, 0), pup.pid);
+		check(WIFSIGNALED(status) && WTERMSIG(status) == sig);
+	}
+	puppet_end(&pup);
+}
+
+int main(void)
+{
+	struct tracer *tr;
+	struct smco_err err = {0};
+	signal(SIGPIPE, SIG_IGN);
+	if (tracer_create(&tr, NULL, &err) < 0) {
+		printf("Bail out! %s\n", err.msg);
+		return 1;
+	}
+	leave(tr, SIGSEGV, SEGV_ACCERR, 0, true);
+	leave(tr, SIGBUS, BUS_ADRERR, 0, true);
+	/* Not from an instruction: the program's own business. */
+	leave(tr, SIGSEGV, SI_QUEUE, 0, false);
+	leave(tr, SIGTERM, SI_QUEUE, 0, false);
+	leave(tr, SIGSEGV, SEGV_ACCERR, 1ULL << (SIGSEGV - 1), true);
+	tracer_destroy(tr);
+	return tap_done();
+}
