@@ -95,10 +95,43 @@ static void mechanisms(const struct view *v, const struct ev_ledger *last)
 		line_discard(&l);
 }
 
+/* What starting to watch a process costs is a share of nothing where that
+ * process hardly ran. */
+#define SHORT_NS (50 * NSEC_PER_MSEC)
+
+static bool is_short(const struct ev_ledger *last)
+{
+	return last->run_ns < last->spent_ns ||
+	       last->run_ns - last->spent_ns < SHORT_NS;
+}
+
+static void short_run(const struct view *v, const struct ev_ledger *last)
+{
+	char own[UNITS_MAX], cost[UNITS_MAX];
+	uint64_t ran = last->run_ns > last->spent_ns
+			       ? last->run_ns - last->spent_ns
+			       : 0;
+	text_paragraph(v, "overhead", INK_NONE,
+		       "too short to judge: ran %s by itself, and watching it "
+		       "cost %s, most of that once for each start of a program",
+		       units_duration(ran, own),
+		       units_duration(last->spent_ns, cost));
+}
+
+static void stops(const struct view *v, const struct ev_ledger *last)
+{
+	char number[UNITS_MAX], time[UNITS_MAX];
+	if (last->nr_stops)
+		text_paragraph(v, "", INK_DIM, "%s stop%s, the longest %s",
+			       units_count(last->nr_stops, number),
+			       plural(last->nr_stops),
+			       units_duration(last->longest_stop_ns, time));
+}
+
 void text_overhead(const struct view *v)
 {
 	const struct summary *s = v->s;
-	char number[UNITS_MAX], time[UNITS_MAX];
+	char number[UNITS_MAX];
 	struct line l;
 	if (!s->nr_ledger) {
 		text_paragraph(v, "overhead", INK_WARN,
@@ -106,6 +139,11 @@ void text_overhead(const struct view *v)
 		return;
 	}
 	const struct ev_ledger *last = &s->ledger[s->nr_ledger - 1].ledger;
+	if (last->run_ns && is_short(last) && !is_attached(s)) {
+		short_run(v, last);
+		stops(v, last);
+		return;
+	}
 	int64_t got = model_overhead_ppb(last, last->spent_ns);
 	uint64_t meta = model_meta_u64(s, "target_ppb", UINT64_MAX);
 	bool limited = meta < INT64_MAX;
@@ -133,11 +171,7 @@ void text_overhead(const struct view *v)
 	}
 	line_end(&l);
 	mechanisms(v, last);
-	if (last->nr_stops)
-		text_paragraph(v, "", INK_DIM, "%s stop%s, the longest %s",
-			       units_count(last->nr_stops, number),
-			       plural(last->nr_stops),
-			       units_duration(last->longest_stop_ns, time));
+	stops(v, last);
 }
 
 /* --------------------------------------------------------------- unused --- */

@@ -64,8 +64,13 @@ static void counts(const struct view *v, const struct model_site *site)
 		 units_count(sum->nr_objects, b), plural(sum->nr_objects));
 	line_item(&l, INK_NONE, ", ", text);
 	units_duration(sum->longest_ns, a);
-	/* An error that three digits do not show is none to the reader. */
-	if (sum->longest_error_ns > sum->longest_ns / 100)
+	/* The error of a nap that was found late is all at its beginning; and
+	 * one that three digits do not show is none to the reader. */
+	if (sum->longest_error_ns > sum->longest_ns / 2)
+		snprintf(text, sizeof(text), "longest %s, perhaps %s", a,
+			 units_duration(sum->longest_ns + sum->longest_error_ns,
+					b));
+	else if (sum->longest_error_ns > sum->longest_ns / 100)
 		snprintf(text, sizeof(text), "longest %s %s %s", a,
 			 v->page.ascii ? "+-" : "\u00b1",
 			 units_duration(sum->longest_error_ns, b));

@@ -56,13 +56,28 @@ int output_expand(const char *pattern, pid_t pid, const char *name, char **ret,
 	return 0;
 }
 
-int output_check(const char *path, struct smco_err *err)
+static bool has_pid(const char *pattern)
 {
+	for (const char *p = pattern; (p = strchr(p, '%')); p++)
+		if (*++p == 'p' || !*p)
+			return *p;
+	return false;
+}
+
+int output_check(const char *pattern, const char *name, struct smco_err *err)
+{
+	_cleanup_free_ char *expanded = NULL;
 	struct stat st;
+	int rc = output_expand(pattern, getpid(), name, &expanded, err);
+	if (rc)
+		return rc;
+	const char *path = expanded;
+	/* A file that has our number in its name says nothing. */
+	const char *shown = has_pid(pattern) ? pattern : path;
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return smco_fail(err, SMCO_SYS, 0,
 				 "cannot write the trace to %.200s: it is %s",
-				 path,
+				 shown,
 				 S_ISDIR(st.st_mode) ? "a directory"
 						     : "not a regular file");
 	_cleanup_free_ char *probe = NULL;
@@ -73,7 +88,7 @@ int output_check(const char *path, struct smco_err *err)
 	_cleanup_close_ int fd = mkstemp(probe);
 	if (fd < 0)
 		return smco_fail(err, SMCO_SYS, errno,
-				 "cannot write the trace to %.200s", path);
+				 "cannot write the trace to %.200s", shown);
 	unlink(probe);
 	return 0;
 }

@@ -17,12 +17,13 @@ int output_expand(const char *pattern, pid_t pid, const char *name, char **ret,
 		  struct smco_err *err);
 
 /*
- * Could @path be created, and an existing file of that name be kept as
- * PATH.old? Tries it by making and removing a file beside it. Refuses what
- * is there and not a regular file (the .old rule must never rename a device).
- * SMCO_SYS, message with the reason (never SMCO_PERM, which is what a command
- * that cannot be executed has).
+ * Could what @pattern and @name give be created, and an existing file of that
+ * name be kept as PATH.old? Tries it by making and removing a file beside it.
+ * Refuses what is there and not a regular file (the .old rule must never rename
+ * a device). No process exists yet: any number stands for %p. SMCO_SYS,
+ * message with the reason (never SMCO_PERM, which is what a command that
+ * cannot be executed has); SMCO_FORMAT.
  */
-int output_check(const char *path, struct smco_err *err);
+int output_check(const char *pattern, const char *name, struct smco_err *err);
 
 #endif

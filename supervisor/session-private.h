@@ -65,6 +65,10 @@ int session_finish_trace(struct session *s, struct smco_err *err);
 
 /* session-processes.c: what comes and goes */
 void session_dispatch(struct session *s, struct tevent *ev);
+/* @child is a fresh copy of @parent's memory, NULL if that is gone: take out
+ * what access mechanisms have in there. */
+void session_clean_copy(void *session, struct tproc *parent,
+			 struct tproc *child);
 void session_drop_watched(struct session *s, struct watched *w, bool gone);
 /* Guards with a queue of their own. */
 void session_take_hits(struct session *s, struct watched *w);

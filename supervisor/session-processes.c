@@ -93,6 +93,17 @@ static void plant(struct session *s, struct watched *w)
 	}
 }
 
+void session_clean_copy(void *session, struct tproc *parent,
+			struct tproc *child)
+{
+	(void)session;
+	struct watched *w = find_watched(parent);
+	struct access *both[] = {w ? w->primary : NULL, w ? w->guard : NULL};
+	for (size_t i = 0; i < ARRAY_SIZE(both); i++)
+		if (both[i] && both[i]->ops->forked)
+			both[i]->ops->forked(both[i], child, NULL);
+}
+
 static void start_watching(struct session *s, struct tproc *p,
 			   const struct tevent *ev)
 {
@@ -119,8 +130,7 @@ static void start_watching(struct session *s, struct tproc *p,
 		watched_update_modules(w, NULL);
 		if (parent && parent->hooks)
 			hooks_fork(parent->hooks, p, &w->hooks, &err);
-		if (parent && parent->primary && parent->primary->ops->forked)
-			parent->primary->ops->forked(parent->primary, p, &err);
+		session_clean_copy(s, ev->parent, p);
 		return;
 	}
 	plant(s, w);

@@ -84,7 +84,9 @@ static bool is_far_overdrawn(const struct session *s)
 	       -(OVERDRAFT_NS / 1000 * m_t / (PPB / 1000));
 }
 
-static void tick(struct session *s, uint64_t now_ns)
+/* What the time since the last call was spent on. Returns that time: of CPUs,
+ * or of the wall where the program waited. */
+static uint64_t account(struct session *s, uint64_t now_ns)
 {
 	uint64_t run_ns = meter_stops(&s->meter);
 	for (size_t i = 0; i < s->nr_ws; i++)
@@ -98,7 +100,12 @@ static void tick(struct session *s, uint64_t now_ns)
 	if (run_ns < wall_ns)
 		run_ns = wall_ns;
 	ledger_advance(s->ledger, now_ns, run_ns);
-	control_tick(s->control, now_ns, run_ns);
+	return run_ns;
+}
+
+static void tick(struct session *s, uint64_t now_ns)
+{
+	control_tick(s->control, now_ns, account(s, now_ns));
 
 	for (size_t i = 0; i < s->nr_ws; i++) {
 		if (is_far_overdrawn(s))
@@ -163,12 +170,17 @@ static void show_status(struct session *s, struct status *line, uint64_t now_ns)
 		    });
 }
 
+static const char *name_for_output(const struct options *o)
+{
+	return o->command ? o->command[0] : "attach";
+}
+
 static int open_trace(struct session *s, struct smco_err *err)
 {
 	const struct options *o = s->opt;
-	const char *name = o->command ? o->command[0] : "attach";
 	pid_t pid = s->command_pid ? s->command_pid : getpid();
-	int rc = output_expand(o->output, pid, name, &s->trace_path, err);
+	int rc = output_expand(o->output, pid, name_for_output(o),
+			       &s->trace_path, err);
 	if (rc)
 		return rc;
 	rc = trace_writer_create(s->trace_path, s->start_ns, &s->trace, err);
@@ -235,9 +247,11 @@ int session_create(const struct options *o, struct session **ret,
 	struct tracer_options topt = {
 		.follow = o->follow,
 		.kill_on_exit = o->kill_on_exit && o->command,
+		.leave_child = session_clean_copy,
+		.leave_ctx = s,
 	};
 	s->opt = o;
-	int rc = output_check(o->output, err);
+	int rc = output_check(o->output, name_for_output(o), err);
 	if (!rc) {
 		/* First, so that it is ready when the command is. */
 		s->tables = tables_create();
@@ -256,6 +270,9 @@ int session_create(const struct options *o, struct session **ret,
 	if (!rc)
 		rc = open_trace(s, err);
 	if (rc) {
+		/* It has not run a single instruction yet. */
+		if (s->command_pid)
+			kill(s->command_pid, SIGKILL);
 		session_destroy(s);
 		return rc;
 	}
@@ -271,6 +288,7 @@ int session_create(const struct options *o, struct session **ret,
 
 static void leave(struct session *s, struct session_result *ret)
 {
+	account(s, smco_now_ns()); /* while there is somebody to ask */
 	while (s->nr_ws) {
 		struct watched *w = s->ws[s->nr_ws - 1];
 		bool stopped = !tproc_stop(w->proc, NULL);
@@ -321,6 +339,7 @@ int session_run(struct session *s, struct status *line,
 			s->next_tick_ns = next_tick(s, now);
 		}
 	}
+	account(s, smco_now_ns());
 	ret->wait_status = s->command_status;
 	ret->trace_path = s->trace_path;
 	return session_finish_trace(s, err);

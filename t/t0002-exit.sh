@@ -44,8 +44,10 @@ chmod +x bad-interpreter
 # us as for env.
 PATH=$BUILD:/usr/bin:/bin
 ok "127: not found in PATH" fails_to_start 127 \
-	'^smco-trace: .*no-such-command' -- no-such-command --arg
-ok "127: no such file" fails_to_start 127 '^smco-trace: .*/no/such/file' \
+	'^smco-trace: cannot run no-such-command: command not found$' \
+	-- no-such-command --arg
+ok "127: no such file" fails_to_start 127 \
+	'^smco-trace: cannot run /no/such/file: No such file or directory$' \
 	-- /no/such/file
 ok "127: empty name" fails_to_start 127 '^smco-trace: ' -- ''
 ok "126: not executable" fails_to_start 126 \
@@ -68,6 +70,16 @@ ok "descriptors" same_as_native sh -c 'ls /proc/self/fd'
 ok "signal mask and dispositions" same_as_native \
 	grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status
 ok "limits" same_as_native cat /proc/self/limits
+# It takes what it may itself, and gives the command what that would have.
+nofile() (
+	ulimit -Sn 64 && ulimit -Hn 512 || return 1
+	smco-trace -q -o t.trace -- sh -c 'ulimit -Sn; ulimit -Hn
+		sed -n "s/^Max open files *\([0-9]*\) .*/\1/p" /proc/$PPID/limits' \
+		>limits
+	cat limits
+	[ "$(tr '\n' ' ' <limits)" = "64 512 512 " ]
+)
+ok "open files: all for us, its own limit for the command" nofile
 ok "process group and session" same_as_native \
 	sh -c 'cut -d" " -f5,6 /proc/self/stat'
 ok "umask and directory" same_as_native sh -c 'umask; pwd'
@@ -76,5 +88,13 @@ ok "personality (address randomisation)" same_as_native \
 ok "ignored signals stay ignored" sh -c 'trap "" INT PIPE; exec "$@"' - \
 	bash -c '. "$1"; '"$(declare -f same_as_native)"';
 		same_as_native grep ^SigIgn /proc/self/status' - /dev/null
+
+# Three stops or so at least: that cannot have cost nothing.
+short() {
+	smco-trace -o t.trace -- true 2>summary
+	cat summary
+	grep -q '^overhead .*too short to judge: .* cost [1-9]' summary
+}
+ok "what a short command cost is said, but not as a share" short
 
 done_testing

@@ -21,6 +21,11 @@ ok "no such directory" unwritable '^smco-trace: .*no-dir/t.*: No such file' \
 	no-dir/t
 ok "a directory" unwritable '^smco-trace: .*dir: it is a directory' dir
 ok "not a directory" unwritable 'file/t: Not a directory' file/t
+ok "a pattern's directory" unwritable \
+	'^smco-trace: .*no-dir/%p: No such file' no-dir/%p
+mkdir touch
+ok "a pattern that gives a directory" unwritable 'touch: it is a directory' %n
+rmdir touch
 ok "a device is not replaced" unwritable 'not a regular file' /dev/null
 ok "/dev/null is still a device" test -c /dev/null
 if [ "$(id -u)" != 0 ]; then
@@ -41,6 +46,10 @@ smco.trace.old" ]'
 ok "%n and %p" test_exit 0 smco-trace -q -o 'dir/%n.%p.%%' -- \
 	sh -c 'echo $$ >pid'
 ok "they are the command's" test -s "dir/sh.$(cat pid).%"
+mkdir '%n'
+ok "what the pattern gives is looked at, not the pattern" test_exit 0 \
+	smco-trace -q -o '%n' -- true
+ok "that is where it went" test -s true
 ok "-o is relative to where smco-trace was started" test_exit 0 \
 	smco-trace -q -o here.trace -- sh -c 'cd dir'
 ok "not to where the command went" test -s here.trace

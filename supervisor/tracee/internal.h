@@ -15,6 +15,7 @@
 #define SMCO_TRACEE_INTERNAL_H
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "supervisor/tracee/arch.h"
@@ -169,6 +170,7 @@ struct tracer {
 
 	sigset_t child_mask; /* what launched commands get */
 	cpu_set_t own_cpus;  /* what the user gave us */
+	struct rlimit own_nofile; /* the same; our own is at its maximum */
 	int nr_cpus;
 	struct follow {
 		bool on;

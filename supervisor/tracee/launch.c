@@ -19,6 +19,7 @@ run_child(struct tracer *tr, char *const argv[], int go_fd, int report_fd)
 	while (read(go_fd, &byte, 1) < 0 && errno == EINTR)
 		;
 	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
+	setrlimit(RLIMIT_NOFILE, &tr->own_nofile);
 	sigprocmask(SIG_SETMASK, &tr->child_mask, NULL);
 	execvp(argv[0], argv);
 	int e = errno;
@@ -31,6 +32,11 @@ static int exec_error(struct smco_err *err, const char *name, int e)
 {
 	switch (e) {
 	case ENOENT:
+		if (*name && !strchr(name, '/'))
+			return smco_fail(err, SMCO_NOTFOUND, 0,
+					 "cannot run %s: command not found",
+					 name);
+		/* fallthrough */
 	case ENOTDIR:
 		return smco_fail(err, SMCO_NOTFOUND, e, "cannot run %s", name);
 	default:

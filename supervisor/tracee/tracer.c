@@ -23,6 +23,17 @@ unsigned long trace_options(const struct tracer *tr, bool launched)
 	return o;
 }
 
+/* A few descriptors for each process; a server's children may be many. */
+static void raise_nofile(struct tracer *tr)
+{
+	struct rlimit most;
+	if (getrlimit(RLIMIT_NOFILE, &tr->own_nofile))
+		return;
+	most = tr->own_nofile;
+	most.rlim_cur = most.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &most);
+}
+
 int tracer_create(struct tracer **ret, const struct tracer_options *opts,
 		  struct smco_err *err)
 {
@@ -51,6 +62,7 @@ int tracer_create(struct tracer **ret, const struct tracer_options *opts,
 		return r;
 	}
 	tr->stop_cost_ns = calibrate_stop_cost();
+	raise_nofile(tr);
 	*ret = tr;
 	return 0;
 }
@@ -73,6 +85,7 @@ void tracer_destroy(struct tracer *tr)
 	tracer_free_dead(tr);
 	follow_end(tr);
 	wait_deinit(tr);
+	setrlimit(RLIMIT_NOFILE, &tr->own_nofile);
 	free(tr);
 }
 

@@ -43,7 +43,7 @@ static void test_check(void)
 	struct smco_err err;
 	if (!check(mkdtemp(dir) != NULL) || !check_int(chdir(dir), 0))
 		return;
-	check_int(output_check("new.trace", &err), 0);
+	check_int(output_check("new.trace", "/bin/ls", &err), 0);
 	check_msg(access("new.trace", F_OK), "the check leaves nothing");
 	check_int(rmdir(dir), 0);
 	check_int(mkdir(dir, 0700), 0);
@@ -52,29 +52,47 @@ static void test_check(void)
 	int fd = open("old.trace", O_CREAT | O_WRONLY, 0600);
 	check(fd >= 0 && write(fd, "kept", 4) == 4);
 	close(fd);
-	check_int(output_check("old.trace", &err), 0);
+	check_int(output_check("old.trace", "/bin/ls", &err), 0);
 	struct stat st = {0};
 	check(!stat("old.trace", &st) && st.st_size == 4);
 
-	check_int(output_check("missing/new.trace", &err), SMCO_SYS);
+	check_int(output_check("missing/new.trace", "/bin/ls", &err), SMCO_SYS);
 	check_str(err.msg, "cannot write the trace to missing/new.trace: "
 			   "No such file or directory");
-	check_int(output_check("old.trace/x", &err), SMCO_SYS);
+	check_int(output_check("old.trace/x", "/bin/ls", &err), SMCO_SYS);
+	/* Patterns: what they will give, as far as that is known. */
+	check_int(output_check("%n.%p.trace", "/bin/ls", &err), 0);
+	check_int(output_check("missing/%n", "/bin/ls", &err), SMCO_SYS);
+	check_str(err.msg, "cannot write the trace to missing/ls: "
+			   "No such file or directory");
+	check_int(output_check("missing/%%%p", "/bin/ls", &err), SMCO_SYS);
+	check_str(err.msg, "cannot write the trace to missing/%%%p: "
+			   "No such file or directory");
+	check_int(output_check("%x", "/bin/ls", &err), SMCO_FORMAT);
+	check_int(mkdir("ls", 0700), 0);
+	check_int(output_check("%n", "/bin/ls", &err), SMCO_SYS);
+	check_str(err.msg, "cannot write the trace to ls: it is a directory");
+	check_int(output_check("%n/%p", "/bin/ls", &err), 0);
+	check_int(rmdir("ls"), 0);
+	check_int(mkdir("%n", 0700), 0);
+	check_int(output_check("%n", "/bin/ls", &err), 0);
+	check_int(rmdir("%n"), 0);
 	snprintf(path, sizeof(path),
 		 "cannot write the trace to %s: it is a "
 		 "directory",
 		 dir);
-	check_int(output_check(dir, &err), SMCO_SYS);
+	check_int(output_check(dir, "/bin/ls", &err), SMCO_SYS);
 	check_str(err.msg, path);
-	check_int(output_check("/dev/null", &err), SMCO_SYS);
+	check_int(output_check("/dev/null", "/bin/ls", &err), SMCO_SYS);
 	check_str(err.msg, "cannot write the trace to /dev/null: it is not a "
 			   "regular file");
 	if (geteuid() == 0) {
 		/* Root may write where it likes, but not into /proc. */
-		check_int(output_check("/proc/smco.trace", NULL), SMCO_SYS);
+		check_int(output_check("/proc/smco.trace", "/bin/ls", NULL),
+			  SMCO_SYS);
 	} else {
 		check_int(chmod(dir, 0500), 0);
-		check_int(output_check("new.trace", &err), SMCO_SYS);
+		check_int(output_check("new.trace", "/bin/ls", &err), SMCO_SYS);
 		check_int(chmod(dir, 0700), 0);
 	}
 	unlink("old.trace");

@@ -154,6 +154,29 @@ static void writes_only(void)
 	trace_writer_close(w, NULL);
 }
 
+/* Hardly ran: start-up is no share of that; a nap that was found late. */
+static void short_run(void)
+{
+	struct trace_writer *w = NULL;
+	struct ev_nap nap = {.size = 5000,
+			     .length_ns = SAMPLE_MS(1220),
+			     .error_ns = SAMPLE_MS(1910),
+			     .pid = 33,
+			     .ended_syscall = -1,
+			     .flags = NAP_FREED};
+	struct ev_ledger l = {.run_ns = SAMPLE_MS(12),
+			      .spent_ns = SAMPLE_MS(9),
+			      .mech_ns = {SAMPLE_MS(9)},
+			      .nr_stops = 3,
+			      .longest_stop_ns = SAMPLE_MS(4)};
+	check_int(trace_writer_create(path, 1, &w, NULL), 0);
+	trace_put_meta(w, "command", "true");
+	trace_put_meta(w, "target_ppb", "100000000");
+	SAMPLE_PUT(w, EV_LEDGER, 900, 0, l);
+	SAMPLE_PUT(w, EV_NAP, 950, 1, nap);
+	trace_writer_close(w, NULL);
+}
+
 /* Nothing but a header: the supervisor was killed at once. */
 static void empty(void)
 {
@@ -177,6 +200,8 @@ int main(int argc, char **argv)
 	golden("no-naps", (struct summary_style){.width = 80});
 	writes_only();
 	golden("writes-only", (struct summary_style){.width = 80});
+	short_run();
+	golden("short", (struct summary_style){.width = 80});
 	empty();
 	golden("empty", (struct summary_style){.width = 80});
 	char old[64];
