@@ -145,8 +145,11 @@ for my $p (@pauses) {
 				      : $naps[0]{error} + 50e6;
 		if ($off > $allowed) {
 			$wrong++;
-			$p->{note} = sprintf ', reported %.3f s +- %.3f s',
-				$naps[0]{length} / 1e9, $naps[0]{error} / 1e9;
+			$p->{note} = sprintf ', reported %.3f s +- %.3f s, ' .
+				'from %+.3f s to %+.3f s',
+				$naps[0]{length} / 1e9, $naps[0]{error} / 1e9,
+				($naps[0]{start} - $p->{start}) / 1e9,
+				($naps[0]{end} - $p->{end}) / 1e9;
 			complain('LENGTH', $p);
 		}
 		if (@naps > 1) {

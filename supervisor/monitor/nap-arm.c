@@ -126,6 +126,15 @@ static void give_up(struct block *b, uint64_t now_ns)
 	control_disarm(n->control, b->plant, now_ns, now_ns + wait);
 }
 
+/* Some of its pages are new: a moment later they can be reset. */
+static void put_off(struct block *b, uint64_t now_ns)
+{
+	const struct nap *n = b->proc->nap;
+	nap_queue_remove(&b->proc->queue, b);
+	b->state = BLOCK_IDLE;
+	control_disarm(n->control, b->plant, now_ns, now_ns + n->window_ns);
+}
+
 /* The planned pages of @b are reset by now. */
 static void armed(struct block *b, const struct page_range *r,
 		  bool was_untouched)
@@ -177,6 +186,8 @@ void nap_poll_flush(struct nap_proc *np, uint64_t now_ns)
 			continue; /* an earlier range of it failed */
 		if (rc || r[i].nr_reset == UINT32_MAX || r[i].nr_stuck)
 			give_up(b, now_ns);
+		else if (r[i].nr_waiting)
+			put_off(b, now_ns);
 		else
 			armed(b, &r[i], r[i].first_touched);
 	}

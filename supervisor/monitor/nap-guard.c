@@ -67,31 +67,74 @@ static uint32_t end_flags(const struct access_hit *hit)
 	return hit->is_write ? NAP_ENDED_WRITE : NAP_ENDED_READ;
 }
 
+static void end_nap(struct block *b, const struct access_hit *hit,
+		    uint64_t quiet_until_ns, uint32_t stack)
+{
+	if (b->flags & BLOCK_IN_NAP)
+		nap_end(b, quiet_until_ns, hit->time_ns, end_flags(hit), stack,
+			hit->in_kernel ? (int32_t)hit->syscall_nr : -1);
+	if (stack)
+		b->last_stack = stack;
+}
+
+static void primary_hit(struct block *b, const struct access_hit *hit,
+			uint32_t stack)
+{
+	uint16_t seen = b->flags & BLOCK_EVER_SEEN;
+	end_nap(b, hit, hit->time_ns, stack);
+	if (b->state != BLOCK_WATCH)
+		return;
+	nap_block_hit(b, hit->time_ns, hit->time_ns, hit->cost_ns);
+	if (hit->is_gap)
+		b->flags = (uint16_t)((b->flags & ~BLOCK_EVER_SEEN) | seen);
+}
+
+/*
+ * The second witness sees writes only. Was the block read before, since the
+ * last look? A fault leaves the accessed bit of its page clear, so a set one
+ * says so.
+ */
+static uint64_t quiet_until(struct block *b, const struct access_hit *hit)
+{
+	struct access *a = b->proc->primary;
+	struct page_range r = nap_whole_range(b);
+	if (b->state == BLOCK_WATCH && b->checked_ns < hit->time_ns &&
+	    (a->ops->collect(a, &r, 1) || r.nr_touched))
+		return b->checked_ns;
+	return hit->time_ns;
+}
+
+static void witness_hit(struct block *b, const struct access_hit *hit,
+			uint32_t stack)
+{
+	nap_unguard(b, false); /* it is open already */
+	if (hit->is_gap)
+		return; /* the first witness still looks */
+	end_nap(b, hit, quiet_until(b, hit), stack);
+	if (b->state != BLOCK_IDLE) {
+		nap_block_hit(b, hit->time_ns, hit->time_ns, hit->cost_ns);
+		return;
+	}
+	b->touched_lo_ns = b->touched_hi_ns = hit->time_ns;
+	b->flags |= BLOCK_EVER_SEEN;
+}
+
 void nap_guard_hit(struct nap_proc *np, const struct access_hit *hit,
 		   uint32_t stack, bool is_primary)
 {
-	struct nap *n = np->nap;
 	struct block *b = block_first_overlap(np->blocks, hit->range.start,
 					      hit->range.end);
 	/* A stop is on the stop clock already; what a second witness made
 	 * the thread wait before it stopped is not. */
 	if (!hit->stopped || !is_primary)
-		ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR,
+		ledger_charge(np->nap->ledger, LEDGER_TOUCH, NAP_MONITOR,
 			      hit->cost_ns);
 	if (!b || b != hit->range.user)
 		return;
-	b->flags &= (uint16_t) ~(is_primary ? 0 : BLOCK_GUARDED);
-	if (b->flags & BLOCK_IN_NAP)
-		nap_end(b, hit->time_ns, hit->time_ns, end_flags(hit), stack,
-			hit->in_kernel ? (int32_t)hit->syscall_nr : -1);
-	if (stack)
-		b->last_stack = stack;
-	if (is_primary && b->state != BLOCK_WATCH)
-		return;
-	uint16_t seen = b->flags & BLOCK_EVER_SEEN;
-	nap_block_hit(b, hit->time_ns, hit->time_ns, hit->cost_ns);
-	if (hit->is_gap)
-		b->flags = (uint16_t)((b->flags & ~BLOCK_EVER_SEEN) | seen);
+	if (is_primary)
+		primary_hit(b, hit, stack);
+	else
+		witness_hit(b, hit, stack);
 }
 
 void nap_plan_guard(struct block *b)

@@ -39,6 +39,10 @@ struct page_range {
 	 * for ever: where nr_stuck > 0, what collect says of the range is no
 	 * evidence of use (coverage "shared"). */
 	uint32_t nr_stuck;
+	/* Pages that arm could not reset yet, because they are new: they look
+	 * touched, which is no evidence either; arm again in some ms. Counted
+	 * up to 256; 0 where it cannot be known. */
+	uint32_t nr_waiting;
 	/* out of collect: */
 	uint32_t nr_present;   /* pages with memory behind them */
 	uint32_t nr_touched;   /* touched since they were armed */

@@ -28,19 +28,15 @@
 #include "supervisor/probe/bits-cost.h"
 #include "supervisor/probe/hugeseen.h"
 #include "supervisor/probe/lrudrain.h"
+#include "supervisor/probe/pagestate.h"
 #include "supervisor/probe/ptread.h"
 
 #define HUGE_SIZE	  (2ULL << 20)
 #define HUGE_DOWN(a)	  ((a) & ~(HUGE_SIZE - 1))
 #define HUGE_UP(a)	  HUGE_DOWN((a) + HUGE_SIZE - 1)
-#define PAGEMAP_EXCLUSIVE (1ULL << 56)
-#define PAGEMAP_PRESENT	  (1ULL << 63)
-/* Young pages looked up in pagemap to tell stuck from hot, per range. */
-#define STUCK_PAGES_MAX 8192
 /* What stopping and resuming costs, roughly and on the high side. */
 #define STOP_NS	     (100 * NSEC_PER_USEC)
 #define STOP_TASK_NS (30 * NSEC_PER_USEC)
-#define STUCK_CHUNK  512
 
 struct bits {
 	struct access access;
@@ -182,30 +178,6 @@ static int reset(struct bits *b, size_t n)
 	return reset_injected(b, n);
 }
 
-/* Pages of [start, end) that MADV_COLD skips because they are not mapped by
- * this process alone. Looks at the first STUCK_PAGES_MAX. */
-static uint32_t count_shared(struct bits *b, taddr_t start, taddr_t end)
-{
-	uint64_t buf[STUCK_CHUNK];
-	uint32_t nr = 0;
-	if (end - start > STUCK_PAGES_MAX * TPAGE_SIZE)
-		end = start + STUCK_PAGES_MAX * TPAGE_SIZE;
-	while (start < end) {
-		size_t pages = (end - start) / TPAGE_SIZE;
-		if (pages > STUCK_CHUNK)
-			pages = STUCK_CHUNK;
-		ssize_t got = pread(b->pagemap_fd, buf, pages * 8,
-				    (off_t)(start / TPAGE_SIZE * 8));
-		if (got <= 0)
-			break;
-		for (size_t i = 0; i < (size_t)got / 8; i++)
-			nr += buf[i] & PAGEMAP_PRESENT &&
-			      !(buf[i] & PAGEMAP_EXCLUSIVE);
-		start += pages * TPAGE_SIZE;
-	}
-	return nr;
-}
-
 /*
  * After a reset of @n iovecs: whose bits are still set? Either the page is hot
  * and was touched again, or it is new and not reset yet (lrudrain.h), or it
@@ -231,9 +203,11 @@ static int find_stuck(struct bits *b, struct page_range *r, size_t n)
 			continue;
 		pr->nr_stuck = young;
 		if (b->iov_errno[b->iov_of[k]] != EINVAL) {
-			uint32_t nr = count_shared(b, slots[k].first_touched,
-						   pr->end);
+			struct pagestate st = pagestate_get(
+				b->pagemap_fd, slots[k].first_touched, pr->end);
+			uint32_t nr = st.nr_shared;
 			pr->nr_stuck = nr < young ? nr : young;
+			pr->nr_waiting = st.nr_waiting;
 			is_waiting |= nr < young;
 		} /* else locked, hugetlb, device memory */
 		pr->nr_reset -= pr->nr_stuck < pr->nr_reset ? pr->nr_stuck
@@ -311,7 +285,7 @@ static int arm_chunk(struct bits *b, struct page_range *r, size_t n)
 	uint64_t now = smco_now_ns();
 	for (size_t i = 0; i < n; i++) {
 		r[i].nr_reset = UINT32_MAX;
-		r[i].nr_stuck = 0;
+		r[i].nr_stuck = r[i].nr_waiting = 0;
 		r[i].armed_ns = 0;
 	}
 	b->mm.want_running = true;

@@ -7,7 +7,7 @@
 
 #include "reports/base.h"
 
-#define INTERVAL_NS (200 * NSEC_PER_MSEC)
+#define INTERVAL_NS (50 * NSEC_PER_MSEC)
 
 static void *visit(void *arg)
 {

@@ -13,7 +13,7 @@
 /*
  * Empty the batches of the CPUs in @cpu_mask (0-63): a short-lived thread
  * visits each and does there what empties it (its own MADV_COLD). Returns at
- * once; does nothing if the last time was less than 200 ms ago.
+ * once; does nothing if the last time was less than 50 ms ago.
  */
 void lrudrain_ask(uint64_t cpu_mask);
 
