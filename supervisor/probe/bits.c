@@ -26,17 +26,20 @@
 #include <unistd.h>
 
 #include "supervisor/probe/bits-cost.h"
+#include "supervisor/probe/hop.h"
 #include "supervisor/probe/hugeseen.h"
 #include "supervisor/probe/lrudrain.h"
 #include "supervisor/probe/pagestate.h"
 #include "supervisor/probe/ptread.h"
 
-#define HUGE_SIZE	  (2ULL << 20)
-#define HUGE_DOWN(a)	  ((a) & ~(HUGE_SIZE - 1))
-#define HUGE_UP(a)	  HUGE_DOWN((a) + HUGE_SIZE - 1)
+#define HUGE_SIZE    (2ULL << 20)
+#define HUGE_DOWN(a) ((a) & ~(HUGE_SIZE - 1))
+#define HUGE_UP(a)   HUGE_DOWN((a) + HUGE_SIZE - 1)
 /* What stopping and resuming costs, roughly and on the high side. */
 #define STOP_NS	     (100 * NSEC_PER_USEC)
 #define STOP_TASK_NS (30 * NSEC_PER_USEC)
+/* What coming and going costs the program, beyond waiting for the CPU. */
+#define HOP_NS (15 * NSEC_PER_USEC)
 
 struct bits {
 	struct access access;
@@ -149,29 +152,50 @@ static int reset_remote(struct bits *b, size_t n)
 }
 
 /*
- * Each range that is reset interrupts every CPU that runs the program, and in
- * a virtual machine that is dear. From some number of ranges on it is cheaper
- * to stop the program for the whole batch: a CPU that does not run it is not
- * interrupted. The stop clock has the cost then.
+ * Each range that is reset interrupts every other CPU that runs the program,
+ * and in a virtual machine that is dear. Where there are many ranges, it is
+ * cheaper to do it on the CPU that runs the program, which waits meanwhile, or
+ * to stop the program: a CPU that does not run it is not interrupted.
  */
-static bool is_worth_a_stop(const struct bits *b, size_t n)
+enum way { WAY_PLAIN, WAY_HOP, WAY_STOP };
+
+static enum way choose_way(const struct bits *b, size_t n, uint64_t *side_ns)
 {
-	uint64_t interrupts = n * b->mm.nr_running * b->cost.shootdown_ns;
-	return interrupts >
-	       STOP_NS + tproc_nr_tasks(b->access.proc) * STOP_TASK_NS;
+	uint64_t one = n * b->cost.shootdown_ns;
+	uint64_t plain = one * b->mm.nr_running;
+	uint64_t hop = UINT64_MAX;
+	uint64_t stop = STOP_NS + tproc_nr_tasks(b->access.proc) * STOP_TASK_NS;
+	if (b->mm.nr_running && b->mm.running_cpu >= 0)
+		hop = HOP_NS + plain - one;
+
+	*side_ns = plain;
+	if (plain <= hop && plain <= stop)
+		return WAY_PLAIN;
+	*side_ns = hop;
+	if (hop <= stop)
+		return WAY_HOP;
+	*side_ns = 0; /* the stop clock has it */
+	return WAY_STOP;
 }
 
 static int reset(struct bits *b, size_t n)
 {
+	cpu_set_t back;
+	uint64_t side_ns;
 	if (b->by_injection)
 		return reset_injected(b, n);
-	bool stopped =
-		is_worth_a_stop(b, n) && !tproc_stop(b->access.proc, NULL);
-	if (!stopped)
-		b->side_ns += n * b->mm.nr_running * b->cost.shootdown_ns;
+	enum way way = choose_way(b, n, &side_ns);
+	if ((way == WAY_HOP && !hop_to(b->mm.running_cpu, &back)) ||
+	    (way == WAY_STOP && tproc_stop(b->access.proc, NULL))) {
+		way = WAY_PLAIN;
+		side_ns = n * b->mm.nr_running * b->cost.shootdown_ns;
+	}
 	int r = reset_remote(b, n);
-	if (stopped)
+	if (way == WAY_HOP)
+		hop_back(&back);
+	if (way == WAY_STOP)
 		tproc_cont(b->access.proc);
+	b->side_ns += side_ns;
 	if (r != SMCO_PERM)
 		return r;
 	b->by_injection = true; /* it has changed its user since */
@@ -426,6 +450,7 @@ static int bits_prepare(struct smco_err *err)
 {
 	struct bits_cost cost;
 	int r = ptread_get(&prepared, err);
+	hop_prepare();
 	return r ? r : bits_cost_get(&cost, err);
 }
 

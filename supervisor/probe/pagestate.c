@@ -41,9 +41,8 @@ struct pagestate pagestate_get(int pagemap_fd, taddr_t start, taddr_t end)
 		size_t pages = (end - start) / TPAGE_SIZE;
 		if (pages > CHUNK)
 			pages = CHUNK;
-		ssize_t got =
-			pread(pagemap_fd, buf, pages * sizeof(*buf),
-			      (off_t)(start / TPAGE_SIZE * sizeof(*buf)));
+		ssize_t got = pread(pagemap_fd, buf, pages * sizeof(*buf),
+				    (off_t)(start / TPAGE_SIZE * sizeof(*buf)));
 		if (got <= 0)
 			break;
 		for (size_t i = 0; i < (size_t)got / sizeof(*buf); i++) {

@@ -60,6 +60,8 @@ struct ptread_arg {
 	__u64 leaf_bytes; /* peek: how much the leaf maps; 0 = none */
 	__u32 nr_running; /* threads running on other CPUs now, if asked */
 	__u32 want_running;
+	__s32 running_cpu;  /* of one of them; -1 = not known */
+	__s32 running_prio; /* its priority: below 100 real time */
 	__u64 cpu_mask; /* CPUs 0-63 that may have it loaded or had it */
 };
 

@@ -54,6 +54,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct signal_struct *signal;
 	struct list_head thread_node;
+	int prio;
 	int on_cpu;
 } KERNEL_TYPE;
 
@@ -314,6 +315,8 @@ struct crowd {
 	struct list_head *head;
 	__u32 self_cpu;
 	__u32 nr_running;
+	__s32 cpu; /* of one that runs elsewhere; -1 = none */
+	__s32 prio;
 };
 
 static long count_thread(__u32 i, struct crowd *c)
@@ -324,9 +327,12 @@ static long count_thread(__u32 i, struct crowd *c)
 	struct task_struct *t =
 		(void *)pos -
 		bpf_core_field_offset(struct task_struct, thread_node);
-	if (BPF_CORE_READ(t, on_cpu) &&
-	    BPF_CORE_READ(t, thread_info.cpu) != c->self_cpu)
+	__u32 cpu = BPF_CORE_READ(t, thread_info.cpu);
+	if (BPF_CORE_READ(t, on_cpu) && cpu != c->self_cpu) {
 		c->nr_running++;
+		c->cpu = (__s32)cpu;
+		c->prio = BPF_CORE_READ(t, prio);
+	}
 	c->pos = BPF_CORE_READ(pos, next);
 	return 0;
 }
@@ -336,25 +342,31 @@ static long count_thread(__u32 i, struct crowd *c)
  * interrupted when its pages are reset. A kernel without mm->owner: the CPUs
  * in its mask, which may be too many.
  */
-static __always_inline __u32 count_running(struct mm_struct *mm, __u64 mask)
+static __always_inline void count_running(struct ptread_arg *a,
+					  struct mm_struct *mm, __u64 mask)
 {
-	struct crowd c = {.self_cpu = bpf_get_smp_processor_id()};
+	struct crowd c = {.self_cpu = bpf_get_smp_processor_id(), .cpu = -1};
+
+	a->nr_running = 0;
+	a->running_cpu = -1;
 
 	if (!bpf_core_field_exists(mm->owner) ||
 	    !bpf_core_field_exists(((struct task_struct *)0)->on_cpu)) {
 		for (__u32 i = 0; i < 64; i++)
-			c.nr_running += i != c.self_cpu && mask >> i & 1;
-		return c.nr_running;
+			a->nr_running += i != c.self_cpu && mask >> i & 1;
+		return;
 	}
 	struct signal_struct *sig = BPF_CORE_READ(mm, owner, signal);
 	if (!sig)
-		return 0;
+		return;
 	c.head = (void *)sig +
 		 bpf_core_field_offset(struct signal_struct, thread_head);
 	struct list_head *head = c.head;
 	c.pos = BPF_CORE_READ(head, next);
 	bpf_loop(MAX_THREADS, count_thread, &c, 0);
-	return c.nr_running;
+	a->nr_running = c.nr_running;
+	a->running_cpu = c.cpu;
+	a->running_prio = c.prio;
 }
 
 /* Fills what every program says about the address space. 0 = none. */
@@ -381,7 +393,7 @@ static __always_inline __u64 pgd_of(struct ptread_arg *a)
 			bpf_core_field_offset(struct mm_struct, cpu_bitmap));
 	a->cpu_mask = mask;
 	if (a->want_running)
-		a->nr_running = count_running(mm, mask);
+		count_running(a, mm, mask);
 	a->status = PTREAD_OK;
 	return (__u64)BPF_CORE_READ(mm, pgd);
 }

@@ -235,6 +235,9 @@ struct ptread_slot *ptread_slots(struct ptread *pt)
 	return pt->io->slots;
 }
 
+/* Kernel: MAX_RT_PRIO. */
+#define FIRST_NORMAL_PRIO 100
+
 int ptread_scan(struct ptread *pt, int pagemap_fd, size_t nr,
 		struct ptread_mm *mm)
 {
@@ -254,6 +257,9 @@ int ptread_scan(struct ptread *pt, int pagemap_fd, size_t nr,
 	if (mm) {
 		mm->task_size = arg.task_size;
 		mm->nr_running = arg.nr_running;
+		mm->running_cpu = arg.running_prio < FIRST_NORMAL_PRIO
+					  ? -1
+					  : arg.running_cpu;
 		mm->cpu_mask = arg.cpu_mask;
 	}
 	return 0;

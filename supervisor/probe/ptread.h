@@ -30,6 +30,8 @@ struct ptread_mm {
 	bool want_running;   /* in: count them (50 ns a thread) */
 	taddr_t task_size;   /* first address that is not user space */
 	unsigned nr_running; /* threads running now on CPUs other than ours */
+	int running_cpu;     /* of one of those; -1: not known, or it has a
+			      * real-time priority */
 	uint64_t cpu_mask;   /* CPUs 0-63 where it runs or ran lately */
 };
 
