@@ -32,7 +32,7 @@ struct session {
 	size_t nr_spaces;
 	pid_t command_pid; /* 0 = attached */
 	int command_status;
-	uint64_t next_tick_ns, next_flush_ns, nearby_ns;
+	uint64_t next_tick_ns, next_flush_ns, nearby_due_ns;
 	uint64_t tick_ns;
 	uint64_t ticked_ns; /* when the last tick began */
 	uint64_t gap_ns;    /* between the last two */

@@ -21,6 +21,17 @@
 #define STOP_PRIORITY	(-10)
 #define TRAP_COST_NS	(20 * NSEC_PER_USEC)
 
+/* The next look nearby, after one that took @took_ns: a tenth of the budget
+ * goes into them, at the most. */
+static uint64_t nearby_pause_ns(const struct session *s, uint64_t took_ns)
+{
+	if (s->opt->is_unlimited)
+		return NEARBY_NS;
+	uint64_t m_t = (uint64_t)control_m_from_overhead(s->opt->target_ppb);
+	uint64_t pause = took_ns * 10 * 1000 / (m_t / 1000000 + 1);
+	return pause > NEARBY_NS ? pause : NEARBY_NS;
+}
+
 /*
  * Who runs at the end of a nap? Stop the process for a moment and take the
  * stack of a thread that was computing, at most twenty times a second and
@@ -28,11 +39,11 @@
  */
 static void look_nearby(struct session *s, struct watched *w, uint64_t now_ns)
 {
-	if (!nap_wants_nearby(w->nap) || now_ns - s->nearby_ns < NEARBY_NS ||
+	if (!nap_wants_nearby(w->nap) || now_ns < s->nearby_due_ns ||
 	    ledger_room_ns(s->ledger) < (int64_t)TRAP_COST_NS ||
 	    tproc_nr_tasks(w->proc) > 16)
 		return;
-	s->nearby_ns = now_ns;
+	uint64_t start_ns = smco_now_ns();
 	if (tproc_stop(w->proc, NULL))
 		return;
 	for (struct task *t = tproc_first_task(w->proc); t; t = task_next(t)) {
@@ -43,6 +54,8 @@ static void look_nearby(struct session *s, struct watched *w, uint64_t now_ns)
 		break;
 	}
 	tproc_cont(w->proc);
+	uint64_t end_ns = smco_now_ns();
+	s->nearby_due_ns = end_ns + nearby_pause_ns(s, end_ns - start_ns);
 }
 
 /*

@@ -30,6 +30,7 @@ struct nap {
 	struct sites sites;
 	struct nap_proc *procs;
 	uint64_t window_ns;
+	uint32_t stretch; /* of the time between looks at quiet blocks */
 	uint64_t nr_known, nr_naps;
 	/* coverage, counted when a block ends or at the end */
 	struct ev_coverage cover[COVER_NR];

@@ -8,6 +8,22 @@
 #define MIN_WINDOW_NS	(5 * NSEC_PER_MSEC)
 #define MAX_WINDOW_NS	(50 * NSEC_PER_MSEC)
 
+/*
+ * Below this target quiet blocks are looked at less often, in proportion, up to
+ * ten times: looking costs CPU time, which is then better spent on watching
+ * more blocks than on knowing the ends of naps to the millisecond.
+ */
+#define FULL_TARGET_PPB (PPB / 10)
+#define STRETCH_MAX	10
+
+static uint32_t choose_stretch(int64_t target_ppb)
+{
+	if (target_ppb <= 0 || target_ppb >= FULL_TARGET_PPB)
+		return 1;
+	int64_t stretch = FULL_TARGET_PPB / target_ppb;
+	return (uint32_t)(stretch < STRETCH_MAX ? stretch : STRETCH_MAX);
+}
+
 struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 		       struct control *control)
 {
@@ -24,6 +40,7 @@ struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 		n->window_ns = MIN_WINDOW_NS;
 	if (n->window_ns > MAX_WINDOW_NS)
 		n->window_ns = MAX_WINDOW_NS;
+	n->stretch = choose_stretch(p->target_overhead_ppb);
 	return n;
 }
 
@@ -232,13 +249,13 @@ void nap_adopt_mapping(struct nap_proc *np, taddr_t addr, uint64_t size,
 			  BLOCK_MAPPED | BLOCK_ADOPTED);
 }
 
-/* A fiftieth of the quiet time keeps a nap's end within 2 %; the moment where
- * quiet becomes a nap is met exactly. */
+/* A fiftieth of the quiet time (a fifth at a target of 1 %) keeps a nap's end
+ * within 2 %; the moment where quiet becomes a nap is met exactly. */
 uint64_t nap_recheck_ns(const struct block *b, uint64_t now_ns)
 {
 	const struct nap *n = b->proc->nap;
 	uint64_t age = now_ns > b->full_ns ? now_ns - b->full_ns : 0;
-	uint64_t due = now_ns + age / WINDOWS_PER_NAP;
+	uint64_t due = now_ns + age * n->stretch / WINDOWS_PER_NAP;
 	if (due < now_ns + n->window_ns)
 		due = now_ns + n->window_ns;
 	uint64_t threshold = b->full_ns + n->params.nap_ns;

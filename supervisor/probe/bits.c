@@ -49,6 +49,7 @@ struct bits {
 	bool by_injection;   /* process_madvise is not permitted */
 	struct ptread_mm mm; /* at the last look */
 	struct bits_cost cost;
+	uint64_t stop_ns; /* what a stop took lately; 0 = none yet */
 	uint64_t side_ns;
 	struct hugeseen huge_seen;
 	/* Scratch of one chunk: which range a slot is for; which slots are
@@ -185,6 +186,7 @@ static int reset(struct bits *b, size_t n)
 	if (b->by_injection)
 		return reset_injected(b, n);
 	enum way way = choose_way(b, n, &side_ns);
+	uint64_t start_ns = smco_now_ns();
 	if ((way == WAY_HOP && !hop_to(b->mm.running_cpu, &back)) ||
 	    (way == WAY_STOP && tproc_stop(b->access.proc, NULL))) {
 		way = WAY_PLAIN;
@@ -195,6 +197,10 @@ static int reset(struct bits *b, size_t n)
 		hop_back(&back);
 	if (way == WAY_STOP)
 		tproc_cont(b->access.proc);
+	/* On a busy machine a stop may take a hundred times as long. Not for
+	 * ever: try again some time later. */
+	b->stop_ns = way == WAY_STOP ? smco_now_ns() - start_ns
+				     : b->stop_ns - b->stop_ns / 64;
 	b->side_ns += side_ns;
 	if (r != SMCO_PERM)
 		return r;

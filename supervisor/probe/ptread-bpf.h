@@ -62,7 +62,7 @@ struct ptread_arg {
 	__u32 want_running;
 	__s32 running_cpu;  /* of one of them; -1 = not known */
 	__s32 running_prio; /* its priority: below 100 real time */
-	__u64 cpu_mask; /* CPUs 0-63 that may have it loaded or had it */
+	__u64 cpu_mask;	    /* CPUs 0-63 that may have it loaded or had it */
 };
 
 #endif
