@@ -20,7 +20,11 @@ schedule_run() {
 KINDS=read,write,syscall,never
 
 judge() {
-	perl "$SRC/t/nap-check.pl" --threshold 600 "$@" truth report.json
+	perl "$SRC/t/nap-check.pl" --threshold 600 "$@" truth report.json \
+		>judged
+	local status=$?
+	cat judged
+	return $status
 }
 
 nap_at_10() {
@@ -28,8 +32,17 @@ nap_at_10() {
 }
 ok "-t 10: naps found, none made up, lengths within the stated error" nap_at_10
 
+# On a machine where everything takes ten times as long, 1 % may be too little
+# to see anything: three times lucky, but nothing wrong in any of them.
 nap_at_1() {
-	schedule_run 1 600 15 && judge --recall 0.1 --kinds "$KINDS"
+	local try
+	for try in 1 2 3; do
+		schedule_run 1 600 15 || return 1
+		judge --recall 0.1 --kinds "$KINDS" && return
+		tail -n 1 judged | grep -q " 0 false, 0 of .* 0 split" ||
+			return 1
+	done
+	return 1
 }
 ok "-t 1: fewer found, none made up" nap_at_1
 

@@ -3,7 +3,8 @@
 
 /*
  * The last access lies in [touched_lo, full], the nap's end in [lo, hi]. The
- * middle of each is the best estimate, but where the block was not looked at
+ * middle of each is the best estimate (the end of its life, if that was the
+ * end), but where the block was not looked at
  * for long before it was armed as a whole, the nap is not stretched into that
  * time by more than a window or two: what is reported was quiet.
  */
@@ -20,6 +21,8 @@ static struct ev_nap describe(const struct block *b, uint64_t lo_ns,
 		stretch = 2 * n->window_ns;
 	uint64_t start = start_hi - stretch;
 	uint64_t end = lo_ns + (hi_ns - lo_ns) / 2;
+	if (flags & (NAP_FREED | NAP_AT_EXIT))
+		end = hi_ns; /* if nobody touched it just before */
 
 	if (np->primary && !(np->primary->ops->sees & ACCESS_READS))
 		flags |= NAP_WRITES_ONLY;
@@ -30,7 +33,7 @@ static struct ev_nap describe(const struct block *b, uint64_t lo_ns,
 		.size = b->size,
 		.start_ns = session_ns(n, start),
 		.length_ns = end > start ? end - start : 0,
-		.error_ns = (start - start_lo) + (hi_ns - lo_ns) / 2,
+		.error_ns = (start - start_lo) + (end - lo_ns),
 		.alloc_ns = b->alloc_ns ? session_ns(n, b->alloc_ns) : 0,
 		.pid = (uint32_t)np->pid,
 		.alloc_stack = b->stack,

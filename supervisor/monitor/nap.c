@@ -114,7 +114,9 @@ static void block_gone(struct nap_proc *np, struct block *b, uint64_t now_ns,
 				     block_end_page(b));
 	nap_unguard(b, false);
 	if (b->flags & BLOCK_IN_NAP)
-		nap_end(b, now_ns, now_ns, nap_flags, 0, -1);
+		/* A guard would have told; else quiet is what was looked at. */
+		nap_end(b, np->primary->ops->is_guard ? now_ns : b->checked_ns,
+			now_ns, nap_flags, 0, -1);
 	nap_poll_forget(b);
 	nap_queue_remove(&np->queue, b);
 	for (uint32_t i = 0; i < np->settle.nr; i++)
