@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#define LOOK_BATCH	  4096
+#define DUE_BATCH	  4096
 #define OVERDRAWN_WINDOWS 4
 #define MAX_LEVEL	  6 /* a sample has at most 64 pages */
 #define SETTLE_NS	  (250 * NSEC_PER_MSEC)
@@ -243,6 +243,13 @@ static void look(struct nap_proc *np)
 	}
 }
 
+static int by_address(const void *a, const void *b)
+{
+	taddr_t x = (*(struct block *const *)a)->addr;
+	taddr_t y = (*(struct block *const *)b)->addr;
+	return x < y ? -1 : x > y;
+}
+
 void nap_poll_tick(struct nap_proc *np, uint64_t now_ns)
 {
 	/* Looking costs nothing but our own CPU time. If even that was too
@@ -254,12 +261,18 @@ void nap_poll_tick(struct nap_proc *np, uint64_t now_ns)
 	/* Backwards: what is hit leaves the queue, and the last takes its
 	 * place. */
 	for (uint32_t i = np->queue.nr; i > 0;) {
-		np->look.nr = 0;
-		while (i > 0 && np->look.nr < LOOK_BATCH) {
+		struct block *due[DUE_BATCH];
+		uint32_t nr = 0;
+		while (i > 0 && nr < DUE_BATCH) {
 			struct nap_queue_entry *e = &np->queue.entry[--i];
 			if (e->due_ns <= now_ns)
-				add_armed(&np->look, e->block);
+				due[nr++] = e->block;
 		}
+		/* Neighbours share page tables, which are then found once. */
+		qsort(due, nr, sizeof(*due), by_address);
+		np->look.nr = 0;
+		for (uint32_t k = 0; k < nr; k++)
+			add_armed(&np->look, due[k]);
 		if (np->look.nr)
 			look(np);
 		if (np->plan.nr >= NAP_PLAN_BATCH)

@@ -175,7 +175,12 @@ struct tally {
 	__u64 first; /* index of the first touched entry */
 };
 
-static long tally_group(__u32 g, struct tally *t)
+/*
+ * Present pages of group @g of the page table, and touched ones << 16. Global,
+ * so that the verifier looks at it once instead of a hundred times, which was
+ * half of the time that loading took.
+ */
+__noinline __u32 tally_entries(__u32 g)
 {
 	__u32 zero = 0;
 	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
@@ -183,7 +188,7 @@ static long tally_group(__u32 g, struct tally *t)
 	__u64 sum = 0, all = ~0ULL;
 
 	if (!b)
-		return 1;
+		return 0;
 	BOUND(k, PTREAD_PT_ENTRIES - 1);
 	/* Nearly always every page is present: then both counts fit in one
 	 * sum, and half the work does. */
@@ -195,9 +200,8 @@ static long tally_group(__u32 g, struct tally *t)
 		IN_ORDER(sum);
 	}
 	if (all & ENTRY_PRESENT) {
-		t->present += PTREAD_GROUP;
-		t->touched += (sum - PTREAD_GROUP) / ENTRY_ACCESSED;
-		return 0;
+		touched = (sum - PTREAD_GROUP) / ENTRY_ACCESSED;
+		return PTREAD_GROUP | (__u32)touched << 16;
 	}
 #pragma clang loop unroll(full)
 	for (__u32 i = 0; i < PTREAD_GROUP; i++) {
@@ -207,8 +211,14 @@ static long tally_group(__u32 g, struct tally *t)
 		touched += (e >> 5) & p & 1;
 		IN_ORDER(touched);
 	}
-	t->present += present;
-	t->touched += touched;
+	return (__u32)present | (__u32)touched << 16;
+}
+
+static long tally_group(__u32 g, struct tally *t)
+{
+	__u32 nr = tally_entries(g);
+	t->present += nr & 0xffff;
+	t->touched += nr >> 16;
 	return 0;
 }
 
@@ -228,21 +238,26 @@ static long find_touched(__u32 i, struct tally *t)
 	return 1;
 }
 
-/* The pages of one page table that belong to [va, to). */
-static __always_inline void count_small(struct ptread_io *b,
-					struct ptread_slot *slot, __u64 table,
-					__u64 va, __u64 to)
+/* The pages of one page table that belong to [va, to), for slot @k. Global for
+ * the same reason. */
+__noinline int count_small(__u64 k, __u64 table, __u64 va, __u64 to)
 {
+	__u32 zero = 0;
+	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
 	__u64 n = (to - va) >> PAGE_SHIFT;
 	struct tally t = {};
 
+	if (!b)
+		return 0;
+	BOUND(k, PTREAD_MAX_SLOTS - 1);
+	struct ptread_slot *slot = &b->slots[k];
 	BOUND(n, 2 * PTREAD_PT_ENTRIES - 1);
 	if (n < 1 || n > PTREAD_PT_ENTRIES)
-		return;
+		return 0;
 	if (bpf_probe_read_kernel(
 		    b->pt, n * 8,
 		    (void *)(table + ((va >> PAGE_SHIFT) & 511) * 8)))
-		return;
+		return 0;
 	/* The last group is counted whole. */
 	for (__u32 i = 0; i < PTREAD_GROUP; i++)
 		b->pt[n + i] = 0;
@@ -250,9 +265,10 @@ static __always_inline void count_small(struct ptread_io *b,
 	slot->nr_present += t.present;
 	slot->nr_touched += t.touched;
 	if (!t.touched || slot->first_touched)
-		return;
+		return 0;
 	bpf_loop(n, find_touched, &t, 0);
 	slot->first_touched = va + (t.first << PAGE_SHIFT);
+	return 0;
 }
 
 /* One PMD entry, or one hole, per call. */
@@ -289,7 +305,7 @@ static long walk_step(__u32 i, struct walk *w)
 		if (e & (ENTRY_PRESENT | ENTRY_PROTNONE))
 			count_huge(w, slot, e, va, to);
 	} else if (e & ENTRY_PRESENT) {
-		count_small(b, slot, table_of(w, e), va, to);
+		count_small(k, table_of(w, e), va, to);
 	}
 	return 0;
 }
