@@ -26,6 +26,23 @@ attached() {
 }
 ok "attached to and left all the time" attached
 
+# Everything that waits enters its call once more, and there it is left.
+at_entry() {
+	start waits 20
+	for _ in 1 2 3; do
+		drive -X -p "$pid" || return 1
+		sleep 0.13
+	done
+	untouched "$pid" && finish
+}
+ok "left at the entry of system calls" at_entry
+
+# The same for a program that a call of number -1 would kill.
+sandboxed() {
+	SANDBOX=1 at_entry
+}
+ok "also in a sandbox" sandboxed
+
 ok "a handled signal ends a wait, an ignored one does not" \
 	succeeds "$FIXTURES/wait_signals" 100
 ok "also when stopped all the time" \

@@ -6,14 +6,59 @@
 #include "supervisor/tracee/internal.h"
 
 #define DETACH_BOUND_NS (150 * NSEC_PER_MSEC)
+/* One that was interrupted and only waits for a CPU is not left before: the
+ * wait it has just left would end with EINTR. */
+#define LAST_BOUND_NS (3 * NSEC_PER_SEC)
+
+static bool enters_syscall(const struct task *t)
+{
+	struct __ptrace_syscall_info info;
+	return task_kind(t) == STOP_SYSCALL &&
+	       ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof(info), &info) >
+		       0 &&
+	       info.op == PTRACE_SYSCALL_INFO_ENTRY;
+}
+
+/*
+ * PTRACE_DETACH makes a signal seem pending. In a syscall-enter-stop the call
+ * begins with that, and a wait ends with EINTR when nobody is there to mend it.
+ * So the call is left and made again, from where no stop is in the way; but
+ * not under a seccomp filter, which sees call -1 then and may kill for it. Such
+ * a task is stopped once more, in the call, where it can be mended. False: it
+ * runs.
+ */
+static bool leave_entry(struct task *t)
+{
+	struct user_regs_struct regs;
+	uint64_t seccomp = 0;
+
+	/* -1: it is not going to be made (mend.c). */
+	if (!enters_syscall(t) || task_get_regs(t, &regs) < 0 ||
+	    arch.syscall_nr(&regs) < 0)
+		return true;
+	proc_status_u64(t->tid, "Seccomp", 10, &seccomp);
+	if (!seccomp) {
+		arch.rewind_syscall(&regs, arch.syscall_nr(&regs));
+		if (task_set_regs(t, &regs) == 0)
+			return true;
+	}
+	t->held = false;
+	task_dequeue(t);
+	task_interrupt(t);
+	task_restart(t);
+	return false;
+}
 
 void task_detach(struct task *t)
 {
-	if (t->state != TASK_STOPPED)
+	if (t->state != TASK_STOPPED || !leave_entry(t))
 		return;
 	if (t->proc && t->proc->leaving && signal_meet_fault(t))
 		return; /* gather() lets it go there */
 	int sig = signal_at_detach(t);
+	/* Not acted upon yet: it must not end a wait that it would not. */
+	if (task_kind(t) == STOP_SIGNAL && !signal_stops(t, sig))
+		mend_at_stop(t);
 	mend_at_detach(t);
 	/* In a group-stop the kernel keeps it stopped, whatever we say. */
 	ptrace(PTRACE_DETACH, t->tid, NULL, (long)sig);
@@ -46,19 +91,19 @@ static int undo_all(struct tproc *p, struct smco_err *err)
 static bool await_release(struct task *t, uint64_t deadline_ns)
 {
 	while (t->state != TASK_DEAD) {
-		t->quiet = false;
-		t->in_vfork = false;
-		if (task_await(t, deadline_ns) < 0)
-			return false;
-		if (t->state == TASK_DEAD)
-			break;
 		char state = task_proc_state(t);
 		if (!state || state == 'Z' || state == 'X') {
 			t->state = TASK_DEAD;
 			break;
 		}
-		struct timespec ts = {.tv_nsec = NSEC_PER_MSEC};
-		nanosleep(&ts, NULL);
+		uint64_t now = smco_now_ns(), until = deadline_ns;
+		if (state != 'D')
+			until += LAST_BOUND_NS;
+		if (now >= until)
+			return false;
+		t->quiet = false;
+		t->in_vfork = false;
+		task_await(t, now + NSEC_PER_MSEC);
 	}
 	return true;
 }

@@ -183,7 +183,7 @@ void gather(struct tracer *tr, pid_t tid, int status)
 		return;
 	}
 
-	bool by_interrupt = t->interrupted && kind == STOP_INTERRUPT;
+	bool interrupted = t->interrupted;
 	t->state = TASK_STOPPED;
 	t->status = status;
 	t->stop_ns = tr->now_ns;
@@ -205,7 +205,7 @@ void gather(struct tracer *tr, pid_t tid, int status)
 		note_exec(t);
 		break;
 	case STOP_SYSCALL:
-		if (mend_at_syscall_stop(t)) {
+		if (mend_at_syscall_stop(t, interrupted)) {
 			task_restart(t);
 			return;
 		}
@@ -225,7 +225,8 @@ void gather(struct tracer *tr, pid_t tid, int status)
 		 * status of its creator.
 		 */
 		if (!t->is_new && !leaving) {
-			if (by_interrupt && t->proc && t->proc->stop_depth)
+			if (interrupted && kind == STOP_INTERRUPT && t->proc &&
+			    t->proc->stop_depth)
 				t->group_clock = true;
 			task_release(t);
 			return;
@@ -288,11 +289,10 @@ static void act_signal(struct task *t)
 	t->deliver = sig;
 	bool fault = sig == SIGSEGV || sig == SIGBUS;
 	bool trap = sig == p->trap_sig;
+	/* Seen under ptrace even if the program ignores it, it must not end a
+	 * wait then. One that comes by a fault finds no wait. */
 	if (!fault && !trap && sig != SIGTRAP) {
-		/* Seen under ptrace even if the program ignores it, it must
-		 * not end a wait then. A stop does end it, in any case. */
-		if (sig != SIGSTOP && sig != SIGTSTP && sig != SIGTTIN &&
-		    sig != SIGTTOU)
+		if (!signal_stops(t, sig))
 			mend_at_stop(t);
 		task_release(t);
 		return;
@@ -305,6 +305,8 @@ static void act_signal(struct task *t)
 		bool complete = false;
 		if (libs_on_sigtrap(t, &complete))
 			t->deliver = 0;
+		else
+			mend_at_stop(t);
 		if (complete) {
 			event_push(t->tr, TEV_LIBS, p, t);
 			hold(t);
@@ -314,9 +316,12 @@ static void act_signal(struct task *t)
 		return;
 	}
 	if (trap && !signal_is_trap(t, &si)) {
+		mend_at_stop(t);
 		task_release(t);
 		return;
 	}
+	if (fault && si.si_code <= 0)
+		mend_at_stop(t);
 	struct tevent *ev =
 		event_push(t->tr, fault ? TEV_FAULT : TEV_TRAP, p, t);
 	ev->siginfo = si;

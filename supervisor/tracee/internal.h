@@ -69,7 +69,8 @@ struct task {
 	/* The scheduler's clock when it fell asleep, 0 = unknown; mend.c */
 	uint64_t asleep_ns;
 	uint64_t asleep_migrations;
-	taddr_t rseq; /* 0 = none, 1 = not asked yet */
+	uint64_t asleep_nr; /* times it has slept */
+	taddr_t rseq;	    /* 0 = none, 1 = not asked yet */
 };
 
 struct tpatch {
@@ -239,8 +240,9 @@ void mend_before_interrupt(struct task *t);
  * handler makes it end. */
 void mend_at_stop(struct task *t);
 bool mend_wants_syscall_stops(const struct task *t);
-/* True if @t must run on at once, to a stop where the call can be restarted. */
-bool mend_at_syscall_stop(struct task *t);
+/* True if @t must run on at once, to a stop where the call can be restarted.
+ * @interrupted: a PTRACE_INTERRUPT was on its way. */
+bool mend_at_syscall_stop(struct task *t, bool interrupted);
 void mend_at_detach(struct task *t);
 void mend_forget(struct task *t);
 
@@ -253,6 +255,8 @@ void adopt_orphans(struct tracer *tr);
 void leave_child(struct tproc *child, struct tproc *parent);
 
 /* --- detach.c --- */
+/* From a stop. One that enters a system call may have to leave that first:
+ * then it runs on, and its next stop ends here again (proc->leaving). */
 void task_detach(struct task *t);
 /* The supervisor's side of a tproc that is no longer ours. */
 void tproc_discard(struct tproc *p);
@@ -275,6 +279,9 @@ int signal_at_detach(struct task *t);
 /* @t is about to be let go. True: it has to run on to the stop of a fault that
  * it has already met, and comes back from there. */
 bool signal_meet_fault(struct task *t);
+/* A stop signal that is going to stop the program: it ends a wait, in any
+ * case. All others do so only if they are handled. */
+bool signal_stops(struct task *t, int sig);
 
 /* --- libs.c --- */
 void libs_start(struct tproc *p); /* at the first stop after exec */

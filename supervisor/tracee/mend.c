@@ -75,8 +75,26 @@ static const struct waiting_call *find_call(long nr)
  * migration in between means anything: from falling asleep to being woken by
  * PTRACE_INTERRUPT. False: not to be known.
  */
-static bool last_ran(const struct task *t, uint64_t *ns_ret,
-		     uint64_t *migrations_ret)
+struct sleep_clock {
+	uint64_t ns;
+	uint64_t migrations;
+	uint64_t nr_sleeps;
+};
+
+static bool sched_field(const char *buf, const char *name, uint64_t *ret,
+			unsigned long long *frac)
+{
+	unsigned long long whole;
+	char *at = strstr(buf, name);
+	*frac = 0;
+	if (!at || !(at = strchr(at, ':')) ||
+	    sscanf(at + 1, " %llu.%6llu", &whole, frac) < 1)
+		return false;
+	*ret = whole;
+	return true;
+}
+
+static bool last_ran(const struct task *t, struct sleep_clock *ret)
 {
 	char path[64], buf[2048];
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/sched", t->tgid, t->tid);
@@ -87,16 +105,13 @@ static bool last_ran(const struct task *t, uint64_t *ns_ret,
 	if (n <= 0)
 		return false;
 	buf[n] = '\0';
-	unsigned long long ms, frac, migrations;
-	char *at = strstr(buf, "\nse.exec_start");
-	char *mig = strstr(buf, "\nse.nr_migrations");
-	if (!at || !mig || !(at = strchr(at, ':')) ||
-	    !(mig = strchr(mig, ':')) ||
-	    sscanf(at + 1, " %llu.%6llu", &ms, &frac) != 2 ||
-	    sscanf(mig + 1, " %llu", &migrations) != 1)
+	unsigned long long frac, none;
+	if (!sched_field(buf, "\nnr_voluntary_switches", &ret->nr_sleeps,
+			 &none) ||
+	    !sched_field(buf, "\nse.nr_migrations", &ret->migrations, &none) ||
+	    !sched_field(buf, "\nse.exec_start", &ret->ns, &frac))
 		return false;
-	*ns_ret = ms * NSEC_PER_MSEC + frac;
-	*migrations_ret = migrations;
+	ret->ns = ret->ns * NSEC_PER_MSEC + frac;
 	return true;
 }
 
@@ -104,11 +119,14 @@ static bool last_ran(const struct task *t, uint64_t *ns_ret,
  * then the wait may end late, never early. */
 static uint64_t waited_ns(const struct task *t)
 {
-	uint64_t ns, migrations;
-	if (!t->asleep_ns || !last_ran(t, &ns, &migrations) ||
-	    migrations != t->asleep_migrations || ns < t->asleep_ns)
+	struct sleep_clock now;
+	/* It has slept once more, in our stop. More often: that wait was over
+	 * before it was interrupted, and this is another one. */
+	if (!t->asleep_ns || !last_ran(t, &now) ||
+	    now.migrations != t->asleep_migrations ||
+	    now.nr_sleeps != t->asleep_nr + 1 || now.ns < t->asleep_ns)
 		return 0;
-	return ns - t->asleep_ns;
+	return now.ns - t->asleep_ns;
 }
 
 void mend_before_interrupt(struct task *t)
@@ -134,8 +152,12 @@ void mend_before_interrupt(struct task *t)
 	const struct waiting_call *call = find_call(nr);
 	if (!call || call->timeout == TIMEOUT_NONE)
 		return;
-	if (!last_ran(t, &t->asleep_ns, &t->asleep_migrations))
-		t->asleep_ns = 0;
+	struct sleep_clock then;
+	if (!last_ran(t, &then))
+		return;
+	t->asleep_ns = then.ns;
+	t->asleep_migrations = then.migrations;
+	t->asleep_nr = then.nr_sleeps;
 }
 
 /* --- how long did it want to wait --- */
@@ -273,15 +295,24 @@ bool mend_wants_syscall_stops(const struct task *t)
 	return t->mend.call != NULL;
 }
 
-bool mend_at_syscall_stop(struct task *t)
+bool mend_at_syscall_stop(struct task *t, bool interrupted)
 {
 	struct __ptrace_syscall_info info;
 	struct user_regs_struct regs;
 
-	if (!t->mend.call ||
+	if ((!t->mend.call && !interrupted) ||
 	    ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof(info), &info) <= 0 ||
 	    task_get_regs(t, &regs) < 0)
 		return false;
+	if (!t->mend.call) {
+		/* This stop took the place of the one we asked for. */
+		if (info.op != PTRACE_SYSCALL_INFO_EXIT ||
+		    arch.syscall_ret(&regs) != -EINTR ||
+		    !find_call(arch.syscall_nr(&regs)))
+			return false;
+		task_interrupt(t);
+		return true;
+	}
 	if (arch.syscall_nr(&regs) != t->mend.call->nr ||
 	    arch.sp(&regs) != t->mend.sp) {
 		/* A handler runs: the wait has ended with EINTR, as it must. */

@@ -119,6 +119,22 @@ bool signal_meet_fault(struct task *t)
 	return true;
 }
 
+bool signal_stops(struct task *t, int sig)
+{
+	static const char *const fields[] = {"SigIgn", "SigCgt"};
+	uint64_t set;
+
+	if (sig == SIGSTOP)
+		return true;
+	if (sig != SIGTSTP && sig != SIGTTIN && sig != SIGTTOU)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (proc_status_u64(t->tid, fields[i], 16, &set) &&
+		    (set >> (sig - 1) & 1))
+			return false;
+	return true;
+}
+
 int signal_at_detach(struct task *t)
 {
 	siginfo_t si;

@@ -118,7 +118,8 @@ void tproc_resume_new(struct tproc *p); /* all tasks, after TEV_PROC_NEW */
 /*
  * Undo everything registered, detach every task; stopped ones stay stopped,
  * running ones run on. Bounded: takes at most about 200 ms, then reports what
- * it had to leave in *err (SMCO_BUSY) and detaches all the same.
+ * it had to leave in *err (SMCO_BUSY) and detaches all the same. Only for
+ * threads that the machine is too busy to run it waits longer, up to 3 s.
  */
 int tracer_detach_all(struct tracer *tr, struct smco_err *err);
 /* The same for one process; no event of it follows. Dead with the next

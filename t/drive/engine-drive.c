@@ -16,6 +16,7 @@
  *	-r N	attach and leave N times
  *	-k US	kill ourselves (SIGKILL) after US microseconds
  *	-D	leave when TEV_PROC_NEW is handled, with the task still held
+ *	-X	stop at system calls, leave at the first one's entry
  *	-e FILE	write the events there
  *
  * The exit status is the command's, as a shell would have it; 99 for an error
@@ -34,7 +35,7 @@
 #include "supervisor/tracee/tracee.h"
 
 static int opt_stop_ms = -1, opt_calls, opt_repeat = 1, opt_leave_at_once;
-static bool opt_syscalls;
+static bool opt_syscalls, opt_leave_at_entry;
 static uint64_t opt_ms = UINT64_MAX;
 static pid_t opt_pid;
 static taddr_t patch_at, patch_to;
@@ -143,6 +144,8 @@ static int act(struct tracer *tr, struct tevent *ev)
 {
 	switch (ev->kind) {
 	case TEV_PROC_NEW:
+		/* From here on its number means more than any other's. */
+		tproc_trap_signal(ev->proc);
 		if (opt_stop_ms >= 0)
 			work(ev->proc);
 		if (opt_syscalls)
@@ -155,9 +158,12 @@ static int act(struct tracer *tr, struct tevent *ev)
 		if (patched == ev->proc)
 			patch = NULL;
 		break;
+	case TEV_SYSCALL_IN:
+		if (opt_leave_at_entry)
+			return 1;
+		__attribute__((fallthrough));
 	case TEV_LIBS:
 	case TEV_TRAP:
-	case TEV_SYSCALL_IN:
 	case TEV_SYSCALL_OUT:
 		if (opt_syscalls && opt_calls && ev->kind != TEV_LIBS)
 			work(ev->proc);
@@ -212,7 +218,7 @@ static int run(struct tracer *tr, pid_t main_pid)
 static void parse(int argc, char **argv, struct tracer_options *o)
 {
 	int c;
-	while ((c = getopt(argc, argv, "+p:s:i:t:xnd:r:k:De:")) != -1) {
+	while ((c = getopt(argc, argv, "+p:s:i:t:xXnd:r:k:De:")) != -1) {
 		switch (c) {
 		case 'p':
 			opt_pid = atoi(optarg);
@@ -230,6 +236,9 @@ static void parse(int argc, char **argv, struct tracer_options *o)
 			break;
 		case 'x':
 			opt_syscalls = true;
+			break;
+		case 'X':
+			opt_syscalls = opt_leave_at_entry = true;
 			break;
 		case 'n':
 			o->follow = false;

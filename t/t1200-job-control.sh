@@ -5,21 +5,24 @@
 
 # jobs_seen DRIVE-OPTIONS... - the parent sees the same with and without us
 jobs_seen() {
-	local child parent
+	local child parent driver
+	"$FIXTURES/job_parent" 8 </dev/null | grep -v ready >plain
+	grep EXIT-SUCCESS plain || return 1
+	rm -f go driven.out
 	mkfifo go
-	"$FIXTURES/job_parent" 8 <<<x | grep -v ready >plain
 	"$FIXTURES/job_parent" 8 <go >driven.out &
 	parent=$!
 	exec 9>go
 	wait_for 5 grep -q ready driven.out || return 1
 	child=$(awk '/ready/ { print $2 }' driven.out)
-	"$DRIVE" "$@" -p "$child" 2>drive.err &
+	timeout -k 2 60 "$DRIVE" "$@" -p "$child" 2>drive.err &
+	driver=$!
 	wait_for 5 grep -q 'TracerPid:.[1-9]' "/proc/$child/status" || return 1
 	echo x >&9
 	exec 9>&-
-	rm go
-	wait "$parent" || return 1
-	wait $! || return 1
+	wait "$parent" || { cat driven.out; return 1; }
+	wait "$driver"
+	[ $? = 3 ] || { cat drive.err; return 1; } # the child's status
 	grep -v ready driven.out >driven
 	diff plain driven
 }
@@ -29,10 +32,10 @@ ok "also while we stop it and run calls" jobs_seen -s 1 -i 2
 stays_stopped() {
 	start many_threads 3
 	kill -STOP "$pid"
-	wait_for 5 test "$(state "$pid")" = T
+	wait_for 5 is_state T || return 1
 	drive "$@" -p "$pid" || return 1
 	untouched "$pid" || return 1
-	[ "$(state "$pid")" = T ] || { echo "state $(state "$pid")"; return 1; }
+	wait_for 5 is_state T || { echo "state $(state "$pid")"; return 1; }
 	kill -CONT "$pid"
 	wait_for 5 is_state S || return 1
 	kill "$pid"
@@ -49,7 +52,7 @@ stopped_meanwhile() {
 	sleep 0.2
 	kill -STOP "$pid"
 	wait $! || return 1
-	[ "$(state "$pid")" = T ] || { echo "state $(state "$pid")"; return 1; }
+	wait_for 5 is_state T || { echo "state $(state "$pid")"; return 1; }
 	kill -CONT "$pid"
 	wait_for 5 is_state S || return 1
 	kill "$pid"
