@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -83,12 +84,15 @@ static void put_down(struct warden *w)
  * When this thread is killed the kernel walks the robust mutexes it holds,
  * newest first: the helper's comes first and wakes it. Only after the last
  * one are the tracees let go, with whatever they were stopped at. A row of
- * mutexes behind the helper's, each on a page that must be faulted in again,
- * keeps the kernel busy for some milliseconds: time for the helper to open
- * everything before any thread of the program goes on. Never given back: the
- * list belongs to the thread.
+ * mutexes behind the helper's keeps the kernel busy for some ten milliseconds
+ * of CPU time: time for the helper to open everything before any thread of the
+ * program goes on. Each lies across two pages that must be faulted in, one of
+ * them even made, and far enough from the next that the kernel, which maps
+ * what lies around a fault, does not find it. Never given back: the list
+ * belongs to the thread.
  */
-#define DELAY_NR 2000 /* the kernel stops after 2048 */
+#define DELAY_NR     2000	/* the kernel stops after 2048 */
+#define DELAY_STRIDE (64 << 10) /* fault_around_bytes */
 
 static void init_mutex(pthread_mutex_t *m)
 {
@@ -103,19 +107,25 @@ static void init_mutex(pthread_mutex_t *m)
 static void lay_delay_line(void)
 {
 	static bool done;
-	size_t len = DELAY_NR * TPAGE_SIZE;
+	size_t len = (size_t)DELAY_NR * DELAY_STRIDE;
+	/* What the kernel follows, and what lies on the page before it. */
+	size_t link = offsetof(pthread_mutex_t, __data.__list.__next);
 	if (done)
 		return;
 	done = true;
 	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return;
 	for (size_t i = 0; i < DELAY_NR; i++) {
-		pthread_mutex_t *m = (void *)(p + i * TPAGE_SIZE);
+		char *page = p + i * DELAY_STRIDE + DELAY_STRIDE / 2;
+		pthread_mutex_t *m = (void *)(page - link);
 		init_mutex(m);
 		pthread_mutex_lock(m);
 	}
+	for (size_t i = 0; i < DELAY_NR; i++)
+		madvise(p + i * DELAY_STRIDE + DELAY_STRIDE / 2 - TPAGE_SIZE,
+			TPAGE_SIZE, MADV_REMOVE);
 	madvise(p, len, MADV_DONTNEED);
 }
 
@@ -344,14 +354,29 @@ static bool has_our_name(pid_t pid)
 	return same;
 }
 
-/* It must run at once when it is needed, above all when we die. It works for
- * microseconds and never spins. Without the right to that it has to do. */
+/*
+ * It must run at once when it is needed, above all when we die. It works for
+ * microseconds and never spins. Without the right to that, it asks for the
+ * shortest slices there are: from Linux 6.12 on whoever wakes with less to do
+ * than those who run goes first.
+ */
 static void hurry(struct warden *w)
 {
 	struct sched_param sp = {.sched_priority = 1};
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime_ns, deadline_ns, period_ns;
+	} brief = {.size = 48, .runtime_ns = 100 * NSEC_PER_USEC};
 	w->is_rt = w->pid > 0 &&
 		   !sched_setscheduler(w->pid, SCHED_RR | SCHED_RESET_ON_FORK,
 				       &sp);
+	if (w->is_rt || w->pid <= 0)
+		return;
+	brief.nice = getpriority(PRIO_PROCESS, (id_t)w->pid);
+	syscall(SYS_sched_setattr, w->pid, &brief, 0);
 }
 
 int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
