@@ -235,22 +235,28 @@ static void be_patient(struct uffd *u)
 		open_waiting(u, &u->queue[(u->head + i) % u->cap]);
 }
 
+/* With the lock held, so that no message is on its way while somebody else
+ * asks what was hit. The descriptor never makes us wait. */
+static void take_messages(struct uffd *u)
+{
+	struct uffd_msg m[16];
+	ssize_t n;
+	while ((n = read(u->fd, m, sizeof(m))) > 0)
+		for (size_t i = 0; i < (size_t)n / sizeof(m[0]); i++)
+			on_message(u, &m[i]);
+}
+
 static void *reader(void *arg)
 {
 	struct uffd *u = arg;
-	struct uffd_msg m[16];
 	struct pollfd p[2] = {{u->fd, POLLIN, 0}, {u->quit_fd, POLLIN, 0}};
 	for (;;) {
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			break;
 		if (p[1].revents || p[0].revents & (POLLERR | POLLHUP))
 			break;
-		ssize_t n = read(u->fd, m, sizeof(m));
-		if (n <= 0)
-			continue;
 		pthread_mutex_lock(&u->lock);
-		for (size_t i = 0; i < (size_t)n / sizeof(m[0]); i++)
-			on_message(u, &m[i]);
+		take_messages(u);
 		be_patient(u);
 		pthread_mutex_unlock(&u->lock);
 	}
@@ -310,6 +316,10 @@ static bool uffd_next_hit(struct access *a, struct access_hit *hit)
 	struct uffd *u = (struct uffd *)a;
 	struct uffd_hit h;
 	pthread_mutex_lock(&u->lock);
+	/* Whoever met a guard before this call is told of by it, also when the
+	 * reader did not get to it yet: who was not may be called quiet. */
+	if (!u->nr && u->fd >= 0)
+		take_messages(u);
 	bool any = queue_get(u, &h);
 	if (any && h.waits) {
 		/* The lock keeps the reader from letting it go meanwhile. */

@@ -1,0 +1,130 @@
+/*
+ * Whoever met a guard before next_hit() is asked is told of by it, also when
+ * the reader of the descriptor gets no CPU: a block of which nothing was told
+ * is quiet. The reader is kept from running by a busy real-time thread.
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "puppet.h"
+#include "supervisor/probe/access.h"
+#include "tap.h"
+
+#define LEN (4 * TPAGE_SIZE)
+
+static char *memory;
+
+static long fill(long a, long b)
+{
+	(void)b;
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(1, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	memset(memory, (int)a, LEN);
+	return 0;
+}
+
+static long poke(long at, long value)
+{
+	memory[at] = (char)value;
+	return memory[at];
+}
+
+static bool bind_all(pid_t pid, int cpu)
+{
+	char path[64];
+	cpu_set_t set;
+	bool ok = true;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *dir = opendir(path);
+	struct dirent *e;
+	while (dir && (e = readdir(dir)))
+		if (atoi(e->d_name))
+			ok &= !sched_setaffinity(atoi(e->d_name), sizeof(set),
+						 &set);
+	if (dir)
+		closedir(dir);
+	return ok;
+}
+
+/* Without sleeping: until it waits in the kernel. */
+static bool spin_until_asleep(pid_t pid)
+{
+	char path[64], buf[512];
+	uint64_t end = smco_now_ns() + 500 * NSEC_PER_MSEC;
+	snprintf(path, sizeof(path), "/proc/%d/wchan", (int)pid);
+	while (smco_now_ns() < end) {
+		FILE *f = fopen(path, "re");
+		size_t n = f ? fread(buf, 1, sizeof(buf) - 1, f) : 0;
+		buf[n] = '\0';
+		if (f)
+			fclose(f);
+		if (strstr(buf, "userfault"))
+			return true;
+	}
+	return false;
+}
+
+static bool set_policy(int policy, int priority)
+{
+	struct sched_param sp = {.sched_priority = priority};
+	return !sched_setscheduler(0, policy, &sp);
+}
+
+int main(void)
+{
+	struct tracer *tr;
+	struct access *a;
+	struct access_hit hit = {0};
+	struct smco_err err = {0};
+	struct tevent ev;
+	memory = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct puppet pup = puppet_start();
+	puppet_do(&pup, fill, 1, 0);
+	if (tracer_create(&tr, NULL, &err) < 0 ||
+	    tracer_attach(tr, pup.pid, &err) < 0 ||
+	    tracer_next(tr, smco_now_ns() + 5 * NSEC_PER_SEC, &ev) < 1 ||
+	    ev.kind != TEV_PROC_NEW) {
+		printf("Bail out! %s\n", err.msg);
+		return 1;
+	}
+	if (access_uffd.open(ev.proc, &a, &err)) {
+		printf("1..0 # SKIP %s\n", err.msg);
+		return 0;
+	}
+	struct page_range r = {
+		.start = (taddr_t)(uintptr_t)memory,
+		.end = (taddr_t)(uintptr_t)memory + LEN,
+		.user = &r,
+	};
+	check_int(access_uffd.arm(a, &r, 1), 0);
+	tproc_resume_new(ev.proc);
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || !bind_all(getpid(), 0) ||
+	    !set_policy(SCHED_FIFO, 1)) {
+		printf("1..1 # needs two CPUs and real-time scheduling\n");
+		return 0;
+	}
+	puppet_begin(&pup, poke, TPAGE_SIZE + 5, 7);
+	bool asleep = spin_until_asleep(pup.pid);
+	bool told = access_uffd.next_hit(a, &hit);
+	set_policy(SCHED_OTHER, 0);
+	check(asleep);
+	check(told);
+	check(hit.range.user == &r);
+	if (told && hit.stopped)
+		access_uffd.resume(a, &hit);
+	check_int(puppet_wait(&pup), 7);
+	check(!access_uffd.next_hit(a, &hit));
+	access_uffd.close(a);
+	tracer_destroy(tr);
+	puppet_end(&pup);
+	return tap_done();
+}
