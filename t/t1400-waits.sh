@@ -29,11 +29,12 @@ ok "attached to and left all the time" attached
 # Everything that waits enters its call once more, and there it is left.
 at_entry() {
 	start waits 20
-	for _ in 1 2 3; do
-		drive -X -p "$pid" || return 1
+	drive -X -p "$pid" && untouched "$pid" || return 1
+	for _ in 1 2; do
 		sleep 0.13
+		drive -X -p "$pid" || ! kill -0 "$pid" || return 1
 	done
-	untouched "$pid" && finish
+	finish
 }
 ok "left at the entry of system calls" at_entry
 

@@ -18,7 +18,8 @@ static bool is_ending(const struct tproc *p, pid_t tid)
 	return !state || state == 'Z' || state == 'X';
 }
 
-/* One look at /proc/PID/task: seizes whom it does not know. Returns the number
+/* One look at /proc/PID/task: seizes whom it does not know. Nobody is stopped
+ * by that; threads that seized ones make are seized already. Returns the number
  * of new ones, or a negative error. */
 static int scan(struct tracer *tr, struct tproc *p, int *errno_ret)
 {
@@ -61,9 +62,6 @@ static int scan(struct tracer *tr, struct tproc *p, int *errno_ret)
 		t->is_new = ours;
 		t->may_wait = true; /* for all we know */
 		nr_new++;
-		/* Stopped at once, it makes no more threads. */
-		if (!ours)
-			task_interrupt(t);
 	}
 	closedir(dir);
 	return nr_new;

@@ -93,7 +93,7 @@ static void charge_stop(struct task *t)
 	uint64_t dur = now > t->stop_ns ? now - t->stop_ns : 0;
 	if (!t->group_clock && !t->was_blocked)
 		tr->stop_sum_ns += dur;
-	if (dur > tr->longest_stop_ns && !t->was_blocked)
+	if (dur > tr->longest_stop_ns)
 		tr->longest_stop_ns = dur;
 	if (dur > LONG_STOP_NS)
 		smco_debug("stop", "%d: status %#x%s took %u us", t->tid,

@@ -57,6 +57,7 @@ struct task {
 	bool regs_valid;
 	struct user_regs_struct regs;
 	bool may_wait;	    /* was seen in a wait that needs mending */
+	bool looked_at;	    /* since when, before PTRACE_INTERRUPT */
 	bool in_group_stop; /* a stop signal ended its wait, as it always does
 			     */
 	struct mend { /* a wait with an end, cut short by a stop; mend.c */
@@ -169,8 +170,8 @@ struct tracer {
 	uint64_t longest_stop_ns;
 	uint64_t stop_cost_ns;
 
-	sigset_t child_mask; /* what launched commands get */
-	cpu_set_t own_cpus;  /* what the user gave us */
+	sigset_t child_mask;	  /* what launched commands get */
+	cpu_set_t own_cpus;	  /* what the user gave us */
 	struct rlimit own_nofile; /* the same; our own is at its maximum */
 	int nr_cpus;
 	struct follow {

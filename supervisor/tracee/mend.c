@@ -228,6 +228,8 @@ void mend_at_stop(struct task *t)
 	if (!t->proc || task_get_regs(t, &regs) < 0)
 		return;
 	const struct waiting_call *call = find_call(arch.syscall_nr(&regs));
+	t->was_blocked = arch.restart_pending(&regs) ||
+			 (call && arch.syscall_ret(&regs) == -EINTR);
 	if (!call || (arch.syscall_ret(&regs) != -EINTR &&
 		      !arch.restart_pending(&regs))) {
 		mend_forget(t);

@@ -12,12 +12,22 @@
 /* Nothing is waited for longer. */
 #define STOP_BOUND_NS (200 * NSEC_PER_MSEC)
 
+/* Before it is interrupted, and before any other is: this takes time. */
+static void look_at_wait(struct task *t)
+{
+	if (t->interrupted || t->looked_at || !t->may_wait ||
+	    t->state != TASK_RUNNING)
+		return;
+	mend_before_interrupt(t);
+	t->looked_at = true;
+}
+
 int task_interrupt(struct task *t)
 {
 	if (t->interrupted)
 		return 0;
-	if (t->may_wait && t->state == TASK_RUNNING)
-		mend_before_interrupt(t);
+	look_at_wait(t);
+	t->looked_at = false;
 	if (ptrace(PTRACE_INTERRUPT, t->tid, NULL, 0L) < 0)
 		return SMCO_GONE;
 	t->interrupted = true;
@@ -82,6 +92,9 @@ struct task *tproc_quiesce(struct tproc *p, uint64_t deadline_ns)
 	 * appear meanwhile stop by themselves and stay so, but must be waited
 	 * for as well; hence until a round finds nobody.
 	 */
+	for (struct task *t = p->tasks; t; t = t->next)
+		if (!is_quiet(t) && !t->is_new)
+			look_at_wait(t);
 	struct task *stuck = NULL;
 	bool again = true;
 	while (again && !stuck) {
@@ -134,12 +147,8 @@ void tproc_cont(struct tproc *p)
 		return;
 	unsigned nr = 0;
 	for (struct task *t = p->tasks; t; t = t->next) {
-		if (t->state == TASK_STOPPED && t->group_clock) {
-			struct user_regs_struct regs;
-			if (task_get_regs(t, &regs) == 0)
-				t->was_blocked = arch.restart_pending(&regs);
+		if (t->state == TASK_STOPPED && t->group_clock)
 			nr += !t->was_blocked;
-		}
 	}
 	charge_group(p, nr);
 	for (struct task *t = p->tasks; t; t = t->next) {

@@ -16,11 +16,19 @@ int tproc_trap_signal(struct tproc *p)
 	if (p->trap_sig)
 		return p->trap_sig;
 	uint64_t taken = 0, set;
-	static const char *const fields[] = {"SigCgt", "SigBlk", "SigIgn"};
+	/* Handlers are the process's, the mask is the thread's. */
+	static const char *const fields[] = {"SigCgt", "SigIgn"};
+	pid_t asked = 0;
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
-		for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		for (size_t i = 0; t->tgid != asked && i < ARRAY_SIZE(fields);
+		     i++)
 			if (proc_status_u64(t->tid, fields[i], 16, &set))
 				taken |= set;
+		asked = t->tgid;
+		if ((t->state == TASK_STOPPED &&
+		     task_get_sigmask(t, &set) == 0) ||
+		    proc_status_u64(t->tid, "SigBlk", 16, &set))
+			taken |= set;
 	}
 	p->trap_sig = trap_signals[0];
 	for (size_t i = 0; i < ARRAY_SIZE(trap_signals); i++)

@@ -42,6 +42,7 @@ static taddr_t patch_at, patch_to;
 static FILE *events;
 static struct tpatch *patch;
 static struct tproc *patched;
+static uint64_t attach_ns, detach_ns;
 static unsigned long nr_stops, nr_calls, nr_patches;
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
@@ -277,6 +278,7 @@ int main(int argc, char **argv)
 		fail("%s", err.msg);
 	for (int i = 0; i < opt_repeat; i++) {
 		pid_t pid = opt_pid;
+		uint64_t before = smco_now_ns();
 		int r = opt_pid ? tracer_attach(tr, pid, &err)
 				: tracer_launch(tr, argv + optind, &pid, &err);
 		if (r < 0) {
@@ -285,13 +287,20 @@ int main(int argc, char **argv)
 			       : r == SMCO_PERM	  ? 126
 						  : 99;
 		}
+		attach_ns = smco_now_ns() - before;
 		status = run(tr, pid);
 		patch = NULL;
+		before = smco_now_ns();
 		if (tracer_detach_all(tr, &err) < 0)
 			fprintf(stderr, "engine-drive: detach: %s\n", err.msg);
+		detach_ns = smco_now_ns() - before;
 	}
 	fprintf(stderr, "stops %lu calls %lu patches %lu\n", nr_stops, nr_calls,
 		nr_patches);
+	fprintf(stderr,
+		"attach %.1f ms, detach %.1f ms, longest stop %.1f ms\n",
+		(double)attach_ns / 1e6, (double)detach_ns / 1e6,
+		(double)tracer_longest_stop_ns(tr) / 1e6);
 	tracer_destroy(tr);
 	if (WIFSIGNALED(status)) {
 		signal(WTERMSIG(status), SIG_DFL);
