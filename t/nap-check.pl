@@ -124,7 +124,10 @@ for my $nap (@naps) {
 			max($p->{start}, $nap->{start});
 		($best, $overlap) = ($p, $o) if $o > $overlap;
 	}
-	if (!$best || $best->{length} < $threshold) {
+	# At exit a pause goes on until the process is gone, after the truth.
+	my $length = !$best ? 0 : $best->{ended} eq 'exit' ?
+		max($best->{end}, $nap->{end}) - $best->{start} : $best->{length};
+	if ($length < $threshold) {
 		$false++;
 		$nap->{kind} = $owners[0]{kind};
 		complain('FALSE', $nap);
