@@ -1,0 +1,62 @@
+#!/bin/bash
+# What the kernel may refuse is taken away, one after the other and all at
+# once: the program runs as it does alone, its naps are found, and the report
+# says by which mechanism, why not by a better one, and what it cost.
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+
+"${CC:-cc}" -O1 -shared -fPIC -o deny.so "$SRC/t/fixtures/preload/deny.c" ||
+	exit 1
+prereq_BITS() {
+	"$BUILD/t/unit/u-access" | grep -q '^# bits: works here'
+}
+
+# works_without WHAT MECHANISM [AS...]
+works_without() {
+	local what=$1 mechanism=$2
+	shift 2
+	"$@" env DENY="$what" LD_PRELOAD="$PWD/deny.so" "$BUILD/smco-trace" -q \
+		-t 100 --nap 300ms -o w.trace -- sh -c 'echo "<$LD_PRELOAD$DENY>" >&2
+		"$0" -n 60 -t 300 -m 50 -j 2 -i -d 2500 -s 7; exit 7' \
+		"$FIXTURES/nap-schedule" >truth 2>err
+	local got=$?
+	cat err
+	[ $got -eq 7 ] && grep -qx '<>' err || return
+	smco-report --json w.trace >report.json &&
+		smco-report w.trace >report || return
+	cat report
+	perl "$SRC/t/nap-check.pl" --threshold 300 --recall 0.2 \
+		--kinds read,write,syscall,never truth report.json &&
+		grep -q "^mechanism *$mechanism:" report &&
+		grep -q '^overhead *[0-9.]* % of at most 100 %' report &&
+		grep -q '^ *stops [0-9.]* %' report
+}
+says_why() {
+	grep -q 'because bits: .*CAP_BPF and CAP_PERFMON' report
+}
+# Asked for by name: the program runs, and the report says why it is not used.
+refused() {
+	[ "$(env DENY=bpf LD_PRELOAD="$PWD/deny.so" "$BUILD/smco-trace" \
+		--mechanism=bits -o r.trace -- echo hi 2>err)" = hi ] || return
+	cat err
+	tr -s '\n ' ' ' <err |
+		grep -q 'mechanism none because bits: .*CAP_BPF and CAP_PERFMON'
+}
+
+if prereq_BITS; then
+	ok "without perf_event_open" works_without perf bits
+	ok "without writing to /proc/PID/mem" works_without mem bits
+	ok "without a userfaultfd" works_without uffd bits
+fi
+ok "without BPF: by ptrace and protected pages" works_without bpf mprotect
+ok "the report says why" says_why
+ok "without any of them" works_without bpf,perf,uffd,mem mprotect
+ok "BPF asked for all the same" refused
+
+if prereq_ROOT && chmod 777 . && setpriv --reuid 65534 --clear-groups \
+	test -x "$BUILD/smco-trace" -a -r "$PWD/deny.so"; then
+	ok "an ordinary user, none of them" works_without bpf,perf,uffd,mem \
+		mprotect setpriv --reuid 65534 --regid 65534 --clear-groups
+fi
+
+done_testing
