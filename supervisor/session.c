@@ -179,6 +179,8 @@ static void tick(struct session *s, uint64_t now_ns)
 /*
  * The target bounds our own CPU time, too, whether or not the program waits
  * for that CPU just now: with very many blocks the ticks come further apart.
+ * Where it does wait, a quarter of the budget must do, the rest is for
+ * watching.
  */
 static uint64_t next_tick(const struct session *s, uint64_t began_ns)
 {
@@ -188,6 +190,8 @@ static uint64_t next_tick(const struct session *s, uint64_t began_ns)
 		uint64_t m_t =
 			(uint64_t)control_m_from_overhead(s->opt->target_ppb);
 		uint64_t cycle = (now - began_ns) * 1000 / (m_t / 1000000 + 1);
+		if (nap_is_cpu_dear(s->nap))
+			cycle *= 4;
 		if (cycle > LONGEST_TICK_NS)
 			cycle = LONGEST_TICK_NS;
 		if (began_ns + cycle > now + gap)
@@ -324,7 +328,8 @@ int session_create(const struct options *o, struct session **ret,
 	/* A stopped program waits for us: do not wait for a CPU for long. Not
 	 * before the start, or the command would inherit it; not permitted
 	 * to everybody, and not needed on an idle machine. */
-	setpriority(PRIO_PROCESS, 0, STOP_PRIORITY);
+	if (getpriority(PRIO_PROCESS, 0) > STOP_PRIORITY)
+		setpriority(PRIO_PROCESS, 0, STOP_PRIORITY);
 	meter_init(&s->meter, s->ledger, s->tracer);
 	s->ticked_ns = smco_now_ns();
 	*ret = s;

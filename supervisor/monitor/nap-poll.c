@@ -186,6 +186,7 @@ static void quiet(struct block *b, uint64_t looked_ns)
 {
 	struct nap_proc *np = b->proc;
 	struct nap *n = np->nap;
+	uint64_t wait = 1;
 
 	b->checked_ns = looked_ns;
 	if (b->state == BLOCK_WATCH) {
@@ -201,11 +202,12 @@ static void quiet(struct block *b, uint64_t looked_ns)
 	} else {
 		if (b->state == BLOCK_SAMPLE)
 			b->cursor = 0;
-		nap_poll_widen(b); /* or wait for room and try again */
+		/* Or wait for room and try again. */
+		wait = nap_poll_widen(b) ? 1 : OVERDRAWN_WINDOWS;
 	}
-	np->queue.entry[b->queue_pos].due_ns = nap_recheck_ns(b, looked_ns);
-	if (b->state != BLOCK_WATCH)
-		np->queue.entry[b->queue_pos].due_ns = looked_ns + n->window_ns;
+	np->queue.entry[b->queue_pos].due_ns =
+		b->state == BLOCK_WATCH ? nap_recheck_ns(b, looked_ns)
+					: looked_ns + wait * n->window_ns;
 }
 
 /* One block's ranges lie together; add up what was seen in them. */

@@ -31,6 +31,7 @@ struct nap {
 	struct nap_proc *procs;
 	uint64_t window_ns;
 	uint32_t stretch; /* of the time between looks at quiet blocks */
+	uint64_t adapt_ns, adapt_cpu_ns, adapt_base_ns, adapt_spent_ns;
 	uint64_t nr_known, nr_naps;
 	/* coverage, counted when a block ends or at the end */
 	struct ev_coverage cover[COVER_NR];

@@ -7,22 +7,8 @@
 #define WINDOWS_PER_NAP 50
 #define MIN_WINDOW_NS	(5 * NSEC_PER_MSEC)
 #define MAX_WINDOW_NS	(50 * NSEC_PER_MSEC)
-
-/*
- * Below this target quiet blocks are looked at less often, in proportion, up to
- * ten times: looking costs CPU time, which is then better spent on watching
- * more blocks than on knowing the ends of naps to the millisecond.
- */
-#define FULL_TARGET_PPB (PPB / 10)
-#define STRETCH_MAX	10
-
-static uint32_t choose_stretch(int64_t target_ppb)
-{
-	if (target_ppb <= 0 || target_ppb >= FULL_TARGET_PPB)
-		return 1;
-	int64_t stretch = FULL_TARGET_PPB / target_ppb;
-	return (uint32_t)(stretch < STRETCH_MAX ? stretch : STRETCH_MAX);
-}
+#define ADAPT_NS	(500 * NSEC_PER_MSEC)
+#define STRETCH_MAX	25
 
 struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 		       struct control *control)
@@ -40,7 +26,7 @@ struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 		n->window_ns = MIN_WINDOW_NS;
 	if (n->window_ns > MAX_WINDOW_NS)
 		n->window_ns = MAX_WINDOW_NS;
-	n->stretch = choose_stretch(p->target_overhead_ppb);
+	n->stretch = 1;
 	return n;
 }
 
@@ -57,6 +43,11 @@ void nap_destroy(struct nap *n)
 uint64_t nap_window_ns(const struct nap *n)
 {
 	return n->window_ns;
+}
+
+bool nap_is_cpu_dear(const struct nap *n)
+{
+	return n->stretch > 1;
 }
 
 struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
@@ -251,7 +242,38 @@ void nap_adopt_mapping(struct nap_proc *np, taddr_t addr, uint64_t size,
 			  BLOCK_MAPPED | BLOCK_ADOPTED);
 }
 
-/* A fiftieth of the quiet time (a fifth at a target of 1 %) keeps a nap's end
+/*
+ * Looking costs CPU time. Where the program would have needed that CPU, this
+ * takes away from what can be armed: beyond a quarter of a budget that is used
+ * up, quiet blocks are looked at less often, so that more of them are watched
+ * and the ends of naps are known less exactly.
+ */
+static void adapt_stretch(struct nap *n, uint64_t now_ns)
+{
+	struct ledger_totals t;
+	if (now_ns < n->adapt_ns)
+		return;
+	n->adapt_ns = now_ns + ADAPT_NS;
+	ledger_get(n->ledger, &t);
+	int64_t m_t = control_m_from_overhead(n->params.target_overhead_ppb);
+	uint64_t cpu = t.mech_ns[LEDGER_CPU] - n->adapt_cpu_ns;
+	uint64_t spent = t.spent_ns - n->adapt_spent_ns;
+	uint64_t base = t.base_ns - n->adapt_base_ns;
+	uint64_t budget = base / 1000 * (uint64_t)m_t / (PPB / 1000);
+	n->adapt_cpu_ns = t.mech_ns[LEDGER_CPU];
+	n->adapt_spent_ns = t.spent_ns;
+	n->adapt_base_ns = t.base_ns;
+	if (cpu > budget / 4 && spent > budget / 4 * 3)
+		n->stretch += n->stretch / 2 + 1;
+	else if (cpu < budget / 8 || spent < budget / 2)
+		n->stretch -= (n->stretch + 3) / 4;
+	if (n->stretch > STRETCH_MAX)
+		n->stretch = STRETCH_MAX;
+	if (n->stretch < 1)
+		n->stretch = 1;
+}
+
+/* A fiftieth of the quiet time (more where CPU time is dear) keeps a nap's end
  * within 2 %; the moment where quiet becomes a nap is met exactly. */
 uint64_t nap_recheck_ns(const struct block *b, uint64_t now_ns)
 {
@@ -295,6 +317,7 @@ static bool arm_plant(struct block *b, uint64_t now_ns)
 
 void nap_tick(struct nap *n, uint64_t now_ns)
 {
+	adapt_stretch(n, now_ns);
 	for (struct nap_proc *np = n->procs; np; np = np->next) {
 		np->ended = NULL;
 		if (!np->primary)

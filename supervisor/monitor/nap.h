@@ -41,6 +41,9 @@ void nap_destroy(struct nap *n);
 
 /* How often nap_tick wants to be called, ns. */
 uint64_t nap_window_ns(const struct nap *n);
+/* Did our CPU time, because the program had to wait for it, use up more of the
+ * budget lately than it should? */
+bool nap_is_cpu_dear(const struct nap *n);
 
 /* @primary watches; it stays the caller's. */
 struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
