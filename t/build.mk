@@ -111,6 +111,10 @@ bench:
 	+$(Q)$(MAKE) --no-print-directory bench-run
 bench-run: tools fixtures $(O)/t/bench/lap
 	$(Q)O=$(O) t/bench/bench.sh
+	$(Q)O=$(O) t/bench/naps.sh
+.PHONY: bench-naps
+bench-naps: tools fixtures
+	$(Q)O=$(O) t/bench/naps.sh
 
 # Long and rough: what takes too long for every change.
 torture:
