@@ -32,6 +32,7 @@ struct session {
 	size_t nr_spaces;
 	pid_t command_pid; /* 0 = attached */
 	int command_status;
+	struct smco_err warning; /* the first there was; code 0 = none */
 	uint64_t next_tick_ns, next_flush_ns, nearby_due_ns;
 	uint64_t tick_ns;
 	uint64_t ticked_ns; /* when the last tick began */
@@ -68,7 +69,7 @@ void session_dispatch(struct session *s, struct tevent *ev);
 /* @child is a fresh copy of @parent's memory, NULL if that is gone: take out
  * what access mechanisms have in there. */
 void session_clean_copy(void *session, struct tproc *parent,
-			 struct tproc *child);
+			struct tproc *child);
 void session_drop_watched(struct session *s, struct watched *w, bool gone);
 /* Guards with a queue of their own. */
 void session_take_hits(struct session *s, struct watched *w);

@@ -119,6 +119,9 @@ static void start_watching(struct session *s, struct tproc *p,
 	if (ev->why == TPROC_EXECED)
 		session_drop_watched(s, find_watched(p), true);
 	session_emit_process(s, tproc_pid(p), whys[ev->why], -1);
+	if ((ev->why == TPROC_LAUNCHED || ev->why == TPROC_EXECED) &&
+	    !s->warning.code)
+		tproc_explain_privilege(p, &s->warning);
 	struct watched *w = add_watched(s, p);
 	if (!w)
 		return;

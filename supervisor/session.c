@@ -391,6 +391,7 @@ int session_run(struct session *s, struct status *line,
 	}
 	account(s, smco_now_ns());
 	ret->wait_status = s->command_status;
+	ret->warning = s->warning.code ? s->warning.msg : NULL;
 	ret->trace_path = s->trace_path;
 	return session_finish_trace(s, err);
 }

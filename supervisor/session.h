@@ -21,6 +21,9 @@ struct session_result {
 	enum session_end end;
 	int wait_status;  /* of the command; 0 when attached */
 	char *trace_path; /* owned by the session */
+	/* What was different for the program because of us, or NULL. Owned by
+	 * the session. */
+	const char *warning;
 };
 
 /*

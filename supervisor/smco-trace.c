@@ -120,6 +120,8 @@ static int trace(const struct options *o)
 		o->command && result.end == SESSION_ENDED ? -1 : EXIT_SUCCESS;
 	if (rc)
 		fail(&err, 0);
+	if (result.warning)
+		fprintf(stderr, "smco-trace: %s\n", result.warning);
 	if (!o->quiet && result.trace_path)
 		print_summary(o, result.trace_path);
 	struct session *s = session;

@@ -114,4 +114,31 @@ refused() {
 }
 ok "a 32-bit program is refused clearly" refused
 
+# Traced by somebody who is not root, a setuid program runs without its
+# privilege: the kernel wants it so, and we say it.
+setuid() {
+	local status
+	[ "$(id -u)" = 0 ] || return 0
+	mkdir -p open && cp "$(command -v id)" open/ids && chmod 4755 open/ids &&
+		chmod 755 . && chmod 777 open && cp "$BUILD/smco-trace" open || return 1
+	# A file system mounted nosuid has no such programs.
+	[ "$(setpriv --reuid=65534 --clear-groups open/ids -u)" = 0 ] ||
+		return 0
+	(cd open && setpriv --reuid=65534 --clear-groups ./smco-trace "$@" \
+		-o t.trace -- ./ids -u >out 2>err)
+	status=$?
+	cat open/out open/err
+	[ $status -eq 0 ] && [ "$(cat open/out)" = 65534 ] &&
+		[ "$(grep -c "ids is setuid, but runs without" open/err)" = 1 ]
+}
+ok "a setuid program: without privilege, and that is said" setuid
+ok "also when quiet" setuid -q
+setuid_by_root() {
+	[ "$(id -u)" = 0 ] || return 0
+	chown 65534 open/ids && chmod 4755 open/ids &&
+		[ "$(smco-trace -q -o t.trace -- open/ids -u 2>err)" = 65534 ] &&
+		[ ! -s err ]
+}
+ok "as root: with it" setuid_by_root
+
 done_testing

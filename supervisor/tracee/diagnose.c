@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "supervisor/tracee/internal.h"
@@ -197,4 +199,66 @@ void tracer_explain_attach(pid_t pid, int sys_errno, struct smco_err *err)
 				pid);
 	}
 	err->sys_errno = sys_errno;
+}
+
+/* --- privileges that exec does not give to a traced program --- */
+
+/* The effective one, the second in its line of /proc/PID/status. */
+static bool effective_id(pid_t pid, const char *field, unsigned *ret)
+{
+	char path[32], line[256];
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	FILE *f = fopen(path, "re");
+	bool found = false;
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof(line), f))
+		found = !strncmp(line, field, strlen(field)) &&
+			sscanf(line + strlen(field), ": %*u %u", ret) == 1;
+	fclose(f);
+	return found;
+}
+
+static const char *privilege_of(pid_t pid, const char *exe)
+{
+	struct stat st;
+	struct statvfs fs;
+	uint64_t no_new = 0;
+	unsigned uid, gid;
+
+	if (stat(exe, &st) < 0 || !effective_id(pid, "Uid", &uid) ||
+	    !effective_id(pid, "Gid", &gid))
+		return NULL;
+	/* Without us it would not have got them either. */
+	if (statvfs(exe, &fs) < 0 || (fs.f_flag & ST_NOSUID) ||
+	    (proc_status_u64(pid, "NoNewPrivs", 10, &no_new) && no_new))
+		return NULL;
+	if ((st.st_mode & S_ISUID) && st.st_uid != uid)
+		return "is setuid";
+	if ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) &&
+	    st.st_gid != gid)
+		return "is setgid";
+	if (uid && getxattr(exe, "security.capability", NULL, 0) > 0)
+		return "has capabilities";
+	return NULL;
+}
+
+bool tproc_explain_privilege(struct tproc *p, struct smco_err *err)
+{
+	char exe[32], name[256];
+
+	if (have_ptrace_cap())
+		return false;
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", p->pid);
+	const char *what = privilege_of(p->pid, exe);
+	if (!what)
+		return false;
+	ssize_t n = readlink(exe, name, sizeof(name) - 1);
+	name[n > 0 ? n : 0] = '\0';
+	smco_fail(err, SMCO_PERM, 0,
+		  "%s %s, but runs without that privilege, as the kernel gives "
+		  "none to a program that user %u traces; run smco-trace as "
+		  "root",
+		  name, what, (unsigned)geteuid());
+	return true;
 }

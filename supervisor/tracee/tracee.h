@@ -297,4 +297,9 @@ int tproc_trace_syscalls(struct tproc *p, bool on);
  */
 void tracer_explain_attach(pid_t pid, int sys_errno, struct smco_err *err);
 
+/* After an exec: the program has the setuid or setgid bit or capabilities of
+ * its own, and runs without what they give because we trace it and are not
+ * root. Says so in *err and returns true. */
+bool tproc_explain_privilege(struct tproc *p, struct smco_err *err);
+
 #endif
