@@ -12,6 +12,8 @@ enum nap_end model_nap_end(const struct ev_nap *nap)
 		return END_FREED;
 	if (nap->flags & (NAP_ONGOING | NAP_AT_EXIT))
 		return END_NEVER;
+	if (nap->flags & NAP_UNWATCHED)
+		return END_UNWATCHED;
 	if (nap->flags & NAP_ENDED_SYSCALL)
 		return END_SYSCALL;
 	if (nap->flags & NAP_ENDED_WRITE)
@@ -24,9 +26,10 @@ enum nap_end model_nap_end(const struct ev_nap *nap)
 const char *model_nap_end_name(enum nap_end end)
 {
 	static const char *const name[END_NR] = {
-		[END_READ] = "read",	   [END_WRITE] = "write",
-		[END_SYSCALL] = "syscall", [END_ACCESS] = "access",
-		[END_FREED] = "freed",	   [END_NEVER] = "never",
+		[END_READ] = "read",	       [END_WRITE] = "write",
+		[END_SYSCALL] = "syscall",     [END_ACCESS] = "access",
+		[END_FREED] = "freed",	       [END_NEVER] = "never",
+		[END_UNWATCHED] = "unwatched",
 	};
 	return name[end];
 }

@@ -16,7 +16,8 @@ enum nap_end {
 	END_SYSCALL,
 	END_ACCESS, /* touched, nobody knows how */
 	END_FREED,
-	END_NEVER, /* still unused when the program or the trace ended */
+	END_UNWATCHED, /* watched no longer, it may have lasted longer */
+	END_NEVER,     /* still unused when the program or the trace ended */
 	END_NR,
 };
 enum nap_end model_nap_end(const struct ev_nap *nap);

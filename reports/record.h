@@ -39,6 +39,8 @@ enum nap_flags {
 	NAP_END_NEARBY = 1 << 7,     /* ended_stack: seen running at that time,
 				      * not proven */
 	NAP_AT_EXIT = 1 << 8,	     /* program ended */
+	NAP_UNWATCHED = 1 << 9,	     /* not the nap ended but its watching: it
+				      * lasted at least that long */
 };
 
 struct ev_nap {

@@ -195,6 +195,7 @@ static void ended(const struct view *v, const struct model_site *site,
 		[END_READ] = "by a read",   [END_WRITE] = "by a write",
 		[END_SYSCALL] = "by ",	    [END_ACCESS] = "by an access",
 		[END_FREED] = "when freed", [END_NEVER] = "not at all",
+		[END_UNWATCHED] = "not while watched",
 	};
 	uint64_t nr = site->sum.nr_by_end[end];
 	struct model_culprit c = model_ended_by(v->s, site, end);

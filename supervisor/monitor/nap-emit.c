@@ -85,7 +85,7 @@ void nap_end(struct block *b, uint64_t lo_ns, uint64_t hi_ns, uint32_t flags,
 	b->flags &= (uint16_t)~BLOCK_IN_NAP;
 	nap_unguard(b, !(flags & (NAP_FREED | NAP_AT_EXIT)));
 	emit_nap(np->nap, hi_ns, b->index, &nap);
-	if (!stack && !(flags & (NAP_FREED | NAP_AT_EXIT))) {
+	if (!stack && !(flags & (NAP_FREED | NAP_AT_EXIT | NAP_UNWATCHED))) {
 		np->ended = b;
 		np->ended_nap = nap;
 	}

@@ -61,7 +61,7 @@ void nap_guard_tick(struct nap_proc *np, uint64_t now_ns)
 static uint32_t end_flags(const struct access_hit *hit)
 {
 	if (hit->is_gap)
-		return 0; /* nobody touched it: not watched from here on */
+		return NAP_UNWATCHED; /* nobody touched it */
 	if (hit->in_kernel)
 		return NAP_ENDED_SYSCALL;
 	return hit->is_write ? NAP_ENDED_WRITE : NAP_ENDED_READ;
@@ -81,12 +81,15 @@ static void primary_hit(struct block *b, const struct access_hit *hit,
 			uint32_t stack)
 {
 	uint16_t seen = b->flags & BLOCK_EVER_SEEN;
+	uint64_t last_ns = b->touched_lo_ns;
 	end_nap(b, hit, hit->time_ns, stack);
 	if (b->state != BLOCK_WATCH)
 		return;
 	nap_block_hit(b, hit->time_ns, hit->time_ns, hit->cost_ns);
-	if (hit->is_gap)
+	if (hit->is_gap) {
 		b->flags = (uint16_t)((b->flags & ~BLOCK_EVER_SEEN) | seen);
+		b->touched_lo_ns = last_ns;
+	}
 }
 
 /*
