@@ -112,6 +112,7 @@ bench:
 bench-run: tools fixtures $(O)/t/bench/lap
 	$(Q)O=$(O) t/bench/bench.sh
 	$(Q)O=$(O) t/bench/naps.sh
+	+$(Q)$(MAKE) --no-print-directory bench-access bench-unwind bench-control
 .PHONY: bench-naps
 bench-naps: tools fixtures
 	$(Q)O=$(O) t/bench/naps.sh

@@ -40,6 +40,9 @@
 #define STOP_TASK_NS (30 * NSEC_PER_USEC)
 /* What coming and going costs the program, beyond waiting for the CPU. */
 #define HOP_NS (15 * NSEC_PER_USEC)
+/* How long the program waits meanwhile, roughly, and on the high side. */
+#define RANGE_NS 700
+#define PAGE_NS	 100
 
 struct bits {
 	struct access access;
@@ -160,32 +163,35 @@ static int reset_remote(struct bits *b, size_t n)
  */
 enum way { WAY_PLAIN, WAY_HOP, WAY_STOP };
 
-static enum way choose_way(const struct bits *b, size_t n, uint64_t *side_ns)
+static enum way choose_way(const struct bits *b, size_t n, uint64_t nr_pages,
+			   uint64_t *side_ns)
 {
 	uint64_t one = n * b->cost.shootdown_ns;
 	uint64_t plain = one * b->mm.nr_running;
+	uint64_t work = n * RANGE_NS + nr_pages * PAGE_NS;
 	uint64_t hop = UINT64_MAX;
 	uint64_t stop = STOP_NS + tproc_nr_tasks(b->access.proc) * STOP_TASK_NS;
 	if (b->mm.nr_running && b->mm.running_cpu >= 0)
-		hop = HOP_NS + plain - one;
+		hop = HOP_NS + work + plain - one;
 
 	*side_ns = plain;
 	if (plain <= hop && plain <= stop)
 		return WAY_PLAIN;
-	*side_ns = hop;
+	/* Waiting for us is on the CPU account. */
+	*side_ns = HOP_NS + plain - one;
 	if (hop <= stop)
 		return WAY_HOP;
 	*side_ns = 0; /* the stop clock has it */
 	return WAY_STOP;
 }
 
-static int reset(struct bits *b, size_t n)
+static int reset(struct bits *b, size_t n, uint64_t nr_pages)
 {
 	cpu_set_t back;
 	uint64_t side_ns;
 	if (b->by_injection)
 		return reset_injected(b, n);
-	enum way way = choose_way(b, n, &side_ns);
+	enum way way = choose_way(b, n, nr_pages, &side_ns);
 	uint64_t start_ns = smco_now_ns();
 	if ((way == WAY_HOP && !hop_to(b->mm.running_cpu, &back)) ||
 	    (way == WAY_STOP && tproc_stop(b->access.proc, NULL))) {
@@ -324,6 +330,7 @@ static int arm_chunk(struct bits *b, struct page_range *r, size_t n)
 	if (nr < 0)
 		return nr;
 	size_t nr_reset = 0;
+	uint64_t nr_pages = 0;
 	for (int k = 0; k < nr; k++) {
 		struct page_range *pr = &r[b->range_of[k]];
 		pr->nr_reset = slots[k].nr_touched;
@@ -332,11 +339,12 @@ static int arm_chunk(struct bits *b, struct page_range *r, size_t n)
 			pr->nr_stuck = slots[k].nr_touched;
 		} else if (slots[k].nr_touched) {
 			b->reset_slot[nr_reset++] = (uint32_t)k;
+			nr_pages += slots[k].nr_touched;
 		}
 	}
 	int err = 0;
 	if (nr_reset)
-		err = reset(b, build_iov(b, nr_reset, now));
+		err = reset(b, build_iov(b, nr_reset, now), nr_pages);
 	now = smco_now_ns();
 	for (int k = 0; k < nr; k++) {
 		r[b->range_of[k]].armed_ns = err ? 0 : now;

@@ -11,31 +11,7 @@
 #include <unistd.h>
 
 #include "supervisor/probe/access.h"
-
-/* The mechanism needs no more of a process than its pid. */
-struct tproc {
-	pid_t pid;
-};
-pid_t tproc_pid(const struct tproc *p)
-{
-	return p->pid;
-}
-int tproc_stop(struct tproc *p, struct smco_err *err)
-{
-	(void)p;
-	return smco_fail(err, SMCO_UNSUPPORTED, 0, "no tracer here");
-}
-void tproc_cont(struct tproc *p)
-{
-	(void)p;
-}
-int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
-		   struct smco_err *err)
-{
-	(void)calls;
-	(void)n;
-	return tproc_stop(p, err);
-}
+#include "t/unit/pidproc.h"
 
 enum mode { REST, TOUCH_ALL, RANDOM };
 static struct shared {

@@ -8,6 +8,7 @@
 
 #include "supervisor/probe/access.h"
 #include "supervisor/probe/hugeseen.h"
+#include "t/unit/pidproc.h"
 #include "t/unit/puppet.h"
 #include "t/unit/tap.h"
 
@@ -15,37 +16,6 @@
 #define PAGES	  4096
 #define HUGE_PAGE (2UL << 20)
 #define BIG_NR	  100000
-
-/* The mechanism asks the tracee room for the pid and, where it may not use
- * process_madvise, for calls. Tests need no tracer: these stand in. */
-struct tproc {
-	pid_t pid;
-};
-pid_t tproc_pid(const struct tproc *p)
-{
-	return p->pid;
-}
-unsigned tproc_nr_tasks(const struct tproc *p)
-{
-	(void)p;
-	return 1;
-}
-int tproc_stop(struct tproc *p, struct smco_err *err)
-{
-	(void)p;
-	return smco_fail(err, SMCO_UNSUPPORTED, 0, "no tracer in this test");
-}
-void tproc_cont(struct tproc *p)
-{
-	(void)p;
-}
-int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
-		   struct smco_err *err)
-{
-	(void)calls;
-	(void)n;
-	return tproc_stop(p, err);
-}
 
 static char *mem;  /* PAGES small pages */
 static char *huge; /* 4 huge pages, if there are any */
