@@ -111,11 +111,17 @@ bench:
 	+$(Q)$(MAKE) --no-print-directory bench-run
 bench-run: tools fixtures $(O)/t/bench/lap
 	$(Q)O=$(O) t/bench/bench.sh
+	+$(Q)$(MAKE) --no-print-directory bench-attach
 	$(Q)O=$(O) t/bench/naps.sh
 	+$(Q)$(MAKE) --no-print-directory bench-access bench-unwind bench-control
 .PHONY: bench-naps
 bench-naps: tools fixtures
 	$(Q)O=$(O) t/bench/naps.sh
+
+# Coming and going: many threads, much memory.
+.PHONY: bench-attach
+bench-attach: tools fixtures $(DRIVERS)
+	$(Q)O=$(O) t/bench/attach.sh
 
 # Long and rough: what takes too long for every change.
 torture:
