@@ -149,6 +149,7 @@ void text_mechanism(const struct view *v)
 	const char *why = trace_meta(v->s->reader, "mechanism_why");
 	const char *missing = trace_meta(v->s->reader, "missing");
 	const char *sensors = trace_meta(v->s->reader, "sensors");
+	const char *refused = trace_meta(v->s->reader, "refused");
 	struct line l;
 	if (!mechanism)
 		return;
@@ -162,6 +163,8 @@ void text_mechanism(const struct view *v)
 	line_end(&l);
 	if (why && *why)
 		text_paragraph(v, "", INK_NONE, "because %s", why);
+	if (refused && *refused)
+		text_paragraph(v, "", INK_WARN, "%s", refused);
 	if (sensors)
 		text_paragraph(v, "", INK_NONE, "sensors in %s", sensors);
 	else

@@ -38,6 +38,7 @@ struct session {
 	uint64_t ticked_ns; /* when the last tick began */
 	uint64_t gap_ns;    /* between the last two */
 	bool has_mechanism;
+	bool has_refusal;
 	struct ev_coverage not_admitted, lost;
 	volatile sig_atomic_t interrupted; /* the signal; 0 = go on */
 	volatile sig_atomic_t nr_signals;

@@ -1,4 +1,5 @@
 /* Processes and their events. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "supervisor/session-private.h"
@@ -18,10 +19,29 @@ static void add_coverage(struct session *s, const struct hooks_stats *st)
 	s->lost.nr_objects += st->nr_lost;
 }
 
+/* Guards that a process could not have (any more): what of it was not seen. */
+static void note_refusal(struct session *s, const struct watched *w)
+{
+	struct access *both[] = {w->primary, w->guard};
+	char text[300];
+	for (size_t i = 0; i < ARRAY_SIZE(both) && !s->has_refusal; i++) {
+		const struct access *a = both[i];
+		const char *why =
+			a && a->ops->refusal ? a->ops->refusal(a) : NULL;
+		if (!why)
+			continue;
+		s->has_refusal = true;
+		snprintf(text, sizeof(text), "no %s guards in process %d: %s",
+			 a->ops->name, (int)w->pid, why);
+		trace_put_meta(s->trace, "refused", text);
+	}
+}
+
 void session_drop_watched(struct session *s, struct watched *w, bool gone)
 {
 	if (!w)
 		return;
+	note_refusal(s, w);
 	watched_drain(w, s->stacks);
 	if (w->hooks) {
 		struct hooks_stats st;

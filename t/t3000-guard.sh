@@ -23,8 +23,22 @@ refused() {
 why="it uses io_uring or kernel AIO"
 ok "io_uring: the program is left alone" refused guard_uring
 ok "io_uring with a polling kernel thread" refused guard_uring poll
+ok "io_uring with registered buffers" refused guard_uring fixed
 ok "kernel AIO" refused guard_uring aio
 ok "signal stacks set before" same guard_altstack
+ok "an area for restartable sequences" same guard_rseq
+ok "one from before the first guard" same guard_rseq early
+# Through the whole tool: done without, and the report says so.
+told() {
+	"$FIXTURES/guard_uring" poll 300 >plain &&
+		smco-trace -q -t 100 --nap 100ms --mechanism=mprotect \
+			-o uring.trace -- "$FIXTURES/guard_uring" poll 300 \
+			>traced && cmp plain traced || return
+	smco-report uring.trace >report
+	cat report
+	grep -q 'no mprotect guards in process [0-9]*: it uses io_uring' report
+}
+ok "the report says that it was, and why" told
 why="the program adopts orphans"
 ok "a program that would see the helper" refused guard_reaper
 ok "unshare" same guard_reaper unshare

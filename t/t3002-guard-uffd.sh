@@ -21,8 +21,11 @@ ok "guarded while threads wait in system calls" same guard_inflight
 ok "io_uring" same guard_uring
 ok "each of its reads was a hit in the kernel" counted guard_uring kernel 20
 ok "io_uring with a polling kernel thread" same guard_uring poll
+ok "io_uring with registered buffers" same guard_uring fixed
 ok "kernel AIO" same guard_uring aio
 ok "signal stacks set before" same guard_altstack
+ok "an area for restartable sequences" same guard_rseq
+ok "one from before the first guard" same guard_rseq early
 ok "unshare" same guard_reaper unshare
 opt="-m uffd -a"
 ok "threads come and go, everything guarded again at once" \

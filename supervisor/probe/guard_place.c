@@ -31,9 +31,13 @@ static void look_at_thread(struct guard *g, struct task *t,
 			   const struct tmaps *maps)
 {
 	struct user_regs_struct r;
+	taddr_t rseq;
+	uint64_t len;
 	robust_list_add(g->base.proc, task_tid(t), &g->stacks);
 	if (task_get_regs(t, &r))
 		return; /* waits in the kernel; nothing is known */
+	if (!task_get_rseq(t, &rseq, &len) && len)
+		addr_ranges_add(&g->stacks, rseq, rseq + len);
 	guard_stack_add(g, r.rsp);
 	addr_ranges_add(&g->stacks, r.fs_base, r.fs_base + THREAD_AREA_BYTES);
 	const struct tmap *m = tmaps_find(maps, r.rsp);

@@ -47,6 +47,18 @@ void tracer_follow_cpu(struct tracer *tr, bool on)
 		leave(tr);
 }
 
+int task_get_rseq(struct task *t, taddr_t *start_ret, uint64_t *len_ret)
+{
+	struct __ptrace_rseq_configuration conf = {0};
+	*len_ret = 0;
+	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, t->tid, sizeof(conf), &conf) <
+	    0)
+		return errno == ESRCH ? SMCO_GONE : SMCO_UNSUPPORTED;
+	*start_ret = conf.rseq_abi_pointer;
+	*len_ret = conf.rseq_abi_pointer ? conf.rseq_abi_size : 0;
+	return 0;
+}
+
 static int cpu_by_rseq(struct task *t)
 {
 	if (t->rseq == RSEQ_NOT_ASKED) {

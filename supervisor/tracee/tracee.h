@@ -252,6 +252,12 @@ int task_get_sigmask(struct task *t, uint64_t *ret);
 int task_set_sigmask(struct task *t, uint64_t mask);
 
 /*
+ * Where a stopped task's area for restartable sequences lies, which the kernel
+ * writes to on its own; *len_ret is 0 if it has none.
+ */
+int task_get_rseq(struct task *t, taddr_t *start_ret, uint64_t *len_ret);
+
+/*
  * Overwrite text while all tasks are stopped (tproc_stop). The old bytes are
  * registered for undo before anything is written. No program counter may lie
  * inside (addr, addr+len): SMCO_BUSY then and nothing is written, unless @fix
