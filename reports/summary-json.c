@@ -1,6 +1,7 @@
 /*
  * The summary for programs; JSON.md says what stands where. Arrays are
- * written element by element, so that a million naps need no million trees.
+ * written element by element, and naps without a tree, of which there may be
+ * millions.
  */
 #include "reports/summary.h"
 
@@ -14,9 +15,11 @@
 
 #include "reports/line.h"
 #include "reports/model.h"
+#include "reports/nap-json.h"
 #include "reports/names.h"
 
 #define SCHEMA_VERSION 1
+#define WRITE_BYTES    (64u << 10)
 
 struct writer {
 	const struct summary *s;
@@ -329,38 +332,21 @@ static void put_sites(struct writer *w)
 
 static void put_naps(struct writer *w)
 {
-	char name[NAMES_MAX];
+	struct bbuf b = {0};
 	open_array(w, "naps");
 	for (size_t i = 0; i < w->s->nr_naps; i++) {
-		const struct model_nap *m = &w->s->nap[i];
-		const struct ev_nap *n = &m->nap;
-		bool never = n->flags & NAP_NEVER_ACCESSED;
-		emit(w, NULL,
-		     OBJECT({"object", json_integer(m->object)},
-			    {"pid", json_integer(n->pid)},
-			    {"addr", address(n->addr)},
-			    {"size", number(n->size)},
-			    {"start_ns", number(n->start_ns)},
-			    {"length_ns", number(n->length_ns)},
-			    {"error_ns", number(n->error_ns)},
-			    {"alloc_ns",
-			     n->alloc_ns ? number(n->alloc_ns) : json_null()},
-			    {"alloc_stack", id_or_null(n->alloc_stack)},
-			    {"last_stack", id_or_null(n->last_stack)},
-			    {"ended_stack", id_or_null(n->ended_stack)},
-			    {"ended",
-			     json_string(model_nap_end_name(model_nap_end(n)))},
-			    {"syscall",
-			     n->ended_syscall < 0
-				     ? json_null()
-				     : json_string(names_syscall(
-					       n->ended_syscall, name))},
-			    {"never_accessed", json_boolean(never)},
-			    {"writes_only",
-			     json_boolean(n->flags & NAP_WRITES_ONLY)},
-			    {"seen_nearby",
-			     json_boolean(n->flags & NAP_END_NEARBY)}));
+		bbuf_put(&b, ",\n", w->first ? 0 : 2);
+		bbuf_put(&b, "\n", w->first ? 1 : 0);
+		w->first = false;
+		nap_json(&b, &w->s->nap[i]);
+		if (b.len < WRITE_BYTES && i + 1 < w->s->nr_naps)
+			continue;
+		w->failed |= b.failed;
+		if (b.len)
+			fwrite(b.data, 1, b.len, w->out);
+		bbuf_reset(&b);
 	}
+	bbuf_free(&b);
 	close_array(w);
 }
 
