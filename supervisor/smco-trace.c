@@ -2,6 +2,7 @@
  * smco-trace.c - start, signals, exit status; nothing else.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@
 #include "supervisor/options.h"
 #include "supervisor/session.h"
 #include "supervisor/status.h"
+
+#define MMAP_BYTES (128 << 10)
 
 static struct session *session; /* for the signal handlers */
 
@@ -146,6 +149,9 @@ int main(int argc, char **argv)
 	struct options o;
 	struct smco_err err = {0};
 
+	/* The tables of all blocks are large and grow: by mapping more, not by
+	 * copying and leaving holes. The default rises with what is freed. */
+	mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
 	if (options_parse(argc, argv, &o, &err)) {
 		fail(&err, 0);
 		fputs("Try 'smco-trace --help'.\n", stderr);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "supervisor/command.h"
@@ -37,6 +38,31 @@ static void *run(void *arg)
 	return NULL;
 }
 
+/*
+ * With the first thread glibc takes a signal for its own use, one that it hides
+ * from sigaction(). Ignored before, as by some parents, it must be ignored in
+ * the command, too; we change no user ids, which is what it is for.
+ */
+#define SIGNAL_OF_GLIBC 33
+struct kernel_sigaction {
+	void (*handler)(int sig);
+	unsigned long flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+
+static int create_thread(pthread_t *ret, void *arg)
+{
+	struct kernel_sigaction was = {0};
+	long rc = syscall(SYS_rt_sigaction, SIGNAL_OF_GLIBC, NULL, &was,
+			  sizeof(was.mask));
+	int failed = pthread_create(ret, NULL, run, arg);
+	if (!rc && was.handler == SIG_IGN)
+		syscall(SYS_rt_sigaction, SIGNAL_OF_GLIBC, &was, NULL,
+			sizeof(was.mask));
+	return failed;
+}
+
 struct tables *tables_create(void)
 {
 	struct tables *t = calloc(1, sizeof(*t));
@@ -47,7 +73,7 @@ struct tables *tables_create(void)
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int rc = pthread_create(&t->thread, NULL, run, t);
+	int rc = create_thread(&t->thread, t);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!rc)
 		return t;

@@ -90,7 +90,8 @@ static int grow(struct control *c)
 {
 	if (c->nr_slots > PLANT_NONE / 2)
 		return SMCO_NOMEM;
-	uint32_t nr = c->nr_slots + c->nr_slots / 2 + 64;
+	/* Large arrays grow without being copied. */
+	uint32_t nr = c->nr_slots + c->nr_slots / 8 + 64;
 	if (schedule_grow(&c->schedule, nr))
 		return SMCO_NOMEM;
 	struct plant *plants = reallocarray(c->plants, nr, sizeof(*plants));

@@ -35,35 +35,41 @@ void schedule_deinit(struct schedule *s)
 
 /* --------------------------------------------------------------- queues --- */
 
+/* Place @nth of @q, counted from its head. */
+static inline uint32_t queue_at(const struct schedule_queue *q, uint32_t nth)
+{
+	uint32_t at = q->head + nth;
+	return at < q->size ? at : at - q->size;
+}
+
 /* Closes the gaps. @ids has room for @size; may be the queue's own array. */
 static void queue_compact(struct schedule *s, struct schedule_queue *q,
 			  uint32_t *ids, uint32_t size)
 {
-	uint32_t nr = 0, first = q->head;
+	uint32_t nr = 0;
 	bool is_same = ids == q->ids;
-	for (uint32_t i = q->head; i != q->tail; i++) {
-		uint32_t id = q->ids[i & q->mask];
+	for (uint32_t i = 0; i < q->len; i++) {
+		uint32_t id = q->ids[queue_at(q, i)];
 		if (id == SCHEDULE_NONE)
 			continue;
 		/* In place the order is kept by going on from the head. */
-		uint32_t at = is_same ? (first + nr) & q->mask : nr;
+		uint32_t at = is_same ? queue_at(q, nr) : nr;
 		ids[at] = id;
 		s->nodes[id].place = at;
 		nr++;
 	}
+	if (!is_same)
+		q->head = 0;
 	q->ids = ids;
-	q->mask = size - 1;
-	q->head = is_same ? first : 0;
-	q->tail = q->head + nr;
+	q->size = size;
+	q->len = nr;
 }
 
 static int queue_grow(struct schedule *s, struct schedule_queue *q,
 		      uint32_t nr_nodes)
 {
-	uint32_t size = q->ids ? q->mask + 1 : QUEUE_SIZE_MIN;
-	while (size / 2 < nr_nodes)
-		size *= 2;
-	if (q->ids && size == q->mask + 1)
+	uint32_t size = nr_nodes + nr_nodes / 4 + QUEUE_SIZE_MIN;
+	if (q->size >= size)
 		return SMCO_OK;
 	uint32_t *ids = malloc(size * sizeof(*ids));
 	uint32_t *old = q->ids;
@@ -83,32 +89,32 @@ static void enqueue(struct schedule *s, uint32_t id, uint32_t row)
 {
 	struct schedule_queue *q = queue_of(s, row);
 	/*
-	 * At least half of a full ring are gaps, so closing them costs no more
-	 * than the removals that made them.
+	 * At least a fifth of a full ring are gaps, so closing them costs no
+	 * more than a few steps for each of the removals that made them.
 	 */
-	if (q->tail - q->head > q->mask)
-		queue_compact(s, q, q->ids, q->mask + 1);
-	uint32_t at = q->tail++ & q->mask;
+	if (q->len == q->size)
+		queue_compact(s, q, q->ids, q->size);
+	uint32_t at = queue_at(q, q->len++);
 	q->ids[at] = id;
 	s->nodes[id].row = (uint16_t)row;
 	s->nodes[id].place = at;
 }
 
-/* First in the queue, SCHEDULE_NONE if it is empty. */
+/* First in the queue, SCHEDULE_NONE if it is empty: there are no gaps at the
+ * head. */
 static uint32_t queue_first(const struct schedule_queue *q)
 {
-	for (uint32_t i = q->head; i != q->tail; i++)
-		if (q->ids[i & q->mask] != SCHEDULE_NONE)
-			return q->ids[i & q->mask];
-	return SCHEDULE_NONE;
+	return q->len ? q->ids[q->head] : SCHEDULE_NONE;
 }
 
 static void queue_remove(struct schedule_queue *q, uint32_t place)
 {
 	q->ids[place] = SCHEDULE_NONE;
 	/* Gaps at the head go at once, so that the first is quickly found. */
-	while (q->head != q->tail && q->ids[q->head & q->mask] == SCHEDULE_NONE)
-		q->head++;
+	while (q->len && q->ids[q->head] == SCHEDULE_NONE) {
+		q->head = queue_at(q, 1);
+		q->len--;
+	}
 }
 
 /* ---------------------------------------------------------------- wheel --- */
@@ -328,9 +334,9 @@ bool schedule_pop(struct schedule *s, uint64_t now_ns, uint32_t *ret)
 uint32_t schedule_peek(const struct schedule *s, uint32_t ahead)
 {
 	const struct schedule_queue *q = &s->queue;
-	if (q->tail - q->head <= ahead)
+	if (q->len <= ahead)
 		return SCHEDULE_NONE;
-	return q->ids[(q->head + ahead) & q->mask];
+	return q->ids[queue_at(q, ahead)];
 }
 
 uint64_t schedule_next_ns(const struct schedule *s)

@@ -49,11 +49,16 @@ struct schedule_chunk {
 	uint32_t ids[SCHEDULE_CHUNK_IDS];
 };
 
-/* A ring; SCHEDULE_NONE where a plant was removed from the middle. */
+/*
+ * A ring; SCHEDULE_NONE where a plant was removed from the middle. There is
+ * room for a quarter more than all plants, so that gaps have to be closed only
+ * after that many removals.
+ */
 struct schedule_queue {
 	uint32_t *ids; /* owned */
-	uint32_t mask; /* size - 1; the size is twice the plants at least */
-	uint32_t head, tail;
+	uint32_t size;
+	uint32_t head; /* < size */
+	uint32_t len;  /* places in use from the head on, gaps included */
 };
 
 struct schedule {

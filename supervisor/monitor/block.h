@@ -43,8 +43,7 @@ struct block {
 	uint64_t alloc_ns;	/* session time; 0 = before we came */
 	uint64_t armed_ns;	/* the current sample or widening began */
 	uint64_t full_ns;	/* every page armed and quiet since */
-	uint64_t touched_lo_ns; /* the last access seen lies in */
-	uint64_t touched_hi_ns; /* [lo, hi] */
+	uint64_t touched_lo_ns; /* the last access seen is not before this */
 	uint64_t checked_ns;	/* last look at it; quiet up to here */
 	uint32_t left, right;	/* treap; private */
 	uint32_t index;		/* of this block in the pool; private */

@@ -98,8 +98,6 @@ bool nap_poll_arm(struct block *b, uint64_t now_ns)
 		b->state = BLOCK_IDLE;
 		return false;
 	}
-	if (first)
-		b->touched_hi_ns = now_ns;
 	if (nr > SMALL_PAGES)
 		b->flags |= BLOCK_ARMED_ONCE;
 	control_armed(np->nap->control, b->plant, now_ns);

@@ -87,6 +87,7 @@ void nap_end(struct block *b, uint64_t lo_ns, uint64_t hi_ns, uint32_t flags,
 	emit_nap(np->nap, hi_ns, b->index, &nap);
 	if (!stack && !(flags & (NAP_FREED | NAP_AT_EXIT | NAP_UNWATCHED))) {
 		np->ended = b;
+		np->ended_ns = hi_ns;
 		np->ended_nap = nap;
 	}
 }
@@ -105,5 +106,5 @@ void nap_nearby(struct nap_proc *np, uint32_t stack)
 	b->last_stack = stack;
 	np->ended_nap.ended_stack = stack;
 	np->ended_nap.flags |= NAP_END_NEARBY;
-	emit_nap(np->nap, b->touched_hi_ns, b->index, &np->ended_nap);
+	emit_nap(np->nap, np->ended_ns, b->index, &np->ended_nap);
 }

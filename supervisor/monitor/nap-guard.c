@@ -118,7 +118,7 @@ static void witness_hit(struct block *b, const struct access_hit *hit,
 		nap_block_hit(b, hit->time_ns, hit->time_ns, hit->cost_ns);
 		return;
 	}
-	b->touched_lo_ns = b->touched_hi_ns = hit->time_ns;
+	b->touched_lo_ns = hit->time_ns;
 	b->flags |= BLOCK_EVER_SEEN;
 }
 

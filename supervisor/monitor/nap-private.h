@@ -55,6 +55,7 @@ struct nap_proc {
 	uint64_t looked_ns;
 	struct block *ended;	 /* block whose quiet ended in this tick */
 	struct ev_nap ended_nap; /* its nap, if it was one */
+	uint64_t ended_ns;	 /* by then */
 };
 
 static inline uint64_t session_ns(const struct nap *n, uint64_t mono_ns)

@@ -166,7 +166,7 @@ static struct block *block_new(struct nap_proc *np, taddr_t addr, uint64_t size,
 	b->flags = flags;
 	b->queue_pos = UINT32_MAX;
 	b->alloc_ns = flags & BLOCK_ADOPTED ? 0 : now_ns;
-	b->touched_lo_ns = b->touched_hi_ns = now_ns;
+	b->touched_lo_ns = now_ns;
 	b->plant = control_add(n->control, now_ns, b);
 	/* A block that lives shorter than a window is not worth a look. */
 	control_defer(n->control, b->plant, now_ns + n->window_ns);
@@ -295,7 +295,6 @@ void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
 	control_event(n->control, b->plant, hi_ns,
 		      hi_ns > b->armed_ns ? hi_ns - b->armed_ns : 0, p_ns);
 	b->touched_lo_ns = lo_ns;
-	b->touched_hi_ns = hi_ns;
 	b->flags |= BLOCK_EVER_SEEN;
 	b->state = BLOCK_IDLE;
 	b->cursor = 0;
