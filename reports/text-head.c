@@ -97,12 +97,13 @@ static void mechanisms(const struct view *v, const struct ev_ledger *last)
 
 /* What starting to watch a process costs is a share of nothing where that
  * process hardly ran. */
-#define SHORT_NS (50 * NSEC_PER_MSEC)
+#define SHORT_NS (100 * NSEC_PER_MSEC)
 
-static bool is_short(const struct ev_ledger *last)
+static bool is_short(const struct view *v, const struct ev_ledger *last)
 {
+	size_t nr_starts = v->s->nr_processes ? v->s->nr_processes : 1;
 	return last->run_ns < last->spent_ns ||
-	       last->run_ns - last->spent_ns < SHORT_NS;
+	       last->run_ns - last->spent_ns < nr_starts * SHORT_NS;
 }
 
 static void short_run(const struct view *v, const struct ev_ledger *last)
@@ -139,7 +140,7 @@ void text_overhead(const struct view *v)
 		return;
 	}
 	const struct ev_ledger *last = &s->ledger[s->nr_ledger - 1].ledger;
-	if (last->run_ns && is_short(last) && !is_attached(s)) {
+	if (last->run_ns && is_short(v, last) && !is_attached(s)) {
 		short_run(v, last);
 		stops(v, last);
 		return;

@@ -192,9 +192,12 @@ static void ended(const struct view *v, const struct model_site *site,
 		  enum nap_end end, const char *label)
 {
 	static const char *const how[END_NR] = {
-		[END_READ] = "by a read",   [END_WRITE] = "by a write",
-		[END_SYSCALL] = "by ",	    [END_ACCESS] = "by an access",
-		[END_FREED] = "when freed", [END_NEVER] = "not at all",
+		[END_READ] = "by a read",
+		[END_WRITE] = "by a write",
+		[END_SYSCALL] = "by ",
+		[END_ACCESS] = "by an access",
+		[END_FREED] = "when freed",
+		[END_NEVER] = "not at all",
 		[END_UNWATCHED] = "not while watched",
 	};
 	uint64_t nr = site->sum.nr_by_end[end];

@@ -93,7 +93,10 @@ static void watched(const struct view *v)
 	const struct ev_coverage *c = &s->coverage[COVER_WATCHED];
 	char a[UNITS_MAX], b[UNITS_MAX], share[UNITS_MAX] = "";
 	if (!s->has_coverage[COVER_WATCHED]) {
-		text_paragraph(v, "coverage", INK_WARN, "not in the trace");
+		text_paragraph(v, "coverage", INK_WARN,
+			       trace_is_truncated(s->reader)
+				       ? "not in the trace"
+				       : "watched no block");
 		return;
 	}
 	double all = (double)c->bytes + (double)unwatched_bytes(s);
@@ -110,6 +113,7 @@ void text_coverage(const struct view *v)
 	const struct summary *s = v->s;
 	char a[UNITS_MAX], b[UNITS_MAX];
 	uint64_t cutoff = model_meta_u64(s, "min_size", 0);
+	uint64_t unwatched = model_meta_u64(s, "unwatched_processes", 0);
 	uint64_t damaged = trace_nr_damaged(s->reader);
 	uint64_t lost = trace_nr_lost(s->reader);
 	watched(v);
@@ -122,6 +126,12 @@ void text_coverage(const struct view *v)
 			       plural(c->nr_objects), units_bytes(c->bytes, b),
 			       names_coverage(i));
 	}
+	if (unwatched)
+		text_paragraph(v, "", INK_NONE,
+			       "not %s process%s that ended before the budget "
+			       "had room to start",
+			       units_count(unwatched, a),
+			       unwatched == 1 ? "" : "es");
 	if (cutoff)
 		text_paragraph(v, "", INK_NONE,
 			       "not blocks smaller than %s (--min-size)",

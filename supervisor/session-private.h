@@ -40,6 +40,7 @@ struct session {
 	bool has_mechanism;
 	bool has_refusal;
 	struct ev_coverage not_admitted, lost;
+	uint64_t nr_unwatched; /* processes that ended before their turn */
 	volatile sig_atomic_t interrupted; /* the signal; 0 = go on */
 	volatile sig_atomic_t nr_signals;
 };
@@ -53,6 +54,12 @@ enum process_why {
 	PROCESS_ENDED,
 	PROCESS_DETACHED,
 };
+
+/*
+ * session.c: more is spent than half a second's budget can pay back. What
+ * costs the program by standing or by starting has to wait.
+ */
+bool session_is_far_overdrawn(const struct session *s);
 
 /* session-records.c: what goes into the trace */
 void session_emit(void *session, const struct record *r);
@@ -72,6 +79,8 @@ void session_dispatch(struct session *s, struct tevent *ev);
 void session_clean_copy(void *session, struct tproc *parent,
 			struct tproc *child);
 void session_drop_watched(struct session *s, struct watched *w, bool gone);
+/* The budget has room again: start to watch a process that had to wait. */
+void session_start_late(struct session *s, uint64_t now_ns);
 /* Guards with a queue of their own. */
 void session_take_hits(struct session *s, struct watched *w);
 

@@ -6,6 +6,9 @@
 
 #define FIRST_TOKENS 2048
 #define FIRST_TRAPS  32
+/* A process that had to wait for its start and lives for so long is worth it.
+ */
+#define LATE_NS (100 * NSEC_PER_MSEC)
 
 static struct watched *find_watched(const struct tproc *p)
 {
@@ -43,6 +46,7 @@ void session_drop_watched(struct session *s, struct watched *w, bool gone)
 		return;
 	note_refusal(s, w);
 	watched_drain(w, s->stacks);
+	s->nr_unwatched += w->late_ns != 0;
 	if (w->hooks) {
 		struct hooks_stats st;
 		hooks_get_stats(w->hooks, &st);
@@ -124,6 +128,52 @@ void session_clean_copy(void *session, struct tproc *parent,
 			both[i]->ops->forked(both[i], child, NULL);
 }
 
+/*
+ * Starting to watch a process costs milliseconds, which those that live for
+ * less (a shell's, a build's) are not worth, and which add up. The first few
+ * are watched from their first instruction; where they come so fast that the
+ * budget is far overdrawn, the next have to wait until it is not. What a copy
+ * has in its memory has to be dealt with at once.
+ */
+static bool has_to_wait(const struct session *s, const struct tevent *ev)
+{
+	const struct watched *parent = find_watched(ev->parent);
+	if (ev->why != TPROC_EXECED &&
+	    (ev->why != TPROC_FORKED || !parent || parent->hooks))
+		return false;
+	return session_is_far_overdrawn(s);
+}
+
+static void open_access(struct session *s, struct watched *w)
+{
+	struct smco_err err = {0};
+	if (watched_open_access(w, s->opt->mechanism, s->nap, &err))
+		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
+	note_mechanism(s, w);
+}
+
+/* All tasks stopped. */
+static void start_waiting_one(struct session *s, struct watched *w)
+{
+	w->late_ns = 0;
+	open_access(s, w);
+	plant(s, w);
+}
+
+void session_start_late(struct session *s, uint64_t now_ns)
+{
+	for (size_t i = 0; i < s->nr_ws; i++) {
+		struct watched *w = s->ws[i];
+		if (!w->late_ns || now_ns - w->late_ns < LATE_NS ||
+		    session_is_far_overdrawn(s) || tproc_stop(w->proc, NULL))
+			continue;
+		start_waiting_one(s, w);
+		watched_adopt(w, s->opt->min_size_bytes, s->stacks, NULL);
+		tproc_cont(w->proc);
+		return; /* what that cost is known by the next tick */
+	}
+}
+
 static void start_watching(struct session *s, struct tproc *p,
 			   const struct tevent *ev)
 {
@@ -145,9 +195,11 @@ static void start_watching(struct session *s, struct tproc *p,
 	struct watched *w = add_watched(s, p);
 	if (!w)
 		return;
-	if (watched_open_access(w, s->opt->mechanism, s->nap, &err))
-		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
-	note_mechanism(s, w);
+	if (has_to_wait(s, ev)) {
+		w->late_ns = smco_now_ns();
+		return;
+	}
+	open_access(s, w);
 	if (ev->why == TPROC_FORKED) {
 		struct watched *parent = find_watched(ev->parent);
 		watched_update_modules(w, NULL);
@@ -200,7 +252,9 @@ void session_dispatch(struct session *s, struct tevent *ev)
 		tproc_resume_new(ev->proc);
 		break;
 	case TEV_LIBS:
-		if (w)
+		if (w && w->late_ns && !session_is_far_overdrawn(s))
+			start_waiting_one(s, w);
+		else if (w)
 			plant(s, w);
 		tracer_resume(s->tracer, ev->task, 0);
 		break;

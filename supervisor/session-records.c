@@ -21,23 +21,30 @@ void session_emit(void *ctx, const struct record *r)
 }
 
 /* The command line of a process, as far as it is short; control characters are
- * the reader's business. */
-static void put_pid_command(struct session *s, pid_t pid)
+ * the reader's business. False if there is none. */
+static bool read_command(pid_t pid, char line[256])
 {
-	char path[64], key[32], line[256];
+	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-	snprintf(key, sizeof(key), "pid.%d.command", (int)pid);
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return;
-	ssize_t n = read(fd, line, sizeof(line) - 1);
+		return false;
+	ssize_t n = read(fd, line, 255);
 	if (n <= 0)
-		return;
+		return false;
 	line[n] = '\0';
 	for (ssize_t i = 0; i + 1 < n; i++)
 		if (!line[i])
 			line[i] = ' ';
-	trace_put_meta(s->trace, key, line);
+	return true;
+}
+
+static void put_pid_command(struct session *s, pid_t pid)
+{
+	char key[32], line[256];
+	snprintf(key, sizeof(key), "pid.%d.command", (int)pid);
+	if (read_command(pid, line))
+		trace_put_meta(s->trace, key, line);
 }
 
 void session_emit_process(struct session *s, pid_t pid, enum process_why why,
@@ -106,16 +113,28 @@ static void put_command(struct session *s)
 	for (char **a = s->opt->command; a && *a && len < sizeof(line) - 1; a++)
 		len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s",
 					len ? " " : "", *a);
+	if (s->opt->nr_pids == 1)
+		read_command(s->opt->pids[0], line);
+	if (line[0])
+		trace_put_meta(s->trace, "command", line);
+}
+
+static void put_attached(struct session *s)
+{
+	char line[1024];
+	size_t len = 0;
 	for (size_t i = 0; i < s->opt->nr_pids && len < sizeof(line) - 1; i++)
 		len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%d",
-					len ? "," : "-p ", s->opt->pids[i]);
-	trace_put_meta(s->trace, "command", line);
+					len ? " " : "", s->opt->pids[i]);
+	if (len)
+		trace_put_meta(s->trace, "attached", line);
 }
 
 void session_put_meta(struct session *s)
 {
 	struct utsname u;
 	put_command(s);
+	put_attached(s);
 	trace_put_meta(s->trace, "version", SMCO_VERSION);
 	if (s->opt->is_unlimited)
 		trace_put_meta(s->trace, "target_ppb", "unlimited");
@@ -175,6 +194,8 @@ int session_finish_trace(struct session *s, struct smco_err *err)
 	nap_emit_totals(s->nap, now);
 	emit_coverage(s);
 	session_put_meta_u64(s, "elapsed_ns", now - s->start_ns);
+	if (s->nr_unwatched)
+		session_put_meta_u64(s, "unwatched_processes", s->nr_unwatched);
 	if (!s->trace_failed)
 		stacks_put(s->stacks, s->trace, true);
 	int rc = trace_writer_close(s->trace, err);

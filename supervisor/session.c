@@ -88,7 +88,7 @@ static void refill_tokens(struct session *s, struct watched *w)
  * is more than the budget, not just what the last tick happened to use. A guard
  * that goes every time the room is used up would never see a nap.
  */
-static bool is_far_overdrawn(const struct session *s)
+bool session_is_far_overdrawn(const struct session *s)
 {
 	if (s->opt->is_unlimited)
 		return false;
@@ -152,8 +152,9 @@ static void tick(struct session *s, uint64_t now_ns)
 		catch_up(s);
 	control_tick(s->control, now_ns, account(s, now_ns));
 
+	session_start_late(s, now_ns);
 	for (size_t i = 0; i < s->nr_ws; i++) {
-		if (is_far_overdrawn(s))
+		if (session_is_far_overdrawn(s))
 			watched_relax(s->ws[i]);
 		watched_drain(s->ws[i], s->stacks);
 	}

@@ -29,7 +29,8 @@ struct watched {
 	uint64_t agent_ns, side_ns, guard_side_ns, cpu_ns;
 	char why_mechanism[256]; /* which one, and why none better */
 	bool adopted;		 /* existing blocks were taken in */
-	bool is_patient;	 /* stacks wait for tables, but not for long */
+	uint64_t late_ns; /* when it came, while it waits for its start; 0 */
+	bool is_patient;  /* stacks wait for tables, but not for long */
 };
 
 /* Before any program is under control: load and calibrate what the mechanism

@@ -110,6 +110,7 @@ bench:
 	@t/deps.sh build bench
 	+$(Q)$(MAKE) --no-print-directory bench-run
 bench-run: tools fixtures $(O)/t/bench/lap
+	$(Q)O=$(O) t/bench/memory.sh
 	$(Q)O=$(O) t/bench/bench.sh
 	+$(Q)$(MAKE) --no-print-directory bench-attach
 	$(Q)O=$(O) t/bench/naps.sh

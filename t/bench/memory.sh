@@ -54,6 +54,5 @@ line() {
 			known2, own1, own2, each, shared
 	}'
 }
+# Without a limit every block is known and, used now and then, looked at.
 line "-t unlimited" -t unlimited
-line "-t 50" -t 50
-line "-t 10" -t 10

@@ -1,0 +1,31 @@
+#!/bin/bash
+# Short programs one after the other: starting to watch each would cost more
+# than there is to spend. The one that lives is watched all the same.
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+
+cat >script.sh <<EOF
+i=0
+while [ \$i -lt 150 ]; do
+	i=\$((i + 1))
+	/bin/true || echo failed
+done
+exec "$FIXTURES/fork-data" 4 1
+EOF
+sh script.sh >want
+run() {
+	smco-trace -t 10 --nap 300ms -o t.trace -- sh script.sh >got 2>summary
+	local status=$?
+	cat summary
+	[ $status -eq 0 ] && diff want got
+}
+ok "output and status" run
+ok "not all of them were watched" grep -q \
+	'not [0-9]* process.* that ended before the budget had room' summary
+ok "the last was, when there was room again" grep -q \
+	'naps* of at least 300 ms' summary
+ok "what it had by then was found" grep -q 'allocated  ' summary
+ok "for programs" sh -c \
+	'smco-report --json t.trace | grep -q "\"unwatched_processes\":\"[1-9]"'
+
+done_testing
