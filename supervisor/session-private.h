@@ -6,6 +6,7 @@
 
 #include "reports/trace.h"
 #include "supervisor/control/control.h"
+#include "supervisor/control/duty.h"
 #include "supervisor/meter.h"
 #include "supervisor/monitor/nap.h"
 #include "supervisor/session.h"
@@ -23,6 +24,7 @@ struct session {
 	struct ledger *ledger;
 	struct control *control;
 	struct nap *nap;
+	struct duty duty;
 	struct stacks *stacks;
 	struct tables *tables;
 	struct meter meter;

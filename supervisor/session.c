@@ -84,9 +84,8 @@ static void refill_tokens(struct session *s, struct watched *w)
 }
 
 /*
- * So far that guards must go: what they cost by standing (caught system calls)
- * is more than the budget, not just what the last tick happened to use. A guard
- * that goes every time the room is used up would never see a nap.
+ * So far that nothing more is begun that can wait: more than the last tick
+ * happened to use.
  */
 bool session_is_far_overdrawn(const struct session *s)
 {
@@ -95,6 +94,23 @@ bool session_is_far_overdrawn(const struct session *s)
 	int64_t m_t = control_m_from_overhead(s->opt->target_ppb);
 	return ledger_room_ns(s->ledger) <
 	       -(OVERDRAFT_NS / 1000 * m_t / (PPB / 1000));
+}
+
+/* May guards stand that cost the program by standing? */
+static void keep_or_relax(struct session *s, uint64_t now_ns)
+{
+	struct ledger_totals t;
+	ledger_get(s->ledger, &t);
+	const struct duty_state state = {
+		.now_ns = now_ns,
+		.spent_ns = t.spent_ns,
+		.room_ns = ledger_room_ns(s->ledger),
+		.window_room_ns = ledger_window_room_ns(s->ledger),
+		.window_most_ns = ledger_window_most_ns(s->ledger),
+	};
+	bool may_stand = duty_step(&s->duty, &state);
+	for (size_t i = 0; i < s->nr_ws; i++)
+		watched_let_stand(s->ws[i], may_stand);
 }
 
 /* What the time since the last call was spent on. Returns that time: of CPUs,
@@ -153,11 +169,9 @@ static void tick(struct session *s, uint64_t now_ns)
 	control_tick(s->control, now_ns, account(s, now_ns));
 
 	session_start_late(s, now_ns);
-	for (size_t i = 0; i < s->nr_ws; i++) {
-		if (session_is_far_overdrawn(s))
-			watched_relax(s->ws[i]);
+	keep_or_relax(s, now_ns);
+	for (size_t i = 0; i < s->nr_ws; i++)
 		watched_drain(s->ws[i], s->stacks);
-	}
 	nap_tick(s->nap, now_ns);
 	for (size_t i = 0; i < s->nr_ws; i++) {
 		struct watched *w = s->ws[i];
@@ -266,6 +280,7 @@ static int make_controllers(struct session *s, struct smco_err *err)
 		s->nap = nap_create(&np, s->ledger, s->control);
 	if (!s->nap || !s->stacks)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	duty_init(&s->duty, o->nap_ns, s->start_ns);
 	s->tick_ns = nap_window_ns(s->nap);
 	if (s->tick_ns > TICK_MAX_NS)
 		s->tick_ns = TICK_MAX_NS;

@@ -106,12 +106,15 @@ void watched_destroy(struct watched *w, bool gone)
 	free(w);
 }
 
-void watched_relax(struct watched *w)
+void watched_let_stand(struct watched *w, bool may_stand)
 {
 	struct access *both[] = {w->guard, w->primary};
 	for (size_t i = 0; i < ARRAY_SIZE(both); i++)
-		if (both[i] && both[i]->ops->relax)
+		if (both[i] && both[i]->ops->relax && !may_stand)
 			both[i]->ops->relax(both[i]);
+	if (w->nap)
+		nap_hold_back(w->nap, w->primary && w->primary->ops->relax &&
+					      !may_stand);
 }
 
 int watched_update_modules(struct watched *w, struct smco_err *err)

@@ -46,8 +46,8 @@ struct watched *watched_create(struct tproc *p, struct smco_err *err);
 /* @gone: the process's memory must not be touched. The space stays. */
 void watched_destroy(struct watched *w, bool gone);
 
-/* The budget is spent: let go of what costs while nothing happens. */
-void watched_relax(struct watched *w);
+/* May guards stand that cost while nothing happens? If not, they go. */
+void watched_let_stand(struct watched *w, bool may_stand);
 /* Read the maps, bring the module list up to date. */
 int watched_update_modules(struct watched *w, struct smco_err *err);
 

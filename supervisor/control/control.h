@@ -60,6 +60,10 @@ void ledger_charge(struct ledger *l, enum ledger_mech mech, unsigned monitor,
 		   uint64_t p_ns);
 /* What may be spent now, ns; negative when overdrawn. Arm while it is > 0. */
 int64_t ledger_room_ns(const struct ledger *l);
+/* What the bound on the last 10 s leaves, and at most: room that may be used on
+ * credit, for it is the one that is promised. */
+int64_t ledger_window_room_ns(const struct ledger *l);
+int64_t ledger_window_most_ns(const struct ledger *l);
 /* Worst case of what is armed but has not cost anything yet. It counts as if
  * it were spent within the window of 10 s, so all that is armed may cost as
  * much as the whole window (990 ms at 10 %) if nothing else is spent, and 68 ms

@@ -177,6 +177,18 @@ static int64_t window_room(const struct ledger *l)
 	return sat_i64((room < cap ? room : cap) - counts);
 }
 
+int64_t ledger_window_room_ns(const struct ledger *l)
+{
+	return l->is_unlimited ? INT64_MAX : window_room(l);
+}
+
+int64_t ledger_window_most_ns(const struct ledger *l)
+{
+	if (l->is_unlimited)
+		return INT64_MAX;
+	return (int64_t)mul_ppb(WINDOW_NS, l->m_t_ppb + l->slack_ppb / 4 * 3);
+}
+
 int64_t ledger_room_ns(const struct ledger *l)
 {
 	if (l->is_unlimited)

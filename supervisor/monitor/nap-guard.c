@@ -7,37 +7,61 @@
 #include "supervisor/monitor/nap-private.h"
 
 #define RETRY_NS	NSEC_PER_SEC
+#define GUARD_BATCH	256
 #define MAX_GUARDS	1024   /* each may split a mapping in three */
 #define MAX_GUARD_PAGES 16384u /* write-protecting takes time, too */
 
-bool nap_guard_arm(struct block *b, uint64_t now_ns)
+static void armed(struct block *b, const struct page_range *r, uint64_t now_ns)
 {
 	struct nap_proc *np = b->proc;
 	struct nap *n = np->nap;
-	struct page_range r = {
-		.start = block_first_page(b),
-		.end = block_end_page(b),
-		.user = b,
-	};
+	struct page_range again = *r;
 
-	b->flags |= BLOCK_ARMED_ONCE;
-	if (np->primary->ops->arm(np->primary, &r, 1) ||
-	    r.nr_reset == UINT32_MAX) {
-		b->flags |= BLOCK_STUCK;
-		control_defer(n->control, b->plant, now_ns + RETRY_NS);
-		return true;
-	}
 	b->flags &= (uint16_t)~BLOCK_STUCK;
 	b->flags |= BLOCK_WATCHED;
 	b->state = BLOCK_WATCH;
 	b->armed_ns = now_ns;
-	b->full_ns = b->checked_ns = np->nap->params.clock();
-	if (!nap_queue_add(&np->queue, b, nap_recheck_ns(b, now_ns))) {
-		np->primary->ops->disarm(np->primary, &r, 1);
-		b->state = BLOCK_IDLE;
-		return false;
+	b->full_ns = b->checked_ns = n->params.clock();
+	if (nap_queue_add(&np->queue, b, nap_recheck_ns(b, now_ns))) {
+		control_armed(n->control, b->plant, now_ns);
+		return;
 	}
-	control_armed(n->control, b->plant, now_ns);
+	np->primary->ops->disarm(np->primary, &again, 1);
+	b->state = BLOCK_IDLE;
+	control_defer(n->control, b->plant, now_ns + n->window_ns);
+}
+
+/* All in one: while blocks are protected one by one the program's stops wait
+ * for us in between. */
+void nap_guard_arm_flush(struct nap_proc *np, uint64_t now_ns)
+{
+	struct nap *n = np->nap;
+	struct page_range *r = np->plan.range;
+	uint32_t nr = np->plan.nr;
+
+	np->plan.nr = 0;
+	if (!nr)
+		return;
+	int rc = np->primary->ops->arm(np->primary, r, nr);
+	for (uint32_t i = 0; i < nr; i++) {
+		struct block *b = r[i].user;
+		if (!rc && r[i].nr_reset != UINT32_MAX) {
+			armed(b, &r[i], now_ns);
+			continue;
+		}
+		b->flags |= BLOCK_STUCK;
+		control_defer(n->control, b->plant, now_ns + RETRY_NS);
+	}
+}
+
+bool nap_guard_arm(struct block *b, uint64_t now_ns)
+{
+	struct nap_proc *np = b->proc;
+	if (!nap_ranges_add(&np->plan, b, 0, block_nr_pages(b)))
+		return false;
+	b->flags |= BLOCK_ARMED_ONCE;
+	if (np->plan.nr >= GUARD_BATCH)
+		nap_guard_arm_flush(np, now_ns);
 	return true;
 }
 

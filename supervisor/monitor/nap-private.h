@@ -52,6 +52,7 @@ struct nap_proc {
 	struct nap_ranges guard_plan; /* stale blocks to be guarded */
 	uint32_t nr_guarded;
 	bool wants_guard; /* there was a block to guard */
+	bool is_held_back;
 	uint64_t looked_ns;
 	struct block *ended;	 /* block whose quiet ended in this tick */
 	struct ev_nap ended_nap; /* its nap, if it was one */
@@ -103,7 +104,9 @@ static inline struct page_range nap_whole_range(struct block *b)
 
 /* nap-guard.c */
 void nap_guard_tick(struct nap_proc *np, uint64_t now_ns);
+/* Plans only, until nap_guard_arm_flush(). */
 bool nap_guard_arm(struct block *b, uint64_t now_ns);
+void nap_guard_arm_flush(struct nap_proc *np, uint64_t now_ns);
 /*
  * The second witness, on a block that is about to become stale: it rarely
  * fires, and then tells what no bit can, who ended the nap and when. Planned

@@ -301,10 +301,23 @@ void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
 	nap_queue_remove(&b->proc->queue, b);
 }
 
+void nap_hold_back(struct nap_proc *np, bool hold)
+{
+	np->is_held_back = hold;
+}
+
+static bool may_arm_any(const struct nap *n)
+{
+	for (const struct nap_proc *np = n->procs; np; np = np->next)
+		if (np->primary && !np->is_held_back)
+			return true;
+	return false;
+}
+
 static bool arm_plant(struct block *b, uint64_t now_ns)
 {
 	struct nap_proc *np = b->proc;
-	if (!np->primary)
+	if (!np->primary || np->is_held_back)
 		return false;
 	if (np->primary->ops->is_guard)
 		return nap_guard_arm(b, now_ns);
@@ -328,16 +341,21 @@ void nap_tick(struct nap *n, uint64_t now_ns)
 	}
 
 	plant_t id;
-	while (ledger_room_ns(n->ledger) > 0 &&
+	while (may_arm_any(n) && ledger_room_ns(n->ledger) > 0 &&
 	       control_next_due(n->control, now_ns, &id))
 		if (!arm_plant(control_user(n->control, id), now_ns))
 			control_defer(n->control, id, now_ns + n->window_ns);
-	for (struct nap_proc *np = n->procs; np; np = np->next)
-		if (np->primary && !np->primary->ops->is_guard) {
-			nap_poll_flush(np, now_ns);
-			nap_poll_settle(np, now_ns);
-			nap_guard_flush(np);
+	for (struct nap_proc *np = n->procs; np; np = np->next) {
+		if (!np->primary)
+			continue;
+		if (np->primary->ops->is_guard) {
+			nap_guard_arm_flush(np, now_ns);
+			continue;
 		}
+		nap_poll_flush(np, now_ns);
+		nap_poll_settle(np, now_ns);
+		nap_guard_flush(np);
+	}
 }
 
 void nap_emit_totals(struct nap *n, uint64_t now_ns)

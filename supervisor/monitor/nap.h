@@ -57,6 +57,9 @@ void nap_set_guard(struct nap_proc *np, struct access *guard);
  * as of @now_ns. @gone: its memory must not be touched any more. */
 void nap_proc_destroy(struct nap_proc *np, uint64_t now_ns, bool gone);
 
+/* Arm nothing in this process until told otherwise; what is armed stays. */
+void nap_hold_back(struct nap_proc *np, bool hold);
+
 /* What the sensors saw. */
 void nap_heap_event(struct nap_proc *np, const struct heap_event *ev);
 /* A mapping found in the maps, not by a sensor. */
