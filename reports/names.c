@@ -173,7 +173,8 @@ const char *names_coverage(size_t why)
 		[COVER_NOT_ADMITTED] =
 			"allocated faster than the budget allows",
 		[COVER_NEVER_ARMED] = "known, but never got a turn",
-		[COVER_NO_STACK] = "allocated before the attach, or no stack",
+		[COVER_NO_STACK] = "without a stack: from before the attach, "
+				   "or it could not be had",
 		[COVER_SHARED] = "shared, locked, huge or device pages",
 		[COVER_MECHANISM] = "out of the mechanism's reach",
 		[COVER_LOST] = "events lost",

@@ -78,11 +78,19 @@ void text_processes(const struct view *v)
 
 /* ------------------------------------------------------------- coverage --- */
 
+/* Blocks that are not in the list for this reason; of others something else is
+ * missing. */
+static bool is_reason(size_t why)
+{
+	return why != COVER_WATCHED && why != COVER_LOST &&
+	       why != COVER_NO_STACK;
+}
+
 static uint64_t unwatched_bytes(const struct summary *s)
 {
 	uint64_t sum = 0;
 	for (size_t i = COVER_BELOW_CUTOFF; i < COVER_NR; i++)
-		if (i != COVER_LOST)
+		if (is_reason(i))
 			sum += s->coverage[i].bytes;
 	return sum;
 }
@@ -119,7 +127,7 @@ void text_coverage(const struct view *v)
 	watched(v);
 	for (size_t i = COVER_BELOW_CUTOFF; i < COVER_NR; i++) {
 		const struct ev_coverage *c = &s->coverage[i];
-		if (i == COVER_LOST || (!c->nr_objects && !c->bytes))
+		if (!is_reason(i) || (!c->nr_objects && !c->bytes))
 			continue;
 		text_paragraph(v, "", INK_NONE, "not %s block%s, %s: %s",
 			       units_count(c->nr_objects, a),
@@ -136,6 +144,13 @@ void text_coverage(const struct view *v)
 		text_paragraph(v, "", INK_NONE,
 			       "not blocks smaller than %s (--min-size)",
 			       units_bytes(cutoff, a));
+	const struct ev_coverage *no_stack = &s->coverage[COVER_NO_STACK];
+	if (no_stack->nr_objects)
+		text_paragraph(v, "", INK_NONE, "%s block%s, %s, %s",
+			       units_count(no_stack->nr_objects, a),
+			       plural(no_stack->nr_objects),
+			       units_bytes(no_stack->bytes, b),
+			       names_coverage(COVER_NO_STACK));
 	if (s->coverage[COVER_LOST].nr_objects)
 		text_paragraph(
 			v, "", INK_WARN, "lost %s event%s",

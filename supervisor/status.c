@@ -17,6 +17,8 @@ struct status {
 	bool is_on_screen; /* a line is there to be erased */
 };
 
+#define START_NS NSEC_PER_SEC
+
 static void format_time(uint64_t ns, char *buf, size_t size)
 {
 	unsigned long long s = ns / NSEC_PER_SEC;
@@ -57,17 +59,20 @@ size_t status_format(const struct status_facts *f, unsigned width, char *buf,
 		snprintf(target_of, sizeof(target_of), " of %g %%", t);
 	}
 
-	char line[4][160];
+	/* What starting took is no share of the moments since. */
+	char line[4][160], cost[64] = "starting", brief[48] = "starting";
+	if (f->elapsed_ns >= START_NS) {
+		snprintf(cost, sizeof(cost), "overhead %.1f %%%s", now,
+			 target_of);
+		snprintf(brief, sizeof(brief), "%.1f%s %%", now, target);
+	}
 	snprintf(line[0], sizeof(line[0]),
-		 "smco: %s, overhead %.1f %%%s, %s of %s blocks armed, "
-		 "%s %s",
-		 elapsed, now, target_of, armed, known, naps,
+		 "smco: %s, %s, %s of %s blocks armed, %s %s", elapsed, cost,
+		 armed, known, naps, f->nr_naps == 1 ? "nap" : "naps");
+	snprintf(line[1], sizeof(line[1]), "%s  %s  %s/%s armed  %s %s",
+		 elapsed, brief, armed, known, naps,
 		 f->nr_naps == 1 ? "nap" : "naps");
-	snprintf(line[1], sizeof(line[1]), "%s  %.1f%s %%  %s/%s armed  %s %s",
-		 elapsed, now, target, armed, known, naps,
-		 f->nr_naps == 1 ? "nap" : "naps");
-	snprintf(line[2], sizeof(line[2]), "%s %.1f%s %%", elapsed, now,
-		 target);
+	snprintf(line[2], sizeof(line[2]), "%s %s", elapsed, brief);
 	snprintf(line[3], sizeof(line[3]), "%.1f%%", now);
 
 	if (size && width >= size)

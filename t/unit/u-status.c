@@ -53,6 +53,24 @@ static void test_format(void)
 	check_int(status_format(&facts, 200, NULL, 0), 0);
 }
 
+static void test_start(void)
+{
+	char buf[256];
+	struct status_facts f = facts;
+	f.overhead_ppb = 4882000000;
+	f.elapsed_ns = NSEC_PER_SEC - 1;
+	status_format(&f, 200, buf, sizeof(buf));
+	check_str(buf, "smco: 0.9 s, starting, 120 of 4711 blocks armed, "
+		       "3 naps");
+	status_format(&f, 40, buf, sizeof(buf));
+	check_str(buf, "0.9 s  starting  120/4711 armed  3 naps");
+	status_format(&f, 20, buf, sizeof(buf));
+	check_str(buf, "0.9 s starting");
+	f.elapsed_ns = NSEC_PER_SEC;
+	status_format(&f, 20, buf, sizeof(buf));
+	check_str(buf, "1.0 s 488.2/10 %");
+}
+
 static void test_values(void)
 {
 	char buf[256];
@@ -176,6 +194,7 @@ static void test_stopped_terminal(void)
 int main(void)
 {
 	test_format();
+	test_start();
 	test_values();
 	test_terminal();
 	test_stopped_terminal();

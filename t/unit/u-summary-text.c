@@ -174,6 +174,11 @@ static void short_run(void)
 	trace_put_meta(w, "target_ppb", "100000000");
 	SAMPLE_PUT(w, EV_LEDGER, 900, 0, l);
 	SAMPLE_PUT(w, EV_NAP, 950, 1, nap);
+	/* No stack, but watched. */
+	SAMPLE_PUT(w, EV_COVERAGE, 960, COVER_WATCHED,
+		   (struct ev_coverage){3, 24576});
+	SAMPLE_PUT(w, EV_COVERAGE, 960, COVER_NO_STACK,
+		   (struct ev_coverage){2, 16384});
 	trace_writer_close(w, NULL);
 }
 
