@@ -80,6 +80,8 @@ void session_dispatch(struct session *s, struct tevent *ev);
  * what access mechanisms have in there. */
 void session_clean_copy(void *session, struct tproc *parent,
 			struct tproc *child);
+/* Destroyed at the end: stacks point into it, and a thread works on it. */
+void session_keep_space(struct session *s, struct sym_space *space);
 void session_drop_watched(struct session *s, struct watched *w, bool gone);
 /* The budget has room again: start to watch a process that had to wait. */
 void session_start_late(struct session *s, uint64_t now_ns);

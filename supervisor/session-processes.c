@@ -40,6 +40,18 @@ static void note_refusal(struct session *s, const struct watched *w)
 	}
 }
 
+void session_keep_space(struct session *s, struct sym_space *space)
+{
+	struct sym_space **spaces =
+		realloc(s->spaces, (s->nr_spaces + 1) * sizeof(*s->spaces));
+	if (!space || !spaces) {
+		s->spaces = spaces ? spaces : s->spaces;
+		return; /* if memory is out it stays, with its stacks */
+	}
+	s->spaces = spaces;
+	s->spaces[s->nr_spaces++] = space;
+}
+
 void session_drop_watched(struct session *s, struct watched *w, bool gone)
 {
 	if (!w)
@@ -55,12 +67,7 @@ void session_drop_watched(struct session *s, struct watched *w, bool gone)
 	for (size_t i = 0; i < s->nr_ws; i++)
 		if (s->ws[i] == w)
 			s->ws[i] = s->ws[--s->nr_ws];
-	struct sym_space **spaces =
-		realloc(s->spaces, (s->nr_spaces + 1) * sizeof(*s->spaces));
-	if (spaces) {
-		s->spaces = spaces;
-		s->spaces[s->nr_spaces++] = w->space;
-	}
+	session_keep_space(s, w->space);
 	tproc_set_user(w->proc, NULL);
 	sym_space_retire(w->space);
 	watched_destroy(w, gone);

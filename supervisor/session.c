@@ -323,6 +323,8 @@ int session_create(const struct options *o, struct session **ret,
 		watched_set_tables(s->tables);
 		if (o->command)
 			tables_expect(s->tables, o->command[0]);
+		for (size_t i = 0; i < o->nr_pids; i++)
+			session_keep_space(s, watched_expect(o->pids[i]));
 		watched_prepare(o->mechanism);
 		meter_prepare();
 		s->start_ns = smco_now_ns();

@@ -117,10 +117,12 @@ void watched_let_stand(struct watched *w, bool may_stand)
 					      !may_stand);
 }
 
-int watched_update_modules(struct watched *w, struct smco_err *err)
+/* The mappings of @pid that code or its information may be in. */
+static int update_space(struct sym_space *space, pid_t pid,
+			struct smco_err *err)
 {
 	struct tmaps maps;
-	int rc = tmaps_read(w->pid, &maps, err);
+	int rc = tmaps_read(pid, &maps, err);
 	if (rc)
 		return rc;
 	struct sym_mapping *m = calloc(maps.nr ? maps.nr : 1, sizeof(*m));
@@ -147,9 +149,29 @@ int watched_update_modules(struct watched *w, struct smco_err *err)
 			.path = t->path,
 		};
 	}
-	rc = sym_space_update(w->space, m, nr, err);
+	rc = sym_space_update(space, m, nr, err);
 	free(m);
 	tmaps_deinit(&maps);
+	return rc;
+}
+
+struct sym_space *watched_expect(pid_t pid)
+{
+	char root[64];
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
+	struct sym_space *space = sym_space_create(pid, root, NULL, NULL);
+	if (!space || update_space(space, pid, NULL)) {
+		sym_space_destroy(space);
+		return NULL;
+	}
+	sym_find(space, "malloc", "malloc", NULL, NULL, NULL);
+	tables_want(tables, space);
+	return space;
+}
+
+int watched_update_modules(struct watched *w, struct smco_err *err)
+{
+	int rc = update_space(w->space, w->pid, err);
 	w->maps_read_ns = smco_now_ns();
 	if (!rc && tables_want(tables, w->space) && !w->is_patient) {
 		w->is_patient = true;

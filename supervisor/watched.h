@@ -42,6 +42,13 @@ void watched_unprepare(void);
 struct tables;
 void watched_set_tables(struct tables *tables);
 
+/*
+ * Before @pid is attached to: read what stopping it would have to wait for. The
+ * caller keeps the result until it is attached to, what was read lives as long;
+ * NULL where there is nothing to be had.
+ */
+struct sym_space *watched_expect(pid_t pid);
+
 struct watched *watched_create(struct tproc *p, struct smco_err *err);
 /* @gone: the process's memory must not be touched. The space stays. */
 void watched_destroy(struct watched *w, bool gone);
