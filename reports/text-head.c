@@ -108,14 +108,19 @@ static bool is_short(const struct view *v, const struct ev_ledger *last)
 
 static void short_run(const struct view *v, const struct ev_ledger *last)
 {
-	char own[UNITS_MAX], cost[UNITS_MAX];
+	char own[UNITS_MAX], cost[UNITS_MAX], most[UNITS_MAX], limit[64] = "";
+	uint64_t target = model_meta_u64(v->s, "target_ppb", UINT64_MAX);
+	if (target < INT64_MAX)
+		snprintf(limit, sizeof(limit), " (at most %s wanted)",
+			 units_percent((int64_t)target, most));
 	uint64_t ran = last->run_ns > last->spent_ns
 			       ? last->run_ns - last->spent_ns
 			       : 0;
 	text_paragraph(v, "overhead", INK_NONE,
-		       "too short to judge: ran %s by itself, and watching it "
-		       "cost %s, most of that once for each start of a program",
-		       units_duration(ran, own),
+		       "too short to judge%s: ran %s by itself, and watching "
+		       "it cost %s, most of that once for each start of a "
+		       "program",
+		       limit, units_duration(ran, own),
 		       units_duration(last->spent_ns, cost));
 }
 

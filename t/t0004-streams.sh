@@ -17,7 +17,7 @@ summary_on_stderr() {
 	cmp out data && [ -s err ]
 }
 ok "the summary goes to standard error" summary_on_stderr
-ok "the summary names target and trace" sh -c 'cat err; grep -q 10 err &&
+ok "the summary names target and trace" sh -c 'cat err; grep -q "10 %" err &&
 	grep -q smco-report err'
 
 quiet() {
@@ -33,7 +33,7 @@ ok "no status line when not a terminal" plain
 
 # on_terminal COMMAND... - output as a terminal gets it into "screen".
 on_terminal() { script -qec "$*" screen </dev/null >/dev/null; }
-ok "on a terminal" on_terminal smco-trace -o t -- sleep 1
+ok "on a terminal" on_terminal smco-trace -o t -- sleep 2
 ok "there is one" grep -q "$(printf '\r.*overhead .*\033\\[K')" screen
 erased() {
 	# Whatever follows the last status line begins by erasing it.
