@@ -83,6 +83,25 @@ struct arch_ops {
 extern const struct arch_ops arch;
 
 /*
+ * Code at @code that carries on with a call that was cut short after some
+ * bytes; see arch-*-whole.c. A stopped task whose call has just returned how
+ * many enters it: the frame must be written where the function says before
+ * the registers are set. @buf_arg: which argument is the buffer, the next is
+ * its length (0 or 1).
+ */
+struct arch_whole_frame {
+	uint64_t words[8];
+};
+size_t arch_whole_code(const uint8_t **ret);
+taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code, int buf_arg,
+			 struct arch_whole_frame *f);
+bool arch_whole_is_inside(const struct user_regs_struct *r, taddr_t code);
+/* Back to where the call was made, with what has been done so far. False if
+ * it is on its way there already. */
+bool arch_whole_leave(struct user_regs_struct *r, taddr_t code,
+		      const struct arch_whole_frame *f);
+
+/*
  * wait4(pid, status, options) that a signal handler can end: returns -EINTR
  * when *@stop is set before or while it waits, whatever SA_RESTART says, and
  * without a window between the look and the wait. The handler must set *@stop

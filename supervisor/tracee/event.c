@@ -184,6 +184,8 @@ void gather(struct tracer *tr, pid_t tid, int status)
 	}
 
 	bool interrupted = t->interrupted;
+	if (kind != STOP_SYSCALL)
+		t->begins_interrupted = false;
 	t->state = TASK_STOPPED;
 	t->status = status;
 	t->stop_ns = tr->now_ns;

@@ -108,6 +108,19 @@ static taddr_t find_boot_site(struct tproc *p)
 	return p->boot_site == 1 ? 0 : p->boot_site;
 }
 
+taddr_t inject_spare_code(struct tproc *p, size_t len)
+{
+	uint8_t page[TPAGE_SIZE];
+	taddr_t boot = find_boot_site(p);
+	taddr_t at = (boot - len - 64) & ~15ULL;
+
+	/* The boot code must find its own zeros again, hence the distance. */
+	if (!boot || len > 512 || at / TPAGE_SIZE != boot / TPAGE_SIZE ||
+	    tmem_read(p, at - 32, page, boot - at + 32) < 0)
+		return 0;
+	return at;
+}
+
 static int call_by_boot(struct loan *l, struct tsyscall *c)
 {
 	static const uint8_t zeros[BOOT_LEN];

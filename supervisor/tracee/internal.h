@@ -46,7 +46,8 @@ struct task {
 	bool is_new;	  /* its first stop has not been acted upon */
 	bool announced;	  /* the caller has heard of it */
 	bool interrupted; /* PTRACE_INTERRUPT sent, no stop seen since */
-	bool in_vfork;	  /* in the kernel until its STOP_VFORK_DONE */
+	bool begins_interrupted; /* a syscall-enter-stop swallowed that */
+	bool in_vfork;		 /* in the kernel until its STOP_VFORK_DONE */
 	bool quiet; /* cannot stop now, but runs no user code before it does */
 	bool was_blocked; /* INTERRUPT found it waiting in the kernel */
 	bool group_clock; /* this stop is charged by tproc_cont() */
@@ -129,6 +130,7 @@ struct tproc {
 	taddr_t syscall_insn; /* 0 = not looked for */
 	taddr_t boot_site;    /* 0 = not looked for, 1 = none */
 	taddr_t stub;	      /* batch stub, 0 = none */
+	taddr_t whole;	      /* code of whole.c, 0 = not yet, 1 = cannot */
 	bool stub_refused;
 	enum libs_phase libs;
 	struct tpatch *libs_patch;
@@ -247,6 +249,16 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted);
 void mend_at_detach(struct task *t);
 void mend_forget(struct task *t);
 
+/* --- whole.c --- */
+/* Its call was cut short in the middle and should not have been. */
+bool whole_is_cut(struct task *t, const struct user_regs_struct *regs);
+bool whole_is_inside(struct task *t, const struct user_regs_struct *regs);
+/* Let it carry on with the rest; true if it does. */
+bool whole_carry_on(struct task *t, const struct user_regs_struct *regs);
+/* A handler is going to run: that does end the call, with what is done. */
+void whole_end(struct task *t);
+void whole_inherit(struct tproc *child, struct tproc *parent);
+
 /* --- birth.c --- */
 void note_birth(struct task *parent);
 void note_exec(struct task *t);
@@ -272,6 +284,9 @@ bool undo_is_patch(const struct tundo *u);
 void patch_forget(struct tundo *u);
 
 void stub_inherit(struct tproc *child, struct tproc *parent);
+/* @len bytes, below what the injection needs, in the unused end of the vdso;
+ * 0 = there are not so many. */
+taddr_t inject_spare_code(struct tproc *p, size_t len);
 
 /* --- signal.c --- */
 bool signal_is_trap(struct task *t, const siginfo_t *si);
@@ -283,6 +298,7 @@ bool signal_meet_fault(struct task *t);
 /* A stop signal that is going to stop the program: it ends a wait, in any
  * case. All others do so only if they are handled. */
 bool signal_stops(struct task *t, int sig);
+bool signal_is_handled(struct task *t, int sig);
 
 /* --- libs.c --- */
 void libs_start(struct tproc *p); /* at the first stop after exec */

@@ -15,6 +15,7 @@
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "supervisor/tracee/internal.h"
@@ -221,11 +222,34 @@ static void put_back_arg(struct task *t, struct user_regs_struct *regs)
 	task_set_regs(t, regs);
 }
 
+/* Calls that do more than wait; true if that was it. */
+static bool mend_whole(struct task *t, const struct user_regs_struct *regs)
+{
+	bool inside = whole_is_inside(t, regs);
+
+	if (!inside && !whole_is_cut(t, regs))
+		return false;
+	if (task_kind(t) == STOP_SIGNAL &&
+	    signal_is_handled(t, WSTOPSIG(t->status))) {
+		if (inside)
+			whole_end(t);
+		return inside;
+	}
+	/* A wait in there that would end with EINTR is mended as any other. */
+	if (inside || !whole_carry_on(t, regs))
+		return false;
+	t->was_blocked = true;
+	mend_forget(t);
+	return true;
+}
+
 void mend_at_stop(struct task *t)
 {
 	struct user_regs_struct regs;
 
 	if (!t->proc || task_get_regs(t, &regs) < 0)
+		return;
+	if (mend_whole(t, &regs))
 		return;
 	const struct waiting_call *call = find_call(arch.syscall_nr(&regs));
 	t->was_blocked = arch.restart_pending(&regs) ||
@@ -302,15 +326,21 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 	struct __ptrace_syscall_info info;
 	struct user_regs_struct regs;
 
+	/* This stop takes the place of the one that PTRACE_INTERRUPT asked for,
+	 * but a call that begins now finds a signal that seems pending. */
+	interrupted |= t->begins_interrupted;
+	t->begins_interrupted = false;
 	if ((!t->mend.call && !interrupted) ||
 	    ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof(info), &info) <= 0 ||
 	    task_get_regs(t, &regs) < 0)
 		return false;
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
+		t->begins_interrupted = interrupted;
 	if (!t->mend.call) {
-		/* This stop took the place of the one we asked for. */
 		if (info.op != PTRACE_SYSCALL_INFO_EXIT ||
-		    arch.syscall_ret(&regs) != -EINTR ||
-		    !find_call(arch.syscall_nr(&regs)))
+		    !(arch.syscall_ret(&regs) == -EINTR
+			      ? find_call(arch.syscall_nr(&regs)) != NULL
+			      : whole_is_cut(t, &regs)))
 			return false;
 		task_interrupt(t);
 		return true;
@@ -329,7 +359,10 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 	put_back_arg(t, &regs);
 	if (arch.syscall_ret(&regs) != -EINTR && !arch.restart_pending(&regs)) {
 		mend_forget(t);
-		return false;
+		if (!interrupted || !whole_is_cut(t, &regs))
+			return false;
+		task_interrupt(t);
+		return true;
 	}
 	/* Cut short once more. It can be started again only from a stop on the
 	 * way to signal delivery: the next one. */

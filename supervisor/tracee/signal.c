@@ -127,6 +127,13 @@ bool signal_meet_fault(struct task *t)
 	return true;
 }
 
+bool signal_is_handled(struct task *t, int sig)
+{
+	uint64_t set;
+	return proc_status_u64(t->tid, "SigCgt", 16, &set) &&
+	       (set >> (sig - 1) & 1);
+}
+
 bool signal_stops(struct task *t, int sig)
 {
 	static const char *const fields[] = {"SigIgn", "SigCgt"};

@@ -190,6 +190,7 @@ void tproc_forget_memory(struct tproc *p)
 	p->syscall_insn = 0;
 	p->boot_site = 0;
 	p->stub = 0;
+	p->whole = 0;
 	p->stub_refused = false;
 	p->libs = LIBS_NONE;
 	p->libs_patch = NULL;
