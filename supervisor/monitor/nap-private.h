@@ -33,6 +33,7 @@ struct nap {
 	uint32_t stretch; /* of the time between looks at quiet blocks */
 	uint64_t adapt_ns, adapt_cpu_ns, adapt_base_ns, adapt_spent_ns;
 	uint64_t nr_known, nr_naps;
+	uint64_t totals_ns; /* when nap_emit_totals came last */
 	/* coverage, counted when a block ends or at the end */
 	struct ev_coverage cover[COVER_NR];
 };
