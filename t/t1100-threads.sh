@@ -38,6 +38,22 @@ for opts in "" "-s 1 -i 2" "-s 0" "-n" "-x"; do
 		succeeds $opts "$FIXTURES/vfork_exec" 10
 done
 
+# Attached to at any moment of that; a program that has just become another
+# one may be gone from under us, which is no error of its own.
+exec_attached() {
+	local i=0
+	"$FIXTURES/exec_by_thread" 600 >out 2>err &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		timeout 20 "$DRIVE" -d $((i++ % 7)) "$@" -p "$pid" 2>>said
+		[ $? -ne 124 ] || return 1
+	done
+	sort said | uniq -c | sort -rn | head -n 5
+	[ $i -gt 5 ] && finish
+}
+ok "attached to while a thread execs" exec_attached -s 1 -i 2
+ok "the same, left at once" exec_attached -D
+
 thousand() {
 	start many_threads 1000
 	drive -d 10 -i 1 -s 1 -p "$pid" && untouched "$pid" || return 1

@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "supervisor/tracee/internal.h"
 
 #define ATTACH_BOUND_NS (2 * NSEC_PER_SEC)
+#define MAX_REFUSED	20
 
 /* Threads on their way out refuse to be seized; they need not be. */
 static bool is_ending(const struct tproc *p, pid_t tid)
@@ -67,6 +69,24 @@ static int scan(struct tracer *tr, struct tproc *p, int *errno_ret)
 	return nr_new;
 }
 
+/*
+ * Refused, but by nobody: a thread that ends as another one execs may look
+ * alive again, under the same number, when we ask why.
+ */
+static bool is_changing(const struct tproc *p, int scanned, unsigned *refused)
+{
+	const struct timespec ts = {.tv_nsec = NSEC_PER_MSEC};
+	uint64_t tracer = 0;
+
+	if (scanned != SMCO_PERM || ++*refused > MAX_REFUSED)
+		return false;
+	if (proc_status_u64(p->pid, "TracerPid", 10, &tracer) && tracer &&
+	    (pid_t)tracer != p->tr->tid)
+		return false;
+	nanosleep(&ts, NULL);
+	return true;
+}
+
 static void give_up(struct tproc *p)
 {
 	p->is_new = false;
@@ -100,9 +120,10 @@ int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err)
 	p->why = TPROC_ATTACHED;
 
 	int e = ESRCH, n;
+	unsigned refused = 0;
 	do {
 		n = scan(tr, p, &e);
-	} while (n > 0);
+	} while (n > 0 || is_changing(p, n, &refused));
 	if (n < 0 || !p->tasks) {
 		struct smco_err why = {.code = SMCO_PERM};
 		tracer_explain_attach(pid, e, &why);
