@@ -29,18 +29,19 @@ counted() {
 	[ "${n:-0}" -ge "$3" ]
 }
 
-# killed MECHANISM N
+# killed MECHANISM N [AS...]
 killed() {
-	local i us bad=0
-	for ((i = 0; i < $2; i++)); do
+	local i us bad=0 mechanism=$1 nr=$2
+	shift 2
+	for ((i = 0; i < nr; i++)); do
 		us=$(((RANDOM * 32768 + RANDOM) % 100000 + 1))
-		if ! timeout 20 "$drive" -m "$1" -a -k $us \
+		if ! timeout 20 "$@" "$drive" -m "$mechanism" -a -k $us \
 			"$FIXTURES/guard_threads" 120 >out 2>err ||
 			! grep -q '^wrong 0$' out; then
 			bad=$((bad + 1))
 			echo "killed after $us us: $(cat out err)"
 		fi
 	done
-	echo "$bad of $2 went wrong"
+	echo "$bad of $nr went wrong"
 	[ $bad -eq 0 ]
 }
