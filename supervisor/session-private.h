@@ -37,8 +37,11 @@ struct session {
 	struct smco_err warning; /* the first there was; code 0 = none */
 	uint64_t next_tick_ns, next_flush_ns, nearby_due_ns;
 	uint64_t tick_ns;
-	uint64_t ticked_ns; /* when the last tick began */
-	uint64_t gap_ns;    /* between the last two */
+	uint64_t ticked_ns;	/* when the last tick began */
+	uint64_t accounted_ns;	/* when the ledger was told of the time last */
+	uint64_t run_ns;	/* of that, since the last tick */
+	uint64_t next_check_ns; /* of guards that cost by standing */
+	uint64_t gap_ns;	/* between the last two */
 	bool has_mechanism;
 	bool has_refusal;
 	struct ev_coverage not_admitted, lost;

@@ -96,26 +96,8 @@ bool session_is_far_overdrawn(const struct session *s)
 	       -(OVERDRAFT_NS / 1000 * m_t / (PPB / 1000));
 }
 
-/* May guards stand that cost the program by standing? */
-static void keep_or_relax(struct session *s, uint64_t now_ns)
-{
-	struct ledger_totals t;
-	ledger_get(s->ledger, &t);
-	const struct duty_state state = {
-		.now_ns = now_ns,
-		.spent_ns = t.spent_ns,
-		.room_ns = ledger_room_ns(s->ledger),
-		.window_room_ns = ledger_window_room_ns(s->ledger),
-		.window_most_ns = ledger_window_most_ns(s->ledger),
-	};
-	bool may_stand = duty_step(&s->duty, &state);
-	for (size_t i = 0; i < s->nr_ws; i++)
-		watched_let_stand(s->ws[i], may_stand);
-}
-
-/* What the time since the last call was spent on. Returns that time: of CPUs,
- * or of the wall where the program waited. */
-static uint64_t account(struct session *s, uint64_t now_ns)
+/* What the time since the last call was spent on. */
+static void account(struct session *s, uint64_t now_ns)
 {
 	uint64_t run_ns = meter_stops(&s->meter);
 	for (size_t i = 0; i < s->nr_ws; i++)
@@ -123,13 +105,12 @@ static uint64_t account(struct session *s, uint64_t now_ns)
 	meter_cpu(&s->meter, s->ws, s->nr_ws, now_ns);
 	/* The share of time that is lost: of CPU time where several threads
 	 * run, of the wall's where the program waits. */
-	uint64_t wall_ns = now_ns - s->ticked_ns;
-	s->ticked_ns = now_ns;
-	s->gap_ns = wall_ns > s->tick_ns ? wall_ns : s->tick_ns;
+	uint64_t wall_ns = now_ns - s->accounted_ns;
+	s->accounted_ns = now_ns;
 	if (run_ns < wall_ns)
 		run_ns = wall_ns;
 	ledger_advance(s->ledger, now_ns, run_ns);
-	return run_ns;
+	s->run_ns += run_ns;
 }
 
 /* Stops that are looked at before others that came earlier, at most. */
@@ -162,11 +143,56 @@ static bool uses_guards(const struct session *s)
 	return false;
 }
 
+/* Guards that cost the program by standing, and may stand now. */
+static bool has_standing(const struct session *s)
+{
+	for (size_t i = 0; s->duty.is_on && i < s->nr_ws; i++)
+		if (s->ws[i]->primary && s->ws[i]->primary->ops->relax)
+			return true;
+	return false;
+}
+
+/* May they go on, or begin? */
+static void keep_or_relax(struct session *s, uint64_t now_ns)
+{
+	struct ledger_totals t;
+	ledger_get(s->ledger, &t);
+	const struct duty_state state = {
+		.now_ns = now_ns,
+		.spent_ns = t.spent_ns,
+		.room_ns = ledger_room_ns(s->ledger),
+		.window_room_ns = ledger_window_room_ns(s->ledger),
+		.window_most_ns = ledger_window_most_ns(s->ledger),
+	};
+	bool had = has_standing(s);
+	bool may_stand = duty_step(&s->duty, &state);
+	/* Naps that are just complete. */
+	if (had && !may_stand) {
+		catch_up(s);
+		nap_look(s->nap, now_ns);
+	}
+	for (size_t i = 0; i < s->nr_ws; i++)
+		watched_let_stand(s->ws[i], may_stand);
+}
+
+/* Between ticks, which may be far apart: their cost runs on. */
+static void check_standing(struct session *s, uint64_t now_ns)
+{
+	account(s, now_ns);
+	keep_or_relax(s, now_ns);
+	s->next_check_ns = now_ns + s->tick_ns;
+}
+
 static void tick(struct session *s, uint64_t now_ns)
 {
 	if (uses_guards(s))
 		catch_up(s);
-	control_tick(s->control, now_ns, account(s, now_ns));
+	uint64_t wall_ns = now_ns - s->ticked_ns;
+	s->ticked_ns = now_ns;
+	s->gap_ns = wall_ns > s->tick_ns ? wall_ns : s->tick_ns;
+	account(s, now_ns);
+	control_tick(s->control, now_ns, s->run_ns);
+	s->run_ns = 0;
 
 	session_start_late(s, now_ns);
 	keep_or_relax(s, now_ns);
@@ -349,7 +375,7 @@ int session_create(const struct options *o, struct session **ret,
 	if (getpriority(PRIO_PROCESS, 0) > STOP_PRIORITY)
 		setpriority(PRIO_PROCESS, 0, STOP_PRIORITY);
 	meter_init(&s->meter, s->ledger, s->tracer);
-	s->ticked_ns = smco_now_ns();
+	s->ticked_ns = s->accounted_ns = smco_now_ns();
 	*ret = s;
 	return 0;
 }
@@ -392,6 +418,9 @@ int session_run(struct session *s, struct status *line,
 		struct tevent ev = {0};
 		uint64_t until =
 			s->next_tick_ns < end_ns ? s->next_tick_ns : end_ns;
+		bool standing = has_standing(s);
+		if (standing && s->next_check_ns < until)
+			until = s->next_check_ns;
 		int rc = tracer_next(s->tracer, until, &ev);
 		if (rc <= 0)
 			break;
@@ -405,6 +434,9 @@ int session_run(struct session *s, struct status *line,
 			tick(s, now);
 			show_status(s, line, now);
 			s->next_tick_ns = next_tick(s, now);
+			s->next_check_ns = now + s->tick_ns;
+		} else if (standing && now >= s->next_check_ns) {
+			check_standing(s, now);
 		}
 	}
 	account(s, smco_now_ns());

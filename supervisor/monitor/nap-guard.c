@@ -7,7 +7,6 @@
 #include "supervisor/monitor/nap-private.h"
 
 #define RETRY_NS	NSEC_PER_SEC
-#define GUARD_BATCH	256
 #define MAX_GUARDS	1024   /* each may split a mapping in three */
 #define MAX_GUARD_PAGES 16384u /* write-protecting takes time, too */
 
@@ -54,14 +53,12 @@ void nap_guard_arm_flush(struct nap_proc *np, uint64_t now_ns)
 	}
 }
 
-bool nap_guard_arm(struct block *b, uint64_t now_ns)
+bool nap_guard_arm(struct block *b)
 {
 	struct nap_proc *np = b->proc;
 	if (!nap_ranges_add(&np->plan, b, 0, block_nr_pages(b)))
 		return false;
 	b->flags |= BLOCK_ARMED_ONCE;
-	if (np->plan.nr >= GUARD_BATCH)
-		nap_guard_arm_flush(np, now_ns);
 	return true;
 }
 

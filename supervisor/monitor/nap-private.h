@@ -105,8 +105,10 @@ static inline struct page_range nap_whole_range(struct block *b)
 
 /* nap-guard.c */
 void nap_guard_tick(struct nap_proc *np, uint64_t now_ns);
-/* Plans only, until nap_guard_arm_flush(). */
-bool nap_guard_arm(struct block *b, uint64_t now_ns);
+/* Plans only, until nap_guard_arm_flush(). While that works the program's stops
+ * wait: not too many at once. */
+#define NAP_GUARD_BATCH 512
+bool nap_guard_arm(struct block *b);
 void nap_guard_arm_flush(struct nap_proc *np, uint64_t now_ns);
 /*
  * The second witness, on a block that is about to become stale: it rarely

@@ -306,12 +306,17 @@ void nap_hold_back(struct nap_proc *np, bool hold)
 	np->is_held_back = hold;
 }
 
+/* Guards are armed in one batch a tick. */
 static bool may_arm_any(const struct nap *n)
 {
-	for (const struct nap_proc *np = n->procs; np; np = np->next)
-		if (np->primary && !np->is_held_back)
-			return true;
-	return false;
+	bool any = false;
+	for (const struct nap_proc *np = n->procs; np; np = np->next) {
+		any |= np->primary && !np->is_held_back;
+		if (np->primary && np->primary->ops->is_guard &&
+		    np->plan.nr >= NAP_GUARD_BATCH)
+			return false;
+	}
+	return any;
 }
 
 static bool arm_plant(struct block *b, uint64_t now_ns)
@@ -320,11 +325,18 @@ static bool arm_plant(struct block *b, uint64_t now_ns)
 	if (!np->primary || np->is_held_back)
 		return false;
 	if (np->primary->ops->is_guard)
-		return nap_guard_arm(b, now_ns);
+		return nap_guard_arm(b);
 	/* What is planned counts only when it is carried out. */
 	if (np->plan.nr >= NAP_PLAN_BATCH || nap_room_ns(np) <= 0)
 		nap_poll_flush(np, now_ns);
 	return nap_room_ns(np) > 0 && nap_poll_arm(b, now_ns);
+}
+
+void nap_look(struct nap *n, uint64_t now_ns)
+{
+	for (struct nap_proc *np = n->procs; np; np = np->next)
+		if (np->primary && np->primary->ops->is_guard)
+			nap_guard_tick(np, now_ns);
 }
 
 void nap_tick(struct nap *n, uint64_t now_ns)

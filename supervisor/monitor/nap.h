@@ -77,6 +77,10 @@ void nap_guard_hit(struct nap_proc *np, const struct access_hit *hit,
 bool nap_wants_nearby(const struct nap_proc *np);
 void nap_nearby(struct nap_proc *np, uint32_t stack);
 
+/* The part of a tick that judges what guards have stood for; nothing is armed.
+ */
+void nap_look(struct nap *n, uint64_t now_ns);
+
 /* Write the totals of every site that changed, and naps that go on. */
 void nap_emit_totals(struct nap *n, uint64_t now_ns);
 /* At the end: coverage. */
