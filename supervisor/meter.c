@@ -34,12 +34,12 @@ void meter_unprepare(void)
 	stopclock = NULL;
 }
 
-/* Time the program spent in stops so far. */
-static uint64_t stop_ns(const struct meter *m)
+/* Time the program spent in stops so far, and waiting for us. */
+static uint64_t read_clock(struct meter *m)
 {
-	struct stopclock_reading r;
-	if (stopclock && !stopclock_read(stopclock, &r))
-		return r.stop_ns;
+	m->has_clock = stopclock && !stopclock_read(stopclock, &m->clock);
+	if (m->has_clock)
+		return m->clock.stop_ns;
 	return tracer_stop_ns(m->tracer) +
 	       tracer_nr_stops(m->tracer) * tracer_stop_cost_ns(m->tracer);
 }
@@ -50,7 +50,8 @@ void meter_init(struct meter *m, struct ledger *l, struct tracer *tr)
 		.ledger = l,
 		.tracer = tr,
 	};
-	m->stop_ns = stop_ns(m);
+	m->stop_ns = read_clock(m);
+	m->displaced_ns = m->clock.displaced_ns;
 	m->delay_own_cpu_ns = own_cpu_ns();
 }
 
@@ -63,9 +64,16 @@ static uint64_t growth(uint64_t now, uint64_t *last)
 	return d;
 }
 
+void meter_get_stops(const struct meter *m, uint64_t *nr, uint64_t *longest_ns)
+{
+	*nr = m->has_clock ? m->clock.nr_stops : tracer_nr_stops(m->tracer);
+	*longest_ns = m->has_clock ? m->clock.longest_ns
+				   : tracer_longest_stop_ns(m->tracer);
+}
+
 uint64_t meter_stops(struct meter *m)
 {
-	uint64_t p = growth(stop_ns(m), &m->stop_ns);
+	uint64_t p = growth(read_clock(m), &m->stop_ns);
 	ledger_charge(m->ledger, LEDGER_STOP, NAP_MONITOR, p);
 	return p;
 }
@@ -126,6 +134,11 @@ static uint64_t run_delay_ns(pid_t pid)
 void meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
 	       uint64_t now_ns)
 {
+	if (m->has_clock) {
+		ledger_charge(m->ledger, LEDGER_CPU, NAP_MONITOR,
+			      growth(m->clock.displaced_ns, &m->displaced_ns));
+		return;
+	}
 	if (now_ns - m->delay_read_ns < DELAY_INTERVAL_NS)
 		return;
 	bool first = !m->delay_read_ns;

@@ -7,12 +7,16 @@
 #define SMCO_METER_H
 
 #include "supervisor/control/control.h"
+#include "supervisor/probe/stopclock.h"
 #include "supervisor/watched.h"
 
 struct meter {
 	struct ledger *ledger;
 	struct tracer *tracer;
-	uint64_t stop_ns;	/* at the last reading */
+	struct stopclock_reading clock; /* the last one, if there is one */
+	bool has_clock;
+	uint64_t stop_ns, displaced_ns; /* charged so far */
+	/* Without that clock: */
 	uint64_t delay_ns;	/* the program's waits for a CPU, summed */
 	uint64_t delay_read_ns; /* when */
 	uint64_t delay_own_cpu_ns;
@@ -26,11 +30,17 @@ void meter_unprepare(void);
 void meter_init(struct meter *m, struct ledger *l, struct tracer *tr);
 /* Stops so far: to the ledger. Returns ns charged. */
 uint64_t meter_stops(struct meter *m);
+/* How many stops of a task there were up to then, and how long the longest was,
+ * from when it left the CPU until it was on one again. */
+void meter_get_stops(const struct meter *m, uint64_t *nr, uint64_t *longest_ns);
 /* One process's sensors and mechanism: to the ledger. Returns CPU time it
  * used since the last call, ns. */
 uint64_t meter_process(struct meter *m, struct watched *w);
-/* The CPU the supervisor took from the program; reads /proc at most ten times
- * a second. @ws: the processes. */
+/*
+ * The CPU the supervisor took from the program, after meter_stops. Exact with
+ * the kernel's clock; else at most what the processes @ws waited for a CPU, for
+ * which it reads /proc ten times a second.
+ */
 void meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
 	       uint64_t now_ns);
 

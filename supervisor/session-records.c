@@ -82,9 +82,8 @@ static void emit_ledger(struct session *s, uint64_t now_ns)
 		.nr_naps = st.nr_naps,
 		.recent_ppb = t.recent_ppb,
 		.worst_window_ppb = t.worst_window_ppb,
-		.nr_stops = tracer_nr_stops(s->tracer),
-		.longest_stop_ns = tracer_longest_stop_ns(s->tracer),
 	};
+	meter_get_stops(&s->meter, &ev.nr_stops, &ev.longest_stop_ns);
 	_Static_assert(ARRAY_SIZE(ev.mech_ns) == LEDGER_NR, "same mechanisms");
 	memcpy(ev.mech_ns, t.mech_ns, sizeof(ev.mech_ns));
 	struct record r = {

@@ -9,6 +9,14 @@ struct stopclock_sum {
 	__u64 stop_ns;
 	__u64 nr_stops;
 	__u64 longest_ns;
+	__u64 displaced_ns; /* traced tasks waited for a CPU that we used */
+};
+
+/* What one CPU did lately. */
+struct stopclock_cpu {
+	__u64 arrived_ns; /* of the supervisor, if it runs here; else 0 */
+	__u64 ran_ns; /* it did, since the CPU was idle or a traced task's */
+	__u64 clock_offset; /* from the run queue's clock to ours */
 };
 
 #endif

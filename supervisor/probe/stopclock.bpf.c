@@ -2,8 +2,16 @@
  * How long tasks are held in ptrace stops, seen where it happens: at each
  * context switch. A stop lasts from the switch away from the task in state
  * "traced" until the task is on a CPU again, so the time that it waits for the
- * CPU afterwards is in it. Tasks that were never stopped have no storage, so
- * their switches cost two loads and two compares.
+ * CPU afterwards is in it. Tasks that nobody traces have no storage, so their
+ * switches cost a few loads and compares.
+ *
+ * A task that slept when it was asked to stop, and goes back to sleep when it
+ * may, has lost nothing. So its stop counts only when it is seen to do
+ * something else afterwards.
+ *
+ * And how long they waited for a CPU because the supervisor ran there: what it
+ * ran since that CPU was last idle or a traced task's, as far as the task that
+ * comes next was waiting meanwhile.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -14,22 +22,49 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-#define STATE_TRACED	 8
+#define STATE_SLEEPS 3 /* interruptible or not */
+#define STATE_TRACED 8
+/* On a CPU for this long from sleep to stop or from stop to sleep: it did
+ * nothing but that. */
+#define BRIEF_NS	 30000
 #define JOBCTL_LISTENING (1UL << 22)
+#define EVENT_STOP	 128 /* PTRACE_EVENT_STOP: it was asked to */
+
+struct sched_info {
+	unsigned long long
+		last_arrival;		/* on a CPU; by the run queue's clock */
+	unsigned long long last_queued; /* 0 = not waiting */
+} __attribute__((preserve_access_index));
+
+struct sched_entity {
+	unsigned long long sum_exec_runtime;
+} __attribute__((preserve_access_index));
 
 struct task_struct {
+	struct sched_entity se;
+	struct sched_info sched_info;
+	int exit_code; /* of a stop: signal | event << 8 */
 	unsigned int ptrace;
 	unsigned long jobctl;
+	int pid; /* 0: the idle task */
 	int tgid;
 	struct task_struct *parent; /* the tracer, of a traced task */
 } __attribute__((preserve_access_index));
+
+struct stopped {
+	__u64 since;	  /* when its stop began, 0 = not stopped */
+	__u64 exec_ns;	  /* CPU time when it last slept or was let go */
+	__u64 undecided;  /* ns of stops that count if it does not sleep now */
+	__u32 slept;	  /* and did not do anything since exec_ns */
+	__u32 was_asleep; /* when it was asked to stop */
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, __u64); /* when its stop began, 0 = not stopped */
-} since SEC(".maps");
+	__type(value, struct stopped);
+} tasks SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -37,6 +72,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct stopclock_sum);
 } sums SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stopclock_cpu);
+} cpus SEC(".maps");
 
 int tracer_tgid; /* as the initial pid namespace counts */
 
@@ -47,33 +89,126 @@ SEC("syscall") int stopclock_mine(void *ctx)
 	return 0;
 }
 
+static __always_inline struct stopclock_sum *get_sum(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&sums, &zero);
+}
+
+/* Since when @next waits for a CPU, by our clock; 0 = it does not. */
+static __always_inline __u64 waits_since(const struct stopclock_cpu *c,
+					 struct task_struct *next)
+{
+	if (!bpf_core_field_exists(next->sched_info))
+		return 1;
+	__u64 t = next->sched_info.last_queued;
+	return t ? t + c->clock_offset : 0;
+}
+
+/* The supervisor or a traced task comes or goes, or the CPU is idle. */
+static __always_inline void account_cpu(struct task_struct *prev,
+					struct task_struct *next, int is_traced,
+					int was_stopped)
+{
+	__u32 zero = 0;
+	struct stopclock_cpu *c = bpf_map_lookup_elem(&cpus, &zero);
+	if (!c)
+		return;
+	if (prev->tgid == tracer_tgid) {
+		__u64 now = bpf_ktime_get_ns();
+		if (c->arrived_ns)
+			c->ran_ns += now - c->arrived_ns;
+		if (bpf_core_field_exists(prev->sched_info))
+			c->clock_offset =
+				c->arrived_ns - prev->sched_info.last_arrival;
+		c->arrived_ns = 0;
+	}
+	if (next->tgid == tracer_tgid)
+		c->arrived_ns = bpf_ktime_get_ns();
+	if (c->ran_ns && is_traced && !was_stopped) {
+		__u64 since = waits_since(c, next);
+		__u64 waited = bpf_ktime_get_ns() - since;
+		struct stopclock_sum *s = get_sum();
+		if (s && since && (__s64)waited > 0)
+			s->displaced_ns +=
+				waited < c->ran_ns ? waited : c->ran_ns;
+	}
+	if (is_traced || next->pid == 0)
+		c->ran_ns = 0;
+}
+
+static __always_inline void count(__u64 ns)
+{
+	struct stopclock_sum *s = get_sum();
+	if (s)
+		s->stop_ns += ns;
+}
+
+/* A traced task leaves the CPU. */
+static __always_inline void leaves(struct task_struct *prev, unsigned int state)
+{
+	struct stopped *st = bpf_task_storage_get(
+		&tasks, prev, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!st)
+		return;
+	__u64 exec = prev->se.sum_exec_runtime;
+	int is_brief = exec - st->exec_ns < BRIEF_NS;
+	int sleeps = state & STATE_SLEEPS && !(state & STATE_TRACED);
+
+	if (!is_brief)
+		st->slept = 0;
+	if (state & STATE_TRACED) {
+		st->was_asleep =
+			st->slept && prev->exit_code >> 8 == EVENT_STOP;
+		st->since = bpf_ktime_get_ns();
+	}
+	if (st->undecided && !(is_brief && (sleeps || !state)) &&
+	    !(state & STATE_TRACED && st->was_asleep)) {
+		count(st->undecided);
+		st->undecided = 0;
+	}
+	if (sleeps) {
+		st->undecided = 0;
+		st->slept = 1;
+		st->exec_ns = exec;
+	}
+}
+
+/* @next was stopped and is on a CPU again. */
+static __always_inline void returns(struct task_struct *next,
+				    struct stopped *st)
+{
+	__u64 ns = bpf_ktime_get_ns() - st->since;
+	st->since = 0;
+	/* PTRACE_LISTEN: stopped by job control, not by us. */
+	if (next->jobctl & JOBCTL_LISTENING)
+		return;
+	struct stopclock_sum *s = get_sum();
+	if (!s)
+		return;
+	s->nr_stops++;
+	if (ns > s->longest_ns)
+		s->longest_ns = ns;
+	if (!st->was_asleep) {
+		s->stop_ns += ns;
+		return;
+	}
+	st->undecided += ns;
+	st->exec_ns = next->se.sum_exec_runtime;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(stopclock_switch, _Bool preempt, struct task_struct *prev,
 	     struct task_struct *next, unsigned int prev_state)
 {
-	if (prev->ptrace && prev_state & STATE_TRACED &&
-	    prev->parent->tgid == tracer_tgid) {
-		__u64 *t = bpf_task_storage_get(&since, prev, 0,
-						BPF_LOCAL_STORAGE_GET_F_CREATE);
-		if (t)
-			*t = bpf_ktime_get_ns();
-	}
+	if (prev->ptrace && prev->parent->tgid == tracer_tgid)
+		leaves(prev, prev_state);
 	/* Not "if traced": one that was detached in its stop counts too. */
-	__u64 *t = bpf_task_storage_get(&since, next, 0, 0);
-	if (!t || !*t)
-		return 0;
-	__u64 ns = bpf_ktime_get_ns() - *t;
-	*t = 0;
-	/* PTRACE_LISTEN: stopped by job control, not by us. */
-	if (next->jobctl & JOBCTL_LISTENING)
-		return 0;
-	__u32 zero = 0;
-	struct stopclock_sum *s = bpf_map_lookup_elem(&sums, &zero);
-	if (!s)
-		return 0;
-	s->stop_ns += ns;
-	s->nr_stops++;
-	if (ns > s->longest_ns)
-		s->longest_ns = ns;
+	struct stopped *st = bpf_task_storage_get(&tasks, next, 0, 0);
+	int is_traced = next->ptrace && next->parent->tgid == tracer_tgid;
+	int was_stopped = st && st->since;
+	account_cpu(prev, next, is_traced, was_stopped);
+	if (was_stopped)
+		returns(next, st);
 	return 0;
 }

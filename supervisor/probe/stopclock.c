@@ -70,6 +70,7 @@ int stopclock_read(struct stopclock *c, struct stopclock_reading *ret)
 		const struct stopclock_sum *s = &c->sums[i];
 		ret->stop_ns += s->stop_ns;
 		ret->nr_stops += s->nr_stops;
+		ret->displaced_ns += s->displaced_ns;
 		if (s->longest_ns > ret->longest_ns)
 			ret->longest_ns = s->longest_ns;
 	}

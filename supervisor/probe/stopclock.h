@@ -19,6 +19,9 @@ struct stopclock_reading {
 	uint64_t stop_ns;  /* sum over tasks */
 	uint64_t nr_stops; /* that ended */
 	uint64_t longest_ns;
+	/* Tasks were ready to run and waited for a CPU on which this process
+	 * ran: its CPU time that the program missed. Not of stopped tasks. */
+	uint64_t displaced_ns;
 };
 
 /* From now on. SMCO_PERM or SMCO_UNSUPPORTED say what is missing. */

@@ -1,6 +1,7 @@
 /*
  * The kernel's stop clock: every stop is counted, a held one for as long as it
- * was held, others' stops and plain sleeping not at all.
+ * was held, others' stops and plain sleeping not at all, and a sleeper's only
+ * if it had something to do meanwhile.
  */
 #include <errno.h>
 #include <sys/ptrace.h>
@@ -50,6 +51,61 @@ static long act_sleep(long us, long unused)
 {
 	(void)unused;
 	return usleep((useconds_t)us);
+}
+
+/* Reads a byte, computes for 20 ms, and so on. */
+static pid_t start_reader(int *fd)
+{
+	int fds[2];
+	if (pipe(fds))
+		return -1;
+	fflush(stdout);
+	pid_t pid = fork();
+	if (!pid) {
+		char byte;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(fds[1]);
+		while (read(fds[0], &byte, 1) == 1)
+			for (uint64_t end = smco_now_ns() + 20 * NSEC_PER_MSEC;
+			     smco_now_ns() < end;)
+				;
+		_exit(0);
+	}
+	close(fds[0]);
+	*fd = fds[1];
+	usleep(50000);
+	ptrace(PTRACE_SEIZE, pid, 0, 0);
+	return pid;
+}
+
+/* Stop @pid five times for 20 ms. What the clock says that it lost. */
+static uint64_t hold(pid_t pid, int fd, bool give_work)
+{
+	struct stopclock_reading before = now();
+	int status;
+	for (int i = 0; i < 5; i++) {
+		ptrace(PTRACE_INTERRUPT, pid, 0, 0);
+		check_int(waitpid(pid, &status, 0), pid);
+		if (give_work)
+			check_int(write(fd, "x", 1), 1);
+		usleep(20000);
+		ptrace(PTRACE_CONT, pid, 0, 0);
+		usleep(50000);
+	}
+	check_int(now().nr_stops - before.nr_stops, 5);
+	return now().stop_ns - before.stop_ns;
+}
+
+static void test_asleep(void)
+{
+	int fd = -1, status;
+	pid_t pid = start_reader(&fd);
+	/* It sleeps before, and goes on sleeping. */
+	check(hold(pid, fd, false) < 50 * NSEC_PER_MSEC);
+	/* Work came meanwhile, which had to wait. */
+	check(hold(pid, fd, true) >= 100 * NSEC_PER_MSEC);
+	close(fd);
+	check_int(waitpid(pid, &status, 0), pid);
 }
 
 int main(void)
@@ -104,6 +160,7 @@ int main(void)
 	ptrace(PTRACE_DETACH, pid, 0, 0);
 	waitpid(pid, &status, 0);
 	check_int(now().nr_stops, held.nr_stops + 1);
+	test_asleep();
 	stopclock_close(c);
 	stopclock_close(NULL);
 	return tap_done();
