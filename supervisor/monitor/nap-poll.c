@@ -202,8 +202,10 @@ static void quiet(struct block *b, uint64_t looked_ns)
 	} else {
 		if (b->state == BLOCK_SAMPLE)
 			b->cursor = 0;
-		/* Or wait for room and try again. */
-		wait = nap_poll_widen(b) ? 1 : OVERDRAWN_WINDOWS;
+		/* Or wait for room and try again; where CPU time is dear, not
+		 * as often. */
+		if (!nap_poll_widen(b) && nap_is_cpu_dear(n))
+			wait = OVERDRAWN_WINDOWS;
 	}
 	np->queue.entry[b->queue_pos].due_ns =
 		b->state == BLOCK_WATCH ? nap_recheck_ns(b, looked_ns)
