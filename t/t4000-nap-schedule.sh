@@ -35,8 +35,7 @@ ok "-t 10: naps found, none made up, lengths within the stated error" nap_at_10
 # On a machine where everything takes ten times as long, 1 % may be too little
 # to see anything: three times lucky, but nothing wrong in any of them.
 nap_at_1() {
-	local try
-	for try in 1 2 3; do
+	for _ in 1 2 3; do
 		schedule_run 1 600 15 || return 1
 		judge --recall 0.1 --kinds "$KINDS" && return
 		tail -n 1 judged | grep -q " 0 false, 0 of .* 0 split" ||
