@@ -145,10 +145,9 @@ void session_clean_copy(void *session, struct tproc *parent,
 static bool has_to_wait(const struct session *s, const struct tevent *ev)
 {
 	const struct watched *parent = find_watched(ev->parent);
-	if (ev->why != TPROC_EXECED &&
-	    (ev->why != TPROC_FORKED || !parent || parent->hooks))
-		return false;
-	return session_is_far_overdrawn(s);
+	if (ev->why == TPROC_FORKED)
+		return parent && parent->late_ns; /* as its parent does */
+	return ev->why == TPROC_EXECED && session_is_far_overdrawn(s);
 }
 
 static void open_access(struct session *s, struct watched *w)

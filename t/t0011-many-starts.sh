@@ -28,4 +28,17 @@ ok "what it had by then was found" grep -q 'allocated  ' summary
 ok "for programs" sh -c \
 	'smco-report --json t.trace | grep -q "\"unwatched_processes\":\"[1-9]"'
 
+# Its children, too, that it had before it was watched.
+sed "s,^exec .*,exec $FIXTURES/grow-forks 6," script.sh >forks.sh
+forks() {
+	smco-trace -t 10 --nap 300ms -o t.trace -- sh forks.sh >got 2>summary
+	cat summary
+	grep -q EXIT-SUCCESS got || return 1
+	smco-report --json t.trace | sed -n 's/^{"object".*"pid":\([0-9]*\),.*/\1/p' |
+		sort -u >pids
+	echo "naps in $(wc -l <pids) processes"
+	[ "$(wc -l <pids)" -ge 2 ]
+}
+ok "and its children" forks
+
 done_testing
