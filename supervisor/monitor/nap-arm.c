@@ -160,6 +160,7 @@ static void armed(struct block *b, const struct page_range *r,
 void nap_poll_flush(struct nap_proc *np, uint64_t now_ns)
 {
 	struct access *a = np->primary;
+	nap_poll_look_sharers(np);
 	struct page_range *r = np->plan.range;
 	uint32_t nr = np->plan.nr;
 

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#define SHARERS_MAX	  8 /* blocks at a range's ends */
 #define DUE_BATCH	  4096
 #define OVERDRAWN_WINDOWS 4
 #define MAX_LEVEL	  6 /* a sample has at most 64 pages */
@@ -254,6 +255,47 @@ static int by_address(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* Look at @nr blocks, each once. */
+static void look_at(struct nap_proc *np, struct block **b, uint32_t nr)
+{
+	/* Neighbours share page tables, which are then found once. */
+	qsort(b, nr, sizeof(*b), by_address);
+	np->look.nr = 0;
+	for (uint32_t i = 0; i < nr; i++)
+		if (!i || b[i] != b[i - 1])
+			add_armed(&np->look, b[i]);
+	if (np->look.nr)
+		look(np);
+}
+
+/* Those under watch that share a page with range @r of another. */
+static uint32_t add_sharers(struct nap_proc *np, const struct page_range *r,
+			    struct block **ret)
+{
+	taddr_t ends[] = {r->start, r->end - TPAGE_SIZE};
+	uint32_t nr = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		for (struct block *b = block_first_overlap(
+			     np->blocks, ends[i], ends[i] + TPAGE_SIZE);
+		     b && b->addr < ends[i] + TPAGE_SIZE && nr < SHARERS_MAX;
+		     b = block_next(np->blocks, b))
+			if (b != r->user && b->state == BLOCK_WATCH)
+				ret[nr++] = b;
+	return nr;
+}
+
+void nap_poll_look_sharers(struct nap_proc *np)
+{
+	struct block *b[DUE_BATCH];
+	/* What is quiet may widen, so that the plan grows meanwhile. */
+	for (uint32_t i = 0; i < np->plan.nr;) {
+		uint32_t nr = 0;
+		for (; i < np->plan.nr && nr + SHARERS_MAX <= DUE_BATCH; i++)
+			nr += add_sharers(np, &np->plan.range[i], b + nr);
+		look_at(np, b, nr);
+	}
+}
+
 void nap_poll_tick(struct nap_proc *np, uint64_t now_ns)
 {
 	/* Looking costs nothing but our own CPU time. If even that was too
@@ -272,13 +314,7 @@ void nap_poll_tick(struct nap_proc *np, uint64_t now_ns)
 			if (e->due_ns <= now_ns)
 				due[nr++] = e->block;
 		}
-		/* Neighbours share page tables, which are then found once. */
-		qsort(due, nr, sizeof(*due), by_address);
-		np->look.nr = 0;
-		for (uint32_t k = 0; k < nr; k++)
-			add_armed(&np->look, due[k]);
-		if (np->look.nr)
-			look(np);
+		look_at(np, due, nr);
 		if (np->plan.nr >= NAP_PLAN_BATCH)
 			nap_poll_flush(np, now_ns);
 	}

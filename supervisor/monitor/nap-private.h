@@ -72,6 +72,9 @@ void nap_queue_remove(struct nap_queue *q, struct block *b);
 /* nap-poll.c: looking */
 void nap_poll_tick(struct nap_proc *np, uint64_t now_ns);
 void nap_poll_settle(struct nap_proc *np, uint64_t now_ns);
+/* Before the planned ranges are reset: what was touched in pages that they
+ * share with other blocks would be lost on those. */
+void nap_poll_look_sharers(struct nap_proc *np);
 /* @b is gone: nothing of it is reserved any more. */
 void nap_poll_forget(struct block *b);
 bool nap_ranges_add(struct nap_ranges *l, struct block *b, uint64_t first,
