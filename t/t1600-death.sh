@@ -19,4 +19,28 @@ killed() {
 }
 ok "the program goes on and counts right" killed "${SMCO_TEST_KILLS:-40}"
 
+# While commands start: from exec through the linker to their end.
+started() {
+	local i us file
+	cat >starts <<-'END'
+		: >"began.$1"
+		n=0
+		while [ $n -lt 60 ]; do
+			/bin/true || echo "status $?" >>died
+			n=$((n + 1))
+		done
+		: >"ended.$1"
+	END
+	for ((i = 0; i < $1; i++)); do
+		us=$(((RANDOM * 32768 + RANDOM) % 60000 + 8000))
+		"$DRIVE" -k $us sh ./starts $i >/dev/null 2>&1
+	done 2>/dev/null
+	for file in began.*; do
+		wait_for 20 test -e "ended.${file#began.}" || return 1
+	done
+	[ ! -e died ] || { cat died; return 1; }
+}
+ok "commands that start" started \
+	"${SMCO_TEST_KILLS:-60}"
+
 done_testing

@@ -1,6 +1,7 @@
 #include "supervisor/tracee/arch.h"
 
 #include <errno.h>
+#include <string.h>
 #include <ucontext.h>
 #include <sys/syscall.h>
 
@@ -344,6 +345,84 @@ static bool x86_restart_pending(const struct user_regs_struct *r)
 	}
 }
 
+#define NR_KILL 62
+
+static size_t x86_raise_code(uint8_t *buf, pid_t pid, int sig,
+			     size_t *done_offset_ret)
+{
+	const uint32_t p = (uint32_t)pid;
+	const uint8_t code[] = {
+		0x31,
+		0xc0, /* xorl %eax, %eax */
+		0xb0,
+		NR_KILL, /* movb $NR_KILL, %al */
+		0xbf,
+		(uint8_t)p,
+		(uint8_t)(p >> 8),
+		(uint8_t)(p >> 16),
+		(uint8_t)(p >> 24), /* movl $pid, %edi */
+		0x8d,
+		0x70,
+		(uint8_t)(sig - NR_KILL), /* leal d(%rax), %esi */
+		0x0f,
+		0x05, /* syscall */
+		0xc3, /* ret */
+	};
+	_Static_assert(sizeof(code) <= ARCH_RAISE_MAX, "");
+	_Static_assert(SYS_kill == NR_KILL, "");
+	memcpy(buf, code, sizeof(code));
+	*done_offset_ret = sizeof(code) - 1;
+	return sizeof(code);
+}
+
+/* The length of what compilers fill gaps with, 0 if it is not that. */
+static size_t filler_len(const uint8_t *code, size_t len)
+{
+	size_t i = 0;
+	if (len && (code[0] == 0x90 || code[0] == 0xcc))
+		return 1;
+	while (i < len && (code[i] == 0x66 || code[i] == 0x2e))
+		i++;
+	if (i + 3 > len)
+		return i;
+	if (i && code[i] == 0x90)
+		return i + 1;
+	if (code[i] != 0x0f || code[i + 1] != 0x1f)
+		return 0;
+	/* A nop with an operand, by its form. */
+	switch (code[i + 2]) {
+	case 0x00:
+		return i + 3;
+	case 0x40:
+		return i + 4;
+	case 0x44:
+		return i + 5;
+	case 0x80:
+		return i + 7;
+	case 0x84:
+		return i + 8;
+	default:
+		return 0;
+	}
+}
+
+static bool x86_is_empty_function(const uint8_t *code, size_t len)
+{
+	static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	size_t i = 0, n;
+
+	if (len > sizeof(endbr) && !memcmp(code, endbr, sizeof(endbr)))
+		i = sizeof(endbr);
+	if (i >= len || code[i++] != 0xc3)
+		return false;
+	for (; i < len; i += n) {
+		n = filler_len(code + i, len - i);
+		if (!n)
+			return false;
+	}
+	return true;
+}
+
 static bool x86_is_compat(const struct user_regs_struct *r)
 {
 	return r->cs != 0x33;
@@ -356,6 +435,8 @@ const struct arch_ops arch = {
 	.breakpoint = {0xcc},
 	.breakpoint_len = 1,
 	.breakpoint_pc_bias = 1,
+	.raise_code = x86_raise_code,
+	.is_empty_function = x86_is_empty_function,
 	.pc = x86_pc,
 	.sp = x86_sp,
 	.set_pc = x86_set_pc,

@@ -21,6 +21,8 @@ struct arch_stub_data {
 	uint64_t words[ARCH_STUB_CALLS / 8];
 };
 
+#define ARCH_RAISE_MAX 16
+
 struct arch_ops {
 	const char *name;
 	uint8_t syscall_insn[4];
@@ -34,6 +36,15 @@ struct arch_ops {
 	void (*set_pc)(struct user_regs_struct *r, taddr_t pc);
 	void (*set_sp)(struct user_regs_struct *r, taddr_t sp);
 	int64_t (*syscall_ret)(const struct user_regs_struct *r);
+	/*
+	 * In place of an empty function: code that raises @sig for the process
+	 * @pid and returns, without using the stack. Its length, at most
+	 * ARCH_RAISE_MAX, and where it stands when the signal comes.
+	 */
+	size_t (*raise_code)(uint8_t *buf, pid_t pid, int sig,
+			     size_t *done_offset_ret);
+	/* Is there an empty function, with @len bytes up to what follows? */
+	bool (*is_empty_function)(const uint8_t *code, size_t len);
 	/* The call being made, -1 if the kernel was not entered by one. */
 	long (*syscall_nr)(const struct user_regs_struct *r);
 	uint64_t (*syscall_arg)(const struct user_regs_struct *r, int i);

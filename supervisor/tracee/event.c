@@ -291,9 +291,20 @@ static void act_signal(struct task *t)
 	t->deliver = sig;
 	bool fault = sig == SIGSEGV || sig == SIGBUS;
 	bool trap = sig == p->trap_sig;
+	bool complete = false;
+	if (libs_on_signal(t, sig, &complete)) {
+		t->deliver = 0;
+		if (complete) {
+			event_push(t->tr, TEV_LIBS, p, t);
+			hold(t);
+		} else {
+			task_release(t);
+		}
+		return;
+	}
 	/* Seen under ptrace even if the program ignores it, it must not end a
 	 * wait then. One that comes by a fault finds no wait. */
-	if (!fault && !trap && sig != SIGTRAP) {
+	if (!fault && !trap) {
 		if (!signal_stops(t, sig))
 			mend_at_stop(t);
 		task_release(t);
@@ -301,20 +312,6 @@ static void act_signal(struct task *t)
 	}
 	if (ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0) {
 		task_release(t);
-		return;
-	}
-	if (sig == SIGTRAP) {
-		bool complete = false;
-		if (libs_on_sigtrap(t, &complete))
-			t->deliver = 0;
-		else
-			mend_at_stop(t);
-		if (complete) {
-			event_push(t->tr, TEV_LIBS, p, t);
-			hold(t);
-		} else {
-			task_release(t);
-		}
 		return;
 	}
 	if (trap && !signal_is_trap(t, &si)) {

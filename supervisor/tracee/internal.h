@@ -134,7 +134,9 @@ struct tproc {
 	bool stub_refused;
 	enum libs_phase libs;
 	struct tpatch *libs_patch;
-	taddr_t r_debug; /* 0 = not found */
+	int libs_sig;	   /* that it raises */
+	taddr_t libs_done; /* where a task stands when it does */
+	taddr_t r_debug;   /* 0 = not found */
 
 	uint64_t stop_began_ns;
 };
@@ -302,10 +304,10 @@ bool signal_is_handled(struct task *t, int sig);
 
 /* --- libs.c --- */
 void libs_start(struct tproc *p); /* at the first stop after exec */
-/* Is this SIGTRAP our breakpoint's? The task is past it then; *complete_ret:
- * all libraries are mapped, the breakpoint is gone. */
-bool libs_on_sigtrap(struct task *t, bool *complete_ret);
-/* Before the breakpoint is taken out by detach. */
+/* Is this signal our patch's? The task is past it then; *complete_ret: all
+ * libraries are mapped, the patch is gone. */
+bool libs_on_signal(struct task *t, int sig, bool *complete_ret);
+/* Before the patch is taken out by detach. */
 void libs_stop(struct tproc *p);
 
 /* --- follow.c --- */
@@ -325,5 +327,7 @@ bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret);
 pid_t tproc_live_tid(struct tproc *p);
 uint64_t proc_auxv(pid_t pid, uint64_t type); /* 0 = none */
 bool proc_is_32bit(pid_t pid);
+/* Its number as it sees it itself, 0 if that is not to be known. */
+pid_t proc_own_pid(pid_t pid);
 
 #endif

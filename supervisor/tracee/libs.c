@@ -2,8 +2,9 @@
  * When has the dynamic linker mapped the program's libraries? It calls an
  * empty function, _dl_debug_state, each time its list of modules changes, for
  * debuggers to put a breakpoint on. Ours stays from exec to the first time the
- * list is complete, before any constructor has run, a millisecond as a rule:
- * a breakpoint is deadly should the supervisor die.
+ * list is complete, before any constructor has run, a millisecond as a rule. It
+ * raises a signal that is ignored by default, which stops a traced task and
+ * does nothing to any other, should the supervisor die.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -113,46 +114,84 @@ static taddr_t find_symbol(struct tproc *p, taddr_t base,
 	return 0;
 }
 
-/* A trap that is ignored or blocked would lose the program's disposition. */
-static bool sigtrap_is_default(pid_t tid)
+static bool is_in_set(pid_t tid, const char *field, int sig)
 {
-	uint64_t ign = 0, blk = 0;
-	if (!proc_status_u64(tid, "SigIgn", 16, &ign) ||
-	    !proc_status_u64(tid, "SigBlk", 16, &blk))
-		return false;
-	return !((ign | blk) >> (SIGTRAP - 1) & 1);
+	uint64_t set = 0;
+	return !proc_status_u64(tid, field, 16, &set) || (set >> (sig - 1) & 1);
+}
+
+/*
+ * Raising a signal that is ignored by default does no harm should we die; that
+ * needs some room, a signal that is not blocked, and that the call is allowed.
+ * Otherwise it is a breakpoint, which kills then; also its trap must be neither
+ * ignored nor blocked, or the program's disposition would be lost.
+ */
+static size_t choose_code(struct tproc *p, struct task *t, taddr_t at,
+			  uint8_t *code, size_t *done_ret)
+{
+	static const int signals[] = {SIGURG, SIGWINCH, SIGCHLD};
+	uint8_t old[ARCH_RAISE_MAX];
+	uint64_t seccomp = 0;
+	pid_t pid = proc_own_pid(p->pid);
+
+	proc_status_u64(p->pid, "Seccomp", 10, &seccomp);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		if (!pid || seccomp || is_in_set(t->tid, "SigBlk", signals[i]))
+			continue;
+		size_t n = arch.raise_code(code, pid, signals[i], done_ret);
+		p->libs_sig = signals[i];
+		if (tmem_read(p, at, old, n) == 0 &&
+		    arch.is_empty_function(old, n))
+			return n;
+	}
+	if (is_in_set(t->tid, "SigBlk", SIGTRAP) ||
+	    is_in_set(t->tid, "SigIgn", SIGTRAP))
+		return 0;
+	p->libs_sig = SIGTRAP;
+	memcpy(code, arch.breakpoint, arch.breakpoint_len);
+	*done_ret = arch.breakpoint_pc_bias;
+	return arch.breakpoint_len;
 }
 
 void libs_start(struct tproc *p)
 {
 	struct dynamic d;
+	uint8_t code[ARCH_RAISE_MAX];
 	struct task *t = tproc_first_task(p);
 	taddr_t base = proc_auxv(p->pid, AT_BASE);
 
 	/* The linker run as a program: ld.so ./prog. */
 	if (!base)
 		base = proc_auxv(p->pid, AT_PHDR) & ~(TPAGE_SIZE - 1);
-	if (!base || !t || !read_dynamic(p, base, &d) ||
-	    !sigtrap_is_default(t->tid))
+	if (!base || !t || !read_dynamic(p, base, &d))
 		return;
 	taddr_t at = find_symbol(p, base, &d, "_dl_debug_state");
-	if (!at)
+	size_t done, len = at ? choose_code(p, t, at, code, &done) : 0;
+	if (!len)
 		return;
 	p->r_debug = find_symbol(p, base, &d, "_r_debug");
-	if (tproc_patch(p, at, arch.breakpoint, arch.breakpoint_len, NULL, NULL,
-			&p->libs_patch, NULL) == 0)
+	p->libs_done = at + done;
+	if (tproc_patch(p, at, code, len, NULL, NULL, &p->libs_patch, NULL) ==
+	    0)
 		p->libs = LIBS_WAITING;
 }
 
-bool libs_on_sigtrap(struct task *t, bool *complete_ret)
+/* To the start of the function, which does nothing but return: whatever of the
+ * patch the task has run. */
+static taddr_t to_start(void *ctx, taddr_t pc)
+{
+	const struct tpatch *patch = ctx;
+	(void)pc;
+	return patch->addr;
+}
+
+bool libs_on_signal(struct task *t, int sig, bool *complete_ret)
 {
 	struct tproc *p = t->proc;
 	struct user_regs_struct regs;
 
-	if (p->libs != LIBS_WAITING || task_get_regs(t, &regs) < 0)
-		return false;
-	taddr_t at = p->libs_patch->addr;
-	if (arch.pc(&regs) != at + arch.breakpoint_pc_bias)
+	if (p->libs != LIBS_WAITING || sig != p->libs_sig ||
+	    task_get_regs(t, &regs) < 0 || arch.pc(&regs) != p->libs_done)
 		return false;
 
 	int32_t state = R_STATE_CONSISTENT;
@@ -170,9 +209,9 @@ bool libs_on_sigtrap(struct task *t, bool *complete_ret)
 		}
 		*complete_ret = true;
 	}
-	arch.set_pc(&regs, at);
+	arch.set_pc(&regs, p->libs_patch->addr);
 	task_set_regs(t, &regs);
-	tproc_unpatch(p, p->libs_patch, NULL, NULL, NULL);
+	tproc_unpatch(p, p->libs_patch, to_start, p->libs_patch, NULL);
 	p->libs_patch = NULL;
 	p->libs = LIBS_NONE;
 	return true;
@@ -180,18 +219,19 @@ bool libs_on_sigtrap(struct task *t, bool *complete_ret)
 
 void libs_stop(struct tproc *p)
 {
-	/* A thread that has run into the breakpoint goes back before it. */
+	/* A thread that has run into the patch goes back before it. */
 	for (struct task *t = p->tasks; t && p->libs == LIBS_WAITING;
 	     t = t->next) {
+		const struct tpatch *patch = p->libs_patch;
 		struct user_regs_struct regs;
-		if (t->state == TASK_STOPPED && task_kind(t) == STOP_SIGNAL &&
-		    WSTOPSIG(t->status) == SIGTRAP &&
-		    task_get_regs(t, &regs) == 0 &&
-		    arch.pc(&regs) ==
-			    p->libs_patch->addr + arch.breakpoint_pc_bias) {
-			arch.set_pc(&regs, p->libs_patch->addr);
-			task_set_regs(t, &regs);
-			t->no_signal = true;
-		}
+		if (t->state != TASK_STOPPED || task_get_regs(t, &regs) < 0 ||
+		    arch.pc(&regs) <= patch->addr ||
+		    arch.pc(&regs) > patch->addr + patch->len)
+			continue;
+		t->no_signal = task_kind(t) == STOP_SIGNAL &&
+			       WSTOPSIG(t->status) == p->libs_sig &&
+			       arch.pc(&regs) == p->libs_done;
+		arch.set_pc(&regs, patch->addr);
+		task_set_regs(t, &regs);
 	}
 }

@@ -55,6 +55,22 @@ bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret)
 	return false;
 }
 
+pid_t proc_own_pid(pid_t pid)
+{
+	char path[32], buf[4096];
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (slurp(path, buf, sizeof(buf)) <= 0)
+		return 0;
+	/* One for each namespace, its own last. */
+	char *line = strstr(buf, "\nNSpid:");
+	char *end = line ? strchr(line + 1, '\n') : NULL;
+	if (!end)
+		return 0;
+	*end = '\0';
+	char *last = strrchr(line, '\t');
+	return last ? (pid_t)atoi(last) : 0;
+}
+
 uint64_t proc_auxv(pid_t pid, uint64_t type)
 {
 	char path[32];
