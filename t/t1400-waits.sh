@@ -46,7 +46,7 @@ ok "also in a sandbox" sandboxed
 
 # A large write to a slow reader, and the like: all of it, and nothing twice.
 whole() {
-	drive "$@" "$FIXTURES/whole_calls" 2 restart >driven || { head driven; return 1; }
+	drive "$@" "$FIXTURES/whole_calls" 2 interrupt >driven || { head driven; return 1; }
 	grep EXIT-SUCCESS driven
 }
 for opts in "-s 3" "-s 1 -i 2" "-s 0" "-x -s 5"; do
