@@ -6,9 +6,11 @@
 /* A block is armed some time after the spell began. */
 #define ARMING_NS (20 * NSEC_PER_MSEC)
 /* Where no spell can be paid for, one part of the window in this many goes
- * into finding out whether that is still so, this often. */
+ * into finding out whether that is still so: after a second, then ever more
+ * seldom, for the one that said so may have met a busy moment. */
 #define PROBE_PART     16
-#define PROBE_EVERY_NS (10 * NSEC_PER_SEC)
+#define PROBE_FIRST_NS NSEC_PER_SEC
+#define PROBE_LAST_NS  (16 * NSEC_PER_SEC)
 /* Nothing is known of the first one: it begins soon, with an eighth of what a
  * window may cost at most, or what a spell does that takes a quarter. */
 #define FIRST_PART  8
@@ -19,6 +21,7 @@ void duty_init(struct duty *d, uint64_t nap_ns, uint64_t now_ns)
 	*d = (struct duty){
 		.hold_ns = nap_ns + nap_ns / 10 + ARMING_NS,
 		.since_ns = now_ns,
+		.probe_ns = PROBE_FIRST_NS,
 	};
 }
 
@@ -29,7 +32,8 @@ static void learn_rate(struct duty *d, const struct duty_state *s)
 	if (!lasted)
 		return;
 	uint64_t rate = sat_u64((u128)cost * PPB / lasted);
-	d->rate_ppb = d->has_rate ? d->rate_ppb / 2 + rate / 2 : rate;
+	bool adds_up = d->has_rate && !d->is_probe;
+	d->rate_ppb = adds_up ? d->rate_ppb / 2 + rate / 2 : rate;
 	d->has_rate = true;
 }
 
@@ -62,11 +66,15 @@ static bool may_begin(struct duty *d, const struct duty_state *s)
 	/* A sixteenth more than the last ones: it varies. */
 	if (d->has_rate)
 		need = sat_i64((i128)d->rate_ppb * d->hold_ns / PPB * 17 / 16);
-	if (need > most) {
-		d->is_probe = s->now_ns - d->since_ns >= PROBE_EVERY_NS;
-		return d->is_probe && s->window_room_ns >= most / PROBE_PART;
+	if (need <= most) {
+		d->probe_ns = PROBE_FIRST_NS;
+		return s->window_room_ns >= need;
 	}
-	return s->window_room_ns >= need;
+	d->is_probe = s->now_ns - d->since_ns >= d->probe_ns &&
+		      s->window_room_ns >= most / PROBE_PART;
+	if (d->is_probe && d->probe_ns < PROBE_LAST_NS)
+		d->probe_ns *= 2;
+	return d->is_probe;
 }
 
 bool duty_step(struct duty *d, const struct duty_state *s)

@@ -9,8 +9,8 @@
  * length, on credit, and a spell begins only when the window has room for all
  * that it will cost, by what the last ones did; the debt is then worked off
  * before the next. Where standing costs less than the budget a spell does not
- * end. Where even a window does not pay for one, a short one every 10 s shows
- * whether that is still so.
+ * end. Where even a window does not pay for one, a short one now and then
+ * shows whether that is still so.
  */
 #ifndef SMCO_DUTY_H
 #define SMCO_DUTY_H
@@ -24,6 +24,7 @@ struct duty {
 	bool is_probe;	   /* cut short to learn the rate */
 	bool has_rate;	   /* a spell has ended */
 	uint64_t since_ns; /* of the spell, or of its end */
+	uint64_t probe_ns; /* from the end of one to the next probe */
 	uint64_t spent_ns; /* the ledger's sum when it began */
 	uint64_t rate_ppb; /* of the time that one takes */
 };

@@ -18,6 +18,8 @@ struct outcome {
 	double overhead, worst;
 };
 
+static int64_t first_rate; /* of the first second that they stand; 0 = same */
+
 static struct outcome run(int64_t target, int64_t rate, unsigned seconds)
 {
 	struct ledger *l = ledger_create(target);
@@ -33,8 +35,14 @@ static struct outcome run(int64_t target, int64_t rate, unsigned seconds)
 		/* A program that waits most of the time. */
 		ledger_advance(l, now, now > start ? TICK : 0);
 		if (on)
-			ledger_charge(l, LEDGER_STOP, 0,
-				      (uint64_t)(TICK * rate / PPB));
+			ledger_charge(
+				l, LEDGER_STOP, 0,
+				(uint64_t)TICK *
+					(uint64_t)(on_ns < MS * 100 &&
+								   first_rate
+							   ? first_rate
+							   : rate) /
+					PPB);
 		ledger_get(l, &t);
 		const struct duty_state s = {
 			.now_ns = now,
@@ -97,6 +105,13 @@ int main(void)
 	check_int(o.nr_long, 0);
 	check_range(o.nr_spells, 3, 12);
 	check_range(o.worst, 0, 0.02);
+	/* A busy moment at the start does not spoil the rest. */
+	first_rate = 300 * PERCENT;
+	o = run(10 * PERCENT, 18 * PERCENT, 20);
+	first_rate = 0;
+	check_range(o.on, 0.25, 1);
+	check(o.nr_long > 3);
+	check_range(o.worst, 0, 0.11);
 	/* A target of 0 leaves nothing, no bound everything. */
 	check_int(run(0, 8 * PERCENT, 20).nr_spells, 0);
 	check_range(run(INT64_MAX, 500 * PERCENT, 20).on, 0.99, 1.01);
