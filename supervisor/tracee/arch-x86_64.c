@@ -423,6 +423,13 @@ static bool x86_is_empty_function(const uint8_t *code, size_t len)
 	return true;
 }
 
+static void x86_undo_restart(struct user_regs_struct *r, long nr, int64_t ret)
+{
+	r->rip += 2;
+	r->rax = (uint64_t)ret;
+	r->orig_rax = (uint64_t)nr;
+}
+
 static bool x86_is_compat(const struct user_regs_struct *r)
 {
 	return r->cs != 0x33;
@@ -459,5 +466,6 @@ const struct arch_ops arch = {
 	.ask_restart = x86_ask_restart,
 	.set_syscall_ret = x86_set_syscall_ret,
 	.restart_pending = x86_restart_pending,
+	.undo_restart = x86_undo_restart,
 	.is_compat = x86_is_compat,
 };

@@ -87,6 +87,9 @@ struct arch_ops {
 	void (*set_syscall_ret)(struct user_regs_struct *r, int64_t ret);
 	/* The kernel will restart the call when it leaves this stop. */
 	bool (*restart_pending)(const struct user_regs_struct *r);
+	/* The kernel has prepared to make call @nr again, which had ended with
+	 * @ret: as if it had not yet. */
+	void (*undo_restart)(struct user_regs_struct *r, long nr, int64_t ret);
 	/* Code runs in 32-bit mode. */
 	bool (*is_compat)(const struct user_regs_struct *r);
 };

@@ -68,6 +68,12 @@ struct task {
 		uint64_t arg; /* the time-out argument as the program gave it */
 		bool replaced; /* the register holds ours now */
 	} mend;
+	struct { /* the call that was going to be made again; mend.c */
+		taddr_t pc;
+		taddr_t sp;
+		long nr;
+		int64_t ret;
+	} again;
 	/* The scheduler's clock when it fell asleep, 0 = unknown; mend.c */
 	uint64_t asleep_ns;
 	uint64_t asleep_migrations;

@@ -243,6 +243,36 @@ static bool mend_whole(struct task *t, const struct user_regs_struct *regs)
 	return true;
 }
 
+/*
+ * A signal may come when the kernel has prepared to make the call again but the
+ * thread has not entered it yet. Its handler would run, and then the wait begin
+ * that it was to end: a lost wake-up. So the call is put back to where it was,
+ * for the kernel to decide about with the signal at hand.
+ */
+static void mend_lost_wakeup(struct task *t, struct user_regs_struct *regs)
+{
+	int64_t ret = arch.syscall_ret(regs);
+
+	if (task_kind(t) != STOP_SIGNAL || !t->again.pc ||
+	    arch.pc(regs) + arch.syscall_insn_len != t->again.pc ||
+	    arch.sp(regs) != t->again.sp ||
+	    (ret != t->again.nr && ret != SYS_restart_syscall))
+		return;
+	smco_debug("ptrace", "%d: handler before its call", t->tid);
+	arch.undo_restart(regs, t->again.nr, t->again.ret);
+	task_set_regs(t, regs);
+}
+
+static void note_restart(struct task *t, const struct user_regs_struct *regs)
+{
+	if (!arch.restart_pending(regs))
+		return;
+	t->again.pc = arch.pc(regs);
+	t->again.sp = arch.sp(regs);
+	t->again.nr = arch.syscall_nr(regs);
+	t->again.ret = arch.syscall_ret(regs);
+}
+
 void mend_at_stop(struct task *t)
 {
 	struct user_regs_struct regs;
@@ -251,6 +281,8 @@ void mend_at_stop(struct task *t)
 		return;
 	if (mend_whole(t, &regs))
 		return;
+	mend_lost_wakeup(t, &regs);
+	note_restart(t, &regs);
 	const struct waiting_call *call = find_call(arch.syscall_nr(&regs));
 	t->was_blocked = arch.restart_pending(&regs) ||
 			 (call && arch.syscall_ret(&regs) == -EINTR);
@@ -275,6 +307,7 @@ void mend_at_stop(struct task *t)
 	if (arch.syscall_ret(&regs) == -EINTR) {
 		arch.ask_restart(&regs);
 		task_set_regs(t, &regs);
+		note_restart(t, &regs);
 	}
 }
 
