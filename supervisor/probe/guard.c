@@ -182,6 +182,8 @@ static int start_tracing(struct guard *g, struct smco_err *err)
 	if (rc)
 		return rc;
 	g->traced = true;
+	g->traced_ns = smco_now_ns();
+	g->nr_syscall_stops = 0;
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t))
 		guard_call_look(g, t);
 	rc = spawn(g, err);
@@ -385,15 +387,15 @@ static int guard_collect(struct access *a, struct page_range *r, size_t n)
 	return 0;
 }
 
-/* Few stops are not what the budget went for. */
-#define CHEAP_STOPS 100
+/* Fewer stops than one in this time are not what the budget went for. */
+#define CHEAP_STOP_NS (10 * NSEC_PER_MSEC)
 
 static void guard_relax(struct access *a)
 {
 	struct guard *g = (struct guard *)a;
-	if (g->traced && g->nr_syscall_stops > CHEAP_STOPS)
+	uint64_t stood = smco_now_ns() - g->traced_ns;
+	if (g->traced && g->nr_syscall_stops > stood / CHEAP_STOP_NS)
 		guard_untrace(g);
-	g->nr_syscall_stops = 0;
 }
 
 /* --- life --- */

@@ -61,7 +61,8 @@ struct guard {
 	size_t nr_batch;
 	uint64_t arm_seq;	   /* bumped by every arm */
 	uint64_t not_before_ns;	   /* a signal of the program's is on its way */
-	uint64_t nr_syscall_stops; /* since the budget was asked for last */
+	uint64_t traced_ns;	   /* since when system calls are caught */
+	uint64_t nr_syscall_stops; /* since then */
 	unsigned idle_stops;	   /* syscall-stops with no guard armed */
 	uint64_t side_ns;
 	uint64_t hit_ns; /* average cost of a hit */
