@@ -157,9 +157,29 @@ static void armed(struct block *b, const struct page_range *r,
 	b->flags |= BLOCK_WATCHED;
 }
 
+/*
+ * What is aged by now must not look as if it was later. Before all other looks,
+ * because it takes longer, and what happens between those and the reset is
+ * lost.
+ */
+static void look_for_aged(struct nap_proc *np)
+{
+	struct access *a = np->primary;
+	struct page_range *r = np->plan.range;
+	uint32_t nr = np->plan.nr;
+	for (uint32_t i = 0; i < nr; i++)
+		r[i].want_aged = true;
+	int rc = nr ? a->ops->collect(a, r, nr) : 0;
+	for (uint32_t i = 0; i < nr; i++) {
+		r[i].want_aged = false;
+		r[i].was_aged = rc || r[i].nr_aged;
+	}
+}
+
 void nap_poll_flush(struct nap_proc *np, uint64_t now_ns)
 {
 	struct access *a = np->primary;
+	look_for_aged(np);
 	nap_poll_look_sharers(np);
 	struct page_range *r = np->plan.range;
 	uint32_t nr = np->plan.nr;

@@ -183,6 +183,35 @@ static void hit(struct block *b, const struct page_range *sum, uint64_t now_ns)
 	nap_block_hit(b, lo, now_ns, p);
 }
 
+/*
+ * Was the quiet block @b accessed after all, and somebody else (DAMON) took the
+ * mark away? Asked once, where a nap would begin: it takes longer than a look.
+ */
+static uint32_t nr_aged(struct block *b)
+{
+	struct access *a = b->proc->primary;
+	struct page_range r = nap_whole_range(b);
+	r.want_aged = true;
+	return a->ops->collect(a, &r, 1) ? 0 : r.nr_aged;
+}
+
+/*
+ * Who took the mark away did not flush the TLB, and neither does arming what
+ * has no mark: accesses might go unseen as long as they find the old entry
+ * there. Setting a guard flushes; one that stands already would not be set
+ * again. Where there is none, only time and other resets help.
+ */
+static void hit_unseen(struct block *b, uint32_t nr_pages, uint64_t now_ns)
+{
+	struct nap *n = b->proc->nap;
+	ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR,
+		      nr_pages * nap_touch_cost(b->proc));
+	settle_later(b, now_ns);
+	nap_block_hit(b, b->full_ns, now_ns, 0);
+	nap_unguard(b, true);
+	nap_plan_guard(b);
+}
+
 static void quiet(struct block *b, uint64_t looked_ns)
 {
 	struct nap_proc *np = b->proc;
@@ -190,14 +219,20 @@ static void quiet(struct block *b, uint64_t looked_ns)
 	uint64_t wait = 1;
 
 	b->checked_ns = looked_ns;
+	bool is_nap = b->state == BLOCK_WATCH && !(b->flags & BLOCK_IN_NAP) &&
+		      looked_ns >= b->full_ns + n->params.nap_ns;
+	uint32_t aged = is_nap ? nr_aged(b) : 0;
+	if (aged) {
+		hit_unseen(b, aged, looked_ns);
+		return;
+	}
 	if (b->state == BLOCK_WATCH) {
 		/* Others clear the bits, too (reclaim, DAMON), and do not flush
 		 * the TLB, so that later accesses leave no mark. A guard makes
 		 * a second witness, and flushes. */
 		if (looked_ns >= b->full_ns + n->params.nap_ns / 2)
 			nap_plan_guard(b);
-		if (!(b->flags & BLOCK_IN_NAP) &&
-		    looked_ns >= b->full_ns + n->params.nap_ns)
+		if (is_nap)
 			nap_begin(b, looked_ns);
 		settle_reservation(b, looked_ns);
 	} else {

@@ -32,6 +32,11 @@ struct page_range {
 	/* out of arm, in of collect: keep it between the two; 0 = not known.
 	 * CLOCK_MONOTONIC. */
 	uint64_t armed_ns;
+	/* in of collect: fill nr_aged, some 100 ns for each quiet page. */
+	bool want_aged;
+	/* in of arm: some of it is aged, which arm ends; else it would leave
+	 * alone what was not touched. */
+	bool was_aged;
 	/* out of arm: */
 	uint32_t nr_reset; /* pages whose bit was set and is now clear */
 	/* Pages that arm could not reset: shared with another process since a
@@ -48,6 +53,11 @@ struct page_range {
 	uint32_t nr_touched;   /* touched since they were armed */
 	uint32_t nr_huge;      /* 2 MiB mappings overlapping the range */
 	taddr_t first_touched; /* a touched page; 0 if none */
+	/* Pages that were accessed since they were armed (with was_aged), but
+	 * somebody else (DAMON) cleared the bit, without telling the
+	 * processors: what was accessed later may not have been seen either.
+	 * Not counted in nr_touched. 0 where it cannot be known. */
+	uint32_t nr_aged;
 };
 
 struct access_hit { /* guards only */

@@ -11,6 +11,12 @@
  * counts such a mapping as touched when its bit is set now or was set at a
  * reset after the range was armed (page_range.armed_ns). Between the look and
  * the reset lie some microseconds whose touches are lost, as with every page.
+ *
+ * Others clear bits, too: reclaim, and DAMON, which does not flush the TLB, so
+ * that what is accessed afterwards leaves no mark at all. DAMON marks the page
+ * instead ("young"), and so does idle page tracking. MADV_COLD takes the mark
+ * away whether or not the bit is set, so a mark that is there later is an
+ * access since (nr_aged). Reclaim leaves none.
  */
 #include "supervisor/probe/access.h"
 
@@ -82,7 +88,8 @@ static int scan(struct bits *b, size_t nr)
 
 /* Look at the valid ones of @r; returns how many slots are filled, range_of[]
  * says for which, or a negative error. */
-static int look(struct bits *b, const struct page_range *r, size_t n)
+static int look(struct bits *b, const struct page_range *r, size_t n,
+		bool may_ask_aged)
 {
 	struct ptread_slot *slots = ptread_slots(b->pt);
 	size_t nr = 0;
@@ -91,6 +98,7 @@ static int look(struct bits *b, const struct page_range *r, size_t n)
 			continue;
 		slots[nr].start = r[i].start;
 		slots[nr].end = r[i].end;
+		slots[nr].want_aged = may_ask_aged && r[i].want_aged;
 		b->range_of[nr++] = (uint32_t)i;
 	}
 	int err = nr ? scan(b, nr) : 0;
@@ -325,7 +333,7 @@ static int arm_chunk(struct bits *b, struct page_range *r, size_t n)
 		r[i].armed_ns = 0;
 	}
 	b->mm.want_running = true;
-	int nr = look(b, r, n);
+	int nr = look(b, r, n, false);
 	b->mm.want_running = false;
 	if (nr < 0)
 		return nr;
@@ -337,7 +345,7 @@ static int arm_chunk(struct bits *b, struct page_range *r, size_t n)
 		if (slots[k].flags & PTREAD_GIGANTIC) {
 			pr->nr_reset = 0;
 			pr->nr_stuck = slots[k].nr_touched;
-		} else if (slots[k].nr_touched) {
+		} else if (slots[k].nr_touched || pr->was_aged) {
 			b->reset_slot[nr_reset++] = (uint32_t)k;
 			nr_pages += slots[k].nr_touched;
 		}
@@ -402,14 +410,16 @@ static int collect_chunk(struct bits *b, struct page_range *r, size_t n)
 	const struct ptread_slot *slots = ptread_slots(b->pt);
 	for (size_t i = 0; i < n; i++) {
 		r[i].nr_present = r[i].nr_touched = r[i].nr_huge = 0;
+		r[i].nr_aged = 0;
 		r[i].first_touched = 0;
 	}
-	int nr = look(b, r, n);
+	int nr = look(b, r, n, true);
 	for (int k = 0; k < nr; k++) {
 		struct page_range *pr = &r[b->range_of[k]];
 		pr->nr_present = slots[k].nr_present;
 		pr->nr_touched = slots[k].nr_touched;
 		pr->nr_huge = slots[k].nr_huge;
+		pr->nr_aged = slots[k].nr_aged;
 		pr->first_touched = slots[k].first_touched;
 		if (pr->nr_huge && pr->armed_ns)
 			add_hidden(b, &slots[k], pr);

@@ -35,6 +35,8 @@ struct ptread_slot {
 	__u32 nr_touched;
 	__u32 nr_huge;
 	__u32 flags;
+	__u32 want_aged; /* in; a scan takes it back */
+	__u32 nr_aged;	 /* small pages whose set bit somebody else cleared */
 };
 
 /* The one value of the shared array map. */
@@ -43,11 +45,14 @@ struct ptread_io {
 	__u64 pt[PTREAD_PT_ENTRIES +
 		 PTREAD_GROUP]; /* scratch: one page table */
 	__u8 content[64];	/* peek: first bytes of the page */
+	__u64 vmemmap;		/* the array of struct page; 0 = not known */
+	__u64 phys_mask;	/* as in ptread_arg */
 };
 
 /* Context of every program. */
 struct ptread_arg {
-	__s32 fd;   /* an open /proc/PID/pagemap of the calling process */
+	__s32 fd;   /* an open /proc/PID/pagemap of the calling process; piped:
+		     * a pipe */
 	__u32 nr;   /* scan: slots; locate: candidates */
 	__u64 base; /* where the direct map begins; locate: first candidate */
 	__u64 phys_mask; /* physical address bits of an entry */
@@ -63,6 +68,8 @@ struct ptread_arg {
 	__s32 running_cpu;  /* of one of them; -1 = not known */
 	__s32 running_prio; /* its priority: below 100 real time */
 	__u64 cpu_mask;	    /* CPUs 0-63 that may have it loaded or had it */
+	__u64 page[2];	    /* piped: struct page of a pipe's first buffers */
+	__u64 page_bytes;   /* piped: size of one; 0 = without PG_young */
 };
 
 #endif

@@ -58,6 +58,18 @@ struct task_struct {
 	int on_cpu;
 } KERNEL_TYPE;
 
+struct page {
+	unsigned long compound_head; /* of a tail page: its head, plus 1 */
+	struct atomic_counter _mapcount;
+} KERNEL_TYPE;
+struct pipe_buffer {
+	struct page *page;
+} KERNEL_TYPE;
+struct pipe_inode_info {
+	struct pipe_buffer *bufs;
+} KERNEL_TYPE;
+enum pageflags { PG_young = 1 };
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -74,6 +86,7 @@ struct {
 #define ENTRY_PRESENT  1ULL
 #define ENTRY_ACCESSED (1ULL << 5)
 #define ENTRY_LEAF     (1ULL << 7) /* maps memory, at PMD and PUD level */
+#define ENTRY_SPECIAL  (1ULL << 9) /* nobody's page: the zero page, devices */
 /* Present to the kernel but not to the CPU: mprotect(PROT_NONE), NUMA. */
 #define ENTRY_PROTNONE (1ULL << 8)
 #define MAX_STEPS      (1 << 23)
@@ -169,10 +182,47 @@ static __always_inline void count_huge(struct walk *w, struct ptread_slot *slot,
 	slot->flags |= flags;
 }
 
+/*
+ * Did somebody else clear the accessed bit of the page that @e maps, after it
+ * was set? DAMON and idle page tracking leave the page flag "young" when they
+ * do; MADV_COLD takes it away. Where other address spaces map the page, too, it
+ * may have been the bit in one of theirs: that says nothing.
+ */
+__noinline int is_aged(__u64 e)
+{
+	__u32 zero = 0;
+	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
+	/* The flags have always been the first word; a tail page's head,
+	 * plus 1, follows (ptread_piped has looked). */
+	__u64 word[2] = {0, 0};
+	int mapcount = 0;
+
+	if (!b || !b->vmemmap ||
+	    !bpf_core_enum_value_exists(enum pageflags, PG_young))
+		return 0;
+	void *page =
+		(void *)(b->vmemmap + ((e & b->phys_mask) >> PAGE_SHIFT) *
+					      bpf_core_type_size(struct page));
+	if (bpf_probe_read_kernel(word, sizeof(word), page))
+		return 0;
+	__u64 is_tail = word[1] & 1;
+	if (is_tail)
+		bpf_probe_read_kernel(word, sizeof(word),
+				      (void *)(word[1] - 1));
+	if (!(word[0] >> (bpf_core_enum_value(enum pageflags, PG_young) & 63) &
+	      1))
+		return 0;
+	bpf_probe_read_kernel(
+		&mapcount, sizeof(mapcount),
+		page + bpf_core_field_offset(struct page, _mapcount));
+	return is_tail || mapcount <= 0; /* it counts from -1 */
+}
+
 struct tally {
 	__u64 present;
 	__u64 touched;
 	__u64 first; /* index of the first touched entry */
+	__u64 aged;
 };
 
 /*
@@ -238,6 +288,22 @@ static long find_touched(__u32 i, struct tally *t)
 	return 1;
 }
 
+static long tally_aged(__u32 i, struct tally *t)
+{
+	__u32 zero = 0;
+	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
+	__u64 k = i;
+
+	if (!b)
+		return 1;
+	BOUND(k, PTREAD_PT_ENTRIES - 1);
+	__u64 e = b->pt[k];
+	if ((e & (ENTRY_PRESENT | ENTRY_ACCESSED | ENTRY_SPECIAL)) ==
+	    ENTRY_PRESENT)
+		t->aged += is_aged(e) != 0;
+	return 0;
+}
+
 /* The pages of one page table that belong to [va, to), for slot @k. Global for
  * the same reason. */
 __noinline int count_small(__u64 k, __u64 table, __u64 va, __u64 to)
@@ -264,6 +330,10 @@ __noinline int count_small(__u64 k, __u64 table, __u64 va, __u64 to)
 	bpf_loop((n + PTREAD_GROUP - 1) / PTREAD_GROUP, tally_group, &t, 0);
 	slot->nr_present += t.present;
 	slot->nr_touched += t.touched;
+	if (slot->want_aged) {
+		bpf_loop(n, tally_aged, &t, 0);
+		slot->nr_aged += t.aged;
+	}
 	if (!t.touched || slot->first_touched)
 		return 0;
 	bpf_loop(n, find_touched, &t, 0);
@@ -385,8 +455,8 @@ static __always_inline void count_running(struct ptread_arg *a,
 	a->running_prio = c.prio;
 }
 
-/* Fills what every program says about the address space. 0 = none. */
-static __always_inline __u64 pgd_of(struct ptread_arg *a)
+/* What the file behind descriptor a->fd of the calling process is about. */
+static __always_inline void *private_data_of(struct ptread_arg *a)
 {
 	struct task_struct *t = (void *)bpf_get_current_task();
 	struct fdtable *fdt = BPF_CORE_READ(t, files, fdt);
@@ -394,11 +464,18 @@ static __always_inline __u64 pgd_of(struct ptread_arg *a)
 
 	a->status = PTREAD_NO_FILE;
 	if (a->fd < 0 || (__u32)a->fd >= BPF_CORE_READ(fdt, max_fds))
-		return 0;
+		return NULL;
+	a->status = PTREAD_NO_MM;
 	struct file **fds = BPF_CORE_READ(fdt, fd);
 	bpf_probe_read_kernel(&f, sizeof(f), fds + a->fd);
-	struct mm_struct *mm = f ? BPF_CORE_READ(f, private_data) : NULL;
-	a->status = PTREAD_NO_MM;
+	return f ? BPF_CORE_READ(f, private_data) : NULL;
+}
+
+/* Fills what every program says about the address space. 0 = none. */
+static __always_inline __u64 pgd_of(struct ptread_arg *a)
+{
+	struct mm_struct *mm = private_data_of(a);
+
 	if (!mm || BPF_CORE_READ(mm, mm_users.counter) <= 0)
 		return 0;
 	a->task_size = BPF_CORE_READ(mm, task_size);
@@ -515,5 +592,33 @@ SEC("syscall") int ptread_locate(struct ptread_arg *a)
 	a->base = w.cur;
 	if (!w.cur)
 		a->status = PTREAD_NO_BASE;
+	return 0;
+}
+
+/* The pages in the first two buffers of a pipe that nobody has read from. */
+SEC("syscall") int ptread_piped(struct ptread_arg *a)
+{
+	a->status = PTREAD_NO_FILE;
+	a->page_bytes = 0;
+	if (!bpf_core_enum_value_exists(enum pageflags, PG_young) ||
+	    !bpf_core_field_exists(((struct page *)0)->compound_head) ||
+	    bpf_core_field_offset(struct page, compound_head) != 8 ||
+	    !bpf_core_field_exists(((struct page *)0)->_mapcount) ||
+	    !bpf_core_field_exists(((struct pipe_inode_info *)0)->bufs) ||
+	    !bpf_core_field_exists(((struct pipe_buffer *)0)->page))
+		return 0;
+	struct pipe_inode_info *pipe = private_data_of(a);
+	if (!pipe)
+		return 0;
+	void *bufs = BPF_CORE_READ(pipe, bufs);
+	bufs += bpf_core_field_offset(struct pipe_buffer, page);
+	__u64 first = 0, second = 0;
+	bpf_probe_read_kernel(&first, sizeof(first), bufs);
+	bufs += bpf_core_type_size(struct pipe_buffer);
+	bpf_probe_read_kernel(&second, sizeof(second), bufs);
+	a->page[0] = first;
+	a->page[1] = second;
+	a->page_bytes = bpf_core_type_size(struct page);
+	a->status = PTREAD_OK;
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "supervisor/probe/bpfload.h"
@@ -23,7 +24,7 @@ extern const char ptread_object_start[], ptread_object_end[];
 struct ptread {
 	unsigned nr_users;
 	struct bpf_object *obj;
-	int scan_fd, peek_fd, locate_fd; /* owned by obj */
+	int scan_fd, peek_fd, locate_fd, piped_fd; /* owned by obj */
 	struct ptread_io *io;
 	uint64_t base;
 	uint64_t phys_mask;
@@ -60,6 +61,7 @@ static int load(struct ptread *pt, struct smco_err *err)
 	pt->scan_fd = bpfload_prog(pt->obj, "ptread_scan");
 	pt->peek_fd = bpfload_prog(pt->obj, "ptread_peek");
 	pt->locate_fd = bpfload_prog(pt->obj, "ptread_locate");
+	pt->piped_fd = bpfload_prog(pt->obj, "ptread_piped");
 	int map_fd = bpf_object__find_map_fd_by_name(pt->obj, "io");
 	void *mem = mmap(NULL, sizeof(*pt->io), PROT_READ | PROT_WRITE,
 			 MAP_SHARED, map_fd, 0);
@@ -159,6 +161,62 @@ static const char *verify_page(struct ptread *pt, int fd, volatile char *page)
 	return NULL;
 }
 
+/* Frame number of the small page at @page of ours; 0 = there is none. */
+static uint64_t frame_of(struct ptread *pt, int fd, const void *page)
+{
+	struct ptread_arg arg = arg_for(pt, fd);
+	arg.va = (uintptr_t)page;
+	if (run(pt->peek_fd, &arg) || arg.leaf_bytes != TPAGE_SIZE)
+		return 0;
+	return (arg.pte & pt->phys_mask) / TPAGE_SIZE;
+}
+
+/*
+ * Where the kernel's array of struct page begins, from two pages at @mem in the
+ * pipe @fds: the frame of one says where, the other must agree.
+ */
+static uint64_t vmemmap_of(struct ptread *pt, int fd, const int fds[2],
+			   char *mem)
+{
+	struct iovec iov = {.iov_base = mem, .iov_len = 2 * TPAGE_SIZE};
+	struct ptread_arg arg = arg_for(pt, fds[0]);
+	mem[0] = mem[TPAGE_SIZE] = 1;
+	/* In the pipe they do not move. */
+	if (vmsplice(fds[1], &iov, 1, SPLICE_F_NONBLOCK) != 2 * TPAGE_SIZE ||
+	    run(pt->piped_fd, &arg) || arg.status != PTREAD_OK ||
+	    !arg.page_bytes)
+		return 0;
+	uint64_t frame[] = {frame_of(pt, fd, mem),
+			    frame_of(pt, fd, mem + TPAGE_SIZE)};
+	uint64_t base = arg.page[0] - frame[0] * arg.page_bytes;
+	if (!frame[0] || !frame[1] || frame[0] == frame[1] ||
+	    base + frame[1] * arg.page_bytes != arg.page[1] || !(base >> 63) ||
+	    base & ((1ULL << GIB_SHIFT) - 1))
+		return 0;
+	return base;
+}
+
+static uint64_t find_vmemmap(struct ptread *pt, int fd)
+{
+	uint64_t base = 0;
+	int fds[2];
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
+		return 0;
+	char *mem = mmap(NULL, 2 * TPAGE_SIZE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem != MAP_FAILED) {
+		madvise(mem, 2 * TPAGE_SIZE, MADV_NOHUGEPAGE);
+		base = vmemmap_of(pt, fd, fds, mem);
+		munmap(mem, 2 * TPAGE_SIZE);
+	}
+	close(fds[0]);
+	close(fds[1]);
+	smco_debug("bits", "array of pages at %#llx%s",
+		   (unsigned long long)base,
+		   base ? "" : ": what others clear is not seen");
+	return base;
+}
+
 static int verify(struct ptread *pt, struct smco_err *err)
 {
 	_cleanup_close_ int fd =
@@ -189,6 +247,8 @@ static int verify(struct ptread *pt, struct smco_err *err)
 	if (why)
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "accessed bits do not work here: %s", why);
+	pt->io->phys_mask = pt->phys_mask;
+	pt->io->vmemmap = find_vmemmap(pt, fd);
 	return 0;
 }
 
@@ -235,6 +295,11 @@ struct ptread_slot *ptread_slots(struct ptread *pt)
 	return pt->io->slots;
 }
 
+bool ptread_sees_aged(const struct ptread *pt)
+{
+	return pt->io->vmemmap != 0;
+}
+
 /* Kernel: MAX_RT_PRIO. */
 #define FIRST_NORMAL_PRIO 100
 
@@ -246,10 +311,13 @@ int ptread_scan(struct ptread *pt, int pagemap_fd, size_t nr,
 		struct ptread_slot *s = &pt->io->slots[i];
 		s->first_touched = 0;
 		s->nr_present = s->nr_touched = s->nr_huge = s->flags = 0;
+		s->nr_aged = 0;
 	}
 	arg.nr = (uint32_t)nr;
 	arg.want_running = mm && mm->want_running;
 	int r = run(pt->scan_fd, &arg);
+	for (size_t i = 0; i < nr; i++)
+		pt->io->slots[i].want_aged = 0;
 	if (r)
 		return r;
 	if (arg.status != PTREAD_OK)

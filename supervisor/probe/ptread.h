@@ -43,6 +43,14 @@ struct ptread_mm {
 struct ptread_slot *ptread_slots(struct ptread *pt);
 
 /*
+ * Can a slot that wants it (want_aged, for one scan) learn of pages whose bit
+ * was set and then cleared by somebody else than MADV_COLD (nr_aged)? It takes
+ * one look at the kernel's struct page for each page that is not accessed, and
+ * a kernel with DAMON or idle page tracking; else nr_aged is 0.
+ */
+bool ptread_sees_aged(const struct ptread *pt);
+
+/*
  * Answer the first @nr slots for the address space behind @pagemap_fd, an open
  * /proc/PID/pagemap. SMCO_GONE when that address space has ended (exit,
  * exec). Pages that are swapped out or migrating count as not present. *mm
