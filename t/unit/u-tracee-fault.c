@@ -76,6 +76,8 @@ int main(void)
 	struct tracer *tr;
 	struct smco_err err = {0};
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGSEGV, SIG_DFL); /* the sanitizers catch it */
+	signal(SIGBUS, SIG_DFL);
 	if (tracer_create(&tr, NULL, &err) < 0) {
 		printf("Bail out! %s\n", err.msg);
 		return 1;
