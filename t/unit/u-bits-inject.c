@@ -67,7 +67,7 @@ static struct tproc *attach(struct smco_err *err)
 /* Every fifth page is a range; two of them are gone. */
 static void test_reset(struct access *a)
 {
-	struct page_range r[PAGES / 5];
+	struct page_range r[PAGES / 5] = {0};
 	const size_t n = ARRAY_SIZE(r);
 	for (size_t i = 0; i < n; i++) {
 		r[i].start = (uintptr_t)mem + i * 5 * PAGE;

@@ -228,7 +228,7 @@ static void test_exact(const char *what, puppet_fn fn, long first, long arg,
  * somebody else's doing. */
 static void test_hot(void)
 {
-	struct page_range r[16];
+	struct page_range r[16] = {0};
 	int in_a_row[16] = {0}, missed = 0;
 	set_pages(r, 16, mem, 100);
 	*shared_quit = false;
@@ -361,7 +361,7 @@ static void test_many(void)
 static void test_order(void)
 {
 	static const int order[] = {9, 3, 2, 1, 7, 0, 8};
-	struct page_range r[ARRAY_SIZE(order)];
+	struct page_range r[ARRAY_SIZE(order)] = {0};
 	struct page_range others = range_at(mem + 4 * PAGE, 3);
 	struct page_range first = range_at(mem, 10);
 	check(settle(&first, 1));
@@ -425,7 +425,7 @@ static void test_new(void)
 /* Ranges that vanish must not spoil the batch they are in. */
 static void test_unmapped(void)
 {
-	struct page_range r[8];
+	struct page_range r[8] = {0};
 	puppet_do(&p, act_store, 0, 1);
 	set_pages(r, 8, mem + 512 * PAGE, 4);
 	r[6].end += 2 * PAGE; /* three pages, the middle one goes */
