@@ -30,13 +30,11 @@ run_child(struct tracer *tr, char *const argv[], int go_fd, int report_fd)
 
 static int exec_error(struct smco_err *err, const char *name, int e)
 {
+	if (e == ENOENT && *name && !strchr(name, '/'))
+		return smco_fail(err, SMCO_NOTFOUND, 0,
+				 "cannot run %s: command not found", name);
 	switch (e) {
 	case ENOENT:
-		if (*name && !strchr(name, '/'))
-			return smco_fail(err, SMCO_NOTFOUND, 0,
-					 "cannot run %s: command not found",
-					 name);
-		/* fallthrough */
 	case ENOTDIR:
 		return smco_fail(err, SMCO_NOTFOUND, e, "cannot run %s", name);
 	default:
