@@ -165,6 +165,9 @@ const char *names_mech(size_t mech)
 	return mech < ARRAY_SIZE(name) ? name[mech] : "other";
 }
 
+#define NO_STACK                                                               \
+	"without a stack: from before the attach, or it could not be had"
+
 const char *names_coverage(size_t why)
 {
 	static const char *const text[COVER_NR] = {
@@ -173,8 +176,7 @@ const char *names_coverage(size_t why)
 		[COVER_NOT_ADMITTED] =
 			"allocated faster than the budget allows",
 		[COVER_NEVER_ARMED] = "known, but never got a turn",
-		[COVER_NO_STACK] = "without a stack: from before the attach, "
-				   "or it could not be had",
+		[COVER_NO_STACK] = NO_STACK,
 		[COVER_SHARED] = "shared, locked, huge or device pages",
 		[COVER_MECHANISM] = "out of the mechanism's reach",
 		[COVER_LOST] = "events lost",
