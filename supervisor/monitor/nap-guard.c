@@ -143,17 +143,31 @@ static void witness_hit(struct block *b, const struct access_hit *hit,
 	b->flags |= BLOCK_EVER_SEEN;
 }
 
-void nap_guard_hit(struct nap_proc *np, const struct access_hit *hit,
-		   uint32_t stack, bool is_primary)
+/*
+ * The block whose guard it was, if that lives. Not simply the lowest in the
+ * range: the tail of another may lie in its first page, and a hit that nobody
+ * takes leaves the block without a guard and seemingly quiet for ever.
+ */
+static struct block *guarded_block(struct nap_proc *np,
+				   const struct access_hit *hit)
 {
 	struct block *b = block_first_overlap(np->blocks, hit->range.start,
 					      hit->range.end);
+	while (b && b != hit->range.user && b->addr < hit->range.end)
+		b = block_next(np->blocks, b);
+	return b == hit->range.user ? b : NULL;
+}
+
+void nap_guard_hit(struct nap_proc *np, const struct access_hit *hit,
+		   uint32_t stack, bool is_primary)
+{
+	struct block *b = guarded_block(np, hit);
 	/* A stop is on the stop clock already; what a second witness made
 	 * the thread wait before it stopped is not. */
 	if (!hit->stopped || !is_primary)
 		ledger_charge(np->nap->ledger, LEDGER_TOUCH, NAP_MONITOR,
 			      hit->cost_ns);
-	if (!b || b != hit->range.user)
+	if (!b)
 		return;
 	if (is_primary)
 		primary_hit(b, hit, stack);
