@@ -105,15 +105,19 @@ sub complain {
 for my $nap (@naps) {
 	$nap->{start} += $offset;
 	$nap->{end} = $nap->{start} + $nap->{length};
-	my @owners = grep {
+	# Its block is the one that was allocated when it says: the next one at
+	# the same address may begin within microseconds of its end.
+	my ($owner) = sort {
+		abs($a->{alloc} - $offset - $nap->{alloc}) <=>
+			abs($b->{alloc} - $offset - $nap->{alloc})
+	} grep {
+		$nap->{alloc} && abs($_->{alloc} - $offset - $nap->{alloc}) < 1e8
+	} @{ $lives{ $nap->{addr} } || [] };
+	my @owners = $owner ? ($owner) : grep {
 		$_->{addr} < $nap->{addr} + $nap->{size} &&
 		$nap->{addr} < $_->{addr} + $_->{size} &&
 		$_->{alloc} - 1e6 < $nap->{end} && $nap->{start} < $_->{end}
 	} $lives{ $nap->{addr} } ? @{ $lives{ $nap->{addr} } } : @lives;
-	# A nap beyond the life of its block is false, not foreign.
-	push @owners, grep {
-		$nap->{alloc} && abs($_->{alloc} - $offset - $nap->{alloc}) < 1e6
-	} @{ $lives{ $nap->{addr} } } unless @owners;
 	unless (@owners) {
 		$foreign++;
 		next;
