@@ -52,8 +52,11 @@ int main(void)
 		while ((pid = wait(&status)) > 0)
 			if (pid == supervisor)
 				killed += WIFSIGNALED(status);
-			else if (started = true, status)
+			else if (status != SIGKILL) {
+				/* By that it dies before it was started. */
+				started = true;
 				bad = status;
+			}
 		if (bad)
 			printf("# the program ended with status 0x%x\n", bad);
 		ok += !bad && ends_with_success(path);
