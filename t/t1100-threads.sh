@@ -54,6 +54,31 @@ exec_attached() {
 ok "attached to while a thread execs" exec_attached -s 1 -i 2
 ok "the same, left at once" exec_attached -D
 
+# Its exec cannot come to an end, for another tracer has one of its threads and
+# does not wait for it: nobody can be attached to meanwhile, and that is said.
+exec_stuck() {
+	"$FIXTURES/exec_by_thread" 600 >out 2>err &
+	pid=$!
+	# PTRACE_SEIZE of the first thread that is not the leader.
+	perl -e 'my $pid = shift; my $r = -1;
+		until ($r == 0) {
+			my @t = sort { $a <=> $b } grep { $_ ne $pid }
+				map { m{(\d+)$} } glob "/proc/$pid/task/*";
+			exit 1 unless -e "/proc/$pid";
+			$r = syscall(101, 0x4206, $t[0], 0, 0) if @t > 3;
+		}
+		sleep 60' "$pid" &
+	local other=$! status
+	wait_for 10 grep -q "State:.D" "/proc/$pid/task"/*/status
+	timeout 20 "$DRIVE" -d 5 -p "$pid" 2>said
+	status=$?
+	kill "$other"
+	wait "$other"
+	cat said
+	[ $status -eq 99 ] && grep -q "its exec" said && finish
+}
+ok "not attached to while its exec cannot end" exec_stuck
+
 thousand() {
 	start many_threads 1000
 	drive -d 10 -i 1 -s 1 -p "$pid" && untouched "$pid" || return 1

@@ -13,39 +13,43 @@
 
 /*
  * The signal handler moves a program counter inside [begin, end) to abort.
- * A blocking wait4 that a signal interrupts has its pc put back onto the
- * syscall instruction (SA_RESTART), so it lies inside too; after a completed
- * one it lies at end, and the result is kept.
+ * A blocking call that a signal interrupts has its pc put back onto the
+ * syscall instruction (SA_RESTART, or because the call is of that kind), so it
+ * lies inside too; after a completed one it lies at end, and the result is
+ * kept.
  */
 asm(".pushsection .text\n"
-    ".globl arch_wait4\n"
-    ".type arch_wait4, @function\n"
-    "arch_wait4:\n"
-    "	xorl %r10d, %r10d\n"
-    "	movq %rcx, %r8\n" /* syscall clobbers rcx */
-    "smco_wait4_begin:\n"
-    "	cmpl $0, (%r8)\n"
-    "	jne smco_wait4_abort\n"
-    "	movl $61, %eax\n"
+    ".globl arch_endable_call\n"
+    ".type arch_endable_call, @function\n"
+    "arch_endable_call:\n"
+    "	movq %rdi, %rax\n"
+    "	movq %rsi, %rdi\n"
+    "	movq %rdx, %rsi\n"
+    "	movq %rcx, %rdx\n" /* syscall clobbers rcx */
+    "	movq %r8, %r10\n"
+    "smco_endable_begin:\n"
+    "	cmpl $0, (%r9)\n"
+    "	jne smco_endable_abort\n"
     "	syscall\n"
-    "smco_wait4_end:\n"
+    "smco_endable_end:\n"
     "	ret\n"
-    "smco_wait4_abort:\n"
+    "smco_endable_abort:\n"
     "	movq $-4, %rax\n"
     "	ret\n"
-    ".size arch_wait4, . - arch_wait4\n"
+    ".size arch_endable_call, . - arch_endable_call\n"
     ".popsection\n");
-_Static_assert(SYS_wait4 == 61 && EINTR == 4, "numbers in arch_wait4");
+_Static_assert(EINTR == 4, "the number in arch_endable_call");
 
-extern const char smco_wait4_begin[], smco_wait4_end[], smco_wait4_abort[];
+extern const char smco_endable_begin[], smco_endable_end[],
+	smco_endable_abort[];
 
-void arch_end_wait(void *ucontext)
+void arch_end_call(void *ucontext)
 {
 	ucontext_t *uc = ucontext;
 	greg_t *pc = &uc->uc_mcontext.gregs[REG_RIP];
-	if ((uintptr_t)*pc >= (uintptr_t)smco_wait4_begin &&
-	    (uintptr_t)*pc < (uintptr_t)smco_wait4_end)
-		*pc = (greg_t)(uintptr_t)smco_wait4_abort;
+	if ((uintptr_t)*pc >= (uintptr_t)smco_endable_begin &&
+	    (uintptr_t)*pc < (uintptr_t)smco_endable_end)
+		*pc = (greg_t)(uintptr_t)smco_endable_abort;
 }
 
 /*

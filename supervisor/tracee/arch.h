@@ -116,12 +116,14 @@ bool arch_whole_leave(struct user_regs_struct *r, taddr_t code,
 		      const struct arch_whole_frame *f);
 
 /*
- * wait4(pid, status, options) that a signal handler can end: returns -EINTR
- * when *@stop is set before or while it waits, whatever SA_RESTART says, and
- * without a window between the look and the wait. The handler must set *@stop
- * and then call arch_end_wait() with its ucontext.
+ * System call @nr that a signal handler can end: returns -EINTR when *@stop is
+ * set before or while it waits, whatever SA_RESTART says, and without a window
+ * between the look and the wait. The handler must set *@stop and then call
+ * arch_end_call() with its ucontext. Only for calls that have done nothing yet
+ * when a signal makes them start again.
  */
-long arch_wait4(pid_t pid, int *status, int options, volatile int *stop);
-void arch_end_wait(void *ucontext);
+long arch_endable_call(long nr, long a, long b, long c, long d,
+		       volatile int *stop);
+void arch_end_call(void *ucontext);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 
 #define ATTACH_BOUND_NS (2 * NSEC_PER_SEC)
 #define MAX_REFUSED	20
+/* A thread cannot be seized for so long: somebody may wait for us. */
+#define SEIZE_NS (2 * NSEC_PER_MSEC)
 
 /* Threads on their way out refuse to be seized; they need not be. */
 static bool is_ending(const struct tproc *p, pid_t tid)
@@ -20,10 +23,39 @@ static bool is_ending(const struct tproc *p, pid_t tid)
 	return !state || state == 'Z' || state == 'X';
 }
 
+/*
+ * The number that thread @tid, which we have just seized, goes by. If it was
+ * in an exec then, the call has waited for that and it is the leader now, which
+ * its exec-stop may tell of or not. It cannot be gone but by that: a dead one
+ * stays until we have reaped it.
+ */
+static pid_t number_now(const struct tproc *p, pid_t tid)
+{
+	bool there = syscall(SYS_tgkill, p->pid, tid, 0) == 0 || errno != ESRCH;
+	return there ? tid : p->pid;
+}
+
+/* Thread @tid is ours. @born: made by another one of ours, it stops by itself;
+ * a leader never is. */
+static bool book(struct tracer *tr, struct tproc *p, pid_t tid, bool born)
+{
+	struct task *t = task_find(tr, tid);
+	if (!t)
+		t = task_create(tr, tid);
+	if (!t)
+		return false;
+	if (!t->proc)
+		task_join(t, p, p->pid);
+	t->is_new = born;
+	t->may_wait = true; /* for all we know */
+	return true;
+}
+
 /* One look at /proc/PID/task: seizes whom it does not know. Nobody is stopped
- * by that; threads that seized ones make are seized already. Returns the number
- * of new ones, or a negative error. */
-static int scan(struct tracer *tr, struct tproc *p, int *errno_ret)
+ * by that; threads that seized ones make are seized already. Returns whether
+ * another look is needed, or a negative error. */
+static int scan(struct tracer *tr, struct tproc *p, uint64_t deadline_ns,
+		int *errno_ret)
 {
 	char path[32];
 	snprintf(path, sizeof(path), "/proc/%d/task", p->pid);
@@ -32,19 +64,29 @@ static int scan(struct tracer *tr, struct tproc *p, int *errno_ret)
 		*errno_ret = errno;
 		return SMCO_GONE;
 	}
-	int nr_new = 0;
+	int again = 0;
 	struct dirent *de;
 	while ((de = readdir(dir))) {
 		pid_t tid = (pid_t)atoi(de->d_name);
 		if (tid <= 0 || task_find(tr, tid))
 			continue;
 		bool ours = false;
-		if (ptrace(PTRACE_SEIZE, tid, NULL, trace_options(tr, false)) <
-		    0) {
-			if (errno == ESRCH)
+		int r = wait_seize(tr, tid, trace_options(tr, false),
+				   smco_now_ns() + SEIZE_NS);
+		if (r == -EINTR) {
+			/* One execs and waits for others, ours, to be gone.
+			 * Whether this one is then, the next look tells. */
+			tracer_drain(tr);
+			again = 1;
+			if (smco_now_ns() >= deadline_ns)
+				break;
+			continue;
+		}
+		if (r < 0) {
+			if (r == -ESRCH)
 				continue;
 			uint64_t tracer = 0;
-			*errno_ret = errno;
+			*errno_ret = -r;
 			/* Born to a thread seized before: traced already. */
 			proc_status_u64(tid, "TracerPid", 10, &tracer);
 			ours = tracer && (pid_t)tracer == tr->tid;
@@ -55,18 +97,16 @@ static int scan(struct tracer *tr, struct tproc *p, int *errno_ret)
 				return SMCO_PERM;
 			}
 		}
-		struct task *t = task_create(tr, tid);
-		if (!t) {
+		if (!ours)
+			tid = number_now(p, tid);
+		if (!book(tr, p, tid, ours && tid != p->pid)) {
 			closedir(dir);
 			return SMCO_NOMEM;
 		}
-		task_join(t, p, p->pid);
-		t->is_new = ours;
-		t->may_wait = true; /* for all we know */
-		nr_new++;
+		again = 1;
 	}
 	closedir(dir);
-	return nr_new;
+	return again;
 }
 
 /*
@@ -121,8 +161,18 @@ int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err)
 
 	int e = ESRCH, n;
 	unsigned refused = 0;
+	uint64_t deadline = smco_now_ns() + ATTACH_BOUND_NS;
 	do {
-		n = scan(tr, p, &e);
+		n = scan(tr, p, deadline, &e);
+		if (n > 0 && smco_now_ns() >= deadline) {
+			give_up(p);
+			return smco_fail(err, SMCO_BUSY, 0,
+					 "the threads of process %d change "
+					 "faster than we can attach to them, "
+					 "or one of them does not get through "
+					 "its exec",
+					 pid);
+		}
 	} while (n > 0 || is_changing(p, n, &refused));
 	if (n < 0 || !p->tasks) {
 		struct smco_err why = {.code = SMCO_PERM};

@@ -462,8 +462,7 @@ static bool pop_event(struct tracer *tr, struct tevent *ev)
 /* So many statuses that are no events are looked at past the deadline. */
 #define MAX_LATE 64
 
-/* Take what is there without waiting. */
-static void drain(struct tracer *tr)
+void tracer_drain(struct tracer *tr)
 {
 	int status;
 	pid_t tid;
@@ -508,7 +507,7 @@ int tracer_next(struct tracer *tr, uint64_t deadline_ns, struct tevent *ev)
 			gather(tr, tid, status);
 			if (tr->nr_tasks > 1 && !tr->drain_in--) {
 				tr->drain_in = FAIRNESS_STOPS;
-				drain(tr);
+				tracer_drain(tr);
 			}
 			follow_stop(task_find(tr, tid));
 			if (tr->now_ns < deadline_ns || late++ < MAX_LATE)

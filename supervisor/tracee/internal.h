@@ -213,8 +213,18 @@ void wait_deinit(struct tracer *tr);
  * woken, negative errno (ECHILD). */
 pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 		  int *status);
+/*
+ * PTRACE_SEIZE until about @deadline_ns: 0 or negative errno, -EINTR if it has
+ * not been possible by then. It waits while a thread of @tid's process execs,
+ * and that one waits until its dying siblings are reaped: by us, if they are
+ * ours already.
+ */
+int wait_seize(struct tracer *tr, pid_t tid, unsigned long options,
+	       uint64_t deadline_ns);
 
 /* --- event.c --- */
+/* Gather what is there without waiting. */
+void tracer_drain(struct tracer *tr);
 /* Book a wait status: the task's state, births, exec, its end. */
 void gather(struct tracer *tr, pid_t tid, int status);
 void task_enqueue(struct task *t);

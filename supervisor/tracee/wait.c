@@ -1,11 +1,12 @@
 /*
  * Waiting. Programs are waited for by a plain blocking wait4, the cheapest
  * there is; the deadline is a timer whose signal goes to this thread only and
- * ends the wait without a race (arch_wait4), while every other system call of
- * the thread is restarted.
+ * ends the wait without a race (arch_endable_call), while every other system
+ * call of the thread is restarted.
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +28,7 @@ static void on_tick(int sig, siginfo_t *si, void *ucontext)
 	(void)sig;
 	(void)si;
 	ticked = 1;
-	arch_end_wait(ucontext);
+	arch_end_call(ucontext);
 }
 
 int wait_init(struct tracer *tr, struct smco_err *err)
@@ -115,10 +116,24 @@ pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 		} else if (deadline_ns < tr->armed_ns || !tr->armed_ns) {
 			arm(tr, deadline_ns);
 		}
-		long r = arch_wait4(pid, status, __WALL, tr->ticked);
+		long r = arch_endable_call(SYS_wait4, pid, (long)status, __WALL,
+					   0, tr->ticked);
 		if (r != -EINTR)
 			return (pid_t)r;
 		/* Set it anew: it was an older deadline, or a wake-up. */
 		tr->armed_ns = 0;
 	}
+}
+
+int wait_seize(struct tracer *tr, pid_t tid, unsigned long options,
+	       uint64_t deadline_ns)
+{
+	if (deadline_ns < tr->armed_ns || !tr->armed_ns)
+		arm(tr, deadline_ns);
+	*tr->ticked = 0;
+	long r = arch_endable_call(SYS_ptrace, PTRACE_SEIZE, tid, 0,
+				   (long)options, tr->ticked);
+	if (r == -EINTR)
+		disarm(tr);
+	return (int)r;
 }
