@@ -60,16 +60,20 @@ exec_stuck() {
 	"$FIXTURES/exec_by_thread" 600 >out 2>err &
 	pid=$!
 	# PTRACE_SEIZE of the first thread that is not the leader.
-	perl -e 'my $pid = shift; my $r = -1;
+	perl -e 'my $pid = shift; my ($r, @t) = -1;
 		until ($r == 0) {
-			my @t = sort { $a <=> $b } grep { $_ ne $pid }
+			@t = sort { $a <=> $b } grep { $_ ne $pid }
 				map { m{(\d+)$} } glob "/proc/$pid/task/*";
 			exit 1 unless -e "/proc/$pid";
 			$r = syscall(101, 0x4206, $t[0], 0, 0) if @t > 3;
 		}
-		sleep 60' "$pid" &
+		$| = 1;
+		print "$t[0]\n";
+		sleep 60' "$pid" >seized &
 	local other=$! status
-	wait_for 10 grep -q "State:.D" "/proc/$pid/task"/*/status
+	wait_for 10 grep -q . seized
+	wait_for 10 grep -q "State:.Z" \
+		"/proc/$pid/task/$(cat seized)/status"
 	timeout 20 "$DRIVE" -d 5 -p "$pid" 2>said
 	status=$?
 	kill "$other"
