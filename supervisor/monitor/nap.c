@@ -263,9 +263,9 @@ static void adapt_stretch(struct nap *n, uint64_t now_ns)
 	n->adapt_cpu_ns = t.mech_ns[LEDGER_CPU];
 	n->adapt_spent_ns = t.spent_ns;
 	n->adapt_base_ns = t.base_ns;
-	if (cpu > budget / 4 && spent > budget / 4 * 3)
+	if (cpu > budget / 4 && spent > budget / 20 * 19)
 		n->stretch += n->stretch / 2 + 1;
-	else if (cpu < budget / 8 || spent < budget / 2)
+	else if (cpu < budget / 8 || spent < budget / 10 * 9)
 		n->stretch -= (n->stretch + 3) / 4;
 	if (n->stretch > STRETCH_MAX)
 		n->stretch = STRETCH_MAX;
