@@ -1,0 +1,223 @@
+/*
+ * variable.h - the integer variables of one module, from DWARF 4 and 5: their
+ * names, types, declarations, and in which register or memory each can be read
+ * at which addresses of code. What is said is what the compiler wrote down: a
+ * location can be wrong, and a register may be overwritten inside its range.
+ *
+ * All addresses are the file's own (sym_place.offset; add the module's bias for
+ * the tracee's). Registers have DWARF numbers: rax 0, rdx 1, rcx 2, rbx 3,
+ * rsi 4, rdi 5, rbp 6, rsp 7, r8 to r15.
+ *
+ * A variable is a declaration in the source, whichever copies of its function
+ * were inlined. A struct or union is flattened into its integer members, an
+ * array is one variable for all its elements. Pointers, floating point, and
+ * what is behind pointers are no integer variables.
+ *
+ * DWARF is input that nobody vouches for: depth, numbers and lengths are bound,
+ * what is malformed is skipped and counted.
+ */
+#ifndef SMCO_VARIABLE_H
+#define SMCO_VARIABLE_H
+
+#include "reports/base.h"
+
+struct sym_space;
+
+enum var_class {
+	VAR_INT,
+	VAR_CHAR, /* char of any sign, also char16_t and the like */
+	VAR_BOOL,
+	VAR_ENUM,
+};
+
+/* One dimension of the arrays that a variable is in, outermost first. */
+struct var_dim {
+	uint64_t count;	 /* elements; 0: unknown (VLA, flexible) */
+	uint64_t stride; /* bytes from one element to the next */
+};
+#define VAR_MAX_DIMS 3
+
+struct var_type {
+	const char *name; /* as declared, "size_t", "enum color" */
+	uint8_t width;	  /* bytes to read: 1, 2, 4 or 8 */
+	bool is_signed;
+	uint8_t class_;	    /* enum var_class */
+	uint8_t bit_offset; /* a bit-field's lowest bit in what is read */
+	uint8_t bit_size;   /* 0: no bit-field, all bits count */
+	uint8_t nr_dims;    /* 0: no array */
+	struct var_dim dim[VAR_MAX_DIMS];
+	bool is_volatile, is_const;
+	uint32_t first_enumerator; /* VAR_ENUM: into variables->enumerators, by
+				    * value */
+	uint32_t nr_enumerators;
+};
+
+enum var_place_kind {
+	VAR_REG,   /* (register reg >> shift) */
+	VAR_MEM,   /* in memory at register reg + offset */
+	VAR_ADDR,  /* in memory at file address offset */
+	VAR_VALUE, /* not stored; it is register reg + offset */
+	VAR_CONST, /* not stored; it is offset */
+	VAR_EXPR,  /* not stored (or far away); see ops */
+};
+
+/* A stack machine of 64-bit words; the result is on top. */
+enum var_op_code {
+	VAR_OP_REG,	   /* push register arg */
+	VAR_OP_CONST,	   /* push arg */
+	VAR_OP_PLUS_CONST, /* add arg to the top */
+	VAR_OP_ADD,	   /* pop b, pop a, push a op b; also those below */
+	VAR_OP_SUB,
+	VAR_OP_MUL,
+	VAR_OP_AND,
+	VAR_OP_OR,
+	VAR_OP_XOR,
+	VAR_OP_SHL,
+	VAR_OP_SHR,
+	VAR_OP_SAR,
+	VAR_OP_NEG, /* replace the top; also those below */
+	VAR_OP_NOT,
+	VAR_OP_LOAD, /* by the arg bytes that it points to, zero-extended */
+	VAR_OP_ZEXT, /* by its lowest arg bytes, extended */
+	VAR_OP_SEXT,
+	VAR_OP_ADDR, /* push file address arg (needs the bias added) */
+};
+
+struct var_op {
+	uint8_t code; /* enum var_op_code */
+	int64_t arg;
+};
+#define VAR_MAX_OPS 12
+
+enum var_place_flags {
+	/*
+	 * At lo the compiler says that the variable gets this place: it has a
+	 * value there, lo is a definition site. Not set where a range is just a
+	 * scope (nothing was assigned yet), goes on from the range before, or
+	 * is another row of the same frame.
+	 */
+	VAR_BEGINS = 1 << 0,
+	/* VAR_MEM in the function's own frame: reading it cannot fault. */
+	VAR_FRAME = 1 << 1,
+};
+
+struct var_place {
+	uint64_t lo;
+	uint64_t hi;	   /* exclusive */
+	uint32_t function; /* index of the physical function; VAR_NO_FUNCTION
+			    * for a variable that is the same everywhere */
+	uint8_t kind;	   /* enum var_place_kind */
+	uint8_t reg;
+	uint8_t shift; /* bits, VAR_REG only */
+	uint8_t flags;
+	int64_t offset;
+	uint32_t first_op; /* VAR_EXPR: into variables->ops */
+	uint32_t nr_ops;
+};
+#define VAR_NO_FUNCTION UINT32_MAX
+
+/* Why a variable, or a part of its life, has no place. */
+enum var_reason {
+	VAR_FINE,
+	VAR_OPTIMISED_OUT, /* no location anywhere */
+	VAR_ENTRY_VALUE,   /* only what it was at the function's entry */
+	VAR_THREAD_LOCAL,
+	VAR_VECTOR,   /* in a vector or floating-point register */
+	VAR_SPLIT,    /* its bytes are in several places */
+	VAR_COMPLEX,  /* an expression that is not understood */
+	VAR_NO_FRAME, /* relative to a frame that CFI does not describe */
+	VAR_IMPLICIT, /* the target of an optimised-away pointer */
+	VAR_NR_REASONS,
+};
+/* A few words for it; never NULL. */
+const char *var_reason_text(enum var_reason reason);
+
+enum var_flags {
+	VAR_PARAMETER = 1 << 0,
+	VAR_GLOBAL = 1 << 1, /* outside all functions */
+	VAR_STATIC = 1 << 2, /* in memory for good: globals and statics */
+	VAR_IN_UNION = 1 << 3,
+	VAR_ARTIFICIAL = 1 << 4, /* not in the source */
+};
+
+struct variable {
+	const char *name;      /* "i", "s.len", "table[].next", "bits[]" */
+	const char *qualified; /* "main::i", "ns::limits.max", "count" */
+	const char *file;      /* of the declaration; "" if unknown */
+	uint32_t line;	       /* 0 if unknown */
+	const char *scope;     /* function or namespace it is in; "" if none */
+	struct var_type type;
+	uint32_t first_place; /* into variables->places, sorted by lo */
+	uint32_t nr_places;   /* 0: see reason */
+	uint16_t missing;     /* 1 << enum var_reason, of all that was met */
+	uint8_t reason; /* enum var_reason; VAR_FINE if there is a place */
+	uint8_t flags;	/* enum var_flags */
+	uint64_t key;	/* private: which DIE */
+};
+
+struct var_enumerator {
+	const char *name;
+	int64_t value;
+};
+
+struct var_range {
+	uint64_t lo;
+	uint64_t hi; /* exclusive */
+};
+
+/* A function that there is code of: plants, and what is patched as one. */
+struct var_function {
+	const char *name; /* readable, with its scopes */
+	const char *file;
+	uint32_t line;
+	uint64_t entry;
+	uint32_t first_range; /* into variables->ranges; cold parts apart */
+	uint32_t nr_ranges;
+};
+
+/*
+ * All strings and arrays belong to it and stay until it is destroyed; nothing
+ * in it changes once variables_load has returned, so any thread may read it.
+ */
+struct variables {
+	struct variable *vars;
+	size_t nr_vars;
+	struct var_place *places;
+	size_t nr_places;
+	struct var_op *ops;
+	size_t nr_ops;
+	struct var_function *functions;
+	size_t nr_functions;
+	struct var_range *ranges;
+	size_t nr_ranges;
+	struct var_enumerator *enumerators;
+	size_t nr_enumerators;
+	/* What there was to see, wanted or not. */
+	size_t nr_seen;	   /* integer variables */
+	size_t nr_damaged; /* things skipped because they are malformed */
+	bool cut_short;	   /* more than the limits allow was left out */
+	struct variables_state *state; /* private: strings and the like */
+};
+
+/*
+ * Is the variable wanted? Asked before its places are worked out, which is what
+ * takes time: names, declaration, type and flags are there, places are not.
+ */
+typedef bool (*var_want_fn)(void *ctx, const struct variable *var);
+
+/*
+ * The variables of module @module (1-based, as sym_pin says) that @want wants;
+ * NULL wants all. Takes about a second for 50 MB of DWARF. NULL with @err set:
+ * SMCO_NOTFOUND if there is no debug information (the message says how to get
+ * it), SMCO_FORMAT if it cannot be read, SMCO_NOMEM.
+ */
+struct variables *variables_load(struct sym_space *s, uint32_t module,
+				 var_want_fn want, void *want_ctx,
+				 struct smco_err *err);
+void variables_destroy(struct variables *v);
+
+/* The places of a variable that hold at @pc; @max at most, their number. */
+size_t variables_at(const struct variables *v, const struct variable *var,
+		    uint64_t pc, const struct var_place **ret, size_t max);
+
+#endif
