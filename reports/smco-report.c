@@ -1,20 +1,16 @@
 /* smco-report - show what a trace says. */
 #include <errno.h>
 #include <getopt.h>
-#include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "reports/cli.h"
 #include "reports/newest.h"
 #include "reports/pager.h"
 #include "reports/summary.h"
-
-enum status { STATUS_FAILED = 1, STATUS_USAGE = 2 };
 
 enum long_option {
 	OPT_JSON = 256,
@@ -25,12 +21,10 @@ enum long_option {
 	OPT_WIDTH,
 };
 
-enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
-
 struct options {
 	bool json;
 	bool pager;
-	enum color color;
+	enum cli_color color;
 	unsigned top, frames;
 	unsigned width; /* UINT_MAX = as the terminal */
 	const char *file;
@@ -57,65 +51,10 @@ static const char help[] =
 	"not\n"
 	"written, 2 bad usage. See smco-report(1).\n";
 
-static void complain(const char *fmt, ...)
-	__attribute__((format(printf, 1, 2)));
-static void complain(const char *fmt, ...)
-{
-	va_list ap;
-	fputs("smco-report: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-}
-
 static _Noreturn void die(const struct smco_err *err)
 {
-	complain("%s", err->msg);
-	exit(STATUS_FAILED);
-}
-
-static _Noreturn void usage(const char *fmt, ...)
-	__attribute__((format(printf, 1, 2)));
-static _Noreturn void usage(const char *fmt, ...)
-{
-	va_list ap;
-	fputs("smco-report: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputs(" (see --help)\n", stderr);
-	exit(STATUS_USAGE);
-}
-
-static unsigned parse_number(const char *option, const char *text)
-{
-	char *end;
-	errno = 0;
-	unsigned long v = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno || v >= UINT_MAX)
-		usage("--%s wants a number, not \"%s\"", option, text);
-	return (unsigned)v;
-}
-
-static enum color parse_color(const char *text)
-{
-	if (!strcmp(text, "auto"))
-		return COLOR_AUTO;
-	if (!strcmp(text, "always"))
-		return COLOR_ALWAYS;
-	if (!strcmp(text, "never"))
-		return COLOR_NEVER;
-	usage("--color wants auto, always or never, not \"%s\"", text);
-}
-
-static void finish_and_exit(void)
-{
-	if (fflush(stdout) || ferror(stdout)) {
-		complain("cannot write: %s", strerror(errno));
-		exit(STATUS_FAILED);
-	}
-	exit(0);
+	cli_complain("%s", err->msg);
+	exit(CLI_FAILED);
 }
 
 static void parse(int argc, char **argv, struct options *o)
@@ -140,59 +79,34 @@ static void parse(int argc, char **argv, struct options *o)
 			o->json = true;
 			break;
 		case OPT_COLOR:
-			o->color = parse_color(optarg);
+			o->color = cli_color(optarg);
 			break;
 		case OPT_NO_PAGER:
 			o->pager = false;
 			break;
 		case OPT_TOP:
-			o->top = parse_number("top", optarg);
+			o->top = cli_number("top", optarg);
 			break;
 		case OPT_FRAMES:
-			o->frames = parse_number("frames", optarg);
+			o->frames = cli_number("frames", optarg);
 			break;
 		case OPT_WIDTH:
-			o->width = parse_number("width", optarg);
+			o->width = cli_number("width", optarg);
 			break;
 		case 'h':
 			fputs(help, stdout);
-			finish_and_exit();
-			break;
+			cli_finish(CLI_FAILED);
 		case 'V':
 			puts("smco-report " SMCO_VERSION);
-			finish_and_exit();
-			break;
-		case ':':
-			usage("%s wants a value", argv[optind - 1]);
+			cli_finish(CLI_FAILED);
 		default:
-			if (optopt && optopt < 256)
-				usage("unknown option -%c", optopt);
-			usage("unknown option %s", argv[optind - 1]);
+			cli_bad_option(c, argv);
 		}
 	}
 	if (argc - optind > 1)
-		usage("one trace at a time, not also \"%s\"", argv[optind + 1]);
+		cli_usage("one trace at a time, not also \"%s\"",
+			  argv[optind + 1]);
 	o->file = argv[optind];
-}
-
-static unsigned terminal_width(void)
-{
-	struct winsize ws;
-	const char *columns = getenv("COLUMNS");
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) && ws.ws_col)
-		return ws.ws_col;
-	int n = columns ? atoi(columns) : 0;
-	return n > 0 ? (unsigned)n : 80;
-}
-
-static bool want_color(enum color color, bool is_tty)
-{
-	const char *no_color = getenv("NO_COLOR");
-	const char *term = getenv("TERM");
-	if (color != COLOR_AUTO)
-		return color == COLOR_ALWAYS;
-	return is_tty && !(no_color && *no_color) &&
-	       !(term && !strcmp(term, "dumb"));
 }
 
 static int show(const struct summary *s, const char *path,
@@ -200,11 +114,11 @@ static int show(const struct summary *s, const char *path,
 {
 	bool is_tty = isatty(STDOUT_FILENO);
 	struct summary_style style = {
-		.color = want_color(o->color, is_tty),
-		.width = o->width == UINT_MAX ? terminal_width() : o->width,
+		.color = cli_want_color(o->color, is_tty),
+		.width = o->width == UINT_MAX ? cli_terminal_width() : o->width,
 		.max_sites = o->top,
 		.max_frames = o->frames,
-		.ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
+		.ascii = cli_is_ascii(),
 	};
 	struct pager pager = {0};
 	if (is_tty && o->pager && !o->json)
@@ -234,6 +148,7 @@ int main(int argc, char **argv)
 	struct summary *summary;
 	char newest[PATH_MAX];
 
+	cli_begin("smco-report");
 	setlocale(LC_CTYPE, "");
 	parse(argc, argv, &o);
 	if (!o.file) {
