@@ -91,7 +91,7 @@ $(O)/t/unit/%: t/unit/%.c t/unit/tap.h $(LIB)
 $(O)/t/fixtures/%: t/fixtures/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) -O0 -g3 -std=gnu11 -Wall -Werror -D_GNU_SOURCE \
-		-o $@ $< -lpthread $$(sed -n 's,.*FLAGS: \(.*\) \*/.*,\1,p' $<)
+		-MMD -MP -MF $@.d -o $@ $< -lpthread $$(sed -n 's,.*FLAGS: \(.*\) \*/.*,\1,p' $<)
 
 check-headers:
 	$(Q)for h in $(HEADERS); do $(CC) $(CPPFLAGS) -std=gnu11 $(WARN) \
@@ -100,4 +100,4 @@ check-headers:
 clean:
 	rm -rf $(O)
 
--include $(OBJ:.o=.d) $(UNIT:%=%.d) $(O)/supervisor/smco-trace.d $(O)/reports/smco-report.d
+-include $(OBJ:.o=.d) $(UNIT:%=%.d) $(FIXTURES:%=%.d) $(O)/supervisor/smco-trace.d $(O)/reports/smco-report.d

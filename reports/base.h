@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* An address in the monitored program. Never dereferenced here. */
 typedef uint64_t taddr_t;
@@ -70,6 +71,12 @@ void smco_debug_print(const char *domain, const char *func, const char *fmt,
 		if (smco_debug_on(domain))                                     \
 			smco_debug_print(domain, __func__, __VA_ARGS__);       \
 	} while (0)
+
+/*
+ * The first @size - 1 bytes of a (short) file, and a 0 behind them: how many,
+ * or -1 if it cannot be opened.
+ */
+ssize_t smco_slurp(const char *path, char *buf, size_t size);
 
 /* Scope guards: run when the variable leaves its scope. */
 void smco_free_ptr(void *p); /* free(*(void **)p) */

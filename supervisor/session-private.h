@@ -79,10 +79,6 @@ int session_finish_trace(struct session *s, struct smco_err *err);
 
 /* session-processes.c: what comes and goes */
 void session_dispatch(struct session *s, struct tevent *ev);
-/* @child is a fresh copy of @parent's memory, NULL if that is gone: take out
- * what access mechanisms have in there. */
-void session_clean_copy(void *session, struct tproc *parent,
-			struct tproc *child);
 /* Destroyed at the end: stacks point into it, and a thread works on it. */
 void session_keep_space(struct session *s, struct sym_space *space);
 void session_drop_watched(struct session *s, struct watched *w, bool gone);

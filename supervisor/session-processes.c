@@ -124,17 +124,6 @@ static void plant(struct session *s, struct watched *w)
 	}
 }
 
-void session_clean_copy(void *session, struct tproc *parent,
-			struct tproc *child)
-{
-	(void)session;
-	struct watched *w = find_watched(parent);
-	struct access *both[] = {w ? w->primary : NULL, w ? w->guard : NULL};
-	for (size_t i = 0; i < ARRAY_SIZE(both); i++)
-		if (both[i] && both[i]->ops->forked)
-			both[i]->ops->forked(both[i], child, NULL);
-}
-
 /*
  * Starting to watch a process costs milliseconds, which those that live for
  * less (a shell's, a build's) are not worth, and which add up. The first few
@@ -211,7 +200,6 @@ static void start_watching(struct session *s, struct tproc *p,
 		watched_update_modules(w, NULL);
 		if (parent && parent->hooks)
 			hooks_fork(parent->hooks, p, &w->hooks, &err);
-		session_clean_copy(s, ev->parent, p);
 		return;
 	}
 	plant(s, w);

@@ -26,13 +26,9 @@ static bool read_command(pid_t pid, char line[256])
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	ssize_t n = read(fd, line, 255);
+	ssize_t n = smco_slurp(path, line, 256);
 	if (n <= 0)
 		return false;
-	line[n] = '\0';
 	for (ssize_t i = 0; i + 1 < n; i++)
 		if (!line[i])
 			line[i] = ' ';

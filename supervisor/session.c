@@ -338,8 +338,6 @@ int session_create(const struct options *o, struct session **ret,
 	struct tracer_options topt = {
 		.follow = o->follow,
 		.kill_on_exit = o->kill_on_exit && o->command,
-		.leave_child = session_clean_copy,
-		.leave_ctx = s,
 	};
 	s->opt = o;
 	int rc = output_check(o->output, name_for_output(o), err);

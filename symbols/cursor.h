@@ -45,36 +45,35 @@ static inline int64_t cursor_int(struct cursor *c, size_t n)
 	return (int64_t)(cursor_uint(c, n) << shift) >> shift;
 }
 
-/* Bits beyond the 64th are dropped, as every reader of DWARF does. */
-static inline uint64_t cursor_uleb(struct cursor *c)
+/*
+ * Seven bits a byte, the lowest first; *bits_ret: how many there were. Bits
+ * beyond the 64th are dropped, as every reader of DWARF does.
+ */
+static inline uint64_t cursor_leb(struct cursor *c, unsigned *bits_ret)
 {
 	uint64_t v = 0;
-	for (unsigned shift = 0;; shift += 7) {
-		uint8_t b = (uint8_t)cursor_uint(c, 1);
-		if (c->bad)
-			return 0;
-		if (shift < 64)
-			v |= (uint64_t)(b & 0x7f) << shift;
-		if (!(b & 0x80))
-			return v;
+	uint8_t b = 0x80;
+	for (*bits_ret = 0; (b & 0x80) && !c->bad; *bits_ret += 7) {
+		b = (uint8_t)cursor_uint(c, 1);
+		if (*bits_ret < 64)
+			v |= (uint64_t)(b & 0x7f) << *bits_ret;
 	}
+	return c->bad ? 0 : v;
+}
+
+static inline uint64_t cursor_uleb(struct cursor *c)
+{
+	unsigned bits;
+	return cursor_leb(c, &bits);
 }
 
 static inline int64_t cursor_sleb(struct cursor *c)
 {
-	uint64_t v = 0;
-	for (unsigned shift = 0;; shift += 7) {
-		uint8_t b = (uint8_t)cursor_uint(c, 1);
-		if (c->bad)
-			return 0;
-		if (shift < 64)
-			v |= (uint64_t)(b & 0x7f) << shift;
-		if (!(b & 0x80)) {
-			if ((b & 0x40) && shift + 7 < 64)
-				v |= ~0ULL << (shift + 7);
-			return (int64_t)v;
-		}
-	}
+	unsigned bits;
+	uint64_t v = cursor_leb(c, &bits);
+	if (!c->bad && bits < 64 && v >> (bits - 1) & 1)
+		v |= ~0ULL << bits;
+	return (int64_t)v;
 }
 
 /* The next @n bytes, as a cursor of their own. */

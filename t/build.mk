@@ -88,8 +88,7 @@ bench-access: $(O)/t/bench/access-bench
 bench-unwind: $(O)/t/bench/unwind-bench
 	$(Q)$<
 
-# The driver of the guard tests, and how fixtures talk to it.
-$(filter $(O)/t/fixtures/guard_%,$(FIXTURES)): t/fixtures/guard_ctl.h
+# The driver of the guard tests.
 DRIVERS := $(patsubst t/drive/%.c,$(O)/t/drive/%,$(wildcard t/drive/*.c))
 check-run: $(DRIVERS)
 $(O)/t/drive/%: t/drive/%.c t/fixtures/guard_ctl.h $(LIB)

@@ -9,7 +9,7 @@ set -e
 SRC=$(cd "$(dirname "$0")/.." && pwd)
 cache=${SMCO_CACHE:-$HOME/.cache/smco}
 base=$cache/bookworm.tar.gz
-root=${1:-$(mktemp -d "${TMPDIR:-/var/tmp}/smco-chroot.XXXXXX")}
+root=${1:-$(mktemp -d -p "${TMPDIR:-/var/tmp}")}
 
 [ "$(id -u)" = 0 ] || {
 	echo "chroot.sh: needs root, for debootstrap and chroot" >&2

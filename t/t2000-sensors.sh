@@ -28,25 +28,31 @@ if prereq_JEMALLOC; then
 	ok "sensors were planted in jemalloc" has_sensors "own malloc"
 fi
 
+# hook-held, ready for orders: descriptor 8 takes them, 9 answers, $held is it.
+start_held() {
+	local line
+	rm -f in out
+	mkfifo in out
+	"$FIXTURES/hook-held" <in >out &
+	held=$!
+	exec 8>in 9<out
+	until read -r -u 9 line && [ "$line" = ready ]; do :; done
+}
+
 # Attached to a program that does nothing but allocate, killed without a
 # chance to clean up: the program frees what it had and ends well.
 killed() {
 	local i held trace
 	for i in 1 2 3 4 5; do
-		rm -f in out
-		mkfifo in out
-		"$FIXTURES/hook-held" <in >out &
-		held=$!
-		exec 8>in 9<out
-		until read -r -u 9 line && [ "$line" = ready ]; do :; done
+		start_held
 		echo c >&8
-		smco-trace -q -o "k$i.trace" -t 20 -p $held &
+		smco-trace -q -o "k$i.trace" -t 20 -p "$held" &
 		trace=$!
-		wait_for 10 grep -q memfd:smco /proc/$held/maps || return 1
+		wait_for 10 grep -q memfd:smco "/proc/$held/maps" || return 1
 		sleep 0.$i
 		kill -9 $trace
 		wait $trace
-		grep -q memfd:smco /proc/$held/maps || echo "already gone"
+		grep -q memfd:smco "/proc/$held/maps" || echo "already gone"
 		echo n >&8
 		read -r -u 9 line && [ "$line" = churned ] || return 1
 		echo f >&8
@@ -54,7 +60,7 @@ killed() {
 		echo x >&8
 		read -r -u 9 line && [ "$line" = EXIT-SUCCESS ] || return 1
 		exec 8>&- 9<&-
-		wait $held || return 1
+		wait "$held" || return 1
 	done
 }
 ok "killed while attached" killed
@@ -62,24 +68,19 @@ ok "killed while attached" killed
 # Detached in the ordinary way nothing is left.
 left() {
 	local held line
-	rm -f in out
-	mkfifo in out
-	"$FIXTURES/hook-held" <in >out &
-	held=$!
-	exec 8>in 9<out
-	until read -r -u 9 line && [ "$line" = ready ]; do :; done
-	grep -c . /proc/$held/maps >before
+	start_held
+	grep -c . "/proc/$held/maps" >before
 	echo c >&8
-	smco-trace -q -o left.trace -t 20 -p $held -d 1 || return 1
-	grep memfd:smco /proc/$held/maps && return 1
-	grep -E ' rwxp|rwxs' /proc/$held/maps && return 1
-	grep TracerPid: /proc/$held/status | grep -w 0 || return 1
+	smco-trace -q -o left.trace -t 20 -p "$held" -d 1 || return 1
+	grep memfd:smco "/proc/$held/maps" && return 1
+	grep -E ' rwxp|rwxs' "/proc/$held/maps" && return 1
+	grep TracerPid: "/proc/$held/status" | grep -w 0 || return 1
 	echo n >&8
 	read -r -u 9 line
 	echo x >&8
 	read -r -u 9 line && [ "$line" = EXIT-SUCCESS ] || return 1
 	exec 8>&- 9<&-
-	wait $held
+	wait "$held"
 }
 ok "nothing left after detach" left
 done_testing

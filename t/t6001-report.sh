@@ -105,7 +105,7 @@ cut_short() {
 ok "a trace that was cut" cut_short
 damaged() {
 	cp s.trace bad.trace
-	printf 'XXXX' | dd of=bad.trace bs=1 seek=200 conv=notrunc status=none
+	printf 'oops' | dd of=bad.trace bs=1 seek=200 conv=notrunc status=none
 	smco-report bad.trace >out && grep -q 'the trace is damaged: 1 part' out
 }
 ok "a damaged trace" damaged

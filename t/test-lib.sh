@@ -11,7 +11,7 @@ O=${O:-build}
 case $O in /*) BUILD=$O ;; *) BUILD=$SRC/$O ;; esac
 PATH=$BUILD:$PATH
 FIXTURES=$BUILD/t/fixtures
-SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/smco-$(basename "$0" .sh).XXXXXX")
+SCRATCH=$(mktemp -d)
 TAP_NR=0
 TAP_FAILED=0
 cd "$SCRATCH" || exit 1

@@ -115,9 +115,6 @@ struct access_ops {
 	 * none. To be called after each event and whenever tracer_wake() ended
 	 * the wait. A task handed out stopped goes on with resume(). */
 	bool (*next_hit)(struct access *a, struct access_hit *hit);
-	/* Fork: what the child needs so that it sees its data, unguarded. */
-	int (*forked)(struct access *parent, struct tproc *child,
-		      struct smco_err *err);
 	/* The range is about to vanish (free, munmap) or did: forget it
 	 * without touching memory that may be someone else's now. */
 	void (*drop)(struct access *a, taddr_t start, taddr_t end);

@@ -526,32 +526,6 @@ fail:
 	return r;
 }
 
-static bool bits_on_event(struct access *a, struct tevent *ev,
-			  struct access_hit *hit)
-{
-	(void)a;
-	(void)ev;
-	(void)hit;
-	return false;
-}
-
-static bool bits_next_hit(struct access *a, struct access_hit *hit)
-{
-	(void)a;
-	(void)hit;
-	return false;
-}
-
-/* Nothing is planted. The pages are shared now: stuck until written. */
-static int bits_forked(struct access *parent, struct tproc *child,
-		       struct smco_err *err)
-{
-	(void)parent;
-	(void)child;
-	(void)err;
-	return 0;
-}
-
 static void bits_drop(struct access *a, taddr_t start, taddr_t end)
 {
 	hugeseen_drop(&bits_of(a)->huge_seen, start, end);
@@ -567,6 +541,8 @@ static uint64_t bits_side_cost_ns(const struct access *a)
 	return ((const struct bits *)a)->side_ns;
 }
 
+/* Nothing is planted: a fork needs nothing. The pages are shared then, and
+ * stuck until written. */
 const struct access_ops access_bits = {
 	.name = "bits",
 	.sees = ACCESS_READS | ACCESS_WRITES | ACCESS_KERNEL,
@@ -579,9 +555,6 @@ const struct access_ops access_bits = {
 	.arm = bits_arm,
 	.disarm = bits_disarm,
 	.collect = bits_collect,
-	.on_event = bits_on_event,
-	.next_hit = bits_next_hit,
-	.forked = bits_forked,
 	.drop = bits_drop,
 	.touch_cost_ns = bits_touch_cost_ns,
 	.side_cost_ns = bits_side_cost_ns,

@@ -62,7 +62,8 @@ $(O)/supervisor/probe/hook-image.o: $(AGENT_DIR)/agent.bin
 # The warden: the resident helper of the page guards (warden/abi.h).
 WARDEN_BIN := $(O)/supervisor/probe/warden/warden.bin
 $(WARDEN_BIN): supervisor/probe/warden/warden.c supervisor/probe/warden/entry.S \
-		supervisor/probe/warden/warden.lds supervisor/probe/warden/abi.h
+		supervisor/probe/warden/warden.lds supervisor/probe/warden/abi.h \
+		supervisor/probe/rawcall.h
 	@mkdir -p $(@D)
 	$(call say,WARDEN,$@)$(AGENT_CC) -I. -std=gnu11 -Os $(WARN) -ffreestanding -fpie \
 		-fno-stack-protector -fcf-protection=none -mgeneral-regs-only \

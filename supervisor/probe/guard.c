@@ -489,17 +489,6 @@ static void guard_forget(struct access *a)
 	guard_free(g, true);
 }
 
-/* The call that makes the copy was seen at its entry: nothing was guarded
- * any more when memory and handlers were copied. */
-static int guard_forked(struct access *parent, struct tproc *child,
-			struct smco_err *err)
-{
-	(void)parent;
-	(void)child;
-	(void)err;
-	return 0;
-}
-
 static uint64_t guard_touch_cost_ns(const struct access *a)
 {
 	return ((const struct guard *)a)->hit_ns;
@@ -510,6 +499,8 @@ static uint64_t guard_side_cost_ns(const struct access *a)
 	return ((const struct guard *)a)->side_ns;
 }
 
+/* A fork needs nothing: the call that makes the copy is seen at its entry, and
+ * nothing is guarded any more when memory and handlers are copied. */
 const struct access_ops access_mprotect = {
 	.name = "mprotect",
 	.sees = ACCESS_READS | ACCESS_WRITES | ACCESS_KERNEL,
@@ -522,7 +513,6 @@ const struct access_ops access_mprotect = {
 	.collect = guard_collect,
 	.on_event = guard_on_event,
 	.next_hit = guard_next_hit,
-	.forked = guard_forked,
 	.drop = guard_drop,
 	.touch_cost_ns = guard_touch_cost_ns,
 	.side_cost_ns = guard_side_cost_ns,

@@ -80,13 +80,8 @@ static bool blocked_call(struct guard *g, pid_t tid, long *nr, uint64_t args[6],
 	char path[64], buf[256];
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall",
 		 (int)tproc_pid(g->base.proc), (int)tid);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return false;
-	ssize_t n = read(fd, buf, sizeof(buf) - 1);
-	if (n <= 0)
-		return false;
-	buf[n] = '\0';
 	unsigned long long a[7];
 	if (sscanf(buf, "%ld %llx %llx %llx %llx %llx %llx %llx", nr, &a[0],
 		   &a[1], &a[2], &a[3], &a[4], &a[5], &a[6]) != 8)

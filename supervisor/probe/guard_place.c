@@ -6,6 +6,7 @@
  * with no system call at all is not guarded.
  */
 #include "supervisor/probe/guard.h"
+#include "supervisor/probe/place.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -136,23 +137,12 @@ int guard_place_look(struct guard *g, struct smco_err *err)
 const char *guard_place_check(const struct guard *g, const struct tmaps *maps,
 			      taddr_t start, taddr_t end, uint32_t *prot_ret)
 {
-	if (start >= end || (start | end) % TPAGE_SIZE)
-		return "not whole pages";
-	const struct tmap *m = tmaps_find(maps, start);
-	if (!m)
-		return "not mapped";
-	*prot_ret = m->prot;
-	for (taddr_t at = start; at < end; at = m->end, m++) {
-		if (m == maps->maps + maps->nr || m->start > at)
-			return "not mapped to its end";
-		if (m->prot != *prot_ret)
-			return "several protections";
-		if (m->shared || m->inode)
-			return "shared or a file";
-		if (m->path[0] && strcmp(m->path, "[heap]") &&
-		    strncmp(m->path, "[anon:", 6))
-			return "a stack or the kernel's";
-	}
+	uint32_t any;
+	const char *why = place_check(maps, start, end, &any, prot_ret);
+	if (why)
+		return why;
+	if (any != *prot_ret)
+		return "several protections";
 	if (!(*prot_ret & PROT_READ))
 		return "not readable";
 	if (*prot_ret & PROT_EXEC)

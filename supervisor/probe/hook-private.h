@@ -20,6 +20,20 @@ struct hooks {
 	char text[256];
 };
 
+/* @regs as the program had them when it made the call whose frame is @f, read
+ * from @at: at its return address, which is not popped. */
+static inline void hook_frame_regs(struct user_regs_struct *regs, taddr_t at,
+				   const struct agent_frame *f)
+{
+	regs->rsp = at + offsetof(struct agent_frame, ret);
+	regs->rbx = f->rbx;
+	regs->rbp = f->rbp;
+	regs->r12 = f->r12;
+	regs->r13 = f->r13;
+	regs->r14 = f->r14;
+	regs->r15 = f->r15;
+}
+
 /* Takes everything out; all tasks stopped. Whether the area could go is in
  * h->left. */
 void hook_take_out(struct hooks *h);

@@ -94,13 +94,7 @@ static bool leave_trap(struct hooks *h, struct user_regs_struct *regs)
 	    f.site >= h->plan.nr_sites || (f.state & AGENT_FRAME_MASK) ||
 	    tmem_read(h->p, count, &inside, sizeof(inside)))
 		return false;
-	regs->rsp = regs->r12 + offsetof(struct agent_frame, ret);
-	regs->rbx = f.rbx;
-	regs->rbp = f.rbp;
-	regs->r12 = f.r12;
-	regs->r13 = f.r13;
-	regs->r14 = f.r14;
-	regs->r15 = f.r15;
+	hook_frame_regs(regs, regs->r12, &f);
 	if (f.state & AGENT_FRAME_RESULT) {
 		regs->rip = f.ret;
 		regs->rsp += 8;

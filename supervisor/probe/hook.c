@@ -309,16 +309,11 @@ bool hooks_on_trap(struct hooks *h, struct task *t, const siginfo_t *si,
 	}
 	if (r.r13 != AGENT_TRAP_STACK || tmem_read(h->p, r.r12, &f, sizeof(f)))
 		return false;
-	h->trap_slot = r.r12 + offsetof(struct agent_frame, ret);
 	*regs = r;
+	hook_frame_regs(regs, r.r12, &f);
+	h->trap_slot = regs->rsp;
 	regs->rip = f.ret;
-	regs->rsp = h->trap_slot + 8;
-	regs->rbx = f.rbx;
-	regs->rbp = f.rbp;
-	regs->r12 = f.r12;
-	regs->r13 = f.r13;
-	regs->r14 = f.r14;
-	regs->r15 = f.r15;
+	regs->rsp += 8;
 	return true;
 }
 

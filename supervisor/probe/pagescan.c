@@ -430,32 +430,6 @@ fail:
 	return r;
 }
 
-static bool pagescan_on_event(struct access *a, struct tevent *ev,
-			      struct access_hit *hit)
-{
-	(void)a;
-	(void)ev;
-	(void)hit;
-	return false;
-}
-
-static bool pagescan_next_hit(struct access *a, struct access_hit *hit)
-{
-	(void)a;
-	(void)hit;
-	return false;
-}
-
-/* The kernel does not hand the registration down: the child is free of it. */
-static int pagescan_forked(struct access *parent, struct tproc *child,
-			   struct smco_err *err)
-{
-	(void)parent;
-	(void)child;
-	(void)err;
-	return 0;
-}
-
 static void pagescan_drop(struct access *a, taddr_t start, taddr_t end)
 {
 	(void)a;
@@ -474,6 +448,7 @@ static uint64_t pagescan_side_cost_ns(const struct access *a)
 	return ((const struct pagescan *)a)->side_ns;
 }
 
+/* A fork needs nothing: the kernel does not hand the registration down. */
 const struct access_ops access_pagescan = {
 	.name = "pagescan",
 	.sees = ACCESS_WRITES | ACCESS_KERNEL,
@@ -484,9 +459,6 @@ const struct access_ops access_pagescan = {
 	.arm = pagescan_arm,
 	.disarm = pagescan_disarm,
 	.collect = pagescan_collect,
-	.on_event = pagescan_on_event,
-	.next_hit = pagescan_next_hit,
-	.forked = pagescan_forked,
 	.drop = pagescan_drop,
 	.touch_cost_ns = pagescan_touch_cost_ns,
 	.side_cost_ns = pagescan_side_cost_ns,

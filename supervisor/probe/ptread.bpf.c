@@ -272,32 +272,37 @@ static long tally_group(__u32 g, struct tally *t)
 	return 0;
 }
 
-static long find_touched(__u32 i, struct tally *t)
+/* Entry @i of the table that was read. */
+static __always_inline int table_entry(__u64 i, __u64 *ret)
 {
 	__u32 zero = 0;
 	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
-	__u64 k = i;
 
 	if (!b)
+		return 0;
+	BOUND(i, PTREAD_PT_ENTRIES - 1);
+	*ret = b->pt[i];
+	return 1;
+}
+
+static long find_touched(__u32 i, struct tally *t)
+{
+	__u64 e;
+
+	if (!table_entry(i, &e))
 		return 1;
-	BOUND(k, PTREAD_PT_ENTRIES - 1);
-	__u64 e = b->pt[k];
 	if (!(e & ENTRY_ACCESSED) || !(e & (ENTRY_PRESENT | ENTRY_PROTNONE)))
 		return 0;
-	t->first = k;
+	t->first = i;
 	return 1;
 }
 
 static long tally_aged(__u32 i, struct tally *t)
 {
-	__u32 zero = 0;
-	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
-	__u64 k = i;
+	__u64 e;
 
-	if (!b)
+	if (!table_entry(i, &e))
 		return 1;
-	BOUND(k, PTREAD_PT_ENTRIES - 1);
-	__u64 e = b->pt[k];
 	if ((e & (ENTRY_PRESENT | ENTRY_ACCESSED | ENTRY_SPECIAL)) ==
 	    ENTRY_PRESENT)
 		t->aged += is_aged(e) != 0;

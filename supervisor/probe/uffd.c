@@ -30,6 +30,7 @@
 
 #include "supervisor/probe/access.h"
 #include "supervisor/probe/guardtab.h"
+#include "supervisor/probe/place.h"
 #include "supervisor/probe/robust.h"
 
 #ifndef UFFD_FEATURE_WP_UNPOPULATED
@@ -395,6 +396,15 @@ static void open_last_writes(struct uffd *u, struct page_range *r, size_t n)
 	addr_ranges_free(&list);
 }
 
+/* NULL, or why not. */
+static const char *may_guard(const struct tmaps *maps,
+			     const struct page_range *r)
+{
+	uint32_t any, all;
+	const char *why = place_check(maps, r->start, r->end, &any, &all);
+	return !why && !(all & PROT_WRITE) ? "not writable" : why;
+}
+
 static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 {
 	struct uffd *u = (struct uffd *)a;
@@ -408,7 +418,7 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 	pthread_mutex_lock(&u->lock);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t slot;
-		const char *why = uffd_place(&maps, r[i].start, r[i].end);
+		const char *why = may_guard(&maps, &r[i]);
 		if (!why && guardtab_add(&u->tab, r[i].start, r[i].end, 0,
 					 r[i].user, &slot))
 			why = "armed already, or no mappings to spare";
@@ -572,15 +582,6 @@ static void uffd_forget(struct access *a)
 	uffd_free((struct uffd *)a);
 }
 
-/* The kernel registers no copy of a mapping with anybody, and copies no
- * protection: UFFD_FEATURE_EVENT_FORK is not asked for. */
-static int uffd_forked(struct access *parent, struct tproc *child,
-		       struct smco_err *err)
-{
-	(void)parent, (void)child, (void)err;
-	return 0;
-}
-
 static uint64_t uffd_touch_cost_ns(const struct access *a)
 {
 	return ((const struct uffd *)a)->hit_ns;
@@ -591,6 +592,8 @@ static uint64_t uffd_side_cost_ns(const struct access *a)
 	return ((const struct uffd *)a)->side_ns;
 }
 
+/* A fork needs nothing: the kernel registers no copy of a mapping with anybody
+ * and copies no protection, as UFFD_FEATURE_EVENT_FORK is not asked for. */
 const struct access_ops access_uffd = {
 	.name = "uffd",
 	.sees = ACCESS_WRITES | ACCESS_KERNEL,
@@ -604,7 +607,6 @@ const struct access_ops access_uffd = {
 	.on_event = uffd_on_event,
 	.next_hit = uffd_next_hit,
 	.resume = uffd_resume,
-	.forked = uffd_forked,
 	.drop = uffd_drop,
 	.touch_cost_ns = uffd_touch_cost_ns,
 	.side_cost_ns = uffd_side_cost_ns,

@@ -181,11 +181,8 @@ void note_exec(struct task *t)
 	p->is_new = true;
 }
 
-void leave_child(struct tproc *child, struct tproc *parent)
+void leave_child(struct tproc *child)
 {
-	struct tracer *tr = child->tr;
-	if (tr->opts.leave_child)
-		tr->opts.leave_child(tr->opts.leave_ctx, parent, child);
 	undo_run_all(child, NULL);
 	for (struct task *t = child->tasks; t; t = t->next)
 		task_detach(t);

@@ -21,27 +21,19 @@ static void comm_of(pid_t pid, char *buf, size_t size)
 {
 	char path[32];
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	snprintf(buf, size, "?");
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	ssize_t n = read(fd, buf, size - 1);
-	if (n > 0)
-		buf[buf[n - 1] == '\n' ? n - 1 : n] = '\0';
+	if (smco_slurp(path, buf, size) > 0)
+		buf[strcspn(buf, "\n")] = '\0';
+	else
+		snprintf(buf, size, "?");
 }
 
 /* -1 without Yama. */
 static int yama_scope(void)
 {
 	char buf[8];
-	_cleanup_close_ int fd = open("/proc/sys/kernel/yama/ptrace_scope",
-				      O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (smco_slurp("/proc/sys/kernel/yama/ptrace_scope", buf,
+		       sizeof(buf)) <= 0)
 		return -1;
-	ssize_t n = read(fd, buf, sizeof(buf) - 1);
-	if (n <= 0)
-		return -1;
-	buf[n] = '\0';
 	return atoi(buf);
 }
 

@@ -365,7 +365,7 @@ static void act_first(struct task *t)
 
 	if (p->is_new && p->why == TPROC_FORKED && t->tid == p->pid) {
 		if (!t->tr->opts.follow) {
-			leave_child(p, p->parent);
+			leave_child(p);
 			return;
 		}
 		act_proc_new(t);

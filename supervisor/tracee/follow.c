@@ -84,13 +84,8 @@ static int cpu_by_proc(struct task *t)
 {
 	char path[64], buf[1024];
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", t->tgid, t->tid);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return -1;
-	ssize_t n = read(fd, buf, sizeof(buf) - 1);
-	if (n <= 0)
-		return -1;
-	buf[n] = '\0';
 	char *s = strrchr(buf, ')');
 	for (int field = 2; s && field < 39; field++)
 		s = strchr(s + 1, ' ');

@@ -283,7 +283,7 @@ void note_exec(struct task *t);
 /* A stopped task nobody announced: who made it? */
 void adopt_orphans(struct tracer *tr);
 /* follow=false: take everything out of the copy and let it go. */
-void leave_child(struct tproc *child, struct tproc *parent);
+void leave_child(struct tproc *child);
 
 /* --- detach.c --- */
 /* From a stop. One that enters a system call may have to leave that first:

@@ -46,14 +46,10 @@ static int exec_error(struct smco_err *err, const char *name, int e)
 static int await_exec(struct task *t, int *status_ret)
 {
 	for (;;) {
-		int status;
-		pid_t tid = waitpid(t->tid, &status, __WALL);
-		if (tid < 0 && errno == EINTR)
-			continue;
+		pid_t tid = wait_status(t->tr, t->tid, UINT64_MAX, status_ret);
 		if (tid < 0)
 			return SMCO_GONE;
-		*status_ret = status;
-		enum stop_kind kind = stop_classify(status);
+		enum stop_kind kind = stop_classify(*status_ret);
 		if (kind == STOP_EXITED || kind == STOP_KILLED)
 			return SMCO_GONE;
 		if (kind == STOP_EXEC)
@@ -62,8 +58,9 @@ static int await_exec(struct task *t, int *status_ret)
 			ptrace(PTRACE_LISTEN, tid, NULL, 0L);
 		else
 			ptrace(PTRACE_CONT, tid, NULL,
-			       (long)(kind == STOP_SIGNAL ? WSTOPSIG(status)
-							  : 0));
+			       (long)(kind == STOP_SIGNAL
+					      ? WSTOPSIG(*status_ret)
+					      : 0));
 	}
 }
 

@@ -99,13 +99,8 @@ static bool last_ran(const struct task *t, struct sleep_clock *ret)
 {
 	char path[64], buf[2048];
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/sched", t->tgid, t->tid);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return false;
-	ssize_t n = read(fd, buf, sizeof(buf) - 1);
-	if (n <= 0)
-		return false;
-	buf[n] = '\0';
 	unsigned long long frac, none;
 	if (!sched_field(buf, "\nnr_voluntary_switches", &ret->nr_sleeps,
 			 &none) ||
@@ -139,13 +134,8 @@ void mend_before_interrupt(struct task *t)
 	if (t->mend.call)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/syscall", t->tid);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return;
-	ssize_t n = read(fd, buf, sizeof(buf) - 1);
-	if (n <= 0)
-		return;
-	buf[n] = '\0';
 	char *end;
 	long nr = strtol(buf, &end, 10);
 	if (end == buf || *end != ' ')

@@ -97,13 +97,8 @@ static bool sleeping_pc(pid_t tid, taddr_t *ret)
 {
 	char path[64], buf[256];
 	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return false;
-	ssize_t n = read(fd, buf, sizeof(buf) - 1);
-	if (n <= 0)
-		return false;
-	buf[n] = '\0';
 	char *last = strrchr(buf, ' ');
 	return last && sscanf(last, " %" SCNx64, ret) == 1;
 }

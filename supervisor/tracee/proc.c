@@ -9,29 +9,11 @@
 
 #include "supervisor/tracee/internal.h"
 
-static ssize_t slurp(const char *path, char *buf, size_t size)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	size_t len = 0;
-	while (len < size - 1) {
-		ssize_t n = read(fd, buf + len, size - 1 - len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	buf[len] = '\0';
-	return (ssize_t)len;
-}
-
 char task_proc_state(const struct task *t)
 {
 	char path[64], buf[512];
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", t->tgid, t->tid);
-	if (slurp(path, buf, sizeof(buf)) <= 0)
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return 0;
 	/* The name may hold anything, blanks and parentheses too. */
 	char *end = strrchr(buf, ')');
@@ -42,7 +24,7 @@ bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret)
 {
 	char path[32], buf[4096];
 	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	if (slurp(path, buf, sizeof(buf)) <= 0)
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return false;
 	size_t len = strlen(field);
 	for (char *line = buf; line; line = strchr(line, '\n')) {
@@ -59,7 +41,7 @@ pid_t proc_own_pid(pid_t pid)
 {
 	char path[32], buf[4096];
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (slurp(path, buf, sizeof(buf)) <= 0)
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return 0;
 	/* One for each namespace, its own last. */
 	char *line = strstr(buf, "\nNSpid:");
@@ -79,7 +61,7 @@ uint64_t proc_auxv(pid_t pid, uint64_t type)
 		Elf64_auxv_t auxv[4096 / sizeof(Elf64_auxv_t)];
 	} u;
 	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
-	ssize_t n = slurp(path, u.bytes, sizeof(u.bytes));
+	ssize_t n = smco_slurp(path, u.bytes, sizeof(u.bytes));
 	for (ssize_t i = 0; (i + 1) * (ssize_t)sizeof(Elf64_auxv_t) <= n; i++)
 		if (u.auxv[i].a_type == type)
 			return u.auxv[i].a_un.a_val;

@@ -29,15 +29,6 @@ struct tracer_options {
 	bool follow;	   /* follow fork, vfork, clone into new processes */
 	bool kill_on_exit; /* PTRACE_O_EXITKILL; only ever for launched commands
 			    */
-	/*
-	 * follow=false: called (may be NULL) for each new address space before
-	 * it is let go, stopped, so that what only the caller knows can be
-	 * taken out of the copy. Patches are taken out afterwards. @parent may
-	 * be NULL. @child is gone when this returns.
-	 */
-	void (*leave_child)(void *ctx, struct tproc *parent,
-			    struct tproc *child);
-	void *leave_ctx;
 };
 
 enum tevent_kind {

@@ -11,7 +11,7 @@
 SRC=$(cd "$(dirname "$0")/../.." && pwd)
 case ${O:=build} in /*) BUILD=$O ;; *) BUILD=$SRC/$O ;; esac
 : "${GIB:=10}" "${REPS:=5}" "${RESULTS:=$SRC/t/bench/RESULTS.md}"
-SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/smco-bench.XXXXXX")
+SCRATCH=$(mktemp -d)
 pid=
 trap 'kill $pid 2>/dev/null; rm -rf "$SCRATCH"' EXIT
 cd "$SCRATCH" || exit 1

@@ -24,7 +24,7 @@ NOTES=()
 # shellcheck source=t/bench/workloads.sh
 . "$SRC/t/bench/workloads.sh"
 
-SCRATCH=${BENCH_SCRATCH:-$(mktemp -d "${TMPDIR:-/tmp}/smco-bench.XXXXXX")}
+SCRATCH=${BENCH_SCRATCH:-$(mktemp -d)}
 mkdir -p "$SCRATCH"
 cd "$SCRATCH" || exit 1
 [ -n "$BENCH_SCRATCH" ] || trap 'rm -rf "$SCRATCH"' EXIT

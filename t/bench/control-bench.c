@@ -7,15 +7,13 @@
 #include <stdlib.h>
 
 #include "supervisor/control/control.h"
+#include "t/unit/rnd.h"
 
 static uint64_t seed = 88172645463325252;
 
 static uint64_t rnd(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
+	return rnd_next(&seed);
 }
 
 /* ns per decision, best of five rounds: others use this machine too. */

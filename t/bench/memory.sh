@@ -7,7 +7,7 @@ SRC=$(cd "$(dirname "$0")/../.." && pwd)
 O=${O:-build}
 case $O in /*) ;; *) O=$SRC/$O ;; esac
 blocks=${1:-200000}
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/smco-memory.XXXXXX")
+scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # peak BLOCKS OPTION... - the most that smco-trace had in memory, in KiB: its

@@ -10,7 +10,7 @@ SRC=$(cd "$(dirname "$0")/../.." && pwd)
 case ${O:=build} in /*) BUILD=$O ;; *) BUILD=$SRC/$O ;; esac
 : "${TARGETS:=1 10}" "${REPS:=3}" "${OPTIONS:=}" "${SECONDS_EACH:=20}"
 : "${RESULTS:=$SRC/t/bench/RESULTS.md}"
-SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/smco-naps.XXXXXX")
+SCRATCH=$(mktemp -d)
 cd "$SCRATCH" || exit 1
 trap 'rm -rf "$SCRATCH"' EXIT
 export LC_ALL=C

@@ -131,9 +131,6 @@ static void proc_new(struct tevent *ev)
 		d.proc = ev->proc;
 		if (d.ops->open(ev->proc, &d.access, &err))
 			die("open", &err);
-	} else if (ev->why == TPROC_FORKED && d.access &&
-		   d.access->ops->forked) {
-		d.access->ops->forked(d.access, ev->proc, &err);
 	} else if (ev->why == TPROC_EXECED && ev->proc == d.proc) {
 		d.access->ops->forget(d.access);
 		d.access = NULL;

@@ -89,6 +89,21 @@ static void self_trap(int sig, siginfo_t *si, void *uc_void)
 	hook_shm_add_stack(&self.shm, ++self.nr_stacks, frames, slots, nr);
 }
 
+/* Text with the jumps of what is planted, or as it was. */
+static void self_patch(bool is_planted)
+{
+	taddr_t text = self.plan.mod_start;
+	size_t len = self.plan.mod_end - text;
+	mprotect((void *)text, len, PROT_READ | PROT_WRITE | PROT_EXEC);
+	for (unsigned i = 0; i < self.plan.nr_sites; i++) {
+		const struct stub *s = &self.plan.sites[i].stub;
+		if (self.plan.sites[i].planted)
+			memcpy((void *)s->patch, is_planted ? s->jump : s->old,
+			       STUB_JUMP_BYTES);
+	}
+	mprotect((void *)text, len, PROT_READ | PROT_EXEC);
+}
+
 /* With @traps somebody answers; without, the agent's signals are ignored as
  * in a program whose supervisor has died. */
 static bool self_plant(uint64_t cutoff, bool traps)
@@ -140,14 +155,7 @@ static bool self_plant(uint64_t cutoff, bool traps)
 	mprotect(self.area, AGENT_LIFE_OFF, PROT_READ | PROT_EXEC);
 	hook_shm_set_cutoff(&self.shm, cutoff);
 
-	taddr_t text = self.plan.mod_start;
-	size_t len = self.plan.mod_end - text;
-	mprotect((void *)text, len, PROT_READ | PROT_WRITE | PROT_EXEC);
-	for (unsigned i = 0; i < self.plan.nr_sites; i++)
-		if (self.plan.sites[i].planted)
-			memcpy((void *)self.plan.sites[i].stub.patch,
-			       self.plan.sites[i].stub.jump, STUB_JUMP_BYTES);
-	mprotect((void *)text, len, PROT_READ | PROT_EXEC);
+	self_patch(true);
 	return true;
 failed:
 	printf("# cannot plant: %s\n", err.msg);
@@ -156,14 +164,7 @@ failed:
 
 static void self_unplant(void)
 {
-	taddr_t text = self.plan.mod_start;
-	size_t len = self.plan.mod_end - text;
-	mprotect((void *)text, len, PROT_READ | PROT_WRITE | PROT_EXEC);
-	for (unsigned i = 0; i < self.plan.nr_sites; i++)
-		if (self.plan.sites[i].planted)
-			memcpy((void *)self.plan.sites[i].stub.patch,
-			       self.plan.sites[i].stub.old, STUB_JUMP_BYTES);
-	mprotect((void *)text, len, PROT_READ | PROT_EXEC);
+	self_patch(false);
 }
 
 #endif

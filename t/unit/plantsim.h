@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "supervisor/control/control.h"
+#include "t/unit/rnd.h"
 #include "t/unit/tap.h"
 
 #define US	NSEC_PER_USEC
@@ -69,10 +70,7 @@ static uint64_t sim_seed = 88172645463325252;
 
 static inline uint64_t sim_rnd(void)
 {
-	sim_seed ^= sim_seed << 13;
-	sim_seed ^= sim_seed >> 7;
-	sim_seed ^= sim_seed << 17;
-	return sim_seed;
+	return rnd_next(&sim_seed);
 }
 
 static inline void sim_init(struct sim *s, int64_t target, uint32_t max_plants)

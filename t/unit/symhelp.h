@@ -6,6 +6,7 @@
 #define SYMHELP_H
 
 #include <errno.h>
+#include <libelf.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,6 +16,25 @@
 
 #include "symbols/symbols.h"
 #include "tap.h"
+
+/* Where @name stands in @elf, 0 (and said) if nowhere. */
+static inline uint64_t label_in(Elf *elf, const char *name)
+{
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+		Elf64_Shdr *sh = elf64_getshdr(scn);
+		if (sh->sh_type != SHT_SYMTAB)
+			continue;
+		Elf_Data *d = elf_getdata(scn, NULL);
+		const Elf64_Sym *sym = d->d_buf;
+		for (size_t i = 0; i < d->d_size / sizeof(*sym); i++)
+			if (!strcmp(elf_strptr(elf, sh->sh_link,
+					       sym[i].st_name),
+				    name))
+				return sym[i].st_value;
+	}
+	printf("# no label %s\n", name);
+	return 0;
+}
 
 #define UNUSED_OK __attribute__((unused))
 

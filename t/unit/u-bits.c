@@ -6,41 +6,20 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
-#include "supervisor/probe/access.h"
 #include "supervisor/probe/hugeseen.h"
 #include "supervisor/probe/ptread.h"
+
+#define PAGES  4096
+#define BIG_NR 100000
+#include "t/unit/pages.h"
 #include "t/unit/pidproc.h"
-#include "t/unit/puppet.h"
-#include "t/unit/tap.h"
 
-#define PAGE	  4096UL
-#define PAGES	  4096
-#define HUGE_PAGE (2UL << 20)
-#define BIG_NR	  100000
-
-static char *mem;  /* PAGES small pages */
 static char *huge; /* 4 huge pages, if there are any */
 static char *big;  /* 2 * BIG_NR pages, every other one used */
 static volatile long *shared_rounds;
 static volatile bool *shared_quit;
 
 static struct access *a;
-static struct puppet p;
-
-static long act_load(long first, long stride)
-{
-	long sum = 0;
-	for (long i = first; i < PAGES; i += stride)
-		sum += *(volatile char *)(mem + i * 4096 + 8);
-	return sum;
-}
-
-static long act_store(long first, long stride)
-{
-	for (long i = first; i < PAGES; i += stride)
-		*(volatile char *)(mem + i * 4096 + 8) = 2;
-	return 0;
-}
 
 /* Through a pipe: write(2) reads the page, read(2) writes it. */
 static long act_syscalls(long first, long is_read)
@@ -80,11 +59,6 @@ static long act_touch(long addr, long is_write)
 	return 0;
 }
 
-static long act_munmap(long addr, long len)
-{
-	return munmap((void *)addr, (size_t)len);
-}
-
 static long act_mlock(long addr, long len)
 {
 	/* Not mlock(): sanitizers make that do nothing. */
@@ -107,15 +81,6 @@ static long act_reap(long pid, long unused)
 	(void)unused;
 	kill((pid_t)pid, SIGKILL);
 	return waitpid((pid_t)pid, NULL, 0);
-}
-
-static long act_fill_huge(long unused1, long unused2)
-{
-	(void)unused1;
-	(void)unused2;
-	madvise(huge, 4 * HUGE_PAGE, MADV_HUGEPAGE);
-	memset(huge, 1, 4 * HUGE_PAGE);
-	return 0;
 }
 
 static long act_big(long first, long stride)
@@ -142,12 +107,6 @@ static void set_pages(struct page_range *r, size_t n, const char *base,
 		r[i] = (struct page_range){
 			.start = (uintptr_t)base + i * stride * PAGE,
 			.end = (uintptr_t)base + (i * stride + 1) * PAGE};
-}
-
-static struct page_range range_at(const char *start, size_t pages)
-{
-	return (struct page_range){.start = (uintptr_t)start,
-				   .end = (uintptr_t)start + pages * PAGE};
 }
 
 /*
@@ -187,7 +146,7 @@ static struct trial try_exact(puppet_fn fn, long first, long arg, long stride)
 	struct trial t = {0};
 	set_pages(r, PAGES, mem, 1);
 	t.other += !settle(r, PAGES);
-	t.other += puppet_do(&p, fn, first, arg) < 0;
+	t.other += puppet_do(&pup, fn, first, arg) < 0;
 	t.other += a->ops->collect(a, r, PAGES) != 0;
 	for (long i = 0; i < PAGES; i++) {
 		bool want = i >= first && (i - first) % stride == 0;
@@ -232,7 +191,7 @@ static void test_hot(void)
 	int in_a_row[16] = {0}, missed = 0;
 	set_pages(r, 16, mem, 100);
 	*shared_quit = false;
-	puppet_begin(&p, act_hot, 16, 100);
+	puppet_begin(&pup, act_hot, 16, 100);
 	for (int k = 0; k < 20; k++) {
 		a->ops->arm(a, r, 16);
 		long rounds = *shared_rounds;
@@ -246,7 +205,7 @@ static void test_hot(void)
 		}
 	}
 	*shared_quit = true;
-	puppet_wait(&p);
+	puppet_wait(&pup);
 	check_msg(!missed, "hot pages: none of 16 missed twice running (%d)",
 		  missed);
 }
@@ -268,10 +227,10 @@ static bool try_not_aged(struct page_range *all)
 	all->want_aged = true;
 	if (!settle(all, 1) || nr_aged(all, 1))
 		return false;
-	puppet_do(&p, act_load, 0, 2);
+	puppet_do(&pup, act_load, 0, 2);
 	if (nr_aged(all, 1) || all->nr_touched != PAGES / 2)
 		return false;
-	puppet_do(&p, act_store, 0, 1);
+	puppet_do(&pup, act_store, 0, 1);
 	if (nr_aged(all, 1) || all->nr_touched != PAGES)
 		return false;
 	a->ops->arm(a, all, 1);
@@ -300,7 +259,7 @@ static void test_aged(void)
 	check_msg(good, "nobody else's doing: no page is aged");
 
 	uint32_t nr = 0;
-	puppet_do(&p, act_load, 0, 1);
+	puppet_do(&pup, act_load, 0, 1);
 	for (int k = 0; k < 100 && !nr; k++) {
 		usleep(50000);
 		nr = nr_aged(&all, 1);
@@ -327,7 +286,7 @@ static struct trial try_many(struct page_range *r)
 {
 	struct trial t = {0};
 	t.other += !settle(r, BIG_NR);
-	puppet_do(&p, act_big, 3, 7);
+	puppet_do(&pup, act_big, 3, 7);
 	t.other += a->ops->collect(a, r, BIG_NR) != 0;
 	for (uint32_t i = 0; i < BIG_NR; i++) {
 		bool want = i % 7 == 3;
@@ -343,7 +302,7 @@ static void test_many(void)
 {
 	struct page_range *r = calloc(BIG_NR, sizeof(*r));
 	struct trial t = {.missed = 1};
-	puppet_do(&p, act_big, 0, 1);
+	puppet_do(&pup, act_big, 0, 1);
 	set_pages(r, BIG_NR, big, 2);
 	for (int k = 0; k < TRIALS && t.missed && !t.wrong && !t.other; k++)
 		t = try_many(r);
@@ -353,7 +312,7 @@ static void test_many(void)
 	check_int(t.other, 0);
 	free(r);
 	munmap(big, 2 * BIG_NR * PAGE);
-	puppet_do(&p, act_munmap, (long)big, 2 * BIG_NR * PAGE);
+	puppet_do(&pup, act_munmap, (long)big, 2 * BIG_NR * PAGE);
 }
 
 /* Neighbours become one reset, in whatever order they come; a page between
@@ -366,7 +325,7 @@ static void test_order(void)
 	struct page_range first = range_at(mem, 10);
 	check(settle(&first, 1));
 	for (int i = 0; i < 10; i++)
-		puppet_do(&p, act_touch, (long)(mem + (long)i * 4096), 0);
+		puppet_do(&pup, act_touch, (long)(mem + (long)i * 4096), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
 		r[i] = range_at(mem + (size_t)order[i] * PAGE, 1);
 	check_int(a->ops->arm(a, r, ARRAY_SIZE(order)), 0);
@@ -412,31 +371,31 @@ static void test_new(void)
 {
 	cpu_set_t before;
 	sched_getaffinity(0, sizeof(before), &before);
-	puppet_do(&p, act_pin, 1, 0);
+	puppet_do(&pup, act_pin, 1, 0);
 	act_pin(0, 0);
-	long addr = puppet_do(&p, act_map, 5, 0);
+	long addr = puppet_do(&pup, act_map, 5, 0);
 	struct page_range r = range_at((char *)addr, 5);
 	check_msg(settle(&r, 1), "new pages can be reset in the end");
 	check_int(r.nr_present, 5);
 	sched_setaffinity(0, sizeof(before), &before);
-	sched_setaffinity(p.pid, sizeof(before), &before);
+	sched_setaffinity(pup.pid, sizeof(before), &before);
 }
 
 /* Ranges that vanish must not spoil the batch they are in. */
 static void test_unmapped(void)
 {
 	struct page_range r[8] = {0};
-	puppet_do(&p, act_store, 0, 1);
+	puppet_do(&pup, act_store, 0, 1);
 	set_pages(r, 8, mem + 512 * PAGE, 4);
 	r[6].end += 2 * PAGE; /* three pages, the middle one goes */
-	puppet_do(&p, act_munmap, (long)r[2].start, PAGE);
-	puppet_do(&p, act_munmap, (long)r[6].start + PAGE, PAGE);
+	puppet_do(&pup, act_munmap, (long)r[2].start, PAGE);
+	puppet_do(&pup, act_munmap, (long)r[6].start + PAGE, PAGE);
 	check_msg(settle(r, 8), "the rest is reset, both sides of a hole too");
 	check_int(r[2].nr_reset, 0);
 	check_int(r[2].nr_present, 0);
 	check_int(r[6].nr_present, 2);
-	puppet_do(&p, act_touch, (long)r[7].start, 0);
-	puppet_do(&p, act_touch, (long)r[6].start + 2 * PAGE, 0);
+	puppet_do(&pup, act_touch, (long)r[7].start, 0);
+	puppet_do(&pup, act_touch, (long)r[6].start + 2 * PAGE, 0);
 	check_int(a->ops->collect(a, r, 8), 0);
 	check_int(r[7].nr_touched, 1);
 	check_int(r[6].nr_touched, 1);
@@ -448,13 +407,13 @@ static void test_stuck(void)
 {
 	struct page_range r = range_at(mem + 1024 * PAGE, 16);
 	check(settle(&r, 1));
-	puppet_do(&p, act_load, 0, 1);
-	long child = puppet_do(&p, act_fork, 0, 0);
+	puppet_do(&pup, act_load, 0, 1);
+	long child = puppet_do(&pup, act_fork, 0, 0);
 	check_int(a->ops->arm(a, &r, 1), 0);
 	check_int(r.nr_stuck, 16);
 	check_int(r.nr_reset, 0);
-	puppet_do(&p, act_touch, (long)r.start, 1);
-	puppet_do(&p, act_touch, (long)r.start + PAGE, 1);
+	puppet_do(&pup, act_touch, (long)r.start, 1);
+	puppet_do(&pup, act_touch, (long)r.start + PAGE, 1);
 	/* The two copies just made are new pages: they settle in time. */
 	for (int k = 0; k < 100 && r.nr_touched != 14; k++) {
 		usleep(20000);
@@ -463,13 +422,13 @@ static void test_stuck(void)
 	}
 	check_int(r.nr_stuck, 14);
 	check_int(r.nr_touched, 14);
-	puppet_do(&p, act_reap, child, 0);
+	puppet_do(&pup, act_reap, child, 0);
 	check_msg(settle(&r, 1), "observable again when the child has gone");
 	check_int(r.nr_stuck, 0);
 
 	struct page_range locked = range_at(mem + 1100 * PAGE, 4);
-	puppet_do(&p, act_store, 0, 1);
-	if (puppet_do(&p, act_mlock, (long)locked.start, 4 * PAGE)) {
+	puppet_do(&pup, act_store, 0, 1);
+	if (puppet_do(&pup, act_mlock, (long)locked.start, 4 * PAGE)) {
 		tap_skip("cannot lock memory here");
 	} else {
 		check_int(a->ops->arm(a, &locked, 1), 0);
@@ -477,31 +436,11 @@ static void test_stuck(void)
 	}
 }
 
-static long anon_huge_kb(pid_t pid)
-{
-	char line[512];
-	long sum = 0, kb;
-	bool inside = false;
-	snprintf(line, sizeof(line), "/proc/%d/smaps", (int)pid);
-	FILE *f = fopen(line, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		unsigned long start, end;
-		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
-			inside = start < (uintptr_t)huge + 4 * HUGE_PAGE &&
-				 end > (uintptr_t)huge;
-		else if (inside && sscanf(line, "AnonHugePages: %ld", &kb) == 1)
-			sum += kb;
-	}
-	if (f)
-		fclose(f);
-	return sum;
-}
-
 /* Two small ranges in one huge page, one across two, one of a whole one. */
 static void test_huge(void)
 {
-	puppet_do(&p, act_fill_huge, 0, 0);
-	long before = anon_huge_kb(p.pid);
+	puppet_do(&pup, act_fill_huge, (long)huge, 4);
+	long before = anon_huge_kb(range_at(huge, 4 * HUGE_PAGE / PAGE));
 	if (before < 8192) {
 		tap_skip("no huge pages to be had");
 		return;
@@ -515,7 +454,7 @@ static void test_huge(void)
 	check(settle(&two, 1));
 	check(settle(&across, 1));
 	check_int(across.nr_huge, 2);
-	puppet_do(&p, act_touch, (long)two.start, 0);
+	puppet_do(&pup, act_touch, (long)two.start, 0);
 	a->ops->collect(a, &two, 1);
 	check_int(two.nr_touched, 3);
 	check_int(two.first_touched, two.start);
@@ -530,11 +469,11 @@ static void test_huge(void)
 	check_int(two.nr_touched, 0);
 	a->ops->collect(a, &across, 1);
 	check_int(across.nr_touched, 0);
-	puppet_do(&p, act_touch, (long)across.start + PAGE, 0);
+	puppet_do(&pup, act_touch, (long)across.start + PAGE, 0);
 	a->ops->collect(a, &across, 1);
 	check_int(across.nr_touched, 1);
 	check_int(across.first_touched, across.start + PAGE);
-	check_int(anon_huge_kb(p.pid), before);
+	check_int(anon_huge_kb(range_at(huge, 4 * HUGE_PAGE / PAGE)), before);
 }
 
 static void test_hostile(void)
@@ -552,8 +491,8 @@ static void test_hostile(void)
 		range_at(mem, 8),
 	};
 	const size_t n = ARRAY_SIZE(r);
-	puppet_do(&p, act_store, 2048, 1);
-	puppet_do(&p, act_touch, (long)mem, 0);
+	puppet_do(&pup, act_store, 2048, 1);
+	puppet_do(&pup, act_touch, (long)mem, 0);
 	check_int(a->ops->collect(a, r, n), 0);
 	size_t answered = 0;
 	for (size_t i = 0; i + 1 < n; i++)
@@ -577,11 +516,11 @@ static void test_hostile(void)
 static void test_gone(void)
 {
 	struct page_range r = range_at(mem, 8);
-	puppet_end(&p);
+	puppet_end(&pup);
 	check_int(a->ops->collect(a, &r, 1), SMCO_GONE);
 	check_int(a->ops->arm(a, &r, 1), SMCO_GONE);
 	a->ops->forget(a);
-	struct tproc nobody = {p.pid};
+	struct tproc nobody = {pup.pid};
 	struct access *none = NULL;
 	struct smco_err err = {0};
 	check_int(access_bits.open(&nobody, &none, &err), SMCO_GONE);
@@ -613,36 +552,23 @@ static void test_hugeseen(void)
 	hugeseen_deinit(&h);
 }
 
-static char *map(size_t size, int flags)
-{
-	char *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
-	if (at == MAP_FAILED)
-		exit(2);
-	return at;
-}
-
 int main(void)
 {
 	test_hugeseen();
-	mem = map(PAGES * PAGE, MAP_PRIVATE);
-	madvise(mem, PAGES * PAGE, MADV_NOHUGEPAGE);
-	big = map(2 * BIG_NR * PAGE, MAP_PRIVATE);
+	big = map_anon(2 * BIG_NR * PAGE, MAP_PRIVATE);
 	madvise(big, 2 * BIG_NR * PAGE, MADV_NOHUGEPAGE);
-	huge = map(5 * HUGE_PAGE, MAP_PRIVATE);
-	huge += -(uintptr_t)huge & (HUGE_PAGE - 1);
-	shared_rounds = (long *)map(PAGE, MAP_SHARED);
+	huge = map_huge(4);
+	shared_rounds = (long *)map_anon(PAGE, MAP_SHARED);
 	shared_quit = (bool *)(shared_rounds + 1);
 
-	p = puppet_start();
-	puppet_do(&p, act_store, 0, 1);
-	struct tproc proc = {p.pid};
+	start_with_pages();
+	struct tproc proc = {pup.pid};
 	struct smco_err err = {0};
 	int r = access_bits.open(&proc, &a, &err);
 	if (r == SMCO_PERM || r == SMCO_UNSUPPORTED) {
 		printf("# %s\n", err.msg);
 		tap_skip("accessed bits are not available here");
-		puppet_end(&p);
+		puppet_end(&pup);
 		return tap_done();
 	}
 	if (!check_int(r, 0)) {

@@ -25,20 +25,7 @@ static Elf *labels;
 
 static uint64_t label(const char *name)
 {
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(labels, scn));) {
-		Elf64_Shdr *sh = elf64_getshdr(scn);
-		if (sh->sh_type != SHT_SYMTAB)
-			continue;
-		Elf_Data *d = elf_getdata(scn, NULL);
-		const Elf64_Sym *sym = d->d_buf;
-		for (size_t i = 0; i < d->d_size / sizeof(*sym); i++)
-			if (!strcmp(elf_strptr(labels, sh->sh_link,
-					       sym[i].st_name),
-				    name))
-				return sym[i].st_value;
-	}
-	printf("# no label %s\n", name);
-	return 0;
+	return label_in(labels, name);
 }
 
 static const struct cfi_rule *rule(const struct cfi_table *t, const char *name)

@@ -1,6 +1,7 @@
 /* The ledger alone: what it adds up, and how much it lets be spent. */
 #include "supervisor/control/control.h"
 #include "supervisor/control/window.h"
+#include "t/unit/rnd.h"
 #include "t/unit/tap.h"
 
 #define MS	NSEC_PER_MSEC
@@ -11,10 +12,7 @@ static uint64_t seed = 7;
 
 static uint64_t rnd(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
+	return rnd_next(&seed);
 }
 
 /* What the product promises: target + max(1 point, a tenth), as ppb of base. */

@@ -3,103 +3,51 @@
  * not the nap: reported as at least that long, and what is seen after the
  * guard stands again does not claim to know when the block was used last.
  */
-#include "supervisor/monitor/nap.h"
-#include "tap.h"
+#include "t/unit/napsim.h"
 
-#define MS    NSEC_PER_MSEC
-#define BLOCK 0x100000ull
-
-static uint64_t now = NSEC_PER_SEC;
 static void *user;
-static unsigned nr_armed, nr_naps, nr_ongoing;
-static struct ev_nap last;
-
-static uint64_t virtual_clock(void)
-{
-	return now;
-}
+static unsigned nr_armed;
 
 static int fake_arm(struct access *a, struct page_range *r, size_t n)
 {
 	(void)a;
 	for (size_t i = 0; i < n; i++) {
-		r[i].nr_reset = 2;
+		r[i].nr_reset = NAPSIM_NR_PAGES;
 		user = r[i].user;
 		nr_armed++;
 	}
 	return 0;
 }
 
-static int fake_disarm(struct access *a, struct page_range *r, size_t n)
-{
-	(void)a, (void)r, (void)n;
-	return 0;
-}
+static const struct access_ops fake_ops = NAPSIM_GUARD(fake_arm);
 
-static void fake_drop(struct access *a, taddr_t start, taddr_t end)
-{
-	(void)a, (void)start, (void)end;
-}
-
-static uint64_t fake_cost(const struct access *a)
-{
-	(void)a;
-	return 1000;
-}
-
-static const struct access_ops fake_ops = {
-	.name = "fake guard",
-	.sees = ACCESS_READS | ACCESS_WRITES,
-	.is_guard = true,
-	.arm = fake_arm,
-	.disarm = fake_disarm,
-	.drop = fake_drop,
-	.touch_cost_ns = fake_cost,
-};
-
-static void emit(void *ctx, const struct record *r)
-{
-	(void)ctx;
-	if (r->event != EV_NAP)
-		return;
-	last = *(const struct ev_nap *)r->payload;
-	nr_naps += !(last.flags & NAP_ONGOING);
-	nr_ongoing += !!(last.flags & NAP_ONGOING);
-}
-
-static void run_until(struct nap *n, struct ledger *l, uint64_t until_ns)
-{
-	for (; now < until_ns; now += 10 * MS) {
-		ledger_advance(l, now, 10 * MS);
-		nap_tick(n, now);
-	}
-}
-
-static void hit(struct nap_proc *np, bool is_gap)
+static void hit(struct napsim *s, bool is_gap)
 {
 	const struct access_hit h = {
-		.range = {.start = BLOCK, .end = BLOCK + 8192, .user = user},
+		.range = {.start = NAPSIM_BLOCK,
+			  .end = NAPSIM_BLOCK + NAPSIM_SIZE,
+			  .user = user},
 		.time_ns = now,
 		.is_gap = is_gap,
 		.is_write = !is_gap,
 		.syscall_nr = -1,
 	};
-	nap_guard_hit(np, &h, 0, true);
+	nap_guard_hit(s->np, &h, 0, true);
 }
 
 /*
  * A nap that lasts is written again and again, should nobody be left to write
  * its end, but ever more seldom: what is missing then is a sixteenth at most.
  */
-static void test_long(struct nap *n, struct ledger *l)
+static void test_long(struct napsim *s)
 {
 	uint64_t start = now, shown, worst = 0;
-	run_until(n, l, start + 2000 * MS); /* armed and in a nap by now */
+	napsim_run_until(s, start + 2000 * MS); /* armed and in a nap by now */
 	nr_ongoing = 0;
 	for (unsigned i = 0; i < 7200; i++) {
-		run_until(n, l, now + 500 * MS);
+		napsim_run_until(s, now + 500 * MS);
 		shown = last.length_ns;
-		nap_emit_totals(n, now);
+		nap_emit_totals(s->n, now);
 		if (last.length_ns == shown && now - start > 20000 * MS &&
 		    (now - start - shown) * 1000 / (now - start) > worst)
 			worst = (now - start - shown) * 1000 / (now - start);
@@ -113,50 +61,29 @@ static void test_long(struct nap *n, struct ledger *l)
 
 int main(void)
 {
-	struct ledger *l = ledger_create(PPB);
-	struct control_params cp = {.kind = CONTROL_CASCADE,
-				    .target_overhead_ppb = PPB};
-	struct control *c = control_create(&cp, now);
-	const struct nap_params p = {
-		.nap_ns = 500 * MS,
-		.min_size = 4096,
-		.target_overhead_ppb = PPB,
-		.emit = emit,
-		.clock = virtual_clock,
-	};
-	struct nap *n = nap_create(&p, l, c);
-	struct access a = {.ops = &fake_ops};
-	struct nap_proc *np = nap_proc_create(n, 1, &a);
-	const struct heap_event ev = {
-		.kind = HEAP_ALLOC,
-		.time_ns = now,
-		.addr = BLOCK,
-		.size = 8192,
-	};
-	nap_heap_event(np, &ev);
-	run_until(n, l, 2000 * MS);
+	struct napsim sim, *s = &sim;
+	napsim_start(s, &fake_ops, PPB, 500 * MS, napsim_emit);
+	napsim_allocate(s, NAPSIM_BLOCK, NAPSIM_SIZE);
+	napsim_run_until(s, 2000 * MS);
 	check_int(nr_armed, 1);
 	check(last.flags & NAP_ONGOING);
-	hit(np, true);
-	check_int(nr_naps, 1);
+	hit(s, true);
+	check_int(nr_naps - nr_ongoing, 1);
 	check_int(last.flags & NAP_UNWATCHED, NAP_UNWATCHED);
 	check_int(last.flags & (NAP_ENDED_READ | NAP_ENDED_WRITE), 0);
 	check_range((double)last.length_ns, 900.0 * MS, 1000.0 * MS);
 
-	run_until(n, l, 4000 * MS);
+	napsim_run_until(s, 4000 * MS);
 	check_int(nr_armed, 2);
-	hit(np, false);
-	check_int(nr_naps, 2);
+	hit(s, false);
+	check_int(nr_naps - nr_ongoing, 2);
 	check_int(last.flags & NAP_UNWATCHED, 0);
 	check_int(last.flags & NAP_ENDED_WRITE, NAP_ENDED_WRITE);
 	/* It may have been unused since it was allocated. */
 	check(last.error_ns >= 900 * MS);
 
-	test_long(n, l);
+	test_long(s);
 
-	nap_proc_destroy(np, now, true);
-	nap_destroy(n);
-	control_destroy(c);
-	ledger_destroy(l);
+	napsim_stop(s);
 	return tap_done();
 }

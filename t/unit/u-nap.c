@@ -4,22 +4,13 @@
  * reported nap must have happened; with budget enough, every nap must be
  * found and its length known.
  */
-#include "t/unit/tap.h"
-
 #include <stdlib.h>
 
-#include "supervisor/monitor/nap.h"
+#include "t/unit/napsim.h"
+#include "t/unit/rnd.h"
 
-#define MS	   NSEC_PER_MSEC
 #define MAX_BLOCKS 4000
 #define MAX_NAPS   16
-
-static uint64_t now; /* virtual CLOCK_MONOTONIC */
-
-static uint64_t virtual_clock(void)
-{
-	return now;
-}
 
 /* A simulated block: touched every @period during busy spans, at one page or
  * at pages that walk through the block. */
@@ -112,19 +103,6 @@ static int fake_collect(struct access *a, struct page_range *r, size_t n)
 	return 0;
 }
 
-static void fake_drop(struct access *a, taddr_t start, taddr_t end)
-{
-	(void)a;
-	(void)start;
-	(void)end;
-}
-
-static uint64_t fake_cost(const struct access *a)
-{
-	(void)a;
-	return 400;
-}
-
 static const struct access_ops fake_ops = {
 	.name = "fake",
 	.sees = ACCESS_READS | ACCESS_WRITES | ACCESS_KERNEL,
@@ -176,10 +154,7 @@ static void judge(void *ctx, const struct record *r)
 static uint64_t rnd_state = 88172645463325252ull;
 static uint64_t rnd(uint64_t n)
 {
-	rnd_state ^= rnd_state << 13;
-	rnd_state ^= rnd_state >> 7;
-	rnd_state ^= rnd_state << 17;
-	return rnd_state % n;
+	return rnd_next(&rnd_state) % n;
 }
 
 static void add_sim(uint64_t pages, uint64_t period, bool walks)
@@ -209,23 +184,10 @@ struct outcome {
 /* Run the simulated program for @length under @target; sims are set up. */
 static struct outcome simulate(int64_t target_ppb, uint64_t length)
 {
-	struct control_params cp = {.kind = CONTROL_CASCADE,
-				    .target_overhead_ppb = target_ppb};
-	struct ledger *l = ledger_create(target_ppb);
+	struct napsim sim, *w = &sim;
 	now = NSEC_PER_SEC;
-	struct control *c = control_create(&cp, now);
-	struct nap_params p = {
-		.nap_ns = threshold,
-		.min_size = TPAGE_SIZE,
-		.target_overhead_ppb = target_ppb,
-		.start_ns = 0,
-		.emit = judge,
-		.clock = virtual_clock,
-	};
-	struct access a = {.ops = &fake_ops};
-	struct nap *n = nap_create(&p, l, c);
-	struct nap_proc *np = nap_proc_create(n, 1, &a);
-	uint64_t start = now, tick = nap_window_ns(n);
+	napsim_start(w, &fake_ops, target_ppb, threshold, judge);
+	uint64_t start = now, tick = nap_window_ns(w->n);
 	struct outcome out = {0};
 
 	nr_first_touches = nr_false = nr_bad_length = nr_reported = 0;
@@ -241,23 +203,25 @@ static struct outcome simulate(int64_t target_ppb, uint64_t length)
 		memset(sims[i].young, !sims[i].never, sims[i].pages);
 		memset(sims[i].present, !sims[i].never, sims[i].pages);
 		sims[i].next_touch = now + rnd(sims[i].period_ns);
-		nap_heap_event(np, &ev);
+		nap_heap_event(w->np, &ev);
 	}
 	while (now < start + length) {
 		run_until(now + tick);
-		ledger_advance(l, now, tick);
-		control_tick(c, now, tick);
-		nap_tick(n, now);
+		ledger_advance(w->l, now, tick);
+		control_tick(w->c, now, tick);
+		nap_tick(w->n, now);
 	}
 	struct nap_stats st;
 	struct ledger_totals lt;
-	ledger_get(l, &lt);
+	ledger_get(w->l, &lt);
 	printf("# ledger: spent %.3f ms, touches cost %.3f ms\n",
-	       (double)lt.spent_ns / MS, (double)nr_first_touches * 400 / MS);
-	nap_get_stats(n, &st);
+	       (double)lt.spent_ns / MS,
+	       (double)nr_first_touches * NAPSIM_COST_NS / MS);
+	nap_get_stats(w->n, &st);
 	out.bytes_per_block = st.bytes / nr_sims;
-	out.overhead = (double)(nr_first_touches * 400) / (double)length;
-	nap_proc_destroy(np, now, true);
+	out.overhead =
+		(double)(nr_first_touches * NAPSIM_COST_NS) / (double)length;
+	napsim_stop(w);
 	for (unsigned i = 0; i < nr_sims; i++)
 		for (unsigned k = 0; k < sims[i].nr_idle; k++) {
 			uint64_t len =
@@ -268,9 +232,6 @@ static struct outcome simulate(int64_t target_ppb, uint64_t length)
 			out.nr_true++;
 			out.nr_found += sims[i].found[k] > 0;
 		}
-	nap_destroy(n);
-	control_destroy(c);
-	ledger_destroy(l);
 	return out;
 }
 

@@ -4,34 +4,13 @@
  * nothing is left after close.
  */
 #include <errno.h>
-#include <poll.h>
 
-#include "supervisor/probe/access.h"
-#include "t/unit/puppet.h"
-#include "t/unit/tap.h"
+#define PAGES 4096
+#include "t/unit/pages.h"
+#include "t/unit/traced.h"
 
-#define PAGE	  4096UL
-#define PAGES	  4096
-#define HUGE_PAGE (2UL << 20)
-
-static char *mem, *huge;
+static char *huge;
 static struct access *a;
-static struct puppet p;
-
-static long act_load(long first, long stride)
-{
-	long sum = 0;
-	for (long i = first; i < PAGES; i += stride)
-		sum += *(volatile char *)(mem + i * 4096 + 8);
-	return sum;
-}
-
-static long act_store(long first, long stride)
-{
-	for (long i = first; i < PAGES; i += stride)
-		*(volatile char *)(mem + i * 4096 + 8) = 2;
-	return 0;
-}
 
 static long act_read(long first, long stride)
 {
@@ -53,20 +32,6 @@ static long act_write_one(long addr, long value)
 {
 	*(volatile char *)addr = (char)value;
 	return *(volatile char *)addr;
-}
-
-static long act_munmap(long addr, long len)
-{
-	return munmap((void *)addr, (size_t)len);
-}
-
-static long act_fill_huge(long unused1, long unused2)
-{
-	(void)unused1;
-	(void)unused2;
-	madvise(huge, 2 * HUGE_PAGE, MADV_HUGEPAGE);
-	memset(huge, 1, 2 * HUGE_PAGE);
-	return 0;
 }
 
 /* A fork whose child writes to protected pages; its exit status. */
@@ -94,26 +59,6 @@ static long act_count_fds(long unused1, long unused2)
 	return nr;
 }
 
-/* As puppet_do, with the tracer's event loop running meanwhile: fork and
- * signals stop the puppet. */
-static long traced_do(struct tracer *tr, puppet_fn fn, long arg1, long arg2)
-{
-	struct pollfd fd = {.fd = p.answer, .events = POLLIN};
-	struct tevent ev;
-	puppet_begin(&p, fn, arg1, arg2);
-	while (!poll(&fd, 1, 0))
-		if (tracer_next(tr, smco_now_ns() + NSEC_PER_MSEC, &ev) > 0 &&
-		    ev.kind == TEV_PROC_NEW)
-			tproc_resume_new(ev.proc);
-	return puppet_wait(&p);
-}
-
-static struct page_range range_at(const char *start, size_t pages)
-{
-	return (struct page_range){.start = (uintptr_t)start,
-				   .end = (uintptr_t)start + pages * PAGE};
-}
-
 static void test_exact(const char *what, puppet_fn fn, long first, long stride,
 		       bool is_seen)
 {
@@ -122,7 +67,7 @@ static void test_exact(const char *what, puppet_fn fn, long first, long stride,
 	for (size_t i = 0; i < PAGES; i++)
 		r[i] = range_at(mem + i * PAGE, 1);
 	check_int(a->ops->arm(a, r, PAGES), 0);
-	check_int(puppet_do(&p, fn, first, stride) < 0, 0);
+	check_int(puppet_do(&pup, fn, first, stride) < 0, 0);
 	check_int(a->ops->collect(a, r, PAGES), 0);
 	for (long i = 0; i < PAGES; i++) {
 		bool want = is_seen && i >= first && (i - first) % stride == 0;
@@ -155,13 +100,13 @@ static void test_edges(struct tracer *tr)
 		range_at(mem + 16 * PAGE, 8),
 	};
 	const size_t n = ARRAY_SIZE(r);
-	check_int(puppet_do(&p, act_munmap, (long)mem, 8 * PAGE), 0);
+	check_int(puppet_do(&pup, act_munmap, (long)mem, 8 * PAGE), 0);
 	check_int(a->ops->arm(a, r, n), 0);
 	for (size_t i = 0; i < 4; i++)
 		check_msg(r[i].nr_reset == UINT32_MAX, "nonsense %zu refused",
 			  i);
 	check(r[5].nr_reset != UINT32_MAX);
-	puppet_do(&p, act_write_one, (long)r[5].start + 3 * PAGE, 5);
+	puppet_do(&pup, act_write_one, (long)r[5].start + 3 * PAGE, 5);
 	check_int(a->ops->collect(a, r, n), 0);
 	check_int(r[4].nr_present, 0);
 	check_int(r[5].nr_touched, 1);
@@ -169,34 +114,20 @@ static void test_edges(struct tracer *tr)
 
 	/* Parent and child of a fork write to what is protected. */
 	a->ops->arm(a, &r[5], 1);
-	puppet_do(&p, act_write_one, (long)r[5].start, 7);
+	puppet_do(&pup, act_write_one, (long)r[5].start, 7);
 	a->ops->arm(a, &r[5], 1);
-	check_int(traced_do(tr, act_fork, (long)r[5].start, 0), 42);
+	check_int(traced_do(tr, &pup, act_fork, (long)r[5].start, 0), 42);
 	a->ops->collect(a, &r[5], 1);
 	check_int(r[5].nr_touched, 0);
-	check_int(puppet_do(&p, act_write_one, (long)r[5].start, 9), 9);
+	check_int(puppet_do(&pup, act_write_one, (long)r[5].start, 9), 9);
 	a->ops->collect(a, &r[5], 1);
 	check_int(r[5].nr_touched, 1);
 }
 
-static long huge_kb(pid_t pid)
-{
-	char line[512];
-	long kb = 0, got;
-	snprintf(line, sizeof(line), "/proc/%d/smaps_rollup", (int)pid);
-	FILE *f = fopen(line, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "AnonHugePages: %ld", &got) == 1)
-			kb = got;
-	if (f)
-		fclose(f);
-	return kb;
-}
-
 static void test_huge(void)
 {
-	puppet_do(&p, act_fill_huge, 0, 0);
-	long before = huge_kb(p.pid);
+	puppet_do(&pup, act_fill_huge, (long)huge, 2);
+	long before = anon_huge_kb(range_at(huge, 2 * HUGE_PAGE / PAGE));
 	if (before < 4096) {
 		tap_skip("no huge pages to be had");
 		return;
@@ -204,10 +135,10 @@ static void test_huge(void)
 	struct page_range r = range_at(huge + 5 * PAGE, 4);
 	check_int(a->ops->arm(a, &r, 1), 0);
 	check(r.nr_stuck > 0);
-	puppet_do(&p, act_write_one, (long)r.start, 1);
+	puppet_do(&pup, act_write_one, (long)r.start, 1);
 	a->ops->collect(a, &r, 1);
 	check(r.nr_huge > 0);
-	check_int(huge_kb(p.pid), before);
+	check_int(anon_huge_kb(range_at(huge, 2 * HUGE_PAGE / PAGE)), before);
 }
 
 static long nr_maps(pid_t pid)
@@ -223,27 +154,6 @@ static long nr_maps(pid_t pid)
 	return nr;
 }
 
-static struct tproc *attach(struct tracer *tr, struct smco_err *err)
-{
-	struct tevent ev;
-	if (tracer_attach(tr, p.pid, err))
-		return NULL;
-	uint64_t deadline = smco_now_ns() + 20 * NSEC_PER_SEC;
-	while (tracer_next(tr, deadline, &ev) > 0 && ev.kind != TEV_NONE)
-		if (ev.kind == TEV_PROC_NEW)
-			return ev.proc;
-	return NULL;
-}
-
-static char *map(size_t size)
-{
-	char *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (at == MAP_FAILED)
-		exit(2);
-	return at;
-}
-
 int main(void)
 {
 	struct smco_err err = {0};
@@ -252,18 +162,14 @@ int main(void)
 		tap_skip("page-scan is not available here");
 		return tap_done();
 	}
-	mem = map(PAGES * PAGE);
-	madvise(mem, PAGES * PAGE, MADV_NOHUGEPAGE);
-	huge = map(3 * HUGE_PAGE);
-	huge += -(uintptr_t)huge & (HUGE_PAGE - 1);
-	p = puppet_start();
-	puppet_do(&p, act_store, 0, 1);
-	long fds = puppet_do(&p, act_count_fds, 0, 0);
+	huge = map_huge(2);
+	start_with_pages();
+	long fds = puppet_do(&pup, act_count_fds, 0, 0);
 
 	struct tracer *tr = NULL;
 	struct tracer_options opts = {0};
 	check_int(tracer_create(&tr, &opts, &err), 0);
-	struct tproc *proc = attach(tr, &err);
+	struct tproc *proc = traced_attach(tr, pup.pid, &err);
 	if (!check(proc != NULL)) {
 		printf("# %s\n", err.msg);
 		return tap_done();
@@ -274,22 +180,22 @@ int main(void)
 		printf("# %s\n", err.msg);
 		return tap_done();
 	}
-	check_int(puppet_do(&p, act_count_fds, 0, 0), fds);
+	check_int(puppet_do(&pup, act_count_fds, 0, 0), fds);
 	struct page_range all = range_at(mem, PAGES);
 	a->ops->arm(a, &all, 1); /* registers the mapping */
 	a->ops->collect(a, &all, 1);
 	check_int(all.nr_touched, 0);
-	long maps = nr_maps(p.pid);
+	long maps = nr_maps(pup.pid);
 	test_exact("store", act_store, 3, 13, true);
 	test_exact("read(2)", act_read, 1, 11, true);
 	test_exact("load", act_load, 5, 13, false);
-	check_int(nr_maps(p.pid), maps);
+	check_int(nr_maps(pup.pid), maps);
 	check(a->ops->touch_cost_ns(a) > 0);
 	test_edges(tr);
 	test_huge();
 	a->ops->close(a);
 	tracer_destroy(tr);
-	check_int(puppet_do(&p, act_write_one, (long)mem + 20 * PAGE, 4), 4);
-	puppet_end(&p);
+	check_int(puppet_do(&pup, act_write_one, (long)mem + 20 * PAGE, 4), 4);
+	puppet_end(&pup);
 	return tap_done();
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "supervisor/control/schedule.h"
+#include "t/unit/rnd.h"
 #include "t/unit/tap.h"
 
 #define GRAIN (1ULL << SCHEDULE_GRAIN_SHIFT)
@@ -10,10 +11,7 @@ static uint64_t seed = 42;
 
 static uint64_t rnd(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
+	return rnd_next(&seed);
 }
 
 /* Any order of magnitude up to 2^@bits. */

@@ -9,9 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "puppet.h"
-#include "supervisor/tracee/tracee.h"
 #include "tap.h"
+#include "traced.h"
 
 /* In the queue as the kernel puts it there, but with the signal blocked, so
  * that it is still there when we stop the thread. */
@@ -39,15 +38,13 @@ static long is_pending(long sig, long unused)
 static struct tproc *attach(struct tracer *tr, pid_t pid)
 {
 	struct smco_err err = {0};
-	struct tevent ev;
-	if (tracer_attach(tr, pid, &err) < 0 ||
-	    tracer_next(tr, smco_now_ns() + 5 * NSEC_PER_SEC, &ev) < 1 ||
-	    ev.kind != TEV_PROC_NEW) {
+	struct tproc *p = traced_attach(tr, pid, &err);
+	if (!p) {
 		printf("Bail out! %s\n", err.msg);
 		exit(1);
 	}
-	tproc_resume_new(ev.proc);
-	return ev.proc;
+	tproc_resume_new(p);
+	return p;
 }
 
 /* Detach while @sig is in the queue of a stopped thread; how did it end? */

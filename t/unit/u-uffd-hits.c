@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "puppet.h"
 #include "supervisor/probe/access.h"
 #include "tap.h"
+#include "traced.h"
 
 #define LEN (4 * TPAGE_SIZE)
 
@@ -84,19 +84,18 @@ int main(void)
 	struct access *a;
 	struct access_hit hit = {0};
 	struct smco_err err = {0};
-	struct tevent ev;
 	memory = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct puppet pup = puppet_start();
 	puppet_do(&pup, fill, 1, 0);
-	if (tracer_create(&tr, NULL, &err) < 0 ||
-	    tracer_attach(tr, pup.pid, &err) < 0 ||
-	    tracer_next(tr, smco_now_ns() + 5 * NSEC_PER_SEC, &ev) < 1 ||
-	    ev.kind != TEV_PROC_NEW) {
+	struct tproc *p = NULL;
+	if (!tracer_create(&tr, NULL, &err))
+		p = traced_attach(tr, pup.pid, &err);
+	if (!p) {
 		printf("Bail out! %s\n", err.msg);
 		return 1;
 	}
-	if (access_uffd.open(ev.proc, &a, &err)) {
+	if (access_uffd.open(p, &a, &err)) {
 		printf("1..0 # SKIP %s\n", err.msg);
 		return 0;
 	}
@@ -106,7 +105,7 @@ int main(void)
 		.user = &r,
 	};
 	check_int(access_uffd.arm(a, &r, 1), 0);
-	tproc_resume_new(ev.proc);
+	tproc_resume_new(p);
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || !bind_all(getpid(), 0) ||
 	    !set_policy(SCHED_FIFO, 1)) {
 		printf("1..1 # needs two CPUs and real-time scheduling\n");

@@ -50,20 +50,7 @@ static void make_module(void)
 
 static taddr_t label(const char *name)
 {
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
-		Elf64_Shdr *sh = elf64_getshdr(scn);
-		if (sh->sh_type != SHT_SYMTAB)
-			continue;
-		Elf_Data *d = elf_getdata(scn, NULL);
-		const Elf64_Sym *sym = d->d_buf;
-		for (size_t i = 0; i < d->d_size / sizeof(*sym); i++)
-			if (!strcmp(elf_strptr(elf, sh->sh_link,
-					       sym[i].st_name),
-				    name))
-				return BASE + sym[i].st_value;
-	}
-	printf("# no label %s\n", name);
-	return 0;
+	return BASE + label_in(elf, name);
 }
 
 /* --- the memory --- */

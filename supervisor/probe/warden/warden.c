@@ -3,6 +3,7 @@
  * no globals, no floating point; it runs in a program that knows nothing of
  * it. See abi.h.
  */
+#include "supervisor/probe/rawcall.h"
 #include "supervisor/probe/warden/abi.h"
 
 #define NR_CLOSE	     3
@@ -60,16 +61,7 @@ extern const char warden_base[] __attribute__((visibility("hidden")));
 
 static long call(long nr, u64 a, u64 b, u64 c, u64 d, u64 e)
 {
-	register u64 r10 __asm__("r10") = d;
-	register u64 r8 __asm__("r8") = e;
-	register u64 r9 __asm__("r9") = 0;
-	long ret;
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8),
-			   "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
+	return sys6(nr, a, b, c, d, e, 0);
 }
 
 static struct warden_shared *shared(void)

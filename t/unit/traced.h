@@ -1,0 +1,41 @@
+/*
+ * traced.h - a puppet under a tracer.
+ */
+#ifndef TRACED_H
+#define TRACED_H
+
+#include <poll.h>
+
+#include "supervisor/tracee/tracee.h"
+#include "t/unit/puppet.h"
+
+/* All its threads stopped until tproc_resume_new(); NULL with *err filled. */
+static inline struct tproc *traced_attach(struct tracer *tr, pid_t pid,
+					  struct smco_err *err)
+{
+	struct tevent ev;
+	if (tracer_attach(tr, pid, err))
+		return NULL;
+	uint64_t deadline = smco_now_ns() + 20 * NSEC_PER_SEC;
+	while (tracer_next(tr, deadline, &ev) > 0 && ev.kind != TEV_NONE)
+		if (ev.kind == TEV_PROC_NEW)
+			return ev.proc;
+	return NULL;
+}
+
+/* As puppet_do, with the tracer's event loop running meanwhile: fork and
+ * signals stop the puppet, and calls are made in it. */
+static inline long traced_do(struct tracer *tr, struct puppet *p, puppet_fn fn,
+			     long a, long b)
+{
+	struct pollfd fd = {.fd = p->answer, .events = POLLIN};
+	struct tevent ev;
+	puppet_begin(p, fn, a, b);
+	while (!poll(&fd, 1, 0))
+		if (tracer_next(tr, smco_now_ns() + NSEC_PER_MSEC, &ev) > 0 &&
+		    ev.kind == TEV_PROC_NEW)
+			tproc_resume_new(ev.proc);
+	return puppet_wait(p);
+}
+
+#endif
