@@ -44,6 +44,7 @@ enum { /* long options without a letter */
        OPT_NO_FOLLOW,
        OPT_KILL_ON_EXIT,
        OPT_COLOR,
+       OPT_LIST_EVENTS,
 };
 
 static const char short_options[] = "+:t:p:o:d:m:fqvVh";
@@ -65,12 +66,14 @@ static const struct option long_options[] = {
 	{"no-follow", no_argument, NULL, OPT_NO_FOLLOW},
 	{"kill-on-exit", no_argument, NULL, OPT_KILL_ON_EXIT},
 	{"color", required_argument, NULL, OPT_COLOR},
+	{"list-events", no_argument, NULL, OPT_LIST_EVENTS},
 	{NULL, 0, NULL, 0},
 };
 
 static const char help_text[] =
 	"Usage: smco-trace [OPTIONS] [--] COMMAND [ARG...]\n"
 	"       smco-trace [OPTIONS] -p PID\n"
+	"       smco-trace --list-events [PATTERN]\n"
 	"Find heap memory that a program holds but no longer uses, at a cost "
 	"you choose.\n"
 	"\n"
@@ -110,6 +113,9 @@ static const char help_text[] =
 	"  -v, --verbose            say more; twice: still more\n"
 	"      --color WHEN         auto (default), always or never; NO_COLOR "
 	"is honoured\n"
+	"      --list-events        the events whose names match PATTERN, and "
+	"which of\n"
+	"                           them can be counted here\n"
 	"  -h, --help               this text\n"
 	"  -V, --version            version\n"
 	"\n"
@@ -420,6 +426,9 @@ static int take_option(int c, struct options *o, struct smco_err *err)
 	case 'V':
 		o->action = ACTION_VERSION;
 		return 0;
+	case OPT_LIST_EVENTS:
+		o->action = ACTION_LIST_EVENTS;
+		return 0;
 	default: /* 'h' */
 		o->action = ACTION_HELP;
 		return 0;
@@ -458,6 +467,16 @@ static int check_whole(const struct options *o, struct smco_err *err)
 	return 0;
 }
 
+static int take_pattern(int nr, char **args, struct options *o,
+			struct smco_err *err)
+{
+	if (nr > 1)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--list-events takes one pattern; quote it");
+	o->glob = args[0];
+	return 0;
+}
+
 int options_parse(int argc, char **argv, struct options *ret,
 		  struct smco_err *err)
 {
@@ -486,6 +505,8 @@ int options_parse(int argc, char **argv, struct options *ret,
 			o.command = argv + optind;
 		rc = check_whole(&o, err);
 	}
+	if (!rc && o.action == ACTION_LIST_EVENTS && optind < argc)
+		rc = take_pattern(argc - optind, argv + optind, &o, err);
 	if (rc) {
 		options_deinit(&o);
 		return rc;

@@ -30,7 +30,12 @@ enum options_exit {
 /* Whole pages are watched, so a block must be one at least. */
 #define OPTIONS_MIN_SIZE TPAGE_SIZE
 
-enum options_action { ACTION_TRACE, ACTION_HELP, ACTION_VERSION };
+enum options_action {
+	ACTION_TRACE,
+	ACTION_HELP,
+	ACTION_VERSION,
+	ACTION_LIST_EVENTS,
+};
 enum options_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 enum options_mechanism {
 	MECHANISM_AUTO, /* the best that works here */
@@ -50,10 +55,11 @@ enum options_monitors {
 
 struct options {
 	enum options_action action; /* if not ACTION_TRACE, the rest is void */
-	bool is_unlimited;	    /* --target=unlimited */
-	int64_t target_ppb;	    /* of 1; INT64_MAX if is_unlimited */
-	pid_t *pids;		    /* to attach to; each once; owned */
-	size_t nr_pids;		    /* 0 = start the command */
+	const char *glob;     /* ACTION_LIST_EVENTS: NULL = all; in argv */
+	bool is_unlimited;    /* --target=unlimited */
+	int64_t target_ppb;   /* of 1; INT64_MAX if is_unlimited */
+	pid_t *pids;	      /* to attach to; each once; owned */
+	size_t nr_pids;	      /* 0 = start the command */
 	char **command;	      /* into argv, NULL-terminated; NULL = attach */
 	const char *output;   /* with %p and %n; into argv or static */
 	uint64_t duration_ns; /* 0 = until the program ends */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "reports/summary.h"
+#include "supervisor/events-page.h"
 #include "supervisor/options.h"
 #include "supervisor/session.h"
 #include "supervisor/status.h"
@@ -135,12 +136,26 @@ static int trace(const struct options *o)
 	return rc ? EXIT_SMCO_FAILED : status;
 }
 
-/* What was asked for goes to standard output, or it is an error. */
-static int say(const char *text)
+/* What was asked for is on standard output, or it is an error. */
+static int said(void)
 {
-	if (fputs(text, stdout) != EOF && fflush(stdout) == 0)
+	if (!ferror(stdout) && fflush(stdout) == 0)
 		return EXIT_SUCCESS;
 	fprintf(stderr, "smco-trace: standard output: %s\n", strerror(errno));
+	return EXIT_SMCO_FAILED;
+}
+
+static int say(const char *text)
+{
+	fputs(text, stdout);
+	return said();
+}
+
+static int list_events(const char *glob)
+{
+	if (events_print(stdout, glob))
+		return said();
+	fprintf(stderr, "smco-trace: no event matches '%s'\n", glob);
 	return EXIT_SMCO_FAILED;
 }
 
@@ -161,6 +176,8 @@ int main(int argc, char **argv)
 		return say(options_help());
 	if (o.action == ACTION_VERSION)
 		return say("smco-trace " SMCO_VERSION "\n");
+	if (o.action == ACTION_LIST_EVENTS)
+		return list_events(o.glob);
 	int status = trace(&o);
 	options_deinit(&o);
 	return status;

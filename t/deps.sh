@@ -10,7 +10,7 @@
 # gcc only recommends the C library's headers, clang its run-time library.
 build="gcc libc6-dev make pkg-config perl clang libbpf-dev libelf-dev libdw-dev
 	libzydis-dev libzstd-dev libiberty-dev libjansson-dev zlib1g-dev
-	libseccomp-dev"
+	libseccomp-dev libpfm4-dev"
 # g++: clang, which has a c++ of its own, would stand in and write other code.
 check="g++ bzip2 procps"
 lint="clang-format cppcheck shellcheck"

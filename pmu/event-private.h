@@ -1,0 +1,73 @@
+/*
+ * event-private.h - what the files behind event.h share. The parts that know
+ * libpfm4 cannot include <linux/perf_event.h>, of which it has its own.
+ */
+#ifndef SMCO_PMU_EVENT_PRIVATE_H
+#define SMCO_PMU_EVENT_PRIVATE_H
+
+#include "reports/base.h"
+
+struct pmu_event;
+
+/* ---- nearest.c: which names are meant by a wrong one? ---- */
+
+#define NEAREST_NR 4
+struct nearest {
+	const char *wanted;
+	char name[NEAREST_NR][96]; /* best first */
+	unsigned distance[NEAREST_NR];
+	size_t nr;
+};
+void nearest_init(struct nearest *n, const char *wanted);
+void nearest_offer(struct nearest *n, const char *name);
+/* "a, b, c", or "" if nothing is near. Returns @buf. */
+const char *nearest_list(const struct nearest *n, char *buf, size_t size);
+
+/* ---- pfm.c: libpfm4 ---- */
+
+/*
+ * Fill the first @attr_size bytes of a perf_event_attr and the full name.
+ * SMCO_NOTFOUND: no such event. SMCO_FORMAT: it does not take what follows; the
+ * message says what it takes.
+ */
+int pfm_encode(const char *name, void *attr, size_t attr_size, char *full,
+	       size_t full_size, struct smco_err *err);
+/* Every event and every unit mask of the PMUs that this machine has, or of
+ * @pmu ("skl") only. @name is what can be typed; until @each returns false. */
+typedef bool pfm_each_fn(void *ctx, const char *pmu, const char *name,
+			 const char *desc);
+void pfm_for_each(const char *pmu, bool with_masks, pfm_each_fn *each,
+		  void *ctx);
+
+/* ---- sysfs.c: PMU/.../ ---- */
+
+int sysfs_parse(const char *name, size_t len, struct pmu_event *ret,
+		struct smco_err *err);
+typedef bool sysfs_each_fn(void *ctx, const char *name);
+void sysfs_for_each(sysfs_each_fn *each, void *ctx);
+/* Is there such a directory among the kernel's PMUs? */
+bool sysfs_has_pmu(const char *pmu);
+const char *pmu_root(void);
+
+/* ---- tracefs.c: tracepoints ---- */
+
+/* The number of tracepoint @sys:@name. SMCO_NOTFOUND, or SMCO_PERM and
+ * SMCO_UNSUPPORTED where tracefs cannot be read at all. */
+int tracefs_id(const char *sys, const char *name, uint64_t *id_ret,
+	       struct smco_err *err);
+typedef bool tracefs_each_fn(void *ctx, const char *name);
+int tracefs_for_each(tracefs_each_fn *each, void *ctx, struct smco_err *err);
+
+/* ---- event.c ---- */
+
+struct software_event {
+	const char *name;
+	const char *alias; /* or NULL */
+	uint32_t config;
+	int role; /* enum pmu_role */
+	const char *desc;
+};
+/* Ends with a NULL name. */
+extern const struct software_event software_events[];
+
+#endif

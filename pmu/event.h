@@ -1,0 +1,87 @@
+/*
+ * event.h - names of counters to what perf_event_open(2) takes. Understood:
+ *
+ *	task-clock, page-faults, ...	the kernel's own software counters
+ *	NAME[:UMASK][:MODIFIER]...	every name libpfm4 knows, with or
+ *without "PMU::" before it; "." works like ":" rHEX
+ *a raw code of this CPU PMU/EVENT/, PMU/TERM=N,.../	what sysfs has:
+ *msr/tsc/, power/energy-pkg/ SYSTEM:NAME			a tracepoint
+ *
+ * Modifiers are libpfm4's (":u", ":c=1") or perf's letters in one word: u user,
+ * k kernel, h hypervisor, G guest, H host, p precise (up to three), D pinned,
+ * e exclusive. Without u, k or h both levels count.
+ *
+ * Nothing is opened here but files of sysfs and tracefs; see open.h for
+ * whether the machine has the event. Not thread-safe, because libpfm4 is not.
+ */
+#ifndef SMCO_PMU_EVENT_H
+#define SMCO_PMU_EVENT_H
+
+#include <linux/perf_event.h>
+
+#include "reports/base.h"
+
+#define PMU_NAME_MAX 160 /* bytes of an event's name, NUL included */
+#define PMU_MAX_CPUS 64	 /* on which a machine-wide event is opened */
+
+/* What an event is to those who derive something from it. */
+enum pmu_role {
+	PMU_OTHER,
+	PMU_TASK_CLOCK, /* ns on a CPU */
+	PMU_TSC,
+	PMU_CYCLES,
+	PMU_INSTRUCTIONS,
+	PMU_BRANCHES,
+	PMU_MISSES, /* of a cache, TLB or branch predictor */
+	PMU_FAULTS,
+	PMU_MINOR_FAULTS,
+	PMU_MAJOR_FAULTS,
+	PMU_SWITCHES,
+	PMU_MIGRATIONS,
+	PMU_NR_ROLES,
+};
+/* "task-clock", "misses", ...; as the trace has it. */
+const char *pmu_role_name(enum pmu_role role);
+
+struct pmu_event {
+	char name[PMU_NAME_MAX]; /* as it was asked for */
+	char full[PMU_NAME_MAX]; /* with everything that was filled in */
+	struct perf_event_attr attr;
+	enum pmu_role role;
+	/* The count times this is in @unit; 1 and "" for plain events, 1 and
+	 * "ns" for clocks, 2.3e-10 and "Joules" for energy. */
+	double scale;
+	char unit[16];
+	/* Belongs to the machine, not to a thread: opened on these CPUs. */
+	bool is_machine_wide;
+	uint16_t cpu[PMU_MAX_CPUS];
+	size_t nr_cpus;
+	/* Counted by the kernel itself: there always, never multiplexed. */
+	bool is_software;
+};
+
+/*
+ * SMCO_NOTFOUND: no such event; the message has the names nearest to it.
+ * SMCO_FORMAT: the event is there, but not that unit mask or modifier, and the
+ * message has those that are; or the text is no event at all. *ret is
+ * untouched on failure.
+ */
+int pmu_event_parse(const char *name, struct pmu_event *ret,
+		    struct smco_err *err);
+
+/*
+ * A list as on the command line: commas between events, but not inside
+ * "PMU/.../". At least one, at most PMU_MAX_EVENTS, each once. The array is the
+ * caller's to free().
+ */
+#define PMU_MAX_EVENTS 64
+int pmu_event_parse_list(const char *list, struct pmu_event **ret,
+			 size_t *nr_ret, struct smco_err *err);
+
+/*
+ * Below what the sysfs and tracefs files lie: "" and the real ones as a rule,
+ * tests have their own. The string is kept, not copied.
+ */
+void pmu_set_root(const char *root);
+
+#endif

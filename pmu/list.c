@@ -1,0 +1,159 @@
+#include "pmu/list.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmu/event-private.h"
+#include "pmu/open.h"
+
+struct listing {
+	char glob[PMU_NAME_MAX + 2];
+	void (*each)(void *ctx, const struct pmu_listed *l);
+	void *ctx;
+	size_t nr;
+	char **names; /* tracepoints, to be sorted */
+	size_t nr_names, cap_names;
+	char system[64]; /* the last one that was tried */
+	bool system_is_here;
+	struct smco_err system_why;
+};
+
+static bool matches(const struct listing *l, const char *name)
+{
+	return !fnmatch(l->glob, name, FNM_CASEFOLD);
+}
+
+static void give(struct listing *l, struct pmu_listed *item)
+{
+	l->nr++;
+	l->each(l->ctx, item);
+}
+
+static void try_and_give(struct listing *l, const char *name, const char *kind,
+			 const char *desc)
+{
+	struct pmu_event ev;
+	struct smco_err why = {0};
+	int rc = pmu_event_parse(name, &ev, &why);
+	if (!rc)
+		rc = pmu_try(&ev, &why);
+	give(l, &(struct pmu_listed){.name = name,
+				     .kind = kind,
+				     .desc = desc,
+				     .is_here = !rc,
+				     .why = &why});
+}
+
+static bool on_sysfs(void *ctx, const char *name)
+{
+	struct listing *l = ctx;
+	char kind[64];
+	snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(name, "/"), name);
+	if (matches(l, name))
+		try_and_give(l, name, kind, "");
+	return true;
+}
+
+static bool on_pfm(void *ctx, const char *pmu, const char *name,
+		   const char *desc)
+{
+	struct listing *l = ctx;
+	bool is_perf = !strcmp(pmu, "perf");
+	if (!matches(l, name))
+		return true;
+	/* Those that the kernel counts itself were listed by our own table. */
+	struct pmu_event ev;
+	if (is_perf && (pmu_event_parse(name, &ev, NULL) ||
+			ev.attr.type == PERF_TYPE_SOFTWARE))
+		return true;
+	try_and_give(l, name, is_perf ? "generic" : pmu, desc);
+	return true;
+}
+
+static bool on_tracepoint(void *ctx, const char *name)
+{
+	struct listing *l = ctx;
+	if (!matches(l, name))
+		return true;
+	if (l->nr_names == l->cap_names) {
+		size_t cap = l->cap_names ? l->cap_names * 2 : 256;
+		char **more = reallocarray(l->names, cap, sizeof(*more));
+		if (!more)
+			return false;
+		l->names = more;
+		l->cap_names = cap;
+	}
+	char *copy = strdup(name);
+	if (!copy)
+		return false;
+	l->names[l->nr_names++] = copy;
+	return true;
+}
+
+static int compare_names(const void *va, const void *vb)
+{
+	char *const *a = va, *const *b = vb;
+	return strcmp(*a, *b);
+}
+
+static void list_tracepoint(struct listing *l, const char *name)
+{
+	struct pmu_event ev;
+	char system[64];
+	snprintf(system, sizeof(system), "%.*s", (int)strcspn(name, ":"), name);
+	if (strcmp(system, l->system) != 0) {
+		snprintf(l->system, sizeof(l->system), "%s", system);
+		l->system_why = (struct smco_err){0};
+		l->system_is_here =
+			!pmu_event_parse(name, &ev, &l->system_why) &&
+			!pmu_try(&ev, &l->system_why);
+	}
+	give(l, &(struct pmu_listed){.name = name,
+				     .kind = "tracepoint",
+				     .desc = "",
+				     .is_here = l->system_is_here,
+				     .why = &l->system_why});
+}
+
+static void list_tracepoints(struct listing *l)
+{
+	struct smco_err why = {0};
+	if (tracefs_for_each(on_tracepoint, l, &why)) {
+		if (matches(l, "SYSTEM:NAME"))
+			give(l, &(struct pmu_listed){.name = "SYSTEM:NAME",
+						     .kind = "tracepoint",
+						     .desc = "tracepoints",
+						     .why = &why});
+		return;
+	}
+	if (l->nr_names)
+		qsort(l->names, l->nr_names, sizeof(*l->names), compare_names);
+	for (size_t i = 0; i < l->nr_names; i++) {
+		list_tracepoint(l, l->names[i]);
+		free(l->names[i]);
+	}
+	free(l->names);
+}
+
+size_t pmu_list(const char *glob,
+		void (*each)(void *ctx, const struct pmu_listed *l), void *ctx)
+{
+	struct listing l = {.each = each, .ctx = ctx};
+	const char *text = glob && *glob ? glob : "*";
+	bool is_pattern = strpbrk(text, "*?[") != NULL;
+	snprintf(l.glob, sizeof(l.glob), is_pattern ? "%.*s" : "*%.*s*",
+		 PMU_NAME_MAX - 1, text);
+	for (const struct software_event *s = software_events; s->name; s++)
+		if (matches(&l, s->name))
+			try_and_give(&l, s->name, "software", s->desc);
+	sysfs_for_each(on_sysfs, &l);
+	const char *sep = strstr(text, "::");
+	char pmu[64];
+	snprintf(pmu, sizeof(pmu), "%.*s",
+		 sep && sep - text < 63 ? (int)(sep - text) : 0, text);
+	pfm_for_each(*pmu ? pmu : NULL, true, on_pfm, &l);
+	list_tracepoints(&l);
+	return l.nr;
+}
