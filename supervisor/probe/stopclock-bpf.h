@@ -14,8 +14,10 @@ struct stopclock_sum {
 
 /* What one CPU did lately. */
 struct stopclock_cpu {
-	__u64 arrived_ns; /* of the supervisor, if it runs here; else 0 */
-	__u64 ran_ns; /* it did, since the CPU was idle or a traced task's */
+	/* of the supervisor or a traced task, if one runs here; else 0 */
+	__u64 arrived_ns;
+	/* the supervisor did, since the CPU was idle or a traced task's */
+	__u64 ran_ns;
 	__u64 clock_offset; /* from the run queue's clock to ours */
 };
 

@@ -1,9 +1,10 @@
 /*
  * How long tasks are held in ptrace stops, seen where it happens: at each
  * context switch. A stop lasts from the switch away from the task in state
- * "traced" until the task is on a CPU again, so the time that it waits for the
- * CPU afterwards is in it. Tasks that nobody traces have no storage, so their
- * switches cost a few loads and compares.
+ * "traced" until it is let go. Its wait for a CPU afterwards is in it where
+ * that CPU was idle, or the supervisor's for so long: with others it would have
+ * had to share it without us. Tasks that nobody traces have no storage, so
+ * their switches cost a few loads and compares.
  *
  * A task that slept when it was asked to stop, and goes back to sleep when it
  * may, has lost nothing. So its stop counts only when it is seen to do
@@ -34,6 +35,7 @@ struct sched_info {
 	unsigned long long
 		last_arrival;		/* on a CPU; by the run queue's clock */
 	unsigned long long last_queued; /* 0 = not waiting */
+	unsigned long long run_delay;	/* all waits before that, ns */
 } __attribute__((preserve_access_index));
 
 struct sched_entity {
@@ -51,12 +53,19 @@ struct task_struct {
 	struct task_struct *parent; /* the tracer, of a traced task */
 } __attribute__((preserve_access_index));
 
+struct pt_regs___x86 {
+	unsigned long ax;
+	unsigned long orig_ax; /* the system call; -1 = none */
+} __attribute__((preserve_access_index));
+
 struct stopped {
 	__u64 since;	  /* when its stop began, 0 = not stopped */
 	__u64 exec_ns;	  /* CPU time when it last slept or was let go */
+	__u64 run_delay;  /* what it had waited for CPUs by then, ns */
 	__u64 undecided;  /* ns of stops that count if it does not sleep now */
-	__u32 slept;	  /* and did not do anything since exec_ns */
-	__u32 was_asleep; /* when it was asked to stop */
+	__u32 is_known;	  /* it was seen to leave a CPU before */
+	__u16 slept;	  /* and did not do anything since exec_ns */
+	__u16 was_asleep; /* when it was asked to stop */
 };
 
 struct {
@@ -105,26 +114,35 @@ static __always_inline __u64 waits_since(const struct stopclock_cpu *c,
 	return t ? t + c->clock_offset : 0;
 }
 
-/* The supervisor or a traced task comes or goes, or the CPU is idle. */
-static __always_inline void account_cpu(struct task_struct *prev,
-					struct task_struct *next, int is_traced,
-					int was_stopped)
+static __always_inline struct stopclock_cpu *get_cpu(void)
 {
 	__u32 zero = 0;
-	struct stopclock_cpu *c = bpf_map_lookup_elem(&cpus, &zero);
+	return bpf_map_lookup_elem(&cpus, &zero);
+}
+
+static __always_inline int is_ours(const struct task_struct *t)
+{
+	return t->ptrace && t->parent->tgid == tracer_tgid;
+}
+
+/* The supervisor or a traced task comes or goes, or the CPU is idle. Returns
+ * what the supervisor ran here until then since it was. */
+static __always_inline __u64 account_cpu(struct task_struct *prev,
+					 struct task_struct *next,
+					 int is_traced, int was_stopped)
+{
+	struct stopclock_cpu *c = get_cpu();
 	if (!c)
-		return;
-	if (prev->tgid == tracer_tgid) {
-		__u64 now = bpf_ktime_get_ns();
-		if (c->arrived_ns)
-			c->ran_ns += now - c->arrived_ns;
+		return 0;
+	if (c->arrived_ns) {
+		if (prev->tgid == tracer_tgid)
+			c->ran_ns += bpf_ktime_get_ns() - c->arrived_ns;
 		if (bpf_core_field_exists(prev->sched_info))
 			c->clock_offset =
 				c->arrived_ns - prev->sched_info.last_arrival;
-		c->arrived_ns = 0;
 	}
-	if (next->tgid == tracer_tgid)
-		c->arrived_ns = bpf_ktime_get_ns();
+	c->arrived_ns =
+		is_traced || next->tgid == tracer_tgid ? bpf_ktime_get_ns() : 0;
 	if (c->ran_ns && is_traced && !was_stopped) {
 		__u64 since = waits_since(c, next);
 		__u64 waited = bpf_ktime_get_ns() - since;
@@ -133,8 +151,10 @@ static __always_inline void account_cpu(struct task_struct *prev,
 			s->displaced_ns +=
 				waited < c->ran_ns ? waited : c->ran_ns;
 	}
+	__u64 ran_ns = c->ran_ns;
 	if (is_traced || next->pid == 0)
 		c->ran_ns = 0;
+	return ran_ns;
 }
 
 static __always_inline void count(__u64 ns)
@@ -142,6 +162,19 @@ static __always_inline void count(__u64 ns)
 	struct stopclock_sum *s = get_sum();
 	if (s)
 		s->stop_ns += ns;
+}
+
+/*
+ * Was it waiting in a system call when it was asked to stop? By what the call
+ * would return: to be restarted (ERESTARTSYS and its kin), or EINTR.
+ */
+static __always_inline int left_a_wait(struct task_struct *t)
+{
+	const struct pt_regs___x86 *regs =
+		(const struct pt_regs___x86 *)bpf_task_pt_regs(t);
+	long ret = (long)regs->ax;
+	return (long)regs->orig_ax >= 0 &&
+	       ((ret <= -512 && ret >= -516) || ret == -4);
 }
 
 /* A traced task leaves the CPU. */
@@ -158,10 +191,16 @@ static __always_inline void leaves(struct task_struct *prev, unsigned int state)
 	if (!is_brief)
 		st->slept = 0;
 	if (state & STATE_TRACED) {
+		/* Nobody looked while it was not traced. */
+		if (!st->is_known)
+			st->slept = left_a_wait(prev);
 		st->was_asleep =
 			st->slept && prev->exit_code >> 8 == EVENT_STOP;
 		st->since = bpf_ktime_get_ns();
+		if (bpf_core_field_exists(prev->sched_info))
+			st->run_delay = prev->sched_info.run_delay;
 	}
+	st->is_known = 1;
 	if (st->undecided && !(is_brief && (sleeps || !state)) &&
 	    !(state & STATE_TRACED && st->was_asleep)) {
 		count(st->undecided);
@@ -174,11 +213,34 @@ static __always_inline void leaves(struct task_struct *prev, unsigned int state)
 	}
 }
 
+/*
+ * The waits for a CPU of @next since it was let go that are not our doing. The
+ * last one is, where the CPU was idle or the supervisor's.
+ */
+static __always_inline __u64 not_ours_ns(struct task_struct *prev,
+					 struct task_struct *next,
+					 const struct stopped *st, __u64 ran_ns)
+{
+	struct stopclock_cpu *c = get_cpu();
+	if (!c || !bpf_core_field_exists(next->sched_info))
+		return 0;
+	/* It may have been moved from one queue to another meanwhile. */
+	__u64 before = next->sched_info.run_delay - st->run_delay;
+	__u64 since = waits_since(c, next);
+	__u64 last = bpf_ktime_get_ns() - since;
+	if (!c->clock_offset || !since || (__s64)last <= 0 || prev->pid == 0)
+		return before;
+	return before + last - (last < ran_ns ? last : ran_ns);
+}
+
 /* @next was stopped and is on a CPU again. */
-static __always_inline void returns(struct task_struct *next,
-				    struct stopped *st)
+static __always_inline void returns(struct task_struct *prev,
+				    struct task_struct *next,
+				    struct stopped *st, __u64 ran_ns)
 {
 	__u64 ns = bpf_ktime_get_ns() - st->since;
+	__u64 not_ours = not_ours_ns(prev, next, st, ran_ns);
+	ns -= not_ours < ns ? not_ours : ns;
 	st->since = 0;
 	/* PTRACE_LISTEN: stopped by job control, not by us. */
 	if (next->jobctl & JOBCTL_LISTENING)
@@ -201,14 +263,14 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(stopclock_switch, _Bool preempt, struct task_struct *prev,
 	     struct task_struct *next, unsigned int prev_state)
 {
-	if (prev->ptrace && prev->parent->tgid == tracer_tgid)
+	if (is_ours(prev))
 		leaves(prev, prev_state);
 	/* Not "if traced": one that was detached in its stop counts too. */
 	struct stopped *st = bpf_task_storage_get(&tasks, next, 0, 0);
-	int is_traced = next->ptrace && next->parent->tgid == tracer_tgid;
+	int is_traced = is_ours(next);
 	int was_stopped = st && st->since;
-	account_cpu(prev, next, is_traced, was_stopped);
+	__u64 ran_ns = account_cpu(prev, next, is_traced, was_stopped);
 	if (was_stopped)
-		returns(next, st);
+		returns(prev, next, st, ran_ns);
 	return 0;
 }

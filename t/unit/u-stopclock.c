@@ -1,9 +1,11 @@
 /*
  * The kernel's stop clock: every stop is counted, a held one for as long as it
  * was held, others' stops and plain sleeping not at all, and a sleeper's only
- * if it had something to do meanwhile.
+ * if it had something to do meanwhile; what a task waits for a CPU behind its
+ * own kind afterwards neither.
  */
 #include <errno.h>
+#include <sched.h>
 #include <sys/ptrace.h>
 
 #include "supervisor/probe/stopclock.h"
@@ -112,6 +114,105 @@ static void test_asleep(void)
 	check_int(waitpid(pid, &status, 0), pid);
 }
 
+/* What one stop of 20 ms cost somebody who slept before we came. */
+static uint64_t first_stop(void)
+{
+	int fd = -1, status;
+	pid_t pid = start_reader(&fd);
+	struct stopclock_reading before = now();
+	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
+	check_int(waitpid(pid, &status, 0), pid);
+	usleep(20000);
+	ptrace(PTRACE_CONT, pid, 0, 0);
+	usleep(50000);
+	uint64_t lost = now().stop_ns - before.stop_ns;
+	close(fd);
+	check_int(waitpid(pid, &status, 0), pid);
+	return lost;
+}
+
+static void test_first_stop(void)
+{
+	uint64_t lost = UINT64_MAX;
+	for (int i = 0; i < 10 && lost >= 20 * NSEC_PER_MSEC; i++)
+		lost = first_stop();
+	check(lost < 20 * NSEC_PER_MSEC);
+}
+
+#define NR_SPINNERS 4
+
+/* Some that share a CPU and have enough to do. */
+static void start_spinners(pid_t pids[NR_SPINNERS])
+{
+	cpu_set_t set;
+	sched_getaffinity(0, sizeof(set), &set);
+	int cpu = 0;
+	while (!CPU_ISSET(cpu, &set))
+		cpu++;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	fflush(stdout);
+	for (int i = 0; i < NR_SPINNERS; i++) {
+		pids[i] = fork();
+		if (pids[i]) {
+			ptrace(PTRACE_SEIZE, pids[i], 0, 0);
+			continue;
+		}
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sched_setaffinity(0, sizeof(set), &set);
+		for (;;)
+			;
+	}
+}
+
+/* What @pid has waited for CPUs so far, and how often it was given one. */
+static void sched_stat(pid_t pid, unsigned long *waited_ns, unsigned long *nr)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
+	FILE *f = fopen(path, "r");
+	*waited_ns = *nr = 0;
+	if (!f)
+		return;
+	check_int(fscanf(f, "%*u %lu %lu", waited_ns, nr), 2);
+	fclose(f);
+}
+
+/* Stop @pid for a moment. True if it had to wait for its turn afterwards and
+ * that did not count. */
+static bool turn_is_free(pid_t pid)
+{
+	unsigned long before, after, nr, nr_now;
+	int status;
+	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
+	check_int(waitpid(pid, &status, 0), pid);
+	struct stopclock_reading start = now();
+	sched_stat(pid, &before, &nr);
+	ptrace(PTRACE_CONT, pid, 0, 0);
+	do {
+		usleep(2000);
+		sched_stat(pid, &after, &nr_now);
+	} while (nr_now == nr);
+	uint64_t lost = now().stop_ns - start.stop_ns;
+	return after - before >= 5 * NSEC_PER_MSEC &&
+	       lost < (after - before) / 2;
+}
+
+static void test_turns(void)
+{
+	pid_t pids[NR_SPINNERS];
+	bool is_free = false;
+	start_spinners(pids);
+	usleep(20000);
+	for (int i = 0; i < 50 && !is_free; i++)
+		is_free = turn_is_free(pids[i % NR_SPINNERS]);
+	check(is_free);
+	for (int i = 0; i < NR_SPINNERS; i++) {
+		kill(pids[i], SIGKILL);
+		check_int(waitpid(pids[i], NULL, 0), pids[i]);
+	}
+}
+
 int main(void)
 {
 	struct smco_err err = {0};
@@ -165,6 +266,8 @@ int main(void)
 	waitpid(pid, &status, 0);
 	check_int(now().nr_stops, held.nr_stops + 1);
 	test_asleep();
+	test_first_stop();
+	test_turns();
 	stopclock_close(c);
 	stopclock_close(NULL);
 	return tap_done();
