@@ -9,14 +9,14 @@ struct stopclock_sum {
 	__u64 stop_ns;
 	__u64 nr_stops;
 	__u64 longest_ns;
-	__u64 displaced_ns; /* traced tasks waited for a CPU that we used */
+	__u64 displaced_ns; /* they or partners waited for a CPU we used */
 };
 
 /* What one CPU did lately. */
 struct stopclock_cpu {
 	/* of the supervisor or a traced task, if one runs here; else 0 */
 	__u64 arrived_ns;
-	/* the supervisor did, since the CPU was idle or a traced task's */
+	/* the supervisor did, since the CPU was idle or theirs */
 	__u64 ran_ns;
 	__u64 clock_offset; /* from the run queue's clock to ours */
 };

@@ -12,7 +12,9 @@
  *
  * And how long they waited for a CPU because the supervisor ran there: what it
  * ran since that CPU was last idle or a traced task's, as far as the task that
- * comes next was waiting meanwhile.
+ * comes next was waiting meanwhile. The same of their partners, those who woke
+ * a traced task lately: a server whose client has to wait gets no work. And of
+ * a task that the scheduler took to another CPU because this one was ours.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -30,6 +32,11 @@ char LICENSE[] SEC("license") = "GPL";
 #define BRIEF_NS	 30000
 #define JOBCTL_LISTENING (1UL << 22)
 #define EVENT_STOP	 128 /* PTRACE_EVENT_STOP: it was asked to */
+
+/* Who used less CPU than this since it woke a traced task is its partner. */
+#define PARTNER_NS 10000000
+/* What clocks that are not read together may differ. */
+#define CLOCK_SLACK_NS 20000
 
 struct sched_info {
 	unsigned long long
@@ -66,6 +73,12 @@ struct stopped {
 	__u32 is_known;	  /* it was seen to leave a CPU before */
 	__u16 slept;	  /* and did not do anything since exec_ns */
 	__u16 was_asleep; /* when it was asked to stop */
+	__u64 waited_ns;  /* for CPUs, as far as it was looked at */
+	__u64 our_ns;	  /* the supervisor's CPU time when it left the CPU */
+};
+
+struct partner {
+	__u64 exec_ns; /* CPU time when it last woke a traced task */
 };
 
 struct {
@@ -74,6 +87,13 @@ struct {
 	__type(key, int);
 	__type(value, struct stopped);
 } tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct partner);
+} partners SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -89,7 +109,9 @@ struct {
 	__type(value, struct stopclock_cpu);
 } cpus SEC(".maps");
 
-int tracer_tgid; /* as the initial pid namespace counts */
+int tracer_tgid;      /* as the initial pid namespace counts */
+__u64 our_total_ns;   /* the supervisor's CPU time, up to when it last ran */
+__u64 our_arrival_ns; /* of its latest thread on a CPU; 0 = it does not run */
 
 /* Run once by the supervisor: which process's tracees count. */
 SEC("syscall") int stopclock_mine(void *ctx)
@@ -125,36 +147,86 @@ static __always_inline int is_ours(const struct task_struct *t)
 	return t->ptrace && t->parent->tgid == tracer_tgid;
 }
 
-/* The supervisor or a traced task comes or goes, or the CPU is idle. Returns
- * what the supervisor ran here until then since it was. */
+static __always_inline int is_partner(struct task_struct *t)
+{
+	struct partner *p = bpf_task_storage_get(&partners, t, 0, 0);
+	return p && t->se.sum_exec_runtime - p->exec_ns < PARTNER_NS;
+}
+
+/* The supervisor's CPU time so far. */
+static __always_inline __u64 our_ns(void)
+{
+	__u64 since = our_arrival_ns;
+	return our_total_ns + (since ? bpf_ktime_get_ns() - since : 0);
+}
+
+static __always_inline void displaced(__u64 waited, __u64 ran)
+{
+	struct stopclock_sum *s = get_sum();
+	if (s)
+		s->displaced_ns += waited < ran ? waited : ran;
+}
+
+/* The supervisor is off the CPU, on which it arrived at c->arrived_ns. */
+static __always_inline void count_ours(struct stopclock_cpu *c)
+{
+	__u64 ns = bpf_ktime_get_ns() - c->arrived_ns;
+	c->ran_ns += ns;
+	__sync_fetch_and_add(&our_total_ns, ns);
+	our_arrival_ns = 0;
+}
+
+/* The supervisor comes or goes, or the CPU is somebody's that counts, or idle.
+ * Returns what the supervisor ran here until then since it was. */
 static __always_inline __u64 account_cpu(struct task_struct *prev,
-					 struct task_struct *next,
-					 int is_traced, int was_stopped)
+					 struct task_struct *next, int traced,
+					 int was_stopped)
 {
 	struct stopclock_cpu *c = get_cpu();
 	if (!c)
 		return 0;
 	if (c->arrived_ns) {
 		if (prev->tgid == tracer_tgid)
-			c->ran_ns += bpf_ktime_get_ns() - c->arrived_ns;
+			count_ours(c);
 		if (bpf_core_field_exists(prev->sched_info))
 			c->clock_offset =
 				c->arrived_ns - prev->sched_info.last_arrival;
 	}
-	c->arrived_ns =
-		is_traced || next->tgid == tracer_tgid ? bpf_ktime_get_ns() : 0;
-	if (c->ran_ns && is_traced && !was_stopped) {
+	int ours = next->tgid == tracer_tgid;
+	c->arrived_ns = traced || ours ? bpf_ktime_get_ns() : 0;
+	if (ours)
+		our_arrival_ns = c->arrived_ns;
+	__u64 ran_ns = c->ran_ns;
+	if (!ran_ns)
+		return 0;
+	int counts = traced || is_partner(next);
+	if (counts && !was_stopped) {
 		__u64 since = waits_since(c, next);
 		__u64 waited = bpf_ktime_get_ns() - since;
-		struct stopclock_sum *s = get_sum();
-		if (s && since && (__s64)waited > 0)
-			s->displaced_ns +=
-				waited < c->ran_ns ? waited : c->ran_ns;
+		if (since && (__s64)waited > 0)
+			displaced(waited, ran_ns);
 	}
-	__u64 ran_ns = c->ran_ns;
-	if (is_traced || next->pid == 0)
+	if (counts || next->pid == 0)
 		c->ran_ns = 0;
 	return ran_ns;
+}
+
+/* @next was traced and is on a CPU. Had it waited for others before, then for
+ * us as far as we ran meanwhile. */
+static __always_inline void account_moves(struct task_struct *next,
+					  struct stopped *st, int was_stopped)
+{
+	struct stopclock_cpu *c = get_cpu();
+	if (!c || !bpf_core_field_exists(next->sched_info))
+		return;
+	__u64 delay = next->sched_info.run_delay;
+	__s64 moved = delay - st->waited_ns;
+	if (st->waited_ns && moved > CLOCK_SLACK_NS && !was_stopped)
+		displaced(moved, our_ns() - st->our_ns);
+	__u64 since = waits_since(c, next);
+	__s64 waited = bpf_ktime_get_ns() - since;
+	/* Added to its run_delay right after this. */
+	st->waited_ns = delay + (since && waited > 0 ? waited : 0);
 }
 
 static __always_inline void count(__u64 ns)
@@ -184,6 +256,7 @@ static __always_inline void leaves(struct task_struct *prev, unsigned int state)
 		&tasks, prev, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!st)
 		return;
+	st->our_ns = our_ns();
 	__u64 exec = prev->se.sum_exec_runtime;
 	int is_brief = exec - st->exec_ns < BRIEF_NS;
 	int sleeps = state & STATE_SLEEPS && !(state & STATE_TRACED);
@@ -270,7 +343,24 @@ int BPF_PROG(stopclock_switch, _Bool preempt, struct task_struct *prev,
 	int is_traced = is_ours(next);
 	int was_stopped = st && st->since;
 	__u64 ran_ns = account_cpu(prev, next, is_traced, was_stopped);
+	if (st)
+		account_moves(next, st, was_stopped);
 	if (was_stopped)
 		returns(prev, next, st, ran_ns);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(stopclock_waking, struct task_struct *woken)
+{
+	if (!is_ours(woken))
+		return 0;
+	struct task_struct *waker = bpf_get_current_task_btf();
+	if (waker->pid == 0 || waker->tgid == tracer_tgid)
+		return 0;
+	struct partner *p = bpf_task_storage_get(
+		&partners, waker, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (p)
+		p->exec_ns = waker->se.sum_exec_runtime;
 	return 0;
 }

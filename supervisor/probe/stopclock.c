@@ -12,7 +12,7 @@ extern const char stopclock_object_start[], stopclock_object_end[];
 
 struct stopclock {
 	struct bpf_object *obj;
-	struct bpf_link *link;
+	struct bpf_link *switches, *wakings;
 	int sums_fd; /* owned by obj */
 	int nr_cpus;
 	struct stopclock_sum *sums; /* one per CPU, for reading */
@@ -26,11 +26,14 @@ static int attach(struct stopclock *c, struct smco_err *err)
 	if (r < 0)
 		return smco_fail(err, SMCO_UNSUPPORTED, -r,
 				 "stop clock: running a BPF program");
-	c->link = bpf_program__attach(
+	c->switches = bpf_program__attach(
 		bpf_object__find_program_by_name(c->obj, "stopclock_switch"));
-	if (!c->link)
+	c->wakings = bpf_program__attach(
+		bpf_object__find_program_by_name(c->obj, "stopclock_waking"));
+	if (!c->switches || !c->wakings)
 		return smco_fail(err, SMCO_UNSUPPORTED, errno,
-				 "stop clock: attaching to sched_switch");
+				 "stop clock: attaching to sched_%s",
+				 c->switches ? "waking" : "switch");
 	c->sums_fd = bpf_object__find_map_fd_by_name(c->obj, "sums");
 	c->nr_cpus = libbpf_num_possible_cpus();
 	if (c->nr_cpus < 1)
@@ -81,7 +84,8 @@ void stopclock_close(struct stopclock *c)
 {
 	if (!c)
 		return;
-	bpf_link__destroy(c->link);
+	bpf_link__destroy(c->switches);
+	bpf_link__destroy(c->wakings);
 	bpf_object__close(c->obj);
 	free(c->sums);
 	free(c);

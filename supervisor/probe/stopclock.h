@@ -21,7 +21,9 @@ struct stopclock_reading {
 	uint64_t nr_stops; /* that ended */
 	uint64_t longest_ns;
 	/* Tasks were ready to run and waited for a CPU on which this process
-	 * ran: its CPU time that the program missed. Not of stopped tasks. */
+	 * ran: its CPU time that the program missed. Not of stopped tasks, but
+	 * of those as well that woke one of the program's lately, traced or
+	 * not: it waits for what they do. */
 	uint64_t displaced_ns;
 };
 

@@ -1,0 +1,144 @@
+/*
+ * What the supervisor's own CPU time takes from the program: the waits of a
+ * traced task and of one that wakes a traced task count, anybody else's not.
+ * All of them on one CPU; whatever the machine does besides, this process
+ * computes for SPIN_NS and nobody can have waited for it longer than that.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <sys/ptrace.h>
+#include <time.h>
+
+#include "supervisor/probe/stopclock.h"
+#include "t/unit/puppet.h"
+#include "t/unit/tap.h"
+
+#define SPIN_NS (200 * NSEC_PER_MSEC)
+
+static struct stopclock *c;
+
+static uint64_t displaced_ns(void)
+{
+	struct stopclock_reading r = {0};
+	check_int(stopclock_read(c, &r), 0);
+	return r.displaced_ns;
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static void spin(uint64_t ns)
+{
+	for (uint64_t end = cpu_ns() + ns; cpu_ns() < end;)
+		;
+}
+
+static void stay_on(int cpu)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	check_int(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+/* A child that computes for ever, on this CPU. If it has a pipe's end it writes
+ * a byte to it after each half millisecond of its CPU time. */
+static pid_t start_computing(int fd)
+{
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		spin(NSEC_PER_MSEC / 2);
+		if (fd >= 0 && write(fd, "x", 1) != 1)
+			_exit(1);
+	}
+}
+
+/* A child that sleeps unless a byte comes. */
+static pid_t start_reading(int fd)
+{
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid)
+		return pid;
+	char byte;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (read(fd, &byte, 1) == 1)
+		;
+	_exit(0);
+}
+
+static void end(pid_t pid)
+{
+	int status;
+	kill(pid, SIGKILL);
+	check_int(waitpid(pid, &status, 0), pid);
+}
+
+/* What others missed by our computing now. */
+static uint64_t compute(void)
+{
+	usleep(50000);
+	uint64_t before = displaced_ns();
+	spin(SPIN_NS);
+	usleep(50000);
+	return displaced_ns() - before;
+}
+
+static void test_traced(void)
+{
+	pid_t pid = start_computing(-1);
+	check_int(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
+	uint64_t ns = compute();
+	printf("# traced: %llu ns\n", (unsigned long long)ns);
+	check(ns >= SPIN_NS / 2);
+	check(ns <= SPIN_NS + 100 * NSEC_PER_MSEC);
+	end(pid);
+}
+
+/* It computes; if it is a partner the bytes go to a traced reader. */
+static uint64_t beside(bool is_traced)
+{
+	int fds[2];
+	check_int(pipe(fds), 0);
+	pid_t reader = start_reading(fds[0]);
+	if (is_traced)
+		check_int(ptrace(PTRACE_SEIZE, reader, 0, 0), 0);
+	pid_t writer = start_computing(fds[1]);
+	uint64_t ns = compute();
+	printf("# writer to a %s reader: %llu ns\n",
+	       is_traced ? "traced" : "strange", (unsigned long long)ns);
+	end(writer);
+	end(reader);
+	close(fds[0]);
+	close(fds[1]);
+	return ns;
+}
+
+int main(void)
+{
+	struct smco_err err = {0};
+	int r = stopclock_open(&c, &err);
+	if (r == SMCO_PERM || r == SMCO_UNSUPPORTED) {
+		printf("# %s\n", err.msg);
+		tap_skip("the stop clock is not available here");
+		return tap_done();
+	}
+	if (!check_int(r, 0)) {
+		printf("# %s\n", err.msg);
+		return tap_done();
+	}
+	stay_on(sched_getcpu());
+	test_traced();
+	check(beside(true) >= SPIN_NS / 2);
+	check_int(beside(false), 0);
+	stopclock_close(c);
+	return tap_done();
+}
