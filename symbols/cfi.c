@@ -527,21 +527,43 @@ void cfi_destroy(struct cfi_table *t)
 	free(t);
 }
 
-const struct cfi_rule *cfi_lookup(const struct cfi_table *t, uint64_t addr)
+/* The last row at or before @rel; only if there is one. */
+static size_t find_row(const struct cfi_table *t, uint64_t rel)
 {
-	uint64_t rel = addr - t->base;
-	if (addr < t->base || rel > UINT32_MAX)
-		return NULL;
 	size_t lo = 0, nr = t->nr;
-	/* The last row at or before rel. */
 	while (nr > 1) {
 		size_t half = nr / 2;
 		if (t->pc[lo + half] <= rel)
 			lo += half;
 		nr -= half;
 	}
-	if (t->pc[lo] > rel)
+	return lo;
+}
+
+const struct cfi_rule *cfi_row(const struct cfi_table *t, uint64_t addr,
+			       uint64_t *next_ret)
+{
+	uint64_t rel = addr - t->base;
+	*next_ret = UINT64_MAX;
+	if (addr < t->base || !t->nr) {
+		*next_ret = t->nr ? t->base : UINT64_MAX;
 		return NULL;
-	const struct cfi_rule *r = &t->rules[t->rule[lo]];
+	}
+	if (rel > UINT32_MAX)
+		return NULL;
+	size_t row = find_row(t, rel);
+	if (t->pc[row] > rel) {
+		*next_ret = t->base + t->pc[row];
+		return NULL;
+	}
+	if (row + 1 < t->nr)
+		*next_ret = t->base + t->pc[row + 1];
+	const struct cfi_rule *r = &t->rules[t->rule[row]];
 	return r->cfa_kind == CFI_CFA_NONE ? NULL : r;
+}
+
+const struct cfi_rule *cfi_lookup(const struct cfi_table *t, uint64_t addr)
+{
+	uint64_t next;
+	return cfi_row(t, addr, &next);
 }

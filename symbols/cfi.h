@@ -79,4 +79,9 @@ void cfi_destroy(struct cfi_table *t);
 /* The rule at file address @addr; NULL if there is none. */
 const struct cfi_rule *cfi_lookup(const struct cfi_table *t, uint64_t addr);
 
+/* The same, and the first address above @addr where another rule, or none,
+ * may hold; UINT64_MAX if there is none. */
+const struct cfi_rule *cfi_row(const struct cfi_table *t, uint64_t addr,
+			       uint64_t *next_ret);
+
 #endif

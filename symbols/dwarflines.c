@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/dwarfdie.h"
+
 /* Bounds on what hostile DWARF can make us do. */
 #define MAX_UNIT_RANGES (4u << 20)
 #define MAX_FUNCTIONS	(1u << 20)
@@ -163,19 +165,6 @@ static struct unit *unit_at(struct dwarf_lines *d, uint64_t addr)
 	return NULL;
 }
 
-/*
- * The next child, or false. A sibling reference in malformed DWARF may point
- * backwards; only forward is followed.
- */
-static bool next_sibling(Dwarf_Die *die)
-{
-	Dwarf_Die next;
-	if (dwarf_siblingof(die, &next) || next.addr <= die->addr)
-		return false;
-	*die = next;
-	return true;
-}
-
 static void add_function(struct unit *u, Dwarf_Die *die)
 {
 	Dwarf_Addr base = 0, lo, hi;
@@ -189,22 +178,6 @@ static void add_function(struct unit *u, Dwarf_Die *die)
 			return;
 		u->functions[u->nr++] =
 			(struct function){.lo = lo, .hi = hi, .die = *die};
-	}
-}
-
-/* Languages whose functions lie in namespaces and classes. */
-static bool has_scopes(Dwarf_Die *cu)
-{
-	switch (dwarf_srclang(cu)) {
-	case DW_LANG_C89:
-	case DW_LANG_C:
-	case DW_LANG_C99:
-	case DW_LANG_C11:
-	case DW_LANG_Mips_Assembler:
-	case -1:
-		return false;
-	default:
-		return true;
 	}
 }
 
@@ -265,22 +238,7 @@ static void add_functions(struct unit *u, Dwarf_Die *parent, unsigned depth,
 		default:
 			break;
 		}
-	} while (next_sibling(&die));
-}
-
-static const char *scope_name(Dwarf_Die *die)
-{
-	const char *name = dwarf_diename(die);
-	if (name)
-		return name;
-	switch (dwarf_tag(die)) {
-	case DW_TAG_namespace:
-		return "(anonymous namespace)";
-	case DW_TAG_subprogram:
-		return "{function}";
-	default:
-		return "{lambda}"; /* nearly always */
-	}
+	} while (die_next(&die));
 }
 
 /* Write scope @index and those around it, outermost first; false: too long. */
@@ -296,7 +254,7 @@ static bool write_scope(const struct unit *u, uint32_t index, char *text,
 		return false;
 	size_t len = strlen(text);
 	int n = snprintf(text + len, size - len, "%s%s", len ? "::" : "",
-			 scope_name(&die));
+			 die_scope_name(&die));
 	return n >= 0 && (size_t)n < size - len;
 }
 
@@ -333,7 +291,7 @@ static struct function *function_at(struct unit *u, uint64_t addr)
 {
 	if (!u->read) {
 		u->read = true;
-		add_functions(u, &u->tree, 0, has_scopes(&u->tree), 0);
+		add_functions(u, &u->tree, 0, die_has_scopes(&u->tree), 0);
 		if (u->nr)
 			qsort(u->functions, u->nr, sizeof(*u->functions),
 			      compare_function);
@@ -379,18 +337,14 @@ static bool find_inlined(Dwarf_Die *parent, uint64_t addr, Dwarf_Die *chain,
 		bool deeper = find_inlined(&die, addr, chain, nr, depth + 1);
 		if (placed || deeper)
 			return true;
-	} while (next_sibling(&die));
+	} while (die_next(&die));
 	return false;
 }
 
 static void fill_function(const struct unit *u, Dwarf_Die *die,
 			  struct dwarf_frame *f)
 {
-	Dwarf_Attribute mem, *a;
-	a = dwarf_attr_integrate(die, DW_AT_linkage_name, &mem);
-	if (!a)
-		a = dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &mem);
-	f->linkage_name = a ? dwarf_formstring(a) : NULL;
+	f->linkage_name = die_linkage_name(die);
 	f->name = dwarf_diename(die);
 	f->scope[0] = 0;
 	if (!f->linkage_name && u->nr_declared)

@@ -75,6 +75,12 @@ enum var_op_code {
 	VAR_OP_SHL,
 	VAR_OP_SHR,
 	VAR_OP_SAR,
+	VAR_OP_EQ, /* 0 or 1; signed, also those below */
+	VAR_OP_NE,
+	VAR_OP_LT,
+	VAR_OP_LE,
+	VAR_OP_GT,
+	VAR_OP_GE,
 	VAR_OP_NEG, /* replace the top; also those below */
 	VAR_OP_NOT,
 	VAR_OP_LOAD, /* by the arg bytes that it points to, zero-extended */
@@ -152,7 +158,6 @@ struct variable {
 	uint16_t missing;     /* 1 << enum var_reason, of all that was met */
 	uint8_t reason; /* enum var_reason; VAR_FINE if there is a place */
 	uint8_t flags;	/* enum var_flags */
-	uint64_t key;	/* private: which DIE */
 };
 
 struct var_enumerator {

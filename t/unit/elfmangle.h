@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "symbols/symbols.h"
+#include "symbols/variable.h"
 
 struct elf_bytes {
 	uint8_t *data;
@@ -96,6 +97,7 @@ static inline void elf_exercise_as(struct elf_bytes *e, const char *path)
 		elf_exercise_at(s, elf_code(e) - 100 + i);
 	struct sym_module_info info;
 	sym_module_info(s, 1, &info);
+	variables_destroy(variables_load(s, 1, NULL, NULL, NULL));
 	sym_space_destroy(s);
 }
 

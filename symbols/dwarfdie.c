@@ -1,0 +1,72 @@
+#include "symbols/dwarfdie.h"
+
+#include <dwarf.h>
+
+bool die_next(Dwarf_Die *die)
+{
+	Dwarf_Die next;
+	if (dwarf_siblingof(die, &next) || next.addr <= die->addr)
+		return false;
+	*die = next;
+	return true;
+}
+
+bool die_has_scopes(Dwarf_Die *cu)
+{
+	switch (dwarf_srclang(cu)) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+	case DW_LANG_Mips_Assembler:
+	case -1:
+		return false;
+	default:
+		return true;
+	}
+}
+
+const char *die_scope_name(Dwarf_Die *die)
+{
+	const char *name = dwarf_diename(die);
+	if (name)
+		return name;
+	switch (dwarf_tag(die)) {
+	case DW_TAG_namespace:
+		return "(anonymous namespace)";
+	case DW_TAG_subprogram:
+		return "{function}";
+	default:
+		return "{lambda}"; /* nearly always */
+	}
+}
+
+const char *die_linkage_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute mem, *a;
+	a = dwarf_attr_integrate(die, DW_AT_linkage_name, &mem);
+	if (!a)
+		a = dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &mem);
+	return a ? dwarf_formstring(a) : NULL;
+}
+
+const char *die_decl_file(Dwarf_Die *die)
+{
+	Dwarf_Attribute mem, *a;
+	Dwarf_Word index;
+	Dwarf_Die cu;
+	Dwarf_Half version;
+	Dwarf_Files *files;
+	size_t nr;
+	/*
+	 * Not dwarf_decl_file(): it aborts on units without a line table, and
+	 * takes 0 for none, which clang means the first file by in DWARF 5.
+	 */
+	a = dwarf_attr_integrate(die, DW_AT_decl_file, &mem);
+	if (!a || dwarf_formudata(a, &index) ||
+	    !dwarf_cu_die(a->cu, &cu, &version, NULL, NULL, NULL, NULL, NULL) ||
+	    (!index && version < 5) || dwarf_getsrcfiles(&cu, &files, &nr) ||
+	    index >= nr)
+		return NULL;
+	return dwarf_filesrc(files, index, NULL, NULL);
+}

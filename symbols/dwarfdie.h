@@ -1,0 +1,29 @@
+/*
+ * dwarfdie.h - what all who walk trees of DIEs need. Internal to symbols/.
+ */
+#ifndef SYMBOLS_DWARFDIE_H
+#define SYMBOLS_DWARFDIE_H
+
+#include <elfutils/libdw.h>
+#include <stdbool.h>
+
+/*
+ * Go on to the next child, or false. A sibling reference in malformed DWARF may
+ * point backwards; only forward is followed.
+ */
+bool die_next(Dwarf_Die *die);
+
+/* Is @cu in a language whose functions lie in namespaces and classes? */
+bool die_has_scopes(Dwarf_Die *cu);
+
+/* What a namespace, class or function without a name is called. */
+const char *die_scope_name(Dwarf_Die *die);
+
+/* The file it, or what it is an instance of, was declared in; NULL if unknown.
+ */
+const char *die_decl_file(Dwarf_Die *die);
+
+/* Its mangled name, or that of what it is an instance of; NULL if none. */
+const char *die_linkage_name(Dwarf_Die *die);
+
+#endif

@@ -1,0 +1,115 @@
+/*
+ * varbuild.h - what the reading of variables shares while it goes on: what was
+ * collected so far, the limits, and where in the tree of DIEs we are. Internal
+ * to symbols/.
+ */
+#ifndef SYMBOLS_VARBUILD_H
+#define SYMBOLS_VARBUILD_H
+
+#include <elfutils/libdw.h>
+
+#include "symbols/cfi.h"
+#include "symbols/varexpr.h"
+#include "symbols/variable.h"
+
+/* Bounds on what hostile DWARF can make us do. */
+#define VAR_MAX_DEPTH	    96
+#define VAR_MAX_STEPS	    (64u << 20) /* DIEs, list entries, rows looked at */
+#define VAR_MAX_VARIABLES   (1u << 20)
+#define VAR_MAX_PLACES	    (8u << 20)
+#define VAR_MAX_FUNCTIONS   (1u << 20)
+#define VAR_MAX_RANGES	    (4u << 20)
+#define VAR_MAX_MEMBERS	    256	 /* integers in one struct */
+#define VAR_MAX_ENUMERATORS 4096 /* of one enum */
+
+#define VAR_NONE UINT32_MAX
+
+/* DIE address to number. */
+struct diemap {
+	struct diemap_slot {
+		const void *die; /* NULL: free */
+		uint32_t value;
+	} * slots;
+	size_t nr, size; /* size is a power of two */
+};
+bool diemap_get(const struct diemap *m, const void *die, uint32_t *ret);
+bool diemap_put(struct diemap *m, const void *die, uint32_t value);
+
+/* An integer in what one DIE declares. */
+struct var_member {
+	uint32_t var;  /* VAR_NONE: not wanted */
+	uint64_t byte; /* from the object's first */
+};
+
+struct var_found {
+	uint32_t var;
+	struct var_place place;
+};
+
+struct var_build {
+	struct variables *v;
+	size_t cap_vars, cap_ops, cap_functions, cap_ranges, cap_enumerators;
+	struct var_found *found; /* places as they are met */
+	size_t nr_found, cap_found;
+	struct var_member *members;
+	size_t nr_members, cap_members;
+	/* What a declaration's DIE is: nr and first of the members. */
+	struct var_group {
+		uint32_t first, nr;
+		bool wanted; /* any of them */
+	} * groups;
+	size_t nr_groups, cap_groups;
+	const char **names; /* of functions, and scopes of variables, by DIE */
+	size_t nr_names, cap_names;
+	struct diemap group_of, name_of, enum_of;
+	struct enum_span {
+		uint32_t first, nr;
+		bool is_signed;
+	} * enums;
+	size_t nr_enums, cap_enums;
+	const struct cfi_table *cfi; /* NULL if there is none */
+	var_want_fn want;
+	void *want_ctx;
+	uint32_t steps_left;
+	const char *last_file, *last_copy; /* see var_file */
+	bool no_memory;
+};
+
+/* Where in the tree we are. */
+struct var_scope {
+	const char *name; /* of function and namespaces; "" at file level */
+	bool scoped;	  /* a language with namespaces */
+	bool in_function;
+	/* Code of the innermost block; none in an abstract function. */
+	const struct var_range *ranges;
+	size_t nr_ranges;
+	uint32_t function; /* index; VAR_NO_FUNCTION if there is no code */
+	struct var_frame_base frame_base;
+	uint64_t body_depth; /* of rsp below the CFA once the frame is set up */
+};
+
+/* Take a step; false, and the result is cut short, if too many were taken. */
+bool var_step(struct var_build *b);
+/* Make room for one more of @item bytes; sets no_memory when there is none. */
+bool var_grow(struct var_build *b, void **mem, size_t nr, size_t *cap,
+	      size_t item);
+/* A copy of @s that lives as long as the variables; "" if memory is out. */
+const char *var_string(struct var_build *b, const char *s);
+/* The same for a file name, which often is the one before. */
+const char *var_file(struct var_build *b, const char *file);
+/* What @die was declared as: through abstract origins and specifications. */
+Dwarf_Die var_origin(const Dwarf_Die *die);
+
+/* vartype.c: the group of what @die declares, made on first sight; VAR_NONE if
+ * there is no integer in it. */
+uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,
+		      Dwarf_Die *die);
+/* varplace.c: where @die, an instance of the group, is. */
+void var_add_places(struct var_build *b, const struct var_scope *sc,
+		    Dwarf_Die *die, uint32_t group);
+/* How far rsp is below the CFA in most of function @f: in its body. */
+uint64_t var_body_depth(struct var_build *b, const struct var_function *f);
+/* vartree.c: all that is in a unit. */
+void var_walk_unit(struct var_build *b, Dwarf_Die *cu);
+
+#endif

@@ -1,0 +1,350 @@
+#include "symbols/variable.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/debugfile.h"
+#include "symbols/space.h"
+#include "symbols/varbuild.h"
+
+/* Strings are kept in chunks, each string once for each caller. */
+#define CHUNK_BYTES (64u << 10)
+
+struct chunk {
+	struct chunk *next;
+	size_t used, size;
+	char text[];
+};
+
+struct variables_state {
+	struct chunk *chunks;
+};
+
+const char *var_string(struct var_build *b, const char *s)
+{
+	struct variables_state *st = b->v->state;
+	size_t len = strlen(s) + 1;
+	struct chunk *c = st->chunks;
+	if (len == 1)
+		return "";
+	if (!c || c->size - c->used < len) {
+		size_t size = len > CHUNK_BYTES ? len : CHUNK_BYTES;
+		c = malloc(sizeof(*c) + size);
+		if (!c) {
+			b->no_memory = true;
+			return "";
+		}
+		*c = (struct chunk){.next = st->chunks, .size = size};
+		st->chunks = c;
+	}
+	char *copy = c->text + c->used;
+	memcpy(copy, s, len);
+	c->used += len;
+	return copy;
+}
+
+const char *var_file(struct var_build *b, const char *file)
+{
+	if (!b->last_file || strcmp(b->last_file, file)) {
+		b->last_copy = var_string(b, file);
+		b->last_file = b->last_copy;
+	}
+	return b->last_copy;
+}
+
+bool var_step(struct var_build *b)
+{
+	if (b->steps_left && !b->no_memory) {
+		b->steps_left--;
+		return true;
+	}
+	b->v->cut_short = true;
+	return false;
+}
+
+bool var_grow(struct var_build *b, void **mem, size_t nr, size_t *cap,
+	      size_t item)
+{
+	if (nr < *cap)
+		return true;
+	size_t want = *cap + *cap / 2 + 64;
+	void *more = realloc(*mem, want * item);
+	if (!more) {
+		b->no_memory = true;
+		return false;
+	}
+	*mem = more;
+	*cap = want;
+	return true;
+}
+
+/* --- from the address of a DIE to a number --- */
+
+static size_t slot_of(const struct diemap *m, const void *die)
+{
+	uint64_t h = (uint64_t)(uintptr_t)die * 0x9e3779b97f4a7c15ULL;
+	size_t at = (size_t)(h >> 32) & (m->size - 1);
+	while (m->slots[at].die && m->slots[at].die != die)
+		at = (at + 1) & (m->size - 1);
+	return at;
+}
+
+bool diemap_get(const struct diemap *m, const void *die, uint32_t *ret)
+{
+	if (!m->nr)
+		return false;
+	const struct diemap_slot *s = &m->slots[slot_of(m, die)];
+	*ret = s->value;
+	return s->die;
+}
+
+bool diemap_put(struct diemap *m, const void *die, uint32_t value)
+{
+	if (m->nr * 2 >= m->size) {
+		struct diemap more = {.size = m->size ? m->size * 2 : 1024};
+		more.slots = calloc(more.size, sizeof(*more.slots));
+		if (!more.slots)
+			return false;
+		for (size_t i = 0; i < m->size; i++)
+			if (m->slots[i].die)
+				more.slots[slot_of(&more, m->slots[i].die)] =
+					m->slots[i];
+		more.nr = m->nr;
+		free(m->slots);
+		*m = more;
+	}
+	m->slots[slot_of(m, die)] =
+		(struct diemap_slot){.die = die, .value = value};
+	m->nr++;
+	return true;
+}
+
+Dwarf_Die var_origin(const Dwarf_Die *die)
+{
+	Dwarf_Die at = *die, next;
+	Dwarf_Attribute mem, *a;
+	for (unsigned i = 0; i < 8; i++) {
+		a = dwarf_attr(&at, DW_AT_abstract_origin, &mem);
+		if (!a)
+			a = dwarf_attr(&at, DW_AT_specification, &mem);
+		if (!a || !dwarf_formref_die(a, &next))
+			break;
+		at = next;
+	}
+	return at;
+}
+
+/* --- putting it together --- */
+
+static int compare_found(const void *pa, const void *pb)
+{
+	const struct var_found *a = pa, *b = pb;
+	if (a->var != b->var)
+		return a->var < b->var ? -1 : 1;
+	if (a->place.lo != b->place.lo)
+		return a->place.lo < b->place.lo ? -1 : 1;
+	if (a->place.hi != b->place.hi)
+		return a->place.hi < b->place.hi ? -1 : 1;
+	if (a->place.kind != b->place.kind)
+		return a->place.kind < b->place.kind ? -1 : 1;
+	return a->place.offset < b->place.offset   ? -1
+	       : a->place.offset > b->place.offset ? 1
+						   : 0;
+}
+
+/* A static of an inlined function is met with every copy of the function. */
+static bool same_static(const struct var_found *a, const struct var_found *b)
+{
+	return a->var == b->var && a->place.kind == VAR_ADDR &&
+	       b->place.kind == VAR_ADDR && a->place.lo == b->place.lo &&
+	       a->place.hi == b->place.hi && a->place.offset == b->place.offset;
+}
+
+static enum var_reason reason_for(const struct variable *var)
+{
+	for (unsigned why = VAR_NR_REASONS; why-- > VAR_OPTIMISED_OUT + 1;)
+		if (var->missing & 1u << why)
+			return why;
+	return VAR_OPTIMISED_OUT;
+}
+
+/* Hand the places found out to their variables. */
+static bool finish(struct var_build *b)
+{
+	struct variables *v = b->v;
+	if (b->nr_found)
+		qsort(b->found, b->nr_found, sizeof(*b->found), compare_found);
+	v->places = malloc((b->nr_found + 1) * sizeof(*v->places));
+	if (!v->places)
+		return false;
+	for (size_t i = 0; i < b->nr_found; i++) {
+		const struct var_found *f = &b->found[i];
+		struct variable *var = &v->vars[f->var];
+		if (i && same_static(f, f - 1))
+			continue;
+		if (!var->nr_places++)
+			var->first_place = (uint32_t)v->nr_places;
+		if (f->place.kind == VAR_ADDR && f->place.hi == UINT64_MAX)
+			var->flags |= VAR_STATIC;
+		var->reason = VAR_FINE;
+		v->places[v->nr_places++] = f->place;
+	}
+	for (size_t i = 0; i < v->nr_vars; i++)
+		if (!v->vars[i].nr_places)
+			v->vars[i].reason = (uint8_t)reason_for(&v->vars[i]);
+	return true;
+}
+
+static void walk_units(struct var_build *b, Dwarf *dwarf)
+{
+	Dwarf_CU *cu = NULL;
+	uint8_t type;
+	Dwarf_Die die, sub;
+	int got;
+	while (!(got = dwarf_get_units(dwarf, cu, &cu, NULL, &type, &die,
+				       &sub))) {
+		if (type == DW_UT_compile)
+			var_walk_unit(b, &die);
+		else if (type == DW_UT_skeleton && sub.addr)
+			var_walk_unit(b, &sub);
+	}
+	b->v->nr_damaged += got < 0;
+}
+
+static void build_deinit(struct var_build *b)
+{
+	free(b->found);
+	free(b->members);
+	free(b->groups);
+	free(b->names);
+	free(b->enums);
+	free(b->group_of.slots);
+	free(b->name_of.slots);
+	free(b->enum_of.slots);
+}
+
+static struct variables *load(struct module *m, Dwarf *dwarf, var_want_fn want,
+			      void *want_ctx, struct smco_err *err)
+{
+	struct var_build b = {
+		.v = calloc(1, sizeof(*b.v)),
+		.want = want,
+		.want_ctx = want_ctx,
+		.steps_left = VAR_MAX_STEPS,
+		.cfi = module_cfi(m),
+	};
+	bool fine = b.v && (b.v->state = calloc(1, sizeof(*b.v->state)));
+	if (fine) {
+		walk_units(&b, dwarf);
+		fine = !b.no_memory && finish(&b);
+	}
+	build_deinit(&b);
+	if (fine)
+		return b.v;
+	variables_destroy(b.v);
+	smco_fail(err, SMCO_NOMEM, 0, "out of memory for the variables of %s",
+		  m->path);
+	return NULL;
+}
+
+/* A handle of our own on the file with the DWARF; NULL if there is none. */
+static Elf *dwarf_elf(struct sym_space *s, struct module *m)
+{
+	if (m->has_dwarf)
+		return module_elf(m);
+	if (!debugfile_of(m, s->root_fd) || !m->debug_has_dwarf)
+		return NULL;
+	return elf_begin(m->debug_fd, ELF_C_READ, NULL);
+}
+
+struct variables *variables_load(struct sym_space *s, uint32_t module,
+				 var_want_fn want, void *want_ctx,
+				 struct smco_err *err)
+{
+	struct module *m = space_module(s, module);
+	if (!m || !m->is_elf) {
+		smco_fail(err, SMCO_NOTFOUND, 0, "%s is not an ELF file",
+			  m ? m->path : "this");
+		return NULL;
+	}
+	Elf *elf = dwarf_elf(s, m);
+	if (!elf) {
+		smco_fail(err, SMCO_NOTFOUND, 0,
+			  "%s has no debug information: compile it with -g, or "
+			  "install its debug symbols (package -dbgsym)",
+			  m->path);
+		return NULL;
+	}
+	struct variables *v = NULL;
+	Dwarf *dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	if (dwarf)
+		v = load(m, dwarf, want, want_ctx, err);
+	else
+		smco_fail(err, SMCO_FORMAT, 0,
+			  "the debug information of %s cannot be read: %s",
+			  m->path, dwarf_errmsg(-1));
+	if (dwarf)
+		dwarf_end(dwarf);
+	elf_end(elf);
+	return v;
+}
+
+void variables_destroy(struct variables *v)
+{
+	if (!v)
+		return;
+	for (struct chunk *c = v->state ? v->state->chunks : NULL, *next; c;
+	     c = next) {
+		next = c->next;
+		free(c);
+	}
+	free(v->state);
+	free(v->vars);
+	free(v->places);
+	free(v->ops);
+	free(v->functions);
+	free(v->ranges);
+	free(v->enumerators);
+	free(v);
+}
+
+size_t variables_at(const struct variables *v, const struct variable *var,
+		    uint64_t pc, const struct var_place **ret, size_t max)
+{
+	size_t n = 0;
+	for (uint32_t i = 0; i < var->nr_places && n < max; i++) {
+		const struct var_place *p = &v->places[var->first_place + i];
+		if (p->lo > pc)
+			break;
+		if (pc < p->hi)
+			ret[n++] = p;
+	}
+	return n;
+}
+
+const char *var_reason_text(enum var_reason reason)
+{
+	switch (reason) {
+	case VAR_FINE:
+		return "readable";
+	case VAR_OPTIMISED_OUT:
+		return "optimised out";
+	case VAR_ENTRY_VALUE:
+		return "known at the function's entry only";
+	case VAR_THREAD_LOCAL:
+		return "thread-local";
+	case VAR_VECTOR:
+		return "in a vector register";
+	case VAR_SPLIT:
+		return "in several places";
+	case VAR_COMPLEX:
+		return "location too complex";
+	case VAR_NO_FRAME:
+		return "no frame information";
+	case VAR_IMPLICIT:
+		return "behind an optimised-out pointer";
+	default:
+		return "unknown reason";
+	}
+}

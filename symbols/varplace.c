@@ -1,0 +1,370 @@
+/* Location attributes of variables, made into places. */
+#include "symbols/varbuild.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+#define NOWHERE UINT64_MAX
+
+/* A stretch of code, in which one piece is to be placed. */
+struct stretch {
+	struct var_build *b;
+	const struct var_scope *sc;
+	uint64_t lo;
+	uint64_t hi;   /* exclusive */
+	bool begins;   /* lo is a definition site */
+	bool anywhere; /* holds at every address, inside and outside */
+};
+
+/* The row of the frame table at @addr, and where the next one begins. */
+static const struct cfi_rule *row_at(const struct cfi_table *t, uint64_t addr,
+				     uint64_t *next)
+{
+	*next = NOWHERE;
+	return t ? cfi_row(t, addr, next) : NULL;
+}
+
+static bool is_frame(int64_t reg)
+{
+	return reg == VAR_REG_CFA || reg == VAR_REG_FRAME_RBP ||
+	       reg == VAR_REG_FRAME_RSP;
+}
+
+/* The machine register, and offset to it, that @reg is in a row's code. */
+static bool frame_register(const struct var_scope *sc,
+			   const struct cfi_rule *row, int64_t reg,
+			   uint8_t *reg_ret, int64_t *offset_ret)
+{
+	if (!row || row->cfa_kind != CFI_CFA_REG)
+		return false;
+	*offset_ret = 0;
+	switch (reg) {
+	case VAR_REG_CFA:
+		*reg_ret = row->cfa_reg;
+		*offset_ret = row->cfa_off;
+		return true;
+	case VAR_REG_FRAME_RBP:
+		*reg_ret = CFI_RBP;
+		return row->cfa_reg == CFI_RBP;
+	default:
+		*reg_ret = CFI_RSP;
+		return row->cfa_reg == CFI_RSP
+			       ? (uint64_t)row->cfa_off == sc->body_depth
+			       : row->cfa_reg == CFI_RBP;
+	}
+}
+
+/* Replace what stands for the frame; false if the row does not tell. */
+static bool place_in_frame(const struct var_scope *sc,
+			   const struct cfi_rule *row,
+			   const struct var_piece *from, struct var_piece *to)
+{
+	*to = *from;
+	to->nr_ops = 0;
+	for (size_t i = 0; i < from->nr_ops; i++) {
+		const struct var_op *op = &from->op[i];
+		uint8_t reg;
+		int64_t offset;
+		if (op->code != VAR_OP_REG || !is_frame(op->arg)) {
+			if (!var_ops_add(to->op, &to->nr_ops, op->code,
+					 op->arg))
+				return false;
+			continue;
+		}
+		if (!frame_register(sc, row, op->arg, &reg, &offset) ||
+		    !var_ops_add(to->op, &to->nr_ops, VAR_OP_REG, reg) ||
+		    !var_ops_add(to->op, &to->nr_ops, VAR_OP_PLUS_CONST,
+				 offset))
+			return false;
+	}
+	return true;
+}
+
+static void missing(struct var_build *b, uint32_t var, enum var_reason why)
+{
+	b->v->vars[var].missing |= (uint16_t)(1u << why);
+}
+
+static void keep(struct stretch *s, uint32_t var, struct var_place place,
+		 uint64_t lo, uint64_t hi)
+{
+	struct var_build *b = s->b;
+	place.lo = lo;
+	place.hi = hi;
+	place.function = s->anywhere ? VAR_NO_FUNCTION : s->sc->function;
+	if (s->begins && lo == s->lo)
+		place.flags |= VAR_BEGINS;
+	if (b->nr_found >= VAR_MAX_PLACES) {
+		b->v->cut_short = true;
+		return;
+	}
+	if (var_grow(b, (void **)&b->found, b->nr_found, &b->cap_found,
+		     sizeof(*b->found)))
+		b->found[b->nr_found++] =
+			(struct var_found){.var = var, .place = place};
+}
+
+/* The ops of an expression, kept. */
+static bool keep_ops(struct var_build *b, const struct var_piece *p,
+		     struct var_place *place)
+{
+	struct variables *v = b->v;
+	place->kind = VAR_EXPR;
+	place->first_op = (uint32_t)v->nr_ops;
+	place->nr_ops = p->nr_ops;
+	if (v->nr_ops >= VAR_MAX_PLACES) {
+		v->cut_short = true;
+		return false;
+	}
+	for (size_t i = 0; i < p->nr_ops; i++) {
+		if (!var_grow(b, (void **)&v->ops, v->nr_ops, &b->cap_ops,
+			      sizeof(*v->ops)))
+			return false;
+		v->ops[v->nr_ops++] = p->op[i];
+	}
+	return true;
+}
+
+/* Register plus constant, the shape that nearly all have. */
+static bool is_linear(const struct var_piece *p, uint8_t code)
+{
+	return p->op[0].code == code &&
+	       (p->nr_ops == 1 || (p->nr_ops == 2 && code == VAR_OP_REG &&
+				   p->op[1].code == VAR_OP_PLUS_CONST));
+}
+
+/*
+ * The place of @width bytes, @byte into the piece; VAR_FINE or why not. The
+ * piece has no frame registers any more.
+ */
+static enum var_reason to_place(struct var_build *b, const struct var_piece *p,
+				uint64_t byte, unsigned width, bool framed,
+				struct var_place *ret)
+{
+	struct var_piece at = *p;
+	*ret = (struct var_place){0};
+	if (p->kind == VAR_PIECE_NONE)
+		return p->reason;
+	if (p->kind == VAR_PIECE_REGISTER) {
+		if (byte + width > 8)
+			return VAR_SPLIT;
+		ret->kind = VAR_REG;
+		ret->reg = p->reg;
+		ret->shift = (uint8_t)(8 * byte);
+		return VAR_FINE;
+	}
+	if (p->kind == VAR_PIECE_VALUE) {
+		if (byte)
+			return VAR_SPLIT;
+		if (is_linear(p, VAR_OP_CONST)) {
+			ret->kind = VAR_CONST;
+			ret->offset = p->op[0].arg;
+		} else if (is_linear(p, VAR_OP_REG)) {
+			ret->reg = (uint8_t)p->op[0].arg;
+			ret->offset = p->nr_ops == 2 ? p->op[1].arg : 0;
+			ret->kind = ret->offset ? VAR_VALUE : VAR_REG;
+		} else if (!keep_ops(b, p, ret)) {
+			return VAR_COMPLEX;
+		}
+		return VAR_FINE;
+	}
+	if (!var_ops_add(at.op, &at.nr_ops, VAR_OP_PLUS_CONST, (int64_t)byte))
+		return VAR_COMPLEX;
+	if (is_linear(&at, VAR_OP_ADDR)) {
+		ret->kind = VAR_ADDR;
+		ret->offset = at.op[0].arg;
+	} else if (is_linear(&at, VAR_OP_REG)) {
+		ret->kind = VAR_MEM;
+		ret->reg = (uint8_t)at.op[0].arg;
+		ret->offset = at.nr_ops == 2 ? at.op[1].arg : 0;
+		if (framed || ret->reg == CFI_RSP)
+			ret->flags |= VAR_FRAME;
+	} else if (!var_ops_add(at.op, &at.nr_ops, VAR_OP_LOAD, width) ||
+		   !keep_ops(b, &at, ret)) {
+		return VAR_COMPLEX;
+	}
+	return VAR_FINE;
+}
+
+/* One member, in one piece, over a stretch: a place for each row of the CFI. */
+static void place_member(struct stretch *s, uint32_t var,
+			 const struct var_piece *p, uint64_t byte)
+{
+	struct var_build *b = s->b;
+	unsigned width = b->v->vars[var].type.width;
+	struct var_place place;
+	bool framed = false;
+	for (size_t i = 0; i < p->nr_ops; i++)
+		framed |= p->op[i].code == VAR_OP_REG && is_frame(p->op[i].arg);
+	if (!framed) {
+		enum var_reason why =
+			to_place(b, p, byte, width, false, &place);
+		if (why)
+			missing(b, var, why);
+		else
+			keep(s, var, place, s->lo, s->hi);
+		return;
+	}
+	uint64_t next;
+	for (uint64_t lo = s->lo; lo < s->hi; lo = next) {
+		const struct cfi_rule *row = row_at(b->cfi, lo, &next);
+		struct var_piece fixed;
+		if (next > s->hi)
+			next = s->hi;
+		if (next <= lo || !var_step(b))
+			break;
+		enum var_reason why = VAR_NO_FRAME;
+		if (place_in_frame(s->sc, row, p, &fixed))
+			why = to_place(b, &fixed, byte, width, true, &place);
+		if (!why)
+			keep(s, var, place, lo, next);
+		else if (!row)
+			missing(b, var, why);
+	}
+}
+
+/* All wanted members of the group, from an object in pieces. */
+static void place_group(struct stretch *s, const struct var_group *g,
+			const struct var_piece *pieces, size_t nr)
+{
+	struct var_build *b = s->b;
+	for (uint32_t i = 0; i < g->nr; i++) {
+		const struct var_member *m = &b->members[g->first + i];
+		if (m->var == VAR_NONE)
+			continue;
+		unsigned width = b->v->vars[m->var].type.width;
+		uint64_t start = 0;
+		const struct var_piece *in = NULL;
+		for (size_t k = 0; k < nr && !in; k++) {
+			if (!pieces[k].bytes ||
+			    (m->byte >= start &&
+			     m->byte - start < pieces[k].bytes))
+				in = &pieces[k];
+			else
+				start += pieces[k].bytes;
+		}
+		if (!in)
+			missing(b, m->var, VAR_OPTIMISED_OUT);
+		else if (in->bytes && m->byte - start + width > in->bytes)
+			missing(b, m->var, VAR_SPLIT);
+		else
+			place_member(s, m->var, in, m->byte - start);
+	}
+}
+
+/* The parts of [lo, hi) that lie in the function's code. */
+static void place_in_function(struct stretch *s, const struct var_group *g,
+			      const struct var_piece *pieces, size_t nr)
+{
+	const struct variables *v = s->b->v;
+	if (s->sc->function == VAR_NO_FUNCTION)
+		return;
+	const struct var_function *f = &v->functions[s->sc->function];
+	struct stretch part = *s;
+	for (uint32_t i = 0; i < f->nr_ranges; i++) {
+		const struct var_range *r = &v->ranges[f->first_range + i];
+		part.lo = s->lo > r->lo ? s->lo : r->lo;
+		part.hi = s->hi < r->hi ? s->hi : r->hi;
+		part.begins = s->begins && part.lo == s->lo;
+		if (part.lo < part.hi)
+			place_group(&part, g, pieces, nr);
+	}
+}
+
+/* A location that holds in the whole scope. */
+static void place_in_scope(struct stretch *s, const struct var_group *g,
+			   const struct var_piece *pieces, size_t nr)
+{
+	if (nr == 1 && pieces->kind == VAR_PIECE_ADDRESS &&
+	    is_linear(pieces, VAR_OP_ADDR)) {
+		s->lo = 0;
+		s->hi = UINT64_MAX;
+		s->anywhere = true;
+		place_group(s, g, pieces, nr);
+		return;
+	}
+	bool constant = nr == 1 && pieces->kind == VAR_PIECE_VALUE &&
+			is_linear(pieces, VAR_OP_CONST);
+	for (size_t i = 0; i < s->sc->nr_ranges; i++) {
+		s->lo = s->sc->ranges[i].lo;
+		s->hi = s->sc->ranges[i].hi;
+		/* A constant needs no assignment. */
+		s->begins = constant && !i;
+		place_in_function(s, g, pieces, nr);
+	}
+	/* Nothing to place it in, but something to say about it. */
+	if (!s->sc->nr_ranges && pieces->kind == VAR_PIECE_NONE)
+		place_group(s, g, pieces, nr);
+}
+
+static void place_constant(struct stretch *s, const struct var_group *g,
+			   Dwarf_Attribute *attr)
+{
+	struct var_piece p = {.kind = VAR_PIECE_VALUE, .nr_ops = 1};
+	Dwarf_Sword value;
+	/* Blocks of bytes are strings and structs. */
+	if (dwarf_formsdata(attr, &value) || g->nr != 1)
+		return;
+	p.op[0] = (struct var_op){VAR_OP_CONST, value};
+	place_in_scope(s, g, &p, 1);
+}
+
+void var_add_places(struct var_build *b, const struct var_scope *sc,
+		    Dwarf_Die *die, uint32_t group)
+{
+	const struct var_group g = b->groups[group];
+	struct stretch s = {.b = b, .sc = sc};
+	struct var_piece pieces[VAR_MAX_PIECES];
+	Dwarf_Attribute attr;
+	Dwarf_Addr base, lo, hi;
+	Dwarf_Op *ops;
+	size_t nr;
+	ptrdiff_t at = 0;
+	if (!dwarf_attr_integrate(die, DW_AT_location, &attr)) {
+		if (dwarf_attr_integrate(die, DW_AT_const_value, &attr))
+			place_constant(&s, &g, &attr);
+		return;
+	}
+	while ((at = dwarf_getlocations(&attr, at, &base, &lo, &hi, &ops,
+					&nr)) > 0 &&
+	       var_step(b)) {
+		if (!nr)
+			continue;
+		size_t n =
+			var_expr_read(&attr, ops, nr, &sc->frame_base, pieces);
+		s.begins = true;
+		if (!lo && hi == (Dwarf_Addr)-1) {
+			s.begins = false;
+			place_in_scope(&s, &g, pieces, n);
+			continue;
+		}
+		s.lo = lo;
+		s.hi = hi;
+		place_in_function(&s, &g, pieces, n);
+	}
+	if (at >= 0)
+		return;
+	b->v->nr_damaged++;
+	for (uint32_t i = 0; i < g.nr; i++)
+		if (b->members[g.first + i].var != VAR_NONE)
+			missing(b, b->members[g.first + i].var, VAR_COMPLEX);
+}
+
+uint64_t var_body_depth(struct var_build *b, const struct var_function *f)
+{
+	uint64_t deepest = 0;
+	for (uint32_t i = 0; i < f->nr_ranges; i++) {
+		const struct var_range *r = &b->v->ranges[f->first_range + i];
+		uint64_t next;
+		for (uint64_t at = r->lo; at < r->hi && b->cfi; at = next) {
+			const struct cfi_rule *row = row_at(b->cfi, at, &next);
+			if (row && row->cfa_kind == CFI_CFA_REG &&
+			    row->cfa_reg == CFI_RSP && row->cfa_off > 0 &&
+			    (uint64_t)row->cfa_off > deepest)
+				deepest = (uint64_t)row->cfa_off;
+			if (next <= at || !var_step(b))
+				break;
+		}
+	}
+	return deepest;
+}

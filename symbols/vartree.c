@@ -1,0 +1,256 @@
+/* The tree of DIEs of a unit: functions, blocks, and the variables in them. */
+#include "symbols/varbuild.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/demangle.h"
+#include "symbols/dwarfdie.h"
+
+#define MAX_NAME 1024
+
+static void walk(struct var_build *b, Dwarf_Die *parent,
+		 const struct var_scope *sc, unsigned depth);
+
+/* Code of @die, appended to the ranges. Code that was dropped is at 0. */
+static size_t read_ranges(struct var_build *b, Dwarf_Die *die)
+{
+	struct variables *v = b->v;
+	Dwarf_Addr base = 0, lo, hi;
+	ptrdiff_t at = 0;
+	size_t nr = 0;
+	while ((at = dwarf_ranges(die, at, &base, &lo, &hi)) > 0 &&
+	       var_step(b)) {
+		if (!lo || hi <= lo)
+			continue;
+		if (v->nr_ranges >= VAR_MAX_RANGES) {
+			v->cut_short = true;
+			break;
+		}
+		if (!var_grow(b, (void **)&v->ranges, v->nr_ranges,
+			      &b->cap_ranges, sizeof(*v->ranges)))
+			break;
+		v->ranges[v->nr_ranges++] = (struct var_range){lo, hi};
+		nr++;
+	}
+	return nr;
+}
+
+static bool has_code(Dwarf_Die *die)
+{
+	return dwarf_hasattr(die, DW_AT_low_pc) ||
+	       dwarf_hasattr(die, DW_AT_ranges);
+}
+
+static const char *join(struct var_build *b, const char *scope,
+			const char *name)
+{
+	char full[MAX_NAME];
+	if (!*scope)
+		return var_string(b, name);
+	snprintf(full, sizeof(full), "%s::%s", scope, name);
+	return var_string(b, full);
+}
+
+static void remember(struct var_build *b, const Dwarf_Die *die,
+		     const char *name)
+{
+	if (!var_grow(b, (void **)&b->names, b->nr_names, &b->cap_names,
+		      sizeof(*b->names)))
+		return;
+	b->names[b->nr_names] = name;
+	if (!diemap_put(&b->name_of, die->addr, (uint32_t)b->nr_names++))
+		b->no_memory = true;
+}
+
+/*
+ * The readable name of a function, once for all its instances: demangled, or
+ * put together from what it is in.
+ */
+static const char *function_name(struct var_build *b,
+				 const struct var_scope *sc, Dwarf_Die *die)
+{
+	Dwarf_Die origin = var_origin(die);
+	uint32_t index;
+	if (diemap_get(&b->name_of, origin.addr, &index))
+		return b->names[index];
+	const char *linkage = sc->scoped ? die_linkage_name(die) : NULL;
+	char *readable _cleanup_free_ = linkage ? sym_demangle(linkage) : NULL;
+	const char *short_name = dwarf_diename(die), *name;
+	bool nested =
+		sc->scoped && !linkage && dwarf_tag(die) == DW_TAG_subprogram;
+	/* clang puts statics of inlined functions into one without a name. */
+	if (!short_name && !readable)
+		return sc->name;
+	name = readable ? var_string(b, readable)
+			: join(b, nested ? sc->name : "", short_name);
+	remember(b, &origin, name);
+	return name;
+}
+
+static uint32_t add_function(struct var_build *b, Dwarf_Die *die,
+			     const char *name, size_t nr_ranges)
+{
+	struct variables *v = b->v;
+	Dwarf_Addr entry;
+	int line;
+	if (v->nr_functions >= VAR_MAX_FUNCTIONS) {
+		v->cut_short = true;
+		return VAR_NO_FUNCTION;
+	}
+	if (!var_grow(b, (void **)&v->functions, v->nr_functions,
+		      &b->cap_functions, sizeof(*v->functions)))
+		return VAR_NO_FUNCTION;
+	const char *file = die_decl_file(die);
+	struct var_function *f = &v->functions[v->nr_functions];
+	*f = (struct var_function){
+		.name = name,
+		.file = var_file(b, file ? file : ""),
+		.first_range = (uint32_t)(v->nr_ranges - nr_ranges),
+		.nr_ranges = (uint32_t)nr_ranges,
+	};
+	if (!dwarf_decl_line(die, &line) && line > 0)
+		f->line = (uint32_t)line;
+	f->entry = dwarf_entrypc(die, &entry) ? v->ranges[f->first_range].lo
+					      : entry;
+	return (uint32_t)v->nr_functions++;
+}
+
+static void walk_function(struct var_build *b, Dwarf_Die *die,
+			  const struct var_scope *outer, unsigned depth)
+{
+	if (dwarf_hasattr(die, DW_AT_declaration))
+		return;
+	struct var_scope sc = {
+		.name = function_name(b, outer, die),
+		.scoped = outer->scoped,
+		.in_function = true,
+		.function = VAR_NO_FUNCTION,
+	};
+	size_t nr = read_ranges(b, die);
+	/* Another copy of it was linked. */
+	if (!nr && has_code(die))
+		return;
+	if (nr)
+		sc.function = add_function(b, die, sc.name, nr);
+	if (sc.function != VAR_NO_FUNCTION) {
+		const struct var_function *f = &b->v->functions[sc.function];
+		sc.frame_base = var_frame_base_read(die);
+		if (sc.frame_base.reg == VAR_REG_FRAME_RSP)
+			sc.body_depth = var_body_depth(b, f);
+	}
+	size_t first = b->v->nr_ranges - nr;
+	struct var_range *own _cleanup_free_ = NULL;
+	if (nr) {
+		own = malloc(nr * sizeof(*own));
+		if (own)
+			memcpy(own, b->v->ranges + first, nr * sizeof(*own));
+		else
+			b->no_memory = true;
+	}
+	sc.ranges = own;
+	sc.nr_ranges = own ? nr : 0;
+	walk(b, die, &sc, depth + 1);
+}
+
+/* A lexical block or an inlined call: what it covers, if it says so. */
+static void walk_block(struct var_build *b, Dwarf_Die *die,
+		       const struct var_scope *outer, unsigned depth)
+{
+	struct var_scope sc = *outer;
+	struct var_range *own _cleanup_free_ = NULL;
+	if (dwarf_tag(die) == DW_TAG_inlined_subroutine)
+		sc.name = function_name(b, outer, die);
+	size_t before = b->v->nr_ranges, nr = read_ranges(b, die);
+	if (nr) {
+		own = malloc(nr * sizeof(*own));
+		if (own)
+			memcpy(own, b->v->ranges + before, nr * sizeof(*own));
+		else
+			b->no_memory = true;
+		sc.ranges = own;
+		sc.nr_ranges = own ? nr : 0;
+	}
+	/* Only functions keep theirs. */
+	b->v->nr_ranges = before;
+	walk(b, die, &sc, depth + 1);
+}
+
+static void walk_namespace(struct var_build *b, Dwarf_Die *die,
+			   const struct var_scope *outer, unsigned depth)
+{
+	if (!outer->scoped || dwarf_haschildren(die) <= 0)
+		return;
+	struct var_scope sc = *outer;
+	sc.name = join(b, outer->name, die_scope_name(die));
+	walk(b, die, &sc, depth + 1);
+}
+
+static void see_variable(struct var_build *b, const struct var_scope *sc,
+			 Dwarf_Die *die)
+{
+	if (dwarf_hasattr(die, DW_AT_declaration)) {
+		/* The definition may lie elsewhere and refer to this. */
+		if (*sc->name && !sc->in_function)
+			remember(b, die, sc->name);
+		return;
+	}
+	uint32_t group = var_group_of(b, sc, die);
+	if (group != VAR_NONE && b->groups[group].wanted)
+		var_add_places(b, sc, die, group);
+}
+
+static void walk(struct var_build *b, Dwarf_Die *parent,
+		 const struct var_scope *sc, unsigned depth)
+{
+	Dwarf_Die die;
+	if (depth > VAR_MAX_DEPTH) {
+		b->v->cut_short = true;
+		return;
+	}
+	int got = dwarf_child(parent, &die);
+	if (got)
+		b->v->nr_damaged += got < 0;
+	if (got)
+		return;
+	do {
+		if (!var_step(b))
+			return;
+		switch (dwarf_tag(&die)) {
+		case DW_TAG_subprogram:
+			walk_function(b, &die, sc, depth);
+			break;
+		case DW_TAG_inlined_subroutine:
+		case DW_TAG_lexical_block:
+		case DW_TAG_try_block:
+		case DW_TAG_catch_block:
+			walk_block(b, &die, sc, depth);
+			break;
+		case DW_TAG_namespace:
+		case DW_TAG_module:
+		case DW_TAG_class_type:
+		case DW_TAG_structure_type:
+		case DW_TAG_union_type:
+			walk_namespace(b, &die, sc, depth);
+			break;
+		case DW_TAG_variable:
+		case DW_TAG_formal_parameter:
+			see_variable(b, sc, &die);
+			break;
+		default:
+			break;
+		}
+	} while (die_next(&die));
+}
+
+void var_walk_unit(struct var_build *b, Dwarf_Die *cu)
+{
+	const struct var_scope sc = {
+		.name = "",
+		.scoped = die_has_scopes(cu),
+		.function = VAR_NO_FUNCTION,
+	};
+	walk(b, cu, &sc, 0);
+}

@@ -1,0 +1,518 @@
+/* Types of variables, and what integers are in them. */
+#include "symbols/varbuild.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/demangle.h"
+#include "symbols/dwarfdie.h"
+
+#define MAX_CHAIN   32 /* typedefs of typedefs */
+#define MAX_NESTING 8  /* structs in structs */
+#define MAX_PATH    400
+#define MAX_VISITS  8192
+
+/* A type with what is said about it on the way to it. */
+struct qualified {
+	Dwarf_Die die;
+	const char *alias; /* the first typedef's name; NULL if none */
+	bool is_const, is_volatile;
+};
+
+/* Flattening of one declaration. */
+struct flat {
+	struct var_build *b;
+	const struct var_scope *sc;
+	struct variable model; /* what all its members have in common */
+	char path[MAX_PATH];   /* of the member */
+	struct var_dim dim[VAR_MAX_DIMS];
+	uint8_t nr_dims;
+	uint8_t flags;
+	unsigned nr_left;     /* members that may still be added */
+	unsigned visits_left; /* and looked at */
+	bool wanted;
+};
+
+static bool type_of(Dwarf_Die *die, struct qualified *ret)
+{
+	Dwarf_Attribute mem;
+	*ret = (struct qualified){0};
+	if (!dwarf_attr_integrate(die, DW_AT_type, &mem) ||
+	    !dwarf_formref_die(&mem, &ret->die))
+		return false;
+	for (unsigned i = 0; i < MAX_CHAIN; i++) {
+		switch (dwarf_tag(&ret->die)) {
+		case DW_TAG_typedef:
+			if (!ret->alias)
+				ret->alias = dwarf_diename(&ret->die);
+			break;
+		case DW_TAG_const_type:
+			ret->is_const = true;
+			break;
+		case DW_TAG_volatile_type:
+			ret->is_volatile = true;
+			break;
+		case DW_TAG_atomic_type:
+		case DW_TAG_restrict_type:
+		case DW_TAG_packed_type:
+		case DW_TAG_shared_type:
+			break;
+		default:
+			return true;
+		}
+		if (!dwarf_attr(&ret->die, DW_AT_type, &mem) ||
+		    !dwarf_formref_die(&mem, &ret->die))
+			return false;
+	}
+	return false;
+}
+
+static bool number(Dwarf_Die *die, unsigned name, uint64_t *ret)
+{
+	Dwarf_Attribute mem;
+	Dwarf_Word value;
+	if (!dwarf_attr(die, name, &mem) || dwarf_formudata(&mem, &value))
+		return false;
+	*ret = value;
+	return true;
+}
+
+static bool is_width(int size)
+{
+	return size == 1 || size == 2 || size == 4 || size == 8;
+}
+
+/* Fill in what a base type says; false if it is no integer. */
+static bool base_type(Dwarf_Die *die, struct var_type *t)
+{
+	uint64_t encoding;
+	int size = dwarf_bytesize(die);
+	if (!is_width(size) || !number(die, DW_AT_encoding, &encoding))
+		return false;
+	t->width = (uint8_t)size;
+	switch (encoding) {
+	case DW_ATE_signed:
+		t->is_signed = true;
+		break;
+	case DW_ATE_unsigned:
+		break;
+	case DW_ATE_signed_char:
+		t->is_signed = true;
+		t->class_ = VAR_CHAR;
+		break;
+	case DW_ATE_unsigned_char:
+	case DW_ATE_UTF:
+		t->class_ = VAR_CHAR;
+		break;
+	case DW_ATE_boolean:
+		t->class_ = VAR_BOOL;
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+static int compare_enumerators(const void *pa, const void *pb)
+{
+	const struct var_enumerator *a = pa, *b = pb;
+	return a->value < b->value ? -1 : a->value > b->value;
+}
+
+/* Read the enumerators of @die behind those known already. */
+static void read_enumerators(struct var_build *b, Dwarf_Die *die,
+			     struct enum_span *span)
+{
+	struct variables *v = b->v;
+	Dwarf_Die child;
+	span->first = (uint32_t)v->nr_enumerators;
+	if (dwarf_child(die, &child))
+		return;
+	do {
+		Dwarf_Attribute mem;
+		Dwarf_Sword value;
+		const char *name = dwarf_diename(&child);
+		if (dwarf_tag(&child) != DW_TAG_enumerator || !name ||
+		    !dwarf_attr(&child, DW_AT_const_value, &mem) ||
+		    dwarf_formsdata(&mem, &value))
+			continue;
+		if (span->nr >= VAR_MAX_ENUMERATORS ||
+		    v->nr_enumerators >= VAR_MAX_VARIABLES) {
+			v->cut_short = true;
+			break;
+		}
+		if (!var_grow(b, (void **)&v->enumerators, v->nr_enumerators,
+			      &b->cap_enumerators, sizeof(*v->enumerators)))
+			return;
+		v->enumerators[v->nr_enumerators++] = (struct var_enumerator){
+			.name = var_string(b, name), .value = value};
+		span->nr++;
+		span->is_signed |= value < 0 && mem.form == DW_FORM_sdata;
+	} while (die_next(&child));
+	if (span->nr)
+		qsort(v->enumerators + span->first, span->nr,
+		      sizeof(*v->enumerators), compare_enumerators);
+}
+
+static bool enum_type(struct var_build *b, Dwarf_Die *die, struct var_type *t)
+{
+	int size = dwarf_bytesize(die);
+	if (!is_width(size))
+		return false;
+	uint32_t index;
+	if (!diemap_get(&b->enum_of, die->addr, &index)) {
+		struct enum_span span = {0};
+		read_enumerators(b, die, &span);
+		index = (uint32_t)b->nr_enums;
+		if (!var_grow(b, (void **)&b->enums, b->nr_enums, &b->cap_enums,
+			      sizeof(*b->enums)))
+			return false;
+		b->enums[b->nr_enums++] = span;
+		if (!diemap_put(&b->enum_of, die->addr, index))
+			b->no_memory = true;
+	}
+	const struct enum_span *span = &b->enums[index];
+	struct var_type under = {0};
+	struct qualified q;
+	t->width = (uint8_t)size;
+	t->class_ = VAR_ENUM;
+	t->first_enumerator = span->first;
+	t->nr_enumerators = span->nr;
+	/* Compilers say which integer type it is, or that it has negatives. */
+	if (type_of(die, &q) && dwarf_tag(&q.die) == DW_TAG_base_type &&
+	    base_type(&q.die, &under))
+		t->is_signed = under.is_signed;
+	else
+		t->is_signed = span->is_signed;
+	/* Small constants may have been written without a sign. */
+	unsigned unused = 64 - 8 * (unsigned)size;
+	for (uint32_t i = 0; i < span->nr && unused; i++) {
+		struct var_enumerator *e = &b->v->enumerators[span->first + i];
+		uint64_t high = (uint64_t)e->value << unused;
+		e->value = t->is_signed ? (int64_t)high >> unused
+					: (int64_t)(high >> unused);
+	}
+	return true;
+}
+
+static const char *type_name(struct flat *f, const struct qualified *q)
+{
+	Dwarf_Die die = q->die;
+	const char *name = q->alias ? q->alias : dwarf_diename(&die);
+	char full[MAX_PATH];
+	if (q->alias || dwarf_tag(&die) != DW_TAG_enumeration_type)
+		return var_string(f->b, name ? name : "");
+	snprintf(full, sizeof(full), "%s%s", f->sc->scoped ? "" : "enum ",
+		 name ? name : "{...}");
+	return var_string(f->b, full);
+}
+
+/*
+ * The bits of a bit-field: which bytes to read, and where in them it is.
+ * @byte is where the member's location is, the struct's with DWARF 5.
+ */
+static bool bit_field(Dwarf_Die *member, struct var_type *t, uint64_t *byte)
+{
+	uint64_t bits, at, storage;
+	if (!number(member, DW_AT_bit_size, &bits))
+		return true;
+	if (!bits || bits > 8u * t->width)
+		return false;
+	if (number(member, DW_AT_data_bit_offset, &at)) {
+		if (at > INT32_MAX)
+			return false;
+	} else if (number(member, DW_AT_bit_offset, &at)) {
+		/* DWARF 3: from the most significant bit of the storage. */
+		if (!number(member, DW_AT_byte_size, &storage))
+			storage = t->width;
+		if (storage > 8 || at + bits > 8 * storage)
+			return false;
+		at = 8 * storage - at - bits;
+	} else {
+		at = 0;
+	}
+	/* The fewest bytes that it is in, so as not to read past the struct. */
+	uint64_t first = at / 8 * 8;
+	unsigned width = 1;
+	while (8 * width < at - first + bits)
+		width *= 2;
+	if (width > 8)
+		return false;
+	t->width = (uint8_t)width;
+	*byte += first / 8;
+	t->bit_offset = (uint8_t)(at - first);
+	t->bit_size = (uint8_t)bits;
+	return true;
+}
+
+static const char *qualified_name(struct flat *f)
+{
+	char full[MAX_PATH * 2];
+	const char *scope = f->model.scope;
+	if (!*scope)
+		return f->model.name;
+	snprintf(full, sizeof(full), "%s::%s", scope, f->model.name);
+	return var_string(f->b, full);
+}
+
+/* One integer: keep it if it is wanted. */
+static void add_integer(struct flat *f, const struct qualified *q,
+			Dwarf_Die *member, uint64_t byte)
+{
+	struct var_build *b = f->b;
+	Dwarf_Die die = q->die;
+	struct var_type t = {
+		.is_const = q->is_const,
+		.is_volatile = q->is_volatile,
+		.nr_dims = f->nr_dims,
+	};
+	bool fine = dwarf_tag(&die) == DW_TAG_enumeration_type
+			    ? enum_type(b, &die, &t)
+			    : base_type(&die, &t);
+	if (!fine || (member && !bit_field(member, &t, &byte)))
+		return;
+	memcpy(t.dim, f->dim, sizeof(t.dim));
+	t.name = type_name(f, q);
+	b->v->nr_seen++;
+	f->model.type = t;
+	f->model.name = var_string(b, f->path);
+	f->model.qualified = qualified_name(f);
+	f->model.flags = f->flags;
+	struct var_member m = {.var = VAR_NONE, .byte = byte};
+	struct variables *v = b->v;
+	if (!b->want || b->want(b->want_ctx, &f->model)) {
+		if (v->nr_vars >= VAR_MAX_VARIABLES) {
+			v->cut_short = true;
+			return;
+		}
+		if (!var_grow(b, (void **)&v->vars, v->nr_vars, &b->cap_vars,
+			      sizeof(*v->vars)))
+			return;
+		m.var = (uint32_t)v->nr_vars;
+		v->vars[v->nr_vars++] = f->model;
+		f->wanted = true;
+	}
+	if (var_grow(b, (void **)&b->members, b->nr_members, &b->cap_members,
+		     sizeof(*b->members)))
+		b->members[b->nr_members++] = m;
+	if (!--f->nr_left)
+		v->cut_short = true;
+}
+
+static void flatten(struct flat *f, const struct qualified *q,
+		    Dwarf_Die *member, uint64_t byte, unsigned depth);
+
+/* Where in its struct a member or base class is; false if not at a constant. */
+static bool member_offset(Dwarf_Die *die, uint64_t *ret)
+{
+	Dwarf_Attribute mem;
+	Dwarf_Op *ops;
+	size_t nr;
+	*ret = 0;
+	if (!dwarf_attr(die, DW_AT_data_member_location, &mem))
+		return true; /* a union's, or told by its bits */
+	Dwarf_Word value;
+	if (!dwarf_formudata(&mem, &value)) {
+		*ret = value;
+		return true;
+	}
+	if (dwarf_getlocation(&mem, &ops, &nr) || nr != 1 ||
+	    (ops[0].atom != DW_OP_plus_uconst && ops[0].atom != DW_OP_constu))
+		return false;
+	*ret = ops[0].number;
+	return true;
+}
+
+static bool path_add(struct flat *f, const char *dot, const char *name)
+{
+	size_t len = strlen(f->path);
+	int n = snprintf(f->path + len, sizeof(f->path) - len, "%s%s", dot,
+			 name);
+	if (n >= 0 && (size_t)n < sizeof(f->path) - len)
+		return true;
+	f->path[len] = 0;
+	f->b->v->cut_short = true;
+	return false;
+}
+
+static void flatten_members(struct flat *f, Dwarf_Die *type, uint64_t byte,
+			    unsigned depth)
+{
+	Dwarf_Die die;
+	uint8_t flags = f->flags;
+	if (dwarf_child(type, &die))
+		return;
+	if (dwarf_tag(type) == DW_TAG_union_type)
+		f->flags |= VAR_IN_UNION;
+	do {
+		int tag = dwarf_tag(&die);
+		struct qualified q;
+		uint64_t offset;
+		size_t len = strlen(f->path);
+		const char *name = dwarf_diename(&die);
+		bool base = tag == DW_TAG_inheritance;
+		if (!f->nr_left || !var_step(f->b) || !f->visits_left)
+			break;
+		f->visits_left--;
+		if ((tag != DW_TAG_member && !base) ||
+		    dwarf_hasattr(&die, DW_AT_declaration) ||
+		    dwarf_hasattr(&die, DW_AT_external) ||
+		    !member_offset(&die, &offset) || !type_of(&die, &q))
+			continue;
+		if (base || !name || path_add(f, ".", name))
+			flatten(f, &q, &die, byte + offset, depth + 1);
+		f->path[len] = 0;
+	} while (die_next(&die));
+	f->flags = flags;
+}
+
+/* How many elements an array has, all dimensions; 0 if not known. */
+static uint64_t element_count(Dwarf_Die *array)
+{
+	Dwarf_Die die;
+	uint64_t total = 1;
+	bool any = false;
+	if (dwarf_child(array, &die))
+		return 0;
+	do {
+		uint64_t count;
+		if (dwarf_tag(&die) != DW_TAG_subrange_type)
+			continue;
+		any = true;
+		if (!number(&die, DW_AT_count, &count)) {
+			if (!number(&die, DW_AT_upper_bound, &count))
+				return 0;
+			count++;
+		}
+		if (__builtin_mul_overflow(total, count, &total))
+			return 0;
+	} while (die_next(&die));
+	return any ? total : 0;
+}
+
+static void flatten_array(struct flat *f, Dwarf_Die *array, uint64_t byte,
+			  unsigned depth)
+{
+	struct qualified q;
+	size_t len = strlen(f->path);
+	Dwarf_Word stride;
+	if (!type_of(array, &q))
+		return;
+	if (f->nr_dims >= VAR_MAX_DIMS) {
+		f->b->v->cut_short = true;
+		return;
+	}
+	if (dwarf_aggregate_size(&q.die, &stride) || !stride ||
+	    !path_add(f, "", "[]"))
+		return;
+	f->dim[f->nr_dims++] = (struct var_dim){
+		.count = element_count(array),
+		.stride = stride,
+	};
+	flatten(f, &q, NULL, byte, depth + 1);
+	f->dim[--f->nr_dims] = (struct var_dim){0};
+	f->path[len] = 0;
+}
+
+static void flatten(struct flat *f, const struct qualified *q,
+		    Dwarf_Die *member, uint64_t byte, unsigned depth)
+{
+	Dwarf_Die die = q->die;
+	if (depth > MAX_NESTING) {
+		f->b->v->cut_short = true;
+		return;
+	}
+	switch (dwarf_tag(&die)) {
+	case DW_TAG_base_type:
+	case DW_TAG_enumeration_type:
+		add_integer(f, q, member, byte);
+		break;
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+	case DW_TAG_union_type:
+		flatten_members(f, &die, byte, depth);
+		break;
+	case DW_TAG_array_type:
+		flatten_array(f, &die, byte, depth);
+		break;
+	default:
+		break;
+	}
+}
+
+/* "ns::limits" of the linkage name of ns::limits::max; NULL if it is none. */
+static const char *linkage_scope(struct var_build *b, Dwarf_Die *die,
+				 const char *name)
+{
+	const char *linkage = die_linkage_name(die);
+	char *full _cleanup_free_ = linkage ? sym_demangle(linkage) : NULL;
+	size_t len = full ? strlen(full) : 0, tail = strlen(name) + 2;
+	if (len <= tail || memcmp(full + len - tail, "::", 2) ||
+	    strcmp(full + len - tail + 2, name))
+		return NULL;
+	full[len - tail] = 0;
+	return var_string(b, full);
+}
+
+static void fill_model(struct flat *f, Dwarf_Die *die, const char *name)
+{
+	struct variable *model = &f->model;
+	const char *file = die_decl_file(die);
+	int line;
+	const char *scope = f->sc->name;
+	if (f->sc->scoped && !f->sc->in_function) {
+		Dwarf_Die origin = var_origin(die);
+		const char *linkage = linkage_scope(f->b, die, name);
+		uint32_t index;
+		if (linkage)
+			scope = linkage;
+		else if (diemap_get(&f->b->name_of, origin.addr, &index))
+			scope = f->b->names[index];
+	}
+	*model = (struct variable){
+		.file = var_file(f->b, file ? file : ""),
+		.scope = scope,
+		.reason = VAR_OPTIMISED_OUT,
+	};
+	if (!dwarf_decl_line(die, &line) && line > 0)
+		model->line = (uint32_t)line;
+	if (dwarf_tag(die) == DW_TAG_formal_parameter)
+		f->flags |= VAR_PARAMETER;
+	if (!f->sc->in_function)
+		f->flags |= VAR_GLOBAL;
+	if (dwarf_hasattr_integrate(die, DW_AT_artificial))
+		f->flags |= VAR_ARTIFICIAL;
+}
+
+uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,
+		      Dwarf_Die *die)
+{
+	Dwarf_Die origin = var_origin(die);
+	uint32_t index;
+	if (diemap_get(&b->group_of, origin.addr, &index))
+		return index;
+	struct flat f = {.b = b,
+			 .sc = sc,
+			 .nr_left = VAR_MAX_MEMBERS,
+			 .visits_left = MAX_VISITS};
+	struct var_group g = {.first = (uint32_t)b->nr_members};
+	const char *name = dwarf_diename(die);
+	struct qualified q;
+	index = VAR_NONE;
+	if (name && type_of(die, &q) && path_add(&f, "", name)) {
+		fill_model(&f, die, name);
+		flatten(&f, &q, NULL, 0, 0);
+	}
+	g.nr = (uint32_t)b->nr_members - g.first;
+	g.wanted = f.wanted;
+	if (g.nr && var_grow(b, (void **)&b->groups, b->nr_groups,
+			     &b->cap_groups, sizeof(*b->groups))) {
+		index = (uint32_t)b->nr_groups;
+		b->groups[b->nr_groups++] = g;
+	}
+	if (!diemap_put(&b->group_of, origin.addr, index))
+		b->no_memory = true;
+	return index;
+}
