@@ -33,8 +33,11 @@ enum smco_code {
 	SMCO_FORMAT = -5,      /* malformed input: ELF, DWARF, trace, options */
 	SMCO_UNSUPPORTED = -6, /* this machine, kernel or program cannot */
 	SMCO_NOTFOUND = -7,    /* no such symbol, module, record, command */
-	SMCO_BUSY = -8,	 /* not now: another tracer, a thread in the way */
-	SMCO_FAULT = -9, /* tracee memory not readable; addr says where */
+	SMCO_BUSY = -8,	    /* not now: another tracer, a thread in the way */
+	SMCO_FAULT = -9,    /* tracee memory not readable; addr says where */
+	SMCO_NEWER = -10,   /* a trace that needs a newer reader */
+	SMCO_FOREIGN = -11, /* a trace from another architecture */
+	SMCO_EMPTY = -12,   /* a trace in which nothing is */
 };
 
 /*

@@ -1,8 +1,5 @@
 #include "reports/codec.h"
 
-#include <assert.h>
-#include <string.h>
-
 /* First byte of a record. */
 enum head_bits {
 	HEAD_EVENT = 0x07,     /* event id 1..7; 0: a varint follows */
@@ -13,196 +10,79 @@ enum head_bits {
 	HEAD_EARLIER = 1 << 7, /* time is before the record before */
 };
 
-enum coding {
-	PLAIN,	   /* the value */
-	DELTA,	   /* zigzag of the difference to the last of this event */
-	FROM_TIME, /* zigzag of record time - value */
-	OR_NONE,   /* zigzag of value + 1: -1 costs nothing */
-};
-
-struct field {
-	uint16_t offset;
-	uint8_t width; /* bytes: 4 or 8 */
-	uint8_t coding;
-};
-
-#define F(type, member, how)                                                   \
-	{                                                                      \
-		offsetof(struct type, member),                                 \
-			sizeof(((struct type *)0)->member), how,               \
-	}
-
-/*
- * The fields of each event in the order of their presence bits. Append only:
- * readers skip bits they do not know and take missing ones as "coded 0".
- */
-static const struct field nap_fields[] = {
-	F(ev_nap, addr, DELTA),
-	F(ev_nap, size, PLAIN),
-	F(ev_nap, start_ns, FROM_TIME),
-	F(ev_nap, length_ns, PLAIN),
-	F(ev_nap, error_ns, DELTA),
-	F(ev_nap, alloc_ns, FROM_TIME),
-	F(ev_nap, pid, DELTA),
-	F(ev_nap, alloc_stack, DELTA),
-	F(ev_nap, ended_stack, DELTA),
-	F(ev_nap, last_stack, DELTA),
-	F(ev_nap, ended_syscall, OR_NONE),
-	F(ev_nap, flags, PLAIN),
-};
-static_assert(sizeof(struct ev_nap) == 72, "ev_nap: fields above, FORMAT.md");
-
-static const struct field site_fields[] = {
-	F(ev_site, nr_allocs, PLAIN),  F(ev_site, bytes, PLAIN),
-	F(ev_site, live_bytes, PLAIN), F(ev_site, nr_live, PLAIN),
-	F(ev_site, nr_watched, PLAIN), F(ev_site, nr_naps, PLAIN),
-	F(ev_site, stack, DELTA),      F(ev_site, pad, PLAIN),
-};
-static_assert(sizeof(struct ev_site) == 56, "ev_site: fields above, FORMAT.md");
-
-static const struct field ledger_fields[] = {
-	F(ev_ledger, run_ns, DELTA),	       F(ev_ledger, spent_ns, DELTA),
-	F(ev_ledger, mech_ns[0], DELTA),       F(ev_ledger, mech_ns[1], DELTA),
-	F(ev_ledger, mech_ns[2], DELTA),       F(ev_ledger, mech_ns[3], DELTA),
-	F(ev_ledger, mech_ns[4], DELTA),       F(ev_ledger, mech_ns[5], DELTA),
-	F(ev_ledger, nr_known, DELTA),	       F(ev_ledger, nr_armed, DELTA),
-	F(ev_ledger, nr_naps, DELTA),	       F(ev_ledger, recent_ppb, DELTA),
-	F(ev_ledger, worst_window_ppb, DELTA), F(ev_ledger, nr_stops, DELTA),
-	F(ev_ledger, longest_stop_ns, DELTA),
-};
-static_assert(sizeof(struct ev_ledger) == 120,
-	      "ev_ledger: fields above, FORMAT.md");
-
-static const struct field coverage_fields[] = {
-	F(ev_coverage, nr_objects, PLAIN),
-	F(ev_coverage, bytes, PLAIN),
-};
-static_assert(sizeof(struct ev_coverage) == 16,
-	      "ev_coverage: fields above, FORMAT.md");
-
-static const struct field process_fields[] = {
-	F(ev_process, pid, PLAIN),
-	F(ev_process, ppid, PLAIN),
-	F(ev_process, exit_status, OR_NONE),
-	F(ev_process, why, PLAIN),
-};
-static_assert(sizeof(struct ev_process) == 16,
-	      "ev_process: fields above, FORMAT.md");
-
-static const struct layout {
-	const struct field *fields;
-	size_t nr;
-	size_t size;
-} layouts[EV_NR] = {
-#define LAYOUT(fields, type)                                                   \
-	{                                                                      \
-		fields, ARRAY_SIZE(fields), sizeof(struct type)                \
-	}
-	[EV_NAP] = LAYOUT(nap_fields, ev_nap),
-	[EV_SITE] = LAYOUT(site_fields, ev_site),
-	[EV_LEDGER] = LAYOUT(ledger_fields, ev_ledger),
-	[EV_COVERAGE] = LAYOUT(coverage_fields, ev_coverage),
-	[EV_PROCESS] = LAYOUT(process_fields, ev_process),
-};
-static_assert(ARRAY_SIZE(ledger_fields) <= CODEC_MAX_FIELDS,
-	      "more fields than the codec remembers");
-
-static const struct layout *layout_of(uint32_t event)
-{
-	if (event >= EV_NR || !layouts[event].nr)
-		return NULL;
-	return &layouts[event];
-}
-
-size_t codec_payload_size(uint32_t event)
-{
-	const struct layout *l = layout_of(event);
-	return l ? l->size : 0;
-}
-
-static uint64_t load(const struct field *f, const void *payload)
-{
-	const uint8_t *p = (const uint8_t *)payload + f->offset;
-	if (f->width == 8) {
-		uint64_t v;
-		memcpy(&v, p, 8);
-		return v;
-	}
-	uint32_t v;
-	memcpy(&v, p, 4);
-	return v;
-}
-
-static void store(const struct field *f, uint64_t v, void *payload)
-{
-	uint8_t *p = (uint8_t *)payload + f->offset;
-	uint32_t v32 = (uint32_t)v;
-	if (f->width == 8)
-		memcpy(p, &v, 8);
-	else
-		memcpy(p, &v32, 4);
-}
-
 /* zigzag in the field's width, so that 32-bit fields wrap at 32 bits. */
-static uint64_t fold(const struct field *f, uint64_t difference)
+static uint64_t fold(const struct schema_field *f, uint64_t difference)
 {
 	return f->width == 8 ? zigzag((int64_t)difference)
 			     : zigzag((int32_t)(uint32_t)difference);
 }
 
-static uint64_t field_code(const struct codec *s, const struct field *f,
+size_t codec_payload_size(uint32_t event)
+{
+	const struct schema_event *l = schema_event(event);
+	return l ? l->size : 0;
+}
+
+/* Signs are not extended: a 32-bit field has 32-bit codes. */
+static uint64_t load(const struct schema_field *f, const void *payload)
+{
+	uint64_t v = schema_load(f, payload);
+	return f->width == 8 ? v : (uint32_t)v;
+}
+
+static uint64_t field_code(const struct codec *s, const struct schema_field *f,
 			   uint64_t value, uint64_t last)
 {
-	switch ((enum coding)f->coding) {
-	case PLAIN:
+	switch (f->coding) {
+	case CODE_PLAIN:
 		return value;
-	case DELTA:
+	case CODE_DELTA:
 		return fold(f, value - last);
-	case FROM_TIME:
+	case CODE_FROM_TIME:
 		return fold(f, s->time_ns - value);
-	case OR_NONE:
+	case CODE_OR_NONE:
 		return fold(f, value + 1);
 	}
 	return 0;
 }
 
-static uint64_t field_value(const struct codec *s, const struct field *f,
+static uint64_t field_value(const struct codec *s, const struct schema_field *f,
 			    uint64_t code, uint64_t last)
 {
-	switch ((enum coding)f->coding) {
-	case PLAIN:
+	switch (f->coding) {
+	case CODE_PLAIN:
 		return code;
-	case DELTA:
+	case CODE_DELTA:
 		return last + (uint64_t)unzigzag(code);
-	case FROM_TIME:
+	case CODE_FROM_TIME:
 		return s->time_ns - (uint64_t)unzigzag(code);
-	case OR_NONE:
+	case CODE_OR_NONE:
 		return (uint64_t)unzigzag(code) - 1;
 	}
 	return 0;
 }
 
 static void encode_fields(struct codec *s, uint32_t event,
-			  const struct layout *l, const void *payload,
+			  const struct schema_event *l, const void *payload,
 			  struct bbuf *out)
 {
-	uint64_t code[CODEC_MAX_FIELDS];
+	uint64_t code[SCHEMA_MAX_FIELDS];
 	uint64_t present = 0;
-	for (size_t i = 0; i < l->nr; i++) {
-		uint64_t v = load(&l->fields[i], payload);
-		code[i] = field_code(s, &l->fields[i], v, s->field[event][i]);
+	for (size_t i = 0; i < l->nr_fields; i++) {
+		uint64_t v = load(&l->field[i], payload);
+		code[i] = field_code(s, &l->field[i], v, s->field[event][i]);
 		s->field[event][i] = v;
 		if (code[i])
 			present |= 1ULL << i;
 	}
 	bbuf_varint(out, present);
-	for (size_t i = 0; i < l->nr; i++)
+	for (size_t i = 0; i < l->nr_fields; i++)
 		if (code[i])
 			bbuf_varint(out, code[i]);
 }
 
 static bool decode_fields(struct codec *s, uint32_t event,
-			  const struct layout *l, struct cursor *c,
+			  const struct schema_event *l, struct cursor *c,
 			  void *payload)
 {
 	uint64_t present;
@@ -212,13 +92,13 @@ static bool decode_fields(struct codec *s, uint32_t event,
 		uint64_t code = 0;
 		if (present >> i & 1 && !cursor_varint(c, &code))
 			return false;
-		if (i >= l->nr)
+		if (i >= l->nr_fields)
 			continue; /* of a newer writer */
-		const struct field *f = &l->fields[i];
+		const struct schema_field *f = &l->field[i];
 		if (f->width == 4 && code > UINT32_MAX)
 			return false;
 		uint64_t v = field_value(s, f, code, s->field[event][i]);
-		store(f, v, payload);
+		schema_store(f, v, payload);
 		s->field[event][i] = load(f, payload);
 	}
 	return true;
@@ -226,7 +106,7 @@ static bool decode_fields(struct codec *s, uint32_t event,
 
 void codec_encode(struct codec *s, const struct record *r, struct bbuf *out)
 {
-	const struct layout *l = layout_of(r->event);
+	const struct schema_event *l = schema_event(r->event);
 	uint32_t slot = l ? r->event : 0;
 	bool raw = !l || r->payload_len != l->size;
 	bool earlier = r->time_ns < s->time_ns;
@@ -274,7 +154,7 @@ static int decode_payload(struct codec *s, struct cursor *c, bool raw,
 			return SMCO_FORMAT;
 		bbuf_put(payload, bytes, len);
 	} else {
-		const struct layout *l = layout_of(ret->event);
+		const struct schema_event *l = schema_event(ret->event);
 		if (!l)
 			return SMCO_FORMAT;
 		uint8_t *to = bbuf_reserve(payload, l->size);
@@ -303,7 +183,7 @@ int codec_decode(struct codec *s, struct cursor *c, struct bbuf *payload,
 	ret->event = *head & HEAD_EVENT;
 	if (!ret->event && !cursor_varint32(c, &ret->event))
 		return SMCO_FORMAT;
-	uint32_t slot = layout_of(ret->event) ? ret->event : 0;
+	uint32_t slot = schema_event(ret->event) ? ret->event : 0;
 	if (!cursor_varint(c, &delta))
 		return SMCO_FORMAT;
 	s->time_ns += *head & HEAD_EARLIER ? -delta : delta;

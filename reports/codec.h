@@ -7,9 +7,8 @@
 #define SMCO_CODEC_H
 
 #include "reports/bytes.h"
-#include "reports/record.h"
+#include "reports/schema.h"
 
-#define CODEC_MAX_FIELDS  24
 #define CODEC_MAX_PAYLOAD (1u << 20) /* bytes of one record's payload */
 
 /* What the next record is coded against; zero-initialise per chunk. */
@@ -17,8 +16,8 @@ struct codec {
 	uint64_t time_ns;
 	uint32_t cpu;
 	uint32_t tid;
-	uint32_t param[EV_NR];			 /* [0]: unknown events */
-	uint64_t field[EV_NR][CODEC_MAX_FIELDS]; /* last value of each */
+	uint32_t param[EV_NR];			  /* [0]: unknown events */
+	uint64_t field[EV_NR][SCHEMA_MAX_FIELDS]; /* last value of each */
 };
 
 /* Append @r to @out. @r->payload_len <= CODEC_MAX_PAYLOAD. */

@@ -175,8 +175,8 @@ static bool same_culprit(const struct summary *s, const struct model_culprit *a,
 		return false;
 	if (a->stack == b->stack)
 		return true;
-	const struct trace_frame *fa = trace_stack(s->reader, a->stack, &na);
-	const struct trace_frame *fb = trace_stack(s->reader, b->stack, &nb);
+	const struct trace_frame *fa = model_frames(s, a->stack, &na);
+	const struct trace_frame *fb = model_frames(s, b->stack, &nb);
 	if (!fa || !fb || na != nb)
 		return false;
 	for (size_t i = 0; i < na; i++)

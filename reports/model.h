@@ -7,6 +7,7 @@
 #define SMCO_MODEL_H
 
 #include "reports/hindex.h"
+#include "reports/select.h"
 #include "reports/summary.h"
 
 /* How a nap ended; a nap has exactly one. */
@@ -24,9 +25,10 @@ enum nap_end model_nap_end(const struct ev_nap *nap);
 const char *model_nap_end_name(enum nap_end end); /* "read", "freed", ... */
 
 struct model_nap {
-	struct ev_nap nap;
-	uint32_t object; /* id */
-	uint32_t site;	 /* index in stacks */
+	struct ev_nap nap; /* stack ids are the summary's: model_frames */
+	uint32_t object;   /* id */
+	uint32_t site;	   /* index in stacks */
+	uint32_t file;	   /* index in files */
 };
 
 /* Sums over naps. Bytes times time are floating point: 2^47 bytes times a
@@ -45,7 +47,9 @@ struct nap_sum {
 
 /* One allocation stack id as the trace has it. */
 struct model_stack {
-	uint32_t id; /* 0 = unknown */
+	uint32_t id; /* of the summary; 0 = unknown */
+	uint32_t file;
+	uint32_t file_id; /* as the file has it */
 	const struct trace_frame *frames;
 	size_t nr_frames;
 	struct ev_site totals; /* all 0 if the trace has none */
@@ -69,11 +73,13 @@ struct model_sites {
 };
 
 struct model_ledger {
+	uint32_t file;
 	uint64_t time_ns;
 	struct ev_ledger ledger;
 };
 
 struct model_process {
+	uint32_t file;
 	uint32_t pid, ppid;
 	uint32_t first_why; /* of ev_process: how it came */
 	int32_t exit_status;
@@ -82,24 +88,72 @@ struct model_process {
 	struct nap_sum sum;
 };
 
-struct summary {
+/* One trace. */
+struct model_file {
 	struct trace_reader *reader;
+	const char *name; /* of the caller; may be NULL */
+	uint64_t duration_ns;
+	struct ev_coverage coverage[COVER_NR];
+	bool has_coverage[COVER_NR];
+	struct ev_ledger ledger; /* the last one */
+	bool has_ledger;
+};
+
+struct summary {
+	struct model_file *file;
+	size_t nr_files;
+	/* Of the first file: its meta stand for all where all must agree. */
+	struct trace_reader *reader;
+	struct select select;
 	struct model_nap *nap; /* by stack, process, object, start */
 	size_t nr_naps, cap_naps;
 	struct model_stack *stack;
 	size_t nr_stacks, cap_stacks;
-	struct model_ledger *ledger; /* in file order */
+	struct model_ledger *ledger; /* file by file, in their order */
 	size_t nr_ledger, cap_ledger;
 	struct model_process *process; /* in order of appearance */
 	size_t nr_processes, cap_processes;
+	/* Sums over the files, of each file's last. */
 	struct ev_coverage coverage[COVER_NR];
 	bool has_coverage[COVER_NR];
+	struct ev_ledger overhead; /* longest_stop_ns, worst_window_ppb: the
+				    * worst */
+	bool has_overhead;
 	struct nap_sum sum;
+	struct nap_sum suppressed;	 /* naps left out by suppressions */
+	uint64_t nr_left_out;		 /* by the rest of the selection */
 	uint64_t nr_records, nr_unknown; /* events not known here */
-	uint64_t duration_ns;
-	/* private: while loading */
+	uint64_t duration_ns;		 /* of all files together */
+	/* private: */
 	struct hindex nap_index, stack_index, process_index;
+	struct hindex id_index;
+	struct stack_texts *texts; /* made when asked for */
+	struct file_id *file_id;   /* [id - 1], where there are several files */
+	size_t nr_ids, cap_ids;
 };
+
+struct file_id { /* a stack as its file calls it */
+	uint32_t file;
+	uint32_t id;
+};
+
+/* Frames of a stack by the summary's id, NULL if unknown. */
+const struct trace_frame *model_frames(const struct summary *s, uint32_t id,
+				       size_t *nr_ret);
+
+/* The same as one text, section_stack's; NULL if unknown or out of memory.
+ * Valid as long as @s is. */
+const char *model_stack_text(const struct summary *s, uint32_t id);
+
+/* private: */
+struct stack_texts *model_texts_new(void);
+void model_texts_free(struct stack_texts *texts);
+
+/* Over all files. */
+uint64_t model_nr_damaged(const struct summary *s);
+uint64_t model_nr_lost(const struct summary *s);
+bool model_is_truncated(const struct summary *s);
+uint64_t model_file_bytes(const struct summary *s);
 
 /* Group stacks whose first @depth frames are shown alike; 0 = all frames.
  * SMCO_NOMEM. model_sites_free afterwards. */
@@ -122,9 +176,14 @@ struct model_culprit model_ended_by(const struct summary *s,
 struct model_culprit model_last_used_by(const struct summary *s,
 					const struct model_site *site);
 
-/* Number in a meta value; @fallback if it is missing or not one. */
+/* Number in a meta value of the first file; @fallback if it is missing or not
+ * one. */
 uint64_t model_meta_u64(const struct summary *s, const char *key,
 			uint64_t fallback);
+uint64_t model_reader_u64(struct trace_reader *r, const char *key,
+			  uint64_t fallback);
+/* The process that was asked for in file @file, NULL if that is not known. */
+const struct model_process *model_root(const struct summary *s, size_t file);
 /* Command line of a process, or NULL. */
 const char *model_command(const struct summary *s,
 			  const struct model_process *p);

@@ -85,6 +85,7 @@ void nap_json(struct bbuf *b, const struct model_nap *m)
 	put(b, "{");
 	if (b->failed)
 		return;
+	put_number(b, "file", m->file);
 	put_number(b, "object", m->object);
 	put_number(b, "pid", n->pid);
 	put_address(b, "addr", n->addr);

@@ -1,4 +1,4 @@
-/* smco-report - show what a trace says. */
+/* smco-report - show what traces say. */
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -8,38 +8,80 @@
 #include <unistd.h>
 
 #include "reports/cli.h"
+#include "reports/exitcode.h"
+#include "reports/model.h"
 #include "reports/newest.h"
 #include "reports/pager.h"
-#include "reports/summary.h"
+#include "reports/quantity.h"
+#include "reports/records.h"
+#include "reports/section.h"
+#include "reports/suppress.h"
 
 enum long_option {
 	OPT_JSON = 256,
+	OPT_CSV,
+	OPT_JUWEL,
 	OPT_COLOR,
 	OPT_NO_PAGER,
 	OPT_TOP,
+	OPT_SORT,
+	OPT_WHERE,
+	OPT_PROCESS,
+	OPT_THREAD,
+	OPT_FROM,
+	OPT_TO,
+	OPT_SUPPRESSIONS,
 	OPT_FRAMES,
 	OPT_WIDTH,
+	OPT_SECTION, /* and the number of the section */
 };
 
 struct options {
-	bool json;
+	bool json, csv, juwel;
 	bool pager;
 	enum cli_color color;
+	bool has_top;
 	unsigned top, frames;
 	unsigned width; /* UINT_MAX = as the terminal */
-	const char *file;
+	const struct section *section;
+	const char *where, *sort, *suppressions;
+	struct select select;
+	char **file;
+	size_t nr_files;
 };
 
 static const char help[] =
-	"usage: smco-report [options] [FILE]\n"
-	"Show what smco-trace has recorded. FILE is a trace; by default the\n"
-	"newest *.trace in this directory, \"-\" is standard input.\n"
+	"usage: smco-report [options] [FILE...]\n"
+	"Show what smco-trace has recorded. FILEs are traces, taken together;\n"
+	"by default the newest *.trace in this directory, \"-\" is standard\n"
+	"input.\n"
 	"\n"
-	"      --top N            at most N allocation sites, 0 = all (10)\n"
+	"What, instead of the summary:\n"
+	"      --sites            where the blocks were allocated\n"
+	"      --naps             every nap\n"
+	"      --overhead         what watching cost, over time\n"
+	"      --events           every record\n"
+	"      --juwel            every record, plain: EventID, Timestamp,\n"
+	"                         ProcessorID, ThreadID, Parameter, payload\n"
+	"Which:\n"
+	"      --where COND       as 'size > 1M && site ~ \"parse\"'; see the\n"
+	"                         manual\n"
+	"      --process PID      of this process\n"
+	"      --thread TID       records of this thread (--events, --juwel)\n"
+	"      --from TIME, --to TIME\n"
+	"                         of this part of the session (as 1.5s, 2m)\n"
+	"      --suppressions FILE\n"
+	"                         leave out naps of the allocation stacks "
+	"that\n"
+	"                         FILE names, in LeakSanitizer's format\n"
+	"      --sort COLUMN      largest first; -COLUMN: smallest first\n"
+	"      --top N            at most N, 0 = all (10 in the summary)\n"
+	"How:\n"
 	"      --frames N         at most N frames a stack, 0 = all (8); "
 	"sites\n"
 	"                         that look the same so far are one\n"
-	"      --json             everything, as one JSON document\n"
+	"      --json             as JSON; without a table's name everything\n"
+	"      --csv              as CSV; without a table's name --sites\n"
 	"      --color WHEN       auto, always or never\n"
 	"      --width N          columns, 0 = no limit (the terminal's, or "
 	"80)\n"
@@ -47,52 +89,171 @@ static const char help[] =
 	"  -h, --help             this text\n"
 	"  -V, --version          version\n"
 	"\n"
-	"Exit status: 0 shown, 1 the trace could not be read or the output "
-	"not\n"
-	"written, 2 bad usage. See smco-report(1).\n";
+	"Exit status: 0 shown, 1 failed, 2 bad usage, 3 not a trace, 4 needs "
+	"a\n"
+	"newer smco-report, 5 empty, 6 another architecture, 7 a directory,\n"
+	"8 no permission, 9 no such file; 10 shown, but the trace has no end,\n"
+	"11 shown, but the trace is damaged. See smco-report(1).\n";
 
 static _Noreturn void die(const struct smco_err *err)
 {
 	cli_complain("%s", err->msg);
-	exit(CLI_FAILED);
+	exit(exitcode_of(err));
 }
 
-static void parse(int argc, char **argv, struct options *o)
+static uint64_t parse_time(const char *option, const char *text)
 {
-	static const struct option longs[] = {
+	struct smco_err err = {0};
+	uint64_t ns;
+	if (quantity_time(text, &ns, &err))
+		cli_usage("--%s: %s", option, err.msg);
+	return ns;
+}
+
+static void set_section(struct options *o, const struct section *section)
+{
+	if (o->section && o->section != section)
+		cli_usage("one table at a time, not --%s and --%s",
+			  o->section->name, section->name);
+	o->section = section;
+}
+
+/* True if @c was one of the options that say what is looked at. */
+static bool parse_selection(int c, struct options *o)
+{
+	switch (c) {
+	case OPT_WHERE:
+		o->where = optarg;
+		return true;
+	case OPT_SORT:
+		o->sort = optarg;
+		return true;
+	case OPT_SUPPRESSIONS:
+		o->suppressions = optarg;
+		return true;
+	case OPT_PROCESS:
+		o->select.has_process = true;
+		o->select.process = cli_number("process", optarg);
+		return true;
+	case OPT_THREAD:
+		o->select.has_thread = true;
+		o->select.thread = cli_number("thread", optarg);
+		return true;
+	case OPT_FROM:
+		o->select.from_ns = parse_time("from", optarg);
+		return true;
+	case OPT_TO:
+		o->select.to_ns = parse_time("to", optarg);
+		if (!o->select.to_ns)
+			cli_usage("--to 0 leaves nothing");
+		return true;
+	case OPT_TOP:
+		o->top = cli_number("top", optarg);
+		o->has_top = true;
+		return true;
+	}
+	if (c < OPT_SECTION)
+		return false;
+	set_section(o, section_at((size_t)(c - OPT_SECTION)));
+	return true;
+}
+
+/* True if @c was one of the options that say how it is shown. */
+static bool parse_style(int c, struct options *o)
+{
+	switch (c) {
+	case OPT_JSON:
+		o->json = true;
+		return true;
+	case OPT_CSV:
+		o->csv = true;
+		return true;
+	case OPT_JUWEL:
+		o->juwel = true;
+		return true;
+	case OPT_COLOR:
+		o->color = cli_color(optarg);
+		return true;
+	case OPT_NO_PAGER:
+		o->pager = false;
+		return true;
+	case OPT_FRAMES:
+		o->frames = cli_number("frames", optarg);
+		return true;
+	case OPT_WIDTH:
+		o->width = cli_number("width", optarg);
+		return true;
+	}
+	return false;
+}
+
+/* What does not go together. */
+static void check(struct options *o)
+{
+	const struct select *s = &o->select;
+	if (o->csv && !o->section)
+		o->section = &site_section;
+	if (o->json + o->csv + o->juwel > 1)
+		cli_usage("one of --json, --csv and --juwel, not more");
+	if (o->juwel && o->section)
+		cli_usage("--juwel prints all records, not --%s",
+			  o->section->name);
+	if (o->juwel && (o->where || o->sort || o->has_top))
+		cli_usage(
+			"--where, --sort and --top need a table: --events has "
+			"what --juwel has");
+	bool records = o->juwel || (o->section && o->section->streams);
+	if (s->has_thread && !records)
+		cli_usage("--thread is about records: use --events or --juwel");
+	if (o->suppressions && records)
+		cli_usage("--suppressions are about naps, not about records");
+	if (s->to_ns && s->to_ns <= s->from_ns)
+		cli_usage("--to must be after --from");
+}
+
+static void fill_options(struct option *longs)
+{
+	static const struct option fixed[] = {
 		{"json", no_argument, NULL, OPT_JSON},
+		{"csv", no_argument, NULL, OPT_CSV},
+		{"juwel", no_argument, NULL, OPT_JUWEL},
 		{"color", required_argument, NULL, OPT_COLOR},
 		{"colour", required_argument, NULL, OPT_COLOR},
 		{"no-pager", no_argument, NULL, OPT_NO_PAGER},
 		{"top", required_argument, NULL, OPT_TOP},
+		{"sort", required_argument, NULL, OPT_SORT},
+		{"where", required_argument, NULL, OPT_WHERE},
+		{"process", required_argument, NULL, OPT_PROCESS},
+		{"thread", required_argument, NULL, OPT_THREAD},
+		{"from", required_argument, NULL, OPT_FROM},
+		{"to", required_argument, NULL, OPT_TO},
+		{"suppressions", required_argument, NULL, OPT_SUPPRESSIONS},
 		{"frames", required_argument, NULL, OPT_FRAMES},
 		{"width", required_argument, NULL, OPT_WIDTH},
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},
-		{0},
 	};
+	const struct section *section;
+	size_t nr = 0;
+	memcpy(longs, fixed, sizeof(fixed));
+	nr += ARRAY_SIZE(fixed);
+	for (size_t i = 0; (section = section_at(i)) != NULL; i++)
+		longs[nr++] = (struct option){section->name, no_argument, NULL,
+					      OPT_SECTION + (int)i};
+	longs[nr] = (struct option){0};
+}
+
+static void parse(int argc, char **argv, struct options *o)
+{
+	struct option longs[64];
 	int c;
+	fill_options(longs);
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":hV", longs, NULL)) != -1) {
+		if (c >= OPT_JSON &&
+		    (parse_selection(c, o) || parse_style(c, o)))
+			continue;
 		switch (c) {
-		case OPT_JSON:
-			o->json = true;
-			break;
-		case OPT_COLOR:
-			o->color = cli_color(optarg);
-			break;
-		case OPT_NO_PAGER:
-			o->pager = false;
-			break;
-		case OPT_TOP:
-			o->top = cli_number("top", optarg);
-			break;
-		case OPT_FRAMES:
-			o->frames = cli_number("frames", optarg);
-			break;
-		case OPT_WIDTH:
-			o->width = cli_number("width", optarg);
-			break;
 		case 'h':
 			fputs(help, stdout);
 			cli_finish(CLI_FAILED);
@@ -103,36 +264,162 @@ static void parse(int argc, char **argv, struct options *o)
 			cli_bad_option(c, argv);
 		}
 	}
-	if (argc - optind > 1)
-		cli_usage("one trace at a time, not also \"%s\"",
-			  argv[optind + 1]);
-	o->file = argv[optind];
+	check(o);
+	o->file = argv + optind;
+	o->nr_files = (size_t)(argc - optind);
 }
 
-static int show(const struct summary *s, const char *path,
-		const struct options *o, struct smco_err *err)
+/* ------------------------------------------------------------- the traces ---
+ */
+
+struct traces {
+	struct summary_input *input; /* owned */
+	size_t nr;
+	char newest[PATH_MAX];
+};
+
+static const char *name_of(const char *file)
+{
+	return strcmp(file, "-") ? file : "standard input";
+}
+
+/* All or none: nothing is printed of some of the traces that were asked for. */
+static void open_traces(struct traces *t, struct options *o)
+{
+	struct smco_err err = {0};
+	static char *newest;
+	if (!o->nr_files) {
+		if (newest_trace(".", t->newest, sizeof(t->newest), &err))
+			die(&err);
+		newest = t->newest;
+		o->file = &newest;
+		o->nr_files = 1;
+	}
+	t->input = calloc(o->nr_files, sizeof(*t->input));
+	if (!t->input) {
+		cli_complain("out of memory");
+		exit(CLI_FAILED);
+	}
+	for (; t->nr < o->nr_files; t->nr++) {
+		struct summary_input *in = &t->input[t->nr];
+		const char *file = o->file[t->nr];
+		if (trace_reader_open(strcmp(file, "-") ? file : "/dev/stdin",
+				      &in->reader, &err))
+			die(&err);
+		in->name = name_of(file);
+		if (!trace_is_empty(in->reader))
+			continue;
+		smco_fail(&err, SMCO_EMPTY, 0, "%s: holds nothing", in->name);
+		die(&err);
+	}
+}
+
+/* Lines about what is missing in the traces; the worst status of them. */
+static int judge(const struct traces *t)
+{
+	char line[400];
+	int worst = 0;
+	for (size_t i = 0; i < t->nr; i++) {
+		int status =
+			exitcode_of_trace(t->input[i].reader, t->input[i].name,
+					  line, sizeof(line));
+		if (status)
+			cli_complain("%s", line);
+		if (status > worst)
+			worst = status;
+	}
+	return worst;
+}
+
+static void close_traces(struct traces *t)
+{
+	for (size_t i = 0; i < t->nr; i++)
+		trace_reader_close(t->input[i].reader);
+	free(t->input);
+}
+
+/* --------------------------------------------------------------- showing ---
+ */
+
+static int show_section(const struct section_source *src,
+			const struct options *o, const struct where *where,
+			const struct page *page, struct smco_err *err)
+{
+	struct section_source with = *src;
+	struct model_sites sites = {0};
+	struct section_options so = {
+		.format = o->csv    ? SECTION_CSV
+			  : o->json ? SECTION_JSON
+				    : SECTION_TEXT,
+		.where = where,
+		.sort = o->sort,
+		.top = o->has_top ? o->top : 0,
+	};
+	if (src->s && model_sites(src->s, o->frames, &sites))
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	with.sites = &sites;
+	int rc = section_print(o->section, &with, &so, page, err);
+	model_sites_free(&sites);
+	return rc;
+}
+
+static int show(const struct section_source *src, const struct options *o,
+		const struct where *where, struct smco_err *err)
 {
 	bool is_tty = isatty(STDOUT_FILENO);
+	bool for_people = !o->json && !o->csv && !o->juwel;
+	bool one = src->nr_inputs == 1 && strcmp(o->file[0], "-");
 	struct summary_style style = {
-		.color = cli_want_color(o->color, is_tty),
+		.color = for_people && cli_want_color(o->color, is_tty),
 		.width = o->width == UINT_MAX ? cli_terminal_width() : o->width,
 		.max_sites = o->top,
 		.max_frames = o->frames,
+		.sort = o->sort,
 		.ascii = cli_is_ascii(),
 	};
+	struct page page = {stdout, style.width, style.color, style.ascii};
 	struct pager pager = {0};
-	if (is_tty && o->pager && !o->json)
+	if (is_tty && o->pager && for_people)
 		pager_start(&pager);
 	int rc = 0;
-	if (o->json)
-		rc = summary_print_json(s, stdout, err);
+	if (o->juwel)
+		rc = records_print_juwel(src->input, src->nr_inputs,
+					 src->select, stdout, err);
+	else if (o->section)
+		rc = show_section(src, o, where, &page, err);
+	else if (o->json)
+		rc = summary_print_json(src->s, stdout, err);
 	else
-		summary_print(s, stdout, path, &style);
-	if (!rc && (fflush(stdout) || ferror(stdout)) &&
-	    !(pager.pid && errno == EPIPE)) /* the reader has seen enough */
+		summary_print(src->s, stdout, one ? o->file[0] : NULL, &style);
+	if (!rc && (fflush(stdout) || ferror(stdout)))
 		rc = smco_fail(err, SMCO_SYS, errno, "cannot write");
+	/* The reader has seen enough. */
+	if (rc == SMCO_SYS && pager.pid && err->sys_errno == EPIPE)
+		rc = 0;
 	pager_wait(&pager);
 	return rc;
+}
+
+static void prepare(struct options *o, struct where **where,
+		    struct suppress **suppress)
+{
+	const struct section *s = o->section ? o->section : &nap_section;
+	struct smco_err err = {0};
+	if (o->where &&
+	    where_parse(o->where, s->column, s->nr_columns, where, &err))
+		cli_usage("--where: %s", err.msg);
+	if (o->sort &&
+	    section_check_sort(o->section ? s : &site_section, o->sort, &err))
+		cli_usage("--sort: %s", err.msg);
+	if (!o->section)
+		o->select.nap_where = *where;
+	if (!o->suppressions)
+		return;
+	if (suppress_load(o->suppressions, suppress, &err)) {
+		cli_complain("%s", err.msg);
+		exit(err.code == SMCO_FORMAT ? CLI_USAGE : exitcode_of(&err));
+	}
+	o->select.suppress = *suppress;
 }
 
 int main(int argc, char **argv)
@@ -144,27 +431,33 @@ int main(int argc, char **argv)
 		.width = UINT_MAX,
 	};
 	struct smco_err err = {0};
-	struct trace_reader *reader;
-	struct summary *summary;
-	char newest[PATH_MAX];
+	struct traces traces = {0};
+	struct summary *summary = NULL;
+	struct where *where = NULL;
+	struct suppress *suppress = NULL;
 
 	cli_begin("smco-report");
 	setlocale(LC_CTYPE, "");
 	parse(argc, argv, &o);
-	if (!o.file) {
-		if (newest_trace(".", newest, sizeof(newest), &err))
-			die(&err);
-		o.file = newest;
-	}
-	bool is_stdin = !strcmp(o.file, "-");
-	if (trace_reader_open(is_stdin ? "/dev/stdin" : o.file, &reader, &err))
+	prepare(&o, &where, &suppress);
+	open_traces(&traces, &o);
+	struct section_source src = {
+		.input = traces.input,
+		.nr_inputs = traces.nr,
+		.select = &o.select,
+	};
+	if (!o.juwel && !(o.section && o.section->streams) &&
+	    summary_load_files(traces.input, traces.nr, &o.select, &summary,
+			       &err))
 		die(&err);
-	if (summary_load(reader, &summary, &err))
-		die(&err);
-	trace_reader_close(reader);
-	int rc = show(summary, is_stdin ? NULL : o.file, &o, &err);
+	src.s = summary;
+	int rc = show(&src, &o, where, &err);
 	summary_free(summary);
+	where_free(where);
+	suppress_free(suppress);
 	if (rc)
 		die(&err);
-	return 0;
+	int status = judge(&traces);
+	close_traces(&traces);
+	return status;
 }

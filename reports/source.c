@@ -38,7 +38,9 @@ int source_open(struct source *s, const char *path, struct smco_err *err)
 	*s = (struct source){.fd = open(path, O_RDONLY | O_CLOEXEC)};
 	if (s->fd < 0 || fstat(s->fd, &st) < 0)
 		return smco_fail(err,
-				 errno == ENOENT ? SMCO_NOTFOUND : SMCO_SYS,
+				 errno == ENOENT ? SMCO_NOTFOUND
+				 : errno == EACCES || errno == EPERM ? SMCO_PERM
+								     : SMCO_SYS,
 				 errno, "cannot open %s", path);
 	if (S_ISDIR(st.st_mode))
 		return smco_fail(err, SMCO_SYS, EISDIR, "cannot read %s", path);

@@ -126,6 +126,8 @@ static json_t *sum_json(const struct nap_sum *sum)
 		{"naps", number(sum->nr)}, {"blocks", number(sum->nr_objects)},
 		{"byte_seconds", json_real(sum->byte_seconds)},
 		{"longest_ns", number(sum->longest_ns)},
+		{"longest_error_ns", number(sum->longest_error_ns)},
+		{"writes_only", number(sum->nr_writes_only)},
 		{"never_accessed", number(sum->nr_never_accessed)},
 		{"unused_bytes", number(sum->unused_bytes)}, {"ended", ends});
 }
@@ -182,9 +184,28 @@ static void put_run(struct writer *w)
 		    {"detached", optional_text(trace_meta(r, "detached"))},
 		    {"records", number(s->nr_records)},
 		    {"unknown_records", number(s->nr_unknown)},
-		    {"truncated", json_boolean(trace_is_truncated(r))},
-		    {"damaged_chunks", number(trace_nr_damaged(r))},
-		    {"lost_records", number(trace_nr_lost(r))}));
+		    {"truncated", json_boolean(model_is_truncated(s))},
+		    {"damaged_chunks", number(model_nr_damaged(s))},
+		    {"lost_records", number(model_nr_lost(s))}));
+}
+
+static void put_files(struct writer *w)
+{
+	open_array(w, "files");
+	for (size_t i = 0; i < w->s->nr_files; i++) {
+		const struct model_file *f = &w->s->file[i];
+		struct trace_reader *r = f->reader;
+		emit(w, NULL,
+		     OBJECT({"file", optional_text(f->name)},
+			    {"command",
+			     optional_text(trace_meta(r, "command"))},
+			    {"start_real_ns", number(trace_start_real_ns(r))},
+			    {"duration_ns", number(f->duration_ns)},
+			    {"truncated", json_boolean(trace_is_truncated(r))},
+			    {"damaged_chunks", number(trace_nr_damaged(r))},
+			    {"lost_records", number(trace_nr_lost(r))}));
+	}
+	close_array(w);
 }
 
 static json_t *mechanisms_json(const struct ev_ledger *l)
@@ -202,6 +223,7 @@ static json_t *ledger_json(const struct model_ledger *l)
 	const struct ev_ledger *e = &l->ledger;
 	int64_t ppb = model_overhead_ppb(e, e->spent_ns);
 	return OBJECT(
+		{"file", json_integer(l->file)},
 		{"time_ns", number(l->time_ns)}, {"run_ns", number(e->run_ns)},
 		{"spent_ns", number(e->spent_ns)},
 		{"overhead_ppb", ppb < 0 ? json_null() : json_integer(ppb)},
@@ -217,11 +239,12 @@ static void put_overhead(struct writer *w)
 {
 	const struct summary *s = w->s;
 	uint64_t target = model_meta_u64(s, "target_ppb", UINT64_MAX);
+	struct model_ledger all = {.ledger = s->overhead};
+	if (s->nr_ledger)
+		all.time_ns = s->ledger[s->nr_ledger - 1].time_ns;
 	emit(w, "target_ppb",
 	     target >= INT64_MAX ? json_null() : number(target));
-	emit(w, "overhead",
-	     s->nr_ledger ? ledger_json(&s->ledger[s->nr_ledger - 1])
-			  : json_null());
+	emit(w, "overhead", s->has_overhead ? ledger_json(&all) : json_null());
 }
 
 static void put_coverage(struct writer *w)
@@ -257,7 +280,8 @@ static void put_processes(struct writer *w)
 		const struct model_process *p = &w->s->process[i];
 		const char *command = model_command(w->s, p);
 		emit(w, NULL,
-		     OBJECT({"pid", json_integer(p->pid)},
+		     OBJECT({"file", json_integer(p->file)},
+			    {"pid", json_integer(p->pid)},
 			    {"ppid", json_integer(p->ppid)},
 			    {"command", optional_text(command)},
 			    {"came",
@@ -380,8 +404,7 @@ static void put_stacks(struct writer *w)
 		size_t depth = 0;
 		if (!id[i] || (i && id[i] == id[i - 1]))
 			continue;
-		const struct trace_frame *f =
-			trace_stack(s->reader, id[i], &depth);
+		const struct trace_frame *f = model_frames(s, id[i], &depth);
 		if (f)
 			emit(w, NULL,
 			     OBJECT({"id", json_integer(id[i])},
@@ -406,9 +429,12 @@ int summary_print_json(const struct summary *s, FILE *out, struct smco_err *err)
 	emit(&w, "schema", json_integer(SCHEMA_VERSION));
 	emit(&w, "generator", json_string("smco-report " SMCO_VERSION));
 	put_run(&w);
+	put_files(&w);
 	put_meta(&w);
 	put_overhead(&w);
 	emit(&w, "unused", sum_json(&s->sum));
+	emit(&w, "suppressed", sum_json(&s->suppressed));
+	emit(&w, "not_selected", number(s->nr_left_out));
 	put_coverage(&w);
 	put_processes(&w);
 	put_sites(&w);

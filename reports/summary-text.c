@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 
+#include "reports/section.h"
 #include "reports/text.h"
 
 #define LABEL_COL 11 /* where texts behind a label start */
@@ -42,6 +43,8 @@ void summary_print(const struct summary *s, FILE *out, const char *trace_path,
 		fputs("out of memory\n", out);
 		return;
 	}
+	if (style->sort)
+		sites_sort(s, &sites, style->sort);
 	text_head(&v);
 	text_overhead(&v);
 	text_unused(&v, &sites);

@@ -9,12 +9,26 @@
 
 #include "reports/trace.h"
 
-struct summary; /* the model built from one trace */
+struct summary; /* the model built from traces */
+struct select;	/* select.h */
 
 /* Reads all records of @r, which must not have been read yet, and keeps a
  * reference: the caller may close @r before the summary is freed. */
 int summary_load(struct trace_reader *r, struct summary **ret,
 		 struct smco_err *err);
+
+struct summary_input {
+	struct trace_reader *reader; /* as above */
+	const char *name;	     /* for people; must stay; may be NULL */
+};
+/*
+ * The same of several traces, which are taken together: sums are over all of
+ * them, sites that look the same are one. At least one. Only what @select lets
+ * pass counts (NULL: everything); what it points to must stay.
+ */
+int summary_load_files(const struct summary_input *input, size_t nr,
+		       const struct select *select, struct summary **ret,
+		       struct smco_err *err);
 void summary_free(struct summary *s);
 
 struct summary_style {
@@ -23,6 +37,8 @@ struct summary_style {
 	unsigned max_sites;  /* 0 = all */
 	unsigned max_frames; /* per stack; 0 = all; stacks that look the same
 			      * to this depth are one site */
+	const char *sort;    /* sites by this column of --sites, "-" before it
+			      * reverses; NULL: byte_seconds */
 	bool ascii;	     /* no characters beyond ASCII of our own */
 };
 /* @trace_path: for the closing "look at it with" line; NULL = none. Names from

@@ -6,22 +6,20 @@
 #include "reports/text.h"
 #include "reports/units.h"
 
-static const struct model_process *root(const struct summary *s)
+static bool is_attached(const struct summary *s, size_t file)
 {
-	return s->nr_processes ? &s->process[0] : NULL;
-}
-
-static bool is_attached(const struct summary *s)
-{
-	const struct model_process *p = root(s);
-	return trace_meta(s->reader, "attached") || (p && p->first_why == 1);
+	const struct model_process *p = model_root(s, file);
+	return trace_meta(s->file[file].reader, "attached") ||
+	       (p && p->first_why == 1);
 }
 
 /* How the run ended; the ink says how bad that is. */
-static enum ink describe_end(const struct summary *s, char *buf, size_t size)
+static enum ink describe_end(const struct summary *s, size_t file, char *buf,
+			     size_t size)
 {
-	const struct model_process *p = root(s);
-	const char *detached = trace_meta(s->reader, "detached");
+	const struct model_process *p = model_root(s, file);
+	struct trace_reader *r = s->file[file].reader;
+	const char *detached = trace_meta(r, "detached");
 	char how[NAMES_MAX];
 	if (p && p->has_ended) {
 		snprintf(buf, size, "%s", names_exit(p->exit_status, how));
@@ -31,7 +29,7 @@ static enum ink describe_end(const struct summary *s, char *buf, size_t size)
 		snprintf(buf, size, "left %.200s", detached);
 		return INK_NONE;
 	}
-	if (!detached && trace_is_truncated(s->reader)) {
+	if (!detached && trace_is_truncated(r)) {
 		snprintf(buf, size, "how it ended is not in the trace");
 		return INK_WARN;
 	}
@@ -39,17 +37,18 @@ static enum ink describe_end(const struct summary *s, char *buf, size_t size)
 	return INK_NONE;
 }
 
-void text_head(const struct view *v)
+static void run(const struct view *v, size_t file)
 {
 	const struct summary *s = v->s;
+	struct trace_reader *r = s->file[file].reader;
 	char end[NAMES_MAX], time[UNITS_MAX], ran[NAMES_MAX];
-	const char *command = trace_meta(s->reader, "command");
-	const char *pids = trace_meta(s->reader, "attached");
+	const char *command = trace_meta(r, "command");
+	const char *pids = trace_meta(r, "attached");
 	struct line l;
-	enum ink ink = describe_end(s, end, sizeof(end));
+	enum ink ink = describe_end(s, file, end, sizeof(end));
 	snprintf(ran, sizeof(ran), "%s %s,",
-		 is_attached(s) ? "watched for" : "ran",
-		 units_duration(s->duration_ns, time));
+		 is_attached(s, file) ? "watched for" : "ran",
+		 units_duration(s->file[file].duration_ns, time));
 
 	/* The facts stay visible however long the command is. */
 	unsigned tail = line_columns(ran) + line_columns(end) + 4;
@@ -59,6 +58,10 @@ void text_head(const struct view *v)
 	else if (narrow.width > 1)
 		narrow.width -= 1;
 	line_begin(&l, &narrow, 0, "", INK_NONE, 0);
+	if (s->nr_files > 1 && s->file[file].name) {
+		line_add(&l, INK_NONE, s->file[file].name);
+		line_add(&l, INK_NONE, ": ");
+	}
 	if (command && *command)
 		line_add(&l, INK_BOLD, command);
 	if (pids && *pids)
@@ -70,6 +73,17 @@ void text_head(const struct view *v)
 	line_words(&l, INK_NONE, ran);
 	line_words(&l, ink, end);
 	line_end(&l);
+}
+
+void text_head(const struct view *v)
+{
+	const struct summary *s = v->s;
+	size_t max = v->style->max_sites, nr = s->nr_files;
+	for (size_t i = 0; i < nr && (!max || i < max); i++)
+		run(v, i);
+	if (max && nr > max)
+		text_paragraph(v, "", INK_DIM, "%s %zu more trace%s (--top)",
+			       v->dots, nr - max, plural(nr - max));
 }
 
 /* ------------------------------------------------------------- overhead --- */
@@ -139,13 +153,13 @@ void text_overhead(const struct view *v)
 	const struct summary *s = v->s;
 	char number[UNITS_MAX];
 	struct line l;
-	if (!s->nr_ledger) {
+	if (!s->has_overhead) {
 		text_paragraph(v, "overhead", INK_WARN,
 			       "unknown: the trace has no account of it");
 		return;
 	}
-	const struct ev_ledger *last = &s->ledger[s->nr_ledger - 1].ledger;
-	if (last->run_ns && is_short(v, last) && !is_attached(s)) {
+	const struct ev_ledger *last = &s->overhead;
+	if (last->run_ns && is_short(v, last) && !is_attached(s, 0)) {
 		short_run(v, last);
 		stops(v, last);
 		return;
@@ -199,17 +213,43 @@ static void nothing_unused(const struct view *v, uint64_t nap_ns)
 		       units_bytes(c->bytes, bytes));
 }
 
+/* What the sums below do not hold, because of the options. */
+static void left_out(const struct view *v)
+{
+	const struct summary *s = v->s;
+	char count[UNITS_MAX], bytes[UNITS_MAX];
+	if (s->suppressed.nr)
+		text_paragraph(v, "", INK_NONE,
+			       "%s nap%s with %s suppressed (--suppressions)",
+			       units_count(s->suppressed.nr, count),
+			       plural(s->suppressed.nr),
+			       units_byte_seconds(s->suppressed.byte_seconds,
+						  v->page.ascii, bytes));
+	if (select_any_nap(&s->select))
+		text_paragraph(v, "", INK_NONE,
+			       "%s other nap%s not selected; allocations, "
+			       "coverage and overhead are those of the whole "
+			       "run",
+			       units_count(s->nr_left_out, count),
+			       plural(s->nr_left_out));
+}
+
 void text_unused(const struct view *v, const struct model_sites *sites)
 {
-	const struct nap_sum *sum = &v->s->sum;
+	const struct summary *s = v->s;
+	const struct nap_sum *sum = &s->sum;
 	char bytes[UNITS_MAX], count[UNITS_MAX], time[UNITS_MAX] = "";
 	char places[UNITS_MAX];
-	uint64_t nap_ns = model_meta_u64(v->s, "nap_ns", 0);
+	uint64_t nap_ns = model_meta_u64(s, "nap_ns", 0);
 	uint64_t lasting = sum->nr_by_end[END_NEVER];
 	size_t nr = 0;
 	struct line l;
-	if (!sum->nr) {
+	if (!sum->nr && (s->nr_left_out || s->suppressed.nr))
+		text_paragraph(v, "unused", INK_NONE, "nothing selected");
+	else if (!sum->nr)
 		nothing_unused(v, nap_ns);
+	if (!sum->nr) {
+		left_out(v);
 		return;
 	}
 	while (nr < sites->nr && sites->site[nr].sum.nr)
@@ -240,4 +280,5 @@ void text_unused(const struct view *v, const struct model_sites *sites)
 		text_paragraph(v, "", INK_WARN,
 			       "reads could not be seen: what is only read "
 			       "counts as unused here");
+	left_out(v);
 }

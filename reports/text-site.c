@@ -155,8 +155,7 @@ static void stack(const struct view *v, const struct model_site *site)
 static void chain(const struct view *v, struct line *l, uint32_t id)
 {
 	size_t nr = 0;
-	const struct trace_frame *f =
-		id ? trace_stack(v->s->reader, id, &nr) : NULL;
+	const struct trace_frame *f = id ? model_frames(v->s, id, &nr) : NULL;
 	char name[NAMES_MAX], place[NAMES_MAX];
 	nr = names_worth_showing(f, nr);
 	if (nr > CHAIN_FRAMES)

@@ -102,9 +102,8 @@ static void watched(const struct view *v)
 	char a[UNITS_MAX], b[UNITS_MAX], share[UNITS_MAX] = "";
 	if (!s->has_coverage[COVER_WATCHED]) {
 		text_paragraph(v, "coverage", INK_WARN,
-			       trace_is_truncated(s->reader)
-				       ? "not in the trace"
-				       : "watched no block");
+			       model_is_truncated(s) ? "not in the trace"
+						     : "watched no block");
 		return;
 	}
 	double all = (double)c->bytes + (double)unwatched_bytes(s);
@@ -122,8 +121,8 @@ void text_coverage(const struct view *v)
 	char a[UNITS_MAX], b[UNITS_MAX];
 	uint64_t cutoff = model_meta_u64(s, "min_size", 0);
 	uint64_t unwatched = model_meta_u64(s, "unwatched_processes", 0);
-	uint64_t damaged = trace_nr_damaged(s->reader);
-	uint64_t lost = trace_nr_lost(s->reader);
+	uint64_t damaged = model_nr_damaged(s);
+	uint64_t lost = model_nr_lost(s);
 	watched(v);
 	for (size_t i = COVER_BELOW_CUTOFF; i < COVER_NR; i++) {
 		const struct ev_coverage *c = &s->coverage[i];
@@ -162,7 +161,7 @@ void text_coverage(const struct view *v)
 			       "record%s lost",
 			       units_count(damaged, a), plural(damaged),
 			       units_count(lost, b), plural(lost));
-	if (trace_is_truncated(s->reader))
+	if (model_is_truncated(s))
 		text_paragraph(v, "", INK_WARN,
 			       "the trace has no end: smco-trace was killed, "
 			       "the disk was full, or it still runs");
@@ -250,7 +249,7 @@ void text_session(const struct view *v)
 	text_begin(v, &l, "trace");
 	line_widen(&l, &wide);
 	line_addf(&l, INK_NONE, "%s, to see it again: ",
-		  units_bytes(trace_file_bytes(v->s->reader), size));
+		  units_bytes(model_file_bytes(v->s), size));
 	line_add(&l, INK_BOLD, "smco-report ");
 	if (is_plain(v->trace_path)) {
 		line_add(&l, INK_BOLD, v->trace_path);

@@ -1,5 +1,6 @@
 #include "reports/trace.h"
 
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ struct trace_reader {
 	uint64_t start_real_ns;
 	uint64_t nr_damaged, nr_lost, nr_returned;
 	uint64_t nr_written; /* as the last chunk says, if there is one */
+	bool any;	     /* there is a chunk */
 	bool ended;	     /* the writer's last chunk was seen */
 };
 
@@ -46,6 +48,8 @@ static int read_header(struct trace_reader *r, uint64_t *first_ret,
 		       struct smco_err *err)
 {
 	struct disk_header h;
+	if (!r->source.size)
+		return smco_fail(err, SMCO_EMPTY, 0, "not a trace but empty");
 	if (!source_read(&r->source, 0, &h, sizeof(h)) ||
 	    memcmp(h.magic, TRACE_MAGIC, sizeof(h.magic)))
 		return smco_fail(err, SMCO_FORMAT, 0, "not a trace");
@@ -56,15 +60,23 @@ static int read_header(struct trace_reader *r, uint64_t *first_ret,
 		return SMCO_OK;
 	}
 	if (h.oldest_readable > TRACE_VERSION)
-		return smco_fail(err, SMCO_FORMAT, 0,
-				 "trace of format %u needs a newer smco-report "
-				 "(this one reads up to %u)",
-				 h.version, TRACE_VERSION);
+		return smco_fail(
+			err, SMCO_NEWER, 0,
+			"trace of format %u needs an smco-report that "
+			"reads format %u or newer (this one, " SMCO_VERSION
+			", reads up to %u)",
+			h.version, h.oldest_readable, TRACE_VERSION);
 	if (h.features & ~(uint64_t)TRACE_FEATURES_KNOWN)
-		return smco_fail(err, SMCO_FORMAT, 0,
+		return smco_fail(err, SMCO_NEWER, 0,
 				 "trace uses features (mask 0x%llx) that need "
 				 "a newer smco-report",
 				 (unsigned long long)h.features);
+	if (h.arch != EM_X86_64)
+		return smco_fail(err, SMCO_FOREIGN, 0,
+				 "trace of a program of another architecture "
+				 "(ELF machine %u, this smco-report knows %u, "
+				 "x86-64)",
+				 h.arch, EM_X86_64);
 	if (h.header_size > sizeof(h))
 		*first_ret = h.header_size;
 	r->start_real_ns = h.start_real_ns;
@@ -173,6 +185,7 @@ static int scan(struct trace_reader *r, uint64_t pos, struct smco_err *err)
 		else if (searching)
 			r->nr_damaged++;
 		searching = false;
+		r->any = true;
 		seq = h.seq + 1;
 		if (take_chunk(r, pos, &h) == SMCO_NOMEM)
 			return smco_fail(err, SMCO_NOMEM, 0,
@@ -325,6 +338,11 @@ uint64_t trace_nr_lost(const struct trace_reader *r)
 	/* Of a chunk whose header is gone, only the grand total knows. */
 	uint64_t seen = r->nr_returned + r->nr_lost;
 	return r->nr_lost + (r->nr_written > seen ? r->nr_written - seen : 0);
+}
+
+bool trace_is_empty(const struct trace_reader *r)
+{
+	return !r->any;
 }
 
 bool trace_is_truncated(const struct trace_reader *r)

@@ -76,7 +76,9 @@ struct trace_reader;
 
 /* Tables and meta are read here, records by trace_next. A path that is no
  * regular file (a pipe) is read to its end into memory. SMCO_FORMAT: not a
- * trace, or one that needs a newer reader. */
+ * trace; SMCO_NEWER, SMCO_FOREIGN: not one for this reader; SMCO_EMPTY: no
+ * byte in it; SMCO_NOTFOUND, SMCO_PERM, SMCO_SYS (EISDIR, ...): cannot be
+ * read. */
 int trace_reader_open(const char *path, struct trace_reader **ret,
 		      struct smco_err *err);
 /* @buf must stay until the reader is closed. */
@@ -107,6 +109,7 @@ uint64_t trace_nr_damaged(const struct trace_reader *r); /* chunks skipped */
 uint64_t trace_nr_lost(const struct trace_reader *r);	 /* records in them */
 /* The writer did not end it: killed, the disk was full, or it still runs. */
 bool trace_is_truncated(const struct trace_reader *r);
+bool trace_is_empty(const struct trace_reader *r);	    /* only a header */
 uint64_t trace_start_real_ns(const struct trace_reader *r); /* CLOCK_REALTIME */
 uint64_t trace_file_bytes(const struct trace_reader *r);
 

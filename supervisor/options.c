@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "supervisor/quantity.h"
+#include "reports/quantity.h"
 
 struct word {
 	const char *name;

@@ -26,16 +26,51 @@ ok "number that is none" usage 2 '"3x"' --top 3x
 ok "negative number" usage 2 '"-1"' --frames -1
 ok "number too large" usage 2 'number' --top 99999999999999999999
 ok "color that is none" usage 2 '"blue"' --color blue
-ok "two files" usage 2 '"b"' a b
-ok "no such file" usage 1 "nosuch.trace: No such file" nosuch.trace
-ok "a directory" usage 1 "Is a directory" .
+ok "no such file" usage 9 "nosuch.trace: No such file" nosuch.trace
+ok "a directory" usage 7 "Is a directory" .
 echo "hello" >text.txt
-ok "not a trace" usage 1 "text.txt: not a trace" text.txt
+ok "not a trace" usage 3 "text.txt: not a trace" text.txt
+ok "a trace and none: nothing is shown" usage 3 "text.txt: not a trace" \
+	s.trace text.txt
 : >empty.trace
-ok "an empty file" usage 1 "empty.trace: not a trace" empty.trace
+ok "an empty file" usage 5 "empty.trace: not a trace but empty" empty.trace
+head -c 64 s.trace >header.trace
+ok "a header and nothing else" usage 5 "header.trace: holds nothing" header.trace
+
+# header OFFSET BYTES - the sample with these bytes in its header, signed.
+header() {
+	perl -e 'my ($at, $hex) = @ARGV; local $/; my $t = <STDIN>;
+		substr($t, $at, length($hex) / 2) = pack "H*", $hex;
+		my $c = 0xffffffff;
+		for (unpack "C60", $t) { $c ^= $_;
+			$c = $c & 1 ? $c >> 1 ^ 0xedb88320 : $c >> 1 for 1 .. 8 }
+		substr($t, 60, 4) = pack "V", $c ^ 0xffffffff; print $t' \
+		"$1" "$2" <s.trace >header.trace
+}
+header 8 63006300
+ok "a newer format" usage 4 \
+	'format 99 needs an smco-report that reads format 99 or newer' header.trace
+header 22 01
+ok "features that are not known" usage 4 'that need a newer' header.trace
+header 44 b7000000
+ok "another architecture" usage 6 'ELF machine 183' header.trace
+header 48 01
+ok "that made the difference" test_exit 0 smco-report header.trace
+no_permission() {
+	cp s.trace secret.trace && chmod 0 secret.trace || return 1
+	chmod 755 . # for the other user
+	test_exit 8 setpriv --reuid=65534 --clear-groups \
+		"$BUILD/smco-report" secret.trace >out 2>err ||
+		{ cat err && return 1; }
+	[ ! -s out ] && grep -q 'secret.trace: Permission denied' err
+}
+if prereq_ROOT 2>/dev/null && setpriv --reuid=65534 --clear-groups test -x \
+	"$BUILD/smco-report"; then
+	ok "no permission" no_permission
+fi
 
 mkdir none some
-no_default() { (cd none && usage 1 'no \*.trace here'); }
+no_default() { (cd none && usage 9 'no \*.trace here'); }
 ok "no trace in the directory" no_default
 newest() {
 	cp s.trace some/old.trace
@@ -100,13 +135,17 @@ ok "--json" json
 # cut -> what is left is shown, and what is missing said
 cut_short() {
 	head -c 1000 s.trace >cut.trace
-	smco-report cut.trace >out && grep -q 'the trace has no end' out
+	test_exit 10 smco-report cut.trace >out 2>err || return 1
+	grep -q '^smco-report: cut.trace has no end: ' err || return 1
+	[ "$(wc -l <err)" = 1 ] && grep -q 'the trace has no end' out
 }
 ok "a trace that was cut" cut_short
 damaged() {
 	cp s.trace bad.trace
 	printf 'oops' | dd of=bad.trace bs=1 seek=200 conv=notrunc status=none
-	smco-report bad.trace >out && grep -q 'the trace is damaged: 1 part' out
+	test_exit 11 smco-report bad.trace >out 2>err || return 1
+	grep -q '^smco-report: bad.trace is damaged: 1 part skipped' err || return 1
+	[ "$(wc -l <err)" = 1 ] && grep -q 'the trace is damaged: 1 part' out
 }
 ok "a damaged trace" damaged
 

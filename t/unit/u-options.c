@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "supervisor/options.h"
-#include "supervisor/quantity.h"
+#include "reports/quantity.h"
 #include "t/unit/tap.h"
 
 #define MAX_ARGS 24

@@ -204,8 +204,8 @@ static void not_traces(void)
 {
 	struct smco_err err = {0};
 	struct trace_reader *r = NULL;
-	check_int(trace_reader_open_mem("", 0, &r, &err), SMCO_FORMAT);
-	check_str(err.msg, "not a trace");
+	check_int(trace_reader_open_mem("", 0, &r, &err), SMCO_EMPTY);
+	check_str(err.msg, "not a trace but empty");
 	char text[200];
 	memset(text, 'x', sizeof(text));
 	check_int(trace_reader_open_mem(text, sizeof(text), &r, NULL),

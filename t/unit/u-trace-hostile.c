@@ -132,16 +132,21 @@ static void newer(void)
 	h.crc = (uint32_t)crc32_z(0, (uint8_t *)&h,
 				  offsetof(struct disk_header, crc));
 	memcpy(data, &h, sizeof(h));
-	check_int(trace_reader_open_mem(data, file_size, &r, &err),
-		  SMCO_FORMAT);
-	check(strstr(err.msg, "newer smco-report"));
+	check_int(trace_reader_open_mem(data, file_size, &r, &err), SMCO_NEWER);
+	check(strstr(err.msg, "format 99 or newer"));
 	h.oldest_readable = 1;
 	h.features |= 1ULL << 40;
 	h.crc = (uint32_t)crc32_z(0, (uint8_t *)&h,
 				  offsetof(struct disk_header, crc));
 	memcpy(data, &h, sizeof(h));
+	check_int(trace_reader_open_mem(data, file_size, &r, &err), SMCO_NEWER);
+	h.features &= ~(1ULL << 40);
+	h.arch = 183;
+	h.crc = (uint32_t)crc32_z(0, (uint8_t *)&h,
+				  offsetof(struct disk_header, crc));
+	memcpy(data, &h, sizeof(h));
 	check_int(trace_reader_open_mem(data, file_size, &r, &err),
-		  SMCO_FORMAT);
+		  SMCO_FOREIGN);
 	free(data);
 }
 

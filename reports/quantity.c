@@ -1,4 +1,4 @@
-#include "supervisor/quantity.h"
+#include "reports/quantity.h"
 
 #include <stdio.h>
 #include <string.h>

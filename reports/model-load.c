@@ -1,0 +1,440 @@
+/* Reading traces into the model: duplicates joined, selected, added up. */
+#include "reports/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/array.h"
+#include "reports/suppress.h"
+
+/* ------------------------------------------------------- ids and indices ---
+ */
+
+struct id_key { /* of one file: a stack or a process */
+	const struct summary *s;
+	struct file_id id;
+};
+
+static uint64_t hash_id(struct file_id id)
+{
+	return hindex_hash(0, &id, sizeof(id));
+}
+
+static bool same_id(const struct id_key *key, uint32_t file, uint32_t id)
+{
+	return key->id.file == file && key->id.id == id;
+}
+
+static bool same_file_id(const void *ctx, uint32_t value)
+{
+	const struct id_key *key = ctx;
+	const struct file_id *have = &key->s->file_id[value];
+	return same_id(key, have->file, have->id);
+}
+
+/*
+ * The summary's id of a stack: that of the file if there is but one, otherwise
+ * one of its own for each. False when out of memory.
+ */
+static bool own_id(struct summary *s, uint32_t file, uint32_t *id)
+{
+	struct id_key key = {s, {file, *id}};
+	uint32_t found;
+	if (s->nr_files < 2 || !*id)
+		return true;
+	uint64_t hash = hash_id(key.id);
+	if (!hindex_find(&s->id_index, hash, same_file_id, &key, &found)) {
+		if (!ARRAY_ROOM(s->file_id, s->nr_ids, s->cap_ids) ||
+		    !hindex_add(&s->id_index, hash, (uint32_t)s->nr_ids))
+			return false;
+		found = (uint32_t)s->nr_ids;
+		s->file_id[s->nr_ids++] = key.id;
+	}
+	*id = found + 1;
+	return true;
+}
+
+static bool same_stack_id(const void *ctx, uint32_t value)
+{
+	const struct id_key *key = ctx;
+	const struct model_stack *have = &key->s->stack[value];
+	return same_id(key, have->file, have->file_id);
+}
+
+/* Index of the file's stack @id in s->stack; UINT32_MAX when out of memory. */
+static uint32_t stack_of(struct summary *s, uint32_t file, uint32_t id)
+{
+	struct id_key key = {s, {file, id}};
+	uint64_t hash = hash_id(key.id);
+	uint32_t found;
+	if (hindex_find(&s->stack_index, hash, same_stack_id, &key, &found))
+		return found;
+	if (!ARRAY_ROOM(s->stack, s->nr_stacks, s->cap_stacks) ||
+	    !hindex_add(&s->stack_index, hash, (uint32_t)s->nr_stacks))
+		return UINT32_MAX;
+	struct model_stack *new = &s->stack[s->nr_stacks];
+	*new = (struct model_stack){.id = id, .file = file, .file_id = id};
+	if (!own_id(s, file, &new->id))
+		return UINT32_MAX;
+	if (id)
+		new->frames =
+			trace_stack(s->file[file].reader, id, &new->nr_frames);
+	return (uint32_t)s->nr_stacks++;
+}
+
+static bool same_pid(const void *ctx, uint32_t value)
+{
+	const struct id_key *key = ctx;
+	const struct model_process *have = &key->s->process[value];
+	return same_id(key, have->file, have->pid);
+}
+
+static struct model_process *process_of(struct summary *s, uint32_t file,
+					uint32_t pid, bool add)
+{
+	struct id_key key = {s, {file, pid}};
+	uint64_t hash = hash_id(key.id);
+	uint32_t found;
+	if (hindex_find(&s->process_index, hash, same_pid, &key, &found))
+		return &s->process[found];
+	if (!add ||
+	    !ARRAY_ROOM(s->process, s->nr_processes, s->cap_processes) ||
+	    !hindex_add(&s->process_index, hash, (uint32_t)s->nr_processes))
+		return NULL;
+	struct model_process *p = &s->process[s->nr_processes++];
+	*p = (struct model_process){
+		.file = file, .pid = pid, .exit_status = -1};
+	return p;
+}
+
+/* -------------------------------------------------------------- records --- */
+
+struct nap_key {
+	const struct summary *s;
+	uint64_t id[5]; /* file, pid, address, allocation, start */
+};
+
+static struct nap_key nap_key(const struct summary *s,
+			      const struct model_nap *m)
+{
+	const struct ev_nap *n = &m->nap;
+	return (struct nap_key){
+		s, {m->file, n->pid, n->addr, n->alloc_ns, n->start_ns}};
+}
+
+static bool same_nap(const void *ctx, uint32_t value)
+{
+	const struct nap_key *k = ctx;
+	struct nap_key other = nap_key(k->s, &k->s->nap[value]);
+	return !memcmp(k->id, other.id, sizeof(k->id));
+}
+
+/* A nap is written when it begins to count, perhaps in between, and when it
+ * ends; the last of these is what is known. */
+static int take_nap(struct summary *s, uint32_t file, const struct record *r)
+{
+	struct model_nap new = {.object = r->param, .file = file};
+	memcpy(&new.nap, r->payload, sizeof(new.nap));
+	new.site = stack_of(s, file, new.nap.alloc_stack);
+	if (new.site == UINT32_MAX || !own_id(s, file, &new.nap.alloc_stack) ||
+	    !own_id(s, file, &new.nap.ended_stack) ||
+	    !own_id(s, file, &new.nap.last_stack))
+		return SMCO_NOMEM;
+	struct nap_key key = nap_key(s, &new);
+	uint64_t hash = hindex_hash(0, key.id, sizeof(key.id));
+	uint32_t found;
+	if (hindex_find(&s->nap_index, hash, same_nap, &key, &found)) {
+		s->nap[found] = new;
+		return SMCO_OK;
+	}
+	if (!ARRAY_ROOM(s->nap, s->nr_naps, s->cap_naps) ||
+	    !hindex_add(&s->nap_index, hash, (uint32_t)s->nr_naps))
+		return SMCO_NOMEM;
+	s->nap[s->nr_naps++] = new;
+	return SMCO_OK;
+}
+
+static int take_site(struct summary *s, uint32_t file, const struct record *r)
+{
+	uint32_t i = stack_of(s, file, r->param);
+	if (i == UINT32_MAX)
+		return SMCO_NOMEM;
+	memcpy(&s->stack[i].totals, r->payload, sizeof(s->stack[i].totals));
+	return SMCO_OK;
+}
+
+static int take_ledger(struct summary *s, uint32_t file, const struct record *r)
+{
+	if (!ARRAY_ROOM(s->ledger, s->nr_ledger, s->cap_ledger))
+		return SMCO_NOMEM;
+	struct model_ledger *l = &s->ledger[s->nr_ledger++];
+	l->file = file;
+	l->time_ns = r->time_ns;
+	memcpy(&l->ledger, r->payload, sizeof(l->ledger));
+	s->file[file].ledger = l->ledger;
+	s->file[file].has_ledger = true;
+	return SMCO_OK;
+}
+
+static int take_process(struct summary *s, uint32_t file,
+			const struct record *r)
+{
+	struct ev_process ev;
+	memcpy(&ev, r->payload, sizeof(ev));
+	size_t before = s->nr_processes;
+	struct model_process *p = process_of(s, file, ev.pid, true);
+	if (!p)
+		return SMCO_NOMEM;
+	if (s->nr_processes > before) {
+		p->ppid = ev.ppid;
+		p->first_why = ev.why;
+		p->start_ns = r->time_ns;
+	}
+	p->end_ns = r->time_ns;
+	if (ev.why == 4) {
+		p->has_ended = true;
+		p->exit_status = ev.exit_status;
+	}
+	p->was_detached = ev.why == 5;
+	return SMCO_OK;
+}
+
+static int take_coverage(struct summary *s, uint32_t file,
+			 const struct record *r)
+{
+	struct model_file *f = &s->file[file];
+	if (r->param < COVER_NR) {
+		memcpy(&f->coverage[r->param], r->payload,
+		       sizeof(f->coverage[r->param]));
+		f->has_coverage[r->param] = true;
+	}
+	return SMCO_OK;
+}
+
+/* Events without an entry count as unknown. */
+static const struct {
+	uint32_t size;
+	int (*take)(struct summary *, uint32_t file, const struct record *);
+} takers[EV_NR] = {
+	[EV_NAP] = {sizeof(struct ev_nap), take_nap},
+	[EV_SITE] = {sizeof(struct ev_site), take_site},
+	[EV_LEDGER] = {sizeof(struct ev_ledger), take_ledger},
+	[EV_COVERAGE] = {sizeof(struct ev_coverage), take_coverage},
+	[EV_PROCESS] = {sizeof(struct ev_process), take_process},
+};
+
+static int take_record(struct summary *s, uint32_t file, const struct record *r)
+{
+	s->nr_records++;
+	if (r->event >= EV_NR || !takers[r->event].take ||
+	    r->payload_len != takers[r->event].size) {
+		s->nr_unknown++;
+		return SMCO_OK;
+	}
+	if (r->time_ns > s->file[file].duration_ns)
+		s->file[file].duration_ns = r->time_ns;
+	return takers[r->event].take(s, file, r);
+}
+
+/* ----------------------------------------------------------------- sums --- */
+
+static void sum_nap(struct nap_sum *sum, const struct ev_nap *nap,
+		    bool new_object)
+{
+	enum nap_end end = model_nap_end(nap);
+	sum->nr++;
+	sum->nr_objects += new_object;
+	sum->nr_never_accessed += !!(nap->flags & NAP_NEVER_ACCESSED);
+	sum->nr_by_end[end]++;
+	if (end == END_NEVER)
+		sum->unused_bytes += nap->size;
+	sum->nr_writes_only += !!(nap->flags & NAP_WRITES_ONLY);
+	if (nap->length_ns > sum->longest_ns) {
+		sum->longest_ns = nap->length_ns;
+		sum->longest_error_ns = nap->error_ns;
+	}
+	sum->byte_seconds += (double)nap->size * (double)nap->length_ns / 1e9;
+}
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int compare_naps(const void *va, const void *vb)
+{
+	const struct model_nap *a = va, *b = vb;
+	int c = compare_u64(a->site, b->site);
+	if (!c)
+		c = compare_u64(a->nap.pid, b->nap.pid);
+	if (!c)
+		c = compare_u64(a->nap.addr, b->nap.addr);
+	if (!c)
+		c = compare_u64(a->nap.alloc_ns, b->nap.alloc_ns);
+	return c ? c : compare_u64(a->nap.start_ns, b->nap.start_ns);
+}
+
+/* A site is of one file. */
+static bool same_object(const struct model_nap *a, const struct model_nap *b)
+{
+	return a->site == b->site && a->nap.pid == b->nap.pid &&
+	       a->nap.addr == b->nap.addr && a->nap.alloc_ns == b->nap.alloc_ns;
+}
+
+/* Leave out what the selection does; the rest keeps its order. */
+static void select_naps(struct summary *s)
+{
+	const struct suppress *suppress = s->select.suppress;
+	bool suppressed = false;
+	size_t nr = 0;
+	for (size_t i = 0; i < s->nr_naps; i++) {
+		const struct model_nap *n = &s->nap[i];
+		const struct model_stack *stack = &s->stack[n->site];
+		bool is_new = !i || !same_object(n, n - 1);
+		if (suppress && (!i || n->site != n[-1].site))
+			suppressed = suppress_matches(suppress, stack->frames,
+						      stack->nr_frames);
+		if (suppressed)
+			sum_nap(&s->suppressed, &n->nap, is_new);
+		else if (!select_nap(&s->select, s, n))
+			s->nr_left_out++;
+		else
+			s->nap[nr++] = *n;
+	}
+	s->nr_naps = nr;
+}
+
+static void add_naps(struct summary *s)
+{
+	for (size_t i = 0; i < s->nr_naps; i++) {
+		const struct model_nap *n = &s->nap[i];
+		struct model_stack *stack = &s->stack[n->site];
+		struct model_process *p =
+			process_of(s, n->file, n->nap.pid, false);
+		bool is_new = !i || !same_object(n, n - 1);
+		if (!stack->nr_naps++)
+			stack->first_nap = i;
+		sum_nap(&stack->sum, &n->nap, is_new);
+		sum_nap(&s->sum, &n->nap, is_new);
+		if (p)
+			sum_nap(&p->sum, &n->nap, is_new);
+	}
+}
+
+static void add_ledger(struct ev_ledger *to, const struct ev_ledger *from)
+{
+	to->run_ns += from->run_ns;
+	to->spent_ns += from->spent_ns;
+	for (size_t i = 0; i < ARRAY_SIZE(to->mech_ns); i++)
+		to->mech_ns[i] += from->mech_ns[i];
+	to->nr_known += from->nr_known;
+	to->nr_armed += from->nr_armed;
+	to->nr_naps += from->nr_naps;
+	to->nr_stops += from->nr_stops;
+	if (from->longest_stop_ns > to->longest_stop_ns)
+		to->longest_stop_ns = from->longest_stop_ns;
+	if (from->recent_ppb > to->recent_ppb)
+		to->recent_ppb = from->recent_ppb;
+	if (from->worst_window_ppb > to->worst_window_ppb)
+		to->worst_window_ppb = from->worst_window_ppb;
+}
+
+static void add_files(struct summary *s)
+{
+	for (size_t i = 0; i < s->nr_files; i++) {
+		struct model_file *f = &s->file[i];
+		f->duration_ns = model_reader_u64(f->reader, "elapsed_ns",
+						  f->duration_ns);
+		s->duration_ns += f->duration_ns;
+		for (size_t j = 0; j < COVER_NR; j++) {
+			s->coverage[j].nr_objects += f->coverage[j].nr_objects;
+			s->coverage[j].bytes += f->coverage[j].bytes;
+			s->has_coverage[j] |= f->has_coverage[j];
+		}
+		if (f->has_ledger && !s->has_overhead)
+			s->overhead = f->ledger;
+		else if (f->has_ledger)
+			add_ledger(&s->overhead, &f->ledger);
+		s->has_overhead |= f->has_ledger;
+	}
+}
+
+/* -------------------------------------------------------------- loading --- */
+
+static int load_file(struct summary *s, uint32_t file)
+{
+	struct record record;
+	int rc;
+	while ((rc = trace_next(s->file[file].reader, &record, NULL)) != 0) {
+		if (rc < 0)
+			continue; /* counted; the next chunk may be whole */
+		rc = take_record(s, file, &record);
+		if (rc)
+			return rc;
+	}
+	return SMCO_OK;
+}
+
+int summary_load_files(const struct summary_input *input, size_t nr,
+		       const struct select *select, struct summary **ret,
+		       struct smco_err *err)
+{
+	struct summary *s = calloc(1, sizeof(*s));
+	if (s)
+		s->file = calloc(nr, sizeof(*s->file));
+	if (!s || !s->file) {
+		free(s);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	for (size_t i = 0; i < nr; i++) {
+		s->file[i].reader = trace_reader_ref(input[i].reader);
+		s->file[i].name = input[i].name;
+	}
+	s->nr_files = nr;
+	s->texts = model_texts_new();
+	s->reader = s->file[0].reader;
+	if (select)
+		s->select = *select;
+	int rc = s->texts ? SMCO_OK : SMCO_NOMEM;
+	for (size_t i = 0; i < nr && !rc; i++)
+		rc = load_file(s, (uint32_t)i);
+	if (rc) {
+		summary_free(s);
+		return smco_fail(err, rc, 0,
+				 "the trace does not fit into memory");
+	}
+	if (s->nr_naps)
+		qsort(s->nap, s->nr_naps, sizeof(*s->nap), compare_naps);
+	add_files(s);
+	select_naps(s);
+	add_naps(s);
+	*ret = s;
+	return SMCO_OK;
+}
+
+int summary_load(struct trace_reader *r, struct summary **ret,
+		 struct smco_err *err)
+{
+	struct summary_input input = {.reader = r};
+	return summary_load_files(&input, 1, NULL, ret, err);
+}
+
+void summary_free(struct summary *s)
+{
+	if (!s)
+		return;
+	hindex_free(&s->nap_index);
+	hindex_free(&s->stack_index);
+	hindex_free(&s->process_index);
+	hindex_free(&s->id_index);
+	for (size_t i = 0; i < s->nr_files; i++)
+		trace_reader_close(s->file[i].reader);
+	free(s->file);
+	free(s->file_id);
+	model_texts_free(s->texts);
+	free(s->nap);
+	free(s->stack);
+	free(s->ledger);
+	free(s->process);
+	free(s);
+}

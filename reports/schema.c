@@ -1,0 +1,129 @@
+#include "reports/schema.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define MEMBER(type, member) (((struct type *)0)->member)
+#define F(type, member, how)                                                   \
+	{                                                                      \
+#member, offsetof(struct type, member),                        \
+			sizeof(MEMBER(type, member)),                          \
+			_Generic(MEMBER(type, member), int32_t                 \
+				 : true, int64_t                               \
+				 : true, default                               \
+				 : false),                                     \
+			CODE_##how,                                            \
+	}
+
+/*
+ * The fields of each event in the order of their presence bits. Append only:
+ * readers skip bits they do not know and take missing ones as "coded 0".
+ */
+static const struct schema_field nap_fields[] = {
+	F(ev_nap, addr, DELTA),
+	F(ev_nap, size, PLAIN),
+	F(ev_nap, start_ns, FROM_TIME),
+	F(ev_nap, length_ns, PLAIN),
+	F(ev_nap, error_ns, DELTA),
+	F(ev_nap, alloc_ns, FROM_TIME),
+	F(ev_nap, pid, DELTA),
+	F(ev_nap, alloc_stack, DELTA),
+	F(ev_nap, ended_stack, DELTA),
+	F(ev_nap, last_stack, DELTA),
+	F(ev_nap, ended_syscall, OR_NONE),
+	F(ev_nap, flags, PLAIN),
+};
+static_assert(sizeof(struct ev_nap) == 72, "ev_nap: fields above, FORMAT.md");
+
+static const struct schema_field site_fields[] = {
+	F(ev_site, nr_allocs, PLAIN),  F(ev_site, bytes, PLAIN),
+	F(ev_site, live_bytes, PLAIN), F(ev_site, nr_live, PLAIN),
+	F(ev_site, nr_watched, PLAIN), F(ev_site, nr_naps, PLAIN),
+	F(ev_site, stack, DELTA),      F(ev_site, pad, PLAIN),
+};
+static_assert(sizeof(struct ev_site) == 56, "ev_site: fields above, FORMAT.md");
+
+#define MECH(i, name)                                                          \
+	{                                                                      \
+		name, offsetof(struct ev_ledger, mech_ns[i]), 8, false,        \
+			CODE_DELTA,                                            \
+	}
+static const struct schema_field ledger_fields[] = {
+	F(ev_ledger, run_ns, DELTA),
+	F(ev_ledger, spent_ns, DELTA),
+	MECH(0, "stops_ns"),
+	MECH(1, "agent_ns"),
+	MECH(2, "touches_ns"),
+	MECH(3, "arming_ns"),
+	MECH(4, "cpu_ns"),
+	MECH(5, "other_ns"),
+	F(ev_ledger, nr_known, DELTA),
+	F(ev_ledger, nr_armed, DELTA),
+	F(ev_ledger, nr_naps, DELTA),
+	F(ev_ledger, recent_ppb, DELTA),
+	F(ev_ledger, worst_window_ppb, DELTA),
+	F(ev_ledger, nr_stops, DELTA),
+	F(ev_ledger, longest_stop_ns, DELTA),
+};
+static_assert(sizeof(struct ev_ledger) == 120,
+	      "ev_ledger: fields above, FORMAT.md");
+
+static const struct schema_field coverage_fields[] = {
+	F(ev_coverage, nr_objects, PLAIN),
+	F(ev_coverage, bytes, PLAIN),
+};
+static_assert(sizeof(struct ev_coverage) == 16,
+	      "ev_coverage: fields above, FORMAT.md");
+
+static const struct schema_field process_fields[] = {
+	F(ev_process, pid, PLAIN),
+	F(ev_process, ppid, PLAIN),
+	F(ev_process, exit_status, OR_NONE),
+	F(ev_process, why, PLAIN),
+};
+static_assert(sizeof(struct ev_process) == 16,
+	      "ev_process: fields above, FORMAT.md");
+
+#define EVENT(name, param, fields, type)                                       \
+	{                                                                      \
+		name, param, sizeof(struct type), fields, ARRAY_SIZE(fields)   \
+	}
+static const struct schema_event events[EV_NR] = {
+	[EV_NAP] = EVENT("nap", "object", nap_fields, ev_nap),
+	[EV_SITE] = EVENT("site", "stack", site_fields, ev_site),
+	[EV_LEDGER] = EVENT("ledger", "armed", ledger_fields, ev_ledger),
+	[EV_COVERAGE] = EVENT("coverage", "why", coverage_fields, ev_coverage),
+	[EV_PROCESS] = EVENT("process", "pid", process_fields, ev_process),
+};
+static_assert(ARRAY_SIZE(ledger_fields) <= SCHEMA_MAX_FIELDS,
+	      "more fields than the codec remembers");
+
+const struct schema_event *schema_event(uint32_t event)
+{
+	if (event >= EV_NR || !events[event].name)
+		return NULL;
+	return &events[event];
+}
+
+uint64_t schema_load(const struct schema_field *f, const void *payload)
+{
+	const uint8_t *p = (const uint8_t *)payload + f->offset;
+	if (f->width == 8) {
+		uint64_t v;
+		memcpy(&v, p, 8);
+		return v;
+	}
+	uint32_t v;
+	memcpy(&v, p, 4);
+	return f->is_signed ? (uint64_t)(int64_t)(int32_t)v : v;
+}
+
+void schema_store(const struct schema_field *f, uint64_t value, void *payload)
+{
+	uint8_t *p = (uint8_t *)payload + f->offset;
+	uint32_t v32 = (uint32_t)value;
+	if (f->width == 8)
+		memcpy(p, &value, 8);
+	else
+		memcpy(p, &v32, 4);
+}

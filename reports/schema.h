@@ -1,0 +1,44 @@
+/*
+ * schema.h - what the payloads of the events known here are made of: one table
+ * from which the codec codes them, the trace describes them to readers that do
+ * not know them, and reports show them. A new event needs its structure in
+ * record.h, its fields here and in FORMAT.md, and nothing in the codec.
+ */
+#ifndef SMCO_SCHEMA_H
+#define SMCO_SCHEMA_H
+
+#include "reports/record.h"
+
+#define SCHEMA_MAX_FIELDS 24 /* of one event */
+
+enum coding {
+	CODE_PLAIN,	/* the value */
+	CODE_DELTA,	/* zigzag of the difference to the last of this event */
+	CODE_FROM_TIME, /* zigzag of record time - value */
+	CODE_OR_NONE,	/* zigzag of value + 1: -1 costs nothing */
+};
+
+struct schema_field {
+	const char *name;
+	uint16_t offset; /* in the structure */
+	uint8_t width;	 /* bytes: 4 or 8 */
+	bool is_signed;
+	enum coding coding;
+};
+
+struct schema_event {
+	const char *name;  /* "nap" */
+	const char *param; /* what the record's parameter is */
+	size_t size;	   /* of the structure */
+	const struct schema_field *field;
+	size_t nr_fields;
+};
+
+/* NULL if the event is not known here. */
+const struct schema_event *schema_event(uint32_t event);
+
+/* The value of @f in @payload, sign-extended to 64 bits if it is signed. */
+uint64_t schema_load(const struct schema_field *f, const void *payload);
+void schema_store(const struct schema_field *f, uint64_t value, void *payload);
+
+#endif

@@ -1,0 +1,383 @@
+/* Sections as text, CSV and JSON: selected, sorted, cut. */
+#include "reports/section.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "reports/array.h"
+#include "reports/units.h"
+
+struct row {
+	const void *item;
+	uint64_t nr; /* as walked: what is equal stays in that order */
+};
+
+struct printer {
+	const struct section *section;
+	const struct section_source *src;
+	const struct section_options *o;
+	const struct page *page;
+	FILE *out;
+	size_t sort_column;
+	bool sorts, reverse;
+	struct row *row; /* kept for sorting */
+	size_t nr, cap;
+	uint64_t nr_seen, nr_shown;
+};
+
+/* ---------------------------------------------------------------- values ---
+ */
+
+static void get(const struct printer *p, const void *item, size_t column,
+		struct value *ret)
+{
+	ret->known = false;
+	ret->text = NULL;
+	p->section->get(p->src, item, column, ret);
+}
+
+/* What is to be shown of a text: no control characters, valid UTF-8. */
+static void put_clean(struct bbuf *b, const char *s, bool double_quotes)
+{
+	bool ok;
+	for (size_t n; (n = line_char(s, &ok)) != 0; s += n) {
+		if (double_quotes && *s == '"')
+			bbuf_put(b, "\"", 1);
+		bbuf_put(b, ok ? s : "?", ok ? n : 1);
+	}
+}
+
+static void put_integer(struct bbuf *b, long double v, bool hex)
+{
+	char buf[32];
+	if (v < 0)
+		snprintf(buf, sizeof(buf), "%" PRId64, (int64_t)v);
+	else
+		snprintf(buf, sizeof(buf), hex ? "0x%" PRIx64 : "%" PRIu64,
+			 (uint64_t)v);
+	bbuf_put(b, buf, strlen(buf));
+}
+
+/* For programs: numbers in the unit that the column's key says. */
+static void put_raw_number(struct bbuf *b, const struct column *c,
+			   const struct value *v)
+{
+	char buf[40];
+	if (c->kind != KIND_BYTE_SECONDS) {
+		put_integer(b, v->number, c->kind == KIND_ADDRESS);
+		return;
+	}
+	snprintf(buf, sizeof(buf), "%.17g", (double)v->number);
+	bbuf_put(b, buf, strlen(buf));
+}
+
+/* For people. @buf has UNITS_MAX bytes. */
+static const char *shown(const struct printer *p, const struct column *c,
+			 const struct value *v, char *buf)
+{
+	if (!v->known)
+		return "-";
+	switch (c->kind) {
+	case KIND_TEXT:
+		return v->text;
+	case KIND_BYTES:
+		return units_bytes((uint64_t)v->number, buf);
+	case KIND_TIME:
+		return units_duration((uint64_t)v->number, buf);
+	case KIND_SHARE:
+		return units_percent((int64_t)v->number, buf);
+	case KIND_BYTE_SECONDS:
+		return units_byte_seconds((double)v->number, p->page->ascii,
+					  buf);
+	case KIND_ADDRESS:
+		snprintf(buf, UNITS_MAX, "0x%" PRIx64, (uint64_t)v->number);
+		return buf;
+	case KIND_FLAG:
+		return v->number != 0 ? "yes" : "no";
+	case KIND_COUNT:
+		break;
+	}
+	snprintf(buf, UNITS_MAX, "%" PRIu64, (uint64_t)v->number);
+	return buf;
+}
+
+/* --------------------------------------------------------------- formats ---
+ */
+
+static void text_cell(struct line *l, const struct column *c, const char *text,
+		      enum ink ink, unsigned *col)
+{
+	unsigned n = line_columns(text);
+	if (*col)
+		line_add(l, INK_NONE, "  ");
+	*col += *col ? 2 : 0;
+	if (c->kind != KIND_TEXT && n < c->width)
+		line_pad(l, *col + c->width - n);
+	line_add(l, ink, text);
+	*col += n > c->width ? n : c->width;
+	if (c->kind == KIND_TEXT)
+		line_pad(l, *col);
+}
+
+static void text_row(struct printer *p, const void *item)
+{
+	char buf[UNITS_MAX];
+	unsigned col = 0;
+	struct value v;
+	struct line l;
+	line_begin(&l, p->page, 0, "", INK_NONE, 0);
+	for (size_t i = 0; i < p->section->nr_columns; i++) {
+		const struct column *c = &p->section->column[i];
+		if (!c->width)
+			continue;
+		if (item)
+			get(p, item, i, &v);
+		text_cell(&l, c, item ? shown(p, c, &v, buf) : c->name,
+			  item ? INK_NONE : INK_BOLD, &col);
+	}
+	line_end(&l);
+}
+
+static void csv_head(struct printer *p)
+{
+	char key[64];
+	for (size_t i = 0; i < p->section->nr_columns; i++)
+		fprintf(p->out, "%s%s", i ? "," : "",
+			column_key(&p->section->column[i], key));
+	fputs("\r\n", p->out);
+}
+
+static int csv_row(struct printer *p, const void *item)
+{
+	struct bbuf b = {0};
+	struct value v;
+	for (size_t i = 0; i < p->section->nr_columns; i++) {
+		const struct column *c = &p->section->column[i];
+		get(p, item, i, &v);
+		bbuf_put(&b, ",", i ? 1 : 0);
+		if (!v.known)
+			continue;
+		if (c->kind != KIND_TEXT) {
+			put_raw_number(&b, c, &v);
+		} else if (strpbrk(v.text, ",\"\r\n")) {
+			bbuf_put(&b, "\"", 1);
+			put_clean(&b, v.text, true);
+			bbuf_put(&b, "\"", 1);
+		} else {
+			put_clean(&b, v.text, false);
+		}
+	}
+	bbuf_put(&b, "\r\n", 2);
+	int rc = b.failed ? SMCO_NOMEM : SMCO_OK;
+	if (!rc)
+		fwrite(b.data, 1, b.len, p->out);
+	bbuf_free(&b);
+	return rc;
+}
+
+static json_t *json_value(const struct column *c, const struct value *v)
+{
+	struct bbuf b = {0};
+	json_t *ret;
+	if (!v->known)
+		return json_null();
+	switch (c->kind) {
+	case KIND_FLAG:
+		return json_boolean(v->number != 0);
+	case KIND_BYTE_SECONDS:
+		return json_real((double)v->number);
+	case KIND_ADDRESS:
+		put_integer(&b, v->number, true);
+		break;
+	case KIND_TEXT:
+		put_clean(&b, v->text, false);
+		break;
+	case KIND_COUNT:
+	case KIND_BYTES:
+	case KIND_TIME:
+	case KIND_SHARE:
+		/* jansson's integers are signed. */
+		return v->number <= INT64_MAX
+			       ? json_integer((json_int_t)v->number)
+			       : json_real((double)v->number);
+	}
+	ret = b.failed ? NULL
+		       : json_stringn(b.data ? (char *)b.data : "", b.len);
+	bbuf_free(&b);
+	return ret;
+}
+
+static int json_row(struct printer *p, const void *item)
+{
+	json_t *o = json_object();
+	struct value v;
+	char key[64];
+	int rc = o ? SMCO_OK : SMCO_NOMEM;
+	for (size_t i = 0; i < p->section->nr_columns && !rc; i++) {
+		const struct column *c = &p->section->column[i];
+		get(p, item, i, &v);
+		if (json_object_set_new(o, column_key(c, key),
+					json_value(c, &v)))
+			rc = SMCO_NOMEM;
+	}
+	fputs(p->nr_shown ? ",\n" : "\n", p->out);
+	if (!rc && json_dumpf(o, p->out, JSON_COMPACT) && !ferror(p->out))
+		rc = SMCO_NOMEM;
+	json_decref(o);
+	return rc;
+}
+
+static int print_row(struct printer *p, const void *item)
+{
+	int rc = SMCO_OK;
+	if (p->o->format == SECTION_TEXT)
+		text_row(p, item);
+	else if (p->o->format == SECTION_CSV)
+		rc = csv_row(p, item);
+	else
+		rc = json_row(p, item);
+	p->nr_shown++;
+	if (!rc && ferror(p->out))
+		rc = SMCO_SYS;
+	return rc;
+}
+
+static void begin(struct printer *p)
+{
+	if (p->o->format == SECTION_TEXT)
+		text_row(p, NULL);
+	else if (p->o->format == SECTION_CSV)
+		csv_head(p);
+	else
+		fprintf(p->out,
+			"{\n\"schema\": 1,\n\"generator\": \"smco-report "
+			"%s\",\n\"section\": \"%s\",\n\"rows\": [",
+			SMCO_VERSION, p->section->name);
+}
+
+static void end(struct printer *p)
+{
+	struct line l;
+	if (p->o->format == SECTION_JSON)
+		fputs("\n]\n}\n", p->out);
+	if (p->o->format != SECTION_TEXT)
+		return;
+	if (p->nr_seen == p->nr_shown && p->nr_shown)
+		return;
+	line_begin(&l, p->page, 0, "", INK_NONE, 0);
+	if (!p->nr_shown)
+		line_add(&l, INK_DIM, "none");
+	else
+		line_addf(&l, INK_DIM, "%s %" PRIu64 " more (--top)",
+			  p->page->ascii ? "..." : "\u2026",
+			  p->nr_seen - p->nr_shown);
+	line_end(&l);
+}
+
+/* --------------------------------------------------------------- sorting ---
+ */
+
+static int compare_rows(const void *va, const void *vb, void *ctx)
+{
+	const struct printer *p = ctx;
+	const struct row *a = va, *b = vb;
+	enum kind kind = p->section->column[p->sort_column].kind;
+	struct value x, y;
+	get(p, a->item, p->sort_column, &x);
+	get(p, b->item, p->sort_column, &y);
+	int c = value_compare(&x, &y, kind);
+	/* Numbers: largest first. What is not known comes last either way. */
+	if (x.known && y.known && (kind != KIND_TEXT) != p->reverse)
+		c = -c;
+	return c ? c : (a->nr > b->nr) - (a->nr < b->nr);
+}
+
+static void drop_rows(struct printer *p, size_t from)
+{
+	for (size_t i = from; i < p->nr && p->section->keep; i++)
+		free((void *)p->row[i].item);
+	if (p->nr > from)
+		p->nr = from;
+}
+
+static void sort_rows(struct printer *p)
+{
+	if (p->nr)
+		qsort_r(p->row, p->nr, sizeof(*p->row), compare_rows, p);
+	if (p->o->top)
+		drop_rows(p, p->o->top);
+}
+
+static int keep_row(struct printer *p, const void *item)
+{
+	if (p->section->keep)
+		item = p->section->keep(item);
+	if (!item || !ARRAY_ROOM(p->row, p->nr, p->cap)) {
+		if (p->section->keep)
+			free((void *)item);
+		return SMCO_NOMEM;
+	}
+	p->row[p->nr++] = (struct row){item, p->nr_seen};
+	/* The first N of any number need room for a few N. */
+	if (p->o->top && p->nr / 4 > p->o->top + 256)
+		sort_rows(p);
+	return SMCO_OK;
+}
+
+static int visit(void *ctx, const void *item)
+{
+	struct printer *p = ctx;
+	if (p->o->where &&
+	    !where_matches(p->o->where, p->section->get, p->src, item))
+		return SMCO_OK;
+	p->nr_seen++;
+	if (p->sorts)
+		return keep_row(p, item);
+	if (p->o->top && p->nr_shown >= p->o->top)
+		return SMCO_OK;
+	return print_row(p, item);
+}
+
+int section_print(const struct section *section,
+		  const struct section_source *src,
+		  const struct section_options *o, const struct page *page,
+		  struct smco_err *err)
+{
+	const char *sort = o->sort ? o->sort : section->sort;
+	struct printer p = {
+		.section = section,
+		.src = src,
+		.o = o,
+		.page = page,
+		.out = page->out,
+		.sorts = sort != NULL,
+	};
+	if (sort) {
+		p.reverse = *sort == '-';
+		sort += p.reverse;
+		p.sort_column =
+			column_find(section->column, section->nr_columns, sort,
+				    strlen(sort));
+	}
+	begin(&p);
+	int rc = section->each(src, visit, &p, err);
+	if (!rc && p.sorts)
+		sort_rows(&p);
+	for (size_t i = 0; i < p.nr && !rc; i++)
+		rc = print_row(&p, p.row[i].item);
+	drop_rows(&p, 0);
+	free(p.row);
+	if (!rc)
+		end(&p);
+	if (ferror(p.out))
+		return smco_fail(err, SMCO_SYS, errno, "cannot write");
+	if (rc)
+		return smco_fail(err, rc, 0, "out of memory for --%s",
+				 section->name);
+	return SMCO_OK;
+}

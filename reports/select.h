@@ -1,0 +1,37 @@
+/*
+ * select.h - which of what traces hold is looked at. All conditions must hold;
+ * one that says nothing about a kind of thing lets it pass.
+ */
+#ifndef SMCO_SELECT_H
+#define SMCO_SELECT_H
+
+#include "reports/base.h"
+
+struct where;
+struct suppress;
+struct summary;
+struct model_nap;
+
+struct select {
+	bool has_process, has_thread;
+	uint32_t process;
+	uint32_t thread;	 /* of a record */
+	uint64_t from_ns, to_ns; /* session time, [from, to); to 0: no end */
+	const struct where *nap_where;	 /* over nap_section's; or NULL */
+	const struct suppress *suppress; /* or NULL */
+};
+
+static inline bool select_time(const struct select *s, uint64_t time_ns)
+{
+	return time_ns >= s->from_ns && (!s->to_ns || time_ns < s->to_ns);
+}
+/* By process, and by time: does any of the nap lie within? And --where. */
+bool select_nap(const struct select *s, const struct summary *model,
+		const struct model_nap *nap);
+/* Does any of these conditions leave naps out? */
+static inline bool select_any_nap(const struct select *s)
+{
+	return s->has_process || s->from_ns || s->to_ns || s->nap_where;
+}
+
+#endif
