@@ -5,61 +5,18 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include <Zydis/Zydis.h>
+#include "supervisor/probe/code.h"
 
 /* How much of a function is looked through for jumps into the window. */
 #define SCAN_BYTES 4096
 
-struct emit {
-	uint8_t *buf;
-	size_t len;
-	taddr_t base;
-	bool failed; /* out of room or of reach */
-};
-
-static void put(struct emit *e, const void *bytes, size_t n)
-{
-	if (e->failed || e->len + n > STUB_MAX_BYTES) {
-		e->failed = true;
-		return;
-	}
-	memcpy(e->buf + e->len, bytes, n);
-	e->len += n;
-}
-#define EMIT(e, ...)                                                           \
-	do {                                                                   \
-		const uint8_t bytes_[] = {__VA_ARGS__};                        \
-		put(e, bytes_, sizeof(bytes_));                                \
-	} while (0)
-
-static void put32(struct emit *e, uint32_t v)
-{
-	put(e, &v, sizeof(v));
-}
-
-/* A 32-bit distance to @target from the end of an instruction that ends
- * @tail bytes after the distance. */
-static void put_rel(struct emit *e, taddr_t target, unsigned tail)
-{
-	int64_t d = target - (e->base + e->len + 4 + tail);
-	if (d != (int32_t)d)
-		e->failed = true;
-	put32(e, (uint32_t)d);
-}
-
-static void jump(struct emit *e, taddr_t target)
-{
-	EMIT(e, 0xe9);
-	put_rel(e, target, 0);
-}
-
 /* Forward jcc rel8, the distance filled in by land(). */
-static size_t branch(struct emit *e, uint8_t opcode)
+static size_t branch(struct code_buf *e, uint8_t opcode)
 {
-	EMIT(e, opcode, 0);
+	CODE(e, opcode, 0);
 	return e->len;
 }
-static void land(struct emit *e, size_t from)
+static void land(struct code_buf *e, size_t from)
 {
 	if (e->failed || e->len - from > 127) {
 		e->failed = true;
@@ -80,11 +37,11 @@ static taddr_t ctl(const struct stub_site *s, size_t field)
 #define CTL(s, field) ctl(s, offsetof(struct agent_ctl, field))
 
 /* cmp REG, [cutoff]: rex, modrm of the register. */
-static void cmp_cutoff(struct emit *e, const struct stub_site *s, uint8_t rex,
-		       uint8_t modrm)
+static void cmp_cutoff(struct code_buf *e, const struct stub_site *s,
+		       uint8_t rex, uint8_t modrm)
 {
-	EMIT(e, rex, 0x3b, modrm);
-	put_rel(e, CTL(s, cutoff), 0);
+	CODE(e, rex, 0x3b, modrm);
+	code_put_rel(e, CTL(s, cutoff), 0);
 }
 #define RDI 0x48, 0x3d
 #define RSI 0x48, 0x35
@@ -102,11 +59,11 @@ struct test {
 	unsigned nr_slow, nr_check;
 };
 
-static void to_slow(struct test *t, struct emit *e, uint8_t opcode)
+static void to_slow(struct test *t, struct code_buf *e, uint8_t opcode)
 {
 	t->slow[t->nr_slow++] = branch(e, opcode);
 }
-static void to_check(struct test *t, struct emit *e, uint8_t opcode)
+static void to_check(struct test *t, struct code_buf *e, uint8_t opcode)
 {
 	t->check[t->nr_check++] = branch(e, opcode);
 }
@@ -115,18 +72,19 @@ static void to_check(struct test *t, struct emit *e, uint8_t opcode)
  * Tracked blocks lie at the start of a page, or 16 bytes behind it (chunks
  * that glibc maps), unless use_filter says otherwise.
  */
-static void test_pointer(struct test *t, struct emit *e,
+static void test_pointer(struct test *t, struct code_buf *e,
 			 const struct stub_site *s)
 {
-	EMIT(e, 0xf7, 0xc7, 0xef, 0x0f, 0, 0); /* test $0xfef, %edi */
+	CODE(e, 0xf7, 0xc7, 0xef, 0x0f, 0, 0); /* test $0xfef, %edi */
 	to_check(t, e, JE);
-	EMIT(e, 0x80, 0x3d); /* cmpb $0, use_filter */
-	put_rel(e, CTL(s, use_filter), 1);
-	EMIT(e, 0);
+	CODE(e, 0x80, 0x3d); /* cmpb $0, use_filter */
+	code_put_rel(e, CTL(s, use_filter), 1);
+	CODE(e, 0);
 	to_check(t, e, JNE);
 }
 
-static void fast_test(struct test *t, struct emit *e, const struct stub_site *s)
+static void fast_test(struct test *t, struct code_buf *e,
+		      const struct stub_site *s)
 {
 	switch (s->kind) {
 	case AK_MALLOC:
@@ -148,8 +106,8 @@ static void fast_test(struct test *t, struct emit *e, const struct stub_site *s)
 		to_slow(t, e, JAE);
 		break;
 	case AK_CALLOC:
-		EMIT(e, 0x49, 0x89, 0xfb);	 /* mov %rdi, %r11 */
-		EMIT(e, 0x4c, 0x0f, 0xaf, 0xde); /* imul %rsi, %r11 */
+		CODE(e, 0x49, 0x89, 0xfb);	 /* mov %rdi, %r11 */
+		CODE(e, 0x4c, 0x0f, 0xaf, 0xde); /* imul %rsi, %r11 */
 		to_slow(t, e, JO);
 		cmp_cutoff(e, s, R11);
 		to_slow(t, e, JAE);
@@ -160,8 +118,8 @@ static void fast_test(struct test *t, struct emit *e, const struct stub_site *s)
 		test_pointer(t, e, s);
 		break;
 	case AK_REALLOCARRAY:
-		EMIT(e, 0x49, 0x89, 0xf3);	 /* mov %rsi, %r11 */
-		EMIT(e, 0x4c, 0x0f, 0xaf, 0xda); /* imul %rdx, %r11 */
+		CODE(e, 0x49, 0x89, 0xf3);	 /* mov %rsi, %r11 */
+		CODE(e, 0x4c, 0x0f, 0xaf, 0xda); /* imul %rdx, %r11 */
 		to_slow(t, e, JO);
 		cmp_cutoff(e, s, R11);
 		to_slow(t, e, JAE);
@@ -173,24 +131,24 @@ static void fast_test(struct test *t, struct emit *e, const struct stub_site *s)
 	case AK_MMAP:
 		cmp_cutoff(e, s, RSI);
 		to_slow(t, e, JAE);
-		EMIT(e, 0xf6, 0xc1, 0x10); /* test $MAP_FIXED, %cl */
+		CODE(e, 0xf6, 0xc1, 0x10); /* test $MAP_FIXED, %cl */
 		to_slow(t, e, JNE);
 		break;
 	case AK_MUNMAP:
 		break; /* slow itself, and the agent must know */
 	case AK_MREMAP:
-		EMIT(e, 0x83, 0x3d); /* cmpl $0, nr_maps_ever */
-		put_rel(e, CTL(s, nr_maps_ever), 1);
-		EMIT(e, 0);
+		CODE(e, 0x83, 0x3d); /* cmpl $0, nr_maps_ever */
+		code_put_rel(e, CTL(s, nr_maps_ever), 1);
+		CODE(e, 0);
 		to_slow(t, e, JNE);
 		break;
 	case AK_PRCTL:
-		EMIT(e, 0x83, 0xff, PR_SET_SECCOMP); /* cmp $22, %edi */
+		CODE(e, 0x83, 0xff, PR_SET_SECCOMP); /* cmp $22, %edi */
 		to_slow(t, e, JE);
 		break;
 	case AK_SYSCALL:
-		EMIT(e, 0x81, 0xff); /* cmp $SYS_seccomp, %edi */
-		put32(e, SYS_seccomp);
+		CODE(e, 0x81, 0xff); /* cmp $SYS_seccomp, %edi */
+		code_put32(e, SYS_seccomp);
 		to_slow(t, e, JE);
 		break;
 	case NR_AGENT_KINDS:
@@ -199,56 +157,33 @@ static void fast_test(struct test *t, struct emit *e, const struct stub_site *s)
 }
 
 /* Behind the displaced instructions. r10 and r11 are free at an entry. */
-static void slow_way(struct test *t, struct emit *e, const struct stub_site *s,
-		     uint32_t entry, size_t orig)
+static void slow_way(struct test *t, struct code_buf *e,
+		     const struct stub_site *s, uint32_t entry, size_t orig)
 {
 	for (unsigned i = 0; i < t->nr_check; i++)
 		land(e, t->check[i]);
 	if (t->nr_check) {
-		EMIT(e, 0x49, 0x89, 0xfb);     /* mov %rdi, %r11 */
-		EMIT(e, 0x49, 0xc1, 0xeb, 12); /* shr $12, %r11 */
-		EMIT(e, 0x41, 0x81, 0xe3);     /* and $mask, %r11d */
-		put32(e, AGENT_FILTER_SLOTS - 1);
-		EMIT(e, 0x4c, 0x8d, 0x15); /* lea filter, %r10 */
-		put_rel(e, s->area + AGENT_FILTER_OFF, 0);
-		EMIT(e, 0x43, 0x80, 0x3c, 0x1a, 0); /* cmpb $0, (%r10,%r11) */
-		EMIT(e, 0x0f, 0x84);		    /* je orig */
-		put_rel(e, e->base + orig, 0);
+		CODE(e, 0x49, 0x89, 0xfb);     /* mov %rdi, %r11 */
+		CODE(e, 0x49, 0xc1, 0xeb, 12); /* shr $12, %r11 */
+		CODE(e, 0x41, 0x81, 0xe3);     /* and $mask, %r11d */
+		code_put32(e, AGENT_FILTER_SLOTS - 1);
+		CODE(e, 0x4c, 0x8d, 0x15); /* lea filter, %r10 */
+		code_put_rel(e, s->area + AGENT_FILTER_OFF, 0);
+		CODE(e, 0x43, 0x80, 0x3c, 0x1a, 0); /* cmpb $0, (%r10,%r11) */
+		CODE(e, 0x0f, 0x84);		    /* je orig */
+		code_put_rel(e, e->base + orig, 0);
 	}
 	for (unsigned i = 0; i < t->nr_slow; i++)
 		land(e, t->slow[i]);
-	EMIT(e, 0x6a, (uint8_t)s->number); /* push $number */
-	jump(e, s->area + AGENT_IMAGE_OFF + entry);
+	CODE(e, 0x6a, (uint8_t)s->number); /* push $number */
+	code_jump(e, s->area + AGENT_IMAGE_OFF + entry);
 }
 
-struct insn {
-	ZydisDecodedInstruction z;
-	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
-	taddr_t addr;
-	taddr_t target; /* of a relative branch, else 0 */
-	bool ends;	/* what follows is not reached from here */
-};
-
-static bool decode(const struct stub_site *s, taddr_t at, struct insn *ret)
+static bool decode(const struct stub_site *s, taddr_t at, struct code_insn *ret)
 {
-	ZydisDecoder d;
 	size_t off = at - s->addr;
-	if (off >= s->code_len)
-		return false;
-	ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(
-		    &d, s->code + off, s->code_len - off, &ret->z, ret->op)))
-		return false;
-	ret->addr = at;
-	ret->target = 0;
-	for (int i = 0; i < ret->z.operand_count; i++)
-		if (ret->op[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
-		    ret->op[i].imm.is_relative)
-			ret->target =
-				at + ret->z.length + ret->op[i].imm.value.s;
-	ret->ends = ret->z.meta.category == ZYDIS_CATEGORY_RET ||
-		    ret->z.meta.category == ZYDIS_CATEGORY_UNCOND_BR;
-	return true;
+	return off < s->code_len &&
+	       code_decode(s->code + off, s->code_len - off, at, ret);
 }
 
 static int refuse(struct smco_err *err, const struct stub_site *s,
@@ -259,65 +194,12 @@ static int refuse(struct smco_err *err, const struct stub_site *s,
 			 (unsigned long long)s->addr, why);
 }
 
-/* Emits one displaced instruction so that it does the same elsewhere. */
-static const char *relocate(struct emit *e, const struct stub_site *s,
-			    const struct insn *in)
-{
-	const uint8_t *bytes = s->code + (in->addr - s->addr);
-	const ZydisDecodedInstruction *z = &in->z;
-
-	if (in->target) {
-		switch (z->meta.category) {
-		case ZYDIS_CATEGORY_UNCOND_BR:
-			jump(e, in->target);
-			return NULL;
-		case ZYDIS_CATEGORY_COND_BR:
-			if (z->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT &&
-			    (z->opcode & 0xf0) != 0x70)
-				return "it begins with a loop or jrcxz";
-			EMIT(e, 0x0f, 0x80 | (z->opcode & 0xf));
-			put_rel(e, in->target, 0);
-			return NULL;
-		case ZYDIS_CATEGORY_CALL: {
-			/* The return address must be the one unwinders know:
-			 * push it, then jump. */
-			uint64_t back = in->addr + z->length;
-			EMIT(e, 0xff, 0x35, 5, 0, 0, 0);
-			jump(e, in->target);
-			put(e, &back, sizeof(back));
-			return NULL;
-		}
-		default:
-			return "a relative branch of an unknown kind";
-		}
-	}
-	size_t start = e->len;
-	put(e, bytes, z->length);
-	for (int i = 0; i < z->operand_count; i++) {
-		const ZydisDecodedOperand *op = &in->op[i];
-		if (op->type != ZYDIS_OPERAND_TYPE_MEMORY ||
-		    op->mem.base != ZYDIS_REGISTER_RIP)
-			continue;
-		if (z->raw.disp.size != 32)
-			return "an address relative to the counter, not 32 "
-			       "bits";
-		taddr_t target =
-			in->addr + z->length + (int64_t)op->mem.disp.value;
-		size_t end = e->len;
-		e->len = start + z->raw.disp.offset;
-		put_rel(e, target, z->length - z->raw.disp.offset - 4);
-		e->len = end;
-		break;
-	}
-	return NULL;
-}
-
 /* A jump from the function's own code to the middle of the patched bytes. */
 static bool jumped_into(const struct stub_site *s, taddr_t patch)
 {
 	taddr_t end =
 		s->addr + (s->code_len < SCAN_BYTES ? s->code_len : SCAN_BYTES);
-	struct insn in;
+	struct code_insn in;
 	for (taddr_t at = s->addr; at < end; at += in.z.length) {
 		if (!decode(s, at, &in))
 			return false; /* data behind the code, no matter */
@@ -337,7 +219,7 @@ static bool padding(const struct stub_site *s, taddr_t from, taddr_t to)
 		if (s->code[off] == 0xcc || s->code[off] == 0x90)
 			continue;
 		/* nop of several bytes */
-		struct insn in;
+		struct code_insn in;
 		if (!decode(s, from, &in) ||
 		    in.z.mnemonic != ZYDIS_MNEMONIC_NOP)
 			return false;
@@ -346,14 +228,14 @@ static bool padding(const struct stub_site *s, taddr_t from, taddr_t to)
 	return true;
 }
 
-static int displace(struct emit *e, const struct stub_site *s, struct stub *ret,
-		    struct smco_err *err)
+static int displace(struct code_buf *e, const struct stub_site *s,
+		    struct stub *ret, struct smco_err *err)
 {
 	taddr_t at = ret->patch, need = ret->patch + STUB_JUMP_BYTES;
 	bool ended = false;
 
 	while (at < need && !ended) {
-		struct insn in;
+		struct code_insn in;
 		if (!decode(s, at, &in))
 			return smco_fail(err, SMCO_FORMAT, 0,
 					 "no instruction at 0x%llx",
@@ -364,7 +246,8 @@ static int displace(struct emit *e, const struct stub_site *s, struct stub *ret,
 			return refuse(err, s, "it jumps into its beginning");
 		ret->from[ret->nr] = at;
 		ret->to[ret->nr++] = e->base + e->len;
-		const char *why = relocate(e, s, &in);
+		const char *why =
+			code_relocate(e, s->code + (at - s->addr), &in);
 		if (why)
 			return refuse(err, s, why);
 		at += in.z.length;
@@ -381,7 +264,7 @@ static int displace(struct emit *e, const struct stub_site *s, struct stub *ret,
 	if (!ended) {
 		ret->from[ret->nr] = at;
 		ret->to[ret->nr++] = e->base + e->len;
-		jump(e, at);
+		code_jump(e, at);
 	}
 	return 0;
 }
@@ -392,7 +275,8 @@ int stub_build(const struct stub_site *s, struct stub *ret,
 	       struct smco_err *err)
 {
 	struct agent_header hdr;
-	struct emit e = {.buf = ret->code, .base = s->stub};
+	struct code_buf e = {
+		.buf = ret->code, .cap = sizeof(ret->code), .base = s->stub};
 	static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 	memcpy(&hdr, agent_image_start, sizeof(hdr));
@@ -425,8 +309,9 @@ int stub_build(const struct stub_site *s, struct stub *ret,
 	ret->pushed = e.base + e.len - STUB_JUMP_BYTES;
 	ret->len = e.len;
 
-	struct emit j = {.buf = ret->jump, .base = ret->patch};
-	jump(&j, s->stub);
+	struct code_buf j = {
+		.buf = ret->jump, .cap = sizeof(ret->jump), .base = ret->patch};
+	code_jump(&j, s->stub);
 	if (e.failed || j.failed)
 		return refuse(err, s, "the stub is too far away or too long");
 	return 0;

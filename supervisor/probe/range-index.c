@@ -1,0 +1,84 @@
+/* Variables by function and by address, see range-site.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/probe/range-site.h"
+
+/* An array of unknown length, or of an impossible one, is its first element. */
+static uint64_t extent(const struct var_type *t)
+{
+	uint64_t bytes = t->width;
+	if (t->nr_dims) {
+		uint64_t n = t->dim[0].count, stride = t->dim[0].stride;
+		if (n && stride && n < (UINT64_C(1) << 32) &&
+		    stride < (UINT64_C(1) << 24))
+			bytes = n * stride;
+	}
+	return bytes < t->width ? t->width : bytes;
+}
+
+static int by_function(const void *a, const void *b)
+{
+	const struct range_index_entry *x = a, *y = b;
+	if (x->function != y->function)
+		return x->function < y->function ? -1 : 1;
+	if (x->var != y->var)
+		return x->var < y->var ? -1 : 1;
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct range_index_entry *x = a, *y = b;
+	if (x->lo != y->lo)
+		return x->lo < y->lo ? -1 : 1;
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static void add_place(struct range_index *ix, const struct variables *v,
+		      uint32_t var, uint32_t place)
+{
+	const struct var_place *p = &v->places[place];
+	struct range_index_entry e = {
+		.var = var, .place = place, .function = p->function};
+	if (p->kind == VAR_ADDR) {
+		e.lo = (uint64_t)p->offset;
+		e.hi = e.lo + extent(&v->vars[var].type);
+		if (e.hi > e.lo)
+			ix->data[ix->nr_data++] = e;
+	}
+	if (p->function < v->nr_functions)
+		ix->locals[ix->nr_locals++] = e;
+}
+
+int range_index_init(struct range_index *ix, const struct variables *v,
+		     struct smco_err *err)
+{
+	memset(ix, 0, sizeof(*ix));
+	ix->locals = calloc(v->nr_places + 1, sizeof(*ix->locals));
+	ix->data = calloc(v->nr_places + 1, sizeof(*ix->data));
+	if (!ix->locals || !ix->data) {
+		range_index_deinit(ix);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	for (uint32_t i = 0; i < v->nr_vars; i++) {
+		const struct variable *var = &v->vars[i];
+		for (uint32_t k = 0; k < var->nr_places; k++)
+			add_place(ix, v, i, var->first_place + k);
+	}
+	qsort(ix->locals, ix->nr_locals, sizeof(*ix->locals), by_function);
+	qsort(ix->data, ix->nr_data, sizeof(*ix->data), by_address);
+	uint64_t most = 0;
+	for (size_t i = 0; i < ix->nr_data; i++) {
+		most = ix->data[i].hi > most ? ix->data[i].hi : most;
+		ix->data[i].hi_most = most;
+	}
+	return 0;
+}
+
+void range_index_deinit(struct range_index *ix)
+{
+	free(ix->locals);
+	free(ix->data);
+	memset(ix, 0, sizeof(*ix));
+}

@@ -1,0 +1,50 @@
+/*
+ * range-sensor.h - the code of the sensors in one gap. Private to
+ * range-stub.c, range-sensor.c and range-expr.c.
+ */
+#ifndef SMCO_RANGE_SENSOR_H
+#define SMCO_RANGE_SENSOR_H
+
+#include "supervisor/probe/range-stub.h"
+
+/* Widening: reached when a value is smaller or larger than all before. */
+struct range_slow {
+	size_t branch; /* to it, see asm_land */
+	taddr_t back;
+	taddr_t word;  /* of the cell */
+	int64_t value; /* is_const */
+	uint32_t insn;
+	uint16_t pushed;
+	uint8_t reg;
+	uint8_t width;
+	bool is_const, is_signed, is_largest;
+};
+
+struct range_sensor {
+	struct range_stubs *s;
+	const struct range_code *code;
+	const struct range_image *img;
+	const struct variables *v;
+	const struct range_windows *w;
+	const struct range_stub_place *at;
+	taddr_t counter; /* of this window; 0 once it has counted */
+	struct range_slow *slow;
+	size_t nr_slow;
+	/* Of this gap. */
+	uint32_t insn;
+	unsigned pushed;   /* bytes below the program's stack pointer */
+	uint8_t alias[16]; /* where the program's register is just now */
+	uint8_t scratch[RANGE_EXPR_DEPTH];
+};
+
+void range_sensors(struct range_sensor *x, uint32_t gap,
+		   const struct range_site *site, size_t n);
+void range_slow_paths(struct range_sensor *x);
+/* From here on the code is at @insn with so many bytes pushed. */
+void range_note_step(struct range_stubs *s, uint32_t insn, unsigned pushed,
+		     bool at_insn);
+/* Into scratch[0], by way of the others. */
+void range_expression(struct range_sensor *x, const struct var_op *ops,
+		      size_t nr);
+
+#endif

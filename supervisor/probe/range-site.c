@@ -1,0 +1,486 @@
+/*
+ * Definition sites, see range-site.h.
+ *
+ * Registers: where a range begins, and behind each instruction in it that
+ * writes the register. Memory: behind each store that covers the variable.
+ * Memory whose address somebody else may have is written out of sight: there
+ * the program's own loads are looked at as well, since what it reads it takes
+ * for a value, which a look after every call would not know.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/probe/range-site.h"
+
+/* How far before a member its struct may begin. */
+#define STRUCT_REACH 4096
+
+struct finder {
+	const struct range_code *code;
+	const struct range_image *img;
+	const struct variables *v;
+	const struct range_index *ix;
+	struct range_sites *out;
+	bool failed;
+};
+
+uint8_t range_reg_of_dwarf(unsigned reg)
+{
+	static const uint8_t order[16] = {0, 2, 1,  3,	6,  7,	5,  4,
+					  8, 9, 10, 11, 12, 13, 14, 15};
+	return reg < 16 ? order[reg] : RANGE_NO_REG;
+}
+
+static void add(struct finder *f, struct range_site site)
+{
+	struct range_sites *s = f->out;
+	if (site.gap >= f->code->nr)
+		return;
+	if (s->nr == s->cap) {
+		size_t cap = s->cap ? 2 * s->cap : 64;
+		struct range_site *more = realloc(s->site, cap * sizeof(*more));
+		if (!more) {
+			f->failed = true;
+			return;
+		}
+		s->site = more;
+		s->cap = cap;
+	}
+	s->site[s->nr++] = site;
+}
+
+/*
+ * A saved register gets its caller's value back: a pop, or a load of the whole
+ * register from the frame with nothing but the like before the return.
+ */
+static bool restores(const struct range_code *code, size_t i)
+{
+	const struct range_insn *in = &code->insns[i];
+	if (in->bits & RB_POP)
+		return true;
+	if (in->mem_size != 8 || !(in->bits & RB_READS) ||
+	    in->reg == RANGE_NO_REG ||
+	    (in->base != RANGE_RSP && in->base != RANGE_RBP))
+		return false;
+	for (size_t k = i + 1; k < code->nr && k < i + 16; k++) {
+		const struct range_insn *n = &code->insns[k];
+		if (n->kind == RK_RET || n->kind == RK_JUMP)
+			return true;
+		bool load = n->bits & RB_READS && n->mem_size == 8 &&
+			    n->reg != RANGE_NO_REG &&
+			    (n->base == RANGE_RSP || n->base == RANGE_RBP);
+		bool frame = n->wrote >> RANGE_RSP & 1; /* add, pop, leave */
+		if (n->kind != RK_PLAIN || !(load || frame))
+			return false;
+	}
+	return false;
+}
+
+/* --- values in registers, and computed from them --- */
+
+static bool load_is_safe(const struct var_op *ops, size_t at)
+{
+	if (at > 0 && ops[at - 1].code == VAR_OP_PLUS_CONST)
+		at--;
+	return at > 0 && ops[at - 1].code == VAR_OP_REG &&
+	       range_reg_of_dwarf((unsigned)ops[at - 1].arg) == RANGE_RSP &&
+	       (ops[at].code == VAR_OP_LOAD ||
+		(ops[at].arg >= -4096 && ops[at].arg < (1 << 20)));
+}
+
+bool range_expr_ok(const struct var_op *ops, size_t nr)
+{
+	unsigned depth = 0;
+	for (size_t i = 0; i < nr; i++) {
+		unsigned need = 1;
+		int grow = 0;
+		switch (ops[i].code) {
+		case VAR_OP_REG:
+			if (ops[i].arg < 0 || ops[i].arg > 15)
+				return false;
+			need = 0;
+			grow = 1;
+			break;
+		case VAR_OP_CONST:
+		case VAR_OP_ADDR:
+			need = 0;
+			grow = 1;
+			break;
+		case VAR_OP_ADD:
+		case VAR_OP_SUB:
+		case VAR_OP_MUL:
+		case VAR_OP_AND:
+		case VAR_OP_OR:
+		case VAR_OP_XOR:
+			need = 2;
+			grow = -1;
+			break;
+		case VAR_OP_SHL:
+		case VAR_OP_SHR:
+		case VAR_OP_SAR: /* by a constant only */
+			if (!i || ops[i - 1].code != VAR_OP_CONST ||
+			    ops[i - 1].arg < 0 || ops[i - 1].arg > 63)
+				return false;
+			need = 2;
+			grow = -1;
+			break;
+		case VAR_OP_LOAD:
+			if (!load_is_safe(ops, i))
+				return false;
+			__attribute__((fallthrough));
+		case VAR_OP_ZEXT:
+		case VAR_OP_SEXT:
+			if (ops[i].arg != 1 && ops[i].arg != 2 &&
+			    ops[i].arg != 4 && ops[i].arg != 8)
+				return false;
+			break;
+		case VAR_OP_PLUS_CONST:
+			if (ops[i].arg != (int32_t)ops[i].arg)
+				return false;
+			break;
+		case VAR_OP_NEG:
+		case VAR_OP_NOT:
+			break;
+		default:
+			return false;
+		}
+		if (depth < need)
+			return false;
+		depth += (unsigned)grow;
+		if (depth > RANGE_EXPR_DEPTH)
+			return false;
+	}
+	return depth == 1;
+}
+
+static uint32_t expr_regs(const struct var_op *ops, size_t nr)
+{
+	uint32_t regs = 0;
+	for (size_t i = 0; i < nr; i++)
+		if (ops[i].code == VAR_OP_REG)
+			regs |= 1u << range_reg_of_dwarf((unsigned)ops[i].arg);
+	return regs;
+}
+
+/* Where the value is read from within @p; false: nobody may. */
+static bool source_of(struct finder *f, const struct var_place *p,
+		      struct range_site *s, uint32_t *regs_ret)
+{
+	s->reg = range_reg_of_dwarf(p->reg);
+	s->shift = p->shift;
+	s->offset = p->offset;
+	*regs_ret = s->reg < 16 ? 1u << s->reg : 0;
+	switch (p->kind) {
+	case VAR_REG:
+		s->source = RS_REG;
+		return s->reg < 16 && p->shift < 64;
+	case VAR_VALUE:
+		s->source = RS_SUM;
+		return s->reg < 16;
+	case VAR_CONST:
+		s->source = RS_CONST;
+		*regs_ret = 0;
+		return true;
+	case VAR_MEM:
+		s->source = RS_FRAME;
+		return p->flags & VAR_FRAME && s->reg < 16;
+	case VAR_ADDR:
+		s->source = RS_DATA;
+		*regs_ret = 0;
+		return true;
+	case VAR_EXPR: {
+		if (p->nr_ops > VAR_MAX_OPS || p->first_op > f->v->nr_ops ||
+		    p->nr_ops > f->v->nr_ops - p->first_op)
+			return false;
+		const struct var_op *ops = f->v->ops + p->first_op;
+		s->source = RS_EXPR;
+		*regs_ret = expr_regs(ops, p->nr_ops);
+		return range_expr_ok(ops, p->nr_ops);
+	}
+	default:
+		return false;
+	}
+}
+
+/* --- memory --- */
+
+/* Is @delta bytes behind the place an element of the variable? */
+static bool element_at(const struct var_type *t, int64_t delta)
+{
+	if (delta == 0)
+		return true;
+	if (delta < 0 || !t->nr_dims || t->nr_dims > VAR_MAX_DIMS)
+		return false;
+	uint64_t left = (uint64_t)delta;
+	for (unsigned i = 0; i < t->nr_dims; i++) {
+		uint64_t n = t->dim[i].count, stride = t->dim[i].stride;
+		if (!n || !stride || left / stride >= n)
+			return false;
+		left %= stride;
+	}
+	return left == 0;
+}
+
+/* The variable's place in memory, or what counts of it, lies wholly in the
+ * instruction's operand, which begins @delta bytes before it. */
+struct covered {
+	bool yes;
+	bool whole;	/* nothing is missing of the place */
+	int64_t delta;	/* negative: the operand begins inside the place */
+	int64_t offset; /* of the element */
+};
+
+static struct covered covers(const struct range_insn *in,
+			     const struct var_type *t, int64_t offset)
+{
+	int64_t skip = t->bit_size ? t->bit_offset / 8 : 0;
+	int64_t bytes = t->width;
+	struct covered c = {.yes = false};
+	if (t->bit_size)
+		bytes = (t->bit_offset + t->bit_size + 7) / 8 - skip;
+	if (in->index != RANGE_NO_REG)
+		return c;
+	/* Of the elements that it could be, the first that it covers. */
+	for (int64_t d = 0; d + bytes <= in->mem_size; d++) {
+		int64_t element = in->disp + d - skip;
+		if (!element_at(t, element - offset))
+			continue;
+		c = (struct covered){true, false, d - skip, element};
+		c.whole = c.delta >= 0 && c.delta + t->width <= in->mem_size;
+		break;
+	}
+	return c;
+}
+
+/* An access at instruction @i that covers @var: its site, or two. */
+static void touched(struct finder *f, size_t i, struct range_site s,
+		    struct covered c, bool loads)
+{
+	const struct range_insn *in = &f->code->insns[i];
+	bool same = c.whole && c.delta == 0 && in->reg != RANGE_NO_REG;
+	s.offset = c.offset;
+	s.gap = (uint32_t)i + 1;
+	s.fall = true;
+	if (in->bits & RB_WRITES) {
+		if (!range_falls(f->code, i))
+			return;
+		if (in->bits & RB_IMM && c.whole && c.delta < 8) {
+			s.source = RS_CONST;
+			s.offset = in->imm >> (8 * c.delta);
+		} else if (same) {
+			s.source = RS_REG;
+			s.reg = in->reg;
+			s.shift = 0;
+		} else if (s.source == RS_FRAME && in->wrote >> s.reg & 1) {
+			return;
+		}
+		add(f, s);
+	} else if (loads && in->bits & RB_READS) {
+		if (same && range_falls(f->code, i)) {
+			s.source = RS_REG;
+			s.reg = in->reg;
+			s.shift = 0;
+		} else {
+			s.gap = (uint32_t)i;
+			s.fall = false;
+		}
+		add(f, s);
+	}
+}
+
+static bool is_part(const struct variable *var)
+{
+	return strpbrk(var->name, ".[") != NULL;
+}
+
+/* Does the function hand out the address of @p, or of what it is part of? */
+static bool frame_taken(const struct finder *f, const struct var_place *p,
+			const struct variable *var)
+{
+	uint8_t reg = range_reg_of_dwarf(p->reg);
+	int64_t reach = is_part(var) ? STRUCT_REACH : 0;
+	size_t end = range_code_find(f->code, p->hi);
+	for (size_t i = range_code_find(f->code, p->lo); i < end; i++) {
+		const struct range_insn *in = &f->code->insns[i];
+		if (in->bits & RB_LEA && in->base == reg &&
+		    in->disp <= p->offset && in->disp >= p->offset - reach)
+			return true;
+	}
+	return false;
+}
+
+static bool data_taken(const struct finder *f, const struct var_place *p,
+		       const struct variable *var)
+{
+	uint64_t at = (uint64_t)p->offset;
+	uint64_t reach = is_part(var) ? STRUCT_REACH : 0;
+	return range_image_taken(f->img, at - (reach < at ? reach : at),
+				 at + 1);
+}
+
+/* --- one function --- */
+
+static void begin(struct finder *f, struct range_site s, uint64_t lo)
+{
+	size_t i = range_code_find(f->code, lo);
+	if (i == f->code->nr || f->code->insns[i].addr != lo)
+		return;
+	/* Jumps land on it: it must stay. */
+	if (f->code->insns[i].bits & RB_ENDBR) {
+		s.fall = true;
+		i++;
+	}
+	s.gap = (uint32_t)i;
+	add(f, s);
+}
+
+static void local_place(struct finder *f, uint32_t var, uint32_t place,
+			bool taken)
+{
+	const struct var_place *p = &f->v->places[place];
+	const struct variable *variable = &f->v->vars[var];
+	struct range_site s = {.var = var, .place = place};
+	uint32_t regs;
+
+	if (!source_of(f, p, &s, &regs)) {
+		f->out->nr_unreadable++;
+		return;
+	}
+	/* An array has no one value that could be read anywhere. */
+	if (p->flags & VAR_BEGINS && !variable->type.nr_dims)
+		begin(f, s, p->lo);
+	if (p->kind == VAR_ADDR)
+		return; /* by address, below */
+	size_t end = range_code_find(f->code, p->hi);
+	for (size_t i = range_code_find(f->code, p->lo); i < end; i++) {
+		const struct range_insn *in = &f->code->insns[i];
+		if (p->kind == VAR_MEM) {
+			if (in->base != s.reg || in->bits & RB_LEA)
+				continue;
+			struct covered c =
+				covers(in, &variable->type, p->offset);
+			if (c.yes)
+				touched(f, i, s, c, taken);
+			continue;
+		}
+		if (!(in->wrote & regs) || !range_falls(f->code, i) ||
+		    in->addr + in->len >= p->hi || in->kind != RK_PLAIN ||
+		    restores(f->code, i))
+			continue;
+		struct range_site after = s;
+		after.gap = (uint32_t)i + 1;
+		after.fall = true;
+		add(f, after);
+	}
+}
+
+static void locals(struct finder *f, uint32_t function)
+{
+	const struct range_index *ix = f->ix;
+	size_t a = 0, b = ix->nr_locals;
+	while (a < b) {
+		size_t mid = a + (b - a) / 2;
+		if (ix->locals[mid].function < function)
+			a = mid + 1;
+		else
+			b = mid;
+	}
+	while (a < ix->nr_locals && ix->locals[a].function == function) {
+		uint32_t var = ix->locals[a].var;
+		bool taken = false;
+		for (b = a;
+		     b < ix->nr_locals && ix->locals[b].function == function &&
+		     ix->locals[b].var == var;
+		     b++) {
+			const struct var_place *p =
+				&f->v->places[ix->locals[b].place];
+			taken |= p->kind == VAR_MEM &&
+				 frame_taken(f, p, &f->v->vars[var]);
+		}
+		for (; a < b; a++)
+			local_place(f, var, ix->locals[a].place, taken);
+	}
+}
+
+/* Accesses to the file's own data. */
+static void data(struct finder *f)
+{
+	const struct range_index *ix = f->ix;
+	for (size_t i = 0; i < f->code->nr; i++) {
+		const struct range_insn *in = &f->code->insns[i];
+		if (in->base != RANGE_RIP || !in->mem_size ||
+		    in->index != RANGE_NO_REG ||
+		    !(in->bits & (RB_READS | RB_WRITES)))
+			continue;
+		uint64_t lo = (uint64_t)in->disp, hi = lo + in->mem_size;
+		size_t a = 0, b = ix->nr_data;
+		while (a < b) { /* the first that begins behind it */
+			size_t mid = a + (b - a) / 2;
+			if (ix->data[mid].lo < hi)
+				a = mid + 1;
+			else
+				b = mid;
+		}
+		while (a-- > 0 && ix->data[a].hi_most > lo) {
+			const struct range_index_entry *e = &ix->data[a];
+			const struct var_place *p = &f->v->places[e->place];
+			const struct variable *var = &f->v->vars[e->var];
+			if (e->hi <= lo || in->addr < p->lo ||
+			    in->addr >= p->hi)
+				continue;
+			struct covered c = covers(in, &var->type, p->offset);
+			struct range_site s = {.var = e->var,
+					       .place = e->place,
+					       .source = RS_DATA,
+					       .reg = RANGE_NO_REG};
+			if (c.yes)
+				touched(f, i, s, c, data_taken(f, p, var));
+		}
+	}
+}
+
+static int by_gap(const void *a, const void *b)
+{
+	const struct range_site *x = a, *y = b;
+	if (x->gap != y->gap)
+		return x->gap < y->gap ? -1 : 1;
+	if (x->var != y->var)
+		return x->var < y->var ? -1 : 1;
+	if (x->fall != y->fall)
+		return x->fall ? 1 : -1;
+	return x->source < y->source ? -1 : x->source > y->source;
+}
+
+int range_sites_find(struct range_sites *ret, const struct range_code *code,
+		     const struct range_image *img, const struct variables *v,
+		     const struct range_index *ix, uint32_t function,
+		     struct smco_err *err)
+{
+	struct finder f = {code, img, v, ix, ret, false};
+	memset(ret, 0, sizeof(*ret));
+	locals(&f, function);
+	data(&f);
+	if (f.failed) {
+		range_sites_deinit(ret);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	if (!ret->nr)
+		return 0;
+	qsort(ret->site, ret->nr, sizeof(*ret->site), by_gap);
+	size_t nr = 0;
+	for (size_t i = 0; i < ret->nr; i++) {
+		struct range_site *last = nr ? &ret->site[nr - 1] : NULL;
+		/* Elements of one array may be written by one instruction. */
+		if (!last || last->gap != ret->site[i].gap ||
+		    last->var != ret->site[i].var)
+			ret->site[nr++] = ret->site[i];
+	}
+	ret->nr = nr;
+	return 0;
+}
+
+void range_sites_deinit(struct range_sites *s)
+{
+	free(s->site);
+	memset(s, 0, sizeof(*s));
+}

@@ -1,0 +1,73 @@
+/*
+ * range-site.h - where in a function a variable gets a value, and where that
+ * value can be read there: its definition sites. Pure.
+ *
+ * A site lies in a gap: before an instruction runs. It either belongs to
+ * everybody who arrives there, or only to those that come from the instruction
+ * before it, which wrote the value. No site reads memory other than the
+ * function's frame or the file's own data, none a value that nobody assigned.
+ */
+#ifndef SMCO_RANGE_SITE_H
+#define SMCO_RANGE_SITE_H
+
+#include "supervisor/probe/range-text.h"
+#include "symbols/variable.h"
+
+enum range_source {
+	RS_REG,	  /* register >> shift */
+	RS_FRAME, /* memory at register + offset */
+	RS_DATA,  /* memory at file address offset */
+	RS_SUM,	  /* register + offset */
+	RS_CONST, /* offset */
+	RS_EXPR,  /* the place's ops */
+};
+
+struct range_site {
+	uint32_t gap;	/* index of the instruction behind it */
+	uint32_t var;	/* index into variables->vars */
+	uint32_t place; /* RS_EXPR: into variables->places */
+	uint8_t source; /* enum range_source */
+	uint8_t reg;	/* in the processor's order */
+	uint8_t shift;	/* bits */
+	bool fall;	/* only for those who come from instruction gap - 1 */
+	int64_t offset;
+};
+
+/* Variables by function and by address; made once for a module. */
+struct range_index_entry {
+	uint32_t var;
+	uint32_t place;
+	uint32_t function;
+	uint64_t lo, hi;  /* of memory: first and behind the last byte */
+	uint64_t hi_most; /* highest hi of this and all before */
+};
+struct range_index {
+	struct range_index_entry *locals; /* by function, then variable */
+	size_t nr_locals;
+	struct range_index_entry *data; /* by lo */
+	size_t nr_data;
+};
+int range_index_init(struct range_index *ix, const struct variables *v,
+		     struct smco_err *err);
+void range_index_deinit(struct range_index *ix);
+
+struct range_sites {
+	struct range_site *site; /* by gap, then variable */
+	size_t nr, cap;
+	size_t nr_unreadable; /* places that no sensor may read */
+};
+/* The sites of function @f, whose code is @code. SMCO_NOMEM. */
+int range_sites_find(struct range_sites *ret, const struct range_code *code,
+		     const struct range_image *img, const struct variables *v,
+		     const struct range_index *ix, uint32_t f,
+		     struct smco_err *err);
+void range_sites_deinit(struct range_sites *s);
+
+/* Can a sensor evaluate this VAR_EXPR, and without faulting? */
+bool range_expr_ok(const struct var_op *ops, size_t nr);
+/* The processor's number of a DWARF register; RANGE_NO_REG if it is none. */
+uint8_t range_reg_of_dwarf(unsigned reg);
+/* How many values are on the expression's stack at most. */
+#define RANGE_EXPR_DEPTH 3
+
+#endif

@@ -1,0 +1,195 @@
+/* The stubs of one function, see range-stub.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/probe/range-asm.h"
+#include "supervisor/probe/range-sensor.h"
+#include "supervisor/probe/range-stub.h"
+
+unsigned range_compare_width(const struct var_type *t)
+{
+	if (t->bit_size)
+		return t->width == 8 ? 8 : 4;
+	return t->width;
+}
+
+static unsigned spare_bits(const struct var_type *t)
+{
+	return 64 - 8 * range_compare_width(t);
+}
+
+struct range_cell range_cell_empty(const struct var_type *t)
+{
+	uint64_t ones = UINT64_MAX >> spare_bits(t);
+	uint64_t top = ones ^ ones >> 1;
+	if (t->is_signed)
+		return (struct range_cell){.smallest = ones >> 1,
+					   .largest = top};
+	return (struct range_cell){.smallest = ones, .largest = 0};
+}
+
+bool range_cell_read(const struct range_cell *cell, const struct var_type *t,
+		     int64_t *smallest_ret, int64_t *largest_ret)
+{
+	unsigned spare = spare_bits(t);
+	uint64_t lo = __atomic_load_n(&cell->smallest, __ATOMIC_RELAXED);
+	uint64_t hi = __atomic_load_n(&cell->largest, __ATOMIC_RELAXED);
+	lo <<= spare;
+	hi <<= spare;
+	if (t->is_signed) {
+		*smallest_ret = (int64_t)lo >> spare;
+		*largest_ret = (int64_t)hi >> spare;
+		return *smallest_ret <= *largest_ret;
+	}
+	*smallest_ret = (int64_t)(lo >> spare);
+	*largest_ret = (int64_t)(hi >> spare);
+	return lo <= hi;
+}
+
+void range_note_step(struct range_stubs *s, uint32_t insn, unsigned pushed,
+		     bool at_insn)
+{
+	if (s->nr_steps && s->step[s->nr_steps - 1].offset == s->code.len)
+		s->nr_steps--;
+	if (s->nr_steps == s->cap_steps) {
+		size_t cap = s->cap_steps ? 2 * s->cap_steps : 64;
+		struct range_step *more = realloc(s->step, cap * sizeof(*more));
+		if (!more) {
+			s->code.failed = true;
+			return;
+		}
+		s->step = more;
+		s->cap_steps = cap;
+	}
+	s->step[s->nr_steps++] =
+		(struct range_step){.offset = (uint32_t)s->code.len,
+				    .insn = insn,
+				    .pushed = (uint16_t)pushed,
+				    .at_insn = at_insn};
+}
+
+static const char *displace(struct range_stubs *s,
+			    const struct range_image *img,
+			    const struct range_insn *in, uint64_t bias)
+{
+	struct code_insn decoded;
+	const uint8_t *bytes = img->text + (in->addr - img->lo);
+	if (!code_decode(bytes, in->len, in->addr + bias, &decoded))
+		return "it does not decode";
+	return code_relocate(&s->code, bytes, &decoded);
+}
+
+static const char *one_window(struct range_stubs *s, struct range_sensor *x,
+			      size_t number)
+{
+	const struct range_window *w = &x->w->window[number];
+	const struct range_site *site = x->w->site + w->first_site;
+	const struct range_site *end = site + w->nr_sites;
+	static const uint8_t fill[16] = {0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc,
+					 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc,
+					 0xcc, 0xcc, 0xcc, 0xcc};
+
+	code_put(&s->code, fill, -s->code.len & 15);
+	s->start[number] = (uint32_t)s->code.len;
+	x->nr_slow = 0;
+	x->counter = x->at->counters + 8 * number;
+	for (uint32_t i = w->first; i <= w->end; i++) {
+		size_t n = 0;
+		while (site + n < end && site[n].gap == i)
+			n++;
+		range_note_step(s, i, 0, n == 0 && i < w->end);
+		if (n)
+			range_sensors(x, i, site, n);
+		site += n;
+		if (i == w->end)
+			break;
+		range_note_step(s, i, 0, true);
+		const char *why =
+			displace(s, x->img, &x->code->insns[i], x->at->bias);
+		if (why)
+			return why;
+	}
+	if (range_falls(x->code, w->end - 1) &&
+	    x->code->insns[w->end - 1].kind != RK_CALL) {
+		range_note_step(s, w->end, 0, true);
+		code_jump(&s->code, x->code->insns[w->end].addr + x->at->bias);
+	}
+	range_slow_paths(x);
+	return NULL;
+}
+
+int range_stubs_build(struct range_stubs *ret, taddr_t base,
+		      const struct range_code *code,
+		      const struct range_image *img, const struct variables *v,
+		      const struct range_windows *w,
+		      const struct range_stub_place *at, struct smco_err *err)
+{
+	struct range_sensor x = {
+		.s = ret, .code = code, .img = img, .v = v, .w = w, .at = at};
+	const char *why = NULL;
+
+	memset(ret, 0, sizeof(*ret));
+	/* A sensor is below 100 bytes, its slow ways below 160; expressions
+	 * have twelve steps of ten bytes more. */
+	size_t cap = 256 + w->nr_sites * 640;
+	for (size_t i = 0; i < w->nr; i++)
+		cap += 64 + 16 * (w->window[i].end - w->window[i].first);
+	ret->nr_windows = w->nr;
+	ret->code =
+		(struct code_buf){.buf = malloc(cap), .cap = cap, .base = base};
+	ret->start = calloc(w->nr + 1, sizeof(*ret->start));
+	x.slow = calloc(2 * w->nr_sites + 1, sizeof(*x.slow));
+	if (!ret->code.buf || !ret->start || !x.slow) {
+		range_stubs_deinit(ret);
+		free(x.slow);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	for (size_t i = 0; i < w->nr && !why; i++)
+		why = one_window(ret, &x, i);
+	free(x.slow);
+	if (!why && ret->code.failed)
+		why = "its stubs are too far away or too long";
+	if (!why)
+		return 0;
+	range_stubs_deinit(ret);
+	return smco_fail(err, SMCO_UNSUPPORTED, 0,
+			 "the function at 0x%llx cannot carry sensors: %s",
+			 (unsigned long long)(code->insns[0].addr + at->bias),
+			 why);
+}
+
+void range_stubs_deinit(struct range_stubs *s)
+{
+	free(s->code.buf);
+	free(s->start);
+	free(s->step);
+	memset(s, 0, sizeof(*s));
+}
+
+const struct range_step *range_stubs_step(const struct range_stubs *s,
+					  uint32_t off)
+{
+	size_t a = 0, b = s->nr_steps;
+	while (a < b) {
+		size_t mid = a + (b - a) / 2;
+		if (s->step[mid].offset <= off)
+			a = mid + 1;
+		else
+			b = mid;
+	}
+	return a ? &s->step[a - 1] : NULL;
+}
+
+uint32_t range_stubs_moved(const struct range_stubs *s,
+			   const struct range_windows *w, size_t window,
+			   uint32_t insn)
+{
+	if (window >= w->nr || insn < w->window[window].first ||
+	    insn >= w->window[window].end)
+		return UINT32_MAX;
+	const struct range_step *step = range_stubs_step(s, s->start[window]);
+	for (; step && step < s->step + s->nr_steps; step++)
+		if (step->insn == insn)
+			return step->offset;
+	return UINT32_MAX;
+}

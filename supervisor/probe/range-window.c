@@ -1,0 +1,306 @@
+/*
+ * Windows, see range-window.h. From the first site to the last: a site is
+ * served by the window before it if that reaches so far, or can be made to;
+ * otherwise by a window of its own, which may begin before the site, or behind
+ * it as long as the value stays where it is.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <Zydis/Zydis.h>
+
+#include "supervisor/probe/code.h"
+#include "supervisor/probe/range-window.h"
+
+#define MAX_BACK   8 /* instructions a window may begin before its site */
+#define MAX_SLIDE  8 /* instructions a site may move on */
+#define MAX_EXTEND 4 /* instructions a window grows rather than a new one */
+#define MAX_INSNS  24
+
+struct placer {
+	const struct range_code *code;
+	const struct range_image *img;
+	const struct variables *v;
+	struct range_windows *out;
+};
+
+uint32_t range_site_regs(const struct range_site *site,
+			 const struct variables *v)
+{
+	uint32_t regs = 0;
+	switch (site->source) {
+	case RS_REG:
+	case RS_FRAME:
+	case RS_SUM:
+		return 1u << site->reg;
+	case RS_EXPR: {
+		const struct var_place *p = &v->places[site->place];
+		for (uint32_t i = 0; i < p->nr_ops; i++) {
+			const struct var_op *op = &v->ops[p->first_op + i];
+			if (op->code == VAR_OP_REG)
+				regs |= 1u << range_reg_of_dwarf(
+						(unsigned)op->arg);
+		}
+		return regs;
+	}
+	default:
+		return 0;
+	}
+}
+
+static bool reads_memory(const struct range_site *site)
+{
+	return site->source == RS_FRAME || site->source == RS_DATA ||
+	       site->source == RS_EXPR;
+}
+
+/* May the site at gap @k move behind instruction @k? Only those who pass
+ * where it is now do so there. */
+static bool can_slide(const struct placer *p, const struct range_site *s,
+		      uint32_t k)
+{
+	const struct range_insn *in = &p->code->insns[k];
+	if (in->kind != RK_PLAIN || !range_falls(p->code, k))
+		return false;
+	if (in->bits & RB_LEADER && (k != s->gap || s->fall))
+		return false;
+	if (reads_memory(s) && in->bits & RB_STORES)
+		return false;
+	return !(in->wrote & range_site_regs(s, p->v));
+}
+
+/* Padding behind the end of a function, before the next. */
+static uint64_t room_behind(const struct placer *p, uint64_t addr,
+			    unsigned want)
+{
+	uint64_t at = addr;
+	while (at < addr + want && at < p->img->hi) {
+		struct code_insn in;
+		uint64_t off = at - p->img->lo;
+		if (p->img->mark[off] & RANGE_MARK_LEADER ||
+		    !code_decode(p->img->text + off, p->img->hi - at, at,
+				 &in) ||
+		    (in.z.mnemonic != ZYDIS_MNEMONIC_NOP &&
+		     in.z.mnemonic != ZYDIS_MNEMONIC_INT3))
+			break;
+		at += in.z.length;
+	}
+	return at - addr;
+}
+
+/*
+ * The end of the window that begins at instruction @first and holds at least
+ * @least instructions and five bytes; 0 if there is none.
+ */
+static uint32_t window_end(const struct placer *p, uint32_t first,
+			   uint32_t least)
+{
+	const struct range_code *code = p->code;
+	uint64_t bytes = 0;
+	if (code->insns[first].bits & RB_UNREACHED)
+		return 0;
+	for (uint32_t i = first; i < code->nr && i - first < MAX_INSNS; i++) {
+		const struct range_insn *in = &code->insns[i];
+		if (i > first && in->bits & RB_LEADER)
+			return 0;
+		if (in->bits & RB_PINNED || in->kind == RK_BAD ||
+		    in->kind == RK_CALL_TO || in->kind == RK_STOP)
+			return 0;
+		bytes += in->len;
+		bool enough =
+			bytes >= CODE_JUMP_BYTES && i + 1 - first >= least;
+		if (range_falls(code, i) && in->kind != RK_CALL) {
+			if (enough)
+				return i + 1;
+			continue;
+		}
+		/* Nothing comes back, or not to what was overwritten. */
+		if (enough)
+			return i + 1;
+		if (i + 1 - first < least || in->kind == RK_CALL)
+			return 0;
+		uint32_t k = i + 1;
+		while (bytes < CODE_JUMP_BYTES && k < code->nr &&
+		       code->insns[k].bits & RB_UNREACHED &&
+		       code->insns[k].addr ==
+			       code->insns[k - 1].addr + code->insns[k - 1].len)
+			bytes += code->insns[k++].len;
+		if (bytes < CODE_JUMP_BYTES &&
+		    (k == code->nr ||
+		     code->insns[k].addr !=
+			     code->insns[k - 1].addr + code->insns[k - 1].len))
+			bytes += room_behind(p,
+					     code->insns[k - 1].addr +
+						     code->insns[k - 1].len,
+					     CODE_JUMP_BYTES - (unsigned)bytes);
+		return bytes >= CODE_JUMP_BYTES ? i + 1 : 0;
+	}
+	return 0;
+}
+
+/* Does a window [first, end) see exactly those who pass gap @k? */
+static bool serves(const struct placer *p, uint32_t first, uint32_t end,
+		   uint32_t k, bool fall)
+{
+	if (k < first || k > end)
+		return false;
+	bool leader = p->code->insns[k].bits & RB_LEADER;
+	if (k == first)
+		return !fall || !leader;
+	if (!range_falls(p->code, k - 1) ||
+	    p->code->insns[k - 1].kind == RK_CALL)
+		return false;
+	return k < end || fall || !leader;
+}
+
+/* The gaps at which @s can be looked at are [s->gap, last]. */
+static uint32_t last_gap(const struct placer *p, const struct range_site *s)
+{
+	uint32_t k = s->gap;
+	while (k - s->gap < MAX_SLIDE && k + 1 < p->code->nr &&
+	       can_slide(p, s, k))
+		k++;
+	return k;
+}
+
+/* The best gap for @s in the window; UINT32_MAX if there is none. A site that
+ * has moved is only for those who came its way. */
+static uint32_t best_gap(const struct placer *p, const struct range_site *s,
+			 uint32_t last, uint32_t first, uint32_t end)
+{
+	uint32_t best = UINT32_MAX;
+	for (uint32_t k = s->gap; k <= last && k <= end; k++) {
+		if (!serves(p, first, end, k, k == s->gap ? s->fall : true))
+			continue;
+		if (!(p->code->insns[k].live & RANGE_FLAGS))
+			return k;
+		if (best == UINT32_MAX)
+			best = k;
+	}
+	return best;
+}
+
+static bool ends_in_call(const struct placer *p, uint32_t end)
+{
+	return p->code->insns[end - 1].kind == RK_CALL;
+}
+
+struct choice {
+	uint32_t first, end, gap;
+	int score;
+};
+
+static struct choice choose(const struct placer *p, const struct range_site *s,
+			    uint32_t last, uint32_t lowest)
+{
+	struct choice best = {.score = INT32_MIN};
+	uint32_t low = s->gap > MAX_BACK ? s->gap - MAX_BACK : 0;
+	for (uint32_t b = last + 1; b-- > low && b >= lowest;) {
+		uint32_t least = s->gap > b ? s->gap - b : 1;
+		uint32_t end = window_end(p, b, least);
+		uint32_t gap = end ? best_gap(p, s, last, b, end) : UINT32_MAX;
+		if (gap != UINT32_MAX) {
+			bool dead = !(p->code->insns[gap].live & RANGE_FLAGS);
+			int score = 16 * dead - 64 * ends_in_call(p, end) -
+				    2 * (int)(end - b);
+			if (score > best.score)
+				best = (struct choice){b, end, gap, score};
+		}
+		/* Behind the start of a block windows of it cannot begin. */
+		if (b <= s->gap && b > 0 &&
+		    (!range_falls(p->code, b - 1) ||
+		     (p->code->insns[b].bits & RB_LEADER &&
+		      !(b == s->gap && s->fall))))
+			break;
+	}
+	return best;
+}
+
+/* Why there is no window for it: for the report. */
+static enum range_refusal why_not(const struct placer *p,
+				  const struct range_site *s)
+{
+	for (uint32_t i = s->gap ? s->gap - 1 : 0;
+	     i <= s->gap + 1 && i < p->code->nr; i++)
+		if (p->code->insns[i].bits & RB_PINNED &&
+		    !(p->code->insns[i].bits & RB_ENDBR))
+			return RR_PINNED;
+	return RR_NO_ROOM;
+}
+
+static void serve(struct range_windows *out, const struct range_site *s,
+		  uint32_t gap)
+{
+	struct range_site *to = &out->site[out->nr_sites++];
+	*to = *s;
+	to->fall = gap == s->gap ? s->fall : true;
+	to->gap = gap;
+	out->window[out->nr - 1].nr_sites++;
+}
+
+static void place(struct placer *p, const struct range_site *s)
+{
+	struct range_windows *out = p->out;
+	struct range_window *w = out->nr ? &out->window[out->nr - 1] : NULL;
+	uint32_t last = last_gap(p, s), gap = UINT32_MAX;
+
+	if (w)
+		gap = best_gap(p, s, last, w->first, w->end);
+	if (w && gap == UINT32_MAX && s->gap >= w->end &&
+	    s->gap - w->end <= MAX_EXTEND) {
+		uint32_t end = window_end(p, w->first, s->gap - w->first);
+		/* A site at its old end must not be left out. */
+		if (end && !ends_in_call(p, end))
+			gap = best_gap(p, s, last, w->first, end);
+		if (gap != UINT32_MAX)
+			w->end = end;
+	}
+	if (gap == UINT32_MAX) {
+		struct choice c = choose(p, s, last, w ? w->end : 0);
+		if (c.score == INT32_MIN) {
+			out->nr_refused[why_not(p, s)]++;
+			return;
+		}
+		gap = c.gap;
+		out->window[out->nr++] = (struct range_window){
+			.first = c.first,
+			.end = c.end,
+			.first_site = (uint32_t)out->nr_sites};
+	}
+	serve(out, s, gap);
+}
+
+static int by_gap(const void *a, const void *b)
+{
+	const struct range_site *x = a, *y = b;
+	if (x->gap != y->gap)
+		return x->gap < y->gap ? -1 : 1;
+	return x->var < y->var ? -1 : x->var > y->var;
+}
+
+int range_windows_find(struct range_windows *ret, const struct range_code *code,
+		       const struct range_image *img, const struct variables *v,
+		       const struct range_sites *sites, struct smco_err *err)
+{
+	struct placer p = {code, img, v, ret};
+	memset(ret, 0, sizeof(*ret));
+	ret->window = calloc(sites->nr + 1, sizeof(*ret->window));
+	ret->site = calloc(sites->nr + 1, sizeof(*ret->site));
+	if (!ret->window || !ret->site) {
+		range_windows_deinit(ret);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	for (size_t i = 0; i < sites->nr; i++)
+		place(&p, &sites->site[i]);
+	for (size_t i = 0; i < ret->nr; i++)
+		qsort(ret->site + ret->window[i].first_site,
+		      ret->window[i].nr_sites, sizeof(*ret->site), by_gap);
+	return 0;
+}
+
+void range_windows_deinit(struct range_windows *w)
+{
+	free(w->window);
+	free(w->site);
+	memset(w, 0, sizeof(*w));
+}

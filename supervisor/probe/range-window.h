@@ -1,0 +1,42 @@
+/*
+ * range-window.h - which bytes of a function are overwritten by jumps so that
+ * all its sites are reached: windows of whole instructions, five bytes at
+ * least, into which nothing jumps. Pure.
+ */
+#ifndef SMCO_RANGE_WINDOW_H
+#define SMCO_RANGE_WINDOW_H
+
+#include "supervisor/probe/range-site.h"
+
+struct range_window {
+	uint32_t first; /* instruction, where the jump goes */
+	uint32_t end;	/* exclusive */
+	uint32_t first_site;
+	uint32_t nr_sites;
+};
+
+enum range_refusal {
+	RR_NO_ROOM, /* a branch target behind less than five bytes */
+	RR_PINNED,  /* an instruction there cannot run anywhere else */
+	RR_NR,
+};
+
+struct range_windows {
+	struct range_window *window; /* by first, disjoint */
+	size_t nr;
+	/* Those that are served, moved to where they are served, by gap. */
+	struct range_site *site;
+	size_t nr_sites;
+	size_t nr_refused[RR_NR]; /* sites without a window, by reason */
+};
+
+int range_windows_find(struct range_windows *ret, const struct range_code *code,
+		       const struct range_image *img, const struct variables *v,
+		       const struct range_sites *sites, struct smco_err *err);
+void range_windows_deinit(struct range_windows *w);
+
+/* Registers that the value of @site is read from. */
+uint32_t range_site_regs(const struct range_site *site,
+			 const struct variables *v);
+
+#endif

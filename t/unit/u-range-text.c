@@ -1,0 +1,365 @@
+/*
+ * What range sensors make of code: leaders, jump tables, liveness, sites and
+ * windows, on bytes; and anything at all as code.
+ */
+#include <stdlib.h>
+
+#include "supervisor/probe/range-window.h"
+#include "t/unit/tap.h"
+
+#define TEXT  0x1000
+#define TABLE 0x3000
+
+static uint8_t text[256], table[256];
+static struct range_image img;
+static struct range_code code;
+
+static void load(const void *bytes, size_t len, const void *words, size_t n)
+{
+	uint64_t start = TEXT;
+	range_code_deinit(&code);
+	range_image_deinit(&img);
+	memset(text, 0xcc, sizeof(text));
+	memcpy(text, bytes, len);
+	memset(table, 0xff, sizeof(table));
+	if (n)
+		memcpy(table, words, n);
+	img.segment[0] = (struct range_segment){.vaddr = TEXT,
+						.len = sizeof(text),
+						.bytes = text,
+						.exec = true};
+	img.segment[1] = (struct range_segment){
+		.vaddr = TABLE, .len = sizeof(table), .bytes = table};
+	img.nr_segments = 2;
+	range_image_scan(&img, &start, 1, NULL);
+	struct range_chunk chunk = {TEXT, TEXT + len};
+	range_code_init(&code, &img, &chunk, 1, NULL);
+}
+#define LOAD(...)                                                              \
+	load((const uint8_t[]){__VA_ARGS__},                                   \
+	     sizeof((const uint8_t[]){__VA_ARGS__}), NULL, 0)
+
+static bool leads(uint64_t off)
+{
+	size_t i = range_code_find(&code, TEXT + off);
+	return i < code.nr && code.insns[i].addr == TEXT + off &&
+	       code.insns[i].bits & RB_LEADER;
+}
+static uint32_t live(uint64_t off)
+{
+	return code.insns[range_code_find(&code, TEXT + off)].live;
+}
+
+#define RAX_BIT 1u
+#define RCX_BIT 2u
+
+static void leaders(void)
+{
+	/* 0 test %edi,%edi; 2 je 6; 4 inc %eax; 6 call 0x1020; 11 nop;
+	 * 12 jmp 16; 14 nop; 15 int3; 16 ret; 17 nop */
+	LOAD(0x85, 0xff, 0x74, 2, 0xff, 0xc0, 0xe8, 0x15, 0, 0, 0, 0x90, 0xeb,
+	     2, 0x90, 0xcc, 0xc3, 0x90);
+	check_str(code.refused, NULL);
+	check_int(code.nr, 10);
+	check(leads(0));
+	check(!leads(2));
+	check(!leads(4));
+	check(leads(6));
+	check(leads(11));  /* where the call comes back to */
+	check(leads(12));  /* perhaps a landing pad */
+	check(!leads(14)); /* padding */
+	check(leads(16));
+	check(code.insns[6].bits & RB_UNREACHED);
+	/* endbr64; ud2; mov %eax,%ecx: a landing pad behind what ends */
+	LOAD(0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x0b, 0x89, 0xc1, 0xc3);
+	check(leads(0));
+	check(leads(6));
+	/* ... or, behind padding, what may not come back: call; nop; inc */
+	LOAD(0xe8, 0, 1, 0, 0, 0x90, 0xff, 0xc0, 0xff, 0xc1, 0xc3);
+	check(leads(5));
+	check(leads(6));
+	check(!leads(8));
+	LOAD(0xf3, 0x0f, 0x1e, 0xfa, 0xc3);
+	check(code.insns[0].bits & RB_ENDBR && code.insns[0].bits & RB_PINNED);
+	/* A branch into an instruction: je -1 */
+	LOAD(0xb8, 1, 2, 3, 4, 0x74, 0xfa, 0xc3);
+	check(code.refused != NULL);
+	/* not an instruction */
+	LOAD(0x06, 0xc3);
+	check(code.refused != NULL);
+}
+
+static void tables(void)
+{
+	/* 0 lea 0x3000(%rip),%rdx; 7 movslq (%rdx,%rdi,4),%rax;
+	 * 11 add %rdx,%rax; 14 notrack jmp *%rax; 17 xor; 19 xor; 21 ret */
+	static const uint8_t by_distance[] = {
+		0x48, 0x8d, 0x15, 0xf9, 0x1f, 0,    0,	  0x48,
+		0x63, 0x04, 0xba, 0x48, 0x01, 0xd0, 0x3e, 0xff,
+		0xe0, 0x31, 0xc0, 0x31, 0xc9, 0xc3};
+	const int32_t to[] = {TEXT + 17 - TABLE, TEXT + 19 - TABLE, 0x7fffffff,
+			      TEXT + 21 - TABLE};
+	load(by_distance, sizeof(by_distance), to, sizeof(to));
+	check_str(code.refused, NULL);
+	check(leads(17));
+	check(leads(19));
+	check(!leads(21)); /* behind the table's end */
+	/* No such table. */
+	load(by_distance, sizeof(by_distance), NULL, 0);
+	check(code.refused != NULL);
+	/* 0 jmp *0x3000(,%rdi,8); 7 xor; 9 ret */
+	static const uint8_t by_address[] = {0xff, 0x24, 0xfd, 0,    0x30,
+					     0,	   0,	 0x31, 0xc0, 0xc3};
+	const uint64_t where[] = {TEXT + 9, 5};
+	load(by_address, sizeof(by_address), where, sizeof(where));
+	check_str(code.refused, NULL);
+	check(leads(9));
+	/* A tail call: mov 8(%rdi),%rax; jmp *%rax */
+	LOAD(0x48, 0x8b, 0x47, 8, 0xff, 0xe0);
+	check_str(code.refused, NULL);
+	/* A label that data names: xor; inc; ret */
+	const uint64_t label[] = {TEXT + 2};
+	load("\x31\xc0\xff\xc0\xc3", 5, label, sizeof(label));
+	check(leads(2));
+	/* ... and one that code names: lea 1(%rip),%rax; ret; nop; ret */
+	LOAD(0x48, 0x8d, 0x05, 2, 0, 0, 0, 0x31, 0xc0, 0xc3);
+	check(leads(9));
+}
+
+static void liveness(void)
+{
+	/* 0 mov $1,%eax; 5 add %ecx,%eax; 7 ret */
+	LOAD(0xb8, 1, 0, 0, 0, 0x01, 0xc8, 0xc3);
+	check(!(live(0) & RAX_BIT));
+	check(live(5) & RAX_BIT);
+	check(live(0) & RCX_BIT);
+	check(!(live(0) & RANGE_FLAGS));
+	check(!(live(7) & RANGE_FLAGS));
+	/* 0 cmp %ecx,%eax; 2 mov %eax,%edx; 4 sete %al; 7 ret */
+	LOAD(0x39, 0xc8, 0x89, 0xc2, 0x0f, 0x94, 0xc0, 0xc3);
+	check(live(2) & RANGE_FLAGS);
+	check(!(live(0) & RANGE_FLAGS));
+	/* A byte is not the register; nor is what is moved perhaps. */
+	LOAD(0xb0, 1, 0xc3);
+	check(live(0) & RAX_BIT);
+	LOAD(0x0f, 0x44, 0xc1, 0xc3); /* cmove %ecx,%eax */
+	check(live(0) & RAX_BIT);
+	check_int(code.insns[0].wrote, RAX_BIT);
+	/* A shift by %cl may leave the flags: 0 shl %cl,%eax; 2 setc %al */
+	LOAD(0xd3, 0xe0, 0x0f, 0x92, 0xc0, 0xc3);
+	check(live(0) & RANGE_FLAGS);
+	/* A loop: 0 xor %eax,%eax; 2 add %ecx,%eax; 4 dec %ecx; 6 jne 2 */
+	LOAD(0x31, 0xc0, 0x01, 0xc8, 0xff, 0xc9, 0x75, 0xfa, 0xc3);
+	check(live(2) & RCX_BIT && live(2) & RAX_BIT);
+	check(!(live(0) & RAX_BIT));
+	/* Behind a jump out of the function everything may be needed. */
+	LOAD(0xb8, 1, 0, 0, 0, 0xe9, 0, 1, 0, 0);
+	check(live(5) & RANGE_FLAGS);
+}
+
+/* --- sites and windows --- */
+
+static struct variable var;
+static struct var_place place;
+static struct range_sites sites;
+static struct range_windows windows;
+
+static void find(struct var_type type, struct var_place p)
+{
+	static struct var_op ops[1];
+	struct variables v = {.vars = &var,
+			      .nr_vars = 1,
+			      .places = &place,
+			      .nr_places = 1,
+			      .ops = ops,
+			      .nr_functions = 1};
+	struct range_index ix;
+	var = (struct variable){.name = "v", .type = type, .nr_places = 1};
+	place = p;
+	range_sites_deinit(&sites);
+	range_windows_deinit(&windows);
+	range_index_init(&ix, &v, NULL);
+	range_sites_find(&sites, &code, &img, &v, &ix, 0, NULL);
+	range_windows_find(&windows, &code, &img, &v, &sites, NULL);
+	range_index_deinit(&ix);
+}
+static const struct var_type int4 = {.width = 4, .is_signed = true};
+
+#define HERE .lo = TEXT, .hi = TEXT + sizeof(text)
+
+static void registers(void)
+{
+	/* 0 mov $7,%ebx; 5 add %ecx,%ebx; 7 mov %ebx,%eax; 9 pop %rbx;
+	 * 10 ret */
+	LOAD(0xbb, 7, 0, 0, 0, 0x01, 0xcb, 0x89, 0xd8, 0x5b, 0xc3);
+	find(int4, (struct var_place){HERE, .kind = VAR_REG, .reg = 3});
+	check_int(sites.nr, 2); /* not what pop brings back */
+	check_int(sites.site[0].gap, 1);
+	check_int(sites.site[1].gap, 2);
+	check(sites.site[0].fall);
+	check_int(sites.site[0].reg, 3);
+	check_int(windows.nr, 1);
+	check_int(windows.nr_sites, 2);
+	/* From the second instruction on, and where it begins. */
+	find(int4, (struct var_place){.lo = TEXT + 5,
+				      .hi = TEXT + 9,
+				      .kind = VAR_REG,
+				      .reg = 3,
+				      .flags = VAR_BEGINS});
+	check_int(sites.nr, 2);
+	check(!sites.site[0].fall);
+	/* What ends at the next instruction is not there any more. */
+	find(int4,
+	     (struct var_place){
+		     .lo = TEXT, .hi = TEXT + 7, .kind = VAR_REG, .reg = 3});
+	check_int(sites.nr, 1);
+	/* mov -8(%rbp),%rbx; leave; ret is a restore; to go on is not */
+	LOAD(0x48, 0x8b, 0x5d, 0xf8, 0xc9, 0xc3);
+	find(int4, (struct var_place){HERE, .kind = VAR_REG, .reg = 3});
+	check_int(sites.nr, 0);
+	LOAD(0x48, 0x8b, 0x5d, 0xf8, 0x01, 0xd8, 0xc9, 0xc3);
+	find(int4, (struct var_place){HERE, .kind = VAR_REG, .reg = 3});
+	check_int(sites.nr, 1);
+	/* A pointer is not followed. */
+	find(int4, (struct var_place){HERE, .kind = VAR_MEM, .reg = 3});
+	check_int(sites.nr, 0);
+	check_int(sites.nr_unreadable, 1);
+}
+
+static const struct var_place in_frame = {HERE, .kind = VAR_MEM, .reg = 6,
+					  .offset = -20, .flags = VAR_FRAME};
+
+static void frame(void)
+{
+	/* 0 mov %edi,-20(%rbp); 3 movl $9,-20(%rbp); 10 incl -20(%rbp);
+	 * 13 mov -20(%rbp),%eax; 16 mov %edi,-16(%rbp); 19 ret */
+	LOAD(0x89, 0x7d, 0xec, 0xc7, 0x45, 0xec, 9, 0, 0, 0, 0xff, 0x45, 0xec,
+	     0x8b, 0x45, 0xec, 0x89, 0x7d, 0xf0, 0xc3);
+	find(int4, in_frame);
+	check_int(sites.nr, 3);
+	check_int(sites.site[0].source, RS_REG);
+	check_int(sites.site[0].reg, 7);
+	check_int(sites.site[1].source, RS_CONST);
+	check_int(sites.site[1].offset, 9);
+	check_int(sites.site[2].source, RS_FRAME);
+	check_int(sites.site[2].offset, -20);
+	/* Eight bytes cover it, four bytes before it do not. */
+	LOAD(0x48, 0x89, 0x7d, 0xe8, 0x48, 0x89, 0x7d, 0xe4, 0xc3);
+	find(int4, in_frame);
+	check_int(sites.nr, 1);
+	check_int(sites.site[0].gap, 1);
+	/* Its address is out: loads count, too.
+	 * 0 lea -20(%rbp),%rdi; 4 call; 9 mov -20(%rbp),%eax; 12 ret */
+	LOAD(0x48, 0x8d, 0x7d, 0xec, 0xe8, 0x17, 0, 0, 0, 0x8b, 0x45, 0xec,
+	     0xc3);
+	find(int4, in_frame);
+	check_int(sites.nr, 1);
+	check_int(sites.site[0].gap, 3);
+	check_int(sites.site[0].source, RS_REG);
+	check_int(sites.site[0].reg, 0);
+	/* A bit-field by its byte: movb $3,-19(%rbp) */
+	LOAD(0xc6, 0x45, 0xed, 3, 0xc3);
+	find((struct var_type){.width = 4, .bit_offset = 9, .bit_size = 3},
+	     in_frame);
+	check_int(sites.nr, 1);
+	check_int(sites.site[0].source, RS_FRAME);
+	find((struct var_type){.width = 4, .bit_offset = 9, .bit_size = 8},
+	     in_frame);
+	check_int(sites.nr, 0);
+	/* An element of an array that begins there: movl $1,-12(%rbp) */
+	LOAD(0xc7, 0x45, 0xf4, 1, 0, 0, 0, 0xc3);
+	struct var_type array = int4;
+	array.nr_dims = 1;
+	array.dim[0] = (struct var_dim){.count = 3, .stride = 4};
+	find(array, in_frame);
+	check_int(sites.nr, 1);
+	array.dim[0].count = 2;
+	find(array, in_frame);
+	check_int(sites.nr, 0);
+}
+
+static void window_rules(void)
+{
+	/* 0 inc %ebx; 2 jmp 0: three bytes are missing behind it */
+	LOAD(0xff, 0xc3, 0xeb, 0xfc, 0x89, 0xc1, 0xc3);
+	find(int4, (struct var_place){HERE, .kind = VAR_REG, .reg = 3});
+	check_int(sites.nr, 1);
+	check_int(windows.nr, 0);
+	check_int(windows.nr_refused[RR_NO_ROOM], 1);
+	/* The same with padding behind. */
+	LOAD(0xff, 0xc3, 0xeb, 0xfc, 0x90, 0x90, 0xc3);
+	find(int4, (struct var_place){HERE, .kind = VAR_REG, .reg = 3});
+	check_int(windows.nr, 1);
+	check_int(windows.window[0].end, 2);
+	/* 0 je 6; 2 mov %eax,%ebx; 4 mov %eax,%ecx; 6 ...: only from before,
+	 * with the branch that leads past it */
+	LOAD(0x74, 4, 0x89, 0xc3, 0x89, 0xc1, 0x31, 0xc0, 0xc3);
+	find(int4, (struct var_place){HERE, .kind = VAR_REG, .reg = 3});
+	check_int(windows.nr, 1);
+	check_int(windows.window[0].first, 0);
+	check_int(windows.window[0].end, 3);
+	check(windows.site[0].gap >= 2);
+	/* 0 mov %eax,%ebx; 2 syscall; 4 jmp 2 */
+	LOAD(0x89, 0xc3, 0x0f, 0x05, 0xeb, 0xfc);
+	find(int4, (struct var_place){HERE, .kind = VAR_REG, .reg = 3});
+	check_int(windows.nr, 0);
+	check_int(windows.nr_refused[RR_PINNED], 1);
+	/* Flags in use: 0 cmp %ecx,%eax; 2 mov $5,%ebx; 7 sete %al;
+	 * 10 mov %eax,%edx; the look waits until they are not needed */
+	LOAD(0x39, 0xc8, 0xbb, 5, 0, 0, 0, 0x0f, 0x94, 0xc0, 0x89, 0xc2, 0xc3);
+	find(int4, (struct var_place){HERE, .kind = VAR_REG, .reg = 3});
+	check_int(windows.nr, 1);
+	check(windows.site[0].gap >= 3);
+	/* Nobody may jump into a window: loop: 0 mov $1,%ebx; 5 dec %ecx;
+	 * 7 jne 5 */
+	LOAD(0xbb, 1, 0, 0, 0, 0xff, 0xc9, 0x75, 0xfc, 0xc3);
+	find(int4, (struct var_place){HERE, .kind = VAR_REG, .reg = 3});
+	check_int(windows.nr, 1);
+	check_int(windows.window[0].end, 1);
+}
+
+/* Anything at all: nothing breaks, windows hold what they promise. */
+static void random_code(void)
+{
+	unsigned seed = 1, understood = 0, served = 0, bad = 0;
+	for (int n = 0; n < 20000; n++) {
+		uint8_t bytes[64];
+		for (size_t k = 0; k < sizeof(bytes); k++)
+			bytes[k] = (uint8_t)(rand_r(&seed) >> 7);
+		load(bytes, sizeof(bytes), bytes, sizeof(bytes));
+		if (code.refused)
+			continue;
+		understood++;
+		find(int4,
+		     (struct var_place){HERE, .kind = n & 1 ? VAR_REG : VAR_MEM,
+					.reg = (uint8_t)(n / 2 % 16),
+					.flags = VAR_FRAME});
+		served += windows.nr_sites > 0;
+		for (size_t w = 0; w < windows.nr; w++) {
+			const struct range_window *x = &windows.window[w];
+			bad += w && x->first < windows.window[w - 1].end;
+			for (uint32_t i = x->first + 1; i < x->end; i++)
+				bad += code.insns[i].bits & RB_LEADER ? 1 : 0;
+		}
+	}
+	printf("# %u understood, %u with a site\n", understood, served);
+	check(understood > 100);
+	check(served > 20);
+	check_int(bad, 0);
+}
+
+int main(void)
+{
+	leaders();
+	tables();
+	liveness();
+	registers();
+	frame();
+	window_rules();
+	random_code();
+	range_code_deinit(&code);
+	range_image_deinit(&img);
+	range_sites_deinit(&sites);
+	range_windows_deinit(&windows);
+	return tap_done();
+}
