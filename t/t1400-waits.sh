@@ -46,21 +46,27 @@ ok "also in a sandbox" sandboxed
 
 # A large write to a slow reader, and the like: all of it, and nothing twice.
 whole() {
-	drive "$@" "$FIXTURES/whole_calls" 2 interrupt >driven || { head driven; return 1; }
+	local fixture=$1
+	shift
+	drive "$@" "$FIXTURES/$fixture" 2 interrupt >driven || { head driven; return 1; }
 	grep EXIT-SUCCESS driven
 }
-for opts in "-s 3" "-s 1 -i 2" "-s 0" "-x -s 5"; do
-	# shellcheck disable=SC2086
-	ok "calls that block are not cut short ($opts)" whole $opts
-done
 whole_attached() {
-	start whole_calls 20
+	start "$1" 20
 	while kill -0 "$pid" 2>/dev/null; do
 		timeout 20 "$DRIVE" -d 7 -s 2 -i 1 -p "$pid" 2>/dev/null
 	done
 	finish
 }
-ok "attached to and left in the middle of them" whole_attached
+for fixture in whole_calls whole_vectors; do
+	for opts in "-s 3" "-s 1 -i 2" "-s 0" "-x -s 5"; do
+		# shellcheck disable=SC2086
+		ok "calls that block are not cut short ($fixture $opts)" \
+			whole $fixture $opts
+	done
+	ok "attached to and left in the middle of them ($fixture)" \
+		whole_attached $fixture
+done
 
 ok "a handled signal ends a wait, an ignored one does not" \
 	succeeds "$FIXTURES/wait_signals" 100

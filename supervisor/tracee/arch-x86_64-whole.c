@@ -1,81 +1,161 @@
+#include <assert.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "supervisor/tracee/arch.h"
 
 /*
- * Code that makes a call again with what is left of its buffer until all is
- * done, an error comes, or nothing moves any more; then it returns as the call
- * would have. It needs nothing but the frame on the stack of the thread that
- * runs it, so any number of threads can, with or without a supervisor. What
- * the call leaves as it was is left so, the flags too.
+ * Code that makes a call again with what is left of it until all is done, an
+ * error comes, or nothing moves any more; then it returns as the call would
+ * have. It needs nothing but the frame on the stack of the thread that runs
+ * it, so any number of threads can, with or without a supervisor. What the
+ * call leaves as it was is left so, the flags too.
  */
-#define NR    "0(%rsp)"
-#define DONE  "8(%rsp)"
-#define RDI   "16(%rsp)"
-#define RSI   "24(%rsp)"
-#define RDX   "32(%rsp)"
-#define PC    "40(%rsp)"
-#define FLAGS "48(%rsp)"
-#define SP    "56(%rsp)"
+enum {
+	W_NR,
+	W_DONE,
+	W_RDI,
+	W_RSI,
+	W_RDX,
+	W_R10,
+	W_R8,
+	W_R9,
+	W_PC,
+	W_FLAGS,
+	W_SP,
+	W_IOV, /* the program's next entry */
+	W_IOV_END,
+	W_BASE, /* a struct iovec: what is left of this one */
+	W_LEN,
+	W_MSG, /* a struct msghdr: no name, no control data, that vector */
+};
+#define NR	"0(%rsp)"
+#define DONE	"8(%rsp)"
+#define RDI	"16(%rsp)"
+#define RSI	"24(%rsp)"
+#define RDX	"32(%rsp)"
+#define R10	"40(%rsp)"
+#define R8	"48(%rsp)"
+#define R9	"56(%rsp)"
+#define PC	"64(%rsp)"
+#define FLAGS	"72(%rsp)"
+#define SP	"80(%rsp)"
+#define IOV	"88(%rsp)"
+#define IOV_END "96(%rsp)"
+#define BASE	"104(%rsp)"
+#define LEN	"112(%rsp)"
 
 /* clang-format off */
-#define WHOLE(name, buf, len)                                                  \
-	".balign 16\n"                                                         \
+/* The call, and @advance by the %rax that it returned. */
+#define LOOP(name, odd, advance)                                               \
 	name ":\n"                                                             \
 	"1:	movq " NR ", %rax\n"                                           \
 	"	syscall\n"                                                     \
 	name "_called:\n"                                                      \
+	odd                                                                    \
 	"	testq %rax, %rax\n"                                            \
-	"	jle 2f\n"                                                      \
+	"	jle arch_whole_over\n"                                         \
 	"	addq %rax, " DONE "\n"                                         \
 	name "_added:\n"                                                       \
-	"	addq %rax, " buf "\n"                                          \
-	"	subq %rax, " len "\n"                                          \
-	"	ja 1b\n"                                                       \
-	name "_over:\n"                                                        \
-	"2:	movq " RDI ", %rdi\n"                                          \
-	"	movq " RSI ", %rsi\n"                                          \
-	"	movq " RDX ", %rdx\n"                                          \
-	"	movq " PC ", %rcx\n"                                           \
-	"	movq " FLAGS ", %r11\n"                                        \
-	"	movq " DONE ", %rax\n"                                         \
-	"	movq " SP ", %rsp\n"                                           \
-	/* Below the red zone, where the frame was. */                         \
-	"	leaq -192(%rsp), %rsp\n"                                       \
-	"	pushq %r11\n"                                                  \
-	"	popfq\n"                                                       \
-	"	leaq 192(%rsp), %rsp\n"                                        \
-	"	jmpq *%rcx\n"
+	advance                                                                \
+	"	ja 1b\n"
 
 asm(".pushsection .rodata\n"
-    ".globl arch_whole_begin, arch_whole_end, arch_whole_1, arch_whole_0\n"
-    ".globl arch_whole_1_called, arch_whole_1_added, arch_whole_1_over\n"
-    ".globl arch_whole_0_called, arch_whole_0_added, arch_whole_0_over\n"
+    ".globl arch_whole_begin, arch_whole_end, arch_whole_over\n"
+    ".globl arch_whole_buf0, arch_whole_buf0_called, arch_whole_buf0_added\n"
+    ".globl arch_whole_buf1, arch_whole_buf1_called, arch_whole_buf1_added\n"
+    ".globl arch_whole_len3, arch_whole_len3_called, arch_whole_len3_added\n"
+    ".globl arch_whole_len4, arch_whole_len4_called, arch_whole_len4_added\n"
+    ".globl arch_whole_msgs, arch_whole_msgs_called, arch_whole_msgs_added\n"
+    ".globl arch_whole_iov, arch_whole_iov_called, arch_whole_iov_added\n"
     ".balign 16\n"
     "arch_whole_begin:\n"
-    WHOLE("arch_whole_1", "%rsi", "%rdx")
-    WHOLE("arch_whole_0", "%rdi", "%rsi")
+    LOOP("arch_whole_buf0", "",
+	"	addq %rax, %rdi\n"
+	"	subq %rax, %rsi\n")
+	"	jmp arch_whole_over\n"
+    LOOP("arch_whole_buf1", "",
+	"	addq %rax, %rsi\n"
+	"	subq %rax, %rdx\n")
+	"	jmp arch_whole_over\n"
+    LOOP("arch_whole_len3", "",
+	"	subq %rax, %r10\n")
+	"	jmp arch_whole_over\n"
+    LOOP("arch_whole_len4", "",
+	"	subq %rax, %r8\n")
+	"	jmp arch_whole_over\n"
+    /* The kernel leaves ERESTARTSYS as an error of the socket when recvmmsg
+     * was interrupted after some messages: it is nobody's. */
+    LOOP("arch_whole_msgs",
+	"	cmpq $-512, %rax\n"
+	"	je 1b\n",
+	"	movq %rax, %rcx\n"
+	"	shlq $6, %rcx\n"
+	"	addq %rcx, %rsi\n"
+	"	subq %rax, %rdx\n")
+	"	jmp arch_whole_over\n"
+    LOOP("arch_whole_iov", "",
+	"	addq %rax, " BASE "\n"
+	"	subq %rax, " LEN "\n")
+	"2:	movq " IOV ", %rcx\n"
+	"	cmpq " IOV_END ", %rcx\n"
+	"	jae arch_whole_over\n"
+	"	addq $16, " IOV "\n"
+	"	movq (%rcx), %rax\n"
+	"	movq %rax, " BASE "\n"
+	"	movq 8(%rcx), %rax\n"
+	"	movq %rax, " LEN "\n"
+	"	testq %rax, %rax\n"
+	"	je 2b\n"
+	"	jmp 1b\n"
+    "arch_whole_over:\n"
+	"	movq " RDI ", %rdi\n"
+	"	movq " RSI ", %rsi\n"
+	"	movq " RDX ", %rdx\n"
+	"	movq " R10 ", %r10\n"
+	"	movq " R8 ", %r8\n"
+	"	movq " R9 ", %r9\n"
+	"	movq " PC ", %rcx\n"
+	"	movq " FLAGS ", %r11\n"
+	"	movq " DONE ", %rax\n"
+	"	movq " SP ", %rsp\n"
+	/* Below the red zone, where the frame was. */
+	"	leaq -192(%rsp), %rsp\n"
+	"	pushq %r11\n"
+	"	popfq\n"
+	"	leaq 192(%rsp), %rsp\n"
+	"	jmpq *%rcx\n"
     "arch_whole_end:\n"
     ".popsection\n");
 /* clang-format on */
 
-extern const uint8_t arch_whole_begin[], arch_whole_end[];
-extern const uint8_t arch_whole_1[], arch_whole_1_called[],
-	arch_whole_1_added[], arch_whole_1_over[];
-extern const uint8_t arch_whole_0[], arch_whole_0_called[],
-	arch_whole_0_added[], arch_whole_0_over[];
+extern const uint8_t arch_whole_begin[], arch_whole_over[], arch_whole_end[];
+#define DECLARE(name)                                                          \
+	extern const uint8_t name[], name##_called[], name##_added[]
+DECLARE(arch_whole_buf0);
+DECLARE(arch_whole_buf1);
+DECLARE(arch_whole_len3);
+DECLARE(arch_whole_len4);
+DECLARE(arch_whole_msgs);
+DECLARE(arch_whole_iov);
 
-/* By buf_arg. */
 static const struct loop {
 	const uint8_t *start;
 	const uint8_t *called; /* the call has returned */
 	const uint8_t *added;  /* what it did is in the frame */
-	const uint8_t *over;   /* nothing is waited for any more */
 } loops[] = {
-	{arch_whole_0, arch_whole_0_called, arch_whole_0_added,
-	 arch_whole_0_over},
-	{arch_whole_1, arch_whole_1_called, arch_whole_1_added,
-	 arch_whole_1_over},
+#define ENTRY(name)                                                            \
+	{                                                                      \
+		name, name##_called, name##_added                              \
+	}
+	[ARCH_WHOLE_BUF0] = ENTRY(arch_whole_buf0),
+	[ARCH_WHOLE_BUF1] = ENTRY(arch_whole_buf1),
+	[ARCH_WHOLE_LEN3] = ENTRY(arch_whole_len3),
+	[ARCH_WHOLE_LEN4] = ENTRY(arch_whole_len4),
+	[ARCH_WHOLE_MSGS] = ENTRY(arch_whole_msgs),
+	[ARCH_WHOLE_IOV] = ENTRY(arch_whole_iov),
+	[ARCH_WHOLE_MSG] = ENTRY(arch_whole_iov),
 };
 
 #define RED_ZONE 128
@@ -86,24 +166,51 @@ size_t arch_whole_code(const uint8_t **ret)
 	return (size_t)(arch_whole_end - arch_whole_begin);
 }
 
-taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code, int buf_arg,
+taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code,
+			 const struct arch_whole_rest *rest,
 			 struct arch_whole_frame *f)
 {
-	uint64_t done = r->rax;
+	taddr_t sp = (r->rsp - RED_ZONE - sizeof(*f)) & ~15ULL;
+	taddr_t vector = sp + W_BASE * sizeof(uint64_t);
+	const struct msghdr msg = {.msg_iov = (struct iovec *)vector,
+				   .msg_iovlen = 1};
 
-	*f = (struct arch_whole_frame){{r->orig_rax, done, r->rdi, r->rsi,
-					r->rdx, r->rip, r->eflags, r->rsp}};
-	if (buf_arg == 1) {
-		r->rsi += done;
-		r->rdx -= done;
-	} else {
-		r->rdi += done;
-		r->rsi -= done;
+	*f = (struct arch_whole_frame){{
+		[W_NR] = r->orig_rax,
+		[W_DONE] = r->rax,
+		[W_RDI] = r->rdi,
+		[W_RSI] = r->rsi,
+		[W_RDX] = r->rdx,
+		[W_R10] = r->r10,
+		[W_R8] = r->r8,
+		[W_R9] = r->r9,
+		[W_PC] = r->rip,
+		[W_FLAGS] = r->eflags,
+		[W_SP] = r->rsp,
+		[W_IOV] = rest->iov,
+		[W_IOV_END] = rest->iov_end,
+		[W_BASE] = rest->base,
+		[W_LEN] = rest->len,
+	}};
+	static_assert(sizeof(*f) == W_MSG * sizeof(uint64_t) + sizeof(msg),
+		      "the message is what the frame ends with");
+	memcpy(&f->words[W_MSG], &msg, sizeof(msg));
+	r->rdi = rest->args[0];
+	r->rsi = rest->args[1];
+	r->rdx = rest->args[2];
+	r->r10 = rest->args[3];
+	r->r8 = rest->args[4];
+	r->r9 = rest->args[5];
+	if (rest->loop == ARCH_WHOLE_IOV) {
+		r->rsi = vector;
+		r->rdx = 1;
+	} else if (rest->loop == ARCH_WHOLE_MSG) {
+		r->rsi = sp + W_MSG * sizeof(uint64_t);
 	}
-	r->rip = code + (taddr_t)(loops[buf_arg].start - arch_whole_begin);
+	r->rip = code + (taddr_t)(loops[rest->loop].start - arch_whole_begin);
 	r->orig_rax = (uint64_t)-1;
-	r->rsp = (r->rsp - RED_ZONE - sizeof(*f)) & ~15ULL;
-	return r->rsp;
+	r->rsp = sp;
+	return sp;
 }
 
 bool arch_whole_is_inside(const struct user_regs_struct *r, taddr_t code)
@@ -117,18 +224,23 @@ bool arch_whole_leave(struct user_regs_struct *r, taddr_t code,
 {
 	const uint64_t *w = f->words;
 	const uint8_t *at = arch_whole_begin + (r->rip - code);
-	const struct loop *l = &loops[at < arch_whole_0];
+	bool counts = false;
 
-	if (at >= l->over)
+	if (at >= arch_whole_over)
 		return false;
-	bool counts = at >= l->called && at < l->added && (int64_t)r->rax > 0;
-	r->rax = w[1] + (counts ? r->rax : 0);
+	for (size_t i = 0; i < ARRAY_SIZE(loops); i++)
+		if (at >= loops[i].called && at < loops[i].added)
+			counts = (int64_t)r->rax > 0;
+	r->rax = w[W_DONE] + (counts ? r->rax : 0);
 	r->orig_rax = (uint64_t)-1;
-	r->rdi = w[2];
-	r->rsi = w[3];
-	r->rdx = w[4];
-	r->rcx = r->rip = w[5];
-	r->r11 = r->eflags = w[6];
-	r->rsp = w[7];
+	r->rdi = w[W_RDI];
+	r->rsi = w[W_RSI];
+	r->rdx = w[W_RDX];
+	r->r10 = w[W_R10];
+	r->r8 = w[W_R8];
+	r->r9 = w[W_R9];
+	r->rcx = r->rip = w[W_PC];
+	r->r11 = r->eflags = w[W_FLAGS];
+	r->rsp = w[W_SP];
 	return true;
 }

@@ -97,17 +97,35 @@ struct arch_ops {
 extern const struct arch_ops arch;
 
 /*
- * Code at @code that carries on with a call that was cut short after some
- * bytes; see arch-*-whole.c. A stopped task whose call has just returned how
- * many enters it: the frame must be written where the function says before
- * the registers are set. @buf_arg: which argument is the buffer, the next is
- * its length (0 or 1).
+ * Code at @code that carries on with a call that was cut short after some of
+ * it; see arch-*-whole.c. A stopped task whose call has just returned how much
+ * enters it: the frame must be written where the function says before the
+ * registers are set. The same call is made again, with @args and while
+ * anything is left, by what it returns:
  */
+enum arch_whole_loop {
+	ARCH_WHOLE_BUF0, /* arguments 0 and 1: rest of a buffer, its length */
+	ARCH_WHOLE_BUF1, /* arguments 1 and 2 */
+	ARCH_WHOLE_LEN3, /* argument 3: how much is left */
+	ARCH_WHOLE_LEN4, /* argument 4 */
+	ARCH_WHOLE_MSGS, /* arguments 1 and 2: struct mmsghdr, how many */
+	ARCH_WHOLE_IOV,	 /* arguments 1 and 2: a vector; see .base */
+	ARCH_WHOLE_MSG,	 /* argument 1: a struct msghdr with one */
+};
+struct arch_whole_rest {
+	enum arch_whole_loop loop;
+	uint64_t args[6];
+	/* Of a vector: what is left of the piece that was begun, and the
+	 * program's entries that follow. The call gets one piece at a time. */
+	uint64_t base, len;
+	taddr_t iov, iov_end;
+};
 struct arch_whole_frame {
-	uint64_t words[8];
+	uint64_t words[22];
 };
 size_t arch_whole_code(const uint8_t **ret);
-taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code, int buf_arg,
+taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code,
+			 const struct arch_whole_rest *rest,
 			 struct arch_whole_frame *f);
 bool arch_whole_is_inside(const struct user_regs_struct *r, taddr_t code);
 /* Back to where the call was made, with what has been done so far. False if

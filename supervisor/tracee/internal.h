@@ -16,6 +16,7 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "supervisor/tracee/arch.h"
@@ -267,6 +268,12 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted);
 void mend_at_detach(struct task *t);
 void mend_forget(struct task *t);
 
+/* --- whole-rest.c --- */
+/* @t's call has returned less than it would have without a stop: how to carry
+ * on with it. False if it has not, or that is not possible. */
+bool whole_rest(struct task *t, const struct user_regs_struct *regs,
+		struct arch_whole_rest *ret);
+
 /* --- whole.c --- */
 /* Its call was cut short in the middle and should not have been. */
 bool whole_is_cut(struct task *t, const struct user_regs_struct *regs);
@@ -335,6 +342,9 @@ void follow_end(struct tracer *tr);
 uint64_t calibrate_stop_cost(void);
 
 /* --- proc files --- */
+/* getsockopt(SOL_SOCKET) of a descriptor of @t's; SMCO_UNSUPPORTED. */
+int task_socket_option(const struct task *t, int fd, int option, void *ret,
+		       socklen_t len);
 /* State letter of a thread, 0 when it does not exist. */
 char task_proc_state(const struct task *t);
 /* Hex or decimal field of /proc/TID/status, false when not there. */

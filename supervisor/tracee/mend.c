@@ -153,15 +153,10 @@ void mend_before_interrupt(struct task *t)
 
 /* --- how long did it want to wait --- */
 
-static uint64_t socket_timeout(struct task *t, int fd, int option)
+static uint64_t socket_timeout(const struct task *t, int fd, int option)
 {
-	struct timeval tv = {0};
-	socklen_t len = sizeof(tv);
-	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, t->tgid, 0);
-	if (pidfd < 0)
-		return 0;
-	_cleanup_close_ int copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
-	if (copy < 0 || getsockopt(copy, SOL_SOCKET, option, &tv, &len) < 0)
+	struct timeval tv;
+	if (task_socket_option(t, fd, option, &tv, sizeof(tv)) < 0)
 		return 0;
 	return (uint64_t)tv.tv_sec * NSEC_PER_SEC +
 	       (uint64_t)tv.tv_usec * NSEC_PER_USEC;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "supervisor/tracee/internal.h"
@@ -18,6 +19,18 @@ char task_proc_state(const struct task *t)
 	/* The name may hold anything, blanks and parentheses too. */
 	char *end = strrchr(buf, ')');
 	return end && end[1] == ' ' ? end[2] : 0;
+}
+
+int task_socket_option(const struct task *t, int fd, int option, void *ret,
+		       socklen_t len)
+{
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, t->tgid, 0);
+	if (pidfd < 0)
+		return SMCO_UNSUPPORTED;
+	_cleanup_close_ int copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+	if (copy < 0 || getsockopt(copy, SOL_SOCKET, option, ret, &len) < 0)
+		return SMCO_UNSUPPORTED;
+	return 0;
 }
 
 bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret)

@@ -1,7 +1,8 @@
 /*
  * Calls that are not cut short. A blocking write to a pipe or socket that a
  * stop interrupts after some bytes returns how many; without us it would have
- * returned when all were written, and not every program looks. The kernel
+ * returned when all were written, and not every program looks. The same goes
+ * for more calls than one would think (whole-rest.c). The kernel
  * restarts only calls that have done nothing. So the thread is led to a few
  * instructions in the unused end of the vdso that carry on with the rest and
  * then return what the whole call would have (arch-*-whole.c).
@@ -9,88 +10,11 @@
  * They need no supervisor: it may die or leave meanwhile. What they need to
  * know is on the thread's own stack, below what it uses.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/sysmacros.h>
 
 #include "supervisor/tracee/internal.h"
 
 #define NONE 1 /* tproc.whole: no place for the code */
-
-#define MEM_MAJOR	1
-#define MEM_ZERO	5
-#define MEM_RANDOM	8
-#define MEM_URANDOM	9
-#define TTY_MAJOR	4
-#define TTYAUX_MAJOR	5
-#define PTS_MAJOR_FIRST 136
-#define PTS_MAJOR_LAST	143
-
-static bool is_tty(unsigned major)
-{
-	return major == TTY_MAJOR || major == TTYAUX_MAJOR ||
-	       (major >= PTS_MAJOR_FIRST && major <= PTS_MAJOR_LAST);
-}
-
-static bool is_memory(dev_t dev)
-{
-	unsigned m = minor(dev);
-	return major(dev) == MEM_MAJOR &&
-	       (m == MEM_ZERO || m == MEM_RANDOM || m == MEM_URANDOM);
-}
-
-/* Would the call have gone on by itself until all is done? */
-static bool never_short(pid_t tid, long nr, int fd)
-{
-	char path[64], line[64];
-	struct stat st;
-	unsigned flags = O_NONBLOCK;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", tid, fd);
-	if (stat(path, &st) < 0)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", tid, fd);
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "flags: %o", &flags) == 1)
-			break;
-	fclose(f);
-	if (nr == SYS_read)
-		return S_ISCHR(st.st_mode) && is_memory(st.st_rdev);
-	return !(flags & O_NONBLOCK) &&
-	       (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
-		(S_ISCHR(st.st_mode) && is_tty(major(st.st_rdev))));
-}
-
-/* Which argument is the buffer; -1: not a call of this kind. */
-static int buffer_of(const struct user_regs_struct *regs)
-{
-	int flags = (int)arch.syscall_arg(regs, 3);
-
-	switch (arch.syscall_nr(regs)) {
-	case SYS_read:
-	case SYS_write:
-		return 1;
-	case SYS_sendto:
-		return flags & MSG_DONTWAIT ? -1 : 1;
-	case SYS_recvfrom:
-		return flags & MSG_WAITALL && !(flags & (MSG_DONTWAIT |
-							 MSG_PEEK | MSG_OOB))
-			       ? 1
-			       : -1;
-	case SYS_getrandom:
-		return 0;
-	default:
-		return -1;
-	}
-}
 
 /*
  * The kernel has prepared to start the call again, and was interrupted once
@@ -109,14 +33,9 @@ static bool is_about_to_call(struct task *t,
 
 bool whole_is_cut(struct task *t, const struct user_regs_struct *regs)
 {
-	int64_t done = arch.syscall_ret(regs);
-	int buf = done > 0 ? buffer_of(regs) : -1;
+	struct arch_whole_rest rest;
 
-	if (buf < 0 || (uint64_t)done >= arch.syscall_arg(regs, buf + 1) ||
-	    is_about_to_call(t, regs))
-		return false;
-	return buf == 0 || never_short(t->tid, arch.syscall_nr(regs),
-				       (int)arch.syscall_arg(regs, 0));
+	return whole_rest(t, regs, &rest) && !is_about_to_call(t, regs);
 }
 
 /* --- the code --- */
@@ -185,14 +104,13 @@ bool whole_carry_on(struct task *t, const struct user_regs_struct *was)
 {
 	struct user_regs_struct regs = *was;
 	struct arch_whole_frame frame;
+	struct arch_whole_rest rest;
 
-	if (!install(t->proc))
+	if (!install(t->proc) || !whole_rest(t, was, &rest))
 		return false;
-	taddr_t sp =
-		arch_whole_enter(&regs, t->proc->whole, buffer_of(was), &frame);
-	smco_debug("whole", "%d: call %ld did %ld of %lu", t->tid,
-		   arch.syscall_nr(was), (long)arch.syscall_ret(was),
-		   (unsigned long)arch.syscall_arg(was, buffer_of(was) + 1));
+	taddr_t sp = arch_whole_enter(&regs, t->proc->whole, &rest, &frame);
+	smco_debug("whole", "%d: call %ld did %ld", t->tid,
+		   arch.syscall_nr(was), (long)arch.syscall_ret(was));
 	/* Once the registers are set, it finds back alone. */
 	return tmem_write(t->proc, sp, &frame, sizeof(frame)) == 0 &&
 	       task_set_regs(t, &regs) == 0;

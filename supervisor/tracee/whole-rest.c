@@ -1,0 +1,291 @@
+/*
+ * Which calls a stop cuts short, and what is left of them then. Seen on Linux
+ * 6.18 with PTRACE_INTERRUPT (t/fixtures/whole_calls.c does them all): write,
+ * writev, send, sendmsg to a blocking pipe, socket or terminal; recv, recvmsg
+ * with MSG_WAITALL; reads of /dev/zero and the random devices; getrandom;
+ * sendfile but to a pipe; copy_file_range; splice from a pipe to no pipe;
+ * sendmmsg, recvmmsg. What is short by nature (splice and sendfile to a pipe,
+ * vmsplice, tee: as much as fits at once) is none of these.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+
+#include "supervisor/tracee/internal.h"
+
+#define MEM_MAJOR	1
+#define MEM_ZERO	5
+#define MEM_RANDOM	8
+#define MEM_URANDOM	9
+#define TTY_MAJOR	4
+#define TTYAUX_MAJOR	5
+#define PTS_MAJOR_FIRST 136
+#define PTS_MAJOR_LAST	143
+
+/* The kernel's own limit for one call (MAX_RW_COUNT). */
+#define MOST_BYTES (INT32_MAX & ~(uint64_t)(TPAGE_SIZE - 1))
+#define MOST_IOV   1024 /* entries of a vector, messages of a call */
+
+/* Sends that begin something, or are counted, as often as they are made. */
+#define SEND_ONCE (MSG_DONTWAIT | MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)
+#define RECV_ONCE (MSG_DONTWAIT | MSG_OOB | MSG_PEEK | MSG_ERRQUEUE)
+
+/* --- what a descriptor is --- */
+
+static bool is_tty(dev_t dev)
+{
+	unsigned m = major(dev);
+	return m == TTY_MAJOR || m == TTYAUX_MAJOR ||
+	       (m >= PTS_MAJOR_FIRST && m <= PTS_MAJOR_LAST);
+}
+
+static bool stat_fd(const struct task *t, uint64_t fd, struct stat *st)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", t->tid, (int)fd);
+	return stat(path, st) == 0;
+}
+
+static bool is_nonblocking(const struct task *t, uint64_t fd)
+{
+	char path[64], buf[256];
+	unsigned flags;
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", t->tid, (int)fd);
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
+		return true;
+	const char *at = strstr(buf, "flags:");
+	return !at || sscanf(at, "flags: %o", &flags) != 1 ||
+	       (flags & O_NONBLOCK);
+}
+
+/* Bytes without end. */
+static bool is_memory(const struct task *t, uint64_t fd)
+{
+	struct stat st;
+	if (!stat_fd(t, fd, &st) || !S_ISCHR(st.st_mode) ||
+	    major(st.st_rdev) != MEM_MAJOR)
+		return false;
+	unsigned m = minor(st.st_rdev);
+	return m == MEM_ZERO || m == MEM_RANDOM || m == MEM_URANDOM;
+}
+
+static bool is_file(const struct task *t, uint64_t fd)
+{
+	struct stat st;
+	return stat_fd(t, fd, &st) &&
+	       (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
+}
+
+static bool is_pipe(const struct task *t, uint64_t fd)
+{
+	struct stat st;
+	return stat_fd(t, fd, &st) && S_ISFIFO(st.st_mode);
+}
+
+/* Does a write wait until all has been taken? */
+static bool takes_all(const struct task *t, uint64_t fd)
+{
+	struct stat st;
+	return stat_fd(t, fd, &st) &&
+	       (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
+		(S_ISCHR(st.st_mode) && is_tty(st.st_rdev))) &&
+	       !is_nonblocking(t, fd);
+}
+
+/* --- what is left --- */
+
+struct cut {
+	struct task *t;
+	long nr;
+	uint64_t done;
+	struct arch_whole_rest *rest;
+};
+
+/* A buffer in argument @buf, its length in the next. */
+static bool rest_of_buffer(struct cut *c, int buf)
+{
+	uint64_t *len = &c->rest->args[buf + 1];
+	if (*len > MOST_BYTES)
+		*len = MOST_BYTES;
+	if (c->done >= *len)
+		return false;
+	c->rest->loop = buf ? ARCH_WHOLE_BUF1 : ARCH_WHOLE_BUF0;
+	c->rest->args[buf] += c->done;
+	*len -= c->done;
+	return true;
+}
+
+/* Only how much is counted; the kernel has moved on where. */
+static bool rest_of_length(struct cut *c, int arg)
+{
+	uint64_t *len = &c->rest->args[arg];
+	if (*len > MOST_BYTES)
+		*len = MOST_BYTES;
+	if (c->done >= *len)
+		return false;
+	c->rest->loop = arg == 3 ? ARCH_WHOLE_LEN3 : ARCH_WHOLE_LEN4;
+	*len -= c->done;
+	return true;
+}
+
+static bool rest_of_vector(struct cut *c, taddr_t iov, uint64_t nr,
+			   enum arch_whole_loop loop)
+{
+	struct iovec v[MOST_IOV];
+	uint64_t total = 0, before = 0;
+	size_t at = 0;
+
+	if (!nr || nr > MOST_IOV ||
+	    tmem_read(c->t->proc, iov, v, nr * sizeof(*v)) < 0)
+		return false;
+	for (size_t i = 0; i < nr; i++) {
+		if (v[i].iov_len > MOST_BYTES - total)
+			return false;
+		total += v[i].iov_len;
+	}
+	if (c->done >= total)
+		return false;
+	while (before + v[at].iov_len <= c->done)
+		before += v[at++].iov_len;
+	c->rest->loop = loop;
+	c->rest->base = (uint64_t)(uintptr_t)v[at].iov_base + c->done - before;
+	c->rest->len = v[at].iov_len - (c->done - before);
+	c->rest->iov = iov + (at + 1) * sizeof(*v);
+	c->rest->iov_end = iov + nr * sizeof(*v);
+	return true;
+}
+
+/* Descriptors go with the first byte, and are there by now; other control data
+ * may be meant for every byte. */
+static bool has_only_rights(struct cut *c, const struct msghdr *m)
+{
+	char buf[512];
+	size_t len = m->msg_controllen;
+	if (!m->msg_control || !len)
+		return true;
+	if (len > sizeof(buf) ||
+	    tmem_read(c->t->proc, (taddr_t)(uintptr_t)m->msg_control, buf,
+		      len) < 0)
+		return false;
+	for (size_t at = 0; at + sizeof(struct cmsghdr) <= len;) {
+		struct cmsghdr h;
+		memcpy(&h, buf + at, sizeof(h));
+		if (h.cmsg_level != SOL_SOCKET || h.cmsg_type != SCM_RIGHTS ||
+		    h.cmsg_len < sizeof(h) || h.cmsg_len > len - at)
+			return false;
+		at += CMSG_ALIGN(h.cmsg_len);
+	}
+	return true;
+}
+
+static bool rest_of_message(struct cut *c)
+{
+	struct msghdr m;
+	if (tmem_read(c->t->proc, c->rest->args[1], &m, sizeof(m)) < 0)
+		return false;
+	/* What comes with the bytes that are still to be received would be
+	 * lost; and how long that was is not known any more. */
+	if (c->nr == SYS_recvmsg ? m.msg_control != NULL
+				 : !has_only_rights(c, &m))
+		return false;
+	return rest_of_vector(c, (taddr_t)(uintptr_t)m.msg_iov, m.msg_iovlen,
+			      ARCH_WHOLE_MSG);
+}
+
+/* Whole messages. A stream's last one may be cut itself. */
+static bool rest_of_messages(struct cut *c)
+{
+	uint64_t *a = c->rest->args;
+	int type = SOCK_STREAM;
+	a[2] = (uint32_t)a[2] < MOST_IOV ? (uint32_t)a[2] : MOST_IOV;
+	if (c->done >= a[2] ||
+	    task_socket_option(c->t, (int)a[0], SO_TYPE, &type, sizeof(type)) <
+		    0 ||
+	    type == SOCK_STREAM)
+		return false;
+	c->rest->loop = ARCH_WHOLE_MSGS;
+	a[1] += c->done * sizeof(struct mmsghdr);
+	a[2] -= c->done;
+	return true;
+}
+
+static bool rest_of_splice(struct cut *c)
+{
+	uint64_t *a = c->rest->args, in = a[0], out = a[2];
+	if (!is_pipe(c->t, in) || is_pipe(c->t, out) ||
+	    !(is_file(c->t, out) || takes_all(c->t, out)))
+		return false;
+	/* It has moved something: it would not wait for more. */
+	a[5] |= SPLICE_F_NONBLOCK;
+	return rest_of_length(c, 4);
+}
+
+bool whole_rest(struct task *t, const struct user_regs_struct *regs,
+		struct arch_whole_rest *ret)
+{
+	struct cut c = {t, arch.syscall_nr(regs),
+			(uint64_t)arch.syscall_ret(regs), ret};
+	uint64_t *a = ret->args;
+
+	if (arch.syscall_ret(regs) <= 0)
+		return false;
+	memset(ret, 0, sizeof(*ret));
+	for (int i = 0; i < 6; i++)
+		a[i] = arch.syscall_arg(regs, i);
+	switch (c.nr) {
+	case SYS_getrandom:
+		return rest_of_buffer(&c, 0);
+	case SYS_read:
+	case SYS_pread64:
+		return is_memory(t, a[0]) && rest_of_buffer(&c, 1);
+	case SYS_preadv2:
+		return !a[5] && is_memory(t, a[0]) &&
+		       rest_of_vector(&c, a[1], a[2], ARCH_WHOLE_IOV);
+	case SYS_readv:
+	case SYS_preadv:
+		return is_memory(t, a[0]) &&
+		       rest_of_vector(&c, a[1], a[2], ARCH_WHOLE_IOV);
+	case SYS_write:
+		return takes_all(t, a[0]) && rest_of_buffer(&c, 1);
+	case SYS_pwritev2:
+		return !a[5] && takes_all(t, a[0]) &&
+		       rest_of_vector(&c, a[1], a[2], ARCH_WHOLE_IOV);
+	case SYS_writev:
+		return takes_all(t, a[0]) &&
+		       rest_of_vector(&c, a[1], a[2], ARCH_WHOLE_IOV);
+	case SYS_sendto:
+		return !(a[3] & SEND_ONCE) && takes_all(t, a[0]) &&
+		       rest_of_buffer(&c, 1);
+	case SYS_sendmsg:
+		return !(a[2] & SEND_ONCE) && takes_all(t, a[0]) &&
+		       rest_of_message(&c);
+	case SYS_sendmmsg:
+		return !(a[3] & SEND_ONCE) && takes_all(t, a[0]) &&
+		       rest_of_messages(&c);
+	case SYS_recvfrom:
+		return (a[3] & MSG_WAITALL) && !(a[3] & RECV_ONCE) &&
+		       takes_all(t, a[0]) && rest_of_buffer(&c, 1);
+	case SYS_recvmsg:
+		return (a[2] & MSG_WAITALL) && !(a[2] & RECV_ONCE) &&
+		       takes_all(t, a[0]) && rest_of_message(&c);
+	case SYS_recvmmsg:
+		return !(a[3] & (RECV_ONCE | MSG_WAITFORONE)) &&
+		       takes_all(t, a[0]) && rest_of_messages(&c);
+	case SYS_sendfile:
+		return (is_file(t, a[1]) || is_memory(t, a[1])) &&
+		       !is_pipe(t, a[0]) &&
+		       (is_file(t, a[0]) || takes_all(t, a[0])) &&
+		       rest_of_length(&c, 3);
+	case SYS_copy_file_range:
+		return rest_of_length(&c, 4);
+	case SYS_splice:
+		return rest_of_splice(&c);
+	default:
+		return false;
+	}
+}
