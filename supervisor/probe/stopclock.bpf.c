@@ -39,6 +39,7 @@ char LICENSE[] SEC("license") = "GPL";
 #define CLOCK_SLACK_NS 20000
 
 struct sched_info {
+	unsigned long pcount; /* times it was given a CPU */
 	unsigned long long
 		last_arrival;		/* on a CPU; by the run queue's clock */
 	unsigned long long last_queued; /* 0 = not waiting */
@@ -69,6 +70,7 @@ struct stopped {
 	__u64 since;	  /* when its stop began, 0 = not stopped */
 	__u64 exec_ns;	  /* CPU time when it last slept or was let go */
 	__u64 run_delay;  /* what it had waited for CPUs by then, ns */
+	__u64 pcount;	  /* and how often it had got one */
 	__u64 undecided;  /* ns of stops that count if it does not sleep now */
 	__u32 is_known;	  /* it was seen to leave a CPU before */
 	__u16 slept;	  /* and did not do anything since exec_ns */
@@ -270,8 +272,10 @@ static __always_inline void leaves(struct task_struct *prev, unsigned int state)
 		st->was_asleep =
 			st->slept && prev->exit_code >> 8 == EVENT_STOP;
 		st->since = bpf_ktime_get_ns();
-		if (bpf_core_field_exists(prev->sched_info))
+		if (bpf_core_field_exists(prev->sched_info)) {
 			st->run_delay = prev->sched_info.run_delay;
+			st->pcount = prev->sched_info.pcount;
+		}
 	}
 	st->is_known = 1;
 	if (st->undecided && !(is_brief && (sleeps || !state)) &&
@@ -312,6 +316,11 @@ static __always_inline void returns(struct task_struct *prev,
 				    struct stopped *st, __u64 ran_ns)
 {
 	__u64 ns = bpf_ktime_get_ns() - st->since;
+	/* A task's storage cannot be had while its CPU is in the middle of
+	 * freeing another's: if it was on a CPU unseen, this is no stop. */
+	if (bpf_core_field_exists(next->sched_info) &&
+	    next->sched_info.pcount != st->pcount)
+		ns = 0;
 	__u64 not_ours = not_ours_ns(prev, next, st, ran_ns);
 	ns -= not_ours < ns ? not_ours : ns;
 	st->since = 0;
