@@ -1,6 +1,7 @@
 /* Chunk headers, see heapwalk.h; glibc's malloc/malloc.c says how they are. */
 #include "supervisor/probe/heapwalk.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -214,6 +215,40 @@ static void walk_anonymous(struct walk *w, const struct tmap *m)
 	}
 }
 
+static int compare_addr(const void *a, const void *b)
+{
+	const taddr_t x = *(const taddr_t *)a, y = *(const taddr_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Where the threads' stacks are, sorted; @nr of them. NULL: out of memory. */
+static taddr_t *stack_pointers(struct tproc *p, size_t *nr)
+{
+	taddr_t *sps = calloc(tproc_nr_tasks(p) + 1, sizeof(*sps));
+	struct user_regs_struct regs;
+	*nr = 0;
+	for (struct task *t = tproc_first_task(p); t && sps; t = task_next(t))
+		if (!task_get_regs(t, &regs))
+			sps[(*nr)++] = regs.rsp;
+	if (sps)
+		qsort(sps, *nr, sizeof(*sps), compare_addr);
+	return sps;
+}
+
+/* A thousand threads' stacks are as many mappings that look like any other. */
+static bool is_stack(const struct tmap *m, const taddr_t *sps, size_t nr)
+{
+	size_t lo = 0, hi = nr;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (sps[mid] < m->start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < nr && sps[lo] < m->end;
+}
+
 static bool is_heap(const struct tmap *m)
 {
 	return !strcmp(m->path, "[heap]");
@@ -226,6 +261,10 @@ int heapwalk(struct tproc *p, uint64_t min_bytes, taddr_t skip_start,
 {
 	static struct walk w; /* large; one thread traces */
 	struct tmaps maps;
+	size_t nr_sps;
+	_cleanup_free_ taddr_t *sps = stack_pointers(p, &nr_sps);
+	if (!sps)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	int r = tmaps_read(tproc_pid(p), &maps, err);
 	if (r)
 		return r;
@@ -244,7 +283,8 @@ int heapwalk(struct tproc *p, uint64_t min_bytes, taddr_t skip_start,
 		if (m->path[0] || m->inode || m->shared ||
 		    (m->prot & (PROT_READ | PROT_WRITE)) !=
 			    (PROT_READ | PROT_WRITE) ||
-		    (m->start < skip_end && skip_start < m->end))
+		    (m->start < skip_end && skip_start < m->end) ||
+		    is_stack(m, sps, nr_sps))
 			continue;
 		walk_anonymous(&w, m);
 	}

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 
 /* The program stands still meanwhile. */
-#define WALK_NS (12 * NSEC_PER_MSEC)
+#define WALK_NS (6 * NSEC_PER_MSEC)
 
 struct found {
 	struct heap_block *blocks;

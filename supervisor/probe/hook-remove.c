@@ -69,7 +69,7 @@ static bool interrupted_inside(struct hooks *h, taddr_t rsp)
 {
 	static uint64_t words[SCAN_BYTES / 8];
 	rsp &= ~7ULL;
-	size_t nr = tmem_read_some(h->p, rsp, words, sizeof(words)) / 8;
+	size_t nr = tmem_read_readable(h->p, rsp, words, sizeof(words)) / 8;
 	for (size_t i = UC_RIP_OFF / 8 + 1; i < nr; i++)
 		if (in_area(h, words[i]) &&
 		    is_restorer(h, words[i - UC_RIP_OFF / 8 - 1]))

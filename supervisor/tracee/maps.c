@@ -1,7 +1,6 @@
 /* /proc/PID/maps. */
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,26 +25,41 @@ static void unescape(char *s)
 	*out = '\0';
 }
 
+/* A number that ends with @end; *@at is moved past that. */
+static bool number(char **at, int base, char end, uint64_t *ret)
+{
+	char *stop;
+	*ret = strtoull(*at, &stop, base);
+	if (stop == *at || *stop != end)
+		return false;
+	*at = stop + 1;
+	return true;
+}
+
+/*
+ * start-end perms offset major:minor inode, and perhaps a path. By hand: with a
+ * thousand threads there are two thousand lines, while all of those stand.
+ */
 static bool parse_line(char *line, struct tmap *m)
 {
-	char perms[5];
-	unsigned major, minor;
-	int path_at = 0;
+	uint64_t ignored;
+	char *at = line;
 
 	memset(m, 0, sizeof(*m));
-	if (sscanf(line,
-		   "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64
-		   " %n",
-		   &m->start, &m->end, perms, &m->offset, &major, &minor,
-		   &m->inode, &path_at) < 7 ||
-	    !path_at)
+	if (!number(&at, 16, '-', &m->start) || !number(&at, 16, ' ', &m->end))
+		return false;
+	const char *perms = at;
+	at += strcspn(at, " ");
+	if (at - perms != 4 || !*at++ || !number(&at, 16, ' ', &m->offset) ||
+	    !number(&at, 16, ':', &ignored) ||
+	    !number(&at, 16, ' ', &ignored) || !number(&at, 10, ' ', &m->inode))
 		return false;
 	m->prot = (perms[0] == 'r' ? PROT_READ : 0) |
 		  (perms[1] == 'w' ? PROT_WRITE : 0) |
 		  (perms[2] == 'x' ? PROT_EXEC : 0);
 	m->shared = perms[3] == 's';
 
-	char *path = line + path_at;
+	char *path = at + strspn(at, " ");
 	size_t len = strcspn(path, "\n");
 	size_t mark = sizeof(deleted_mark) - 1;
 	if (len > mark && !memcmp(path + len - mark, deleted_mark, mark)) {

@@ -71,6 +71,15 @@ size_t tmem_read_some(struct tproc *p, taddr_t addr, void *buf, size_t len)
 	return read_some(p, addr, buf, len, &gone);
 }
 
+size_t tmem_read_readable(struct tproc *p, taddr_t addr, void *buf, size_t len)
+{
+	struct iovec mine = {buf, len};
+	struct iovec theirs = {(void *)(uintptr_t)addr, len};
+	ssize_t n =
+		process_vm_readv(tproc_live_tid(p), &mine, 1, &theirs, 1, 0);
+	return n < 0 ? tmem_read_some(p, addr, buf, len) : (size_t)n;
+}
+
 int tmem_read(struct tproc *p, taddr_t addr, void *buf, size_t len)
 {
 	bool gone;

@@ -181,6 +181,9 @@ int tmem_read(struct tproc *p, taddr_t addr, void *buf, size_t len);
 int tmem_write(struct tproc *p, taddr_t addr, const void *buf, size_t len);
 /* Up to @len bytes; returns how many were readable from @addr on (>= 0). */
 size_t tmem_read_some(struct tproc *p, taddr_t addr, void *buf, size_t len);
+/* The same, but it ends where the program itself could not read on: a stack's
+ * guard page, which the others read as zeros. */
+size_t tmem_read_readable(struct tproc *p, taddr_t addr, void *buf, size_t len);
 
 struct tmap { /* one line of /proc/PID/maps */
 	taddr_t start;
