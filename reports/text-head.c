@@ -141,11 +141,13 @@ static void short_run(const struct view *v, const struct ev_ledger *last)
 static void stops(const struct view *v, const struct ev_ledger *last)
 {
 	char number[UNITS_MAX], time[UNITS_MAX];
+	const char *what_for = trace_meta(v->s->reader, "longest_stop");
 	if (last->nr_stops)
-		text_paragraph(v, "", INK_DIM, "%s stop%s, the longest %s",
+		text_paragraph(v, "", INK_DIM, "%s stop%s, the longest %s%s%s",
 			       units_count(last->nr_stops, number),
 			       plural(last->nr_stops),
-			       units_duration(last->longest_stop_ns, time));
+			       units_duration(last->longest_stop_ns, time),
+			       what_for ? ", " : "", what_for ? what_for : "");
 }
 
 void text_overhead(const struct view *v)

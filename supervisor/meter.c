@@ -71,9 +71,21 @@ void meter_get_stops(const struct meter *m, uint64_t *nr, uint64_t *longest_ns)
 				   : tracer_longest_stop_ns(m->tracer);
 }
 
+const char *meter_longest_was(const struct meter *m)
+{
+	return m->longest_was;
+}
+
 uint64_t meter_stops(struct meter *m)
 {
-	uint64_t p = growth(read_clock(m), &m->stop_ns);
+	uint64_t nr, longest_ns, p = growth(read_clock(m), &m->stop_ns);
+	const char *was = tracer_longest_was(m->tracer);
+	meter_get_stops(m, &nr, &longest_ns);
+	/* It counts when its task is on a CPU again: perhaps only now. */
+	if (growth(longest_ns, &m->longest_ns))
+		m->longest_was = was ? was : m->last_was;
+	if (was)
+		m->last_was = was;
 	ledger_charge(m->ledger, LEDGER_STOP, NAP_MONITOR, p);
 	return p;
 }

@@ -50,6 +50,9 @@ struct session {
 	volatile sig_atomic_t nr_signals;
 };
 
+/* What the tracer does by itself between two events. */
+#define SESSION_PASSED_ON "to pass on a signal, a call or a birth"
+
 /* EV_PROCESS's why */
 enum process_why {
 	PROCESS_LAUNCHED,

@@ -160,7 +160,10 @@ void session_start_late(struct session *s, uint64_t now_ns)
 	for (size_t i = 0; i < s->nr_ws; i++) {
 		struct watched *w = s->ws[i];
 		if (!w->late_ns || now_ns - w->late_ns < LATE_NS ||
-		    session_is_far_overdrawn(s) || tproc_stop(w->proc, NULL))
+		    session_is_far_overdrawn(s))
+			continue;
+		tracer_stops_are(s->tracer, "to start watching");
+		if (tproc_stop(w->proc, NULL))
 			continue;
 		start_waiting_one(s, w);
 		watched_adopt(w, s->opt->min_size_bytes, s->stacks, NULL);
@@ -237,9 +240,30 @@ static void memory_event(struct session *s, struct tevent *ev)
 	tracer_resume(s->tracer, ev->task, sig);
 }
 
+static const char *purpose_of(const struct tevent *ev)
+{
+	switch (ev->kind) {
+	case TEV_PROC_NEW:
+		return ev->why == TPROC_ATTACHED ? "to attach"
+						 : "to start watching";
+	case TEV_LIBS:
+		return "to plant sensors";
+	case TEV_TRAP:
+		return "for a call stack";
+	case TEV_FAULT:
+	case TEV_SYSCALL_IN:
+	case TEV_SYSCALL_OUT:
+	case TEV_NONE:
+		return "for memory under guard";
+	default:
+		return SESSION_PASSED_ON;
+	}
+}
+
 void session_dispatch(struct session *s, struct tevent *ev)
 {
 	struct watched *w = find_watched(ev->proc);
+	tracer_stops_are(s->tracer, purpose_of(ev));
 	switch (ev->kind) {
 	case TEV_PROC_NEW:
 		start_watching(s, ev->proc, ev);
@@ -282,6 +306,7 @@ void session_dispatch(struct session *s, struct tevent *ev)
 	case TEV_DONE:
 		break;
 	}
+	tracer_stops_are(s->tracer, SESSION_PASSED_ON);
 }
 
 static void take_hits_of(struct session *s, struct watched *w, struct access *a,

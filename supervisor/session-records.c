@@ -189,6 +189,9 @@ int session_finish_trace(struct session *s, struct smco_err *err)
 	nap_emit_totals(s->nap, now);
 	emit_coverage(s);
 	session_put_meta_u64(s, "elapsed_ns", now - s->start_ns);
+	if (meter_longest_was(&s->meter))
+		trace_put_meta(s->trace, "longest_stop",
+			       meter_longest_was(&s->meter));
 	if (s->nr_unwatched)
 		session_put_meta_u64(s, "unwatched_processes", s->nr_unwatched);
 	if (!s->trace_failed)

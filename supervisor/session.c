@@ -44,6 +44,7 @@ static void look_nearby(struct session *s, struct watched *w, uint64_t now_ns)
 	    tproc_nr_tasks(w->proc) > 16)
 		return;
 	uint64_t start_ns = smco_now_ns();
+	tracer_stops_are(s->tracer, "to see who runs");
 	if (tproc_stop(w->proc, NULL))
 		return;
 	for (struct task *t = tproc_first_task(w->proc); t; t = task_next(t)) {
@@ -198,6 +199,7 @@ static void tick(struct session *s, uint64_t now_ns)
 	keep_or_relax(s, now_ns);
 	for (size_t i = 0; i < s->nr_ws; i++)
 		watched_drain(s->ws[i], s->stacks);
+	tracer_stops_are(s->tracer, "to look at memory");
 	nap_tick(s->nap, now_ns);
 	for (size_t i = 0; i < s->nr_ws; i++) {
 		struct watched *w = s->ws[i];
@@ -322,9 +324,28 @@ static int start_program(struct session *s, struct smco_err *err)
 		return tracer_launch(s->tracer, o->command, &s->command_pid,
 				     err);
 	for (size_t i = 0; i < o->nr_pids; i++) {
-		int rc = tracer_attach(s->tracer, o->pids[i], err);
+		int rc = tracer_seize(s->tracer, o->pids[i], err);
 		if (rc)
 			return rc;
+	}
+	return 0;
+}
+
+/*
+ * All are ours, or none is; they stand still one after the other, each for its
+ * own start only. Returns an error if one cannot be stopped.
+ */
+static int attach_all(struct session *s, struct smco_err *err)
+{
+	int rc = s->opt->nr_pids ? 1 : 0;
+	while (rc && !s->interrupted) {
+		struct tevent ev;
+		rc = tracer_stop_seized(s->tracer, err);
+		if (rc < 0 && (rc != SMCO_GONE || s->opt->nr_pids == 1))
+			return rc;
+		while (rc && tracer_next(s->tracer, 0, &ev) > 0 &&
+		       ev.kind != TEV_NONE)
+			session_dispatch(s, &ev);
 	}
 	return 0;
 }
@@ -381,6 +402,7 @@ int session_create(const struct options *o, struct session **ret,
 static void leave(struct session *s, struct session_result *ret)
 {
 	account(s, smco_now_ns()); /* while there is somebody to ask */
+	tracer_stops_are(s->tracer, "to leave");
 	while (s->nr_ws) {
 		struct watched *w = s->ws[s->nr_ws - 1];
 		bool stopped = !tproc_stop(w->proc, NULL);
@@ -412,7 +434,10 @@ int session_run(struct session *s, struct status *line,
 				  ? s->start_ns + s->opt->duration_ns
 				  : UINT64_MAX;
 	*ret = (struct session_result){.end = SESSION_ENDED};
-	for (;;) {
+	int failed = attach_all(s, err);
+	if (failed)
+		leave(s, ret);
+	while (!failed) {
 		struct tevent ev = {0};
 		uint64_t until =
 			s->next_tick_ns < end_ns ? s->next_tick_ns : end_ns;
@@ -430,6 +455,7 @@ int session_run(struct session *s, struct status *line,
 		}
 		if (now >= s->next_tick_ns) {
 			tick(s, now);
+			tracer_stops_are(s->tracer, SESSION_PASSED_ON);
 			show_status(s, line, now);
 			s->next_tick_ns = next_tick(s, now);
 			s->next_check_ns = now + s->tick_ns;
@@ -441,7 +467,10 @@ int session_run(struct session *s, struct status *line,
 	ret->wait_status = s->command_status;
 	ret->warning = s->warning.code ? s->warning.msg : NULL;
 	ret->trace_path = s->trace_path;
-	return session_finish_trace(s, err);
+	if (!failed)
+		return session_finish_trace(s, err);
+	session_finish_trace(s, NULL);
+	return failed;
 }
 
 void session_interrupt(struct session *s, int sig)

@@ -136,7 +136,33 @@ static void give_up(struct tproc *p)
 		tproc_discard(p);
 }
 
-int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err)
+/* Until all are ours, at the latest at @deadline_ns. */
+static int seize_all(struct tproc *p, uint64_t deadline_ns,
+		     struct smco_err *err)
+{
+	int e = ESRCH, n;
+	unsigned refused = 0;
+	do {
+		n = scan(p->tr, p, deadline_ns, &e);
+		if (n > 0 && smco_now_ns() >= deadline_ns)
+			return smco_fail(err, SMCO_BUSY, 0,
+					 "the threads of process %d change "
+					 "faster than we can attach to them, "
+					 "or one of them does not get through "
+					 "its exec",
+					 p->pid);
+	} while (n > 0 || is_changing(p, n, &refused));
+	if (n >= 0 && p->tasks)
+		return 0;
+	struct smco_err why = {.code = SMCO_PERM};
+	tracer_explain_attach(p->pid, e, &why);
+	if (err)
+		*err = why;
+	return why.code;
+}
+
+static int seize(struct tracer *tr, pid_t pid, struct tproc **ret,
+		 struct smco_err *err)
 {
 	uint64_t tgid;
 	if (!proc_status_u64(pid, "Tgid", 10, &tgid))
@@ -158,41 +184,41 @@ int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	p->is_new = true;
 	p->why = TPROC_ATTACHED;
-
-	int e = ESRCH, n;
-	unsigned refused = 0;
-	uint64_t deadline = smco_now_ns() + ATTACH_BOUND_NS;
-	do {
-		n = scan(tr, p, deadline, &e);
-		if (n > 0 && smco_now_ns() >= deadline) {
-			give_up(p);
-			return smco_fail(err, SMCO_BUSY, 0,
-					 "the threads of process %d change "
-					 "faster than we can attach to them, "
-					 "or one of them does not get through "
-					 "its exec",
-					 pid);
-		}
-	} while (n > 0 || is_changing(p, n, &refused));
-	if (n < 0 || !p->tasks) {
-		struct smco_err why = {.code = SMCO_PERM};
-		tracer_explain_attach(pid, e, &why);
+	int r = seize_all(p, smco_now_ns() + ATTACH_BOUND_NS, err);
+	if (r < 0) {
 		give_up(p);
-		if (err)
-			*err = why;
-		return why.code;
+		return r;
 	}
+	/* Whatever stops by itself until it is announced runs on. */
+	p->is_new = false;
+	p->seized = true;
+	*ret = p;
+	return 0;
+}
+
+int tracer_seize(struct tracer *tr, pid_t pid, struct smco_err *err)
+{
+	struct tproc *p;
+	return seize(tr, pid, &p, err);
+}
+
+static int stop_seized(struct tproc *p, struct smco_err *err)
+{
+	p->seized = false;
+	p->is_new = true;
 	/* In this all must show up, so they get more time than usual. */
 	p->stop_depth = 1;
+	tproc_urgent(p, true);
 	struct task *stuck = tproc_quiesce(p, smco_now_ns() + ATTACH_BOUND_NS);
 	if (stuck) {
-		pid_t tid = stuck->tid;
+		pid_t tid = stuck->tid, pid = p->pid;
 		give_up(p);
 		return smco_fail(err, SMCO_BUSY, 0,
 				 "thread %d of process %d does not stop", tid,
 				 pid);
 	}
 	if (!tproc_first_task(p)) {
+		pid_t pid = p->pid;
 		tproc_discard(p);
 		return smco_fail(err, SMCO_GONE, 0,
 				 "process %d ended while we attached", pid);
@@ -207,7 +233,25 @@ int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err)
 	if (p->execed) /* told as such, with its new memory */
 		return 0;
 	struct tevent *ev =
-		event_push(tr, TEV_PROC_NEW, p, tproc_first_task(p));
+		event_push(p->tr, TEV_PROC_NEW, p, tproc_first_task(p));
 	ev->why = TPROC_ATTACHED;
 	return 0;
+}
+
+int tracer_stop_seized(struct tracer *tr, struct smco_err *err)
+{
+	for (struct tproc *p = tr->procs; p; p = p->next) {
+		if (!p->seized)
+			continue;
+		int r = stop_seized(p, err);
+		return r ? r : 1;
+	}
+	return 0;
+}
+
+int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err)
+{
+	struct tproc *p;
+	int r = seize(tr, pid, &p, err);
+	return r ? r : stop_seized(p, err);
 }

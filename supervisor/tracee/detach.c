@@ -60,6 +60,7 @@ void task_detach(struct task *t)
 	if (task_kind(t) == STOP_SIGNAL && !signal_stops(t, sig))
 		mend_at_stop(t);
 	mend_at_detach(t);
+	task_charge_stop(t);
 	/* In a group-stop the kernel keeps it stopped, whatever we say. */
 	ptrace(PTRACE_DETACH, t->tid, NULL, (long)sig);
 	t->state = TASK_DEAD;
@@ -110,15 +111,20 @@ static bool await_release(struct task *t, uint64_t deadline_ns)
 
 int tproc_detach(struct tproc *p, struct smco_err *err)
 {
-	uint64_t deadline = smco_now_ns() + DETACH_BOUND_NS;
+	uint64_t began = smco_now_ns(), deadline = began + DETACH_BOUND_NS;
 	p->stop_depth++;
+	tproc_urgent(p, true);
 	tproc_quiesce(p, deadline);
+	uint64_t stood = smco_now_ns();
 	/*
 	 * Also if some have not stopped yet, on a machine where they do not
 	 * get a CPU in time: interrupted, they run no instruction of the
 	 * program before they stop, and no pc stands inside a patch.
 	 */
 	int ret = undo_all(p, err);
+	smco_debug("stop", "leave %d: %u us until all stood, %u us to undo",
+		   p->pid, (unsigned)((stood - began) / NSEC_PER_USEC),
+		   (unsigned)((smco_now_ns() - stood) / NSEC_PER_USEC));
 	p->leaving = true;
 	p->is_new = false;
 	tproc_drop_events(p);
@@ -129,6 +135,7 @@ int tproc_detach(struct tproc *p, struct smco_err *err)
 			task_detach(t);
 	for (struct task *t = p->tasks; t; t = t->next)
 		task_detach(t);
+	tproc_urgent(p, false);
 	for (struct task *t = p->tasks; t; t = t->next)
 		if (!await_release(t, deadline) && ret == 0)
 			ret = smco_fail(err, SMCO_BUSY, 0,

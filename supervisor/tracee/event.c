@@ -86,7 +86,7 @@ void tproc_drop_events(struct tproc *p)
 
 /* --- restarting --- */
 
-static void charge_stop(struct task *t)
+void task_charge_stop(struct task *t)
 {
 	struct tracer *tr = t->tr;
 	uint64_t now = smco_now_ns();
@@ -95,10 +95,15 @@ static void charge_stop(struct task *t)
 		tr->stop_sum_ns += dur;
 	if (dur > tr->longest_stop_ns)
 		tr->longest_stop_ns = dur;
+	if (dur >= tr->recent_longest_ns && tr->stops_are_for) {
+		tr->recent_longest_ns = dur;
+		tr->recent_was_for = tr->stops_are_for;
+	}
 	if (dur > LONG_STOP_NS)
-		smco_debug("stop", "%d: status %#x%s took %u us", t->tid,
+		smco_debug("stop", "%d: status %#x%s took %u us, %s", t->tid,
 			   t->status, t->was_blocked ? ", blocked," : "",
-			   (unsigned)(dur / NSEC_PER_USEC));
+			   (unsigned)(dur / NSEC_PER_USEC),
+			   tr->stops_are_for ? tr->stops_are_for : "");
 	t->group_clock = false;
 	t->was_blocked = false;
 }
@@ -119,7 +124,7 @@ void task_restart(struct task *t)
 		    (t->proc && t->proc->trace_syscalls))
 			req = PTRACE_SYSCALL;
 	}
-	charge_stop(t);
+	task_charge_stop(t);
 	t->in_group_stop = listen;
 	t->deliver = 0;
 	t->regs_valid = false;
@@ -387,6 +392,7 @@ static void act_exec(struct task *t)
 	struct user_regs_struct regs;
 
 	p->execed = false;
+	p->seized = false;
 	tproc_forget_memory(p);
 	bool foreign = p->why == TPROC_EXECED && task_get_regs(t, &regs) == 0 &&
 		       arch.is_compat(&regs);
@@ -557,6 +563,7 @@ void tproc_resume_new(struct tproc *p)
 		t->announced = true;
 		task_release(t);
 	}
+	tproc_urgent(p, false);
 }
 
 int tproc_trace_syscalls(struct tproc *p, bool on)

@@ -120,6 +120,7 @@ struct tproc {
 	bool execed; /* exec seen, TEV_PROC_NEW not handed out yet */
 	bool told;   /* TEV_PROC_NEW handed out */
 	bool launched;
+	bool seized;  /* and not announced yet */
 	bool split;   /* a vfork child's new program, or the like */
 	bool leaving; /* detached but for tasks that could not stop yet */
 	enum tproc_why why;
@@ -145,7 +146,9 @@ struct tproc {
 	taddr_t libs_done; /* where a task stands when it does */
 	taddr_t r_debug;   /* 0 = not found */
 
+	bool is_urgent; /* see tproc_urgent() */
 	uint64_t stop_began_ns;
+	uint64_t stop_stood_ns; /* how long it took from then on, ns */
 };
 
 struct event_node {
@@ -179,9 +182,18 @@ struct tracer {
 	uint64_t stop_sum_ns;
 	uint64_t nr_stops;
 	uint64_t longest_stop_ns;
+	const char *stops_are_for;
+	uint64_t recent_longest_ns; /* since tracer_longest_was() */
+	const char *recent_was_for;
 	uint64_t stop_cost_ns;
 
-	sigset_t child_mask;	  /* what launched commands get */
+	sigset_t child_mask; /* what launched commands get */
+	struct urgent {
+		unsigned nr; /* processes whose threads all wait for us */
+		int own_policy;
+		bool is_on;
+		bool refused;
+	} urgent;
 	cpu_set_t own_cpus;	  /* what the user gave us */
 	struct rlimit own_nofile; /* the same; our own is at its maximum */
 	int nr_cpus;
@@ -233,6 +245,8 @@ void task_dequeue(struct task *t);
 /* Restart unless it is held, or its tproc stopped. */
 void task_release(struct task *t);
 void task_restart(struct task *t);
+/* Its stop is going to end now. */
+void task_charge_stop(struct task *t);
 struct tevent *event_push(struct tracer *tr, enum tevent_kind kind,
 			  struct tproc *p, struct task *t);
 /* Its last task is gone; @announced: the caller knows of it. */
@@ -332,6 +346,11 @@ void libs_start(struct tproc *p); /* at the first stop after exec */
 bool libs_on_signal(struct task *t, int sig, bool *complete_ret);
 /* Before the patch is taken out by detach. */
 void libs_stop(struct tproc *p);
+
+/* --- urgent.c --- */
+/* All threads of @p wait for us from now on, or no longer: this thread goes
+ * before all others on its CPU, where that is permitted. */
+void tproc_urgent(struct tproc *p, bool is_urgent);
 
 /* --- follow.c --- */
 void follow_stop(struct task *t);    /* at every stop */

@@ -118,7 +118,9 @@ int tproc_stop(struct tproc *p, struct smco_err *err)
 	if (p->stop_depth++)
 		return 0;
 	p->stop_began_ns = smco_now_ns();
+	tproc_urgent(p, true);
 	struct task *stuck = tproc_quiesce(p, p->stop_began_ns + STOP_BOUND_NS);
+	p->stop_stood_ns = smco_now_ns() - p->stop_began_ns;
 	if (!stuck)
 		return 0;
 	char state = task_proc_state(stuck);
@@ -151,10 +153,16 @@ void tproc_cont(struct tproc *p)
 			nr += !t->was_blocked;
 	}
 	charge_group(p, nr);
+	smco_debug(
+		"stop", "all of %d: %u us until they stood, %u us in all, %s",
+		p->pid, (unsigned)(p->stop_stood_ns / NSEC_PER_USEC),
+		(unsigned)((smco_now_ns() - p->stop_began_ns) / NSEC_PER_USEC),
+		p->tr->stops_are_for ? p->tr->stops_are_for : "");
 	for (struct task *t = p->tasks; t; t = t->next) {
 		t->quiet = false;
 		task_release(t);
 	}
+	tproc_urgent(p, false);
 }
 
 int task_stop(struct task *t)

@@ -85,7 +85,13 @@ void tracer_destroy(struct tracer *tr);
  */
 int tracer_launch(struct tracer *tr, char *const argv[], pid_t *pid_ret,
 		  struct smco_err *err);
-/* Seize all threads of @pid. TEV_PROC_NEW follows from tracer_next(). */
+/* All threads of @pid are ours; they run on, and nobody hears of them. */
+int tracer_seize(struct tracer *tr, pid_t pid, struct smco_err *err);
+/* One of those that are seized: stop all its threads, TEV_PROC_NEW follows from
+ * tracer_next(). 1, 0 = there is none any more, or an error: SMCO_GONE, it has
+ * ended, SMCO_BUSY, left alone. */
+int tracer_stop_seized(struct tracer *tr, struct smco_err *err);
+/* Both for @pid: 0 or an error. */
 int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err);
 
 /*
@@ -122,6 +128,13 @@ int tproc_detach(struct tproc *p, struct smco_err *err);
 uint64_t tracer_stop_ns(const struct tracer *tr);
 uint64_t tracer_nr_stops(const struct tracer *tr);
 uint64_t tracer_longest_stop_ns(const struct tracer *tr);
+
+/* What stops that end from now on are for, in the user's words: "to ...", "for
+ * ...". It must outlive the tracer. */
+void tracer_stops_are(struct tracer *tr, const char *what_for);
+/* What the longest stop was for that ended since the last call, by the tracer's
+ * own clock; NULL = there was none. */
+const char *tracer_longest_was(struct tracer *tr);
 
 /* What one stop and resume costs the tracee beyond the measured time, found
  * by calibration at tracer_create, ns. */

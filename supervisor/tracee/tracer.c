@@ -207,6 +207,7 @@ void tproc_unlink(struct tproc *p)
 	if (!*link)
 		return;
 	*link = p->next;
+	tproc_urgent(p, false);
 	for (struct tproc *q = tr->procs; q; q = q->next)
 		if (q->parent == p)
 			q->parent = NULL;
@@ -335,6 +336,19 @@ uint64_t tracer_nr_stops(const struct tracer *tr)
 uint64_t tracer_longest_stop_ns(const struct tracer *tr)
 {
 	return tr->longest_stop_ns;
+}
+
+void tracer_stops_are(struct tracer *tr, const char *what_for)
+{
+	tr->stops_are_for = what_for;
+}
+
+const char *tracer_longest_was(struct tracer *tr)
+{
+	const char *was_for = tr->recent_was_for;
+	tr->recent_was_for = NULL;
+	tr->recent_longest_ns = 0;
+	return was_for;
 }
 
 uint64_t tracer_stop_cost_ns(const struct tracer *tr)

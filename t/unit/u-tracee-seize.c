@@ -1,0 +1,102 @@
+/*
+ * Several processes are taken together and stand one after the other, each for
+ * its own start; until then they run, signals and all. Who makes others wait
+ * goes first, and is as before afterwards. What stops are for is told.
+ */
+#include <sched.h>
+
+#include "t/unit/tap.h"
+#include "t/unit/traced.h"
+
+static struct tracer *tr;
+
+static long act_signal(long unused, long unused2)
+{
+	(void)unused;
+	(void)unused2;
+	return raise(SIGWINCH);
+}
+
+static char state_of(pid_t pid)
+{
+	char path[64], state = 0;
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	FILE *f = fopen(path, "r");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (f)
+		fclose(f);
+	return state;
+}
+
+/* May we run in real time at all? */
+static bool may_hurry(void)
+{
+	struct sched_param sp = {.sched_priority = 1}, none = {0};
+	return !sched_setscheduler(0, SCHED_FIFO, &sp) &&
+	       !sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
+static struct tproc *next_new(void)
+{
+	struct tevent ev;
+	while (tracer_next(tr, 0, &ev) > 0 && ev.kind != TEV_NONE)
+		if (ev.kind == TEV_PROC_NEW)
+			return ev.proc;
+	return NULL;
+}
+
+int main(void)
+{
+	struct smco_err err = {0};
+	struct puppet p[2] = {puppet_start(), puppet_start()};
+	bool real_time = may_hurry();
+	const int hurried = real_time ? SCHED_FIFO : SCHED_OTHER;
+
+	if (!real_time)
+		printf("# real time is not permitted here\n");
+	if (!check_int(tracer_create(&tr, NULL, &err), 0))
+		return tap_done();
+	check_int(tracer_seize(tr, p[0].pid, &err), 0);
+	check_int(tracer_seize(tr, p[1].pid, &err), 0);
+	check_int(tracer_seize(tr, p[1].pid, &err), SMCO_BUSY);
+	check(state_of(p[0].pid) != 't');
+	check(state_of(p[1].pid) != 't');
+	/* Its signal is passed on, though nobody has heard of it yet. */
+	check_int(traced_do(tr, &p[1], act_signal, 0, 0), 0);
+
+	check_int(tracer_stop_seized(tr, &err), 1);
+	check_int(state_of(p[0].pid), 't');
+	check(state_of(p[1].pid) != 't');
+	check_int(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, hurried);
+	struct tproc *first = next_new();
+	if (!check(first && tproc_pid(first) == p[0].pid))
+		return tap_done();
+	tproc_resume_new(first);
+	check_int(sched_getscheduler(0), SCHED_OTHER);
+	check_int(tracer_stop_seized(tr, &err), 1);
+	struct tproc *second = next_new();
+	if (!check(second && tproc_pid(second) == p[1].pid))
+		return tap_done();
+	tproc_resume_new(second);
+	check_int(tracer_stop_seized(tr, &err), 0);
+
+	tracer_longest_was(tr);
+	tracer_stops_are(tr, "to test");
+	check_int(tproc_stop(first, &err), 0);
+	check_int(tproc_stop(second, &err), 0);
+	tproc_cont(first);
+	check_int(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, hurried);
+	tproc_cont(second);
+	check_int(sched_getscheduler(0), SCHED_OTHER);
+	check_str(tracer_longest_was(tr), "to test");
+	check(!tracer_longest_was(tr));
+	check_int(traced_do(tr, &p[0], act_signal, 0, 0), 0);
+
+	check_int(tracer_detach_all(tr, &err), 0);
+	check_int(sched_getscheduler(0), SCHED_OTHER);
+	tracer_destroy(tr);
+	puppet_end(&p[0]);
+	puppet_end(&p[1]);
+	return tap_done();
+}
