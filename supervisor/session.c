@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "supervisor/output.h"
@@ -222,25 +223,26 @@ static void tick(struct session *s, uint64_t now_ns)
 /*
  * The target bounds our own CPU time, too, whether or not the program waits
  * for that CPU just now: with very many blocks the ticks come further apart.
- * Where it does wait, a quarter of the budget must do, the rest is for
- * watching.
+ * @cpu_ns is what the last one took.
  */
-static uint64_t next_tick(const struct session *s, uint64_t began_ns)
+static uint64_t next_tick(const struct session *s, uint64_t began_ns,
+			  uint64_t cpu_ns)
 {
-	uint64_t now = smco_now_ns();
-	uint64_t gap = s->tick_ns;
-	if (!s->opt->is_unlimited && s->opt->target_ppb) {
-		uint64_t m_t =
-			(uint64_t)control_m_from_overhead(s->opt->target_ppb);
-		uint64_t cycle = (now - began_ns) * 1000 / (m_t / 1000000 + 1);
-		if (nap_is_cpu_dear(s->nap))
-			cycle *= 4;
-		if (cycle > LONGEST_TICK_NS)
-			cycle = LONGEST_TICK_NS;
-		if (began_ns + cycle > now + gap)
-			return began_ns + cycle;
-	}
-	return now + gap;
+	uint64_t next = smco_now_ns() + s->tick_ns;
+	if (s->opt->is_unlimited || !s->opt->target_ppb)
+		return next;
+	uint64_t m_t = (uint64_t)control_m_from_overhead(s->opt->target_ppb);
+	uint64_t cycle = cpu_ns * 1000 / (m_t / 1000000 + 1);
+	if (cycle > LONGEST_TICK_NS)
+		cycle = LONGEST_TICK_NS;
+	return began_ns + cycle > next ? began_ns + cycle : next;
+}
+
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
 static void show_status(struct session *s, struct status *line, uint64_t now_ns)
@@ -454,10 +456,12 @@ int session_run(struct session *s, struct status *line,
 			break;
 		}
 		if (now >= s->next_tick_ns) {
+			uint64_t cpu_ns = own_cpu_ns();
 			tick(s, now);
+			cpu_ns = own_cpu_ns() - cpu_ns;
 			tracer_stops_are(s->tracer, SESSION_PASSED_ON);
 			show_status(s, line, now);
-			s->next_tick_ns = next_tick(s, now);
+			s->next_tick_ns = next_tick(s, now, cpu_ns);
 			s->next_check_ns = now + s->tick_ns;
 		} else if (standing && now >= s->next_check_ns) {
 			check_standing(s, now);

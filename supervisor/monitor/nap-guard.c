@@ -6,8 +6,11 @@
  */
 #include "supervisor/monitor/nap-private.h"
 
-#define RETRY_NS	NSEC_PER_SEC
-#define MAX_GUARDS	1024   /* each may split a mapping in three */
+#define RETRY_NS   NSEC_PER_SEC
+#define MAX_GUARDS 1024 /* each may split a mapping in three */
+/* What becomes due within nap/10 is armed together: each batch reads the maps,
+ * which may be thousands of lines. */
+#define GUARD_BATCHES	10
 #define MAX_GUARD_PAGES 16384u /* write-protecting takes time, too */
 
 static void armed(struct block *b, const struct page_range *r, uint64_t now_ns)
@@ -188,7 +191,7 @@ void nap_plan_guard(struct block *b)
 		nap_ranges_add(&np->guard_plan, b, 0, block_nr_pages(b));
 }
 
-void nap_guard_flush(struct nap_proc *np)
+void nap_guard_flush(struct nap_proc *np, uint64_t now_ns)
 {
 	struct ledger *l = np->nap->ledger;
 	struct page_range *r = np->guard_plan.range;
@@ -197,6 +200,7 @@ void nap_guard_flush(struct nap_proc *np)
 	np->guard_plan.nr = 0;
 	if (!nr)
 		return;
+	np->guard_ns = now_ns + np->nap->params.nap_ns / GUARD_BATCHES;
 	uint64_t cost = np->guard->ops->touch_cost_ns(np->guard) + 1;
 	int64_t room = ledger_room_ns(l) / 2;
 	uint64_t most = room <= 0 ? 0 : (uint64_t)room / cost;

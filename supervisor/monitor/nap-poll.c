@@ -229,8 +229,10 @@ static void quiet(struct block *b, uint64_t looked_ns)
 	if (b->state == BLOCK_WATCH) {
 		/* Others clear the bits, too (reclaim, DAMON), and do not flush
 		 * the TLB, so that later accesses leave no mark. A guard makes
-		 * a second witness, and flushes. */
-		if (looked_ns >= b->full_ns + n->params.nap_ns / 2)
+		 * a second witness, and flushes. A tenth of the time that is
+		 * left comes together in one batch. */
+		if (looked_ns >= b->full_ns + n->params.nap_ns / 2 &&
+		    looked_ns >= np->guard_ns)
 			nap_plan_guard(b);
 		if (is_nap)
 			nap_begin(b, looked_ns);

@@ -51,6 +51,7 @@ struct nap_proc {
 	struct nap_ranges plan;	 /* to be armed by nap_poll_flush */
 	uint64_t planned_pages;
 	struct nap_ranges guard_plan; /* stale blocks to be guarded */
+	uint64_t guard_ns;	      /* none are planned before that time */
 	uint32_t nr_guarded;
 	bool wants_guard; /* there was a block to guard */
 	bool is_held_back;
@@ -120,7 +121,7 @@ void nap_guard_arm_flush(struct nap_proc *np, uint64_t now_ns);
  * reserved.
  */
 void nap_plan_guard(struct block *b);
-void nap_guard_flush(struct nap_proc *np);
+void nap_guard_flush(struct nap_proc *np, uint64_t now_ns);
 /* The guard is gone; @open: first open it (its memory is still the block's). */
 void nap_unguard(struct block *b, bool open);
 

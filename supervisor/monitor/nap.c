@@ -366,7 +366,7 @@ void nap_tick(struct nap *n, uint64_t now_ns)
 		}
 		nap_poll_flush(np, now_ns);
 		nap_poll_settle(np, now_ns);
-		nap_guard_flush(np);
+		nap_guard_flush(np, now_ns);
 	}
 }
 

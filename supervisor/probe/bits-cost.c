@@ -16,10 +16,11 @@
 #define TOUCH_ROUNDS 7
 /*
  * The page tables of so few pages stay in the cache. On 16384 and more pages a
- * first touch was measured to cost four times as much (60 against 190 to 260
- * ns), but to measure that at each start would take too long.
+ * first touch was measured to cost the time of a cache miss more: 60 against
+ * 190 to 260 ns on one machine, 430 against 540 to 590 ns on another. To
+ * measure that at each start would take too long.
  */
-#define LARGE_FACTOR   4
+#define UNCACHED_NS    200
 #define TOUCH_STRIDE   (16 * TPAGE_SIZE)
 #define IPI_ROUNDS     64
 #define IPI_MIN_ROUNDS 8
@@ -290,7 +291,7 @@ int bits_cost_get(struct bits_cost *ret, struct smco_err *err)
 		for (int k = 0; k < ATTEMPTS && !known.shootdown_ns; k++)
 			measure_across(&known, mem, size);
 		munmap(mem, size);
-		known.touch_ns *= LARGE_FACTOR;
+		known.touch_ns += UNCACHED_NS;
 		is_known = true;
 	}
 	*ret = known;

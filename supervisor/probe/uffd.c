@@ -409,13 +409,14 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 {
 	struct uffd *u = (struct uffd *)a;
 	struct tmaps maps;
-	uint64_t begin = smco_now_ns();
 	for (size_t i = 0; i < n; i++)
 		r[i].nr_reset = UINT32_MAX;
 	int rc = tmaps_read(tproc_pid(a->proc), &maps, NULL);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&u->lock);
+	/* So far the program ran on. */
+	uint64_t begin = smco_now_ns();
 	for (size_t i = 0; i < n; i++) {
 		uint32_t slot;
 		const char *why = may_guard(&maps, &r[i]);
