@@ -68,6 +68,12 @@ struct module *space_module(const struct sym_space *s, uint32_t index)
 	return m;
 }
 
+Elf *sym_module_elf(struct sym_space *s, uint32_t module)
+{
+	struct module *m = space_module(s, module);
+	return m && m->is_elf ? module_elf(m) : NULL;
+}
+
 uint32_t sym_nr_modules(const struct sym_space *s)
 {
 	struct sym_space *locked = (struct sym_space *)s;

@@ -11,6 +11,7 @@
 #ifndef SMCO_SYMBOLS_H
 #define SMCO_SYMBOLS_H
 
+#include <libelf.h>
 #include <sys/types.h>
 
 #include "reports/base.h"
@@ -63,6 +64,12 @@ struct sym_module_info {
 void sym_module_info(struct sym_space *s, uint32_t module,
 		     struct sym_module_info *ret);
 uint32_t sym_nr_modules(const struct sym_space *s);
+/*
+ * A handle of its own on the module's file, not on separate debug information;
+ * the caller ends it (elf_end), before the space. NULL if the file cannot be
+ * read. From any thread.
+ */
+Elf *sym_module_elf(struct sym_space *s, uint32_t module);
 
 /*
  * Name a place. One physical frame can be several inlined functions,

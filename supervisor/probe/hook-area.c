@@ -1,223 +1,64 @@
 /* Injected mappings, see hook-area.h. */
 #include "supervisor/probe/hook-area.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#define REACH	    (0x7ff00000ULL - AGENT_AREA_BYTES)
-#define LOWEST	    0x10000ULL /* mmap_min_addr as everybody has it */
-#define NR_ATTEMPTS 8
-#define GUARD	    TPAGE_SIZE
+#include "supervisor/probe/near.h"
 
-static int call(struct tproc *p, long nr, const uint64_t args[6],
-		const char *what, int64_t *ret, struct smco_err *err)
-{
-	int r = tproc_syscall(p, nr, args, ret, err);
-	if (r)
-		return r;
-	if (*ret < 0 && *ret > -4096)
-		return smco_fail(err, SMCO_SYS, (int)-*ret,
-				 "%s in the monitored process", what);
-	return 0;
-}
-
-static bool in_reach(taddr_t base, taddr_t start, taddr_t end)
-{
-	taddr_t lo = base < start ? base : start;
-	taddr_t hi =
-		base + AGENT_AREA_BYTES > end ? base + AGENT_AREA_BYTES : end;
-	return hi - lo < REACH;
-}
-
-/*
- * Places to try, nearest below the module first: above an executable grows
- * its heap. Above only when there is nothing below.
- */
-static size_t candidates(const struct tmaps *m, taddr_t start, taddr_t end,
-			 taddr_t ret[NR_ATTEMPTS])
-{
-	const uint64_t need = AGENT_AREA_BYTES + 2 * GUARD;
-	size_t nr = 0;
-
-	for (size_t i = m->nr; i-- > 0 && nr < NR_ATTEMPTS;) {
-		taddr_t gap_end = m->maps[i].start;
-		taddr_t gap = i ? m->maps[i - 1].end : LOWEST;
-		if (gap_end > start || gap_end < gap + need)
-			continue;
-		taddr_t base = gap_end - AGENT_AREA_BYTES - GUARD;
-		if (in_reach(base, start, end))
-			ret[nr++] = base;
-	}
-	for (size_t i = 0; i + 1 < m->nr && nr < NR_ATTEMPTS; i++) {
-		taddr_t gap = m->maps[i].end;
-		if (gap < end || m->maps[i + 1].start < gap + need ||
-		    !strcmp(m->maps[i].path, "[heap]") ||
-		    !strcmp(m->maps[i + 1].path, "[stack]"))
-			continue;
-		if (in_reach(gap + GUARD, start, end))
-			ret[nr++] = gap + GUARD;
-	}
-	return nr;
-}
-
-/* The tracee's descriptor as one of ours. */
-static int take_fd(struct tproc *p, int fd)
-{
-	int pidfd = syscall(SYS_pidfd_open, tproc_pid(p), 0);
-	int ret = -1;
-	if (pidfd >= 0) {
-		ret = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
-		close(pidfd);
-	}
-	for (struct task *t = tproc_first_task(p); t && ret < 0;
-	     t = task_next(t)) {
-		char path[64];
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", task_tid(t), fd);
-		ret = open(path, O_RDWR | O_CLOEXEC);
-	}
-	return ret;
-}
-
-/* Shared memory in the tracee, at @at or, if 0, anywhere. The area's @base is
- * there to put a name at. */
-static int share(struct tproc *p, taddr_t base, taddr_t at, uint64_t bytes,
-		 int prot, taddr_t *addr_ret, int *fd_ret, struct smco_err *err)
-{
-	static const char name[] = "smco-trace";
-	taddr_t name_at = base + AGENT_LIFE_OFF + 64;
-	int64_t fd, ret, addr = 0;
-	int r = tmem_write(p, name_at, name, sizeof(name));
-	if (r)
-		return smco_fail(err, r, 0, "cannot write the agent's memory");
-	r = call(p, SYS_memfd_create, (uint64_t[6]){name_at, MFD_CLOEXEC},
-		 "memfd_create", &fd, err);
-	if (r)
-		return r;
-	r = call(p, SYS_ftruncate, (uint64_t[6]){fd, bytes},
-		 "ftruncate of a memfd", &ret, err);
-	if (r == 0)
-		r = call(p, SYS_mmap,
-			 (uint64_t[6]){at, bytes, prot,
-				       MAP_SHARED | (at ? MAP_FIXED : 0), fd,
-				       0},
-			 "mmap of a memfd", &addr, err);
-	int mine = r == 0 ? take_fd(p, fd) : -1;
-	if (r == 0 && mine < 0)
-		r = smco_fail(err, SMCO_SYS, errno,
-			      "cannot take a descriptor of process %d",
-			      tproc_pid(p));
-	int64_t done;
-	struct smco_err ignored;
-	call(p, SYS_close, (uint64_t[6]){fd}, "close", &done, &ignored);
-	if (r && addr && !at)
-		call(p, SYS_munmap, (uint64_t[6]){addr, bytes}, "munmap", &done,
-		     &ignored);
-	if (r)
-		return r;
-	*addr_ret = addr;
-	*fd_ret = mine;
-	return 0;
-}
+/* There is room for a name behind what the agent keeps in its life page. */
+#define NAME_OFF (AGENT_LIFE_OFF + 64)
 
 int hook_area_renew(struct tproc *p, taddr_t base, int *fd_ret,
 		    struct smco_err *err)
 {
 	taddr_t addr;
-	return share(p, base, base + AGENT_SHM_OFF, AGENT_SHM_BYTES,
-		     PROT_READ | PROT_WRITE, &addr, fd_ret, err);
+	return near_share(p, base + NAME_OFF, base + AGENT_SHM_OFF,
+			  AGENT_SHM_BYTES, PROT_READ | PROT_WRITE, &addr,
+			  fd_ret, err);
 }
 
 int hook_area_more(struct tproc *p, taddr_t base, uint64_t bytes,
 		   taddr_t *addr_ret, int *fd_ret, struct smco_err *err)
 {
-	return share(p, base, 0, bytes, PROT_READ, addr_ret, fd_ret, err);
+	return near_share(p, base + NAME_OFF, 0, bytes, PROT_READ, addr_ret,
+			  fd_ret, err);
 }
 
-static int try_map(struct tproc *p, taddr_t start, taddr_t end,
-		   taddr_t *base_ret, int *fd_ret, struct smco_err *err)
-{
-	taddr_t places[NR_ATTEMPTS];
-	struct tmaps maps;
-	int r = tmaps_read(tproc_pid(p), &maps, err);
-	if (r)
-		return r;
-	size_t nr = candidates(&maps, start, end, places);
-	tmaps_deinit(&maps);
-
-	r = smco_fail(err, SMCO_UNSUPPORTED, 0,
-		      "no free memory within 2 GiB of 0x%llx",
-		      (unsigned long long)start);
-	for (size_t i = 0; i < nr; i++) {
-		int64_t got;
-		r = call(p, SYS_mmap,
-			 (uint64_t[6]){places[i], AGENT_AREA_BYTES,
-				       PROT_READ | PROT_WRITE,
-				       MAP_PRIVATE | MAP_ANONYMOUS |
-					       MAP_FIXED_NOREPLACE,
-				       (uint64_t)-1, 0},
-			 "mmap", &got, err);
-		if (r == SMCO_GONE)
-			return r;
-		if (r)
-			continue;
-		if ((taddr_t)got != places[i]) { /* a kernel before 4.17 */
-			hook_area_unmap(p, got, NULL);
-			r = smco_fail(err, SMCO_UNSUPPORTED, 0,
-				      "the kernel does not place mappings");
-			continue;
-		}
-		r = hook_area_renew(p, places[i], fd_ret, err);
-		if (r) {
-			hook_area_unmap(p, places[i], NULL);
-			return r;
-		}
-		*base_ret = places[i];
-		return 0;
-	}
-	return r;
-}
-
-/* The first call in a process may map a page for calls, just where we wanted
- * to be: look again then. */
 int hook_area_map(struct tproc *p, taddr_t start, taddr_t end,
 		  taddr_t *base_ret, int *fd_ret, struct smco_err *err)
 {
-	struct smco_err first = {0};
-	int r = try_map(p, start, end, base_ret, fd_ret, &first);
-	if (r == SMCO_SYS && first.sys_errno == EEXIST)
-		return try_map(p, start, end, base_ret, fd_ret, err);
-	if (r && err)
-		*err = first;
+	int r = near_map(p, start, end, AGENT_AREA_BYTES, base_ret, err);
+	if (r == 0)
+		r = hook_area_renew(p, *base_ret, fd_ret, err);
+	else
+		return r;
+	if (r)
+		hook_area_unmap(p, *base_ret, NULL);
 	return r;
 }
 
 int hook_area_protect(struct tproc *p, taddr_t base, struct smco_err *err)
 {
 	int64_t ret;
-	int r = call(p, SYS_mprotect,
-		     (uint64_t[6]){base, AGENT_LIFE_OFF, PROT_READ | PROT_EXEC},
-		     "mprotect to executable", &ret, err);
+	int r = near_call(
+		p, SYS_mprotect,
+		(uint64_t[6]){base, AGENT_LIFE_OFF, PROT_READ | PROT_EXEC},
+		"mprotect to executable", &ret, err);
 	if (r)
 		return r;
 	/* Without it a child that is not followed keeps recording until its
 	 * tokens end: not fatal. */
 	struct smco_err ignored;
-	return call(p, SYS_madvise,
-		    (uint64_t[6]){base + AGENT_LIFE_OFF, TPAGE_SIZE,
-				  MADV_WIPEONFORK},
-		    "madvise", &ret, &ignored) == SMCO_GONE
+	return near_call(p, SYS_madvise,
+			 (uint64_t[6]){base + AGENT_LIFE_OFF, TPAGE_SIZE,
+				       MADV_WIPEONFORK},
+			 "madvise", &ret, &ignored) == SMCO_GONE
 		       ? SMCO_GONE
 		       : 0;
 }
 
 int hook_area_unmap(struct tproc *p, taddr_t base, struct smco_err *err)
 {
-	int64_t ret;
-	return call(p, SYS_munmap, (uint64_t[6]){base, AGENT_AREA_BYTES},
-		    "munmap", &ret, err);
+	return near_unmap(p, base, AGENT_AREA_BYTES, err);
 }

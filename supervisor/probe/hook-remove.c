@@ -3,14 +3,13 @@
  * then the area is unmapped as soon as no thread can return into it.
  */
 #include "supervisor/probe/hook-private.h"
+#include "supervisor/probe/sigframe.h"
 
 #include <string.h>
 #include <sys/syscall.h>
 
-#define ROUNDS	   10
-#define ROUND_NS   (2 * NSEC_PER_MSEC)
-#define SCAN_BYTES (64U << 10)
-#define UC_RIP_OFF 168 /* of rip in a signal frame's ucontext */
+#define ROUNDS	 10
+#define ROUND_NS (2 * NSEC_PER_MSEC)
 
 static bool in_area(const struct hooks *h, taddr_t pc)
 {
@@ -52,28 +51,6 @@ static bool leave_stub(const struct hooks *h, struct user_regs_struct *regs)
 		regs->rsp += pop;
 		return true;
 	}
-	return false;
-}
-
-static bool is_restorer(struct hooks *h, taddr_t pc)
-{
-	static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0,
-					    0,	  0,	0x0f, 0x05};
-	uint8_t code[sizeof(sigreturn)];
-	return tmem_read(h->p, pc, code, sizeof(code)) == 0 &&
-	       !memcmp(code, sigreturn, sizeof(code));
-}
-
-/* A signal frame on the stack above @rsp that returns into the area. */
-static bool interrupted_inside(struct hooks *h, taddr_t rsp)
-{
-	static uint64_t words[SCAN_BYTES / 8];
-	rsp &= ~7ULL;
-	size_t nr = tmem_read_readable(h->p, rsp, words, sizeof(words)) / 8;
-	for (size_t i = UC_RIP_OFF / 8 + 1; i < nr; i++)
-		if (in_area(h, words[i]) &&
-		    is_restorer(h, words[i - UC_RIP_OFF / 8 - 1]))
-			return true;
 	return false;
 }
 
@@ -130,7 +107,8 @@ static bool nobody_inside(struct hooks *h)
 				return false;
 			}
 		}
-		if (interrupted_inside(h, regs.rsp))
+		if (sigframes_find(h->p, regs.rsp, h->base,
+				   h->base + AGENT_LIFE_OFF, NULL, NULL))
 			return false;
 	}
 	return tmem_read(h->p,

@@ -1,5 +1,6 @@
 /* Planting, traps and the small accessors, see hook.h. */
 #include "supervisor/probe/hook-private.h"
+#include "supervisor/probe/near.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,24 +112,6 @@ static int patch_all(struct hooks *h, struct smco_err *err)
 	return 0;
 }
 
-/* Number of seccomp filters of @pid ("self" for 0); strict mode counts as many
- * more. */
-static unsigned nr_filters(pid_t pid)
-{
-	char path[64], line[128];
-	unsigned mode = 0, nr = 0;
-	snprintf(path, sizeof(path), "/proc/%d/status", pid ? pid : getpid());
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f)) {
-		sscanf(line, "Seccomp: %u", &mode);
-		sscanf(line, "Seccomp_filters: %u", &nr);
-	}
-	fclose(f);
-	return mode == 1 ? 1000 : nr;
-}
-
 /* Everything that can be hooked must be within reach of one area. */
 static void reach_of(const struct hook_plan *plan, taddr_t *start, taddr_t *end)
 {
@@ -154,15 +137,9 @@ int hooks_plant(struct tproc *p, const struct hook_symbols *syms,
 	int r = hook_plan_find(&h->plan, syms, err);
 	if (r)
 		goto failed;
-	/* A container's filter is ours too; a sandbox of its own may kill the
-	 * program for what the sensors do. */
-	if (nr_filters(tproc_pid(p)) > nr_filters(0)) {
-		r = smco_fail(err, SMCO_UNSUPPORTED, 0,
-			      "process %d has a seccomp filter of its own, "
-			      "which might kill it for the sensors' calls",
-			      tproc_pid(p));
+	r = near_calls_allowed(p, err);
+	if (r)
 		goto failed;
-	}
 	reach_of(&h->plan, &start, &end);
 	h->undo = tproc_undo_push(p, undo_hooks, h);
 	if (!h->undo) {

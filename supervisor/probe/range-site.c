@@ -320,18 +320,37 @@ static bool data_taken(const struct finder *f, const struct var_place *p,
 
 /* --- one function --- */
 
-static void begin(struct finder *f, struct range_site s, uint64_t lo)
+static void begin(struct finder *f, struct range_site s,
+		  const struct var_place *p)
 {
-	size_t i = range_code_find(f->code, lo);
-	if (i == f->code->nr || f->code->insns[i].addr != lo)
+	size_t i = range_code_find(f->code, p->lo);
+	if (i == f->code->nr || f->code->insns[i].addr != p->lo)
 		return;
+	/* gcc's label stands before the padding of the block it means. */
+	while (i < f->code->nr && f->code->insns[i].bits & RB_UNREACHED)
+		i++;
 	/* Jumps land on it: it must stay. */
-	if (f->code->insns[i].bits & RB_ENDBR) {
+	if (i < f->code->nr && f->code->insns[i].bits & RB_ENDBR) {
 		s.fall = true;
 		i++;
 	}
+	if (i == f->code->nr || f->code->insns[i].addr >= p->hi)
+		return;
 	s.gap = (uint32_t)i;
 	add(f, s);
+}
+
+/* A parameter that stays in the register it came in begins with the function,
+ * also where its range is said to be just that. */
+static bool comes_in(const struct finder *f, const struct var_place *p,
+		     const struct variable *var)
+{
+	const uint32_t arguments =
+		1u << 7 | 1u << 6 | 1u << 2 | 1u << 1 | 1u << 8 | 1u << 9;
+	return var->flags & VAR_PARAMETER && p->kind == VAR_REG &&
+	       p->function < f->v->nr_functions &&
+	       p->lo == f->v->functions[p->function].entry &&
+	       arguments >> range_reg_of_dwarf(p->reg) & 1;
 }
 
 static void local_place(struct finder *f, uint32_t var, uint32_t place,
@@ -346,9 +365,11 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		f->out->nr_unreadable++;
 		return;
 	}
-	/* An array has no one value that could be read anywhere. */
-	if (p->flags & VAR_BEGINS && !variable->type.nr_dims)
-		begin(f, s, p->lo);
+	/* An array has no one value that could be read anywhere. Memory that
+	 * others are to fill begins when it gets its place, with nothing. */
+	if ((p->flags & VAR_BEGINS || comes_in(f, p, variable)) &&
+	    !variable->type.nr_dims && !(p->kind == VAR_MEM && taken))
+		begin(f, s, p);
 	if (p->kind == VAR_ADDR)
 		return; /* by address, below */
 	size_t end = range_code_find(f->code, p->hi);

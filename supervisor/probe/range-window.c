@@ -201,8 +201,11 @@ static struct choice choose(const struct placer *p, const struct range_site *s,
 		uint32_t gap = end ? best_gap(p, s, last, b, end) : UINT32_MAX;
 		if (gap != UINT32_MAX) {
 			bool dead = !(p->code->insns[gap].live & RANGE_FLAGS);
+			/* One far ahead leaves the sites between it and
+			 * here to themselves. */
+			int ahead = b > s->gap ? (int)(b - s->gap) : 0;
 			int score = 16 * dead - 64 * ends_in_call(p, end) -
-				    2 * (int)(end - b);
+				    2 * (int)(end - b) - 8 * ahead;
 			if (score > best.score)
 				best = (struct choice){b, end, gap, score};
 		}

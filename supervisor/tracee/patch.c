@@ -22,14 +22,14 @@ static void patch_free(struct tpatch *patch)
  */
 static int restore(struct tproc *p, struct tpatch *patch)
 {
-	uint8_t now[256];
-	if (patch->len <= sizeof(now)) {
-		int r = tmem_read(p, patch->addr, now, patch->len);
-		if (r < 0)
-			return r == SMCO_FAULT ? 0 : r; /* unmapped */
-		if (memcmp(now, patch->new_bytes, patch->len) != 0)
-			return 0;
-	}
+	_cleanup_free_ uint8_t *now = malloc(patch->len ? patch->len : 1);
+	if (!now)
+		return SMCO_NOMEM;
+	int r = tmem_read(p, patch->addr, now, patch->len);
+	if (r < 0)
+		return r == SMCO_FAULT ? 0 : r; /* unmapped */
+	if (memcmp(now, patch->new_bytes, patch->len) != 0)
+		return 0;
 	return tmem_write(p, patch->addr, patch->old_bytes, patch->len);
 }
 
@@ -124,7 +124,9 @@ static int clear_window(struct tproc *p, taddr_t addr, size_t len,
 		}
 		if (pc <= addr || pc >= addr + len)
 			continue;
-		taddr_t to = fix && stopped ? fix(ctx, pc) : 0;
+		taddr_t to = fix ? fix(ctx, pc) : 0;
+		if (!stopped && to != pc)
+			to = 0;
 		if (!to) {
 			smco_fail(err, SMCO_BUSY, 0,
 				  "thread %d stands at 0x%" PRIx64
@@ -134,7 +136,7 @@ static int clear_window(struct tproc *p, taddr_t addr, size_t len,
 				err->addr = pc;
 			return SMCO_BUSY;
 		}
-		if (move) {
+		if (move && to != pc) {
 			arch.set_pc(&regs, to);
 			task_set_regs(t, &regs);
 		}
@@ -176,6 +178,17 @@ int tproc_patch(struct tproc *p, taddr_t addr, const void *bytes, size_t len,
 		clear_window(p, addr, len, fix, ctx, true, NULL);
 	*ret = patch;
 	return 0;
+}
+
+struct tpatch *tproc_patch_at(struct tproc *p, taddr_t addr, size_t len)
+{
+	for (struct tundo *u = p->undos; u; u = u->next) {
+		struct tpatch *patch = u->arg;
+		if (undo_is_patch(u) && patch->addr == addr &&
+		    patch->len == len)
+			return patch;
+	}
+	return NULL;
 }
 
 int tproc_unpatch(struct tproc *p, struct tpatch *patch,

@@ -268,7 +268,8 @@ int task_get_rseq(struct task *t, taddr_t *start_ret, uint64_t *len_ret);
  * Overwrite text while all tasks are stopped (tproc_stop). The old bytes are
  * registered for undo before anything is written. No program counter may lie
  * inside (addr, addr+len): SMCO_BUSY then and nothing is written, unless @fix
- * moves it: fix(ctx, pc) returns the new pc, or 0 to refuse.
+ * moves it: fix(ctx, pc) returns the new pc, which may be the same, or 0 to
+ * refuse.
  */
 struct tpatch;
 int tproc_patch(struct tproc *p, taddr_t addr, const void *bytes, size_t len,
@@ -278,6 +279,10 @@ int tproc_patch(struct tproc *p, taddr_t addr, const void *bytes, size_t len,
 int tproc_unpatch(struct tproc *p, struct tpatch *patch,
 		  taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
 		  struct smco_err *err);
+
+/* The newest patch of exactly these bytes, NULL if there is none: a forked
+ * process has copies of its own. */
+struct tpatch *tproc_patch_at(struct tproc *p, taddr_t addr, size_t len);
 
 /*
  * Register something that must be undone before this process is left alone.

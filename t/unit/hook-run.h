@@ -48,6 +48,10 @@ struct run {
 	void (*hear)(struct run *r, const struct heap_event *ev);
 	/* After planting. */
 	void (*planted)(struct run *r);
+	/* Something else is planted instead of hooks, and followed. */
+	int (*plant)(struct run *r, struct smco_err *err);
+	void (*forked)(struct run *r, struct tproc *child);
+	bool plant_tried;
 	/* At every wake-up of the loop. */
 	void (*tick)(struct run *r);
 	unsigned tick_ms;
@@ -154,10 +158,12 @@ static inline int run_plant(struct run *r, struct smco_err *err)
 {
 	const struct hook_symbols s = {run_find, run_find_libc, r};
 	run_update_syms(r);
+	r->plant_tried = true;
 	uint64_t began_ns = smco_now_ns();
-	int ret = hooks_plant(r->p, &s, r->cutoff, &r->h, err);
+	int ret = r->plant ? r->plant(r, err)
+			   : hooks_plant(r->p, &s, r->cutoff, &r->h, err);
 	r->plant_ns = smco_now_ns() - began_ns;
-	if (ret)
+	if (ret || r->plant)
 		return ret;
 	hooks_set_tokens(r->h, r->tokens);
 	hooks_set_trap_tokens(r->h, 1000000);
@@ -195,6 +201,10 @@ static inline void run_fork(struct run *r, struct tproc *p,
 			    struct smco_err *err)
 {
 	struct run *c = r->child;
+	if (r->forked) {
+		r->forked(r, p);
+		return;
+	}
 	hooks_drain(r->h, run_hear, r);
 	memcpy(c->book, r->book, sizeof(c->book));
 	c->nr_live = r->nr_live;
@@ -212,7 +222,8 @@ static inline bool run_event(struct run *r, struct tevent *ev,
 	struct user_regs_struct regs;
 	switch (ev->kind) {
 	case TEV_PROC_NEW:
-		if (ev->why == TPROC_FORKED && r->child && ev->parent == r->p)
+		if (ev->why == TPROC_FORKED && (r->child || r->forked) &&
+		    ev->parent == r->p)
 			run_fork(r, ev->proc, err);
 		else if (!r->p) {
 			r->p = ev->proc;
@@ -221,7 +232,7 @@ static inline bool run_event(struct run *r, struct tevent *ev,
 		tproc_resume_new(ev->proc);
 		break;
 	case TEV_LIBS:
-		if (!r->h && tproc_stop(r->p, err) == 0) {
+		if (!r->h && !r->plant_tried && tproc_stop(r->p, err) == 0) {
 			err->code = run_plant(r, err);
 			tproc_cont(r->p);
 		}
@@ -239,12 +250,13 @@ static inline bool run_event(struct run *r, struct tevent *ev,
 	case TEV_SYSCALL_OUT:
 		/* The loader's last call gives its cache back: from here on
 		 * the program can be found, and has not run yet. */
-		if (!r->h && task_get_regs(ev->task, &regs) == 0 &&
+		if (!r->h && !r->plant_tried &&
+		    task_get_regs(ev->task, &regs) == 0 &&
 		    regs.orig_rax == SYS_munmap && tproc_stop(r->p, err) == 0) {
 			err->code = run_plant(r, err);
 			tproc_cont(r->p);
 		}
-		if (r->h)
+		if (r->plant_tried)
 			tproc_trace_syscalls(r->p, false);
 		tracer_resume(r->tr, ev->task, 0);
 		break;
@@ -286,7 +298,7 @@ static inline bool run_to_end(struct run *r, char *const argv[])
 	r->exit_status = -1;
 	if (tracer_create(
 		    &r->tr,
-		    &(struct tracer_options){.follow = r->child != NULL,
+		    &(struct tracer_options){.follow = r->child || r->forked,
 					     .kill_on_exit = !r->survives},
 		    &err) ||
 	    tracer_launch(r->tr, argv, &pid, &err)) {
@@ -306,7 +318,7 @@ static inline bool run_to_end(struct run *r, char *const argv[])
 	if (r->h) {
 		hooks_drain(r->h, run_hear, r);
 		hooks_get_stats(r->h, &r->stats);
-	} else {
+	} else if (!r->plant || err.code) {
 		printf("# not planted: %s\n", err.msg);
 	}
 	hooks_destroy(r->h);

@@ -1,0 +1,218 @@
+/* Memory in the tracee, see near.h. */
+#include "supervisor/probe/near.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define REACH	    0x7ff00000ULL
+#define LOWEST	    0x10000ULL /* mmap_min_addr as everybody has it */
+#define HEAP_ROOM   (1ULL << 30)
+#define NR_ATTEMPTS 8
+#define GUARD	    TPAGE_SIZE
+
+/* Number of seccomp filters of @pid ("self" for 0); strict mode counts as many
+ * more. */
+static unsigned nr_filters(pid_t pid)
+{
+	char path[64], line[128];
+	unsigned mode = 0, nr = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid ? pid : getpid());
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f)) {
+		sscanf(line, "Seccomp: %u", &mode);
+		sscanf(line, "Seccomp_filters: %u", &nr);
+	}
+	fclose(f);
+	return mode == 1 ? 1000 : nr;
+}
+
+int near_calls_allowed(struct tproc *p, struct smco_err *err)
+{
+	/* A container's filter is ours too; a sandbox of its own may kill the
+	 * program for what the sensors do. */
+	if (nr_filters(tproc_pid(p)) <= nr_filters(0))
+		return 0;
+	return smco_fail(err, SMCO_UNSUPPORTED, 0,
+			 "process %d has a seccomp filter of its own, "
+			 "which might kill it for the sensors' calls",
+			 tproc_pid(p));
+}
+
+int near_call(struct tproc *p, long nr, const uint64_t args[6],
+	      const char *what, int64_t *ret, struct smco_err *err)
+{
+	int r = tproc_syscall(p, nr, args, ret, err);
+	if (r)
+		return r;
+	if (*ret < 0 && *ret > -4096)
+		return smco_fail(err, SMCO_SYS, (int)-*ret,
+				 "%s in the monitored process", what);
+	return 0;
+}
+
+static bool in_reach(taddr_t base, uint64_t bytes, taddr_t start, taddr_t end)
+{
+	taddr_t lo = base < start ? base : start;
+	taddr_t hi = base + bytes > end ? base + bytes : end;
+	return hi - lo < REACH;
+}
+
+/*
+ * Places to try, nearest below the module first: above an executable grows
+ * its heap. Above only when there is nothing below.
+ */
+static size_t candidates(const struct tmaps *m, taddr_t start, taddr_t end,
+			 uint64_t bytes, taddr_t ret[NR_ATTEMPTS])
+{
+	const uint64_t need = bytes + 2 * GUARD;
+	size_t nr = 0;
+
+	for (size_t i = m->nr; i-- > 0 && nr < NR_ATTEMPTS;) {
+		taddr_t gap_end = m->maps[i].start;
+		taddr_t gap = i ? m->maps[i - 1].end : LOWEST;
+		if (gap_end > start || gap_end < gap + need)
+			continue;
+		taddr_t base = gap_end - bytes - GUARD;
+		if (in_reach(base, bytes, start, end))
+			ret[nr++] = base;
+	}
+	for (size_t i = 0; i + 1 < m->nr && nr < NR_ATTEMPTS; i++) {
+		taddr_t gap = m->maps[i].end;
+		if (gap < end || m->maps[i + 1].start < gap + need ||
+		    !strcmp(m->maps[i].path, "[heap]") ||
+		    !strcmp(m->maps[i + 1].path, "[stack]"))
+			continue;
+		taddr_t base = gap + GUARD;
+		/* Its heap may begin there, and be mapped later. */
+		if (m->maps[i + 1].start - base > HEAP_ROOM + need)
+			base += HEAP_ROOM;
+		if (in_reach(base, bytes, start, end))
+			ret[nr++] = base;
+	}
+	return nr;
+}
+
+/* The tracee's descriptor as one of ours. */
+static int take_fd(struct tproc *p, int fd)
+{
+	int pidfd = syscall(SYS_pidfd_open, tproc_pid(p), 0);
+	int ret = -1;
+	if (pidfd >= 0) {
+		ret = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+		close(pidfd);
+	}
+	for (struct task *t = tproc_first_task(p); t && ret < 0;
+	     t = task_next(t)) {
+		char path[64];
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", task_tid(t), fd);
+		ret = open(path, O_RDWR | O_CLOEXEC);
+	}
+	return ret;
+}
+
+int near_share(struct tproc *p, taddr_t name_at, taddr_t at, uint64_t bytes,
+	       int prot, taddr_t *addr_ret, int *fd_ret, struct smco_err *err)
+{
+	static const char name[] = "smco-trace";
+	int64_t fd, ret, addr = 0;
+	int r = tmem_write(p, name_at, name, sizeof(name));
+	if (r)
+		return smco_fail(err, r, 0,
+				 "cannot write our memory in the tracee");
+	r = near_call(p, SYS_memfd_create, (uint64_t[6]){name_at, MFD_CLOEXEC},
+		      "memfd_create", &fd, err);
+	if (r)
+		return r;
+	r = near_call(p, SYS_ftruncate, (uint64_t[6]){fd, bytes},
+		      "ftruncate of a memfd", &ret, err);
+	if (r == 0)
+		r = near_call(p, SYS_mmap,
+			      (uint64_t[6]){at, bytes, prot,
+					    MAP_SHARED | (at ? MAP_FIXED : 0),
+					    fd, 0},
+			      "mmap of a memfd", &addr, err);
+	int mine = r == 0 ? take_fd(p, fd) : -1;
+	if (r == 0 && mine < 0)
+		r = smco_fail(err, SMCO_SYS, errno,
+			      "cannot take a descriptor of process %d",
+			      tproc_pid(p));
+	int64_t done;
+	struct smco_err ignored;
+	near_call(p, SYS_close, (uint64_t[6]){fd}, "close", &done, &ignored);
+	if (r && addr && !at)
+		near_call(p, SYS_munmap, (uint64_t[6]){addr, bytes}, "munmap",
+			  &done, &ignored);
+	if (r)
+		return r;
+	*addr_ret = addr;
+	*fd_ret = mine;
+	return 0;
+}
+
+int near_unmap(struct tproc *p, taddr_t base, uint64_t bytes,
+	       struct smco_err *err)
+{
+	int64_t ret;
+	return near_call(p, SYS_munmap, (uint64_t[6]){base, bytes}, "munmap",
+			 &ret, err);
+}
+
+static int try_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
+		   taddr_t *base_ret, struct smco_err *err)
+{
+	taddr_t places[NR_ATTEMPTS];
+	struct tmaps maps;
+	int r = tmaps_read(tproc_pid(p), &maps, err);
+	if (r)
+		return r;
+	size_t nr = candidates(&maps, start, end, bytes, places);
+	tmaps_deinit(&maps);
+
+	r = smco_fail(err, SMCO_UNSUPPORTED, 0,
+		      "no free memory within 2 GiB of 0x%llx",
+		      (unsigned long long)start);
+	for (size_t i = 0; i < nr; i++) {
+		int64_t got;
+		r = near_call(p, SYS_mmap,
+			      (uint64_t[6]){places[i], bytes,
+					    PROT_READ | PROT_WRITE,
+					    MAP_PRIVATE | MAP_ANONYMOUS |
+						    MAP_FIXED_NOREPLACE,
+					    (uint64_t)-1, 0},
+			      "mmap", &got, err);
+		if (r == SMCO_GONE)
+			return r;
+		if (r)
+			continue;
+		if ((taddr_t)got != places[i]) { /* a kernel before 4.17 */
+			near_unmap(p, got, bytes, NULL);
+			r = smco_fail(err, SMCO_UNSUPPORTED, 0,
+				      "the kernel does not place mappings");
+			continue;
+		}
+		*base_ret = places[i];
+		return 0;
+	}
+	return r;
+}
+
+/* The first call in a process may map a page for calls, just where we wanted
+ * to be: look again then. */
+int near_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
+	     taddr_t *base_ret, struct smco_err *err)
+{
+	struct smco_err first = {0};
+	int r = try_map(p, start, end, bytes, base_ret, &first);
+	if (r == SMCO_SYS && first.sys_errno == EEXIST)
+		return try_map(p, start, end, bytes, base_ret, err);
+	if (r && err)
+		*err = first;
+	return r;
+}

@@ -1,0 +1,75 @@
+/* range-live.h - what is behind struct ranges. Private to range-*.c. */
+#ifndef SMCO_RANGE_LIVE_H
+#define SMCO_RANGE_LIVE_H
+
+#include "supervisor/probe/range-plan.h"
+
+/* One jump in one process. */
+struct live_window {
+	taddr_t addr;
+	uint8_t old[CODE_JUMP_BYTES];
+	uint8_t jump[CODE_JUMP_BYTES];
+	/* Stub offset of the instruction that was at addr + i; UINT32_MAX if
+	 * none was. */
+	uint32_t moved[CODE_JUMP_BYTES];
+	uint32_t cost_ps; /* of a hit */
+};
+
+/* Windows that are written at once: what lies between them is the function's
+ * own code. */
+struct live_span {
+	uint32_t first;	      /* window */
+	uint32_t end;	      /* exclusive */
+	struct tpatch *patch; /* NULL: not in */
+};
+
+struct live_function {
+	struct live_window *window; /* NULL: not prepared */
+	struct live_span *span;
+	size_t nr_windows, nr_spans;
+	struct range_step *step; /* by offset, from the function's first byte */
+	uint64_t *step_addr;	 /* the file's address of the step */
+	size_t nr_steps;
+	uint32_t code_off; /* in the area */
+	uint32_t code_len;
+	bool in;
+	bool useless; /* its stubs could not be built */
+};
+
+struct ranges {
+	struct tproc *p;
+	const struct range_plan *plan;
+	uint64_t bias;
+	taddr_t base;	   /* of the area: code, a gap, shared data */
+	uint64_t data_off; /* from the base */
+	uint64_t bytes;	   /* of the area */
+	uint64_t data_bytes;
+	uint64_t code_used;
+	uint8_t *data; /* the supervisor's mapping; NULL: none yet */
+	struct live_function *function; /* one for each of the plan's */
+	struct tundo *undo;
+	bool planted; /* the area is mapped */
+	bool left;    /* taken out, but the area had to stay */
+};
+
+/* range-patch.c. All tasks stopped. */
+int range_put_in(struct ranges *r, struct live_function *f,
+		 struct smco_err *err);
+int range_put_out(struct ranges *r, struct live_function *f,
+		  struct smco_err *err);
+/* Threads in signal handlers that were interrupted where a jump is now. */
+void range_fix_frames(struct ranges *r);
+/* Text back as it was, whoever knows of the patches. */
+void range_restore_text(struct ranges *r);
+/* Nobody will come back to the stubs: threads at an instruction of their own
+ * are moved home. */
+bool range_nobody_inside(struct ranges *r);
+
+/* range-prepare.c */
+int range_prepare(struct ranges *r, uint32_t function, struct smco_err *err);
+void range_unprepare(struct live_function *f);
+/* The function whose stub @pc is in, and the step; NULL: in none. */
+const struct live_function *range_function_at(const struct ranges *r,
+					      taddr_t pc, size_t *step_ret);
+
+#endif

@@ -1,0 +1,187 @@
+/* Jumps in and out of the text of a stopped process, see range.h. */
+#include "supervisor/probe/range-live.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/probe/sigframe.h"
+
+/* The window whose jump's inside @pc is in, but for its first byte. */
+static const struct live_window *window_around(const struct live_function *f,
+					       taddr_t pc)
+{
+	size_t a = 0, b = f->nr_windows;
+	while (a < b) {
+		size_t mid = a + (b - a) / 2;
+		if (f->window[mid].addr < pc)
+			a = mid + 1;
+		else
+			b = mid;
+	}
+	const struct live_window *w = a ? &f->window[a - 1] : NULL;
+	return w && pc < w->addr + CODE_JUMP_BYTES ? w : NULL;
+}
+
+struct fix {
+	struct ranges *r;
+	struct live_function *f;
+};
+
+/* Where a thread goes on that stands in the bytes to be overwritten. */
+static taddr_t fix_pc(void *ctx, taddr_t pc)
+{
+	struct fix *x = ctx;
+	const struct live_window *w = window_around(x->f, pc);
+	if (!w)
+		return pc;
+	uint32_t to = w->moved[pc - w->addr];
+	return to == UINT32_MAX ? 0 : x->r->base + to;
+}
+
+static taddr_t keep_pc(void *ctx, taddr_t pc)
+{
+	(void)ctx;
+	return pc;
+}
+
+static taddr_t span_start(const struct live_function *f,
+			  const struct live_span *s)
+{
+	return f->window[s->first].addr;
+}
+static size_t span_len(const struct live_function *f, const struct live_span *s)
+{
+	return f->window[s->end - 1].addr + CODE_JUMP_BYTES - span_start(f, s);
+}
+
+/* The text with the span's jumps in it; only if it is the file's. */
+static int compose(struct ranges *r, const struct live_function *f,
+		   const struct live_span *s, uint8_t *text,
+		   struct smco_err *err)
+{
+	taddr_t start = span_start(f, s);
+	int ret = tmem_read(r->p, start, text, span_len(f, s));
+	if (ret)
+		return smco_fail(err, ret, 0, "cannot read the text at 0x%llx",
+				 (unsigned long long)start);
+	for (uint32_t i = s->first; i < s->end; i++) {
+		const struct live_window *w = &f->window[i];
+		if (memcmp(text + (w->addr - start), w->old, CODE_JUMP_BYTES) !=
+		    0)
+			return smco_fail(err, SMCO_BUSY, 0,
+					 "the code at 0x%llx is not the "
+					 "file's: somebody has changed it",
+					 (unsigned long long)w->addr);
+		memcpy(text + (w->addr - start), w->jump, CODE_JUMP_BYTES);
+	}
+	return 0;
+}
+
+int range_put_in(struct ranges *r, struct live_function *f,
+		 struct smco_err *err)
+{
+	struct fix x = {r, f};
+	int ret = 0;
+	for (size_t i = 0; i < f->nr_spans && ret == 0; i++) {
+		struct live_span *s = &f->span[i];
+		if (s->patch)
+			continue;
+		_cleanup_free_ uint8_t *text = malloc(span_len(f, s));
+		if (!text)
+			ret = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+		if (ret == 0)
+			ret = compose(r, f, s, text, err);
+		if (ret == 0)
+			ret = tproc_patch(r->p, span_start(f, s), text,
+					  span_len(f, s), fix_pc, &x, &s->patch,
+					  err);
+	}
+	f->in = ret == 0;
+	/* All or nothing: cold parts without hot ones tell half. */
+	if (ret)
+		range_put_out(r, f, NULL);
+	return ret;
+}
+
+int range_put_out(struct ranges *r, struct live_function *f,
+		  struct smco_err *err)
+{
+	int first = 0;
+	for (size_t i = 0; i < f->nr_spans; i++) {
+		struct live_span *s = &f->span[i];
+		if (!s->patch)
+			continue;
+		int ret = tproc_unpatch(r->p, s->patch, keep_pc, NULL, err);
+		if (ret == 0)
+			s->patch = NULL;
+		else if (!first)
+			first = ret;
+	}
+	f->in = first != 0;
+	return first;
+}
+
+static void fix_slot(void *ctx, taddr_t slot, taddr_t pc)
+{
+	struct ranges *r = ctx;
+	for (size_t i = 0; i < r->plan->v->nr_functions; i++) {
+		struct live_function *f = &r->function[i];
+		struct fix x = {r, f};
+		if (!f->in)
+			continue;
+		taddr_t to = fix_pc(&x, pc);
+		if (to && to != pc)
+			tmem_write(r->p, slot, &to, sizeof(to));
+	}
+}
+
+void range_fix_frames(struct ranges *r)
+{
+	for (struct task *t = tproc_first_task(r->p); t; t = task_next(t)) {
+		struct user_regs_struct regs;
+		if (task_get_regs(t, &regs) == 0)
+			sigframes_find(r->p, regs.rsp, r->plan->lo + r->bias,
+				       r->plan->hi + r->bias, fix_slot, r);
+	}
+}
+
+void range_restore_text(struct ranges *r)
+{
+	for (size_t i = 0; i < r->plan->v->nr_functions; i++) {
+		struct live_function *f = &r->function[i];
+		for (size_t k = 0; k < f->nr_windows && f->in; k++) {
+			const struct live_window *w = &f->window[k];
+			uint8_t now[CODE_JUMP_BYTES];
+			if (tmem_read(r->p, w->addr, now, sizeof(now)) == 0 &&
+			    !memcmp(now, w->jump, sizeof(now)))
+				tmem_write(r->p, w->addr, w->old,
+					   sizeof(w->old));
+		}
+		f->in = false;
+	}
+}
+
+bool range_nobody_inside(struct ranges *r)
+{
+	bool nobody = true;
+	for (struct task *t = tproc_first_task(r->p); t; t = task_next(t)) {
+		struct user_regs_struct regs;
+		size_t step;
+		if (task_get_regs(t, &regs))
+			continue;
+		const struct live_function *f =
+			range_function_at(r, regs.rip, &step);
+		if (f && f->step[step].at_insn &&
+		    r->base + f->code_off + f->step[step].offset == regs.rip) {
+			regs.rip = f->step_addr[step] + r->bias;
+			if (task_set_regs(t, &regs))
+				nobody = false;
+		} else if (f) {
+			nobody = false;
+		}
+		if (sigframes_find(r->p, regs.rsp, r->base,
+				   r->base + r->code_used, NULL, NULL))
+			nobody = false;
+	}
+	return nobody;
+}

@@ -1,0 +1,195 @@
+/* One module's sites and windows, function by function; see range.h. */
+#include "supervisor/probe/range-plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a window and a site take in code at most, on average. */
+#define WINDOW_BYTES 160
+#define SITE_BYTES   288
+
+static uint64_t *all_starts(const struct variables *v, size_t *nr_ret)
+{
+	uint64_t *starts = calloc(v->nr_ranges + 1, sizeof(*starts));
+	for (size_t i = 0; starts && i < v->nr_ranges; i++)
+		starts[i] = v->ranges[i].lo;
+	*nr_ret = v->nr_ranges;
+	return starts;
+}
+
+int range_plan_decode(const struct range_plan *plan, uint32_t function,
+		      struct range_code *ret, struct smco_err *err)
+{
+	const struct var_function *f = &plan->v->functions[function];
+	_cleanup_free_ struct range_chunk *chunks =
+		calloc(f->nr_ranges + 1, sizeof(*chunks));
+	if (!chunks)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	for (uint32_t i = 0; i < f->nr_ranges; i++) {
+		const struct var_range *r =
+			&plan->v->ranges[f->first_range + i];
+		chunks[i] = (struct range_chunk){r->lo, r->hi};
+	}
+	return range_code_init(ret, &plan->img, chunks, f->nr_ranges, err);
+}
+
+static void count_sites(struct range_plan *plan,
+			const struct range_sites *sites,
+			const struct range_windows *w)
+{
+	for (size_t i = 0; i < sites->nr; i++)
+		plan->var[sites->site[i].var].nr_sites++;
+	for (size_t i = 0; i < w->nr_sites; i++) {
+		uint32_t var = w->site[i].var;
+		plan->var[var].nr_served++;
+		if (plan->cell_of[var] == UINT32_MAX)
+			plan->cell_of[var] = (uint32_t)plan->nr_cells++;
+	}
+}
+
+static void count_windows(struct range_plan *plan,
+			  struct range_plan_function *f,
+			  const struct range_code *code)
+{
+	const struct range_windows *w = &f->windows;
+	f->first_counter = (uint32_t)plan->nr_counters;
+	/* No two functions in one line: they may be hot in two threads. */
+	plan->nr_counters += (w->nr + 7) & ~7UL;
+	plan->code_bytes += w->nr * WINDOW_BYTES + w->nr_sites * SITE_BYTES;
+	for (size_t i = 0; i < w->nr; i++) {
+		uint64_t at = code->insns[w->window[i].first].addr;
+		plan->lo = at < plan->lo ? at : plan->lo;
+		plan->hi = at + CODE_JUMP_BYTES > plan->hi
+				   ? at + CODE_JUMP_BYTES
+				   : plan->hi;
+	}
+}
+
+static int plan_function(struct range_plan *plan, const struct range_index *ix,
+			 uint32_t number, struct smco_err *err)
+{
+	struct range_plan_function *f = &plan->function[number];
+	struct range_code code;
+	struct range_sites sites = {.nr = 0};
+	int r = range_plan_decode(plan, number, &code, err);
+	if (r)
+		return r;
+	f->info.refused = code.refused;
+	if (!code.refused)
+		r = range_sites_find(&sites, &code, &plan->img, plan->v, ix,
+				     number, err);
+	if (r == 0 && sites.nr)
+		r = range_windows_find(&f->windows, &code, &plan->img, plan->v,
+				       &sites, err);
+	if (r == 0) {
+		f->info.nr_sites = (uint32_t)sites.nr;
+		f->info.nr_served = (uint32_t)f->windows.nr_sites;
+		f->info.nr_windows = (uint32_t)f->windows.nr;
+		f->info.nr_unreadable = (uint32_t)sites.nr_unreadable;
+		f->info.nr_pinned = (uint32_t)f->windows.nr_refused[RR_PINNED];
+		f->info.nr_no_room =
+			(uint32_t)f->windows.nr_refused[RR_NO_ROOM];
+		count_sites(plan, &sites, &f->windows);
+		count_windows(plan, f, &code);
+	}
+	range_sites_deinit(&sites);
+	range_code_deinit(&code);
+	return r;
+}
+
+/* Whose address others know, see range-site.c. */
+static void mark_shared(struct range_plan *plan, const struct range_index *ix)
+{
+	for (size_t i = 0; i < ix->nr_data; i++) {
+		const struct range_index_entry *e = &ix->data[i];
+		if (range_image_taken(&plan->img, e->lo, e->lo + 1))
+			plan->var[e->var].shared_out = true;
+	}
+}
+
+int range_plan_create(struct range_plan **ret, struct sym_space *s,
+		      uint32_t module, const struct variables *v,
+		      struct smco_err *err)
+{
+	struct range_index ix = {.nr_locals = 0};
+	struct range_plan *plan = calloc(1, sizeof(*plan));
+	size_t nr_starts = 0;
+	_cleanup_free_ uint64_t *starts = all_starts(v, &nr_starts);
+	int r = 0;
+
+	if (plan) {
+		plan->v = v;
+		plan->lo = UINT64_MAX;
+		plan->function =
+			calloc(v->nr_functions + 1, sizeof(*plan->function));
+		plan->var = calloc(v->nr_vars + 1, sizeof(*plan->var));
+		plan->cell_of = malloc((v->nr_vars + 1) * sizeof(uint32_t));
+	}
+	if (!plan || !starts || !plan->function || !plan->var ||
+	    !plan->cell_of) {
+		range_plan_destroy(plan);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	memset(plan->cell_of, 0xff, (v->nr_vars + 1) * sizeof(uint32_t));
+	plan->elf = sym_module_elf(s, module);
+	if (!plan->elf)
+		r = smco_fail(err, SMCO_NOTFOUND, 0,
+			      "the module's file cannot be read");
+	if (r == 0)
+		r = range_image_load(&plan->img, plan->elf, starts, nr_starts,
+				     err);
+	if (r == 0)
+		r = range_index_init(&ix, v, err);
+	for (uint32_t i = 0; r == 0 && i < v->nr_functions; i++)
+		r = plan_function(plan, &ix, i, err);
+	if (r == 0)
+		mark_shared(plan, &ix);
+	range_index_deinit(&ix);
+	if (r) {
+		range_plan_destroy(plan);
+		return r;
+	}
+	*ret = plan;
+	return 0;
+}
+
+void range_plan_destroy(struct range_plan *plan)
+{
+	if (!plan)
+		return;
+	for (size_t i = 0; plan->function && i < plan->v->nr_functions; i++)
+		range_windows_deinit(&plan->function[i].windows);
+	range_image_deinit(&plan->img);
+	elf_end(plan->elf);
+	free(plan->function);
+	free(plan->var);
+	free(plan->cell_of);
+	free(plan);
+}
+
+const struct range_function_info *
+range_plan_function(const struct range_plan *plan, uint32_t function)
+{
+	return &plan->function[function].info;
+}
+
+const struct range_var_info *range_plan_variable(const struct range_plan *plan,
+						 uint32_t var)
+{
+	return &plan->var[var];
+}
+
+size_t range_plan_functions_of(const struct range_plan *plan, uint32_t var,
+			       uint32_t *ret, size_t max)
+{
+	size_t nr = 0;
+	for (uint32_t f = 0; f < plan->v->nr_functions; f++) {
+		const struct range_windows *w = &plan->function[f].windows;
+		bool here = false;
+		for (size_t i = 0; i < w->nr_sites && !here; i++)
+			here = w->site[i].var == var;
+		if (here && nr++ < max)
+			ret[nr - 1] = f;
+	}
+	return nr;
+}

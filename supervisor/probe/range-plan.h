@@ -1,0 +1,35 @@
+/* range-plan.h - what is behind struct range_plan. Private to range-*.c. */
+#ifndef SMCO_RANGE_PLAN_H
+#define SMCO_RANGE_PLAN_H
+
+#include "supervisor/probe/range-stub.h"
+#include "supervisor/probe/range.h"
+
+struct range_plan_function {
+	struct range_function_info info;
+	struct range_windows windows; /* instructions by index, see below */
+	uint32_t first_counter;	      /* of its first window */
+};
+
+struct range_plan {
+	Elf *elf;
+	struct range_image img;
+	const struct variables *v;
+	struct range_plan_function *function; /* one for each of v's */
+	struct range_var_info *var;	      /* one for each of v's */
+	uint32_t *cell_of; /* variable -> cell; UINT32_MAX: it has none */
+	size_t nr_cells;
+	size_t nr_counters;
+	uint64_t code_bytes; /* upper bound of all stubs */
+	uint64_t lo;	     /* of all that is patched */
+	uint64_t hi;	     /* exclusive */
+};
+
+/*
+ * Instructions are not kept: decoding a function again gives the same, which
+ * the windows' indices are of.
+ */
+int range_plan_decode(const struct range_plan *plan, uint32_t function,
+		      struct range_code *ret, struct smco_err *err);
+
+#endif

@@ -1,0 +1,200 @@
+/* The stubs of a function in one process, see range.h. No stop is needed:
+ * nobody runs them yet. */
+#include "supervisor/probe/range-live.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a hit costs, in picoseconds, measured on the machine the bench knows
+ * (t/bench/RESULTS.md); only their ratio matters to who calibrates. */
+#define COST_JUMPS  900 /* there, displaced, back, count */
+#define COST_REG    300
+#define COST_MEMORY 450
+#define COST_EXPR   1500
+#define COST_FLAGS  600
+#define COST_CALL   9000 /* its return is mispredicted */
+
+static uint32_t window_cost(const struct range_windows *w, size_t number,
+			    const struct range_code *code)
+{
+	const struct range_window *win = &w->window[number];
+	uint32_t ps = COST_JUMPS, gap = UINT32_MAX;
+	for (uint32_t i = 0; i < win->nr_sites; i++) {
+		const struct range_site *s = &w->site[win->first_site + i];
+		ps += s->source == RS_EXPR ? COST_EXPR
+		      : s->source == RS_REG || s->source == RS_CONST
+			      ? COST_REG
+			      : COST_MEMORY;
+		if (s->gap != gap && code->insns[s->gap].live & RANGE_FLAGS)
+			ps += COST_FLAGS;
+		gap = s->gap;
+	}
+	if (code->insns[win->end - 1].kind == RK_CALL)
+		ps += COST_CALL;
+	return ps;
+}
+
+static bool fill_window(struct ranges *r, struct live_function *f,
+			const struct range_windows *w, size_t number,
+			const struct range_code *code,
+			const struct range_stubs *stubs)
+{
+	struct live_window *to = &f->window[number];
+	const struct range_window *win = &w->window[number];
+	uint64_t addr = code->insns[win->first].addr;
+	const uint8_t *old = r->plan->img.text + (addr - r->plan->img.lo);
+
+	to->addr = addr + r->bias;
+	memcpy(to->old, old, CODE_JUMP_BYTES);
+	struct code_buf e = {
+		.buf = to->jump, .cap = CODE_JUMP_BYTES, .base = to->addr};
+	code_jump(&e, stubs->code.base + stubs->start[number]);
+	for (unsigned i = 0; i < CODE_JUMP_BYTES; i++)
+		to->moved[i] = UINT32_MAX;
+	for (uint32_t i = win->first; i < win->end; i++) {
+		uint64_t off = code->insns[i].addr - addr;
+		if (off < CODE_JUMP_BYTES)
+			to->moved[off] = f->code_off +
+					 range_stubs_moved(stubs, w, number, i);
+	}
+	to->cost_ps = window_cost(w, number, code);
+	return !e.failed;
+}
+
+/* Windows of one chunk of the function, not too far from each other. */
+static void make_spans(struct live_function *f, const struct range_windows *w,
+		       const struct range_code *code)
+{
+	for (uint32_t i = 0; i < w->nr; i++) {
+		struct live_span *last =
+			f->nr_spans ? &f->span[f->nr_spans - 1] : NULL;
+		bool near = last &&
+			    f->window[i].addr - f->window[i - 1].addr < 4096;
+		/* No hole between them that is somebody else's. */
+		for (uint32_t k = last ? w->window[i - 1].first : 0;
+		     near && k < w->window[i].first; k++)
+			near = code->insns[k].addr + code->insns[k].len ==
+			       code->insns[k + 1].addr;
+		if (near)
+			last->end = i + 1;
+		else
+			f->span[f->nr_spans++] =
+				(struct live_span){.first = i, .end = i + 1};
+	}
+}
+
+static bool keep_steps(struct live_function *f, struct range_stubs *stubs,
+		       const struct range_code *code)
+{
+	f->step_addr = calloc(stubs->nr_steps + 1, sizeof(*f->step_addr));
+	if (!f->step_addr)
+		return false;
+	f->nr_steps = stubs->nr_steps;
+	f->step = stubs->step;
+	stubs->step = NULL;
+	for (size_t i = 0; i < f->nr_steps; i++) {
+		const struct range_insn *in = &code->insns[f->step[i].insn];
+		/* The end of the function, behind its last instruction. */
+		f->step_addr[i] = f->step[i].insn < code->nr
+					  ? in->addr
+					  : in[-1].addr + in[-1].len;
+	}
+	return true;
+}
+
+static int build(struct ranges *r, uint32_t number, struct live_function *f,
+		 const struct range_code *code, struct range_stubs *stubs,
+		 struct smco_err *err)
+{
+	const struct range_plan *plan = r->plan;
+	const struct range_plan_function *pf = &plan->function[number];
+	uint64_t cells = plan->nr_cells * sizeof(struct range_cell);
+	const struct range_stub_place at = {
+		.bias = r->bias,
+		.cells = r->base + r->data_off,
+		.counters = r->base + r->data_off + ((cells + 63) & ~63ULL) +
+			    8ULL * pf->first_counter,
+		.cell_of = plan->cell_of,
+	};
+	int ret =
+		range_stubs_build(stubs, r->base + r->code_used, code,
+				  &plan->img, plan->v, &pf->windows, &at, err);
+	if (ret)
+		return ret;
+	if (stubs->code.len > r->data_off - TPAGE_SIZE - r->code_used)
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "no more room for stubs");
+	f->code_off = (uint32_t)r->code_used;
+	f->code_len = (uint32_t)stubs->code.len;
+	f->nr_windows = pf->windows.nr;
+	f->window = calloc(f->nr_windows + 1, sizeof(*f->window));
+	f->span = calloc(f->nr_windows + 1, sizeof(*f->span));
+	if (!f->window || !f->span)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	for (size_t i = 0; i < f->nr_windows; i++)
+		if (!fill_window(r, f, &pf->windows, i, code, stubs))
+			return smco_fail(err, SMCO_UNSUPPORTED, 0,
+					 "its stubs are too far away");
+	make_spans(f, &pf->windows, code);
+	if (!keep_steps(f, stubs, code))
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	ret = tmem_write(r->p, r->base + r->code_used, stubs->code.buf,
+			 stubs->code.len);
+	if (ret)
+		return smco_fail(err, ret, 0, "cannot write the stubs");
+	r->code_used += (stubs->code.len + 63) & ~63ULL;
+	return 0;
+}
+
+void range_unprepare(struct live_function *f)
+{
+	free(f->window);
+	free(f->span);
+	free(f->step);
+	free(f->step_addr);
+	*f = (struct live_function){.useless = f->useless};
+}
+
+int range_prepare(struct ranges *r, uint32_t number, struct smco_err *err)
+{
+	struct live_function *f = &r->function[number];
+	struct range_stubs stubs = {.nr_windows = 0};
+	struct range_code code;
+	if (f->window || f->useless ||
+	    !r->plan->function[number].info.nr_windows)
+		return 0;
+	int ret = range_plan_decode(r->plan, number, &code, err);
+	if (ret)
+		return ret;
+	ret = build(r, number, f, &code, &stubs, err);
+	range_stubs_deinit(&stubs);
+	range_code_deinit(&code);
+	if (ret) {
+		f->useless = ret == SMCO_UNSUPPORTED;
+		range_unprepare(f);
+	}
+	return f->useless ? 0 : ret;
+}
+
+const struct live_function *range_function_at(const struct ranges *r,
+					      taddr_t pc, size_t *step_ret)
+{
+	if (pc < r->base || pc >= r->base + r->code_used)
+		return NULL;
+	uint64_t off = pc - r->base;
+	for (size_t i = 0; i < r->plan->v->nr_functions; i++) {
+		const struct live_function *f = &r->function[i];
+		if (!f->window || off < f->code_off ||
+		    off - f->code_off >= f->code_len)
+			continue;
+		struct range_stubs s = {.step = f->step,
+					.nr_steps = f->nr_steps};
+		const struct range_step *step =
+			range_stubs_step(&s, (uint32_t)(off - f->code_off));
+		if (!step)
+			return NULL;
+		*step_ret = (size_t)(step - f->step);
+		return f;
+	}
+	return NULL;
+}

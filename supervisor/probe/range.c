@@ -1,0 +1,352 @@
+/* Range sensors in a process, see range.h. */
+#include "supervisor/probe/range-live.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "supervisor/probe/near.h"
+
+#define GAP_BYTES  (64ULL << 10) /* code and what is written stay apart */
+#define NAME_BYTES 64		 /* at the beginning of the code */
+#define ROUNDS	   10
+#define ROUND_NS   (2 * NSEC_PER_MSEC)
+
+static uint64_t pages(uint64_t bytes)
+{
+	return (bytes + TPAGE_SIZE - 1) & ~(TPAGE_SIZE - 1);
+}
+
+static struct range_cell *cells(const struct ranges *r)
+{
+	return (struct range_cell *)r->data;
+}
+
+static uint64_t *counters(const struct ranges *r)
+{
+	uint64_t bytes = r->plan->nr_cells * sizeof(struct range_cell);
+	return (uint64_t *)(r->data + ((bytes + 63) & ~63ULL));
+}
+
+/* Everything out; all tasks stopped. The supervisor's mapping stays. */
+static void take_out(struct ranges *r)
+{
+	if (!r->planted)
+		return;
+	r->planted = false;
+	for (size_t i = 0; i < r->plan->v->nr_functions; i++)
+		if (r->function[i].in)
+			range_put_out(r, &r->function[i], NULL);
+	range_restore_text(r);
+	bool gone = range_nobody_inside(r);
+	for (int i = 0; i < ROUNDS && !gone; i++) {
+		if (tproc_let_run(r->p, ROUND_NS, NULL))
+			break;
+		gone = range_nobody_inside(r);
+	}
+	struct smco_err err = {0};
+	r->left = !gone || near_unmap(r->p, r->base, r->bytes, &err) != 0;
+	if (r->left)
+		smco_debug("range", "pid %d: the stubs stay: %s",
+			   tproc_pid(r->p),
+			   gone ? err.msg : "a thread is in them");
+}
+
+static int undo_ranges(struct tproc *p, void *arg)
+{
+	struct ranges *r = arg;
+	(void)p;
+	r->undo = NULL;
+	/* The engine undoes patches itself: before this, or afterwards in a
+	 * forked copy, where it finds them restored. */
+	for (size_t i = 0; i < r->plan->v->nr_functions; i++)
+		for (size_t k = 0; k < r->function[i].nr_spans; k++)
+			r->function[i].span[k].patch = NULL;
+	take_out(r);
+	return r->left ? SMCO_BUSY : 0;
+}
+
+static struct ranges *create(struct tproc *p, const struct range_plan *plan,
+			     uint64_t bias)
+{
+	struct ranges *r = calloc(1, sizeof(*r));
+	if (!r)
+		return NULL;
+	uint64_t cell_bytes = plan->nr_cells * sizeof(struct range_cell);
+	r->p = p;
+	r->plan = plan;
+	r->bias = bias;
+	r->code_used = NAME_BYTES;
+	r->data_off =
+		pages(plan->code_bytes + NAME_BYTES + TPAGE_SIZE) + GAP_BYTES;
+	r->data_bytes = pages(cell_bytes + 64 + 8 * plan->nr_counters);
+	r->bytes = r->data_off + r->data_bytes;
+	r->function = calloc(plan->v->nr_functions + 1, sizeof(*r->function));
+	if (!r->function) {
+		free(r);
+		return NULL;
+	}
+	return r;
+}
+
+/* New shared memory in the process, and here, with empty ranges. */
+static int share(struct ranges *r, struct smco_err *err)
+{
+	_cleanup_close_ int fd = -1;
+	taddr_t addr;
+	int ret =
+		near_share(r->p, r->base, r->base + r->data_off, r->data_bytes,
+			   PROT_READ | PROT_WRITE, &addr, &fd, err);
+	if (ret)
+		return ret;
+	void *map = mmap(NULL, r->data_bytes, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (map == MAP_FAILED)
+		return smco_fail(err, SMCO_SYS, errno,
+				 "cannot map %llu bytes of shared memory",
+				 (unsigned long long)r->data_bytes);
+	r->data = map;
+	for (size_t i = 0; i < r->plan->v->nr_vars; i++)
+		if (r->plan->cell_of[i] != UINT32_MAX)
+			cells(r)[r->plan->cell_of[i]] =
+				range_cell_empty(&r->plan->v->vars[i].type);
+	return 0;
+}
+
+static int map_area(struct ranges *r, struct smco_err *err)
+{
+	const struct range_image *img = &r->plan->img;
+	const struct range_segment *last = &img->segment[img->nr_segments - 1];
+	int64_t done;
+	int ret = near_map(r->p, img->segment[0].vaddr + r->bias,
+			   last->vaddr + last->len + r->bias, r->bytes,
+			   &r->base, err);
+	if (ret)
+		return ret;
+	r->planted = true;
+	ret = share(r, err);
+	if (ret)
+		return ret;
+	return near_call(r->p, SYS_mprotect,
+			 (uint64_t[6]){r->base, r->data_off - GAP_BYTES,
+				       PROT_READ | PROT_EXEC},
+			 "mprotect to executable", &done, err);
+}
+
+static void give_up(struct ranges *r)
+{
+	take_out(r);
+	if (r->undo)
+		tproc_undo_drop(r->p, r->undo);
+	ranges_destroy(r);
+}
+
+int ranges_install(struct ranges **ret, struct tproc *p,
+		   const struct range_plan *plan, uint64_t bias,
+		   struct smco_err *err)
+{
+	if (!plan->nr_counters)
+		return smco_fail(err, SMCO_NOTFOUND, 0,
+				 "no variable of this module can be watched "
+				 "by a sensor");
+	int r = near_calls_allowed(p, err);
+	if (r)
+		return r;
+	struct ranges *x = create(p, plan, bias);
+	if (!x)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	x->undo = tproc_undo_push(p, undo_ranges, x);
+	r = x->undo ? 0 : smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	if (r == 0)
+		r = map_area(x, err);
+	if (r) {
+		give_up(x);
+		return r;
+	}
+	smco_debug("range", "pid %d: %llu KiB for stubs at 0x%llx",
+		   tproc_pid(p), (unsigned long long)(x->bytes >> 10),
+		   (unsigned long long)x->base);
+	*ret = x;
+	return 0;
+}
+
+/* What the child's text holds is the engine's copy of the parent's patch. */
+static int inherit(struct ranges *r, const struct ranges *parent,
+		   uint32_t number, struct smco_err *err)
+{
+	const struct live_function *from = &parent->function[number];
+	struct live_function *to = &r->function[number];
+	if (!from->window)
+		return 0;
+	*to = *from;
+	to->window = calloc(from->nr_windows + 1, sizeof(*to->window));
+	to->span = calloc(from->nr_windows + 1, sizeof(*to->span));
+	to->step = calloc(from->nr_steps + 1, sizeof(*to->step));
+	to->step_addr = calloc(from->nr_steps + 1, sizeof(*to->step_addr));
+	if (!to->window || !to->span || !to->step || !to->step_addr)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	memcpy(to->window, from->window,
+	       from->nr_windows * sizeof(*to->window));
+	memcpy(to->span, from->span, from->nr_spans * sizeof(*to->span));
+	memcpy(to->step, from->step, from->nr_steps * sizeof(*to->step));
+	memcpy(to->step_addr, from->step_addr,
+	       from->nr_steps * sizeof(*to->step_addr));
+	for (size_t i = 0; i < to->nr_spans; i++) {
+		struct live_span *s = &to->span[i];
+		taddr_t start = to->window[s->first].addr;
+		if (s->patch)
+			s->patch =
+				tproc_patch_at(r->p, start,
+					       to->window[s->end - 1].addr +
+						       CODE_JUMP_BYTES - start);
+	}
+	return 0;
+}
+
+int ranges_fork(struct ranges **ret, struct ranges *parent, struct tproc *child,
+		struct smco_err *err)
+{
+	struct ranges *x = create(child, parent->plan, parent->bias);
+	if (!x)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	x->base = parent->base;
+	x->code_used = parent->code_used;
+	x->planted = true;
+	int r = 0;
+	for (uint32_t i = 0; r == 0 && i < x->plan->v->nr_functions; i++)
+		r = inherit(x, parent, i, err);
+	x->undo = tproc_undo_push(child, undo_ranges, x);
+	if (r == 0 && !x->undo)
+		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	if (r == 0)
+		r = share(x, err);
+	if (r) {
+		give_up(x);
+		return r;
+	}
+	*ret = x;
+	return 0;
+}
+
+int ranges_prepare(struct ranges *r, const uint32_t *functions, size_t nr,
+		   struct smco_err *err)
+{
+	int ret = 0;
+	if (!r->planted)
+		return smco_fail(err, SMCO_GONE, 0, "the sensors are out");
+	for (size_t i = 0; i < nr && ret == 0; i++)
+		if (functions[i] < r->plan->v->nr_functions)
+			ret = range_prepare(r, functions[i], err);
+	return ret;
+}
+
+int ranges_set(struct ranges *r, const uint32_t *functions, size_t nr, bool in,
+	       uint64_t *cost_ns_ret, struct smco_err *err)
+{
+	int ret = in ? ranges_prepare(r, functions, nr, err) : 0, first = 0;
+	bool any = false;
+	if (cost_ns_ret)
+		*cost_ns_ret = 0;
+	for (size_t i = 0; i < nr; i++)
+		any |= functions[i] < r->plan->v->nr_functions &&
+		       r->function[functions[i]].window &&
+		       r->function[functions[i]].in != in;
+	if (ret || !any || !r->planted)
+		return ret;
+	uint64_t began_ns = smco_now_ns();
+	ret = tproc_stop(r->p, err);
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < nr; i++) {
+		if (functions[i] >= r->plan->v->nr_functions)
+			continue;
+		struct live_function *f = &r->function[functions[i]];
+		if (!f->window || f->in == in)
+			continue;
+		ret = in ? range_put_in(r, f, err) : range_put_out(r, f, err);
+		if (ret && !first)
+			first = ret;
+		if (ret == SMCO_GONE)
+			break;
+	}
+	if (in)
+		range_fix_frames(r);
+	tproc_cont(r->p);
+	if (cost_ns_ret)
+		*cost_ns_ret = smco_now_ns() - began_ns;
+	return first;
+}
+
+bool ranges_is_in(const struct ranges *r, uint32_t function)
+{
+	return r->function[function].in;
+}
+
+bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
+		 int64_t *largest_ret)
+{
+	uint32_t cell = r->plan->cell_of[var];
+	return cell != UINT32_MAX && r->data &&
+	       range_cell_read(&cells(r)[cell], &r->plan->v->vars[var].type,
+			       smallest_ret, largest_ret);
+}
+
+static uint64_t hits(const struct ranges *r, uint32_t function, size_t window)
+{
+	uint32_t first = r->plan->function[function].first_counter;
+	return __atomic_load_n(counters(r) + first + window, __ATOMIC_RELAXED);
+}
+
+uint64_t ranges_hits(const struct ranges *r, uint32_t function)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; r->data && i < r->function[function].nr_windows; i++)
+		sum += hits(r, function, i);
+	return sum;
+}
+
+uint64_t ranges_cost_ns(const struct ranges *r, uint32_t function)
+{
+	const struct live_function *f = &r->function[function];
+	uint64_t ps = 0;
+	for (size_t i = 0; r->data && i < f->nr_windows; i++)
+		ps += hits(r, function, i) * f->window[i].cost_ps;
+	return ps / 1000;
+}
+
+bool ranges_home(const struct ranges *r, struct user_regs_struct *regs)
+{
+	size_t step;
+	const struct live_function *f = range_function_at(r, regs->rip, &step);
+	if (!f)
+		return false;
+	regs->rip = f->step_addr[step] + r->bias;
+	regs->rsp += f->step[step].pushed;
+	return true;
+}
+
+void ranges_remove(struct ranges *r)
+{
+	if (!r->planted || tproc_stop(r->p, NULL))
+		return;
+	take_out(r);
+	if (r->undo)
+		tproc_undo_drop(r->p, r->undo);
+	r->undo = NULL;
+	tproc_cont(r->p);
+}
+
+void ranges_destroy(struct ranges *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->plan->v->nr_functions; i++)
+		range_unprepare(&r->function[i]);
+	if (r->data)
+		munmap(r->data, r->data_bytes);
+	free(r->function);
+	free(r);
+}

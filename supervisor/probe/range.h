@@ -1,0 +1,128 @@
+/*
+ * range.h - range sensors in a running program: the smallest and largest value
+ * of its integer variables, compared by code compiled into it. A hit costs
+ * about a nanosecond and no stop; a function whose sensors are out costs
+ * nothing.
+ *
+ * A plan says where a module's variables get their values and which bytes a
+ * jump can take there; it is pure and shared by all processes that map the
+ * module. Sensors are what one process has of a plan. Functions are those of
+ * struct variables, by index, variables too.
+ *
+ *	range_plan_create(&plan, syms, module, vars, &err);	// any thread
+ *	ranges_install(&r, p, plan, bias, &err);		// stopped
+ *	ranges_set(r, functions, nr, true, &cost_ns, &err);	// in, later out
+ *	ranges_read(r, var, &smallest, &largest);		// at any time
+ *
+ * What a thread holds in its stack never leads into a stub, but for one that a
+ * signal interrupted there: a handler sees a program counter of ours (and
+ * ranges_home translates it). Results are in shared memory: reading them needs
+ * no system call, and stays possible when the process has gone.
+ *
+ * Should the supervisor die, the program goes on with what is in.
+ */
+#ifndef SMCO_RANGE_H
+#define SMCO_RANGE_H
+
+#include "supervisor/tracee/tracee.h"
+#include "symbols/symbols.h"
+#include "symbols/variable.h"
+
+struct range_plan;
+struct ranges;
+
+/* --- the plan --- */
+
+/*
+ * @v is of module @module of @s and must stay until the plan is destroyed; the
+ * space need not. Takes about a second for 10 MB of code. SMCO_NOTFOUND: the
+ * file cannot be opened any more. SMCO_FORMAT: it has no code.
+ */
+int range_plan_create(struct range_plan **ret, struct sym_space *s,
+		      uint32_t module, const struct variables *v,
+		      struct smco_err *err);
+/* After all sensors that use it. NULL is fine. */
+void range_plan_destroy(struct range_plan *plan);
+
+struct range_function_info {
+	uint32_t nr_sites;   /* pairs of a place in the code and a variable */
+	uint32_t nr_served;  /* of them, those that a sensor can be at */
+	uint32_t nr_windows; /* jumps; 0: nothing to put in */
+	uint32_t nr_unreadable; /* places of variables nobody may read */
+	uint32_t nr_pinned;  /* sites refused: what is there cannot be moved */
+	uint32_t nr_no_room; /* sites refused: less than five bytes */
+	const char *refused; /* why the whole function is left alone; or NULL */
+};
+const struct range_function_info *
+range_plan_function(const struct range_plan *plan, uint32_t function);
+
+struct range_var_info {
+	uint32_t nr_sites;  /* in all functions */
+	uint32_t nr_served; /* 0: no sensor ever sees it */
+	bool shared_out; /* its address is known to others: what they write is
+			  * seen when the program itself reads it */
+};
+const struct range_var_info *range_plan_variable(const struct range_plan *plan,
+						 uint32_t var);
+/* Functions with windows in which @var has a sensor; up to @max, their number.
+ */
+size_t range_plan_functions_of(const struct range_plan *plan, uint32_t var,
+			       uint32_t *ret, size_t max);
+
+/* --- in a process --- */
+
+/*
+ * Makes room for the sensors of @plan in @p, near the module, whose addresses
+ * are the file's plus @bias. Nothing is patched yet. All tasks stopped.
+ * Registered for undo: detach takes everything out.
+ */
+int ranges_install(struct ranges **ret, struct tproc *p,
+		   const struct range_plan *plan, uint64_t bias,
+		   struct smco_err *err);
+/*
+ * A forked copy, with what was in in the parent; its ranges are empty. All
+ * tasks of @child stopped.
+ */
+int ranges_fork(struct ranges **ret, struct ranges *parent, struct tproc *child,
+		struct smco_err *err);
+
+/*
+ * Sensors of @functions in or out, in one short stop. Those that are already
+ * so, or have no windows, are skipped. *cost_ns_ret (may be NULL) is how long
+ * the process was stopped. A function in which a thread stands so that it
+ * cannot be patched, or whose code is not the file's any more, is left as it
+ * is and SMCO_BUSY returned at the end: the others are done.
+ */
+int ranges_set(struct ranges *r, const uint32_t *functions, size_t nr, bool in,
+	       uint64_t *cost_ns_ret, struct smco_err *err);
+bool ranges_is_in(const struct ranges *r, uint32_t function);
+/* The same code is compiled at the first ranges_set: here ahead of time, in no
+ * stop. Tasks may run. */
+int ranges_prepare(struct ranges *r, const uint32_t *functions, size_t nr,
+		   struct smco_err *err);
+
+/* False: no value seen yet. Unsigned 64-bit values come as int64_t. */
+bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
+		 int64_t *largest_ret);
+/* How often the sensors of a function were reached so far; roughly, where
+ * several threads count at the same time. */
+uint64_t ranges_hits(const struct ranges *r, uint32_t function);
+/* The same hits by what they are likely to have cost, in nanoseconds of a
+ * processor that has four compares in one. */
+uint64_t ranges_cost_ns(const struct ranges *r, uint32_t function);
+
+/*
+ * Is @regs->rip in a stub? Then the registers become what the function would
+ * have: its own program counter, the stack pointer; what the stub has saved of
+ * the others is not looked for. For unwinders. No stop needed.
+ */
+bool ranges_home(const struct ranges *r, struct user_regs_struct *regs);
+
+/* Everything out, and the memory given back unless a thread stays in it. The
+ * results stay readable. */
+void ranges_remove(struct ranges *r);
+/* After ranges_remove or detach, or when the process is gone or has exec'ed.
+ * Does not touch the tproc. NULL is fine. */
+void ranges_destroy(struct ranges *r);
+
+#endif

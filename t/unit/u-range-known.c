@@ -1,0 +1,50 @@
+/*
+ * A program whose variables have known ranges, from two compilers, optimised
+ * or not: with everything in exactly those are found where nothing is
+ * optimised away, never a wider one, and it says what it says without us.
+ */
+#include "t/unit/symhelp.h"
+#include <fcntl.h>
+#include "t/unit/range-run.h"
+
+#define NR_KNOWN 36 /* in the fixture */
+
+/* Not all that is known exists where the compiler optimises. */
+static void known(const char *cc, const char *flags, unsigned exact_at_least)
+{
+	static struct range_run x;
+	char prog[256], out[256];
+	memset(&x, 0, sizeof(x));
+	printf("# %s %s\n", cc, flags);
+	if (run("%s %s -g -o $D/known t/fixtures/range/known.c -lpthread && "
+		"$D/known >$D/plain",
+		cc, flags)) {
+		check_msg(false, "%s compiles it", cc);
+		return;
+	}
+	snprintf(prog, sizeof(prog), "%s/known", scratch);
+	snprintf(out, sizeof(out), "%s/out", scratch);
+	check(range_run_to_end(&x, (char *[]){prog, NULL}, out));
+	check_int(x.run.exit_status, 0);
+	check_int(run("cmp $D/plain $D/out"), 0);
+	if (check(x.r != NULL)) {
+		struct range_score s = range_run_score(&x, x.r, out);
+		printf("# %u exact, %u narrower, %u not seen, %u wider\n",
+		       s.exact, s.narrow, s.unseen, s.wide);
+		check_int(s.wide, 0);
+		check(s.exact >= exact_at_least);
+		check_int(s.exact + s.narrow + s.unseen, NR_KNOWN);
+	}
+	range_run_free(&x);
+}
+
+int main(void)
+{
+	make_scratch();
+	known("gcc", "-O0", NR_KNOWN);
+	known("gcc", "-O2", 25);
+	known("gcc", "-O2 -no-pie -fcf-protection", 25);
+	known("clang", "-O0", NR_KNOWN);
+	known("clang", "-O2", 20);
+	return finish();
+}
