@@ -12,8 +12,8 @@
 
 /* Not text, no newline translation survives it, 8 bytes. */
 #define TRACE_MAGIC	      "\x89SMCO\r\n\x1a"
-#define TRACE_VERSION	      1
-#define TRACE_OLDEST_READABLE 1 /* by which readers this writer's files are */
+#define TRACE_VERSION	      2
+#define TRACE_OLDEST_READABLE 2 /* by which readers this writer's files are */
 
 enum trace_features { /* a reader must refuse a file with bits it lacks */
 		      TRACE_FEATURE_ZSTD = 1 << 0,

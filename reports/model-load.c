@@ -211,6 +211,19 @@ static int take_coverage(struct summary *s, uint32_t file,
 	return SMCO_OK;
 }
 
+static int take_counts(struct summary *s, uint32_t file, const struct record *r)
+{
+	struct counts *c = s->file[file].counts;
+	const struct select *select = &s->select;
+	uint32_t pid;
+	memcpy(&pid, r->payload, sizeof(pid)); /* its first member */
+	if (!c || !select_time(select, r->time_ns) ||
+	    (select->has_process && pid != select->process) ||
+	    (select->has_thread && r->tid != select->thread))
+		return SMCO_OK;
+	return counts_take(c, r);
+}
+
 /* Events without an entry count as unknown. */
 static const struct {
 	uint32_t size;
@@ -221,6 +234,7 @@ static const struct {
 	[EV_LEDGER] = {sizeof(struct ev_ledger), take_ledger},
 	[EV_COVERAGE] = {sizeof(struct ev_coverage), take_coverage},
 	[EV_PROCESS] = {sizeof(struct ev_process), take_process},
+	[EV_COUNTS] = {sizeof(struct ev_counts), take_counts},
 };
 
 static int take_record(struct summary *s, uint32_t file, const struct record *r)
@@ -364,7 +378,9 @@ static void add_files(struct summary *s)
 static int load_file(struct summary *s, uint32_t file)
 {
 	struct record record;
-	int rc;
+	int rc = counts_create(s->file[file].reader, &s->file[file].counts);
+	if (rc)
+		return rc;
 	while ((rc = trace_next(s->file[file].reader, &record, NULL)) != 0) {
 		if (rc < 0)
 			continue; /* counted; the next chunk may be whole */
@@ -427,8 +443,10 @@ void summary_free(struct summary *s)
 	hindex_free(&s->stack_index);
 	hindex_free(&s->process_index);
 	hindex_free(&s->id_index);
-	for (size_t i = 0; i < s->nr_files; i++)
+	for (size_t i = 0; i < s->nr_files; i++) {
+		counts_destroy(s->file[i].counts);
 		trace_reader_close(s->file[i].reader);
+	}
 	free(s->file);
 	free(s->file_id);
 	model_texts_free(s->texts);

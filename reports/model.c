@@ -50,6 +50,19 @@ uint64_t model_reader_u64(struct trace_reader *r, const char *key,
 	return *end || errno ? fallback : v;
 }
 
+bool model_has_monitor(const struct summary *s, const char *name)
+{
+	const char *list = trace_meta(s->reader, "monitors");
+	size_t len = strlen(name);
+	for (const char *p = list ? list : "nap"; *p;) {
+		size_t n = strcspn(p, ",");
+		if (n == len && !memcmp(p, name, len))
+			return true;
+		p += n + (p[n] == ',');
+	}
+	return false;
+}
+
 const char *model_command(const struct summary *s,
 			  const struct model_process *p)
 {

@@ -6,6 +6,7 @@
 #ifndef SMCO_MODEL_H
 #define SMCO_MODEL_H
 
+#include "reports/counts.h"
 #include "reports/hindex.h"
 #include "reports/select.h"
 #include "reports/summary.h"
@@ -97,6 +98,7 @@ struct model_file {
 	bool has_coverage[COVER_NR];
 	struct ev_ledger ledger; /* the last one */
 	bool has_ledger;
+	struct counts *counts; /* NULL = none in the trace */
 };
 
 struct summary {
@@ -176,6 +178,8 @@ struct model_culprit model_ended_by(const struct summary *s,
 struct model_culprit model_last_used_by(const struct summary *s,
 					const struct model_site *site);
 
+/* Did the first file's run look for this ("nap", "counters")? */
+bool model_has_monitor(const struct summary *s, const char *name);
 /* Number in a meta value of the first file; @fallback if it is missing or not
  * one. */
 uint64_t model_meta_u64(const struct summary *s, const char *key,

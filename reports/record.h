@@ -25,6 +25,8 @@ enum event_id {
 	EV_LEDGER = 3,	 /* overhead so far; param = live plants */
 	EV_COVERAGE = 4, /* what was not watched; param = enum coverage_why */
 	EV_PROCESS = 5,	 /* a process came or went; param = pid */
+	EV_COUNTS = 6,	 /* counters of one thread in one interval; param =
+			  * group; tid 0 = of the machine */
 	EV_NR,
 };
 
@@ -106,6 +108,19 @@ struct ev_process {
 	int32_t exit_status; /* wait status; -1 while alive */
 	uint32_t why;	     /* 0 launched 1 attached 2 forked 3 execed 4 ended
 			      * 5 detached */
+};
+
+#define EV_COUNTS_MAX 16
+
+struct ev_counts { /* since the thread's record before of this group */
+	uint32_t pid;
+	uint32_t nr;	     /* values used; the rest is 0 */
+	uint64_t length_ns;  /* of the interval, which ends at record.time_ns */
+	uint64_t enabled_ns; /* of that, it ran and was to be counted */
+	uint64_t missed_ns;  /* of that, others had the counters */
+	/* As counted; to be scaled by enabled / (enabled - missed). What they
+	 * are stands in the keys counter.GROUP.INDEX (FORMAT.md). */
+	uint64_t value[EV_COUNTS_MAX];
 };
 
 #endif

@@ -84,6 +84,37 @@ static const struct schema_field process_fields[] = {
 static_assert(sizeof(struct ev_process) == 16,
 	      "ev_process: fields above, FORMAT.md");
 
+#define VALUE(i)                                                               \
+	{                                                                      \
+		"value" #i, offsetof(struct ev_counts, value[i]), 8, false,    \
+			CODE_PLAIN,                                            \
+	}
+static const struct schema_field counts_fields[] = {
+	F(ev_counts, pid, DELTA),
+	F(ev_counts, nr, DELTA),
+	F(ev_counts, length_ns, PLAIN),
+	F(ev_counts, enabled_ns, PLAIN),
+	F(ev_counts, missed_ns, PLAIN),
+	VALUE(0),
+	VALUE(1),
+	VALUE(2),
+	VALUE(3),
+	VALUE(4),
+	VALUE(5),
+	VALUE(6),
+	VALUE(7),
+	VALUE(8),
+	VALUE(9),
+	VALUE(10),
+	VALUE(11),
+	VALUE(12),
+	VALUE(13),
+	VALUE(14),
+	VALUE(15),
+};
+static_assert(sizeof(struct ev_counts) == 160,
+	      "ev_counts: fields above, FORMAT.md");
+
 #define EVENT(name, param, fields, type)                                       \
 	{                                                                      \
 		name, param, sizeof(struct type), fields, ARRAY_SIZE(fields)   \
@@ -94,7 +125,10 @@ static const struct schema_event events[EV_NR] = {
 	[EV_LEDGER] = EVENT("ledger", "armed", ledger_fields, ev_ledger),
 	[EV_COVERAGE] = EVENT("coverage", "why", coverage_fields, ev_coverage),
 	[EV_PROCESS] = EVENT("process", "pid", process_fields, ev_process),
+	[EV_COUNTS] = EVENT("counts", "group", counts_fields, ev_counts),
 };
+static_assert(ARRAY_SIZE(counts_fields) <= SCHEMA_MAX_FIELDS,
+	      "more fields than the codec remembers");
 static_assert(ARRAY_SIZE(ledger_fields) <= SCHEMA_MAX_FIELDS,
 	      "more fields than the codec remembers");
 

@@ -376,6 +376,8 @@ int section_print(const struct section *section,
 		end(&p);
 	if (ferror(p.out))
 		return smco_fail(err, SMCO_SYS, errno, "cannot write");
+	if (rc == SMCO_NOTFOUND)
+		return rc; /* the section has said what */
 	if (rc)
 		return smco_fail(err, rc, 0, "out of memory for --%s",
 				 section->name);

@@ -38,7 +38,8 @@ struct section {
 	value_fn *get;	  /* ctx is the struct section_source */
 	int (*each)(const struct section_source *src, section_visit *visit,
 		    void *ctx, struct smco_err *err);
-	/* Only where it streams: a copy to keep, NULL when out of memory. */
+	/* Only where items do not stay, as in those that stream: a copy, NULL
+	 * when out of memory. */
 	void *(*keep)(const void *item);
 };
 
@@ -47,7 +48,7 @@ const struct section *section_find(const char *name); /* NULL: none */
 const struct section *section_at(size_t i);
 
 extern const struct section nap_section, site_section, overhead_section,
-	event_section;
+	event_section, counter_section;
 
 /* "parse src/p.c:12 < main src/main.c:3": for regular expressions and CSV.
  * SMCO_NOMEM leaves *b failed. */

@@ -60,6 +60,7 @@ static const char help[] =
 	"      --sites            where the blocks were allocated\n"
 	"      --naps             every nap\n"
 	"      --overhead         what watching cost, over time\n"
+	"      --counters         what was counted, in all and by thread\n"
 	"      --events           every record\n"
 	"      --juwel            every record, plain: EventID, Timestamp,\n"
 	"                         ProcessorID, ThreadID, Parameter, payload\n"
@@ -67,7 +68,8 @@ static const char help[] =
 	"      --where COND       as 'size > 1M && site ~ \"parse\"'; see the\n"
 	"                         manual\n"
 	"      --process PID      of this process\n"
-	"      --thread TID       records of this thread (--events, --juwel)\n"
+	"      --thread TID       of this thread (--events, --juwel, "
+	"--counters)\n"
 	"      --from TIME, --to TIME\n"
 	"                         of this part of the session (as 1.5s, 2m)\n"
 	"      --suppressions FILE\n"
@@ -203,8 +205,10 @@ static void check(struct options *o)
 			"--where, --sort and --top need a table: --events has "
 			"what --juwel has");
 	bool records = o->juwel || (o->section && o->section->streams);
-	if (s->has_thread && !records)
-		cli_usage("--thread is about records: use --events or --juwel");
+	bool counters = o->section == &counter_section;
+	if (s->has_thread && !records && !counters)
+		cli_usage("--thread is about records: use --events, --juwel or "
+			  "--counters");
 	if (o->suppressions && records)
 		cli_usage("--suppressions are about naps, not about records");
 	if (s->to_ns && s->to_ns <= s->from_ns)

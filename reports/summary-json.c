@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include "reports/counts-json.h"
 #include "reports/line.h"
 #include "reports/model.h"
 #include "reports/nap-json.h"
@@ -354,6 +355,14 @@ static void put_sites(struct writer *w)
 	model_sites_free(&sites);
 }
 
+static void put_counters(struct writer *w)
+{
+	open_array(w, "counters");
+	for (size_t i = 0; i < w->s->nr_files; i++)
+		emit(w, NULL, counts_json(&w->s->file[i], text));
+	close_array(w);
+}
+
 static void put_naps(struct writer *w)
 {
 	struct bbuf b = {0};
@@ -439,6 +448,7 @@ int summary_print_json(const struct summary *s, FILE *out, struct smco_err *err)
 	put_processes(&w);
 	put_sites(&w);
 	put_stacks(&w);
+	put_counters(&w);
 	put_naps(&w);
 	put_ledger(&w);
 	fputs("\n}\n", out);

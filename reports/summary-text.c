@@ -47,12 +47,18 @@ void summary_print(const struct summary *s, FILE *out, const char *trace_path,
 		sites_sort(s, &sites, style->sort);
 	text_head(&v);
 	text_overhead(&v);
-	text_unused(&v, &sites);
-	text_sites(&v, &sites);
-	text_processes(&v);
-	fputc('\n', out);
+	bool naps = model_has_monitor(s, "nap");
+	if (naps)
+		text_unused(&v, &sites);
+	text_counters(&v);
+	if (naps) {
+		text_sites(&v, &sites);
+		text_processes(&v);
+		fputc('\n', out);
+	}
 	text_coverage(&v);
-	text_mechanism(&v);
+	if (naps)
+		text_mechanism(&v);
 	text_session(&v);
 	model_sites_free(&sites);
 }

@@ -123,7 +123,8 @@ void text_coverage(const struct view *v)
 	uint64_t unwatched = model_meta_u64(s, "unwatched_processes", 0);
 	uint64_t damaged = model_nr_damaged(s);
 	uint64_t lost = model_nr_lost(s);
-	watched(v);
+	if (model_has_monitor(s, "nap"))
+		watched(v);
 	for (size_t i = COVER_BELOW_CUTOFF; i < COVER_NR; i++) {
 		const struct ev_coverage *c = &s->coverage[i];
 		if (!is_reason(i) || (!c->nr_objects && !c->bytes))

@@ -31,6 +31,8 @@ void text_head(const struct view *v);
 void text_overhead(const struct view *v);
 void text_unused(const struct view *v, const struct model_sites *sites);
 void text_sites(const struct view *v, const struct model_sites *sites);
+/* Nothing where the trace has no counters. */
+void text_counters(const struct view *v);
 void text_processes(const struct view *v);
 void text_coverage(const struct view *v);
 void text_mechanism(const struct view *v);

@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "reports/quantity.h"
+
+#define DEFAULT_INTERVAL_NS (100 * NSEC_PER_MSEC)
 
 struct word {
 	const char *name;
@@ -33,6 +36,7 @@ static const struct word colors[] = {
 };
 static const struct word monitors[] = {
 	{"nap", MONITOR_NAP},
+	{"counters", MONITOR_COUNTERS},
 	{NULL, 0},
 };
 
@@ -45,15 +49,20 @@ enum { /* long options without a letter */
        OPT_KILL_ON_EXIT,
        OPT_COLOR,
        OPT_LIST_EVENTS,
+       OPT_INTERVAL,
+       OPT_IF_AVAILABLE,
 };
 
-static const char short_options[] = "+:t:p:o:d:m:fqvVh";
+static const char short_options[] = "+:t:p:o:d:m:e:fqvVh";
 static const struct option long_options[] = {
 	{"target", required_argument, NULL, 't'},
 	{"pid", required_argument, NULL, 'p'},
 	{"output", required_argument, NULL, 'o'},
 	{"duration", required_argument, NULL, 'd'},
 	{"monitor", required_argument, NULL, 'm'},
+	{"event", required_argument, NULL, 'e'},
+	{"interval", required_argument, NULL, OPT_INTERVAL},
+	{"if-available", no_argument, NULL, OPT_IF_AVAILABLE},
 	{"follow", no_argument, NULL, 'f'},
 	{"quiet", no_argument, NULL, 'q'},
 	{"verbose", no_argument, NULL, 'v'},
@@ -92,7 +101,13 @@ static const char help_text[] =
 	"      --no-follow          do not\n"
 	"  -d, --duration TIME      stop watching after TIME; the program runs "
 	"on\n"
-	"  -m, --monitor LIST       what to look for; known: nap (default)\n"
+	"  -m, --monitor LIST       what to look for: nap (default), counters\n"
+	"  -e, --event LIST         what to count; without -m, only that "
+	"(--list-events)\n"
+	"      --if-available       leave out events that this machine does "
+	"not have\n"
+	"      --interval TIME      read the counters that often (default "
+	"100ms)\n"
 	"      --nap TIME           report memory unused for at least TIME "
 	"(default 1s)\n"
 	"      --min-size SIZE      ignore smaller blocks (default 8K, least "
@@ -190,6 +205,19 @@ static int parse_monitors(const char *text, unsigned *ret, struct smco_err *err)
 		p++;
 	}
 	*ret = set;
+	return 0;
+}
+
+static int parse_events(const char *text, struct options *o,
+			struct smco_err *err)
+{
+	if (!*text)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--event: the list is empty");
+	if (o->events)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--event: one list, with commas; not several");
+	o->events = text;
 	return 0;
 }
 
@@ -388,6 +416,14 @@ static int take_option(int c, struct options *o, struct smco_err *err)
 				  &o->duration_ns, err);
 	case 'm':
 		return parse_monitors(optarg, &o->monitors, err);
+	case 'e':
+		return parse_events(optarg, o, err);
+	case OPT_INTERVAL:
+		return parse_time(optarg, "--interval", OPTIONS_MIN_INTERVAL_NS,
+				  "at least 1ms", &o->interval_ns, err);
+	case OPT_IF_AVAILABLE:
+		o->if_available = true;
+		return 0;
 	case OPT_NAP:
 		return parse_time(optarg, "--nap", OPTIONS_MIN_NAP_NS,
 				  "at least 10ms", &o->nap_ns, err);
@@ -461,6 +497,13 @@ static int check_whole(const struct options *o, struct smco_err *err)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "--kill-on-exit is for commands started by "
 				 "smco-trace, not for -p");
+	if (!(o->monitors & MONITOR_COUNTERS) &&
+	    (o->events || o->interval_ns || o->if_available))
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "%s is for counters: add them to -m",
+				 o->events	  ? "--event"
+				 : o->interval_ns ? "--interval"
+						  : "--if-available");
 	if (o->quiet && o->verbose)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "either --quiet or --verbose, not both");
@@ -485,7 +528,6 @@ int options_parse(int argc, char **argv, struct options *ret,
 		.output = "smco.trace",
 		.nap_ns = NSEC_PER_SEC,
 		.min_size_bytes = 2 * TPAGE_SIZE,
-		.monitors = MONITOR_NAP,
 		.follow = true,
 	};
 	int c, rc = 0, last = 1;
@@ -503,7 +545,11 @@ int options_parse(int argc, char **argv, struct options *ret,
 	if (!rc && o.action == ACTION_TRACE) {
 		if (optind < argc)
 			o.command = argv + optind;
+		if (!o.monitors) /* -e alone: just count */
+			o.monitors = o.events ? MONITOR_COUNTERS : MONITOR_NAP;
 		rc = check_whole(&o, err);
+		if (!o.interval_ns)
+			o.interval_ns = DEFAULT_INTERVAL_NS;
 	}
 	if (!rc && o.action == ACTION_LIST_EVENTS && optind < argc)
 		rc = take_pattern(argc - optind, argv + optind, &o, err);
@@ -538,6 +584,17 @@ const char *options_mechanism_name(enum options_mechanism m)
 const char *options_controller_name(enum options_controller c)
 {
 	return word_name(controllers, (int)c);
+}
+
+const char *options_monitor_names(unsigned set, char *buf, size_t size)
+{
+	size_t len = 0;
+	buf[0] = '\0';
+	for (const struct word *w = monitors; w->name; w++)
+		if (set & (unsigned)w->value && len < size)
+			len += (size_t)snprintf(buf + len, size - len, "%s%s",
+						len ? "," : "", w->name);
+	return buf;
 }
 
 const char *options_help(void)

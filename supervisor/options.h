@@ -28,7 +28,8 @@ enum options_exit {
 /* Below this a nap says nothing: the mechanisms look in windows of 10 ms. */
 #define OPTIONS_MIN_NAP_NS (10 * NSEC_PER_MSEC)
 /* Whole pages are watched, so a block must be one at least. */
-#define OPTIONS_MIN_SIZE TPAGE_SIZE
+#define OPTIONS_MIN_INTERVAL_NS NSEC_PER_MSEC
+#define OPTIONS_MIN_SIZE	TPAGE_SIZE
 
 enum options_action {
 	ACTION_TRACE,
@@ -51,6 +52,7 @@ enum options_controller {
 };
 enum options_monitors {
 	MONITOR_NAP = 1 << 0,
+	MONITOR_COUNTERS = 1 << 1,
 };
 
 struct options {
@@ -65,7 +67,10 @@ struct options {
 	uint64_t duration_ns; /* 0 = until the program ends */
 	uint64_t nap_ns;      /* threshold */
 	uint64_t min_size_bytes;
-	unsigned monitors; /* enum options_monitors */
+	unsigned monitors;  /* enum options_monitors */
+	const char *events; /* of the counters, unparsed; NULL = default set */
+	uint64_t interval_ns; /* between readings of the counters */
+	bool if_available;    /* events that are not here are left out */
 	enum options_mechanism mechanism;
 	enum options_controller controller;
 	enum options_color color;
@@ -92,6 +97,9 @@ bool options_use_color(const struct options *o, const char *no_color,
 /* "auto", "bits", ...; as typed on the command line. */
 const char *options_mechanism_name(enum options_mechanism m);
 const char *options_controller_name(enum options_controller c);
+
+/* "nap,counters"; @monitors is a set of enum options_monitors. Returns @buf. */
+const char *options_monitor_names(unsigned monitors, char *buf, size_t size);
 
 /* The text of --help, whole lines. */
 const char *options_help(void);

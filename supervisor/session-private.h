@@ -8,6 +8,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/control/duty.h"
 #include "supervisor/meter.h"
+#include "supervisor/monitor/counters.h"
 #include "supervisor/monitor/nap.h"
 #include "supervisor/session.h"
 #include "supervisor/stacks.h"
@@ -24,6 +25,7 @@ struct session {
 	struct ledger *ledger;
 	struct control *control;
 	struct nap *nap;
+	struct counters *counters; /* NULL = not asked for */
 	struct duty duty;
 	struct stacks *stacks;
 	struct tables *tables;
@@ -79,6 +81,14 @@ void session_put_meta_u64(struct session *s, const char *key, uint64_t v);
 void session_flush(struct session *s, uint64_t now_ns);
 /* The program is gone or left alone: totals, coverage, names; closes. */
 int session_finish_trace(struct session *s, struct smco_err *err);
+
+/* session-counters.c: the counters' part of it all; nothing without them */
+int session_counters_create(struct session *s, struct tracer_options *topt,
+			    struct smco_err *err);
+void session_counters_process(struct session *s, const struct tevent *ev);
+/* TEV_TASK_NEW, which goes on, and TEV_TASK_GONE. */
+void session_counters_task(struct session *s, const struct tevent *ev);
+uint64_t session_counters_due_ns(const struct session *s);
 
 /* session-processes.c: what comes and goes */
 void session_dispatch(struct session *s, struct tevent *ev);

@@ -190,8 +190,9 @@ static void start_watching(struct session *s, struct tproc *p,
 	if ((ev->why == TPROC_LAUNCHED || ev->why == TPROC_EXECED) &&
 	    !s->warning.code)
 		tproc_explain_privilege(p, &s->warning);
+	session_counters_process(s, ev);
 	struct watched *w = add_watched(s, p);
-	if (!w)
+	if (!w || !(s->opt->monitors & MONITOR_NAP))
 		return;
 	if (has_to_wait(s, ev)) {
 		w->late_ns = smco_now_ns();
@@ -303,6 +304,8 @@ void session_dispatch(struct session *s, struct tevent *ev)
 		break;
 	case TEV_TASK_NEW:
 	case TEV_TASK_GONE:
+		session_counters_task(s, ev);
+		break;
 	case TEV_DONE:
 		break;
 	}

@@ -125,6 +125,14 @@ static void put_attached(struct session *s)
 		trace_put_meta(s->trace, "attached", line);
 }
 
+static void put_monitors(struct session *s)
+{
+	char names[80];
+	trace_put_meta(
+		s->trace, "monitors",
+		options_monitor_names(s->opt->monitors, names, sizeof(names)));
+}
+
 void session_put_meta(struct session *s)
 {
 	struct utsname u;
@@ -136,8 +144,13 @@ void session_put_meta(struct session *s)
 	else
 		session_put_meta_u64(s, "target_ppb",
 				     (uint64_t)s->opt->target_ppb);
-	session_put_meta_u64(s, "nap_ns", s->opt->nap_ns);
-	session_put_meta_u64(s, "min_size", s->opt->min_size_bytes);
+	put_monitors(s);
+	if (s->opt->monitors & MONITOR_NAP) {
+		session_put_meta_u64(s, "nap_ns", s->opt->nap_ns);
+		session_put_meta_u64(s, "min_size", s->opt->min_size_bytes);
+	}
+	if (s->counters)
+		counters_put_meta(s->counters);
 	trace_put_meta(s->trace, "controller",
 		       options_controller_name(s->opt->controller));
 	if (!uname(&u)) {
@@ -185,9 +198,12 @@ static void emit_coverage(struct session *s)
 int session_finish_trace(struct session *s, struct smco_err *err)
 {
 	uint64_t now = smco_now_ns();
+	if (s->counters)
+		counters_finish(s->counters, now);
 	emit_ledger(s, now);
 	nap_emit_totals(s->nap, now);
-	emit_coverage(s);
+	if (s->opt->monitors & MONITOR_NAP)
+		emit_coverage(s);
 	session_put_meta_u64(s, "elapsed_ns", now - s->start_ns);
 	if (meter_longest_was(&s->meter))
 		trace_put_meta(s->trace, "longest_stop",

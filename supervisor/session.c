@@ -314,7 +314,7 @@ static int make_controllers(struct session *s, struct smco_err *err)
 	s->tick_ns = nap_window_ns(s->nap);
 	if (s->tick_ns > TICK_MAX_NS)
 		s->tick_ns = TICK_MAX_NS;
-	if (o->target_ppb == 0)
+	if (o->target_ppb == 0 || !(o->monitors & MONITOR_NAP))
 		s->tick_ns = TICK_OFF_NS;
 	return 0;
 }
@@ -361,6 +361,7 @@ int session_create(const struct options *o, struct session **ret,
 	struct tracer_options topt = {
 		.follow = o->follow,
 		.kill_on_exit = o->kill_on_exit && o->command,
+		.no_libs = !(o->monitors & MONITOR_NAP),
 	};
 	s->opt = o;
 	int rc = output_check(o->output, name_for_output(o), err);
@@ -372,11 +373,14 @@ int session_create(const struct options *o, struct session **ret,
 			tables_expect(s->tables, o->command[0]);
 		for (size_t i = 0; i < o->nr_pids; i++)
 			session_keep_space(s, watched_expect(o->pids[i]));
-		watched_prepare(o->mechanism);
+		if (o->monitors & MONITOR_NAP)
+			watched_prepare(o->mechanism);
 		meter_prepare();
 		s->start_ns = smco_now_ns();
 		rc = make_controllers(s, err);
 	}
+	if (!rc)
+		rc = session_counters_create(s, &topt, err);
 	if (!rc)
 		rc = tracer_create(&s->tracer, &topt, err);
 	if (!rc)
@@ -405,6 +409,8 @@ static void leave(struct session *s, struct session_result *ret)
 {
 	account(s, smco_now_ns()); /* while there is somebody to ask */
 	tracer_stops_are(s->tracer, "to leave");
+	if (s->counters)
+		counters_finish(s->counters, smco_now_ns());
 	while (s->nr_ws) {
 		struct watched *w = s->ws[s->nr_ws - 1];
 		bool stopped = !tproc_stop(w->proc, NULL);
@@ -446,6 +452,8 @@ int session_run(struct session *s, struct status *line,
 		bool standing = has_standing(s);
 		if (standing && s->next_check_ns < until)
 			until = s->next_check_ns;
+		if (session_counters_due_ns(s) < until)
+			until = session_counters_due_ns(s);
 		int rc = tracer_next(s->tracer, until, &ev);
 		if (rc <= 0)
 			break;
@@ -455,6 +463,8 @@ int session_run(struct session *s, struct status *line,
 			leave(s, ret);
 			break;
 		}
+		if (now >= session_counters_due_ns(s))
+			counters_tick(s->counters, now);
 		if (now >= s->next_tick_ns) {
 			uint64_t cpu_ns = own_cpu_ns();
 			tick(s, now);
@@ -501,6 +511,7 @@ void session_destroy(struct session *s)
 	tables_destroy(s->tables);
 	meter_unprepare();
 	nap_destroy(s->nap);
+	counters_destroy(s->counters);
 	control_destroy(s->control);
 	ledger_destroy(s->ledger);
 	stacks_destroy(s->stacks);

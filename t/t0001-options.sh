@@ -43,7 +43,10 @@ done <<END
 -d soon touch started|--duration: 'soon' is not a time (like 60, 1.5s, 2m, 500ms)
 --nap 0 touch started|--nap: must be at least 10ms
 --min-size 1 touch started|--min-size: must be at least 4K (whole pages are watched)
--m range touch started|--monitor: unknown 'range'; known: nap
+-e cs --interval 0 touch started|--interval: must be at least 1ms
+-e '' touch started|--event: the list is empty
+-e cycels touch started|unknown event 'cycels'; nearest: CYCLES
+-m range touch started|--monitor: unknown 'range'; known: nap, counters
 --mechanism=magic touch started|--mechanism: unknown 'magic'; known: auto, bits, pagescan, uffd, mprotect
 --controller=pid touch started|--controller: unknown 'pid'; known: cascade, adhoc, global
 --color=red touch started|--color: unknown 'red'; known: auto, always, never

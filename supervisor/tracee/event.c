@@ -200,6 +200,7 @@ void gather(struct tracer *tr, pid_t tid, int status)
 	t->regs_valid = false;
 	t->deliver = 0;
 	tr->nr_stops++;
+	t->nr_stops++;
 
 	bool leaving = t->proc && t->proc->leaving;
 	switch (kind) {
@@ -359,7 +360,8 @@ static void act_proc_new(struct task *t)
 	struct tevent *ev = event_push(t->tr, TEV_PROC_NEW, p, t);
 	ev->why = p->why;
 	ev->parent = p->parent;
-	if (p->why == TPROC_LAUNCHED || p->why == TPROC_EXECED)
+	if ((p->why == TPROC_LAUNCHED || p->why == TPROC_EXECED) &&
+	    !t->tr->opts.no_libs)
 		libs_start(p);
 }
 
@@ -383,7 +385,10 @@ static void act_first(struct task *t)
 		return;
 	}
 	event_push(t->tr, TEV_TASK_NEW, p, t);
-	task_release(t);
+	if (t->tr->opts.hold_new_tasks)
+		hold(t);
+	else
+		task_release(t);
 }
 
 static void act_exec(struct task *t)

@@ -56,6 +56,7 @@ struct task {
 	bool no_signal; /* detach: the signal of this stop was ours */
 	int deliver;	/* signal to deliver on restart */
 	uint64_t stop_ns;
+	uint64_t nr_stops;
 	bool regs_valid;
 	struct user_regs_struct regs;
 	bool may_wait;	    /* was seen in a wait that needs mending */

@@ -109,6 +109,8 @@ int tracer_launch(struct tracer *tr, char *const argv[], pid_t *pid_ret,
 	p->is_new = true;
 	p->launched = true;
 	p->why = TPROC_LAUNCHED;
+	if (tr->opts.before_exec)
+		tr->opts.before_exec(tr->opts.before_exec_ctx, pid);
 	close(go_fd);
 	go_fd = -1;
 

@@ -29,13 +29,25 @@ struct tracer_options {
 	bool follow;	   /* follow fork, vfork, clone into new processes */
 	bool kill_on_exit; /* PTRACE_O_EXITKILL; only ever for launched commands
 			    */
+	/*
+	 * tracer_launch: the child that will be the command, before its exec
+	 * (may be NULL). It runs nothing but our wait until this returns.
+	 */
+	void (*before_exec)(void *ctx, pid_t pid);
+	void *before_exec_ctx;
+	/* TEV_TASK_NEW leaves the task stopped before its first instruction,
+	 * until tracer_resume(). */
+	bool hold_new_tasks;
+	/* TEV_LIBS is of no use: nothing is planted for it. */
+	bool no_libs;
 };
 
 enum tevent_kind {
 	TEV_NONE,      /* deadline reached, nothing happened */
 	TEV_PROC_NEW,  /* tproc under control, all its tasks stopped; see why */
 	TEV_PROC_GONE, /* last task of ev.proc ended; ev.proc dies after this */
-	TEV_TASK_NEW,  /* another thread of a known tproc; already running on */
+	TEV_TASK_NEW,  /* another thread of a known tproc; already running on
+			* unless tracer_options.hold_new_tasks */
 	TEV_TASK_GONE, /* a thread ended; ev.task dies after this event */
 	TEV_LIBS,  /* all libraries are mapped, no constructor has run (GOTs may
 		    * not be relocated); once after exec, never for static
@@ -158,6 +170,9 @@ struct tproc *tracer_first_proc(struct tracer *tr);
 struct tproc *tproc_next(struct tproc *p);
 struct task *tproc_first_task(struct tproc *p);
 struct task *task_next(struct task *t);
+/* Stops of this one so far; each was a context switch that the program would
+ * not have made. */
+uint64_t task_nr_stops(const struct task *t);
 pid_t task_tid(const struct task *t);
 struct tproc *task_proc(struct task *t);
 /* CPU time used by all threads of the process so far, ns; 0 when gone. */

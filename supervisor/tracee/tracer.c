@@ -302,6 +302,11 @@ pid_t tproc_live_tid(struct tproc *p)
 	return t ? t->tid : p->pid;
 }
 
+uint64_t task_nr_stops(const struct task *t)
+{
+	return t->nr_stops;
+}
+
 pid_t task_tid(const struct task *t)
 {
 	return t->tid;

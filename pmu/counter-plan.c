@@ -1,0 +1,214 @@
+/* Which events stand in which group. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pmu/counter.h"
+#include "pmu/event-private.h"
+#include "pmu/open.h"
+
+/* Events of different kinds never share a group: where one has to wait for a
+ * counter, the whole group does. */
+static uint64_t kind_of(const struct pmu_event *ev)
+{
+	switch (ev->attr.type) {
+	case PERF_TYPE_SOFTWARE:
+	case PERF_TYPE_TRACEPOINT:
+		return 1ull << 32;
+	case PERF_TYPE_HARDWARE:
+	case PERF_TYPE_HW_CACHE:
+	case PERF_TYPE_RAW:
+		return 1ull << 33;
+	default:
+		return ev->attr.type;
+	}
+}
+
+/* Can the machine count these at once? Tried on this thread, not counting. */
+static bool fit_together(const struct pmu_event *const *evs, size_t nr)
+{
+	int fd[COUNTER_GROUP_MAX];
+	size_t n = 0;
+	for (; n < nr; n++) {
+		struct perf_event_attr attr = evs[n]->attr;
+		attr.disabled = n == 0;
+		attr.pinned = n == 0 && attr.pinned;
+		attr.read_format = PERF_FORMAT_GROUP;
+		fd[n] = pmu_open(&attr, 0, -1, n ? fd[0] : -1);
+		if (fd[n] < 0)
+			break;
+	}
+	for (size_t i = 0; i < n; i++)
+		close(fd[i]);
+	return n == nr;
+}
+
+struct builder {
+	const struct pmu_event *member[COUNTER_MAX_GROUPS][COUNTER_GROUP_MAX];
+	size_t nr[COUNTER_MAX_GROUPS];
+	size_t nr_groups;
+};
+
+static bool may_share(const struct pmu_event *leader,
+		      const struct pmu_event *ev)
+{
+	return !ev->is_machine_wide && !leader->is_machine_wide &&
+	       kind_of(leader) == kind_of(ev) && !ev->attr.exclusive &&
+	       !leader->attr.exclusive &&
+	       leader->attr.pinned == ev->attr.pinned;
+}
+
+static bool place(struct builder *b, const struct pmu_event *ev)
+{
+	for (size_t g = 0; g < b->nr_groups; g++) {
+		if (b->nr[g] == COUNTER_GROUP_MAX ||
+		    !may_share(b->member[g][0], ev))
+			continue;
+		b->member[g][b->nr[g]] = ev;
+		if (fit_together(b->member[g], b->nr[g] + 1)) {
+			b->nr[g]++;
+			return true;
+		}
+	}
+	if (b->nr_groups == COUNTER_MAX_GROUPS)
+		return false;
+	b->member[b->nr_groups][0] = ev;
+	b->nr[b->nr_groups++] = 1;
+	return true;
+}
+
+/* The groups one after the other. */
+static int lay_out(const struct builder *b, struct counter_plan *p)
+{
+	size_t nr = 0;
+	p->event = calloc(PMU_MAX_EVENTS, sizeof(*p->event));
+	if (!p->event)
+		return SMCO_NOMEM;
+	for (size_t g = 0; g < b->nr_groups; g++) {
+		p->group[g] = (struct counter_group){
+			.first = nr,
+			.nr = b->nr[g],
+			.is_machine_wide = b->member[g][0]->is_machine_wide,
+		};
+		for (size_t i = 0; i < b->nr[g]; i++)
+			p->event[nr++] = *b->member[g][i];
+	}
+	p->nr_events = nr;
+	p->nr_groups = b->nr_groups;
+	return 0;
+}
+
+/* Names of those that are here, to say what can be had instead. */
+static int not_here(const struct smco_err *why, struct smco_err *err)
+{
+	char list[120];
+	size_t len = 0;
+	list[0] = '\0';
+	for (const struct software_event *s = software_events; s->name; s++) {
+		struct pmu_event ev;
+		if (s->role == PMU_OTHER ||
+		    pmu_event_parse(s->name, &ev, NULL) || pmu_try(&ev, NULL))
+			continue;
+		int n = snprintf(list + len, sizeof(list) - len, "%s%s",
+				 len ? ", " : "", s->name);
+		if ((size_t)n >= sizeof(list) - len) {
+			list[len] = '\0';
+			break;
+		}
+		len += (size_t)n;
+	}
+	return smco_fail(err, why->code, 0,
+			 "%s; there %s%s (--list-events has all, "
+			 "--if-available leaves others out)",
+			 why->msg, len ? "are " : "is nothing", list);
+}
+
+/* Several events are missing for one reason as a rule. */
+static void note_missing(struct counter_plan *p, const struct pmu_event *ev,
+			 const struct smco_err *why, char first[300])
+{
+	const char *reason = strstr(why->msg, "' ");
+	char text[sizeof(p->missing)];
+	reason = reason ? reason + 2 : why->msg;
+	if (!p->missing[0]) {
+		snprintf(first, 300, "%.299s", reason);
+		snprintf(p->missing, sizeof(p->missing), "%.60s", ev->name);
+	} else {
+		snprintf(text, sizeof(text), "%.200s, %.60s", p->missing,
+			 ev->name);
+		memcpy(p->missing, text, sizeof(text));
+	}
+}
+
+int counter_plan_make(const struct pmu_event *events, size_t nr,
+		      bool if_available, struct counter_plan *ret,
+		      struct smco_err *err)
+{
+	struct counter_plan p = {0};
+	struct smco_err why = {0};
+	char reason[300] = "", text[sizeof(p.missing)];
+	_cleanup_free_ struct builder *b = calloc(1, sizeof(*b));
+	_cleanup_free_ struct pmu_event *tried = calloc(nr + 1, sizeof(*tried));
+	if (!b || !tried)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	for (size_t i = 0; i < nr; i++) {
+		tried[i] = events[i];
+		if (pmu_try(&tried[i], &why)) {
+			if (!if_available)
+				return not_here(&why, err);
+			note_missing(&p, &events[i], &why, reason);
+		} else if (!place(b, &tried[i])) {
+			return smco_fail(err, SMCO_UNSUPPORTED, 0,
+					 "more than %d groups of events",
+					 COUNTER_MAX_GROUPS);
+		}
+	}
+	if (!b->nr_groups)
+		return not_here(&why, err);
+	if (p.missing[0]) {
+		snprintf(text, sizeof(text), "%.120s: %.170s", p.missing,
+			 reason);
+		memcpy(p.missing, text, sizeof(text));
+	}
+	if (lay_out(b, &p))
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	*ret = p;
+	return 0;
+}
+
+int counter_plan_default(struct counter_plan *ret, struct smco_err *err)
+{
+	static const char hardware[] =
+		"task-clock,minor-faults,major-faults,context-switches,"
+		"cpu-migrations,cycles,instructions,L1-dcache-load-misses,"
+		"dTLB-load-misses,LLC-load-misses,branches";
+	/* The same, with the clock that stands in for cycles. */
+	static const char clock[] =
+		"task-clock,minor-faults,major-faults,context-switches,"
+		"cpu-migrations,msr/tsc/,cycles,instructions,"
+		"L1-dcache-load-misses,dTLB-load-misses,LLC-load-misses,"
+		"branches";
+	struct pmu_event cycles, *events;
+	size_t nr;
+	bool has_pmu = !pmu_event_parse("cycles", &cycles, NULL) &&
+		       !pmu_try(&cycles, NULL);
+	int rc = SMCO_NOTFOUND;
+	if (!has_pmu)
+		rc = pmu_event_parse_list(clock, &events, &nr, NULL);
+	if (rc) /* a kernel without that clock, too */
+		rc = pmu_event_parse_list(hardware, &events, &nr, err);
+	if (rc)
+		return rc;
+	rc = counter_plan_make(events, nr, true, ret, err);
+	free(events);
+	return rc;
+}
+
+void counter_plan_deinit(struct counter_plan *p)
+{
+	free(p->event);
+	p->event = NULL;
+	p->nr_events = p->nr_groups = 0;
+}

@@ -1,0 +1,250 @@
+#include "pmu/counter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pmu/open.h"
+
+#define READ_FORMAT                                                            \
+	(PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED |                  \
+	 PERF_FORMAT_TOTAL_TIME_RUNNING)
+
+/* One group of one thread, or on one CPU. */
+struct open_group {
+	size_t group;
+	int fd[COUNTER_GROUP_MAX]; /* the leader's first */
+	size_t nr;
+	bool is_lost;
+	struct counter_sum last;
+};
+
+struct counter_thread {
+	const struct counter_plan *plan;
+	struct open_group *open;
+	size_t nr;
+};
+
+/* ---------------------------------------------------------------- birth --- */
+
+/* Number @nr (from 1) behind the command's name in a stat line, or 0. */
+static uint64_t stat_field(const char *stat, unsigned nr)
+{
+	const char *p = strrchr(stat, ')');
+	for (unsigned i = 2; p && i < nr; i++)
+		p = strchr(p + 1, ' ');
+	return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+static bool read_task_file(pid_t tid, const char *file, char *buf, size_t size)
+{
+	char path[96];
+	/* Not /proc/TID/FILE, which has the sums of the process. */
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)tid, (int)tid,
+		 file);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+	if (n <= 0)
+		return false;
+	buf[n] = '\0';
+	return true;
+}
+
+static uint64_t status_number(const char *status, const char *key)
+{
+	const char *p = strstr(status, key);
+	return p ? strtoull(p + strlen(key), NULL, 10) : 0;
+}
+
+/* What the kernel has counted for a thread since its birth, by role. */
+struct history {
+	uint64_t value[PMU_NR_ROLES];
+};
+
+static void read_history(pid_t tid, struct history *h)
+{
+	char buf[4096];
+	*h = (struct history){0};
+	if (read_task_file(tid, "stat", buf, sizeof(buf))) {
+		h->value[PMU_MINOR_FAULTS] = stat_field(buf, 10);
+		h->value[PMU_MAJOR_FAULTS] = stat_field(buf, 12);
+		h->value[PMU_FAULTS] =
+			h->value[PMU_MINOR_FAULTS] + h->value[PMU_MAJOR_FAULTS];
+	}
+	if (read_task_file(tid, "schedstat", buf, sizeof(buf)))
+		h->value[PMU_TASK_CLOCK] = strtoull(buf, NULL, 10);
+	if (read_task_file(tid, "status", buf, sizeof(buf)))
+		h->value[PMU_SWITCHES] =
+			status_number(buf, "\nvoluntary_ctxt_switches:") +
+			status_number(buf, "\nnonvoluntary_ctxt_switches:");
+}
+
+/* Taken as if the counters had begun that much below zero. */
+static void add_history(const struct counter_plan *plan, struct open_group *o,
+			const struct history *h)
+{
+	const struct counter_group *g = &plan->group[o->group];
+	for (size_t i = 0; i < g->nr; i++) {
+		const struct pmu_event *ev = &plan->event[g->first + i];
+		if (ev->attr.type == PERF_TYPE_SOFTWARE &&
+		    !ev->attr.exclude_kernel && !ev->attr.exclude_user)
+			o->last.value[i] -= h->value[ev->role];
+	}
+}
+
+/* ----------------------------------------------------------------- open --- */
+
+static void close_group(struct open_group *o)
+{
+	/* Members first: a leader that goes makes each of them one. */
+	while (o->nr)
+		close(o->fd[--o->nr]);
+}
+
+static int open_group(const struct counter_plan *plan, size_t group, pid_t tid,
+		      int cpu, enum counter_since since, struct open_group *o,
+		      struct smco_err *err)
+{
+	const struct counter_group *g = &plan->group[group];
+	*o = (struct open_group){.group = group};
+	for (size_t i = 0; i < g->nr; i++) {
+		const struct pmu_event *ev = &plan->event[g->first + i];
+		struct perf_event_attr attr = ev->attr;
+		bool leads = i == 0;
+		attr.read_format = READ_FORMAT;
+		attr.inherit = 0;
+		attr.pinned = leads && attr.pinned;
+		attr.disabled = leads && since == COUNTER_EXEC;
+		attr.enable_on_exec = attr.disabled;
+		int fd = pmu_open(&attr, tid, cpu, leads ? -1 : o->fd[0]);
+		if (fd < 0) {
+			int e = errno;
+			close_group(o);
+			return pmu_explain(ev, e, err);
+		}
+		o->fd[o->nr++] = fd;
+	}
+	return 0;
+}
+
+static size_t places_of(const struct counter_plan *plan, size_t group,
+			bool machine_wide)
+{
+	const struct counter_group *g = &plan->group[group];
+	if (g->is_machine_wide != machine_wide)
+		return 0;
+	return machine_wide ? plan->event[g->first].nr_cpus : 1;
+}
+
+int counter_thread_open(const struct counter_plan *plan, pid_t tid,
+			enum counter_since since, struct counter_thread **ret,
+			struct smco_err *err)
+{
+	struct history history;
+	size_t nr = 0;
+	bool wide = tid == 0;
+	for (size_t g = 0; g < plan->nr_groups; g++)
+		nr += places_of(plan, g, wide);
+	struct counter_thread *t = calloc(1, sizeof(*t));
+	if (t)
+		t->open = calloc(nr ? nr : 1, sizeof(*t->open));
+	if (!t || !t->open) {
+		free(t);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	t->plan = plan;
+	for (size_t g = 0; g < plan->nr_groups; g++) {
+		size_t places = places_of(plan, g, wide);
+		for (size_t i = 0; i < places; i++) {
+			const struct counter_group *cg = &plan->group[g];
+			int cpu = wide ? plan->event[cg->first].cpu[i] : -1;
+			int rc = open_group(plan, g, wide ? -1 : tid, cpu,
+					    since, &t->open[t->nr], err);
+			if (rc) {
+				counter_thread_close(t);
+				return rc;
+			}
+			t->nr++;
+		}
+	}
+	if (since == COUNTER_BIRTH && !wide) {
+		read_history(tid, &history);
+		for (size_t i = 0; i < t->nr; i++)
+			add_history(plan, &t->open[i], &history);
+	}
+	*ret = t;
+	return 0;
+}
+
+void counter_thread_close(struct counter_thread *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->nr; i++)
+		close_group(&t->open[i]);
+	free(t->open);
+	free(t);
+}
+
+/* ----------------------------------------------------------------- read --- */
+
+static bool take_one(struct open_group *o, struct counter_sum *add, bool *busy)
+{
+	struct {
+		uint64_t nr, enabled, running, value[COUNTER_GROUP_MAX];
+	} now;
+	bool any = false;
+	if (o->is_lost)
+		return false;
+	ssize_t n = read(o->fd[0], &now, sizeof(now));
+	if (n == 0) { /* pinned, and somebody else has its counters */
+		o->is_lost = true;
+		if (busy)
+			*busy = true;
+		return false;
+	}
+	if (n < (ssize_t)(offsetof(typeof(now), value)) || now.nr != o->nr)
+		return false;
+	any |= now.enabled != o->last.enabled_ns;
+	add->enabled_ns += now.enabled - o->last.enabled_ns;
+	add->running_ns += now.running - o->last.running_ns;
+	o->last.enabled_ns = now.enabled;
+	o->last.running_ns = now.running;
+	for (size_t i = 0; i < o->nr; i++) {
+		any |= now.value[i] != o->last.value[i];
+		add->value[i] += now.value[i] - o->last.value[i];
+		o->last.value[i] = now.value[i];
+	}
+	return any;
+}
+
+bool counter_thread_take(struct counter_thread *t, size_t group,
+			 struct counter_sum *ret, bool *busy)
+{
+	bool any = false;
+	*ret = (struct counter_sum){0};
+	for (size_t i = 0; i < t->nr; i++)
+		if (t->open[i].group == group)
+			any |= take_one(&t->open[i], ret, busy);
+	return any;
+}
+
+bool counter_thread_has(const struct counter_thread *t, size_t group)
+{
+	for (size_t i = 0; i < t->nr; i++)
+		if (t->open[i].group == group)
+			return true;
+	return false;
+}
+
+uint64_t counter_scale(uint64_t value, uint64_t enabled_ns, uint64_t running_ns)
+{
+	if (!running_ns || running_ns >= enabled_ns)
+		return value;
+	double scaled =
+		(double)value * ((double)enabled_ns / (double)running_ns);
+	return scaled < 1.8e19 ? (uint64_t)(scaled + 0.5) : UINT64_MAX;
+}

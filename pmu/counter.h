@@ -1,0 +1,96 @@
+/*
+ * counter.h - events counted for threads that are not ours, and read from time
+ * to time. Which events stand in which group is planned once; a group counts
+ * as a whole or not at all, so that ratios inside it are true.
+ *
+ * Counters of one thread only: whoever follows a program opens them for each
+ * thread before it runs, and gets exact sums without the kernel's inheritance,
+ * which cannot tell threads apart. No pid or thread is ever waited for or
+ * stopped here.
+ */
+#ifndef SMCO_PMU_COUNTER_H
+#define SMCO_PMU_COUNTER_H
+
+#include <sys/types.h>
+
+#include "pmu/event.h"
+
+#define COUNTER_MAX_GROUPS 32
+#define COUNTER_GROUP_MAX  16 /* events of one group */
+
+struct counter_group {
+	size_t first, nr; /* in counter_plan.event */
+	bool is_machine_wide;
+};
+
+struct counter_plan {
+	struct pmu_event *event; /* by group; owned */
+	size_t nr_events;
+	struct counter_group group[COUNTER_MAX_GROUPS];
+	size_t nr_groups;
+	/* What was left out and why, one sentence; "" = nothing. */
+	char missing[300];
+};
+
+/*
+ * Try each of @events here and put them into groups as large as the machine
+ * counts at once. With @if_available those that it does not have are left out
+ * and named in plan->missing; it is an error if none is left. Otherwise the
+ * first that is not there is the error, of pmu_explain, and the message says
+ * which ones are. Software events have groups of their own, which are always
+ * counting; those marked pinned, too. What remains takes turns where it does
+ * not fit into the machine (see counter_sum).
+ */
+int counter_plan_make(const struct pmu_event *events, size_t nr,
+		      bool if_available, struct counter_plan *ret,
+		      struct smco_err *err);
+/* What is counted if nobody says what: the CPU's counters if there are any,
+ * else what the kernel counts itself. */
+int counter_plan_default(struct counter_plan *ret, struct smco_err *err);
+void counter_plan_deinit(struct counter_plan *p);
+
+enum counter_since {
+	/* From now on. */
+	COUNTER_NOW,
+	/* From the thread's next exec on, as perf stat does. */
+	COUNTER_EXEC,
+	/* From its birth, which must have been a moment ago: what the kernel
+	 * has counted for it by itself until now is added. Exact for software
+	 * events while the thread is stopped; others begin now. */
+	COUNTER_BIRTH,
+};
+
+/* Sums of one group since it was opened. */
+struct counter_sum {
+	uint64_t enabled_ns; /* the thread ran and wanted to be counted */
+	uint64_t running_ns; /* of that, the group was on the hardware */
+	uint64_t value[COUNTER_GROUP_MAX]; /* counted in running_ns */
+};
+
+struct counter_thread;
+
+/*
+ * All groups of @plan for thread @tid; 0: the machine-wide ones. All or
+ * nothing; errors as pmu_explain, SMCO_NOMEM. @plan must outlive it.
+ */
+int counter_thread_open(const struct counter_plan *plan, pid_t tid,
+			enum counter_since since, struct counter_thread **ret,
+			struct smco_err *err);
+/*
+ * Read group @group. True if anything was counted since the last call, and
+ * then *ret has what: differences, not sums. The thread may have ended. *busy
+ * (optional) is set if a pinned group lost its counters for good.
+ */
+bool counter_thread_take(struct counter_thread *t, size_t group,
+			 struct counter_sum *ret, bool *busy);
+/* Groups of the other kind than the thread's (machine-wide or not) have none.
+ */
+bool counter_thread_has(const struct counter_thread *t, size_t group);
+/* NULL is fine. */
+void counter_thread_close(struct counter_thread *t);
+
+/* @value as it would have been had the group counted all the time. */
+uint64_t counter_scale(uint64_t value, uint64_t enabled_ns,
+		       uint64_t running_ns);
+
+#endif

@@ -1,0 +1,173 @@
+/* The summary's lines about counters. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/text.h"
+#include "reports/units.h"
+
+#define VALUE_COL 34
+#define RATE_COL  52
+#define THREADS	  5
+
+static void format_value(const struct counts_event *e, double v, char *buf)
+{
+	char number[UNITS_MAX];
+	if (!strcmp(e->unit, "ns")) {
+		units_duration(v < 1.8e19 ? (uint64_t)v : UINT64_MAX, buf);
+	} else if (*e->unit) {
+		snprintf(buf, UNITS_MAX, "%.4g %.15s", v * e->scale, e->unit);
+	} else {
+		units_count(v < 1.8e19 ? (uint64_t)(v + 0.5) : UINT64_MAX,
+			    number);
+		snprintf(buf, UNITS_MAX, "%s", number);
+	}
+}
+
+/* How much of the time it was counted, where that was not always. */
+static void add_scaling(struct line *l, const struct counts_sum *s)
+{
+	if (!s->missed_ns)
+		return;
+	if (s->missed_ns >= s->enabled_ns)
+		line_item(l, INK_WARN, "  ", "never counted: counter in use");
+	else {
+		char text[80];
+		snprintf(text, sizeof(text), "scaled, counted %.3g %%",
+			 100 * (1 -
+				(double)s->missed_ns / (double)s->enabled_ns));
+		line_item(l, INK_DIM, "  ", text);
+	}
+}
+
+static void total(const struct view *v, const struct model_file *f, size_t i,
+		  const char *label)
+{
+	const struct counts *c = f->counts;
+	const struct counts_event *e = &c->event[i];
+	char value[UNITS_MAX], rate[UNITS_MAX];
+	struct line l;
+	double r = 0;
+	enum counts_rate kind =
+		counts_derive(c, c->total, i, f->duration_ns, &r);
+	format_value(e, c->total[i].scaled, value);
+	counts_rate_text(kind, r, rate);
+	text_begin(v, &l, label);
+	line_add(&l, INK_BOLD, e->name);
+	if (*e->level && !strchr(e->name, ':'))
+		line_addf(&l, INK_DIM, " (%s)", e->level);
+	line_pad(&l, VALUE_COL);
+	line_addf(&l, INK_NONE, " %s", value);
+	if (*rate) {
+		line_pad(&l, RATE_COL);
+		line_addf(&l, INK_NONE, " %s", rate);
+	}
+	add_scaling(&l, &c->total[i]);
+	line_end(&l);
+}
+
+/* By CPU time if that was counted, else by the first event. */
+static size_t sort_event(const struct counts *c)
+{
+	for (size_t i = 0; i < c->nr_events; i++)
+		if (c->event[i].role == ROLE_TASK_CLOCK)
+			return i;
+	return 0;
+}
+
+struct ranked {
+	const struct counts_thread *t;
+	double v;
+};
+
+static int compare_ranked(const void *va, const void *vb)
+{
+	const struct ranked *a = va, *b = vb;
+	if (a->v != b->v)
+		return a->v > b->v ? -1 : 1;
+	return a->t->tid < b->t->tid ? -1 : a->t->tid > b->t->tid;
+}
+
+static void thread(const struct view *v, const struct counts *c,
+		   const struct counts_thread *t, const char *label)
+{
+	char value[UNITS_MAX], text[256];
+	struct line l;
+	text_begin(v, &l, label);
+	if (t->tid)
+		line_addf(&l, INK_BOLD, "%u", t->tid);
+	else
+		line_add(&l, INK_BOLD, "machine");
+	if (t->tid != t->pid && t->tid)
+		line_addf(&l, INK_DIM, " of %u", t->pid);
+	for (size_t i = 0; i < c->nr_events; i++) {
+		if (t->sum[i].scaled <= 0)
+			continue;
+		format_value(&c->event[i], t->sum[i].scaled, value);
+		snprintf(text, sizeof(text), "%s %.100s", value,
+			 c->event[i].name);
+		line_item(&l, INK_NONE, ", ", text);
+	}
+	line_end(&l);
+}
+
+static void threads(const struct view *v, const struct counts *c)
+{
+	size_t by = sort_event(c), nr = c->nr_threads;
+	size_t max = v->style->max_sites ? THREADS : nr;
+	char count[UNITS_MAX];
+	if (nr < 2)
+		return;
+	struct ranked *sorted = calloc(nr, sizeof(*sorted));
+	if (!sorted)
+		return;
+	for (size_t i = 0; i < nr; i++)
+		sorted[i] = (struct ranked){&c->thread[i],
+					    c->thread[i].sum[by].scaled};
+	qsort(sorted, nr, sizeof(*sorted), compare_ranked);
+	for (size_t i = 0; i < nr && i < max; i++)
+		thread(v, c, sorted[i].t, i ? "" : "threads");
+	if (nr > max)
+		text_paragraph(v, "", INK_DIM, "%s %s more (--top 0)", v->dots,
+			       units_count(nr - max, count));
+	free(sorted);
+}
+
+static void problems(const struct view *v, struct trace_reader *r)
+{
+	static const struct {
+		const char *key, *before;
+	} notes[] = {
+		{"counters.missing", "not counted: "},
+		{"counters.failed", "not counted: "},
+		{"counters.lost", "groups that lost their counters to "
+				  "somebody else: "},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
+		const char *text = trace_meta(r, notes[i].key);
+		if (text && *text)
+			text_paragraph(v, "", INK_WARN, "%s%.400s",
+				       notes[i].before, text);
+	}
+}
+
+static void one_file(const struct view *v, const struct model_file *f)
+{
+	const struct counts *c = f->counts;
+	if (!c)
+		return;
+	if (v->s->nr_files > 1 && f->name)
+		text_paragraph(v, "", INK_DIM, "%.200s", f->name);
+	for (size_t i = 0; i < c->nr_events; i++)
+		total(v, f, i, i ? "" : "counters");
+	if (!c->nr_records)
+		text_paragraph(v, "", INK_WARN, "no reading in the trace");
+	problems(v, f->reader);
+	threads(v, c);
+	fputc('\n', v->page.out);
+}
+
+void text_counters(const struct view *v)
+{
+	for (size_t i = 0; i < v->s->nr_files; i++)
+		one_file(v, &v->s->file[i]);
+}

@@ -1,0 +1,68 @@
+/*
+ * counters.h - the monitor that counts: the same events in every thread of the
+ * program, read at every interval, one record for each thread and group that
+ * did anything. Nothing is sampled and nothing lost: where the budget does not
+ * allow for a reading it is left to the next, and the record's length says so.
+ *
+ * Counts are those of the program since it was taken under watch, without the
+ * stops that watching makes (a context switch each). What reading costs goes to
+ * the ledger.
+ *
+ * Calls no ptrace: threads are told by number, while they are stopped.
+ */
+#ifndef SMCO_COUNTERS_H
+#define SMCO_COUNTERS_H
+
+#include "pmu/counter.h"
+#include "reports/record.h"
+#include "supervisor/control/control.h"
+
+#define COUNTERS_MONITOR 1 /* its number in the ledger */
+
+struct counters;
+
+struct counters_params {
+	const char *events; /* as pmu_event_parse_list takes; NULL = default */
+	bool if_available;  /* leave out what the machine does not have */
+	uint64_t interval_ns;
+	uint64_t start_ns; /* CLOCK_MONOTONIC of session time 0 */
+	/* Stops of a thread so far, by what counters_add was given. */
+	uint64_t (*nr_stops)(const void *task);
+	void (*emit)(void *ctx, const struct record *r);
+	void (*put_meta)(void *ctx, const char *key, const char *value);
+	void *ctx;
+};
+
+/* Errors for the user: an event that is unknown, or not here. */
+int counters_create(const struct counters_params *p, struct ledger *ledger,
+		    struct counters **ret, struct smco_err *err);
+void counters_destroy(struct counters *c);
+
+/* Which events there are, what is missing; once the trace is open. */
+void counters_put_meta(struct counters *c);
+
+/*
+ * Count thread @tid of process @pid, which must be stopped (COUNTER_EXEC: wait
+ * for its exec). @task: see nr_stops; NULL if it is not known yet, but will be
+ * by counters_exec. What cannot be opened is not an error: it is counted, and
+ * said in the end.
+ */
+void counters_add(struct counters *c, pid_t pid, pid_t tid, const void *task,
+		  enum counter_since since);
+/*
+ * @tid, stopped, has become process @pid's only thread by an exec, perhaps from
+ * another number. Its siblings have been told as gone, or never will be.
+ */
+void counters_exec(struct counters *c, pid_t pid, pid_t tid, const void *task,
+		   uint64_t now_ns);
+/* The thread ended or is left alone: its last record. */
+void counters_gone(struct counters *c, pid_t tid, uint64_t now_ns);
+
+/* When counters_tick wants to be called; UINT64_MAX: never. */
+uint64_t counters_due_ns(const struct counters *c);
+/* Read all threads, if it is time and the ledger has room. */
+void counters_tick(struct counters *c, uint64_t now_ns);
+/* The last records of everything, and what was not counted. */
+void counters_finish(struct counters *c, uint64_t now_ns);
+
+#endif

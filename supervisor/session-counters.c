@@ -1,0 +1,81 @@
+/* Which threads the counters' monitor hears of, and when. */
+#include <string.h>
+
+#include "supervisor/session-private.h"
+
+static uint64_t nr_stops(const void *task)
+{
+	return task_nr_stops(task);
+}
+
+static void put_meta(void *ctx, const char *key, const char *value)
+{
+	struct session *s = ctx;
+	trace_put_meta(s->trace, key, value);
+}
+
+/* The command, still our copy: counted from its exec on. */
+static void before_exec(void *ctx, pid_t pid)
+{
+	struct session *s = ctx;
+	counters_add(s->counters, pid, pid, NULL, COUNTER_EXEC);
+}
+
+int session_counters_create(struct session *s, struct tracer_options *topt,
+			    struct smco_err *err)
+{
+	const struct counters_params p = {
+		.events = s->opt->events,
+		.if_available = s->opt->if_available,
+		.interval_ns = s->opt->interval_ns,
+		.start_ns = s->start_ns,
+		.nr_stops = nr_stops,
+		.emit = session_emit,
+		.put_meta = put_meta,
+		.ctx = s,
+	};
+	if (!(s->opt->monitors & MONITOR_COUNTERS))
+		return 0;
+	int rc = counters_create(&p, s->ledger, &s->counters, err);
+	if (rc && err) /* not "the command is not found" */
+		err->code = SMCO_UNSUPPORTED;
+	if (rc)
+		return rc;
+	topt->before_exec = before_exec;
+	topt->before_exec_ctx = s;
+	topt->hold_new_tasks = true;
+	return 0;
+}
+
+void session_counters_process(struct session *s, const struct tevent *ev)
+{
+	if (!s->counters)
+		return;
+	enum counter_since since =
+		ev->why == TPROC_ATTACHED ? COUNTER_NOW : COUNTER_BIRTH;
+	pid_t pid = tproc_pid(ev->proc);
+	struct task *t = tproc_first_task(ev->proc);
+	if (ev->why == TPROC_LAUNCHED || ev->why == TPROC_EXECED) {
+		counters_exec(s->counters, pid, task_tid(t), t, ev->stop_ns);
+		return;
+	}
+	for (; t; t = task_next(t))
+		counters_add(s->counters, pid, task_tid(t), t, since);
+}
+
+void session_counters_task(struct session *s, const struct tevent *ev)
+{
+	pid_t tid = task_tid(ev->task);
+	if (s->counters && ev->kind == TEV_TASK_NEW)
+		counters_add(s->counters, tproc_pid(ev->proc), tid, ev->task,
+			     COUNTER_BIRTH);
+	else if (s->counters)
+		counters_gone(s->counters, tid, smco_now_ns());
+	if (ev->kind == TEV_TASK_NEW)
+		tracer_resume(s->tracer, ev->task, 0);
+}
+
+uint64_t session_counters_due_ns(const struct session *s)
+{
+	return s->counters ? counters_due_ns(s->counters) : UINT64_MAX;
+}

@@ -1,0 +1,205 @@
+#!/bin/bash
+# -m counters: what the kernel counts for the program, all of it and nothing
+# else, by thread and interval.
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+
+# get FILE EXPRESSION - of its JSON's counters, in perl: $c is that object, and
+# n(NAME) the count of an event.
+get() {
+	smco-report --json "$1" | perl -MJSON::PP -0777 -e '
+		our $c = decode_json(<STDIN>)->{counters}[0];
+		sub n { my $w = shift; my @e = @{$c->{events}};
+			for (0 .. $#e) { return $c->{counts}[$_]{count}
+				if $e[$_]{name} eq $w } -1 }
+		print eval shift, "\n"; die $@ if $@' "$2"
+}
+
+# count EVENT ARGUMENTS... - of count-work, without address randomisation.
+count() {
+	local event=$1
+	shift
+	setarch -R smco-trace -q -e "$event" -o count.trace -- \
+		"$FIXTURES/count-work" "$@" >out 2>err </dev/null || { cat err && return 1; }
+	grep -q EXIT-SUCCESS out && get count.trace "n('$event')"
+}
+
+# exactly EVENT WANT SLACK ARGUMENTS... - so many more than without the work.
+exactly() {
+	local event=$1 want=$2 slack=$3 with without
+	shift 3
+	with=$(count "$event" "$@") && without=$(count "$event" "$1" "$2" 0 0) ||
+		return 1
+	echo "$event: $with with, $without without, want $want more"
+	[ $((with - without - want)) -le "$slack" ] &&
+		[ $((with - without - want)) -ge "-$slack" ]
+}
+
+# The page tables of a new thread or child differ by a page now and then.
+ok "page faults of one thread" exactly page-faults 20000 8 1 0 20000 0
+ok "page faults of 16 threads" exactly minor-faults 16000 16 16 0 1000 0
+ok "page faults of 8 children" exactly page-faults 16000 16 0 8 2000 0
+ok "none of them major" test "$(count major-faults 2 2 10 0)" -le 4
+
+# Others may take the CPU away meanwhile, which only makes more of them.
+sleeps() {
+	local nr
+	nr=$(count context-switches 4 4 0 500)
+	echo "$nr switches"
+	[ "$nr" -ge 4000 ] && [ "$nr" -le 6000 ]
+}
+ok "context switches, without those of our stops" sleeps
+
+several() {
+	setarch -R smco-trace -q -e page-faults:u,page-faults:k,page-faults,minor-faults,task-clock \
+		-o s.trace -- "$FIXTURES/count-work" 4 0 1000 0 >out || return 1
+	get s.trace 'join " ", n("page-faults:u"), n("page-faults:k"), n("page-faults"),
+		n("minor-faults"), n("task-clock")' | tee line
+	read -r user kernel all minor clock <line
+	# The kernel's own faults before a thread first stops are in neither.
+	[ "$((all - user - kernel))" -ge 0 ] && [ "$((all - user - kernel))" -le 60 ] &&
+		[ "$user" -ge 4000 ] && [ "$kernel" -gt 0 ] && [ "$all" -ge "$minor" ] &&
+		[ "$clock" -gt 0 ]
+}
+ok "user and kernel level add up" several
+
+threads() {
+	smco-trace -q -e page-faults -o t.trace -- "$FIXTURES/count-work" 5 3 300 0 >out || return 1
+	get t.trace 'join " ", scalar(@{$c->{threads}}),
+		scalar(grep { $_->{counts}[0]{count} >= 300 } @{$c->{threads}})' | tee line
+	# main, five threads, three children; all but main have touched 300
+	[ "$(cat line)" = "9 8" ]
+}
+ok "each thread and child has its own counts" threads
+
+intervals() {
+	smco-trace -q -e task-clock --interval 10ms -o i.trace -- \
+		sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done' || return 1
+	get i.trace 'my ($s) = (0); $s += $_ for @{$c->{series}{scaled}[0]};
+		join " ", $c->{interval_ns}, $c->{records} > 3 ? 1 : 0,
+		abs($s - n("task-clock")) < 1 ? 1 : 0' | tee line
+	[ "$(cat line)" = "10000000 1 1" ]
+}
+ok "a record at each interval, and their sum is the total" intervals
+
+exec_once() {
+	setarch -R smco-trace -q -e page-faults -o e.trace -- \
+		sh -c 'exec "$0" 1 0 5000 0' "$FIXTURES/count-work" >out || return 1
+	[ "$(get e.trace 'n("page-faults")')" -ge 5000 ]
+}
+ok "counting goes on across exec" exec_once
+
+attach() {
+	"$FIXTURES/count-work" 1 0 1000 200000 >out &
+	local pid=$!
+	wait_for 10 sh -c "grep -q '^Threads:.2' /proc/$pid/status"
+	wait_for 10 sh -c "[ \$(awk '{print \$10}' /proc/$pid/stat) -gt 1000 ]"
+	smco-trace -q -m counters -e page-faults,context-switches -d 0.5 -o p.trace -p $pid
+	local status=$?
+	kill $pid
+	get p.trace 'join " ", n("page-faults"), n("context-switches") > 100 ? 1 : 0' | tee line
+	# What it touched before is not counted.
+	read -r faults switched <line
+	[ $status = 0 ] && [ "$faults" -lt 50 ] && [ "$switched" = 1 ]
+}
+ok "attached: since then only" attach
+
+both() {
+	smco-trace -m counters,nap -o b.trace -- "$FIXTURES/forgetful-server" >out 2>err || return 1
+	cat err
+	grep -q '^counters ' err && grep -q '^unused ' err && grep -q '^1 ' err &&
+		get b.trace 'n("minor-faults") > 1000 ? 1 : die'
+}
+ok "counters and naps in one run" both
+alone() {
+	smco-trace -m counters -o a.trace -- "$FIXTURES/count-work" 1 1 10 1 >out 2>err || return 1
+	cat err
+	grep -q '^counters  *task-clock ' err && ! grep -q '^unused ' err &&
+		! grep -q 'watched no block' err
+}
+ok "counters alone say nothing of naps" alone
+
+table() {
+	smco-report --counters --csv --where 'event == "page-faults" && count >= 300' t.trace >table || return 1
+	cat table
+	[ "$(tail -n +2 table | wc -l)" = 9 ] && # all together, and eight
+		[ "$(smco-report --counters --csv --thread "$(tail -n 1 table | cut -d, -f 3)" t.trace | wc -l)" = 3 ]
+}
+ok "smco-report --counters has them by thread" table
+columns() {
+	sed 's/\\-/-/g' "$SRC/reports/smco-report.1" | sed -n '/^\.SS "--counters"/,/^\.S[SH]/p' >part
+	head -n 1 table | tr -d '\r' | tr ',' '\n' | sed 's/_ns$//; s/_ppb$//' >names
+	while read -r c; do grep -qxF -- ".B $c" part || { echo "$c" && return 1; }; done <names
+	[ "$(wc -l <names)" -gt 10 ]
+}
+ok "its columns are in the manual" columns
+none() {
+	smco-trace -q -t 0 -o nap.trace true
+	test_exit 9 smco-report --counters nap.trace >out 2>err && cat err && grep -q 'no counters in the trace.*smco-trace -m counters' err
+}
+ok "a trace without counters: it says how to get them" none
+
+# What the machine does not have.
+if smco-trace --list-events CYCLES | grep -q '^no'; then
+	missing() {
+		smco-trace -e cycles -o m.trace touch started 2>err
+		[ $? = 125 ] && cat err && [ ! -e started ] && [ ! -e m.trace ] &&
+			grep -q "^smco-trace: 'cycles' .*; there are task-clock, .*--if-available" err
+	}
+	ok "an event that is not here: what there is, nothing started" missing
+	available() {
+		smco-trace -e cycles,page-faults --if-available -o v.trace true 2>err
+		cat err
+		[ "$(get v.trace 'join ",", map { $_->{name} } @{$c->{events}}')" = page-faults ] &&
+			grep -q 'not counted: cycles: ' err
+	}
+	ok "--if-available leaves it out and says so" available
+	none() {
+		smco-trace -e cycles --if-available -o n.trace touch started 2>err
+		[ $? = 125 ] && [ ! -e started ]
+	}
+	ok "but nothing at all to count is an error" none
+fi
+
+no_room() {
+	(ulimit -Sn 40 && ulimit -Hn 40 &&
+		smco-trace -m counters -o f.trace -- "$FIXTURES/count-work" 30 0 10 1000 >out 2>err)
+	local status=$?
+	cat err
+	[ $status = 0 ] && grep -q EXIT-SUCCESS out &&
+		grep -q 'not counted: [0-9]* threads\?: .*no file descriptor is left' err
+}
+ok "threads beyond the limit of files are said, and harmed is nobody" no_room
+
+if command -v perf >/dev/null && perf stat -e page-faults true 2>/dev/null; then
+	# median of five runs of COMMAND...
+	median() { for _ in 1 2 3 4 5; do "$@"; done | sort -n | sed -n 3p; }
+	by_perf() {
+		perf stat -x, -o perf.csv -e "$event" setarch -R "$@" >out 2>&1
+		awk -F, '!/^#/ && NF > 3 { print $1 }' perf.csv
+	}
+	by_us() {
+		smco-trace -q -e "$event" -o c.trace -- setarch -R "$@" >out
+		get c.trace "n('$event')"
+	}
+	same() {
+		event=$1
+		shift
+		local a b
+		a=$(median by_perf "$@")
+		b=$(median by_us "$@")
+		echo "$event: perf stat $a, smco-trace $b"
+		# a thousandth, or the two pages by which runs differ anyway
+		awk -v a="$a" -v b="$b" 'BEGIN { d = a > b ? a - b : b - a
+			exit !(a > 0 && (d <= a / 1000 || d <= 2)) }'
+	}
+	ok "page faults: as perf stat" same page-faults "$FIXTURES/count-work" 8 8 1000 0
+	ok "page faults of programs that threads exec: as perf stat" same page-faults \
+		"$FIXTURES/exec_by_thread" 6
+	ok "page faults of vfork and exec: as perf stat" same page-faults \
+		"$FIXTURES/vfork_exec" 10
+	ok "minor faults of a shell's children: as perf stat" same minor-faults \
+		sh -c 'for i in 1 2 3 4 5 6 7 8; do /bin/true; ls >/dev/null; done'
+fi
+
+done_testing

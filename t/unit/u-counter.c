@@ -1,0 +1,297 @@
+/*
+ * Counters on a child that does exactly what it is told: plans and groups, when
+ * counting begins, differences, ends.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pmu/counter.h"
+#include "pmu/open.h"
+#include "t/unit/tap.h"
+
+/* ------------------------------------------- a child that takes orders --- */
+
+struct child {
+	pid_t pid;
+	int order, answer;
+};
+
+static void touch(size_t pages)
+{
+	size_t len = pages * TPAGE_SIZE;
+	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		_exit(3);
+	madvise(p, len, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < pages; i++)
+		p[i * TPAGE_SIZE] = 1;
+}
+
+/* 'q' end, 'x' exec, n: touch n pages, answer. */
+static void obey(int order, int answer)
+{
+	int n;
+	while (read(order, &n, sizeof(n)) == sizeof(n)) {
+		if (n == 'q')
+			_exit(0);
+		if (n == 'x') {
+			execl("/bin/true", "true", NULL);
+			_exit(4);
+		}
+		touch((size_t)n);
+		if (write(answer, &n, sizeof(n)) != sizeof(n))
+			_exit(5);
+	}
+	_exit(6);
+}
+
+static struct child make_child(void)
+{
+	int order[2], answer[2];
+	struct child c = {.pid = -1};
+	if (pipe(order) || pipe(answer))
+		return c;
+	c.pid = fork();
+	if (!c.pid) {
+		close(order[1]);
+		obey(order[0], answer[1]);
+	}
+	close(order[0]);
+	close(answer[1]);
+	c.order = order[1];
+	c.answer = answer[0];
+	return c;
+}
+
+static void tell(const struct child *c, int n)
+{
+	int echo = 0;
+	if (write(c->order, &n, sizeof(n)) != sizeof(n))
+		return;
+	if (n != 'q' && n != 'x')
+		check(read(c->answer, &echo, sizeof(echo)) == sizeof(echo) &&
+		      echo == n);
+}
+
+static void end_child(struct child *c)
+{
+	int status = -1;
+	waitpid(c->pid, &status, 0);
+	check_int(status, 0);
+	close(c->order);
+	close(c->answer);
+}
+
+static bool plan_of(const char *list, struct counter_plan *p)
+{
+	struct pmu_event *events = NULL;
+	struct smco_err err = {0};
+	size_t nr = 0;
+	int rc = pmu_event_parse_list(list, &events, &nr, &err);
+	if (!rc)
+		rc = counter_plan_make(events, nr, false, p, &err);
+	free(events);
+	if (!check_int(rc, 0))
+		printf("# %s\n", err.msg);
+	return !rc;
+}
+
+/* ---------------------------------------------------------------- tests --- */
+
+static void test_plan(void)
+{
+	struct counter_plan p;
+	if (!plan_of("page-faults,task-clock,minor-faults,page-faults:u", &p))
+		return;
+	check_int(p.nr_groups, 1);
+	check_int(p.group[0].nr, 4);
+	check_str(p.event[3].name, "page-faults:u");
+	check_str(p.missing, "");
+	counter_plan_deinit(&p);
+
+	/* More than fit into a group; pinned ones by themselves. */
+	if (!plan_of("faults,faults:u,faults:k,faults:uk,cs,cs:u,cs:k,cs:uk,"
+		     "minor-faults,minor-faults:u,minor-faults:k,"
+		     "minor-faults:uk,major-faults,major-faults:u,"
+		     "major-faults:k,major-faults:uk,task-clock,cpu-clock:D",
+		     &p))
+		return;
+	check_int(p.nr_groups, 3);
+	check_int(p.group[0].nr, COUNTER_GROUP_MAX);
+	check_int(p.group[1].nr, 1);
+	check_str(p.event[p.group[2].first].name, "cpu-clock:D");
+	check_int(p.nr_events, 18);
+	counter_plan_deinit(&p);
+}
+
+/* An event that no machine has, beside one that all have. */
+static void test_missing(void)
+{
+	struct pmu_event ev[3];
+	struct counter_plan p;
+	struct smco_err err = {0};
+	pmu_event_parse("r1", &ev[0], NULL);
+	ev[0].attr.type = 1u << 30;
+	pmu_event_parse("page-faults", &ev[1], NULL);
+	ev[2] = ev[0];
+	snprintf(ev[2].name, sizeof(ev[2].name), "r2");
+	check_int(counter_plan_make(ev, 3, false, &p, &err), SMCO_UNSUPPORTED);
+	check(strstr(err.msg, "'r1' cannot be counted") == err.msg);
+	check(strstr(err.msg, "there are task-clock, ") != NULL);
+	check_int(counter_plan_make(ev, 3, true, &p, NULL), 0);
+	check_int(p.nr_events, 1);
+	check_str(p.missing,
+		  "r1, r2: cannot be counted by this CPU and kernel");
+	counter_plan_deinit(&p);
+	check_int(counter_plan_make(ev, 1, true, &p, &err), SMCO_UNSUPPORTED);
+	check_int(counter_plan_default(&p, &err), 0);
+	check(p.nr_events >= 5);
+	counter_plan_deinit(&p);
+}
+
+static void test_now(const struct counter_plan *p)
+{
+	struct child c = make_child();
+	struct counter_thread *t = NULL;
+	struct counter_sum sum;
+	tell(&c, 100);
+	check_int(counter_thread_open(p, c.pid, COUNTER_NOW, &t, NULL), 0);
+	check(counter_thread_has(t, 0) && !counter_thread_has(t, 1));
+	tell(&c, 200);
+	check(counter_thread_take(t, 0, &sum, NULL));
+	check_range((double)sum.value[0], 200, 205);
+	check(sum.enabled_ns > 0 && sum.running_ns == sum.enabled_ns);
+	/* Differences: what came since. */
+	tell(&c, 300);
+	check(counter_thread_take(t, 0, &sum, NULL));
+	check_range((double)sum.value[0], 300, 305);
+	tell(&c, 'q');
+	end_child(&c);
+	/* Ended: the rest, then nothing. */
+	counter_thread_take(t, 0, &sum, NULL);
+	check_range((double)sum.value[0], 0, 20);
+	check(!counter_thread_take(t, 0, &sum, NULL));
+	counter_thread_close(t);
+}
+
+static void test_birth(const struct counter_plan *p)
+{
+	struct child c = make_child();
+	struct counter_thread *t = NULL;
+	struct counter_sum sum = {0};
+	struct rusage ru;
+	tell(&c, 500);
+	check_int(counter_thread_open(p, c.pid, COUNTER_BIRTH, &t, NULL), 0);
+	tell(&c, 50);
+	tell(&c, 'q');
+	/* Everything that its parent is told it had. */
+	int status;
+	wait4(c.pid, &status, 0, &ru);
+	check(counter_thread_take(t, 0, &sum, NULL));
+	check_int(sum.value[0], ru.ru_minflt + ru.ru_majflt);
+	check(sum.value[0] >= 550);
+	/* The last switch is made without a counter, or anything else. */
+	check_int(sum.value[1], ru.ru_nvcsw + ru.ru_nivcsw - 1);
+	counter_thread_close(t);
+	close(c.order);
+	close(c.answer);
+}
+
+static void test_exec(const struct counter_plan *p)
+{
+	struct child c = make_child();
+	struct counter_thread *t = NULL;
+	struct counter_sum sum = {0};
+	check_int(counter_thread_open(p, c.pid, COUNTER_EXEC, &t, NULL), 0);
+	tell(&c, 5000);
+	check(!counter_thread_take(t, 0, &sum, NULL));
+	check_int(sum.value[0], 0);
+	tell(&c, 'x');
+	end_child(&c);
+	check(counter_thread_take(t, 0, &sum, NULL));
+	check_range((double)sum.value[0], 10, 2000);
+	counter_thread_close(t);
+}
+
+/* Counted on a CPU, not for a thread. */
+static void test_machine_wide(void)
+{
+	struct pmu_event ev;
+	struct counter_plan p;
+	struct counter_thread *t = NULL;
+	struct counter_sum sum;
+	struct smco_err err = {0};
+	pmu_event_parse("cpu-clock", &ev, NULL);
+	ev.is_machine_wide = true;
+	ev.nr_cpus = 1;
+	if (counter_plan_make(&ev, 1, false, &p, &err)) {
+		tap_skip(err.msg);
+		return;
+	}
+	check(p.group[0].is_machine_wide);
+	check_int(counter_thread_open(&p, 0, COUNTER_NOW, &t, NULL), 0);
+	check(counter_thread_has(t, 0));
+	check(counter_thread_take(t, 0, &sum, NULL));
+	check(sum.value[0] > 0);
+	counter_thread_close(t);
+	/* A thread has none of it. */
+	check_int(counter_thread_open(&p, getpid(), COUNTER_NOW, &t, NULL), 0);
+	check(!counter_thread_has(t, 0));
+	counter_thread_close(t);
+	counter_plan_deinit(&p);
+}
+
+static void test_errors(const struct counter_plan *p)
+{
+	struct counter_thread *t = NULL;
+	struct smco_err err = {0};
+	struct child c = make_child();
+	tell(&c, 'q');
+	end_child(&c);
+	check_int(counter_thread_open(p, c.pid, COUNTER_NOW, &t, &err),
+		  SMCO_GONE);
+	check(!t);
+	counter_thread_close(NULL);
+	struct rlimit old, low = {0};
+	getrlimit(RLIMIT_NOFILE, &old);
+	low = old;
+	low.rlim_cur = 4;
+	setrlimit(RLIMIT_NOFILE, &low);
+	check_int(counter_thread_open(p, getpid(), COUNTER_NOW, &t, &err),
+		  SMCO_SYS);
+	setrlimit(RLIMIT_NOFILE, &old);
+	check(strstr(err.msg, "no file descriptor is left (at most 4") != NULL);
+	/* All or nothing: what was open is closed again. */
+	check_int(dup(0), 3);
+	close(3);
+}
+
+static void test_scale(void)
+{
+	check_int(counter_scale(1000, 50, 50), 1000);
+	check_int(counter_scale(1000, 100, 25), 4000);
+	check_int(counter_scale(1000, 100, 0), 1000);
+	check_int(counter_scale(1000, 50, 60), 1000);
+	check(counter_scale(UINT64_MAX, UINT64_MAX, 1) == UINT64_MAX);
+}
+
+int main(void)
+{
+	struct counter_plan p;
+	test_plan();
+	test_missing();
+	if (plan_of("page-faults,context-switches", &p)) {
+		test_now(&p);
+		test_birth(&p);
+		test_exec(&p);
+		test_errors(&p);
+		counter_plan_deinit(&p);
+	}
+	test_machine_wide();
+	test_scale();
+	return tap_done();
+}

@@ -1,0 +1,273 @@
+/*
+ * What reports make of counters in a trace: sums, scaling, time, what follows
+ * from them; and nothing bad of records that cannot be.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "reports/counts.h"
+#include "reports/summary.h"
+#include "t/unit/tap.h"
+#include "t/unit/trace-sample.h"
+
+static char path[] = "/tmp/u-counts-XXXXXX";
+
+static void put_meta(struct trace_writer *w)
+{
+	static const char *const pairs[][2] = {
+		{"monitors", "counters"},
+		{"command", "./server"},
+		{"elapsed_ns", "2000000000"},
+		{"counters.interval_ns", "100000000"},
+		{"counters.missing", "r1: no \033[31mPMU"},
+		{"counter.0.0", "task-clock"},
+		{"counter.0.0.role", "task-clock"},
+		{"counter.0.0.unit", "ns"},
+		{"counter.0.1", "page-faults:u"},
+		{"counter.0.1.role", "faults"},
+		{"counter.0.1.level", "user"},
+		{"counter.1.0", "cycles"},
+		{"counter.1.0.role", "cycles"},
+		{"counter.1.1", "instructions"},
+		{"counter.1.1.role", "instructions"},
+		{"counter.1.2", "L1D.REPLACEMENT"},
+		{"counter.1.2.role", "misses"},
+		{"counter.2.0", "power/energy-pkg/"},
+		{"counter.2.0.unit", "Joules"},
+		{"counter.2.0.scale", "0.5"},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+		trace_put_meta(w, pairs[i][0], pairs[i][1]);
+}
+
+static void put(struct trace_writer *w, uint64_t ms, uint32_t tid,
+		uint32_t group, const struct ev_counts *ev)
+{
+	trace_put(w, &(struct record){.event = EV_COUNTS,
+				      .time_ns = SAMPLE_MS(ms),
+				      .cpu = UINT32_MAX,
+				      .tid = tid,
+				      .param = group,
+				      .payload_len = sizeof(*ev),
+				      .payload = ev});
+}
+
+static void write_records(struct trace_writer *w)
+{
+	put(w, 100, 10, 0,
+	    &(struct ev_counts){10,
+				2,
+				SAMPLE_MS(100),
+				SAMPLE_MS(80),
+				0,
+				{SAMPLE_MS(80), 40}});
+	/* The hardware counted half of the time. */
+	put(w, 100, 10, 1,
+	    &(struct ev_counts){10,
+				3,
+				SAMPLE_MS(100),
+				SAMPLE_MS(80),
+				SAMPLE_MS(40),
+				{1000000, 500000, 1000}});
+	put(w, 200, 11, 0,
+	    &(struct ev_counts){10,
+				2,
+				SAMPLE_MS(50),
+				SAMPLE_MS(20),
+				0,
+				{SAMPLE_MS(20), 2}});
+	/* Three intervals in one, for the budget was used up. */
+	put(w, 500, 10, 0,
+	    &(struct ev_counts){10,
+				2,
+				SAMPLE_MS(300),
+				SAMPLE_MS(300),
+				0,
+				{SAMPLE_MS(300), 30}});
+	put(w, 500, 0, 2,
+	    &(struct ev_counts){0, 1, SAMPLE_MS(500), SAMPLE_MS(500), 0, {84}});
+}
+
+static struct trace_reader *make_trace(void (*records)(struct trace_writer *))
+{
+	struct trace_writer *w = NULL;
+	struct trace_reader *r = NULL;
+	trace_writer_create(path, 0, &w, NULL);
+	put_meta(w);
+	records(w);
+	trace_writer_close(w, NULL);
+	check_int(trace_reader_open(path, &r, NULL), 0);
+	return r;
+}
+
+static struct counts *load(void (*records)(struct trace_writer *))
+{
+	struct trace_reader *r = make_trace(records);
+	struct counts *c = NULL;
+	struct record rec;
+	check_int(counts_create(r, &c), 0);
+	if (!check(c != NULL))
+		exit(tap_done());
+	while (trace_next(r, &rec, NULL) > 0)
+		if (rec.event == EV_COUNTS)
+			check_int(counts_take(c, &rec), 0);
+	return c; /* its names stay with the reader, which is left open */
+}
+
+static void test_sums(void)
+{
+	struct counts *c = load(write_records);
+	check_int(c->nr_events, 6);
+	check_int(c->nr_threads, 3);
+	check_int(c->nr_records, 5);
+	check_int(c->nr_unknown, 0);
+	check_int(c->interval_ns, 100000000);
+	check_int(c->event[1].role, ROLE_FAULTS);
+	check_str(c->event[1].level, "user");
+	check_int(c->total[0].raw, SAMPLE_MS(400));
+	check_int(c->total[1].raw, 72);
+	/* Raw as it was counted, scaled as it would have been. */
+	check_int(c->total[2].raw, 1000000);
+	check_int(c->total[2].scaled, 2000000);
+	check_int(c->total[2].missed_ns, SAMPLE_MS(40));
+	check_int(c->total[4].scaled, 2000);
+	check_int(c->thread[1].tid, 11);
+	check_int(c->thread[1].sum[0].raw, SAMPLE_MS(20));
+	check_int(c->thread[1].start_ns, SAMPLE_MS(150));
+	check_int(c->thread[1].end_ns, SAMPLE_MS(200));
+	counts_destroy(c);
+}
+
+static void test_time(void)
+{
+	struct counts *c = load(write_records);
+	const double *faults = c->bucket + COUNTS_BUCKETS;
+	check_int(c->bucket_ns, SAMPLE_MS(100));
+	check_int(c->nr_buckets, 5);
+	check_range(faults[0], 39.99, 40.01);
+	check_range(faults[1], 1.99, 2.01);
+	/* Shared out among those that the reading was about. */
+	check_range(faults[2], 9.99, 10.01);
+	check_range(faults[4], 9.99, 10.01);
+	counts_destroy(c);
+}
+
+static void test_derived(void)
+{
+	struct counts *c = load(write_records);
+	double v = 0;
+	uint64_t time = 2 * NSEC_PER_SEC;
+	check_int(counts_derive(c, c->total, 0, time, &v), RATE_CPUS);
+	check_range(v, 0.1999, 0.2001);
+	check_int(counts_derive(c, c->total, 1, time, &v), RATE_PER_SECOND);
+	check_range(v, 179.9, 180.1); /* 72 in 0.4 s of CPU time */
+	check_int(counts_derive(c, c->total, 2, time, &v), RATE_HZ);
+	check_range(v, 4.99e6, 5.01e6);
+	check_int(counts_derive(c, c->total, 3, time, &v), RATE_PER_CYCLE);
+	check_range(v, 0.499, 0.501);
+	check_int(counts_derive(c, c->total, 4, time, &v), RATE_PER_1000);
+	check_range(v, 1.99, 2.01);
+	check_int(counts_derive(c, c->total, 5, time, &v), RATE_NONE);
+	check_range(counts_cpi(c, c->total), 1.99, 2.01);
+	/* A thread without cycles has none of that. */
+	check(counts_cpi(c, c->thread[1].sum) < 0);
+	check_int(counts_derive(c, c->thread[1].sum, 3, time, &v), RATE_NONE);
+	counts_destroy(c);
+}
+
+/* Far too late, too long, of groups and with values there are none of. */
+static void hostile_records(struct trace_writer *w)
+{
+	static const uint64_t extremes[] = {0, 1, UINT64_MAX, UINT64_MAX / 2,
+					    1ull << 62};
+	for (size_t i = 0; i < 625; i++) {
+		struct ev_counts ev = {
+			.pid = (uint32_t)i,
+			.nr = (uint32_t)(i % 5),
+			.length_ns = extremes[i % 5],
+			.enabled_ns = extremes[i / 5 % 5],
+			.missed_ns = extremes[i / 25 % 5],
+			.value = {extremes[i / 125 % 5], UINT64_MAX},
+		};
+		trace_put(w, &(struct record){.event = EV_COUNTS,
+					      .time_ns = extremes[i / 25 % 5],
+					      .tid = (uint32_t)i % 7,
+					      .param = i % 9 == 8 ? UINT32_MAX
+								  : i % 5,
+					      .payload_len = sizeof(ev),
+					      .payload = &ev});
+	}
+}
+
+static void test_hostile(void)
+{
+	struct counts *c = load(hostile_records);
+	check_int(c->nr_records, 625);
+	check(c->nr_unknown > 300 && c->nr_unknown < 625);
+	check(c->nr_buckets <= COUNTS_BUCKETS);
+	counts_destroy(c);
+}
+
+static void no_records(struct trace_writer *w)
+{
+	trace_put_meta(w, "x", "y");
+}
+
+/* The text, whole, as smco-trace prints it. */
+static char *text_of(void (*records)(struct trace_writer *))
+{
+	struct trace_reader *r = make_trace(records);
+	struct summary *s = NULL;
+	char *text = NULL;
+	size_t size;
+	check_int(summary_load(r, &s, NULL), 0);
+	trace_reader_close(r);
+	FILE *f = open_memstream(&text, &size);
+	summary_print(s, f, NULL, &(struct summary_style){.max_sites = 10});
+	fclose(f);
+	summary_free(s);
+	return text;
+}
+
+static void has(const char *text, const char *want)
+{
+	if (!check_msg(strstr(text, want) != NULL, "the text has \"%s\"", want))
+		printf("# %s\n", text);
+}
+
+static void test_text(void)
+{
+	char *text = text_of(write_records);
+	has(text, "counters   task-clock              400 ms            "
+		  "0.2 CPUs used\n");
+	has(text, "page-faults:u           72                180 a second\n");
+	has(text, "0.5 a cycle (CPI 2)  scaled, counted 50 %");
+	has(text, "2 in 1000 instructions");
+	has(text, "power/energy-pkg/       42 Joules\n");
+	has(text, "not counted: r1: no ");
+	has(text, "threads    10, 380 ms task-clock, 70 page-faults:u");
+	check(!strchr(text, '\033'));
+	check(!strstr(text, "unused"));
+	free(text);
+	text = text_of(no_records);
+	has(text, "no reading in the trace");
+	free(text);
+}
+
+int main(void)
+{
+	int fd = mkstemp(path);
+	if (fd < 0)
+		return 1;
+	close(fd);
+	test_sums();
+	test_time();
+	test_derived();
+	test_hostile();
+	test_text();
+	unlink(path);
+	char old[64];
+	snprintf(old, sizeof(old), "%s.old", path);
+	unlink(old);
+	return tap_done();
+}
