@@ -29,7 +29,7 @@ endif
 OPT ?= -O2 -g
 CPPFLAGS += -I. -I$(O) -D_GNU_SOURCE -DSMCO_VERSION='"$(VERSION)"'
 CFLAGS := $(OPT) -std=gnu11 -fno-strict-aliasing $(WARN) $(CFLAGS)
-LDLIBS := -ldw -lelf -lz -lzstd -lseccomp -lZydis -liberty -ljansson -lbpf -lpfm -lpthread
+LDLIBS := -ldw -lelf -lz -lzstd -lseccomp -lZydis -liberty -ljansson -lbpf -lpfm -lpthread -lm
 ifneq ($(SANITIZE),)
 CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all
 LDFLAGS += -fsanitize=$(SANITIZE)
