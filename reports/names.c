@@ -14,8 +14,7 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Copy @s with the arguments of its outermost templates left out. */
-static void cut_templates(const char *s, char *buf, size_t size)
+void names_cut_templates(const char *s, char *buf, size_t size)
 {
 	size_t n = 0;
 	unsigned depth = 0;
@@ -46,7 +45,7 @@ static void cut_templates(const char *s, char *buf, size_t size)
 char *names_function(const struct trace_frame *f, size_t max, char *buf)
 {
 	if (*f->function && strlen(f->function) > max)
-		cut_templates(f->function, buf, NAMES_MAX);
+		names_cut_templates(f->function, buf, NAMES_MAX);
 	else if (*f->function)
 		snprintf(buf, NAMES_MAX, "%s", f->function);
 	else if (*f->module)

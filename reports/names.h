@@ -12,6 +12,9 @@
 /* "cache_fill", "std::vector<...>::push_back" (template arguments are cut
  * when the name is longer than @max columns), "libfoo.so+0x1234", "?". */
 char *names_function(const struct trace_frame *f, size_t max, char *buf);
+/* Copy @s with the arguments of its outermost templates left out, as far as
+ * @size goes. */
+void names_cut_templates(const char *s, char *buf, size_t size);
 /* "cache.c:212" with at most one directory in front, "[libc.so.6]" if only the
  * module is known, "" if nothing is. */
 char *names_place(const struct trace_frame *f, char *buf);

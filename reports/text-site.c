@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "reports/names.h"
+#include "reports/text-frames.h"
 #include "reports/text.h"
 #include "reports/units.h"
 
@@ -80,12 +81,6 @@ static void counts(const struct view *v, const struct model_site *site)
 	line_end(&l);
 }
 
-/* Longest function name to show in full. */
-static unsigned name_columns(const struct view *v)
-{
-	return v->page.width ? v->page.width / 2 : 200;
-}
-
 static void no_stack(const struct view *v, const struct model_stack *stack)
 {
 	struct line l;
@@ -114,39 +109,17 @@ static void cut_stack(const struct view *v, const struct model_site *site,
 static void stack(const struct view *v, const struct model_site *site)
 {
 	const struct model_stack *stack = site->stack;
-	char name[NAMES_MAX], place[NAMES_MAX];
-	unsigned widest = 0, limit = name_columns(v);
 	size_t all = names_worth_showing(stack->frames, stack->nr_frames);
 	size_t nr = all;
-	struct line l;
 	if (!nr) {
 		no_stack(v, stack);
 		return;
 	}
 	if (v->style->max_frames && nr > v->style->max_frames)
 		nr = v->style->max_frames;
-	for (size_t i = 0; i < nr; i++) {
-		names_function(&stack->frames[i], limit, name);
-		unsigned n = line_columns(name);
-		if (n > widest)
-			widest = n;
-	}
-	if (widest > limit)
-		widest = limit;
-	for (size_t i = 0; i < nr; i++) {
-		const struct trace_frame *f = &stack->frames[i];
-		begin_part(v, &l, i ? "" : "allocated");
-		line_add(&l, INK_NAME, names_function(f, limit, name));
-		names_place(f, place);
-		if (*place) {
-			/* A name that is too long pushes its place on. */
-			line_pad(&l, PART_COL + widest);
-			line_add(&l, INK_NONE, "  ");
-			line_add(&l, INK_NONE, place);
-			line_add(&l, INK_DIM, f->inlined ? " inlined" : "");
-		}
-		line_end(&l);
-	}
+	frames_print(&v->page,
+		     &(struct frames_place){SITE_COL, PART_COL, "allocated"},
+		     stack->frames, nr, NULL);
 	if (nr < all)
 		cut_stack(v, site, all - nr);
 }
@@ -163,7 +136,7 @@ static void chain(const struct view *v, struct line *l, uint32_t id)
 	if (v->style->max_frames && nr > v->style->max_frames)
 		nr = v->style->max_frames;
 	for (size_t i = 0; f && i < nr; i++) {
-		names_function(&f[i], name_columns(v), name);
+		names_function(&f[i], frames_name_columns(&v->page), name);
 		names_place(&f[i], place);
 		unsigned n = line_columns(name) + line_columns(place) + 1;
 		if (i && n + line_columns(v->arrow) > line_left(l))
