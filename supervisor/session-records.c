@@ -16,6 +16,8 @@ void session_emit(void *ctx, const struct record *r)
 		stacks_want(s->stacks, nap->ended_stack);
 		stacks_want(s->stacks, nap->last_stack);
 	}
+	if (r->event == EV_SITE) /* one that is not told unused is a result */
+		stacks_want(s->stacks, r->param);
 	if (!s->trace_failed && trace_put(s->trace, r))
 		s->trace_failed = true;
 }
