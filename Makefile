@@ -36,8 +36,8 @@ LDFLAGS += -fsanitize=$(SANITIZE)
 endif
 
 # ---------------------------------------------------------------- sources --
-TOOLS := smco-trace smco-report
-TOOL_SRC := supervisor/smco-trace.c reports/smco-report.c
+TOOLS := smco-trace smco-report smco-diff
+TOOL_SRC := supervisor/smco-trace.c reports/smco-report.c reports/smco-diff.c
 SRC := $(filter-out $(TOOL_SRC),$(wildcard supervisor/*.c \
 	supervisor/tracee/*.c supervisor/probe/*.c supervisor/control/*.c \
 	supervisor/monitor/*.c pmu/*.c symbols/*.c reports/*.c))
@@ -68,7 +68,7 @@ fixtures: $(FIXTURES)
 
 $(O)/smco-trace: $(O)/supervisor/smco-trace.o $(LIB)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-$(O)/smco-report: $(O)/reports/smco-report.o $(LIB)
+$(O)/smco-report $(O)/smco-diff: $(O)/%: $(O)/reports/%.o $(LIB)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(LIB): $(OBJ)
@@ -100,4 +100,5 @@ check-headers:
 clean:
 	rm -rf $(O)
 
--include $(OBJ:.o=.d) $(UNIT:%=%.d) $(FIXTURES:%=%.d) $(O)/supervisor/smco-trace.d $(O)/reports/smco-report.d
+-include $(OBJ:.o=.d) $(UNIT:%=%.d) $(FIXTURES:%=%.d) $(O)/supervisor/smco-trace.d \
+	$(O)/reports/smco-report.d $(O)/reports/smco-diff.d

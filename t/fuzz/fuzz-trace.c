@@ -1,82 +1,13 @@
-/*
- * The trace reader and both summaries. The fuzzer cannot guess checksums, so
- * they are put on here; the first byte says on what:
- *   0  a file of arbitrary bytes behind a good header
- *   1  the sample session with bytes changed: position (2 bytes), value
- *   2  one plain chunk, the second byte being its type
- */
-#include "t/unit/trace-show.h"
-
-static uint8_t *sample;
-static size_t sample_size;
-
-static void prepare(void)
-{
-	char path[] = "/tmp/fuzz-trace-XXXXXX";
-	close(mkstemp(path));
-	if (sample_write(path, NULL))
-		abort();
-	sample = show_load(path, &sample_size);
-	show_unlink(path);
-	if (!sample)
-		abort();
-}
-
-static size_t patched(uint8_t *to, const uint8_t *data, size_t size)
-{
-	memcpy(to, sample, sample_size);
-	for (; size >= 3; data += 3, size -= 3) {
-		size_t at = (size_t)(data[0] << 8 | data[1]) % sample_size;
-		if (at >= sizeof(struct disk_header))
-			to[at] = data[2];
-	}
-	return sample_size;
-}
-
-static size_t one_chunk(uint8_t *to, const uint8_t *data, size_t size)
-{
-	struct disk_chunk h = {.magic = CHUNK_MAGIC,
-			       .type = data[0],
-			       .nr_items = UINT32_MAX,
-			       .stored_size = (uint32_t)size - 1,
-			       .raw_size = (uint32_t)size - 1};
-	memcpy(to, sample, sizeof(struct disk_header));
-	memcpy(to + sizeof(struct disk_header), &h, sizeof(h));
-	memcpy(to + sizeof(struct disk_header) + sizeof(h), data + 1, size - 1);
-	return sizeof(struct disk_header) + sizeof(h) + size - 1;
-}
+/* The trace reader and both summaries. */
+#include "t/fuzz/trace-mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (!sample)
-		prepare();
-	if (size < 2)
-		return 0;
-	size_t cap = sizeof(struct disk_header) + sizeof(struct disk_chunk) +
-		     size + sample_size;
-	uint8_t *file = malloc(cap);
 	size_t len;
-	switch (data[0] % 3) {
-	case 0:
-		len = sizeof(struct disk_header) + size - 1;
-		memcpy(file, sample, sizeof(struct disk_header));
-		memcpy(file + sizeof(struct disk_header), data + 1, size - 1);
-		break;
-	case 1:
-		len = patched(file, data + 1, size - 1);
-		break;
-	default:
-		len = one_chunk(file, data + 1, size - 1);
-		break;
-	}
-	show_sign(file, len);
-	/* In memory of its own size, so that a byte too far is seen. */
-	uint8_t *exact = malloc(len);
-	memcpy(exact, file, len);
-	if (!show(exact, len))
+	uint8_t *file = mutate(data, size, &len);
+	if (file && !show(file, len))
 		abort();
-	free(exact);
 	free(file);
 	return 0;
 }

@@ -1,0 +1,221 @@
+/*
+ * A comparison as one page that needs nothing else: no script, no font, no
+ * address. Everything from a trace goes through put().
+ */
+#include "reports/diff-print.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "reports/diff-words.h"
+#include "reports/names.h"
+#include "reports/units.h"
+
+static const char head[] =
+	"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+	"<meta name=\"viewport\" content=\"width=device-width\">\n"
+	"<meta http-equiv=\"Content-Security-Policy\" content=\""
+	"default-src 'none'; style-src 'unsafe-inline'\">\n"
+	"<title>smco-diff</title>\n<style>\n"
+	":root { color-scheme: light dark; --line: #8884; --dim: #777;\n"
+	"  --bad: #b3261e; --good: #1b6e2e; --warn: #8a5a00 }\n"
+	"@media (prefers-color-scheme: dark) { :root { --dim: #999;\n"
+	"  --bad: #ff8a80; --good: #7bd88f; --warn: #e6b450 } }\n"
+	"body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto;\n"
+	"  max-width: 75em; padding: 0 1em }\n"
+	"h2 { font-size: 1.05em; margin: 0 0 .4em }\n"
+	"section { border-top: 1px solid var(--line); padding: .9em 0 }\n"
+	".sides { display: grid; grid-template-columns: 1fr 1fr; gap: 0 2em }\n"
+	"table { border-collapse: collapse; margin: .3em 0 }\n"
+	"th { text-align: left; font-weight: normal; color: var(--dim) }\n"
+	"td, th { padding: .05em 1.4em .05em 0; vertical-align: top }\n"
+	"td { font-variant-numeric: tabular-nums }\n"
+	"ol { list-style: none; margin: .3em 0; padding: 0;\n"
+	"  font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere }\n"
+	".dim, small { color: var(--dim) } .bad { color: var(--bad) }\n"
+	".good { color: var(--good) } .warn { color: var(--warn) }\n"
+	"</style></head><body>\n";
+
+/* Text, safe between tags and in quoted attributes; control characters and
+ * what is no UTF-8 do not get through. */
+static void put(FILE *out, const char *s)
+{
+	bool ok;
+	for (size_t n; (n = line_char(s, &ok)) != 0; s += n) {
+		if (!ok)
+			fputc('?', out);
+		else if (*s == '<')
+			fputs("&lt;", out);
+		else if (*s == '>')
+			fputs("&gt;", out);
+		else if (*s == '&')
+			fputs("&amp;", out);
+		else if (*s == '"')
+			fputs("&quot;", out);
+		else if (*s == '\'')
+			fputs("&#39;", out);
+		else
+			fwrite(s, 1, n, out);
+	}
+}
+
+/* <@tag class=@class>@text</@tag>; @class may be NULL. */
+static void element(FILE *out, const char *tag, const char *class,
+		    const char *text)
+{
+	if (class)
+		fprintf(out, "<%s class=\"%s\">", tag, class);
+	else
+		fprintf(out, "<%s>", tag);
+	put(out, text);
+	fprintf(out, "</%s>", tag);
+}
+
+static const char *class_of(const struct diff_measure *m)
+{
+	if (!m->has_changed)
+		return "dim";
+	return m->test.change > 0 ? "bad" : "good";
+}
+
+static void row(FILE *out, enum diff_metric metric,
+		const struct diff_measure *m)
+{
+	char text[WORDS_MAX];
+	fputs("<tr>", out);
+	element(out, "th", NULL, diff_metric[metric].label);
+	for (int i = 0; i < DIFF_SIDES; i++)
+		element(out, "td", NULL,
+			diff_words_value(metric, m->side[i].mean, false, text));
+	element(out, "td", class_of(m), diff_words_relative(metric, m, text));
+	element(out, "td", "dim", diff_words_interval(metric, m, false, text));
+	fputs("</tr>\n", out);
+}
+
+static void table(FILE *out, const struct diff_change *c, bool all)
+{
+	fputs("<table><tr><th></th><th>base</th><th>new</th><th>change</th>"
+	      "<th>95 %</th></tr>\n",
+	      out);
+	for (size_t k = 0; k < DIFF_NR_METRICS; k++)
+		if (c->measure[k].is_known &&
+		    (all || c->measure[k].has_changed))
+			row(out, k, &c->measure[k]);
+	fputs("</table>\n", out);
+}
+
+static void frames(FILE *out, const struct diff_item *item, unsigned max)
+{
+	char name[NAMES_MAX], place[NAMES_MAX], more[64];
+	if (!item) {
+		element(out, "p", "dim", "not there");
+		return;
+	}
+	if (!item->nr_frames) {
+		element(out, "p", "dim", "stacks that are not known");
+		return;
+	}
+	size_t nr = max && item->nr_frames > max ? max : item->nr_frames;
+	fputs("<ol>", out);
+	for (size_t i = 0; i < nr; i++) {
+		fputs("<li>", out);
+		put(out, names_function(&item->shown[i], 120, name));
+		fputs(" <small>", out);
+		put(out, names_place(&item->shown[i], place));
+		fputs("</small></li>\n", out);
+	}
+	if (nr < item->nr_frames) {
+		snprintf(more, sizeof(more), "%zu more (--frames)",
+			 item->nr_frames - nr);
+		element(out, "li", "dim", more);
+	}
+	fputs("</ol>", out);
+}
+
+static void change(FILE *out, const struct diff_style *st, size_t rank,
+		   const struct diff_change *c)
+{
+	static const char *const class[VERDICT_NR] = {
+		"dim", "bad", "bad", "good", "good", "warn",
+	};
+	char text[WORDS_MAX];
+	fprintf(out, "<section><h2>%zu ", rank);
+	element(out, "span", class[c->verdict], diff_verdict_name(c->verdict));
+	fputc(' ', out);
+	if (c->verdict != VERDICT_SAME)
+		put(out, diff_words_finding(c, false, text));
+	fputs("</h2>\n", out);
+	table(out, c, st->all);
+	if (*diff_words_watched(c, text)) {
+		fputs("<p class=\"warn\">watched ", out);
+		put(out, text);
+		fputs("</p>\n", out);
+	}
+	if (diff_words_match(c)) {
+		fputs("<p class=\"dim\">matched ", out);
+		put(out, diff_words_match(c));
+		fputs("</p>\n", out);
+	}
+	fputs("<div class=\"sides\">", out);
+	for (int i = 0; i < DIFF_SIDES; i++) {
+		fputs("<div>", out);
+		frames(out, c->item[i], st->max_frames);
+		fputs("</div>\n", out);
+	}
+	fputs("</div></section>\n", out);
+}
+
+static void sides(const struct diff *d, FILE *out)
+{
+	static const char *const label[DIFF_SIDES] = {"base", "new"};
+	char text[NOTE_MAX];
+	fputs("<section class=\"sides\">", out);
+	for (int i = 0; i < DIFF_SIDES; i++) {
+		const struct diff_side *s = &d->side[i];
+		fputs("<div>", out);
+		element(out, "h2", NULL, label[i]);
+		put(out, diff_words_side(s, text));
+		fputs("<br><small>", out);
+		for (size_t k = 0; k < s->nr_runs; k++) {
+			fputs(k ? ", " : "", out);
+			put(out, s->run[k].path);
+		}
+		fputs("</small></div>\n", out);
+	}
+	fputs("</section>\n", out);
+	for (size_t i = 0; diff_words_note(d, i, text); i++)
+		element(out, "p", "warn", text);
+}
+
+void diff_print_html(const struct diff *d, const struct diff_rules *rules,
+		     const struct diff_style *style)
+{
+	FILE *out = style->page.out;
+	char text[NOTE_MAX];
+	size_t rest = 0;
+	fputs(head, out);
+	sides(d, out);
+	for (size_t i = 0; i < rules->nr; i++)
+		element(out, "p", rules->rule[i].is_crossed ? "bad" : "good",
+			diff_rule_outcome(&rules->rule[i], false, text,
+					  sizeof(text)));
+	fputs("<section><h2>in all</h2>\n", out);
+	table(out, &d->change[0], true);
+	fputs("</section>\n", out);
+	for (size_t i = 1; i < d->nr_changes; i++) {
+		if (d->change[i].verdict == VERDICT_SAME && !style->all)
+			continue;
+		if (style->max_changes && i > style->max_changes)
+			rest++;
+		else
+			change(out, style, i, &d->change[i]);
+	}
+	if (rest) {
+		snprintf(text, sizeof(text), "%zu more (--top)", rest);
+		element(out, "p", "dim", text);
+	}
+	snprintf(text, sizeof(text), "%zu sites unchanged",
+		 d->nr_by_verdict[VERDICT_SAME]);
+	element(out, "p", "dim", text);
+	fputs("\n</body></html>\n", out);
+}

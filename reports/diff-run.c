@@ -1,0 +1,377 @@
+#include "reports/diff-run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/array.h"
+#include "reports/model.h"
+#include "reports/names.h"
+
+#define RUN  (1u << DIFF_RUN)
+#define SITE (1u << DIFF_SITE)
+
+const struct diff_metric_info diff_metric[DIFF_NR_METRICS] = {
+	[DIFF_BYTE_SECONDS] = {"nap.bytes_seconds", "unused", UNIT_BYTE_SECONDS,
+			       RUN | SITE, true, false, 4096},
+	[DIFF_UNUSED] = {"nap.unused_bytes", "unused at the end", UNIT_BYTES,
+			 RUN | SITE, true, false, 4096},
+	[DIFF_LONGEST] = {"nap.longest", "longest nap", UNIT_NS, RUN | SITE,
+			  true, false, 1e6},
+	[DIFF_ALLOCS] = {"alloc.count", "allocations", UNIT_COUNT, RUN | SITE,
+			 true, false, 1},
+	[DIFF_ALLOC_BYTES] = {"alloc.bytes", "bytes allocated", UNIT_BYTES,
+			      RUN | SITE, true, false, 1},
+	/* One point: what a quiet machine tells apart. */
+	[DIFF_OVERHEAD] = {"overhead", "overhead", UNIT_PPB, RUN, false, false,
+			   1e7},
+	[DIFF_DURATION] = {"duration", "duration", UNIT_NS, RUN, false, true,
+			   1e6},
+};
+
+/* Deeper frames say nothing more about who allocates. */
+#define MAX_FRAMES 256
+
+void diff_run_free(struct diff_run *run)
+{
+	for (size_t i = 0; i < run->nr_items; i++) {
+		free(run->item[i].frames);
+		free(run->item[i].shown);
+	}
+	free(run->item);
+	run->item = NULL;
+	run->nr_items = run->cap_items = 0;
+}
+
+/* The first word of @command, its quotes taken off; at most @size. */
+static size_t first_word(const char *command, char *buf, size_t size)
+{
+	size_t n = 0;
+	char quote = '\0';
+	for (const char *p = command; *p && n + 1 < size; p++) {
+		if (quote && *p == quote)
+			quote = '\0';
+		else if (!quote && (*p == '\'' || *p == '"'))
+			quote = *p;
+		else if (!quote && *p == '\\' && p[1])
+			buf[n++] = *++p;
+		else if (!quote && *p == ' ')
+			break;
+		else
+			buf[n++] = *p;
+	}
+	buf[n] = '\0';
+	return n;
+}
+
+const char *diff_run_program(struct diff_pool *pool, const char *command)
+{
+	char word[1024];
+	first_word(command + strspn(command, " "), word, sizeof(word));
+	return diff_pool_file(pool, word);
+}
+
+/* ---------------------------------------------------------------- items --- */
+
+static struct diff_item *add_item(struct diff_run *run, enum diff_kind kind)
+{
+	if (!ARRAY_ROOM(run->item, run->nr_items, run->cap_items))
+		return NULL;
+	struct diff_item *item = &run->item[run->nr_items++];
+	*item = (struct diff_item){.kind = kind, .name = diff_pool_empty};
+	for (size_t i = 0; i < DIFF_NR_METRICS; i++)
+		item->value[i] = NAN;
+	return item;
+}
+
+static void take_frame(struct diff_pool *pool, const struct trace_frame *f,
+		       struct diff_frame *ret, struct trace_frame *shown)
+{
+	ret->function = diff_pool_function(pool, f->function);
+	ret->stem = diff_pool_stem(pool, ret->function);
+	ret->file = diff_pool_file(pool, f->file);
+	ret->module = diff_pool_module(pool, f->module);
+	ret->build = diff_pool_text(pool, f->build_id);
+	ret->has_line = f->line != 0;
+	ret->pos = f->line ? f->line : f->offset;
+	*shown = *f;
+	shown->function = diff_pool_text(pool, f->function);
+	shown->file = diff_pool_text(pool, f->file);
+	shown->module = diff_pool_text(pool, f->module);
+	shown->build_id = ret->build;
+}
+
+static bool take_frames(struct diff_pool *pool, const struct trace_frame *f,
+			size_t nr, struct diff_item *item)
+{
+	nr = names_worth_showing(f, nr);
+	if (nr > MAX_FRAMES)
+		nr = MAX_FRAMES;
+	if (!nr)
+		return true;
+	item->frames = calloc(nr, sizeof(*item->frames));
+	item->shown = calloc(nr, sizeof(*item->shown));
+	if (!item->frames || !item->shown)
+		return false;
+	item->nr_frames = nr;
+	for (size_t i = 0; i < nr; i++)
+		take_frame(pool, &f[i], &item->frames[i], &item->shown[i]);
+	return true;
+}
+
+static void take_sum(struct diff_item *item, const struct nap_sum *sum)
+{
+	item->value[DIFF_BYTE_SECONDS] = sum->byte_seconds;
+	item->value[DIFF_UNUSED] = (double)sum->unused_bytes;
+	item->value[DIFF_LONGEST] = (double)sum->longest_ns;
+	item->error[DIFF_LONGEST] = (double)sum->longest_error_ns;
+}
+
+static void take_totals(struct diff_item *item, const struct ev_site *t)
+{
+	item->value[DIFF_ALLOCS] = (double)t->nr_allocs;
+	item->value[DIFF_ALLOC_BYTES] = (double)t->bytes;
+	item->nr_allocs = t->nr_allocs;
+	item->nr_watched = t->nr_watched;
+}
+
+/* How far the byte seconds of @site may be off. */
+static double uncertain(const struct summary *s, const struct model_site *site)
+{
+	double sum = 0;
+	for (size_t i = 0; i < site->nr_stacks; i++) {
+		const struct model_stack *stack = &s->stack[site->member[i]];
+		for (size_t j = 0; j < stack->nr_naps; j++) {
+			const struct ev_nap *n =
+				&s->nap[stack->first_nap + j].nap;
+			sum += (double)n->size * (double)n->error_ns / 1e9;
+		}
+	}
+	return sum;
+}
+
+/* What names alone tell apart, the same build and module at hand: the frames
+ * of one run. */
+static bool same_place(const struct diff_frame *a, const struct diff_frame *b)
+{
+	return a->function == b->function && a->file == b->file &&
+	       a->pos == b->pos && a->has_line == b->has_line &&
+	       a->module == b->module && a->build == b->build;
+}
+
+bool diff_item_begins(const struct diff_item *item,
+		      const struct diff_item *whole)
+{
+	if (item->nr_frames > whole->nr_frames)
+		return false;
+	for (size_t i = 0; i < item->nr_frames; i++)
+		if (!same_place(&item->frames[i], &whole->frames[i]))
+			return false;
+	return true;
+}
+
+uint64_t diff_frame_hash(uint64_t seed, const struct diff_frame *f)
+{
+	seed = hindex_hash(seed, &f->function, sizeof(f->function));
+	return hindex_hash(seed, &f->pos, sizeof(f->pos));
+}
+
+static void join(struct diff_item *to, struct diff_item *from)
+{
+	for (size_t i = 0; i < DIFF_NR_METRICS; i++) {
+		if (i == DIFF_LONGEST) {
+			if (from->value[i] <= to->value[i])
+				continue;
+			to->value[i] = from->value[i];
+			to->error[i] = from->error[i];
+		} else {
+			to->value[i] += from->value[i];
+			to->error[i] += from->error[i];
+		}
+	}
+	to->nr_allocs += from->nr_allocs;
+	to->nr_watched += from->nr_watched;
+	free(from->frames);
+	free(from->shown);
+	*from = (struct diff_item){0};
+}
+
+/* -------------------------------------------------------------- joining --- */
+
+struct item_key {
+	const struct diff_item *items, *item;
+};
+
+static bool same_stack(const void *ctx, uint32_t value)
+{
+	const struct item_key *k = ctx;
+	const struct diff_item *other = &k->items[value];
+	return other->nr_frames == k->item->nr_frames &&
+	       diff_item_begins(k->item, other);
+}
+
+/* The one longer stack that begins like @item; NULL if there are several. A
+ * stack that could not be read to its end is counted there. */
+static struct diff_item *whole_of(struct diff_run *run, struct diff_item *item)
+{
+	struct diff_item *found = NULL;
+	for (size_t i = 1; i < run->nr_items; i++) {
+		struct diff_item *other = &run->item[i];
+		if (other->nr_frames <= item->nr_frames ||
+		    !diff_item_begins(item, other))
+			continue;
+		if (found)
+			return NULL;
+		found = other;
+	}
+	return found;
+}
+
+/* More than this is not worth the search for the few stacks that were cut. */
+#define MAX_CUT 2048
+
+/* Sites that are the same by what names leave of them become one, and stacks
+ * that were cut join the one they were cut from. */
+static int join_items(struct diff_run *run)
+{
+	struct hindex index = {0};
+	int rc = SMCO_OK;
+	size_t nr = 1;
+	for (size_t i = 1; i < run->nr_items && !rc; i++) {
+		struct diff_item *item = &run->item[i];
+		struct item_key key = {run->item, item};
+		uint64_t hash = 0;
+		uint32_t found;
+		for (size_t k = 0; k < item->nr_frames; k++)
+			hash = diff_frame_hash(hash, &item->frames[k]);
+		if (hindex_find(&index, hash, same_stack, &key, &found)) {
+			join(&run->item[found], item);
+			continue;
+		}
+		if (!hindex_add(&index, hash, (uint32_t)nr))
+			rc = SMCO_NOMEM;
+		if (nr != i) {
+			run->item[nr] = *item;
+			*item = (struct diff_item){0};
+		}
+		nr++;
+	}
+	hindex_free(&index);
+	run->nr_items = nr;
+	if (rc || nr > MAX_CUT)
+		return rc;
+	nr = 1;
+	for (size_t i = 1; i < run->nr_items; i++) {
+		struct diff_item *item = &run->item[i], *whole = NULL;
+		if (item->nr_frames)
+			whole = whole_of(run, item);
+		if (whole)
+			join(whole, item);
+	}
+	for (size_t i = 1; i < run->nr_items; i++)
+		if (run->item[i].name) /* not joined to another */
+			run->item[nr++] = run->item[i];
+	run->nr_items = nr;
+	return SMCO_OK;
+}
+
+/* -------------------------------------------------------------- loading --- */
+
+static int take_sites(const struct summary *s, struct diff_pool *pool,
+		      struct diff_run *run)
+{
+	struct model_sites sites;
+	struct ev_site all = {0};
+	double error = 0;
+	int rc = model_sites(s, 0, &sites);
+	for (size_t i = 0; i < sites.nr && !rc; i++) {
+		const struct model_site *m = &sites.site[i];
+		struct diff_item *item = add_item(run, DIFF_SITE);
+		if (!item || !take_frames(pool, m->stack->frames,
+					  m->stack->nr_frames, item)) {
+			rc = SMCO_NOMEM;
+			break;
+		}
+		take_sum(item, &m->sum);
+		take_totals(item, &m->totals);
+		item->error[DIFF_BYTE_SECONDS] = uncertain(s, m);
+		error += item->error[DIFF_BYTE_SECONDS];
+		all.nr_allocs += m->totals.nr_allocs;
+		all.bytes += m->totals.bytes;
+		all.nr_watched += m->totals.nr_watched;
+	}
+	model_sites_free(&sites);
+	take_totals(&run->item[0], &all);
+	run->item[0].error[DIFF_BYTE_SECONDS] = error;
+	return rc ? rc : join_items(run);
+}
+
+/* Share of the known blocks that were being watched, over the run. */
+static double watched_share(const struct summary *s)
+{
+	double known = 0, armed = 0;
+	for (size_t i = 0; i < s->nr_ledger; i++) {
+		const struct ev_ledger *l = &s->ledger[i].ledger;
+		known += (double)l->nr_known;
+		armed += (double)l->nr_armed;
+	}
+	return known > 0 ? fmin(armed / known, 1) : NAN;
+}
+
+static void take_facts(const struct summary *s, struct diff_pool *pool,
+		       struct diff_run *run)
+{
+	struct trace_reader *r = s->reader;
+	const char *command = trace_meta(r, "command");
+	const char *mechanism = trace_meta(r, "mechanism");
+	if (!command && s->nr_processes)
+		command = model_command(s, &s->process[0]);
+	run->command = diff_pool_text(pool, command ? command : "");
+	run->program = diff_run_program(pool, run->command);
+	run->mechanism = diff_pool_text(pool, mechanism ? mechanism : "");
+	run->start_real_ns = trace_start_real_ns(r);
+	run->duration_ns = s->duration_ns;
+	run->nap_ns = model_meta_u64(s, "nap_ns", 0);
+	run->min_size = model_meta_u64(s, "min_size", 0);
+	run->watched = watched_share(s);
+	run->nr_damaged = trace_nr_damaged(r);
+	run->nr_lost = trace_nr_lost(r);
+	run->is_truncated = trace_is_truncated(r);
+}
+
+static int take_summary(const struct summary *s, struct diff_pool *pool,
+			struct diff_run *run)
+{
+	struct diff_item *whole = add_item(run, DIFF_RUN);
+	if (!whole)
+		return SMCO_NOMEM;
+	take_facts(s, pool, run);
+	take_sum(whole, &s->sum);
+	whole->value[DIFF_DURATION] = (double)s->duration_ns;
+	if (s->nr_ledger) {
+		const struct ev_ledger *l = &s->ledger[s->nr_ledger - 1].ledger;
+		int64_t ppb = model_overhead_ppb(l, l->spent_ns);
+		whole->value[DIFF_OVERHEAD] = ppb < 0 ? NAN : (double)ppb;
+	}
+	int rc = take_sites(s, pool, run);
+	return rc || pool->failed ? SMCO_NOMEM : SMCO_OK;
+}
+
+int diff_run_read(struct trace_reader *reader, struct diff_pool *pool,
+		  struct diff_run *ret, struct smco_err *err)
+{
+	struct summary *s;
+	*ret = (struct diff_run){.path = ""};
+	int rc = summary_load(reader, &s, err);
+	if (rc)
+		return rc;
+	rc = s->nr_records ? take_summary(s, pool, ret) : SMCO_EMPTY;
+	summary_free(s);
+	if (rc == SMCO_OK)
+		return SMCO_OK;
+	diff_run_free(ret);
+	return smco_fail(err, rc, 0,
+			 rc == SMCO_EMPTY
+				 ? "an empty trace: nothing was recorded"
+				 : "the trace does not fit into memory");
+}

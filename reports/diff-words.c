@@ -1,0 +1,299 @@
+#include "reports/diff-words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "reports/units.h"
+
+static uint64_t rounded(double v)
+{
+	if (!(v > 0))
+		return 0;
+	return v < 1.8e19 ? (uint64_t)(v + 0.5) : UINT64_MAX;
+}
+
+char *diff_words_value(enum diff_metric metric, double v, bool ascii, char *buf)
+{
+	char mean[UNITS_MAX];
+	switch (diff_metric[metric].unit) {
+	case UNIT_BYTES:
+		units_bytes(rounded(v), buf);
+		break;
+	case UNIT_BYTE_SECONDS:
+		units_byte_seconds(v, ascii, buf);
+		break;
+	case UNIT_NS:
+		units_duration(rounded(v), buf);
+		break;
+	case UNIT_PPB:
+		units_percent(v < 9e18 ? (int64_t)v : INT64_MAX, buf);
+		break;
+	case UNIT_COUNT:
+		units_count(rounded(v), mean);
+		if (v < 100 && v != floor(v)) /* a mean of few */
+			snprintf(mean, sizeof(mean), "%.1f", v);
+		snprintf(buf, WORDS_MAX, "%s", mean);
+		break;
+	}
+	return buf;
+}
+
+char *diff_words_delta(enum diff_metric metric, double v, bool ascii, char *buf)
+{
+	char size[WORDS_MAX];
+	diff_words_value(metric, fabs(v), ascii, size);
+	if (diff_metric[metric].unit == UNIT_PPB && strchr(size, '%'))
+		strcpy(strchr(size, '%'), "points");
+	snprintf(buf, WORDS_MAX, "%s%.100s", v < 0 ? "-" : "+", size);
+	return buf;
+}
+
+/* "+12", "-3.4": percents of @share, which is finite. */
+static char *percents(double share, char *buf)
+{
+	double v = 100 * share;
+	int decimals = fabs(v) < 9.95 && v != 0 ? 1 : 0;
+	if (fabs(v) >= 1e6)
+		snprintf(buf, UNITS_MAX, "%+.2e", v);
+	else
+		snprintf(buf, UNITS_MAX, "%+.*f", decimals, v);
+	return buf;
+}
+
+char *diff_words_relative(enum diff_metric metric, const struct diff_measure *m,
+			  char *buf)
+{
+	char number[UNITS_MAX];
+	double share = diff_relative(m);
+	if (diff_metric[metric].unit == UNIT_PPB)
+		return diff_words_delta(metric, m->test.change, true, buf);
+	if (isinf(share))
+		snprintf(buf, WORDS_MAX, "from nothing");
+	else if (share > -1e-9 && share < 1e-9)
+		snprintf(buf, WORDS_MAX, "no change");
+	else if (share >= 9)
+		snprintf(buf, WORDS_MAX,
+			 share < 1e6 ? "%.0f times as much"
+				     : "%.1e times as much",
+			 share + 1);
+	else
+		snprintf(buf, WORDS_MAX, "%s %%", percents(share, number));
+	return buf;
+}
+
+char *diff_words_interval(enum diff_metric metric, const struct diff_measure *m,
+			  bool ascii, char *buf)
+{
+	char low[WORDS_MAX], high[WORDS_MAX];
+	double base = m->side[DIFF_BASE].mean;
+	*buf = '\0';
+	if (isnan(m->test.low) || m->test.low == m->test.high)
+		return buf; /* not judged, or no scatter at all */
+	if (base > 0 && diff_relative(m) < 9 &&
+	    diff_metric[metric].unit != UNIT_PPB)
+		snprintf(buf, WORDS_MAX, "%.30s to %.30s %%",
+			 percents(m->test.low / base, low),
+			 percents(m->test.high / base, high));
+	else
+		snprintf(buf, WORDS_MAX, "%.40s to %.40s",
+			 diff_words_delta(metric, m->test.low, ascii, low),
+			 diff_words_delta(metric, m->test.high, ascii, high));
+	return buf;
+}
+
+const char *diff_words_why_not(const struct diff *d, enum diff_metric metric,
+			       const struct diff_measure *m)
+{
+	if (m->test.p > 0.05)
+		return "noise";
+	if (fabs(m->test.change) < diff_metric[metric].least ||
+	    fabs(diff_relative(m)) < d->least_change)
+		return "small";
+	return isnan(m->test.p) ? "within the naps' errors"
+				: "not sure among so many";
+}
+
+char *diff_words_finding(const struct diff_change *c, bool ascii, char *buf)
+{
+	char delta[WORDS_MAX];
+	if (!c->measure[c->by].has_changed) {
+		snprintf(buf, WORDS_MAX,
+			 "stacks were not read to their end here");
+		return buf;
+	}
+	snprintf(buf, WORDS_MAX, "%.60s %s",
+		 diff_words_delta(c->by, c->measure[c->by].test.change, ascii,
+				  delta),
+		 diff_metric[c->by].label);
+	return buf;
+}
+
+const char *diff_words_match(const struct diff_change *c)
+{
+	if (c->how == MATCH_NONE)
+		return c->ambiguous ? "not at all: several look alike on the "
+				      "other side"
+				    : NULL;
+	if (c->ambiguous)
+		return "by the order of lines: several look alike";
+	switch (c->how) {
+	case MATCH_CUT:
+		return "though one stack was not read to its end";
+	case MATCH_STEMS:
+		return "by names without files, types and parameters";
+	case MATCH_INLINED:
+		return "though one stack lacks frames, as after inlining";
+	case MATCH_CALLERS:
+		return "by the function that allocates; its callers differ";
+	default:
+		return NULL;
+	}
+}
+
+char *diff_words_watched(const struct diff_change *c, char *buf)
+{
+	double base = c->watched[DIFF_BASE], new = c->watched[DIFF_NEW];
+	*buf = '\0';
+	if (c->verdict == VERDICT_UNSURE ||
+	    (!isnan(base) && !isnan(new) && fabs(base - new) >= 0.2)) {
+		char was[UNITS_MAX] = "unknown", is[UNITS_MAX] = "unknown";
+		if (!isnan(base))
+			snprintf(was, sizeof(was), "%.0f %%", 100 * base);
+		if (!isnan(new))
+			snprintf(is, sizeof(is), "%.0f %%", 100 * new);
+		snprintf(buf, WORDS_MAX, "%.30s of its blocks, before %.30s",
+			 is, was);
+	}
+	return buf;
+}
+
+/* ---------------------------------------------------------------- notes --- */
+
+static bool note_noise(const struct diff *d, char *buf)
+{
+	if (d->is_judged)
+		return false;
+	snprintf(buf, NOTE_MAX,
+		 "one run a side: noise cannot be judged. Changes below %.3g "
+		 "%%, or within the naps' own errors, are not shown (--all); "
+		 "repeat the runs to know more (--base, --new)",
+		 100 * d->least_change);
+	return true;
+}
+
+static bool note_few(const struct diff *d, char *buf)
+{
+	if (!d->is_judged ||
+	    (d->side[DIFF_BASE].nr_runs > 1 && d->side[DIFF_NEW].nr_runs > 1))
+		return false;
+	snprintf(buf, NOTE_MAX,
+		 "one run on one side: its noise is taken to be that of the "
+		 "other");
+	return true;
+}
+
+static bool note_watched(const struct diff *d, char *buf)
+{
+	const struct diff_quality *base = &d->quality[DIFF_BASE];
+	const struct diff_quality *new = &d->quality[DIFF_NEW];
+	if (!diff_is_watched_less(d, DIFF_BASE) &&
+	    !diff_is_watched_less(d, DIFF_NEW))
+		return false;
+	int n = snprintf(buf, NOTE_MAX,
+			 "watched unequally: known blocks %.0f %% of the time "
+			 "in the base, %.0f %% in the new runs",
+			 100 * base->watched, 100 * new->watched);
+	if (base->error > 0 && new->error > 0)
+		n += snprintf(buf + n, NOTE_MAX - (size_t)n,
+			      "; the naps there are known to within %.0f %% "
+			      "and %.0f %%",
+			      100 * base->error, 100 * new->error);
+	snprintf(buf + n, NOTE_MAX - (size_t)n,
+		 ". What is missing where less was watched need not be gone");
+	return true;
+}
+
+static bool note_nap(const struct diff *d, char *buf)
+{
+	const struct diff_run *first = &d->side[DIFF_BASE].run[0];
+	char a[UNITS_MAX], b[UNITS_MAX];
+	for (int i = 0; i < DIFF_SIDES; i++)
+		for (size_t k = 0; k < d->side[i].nr_runs; k++) {
+			const struct diff_run *run = &d->side[i].run[k];
+			if (run->nap_ns == first->nap_ns &&
+			    run->min_size == first->min_size &&
+			    run->mechanism == first->mechanism)
+				continue;
+			bool nap = run->nap_ns != first->nap_ns;
+			bool size = run->min_size != first->min_size;
+			snprintf(buf, NOTE_MAX,
+				 "%s differs: %.60s in %.150s, %.60s in %.150s",
+				 nap	? "--nap"
+				 : size ? "--min-size"
+					: "the mechanism",
+				 nap	? units_duration(first->nap_ns, a)
+				 : size ? units_bytes(first->min_size, a)
+					: first->mechanism,
+				 first->path,
+				 nap	? units_duration(run->nap_ns, b)
+				 : size ? units_bytes(run->min_size, b)
+					: run->mechanism,
+				 run->path);
+			return true;
+		}
+	return false;
+}
+
+static bool note_damage(const struct diff *d, char *buf)
+{
+	uint64_t damaged = 0, lost = 0, cut = 0;
+	for (int i = 0; i < DIFF_SIDES; i++)
+		for (size_t k = 0; k < d->side[i].nr_runs; k++) {
+			damaged += d->side[i].run[k].nr_damaged;
+			lost += d->side[i].run[k].nr_lost;
+			cut += d->side[i].run[k].is_truncated;
+		}
+	if (!damaged && !cut)
+		return false;
+	if (cut)
+		snprintf(buf, NOTE_MAX,
+			 "%" PRIu64 " of the traces have no end: what came "
+			 "later is missing",
+			 cut);
+	else
+		snprintf(buf, NOTE_MAX,
+			 "%" PRIu64 " damaged parts of the traces were "
+			 "skipped, %" PRIu64 " records lost",
+			 damaged, lost);
+	return true;
+}
+
+bool diff_words_note(const struct diff *d, size_t i, char *buf)
+{
+	static bool (*const note[])(const struct diff *, char *) = {
+		note_noise, note_few, note_damage, note_nap, note_watched,
+	};
+	for (size_t k = 0; k < ARRAY_SIZE(note); k++)
+		if (note[k](d, buf) && !i--)
+			return true;
+	return false;
+}
+
+char *diff_words_side(const struct diff_side *s, char buf[NOTE_MAX])
+{
+	char time[UNITS_MAX];
+	double sum = 0;
+	for (size_t i = 0; i < s->nr_runs; i++)
+		sum += (double)s->run[i].duration_ns / (double)s->nr_runs;
+	units_duration(rounded(sum), time);
+	const char *command = *s->run[0].command ? s->run[0].command
+						 : "(command not in the trace)";
+	if (s->nr_runs == 1)
+		snprintf(buf, NOTE_MAX, "%.300s, %s", command, time);
+	else
+		snprintf(buf, NOTE_MAX, "%.300s, %zu runs of %s", command,
+			 s->nr_runs, time);
+	return buf;
+}

@@ -1,0 +1,43 @@
+/*
+ * diff-words.h - numbers of a comparison as people read them; what the text
+ * and the HTML page have in common. Each returns @buf (WORDS_MAX bytes).
+ */
+#ifndef SMCO_DIFF_WORDS_H
+#define SMCO_DIFF_WORDS_H
+
+#include "reports/diff.h"
+
+#define WORDS_MAX 128
+
+/* "8.21 GiB·s", "3.8 s", "200". */
+char *diff_words_value(enum diff_metric metric, double v, bool ascii,
+		       char *buf);
+/* The same with a sign: "+8.21 GiB·s". Of an overhead: points. */
+char *diff_words_delta(enum diff_metric metric, double v, bool ascii,
+		       char *buf);
+/* The change as a share of the base: "+12 %", "-100 %", "13 times as much",
+ * "from nothing"; of an overhead: points. */
+char *diff_words_relative(enum diff_metric metric, const struct diff_measure *m,
+			  char *buf);
+/* Why a change does not count: "small", "noise", ... */
+const char *diff_words_why_not(const struct diff *d, enum diff_metric metric,
+			       const struct diff_measure *m);
+/* The interval of the change: "+8 to +15 %"; in @metric's unit where the base
+ * is nothing. "" if there is none, or no width to it. */
+char *diff_words_interval(enum diff_metric metric, const struct diff_measure *m,
+			  bool ascii, char *buf);
+/* "+32 MiB unused at the end": what stands over a change. */
+char *diff_words_finding(const struct diff_change *c, bool ascii, char *buf);
+/* Why the pair is less than certain; NULL if it is certain. */
+const char *diff_words_match(const struct diff_change *c);
+/* How much was watched: "30 % of its blocks, before 99 %"; "" if alike. */
+char *diff_words_watched(const struct diff_change *c, char *buf);
+
+/* Sentences about the sides, for (i = 0; diff_words_note(d, i, buf); i++): what
+ * keeps them from being compared well. @buf has NOTE_MAX bytes. */
+#define NOTE_MAX 512
+bool diff_words_note(const struct diff *d, size_t i, char *buf);
+/* "python3 x.py, 3 runs of 4.02 s". */
+char *diff_words_side(const struct diff_side *s, char buf[NOTE_MAX]);
+
+#endif

@@ -1,0 +1,130 @@
+/*
+ * diff.h - two sides, each of one or several runs of one program, compared:
+ * what is new, gone, grown, shrunk, and how sure that is. Knows nothing of
+ * files or output.
+ */
+#ifndef SMCO_DIFF_H
+#define SMCO_DIFF_H
+
+#include "reports/diff-match.h"
+#include "reports/welch.h"
+
+enum { DIFF_BASE, DIFF_NEW, DIFF_SIDES };
+
+/* One thing in the runs of one side. */
+struct diff_entry {
+	const struct diff_item *
+		*in_run;  /* owned; [nr_runs], NULL = not there */
+	bool *is_unknown; /* owned; [nr_runs]: stacks of that run that were cut
+			   * may belong here */
+	bool is_cut;	  /* the beginning of others: its stack was cut */
+};
+
+struct diff_side {
+	struct diff_run *run; /* owned */
+	size_t nr_runs;
+	struct diff_entry *entry; /* owned; entry[0] is the run as a whole */
+	size_t nr, cap;
+};
+
+enum diff_verdict {
+	VERDICT_SAME,
+	VERDICT_NEW,
+	VERDICT_GROWN,
+	VERDICT_SHRUNK,
+	VERDICT_GONE,
+	VERDICT_UNSURE, /* less, or more, of it was watched */
+	VERDICT_NR,
+};
+const char *diff_verdict_name(enum diff_verdict v);
+
+struct diff_measure {
+	bool is_known; /* on both sides */
+	bool has_changed;
+	struct sample side[DIFF_SIDES];
+	struct welch
+		test; /* low, high and p NAN if there is nothing to judge by */
+};
+
+/* One thing on both sides, or on one. */
+struct diff_change {
+	const struct diff_entry *entry[DIFF_SIDES]; /* NULL = not there */
+	const struct diff_item *item[DIFF_SIDES];   /* one of each */
+	enum diff_kind kind;
+	size_t order; /* as matched */
+	enum diff_how how;
+	bool ambiguous;
+	enum diff_verdict verdict;
+	enum diff_metric by;	    /* the first metric that changed */
+	double watched[DIFF_SIDES]; /* share of its blocks; NAN = unknown */
+	struct diff_measure measure[DIFF_NR_METRICS];
+};
+
+/* How well a side was watched, over its runs. */
+struct diff_quality {
+	double watched; /* share of the time of known blocks; NAN = unknown */
+	double error;	/* of the byte seconds, as a share of them */
+	bool is_whole;	/* no trace is cut or damaged */
+};
+
+struct diff_config {
+	/* Smaller changes count as none; share of the base. */
+	double least_change;
+};
+
+struct diff {
+	struct diff_pool pool;
+	struct diff_side side[DIFF_SIDES];
+	struct diff_change *change; /* owned; [0] is the run as a whole, then
+				     * those that changed, most important
+				     * first, then the others */
+	size_t nr_changes;
+	size_t nr_by_verdict[VERDICT_NR]; /* without the run as a whole */
+	size_t nr_ambiguous;
+	struct diff_quality quality[DIFF_SIDES];
+	bool is_judged;	     /* there are repeated runs */
+	double least_change; /* in force */
+};
+
+/* Zero-initialise @d, diff_deinit at the end. Reads one more run of @side, the
+ * trace at @path, which must stay; "-" is standard input. Errors name it. */
+int diff_add_run(struct diff *d, int side, const char *path,
+		 struct smco_err *err);
+/* The same of an open reader, which must not have been read from. */
+int diff_add_reader(struct diff *d, int side, struct trace_reader *reader,
+		    const char *path, struct smco_err *err);
+void diff_deinit(struct diff *d);
+
+/* SMCO_FORMAT: the runs are of different programs, or of one whose trace has
+ * no end; the message says which. */
+int diff_check(const struct diff *d, struct smco_err *err);
+
+/*
+ * Compare; each side has at least one run. With repeated runs a change counts
+ * if it is at least least_change of the base, and
+ *   - Welch's test finds it significant at 5 % in all, however many things are
+ *     compared (Holm), or
+ *   - it is from or to nothing in every one of at least three runs a side.
+ * With single runs it counts if it is at least least_change and beyond what
+ * the naps' own errors explain. SMCO_NOMEM.
+ */
+int diff_compare(struct diff *d, const struct diff_config *config,
+		 struct smco_err *err);
+
+/* One item of @e, which is one of @s. */
+const struct diff_item *diff_entry_item(const struct diff_side *s,
+					const struct diff_entry *e);
+/* Fills in is_unknown and is_cut of all entries. SMCO_NOMEM. For diff_compare.
+ */
+int diff_mark_cut(struct diff_side *s);
+
+/* What @entry (NULL = not there) has of @metric in the runs of @side: the
+ * number of values put into @v, which has room for side->nr_runs. */
+size_t diff_values(const struct diff_side *side, const struct diff_entry *entry,
+		   enum diff_metric metric, double *v);
+/* Was @side watched so much less than the other that naps may be missing? */
+bool diff_is_watched_less(const struct diff *d, int side);
+/* Change as a share of the base: 0.1 = a tenth more; INFINITY from nothing. */
+double diff_relative(const struct diff_measure *m);
+
+#endif

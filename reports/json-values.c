@@ -1,0 +1,76 @@
+#include "reports/json-values.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "reports/bytes.h"
+#include "reports/line.h"
+
+json_t *json_of_text(const char *s)
+{
+	struct bbuf b = {0};
+	bool ok;
+	for (size_t n; (n = line_char(s, &ok)) != 0; s += n) {
+		if (ok || (n == 1 && (unsigned char)*s < 0x80) || n > 1)
+			bbuf_put(&b, s, n);
+		else
+			bbuf_put(&b, "\xef\xbf\xbd", 3);
+	}
+	json_t *v = b.failed
+			    ? NULL
+			    : json_stringn(b.data ? (char *)b.data : "", b.len);
+	bbuf_free(&b);
+	return v;
+}
+
+json_t *json_of_u64(uint64_t v)
+{
+	return v <= INT64_MAX ? json_integer((json_int_t)v)
+			      : json_real((double)v);
+}
+
+json_t *json_of_address(uint64_t v)
+{
+	char buf[24];
+	snprintf(buf, sizeof(buf), "0x%" PRIx64, v);
+	return json_string(buf);
+}
+
+json_t *json_of_double(double v)
+{
+	return isfinite(v) ? json_real(v) : json_null();
+}
+
+json_t *json_of_pairs(const struct json_pair *pairs, size_t nr)
+{
+	json_t *o = json_object();
+	for (size_t i = 0; i < nr; i++) {
+		if (!o)
+			json_decref(pairs[i].value);
+		else if (json_object_set_new(o, pairs[i].key, pairs[i].value)) {
+			json_decref(o);
+			o = NULL;
+		}
+	}
+	return o;
+}
+json_t *json_of_frames(const struct trace_frame *f, size_t nr)
+{
+	json_t *a = json_array();
+	for (size_t i = 0; a && i < nr; i++) {
+		json_t *o = JSON_OBJECT_OF(
+			{"function", json_of_text(f[i].function)},
+			{"file", json_of_text(f[i].file)},
+			{"line", json_integer(f[i].line)},
+			{"module", json_of_text(f[i].module)},
+			{"build_id", json_of_text(f[i].build_id)},
+			{"offset", json_of_address(f[i].offset)},
+			{"inlined", json_boolean(f[i].inlined)});
+		if (json_array_append_new(a, o)) {
+			json_decref(a);
+			a = NULL;
+		}
+	}
+	return a;
+}

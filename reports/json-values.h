@@ -1,0 +1,33 @@
+/*
+ * json-values.h - values of JSON documents: texts that need not be UTF-8,
+ * numbers that need not fit, objects from pairs. NULL if memory runs out;
+ * the caller owns what is returned.
+ */
+#ifndef SMCO_JSON_VALUES_H
+#define SMCO_JSON_VALUES_H
+
+#include <jansson.h>
+
+#include "reports/trace.h"
+
+/* JSON must be UTF-8; what is not is replaced, not dropped. */
+json_t *json_of_text(const char *s);
+/* Integers above 2^63 - 1, which only a forged trace has, become real. */
+json_t *json_of_u64(uint64_t v);
+/* "0x1f" */
+json_t *json_of_address(uint64_t v);
+/* null where @v is not finite. */
+json_t *json_of_double(double v);
+/* What JSON.md calls frames. */
+json_t *json_of_frames(const struct trace_frame *f, size_t nr);
+
+struct json_pair {
+	const char *key;
+	json_t *value; /* taken over; NULL makes the whole object NULL */
+};
+json_t *json_of_pairs(const struct json_pair *pairs, size_t nr);
+#define JSON_OBJECT_OF(...)                                                    \
+	json_of_pairs((const struct json_pair[]){__VA_ARGS__},                 \
+		      ARRAY_SIZE(((const struct json_pair[]){__VA_ARGS__})))
+
+#endif

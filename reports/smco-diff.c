@@ -1,0 +1,335 @@
+/* smco-diff - what changed between runs of a program. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reports/cli.h"
+#include "reports/diff-print.h"
+#include "reports/pager.h"
+
+enum status { STATUS_CROSSED = 1, STATUS_FAILED = 2 };
+
+enum long_option {
+	OPT_BASE = 256,
+	OPT_NEW,
+	OPT_ALL,
+	OPT_COLOR,
+	OPT_FAIL_ON,
+	OPT_FORCE,
+	OPT_FRAMES,
+	OPT_HTML,
+	OPT_JSON,
+	OPT_MIN_CHANGE,
+	OPT_NO_PAGER,
+	OPT_TOP,
+	OPT_WIDTH,
+};
+
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_HTML };
+
+struct options {
+	enum format format;
+	bool pager, force, all;
+	enum cli_color color;
+	unsigned top, frames;
+	unsigned width;		       /* UINT_MAX = as the terminal */
+	double least_change;	       /* < 0 = the default */
+	const char **path[DIFF_SIDES]; /* owned */
+	size_t nr_paths[DIFF_SIDES];
+	struct diff_rules rules;
+};
+
+static const char help[] =
+	"usage: smco-diff [options] BASE NEW\n"
+	"       smco-diff [options] --base FILE... --new FILE...\n"
+	"Show what changed between traces of two runs of a program, or "
+	"between\n"
+	"repeated runs of two versions: where memory lies unused that did "
+	"not,\n"
+	"and what went away. \"-\" is standard input.\n"
+	"\n"
+	"      --base FILE...     traces of the version to compare with\n"
+	"      --new FILE...      traces of the version in question\n"
+	"      --all              also what did not change, or by chance\n"
+	"      --min-change PCT   less is no change (5; one run a side: 10)\n"
+	"      --fail-on RULE     exit status 1 if crossed; several times;\n"
+	"                         'nap.bytes_seconds > +10%', 'sites.new > "
+	"0'\n"
+	"      --force            also different programs, or traces without "
+	"end\n"
+	"      --json             everything, as one JSON document\n"
+	"      --html             one page, side by side\n"
+	"      --top N            at most N changes, 0 = all (20)\n"
+	"      --frames N         at most N frames a stack, 0 = all (8)\n"
+	"      --color WHEN       auto, always or never\n"
+	"      --width N          columns, 0 = no limit (the terminal's, or "
+	"80)\n"
+	"      --no-pager         do not use $PAGER on a terminal\n"
+	"  -h, --help             this text\n"
+	"  -V, --version          version\n"
+	"\n"
+	"Exit status: 0 compared, 1 a rule of --fail-on is crossed, 2 the "
+	"traces\n"
+	"could not be compared, or bad usage. See smco-diff(1).\n";
+
+static _Noreturn void die(const struct smco_err *err)
+{
+	cli_complain("%s", err->msg);
+	exit(STATUS_FAILED);
+}
+
+static void add_path(struct options *o, int side, const char *path)
+{
+	const char **grown = reallocarray(o->path[side], o->nr_paths[side] + 1,
+					  sizeof(*grown));
+	if (!grown)
+		cli_usage("too many traces");
+	o->path[side] = grown;
+	o->path[side][o->nr_paths[side]++] = path;
+}
+
+static double parse_percent(const char *option, const char *text)
+{
+	char *end;
+	double v = strtod(text, &end);
+	end += *end == '%';
+	if (*text < '0' || *text > '9' || *end || !(v <= 1e6))
+		cli_usage("--%s wants a percentage, not \"%s\"", option, text);
+	return v / 100;
+}
+
+/* True if @c was one of the options that say how it is shown. */
+static bool parse_style(int c, struct options *o)
+{
+	switch (c) {
+	case OPT_ALL:
+		o->all = true;
+		return true;
+	case OPT_COLOR:
+		o->color = cli_color(optarg);
+		return true;
+	case OPT_FRAMES:
+		o->frames = cli_number("frames", optarg);
+		return true;
+	case OPT_HTML:
+	case OPT_JSON:
+		o->format = c == OPT_HTML ? FORMAT_HTML : FORMAT_JSON;
+		return true;
+	case OPT_NO_PAGER:
+		o->pager = false;
+		return true;
+	case OPT_TOP:
+		o->top = cli_number("top", optarg);
+		return true;
+	case OPT_WIDTH:
+		o->width = cli_number("width", optarg);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Traces: in front of --base and --new they go by their order. */
+static void sort_plain(struct options *o, const char **plain, size_t nr)
+{
+	if (o->nr_paths[DIFF_BASE] || o->nr_paths[DIFF_NEW]) {
+		if (nr)
+			cli_usage("\"%s\" is neither behind --base nor behind "
+				  "--new",
+				  plain[0]);
+		for (int i = 0; i < DIFF_SIDES; i++)
+			if (!o->nr_paths[i])
+				cli_usage("%s wants at least one trace",
+					  i == DIFF_BASE ? "--base" : "--new");
+		return;
+	}
+	if (nr != 2)
+		cli_usage(nr > 2 ? "two traces; more with --base and --new"
+				 : "two traces are needed");
+	add_path(o, DIFF_BASE, plain[0]);
+	add_path(o, DIFF_NEW, plain[1]);
+}
+
+static void check_stdin(const struct options *o)
+{
+	size_t nr = 0;
+	for (int i = 0; i < DIFF_SIDES; i++)
+		for (size_t k = 0; k < o->nr_paths[i]; k++)
+			nr += !strcmp(o->path[i][k], "-");
+	if (nr > 1)
+		cli_usage("standard input can be read once");
+}
+
+static void parse(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {
+		{"base", required_argument, NULL, OPT_BASE},
+		{"new", required_argument, NULL, OPT_NEW},
+		{"all", no_argument, NULL, OPT_ALL},
+		{"color", required_argument, NULL, OPT_COLOR},
+		{"colour", required_argument, NULL, OPT_COLOR},
+		{"fail-on", required_argument, NULL, OPT_FAIL_ON},
+		{"force", no_argument, NULL, OPT_FORCE},
+		{"frames", required_argument, NULL, OPT_FRAMES},
+		{"html", no_argument, NULL, OPT_HTML},
+		{"json", no_argument, NULL, OPT_JSON},
+		{"min-change", required_argument, NULL, OPT_MIN_CHANGE},
+		{"no-pager", no_argument, NULL, OPT_NO_PAGER},
+		{"top", required_argument, NULL, OPT_TOP},
+		{"width", required_argument, NULL, OPT_WIDTH},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{0},
+	};
+	struct smco_err err = {0};
+	const char **plain = calloc((size_t)argc + 1, sizeof(*plain));
+	size_t nr_plain = 0;
+	int c, side = -1;
+	if (!plain)
+		cli_usage("too many traces");
+	opterr = 0;
+	/* "-" in front: files come in order, as 1, so that --base takes all
+	 * that follow. */
+	while ((c = getopt_long(argc, argv, "-:hV", longs, NULL)) != -1) {
+		if (parse_style(c, o))
+			continue;
+		switch (c) {
+		case 1:
+			if (side < 0)
+				plain[nr_plain++] = optarg;
+			else
+				add_path(o, side, optarg);
+			break;
+		case OPT_BASE:
+		case OPT_NEW:
+			side = c == OPT_BASE ? DIFF_BASE : DIFF_NEW;
+			add_path(o, side, optarg);
+			break;
+		case OPT_FAIL_ON:
+			if (diff_rules_add(&o->rules, optarg, &err))
+				cli_usage("--fail-on %s", err.msg);
+			break;
+		case OPT_FORCE:
+			o->force = true;
+			break;
+		case OPT_MIN_CHANGE:
+			o->least_change = parse_percent("min-change", optarg);
+			break;
+		case 'h':
+			fputs(help, stdout);
+			cli_finish(STATUS_FAILED);
+		case 'V':
+			puts("smco-diff " SMCO_VERSION);
+			cli_finish(STATUS_FAILED);
+		default:
+			cli_bad_option(c, argv);
+		}
+	}
+	for (; optind < argc; optind++) { /* behind "--" */
+		if (side < 0)
+			plain[nr_plain++] = argv[optind];
+		else
+			add_path(o, side, argv[optind]);
+	}
+	sort_plain(o, plain, nr_plain);
+	free(plain);
+	check_stdin(o);
+}
+
+static void load(struct diff *d, const struct options *o)
+{
+	struct smco_err err = {0};
+	for (int i = 0; i < DIFF_SIDES; i++)
+		for (size_t k = 0; k < o->nr_paths[i]; k++)
+			if (diff_add_run(d, i, o->path[i][k], &err))
+				die(&err);
+	if (!o->force && diff_check(d, &err))
+		die(&err);
+}
+
+/* Said also where the output goes to a file. */
+static void complain_of_damage(const struct diff *d)
+{
+	for (int i = 0; i < DIFF_SIDES; i++)
+		for (size_t k = 0; k < d->side[i].nr_runs; k++) {
+			const struct diff_run *run = &d->side[i].run[k];
+			if (run->nr_damaged)
+				cli_complain(
+					"%s is damaged: %llu part%s "
+					"skipped, %llu records lost",
+					run->path,
+					(unsigned long long)run->nr_damaged,
+					run->nr_damaged == 1 ? "" : "s",
+					(unsigned long long)run->nr_lost);
+		}
+}
+
+static int show(const struct diff *d, const struct options *o,
+		struct smco_err *err)
+{
+	bool is_tty = isatty(STDOUT_FILENO);
+	bool for_people = o->format == FORMAT_TEXT;
+	struct diff_style style = {
+		.page = {.out = stdout,
+			 .width = o->width == UINT_MAX ? cli_terminal_width()
+						       : o->width,
+			 .color =
+				 for_people && cli_want_color(o->color, is_tty),
+			 .ascii = for_people && cli_is_ascii()},
+		.max_changes = o->top,
+		.max_frames = o->frames,
+		.all = o->all,
+	};
+	struct pager pager = {0};
+	if (is_tty && o->pager && for_people)
+		pager_start(&pager);
+	int rc = 0;
+	if (o->format == FORMAT_JSON)
+		rc = diff_print_json(d, &o->rules, stdout, err);
+	else if (o->format == FORMAT_HTML)
+		diff_print_html(d, &o->rules, &style);
+	else
+		diff_print_text(d, &o->rules, &style);
+	if (!rc && (fflush(stdout) || ferror(stdout)) &&
+	    !(pager.pid && errno == EPIPE)) /* the reader has seen enough */
+		rc = smco_fail(err, SMCO_SYS, errno, "cannot write");
+	pager_wait(&pager);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {
+		.pager = true,
+		.top = 20,
+		.frames = 8,
+		.width = UINT_MAX,
+		.least_change = -1,
+	};
+	struct diff d = {0};
+	struct smco_err err = {0};
+
+	cli_begin("smco-diff");
+	setlocale(LC_CTYPE, "");
+	parse(argc, argv, &o);
+	load(&d, &o);
+	struct diff_config config = {.least_change = o.least_change};
+	bool single = d.side[DIFF_BASE].nr_runs + d.side[DIFF_NEW].nr_runs == 2;
+	if (config.least_change < 0)
+		config.least_change = single ? 0.1 : 0.05;
+	if (diff_compare(&d, &config, &err))
+		die(&err);
+	complain_of_damage(&d);
+	bool crossed = diff_rules_apply(&o.rules, &d);
+	if (show(&d, &o, &err))
+		die(&err);
+	for (int i = 0; i < DIFF_SIDES; i++)
+		free(o.path[i]);
+	diff_rules_free(&o.rules);
+	diff_deinit(&d);
+	return crossed ? STATUS_CROSSED : 0;
+}

@@ -1,0 +1,352 @@
+/*
+ * What counts as a change, and what not: single runs, repeated runs, chance,
+ * coverage; and what a pipeline's rules make of it.
+ */
+#include "t/unit/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "reports/diff-rule.h"
+#include "t/unit/diff-sample.h"
+
+static char path[] = "/tmp/u-diff-XXXXXX";
+static struct diff d;
+
+static void add(int side, const struct sample_session *s)
+{
+	struct smco_err err = {0};
+	sample_session_write(path, s);
+	if (diff_add_run(&d, side, path, &err)) {
+		printf("# %s\n", err.msg);
+		abort();
+	}
+}
+
+static void compare(double least)
+{
+	struct diff_config config = {.least_change = least};
+	check_int(diff_compare(&d, &config, NULL), 0);
+}
+
+/* The site whose innermost function is @name. */
+static const struct diff_change *site(const char *name)
+{
+	static const struct diff_change none;
+	for (size_t i = 0; i < d.nr_changes; i++)
+		for (int k = 0; k < DIFF_SIDES; k++) {
+			const struct diff_item *item = d.change[i].item[k];
+			if (item && item->nr_frames &&
+			    !strcmp(item->frames[0].function, name))
+				return &d.change[i];
+		}
+	return &none;
+}
+#define VERDICT(name) diff_verdict_name(site(name)->verdict)
+
+#define SITE(st, sz, n, ms, ...)                                               \
+	{                                                                      \
+		.stack = (st), .size = (sz), .naps = (n), .nap_ms = (ms),      \
+		__VA_ARGS__                                                    \
+	}
+#define SESSION(...)                                                           \
+	(&(struct sample_session){                                             \
+		.site = (const struct sample_site[]){__VA_ARGS__},             \
+		.nr = ARRAY_SIZE(                                              \
+			((const struct sample_site[]){__VA_ARGS__}))})
+
+static void single(void)
+{
+	struct sample_session *base =
+		SESSION(SITE("same@a.c:1", 1 << 20, 2, 5000),
+			SITE("grow@a.c:2", 1 << 20, 2, 5000),
+			SITE("shrink@a.c:3", 1 << 20, 4, 5000),
+			SITE("gone@a.c:4", 4096, 1, 5000),
+			SITE("used@a.c:5", 1 << 20, 0, 0),
+			SITE("vague@a.c:6", 1 << 20, 1, 5000, .error_ms = 900),
+			SITE("rich@a.c:7", 1 << 20, 0, 0, .allocs = 100));
+	struct sample_session *new =
+		SESSION(SITE("same@a.c:1", 1 << 20, 2, 5100),
+			SITE("grow@a.c:2", 1 << 20, 3, 5000),
+			SITE("shrink@a.c:3", 1 << 20, 4, 2000),
+			SITE("fresh@a.c:9", 8192, 1, 3000),
+			SITE("used@a.c:5", 1 << 20, 1, 9000),
+			SITE("vague@a.c:6", 1 << 20, 1, 6500, .error_ms = 900),
+			SITE("rich@a.c:7", 1 << 20, 0, 0, .allocs = 150));
+	add(DIFF_BASE, base);
+	add(DIFF_NEW, new);
+	check_int(diff_check(&d, NULL), 0);
+	compare(0.1);
+	check(!d.is_judged);
+	check_str(VERDICT("same"), "same"); /* 2 % */
+	check_str(VERDICT("grow"), "grown");
+	check_str(VERDICT("shrink"), "shrunk");
+	check_str(VERDICT("gone"), "gone");
+	check_str(VERDICT("fresh"), "new");
+	check_str(VERDICT("used"), "new"); /* allocated before, too, but used */
+	check_str(VERDICT("vague"), "same"); /* 30 %, but +-18 % each */
+	check_str(VERDICT("rich"), "grown");
+	check_int(site("rich")->by, DIFF_ALLOCS);
+	check_int(site("grow")->by, DIFF_BYTE_SECONDS);
+	check_range(site("grow")->measure[DIFF_BYTE_SECONDS].test.change,
+		    5 << 20, 5 << 20);
+	check_range(diff_relative(&site("grow")->measure[DIFF_UNUSED]), 0.5,
+		    0.5);
+	check(isinf(diff_relative(&site("used")->measure[DIFF_LONGEST])));
+	/* The run first, then by how much changed, then what did not. */
+	check_int(d.change[0].kind, DIFF_RUN);
+	check(&d.change[1] == site("shrink"));
+	check(&d.change[2] == site("used"));
+	check(d.change[d.nr_changes - 1].verdict == VERDICT_SAME);
+	check_int(d.nr_by_verdict[VERDICT_SAME], 2);
+	check_range(d.change[0].measure[DIFF_ALLOC_BYTES].test.change,
+		    (51 << 20) + 4096, (51 << 20) + 4096);
+	diff_deinit(&d);
+
+	/* The same run twice. */
+	add(DIFF_BASE, base);
+	add(DIFF_NEW, base);
+	compare(0);
+	check_int(d.nr_by_verdict[VERDICT_SAME], 7);
+	check_int(d.nr_changes, 8);
+	diff_deinit(&d);
+}
+
+/* Five runs a side; the site's naps last as long as given. */
+static void add_five(int side, const char *name, unsigned size,
+		     const unsigned ms[5])
+{
+	for (int i = 0; i < 5; i++)
+		add(side, SESSION(SITE(name, size, ms[i] ? 1 : 0, ms[i]),
+				  SITE("steady@a.c:9", 1 << 20, 1, 7000)));
+}
+
+static void repeated(void)
+{
+	const unsigned noisy[] = {2000, 9000, 4000, 12000, 6000};
+	const unsigned noisier[] = {9000, 12000, 3000, 8000, 10000};
+	const unsigned low[] = {5000, 5100, 4900, 5050, 4950};
+	const unsigned high[] = {6000, 6100, 5900, 6050, 5950};
+	const unsigned little[] = {5100, 5200, 5000, 5150, 5050};
+	const unsigned none[5] = {0};
+	const unsigned sometimes[] = {0, 5000, 0, 5000, 5000};
+
+	add_five(DIFF_BASE, "f@a.c:1", 1 << 20, noisy);
+	add_five(DIFF_NEW, "f@a.c:1", 1 << 20, noisier);
+	compare(0.05);
+	check(d.is_judged);
+	check_str(VERDICT("f"), "same"); /* +27 %, but noise */
+	check_str(VERDICT("steady"), "same");
+	diff_deinit(&d);
+
+	add_five(DIFF_BASE, "f@a.c:1", 1 << 20, low);
+	add_five(DIFF_NEW, "f@a.c:1", 1 << 20, high);
+	compare(0.05);
+	check_str(VERDICT("f"), "grown");
+	const struct diff_measure *m = &site("f")->measure[DIFF_LONGEST];
+	/* 1 s, sd 79 ms each: 2.306 * 79.06 ms * sqrt(2/5) to either side */
+	check_range(m->test.low / 1e9, 0.884, 0.885);
+	check_range(m->test.high / 1e9, 1.115, 1.116);
+	check_range(m->side[DIFF_BASE].mean / 1e9, 5, 5);
+	diff_deinit(&d);
+
+	add_five(DIFF_BASE, "f@a.c:1", 1 << 20, low);
+	add_five(DIFF_NEW, "f@a.c:1", 1 << 20, little);
+	compare(0.05);
+	check_str(VERDICT("f"), "same"); /* 2 %: too little to tell */
+	diff_deinit(&d);
+
+	add_five(DIFF_BASE, "f@a.c:1", 1 << 20, none);
+	add_five(DIFF_NEW, "f@a.c:1", 1 << 20, noisy);
+	compare(0.05);
+	check_str(VERDICT("f"), "new"); /* in every run, however it scatters */
+	diff_deinit(&d);
+
+	add_five(DIFF_BASE, "f@a.c:1", 1 << 20, none);
+	add_five(DIFF_NEW, "f@a.c:1", 1 << 20, sometimes);
+	compare(0.05);
+	check_str(VERDICT("f"), "same");
+	diff_deinit(&d);
+}
+
+/* Noise on many sites: some would pass 5 % each. */
+static void many(void)
+{
+	enum { SITES = 60 };
+	struct sample_site s[SITES];
+	char stack[SITES][32];
+	uint64_t state = 42;
+	for (int run = 0; run < 10; run++) {
+		for (int i = 0; i < SITES; i++) {
+			state = state * 6364136223846793005u +
+				1442695040888963407u;
+			snprintf(stack[i], sizeof(stack[i]), "f%d@a.c:%d", i,
+				 i + 1);
+			s[i] = (struct sample_site)SITE(
+				stack[i], 1 << 20, 1,
+				2000 + (unsigned)((state >> 33) % 2000));
+		}
+		s[7].nap_ms = run < 5 ? 3000 + 10u * run : 9000 + 10u * run;
+		add(run < 5 ? DIFF_BASE : DIFF_NEW,
+		    &(struct sample_session){.site = s, .nr = SITES});
+	}
+	compare(0.05);
+	unsigned by_itself = 0;
+	for (size_t i = 1; i < d.nr_changes; i++)
+		by_itself += d.change[i].measure[DIFF_LONGEST].test.p < 0.05;
+	check(by_itself > 2); /* or this tests nothing */
+	check_str(VERDICT("f7"), "grown");
+	check_int(d.nr_by_verdict[VERDICT_SAME], SITES - 1);
+	diff_deinit(&d);
+}
+
+static void coverage(void)
+{
+	struct sample_session *base =
+		SESSION(SITE("leak@a.c:1", 1 << 20, 10, 5000),
+			SITE("kept@a.c:2", 1 << 20, 10, 5000));
+	struct sample_session *new = SESSION(
+		SITE("leak@a.c:1", 1 << 20, 0, 0, .allocs = 10, .watched = 10),
+		SITE("kept@a.c:2", 1 << 20, 20, 5000));
+	/* Watched as much: it is gone, and watched less since it was freed. */
+	add(DIFF_BASE, base);
+	add(DIFF_NEW, new);
+	compare(0.1);
+	check_str(VERDICT("leak"), "gone");
+	diff_deinit(&d);
+
+	new->armed = 50;
+	add(DIFF_BASE, base);
+	add(DIFF_NEW, new);
+	compare(0.1);
+	check(diff_is_watched_less(&d, DIFF_NEW));
+	check(!diff_is_watched_less(&d, DIFF_BASE));
+	check_str(VERDICT("leak"), "unsure");
+	check_str(VERDICT("kept"), "grown"); /* more, though less watched */
+	check_range(site("leak")->watched[DIFF_NEW], 0.1, 0.1);
+	diff_deinit(&d);
+
+	/* The same from the other side. */
+	add(DIFF_BASE, new);
+	add(DIFF_NEW, base);
+	compare(0.1);
+	check_str(VERDICT("leak"), "unsure");
+	check_str(VERDICT("kept"), "shrunk");
+	diff_deinit(&d);
+
+	/* A trace without its end. */
+	struct smco_err err = {0};
+	new->armed = 0;
+	new->cut = true;
+	add(DIFF_BASE, base);
+	add(DIFF_NEW, new);
+	check_int(diff_check(&d, &err), SMCO_FORMAT);
+	check(strstr(err.msg, "has no end") != NULL);
+	compare(0.1);
+	check_str(VERDICT("leak"), "unsure");
+	diff_deinit(&d);
+
+	/* Naps known less exactly. */
+	add(DIFF_BASE, base);
+	add(DIFF_NEW,
+	    SESSION(SITE("leak@a.c:1", 1 << 20, 4, 5000, .error_ms = 2000),
+		    SITE("kept@a.c:2", 1 << 20, 10, 5000, .error_ms = 2000)));
+	compare(0.1);
+	check(diff_is_watched_less(&d, DIFF_NEW));
+	check_str(VERDICT("leak"), "unsure");
+	diff_deinit(&d);
+}
+
+static void programs(void)
+{
+	struct smco_err err = {0};
+	struct sample_session *s = SESSION(SITE("f@a.c:1", 1 << 20, 1, 5000));
+	s->command = "/opt/v1/server -a";
+	add(DIFF_BASE, s);
+	s->command = "./server -b";
+	s->build = "other";
+	add(DIFF_NEW, s);
+	check_int(diff_check(&d, &err), 0);
+	s->command = "./client";
+	add(DIFF_NEW, s);
+	check_int(diff_check(&d, &err), SMCO_FORMAT);
+	check(strstr(err.msg, "\"server\"") && strstr(err.msg, "\"client\""));
+	check(strstr(err.msg, "--force") != NULL);
+	diff_deinit(&d);
+}
+
+/* Stacks that were cut in one run belong to the whole one. */
+static void cut_stacks(void)
+{
+	add(DIFF_BASE, SESSION(SITE("f@a.c:1 < main@a.c:9", 1 << 20, 2, 5000),
+			       SITE("f@a.c:1", 1 << 20, 3, 6000),
+			       SITE("g@a.c:2", 1 << 20, 1, 5000),
+			       SITE("g@a.c:2 < x@a.c:7", 1 << 20, 1, 5000),
+			       SITE("g@a.c:2 < y@a.c:8", 1 << 20, 1, 5000)));
+	check_int(d.side[DIFF_BASE].run[0].nr_items, 1 + 1 + 3);
+	const struct diff_item *f = &d.side[DIFF_BASE].run[0].item[1];
+	check_int(f->nr_frames, 2);
+	check_range(f->value[DIFF_BYTE_SECONDS], 28 << 20, 28 << 20);
+	check_range(f->value[DIFF_LONGEST], 6e9, 6e9);
+	check_int(f->nr_allocs, 5);
+	diff_deinit(&d);
+}
+
+/* Where they could belong to several, nothing is known of these in that run,
+ * and nothing of them is new or gone. */
+static void cut_runs(void)
+{
+	struct sample_session *whole = SESSION(
+		SITE("g@a.c:2 < x@a.c:7 < main@a.c:1", 1 << 20, 1, 5000),
+		SITE("g@a.c:2 < y@a.c:8 < main@a.c:2", 1 << 20, 2, 5000));
+	struct sample_session *cut = SESSION(SITE("g@a.c:2", 1 << 20, 3, 5000));
+	struct sample_session *less = SESSION(
+		SITE("g@a.c:2 < x@a.c:7 < main@a.c:1", 1 << 20, 1, 5000));
+	double v[4];
+	for (int i = 0; i < 3; i++) {
+		add(DIFF_BASE, whole);
+		add(DIFF_NEW, less);
+	}
+	add(DIFF_BASE, cut);
+	compare(0.05);
+	const struct diff_change *y = NULL;
+	for (size_t i = 0; i < d.nr_changes; i++) {
+		const struct diff_item *item = d.change[i].item[DIFF_BASE];
+		if (item && item->nr_frames == 3 &&
+		    !strcmp(item->frames[1].function, "y"))
+			y = &d.change[i];
+	}
+	check(y && y->verdict == VERDICT_GONE);
+	check_int(diff_values(&d.side[DIFF_BASE], y->entry[DIFF_BASE],
+			      DIFF_ALLOCS, v),
+		  3);
+	check_int(d.nr_by_verdict[VERDICT_GONE], 1);
+	check_int(d.nr_by_verdict[VERDICT_SAME], 1);
+	check_int(d.nr_by_verdict[VERDICT_UNSURE], 1);
+	diff_deinit(&d);
+
+	add(DIFF_BASE, whole);
+	add(DIFF_NEW, cut);
+	compare(0.1);
+	check_int(d.nr_by_verdict[VERDICT_GONE], 0);
+	check_int(d.nr_by_verdict[VERDICT_NEW], 0);
+	diff_deinit(&d);
+}
+
+int main(void)
+{
+	close(mkstemp(path));
+	single();
+	repeated();
+	many();
+	coverage();
+	programs();
+	cut_stacks();
+	cut_runs();
+	char old[64];
+	snprintf(old, sizeof(old), "%s.old", path);
+	unlink(path);
+	unlink(old);
+	return tap_done();
+}
