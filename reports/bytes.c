@@ -63,7 +63,7 @@ void bbuf_varint(struct bbuf *b, uint64_t v)
 	b->len += n;
 }
 
-bool cursor_varint(struct cursor *c, uint64_t *ret)
+bool cursor_long_varint(struct cursor *c, uint64_t *ret)
 {
 	uint64_t v = 0;
 	for (size_t i = 0; i < 10; i++) {

@@ -34,8 +34,17 @@ struct cursor {
 	size_t pos;
 };
 
+/* private: */
+bool cursor_long_varint(struct cursor *c, uint64_t *ret);
 /* True and *ret, or false: end of data, or more than 64 bits. */
-bool cursor_varint(struct cursor *c, uint64_t *ret);
+static inline bool cursor_varint(struct cursor *c, uint64_t *ret)
+{
+	if (c->pos < c->len && c->base[c->pos] < 0x80) {
+		*ret = c->base[c->pos++];
+		return true;
+	}
+	return cursor_long_varint(c, ret);
+}
 /* The same for a value that must fit in 32 bits. */
 bool cursor_varint32(struct cursor *c, uint32_t *ret);
 /* @n bytes in place; *ret points into the cursor's data. */

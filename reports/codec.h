@@ -1,7 +1,8 @@
 /*
- * codec.h - the coding of records inside one record chunk. Every chunk starts
- * from a fresh state, so a lost chunk costs no other one. FORMAT.md,
- * "Records", is normative.
+ * codec.h - the coding of records inside one record chunk: what did not change
+ * or can be foretold is left out, the rest goes into columns of like bytes,
+ * which compress better than rows. Every chunk starts from a fresh state, so a
+ * lost chunk costs no other one. FORMAT.md, "Records", is normative.
  */
 #ifndef SMCO_CODEC_H
 #define SMCO_CODEC_H
@@ -9,30 +10,97 @@
 #include "reports/bytes.h"
 #include "reports/schema.h"
 
-#define CODEC_MAX_PAYLOAD (1u << 20) /* bytes of one record's payload */
+#define CODEC_MAX_PAYLOAD (1u << 20)  /* bytes of one record's payload */
+#define CODEC_MAX_RECORDS (32u << 10) /* in a chunk */
+#define CODEC_SLOTS	  16
+#define CODEC_FOLLOWERS	  256
 
-/* What the next record is coded against; zero-initialise per chunk. */
-struct codec {
-	uint64_t time_ns;
-	uint32_t cpu;
-	uint32_t tid;
-	uint32_t param[EV_NR];			  /* [0]: unknown events */
-	uint64_t field[EV_NR][SCHEMA_MAX_FIELDS]; /* last value of each */
+enum codec_column {
+	COLUMN_HEAD,	/* one byte a record */
+	COLUMN_TIME0,	/* first bytes of the varints of time differences */
+	COLUMN_TIME1,	/* second bytes */
+	COLUMN_TIME2,	/* all others */
+	COLUMN_VALUE,	/* what changed: event, cpu, thread, parameter */
+	COLUMN_PAYLOAD, /* */
+	COLUMN_NR,
 };
 
-/* Append @r to @out. @r->payload_len <= CODEC_MAX_PAYLOAD. */
-void codec_encode(struct codec *s, const struct record *r, struct bbuf *out);
+/* What the next record of an event is coded against. */
+struct codec_slot {
+	uint32_t event;
+	const struct schema_event *schema; /* NULL: payloads are raw */
+	uint32_t param, stride;
+	uint32_t follower[CODEC_FOLLOWERS]; /* of a parameter, by its hash */
+	uint64_t field[SCHEMA_MAX_FIELDS];
+};
 
+struct codec {
+	uint64_t time_ns;
+	uint32_t cpu, tid;
+	uint32_t nr_slots;    /* in use, beside [0], that of all other events */
+	uint8_t slot_of[256]; /* encoder: guess by the event's low bits */
+	struct codec_slot slot[CODEC_SLOTS];
+};
+
+/* ---- writing ---- */
+
+struct codec_writer {
+	struct codec state;
+	/* private: */
+	uint8_t *at[COLUMN_NR]; /* where the next byte of a column goes */
+	uint8_t *start[COLUMN_NR];
+	uint32_t room; /* more records that there is room for */
+	uint8_t *mem;
+	struct bbuf payload; /* COLUMN_PAYLOAD */
+	/* of the records in it */
+	uint32_t nr;
+	uint64_t first_ns, earliest_ns, latest_ns;
+	uint64_t threads; /* codec_thread_bit of each */
+};
+
+int codec_writer_init(struct codec_writer *w);
+void codec_writer_free(struct codec_writer *w);
+/* Is there room for one more record, however large? If not: finish. */
+static inline bool codec_has_room(const struct codec_writer *w)
+{
+	return w->room;
+}
+/* Append @r. @r->payload_len <= CODEC_MAX_PAYLOAD; there must be room. False
+ * when out of memory: the chunk is then lost. */
+bool codec_encode(struct codec_writer *w, const struct record *r);
+/* The chunk's payload to the end of @out; then start afresh. */
+void codec_finish(struct codec_writer *w, uint64_t nr_dropped,
+		  struct bbuf *out);
+
+/* A chunk's threads are a set of 64 bits: thread @tid may be in it if this
+ * bit is. */
+static inline uint64_t codec_thread_bit(uint32_t tid)
+{
+	return 1ULL << ((tid * 2654435761u) >> 26);
+}
+
+/* ---- reading ---- */
+
+struct schema_table; /* of the file, see schema-file.h */
+
+struct codec_reader {
+	struct codec state;
+	struct cursor column[COLUMN_NR];
+	const struct schema_table *schema;
+	uint64_t nr_dropped; /* records that were lost before the first one */
+	struct bbuf payload;
+};
+
+/* Zero-initialise once, codec_reader_free at the end. @c is the payload of a
+ * chunk of @nr records and must stay while they are read. SMCO_FORMAT. */
+int codec_reader_begin(struct codec_reader *r, struct cursor c, uint32_t nr,
+		       const struct schema_table *schema);
+void codec_reader_free(struct codec_reader *r);
 /*
- * Decode one record at @c. Its payload, if any, is put into @payload (which is
- * emptied first) and is aligned for every event structure. SMCO_OK,
- * SMCO_FORMAT if the bytes are no record (the cursor is then anywhere in it),
+ * The next record. Its payload, if any, is valid until the next call and
+ * aligned for every event structure. SMCO_OK, SMCO_FORMAT if there is none,
  * SMCO_NOMEM.
  */
-int codec_decode(struct codec *s, struct cursor *c, struct bbuf *payload,
-		 struct record *ret);
-
-/* Size of event @event's structure, 0 if the event is not known here. */
-size_t codec_payload_size(uint32_t event);
+int codec_decode(struct codec_reader *r, struct record *ret);
 
 #endif

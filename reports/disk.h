@@ -12,8 +12,9 @@
 
 /* Not text, no newline translation survives it, 8 bytes. */
 #define TRACE_MAGIC	      "\x89SMCO\r\n\x1a"
-#define TRACE_VERSION	      2
-#define TRACE_OLDEST_READABLE 2 /* by which readers this writer's files are */
+#define TRACE_VERSION	      3
+#define TRACE_OLDEST_READABLE 3 /* by which readers this writer's files are */
+#define TRACE_OLDEST_KNOWN    3 /* of the files that this reader reads */
 
 enum trace_features { /* a reader must refuse a file with bits it lacks */
 		      TRACE_FEATURE_ZSTD = 1 << 0,
@@ -32,7 +33,8 @@ struct disk_header {
 	uint64_t start_real_ns; /* CLOCK_REALTIME at session time 0 */
 	uint32_t clock;		/* enum trace_clock */
 	uint32_t arch;		/* ELF e_machine of the monitored program */
-	uint8_t reserved[12];
+	uint32_t schema_crc;	/* CRC-32 of the schema chunk's raw payload */
+	uint8_t reserved[8];
 	uint32_t crc; /* CRC-32 of the bytes before */
 };
 static_assert(sizeof(struct disk_header) == 64, "see FORMAT.md");
@@ -44,8 +46,11 @@ enum chunk_type {
 	CHUNK_STRINGS = 2,
 	CHUNK_FRAMES = 3,
 	CHUNK_STACKS = 4,
-	CHUNK_RECORDS = 5,
+	CHUNK_RECORDS_1 = 5, /* of formats 1 and 2 */
 	CHUNK_END = 6,
+	CHUNK_RECORDS = 7,
+	CHUNK_SCHEMA = 8,
+	CHUNK_INDEX = 9,
 };
 
 enum chunk_flags {

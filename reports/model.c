@@ -119,6 +119,14 @@ uint64_t model_nr_lost(const struct summary *s)
 	return nr;
 }
 
+uint64_t model_nr_dropped(const struct summary *s)
+{
+	uint64_t nr = 0;
+	for (size_t i = 0; i < s->nr_files; i++)
+		nr += trace_nr_dropped(s->file[i].reader);
+	return nr;
+}
+
 bool model_is_truncated(const struct summary *s)
 {
 	for (size_t i = 0; i < s->nr_files; i++)

@@ -154,6 +154,7 @@ void model_texts_free(struct stack_texts *texts);
 /* Over all files. */
 uint64_t model_nr_damaged(const struct summary *s);
 uint64_t model_nr_lost(const struct summary *s);
+uint64_t model_nr_dropped(const struct summary *s);
 bool model_is_truncated(const struct summary *s);
 uint64_t model_file_bytes(const struct summary *s);
 

@@ -33,6 +33,12 @@ bool select_record(const struct select *s, const struct record *r)
 	       (record_process(r, &pid) && pid == s->process);
 }
 
+void select_narrow(const struct select *s, struct trace_reader *r)
+{
+	trace_narrow(r, s->from_ns, s->to_ns,
+		     s->has_thread ? &s->thread : NULL);
+}
+
 static void put_decimal(struct bbuf *b, uint64_t v)
 {
 	char digits[21];
@@ -76,6 +82,7 @@ int records_print_juwel(const struct summary_input *input, size_t nr,
 	bool failed = false;
 	int rc;
 	for (size_t i = 0; i < nr && !failed; i++) {
+		select_narrow(select, input[i].reader);
 		while ((rc = trace_next(input[i].reader, &r, NULL)) &&
 		       !failed) {
 			if (rc < 0 || !select_record(select, &r))

@@ -15,6 +15,9 @@ bool record_process(const struct record *r, uint32_t *pid_ret);
 /* By time, thread and process; a record that names no process is of none. */
 bool select_record(const struct select *s, const struct record *r);
 
+/* Have the reader step over what this leaves out anyway. */
+void select_narrow(const struct select *s, struct trace_reader *r);
+
 /*
  * One line for each record, in file order: EventID, Timestamp, ProcessorID,
  * ThreadID and Parameter in decimal, the payload in hexadecimal or "-", with

@@ -12,7 +12,13 @@
 				 : true, int64_t                               \
 				 : true, default                               \
 				 : false),                                     \
-			CODE_##how,                                            \
+			CODE_##how, 0, 0,                                      \
+	}
+/* With a coding that looks at fields @a and @b of the same event. */
+#define F2(type, member, how, a, b)                                            \
+	{                                                                      \
+#member, offsetof(struct type, member),                        \
+			sizeof(MEMBER(type, member)), false, CODE_##how, a, b, \
 	}
 
 /*
@@ -21,17 +27,19 @@
  */
 static const struct schema_field nap_fields[] = {
 	F(ev_nap, addr, DELTA),
-	F(ev_nap, size, PLAIN),
-	F(ev_nap, start_ns, FROM_TIME),
-	F(ev_nap, length_ns, PLAIN),
+	F(ev_nap, size, DELTA),
+	F(ev_nap, start_ns, DELTA),
+	/* As long as it goes on it lasts until now. */
+	F2(ev_nap, length_ns, UNTIL_TIME, 2, 0),
 	F(ev_nap, error_ns, DELTA),
-	F(ev_nap, alloc_ns, FROM_TIME),
+	/* One that began before the first look began at the allocation. */
+	F2(ev_nap, alloc_ns, BETWEEN, 2, 4),
 	F(ev_nap, pid, DELTA),
 	F(ev_nap, alloc_stack, DELTA),
 	F(ev_nap, ended_stack, DELTA),
 	F(ev_nap, last_stack, DELTA),
 	F(ev_nap, ended_syscall, OR_NONE),
-	F(ev_nap, flags, PLAIN),
+	F(ev_nap, flags, DELTA),
 };
 static_assert(sizeof(struct ev_nap) == 72, "ev_nap: fields above, FORMAT.md");
 
@@ -39,14 +47,14 @@ static const struct schema_field site_fields[] = {
 	F(ev_site, nr_allocs, PLAIN),  F(ev_site, bytes, PLAIN),
 	F(ev_site, live_bytes, PLAIN), F(ev_site, nr_live, PLAIN),
 	F(ev_site, nr_watched, PLAIN), F(ev_site, nr_naps, PLAIN),
-	F(ev_site, stack, DELTA),      F(ev_site, pad, PLAIN),
+	F(ev_site, stack, FROM_PARAM), F(ev_site, pad, PLAIN),
 };
 static_assert(sizeof(struct ev_site) == 56, "ev_site: fields above, FORMAT.md");
 
 #define MECH(i, name)                                                          \
 	{                                                                      \
 		name, offsetof(struct ev_ledger, mech_ns[i]), 8, false,        \
-			CODE_DELTA,                                            \
+			CODE_DELTA, 0, 0,                                      \
 	}
 static const struct schema_field ledger_fields[] = {
 	F(ev_ledger, run_ns, DELTA),
@@ -76,8 +84,8 @@ static_assert(sizeof(struct ev_coverage) == 16,
 	      "ev_coverage: fields above, FORMAT.md");
 
 static const struct schema_field process_fields[] = {
-	F(ev_process, pid, PLAIN),
-	F(ev_process, ppid, PLAIN),
+	F(ev_process, pid, FROM_PARAM),
+	F(ev_process, ppid, DELTA),
 	F(ev_process, exit_status, OR_NONE),
 	F(ev_process, why, PLAIN),
 };
@@ -87,7 +95,7 @@ static_assert(sizeof(struct ev_process) == 16,
 #define VALUE(i)                                                               \
 	{                                                                      \
 		"value" #i, offsetof(struct ev_counts, value[i]), 8, false,    \
-			CODE_PLAIN,                                            \
+			CODE_PLAIN, 0, 0,                                      \
 	}
 static const struct schema_field counts_fields[] = {
 	F(ev_counts, pid, DELTA),

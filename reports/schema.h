@@ -9,13 +9,18 @@
 
 #include "reports/record.h"
 
-#define SCHEMA_MAX_FIELDS 24 /* of one event */
+#define SCHEMA_MAX_FIELDS 32   /* of one event */
+#define SCHEMA_MAX_SIZE	  1024 /* bytes of a structure */
 
 enum coding {
 	CODE_PLAIN,	/* the value */
 	CODE_DELTA,	/* zigzag of the difference to the last of this event */
 	CODE_FROM_TIME, /* zigzag of record time - value */
 	CODE_OR_NONE,	/* zigzag of value + 1: -1 costs nothing */
+	CODE_FROM_PARAM, /* zigzag of value - the record's parameter */
+	CODE_UNTIL_TIME, /* zigzag of record time - field a - value */
+	CODE_BETWEEN,	 /* zigzag of field a - field b - value */
+	CODE_NR,
 };
 
 struct schema_field {
@@ -24,6 +29,7 @@ struct schema_field {
 	uint8_t width;	 /* bytes: 4 or 8 */
 	bool is_signed;
 	enum coding coding;
+	uint8_t a, b; /* fields before this one, where the coding has them */
 };
 
 struct schema_event {

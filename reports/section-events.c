@@ -125,9 +125,11 @@ static int event_each(const struct section_source *src, section_visit *visit,
 {
 	for (size_t i = 0; i < src->nr_inputs; i++) {
 		struct event e = {.file = (uint32_t)i};
+		struct trace_reader *r = src->input[i].reader;
 		int rc;
 		(void)err;
-		while ((rc = trace_next(src->input[i].reader, &e.r, NULL))) {
+		select_narrow(src->select, r);
+		while ((rc = trace_next(r, &e.r, NULL))) {
 			if (rc < 0 || !select_record(src->select, &e.r))
 				continue; /* damage is counted by the reader */
 			rc = visit(ctx, &e);

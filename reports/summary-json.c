@@ -187,7 +187,8 @@ static void put_run(struct writer *w)
 		    {"unknown_records", number(s->nr_unknown)},
 		    {"truncated", json_boolean(model_is_truncated(s))},
 		    {"damaged_chunks", number(model_nr_damaged(s))},
-		    {"lost_records", number(model_nr_lost(s))}));
+		    {"lost_records", number(model_nr_lost(s))},
+		    {"dropped_records", number(model_nr_dropped(s))}));
 }
 
 static void put_files(struct writer *w)
@@ -204,7 +205,8 @@ static void put_files(struct writer *w)
 			    {"duration_ns", number(f->duration_ns)},
 			    {"truncated", json_boolean(trace_is_truncated(r))},
 			    {"damaged_chunks", number(trace_nr_damaged(r))},
-			    {"lost_records", number(trace_nr_lost(r))}));
+			    {"lost_records", number(trace_nr_lost(r))},
+			    {"dropped_records", number(trace_nr_dropped(r))}));
 	}
 	close_array(w);
 }

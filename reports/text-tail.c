@@ -123,6 +123,7 @@ void text_coverage(const struct view *v)
 	uint64_t unwatched = model_meta_u64(s, "unwatched_processes", 0);
 	uint64_t damaged = model_nr_damaged(s);
 	uint64_t lost = model_nr_lost(s);
+	uint64_t dropped = model_nr_dropped(s);
 	if (model_has_monitor(s, "nap"))
 		watched(v);
 	for (size_t i = COVER_BELOW_CUTOFF; i < COVER_NR; i++) {
@@ -156,6 +157,10 @@ void text_coverage(const struct view *v)
 			v, "", INK_WARN, "lost %s event%s",
 			units_count(s->coverage[COVER_LOST].nr_objects, a),
 			plural(s->coverage[COVER_LOST].nr_objects));
+	if (dropped)
+		text_paragraph(v, "", INK_WARN,
+			       "%s record%s dropped: the disk was too slow",
+			       units_count(dropped, a), plural(dropped));
 	if (damaged)
 		text_paragraph(v, "", INK_BAD,
 			       "the trace is damaged: %s part%s skipped, %s "

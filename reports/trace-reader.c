@@ -10,11 +10,15 @@
 #include "reports/array.h"
 #include "reports/codec.h"
 #include "reports/disk.h"
+#include "reports/schema-file.h"
 #include "reports/source.h"
 #include "reports/tables.h"
 
 struct record_chunk {
 	uint64_t pos; /* of its header */
+	uint32_t nr_items;
+	bool is_indexed; /* the rest is known */
+	uint64_t earliest_ns, latest_ns, threads;
 };
 
 struct trace_reader {
@@ -24,19 +28,27 @@ struct trace_reader {
 	struct record_chunk *chunk; /* in file order */
 	size_t nr_chunks, cap_chunks;
 	size_t next_chunk; /* the one after that being read */
+	struct schema_table schema;
+	bool has_schema;
+	uint32_t schema_crc; /* as the header says */
+	bool has_header;
+
+	uint64_t from_ns, to_ns; /* see trace_narrow */
+	uint64_t threads;
 
 	ZSTD_DCtx *zstd;
 	struct bbuf stored, raw; /* of the chunk being read */
-	struct cursor at;	 /* in its payload */
 	uint32_t records_left;	 /* of the chunk being read */
-	struct codec codec;
-	struct bbuf payload;
+	struct codec_reader codec;
 
 	uint64_t start_real_ns;
 	uint64_t nr_damaged, nr_lost, nr_returned;
+	uint64_t nr_skipped; /* trace_narrow */
+	uint64_t nr_dropped; /* as the chunks read so far say */
 	uint64_t nr_written; /* as the last chunk says, if there is one */
-	bool any;	     /* there is a chunk */
-	bool ended;	     /* the writer's last chunk was seen */
+	uint64_t nr_dropped_in_all; /* the same */
+	bool any;		    /* there is a chunk */
+	bool ended;		    /* the writer's last chunk was seen */
 };
 
 static bool crc_matches(uint32_t want, const void *data, size_t len)
@@ -59,6 +71,12 @@ static int read_header(struct trace_reader *r, uint64_t *first_ret,
 		r->nr_damaged++;
 		return SMCO_OK;
 	}
+	if (h.version < TRACE_OLDEST_KNOWN)
+		return smco_fail(err, SMCO_NEWER, 0,
+				 "trace of format %u needs an smco-report that "
+				 "reads it (this one, " SMCO_VERSION
+				 ", reads from %u on)",
+				 h.version, TRACE_OLDEST_KNOWN);
 	if (h.oldest_readable > TRACE_VERSION)
 		return smco_fail(
 			err, SMCO_NEWER, 0,
@@ -80,6 +98,8 @@ static int read_header(struct trace_reader *r, uint64_t *first_ret,
 	if (h.header_size > sizeof(h))
 		*first_ret = h.header_size;
 	r->start_real_ns = h.start_real_ns;
+	r->schema_crc = h.schema_crc;
+	r->has_header = true;
 	return SMCO_OK;
 }
 
@@ -123,41 +143,109 @@ static int load_payload(struct trace_reader *r, uint64_t pos,
 	return SMCO_OK;
 }
 
-static int remember_record_chunk(struct trace_reader *r, uint64_t pos)
+static int remember_record_chunk(struct trace_reader *r, uint64_t pos,
+				 uint32_t nr_items)
 {
 	if (!ARRAY_ROOM(r->chunk, r->nr_chunks, r->cap_chunks))
 		return SMCO_NOMEM;
-	r->chunk[r->nr_chunks++].pos = pos;
+	r->chunk[r->nr_chunks++] =
+		(struct record_chunk){.pos = pos, .nr_items = nr_items};
 	return SMCO_OK;
+}
+
+static struct record_chunk *chunk_at(struct trace_reader *r, uint64_t pos)
+{
+	size_t lo = 0, hi = r->nr_chunks;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (r->chunk[mid].pos == pos)
+			return &r->chunk[mid];
+		if (r->chunk[mid].pos < pos)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}
+
+/* What it says of chunks that are not there is of no use, and no harm. */
+static int take_index(struct trace_reader *r, uint32_t nr, struct cursor *c)
+{
+	uint64_t pos = 0;
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t step, items, earliest, length;
+		const uint8_t *threads;
+		if (!cursor_varint(c, &step) || !cursor_varint(c, &items) ||
+		    !cursor_varint(c, &earliest) ||
+		    !cursor_varint(c, &length) || !cursor_bytes(c, 8, &threads))
+			return SMCO_FORMAT;
+		pos += step;
+		struct record_chunk *chunk = chunk_at(r, pos);
+		if (!chunk)
+			continue;
+		chunk->is_indexed = true;
+		chunk->earliest_ns = earliest;
+		chunk->latest_ns = earliest + length;
+		memcpy(&chunk->threads, threads, sizeof(chunk->threads));
+	}
+	return SMCO_OK;
+}
+
+static int take_end(struct trace_reader *r, struct cursor *c)
+{
+	r->ended = true;
+	if (!cursor_varint(c, &r->nr_written) ||
+	    !cursor_varint(c, &r->nr_dropped_in_all))
+		return SMCO_FORMAT;
+	return SMCO_OK;
+}
+
+static int take_schema(struct trace_reader *r, uint32_t nr, struct cursor *c)
+{
+	int rc = schema_read(&r->schema, nr, c);
+	if (!rc)
+		r->has_schema = true;
+	return rc;
+}
+
+/* The file's schema is lost. If it was ours all can be read none the less. */
+static int own_schema(struct trace_reader *r)
+{
+	struct bbuf b = {0};
+	uint32_t nr = schema_write(&b);
+	struct cursor c = {b.data, b.len, 0};
+	int rc = b.failed ? SMCO_NOMEM : SMCO_OK;
+	if (!rc &&
+	    (!r->has_header || crc_matches(r->schema_crc, b.data, b.len)))
+		rc = take_schema(r, nr, &c);
+	bbuf_free(&b);
+	return rc;
 }
 
 static int take_chunk(struct trace_reader *r, uint64_t pos,
 		      const struct disk_chunk *h)
 {
 	struct cursor c;
-	int rc;
-	switch (h->type) {
-	case CHUNK_RECORDS:
-		return remember_record_chunk(r, pos);
-	case CHUNK_END:
-		r->ended = true;
-		if (load_payload(r, pos, h, &c) ||
-		    !cursor_varint(&c, &r->nr_written))
-			r->nr_damaged++;
-		return SMCO_OK;
-	case CHUNK_META:
-	case CHUNK_STRINGS:
-	case CHUNK_FRAMES:
-	case CHUNK_STACKS:
-		rc = load_payload(r, pos, h, &c);
-		if (!rc)
-			rc = tables_add(&r->tables, h->type, h->nr_items, &c);
-		if (rc == SMCO_FORMAT)
-			r->nr_damaged++;
-		return rc == SMCO_NOMEM ? rc : SMCO_OK;
-	default: /* of a newer writer, and not needed */
-		return SMCO_OK;
-	}
+	if (h->type == CHUNK_RECORDS)
+		return remember_record_chunk(r, pos, h->nr_items);
+	if (h->type < CHUNK_META || h->type > CHUNK_INDEX ||
+	    h->type == CHUNK_RECORDS_1)
+		return SMCO_OK; /* of another writer, and not needed */
+	r->ended |= h->type == CHUNK_END;
+	int rc = load_payload(r, pos, h, &c);
+	if (rc)
+		;
+	else if (h->type == CHUNK_END)
+		rc = take_end(r, &c);
+	else if (h->type == CHUNK_INDEX)
+		rc = take_index(r, h->nr_items, &c);
+	else if (h->type == CHUNK_SCHEMA)
+		rc = take_schema(r, h->nr_items, &c);
+	else
+		rc = tables_add(&r->tables, h->type, h->nr_items, &c);
+	if (rc == SMCO_FORMAT)
+		r->nr_damaged++;
+	return rc == SMCO_NOMEM ? rc : SMCO_OK;
 }
 
 /*
@@ -204,8 +292,13 @@ static int open_source(struct trace_reader *r, struct smco_err *err)
 	r->zstd = ZSTD_createDCtx();
 	if (!r->zstd)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	r->threads = UINT64_MAX;
 	int rc = read_header(r, &first, err);
-	return rc ? rc : scan(r, first, err);
+	if (!rc)
+		rc = scan(r, first, err);
+	if (!rc && !r->has_schema && own_schema(r))
+		rc = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	return rc;
 }
 
 int trace_reader_open(const char *path, struct trace_reader **ret,
@@ -261,7 +354,8 @@ void trace_reader_close(struct trace_reader *r)
 	ZSTD_freeDCtx(r->zstd);
 	bbuf_free(&r->stored);
 	bbuf_free(&r->raw);
-	bbuf_free(&r->payload);
+	codec_reader_free(&r->codec);
+	schema_table_free(&r->schema);
 	free(r);
 }
 
@@ -279,18 +373,35 @@ static int lose_chunk(struct trace_reader *r, int code, struct smco_err *err)
 			 r->next_chunk);
 }
 
+static bool is_outside(const struct trace_reader *r,
+		       const struct record_chunk *c)
+{
+	return c->is_indexed && (c->latest_ns < r->from_ns ||
+				 (r->to_ns && c->earliest_ns >= r->to_ns) ||
+				 !(c->threads & r->threads));
+}
+
 static int next_chunk(struct trace_reader *r, struct smco_err *err)
 {
+	if (is_outside(r, &r->chunk[r->next_chunk])) {
+		r->nr_skipped += r->chunk[r->next_chunk++].nr_items;
+		return SMCO_OK;
+	}
 	uint64_t pos = r->chunk[r->next_chunk++].pos;
 	struct disk_chunk h;
 	r->records_left = 0;
 	if (!read_chunk_header(r, pos, &h)) /* the file changed since */
 		return lose_chunk(r, SMCO_FORMAT, err);
 	r->records_left = h.nr_items;
-	int rc = load_payload(r, pos, &h, &r->at);
+	struct cursor c;
+	int rc = load_payload(r, pos, &h, &c);
+	if (!rc)
+		rc = r->has_schema ? codec_reader_begin(&r->codec, c,
+							h.nr_items, &r->schema)
+				   : SMCO_FORMAT;
 	if (rc)
 		return lose_chunk(r, rc, err);
-	r->codec = (struct codec){0};
+	r->nr_dropped += r->codec.nr_dropped;
 	return SMCO_OK;
 }
 
@@ -303,12 +414,26 @@ int trace_next(struct trace_reader *r, struct record *ret, struct smco_err *err)
 		if (rc)
 			return rc;
 	}
-	int rc = codec_decode(&r->codec, &r->at, &r->payload, ret);
+	int rc = codec_decode(&r->codec, ret);
 	if (rc)
 		return lose_chunk(r, rc, err);
 	r->records_left--;
 	r->nr_returned++;
 	return 1;
+}
+
+void trace_narrow(struct trace_reader *r, uint64_t from_ns, uint64_t to_ns,
+		  const uint32_t *tid)
+{
+	r->from_ns = from_ns;
+	r->to_ns = to_ns;
+	r->threads = tid ? codec_thread_bit(*tid) : UINT64_MAX;
+}
+
+uint64_t trace_nr_dropped(const struct trace_reader *r)
+{
+	return r->nr_dropped_in_all > r->nr_dropped ? r->nr_dropped_in_all
+						    : r->nr_dropped;
 }
 
 const char *trace_meta(struct trace_reader *r, const char *key)
@@ -336,7 +461,7 @@ uint64_t trace_nr_damaged(const struct trace_reader *r)
 uint64_t trace_nr_lost(const struct trace_reader *r)
 {
 	/* Of a chunk whose header is gone, only the grand total knows. */
-	uint64_t seen = r->nr_returned + r->nr_lost;
+	uint64_t seen = r->nr_returned + r->nr_skipped + r->nr_lost;
 	return r->nr_lost + (r->nr_written > seen ? r->nr_written - seen : 0);
 }
 

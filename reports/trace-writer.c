@@ -6,19 +6,18 @@
 #include <time.h>
 
 #include <zlib.h>
-#include <zstd.h>
 
 #include "reports/array.h"
 #include "reports/codec.h"
 #include "reports/disk.h"
 #include "reports/hindex.h"
-#include "reports/outfile.h"
+#include "reports/schema-file.h"
+#include "reports/sink.h"
 
-#define SEAL_BYTES (256u << 10) /* a chunk is written when it has so many */
-#define ZSTD_LEVEL 3
-#define ZSTD_WORTH 96 /* smaller payloads are not tried */
+#define SEAL_BYTES                                                             \
+	(256u << 10) /* a table's chunk is full when it has so many */
 
-/* A chunk being collected. */
+/* A table's chunk being collected. */
 struct pending {
 	struct bbuf body;
 	uint32_t nr_items;
@@ -32,16 +31,14 @@ struct frame_entry {
 };
 
 struct trace_writer {
-	struct outfile file;
-	char *path; /* for messages */
-	uint32_t seq;
+	struct sink *sink;
 	struct smco_err failure; /* code is 0 while all is well */
 
-	struct pending meta, strings, frames, stacks, records;
-	struct codec codec;
-	struct bbuf out; /* chunks ready to be written */
-	ZSTD_CCtx *zstd;
-	struct bbuf zstd_out;
+	struct pending meta, strings, frames, stacks;
+	struct codec_writer records;
+	uint64_t nr_records;  /* taken, in all */
+	uint64_t nr_dropped;  /* for want of room, in all */
+	uint64_t nr_not_told; /* of these, not yet in a chunk */
 
 	struct hindex string_index, frame_index;
 	struct bbuf string_bytes; /* every string with its NUL */
@@ -49,8 +46,6 @@ struct trace_writer {
 	size_t nr_strings, cap_strings;
 	struct frame_entry *frame; /* [id - 1] */
 	size_t nr_frames, cap_frames;
-
-	struct trace_stats stats;
 };
 
 static int fail(struct trace_writer *w, struct smco_err *err)
@@ -68,158 +63,147 @@ static int out_of_memory(struct trace_writer *w)
 
 /* ------------------------------------------------------------- the file --- */
 
-static void put_header(struct trace_writer *w, uint64_t start_ns)
+static void fill_header(struct disk_header *h, uint64_t start_ns,
+			uint32_t schema_crc)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_REALTIME, &ts);
 	uint64_t real =
 		(uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-	struct disk_header h = {
+	*h = (struct disk_header){
 		.version = TRACE_VERSION,
 		.oldest_readable = TRACE_OLDEST_READABLE,
-		.header_size = sizeof(h),
+		.header_size = sizeof(*h),
 		.features = TRACE_FEATURE_ZSTD,
 		.start_ns = start_ns,
 		.start_real_ns = real - (smco_now_ns() - start_ns),
 		.clock = TRACE_CLOCK_MONOTONIC,
 		.arch = EM_X86_64,
+		.schema_crc = schema_crc,
 	};
-	memcpy(h.magic, TRACE_MAGIC, sizeof(h.magic));
-	h.crc = (uint32_t)crc32(0, (const uint8_t *)&h,
-				offsetof(struct disk_header, crc));
-	bbuf_put(&w->out, &h, sizeof(h));
+	memcpy(h->magic, TRACE_MAGIC, sizeof(h->magic));
+	h->crc = (uint32_t)crc32(0, (const uint8_t *)h,
+				 offsetof(struct disk_header, crc));
 }
 
 int trace_writer_create(const char *path, uint64_t start_ns,
 			struct trace_writer **ret, struct smco_err *err)
 {
 	struct trace_writer *w = calloc(1, sizeof(*w));
-	if (!w)
+	struct chunk *schema = NULL;
+	struct disk_header h;
+	struct bbuf b = {0};
+	if (!w || codec_writer_init(&w->records)) {
+		free(w);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	w->file.fd = -1;
-	w->path = strdup(path);
-	w->zstd = ZSTD_createCCtx();
-	int rc = SMCO_OK;
-	if (!w->path || !w->zstd)
-		rc = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	uint32_t nr = schema_write(&b);
+	fill_header(&h, start_ns, (uint32_t)crc32_z(0, b.data, b.len));
+	int rc = b.failed ? smco_fail(err, SMCO_NOMEM, 0, "out of memory")
+			  : sink_open(path, &h, sizeof(h), &w->sink, err);
 	if (!rc)
-		rc = outfile_open(&w->file, path, err);
-	if (!rc) {
-		/* The header goes out at once: an output that cannot be
-		 * written to is found before the command starts. */
-		put_header(w, start_ns);
-		rc = trace_flush(w, err);
-		if (rc)
-			outfile_undo(&w->file);
+		schema = sink_take(w->sink);
+	if (schema) {
+		bbuf_put(&schema->body, b.data, b.len);
+		schema->type = CHUNK_SCHEMA;
+		schema->nr_items = nr;
+		sink_submit(w->sink);
+		rc = sink_drain(w->sink, err);
 	}
-	if (rc) {
+	bbuf_free(&b);
+	if (rc)
 		trace_writer_destroy(w);
-		return rc;
-	}
-	*ret = w;
-	return SMCO_OK;
-}
-
-static int write_out(struct trace_writer *w)
-{
-	if (!w->out.len)
-		return SMCO_OK;
-	int error = outfile_append(&w->file, w->out.data, w->out.len);
-	bbuf_reset(&w->out);
-	w->stats.file_bytes = w->file.size;
-	if (!error)
-		return SMCO_OK;
-	return smco_fail(&w->failure, SMCO_SYS, error,
-			 "cannot write trace %s, stopped after %llu bytes",
-			 w->path, (unsigned long long)w->file.size);
+	else
+		*ret = w;
+	return rc;
 }
 
 /* --------------------------------------------------------------- chunks --- */
 
-/* Turn what is pending into a chunk at the end of w->out. */
-static void seal(struct trace_writer *w, enum chunk_type type,
-		 struct pending *p)
+/* True unless there is no place for it now. */
+static bool hand_over(struct trace_writer *w, enum chunk_type type,
+		      struct pending *p)
 {
-	if (!p->nr_items && type != CHUNK_END)
-		return;
-	const uint8_t *stored = p->body.data;
-	size_t stored_size = p->body.len;
-	uint8_t flags = 0;
-	if (p->body.len >= ZSTD_WORTH) {
-		size_t bound = ZSTD_compressBound(p->body.len);
-		bbuf_reset(&w->zstd_out);
-		uint8_t *to = bbuf_reserve(&w->zstd_out, bound);
-		size_t n = 0;
-		if (to)
-			n = ZSTD_compressCCtx(w->zstd, to, bound, p->body.data,
-					      p->body.len, ZSTD_LEVEL);
-		if (n && !ZSTD_isError(n) &&
-		    n < p->body.len - p->body.len / 16) {
-			stored = to;
-			stored_size = n;
-			flags = CHUNK_ZSTD;
-		}
-	}
-	struct disk_chunk h = {
-		.magic = CHUNK_MAGIC,
-		.type = (uint8_t)type,
-		.flags = flags,
-		.seq = w->seq++,
-		.nr_items = p->nr_items,
-		.stored_size = (uint32_t)stored_size,
-		.raw_size = (uint32_t)p->body.len,
-	};
-	h.payload_crc = (uint32_t)crc32_z(0, stored, stored_size);
-	h.header_crc = (uint32_t)crc32(0, (const uint8_t *)&h,
-				       offsetof(struct disk_chunk, header_crc));
-	bbuf_put(&w->out, &h, sizeof(h));
-	bbuf_put(&w->out, stored, stored_size);
-	w->stats.nr_chunks++;
-	w->stats.raw_bytes += p->body.len;
-	if (type == CHUNK_RECORDS) {
-		w->stats.record_raw_bytes += p->body.len;
-		w->stats.record_stored_bytes += sizeof(h) + stored_size;
-	}
-	p->nr_items = 0;
-	bbuf_reset(&p->body);
+	if (!p->nr_items)
+		return true;
+	struct chunk *c = sink_take(w->sink);
+	if (!c)
+		return false;
+	struct bbuf empty = c->body;
+	c->body = p->body;
+	c->type = type;
+	c->nr_items = p->nr_items;
+	*p = (struct pending){.body = empty};
+	sink_submit(w->sink);
+	return true;
 }
 
-static void seal_all(struct trace_writer *w)
+static bool hand_over_records(struct trace_writer *w)
 {
-	/* Definitions before what uses them: who reads a growing file or a
-	 * torn one finds every name a record needs. */
-	seal(w, CHUNK_META, &w->meta);
-	seal(w, CHUNK_STRINGS, &w->strings);
-	seal(w, CHUNK_FRAMES, &w->frames);
-	seal(w, CHUNK_STACKS, &w->stacks);
-	seal(w, CHUNK_RECORDS, &w->records);
-	w->codec = (struct codec){0};
+	if (!w->records.nr)
+		return true;
+	struct chunk *c = sink_take(w->sink);
+	if (!c)
+		return false;
+	c->type = CHUNK_RECORDS;
+	c->nr_items = w->records.nr;
+	c->earliest_ns = w->records.earliest_ns;
+	c->latest_ns = w->records.latest_ns;
+	c->threads = w->records.threads;
+	codec_finish(&w->records, w->nr_not_told, &c->body);
+	w->nr_not_told = 0;
+	sink_submit(w->sink);
+	return true;
+}
+
+/* Definitions before what uses them: who reads a growing file or a torn one
+ * finds every name a record needs. False if not all found a place. */
+static bool hand_over_all(struct trace_writer *w)
+{
+	return hand_over(w, CHUNK_META, &w->meta) &&
+	       hand_over(w, CHUNK_STRINGS, &w->strings) &&
+	       hand_over(w, CHUNK_FRAMES, &w->frames) &&
+	       hand_over(w, CHUNK_STACKS, &w->stacks) && hand_over_records(w);
+}
+
+static int check_memory(struct trace_writer *w)
+{
+	if (!w->failure.code &&
+	    (w->meta.body.failed || w->strings.body.failed ||
+	     w->frames.body.failed || w->stacks.body.failed))
+		return out_of_memory(w);
+	if (!w->failure.code)
+		sink_failure(w->sink, &w->failure);
+	return w->failure.code;
 }
 
 int trace_flush(struct trace_writer *w, struct smco_err *err)
 {
-	if (w->failure.code)
+	if (check_memory(w))
 		return fail(w, err);
-	if (w->meta.body.failed || w->strings.body.failed ||
-	    w->frames.body.failed || w->stacks.body.failed ||
-	    w->records.body.failed) {
-		out_of_memory(w);
+	hand_over_all(w);
+	return SMCO_OK;
+}
+
+int trace_sync(struct trace_writer *w, struct smco_err *err)
+{
+	if (check_memory(w))
 		return fail(w, err);
-	}
-	seal_all(w);
-	if (w->out.failed)
-		out_of_memory(w);
-	else
-		write_out(w);
+	/* There may be more than there are places. */
+	while (!hand_over_all(w) && !sink_failure(w->sink, NULL))
+		sink_drain(w->sink, NULL);
+	sink_drain(w->sink, &w->failure);
 	return w->failure.code ? fail(w, err) : SMCO_OK;
 }
 
-/* Begin item @size bytes long in @p; flushes first if the chunk is full. */
+/* Begin item @size bytes long in @p; flushes first if the chunk is full. What
+ * a table holds is never dropped: it grows until there is a place. */
 static int begin_item(struct trace_writer *w, struct pending *p, size_t size)
 {
-	if (!w->failure.code &&
-	    (p->body.len >= SEAL_BYTES || p->body.len + size > CHUNK_MAX / 2))
+	if (!check_memory(w) && p->body.len + size > SEAL_BYTES)
 		trace_flush(w, NULL);
+	if (!w->failure.code && p->body.len + size > CHUNK_MAX / 2)
+		trace_sync(w, NULL);
 	return w->failure.code;
 }
 
@@ -231,16 +215,34 @@ static int end_item(struct trace_writer *w, struct pending *p)
 	return SMCO_OK;
 }
 
+/* The chunk is full. */
+static int next_chunk(struct trace_writer *w)
+{
+	if (check_memory(w))
+		return w->failure.code;
+	hand_over_all(w);
+	return codec_has_room(&w->records) ? SMCO_OK : SMCO_BUSY;
+}
+
 int trace_put(struct trace_writer *w, const struct record *r)
 {
+	if (__builtin_expect(w->failure.code, 0))
+		return w->failure.code;
 	if (r->payload_len > CODEC_MAX_PAYLOAD)
 		return SMCO_FORMAT;
-	int rc = begin_item(w, &w->records, r->payload_len + 64);
-	if (rc)
-		return rc;
-	codec_encode(&w->codec, r, &w->records.body);
-	w->stats.nr_records++;
-	return end_item(w, &w->records);
+	if (!codec_has_room(&w->records)) {
+		int rc = next_chunk(w);
+		if (rc == SMCO_BUSY) {
+			w->nr_dropped++;
+			w->nr_not_told++;
+		}
+		if (rc)
+			return rc;
+	}
+	if (!codec_encode(&w->records, r))
+		return out_of_memory(w);
+	w->nr_records++;
+	return SMCO_OK;
 }
 
 static void put_text(struct bbuf *b, const char *s, size_t len)
@@ -376,28 +378,28 @@ int trace_put_stack(struct trace_writer *w, uint32_t id,
 
 void trace_writer_stats(const struct trace_writer *w, struct trace_stats *ret)
 {
-	*ret = w->stats;
+	*ret = (struct trace_stats){
+		.nr_records = w->nr_records,
+		.nr_dropped = w->nr_dropped,
+	};
+	sink_stats(w->sink, ret);
 }
 
 void trace_writer_destroy(struct trace_writer *w)
 {
 	if (!w)
 		return;
-	outfile_close(&w->file);
-	ZSTD_freeCCtx(w->zstd);
+	sink_destroy(w->sink);
+	codec_writer_free(&w->records);
 	bbuf_free(&w->meta.body);
 	bbuf_free(&w->strings.body);
 	bbuf_free(&w->frames.body);
 	bbuf_free(&w->stacks.body);
-	bbuf_free(&w->records.body);
-	bbuf_free(&w->out);
-	bbuf_free(&w->zstd_out);
 	bbuf_free(&w->string_bytes);
 	hindex_free(&w->string_index);
 	hindex_free(&w->frame_index);
 	free(w->string_at);
 	free(w->frame);
-	free(w->path);
 	free(w);
 }
 
@@ -405,19 +407,11 @@ int trace_writer_close(struct trace_writer *w, struct smco_err *err)
 {
 	if (!w)
 		return SMCO_OK;
-	int rc = trace_flush(w, err);
+	int rc = trace_sync(w, err);
 	if (!rc) {
-		struct pending end = {.nr_items = 0};
-		bbuf_varint(&end.body, w->stats.nr_records);
-		seal(w, CHUNK_END, &end);
-		bbuf_free(&end.body);
-		rc = write_out(w) ? fail(w, err) : SMCO_OK;
+		rc = sink_close(w->sink, w->nr_records, w->nr_dropped, err);
+		w->sink = NULL;
 	}
-	/* A network file system may report a full disk only now. */
-	int error = outfile_close(&w->file);
-	if (error && !rc)
-		rc = smco_fail(err, SMCO_SYS, error, "cannot write trace %s",
-			       w->path);
 	trace_writer_destroy(w);
 	return rc;
 }

@@ -9,7 +9,7 @@
 
 #include "reports/record.h"
 
-/* ---- writer: one thread at a time ---- */
+/* ---- writer: one thread at a time; it has another of its own ---- */
 
 struct trace_writer;
 
@@ -36,6 +36,11 @@ int trace_writer_create(const char *path, uint64_t start_ns,
  *   pid.N.command  command line of process N
  */
 int trace_put_meta(struct trace_writer *w, const char *key, const char *value);
+/*
+ * Some nanoseconds, and never waits for the disk: where what is to be written
+ * piles up the record is dropped and counted, SMCO_BUSY. How many were dropped
+ * before which record is in the trace.
+ */
 int trace_put(struct trace_writer *w, const struct record *r);
 
 struct trace_frame {
@@ -50,10 +55,12 @@ struct trace_frame {
 /* Define stack @id (innermost first). Later definitions win. */
 int trace_put_stack(struct trace_writer *w, uint32_t id,
 		    const struct trace_frame *frames, size_t nr);
-/* Write out what is buffered; called at least once a second by the owner.
- * A full disk: SMCO_SYS once, later calls do nothing and return it again;
- * what was written stays readable. */
+/* Have what is buffered written out; called at least once a second by the
+ * owner. Does not wait for it. A full disk: SMCO_SYS from here or a later call,
+ * which do nothing from then on; what was written stays readable. */
 int trace_flush(struct trace_writer *w, struct smco_err *err);
+/* The same, and wait until it is in the file. */
+int trace_sync(struct trace_writer *w, struct smco_err *err);
 /* Flush, mark the trace as complete, free. NULL is fine. */
 int trace_writer_close(struct trace_writer *w, struct smco_err *err);
 /* Free without writing anything more; the trace counts as cut short. For the
@@ -62,6 +69,8 @@ void trace_writer_destroy(struct trace_writer *w);
 
 struct trace_stats { /* of the writer, so far */
 	uint64_t nr_records;
+	uint64_t nr_dropped; /* not in it */
+	/* The rest as far as it is written, see trace_sync. */
 	uint64_t nr_chunks;
 	uint64_t raw_bytes;	      /* all chunks before compression */
 	uint64_t record_raw_bytes;    /* record chunks before compression */
@@ -95,6 +104,13 @@ struct trace_reader *trace_reader_ref(struct trace_reader *r);
  * the event's structure. */
 int trace_next(struct trace_reader *r, struct record *ret,
 	       struct smco_err *err);
+/*
+ * From now on step over record chunks in which, as the index has it, nothing
+ * lies in [@from_ns, @to_ns) (0: no end) or nothing is of thread *@tid (NULL:
+ * any). Records outside of it may still be returned.
+ */
+void trace_narrow(struct trace_reader *r, uint64_t from_ns, uint64_t to_ns,
+		  const uint32_t *tid);
 const char *trace_meta(struct trace_reader *r, const char *key); /* or NULL */
 /* All keys, for (i = 0; trace_meta_at(r, i, &k, &v); i++). */
 bool trace_meta_at(const struct trace_reader *r, size_t i, const char **key_ret,
@@ -107,6 +123,7 @@ const struct trace_frame *trace_stack(struct trace_reader *r, uint32_t id,
 /* The next three are complete once trace_next has returned 0. */
 uint64_t trace_nr_damaged(const struct trace_reader *r); /* chunks skipped */
 uint64_t trace_nr_lost(const struct trace_reader *r);	 /* records in them */
+uint64_t trace_nr_dropped(const struct trace_reader *r); /* by the writer */
 /* The writer did not end it: killed, the disk was full, or it still runs. */
 bool trace_is_truncated(const struct trace_reader *r);
 bool trace_is_empty(const struct trace_reader *r);	    /* only a header */

@@ -18,7 +18,9 @@ void session_emit(void *ctx, const struct record *r)
 	}
 	if (r->event == EV_SITE) /* one that is not told unused is a result */
 		stacks_want(s->stacks, r->param);
-	if (!s->trace_failed && trace_put(s->trace, r))
+	/* What is dropped is counted by the trace. */
+	int rc = s->trace_failed ? SMCO_OK : trace_put(s->trace, r);
+	if (rc && rc != SMCO_BUSY)
 		s->trace_failed = true;
 }
 

@@ -55,11 +55,11 @@ static void flushed_is_there(void)
 	check_int(records(path, NULL, NULL), 0);
 	put(w, 1);
 	check_int(records(path, NULL, NULL), 0);
-	check_int(trace_flush(w, NULL), 0);
+	check_int(trace_sync(w, NULL), 0);
 	check_int(records(path, NULL, &cut), 1);
 	check(cut);
 	off_t before = size_of(path);
-	check_int(trace_flush(w, NULL), 0); /* nothing new, nothing written */
+	check_int(trace_sync(w, NULL), 0); /* nothing new, nothing written */
 	check_int(size_of(path), before);
 	put(w, 2);
 	trace_writer_destroy(w); /* as if killed */
@@ -153,7 +153,7 @@ static void full_disk(void)
 			random_record(&r, payload);
 			trace_put(w, &r);
 		}
-		rc = trace_flush(w, &err);
+		rc = trace_sync(w, &err);
 	}
 	check_int(rc, SMCO_SYS);
 	check_int(err.sys_errno, EFBIG);
@@ -167,7 +167,7 @@ static void full_disk(void)
 
 	setrlimit(RLIMIT_FSIZE, &before); /* room again: still nothing */
 	put(w, 7);
-	check_int(trace_flush(w, &err), SMCO_SYS);
+	check_int(trace_sync(w, &err), SMCO_SYS);
 	check_int(trace_put_meta(w, "a", "b"), SMCO_SYS);
 	check_int(trace_put_stack(w, 1, NULL, 0), SMCO_SYS);
 	check_int(trace_writer_close(w, &err), SMCO_SYS);

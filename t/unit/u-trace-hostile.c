@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "reports/bytes.h"
 #include "t/unit/trace-random.h"
 #include "t/unit/trace-show.h"
 
@@ -45,7 +46,7 @@ static void noise(void)
 		uint32_t n = (uint32_t)random_below(sizeof(t.body));
 		t.chunk = (struct disk_chunk){
 			.magic = CHUNK_MAGIC,
-			.type = (uint8_t)(1 + random_below(7)),
+			.type = (uint8_t)(1 + random_below(9)),
 			.nr_items = (uint32_t)random_value(),
 			.stored_size = n,
 			.raw_size = n,
@@ -150,35 +151,62 @@ static void newer(void)
 	free(data);
 }
 
-/* Fields a later version adds to an event are stepped over. */
-static void more_fields(void)
+/* A chunk in plain, for a file that is put together here. */
+static void add_chunk(struct bbuf *to, uint8_t type, uint32_t nr,
+		      const struct bbuf *body)
 {
-	struct codec enc = {0}, dec = {0};
-	struct bbuf out = {0}, payload = {0};
-	struct ev_coverage c = {7, 9};
-	struct record r = {.event = EV_COVERAGE,
-			   .payload_len = sizeof(c),
-			   .payload = &c},
-		      got;
-	codec_encode(&enc, &r, &out);
-	/* The last three bytes: presence, 7, 9; then fields 2 and 62. */
-	check_int(out.data[out.len - 3], 3);
-	out.len -= 3;
-	bbuf_varint(&out, 3 | 1ULL << 2 | 1ULL << 62);
-	bbuf_varint(&out, 7);
-	bbuf_varint(&out, 9);
-	bbuf_varint(&out, UINT64_MAX);
-	bbuf_varint(&out, 1);
-	codec_encode(&enc, &r, &out);
-	struct cursor at = {out.data, out.len, 0};
-	check_int(codec_decode(&dec, &at, &payload, &got), 0);
-	check_int(got.payload_len, sizeof(c));
-	check(!memcmp(got.payload, &c, sizeof(c)));
-	check_int(codec_decode(&dec, &at, &payload, &got), 0);
-	check(!memcmp(got.payload, &c, sizeof(c)));
-	check(cursor_at_end(&at));
-	bbuf_free(&out);
-	bbuf_free(&payload);
+	struct disk_chunk h = {.magic = CHUNK_MAGIC,
+			       .type = type,
+			       .nr_items = nr,
+			       .stored_size = (uint32_t)body->len,
+			       .raw_size = (uint32_t)body->len};
+	bbuf_put(to, &h, sizeof(h));
+	bbuf_put(to, body->data, body->len);
+}
+
+/*
+ * A writer of another version has more fields at the end of an event, or less,
+ * and events of its own: what both know is there, and what only the file knows
+ * is read by its schema.
+ */
+static void other_fields(uint32_t event, bool more)
+{
+	struct bbuf trace = {0}, schema = {0}, records = {0};
+	struct trace_reader *r = NULL;
+	struct record got;
+	uint64_t want[2] = {5, more ? 9 : 0};
+	char text[] = {1, 'e', 1, 'p'}, field[] = {1, 'f'};
+	bbuf_varint(&schema, event);
+	bbuf_put(&schema, text, sizeof(text));
+	bbuf_varint(&schema, more ? 24 : 8); /* bytes */
+	bbuf_varint(&schema, more ? 3 : 1);  /* fields, 8 bytes, plain */
+	for (uint64_t i = 0; i < (more ? 3 : 1); i++) {
+		bbuf_put(&schema, field, sizeof(field));
+		bbuf_varint(&schema, 8 * i);
+		bbuf_varint(&schema, 16);
+		bbuf_put(&schema, "\0\0\0", 3);
+	}
+	bbuf_put(&records, "\0\5\0\0\1\0\3", 7); /* as in u-trace-codec */
+	bbuf_varint(&records, event);
+	bbuf_put(&records, more ? "\7\5\11\13" : "\1\5", more ? 4 : 2);
+	bbuf_put(&trace, file, sizeof(struct disk_header));
+	add_chunk(&trace, CHUNK_SCHEMA, 1, &schema);
+	add_chunk(&trace, CHUNK_RECORDS, 1, &records);
+	show_sign(trace.data, trace.len);
+	check_int(trace_reader_open_mem(trace.data, trace.len, &r, NULL), 0);
+	check_int(trace_next(r, &got, NULL), 1);
+	check_int(got.event, event);
+	if (event == EV_COVERAGE) {
+		check_int(got.payload_len, sizeof(struct ev_coverage));
+		check(!memcmp(got.payload, want, sizeof(want)));
+	} else {
+		check_int(got.payload_len, more ? 24 : 8);
+		check(!memcmp(got.payload, want, 8));
+	}
+	trace_reader_close(r);
+	bbuf_free(&trace);
+	bbuf_free(&schema);
+	bbuf_free(&records);
 }
 
 /* Control characters in a name do not reach the terminal. */
@@ -216,7 +244,10 @@ int main(void)
 	sizes();
 	short_zstd();
 	newer();
-	more_fields();
+	other_fields(EV_COVERAGE, true);
+	other_fields(EV_COVERAGE, false);
+	other_fields(99, true);
+	other_fields(99, false);
 	escapes(path);
 	show_unlink(path);
 	free(file);

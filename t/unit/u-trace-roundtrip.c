@@ -1,4 +1,7 @@
-/* What a trace gives back is exactly what was put in. */
+/*
+ * What a trace gives back is exactly what was put in. `u-trace-roundtrip PATH`
+ * writes the random records to PATH, for the shell tests.
+ */
 #include "t/unit/tap.h"
 
 #include <sys/stat.h>
@@ -10,7 +13,8 @@
 
 static struct record want[NR];
 static uint8_t *payloads;
-static char path[] = "/tmp/u-trace-XXXXXX";
+static char temporary[] = "/tmp/u-trace-XXXXXX";
+static const char *path = temporary;
 
 static void fill(void)
 {
@@ -26,7 +30,7 @@ static void write_all(uint64_t flush_every)
 	check_int(trace_writer_create(path, 5, &w, &err), 0);
 	size_t bad = 0;
 	for (size_t i = 0; i < NR; i++) {
-		bad += trace_put(w, &want[i]) != 0;
+		bad += put_surely(w, &want[i]) != 0;
 		if (random_below(flush_every) == 0)
 			bad += trace_flush(w, &err) != 0;
 	}
@@ -184,7 +188,7 @@ static void size_of_naps(void)
 					      .payload = &nap,
 					      .payload_len = sizeof(nap)});
 	}
-	trace_flush(w, NULL);
+	trace_sync(w, NULL);
 	trace_writer_stats(w, &stats);
 	trace_writer_close(w, NULL);
 	check_int(stats.nr_records, nr);
@@ -195,11 +199,51 @@ static void size_of_naps(void)
 	check(stats.record_stored_bytes <= stats.record_raw_bytes);
 }
 
-int main(void)
+/* Streams that a coder may stumble over: what must not be foretold, more
+ * events than slots, all fields at their edges, times that run back. */
+static void adversarial(void)
 {
-	close(mkstemp(path));
+	static const uint32_t edge[] = {
+		0, 1, 2, 0x7fffffff, 0x80000000, UINT32_MAX - 1, UINT32_MAX};
+	const size_t n = ARRAY_SIZE(edge);
+	for (size_t i = 0; i < NR; i++) {
+		struct record *r = &want[i];
+		uint64_t *field = (uint64_t *)(payloads + i * 600);
+		*r = (struct record){.event = edge[i / 3 % n],
+				     .time_ns = i % 5 ? i * 100 : UINT64_MAX,
+				     .cpu = edge[i / 5 % n],
+				     .tid = edge[i / 7 % n],
+				     .param = edge[i * i % n]};
+		if (i % 2)
+			r->event = 1 + (uint32_t)(i / 2 % 40);
+		if (i % 1000 == 999)
+			r->time_ns = 0;
+		const struct schema_event *e = schema_event(r->event);
+		r->payload_len = e ? (uint32_t)e->size : 0;
+		if (i % 11 == 3)
+			r->payload_len = i % 2 ? 0 : 7;
+		for (size_t j = 0; j < r->payload_len; j += 8)
+			*field++ = i % 3 ? UINT64_MAX << (i + j) % 64 : i;
+		r->payload = r->payload_len ? payloads + i * 600 : NULL;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1) {
+		path = argv[1];
+		fill();
+		write_all(5000);
+		return tap_done();
+	}
+	close(mkstemp(temporary));
 	fill();
 	write_all(NR * 2); /* chunks by size only */
+	read_all();
+	write_all(50);
+	read_all();
+	adversarial();
+	write_all(NR * 2);
 	read_all();
 	write_all(50);
 	read_all();

@@ -1,0 +1,39 @@
+#!/bin/bash
+# A reader that was written from reports/FORMAT.md alone, in another language,
+# says of every trace what smco-report says.
+# shellcheck source=t/test-lib.sh
+. "$(dirname "$0")/test-lib.sh"
+
+prereq_PYTHON() { python3 -c 'import zlib, subprocess'; }
+prereq_ZSTD() { zstd --version; }
+need PYTHON ZSTD
+
+# same STATUS TRACE... - each of them has records, and both see the same.
+same() {
+	local status=$1 t
+	shift
+	for t; do
+		python3 "$SRC/t/read-trace.py" "$t" >theirs || return 1
+		test_exit "$status" smco-report --juwel "$t" >ours || return 1
+		[ -s ours ] || { echo "$t: no records" && return 1; }
+		cmp ours theirs || return 1
+	done
+}
+"$BUILD/t/unit/u-summary-text" sample.trace || exit 1
+ok "a session" same 0 sample.trace
+"$BUILD/t/unit/u-trace-roundtrip" random.trace >out || exit 1
+ok "random records of every kind" same 0 random.trace
+ok "these were enough" test "$(smco-report --juwel random.trace | wc -l)" = 20000
+if prereq_PTRACE; then
+	smco-trace -q -t 10 --nap 50ms -o real.trace -- \
+		"$FIXTURES/nap-schedule" >out 2>&1 </dev/null || true
+	ok "a real one" same 0 real.trace
+fi
+head -c 300000 random.trace >cut.trace
+ok "one that was cut" same 10 cut.trace
+cp random.trace bad.trace
+printf 'oops' | dd of=bad.trace bs=1 seek=200000 conv=notrunc status=none
+ok "one that is damaged in the middle" same 11 bad.trace
+ok "the reader is short" test "$(wc -l <"$SRC/t/read-trace.py")" -lt 300
+
+done_testing
