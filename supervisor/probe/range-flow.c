@@ -156,7 +156,8 @@ static void find_leaders(struct range_code *code, const struct range_image *img)
 		bool padding = in->bits & RB_PADDING;
 		if (!prev || prev->addr + prev->len != in->addr) {
 			in->bits |= RB_LEADER;
-			dead = perhaps = false;
+			dead = false;
+			perhaps = true; /* gcc puts a nop before a pad here */
 		}
 		if (dead && padding && !(in->bits & RB_LEADER))
 			in->bits |= RB_UNREACHED;

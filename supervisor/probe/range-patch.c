@@ -171,8 +171,10 @@ bool range_nobody_inside(struct ranges *r)
 			continue;
 		const struct live_function *f =
 			range_function_at(r, regs.rip, &step);
-		if (f && f->step[step].at_insn &&
-		    r->base + f->code_off + f->step[step].offset == regs.rip) {
+		taddr_t begin =
+			f ? r->base + f->code_off + f->step[step].offset : 0;
+		if (f && (f->step[step].clean ||
+			  (f->step[step].at_insn && begin == regs.rip))) {
 			regs.rip = f->step_addr[step] + r->bias;
 			if (task_set_regs(t, &regs))
 				nobody = false;

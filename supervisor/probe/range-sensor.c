@@ -104,7 +104,7 @@ static void push(struct range_sensor *x, uint8_t reg)
 {
 	asm_push(&x->s->code, reg);
 	x->pushed += 8;
-	range_note_step(x->s, x->insn, x->pushed, false);
+	range_note_step(x->s, x->insn, x->pushed, RANGE_DIRTY);
 }
 
 static void keep_flags(struct code_buf *e)
@@ -126,7 +126,7 @@ static void enter(struct range_sensor *x, struct frame *f, uint32_t live,
 	if (f->stack_moved) {
 		asm_move_stack(e, -RED_ZONE);
 		x->pushed = RED_ZONE;
-		range_note_step(x->s, x->insn, x->pushed, false);
+		range_note_step(x->s, x->insn, x->pushed, RANGE_DIRTY);
 	}
 	for (unsigned i = 0; i < f->nr_saved; i++)
 		push(x, f->saved[i]);
@@ -150,7 +150,7 @@ static void pop(struct range_sensor *x, uint8_t reg)
 {
 	asm_pop(&x->s->code, reg);
 	x->pushed -= 8;
-	range_note_step(x->s, x->insn, x->pushed, false);
+	range_note_step(x->s, x->insn, x->pushed, RANGE_DIRTY);
 }
 
 static void leave(struct range_sensor *x, const struct frame *f)
@@ -169,7 +169,7 @@ static void leave(struct range_sensor *x, const struct frame *f)
 	if (f->stack_moved) {
 		asm_move_stack(e, RED_ZONE);
 		x->pushed = 0;
-		range_note_step(x->s, x->insn, 0, false);
+		range_note_step(x->s, x->insn, 0, RANGE_DIRTY);
 	}
 }
 
@@ -242,6 +242,7 @@ static void to_slow(struct range_sensor *x, uint8_t condition,
 	slow.back = x->s->code.base + x->s->code.len;
 	slow.insn = x->insn;
 	slow.pushed = (uint16_t)x->pushed;
+	slow.clean = x->clean;
 	x->slow[x->nr_slow++] = slow;
 }
 
@@ -315,6 +316,11 @@ void range_sensors(struct range_sensor *x, uint32_t gap,
 	if (flags)
 		free_regs &= ~(1u << RAX);
 	choose_scratch(x, &f, wanted, &free_regs, used, flags);
+	x->clean = !flags && !f.nr_saved;
+	if (x->clean)
+		range_note_step(x->s, gap, 0, RANGE_CLEAN);
+	else
+		range_note_step(x->s, gap, 0, RANGE_DIRTY);
 	enter(x, &f, live, used, free_regs);
 	if (x->counter) {
 		asm_rip(&x->s->code, 8, 0xff, 0, x->counter, 0); /* inc */
@@ -339,11 +345,12 @@ static void slow_path(struct range_sensor *x, const struct range_slow *s)
 	x->insn = s->insn;
 	x->pushed = s->pushed;
 	asm_land(e, s->branch);
-	range_note_step(x->s, x->insn, x->pushed, false);
+	range_note_step(x->s, x->insn, x->pushed,
+			s->clean ? RANGE_CLEAN : RANGE_DIRTY);
 	if (below) {
 		asm_move_stack(e, -RED_ZONE);
 		x->pushed += below;
-		range_note_step(x->s, x->insn, x->pushed, false);
+		range_note_step(x->s, x->insn, x->pushed, RANGE_DIRTY);
 	}
 	push(x, RAX);
 	push(x, RCX);
@@ -368,7 +375,7 @@ static void slow_path(struct range_sensor *x, const struct range_slow *s)
 	if (below) {
 		asm_move_stack(e, RED_ZONE);
 		x->pushed -= below;
-		range_note_step(x->s, x->insn, x->pushed, false);
+		range_note_step(x->s, x->insn, x->pushed, RANGE_DIRTY);
 	}
 	code_jump(e, s->back);
 }

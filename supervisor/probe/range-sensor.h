@@ -18,6 +18,7 @@ struct range_slow {
 	uint8_t reg;
 	uint8_t width;
 	bool is_const, is_signed, is_largest;
+	bool clean; /* the sensors have saved nothing */
 };
 
 struct range_sensor {
@@ -33,6 +34,7 @@ struct range_sensor {
 	/* Of this gap. */
 	uint32_t insn;
 	unsigned pushed;   /* bytes below the program's stack pointer */
+	bool clean;	   /* nothing is saved: all was free */
 	uint8_t alias[16]; /* where the program's register is just now */
 	uint8_t scratch[RANGE_EXPR_DEPTH];
 };
@@ -40,9 +42,10 @@ struct range_sensor {
 void range_sensors(struct range_sensor *x, uint32_t gap,
 		   const struct range_site *site, size_t n);
 void range_slow_paths(struct range_sensor *x);
+enum range_step_kind { RANGE_DIRTY, RANGE_AT_INSN, RANGE_CLEAN };
 /* From here on the code is at @insn with so many bytes pushed. */
 void range_note_step(struct range_stubs *s, uint32_t insn, unsigned pushed,
-		     bool at_insn);
+		     enum range_step_kind kind);
 /* Into scratch[0], by way of the others. */
 void range_expression(struct range_sensor *x, const struct var_op *ops,
 		      size_t nr);

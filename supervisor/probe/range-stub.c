@@ -47,7 +47,7 @@ bool range_cell_read(const struct range_cell *cell, const struct var_type *t,
 }
 
 void range_note_step(struct range_stubs *s, uint32_t insn, unsigned pushed,
-		     bool at_insn)
+		     enum range_step_kind kind)
 {
 	if (s->nr_steps && s->step[s->nr_steps - 1].offset == s->code.len)
 		s->nr_steps--;
@@ -65,7 +65,8 @@ void range_note_step(struct range_stubs *s, uint32_t insn, unsigned pushed,
 		(struct range_step){.offset = (uint32_t)s->code.len,
 				    .insn = insn,
 				    .pushed = (uint16_t)pushed,
-				    .at_insn = at_insn};
+				    .at_insn = kind == RANGE_AT_INSN,
+				    .clean = kind == RANGE_CLEAN};
 }
 
 static const char *displace(struct range_stubs *s,
@@ -97,13 +98,13 @@ static const char *one_window(struct range_stubs *s, struct range_sensor *x,
 		size_t n = 0;
 		while (site + n < end && site[n].gap == i)
 			n++;
-		range_note_step(s, i, 0, n == 0 && i < w->end);
+		range_note_step(s, i, 0, RANGE_AT_INSN);
 		if (n)
 			range_sensors(x, i, site, n);
 		site += n;
 		if (i == w->end)
 			break;
-		range_note_step(s, i, 0, true);
+		range_note_step(s, i, 0, RANGE_AT_INSN);
 		const char *why =
 			displace(s, x->img, &x->code->insns[i], x->at->bias);
 		if (why)
@@ -111,7 +112,7 @@ static const char *one_window(struct range_stubs *s, struct range_sensor *x,
 	}
 	if (range_falls(x->code, w->end - 1) &&
 	    x->code->insns[w->end - 1].kind != RK_CALL) {
-		range_note_step(s, w->end, 0, true);
+		range_note_step(s, w->end, 0, RANGE_AT_INSN);
 		code_jump(&s->code, x->code->insns[w->end].addr + x->at->bias);
 	}
 	range_slow_paths(x);

@@ -30,8 +30,10 @@ struct range_step {
 	uint32_t offset; /* in the stubs' code: from here on */
 	uint32_t insn;	 /* instruction of the function that comes next */
 	uint16_t pushed; /* bytes the stack pointer is lower by */
-	bool at_insn;	 /* this very offset is that instruction displaced,
-			  * nothing saved: a thread can be moved home */
+	/* A thread can be moved home: if it is at this very offset, for that
+	 * instruction comes next, displaced; or wherever it is in this step,
+	 * for nothing that counts was changed yet. */
+	bool at_insn, clean;
 };
 
 struct range_stub_place {

@@ -12,7 +12,7 @@
 
 #define GAP_BYTES  (64ULL << 10) /* code and what is written stay apart */
 #define NAME_BYTES 64		 /* at the beginning of the code */
-#define ROUNDS	   10
+#define ROUNDS	   40
 #define ROUND_NS   (2 * NSEC_PER_MSEC)
 
 static uint64_t pages(uint64_t bytes)

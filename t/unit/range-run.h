@@ -82,6 +82,21 @@ static inline bool range_run_to_end(struct range_run *x, char *const argv[],
 	return ok;
 }
 
+/* Where a compiler gives linkage names there are the arguments' types, too. */
+static inline bool range_run_called(const char *qualified, const char *name)
+{
+	for (; *qualified; qualified++) {
+		if (*qualified == '(') {
+			qualified = strchr(qualified, ')');
+			if (!qualified)
+				return false;
+		} else if (*qualified != *name++) {
+			return false;
+		}
+	}
+	return !*name;
+}
+
 /* Variables called @name, taken together; false: nothing was seen. */
 static inline bool range_run_range(const struct range_run *x,
 				   const struct ranges *r, const char *name,
@@ -90,7 +105,7 @@ static inline bool range_run_range(const struct range_run *x,
 	bool any = false;
 	for (uint32_t i = 0; i < x->vars->nr_vars; i++) {
 		int64_t a, b;
-		if (strcmp(x->vars->vars[i].qualified, name) != 0 ||
+		if (!range_run_called(x->vars->vars[i].qualified, name) ||
 		    !ranges_read(r, i, &a, &b))
 			continue;
 		*lo = !any || a < *lo ? a : *lo;

@@ -389,12 +389,24 @@ static void steps(void)
 	step = range_stubs_step(&s.stubs, second);
 	check_int(step->insn, 1);
 	check_int(step->pushed, 0);
+	step = range_stubs_step(&s.stubs, second + 1);
+	check_int(step->insn, 1);
+	check(!step->clean && !step->at_insn);
 	/* Nothing is free: somewhere in between registers are on the stack. */
 	unsigned most = 0;
 	for (size_t i = 0; i < s.stubs.nr_steps; i++)
 		if (s.stubs.step[i].pushed > most)
 			most = s.stubs.step[i].pushed;
 	check(most > 128);
+	range_stubs_deinit(&s.stubs);
+	/* Everything is: who is there can leave at any time. */
+	s.live = 1u << RANGE_RSP;
+	range_code_deinit(&s.code);
+	range_image_deinit(&s.img);
+	check(make_code(&s) && plant(&s));
+	step = range_stubs_step(&s.stubs, second + 1);
+	check_int(step->insn, 1);
+	check(step->clean);
 	range_stubs_deinit(&s.stubs);
 	range_code_deinit(&s.code);
 	range_image_deinit(&s.img);

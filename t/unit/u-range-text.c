@@ -79,6 +79,9 @@ static void leaders(void)
 	check(leads(5));
 	check(leads(6));
 	check(!leads(8));
+	/* ... and at the beginning of a cold part: nop; mov %rax,%rbx */
+	LOAD(0x90, 0x48, 0x89, 0xc3, 0xc3);
+	check(leads(1));
 	LOAD(0xf3, 0x0f, 0x1e, 0xfa, 0xc3);
 	check(code.insns[0].bits & RB_ENDBR && code.insns[0].bits & RB_PINNED);
 	/* A branch into an instruction: je -1 */

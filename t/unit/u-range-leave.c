@@ -1,0 +1,206 @@
+/*
+ * Programs go their own way: exceptions, forks, our leaving, our death.
+ */
+#include "t/unit/symhelp.h"
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include "t/unit/range-run.h"
+
+static struct range_run x;
+static char prog[256], out[256];
+
+static bool build(const char *cc, const char *flags, const char *source)
+{
+	printf("# %s %s %s\n", cc, flags, source);
+	memset(&x, 0, sizeof(x));
+	snprintf(prog, sizeof(prog), "%s/prog", scratch);
+	snprintf(out, sizeof(out), "%s/out", scratch);
+	return check_int(
+		run("%s %s -g -o $D/prog t/fixtures/range/%s -lpthread", cc,
+		    flags, source),
+		0);
+}
+
+static bool same_output(void)
+{
+	return run("$D/prog >$D/plain; cmp $D/plain $D/out") == 0;
+}
+
+static void exceptions(const char *cc, const char *flags, unsigned exact)
+{
+	if (!build(cc, flags, "throws.cc"))
+		return;
+	check(range_run_to_end(&x, (char *[]){prog, NULL}, out));
+	check_int(x.run.exit_status, 0);
+	check(same_output());
+	if (check(x.r != NULL)) {
+		struct range_score s = range_run_score(&x, x.r, out);
+		check_int(s.wide, 0);
+		check(s.exact >= exact);
+	}
+	range_run_free(&x);
+}
+
+/* --- forks --- */
+
+static void forked(struct run *run, struct tproc *child)
+{
+	struct smco_err err = {0};
+	(void)run;
+	if (ranges_fork(&x.child_r, x.r, child, &err))
+		printf("# fork: %s\n", err.msg);
+}
+
+static void forks(bool follow)
+{
+	int64_t lo = 0, hi = 0;
+	if (!build("gcc", "-O2", "forks.c"))
+		return;
+	if (follow)
+		x.run.forked = forked;
+	check(range_run_to_end(&x, (char *[]){prog, NULL}, out));
+	check_int(x.run.exit_status, 0);
+	check(range_run_range(&x, x.r, "work::value", &lo, &hi));
+	check_int(lo, 0);
+	check_int(hi, 9);
+	if (follow && check(x.child_r != NULL)) {
+		lo = hi = 0;
+		check(range_run_range(&x, x.child_r, "work::value", &lo, &hi));
+		check_int(lo, 100);
+		check_int(hi, 109);
+	}
+	range_run_free(&x);
+}
+
+/* --- leaving --- */
+
+static int gate = -1;
+static unsigned nr_ticks;
+static bool text_is_clean, area_is_gone;
+
+static bool nothing_left(void)
+{
+	struct tmaps maps;
+	bool gone = true;
+	if (tmaps_read(tproc_pid(x.run.p), &maps, NULL))
+		return false;
+	for (size_t i = 0; i < maps.nr; i++) {
+		bool ours = strstr(maps.maps[i].path, "memfd:smco-trace");
+		if (ours)
+			printf("# left: %jx to %jx\n",
+			       (uintmax_t)maps.maps[i].start,
+			       (uintmax_t)maps.maps[i].end);
+		gone &= !ours;
+	}
+	tmaps_deinit(&maps);
+	return gone;
+}
+
+static void leave_after_a_while(struct run *r)
+{
+	if (!x.r || ++nr_ticks != 60)
+		return;
+	ranges_remove(x.r);
+	area_is_gone = nothing_left();
+	/* Byte for byte the file's. */
+	char cmd[256];
+	snprintf(cmd, sizeof(cmd),
+		 "b=$(grep -m1 'r-xp.*prog' /proc/%d/maps) && "
+		 "s=$(printf %%d 0x${b%%%%-*}) && "
+		 "n=$(printf %%d 0x$(readelf -lW $D/prog | "
+		 "awk '/LOAD.*R E/ {print substr($5, 3)}')) && "
+		 "o=$(printf %%d 0x$(echo $b | cut -d' ' -f3)) && "
+		 "cmp -n $n -i $s:$o /proc/%d/mem $D/prog",
+		 tproc_pid(r->p), tproc_pid(r->p));
+	text_is_clean = system(cmd) == 0;
+	close(gate);
+	gate = -1;
+}
+
+static bool open_gate(void)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) || dup2(ends[0], 0) < 0)
+		return false;
+	close(ends[0]);
+	gate = ends[1];
+	return true;
+}
+
+static void leaving(void)
+{
+	char input[] = "-";
+	if (!build("gcc", "-O2", "churn.c") || !check(open_gate()))
+		return;
+	x.run.tick = leave_after_a_while;
+	x.run.tick_ms = 2;
+	check(range_run_to_end(&x, (char *[]){prog, input, NULL}, out));
+	check_int(x.run.exit_status, 0);
+	check(text_is_clean);
+	check(area_is_gone);
+	check_int(run("grep -q '^0 wrong' $D/out"), 0);
+	/* Results can still be read. */
+	int64_t lo = 0, hi = 0;
+	check(range_run_range(&x, x.r, "pick::what", &lo, &hi));
+	check(lo >= 0 && hi <= 5);
+	range_run_free(&x);
+}
+
+/* --- death --- */
+
+static void dying(void)
+{
+	unsigned killed = 0, ok = 0, never = 0;
+	char input[] = "-";
+	if (!build("gcc", "-O2", "churn.c"))
+		return;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	for (int i = 0; i < 10; i++) {
+		int status = -1, bad = 0;
+		bool started = false;
+		pid_t pid;
+		if (!open_gate())
+			break;
+		fflush(stdout);
+		pid_t supervisor = fork();
+		if (supervisor == 0) {
+			close(gate);
+			x.run.survives = true;
+			range_run_to_end(&x, (char *[]){prog, input, NULL},
+					 out);
+			_exit(0);
+		}
+		usleep(60000 + (unsigned)i * 9000);
+		kill(supervisor, SIGKILL);
+		usleep(50000);
+		close(gate);
+		while ((pid = wait(&status)) > 0) {
+			if (pid == supervisor)
+				killed += WIFSIGNALED(status);
+			else if (status != SIGKILL) {
+				started = true;
+				bad = status;
+			}
+		}
+		ok += started && !bad && run("grep -q '^0 wrong' $D/out") == 0;
+		never += !started;
+	}
+	gate = -1;
+	printf("# killed %u, never started %u, well %u\n", killed, never, ok);
+	check(killed >= 5);
+	check(never <= 5);
+	check_int(ok, 10 - never);
+}
+
+int main(void)
+{
+	make_scratch();
+	exceptions("g++", "-O0", 5);
+	exceptions("g++", "-O2", 3);
+	exceptions("clang++", "-O2", 2);
+	forks(true);
+	forks(false);
+	leaving();
+	dying();
+	return finish();
+}
