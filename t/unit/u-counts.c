@@ -100,18 +100,27 @@ static struct trace_reader *make_trace(void (*records)(struct trace_writer *))
 	return r;
 }
 
+static struct trace_reader *names; /* of the counts that are loaded */
+
 static struct counts *load(void (*records)(struct trace_writer *))
 {
 	struct trace_reader *r = make_trace(records);
 	struct counts *c = NULL;
 	struct record rec;
+	names = r;
 	check_int(counts_create(r, &c), 0);
 	if (!check(c != NULL))
 		exit(tap_done());
 	while (trace_next(r, &rec, NULL) > 0)
 		if (rec.event == EV_COUNTS)
 			check_int(counts_take(c, &rec), 0);
-	return c; /* its names stay with the reader, which is left open */
+	return c;
+}
+
+static void unload(struct counts *c)
+{
+	counts_destroy(c);
+	trace_reader_close(names);
 }
 
 static void test_sums(void)
@@ -135,7 +144,7 @@ static void test_sums(void)
 	check_int(c->thread[1].sum[0].raw, SAMPLE_MS(20));
 	check_int(c->thread[1].start_ns, SAMPLE_MS(150));
 	check_int(c->thread[1].end_ns, SAMPLE_MS(200));
-	counts_destroy(c);
+	unload(c);
 }
 
 static void test_time(void)
@@ -149,7 +158,7 @@ static void test_time(void)
 	/* Shared out among those that the reading was about. */
 	check_range(faults[2], 9.99, 10.01);
 	check_range(faults[4], 9.99, 10.01);
-	counts_destroy(c);
+	unload(c);
 }
 
 static void test_derived(void)
@@ -172,7 +181,7 @@ static void test_derived(void)
 	/* A thread without cycles has none of that. */
 	check(counts_cpi(c, c->thread[1].sum) < 0);
 	check_int(counts_derive(c, c->thread[1].sum, 3, time, &v), RATE_NONE);
-	counts_destroy(c);
+	unload(c);
 }
 
 /* Far too late, too long, of groups and with values there are none of. */
@@ -205,7 +214,7 @@ static void test_hostile(void)
 	check_int(c->nr_records, 625);
 	check(c->nr_unknown > 300 && c->nr_unknown < 625);
 	check(c->nr_buckets <= COUNTS_BUCKETS);
-	counts_destroy(c);
+	unload(c);
 }
 
 static void no_records(struct trace_writer *w)
