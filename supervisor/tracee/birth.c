@@ -149,8 +149,6 @@ void note_exec(struct task *t)
 	mend_forget(t);
 	t->rseq = 1;
 	bury_others(p, t, (pid_t)former);
-	if (p->leaving)
-		return; /* the new program is none of ours */
 
 	/*
 	 * Where others live on in the old memory, or when it was another
@@ -159,6 +157,11 @@ void note_exec(struct task *t)
 	bool split = t->tgid != p->pid;
 	for (struct task *o = p->tasks; o; o = o->next)
 		split |= o->tgid != t->tgid && o->state != TASK_DEAD;
+	if (p->leaving) {
+		/* The new program is none of ours. */
+		p->execed |= !split;
+		return;
+	}
 	if (split) {
 		struct tproc *q = tproc_create(tr, t->tgid);
 		if (!q)

@@ -5,6 +5,8 @@
 
 #include "supervisor/tracee/internal.h"
 
+/* From the end of all other threads to the new program. */
+#define EXEC_BOUND_NS	(100 * NSEC_PER_MSEC)
 #define DETACH_BOUND_NS (150 * NSEC_PER_MSEC)
 /* One that was interrupted and only waits for a CPU is not left before: the
  * wait it has just left would end with EINTR. */
@@ -109,8 +111,27 @@ static bool await_release(struct task *t, uint64_t deadline_ns)
 	return true;
 }
 
+/*
+ * A change could not be undone, or not yet. Does it matter? An exec in progress
+ * has killed all other threads and is about to replace the memory: nothing is
+ * left to be undone then, and no thread to undo it with.
+ */
+static bool still_changed(struct tproc *p)
+{
+	uint64_t deadline = smco_now_ns() + EXEC_BOUND_NS;
+	const struct timespec pause = {.tv_nsec = NSEC_PER_MSEC};
+
+	while (!tproc_memory_gone(p)) {
+		if (smco_now_ns() >= deadline)
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
 int tproc_detach(struct tproc *p, struct smco_err *err)
 {
+	struct smco_err undo_err = {0};
 	uint64_t began = smco_now_ns(), deadline = began + DETACH_BOUND_NS;
 	p->stop_depth++;
 	tproc_urgent(p, true);
@@ -121,7 +142,7 @@ int tproc_detach(struct tproc *p, struct smco_err *err)
 	 * get a CPU in time: interrupted, they run no instruction of the
 	 * program before they stop, and no pc stands inside a patch.
 	 */
-	int ret = undo_all(p, err);
+	int ret = 0, undone = undo_all(p, &undo_err);
 	smco_debug("stop", "leave %d: %u us until all stood, %u us to undo",
 		   p->pid, (unsigned)((stood - began) / NSEC_PER_USEC),
 		   (unsigned)((smco_now_ns() - stood) / NSEC_PER_USEC));
@@ -142,6 +163,13 @@ int tproc_detach(struct tproc *p, struct smco_err *err)
 					"thread %d cannot be released yet "
 					"(it waits in the kernel)",
 					t->tid);
+	if (ret == 0 && (undone < 0 || p->stub) && still_changed(p)) {
+		ret = undone < 0 ? undone : SMCO_BUSY;
+		smco_fail(err, (enum smco_code)ret, 0, "%s",
+			  undone < 0 ? undo_err.msg
+				     : "a page of ours stays: no thread could "
+				       "be stopped to take it out");
+	}
 	p->stop_depth = 0;
 	tproc_discard_if_left(p);
 	return ret;

@@ -244,6 +244,9 @@ void gather(struct tracer *tr, pid_t tid, int status)
 		break;
 	}
 	if (leaving) {
+		/* The first that could stop, maybe. */
+		if (!t->proc->execed)
+			stub_remove(t->proc);
 		/* Nobody has decided about its signal. */
 		task_enqueue(t);
 		task_detach(t);

@@ -166,17 +166,23 @@ static int call_by_boot(struct loan *l, struct tsyscall *c)
 
 #define STUB_LEN (2 * TPAGE_SIZE)
 
-static int undo_stub(struct tproc *p, void *arg)
+int stub_remove(struct tproc *p)
 {
 	taddr_t at = p->stub;
-	(void)arg;
 
+	/* Without a thread to run in it has to wait for one. */
+	if (!at || !loan_choose(p))
+		return 0;
 	p->stub = 0;
 	p->stub_refused = true; /* by us: it would be the next change */
-	if (!at)
-		return 0;
 	struct tsyscall c = {.nr = SYS_munmap, .args = {at, STUB_LEN}};
 	return tproc_syscalls(p, &c, 1, NULL);
+}
+
+static int undo_stub(struct tproc *p, void *arg)
+{
+	(void)arg;
+	return stub_remove(p);
 }
 
 void stub_inherit(struct tproc *child, struct tproc *parent)

@@ -316,6 +316,10 @@ void tproc_discard(struct tproc *p);
 /* The same once the last task of a leaving one is gone. */
 void tproc_discard_if_left(struct tproc *p);
 
+/* --- mem.c --- */
+/* What was changed is no more: exec replaced it, or its last user has ended. */
+bool tproc_memory_gone(struct tproc *p);
+
 /* --- undo.c, patch.c, inject.c --- */
 int undo_run_all(struct tproc *p, struct smco_err *err);
 void undo_forget_all(struct tproc *p);
@@ -323,6 +327,9 @@ void patch_copy_all(struct tproc *parent, struct tproc *child);
 bool undo_is_patch(const struct tundo *u);
 void patch_forget(struct tundo *u);
 
+/* Take out the page where calls are run. 0 also if no thread can be borrowed
+ * for that now: p->stub is what it was then. */
+int stub_remove(struct tproc *p);
 void stub_inherit(struct tproc *child, struct tproc *parent);
 /* @len bytes, below what the injection needs, in the unused end of the vdso;
  * 0 = there are not so many. */

@@ -89,6 +89,14 @@ int tmem_read(struct tproc *p, taddr_t addr, void *buf, size_t len)
 							 : SMCO_FAULT;
 }
 
+bool tproc_memory_gone(struct tproc *p)
+{
+	uint8_t byte;
+	bool gone;
+	read_some(p, 0, &byte, 1, &gone);
+	return gone || p->execed;
+}
+
 static struct task *any_stopped(struct tproc *p)
 {
 	for (struct task *t = p->tasks; t; t = t->next)
