@@ -38,6 +38,17 @@ for opts in "" "-s 1 -i 2" "-s 0" "-n" "-x"; do
 		succeeds $opts "$FIXTURES/vfork_exec" 10
 done
 
+# All threads of the old program are told as ended before the new one is, also
+# the one that execs: it becomes the leader, and its own number just vanishes.
+exec_told() {
+	succeeds -e events "$FIXTURES/exec_by_thread" 6 || return 1
+	awk '$1 == "task-new" { alive[$3] = 1 }
+		$1 == "task-gone" { delete alive[$3] }
+		/execed/ { nr++; for (t in alive) { print "left:", t; bad = 1 } }
+		END { exit bad || nr != 6 }' events
+}
+ok "whom an exec ended is told" exec_told
+
 # Attached to at any moment of that; a program that has just become another
 # one may be gone from under us, which is no error of its own: what was changed
 # is gone with the old one.

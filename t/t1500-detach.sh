@@ -49,10 +49,9 @@ ok "mappings are as they were" leftover
 
 # Also when its only thread waited for a vfork child that nobody traces.
 leftover_vfork() {
-	local i
 	start vfork_untraced 150
 	cat "/proc/$pid/maps" >before
-	for i in 1 2 3 4; do
+	for _ in 1 2 3 4; do
 		"$DRIVE" -r 15 -d 30 -s 3 -i 1 -p "$pid" 2>said || {
 			# Too busy a machine: what could not be left is said.
 			grep "cannot be released yet" said
