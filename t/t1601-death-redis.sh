@@ -79,6 +79,8 @@ survives() {
 		smco-trace -q -t 50 --nap 20ms -o t.trace "$@" -p $server \
 			2>>smco.err &
 		smco=$!
+		# One in three while it attaches, maybe.
+		[ $((i % 3)) = 0 ] || wait_for 10 traced $server
 		sleep "0.$((RANDOM % 6))$((RANDOM % 10))$((RANDOM % 10))"
 		traced $server && attached=$((attached + 1))
 		kill -9 $smco
