@@ -13,6 +13,7 @@
 #define TICK_MAX_NS	(20 * NSEC_PER_MSEC)
 #define OVERDRAFT_NS	(500 * (int64_t)NSEC_PER_MSEC)
 #define LONGEST_TICK_NS (500 * NSEC_PER_MSEC)
+#define OWN_CPU_PPB	40000000 /* of one CPU, beyond the target */
 #define TICK_OFF_NS	(100 * NSEC_PER_MSEC)
 #define FLUSH_NS	(500 * NSEC_PER_MSEC)
 #define NEARBY_NS	(50 * NSEC_PER_MSEC)
@@ -221,8 +222,9 @@ static void tick(struct session *s, uint64_t now_ns)
 }
 
 /*
- * The target bounds our own CPU time, too, whether or not the program waits
- * for that CPU just now: with very many blocks the ticks come further apart.
+ * Our own CPU time has a bound, too, whether or not the program waits for that
+ * CPU just now: with very many blocks the ticks come further apart. Where it
+ * does wait, a quarter of the budget must do, the rest is for watching.
  * @cpu_ns is what the last one took.
  */
 static uint64_t next_tick(const struct session *s, uint64_t began_ns,
@@ -232,7 +234,10 @@ static uint64_t next_tick(const struct session *s, uint64_t began_ns,
 	if (s->opt->is_unlimited || !s->opt->target_ppb)
 		return next;
 	uint64_t m_t = (uint64_t)control_m_from_overhead(s->opt->target_ppb);
-	uint64_t cycle = cpu_ns * 1000 / (m_t / 1000000 + 1);
+	uint64_t share = (m_t + OWN_CPU_PPB) / nap_cpu_price(s->nap);
+	if (share < m_t / 4)
+		share = m_t / 4;
+	uint64_t cycle = cpu_ns * 1000 / (share / 1000000 + 1);
 	if (cycle > LONGEST_TICK_NS)
 		cycle = LONGEST_TICK_NS;
 	return began_ns + cycle > next ? began_ns + cycle : next;

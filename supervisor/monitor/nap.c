@@ -45,9 +45,9 @@ uint64_t nap_window_ns(const struct nap *n)
 	return n->window_ns;
 }
 
-bool nap_is_cpu_dear(const struct nap *n)
+unsigned nap_cpu_price(const struct nap *n)
 {
-	return n->stretch > 1;
+	return n->stretch;
 }
 
 struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
