@@ -14,7 +14,7 @@
 #include <jansson.h>
 
 #include "reports/counts-json.h"
-#include "reports/line.h"
+#include "reports/json-values.h"
 #include "reports/model.h"
 #include "reports/nap-json.h"
 #include "reports/names.h"
@@ -28,38 +28,6 @@ struct writer {
 	bool failed;
 	bool first; /* element of the current array or object */
 };
-
-/* JSON must be UTF-8; what is not is replaced, not dropped. */
-static json_t *text(const char *s)
-{
-	struct bbuf b = {0};
-	bool ok;
-	for (size_t n; (n = line_char(s, &ok)) != 0; s += n) {
-		if (ok || (n == 1 && (unsigned char)*s < 0x80) || n > 1)
-			bbuf_put(&b, s, n);
-		else
-			bbuf_put(&b, "\xef\xbf\xbd", 3);
-	}
-	json_t *v = b.failed
-			    ? NULL
-			    : json_stringn(b.data ? (char *)b.data : "", b.len);
-	bbuf_free(&b);
-	return v;
-}
-
-/* jansson's integers are signed. Only a forged trace has larger ones. */
-static json_t *number(uint64_t v)
-{
-	return v <= INT64_MAX ? json_integer((json_int_t)v)
-			      : json_real((double)v);
-}
-
-static json_t *address(uint64_t v)
-{
-	char buf[24];
-	snprintf(buf, sizeof(buf), "0x%" PRIx64, v);
-	return json_string(buf);
-}
 
 static json_t *id_or_null(uint32_t id)
 {
@@ -94,67 +62,27 @@ static void close_array(struct writer *w)
 	w->first = false;
 }
 
-/* An object from pairs; a NULL value makes json_object_set_new fail. */
-struct pair {
-	const char *key;
-	json_t *value;
-};
-
-static json_t *object(const struct pair *pairs, size_t nr)
-{
-	json_t *o = json_object();
-	for (size_t i = 0; i < nr; i++) {
-		if (!o)
-			json_decref(pairs[i].value);
-		else if (json_object_set_new(o, pairs[i].key, pairs[i].value)) {
-			json_decref(o);
-			o = NULL;
-		}
-	}
-	return o;
-}
-#define OBJECT(...)                                                            \
-	object((const struct pair[]){__VA_ARGS__},                             \
-	       ARRAY_SIZE(((const struct pair[]){__VA_ARGS__})))
-
 static json_t *sum_json(const struct nap_sum *sum)
 {
 	json_t *ends = json_object();
 	for (size_t i = 0; ends && i < END_NR; i++)
 		json_object_set_new(ends, model_nap_end_name(i),
-				    number(sum->nr_by_end[i]));
-	return OBJECT(
-		{"naps", number(sum->nr)}, {"blocks", number(sum->nr_objects)},
+				    json_of_u64(sum->nr_by_end[i]));
+	return JSON_OBJECT_OF(
+		{"naps", json_of_u64(sum->nr)},
+		{"blocks", json_of_u64(sum->nr_objects)},
 		{"byte_seconds", json_real(sum->byte_seconds)},
-		{"longest_ns", number(sum->longest_ns)},
-		{"longest_error_ns", number(sum->longest_error_ns)},
-		{"writes_only", number(sum->nr_writes_only)},
-		{"never_accessed", number(sum->nr_never_accessed)},
-		{"unused_bytes", number(sum->unused_bytes)}, {"ended", ends});
-}
-
-static json_t *frames_json(const struct trace_frame *f, size_t nr)
-{
-	json_t *a = json_array();
-	for (size_t i = 0; a && i < nr; i++) {
-		json_t *o = OBJECT({"function", text(f[i].function)},
-				   {"file", text(f[i].file)},
-				   {"line", json_integer(f[i].line)},
-				   {"module", text(f[i].module)},
-				   {"build_id", text(f[i].build_id)},
-				   {"offset", address(f[i].offset)},
-				   {"inlined", json_boolean(f[i].inlined)});
-		if (json_array_append_new(a, o)) {
-			json_decref(a);
-			a = NULL;
-		}
-	}
-	return a;
+		{"longest_ns", json_of_u64(sum->longest_ns)},
+		{"longest_error_ns", json_of_u64(sum->longest_error_ns)},
+		{"writes_only", json_of_u64(sum->nr_writes_only)},
+		{"never_accessed", json_of_u64(sum->nr_never_accessed)},
+		{"unused_bytes", json_of_u64(sum->unused_bytes)},
+		{"ended", ends});
 }
 
 static json_t *optional_text(const char *s)
 {
-	return s ? text(s) : json_null();
+	return s ? json_of_text(s) : json_null();
 }
 
 /* ------------------------------------------------------------- sections --- */
@@ -165,9 +93,9 @@ static void put_meta(struct writer *w)
 	const char *key, *value;
 	for (size_t i = 0; meta && trace_meta_at(w->s->reader, i, &key, &value);
 	     i++) {
-		json_t *k = text(key);
+		json_t *k = json_of_text(key);
 		if (!k || json_object_set_new(meta, json_string_value(k),
-					      text(value)))
+					      json_of_text(value)))
 			w->failed = true;
 		json_decref(k);
 	}
@@ -179,16 +107,17 @@ static void put_run(struct writer *w)
 	const struct summary *s = w->s;
 	struct trace_reader *r = s->reader;
 	emit(w, "run",
-	     OBJECT({"command", optional_text(trace_meta(r, "command"))},
-		    {"start_real_ns", number(trace_start_real_ns(r))},
-		    {"duration_ns", number(s->duration_ns)},
-		    {"detached", optional_text(trace_meta(r, "detached"))},
-		    {"records", number(s->nr_records)},
-		    {"unknown_records", number(s->nr_unknown)},
-		    {"truncated", json_boolean(model_is_truncated(s))},
-		    {"damaged_chunks", number(model_nr_damaged(s))},
-		    {"lost_records", number(model_nr_lost(s))},
-		    {"dropped_records", number(model_nr_dropped(s))}));
+	     JSON_OBJECT_OF(
+		     {"command", optional_text(trace_meta(r, "command"))},
+		     {"start_real_ns", json_of_u64(trace_start_real_ns(r))},
+		     {"duration_ns", json_of_u64(s->duration_ns)},
+		     {"detached", optional_text(trace_meta(r, "detached"))},
+		     {"records", json_of_u64(s->nr_records)},
+		     {"unknown_records", json_of_u64(s->nr_unknown)},
+		     {"truncated", json_boolean(model_is_truncated(s))},
+		     {"damaged_chunks", json_of_u64(model_nr_damaged(s))},
+		     {"lost_records", json_of_u64(model_nr_lost(s))},
+		     {"dropped_records", json_of_u64(model_nr_dropped(s))}));
 }
 
 static void put_files(struct writer *w)
@@ -198,15 +127,19 @@ static void put_files(struct writer *w)
 		const struct model_file *f = &w->s->file[i];
 		struct trace_reader *r = f->reader;
 		emit(w, NULL,
-		     OBJECT({"file", optional_text(f->name)},
-			    {"command",
-			     optional_text(trace_meta(r, "command"))},
-			    {"start_real_ns", number(trace_start_real_ns(r))},
-			    {"duration_ns", number(f->duration_ns)},
-			    {"truncated", json_boolean(trace_is_truncated(r))},
-			    {"damaged_chunks", number(trace_nr_damaged(r))},
-			    {"lost_records", number(trace_nr_lost(r))},
-			    {"dropped_records", number(trace_nr_dropped(r))}));
+		     JSON_OBJECT_OF(
+			     {"file", optional_text(f->name)},
+			     {"command",
+			      optional_text(trace_meta(r, "command"))},
+			     {"start_real_ns",
+			      json_of_u64(trace_start_real_ns(r))},
+			     {"duration_ns", json_of_u64(f->duration_ns)},
+			     {"truncated", json_boolean(trace_is_truncated(r))},
+			     {"damaged_chunks",
+			      json_of_u64(trace_nr_damaged(r))},
+			     {"lost_records", json_of_u64(trace_nr_lost(r))},
+			     {"dropped_records",
+			      json_of_u64(trace_nr_dropped(r))}));
 	}
 	close_array(w);
 }
@@ -217,7 +150,7 @@ static json_t *mechanisms_json(const struct ev_ledger *l)
 					  "arming", "cpu",   "other"};
 	json_t *o = json_object();
 	for (size_t i = 0; o && i < ARRAY_SIZE(key); i++)
-		json_object_set_new(o, key[i], number(l->mech_ns[i]));
+		json_object_set_new(o, key[i], json_of_u64(l->mech_ns[i]));
 	return o;
 }
 
@@ -225,17 +158,20 @@ static json_t *ledger_json(const struct model_ledger *l)
 {
 	const struct ev_ledger *e = &l->ledger;
 	int64_t ppb = model_overhead_ppb(e, e->spent_ns);
-	return OBJECT(
+	return JSON_OBJECT_OF(
 		{"file", json_integer(l->file)},
-		{"time_ns", number(l->time_ns)}, {"run_ns", number(e->run_ns)},
-		{"spent_ns", number(e->spent_ns)},
+		{"time_ns", json_of_u64(l->time_ns)},
+		{"run_ns", json_of_u64(e->run_ns)},
+		{"spent_ns", json_of_u64(e->spent_ns)},
 		{"overhead_ppb", ppb < 0 ? json_null() : json_integer(ppb)},
 		{"recent_ppb", json_integer(e->recent_ppb)},
 		{"worst_window_ppb", json_integer(e->worst_window_ppb)},
 		{"by_mechanism_ns", mechanisms_json(e)},
-		{"known", number(e->nr_known)}, {"armed", number(e->nr_armed)},
-		{"naps", number(e->nr_naps)}, {"stops", number(e->nr_stops)},
-		{"longest_stop_ns", number(e->longest_stop_ns)});
+		{"known", json_of_u64(e->nr_known)},
+		{"armed", json_of_u64(e->nr_armed)},
+		{"naps", json_of_u64(e->nr_naps)},
+		{"stops", json_of_u64(e->nr_stops)},
+		{"longest_stop_ns", json_of_u64(e->longest_stop_ns)});
 }
 
 static void put_overhead(struct writer *w)
@@ -246,7 +182,7 @@ static void put_overhead(struct writer *w)
 	if (s->nr_ledger)
 		all.time_ns = s->ledger[s->nr_ledger - 1].time_ns;
 	emit(w, "target_ppb",
-	     target >= INT64_MAX ? json_null() : number(target));
+	     target >= INT64_MAX ? json_null() : json_of_u64(target));
 	emit(w, "overhead", s->has_overhead ? ledger_json(&all) : json_null());
 }
 
@@ -257,9 +193,10 @@ static void put_coverage(struct writer *w)
 		const struct ev_coverage *c = &w->s->coverage[i];
 		if (w->s->has_coverage[i])
 			emit(w, NULL,
-			     OBJECT({"why", json_string(names_coverage_id(i))},
-				    {"blocks", number(c->nr_objects)},
-				    {"bytes", number(c->bytes)}));
+			     JSON_OBJECT_OF(
+				     {"why", json_string(names_coverage_id(i))},
+				     {"blocks", json_of_u64(c->nr_objects)},
+				     {"bytes", json_of_u64(c->bytes)}));
 	}
 	close_array(w);
 }
@@ -283,18 +220,19 @@ static void put_processes(struct writer *w)
 		const struct model_process *p = &w->s->process[i];
 		const char *command = model_command(w->s, p);
 		emit(w, NULL,
-		     OBJECT({"file", json_integer(p->file)},
-			    {"pid", json_integer(p->pid)},
-			    {"ppid", json_integer(p->ppid)},
-			    {"command", optional_text(command)},
-			    {"came",
-			     json_string(names_process_why(p->first_why))},
-			    {"start_ns", number(p->start_ns)},
-			    {"end_ns",
-			     p->has_ended ? number(p->end_ns) : json_null()},
-			    {"exit_status", exit_json(p, false)},
-			    {"signal", exit_json(p, true)},
-			    {"unused", sum_json(&p->sum)}));
+		     JSON_OBJECT_OF(
+			     {"file", json_integer(p->file)},
+			     {"pid", json_integer(p->pid)},
+			     {"ppid", json_integer(p->ppid)},
+			     {"command", optional_text(command)},
+			     {"came",
+			      json_string(names_process_why(p->first_why))},
+			     {"start_ns", json_of_u64(p->start_ns)},
+			     {"end_ns", p->has_ended ? json_of_u64(p->end_ns)
+						     : json_null()},
+			     {"exit_status", exit_json(p, false)},
+			     {"signal", exit_json(p, true)},
+			     {"unused", sum_json(&p->sum)}));
 	}
 	close_array(w);
 }
@@ -304,11 +242,12 @@ static json_t *culprit_json(struct model_culprit c)
 	char name[NAMES_MAX];
 	if (!c.nr)
 		return json_null();
-	return OBJECT({"stack", id_or_null(c.stack)}, {"naps", number(c.nr)},
-		      {"seen_nearby", number(c.nr_nearby)},
-		      {"syscall", c.syscall < 0 ? json_null()
-						: json_string(names_syscall(
-							  c.syscall, name))});
+	return JSON_OBJECT_OF(
+		{"stack", id_or_null(c.stack)}, {"naps", json_of_u64(c.nr)},
+		{"seen_nearby", json_of_u64(c.nr_nearby)},
+		{"syscall",
+		 c.syscall < 0 ? json_null()
+			       : json_string(names_syscall(c.syscall, name))});
 }
 
 static json_t *ended_by_json(const struct summary *s,
@@ -340,18 +279,19 @@ static void put_sites(struct writer *w)
 				stacks,
 				json_integer(w->s->stack[m->member[j]].id));
 		emit(w, NULL,
-		     OBJECT({"stacks", stacks},
-			    {"frames", frames_json(m->stack->frames,
-						   m->stack->nr_frames)},
-			    {"allocations", number(m->totals.nr_allocs)},
-			    {"bytes", number(m->totals.bytes)},
-			    {"live", number(m->totals.nr_live)},
-			    {"live_bytes", number(m->totals.live_bytes)},
-			    {"watched", number(m->totals.nr_watched)},
-			    {"unused", sum_json(&m->sum)},
-			    {"ended_by", ended_by_json(w->s, m)},
-			    {"last_used_by",
-			     culprit_json(model_last_used_by(w->s, m))}));
+		     JSON_OBJECT_OF(
+			     {"stacks", stacks},
+			     {"frames", json_of_frames(m->stack->frames,
+						       m->stack->nr_frames)},
+			     {"allocations", json_of_u64(m->totals.nr_allocs)},
+			     {"bytes", json_of_u64(m->totals.bytes)},
+			     {"live", json_of_u64(m->totals.nr_live)},
+			     {"live_bytes", json_of_u64(m->totals.live_bytes)},
+			     {"watched", json_of_u64(m->totals.nr_watched)},
+			     {"unused", sum_json(&m->sum)},
+			     {"ended_by", ended_by_json(w->s, m)},
+			     {"last_used_by",
+			      culprit_json(model_last_used_by(w->s, m))}));
 	}
 	close_array(w);
 	model_sites_free(&sites);
@@ -361,7 +301,7 @@ static void put_counters(struct writer *w)
 {
 	open_array(w, "counters");
 	for (size_t i = 0; i < w->s->nr_files; i++)
-		emit(w, NULL, counts_json(&w->s->file[i], text));
+		emit(w, NULL, counts_json(&w->s->file[i], json_of_text));
 	close_array(w);
 }
 
@@ -418,8 +358,9 @@ static void put_stacks(struct writer *w)
 		const struct trace_frame *f = model_frames(s, id[i], &depth);
 		if (f)
 			emit(w, NULL,
-			     OBJECT({"id", json_integer(id[i])},
-				    {"frames", frames_json(f, depth)}));
+			     JSON_OBJECT_OF(
+				     {"id", json_integer(id[i])},
+				     {"frames", json_of_frames(f, depth)}));
 	}
 	close_array(w);
 	free(id);
@@ -445,7 +386,7 @@ int summary_print_json(const struct summary *s, FILE *out, struct smco_err *err)
 	put_overhead(&w);
 	emit(&w, "unused", sum_json(&s->sum));
 	emit(&w, "suppressed", sum_json(&s->suppressed));
-	emit(&w, "not_selected", number(s->nr_left_out));
+	emit(&w, "not_selected", json_of_u64(s->nr_left_out));
 	put_coverage(&w);
 	put_processes(&w);
 	put_sites(&w);
