@@ -1,7 +1,7 @@
 /*
  * Stacks that were not read to their end, as happens in a program's first
- * milliseconds: what they stand for is not known, so that in their run nothing
- * is known of all the sites that begin like them.
+ * milliseconds: which of the sites that begin like them they stand for is not
+ * known, so that of these less is known in their run.
  */
 #include "reports/diff.h"
 
@@ -47,8 +47,9 @@ static void find_beginnings(const struct diff_side *s, size_t k,
 		hash = diff_frame_hash(hash, &whole->frames[i]);
 		if (!hindex_find(index, hash, is_cut_off, &key, &found))
 			continue;
-		entry->is_unknown[k] = true;
 		is_cut[found] = true;
+		for (size_t m = 0; m < DIFF_NR_METRICS; m++)
+			entry->cut[k][m] += s->run[k].item[found].value[m];
 	}
 }
 

@@ -119,8 +119,7 @@ char *diff_words_finding(const struct diff_change *c, bool ascii, char *buf)
 {
 	char delta[WORDS_MAX];
 	if (!c->measure[c->by].has_changed) {
-		snprintf(buf, WORDS_MAX,
-			 "stacks were not read to their end here");
+		snprintf(buf, WORDS_MAX, "not known on one side");
 		return buf;
 	}
 	snprintf(buf, WORDS_MAX, "%.60s %s",
@@ -132,6 +131,10 @@ char *diff_words_finding(const struct diff_change *c, bool ascii, char *buf)
 
 const char *diff_words_match(const struct diff_change *c)
 {
+	for (int i = 0; i < DIFF_SIDES; i++)
+		if (c->entry[i] && c->entry[i]->is_cut && c->how != MATCH_CUT)
+			return "by what is known of stacks that were not read "
+			       "to their end";
 	if (c->how == MATCH_NONE)
 		return c->ambiguous ? "not at all: several look alike on the "
 				      "other side"

@@ -58,7 +58,7 @@ void diff_deinit(struct diff *d)
 			diff_run_free(&s->run[k]);
 		for (size_t k = 0; k < s->nr; k++) {
 			free(s->entry[k].in_run);
-			free(s->entry[k].is_unknown);
+			free(s->entry[k].cut);
 		}
 		free(s->run);
 		free(s->entry);
@@ -109,9 +109,9 @@ static struct diff_entry *add_entry(struct diff_side *s)
 	struct diff_entry *e = &s->entry[s->nr];
 	*e = (struct diff_entry){0};
 	e->in_run = calloc(s->nr_runs, sizeof(*e->in_run));
-	e->is_unknown = calloc(s->nr_runs, sizeof(*e->is_unknown));
+	e->cut = calloc(s->nr_runs, sizeof(*e->cut));
 	s->nr++;
-	return e->in_run && e->is_unknown ? e : NULL;
+	return e->in_run && e->cut ? e : NULL;
 }
 
 /* One item of each entry; the caller frees. */
@@ -166,18 +166,30 @@ static int merge_runs(struct diff_side *s)
 	return rc ? rc : diff_mark_cut(s);
 }
 
+static double value_in(const struct diff_entry *entry, size_t run,
+		       enum diff_metric metric)
+{
+	const struct diff_item *item = entry ? entry->in_run[run] : NULL;
+	if (item)
+		return item->value[metric];
+	return diff_metric[metric].absent_is_zero ? 0 : NAN;
+}
+
+/* Cut stacks that may belong to a thing matter if they have more than a tenth
+ * of what it has. */
+#define CUT_MATTERS 0.1
+
 size_t diff_values(const struct diff_side *side, const struct diff_entry *entry,
 		   enum diff_metric metric, double *v)
 {
+	double most = 0;
 	size_t nr = 0;
+	for (size_t i = 0; i < side->nr_runs; i++)
+		most = fmax(most, value_in(entry, i, metric));
 	for (size_t i = 0; i < side->nr_runs; i++) {
-		const struct diff_item *item = entry ? entry->in_run[i] : NULL;
-		double value = item ? item->value[metric] : NAN;
-		if (!item && diff_metric[metric].absent_is_zero)
-			value = 0;
-		if (entry && entry->is_unknown[i])
-			value = NAN;
-		if (!isnan(value))
+		double value = value_in(entry, i, metric);
+		bool cut = entry && entry->cut[i][metric] > CUT_MATTERS * most;
+		if (!isnan(value) && !cut)
 			v[nr++] = value;
 	}
 	return nr;
@@ -279,19 +291,21 @@ static int compare_trials(const void *va, const void *vb)
 	return a->p < b->p ? -1 : a->p > b->p;
 }
 
-/* Holm: of @nr trials, that with the smallest p has to pass 5 % / nr, the next
- * 5 % / (nr - 1), ... */
-static void hold_to_level(struct trial *trial, size_t nr)
+/* @together: Holm: of @nr trials, that with the smallest p has to pass 5 % /
+ * nr, the next 5 % / (nr - 1), ... */
+static void hold_to_level(struct trial *trial, size_t nr, bool together)
 {
 	size_t i = 0;
 	qsort(trial, nr, sizeof(*trial), compare_trials);
-	while (i < nr && trial[i].p <= 0.05 / (double)(nr - i))
+	while (i < nr && trial[i].p <= 0.05 / (double)(together ? nr - i : 1))
 		i++;
 	for (; i < nr; i++)
 		trial[i].m->has_changed = false;
 }
 
-static int judge_all(struct diff *d)
+/* The few numbers of the run as a whole are looked at one by one, at 5 % each.
+ */
+static int judge_kind(struct diff *d, enum diff_kind kind)
 {
 	size_t nr = 0;
 	struct trial *trial =
@@ -301,11 +315,13 @@ static int judge_all(struct diff *d)
 	for (size_t i = 0; i < d->nr_changes; i++)
 		for (size_t k = 0; k < DIFF_NR_METRICS; k++) {
 			struct diff_measure *m = &d->change[i].measure[k];
+			if (d->change[i].kind != kind)
+				continue;
 			/* What did not move at all is no trial. */
 			if (m->is_known && !isnan(m->test.p) && m->test.p < 1)
 				trial[nr++] = (struct trial){m->test.p, m};
 		}
-	hold_to_level(trial, nr);
+	hold_to_level(trial, nr, kind != DIFF_RUN);
 	free(trial);
 	return SMCO_OK;
 }
@@ -377,8 +393,8 @@ static bool is_comparable(const struct diff_change *c)
 		return false;
 	for (int i = 0; i < DIFF_SIDES; i++)
 		if (c->entry[i] && c->entry[i]->is_cut)
-			return false;
-	return c->measure[DIFF_BYTE_SECONDS].is_known;
+			return c->how == MATCH_CUT;
+	return true;
 }
 
 /* Blocks of unknown stacks: more or fewer of them are more or less known. */
@@ -392,19 +408,26 @@ static bool is_nameless(const struct diff_change *c)
 static enum diff_verdict verdict_of(const struct diff *d, struct diff_change *c)
 {
 	size_t k = 0;
-	if (c->kind == DIFF_SITE && c->how != MATCH_CUT && !is_comparable(c))
-		return VERDICT_UNSURE;
+
 	while (k < DIFF_NR_METRICS &&
 	       (!c->measure[k].has_changed || diff_metric[k].is_context))
 		k++;
-	if (k == DIFF_NR_METRICS)
-		return VERDICT_SAME;
+	if (k == DIFF_NR_METRICS) {
+		const struct diff_measure *naps =
+			&c->measure[DIFF_BYTE_SECONDS];
+		c->by = DIFF_BYTE_SECONDS;
+		return naps->is_known || (naps->side[DIFF_BASE].mean == 0 &&
+					  naps->side[DIFF_NEW].mean == 0)
+			       ? VERDICT_SAME
+			       : VERDICT_UNSURE;
+	}
 	const struct diff_measure *m = &c->measure[k];
 	bool more = m->test.change > 0;
 	c->by = (enum diff_metric)k;
 	if (c->kind == DIFF_SITE &&
-	    (is_of_naps(c->by) ? is_in_doubt(d, c, more ? DIFF_BASE : DIFF_NEW)
-			       : is_nameless(c)))
+	    (!is_comparable(c) ||
+	     (is_of_naps(c->by) ? is_in_doubt(d, c, more ? DIFF_BASE : DIFF_NEW)
+				: is_nameless(c))))
 		return VERDICT_UNSURE;
 	if (more)
 		return m->side[DIFF_BASE].mean == 0 ? VERDICT_NEW
@@ -489,7 +512,9 @@ static int measure_all(struct diff *d)
 	}
 	for (int i = 0; i < DIFF_SIDES; i++)
 		free(v[i]);
-	return rc ? rc : judge_all(d);
+	for (size_t i = 0; i < DIFF_NR_KINDS && !rc; i++)
+		rc = judge_kind(d, (enum diff_kind)i);
+	return rc;
 }
 
 int diff_compare(struct diff *d, const struct diff_config *config,

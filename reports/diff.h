@@ -13,11 +13,11 @@ enum { DIFF_BASE, DIFF_NEW, DIFF_SIDES };
 
 /* One thing in the runs of one side. */
 struct diff_entry {
-	const struct diff_item *
-		*in_run;  /* owned; [nr_runs], NULL = not there */
-	bool *is_unknown; /* owned; [nr_runs]: stacks of that run that were cut
-			   * may belong here */
-	bool is_cut;	  /* the beginning of others: its stack was cut */
+	const struct diff_item **in_run; /* owned; [nr_runs], NULL = absent */
+	/* Owned; [nr_runs]: what stacks of that run have that were cut and may
+	 * belong here. */
+	double (*cut)[DIFF_NR_METRICS];
+	bool is_cut; /* the beginning of others: its stack was cut */
 };
 
 struct diff_side {
@@ -102,8 +102,8 @@ int diff_check(const struct diff *d, struct smco_err *err);
 /*
  * Compare; each side has at least one run. With repeated runs a change counts
  * if it is at least least_change of the base, and
- *   - Welch's test finds it significant at 5 % in all, however many things are
- *     compared (Holm), or
+ *   - Welch's test finds it significant: for the run as a whole at 5 %, for
+ *     sites at 5 % in all, however many are compared (Holm), or
  *   - it is from or to nothing in every one of at least three runs a side.
  * With single runs it counts if it is at least least_change and beyond what
  * the naps' own errors explain. SMCO_NOMEM.
@@ -114,7 +114,7 @@ int diff_compare(struct diff *d, const struct diff_config *config,
 /* One item of @e, which is one of @s. */
 const struct diff_item *diff_entry_item(const struct diff_side *s,
 					const struct diff_entry *e);
-/* Fills in is_unknown and is_cut of all entries. SMCO_NOMEM. For diff_compare.
+/* Fills in cut and is_cut of all entries. SMCO_NOMEM. For diff_compare.
  */
 int diff_mark_cut(struct diff_side *s);
 

@@ -322,8 +322,7 @@ static void cut_runs(void)
 			      DIFF_ALLOCS, v),
 		  3);
 	check_int(d.nr_by_verdict[VERDICT_GONE], 1);
-	check_int(d.nr_by_verdict[VERDICT_SAME], 1);
-	check_int(d.nr_by_verdict[VERDICT_UNSURE], 1);
+	check_int(d.nr_by_verdict[VERDICT_SAME], 2);
 	diff_deinit(&d);
 
 	add(DIFF_BASE, whole);
@@ -331,6 +330,17 @@ static void cut_runs(void)
 	compare(0.1);
 	check_int(d.nr_by_verdict[VERDICT_GONE], 0);
 	check_int(d.nr_by_verdict[VERDICT_NEW], 0);
+	check_int(d.nr_by_verdict[VERDICT_UNSURE], 3);
+	diff_deinit(&d);
+
+	/* Little that was cut does not make much unknown. */
+	cut = SESSION(SITE("g@a.c:2 < x@a.c:7 < main@a.c:1", 1 << 20, 1, 5000),
+		      SITE("g@a.c:2 < y@a.c:8 < main@a.c:2", 1 << 20, 2, 5000),
+		      SITE("g@a.c:2", 4096, 1, 5000));
+	add(DIFF_BASE, cut);
+	add(DIFF_NEW, less);
+	compare(0.1);
+	check_int(d.nr_by_verdict[VERDICT_GONE], 1);
 	diff_deinit(&d);
 }
 
