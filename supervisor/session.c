@@ -440,6 +440,32 @@ static void leave(struct session *s, struct session_result *ret)
 	ret->end = SESSION_DETACHED;
 }
 
+/* Whoever stops by itself may have to wait for this; it waits for nobody's
+ * stop and is not urgent. */
+static void do_what_is_due(struct session *s, struct status *line,
+			   bool standing, uint64_t now_ns)
+{
+	bool count_due = now_ns >= session_counters_due_ns(s);
+	bool tick_due = now_ns >= s->next_tick_ns;
+	bool check_due = standing && now_ns >= s->next_check_ns;
+	if (count_due || tick_due || check_due)
+		tracer_urgent(s->tracer, false);
+	if (count_due)
+		counters_tick(s->counters, now_ns);
+	if (tick_due) {
+		uint64_t cpu_ns = own_cpu_ns();
+		tick(s, now_ns);
+		cpu_ns = own_cpu_ns() - cpu_ns;
+		tracer_stops_are(s->tracer, SESSION_PASSED_ON);
+		show_status(s, line, now_ns);
+		s->next_tick_ns = next_tick(s, now_ns, cpu_ns);
+		s->next_check_ns = now_ns + s->tick_ns;
+	} else if (check_due) {
+		check_standing(s, now_ns);
+	}
+	tracer_urgent(s->tracer, true);
+}
+
 int session_run(struct session *s, struct status *line,
 		struct session_result *ret, struct smco_err *err)
 {
@@ -447,6 +473,7 @@ int session_run(struct session *s, struct status *line,
 				  ? s->start_ns + s->opt->duration_ns
 				  : UINT64_MAX;
 	*ret = (struct session_result){.end = SESSION_ENDED};
+	tracer_urgent(s->tracer, true);
 	int failed = attach_all(s, err);
 	if (failed)
 		leave(s, ret);
@@ -468,20 +495,9 @@ int session_run(struct session *s, struct status *line,
 			leave(s, ret);
 			break;
 		}
-		if (now >= session_counters_due_ns(s))
-			counters_tick(s->counters, now);
-		if (now >= s->next_tick_ns) {
-			uint64_t cpu_ns = own_cpu_ns();
-			tick(s, now);
-			cpu_ns = own_cpu_ns() - cpu_ns;
-			tracer_stops_are(s->tracer, SESSION_PASSED_ON);
-			show_status(s, line, now);
-			s->next_tick_ns = next_tick(s, now, cpu_ns);
-			s->next_check_ns = now + s->tick_ns;
-		} else if (standing && now >= s->next_check_ns) {
-			check_standing(s, now);
-		}
+		do_what_is_due(s, line, standing, now);
 	}
+	tracer_urgent(s->tracer, false);
 	account(s, smco_now_ns());
 	ret->wait_status = s->command_status;
 	ret->warning = s->warning.code ? s->warning.msg : NULL;

@@ -34,7 +34,7 @@ forks() {
 	smco-trace -t 10 --nap 300ms -o t.trace -- sh forks.sh >got 2>summary
 	cat summary
 	grep -q EXIT-SUCCESS got || return 1
-	smco-report --json t.trace | sed -n 's/^{"object".*"pid":\([0-9]*\),.*/\1/p' |
+	smco-report --json t.trace | sed -n 's/^{.*"object".*"pid":\([0-9]*\),.*/\1/p' |
 		sort -u >pids
 	echo "naps in $(wc -l <pids) processes"
 	[ "$(wc -l <pids)" -ge 2 ]

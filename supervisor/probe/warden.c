@@ -24,6 +24,8 @@
 /* A command that takes longer has nobody to carry it out. Long, because a
  * machine may be very busy. */
 #define ANSWER_NS (3 * NSEC_PER_SEC)
+/* Worth a line of debugging. */
+#define LONG_NS (5 * NSEC_PER_MSEC)
 
 extern const char warden_image[], warden_image_end[];
 
@@ -494,6 +496,12 @@ static void come_here(struct warden *w)
 		w->cpu = cpu;
 }
 
+static const char *const op_names[] = {
+	[WARDEN_NOP] = "nothing",  [WARDEN_ARM] = "arming",
+	[WARDEN_OPEN] = "opening", [WARDEN_ON] = "beginning",
+	[WARDEN_OFF] = "an end",   [WARDEN_QUIT] = "leaving",
+};
+
 int warden_do(struct warden *w, enum warden_op op, const uint32_t *slots,
 	      size_t nr, uint64_t *cost_ns_ret)
 {
@@ -509,8 +517,13 @@ int warden_do(struct warden *w, enum warden_op op, const uint32_t *slots,
 	uint32_t cmd = __atomic_add_fetch(&s->cmd, 1, __ATOMIC_ACQ_REL);
 	syscall(SYS_futex, &s->cmd, FUTEX_WAKE, 1, NULL, NULL, 0);
 	bool done = wait_done(w, cmd);
+	uint64_t cost_ns = smco_now_ns() - begin;
 	if (cost_ns_ret)
-		*cost_ns_ret = smco_now_ns() - begin;
+		*cost_ns_ret = cost_ns;
+	if (cost_ns > LONG_NS)
+		smco_debug("guard", "the helper took %llu us for %s of %zu",
+			   (unsigned long long)(cost_ns / NSEC_PER_USEC),
+			   op_names[op], nr);
 	if (!done || op == WARDEN_QUIT)
 		w->running = false;
 	/* It must not carry the command out when nobody expects it any more. */

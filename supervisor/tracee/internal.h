@@ -190,7 +190,8 @@ struct tracer {
 
 	sigset_t child_mask; /* what launched commands get */
 	struct urgent {
-		unsigned nr; /* processes whose threads all wait for us */
+		unsigned nr; /* processes whose threads all wait, and asked */
+		bool asked;  /* tracer_urgent() */
 		int own_policy;
 		bool is_on;
 		bool refused;

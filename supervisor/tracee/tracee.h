@@ -141,6 +141,11 @@ uint64_t tracer_stop_ns(const struct tracer *tr);
 uint64_t tracer_nr_stops(const struct tracer *tr);
 uint64_t tracer_longest_stop_ns(const struct tracer *tr);
 
+/* From now on stops are waited for and answered, or other work is done: in the
+ * first case this thread goes before all others on its CPU (SCHED_FIFO), where
+ * that is permitted. At first it does not. */
+void tracer_urgent(struct tracer *tr, bool is_urgent);
+
 /* What stops that end from now on are for, in the user's words: "to ...", "for
  * ...". It must outlive the tracer. */
 void tracer_stops_are(struct tracer *tr, const char *what_for);

@@ -3,7 +3,9 @@
  * wait for a CPU, they do. With a time slice of some milliseconds, and a dozen
  * moments in which we sleep for a thread to do its part, a busy machine makes a
  * stop of one millisecond one of fifty. And the first of many threads that run
- * again would keep us from letting the others go.
+ * again would keep us from letting the others go. The same is true of a single
+ * thread that has stopped by itself, before we run at all: so who waits for
+ * stops, and has nothing else to do, may be urgent all the time.
  */
 #include "supervisor/tracee/internal.h"
 
@@ -38,13 +40,23 @@ static void end(struct tracer *tr)
 	u->is_on = false;
 }
 
+static void set(struct tracer *tr, bool *is_urgent, bool now)
+{
+	if (*is_urgent == now)
+		return;
+	*is_urgent = now;
+	if (now)
+		begin(tr);
+	else
+		end(tr);
+}
+
 void tproc_urgent(struct tproc *p, bool is_urgent)
 {
-	if (p->is_urgent == is_urgent)
-		return;
-	p->is_urgent = is_urgent;
-	if (is_urgent)
-		begin(p->tr);
-	else
-		end(p->tr);
+	set(p->tr, &p->is_urgent, is_urgent);
+}
+
+void tracer_urgent(struct tracer *tr, bool is_urgent)
+{
+	set(tr, &tr->urgent.asked, is_urgent);
 }

@@ -93,6 +93,14 @@ int main(void)
 	check(!tracer_longest_was(tr));
 	check_int(traced_do(tr, &p[0], act_signal, 0, 0), 0);
 
+	tracer_urgent(tr, true);
+	check_int(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, hurried);
+	check_int(tproc_stop(first, &err), 0);
+	tproc_cont(first);
+	check_int(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, hurried);
+	tracer_urgent(tr, false);
+	check_int(sched_getscheduler(0), SCHED_OTHER);
+
 	check_int(tracer_detach_all(tr, &err), 0);
 	check_int(sched_getscheduler(0), SCHED_OTHER);
 	tracer_destroy(tr);
