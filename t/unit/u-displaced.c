@@ -9,20 +9,10 @@
 #include <sys/ptrace.h>
 #include <time.h>
 
-#include "supervisor/probe/stopclock.h"
+#include "t/unit/clock.h"
 #include "t/unit/puppet.h"
-#include "t/unit/tap.h"
 
 #define SPIN_NS (200 * NSEC_PER_MSEC)
-
-static struct stopclock *c;
-
-static uint64_t displaced_ns(void)
-{
-	struct stopclock_reading r = {0};
-	check_int(stopclock_read(c, &r), 0);
-	return r.displaced_ns;
-}
 
 static uint64_t cpu_ns(void)
 {
@@ -86,10 +76,10 @@ static void end(pid_t pid)
 static uint64_t compute(void)
 {
 	usleep(50000);
-	uint64_t before = displaced_ns();
+	uint64_t before = now().displaced_ns;
 	spin(SPIN_NS);
 	usleep(50000);
-	return displaced_ns() - before;
+	return now().displaced_ns - before;
 }
 
 static void test_traced(void)
@@ -124,17 +114,7 @@ static uint64_t beside(bool is_traced)
 
 int main(void)
 {
-	struct smco_err err = {0};
-	int r = stopclock_open(&c, &err);
-	if (r == SMCO_PERM || r == SMCO_UNSUPPORTED) {
-		printf("# %s\n", err.msg);
-		tap_skip("the stop clock is not available here");
-		return tap_done();
-	}
-	if (!check_int(r, 0)) {
-		printf("# %s\n", err.msg);
-		return tap_done();
-	}
+	clock_open();
 	stay_on(sched_getcpu());
 	test_traced();
 	check(beside(true) >= SPIN_NS / 2);

@@ -9,18 +9,8 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 
-#include "supervisor/probe/stopclock.h"
+#include "t/unit/clock.h"
 #include "t/unit/puppet.h"
-#include "t/unit/tap.h"
-
-static struct stopclock *c;
-
-static struct stopclock_reading now(void)
-{
-	struct stopclock_reading r = {0};
-	check_int(stopclock_read(c, &r), 0);
-	return r;
-}
 
 /* A tracee that stops itself @nr times for its tracer, then exits. */
 static pid_t start_tracee(int nr)
@@ -217,17 +207,7 @@ static void test_turns(void)
 
 int main(void)
 {
-	struct smco_err err = {0};
-	int r = stopclock_open(&c, &err);
-	if (r == SMCO_PERM || r == SMCO_UNSUPPORTED) {
-		printf("# %s\n", err.msg);
-		tap_skip("the stop clock is not available here");
-		return tap_done();
-	}
-	if (!check_int(r, 0)) {
-		printf("# %s\n", err.msg);
-		return tap_done();
-	}
+	clock_open();
 	struct stopclock_reading zero = now();
 	check_int(zero.nr_stops, 0);
 	check_int(zero.stop_ns, 0);
