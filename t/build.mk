@@ -80,6 +80,11 @@ $(O)/t/bench/%: t/bench/%.c $(LIB)
 bench-control: $(O)/t/bench/control-bench
 	$(Q)$<
 
+# What traces take, how fast they are; needs strace and redis for all of it.
+.PHONY: bench-codec
+bench-codec: tools $(O)/t/bench/codec-bench
+	$(Q)O=$(O) t/bench/codec.sh
+
 .PHONY: bench-access
 bench-access: $(O)/t/bench/access-bench
 	$(Q)$<

@@ -16,7 +16,7 @@ check="g++ bzip2 procps python3 zstd"
 lint="clang-format cppcheck shellcheck"
 fuzz="clang libclang-rt-dev"
 # redis-tools carries the server's binary; redis-server would also start it.
-bench="redis-tools sqlite3 python3 bzip2 gzip dpkg-dev"
+bench="strace zstd redis-tools sqlite3 python3 bzip2 gzip dpkg-dev"
 chroot="debootstrap git"
 
 wanted=

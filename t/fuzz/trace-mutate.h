@@ -3,7 +3,8 @@
  * checksums, so they are put on here; the first byte says on what:
  *   0  a file of arbitrary bytes behind a good header
  *   1  the sample session with bytes changed: position (2 bytes), value
- *   2  one plain chunk, the second byte being its type
+ *   2  one plain chunk, the second byte being its type, the third the number
+ *      of its items
  */
 #ifndef TRACE_MUTATE_H
 #define TRACE_MUTATE_H
@@ -38,15 +39,18 @@ static size_t patched(uint8_t *to, const uint8_t *data, size_t size)
 
 static size_t one_chunk(uint8_t *to, const uint8_t *data, size_t size)
 {
+	size_t rest = size > 2 ? size - 2 : 0;
 	struct disk_chunk h = {.magic = CHUNK_MAGIC,
 			       .type = data[0],
-			       .nr_items = UINT32_MAX,
-			       .stored_size = (uint32_t)size - 1,
-			       .raw_size = (uint32_t)size - 1};
+			       .nr_items = size > 1 ? data[1] : 0,
+			       .stored_size = (uint32_t)rest,
+			       .raw_size = (uint32_t)rest};
 	memcpy(to, sample, sizeof(struct disk_header));
 	memcpy(to + sizeof(struct disk_header), &h, sizeof(h));
-	memcpy(to + sizeof(struct disk_header) + sizeof(h), data + 1, size - 1);
-	return sizeof(struct disk_header) + sizeof(h) + size - 1;
+	if (rest)
+		memcpy(to + sizeof(struct disk_header) + sizeof(h), data + 2,
+		       rest);
+	return sizeof(struct disk_header) + sizeof(h) + rest;
 }
 
 /* The file that @data stands for, in memory of its own size, so that a byte too

@@ -13,6 +13,9 @@
 #include <zlib.h>
 
 #include "reports/disk.h"
+#include "reports/model.h"
+#include "reports/records.h"
+#include "reports/section.h"
 #include "reports/summary.h"
 #include "t/unit/trace-sample.h"
 
@@ -38,9 +41,45 @@ static inline unsigned show_sign(uint8_t *data, size_t len)
 	return chunks;
 }
 
-/* Text and JSON of the trace; false if it is none, or if a byte came out that
- * could steer a terminal. */
-static inline bool show(const uint8_t *data, size_t len)
+/* Every table in every form, and the plain records. */
+static inline bool show_tables(const struct summary *s, const uint8_t *data,
+			       size_t len, FILE *f)
+{
+	struct select all = {.from_ns = 0};
+	struct page page = {.out = f, .width = 80};
+	struct model_sites sites = {0};
+	const struct section *section;
+	bool ok = !model_sites(s, 3, &sites);
+	for (size_t i = 0; ok && (section = section_at(i)) != NULL; i++)
+		for (int format = SECTION_TEXT; format <= SECTION_JSON;
+		     format++) {
+			struct summary_input input = {.name = "x"};
+			struct section_options o = {
+				.format = (enum section_format)format,
+				.sort = i % 2 ? section->column[1].name : NULL,
+				.top = i % 2 ? 5 : 0};
+			if (trace_reader_open_mem(data, len, &input.reader,
+						  NULL))
+				return false;
+			struct section_source src = {s, &input, 1, &all,
+						     &sites};
+			/* A table may have nothing to show, and say so. */
+			ok &= section_print(section, &src, &o, &page, NULL) !=
+			      SMCO_NOMEM;
+			trace_reader_close(input.reader);
+		}
+	struct summary_input input = {.name = "x"};
+	ok = ok && !trace_reader_open_mem(data, len, &input.reader, NULL);
+	if (ok)
+		ok = !records_print_juwel(&input, 1, &all, f, NULL);
+	trace_reader_close(input.reader);
+	model_sites_free(&sites);
+	return ok;
+}
+
+/* Text and JSON of the trace, @tables as well; false if it is none, or if a
+ * byte came out that could steer a terminal. */
+static inline bool show(const uint8_t *data, size_t len, bool tables)
 {
 	struct summary_style style = {.width = 80, .max_frames = 3};
 	struct trace_reader *r;
@@ -55,10 +94,12 @@ static inline bool show(const uint8_t *data, size_t len)
 		return false;
 	FILE *f = open_memstream(&text, &size);
 	summary_print(s, f, "x.trace", &style);
-	ok = !summary_print_json(s, f, NULL);
+	ok = !summary_print_json(s, f, NULL) &&
+	     (!tables || show_tables(s, data, len, f));
 	fclose(f);
 	for (size_t i = 0; i < size; i++)
-		ok &= text[i] == '\n' || (text[i] & 0x80) || text[i] >= ' ';
+		ok &= text[i] == '\n' || text[i] == '\r' || (text[i] & 0x80) ||
+		      text[i] >= ' ';
 	free(text);
 	summary_free(s);
 	return ok;

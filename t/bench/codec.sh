@@ -1,0 +1,67 @@
+#!/bin/bash
+# What traces take and how fast they are written, read and reported:
+#
+#	O=build t/bench/codec.sh
+#
+# BENCH_EVENTS (100 million) made-up events, BENCH_SECONDS (4) of each program.
+# Prints; passes or fails by nothing but what must be exact.
+SRC=$(cd "$(dirname "$0")/../.." && pwd)
+O=${O:-build}
+case $O in /*) BUILD=$O ;; *) BUILD=$SRC/$O ;; esac
+EVENTS=${BENCH_EVENTS:-100000000}
+SECONDS_EACH=${BENCH_SECONDS:-4}
+BENCH=$BUILD/t/bench/codec-bench
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+python=$(command -v python3)
+
+# What is run under COMMAND...; redis-server gets its load from outside.
+bzip2_under() { timeout "$SECONDS_EACH" "$@" bzip2 -9c mixed; }
+python3_under() {
+	timeout "$SECONDS_EACH" "$@" "$python" -c 'import os
+kept = []
+while True:
+    for d, _, files in os.walk("/usr/lib"):
+        kept.append((d, bytearray(20000), files))
+        for f in files[:3]:
+            try: open(os.path.join(d, f), "rb").read(5000)
+            except OSError: pass
+        if len(kept) > 2000: del kept[:1000]'
+}
+redis_under() {
+	ln -sf "$(command -v redis-server || command -v redis-check-rdb)" \
+		redis-server
+	(
+		sleep 1
+		timeout "$SECONDS_EACH" redis-benchmark -p 7997 -q -n 100000000 \
+			-d 9000 -r 10000 -t set,get,lpush
+	) &
+	timeout $((SECONDS_EACH + 1)) "$@" ./redis-server --port 7997 --save ''
+	wait
+}
+"$SRC/t/bench/mixed-file.pl" 20 >mixed
+for program in bzip2 python3 redis; do
+	"${program}_under" "$BUILD/smco-trace" -q -t 10 -o $program.trace -- \
+		>/dev/null 2>&1 </dev/null
+	command -v strace >/dev/null || continue
+	"${program}_under" strace -f -q --absolute-timestamps=unix,ns \
+		-o log >/dev/null 2>&1 </dev/null
+	"$SRC/t/bench/strace-plain.pl" <log >$program-calls.plain
+done
+echo "As smco-trace -t 10 wrote them, then all system calls of the same programs:"
+"$BENCH" size ./*.trace ./*.plain
+echo
+echo "$EVENTS made-up events of 24 bytes, $((EVENTS * 24 / 1000000)) MB:"
+"$BENCH" speed "$EVENTS" big.trace || exit 1
+stat -c '%s' big.trace | awk '{ printf "         %.0f MB\n", $1 / 1e6 }'
+perl -e 'use Time::HiRes "time"; my $t = time; system @ARGV;
+	my ($u, $s) = (times)[2, 3];
+	printf "report   %.1f s, %.1f s of CPU time\n", time - $t, $u + $s' \
+	"$BUILD/smco-report" big.trace >report 2>&1
+tail -n 1 report
+perl -e 'use Time::HiRes "time"; my $t = time; system @ARGV;
+	printf "seek     %.2f s to the records of a millisecond in the middle\n",
+		time - $t' "$BUILD/smco-report" --events --top 3 --from 1s --to 1001ms \
+	big.trace >report 2>&1
+tail -n 1 report
