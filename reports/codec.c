@@ -35,6 +35,9 @@ enum more_bits {
 #define FIELDS_MOST  (10 + 10 * SCHEMA_MAX_FIELDS)
 #define PAYLOAD_FULL (256u << 10)
 
+/* What few records need is kept out of the way of the others. */
+#define RARE __attribute__((noinline, cold))
+
 static unsigned hash_param(uint32_t param)
 {
 	return (param * 2654435761u) >> 24;
@@ -52,11 +55,8 @@ static void start_slot(struct codec_slot *slot, uint32_t event,
 }
 
 /* The slot that has @event; 0 if none has. */
-static uint32_t find_slot(struct codec *s, uint32_t event)
+RARE static uint32_t search_slot(struct codec *s, uint32_t event)
 {
-	uint32_t guess = s->slot_of[event & 255];
-	if (guess && guess <= s->nr_slots && s->slot[guess].event == event)
-		return guess;
 	for (uint32_t i = 1; i <= s->nr_slots; i++)
 		if (s->slot[i].event == event) {
 			s->slot_of[event & 255] = (uint8_t)i;
@@ -65,9 +65,19 @@ static uint32_t find_slot(struct codec *s, uint32_t event)
 	return 0;
 }
 
+static uint32_t find_slot(struct codec *s, uint32_t event)
+{
+	uint32_t guess = s->slot_of[event & 255];
+	if (__builtin_expect(guess - 1 < s->nr_slots &&
+				     s->slot[guess].event == event,
+			     1))
+		return guess;
+	return search_slot(s, event);
+}
+
 /* Of an event that has none: the next one, or that of all others. */
-static struct codec_slot *new_slot(struct codec *s, uint32_t event,
-				   const struct schema_event *schema)
+RARE static struct codec_slot *new_slot(struct codec *s, uint32_t event,
+					const struct schema_event *schema)
 {
 	uint32_t i = 0;
 	if (s->nr_slots < CODEC_SLOTS - 1)
@@ -257,15 +267,17 @@ static uint8_t put_param(struct codec_slot *slot, uint32_t param, uint8_t **to)
 	return (uint8_t)(mode << HEAD_PARAM_SHIFT);
 }
 
-static void begin_chunk(struct codec_writer *w, const struct record *r)
+RARE static void begin_chunk(struct codec_writer *w, const struct record *r)
 {
 	restart(&w->state, r->time_ns);
 	w->first_ns = w->earliest_ns = w->latest_ns = r->time_ns;
 	w->threads = codec_thread_bit(r->tid);
 }
 
-static bool put_payload(struct codec_writer *w, struct codec_slot *slot,
-			bool raw, const struct record *r)
+__attribute__((noinline)) static bool put_payload(struct codec_writer *w,
+						  struct codec_slot *slot,
+						  bool raw,
+						  const struct record *r)
 {
 	bool ok = true;
 	if (raw) {
@@ -280,8 +292,8 @@ static bool put_payload(struct codec_writer *w, struct codec_slot *slot,
 	return ok;
 }
 
-static uint8_t *put_who(struct codec_writer *w, const struct record *r,
-			uint8_t *to)
+__attribute__((noinline)) static uint8_t *
+put_who(struct codec_writer *w, const struct record *r, uint8_t *to)
 {
 	struct codec *s = &w->state;
 	to = put_varint(to, r->cpu + 1u);

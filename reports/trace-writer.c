@@ -57,6 +57,7 @@ static int fail(struct trace_writer *w, struct smco_err *err)
 
 static int out_of_memory(struct trace_writer *w)
 {
+	w->records.room = 0;
 	return smco_fail(&w->failure, SMCO_NOMEM, 0,
 			 "out of memory for the trace");
 }
@@ -147,6 +148,7 @@ static bool hand_over_records(struct trace_writer *w)
 		return false;
 	c->type = CHUNK_RECORDS;
 	c->nr_items = w->records.nr;
+	w->nr_records += w->records.nr;
 	c->earliest_ns = w->records.earliest_ns;
 	c->latest_ns = w->records.latest_ns;
 	c->threads = w->records.threads;
@@ -172,8 +174,8 @@ static int check_memory(struct trace_writer *w)
 	    (w->meta.body.failed || w->strings.body.failed ||
 	     w->frames.body.failed || w->stacks.body.failed))
 		return out_of_memory(w);
-	if (!w->failure.code)
-		sink_failure(w->sink, &w->failure);
+	if (!w->failure.code && sink_failure(w->sink, &w->failure))
+		w->records.room = 0; /* trace_put comes to ask */
 	return w->failure.code;
 }
 
@@ -192,8 +194,8 @@ int trace_sync(struct trace_writer *w, struct smco_err *err)
 	/* There may be more than there are places. */
 	while (!hand_over_all(w) && !sink_failure(w->sink, NULL))
 		sink_drain(w->sink, NULL);
-	sink_drain(w->sink, &w->failure);
-	return w->failure.code ? fail(w, err) : SMCO_OK;
+	sink_drain(w->sink, NULL);
+	return check_memory(w) ? fail(w, err) : SMCO_OK;
 }
 
 /* Begin item @size bytes long in @p; flushes first if the chunk is full. What
@@ -215,34 +217,31 @@ static int end_item(struct trace_writer *w, struct pending *p)
 	return SMCO_OK;
 }
 
-/* The chunk is full. */
-static int next_chunk(struct trace_writer *w)
+/* What is no simple case: the chunk is full, or nothing is written any more. */
+__attribute__((noinline)) static int put_rarely(struct trace_writer *w,
+						const struct record *r)
 {
+	if (r->payload_len > CODEC_MAX_PAYLOAD)
+		return SMCO_FORMAT;
 	if (check_memory(w))
 		return w->failure.code;
-	hand_over_all(w);
-	return codec_has_room(&w->records) ? SMCO_OK : SMCO_BUSY;
+	if (!codec_has_room(&w->records))
+		hand_over_all(w);
+	if (!codec_has_room(&w->records)) {
+		w->nr_dropped++;
+		w->nr_not_told++;
+		return SMCO_BUSY;
+	}
+	return codec_encode(&w->records, r) ? SMCO_OK : out_of_memory(w);
 }
 
 int trace_put(struct trace_writer *w, const struct record *r)
 {
-	if (__builtin_expect(w->failure.code, 0))
-		return w->failure.code;
-	if (r->payload_len > CODEC_MAX_PAYLOAD)
-		return SMCO_FORMAT;
-	if (!codec_has_room(&w->records)) {
-		int rc = next_chunk(w);
-		if (rc == SMCO_BUSY) {
-			w->nr_dropped++;
-			w->nr_not_told++;
-		}
-		if (rc)
-			return rc;
-	}
-	if (!codec_encode(&w->records, r))
-		return out_of_memory(w);
-	w->nr_records++;
-	return SMCO_OK;
+	if (__builtin_expect(!codec_has_room(&w->records) ||
+				     r->payload_len > CODEC_MAX_PAYLOAD,
+			     0))
+		return put_rarely(w, r);
+	return codec_encode(&w->records, r) ? SMCO_OK : out_of_memory(w);
 }
 
 static void put_text(struct bbuf *b, const char *s, size_t len)
@@ -379,7 +378,7 @@ int trace_put_stack(struct trace_writer *w, uint32_t id,
 void trace_writer_stats(const struct trace_writer *w, struct trace_stats *ret)
 {
 	*ret = (struct trace_stats){
-		.nr_records = w->nr_records,
+		.nr_records = w->nr_records + w->records.nr,
 		.nr_dropped = w->nr_dropped,
 	};
 	sink_stats(w->sink, ret);
