@@ -156,6 +156,10 @@ static void change(FILE *out, const struct diff_style *st, size_t rank,
 		put(out, diff_words_match(c));
 		fputs("</p>\n", out);
 	}
+	if (c->kind != DIFF_SITE) {
+		fputs("</section>\n", out);
+		return;
+	}
 	fputs("<div class=\"sides\">", out);
 	for (int i = 0; i < DIFF_SIDES; i++) {
 		fputs("<div>", out);
@@ -215,7 +219,7 @@ void diff_print_html(const struct diff *d, const struct diff_rules *rules,
 		element(out, "p", "dim", text);
 	}
 	snprintf(text, sizeof(text), "%zu sites unchanged",
-		 d->nr_by_verdict[VERDICT_SAME]);
+		 d->nr_by_verdict[DIFF_SITE][VERDICT_SAME]);
 	element(out, "p", "dim", text);
 	fputs("\n</body></html>\n", out);
 }

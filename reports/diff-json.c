@@ -104,8 +104,11 @@ static json_t *stack_json(const struct diff_item *item)
 
 static json_t *change_json(const struct diff *d, const struct diff_change *c)
 {
+	const char *name =
+		c->item[c->item[DIFF_NEW] ? DIFF_NEW : DIFF_BASE]->name;
 	bool changed = c->verdict != VERDICT_SAME;
 	return JSON_OBJECT_OF(
+		{"name", *name ? json_of_text(name) : json_null()},
 		{"verdict", json_string(diff_verdict_name(c->verdict))},
 		{"by",
 		 changed ? json_string(diff_metric[c->by].id) : json_null()},
@@ -138,19 +141,20 @@ static json_t *counts_json(const struct diff *d)
 {
 	json_t *o = json_object();
 	for (size_t v = 0; v < VERDICT_NR && o; v++)
-		if (json_object_set_new(o, diff_verdict_name(v),
-					json_of_u64(d->nr_by_verdict[v]))) {
+		if (json_object_set_new(
+			    o, diff_verdict_name(v),
+			    json_of_u64(d->nr_by_verdict[DIFF_SITE][v]))) {
 			json_decref(o);
 			o = NULL;
 		}
 	return o;
 }
 
-static json_t *sites_json(const struct diff *d)
+static json_t *kind_json(const struct diff *d, enum diff_kind kind)
 {
 	json_t *a = json_array();
 	for (size_t i = 0; i < d->nr_changes && a; i++)
-		if (d->change[i].kind == DIFF_SITE)
+		if (d->change[i].kind == kind)
 			a = append(a, change_json(d, &d->change[i]));
 	return a;
 }
@@ -166,7 +170,8 @@ int diff_print_json(const struct diff *d, const struct diff_rules *rules,
 		{"base", side_json(&d->side[DIFF_BASE])},
 		{"new", side_json(&d->side[DIFF_NEW])},
 		{"run", measures_json(d, &d->change[0])},
-		{"counts", counts_json(d)}, {"sites", sites_json(d)},
+		{"counts", counts_json(d)}, {"sites", kind_json(d, DIFF_SITE)},
+		{"counters", kind_json(d, DIFF_COUNTER)},
 		{"fail_on", rules_json(rules)});
 	if (!doc)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory for JSON");

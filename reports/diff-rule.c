@@ -59,6 +59,13 @@ static bool parse_subject(struct diff_rule *r, const char *s, size_t len)
 		r->scope = RULE_SITE;
 		return find_metric(s + 5, len - 5, DIFF_SITE, &r->metric);
 	}
+	if (has_prefix(s, len, "counter.")) {
+		r->scope = RULE_COUNTER;
+		r->metric = DIFF_COUNT;
+		r->name = s + 8;
+		r->name_len = len - 8;
+		return true;
+	}
 	r->scope = RULE_WHOLE;
 	return find_metric(s, len, DIFF_RUN, &r->metric);
 }
@@ -166,7 +173,8 @@ static int parse(struct diff_rule *r, const char *text, struct smco_err *err)
 			"'%s': there is no '%.*s'; there are "
 			"nap.bytes_seconds, nap.unused_bytes, nap.longest, "
 			"alloc.count, alloc.bytes, overhead, duration, "
-			"site.nap.bytes_seconds, ..., sites.new, ...",
+			"site.nap.bytes_seconds, ..., sites.new, ..., "
+			"counter.NAME",
 			quote, (int)(len < 30 ? len : 30), s);
 	s = parse_cmp(r, s + len + strspn(s + len, " "));
 	if (!s)
@@ -252,19 +260,34 @@ static void look_at(struct diff_rule *r, const struct diff_change *c)
 	r->at = r->scope == RULE_SITE ? c : NULL;
 }
 
+static bool is_named(const struct diff_rule *r, const struct diff_change *c)
+{
+	const struct diff_item *item =
+		c->item[c->item[DIFF_NEW] ? DIFF_NEW : DIFF_BASE];
+	/* Behind the name of an event its unit may stand. */
+	return !strncmp(item->name, r->name, r->name_len) &&
+	       (!item->name[r->name_len] ||
+		!strncmp(item->name + r->name_len, " (", 2));
+}
+
 static void apply(struct diff_rule *r, const struct diff *d)
 {
 	r->is_known = r->is_crossed = false;
 	r->at = NULL;
 	if (r->scope == RULE_COUNT) {
-		r->value = (double)d->nr_by_verdict[r->verdict];
+		r->value = (double)d->nr_by_verdict[DIFF_SITE][r->verdict];
 		r->is_known = true;
 		r->is_crossed = holds(r, r->value);
 		return;
 	}
-	enum diff_kind kind = r->scope == RULE_SITE ? DIFF_SITE : DIFF_RUN;
+	static const enum diff_kind kind[] = {
+		[RULE_WHOLE] = DIFF_RUN,
+		[RULE_SITE] = DIFF_SITE,
+		[RULE_COUNTER] = DIFF_COUNTER,
+	};
 	for (size_t i = 0; i < d->nr_changes; i++)
-		if (d->change[i].kind == kind)
+		if (d->change[i].kind == kind[r->scope] &&
+		    (r->scope != RULE_COUNTER || is_named(r, &d->change[i])))
 			look_at(r, &d->change[i]);
 }
 

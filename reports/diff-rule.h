@@ -4,6 +4,7 @@
  *	rule    = subject comparator amount
  *	subject = METRIC            of the run as a whole
  *	        | "site." METRIC    of any single allocation site
+ *	        | "counter." NAME   what an event came to
  *	        | "sites." VERDICT  how many are new, gone, grown, shrunk,
  *unsure comparator = ">" | ">=" | "<" | "<=" amount  = NUMBER [UNIT]     the
  *new value itself | SIGN NUMBER [UNIT]  the change from base to new | SIGN
@@ -18,14 +19,16 @@
 
 #include "reports/diff.h"
 
-enum rule_scope { RULE_WHOLE, RULE_SITE, RULE_COUNT };
+enum rule_scope { RULE_WHOLE, RULE_SITE, RULE_COUNTER, RULE_COUNT };
 enum rule_mode { RULE_VALUE, RULE_CHANGE, RULE_SHARE };
 enum rule_cmp { RULE_GT, RULE_GE, RULE_LT, RULE_LE };
 
 struct diff_rule {
 	const char *text; /* the caller's */
 	enum rule_scope scope;
-	enum diff_metric metric;   /* RULE_WHOLE, RULE_SITE */
+	enum diff_metric metric; /* not RULE_COUNT */
+	const char *name;	 /* RULE_COUNTER: the event, in text */
+	size_t name_len;
 	enum diff_verdict verdict; /* RULE_COUNT */
 	enum rule_cmp cmp;
 	enum rule_mode mode;

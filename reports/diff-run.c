@@ -8,8 +8,9 @@
 #include "reports/model.h"
 #include "reports/names.h"
 
-#define RUN  (1u << DIFF_RUN)
-#define SITE (1u << DIFF_SITE)
+#define RUN	(1u << DIFF_RUN)
+#define SITE	(1u << DIFF_SITE)
+#define COUNTER (1u << DIFF_COUNTER)
 
 const struct diff_metric_info diff_metric[DIFF_NR_METRICS] = {
 	[DIFF_BYTE_SECONDS] = {"nap.bytes_seconds", "unused", UNIT_BYTE_SECONDS,
@@ -27,7 +28,19 @@ const struct diff_metric_info diff_metric[DIFF_NR_METRICS] = {
 			   1e7},
 	[DIFF_DURATION] = {"duration", "duration", UNIT_NS, RUN, false, true,
 			   1e6},
+	[DIFF_COUNT] = {"counter.count", "count", UNIT_COUNT, COUNTER, false,
+			false, 1},
 };
+
+const char *diff_kind_name(enum diff_kind kind)
+{
+	static const char *const name[DIFF_NR_KINDS] = {
+		[DIFF_RUN] = "runs",
+		[DIFF_SITE] = "sites",
+		[DIFF_COUNTER] = "counters",
+	};
+	return name[kind];
+}
 
 /* Deeper frames say nothing more about who allocates. */
 #define MAX_FRAMES 256
@@ -306,6 +319,25 @@ static int take_sites(const struct summary *s, struct diff_pool *pool,
 	return rc ? rc : join_items(run);
 }
 
+/* Of each event what it came to, as if counted all the time. */
+static int take_counters(const struct summary *s, struct diff_pool *pool,
+			 struct diff_run *run)
+{
+	const struct counts *c = s->file[0].counts;
+	for (size_t i = 0; c && i < c->nr_events; i++) {
+		const struct counts_event *e = &c->event[i];
+		char name[256];
+		struct diff_item *item = add_item(run, DIFF_COUNTER);
+		if (!item)
+			return SMCO_NOMEM;
+		snprintf(name, sizeof(name), "%.200s%s%.40s%s", e->name,
+			 *e->unit ? " (" : "", e->unit, *e->unit ? ")" : "");
+		item->name = diff_pool_text(pool, name);
+		item->value[DIFF_COUNT] = c->total[i].scaled * e->scale;
+	}
+	return SMCO_OK;
+}
+
 /* Share of the known blocks that were being watched, over the run. */
 static double watched_share(const struct summary *s)
 {
@@ -354,6 +386,8 @@ static int take_summary(const struct summary *s, struct diff_pool *pool,
 		whole->value[DIFF_OVERHEAD] = ppb < 0 ? NAN : (double)ppb;
 	}
 	int rc = take_sites(s, pool, run);
+	if (!rc)
+		rc = take_counters(s, pool, run);
 	return rc || pool->failed ? SMCO_NOMEM : SMCO_OK;
 }
 

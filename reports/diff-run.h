@@ -1,10 +1,10 @@
 /*
  * diff-run.h - one trace as smco-diff compares it: things that have an
  * identity from run to run, each with the same few numbers. So far these are
- * the run as a whole and its allocation sites; whatever else a trace comes to
- * hold (variables, phases, counters) joins as a kind of its own with a name,
- * and with its metrics in the table: matching, judging and printing go by the
- * tables alone.
+ * the run as a whole, its allocation sites and its counters; whatever else a
+ * trace comes to hold (variables, phases) joins as a kind of its own with a
+ * name, and with its metrics in the table: matching, judging and printing go by
+ * the tables alone.
  */
 #ifndef SMCO_DIFF_RUN_H
 #define SMCO_DIFF_RUN_H
@@ -13,10 +13,13 @@
 #include "reports/trace.h"
 
 enum diff_kind {
-	DIFF_RUN,  /* one a run, without a name */
-	DIFF_SITE, /* told apart by its stack */
+	DIFF_RUN,     /* one a run, without a name */
+	DIFF_SITE,    /* told apart by its stack */
+	DIFF_COUNTER, /* by the event's name */
 	DIFF_NR_KINDS,
 };
+/* What several are called: "sites". */
+const char *diff_kind_name(enum diff_kind kind);
 
 enum diff_metric {
 	DIFF_BYTE_SECONDS,
@@ -26,6 +29,7 @@ enum diff_metric {
 	DIFF_ALLOC_BYTES,
 	DIFF_OVERHEAD,
 	DIFF_DURATION,
+	DIFF_COUNT,
 	DIFF_NR_METRICS,
 };
 

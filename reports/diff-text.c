@@ -207,24 +207,34 @@ static void change(const struct diff *d, const struct diff_style *st,
 			  diff_words_match(c));
 }
 
-static void counts(const struct diff *d, const struct diff_style *st)
+static void counts_of(const struct diff *d, const struct diff_style *st,
+		      enum diff_kind kind)
 {
+	const size_t *by_verdict = d->nr_by_verdict[kind];
 	char text[NOTE_MAX], number[UNITS_MAX];
 	size_t nr = 0, changed = 0;
 	for (size_t v = VERDICT_SAME + 1; v < VERDICT_NR; v++) {
-		if (!d->nr_by_verdict[v])
+		if (!by_verdict[v])
 			continue;
 		nr += (size_t)snprintf(text + nr, sizeof(text) - nr, "%s%s %s",
 				       nr ? ", " : "",
-				       units_count(d->nr_by_verdict[v], number),
+				       units_count(by_verdict[v], number),
 				       diff_verdict_name(v));
-		changed += d->nr_by_verdict[v];
+		changed += by_verdict[v];
 	}
 	snprintf(text + nr, sizeof(text) - nr, "%s%s unchanged",
 		 changed ? "; " : "nothing changed, ",
-		 units_count(d->nr_by_verdict[VERDICT_SAME], number));
+		 units_count(by_verdict[VERDICT_SAME], number));
+	if (changed || by_verdict[VERDICT_SAME] || kind == DIFF_SITE)
+		paragraph(st, 0, LABEL_COL, diff_kind_name(kind), INK_NONE,
+			  text);
+}
+
+static void counts(const struct diff *d, const struct diff_style *st)
+{
 	fputc('\n', st->page.out);
-	paragraph(st, 0, LABEL_COL, "sites", INK_NONE, text);
+	for (size_t kind = DIFF_SITE; kind < DIFF_NR_KINDS; kind++)
+		counts_of(d, st, (enum diff_kind)kind);
 }
 
 static void changes(const struct diff *d, const struct diff_style *st)

@@ -122,10 +122,12 @@ char *diff_words_finding(const struct diff_change *c, bool ascii, char *buf)
 		snprintf(buf, WORDS_MAX, "not known on one side");
 		return buf;
 	}
-	snprintf(buf, WORDS_MAX, "%.60s %s",
+	const struct diff_item *item =
+		c->item[c->item[DIFF_NEW] ? DIFF_NEW : DIFF_BASE];
+	snprintf(buf, WORDS_MAX, "%.60s %.60s",
 		 diff_words_delta(c->by, c->measure[c->by].test.change, ascii,
 				  delta),
-		 diff_metric[c->by].label);
+		 *item->name ? item->name : diff_metric[c->by].label);
 	return buf;
 }
 

@@ -439,12 +439,14 @@ static enum diff_verdict verdict_of(const struct diff *d, struct diff_change *c)
 static int compare_changes(const void *va, const void *vb)
 {
 	const struct diff_change *a = va, *b = vb;
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
+	if ((a->kind == DIFF_RUN) != (b->kind == DIFF_RUN))
+		return a->kind == DIFF_RUN ? -1 : 1;
 	bool same_a = a->verdict == VERDICT_SAME;
 	bool same_b = b->verdict == VERDICT_SAME;
 	if (same_a != same_b)
 		return same_a ? 1 : -1;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
 	for (size_t k = 0; k < DIFF_NR_METRICS; k++) {
 		double x = fabs(a->measure[k].test.change);
 		double y = fabs(b->measure[k].test.change);
@@ -538,9 +540,7 @@ int diff_compare(struct diff *d, const struct diff_config *config,
 	for (size_t i = 0; i < d->nr_changes; i++) {
 		struct diff_change *c = &d->change[i];
 		c->verdict = verdict_of(d, c);
-		if (c->kind == DIFF_RUN)
-			continue;
-		d->nr_by_verdict[c->verdict]++;
+		d->nr_by_verdict[c->kind][c->verdict]++;
 		d->nr_ambiguous += c->ambiguous;
 	}
 	qsort(d->change, d->nr_changes, sizeof(*d->change), compare_changes);

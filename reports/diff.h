@@ -79,7 +79,7 @@ struct diff {
 				     * those that changed, most important
 				     * first, then the others */
 	size_t nr_changes;
-	size_t nr_by_verdict[VERDICT_NR]; /* without the run as a whole */
+	size_t nr_by_verdict[DIFF_NR_KINDS][VERDICT_NR];
 	size_t nr_ambiguous;
 	struct diff_quality quality[DIFF_SIDES];
 	bool is_judged;	     /* there are repeated runs */

@@ -29,9 +29,10 @@ struct sample_session {
 	const char *dir;     /* in front of relative files; NULL = none */
 	const struct sample_site *site;
 	size_t nr;
-	unsigned armed;	      /* percent of known blocks; 0 = 100 */
-	unsigned duration_ms; /* 0 = 60 s */
-	bool cut;	      /* without an end */
+	unsigned armed;	       /* percent of known blocks; 0 = 100 */
+	unsigned duration_ms;  /* 0 = 60 s */
+	uint64_t instructions; /* 0 = no counters; task-clock is always 1 s */
+	bool cut;	       /* without an end */
 };
 
 /* One frame from @text, in place; returns behind it. */
@@ -112,6 +113,27 @@ static inline void sample_site_put(struct trace_writer *w, uint32_t id,
 		   });
 }
 
+/* The instructions were counted half of the time. */
+static inline void sample_counters(struct trace_writer *w,
+				   const struct sample_session *s,
+				   uint64_t end_ms)
+{
+	trace_put_meta(w, "counter.0.0", "instructions");
+	trace_put_meta(w, "counter.0.0.role", "instructions");
+	trace_put_meta(w, "counter.1.0", "task-clock");
+	trace_put_meta(w, "counter.1.0.unit", "ns");
+	struct ev_counts counts = {7,
+				   1,
+				   SAMPLE_MS(end_ms),
+				   SAMPLE_MS(end_ms),
+				   SAMPLE_MS(end_ms / 2),
+				   {s->instructions / 2}};
+	SAMPLE_PUT(w, EV_COUNTS, end_ms, 0, counts);
+	counts.missed_ns = 0;
+	counts.value[0] = SAMPLE_MS(1000);
+	SAMPLE_PUT(w, EV_COUNTS, end_ms, 1, counts);
+}
+
 static inline void sample_session_write(const char *path,
 					const struct sample_session *s)
 {
@@ -134,6 +156,8 @@ static inline void sample_session_write(const char *path,
 			   .nr_known = 100,
 			   .nr_armed = s->armed ? s->armed : 100,
 		   });
+	if (s->instructions)
+		sample_counters(w, s, end_ms);
 	if (trace_flush(w, NULL))
 		abort();
 	if (s->cut)

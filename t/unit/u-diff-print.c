@@ -60,10 +60,12 @@ static const struct sample_site v2_sites[] = {
 	 .nap_ms = 25000},
 	{.stack = "hot@src/index.c:3 < main@src/server.c:87", .size = 1 << 20},
 };
-static const struct sample_session v1 = {.site = v1_sites,
-					 .nr = ARRAY_SIZE(v1_sites)};
-static const struct sample_session v2 = {
-	.site = v2_sites, .nr = ARRAY_SIZE(v2_sites), .build = "b2"};
+static const struct sample_session v1 = {
+	.instructions = 2000000, .site = v1_sites, .nr = ARRAY_SIZE(v1_sites)};
+static const struct sample_session v2 = {.site = v2_sites,
+					 .nr = ARRAY_SIZE(v2_sites),
+					 .build = "b2",
+					 .instructions = 3000000};
 static const struct sample_session other = {
 	.command = "./other", .site = v1_sites, .nr = 1};
 
@@ -145,7 +147,11 @@ static void text(void)
 		 "    unused             9 MiB\u00b7s \u2192 3 MiB\u00b7s, "
 		 "-67 %\n    longest nap        9 s \u2192 3 s, -67 %\n"
 		 "    allocated");
+	has(out,
+	    "\n5   grown   +1 000 000 instructions\n"
+	    "    count              2 000 000 \u2192 3 000 000, +50 %\n\n");
 	has(out, "\nsites      1 new, 1 grown, 1 shrunk, 1 gone; 2 unchanged\n"
+		 "counters   1 grown; 1 unchanged\n"
 		 "fail-on    crossed: sites.new > 0: 1\n");
 	check(!strstr(out, "load") && !strstr(out, "hot"));
 	free(out);
@@ -186,6 +192,10 @@ static void json(void)
 	check_int(json_integer_value(at(doc, "counts", "new")), 1);
 	check_int(json_integer_value(at(doc, "counts", "same")), 2);
 	check_int(json_array_size(at(doc, "sites", NULL)), 6);
+	json_t *counter = json_array_get(at(doc, "counters", NULL), 0);
+	check_int(json_array_size(at(doc, "counters", NULL)), 2);
+	check_str(json_string_value(at(counter, "name", NULL)), "instructions");
+	check_str(json_string_value(at(counter, "verdict", NULL)), "grown");
 	json_t *gone = json_array_get(at(doc, "sites", NULL), 0);
 	check_str(json_string_value(at(gone, "verdict", NULL)), "gone");
 	check_str(json_string_value(at(gone, "match", NULL)), "none");

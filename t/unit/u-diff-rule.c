@@ -160,6 +160,31 @@ static void repeated(void)
 	diff_deinit(&d);
 }
 
+static void counters(void)
+{
+	for (uint64_t i = 0; i < 2; i++) {
+		sample_session_write(
+			path,
+			&(struct sample_session){
+				.instructions = 1000000000 + 200000000 * i});
+		if (diff_add_run(&d, (int)i, path, NULL))
+			abort();
+	}
+	compare();
+	check_int(d.nr_by_verdict[DIFF_COUNTER][VERDICT_GROWN], 1);
+	check_int(d.nr_by_verdict[DIFF_COUNTER][VERDICT_SAME], 1);
+	check_str(d.change[1].item[DIFF_NEW]->name, "instructions");
+	check_str(d.change[2].item[DIFF_NEW]->name, "task-clock (ns)");
+	expect("counter.instructions > +5%", true, "+20 %");
+	expect("counter.instructions > +20%", false, "+20 %");
+	expect("counter.instructions > 1.1e9", true, "1 200 000 000");
+	expect("counter.task-clock > +5%", false, "+0 %");
+	expect("counter.task > 1", false, "unknown");
+	expect("counter.cycles > 1", false, "unknown");
+	expect("sites.grown > 0", false, "0");
+	diff_deinit(&d);
+}
+
 static void unknown(void)
 {
 	add(DIFF_BASE, 1000, 1000);
@@ -176,6 +201,7 @@ int main(void)
 	grammar();
 	single();
 	repeated();
+	counters();
 	unknown();
 	char old[64];
 	snprintf(old, sizeof(old), "%s.old", path);

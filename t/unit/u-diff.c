@@ -99,7 +99,7 @@ static void single(void)
 	check(&d.change[1] == site("shrink"));
 	check(&d.change[2] == site("used"));
 	check(d.change[d.nr_changes - 1].verdict == VERDICT_SAME);
-	check_int(d.nr_by_verdict[VERDICT_SAME], 2);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_SAME], 2);
 	check_range(d.change[0].measure[DIFF_ALLOC_BYTES].test.change,
 		    (51 << 20) + 4096, (51 << 20) + 4096);
 	diff_deinit(&d);
@@ -108,7 +108,7 @@ static void single(void)
 	add(DIFF_BASE, base);
 	add(DIFF_NEW, base);
 	compare(0);
-	check_int(d.nr_by_verdict[VERDICT_SAME], 7);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_SAME], 7);
 	check_int(d.nr_changes, 8);
 	diff_deinit(&d);
 }
@@ -197,7 +197,7 @@ static void many(void)
 		by_itself += d.change[i].measure[DIFF_LONGEST].test.p < 0.05;
 	check(by_itself > 2); /* or this tests nothing */
 	check_str(VERDICT("f7"), "grown");
-	check_int(d.nr_by_verdict[VERDICT_SAME], SITES - 1);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_SAME], SITES - 1);
 	diff_deinit(&d);
 }
 
@@ -321,16 +321,16 @@ static void cut_runs(void)
 	check_int(diff_values(&d.side[DIFF_BASE], y->entry[DIFF_BASE],
 			      DIFF_ALLOCS, v),
 		  3);
-	check_int(d.nr_by_verdict[VERDICT_GONE], 1);
-	check_int(d.nr_by_verdict[VERDICT_SAME], 2);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GONE], 1);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_SAME], 2);
 	diff_deinit(&d);
 
 	add(DIFF_BASE, whole);
 	add(DIFF_NEW, cut);
 	compare(0.1);
-	check_int(d.nr_by_verdict[VERDICT_GONE], 0);
-	check_int(d.nr_by_verdict[VERDICT_NEW], 0);
-	check_int(d.nr_by_verdict[VERDICT_UNSURE], 3);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GONE], 0);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_NEW], 0);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_UNSURE], 3);
 	diff_deinit(&d);
 
 	/* Little that was cut does not make much unknown. */
@@ -340,7 +340,7 @@ static void cut_runs(void)
 	add(DIFF_BASE, cut);
 	add(DIFF_NEW, less);
 	compare(0.1);
-	check_int(d.nr_by_verdict[VERDICT_GONE], 1);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GONE], 1);
 	diff_deinit(&d);
 }
 
