@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pmu/open.h"
@@ -20,10 +22,14 @@ struct open_group {
 	size_t nr;
 	bool is_lost;
 	struct counter_sum last;
+	uint64_t unseen_ns; /* paused, on a CPU, not yet taken */
 };
 
 struct counter_thread {
 	const struct counter_plan *plan;
+	pid_t tid;
+	bool is_paused;
+	uint64_t paused_at_ns; /* the thread's CPU time then */
 	struct open_group *open;
 	size_t nr;
 };
@@ -156,6 +162,7 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
 	t->plan = plan;
+	t->tid = tid;
 	for (size_t g = 0; g < plan->nr_groups; g++) {
 		size_t places = places_of(plan, g, wide);
 		for (size_t i = 0; i < places; i++) {
@@ -208,7 +215,9 @@ static bool take_one(struct open_group *o, struct counter_sum *add, bool *busy)
 	}
 	if (n < (ssize_t)(offsetof(typeof(now), value)) || now.nr != o->nr)
 		return false;
-	any |= now.enabled != o->last.enabled_ns;
+	any |= now.enabled != o->last.enabled_ns || o->unseen_ns;
+	add->enabled_ns += o->unseen_ns;
+	o->unseen_ns = 0;
 	add->enabled_ns += now.enabled - o->last.enabled_ns;
 	add->running_ns += now.running - o->last.running_ns;
 	o->last.enabled_ns = now.enabled;
@@ -221,11 +230,52 @@ static bool take_one(struct open_group *o, struct counter_sum *add, bool *busy)
 	return any;
 }
 
+/* Time of a thread on a CPU, ns; 0 once it has ended. */
+static uint64_t cpu_ns(pid_t tid)
+{
+	char buf[128];
+	return read_task_file(tid, "schedstat", buf, sizeof(buf))
+		       ? strtoull(buf, NULL, 10)
+		       : 0;
+}
+
+static void note_unseen(struct counter_thread *t)
+{
+	uint64_t now_ns = cpu_ns(t->tid);
+	if (!t->is_paused || now_ns <= t->paused_at_ns)
+		return;
+	for (size_t i = 0; i < t->nr; i++)
+		t->open[i].unseen_ns += now_ns - t->paused_at_ns;
+	t->paused_at_ns = now_ns;
+}
+
+void counter_thread_pause(struct counter_thread *t)
+{
+	if (t->is_paused || !t->tid)
+		return;
+	for (size_t i = 0; i < t->nr; i++)
+		ioctl(t->open[i].fd[0], PERF_EVENT_IOC_DISABLE, 0);
+	t->paused_at_ns = cpu_ns(t->tid);
+	t->is_paused = true;
+}
+
+void counter_thread_go_on(struct counter_thread *t)
+{
+	if (!t->is_paused)
+		return;
+	note_unseen(t);
+	t->is_paused = false;
+	for (size_t i = 0; i < t->nr; i++)
+		ioctl(t->open[i].fd[0], PERF_EVENT_IOC_ENABLE, 0);
+}
+
 bool counter_thread_take(struct counter_thread *t, size_t group,
 			 struct counter_sum *ret, bool *busy)
 {
 	bool any = false;
 	*ret = (struct counter_sum){0};
+	if (t->is_paused && group == 0)
+		note_unseen(t);
 	for (size_t i = 0; i < t->nr; i++)
 		if (t->open[i].group == group)
 			any |= take_one(&t->open[i], ret, busy);
@@ -238,6 +288,47 @@ bool counter_thread_has(const struct counter_thread *t, size_t group)
 		if (t->open[i].group == group)
 			return true;
 	return false;
+}
+
+#define CALIBRATE_ROUNDS 20
+#define CALIBRATE_TIMES	 10
+
+static uint64_t thread_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* Two calls for each group, the best of some rounds; in @fd's place -1 has the
+ * kernel refuse, which is the price of the calls alone. */
+static uint64_t time_toggles(const struct counter_thread *t, bool refused)
+{
+	uint64_t best_ns = UINT64_MAX;
+	for (int i = 0; i < CALIBRATE_ROUNDS; i++) {
+		uint64_t began_ns = thread_ns();
+		for (int j = 0; j < CALIBRATE_TIMES; j++)
+			for (size_t g = 0; g < t->nr; g++) {
+				int fd = refused ? -1 : t->open[g].fd[0];
+				ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+				ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+			}
+		uint64_t took_ns = thread_ns() - began_ns;
+		if (took_ns < best_ns)
+			best_ns = took_ns;
+	}
+	return best_ns / CALIBRATE_TIMES;
+}
+
+uint64_t counter_switch_cost_ns(const struct counter_plan *plan)
+{
+	struct counter_thread *self;
+	if (counter_thread_open(plan, gettid(), COUNTER_NOW, &self, NULL))
+		return 0;
+	uint64_t both_ns = time_toggles(self, false);
+	uint64_t calls_ns = time_toggles(self, true);
+	counter_thread_close(self);
+	return both_ns > calls_ns ? both_ns - calls_ns : 0;
 }
 
 uint64_t counter_scale(uint64_t value, uint64_t enabled_ns, uint64_t running_ns)

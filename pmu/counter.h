@@ -83,11 +83,26 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
  */
 bool counter_thread_take(struct counter_thread *t, size_t group,
 			 struct counter_sum *ret, bool *busy);
+/*
+ * Stop counting, or go on, to save what it costs. The thread's time on a CPU in
+ * between is part of enabled_ns, and not of running_ns, in what is taken next.
+ * One that is opened counts; both may be called again.
+ */
+void counter_thread_pause(struct counter_thread *t);
+void counter_thread_go_on(struct counter_thread *t);
+
 /* Groups of the other kind than the thread's (machine-wide or not) have none.
  */
 bool counter_thread_has(const struct counter_thread *t, size_t group);
 /* NULL is fine. */
 void counter_thread_close(struct counter_thread *t);
+
+/*
+ * What one context switch of a counted thread costs it more, ns: its counters
+ * are stopped and started. Measured on the calling thread, half a millisecond.
+ * 0 if that is not permitted.
+ */
+uint64_t counter_switch_cost_ns(const struct counter_plan *plan);
 
 /* @value as it would have been had the group counted all the time. */
 uint64_t counter_scale(uint64_t value, uint64_t enabled_ns,

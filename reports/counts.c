@@ -157,8 +157,30 @@ static struct counts_thread *thread_of(struct counts *c, uint32_t pid,
 	return t;
 }
 
-static void add_sum(struct counts_sum *s, uint64_t raw, double scaled,
-		    const struct ev_counts *ev)
+static double scale(double value, uint64_t enabled_ns, uint64_t missed_ns)
+{
+	if (!missed_ns || missed_ns >= enabled_ns)
+		return value;
+	return value * ((double)enabled_ns / (double)(enabled_ns - missed_ns));
+}
+
+/*
+ * A thread's sum is scaled as a whole, for an interval in which nothing was
+ * counted says nothing by itself. Returns by how much it has grown.
+ */
+static double add_sum(struct counts_sum *s, uint64_t raw,
+		      const struct ev_counts *ev)
+{
+	double before = s->scaled;
+	s->raw += raw;
+	s->enabled_ns += ev->enabled_ns;
+	s->missed_ns += ev->missed_ns;
+	s->scaled = scale((double)s->raw, s->enabled_ns, s->missed_ns);
+	return s->scaled - before;
+}
+
+static void add_total(struct counts_sum *s, uint64_t raw, double scaled,
+		      const struct ev_counts *ev)
 {
 	s->raw += raw;
 	s->scaled += scaled;
@@ -227,16 +249,13 @@ int counts_take(struct counts *c, const struct record *r)
 	if (ev.missed_ns > ev.enabled_ns)
 		ev.missed_ns = ev.enabled_ns;
 	widen_buckets(c, end - 1);
-	double factor = 1;
-	if (ev.missed_ns && ev.missed_ns < ev.enabled_ns)
-		factor = (double)ev.enabled_ns /
-			 (double)(ev.enabled_ns - ev.missed_ns);
 	for (size_t i = 0; i < ev.nr; i++) {
 		size_t e = c->first_of_group[r->param] + i;
-		double scaled = (double)ev.value[i] * factor;
-		add_sum(&t->sum[e], ev.value[i], scaled, &ev);
-		add_sum(&c->total[e], ev.value[i], scaled, &ev);
-		spread(c, e, scaled, start, end);
+		double grown = add_sum(&t->sum[e], ev.value[i], &ev);
+		add_total(&c->total[e], ev.value[i], grown, &ev);
+		spread(c, e,
+		       scale((double)ev.value[i], ev.enabled_ns, ev.missed_ns),
+		       start, end);
 	}
 	return 0;
 }

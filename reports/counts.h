@@ -59,8 +59,9 @@ struct counts {
 	size_t nr_threads, cap_threads;
 	uint64_t nr_records, nr_unknown; /* those of no known group */
 	uint64_t interval_ns;		 /* 0 = not in the trace */
-	/* Scaled counts over time, event by event, bucket by bucket. A record
-	 * is shared out among the buckets that its interval meets. */
+	/* Counts over time, event by event, bucket by bucket: each record
+	 * scaled by itself (nothing where nothing was counted) and shared out
+	 * among the buckets that its interval meets. */
 	double *bucket; /* nr_events * COUNTS_BUCKETS */
 	uint64_t bucket_ns;
 	size_t nr_buckets;

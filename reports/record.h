@@ -117,7 +117,8 @@ struct ev_counts { /* since the thread's record before of this group */
 	uint32_t nr;	     /* values used; the rest is 0 */
 	uint64_t length_ns;  /* of the interval, which ends at record.time_ns */
 	uint64_t enabled_ns; /* of that, it ran and was to be counted */
-	uint64_t missed_ns;  /* of that, others had the counters */
+	uint64_t missed_ns;  /* of that, nothing was counted: others had the
+			      * counters, or the budget was used up */
 	/* As counted; to be scaled by enabled / (enabled - missed). What they
 	 * are stands in the keys counter.GROUP.INDEX (FORMAT.md). */
 	uint64_t value[EV_COUNTS_MAX];

@@ -504,6 +504,10 @@ static int check_whole(const struct options *o, struct smco_err *err)
 				 o->events	  ? "--event"
 				 : o->interval_ns ? "--interval"
 						  : "--if-available");
+	if (o->monitors & MONITOR_COUNTERS && !o->target_ppb)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "counting costs something: --target must be "
+				 "more than 0");
 	if (o->quiet && o->verbose)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "either --quiet or --verbose, not both");

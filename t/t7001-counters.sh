@@ -19,7 +19,7 @@ get() {
 count() {
 	local event=$1
 	shift
-	setarch -R smco-trace -q -e "$event" -o count.trace -- \
+	setarch -R smco-trace -q -t unlimited -e "$event" -o count.trace -- \
 		"$FIXTURES/count-work" "$@" >out 2>err </dev/null || { cat err && return 1; }
 	grep -q EXIT-SUCCESS out && get count.trace "n('$event')"
 }
@@ -51,7 +51,7 @@ sleeps() {
 ok "context switches, without those of our stops" sleeps
 
 several() {
-	setarch -R smco-trace -q -e page-faults:u,page-faults:k,page-faults,minor-faults,task-clock \
+	setarch -R smco-trace -q -t unlimited -e page-faults:u,page-faults:k,page-faults,minor-faults,task-clock \
 		-o s.trace -- "$FIXTURES/count-work" 4 0 1000 0 >out || return 1
 	get s.trace 'join " ", n("page-faults:u"), n("page-faults:k"), n("page-faults"),
 		n("minor-faults"), n("task-clock")' | tee line
@@ -103,6 +103,18 @@ attach() {
 	[ $status = 0 ] && [ "$faults" -lt 50 ] && [ "$switched" = 1 ]
 }
 ok "attached: since then only" attach
+
+# Each switch of a thread costs a little more when it is counted.
+dear() {
+	smco-trace -t 1 -e context-switches -o dear.trace -- \
+		"$FIXTURES/count-work" 8 0 0 4000 >out 2>err || return 1
+	cat err
+	get dear.trace 'my $t = $c->{counts}[0];
+		join " ", $t->{count} > 100 ? 1 : 0, $t->{count} < 31000 ? 1 : 0,
+		$t->{running_ns} < $t->{enabled_ns} ? 1 : 0, $t->{scaled} > $t->{count} ? 1 : 0' | tee line
+	[ "$(cat line)" = "1 1 1 1" ] && grep -q 'scaled, counted [0-9.]* %' err
+}
+ok "where counting costs more than the target it pauses, and says so" dear
 
 both() {
 	smco-trace -m counters,nap -o b.trace -- "$FIXTURES/forgetful-server" >out 2>err || return 1
@@ -179,7 +191,7 @@ if command -v perf >/dev/null && perf stat -e page-faults true 2>/dev/null; then
 		awk -F, '!/^#/ && NF > 3 { print $1 }' perf.csv
 	}
 	by_us() {
-		smco-trace -q -e "$event" -o c.trace -- setarch -R "$@" >out
+		smco-trace -q -t unlimited -e "$event" -o c.trace -- setarch -R "$@" >out
 		get c.trace "n('$event')"
 	}
 	# same SLACK EVENT COMMAND...

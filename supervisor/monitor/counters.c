@@ -1,11 +1,18 @@
 #include "supervisor/monitor/counters.h"
 
+#include "pmu/open.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define HASH_SIZE 256
+#define GRACE_NS  2e6 /* what is worth no pause */
+#define CHECK_NS  (50 * NSEC_PER_MSEC)
+/* No event that can be typed is called so. */
+#define HIDDEN "(context-switches)"
 
 struct thread {
 	struct thread *next; /* of the same hash */
@@ -17,6 +24,7 @@ struct thread {
 	uint64_t nr_stops; /* taken off the context switches so far */
 	/* Stops that are known before the switch they are was counted. */
 	uint64_t stops_owed;
+	struct counter_sum *pending; /* by group: taken, not yet written */
 };
 
 struct counters {
@@ -25,12 +33,28 @@ struct counters {
 	struct ledger *ledger;
 	struct thread *hash[HASH_SIZE];
 	struct thread machine; /* tid 0 */
-	uint64_t due_ns;
+	uint64_t due_ns;       /* the next records */
+	uint64_t check_ns;     /* the next look at what is spent, without */
+	bool is_paused;
+	/* A count of context switches, for the ledger: its group and place, and
+	 * whether it is there for that only; nobody asked for it. */
+	size_t switch_group, switch_index;
+	bool has_switches, is_hidden;
+	uint64_t switch_ns;   /* what each costs more with counters */
 	uint64_t own_read_ns; /* a reading that disturbs nobody */
 	uint64_t nr_failed;   /* threads that could not be counted */
 	uint64_t nr_busy;     /* groups that lost their counters */
 	struct smco_err why_failed;
 };
+
+/* Of this thread: waiting for another CPU's answer counts, being put off does
+ * not. */
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
 
 static struct thread **find(struct counters *c, pid_t tid)
 {
@@ -62,6 +86,21 @@ static void take_off_stops(struct counters *c, struct thread *t, size_t group,
 	}
 }
 
+/* How many of @group's values are shown; a hidden one is its last. */
+static size_t nr_shown(const struct counters *c, size_t group)
+{
+	bool hides = c->is_hidden && group == c->switch_group;
+	return c->plan.group[group].nr - hides;
+}
+
+static void charge_switches(struct counters *c, size_t group,
+			    const struct counter_sum *sum)
+{
+	if (c->has_switches && group == c->switch_group)
+		ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
+			      sum->value[c->switch_index] * c->switch_ns);
+}
+
 static void emit(struct counters *c, const struct thread *t, size_t group,
 		 const struct counter_sum *sum, uint64_t now_ns)
 {
@@ -70,7 +109,7 @@ static void emit(struct counters *c, const struct thread *t, size_t group,
 		       "a record has room for a group");
 	struct ev_counts ev = {
 		.pid = (uint32_t)t->pid,
-		.nr = (uint32_t)c->plan.group[group].nr,
+		.nr = (uint32_t)nr_shown(c, group),
 		.length_ns = now_ns - t->read_ns,
 		.enabled_ns = sum->enabled_ns,
 		.missed_ns = sum->enabled_ns - sum->running_ns,
@@ -87,18 +126,47 @@ static void emit(struct counters *c, const struct thread *t, size_t group,
 			    });
 }
 
-static void read_thread(struct counters *c, struct thread *t, uint64_t now_ns)
+static void add_sum(struct counter_sum *to, const struct counter_sum *from,
+		    size_t nr)
+{
+	to->enabled_ns += from->enabled_ns;
+	to->running_ns += from->running_ns;
+	for (size_t i = 0; i < nr; i++)
+		to->value[i] += from->value[i];
+}
+
+static void collect(struct counters *c, struct thread *t)
 {
 	for (size_t g = 0; g < c->plan.nr_groups; g++) {
 		struct counter_sum sum;
 		bool busy = false;
 		if (counter_thread_take(t->counters, g, &sum, &busy)) {
+			charge_switches(c, g, &sum);
 			take_off_stops(c, t, g, &sum);
-			emit(c, t, g, &sum, now_ns);
+			add_sum(&t->pending[g], &sum, c->plan.group[g].nr);
 		}
 		c->nr_busy += busy;
 	}
+}
+
+static void write_out(struct counters *c, struct thread *t, uint64_t now_ns)
+{
+	for (size_t g = 0; g < c->plan.nr_groups; g++) {
+		struct counter_sum *sum = &t->pending[g];
+		bool any = sum->enabled_ns != 0;
+		for (size_t i = 0; i < nr_shown(c, g); i++)
+			any |= sum->value[i] != 0;
+		if (any && nr_shown(c, g))
+			emit(c, t, g, sum, now_ns);
+		*sum = (struct counter_sum){0};
+	}
 	t->read_ns = now_ns;
+}
+
+static void read_thread(struct counters *c, struct thread *t, uint64_t now_ns)
+{
+	collect(c, t);
+	write_out(c, t, now_ns);
 }
 
 /* -------------------------------------------------------------- threads --- */
@@ -115,10 +183,19 @@ static void start(struct counters *c, struct thread *t,
 		  enum counter_since since)
 {
 	struct smco_err err = {0};
-	if (counter_thread_open(&c->plan, t->tid, since, &t->counters, &err)) {
+	t->pending = calloc(c->plan.nr_groups, sizeof(*t->pending));
+	if (!t->pending)
+		smco_fail(&err, SMCO_NOMEM, 0, "out of memory");
+	if (!t->pending ||
+	    counter_thread_open(&c->plan, t->tid, since, &t->counters, &err)) {
 		note_failure(c, &err);
 		t->counters = NULL;
+		free(t->pending);
+		t->pending = NULL;
+		return;
 	}
+	if (c->is_paused)
+		counter_thread_pause(t->counters);
 	t->read_ns = smco_now_ns();
 	/* Since its birth the switch of every stop is counted. */
 	t->nr_stops =
@@ -161,14 +238,20 @@ void counters_add(struct counters *c, pid_t pid, pid_t tid, const void *task,
 	*find(c, tid) = t;
 }
 
+static void free_thread(struct thread *t)
+{
+	counter_thread_close(t->counters);
+	free(t->pending);
+	free(t);
+}
+
 static void end_thread(struct counters *c, struct thread **link,
 		       uint64_t now_ns)
 {
 	struct thread *t = *link;
 	read_thread(c, t, now_ns);
-	counter_thread_close(t->counters);
 	*link = t->next;
-	free(t);
+	free_thread(t);
 }
 
 void counters_gone(struct counters *c, pid_t tid, uint64_t now_ns)
@@ -204,42 +287,81 @@ void counters_exec(struct counters *c, pid_t pid, pid_t tid, const void *task,
 
 uint64_t counters_due_ns(const struct counters *c)
 {
-	return c->due_ns;
+	return c->check_ns < c->due_ns ? c->check_ns : c->due_ns;
 }
 
-static void read_all(struct counters *c, uint64_t now_ns)
+/* @whole: records, too. */
+static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 {
 	if (c->machine.counters)
-		read_thread(c, &c->machine, now_ns);
+		collect(c, &c->machine);
+	if (c->machine.counters && whole)
+		write_out(c, &c->machine, now_ns);
 	for (size_t i = 0; i < HASH_SIZE; i++)
 		for (struct thread *t = c->hash[i]; t; t = t->next) {
-			uint64_t began_ns = smco_now_ns();
-			read_thread(c, t, now_ns);
-			uint64_t took_ns = smco_now_ns() - began_ns;
+			uint64_t began_ns = own_cpu_ns();
+			collect(c, t);
+			uint64_t took_ns = own_cpu_ns() - began_ns;
 			/* A running thread is interrupted for it; what took
 			 * longer than by itself was that, at the most. */
 			if (took_ns > c->own_read_ns)
 				ledger_charge(c->ledger, LEDGER_OTHER,
 					      COUNTERS_MONITOR,
 					      took_ns - c->own_read_ns);
+			if (whole)
+				write_out(c, t, now_ns);
+		}
+}
+
+/* Is there no room, and counting by itself takes more than all may? */
+static bool is_too_dear(const struct counters *c)
+{
+	struct ledger_totals t;
+	if (ledger_room_ns(c->ledger) > 0)
+		return false;
+	ledger_get(c->ledger, &t);
+	int64_t m_t = control_m_from_overhead(c->p.target_overhead_ppb);
+	double most_ns = (double)t.base_ns * (double)m_t / PPB + GRACE_NS;
+	return (double)ledger_spent_ns(c->ledger, LEDGER_OTHER,
+				       COUNTERS_MONITOR) > most_ns;
+}
+
+/* Where the target does not allow for it, nothing is counted for a while. What
+ * else uses the budget up is no reason: a pause would not help. */
+static void pause_or_go_on(struct counters *c)
+{
+	bool pause = is_too_dear(c);
+	if (pause == c->is_paused)
+		return;
+	c->is_paused = pause;
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (struct thread *t = c->hash[i]; t; t = t->next) {
+			if (pause)
+				counter_thread_pause(t->counters);
+			else
+				counter_thread_go_on(t->counters);
 		}
 }
 
 void counters_tick(struct counters *c, uint64_t now_ns)
 {
-	if (now_ns < c->due_ns)
+	if (now_ns < counters_due_ns(c))
 		return;
+	bool whole = now_ns >= c->due_ns;
 	/* On the grid, so that intervals do not drift. */
-	uint64_t late = (now_ns - c->due_ns) / c->p.interval_ns;
-	c->due_ns += (late + 1) * c->p.interval_ns;
-	if (ledger_room_ns(c->ledger) > 0)
-		read_all(c, now_ns);
+	if (whole)
+		c->due_ns += ((now_ns - c->due_ns) / c->p.interval_ns + 1) *
+			     c->p.interval_ns;
+	c->check_ns = now_ns + CHECK_NS;
+	if (!c->is_paused || whole)
+		read_all(c, whole, now_ns);
+	pause_or_go_on(c);
 }
 
 void counters_finish(struct counters *c, uint64_t now_ns)
 {
 	char text[400];
-	read_all(c, now_ns);
+	read_all(c, true, now_ns);
 	if (c->nr_failed) {
 		snprintf(text, sizeof(text), "%ju thread%s: %s",
 			 (uintmax_t)c->nr_failed, c->nr_failed == 1 ? "" : "s",
@@ -255,6 +377,28 @@ void counters_finish(struct counters *c, uint64_t now_ns)
 /* ------------------------------------------------------ coming and going ---
  */
 
+/* Context switches are counted in any case, where they may be: each costs a
+ * little more with counters, which the ledger has to know. */
+static void add_switches(const struct pmu_event *events, size_t nr,
+			 bool if_available, struct counter_plan *plan)
+{
+	struct counter_plan more;
+	_cleanup_free_ struct pmu_event *all = calloc(nr + 1, sizeof(*all));
+	for (size_t i = 0; i < plan->nr_events; i++)
+		if (plan->event[i].role == PMU_SWITCHES)
+			return;
+	if (!all || nr == PMU_MAX_EVENTS ||
+	    pmu_event_parse("context-switches", &all[nr], NULL) ||
+	    pmu_try(&all[nr], NULL))
+		return;
+	memcpy(all, events, nr * sizeof(*all));
+	snprintf(all[nr].name, sizeof(all[nr].name), HIDDEN);
+	if (counter_plan_make(all, nr + 1, if_available, &more, NULL))
+		return;
+	counter_plan_deinit(plan);
+	*plan = more;
+}
+
 static int make_plan(const struct counters_params *p, struct counter_plan *ret,
 		     struct smco_err *err)
 {
@@ -266,8 +410,28 @@ static int make_plan(const struct counters_params *p, struct counter_plan *ret,
 	if (rc)
 		return rc;
 	rc = counter_plan_make(events, nr, p->if_available, ret, err);
+	if (!rc)
+		add_switches(events, nr, p->if_available, ret);
 	free(events);
 	return rc;
+}
+
+/* Where context switches are counted, of both levels. */
+static void find_switches(struct counters *c)
+{
+	for (size_t g = 0; g < c->plan.nr_groups; g++)
+		for (size_t i = 0; i < c->plan.group[g].nr; i++) {
+			const struct pmu_event *ev =
+				&c->plan.event[c->plan.group[g].first + i];
+			if (ev->role != PMU_SWITCHES ||
+			    ev->attr.exclude_kernel || ev->attr.exclude_user)
+				continue;
+			c->has_switches = true;
+			c->is_hidden = !strcmp(ev->name, HIDDEN);
+			c->switch_group = g;
+			c->switch_index = i;
+			return;
+		}
 }
 
 /* What reading a thread takes that does not run on another CPU: this one. */
@@ -279,10 +443,10 @@ static uint64_t calibrate(const struct counter_plan *plan)
 	if (counter_thread_open(plan, gettid(), COUNTER_NOW, &self, NULL))
 		return 0;
 	for (int i = 0; i < 20; i++) {
-		uint64_t began_ns = smco_now_ns();
+		uint64_t began_ns = own_cpu_ns();
 		for (size_t g = 0; g < plan->nr_groups; g++)
 			counter_thread_take(self, g, &sum, NULL);
-		uint64_t took_ns = smco_now_ns() - began_ns;
+		uint64_t took_ns = own_cpu_ns() - began_ns;
 		if (took_ns < best_ns)
 			best_ns = took_ns;
 	}
@@ -303,8 +467,11 @@ int counters_create(const struct counters_params *p, struct ledger *ledger,
 		free(c);
 		return rc;
 	}
+	find_switches(c);
 	c->own_read_ns = calibrate(&c->plan);
+	c->switch_ns = counter_switch_cost_ns(&c->plan);
 	c->due_ns = p->start_ns + p->interval_ns;
+	c->check_ns = p->start_ns + CHECK_NS;
 	for (size_t g = 0; g < c->plan.nr_groups; g++)
 		if (c->plan.group[g].is_machine_wide && !c->machine.counters)
 			start(c, &c->machine, COUNTER_NOW);
@@ -320,10 +487,10 @@ void counters_destroy(struct counters *c)
 		while (c->hash[i]) {
 			struct thread *t = c->hash[i];
 			c->hash[i] = t->next;
-			counter_thread_close(t->counters);
-			free(t);
+			free_thread(t);
 		}
 	counter_thread_close(c->machine.counters);
+	free(c->machine.pending);
 	counter_plan_deinit(&c->plan);
 	free(c);
 }
@@ -369,6 +536,6 @@ void counters_put_meta(struct counters *c)
 	if (c->plan.missing[0])
 		put(c, "counters", ".missing", c->plan.missing);
 	for (size_t g = 0; g < c->plan.nr_groups; g++)
-		for (size_t i = 0; i < c->plan.group[g].nr; i++)
+		for (size_t i = 0; i < nr_shown(c, g); i++)
 			put_event(c, g, i);
 }

@@ -1,8 +1,9 @@
 /*
  * counters.h - the monitor that counts: the same events in every thread of the
  * program, read at every interval, one record for each thread and group that
- * did anything. Nothing is sampled and nothing lost: where the budget does not
- * allow for a reading it is left to the next, and the record's length says so.
+ * did anything. Nothing is sampled. Where the budget does not allow for what
+ * counting costs at each context switch, it pauses, and the records say how
+ * much of the thread's time was counted.
  *
  * Counts are those of the program since it was taken under watch, without the
  * stops that watching makes (a context switch each). What reading costs goes to
@@ -25,7 +26,8 @@ struct counters_params {
 	const char *events; /* as pmu_event_parse_list takes; NULL = default */
 	bool if_available;  /* leave out what the machine does not have */
 	uint64_t interval_ns;
-	uint64_t start_ns; /* CLOCK_MONOTONIC of session time 0 */
+	int64_t target_overhead_ppb; /* INT64_MAX = no limit */
+	uint64_t start_ns;	     /* CLOCK_MONOTONIC of session time 0 */
 	/* Stops of a thread so far, by what counters_add was given. */
 	uint64_t (*nr_stops)(const void *task);
 	void (*emit)(void *ctx, const struct record *r);
@@ -60,7 +62,7 @@ void counters_gone(struct counters *c, pid_t tid, uint64_t now_ns);
 
 /* When counters_tick wants to be called; UINT64_MAX: never. */
 uint64_t counters_due_ns(const struct counters *c);
-/* Read all threads, if it is time and the ledger has room. */
+/* Read all threads, if it is time; pause or go on as the ledger has room. */
 void counters_tick(struct counters *c, uint64_t now_ns);
 /* The last records of everything, and what was not counted. */
 void counters_finish(struct counters *c, uint64_t now_ns);

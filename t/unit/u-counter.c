@@ -179,6 +179,38 @@ static void test_now(const struct counter_plan *p)
 	counter_thread_close(t);
 }
 
+/* What happens in a pause is not counted, but known to be missing. */
+static void test_pause(const struct counter_plan *p)
+{
+	struct child c = make_child();
+	struct counter_thread *t = NULL;
+	struct counter_sum sum;
+	check_int(counter_thread_open(p, c.pid, COUNTER_NOW, &t, NULL), 0);
+	tell(&c, 100);
+	counter_thread_pause(t);
+	counter_thread_pause(t);
+	tell(&c, 5000);
+	check(counter_thread_take(t, 0, &sum, NULL));
+	check_range((double)sum.value[0], 100, 200);
+	check(sum.enabled_ns > sum.running_ns);
+	uint64_t missed_ns = sum.enabled_ns - sum.running_ns;
+	tell(&c, 5000);
+	counter_thread_go_on(t);
+	counter_thread_go_on(t);
+	tell(&c, 300);
+	check(counter_thread_take(t, 0, &sum, NULL));
+	check_range((double)sum.value[0], 300, 380);
+	/* As much again as in the first half of the pause, more or less. */
+	check_range((double)(sum.enabled_ns - sum.running_ns),
+		    (double)missed_ns / 20, (double)missed_ns * 20);
+	tell(&c, 10);
+	check(counter_thread_take(t, 0, &sum, NULL));
+	check_int(sum.enabled_ns, sum.running_ns);
+	tell(&c, 'q');
+	end_child(&c);
+	counter_thread_close(t);
+}
+
 static void test_birth(const struct counter_plan *p)
 {
 	struct child c = make_child();
@@ -272,6 +304,16 @@ static void test_errors(const struct counter_plan *p)
 	close(3);
 }
 
+/* Nothing can be had for nothing, nor for a whole millisecond. */
+static void test_switch_cost(void)
+{
+	struct counter_plan p;
+	if (!plan_of("page-faults,context-switches,task-clock", &p))
+		return;
+	check_range((double)counter_switch_cost_ns(&p), 50, 1e6);
+	counter_plan_deinit(&p);
+}
+
 static void test_scale(void)
 {
 	check_int(counter_scale(1000, 50, 50), 1000);
@@ -288,12 +330,14 @@ int main(void)
 	test_missing();
 	if (plan_of("page-faults,context-switches", &p)) {
 		test_now(&p);
+		test_pause(&p);
 		test_birth(&p);
 		test_exec(&p);
 		test_errors(&p);
 		counter_plan_deinit(&p);
 	}
 	test_machine_wide();
+	test_switch_cost();
 	test_scale();
 	return tap_done();
 }

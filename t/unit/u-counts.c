@@ -184,6 +184,34 @@ static void test_derived(void)
 	unload(c);
 }
 
+/* A pause of a whole interval, then half of one. */
+static void paused_records(struct trace_writer *w)
+{
+	put(w, 100, 10, 1,
+	    &(struct ev_counts){
+		    10, 1, SAMPLE_MS(100), SAMPLE_MS(100), 0, {1000}});
+	put(w, 200, 10, 1,
+	    &(struct ev_counts){10,
+				1,
+				SAMPLE_MS(100),
+				SAMPLE_MS(100),
+				SAMPLE_MS(100),
+				{0}});
+	put(w, 300, 11, 1,
+	    &(struct ev_counts){10, 1, SAMPLE_MS(100), SAMPLE_MS(50), 0, {7}});
+}
+
+static void test_paused(void)
+{
+	struct counts *c = load(paused_records);
+	check_int(c->total[2].raw, 1007);
+	check_int(c->thread[0].sum[2].scaled, 2000);
+	check_int(c->thread[1].sum[2].scaled, 7);
+	check_int(c->total[2].scaled, 2007);
+	check_range(c->bucket[2 * COUNTS_BUCKETS + 1], 0, 0);
+	unload(c);
+}
+
 /* Far too late, too long, of groups and with values there are none of. */
 static void hostile_records(struct trace_writer *w)
 {
@@ -271,6 +299,7 @@ int main(void)
 	close(fd);
 	test_sums();
 	test_time();
+	test_paused();
 	test_derived();
 	test_hostile();
 	test_text();

@@ -280,6 +280,8 @@ static const struct {
 	{"-e cs -m nap c", "--event is for counters: add them to -m"},
 	{"--interval 1s c", "--interval is for counters: add them to -m"},
 	{"--if-available c", "--if-available is for counters: add them to -m"},
+	{"-t 0 -e cs c", "counting costs something: --target must be more than "
+			 "0"},
 	{"-e cs --interval 0 c", "--interval: must be at least 1ms"},
 	{"-e cs --interval 1us c", "--interval: must be at least 1ms"},
 	{"-e cs -e cs c", "--event: one list, with commas; not several"},
