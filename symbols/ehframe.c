@@ -176,7 +176,7 @@ static void parse_augmentation(struct ehframe_cie *cie, const char *letters,
 			cie->encoding = (uint8_t)cursor_uint(&data, 1);
 			break;
 		case 'L':
-			cursor_uint(&data, 1);
+			cie->lsda_encoding = (uint8_t)cursor_uint(&data, 1);
 			break;
 		case 'P': {
 			/* Its value is of no interest, its length is. */
@@ -312,7 +312,8 @@ cie_at(struct ehframe *e, const struct ehframe_section *s, uint64_t offset)
 		return NULL;
 	e->cies = mem;
 	struct ehframe_cie *cie = &e->cies[e->nr_cies];
-	*cie = (struct ehframe_cie){.offset = offset};
+	*cie = (struct ehframe_cie){.offset = offset,
+				    .lsda_encoding = DW_EH_PE_omit};
 	*slot = (uint32_t)++e->nr_cies;
 	struct entry entry;
 	size_t from = offset < s->len ? (size_t)offset : s->len;
@@ -338,8 +339,14 @@ static bool add_fde(struct ehframe *e, const struct ehframe_section *s,
 	struct ehframe_fde fde = {.cie = (uint32_t)(cie - e->cies)};
 	fde.start = ehframe_pointer(c, cie->encoding, vaddr);
 	fde.end = fde.start + ehframe_pointer(c, cie->encoding & 0x0f, 0);
-	if (cie->has_augmentation_length)
-		cursor_take(c, cursor_uleb(c));
+	if (cie->has_augmentation_length) {
+		struct cursor data = cursor_take(c, cursor_uleb(c));
+		vaddr = s->vaddr + (uint64_t)(data.p - s->data);
+		if (cie->lsda_encoding != DW_EH_PE_omit)
+			fde.lsda = ehframe_pointer(&data, cie->lsda_encoding,
+						   vaddr);
+		fde.lsda = data.bad ? 0 : fde.lsda;
+	}
 	fde.program = *c;
 	/* Code that the linker dropped was left at address 0. */
 	if (c->bad || fde.end <= fde.start || !fde.start)

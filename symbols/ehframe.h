@@ -24,7 +24,8 @@ struct ehframe_cie {
 	uint64_t code_align;
 	int64_t data_align;
 	uint8_t ra_reg;
-	uint8_t encoding; /* DW_EH_PE_* of the FDEs' addresses */
+	uint8_t encoding;      /* DW_EH_PE_* of the FDEs' addresses */
+	uint8_t lsda_encoding; /* of what is for the language; omit: none */
 	bool has_augmentation_length;
 	bool is_signal_frame;
 	struct cursor program;
@@ -32,8 +33,9 @@ struct ehframe_cie {
 
 struct ehframe_fde {
 	uint64_t start;
-	uint64_t end; /* exclusive */
-	uint32_t cie; /* index */
+	uint64_t end;  /* exclusive */
+	uint32_t cie;  /* index */
+	uint64_t lsda; /* what is for the language, file address; 0: none */
 	struct cursor program;
 };
 

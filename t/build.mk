@@ -93,6 +93,14 @@ bench-access: $(O)/t/bench/access-bench
 bench-unwind: $(O)/t/bench/unwind-bench
 	$(Q)$<
 
+# One variable, four, all there are: see t/bench/RESULTS.md.
+.PHONY: bench-ranges
+bench-ranges: $(O)/t/bench/range-bench
+	$(Q)$(CC) -g -O2 -o $(O)/t/bench/hits t/fixtures/range/hits.c
+	$(Q)$< -v a $(O)/t/bench/hits 1
+	$(Q)$< -v a,b,c,d $(O)/t/bench/hits 4
+	$(Q)$< $(O)/t/bench/hits 4
+
 # The driver of the guard tests.
 DRIVERS := $(patsubst t/drive/%.c,$(O)/t/drive/%,$(wildcard t/drive/*.c))
 check-run: $(DRIVERS)

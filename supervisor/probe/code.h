@@ -52,6 +52,7 @@ bool code_decode(const uint8_t *bytes, size_t len, taddr_t addr,
  * unwinders, so it comes back to its old place. Returns why it cannot be
  * moved, or NULL.
  */
+#define CODE_CALL_PUSH_BYTES 6 /* of a call: the push, a jump behind it */
 const char *code_relocate(struct code_buf *e, const uint8_t *bytes,
 			  const struct code_insn *in);
 

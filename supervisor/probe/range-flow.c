@@ -1,9 +1,9 @@
 /*
  * Control flow inside a function: leaders, jump tables, liveness.
  *
- * Landing pads need no look at the exception tables: nothing falls into them,
- * so each comes behind a jump, a return, a call or their padding, and is a
- * leader for that.
+ * Landing pads are leaders by the exception tables; where those cannot be
+ * read, nothing falls into a pad, so it comes behind a jump, a return, a call
+ * or their padding, and is a leader for that.
  *
  * A jump through a register is a switch, a computed goto, or a tail call.
  * Labels of computed gotos are addresses that code or data names, and leaders

@@ -10,6 +10,7 @@
 #include <Zydis/Zydis.h>
 
 #include "supervisor/probe/range-text.h"
+#include "symbols/landing.h"
 
 static bool in_text(const struct range_image *img, uint64_t addr)
 {
@@ -173,6 +174,11 @@ bool range_image_taken(const struct range_image *img, uint64_t lo, uint64_t hi)
 	return a < img->nr_taken && img->taken[a] < hi;
 }
 
+static void lead_to(void *ctx, uint64_t addr)
+{
+	lead(ctx, addr);
+}
+
 int range_image_load(struct range_image *img, Elf *elf, const uint64_t *starts,
 		     size_t nr_starts, struct smco_err *err)
 {
@@ -196,7 +202,10 @@ int range_image_load(struct range_image *img, Elf *elf, const uint64_t *starts,
 			.exec = ph.p_flags & PF_X,
 		};
 	}
-	return range_image_scan(img, starts, nr_starts, err);
+	int r = range_image_scan(img, starts, nr_starts, err);
+	if (r == 0)
+		landing_pads(elf, lead_to, img);
+	return r;
 }
 
 void range_image_deinit(struct range_image *img)

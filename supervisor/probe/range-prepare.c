@@ -7,9 +7,9 @@
 
 /* What a hit costs, in picoseconds, measured on the machine the bench knows
  * (t/bench/RESULTS.md); only their ratio matters to who calibrates. */
-#define COST_JUMPS  900 /* there, displaced, back, count */
-#define COST_REG    300
-#define COST_MEMORY 450
+#define COST_JUMPS  250 /* there, displaced, back, count */
+#define COST_REG    400
+#define COST_MEMORY 500
 #define COST_EXPR   1500
 #define COST_FLAGS  600
 #define COST_CALL   9000 /* its return is mispredicted */

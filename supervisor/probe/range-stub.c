@@ -71,13 +71,24 @@ void range_note_step(struct range_stubs *s, uint32_t insn, unsigned pushed,
 
 static const char *displace(struct range_stubs *s,
 			    const struct range_image *img,
-			    const struct range_insn *in, uint64_t bias)
+			    const struct range_code *code, uint32_t i,
+			    uint64_t bias)
 {
 	struct code_insn decoded;
+	const struct range_insn *in = &code->insns[i];
 	const uint8_t *bytes = img->text + (in->addr - img->lo);
+	size_t at = s->code.len;
 	if (!code_decode(bytes, in->len, in->addr + bias, &decoded))
 		return "it does not decode";
-	return code_relocate(&s->code, bytes, &decoded);
+	const char *why = code_relocate(&s->code, bytes, &decoded);
+	if (!why && in->kind == RK_CALL) {
+		/* Between the push of the return address and the jump. */
+		size_t end = s->code.len;
+		s->code.len = at + CODE_CALL_PUSH_BYTES;
+		range_note_step(s, i, 8, RANGE_DIRTY);
+		s->code.len = end;
+	}
+	return why;
 }
 
 static const char *one_window(struct range_stubs *s, struct range_sensor *x,
@@ -105,8 +116,7 @@ static const char *one_window(struct range_stubs *s, struct range_sensor *x,
 		if (i == w->end)
 			break;
 		range_note_step(s, i, 0, RANGE_AT_INSN);
-		const char *why =
-			displace(s, x->img, &x->code->insns[i], x->at->bias);
+		const char *why = displace(s, x->img, x->code, i, x->at->bias);
 		if (why)
 			return why;
 	}

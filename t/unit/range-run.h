@@ -15,10 +15,24 @@ struct range_run {
 	struct ranges *r, *child_r;
 	uint32_t *all; /* functions */
 	size_t nr;
-	bool start_out; /* nothing is put in at first */
+	bool start_out;	  /* nothing is put in at first */
+	const char *only; /* variables so called, with commas; NULL: all */
 	uint64_t set_ns;
 	uint64_t set_all_ns; /* the stop that put everything in */
 };
+
+static inline bool range_run_want(void *ctx, const struct variable *var)
+{
+	const struct range_run *x = ctx;
+	size_t len = strlen(var->name);
+	for (const char *at = x->only; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (!strncmp(at, var->name, len) &&
+		    (!at[len] || at[len] == ','))
+			return true;
+	}
+	return !x->only;
+}
 
 static inline int range_run_plant(struct run *run, struct smco_err *err)
 {
@@ -38,7 +52,7 @@ static inline int range_run_plant(struct run *run, struct smco_err *err)
 			start = maps.maps[i].start;
 	tmaps_deinit(&maps);
 	struct sym_place at = sym_pin(run->syms, start);
-	x->vars = variables_load(run->syms, at.module, NULL, NULL, err);
+	x->vars = variables_load(run->syms, at.module, range_run_want, x, err);
 	if (!x->vars)
 		return SMCO_NOTFOUND;
 	int r = range_plan_create(&x->plan, run->syms, at.module, x->vars, err);

@@ -5,6 +5,8 @@
  */
 #include "t/unit/symhelp.h"
 #include <fcntl.h>
+#include "supervisor/probe/range-live.h"
+#include "supervisor/probe/sigframe.h"
 #include "t/unit/range-run.h"
 
 static struct range_run x;
@@ -12,9 +14,38 @@ static unsigned wanted = 10000; /* $SMCO_TEST_TOGGLES */
 static unsigned seed = 1, nr_toggles, nr_stops, nr_busy;
 static int gate = -1; /* closed, the program ends */
 
+static unsigned nr_home, nr_lost;
+
+/* Threads in stubs have the stacks that they would have without. */
+static void look_home(struct run *run)
+{
+	if (tproc_stop(run->p, NULL))
+		return;
+	for (struct task *t = tproc_first_task(run->p); t; t = task_next(t)) {
+		struct user_regs_struct u;
+		taddr_t frames[40], slots[40];
+		bool complete = false;
+		if (task_get_regs(t, &u) || !ranges_home(x.r, &u))
+			continue;
+		/* In a handler that interrupted another stub: where it goes
+		 * back to cannot be unwound. */
+		if (sigframes_find(run->p, u.rsp, x.r->base,
+				   x.r->base + x.r->bytes, NULL, NULL))
+			continue;
+		const struct sym_regs regs = {
+			.reg = {u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, u.rbp,
+				u.rsp, u.r8, u.r9, u.r10, u.r11, u.r12, u.r13,
+				u.r14, u.r15, u.rip}};
+		size_t n = sym_unwind(run->syms, &regs, frames, slots, 40,
+				      &complete);
+		nr_home++;
+		nr_lost += !complete || n < 3;
+	}
+	tproc_cont(run->p);
+}
+
 static void toggle(struct run *run)
 {
-	(void)run;
 	for (int n = 0; n < 20 && nr_toggles < wanted; n++) {
 		uint32_t some[16];
 		size_t nr = 0;
@@ -32,6 +63,8 @@ static void toggle(struct run *run)
 			break;
 		nr_busy += r == SMCO_BUSY;
 		nr_toggles += nr;
+		if (in && nr_stops % 8 == 0)
+			look_home(run);
 		nr_stops++;
 		x.set_ns += ns;
 	}
@@ -46,7 +79,7 @@ static void churn(const char *cc, const char *flags)
 	char prog[256], out[256];
 	int ends[2];
 	memset(&x, 0, sizeof(x));
-	nr_toggles = nr_stops = nr_busy = 0;
+	nr_toggles = nr_stops = nr_busy = nr_home = nr_lost = 0;
 	printf("# %s %s\n", cc, flags);
 	if (run("%s %s -g -o $D/churn t/fixtures/range/churn.c -lpthread", cc,
 		flags) ||
@@ -73,6 +106,9 @@ static void churn(const char *cc, const char *flags)
 		check_int(s.wide, 0);
 		check(s.exact >= 4);
 		check(nr_toggles >= wanted);
+		printf("# %u threads seen in stubs\n", nr_home);
+		check(nr_home > 0);
+		check_int(nr_lost, 0);
 	}
 	if (gate >= 0)
 		close(gate);
