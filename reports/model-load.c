@@ -224,6 +224,18 @@ static int take_counts(struct summary *s, uint32_t file, const struct record *r)
 	return counts_take(c, r);
 }
 
+static int take_variable(struct summary *s, uint32_t file,
+			 const struct record *r)
+{
+	return model_ranges_take_variable(&s->ranges, s->file[file].reader,
+					  file, r);
+}
+
+static int take_range(struct summary *s, uint32_t file, const struct record *r)
+{
+	return model_ranges_take_range(&s->ranges, file, r);
+}
+
 /* Events without an entry count as unknown. */
 static const struct {
 	uint32_t size;
@@ -235,6 +247,8 @@ static const struct {
 	[EV_COVERAGE] = {sizeof(struct ev_coverage), take_coverage},
 	[EV_PROCESS] = {sizeof(struct ev_process), take_process},
 	[EV_COUNTS] = {sizeof(struct ev_counts), take_counts},
+	[EV_VARIABLE] = {sizeof(struct ev_variable), take_variable},
+	[EV_RANGE] = {sizeof(struct ev_range), take_range},
 };
 
 static int take_record(struct summary *s, uint32_t file, const struct record *r)
@@ -424,6 +438,7 @@ int summary_load_files(const struct summary_input *input, size_t nr,
 	add_files(s);
 	select_naps(s);
 	add_naps(s);
+	model_ranges_finish(&s->ranges);
 	*ret = s;
 	return SMCO_OK;
 }
@@ -454,5 +469,6 @@ void summary_free(struct summary *s)
 	free(s->stack);
 	free(s->ledger);
 	free(s->process);
+	model_ranges_free(&s->ranges);
 	free(s);
 }

@@ -8,6 +8,7 @@
 
 #include "reports/counts.h"
 #include "reports/hindex.h"
+#include "reports/ranges.h"
 #include "reports/select.h"
 #include "reports/summary.h"
 
@@ -115,6 +116,7 @@ struct summary {
 	size_t nr_ledger, cap_ledger;
 	struct model_process *process; /* in order of appearance */
 	size_t nr_processes, cap_processes;
+	struct model_ranges ranges;
 	/* Sums over the files, of each file's last. */
 	struct ev_coverage coverage[COVER_NR];
 	bool has_coverage[COVER_NR];
@@ -179,7 +181,7 @@ struct model_culprit model_ended_by(const struct summary *s,
 struct model_culprit model_last_used_by(const struct summary *s,
 					const struct model_site *site);
 
-/* Did the first file's run look for this ("nap", "counters")? */
+/* Did the first file's run look for this ("nap", "counters", "range")? */
 bool model_has_monitor(const struct summary *s, const char *name);
 /* Number in a meta value of the first file; @fallback if it is missing or not
  * one. */

@@ -27,6 +27,9 @@ enum event_id {
 	EV_PROCESS = 5,	 /* a process came or went; param = pid */
 	EV_COUNTS = 6,	 /* counters of one thread in one interval; param =
 			  * group; tid 0 = of the machine */
+	EV_VARIABLE =
+		7,    /* an integer variable of the program; param = its id */
+	EV_RANGE = 8, /* what values it had so far; param = its id */
 	EV_NR,
 };
 
@@ -122,6 +125,52 @@ struct ev_counts { /* since the thread's record before of this group */
 	/* As counted; to be scaled by enabled / (enabled - missed). What they
 	 * are stands in the keys counter.GROUP.INDEX (FORMAT.md). */
 	uint64_t value[EV_COUNTS_MAX];
+};
+
+enum variable_class {
+	VARIABLE_INT,
+	VARIABLE_CHAR,
+	VARIABLE_BOOL,
+	VARIABLE_ENUM
+};
+
+enum variable_flags {
+	VARIABLE_SIGNED = 1 << 0,
+	VARIABLE_PARAMETER = 1 << 1,
+	VARIABLE_GLOBAL = 1 << 2, /* outside functions */
+	VARIABLE_STATIC = 1 << 3, /* in memory for good */
+	VARIABLE_ARRAY = 1 << 4,  /* its range is that of all elements */
+};
+
+struct ev_variable {
+	uint64_t elements; /* of an array; 0 = unknown, or none */
+	/* Stack id. Frame 0: its qualified name, where it is declared, and the
+	 * module; frame 1: the name of its type. */
+	uint32_t decl;
+	uint32_t bits;	 /* of its type, or of the bit-field */
+	uint32_t class_; /* enum variable_class */
+	uint32_t flags;	 /* enum variable_flags */
+	/* 0, or stack id whose frame 0 names why it cannot be watched. */
+	uint32_t unwatched;
+	uint32_t pad; /* zero */
+};
+
+enum range_flags {
+	RANGE_POLLED = 1 << 0, /* looked at now and then */
+	RANGE_SENSED = 1 << 1, /* seen at assignments */
+	/* The enum has no such enumerator, and no sum of flags is it. */
+	RANGE_ODD_SMALLEST = 1 << 2,
+	RANGE_ODD_LARGEST = 1 << 3,
+};
+
+struct ev_range { /* cumulative; the last of a variable and process counts */
+	int64_t smallest; /* as 64 bits; unsigned ones as they are */
+	int64_t largest;
+	uint64_t hits;	     /* values looked at, as far as that is counted */
+	uint64_t watched_ns; /* how long every assignment was seen */
+	uint64_t alive_ns;   /* how long the process was there to be watched */
+	uint32_t pid;
+	uint32_t flags; /* enum range_flags */
 };
 
 #endif

@@ -122,6 +122,23 @@ static const struct schema_field counts_fields[] = {
 };
 static_assert(sizeof(struct ev_counts) == 160,
 	      "ev_counts: fields above, FORMAT.md");
+static const struct schema_field variable_fields[] = {
+	F(ev_variable, elements, PLAIN), F(ev_variable, decl, DELTA),
+	F(ev_variable, bits, DELTA),	 F(ev_variable, class_, PLAIN),
+	F(ev_variable, flags, DELTA),	 F(ev_variable, unwatched, DELTA),
+	F(ev_variable, pad, PLAIN),
+};
+static_assert(sizeof(struct ev_variable) == 32,
+	      "ev_variable: fields above, FORMAT.md");
+
+static const struct schema_field range_fields[] = {
+	F(ev_range, smallest, DELTA), F(ev_range, largest, DELTA),
+	F(ev_range, hits, PLAIN),     F(ev_range, watched_ns, DELTA),
+	F(ev_range, alive_ns, DELTA), F(ev_range, pid, DELTA),
+	F(ev_range, flags, PLAIN),
+};
+static_assert(sizeof(struct ev_range) == 48,
+	      "ev_range: fields above, FORMAT.md");
 
 #define EVENT(name, param, fields, type)                                       \
 	{                                                                      \
@@ -134,6 +151,9 @@ static const struct schema_event events[EV_NR] = {
 	[EV_COVERAGE] = EVENT("coverage", "why", coverage_fields, ev_coverage),
 	[EV_PROCESS] = EVENT("process", "pid", process_fields, ev_process),
 	[EV_COUNTS] = EVENT("counts", "group", counts_fields, ev_counts),
+	[EV_VARIABLE] =
+		EVENT("variable", "variable", variable_fields, ev_variable),
+	[EV_RANGE] = EVENT("range", "variable", range_fields, ev_range),
 };
 static_assert(ARRAY_SIZE(counts_fields) <= SCHEMA_MAX_FIELDS,
 	      "more fields than the codec remembers");

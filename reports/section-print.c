@@ -102,7 +102,10 @@ static const char *shown(const struct printer *p, const struct column *c,
 	case KIND_COUNT:
 		break;
 	}
-	snprintf(buf, UNITS_MAX, "%" PRIu64, (uint64_t)v->number);
+	if (v->number < 0)
+		snprintf(buf, UNITS_MAX, "%" PRId64, (int64_t)v->number);
+	else
+		snprintf(buf, UNITS_MAX, "%" PRIu64, (uint64_t)v->number);
 	return buf;
 }
 

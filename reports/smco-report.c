@@ -59,6 +59,7 @@ static const char help[] =
 	"What, instead of the summary:\n"
 	"      --sites            where the blocks were allocated\n"
 	"      --naps             every nap\n"
+	"      --ranges           the values that variables had\n"
 	"      --overhead         what watching cost, over time\n"
 	"      --counters         what was counted, in all and by thread\n"
 	"      --events           every record\n"

@@ -366,6 +366,50 @@ static void put_stacks(struct writer *w)
 	free(id);
 }
 
+/* Whole numbers of any sign; jansson has no larger ones. */
+static json_t *bound_json(const struct model_range *r, int64_t bound)
+{
+	if (!r->has_value)
+		return json_null();
+	return r->var.flags & VARIABLE_SIGNED ? json_integer(bound)
+					      : json_of_u64((uint64_t)bound);
+}
+
+static void put_ranges(struct writer *w)
+{
+	const struct model_ranges *rs = &w->s->ranges;
+	open_array(w, "ranges");
+	for (size_t i = 0; i < rs->nr; i++) {
+		const struct model_range *r = &rs->range[i];
+		int64_t watched = range_watched_ppb(r);
+		emit(w, NULL,
+		     JSON_OBJECT_OF(
+			     {"variable", json_of_text(r->decl->function)},
+			     {"type", json_of_text(r->type)},
+			     {"file", json_of_text(r->decl->file)},
+			     {"line", json_integer(r->decl->line)},
+			     {"module", json_of_text(r->decl->module)},
+			     {"bits", json_integer(r->var.bits)},
+			     {"signed",
+			      json_boolean(r->var.flags & VARIABLE_SIGNED)},
+			     {"smallest", bound_json(r, r->smallest)},
+			     {"largest", bound_json(r, r->largest)},
+			     {"hits", json_of_u64(r->hits)},
+			     {"sensors", json_boolean(r->flags & RANGE_SENSED)},
+			     {"polled", json_boolean(r->flags & RANGE_POLLED)},
+			     {"watched_ppb", watched < 0
+						     ? json_null()
+						     : json_integer(watched)},
+			     {"unwatched", *r->unwatched
+						   ? json_of_text(r->unwatched)
+						   : json_null()},
+			     {"finding",
+			      r->finding ? json_string(finding_name(r->finding))
+					 : json_null()}));
+	}
+	close_array(w);
+}
+
 static void put_ledger(struct writer *w)
 {
 	open_array(w, "ledger");
@@ -393,6 +437,7 @@ int summary_print_json(const struct summary *s, FILE *out, struct smco_err *err)
 	put_stacks(&w);
 	put_counters(&w);
 	put_naps(&w);
+	put_ranges(&w);
 	put_ledger(&w);
 	fputs("\n}\n", out);
 	if (ferror(out))

@@ -51,11 +51,12 @@ void summary_print(const struct summary *s, FILE *out, const char *trace_path,
 	if (naps)
 		text_unused(&v, &sites);
 	text_counters(&v);
+	text_ranges(&v);
 	if (naps) {
 		text_sites(&v, &sites);
 		text_processes(&v);
-		fputc('\n', out);
 	}
+	fputc('\n', out);
 	text_coverage(&v);
 	if (naps)
 		text_mechanism(&v);

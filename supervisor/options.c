@@ -37,6 +37,7 @@ static const struct word colors[] = {
 static const struct word monitors[] = {
 	{"nap", MONITOR_NAP},
 	{"counters", MONITOR_COUNTERS},
+	{"range", MONITOR_RANGE},
 	{NULL, 0},
 };
 
@@ -51,6 +52,9 @@ enum { /* long options without a letter */
        OPT_LIST_EVENTS,
        OPT_INTERVAL,
        OPT_IF_AVAILABLE,
+       OPT_VAR,
+       OPT_FUNCTION,
+       OPT_FILE,
 };
 
 static const char short_options[] = "+:t:p:o:d:m:e:fqvVh";
@@ -69,6 +73,9 @@ static const struct option long_options[] = {
 	{"version", no_argument, NULL, 'V'},
 	{"help", no_argument, NULL, 'h'},
 	{"nap", required_argument, NULL, OPT_NAP},
+	{"var", required_argument, NULL, OPT_VAR},
+	{"function", required_argument, NULL, OPT_FUNCTION},
+	{"file", required_argument, NULL, OPT_FILE},
 	{"min-size", required_argument, NULL, OPT_MIN_SIZE},
 	{"mechanism", required_argument, NULL, OPT_MECHANISM},
 	{"controller", required_argument, NULL, OPT_CONTROLLER},
@@ -78,71 +85,6 @@ static const struct option long_options[] = {
 	{"list-events", no_argument, NULL, OPT_LIST_EVENTS},
 	{NULL, 0, NULL, 0},
 };
-
-static const char help_text[] =
-	"Usage: smco-trace [OPTIONS] [--] COMMAND [ARG...]\n"
-	"       smco-trace [OPTIONS] -p PID\n"
-	"       smco-trace --list-events [PATTERN]\n"
-	"Find heap memory that a program holds but no longer uses, at a cost "
-	"you choose.\n"
-	"\n"
-	"Cost:\n"
-	"  -t, --target PERCENT     slow the program down by at most this "
-	"(default 10);\n"
-	"                           0 to 1000, decimals allowed, or "
-	"\"unlimited\"\n"
-	"      --controller NAME    cascade (default), adhoc or global\n"
-	"\n"
-	"What to watch:\n"
-	"  -p, --pid PID[,PID...]   attach to running processes; also takes "
-	"the output\n"
-	"                           of pgrep or pidof in one argument\n"
-	"  -f, --follow             follow child processes (default)\n"
-	"      --no-follow          do not\n"
-	"  -d, --duration TIME      stop watching after TIME; the program runs "
-	"on\n"
-	"  -m, --monitor LIST       what to look for: nap (default), counters\n"
-	"  -e, --event LIST         what to count; without -m, only that "
-	"(--list-events)\n"
-	"      --if-available       leave out events that this machine does "
-	"not have\n"
-	"      --interval TIME      read the counters that often (default "
-	"100ms)\n"
-	"      --nap TIME           report memory unused for at least TIME "
-	"(default 1s)\n"
-	"      --min-size SIZE      ignore smaller blocks (default 8K, least "
-	"4K)\n"
-	"      --mechanism NAME     how accesses are seen: auto (default), "
-	"bits,\n"
-	"                           pagescan, uffd or mprotect\n"
-	"      --kill-on-exit       kill COMMAND should smco-trace be killed\n"
-	"\n"
-	"Output:\n"
-	"  -o, --output FILE        trace file (default smco.trace; an "
-	"existing "
-	"one is\n"
-	"                           kept as FILE.old); %p is the pid, %n the "
-	"command's\n"
-	"                           name, %% a percent sign\n"
-	"  -q, --quiet              no status line, no summary\n"
-	"  -v, --verbose            say more; twice: still more\n"
-	"      --color WHEN         auto (default), always or never; NO_COLOR "
-	"is honoured\n"
-	"      --list-events        the events whose names match PATTERN, and "
-	"which of\n"
-	"                           them can be counted here\n"
-	"  -h, --help               this text\n"
-	"  -V, --version            version\n"
-	"\n"
-	"TIME is seconds or has a unit: 500ms, 1.5s, 2m, 1h. SIZE is bytes or "
-	"has a\n"
-	"unit: 64K, 1.5M, 2G.\n"
-	"\n"
-	"Exit status: the command's own, or death by the same signal; 0 if it "
-	"was left\n"
-	"running (-p, -d); 125 if smco-trace itself failed (bad options "
-	"included), 126 if\n"
-	"COMMAND cannot be executed, 127 if it is not found.\n";
 
 /* Message room for "-t: " and an inner message. */
 static int usage(struct smco_err *err, const char *option,
@@ -218,6 +160,20 @@ static int parse_events(const char *text, struct options *o,
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "--event: one list, with commas; not several");
 	o->events = text;
+	return 0;
+}
+
+static int add_glob(const char *text, const char *option,
+		    struct range_globs *globs, struct smco_err *err)
+{
+	if (!*text)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "%s: the pattern is empty", option);
+	if (globs->nr == RANGE_MAX_GLOBS)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "%s: more than %d patterns", option,
+				 RANGE_MAX_GLOBS);
+	globs->glob[globs->nr++] = text;
 	return 0;
 }
 
@@ -424,6 +380,13 @@ static int take_option(int c, struct options *o, struct smco_err *err)
 	case OPT_IF_AVAILABLE:
 		o->if_available = true;
 		return 0;
+	case OPT_VAR:
+		return add_glob(optarg, "--var", &o->select.vars, err);
+	case OPT_FUNCTION:
+		return add_glob(optarg, "--function", &o->select.functions,
+				err);
+	case OPT_FILE:
+		return add_glob(optarg, "--file", &o->select.files, err);
 	case OPT_NAP:
 		return parse_time(optarg, "--nap", OPTIONS_MIN_NAP_NS,
 				  "at least 10ms", &o->nap_ns, err);
@@ -508,6 +471,12 @@ static int check_whole(const struct options *o, struct smco_err *err)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "counting costs something: --target must be "
 				 "more than 0");
+	if (!(o->monitors & MONITOR_RANGE) && range_select_any(&o->select))
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "%s is for ranges: add range to -m",
+				 o->select.vars.nr	  ? "--var"
+				 : o->select.functions.nr ? "--function"
+							  : "--file");
 	if (o->quiet && o->verbose)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "either --quiet or --verbose, not both");
@@ -599,9 +568,4 @@ const char *options_monitor_names(unsigned set, char *buf, size_t size)
 			len += (size_t)snprintf(buf + len, size - len, "%s%s",
 						len ? "," : "", w->name);
 	return buf;
-}
-
-const char *options_help(void)
-{
-	return help_text;
 }

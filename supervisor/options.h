@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "reports/base.h"
+#include "supervisor/monitor/range-select.h"
 
 /*
  * Exit statuses of smco-trace itself, as env(1), timeout(1) and nohup(1) have
@@ -53,6 +54,7 @@ enum options_controller {
 enum options_monitors {
 	MONITOR_NAP = 1 << 0,
 	MONITOR_COUNTERS = 1 << 1,
+	MONITOR_RANGE = 1 << 2,
 };
 
 struct options {
@@ -69,8 +71,9 @@ struct options {
 	uint64_t min_size_bytes;
 	unsigned monitors;  /* enum options_monitors */
 	const char *events; /* of the counters, unparsed; NULL = default set */
-	uint64_t interval_ns; /* between readings of the counters */
-	bool if_available;    /* events that are not here are left out */
+	uint64_t interval_ns;	    /* between readings of the counters */
+	bool if_available;	    /* events that are not here are left out */
+	struct range_select select; /* variables; into argv */
 	enum options_mechanism mechanism;
 	enum options_controller controller;
 	enum options_color color;

@@ -10,6 +10,7 @@
 #include "supervisor/meter.h"
 #include "supervisor/monitor/counters.h"
 #include "supervisor/monitor/nap.h"
+#include "supervisor/monitor/range-monitor.h"
 #include "supervisor/session.h"
 #include "supervisor/stacks.h"
 #include "supervisor/watched.h"
@@ -25,7 +26,8 @@ struct session {
 	struct ledger *ledger;
 	struct control *control;
 	struct nap *nap;
-	struct counters *counters; /* NULL = not asked for */
+	struct counters *counters;   /* NULL = not asked for */
+	struct range_monitor *range; /* NULL = not asked for */
 	struct duty duty;
 	struct stacks *stacks;
 	struct tables *tables;
@@ -89,6 +91,14 @@ void session_counters_process(struct session *s, const struct tevent *ev);
 /* TEV_TASK_NEW, which goes on, and TEV_TASK_GONE. */
 void session_counters_task(struct session *s, const struct tevent *ev);
 uint64_t session_counters_due_ns(const struct session *s);
+/* session-range.c: the ranges' part of it all; nothing without them */
+int session_range_create(struct session *s, struct smco_err *err);
+/* A process came; all its tasks are stopped. */
+void session_range_process(struct session *s, struct watched *w,
+			   const struct tevent *ev);
+/* It goes, or is left alone: then its tasks are stopped. */
+void session_range_drop(struct session *s, struct watched *w, bool gone);
+uint64_t session_range_due_ns(const struct session *s);
 
 /* session-processes.c: what comes and goes */
 void session_dispatch(struct session *s, struct tevent *ev);

@@ -64,6 +64,7 @@ void session_drop_watched(struct session *s, struct watched *w, bool gone)
 		hooks_get_stats(w->hooks, &st);
 		add_coverage(s, &st);
 	}
+	session_range_drop(s, w, gone);
 	for (size_t i = 0; i < s->nr_ws; i++)
 		if (s->ws[i] == w)
 			s->ws[i] = s->ws[--s->nr_ws];
@@ -192,7 +193,10 @@ static void start_watching(struct session *s, struct tproc *p,
 		tproc_explain_privilege(p, &s->warning);
 	session_counters_process(s, ev);
 	struct watched *w = add_watched(s, p);
-	if (!w || !(s->opt->monitors & MONITOR_NAP))
+	if (!w)
+		return;
+	session_range_process(s, w, ev);
+	if (!(s->opt->monitors & MONITOR_NAP))
 		return;
 	if (has_to_wait(s, ev)) {
 		w->late_ns = smco_now_ns();

@@ -169,6 +169,8 @@ void session_flush(struct session *s, uint64_t now_ns)
 		return;
 	emit_ledger(s, now_ns);
 	nap_emit_totals(s->nap, now_ns);
+	if (s->range)
+		range_emit(s->range, now_ns);
 	stacks_put(s->stacks, s->trace, false);
 	if (trace_flush(s->trace, &s->trace_err))
 		s->trace_failed = true;
@@ -208,6 +210,8 @@ int session_finish_trace(struct session *s, struct smco_err *err)
 	nap_emit_totals(s->nap, now);
 	if (s->opt->monitors & MONITOR_NAP)
 		emit_coverage(s);
+	if (s->range)
+		range_emit(s->range, now);
 	session_put_meta_u64(s, "elapsed_ns", now - s->start_ns);
 	if (meter_longest_was(&s->meter))
 		trace_put_meta(s->trace, "longest_stop",

@@ -387,6 +387,8 @@ int session_create(const struct options *o, struct session **ret,
 	if (!rc)
 		rc = session_counters_create(s, &topt, err);
 	if (!rc)
+		rc = session_range_create(s, err);
+	if (!rc)
 		rc = tracer_create(&s->tracer, &topt, err);
 	if (!rc)
 		rc = start_program(s, err);
@@ -446,12 +448,17 @@ static void do_what_is_due(struct session *s, struct status *line,
 			   bool standing, uint64_t now_ns)
 {
 	bool count_due = now_ns >= session_counters_due_ns(s);
+	bool range_due = now_ns >= session_range_due_ns(s);
 	bool tick_due = now_ns >= s->next_tick_ns;
 	bool check_due = standing && now_ns >= s->next_check_ns;
-	if (count_due || tick_due || check_due)
+	if (count_due || range_due || tick_due || check_due)
 		tracer_urgent(s->tracer, false);
 	if (count_due)
 		counters_tick(s->counters, now_ns);
+	if (range_due) {
+		account(s, now_ns);
+		range_tick(s->range, now_ns);
+	}
 	if (tick_due) {
 		uint64_t cpu_ns = own_cpu_ns();
 		tick(s, now_ns);
@@ -486,6 +493,8 @@ int session_run(struct session *s, struct status *line,
 			until = s->next_check_ns;
 		if (session_counters_due_ns(s) < until)
 			until = session_counters_due_ns(s);
+		if (session_range_due_ns(s) < until)
+			until = session_range_due_ns(s);
 		int rc = tracer_next(s->tracer, until, &ev);
 		if (rc <= 0)
 			break;
@@ -533,6 +542,7 @@ void session_destroy(struct session *s)
 	meter_unprepare();
 	nap_destroy(s->nap);
 	counters_destroy(s->counters);
+	range_monitor_destroy(s->range);
 	control_destroy(s->control);
 	ledger_destroy(s->ledger);
 	stacks_destroy(s->stacks);

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -127,22 +126,11 @@ bool tables_want(struct tables *t, struct sym_space *space)
 
 void tables_expect(struct tables *t, const char *command)
 {
-	struct stat st;
 	if (!t || t->expected)
 		return;
 	_cleanup_free_ char *found = command_find(command);
-	/* As the mappings will have it. */
 	_cleanup_free_ char *path = found ? realpath(found, NULL) : NULL;
-	if (!path || stat(path, &st) || !S_ISREG(st.st_mode))
-		return;
-	const struct sym_mapping map = {
-		.start = TPAGE_SIZE,
-		.end = 2 * TPAGE_SIZE,
-		.inode = st.st_ino,
-		.exec = true,
-		.path = path,
-	};
-	t->expected = sym_space_create(0, "", NULL, NULL);
-	if (t->expected && !sym_space_update(t->expected, &map, 1, NULL))
+	t->expected = path ? sym_space_of_file(path) : NULL;
+	if (t->expected)
 		tables_want(t, t->expected);
 }

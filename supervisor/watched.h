@@ -24,7 +24,8 @@ struct watched {
 	struct access *guard; /* NULL = none */
 	bool guard_tried;
 	struct nap_proc *nap;
-	uint64_t maps_read_ns; /* when the module list was last brought up */
+	struct range_proc *range; /* the session's; NULL = none */
+	uint64_t maps_read_ns;	  /* when the module list was last brought up */
 	/* the meter's, at its last reading */
 	uint64_t agent_ns, side_ns, guard_side_ns, cpu_ns;
 	char why_mechanism[256]; /* which one, and why none better */

@@ -70,3 +70,18 @@ const char *die_decl_file(Dwarf_Die *die)
 		return NULL;
 	return dwarf_filesrc(files, index, NULL, NULL);
 }
+
+Dwarf_Die die_origin(const Dwarf_Die *die)
+{
+	Dwarf_Die at = *die, next;
+	Dwarf_Attribute mem, *a;
+	for (unsigned i = 0; i < 8; i++) {
+		a = dwarf_attr(&at, DW_AT_abstract_origin, &mem);
+		if (!a)
+			a = dwarf_attr(&at, DW_AT_specification, &mem);
+		if (!a || !dwarf_formref_die(a, &next))
+			break;
+		at = next;
+	}
+	return at;
+}

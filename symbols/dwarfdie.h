@@ -26,4 +26,7 @@ const char *die_decl_file(Dwarf_Die *die);
 /* Its mangled name, or that of what it is an instance of; NULL if none. */
 const char *die_linkage_name(Dwarf_Die *die);
 
+/* What @die was declared as: through abstract origins and specifications. */
+Dwarf_Die die_origin(const Dwarf_Die *die);
+
 #endif

@@ -268,16 +268,7 @@ static int compare_declared(const void *pa, const void *pb)
 static void fill_scope(const struct unit *u, const Dwarf_Die *die,
 		       struct dwarf_frame *f)
 {
-	Dwarf_Die at = *die, next;
-	Dwarf_Attribute mem, *a;
-	for (unsigned i = 0; i < 4; i++) {
-		a = dwarf_attr(&at, DW_AT_abstract_origin, &mem);
-		if (!a)
-			a = dwarf_attr(&at, DW_AT_specification, &mem);
-		if (!a || !dwarf_formref_die(a, &next))
-			break;
-		at = next;
-	}
+	Dwarf_Die at = die_origin(die);
 	struct declared key = {.die_addr = at.addr};
 	const struct declared *d =
 		u->nr_declared ? bsearch(&key, u->declared, u->nr_declared,

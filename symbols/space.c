@@ -41,6 +41,26 @@ struct sym_space *sym_space_create(pid_t pid, const char *root,
 	return s;
 }
 
+struct sym_space *sym_space_of_file(const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return NULL;
+	/* As the mappings of a process would have it. */
+	const struct sym_mapping map = {
+		.start = TPAGE_SIZE,
+		.end = 2 * TPAGE_SIZE,
+		.inode = st.st_ino,
+		.exec = true,
+		.path = path,
+	};
+	struct sym_space *s = sym_space_create(0, "", NULL, NULL);
+	if (s && !sym_space_update(s, &map, 1, NULL))
+		return s;
+	sym_space_destroy(s);
+	return NULL;
+}
+
 void sym_space_destroy(struct sym_space *s)
 {
 	if (!s)

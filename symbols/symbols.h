@@ -36,6 +36,9 @@ typedef ssize_t (*sym_read_fn)(void *ctx, taddr_t addr, void *buf, size_t len);
  * for map_files of deleted binaries; 0 if it is gone. */
 struct sym_space *sym_space_create(pid_t pid, const char *root,
 				   sym_read_fn read, void *read_ctx);
+/* A space of no process with the file @path, absolute, as its only module, 1:
+ * to read what the file says. NULL: no regular file, or memory is out. */
+struct sym_space *sym_space_of_file(const char *path);
 void sym_space_destroy(struct sym_space *s);
 /*
  * The process is gone. What was pinned stays nameable; all else is given back,

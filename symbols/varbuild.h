@@ -97,8 +97,6 @@ bool var_grow(struct var_build *b, void **mem, size_t nr, size_t *cap,
 const char *var_string(struct var_build *b, const char *s);
 /* The same for a file name, which often is the one before. */
 const char *var_file(struct var_build *b, const char *file);
-/* What @die was declared as: through abstract origins and specifications. */
-Dwarf_Die var_origin(const Dwarf_Die *die);
 
 /* vartype.c: the group of what @die declares, made on first sight; VAR_NONE if
  * there is no integer in it. */

@@ -120,21 +120,6 @@ bool diemap_put(struct diemap *m, const void *die, uint32_t value)
 	return true;
 }
 
-Dwarf_Die var_origin(const Dwarf_Die *die)
-{
-	Dwarf_Die at = *die, next;
-	Dwarf_Attribute mem, *a;
-	for (unsigned i = 0; i < 8; i++) {
-		a = dwarf_attr(&at, DW_AT_abstract_origin, &mem);
-		if (!a)
-			a = dwarf_attr(&at, DW_AT_specification, &mem);
-		if (!a || !dwarf_formref_die(a, &next))
-			break;
-		at = next;
-	}
-	return at;
-}
-
 /* --- putting it together --- */
 
 static int compare_found(const void *pa, const void *pb)

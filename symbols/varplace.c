@@ -134,14 +134,16 @@ static bool is_linear(const struct var_piece *p, uint8_t code)
 }
 
 /*
- * The place of @width bytes, @byte into the piece; VAR_FINE or why not. The
+ * The place of what is of @type, @byte into the piece; VAR_FINE or why not. The
  * piece has no frame registers any more.
  */
 static enum var_reason to_place(struct var_build *b, const struct var_piece *p,
-				uint64_t byte, unsigned width, bool framed,
-				struct var_place *ret)
+				uint64_t byte, const struct var_type *type,
+				bool framed, struct var_place *ret)
 {
 	struct var_piece at = *p;
+	unsigned width = type->width;
+	bool is_bool = type->class_ == VAR_BOOL && !type->bit_size;
 	*ret = (struct var_place){0};
 	if (p->kind == VAR_PIECE_NONE)
 		return p->reason;
@@ -156,6 +158,14 @@ static enum var_reason to_place(struct var_build *b, const struct var_piece *p,
 	if (p->kind == VAR_PIECE_VALUE) {
 		if (byte)
 			return VAR_SPLIT;
+		/* gcc computes with a single bit, and leaves the others. */
+		if (is_bool && !is_linear(p, VAR_OP_CONST)) {
+			if (!var_ops_add(at.op, &at.nr_ops, VAR_OP_CONST, 1) ||
+			    !var_ops_add(at.op, &at.nr_ops, VAR_OP_AND, 0) ||
+			    !keep_ops(b, &at, ret))
+				return VAR_COMPLEX;
+			return VAR_FINE;
+		}
 		if (is_linear(p, VAR_OP_CONST)) {
 			ret->kind = VAR_CONST;
 			ret->offset = p->op[0].arg;
@@ -191,14 +201,13 @@ static void place_member(struct stretch *s, uint32_t var,
 			 const struct var_piece *p, uint64_t byte)
 {
 	struct var_build *b = s->b;
-	unsigned width = b->v->vars[var].type.width;
+	const struct var_type *type = &b->v->vars[var].type;
 	struct var_place place;
 	bool framed = false;
 	for (size_t i = 0; i < p->nr_ops; i++)
 		framed |= p->op[i].code == VAR_OP_REG && is_frame(p->op[i].arg);
 	if (!framed) {
-		enum var_reason why =
-			to_place(b, p, byte, width, false, &place);
+		enum var_reason why = to_place(b, p, byte, type, false, &place);
 		if (why)
 			missing(b, var, why);
 		else
@@ -215,7 +224,7 @@ static void place_member(struct stretch *s, uint32_t var,
 			break;
 		enum var_reason why = VAR_NO_FRAME;
 		if (place_in_frame(s->sc, row, p, &fixed))
-			why = to_place(b, &fixed, byte, width, true, &place);
+			why = to_place(b, &fixed, byte, type, true, &place);
 		if (!why)
 			keep(s, var, place, lo, next);
 		else if (!row)

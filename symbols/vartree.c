@@ -72,7 +72,7 @@ static void remember(struct var_build *b, const Dwarf_Die *die,
 static const char *function_name(struct var_build *b,
 				 const struct var_scope *sc, Dwarf_Die *die)
 {
-	Dwarf_Die origin = var_origin(die);
+	Dwarf_Die origin = die_origin(die);
 	uint32_t index;
 	if (diemap_get(&b->name_of, origin.addr, &index))
 		return b->names[index];

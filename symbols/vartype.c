@@ -463,7 +463,7 @@ static void fill_model(struct flat *f, Dwarf_Die *die, const char *name)
 	int line;
 	const char *scope = f->sc->name;
 	if (f->sc->scoped && !f->sc->in_function) {
-		Dwarf_Die origin = var_origin(die);
+		Dwarf_Die origin = die_origin(die);
 		const char *linkage = linkage_scope(f->b, die, name);
 		uint32_t index;
 		if (linkage)
@@ -489,7 +489,7 @@ static void fill_model(struct flat *f, Dwarf_Die *die, const char *name)
 uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,
 		      Dwarf_Die *die)
 {
-	Dwarf_Die origin = var_origin(die);
+	Dwarf_Die origin = die_origin(die);
 	uint32_t index;
 	if (diemap_get(&b->group_of, origin.addr, &index))
 		return index;

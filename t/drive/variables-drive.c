@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "symbols/symbols.h"
 #include "symbols/variable.h"
@@ -60,20 +59,14 @@ static void show(const struct variables *v, const struct variable *var,
 
 int main(int argc, char **argv)
 {
-	struct stat st;
 	struct smco_err err;
 	char *path = argc < 2 ? NULL : realpath(argv[1], NULL);
-	if (!path || stat(path, &st)) {
+	struct sym_space *s = path ? sym_space_of_file(path) : NULL;
+	if (!s) {
 		fprintf(stderr, "usage: %s FILE [NAME]\n", argv[0]);
+		free(path);
 		return 2;
 	}
-	struct sym_mapping map = {.start = 0x10000000,
-				  .end = 0x10000000 + (uint64_t)st.st_size,
-				  .inode = st.st_ino,
-				  .exec = true,
-				  .path = path};
-	struct sym_space *s = sym_space_create(0, "", NULL, NULL);
-	sym_space_update(s, &map, 1, NULL);
 	struct variables *v = variables_load(s, 1, NULL, NULL, &err);
 	if (!v) {
 		fprintf(stderr, "%s\n", err.msg);

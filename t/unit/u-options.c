@@ -202,7 +202,7 @@ static const struct {
 	{"--nonsense c", "unknown option --nonsense"},
 	{"--nonsense=3 c", "unknown option --nonsense"},
 	{"--=3 c", "option -- is ambiguous"},
-	{"--mo 3 -p 1", "--monitor: unknown '3'; known: nap, counters"},
+	{"--mo 3 -p 1", "--monitor: unknown '3'; known: nap, counters, range"},
 	{"--m 3 c", "option --m is ambiguous"},
 	{"--quiet=1 c", "--quiet takes no value"},
 	{"--qui=1 c", "--quiet takes no value"},
@@ -285,9 +285,16 @@ static const struct {
 	{"-e cs --interval 0 c", "--interval: must be at least 1ms"},
 	{"-e cs --interval 1us c", "--interval: must be at least 1ms"},
 	{"-e cs -e cs c", "--event: one list, with commas; not several"},
-	{"-m range c", "--monitor: unknown 'range'; known: nap, counters"},
-	{"-m nap, c", "--monitor: unknown ''; known: nap, counters"},
-	{"-m _ c", "--monitor: unknown ''; known: nap, counters"},
+	{"-m range c", NULL},
+	{"-m ranges c",
+	 "--monitor: unknown 'ranges'; known: nap, counters, range"},
+	{"-m nap,range --var x* --var y --function f --file a.c c", NULL},
+	{"--var x c", "--var is for ranges: add range to -m"},
+	{"--function x c", "--function is for ranges: add range to -m"},
+	{"-m nap --file x c", "--file is for ranges: add range to -m"},
+	{"-m range --var _ c", "--var: the pattern is empty"},
+	{"-m nap, c", "--monitor: unknown ''; known: nap, counters, range"},
+	{"-m _ c", "--monitor: unknown ''; known: nap, counters, range"},
 	{"--mechanism=magic c",
 	 "--mechanism: unknown 'magic'; known: auto, bits, pagescan, uffd, "
 	 "mprotect"},
@@ -320,6 +327,22 @@ static void test_bad(void)
 			printf("# got %d '%s'\n", rc, err.msg);
 	}
 	check_int(parse("-x", &(struct options){0}, NULL), SMCO_FORMAT);
+}
+
+static void test_ranges(void)
+{
+	struct options o;
+	char names[32];
+	check_int(parse("-m range,nap --var x* --var y --file a.c c", &o, NULL),
+		  0);
+	check_int(o.monitors, MONITOR_NAP | MONITOR_RANGE);
+	check_int(o.select.vars.nr, 2);
+	check_str(o.select.vars.glob[1], "y");
+	check_int(o.select.functions.nr, 0);
+	check_str(o.select.files.glob[0], "a.c");
+	check_str(options_monitor_names(o.monitors, names, sizeof(names)),
+		  "nap,range");
+	options_deinit(&o);
 }
 
 static void test_command(void)
@@ -448,6 +471,7 @@ int main(void)
 	test_defaults();
 	test_good();
 	test_bad();
+	test_ranges();
 	test_command();
 	test_pids();
 	test_color();

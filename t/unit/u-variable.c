@@ -97,21 +97,17 @@ static const struct value values[] = {
 	{9, "main::n", 7, 0},
 };
 
-static struct variables *load(const char *name, struct smco_err *err)
+static struct sym_space *space_of(const char *name)
 {
 	char path[256];
-	struct stat st;
 	snprintf(path, sizeof(path), "%s/%s", scratch, name);
-	if (stat(path, &st))
-		return NULL;
-	struct sym_mapping map = {.start = 0x10000000,
-				  .end = 0x10000000 + (uint64_t)st.st_size,
-				  .inode = st.st_ino,
-				  .exec = true,
-				  .path = path};
-	struct sym_space *s = sym_space_create(0, "", NULL, NULL);
-	sym_space_update(s, &map, 1, NULL);
-	struct variables *v = variables_load(s, 1, NULL, NULL, err);
+	return sym_space_of_file(path);
+}
+
+static struct variables *load(const char *name, struct smco_err *err)
+{
+	struct sym_space *s = space_of(name);
+	struct variables *v = s ? variables_load(s, 1, NULL, NULL, err) : NULL;
 	sym_space_destroy(s);
 	return v;
 }
@@ -484,19 +480,11 @@ static bool want_blocks(void *ctx, const struct variable *var)
 
 static void test_wanted(void)
 {
-	char path[256];
 	unsigned asked = 0;
-	struct stat st;
 	printf("# --- some\n");
-	snprintf(path, sizeof(path), "%s/prog", scratch);
-	check(!stat(path, &st));
-	struct sym_mapping map = {.start = 0x10000000,
-				  .end = 0x10001000,
-				  .inode = st.st_ino,
-				  .exec = true,
-				  .path = path};
-	struct sym_space *s = sym_space_create(0, "", NULL, NULL);
-	sym_space_update(s, &map, 1, NULL);
+	struct sym_space *s = space_of("prog");
+	if (!check(s != NULL))
+		return;
 	struct variables *v = variables_load(s, 1, want_blocks, &asked, NULL);
 	if (check(v && v->nr_vars == 2)) {
 		check_str(v->vars[0].name, "sum");

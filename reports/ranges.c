@@ -1,0 +1,298 @@
+#include "reports/ranges.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/array.h"
+
+const char *finding_text(enum finding f)
+{
+	static const char *const texts[FINDING_NR] = {
+		[FINDING_NONE] = "",
+		[FINDING_BOOL] = "a bool that was neither 0 nor 1",
+		[FINDING_ENUM] = "a value that names no enumerator",
+		[FINDING_NEGATIVE] = "negative, though called a size",
+		[FINDING_WRAPPED] = "at both ends of its type: wrapped round?",
+		[FINDING_LIMIT] = "within 1 % of its type's limit",
+	};
+	return f < FINDING_NR ? texts[f] : "";
+}
+
+const char *finding_name(enum finding f)
+{
+	static const char *const names[FINDING_NR] = {
+		[FINDING_NONE] = "",	       [FINDING_BOOL] = "bool",
+		[FINDING_ENUM] = "enum",       [FINDING_NEGATIVE] = "negative",
+		[FINDING_WRAPPED] = "wrapped", [FINDING_LIMIT] = "limit",
+	};
+	return f < FINDING_NR ? names[f] : "";
+}
+
+long double range_number(const struct model_range *r, int64_t bound)
+{
+	return r->var.flags & VARIABLE_SIGNED ? (long double)bound
+					      : (long double)(uint64_t)bound;
+}
+
+int64_t range_watched_ppb(const struct model_range *r)
+{
+	if (!r->alive_ns || !(r->flags & RANGE_SENSED))
+		return -1;
+	if (r->watched_ns >= r->alive_ns)
+		return 1000000000;
+	return (int64_t)((long double)r->watched_ns * 1e9L /
+			 (long double)r->alive_ns);
+}
+
+/* --- taking in --- */
+
+struct decl_key {
+	const struct model_ranges *rs;
+	const struct trace_frame *decl;
+	const char *type;
+};
+
+static uint64_t hash_decl(const struct trace_frame *decl, const char *type)
+{
+	uint64_t h = hindex_hash(0, decl->function, strlen(decl->function));
+	h = hindex_hash(h, decl->file, strlen(decl->file));
+	h = hindex_hash(h, type, strlen(type));
+	return hindex_hash(h, &decl->line, sizeof(decl->line));
+}
+
+static bool same_decl(const void *ctx, uint32_t value)
+{
+	const struct decl_key *k = ctx;
+	const struct model_range *r = &k->rs->range[value];
+	return r->decl->line == k->decl->line &&
+	       !strcmp(r->decl->function, k->decl->function) &&
+	       !strcmp(r->decl->file, k->decl->file) &&
+	       !strcmp(r->type, k->type);
+}
+
+/* The variable that is declared there; UINT32_MAX when out of memory. */
+static uint32_t range_of(struct model_ranges *rs,
+			 const struct trace_frame *decl, const char *type)
+{
+	struct decl_key key = {rs, decl, type};
+	uint64_t hash = hash_decl(decl, type);
+	uint32_t found;
+	if (hindex_find(&rs->decl_index, hash, same_decl, &key, &found))
+		return found;
+	if (!ARRAY_ROOM(rs->range, rs->nr, rs->cap) ||
+	    !hindex_add(&rs->decl_index, hash, (uint32_t)rs->nr))
+		return UINT32_MAX;
+	rs->range[rs->nr] = (struct model_range){
+		.decl = decl, .type = type, .unwatched = ""};
+	return (uint32_t)rs->nr++;
+}
+
+struct id_key {
+	const struct model_ranges *rs;
+	uint32_t file, id, pid;
+};
+
+static uint64_t hash_id(uint32_t file, uint32_t id, uint32_t pid)
+{
+	const uint32_t all[3] = {file, id, pid};
+	return hindex_hash(0, all, sizeof(all));
+}
+
+static bool same_id(const void *ctx, uint32_t value)
+{
+	const struct id_key *k = ctx;
+	const struct range_id *have = &k->rs->id[value];
+	return have->file == k->file && have->id == k->id;
+}
+
+static bool same_part(const void *ctx, uint32_t value)
+{
+	const struct id_key *k = ctx;
+	const struct range_part *have = &k->rs->part[value];
+	return have->file == k->file && have->id == k->id &&
+	       have->ev.pid == k->pid;
+}
+
+int model_ranges_take_variable(struct model_ranges *rs,
+			       struct trace_reader *reader, uint32_t file,
+			       const struct record *r)
+{
+	static const struct trace_frame unknown = {
+		.function = "", .file = "", .module = "", .build_id = ""};
+	struct ev_variable ev;
+	size_t nr = 0, nr_why = 0;
+	struct id_key key = {rs, file, r->param, 0};
+	uint32_t at;
+	memcpy(&ev, r->payload, sizeof(ev));
+	if (hindex_find(&rs->id_index, hash_id(file, r->param, 0), same_id,
+			&key, &at))
+		return SMCO_OK;
+	const struct trace_frame *f = trace_stack(reader, ev.decl, &nr);
+	const struct trace_frame *why =
+		ev.unwatched ? trace_stack(reader, ev.unwatched, &nr_why)
+			     : NULL;
+	at = range_of(rs, nr ? &f[0] : &unknown, nr > 1 ? f[1].function : "");
+	if (at == UINT32_MAX || !ARRAY_ROOM(rs->id, rs->nr_ids, rs->cap_ids) ||
+	    !hindex_add(&rs->id_index, hash_id(file, r->param, 0),
+			(uint32_t)rs->nr_ids))
+		return SMCO_NOMEM;
+	rs->id[rs->nr_ids++] =
+		(struct range_id){.file = file, .id = r->param, .range = at};
+	rs->range[at].var = ev;
+	if (why && nr_why)
+		rs->range[at].unwatched = why->function;
+	return SMCO_OK;
+}
+
+int model_ranges_take_range(struct model_ranges *rs, uint32_t file,
+			    const struct record *r)
+{
+	struct ev_range ev;
+	memcpy(&ev, r->payload, sizeof(ev));
+	struct id_key key = {rs, file, r->param, ev.pid};
+	uint64_t hash = hash_id(file, r->param, ev.pid);
+	uint32_t at, id;
+	if (hindex_find(&rs->part_index, hash, same_part, &key, &at)) {
+		rs->part[at].ev = ev;
+		return SMCO_OK;
+	}
+	/* Of a variable that was lost with its chunk nothing can be said. */
+	if (!hindex_find(&rs->id_index, hash_id(file, r->param, 0), same_id,
+			 &key, &id))
+		return SMCO_OK;
+	if (!ARRAY_ROOM(rs->part, rs->nr_parts, rs->cap_parts) ||
+	    !hindex_add(&rs->part_index, hash, (uint32_t)rs->nr_parts))
+		return SMCO_NOMEM;
+	rs->part[rs->nr_parts++] =
+		(struct range_part){.file = file,
+				    .id = r->param,
+				    .range = rs->id[id].range,
+				    .ev = ev};
+	return SMCO_OK;
+}
+
+/* --- what it means --- */
+
+static bool less(const struct model_range *r, int64_t a, int64_t b)
+{
+	return r->var.flags & VARIABLE_SIGNED ? a < b
+					      : (uint64_t)a < (uint64_t)b;
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+static void join(struct model_range *r, const struct ev_range *ev)
+{
+	if (!r->has_value || less(r, ev->smallest, r->smallest))
+		r->smallest = ev->smallest;
+	if (!r->has_value || less(r, r->largest, ev->largest))
+		r->largest = ev->largest;
+	r->has_value = true;
+	r->flags |= ev->flags;
+	r->hits = add(r->hits, ev->hits);
+	r->watched_ns = add(r->watched_ns, ev->watched_ns);
+	r->alive_ns = add(r->alive_ns, ev->alive_ns);
+	r->nr_processes++;
+}
+
+/* Does its name say that it is a number of things or bytes? */
+static bool is_called_size(const char *name)
+{
+	static const char *const words[] = {"size",  "len",    "length",
+					    "count", "nbytes", "nitems"};
+	const char *dot = strrchr(name, '.'), *colon = strrchr(name, ':');
+	const char *last = dot > colon ? dot : colon;
+	name = last ? last + 1 : name;
+	size_t n = strlen(name);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		size_t w = strlen(words[i]);
+		/* "len" and "buf_len", not "silen". */
+		if (n >= w && !strcmp(name + n - w, words[i]) &&
+		    (n == w || name[n - w - 1] == '_'))
+			return true;
+	}
+	return false;
+}
+
+/* Near the ends of its type? Bytes are there all the time. */
+static enum finding limits(const struct model_range *r)
+{
+	unsigned bits = r->var.bits;
+	if (r->var.class_ != VARIABLE_INT || bits < 16 || bits > 64)
+		return FINDING_NONE;
+	long double span = 1;
+	for (unsigned i = 0; i < bits; i++)
+		span *= 2;
+	long double lo = 0, near = span / 100;
+	if (r->var.flags & VARIABLE_SIGNED) {
+		lo = -span / 2;
+		near /= 2;
+	}
+	bool at_top = range_number(r, r->largest) >= lo + span - near;
+	bool at_bottom = range_number(r, r->smallest) < lo + near;
+	if (at_top && at_bottom)
+		return FINDING_WRAPPED;
+	if (at_top || (at_bottom && r->var.flags & VARIABLE_SIGNED))
+		return FINDING_LIMIT;
+	return FINDING_NONE;
+}
+
+static enum finding judge(const struct model_range *r)
+{
+	if (!r->has_value)
+		return FINDING_NONE;
+	if (r->var.class_ == VARIABLE_BOOL &&
+	    (r->smallest < 0 || r->largest > 1))
+		return FINDING_BOOL;
+	if (r->flags & (RANGE_ODD_SMALLEST | RANGE_ODD_LARGEST))
+		return FINDING_ENUM;
+	/* -1 says that there is none, or that a call failed. */
+	if (r->var.flags & VARIABLE_SIGNED && r->smallest < -1 &&
+	    r->var.class_ == VARIABLE_INT && is_called_size(r->decl->function))
+		return FINDING_NEGATIVE;
+	return limits(r);
+}
+
+static int compare_ranges(const void *va, const void *vb)
+{
+	const struct model_range *a = va, *b = vb;
+	unsigned ra = a->finding ? a->finding : FINDING_NR;
+	unsigned rb = b->finding ? b->finding : FINDING_NR;
+	if (ra != rb)
+		return ra < rb ? -1 : 1;
+	if (a->has_value != b->has_value)
+		return a->has_value ? -1 : 1;
+	int c = strcmp(a->decl->file, b->decl->file);
+	if (!c)
+		c = strcmp(a->decl->function, b->decl->function);
+	if (!c && a->decl->line != b->decl->line)
+		c = a->decl->line < b->decl->line ? -1 : 1;
+	return c ? c : strcmp(a->type, b->type);
+}
+
+void model_ranges_finish(struct model_ranges *rs)
+{
+	for (size_t i = 0; i < rs->nr_parts; i++)
+		join(&rs->range[rs->part[i].range], &rs->part[i].ev);
+	for (size_t i = 0; i < rs->nr; i++) {
+		struct model_range *r = &rs->range[i];
+		r->finding = judge(r);
+		rs->nr_with_value += r->has_value;
+		rs->nr_findings += r->finding != FINDING_NONE;
+	}
+	if (rs->nr)
+		qsort(rs->range, rs->nr, sizeof(*rs->range), compare_ranges);
+}
+
+void model_ranges_free(struct model_ranges *rs)
+{
+	free(rs->range);
+	free(rs->id);
+	free(rs->part);
+	hindex_free(&rs->decl_index);
+	hindex_free(&rs->id_index);
+	hindex_free(&rs->part_index);
+}

@@ -1,0 +1,75 @@
+/*
+ * ranges.h - the integer variables of a trace and the values they had, joined
+ * over processes, threads and files: variables of one name, declared in one
+ * place, are one. Part of the model (model.h).
+ */
+#ifndef SMCO_RANGES_H
+#define SMCO_RANGES_H
+
+#include "reports/hindex.h"
+#include "reports/trace.h"
+
+/* What looks like a mistake, the worst first. */
+enum finding {
+	FINDING_NONE,
+	FINDING_BOOL,	  /* a bool that was neither 0 nor 1 */
+	FINDING_ENUM,	  /* a value that names no enumerator */
+	FINDING_NEGATIVE, /* below -1, and called a size */
+	FINDING_WRAPPED,  /* at both ends of its type */
+	FINDING_LIMIT,	  /* within 1 % of an end of its type */
+	FINDING_NR,
+};
+/* For people: "within 1 % of its type's limit"; "" for none. */
+const char *finding_text(enum finding f);
+/* For programs: "limit"; "" for none. */
+const char *finding_name(enum finding f);
+
+struct model_range {
+	/* Texts are not cleaned; none is NULL. */
+	const struct trace_frame *decl; /* function: its qualified name */
+	const char *type;
+	const char *unwatched; /* why it cannot be watched; "" if it can */
+	struct ev_variable var;
+	bool has_value;		   /* the rest is 0 without */
+	int64_t smallest, largest; /* as enum range says */
+	uint32_t flags;		   /* enum range_flags, of all */
+	uint64_t hits, watched_ns, alive_ns;
+	uint32_t nr_processes; /* that had it */
+	enum finding finding;
+};
+/* A bound as a number: exact for unsigned ones, too. */
+long double range_number(const struct model_range *r, int64_t bound);
+/* Share of the time that its assignments were seen, ppb; -1 if there were no
+ * sensors. */
+int64_t range_watched_ppb(const struct model_range *r);
+
+struct model_ranges {
+	struct model_range
+		*range; /* findings first, worst first; then as met */
+	size_t nr, cap;
+	size_t nr_with_value;
+	size_t nr_findings;
+	/* private: */
+	struct range_id { /* of a file */
+		uint32_t file, id, range;
+	} * id;
+	size_t nr_ids, cap_ids;
+	struct range_part { /* the last record of a process */
+		uint32_t file, id, range;
+		struct ev_range ev;
+	} * part;
+	size_t nr_parts, cap_parts;
+	struct hindex decl_index, id_index, part_index;
+};
+
+/* Take in a record of EV_VARIABLE or EV_RANGE; 0 or SMCO_NOMEM. */
+int model_ranges_take_variable(struct model_ranges *rs,
+			       struct trace_reader *reader, uint32_t file,
+			       const struct record *r);
+int model_ranges_take_range(struct model_ranges *rs, uint32_t file,
+			    const struct record *r);
+/* After the last record: sums, findings, order. */
+void model_ranges_finish(struct model_ranges *rs);
+void model_ranges_free(struct model_ranges *rs);
+
+#endif

@@ -1,0 +1,107 @@
+/* The summary's part about the ranges of variables. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "reports/names.h"
+#include "reports/text.h"
+#include "reports/units.h"
+
+static const char *bound_text(const struct model_range *r, int64_t bound,
+			      char *buf)
+{
+	if (r->var.flags & VARIABLE_SIGNED)
+		snprintf(buf, UNITS_MAX, "%" PRId64, bound);
+	else
+		snprintf(buf, UNITS_MAX, "%" PRIu64, (uint64_t)bound);
+	return buf;
+}
+
+static void finding(const struct view *v, const struct model_range *r,
+		    size_t rank)
+{
+	char lo[UNITS_MAX], hi[UNITS_MAX], place[NAMES_MAX], share[UNITS_MAX];
+	struct line l;
+	line_begin(&l, &v->page, 0, "", INK_NONE, 0);
+	line_addf(&l, INK_BOLD, "%zu", rank);
+	line_pad(&l, 4);
+	line_add(&l, INK_NAME, r->decl->function);
+	line_addf(&l, INK_NONE, ": %s", bound_text(r, r->smallest, lo));
+	if (r->smallest != r->largest)
+		line_addf(&l, INK_NONE, " to %s",
+			  bound_text(r, r->largest, hi));
+	line_end(&l);
+	line_begin(&l, &v->page, 4, "", INK_NONE, 4);
+	line_words(&l, INK_WARN, finding_text(r->finding));
+	line_end(&l);
+	line_begin(&l, &v->page, 4, "", INK_NONE, 4);
+	line_words(&l, INK_DIM, *r->type ? r->type : "unknown type");
+	if (*names_place(r->decl, place)) {
+		line_add(&l, INK_DIM, ",");
+		line_words(&l, INK_DIM, place);
+	}
+	if (range_watched_ppb(r) >= 0) {
+		line_add(&l, INK_DIM, ",");
+		line_words(&l, INK_DIM, "watched");
+		line_words(&l, INK_DIM,
+			   units_percent(range_watched_ppb(r), share));
+		line_words(&l, INK_DIM, "of the time");
+	} else if (r->flags & RANGE_POLLED) {
+		line_add(&l, INK_DIM, ",");
+		line_words(&l, INK_DIM, "polled");
+	}
+	line_end(&l);
+}
+
+static void counts(const struct view *v)
+{
+	const struct model_ranges *rs = &v->s->ranges;
+	char all[UNITS_MAX], had[UNITS_MAX], found[UNITS_MAX];
+	size_t unwatched = 0;
+	for (size_t i = 0; i < rs->nr; i++)
+		unwatched += !rs->range[i].has_value && *rs->range[i].unwatched;
+	text_paragraph(v, "ranges", INK_NONE,
+		       "of %s of %s integer variables (smco-report --ranges)",
+		       units_count(rs->nr_with_value, had),
+		       units_count(rs->nr, all));
+	if (unwatched)
+		text_paragraph(v, "", INK_NONE,
+			       "%s cannot be watched, mostly optimised out",
+			       units_count(unwatched, all));
+	if (rs->nr > rs->nr_with_value + unwatched)
+		text_paragraph(
+			v, "", INK_NONE,
+			"%s had no value while they were watched",
+			units_count(rs->nr - rs->nr_with_value - unwatched,
+				    all));
+	if (rs->nr_findings)
+		text_paragraph(v, "", INK_WARN, "%s may be mistakes%s",
+			       units_count(rs->nr_findings, found),
+			       rs->nr_findings == 1 ? "" : ", worst first");
+	else
+		text_paragraph(v, "", INK_GOOD, "none looks like a mistake");
+}
+
+void text_ranges(const struct view *v)
+{
+	const struct model_ranges *rs = &v->s->ranges;
+	size_t max = v->style->max_sites;
+	char more[UNITS_MAX];
+	if (!model_has_monitor(v->s, "range"))
+		return;
+	const char *missing = trace_meta(v->s->reader, "range.missing");
+	if (!rs->nr) {
+		text_paragraph(v, "ranges", INK_WARN, "none: %s",
+			       missing ? missing : "no variable was found");
+		return;
+	}
+	counts(v);
+	if (missing)
+		text_paragraph(v, "", INK_WARN, "%s", missing);
+	for (size_t i = 0; i < rs->nr_findings && (!max || i < max); i++) {
+		fputc('\n', v->page.out);
+		finding(v, &rs->range[i], i + 1);
+	}
+	if (max && rs->nr_findings > max)
+		text_paragraph(v, "", INK_DIM, "%s %s more (--top)", v->dots,
+			       units_count(rs->nr_findings - max, more));
+}

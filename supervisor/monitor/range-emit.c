@@ -1,0 +1,260 @@
+/* What the trace gets of variables and their ranges. */
+#include <stdio.h>
+#include <string.h>
+
+#include "supervisor/control/fixed.h"
+#include "supervisor/monitor/range-private.h"
+
+/* Stack ids that stacks.c does not come to. */
+#define DECL_ID	  0x40000000u
+#define REASON_ID 0x7f000000u
+
+enum unwatched {
+	/* Those before are enum var_reason. */
+	NO_SENSOR = VAR_NR_REASONS,
+	NO_WRITES,
+	IN_UNION,
+	IS_CONST,
+	TOO_LARGE,
+};
+
+static const char *unwatched_text(unsigned why)
+{
+	switch (why) {
+	case NO_SENSOR:
+		return "no room for a sensor where it is assigned";
+	case NO_WRITES:
+		return "never assigned where that can be seen";
+	case IN_UNION:
+		return "shares its memory with other members of a union";
+	case IS_CONST:
+		return "constant";
+	case TOO_LARGE:
+		return "too large, or of unknown size, to be looked at";
+	default:
+		return var_reason_text(why);
+	}
+}
+
+static bool is_polled(const struct range_unit *u, uint32_t var)
+{
+	for (size_t i = 0; i < u->nr_polls; i++)
+		if (u->polls[i].var == var)
+			return true;
+	return false;
+}
+
+/* Why variable @i is not watched; VAR_FINE if it is. */
+static unsigned why_unwatched(const struct range_unit *u, uint32_t i)
+{
+	const struct variable *var = &u->vars->vars[i];
+	const struct range_var_info *info =
+		u->plan ? range_plan_variable(u->plan, i) : NULL;
+	if (!var->nr_places)
+		return var->reason;
+	if ((info && info->nr_served) || is_polled(u, i))
+		return VAR_FINE;
+	if (var->type.is_const)
+		return IS_CONST;
+	if (var->flags & VAR_STATIC)
+		return var->flags & VAR_IN_UNION ? IN_UNION : TOO_LARGE;
+	return info && info->nr_sites ? NO_SENSOR : NO_WRITES;
+}
+
+static uint32_t reason_stack(struct range_monitor *m, unsigned why)
+{
+	if (why == VAR_FINE)
+		return 0;
+	const struct trace_frame f = {
+		.function = unwatched_text(why),
+		.file = "",
+		.module = "",
+		.build_id = "",
+	};
+	if (!(m->told_reasons & 1u << why))
+		m->p.put_stack(m->p.ctx, REASON_ID + why, &f, 1);
+	m->told_reasons |= 1u << why;
+	return REASON_ID + why;
+}
+
+static void emit(struct range_monitor *m, uint32_t event, uint32_t id,
+		 uint64_t now_ns, const void *payload, size_t len)
+{
+	const struct record r = {
+		.event = event,
+		.time_ns = sat_sub_u64(now_ns, m->p.start_ns),
+		.cpu = UINT32_MAX,
+		.param = id,
+		.payload_len = (uint32_t)len,
+		.payload = payload,
+	};
+	m->p.emit(m->p.ctx, &r);
+}
+
+static uint32_t flags_of(const struct variable *var)
+{
+	return (var->type.is_signed ? VARIABLE_SIGNED : 0u) |
+	       (var->flags & VAR_PARAMETER ? VARIABLE_PARAMETER : 0u) |
+	       (var->flags & VAR_GLOBAL ? VARIABLE_GLOBAL : 0u) |
+	       (var->flags & VAR_STATIC ? VARIABLE_STATIC : 0u) |
+	       (var->type.nr_dims ? VARIABLE_ARRAY : 0u);
+}
+
+static uint64_t elements_of(const struct var_type *t)
+{
+	uint64_t n = t->nr_dims ? 1 : 0;
+	for (unsigned i = 0; i < t->nr_dims; i++)
+		if (__builtin_mul_overflow(n, t->dim[i].count, &n))
+			return 0;
+	return n;
+}
+
+static void tell_variable(struct range_monitor *m, const struct range_unit *u,
+			  uint32_t i, uint64_t now_ns)
+{
+	static const uint32_t classes[] = {
+		[VAR_INT] = VARIABLE_INT,
+		[VAR_CHAR] = VARIABLE_CHAR,
+		[VAR_BOOL] = VARIABLE_BOOL,
+		[VAR_ENUM] = VARIABLE_ENUM,
+	};
+	const struct variable *var = &u->vars->vars[i];
+	const struct var_type *t = &var->type;
+	uint32_t id = u->first_id + i;
+	const struct trace_frame f[] = {
+		{
+			.function = var->qualified,
+			.file = var->file,
+			.line = var->line,
+			.module = u->module_path ? u->module_path : "",
+			.build_id = u->build_id ? u->build_id : "",
+		},
+		{.function = t->name, .file = "", .module = "", .build_id = ""},
+	};
+	m->p.put_stack(m->p.ctx, DECL_ID + id, f, ARRAY_SIZE(f));
+	const struct ev_variable ev = {
+		.elements = elements_of(t),
+		.decl = DECL_ID + id,
+		.bits = t->bit_size ? t->bit_size : 8u * t->width,
+		.class_ = classes[t->class_],
+		.flags = flags_of(var),
+		.unwatched = reason_stack(m, why_unwatched(u, i)),
+	};
+	emit(m, EV_VARIABLE, id, now_ns, &ev, sizeof(ev));
+}
+
+static void tell_unit(struct range_monitor *m, struct range_unit *u,
+		      uint64_t now_ns)
+{
+	u->is_told = true;
+	if (!u->vars) {
+		m->p.put_meta(m->p.ctx, "range.missing", u->why);
+		return;
+	}
+	for (uint32_t i = 0; i < u->vars->nr_vars; i++)
+		tell_variable(m, u, i, now_ns);
+}
+
+void range_collect(struct range_proc *rp)
+{
+	const struct range_unit *u = rp->unit;
+	int64_t smallest, largest;
+	for (uint32_t i = 0; rp->ranges && i < u->vars->nr_vars; i++)
+		if (ranges_read(rp->ranges, i, &smallest, &largest))
+			range_value_add(&rp->value[i], &u->vars->vars[i].type,
+					smallest, largest, RANGE_SENSED);
+}
+
+/* How long the functions that assign @var were watched, on average. */
+static uint64_t watched_ns(const struct range_proc *rp, uint32_t var)
+{
+	const struct range_unit *u = rp->unit;
+	if (!u->first_in)
+		return 0;
+	uint32_t from = u->first_in[var], to = u->first_in[var + 1];
+	u128 sum = 0;
+	for (uint32_t k = from; k < to; k++)
+		sum += rp->fn[u->in[k]].watched_ns;
+	return to > from ? sat_u64(sum / (to - from)) : 0;
+}
+
+/* Are they bits that are or'ed together? */
+static bool are_bits(const struct var_enumerator *e, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (e[i].value < 0 || (e[i].value & (e[i].value - 1)))
+			return false;
+	return nr > 2 && e[nr - 1].value >= 4;
+}
+
+/* Does @value name no enumerator of the enum, nor a sum of its flags? */
+static bool is_odd(const struct variables *v, const struct var_type *t,
+		   int64_t value)
+{
+	const struct var_enumerator *e = &v->enumerators[t->first_enumerator];
+	int64_t all = 0;
+	if (t->class_ != VAR_ENUM || !t->nr_enumerators)
+		return false;
+	for (size_t i = 0; i < t->nr_enumerators; i++) {
+		all |= e[i].value;
+		if (e[i].value == value)
+			return false;
+	}
+	return !are_bits(e, t->nr_enumerators) || value & ~all;
+}
+
+static void emit_proc(struct range_monitor *m, struct range_proc *rp,
+		      uint64_t now_ns, bool all)
+{
+	const struct range_unit *u = rp->unit;
+	uint64_t end_ns = rp->died_ns ? rp->died_ns : now_ns;
+	range_collect(rp);
+	for (uint32_t i = 0; i < u->vars->nr_vars; i++) {
+		struct range_value *v = &rp->value[i];
+		const struct var_type *t = &u->vars->vars[i].type;
+		if (!v->flags || (!v->is_new && !all))
+			continue;
+		v->is_new = false;
+		const struct ev_range ev = {
+			.smallest = v->smallest,
+			.largest = v->largest,
+			.hits = v->hits,
+			.watched_ns = watched_ns(rp, i),
+			.alive_ns = sat_sub_u64(end_ns, rp->born_ns),
+			.pid = rp->pid,
+			.flags = v->flags |
+				 (is_odd(u->vars, t, v->smallest)
+					  ? RANGE_ODD_SMALLEST
+					  : 0u) |
+				 (is_odd(u->vars, t, v->largest)
+					  ? RANGE_ODD_LARGEST
+					  : 0u),
+		};
+		emit(m, EV_RANGE, u->first_id + i, now_ns, &ev, sizeof(ev));
+	}
+}
+
+/* Processes that are gone say it once more, and for the last time. */
+static void emit_gone(struct range_monitor *m, uint64_t now_ns)
+{
+	for (struct range_proc **p = &m->procs; *p;) {
+		struct range_proc *rp = *p;
+		if (rp->proc) {
+			p = &rp->next;
+			continue;
+		}
+		emit_proc(m, rp, now_ns, true);
+		*p = rp->next;
+		range_proc_free(rp);
+	}
+}
+
+void range_emit(struct range_monitor *m, uint64_t now_ns)
+{
+	for (struct range_unit *u = m->units; u; u = u->next)
+		if (!u->is_told)
+			tell_unit(m, u, now_ns);
+	emit_gone(m, now_ns);
+	for (struct range_proc *rp = m->procs; rp; rp = rp->next)
+		emit_proc(m, rp, now_ns, false);
+}

@@ -1,0 +1,331 @@
+#include "supervisor/monitor/range-monitor.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "supervisor/control/fixed.h"
+#include "supervisor/monitor/range-private.h"
+
+/* A stop to put sensors in or out, before one was measured. */
+#define FIRST_STOP_NS (60 * NSEC_PER_USEC)
+#define IDLE_NS	      (20 * NSEC_PER_MSEC)
+/* What a hit costs, by what its instructions alone would: bzip2 -O2 lost 1.6
+ * times that. */
+#define COST_NUM 8
+#define COST_DEN 5
+
+struct range_monitor *range_monitor_create(const struct range_params *params,
+					   struct ledger *l)
+{
+	struct range_monitor *m = calloc(1, sizeof(*m));
+	if (!m)
+		return NULL;
+	m->p = *params;
+	m->ledger = l;
+	m->buf = malloc(RANGE_POLL_BYTES);
+	if (m->buf)
+		return m;
+	free(m);
+	return NULL;
+}
+
+void range_proc_free(struct range_proc *rp)
+{
+	ranges_destroy(rp->ranges);
+	free(rp->fn);
+	free(rp->cost_ns);
+	free(rp->cost_before_ns);
+	free(rp->value);
+	free(rp);
+}
+
+void range_monitor_destroy(struct range_monitor *m)
+{
+	if (!m)
+		return;
+	for (struct range_proc *rp = m->procs, *next; rp; rp = next) {
+		next = rp->next;
+		range_proc_free(rp);
+	}
+	for (struct range_unit *u = m->units, *next; u; u = next) {
+		next = u->next;
+		range_unit_destroy(u);
+	}
+	free(m->buf);
+	free(m);
+}
+
+int range_expect(struct range_monitor *m, const char *path,
+		 struct smco_err *err)
+{
+	struct range_unit *u = range_unit_get(m, path, path);
+	if (!u)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	if (u->no_match)
+		return smco_fail(err, SMCO_FORMAT, 0, "%s", u->why);
+	return 0;
+}
+
+/* --- processes --- */
+
+/* Where the program's file is mapped: what to add to its addresses. */
+static bool find_bias(struct range_proc *rp, const char *path,
+		      const struct range_unit *u)
+{
+	struct sym_space *space = NULL;
+	struct tmaps maps;
+	bool found = false;
+	if (tmaps_read((pid_t)rp->pid, &maps, NULL))
+		return false;
+	for (size_t i = 0; i < maps.nr && !found; i++) {
+		const struct tmap *t = &maps.maps[i];
+		if (!(t->prot & PROT_EXEC) || strcmp(t->path, path))
+			continue;
+		const struct sym_mapping map = {
+			.start = t->start,
+			.end = t->end,
+			.offset = t->offset,
+			.inode = t->inode,
+			.exec = true,
+			.deleted = t->deleted,
+			.path = t->path,
+		};
+		char root[64];
+		snprintf(root, sizeof(root), "/proc/%u/root", rp->pid);
+		space = sym_space_create((pid_t)rp->pid, root, NULL, NULL);
+		if (!space || sym_space_update(space, &map, 1, NULL))
+			break;
+		struct sym_place at = sym_pin(space, t->start);
+		struct sym_module_info info;
+		sym_module_info(space, at.module, &info);
+		found = at.module && !strcmp(info.build_id, u->build_id);
+		rp->bias = t->start - at.offset;
+	}
+	sym_space_destroy(space);
+	tmaps_deinit(&maps);
+	return found;
+}
+
+static uint64_t function_cost_ns(const struct range_proc *rp, size_t i)
+{
+	return ranges_cost_ns(rp->ranges, rp->unit->active[i]) / COST_DEN *
+	       COST_NUM;
+}
+
+static bool put_in(struct range_proc *rp, const uint32_t *fns, size_t nr,
+		   bool in)
+{
+	struct smco_err err = {0};
+	uint64_t cost_ns = 0;
+	int rc = ranges_set(rp->ranges, fns, nr, in, &cost_ns, &err);
+	if (rc)
+		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
+	if (cost_ns)
+		rp->stop_ns = (rp->stop_ns * 7 + cost_ns) / 8;
+	for (size_t i = 0; i < rp->unit->nr_active; i++) {
+		bool was = rp->fn[i].is_in;
+		rp->fn[i].is_in = ranges_is_in(rp->ranges, rp->unit->active[i]);
+		if (!was && rp->fn[i].is_in)
+			rp->cost_before_ns[i] =
+				ranges_cost_ns(rp->ranges, rp->unit->active[i]);
+	}
+	return !rc;
+}
+
+static struct range_proc *new_proc(struct range_monitor *m,
+				   struct range_unit *u, struct tproc *p)
+{
+	struct range_proc *rp = calloc(1, sizeof(*rp));
+	if (!rp)
+		return NULL;
+	uint64_t now_ns = smco_now_ns();
+	*rp = (struct range_proc){
+		.proc = p,
+		.pid = (uint32_t)tproc_pid(p),
+		.unit = u,
+		.stop_ns = FIRST_STOP_NS,
+		.born_ns = now_ns,
+		.next_poll_ns = now_ns,
+	};
+	range_duty_init(&rp->duty, m->p.kind, m->p.target_overhead_ppb, now_ns);
+	rp->fn = calloc(u->nr_active + 1, sizeof(*rp->fn));
+	rp->cost_ns = calloc(u->nr_active + 1, sizeof(*rp->cost_ns));
+	rp->cost_before_ns =
+		calloc(u->nr_active + 1, sizeof(*rp->cost_before_ns));
+	rp->value = calloc(u->vars->nr_vars + 1, sizeof(*rp->value));
+	if (rp->fn && rp->cost_ns && rp->cost_before_ns && rp->value)
+		return rp;
+	range_proc_free(rp);
+	return NULL;
+}
+
+static void keep(struct range_monitor *m, struct range_proc *rp)
+{
+	rp->next = m->procs;
+	m->procs = rp;
+	m->next_tick_ns = 0;
+}
+
+struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *p)
+{
+	char exe[64], path[PATH_MAX], full[PATH_MAX + 64];
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)tproc_pid(p));
+	ssize_t n = readlink(exe, path, sizeof(path) - 1);
+	if (n <= 0 || !m->p.target_overhead_ppb)
+		return NULL;
+	path[n] = '\0';
+	/* It may have another root directory than we. */
+	snprintf(full, sizeof(full), "/proc/%d/root%s", (int)tproc_pid(p),
+		 path);
+	struct range_unit *u =
+		range_unit_get(m, path, access(path, R_OK) ? full : path);
+	if (!u || !u->vars)
+		return NULL;
+	struct range_proc *rp = new_proc(m, u, p);
+	if (!rp)
+		return NULL;
+	if (!find_bias(rp, path, u)) {
+		smco_debug("range", "pid %u: not mapped: %s", rp->pid, path);
+		range_proc_free(rp);
+		return NULL;
+	}
+	struct smco_err err = {0};
+	if (u->plan && u->nr_active &&
+	    ranges_install(&rp->ranges, p, u->plan, rp->bias, &err)) {
+		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
+		m->p.put_meta(m->p.ctx, "range.missing", err.msg);
+		rp->ranges = NULL;
+	}
+	if (rp->ranges)
+		put_in(rp, u->active, u->nr_active, true);
+	keep(m, rp);
+	return rp;
+}
+
+struct range_proc *range_proc_fork(struct range_monitor *m,
+				   struct range_proc *parent, struct tproc *p)
+{
+	struct smco_err err = {0};
+	if (!parent)
+		return NULL;
+	struct range_proc *rp = new_proc(m, parent->unit, p);
+	if (!rp)
+		return NULL;
+	rp->bias = parent->bias;
+	if (parent->ranges &&
+	    ranges_fork(&rp->ranges, parent->ranges, p, &err)) {
+		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
+		rp->ranges = NULL;
+	}
+	for (size_t i = 0; rp->ranges && i < rp->unit->nr_active; i++) {
+		uint32_t f = rp->unit->active[i];
+		rp->fn[i].is_in = ranges_is_in(rp->ranges, f);
+		rp->fn[i].rate_ppb = parent->fn[i].rate_ppb;
+		rp->cost_before_ns[i] = function_cost_ns(rp, i);
+	}
+	keep(m, rp);
+	return rp;
+}
+
+static void charge(struct range_monitor *m, struct range_proc *rp)
+{
+	uint64_t sum_ns = 0;
+	for (size_t i = 0; rp->ranges && i < rp->unit->nr_active; i++) {
+		uint64_t ns = function_cost_ns(rp, i);
+		rp->cost_ns[i] =
+			rp->fn[i].is_in ? sat_sub_u64(ns, rp->cost_before_ns[i])
+					: 0;
+		sum_ns += sat_sub_u64(ns, rp->cost_before_ns[i]);
+		rp->cost_before_ns[i] = ns;
+	}
+	ledger_charge(m->ledger, LEDGER_AGENT, RANGE_MONITOR, sum_ns);
+}
+
+void range_proc_destroy(struct range_monitor *m, struct range_proc *rp,
+			bool gone)
+{
+	if (!rp)
+		return;
+	uint64_t now_ns = smco_now_ns();
+	charge(m, rp);
+	for (size_t i = 0; i < rp->unit->nr_active; i++)
+		if (rp->fn[i].is_in)
+			rp->fn[i].watched_ns +=
+				sat_sub_u64(now_ns, rp->duty.last_ns);
+	if (!gone) {
+		rp->next_poll_ns = 0;
+		range_poll(m, rp, now_ns);
+		if (rp->ranges)
+			ranges_remove(rp->ranges);
+	}
+	range_collect(rp);
+	ranges_destroy(rp->ranges);
+	rp->ranges = NULL;
+	rp->proc = NULL;
+	rp->died_ns = now_ns;
+}
+
+/* --- time goes by --- */
+
+static void set(struct range_proc *rp, bool in)
+{
+	uint32_t *which = calloc(rp->unit->nr_active + 1, sizeof(*which));
+	size_t nr = 0;
+	for (size_t i = 0; which && i < rp->unit->nr_active; i++)
+		if (rp->fn[i].want_in == in && rp->fn[i].is_in != in)
+			which[nr++] = rp->unit->active[i];
+	if (nr)
+		put_in(rp, which, nr, in);
+	free(which);
+}
+
+static void tick_proc(struct range_monitor *m, struct range_proc *rp,
+		      uint64_t now_ns)
+{
+	range_poll(m, rp, now_ns);
+	if (!rp->ranges ||
+	    now_ns < range_duty_due_ns(&rp->duty, rp->fn, rp->unit->nr_active))
+		return;
+	charge(m, rp);
+	const struct range_duty_state s = {
+		.now_ns = now_ns,
+		.room_ns = ledger_room_ns(m->ledger),
+		.window_room_ns = ledger_window_room_ns(m->ledger),
+		.stop_ns = rp->stop_ns,
+	};
+	if (!range_duty_step(&rp->duty, rp->fn, rp->cost_ns,
+			     rp->unit->nr_active, &s))
+		return;
+	set(rp, false);
+	set(rp, true);
+}
+
+void range_tick(struct range_monitor *m, uint64_t now_ns)
+{
+	m->next_tick_ns = now_ns + IDLE_NS;
+	for (struct range_proc *rp = m->procs; rp; rp = rp->next) {
+		if (!rp->proc)
+			continue;
+		tick_proc(m, rp, now_ns);
+		uint64_t due_ns = UINT64_MAX;
+		if (rp->ranges)
+			due_ns = range_duty_due_ns(&rp->duty, rp->fn,
+						   rp->unit->nr_active);
+		if (rp->unit->nr_polls && rp->next_poll_ns < due_ns)
+			due_ns = rp->next_poll_ns;
+		if (due_ns < m->next_tick_ns)
+			m->next_tick_ns = due_ns;
+	}
+}
+
+uint64_t range_due_ns(const struct range_monitor *m)
+{
+	for (const struct range_proc *rp = m->procs; rp; rp = rp->next)
+		if (rp->proc)
+			return m->next_tick_ns;
+	return UINT64_MAX;
+}

@@ -1,0 +1,72 @@
+/*
+ * range-monitor.h - the monitor of integer ranges: the smallest and largest
+ * value of each variable of a program. A plant is a function; its sensors
+ * (probe/range.h) are in or out as range-duty.c decides by the ledger's room.
+ * Variables in memory for good that no sensor serves are looked at now and then
+ * instead.
+ *
+ * Watched is the program's own file, not its libraries. Called by the session's
+ * thread only.
+ */
+#ifndef SMCO_RANGE_MONITOR_H
+#define SMCO_RANGE_MONITOR_H
+
+#include "reports/trace.h"
+#include "supervisor/control/control.h"
+#include "supervisor/monitor/range-select.h"
+#include "supervisor/tracee/tracee.h"
+#include "symbols/symbols.h"
+
+/* The ledger's number of this monitor. */
+#define RANGE_MONITOR 2
+
+struct range_params {
+	struct range_select select;
+	enum controller_kind kind;
+	int64_t target_overhead_ppb;
+	uint64_t start_ns; /* of the session */
+	void (*emit)(void *ctx, const struct record *r);
+	void (*put_stack)(void *ctx, uint32_t id,
+			  const struct trace_frame *frames, size_t nr);
+	void (*put_meta)(void *ctx, const char *key, const char *value);
+	void *ctx;
+};
+
+struct range_monitor;
+struct range_proc; /* what one process has of it */
+
+/* NULL: no memory. */
+struct range_monitor *range_monitor_create(const struct range_params *params,
+					   struct ledger *l);
+void range_monitor_destroy(struct range_monitor *m);
+
+/*
+ * Read the variables of the file @path (absolute, as mappings have it) now,
+ * rather than when a process is stopped for it. SMCO_FORMAT: the selection
+ * matches none of its variables. A file without debug information is no error
+ * here; the trace will say it.
+ */
+int range_expect(struct range_monitor *m, const char *path,
+		 struct smco_err *err);
+
+/*
+ * A process runs a program: find its file, put its sensors in. All tasks
+ * stopped. NULL if there is nothing to watch in it.
+ */
+struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *p);
+/* The same for a forked copy of @parent's (may be NULL). */
+struct range_proc *range_proc_fork(struct range_monitor *m,
+				   struct range_proc *parent, struct tproc *p);
+/* Its results stay. @gone: its memory must not be touched; otherwise all tasks
+ * are stopped. NULL is fine. */
+void range_proc_destroy(struct range_monitor *m, struct range_proc *rp,
+			bool gone);
+
+/* Decide what is in, look at what is polled. Tasks run. */
+void range_tick(struct range_monitor *m, uint64_t now_ns);
+/* When range_tick should be called next. */
+uint64_t range_due_ns(const struct range_monitor *m);
+/* Write what is known and was not written yet. */
+void range_emit(struct range_monitor *m, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,170 @@
+/* Looking at variables in memory now and then. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/control/fixed.h"
+#include "supervisor/monitor/range-private.h"
+
+/* What lies further apart is not read together. */
+#define GAP_BYTES 512
+/* What polling may take of the target, at most this often. */
+#define SHARE	    8
+#define SHORTEST_NS NSEC_PER_MSEC
+#define USUAL_NS    (10 * NSEC_PER_MSEC)
+#define LONGEST_NS  NSEC_PER_SEC
+
+/* Bytes from its first to its last element; 0 if that is not known. */
+static uint64_t extent(const struct var_type *t)
+{
+	uint64_t len = t->width;
+	for (unsigned i = 0; i < t->nr_dims; i++) {
+		const struct var_dim *d = &t->dim[i];
+		uint64_t more;
+		if (!d->count ||
+		    __builtin_mul_overflow(d->count - 1, d->stride, &more) ||
+		    __builtin_add_overflow(len, more, &len) ||
+		    len > RANGE_POLL_MOST)
+			return 0;
+	}
+	return len;
+}
+
+/* In memory for good, can change, and sensors do not see all of it. */
+static bool is_pollable(const struct range_unit *u, uint32_t i)
+{
+	const struct variable *var = &u->vars->vars[i];
+	if (!(var->flags & VAR_STATIC) || var->flags & VAR_IN_UNION ||
+	    var->type.is_const || !extent(&var->type))
+		return false;
+	if (!u->plan)
+		return true;
+	const struct range_var_info *info = range_plan_variable(u->plan, i);
+	return !info->nr_served || info->shared_out || var->type.nr_dims;
+}
+
+static int by_addr(const void *pa, const void *pb)
+{
+	const struct range_poll *a = pa, *b = pb;
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	return a->var < b->var ? -1 : a->var > b->var;
+}
+
+int range_polls_find(struct range_unit *u)
+{
+	const struct variables *v = u->vars;
+	uint64_t total = 0;
+	u->polls = calloc(v->nr_vars + 1, sizeof(*u->polls));
+	if (!u->polls)
+		return SMCO_NOMEM;
+	for (uint32_t i = 0; i < v->nr_vars; i++) {
+		uint64_t len = extent(&v->vars[i].type);
+		if (!is_pollable(u, i) || total + len > RANGE_POLL_MOST)
+			continue;
+		total += len;
+		u->polls[u->nr_polls++] = (struct range_poll){
+			.var = i,
+			.addr = (uint64_t)v->places[v->vars[i].first_place]
+					.offset,
+			.len = len,
+		};
+	}
+	if (u->nr_polls)
+		qsort(u->polls, u->nr_polls, sizeof(*u->polls), by_addr);
+	return 0;
+}
+
+static bool less(const struct var_type *t, int64_t a, int64_t b)
+{
+	return t->is_signed ? a < b : (uint64_t)a < (uint64_t)b;
+}
+
+void range_value_add(struct range_value *v, const struct var_type *t,
+		     int64_t smallest, int64_t largest, uint32_t flags)
+{
+	bool first = !v->flags;
+	if (first || less(t, smallest, v->smallest)) {
+		v->smallest = smallest;
+		v->is_new = true;
+	}
+	if (first || less(t, v->largest, largest)) {
+		v->largest = largest;
+		v->is_new = true;
+	}
+	v->is_new |= (v->flags | flags) != v->flags;
+	v->flags |= flags;
+}
+
+static int64_t value_of(const struct var_type *t, const uint8_t *bytes)
+{
+	uint64_t word = 0;
+	unsigned bits = t->bit_size ? t->bit_size : 8u * t->width;
+	memcpy(&word, bytes, t->width);
+	word = word >> t->bit_offset << (64 - bits);
+	return t->is_signed ? (int64_t)word >> (64 - bits)
+			    : (int64_t)(word >> (64 - bits));
+}
+
+/* All elements of dimension @dim on. */
+static void look(struct range_value *v, const struct var_type *t, unsigned dim,
+		 const uint8_t *bytes)
+{
+	if (dim == t->nr_dims) {
+		int64_t value = value_of(t, bytes);
+		range_value_add(v, t, value, value, RANGE_POLLED);
+		return;
+	}
+	for (uint64_t i = 0; i < t->dim[dim].count; i++)
+		look(v, t, dim + 1, bytes + i * t->dim[dim].stride);
+}
+
+/* Those from @i on that are read together; returns how many. */
+static size_t read_some(struct range_proc *rp, size_t i, uint8_t *buf)
+{
+	const struct range_unit *u = rp->unit;
+	uint64_t from = u->polls[i].addr, to = from;
+	size_t n = 0;
+	for (; i + n < u->nr_polls; n++) {
+		const struct range_poll *p = &u->polls[i + n];
+		uint64_t end = p->addr + p->len;
+		if (n &&
+		    (p->addr > to + GAP_BYTES || end - from > RANGE_POLL_BYTES))
+			break;
+		to = end > to ? end : to;
+	}
+	uint8_t *own = buf;
+	if (to - from > RANGE_POLL_BYTES && !(own = malloc(to - from)))
+		return n;
+	if (!tmem_read(rp->proc, from + rp->bias, own, to - from))
+		for (size_t k = i; k < i + n; k++) {
+			const struct range_poll *p = &u->polls[k];
+			struct range_value *v = &rp->value[p->var];
+			look(v, &u->vars->vars[p->var].type, 0,
+			     own + (p->addr - from));
+			v->hits++;
+		}
+	if (own != buf)
+		free(own);
+	return n;
+}
+
+void range_poll(struct range_monitor *m, struct range_proc *rp, uint64_t now_ns)
+{
+	const struct range_unit *u = rp->unit;
+	int64_t target = m->p.target_overhead_ppb;
+	if (!rp->proc || !u->nr_polls || !target || now_ns < rp->next_poll_ns)
+		return;
+	uint64_t start_ns = smco_now_ns();
+	for (size_t i = 0; i < u->nr_polls;)
+		i += read_some(rp, i, m->buf);
+	uint64_t took_ns = smco_now_ns() - start_ns, gap_ns = USUAL_NS;
+	if (target_is_unlimited(target)) {
+		gap_ns = SHORTEST_NS;
+	} else {
+		int64_t share = control_m_from_overhead(target) / SHARE;
+		uint64_t least =
+			sat_u64((u128)took_ns * PPB / ((uint64_t)share + 1));
+		gap_ns = min_u64(max_u64(gap_ns, least), LONGEST_NS);
+	}
+	rp->next_poll_ns = now_ns + max_u64(gap_ns, 2 * took_ns);
+}

@@ -1,0 +1,91 @@
+/* range-private.h - what the files of the range monitor share. */
+#ifndef SMCO_RANGE_PRIVATE_H
+#define SMCO_RANGE_PRIVATE_H
+
+#include "supervisor/monitor/range-duty.h"
+#include "supervisor/monitor/range-monitor.h"
+#include "supervisor/probe/range.h"
+
+/* A variable that is looked at now and then. */
+struct range_poll {
+	uint32_t var;
+	uint64_t addr; /* the file's */
+	uint64_t len;  /* bytes, all elements */
+};
+
+/* What is known of a program file; lives as long as the monitor. */
+struct range_unit {
+	struct range_unit *next;
+	char *path;
+	char *module_path;
+	char *build_id;
+	struct variables *vars;	 /* NULL: nothing to watch; see why */
+	struct range_plan *plan; /* NULL: polled only */
+	uint32_t *active;	 /* functions that have sensors */
+	size_t nr_active;
+	/* Positions in active by variable: from first_in[v] on in in[]. */
+	uint32_t *first_in, *in;
+	struct range_poll *polls; /* by address */
+	size_t nr_polls;
+	uint32_t first_id; /* of variables in the trace */
+	bool is_told;	   /* the variables are in the trace */
+	bool no_match;	   /* the selection fits none of its variables */
+	char why[320];
+};
+
+/* A variable's values in one process. */
+struct range_value {
+	int64_t smallest, largest;
+	uint64_t hits;	/* polls */
+	uint32_t flags; /* enum range_flags; 0: no value yet */
+	bool is_new;	/* since it was written last */
+};
+
+struct range_proc {
+	struct range_proc *next;
+	struct tproc *proc; /* NULL: it is gone */
+	uint32_t pid;
+	struct range_unit *unit;
+	struct ranges *ranges; /* NULL: polled only */
+	uint64_t bias;
+	struct range_duty duty;
+	struct range_duty_function *fn; /* of unit->active */
+	uint64_t *cost_ns, *cost_before_ns;
+	uint64_t stop_ns;	   /* of a ranges_set, lately */
+	struct range_value *value; /* of unit->vars */
+	uint64_t born_ns, died_ns; /* died: 0 while it lives */
+	uint64_t next_poll_ns;
+};
+
+struct range_monitor {
+	struct range_params p;
+	struct ledger *ledger;
+	struct range_unit *units;
+	struct range_proc *procs; /* also those that are gone */
+	uint32_t next_id;
+	uint64_t next_tick_ns;
+	uint32_t told_reasons; /* 1 << enum var_reason, and others */
+	uint8_t *buf;	       /* for polling */
+};
+
+#define RANGE_POLL_BYTES (64u << 10) /* read at once */
+#define RANGE_POLL_MOST	 (4u << 20)  /* all variables together */
+
+/* range-unit.c */
+struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
+				  const char *open_path);
+void range_unit_destroy(struct range_unit *u);
+/* range-poll.c */
+int range_polls_find(struct range_unit *u);
+/* Look at all of them once. */
+void range_poll(struct range_monitor *m, struct range_proc *rp,
+		uint64_t now_ns);
+/* Take in a value. */
+void range_value_add(struct range_value *v, const struct var_type *t,
+		     int64_t smallest, int64_t largest, uint32_t flags);
+/* range.c */
+void range_proc_free(struct range_proc *rp);
+/* range-emit.c: what the sensors saw, to rp->value */
+void range_collect(struct range_proc *rp);
+
+#endif

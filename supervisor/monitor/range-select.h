@@ -1,0 +1,48 @@
+/*
+ * range-select.h - which variables are watched: globs for their names, their
+ * functions and their files, as --var, --function and --file have them. Pure.
+ */
+#ifndef SMCO_RANGE_SELECT_H
+#define SMCO_RANGE_SELECT_H
+
+#include "symbols/variable.h"
+
+#define RANGE_MAX_GLOBS 64
+
+struct range_globs {
+	const char *glob[RANGE_MAX_GLOBS]; /* the caller's */
+	size_t nr;
+};
+
+/* Of each kind that there is one of, one must match. */
+struct range_select {
+	struct range_globs vars;      /* "i", "main::i", "table.*" */
+	struct range_globs functions; /* "BZ2_*" */
+	struct range_globs files;     /* "huffman.c", or a longer path */
+};
+
+bool range_select_any(const struct range_select *s);
+/* A variable by its name alone or with what it is in; a function without its
+ * parameters, or with them; a file by any tail of its path. */
+bool range_selected(const struct range_select *s, const struct variable *var);
+
+/*
+ * Finds out why nothing matches: ask it of every variable (as a var_want_fn,
+ * ctx is the struct), then let it explain. Zero but for the selection.
+ */
+struct range_nearest {
+	const struct range_select *select;
+	/* private: */
+	struct near_name {
+		char name[80];
+		unsigned distance;
+	} near[3][3]; /* vars, functions, files: the nearest first */
+	bool matched[3];
+};
+bool range_nearest_see(void *nearest, const struct variable *var);
+/* "--var 'cuont': no such variable; the nearest are count, counter"; fills
+ * @err with SMCO_FORMAT and returns that. */
+int range_nearest_explain(const struct range_nearest *n, const char *path,
+			  struct smco_err *err);
+
+#endif

@@ -1,0 +1,142 @@
+/* A program file: its variables, and where sensors can be. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/monitor/range-private.h"
+
+static bool wanted(void *ctx, const struct variable *var)
+{
+	const struct range_select *s = ctx;
+	return !(var->flags & VAR_ARTIFICIAL) && range_selected(s, var);
+}
+
+static int explain(struct range_monitor *m, struct range_unit *u,
+		   struct sym_space *space, struct smco_err *err)
+{
+	struct range_nearest *n = calloc(1, sizeof(*n));
+	if (!n)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	n->select = &m->p.select;
+	variables_destroy(variables_load(space, 1, range_nearest_see, n, NULL));
+	int rc = range_nearest_explain(n, u->path, err);
+	free(n);
+	return rc;
+}
+
+/* Functions with sensors, and for each variable which of them it is in. */
+static int find_active(struct range_unit *u)
+{
+	enum { MOST = 64 };
+	const struct variables *v = u->vars;
+	uint32_t *place = calloc(v->nr_functions + 1, sizeof(*place));
+	u->active = calloc(v->nr_functions + 1, sizeof(*u->active));
+	u->first_in = calloc(v->nr_vars + 1, sizeof(*u->first_in));
+	size_t cap = 0, nr = 0;
+	bool fine = place && u->active && u->first_in;
+	for (uint32_t f = 0; fine && f < v->nr_functions; f++) {
+		if (!range_plan_function(u->plan, f)->nr_windows)
+			continue;
+		place[f] = (uint32_t)u->nr_active;
+		u->active[u->nr_active++] = f;
+	}
+	for (uint32_t i = 0; fine && i < v->nr_vars; i++) {
+		uint32_t f[MOST];
+		size_t n = range_plan_functions_of(u->plan, i, f, MOST);
+		u->first_in[i] = (uint32_t)nr;
+		if (nr + n > cap) {
+			cap = cap * 2 + 1024;
+			uint32_t *more = realloc(u->in, cap * sizeof(*more));
+			fine = more != NULL;
+			u->in = more ? more : u->in;
+		}
+		for (size_t k = 0; fine && k < n; k++)
+			u->in[nr++] = place[f[k]];
+	}
+	if (fine)
+		u->first_in[v->nr_vars] = (uint32_t)nr;
+	free(place);
+	return fine ? 0 : SMCO_NOMEM;
+}
+
+static int load(struct range_monitor *m, struct range_unit *u,
+		struct sym_space *space, struct smco_err *err)
+{
+	u->vars = variables_load(space, 1, wanted, &m->p.select, err);
+	if (!u->vars)
+		return err->code;
+	if (!u->vars->nr_vars && u->vars->nr_seen &&
+	    range_select_any(&m->p.select)) {
+		u->no_match = true;
+		return explain(m, u, space, err);
+	}
+	if (!u->vars->nr_vars)
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "%s has no integer variables", u->path);
+	u->first_id = m->next_id;
+	m->next_id += (uint32_t)u->vars->nr_vars;
+	int rc = range_plan_create(&u->plan, space, 1, u->vars, err);
+	if (rc == SMCO_NOMEM)
+		return rc;
+	if (rc) {
+		smco_debug("range", "%s: %s", u->path, err->msg);
+		u->plan = NULL;
+	}
+	rc = u->plan ? find_active(u) : 0;
+	if (!rc)
+		rc = range_polls_find(u);
+	if (rc)
+		return smco_fail(err, rc, 0, "out of memory");
+	return 0;
+}
+
+struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
+				  const char *open_path)
+{
+	struct smco_err err = {0};
+	struct range_unit *u;
+	for (u = m->units; u; u = u->next)
+		if (!strcmp(u->path, path))
+			return u;
+	u = calloc(1, sizeof(*u));
+	if (!u || !(u->path = strdup(path))) {
+		free(u);
+		return NULL;
+	}
+	struct sym_space *space = sym_space_of_file(open_path);
+	if (!space)
+		smco_fail(&err, SMCO_NOTFOUND, 0, "%s cannot be read", path);
+	else if (!load(m, u, space, &err))
+		err.code = 0;
+	struct sym_module_info info;
+	if (space) {
+		sym_module_info(space, 1, &info);
+		u->build_id = strdup(info.build_id);
+		u->module_path = strdup(info.path);
+	}
+	if (err.code) {
+		range_plan_destroy(u->plan);
+		variables_destroy(u->vars);
+		u->plan = NULL;
+		u->vars = NULL;
+		snprintf(u->why, sizeof(u->why), "%s", err.msg);
+	}
+	sym_space_destroy(space);
+	u->next = m->units;
+	m->units = u;
+	return u;
+}
+
+void range_unit_destroy(struct range_unit *u)
+{
+	range_plan_destroy(u->plan);
+	variables_destroy(u->vars);
+	free(u->active);
+	free(u->first_in);
+	free(u->in);
+	free(u->polls);
+	free(u->path);
+	free(u->module_path);
+	free(u->build_id);
+	free(u);
+}

@@ -1,0 +1,100 @@
+/* Which processes the range monitor hears of, and when. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "supervisor/command.h"
+#include "supervisor/session-private.h"
+
+static void put_stack(void *ctx, uint32_t id, const struct trace_frame *frames,
+		      size_t nr)
+{
+	struct session *s = ctx;
+	if (!s->trace_failed && trace_put_stack(s->trace, id, frames, nr))
+		s->trace_failed = true;
+}
+
+static void put_meta(void *ctx, const char *key, const char *value)
+{
+	struct session *s = ctx;
+	if (s->trace)
+		trace_put_meta(s->trace, key, value);
+}
+
+/* The files that will be watched, read before anything runs or is stopped. */
+static int expect(struct session *s, struct smco_err *err)
+{
+	const struct options *o = s->opt;
+	if (o->command) {
+		_cleanup_free_ char *found = command_find(o->command[0]);
+		_cleanup_free_ char *path =
+			found ? realpath(found, NULL) : NULL;
+		/* What cannot be run is said by whoever tries. */
+		return path ? range_expect(s->range, path, err) : 0;
+	}
+	for (size_t i = 0; i < o->nr_pids; i++) {
+		char link[64], path[4096];
+		snprintf(link, sizeof(link), "/proc/%d/exe", (int)o->pids[i]);
+		ssize_t n = readlink(link, path, sizeof(path) - 1);
+		if (n <= 0)
+			continue;
+		path[n] = '\0';
+		int rc = range_expect(s->range, path, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int session_range_create(struct session *s, struct smco_err *err)
+{
+	static const enum controller_kind kinds[] = {
+		[CONTROLLER_CASCADE] = CONTROL_CASCADE,
+		[CONTROLLER_ADHOC] = CONTROL_ADHOC,
+		[CONTROLLER_GLOBAL] = CONTROL_GLOBAL,
+	};
+	const struct range_params p = {
+		.select = s->opt->select,
+		.kind = kinds[s->opt->controller],
+		.target_overhead_ppb = s->opt->target_ppb,
+		.start_ns = s->start_ns,
+		.emit = session_emit,
+		.put_stack = put_stack,
+		.put_meta = put_meta,
+		.ctx = s,
+	};
+	if (!(s->opt->monitors & MONITOR_RANGE))
+		return 0;
+	s->range = range_monitor_create(&p, s->ledger);
+	if (!s->range)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	return expect(s, err);
+}
+
+void session_range_process(struct session *s, struct watched *w,
+			   const struct tevent *ev)
+{
+	struct watched *parent = ev->parent ? tproc_user(ev->parent) : NULL;
+	if (!s->range)
+		return;
+	if (ev->why == TPROC_FORKED)
+		w->range = range_proc_fork(
+			s->range, parent ? parent->range : NULL, w->proc);
+	else if (ev->why != TPROC_EXECED || !session_is_far_overdrawn(s))
+		w->range = range_proc_create(s->range, w->proc);
+	else
+		s->nr_unwatched++;
+}
+
+void session_range_drop(struct session *s, struct watched *w, bool gone)
+{
+	if (s->range)
+		range_proc_destroy(s->range, w->range, gone);
+	w->range = NULL;
+}
+
+uint64_t session_range_due_ns(const struct session *s)
+{
+	return s->range ? range_due_ns(s->range) : UINT64_MAX;
+}

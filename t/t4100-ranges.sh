@@ -1,0 +1,112 @@
+#!/bin/bash
+# Ranges of integer variables, against a program that keeps account of its own.
+# shellcheck source=t/test-lib.sh
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+
+export LC_ALL=C.UTF-8
+
+# build NAME FLAGS...
+build() {
+	local name=$1
+	shift
+	"${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -g -o "$name" "$@" \
+		"$SRC/t/fixtures/ranges.c" -lpthread
+}
+
+# found - "VARIABLE SMALLEST LARGEST" as the report has them
+found() {
+	smco-report --ranges --csv run.trace | tr -d '\r"' |
+		awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+			$at["smallest"] != "" { print $at["variable"],
+				$at["smallest"], $at["largest"] }' | sort
+}
+
+# ranges PROGRAM OPTIONS... - run it, sort what it says
+ranges() {
+	local program=$1
+	shift
+	timeout 60 smco-trace -q -m range -o run.trace "$@" -- "./$program" \
+		>out || return 1
+	sort out >truth
+	found >found.txt
+}
+
+# compare exact|within - the truth with what was found of those variables
+compare() {
+	awk -v how="$1" 'NR == FNR { lo[$1] = $2; hi[$1] = $3; next }
+		$1 in lo { n++
+			if ($2 < lo[$1] || $3 > hi[$1] || (how == "exact" &&
+			    ($2 != lo[$1] || $3 != hi[$1]))) {
+				print $0, "but was", lo[$1], hi[$1]; bad++ }
+			delete lo[$1] }
+		END { for (v in lo) if (how == "exact") {
+				print "not seen:", v; bad++ }
+			print n + 0, "compared"; exit bad || !n }' \
+		truth found.txt
+}
+
+exact() { ranges "$@" && compare exact; }
+within() { ranges "$@" && compare within; }
+
+build plain -O0 || exit 1
+ok "-O0, no limit: exactly the ranges that it had" exact plain -t unlimited
+ok "with a limit: no value that it did not have" within plain -t 10
+ok "by the global controller, too" within plain -t 5 --controller=global
+build cet -O0 -fcf-protection=full -fno-pie -no-pie || exit 1
+ok "-fcf-protection, no PIE" exact cet -t unlimited
+build fast -O2 || exit 1
+ok "-O2: no value that it did not have" within fast -t unlimited
+if command -v clang >/dev/null; then
+	CC=clang build clang -O0 || exit 1
+	ok "clang -O0" exact clang -t unlimited
+fi
+
+only() {
+	ranges plain -t unlimited --function kinds --var 's.*' &&
+		cut -d' ' -f1 found.txt | tr '\n' ' ' >names &&
+		cat names && [ "$(cat names)" = "kinds::s.len kinds::s.low " ]
+}
+ok "--function and --var" only
+
+# refused PATTERN OPTIONS... - said in one line, and nothing runs
+refused() {
+	local pattern=$1
+	shift
+	test_exit 125 smco-trace -m range "$@" -- ./plain >out 2>err || return 1
+	cat err
+	[ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q -- "$pattern" err
+}
+ok "no such variable: the nearest are named" \
+	refused "nearest: .*below" --var belwo
+ok "no such function" refused "nearest: recurse" --function recurze
+ok "no such file" refused "nearest: ranges.c" --file rangse.c
+
+nothing_known() {
+	cp plain stripped && strip stripped &&
+		smco-trace -m range -o run.trace -- ./stripped >out 2>err &&
+		grep -q "^recurse::below" out &&
+		tr '\n' ' ' <err | tr -s ' ' |
+		grep -q "no debug information: compile it with -g"
+}
+ok "no debug information: it runs, and it is said" nothing_known
+
+attached() {
+	./plain 5 >out &
+	local pid=$!
+	sleep 0.5
+	timeout 60 smco-trace -q -m range -t unlimited -d 2 -o run.trace \
+		-p $pid || return 1
+	found >found.txt
+	wait $pid && sort out >truth && compare within && grep -q kinds::i64 found.txt
+}
+ok "attached and left: it goes on, no wrong value" attached
+
+both() {
+	timeout 60 smco-trace -m range,nap -t 20 -o run.trace -- ./plain 2 \
+		>out 2>err && grep -q "^ranges " err && grep -q "^unused " err &&
+		found >found.txt && sort out >truth && compare within
+}
+ok "naps and ranges in one run" both
+
+done_testing

@@ -1,0 +1,177 @@
+/*
+ * Which functions have their sensors in: on a simulated program whose functions
+ * cost known rates, the bound holds, cold functions stay in, hot ones get
+ * slices, and nobody is forgotten.
+ */
+#include "supervisor/monitor/range-duty.h"
+#include "tap.h"
+
+#define NR	40
+#define STOP_NS (60 * NSEC_PER_USEC)
+#define RUN_NS	(20 * NSEC_PER_SEC)
+
+struct sim {
+	struct range_duty duty;
+	struct ledger *ledger;
+	struct range_duty_function fn[NR];
+	uint64_t rate_ppb[NR]; /* what it would cost, were it in */
+	uint64_t burst_ns; /* function 0 costs only in every second of these */
+	uint64_t now_ns, spent_ns;
+	unsigned nr_stops;
+};
+
+static void sim_init(struct sim *s, enum controller_kind kind, int64_t target)
+{
+	*s = (struct sim){.now_ns = NSEC_PER_SEC};
+	s->ledger = ledger_create(target);
+	range_duty_init(&s->duty, kind, target, s->now_ns);
+	ledger_advance(s->ledger, s->now_ns, 0);
+	for (size_t i = 0; i < NR; i++) {
+		/* From a millionth to 30 % of the time. */
+		s->rate_ppb[i] = 1000ull << (i * 18 / NR);
+		s->fn[i].is_in = true;
+	}
+}
+
+static uint64_t rate_now(const struct sim *s, size_t i)
+{
+	if (!i && s->burst_ns && s->now_ns / s->burst_ns % 2)
+		return 0;
+	return s->rate_ppb[i];
+}
+
+static void sim_step(struct sim *s)
+{
+	uint64_t due_ns = range_duty_due_ns(&s->duty, s->fn, NR);
+	uint64_t dt_ns = due_ns - s->now_ns, cost_ns[NR], sum_ns = 0;
+	for (size_t i = 0; i < NR; i++) {
+		cost_ns[i] = s->fn[i].is_in
+				     ? dt_ns / 1000 * rate_now(s, i) / 1000000
+				     : 0;
+		sum_ns += cost_ns[i];
+	}
+	s->now_ns = due_ns;
+	ledger_charge(s->ledger, LEDGER_AGENT, 2, sum_ns);
+	ledger_advance(s->ledger, s->now_ns, dt_ns);
+	const struct range_duty_state state = {
+		.now_ns = s->now_ns,
+		.room_ns = ledger_room_ns(s->ledger),
+		.window_room_ns = ledger_window_room_ns(s->ledger),
+		.stop_ns = STOP_NS,
+	};
+	bool in = false, out = false,
+	     said = range_duty_step(&s->duty, s->fn, cost_ns, NR, &state);
+	for (size_t i = 0; i < NR; i++) {
+		in |= s->fn[i].want_in && !s->fn[i].is_in;
+		out |= !s->fn[i].want_in && s->fn[i].is_in;
+		s->fn[i].is_in = s->fn[i].want_in;
+	}
+	if (said != (in || out))
+		check(said == (in || out));
+	uint64_t stops_ns = (uint64_t)(in + out) * STOP_NS;
+	s->nr_stops += (unsigned)(in + out);
+	ledger_charge(s->ledger, LEDGER_STOP, 2, stops_ns);
+	s->spent_ns += sum_ns + stops_ns;
+}
+
+static void sim_run(struct sim *s)
+{
+	uint64_t end_ns = s->now_ns + RUN_NS;
+	while (s->now_ns < end_ns)
+		sim_step(s);
+}
+
+static double watched(const struct sim *s, size_t i)
+{
+	return (double)s->fn[i].watched_ns / (double)RUN_NS;
+}
+
+static void test_bound(enum controller_kind kind, int64_t target)
+{
+	struct sim s;
+	sim_init(&s, kind, target);
+	sim_run(&s);
+	double spent = (double)s.spent_ns / (double)(RUN_NS - s.spent_ns);
+	double most = (double)target / 1e9;
+	check_range(spent / most, kind == CONTROL_GLOBAL ? 0.3 : 0.6, 1.1);
+	/* A millionth of the time costs nothing worth mentioning. */
+	check_range(watched(&s, 0), 0.99, 1.01);
+	/* And the hottest are not left out. */
+	check_msg(s.fn[NR - 1].watched_ns > 0, "hottest watched %g of the time",
+		  watched(&s, NR - 1));
+	for (size_t i = 1; i < NR; i++)
+		if (watched(&s, i) > watched(&s, i - 1) * 1.5 + 0.05)
+			check_msg(false, "%zu costs more, and is watched more",
+				  i);
+	ledger_destroy(s.ledger);
+}
+
+static void test_ends(void)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, INT64_MAX);
+	sim_run(&s);
+	check_int(s.nr_stops, 0);
+	check_range(watched(&s, NR - 1), 0.99, 1.01);
+	ledger_destroy(s.ledger);
+	sim_init(&s, CONTROL_CASCADE, 0);
+	sim_run(&s);
+	/* What is in goes out in the first step, and stays out. */
+	check_int(s.nr_stops, 1);
+	check_range(watched(&s, NR - 1), 0, 0.01);
+	ledger_destroy(s.ledger);
+}
+
+/* One that was quiet becomes hot, and goes out in one step. */
+static void test_burst(void)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, 100000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = 1000;
+	sim_run(&s);
+	check_int(s.nr_stops, 0);
+	check(s.fn[0].is_in);
+	s.rate_ppb[0] = 900000000;
+	uint64_t before_ns = s.spent_ns;
+	sim_step(&s); /* it is noticed at the end of this */
+	check(!s.fn[0].is_in || s.fn[0].is_hot);
+	check_range((double)(s.spent_ns - before_ns), 0, 20e6);
+	uint64_t start_ns = s.now_ns;
+	before_ns = s.spent_ns;
+	sim_run(&s);
+	check_range((double)(s.spent_ns - before_ns) /
+			    (double)(s.now_ns - start_ns),
+		    0.05, 0.11);
+	check(s.fn[1].is_in);
+	ledger_destroy(s.ledger);
+}
+
+/* Long pauses: the average stays bound, the bursts are seen in part. */
+static void test_pauses(void)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, 100000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = i ? 1000 : 800000000;
+	s.burst_ns = 300 * NSEC_PER_MSEC;
+	sim_run(&s);
+	check_range((double)s.spent_ns / (double)RUN_NS, 0.01, 0.11);
+	check(s.fn[0].watched_ns > 0);
+	ledger_destroy(s.ledger);
+}
+
+int main(void)
+{
+	static const int64_t targets[] = {10000000, 20000000, 100000000,
+					  300000000, 1000000000};
+	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+		printf("# target %g\n", (double)targets[i] / 1e9);
+		test_bound(CONTROL_CASCADE, targets[i]);
+		test_bound(CONTROL_GLOBAL, targets[i]);
+	}
+	test_ends();
+	test_burst();
+	test_pauses();
+	return tap_done();
+}

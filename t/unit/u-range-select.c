@@ -1,0 +1,107 @@
+/* Which variables globs choose, and what is said when they choose none. */
+#include <stdlib.h>
+
+#include "supervisor/monitor/range-select.h"
+#include "tap.h"
+
+static const struct variable variables[] = {
+	{.name = "count",
+	 .qualified = "count",
+	 .scope = "",
+	 .file = "/src/x/main.c",
+	 .flags = VAR_GLOBAL},
+	{.name = "i",
+	 .qualified = "sort::i",
+	 .scope = "sort",
+	 .file = "/src/x/sort.c"},
+	{.name = "t.len",
+	 .qualified = "sort::t.len",
+	 .scope = "sort",
+	 .file = "/src/x/sort.c"},
+	{.name = "n",
+	 .qualified = "ns::f(int)::n",
+	 .scope = "ns::f(int)",
+	 .file = "/src/y/f.cc"},
+	{.name = "k",
+	 .qualified = "(anonymous namespace)::g(long)::k",
+	 .scope = "(anonymous namespace)::g(long)",
+	 .file = "/src/y/f.cc"},
+	{.name = "max",
+	 .qualified = "ns::max",
+	 .scope = "ns",
+	 .file = "/src/y/f.cc",
+	 .flags = VAR_GLOBAL},
+};
+
+static struct range_globs globs(const char *a, const char *b)
+{
+	struct range_globs g = {.nr = (a != NULL) + (b != NULL)};
+	g.glob[0] = a;
+	g.glob[1] = b;
+	return g;
+}
+
+/* Which of them, as a string of their indices. */
+static void chosen(struct range_select s, const char *want)
+{
+	char got[16] = "";
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
+		if (range_selected(&s, &variables[i]))
+			snprintf(got + strlen(got), 3, "%zu", i);
+	check_str(got, want);
+}
+#define VARS(a, b)	  .vars = globs(a, b)
+#define FUNCTIONS(a, b)	  .functions = globs(a, b)
+#define FILES(a, b)	  .files = globs(a, b)
+#define CHOSEN(want, ...) chosen((struct range_select){__VA_ARGS__}, want)
+
+static void explained(struct range_select s, const char *want)
+{
+	struct range_nearest *n = calloc(1, sizeof(*n));
+	struct smco_err err = {0};
+	n->select = &s;
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
+		check(!range_nearest_see(n, &variables[i]));
+	check_int(range_nearest_explain(n, "/usr/bin/prog", &err), SMCO_FORMAT);
+	check_str(err.msg, want);
+	free(n);
+}
+#define EXPLAINED(want, ...) explained((struct range_select){__VA_ARGS__}, want)
+
+int main(void)
+{
+	check(!range_select_any(&(struct range_select){0}));
+	check(range_select_any(&(struct range_select){FILES("x", NULL)}));
+	CHOSEN("012345", .vars = {.nr = 0});
+	CHOSEN("1", VARS("i", NULL));
+	CHOSEN("1", VARS("sort::i", NULL));
+	CHOSEN("12", VARS("sort::*", NULL));
+	CHOSEN("012", VARS("c*t", "sort::*"));
+	CHOSEN("", VARS("ort::i", NULL));
+	CHOSEN("12", FUNCTIONS("s?rt", NULL));
+	CHOSEN("3", FUNCTIONS("ns::f", NULL));
+	CHOSEN("3", FUNCTIONS("ns::f(int)", NULL));
+	CHOSEN("4", FUNCTIONS("(anonymous namespace)::g", NULL));
+	/* What is in a namespace is in no function. */
+	CHOSEN("", FUNCTIONS("ns", NULL));
+	CHOSEN("12", FILES("sort.c", NULL));
+	CHOSEN("345", FILES("y/*", NULL));
+	CHOSEN("345", FILES("/src/y/f.cc", NULL));
+	CHOSEN("", FILES("ort.c", NULL));
+	CHOSEN("2", VARS("*len", NULL), FILES("*.c", NULL));
+	CHOSEN("", VARS("count", NULL), FUNCTIONS("sort", NULL));
+
+	EXPLAINED("--var 'cuont': prog has no such variable with integers; "
+		  "nearest: count, n",
+		  VARS("cuont", NULL));
+	EXPLAINED("--function 'srot': prog has no such function with "
+		  "integers; nearest: sort, ns::f",
+		  FUNCTIONS("srot", NULL));
+	EXPLAINED("--file 'sart.c': prog has no such file with integers; "
+		  "nearest: sort.c, main.c",
+		  FILES("sart.c", NULL));
+	EXPLAINED("--var, --function and --file together match no integer "
+		  "variable of prog",
+		  VARS("count", NULL), FUNCTIONS("sort", NULL));
+	return tap_done();
+}

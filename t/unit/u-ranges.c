@@ -1,0 +1,267 @@
+/*
+ * Ranges of variables in reports: joined over processes and files, judged,
+ * ordered, and shown.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "reports/model.h"
+#include "tap.h"
+
+static char dir[128];
+
+struct put {
+	struct trace_writer *w;
+	uint32_t next_id;
+};
+
+static void put_record(struct put *p, uint32_t event, uint32_t id,
+		       const void *payload, uint32_t len)
+{
+	trace_put(p->w, &(struct record){.event = event,
+					 .time_ns = NSEC_PER_SEC,
+					 .cpu = UINT32_MAX,
+					 .param = id,
+					 .payload_len = len,
+					 .payload = payload});
+}
+
+/* A variable; returns its id. */
+static uint32_t put_variable(struct put *p, const char *name, uint32_t line,
+			     const char *type, uint32_t bits, uint32_t class_,
+			     uint32_t flags)
+{
+	uint32_t id = p->next_id++;
+	const struct trace_frame f[] = {
+		{.function = name,
+		 .file = "/src/prog.c",
+		 .line = line,
+		 .module = "/bin/prog",
+		 .build_id = "c0ffee"},
+		{.function = type, .file = "", .module = "", .build_id = ""},
+	};
+	trace_put_stack(p->w, 100 + id, f, 2);
+	const struct ev_variable ev = {
+		.decl = 100 + id,
+		.bits = bits,
+		.class_ = class_,
+		.flags = flags,
+	};
+	put_record(p, EV_VARIABLE, id, &ev, sizeof(ev));
+	return id;
+}
+
+static void put_range(struct put *p, uint32_t id, uint32_t pid,
+		      int64_t smallest, int64_t largest, uint32_t flags)
+{
+	const struct ev_range ev = {
+		.smallest = smallest,
+		.largest = largest,
+		.hits = 5,
+		.watched_ns = 250,
+		.alive_ns = 1000,
+		.pid = pid,
+		.flags = flags,
+	};
+	put_record(p, EV_RANGE, id, &ev, sizeof(ev));
+}
+
+static struct trace_reader *finish(struct put *p, const char *path)
+{
+	struct trace_reader *r = NULL;
+	trace_writer_close(p->w, NULL);
+	check(!trace_reader_open(path, &r, NULL));
+	return r;
+}
+
+static struct put start(char path[160], const char *name)
+{
+	struct put p = {.next_id = 1};
+	snprintf(path, 160, "%s/%s", dir, name);
+	check(!trace_writer_create(path, 0, &p.w, NULL));
+	trace_put_meta(p.w, "monitors", "range");
+	return p;
+}
+
+static const struct model_range *find(const struct summary *s, const char *name)
+{
+	static const struct model_range none = {.unwatched = ""};
+	for (size_t i = 0; i < s->ranges.nr; i++)
+		if (!strcmp(s->ranges.range[i].decl->function, name))
+			return &s->ranges.range[i];
+	return &none;
+}
+
+#define INT VARIABLE_INT
+#define S   VARIABLE_SIGNED
+
+/* One value each, and what is thought of it. */
+static const struct {
+	const char *name;
+	uint32_t bits, class_, flags;
+	int64_t smallest, largest;
+	uint32_t odd;
+	enum finding finding;
+} judged[] = {
+	{"a", 32, INT, S, -5, 5, 0, FINDING_NONE},
+	{"full", 32, INT, S, INT32_MIN, INT32_MAX, 0, FINDING_WRAPPED},
+	{"top", 32, INT, S, 0, INT32_MAX - 21000000, 0, FINDING_LIMIT},
+	{"below", 32, INT, S, 0, INT32_MAX - 22000000, 0, FINDING_NONE},
+	{"bottom", 32, INT, S, INT32_MIN + 5, 0, 0, FINDING_LIMIT},
+	{"zero", 32, INT, 0, 0, 7, 0, FINDING_NONE},
+	{"u", 32, INT, 0, 1, UINT32_MAX, 0, FINDING_WRAPPED},
+	{"u64", 64, INT, 0, 1000000, -1, 0, FINDING_WRAPPED},
+	{"high", 64, INT, 0, INT64_MIN, -1, 0, FINDING_LIMIT},
+	{"s64", 64, INT, S, INT64_MIN, 0, 0, FINDING_LIMIT},
+	{"byte", 8, INT, 0, 0, 255, 0, FINDING_NONE},
+	{"char", 8, VARIABLE_CHAR, S, -128, 127, 0, FINDING_NONE},
+	{"short", 16, INT, 0, 9, 65535, 0, FINDING_WRAPPED},
+	{"field", 5, INT, 0, 0, 31, 0, FINDING_NONE},
+	{"yes", 8, VARIABLE_BOOL, 0, 0, 1, 0, FINDING_NONE},
+	{"no", 8, VARIABLE_BOOL, 0, 0, 2, 0, FINDING_BOOL},
+	{"e", 32, VARIABLE_ENUM, S, 0, INT32_MAX, 0, FINDING_NONE},
+	{"odd", 32, VARIABLE_ENUM, 0, 0, 9, RANGE_ODD_LARGEST, FINDING_ENUM},
+	{"f::len", 32, INT, S, -2, 9, 0, FINDING_NEGATIVE},
+	{"f::n.buf_size", 64, INT, S, -2, 9, 0, FINDING_NEGATIVE},
+	{"f::count", 32, INT, S, -1, 9, 0, FINDING_NONE},
+	{"f::silen", 32, INT, S, -2, 9, 0, FINDING_NONE},
+	{"len::x", 32, INT, S, -2, 9, 0, FINDING_NONE},
+};
+
+static void test_findings(void)
+{
+	char path[160];
+	struct summary *s = NULL;
+	struct put p = start(path, "findings");
+	for (size_t i = 0; i < ARRAY_SIZE(judged); i++) {
+		uint32_t id = put_variable(&p, judged[i].name, (uint32_t)i, "t",
+					   judged[i].bits, judged[i].class_,
+					   judged[i].flags);
+		put_range(&p, id, 7, judged[i].smallest, judged[i].largest,
+			  RANGE_SENSED | judged[i].odd);
+	}
+	/* Nothing is thought of what had no value. */
+	put_variable(&p, "unseen", 99, "bool", 8, VARIABLE_BOOL, 0);
+	struct trace_reader *r = finish(&p, path);
+	check(!summary_load(r, &s, NULL));
+	size_t nr = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(judged); i++) {
+		const struct model_range *m = find(s, judged[i].name);
+		nr += judged[i].finding != FINDING_NONE;
+		check_msg(m->has_value && m->finding == judged[i].finding,
+			  "%s: '%s' (got '%s')", judged[i].name,
+			  finding_text(judged[i].finding),
+			  finding_text(m->finding));
+	}
+	check_int(s->ranges.nr_findings, nr);
+	check_int(s->ranges.nr_with_value, ARRAY_SIZE(judged));
+	check(!find(s, "unseen")->has_value);
+	for (size_t i = 1; i < nr; i++)
+		check(s->ranges.range[i - 1].finding <=
+		      s->ranges.range[i].finding);
+	check_int(s->ranges.range[nr].finding, FINDING_NONE);
+	/* Unsigned ones are numbers above zero, however large. */
+	check(range_number(find(s, "u64"), -1) == 18446744073709551615.0L);
+	check(range_number(find(s, "s64"), INT64_MIN) ==
+	      -9223372036854775808.0L);
+	summary_free(s);
+	trace_reader_close(r);
+}
+
+static void test_join(void)
+{
+	char path[2][160];
+	struct summary_input input[2] = {0};
+	struct summary *s = NULL;
+	struct put p = start(path[0], "one");
+	uint32_t a = put_variable(&p, "main::i", 5, "int", 32, INT, S);
+	put_variable(&p, "main::i", 6, "int", 32, INT, S); /* another one */
+	put_range(&p, a, 7, 3, 4, RANGE_POLLED);
+	put_range(&p, a, 7, 1, 5, RANGE_POLLED); /* instead of that before */
+	put_range(&p, a, 8, -2, 2, RANGE_SENSED);
+	input[0].reader = finish(&p, path[0]);
+	p = start(path[1], "two");
+	put_variable(&p, "other", 1, "int", 32, INT, S);
+	/* The same variable with another id. */
+	a = put_variable(&p, "main::i", 5, "int", 32, INT, S);
+	put_range(&p, a, 7, 0, 90, RANGE_SENSED);
+	/* Of a variable that nobody has described. */
+	put_range(&p, 4711, 7, 0, 1000, RANGE_SENSED);
+	input[1].reader = finish(&p, path[1]);
+	check(!summary_load_files(input, 2, NULL, &s, NULL));
+	const struct model_range *m = find(s, "main::i");
+	check_int(s->ranges.nr, 3);
+	check_int(s->ranges.nr_with_value, 1);
+	check_int(m->smallest, -2);
+	check_int(m->largest, 90);
+	check_int(m->nr_processes, 3);
+	check_int(m->hits, 15);
+	check_int(m->flags, RANGE_POLLED | RANGE_SENSED);
+	check_int(range_watched_ppb(m), 250000000);
+	check_str(m->type, "int");
+	check_int(m->decl->line, 5);
+	check(model_has_monitor(s, "range") && !model_has_monitor(s, "nap"));
+	summary_free(s);
+	trace_reader_close(input[0].reader);
+	trace_reader_close(input[1].reader);
+}
+
+/* What the summary says, one text after the other. */
+static void test_text(void)
+{
+	static const char *const lines[] = {
+		"\nranges     of 2 of 3 integer variables (smco-report "
+		"--ranges)\n",
+		"\n           1 cannot be watched, mostly optimised out\n",
+		"\n           1 may be mistakes\n",
+		"\n1   f::len: -7 to 9\n    negative, though called a size\n"
+		"    int, src/prog.c:2, watched 25 % of the time\n",
+	};
+	char path[160], text[4096] = "";
+	struct summary *s = NULL;
+	struct put p = start(path, "text");
+	uint32_t a = put_variable(&p, "f::i", 1, "int", 32, INT, S);
+	put_range(&p, a, 7, 3, 4, RANGE_SENSED);
+	a = put_variable(&p, "f::len", 2, "int", 32, INT, S);
+	put_range(&p, a, 7, -7, 9, RANGE_SENSED);
+	const struct trace_frame why = {.function = "because",
+					.file = "",
+					.module = "",
+					.build_id = ""};
+	trace_put_stack(p.w, 9, &why, 1);
+	a = put_variable(&p, "f::gone", 3, "int", 32, INT, S);
+	const struct ev_variable ev = {
+		.decl = 100 + a, .bits = 32, .unwatched = 9};
+	put_record(&p, EV_VARIABLE, a + 1, &ev, sizeof(ev));
+	struct trace_reader *r = finish(&p, path);
+	check(!summary_load(r, &s, NULL));
+	check_str(find(s, "f::gone")->unwatched, "because");
+	FILE *out = fmemopen(text, sizeof(text), "w");
+	const struct summary_style style = {.width = 80, .max_sites = 10};
+	summary_print(s, out, NULL, &style);
+	fclose(out);
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		check_msg(strstr(text, lines[i]) != NULL, "says%s", lines[i]);
+	/* Naps were not looked for, so nothing is said of them. */
+	check(!strstr(text, "unused") && !strstr(text, "coverage"));
+	if (tap_failed)
+		printf("# %s\n", text);
+	summary_free(s);
+	trace_reader_close(r);
+}
+
+int main(void)
+{
+	const char *tmp = getenv("TMPDIR");
+	snprintf(dir, sizeof(dir), "%s/smco-ranges.XXXXXX", tmp ? tmp : "/tmp");
+	check(mkdtemp(dir) != NULL);
+	test_findings();
+	test_join();
+	test_text();
+	if (!tap_failed) {
+		char cmd[200];
+		snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
+		check(!system(cmd));
+	}
+	return tap_done();
+}
