@@ -130,20 +130,31 @@ static long waits_in(pid_t tid)
 
 /* --- the queue; called with the lock held --- */
 
+/* Room for what @more guards will put there: a hit that cannot be kept would
+ * leave its thread waiting for ever. False: no memory. */
+static bool queue_reserve(struct uffd *u, size_t more)
+{
+	size_t need = u->nr + u->tab.nr + more;
+	if (need <= u->cap)
+		return true;
+	size_t cap = u->cap ? u->cap * 2 : 64;
+	if (cap < need)
+		cap = need;
+	struct uffd_hit *q = malloc(cap * sizeof(*q));
+	if (!q)
+		return false;
+	for (size_t i = 0; i < u->nr; i++)
+		q[i] = u->queue[(u->head + i) % u->cap];
+	free(u->queue);
+	u->queue = q;
+	u->head = 0;
+	u->cap = cap;
+	return true;
+}
+
+/* Of a guard that was reserved for and is in the table no more. */
 static void queue_put(struct uffd *u, const struct uffd_hit *h)
 {
-	if (u->nr == u->cap) {
-		size_t cap = u->cap ? u->cap * 2 : 64;
-		struct uffd_hit *q = malloc(cap * sizeof(*q));
-		if (!q)
-			return;
-		for (size_t i = 0; i < u->nr; i++)
-			q[i] = u->queue[(u->head + i) % u->cap];
-		free(u->queue);
-		u->queue = q;
-		u->head = 0;
-		u->cap = cap;
-	}
 	u->queue[(u->head + u->nr++) % u->cap] = *h;
 }
 
@@ -420,6 +431,8 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		uint32_t slot;
 		const char *why = may_guard(&maps, &r[i]);
+		if (!why && !queue_reserve(u, 1))
+			why = "out of memory";
 		if (!why && guardtab_add(&u->tab, r[i].start, r[i].end, 0,
 					 r[i].user, &slot))
 			why = "armed already, or no mappings to spare";

@@ -78,6 +78,46 @@ static bool set_policy(int policy, int priority)
 	return !sched_setscheduler(0, policy, &sp);
 }
 
+/* No memory, for the supervisor, while this is set. */
+static volatile bool is_out_of_memory;
+#ifndef __SANITIZE_ADDRESS__
+void *__libc_malloc(size_t size);
+void *malloc(size_t size)
+{
+	return is_out_of_memory ? NULL : __libc_malloc(size);
+}
+#endif
+
+/* A hit is told, and its thread goes on, also without memory: what there is no
+ * room for is not armed. */
+static void test_no_memory(struct access *a, struct puppet *pup)
+{
+	struct access_hit hit = {0};
+	struct page_range r = {
+		.start = (taddr_t)(uintptr_t)memory,
+		.end = (taddr_t)(uintptr_t)memory + TPAGE_SIZE,
+	};
+	check_int(access_uffd.arm(a, &r, 1), 0);
+	check_int(r.nr_reset, 1);
+	is_out_of_memory = true;
+	puppet_begin(pup, poke, 5, 9);
+	struct pollfd fd = {.fd = pup->answer, .events = POLLIN};
+	uint64_t end = smco_now_ns() + 20 * NSEC_PER_SEC;
+	unsigned nr = 0;
+	while (!nr && smco_now_ns() < end)
+		if (access_uffd.next_hit(a, &hit)) {
+			nr++;
+			if (hit.stopped)
+				access_uffd.resume(a, &hit);
+		}
+	int got = poll(&fd, 1, 20000);
+	is_out_of_memory = false;
+	check_int(nr, 1);
+	check_int(got, 1);
+	if (got == 1)
+		check_int(puppet_wait(pup), 9);
+}
+
 int main(void)
 {
 	struct tracer *tr;
@@ -122,6 +162,14 @@ int main(void)
 		access_uffd.resume(a, &hit);
 	check_int(puppet_wait(&pup), 7);
 	check(!access_uffd.next_hit(a, &hit));
+	access_uffd.close(a);
+	check_int(tproc_stop(p, NULL), 0);
+	/* With no room in its queue yet. */
+	bool opened = check_int(access_uffd.open(p, &a, &err), 0);
+	tproc_cont(p);
+	if (!opened)
+		return tap_done();
+	test_no_memory(a, &pup);
 	access_uffd.close(a);
 	tracer_destroy(tr);
 	puppet_end(&pup);
