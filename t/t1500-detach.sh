@@ -65,6 +65,42 @@ leftover_vfork() {
 }
 ok "also after waiting for a vfork child" leftover_vfork
 
+# Frozen by its control group, maybe while it runs a call of ours, it does not
+# come back: that is waited for a while and said, not for ever, and it goes on
+# as ever when it is thawed. Both kinds of control groups.
+frozen() {
+	local group=$1/smco-t1500-$$ status left=0
+	shift
+	mkdir "$group" || return 1
+	start whole_vectors 60
+	echo "$pid" >"$group/cgroup.procs"
+	timeout -k 1 30 "$DRIVE" -s 0 -i 9 -d 1500 -p "$pid" 2>said &
+	local drive=$!
+	wait_for 10 grep -q 'TracerPid:.[1-9]' "/proc/$pid/status"
+	sleep 0.3
+	echo "$1" >"$group/$3"
+	# While it is frozen.
+	wait "$drive"
+	status=$?
+	kill -0 "$pid" && left=1
+	echo "$2" >"$group/$3"
+	cat said
+	echo "status $status"
+	finish && [ $left = 1 ] && [ $status -ne 124 ] &&
+		grep -qE '^stops|could not be undone|cannot be released' said
+	status=$?
+	wait_for 5 rmdir "$group"
+	return $status
+}
+for dir in /sys/fs/cgroup /sys/fs/cgroup/unified; do
+	[ -w $dir/cgroup.procs ] || continue
+	ok "a frozen program" frozen $dir 1 0 cgroup.freeze
+done
+if [ -w /sys/fs/cgroup/freezer/cgroup.procs ]; then
+	ok "a frozen program, the old way" \
+		frozen /sys/fs/cgroup/freezer FROZEN THAWED freezer.state
+fi
+
 twice() {
 	start many_threads 3
 	"$DRIVE" -d 1000 -p "$pid" 2>/dev/null &

@@ -159,6 +159,19 @@ static void gather_end(struct task *t, int status)
 		task_unlink(t); /* born and killed before anybody heard */
 }
 
+/* Stopped at last, while its process is being left. */
+static void gather_leaving(struct task *t)
+{
+	/* The first that could stop, maybe. */
+	if (!t->proc->execed)
+		stub_remove(t->proc);
+	/* Nobody has decided about its signal. */
+	if (!t->queued)
+		task_enqueue(t);
+	task_detach(t);
+	tproc_discard_if_left(t->proc);
+}
+
 void gather(struct tracer *tr, pid_t tid, int status)
 {
 	struct task *t = task_find(tr, tid);
@@ -203,6 +216,15 @@ void gather(struct tracer *tr, pid_t tid, int status)
 	t->nr_stops++;
 
 	bool leaving = t->proc && t->proc->leaving;
+	if (t->owed) {
+		/* Not a new stop: the one that it was borrowed in goes on. */
+		loan_pay_back(t);
+		if (leaving)
+			gather_leaving(t);
+		else
+			task_release(t);
+		return;
+	}
 	switch (kind) {
 	case STOP_CLONE:
 	case STOP_FORK:
@@ -243,17 +265,10 @@ void gather(struct tracer *tr, pid_t tid, int status)
 	default:
 		break;
 	}
-	if (leaving) {
-		/* The first that could stop, maybe. */
-		if (!t->proc->execed)
-			stub_remove(t->proc);
-		/* Nobody has decided about its signal. */
+	if (leaving)
+		gather_leaving(t);
+	else if (t->proc)
 		task_enqueue(t);
-		task_detach(t);
-		tproc_discard_if_left(t->proc);
-	} else if (t->proc) {
-		task_enqueue(t);
-	}
 }
 
 /* --- acting --- */

@@ -66,12 +66,15 @@ static int call_plain(struct loan *l, struct tsyscall *c)
 	if (!insn)
 		return SMCO_UNSUPPORTED;
 	arch.set_syscall(&regs, insn, c->nr, c->args);
-	if (loan_block(l) < 0 || loan_set_regs(l, &regs) < 0 ||
-	    loan_to_syscall_stop(l) < 0 || loan_to_syscall_stop(l) < 0 ||
-	    ptrace(PTRACE_GETREGS, l->t->tid, NULL, &regs) < 0)
-		return SMCO_GONE;
+	int r = loan_block(l);
+	if (r == 0)
+		r = loan_set_regs(l, &regs);
+	for (int i = 0; r == 0 && i < 2; i++)
+		r = loan_to_syscall_stop(l);
+	if (r == 0 && ptrace(PTRACE_GETREGS, l->t->tid, NULL, &regs) < 0)
+		r = SMCO_GONE;
 	c->ret = arch.syscall_ret(&regs);
-	return 0;
+	return r;
 }
 
 /* --- from the end of the vdso --- */
@@ -158,7 +161,8 @@ static int call_by_boot(struct loan *l, struct tsyscall *c)
 	/* Registers first: until then they lead through this code. */
 	if (r == 0)
 		r = loan_leave_code(l);
-	tmem_write(p, site, zeros, sizeof(zeros));
+	if (r != SMCO_BUSY)
+		tmem_write(p, site, zeros, sizeof(zeros));
 	return r;
 }
 
@@ -171,7 +175,7 @@ int stub_remove(struct tproc *p)
 	taddr_t at = p->stub;
 
 	/* Without a thread to run in it has to wait for one. */
-	if (!at || !loan_choose(p))
+	if (!at || !loan_choose(p) || p->nr_owed)
 		return 0;
 	p->stub = 0;
 	p->stub_refused = true; /* by us: it would be the next change */
@@ -266,11 +270,31 @@ static int call_by_stub(struct loan *l, struct tsyscall *calls, size_t n)
 
 /* --- the public calls --- */
 
+static int explain(const struct task *t, int code, const char *where,
+		   struct smco_err *err)
+{
+	if (code == SMCO_BUSY)
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "thread %d does not come back from %s: it is "
+				 "frozen (by a cgroup) or waits for a disk; it "
+				 "goes on when that is over",
+				 t->tid, where);
+	return smco_fail(err, (enum smco_code)code, 0, "thread %d failed in %s",
+			 t->tid, where);
+}
+
 int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
 		   struct smco_err *err)
 {
 	struct task *t = loan_choose(p);
 	struct loan l;
+
+	/* What it stands in must stay as it is. */
+	if (p->nr_owed)
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "process %d: a thread has not come back from "
+				 "the last call in it",
+				 p->pid);
 
 	if (!t)
 		return smco_fail(err,
@@ -292,14 +316,8 @@ int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
 		i += some;
 	}
 	/* Also after a failure: the task must not be left with our registers.*/
-	int back = t->state == TASK_STOPPED ? loan_give_back(&l) : SMCO_GONE;
-	if (r == 0)
-		r = back;
-	if (r < 0)
-		return smco_fail(err, (enum smco_code)r, 0,
-				 "thread %d failed in an injected call",
-				 t->tid);
-	return 0;
+	r = loan_end(&l, r);
+	return r < 0 ? explain(t, r, "an injected call", err) : 0;
 }
 
 int tproc_syscall(struct tproc *p, long nr, const uint64_t args[6],
@@ -324,7 +342,7 @@ int task_run(struct task *t, const struct task_run *run, struct smco_err *err)
 	int sig = tproc_trap_signal(t->proc);
 	int r = loan_take(&l, t);
 	if (r < 0)
-		return smco_fail(err, r, 0, "thread %d is gone", t->tid);
+		return explain(t, loan_end(&l, r), "our code", err);
 	if (run->before) {
 		/* Where it would go on by itself. */
 		regs = l.regs;
@@ -341,11 +359,6 @@ int task_run(struct task *t, const struct task_run *run, struct smco_err *err)
 	r = loan_set_regs(&l, &regs);
 	if (r == 0)
 		r = loan_run_to_signal(&l, sig, 0);
-	int back = t->state == TASK_STOPPED ? loan_give_back(&l) : SMCO_GONE;
-	if (r == 0)
-		r = back;
-	if (r < 0)
-		return smco_fail(err, (enum smco_code)r, 0,
-				 "thread %d failed in our code", t->tid);
-	return 0;
+	r = loan_end(&l, r);
+	return r < 0 ? explain(t, r, "our code", err) : 0;
 }

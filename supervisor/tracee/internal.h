@@ -81,6 +81,9 @@ struct task {
 	uint64_t asleep_migrations;
 	uint64_t asleep_nr; /* times it has slept */
 	taddr_t rseq;	    /* 0 = none, 1 = not asked yet */
+	/* It was borrowed and did not come back in time (loan.c): what it gets
+	 * at its next stop. .quiet until then. */
+	struct loan *owed;
 };
 
 struct tpatch {
@@ -141,6 +144,7 @@ struct tproc {
 	taddr_t stub;	      /* batch stub, 0 = none */
 	taddr_t whole;	      /* code of whole.c, 0 = not yet, 1 = cannot */
 	bool stub_refused;
+	unsigned nr_owed; /* tasks with .owed */
 	enum libs_phase libs;
 	struct tpatch *libs_patch;
 	int libs_sig;	   /* that it raises */
@@ -268,8 +272,21 @@ int task_await(struct task *t, uint64_t deadline_ns);
  * must be > 0. */
 struct task *tproc_quiesce(struct tproc *p, uint64_t deadline_ns);
 /* PTRACE_INTERRUPT, then @t sits in a PTRACE_EVENT_STOP. From any stop; a
- * signal of a signal-delivery-stop is lost. */
+ * signal of a signal-delivery-stop is lost. SMCO_BUSY: see task_next_stop(). */
 int task_to_event_stop(struct task *t);
+/*
+ * @t, which we have just let go, to its next stop: 0, SMCO_GONE, or SMCO_BUSY
+ * if that takes longer than LOAN_BOUND_NS, because it is frozen (cgroups) or a
+ * call waits for a disk. It has been interrupted then: stopped somewhere, or
+ * .quiet and running.
+ */
+int task_next_stop(struct task *t, int *status_ret);
+
+/* --- loan.c --- */
+/* @t, owed something, has stopped: back to the stop in which it was borrowed.
+ */
+void loan_pay_back(struct task *t);
+void loan_write_off(struct task *t); /* it will not stop any more */
 
 /* --- mend.c --- */
 /* PTRACE_INTERRUPT comes next: since when does @t wait? */

@@ -1,6 +1,6 @@
 #include "supervisor/tracee/loan.h"
 
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -64,26 +64,22 @@ static int set_mask(struct loan *l, uint64_t mask)
 /* Let it go by @req and return the status of the next stop, of this task. */
 static int next_stop(struct loan *l, enum __ptrace_request req)
 {
-	struct task *t = l->t;
 	for (;;) {
 		int status;
 		if (go_on(l, req) < 0)
 			return SMCO_GONE;
-		pid_t tid;
-		do {
-			tid = waitpid(t->tid, &status, __WALL);
-		} while (tid < 0 && errno == EINTR);
-		if (tid < 0)
-			return SMCO_GONE;
-		enum stop_kind kind = stop_classify(status);
-		if (kind == STOP_EXITED || kind == STOP_KILLED) {
-			gather(t->tr, tid, status);
-			return SMCO_GONE;
-		}
-		if (kind != STOP_SIGNAL || WSTOPSIG(status) != SIGSTOP)
+		int r = task_next_stop(l->t, &status);
+		if (l->t->state == TASK_STOPPED &&
+		    stop_classify(status) == STOP_SIGNAL &&
+		    WSTOPSIG(status) == SIGSTOP)
+			/* The one signal that no mask keeps out. */
+			l->stop_again = true;
+		else if (r == 0)
 			return status;
-		/* The one signal that no mask keeps out. */
-		l->stop_again = true;
+		if (r < 0) {
+			l->signal_path = true;
+			return r;
+		}
 	}
 }
 
@@ -180,8 +176,50 @@ int loan_leave_code(struct loan *l)
 	return r == 0 ? loan_set_regs(l, &regs) : r;
 }
 
+int loan_end(struct loan *l, int r)
+{
+	struct task *t = l->t;
+	int back = t->state == TASK_STOPPED ? loan_give_back(l) : SMCO_GONE;
+
+	if (r == 0)
+		r = back;
+	if (t->state != TASK_RUNNING || !t->quiet)
+		return r;
+	/* Where it runs it puts itself right if we do not: so without memory
+	 * nothing is owed. */
+	t->owed = malloc(sizeof(*l));
+	if (t->owed) {
+		*t->owed = *l;
+		t->proc->nr_owed++;
+	}
+	return SMCO_BUSY;
+}
+
+void loan_write_off(struct task *t)
+{
+	if (!t->owed)
+		return;
+	free(t->owed);
+	t->owed = NULL;
+	t->proc->nr_owed--;
+}
+
+void loan_pay_back(struct task *t)
+{
+	struct loan l = *t->owed;
+
+	loan_write_off(t);
+	smco_debug("ptrace", "%d is back", t->tid);
+	if (task_kind(t) == STOP_SIGNAL) {
+		l.stop_again |= WSTOPSIG(t->status) == SIGSTOP;
+		t->status = l.status;
+	}
+	loan_end(&l, 0);
+}
+
 int loan_take(struct loan *l, struct task *t)
 {
+	int r;
 	memset(l, 0, sizeof(*l));
 	l->t = t;
 	l->status = t->status;
@@ -213,20 +251,23 @@ int loan_take(struct loan *l, struct task *t)
 	}
 	default:
 		/* Inside a system call, or about to get a signal. */
-		if (task_to_event_stop(t) < 0)
-			return SMCO_GONE;
+		r = task_to_event_stop(t);
+		if (r < 0)
+			return r;
 		break;
 	}
 	t->regs_valid = false;
 	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &l->regs) < 0)
 		return SMCO_GONE;
+	l->has_regs = true;
 	if (l->in_entry) {
 		/* Leave the program's call; it is entered again later, also
 		 * if it goes on from here by itself. */
 		struct user_regs_struct regs = l->regs;
 		arch.rewind_syscall(&regs, arch.syscall_nr(&l->regs));
-		if (loan_set_regs(l, &regs) < 0 || loan_to_syscall_stop(l) < 0)
+		if (loan_set_regs(l, &regs) < 0)
 			return SMCO_GONE;
+		return loan_to_syscall_stop(l);
 	}
 	return 0;
 }
@@ -265,9 +306,11 @@ static int give_back_syscall_stop(struct loan *l)
 	}
 	struct user_regs_struct regs = l->regs;
 	arch.rewind_syscall(&regs, arch.syscall_nr(&l->regs));
-	if (loan_block(l) < 0 || loan_set_regs(l, &regs) < 0 ||
-	    loan_to_syscall_stop(l) < 0)
+	if (loan_block(l) < 0 || loan_set_regs(l, &regs) < 0)
 		return SMCO_GONE;
+	int r = loan_to_syscall_stop(l);
+	if (r < 0)
+		return r;
 	/* Registers that entering does not set are put right. */
 	return loan_set_regs(l, &l->regs);
 }
@@ -292,7 +335,11 @@ int loan_give_back(struct loan *l)
 	struct task *t = l->t;
 	int r = 0;
 
-	if (l->kind == STOP_SYSCALL) {
+	if (!l->has_regs) {
+		/* Not even begun. */
+		if (l->kind == STOP_SIGNAL)
+			r = stop_with_signal(l, &l->si);
+	} else if (l->kind == STOP_SYSCALL) {
 		r = give_back_syscall_stop(l);
 		t->status = l->status;
 	} else {

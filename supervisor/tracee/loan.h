@@ -15,6 +15,7 @@ struct loan {
 	bool in_entry;	     /* STOP_SYSCALL: enter-stop */
 	bool signal_path;    /* now in a stop on the way to signal delivery */
 	bool stop_again;     /* a SIGSTOP came in between: send it again */
+	bool has_regs;
 	struct user_regs_struct regs;
 	uint64_t mask;
 	siginfo_t si; /* STOP_SIGNAL */
@@ -25,7 +26,8 @@ struct loan {
 /* The best stopped task to borrow, NULL if none. */
 struct task *loan_choose(struct tproc *p);
 bool loan_possible(const struct task *t);
-/* Errors: SMCO_GONE. */
+/* Errors here and below: SMCO_GONE; SMCO_BUSY, the task does not come back (see
+ * task_next_stop()). After any but success, too, loan_end() is to be called. */
 int loan_take(struct loan *l, struct task *t);
 /* Block all signals (but SIGKILL and SIGSTOP). */
 int loan_block(struct loan *l);
@@ -43,5 +45,8 @@ int loan_carrier(struct loan *l);
 /* The task gets its registers back, but is still ours. */
 int loan_leave_code(struct loan *l);
 int loan_give_back(struct loan *l);
+/* The end of a loan in which @r came out: the task is given back, or gets what
+ * is its own as soon as it stops. Returns @r, or why that is not so. */
+int loan_end(struct loan *l, int r);
 
 #endif

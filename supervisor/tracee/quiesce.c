@@ -11,6 +11,8 @@
 #define LOOK_NS (2 * NSEC_PER_MSEC)
 /* Nothing is waited for longer. */
 #define STOP_BOUND_NS (200 * NSEC_PER_MSEC)
+/* A task that runs for us, for some µs, on a machine without a free CPU. */
+#define LOAN_BOUND_NS (2 * NSEC_PER_SEC)
 
 /* Before it is interrupted, and before any other is: this takes time. */
 static void look_at_wait(struct task *t)
@@ -181,38 +183,55 @@ int task_stop(struct task *t)
 	return SMCO_BUSY;
 }
 
+int task_next_stop(struct task *t, int *status_ret)
+{
+	int r = 0;
+	pid_t tid = wait_status(t->tr, t->tid, smco_now_ns() + LOAN_BOUND_NS,
+				status_ret);
+	t->regs_valid = false;
+	if (tid == 0) {
+		smco_debug("ptrace", "%d does not come back", t->tid);
+		r = SMCO_BUSY;
+		t->interrupted =
+			ptrace(PTRACE_INTERRUPT, t->tid, NULL, 0L) == 0;
+		tid = wait_status(t->tr, t->tid, smco_now_ns() + STOP_BOUND_NS,
+				  status_ret);
+	}
+	if (tid == 0) {
+		t->state = TASK_RUNNING;
+		t->quiet = true;
+		return SMCO_BUSY;
+	}
+	if (tid < 0)
+		return SMCO_GONE;
+	enum stop_kind kind = stop_classify(*status_ret);
+	if (kind == STOP_EXITED || kind == STOP_KILLED) {
+		gather(t->tr, tid, *status_ret);
+		return SMCO_GONE;
+	}
+	if (kind == STOP_INTERRUPT || kind == STOP_GROUP)
+		t->interrupted = false;
+	return r;
+}
+
 int task_to_event_stop(struct task *t)
 {
+	int status;
 	if (t->state != TASK_STOPPED)
 		return SMCO_GONE;
-	if (ptrace(PTRACE_INTERRUPT, t->tid, NULL, 0L) < 0 ||
-	    ptrace(PTRACE_CONT, t->tid, NULL, 0L) < 0)
+	if (ptrace(PTRACE_INTERRUPT, t->tid, NULL, 0L) < 0)
 		return SMCO_GONE;
-	for (;;) {
-		int status;
-		pid_t tid = waitpid(t->tid, &status, __WALL);
-		if (tid < 0 && errno == EINTR)
-			continue;
-		if (tid < 0)
+	/* Others are not expected before the event-stop: they are passed by. */
+	do {
+		if (ptrace(PTRACE_CONT, t->tid, NULL, 0L) < 0)
 			return SMCO_GONE;
-		t->regs_valid = false;
-		enum stop_kind kind = stop_classify(status);
-		switch (kind) {
-		case STOP_INTERRUPT:
-		case STOP_GROUP:
-			t->status = status;
-			return 0;
-		case STOP_EXITED:
-		case STOP_KILLED:
-			gather(t->tr, tid, status);
-			return SMCO_GONE;
-		default:
-			/* Not expected before the event-stop: pass it by. */
-			if (ptrace(PTRACE_CONT, t->tid, NULL, 0L) < 0)
-				return SMCO_GONE;
-			break;
-		}
-	}
+		int r = task_next_stop(t, &status);
+		if (r < 0)
+			return r;
+	} while (stop_classify(status) != STOP_INTERRUPT &&
+		 stop_classify(status) != STOP_GROUP);
+	t->status = status;
+	return 0;
 }
 
 int tproc_let_run(struct tproc *p, uint64_t ns, struct smco_err *err)

@@ -157,6 +157,7 @@ void task_unlink(struct task *t)
 	struct tracer *tr = t->tr;
 	task_dequeue(t);
 	task_unhash(tr, t);
+	loan_write_off(t);
 	task_leave(t);
 	t->next = tr->dead_tasks;
 	tr->dead_tasks = t;
