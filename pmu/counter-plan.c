@@ -125,21 +125,48 @@ static int not_here(const struct smco_err *why, struct smco_err *err)
 			 why->msg, len ? "are " : "is nothing", list);
 }
 
+#define MAX_REASONS 6
+
 /* Several events are missing for one reason as a rule. */
-static void note_missing(struct counter_plan *p, const struct pmu_event *ev,
-			 const struct smco_err *why, char first[300])
+struct missing {
+	struct {
+		char events[240];
+		char why[300];
+	} reason[MAX_REASONS];
+	size_t nr;
+};
+
+static void note_missing(struct missing *m, const struct pmu_event *ev,
+			 const struct smco_err *err)
 {
-	const char *reason = strstr(why->msg, "' ");
-	char text[sizeof(p->missing)];
-	reason = reason ? reason + 2 : why->msg;
-	if (!p->missing[0]) {
-		snprintf(first, 300, "%.299s", reason);
-		snprintf(p->missing, sizeof(p->missing), "%.60s", ev->name);
-	} else {
-		snprintf(text, sizeof(text), "%.200s, %.60s", p->missing,
-			 ev->name);
-		memcpy(p->missing, text, sizeof(text));
+	/* Behind the event's name. */
+	const char *why = strstr(err->msg, "' ");
+	why = why ? why + 2 : err->msg;
+	size_t i = 0;
+	while (i < m->nr && strcmp(m->reason[i].why, why) != 0)
+		i++;
+	if (i == MAX_REASONS)
+		return;
+	char *events = m->reason[i].events;
+	size_t len = strlen(events), room = sizeof(m->reason[i].events) - len;
+	if (i == m->nr) {
+		snprintf(m->reason[i].why, sizeof(m->reason[i].why), "%.299s",
+			 why);
+		m->nr++;
 	}
+	if (room > strlen(ev->name) + 3)
+		snprintf(events + len, room, "%s%s", len ? ", " : "", ev->name);
+}
+
+/* "a, b: why; c: why not". */
+static void say_missing(const struct missing *m, char *buf, size_t size)
+{
+	size_t len = 0;
+	buf[0] = '\0';
+	for (size_t i = 0; i < m->nr && len < size; i++)
+		len += (size_t)snprintf(buf + len, size - len, "%s%s: %s",
+					i ? "; " : "", m->reason[i].events,
+					m->reason[i].why);
 }
 
 int counter_plan_make(const struct pmu_event *events, size_t nr,
@@ -148,17 +175,17 @@ int counter_plan_make(const struct pmu_event *events, size_t nr,
 {
 	struct counter_plan p = {0};
 	struct smco_err why = {0};
-	char reason[300] = "", text[sizeof(p.missing)];
 	_cleanup_free_ struct builder *b = calloc(1, sizeof(*b));
 	_cleanup_free_ struct pmu_event *tried = calloc(nr + 1, sizeof(*tried));
-	if (!b || !tried)
+	_cleanup_free_ struct missing *missing = calloc(1, sizeof(*missing));
+	if (!b || !tried || !missing)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	for (size_t i = 0; i < nr; i++) {
 		tried[i] = events[i];
 		if (pmu_try(&tried[i], &why)) {
 			if (!if_available)
 				return not_here(&why, err);
-			note_missing(&p, &events[i], &why, reason);
+			note_missing(missing, &events[i], &why);
 		} else if (!place(b, &tried[i])) {
 			return smco_fail(err, SMCO_UNSUPPORTED, 0,
 					 "more than %d groups of events",
@@ -167,11 +194,7 @@ int counter_plan_make(const struct pmu_event *events, size_t nr,
 	}
 	if (!b->nr_groups)
 		return not_here(&why, err);
-	if (p.missing[0]) {
-		snprintf(text, sizeof(text), "%.120s: %.170s", p.missing,
-			 reason);
-		memcpy(p.missing, text, sizeof(text));
-	}
+	say_missing(missing, p.missing, sizeof(p.missing));
 	if (lay_out(b, &p))
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	*ret = p;

@@ -95,8 +95,11 @@ static void add_history(const struct counter_plan *plan, struct open_group *o,
 	const struct counter_group *g = &plan->group[o->group];
 	for (size_t i = 0; i < g->nr; i++) {
 		const struct pmu_event *ev = &plan->event[g->first + i];
+		bool counts_all =
+			!ev->attr.exclude_kernel && !ev->attr.exclude_user;
+		/* Clocks know no levels. */
 		if (ev->attr.type == PERF_TYPE_SOFTWARE &&
-		    !ev->attr.exclude_kernel && !ev->attr.exclude_user)
+		    (counts_all || ev->role == PMU_TASK_CLOCK))
 			o->last.value[i] -= h->value[ev->role];
 	}
 }

@@ -28,8 +28,8 @@ struct counter_plan {
 	size_t nr_events;
 	struct counter_group group[COUNTER_MAX_GROUPS];
 	size_t nr_groups;
-	/* What was left out and why, one sentence; "" = nothing. */
-	char missing[300];
+	/* What was left out and why: "a, b: why; c: why"; "" = nothing. */
+	char missing[900];
 };
 
 /*

@@ -77,15 +77,15 @@ static int explain_permission(const struct pmu_event *ev, struct smco_err *err)
 		   : ev->is_machine_wide		 ? 0
 		   : ev->attr.exclude_kernel		 ? 2
 							 : 1;
-	if (paranoid > want)
+	if (paranoid > want && geteuid() != 0)
 		return smco_fail(err, SMCO_PERM, 0,
-				 "'%.60s' is not permitted: "
+				 "'%.60s' may not be counted: "
 				 "kernel.perf_event_paranoid is %d; run as "
 				 "root, or: sysctl kernel.perf_event_paranoid="
 				 "%d",
 				 ev->name, paranoid, want);
 	return smco_fail(err, SMCO_PERM, 0,
-			 "'%.60s' is not permitted here (a container's "
+			 "'%.60s' may not be counted here (a container's "
 			 "seccomp filter, or the kernel is locked down); "
 			 "CAP_PERFMON is needed",
 			 ev->name);

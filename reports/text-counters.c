@@ -145,7 +145,7 @@ static void problems(const struct view *v, struct trace_reader *r)
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
 		const char *text = trace_meta(r, notes[i].key);
 		if (text && *text)
-			text_paragraph(v, "", INK_WARN, "%s%.400s",
+			text_paragraph(v, "", INK_WARN, "%s%.900s",
 				       notes[i].before, text);
 	}
 }

@@ -18,7 +18,7 @@ all_hardware_or_reason() {
 	list 'instructions'
 	cat list
 	grep -qE '^yes +INSTRUCTIONS ' list ||
-		grep -qE '^# generic: .*(needs hardware counters|not permitted|in use)' list
+		grep -qE '^# generic: .*(needs hardware counters|may not be counted|in use)' list
 }
 ok "what cannot be counted has a reason" all_hardware_or_reason
 

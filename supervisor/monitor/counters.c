@@ -505,8 +505,9 @@ static void put(struct counters *c, const char *key, const char *what,
 
 static const char *level_of(const struct pmu_event *ev)
 {
-	if (ev->attr.exclude_kernel == ev->attr.exclude_user)
-		return NULL; /* both */
+	if (ev->attr.exclude_kernel == ev->attr.exclude_user ||
+	    !strcmp(ev->unit, "ns"))
+		return NULL; /* both; clocks know no levels */
 	return ev->attr.exclude_kernel ? "user" : "kernel";
 }
 
