@@ -16,6 +16,7 @@
 #define ZSTD_LEVEL_RECORDS 1  /* columns: more effort gains nothing */
 #define ZSTD_WORTH	   96 /* smaller payloads are not tried */
 #define INDEX_EVERY	   64 /* record chunks described by an index chunk */
+#define INDEX_WORTH	   (64u << 10) /* bytes of these; less is soon read */
 
 struct index_entry {
 	uint64_t pos;
@@ -45,6 +46,7 @@ struct sink {
 	struct bbuf zstd_out, out;
 	struct index_entry index[INDEX_EVERY];
 	uint32_t nr_index;
+	uint64_t index_bytes; /* of the chunks in it */
 };
 
 /* ------------------------------------------------------------- the thread ---
@@ -119,6 +121,8 @@ static void put_index(struct sink *s)
 {
 	struct chunk c = {.type = CHUNK_INDEX, .nr_items = s->nr_index};
 	uint64_t pos = 0;
+	if (s->index_bytes < INDEX_WORTH)
+		s->nr_index = c.nr_items = 0;
 	for (uint32_t i = 0; i < s->nr_index; i++) {
 		const struct index_entry *e = &s->index[i];
 		bbuf_varint(&c.body, e->pos - pos);
@@ -129,6 +133,7 @@ static void put_index(struct sink *s)
 		pos = e->pos;
 	}
 	s->nr_index = 0;
+	s->index_bytes = 0;
 	if (c.body.failed)
 		fail(s, SMCO_NOMEM, 0);
 	else if (c.nr_items)
@@ -147,6 +152,7 @@ static void take_in(struct sink *s, const struct chunk *c)
 		return;
 	s->index[s->nr_index++] = (struct index_entry){
 		pos, c->nr_items, c->earliest_ns, c->latest_ns, c->threads};
+	s->index_bytes += s->file.size + s->out.len - pos;
 	if (s->nr_index == INDEX_EVERY)
 		put_index(s);
 }

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/pattern.h"
 #include "reports/quantity.h"
-
-#define PATTERN_MAX 256 /* bytes of a regular expression */
 
 enum op {
 	OP_OR,
@@ -258,52 +257,16 @@ static int take_number(struct parser *p, const struct column *c,
 /* ----------------------------------------------------- tests of a column ---
  */
 
-/*
- * What POSIX leaves to the library and what could take exponential time or
- * memory there, counted repetitions and back-references, is not let through.
- */
-static int check_pattern(struct parser *p, size_t at, const char *pattern)
-{
-	bool in_brackets = false;
-	unsigned groups = 0;
-	if (strlen(pattern) > PATTERN_MAX)
-		return wrong(p, at, "a regular expression is at most %d long",
-			     PATTERN_MAX);
-	for (const char *s = pattern; *s; s++) {
-		if (in_brackets) {
-			in_brackets = *s != ']';
-			continue;
-		}
-		if (*s == '\\' && s[1] >= '0' && s[1] <= '9')
-			return wrong(p, at, "back-references are not known");
-		if (*s == '\\' && s[1]) {
-			s++;
-		} else if (*s == '[') {
-			in_brackets = true;
-			s += s[1] == '^';
-			s += s[1] == ']';
-		} else if (*s == '{') {
-			return wrong(p, at,
-				     "counted repetitions {} are not "
-				     "known (write \\{ for the "
-				     "character)");
-		} else if (*s == '(' && ++groups > 32) {
-			return wrong(p, at, "too many groups");
-		}
-	}
-	return 0;
-}
-
 static int compile(struct parser *p, size_t at, struct node *n)
 {
 	char why[100];
-	int rc = check_pattern(p, at, n->literal.text);
-	if (rc)
-		return rc;
+	const char *problem = pattern_problem(n->literal.text);
+	if (problem)
+		return wrong(p, at, "%s", problem);
 	regex_t *re = calloc(1, sizeof(*re));
 	if (!re)
 		return smco_fail(p->err, SMCO_NOMEM, 0, "out of memory");
-	rc = regcomp(re, n->literal.text, REG_EXTENDED | REG_NOSUB);
+	int rc = regcomp(re, n->literal.text, REG_EXTENDED | REG_NOSUB);
 	if (rc) {
 		regerror(rc, re, why, sizeof(why));
 		free(re);

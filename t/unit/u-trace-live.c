@@ -138,12 +138,19 @@ static void narrowed(void)
 	struct trace_reader *r = NULL;
 	struct record got;
 	uint64_t n, in, nr = 70;
+	uint64_t noise[16];
 	check_int(trace_writer_create(path, 1, &w, NULL), 0);
 	for (uint64_t i = 0; i < nr * 100; i++) {
-		/* Seventy chunks: more than one index chunk describes. */
-		put_surely(w, &(struct record){.event = 50,
-					       .time_ns = i * 10,
-					       .tid = (uint32_t)(i / 100)});
+		/* Seventy chunks, more than one index chunk describes, and
+		 * too large to do without. */
+		for (size_t j = 0; j < ARRAY_SIZE(noise); j++)
+			noise[j] = random_u64();
+		struct record one = {.event = 50,
+				     .time_ns = i * 10,
+				     .tid = (uint32_t)(i / 100),
+				     .payload = noise,
+				     .payload_len = sizeof(noise)};
+		put_surely(w, &one);
 		if (i % 100 == 99)
 			trace_sync(w, NULL);
 	}

@@ -204,6 +204,19 @@ static void limits(void)
 			       msg);
 		free(text);
 	}
+	/* The library doubles what stands before a +. */
+	char *groups = repeated("(", 30, "a");
+	char *pluses = repeated(")+", 30, "'");
+	char nested[200];
+	snprintf(nested, sizeof(nested), "site ~ '%s%s", groups, pluses);
+	check_int(eval(nested, msg), -1);
+	check_str(msg, "column 1: too many repetitions in one another");
+	check_int(eval("site ~ 'a++++++++++++++++++++++++++++++'", msg), -1);
+	check_int(eval("site ~ '((p+)+a+)+r'", msg), 1);
+	check_int(eval("site ~ '[^]+]+[+]'", msg), 0);
+	check_int(eval("site ~ '[+'", msg), -1);
+	free(groups);
+	free(pluses);
 	char *long_pattern = repeated("a", 300, "'");
 	char *text = repeated("site ~ '", 1, long_pattern);
 	check_int(eval(text, msg), -1);

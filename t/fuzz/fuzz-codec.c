@@ -1,0 +1,125 @@
+/*
+ * The coding of records. The first byte says what the others are:
+ *   0  a schema and a chunk's payload, as hostile as they come
+ *   1  records, which must come out of a chunk as they went in
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/codec.h"
+#include "reports/schema-file.h"
+
+static void hostile(const uint8_t *data, size_t size)
+{
+	struct schema_table schema = {0};
+	struct codec_reader r = {0};
+	struct record record;
+	if (size < 3)
+		return;
+	size_t n = data[1] < size - 3 ? data[1] : size - 3;
+	struct cursor c = {data + 3, n, 0};
+	struct cursor rest = {data + 3 + n, size - 3 - n, 0};
+	schema_read(&schema, data[0], &c);
+	if (!codec_reader_begin(&r, rest, data[2], &schema))
+		for (unsigned i = 0; i < data[2]; i++)
+			if (codec_decode(&r, &record))
+				break;
+	codec_reader_free(&r);
+	schema_table_free(&schema);
+}
+
+/* What a record takes from the fuzzer's bytes; zeros when they end. */
+struct feed {
+	const uint8_t *data;
+	size_t left;
+};
+
+static uint64_t feed(struct feed *f, size_t n)
+{
+	uint64_t v = 0;
+	if (n > f->left)
+		n = f->left;
+	memcpy(&v, f->data, n);
+	f->data += n;
+	f->left -= n;
+	return v;
+}
+
+static void next(struct feed *f, struct record *r, uint8_t payload[256])
+{
+	uint8_t what = (uint8_t)feed(f, 1);
+	size_t wide = what & 1 ? 8 : 1;
+	r->event = (uint32_t)feed(f, what & 2 ? 4 : 1) % (what & 4 ? ~0u : 9);
+	r->time_ns += what & 8 ? feed(f, 8) : feed(f, 2);
+	if (what & 16) {
+		r->cpu = (uint32_t)feed(f, 4);
+		r->tid = (uint32_t)feed(f, 4);
+	}
+	r->param += (uint32_t)feed(f, what & 32 ? 4 : 1);
+	const struct schema_event *e = schema_event(r->event);
+	r->payload_len = e ? (uint32_t)e->size : 0;
+	if (what & 64)
+		r->payload_len = (uint32_t)feed(f, 1);
+	for (size_t i = 0; i + 8 <= 256; i += 8) {
+		uint64_t v = i < r->payload_len ? feed(f, wide) : 0;
+		memcpy(payload + i, &v, 8);
+	}
+	r->payload = payload;
+}
+
+static bool same(const struct record *a, const struct record *b)
+{
+	return a->event == b->event && a->time_ns == b->time_ns &&
+	       a->cpu == b->cpu && a->tid == b->tid && a->param == b->param &&
+	       a->payload_len == b->payload_len &&
+	       (!a->payload_len ||
+		!memcmp(a->payload, b->payload, a->payload_len));
+}
+
+static void round_trip(const uint8_t *data, size_t size)
+{
+	static struct schema_table schema;
+	static struct codec_writer w;
+	struct codec_reader r = {0};
+	struct bbuf out = {0};
+	struct record record = {.event = 0}, got;
+	struct feed f = {data, size};
+	uint8_t payload[256];
+	uint32_t nr = 0;
+	if (!w.mem) {
+		struct bbuf b = {0};
+		uint32_t n = schema_write(&b);
+		struct cursor c = {b.data, b.len, 0};
+		if (schema_read(&schema, n, &c) || codec_writer_init(&w))
+			abort();
+		bbuf_free(&b);
+	}
+	for (; f.left && codec_has_room(&w); nr++) {
+		next(&f, &record, payload);
+		if (!codec_encode(&w, &record))
+			abort();
+	}
+	codec_finish(&w, 0, &out);
+	if (codec_reader_begin(&r, (struct cursor){out.data, out.len, 0}, nr,
+			       &schema))
+		abort();
+	record = (struct record){.event = 0};
+	f = (struct feed){data, size};
+	for (uint32_t i = 0; i < nr; i++) {
+		next(&f, &record, payload);
+		if (codec_decode(&r, &got) || !same(&record, &got))
+			abort();
+	}
+	codec_reader_free(&r);
+	bbuf_free(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size && *data & 1)
+		round_trip(data + 1, size - 1);
+	else if (size)
+		hostile(data + 1, size - 1);
+	return 0;
+}
