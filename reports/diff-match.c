@@ -359,7 +359,7 @@ static size_t common_if_callers(const struct matcher *m, uint32_t a, uint32_t b)
 	size_t ny = y->nr_frames < DEPTH ? y->nr_frames : DEPTH;
 	uint16_t row[DEPTH + 1] = {0};
 	if (!*f->function || f->function != g->function || f->file != g->file ||
-	    one_build(x, y))
+	    one_build(x, y) || known_apart(m, a, 0, b, 0))
 		return 0;
 	for (size_t i = 0; i < nx; i++) {
 		uint16_t diagonal = 0;

@@ -101,6 +101,13 @@ static void rebuilt(void)
 	expect("a new one in between", S("main@m.c:136", "main@m.c:145"), "b1",
 	       S("main@m.c:136", "main@m.c:140", "main@m.c:149"), "b2",
 	       "0=0 exact, 1=2 moved, -=1 none");
+	expect("what stands above moved, and one of the same is gone",
+	       S("get@u.c:1 < a@m.c:10", "get@u.c:1 < b@m.c:100",
+		 "get@u.c:1 < b@m.c:110", "get@u.c:1 < b@m.c:120"),
+	       "b1",
+	       S("get@u.c:1 < a@m.c:20", "get@u.c:1 < b@m.c:110",
+		 "get@u.c:1 < b@m.c:120"),
+	       "b2", "0=0 moved, 1=1 moved, 2=2 moved, 3=- none");
 	expect("clones", S("fill.constprop.0@c.c:10 < go.isra.0@m.c:5"), "b1",
 	       S("fill@c.c:10 < go.part.0@m.c:5"), "b2", "0=0 exact");
 	expect("the same file in another place, and static functions",
@@ -152,6 +159,10 @@ static void not_the_same(void)
 	       S("get < run < main"), "b1", "0=- none, -=0 none");
 	expect("another function allocates", S("old@c.c:10 < main@m.c:5"), "b1",
 	       S("leak@c.c:20 < main@m.c:5"), "b2", "0=- none, -=0 none");
+	expect("both places are there, but not together",
+	       S("f@c.c:1 < main@m.c:10", "f@c.c:2 < main@m.c:20"), "b1",
+	       S("f@c.c:1 < main@m.c:20", "f@c.c:2 < main@m.c:10"), "b2",
+	       "0=0 callers, 1=1 callers");
 	expect("the call is known to be elsewhere",
 	       S("main@m.c:10", "main@m.c:20"), "b1", S("main@m.c:20"), "b2",
 	       "0=- none, 1=0 exact");

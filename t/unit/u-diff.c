@@ -205,10 +205,12 @@ static void coverage(void)
 {
 	struct sample_session *base =
 		SESSION(SITE("leak@a.c:1", 1 << 20, 10, 5000),
-			SITE("kept@a.c:2", 1 << 20, 10, 5000));
+			SITE("kept@a.c:2", 1 << 20, 10, 5000),
+			SITE("calm@a.c:3", 1 << 20, 10, 5000));
 	struct sample_session *new = SESSION(
 		SITE("leak@a.c:1", 1 << 20, 0, 0, .allocs = 10, .watched = 10),
-		SITE("kept@a.c:2", 1 << 20, 20, 5000));
+		SITE("kept@a.c:2", 1 << 20, 20, 5000),
+		SITE("calm@a.c:3", 1 << 20, 0, 0, .allocs = 10));
 	/* Watched as much: it is gone, and watched less since it was freed. */
 	add(DIFF_BASE, base);
 	add(DIFF_NEW, new);
@@ -223,6 +225,7 @@ static void coverage(void)
 	check(diff_is_watched_less(&d, DIFF_NEW));
 	check(!diff_is_watched_less(&d, DIFF_BASE));
 	check_str(VERDICT("leak"), "unsure");
+	check_str(VERDICT("calm"), "gone");  /* its blocks had their turns */
 	check_str(VERDICT("kept"), "grown"); /* more, though less watched */
 	check_range(site("leak")->watched[DIFF_NEW], 0.1, 0.1);
 	diff_deinit(&d);
