@@ -72,7 +72,7 @@ unsigned cli_number(const char *option, const char *text)
 	return (unsigned)v;
 }
 
-enum cli_color cli_color(const char *text)
+static enum cli_color parse_color(const char *text)
 {
 	if (!strcmp(text, "auto"))
 		return COLOR_AUTO;
@@ -83,7 +83,7 @@ enum cli_color cli_color(const char *text)
 	cli_usage("--color wants auto, always or never, not \"%s\"", text);
 }
 
-unsigned cli_terminal_width(void)
+static unsigned terminal_width(void)
 {
 	struct winsize ws;
 	const char *columns = getenv("COLUMNS");
@@ -93,7 +93,7 @@ unsigned cli_terminal_width(void)
 	return n > 0 ? (unsigned)n : 80;
 }
 
-bool cli_want_color(enum cli_color color, bool is_tty)
+static bool want_color(enum cli_color color, bool is_tty)
 {
 	const char *no_color = getenv("NO_COLOR");
 	const char *term = getenv("TERM");
@@ -103,7 +103,44 @@ bool cli_want_color(enum cli_color color, bool is_tty)
 	       !(term && !strcmp(term, "dumb"));
 }
 
-bool cli_is_ascii(void)
+bool cli_output_option(int c, struct cli_output *o)
 {
-	return strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+	switch (c) {
+	case CLI_OPT_COLOR:
+		o->color = parse_color(optarg);
+		return true;
+	case CLI_OPT_NO_PAGER:
+		o->no_pager = true;
+		return true;
+	case CLI_OPT_WIDTH:
+		o->width = cli_number("width", optarg);
+		return true;
+	default:
+		return false;
+	}
+}
+
+struct page cli_output_begin(struct cli_output *o, bool for_people)
+{
+	bool is_tty = isatty(STDOUT_FILENO);
+	struct page page = {
+		.out = stdout,
+		.width = o->width == UINT_MAX ? terminal_width() : o->width,
+		.color = for_people && want_color(o->color, is_tty),
+		.ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
+	};
+	if (is_tty && for_people && !o->no_pager)
+		pager_start(&o->pager);
+	return page;
+}
+
+int cli_output_end(struct cli_output *o, int rc, struct smco_err *err)
+{
+	if (!rc && (fflush(stdout) || ferror(stdout)))
+		rc = smco_fail(err, SMCO_SYS, errno, "cannot write");
+	/* The reader has seen enough. */
+	if (rc == SMCO_SYS && o->pager.pid && err->sys_errno == EPIPE)
+		rc = 0;
+	pager_wait(&o->pager);
+	return rc;
 }

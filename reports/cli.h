@@ -6,7 +6,10 @@
 #ifndef SMCO_CLI_H
 #define SMCO_CLI_H
 
-#include "reports/base.h"
+#include <limits.h>
+
+#include "reports/line.h"
+#include "reports/pager.h"
 
 enum cli_status { CLI_FAILED = 1, CLI_USAGE = 2 };
 
@@ -28,13 +31,39 @@ _Noreturn void cli_finish(int failed);
 
 /* Value of --@option; cli_usage if it is none. */
 unsigned cli_number(const char *option, const char *text);
-enum cli_color cli_color(const char *text);
 
-/* Columns of the terminal, of $COLUMNS, or 80. */
-unsigned cli_terminal_width(void);
-/* NO_COLOR and TERM=dumb count unless @color says what is wanted. */
-bool cli_want_color(enum cli_color color, bool is_tty);
-/* Outside UTF-8; setlocale must have been called. */
-bool cli_is_ascii(void);
+/*
+ * Printing for people: the options that say how, and standard output behind a
+ * pager, in colours, as wide as the terminal. Start from CLI_OUTPUT_DEFAULT.
+ */
+struct cli_output {
+	enum cli_color color;
+	bool no_pager;
+	unsigned width; /* UINT_MAX = as the terminal */
+	/* private: */
+	struct pager pager;
+};
+#define CLI_OUTPUT_DEFAULT ((struct cli_output){.width = UINT_MAX})
+
+/* For getopt_long, among the tool's own options (below 1000). */
+enum { CLI_OPT_COLOR = 1000, CLI_OPT_NO_PAGER, CLI_OPT_WIDTH };
+#define CLI_OUTPUT_OPTIONS                                                     \
+	{"color", required_argument, NULL, CLI_OPT_COLOR},                     \
+		{"colour", required_argument, NULL, CLI_OPT_COLOR},            \
+		{"no-pager", no_argument, NULL, CLI_OPT_NO_PAGER},             \
+	{                                                                      \
+		"width", required_argument, NULL, CLI_OPT_WIDTH                \
+	}
+/* True if @c was one of them; cli_usage if its value is bad. */
+bool cli_output_option(int c, struct cli_output *o);
+
+/* Before anything is printed. What is not @for_people gets neither colours nor
+ * a pager. setlocale must have been called: outside UTF-8 the page is ASCII.
+ */
+struct page cli_output_begin(struct cli_output *o, bool for_people);
+/* After all, @rc being how printing went: flush, wait for the pager's end. A
+ * pager that was left early is no error. Returns @rc, or SMCO_SYS if standard
+ * output could not be written. */
+int cli_output_end(struct cli_output *o, int rc, struct smco_err *err);
 
 #endif

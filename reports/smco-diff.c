@@ -9,7 +9,6 @@
 
 #include "reports/cli.h"
 #include "reports/diff-print.h"
-#include "reports/pager.h"
 
 enum status { STATUS_CROSSED = 1, STATUS_FAILED = 2 };
 
@@ -17,26 +16,22 @@ enum long_option {
 	OPT_BASE = 256,
 	OPT_NEW,
 	OPT_ALL,
-	OPT_COLOR,
 	OPT_FAIL_ON,
 	OPT_FORCE,
 	OPT_FRAMES,
 	OPT_HTML,
 	OPT_JSON,
 	OPT_MIN_CHANGE,
-	OPT_NO_PAGER,
 	OPT_TOP,
-	OPT_WIDTH,
 };
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_HTML };
 
 struct options {
 	enum format format;
-	bool pager, force, all;
-	enum cli_color color;
+	bool force, all;
+	struct cli_output output;
 	unsigned top, frames;
-	unsigned width;		       /* UINT_MAX = as the terminal */
 	double least_change;	       /* < 0 = the default */
 	const char **path[DIFF_SIDES]; /* owned */
 	size_t nr_paths[DIFF_SIDES];
@@ -109,9 +104,6 @@ static bool parse_style(int c, struct options *o)
 	case OPT_ALL:
 		o->all = true;
 		return true;
-	case OPT_COLOR:
-		o->color = cli_color(optarg);
-		return true;
 	case OPT_FRAMES:
 		o->frames = cli_number("frames", optarg);
 		return true;
@@ -119,17 +111,11 @@ static bool parse_style(int c, struct options *o)
 	case OPT_JSON:
 		o->format = c == OPT_HTML ? FORMAT_HTML : FORMAT_JSON;
 		return true;
-	case OPT_NO_PAGER:
-		o->pager = false;
-		return true;
 	case OPT_TOP:
 		o->top = cli_number("top", optarg);
 		return true;
-	case OPT_WIDTH:
-		o->width = cli_number("width", optarg);
-		return true;
 	default:
-		return false;
+		return cli_output_option(c, &o->output);
 	}
 }
 
@@ -170,17 +156,14 @@ static void parse(int argc, char **argv, struct options *o)
 		{"base", required_argument, NULL, OPT_BASE},
 		{"new", required_argument, NULL, OPT_NEW},
 		{"all", no_argument, NULL, OPT_ALL},
-		{"color", required_argument, NULL, OPT_COLOR},
-		{"colour", required_argument, NULL, OPT_COLOR},
 		{"fail-on", required_argument, NULL, OPT_FAIL_ON},
 		{"force", no_argument, NULL, OPT_FORCE},
 		{"frames", required_argument, NULL, OPT_FRAMES},
 		{"html", no_argument, NULL, OPT_HTML},
 		{"json", no_argument, NULL, OPT_JSON},
 		{"min-change", required_argument, NULL, OPT_MIN_CHANGE},
-		{"no-pager", no_argument, NULL, OPT_NO_PAGER},
 		{"top", required_argument, NULL, OPT_TOP},
-		{"width", required_argument, NULL, OPT_WIDTH},
+		CLI_OUTPUT_OPTIONS,
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},
 		{0},
@@ -268,25 +251,14 @@ static void complain_of_damage(const struct diff *d)
 		}
 }
 
-static int show(const struct diff *d, const struct options *o,
-		struct smco_err *err)
+static int show(const struct diff *d, struct options *o, struct smco_err *err)
 {
-	bool is_tty = isatty(STDOUT_FILENO);
-	bool for_people = o->format == FORMAT_TEXT;
 	struct diff_style style = {
-		.page = {.out = stdout,
-			 .width = o->width == UINT_MAX ? cli_terminal_width()
-						       : o->width,
-			 .color =
-				 for_people && cli_want_color(o->color, is_tty),
-			 .ascii = for_people && cli_is_ascii()},
+		.page = cli_output_begin(&o->output, o->format == FORMAT_TEXT),
 		.max_changes = o->top,
 		.max_frames = o->frames,
 		.all = o->all,
 	};
-	struct pager pager = {0};
-	if (is_tty && o->pager && for_people)
-		pager_start(&pager);
 	int rc = 0;
 	if (o->format == FORMAT_JSON)
 		rc = diff_print_json(d, &o->rules, stdout, err);
@@ -294,20 +266,15 @@ static int show(const struct diff *d, const struct options *o,
 		diff_print_html(d, &o->rules, &style);
 	else
 		diff_print_text(d, &o->rules, &style);
-	if (!rc && (fflush(stdout) || ferror(stdout)) &&
-	    !(pager.pid && errno == EPIPE)) /* the reader has seen enough */
-		rc = smco_fail(err, SMCO_SYS, errno, "cannot write");
-	pager_wait(&pager);
-	return rc;
+	return cli_output_end(&o->output, rc, err);
 }
 
 int main(int argc, char **argv)
 {
 	struct options o = {
-		.pager = true,
+		.output = CLI_OUTPUT_DEFAULT,
 		.top = 20,
 		.frames = 8,
-		.width = UINT_MAX,
 		.least_change = -1,
 	};
 	struct diff d = {0};

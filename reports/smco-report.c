@@ -11,7 +11,6 @@
 #include "reports/exitcode.h"
 #include "reports/model.h"
 #include "reports/newest.h"
-#include "reports/pager.h"
 #include "reports/quantity.h"
 #include "reports/records.h"
 #include "reports/section.h"
@@ -21,8 +20,6 @@ enum long_option {
 	OPT_JSON = 256,
 	OPT_CSV,
 	OPT_JUWEL,
-	OPT_COLOR,
-	OPT_NO_PAGER,
 	OPT_TOP,
 	OPT_SORT,
 	OPT_WHERE,
@@ -32,17 +29,14 @@ enum long_option {
 	OPT_TO,
 	OPT_SUPPRESSIONS,
 	OPT_FRAMES,
-	OPT_WIDTH,
 	OPT_SECTION, /* and the number of the section */
 };
 
 struct options {
 	bool json, csv, juwel;
-	bool pager;
-	enum cli_color color;
+	struct cli_output output;
 	bool has_top;
 	unsigned top, frames;
-	unsigned width; /* UINT_MAX = as the terminal */
 	const struct section *section;
 	const char *where, *sort, *suppressions;
 	struct select select;
@@ -174,20 +168,12 @@ static bool parse_style(int c, struct options *o)
 	case OPT_JUWEL:
 		o->juwel = true;
 		return true;
-	case OPT_COLOR:
-		o->color = cli_color(optarg);
-		return true;
-	case OPT_NO_PAGER:
-		o->pager = false;
-		return true;
 	case OPT_FRAMES:
 		o->frames = cli_number("frames", optarg);
 		return true;
-	case OPT_WIDTH:
-		o->width = cli_number("width", optarg);
-		return true;
+	default:
+		return cli_output_option(c, &o->output);
 	}
-	return false;
 }
 
 /* What does not go together. */
@@ -222,9 +208,6 @@ static void fill_options(struct option *longs)
 		{"json", no_argument, NULL, OPT_JSON},
 		{"csv", no_argument, NULL, OPT_CSV},
 		{"juwel", no_argument, NULL, OPT_JUWEL},
-		{"color", required_argument, NULL, OPT_COLOR},
-		{"colour", required_argument, NULL, OPT_COLOR},
-		{"no-pager", no_argument, NULL, OPT_NO_PAGER},
 		{"top", required_argument, NULL, OPT_TOP},
 		{"sort", required_argument, NULL, OPT_SORT},
 		{"where", required_argument, NULL, OPT_WHERE},
@@ -234,7 +217,7 @@ static void fill_options(struct option *longs)
 		{"to", required_argument, NULL, OPT_TO},
 		{"suppressions", required_argument, NULL, OPT_SUPPRESSIONS},
 		{"frames", required_argument, NULL, OPT_FRAMES},
-		{"width", required_argument, NULL, OPT_WIDTH},
+		CLI_OUTPUT_OPTIONS,
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},
 	};
@@ -256,7 +239,7 @@ static void parse(int argc, char **argv, struct options *o)
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":hV", longs, NULL)) != -1) {
 		if (c >= OPT_JSON &&
-		    (parse_selection(c, o) || parse_style(c, o)))
+		    (parse_style(c, o) || parse_selection(c, o)))
 			continue;
 		switch (c) {
 		case 'h':
@@ -368,24 +351,20 @@ static int show_section(const struct section_source *src,
 	return rc;
 }
 
-static int show(const struct section_source *src, const struct options *o,
+static int show(const struct section_source *src, struct options *o,
 		const struct where *where, struct smco_err *err)
 {
-	bool is_tty = isatty(STDOUT_FILENO);
 	bool for_people = !o->json && !o->csv && !o->juwel;
 	bool one = src->nr_inputs == 1 && strcmp(o->file[0], "-");
+	struct page page = cli_output_begin(&o->output, for_people);
 	struct summary_style style = {
-		.color = for_people && cli_want_color(o->color, is_tty),
-		.width = o->width == UINT_MAX ? cli_terminal_width() : o->width,
+		.color = page.color,
+		.width = page.width,
 		.max_sites = o->top,
 		.max_frames = o->frames,
 		.sort = o->sort,
-		.ascii = cli_is_ascii(),
+		.ascii = page.ascii,
 	};
-	struct page page = {stdout, style.width, style.color, style.ascii};
-	struct pager pager = {0};
-	if (is_tty && o->pager && for_people)
-		pager_start(&pager);
 	int rc = 0;
 	if (o->juwel)
 		rc = records_print_juwel(src->input, src->nr_inputs,
@@ -396,13 +375,7 @@ static int show(const struct section_source *src, const struct options *o,
 		rc = summary_print_json(src->s, stdout, err);
 	else
 		summary_print(src->s, stdout, one ? o->file[0] : NULL, &style);
-	if (!rc && (fflush(stdout) || ferror(stdout)))
-		rc = smco_fail(err, SMCO_SYS, errno, "cannot write");
-	/* The reader has seen enough. */
-	if (rc == SMCO_SYS && pager.pid && err->sys_errno == EPIPE)
-		rc = 0;
-	pager_wait(&pager);
-	return rc;
+	return cli_output_end(&o->output, rc, err);
 }
 
 static void prepare(struct options *o, struct where **where,
@@ -430,10 +403,9 @@ static void prepare(struct options *o, struct where **where,
 int main(int argc, char **argv)
 {
 	struct options o = {
-		.pager = true,
+		.output = CLI_OUTPUT_DEFAULT,
 		.top = 10,
 		.frames = 8,
-		.width = UINT_MAX,
 	};
 	struct smco_err err = {0};
 	struct traces traces = {0};
