@@ -498,7 +498,7 @@ void counters_destroy(struct counters *c)
 static void put(struct counters *c, const char *key, const char *what,
 		const char *value)
 {
-	char whole[64];
+	char whole[96];
 	snprintf(whole, sizeof(whole), "%s%s", key, what);
 	c->p.put_meta(c->p.ctx, whole, value);
 }
@@ -515,7 +515,7 @@ static void put_event(struct counters *c, size_t group, size_t i)
 {
 	const struct pmu_event *ev =
 		&c->plan.event[c->plan.group[group].first + i];
-	char key[32], text[40];
+	char key[64], text[40];
 	snprintf(key, sizeof(key), "counter.%zu.%zu", group, i);
 	put(c, key, "", ev->name);
 	put(c, key, ".role", pmu_role_name(ev->role));
