@@ -8,11 +8,22 @@
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
 
-#define PAGE	    4096UL
-#define STACK_BYTES (16 * PAGE)
-#define BIG	    (1UL << 20)
+#define PAGE	     4096UL
+#define STACK_BYTES  (16 * PAGE)
+#define BIG	     (1UL << 20)
+#define CHUNK_HEADER 16
 
-static char *stack_mem; /* at the same address in the puppet */
+/* At the same addresses in the puppet. */
+static char *stack_mem, *block_mem;
+
+/* Between two guards, lest it become part of another mapping. */
+static char *map_apart(size_t bytes)
+{
+	char *mem = mmap(NULL, bytes + 2 * PAGE, PROT_NONE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check_int(mprotect(mem + PAGE, bytes, PROT_READ | PROT_WRITE), 0);
+	return mem + PAGE;
+}
 
 static void *idle(void *arg)
 {
@@ -29,7 +40,7 @@ static void forge_chunk(char *mem, size_t bytes)
 	memcpy(mem, header, sizeof(header));
 }
 
-/* A thread on that stack, and a block; its address. */
+/* A thread on that stack, and a block, which malloc need not be glibc's for. */
 static long act_start(long unused, long unused2)
 {
 	pthread_attr_t attr;
@@ -41,7 +52,8 @@ static long act_start(long unused, long unused2)
 	if (pthread_attr_setstack(&attr, stack_mem, STACK_BYTES) ||
 	    pthread_create(&t, &attr, idle, NULL))
 		return 0;
-	return (long)malloc(BIG);
+	forge_chunk(block_mem, BIG);
+	return (long)(block_mem + CHUNK_HEADER);
 }
 
 struct seen {
@@ -64,11 +76,8 @@ int main(void)
 	struct seen seen = {0};
 	bool complete = false;
 
-	/* Between two guards, lest it become part of another mapping. */
-	char *mem = mmap(NULL, STACK_BYTES + 2 * PAGE, PROT_NONE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	stack_mem = mem + PAGE;
-	check_int(mprotect(stack_mem, STACK_BYTES, PROT_READ | PROT_WRITE), 0);
+	stack_mem = map_apart(STACK_BYTES);
+	block_mem = map_apart(BIG);
 	struct puppet p = puppet_start();
 	seen.block = (taddr_t)puppet_do(&p, act_start, 0, 0);
 	check(seen.block != 0);
