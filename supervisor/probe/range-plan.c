@@ -33,10 +33,25 @@ int range_plan_decode(const struct range_plan *plan, uint32_t function,
 	return range_code_init(ret, &plan->img, chunks, f->nr_ranges, err);
 }
 
-static void count_sites(struct range_plan *plan,
-			const struct range_sites *sites,
-			const struct range_windows *w)
+static bool add_pair(struct range_plan *plan, uint32_t var, uint32_t function)
 {
+	if (plan->nr_pairs == plan->cap_pairs) {
+		size_t cap = plan->cap_pairs ? 2 * plan->cap_pairs : 256;
+		struct range_pair *more =
+			realloc(plan->pair, cap * sizeof(*more));
+		if (!more)
+			return false;
+		plan->pair = more;
+		plan->cap_pairs = cap;
+	}
+	plan->pair[plan->nr_pairs++] = (struct range_pair){var, function};
+	return true;
+}
+
+static bool count_sites(struct range_plan *plan, uint32_t function,
+			const struct range_sites *sites)
+{
+	const struct range_windows *w = &plan->function[function].windows;
 	for (size_t i = 0; i < sites->nr; i++)
 		plan->var[sites->site[i].var].nr_sites++;
 	for (size_t i = 0; i < w->nr_sites; i++) {
@@ -44,7 +59,31 @@ static void count_sites(struct range_plan *plan,
 		plan->var[var].nr_served++;
 		if (plan->cell_of[var] == UINT32_MAX)
 			plan->cell_of[var] = (uint32_t)plan->nr_cells++;
+		if (!add_pair(plan, var, function))
+			return false;
 	}
+	return true;
+}
+
+static int by_variable(const void *a, const void *b)
+{
+	const struct range_pair *x = a, *y = b;
+	if (x->var != y->var)
+		return x->var < y->var ? -1 : 1;
+	return x->function < y->function ? -1 : x->function > y->function;
+}
+
+/* Each once, by variable. */
+static void sort_pairs(struct range_plan *plan)
+{
+	size_t nr = 0;
+	if (plan->nr_pairs)
+		qsort(plan->pair, plan->nr_pairs, sizeof(*plan->pair),
+		      by_variable);
+	for (size_t i = 0; i < plan->nr_pairs; i++)
+		if (!nr || by_variable(&plan->pair[nr - 1], &plan->pair[i]))
+			plan->pair[nr++] = plan->pair[i];
+	plan->nr_pairs = nr;
 }
 
 static void count_windows(struct range_plan *plan,
@@ -89,8 +128,9 @@ static int plan_function(struct range_plan *plan, const struct range_index *ix,
 		f->info.nr_pinned = (uint32_t)f->windows.nr_refused[RR_PINNED];
 		f->info.nr_no_room =
 			(uint32_t)f->windows.nr_refused[RR_NO_ROOM];
-		count_sites(plan, &sites, &f->windows);
 		count_windows(plan, f, &code);
+		if (!count_sites(plan, number, &sites))
+			r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
 	range_sites_deinit(&sites);
 	range_code_deinit(&code);
@@ -142,8 +182,10 @@ int range_plan_create(struct range_plan **ret, struct sym_space *s,
 		r = range_index_init(&ix, v, err);
 	for (uint32_t i = 0; r == 0 && i < v->nr_functions; i++)
 		r = plan_function(plan, &ix, i, err);
-	if (r == 0)
+	if (r == 0) {
+		sort_pairs(plan);
 		mark_shared(plan, &ix);
+	}
 	range_index_deinit(&ix);
 	if (r) {
 		range_plan_destroy(plan);
@@ -164,6 +206,7 @@ void range_plan_destroy(struct range_plan *plan)
 	free(plan->function);
 	free(plan->var);
 	free(plan->cell_of);
+	free(plan->pair);
 	free(plan);
 }
 
@@ -182,14 +225,16 @@ const struct range_var_info *range_plan_variable(const struct range_plan *plan,
 size_t range_plan_functions_of(const struct range_plan *plan, uint32_t var,
 			       uint32_t *ret, size_t max)
 {
-	size_t nr = 0;
-	for (uint32_t f = 0; f < plan->v->nr_functions; f++) {
-		const struct range_windows *w = &plan->function[f].windows;
-		bool here = false;
-		for (size_t i = 0; i < w->nr_sites && !here; i++)
-			here = w->site[i].var == var;
-		if (here && nr++ < max)
-			ret[nr - 1] = f;
+	size_t a = 0, b = plan->nr_pairs, nr = 0;
+	while (a < b) {
+		size_t mid = a + (b - a) / 2;
+		if (plan->pair[mid].var < var)
+			a = mid + 1;
+		else
+			b = mid;
 	}
+	for (; a < plan->nr_pairs && plan->pair[a].var == var; a++)
+		if (nr++ < max)
+			ret[nr - 1] = plan->pair[a].function;
 	return nr;
 }

@@ -11,13 +11,20 @@ struct range_plan_function {
 	uint32_t first_counter;	      /* of its first window */
 };
 
+struct range_pair {
+	uint32_t var;
+	uint32_t function;
+};
+
 struct range_plan {
 	Elf *elf;
 	struct range_image img;
 	const struct variables *v;
 	struct range_plan_function *function; /* one for each of v's */
 	struct range_var_info *var;	      /* one for each of v's */
-	uint32_t *cell_of; /* variable -> cell; UINT32_MAX: it has none */
+	uint32_t *cell_of;	 /* variable -> cell; UINT32_MAX: it has none */
+	struct range_pair *pair; /* who has a sensor where; by variable */
+	size_t nr_pairs, cap_pairs;
 	size_t nr_cells;
 	size_t nr_counters;
 	uint64_t code_bytes; /* upper bound of all stubs */

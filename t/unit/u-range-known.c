@@ -9,6 +9,27 @@
 
 #define NR_KNOWN 36 /* in the fixture */
 
+/* A variable's functions are those that it has sensors in. */
+static void check_functions(const struct range_run *x)
+{
+	unsigned served = 0, homeless = 0, strangers = 0;
+	for (uint32_t i = 0; i < x->vars->nr_vars; i++) {
+		uint32_t f[4];
+		size_t n = range_plan_functions_of(x->plan, i, f, 4);
+		const struct variable *var = &x->vars->vars[i];
+		bool sensor = range_plan_variable(x->plan, i)->nr_served;
+		served += sensor;
+		homeless += sensor != (n > 0);
+		/* Nothing is inlined that has an own name elsewhere. */
+		if (n == 1 && !strcmp(var->scope, "recurse"))
+			strangers += !!strcmp(x->vars->functions[f[0]].name,
+					      "recurse");
+	}
+	check(served > 20);
+	check_int(homeless, 0);
+	check_int(strangers, 0);
+}
+
 /* Not all that is known exists where the compiler optimises. */
 static void known(const char *cc, const char *flags, unsigned exact_at_least)
 {
@@ -34,6 +55,7 @@ static void known(const char *cc, const char *flags, unsigned exact_at_least)
 		check_int(s.wide, 0);
 		check(s.exact >= exact_at_least);
 		check_int(s.exact + s.narrow + s.unseen, NR_KNOWN);
+		check_functions(&x);
 	}
 	range_run_free(&x);
 }
