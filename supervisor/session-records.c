@@ -36,6 +36,9 @@ static bool read_command(pid_t pid, char line[256])
 	for (ssize_t i = 0; i + 1 < n; i++)
 		if (!line[i])
 			line[i] = ' ';
+	/* Who sets its own title leaves blanks at the end. */
+	for (size_t len = strlen(line); len && line[len - 1] == ' ';)
+		line[--len] = '\0';
 	return true;
 }
 

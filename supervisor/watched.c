@@ -230,9 +230,23 @@ static taddr_t find_symbol(void *ctx, const char *name, taddr_t *start,
 	return sym_find(w->space, name, "malloc", start, end, &size);
 }
 
+/* Where libc is part of the program its calls cannot be told from that one's.
+ */
+static taddr_t find_in_libc(void *ctx, const char *name, taddr_t *start,
+			    taddr_t *end)
+{
+	static const char libc[] = "gnu_get_libc_version";
+	struct watched *w = ctx;
+	uint64_t size;
+	if (sym_find(w->space, "_start", libc, NULL, NULL, NULL))
+		return 0;
+	return sym_find(w->space, name, libc, start, end, &size);
+}
+
 int watched_plant(struct watched *w, uint64_t cutoff, struct smco_err *err)
 {
-	struct hook_symbols syms = {.find = find_symbol, .ctx = w};
+	struct hook_symbols syms = {
+		.find = find_symbol, .find_libc = find_in_libc, .ctx = w};
 	if (w->hooks)
 		return 0;
 	int rc = watched_update_modules(w, err);

@@ -25,7 +25,8 @@ preloaded() {
 }
 if prereq_JEMALLOC; then
 	ok "jemalloc, preloaded" preloaded
-	ok "sensors were planted in jemalloc" has_sensors "own malloc"
+	# And in libc, for mappings: mmap, munmap, mremap.
+	ok "sensors were planted in jemalloc" has_sensors "own malloc.* functions\""
 fi
 
 # hook-held, ready for orders: descriptor 8 takes them, 9 answers, $held is it.
