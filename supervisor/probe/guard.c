@@ -86,8 +86,11 @@ void guard_flush(struct guard *g, bool *was_reset_ret)
 		return;
 	int rc = warden_do(g->w, WARDEN_OPEN, g->batch, g->nr_batch, &cost);
 	g->nr_batch = 0;
+	bool was_reset = !rc && warden_table(g->w)->was_reset;
 	if (was_reset_ret)
-		*was_reset_ret = !rc && warden_table(g->w)->was_reset;
+		*was_reset_ret = was_reset;
+	else if (was_reset)
+		tproc_block_after_fault(g->base.proc);
 	if (!rc)
 		return;
 	/* Killed from outside. Everything is opened, the hard way. */

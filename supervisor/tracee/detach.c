@@ -58,6 +58,8 @@ void task_detach(struct task *t)
 	if (t->proc && t->proc->leaving && signal_meet_fault(t))
 		return; /* gather() lets it go there */
 	int sig = signal_at_detach(t);
+	if (t->block_fault)
+		signal_block_fault(t);
 	/* Not acted upon yet: it must not end a wait that it would not. */
 	if (task_kind(t) == STOP_SIGNAL && !signal_stops(t, sig))
 		mend_at_stop(t);

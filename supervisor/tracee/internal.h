@@ -53,8 +53,9 @@ struct task {
 	bool was_blocked; /* INTERRUPT found it waiting in the kernel */
 	bool group_clock; /* this stop is charged by tproc_cont() */
 	bool kill_on_exit;
-	bool no_signal; /* detach: the signal of this stop was ours */
-	int deliver;	/* signal to deliver on restart */
+	bool no_signal;	  /* detach: the signal of this stop was ours */
+	bool block_fault; /* detach: block SIGSEGV once its fault was met */
+	int deliver;	  /* signal to deliver on restart */
 	uint64_t stop_ns;
 	uint64_t nr_stops;
 	bool regs_valid;
@@ -357,6 +358,7 @@ taddr_t inject_spare_code(struct tproc *p, size_t len);
 bool signal_is_trap(struct task *t, const siginfo_t *si);
 /* The signal to deliver when @t is let go in its present stop. */
 int signal_at_detach(struct task *t);
+void signal_block_fault(struct task *t); /* it stands at that */
 /* @t is about to be let go. True: it has to run on to the stop of a fault that
  * it has already met, and comes back from there. */
 bool signal_meet_fault(struct task *t);

@@ -127,6 +127,41 @@ bool signal_meet_fault(struct task *t)
 	return true;
 }
 
+static bool stands_at_fault(struct task *t)
+{
+	siginfo_t si;
+	return task_kind(t) == STOP_SIGNAL && WSTOPSIG(t->status) == SIGSEGV &&
+	       ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) == 0 &&
+	       is_fault(&si);
+}
+
+void signal_block_fault(struct task *t)
+{
+	uint64_t mask;
+	t->block_fault = false;
+	if (task_get_sigmask(t, &mask) == 0)
+		task_set_sigmask(t, mask | 1ULL << (SIGSEGV - 1));
+}
+
+void tproc_block_after_fault(struct tproc *p)
+{
+	struct task *only = NULL;
+	bool stands = false;
+	for (struct task *t = p->tasks; t; t = t->next) {
+		bool at = t->state == TASK_STOPPED && stands_at_fault(t);
+		if (t->state != TASK_STOPPED || (!at && !has_fault_pending(t)))
+			continue;
+		if (only)
+			return;
+		only = t;
+		stands = at;
+	}
+	if (stands)
+		signal_block_fault(only);
+	else if (only)
+		only->block_fault = true; /* blocked now it would stay queued */
+}
+
 bool signal_is_handled(struct task *t, int sig)
 {
 	uint64_t set;

@@ -327,6 +327,13 @@ int tproc_trap_signal(struct tproc *p);
 int tproc_set_trap_range(struct tproc *p, taddr_t start, taddr_t end);
 void tproc_clear_trap_range(struct tproc *p, taddr_t start, taddr_t end);
 
+/*
+ * The kernel has unblocked SIGSEGV in a thread to deliver a fault that was not
+ * the program's: it is blocked again when the thread goes on. Which one is
+ * known only if no more than one stands at a fault; else nothing is done.
+ */
+void tproc_block_after_fault(struct tproc *p);
+
 /* Syscall stops (PTRACE_SYSCALL) for all tasks of @p on or off. */
 int tproc_trace_syscalls(struct tproc *p, bool on);
 
