@@ -361,6 +361,8 @@ uint32_t watched_stack(struct watched *w, struct task *t, struct stacks *stacks)
 	bool whole;
 	if (task_get_regs(t, &regs))
 		return 0;
+	/* In a range sensor it is where the program would be without. */
+	range_proc_home(w->range, &regs);
 	size_t nr = unwind(w, &regs, frames, slots, &whole);
 	return stacks_intern(stacks, w->space, frames, nr, false);
 }

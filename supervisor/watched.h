@@ -6,6 +6,7 @@
 #define SMCO_WATCHED_H
 
 #include "supervisor/monitor/nap.h"
+#include "supervisor/monitor/range-monitor.h"
 #include "supervisor/options.h"
 #include "supervisor/probe/access.h"
 #include "supervisor/probe/hook.h"

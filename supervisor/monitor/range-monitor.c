@@ -269,6 +269,12 @@ void range_proc_destroy(struct range_monitor *m, struct range_proc *rp,
 	rp->died_ns = now_ns;
 }
 
+void range_proc_home(const struct range_proc *rp, struct user_regs_struct *regs)
+{
+	if (rp && rp->ranges)
+		ranges_home(rp->ranges, regs);
+}
+
 /* --- time goes by --- */
 
 static void set(struct range_proc *rp, bool in)

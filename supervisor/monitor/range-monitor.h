@@ -62,6 +62,11 @@ struct range_proc *range_proc_fork(struct range_monitor *m,
 void range_proc_destroy(struct range_monitor *m, struct range_proc *rp,
 			bool gone);
 
+/* If @regs are in a sensor, make them what the program would have without it.
+ * For unwinders. @rp may be NULL. */
+void range_proc_home(const struct range_proc *rp,
+		     struct user_regs_struct *regs);
+
 /* Decide what is in, look at what is polled. Tasks run. */
 void range_tick(struct range_monitor *m, uint64_t now_ns);
 /* When range_tick should be called next. */

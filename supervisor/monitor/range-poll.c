@@ -13,14 +13,15 @@
 #define USUAL_NS    (10 * NSEC_PER_MSEC)
 #define LONGEST_NS  NSEC_PER_SEC
 
-/* Bytes from its first to its last element; 0 if that is not known. */
+/* Bytes from its first to its last element; 0 if that is not known, or its
+ * elements overlap, as those of no compiler do. */
 static uint64_t extent(const struct var_type *t)
 {
 	uint64_t len = t->width;
-	for (unsigned i = 0; i < t->nr_dims; i++) {
+	for (unsigned i = t->nr_dims; i-- > 0;) {
 		const struct var_dim *d = &t->dim[i];
 		uint64_t more;
-		if (!d->count ||
+		if (!d->count || d->stride < len ||
 		    __builtin_mul_overflow(d->count - 1, d->stride, &more) ||
 		    __builtin_add_overflow(len, more, &len) ||
 		    len > RANGE_POLL_MOST)
