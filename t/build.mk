@@ -131,6 +131,11 @@ bench-run: tools fixtures $(O)/t/bench/lap
 bench-naps: tools fixtures
 	$(Q)O=$(O) t/bench/naps.sh
 
+# What reading the counters of many threads costs.
+.PHONY: bench-counters
+bench-counters: tools fixtures
+	$(Q)O=$(O) t/bench/counters.sh
+
 # Coming and going: many threads, much memory.
 .PHONY: bench-attach
 bench-attach: tools fixtures $(DRIVERS)

@@ -293,24 +293,25 @@ uint64_t counters_due_ns(const struct counters *c)
 /* @whole: records, too. */
 static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 {
+	uint64_t nr = 0, began_ns = own_cpu_ns();
 	if (c->machine.counters)
 		collect(c, &c->machine);
-	if (c->machine.counters && whole)
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (struct thread *t = c->hash[i]; t; t = t->next, nr++)
+			collect(c, t);
+	/* A running thread is interrupted for it; what took longer than by
+	 * itself was that, at the most. */
+	uint64_t took_ns = own_cpu_ns() - began_ns;
+	if (took_ns > nr * c->own_read_ns)
+		ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
+			      took_ns - nr * c->own_read_ns);
+	if (!whole)
+		return;
+	if (c->machine.counters)
 		write_out(c, &c->machine, now_ns);
 	for (size_t i = 0; i < HASH_SIZE; i++)
-		for (struct thread *t = c->hash[i]; t; t = t->next) {
-			uint64_t began_ns = own_cpu_ns();
-			collect(c, t);
-			uint64_t took_ns = own_cpu_ns() - began_ns;
-			/* A running thread is interrupted for it; what took
-			 * longer than by itself was that, at the most. */
-			if (took_ns > c->own_read_ns)
-				ledger_charge(c->ledger, LEDGER_OTHER,
-					      COUNTERS_MONITOR,
-					      took_ns - c->own_read_ns);
-			if (whole)
-				write_out(c, t, now_ns);
-		}
+		for (struct thread *t = c->hash[i]; t; t = t->next)
+			write_out(c, t, now_ns);
 }
 
 /* Is there no room, and counting by itself takes more than all may? */
