@@ -94,6 +94,10 @@ static void test_bound(enum controller_kind kind, int64_t target)
 	double spent = (double)s.spent_ns / (double)(RUN_NS - s.spent_ns);
 	double most = (double)target / 1e9;
 	check_range(spent / most, kind == CONTROL_GLOBAL ? 0.3 : 0.6, 1.1);
+	struct ledger_totals t;
+	ledger_get(s.ledger, &t);
+	check_range((double)t.worst_window_ppb / 1e9, 0,
+		    most * 1.1 < most + 0.01 ? most + 0.01 : most * 1.1);
 	/* A millionth of the time costs nothing worth mentioning. */
 	check_range(watched(&s, 0), 0.99, 1.01);
 	/* And the hottest are not left out. */

@@ -57,7 +57,7 @@ static void put_range(struct put *p, uint32_t id, uint32_t pid,
 	const struct ev_range ev = {
 		.smallest = smallest,
 		.largest = largest,
-		.hits = 5,
+		.hits = (uint64_t)(largest - smallest),
 		.watched_ns = 250,
 		.alive_ns = 1000,
 		.pid = pid,
@@ -195,7 +195,7 @@ static void test_join(void)
 	check_int(m->smallest, -2);
 	check_int(m->largest, 90);
 	check_int(m->nr_processes, 3);
-	check_int(m->hits, 15);
+	check_int(m->hits, 4 + 4 + 90);
 	check_int(m->flags, RANGE_POLLED | RANGE_SENSED);
 	check_int(range_watched_ppb(m), 250000000);
 	check_str(m->type, "int");
