@@ -96,11 +96,18 @@ static bool nothing_left(void)
 	return gone;
 }
 
+static bool detaches, detached_well;
+static pid_t left_alone;
+
 static void leave_after_a_while(struct run *r)
 {
 	if (!x.r || ++nr_ticks != 60)
 		return;
-	ranges_remove(x.r);
+	left_alone = tproc_pid(r->p);
+	if (detaches)
+		detached_well = tproc_detach(r->p, NULL) == 0;
+	else
+		ranges_remove(x.r);
 	area_is_gone = nothing_left();
 	/* Byte for byte the file's. */
 	char cmd[256];
@@ -127,15 +134,22 @@ static bool open_gate(void)
 	return true;
 }
 
-static void leaving(void)
+static void leaving(bool by_detach)
 {
+	nr_ticks = 0;
+	detaches = by_detach;
+	text_is_clean = area_is_gone = false;
 	char input[] = "-";
 	if (!build("gcc", "-O2", "churn.c") || !check(open_gate()))
 		return;
 	x.run.tick = leave_after_a_while;
 	x.run.tick_ms = 2;
 	check(range_run_to_end(&x, (char *[]){prog, input, NULL}, out));
+	/* No event of it follows a detach, but it is our child. */
+	if (by_detach && waitpid(left_alone, &x.run.exit_status, 0) < 0)
+		x.run.exit_status = -1;
 	check_int(x.run.exit_status, 0);
+	check(!by_detach || detached_well);
 	check(text_is_clean);
 	check(area_is_gone);
 	check_int(run("grep -q '^0 wrong' $D/out"), 0);
@@ -200,7 +214,8 @@ int main(void)
 	exceptions("clang++", "-O2", 2);
 	forks(true);
 	forks(false);
-	leaving();
+	leaving(false);
+	leaving(true);
 	dying();
 	return finish();
 }
