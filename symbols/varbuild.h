@@ -80,6 +80,7 @@ struct var_scope {
 	const char *name; /* of function and namespaces; "" at file level */
 	bool scoped;	  /* a language with namespaces */
 	bool in_function;
+	bool is_gcc; /* see place_in_scope */
 	/* Code of the innermost block; none in an abstract function. */
 	const struct var_range *ranges;
 	size_t nr_ranges;

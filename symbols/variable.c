@@ -329,6 +329,8 @@ const char *var_reason_text(enum var_reason reason)
 		return "no frame information";
 	case VAR_IMPLICIT:
 		return "behind an optimised-out pointer";
+	case VAR_SHARED:
+		return "in a register that others use, too";
 	default:
 		return "unknown reason";
 	}

@@ -133,6 +133,7 @@ enum var_reason {
 	VAR_COMPLEX,  /* an expression that is not understood */
 	VAR_NO_FRAME, /* relative to a frame that CFI does not describe */
 	VAR_IMPLICIT, /* the target of an optimised-away pointer */
+	VAR_SHARED,   /* in a register that others use, too */
 	VAR_NR_REASONS,
 };
 /* A few words for it; never NULL. */

@@ -280,10 +280,17 @@ static void place_in_function(struct stretch *s, const struct var_group *g,
 	}
 }
 
-/* A location that holds in the whole scope. */
+/*
+ * A location that is said to hold in the whole scope. Where gcc has lost track
+ * of a variable it names the register that was meant for it, in which others
+ * are, too, at other times.
+ */
 static void place_in_scope(struct stretch *s, const struct var_group *g,
 			   const struct var_piece *pieces, size_t nr)
 {
+	struct var_piece lost = {.reason = VAR_SHARED};
+	if (s->sc->is_gcc && nr == 1 && pieces->kind == VAR_PIECE_REGISTER)
+		pieces = &lost;
 	if (nr == 1 && pieces->kind == VAR_PIECE_ADDRESS &&
 	    is_linear(pieces, VAR_OP_ADDR)) {
 		s->lo = 0;

@@ -126,6 +126,7 @@ static void walk_function(struct var_build *b, Dwarf_Die *die,
 	struct var_scope sc = {
 		.name = function_name(b, outer, die),
 		.scoped = outer->scoped,
+		.is_gcc = outer->is_gcc,
 		.in_function = true,
 		.function = VAR_NO_FUNCTION,
 	};
@@ -247,8 +248,12 @@ static void walk(struct var_build *b, Dwarf_Die *parent,
 
 void var_walk_unit(struct var_build *b, Dwarf_Die *cu)
 {
+	Dwarf_Attribute mem;
+	const char *producer =
+		dwarf_formstring(dwarf_attr(cu, DW_AT_producer, &mem));
 	const struct var_scope sc = {
 		.name = "",
+		.is_gcc = producer && !strncmp(producer, "GNU ", 4),
 		.scoped = die_has_scopes(cu),
 		.function = VAR_NO_FUNCTION,
 	};
