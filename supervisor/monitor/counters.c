@@ -359,10 +359,25 @@ void counters_tick(struct counters *c, uint64_t now_ns)
 	pause_or_go_on(c);
 }
 
+static void drop_all(struct counters *c)
+{
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		while (c->hash[i]) {
+			struct thread *t = c->hash[i];
+			c->hash[i] = t->next;
+			free_thread(t);
+		}
+	counter_thread_close(c->machine.counters);
+	free(c->machine.pending);
+	c->machine.counters = NULL;
+	c->machine.pending = NULL;
+}
+
 void counters_finish(struct counters *c, uint64_t now_ns)
 {
 	char text[400];
 	read_all(c, true, now_ns);
+	drop_all(c); /* who is left alone has no task any more to ask */
 	if (c->nr_failed) {
 		snprintf(text, sizeof(text), "%ju thread%s: %s",
 			 (uintmax_t)c->nr_failed, c->nr_failed == 1 ? "" : "s",
@@ -484,14 +499,7 @@ void counters_destroy(struct counters *c)
 {
 	if (!c)
 		return;
-	for (size_t i = 0; i < HASH_SIZE; i++)
-		while (c->hash[i]) {
-			struct thread *t = c->hash[i];
-			c->hash[i] = t->next;
-			free_thread(t);
-		}
-	counter_thread_close(c->machine.counters);
-	free(c->machine.pending);
+	drop_all(c);
 	counter_plan_deinit(&c->plan);
 	free(c);
 }

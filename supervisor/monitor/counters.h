@@ -64,7 +64,8 @@ void counters_gone(struct counters *c, pid_t tid, uint64_t now_ns);
 uint64_t counters_due_ns(const struct counters *c);
 /* Read all threads, if it is time; pause or go on as the ledger has room. */
 void counters_tick(struct counters *c, uint64_t now_ns);
-/* The last records of everything, and what was not counted. */
+/* The last records of everything, and what was not counted. Nothing is counted
+ * any more. */
 void counters_finish(struct counters *c, uint64_t now_ns);
 
 #endif
