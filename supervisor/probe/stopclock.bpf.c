@@ -111,9 +111,10 @@ struct {
 	__type(value, struct stopclock_cpu);
 } cpus SEC(".maps");
 
-int tracer_tgid;      /* as the initial pid namespace counts */
-__u64 our_total_ns;   /* the supervisor's CPU time, up to when it last ran */
-__u64 our_arrival_ns; /* of its latest thread on a CPU; 0 = it does not run */
+int tracer_tgid;	/* as the initial pid namespace counts */
+__u64 our_total_ns;	/* the supervisor's CPU time, up to when it last ran */
+__u64 our_arrival_ns;	/* of its latest thread on a CPU; 0 = it does not run */
+__u64 our_displaced_ns; /* of all CPUs */
 
 /* Run once by the supervisor: which process's tracees count. */
 SEC("syscall") int stopclock_mine(void *ctx)
@@ -162,11 +163,19 @@ static __always_inline __u64 our_ns(void)
 	return our_total_ns + (since ? bpf_ktime_get_ns() - since : 0);
 }
 
+/* Many may have waited at the same time; only one could have run where we
+ * did, so all together missed no more than we ran. */
 static __always_inline void displaced(__u64 waited, __u64 ran)
 {
 	struct stopclock_sum *s = get_sum();
-	if (s)
-		s->displaced_ns += waited < ran ? waited : ran;
+	__u64 ns = waited < ran ? waited : ran;
+	__s64 most = our_ns() - our_displaced_ns;
+	if (!s || most <= 0)
+		return;
+	if (ns > (__u64)most)
+		ns = most;
+	s->displaced_ns += ns;
+	__sync_fetch_and_add(&our_displaced_ns, ns);
 }
 
 /* The supervisor is off the CPU, on which it arrived at c->arrived_ns. */

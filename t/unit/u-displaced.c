@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <time.h>
 
@@ -13,6 +14,7 @@
 #include "t/unit/puppet.h"
 
 #define SPIN_NS (200 * NSEC_PER_MSEC)
+#define NR_MANY 16
 
 static uint64_t cpu_ns(void)
 {
@@ -93,6 +95,29 @@ static void test_traced(void)
 	end(pid);
 }
 
+/* Many wait for what one of them could have had. */
+static void test_many(void)
+{
+	pid_t pids[NR_MANY];
+	cpu_set_t all;
+	memset(&all, 0xff, sizeof(all));
+	for (int i = 0; i < NR_MANY; i++) {
+		pids[i] = start_computing(-1);
+		/* So that the scheduler moves them. */
+		sched_setaffinity(pids[i], sizeof(all), &all);
+		check_int(ptrace(PTRACE_SEIZE, pids[i], 0, 0), 0);
+	}
+	uint64_t before = cpu_ns(), ns = 0;
+	for (int i = 0; i < 5; i++)
+		ns += compute();
+	uint64_t used = cpu_ns() - before;
+	printf("# %d traced: %llu ns of %llu\n", NR_MANY,
+	       (unsigned long long)ns, (unsigned long long)used);
+	check(ns <= used + used / 10);
+	for (int i = 0; i < NR_MANY; i++)
+		end(pids[i]);
+}
+
 /* It computes; if it is a partner the bytes go to a traced reader. */
 static uint64_t beside(bool is_traced)
 {
@@ -117,6 +142,7 @@ int main(void)
 	clock_open();
 	stay_on(sched_getcpu());
 	test_traced();
+	test_many();
 	check(beside(true) >= SPIN_NS / 2);
 	check_int(beside(false), 0);
 	stopclock_close(c);
