@@ -72,6 +72,8 @@ static void leave_at_fault(bool is_blocked)
 	}
 	check_int(ev.kind, TEV_FAULT);
 	check_int(tproc_detach(proc, &err), 0);
+	if (a)
+		access_mprotect.forget(a);
 	check_int(puppet_wait(&pup), 0);
 	check_int(puppet_do(&pup, act_look, 0, 0), is_blocked ? 3 : 0);
 	tracer_destroy(tr);

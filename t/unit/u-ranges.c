@@ -57,7 +57,7 @@ static void put_range(struct put *p, uint32_t id, uint32_t pid,
 	const struct ev_range ev = {
 		.smallest = smallest,
 		.largest = largest,
-		.hits = (uint64_t)(largest - smallest),
+		.hits = (uint64_t)largest - (uint64_t)smallest,
 		.watched_ns = 250,
 		.alive_ns = 1000,
 		.pid = pid,
