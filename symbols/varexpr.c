@@ -511,12 +511,11 @@ size_t var_expr_read(Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t nr,
 		     struct var_piece ret[VAR_MAX_PIECES])
 {
 	struct machine m = {.attr = attr, .base = base};
-	size_t pieces = 0;
-	do {
-		size_t used = read_piece(&m, ops, nr, &ret[pieces++]);
-		ops += used;
-		nr -= used;
-	} while (nr && pieces < VAR_MAX_PIECES);
+	size_t pieces = 0, at = 0;
+	do { /* no operations at all, perhaps, and then no array */
+		const Dwarf_Op *op = ops ? ops + at : NULL;
+		at += read_piece(&m, op, nr - at, &ret[pieces++]);
+	} while (at < nr && pieces < VAR_MAX_PIECES);
 	return pieces;
 }
 

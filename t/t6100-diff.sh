@@ -62,7 +62,7 @@ newer() {
 ok "a newer trace" newer
 damaged() {
 	cp v1.trace bad
-	printf 'XXXX' | dd of=bad bs=1 seek=200 conv=notrunc status=none
+	printf 'harm' | dd of=bad bs=1 seek=200 conv=notrunc status=none
 	smco-diff v1.trace bad >out 2>err || return 1
 	grep -q '^smco-diff: bad is damaged: 1 part skipped' err &&
 		grep -q '1 damaged part.* of the traces' out
