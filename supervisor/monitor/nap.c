@@ -9,6 +9,8 @@
 #define MAX_WINDOW_NS	(50 * NSEC_PER_MSEC)
 #define ADAPT_NS	(500 * NSEC_PER_MSEC)
 #define STRETCH_MAX	25
+#define FULL_PRICE_ONE	16
+#define FULL_PRICE_MAX	(16 * FULL_PRICE_ONE)
 
 struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 		       struct control *control)
@@ -27,6 +29,7 @@ struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 	if (n->window_ns > MAX_WINDOW_NS)
 		n->window_ns = MAX_WINDOW_NS;
 	n->stretch = 1;
+	n->full_price = FULL_PRICE_ONE;
 	return n;
 }
 
@@ -243,6 +246,26 @@ void nap_adopt_mapping(struct nap_proc *np, taddr_t addr, uint64_t size,
 }
 
 /*
+ * What the budget pays for beside the touches (arming, stops, our CPU time) is
+ * spent because of them; the controller is told their full price, or it would
+ * let all busy blocks be armed again at once and the ledger would hold back
+ * whoever comes last. Follows the last few seconds.
+ */
+static void adapt_price(struct nap *n, uint64_t spent_ns)
+{
+	uint64_t events = n->event_ns - n->adapt_event_ns;
+	n->adapt_event_ns = n->event_ns;
+	if (!events)
+		return;
+	uint64_t price = spent_ns * FULL_PRICE_ONE / events;
+	if (price < FULL_PRICE_ONE)
+		price = FULL_PRICE_ONE;
+	if (price > FULL_PRICE_MAX)
+		price = FULL_PRICE_MAX;
+	n->full_price = (uint32_t)((3 * n->full_price + price + 2) / 4);
+}
+
+/*
  * Looking costs CPU time. Where the program would have needed that CPU, this
  * takes away from what can be armed: beyond a quarter of a budget that is used
  * up, quiet blocks are looked at less often, so that more of them are watched
@@ -259,6 +282,7 @@ static void adapt_stretch(struct nap *n, uint64_t now_ns)
 	uint64_t cpu = t.mech_ns[LEDGER_CPU] - n->adapt_cpu_ns;
 	uint64_t spent = t.spent_ns - n->adapt_spent_ns;
 	uint64_t base = t.base_ns - n->adapt_base_ns;
+	adapt_price(n, spent);
 	uint64_t budget = base / 1000 * (uint64_t)m_t / (PPB / 1000);
 	n->adapt_cpu_ns = t.mech_ns[LEDGER_CPU];
 	n->adapt_spent_ns = t.spent_ns;
@@ -292,8 +316,10 @@ void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
 		   uint64_t p_ns)
 {
 	struct nap *n = b->proc->nap;
+	n->event_ns += p_ns;
 	control_event(n->control, b->plant, hi_ns,
-		      hi_ns > b->armed_ns ? hi_ns - b->armed_ns : 0, p_ns);
+		      hi_ns > b->armed_ns ? hi_ns - b->armed_ns : 0,
+		      p_ns * n->full_price / FULL_PRICE_ONE);
 	b->touched_lo_ns = lo_ns;
 	b->flags |= BLOCK_EVER_SEEN;
 	b->state = BLOCK_IDLE;
