@@ -196,7 +196,7 @@ static void test_turns(void)
 	bool is_free = false;
 	start_spinners(pids);
 	usleep(20000);
-	for (int i = 0; i < 20 && !is_free; i++)
+	for (int i = 0; i < 200 && !is_free; i++)
 		is_free = turn_is_free(pids[0]);
 	check(is_free);
 	for (int i = 0; i < NR_SPINNERS; i++) {
