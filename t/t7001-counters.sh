@@ -194,19 +194,23 @@ if command -v perf >/dev/null && perf stat -e page-faults true 2>/dev/null; then
 		smco-trace -q -t unlimited -e "$event" -o c.trace -- setarch -R "$@" >out
 		get c.trace "n('$event')"
 	}
-	# same SLACK EVENT COMMAND...
-	same() {
-		local slack=$1
-		event=$2
-		shift 2
+	# within SLACK: a thousandth, or the pages by which runs of one kind differ
+	near() {
 		local a b
 		a=$(median by_perf "$@")
 		b=$(median by_us "$@")
 		echo "$event: perf stat $a, smco-trace $b"
-		# a thousandth, or the pages by which runs of one kind differ
 		awk -v a="$a" -v b="$b" -v slack="$slack" 'BEGIN {
 			d = a > b ? a - b : b - a
 			exit !(a > 0 && (d <= a / 1000 || d <= slack)) }'
+	}
+	# same SLACK EVENT COMMAND... - in one of three tries, for what else runs on
+	# the machine moves perf stat's own counts by more than that
+	same() {
+		local slack=$1
+		event=$2
+		shift 2
+		near "$@" || near "$@" || near "$@"
 	}
 	ok "page faults: as perf stat" same 2 page-faults "$FIXTURES/count-work" 8 8 1000 0
 	ok "page faults of programs that threads exec: as perf stat" same 8 page-faults \

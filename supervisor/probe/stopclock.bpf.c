@@ -29,7 +29,7 @@ char LICENSE[] SEC("license") = "GPL";
 #define STATE_TRACED 8
 /* On a CPU for this long from sleep to stop or from stop to sleep: it did
  * nothing but that. */
-#define BRIEF_NS	 30000
+#define BRIEF_NS	 60000
 #define JOBCTL_LISTENING (1UL << 22)
 #define EVENT_STOP	 128 /* PTRACE_EVENT_STOP: it was asked to */
 
