@@ -8,9 +8,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define ROUNDS	 10
-#define ROUND_NS (2 * NSEC_PER_MSEC)
-
 static bool in_area(const struct hooks *h, taddr_t pc)
 {
 	return pc >= h->base && pc < h->base + AGENT_LIFE_OFF;
@@ -90,8 +87,9 @@ static bool leave_trap(struct hooks *h, struct user_regs_struct *regs)
 }
 
 /* All tasks stopped. Moves threads out of the stubs where it can. */
-static bool nobody_inside(struct hooks *h)
+static bool nobody_inside(void *hooks)
 {
+	struct hooks *h = hooks;
 	uint32_t inside = 0;
 	for (struct task *t = tproc_first_task(h->p); t; t = task_next(t)) {
 		struct user_regs_struct regs;
@@ -151,12 +149,7 @@ void hook_take_out(struct hooks *h)
 		h->shm.ctl->trap_tokens = 0;
 	}
 	restore_text(h);
-	bool gone = nobody_inside(h);
-	for (int i = 0; i < ROUNDS && !gone; i++) {
-		if (tproc_let_run(h->p, ROUND_NS, NULL))
-			break;
-		gone = nobody_inside(h);
-	}
+	bool gone = tproc_vacate(h->p, nobody_inside, h);
 	tproc_clear_trap_range(h->p, h->trap_pc, h->trap_pc);
 	smco_debug("hook", "pid %d: %s", tproc_pid(h->p),
 		   gone ? "nobody is in the agent" : "somebody stays inside");

@@ -63,7 +63,7 @@ void range_fix_frames(struct ranges *r);
 void range_restore_text(struct ranges *r);
 /* Nobody will come back to the stubs: threads at an instruction of their own
  * are moved home. */
-bool range_nobody_inside(struct ranges *r);
+bool range_nobody_inside(void *ranges);
 
 /* range-prepare.c */
 int range_prepare(struct ranges *r, uint32_t function, struct smco_err *err);

@@ -161,8 +161,9 @@ void range_restore_text(struct ranges *r)
 	}
 }
 
-bool range_nobody_inside(struct ranges *r)
+bool range_nobody_inside(void *ranges)
 {
+	struct ranges *r = ranges;
 	bool nobody = true;
 	for (struct task *t = tproc_first_task(r->p); t; t = task_next(t)) {
 		struct user_regs_struct regs;

@@ -12,8 +12,6 @@
 
 #define GAP_BYTES  (64ULL << 10) /* code and what is written stay apart */
 #define NAME_BYTES 64		 /* at the beginning of the code */
-#define ROUNDS	   40
-#define ROUND_NS   (2 * NSEC_PER_MSEC)
 
 static uint64_t pages(uint64_t bytes)
 {
@@ -41,12 +39,7 @@ static void take_out(struct ranges *r)
 		if (r->function[i].in)
 			range_put_out(r, &r->function[i], NULL);
 	range_restore_text(r);
-	bool gone = range_nobody_inside(r);
-	for (int i = 0; i < ROUNDS && !gone; i++) {
-		if (tproc_let_run(r->p, ROUND_NS, NULL))
-			break;
-		gone = range_nobody_inside(r);
-	}
+	bool gone = tproc_vacate(r->p, range_nobody_inside, r);
 	struct smco_err err = {0};
 	r->left = !gone || near_unmap(r->p, r->base, r->bytes, &err) != 0;
 	if (r->left)

@@ -200,6 +200,13 @@ void tproc_cont(struct tproc *p);
  */
 int tproc_let_run(struct tproc *p, uint64_t ns, struct smco_err *err);
 /*
+ * The same in short rounds until a place is empty that nobody enters any more.
+ * @is_empty is asked while all are stopped. False: somebody stayed, after 40
+ * rounds of 2 ms. Rounds in which a task that computes got no CPU do not count
+ * and get longer; 3 s in all.
+ */
+bool tproc_vacate(struct tproc *p, bool (*is_empty)(void *ctx), void *ctx);
+/*
  * Stop one running task where it is; it goes on with tracer_resume(t, 0).
  * SMCO_BUSY when it does not stop soon, or stopped for a reason of its own
  * first, which comes as an event.

@@ -1,0 +1,72 @@
+/* Waiting until all tasks have left a place that is to go. */
+#include <stdlib.h>
+
+#include "supervisor/tracee/internal.h"
+
+#define ROUNDS	     40
+#define ROUND_NS     (2 * NSEC_PER_MSEC)
+#define MAX_ROUND_NS (32 * NSEC_PER_MSEC)
+#define BOUND_NS     (3 * NSEC_PER_SEC)
+
+/* Where a task stood that computes, before a round. */
+struct stand {
+	pid_t tid;
+	taddr_t pc, sp;
+};
+
+static bool stand_of(struct task *t, struct stand *ret)
+{
+	struct user_regs_struct regs;
+	if (task_get_regs(t, &regs) || (int64_t)regs.orig_rax >= 0)
+		return false; /* in a call: it may sleep for ever */
+	*ret = (struct stand){task_tid(t), regs.rip, regs.rsp};
+	return true;
+}
+
+static size_t stands(struct tproc *p, struct stand *ret)
+{
+	size_t nr = 0;
+	for (struct task *t = tproc_first_task(p); t; t = task_next(t))
+		nr += stand_of(t, &ret[nr]);
+	return nr;
+}
+
+/* One of them has not made a step since. */
+static bool anyone_starved(struct tproc *p, const struct stand *before,
+			   size_t nr)
+{
+	struct stand now;
+	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
+		if (!stand_of(t, &now))
+			continue;
+		for (size_t i = 0; i < nr; i++)
+			if (before[i].tid == now.tid &&
+			    before[i].pc == now.pc && before[i].sp == now.sp)
+				return true;
+	}
+	return false;
+}
+
+bool tproc_vacate(struct tproc *p, bool (*is_empty)(void *ctx), void *ctx)
+{
+	uint64_t until_ns = smco_now_ns() + BOUND_NS, round_ns = ROUND_NS;
+	bool empty = is_empty(ctx);
+
+	for (int i = 0; i < ROUNDS && !empty && smco_now_ns() < until_ns; i++) {
+		struct stand *before =
+			calloc(tproc_nr_tasks(p) + 1, sizeof(*before));
+		size_t nr = before ? stands(p, before) : 0;
+		bool stands_again = tproc_let_run(p, round_ns, NULL) == 0;
+		bool starved = stands_again && anyone_starved(p, before, nr);
+		free(before);
+		if (!stands_again)
+			break;
+		empty = is_empty(ctx);
+		if (starved) {
+			i--;
+			if (round_ns < MAX_ROUND_NS)
+				round_ns *= 2;
+		}
+	}
+	return empty;
+}

@@ -1,0 +1,73 @@
+/*
+ * How long a place that is to go is waited for: forty rounds, but a thread that
+ * is always where it was, in no call, has had no CPU, and is waited for longer.
+ */
+#include "t/unit/tap.h"
+#include "t/unit/traced.h"
+
+#define ROUNDS	 40
+#define BOUND_NS (3 * NSEC_PER_SEC)
+
+static struct tracer *tr;
+
+/* What a thread without a CPU looks like: never anywhere else. */
+static long act_stand_still(long unused, long unused2)
+{
+	(void)unused;
+	(void)unused2;
+	__asm__ volatile("1: jmp 1b");
+	return 0;
+}
+
+struct asked {
+	unsigned nr;
+	unsigned empty_at; /* 0: never */
+};
+
+static bool is_empty(void *ctx)
+{
+	struct asked *a = ctx;
+	return ++a->nr == a->empty_at;
+}
+
+int main(void)
+{
+	struct smco_err err = {0};
+	struct puppet sleeper = puppet_start(), still = puppet_start();
+
+	if (!check_int(tracer_create(&tr, NULL, &err), 0))
+		return tap_done();
+	struct tproc *p = traced_attach(tr, sleeper.pid, &err);
+	if (!check(p != NULL))
+		return tap_done();
+	tproc_resume_new(p);
+	check_int(tproc_stop(p, &err), 0);
+	struct asked at_once = {.empty_at = 1}, soon = {.empty_at = 7},
+		     never = {0};
+	check(tproc_vacate(p, is_empty, &at_once));
+	check_int(at_once.nr, 1);
+	check(tproc_vacate(p, is_empty, &soon));
+	check_int(soon.nr, 7);
+	check(!tproc_vacate(p, is_empty, &never));
+	check_int(never.nr, ROUNDS + 1);
+	tproc_cont(p);
+
+	puppet_begin(&still, act_stand_still, 0, 0);
+	p = traced_attach(tr, still.pid, &err);
+	if (!check(p != NULL))
+		return tap_done();
+	tproc_resume_new(p);
+	/* It may have stood before its loop at first: one round counts. */
+	check_int(tproc_stop(p, &err), 0);
+	uint64_t began_ns = smco_now_ns();
+	never.nr = 0;
+	check(!tproc_vacate(p, is_empty, &never));
+	check(smco_now_ns() - began_ns >= BOUND_NS);
+	tproc_cont(p);
+
+	check_int(tracer_detach_all(tr, &err), 0);
+	tracer_destroy(tr);
+	puppet_end(&sleeper);
+	puppet_end(&still);
+	return tap_done();
+}
