@@ -1,6 +1,7 @@
 #include "supervisor/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,26 @@ static bool has_pid(const char *pattern)
 	return false;
 }
 
+/* Make a new file beside @path, and remove it; 0 or what errno said. */
+static int try_beside(const char *path)
+{
+	for (unsigned i = 0;; i++) {
+		_cleanup_free_ char *probe = NULL;
+		if (asprintf(&probe, "%s.%d-%u", path, (int)getpid(), i) < 0) {
+			probe = NULL;
+			return ENOMEM;
+		}
+		_cleanup_close_ int fd = open(
+			probe, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+		if (fd >= 0) {
+			unlink(probe);
+			return 0;
+		}
+		if (errno != EEXIST)
+			return errno;
+	}
+}
+
 int output_check(const char *pattern, const char *name, struct smco_err *err)
 {
 	_cleanup_free_ char *expanded = NULL;
@@ -80,15 +101,9 @@ int output_check(const char *pattern, const char *name, struct smco_err *err)
 				 shown,
 				 S_ISDIR(st.st_mode) ? "a directory"
 						     : "not a regular file");
-	_cleanup_free_ char *probe = NULL;
-	if (asprintf(&probe, "%s.XXXXXX", path) < 0) {
-		probe = NULL;
-		return smco_fail(err, SMCO_NOMEM, 0, "output name");
-	}
-	_cleanup_close_ int fd = mkstemp(probe);
-	if (fd < 0)
-		return smco_fail(err, SMCO_SYS, errno,
+	int failed = try_beside(path);
+	if (failed)
+		return smco_fail(err, SMCO_SYS, failed,
 				 "cannot write the trace to %.200s", shown);
-	unlink(probe);
 	return 0;
 }

@@ -104,7 +104,7 @@ bench-ranges: $(O)/t/bench/range-bench
 # The driver of the guard tests.
 DRIVERS := $(patsubst t/drive/%.c,$(O)/t/drive/%,$(wildcard t/drive/*.c))
 check-run: $(DRIVERS)
-$(O)/t/drive/%: t/drive/%.c t/fixtures/guard_ctl.h $(LIB)
+$(O)/t/drive/%: t/drive/%.c t/fixtures/guard_ctl.h t/unit/scratch.h $(LIB)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
 

@@ -21,6 +21,7 @@
 
 #include "supervisor/probe/access.h"
 #include "t/fixtures/guard_ctl.h"
+#include "t/unit/scratch.h"
 
 static struct {
 	const struct access_ops *ops;
@@ -244,17 +245,19 @@ int main(int argc, char **argv)
 {
 	struct tracer_options opts = {.follow = true};
 	struct smco_err err = {0};
-	char name[] = "/tmp/guard-ctl.XXXXXX";
 	struct tevent ev;
 	int status = 0;
 	pid_t pid;
 	options(argc, argv);
+	/* Before the fork: who stays behind cleans up. */
+	const char *name = scratch_path("ctl");
 	if (d.kill_us)
 		leave_a_parent();
-	int fd = mkostemp(name, O_CLOEXEC);
+	int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0 || ftruncate(fd, sizeof(*d.ctl)))
 		die("ctl", NULL);
 	fchmod(fd, 0666); /* for programs with less rights */
+	chmod(scratch_dir(), 0711);
 	setenv("GUARD_CTL", name, 1);
 	d.ctl = mmap(NULL, sizeof(*d.ctl), PROT_READ | PROT_WRITE, MAP_SHARED,
 		     fd, 0);
@@ -297,7 +300,6 @@ int main(int argc, char **argv)
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
 	}
-	unlink(name);
 	tracer_destroy(d.tr);
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status)
 				   : WEXITSTATUS(status);

@@ -9,6 +9,7 @@
 #ifndef TRACE_MUTATE_H
 #define TRACE_MUTATE_H
 
+#include "t/unit/scratch.h"
 #include "t/unit/trace-show.h"
 
 static uint8_t *sample;
@@ -16,12 +17,11 @@ static size_t sample_size;
 
 static void prepare(void)
 {
-	char path[] = "/tmp/fuzz-trace-XXXXXX";
-	close(mkstemp(path));
+	const char *path = scratch_path("x.trace");
 	if (sample_write(path, NULL))
 		abort();
 	sample = show_load(path, &sample_size);
-	show_unlink(path);
+	scratch_remove(); /* a fuzzer seldom exits */
 	if (!sample)
 		abort();
 }

@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #include "symbols/symbols.h"
-#include "tap.h"
+#include "t/unit/scratch.h"
+#include "t/unit/tap.h"
 
 /* Where @name stands in @elf, 0 (and said) if nowhere. */
 static inline uint64_t label_in(Elf *elf, const char *name)
@@ -40,17 +41,11 @@ static inline uint64_t label_in(Elf *elf, const char *name)
 
 /* --- a scratch directory, removed when all went well --- */
 
-static char scratch[128];
+static const char *scratch;
 
 static inline void make_scratch(void)
 {
-	const char *tmp = getenv("TMPDIR");
-	snprintf(scratch, sizeof(scratch), "%s/smco-sym.XXXXXX",
-		 tmp ? tmp : "/tmp");
-	if (!mkdtemp(scratch)) {
-		printf("Bail out! mkdtemp: %s\n", strerror(errno));
-		exit(1);
-	}
+	scratch = scratch_dir();
 }
 
 static inline int run(const char *fmt, ...)
@@ -72,10 +67,8 @@ static inline int run(const char *fmt, ...)
 
 static inline int finish(void)
 {
-	if (!tap_failed)
-		run("rm -rf \"$D\"");
-	else
-		printf("# kept: %s\n", scratch);
+	if (tap_failed)
+		printf("# kept: %s\n", scratch_keep());
 	return tap_done();
 }
 

@@ -118,13 +118,4 @@ static inline uint8_t *show_load(const char *path, size_t *size_ret)
 	return data;
 }
 
-/* Remove a trace that a test wrote, and the one before it. */
-static inline void show_unlink(const char *path)
-{
-	char old[256];
-	snprintf(old, sizeof(old), "%s.old", path);
-	unlink(path);
-	unlink(old);
-}
-
 #endif

@@ -7,10 +7,11 @@
 
 #include "reports/counts.h"
 #include "reports/summary.h"
+#include "t/unit/scratch.h"
 #include "t/unit/tap.h"
 #include "t/unit/trace-sample.h"
 
-static char path[] = "/tmp/u-counts-XXXXXX";
+static const char *path;
 
 static void put_meta(struct trace_writer *w)
 {
@@ -293,19 +294,12 @@ static void test_text(void)
 
 int main(void)
 {
-	int fd = mkstemp(path);
-	if (fd < 0)
-		return 1;
-	close(fd);
+	path = scratch_path("x.trace");
 	test_sums();
 	test_time();
 	test_paused();
 	test_derived();
 	test_hostile();
 	test_text();
-	unlink(path);
-	char old[64];
-	snprintf(old, sizeof(old), "%s.old", path);
-	unlink(old);
 	return tap_done();
 }

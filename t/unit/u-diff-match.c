@@ -9,8 +9,9 @@
 
 #include "reports/diff-match.h"
 #include "t/unit/diff-sample.h"
+#include "t/unit/scratch.h"
 
-static char path[] = "/tmp/u-diff-match-XXXXXX";
+static const char *path;
 static struct diff_pool pool;
 
 #define MOST 12
@@ -184,15 +185,11 @@ static void ambiguous(void)
 
 int main(void)
 {
-	close(mkstemp(path));
+	path = scratch_path("x.trace");
 	rebuilt();
 	loosely();
 	not_the_same();
 	ambiguous();
 	diff_pool_free(&pool);
-	char old[64];
-	snprintf(old, sizeof(old), "%s.old", path);
-	unlink(path);
-	unlink(old);
 	return tap_done();
 }

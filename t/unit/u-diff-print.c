@@ -11,6 +11,7 @@
 
 #include "reports/diff-print.h"
 #include "t/unit/diff-sample.h"
+#include "t/unit/scratch.h"
 
 #define EVIL "<script>\x1b[31m&\"'\xff"
 
@@ -69,7 +70,7 @@ static const struct sample_session v2 = {.site = v2_sites,
 static const struct sample_session other = {
 	.command = "./other", .site = v1_sites, .nr = 1};
 
-static char path[] = "/tmp/u-diff-print-XXXXXX";
+static const char *path;
 static struct diff d;
 static struct diff_rules rules;
 
@@ -275,13 +276,9 @@ int main(int argc, char **argv)
 		write_traces(argv[1]);
 		return 0;
 	}
-	close(mkstemp(path));
+	path = scratch_path("x.trace");
 	text();
 	json();
 	hostile();
-	char old[64];
-	snprintf(old, sizeof(old), "%s.old", path);
-	unlink(path);
-	unlink(old);
 	return tap_done();
 }

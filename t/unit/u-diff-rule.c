@@ -7,8 +7,9 @@
 
 #include "reports/diff-rule.h"
 #include "t/unit/diff-sample.h"
+#include "t/unit/scratch.h"
 
-static char path[] = "/tmp/u-diff-rule-XXXXXX";
+static const char *path;
 static struct diff d;
 
 static void bad(const char *text, const char *why)
@@ -197,15 +198,11 @@ static void unknown(void)
 
 int main(void)
 {
-	close(mkstemp(path));
+	path = scratch_path("x.trace");
 	grammar();
 	single();
 	repeated();
 	counters();
 	unknown();
-	char old[64];
-	snprintf(old, sizeof(old), "%s.old", path);
-	unlink(path);
-	unlink(old);
 	return tap_done();
 }

@@ -10,8 +10,9 @@
 
 #include "reports/diff-rule.h"
 #include "t/unit/diff-sample.h"
+#include "t/unit/scratch.h"
 
-static char path[] = "/tmp/u-diff-XXXXXX";
+static const char *path;
 static struct diff d;
 
 static void add(int side, const struct sample_session *s)
@@ -349,7 +350,7 @@ static void cut_runs(void)
 
 int main(void)
 {
-	close(mkstemp(path));
+	path = scratch_path("x.trace");
 	single();
 	repeated();
 	many();
@@ -357,9 +358,5 @@ int main(void)
 	programs();
 	cut_stacks();
 	cut_runs();
-	char old[64];
-	snprintf(old, sizeof(old), "%s.old", path);
-	unlink(path);
-	unlink(old);
 	return tap_done();
 }

@@ -10,6 +10,7 @@
 #include "pmu/event.h"
 #include "pmu/list.h"
 #include "pmu/open.h"
+#include "t/unit/scratch.h"
 #include "t/unit/tap.h"
 
 #define RAW	 PERF_TYPE_RAW
@@ -201,7 +202,7 @@ static void test_wrong_names(void)
 
 /* -------------------------------------------------- a sysfs of our own --- */
 
-static char root[] = "/tmp/u-event.XXXXXX";
+static const char *root;
 
 static void put(const char *path, const char *text)
 {
@@ -357,8 +358,7 @@ int main(void)
 	test_encoding();
 	test_modifiers();
 	test_wrong_names();
-	if (!check(mkdtemp(root) != NULL))
-		return tap_done();
+	root = scratch_dir();
 	make_sysfs();
 	pmu_set_root(root);
 	test_sysfs();
@@ -367,8 +367,5 @@ int main(void)
 	test_listing();
 	test_open();
 	pmu_set_root("");
-	char command[100];
-	snprintf(command, sizeof(command), "rm -r %s", root);
-	check_int(system(command), 0);
 	return tap_done();
 }

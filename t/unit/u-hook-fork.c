@@ -4,18 +4,16 @@
  * writes nothing into its parent's ring.
  */
 #include "t/unit/hook-run.h"
+#include "t/unit/scratch.h"
 
 static struct run r, child;
 
 static void run_fork_fixture(bool follow)
 {
 	char prog[512];
-	char p1[] = "/tmp/smco-hook-fork.XXXXXX";
-	char p2[] = "/tmp/smco-hook-fork.XXXXXX";
-	close(mkstemp(p1));
-	close(mkstemp(p2));
+	const char *p1 = scratch_path("parent"), *p2 = scratch_path("child");
 	snprintf(prog, sizeof(prog), "%s", fixture("hook-fork"));
-	char *argv[] = {prog, p1, p2, NULL};
+	char *argv[] = {prog, (char *)p1, (char *)p2, NULL};
 
 	memset(&r, 0, sizeof(r));
 	memset(&child, 0, sizeof(child));

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "t/unit/hook-run.h"
+#include "t/unit/scratch.h"
 
 #define ROUNDS 12
 
@@ -36,13 +37,12 @@ static bool ends_with_success(const char *path)
 int main(void)
 {
 	unsigned killed = 0, ok = 0, never = 0;
+	const char *path = scratch_path("live");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	for (int i = 0; i < ROUNDS; i++) {
-		char path[] = "/tmp/smco-hook-kill.XXXXXX";
 		int status = -1, bad = 0;
 		bool started = false;
 		pid_t pid;
-		close(mkstemp(path));
 		pid_t supervisor = fork();
 		if (supervisor == 0)
 			supervise(path);

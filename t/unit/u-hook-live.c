@@ -3,16 +3,16 @@
  * thread and for eight: every block once, none missing, none too many.
  */
 #include "t/unit/hook-run.h"
+#include "t/unit/scratch.h"
 
 #define JEMALLOC "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 
 static void run_live(const char *prog, const char *threads, const char *steps)
 {
 	static struct run r;
-	char path[] = "/tmp/smco-hook-live.XXXXXX";
-	int fd = mkstemp(path);
-	char *argv[] = {(char *)prog, path, (char *)threads, (char *)steps,
-			NULL};
+	const char *path = scratch_path("live");
+	char *argv[] = {(char *)prog, (char *)path, (char *)threads,
+			(char *)steps, NULL};
 
 	memset(&r, 0, sizeof(r));
 	r.cutoff = 8192;
@@ -20,7 +20,6 @@ static void run_live(const char *prog, const char *threads, const char *steps)
 	printf("# %s, %s threads\n", prog, threads);
 	if (!check(run_to_end(&r, argv)))
 		return;
-	close(fd);
 	printf("# %s; %u events, %u traps, %lu recorded, %lu lost\n", r.text,
 	       r.nr_events, r.nr_traps, (long)r.stats.nr_recorded,
 	       (long)r.stats.nr_lost);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "supervisor/output.h"
+#include "t/unit/scratch.h"
 #include "t/unit/tap.h"
 
 static void test_expand(void)
@@ -38,10 +39,10 @@ static void test_expand(void)
 
 static void test_check(void)
 {
-	char dir[] = "/tmp/smco-u-output.XXXXXX";
+	const char *dir = scratch_path("dir");
 	char path[128];
 	struct smco_err err;
-	if (!check(mkdtemp(dir) != NULL) || !check_int(chdir(dir), 0))
+	if (!check_int(mkdir(dir, 0700), 0) || !check_int(chdir(dir), 0))
 		return;
 	check_int(output_check("new.trace", "/bin/ls", &err), 0);
 	check_msg(access("new.trace", F_OK), "the check leaves nothing");

@@ -6,9 +6,8 @@
 #include <unistd.h>
 
 #include "reports/model.h"
-#include "tap.h"
-
-static char dir[128];
+#include "t/unit/scratch.h"
+#include "t/unit/tap.h"
 
 struct put {
 	struct trace_writer *w;
@@ -74,10 +73,9 @@ static struct trace_reader *finish(struct put *p, const char *path)
 	return r;
 }
 
-static struct put start(char path[160], const char *name)
+static struct put start(const char *path)
 {
 	struct put p = {.next_id = 1};
-	snprintf(path, 160, "%s/%s", dir, name);
 	check(!trace_writer_create(path, 0, &p.w, NULL));
 	trace_put_meta(p.w, "monitors", "range");
 	return p;
@@ -130,9 +128,9 @@ static const struct {
 
 static void test_findings(void)
 {
-	char path[160];
+	const char *path = scratch_path("findings");
 	struct summary *s = NULL;
-	struct put p = start(path, "findings");
+	struct put p = start(path);
 	for (size_t i = 0; i < ARRAY_SIZE(judged); i++) {
 		uint32_t id = put_variable(&p, judged[i].name, (uint32_t)i, "t",
 					   judged[i].bits, judged[i].class_,
@@ -170,17 +168,17 @@ static void test_findings(void)
 
 static void test_join(void)
 {
-	char path[2][160];
+	const char *path[2] = {scratch_path("one"), scratch_path("two")};
 	struct summary_input input[2] = {0};
 	struct summary *s = NULL;
-	struct put p = start(path[0], "one");
+	struct put p = start(path[0]);
 	uint32_t a = put_variable(&p, "main::i", 5, "int", 32, INT, S);
 	put_variable(&p, "main::i", 6, "int", 32, INT, S); /* another one */
 	put_range(&p, a, 7, 3, 4, RANGE_POLLED);
 	put_range(&p, a, 7, 1, 5, RANGE_POLLED); /* instead of that before */
 	put_range(&p, a, 8, -2, 2, RANGE_SENSED);
 	input[0].reader = finish(&p, path[0]);
-	p = start(path[1], "two");
+	p = start(path[1]);
 	put_variable(&p, "other", 1, "int", 32, INT, S);
 	/* The same variable with another id. */
 	a = put_variable(&p, "main::i", 5, "int", 32, INT, S);
@@ -217,9 +215,10 @@ static void test_text(void)
 		"\n1   f::len: -7 to 9\n    negative, though called a size\n"
 		"    int, src/prog.c:2, watched 25 % of the time\n",
 	};
-	char path[160], text[4096] = "";
+	const char *path = scratch_path("text");
+	char text[4096] = "";
 	struct summary *s = NULL;
-	struct put p = start(path, "text");
+	struct put p = start(path);
 	uint32_t a = put_variable(&p, "f::i", 1, "int", 32, INT, S);
 	put_range(&p, a, 7, 3, 4, RANGE_SENSED);
 	a = put_variable(&p, "f::len", 2, "int", 32, INT, S);
@@ -252,16 +251,10 @@ static void test_text(void)
 
 int main(void)
 {
-	const char *tmp = getenv("TMPDIR");
-	snprintf(dir, sizeof(dir), "%s/smco-ranges.XXXXXX", tmp ? tmp : "/tmp");
-	check(mkdtemp(dir) != NULL);
 	test_findings();
 	test_join();
 	test_text();
-	if (!tap_failed) {
-		char cmd[200];
-		snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-		check(!system(cmd));
-	}
+	if (tap_failed)
+		printf("# kept: %s\n", scratch_keep());
 	return tap_done();
 }

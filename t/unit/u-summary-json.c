@@ -7,9 +7,10 @@
 #include <jansson.h>
 
 #include "reports/summary.h"
+#include "t/unit/scratch.h"
 #include "t/unit/trace-sample.h"
 
-static char path[] = "/tmp/u-json-XXXXXX";
+static const char *path;
 
 static json_t *load(void)
 {
@@ -178,8 +179,7 @@ static void full(void)
 
 int main(void)
 {
-	char old[64];
-	close(mkstemp(path));
+	path = scratch_path("x.trace");
 	check_int(sample_write(path, NULL), 0);
 	json_t *doc = load();
 	sites(doc);
@@ -188,8 +188,5 @@ int main(void)
 	json_decref(doc);
 	odd();
 	full();
-	snprintf(old, sizeof(old), "%s.old", path);
-	unlink(path);
-	unlink(old);
 	return tap_done();
 }

@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 #include "reports/summary.h"
+#include "t/unit/scratch.h"
 #include "t/unit/trace-sample.h"
 
-static char path[] = "/tmp/u-summary-XXXXXX";
+static const char *path;
 
 /* Start time and file size differ from run to run. */
 static void write_normal(FILE *out, const char *text)
@@ -194,7 +195,7 @@ int main(int argc, char **argv)
 {
 	if (argc > 1)
 		return sample_write(argv[1], NULL) != 0;
-	close(mkstemp(path));
+	path = scratch_path("x.trace");
 	check_int(sample_write(path, NULL), 0);
 	golden("80", (struct summary_style){.width = 80});
 	golden("40-ascii", (struct summary_style){.width = 40, .ascii = true});
@@ -209,9 +210,5 @@ int main(int argc, char **argv)
 	golden("short", (struct summary_style){.width = 80});
 	empty();
 	golden("empty", (struct summary_style){.width = 80});
-	char old[64];
-	snprintf(old, sizeof(old), "%s.old", path);
-	unlink(path);
-	unlink(old);
 	return tap_done();
 }

@@ -9,6 +9,7 @@
 
 #include "reports/disk.h"
 #include "reports/summary.h"
+#include "t/unit/scratch.h"
 #include "t/unit/trace-random.h"
 
 #define CHUNKS	  4
@@ -232,14 +233,10 @@ static void not_traces(void)
 
 int main(void)
 {
-	char path[] = "/tmp/u-damage-XXXXXX", old[64];
-	close(mkstemp(path));
+	const char *path = scratch_path("x.trace");
 	random_state = 42;
 	write_trace(path);
 	load(path);
-	snprintf(old, sizeof(old), "%s.old", path);
-	unlink(path);
-	unlink(old);
 	whole();
 	cut_at_every_byte();
 	flip_every_bit();

@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "t/unit/scratch.h"
 #include "t/unit/trace-random.h"
 
-static char dir[] = "/tmp/u-disk-XXXXXX";
-static char path[64], old[80];
+static const char *path, *old;
 
 static void put(struct trace_writer *w, uint32_t param)
 {
@@ -92,12 +92,11 @@ static void not_writable(void)
 {
 	struct trace_writer *w = NULL;
 	struct smco_err err = {0};
-	char name[128];
-	snprintf(name, sizeof(name), "%s/no/such.trace", dir);
+	const char *name = scratch_path("no/such.trace");
 	check_int(trace_writer_create(name, 1, &w, &err), SMCO_SYS);
 	check_int(err.sys_errno, ENOENT);
 	check(strstr(err.msg, name));
-	check_int(trace_writer_create(dir, 1, &w, &err), SMCO_SYS);
+	check_int(trace_writer_create(scratch_dir(), 1, &w, &err), SMCO_SYS);
 	check_int(err.sys_errno, EISDIR);
 	/* A device is never renamed; a full one is noticed at once. */
 	check_int(trace_writer_create("/dev/full", 1, &w, &err), SMCO_SYS);
@@ -179,16 +178,12 @@ static void full_disk(void)
 
 int main(void)
 {
-	check(mkdtemp(dir) != NULL);
-	snprintf(path, sizeof(path), "%s/x.trace", dir);
-	snprintf(old, sizeof(old), "%s.old", path);
+	path = scratch_path("x.trace");
+	old = scratch_path("x.trace.old");
 	flushed_is_there();
 	old_is_kept();
 	not_writable();
 	full_from_the_start();
 	full_disk();
-	unlink(path);
-	unlink(old);
-	rmdir(dir);
 	return tap_done();
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "reports/bytes.h"
+#include "t/unit/scratch.h"
 #include "t/unit/trace-random.h"
 #include "t/unit/trace-show.h"
 
@@ -233,8 +234,7 @@ static void escapes(const char *path)
 
 int main(void)
 {
-	char path[] = "/tmp/u-hostile-XXXXXX";
-	close(mkstemp(path));
+	const char *path = scratch_path("x.trace");
 	sample_write(path, NULL);
 	file = show_load(path, &file_size);
 	check(show_sign(file, file_size) > 5);
@@ -249,7 +249,6 @@ int main(void)
 	other_fields(99, true);
 	other_fields(99, false);
 	escapes(path);
-	show_unlink(path);
 	free(file);
 	return tap_done();
 }

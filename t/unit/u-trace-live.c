@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include "reports/bytes.h"
+#include "t/unit/scratch.h"
 #include "t/unit/trace-random.h"
 
 #define NR 20000
 
-static char dir[] = "/tmp/u-live-XXXXXX";
-static char path[64];
+static const char *path;
 static struct record want[NR];
 static uint8_t *payloads;
 
@@ -194,18 +194,13 @@ static void narrowed(void)
 
 int main(void)
 {
-	char old[80];
-	check(mkdtemp(dir) != NULL);
-	snprintf(path, sizeof(path), "%s/x.trace", dir);
-	snprintf(old, sizeof(old), "%s.old", path);
+	path = scratch_path("x.trace");
 	payloads = malloc((size_t)NR * 600);
 	for (size_t i = 0; i < NR; i++)
 		random_record(&want[i], payloads + i * 600);
 	growing();
 	slow_disk();
 	narrowed();
-	unlink(old);
-	rmdir(dir);
 	free(payloads);
 	return tap_done();
 }

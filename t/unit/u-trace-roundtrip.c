@@ -7,14 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "t/unit/scratch.h"
 #include "t/unit/trace-random.h"
 
 #define NR 20000
 
 static struct record want[NR];
 static uint8_t *payloads;
-static char temporary[] = "/tmp/u-trace-XXXXXX";
-static const char *path = temporary;
+static const char *path;
 
 static void fill(void)
 {
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
 		write_all(5000);
 		return tap_done();
 	}
-	close(mkstemp(temporary));
+	path = scratch_path("x.trace");
 	fill();
 	write_all(NR * 2); /* chunks by size only */
 	read_all();
@@ -250,10 +250,6 @@ int main(int argc, char **argv)
 	tables();
 	many_names();
 	size_of_naps();
-	char old[64];
-	snprintf(old, sizeof(old), "%s.old", path);
-	unlink(path);
-	unlink(old);
 	free(payloads);
 	return tap_done();
 }
