@@ -49,10 +49,13 @@ static uint64_t widen_step(const struct block *b)
 
 bool nap_poll_widen(struct block *b)
 {
-	if (!b->cursor && b->nr_clear)
-		nap_account(b);
 	uint64_t step = widen_step(b);
-	if (!step || !plan(b, b->cursor, step))
+	if (!step)
+		return false;
+	/* A range that is the whole block tells by itself, see flush. */
+	if (!b->cursor && b->nr_clear && step < block_nr_pages(b))
+		nap_account(b);
+	if (!plan(b, b->cursor, step))
 		return false;
 	b->state = BLOCK_WIDEN;
 	return true;
@@ -193,6 +196,8 @@ void nap_poll_flush(struct nap_proc *np, uint64_t now_ns)
 	for (uint32_t i = 0; i < nr; i++) {
 		struct block *b = r[i].user;
 		uint64_t pages = (r[i].end - r[i].start) / TPAGE_SIZE;
+		if (known && pages == block_nr_pages(b))
+			nap_account_for(b, r[i].nr_present - r[i].nr_touched);
 		nap_set_clear(b, b->nr_clear + (known ? r[i].nr_touched
 						      : (uint32_t)pages));
 		/* arm does not need it; kept for armed() */

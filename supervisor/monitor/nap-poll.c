@@ -109,21 +109,21 @@ static void settle_reservation(struct block *b, uint64_t now_ns)
 	b->flags |= BLOCK_SETTLED;
 }
 
-/*
- * Look at the whole block: those of its pages that stood reset and are touched
- * now have cost their price.
- */
+void nap_account_for(struct block *b, uint32_t nr_clear)
+{
+	if (nr_clear < b->nr_clear)
+		ledger_charge(b->proc->nap->ledger, LEDGER_TOUCH, NAP_MONITOR,
+			      (b->nr_clear - nr_clear) *
+				      nap_touch_cost(b->proc));
+	nap_set_clear(b, nr_clear);
+}
+
 void nap_account(struct block *b)
 {
 	struct nap_proc *np = b->proc;
 	struct page_range r = nap_whole_range(b);
-	if (np->primary->ops->collect(np->primary, &r, 1))
-		return;
-	uint32_t clear = r.nr_present - r.nr_touched;
-	if (clear < b->nr_clear)
-		ledger_charge(np->nap->ledger, LEDGER_TOUCH, NAP_MONITOR,
-			      (b->nr_clear - clear) * nap_touch_cost(np));
-	nap_set_clear(b, clear);
+	if (!np->primary->ops->collect(np->primary, &r, 1))
+		nap_account_for(b, r.nr_present - r.nr_touched);
 }
 
 void nap_poll_settle(struct nap_proc *np, uint64_t now_ns)
@@ -168,7 +168,10 @@ static void hit(struct block *b, const struct page_range *sum, uint64_t now_ns)
 		if (sum->nr_touched > 2 && b->level)
 			b->level--;
 	} else {
-		nap_account(b);
+		if (b->state == BLOCK_WATCH) /* looked at as a whole */
+			nap_account_for(b, sum->nr_present - sum->nr_touched);
+		else
+			nap_account(b);
 		/* The sample missed a busy block. */
 		if (now_ns - b->armed_ns < n->params.nap_ns / 4)
 			b->level = (uint8_t)(b->level + 2 < MAX_LEVEL

@@ -85,8 +85,10 @@ bool nap_ranges_add(struct nap_ranges *l, struct block *b, uint64_t first,
 uint64_t nap_sample_page(const struct block *b, unsigned k);
 /* @nr_clear pages of @b stand reset now. */
 void nap_set_clear(struct block *b, uint32_t nr_clear);
-/* Look at the whole block: charge the pages that stood reset and were
- * touched. */
+/* Only @nr_clear pages of @b still stand reset: charge those that were touched
+ * meanwhile. */
+void nap_account_for(struct block *b, uint32_t nr_clear);
+/* The same after a look at the whole block. */
 void nap_account(struct block *b);
 
 /* nap-arm.c: arming. Plans only, until nap_poll_flush. */
