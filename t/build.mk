@@ -144,8 +144,8 @@ bench-attach: tools fixtures $(DRIVERS)
 # Long and rough: what takes too long for every change.
 torture:
 	@t/deps.sh build check bench chroot
-	+$(Q)SMCO_TEST_KILLS=200 SMCO_TEST_TIMEOUT=3600 $(MAKE) \
-		--no-print-directory check-run
+	+$(Q)SMCO_TEST_KILLS=200 SMCO_TEST_ATTACHES=200 \
+		SMCO_TEST_TIMEOUT=3600 $(MAKE) --no-print-directory check-run
 	t/chroot.sh
 
 # ------------------------------------------------------------- installation --

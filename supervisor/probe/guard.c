@@ -333,7 +333,9 @@ static int guard_arm(struct access *a, struct page_range *r, size_t n)
 	rc = tproc_stop(p, &err);
 	if (rc)
 		return rc;
-	rc = start_tracing(g, &err);
+	rc = guard_older_relieve(g);
+	if (!rc)
+		rc = start_tracing(g, &err);
 	if (!rc)
 		rc = arm_stopped(g, r, n);
 	else if (rc == SMCO_UNSUPPORTED)
@@ -426,6 +428,7 @@ static void guard_free(struct guard *g, bool gone)
 	guard_calls_free(g);
 	addr_ranges_free(&g->kept);
 	addr_ranges_free(&g->stacks);
+	addr_ranges_free(&g->older);
 	free(g->queue);
 	free(g->batch);
 	free(g);
@@ -465,6 +468,8 @@ static int guard_open(struct tproc *p, struct access **ret,
 	g->hit_ns = tracer_stop_cost_ns(tproc_tracer(p)) + HIT_GUESS_NS;
 	int rc = g->batch ? guard_place_look(g, err)
 			  : smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	if (!rc)
+		rc = guard_older_look(g, err);
 	if (!rc) {
 		g->undo = tproc_undo_push(p, undo, g);
 		rc = g->undo ? warden_create(p, &g->w, err)

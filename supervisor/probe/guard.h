@@ -15,6 +15,7 @@
  *	guard_event.c	faults and system calls
  *	guard_call.c	calls in flight in each thread
  *	guard_place.c	which memory may be guarded at all
+ *	guard_older.c	what killed supervisors have left
  */
 #ifndef SMCO_GUARD_H
 #define SMCO_GUARD_H
@@ -53,7 +54,10 @@ struct guard {
 	size_t cap_calls;
 	struct addr_ranges kept;   /* the kernel may touch it at any time */
 	struct addr_ranges stacks; /* around stacks and thread areas */
-	struct access_hit *queue;  /* ring of hits not told yet */
+	struct addr_ranges older;  /* mappings of helpers that lost their
+				    * supervisor */
+	bool had_older;
+	struct access_hit *queue; /* ring of hits not told yet */
 	size_t queue_head;
 	size_t queue_nr;
 	size_t queue_cap;
@@ -109,5 +113,15 @@ const char *guard_place_check(const struct guard *g, const struct tmaps *maps,
 			      taddr_t start, taddr_t end, uint32_t *prot_ret);
 /* Around a stack pointer. */
 void guard_stack_add(struct guard *g, taddr_t addr);
+
+/* --- guard_older.c --- */
+/* Look for them when the mechanism is opened, before it maps its own. */
+int guard_older_look(struct guard *g, struct smco_err *err);
+/*
+ * All tasks stopped: helpers that are still there are told to go, mappings
+ * that nobody needs are taken out. SMCO_BUSY: some are left, and nothing may
+ * be guarded yet.
+ */
+int guard_older_relieve(struct guard *g);
 
 #endif

@@ -136,7 +136,7 @@ static bool on_fault(struct guard *g, struct tevent *ev, struct access_hit *hit)
 		size_t i = guardtab_first(&g->tab, addr);
 		if (i < g->tab.nr && g->tab.v[i].start <= addr)
 			return guard_fault(g, ev, i, hit);
-		if (g->arm_seq && try_again(g, ev))
+		if ((g->arm_seq || g->had_older) && try_again(g, ev))
 			return true;
 	}
 	/* The program's own: it must find its own handler. */

@@ -156,7 +156,7 @@ static int in_tracee(struct tproc *p, struct smco_err *err, const char *what,
 static int make_shared(struct warden *w, struct smco_err *err)
 {
 	struct tproc *p = w->proc;
-	static const char name[] = "smco-guard";
+	static const char name[] = WARDEN_NAME;
 	uint64_t len = map_bytes();
 	int64_t fd, ret;
 	int rc = in_tracee(p, err, "map memory", &ret, SYS_mmap, 0, len,
@@ -351,7 +351,7 @@ static bool has_our_name(pid_t pid)
 	if (!f)
 		return false;
 	bool same =
-		fgets(name, sizeof(name), f) && !strcmp(name, "smco-guard\n");
+		fgets(name, sizeof(name), f) && !strcmp(name, WARDEN_NAME "\n");
 	fclose(f);
 	return same;
 }
@@ -398,7 +398,7 @@ int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 	s->pid = 0;
 	s->op = WARDEN_NOP;
 	s->cmd = s->done = 0;
-	s->dead = 0;
+	s->dead = s->relieved = 0;
 	/* Its parent is to be us if the program is our descendant: what it
 	 * shares with the program is let go when the parent has heard of its
 	 * end, and some inits take their time. */

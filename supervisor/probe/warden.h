@@ -16,6 +16,8 @@
 
 struct warden;
 
+#define WARDEN_NAME "smco-guard" /* of its mappings and of its process */
+
 /* Maps image and table into @p. One task stopped. All or nothing. */
 int warden_create(struct tproc *p, struct warden **ret, struct smco_err *err);
 /* Unmaps them (needs a stopped task unless @gone) and frees. Quits first. */

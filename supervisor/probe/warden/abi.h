@@ -95,6 +95,8 @@ struct warden_shared {
 	int32_t spawn_error; /* negative errno of the clone */
 	uint32_t is_on;	     /* our SIGSEGV action is installed */
 	uint32_t dead;	     /* somebody noticed that the supervisor is gone */
+	uint32_t relieved;   /* by another supervisor: the helper need not stay
+			      * for threads that may have met a guard */
 	uint32_t was_reset;  /* SIGSEGV's action was not ours at the last OPEN:
 			      * a hit in a thread that blocks or ignores it */
 	uint32_t nr_handler; /* times the handler ran */

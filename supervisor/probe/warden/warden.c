@@ -148,6 +148,13 @@ static void turn_off(struct warden_shared *s)
 	give_action_back(s);
 }
 
+static int action_is_ours(struct warden_sigaction *now)
+{
+	struct warden_sigaction ours;
+	our_action(&ours);
+	return sigsegv_action(0, now) || now->handler == ours.handler;
+}
+
 /*
  * A fault in a thread that blocks or ignores SIGSEGV makes the kernel reset
  * the action to its default, for all threads.
@@ -155,14 +162,13 @@ static void turn_off(struct warden_shared *s)
 static void mend_action(struct warden_shared *s)
 {
 	struct warden_sigaction ours, now;
-	our_action(&ours);
-	if (!load(&s->is_on) || sigsegv_action(0, &now) ||
-	    now.handler == ours.handler) {
+	if (!load(&s->is_on) || action_is_ours(&now)) {
 		store(&s->was_reset, 0);
 		return;
 	}
+	our_action(&ours);
 	sigsegv_action(&ours, 0);
-	store(&s->was_reset, 1);
+	store(&s->was_reset, !now.handler);
 }
 
 static void run_command(struct warden_shared *s)
@@ -218,18 +224,22 @@ static void wait_for_work(struct warden_shared *s, uint32_t seen)
 /*
  * Threads that the supervisor held in a SIGSEGV stop when it died still get
  * that signal, now that nothing is guarded any more: ours must be the handler
- * for as long as they may take.
+ * for as long as they may take. Unless the next supervisor takes care of them.
+ * A handler that the program has set meanwhile is left alone.
  */
 static void linger(struct warden_shared *s)
 {
 	struct {
 		int64_t sec, nsec;
-	} tenth = {0, 100000000};
-	for (int i = 0; i < 20; i++) {
-		call(NR_NANOSLEEP, addr(&tenth), 0, 0, 0, 0);
+	} ten_ms = {0, 10000000};
+	struct warden_sigaction now;
+	for (int i = 0; i < 200 && !load(&s->relieved); i++) {
+		call(NR_NANOSLEEP, addr(&ten_ms), 0, 0, 0, 0);
 		if (call(NR_KILL, (u64)s->program_pid, 0, 0, 0, 0) == -ESRCH)
 			return;
 	}
+	if (!action_is_ours(&now))
+		store(&s->is_on, 0);
 }
 
 static void leave(void)

@@ -1,0 +1,85 @@
+/*
+ * A supervisor that was killed leaves its helper, which opens all guards, is
+ * the SIGSEGV handler for two more seconds and ends, and the helper's mappings.
+ * Two helpers would take each other's handler away: each puts back what it
+ * found. So the older one goes before anything is guarded again. Threads that
+ * it stayed for are seen by us now: a fault of theirs is tried again.
+ */
+#include "supervisor/probe/guard.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+int guard_older_look(struct guard *g, struct smco_err *err)
+{
+	struct tmaps maps;
+	int rc = tmaps_read(tproc_pid(g->base.proc), &maps, err);
+	if (rc)
+		return rc;
+	/* Code, then the table, of one file. */
+	for (size_t i = 0; i + 1 < maps.nr; i++) {
+		const struct tmap *code = &maps.maps[i], *table = code + 1;
+		if (strstr(code->path, "/memfd:" WARDEN_NAME) &&
+		    (code->prot & PROT_EXEC) && !code->offset &&
+		    code->end - code->start == WARDEN_CODE_SIZE &&
+		    table->start == code->end && table->inode == code->inode &&
+		    table->end - table->start >= sizeof(struct warden_shared) &&
+		    !addr_ranges_add(&g->older, code->start, table->end))
+			rc = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	g->had_older = g->older.nr > 0;
+	tmaps_deinit(&maps);
+	return rc;
+}
+
+static bool is_inside(struct guard *g, taddr_t start, taddr_t end)
+{
+	struct user_regs_struct r;
+	for (struct task *t = tproc_first_task(g->base.proc); t;
+	     t = task_next(t))
+		if (task_get_regs(t, &r) || (r.rip >= start && r.rip < end))
+			return true;
+	return false;
+}
+
+static uint32_t look(struct guard *g, taddr_t table, size_t offset)
+{
+	uint32_t v = 0; /* unmapped meanwhile: nothing is there */
+	tmem_read(g->base.proc, table + offset, &v, sizeof(v));
+	return v;
+}
+#define LOOK(table, field) look(g, table, offsetof(struct warden_shared, field))
+
+/* True if nothing is to be waited for any more. */
+static bool relieve(struct guard *g, taddr_t start, taddr_t end)
+{
+	taddr_t table = start + WARDEN_CODE_SIZE;
+	const uint32_t yes = 1;
+	const uint64_t args[6] = {start, end - start};
+	int64_t ret;
+
+	if (LOOK(table, alive)) {
+		tmem_write(g->base.proc,
+			   table + offsetof(struct warden_shared, relieved),
+			   &yes, sizeof(yes));
+		return false;
+	}
+	/* Somebody has killed it while it was the handler: so it stays. */
+	if (LOOK(table, is_on))
+		return true;
+	if (is_inside(g, start, end))
+		return false;
+	tproc_syscall(g->base.proc, SYS_munmap, args, &ret, NULL);
+	return true;
+}
+
+int guard_older_relieve(struct guard *g)
+{
+	struct addr_ranges *o = &g->older;
+	for (size_t i = o->nr; i-- > 0;)
+		if (relieve(g, o->v[i].start, o->v[i].end))
+			o->v[i] = o->v[--o->nr];
+	return o->nr ? SMCO_BUSY : 0;
+}
