@@ -166,7 +166,7 @@ enum range_flags {
 struct ev_range { /* cumulative; the last of a variable and process counts */
 	int64_t smallest; /* as 64 bits; unsigned ones as they are */
 	int64_t largest;
-	uint64_t hits;	     /* values looked at, as far as that is counted */
+	uint64_t hits;	     /* values seen: at assignments, and looks */
 	uint64_t watched_ns; /* how long every assignment was seen */
 	uint64_t alive_ns;   /* how long the process was there to be watched */
 	uint32_t pid;

@@ -69,6 +69,14 @@ only() {
 }
 ok "--function and --var" only
 
+updates() {
+	ranges plain -t unlimited --var below &&
+		smco-report --ranges --where 'hits > 0' --csv run.trace | tee hits &&
+		smco-report --ranges --where 'hits == 9' --csv run.trace |
+		grep -q "^recurse::below,"
+}
+ok "how often it was assigned is counted" updates
+
 # refused PATTERN OPTIONS... - said in one line, and nothing runs
 refused() {
 	local pattern=$1

@@ -4,216 +4,240 @@
 
 #include "supervisor/control/fixed.h"
 
-#define SHORTEST_SLICE_NS NSEC_PER_MSEC
-#define LONGEST_SLICE_NS  (50 * NSEC_PER_MSEC)
-#define QUICK_STEP_NS	  NSEC_PER_MSEC
-#define SLOW_STEP_NS	  (20 * NSEC_PER_MSEC)
-/* A slice has to be worth the two stops around it. */
-#define WORTH 4
-/* Of what the window has room for, a slice may take this part. */
+#define QUICK_STEP_NS NSEC_PER_MSEC
+#define SLOW_STEP_NS  (20 * NSEC_PER_MSEC)
+/* How often the controller corrects itself: windows come and go in a few
+ * milliseconds, so sooner than the paper's 0.4 s. */
+#define INTERVAL_NS (100 * NSEC_PER_MSEC)
+#define TELL_NS	    (20 * NSEC_PER_MSEC)
+/* A window that has cost less since it came in is left alone. */
+#define QUANTUM_PS (20 * NSEC_PER_USEC * 1000)
+/* Stops to put some in may take this part of the target. */
+#define STOPS_SHARE 6
+/* Of what the window of 10 s has room for, those put in at once may take this
+ * part before they can be put out. */
 #define CREDIT 16
-/* What the cold ones may take of the target: this and that share. */
-#define COLD_NUM 2
-#define COLD_DEN 5
+/* Shares while something is owed. */
+#define OWING 4
 
-void range_duty_init(struct range_duty *d, enum controller_kind kind,
-		     int64_t target_overhead_ppb, uint64_t now_ns)
+int range_duty_init(struct range_duty *d, enum controller_kind kind,
+		    int64_t target_overhead_ppb, size_t nr, uint64_t now_ns)
 {
+	const struct control_params params = {
+		.kind = kind,
+		.target_overhead_ppb = target_overhead_ppb,
+		.interval_ns = kind == CONTROL_ADHOC ? 0 : INTERVAL_NS,
+	};
 	*d = (struct range_duty){
 		.kind = kind,
+		.nr = nr,
 		.m_t_ppb =
 			target_is_unlimited(target_overhead_ppb)
 				? INT64_MAX
 				: control_m_from_overhead(target_overhead_ppb),
 		.last_ns = now_ns,
+		.told_ns = now_ns,
+		.control = control_create(&params, now_ns),
+		.window = calloc(nr + 1, sizeof(*d->window)),
+		.want = calloc(nr + 1, sizeof(*d->want)),
+		.leaving = calloc(nr + 1, sizeof(*d->leaving)),
 	};
+	for (size_t i = 0; d->window && i < nr; i++)
+		d->window[i].plant = PLANT_NONE;
+	return d->control && d->window && d->want && d->leaving ? 0
+								: SMCO_NOMEM;
 }
 
-/* What each cost, smoothed: a rate that falls is believed more slowly than
- * one that rises, or a hot function would be taken for cold between bursts. */
-static void learn(struct range_duty *d, struct range_duty_function *fn,
-		  const uint64_t *cost_ns, size_t nr, uint64_t dt_ns)
+void range_duty_deinit(struct range_duty *d)
 {
-	uint64_t sum = 0;
-	bool any_hot = false;
-	for (size_t i = 0; i < nr; i++) {
-		if (!fn[i].is_in || !dt_ns)
-			continue;
-		fn[i].watched_ns += dt_ns;
-		uint64_t rate = sat_u64((u128)cost_ns[i] * PPB / dt_ns);
-		sum = sat_add_u64(sum, rate);
-		any_hot |= fn[i].is_hot;
-		if (rate >= fn[i].rate_ppb)
-			fn[i].rate_ppb = rate;
+	control_destroy(d->control);
+	free(d->window);
+	free(d->want);
+	free(d->leaving);
+	*d = (struct range_duty){.nr = 0};
+}
+
+static void make_plant(struct range_duty *d, uint32_t i, uint64_t now_ns)
+{
+	d->window[i].plant =
+		control_add(d->control, now_ns, (void *)(uintptr_t)i);
+}
+
+void range_duty_add(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns)
+{
+	d->window[i].exists = true;
+	if (!in)
+		make_plant(d, i, now_ns);
+	range_duty_put(d, i, in, now_ns);
+}
+
+void range_duty_put(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns)
+{
+	struct range_duty_window *w = &d->window[i];
+	/* What could not be done is taken up again as if it were new. */
+	if (in != d->want[i] && w->plant != PLANT_NONE) {
+		if (in)
+			control_armed(d->control, w->plant, now_ns);
 		else
-			fn[i].rate_ppb -= (fn[i].rate_ppb - rate) / 8;
+			control_disarm(d->control, w->plant, now_ns,
+				       now_ns + SLOW_STEP_NS);
 	}
-	if (sum > d->peak_ppb)
-		d->peak_ppb = sum;
-	else if (any_hot)
-		d->peak_ppb -= (d->peak_ppb - sum) / 16;
+	d->want[i] = in;
+	if (in == w->is_in)
+		return;
+	if (!in)
+		w->watched_ns += sat_sub_u64(now_ns, w->since_ns);
+	w->is_in = in;
+	w->since_ns = w->cycle_ns = now_ns;
+	w->cost_ps = 0;
 }
 
-/*
- * What some of them cost together: not the sum of what each costs when it
- * runs, for they do not all run at the same time.
- */
-static uint64_t together(const struct range_duty *d, uint64_t sum_ppb)
+uint64_t range_duty_watched_ns(const struct range_duty *d, uint32_t i,
+			       uint64_t now_ns)
 {
-	uint64_t most = sat_add_u64(d->peak_ppb, d->peak_ppb / 4);
-	return min_u64(sum_ppb, most);
+	const struct range_duty_window *w = &d->window[i];
+	return w->watched_ns +
+	       (w->is_in ? sat_sub_u64(now_ns, w->since_ns) : 0);
 }
 
-static int by_rate(const void *pa, const void *pb)
+/* Its turn is over: when it would be due again, by the controller. */
+static void end_cycle(struct range_duty *d, struct range_duty_window *w,
+		      uint64_t now_ns)
 {
-	const struct range_duty_function *const *a = pa, *const *b = pb;
-	if ((*a)->rate_ppb != (*b)->rate_ppb)
-		return (*a)->rate_ppb < (*b)->rate_ppb ? -1 : 1;
-	return *a < *b ? -1 : *a > *b;
-}
-
-static int by_watched(const void *pa, const void *pb)
-{
-	const struct range_duty_function *const *a = pa, *const *b = pb;
-	if ((*a)->watched_ns != (*b)->watched_ns)
-		return (*a)->watched_ns < (*b)->watched_ns ? -1 : 1;
-	return by_rate(pa, pb);
-}
-
-/* The cheapest, as many as go into the cold ones' share, are cold. */
-static void split(const struct range_duty *d,
-		  struct range_duty_function **order, size_t nr)
-{
-	uint64_t share = (uint64_t)d->m_t_ppb / COLD_DEN * COLD_NUM, sum = 0;
-	qsort(order, nr, sizeof(struct range_duty_function *), by_rate);
-	for (size_t i = 0; i < nr; i++) {
-		sum = sat_add_u64(sum, order[i]->rate_ppb);
-		order[i]->is_hot = sum > share;
+	uint64_t p_ns = w->cost_ps / 1000;
+	uint64_t armed_ns = sat_sub_u64(now_ns, w->cycle_ns);
+	if (w->plant == PLANT_NONE) {
+		make_plant(d, (uint32_t)(w - d->window), now_ns);
+		control_armed(d->control, w->plant, now_ns);
 	}
+	control_event(d->control, w->plant, now_ns, sat_sub_u64(armed_ns, p_ns),
+		      p_ns);
+	w->cycle_ns = now_ns;
+	w->cost_ps = 0;
 }
 
-/* What the hot ones among those wanted will cost in a slice, and how long it
- * should be. */
-static uint64_t slice_ns(uint64_t rate_ppb, uint64_t stop_ns)
+/* Has it cost more than its share of the time since it came in? */
+static bool is_beyond(const struct range_duty *d,
+		      const struct range_duty_window *w,
+		      const struct range_duty_state *s)
 {
-	if (!rate_ppb)
-		return LONGEST_SLICE_NS;
-	uint64_t ns = sat_u64((u128)stop_ns * 2 * WORTH * PPB / rate_ppb);
-	return min_u64(max_u64(ns, SHORTEST_SLICE_NS), LONGEST_SLICE_NS);
+	uint64_t armed_ns = sat_sub_u64(s->now_ns, w->cycle_ns);
+	int64_t share = control_local_target_ppb(d->control);
+	if (w->cost_ps < QUANTUM_PS / (s->room_ns < 0 ? OWING : 1))
+		return false;
+	if (s->room_ns < 0)
+		share /= OWING;
+	/* One switch for all, but for those that all together cost little. */
+	if (s->window_room_ns < 0 ||
+	    (d->kind == CONTROL_GLOBAL &&
+	     (!control_is_on(d->control) || s->room_ns < 0)))
+		share = d->m_t_ppb /
+			(OWING * ((int64_t)control_nr_plants(d->control) + 1));
+	else if (d->kind == CONTROL_GLOBAL)
+		return false;
+	return (u128)w->cost_ps * PPB / 1000 > (u128)armed_ns * (uint64_t)share;
 }
 
-/* The cost of a slice with a hot load of @rate_ppb, stops included. */
-static int64_t slice_cost_ns(uint64_t rate_ppb, uint64_t stop_ns)
+/* What each cost; those in that have cost more than they may: how many. */
+static size_t learn(struct range_duty *d, const struct range_duty_cost *cost,
+		    size_t nr, uint64_t dt_ns, const struct range_duty_state *s)
 {
-	uint64_t ns = slice_ns(rate_ppb, stop_ns);
-	return sat_i64((i128)ns * (i128)rate_ppb / PPB + 2 * (i128)stop_ns);
-}
-
-/*
- * A slice: as many hot ones as the room pays for. Those that were watched least
- * come first; the global controller has but one switch for all.
- */
-static bool begin_slice(struct range_duty *d,
-			struct range_duty_function **order, size_t nr,
-			const struct range_duty_state *s)
-{
-	uint64_t rate = 0;
-	int64_t budget = s->window_room_ns / CREDIT;
-	bool any = false;
-	if (s->room_ns > budget)
-		budget = s->room_ns;
-	qsort(order, nr, sizeof(struct range_duty_function *), by_watched);
+	size_t nr_leaving = 0;
+	d->load_ppb = 0;
 	for (size_t i = 0; i < nr; i++) {
-		if (!order[i]->is_hot)
+		struct range_duty_window *w = &d->window[cost[i].window];
+		if (!w->is_in || !dt_ns)
 			continue;
-		uint64_t with = sat_add_u64(rate, order[i]->rate_ppb);
-		if (s->room_ns > 0 &&
-		    slice_cost_ns(together(d, with), s->stop_ns) <= budget) {
-			rate = with;
-			any = order[i]->want_in = true;
-		} else if (d->kind == CONTROL_GLOBAL) {
-			any = false;
-			break;
+		w->cost_ps = sat_add_u64(w->cost_ps, cost[i].cost_ps);
+		w->rate_ppb =
+			sat_u64((u128)cost[i].cost_ps * (PPB / 1000) / dt_ns);
+		d->load_ppb = sat_add_u64(d->load_ppb, w->rate_ppb);
+		if (is_beyond(d, w, s)) {
+			d->leaving[nr_leaving++] = cost[i].window;
+			d->overrun_ps =
+				sat_add_u64(d->overrun_ps, cost[i].cost_ps);
+		} else if (w->cost_ps >= QUANTUM_PS) {
+			end_cycle(d, w, s->now_ns);
+			control_armed(d->control, w->plant, s->now_ns);
 		}
 	}
-	for (size_t i = 0; i < nr && !any; i++)
-		order[i]->want_in = !order[i]->is_hot;
-	d->slice_end_ns =
-		any ? s->now_ns + slice_ns(together(d, rate), s->stop_ns) : 0;
+	return nr_leaving;
+}
+
+/* Those whose turn it is, as long as there is room for a step of them. */
+static bool come(struct range_duty *d, const struct range_duty_state *s)
+{
+	uint64_t gap_ns = sat_u64((u128)s->stop_ns * STOPS_SHARE * PPB /
+				  (uint64_t)d->m_t_ppb);
+	int64_t room_ns = s->window_room_ns / CREDIT;
+	bool any = false;
+	plant_t id;
+	if (s->room_ns <= 0 || s->now_ns < d->put_in_ns + gap_ns)
+		return false;
+	if (room_ns < s->room_ns)
+		room_ns = s->room_ns;
+	while (control_next_due(d->control, s->now_ns, &id)) {
+		uint32_t i = (uint32_t)(uintptr_t)control_user(d->control, id);
+		uint64_t ns = mul_ppb(
+			QUICK_STEP_NS,
+			(int64_t)min_u64(d->window[i].rate_ppb, INT64_MAX));
+		if ((int64_t)min_u64(ns, INT64_MAX) > room_ns) {
+			control_defer(d->control, id, s->now_ns);
+			break;
+		}
+		room_ns -= (int64_t)ns;
+		control_armed(d->control, id, s->now_ns);
+		any = d->want[i] = true;
+	}
+	if (any)
+		d->put_in_ns = s->now_ns;
 	return any;
 }
 
-static void decide(struct range_duty *d, struct range_duty_function **order,
-		   size_t nr, const struct range_duty_state *s)
+static bool all_or_none(struct range_duty *d, bool in)
 {
-	split(d, order, nr);
-	uint64_t rate = 0;
-	for (size_t i = 0; i < nr; i++) {
-		order[i]->want_in = !order[i]->is_hot;
-		if (order[i]->is_hot && order[i]->is_in)
-			rate = sat_add_u64(rate, order[i]->rate_ppb);
-	}
-	/* A slice that is on lasts to its end, and longer while that is paid
-	 * for: it costs no stop. */
-	bool is_on = d->slice_end_ns != 0 && rate;
-	int64_t next = slice_cost_ns(together(d, rate), s->stop_ns);
-	if (is_on && s->window_room_ns > 0 &&
-	    (s->now_ns < d->slice_end_ns || next <= s->room_ns)) {
-		for (size_t i = 0; i < nr; i++)
-			order[i]->want_in |= order[i]->is_in;
-		return;
-	}
-	if (is_on) {
-		d->slice_end_ns = 0;
-		return;
-	}
-	begin_slice(d, order, nr, s);
-}
-
-bool range_duty_step(struct range_duty *d, struct range_duty_function *fn,
-		     const uint64_t *cost_ns, size_t nr,
-		     const struct range_duty_state *s)
-{
-	d->pause_ns = SLOW_STEP_NS;
-	if (s->room_ns > -(int64_t)SLOW_STEP_NS && d->m_t_ppb > 0) {
-		uint64_t owed = s->room_ns < 0 ? (uint64_t)-s->room_ns : 0;
-		d->pause_ns = min_u64(
-			sat_u64((u128)owed * PPB / (uint64_t)d->m_t_ppb),
-			SLOW_STEP_NS);
-		d->pause_ns = max_u64(d->pause_ns, QUICK_STEP_NS);
-	}
-	learn(d, fn, cost_ns, nr, sat_sub_u64(s->now_ns, d->last_ns));
-	d->last_ns = s->now_ns;
-	struct range_duty_function **order =
-		nr ? calloc(nr, sizeof(struct range_duty_function *)) : NULL;
-	for (size_t i = 0; i < nr; i++) {
-		fn[i].want_in = d->m_t_ppb == INT64_MAX;
-		if (order)
-			order[i] = &fn[i];
-	}
-	/* Without memory, nothing is in: that costs nothing. */
-	if (order && d->m_t_ppb != INT64_MAX && d->m_t_ppb > 0)
-		decide(d, order, nr, s);
-	free(order);
 	bool changes = false;
-	for (size_t i = 0; i < nr; i++)
-		changes |= fn[i].want_in != fn[i].is_in;
+	for (size_t i = 0; i < d->nr; i++) {
+		d->want[i] = in && d->window[i].exists;
+		changes |= d->want[i] != d->window[i].is_in;
+	}
 	return changes;
 }
 
-uint64_t range_duty_due_ns(const struct range_duty *d,
-			   const struct range_duty_function *fn, size_t nr)
+bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
+		     size_t nr, const struct range_duty_state *s)
+{
+	uint64_t dt_ns = sat_sub_u64(s->now_ns, d->last_ns);
+	d->last_ns = s->now_ns;
+	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
+		return all_or_none(d, d->m_t_ppb > 0);
+	d->run_ns += s->run_ns;
+	if (s->now_ns - d->told_ns >= TELL_NS) {
+		control_tick(d->control, s->now_ns, d->run_ns);
+		d->told_ns = s->now_ns;
+		d->run_ns = 0;
+	}
+	size_t nr_leaving = learn(d, cost, nr, dt_ns, s);
+	bool any = come(d, s);
+	/* A stop of their own is worth it when they have cost one. */
+	if (!any && d->overrun_ps / 1000 < s->stop_ns)
+		return false;
+	d->overrun_ps = 0;
+	for (size_t i = 0; i < nr_leaving; i++) {
+		end_cycle(d, &d->window[d->leaving[i]], s->now_ns);
+		d->want[d->leaving[i]] = false;
+		any = true;
+	}
+	return any;
+}
+
+uint64_t range_duty_due_ns(const struct range_duty *d)
 {
 	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
 		return d->last_ns + SLOW_STEP_NS;
-	uint64_t due_ns = d->last_ns + SLOW_STEP_NS;
-	for (size_t i = 0; i < nr; i++) {
-		/* Only what is in can cost anything. */
-		if (fn[i].is_in &&
-		    (fn[i].is_hot || fn[i].rate_ppb > (uint64_t)d->m_t_ppb / 4))
-			return d->last_ns + QUICK_STEP_NS;
-		if (fn[i].is_hot && d->last_ns + d->pause_ns < due_ns)
-			due_ns = d->last_ns + d->pause_ns;
-	}
-	return due_ns;
+	if (d->load_ppb)
+		return d->last_ns + QUICK_STEP_NS;
+	uint64_t due_ns = max_u64(control_next_due_ns(d->control),
+				  d->last_ns + QUICK_STEP_NS);
+	return min_u64(due_ns, d->last_ns + SLOW_STEP_NS);
 }

@@ -1,55 +1,81 @@
 /*
- * range-duty.h - which functions have their sensors in, and for how long. Pure:
- * time, costs and room come in as arguments.
+ * range-duty.h - which windows have their sensors in, and when. Pure: time,
+ * costs and room come in as arguments.
  *
- * All are in at first. What a function costs is known as soon as it has run
- * with its sensors in. The cold ones, which together stay well below the
- * target, are in all the time; the hot ones are in for slices. A slice begins
- * when nothing is owed, on the credit of the window, and is worked off after.
+ * All are in at first. A window that is passed seldom stays in; one that costs
+ * something becomes a plant of a controller (control/), armed while it is in:
+ * when it has cost more than its share it goes out, and comes back when the
+ * controller has it due and the ledger has room. What does not run costs
+ * nothing and stays in, so whatever begins is seen from its beginning. Windows
+ * go in and out together, for each time is a stop.
  */
 #ifndef SMCO_RANGE_DUTY_H
 #define SMCO_RANGE_DUTY_H
 
 #include "supervisor/control/control.h"
 
-struct range_duty_function {
+struct range_duty_window {
 	bool is_in;
-	bool want_in; /* as decided by the last step */
-	bool is_hot;
-	uint64_t rate_ppb;   /* cost while in, of the time; the last known */
-	uint64_t watched_ns; /* how long it was in so far */
+	/* private: */
+	bool exists;
+	plant_t plant;	   /* PLANT_NONE: it never cost anything to speak of */
+	uint64_t since_ns; /* it is in */
+	uint64_t watched_ns; /* before that */
+	uint64_t cycle_ns;   /* armed since */
+	uint64_t cost_ps;    /* since then */
+	uint64_t rate_ppb;   /* of the time, when it was last passed */
 };
 
 struct range_duty {
+	struct range_duty_window *window;
+	/* The decision of the last step: those that should be in. */
+	bool *want;
+	size_t nr;
+	/* private: */
 	enum controller_kind kind;
 	int64_t m_t_ppb; /* INT64_MAX: no bound */
-	/* private: */
-	uint64_t slice_end_ns; /* 0: no slice is on */
+	struct control *control;
+	uint32_t *leaving;
 	uint64_t last_ns;
-	uint64_t pause_ns; /* until what is owed will have been worked off */
-	uint64_t peak_ppb; /* the most that all together cost, of late */
+	uint64_t run_ns;     /* not yet told to the controller */
+	uint64_t told_ns;    /* when it was told last */
+	uint64_t put_in_ns;  /* when some were put in last */
+	uint64_t load_ppb;   /* what all that are in cost in the last step */
+	uint64_t overrun_ps; /* by windows that had their turn, and stayed in */
 };
 
+struct range_duty_cost {
+	uint32_t window;
+	uint64_t cost_ps;
+};
 struct range_duty_state {
 	uint64_t now_ns;
+	uint64_t run_ns;	/* the process's own, since the last step */
 	int64_t room_ns;	/* ledger_room_ns */
 	int64_t window_room_ns; /* ledger_window_room_ns */
 	uint64_t stop_ns;	/* what it costs to put some in, or out */
 };
 
-void range_duty_init(struct range_duty *d, enum controller_kind kind,
-		     int64_t target_overhead_ppb, uint64_t now_ns);
+/* @nr windows at most, none yet. SMCO_NOMEM, and then deinit does no harm. */
+int range_duty_init(struct range_duty *d, enum controller_kind kind,
+		    int64_t target_overhead_ppb, size_t nr, uint64_t now_ns);
+void range_duty_deinit(struct range_duty *d);
+
+/* There is a window @i, and it is in, or out: then it is due at once. */
+void range_duty_add(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns);
+/* Window @i is in, or out, from now on: whether it was wanted so or not. */
+void range_duty_put(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns);
 
 /*
- * Decide. @cost_ns[i] is what function i cost since the last step, 0 where it
- * was out. Sets want_in of each; true if any differs from is_in. Whoever acts
- * upon it sets is_in.
+ * Decide. @cost is what windows cost since the last step, each at most once.
+ * True if what is wanted differs from what is.
  */
-bool range_duty_step(struct range_duty *d, struct range_duty_function *fn,
-		     const uint64_t *cost_ns, size_t nr,
-		     const struct range_duty_state *s);
+bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
+		     size_t nr, const struct range_duty_state *s);
 /* When the next step should be. */
-uint64_t range_duty_due_ns(const struct range_duty *d,
-			   const struct range_duty_function *fn, size_t nr);
+uint64_t range_duty_due_ns(const struct range_duty *d);
+/* How long window @i was in until @now_ns. */
+uint64_t range_duty_watched_ns(const struct range_duty *d, uint32_t i,
+			       uint64_t now_ns);
 
 #endif

@@ -165,17 +165,22 @@ void range_collect(struct range_proc *rp)
 					smallest, largest, RANGE_SENSED);
 }
 
-/* How long the functions that assign @var were watched, on average. */
-static uint64_t watched_ns(const struct range_proc *rp, uint32_t var)
+/* How long the places that assign @var were watched, on average, and how many
+ * values they gave it meanwhile. */
+static uint64_t watched_ns(const struct range_proc *rp, uint32_t var,
+			   uint64_t end_ns, uint64_t *hits_ret)
 {
-	const struct range_unit *u = rp->unit;
-	if (!u->first_in)
-		return 0;
-	uint32_t from = u->first_in[var], to = u->first_in[var + 1];
+	size_t nr = 0;
 	u128 sum = 0;
-	for (uint32_t k = from; k < to; k++)
-		sum += rp->fn[u->in[k]].watched_ns;
-	return to > from ? sat_u64(sum / (to - from)) : 0;
+	*hits_ret = 0;
+	if (!rp->unit->plan)
+		return 0;
+	const struct range_use *use = range_plan_uses(rp->unit->plan, var, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		sum += range_duty_watched_ns(&rp->duty, use[i].window, end_ns);
+		*hits_ret = sat_add_u64(*hits_ret, rp->hits[use[i].window]);
+	}
+	return nr ? sat_u64(sum / nr) : 0;
 }
 
 /* Are they bits that are or'ed together? */
@@ -215,11 +220,12 @@ static void emit_proc(struct range_monitor *m, struct range_proc *rp,
 		if (!v->flags || (!v->is_new && !all))
 			continue;
 		v->is_new = false;
+		uint64_t hits, ns = watched_ns(rp, i, end_ns, &hits);
 		const struct ev_range ev = {
 			.smallest = v->smallest,
 			.largest = v->largest,
-			.hits = v->hits,
-			.watched_ns = watched_ns(rp, i),
+			.hits = sat_add_u64(v->hits, hits),
+			.watched_ns = ns,
 			.alive_ns = sat_sub_u64(end_ns, rp->born_ns),
 			.pid = rp->pid,
 			.flags = v->flags |

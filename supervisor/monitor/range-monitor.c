@@ -36,9 +36,8 @@ struct range_monitor *range_monitor_create(const struct range_params *params,
 void range_proc_free(struct range_proc *rp)
 {
 	ranges_destroy(rp->ranges);
-	free(rp->fn);
-	free(rp->cost_ns);
-	free(rp->cost_before_ns);
+	range_duty_deinit(&rp->duty);
+	free(rp->hits);
 	free(rp->value);
 	free(rp);
 }
@@ -56,6 +55,8 @@ void range_monitor_destroy(struct range_monitor *m)
 		range_unit_destroy(u);
 	}
 	free(m->buf);
+	free(m->news);
+	free(m->cost);
 	free(m);
 }
 
@@ -110,30 +111,45 @@ static bool find_bias(struct range_proc *rp, const char *path,
 	return found;
 }
 
-static uint64_t function_cost_ns(const struct range_proc *rp, size_t i)
+/* Where each window is now, to the duty; @first: that there is one, too. */
+static void look(struct range_proc *rp, bool first)
 {
-	return ranges_cost_ns(rp->ranges, rp->unit->active[i]) / COST_DEN *
-	       COST_NUM;
+	uint64_t now_ns = smco_now_ns();
+	for (uint32_t i = 0; i < rp->unit->nr_windows; i++) {
+		bool in = ranges_window_is_in(rp->ranges, i);
+		if (!first)
+			range_duty_put(&rp->duty, i, in, now_ns);
+		else if (range_plan_function_of(rp->unit->plan, i) !=
+			 UINT32_MAX)
+			range_duty_add(&rp->duty, i, in, now_ns);
+	}
 }
 
-static bool put_in(struct range_proc *rp, const uint32_t *fns, size_t nr,
-		   bool in)
+static void change(struct range_proc *rp)
 {
 	struct smco_err err = {0};
 	uint64_t cost_ns = 0;
-	int rc = ranges_set(rp->ranges, fns, nr, in, &cost_ns, &err);
-	if (rc)
+	if (ranges_choose(rp->ranges, rp->duty.want, &cost_ns, &err))
 		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
 	if (cost_ns)
 		rp->stop_ns = (rp->stop_ns * 7 + cost_ns) / 8;
-	for (size_t i = 0; i < rp->unit->nr_active; i++) {
-		bool was = rp->fn[i].is_in;
-		rp->fn[i].is_in = ranges_is_in(rp->ranges, rp->unit->active[i]);
-		if (!was && rp->fn[i].is_in)
-			rp->cost_before_ns[i] =
-				ranges_cost_ns(rp->ranges, rp->unit->active[i]);
-	}
-	return !rc;
+	look(rp, false);
+}
+
+/* Room for a step of @nr windows. */
+static bool grow(struct range_monitor *m, size_t nr)
+{
+	if (m->news && nr <= m->max_windows)
+		return true;
+	struct range_news *news = realloc(m->news, (nr + 1) * sizeof(*m->news));
+	m->news = news ? news : m->news;
+	struct range_duty_cost *cost =
+		realloc(m->cost, (nr + 1) * sizeof(*m->cost));
+	m->cost = cost ? cost : m->cost;
+	if (!news || !cost)
+		return false;
+	m->max_windows = nr;
+	return true;
 }
 
 static struct range_proc *new_proc(struct range_monitor *m,
@@ -151,13 +167,11 @@ static struct range_proc *new_proc(struct range_monitor *m,
 		.born_ns = now_ns,
 		.next_poll_ns = now_ns,
 	};
-	range_duty_init(&rp->duty, m->p.kind, m->p.target_overhead_ppb, now_ns);
-	rp->fn = calloc(u->nr_active + 1, sizeof(*rp->fn));
-	rp->cost_ns = calloc(u->nr_active + 1, sizeof(*rp->cost_ns));
-	rp->cost_before_ns =
-		calloc(u->nr_active + 1, sizeof(*rp->cost_before_ns));
+	int rc = range_duty_init(&rp->duty, m->p.kind, m->p.target_overhead_ppb,
+				 u->nr_windows, now_ns);
+	rp->hits = calloc(u->nr_windows + 1, sizeof(*rp->hits));
 	rp->value = calloc(u->vars->nr_vars + 1, sizeof(*rp->value));
-	if (rp->fn && rp->cost_ns && rp->cost_before_ns && rp->value)
+	if (!rc && rp->hits && rp->value && grow(m, u->nr_windows))
 		return rp;
 	range_proc_free(rp);
 	return NULL;
@@ -168,6 +182,20 @@ static void keep(struct range_monitor *m, struct range_proc *rp)
 	rp->next = m->procs;
 	m->procs = rp;
 	m->next_tick_ns = 0;
+}
+
+static void put_all_in(struct range_proc *rp)
+{
+	const struct variables *v = rp->unit->vars;
+	struct smco_err err = {0};
+	uint32_t *all = calloc(v->nr_functions + 1, sizeof(*all));
+	for (uint32_t i = 0; all && i < v->nr_functions; i++)
+		all[i] = i;
+	if (!all ||
+	    ranges_set(rp->ranges, all, v->nr_functions, true, NULL, &err))
+		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
+	free(all);
+	look(rp, true);
 }
 
 struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *p)
@@ -194,14 +222,14 @@ struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *p)
 		return NULL;
 	}
 	struct smco_err err = {0};
-	if (u->plan && u->nr_active &&
+	if (u->nr_windows &&
 	    ranges_install(&rp->ranges, p, u->plan, rp->bias, &err)) {
 		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
 		m->p.put_meta(m->p.ctx, "range.missing", err.msg);
 		rp->ranges = NULL;
 	}
 	if (rp->ranges)
-		put_in(rp, u->active, u->nr_active, true);
+		put_all_in(rp);
 	keep(m, rp);
 	return rp;
 }
@@ -221,28 +249,29 @@ struct range_proc *range_proc_fork(struct range_monitor *m,
 		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
 		rp->ranges = NULL;
 	}
-	for (size_t i = 0; rp->ranges && i < rp->unit->nr_active; i++) {
-		uint32_t f = rp->unit->active[i];
-		rp->fn[i].is_in = ranges_is_in(rp->ranges, f);
-		rp->fn[i].rate_ppb = parent->fn[i].rate_ppb;
-		rp->cost_before_ns[i] = function_cost_ns(rp, i);
-	}
+	if (rp->ranges)
+		look(rp, true);
 	keep(m, rp);
 	return rp;
 }
 
-static void charge(struct range_monitor *m, struct range_proc *rp)
+/* What was passed since the last time: to the ledger, and to m->cost, how many
+ * that are. */
+static size_t charge(struct range_monitor *m, struct range_proc *rp)
 {
-	uint64_t sum_ns = 0;
-	for (size_t i = 0; rp->ranges && i < rp->unit->nr_active; i++) {
-		uint64_t ns = function_cost_ns(rp, i);
-		rp->cost_ns[i] =
-			rp->fn[i].is_in ? sat_sub_u64(ns, rp->cost_before_ns[i])
-					: 0;
-		sum_ns += sat_sub_u64(ns, rp->cost_before_ns[i]);
-		rp->cost_before_ns[i] = ns;
+	uint64_t sum_ps = 0;
+	size_t nr = rp->ranges ? ranges_news(rp->ranges, m->news) : 0;
+	for (size_t i = 0; i < nr; i++) {
+		const struct range_news *n = &m->news[i];
+		m->cost[i] = (struct range_duty_cost){
+			.window = n->window,
+			.cost_ps = n->cost_ps / COST_DEN * COST_NUM,
+		};
+		rp->hits[n->window] += n->hits;
+		sum_ps = sat_add_u64(sum_ps, m->cost[i].cost_ps);
 	}
-	ledger_charge(m->ledger, LEDGER_AGENT, RANGE_MONITOR, sum_ns);
+	ledger_charge(m->ledger, LEDGER_AGENT, RANGE_MONITOR, sum_ps / 1000);
+	return nr;
 }
 
 void range_proc_destroy(struct range_monitor *m, struct range_proc *rp,
@@ -252,10 +281,6 @@ void range_proc_destroy(struct range_monitor *m, struct range_proc *rp,
 		return;
 	uint64_t now_ns = smco_now_ns();
 	charge(m, rp);
-	for (size_t i = 0; i < rp->unit->nr_active; i++)
-		if (rp->fn[i].is_in)
-			rp->fn[i].watched_ns +=
-				sat_sub_u64(now_ns, rp->duty.last_ns);
 	if (!gone) {
 		rp->next_poll_ns = 0;
 		range_poll(m, rp, now_ns);
@@ -277,37 +302,36 @@ void range_proc_home(const struct range_proc *rp, struct user_regs_struct *regs)
 
 /* --- time goes by --- */
 
-static void set(struct range_proc *rp, bool in)
+#define ASK_NS (20 * NSEC_PER_MSEC)
+
+/* The processor time of @rp since this was asked last; 0 in between. */
+static uint64_t ran_ns(struct range_proc *rp, uint64_t now_ns)
 {
-	uint32_t *which = calloc(rp->unit->nr_active + 1, sizeof(*which));
-	size_t nr = 0;
-	for (size_t i = 0; which && i < rp->unit->nr_active; i++)
-		if (rp->fn[i].want_in == in && rp->fn[i].is_in != in)
-			which[nr++] = rp->unit->active[i];
-	if (nr)
-		put_in(rp, which, nr, in);
-	free(which);
+	if (now_ns < rp->asked_ns + ASK_NS)
+		return 0;
+	uint64_t run_ns = tproc_cpu_ns(rp->proc);
+	uint64_t ran = sat_sub_u64(run_ns, rp->run_ns);
+	rp->run_ns = run_ns;
+	rp->asked_ns = now_ns;
+	return ran;
 }
 
 static void tick_proc(struct range_monitor *m, struct range_proc *rp,
 		      uint64_t now_ns)
 {
 	range_poll(m, rp, now_ns);
-	if (!rp->ranges ||
-	    now_ns < range_duty_due_ns(&rp->duty, rp->fn, rp->unit->nr_active))
+	if (!rp->ranges || now_ns < range_duty_due_ns(&rp->duty))
 		return;
-	charge(m, rp);
+	size_t nr = charge(m, rp);
 	const struct range_duty_state s = {
 		.now_ns = now_ns,
+		.run_ns = ran_ns(rp, now_ns),
 		.room_ns = ledger_room_ns(m->ledger),
 		.window_room_ns = ledger_window_room_ns(m->ledger),
 		.stop_ns = rp->stop_ns,
 	};
-	if (!range_duty_step(&rp->duty, rp->fn, rp->cost_ns,
-			     rp->unit->nr_active, &s))
-		return;
-	set(rp, false);
-	set(rp, true);
+	if (range_duty_step(&rp->duty, m->cost, nr, &s))
+		change(rp);
 }
 
 void range_tick(struct range_monitor *m, uint64_t now_ns)
@@ -319,8 +343,7 @@ void range_tick(struct range_monitor *m, uint64_t now_ns)
 		tick_proc(m, rp, now_ns);
 		uint64_t due_ns = UINT64_MAX;
 		if (rp->ranges)
-			due_ns = range_duty_due_ns(&rp->duty, rp->fn,
-						   rp->unit->nr_active);
+			due_ns = range_duty_due_ns(&rp->duty);
 		if (rp->unit->nr_polls && rp->next_poll_ns < due_ns)
 			due_ns = rp->next_poll_ns;
 		if (due_ns < m->next_tick_ns)

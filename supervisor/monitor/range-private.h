@@ -19,12 +19,9 @@ struct range_unit {
 	char *path;
 	char *module_path;
 	char *build_id;
-	struct variables *vars;	 /* NULL: nothing to watch; see why */
-	struct range_plan *plan; /* NULL: polled only */
-	uint32_t *active;	 /* functions that have sensors */
-	size_t nr_active;
-	/* Positions in active by variable: from first_in[v] on in in[]. */
-	uint32_t *first_in, *in;
+	struct variables *vars;	  /* NULL: nothing to watch; see why */
+	struct range_plan *plan;  /* NULL: polled only */
+	size_t nr_windows;	  /* of the plan */
 	struct range_poll *polls; /* by address */
 	size_t nr_polls;
 	uint32_t first_id; /* of variables in the trace */
@@ -48,10 +45,11 @@ struct range_proc {
 	struct range_unit *unit;
 	struct ranges *ranges; /* NULL: polled only */
 	uint64_t bias;
-	struct range_duty duty;
-	struct range_duty_function *fn; /* of unit->active */
-	uint64_t *cost_ns, *cost_before_ns;
-	uint64_t stop_ns;	   /* of a ranges_set, lately */
+	struct range_duty duty;	   /* of unit->nr_windows */
+	uint64_t *hits;		   /* of each window so far */
+	uint64_t run_ns;	   /* its processor time, when it was asked */
+	uint64_t asked_ns;	   /* and when that was */
+	uint64_t stop_ns;	   /* of a change, lately */
 	struct range_value *value; /* of unit->vars */
 	uint64_t born_ns, died_ns; /* died: 0 while it lives */
 	uint64_t next_poll_ns;
@@ -66,6 +64,10 @@ struct range_monitor {
 	uint64_t next_tick_ns;
 	uint32_t told_reasons; /* 1 << enum var_reason, and others */
 	uint8_t *buf;	       /* for polling */
+	/* For a step: of as many windows as the largest unit has. */
+	struct range_news *news;
+	struct range_duty_cost *cost;
+	size_t max_windows;
 };
 
 #define RANGE_POLL_BYTES (64u << 10) /* read at once */

@@ -24,41 +24,6 @@ static int explain(struct range_monitor *m, struct range_unit *u,
 	return rc;
 }
 
-/* Functions with sensors, and for each variable which of them it is in. */
-static int find_active(struct range_unit *u)
-{
-	enum { MOST = 64 };
-	const struct variables *v = u->vars;
-	uint32_t *place = calloc(v->nr_functions + 1, sizeof(*place));
-	u->active = calloc(v->nr_functions + 1, sizeof(*u->active));
-	u->first_in = calloc(v->nr_vars + 1, sizeof(*u->first_in));
-	size_t cap = 0, nr = 0;
-	bool fine = place && u->active && u->first_in;
-	for (uint32_t f = 0; fine && f < v->nr_functions; f++) {
-		if (!range_plan_function(u->plan, f)->nr_windows)
-			continue;
-		place[f] = (uint32_t)u->nr_active;
-		u->active[u->nr_active++] = f;
-	}
-	for (uint32_t i = 0; fine && i < v->nr_vars; i++) {
-		uint32_t f[MOST];
-		size_t n = range_plan_functions_of(u->plan, i, f, MOST);
-		u->first_in[i] = (uint32_t)nr;
-		if (nr + n > cap) {
-			cap = cap * 2 + 1024;
-			uint32_t *more = realloc(u->in, cap * sizeof(*more));
-			fine = more != NULL;
-			u->in = more ? more : u->in;
-		}
-		for (size_t k = 0; fine && k < n; k++)
-			u->in[nr++] = place[f[k]];
-	}
-	if (fine)
-		u->first_in[v->nr_vars] = (uint32_t)nr;
-	free(place);
-	return fine ? 0 : SMCO_NOMEM;
-}
-
 static int load(struct range_monitor *m, struct range_unit *u,
 		struct sym_space *space, struct smco_err *err)
 {
@@ -82,9 +47,8 @@ static int load(struct range_monitor *m, struct range_unit *u,
 		smco_debug("range", "%s: %s", u->path, err->msg);
 		u->plan = NULL;
 	}
-	rc = u->plan ? find_active(u) : 0;
-	if (!rc)
-		rc = range_polls_find(u);
+	u->nr_windows = u->plan ? range_plan_nr_windows(u->plan) : 0;
+	rc = range_polls_find(u);
 	if (rc)
 		return smco_fail(err, rc, 0, "out of memory");
 	return 0;
@@ -131,9 +95,6 @@ void range_unit_destroy(struct range_unit *u)
 {
 	range_plan_destroy(u->plan);
 	variables_destroy(u->vars);
-	free(u->active);
-	free(u->first_in);
-	free(u->in);
 	free(u->polls);
 	free(u->path);
 	free(u->module_path);

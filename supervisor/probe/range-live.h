@@ -13,6 +13,8 @@ struct live_window {
 	 * none was. */
 	uint32_t moved[CODE_JUMP_BYTES];
 	uint32_t cost_ps; /* of a hit */
+	bool in;
+	bool want; /* what range_apply makes of it */
 };
 
 /* Windows that are written at once: what lies between them is the function's
@@ -20,7 +22,7 @@ struct live_window {
 struct live_span {
 	uint32_t first;	      /* window */
 	uint32_t end;	      /* exclusive */
-	struct tpatch *patch; /* NULL: not in */
+	struct tpatch *patch; /* NULL: none of them is in */
 };
 
 struct live_function {
@@ -32,7 +34,7 @@ struct live_function {
 	size_t nr_steps;
 	uint32_t code_off; /* in the area */
 	uint32_t code_len;
-	bool in;
+	bool in;      /* a window is */
 	bool useless; /* its stubs could not be built */
 };
 
@@ -45,7 +47,8 @@ struct ranges {
 	uint64_t bytes;	   /* of the area */
 	uint64_t data_bytes;
 	uint64_t code_used;
-	uint8_t *data; /* the supervisor's mapping; NULL: none yet */
+	uint8_t *data;	/* the supervisor's mapping; NULL: none yet */
+	uint64_t *told; /* hits of each window, by ranges_news */
 	struct live_function *function; /* one for each of the plan's */
 	struct tundo *undo;
 	bool planted; /* the area is mapped */
@@ -53,8 +56,10 @@ struct ranges {
 };
 
 /* range-patch.c. All tasks stopped. */
-int range_put_in(struct ranges *r, struct live_function *f,
-		 struct smco_err *err);
+/* Windows of @f in or out as they are wanted. One that cannot be changed is
+ * left as it is, wanted so, and SMCO_BUSY returned in the end. */
+int range_apply(struct ranges *r, struct live_function *f,
+		struct smco_err *err);
 int range_put_out(struct ranges *r, struct live_function *f,
 		  struct smco_err *err);
 /* Threads in signal handlers that were interrupted where a jump is now. */

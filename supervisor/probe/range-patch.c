@@ -7,8 +7,8 @@
 #include "supervisor/probe/sigframe.h"
 
 /* The window whose jump's inside @pc is in, but for its first byte. */
-static const struct live_window *window_around(const struct live_function *f,
-					       taddr_t pc)
+static struct live_window *window_around(const struct live_function *f,
+					 taddr_t pc)
 {
 	size_t a = 0, b = f->nr_windows;
 	while (a < b) {
@@ -18,7 +18,7 @@ static const struct live_window *window_around(const struct live_function *f,
 		else
 			b = mid;
 	}
-	const struct live_window *w = a ? &f->window[a - 1] : NULL;
+	struct live_window *w = a ? &f->window[a - 1] : NULL;
 	return w && pc < w->addr + CODE_JUMP_BYTES ? w : NULL;
 }
 
@@ -32,7 +32,7 @@ static taddr_t fix_pc(void *ctx, taddr_t pc)
 {
 	struct fix *x = ctx;
 	const struct live_window *w = window_around(x->f, pc);
-	if (!w)
+	if (!w || !w->want)
 		return pc;
 	uint32_t to = w->moved[pc - w->addr];
 	return to == UINT32_MAX ? 0 : x->r->base + to;
@@ -54,7 +54,7 @@ static size_t span_len(const struct live_function *f, const struct live_span *s)
 	return f->window[s->end - 1].addr + CODE_JUMP_BYTES - span_start(f, s);
 }
 
-/* The text with the span's jumps in it; only if it is the file's. */
+/* The text with the jumps that are wanted; only if it is what it should be. */
 static int compose(struct ranges *r, const struct live_function *f,
 		   const struct live_span *s, uint8_t *text,
 		   struct smco_err *err)
@@ -66,59 +66,106 @@ static int compose(struct ranges *r, const struct live_function *f,
 				 (unsigned long long)start);
 	for (uint32_t i = s->first; i < s->end; i++) {
 		const struct live_window *w = &f->window[i];
-		if (memcmp(text + (w->addr - start), w->old, CODE_JUMP_BYTES) !=
-		    0)
+		uint8_t *at = text + (w->addr - start);
+		if (memcmp(at, w->in ? w->jump : w->old, CODE_JUMP_BYTES) != 0)
 			return smco_fail(err, SMCO_BUSY, 0,
 					 "the code at 0x%llx is not the "
 					 "file's: somebody has changed it",
 					 (unsigned long long)w->addr);
-		memcpy(text + (w->addr - start), w->jump, CODE_JUMP_BYTES);
+		memcpy(at, w->want ? w->jump : w->old, CODE_JUMP_BYTES);
 	}
 	return 0;
 }
 
-int range_put_in(struct ranges *r, struct live_function *f,
-		 struct smco_err *err)
+static bool wants(const struct live_function *f, const struct live_span *s,
+		  bool *any_ret)
+{
+	bool changes = false;
+	*any_ret = false;
+	for (uint32_t i = s->first; i < s->end; i++) {
+		changes |= f->window[i].want != f->window[i].in;
+		*any_ret |= f->window[i].want;
+	}
+	return changes;
+}
+
+static int apply_span(struct ranges *r, struct live_function *f,
+		      struct live_span *s, bool any, struct smco_err *err)
 {
 	struct fix x = {r, f};
 	int ret = 0;
-	for (size_t i = 0; i < f->nr_spans && ret == 0; i++) {
-		struct live_span *s = &f->span[i];
-		if (s->patch)
-			continue;
+	if (any) {
 		_cleanup_free_ uint8_t *text = malloc(span_len(f, s));
 		if (!text)
-			ret = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-		if (ret == 0)
-			ret = compose(r, f, s, text, err);
-		if (ret == 0)
+			return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+		ret = compose(r, f, s, text, err);
+		if (ret == 0 && s->patch)
+			ret = tproc_repatch(r->p, s->patch, text, fix_pc, &x,
+					    err);
+		else if (ret == 0)
 			ret = tproc_patch(r->p, span_start(f, s), text,
 					  span_len(f, s), fix_pc, &x, &s->patch,
 					  err);
+	} else {
+		ret = tproc_unpatch(r->p, s->patch, keep_pc, NULL, err);
+		if (ret == 0)
+			s->patch = NULL;
 	}
-	f->in = ret == 0;
-	/* All or nothing: cold parts without hot ones tell half. */
-	if (ret)
-		range_put_out(r, f, NULL);
+	for (uint32_t i = s->first; ret == 0 && i < s->end; i++)
+		f->window[i].in = f->window[i].want;
 	return ret;
+}
+
+/* A window that a thread stands in is left to itself, the others are not. */
+static int change_span(struct ranges *r, struct live_function *f,
+		       struct live_span *s, struct smco_err *err)
+{
+	struct smco_err why = {0};
+	int first = 0;
+	bool any;
+	while (wants(f, s, &any)) {
+		why = (struct smco_err){0};
+		int ret = apply_span(r, f, s, any, &why);
+		if (!ret)
+			break;
+		if (!first)
+			smco_fail(err, why.code, why.sys_errno, "%s", why.msg);
+		first = ret;
+		struct live_window *w = ret == SMCO_BUSY && why.addr
+						? window_around(f, why.addr)
+						: NULL;
+		if (w && w->want && !w->in) {
+			w->want = false;
+			continue;
+		}
+		for (uint32_t i = s->first; i < s->end; i++)
+			f->window[i].want = f->window[i].in;
+	}
+	return first;
+}
+
+int range_apply(struct ranges *r, struct live_function *f, struct smco_err *err)
+{
+	int first = 0;
+	for (size_t i = 0; i < f->nr_spans && first != SMCO_GONE; i++) {
+		int ret = change_span(r, f, &f->span[i], first ? NULL : err);
+		first = first ? first : ret;
+	}
+	f->in = false;
+	for (size_t i = 0; i < f->nr_windows; i++)
+		f->in |= f->window[i].in;
+	return first;
 }
 
 int range_put_out(struct ranges *r, struct live_function *f,
 		  struct smco_err *err)
 {
-	int first = 0;
-	for (size_t i = 0; i < f->nr_spans; i++) {
-		struct live_span *s = &f->span[i];
-		if (!s->patch)
-			continue;
-		int ret = tproc_unpatch(r->p, s->patch, keep_pc, NULL, err);
-		if (ret == 0)
-			s->patch = NULL;
-		else if (!first)
-			first = ret;
-	}
-	f->in = first != 0;
-	return first;
+	for (size_t i = 0; i < f->nr_spans; i++)
+		for (uint32_t k = f->span[i].first; k < f->span[i].end; k++)
+			/* Without a patch it is for range_restore_text. */
+			f->window[k].want =
+				f->window[k].in && !f->span[i].patch;
+	return range_apply(r, f, err);
 }
 
 static void fix_slot(void *ctx, taddr_t slot, taddr_t pc)
@@ -150,12 +197,14 @@ void range_restore_text(struct ranges *r)
 	for (size_t i = 0; i < r->plan->v->nr_functions; i++) {
 		struct live_function *f = &r->function[i];
 		for (size_t k = 0; k < f->nr_windows && f->in; k++) {
-			const struct live_window *w = &f->window[k];
+			struct live_window *w = &f->window[k];
 			uint8_t now[CODE_JUMP_BYTES];
-			if (tmem_read(r->p, w->addr, now, sizeof(now)) == 0 &&
+			if (w->in &&
+			    tmem_read(r->p, w->addr, now, sizeof(now)) == 0 &&
 			    !memcmp(now, w->jump, sizeof(now)))
 				tmem_write(r->p, w->addr, w->old,
 					   sizeof(w->old));
+			w->in = w->want = false;
 		}
 		f->in = false;
 	}

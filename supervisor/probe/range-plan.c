@@ -33,57 +33,66 @@ int range_plan_decode(const struct range_plan *plan, uint32_t function,
 	return range_code_init(ret, &plan->img, chunks, f->nr_ranges, err);
 }
 
-static bool add_pair(struct range_plan *plan, uint32_t var, uint32_t function)
+static bool add_use(struct range_plan *plan, uint32_t var, uint32_t window)
 {
-	if (plan->nr_pairs == plan->cap_pairs) {
-		size_t cap = plan->cap_pairs ? 2 * plan->cap_pairs : 256;
-		struct range_pair *more =
-			realloc(plan->pair, cap * sizeof(*more));
+	if (plan->nr_uses == plan->cap_uses) {
+		size_t cap = plan->cap_uses ? 2 * plan->cap_uses : 256;
+		struct range_use *more =
+			realloc(plan->use, cap * sizeof(*more));
 		if (!more)
 			return false;
-		plan->pair = more;
-		plan->cap_pairs = cap;
+		plan->use = more;
+		plan->cap_uses = cap;
 	}
-	plan->pair[plan->nr_pairs++] = (struct range_pair){var, function};
+	plan->use[plan->nr_uses++] = (struct range_use){var, window};
 	return true;
 }
 
 static bool count_sites(struct range_plan *plan, uint32_t function,
 			const struct range_sites *sites)
 {
-	const struct range_windows *w = &plan->function[function].windows;
+	const struct range_plan_function *f = &plan->function[function];
+	const struct range_windows *w = &f->windows;
 	for (size_t i = 0; i < sites->nr; i++)
 		plan->var[sites->site[i].var].nr_sites++;
-	for (size_t i = 0; i < w->nr_sites; i++) {
-		uint32_t var = w->site[i].var;
-		plan->var[var].nr_served++;
-		if (plan->cell_of[var] == UINT32_MAX)
-			plan->cell_of[var] = (uint32_t)plan->nr_cells++;
-		if (!add_pair(plan, var, function))
-			return false;
+	for (uint32_t k = 0; k < w->nr; k++) {
+		const struct range_window *win = &w->window[k];
+		for (uint32_t i = 0; i < win->nr_sites; i++) {
+			uint32_t var = w->site[win->first_site + i].var;
+			plan->var[var].nr_served++;
+			if (plan->cell_of[var] == UINT32_MAX)
+				plan->cell_of[var] = (uint32_t)plan->nr_cells++;
+			if (!add_use(plan, var, f->first_window + k))
+				return false;
+		}
 	}
 	return true;
 }
 
 static int by_variable(const void *a, const void *b)
 {
-	const struct range_pair *x = a, *y = b;
+	const struct range_use *x = a, *y = b;
 	if (x->var != y->var)
 		return x->var < y->var ? -1 : 1;
-	return x->function < y->function ? -1 : x->function > y->function;
+	return x->window < y->window ? -1 : x->window > y->window;
 }
 
-/* Each once, by variable. */
-static void sort_pairs(struct range_plan *plan)
+static bool sort_uses(struct range_plan *plan)
 {
-	size_t nr = 0;
-	if (plan->nr_pairs)
-		qsort(plan->pair, plan->nr_pairs, sizeof(*plan->pair),
+	if (plan->nr_uses)
+		qsort(plan->use, plan->nr_uses, sizeof(*plan->use),
 		      by_variable);
-	for (size_t i = 0; i < plan->nr_pairs; i++)
-		if (!nr || by_variable(&plan->pair[nr - 1], &plan->pair[i]))
-			plan->pair[nr++] = plan->pair[i];
-	plan->nr_pairs = nr;
+	plan->function_of = malloc((plan->nr_windows + 1) * sizeof(uint32_t));
+	if (!plan->function_of)
+		return false;
+	memset(plan->function_of, 0xff,
+	       (plan->nr_windows + 1) * sizeof(uint32_t));
+	for (uint32_t i = 0; i < plan->v->nr_functions; i++) {
+		const struct range_plan_function *f = &plan->function[i];
+		for (uint32_t k = 0; k < f->windows.nr; k++)
+			plan->function_of[f->first_window + k] = i;
+	}
+	return true;
 }
 
 static void count_windows(struct range_plan *plan,
@@ -91,9 +100,10 @@ static void count_windows(struct range_plan *plan,
 			  const struct range_code *code)
 {
 	const struct range_windows *w = &f->windows;
-	f->first_counter = (uint32_t)plan->nr_counters;
-	/* No two functions in one line: they may be hot in two threads. */
-	plan->nr_counters += (w->nr + 7) & ~7UL;
+	f->first_window = (uint32_t)plan->nr_windows;
+	/* No two functions' counters in one line: they may be hot in two
+	 * threads. */
+	plan->nr_windows += (w->nr + 7) & ~7UL;
 	plan->code_bytes += w->nr * WINDOW_BYTES + w->nr_sites * SITE_BYTES;
 	for (size_t i = 0; i < w->nr; i++) {
 		uint64_t at = code->insns[w->window[i].first].addr;
@@ -182,10 +192,10 @@ int range_plan_create(struct range_plan **ret, struct sym_space *s,
 		r = range_index_init(&ix, v, err);
 	for (uint32_t i = 0; r == 0 && i < v->nr_functions; i++)
 		r = plan_function(plan, &ix, i, err);
-	if (r == 0) {
-		sort_pairs(plan);
+	if (r == 0 && !sort_uses(plan))
+		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	if (r == 0)
 		mark_shared(plan, &ix);
-	}
 	range_index_deinit(&ix);
 	if (r) {
 		range_plan_destroy(plan);
@@ -206,7 +216,8 @@ void range_plan_destroy(struct range_plan *plan)
 	free(plan->function);
 	free(plan->var);
 	free(plan->cell_of);
-	free(plan->pair);
+	free(plan->use);
+	free(plan->function_of);
 	free(plan);
 }
 
@@ -222,19 +233,30 @@ const struct range_var_info *range_plan_variable(const struct range_plan *plan,
 	return &plan->var[var];
 }
 
-size_t range_plan_functions_of(const struct range_plan *plan, uint32_t var,
-			       uint32_t *ret, size_t max)
+size_t range_plan_nr_windows(const struct range_plan *plan)
 {
-	size_t a = 0, b = plan->nr_pairs, nr = 0;
+	return plan->nr_windows;
+}
+
+uint32_t range_plan_function_of(const struct range_plan *plan, uint32_t window)
+{
+	return window < plan->nr_windows ? plan->function_of[window]
+					 : UINT32_MAX;
+}
+
+const struct range_use *range_plan_uses(const struct range_plan *plan,
+					uint32_t var, size_t *nr_ret)
+{
+	size_t a = 0, b = plan->nr_uses;
 	while (a < b) {
 		size_t mid = a + (b - a) / 2;
-		if (plan->pair[mid].var < var)
+		if (plan->use[mid].var < var)
 			a = mid + 1;
 		else
 			b = mid;
 	}
-	for (; a < plan->nr_pairs && plan->pair[a].var == var; a++)
-		if (nr++ < max)
-			ret[nr - 1] = plan->pair[a].function;
-	return nr;
+	for (b = a; b < plan->nr_uses && plan->use[b].var == var;)
+		b++;
+	*nr_ret = b - a;
+	return plan->use + a;
 }

@@ -8,12 +8,7 @@
 struct range_plan_function {
 	struct range_function_info info;
 	struct range_windows windows; /* instructions by index, see below */
-	uint32_t first_counter;	      /* of its first window */
-};
-
-struct range_pair {
-	uint32_t var;
-	uint32_t function;
+	uint32_t first_window;	      /* the plan's number of its first */
 };
 
 struct range_plan {
@@ -22,11 +17,12 @@ struct range_plan {
 	const struct variables *v;
 	struct range_plan_function *function; /* one for each of v's */
 	struct range_var_info *var;	      /* one for each of v's */
-	uint32_t *cell_of;	 /* variable -> cell; UINT32_MAX: it has none */
-	struct range_pair *pair; /* who has a sensor where; by variable */
-	size_t nr_pairs, cap_pairs;
+	uint32_t *cell_of;     /* variable -> cell; UINT32_MAX: it has none */
+	struct range_use *use; /* by variable, then window */
+	size_t nr_uses, cap_uses;
+	uint32_t *function_of; /* window -> function; UINT32_MAX: none */
 	size_t nr_cells;
-	size_t nr_counters;
+	size_t nr_windows;   /* numbers given, those of none included */
 	uint64_t code_bytes; /* upper bound of all stubs */
 	uint64_t lo;	     /* of all that is patched */
 	uint64_t hi;	     /* exclusive */

@@ -113,7 +113,7 @@ static int build(struct ranges *r, uint32_t number, struct live_function *f,
 		.bias = r->bias,
 		.cells = r->base + r->data_off,
 		.counters = r->base + r->data_off + ((cells + 63) & ~63ULL) +
-			    8ULL * pf->first_counter,
+			    8ULL * pf->first_window,
 		.cell_of = plan->cell_of,
 	};
 	int ret =

@@ -75,10 +75,13 @@ static struct ranges *create(struct tproc *p, const struct range_plan *plan,
 	r->code_used = NAME_BYTES;
 	r->data_off =
 		pages(plan->code_bytes + NAME_BYTES + TPAGE_SIZE) + GAP_BYTES;
-	r->data_bytes = pages(cell_bytes + 64 + 8 * plan->nr_counters);
+	r->data_bytes = pages(cell_bytes + 64 + 8 * plan->nr_windows);
 	r->bytes = r->data_off + r->data_bytes;
 	r->function = calloc(plan->v->nr_functions + 1, sizeof(*r->function));
-	if (!r->function) {
+	r->told = calloc(plan->nr_windows + 1, sizeof(*r->told));
+	if (!r->function || !r->told) {
+		free(r->function);
+		free(r->told);
 		free(r);
 		return NULL;
 	}
@@ -141,7 +144,7 @@ int ranges_install(struct ranges **ret, struct tproc *p,
 		   const struct range_plan *plan, uint64_t bias,
 		   struct smco_err *err)
 {
-	if (!plan->nr_counters)
+	if (!plan->nr_windows)
 		return smco_fail(err, SMCO_NOTFOUND, 0,
 				 "no variable of this module can be watched "
 				 "by a sensor");
@@ -236,34 +239,29 @@ int ranges_prepare(struct ranges *r, const uint32_t *functions, size_t nr,
 	return ret;
 }
 
-int ranges_set(struct ranges *r, const uint32_t *functions, size_t nr, bool in,
-	       uint64_t *cost_ns_ret, struct smco_err *err)
+static bool puts_in(const struct live_function *f)
 {
-	int ret = in ? ranges_prepare(r, functions, nr, err) : 0, first = 0;
-	bool any = false;
-	if (cost_ns_ret)
-		*cost_ns_ret = 0;
-	for (size_t i = 0; i < nr; i++)
-		any |= functions[i] < r->plan->v->nr_functions &&
-		       r->function[functions[i]].window &&
-		       r->function[functions[i]].in != in;
-	if (ret || !any || !r->planted)
-		return ret;
+	for (size_t i = 0; i < f->nr_windows; i++)
+		if (f->window[i].want && !f->window[i].in)
+			return true;
+	return false;
+}
+
+/* Those that are not as they are wanted, in one stop. */
+static int change(struct ranges *r, const uint32_t *functions, size_t nr,
+		  uint64_t *cost_ns_ret, struct smco_err *err)
+{
+	int first = 0;
+	bool in = false;
 	uint64_t began_ns = smco_now_ns();
-	ret = tproc_stop(r->p, err);
+	int ret = tproc_stop(r->p, err);
 	if (ret)
 		return ret;
-	for (size_t i = 0; i < nr; i++) {
-		if (functions[i] >= r->plan->v->nr_functions)
-			continue;
-		struct live_function *f = &r->function[functions[i]];
-		if (!f->window || f->in == in)
-			continue;
-		ret = in ? range_put_in(r, f, err) : range_put_out(r, f, err);
-		if (ret && !first)
-			first = ret;
-		if (ret == SMCO_GONE)
-			break;
+	for (size_t i = 0; i < nr && first != SMCO_GONE; i++) {
+		in |= puts_in(&r->function[functions[i]]);
+		ret = range_apply(r, &r->function[functions[i]],
+				  first ? NULL : err);
+		first = first ? first : ret;
 	}
 	if (in)
 		range_fix_frames(r);
@@ -273,9 +271,78 @@ int ranges_set(struct ranges *r, const uint32_t *functions, size_t nr, bool in,
 	return first;
 }
 
+int ranges_set(struct ranges *r, const uint32_t *functions, size_t nr, bool in,
+	       uint64_t *cost_ns_ret, struct smco_err *err)
+{
+	int ret = in ? ranges_prepare(r, functions, nr, err) : 0;
+	_cleanup_free_ uint32_t *some = calloc(nr + 1, sizeof(*some));
+	size_t n = 0;
+	if (cost_ns_ret)
+		*cost_ns_ret = 0;
+	if (!some)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	for (size_t i = 0; i < nr; i++) {
+		if (functions[i] >= r->plan->v->nr_functions)
+			continue;
+		struct live_function *f = &r->function[functions[i]];
+		bool changes = false;
+		for (size_t k = 0; k < f->nr_windows; k++) {
+			f->window[k].want = in;
+			changes |= f->window[k].in != in;
+		}
+		if (changes)
+			some[n++] = functions[i];
+	}
+	return ret || !n || !r->planted ? ret
+					: change(r, some, n, cost_ns_ret, err);
+}
+
+int ranges_choose(struct ranges *r, const bool *want, uint64_t *cost_ns_ret,
+		  struct smco_err *err)
+{
+	size_t nr = r->plan->v->nr_functions, n = 0;
+	_cleanup_free_ uint32_t *some = calloc(nr + 1, sizeof(*some));
+	if (cost_ns_ret)
+		*cost_ns_ret = 0;
+	if (!some)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	for (uint32_t i = 0; i < nr; i++) {
+		struct live_function *f = &r->function[i];
+		const bool *w = want + r->plan->function[i].first_window;
+		bool changes = false;
+		for (size_t k = 0; k < f->nr_windows; k++) {
+			f->window[k].want = w[k];
+			changes |= f->window[k].in != w[k];
+		}
+		if (changes)
+			some[n++] = i;
+	}
+	return n && r->planted ? change(r, some, n, cost_ns_ret, err) : 0;
+}
+
 bool ranges_is_in(const struct ranges *r, uint32_t function)
 {
-	return r->function[function].in;
+	const struct live_function *f = &r->function[function];
+	for (size_t k = 0; k < f->nr_windows; k++)
+		if (!f->window[k].in)
+			return false;
+	return f->nr_windows;
+}
+
+static const struct live_window *window_of(const struct ranges *r,
+					   uint32_t window)
+{
+	uint32_t f = range_plan_function_of(r->plan, window);
+	if (f == UINT32_MAX || !r->function[f].window)
+		return NULL;
+	return &r->function[f]
+			.window[window - r->plan->function[f].first_window];
+}
+
+bool ranges_window_is_in(const struct ranges *r, uint32_t window)
+{
+	const struct live_window *w = window_of(r, window);
+	return w && w->in;
 }
 
 bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
@@ -287,27 +354,29 @@ bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
 			       smallest_ret, largest_ret);
 }
 
-static uint64_t hits(const struct ranges *r, uint32_t function, size_t window)
+uint64_t ranges_hits(const struct ranges *r, uint32_t window)
 {
-	uint32_t first = r->plan->function[function].first_counter;
-	return __atomic_load_n(counters(r) + first + window, __ATOMIC_RELAXED);
+	return r->data && window < r->plan->nr_windows
+		       ? __atomic_load_n(counters(r) + window, __ATOMIC_RELAXED)
+		       : 0;
 }
 
-uint64_t ranges_hits(const struct ranges *r, uint32_t function)
+size_t ranges_news(struct ranges *r, struct range_news *ret)
 {
-	uint64_t sum = 0;
-	for (size_t i = 0; r->data && i < r->function[function].nr_windows; i++)
-		sum += hits(r, function, i);
-	return sum;
-}
-
-uint64_t ranges_cost_ns(const struct ranges *r, uint32_t function)
-{
-	const struct live_function *f = &r->function[function];
-	uint64_t ps = 0;
-	for (size_t i = 0; r->data && i < f->nr_windows; i++)
-		ps += hits(r, function, i) * f->window[i].cost_ps;
-	return ps / 1000;
+	size_t nr = 0;
+	for (uint32_t i = 0; r->data && i < r->plan->nr_windows; i++) {
+		uint64_t now = ranges_hits(r, i), hits = now - r->told[i];
+		const struct live_window *w = hits ? window_of(r, i) : NULL;
+		r->told[i] = now;
+		/* Two threads that count at once may set it back. */
+		if (w && (int64_t)hits > 0)
+			ret[nr++] = (struct range_news){
+				.window = i,
+				.hits = hits,
+				.cost_ps = hits * w->cost_ps,
+			};
+	}
+	return nr;
 }
 
 bool ranges_home(const struct ranges *r, struct user_regs_struct *regs)
@@ -341,5 +410,6 @@ void ranges_destroy(struct ranges *r)
 	if (r->data)
 		munmap(r->data, r->data_bytes);
 	free(r->function);
+	free(r->told);
 	free(r);
 }

@@ -64,10 +64,21 @@ struct range_var_info {
 };
 const struct range_var_info *range_plan_variable(const struct range_plan *plan,
 						 uint32_t var);
-/* Functions with windows in which @var has a sensor; up to @max, their number.
+
+/* A window is a place where one jump leads to the sensors of one or more
+ * sites: what goes in and out. They have numbers below this; some numbers are
+ * of none. */
+size_t range_plan_nr_windows(const struct range_plan *plan);
+/* UINT32_MAX: not the number of a window. */
+uint32_t range_plan_function_of(const struct range_plan *plan, uint32_t window);
+/* A site of a variable in a window: one there more than once is so here, too.
  */
-size_t range_plan_functions_of(const struct range_plan *plan, uint32_t var,
-			       uint32_t *ret, size_t max);
+struct range_use {
+	uint32_t var;
+	uint32_t window;
+};
+const struct range_use *range_plan_uses(const struct range_plan *plan,
+					uint32_t var, size_t *nr_ret);
 
 /* --- in a process --- */
 
@@ -95,7 +106,16 @@ int ranges_fork(struct ranges **ret, struct ranges *parent, struct tproc *child,
  */
 int ranges_set(struct ranges *r, const uint32_t *functions, size_t nr, bool in,
 	       uint64_t *cost_ns_ret, struct smco_err *err);
+/* All its windows are. */
 bool ranges_is_in(const struct ranges *r, uint32_t function);
+/*
+ * The same window by window: @want has range_plan_nr_windows, those that are as
+ * wanted already cost nothing. Windows that cannot be patched now stay as they
+ * are, and SMCO_BUSY is returned.
+ */
+int ranges_choose(struct ranges *r, const bool *want, uint64_t *cost_ns_ret,
+		  struct smco_err *err);
+bool ranges_window_is_in(const struct ranges *r, uint32_t window);
 /* The same code is compiled at the first ranges_set: here ahead of time, in no
  * stop. Tasks may run. */
 int ranges_prepare(struct ranges *r, const uint32_t *functions, size_t nr,
@@ -104,12 +124,19 @@ int ranges_prepare(struct ranges *r, const uint32_t *functions, size_t nr,
 /* False: no value seen yet. Unsigned 64-bit values come as int64_t. */
 bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
 		 int64_t *largest_ret);
-/* How often the sensors of a function were reached so far; roughly, where
+/* How often a window was passed so far with its sensors in; roughly, where
  * several threads count at the same time. */
-uint64_t ranges_hits(const struct ranges *r, uint32_t function);
-/* The same hits by what they are likely to have cost, in nanoseconds of a
- * processor that has four compares in one. */
-uint64_t ranges_cost_ns(const struct ranges *r, uint32_t function);
+uint64_t ranges_hits(const struct ranges *r, uint32_t window);
+struct range_news {
+	uint32_t window;
+	uint64_t hits; /* since the last call that told of it */
+	/* What they are likely to have cost, in picoseconds of a processor that
+	 * has four compares in one. */
+	uint64_t cost_ps;
+};
+/* The windows that were passed since the last call: @ret has room for
+ * range_plan_nr_windows; their number is returned. */
+size_t ranges_news(struct ranges *r, struct range_news *ret);
 
 /*
  * Is @regs->rip in a stub? Then the registers become what the function would

@@ -180,6 +180,37 @@ int tproc_patch(struct tproc *p, taddr_t addr, const void *bytes, size_t len,
 	return 0;
 }
 
+int tproc_repatch(struct tproc *p, struct tpatch *patch, const void *bytes,
+		  taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
+		  struct smco_err *err)
+{
+	if (p->execed)
+		return smco_fail(err, SMCO_GONE, 0, "process %d has exec'ed",
+				 p->pid);
+	int r = clear_window(p, patch->addr, patch->len, fix, ctx, false, err);
+	if (r < 0)
+		return r;
+	_cleanup_free_ uint8_t *now = malloc(patch->len ? patch->len : 1);
+	if (!now)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	r = tmem_read(p, patch->addr, now, patch->len);
+	if (r == 0 && memcmp(now, patch->new_bytes, patch->len) != 0)
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "somebody else has changed the text at "
+				 "0x%" PRIx64,
+				 patch->addr);
+	if (r == 0)
+		r = tmem_write(p, patch->addr, bytes, patch->len);
+	if (r < 0)
+		return smco_fail(err, (enum smco_code)r, 0,
+				 "cannot write %zu bytes of text at 0x%" PRIx64,
+				 patch->len, patch->addr);
+	memcpy(patch->new_bytes, bytes, patch->len);
+	if (fix)
+		clear_window(p, patch->addr, patch->len, fix, ctx, true, NULL);
+	return 0;
+}
+
 struct tpatch *tproc_patch_at(struct tproc *p, taddr_t addr, size_t len)
 {
 	for (struct tundo *u = p->undos; u; u = u->next) {

@@ -302,6 +302,12 @@ struct tpatch;
 int tproc_patch(struct tproc *p, taddr_t addr, const void *bytes, size_t len,
 		taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
 		struct tpatch **ret, struct smco_err *err);
+/* Other bytes instead of those that the patch has written; same conditions. The
+ * bytes from before it stay those that are restored in the end. SMCO_BUSY also
+ * if somebody else has written there since. */
+int tproc_repatch(struct tproc *p, struct tpatch *patch, const void *bytes,
+		  taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
+		  struct smco_err *err);
 /* Restore the bytes; same conditions. Frees @patch. */
 int tproc_unpatch(struct tproc *p, struct tpatch *patch,
 		  taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,

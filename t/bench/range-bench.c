@@ -119,10 +119,14 @@ int main(int argc, char **argv)
 	if (!x.r)
 		return 1;
 	uint64_t hits = 0, cost = 0;
-	for (uint32_t i = 0; i < x.nr; i++) {
-		hits += ranges_hits(x.r, i);
-		cost += ranges_cost_ns(x.r, i);
+	size_t nr = range_plan_nr_windows(x.plan);
+	struct range_news *news = calloc(nr + 1, sizeof(*news));
+	nr = news ? ranges_news(x.r, news) : 0;
+	for (size_t i = 0; i < nr; i++) {
+		hits += news[i].hits;
+		cost += news[i].cost_ps;
 	}
+	free(news);
 	say_sites();
 	printf("alone %.3f s, none in %.3f s (%+.1f %%), all in %.3f s "
 	       "(%+.1f %%)\n",
@@ -130,7 +134,7 @@ int main(int argc, char **argv)
 	       100 * (with / without - 1));
 	printf("%ju hits, %.2f ns a hit; by the model %.2f ns\n",
 	       (uintmax_t)hits, (with - without) * 1e9 / (double)hits,
-	       (double)cost / (double)hits);
+	       (double)cost / 1e3 / (double)hits);
 	watched(argv + 1, true, true);
 	printf("all in %.1f us, all out %.1f us, the largest function "
 	       "%.1f us\n",

@@ -17,6 +17,8 @@ struct range_run {
 	size_t nr;
 	bool start_out;	  /* nothing is put in at first */
 	const char *only; /* variables so called, with commas; NULL: all */
+	/* Called once everything is where it is at first, all stopped. */
+	void (*planted)(struct range_run *x);
 	uint64_t set_ns;
 	uint64_t set_all_ns; /* the stop that put everything in */
 };
@@ -68,6 +70,8 @@ static inline int range_run_plant(struct run *run, struct smco_err *err)
 	r = ranges_prepare(x->r, x->all, x->nr, err);
 	if (r == 0 && !x->start_out)
 		r = ranges_set(x->r, x->all, x->nr, true, &x->set_all_ns, err);
+	if (r == 0 && x->planted)
+		x->planted(x);
 	return r;
 }
 

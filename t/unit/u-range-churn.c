@@ -1,7 +1,7 @@
 /*
- * Functions are patched in and out, ten thousand times, while eight threads
- * run in them and signals interrupt them everywhere: the program finds nothing
- * wrong, and nothing is seen that was not there.
+ * Functions and single windows are patched in and out, ten thousand times,
+ * while eight threads run in them and signals interrupt them everywhere: the
+ * program finds nothing wrong, and nothing is seen that was not there.
  */
 #include "t/unit/symhelp.h"
 #include <fcntl.h>
@@ -44,6 +44,23 @@ static void look_home(struct run *run)
 	tproc_cont(run->p);
 }
 
+/* Some windows here and there: how many were changed. */
+static unsigned choose(uint64_t *ns_ret)
+{
+	size_t nr = range_plan_nr_windows(x.plan);
+	bool *want = calloc(nr + 1, sizeof(*want));
+	unsigned changes = 0;
+	for (uint32_t i = 0; want && i < nr; i++) {
+		bool is = ranges_window_is_in(x.r, i);
+		bool is_one = range_plan_function_of(x.plan, i) != UINT32_MAX;
+		want[i] = is != (is_one && rand_r(&seed) >> 8 & 1);
+		changes += want[i] != is;
+	}
+	nr_busy += ranges_choose(x.r, want, ns_ret, NULL) == SMCO_BUSY;
+	free(want);
+	return changes;
+}
+
 static void toggle(struct run *run)
 {
 	for (int n = 0; n < 20 && nr_toggles < wanted; n++) {
@@ -51,6 +68,11 @@ static void toggle(struct run *run)
 		size_t nr = 0;
 		uint64_t ns;
 		bool in = rand_r(&seed) >> 8 & 1;
+		if (n % 2 && x.r) {
+			nr_toggles += choose(&ns) > 0;
+			nr_stops++;
+			x.set_ns += ns;
+		}
 		for (uint32_t i = 0; i < x.nr && nr < 16; i++)
 			if (rand_r(&seed) >> 8 & 1 &&
 			    range_plan_function(x.plan, i)->nr_windows &&

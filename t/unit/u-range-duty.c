@@ -1,7 +1,7 @@
 /*
- * Which functions have their sensors in: on a simulated program whose functions
- * cost known rates, the bound holds, cold functions stay in, hot ones get
- * slices, and nobody is forgotten.
+ * Which windows have their sensors in: on a simulated program whose windows
+ * cost known rates, the bound holds, cold ones stay in, hot ones get turns, and
+ * nobody is forgotten.
  */
 #include "supervisor/monitor/range-duty.h"
 #include "tap.h"
@@ -13,9 +13,8 @@
 struct sim {
 	struct range_duty duty;
 	struct ledger *ledger;
-	struct range_duty_function fn[NR];
 	uint64_t rate_ppb[NR]; /* what it would cost, were it in */
-	uint64_t burst_ns; /* function 0 costs only in every second of these */
+	uint64_t burst_ns; /* window 0 costs only in every second of these */
 	uint64_t now_ns, spent_ns;
 	unsigned nr_stops;
 };
@@ -24,13 +23,24 @@ static void sim_init(struct sim *s, enum controller_kind kind, int64_t target)
 {
 	*s = (struct sim){.now_ns = NSEC_PER_SEC};
 	s->ledger = ledger_create(target);
-	range_duty_init(&s->duty, kind, target, s->now_ns);
+	check_int(range_duty_init(&s->duty, kind, target, NR, s->now_ns), 0);
 	ledger_advance(s->ledger, s->now_ns, 0);
-	for (size_t i = 0; i < NR; i++) {
+	for (uint32_t i = 0; i < NR; i++) {
 		/* From a millionth to 30 % of the time. */
 		s->rate_ppb[i] = 1000ull << (i * 18 / NR);
-		s->fn[i].is_in = true;
+		range_duty_add(&s->duty, i, true, s->now_ns);
 	}
+}
+
+static void sim_end(struct sim *s)
+{
+	range_duty_deinit(&s->duty);
+	ledger_destroy(s->ledger);
+}
+
+static bool is_in(const struct sim *s, size_t i)
+{
+	return s->duty.window[i].is_in;
 }
 
 static uint64_t rate_now(const struct sim *s, size_t i)
@@ -42,34 +52,38 @@ static uint64_t rate_now(const struct sim *s, size_t i)
 
 static void sim_step(struct sim *s)
 {
-	uint64_t due_ns = range_duty_due_ns(&s->duty, s->fn, NR);
-	uint64_t dt_ns = due_ns - s->now_ns, cost_ns[NR], sum_ns = 0;
-	for (size_t i = 0; i < NR; i++) {
-		cost_ns[i] = s->fn[i].is_in
-				     ? dt_ns / 1000 * rate_now(s, i) / 1000000
-				     : 0;
-		sum_ns += cost_ns[i];
+	uint64_t due_ns = range_duty_due_ns(&s->duty);
+	uint64_t dt_ns = due_ns - s->now_ns, sum_ns = 0;
+	struct range_duty_cost cost[NR];
+	size_t nr = 0;
+	for (uint32_t i = 0; i < NR; i++) {
+		uint64_t ps = dt_ns * rate_now(s, i) / 1000000;
+		if (!is_in(s, i) || !ps)
+			continue;
+		cost[nr++] =
+			(struct range_duty_cost){.window = i, .cost_ps = ps};
+		sum_ns += ps / 1000;
 	}
 	s->now_ns = due_ns;
 	ledger_charge(s->ledger, LEDGER_AGENT, 2, sum_ns);
 	ledger_advance(s->ledger, s->now_ns, dt_ns);
 	const struct range_duty_state state = {
 		.now_ns = s->now_ns,
+		.run_ns = dt_ns,
 		.room_ns = ledger_room_ns(s->ledger),
 		.window_room_ns = ledger_window_room_ns(s->ledger),
 		.stop_ns = STOP_NS,
 	};
-	bool in = false, out = false,
-	     said = range_duty_step(&s->duty, s->fn, cost_ns, NR, &state);
-	for (size_t i = 0; i < NR; i++) {
-		in |= s->fn[i].want_in && !s->fn[i].is_in;
-		out |= !s->fn[i].want_in && s->fn[i].is_in;
-		s->fn[i].is_in = s->fn[i].want_in;
+	bool differs = false,
+	     said = range_duty_step(&s->duty, cost, nr, &state);
+	for (uint32_t i = 0; i < NR; i++) {
+		differs |= s->duty.want[i] != is_in(s, i);
+		range_duty_put(&s->duty, i, s->duty.want[i], s->now_ns);
 	}
-	if (said != (in || out))
-		check(said == (in || out));
-	uint64_t stops_ns = (uint64_t)(in + out) * STOP_NS;
-	s->nr_stops += (unsigned)(in + out);
+	if (said != differs)
+		check(said == differs);
+	uint64_t stops_ns = differs ? STOP_NS : 0;
+	s->nr_stops += differs;
 	ledger_charge(s->ledger, LEDGER_STOP, 2, stops_ns);
 	s->spent_ns += sum_ns + stops_ns;
 }
@@ -83,7 +97,8 @@ static void sim_run(struct sim *s)
 
 static double watched(const struct sim *s, size_t i)
 {
-	return (double)s->fn[i].watched_ns / (double)RUN_NS;
+	return (double)range_duty_watched_ns(&s->duty, (uint32_t)i, s->now_ns) /
+	       (double)RUN_NS;
 }
 
 static void test_bound(enum controller_kind kind, int64_t target)
@@ -101,13 +116,13 @@ static void test_bound(enum controller_kind kind, int64_t target)
 	/* A millionth of the time costs nothing worth mentioning. */
 	check_range(watched(&s, 0), 0.99, 1.01);
 	/* And the hottest are not left out. */
-	check_msg(s.fn[NR - 1].watched_ns > 0, "hottest watched %g of the time",
+	check_msg(watched(&s, NR - 1) > 0, "hottest watched %g of the time",
 		  watched(&s, NR - 1));
 	for (size_t i = 1; i < NR; i++)
 		if (watched(&s, i) > watched(&s, i - 1) * 1.5 + 0.05)
 			check_msg(false, "%zu costs more, and is watched more",
 				  i);
-	ledger_destroy(s.ledger);
+	sim_end(&s);
 }
 
 static void test_ends(void)
@@ -117,13 +132,13 @@ static void test_ends(void)
 	sim_run(&s);
 	check_int(s.nr_stops, 0);
 	check_range(watched(&s, NR - 1), 0.99, 1.01);
-	ledger_destroy(s.ledger);
+	sim_end(&s);
 	sim_init(&s, CONTROL_CASCADE, 0);
 	sim_run(&s);
 	/* What is in goes out in the first step, and stays out. */
 	check_int(s.nr_stops, 1);
 	check_range(watched(&s, NR - 1), 0, 0.01);
-	ledger_destroy(s.ledger);
+	sim_end(&s);
 }
 
 /* One that was quiet becomes hot, and goes out in one step. */
@@ -135,11 +150,11 @@ static void test_burst(void)
 		s.rate_ppb[i] = 1000;
 	sim_run(&s);
 	check_int(s.nr_stops, 0);
-	check(s.fn[0].is_in);
+	check(is_in(&s, 0));
 	s.rate_ppb[0] = 900000000;
 	uint64_t before_ns = s.spent_ns;
 	sim_step(&s); /* it is noticed at the end of this */
-	check(!s.fn[0].is_in || s.fn[0].is_hot);
+	check(!is_in(&s, 0));
 	check_range((double)(s.spent_ns - before_ns), 0, 20e6);
 	uint64_t start_ns = s.now_ns;
 	before_ns = s.spent_ns;
@@ -147,8 +162,31 @@ static void test_burst(void)
 	check_range((double)(s.spent_ns - before_ns) /
 			    (double)(s.now_ns - start_ns),
 		    0.05, 0.11);
-	check(s.fn[1].is_in);
-	ledger_destroy(s.ledger);
+	check(is_in(&s, 1));
+	sim_end(&s);
+}
+
+/* What is out at the beginning, as in a forked copy, comes in. */
+static void test_starts_out(int64_t target)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, target);
+	for (uint32_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = 1000;
+	range_duty_deinit(&s.duty);
+	check_int(
+		range_duty_init(&s.duty, CONTROL_CASCADE, target, NR, s.now_ns),
+		0);
+	/* The last number is of none. */
+	for (uint32_t i = 0; i < NR - 1; i++)
+		range_duty_add(&s.duty, i, i % 2, s.now_ns);
+	sim_run(&s);
+	for (uint32_t i = 0; i < NR - 1; i++)
+		if (!is_in(&s, i))
+			check_msg(false, "%u is in", i);
+	check(!is_in(&s, NR - 1));
+	check_range(watched(&s, 0), 0.9, 1.01);
+	sim_end(&s);
 }
 
 /* Long pauses: the average stays bound, the bursts are seen in part. */
@@ -161,8 +199,8 @@ static void test_pauses(void)
 	s.burst_ns = 300 * NSEC_PER_MSEC;
 	sim_run(&s);
 	check_range((double)s.spent_ns / (double)RUN_NS, 0.01, 0.11);
-	check(s.fn[0].watched_ns > 0);
-	ledger_destroy(s.ledger);
+	check(watched(&s, 0) > 0);
+	sim_end(&s);
 }
 
 int main(void)
@@ -177,5 +215,7 @@ int main(void)
 	test_ends();
 	test_burst();
 	test_pauses();
+	test_starts_out(100000000);
+	test_starts_out(INT64_MAX);
 	return tap_done();
 }

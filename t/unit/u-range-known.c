@@ -9,21 +9,26 @@
 
 #define NR_KNOWN 36 /* in the fixture */
 
-/* A variable's functions are those that it has sensors in. */
+/* A variable's windows are in the functions that it has sensors in. */
 static void check_functions(const struct range_run *x)
 {
 	unsigned served = 0, homeless = 0, strangers = 0;
 	for (uint32_t i = 0; i < x->vars->nr_vars; i++) {
-		uint32_t f[4];
-		size_t n = range_plan_functions_of(x->plan, i, f, 4);
+		size_t n;
+		const struct range_use *use = range_plan_uses(x->plan, i, &n);
 		const struct variable *var = &x->vars->vars[i];
 		bool sensor = range_plan_variable(x->plan, i)->nr_served;
 		served += sensor;
 		homeless += sensor != (n > 0);
+		homeless += n != range_plan_variable(x->plan, i)->nr_served;
 		/* Nothing is inlined that has an own name elsewhere. */
-		if (n == 1 && !strcmp(var->scope, "recurse"))
-			strangers += !!strcmp(x->vars->functions[f[0]].name,
-					      "recurse");
+		for (size_t k = 0; k < n; k++) {
+			uint32_t f =
+				range_plan_function_of(x->plan, use[k].window);
+			if (!strcmp(var->scope, "recurse"))
+				strangers += !!strcmp(
+					x->vars->functions[f].name, "recurse");
+		}
 	}
 	check(served > 20);
 	check_int(homeless, 0);
