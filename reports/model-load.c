@@ -236,6 +236,22 @@ static int take_range(struct summary *s, uint32_t file, const struct record *r)
 	return model_ranges_take_range(&s->ranges, file, r);
 }
 
+static int take_sample(struct summary *s, uint32_t file, const struct record *r)
+{
+	const struct select *select = &s->select;
+	struct ev_sample ev;
+	uint32_t id = r->param;
+	memcpy(&ev, r->payload, sizeof(ev));
+	if (!select_time(select, r->time_ns) ||
+	    (select->has_process && ev.pid != select->process) ||
+	    (select->has_thread && r->tid != select->thread))
+		return SMCO_OK;
+	if (!own_id(s, file, &id))
+		return SMCO_NOMEM;
+	return model_samples_take(&s->samples, s->file[file].reader, file, id,
+				  r);
+}
+
 /* Events without an entry count as unknown. */
 static const struct {
 	uint32_t size;
@@ -249,6 +265,7 @@ static const struct {
 	[EV_COUNTS] = {sizeof(struct ev_counts), take_counts},
 	[EV_VARIABLE] = {sizeof(struct ev_variable), take_variable},
 	[EV_RANGE] = {sizeof(struct ev_range), take_range},
+	[EV_SAMPLE] = {sizeof(struct ev_sample), take_sample},
 };
 
 static int take_record(struct summary *s, uint32_t file, const struct record *r)
@@ -428,6 +445,8 @@ int summary_load_files(const struct summary_input *input, size_t nr,
 	int rc = s->texts ? SMCO_OK : SMCO_NOMEM;
 	for (size_t i = 0; i < nr && !rc; i++)
 		rc = load_file(s, (uint32_t)i);
+	if (!rc)
+		rc = model_samples_finish(&s->samples);
 	if (rc) {
 		summary_free(s);
 		return smco_fail(err, rc, 0,
@@ -470,5 +489,6 @@ void summary_free(struct summary *s)
 	free(s->ledger);
 	free(s->process);
 	model_ranges_free(&s->ranges);
+	model_samples_free(&s->samples);
 	free(s);
 }

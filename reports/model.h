@@ -9,6 +9,7 @@
 #include "reports/counts.h"
 #include "reports/hindex.h"
 #include "reports/ranges.h"
+#include "reports/samples.h"
 #include "reports/select.h"
 #include "reports/summary.h"
 
@@ -117,6 +118,7 @@ struct summary {
 	struct model_process *process; /* in order of appearance */
 	size_t nr_processes, cap_processes;
 	struct model_ranges ranges;
+	struct model_samples samples;
 	/* Sums over the files, of each file's last. */
 	struct ev_coverage coverage[COVER_NR];
 	bool has_coverage[COVER_NR];
@@ -181,7 +183,8 @@ struct model_culprit model_ended_by(const struct summary *s,
 struct model_culprit model_last_used_by(const struct summary *s,
 					const struct model_site *site);
 
-/* Did the first file's run look for this ("nap", "counters", "range")? */
+/* Did the first file's run look for this ("nap", "counters", "range",
+ * "samples")? */
 bool model_has_monitor(const struct summary *s, const char *name);
 /* Number in a meta value of the first file; @fallback if it is missing or not
  * one. */

@@ -28,8 +28,9 @@ enum event_id {
 	EV_COUNTS = 6,	 /* counters of one thread in one interval; param =
 			  * group; tid 0 = of the machine */
 	EV_VARIABLE =
-		7,    /* an integer variable of the program; param = its id */
-	EV_RANGE = 8, /* what values it had so far; param = its id */
+		7,     /* an integer variable of the program; param = its id */
+	EV_RANGE = 8,  /* what values it had so far; param = its id */
+	EV_SAMPLE = 9, /* where a thread was; param = stack id */
 	EV_NR,
 };
 
@@ -171,6 +172,19 @@ struct ev_range { /* cumulative; the last of a variable and process counts */
 	uint64_t alive_ns;   /* how long the process was there to be watched */
 	uint32_t pid;
 	uint32_t flags; /* enum range_flags */
+};
+
+enum sample_flags {
+	SAMPLE_KERNEL = 1 << 0, /* it ran in the kernel; so do the stack's first
+				 * frames, where they may be seen */
+	SAMPLE_CUT = 1 << 1, /* the stack does not reach its outermost frame */
+};
+
+struct ev_sample {	 /* the thread is the record's, and so is the CPU */
+	uint64_t weight; /* what it stands for: ns on a CPU, or events */
+	uint64_t addr;	 /* of the data; 0 = not known */
+	uint32_t pid;
+	uint32_t flags; /* enum sample_flags */
 };
 
 #endif

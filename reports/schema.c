@@ -140,6 +140,15 @@ static const struct schema_field range_fields[] = {
 static_assert(sizeof(struct ev_range) == 48,
 	      "ev_range: fields above, FORMAT.md");
 
+static const struct schema_field sample_fields[] = {
+	F(ev_sample, weight, DELTA),
+	F(ev_sample, addr, DELTA),
+	F(ev_sample, pid, DELTA),
+	F(ev_sample, flags, DELTA),
+};
+static_assert(sizeof(struct ev_sample) == 24,
+	      "ev_sample: fields above, FORMAT.md");
+
 #define EVENT(name, param, fields, type)                                       \
 	{                                                                      \
 		name, param, sizeof(struct type), fields, ARRAY_SIZE(fields)   \
@@ -154,6 +163,7 @@ static const struct schema_event events[EV_NR] = {
 	[EV_VARIABLE] =
 		EVENT("variable", "variable", variable_fields, ev_variable),
 	[EV_RANGE] = EVENT("range", "variable", range_fields, ev_range),
+	[EV_SAMPLE] = EVENT("sample", "stack", sample_fields, ev_sample),
 };
 static_assert(ARRAY_SIZE(counts_fields) <= SCHEMA_MAX_FIELDS,
 	      "more fields than the codec remembers");

@@ -5,7 +5,7 @@
 #include "reports/names.h"
 
 static const struct section *const sections[] = {
-	&site_section,	   &nap_section,   &range_section,
+	&site_section,	   &nap_section,   &range_section,   &sample_section,
 	&overhead_section, &event_section, &counter_section,
 };
 

@@ -29,11 +29,12 @@ enum long_option {
 	OPT_TO,
 	OPT_SUPPRESSIONS,
 	OPT_FRAMES,
+	OPT_FLAMEGRAPH,
 	OPT_SECTION, /* and the number of the section */
 };
 
 struct options {
-	bool json, csv, juwel;
+	bool json, csv, juwel, flamegraph;
 	struct cli_output output;
 	bool has_top;
 	unsigned top, frames;
@@ -54,6 +55,9 @@ static const char help[] =
 	"      --sites            where the blocks were allocated\n"
 	"      --naps             every nap\n"
 	"      --ranges           the values that variables had\n"
+	"      --samples          the functions that ran, by samples\n"
+	"      --flamegraph       stacks of samples, folded, for "
+	"flamegraph.pl\n"
 	"      --overhead         what watching cost, over time\n"
 	"      --counters         what was counted, in all and by thread\n"
 	"      --events           every record\n"
@@ -64,7 +68,8 @@ static const char help[] =
 	"                         manual\n"
 	"      --process PID      of this process\n"
 	"      --thread TID       of this thread (--events, --juwel, "
-	"--counters)\n"
+	"--counters,\n"
+	"                         --samples, --flamegraph)\n"
 	"      --from TIME, --to TIME\n"
 	"                         of this part of the session (as 1.5s, 2m)\n"
 	"      --suppressions FILE\n"
@@ -168,6 +173,9 @@ static bool parse_style(int c, struct options *o)
 	case OPT_JUWEL:
 		o->juwel = true;
 		return true;
+	case OPT_FLAMEGRAPH:
+		o->flamegraph = true;
+		return true;
 	case OPT_FRAMES:
 		o->frames = cli_number("frames", optarg);
 		return true;
@@ -184,6 +192,12 @@ static void check(struct options *o)
 		o->section = &site_section;
 	if (o->json + o->csv + o->juwel > 1)
 		cli_usage("one of --json, --csv and --juwel, not more");
+	if (o->flamegraph && (o->section || o->json || o->csv || o->juwel))
+		cli_usage("--flamegraph has a form of its own: no table, "
+			  "--json, --csv or --juwel with it");
+	if (o->flamegraph && (o->where || o->sort || o->has_top))
+		cli_usage("--where, --sort and --top need a table, not "
+			  "--flamegraph");
 	if (o->juwel && o->section)
 		cli_usage("--juwel prints all records, not --%s",
 			  o->section->name);
@@ -192,10 +206,11 @@ static void check(struct options *o)
 			"--where, --sort and --top need a table: --events has "
 			"what --juwel has");
 	bool records = o->juwel || (o->section && o->section->streams);
-	bool counters = o->section == &counter_section;
-	if (s->has_thread && !records && !counters)
-		cli_usage("--thread is about records: use --events, --juwel or "
-			  "--counters");
+	bool threads = o->flamegraph || o->section == &counter_section ||
+		       o->section == &sample_section;
+	if (s->has_thread && !records && !threads)
+		cli_usage("--thread is about records: use --events, --juwel, "
+			  "--counters, --samples or --flamegraph");
 	if (o->suppressions && records)
 		cli_usage("--suppressions are about naps, not about records");
 	if (s->to_ns && s->to_ns <= s->from_ns)
@@ -208,6 +223,7 @@ static void fill_options(struct option *longs)
 		{"json", no_argument, NULL, OPT_JSON},
 		{"csv", no_argument, NULL, OPT_CSV},
 		{"juwel", no_argument, NULL, OPT_JUWEL},
+		{"flamegraph", no_argument, NULL, OPT_FLAMEGRAPH},
 		{"top", required_argument, NULL, OPT_TOP},
 		{"sort", required_argument, NULL, OPT_SORT},
 		{"where", required_argument, NULL, OPT_WHERE},
@@ -354,7 +370,7 @@ static int show_section(const struct section_source *src,
 static int show(const struct section_source *src, struct options *o,
 		const struct where *where, struct smco_err *err)
 {
-	bool for_people = !o->json && !o->csv && !o->juwel;
+	bool for_people = !o->json && !o->csv && !o->juwel && !o->flamegraph;
 	bool one = src->nr_inputs == 1 && strcmp(o->file[0], "-");
 	struct page page = cli_output_begin(&o->output, for_people);
 	struct summary_style style = {
@@ -369,6 +385,8 @@ static int show(const struct section_source *src, struct options *o,
 	if (o->juwel)
 		rc = records_print_juwel(src->input, src->nr_inputs,
 					 src->select, stdout, err);
+	else if (o->flamegraph)
+		rc = samples_print_folded(src->s, stdout, err);
 	else if (o->section)
 		rc = show_section(src, o, where, &page, err);
 	else if (o->json)

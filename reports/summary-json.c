@@ -18,6 +18,7 @@
 #include "reports/model.h"
 #include "reports/nap-json.h"
 #include "reports/names.h"
+#include "reports/samples-json.h"
 
 #define SCHEMA_VERSION 1
 #define WRITE_BYTES    (64u << 10)
@@ -333,12 +334,14 @@ static int compare_ids(const void *va, const void *vb)
 	return a < b ? -1 : a > b;
 }
 
-/* Every stack that a nap or a site refers to, once. */
+/* Every stack that a nap, a site or a sample refers to, once. */
 static void put_stacks(struct writer *w)
 {
 	const struct summary *s = w->s;
 	size_t nr = 0;
-	uint32_t *id = calloc(s->nr_stacks + 2 * s->nr_naps + 1, sizeof(*id));
+	uint32_t *id =
+		calloc(s->nr_stacks + 2 * s->nr_naps + s->samples.nr_stacks + 1,
+		       sizeof(*id));
 	if (!id) {
 		w->failed = true;
 		return;
@@ -349,6 +352,8 @@ static void put_stacks(struct writer *w)
 		id[nr++] = s->nap[i].nap.ended_stack;
 		id[nr++] = s->nap[i].nap.last_stack;
 	}
+	for (size_t i = 0; i < s->samples.nr_stacks; i++)
+		id[nr++] = s->samples.stack[i].id;
 	qsort(id, nr, sizeof(*id), compare_ids);
 	open_array(w, "stacks");
 	for (size_t i = 0; i < nr; i++) {
@@ -438,6 +443,7 @@ int summary_print_json(const struct summary *s, FILE *out, struct smco_err *err)
 	put_counters(&w);
 	put_naps(&w);
 	put_ranges(&w);
+	emit(&w, "samples", samples_json(s));
 	put_ledger(&w);
 	fputs("\n}\n", out);
 	if (ferror(out))

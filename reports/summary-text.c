@@ -51,6 +51,7 @@ void summary_print(const struct summary *s, FILE *out, const char *trace_path,
 	if (naps)
 		text_unused(&v, &sites);
 	text_counters(&v);
+	text_samples(&v);
 	text_ranges(&v);
 	if (naps) {
 		text_sites(&v, &sites);

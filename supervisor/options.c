@@ -1,4 +1,4 @@
-#include "supervisor/options.h"
+#include "supervisor/options-private.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -11,6 +11,8 @@
 #include "reports/quantity.h"
 
 #define DEFAULT_INTERVAL_NS (100 * NSEC_PER_MSEC)
+/* Not in step with anything. */
+#define DEFAULT_SAMPLE_HZ 999
 
 struct word {
 	const char *name;
@@ -38,6 +40,7 @@ static const struct word monitors[] = {
 	{"nap", MONITOR_NAP},
 	{"counters", MONITOR_COUNTERS},
 	{"range", MONITOR_RANGE},
+	{"samples", MONITOR_SAMPLES},
 	{NULL, 0},
 };
 
@@ -52,6 +55,7 @@ enum { /* long options without a letter */
        OPT_LIST_EVENTS,
        OPT_INTERVAL,
        OPT_IF_AVAILABLE,
+       OPT_SAMPLE,
        OPT_VAR,
        OPT_FUNCTION,
        OPT_FILE,
@@ -66,6 +70,7 @@ static const struct option long_options[] = {
 	{"monitor", required_argument, NULL, 'm'},
 	{"event", required_argument, NULL, 'e'},
 	{"interval", required_argument, NULL, OPT_INTERVAL},
+	{"sample", required_argument, NULL, OPT_SAMPLE},
 	{"if-available", no_argument, NULL, OPT_IF_AVAILABLE},
 	{"follow", no_argument, NULL, 'f'},
 	{"quiet", no_argument, NULL, 'q'},
@@ -85,13 +90,6 @@ static const struct option long_options[] = {
 	{"list-events", no_argument, NULL, OPT_LIST_EVENTS},
 	{NULL, 0, NULL, 0},
 };
-
-/* Message room for "-t: " and an inner message. */
-static int usage(struct smco_err *err, const char *option,
-		 const struct smco_err *inner)
-{
-	return smco_fail(err, SMCO_FORMAT, 0, "%s: %.280s", option, inner->msg);
-}
 
 static const char *word_name(const struct word *words, int value)
 {
@@ -163,152 +161,6 @@ static int parse_events(const char *text, struct options *o,
 	return 0;
 }
 
-static int add_glob(const char *text, const char *option,
-		    struct range_globs *globs, struct smco_err *err)
-{
-	if (!*text)
-		return smco_fail(err, SMCO_FORMAT, 0,
-				 "%s: the pattern is empty", option);
-	if (globs->nr == RANGE_MAX_GLOBS)
-		return smco_fail(err, SMCO_FORMAT, 0,
-				 "%s: more than %d patterns", option,
-				 RANGE_MAX_GLOBS);
-	globs->glob[globs->nr++] = text;
-	return 0;
-}
-
-static int parse_target(const char *text, struct options *o,
-			struct smco_err *err)
-{
-	struct smco_err inner;
-	if (!strcmp(text, "unlimited")) {
-		o->is_unlimited = true;
-		o->target_ppb = INT64_MAX;
-		return 0;
-	}
-	char quote[48];
-	if (quantity_percent(text, OPTIONS_MAX_PERCENT, &o->target_ppb, &inner))
-		return smco_fail(err, SMCO_FORMAT, 0,
-				 "--target: '%s' is not a percentage from 0 "
-				 "to %d or \"unlimited\"",
-				 quantity_quote(text, quote, sizeof(quote)),
-				 OPTIONS_MAX_PERCENT);
-	o->is_unlimited = false;
-	return 0;
-}
-
-static int add_pid(struct options *o, pid_t pid, struct smco_err *err)
-{
-	for (size_t i = 0; i < o->nr_pids; i++)
-		if (o->pids[i] == pid)
-			return 0;
-	if (o->nr_pids == OPTIONS_MAX_PIDS)
-		return smco_fail(err, SMCO_FORMAT, 0,
-				 "--pid: more than %d processes",
-				 OPTIONS_MAX_PIDS);
-	pid_t *more = reallocarray(o->pids, o->nr_pids + 1, sizeof(*more));
-	if (!more)
-		return smco_fail(err, SMCO_NOMEM, errno, "--pid");
-	o->pids = more;
-	o->pids[o->nr_pids++] = pid;
-	return 0;
-}
-
-static int parse_pids(const char *text, struct options *o, struct smco_err *err)
-{
-	static const char separators[] = ", \t\r\n";
-	char copy[24], quote[24];
-	const char *p = text + strspn(text, separators);
-	if (!*p)
-		return smco_fail(err, SMCO_FORMAT, 0,
-				 "--pid: no process id given (was the "
-				 "process found?)");
-	while (*p) {
-		size_t len = strcspn(p, separators), digits = 0;
-		long pid = 0;
-		while (digits < len && p[digits] >= '0' && p[digits] <= '9') {
-			if (pid <= INT_MAX)
-				pid = pid * 10 + (p[digits] - '0');
-			digits++;
-		}
-		if (digits < len || pid == 0 || pid > INT_MAX) {
-			size_t n = len < sizeof(copy) ? len : sizeof(copy) - 1;
-			memcpy(copy, p, n);
-			copy[n] = '\0';
-			quantity_quote(copy, quote, sizeof(quote));
-			return smco_fail(err, SMCO_FORMAT, 0,
-					 "--pid: '%s' is not a process id",
-					 quote);
-		}
-		if (pid == getpid())
-			return smco_fail(err, SMCO_FORMAT, 0,
-					 "--pid: %ld is smco-trace itself",
-					 pid);
-		int rc = add_pid(o, (pid_t)pid, err);
-		if (rc)
-			return rc;
-		p += len;
-		p += strspn(p, separators);
-	}
-	return 0;
-}
-
-static int parse_output(const char *text, struct options *o,
-			struct smco_err *err)
-{
-	char quote[96];
-	if (!*text)
-		return smco_fail(err, SMCO_FORMAT, 0,
-				 "--output: the file name is empty");
-	if (!strcmp(text, "-"))
-		return smco_fail(err, SMCO_FORMAT, 0,
-				 "--output: the trace is written to a file, "
-				 "not to standard output; for a file of that "
-				 "name use ./-");
-	if (strlen(text) >= PATH_MAX)
-		return smco_fail(err, SMCO_FORMAT, 0,
-				 "--output: the file name is too long");
-	for (const char *p = text; (p = strchr(p, '%')); p += 2)
-		if (!p[1] || !strchr("pn%", p[1]))
-			return smco_fail(
-				err, SMCO_FORMAT, 0,
-				"--output: '%s': %% must be followed "
-				"by p (pid), n (name) or %%",
-				quantity_quote(text, quote, sizeof(quote)));
-	o->output = text;
-	return 0;
-}
-
-/* A time that must be at least @min_ns. */
-static int parse_time(const char *text, const char *option, uint64_t min_ns,
-		      const char *min_text, uint64_t *ret, struct smco_err *err)
-{
-	struct smco_err inner;
-	uint64_t ns;
-	if (quantity_time(text, &ns, &inner))
-		return usage(err, option, &inner);
-	if (ns < min_ns)
-		return smco_fail(err, SMCO_FORMAT, 0, "%s: must be %s", option,
-				 min_text);
-	*ret = ns;
-	return 0;
-}
-
-static int parse_min_size(const char *text, struct options *o,
-			  struct smco_err *err)
-{
-	struct smco_err inner;
-	uint64_t bytes;
-	if (quantity_size(text, &bytes, &inner))
-		return usage(err, "--min-size", &inner);
-	if (bytes < OPTIONS_MIN_SIZE)
-		return smco_fail(err, SMCO_FORMAT, 0,
-				 "--min-size: must be at least 4K (whole pages "
-				 "are watched)");
-	o->min_size_bytes = bytes;
-	return 0;
-}
-
 /* Why getopt_long did not take the long option @arg. */
 static int bad_long_option(const char *arg, bool needs_value,
 			   struct smco_err *err)
@@ -362,36 +214,39 @@ static int take_option(int c, struct options *o, struct smco_err *err)
 	int value = 0, rc;
 	switch (c) {
 	case 't':
-		return parse_target(optarg, o, err);
+		return options_target(optarg, o, err);
 	case 'p':
-		return parse_pids(optarg, o, err);
+		return options_pids(optarg, o, err);
 	case 'o':
-		return parse_output(optarg, o, err);
+		return options_output(optarg, o, err);
 	case 'd':
-		return parse_time(optarg, "--duration", 1, "more than 0",
-				  &o->duration_ns, err);
+		return options_time(optarg, "--duration", 1, "more than 0",
+				    &o->duration_ns, err);
 	case 'm':
 		return parse_monitors(optarg, &o->monitors, err);
 	case 'e':
 		return parse_events(optarg, o, err);
 	case OPT_INTERVAL:
-		return parse_time(optarg, "--interval", OPTIONS_MIN_INTERVAL_NS,
-				  "at least 1ms", &o->interval_ns, err);
+		return options_time(optarg, "--interval",
+				    OPTIONS_MIN_INTERVAL_NS, "at least 1ms",
+				    &o->interval_ns, err);
 	case OPT_IF_AVAILABLE:
 		o->if_available = true;
 		return 0;
+	case OPT_SAMPLE:
+		return options_sample(optarg, o, err);
 	case OPT_VAR:
-		return add_glob(optarg, "--var", &o->select.vars, err);
+		return options_glob(optarg, "--var", &o->select.vars, err);
 	case OPT_FUNCTION:
-		return add_glob(optarg, "--function", &o->select.functions,
-				err);
+		return options_glob(optarg, "--function", &o->select.functions,
+				    err);
 	case OPT_FILE:
-		return add_glob(optarg, "--file", &o->select.files, err);
+		return options_glob(optarg, "--file", &o->select.files, err);
 	case OPT_NAP:
-		return parse_time(optarg, "--nap", OPTIONS_MIN_NAP_NS,
-				  "at least 10ms", &o->nap_ns, err);
+		return options_time(optarg, "--nap", OPTIONS_MIN_NAP_NS,
+				    "at least 10ms", &o->nap_ns, err);
 	case OPT_MIN_SIZE:
-		return parse_min_size(optarg, o, err);
+		return options_min_size(optarg, o, err);
 	case OPT_MECHANISM:
 		rc = find_word(mechanisms, optarg, strlen(optarg),
 			       "--mechanism", &value, err);
@@ -471,6 +326,10 @@ static int check_whole(const struct options *o, struct smco_err *err)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "counting costs something: --target must be "
 				 "more than 0");
+	if (o->monitors & MONITOR_SAMPLES && !o->target_ppb)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "sampling costs something: --target must be "
+				 "more than 0");
 	if (!(o->monitors & MONITOR_RANGE) && range_select_any(&o->select))
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "%s is for ranges: add range to -m",
@@ -518,8 +377,15 @@ int options_parse(int argc, char **argv, struct options *ret,
 	if (!rc && o.action == ACTION_TRACE) {
 		if (optind < argc)
 			o.command = argv + optind;
-		if (!o.monitors) /* -e alone: just count */
-			o.monitors = o.events ? MONITOR_COUNTERS : MONITOR_NAP;
+		/* -e, --sample alone: just that */
+		if (!o.monitors && o.events)
+			o.monitors = MONITOR_COUNTERS;
+		if (!o.monitors && !o.sample_hz)
+			o.monitors = MONITOR_NAP;
+		if (o.sample_hz)
+			o.monitors |= MONITOR_SAMPLES;
+		else if (o.monitors & MONITOR_SAMPLES)
+			o.sample_hz = DEFAULT_SAMPLE_HZ;
 		rc = check_whole(&o, err);
 		if (!o.interval_ns)
 			o.interval_ns = DEFAULT_INTERVAL_NS;

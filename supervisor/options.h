@@ -31,6 +31,7 @@ enum options_exit {
 /* Whole pages are watched, so a block must be one at least. */
 #define OPTIONS_MIN_INTERVAL_NS NSEC_PER_MSEC
 #define OPTIONS_MIN_SIZE	TPAGE_SIZE
+#define OPTIONS_MAX_SAMPLE_HZ	20000
 
 enum options_action {
 	ACTION_TRACE,
@@ -55,6 +56,7 @@ enum options_monitors {
 	MONITOR_NAP = 1 << 0,
 	MONITOR_COUNTERS = 1 << 1,
 	MONITOR_RANGE = 1 << 2,
+	MONITOR_SAMPLES = 1 << 3, /* --sample */
 };
 
 struct options {
@@ -72,6 +74,7 @@ struct options {
 	unsigned monitors;  /* enum options_monitors */
 	const char *events; /* of the counters, unparsed; NULL = default set */
 	uint64_t interval_ns;	    /* between readings of the counters */
+	uint64_t sample_hz;	    /* of MONITOR_SAMPLES */
 	bool if_available;	    /* events that are not here are left out */
 	struct range_select select; /* variables; into argv */
 	enum options_mechanism mechanism;

@@ -14,11 +14,10 @@ static void put_meta(void *ctx, const char *key, const char *value)
 	trace_put_meta(s->trace, key, value);
 }
 
-/* The command, still our copy: counted from its exec on. */
-static void before_exec(void *ctx, pid_t pid)
+void session_counters_before_exec(struct session *s, pid_t pid)
 {
-	struct session *s = ctx;
-	counters_add(s->counters, pid, pid, NULL, COUNTER_EXEC);
+	if (s->counters)
+		counters_add(s->counters, pid, pid, NULL, COUNTER_EXEC);
 }
 
 int session_counters_create(struct session *s, struct tracer_options *topt,
@@ -42,8 +41,6 @@ int session_counters_create(struct session *s, struct tracer_options *topt,
 		err->code = SMCO_UNSUPPORTED;
 	if (rc)
 		return rc;
-	topt->before_exec = before_exec;
-	topt->before_exec_ctx = s;
 	topt->hold_new_tasks = true;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "supervisor/monitor/counters.h"
 #include "supervisor/monitor/nap.h"
 #include "supervisor/monitor/range-monitor.h"
+#include "supervisor/monitor/samples.h"
 #include "supervisor/session.h"
 #include "supervisor/stacks.h"
 #include "supervisor/watched.h"
@@ -28,6 +29,7 @@ struct session {
 	struct nap *nap;
 	struct counters *counters;   /* NULL = not asked for */
 	struct range_monitor *range; /* NULL = not asked for */
+	struct samples *samples;     /* NULL = not asked for */
 	struct duty duty;
 	struct stacks *stacks;
 	struct tables *tables;
@@ -87,10 +89,17 @@ int session_finish_trace(struct session *s, struct smco_err *err);
 /* session-counters.c: the counters' part of it all; nothing without them */
 int session_counters_create(struct session *s, struct tracer_options *topt,
 			    struct smco_err *err);
+/* The command, still our copy: counted from its exec on. */
+void session_counters_before_exec(struct session *s, pid_t pid);
 void session_counters_process(struct session *s, const struct tevent *ev);
 /* TEV_TASK_NEW, which goes on, and TEV_TASK_GONE. */
 void session_counters_task(struct session *s, const struct tevent *ev);
 uint64_t session_counters_due_ns(const struct session *s);
+/* session-samples.c: the samples' part of it all; nothing without them */
+int session_samples_create(struct session *s, struct smco_err *err);
+/* A process came; all its tasks are stopped. */
+void session_samples_process(struct session *s, const struct tevent *ev);
+uint64_t session_samples_due_ns(const struct session *s);
 /* session-range.c: the ranges' part of it all; nothing without them */
 int session_range_create(struct session *s, struct smco_err *err);
 /* A process came; all its tasks are stopped. */

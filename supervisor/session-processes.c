@@ -56,6 +56,8 @@ void session_drop_watched(struct session *s, struct watched *w, bool gone)
 {
 	if (!w)
 		return;
+	if (s->samples) /* while its stacks can be unwound */
+		samples_drain(s->samples);
 	note_refusal(s, w);
 	watched_drain(w, s->stacks);
 	s->nr_unwatched += w->late_ns != 0;
@@ -192,6 +194,7 @@ static void start_watching(struct session *s, struct tproc *p,
 	    !s->warning.code)
 		tproc_explain_privilege(p, &s->warning);
 	session_counters_process(s, ev);
+	session_samples_process(s, ev);
 	struct watched *w = add_watched(s, p);
 	if (!w)
 		return;

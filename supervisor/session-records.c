@@ -16,6 +16,8 @@ void session_emit(void *ctx, const struct record *r)
 		stacks_want(s->stacks, nap->ended_stack);
 		stacks_want(s->stacks, nap->last_stack);
 	}
+	if (r->event == EV_SAMPLE)
+		stacks_want(s->stacks, r->param);
 	if (r->event == EV_SITE) /* one that is not told unused is a result */
 		stacks_want(s->stacks, r->param);
 	/* What is dropped is counted by the trace. */
@@ -158,6 +160,8 @@ void session_put_meta(struct session *s)
 	}
 	if (s->counters)
 		counters_put_meta(s->counters);
+	if (s->samples)
+		samples_put_meta(s->samples);
 	trace_put_meta(s->trace, "controller",
 		       options_controller_name(s->opt->controller));
 	if (!uname(&u)) {
@@ -209,6 +213,8 @@ int session_finish_trace(struct session *s, struct smco_err *err)
 	uint64_t now = smco_now_ns();
 	if (s->counters)
 		counters_finish(s->counters, now);
+	if (s->samples)
+		samples_finish(s->samples);
 	emit_ledger(s, now);
 	nap_emit_totals(s->nap, now);
 	if (s->opt->monitors & MONITOR_NAP)

@@ -357,6 +357,15 @@ static int attach_all(struct session *s, struct smco_err *err)
 	return 0;
 }
 
+/* The command, still our copy. */
+static void before_exec(void *ctx, pid_t pid)
+{
+	struct session *s = ctx;
+	session_counters_before_exec(s, pid);
+	if (s->samples)
+		samples_add(s->samples, pid, true);
+}
+
 int session_create(const struct options *o, struct session **ret,
 		   struct smco_err *err)
 {
@@ -367,6 +376,8 @@ int session_create(const struct options *o, struct session **ret,
 		.follow = o->follow,
 		.kill_on_exit = o->kill_on_exit && o->command,
 		.no_libs = !(o->monitors & MONITOR_NAP),
+		.before_exec = before_exec,
+		.before_exec_ctx = s,
 	};
 	s->opt = o;
 	int rc = output_check(o->output, name_for_output(o), err);
@@ -388,6 +399,8 @@ int session_create(const struct options *o, struct session **ret,
 		rc = session_counters_create(s, &topt, err);
 	if (!rc)
 		rc = session_range_create(s, err);
+	if (!rc)
+		rc = session_samples_create(s, err);
 	if (!rc)
 		rc = tracer_create(&s->tracer, &topt, err);
 	if (!rc)
@@ -418,6 +431,8 @@ static void leave(struct session *s, struct session_result *ret)
 	tracer_stops_are(s->tracer, "to leave");
 	if (s->counters)
 		counters_finish(s->counters, smco_now_ns());
+	if (s->samples)
+		samples_finish(s->samples);
 	while (s->nr_ws) {
 		struct watched *w = s->ws[s->nr_ws - 1];
 		bool stopped = !tproc_stop(w->proc, NULL);
@@ -449,15 +464,20 @@ static void do_what_is_due(struct session *s, struct status *line,
 {
 	bool count_due = now_ns >= session_counters_due_ns(s);
 	bool range_due = now_ns >= session_range_due_ns(s);
+	bool sample_due = now_ns >= session_samples_due_ns(s);
 	bool tick_due = now_ns >= s->next_tick_ns;
 	bool check_due = standing && now_ns >= s->next_check_ns;
-	if (count_due || range_due || tick_due || check_due)
+	if (count_due || range_due || sample_due || tick_due || check_due)
 		tracer_urgent(s->tracer, false);
 	if (count_due)
 		counters_tick(s->counters, now_ns);
 	if (range_due) {
 		account(s, now_ns);
 		range_tick(s->range, now_ns);
+	}
+	if (sample_due) {
+		account(s, now_ns);
+		samples_tick(s->samples, now_ns);
 	}
 	if (tick_due) {
 		uint64_t cpu_ns = own_cpu_ns();
@@ -495,6 +515,8 @@ int session_run(struct session *s, struct status *line,
 			until = session_counters_due_ns(s);
 		if (session_range_due_ns(s) < until)
 			until = session_range_due_ns(s);
+		if (session_samples_due_ns(s) < until)
+			until = session_samples_due_ns(s);
 		int rc = tracer_next(s->tracer, until, &ev);
 		if (rc <= 0)
 			break;
@@ -543,6 +565,7 @@ void session_destroy(struct session *s)
 	nap_destroy(s->nap);
 	counters_destroy(s->counters);
 	range_monitor_destroy(s->range);
+	samples_destroy(s->samples);
 	control_destroy(s->control);
 	ledger_destroy(s->ledger);
 	stacks_destroy(s->stacks);

@@ -3,13 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FRAMES 64
+#include "symbols/kallsyms.h"
+
+#define MAX_FRAMES 128
+#define IN_KERNEL  UINT32_MAX /* a place's module; the offset is the address */
 
 struct stack {
 	struct sym_space *space;
 	struct sym_place *place;
 	uint64_t hash;
 	uint16_t nr;
+	uint16_t nr_kernel; /* of nr, the first */
 	bool first_is_return;
 	bool wanted;
 	bool put;
@@ -20,6 +24,8 @@ struct stacks {
 	uint32_t nr, cap;
 	uint32_t *table; /* open addressing, power of two; 0 = empty */
 	uint32_t mask;
+	struct kallsyms *kernel; /* NULL = not read, or not permitted */
+	bool kernel_tried;
 };
 
 struct stacks *stacks_create(void)
@@ -45,6 +51,7 @@ void stacks_destroy(struct stacks *s)
 		return;
 	for (uint32_t i = 1; s->stack && i < s->nr; i++)
 		free(s->stack[i].place);
+	kallsyms_destroy(s->kernel);
 	free(s->stack);
 	free(s->table);
 	free(s);
@@ -102,17 +109,10 @@ static bool same(const struct stack *st, const struct sym_space *space,
 	return true;
 }
 
-uint32_t stacks_intern(struct stacks *s, struct sym_space *space,
-		       const taddr_t *frames, size_t nr, bool first_is_return)
+static uint32_t intern(struct stacks *s, struct sym_space *space,
+		       const struct sym_place *place, size_t nr,
+		       const struct stack *like)
 {
-	struct sym_place place[MAX_FRAMES];
-	if (!nr)
-		return 0;
-	if (nr > MAX_FRAMES)
-		nr = MAX_FRAMES;
-	for (size_t i = 0; i < nr; i++)
-		place[i] = sym_pin(space, frames[i]);
-
 	uint64_t hash = hash_places(space, place, nr);
 	uint32_t k = (uint32_t)hash & s->mask;
 	for (; s->table[k]; k = (k + 1) & s->mask) {
@@ -131,7 +131,8 @@ uint32_t stacks_intern(struct stacks *s, struct sym_space *space,
 		.place = copy,
 		.hash = hash,
 		.nr = (uint16_t)nr,
-		.first_is_return = first_is_return,
+		.nr_kernel = like->nr_kernel,
+		.first_is_return = like->first_is_return,
 	};
 	k = (uint32_t)hash & s->mask;
 	while (s->table[k])
@@ -140,25 +141,77 @@ uint32_t stacks_intern(struct stacks *s, struct sym_space *space,
 	return s->nr++;
 }
 
+uint32_t stacks_intern(struct stacks *s, struct sym_space *space,
+		       const taddr_t *frames, size_t nr, bool first_is_return)
+{
+	struct sym_place place[MAX_FRAMES];
+	struct stack like = {.first_is_return = first_is_return};
+	if (!nr)
+		return 0;
+	if (nr > MAX_FRAMES)
+		nr = MAX_FRAMES;
+	for (size_t i = 0; i < nr; i++)
+		place[i] = sym_pin(space, frames[i]);
+	return intern(s, space, place, nr, &like);
+}
+
+uint32_t stacks_intern_kernel(struct stacks *s, struct sym_space *space,
+			      const taddr_t *kernel, size_t nr_kernel,
+			      const taddr_t *frames, size_t nr)
+{
+	struct sym_place place[MAX_FRAMES];
+	struct stack like = {0};
+	size_t n = 0;
+	/* Who called it says more than the last of where in the kernel. */
+	size_t most = nr < MAX_FRAMES / 2 ? MAX_FRAMES - nr : MAX_FRAMES / 2;
+	for (; n < nr_kernel && n < most; n++)
+		place[n] = (struct sym_place){IN_KERNEL, kernel[n]};
+	like.nr_kernel = (uint16_t)n;
+	for (size_t i = 0; i < nr && n < MAX_FRAMES; i++)
+		place[n++] = sym_pin(space, frames[i]);
+	return n ? intern(s, space, place, n, &like) : 0;
+}
+
 void stacks_want(struct stacks *s, uint32_t id)
 {
 	if (id && id < s->nr)
 		s->stack[id].wanted = true;
 }
 
+static struct trace_frame kernel_frame(const struct stacks *s,
+				       const struct stack *st, size_t i)
+{
+	taddr_t addr = st->place[i].offset;
+	struct kallsyms_name name = {"", "[kernel]", 0};
+	if (s->kernel) /* a call may be the last thing that a function does */
+		name = kallsyms_find(s->kernel, addr - (i > 0));
+	return (struct trace_frame){
+		.function = name.function,
+		.file = "",
+		.module = name.module,
+		.build_id = "",
+		.offset = addr,
+	};
+}
+
 /* Names for frame @i of @st; appends to @out, returns how many. */
-static size_t name_frame(const struct stack *st, size_t i, bool named,
-			 struct trace_frame *out, size_t max)
+static size_t name_frame(const struct stacks *s, const struct stack *st,
+			 size_t i, bool named, struct trace_frame *out,
+			 size_t max)
 {
 	struct sym_name name[SYM_MAX_INLINE];
 	struct sym_module_info mod = {.path = "", .build_id = ""};
 	size_t nr = 0;
 
+	if (max && i < st->nr_kernel) {
+		out[0] = kernel_frame(s, st, i);
+		return 1;
+	}
 	if (st->place[i].module)
 		sym_module_info(st->space, st->place[i].module, &mod);
 	if (named)
 		nr = sym_name(st->space, st->place[i],
-			      i > 0 || st->first_is_return, name);
+			      i > st->nr_kernel || st->first_is_return, name);
 	if (!nr) {
 		name[0] = (struct sym_name){.function = "", .file = ""};
 		nr = 1;
@@ -176,16 +229,31 @@ static size_t name_frame(const struct stack *st, size_t i, bool named,
 	return nr < max ? nr : max;
 }
 
+/* Only where somebody was seen in it, for that is a long list. */
+static void read_kernel(struct stacks *s)
+{
+	struct smco_err err = {0};
+	for (uint32_t id = 1; id < s->nr && !s->kernel_tried; id++) {
+		if (!s->stack[id].wanted || !s->stack[id].nr_kernel)
+			continue;
+		s->kernel_tried = true;
+		if (kallsyms_load(NULL, &s->kernel, &err))
+			smco_debug("stacks", "%s", err.msg);
+	}
+}
+
 int stacks_put(struct stacks *s, struct trace_writer *w, bool named)
 {
 	struct trace_frame frames[MAX_FRAMES * 2];
+	if (named)
+		read_kernel(s);
 	for (uint32_t id = 1; id < s->nr; id++) {
 		struct stack *st = &s->stack[id];
 		if (!st->wanted || (st->put && !named))
 			continue;
 		size_t nr = 0;
 		for (size_t i = 0; i < st->nr; i++)
-			nr += name_frame(st, i, named, frames + nr,
+			nr += name_frame(s, st, i, named, frames + nr,
 					 ARRAY_SIZE(frames) - nr);
 		int rc = trace_put_stack(w, id, frames, nr);
 		if (rc)

@@ -21,6 +21,13 @@ void stacks_destroy(struct stacks *s);
 uint32_t stacks_intern(struct stacks *s, struct sym_space *space,
 		       const taddr_t *frames, size_t nr, bool first_is_return);
 
+/* The same with what the kernel did for it: frames[0] is where the program
+ * itself was interrupted or called. kernel[0..nr_kernel) is innermost, all but
+ * the first return addresses. */
+uint32_t stacks_intern_kernel(struct stacks *s, struct sym_space *space,
+			      const taddr_t *kernel, size_t nr_kernel,
+			      const taddr_t *frames, size_t nr);
+
 /* Put the definitions of every stack marked with stacks_want() and not put yet
  * into the trace: @named false: module and offset only, fast; true: functions
  * and lines, inlined frames expanded (again for all wanted ones). */

@@ -7,8 +7,9 @@
 
 #include "supervisor/tables.h"
 
-#define STACK_FRAMES 32
-#define MAPS_AGE_NS  (200 * NSEC_PER_MSEC)
+#define STACK_FRAMES  32
+#define SAMPLE_FRAMES 96
+#define MAPS_AGE_NS   (200 * NSEC_PER_MSEC)
 /* How long the stops of one process may wait for tables, in all. */
 #define PATIENCE_NS (10 * NSEC_PER_MSEC)
 
@@ -311,25 +312,34 @@ static struct sym_regs to_sym_regs(const struct user_regs_struct *r)
 				  r->rip}};
 }
 
-/* *whole_ret: false if it could be named better a little later. */
+/*
+ * The stack of a stopped thread, or of its @copy. *whole_ret: false if it could
+ * be named better a little later. *complete_ret: it reaches its outermost
+ * frame.
+ */
 static size_t unwind(struct watched *w, const struct user_regs_struct *regs,
-		     taddr_t *frames, taddr_t *slots, bool *whole_ret)
+		     const struct sym_stack *copy, taddr_t *frames,
+		     taddr_t *slots, bool *whole_ret, bool *complete_ret)
 {
 	struct sym_regs sr = to_sym_regs(regs);
-	bool complete;
-	size_t nr = sym_unwind(w->space, &sr, frames, slots, STACK_FRAMES,
-			       &complete);
-	/*
-	 * A module that came since (dlopen) ends a stack early or bends it.
-	 * What is seen of a call now is kept for all later ones, so ask at
-	 * once; but not again and again for what no mapping explains.
-	 */
-	if (sym_unwind_stale(w->space) &&
-	    (w->nr_stale++ < 1000 ||
-	     smco_now_ns() - w->maps_read_ns > MAPS_AGE_NS) &&
-	    !watched_update_modules(w, NULL))
-		nr = sym_unwind(w->space, &sr, frames, slots, STACK_FRAMES,
-				&complete);
+	size_t nr, max = copy ? SAMPLE_FRAMES : STACK_FRAMES;
+	for (int again = 0;; again++) {
+		nr = copy ? sym_unwind_copy(w->space, &sr, copy, frames, slots,
+					    max, complete_ret)
+			  : sym_unwind(w->space, &sr, frames, slots, max,
+				       complete_ret);
+		/*
+		 * A module that came since (dlopen) ends a stack early or bends
+		 * it. What is seen of a call now is kept for all later ones, so
+		 * ask at once; but not again and again for what no mapping
+		 * explains.
+		 */
+		if (again || !sym_unwind_stale(w->space) ||
+		    (w->nr_stale++ >= 1000 &&
+		     smco_now_ns() - w->maps_read_ns <= MAPS_AGE_NS) ||
+		    watched_update_modules(w, NULL))
+			break;
+	}
 	*whole_ret = !sym_unwind_late(w->space);
 	return nr;
 }
@@ -339,11 +349,11 @@ bool watched_on_trap(struct watched *w, struct task *t, const siginfo_t *si,
 {
 	struct user_regs_struct regs;
 	taddr_t frames[STACK_FRAMES], slots[STACK_FRAMES];
-	bool whole;
+	bool whole, complete;
 
 	if (!w->hooks || !hooks_on_trap(w->hooks, t, si, &regs))
 		return false;
-	size_t nr = unwind(w, &regs, frames, slots, &whole);
+	size_t nr = unwind(w, &regs, NULL, frames, slots, &whole, &complete);
 	/* Without an answer the next call from here asks again; this one is
 	 * known by its caller. */
 	if (!whole)
@@ -358,13 +368,31 @@ uint32_t watched_stack(struct watched *w, struct task *t, struct stacks *stacks)
 {
 	struct user_regs_struct regs;
 	taddr_t frames[STACK_FRAMES], slots[STACK_FRAMES];
-	bool whole;
+	bool whole, complete;
 	if (task_get_regs(t, &regs))
 		return 0;
 	/* In a range sensor it is where the program would be without. */
 	range_proc_home(w->range, &regs);
-	size_t nr = unwind(w, &regs, frames, slots, &whole);
+	size_t nr = unwind(w, &regs, NULL, frames, slots, &whole, &complete);
 	return stacks_intern(stacks, w->space, frames, nr, false);
+}
+
+uint32_t watched_sample_stack(struct watched *w,
+			      const struct watched_sample *sample,
+			      struct stacks *stacks, bool *whole_ret)
+{
+	taddr_t frames[SAMPLE_FRAMES], slots[SAMPLE_FRAMES];
+	bool whole, complete = false;
+	size_t nr = 0;
+	if (sample->regs) {
+		struct user_regs_struct regs = *sample->regs;
+		range_proc_home(w->range, &regs);
+		nr = unwind(w, &regs, &sample->stack, frames, slots, &whole,
+			    &complete);
+	}
+	*whole_ret = complete;
+	return stacks_intern_kernel(stacks, w->space, sample->kernel,
+				    sample->nr_kernel, frames, nr);
 }
 
 void watched_drain(struct watched *w, struct stacks *stacks)

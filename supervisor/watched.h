@@ -82,6 +82,20 @@ bool watched_on_trap(struct watched *w, struct task *t, const siginfo_t *si,
 /* The stack of a stopped task, by id. */
 uint32_t watched_stack(struct watched *w, struct task *t,
 		       struct stacks *stacks);
+/*
+ * The stack of a thread as it was when a sample was taken: kernel frames,
+ * registers, what of the stack was copied. *whole_ret: its outermost frame is
+ * there. Tasks may run.
+ */
+struct watched_sample {
+	const taddr_t *kernel;
+	size_t nr_kernel;
+	const struct user_regs_struct *regs; /* NULL = not known */
+	struct sym_stack stack;
+};
+uint32_t watched_sample_stack(struct watched *w,
+			      const struct watched_sample *sample,
+			      struct stacks *stacks, bool *whole_ret);
 /* Move what the sensors recorded to the monitor. */
 void watched_drain(struct watched *w, struct stacks *stacks);
 

@@ -115,6 +115,17 @@ struct sym_regs {	  /* x86-64, DWARF numbering */
  */
 size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
 		  taddr_t *frames, taddr_t *slots, size_t max, bool *complete);
+/* A thread's stack as it was: @len bytes from @start, its stack pointer, on. */
+struct sym_stack {
+	taddr_t start;
+	const void *data;
+	size_t len;
+};
+/* The same of a copy, while the thread has long run on: no memory of it is
+ * read but code. What the copy does not hold ends the stack. */
+size_t sym_unwind_copy(struct sym_space *s, const struct sym_regs *regs,
+		       const struct sym_stack *copy, taddr_t *frames,
+		       taddr_t *slots, size_t max, bool *complete);
 /*
  * Did the last sym_unwind meet a program counter outside all executable memory
  * it was told of? Then a module came since the last update (dlopen), and the

@@ -35,6 +35,7 @@ struct unwind_state {
 	uint64_t highest; /* address used so far */
 	bool stale;	  /* see sym_unwind_stale */
 	bool late;	  /* see sym_unwind_late */
+	bool is_copy;	  /* the window is all there is */
 	uint8_t window[WINDOW_MAX];
 };
 
@@ -69,6 +70,8 @@ static bool refill(struct sym_space *s, uint64_t addr)
 		{from, TPAGE_SIZE - (from & (TPAGE_SIZE - 1))},
 		{addr, 8},
 	};
+	if (u->is_copy)
+		return false;
 	u->window_len = 0;
 	for (size_t i = 0; s->read && i < ARRAY_SIZE(tries); i++) {
 		ssize_t n = s->read(s->read_ctx, tries[i].from, u->window,
@@ -271,7 +274,8 @@ static bool apply_guess(struct sym_space *s, struct cached_rule *c,
 
 /* --- the stack as a whole --- */
 
-static bool unwind_begin(struct sym_space *s, const struct sym_regs *regs)
+static bool unwind_begin(struct sym_space *s, const struct sym_regs *regs,
+			 const struct sym_stack *copy)
 {
 	if (!s->unwind) {
 		s->unwind = calloc(1, sizeof(*s->unwind));
@@ -284,6 +288,14 @@ static bool unwind_begin(struct sym_space *s, const struct sym_regs *regs)
 	s->unwind->late = false;
 	s->unwind->next_read = s->unwind->first_read;
 	s->unwind->highest = regs->reg[CFI_RSP];
+	s->unwind->is_copy = copy != NULL;
+	if (copy) {
+		size_t len = copy->len < WINDOW_MAX ? copy->len : WINDOW_MAX;
+		if (len)
+			memcpy(s->unwind->window, copy->data, len);
+		s->unwind->window_start = copy->start;
+		s->unwind->window_len = len;
+	}
 	return true;
 }
 
@@ -291,6 +303,8 @@ static bool unwind_begin(struct sym_space *s, const struct sym_regs *regs)
 static void unwind_end(struct unwind_state *u, uint64_t rsp)
 {
 	size_t used = WINDOW_MAX;
+	if (u->is_copy)
+		return;
 	if (u->highest - rsp < WINDOW_MAX - 512)
 		used = (size_t)(u->highest - rsp) + 512;
 	if (used > u->first_read)
@@ -301,8 +315,9 @@ static void unwind_end(struct unwind_state *u, uint64_t rsp)
 		u->first_read = WINDOW_MIN;
 }
 
-size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
-		  taddr_t *frames, taddr_t *slots, size_t max, bool *complete)
+static size_t unwind(struct sym_space *s, const struct sym_regs *regs,
+		     const struct sym_stack *copy, taddr_t *frames,
+		     taddr_t *slots, size_t max, bool *complete)
 {
 	uint64_t reg[CFI_NR_REGS];
 	memcpy(reg, regs->reg, sizeof(reg));
@@ -313,7 +328,7 @@ size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
 		return 0;
 	frames[n] = reg[CFI_RA];
 	slots[n++] = 0;
-	if (!unwind_begin(s, regs))
+	if (!unwind_begin(s, regs, copy))
 		return n;
 	while (n < max) {
 		uint64_t pc = reg[CFI_RA], sp = reg[CFI_RSP], slot;
@@ -351,6 +366,19 @@ size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
 	}
 	unwind_end(s->unwind, regs->reg[CFI_RSP]);
 	return n;
+}
+
+size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
+		  taddr_t *frames, taddr_t *slots, size_t max, bool *complete)
+{
+	return unwind(s, regs, NULL, frames, slots, max, complete);
+}
+
+size_t sym_unwind_copy(struct sym_space *s, const struct sym_regs *regs,
+		       const struct sym_stack *copy, taddr_t *frames,
+		       taddr_t *slots, size_t max, bool *complete)
+{
+	return unwind(s, regs, copy, frames, slots, max, complete);
 }
 
 bool sym_unwind_stale(const struct sym_space *s)

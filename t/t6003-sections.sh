@@ -78,7 +78,7 @@ ok "unknown sort key" usage "no column nothing (" --naps --sort nothing
 ok "sort key of the summary" usage "no column length (" --sort length
 ok "two tables" usage 'not --naps and --sites' --naps --sites
 ok "two forms" usage 'one of --json, --csv and --juwel' --csv --json
-ok "--thread of naps" usage 'use --events, --juwel or --counters' --naps --thread 1
+ok "--thread of naps" usage 'use --events, --juwel, --counters, --samples or --flamegraph' --naps --thread 1
 ok "--to before --from" usage 'must be after' --from 2 --to 1
 ok "a time that is none" usage "'x' is not a time" --from x
 ok "--juwel cannot be sorted" usage '--events has' --juwel --sort time

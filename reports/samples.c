@@ -1,0 +1,175 @@
+#include "reports/samples.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/array.h"
+#include "reports/names.h"
+
+static const struct trace_frame unknown = {
+	.function = "", .file = "", .module = "", .build_id = ""};
+
+bool sample_is_kernel(const struct trace_frame *f)
+{
+	return f->module[0] == '[' && strcmp(f->module, "[vdso]") != 0;
+}
+
+const char *sample_function_name(const struct trace_frame *f, char *buf)
+{
+	if (*f->function)
+		return f->function;
+	if (!*f->module)
+		return "[unknown]";
+	if (*f->module == '[')
+		return f->module;
+	const char *slash = strrchr(f->module, '/');
+	snprintf(buf, NAMES_MAX, "[%.250s]", slash ? slash + 1 : f->module);
+	return buf;
+}
+
+int samples_none(struct smco_err *err)
+{
+	return smco_fail(err, SMCO_NOTFOUND, 0,
+			 "no samples in the trace: they are recorded by "
+			 "smco-trace --sample 999");
+}
+
+int64_t sample_share_ppb(const struct model_samples *m, double weight)
+{
+	return m->weight > 0 ? (int64_t)(weight / m->weight * 1e9 + 0.5) : 0;
+}
+
+/* --- taking in --- */
+
+struct stack_key {
+	const struct model_samples *m;
+	uint32_t id[3]; /* file, pid, stack */
+};
+
+static bool same_stack(const void *ctx, uint32_t value)
+{
+	const struct stack_key *k = ctx;
+	const struct sample_stack *s = &k->m->stack[value];
+	return s->file == k->id[0] && s->pid == k->id[1] && s->id == k->id[2];
+}
+
+static struct sample_stack *stack_of(struct model_samples *m,
+				     struct trace_reader *reader,
+				     const struct stack_key *k,
+				     uint32_t id_in_file)
+{
+	uint64_t hash = hindex_hash(0, k->id, sizeof(k->id));
+	uint32_t found;
+	if (hindex_find(&m->stack_index, hash, same_stack, k, &found))
+		return &m->stack[found];
+	if (!ARRAY_ROOM(m->stack, m->nr_stacks, m->cap_stacks) ||
+	    !hindex_add(&m->stack_index, hash, (uint32_t)m->nr_stacks))
+		return NULL;
+	struct sample_stack *s = &m->stack[m->nr_stacks++];
+	*s = (struct sample_stack){
+		.file = k->id[0], .pid = k->id[1], .id = k->id[2]};
+	if (id_in_file)
+		s->frame = trace_stack(reader, id_in_file, &s->nr_frames);
+	if (!s->frame || !s->nr_frames) {
+		s->frame = &unknown;
+		s->nr_frames = 1;
+	}
+	return s;
+}
+
+int model_samples_take(struct model_samples *m, struct trace_reader *reader,
+		       uint32_t file, uint32_t id, const struct record *r)
+{
+	struct ev_sample ev;
+	memcpy(&ev, r->payload, sizeof(ev));
+	struct stack_key key = {m, {file, ev.pid, id}};
+	struct sample_stack *s = stack_of(m, reader, &key, r->param);
+	if (!s)
+		return SMCO_NOMEM;
+	double weight = (double)ev.weight;
+	s->nr++;
+	s->weight += weight;
+	m->nr++;
+	m->weight += weight;
+	m->nr_kernel += !!(ev.flags & SAMPLE_KERNEL);
+	m->nr_cut += !!(ev.flags & SAMPLE_CUT);
+	return SMCO_OK;
+}
+
+/* --- by function --- */
+
+struct function_key {
+	const struct model_samples *m;
+	const struct trace_frame *frame;
+};
+
+static bool same_function(const void *ctx, uint32_t value)
+{
+	const struct function_key *k = ctx;
+	const struct trace_frame *f = k->m->function[value].frame;
+	return !strcmp(f->function, k->frame->function) &&
+	       !strcmp(f->module, k->frame->module);
+}
+
+static struct sample_function *function_of(struct model_samples *m,
+					   const struct trace_frame *frame)
+{
+	struct function_key key = {m, frame};
+	uint64_t hash =
+		hindex_hash(0, frame->function, strlen(frame->function));
+	uint32_t found;
+	hash = hindex_hash(hash, frame->module, strlen(frame->module));
+	if (hindex_find(&m->function_index, hash, same_function, &key, &found))
+		return &m->function[found];
+	if (!ARRAY_ROOM(m->function, m->nr_functions, m->cap_functions) ||
+	    !hindex_add(&m->function_index, hash, (uint32_t)m->nr_functions))
+		return NULL;
+	m->function[m->nr_functions] = (struct sample_function){.frame = frame};
+	return &m->function[m->nr_functions++];
+}
+
+static int compare_functions(const void *va, const void *vb)
+{
+	const struct sample_function *a = va, *b = vb;
+	if (a->self != b->self)
+		return a->self > b->self ? -1 : 1;
+	if (a->total != b->total)
+		return a->total > b->total ? -1 : 1;
+	int c = strcmp(a->frame->function, b->frame->function);
+	return c ? c : strcmp(a->frame->module, b->frame->module);
+}
+
+int model_samples_finish(struct model_samples *m)
+{
+	for (size_t i = 0; i < m->nr_stacks; i++) {
+		const struct sample_stack *s = &m->stack[i];
+		for (size_t k = 0; k < s->nr_frames; k++) {
+			struct sample_function *f =
+				function_of(m, &s->frame[k]);
+			if (!f)
+				return SMCO_NOMEM;
+			if (!k) {
+				f->nr_self += s->nr;
+				f->self += s->weight;
+			}
+			if (f->last_stack == i + 1)
+				continue;
+			f->last_stack = i + 1;
+			f->nr_total += s->nr;
+			f->total += s->weight;
+		}
+	}
+	if (m->nr_functions)
+		qsort(m->function, m->nr_functions, sizeof(*m->function),
+		      compare_functions);
+	return SMCO_OK;
+}
+
+void model_samples_free(struct model_samples *m)
+{
+	free(m->stack);
+	free(m->function);
+	hindex_free(&m->stack_index);
+	hindex_free(&m->function_index);
+}

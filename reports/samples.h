@@ -1,0 +1,75 @@
+/*
+ * samples.h - where threads were seen, summed by stack and by function. Part
+ * of the model (model.h); memory grows with stacks, not with samples.
+ */
+#ifndef SMCO_SAMPLES_REPORT_H
+#define SMCO_SAMPLES_REPORT_H
+
+#include <stdio.h>
+
+#include "reports/hindex.h"
+#include "reports/trace.h"
+
+struct summary;
+
+/* Samples of one process with one stack. */
+struct sample_stack {
+	uint32_t file, pid;
+	uint32_t id;			 /* the summary's; 0 = unknown */
+	const struct trace_frame *frame; /* innermost first; never empty */
+	size_t nr_frames;
+	uint64_t nr;
+	double weight;
+};
+
+struct sample_function {
+	const struct trace_frame *frame; /* one of it */
+	/* Samples: it ran itself; it or what it called ran. Recursion counts
+	 * once. */
+	uint64_t nr_self, nr_total;
+	double self, total; /* the same by weight */
+	/* private: */
+	size_t last_stack; /* that counted it, 1-based */
+};
+
+struct model_samples {
+	struct sample_stack *stack; /* in order of appearance */
+	size_t nr_stacks, cap_stacks;
+	struct sample_function *function; /* most self first */
+	size_t nr_functions, cap_functions;
+	uint64_t nr, nr_kernel, nr_cut; /* samples */
+	double weight;
+	/* private: */
+	struct hindex stack_index, function_index;
+};
+
+/*
+ * Take in an EV_SAMPLE record of @file, whose stack is @id in the summary.
+ * SMCO_NOMEM. model_samples_finish after the last one: sums by function.
+ */
+int model_samples_take(struct model_samples *m, struct trace_reader *reader,
+		       uint32_t file, uint32_t id, const struct record *r);
+int model_samples_finish(struct model_samples *m);
+void model_samples_free(struct model_samples *m);
+
+/* Share of all samples by weight, ppb. */
+int64_t sample_share_ppb(const struct model_samples *m, double weight);
+/* "next_random", or "[libfoo.so]" for all of it that has no names. Returns
+ * @buf, of at least NAMES_MAX bytes, or the frame's own text. */
+const char *sample_function_name(const struct trace_frame *f, char *buf);
+/* Is it the kernel's? */
+bool sample_is_kernel(const struct trace_frame *f);
+
+/* The error of whoever asks for samples where there are none; SMCO_NOTFOUND. */
+int samples_none(struct smco_err *err);
+
+/*
+ * Folded stacks, as flamegraph.pl takes them: "command;outermost;...;innermost
+ * N" with N samples, equal ones joined, in the order of the texts. Functions
+ * of the kernel end with _[k], inlined ones with _[i]. What would break a line
+ * is replaced. SMCO_NOMEM, SMCO_SYS (cannot write), SMCO_NOTFOUND: none.
+ */
+int samples_print_folded(const struct summary *s, FILE *out,
+			 struct smco_err *err);
+
+#endif

@@ -1,0 +1,217 @@
+#include "supervisor/monitor/samples.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pmu/open.h"
+#include "supervisor/control/fixed.h"
+
+#define DRAIN_NS    (20 * NSEC_PER_MSEC)
+#define STACK_BYTES 8192
+#define RING_BYTES  (1u << 20)
+/* What sampling may take of the target: the rest is for reading it, and for
+ * what else is watched. */
+#define SHARE_ALONE  4 / 5
+#define SHARE_BESIDE 2 / 5
+/* Where that is not known: a slow virtual machine's. */
+#define USUAL_COST_NS 20000
+
+struct samples {
+	struct samples_params p;
+	struct sampler_params how;
+	struct sampler *sampler;
+	struct ledger *ledger;
+	uint64_t hz, cost_ns;
+	uint64_t due_ns;
+	uint64_t nr, nr_lost, nr_charged, nr_failed;
+	bool is_off;
+	uint64_t off_since_ns, off_ns;
+	bool is_finished;
+	struct smco_err why_failed;
+};
+
+uint64_t samples_rate_hz(uint64_t wanted_hz, int64_t share_ppb,
+			 uint64_t cost_ns)
+{
+	uint64_t most;
+	if (share_ppb == INT64_MAX || !cost_ns)
+		return wanted_hz;
+	if (share_ppb < 0)
+		share_ppb = 0;
+	most = (uint64_t)share_ppb / cost_ns; /* ppb of a second are ns */
+	if (most < 1)
+		most = 1;
+	return min_u64(wanted_hz, most);
+}
+
+/* Cycles where the machine can count them, else the time itself. */
+static int choose_event(struct pmu_event *ret, struct smco_err *err)
+{
+	int rc = pmu_event_parse("cycles", ret, err);
+	if (!rc && !pmu_try(ret, NULL))
+		return 0;
+	rc = pmu_event_parse("cpu-clock", ret, err);
+	return rc ? rc : pmu_try(ret, err);
+}
+
+int samples_create(const struct samples_params *p, struct ledger *ledger,
+		   struct samples **ret, struct smco_err *err)
+{
+	struct samples *s = calloc(1, sizeof(*s));
+	if (!s)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	s->p = *p;
+	s->ledger = ledger;
+	s->how = (struct sampler_params){
+		.frequency_hz = p->frequency_hz,
+		.stack_bytes = STACK_BYTES,
+		.ring_bytes = RING_BYTES,
+		.threads_only = p->threads_only,
+	};
+	int rc = choose_event(&s->how.event, err);
+	if (!rc) {
+		int64_t share = INT64_MAX;
+		s->how.with_address = !s->how.event.is_software;
+		s->cost_ns = sampler_cost_ns(&s->how);
+		if (!s->cost_ns)
+			s->cost_ns = USUAL_COST_NS;
+		if (p->target_overhead_ppb != INT64_MAX) {
+			share = control_m_from_overhead(p->target_overhead_ppb);
+			share = p->is_alone ? share * SHARE_ALONE
+					    : share * SHARE_BESIDE;
+		}
+		s->hz = samples_rate_hz(p->frequency_hz, share, s->cost_ns);
+		s->how.frequency_hz = s->hz;
+		rc = sampler_create(&s->how, &s->sampler, err);
+	}
+	if (rc) {
+		free(s);
+		return rc;
+	}
+	s->due_ns = p->start_ns + DRAIN_NS;
+	*ret = s;
+	return 0;
+}
+
+void samples_destroy(struct samples *s)
+{
+	if (!s)
+		return;
+	sampler_destroy(s->sampler);
+	free(s);
+}
+
+static void put_u64(struct samples *s, const char *key, uint64_t v)
+{
+	char text[32];
+	snprintf(text, sizeof(text), "%ju", (uintmax_t)v);
+	s->p.put_meta(s->p.ctx, key, text);
+}
+
+void samples_put_meta(struct samples *s)
+{
+	s->p.put_meta(s->p.ctx, "samples.event", s->how.event.name);
+	if (s->how.event.attr.exclude_kernel)
+		s->p.put_meta(s->p.ctx, "samples.level", "user");
+	put_u64(s, "samples.wanted_hz", s->p.frequency_hz);
+	put_u64(s, "samples.hz", s->hz);
+	put_u64(s, "samples.cost_ns", s->cost_ns);
+}
+
+void samples_add(struct samples *s, pid_t tid, bool on_exec)
+{
+	struct smco_err err = {0};
+	if (!sampler_add(s->sampler, tid, on_exec, &err) ||
+	    err.code == SMCO_GONE)
+		return;
+	if (!s->nr_failed++)
+		s->why_failed = err;
+}
+
+static void take(struct samples *s, const struct ring_record *r)
+{
+	bool whole = false;
+	uint32_t stack = s->p.stack(s->p.ctx, r, &whole);
+	bool kernel = (r->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
+		      PERF_RECORD_MISC_KERNEL;
+	struct ev_sample ev = {
+		.weight = r->sample.period,
+		.addr = s->how.with_address ? r->sample.addr : 0,
+		.pid = r->pid,
+		.flags =
+			(kernel ? SAMPLE_KERNEL : 0) | (whole ? 0 : SAMPLE_CUT),
+	};
+	s->p.emit(s->p.ctx,
+		  &(struct record){
+			  .event = EV_SAMPLE,
+			  .time_ns = sat_sub_u64(r->time, s->p.start_ns),
+			  .cpu = r->cpu,
+			  .tid = r->tid,
+			  .param = stack,
+			  .payload_len = sizeof(ev),
+			  .payload = &ev,
+		  });
+	s->nr++;
+}
+
+void samples_drain(struct samples *s)
+{
+	struct ring_record r;
+	if (s->is_finished)
+		return;
+	while (sampler_next(s->sampler, &r))
+		take(s, &r);
+	/* One that found no room had been taken nevertheless. */
+	uint64_t nr = s->nr + sampler_lost(s->sampler, false);
+	ledger_charge(s->ledger, LEDGER_OTHER, SAMPLES_MONITOR,
+		      (nr - s->nr_charged) * s->cost_ns);
+	s->nr_charged = nr;
+}
+
+static void set(struct samples *s, bool on, uint64_t now_ns)
+{
+	if (on == !s->is_off)
+		return;
+	s->is_off = !on;
+	if (on)
+		s->off_ns += now_ns - s->off_since_ns;
+	else
+		s->off_since_ns = now_ns;
+	sampler_set(s->sampler, on);
+}
+
+uint64_t samples_due_ns(const struct samples *s)
+{
+	return s->is_finished ? UINT64_MAX : s->due_ns;
+}
+
+void samples_tick(struct samples *s, uint64_t now_ns)
+{
+	if (now_ns < samples_due_ns(s))
+		return;
+	s->due_ns = now_ns + DRAIN_NS;
+	samples_drain(s);
+	set(s, ledger_room_ns(s->ledger) > 0, now_ns);
+}
+
+void samples_finish(struct samples *s)
+{
+	char text[400];
+	if (s->is_finished)
+		return;
+	set(s, false, smco_now_ns());
+	samples_drain(s);
+	s->is_finished = true;
+	put_u64(s, "samples.lost", sampler_lost(s->sampler, true));
+	put_u64(s, "samples.paused_ns", s->off_ns);
+	put_u64(s, "samples.spent_ns",
+		ledger_spent_ns(s->ledger, LEDGER_OTHER, SAMPLES_MONITOR));
+	if (sampler_damaged(s->sampler))
+		put_u64(s, "samples.damaged", sampler_damaged(s->sampler));
+	if (s->nr_failed) {
+		snprintf(text, sizeof(text), "%ju thread%s: %s",
+			 (uintmax_t)s->nr_failed, s->nr_failed == 1 ? "" : "s",
+			 s->why_failed.msg);
+		s->p.put_meta(s->p.ctx, "samples.failed", text);
+	}
+}

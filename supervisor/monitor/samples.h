@@ -1,0 +1,62 @@
+/*
+ * samples.h - the monitor that tells where the program spends its time: the
+ * kernel writes a sample at every so many of an event, of every thread and
+ * child; here each becomes a record. One plant: armed it costs so much for each
+ * sample, which is measured at the start. The rate is chosen so that this stays
+ * below the target, and where other things use the budget up sampling pauses;
+ * how long that was, and how many samples were lost, is said.
+ *
+ * Calls no ptrace.
+ */
+#ifndef SMCO_SAMPLES_H
+#define SMCO_SAMPLES_H
+
+#include "pmu/sampler.h"
+#include "reports/record.h"
+#include "supervisor/control/control.h"
+
+#define SAMPLES_MONITOR 3 /* its number in the ledger */
+
+struct samples;
+
+struct samples_params {
+	uint64_t frequency_hz; /* as asked for */
+	int64_t target_overhead_ppb;
+	bool is_alone; /* nothing else uses the budget */
+	bool threads_only;
+	uint64_t start_ns; /* CLOCK_MONOTONIC of session time 0 */
+	/* The sample's stack, by id; 0 = unknown. *whole_ret: its outermost
+	 * frame is there. */
+	uint32_t (*stack)(void *ctx, const struct ring_record *r,
+			  bool *whole_ret);
+	void (*emit)(void *ctx, const struct record *r);
+	void (*put_meta)(void *ctx, const char *key, const char *value);
+	void *ctx;
+};
+
+/* Of the time on a CPU; at most @wanted_hz, at least 1, so that the given
+ * @share_ppb of it pays for samples of @cost_ns. INT64_MAX: no bound. */
+uint64_t samples_rate_hz(uint64_t wanted_hz, int64_t share_ppb,
+			 uint64_t cost_ns);
+
+/* Errors for the user: sampling is not permitted, or not possible here. */
+int samples_create(const struct samples_params *p, struct ledger *ledger,
+		   struct samples **ret, struct smco_err *err);
+void samples_destroy(struct samples *s);
+/* What is sampled and how often; once the trace is open. */
+void samples_put_meta(struct samples *s);
+
+/* Sample @tid and all that it creates from now, or from its next exec on. What
+ * cannot be is not an error: it is counted, and said in the end. */
+void samples_add(struct samples *s, pid_t tid, bool on_exec);
+
+/* When samples_tick wants to be called. */
+uint64_t samples_due_ns(const struct samples *s);
+/* Write out what there is, if it is time; pause or go on as there is room. */
+void samples_tick(struct samples *s, uint64_t now_ns);
+/* Write out what there is, for a process is about to be forgotten. */
+void samples_drain(struct samples *s);
+/* The last records, and what was not seen. Nothing is sampled any more. */
+void samples_finish(struct samples *s);
+
+#endif

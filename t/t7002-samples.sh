@@ -1,0 +1,164 @@
+#!/bin/bash
+# smco-trace --sample: where the program spends its time. Nothing here depends
+# on how many samples a busy machine gives, but that there are some.
+. "$(dirname "$0")/test-lib.sh"
+
+need PTRACE
+smco-trace -q --sample 999 -o probe.trace -- true >/dev/null 2>probe.err || {
+	cat probe.err
+	grep -q 'may not be counted\|no performance events' probe.err &&
+		echo "1..0 # SKIP no sampling here" && exit 0
+}
+
+work() { # NAME OPTIONS... - the fixture the same work in each of five
+	local name=$1
+	shift
+	smco-trace -q -t 20 --sample 1999 -o "$name.trace" "$@" \
+		-- "$FIXTURES/sample-work" 400 2 2 >"$name.out" 2>"$name.err" &&
+		grep -q EXIT-SUCCESS "$name.out"
+}
+ok "a program is sampled" work w
+# The user's part of each stack, innermost last.
+ok "stacks come out folded" smco-report --flamegraph w.trace
+smco-report --flamegraph w.trace >folded
+sed 's/;[^;]*_\[k\]//g; s/ [0-9]*$//' folded | sort -u >shapes
+
+known_places() {
+	! grep -q never folded && grep -q ';often ' folded && grep -q ';seldom ' folded
+}
+ok "only functions that ran are in them" known_places
+often='work;often'
+seldom='work;seldom;seldom;seldom;seldom;seldom'
+shapes() { # of the main thread and the children, and of the threads
+	grep -qx "sample-work;_start;.*;main;$often" shapes &&
+		grep -qx "sample-work;_start;.*;main;$seldom" shapes &&
+		grep -qx "sample-work;.*start_thread;$often" shapes &&
+		# seldom() is in no other place than under its own recursion
+		! grep -E ';often;' shapes &&
+		! grep -E ';seldom(;seldom){5}' shapes &&
+		! grep -E ';often' shapes | grep -vE ";$often\$"
+}
+ok "they have the shape of the calls" shapes
+forms() { ! grep -vE '^[^;]+(;[^;]+)* [0-9]+$' folded; }
+ok "each line is a stack and a number" forms
+
+get() { # FILE EXPRESSION - on $s, the samples of the JSON document
+	smco-report --json "$1" | perl -MJSON::PP -0777 -e "my \$d = decode_json(<STDIN>);
+		my \$s = \$d->{samples}; sub f { (grep { \$_->{function} eq \$_[0] } @{\$s->{functions}})[0] }
+		print do { $2 }, qq(\n)"
+}
+sums() {
+	[ "$(awk '{ n += $NF } END { print n }' folded)" = "$(get w.trace '$s->{samples}')" ] &&
+		[ "$(get w.trace 'my $n = 0; $n += $_->{self} for @{$s->{functions}}; $n')" = \
+			"$(get w.trace '$s->{samples}')" ] &&
+		[ "$(smco-report --events --csv w.trace | grep -c ',sample,')" = "$(get w.trace '$s->{samples}')" ]
+}
+ok "folded stacks, functions and records have the same sum" sums
+once() { # recursion counts once: no more samples than there are
+	get w.trace 'join " ", f("seldom")->{total} <= $s->{samples} ? 1 : 0,
+		f("seldom")->{total} >= f("seldom")->{self} ? 1 : 0,
+		f("main")->{self} <= f("main")->{total} ? 1 : 0, f("often") ? 1 : 0' | tee line
+	[ "$(cat line)" = "1 1 1 1" ]
+}
+ok "a recursion counts once" once
+whole() {
+	local nr
+	nr=$(get w.trace 'join " ", $s->{cut}, $s->{samples}')
+	echo "$nr"
+	[ "${nr% *}" -le $((${nr#* } / 50)) ] # but in the linker, and at births
+}
+ok "stacks reach their outermost frame" whole
+
+everybody() { # main, two threads, two children
+	smco-report --events --csv w.trace | awk -F, '$4 == "sample"' >samples || return 1
+	cut -d, -f 6 samples | sort -u | wc -l | tee nr
+	[ "$(cat nr)" = 5 ]
+}
+ok "all threads and children are in it" everybody
+selected() {
+	local tid all=0 one
+	cut -d, -f 6 samples | sort -u >tids
+	while read -r tid; do
+		one=$(smco-report --flamegraph --thread "$tid" w.trace | awk '{ n += $NF } END { print n }')
+		[ "$one" = "$(cut -d, -f 6 samples | grep -cx "$tid")" ] || return 1
+		all=$((all + one))
+	done <tids
+	[ $all = "$(wc -l <samples)" ]
+}
+ok "--thread selects" selected
+
+follow() {
+	work n --no-follow || return 1
+	[ "$(smco-report --events --csv n.trace | awk -F, '$4 == "sample"' | cut -d, -f 6 | sort -u | wc -l)" = 3 ]
+}
+ok "without --follow children are not sampled, threads are" follow
+
+summary() {
+	smco-trace --sample 499 -o s.trace -- "$FIXTURES/sample-work" 400 0 0 >out 2>err || return 1
+	cat err
+	grep -q '^samples .* of .* at 499 Hz' err && grep -q ' often  \[sample-work\]$' err &&
+		! grep -q '^unused' err
+}
+ok "the summary has the functions" summary
+table() {
+	smco-report --samples --csv --where 'function == "often"' w.trace >table || return 1
+	cat table
+	[ "$(wc -l <table)" = 2 ]
+}
+ok "smco-report --samples has them, too" table
+columns() {
+	sed 's/\\-/-/g' "$SRC/reports/smco-report.1" | sed -n '/^\.SS "--samples"/,/^\.S[SH]/p' >part
+	head -n 1 table | tr -d '\r' | tr ',' '\n' | sed 's/_ns$//; s/_ppb$//' >names
+	while read -r c; do grep -qxF -- ".B $c" part || { echo "$c" && return 1; }; done <names
+	[ "$(wc -l <names)" -gt 5 ]
+}
+ok "its columns are in the manual" columns
+
+slower() { # what a sample costs here, the budget decides
+	smco-trace -q -t 0.01 --sample 9999 -o t.trace -- "$FIXTURES/sample-work" 10 0 0 >out || return 1
+	get t.trace 'join " ", $s->{wanted_hz}, $s->{hz} < 9999 ? 1 : 0,
+		$s->{hz} * $s->{cost_ns} <= 1e9 * 0.0001 || $s->{hz} == 1 ? 1 : 0' | tee line
+	[ "$(cat line)" = "9999 1 1" ]
+}
+ok "the target bounds the rate" slower
+beside() {
+	smco-trace -m counters,nap --sample 999 -o b.trace -- "$FIXTURES/forgetful-server" >out 2>err || return 1
+	cat err
+	grep -q '^counters ' err && grep -q '^unused ' err && grep -q '^samples ' err &&
+		grep -q search_index err
+}
+ok "beside counters and naps" beside
+attach() {
+	"$FIXTURES/sample-work" 1000000 0 0 >/dev/null &
+	local pid=$!
+	smco-trace -q --sample 999 -d 1 -o p.trace -p $pid
+	local status=$?
+	kill $pid
+	[ $status = 0 ] && smco-report --flamegraph p.trace | tee attached
+	grep -q ";main;$often " attached
+}
+ok "attached" attach
+many() { # each is sampled though it lives but a moment
+	smco-trace -q -t 50 --sample 1999 -o m.trace -- sh -c "
+		for i in 1 2 3 4 5; do '$FIXTURES/sample-work' 100 0 0; done" >out || return 1
+	smco-report --flamegraph m.trace >short
+	cat short
+	grep -q "^sample-work;.*;main;$often" short
+}
+ok "short ones, started by another" many
+
+for bad in 0 -5 abc 20001 9e3 ''; do
+	ok "--sample '$bad' is refused" test_exit 125 smco-trace --sample "$bad" -o bad.trace -- touch ran
+done
+ok "--target 0 leaves none" test_exit 125 smco-trace -t 0 --sample 99 -o bad.trace -- touch ran
+ok "nothing was started" absent ran bad.trace
+none() {
+	smco-trace -q -m nap -o nap.trace -- true
+	for how in --samples --flamegraph; do
+		test_exit 9 smco-report $how nap.trace >out 2>err || return 1
+		grep -q 'no samples in the trace.*smco-trace --sample' err || return 1
+	done
+}
+ok "a trace without samples says so" none
+ok "--flamegraph is no table" test_exit 2 smco-report --flamegraph --json w.trace
+done_testing

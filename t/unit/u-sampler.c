@@ -1,0 +1,245 @@
+/*
+ * Samples by the kernel, of an event that a program knows the number of: one at
+ * each page fault. Where they are taken, of whom, what of the stack comes
+ * along, and that none goes uncounted.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pmu/open.h"
+#include "pmu/sampler.h"
+#include "t/unit/tap.h"
+
+#define PAGES 300
+
+static struct sampler_params by_fault(size_t ring_bytes, uint32_t stack_bytes)
+{
+	struct sampler_params p = {
+		.period = 1,
+		.stack_bytes = stack_bytes,
+		.ring_bytes = ring_bytes,
+	};
+	struct smco_err err = {0};
+	/* User level only: the same everywhere. */
+	if (pmu_event_parse("page-faults:u", &p.event, &err) ||
+	    pmu_try(&p.event, &err)) {
+		printf("1..0 # SKIP %s\n", err.msg);
+		exit(0);
+	}
+	return p;
+}
+
+static char *map_pages(void)
+{
+	char *p = mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	madvise(p, PAGES * 4096, MADV_NOHUGEPAGE);
+	return p;
+}
+
+__attribute__((noinline, no_sanitize("address", "undefined"))) static void
+touch(char *p)
+{
+	volatile char mark[64];
+	mark[0] = 'M';
+	for (int i = 0; i < PAGES; i++)
+		((volatile char *)p)[i * 4096] = mark[0];
+	munmap(p, PAGES * 4096);
+	mark[1] = 'm'; /* no tail call: it has a frame */
+}
+
+struct seen {
+	uint64_t nr, nr_in_touch, nr_whole, nr_foreign;
+	pid_t tid[8];
+	size_t nr_tids;
+};
+
+static bool is_in(uint64_t ip, void (*fn)(char *))
+{
+	return ip >= (uint64_t)(uintptr_t)fn &&
+	       ip < (uint64_t)(uintptr_t)fn + 512;
+}
+
+static void look(struct seen *s, const struct ring_record *r)
+{
+	s->nr++;
+	s->nr_foreign += r->pid != (uint32_t)getpid();
+	for (size_t i = 0; i <= s->nr_tids && i < ARRAY_SIZE(s->tid); i++) {
+		if (i == s->nr_tids)
+			s->tid[s->nr_tids++] = (pid_t)r->tid;
+		if (s->tid[i] == (pid_t)r->tid)
+			break;
+	}
+	if (!is_in(r->sample.ip, touch))
+		return;
+	s->nr_in_touch++;
+	s->nr_whole +=
+		r->sample.user.value.nr == SAMPLER_NR_REGS &&
+		ring_u64(r->sample.user.value, SAMPLER_IP) == r->sample.ip &&
+		r->sample.stack.nr >= 64 &&
+		memchr(r->sample.stack.data, 'M', r->sample.stack.nr);
+}
+
+static struct seen drain(struct sampler *s)
+{
+	struct seen seen = {0};
+	struct ring_record r;
+	while (sampler_next(s, &r))
+		look(&seen, &r);
+	return seen;
+}
+
+static void *touch_new(void *arg)
+{
+	touch(map_pages());
+	return arg;
+}
+
+static void whole(void)
+{
+	struct sampler_params p = by_fault(4u << 20, 1024);
+	struct sampler *s = NULL;
+	char *pages = map_pages();
+	check_int(sampler_create(&p, &s, NULL), 0);
+	check_int(sampler_add(s, gettid(), false, NULL), 0);
+	touch(pages);
+	sampler_set(s, false);
+	char *more = map_pages();
+	touch(more); /* is not sampled */
+	struct seen seen = drain(s);
+	check_int(seen.nr_in_touch, PAGES);
+	check_int(seen.nr_whole, PAGES);
+	check_int(seen.nr_foreign, 0);
+	check_int(sampler_lost(s, true), 0);
+	check_int(sampler_damaged(s), 0);
+	more = map_pages();
+	sampler_set(s, true);
+	touch(more);
+	sampler_set(s, false);
+	check_int(drain(s).nr_in_touch, PAGES);
+	sampler_destroy(s);
+}
+
+static void inherited(bool threads_only)
+{
+	struct sampler_params p = by_fault(4u << 20, 1024);
+	struct sampler *s = NULL;
+	pthread_t thread;
+	p.threads_only = threads_only;
+	check_int(sampler_create(&p, &s, NULL), 0);
+	check_int(sampler_add(s, gettid(), false, NULL), 0);
+	pthread_create(&thread, NULL, touch_new, NULL);
+	pthread_join(thread, NULL);
+	pid_t child = fork();
+	if (!child) {
+		touch_new(NULL);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	sampler_set(s, false);
+	struct seen seen = drain(s);
+	check_int(seen.nr_in_touch, threads_only ? PAGES : 2 * PAGES);
+	check_int(seen.nr_foreign >= PAGES, !threads_only);
+	check_int(seen.nr_tids, threads_only ? 2 : 3);
+	sampler_destroy(s);
+}
+
+/* Rings that are too small, and nobody reads them in time. */
+static void lossy(void)
+{
+	struct sampler_params p = by_fault(16384, 1024);
+	struct sampler *s = NULL;
+	char *pages = map_pages();
+	check_int(sampler_create(&p, &s, NULL), 0);
+	check_int(sampler_add(s, gettid(), false, NULL), 0);
+	touch(pages);
+	sampler_set(s, false);
+	struct seen seen = drain(s);
+	uint64_t lost = sampler_lost(s, true);
+	check_msg(seen.nr < PAGES && seen.nr, "%ju of %d were kept",
+		  (uintmax_t)seen.nr, PAGES);
+	/* What is not in touch() is the faults of these lines themselves. */
+	check_msg(seen.nr + lost >= PAGES && seen.nr + lost < PAGES + 20,
+		  "%ju and %ju lost are %d and few", (uintmax_t)seen.nr,
+		  (uintmax_t)lost, PAGES);
+	sampler_destroy(s);
+}
+
+static void on_exec(void)
+{
+	struct sampler_params p = by_fault(1u << 20, 1024);
+	struct sampler *s = NULL;
+	int go[2];
+	if (pipe(go))
+		return;
+	check_int(sampler_create(&p, &s, NULL), 0);
+	pid_t child = fork();
+	if (!child) {
+		char c;
+		touch_new(NULL);
+		if (read(go[0], &c, 1) == 1) {
+			touch_new(NULL);
+			execlp("true", "true", NULL);
+		}
+		_exit(1);
+	}
+	check_int(sampler_add(s, child, true, NULL), 0);
+	check_int(write(go[1], "g", 1), 1);
+	waitpid(child, NULL, 0);
+	struct seen seen = drain(s);
+	check_int(seen.nr_in_touch, 0);
+	check(seen.nr > 10); /* a program that starts */
+	check_int(seen.nr_foreign, seen.nr);
+	close(go[0]);
+	close(go[1]);
+	sampler_destroy(s);
+}
+
+static void refused(void)
+{
+	struct sampler_params p = by_fault(65536, 1020);
+	struct sampler *s = NULL;
+	struct smco_err err = {0};
+	check_int(sampler_create(&p, &s, &err), SMCO_UNSUPPORTED);
+	p.stack_bytes = 1024;
+	p.period = 0;
+	check_int(sampler_create(&p, &s, &err), SMCO_UNSUPPORTED);
+	p.period = 1;
+	check_int(sampler_create(&p, &s, &err), 0);
+	pid_t gone = fork();
+	if (!gone)
+		_exit(0);
+	waitpid(gone, NULL, 0);
+	check_int(sampler_add(s, gone, false, &err), SMCO_GONE);
+	struct ring_record r;
+	check(!sampler_next(s, &r));
+	check_int(sampler_lost(s, true), 0);
+	sampler_destroy(s);
+	sampler_destroy(NULL);
+}
+
+static void calibrated(void)
+{
+	struct sampler_params p = {
+		.frequency_hz = 999, .stack_bytes = 4096, .ring_bytes = 65536};
+	struct smco_err err = {0};
+	check_int(pmu_event_parse("cpu-clock", &p.event, &err), 0);
+	check_int(pmu_try(&p.event, &err), 0);
+	/* No page of its own is written in less, and none takes a second. */
+	check_range(sampler_cost_ns(&p), 50, 1e9);
+}
+
+int main(void)
+{
+	whole();
+	inherited(false);
+	inherited(true);
+	lossy();
+	on_exec();
+	refused();
+	calibrated();
+	return tap_done();
+}

@@ -1,0 +1,269 @@
+/*
+ * What reports make of samples: functions, folded stacks, selections, several
+ * files; which rate a budget allows; and the kernel's names.
+ */
+#include <stdlib.h>
+
+#include "reports/model.h"
+#include "supervisor/monitor/samples.h"
+#include "symbols/kallsyms.h"
+#include "t/unit/scratch.h"
+#include "t/unit/tap.h"
+#include "t/unit/trace-sample.h"
+
+static void put_stack(struct trace_writer *w, uint32_t id,
+		      const char *const *function, const char *const *module,
+		      size_t nr)
+{
+	struct trace_frame f[8];
+	for (size_t i = 0; i < nr; i++)
+		f[i] = (struct trace_frame){.function = function[i],
+					    .file = "",
+					    .module = module[i],
+					    .build_id = "",
+					    .offset = 16 * id + i,
+					    .inlined = id == 5 && i == 0};
+	trace_put_stack(w, id, f, nr);
+}
+
+static void put(struct trace_writer *w, uint64_t ms, uint32_t tid,
+		uint32_t stack, const struct ev_sample *ev)
+{
+	trace_put(w, &(struct record){.event = EV_SAMPLE,
+				      .time_ns = SAMPLE_MS(ms),
+				      .cpu = 1,
+				      .tid = tid,
+				      .param = stack,
+				      .payload_len = sizeof(*ev),
+				      .payload = ev});
+}
+
+static const char *write_trace(const char *name)
+{
+	static const char *const a[] = {"leaf", "rec", "rec", "main"};
+	static const char *const b[] = {"rec", "main"};
+	static const char *const k[] = {"do_fault", "leaf", "main"};
+	static const char *const m[] = {"/bin/x", "/bin/x", "/bin/x", "/bin/x"};
+	static const char *const mk[] = {"[kernel]", "/bin/x", "/bin/x"};
+	static const char *const bare[] = {"", "", "evil;\033[31m\n1"};
+	static const char *const lib[] = {"/lib/libz.so", "/lib/libz.so",
+					  "/bin/x"};
+	const char *path = scratch_path(name);
+	struct trace_writer *w = NULL;
+	check_int(trace_writer_create(path, 1, &w, NULL), 0);
+	trace_put_meta(w, "monitors", "samples");
+	trace_put_meta(w, "samples.event", "cpu-clock");
+	trace_put_meta(w, "samples.lost", "3");
+	trace_put_meta(w, "samples.wanted_hz", "999");
+	trace_put_meta(w, "samples.hz", "99");
+	trace_put_meta(w, "pid.10.command", "/usr/bin/x; y --all");
+	put_stack(w, 1, a, m, 4);
+	put_stack(w, 2, b, m, 2);
+	put_stack(w, 3, k, mk, 3);
+	put_stack(w, 4, bare, lib, 3);
+	put_stack(w, 5, b, m, 2);
+	const struct ev_sample user = {100, 0, 10, 0};
+	put(w, 10, 10, 1, &user);
+	put(w, 20, 10, 1, &user);
+	put(w, 30, 11, 2, &user);
+	put(w, 40, 11, 3, &(struct ev_sample){100, 0, 10, SAMPLE_KERNEL});
+	put(w, 50, 10, 4, &(struct ev_sample){500, 0, 10, SAMPLE_CUT});
+	put(w, 60, 10, 5, &user);
+	put(w, 70, 20, 0, &(struct ev_sample){100, 0, 20, SAMPLE_CUT});
+	put(w, 80, 10, 77, &user); /* lost with its chunk */
+	trace_writer_close(w, NULL);
+	return path;
+}
+
+static struct summary *load(const char *const *path, size_t nr,
+			    const struct select *select)
+{
+	struct summary_input in[2] = {{0}};
+	struct summary *s = NULL;
+	for (size_t i = 0; i < nr; i++)
+		check_int(trace_reader_open(path[i], &in[i].reader, NULL), 0);
+	check_int(summary_load_files(in, nr, select, &s, NULL), 0);
+	for (size_t i = 0; i < nr; i++)
+		trace_reader_close(in[i].reader);
+	return s;
+}
+
+static const struct sample_function *find(const struct summary *s,
+					  const char *name)
+{
+	static const struct sample_function none;
+	char buf[256];
+	for (size_t i = 0; i < s->samples.nr_functions; i++)
+		if (!strcmp(sample_function_name(s->samples.function[i].frame,
+						 buf),
+			    name))
+			return &s->samples.function[i];
+	return &none;
+}
+
+static void functions(const char *path)
+{
+	struct summary *s = load(&path, 1, NULL);
+	const struct model_samples *m = &s->samples;
+	check_int(m->nr, 8);
+	check_int(m->nr_kernel, 1);
+	check_int(m->nr_cut, 2);
+	check_int(m->weight, 1200);
+	check_int(s->nr_unknown, 0);
+	check_int(find(s, "leaf")->nr_self, 2);
+	check_int(find(s, "leaf")->nr_total, 3);
+	/* Twice in a stack, once counted. */
+	check_int(find(s, "rec")->nr_self, 2);
+	check_int(find(s, "rec")->nr_total, 4);
+	check_int(find(s, "main")->nr_self, 0);
+	check_int(find(s, "main")->nr_total, 5);
+	check_int(find(s, "do_fault")->nr_self, 1);
+	check_int(find(s, "[unknown]")->nr_self, 2);
+	/* All that has no name in a module is one; by weight it is first. */
+	check_int(find(s, "[libz.so]")->nr_self, 1);
+	check_int(find(s, "[libz.so]")->nr_total, 1);
+	check(&m->function[0] == find(s, "[libz.so]"));
+	check_int(sample_share_ppb(m, find(s, "[libz.so]")->self), 416666667);
+	check(sample_is_kernel(find(s, "do_fault")->frame));
+	check(!sample_is_kernel(find(s, "leaf")->frame));
+	uint64_t self = 0;
+	for (size_t i = 0; i < m->nr_functions; i++)
+		self += m->function[i].nr_self;
+	check_int(self, m->nr);
+	summary_free(s);
+}
+
+static char *folded(const struct summary *s)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	check_int(samples_print_folded(s, f, NULL), 0);
+	fclose(f);
+	return text;
+}
+
+static void folds(const char *path)
+{
+	struct summary *s = load(&path, 1, NULL);
+	char *text = folded(s);
+	check_str(text, "20;[unknown] 1\n"
+			"x:;[unknown] 1\n"
+			"x:;evil:?[31m?1;[libz.so];[libz.so] 1\n"
+			"x:;main;leaf;do_fault_[k] 1\n"
+			"x:;main;rec 1\n"
+			"x:;main;rec;rec;leaf 2\n"
+			"x:;main;rec_[i] 1\n");
+	free(text);
+	summary_free(s);
+}
+
+static void selected(const char *path)
+{
+	struct select select = {.has_thread = true, .thread = 11};
+	struct summary *s = load(&path, 1, &select);
+	check_int(s->samples.nr, 2);
+	summary_free(s);
+	select = (struct select){.has_process = true, .process = 20};
+	s = load(&path, 1, &select);
+	check_int(s->samples.nr, 1);
+	summary_free(s);
+	select = (struct select){.from_ns = SAMPLE_MS(20),
+				 .to_ns = SAMPLE_MS(50)};
+	s = load(&path, 1, &select);
+	check_int(s->samples.nr, 3);
+	summary_free(s);
+}
+
+/* Stacks of two files may have the same ids. */
+static void two(const char *path)
+{
+	const char *const paths[2] = {path, write_trace("other.trace")};
+	struct summary *s = load(paths, 2, NULL);
+	check_int(s->samples.nr, 16);
+	check_int(find(s, "leaf")->nr_total, 6);
+	check_int(find(s, "rec")->nr_total, 8);
+	char *text = folded(s);
+	check(strstr(text, "x:;main;rec;rec;leaf 4\n"));
+	free(text);
+	text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	check_int(summary_print_json(s, f, NULL), 0);
+	summary_print(s, f, NULL, &(struct summary_style){.max_sites = 3});
+	fclose(f);
+	check(strstr(text, "\"lost\":6"));
+	check(strstr(text, "16 of cpu-clock at 99 Hz, 6 lost"));
+	check(strstr(text, "not 999 Hz"));
+	check(!strchr(text, '\033'));
+	free(text);
+	summary_free(s);
+}
+
+static void rates(void)
+{
+	check_int(samples_rate_hz(999, INT64_MAX, 20000), 999);
+	check_int(samples_rate_hz(999, 20000000, 20000), 999);
+	check_int(samples_rate_hz(1001, 20000000, 20000), 1000);
+	check_int(samples_rate_hz(1001, 2000000, 20000), 100);
+	check_int(samples_rate_hz(999, 1, 20000), 1);
+	check_int(samples_rate_hz(999, 0, 20000), 1);
+	check_int(samples_rate_hz(999, -5, 20000), 1);
+	check_int(samples_rate_hz(999, 1000, 0), 999);
+}
+
+static const char *write_file(const char *name, const char *text)
+{
+	const char *path = scratch_path(name);
+	FILE *f = fopen(path, "w");
+	fputs(text, f);
+	fclose(f);
+	return path;
+}
+
+static void kernel(void)
+{
+	struct kallsyms *k = NULL;
+	struct smco_err err = {0};
+	check_int(kallsyms_load(write_file("k", "ffffffff81000000 T _stext\n"
+						"ffffffff81000000 T startup\n"
+						"ffffffff81000900 D data\n"
+						"nonsense\n"
+						"ffffffffc0000010 t ext4_read\t"
+						"[ext4]\n"
+						"ffffffff81000100 t do_fault\n"
+						"ffffffff81000200"),
+				&k, &err),
+		  0);
+	struct kallsyms_name n = kallsyms_find(k, 0xffffffff81000005);
+	check_str(n.function, "_stext");
+	check_str(n.module, "[kernel]");
+	n = kallsyms_find(k, 0xffffffff81000905);
+	check_str(n.function, "do_fault");
+	check_int(n.offset, 0x805);
+	n = kallsyms_find(k, UINT64_MAX);
+	check_str(n.function, "ext4_read");
+	check_str(n.module, "[ext4]");
+	check_str(kallsyms_find(k, 5).function, "");
+	kallsyms_destroy(k);
+	kallsyms_destroy(NULL);
+	check_int(kallsyms_load(write_file("h", "0000000000000000 T a\n"), &k,
+				&err),
+		  SMCO_PERM);
+	check(strstr(err.msg, "kptr_restrict"));
+	check_int(kallsyms_load(write_file("e", "none\n"), &k, &err),
+		  SMCO_FORMAT);
+	check_int(kallsyms_load(scratch_path("absent"), &k, &err), SMCO_SYS);
+}
+
+int main(void)
+{
+	const char *path = write_trace("one.trace");
+	functions(path);
+	folds(path);
+	selected(path);
+	two(path);
+	rates();
+	kernel();
+	return tap_done();
+}
