@@ -296,27 +296,21 @@ bool counter_thread_has(const struct counter_thread *t, size_t group)
 #define CALIBRATE_ROUNDS 20
 #define CALIBRATE_TIMES	 10
 
-static uint64_t thread_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
-
 /* Two calls for each group, the best of some rounds; in @fd's place -1 has the
  * kernel refuse, which is the price of the calls alone. */
 static uint64_t time_toggles(const struct counter_thread *t, bool refused)
 {
 	uint64_t best_ns = UINT64_MAX;
 	for (int i = 0; i < CALIBRATE_ROUNDS; i++) {
-		uint64_t began_ns = thread_ns();
+		uint64_t began_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		for (int j = 0; j < CALIBRATE_TIMES; j++)
 			for (size_t g = 0; g < t->nr; g++) {
 				int fd = refused ? -1 : t->open[g].fd[0];
 				ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 				ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
 			}
-		uint64_t took_ns = thread_ns() - began_ns;
+		uint64_t took_ns =
+			smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 		if (took_ns < best_ns)
 			best_ns = took_ns;
 	}

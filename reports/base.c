@@ -26,11 +26,16 @@ int smco_fail(struct smco_err *err, enum smco_code code, int sys_errno,
 	return code;
 }
 
-uint64_t smco_now_ns(void)
+uint64_t smco_clock_ns(clockid_t clock)
 {
 	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t smco_now_ns(void)
+{
+	return smco_clock_ns(CLOCK_MONOTONIC);
 }
 
 bool smco_debug_on(const char *domain)

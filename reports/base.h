@@ -59,7 +59,8 @@ struct smco_err {
 int smco_fail(struct smco_err *err, enum smco_code code, int sys_errno,
 	      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* CLOCK_MONOTONIC in nanoseconds. */
+/* A clock in nanoseconds, as CLOCK_THREAD_CPUTIME_ID; CLOCK_MONOTONIC. */
+uint64_t smco_clock_ns(clockid_t clock);
 uint64_t smco_now_ns(void);
 
 /*

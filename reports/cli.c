@@ -44,22 +44,32 @@ _Noreturn void cli_usage(const char *fmt, ...)
 	exit(CLI_USAGE);
 }
 
-_Noreturn void cli_bad_option(int c, char **argv)
-{
-	if (c == ':')
-		cli_usage("%s wants a value", argv[optind - 1]);
-	if (optopt && optopt < 256)
-		cli_usage("unknown option -%c", optopt);
-	cli_usage("unknown option %s", argv[optind - 1]);
-}
-
-_Noreturn void cli_finish(int failed)
+/* Exit with 0, or with @failed if what was printed did not arrive. */
+static _Noreturn void finish(int failed)
 {
 	if (fflush(stdout) || ferror(stdout)) {
 		cli_complain("cannot write: %s", strerror(errno));
 		exit(failed);
 	}
 	exit(0);
+}
+
+_Noreturn void cli_common_option(int c, char **argv, const char *help,
+				 int failed)
+{
+	if (c == 'h') {
+		fputs(help, stdout);
+		finish(failed);
+	}
+	if (c == 'V') {
+		printf("%s %s\n", tool_name, SMCO_VERSION);
+		finish(failed);
+	}
+	if (c == ':')
+		cli_usage("%s wants a value", argv[optind - 1]);
+	if (optopt && optopt < 256)
+		cli_usage("unknown option -%c", optopt);
+	cli_usage("unknown option %s", argv[optind - 1]);
 }
 
 unsigned cli_number(const char *option, const char *text)

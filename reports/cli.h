@@ -22,12 +22,14 @@ void cli_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Complain about how the tool was called, and exit with CLI_USAGE. */
 _Noreturn void cli_usage(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2)));
-/* Which option getopt_long stumbled over; @c is what it returned (':' or '?',
- * with "opterr = 0" and a ':' in front of the short options). */
-_Noreturn void cli_bad_option(int c, char **argv);
-/* Exit with 0, or with @failed and a complaint if standard output could not be
- * written. */
-_Noreturn void cli_finish(int failed);
+/*
+ * What every tool does with an option that is none of its own, @c being what
+ * getopt_long returned: 'h' prints @help, 'V' the version, and the tool exits
+ * with 0, or with @failed if standard output could not be written; ':' and '?'
+ * (with "opterr = 0" and a ':' in front of the short options) are cli_usage.
+ */
+_Noreturn void cli_common_option(int c, char **argv, const char *help,
+				 int failed);
 
 /* Value of --@option; cli_usage if it is none. */
 unsigned cli_number(const char *option, const char *text);
@@ -45,14 +47,17 @@ struct cli_output {
 };
 #define CLI_OUTPUT_DEFAULT ((struct cli_output){.width = UINT_MAX})
 
-/* For getopt_long, among the tool's own options (below 1000). */
+/* For getopt_long, among the tool's own options (below 1000); with those of
+ * cli_common_option. */
 enum { CLI_OPT_COLOR = 1000, CLI_OPT_NO_PAGER, CLI_OPT_WIDTH };
-#define CLI_OUTPUT_OPTIONS                                                     \
+#define CLI_OPTIONS                                                            \
 	{"color", required_argument, NULL, CLI_OPT_COLOR},                     \
 		{"colour", required_argument, NULL, CLI_OPT_COLOR},            \
 		{"no-pager", no_argument, NULL, CLI_OPT_NO_PAGER},             \
+		{"width", required_argument, NULL, CLI_OPT_WIDTH},             \
+		{"help", no_argument, NULL, 'h'},                              \
 	{                                                                      \
-		"width", required_argument, NULL, CLI_OPT_WIDTH                \
+		"version", no_argument, NULL, 'V'                              \
 	}
 /* True if @c was one of them; cli_usage if its value is bad. */
 bool cli_output_option(int c, struct cli_output *o);

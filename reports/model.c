@@ -103,28 +103,28 @@ const struct trace_frame *model_frames(const struct summary *s, uint32_t id,
 	return trace_stack(s->file[file_id.file].reader, file_id.id, nr_ret);
 }
 
-uint64_t model_nr_damaged(const struct summary *s)
+static uint64_t of_all(const struct summary *s,
+		       uint64_t (*count)(const struct trace_reader *))
 {
 	uint64_t nr = 0;
 	for (size_t i = 0; i < s->nr_files; i++)
-		nr += trace_nr_damaged(s->file[i].reader);
+		nr += count(s->file[i].reader);
 	return nr;
+}
+
+uint64_t model_nr_damaged(const struct summary *s)
+{
+	return of_all(s, trace_nr_damaged);
 }
 
 uint64_t model_nr_lost(const struct summary *s)
 {
-	uint64_t nr = 0;
-	for (size_t i = 0; i < s->nr_files; i++)
-		nr += trace_nr_lost(s->file[i].reader);
-	return nr;
+	return of_all(s, trace_nr_lost);
 }
 
 uint64_t model_nr_dropped(const struct summary *s)
 {
-	uint64_t nr = 0;
-	for (size_t i = 0; i < s->nr_files; i++)
-		nr += trace_nr_dropped(s->file[i].reader);
-	return nr;
+	return of_all(s, trace_nr_dropped);
 }
 
 bool model_is_truncated(const struct summary *s)

@@ -120,12 +120,8 @@ static int nap_each(const struct section_source *src, section_visit *visit,
 		    void *ctx, struct smco_err *err)
 {
 	(void)err;
-	for (size_t i = 0; i < src->s->nr_naps; i++) {
-		int rc = visit(ctx, &src->s->nap[i]);
-		if (rc)
-			return rc;
-	}
-	return SMCO_OK;
+	return section_visit_array(src->s->nap, src->s->nr_naps,
+				   sizeof(*src->s->nap), visit, ctx);
 }
 
 const struct section nap_section = {

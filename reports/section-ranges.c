@@ -128,12 +128,8 @@ static int range_each(const struct section_source *src, section_visit *visit,
 		      void *ctx, struct smco_err *err)
 {
 	(void)err;
-	for (size_t i = 0; i < src->s->ranges.nr; i++) {
-		int rc = visit(ctx, &src->s->ranges.range[i]);
-		if (rc)
-			return rc;
-	}
-	return SMCO_OK;
+	return section_visit_array(src->s->ranges.range, src->s->ranges.nr,
+				   sizeof(*src->s->ranges.range), visit, ctx);
 }
 
 const struct section range_section = {

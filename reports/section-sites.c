@@ -84,12 +84,8 @@ static int site_each(const struct section_source *src, section_visit *visit,
 		     void *ctx, struct smco_err *err)
 {
 	(void)err;
-	for (size_t i = 0; i < src->sites->nr; i++) {
-		int rc = visit(ctx, &src->sites->site[i]);
-		if (rc)
-			return rc;
-	}
-	return SMCO_OK;
+	return section_visit_array(src->sites->site, src->sites->nr,
+				   sizeof(*src->sites->site), visit, ctx);
 }
 
 const struct section site_section = {

@@ -14,6 +14,17 @@ const struct section *section_at(size_t i)
 	return i < ARRAY_SIZE(sections) ? sections[i] : NULL;
 }
 
+int section_visit_array(const void *first, size_t nr, size_t size,
+			section_visit *visit, void *ctx)
+{
+	for (size_t i = 0; i < nr; i++) {
+		int rc = visit(ctx, (const char *)first + i * size);
+		if (rc)
+			return rc;
+	}
+	return SMCO_OK;
+}
+
 const struct section *section_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)

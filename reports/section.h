@@ -25,6 +25,9 @@ struct section_source {
 
 /* Called for each item; negative ends the walk, which returns it. */
 typedef int section_visit(void *ctx, const void *item);
+/* The walk over @nr items of @size bytes at @first. */
+int section_visit_array(const void *first, size_t nr, size_t size,
+			section_visit *visit, void *ctx);
 
 struct section {
 	const char *name;  /* "naps" */

@@ -163,9 +163,7 @@ static void parse(int argc, char **argv, struct options *o)
 		{"json", no_argument, NULL, OPT_JSON},
 		{"min-change", required_argument, NULL, OPT_MIN_CHANGE},
 		{"top", required_argument, NULL, OPT_TOP},
-		CLI_OUTPUT_OPTIONS,
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},
+		CLI_OPTIONS,
 		{0},
 	};
 	struct smco_err err = {0};
@@ -202,14 +200,8 @@ static void parse(int argc, char **argv, struct options *o)
 		case OPT_MIN_CHANGE:
 			o->least_change = parse_percent("min-change", optarg);
 			break;
-		case 'h':
-			fputs(help, stdout);
-			cli_finish(STATUS_FAILED);
-		case 'V':
-			puts("smco-diff " SMCO_VERSION);
-			cli_finish(STATUS_FAILED);
 		default:
-			cli_bad_option(c, argv);
+			cli_common_option(c, argv, help, STATUS_FAILED);
 		}
 	}
 	for (; optind < argc; optind++) { /* behind "--" */

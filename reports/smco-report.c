@@ -233,9 +233,7 @@ static void fill_options(struct option *longs)
 		{"to", required_argument, NULL, OPT_TO},
 		{"suppressions", required_argument, NULL, OPT_SUPPRESSIONS},
 		{"frames", required_argument, NULL, OPT_FRAMES},
-		CLI_OUTPUT_OPTIONS,
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},
+		CLI_OPTIONS,
 	};
 	const struct section *section;
 	size_t nr = 0;
@@ -257,16 +255,7 @@ static void parse(int argc, char **argv, struct options *o)
 		if (c >= OPT_JSON &&
 		    (parse_style(c, o) || parse_selection(c, o)))
 			continue;
-		switch (c) {
-		case 'h':
-			fputs(help, stdout);
-			cli_finish(CLI_FAILED);
-		case 'V':
-			puts("smco-report " SMCO_VERSION);
-			cli_finish(CLI_FAILED);
-		default:
-			cli_bad_option(c, argv);
-		}
+		cli_common_option(c, argv, help, CLI_FAILED);
 	}
 	check(o);
 	o->file = argv + optind;

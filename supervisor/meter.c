@@ -12,13 +12,6 @@
 #define DELAY_INTERVAL_NS (100 * NSEC_PER_MSEC)
 #define DELAY_MAX_TASKS	  32
 
-static uint64_t own_cpu_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
-
 static struct stopclock *stopclock; /* NULL = not to be had */
 
 void meter_prepare(void)
@@ -52,7 +45,7 @@ void meter_init(struct meter *m, struct ledger *l, struct tracer *tr)
 	};
 	m->stop_ns = read_clock(m);
 	m->displaced_ns = m->clock.displaced_ns;
-	m->delay_own_cpu_ns = own_cpu_ns();
+	m->delay_own_cpu_ns = smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* Growth of an account since the last reading; none if it was corrected
@@ -158,7 +151,7 @@ void meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
 	uint64_t delay = 0;
 	for (size_t i = 0; i < nr; i++)
 		delay += run_delay_ns(ws[i]->pid);
-	uint64_t cpu = own_cpu_ns();
+	uint64_t cpu = smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t used = cpu - m->delay_own_cpu_ns;
 	uint64_t waited = delay > m->delay_ns ? delay - m->delay_ns : 0;
 	m->delay_ns = delay;

@@ -243,13 +243,6 @@ static uint64_t next_tick(const struct session *s, uint64_t began_ns,
 	return began_ns + cycle > next ? began_ns + cycle : next;
 }
 
-static uint64_t own_cpu_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
-
 static void show_status(struct session *s, struct status *line, uint64_t now_ns)
 {
 	struct ledger_totals t;
@@ -480,9 +473,9 @@ static void do_what_is_due(struct session *s, struct status *line,
 		samples_tick(s->samples, now_ns);
 	}
 	if (tick_due) {
-		uint64_t cpu_ns = own_cpu_ns();
+		uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		tick(s, now_ns);
-		cpu_ns = own_cpu_ns() - cpu_ns;
+		cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 		tracer_stops_are(s->tracer, SESSION_PASSED_ON);
 		show_status(s, line, now_ns);
 		s->next_tick_ns = next_tick(s, now_ns, cpu_ns);

@@ -21,6 +21,25 @@ struct machine {
 	uint8_t reason; /* enum var_reason, once something went wrong */
 };
 
+unsigned var_op_pops(uint8_t code)
+{
+	switch (code) {
+	case VAR_OP_REG:
+	case VAR_OP_CONST:
+	case VAR_OP_ADDR:
+		return 0;
+	case VAR_OP_PLUS_CONST:
+	case VAR_OP_NEG:
+	case VAR_OP_NOT:
+	case VAR_OP_LOAD:
+	case VAR_OP_ZEXT:
+	case VAR_OP_SEXT:
+		return 1;
+	default:
+		return 2;
+	}
+}
+
 /* The constant that @ops push, if that is all they do. */
 static bool constant(const struct var_op *ops, uint8_t nr, int64_t *ret)
 {

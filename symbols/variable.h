@@ -93,6 +93,9 @@ struct var_op {
 	uint8_t code; /* enum var_op_code */
 	int64_t arg;
 };
+
+/* How many words an operation pops; it pushes one. */
+unsigned var_op_pops(uint8_t code);
 #define VAR_MAX_OPS 12
 
 enum var_place_flags {

@@ -47,14 +47,8 @@ struct counters {
 	struct smco_err why_failed;
 };
 
-/* Of this thread: waiting for another CPU's answer counts, being put off does
- * not. */
-static uint64_t own_cpu_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
+/* Waiting for another CPU's answer counts, being put off does not. */
+#define OWN_CLOCK CLOCK_THREAD_CPUTIME_ID
 
 static struct thread **find(struct counters *c, pid_t tid)
 {
@@ -293,7 +287,7 @@ uint64_t counters_due_ns(const struct counters *c)
 /* @whole: records, too. */
 static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 {
-	uint64_t nr = 0, began_ns = own_cpu_ns();
+	uint64_t nr = 0, began_ns = smco_clock_ns(OWN_CLOCK);
 	if (c->machine.counters)
 		collect(c, &c->machine);
 	for (size_t i = 0; i < HASH_SIZE; i++)
@@ -301,7 +295,7 @@ static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 			collect(c, t);
 	/* A running thread is interrupted for it; what took longer than by
 	 * itself was that, at the most. */
-	uint64_t took_ns = own_cpu_ns() - began_ns;
+	uint64_t took_ns = smco_clock_ns(OWN_CLOCK) - began_ns;
 	if (took_ns > nr * c->own_read_ns)
 		ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
 			      took_ns - nr * c->own_read_ns);
@@ -459,10 +453,10 @@ static uint64_t calibrate(const struct counter_plan *plan)
 	if (counter_thread_open(plan, gettid(), COUNTER_NOW, &self, NULL))
 		return 0;
 	for (int i = 0; i < 20; i++) {
-		uint64_t began_ns = own_cpu_ns();
+		uint64_t began_ns = smco_clock_ns(OWN_CLOCK);
 		for (size_t g = 0; g < plan->nr_groups; g++)
 			counter_thread_take(self, g, &sum, NULL);
-		uint64_t took_ns = own_cpu_ns() - began_ns;
+		uint64_t took_ns = smco_clock_ns(OWN_CLOCK) - began_ns;
 		if (took_ns < best_ns)
 			best_ns = took_ns;
 	}

@@ -42,17 +42,11 @@ static uint64_t chunk_size(const struct chunk *c)
 	return c->head & ~SIZE_BITS;
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
 /* Looked at now and then only: asking costs half a read. */
 static bool out_of_time(struct walk *w)
 {
-	if (++w->nr_reads % 64 == 0 && cpu_ns() > w->cpu_end_ns)
+	if (++w->nr_reads % 64 == 0 &&
+	    smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) > w->cpu_end_ns)
 		w->late = true;
 	return w->late;
 }
@@ -272,7 +266,8 @@ int heapwalk(struct tproc *p, uint64_t min_bytes, taddr_t skip_start,
 			  .min_bytes = min_bytes < HEAPWALK_MIN_BYTES
 					       ? HEAPWALK_MIN_BYTES
 					       : min_bytes,
-			  .cpu_end_ns = cpu_ns() + budget_ns,
+			  .cpu_end_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) +
+					budget_ns,
 			  .fn = fn,
 			  .ctx = ctx,
 			  .skip_start = skip_start,

@@ -104,20 +104,13 @@ void range_expression(struct range_sensor *x, const struct var_op *ops,
 			asm_rip(e, 8, OP_LEA, x->scratch[depth++],
 				(uint64_t)op->arg + x->at->bias, 0);
 			break;
-		case VAR_OP_ADD:
-		case VAR_OP_SUB:
-		case VAR_OP_MUL:
-		case VAR_OP_AND:
-		case VAR_OP_OR:
-		case VAR_OP_XOR:
-		case VAR_OP_SHL:
-		case VAR_OP_SHR:
-		case VAR_OP_SAR:
+		default:
+			if (var_op_pops(op->code) == 1) {
+				unary(e, op, x->scratch[depth - 1]);
+				break;
+			}
 			depth--;
 			binary(e, op, x->scratch[depth - 1], x->scratch[depth]);
-			break;
-		default:
-			unary(e, op, x->scratch[depth - 1]);
 			break;
 		}
 	}

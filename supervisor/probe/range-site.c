@@ -92,28 +92,21 @@ bool range_expr_ok(const struct var_op *ops, size_t nr)
 {
 	unsigned depth = 0;
 	for (size_t i = 0; i < nr; i++) {
-		unsigned need = 1;
-		int grow = 0;
 		switch (ops[i].code) {
 		case VAR_OP_REG:
 			if (ops[i].arg < 0 || ops[i].arg > 15)
 				return false;
-			need = 0;
-			grow = 1;
 			break;
 		case VAR_OP_CONST:
 		case VAR_OP_ADDR:
-			need = 0;
-			grow = 1;
-			break;
 		case VAR_OP_ADD:
 		case VAR_OP_SUB:
 		case VAR_OP_MUL:
 		case VAR_OP_AND:
 		case VAR_OP_OR:
 		case VAR_OP_XOR:
-			need = 2;
-			grow = -1;
+		case VAR_OP_NEG:
+		case VAR_OP_NOT:
 			break;
 		case VAR_OP_SHL:
 		case VAR_OP_SHR:
@@ -121,8 +114,6 @@ bool range_expr_ok(const struct var_op *ops, size_t nr)
 			if (!i || ops[i - 1].code != VAR_OP_CONST ||
 			    ops[i - 1].arg < 0 || ops[i - 1].arg > 63)
 				return false;
-			need = 2;
-			grow = -1;
 			break;
 		case VAR_OP_LOAD:
 			if (!load_is_safe(ops, i))
@@ -138,15 +129,13 @@ bool range_expr_ok(const struct var_op *ops, size_t nr)
 			if (ops[i].arg != (int32_t)ops[i].arg)
 				return false;
 			break;
-		case VAR_OP_NEG:
-		case VAR_OP_NOT:
-			break;
 		default:
 			return false;
 		}
-		if (depth < need)
+		unsigned pops = var_op_pops(ops[i].code);
+		if (depth < pops)
 			return false;
-		depth += (unsigned)grow;
+		depth = depth - pops + 1;
 		if (depth > RANGE_EXPR_DEPTH)
 			return false;
 	}

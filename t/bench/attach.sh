@@ -8,19 +8,9 @@
 #
 # longest: the longest stop any thread saw
 # extra:   the whole run of smco-trace, from start to end, beside its -d 1
-SRC=$(cd "$(dirname "$0")/../.." && pwd)
-case ${O:=build} in /*) BUILD=$O ;; *) BUILD=$SRC/$O ;; esac
-: "${GIB:=10}" "${REPS:=5}" "${RESULTS:=$SRC/t/bench/RESULTS.md}"
-SCRATCH=$(mktemp -d)
-pid=
-trap 'kill $pid 2>/dev/null; rm -rf "$SCRATCH"' EXIT
-cd "$SCRATCH" || exit 1
-export LC_ALL=C
-
-fail() {
-	echo "bench: $*" >&2
-	exit 1
-}
+# shellcheck source=t/bench/bench-lib.sh
+. "$(dirname "$0")/bench-lib.sh"
+: "${GIB:=10}" "${REPS:=5}"
 
 # engine - "attach detach longest" in ms, one line per repetition
 engine() {

@@ -15,26 +15,14 @@
 # ledger:   what smco-trace itself says it cost
 # longest:  the longest stop that any thread saw in any of the runs
 # extra:    what starting and stopping takes beside that, in seconds
-SRC=$(cd "$(dirname "$0")/../.." && pwd)
-case ${O:=build} in /*) BUILD=$O ;; *) BUILD=$SRC/$O ;; esac
+# shellcheck source=t/bench/bench-lib.sh
+. "$(dirname "$0")/bench-lib.sh"
 : "${WORKLOADS:=bzip2 bunzip2 redis python sqlite small-malloc touch-4g many-blocks dd}"
 : "${TARGETS:=0 1 2 5 10 20 50 100}"
-: "${REPS:=5}" "${OPTIONS:=}" "${RESULTS:=$SRC/t/bench/RESULTS.md}"
+: "${REPS:=5}" "${OPTIONS:=}"
 NOTES=()
 # shellcheck source=t/bench/workloads.sh
 . "$SRC/t/bench/workloads.sh"
-
-SCRATCH=${BENCH_SCRATCH:-$(mktemp -d)}
-mkdir -p "$SCRATCH"
-cd "$SCRATCH" || exit 1
-[ -n "$BENCH_SCRATCH" ] || trap 'rm -rf "$SCRATCH"' EXIT
-export LC_ALL=C
-
-fail() {
-	echo "bench: $*" >&2
-	tail -n 5 err >&2
-	exit 1
-}
 
 # one WORKLOAD FILE [SUPERVISOR...] - a run; its lap line goes to FILE.
 one() {

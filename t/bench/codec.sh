@@ -5,15 +5,11 @@
 #
 # BENCH_EVENTS (100 million) made-up events, BENCH_SECONDS (4) of each program.
 # Prints; passes or fails by nothing but what must be exact.
-SRC=$(cd "$(dirname "$0")/../.." && pwd)
-O=${O:-build}
-case $O in /*) BUILD=$O ;; *) BUILD=$SRC/$O ;; esac
+# shellcheck source=t/bench/bench-lib.sh
+. "$(dirname "$0")/bench-lib.sh"
 EVENTS=${BENCH_EVENTS:-100000000}
 SECONDS_EACH=${BENCH_SECONDS:-4}
 BENCH=$BUILD/t/bench/codec-bench
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
 python=$(command -v python3)
 
 # What is run under COMMAND...; redis-server gets its load from outside.

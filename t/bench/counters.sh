@@ -6,14 +6,9 @@
 # 20 times a second (as it does to see whether it has to pause), for 100 readings
 # a second, as a share of what the machine's CPUs have. Counted work, so that it
 # means something on a busy machine, too; each pair one after the other.
-SRC=$(cd "$(dirname "$0")/../.." && pwd)
-case ${O:=build} in /*) BUILD=$O ;; *) BUILD=$SRC/$O ;; esac
-: "${REPS:=5}" "${SECONDS_EACH:=4}" "${RESULTS:=$SRC/t/bench/RESULTS.md}"
-SCRATCH=$(mktemp -d)
-pid=
-trap 'kill $pid 2>/dev/null; rm -rf "$SCRATCH"' EXIT
-cd "$SCRATCH" || exit 1
-export LC_ALL=C
+# shellcheck source=t/bench/bench-lib.sh
+. "$(dirname "$0")/bench-lib.sh"
+: "${REPS:=5}" "${SECONDS_EACH:=4}"
 events=task-clock,minor-faults,major-faults,context-switches,cpu-migrations,page-faults:u,alignment-faults,emulation-faults
 
 # cpu INTERVAL - milliseconds of CPU time

@@ -3,20 +3,17 @@
 # block that it knows: the difference between runs with BLOCKS (default 200000)
 # and half as many, everything else the same. Prints a table; never passes or
 # fails.
-SRC=$(cd "$(dirname "$0")/../.." && pwd)
-O=${O:-build}
-case $O in /*) ;; *) O=$SRC/$O ;; esac
+# shellcheck source=t/bench/bench-lib.sh
+. "$(dirname "$0")/bench-lib.sh"
 blocks=${1:-200000}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 
 # peak BLOCKS OPTION... - the most that smco-trace had in memory, in KiB: its
 # own, what it shares with the program; and the most blocks that it knew.
 peak() {
 	local nr=$1 own=0 shared=0 pid a s known
 	shift
-	"$O/smco-trace" -q -d 20 -o "$scratch/trace" "$@" -- \
-		"$O/t/fixtures/many-blocks" "$nr" 20 >/dev/null &
+	"$BUILD/smco-trace" -q -d 20 -o "$SCRATCH/trace" "$@" -- \
+		"$BUILD/t/fixtures/many-blocks" "$nr" 20 >/dev/null &
 	pid=$!
 	while kill -0 $pid 2>/dev/null; do
 		read -r a s < <(awk '/^RssAnon/ { a = $2 } /^RssShmem/ { s = $2 }
@@ -26,7 +23,7 @@ peak() {
 		sleep 0.05
 	done
 	wait $pid
-	known=$("$O/smco-report" --json "$scratch/trace" |
+	known=$("$BUILD/smco-report" --json "$SCRATCH/trace" |
 		perl -ne 'while (/"known": *(\d+)/g) { $m = $1 if $1 > $m }
 			END { print $m + 0 }')
 	echo "$own $shared $known"

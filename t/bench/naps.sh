@@ -6,14 +6,9 @@
 # least a second. "computing" has one more thread that never rests, so that the
 # budget is a share of one CPU; "waiting" has not, and a budget ten to thirty
 # times smaller. Appends the table to t/bench/RESULTS.md.
-SRC=$(cd "$(dirname "$0")/../.." && pwd)
-case ${O:=build} in /*) BUILD=$O ;; *) BUILD=$SRC/$O ;; esac
+# shellcheck source=t/bench/bench-lib.sh
+. "$(dirname "$0")/bench-lib.sh"
 : "${TARGETS:=1 10}" "${REPS:=3}" "${OPTIONS:=}" "${SECONDS_EACH:=20}"
-: "${RESULTS:=$SRC/t/bench/RESULTS.md}"
-SCRATCH=$(mktemp -d)
-cd "$SCRATCH" || exit 1
-trap 'rm -rf "$SCRATCH"' EXIT
-export LC_ALL=C
 
 run() { # TARGET SEED FIXTURE-OPTION
 	# shellcheck disable=SC2086 # lists of words
