@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ enum timeout_kind {
 	TIMEOUT_TIMESPEC, /* pointer to a relative one, NULL = for ever */
 	TIMEOUT_RCV,	  /* SO_RCVTIMEO of the socket in argument 0 */
 	TIMEOUT_SND,	  /* SO_SNDTIMEO */
+	TIMEOUT_URING,	  /* in the structure that the flags speak of */
 };
 
 struct waiting_call {
@@ -43,7 +45,7 @@ static const struct waiting_call calls[] = {
 	{SYS_semop, TIMEOUT_NONE, 0, 0},
 	{SYS_semtimedop, TIMEOUT_TIMESPEC, 3, -EAGAIN},
 	{SYS_io_getevents, TIMEOUT_TIMESPEC, 4, 0},
-	{SYS_io_uring_enter, TIMEOUT_NONE, 0, 0},
+	{SYS_io_uring_enter, TIMEOUT_URING, 4, -ETIME},
 	{SYS_read, TIMEOUT_RCV, 0, -EAGAIN},
 	{SYS_readv, TIMEOUT_RCV, 0, -EAGAIN},
 	{SYS_recvfrom, TIMEOUT_RCV, 0, -EAGAIN},
@@ -162,23 +164,44 @@ static uint64_t socket_timeout(const struct task *t, int fd, int option)
 	       (uint64_t)tv.tv_usec * NSEC_PER_USEC;
 }
 
+static uint64_t timespec_at(struct task *t, taddr_t at)
+{
+	struct timespec ts;
+	if (!at || tmem_read(t->proc, at, &ts, sizeof(ts)) < 0 ||
+	    ts.tv_sec < 0 || ts.tv_sec > INT32_MAX)
+		return UINT64_MAX;
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* An absolute one stays right by itself; one of a registered array is not
+ * known. */
+static bool uring_arg(struct task *t, const struct user_regs_struct *regs,
+		      taddr_t at, struct io_uring_getevents_arg *ret)
+{
+	const uint64_t others = 1U << 5 | 1U << 6; /* ABS_TIMER, EXT_ARG_REG */
+	uint64_t flags = arch.syscall_arg(regs, 3);
+	return (flags & IORING_ENTER_EXT_ARG) && !(flags & others) &&
+	       arch.syscall_arg(regs, 5) == sizeof(*ret) &&
+	       tmem_read(t->proc, at, ret, sizeof(*ret)) == 0;
+}
+
 /* UINT64_MAX: for ever, or not to be known. */
 static uint64_t timeout_ns(struct task *t, const struct waiting_call *call,
 			   const struct user_regs_struct *regs)
 {
 	uint64_t arg = arch.syscall_arg(regs, call->arg), ns;
-	struct timespec ts;
+	struct io_uring_getevents_arg uring;
 
 	switch (call->timeout) {
 	case TIMEOUT_MS:
 		return (int)arg < 0 ? UINT64_MAX
 				    : (uint64_t)(int)arg * NSEC_PER_MSEC;
 	case TIMEOUT_TIMESPEC:
-		if (!arg || tmem_read(t->proc, arg, &ts, sizeof(ts)) < 0 ||
-		    ts.tv_sec < 0 || ts.tv_sec > INT32_MAX)
-			return UINT64_MAX;
-		return (uint64_t)ts.tv_sec * NSEC_PER_SEC +
-		       (uint64_t)ts.tv_nsec;
+		return timespec_at(t, arg);
+	case TIMEOUT_URING:
+		return uring_arg(t, regs, arg, &uring)
+			       ? timespec_at(t, uring.ts)
+			       : UINT64_MAX;
 	case TIMEOUT_RCV:
 	case TIMEOUT_SND:
 		ns = socket_timeout(t, (int)arg,
@@ -310,14 +333,24 @@ static void cut_timeout(struct task *t, struct user_regs_struct *regs)
 	case TIMEOUT_MS:
 		value = (left + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
 		break;
-	case TIMEOUT_TIMESPEC: {
-		struct timespec ts = {
-			.tv_sec = (time_t)(left / NSEC_PER_SEC),
-			.tv_nsec = (long)(left % NSEC_PER_SEC),
+	case TIMEOUT_TIMESPEC:
+	case TIMEOUT_URING: {
+		struct {
+			struct timespec ts;
+			struct io_uring_getevents_arg uring;
+		} own = {
+			.ts = {.tv_sec = (time_t)(left / NSEC_PER_SEC),
+			       .tv_nsec = (long)(left % NSEC_PER_SEC)},
 		};
 		value = (arch.sp(regs) - SPARE_BELOW_SP) & ~15ULL;
-		if (tmem_write(t->proc, value, &ts, sizeof(ts)) < 0)
+		bool is_uring = call->timeout == TIMEOUT_URING;
+		if (is_uring && !uring_arg(t, regs, t->mend.arg, &own.uring))
 			return;
+		own.uring.ts = value;
+		if (tmem_write(t->proc, value, &own, sizeof(own)) < 0)
+			return;
+		if (is_uring)
+			value += offsetof(__typeof__(own), uring);
 		break;
 	}
 	default:
