@@ -81,15 +81,37 @@ static int call_plain(struct loan *l, struct tsyscall *c)
 
 #define BOOT_LEN (ARCH_BOOT_DATA + ARCH_BOOT_SAVED)
 
+static bool all_zero(const uint8_t *p, size_t n)
+{
+	size_t zeros = 0;
+	while (zeros < n && !p[zeros])
+		zeros++;
+	return zeros == n;
+}
+
+static bool stands_in(struct tproc *p, taddr_t start, taddr_t end)
+{
+	struct user_regs_struct regs;
+	for (struct task *t = p->tasks; t; t = t->next)
+		if (task_get_regs(t, &regs) == 0 && arch.pc(&regs) >= start &&
+		    arch.pc(&regs) < end)
+			return true;
+	return false;
+}
+
 /*
  * The vdso's last page is filled up with zeros: executable memory that nobody
- * uses. 0 if there is not enough of it.
+ * uses. 0 if there is not enough of it. What one of us left there who was
+ * killed is no hindrance, once no thread is in it: without this place calls
+ * are made where our own death would do harm.
  */
 static taddr_t find_boot_site(struct tproc *p)
 {
 	uint8_t page[TPAGE_SIZE];
+	const uint8_t *code;
 	struct tmaps maps;
 	taddr_t end = 0;
+	size_t done, len = arch.boot_code(&code, &done);
 
 	if (p->boot_site)
 		return p->boot_site == 1 ? 0 : p->boot_site;
@@ -102,12 +124,14 @@ static taddr_t find_boot_site(struct tproc *p)
 	tmaps_deinit(&maps);
 	if (!end || tmem_read(p, end - sizeof(page), page, sizeof(page)) < 0)
 		return 0;
-	size_t zeros = 0;
-	while (zeros < sizeof(page) && !page[sizeof(page) - 1 - zeros])
-		zeros++;
 	/* Some distance from what is used, and on a boundary. */
-	if (zeros >= BOOT_LEN + 32)
-		p->boot_site = (end - BOOT_LEN) & ~15ULL;
+	taddr_t site = (end - BOOT_LEN) & ~15ULL;
+	const uint8_t *at = page + sizeof(page) - (end - site);
+	if (!all_zero(at - 32, 32))
+		return 0;
+	if (all_zero(at, end - site) ||
+	    (!memcmp(at, code, len) && !stands_in(p, site, end)))
+		p->boot_site = site;
 	return p->boot_site == 1 ? 0 : p->boot_site;
 }
 
