@@ -53,6 +53,28 @@ ok "the report says why" says_why
 ok "without any of them" works_without bpf,perf,uffd,mem mprotect
 ok "BPF asked for all the same" refused
 
+# A program that runs already, by somebody under a real filter.
+attached() {
+	rm -f w.trace
+	"$FIXTURES/forgetful-server" 60 >server.out &
+	local server=$! status
+	"$@" "$FIXTURES/without" bpf,perf_event_open,userfaultfd \
+		"$BUILD/smco-trace" -q -t 100 --nap 300ms -d 4 -o w.trace \
+		-p "$server"
+	status=$?
+	kill "$server"
+	smco-report w.trace >report && cat report
+	[ $status -eq 0 ] && grep -q '^mechanism *mprotect:' report &&
+		grep -q 'allocated  cache_page' report && says_why
+}
+ok "attached, under a filter that forbids all of them" attached
+# Root as a container has it: to trace is permitted, nothing else.
+few_capabilities() {
+	works_without none mprotect setpriv --bounding-set \
+		-all,+sys_ptrace,+setuid,+setgid --inh-caps -all
+}
+! prereq_ROOT || ok "root without capabilities" few_capabilities
+
 if prereq_ROOT && chmod 777 . && setpriv --reuid 65534 --clear-groups \
 	test -x "$BUILD/smco-trace" -a -r "$PWD/deny.so"; then
 	ok "an ordinary user, none of them" works_without bpf,perf,uffd,mem \

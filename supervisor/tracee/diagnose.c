@@ -55,6 +55,16 @@ static bool same_namespace(pid_t pid, const char *kind)
 	return n < 0 || m < 0 || (n == m && !memcmp(theirs, mine, (size_t)n));
 }
 
+/* Then our capabilities end where that does. */
+static bool in_user_namespace(void)
+{
+	char map[64];
+	unsigned inside, outside, nr;
+	return smco_slurp("/proc/self/uid_map", map, sizeof(map)) > 0 &&
+	       sscanf(map, "%u %u %u", &inside, &outside, &nr) == 3 &&
+	       (outside || nr != UINT32_MAX);
+}
+
 static char state_of(pid_t pid)
 {
 	const struct task t = {.tid = pid, .tgid = pid};
@@ -118,6 +128,14 @@ static bool explain_rights(pid_t pid, struct smco_err *err)
 			  pid);
 		return true;
 	}
+	if (have_ptrace_cap() && in_user_namespace()) {
+		smco_fail(err, SMCO_PERM, 0,
+			  "process %d runs outside of the user namespace (a "
+			  "container) that we are in; run smco-trace outside "
+			  "as root",
+			  pid);
+		return true;
+	}
 	if (have_ptrace_cap())
 		return false;
 	if (known && uid != geteuid()) {
@@ -129,7 +147,8 @@ static bool explain_rights(pid_t pid, struct smco_err *err)
 	}
 	char path[32];
 	struct stat st;
-	snprintf(path, sizeof(path), "/proc/%d", pid);
+	/* Not its directory, which is the user's always. */
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	if (known && stat(path, &st) == 0 && st.st_uid != (uid_t)uid) {
 		smco_fail(err, SMCO_PERM, 0,
 			  "process %d is protected (not dumpable: a setuid "
