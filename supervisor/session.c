@@ -450,6 +450,9 @@ static void leave(struct session *s, struct session_result *ret)
 	ret->end = SESSION_DETACHED;
 }
 
+/* The room in the ledger is for as long good enough for the range monitor. */
+#define RANGE_ACCOUNT_NS (NSEC_PER_MSEC / 2)
+
 /* Whoever stops by itself may have to wait for this; it waits for nobody's
  * stop and is not urgent. */
 static void do_what_is_due(struct session *s, struct status *line,
@@ -460,12 +463,15 @@ static void do_what_is_due(struct session *s, struct status *line,
 	bool sample_due = now_ns >= session_samples_due_ns(s);
 	bool tick_due = now_ns >= s->next_tick_ns;
 	bool check_due = standing && now_ns >= s->next_check_ns;
-	if (count_due || range_due || sample_due || tick_due || check_due)
+	/* A look at sensors is short, and comes a thousand times a second. */
+	bool lasts = count_due || sample_due || tick_due || check_due;
+	if (lasts)
 		tracer_urgent(s->tracer, false);
 	if (count_due)
 		counters_tick(s->counters, now_ns);
 	if (range_due) {
-		account(s, now_ns);
+		if (now_ns >= s->accounted_ns + RANGE_ACCOUNT_NS)
+			account(s, now_ns);
 		range_tick(s->range, now_ns);
 	}
 	if (sample_due) {
@@ -483,7 +489,8 @@ static void do_what_is_due(struct session *s, struct status *line,
 	} else if (check_due) {
 		check_standing(s, now_ns);
 	}
-	tracer_urgent(s->tracer, true);
+	if (lasts)
+		tracer_urgent(s->tracer, true);
 }
 
 int session_run(struct session *s, struct status *line,

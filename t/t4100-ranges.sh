@@ -110,6 +110,25 @@ attached() {
 }
 ok "attached and left: it goes on, no wrong value" attached
 
+# What is only looked at: what it was before, and what it became.
+changed() {
+	"$BUILD/t/fixtures/polled" >out &
+	local pid=$! smco good=1
+	wait_for 60 grep -q ready out
+	rm -f run.trace
+	smco-trace -q -m range -o run.trace -p $pid &
+	smco=$!
+	wait_for 60 test -s run.trace && wait_for 60 knows 1 8 &&
+		kill -USR1 $pid && wait_for 60 grep -q changed out &&
+		kill -TERM $smco && wait $smco && knows 1 100 && good=0
+	found
+	kill $pid
+	return $good
+}
+# knows SMALLEST LARGEST - of the table
+knows() { found | grep -q "^table\[\] $1 $2$"; }
+ok "attached: what changes through a pointer is seen to" changed
+
 both() {
 	timeout 60 smco-trace -m range,nap -t 20 -o run.trace -- ./plain 2 \
 		>out 2>err && grep -q "^ranges " err && grep -q "^unused " err &&

@@ -6,12 +6,16 @@
 
 #define QUICK_STEP_NS NSEC_PER_MSEC
 #define SLOW_STEP_NS  (20 * NSEC_PER_MSEC)
+/* A step comes sooner when what is in has cost so many stops by then: many
+ * short turns see more than a few long ones. */
+#define SHORTEST_STEP_NS (100 * NSEC_PER_USEC)
+#define STOPS_A_STEP	 3
 /* How often the controller corrects itself: windows come and go in a few
  * milliseconds, so sooner than the paper's 0.4 s. */
 #define INTERVAL_NS (100 * NSEC_PER_MSEC)
 #define TELL_NS	    (20 * NSEC_PER_MSEC)
 /* A window that has cost less since it came in is left alone. */
-#define QUANTUM_PS (20 * NSEC_PER_USEC * 1000)
+#define QUANTUM_PS (2 * NSEC_PER_USEC * 1000)
 /* Stops to put some in may take this part of the target. */
 #define STOPS_SHARE 6
 /* Of what the window of 10 s has room for, those put in at once may take this
@@ -186,6 +190,7 @@ static bool come(struct range_duty *d, const struct range_duty_state *s)
 			break;
 		}
 		room_ns -= (int64_t)ns;
+		d->load_ppb = sat_add_u64(d->load_ppb, d->window[i].rate_ppb);
 		control_armed(d->control, id, s->now_ns);
 		any = d->want[i] = true;
 	}
@@ -209,6 +214,7 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 {
 	uint64_t dt_ns = sat_sub_u64(s->now_ns, d->last_ns);
 	d->last_ns = s->now_ns;
+	d->stop_ns = s->stop_ns;
 	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
 		return all_or_none(d, d->m_t_ppb > 0);
 	d->run_ns += s->run_ns;
@@ -235,8 +241,12 @@ uint64_t range_duty_due_ns(const struct range_duty *d)
 {
 	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
 		return d->last_ns + SLOW_STEP_NS;
-	if (d->load_ppb)
-		return d->last_ns + QUICK_STEP_NS;
+	if (d->load_ppb) {
+		uint64_t ns = sat_u64((u128)d->stop_ns * STOPS_A_STEP * PPB /
+				      d->load_ppb);
+		return d->last_ns +
+		       min_u64(max_u64(ns, SHORTEST_STEP_NS), QUICK_STEP_NS);
+	}
 	uint64_t due_ns = max_u64(control_next_due_ns(d->control),
 				  d->last_ns + QUICK_STEP_NS);
 	return min_u64(due_ns, d->last_ns + SLOW_STEP_NS);

@@ -40,6 +40,7 @@ struct range_duty {
 	uint64_t run_ns;     /* not yet told to the controller */
 	uint64_t told_ns;    /* when it was told last */
 	uint64_t put_in_ns;  /* when some were put in last */
+	uint64_t stop_ns;    /* as the last step had it */
 	uint64_t load_ppb;   /* what all that are in cost in the last step */
 	uint64_t overrun_ps; /* by windows that had their turn, and stayed in */
 };

@@ -12,7 +12,9 @@
 
 /* A stop to put sensors in or out, before one was measured. */
 #define FIRST_STOP_NS (60 * NSEC_PER_USEC)
-#define IDLE_NS	      (20 * NSEC_PER_MSEC)
+/* To stop and to go on, alone. */
+#define STOP_NS (10 * NSEC_PER_USEC)
+#define IDLE_NS (20 * NSEC_PER_MSEC)
 /* What a hit costs, by what its instructions alone would: bzip2 -O2 lost 1.6
  * times that. */
 #define COST_NUM 8
@@ -39,6 +41,7 @@ void range_proc_free(struct range_proc *rp)
 	range_duty_deinit(&rp->duty);
 	free(rp->hits);
 	free(rp->value);
+	free(rp->polled);
 	free(rp);
 }
 
@@ -132,7 +135,7 @@ static void change(struct range_proc *rp)
 	if (ranges_choose(rp->ranges, rp->duty.want, &cost_ns, &err))
 		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
 	if (cost_ns)
-		rp->stop_ns = (rp->stop_ns * 7 + cost_ns) / 8;
+		rp->stop_ns = (rp->stop_ns * 7 + cost_ns + STOP_NS) / 8;
 	look(rp, false);
 }
 
@@ -171,7 +174,9 @@ static struct range_proc *new_proc(struct range_monitor *m,
 				 u->nr_windows, now_ns);
 	rp->hits = calloc(u->nr_windows + 1, sizeof(*rp->hits));
 	rp->value = calloc(u->vars->nr_vars + 1, sizeof(*rp->value));
-	if (!rc && rp->hits && rp->value && grow(m, u->nr_windows))
+	rp->polled = malloc(u->poll_bytes + 1);
+	if (!rc && rp->hits && rp->value && rp->polled &&
+	    grow(m, u->nr_windows))
 		return rp;
 	range_proc_free(rp);
 	return NULL;

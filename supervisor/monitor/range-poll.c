@@ -62,14 +62,16 @@ int range_polls_find(struct range_unit *u)
 		uint64_t len = extent(&v->vars[i].type);
 		if (!is_pollable(u, i) || total + len > RANGE_POLL_MOST)
 			continue;
-		total += len;
 		u->polls[u->nr_polls++] = (struct range_poll){
 			.var = i,
 			.addr = (uint64_t)v->places[v->vars[i].first_place]
 					.offset,
 			.len = len,
+			.at = total,
 		};
+		total += len;
 	}
+	u->poll_bytes = total;
 	if (u->nr_polls)
 		qsort(u->polls, u->nr_polls, sizeof(*u->polls), by_addr);
 	return 0;
@@ -140,9 +142,13 @@ static size_t read_some(struct range_proc *rp, size_t i, uint8_t *buf)
 		for (size_t k = i; k < i + n; k++) {
 			const struct range_poll *p = &u->polls[k];
 			struct range_value *v = &rp->value[p->var];
-			look(v, &u->vars->vars[p->var].type, 0,
-			     own + (p->addr - from));
-			v->hits++;
+			const uint8_t *now = own + (p->addr - from);
+			/* Most of them sit still. */
+			if (!v->hits++ ||
+			    memcmp(now, rp->polled + p->at, p->len) != 0) {
+				look(v, &u->vars->vars[p->var].type, 0, now);
+				memcpy(rp->polled + p->at, now, p->len);
+			}
 		}
 	if (own != buf)
 		free(own);

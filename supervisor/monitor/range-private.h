@@ -11,6 +11,7 @@ struct range_poll {
 	uint32_t var;
 	uint64_t addr; /* the file's */
 	uint64_t len;  /* bytes, all elements */
+	uint64_t at;   /* of what was read last, see polled */
 };
 
 /* What is known of a program file; lives as long as the monitor. */
@@ -24,6 +25,7 @@ struct range_unit {
 	size_t nr_windows;	  /* of the plan */
 	struct range_poll *polls; /* by address */
 	size_t nr_polls;
+	size_t poll_bytes; /* of all together */
 	uint32_t first_id; /* of variables in the trace */
 	bool is_told;	   /* the variables are in the trace */
 	bool no_match;	   /* the selection fits none of its variables */
@@ -51,6 +53,7 @@ struct range_proc {
 	uint64_t asked_ns;	   /* and when that was */
 	uint64_t stop_ns;	   /* of a change, lately */
 	struct range_value *value; /* of unit->vars */
+	uint8_t *polled;	   /* what unit->polls had when read last */
 	uint64_t born_ns, died_ns; /* died: 0 while it lives */
 	uint64_t next_poll_ns;
 };

@@ -253,10 +253,10 @@ static int change(struct ranges *r, const uint32_t *functions, size_t nr,
 {
 	int first = 0;
 	bool in = false;
-	uint64_t began_ns = smco_now_ns();
 	int ret = tproc_stop(r->p, err);
 	if (ret)
 		return ret;
+	uint64_t began_ns = smco_now_ns();
 	for (size_t i = 0; i < nr && first != SMCO_GONE; i++) {
 		in |= puts_in(&r->function[functions[i]]);
 		ret = range_apply(r, &r->function[functions[i]],
@@ -265,9 +265,9 @@ static int change(struct ranges *r, const uint32_t *functions, size_t nr,
 	}
 	if (in)
 		range_fix_frames(r);
-	tproc_cont(r->p);
 	if (cost_ns_ret)
 		*cost_ns_ret = smco_now_ns() - began_ns;
+	tproc_cont(r->p);
 	return first;
 }
 

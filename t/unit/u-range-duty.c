@@ -166,6 +166,28 @@ static void test_burst(void)
 	sim_end(&s);
 }
 
+/* Until the next step, if all cost @ppb together now. */
+static uint64_t step_ns(uint64_t ppb)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, 100000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = ppb / NR;
+	sim_step(&s);
+	uint64_t ns = range_duty_due_ns(&s.duty) - s.now_ns;
+	sim_end(&s);
+	return ns;
+}
+
+/* The more what is in costs, the sooner it is looked at again. */
+static void test_steps(void)
+{
+	check_int(step_ns(0), 20 * NSEC_PER_MSEC);
+	check_int(step_ns(10000000), NSEC_PER_MSEC);
+	check_range((double)step_ns(500000000), 5.0 * STOP_NS, 7.0 * STOP_NS);
+	check_range((double)step_ns(1000000000), 2.0 * STOP_NS, 4.0 * STOP_NS);
+}
+
 /* What is out at the beginning, as in a forked copy, comes in. */
 static void test_starts_out(int64_t target)
 {
@@ -215,6 +237,7 @@ int main(void)
 	test_ends();
 	test_burst();
 	test_pauses();
+	test_steps();
 	test_starts_out(100000000);
 	test_starts_out(INT64_MAX);
 	return tap_done();
