@@ -52,7 +52,12 @@ uint64_t model_reader_u64(struct trace_reader *r, const char *key,
 
 bool model_has_monitor(const struct summary *s, const char *name)
 {
-	const char *list = trace_meta(s->reader, "monitors");
+	return model_file_has_monitor(s->reader, name);
+}
+
+bool model_file_has_monitor(struct trace_reader *r, const char *name)
+{
+	const char *list = trace_meta(r, "monitors");
 	size_t len = strlen(name);
 	for (const char *p = list ? list : "nap"; *p;) {
 		size_t n = strcspn(p, ",");

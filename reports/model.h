@@ -186,6 +186,8 @@ struct model_culprit model_last_used_by(const struct summary *s,
 /* Did the first file's run look for this ("nap", "counters", "range",
  * "samples")? */
 bool model_has_monitor(const struct summary *s, const char *name);
+/* The same of one file. */
+bool model_file_has_monitor(struct trace_reader *r, const char *name);
 /* Number in a meta value of the first file; @fallback if it is missing or not
  * one. */
 uint64_t model_meta_u64(const struct summary *s, const char *key,

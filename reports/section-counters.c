@@ -139,7 +139,7 @@ static int each_event(struct row *row, section_visit *visit, void *ctx)
 static int counter_each(const struct section_source *src, section_visit *visit,
 			void *ctx, struct smco_err *err)
 {
-	bool any = false;
+	(void)err;
 	for (size_t i = 0; i < src->s->nr_files; i++) {
 		struct row row = {.f = &src->s->file[i], .file = i};
 		const struct counts *c = row.f->counts;
@@ -150,13 +150,8 @@ static int counter_each(const struct section_source *src, section_visit *visit,
 		}
 		if (rc)
 			return rc;
-		any |= c != NULL;
 	}
-	if (any)
-		return SMCO_OK;
-	return smco_fail(err, SMCO_NOTFOUND, 0,
-			 "no counters in the trace: they are recorded by "
-			 "smco-trace -m counters");
+	return SMCO_OK;
 }
 
 static void *counter_keep(const void *item)
@@ -172,6 +167,7 @@ const struct section counter_section = {
 	.about = "what was counted, by thread",
 	.column = counter_columns,
 	.nr_columns = COUNTER_COLUMNS,
+	.monitor = "counters",
 	.get = counter_get,
 	.each = counter_each,
 	.keep = counter_keep,

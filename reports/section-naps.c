@@ -129,6 +129,7 @@ const struct section nap_section = {
 	.about = "every nap",
 	.column = nap_columns,
 	.nr_columns = NAP_COLUMNS,
+	.monitor = "nap",
 	.sort = "byte_seconds",
 	.get = nap_get,
 	.each = nap_each,

@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+#include "reports/model.h"
+
 #include "reports/array.h"
 #include "reports/units.h"
 
@@ -346,12 +348,25 @@ static int visit(void *ctx, const void *item)
 	return print_row(p, item);
 }
 
+static bool any_has_monitor(const struct summary *s, const char *name)
+{
+	for (size_t i = 0; i < s->nr_files; i++)
+		if (model_file_has_monitor(s->file[i].reader, name))
+			return true;
+	return false;
+}
+
 int section_print(const struct section *section,
 		  const struct section_source *src,
 		  const struct section_options *o, const struct page *page,
 		  struct smco_err *err)
 {
 	const char *sort = o->sort ? o->sort : section->sort;
+	if (section->monitor && !any_has_monitor(src->s, section->monitor))
+		return smco_fail(err, SMCO_NOTFOUND, 0,
+				 "no %s in the trace: they are recorded by "
+				 "smco-trace -m %s",
+				 section->name, section->monitor);
 	struct printer p = {
 		.section = section,
 		.src = src,
@@ -379,8 +394,6 @@ int section_print(const struct section *section,
 		end(&p);
 	if (ferror(p.out))
 		return smco_fail(err, SMCO_SYS, errno, "cannot write");
-	if (rc == SMCO_NOTFOUND)
-		return rc; /* the section has said what */
 	if (rc)
 		return smco_fail(err, rc, 0, "out of memory for --%s",
 				 section->name);

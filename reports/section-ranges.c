@@ -137,6 +137,7 @@ const struct section range_section = {
 	.about = "the values that variables had",
 	.column = range_columns,
 	.nr_columns = RANGE_COLUMNS,
+	.monitor = "range",
 	.get = range_get,
 	.each = range_each,
 };

@@ -93,6 +93,7 @@ const struct section site_section = {
 	.about = "where the blocks were allocated",
 	.column = site_columns,
 	.nr_columns = SITE_COLUMNS,
+	.monitor = "nap",
 	.sort = "byte_seconds",
 	.get = site_get,
 	.each = site_each,

@@ -38,7 +38,8 @@ struct section {
 	 * into memory; items are valid during the visit only. */
 	bool streams;
 	const char *sort; /* column to sort by unless told; NULL: as walked */
-	value_fn *get;	  /* ctx is the struct section_source */
+	const char *monitor; /* that a trace needs for it; NULL: none */
+	value_fn *get;	     /* ctx is the struct section_source */
 	int (*each)(const struct section_source *src, section_visit *visit,
 		    void *ctx, struct smco_err *err);
 	/* Only where items do not stay, as in those that stream: a copy, NULL
@@ -68,7 +69,8 @@ struct section_options {
 
 /*
  * Print @section. Numbers sort largest first, texts alphabetically. Texts from
- * the trace are cleaned. SMCO_NOMEM, SMCO_SYS (cannot write).
+ * the trace are cleaned. SMCO_NOMEM, SMCO_SYS (cannot write), SMCO_NOTFOUND:
+ * none of the traces was made with the monitor, and nothing is printed.
  */
 int section_print(const struct section *section,
 		  const struct section_source *src,

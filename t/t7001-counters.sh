@@ -147,9 +147,16 @@ columns() {
 ok "its columns are in the manual" columns
 none() {
 	smco-trace -q -t 0 -o nap.trace true
-	test_exit 9 smco-report --counters nap.trace >out 2>err && cat err && grep -q 'no counters in the trace.*smco-trace -m counters' err
+	smco-trace -q -e page-faults -o faults.trace true
+	lacks() { # TRACE TABLE MONITOR
+		test_exit 9 smco-report "--$2" "$1" >out 2>err && cat err &&
+			grep -q "no $2 in the trace.*smco-trace -m $3$" err && [ ! -s out ]
+	}
+	lacks nap.trace counters counters && lacks nap.trace ranges range &&
+		lacks faults.trace naps nap && lacks faults.trace sites nap &&
+		smco-report --naps nap.trace faults.trace && smco-report --naps faults.trace nap.trace
 }
-ok "a trace without counters: it says how to get them" none
+ok "a trace without what the table is about: how to get it" none
 
 # What the machine does not have.
 if smco-trace --list-events CYCLES | grep -q '^no'; then
