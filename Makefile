@@ -42,7 +42,7 @@ SRC := $(filter-out $(TOOL_SRC),$(wildcard supervisor/*.c \
 	supervisor/tracee/*.c supervisor/probe/*.c supervisor/control/*.c \
 	supervisor/monitor/*.c pmu/*.c symbols/*.c reports/*.c))
 SRC := $(filter-out %.bpf.c,$(SRC))
-ASM := $(wildcard supervisor/probe/*.S)
+ASM := $(wildcard supervisor/probe/*.S reports/*.S)
 BPF := $(wildcard supervisor/probe/*.bpf.c)
 AGENT := $(wildcard supervisor/probe/agent/*.c supervisor/probe/agent/*.S)
 
@@ -64,6 +64,7 @@ fixtures: $(FIXTURES)
 
 # Room-specific rules: how the agent image and the BPF objects are built.
 -include supervisor/probe/build.mk
+-include reports/html/build.mk
 -include t/build.mk
 
 $(O)/smco-trace: $(O)/supervisor/smco-trace.o $(LIB)

@@ -94,7 +94,7 @@ static json_t *series_json(const struct counts *c)
 		for (size_t i = 0; i < c->nr_buckets; i++)
 			json_array_append_new(
 				a,
-				json_real(c->bucket[e * COUNTS_BUCKETS + i]));
+				json_real(c->bucket[e * c->max_buckets + i]));
 		json_array_append_new(events, a);
 	}
 	put(o, "bucket_ns", number(c->bucket_ns));
@@ -109,7 +109,8 @@ static json_t *note(struct trace_reader *r, const char *key,
 	return v ? text(v) : json_null();
 }
 
-json_t *counts_json(const struct model_file *f, json_t *(*text)(const char *))
+json_t *counts_json(const struct model_file *f, size_t max_threads,
+		    json_t *(*text)(const char *))
 {
 	const struct counts *c = f->counts;
 	if (!c)
@@ -118,7 +119,9 @@ json_t *counts_json(const struct model_file *f, json_t *(*text)(const char *))
 	       *threads = json_array();
 	for (size_t i = 0; i < c->nr_events; i++)
 		json_array_append_new(events, event_json(&c->event[i], text));
-	for (size_t i = 0; i < c->nr_threads; i++)
+	size_t nr = max_threads && max_threads < c->nr_threads ? max_threads
+							       : c->nr_threads;
+	for (size_t i = 0; i < nr; i++)
 		json_array_append_new(threads, thread_json(c, &c->thread[i]));
 	put(o, "interval_ns",
 	    c->interval_ns ? number(c->interval_ns) : json_null());

@@ -7,7 +7,9 @@
 #include "reports/model.h"
 
 /* An element of "counters": null where the file has none. @text makes a JSON
- * string of bytes that may be no UTF-8. NULL when out of memory. */
-json_t *counts_json(const struct model_file *f, json_t *(*text)(const char *));
+ * string of bytes that may be no UTF-8; at most @max_threads of them, 0 = all.
+ * NULL when out of memory. */
+json_t *counts_json(const struct model_file *f, size_t max_threads,
+		    json_t *(*text)(const char *));
 
 #endif

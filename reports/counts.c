@@ -78,7 +78,8 @@ static void read_group(struct counts *c, const struct trace_reader *r,
 	}
 }
 
-int counts_create(const struct trace_reader *r, struct counts **ret)
+int counts_create(const struct trace_reader *r, size_t max_buckets,
+		  struct counts **ret)
 {
 	struct counts *c = calloc(1, sizeof(*c));
 	*ret = NULL;
@@ -97,7 +98,11 @@ int counts_create(const struct trace_reader *r, struct counts **ret)
 				       c->interval_ns < 3600 * NSEC_PER_SEC
 			       ? c->interval_ns
 			       : 10 * NSEC_PER_MSEC;
-	c->bucket = calloc(c->nr_events * COUNTS_BUCKETS, sizeof(double));
+	c->max_buckets = max_buckets ? max_buckets : COUNTS_BUCKETS;
+	/* Finer than the intervals, so that one can see where they end. */
+	if (c->max_buckets > COUNTS_BUCKETS)
+		c->bucket_ns = c->bucket_ns * COUNTS_BUCKETS / c->max_buckets;
+	c->bucket = calloc(c->nr_events * c->max_buckets, sizeof(double));
 	if (!c->bucket) {
 		free(c);
 		return SMCO_NOMEM;
@@ -191,13 +196,13 @@ static void add_total(struct counts_sum *s, uint64_t raw, double scaled,
 /* Two buckets become one, as often as it takes until @time_ns has one. */
 static void widen_buckets(struct counts *c, uint64_t time_ns)
 {
-	while (time_ns / c->bucket_ns >= COUNTS_BUCKETS) {
+	size_t half = c->max_buckets / 2;
+	while (time_ns / c->bucket_ns >= c->max_buckets) {
 		for (size_t e = 0; e < c->nr_events; e++) {
-			double *b = c->bucket + e * COUNTS_BUCKETS;
-			for (size_t i = 0; i < COUNTS_BUCKETS / 2; i++)
+			double *b = c->bucket + e * c->max_buckets;
+			for (size_t i = 0; i < half; i++)
 				b[i] = b[2 * i] + b[2 * i + 1];
-			memset(b + COUNTS_BUCKETS / 2, 0,
-			       COUNTS_BUCKETS / 2 * sizeof(*b));
+			memset(b + half, 0, half * sizeof(*b));
 		}
 		c->nr_buckets = (c->nr_buckets + 1) / 2;
 		c->bucket_ns *= 2;
@@ -211,7 +216,7 @@ static void widen_buckets(struct counts *c, uint64_t time_ns)
 static void spread(struct counts *c, size_t e, double v, uint64_t start_ns,
 		   uint64_t end_ns)
 {
-	double *b = c->bucket + e * COUNTS_BUCKETS;
+	double *b = c->bucket + e * c->max_buckets;
 	double per_ns = v / (double)(end_ns - start_ns);
 	while (start_ns < end_ns) {
 		size_t i = (size_t)(start_ns / c->bucket_ns);

@@ -10,7 +10,7 @@
 #include "reports/trace.h"
 
 #define COUNTS_MAX_EVENTS 128
-#define COUNTS_BUCKETS	  512
+#define COUNTS_BUCKETS	  512 /* over time, unless asked for more */
 
 /* What an event is, FORMAT.md's counter.G.I.role. */
 enum counts_role {
@@ -62,7 +62,8 @@ struct counts {
 	/* Counts over time, event by event, bucket by bucket: each record
 	 * scaled by itself (nothing where nothing was counted) and shared out
 	 * among the buckets that its interval meets. */
-	double *bucket; /* nr_events * COUNTS_BUCKETS */
+	double *bucket; /* nr_events * max_buckets */
+	size_t max_buckets;
 	uint64_t bucket_ns;
 	size_t nr_buckets;
 	/* private: */
@@ -70,8 +71,10 @@ struct counts {
 	uint16_t first_of_group[32], nr_of_group[32];
 };
 
-/* Events are taken from @r's keys. *ret is NULL if it has none. SMCO_NOMEM. */
-int counts_create(const struct trace_reader *r, struct counts **ret);
+/* Events are taken from @r's keys; at most @max_buckets (even, 0 =
+ * COUNTS_BUCKETS) over time. *ret is NULL if it has none. SMCO_NOMEM. */
+int counts_create(const struct trace_reader *r, size_t max_buckets,
+		  struct counts **ret);
 void counts_destroy(struct counts *c); /* NULL is fine */
 /* An EV_COUNTS record whose payload is a struct ev_counts. SMCO_NOMEM. */
 int counts_take(struct counts *c, const struct record *r);

@@ -8,33 +8,9 @@
 #include <math.h>
 
 #include "reports/diff-words.h"
+#include "reports/html-image.h"
 #include "reports/names.h"
 #include "reports/units.h"
-
-static const char head[] =
-	"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-	"<meta name=\"viewport\" content=\"width=device-width\">\n"
-	"<meta http-equiv=\"Content-Security-Policy\" content=\""
-	"default-src 'none'; style-src 'unsafe-inline'\">\n"
-	"<title>smco-diff</title>\n<style>\n"
-	":root { color-scheme: light dark; --line: #8884; --dim: #777;\n"
-	"  --bad: #b3261e; --good: #1b6e2e; --warn: #8a5a00 }\n"
-	"@media (prefers-color-scheme: dark) { :root { --dim: #999;\n"
-	"  --bad: #ff8a80; --good: #7bd88f; --warn: #e6b450 } }\n"
-	"body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto;\n"
-	"  max-width: 75em; padding: 0 1em }\n"
-	"h2 { font-size: 1.05em; margin: 0 0 .4em }\n"
-	"section { border-top: 1px solid var(--line); padding: .9em 0 }\n"
-	".sides { display: grid; grid-template-columns: 1fr 1fr; gap: 0 2em }\n"
-	"table { border-collapse: collapse; margin: .3em 0 }\n"
-	"th { text-align: left; font-weight: normal; color: var(--dim) }\n"
-	"td, th { padding: .05em 1.4em .05em 0; vertical-align: top }\n"
-	"td { font-variant-numeric: tabular-nums }\n"
-	"ol { list-style: none; margin: .3em 0; padding: 0;\n"
-	"  font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere }\n"
-	".dim, small { color: var(--dim) } .bad { color: var(--bad) }\n"
-	".good { color: var(--good) } .warn { color: var(--warn) }\n"
-	"</style></head><body>\n";
 
 /* Text, safe between tags and in quoted attributes; control characters and
  * what is no UTF-8 do not get through. */
@@ -197,7 +173,7 @@ void diff_print_html(const struct diff *d, const struct diff_rules *rules,
 	FILE *out = style->page.out;
 	char text[NOTE_MAX];
 	size_t rest = 0;
-	fputs(head, out);
+	html_image_write(html_diff_start, html_diff_data, out);
 	sides(d, out);
 	for (size_t i = 0; i < rules->nr; i++)
 		element(out, "p", rules->rule[i].is_crossed ? "bad" : "good",
@@ -221,5 +197,5 @@ void diff_print_html(const struct diff *d, const struct diff_rules *rules,
 	snprintf(text, sizeof(text), "%zu sites unchanged",
 		 d->nr_by_verdict[DIFF_SITE][VERDICT_SAME]);
 	element(out, "p", "dim", text);
-	fputs("\n</body></html>\n", out);
+	html_image_write(html_diff_data, html_diff_end, out);
 }

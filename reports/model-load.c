@@ -409,7 +409,8 @@ static void add_files(struct summary *s)
 static int load_file(struct summary *s, uint32_t file)
 {
 	struct record record;
-	int rc = counts_create(s->file[file].reader, &s->file[file].counts);
+	int rc = counts_create(s->file[file].reader, s->select.nr_buckets,
+			       &s->file[file].counts);
 	if (rc)
 		return rc;
 	while ((rc = trace_next(s->file[file].reader, &record, NULL)) != 0) {

@@ -19,6 +19,9 @@ struct select {
 	uint64_t from_ns, to_ns; /* session time, [from, to); to 0: no end */
 	const struct where *nap_where;	 /* over nap_section's; or NULL */
 	const struct suppress *suppress; /* or NULL */
+	/* How finely time is divided at most where counts are added up over
+	 * time; even, 0 = COUNTS_BUCKETS. */
+	size_t nr_buckets;
 };
 
 static inline bool select_time(const struct select *s, uint64_t time_ns)

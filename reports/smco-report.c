@@ -9,8 +9,10 @@
 
 #include "reports/cli.h"
 #include "reports/exitcode.h"
+#include "reports/html.h"
 #include "reports/model.h"
 #include "reports/newest.h"
+#include "reports/output.h"
 #include "reports/quantity.h"
 #include "reports/records.h"
 #include "reports/section.h"
@@ -20,6 +22,7 @@ enum long_option {
 	OPT_JSON = 256,
 	OPT_CSV,
 	OPT_JUWEL,
+	OPT_HTML,
 	OPT_TOP,
 	OPT_SORT,
 	OPT_WHERE,
@@ -34,7 +37,8 @@ enum long_option {
 };
 
 struct options {
-	bool json, csv, juwel, flamegraph;
+	bool json, csv, juwel, flamegraph, html;
+	const char *path; /* of -o, or NULL */
 	struct cli_output output;
 	bool has_top;
 	unsigned top, frames;
@@ -79,6 +83,9 @@ static const char help[] =
 	"      --sort COLUMN      largest first; -COLUMN: smallest first\n"
 	"      --top N            at most N, 0 = all (10 in the summary)\n"
 	"How:\n"
+	"      --html             as a page for a browser: strips over time, "
+	"tables\n"
+	"  -o, --output FILE      to FILE\n"
 	"      --frames N         at most N frames a stack, 0 = all (8); "
 	"sites\n"
 	"                         that look the same so far are one\n"
@@ -97,8 +104,11 @@ static const char help[] =
 	"8 no permission, 9 no such file; 10 shown, but the trace has no end,\n"
 	"11 shown, but the trace is damaged. See smco-report(1).\n";
 
+static struct output to; /* -o */
+
 static _Noreturn void die(const struct smco_err *err)
 {
+	output_abandon(&to);
 	cli_complain("%s", err->msg);
 	exit(exitcode_of(err));
 }
@@ -176,6 +186,9 @@ static bool parse_style(int c, struct options *o)
 	case OPT_FLAMEGRAPH:
 		o->flamegraph = true;
 		return true;
+	case OPT_HTML:
+		o->html = true;
+		return true;
 	case OPT_FRAMES:
 		o->frames = cli_number("frames", optarg);
 		return true;
@@ -192,12 +205,24 @@ static void check(struct options *o)
 		o->section = &site_section;
 	if (o->json + o->csv + o->juwel > 1)
 		cli_usage("one of --json, --csv and --juwel, not more");
-	if (o->flamegraph && (o->section || o->json || o->csv || o->juwel))
+	if (o->html && (o->json || o->csv || o->juwel))
+		cli_usage("--html has a form of its own: without --json, --csv "
+			  "and --juwel");
+	if (o->flamegraph &&
+	    (o->section || o->json || o->csv || o->juwel || o->html))
 		cli_usage("--flamegraph has a form of its own: no table, "
-			  "--json, --csv or --juwel with it");
+			  "--html, --json, --csv or --juwel with it");
 	if (o->flamegraph && (o->where || o->sort || o->has_top))
 		cli_usage("--where, --sort and --top need a table, not "
 			  "--flamegraph");
+	if (o->html && (o->section || o->sort || o->has_top))
+		cli_usage("--html shows everything, and sorts it in the "
+			  "browser: without %s",
+			  o->section ? "a table's name"
+			  : o->sort  ? "--sort"
+				     : "--top");
+	if (o->html && !o->path && isatty(STDOUT_FILENO))
+		cli_usage("--html needs a file: -o FILE");
 	if (o->juwel && o->section)
 		cli_usage("--juwel prints all records, not --%s",
 			  o->section->name);
@@ -224,6 +249,8 @@ static void fill_options(struct option *longs)
 		{"csv", no_argument, NULL, OPT_CSV},
 		{"juwel", no_argument, NULL, OPT_JUWEL},
 		{"flamegraph", no_argument, NULL, OPT_FLAMEGRAPH},
+		{"html", no_argument, NULL, OPT_HTML},
+		{"output", required_argument, NULL, 'o'},
 		{"top", required_argument, NULL, OPT_TOP},
 		{"sort", required_argument, NULL, OPT_SORT},
 		{"where", required_argument, NULL, OPT_WHERE},
@@ -251,13 +278,18 @@ static void parse(int argc, char **argv, struct options *o)
 	int c;
 	fill_options(longs);
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":hV", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":hVo:", longs, NULL)) != -1) {
 		if (c >= OPT_JSON &&
 		    (parse_style(c, o) || parse_selection(c, o)))
 			continue;
-		cli_common_option(c, argv, help, CLI_FAILED);
+		if (c == 'o')
+			o->path = strcmp(optarg, "-") ? optarg : NULL;
+		else
+			cli_common_option(c, argv, help, CLI_FAILED);
 	}
 	check(o);
+	if (o->html)
+		o->select.nr_buckets = HTML_BUCKETS;
 	o->file = argv + optind;
 	o->nr_files = (size_t)(argc - optind);
 }
@@ -359,9 +391,12 @@ static int show_section(const struct section_source *src,
 static int show(const struct section_source *src, struct options *o,
 		const struct where *where, struct smco_err *err)
 {
-	bool for_people = !o->json && !o->csv && !o->juwel && !o->flamegraph;
+	bool for_people = !o->json && !o->csv && !o->juwel && !o->flamegraph &&
+			  !o->html && !o->path;
 	bool one = src->nr_inputs == 1 && strcmp(o->file[0], "-");
 	struct page page = cli_output_begin(&o->output, for_people);
+	if (o->path)
+		page.out = to.file;
 	struct summary_style style = {
 		.color = page.color,
 		.width = page.width,
@@ -373,15 +408,20 @@ static int show(const struct section_source *src, struct options *o,
 	int rc = 0;
 	if (o->juwel)
 		rc = records_print_juwel(src->input, src->nr_inputs,
-					 src->select, stdout, err);
+					 src->select, page.out, err);
 	else if (o->flamegraph)
-		rc = samples_print_folded(src->s, stdout, err);
+		rc = samples_print_folded(src->s, page.out, err);
 	else if (o->section)
 		rc = show_section(src, o, where, &page, err);
 	else if (o->json)
-		rc = summary_print_json(src->s, stdout, err);
+		rc = summary_print_json(src->s, page.out, err);
+	else if (o->html)
+		rc = html_print(src->s, page.out, err);
 	else
-		summary_print(src->s, stdout, one ? o->file[0] : NULL, &style);
+		summary_print(src->s, page.out, one ? o->file[0] : NULL,
+			      &style);
+	if (o->path && !rc)
+		rc = output_commit(&to, err);
 	return cli_output_end(&o->output, rc, err);
 }
 
@@ -424,6 +464,10 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	parse(argc, argv, &o);
 	prepare(&o, &where, &suppress);
+	if (o.path && output_open(&to, o.path, &err)) {
+		cli_complain("%s", err.msg);
+		exit(CLI_FAILED);
+	}
 	open_traces(&traces, &o);
 	struct section_source src = {
 		.input = traces.input,

@@ -13,18 +13,24 @@
 
 #include <jansson.h>
 
+#include "reports/array.h"
 #include "reports/counts-json.h"
 #include "reports/json-values.h"
 #include "reports/model.h"
 #include "reports/nap-json.h"
 #include "reports/names.h"
 #include "reports/samples-json.h"
+#include "reports/top-naps.h"
 
 #define SCHEMA_VERSION 1
 #define WRITE_BYTES    (64u << 10)
 
 struct writer {
 	const struct summary *s;
+	struct summary_limits limits;
+	struct top_naps naps; /* those to be written */
+	uint32_t *culprit;    /* stacks that sites refer to */
+	size_t nr_culprits, cap_culprits;
 	FILE *out;
 	bool failed;
 	bool first; /* element of the current array or object */
@@ -61,6 +67,12 @@ static void close_array(struct writer *w)
 {
 	fputs("\n]", w->out);
 	w->first = false;
+}
+
+/* How many of @nr are written, if at most @limit are. */
+static size_t at_most(size_t nr, size_t limit)
+{
+	return limit && limit < nr ? limit : nr;
 }
 
 static json_t *sum_json(const struct nap_sum *sum)
@@ -216,8 +228,9 @@ static json_t *exit_json(const struct model_process *p, bool signal)
 
 static void put_processes(struct writer *w)
 {
+	size_t nr = at_most(w->s->nr_processes, w->limits.processes);
 	open_array(w, "processes");
-	for (size_t i = 0; i < w->s->nr_processes; i++) {
+	for (size_t i = 0; i < nr; i++) {
 		const struct model_process *p = &w->s->process[i];
 		const char *command = model_command(w->s, p);
 		emit(w, NULL,
@@ -238,11 +251,14 @@ static void put_processes(struct writer *w)
 	close_array(w);
 }
 
-static json_t *culprit_json(struct model_culprit c)
+static json_t *culprit_json(struct writer *w, struct model_culprit c)
 {
 	char name[NAMES_MAX];
 	if (!c.nr)
 		return json_null();
+	if (!ARRAY_ROOM(w->culprit, w->nr_culprits, w->cap_culprits))
+		return NULL;
+	w->culprit[w->nr_culprits++] = c.stack;
 	return JSON_OBJECT_OF(
 		{"stack", id_or_null(c.stack)}, {"naps", json_of_u64(c.nr)},
 		{"seen_nearby", json_of_u64(c.nr_nearby)},
@@ -251,15 +267,14 @@ static json_t *culprit_json(struct model_culprit c)
 			       : json_string(names_syscall(c.syscall, name))});
 }
 
-static json_t *ended_by_json(const struct summary *s,
-			     const struct model_site *site)
+static json_t *ended_by_json(struct writer *w, const struct model_site *site)
 {
 	json_t *o = json_object();
 	for (size_t i = 0; o && i < END_NR; i++) {
-		struct model_culprit c = model_ended_by(s, site, i);
+		struct model_culprit c = model_ended_by(w->s, site, i);
 		if (c.nr)
 			json_object_set_new(o, model_nap_end_name(i),
-					    culprit_json(c));
+					    culprit_json(w, c));
 	}
 	return o;
 }
@@ -271,8 +286,9 @@ static void put_sites(struct writer *w)
 		w->failed = true;
 		return;
 	}
+	size_t nr = at_most(sites.nr, w->limits.sites);
 	open_array(w, "sites");
-	for (size_t i = 0; i < sites.nr; i++) {
+	for (size_t i = 0; i < nr; i++) {
 		const struct model_site *m = &sites.site[i];
 		json_t *stacks = json_array();
 		for (size_t j = 0; stacks && j < m->nr_stacks; j++)
@@ -290,9 +306,9 @@ static void put_sites(struct writer *w)
 			     {"live_bytes", json_of_u64(m->totals.live_bytes)},
 			     {"watched", json_of_u64(m->totals.nr_watched)},
 			     {"unused", sum_json(&m->sum)},
-			     {"ended_by", ended_by_json(w->s, m)},
+			     {"ended_by", ended_by_json(w, m)},
 			     {"last_used_by",
-			      culprit_json(model_last_used_by(w->s, m))}));
+			      culprit_json(w, model_last_used_by(w->s, m))}));
 	}
 	close_array(w);
 	model_sites_free(&sites);
@@ -302,7 +318,9 @@ static void put_counters(struct writer *w)
 {
 	open_array(w, "counters");
 	for (size_t i = 0; i < w->s->nr_files; i++)
-		emit(w, NULL, counts_json(&w->s->file[i], json_of_text));
+		emit(w, NULL,
+		     counts_json(&w->s->file[i], w->limits.threads,
+				 json_of_text));
 	close_array(w);
 }
 
@@ -310,12 +328,12 @@ static void put_naps(struct writer *w)
 {
 	struct bbuf b = {0};
 	open_array(w, "naps");
-	for (size_t i = 0; i < w->s->nr_naps; i++) {
+	for (size_t i = 0; i < w->naps.nr; i++) {
 		bbuf_put(&b, ",\n", w->first ? 0 : 2);
 		bbuf_put(&b, "\n", w->first ? 1 : 0);
 		w->first = false;
-		nap_json(&b, &w->s->nap[i]);
-		if (b.len < WRITE_BYTES && i + 1 < w->s->nr_naps)
+		nap_json(&b, &w->s->nap[w->naps.index[i]]);
+		if (b.len < WRITE_BYTES && i + 1 < w->naps.nr)
 			continue;
 		w->failed |= b.failed;
 		if (b.len)
@@ -334,26 +352,31 @@ static int compare_ids(const void *va, const void *vb)
 	return a < b ? -1 : a > b;
 }
 
-/* Every stack that a nap, a site or a sample refers to, once. */
+/* Every stack that a nap, a site or a sample refers to, once; where sites are
+ * limited, those of naps and samples. */
 static void put_stacks(struct writer *w)
 {
 	const struct summary *s = w->s;
 	size_t nr = 0;
-	uint32_t *id =
-		calloc(s->nr_stacks + 2 * s->nr_naps + s->samples.nr_stacks + 1,
-		       sizeof(*id));
+	uint32_t *id = calloc(s->nr_stacks + 3 * w->naps.nr + w->nr_culprits +
+				      s->samples.nr_stacks + 1,
+			      sizeof(*id));
 	if (!id) {
 		w->failed = true;
 		return;
 	}
-	for (size_t i = 0; i < s->nr_stacks; i++)
+	for (size_t i = 0; i < s->nr_stacks && !w->limits.sites; i++)
 		id[nr++] = s->stack[i].id;
-	for (size_t i = 0; i < s->nr_naps; i++) {
-		id[nr++] = s->nap[i].nap.ended_stack;
-		id[nr++] = s->nap[i].nap.last_stack;
+	for (size_t i = 0; i < w->naps.nr; i++) {
+		const struct ev_nap *n = &s->nap[w->naps.index[i]].nap;
+		id[nr++] = n->alloc_stack;
+		id[nr++] = n->ended_stack;
+		id[nr++] = n->last_stack;
 	}
 	for (size_t i = 0; i < s->samples.nr_stacks; i++)
 		id[nr++] = s->samples.stack[i].id;
+	for (size_t i = 0; i < w->nr_culprits; i++)
+		id[nr++] = w->culprit[i];
 	qsort(id, nr, sizeof(*id), compare_ids);
 	open_array(w, "stacks");
 	for (size_t i = 0; i < nr; i++) {
@@ -383,8 +406,9 @@ static json_t *bound_json(const struct model_range *r, int64_t bound)
 static void put_ranges(struct writer *w)
 {
 	const struct model_ranges *rs = &w->s->ranges;
+	size_t nr = at_most(rs->nr, w->limits.ranges);
 	open_array(w, "ranges");
-	for (size_t i = 0; i < rs->nr; i++) {
+	for (size_t i = 0; i < nr; i++) {
 		const struct model_range *r = &rs->range[i];
 		int64_t watched = range_watched_ppb(r);
 		emit(w, NULL,
@@ -415,40 +439,112 @@ static void put_ranges(struct writer *w)
 	close_array(w);
 }
 
-static void put_ledger(struct writer *w)
+/* Is this the last one of its file, or of its part of the time? */
+static bool keeps_ledger(const struct writer *w, size_t i)
 {
-	open_array(w, "ledger");
-	for (size_t i = 0; i < w->s->nr_ledger; i++)
-		emit(w, NULL, ledger_json(&w->s->ledger[i]));
-	close_array(w);
+	const struct model_ledger *l = &w->s->ledger[i];
+	uint64_t part = w->s->file[l->file].duration_ns / w->limits.ledger + 1;
+	return i + 1 == w->s->nr_ledger || l[1].file != l->file ||
+	       l[1].time_ns / part != l->time_ns / part;
 }
 
-int summary_print_json(const struct summary *s, FILE *out, struct smco_err *err)
+/* Returns how many were left out. */
+static size_t put_ledger(struct writer *w)
+{
+	bool all = !w->limits.ledger || w->s->nr_ledger <= w->limits.ledger;
+	size_t nr = 0;
+	open_array(w, "ledger");
+	for (size_t i = 0; i < w->s->nr_ledger; i++)
+		if (all || keeps_ledger(w, i))
+			emit(w, NULL, ledger_json(&w->s->ledger[i]));
+		else
+			nr++;
+	close_array(w);
+	return nr;
+}
+
+static void put_left_out(struct writer *w, size_t nr_ledger)
+{
+	const struct summary *s = w->s;
+	const struct summary_limits *l = &w->limits;
+	struct model_sites sites;
+	uint64_t nr_threads = 0;
+	for (size_t i = 0; i < s->nr_files; i++)
+		if (s->file[i].counts)
+			nr_threads += s->file[i].counts->nr_threads -
+				      at_most(s->file[i].counts->nr_threads,
+					      l->threads);
+	if (model_sites(s, 0, &sites)) {
+		w->failed = true;
+		return;
+	}
+	emit(w, "left_out",
+	     JSON_OBJECT_OF(
+		     {"sites",
+		      json_of_u64(sites.nr - at_most(sites.nr, l->sites))},
+		     {"naps", json_of_u64(s->nr_naps - w->naps.nr)},
+		     {"processes",
+		      json_of_u64(s->nr_processes -
+				  at_most(s->nr_processes, l->processes))},
+		     {"threads", json_of_u64(nr_threads)},
+		     {"ranges", json_of_u64(s->ranges.nr -
+					    at_most(s->ranges.nr, l->ranges))},
+		     {"ledger", json_of_u64(nr_ledger)}));
+	model_sites_free(&sites);
+}
+
+static void put_all(struct writer *w)
+{
+	emit(w, "schema", json_integer(SCHEMA_VERSION));
+	emit(w, "generator", json_string("smco-report " SMCO_VERSION));
+	put_run(w);
+	put_files(w);
+	put_meta(w);
+	put_overhead(w);
+	emit(w, "unused", sum_json(&w->s->sum));
+	emit(w, "suppressed", sum_json(&w->s->suppressed));
+	emit(w, "not_selected", json_of_u64(w->s->nr_left_out));
+	put_coverage(w);
+	put_processes(w);
+	put_sites(w);
+	put_stacks(w);
+	put_counters(w);
+	put_naps(w);
+	put_ranges(w);
+	emit(w, "samples", samples_json(w->s));
+}
+
+static int print(const struct summary *s, const struct summary_limits *limits,
+		 FILE *out, struct smco_err *err)
 {
 	struct writer w = {.s = s, .out = out, .first = true};
+	if (limits)
+		w.limits = *limits;
+	if (top_naps(s, w.limits.naps, &w.naps))
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory for JSON");
 	fputc('{', out);
-	emit(&w, "schema", json_integer(SCHEMA_VERSION));
-	emit(&w, "generator", json_string("smco-report " SMCO_VERSION));
-	put_run(&w);
-	put_files(&w);
-	put_meta(&w);
-	put_overhead(&w);
-	emit(&w, "unused", sum_json(&s->sum));
-	emit(&w, "suppressed", sum_json(&s->suppressed));
-	emit(&w, "not_selected", json_of_u64(s->nr_left_out));
-	put_coverage(&w);
-	put_processes(&w);
-	put_sites(&w);
-	put_stacks(&w);
-	put_counters(&w);
-	put_naps(&w);
-	put_ranges(&w);
-	emit(&w, "samples", samples_json(s));
-	put_ledger(&w);
+	put_all(&w);
+	size_t nr_ledger = put_ledger(&w);
+	if (limits)
+		put_left_out(&w, nr_ledger);
+	top_naps_free(&w.naps);
+	free(w.culprit);
 	fputs("\n}\n", out);
 	if (ferror(out))
 		return smco_fail(err, SMCO_SYS, errno, "cannot write JSON");
 	if (w.failed)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory for JSON");
 	return SMCO_OK;
+}
+
+int summary_print_json(const struct summary *s, FILE *out, struct smco_err *err)
+{
+	return print(s, NULL, out, err);
+}
+
+int summary_print_json_some(const struct summary *s,
+			    const struct summary_limits *limits, FILE *out,
+			    struct smco_err *err)
+{
+	return print(s, limits, out, err);
 }

@@ -48,5 +48,19 @@ void summary_print(const struct summary *s, FILE *out, const char *trace_path,
 /* One JSON document; schema in reports/JSON.md. 0 or negative. */
 int summary_print_json(const struct summary *s, FILE *out,
 		       struct smco_err *err);
+/* At most so many elements of arrays that grow with the run; 0 = all. */
+struct summary_limits {
+	size_t sites;	  /* most byte seconds first */
+	size_t naps;	  /* those with most byte seconds */
+	size_t processes; /* the first ones */
+	size_t threads;	  /* of the counters: the first ones */
+	size_t ranges;	  /* the first ones */
+	size_t ledger;	  /* evenly over time, the last of each file among
+			   * them */
+};
+/* The same document with less in it, and "left_out": what is not. */
+int summary_print_json_some(const struct summary *s,
+			    const struct summary_limits *limits, FILE *out,
+			    struct smco_err *err);
 
 #endif

@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "reports/disk.h"
+#include "reports/html.h"
 #include "reports/model.h"
 #include "reports/records.h"
 #include "reports/section.h"
@@ -77,6 +78,20 @@ static inline bool show_tables(const struct summary *s, const uint8_t *data,
 	return ok;
 }
 
+/* The page: a script's end is at its end only. */
+static inline bool show_page(const struct summary *s)
+{
+	char *text = NULL;
+	size_t size = 0, nr = 0;
+	FILE *f = open_memstream(&text, &size);
+	bool ok = !html_print(s, f, NULL);
+	fclose(f);
+	for (const char *at = text; (at = strstr(at, "</script")); at++)
+		nr++;
+	free(text);
+	return ok && nr == 2;
+}
+
 /* Text and JSON of the trace, @tables as well; false if it is none, or if a
  * byte came out that could steer a terminal. */
 static inline bool show(const uint8_t *data, size_t len, bool tables)
@@ -95,7 +110,7 @@ static inline bool show(const uint8_t *data, size_t len, bool tables)
 	FILE *f = open_memstream(&text, &size);
 	summary_print(s, f, "x.trace", &style);
 	ok = !summary_print_json(s, f, NULL) &&
-	     (!tables || show_tables(s, data, len, f));
+	     (!tables || (show_tables(s, data, len, f) && show_page(s)));
 	fclose(f);
 	for (size_t i = 0; i < size; i++)
 		ok &= text[i] == '\n' || text[i] == '\r' || (text[i] & 0x80) ||

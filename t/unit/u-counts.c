@@ -109,7 +109,7 @@ static struct counts *load(void (*records)(struct trace_writer *))
 	struct counts *c = NULL;
 	struct record rec;
 	names = r;
-	check_int(counts_create(r, &c), 0);
+	check_int(counts_create(r, 0, &c), 0);
 	if (!check(c != NULL))
 		exit(tap_done());
 	while (trace_next(r, &rec, NULL) > 0)

@@ -1,0 +1,22 @@
+/*
+ * html-image.h - the HTML pages that html/build.mk puts together from the
+ * files there: what stands before the data and what stands behind it.
+ */
+#ifndef SMCO_HTML_IMAGE_H
+#define SMCO_HTML_IMAGE_H
+
+#include <stdio.h>
+
+/* [start, data) goes before the data, [data, end) behind it. The page of
+ * smco-report --html: the data is one JSON document, in which no '<' may be. */
+extern const char html_page_start[], html_page_data[], html_page_end[];
+/* That of smco-diff --html: the data is HTML. */
+extern const char html_diff_start[], html_diff_data[], html_diff_end[];
+
+static inline void html_image_write(const char *start, const char *end,
+				    FILE *out)
+{
+	fwrite(start, 1, (size_t)(end - start), out);
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* Puts the page together. */
+
+function showRuns() {
+	document.title = runs.map(r => r.name).join(", ") + " – smco-report";
+	$("runs").replaceChildren(...runs.map(run => {
+		const last = run.ledger[run.ledger.length - 1], facts = [];
+		const fact = (...parts) => facts.push(...(facts.length ? [" · "] : []), ...parts);
+		const bold = (text, kind) => make("b", {class: kind || null}, text);
+		fact("ran ", bold(timeText(run.duration)));
+		if (last && last.overhead_ppb !== null) {
+			const over = run.target !== null && last.overhead_ppb / 1e9 > run.target;
+			fact("overhead ", bold(shareText(last.overhead_ppb / 1e9), over && "bad"),
+				run.target === null ? ", no limit" : " of at most " + shareText(run.target));
+		}
+		const naps = sites.reduce((n, e) => n + e.byRun[run.index].naps, 0);
+		if (naps) fact(bold(byteSecondsText(sites.reduce((n, e) => n + e.byRun[run.index].byte_seconds, 0))),
+			" unused in ", bold(countText(naps)), naps === 1 ? " nap" : " naps");
+		fact(new Date(run.file.start_real_ns / 1e6).toISOString().replace("T", " ").slice(0, 19) + " UTC" +
+			(run.meta.hostname ? " on " + run.meta.hostname : ""));
+		return make("div", {class: "run"}, runs.length > 1 ? make("i", {class: "swatch " + (run.index ? "b" : "a")}) : null,
+			make("code", {title: run.command}, (runs.length > 1 ? run.name + ": " : "") + run.command), make("span", {class: "facts"}, ...facts));
+	}));
+}
+
+function showNotes() {
+	const note = text => $("notes").append(make("p", {}, text));
+	for (const run of runs) {
+		const f = run.file, name = runs.length > 1 ? run.name + ": " : "";
+		if (f.truncated) note(name + "the trace has no end: smco-trace was killed, the disk was full, or it still runs. What is whole is shown.");
+		if (f.damaged_chunks) note(name + "the trace is damaged: " + countText(f.damaged_chunks) +
+			(f.damaged_chunks === 1 ? " part is" : " parts are") + " missing, " + countText(f.lost_records) + " records.");
+		if (f.dropped_records) note(name + countText(f.dropped_records) + " records were not written, because the disk was too slow.");
+	}
+	if (report.not_selected) note(countText(report.not_selected) + " naps were left out by --where, --process, --from or --to.");
+	if (report.suppressed.naps) note(countText(report.suppressed.naps) + " naps were suppressed.");
+}
+
+function placeMarks() {
+	const s = view.selection, label = axis.left - $("strips").getBoundingClientRect().left;
+	if (s) {
+		const from = Math.max(-2, axis.x(s.from)), to = Math.min(axis.width + 2, axis.x(s.to));
+		$("selection").hidden = to < 0 || from > axis.width;
+		$("selection").style.left = label + from + "px";
+		$("selection").style.width = Math.max(1, to - from) + "px";
+	}
+	$("cursor").hidden = view.cursor === null;
+	if (view.cursor !== null) $("cursor").style.left = label + axis.x(view.cursor) + "px";
+}
+
+function showValues() {
+	for (const s of Strip.all) if (s.isShown()) s.showNow();
+}
+
+function repaint() {
+	axis.measure();
+	paintRuler();
+	paintOverview();
+	painter.all();
+	placeMarks();
+	showValues();
+}
+
+function start() {
+	showRuns();
+	showNotes();
+	buildStrips();
+	buildTabs();
+	stripsMouse();
+	overviewMouse();
+	keyboard();
+	splitter();
+	$("modes").hidden = runs.length < 2;
+	const mode = overlaid => () => {
+		view.overlaid = overlaid;
+		$("overlay").setAttribute("aria-pressed", String(overlaid));
+		$("split").setAttribute("aria-pressed", String(!overlaid));
+		repaint();
+	};
+	$("overlay").addEventListener("click", mode(true));
+	$("split").addEventListener("click", mode(false));
+	$("theme").addEventListener("click", () => {
+		const root = document.documentElement, isDark = root.dataset.theme ? root.dataset.theme === "dark" :
+			matchMedia("(prefers-color-scheme: dark)").matches;
+		root.dataset.theme = isDark ? "light" : "dark";
+		colours.forget();
+		repaint();
+		paintFlame();
+	});
+	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { colours.forget(); repaint(); paintFlame(); });
+	let due = false;
+	view.on("select", () => {
+		placeMarks();
+		showInterval();
+		paintOverview();
+		showValues();
+		/* Tables follow once a frame, however fast the mouse goes. */
+		if (!due) requestAnimationFrame(() => { due = false; showTab(); });
+		due = true;
+	});
+	view.on("view", repaint);
+	view.on("cursor", () => { placeMarks(); showValues(); });
+	view.on("filter", () => { showTab(); showValues(); });
+	$("timeline").addEventListener("scroll", () => painter.some());
+	addEventListener("resize", () => { repaint(); paintFlame(); });
+	repaint();
+}
+
+start();

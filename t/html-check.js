@@ -1,0 +1,193 @@
+/*
+ * Runs in the page, for t6201-html-browser.sh: uses it as a person would and
+ * writes TAP into an element of its own. The page's own names are in scope.
+ */
+"use strict";
+(() => {
+	const lines = [];
+	let nr = 0;
+	function check(what, ok, more = "") {
+		nr++;
+		lines.push((ok ? "ok " : "not ok ") + nr + " - " + what + (ok ? "" : " # " + String(more).replace(/\s+/g, " ")));
+	}
+	const near = (a, b, by = 1e-3) => Math.abs(a - b) <= by * Math.max(1, Math.abs(a), Math.abs(b));
+	const frame = () => new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)));
+	const rowsOf = id => [...document.querySelectorAll(`#table-${id} tbody tr.row`)];
+	const numbers = (id, column) => rowsOf(id).map(tr => Number(tr.children[column].dataset.value));
+	const shown = s => s.element.getClientRects().length > 0;
+
+	/* How much of a canvas is not as empty as its first column. */
+	function isDrawn(canvas) {
+		const c = canvas.getContext("2d"), d = c.getImageData(0, 0, canvas.width, canvas.height).data;
+		const seen = new Set();
+		for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 24 | d[i + 1] << 16 | d[i + 2] << 8 | d[i + 3]);
+		return seen.size > 3;
+	}
+	const pixels = canvas => canvas.toDataURL();
+	function at(strip, time, type, more = {}) {
+		const box = strip.canvas.getBoundingClientRect();
+		strip.canvas.dispatchEvent(new PointerEvent(type, {bubbles: true, cancelable: true, button: 0, pointerId: 1,
+			clientX: axis.left + axis.x(time), clientY: box.top + box.height / 2, ...more}));
+	}
+	/* Pointer capture is for real pointers only. */
+	HTMLElement.prototype.setPointerCapture = () => {};
+
+	async function drawing() {
+		check("no script but the page's own ran", !document.title.includes("pwned") && !Object.prototype.polluted);
+		check("there are strips", Strip.all.length > 0);
+		check("the overview is drawn", isDrawn($("overview")));
+		check("the ruler is drawn", isDrawn($("ruler")));
+		$("timeline").style.flexBasis = "5000px";
+		painter.all();
+		await frame();
+		for (const s of Strip.all.filter(shown).slice(0, 30)) check("drawn: " + JSON.stringify(s.name).slice(0, 30), isDrawn(s.canvas));
+	}
+
+	async function zooming() {
+		const strip = Strip.all.find(shown), before = pixels(strip.canvas), whole = view.to - view.from;
+		const middle = duration * 0.4;
+		$("timeline").dispatchEvent(new WheelEvent("wheel", {deltaY: -120, ctrlKey: true, bubbles: true, cancelable: true,
+			clientX: axis.left + axis.x(middle)}));
+		check("Ctrl and the wheel zoom in", view.to - view.from < whole * 0.8);
+		check("around the mouse", near(axis.time(middle / duration * axis.width), middle, 0.01));
+		await frame();
+		check("the picture follows", pixels(strip.canvas) !== before);
+		const from = view.from, length = view.to - view.from;
+		document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "d", bubbles: true}));
+		check("D moves on", view.from > from && near(view.to - view.from, length));
+		for (let i = 0; i < 200; i++) view.zoom(0.5);
+		check("zooming in ends at a microsecond", view.to - view.from >= 999 && isFinite(view.from));
+		for (let i = 0; i < 20; i++) view.move(5);
+		check("moving ends at the end", view.to <= duration + 1 && view.from >= 0);
+		$("zoom-all").click();
+		check("All shows all", view.from === 0 && view.to === duration);
+	}
+
+	async function selecting() {
+		const strip = Strip.all.find(shown);
+		at(strip, duration * 0.2, "pointerdown");
+		at(strip, duration * 0.5, "pointermove");
+		at(strip, duration * 0.6, "pointermove");
+		at(strip, duration * 0.6, "pointerup");
+		const s = view.selection;
+		check("dragging selects", s && near(s.from, duration * 0.2, 0.01) && near(s.to, duration * 0.6, 0.01));
+		await frame();
+		check("the selection is said", !$("interval").hidden && $("interval").textContent.includes("Selected"));
+		check("and marked", !$("selection").hidden && parseFloat($("selection").style.width) > 10);
+		if (sites.length) {
+			showTab("sites");
+			const of = sites.filter(e => e.asleep[0]).map(e => siteWithin(e, 0));
+			const naps = report.naps.filter(n => n.file === 0);
+			const want = naps.reduce((sum, n) => sum + n.size / 1e9 *
+				Math.max(0, Math.min(n.end_ns, s.to) - Math.max(n.start_ns, s.from)), 0);
+			const have = of.reduce((a, b) => a + b, 0);
+			if (report.left_out.naps === 0) check("byte seconds of the selection", near(have, want, 0.01), have + " " + want);
+		}
+		if (runs[0].counters) {
+			showTab("counters");
+			const within = document.querySelectorAll("#table-counters th").length;
+			view.select(null);
+			await frame();
+			check("the selection has columns of its own", document.querySelectorAll("#table-counters th").length < within);
+		}
+		view.select(0, duration);
+		const line = Strip.all.find(x => x.lines && x.lines[0] instanceof BucketLine);
+		if (line) check("all of it is all", near(line.lines[0].sum(0, duration)[0], line.lines[0].sums.reduce((a, b) => a + b, 0), 0.01));
+		$("zoom-selection").click();
+		document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape", bubbles: true}));
+		check("Escape forgets it", view.selection === null && $("selection").hidden);
+	}
+
+	async function numbersInTables() {
+		view.show(0, duration);
+		if (sites.length) {
+			showTab("sites");
+			check("a row for each site", rowsOf("sites").length === Math.min(100, report.sites.length));
+			const want = report.sites.map((s, i) => data.strips[0].sites[i][0].byte_seconds).sort((a, b) => b - a).slice(0, 100);
+			check("with its byte seconds, largest first", JSON.stringify(numbers("sites", 2)) === JSON.stringify(want));
+			document.querySelectorAll("#table-sites th button")[2].click();
+			const up = numbers("sites", 2);
+			check("a click on the column turns it", up.every((v, i) => !i || v >= up[i - 1]));
+			document.querySelectorAll("#table-sites th button")[2].click();
+			rowsOf("sites")[0].click();
+			check("a site opens", document.querySelector("#table-sites tr.detail .frames") !== null);
+			showTab("flame");
+			await frame();
+			check("the flame graph is drawn", isDrawn($("flame")));
+			const sum = runs.reduce((n, r) => n + r.strip.sites.reduce((m, x) => m + x[0].byte_seconds, 0), 0);
+			check("and weighs what the sites weigh", near(flame.total, sum));
+		}
+		if (report.naps.length) {
+			showTab("naps");
+			check("a row for each nap", rowsOf("naps").length === Math.min(100, report.naps.length));
+		}
+		if (runs[0].counters) {
+			showTab("counters");
+			const c = runs[0].counters, have = new Map(rowsOf("counters").map(tr => [tr.children[0].textContent, Number(tr.children[1].dataset.value)]));
+			check("counts", c.events.every((e, i) => have.get(e.name) === c.counts[i].scaled));
+		}
+		if (runs[0].ledger.length) {
+			showTab("cost");
+			const last = runs[0].ledger[runs[0].ledger.length - 1], column = runs.length > 1 ? 2 : 1;
+			const all = rowsOf("cost").find(tr => tr.textContent.includes("in all") && (runs.length < 2 || tr.textContent.includes(runs[0].name)));
+			check("overhead", near(Number(all.children[column].dataset.value) * 1e9, last.overhead_ppb, 1e-6));
+			const over = overheadLines(runs[0]);
+			const parts = over.of.reduce((sum, l) => sum + (l.value(0, duration) || 0), 0);
+			check("its parts are no more than it", parts <= over.total.value(0, duration) * 1.001);
+		}
+		showTab("threads");
+		check("a table of processes", rowsOf("threads").length >= report.processes.length);
+		showTab("about");
+		check("what is known of the run", rowsOf("about").length >= Object.keys(runs[0].meta).length);
+	}
+
+	async function filtering() {
+		if (!sites.length) return;
+		const input = $("filter"), before = Strip.all.filter(shown).length;
+		showTab("sites");
+		input.value = "MAIN no such function";
+		input.dispatchEvent(new Event("input"));
+		check("a filter that nothing passes", rowsOf("sites").length === 0 && Strip.all.filter(shown).length === 0);
+		const name = sites[0].name;
+		input.value = name;
+		input.dispatchEvent(new Event("input"));
+		check("the filter finds a function", rowsOf("sites").length >= 1 && rowsOf("sites").length < sites.length &&
+			rowsOf("sites").some(tr => tr.children[1].textContent.startsWith(name)), rowsOf("sites").length);
+		check("and its strip", Strip.all.filter(shown).length >= 1 && Strip.all.filter(shown).length < before);
+		input.value = "";
+		input.dispatchEvent(new Event("input"));
+		check("without it all are back", Strip.all.filter(shown).length === before);
+	}
+
+	async function looks() {
+		const strip = Strip.all.find(shown), before = pixels(strip.canvas), paper = getComputedStyle(document.body).backgroundColor;
+		$("theme").click();
+		await frame();
+		check("light and dark differ", getComputedStyle(document.body).backgroundColor !== paper && pixels(strip.canvas) !== before);
+		at(strip, duration / 2, "pointermove");
+		check("a tip at the mouse", !$("tip").hidden && $("tip").textContent.length > 3);
+		check("a value at the mouse", strip.now.textContent.length > 0 && !$("cursor").hidden);
+		if (runs.length > 1) {
+			const height = strip.canvas.getBoundingClientRect().height;
+			$("split").click();
+			await frame();
+			check("side by side takes a row for each", strip.canvas.getBoundingClientRect().height >= height * 1.9);
+		} else check("one run has no such choice", $("modes").hidden);
+	}
+
+	async function all() {
+		try {
+			for (const part of [drawing, zooming, selecting, numbersInTables, filtering, looks]) await part();
+			await frame();
+		} catch (e) {
+			check("no exception", false, e.stack);
+		}
+		check("no error", pageErrors.length === 0, pageErrors.join("; "));
+		lines.push("1.." + nr);
+		const pre = document.createElement("pre");
+		pre.id = "tap";
+		pre.textContent = lines.join("\n");
+		document.body.append(pre);
+	}
+	all();
+})();

@@ -1,0 +1,75 @@
+#!/bin/bash
+# smco-report --html and -o: what may be asked for, where it goes, what stays
+# when it fails. What the page says: u-html; how it looks: t6201.
+. "$(dirname "$0")/test-lib.sh"
+
+sample() { "$BUILD/t/unit/u-html" "$@" >/dev/null; }
+sample 15 50 run.trace
+sample 7 50 cut.trace
+
+usage() {
+	local status=$1 pattern=$2
+	shift 2
+	test_exit "$status" smco-report "$@" >out 2>err </dev/null || return 1
+	cat err
+	[ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q -- "$pattern" err
+}
+is_page() {
+	[ "$(head -n 1 "$1")" = '<!DOCTYPE html>' ] &&
+		[ "$(tail -n 1 "$1")" = '</body></html>' ]
+}
+
+to_file() { smco-report --html run.trace -o run.html >out && [ ! -s out ] && is_page run.html; }
+ok "to a file" to_file
+to_stdout() { smco-report --html run.trace >out && cmp out run.html; }
+ok "to standard output, the same" to_stdout
+no_more() { [ "$(echo run.*)" = "run.html run.trace" ]; }
+ok "nothing else is left" no_more
+forms() {
+	local form
+	for form in --json --csv --juwel "--naps --json" "--width 80"; do
+		# shellcheck disable=SC2086 # words
+		smco-report $form run.trace >out && smco-report $form run.trace -o out2 && cmp out out2 || return 1
+	done
+}
+ok "-o with every form" forms
+alone() { ! grep -Eqi '(src|href|@import|url\()[ =]*["'"'"']?(http|//)' run.html && ! grep -q 'https\?://' run.html; }
+ok "it names nothing outside" alone
+small() { sample 15 100000 many.trace && smco-report --html many.trace -o many.html && [ "$(stat -c %s many.html)" -lt 20000000 ]; }
+ok "100 000 naps: below 20 MB" small
+
+cut_short() {
+	test_exit 10 smco-report --html cut.trace -o cut.html 2>err || return 1
+	grep -q 'cut.trace has no end' err && is_page cut.html && grep -q '"truncated":true' cut.html
+}
+ok "a trace without an end is shown, and it is said" cut_short
+
+echo old >old.html
+ok "a directory that is not there" usage 1 "cannot write none/x.html: No such file" --html run.trace -o none/x.html
+ok "which is found out first" usage 1 "cannot write none/x.html" --html nosuch.trace -o none/x.html
+ok "a directory" usage 1 "cannot write .*: Is a directory" --html run.trace -o .
+ok "a full disk" usage 1 "cannot write.*No space" --html run.trace -o /dev/full
+ok "no such trace" usage 9 "nosuch.trace" --html nosuch.trace -o old.html
+kept() { [ "$(cat old.html)" = old ] && [ "$(echo old.*)" = old.html ]; }
+ok "what was there before is kept" kept
+ok "with a table" usage 2 "without a table's name" --html --naps run.trace
+ok "with another form" usage 2 "form of its own" --html --json run.trace
+ok "with a third one" usage 2 "form of its own" --html --flamegraph run.trace
+ok "sorted" usage 2 "without --sort" --html --sort naps run.trace
+ok "-o without a file" usage 2 '-o wants a value' run.trace -o
+read_only() {
+	mkdir closed && echo old >closed/x.html && chmod 555 closed && chmod 755 .
+	setpriv --reuid=65534 --clear-groups "$BUILD/smco-report" --html run.trace -o closed/x.html >out 2>err
+	[ $? = 1 ] && grep -q 'cannot write closed/x.html: Permission denied' err && [ "$(cat closed/x.html)" = old ]
+}
+if prereq_ROOT 2>/dev/null && chmod 755 . && setpriv --reuid=65534 --clear-groups test -x "$BUILD/smco-report"; then
+	ok "without permission" read_only
+fi
+replaced() { chmod 640 old.html && ln -s old.html link.html && smco-report --html run.trace -o link.html && is_page old.html && [ -L link.html ] && [ "$(stat -c %a old.html)" = 640 ]; }
+ok "a link is followed, a mode kept" replaced
+pipe() { smco-report --html run.trace -o /dev/stdout | cmp - run.html; }
+ok "to a pipe" pipe
+dash() { smco-report --json run.trace >out && smco-report --json run.trace -o - | cmp - out; }
+ok "- is standard output" dash
+
+done_testing
