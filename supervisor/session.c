@@ -13,6 +13,7 @@
 #define TICK_MAX_NS	(20 * NSEC_PER_MSEC)
 #define OVERDRAFT_NS	(500 * (int64_t)NSEC_PER_MSEC)
 #define LONGEST_TICK_NS (500 * NSEC_PER_MSEC)
+#define BRIEF_TICK_NS	NSEC_PER_MSEC
 #define OWN_CPU_PPB	40000000 /* of one CPU, beyond the target */
 #define TICK_OFF_NS	(100 * NSEC_PER_MSEC)
 #define FLUSH_NS	(500 * NSEC_PER_MSEC)
@@ -225,10 +226,8 @@ static void tick(struct session *s, uint64_t now_ns)
  * Our own CPU time has a bound, too, whether or not the program waits for that
  * CPU just now: with very many blocks the ticks come further apart. Where it
  * does wait, a quarter of the budget must do, the rest is for watching.
- * @cpu_ns is what the last one took.
  */
-static uint64_t next_tick(const struct session *s, uint64_t began_ns,
-			  uint64_t cpu_ns)
+static uint64_t next_tick(const struct session *s, uint64_t began_ns)
 {
 	uint64_t next = smco_now_ns() + s->tick_ns;
 	if (s->opt->is_unlimited || !s->opt->target_ppb)
@@ -237,7 +236,7 @@ static uint64_t next_tick(const struct session *s, uint64_t began_ns,
 	uint64_t share = (m_t + OWN_CPU_PPB) / nap_cpu_price(s->nap);
 	if (share < m_t / 4)
 		share = m_t / 4;
-	uint64_t cycle = cpu_ns * 1000 / (share / 1000000 + 1);
+	uint64_t cycle = s->tick_cpu_ns * 1000 / (share / 1000000 + 1);
 	if (cycle > LONGEST_TICK_NS)
 		cycle = LONGEST_TICK_NS;
 	return began_ns + cycle > next ? began_ns + cycle : next;
@@ -454,7 +453,7 @@ static void leave(struct session *s, struct session_result *ret)
 #define RANGE_ACCOUNT_NS (NSEC_PER_MSEC / 2)
 
 /* Whoever stops by itself may have to wait for this; it waits for nobody's
- * stop and is not urgent. */
+ * stop and is not urgent. But each change costs as much as a short tick. */
 static void do_what_is_due(struct session *s, struct status *line,
 			   bool standing, uint64_t now_ns)
 {
@@ -464,7 +463,8 @@ static void do_what_is_due(struct session *s, struct status *line,
 	bool tick_due = now_ns >= s->next_tick_ns;
 	bool check_due = standing && now_ns >= s->next_check_ns;
 	/* A look at sensors is short, and comes a thousand times a second. */
-	bool lasts = count_due || sample_due || tick_due || check_due;
+	bool lasts = count_due || sample_due || check_due ||
+		     (tick_due && s->tick_cpu_ns > BRIEF_TICK_NS);
 	if (lasts)
 		tracer_urgent(s->tracer, false);
 	if (count_due)
@@ -481,10 +481,11 @@ static void do_what_is_due(struct session *s, struct status *line,
 	if (tick_due) {
 		uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		tick(s, now_ns);
-		cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+		s->tick_cpu_ns =
+			smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 		tracer_stops_are(s->tracer, SESSION_PASSED_ON);
 		show_status(s, line, now_ns);
-		s->next_tick_ns = next_tick(s, now_ns, cpu_ns);
+		s->next_tick_ns = next_tick(s, now_ns);
 		s->next_check_ns = now_ns + s->tick_ns;
 	} else if (check_due) {
 		check_standing(s, now_ns);

@@ -46,26 +46,44 @@ static struct window_slot window_sum(const struct window *w)
 
 /*
  * The window that ends here, both ends included: what was charged at this very
- * moment and what was charged when it began. It is taken before time goes on,
- * or two bursts exactly 10 s apart would never be in one window.
+ * moment and what was charged when it began. *nr_old_ret slots are older.
  */
-static void look_back(struct window *w)
+static struct window_slot ending_here(const struct window *w,
+				      unsigned *nr_old_ret)
 {
 	struct window_slot sum = window_sum(w);
-	while (w->nr) {
-		const struct window_slot *oldest = &w->slots[w->first];
+	unsigned nr = 0;
+	for (; nr < w->nr; nr++) {
+		const struct window_slot *oldest =
+			&w->slots[(w->first + nr) % WINDOW_SLOTS];
 		if (sum.len_ns - oldest->len_ns < WINDOW_NS)
 			break;
 		slot_sub(&sum, oldest);
-		slot_sub(&w->sum, oldest);
+	}
+	*nr_old_ret = nr;
+	return sum;
+}
+
+static int64_t worst_with(const struct window *w, struct window_slot last)
+{
+	if (last.len_ns < WINDOW_NS)
+		return w->worst_ppb;
+	int64_t o = overhead_ppb(last.base_ns, last.spent_ns);
+	return o > w->worst_ppb ? o : w->worst_ppb;
+}
+
+/* Taken before time goes on, or two bursts exactly 10 s apart would never be in
+ * one window. */
+static void look_back(struct window *w)
+{
+	unsigned nr_old;
+	struct window_slot last = ending_here(w, &nr_old);
+	for (; nr_old; nr_old--) {
+		slot_sub(&w->sum, &w->slots[w->first]);
 		w->first = (w->first + 1) % WINDOW_SLOTS;
 		w->nr--;
 	}
-	if (sum.len_ns < WINDOW_NS)
-		return;
-	int64_t o = overhead_ppb(sum.base_ns, sum.spent_ns);
-	if (o > w->worst_ppb)
-		w->worst_ppb = o;
+	w->worst_ppb = worst_with(w, last);
 }
 
 /* Times are cut down to this, so that no sum of slots saturates. */
@@ -93,14 +111,11 @@ void window_charge(struct window *w, uint64_t spent_ns)
 
 struct window_slot window_last(const struct window *w)
 {
-	struct window copy = *w;
-	look_back(&copy);
-	return window_sum(&copy);
+	unsigned nr_old;
+	return ending_here(w, &nr_old);
 }
 
 int64_t window_worst_ppb(const struct window *w)
 {
-	struct window copy = *w;
-	look_back(&copy);
-	return copy.worst_ppb;
+	return worst_with(w, window_last(w));
 }

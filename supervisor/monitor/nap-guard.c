@@ -12,6 +12,9 @@
  * which may be thousands of lines. */
 #define GUARD_BATCHES	10
 #define MAX_GUARD_PAGES 16384u /* write-protecting takes time, too */
+/* Of all that is spent, second witnesses may take one part in: each block less
+ * that is watched is a nap that nobody sees. */
+#define WITNESS_SHARE 8
 
 static void armed(struct block *b, const struct page_range *r, uint64_t now_ns)
 {
@@ -165,11 +168,15 @@ void nap_guard_hit(struct nap_proc *np, const struct access_hit *hit,
 		   uint32_t stack, bool is_primary)
 {
 	struct block *b = guarded_block(np, hit);
-	/* A stop is on the stop clock already; what a second witness made
-	 * the thread wait before it stopped is not. */
-	if (!hit->stopped || !is_primary)
-		ledger_charge(np->nap->ledger, LEDGER_TOUCH, NAP_MONITOR,
+	struct nap *n = np->nap;
+	/* A stop is on the stop clock, and the wait before it is a side cost.
+	 */
+	if (!hit->stopped)
+		ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR,
 			      hit->cost_ns);
+	if (!is_primary)
+		n->witness_ns += hit->stopped ? n->params.clock() - hit->time_ns
+					      : hit->cost_ns;
 	if (!b)
 		return;
 	if (is_primary)
@@ -201,12 +208,19 @@ void nap_guard_flush(struct nap_proc *np, uint64_t now_ns)
 	if (!nr)
 		return;
 	np->guard_ns = now_ns + np->nap->params.nap_ns / GUARD_BATCHES;
-	uint64_t cost = np->guard->ops->touch_cost_ns(np->guard) + 1;
+	struct nap *n = np->nap;
+	struct access *g = np->guard;
+	uint64_t cost = g->ops->touch_cost_ns(g) + 1;
 	int64_t room = ledger_room_ns(l) / 2;
 	uint64_t most = room <= 0 ? 0 : (uint64_t)room / cost;
 	if (nr > most)
 		nr = (uint32_t)most;
-	if (!nr || np->guard->ops->arm(np->guard, r, nr))
+	if (!nr || n->witness_ns > n->adapt_spent_ns / WITNESS_SHARE)
+		return;
+	uint64_t side_ns = g->ops->side_cost_ns(g);
+	int failed = g->ops->arm(g, r, nr);
+	n->witness_ns += g->ops->side_cost_ns(g) - side_ns;
+	if (failed)
 		return;
 	for (uint32_t i = 0; i < nr; i++) {
 		struct block *b = r[i].user;

@@ -12,6 +12,9 @@
 
 #include "supervisor/tracee/internal.h"
 
+/* So long it is left to its creator's status; and looked for that often. */
+#define ORPHAN_NS (100 * NSEC_PER_MSEC)
+
 static bool same_thread_group(pid_t tgid, pid_t tid)
 {
 	/* The null signal reaches @tid only as a member of @tgid. */
@@ -196,14 +199,17 @@ void adopt_orphans(struct tracer *tr)
 {
 	/*
 	 * The creator's status is on its way unless it was killed in between.
-	 * So only those that have waited for long are looked at.
+	 * So only those that have waited for long are looked at, and seldom.
 	 */
 	uint64_t now = smco_now_ns();
+	if (now < tr->orphans_ns)
+		return;
+	tr->orphans_ns = now + ORPHAN_NS;
 	for (int i = 0; i < TASK_HASH_SIZE; i++)
 		for (struct task *t = tr->hash[i], *next; t; t = next) {
 			next = t->hash_next;
 			if (t->proc || t->state != TASK_STOPPED ||
-			    now - t->stop_ns < 100 * NSEC_PER_MSEC)
+			    now - t->stop_ns < ORPHAN_NS)
 				continue;
 			uint64_t tgid = 0;
 			proc_status_u64(t->tid, "Tgid", 10, &tgid);

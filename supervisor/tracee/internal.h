@@ -173,7 +173,8 @@ struct tracer {
 	struct event_node **events_tail;
 	struct task *dead_tasks; /* freed by the next tracer_next() */
 	struct tproc *dead_procs;
-	unsigned nr_tasks; /* in the hash */
+	unsigned nr_tasks;   /* in the hash */
+	uint64_t orphans_ns; /* when to look for some again */
 
 	/* waiting; see wait.c */
 	timer_t timer;
