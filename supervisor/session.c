@@ -48,7 +48,7 @@ static void look_nearby(struct session *s, struct watched *w, uint64_t now_ns)
 		return;
 	uint64_t start_ns = smco_now_ns();
 	tracer_stops_are(s->tracer, "to see who runs");
-	if (tproc_stop(w->proc, NULL))
+	if (tproc_stop_briefly(w->proc, NULL))
 		return;
 	for (struct task *t = tproc_first_task(w->proc); t; t = task_next(t)) {
 		struct user_regs_struct regs;

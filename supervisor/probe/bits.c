@@ -49,6 +49,8 @@
 /* How long the program waits meanwhile, roughly, and on the high side. */
 #define RANGE_NS 700
 #define PAGE_NS	 100
+/* A stop is not made for more than that. */
+#define STOPPED_MOST_NS (8 * NSEC_PER_MSEC)
 
 struct bits {
 	struct access access;
@@ -179,6 +181,8 @@ static enum way choose_way(const struct bits *b, size_t n, uint64_t nr_pages,
 	uint64_t work = n * RANGE_NS + nr_pages * PAGE_NS;
 	uint64_t hop = UINT64_MAX;
 	uint64_t stop = STOP_NS + tproc_nr_tasks(b->access.proc) * STOP_TASK_NS;
+	if (work > STOPPED_MOST_NS)
+		stop = UINT64_MAX;
 	if (b->mm.nr_running && b->mm.running_cpu >= 0)
 		hop = HOP_NS + work + plain - one;
 
@@ -202,7 +206,7 @@ static int reset(struct bits *b, size_t n, uint64_t nr_pages)
 	enum way way = choose_way(b, n, nr_pages, &side_ns);
 	uint64_t start_ns = smco_now_ns();
 	if ((way == WAY_HOP && !hop_to(b->mm.running_cpu, &back)) ||
-	    (way == WAY_STOP && tproc_stop(b->access.proc, NULL))) {
+	    (way == WAY_STOP && tproc_stop_briefly(b->access.proc, NULL))) {
 		way = WAY_PLAIN;
 		side_ns = n * b->mm.nr_running * b->cost.shootdown_ns;
 	}

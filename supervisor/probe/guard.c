@@ -330,7 +330,7 @@ static int guard_arm(struct access *a, struct page_range *r, size_t n)
 	if (g->traced && warden_is_running(g->w))
 		return arm_stopped(g, r, n);
 	uint64_t begin = smco_now_ns();
-	rc = tproc_stop(p, &err);
+	rc = tproc_stop_briefly(p, &err);
 	if (rc)
 		return rc;
 	rc = guard_older_relieve(g);

@@ -11,6 +11,8 @@
 #define LOOK_NS (2 * NSEC_PER_MSEC)
 /* Nothing is waited for longer. */
 #define STOP_BOUND_NS (200 * NSEC_PER_MSEC)
+/* What can wait itself, is not. */
+#define BRIEF_BOUND_NS (10 * NSEC_PER_MSEC)
 /* A task that runs for us, for some µs, on a machine without a free CPU. */
 #define LOAN_BOUND_NS (2 * NSEC_PER_SEC)
 
@@ -115,13 +117,13 @@ struct task *tproc_quiesce(struct tproc *p, uint64_t deadline_ns)
 	return stuck;
 }
 
-int tproc_stop(struct tproc *p, struct smco_err *err)
+static int stop_within(struct tproc *p, uint64_t bound_ns, struct smco_err *err)
 {
 	if (p->stop_depth++)
 		return 0;
 	p->stop_began_ns = smco_now_ns();
 	tproc_urgent(p, true);
-	struct task *stuck = tproc_quiesce(p, p->stop_began_ns + STOP_BOUND_NS);
+	struct task *stuck = tproc_quiesce(p, p->stop_began_ns + bound_ns);
 	p->stop_stood_ns = smco_now_ns() - p->stop_began_ns;
 	if (!stuck)
 		return 0;
@@ -131,6 +133,16 @@ int tproc_stop(struct tproc *p, struct smco_err *err)
 	return smco_fail(err, SMCO_BUSY, 0,
 			 "thread %d (state %c) does not stop", tid,
 			 state ? state : '?');
+}
+
+int tproc_stop(struct tproc *p, struct smco_err *err)
+{
+	return stop_within(p, STOP_BOUND_NS, err);
+}
+
+int tproc_stop_briefly(struct tproc *p, struct smco_err *err)
+{
+	return stop_within(p, BRIEF_BOUND_NS, err);
 }
 
 /*

@@ -193,6 +193,12 @@ int task_set_regs(struct task *t, const struct user_regs_struct *regs);
  * nest. On return true for each task: registers can be read, text patched.
  */
 int tproc_stop(struct tproc *p, struct smco_err *err);
+/*
+ * The same for what may as well be done another time: SMCO_BUSY, and all run
+ * on, if one has not got a CPU to stop on within 10 ms. Threads that stopped
+ * at once would wait for it.
+ */
+int tproc_stop_briefly(struct tproc *p, struct smco_err *err);
 void tproc_cont(struct tproc *p);
 /*
  * Inside a stop, however deep: let everybody run for @ns, so that a thread

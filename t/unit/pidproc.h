@@ -30,6 +30,11 @@ int tproc_stop(struct tproc *p, struct smco_err *err)
 	return smco_fail(err, SMCO_UNSUPPORTED, 0, "no tracer here");
 }
 
+int tproc_stop_briefly(struct tproc *p, struct smco_err *err)
+{
+	return tproc_stop(p, err);
+}
+
 void tproc_cont(struct tproc *p)
 {
 	(void)p;
