@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "supervisor/probe/range-edge.h"
 #include "supervisor/probe/range-site.h"
 
 /* How far before a member its struct may begin. */
@@ -21,6 +22,10 @@ struct finder {
 	const struct variables *v;
 	const struct range_index *ix;
 	struct range_sites *out;
+	struct range_edges edges;
+	/* Of the variable just now: its places in the function. */
+	const struct range_index_entry *own;
+	size_t nr_own;
 	bool failed;
 };
 
@@ -325,6 +330,10 @@ static void begin(struct finder *f, struct range_site s,
 	}
 	if (i == f->code->nr || f->code->insns[i].addr >= p->hi)
 		return;
+	if (p->flags & VAR_BEGINS &&
+	    range_goes_on(&f->edges, f->code, f->v, f->own, f->nr_own, p,
+			  (uint32_t)i))
+		return;
 	s.gap = (uint32_t)i;
 	add(f, s);
 }
@@ -407,6 +416,8 @@ static void locals(struct finder *f, uint32_t function)
 			taken |= p->kind == VAR_MEM &&
 				 frame_taken(f, p, &f->v->vars[var]);
 		}
+		f->own = &ix->locals[a];
+		f->nr_own = b - a;
 		for (; a < b; a++)
 			local_place(f, var, ix->locals[a].place, taken);
 	}
@@ -466,10 +477,16 @@ int range_sites_find(struct range_sites *ret, const struct range_code *code,
 		     const struct range_index *ix, uint32_t function,
 		     struct smco_err *err)
 {
-	struct finder f = {code, img, v, ix, ret, false};
+	struct finder f = {
+		.code = code, .img = img, .v = v, .ix = ix, .out = ret};
 	memset(ret, 0, sizeof(*ret));
-	locals(&f, function);
-	data(&f);
+	if (range_edges_init(&f.edges, code)) {
+		locals(&f, function);
+		data(&f);
+	} else {
+		f.failed = true;
+	}
+	range_edges_deinit(&f.edges);
 	if (f.failed) {
 		range_sites_deinit(ret);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");

@@ -54,15 +54,31 @@ static bool reads_memory(const struct range_site *site)
 	       site->source == RS_EXPR;
 }
 
-/* May the site at gap @k move behind instruction @k? Only those who pass
- * where it is now do so there. */
+/*
+ * Is the value of @s at gap @k the variable's for everybody who comes there? Of
+ * a place that begins at the site the compiler says so, as long as it lasts:
+ * what a register holds at an address does not depend on the way there.
+ */
+static bool is_for_all(const struct placer *p, const struct range_site *s,
+		       uint32_t k)
+{
+	const struct var_place *at = &p->v->places[s->place];
+	if (k == s->gap)
+		return !s->fall;
+	return !s->fall && at->flags & VAR_BEGINS && s->source != RS_FRAME &&
+	       s->source != RS_DATA && p->code->insns[k].addr >= at->lo &&
+	       p->code->insns[k].addr < at->hi;
+}
+
+/* May the site at gap @k move behind instruction @k? Those who pass where it
+ * is now do so there, and others only if it is for all. */
 static bool can_slide(const struct placer *p, const struct range_site *s,
 		      uint32_t k)
 {
 	const struct range_insn *in = &p->code->insns[k];
 	if (in->kind != RK_PLAIN || !range_falls(p->code, k))
 		return false;
-	if (in->bits & RB_LEADER && (k != s->gap || s->fall))
+	if (in->bits & RB_LEADER && !is_for_all(p, s, k))
 		return false;
 	if (reads_memory(s) && in->bits & RB_STORES)
 		return false;
@@ -163,14 +179,13 @@ static uint32_t last_gap(const struct placer *p, const struct range_site *s)
 	return k;
 }
 
-/* The best gap for @s in the window; UINT32_MAX if there is none. A site that
- * has moved is only for those who came its way. */
+/* The best gap for @s in the window; UINT32_MAX if there is none. */
 static uint32_t best_gap(const struct placer *p, const struct range_site *s,
 			 uint32_t last, uint32_t first, uint32_t end)
 {
 	uint32_t best = UINT32_MAX;
 	for (uint32_t k = s->gap; k <= last && k <= end; k++) {
-		if (!serves(p, first, end, k, k == s->gap ? s->fall : true))
+		if (!serves(p, first, end, k, !is_for_all(p, s, k)))
 			continue;
 		if (!(p->code->insns[k].live & RANGE_FLAGS))
 			return k;
@@ -231,12 +246,13 @@ static enum range_refusal why_not(const struct placer *p,
 	return RR_NO_ROOM;
 }
 
-static void serve(struct range_windows *out, const struct range_site *s,
+static void serve(const struct placer *p, const struct range_site *s,
 		  uint32_t gap)
 {
+	struct range_windows *out = p->out;
 	struct range_site *to = &out->site[out->nr_sites++];
 	*to = *s;
-	to->fall = gap == s->gap ? s->fall : true;
+	to->fall = !is_for_all(p, s, gap);
 	to->gap = gap;
 	out->window[out->nr - 1].nr_sites++;
 }
@@ -270,7 +286,7 @@ static void place(struct placer *p, const struct range_site *s)
 			.end = c.end,
 			.first_site = (uint32_t)out->nr_sites};
 	}
-	serve(out, s, gap);
+	serve(p, s, gap);
 }
 
 static int by_gap(const void *a, const void *b)

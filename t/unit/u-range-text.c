@@ -163,28 +163,37 @@ static void liveness(void)
 /* --- sites and windows --- */
 
 static struct variable var;
-static struct var_place place;
 static struct range_sites sites;
 static struct range_windows windows;
 
-static void find(struct var_type type, struct var_place p)
+static void find_two(struct var_type type, struct var_place p,
+		     struct var_place other, uint32_t nr)
 {
 	static struct var_op ops[1];
+	static struct var_function function;
+	static struct var_place place[2];
 	struct variables v = {.vars = &var,
 			      .nr_vars = 1,
-			      .places = &place,
-			      .nr_places = 1,
+			      .places = place,
+			      .nr_places = nr,
 			      .ops = ops,
+			      .functions = &function,
 			      .nr_functions = 1};
 	struct range_index ix;
-	var = (struct variable){.name = "v", .type = type, .nr_places = 1};
-	place = p;
+	var = (struct variable){.name = "v", .type = type, .nr_places = nr};
+	place[0] = p;
+	place[1] = other;
 	range_sites_deinit(&sites);
 	range_windows_deinit(&windows);
 	range_index_init(&ix, &v, NULL);
 	range_sites_find(&sites, &code, &img, &v, &ix, 0, NULL);
 	range_windows_find(&windows, &code, &img, &v, &sites, NULL);
 	range_index_deinit(&ix);
+}
+
+static void find(struct var_type type, struct var_place p)
+{
+	find_two(type, p, p, 1);
 }
 static const struct var_type int4 = {.width = 4, .is_signed = true};
 
@@ -321,6 +330,73 @@ static void window_rules(void)
 	check_int(windows.window[0].end, 1);
 }
 
+static struct var_place in_ebx(uint64_t from, uint64_t to)
+{
+	return (struct var_place){.lo = TEXT + from,
+				  .hi = TEXT + to,
+				  .kind = VAR_REG,
+				  .reg = 3,
+				  .flags = VAR_BEGINS};
+}
+
+/* Where a place begins and the variable was there before, it gets no value. */
+static void goes_on(void)
+{
+	/* 0 mov %eax,%ebx; 2 je 6; 4 mov %eax,%ecx; 6 mov %eax,%edx; 8 ret */
+	LOAD(0x89, 0xc3, 0x74, 0x02, 0x89, 0xc1, 0x89, 0xc2, 0xc3);
+	find_two(int4, in_ebx(2, 6), in_ebx(6, 9), 2);
+	check_int(sites.nr, 1);
+	check_int(sites.site[0].gap, 1);
+	/* Not from everywhere: it is elsewhere at 4, */
+	find_two(int4, in_ebx(2, 4), in_ebx(6, 9), 2);
+	check_int(sites.nr, 2);
+	check_int(sites.site[1].gap, 3);
+	/* or at the branch, */
+	find_two(int4, in_ebx(4, 6), in_ebx(6, 9), 2);
+	check_int(sites.nr, 2);
+	/* or in another register. */
+	struct var_place other = in_ebx(2, 6);
+	other.reg = 6;
+	find_two(int4, other, in_ebx(6, 9), 2);
+	check_int(sites.nr, 2);
+	/* The same with mov %eax,%ebx at 4: a new value. */
+	LOAD(0x89, 0xc3, 0x74, 0x02, 0x89, 0xc3, 0x89, 0xc2, 0xc3);
+	find_two(int4, in_ebx(2, 6), in_ebx(6, 9), 2);
+	check_int(sites.nr, 2);
+	/* With jmp *%rax at 8, which may lead anywhere. */
+	LOAD(0x89, 0xc3, 0x74, 0x02, 0x89, 0xc1, 0x89, 0xc2, 0xff, 0xe0);
+	find_two(int4, in_ebx(2, 6), in_ebx(6, 8), 2);
+	check_int(sites.nr, 2);
+	find_two(int4, in_ebx(2, 6), in_ebx(6, 10), 2);
+	check_int(sites.nr, 1);
+}
+
+/* A site may move on to where others come, too, as long as its place lasts. */
+static void moves_on(void)
+{
+	/* 0 je 4; 2 mov %eax,%ecx; 4 mov $5,%edx; 9 jne 2; 11 ret */
+	LOAD(0x74, 0x02, 0x89, 0xc1, 0xba, 5, 0, 0, 0, 0x75, 0xf7, 0xc3);
+	find(int4, in_ebx(2, 12));
+	check_int(sites.nr, 1);
+	check_int(sites.site[0].gap, 1);
+	if (check_int(windows.nr_sites, 1)) {
+		check_int(windows.site[0].gap, 2);
+		check(!windows.site[0].fall);
+		check_int(windows.window[0].first, 2);
+	}
+	find(int4, in_ebx(2, 4));
+	check_int(sites.nr, 1);
+	check_int(windows.nr_sites, 0);
+	check_int(windows.nr_refused[RR_NO_ROOM], 1);
+	/* What is in memory may be nobody's yet for those others. */
+	struct var_place frame = in_frame;
+	frame.lo = TEXT + 2;
+	frame.flags |= VAR_BEGINS;
+	find(int4, frame);
+	check_int(sites.nr, 1);
+	check_int(windows.nr_sites, 0);
+}
+
 /* Anything at all: nothing breaks, windows hold what they promise. */
 static void random_code(void)
 {
@@ -359,6 +435,8 @@ int main(void)
 	registers();
 	frame();
 	window_rules();
+	goes_on();
+	moves_on();
 	random_code();
 	range_code_deinit(&code);
 	range_image_deinit(&img);

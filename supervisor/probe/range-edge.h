@@ -1,0 +1,36 @@
+/*
+ * range-edge.h - from where control comes to an instruction of a function, and
+ * whether a variable has been in its place there already. Pure.
+ */
+#ifndef SMCO_RANGE_EDGE_H
+#define SMCO_RANGE_EDGE_H
+
+#include "supervisor/probe/range-site.h"
+
+struct range_edge {
+	uint64_t to;
+	uint32_t from; /* instruction */
+};
+struct range_edges {
+	struct range_edge *edge; /* direct branches, by to */
+	size_t nr;
+	uint32_t *wild; /* jumps through a register or memory */
+	size_t nr_wild;
+};
+
+/* False: no memory; deinit does no harm then. */
+bool range_edges_init(struct range_edges *e, const struct range_code *code);
+void range_edges_deinit(struct range_edges *e);
+
+/*
+ * Place @p of a variable begins at instruction @i. Was the variable in the same
+ * place already, and left alone, wherever control comes from? Then it is given
+ * no value here. @own are its places in this function, @nr of them, of
+ * v->places.
+ */
+bool range_goes_on(const struct range_edges *e, const struct range_code *code,
+		   const struct variables *v,
+		   const struct range_index_entry *own, size_t nr,
+		   const struct var_place *p, uint32_t i);
+
+#endif
