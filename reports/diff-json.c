@@ -1,24 +1,12 @@
 /* A comparison for programs; JSON.md says what stands where. */
 #include "reports/diff-print.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "reports/json-values.h"
 
 #define SCHEMA_VERSION 1
-
-static json_t *append(json_t *array, json_t *v)
-{
-	if (!array || json_array_append_new(array, v)) {
-		if (!array)
-			json_decref(v);
-		json_decref(array);
-		return NULL;
-	}
-	return array;
-}
 
 static json_t *run_json(const struct diff_run *run)
 {
@@ -41,7 +29,7 @@ static json_t *side_json(const struct diff_side *s)
 {
 	json_t *runs = json_array();
 	for (size_t i = 0; i < s->nr_runs && runs; i++)
-		runs = append(runs, run_json(&s->run[i]));
+		runs = json_append(runs, run_json(&s->run[i]));
 	return runs;
 }
 
@@ -53,7 +41,7 @@ static json_t *sample_json(const struct diff_side *s,
 	double *v = calloc(s->nr_runs, sizeof(*v));
 	size_t nr = v ? diff_values(s, e, metric, v) : 0;
 	for (size_t i = 0; i < nr && values; i++)
-		values = append(values, json_of_double(v[i]));
+		values = json_append(values, json_of_double(v[i]));
 	free(v);
 	return JSON_OBJECT_OF({"mean", json_of_double(sample->mean)},
 			      {"sd", json_of_double(sample->sd)},
@@ -66,10 +54,10 @@ static json_t *measure_json(const struct diff *d, const struct diff_change *c,
 	const struct diff_measure *m = &c->measure[metric];
 	const struct welch *t = &m->test;
 	json_t *interval =
-		isnan(t->low)
-			? json_null()
-			: append(append(json_array(), json_of_double(t->low)),
-				 json_of_double(t->high));
+		isnan(t->low) ? json_null()
+			      : json_append(json_append(json_array(),
+							json_of_double(t->low)),
+					    json_of_double(t->high));
 	return JSON_OBJECT_OF(
 		{"base", sample_json(&d->side[DIFF_BASE], c->entry[DIFF_BASE],
 				     metric, &m->side[DIFF_BASE])},
@@ -127,12 +115,13 @@ static json_t *rules_json(const struct diff_rules *rules)
 	json_t *a = json_array();
 	for (size_t i = 0; i < rules->nr && a; i++) {
 		const struct diff_rule *r = &rules->rule[i];
-		a = append(a, JSON_OBJECT_OF(
-				      {"rule", json_of_text(r->text)},
-				      {"crossed", json_boolean(r->is_crossed)},
-				      {"value",
-				       r->is_known ? json_of_double(r->value)
-						   : json_null()}));
+		a = json_append(
+			a,
+			JSON_OBJECT_OF(
+				{"rule", json_of_text(r->text)},
+				{"crossed", json_boolean(r->is_crossed)},
+				{"value", r->is_known ? json_of_double(r->value)
+						      : json_null()}));
 	}
 	return a;
 }
@@ -155,7 +144,7 @@ static json_t *kind_json(const struct diff *d, enum diff_kind kind)
 	json_t *a = json_array();
 	for (size_t i = 0; i < d->nr_changes && a; i++)
 		if (d->change[i].kind == kind)
-			a = append(a, change_json(d, &d->change[i]));
+			a = json_append(a, change_json(d, &d->change[i]));
 	return a;
 }
 
@@ -173,12 +162,5 @@ int diff_print_json(const struct diff *d, const struct diff_rules *rules,
 		{"counts", counts_json(d)}, {"sites", kind_json(d, DIFF_SITE)},
 		{"counters", kind_json(d, DIFF_COUNTER)},
 		{"fail_on", rules_json(rules)});
-	if (!doc)
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory for JSON");
-	int rc = json_dumpf(doc, out, JSON_INDENT(1));
-	json_decref(doc);
-	fputc('\n', out);
-	if (rc || ferror(out))
-		return smco_fail(err, SMCO_SYS, errno, "cannot write JSON");
-	return SMCO_OK;
+	return json_print(doc, out, err);
 }

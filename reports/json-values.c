@@ -1,5 +1,6 @@
 #include "reports/json-values.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -73,4 +74,27 @@ json_t *json_of_frames(const struct trace_frame *f, size_t nr)
 		}
 	}
 	return a;
+}
+
+json_t *json_append(json_t *array, json_t *value)
+{
+	if (!array || json_array_append_new(array, value)) {
+		if (!array)
+			json_decref(value);
+		json_decref(array);
+		return NULL;
+	}
+	return array;
+}
+
+int json_print(json_t *doc, FILE *out, struct smco_err *err)
+{
+	if (!doc)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory for JSON");
+	int rc = json_dumpf(doc, out, JSON_INDENT(1));
+	json_decref(doc);
+	fputc('\n', out);
+	if (rc || ferror(out))
+		return smco_fail(err, SMCO_SYS, errno, "cannot write JSON");
+	return SMCO_OK;
 }

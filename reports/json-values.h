@@ -21,6 +21,12 @@ json_t *json_of_double(double v);
 /* What JSON.md calls frames. */
 json_t *json_of_frames(const struct trace_frame *f, size_t nr);
 
+/* @array, which takes @value over; NULL, and neither is left, when out of
+ * memory. */
+json_t *json_append(json_t *array, json_t *value);
+/* Write the document @doc and drop it; NULL is SMCO_NOMEM. SMCO_SYS. */
+int json_print(json_t *doc, FILE *out, struct smco_err *err);
+
 struct json_pair {
 	const char *key;
 	json_t *value; /* taken over; NULL makes the whole object NULL */

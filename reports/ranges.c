@@ -256,6 +256,16 @@ static enum finding judge(const struct model_range *r)
 	return limits(r);
 }
 
+int range_compare_decl(const struct model_range *a, const struct model_range *b)
+{
+	int c = strcmp(a->decl->file, b->decl->file);
+	if (!c)
+		c = strcmp(a->decl->function, b->decl->function);
+	if (!c && a->decl->line != b->decl->line)
+		c = a->decl->line < b->decl->line ? -1 : 1;
+	return c ? c : strcmp(a->type, b->type);
+}
+
 static int compare_ranges(const void *va, const void *vb)
 {
 	const struct model_range *a = va, *b = vb;
@@ -265,12 +275,7 @@ static int compare_ranges(const void *va, const void *vb)
 		return ra < rb ? -1 : 1;
 	if (a->has_value != b->has_value)
 		return a->has_value ? -1 : 1;
-	int c = strcmp(a->decl->file, b->decl->file);
-	if (!c)
-		c = strcmp(a->decl->function, b->decl->function);
-	if (!c && a->decl->line != b->decl->line)
-		c = a->decl->line < b->decl->line ? -1 : 1;
-	return c ? c : strcmp(a->type, b->type);
+	return range_compare_decl(a, b);
 }
 
 void model_ranges_finish(struct model_ranges *rs)

@@ -37,6 +37,10 @@ struct model_range {
 	uint32_t nr_processes; /* that had it */
 	enum finding finding;
 };
+/* By where and as what they are declared; 0 = the same variable, of whatever
+ * traces. */
+int range_compare_decl(const struct model_range *a,
+		       const struct model_range *b);
 /* A bound as a number: exact for unsigned ones, too. */
 long double range_number(const struct model_range *r, int64_t bound);
 /* Share of the time that its assignments were seen, ppb; -1 if there were no

@@ -7,13 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "reports/accuracy.h"
 #include "reports/cli.h"
 #include "reports/diff-print.h"
 
 enum status { STATUS_CROSSED = 1, STATUS_FAILED = 2 };
 
 enum long_option {
-	OPT_BASE = 256,
+	OPT_ACCURACY = 256,
+	OPT_BASE,
 	OPT_NEW,
 	OPT_ALL,
 	OPT_FAIL_ON,
@@ -29,7 +31,8 @@ enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_HTML };
 
 struct options {
 	enum format format;
-	bool force, all;
+	bool force, all, accuracy;
+	const char *no_accuracy; /* an option that does not go with it */
 	struct cli_output output;
 	unsigned top, frames;
 	double least_change;	       /* < 0 = the default */
@@ -41,6 +44,7 @@ struct options {
 static const char help[] =
 	"usage: smco-diff [options] BASE NEW\n"
 	"       smco-diff [options] --base FILE... --new FILE...\n"
+	"       smco-diff [options] --accuracy RUN REFERENCE\n"
 	"Show what changed between traces of two runs of a program, or "
 	"between\n"
 	"repeated runs of two versions: where memory lies unused that did "
@@ -56,6 +60,9 @@ static const char help[] =
 	"0'\n"
 	"      --force            also different programs, or traces without "
 	"end\n"
+	"      --accuracy         how much of the ranges of variables RUN has "
+	"found,\n"
+	"                         by REFERENCE, which had no limit\n"
 	"      --json             everything, as one JSON document\n"
 	"      --html             one page, side by side\n"
 	"      --top N            at most N changes, 0 = all (20)\n"
@@ -119,6 +126,24 @@ static bool parse_style(int c, struct options *o)
 	}
 }
 
+/* What is about changes has no meaning for --accuracy. */
+static bool goes_with_accuracy(int c)
+{
+	switch (c) {
+	case OPT_ALL:
+	case OPT_BASE:
+	case OPT_FAIL_ON:
+	case OPT_FRAMES:
+	case OPT_HTML:
+	case OPT_MIN_CHANGE:
+	case OPT_NEW:
+	case OPT_TOP:
+		return false;
+	default:
+		return true;
+	}
+}
+
 /* Traces: in front of --base and --new they go by their order. */
 static void sort_plain(struct options *o, const char **plain, size_t nr)
 {
@@ -146,6 +171,8 @@ static void check_stdin(const struct options *o)
 	for (int i = 0; i < DIFF_SIDES; i++)
 		for (size_t k = 0; k < o->nr_paths[i]; k++)
 			nr += !strcmp(o->path[i][k], "-");
+	if (nr && o->accuracy)
+		cli_usage("--accuracy reads files, not standard input");
 	if (nr > 1)
 		cli_usage("standard input can be read once");
 }
@@ -153,6 +180,7 @@ static void check_stdin(const struct options *o)
 static void parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
+		{"accuracy", no_argument, NULL, OPT_ACCURACY},
 		{"base", required_argument, NULL, OPT_BASE},
 		{"new", required_argument, NULL, OPT_NEW},
 		{"all", no_argument, NULL, OPT_ALL},
@@ -169,13 +197,15 @@ static void parse(int argc, char **argv, struct options *o)
 	struct smco_err err = {0};
 	const char **plain = calloc((size_t)argc + 1, sizeof(*plain));
 	size_t nr_plain = 0;
-	int c, side = -1;
+	int c, at, side = -1;
 	if (!plain)
 		cli_usage("too many traces");
 	opterr = 0;
 	/* "-" in front: files come in order, as 1, so that --base takes all
 	 * that follow. */
-	while ((c = getopt_long(argc, argv, "-:hV", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "-:hV", longs, &at)) != -1) {
+		if (!goes_with_accuracy(c))
+			o->no_accuracy = longs[at].name;
 		if (parse_style(c, o))
 			continue;
 		switch (c) {
@@ -193,6 +223,9 @@ static void parse(int argc, char **argv, struct options *o)
 		case OPT_FAIL_ON:
 			if (diff_rules_add(&o->rules, optarg, &err))
 				cli_usage("--fail-on %s", err.msg);
+			break;
+		case OPT_ACCURACY:
+			o->accuracy = true;
 			break;
 		case OPT_FORCE:
 			o->force = true;
@@ -213,6 +246,9 @@ static void parse(int argc, char **argv, struct options *o)
 	sort_plain(o, plain, nr_plain);
 	free(plain);
 	check_stdin(o);
+	if (o->accuracy && o->no_accuracy)
+		cli_usage("--accuracy and --%s do not go together",
+			  o->no_accuracy);
 }
 
 static void load(struct diff *d, const struct options *o)
@@ -261,6 +297,69 @@ static int show(const struct diff *d, struct options *o, struct smco_err *err)
 	return cli_output_end(&o->output, rc, err);
 }
 
+static struct summary *load_ranges(const char *path)
+{
+	struct trace_reader *reader;
+	struct summary *s;
+	struct smco_err err = {0};
+	if (trace_reader_open(path, &reader, &err) ||
+	    summary_load(reader, &s, &err))
+		die(&err);
+	trace_reader_close(reader); /* the summary keeps it */
+	if (model_has_monitor(s, "range"))
+		return s;
+	smco_fail(&err, SMCO_NOTFOUND, 0,
+		  "%.200s: no ranges in the trace: they are recorded by "
+		  "smco-trace -m range",
+		  path);
+	die(&err);
+}
+
+/* In front of it stands that the traces can be compared. */
+static void show_accuracy(struct options *o)
+{
+	struct smco_err err = {0};
+	struct accuracy_traces traces = {
+		.run_path = o->path[DIFF_BASE][0],
+		.reference_path = o->path[DIFF_NEW][0],
+	};
+	struct summary *run = load_ranges(traces.run_path);
+	struct summary *reference = load_ranges(traces.reference_path);
+	struct accuracy a;
+	traces.run = run;
+	traces.reference = reference;
+	if (accuracy_measure(&run->ranges, &reference->ranges, &a, &err))
+		die(&err);
+	struct page page =
+		cli_output_begin(&o->output, o->format == FORMAT_TEXT);
+	int rc = 0;
+	if (o->format == FORMAT_JSON)
+		rc = accuracy_print_json(&a, &traces, stdout, &err);
+	else
+		accuracy_print_text(&a, &traces, &page);
+	if (cli_output_end(&o->output, rc, &err))
+		die(&err);
+	accuracy_free(&a);
+	summary_free(run);
+	summary_free(reference);
+}
+
+static bool show_changes(struct diff *d, struct options *o)
+{
+	struct smco_err err = {0};
+	struct diff_config config = {.least_change = o->least_change};
+	bool single =
+		d->side[DIFF_BASE].nr_runs + d->side[DIFF_NEW].nr_runs == 2;
+	if (config.least_change < 0)
+		config.least_change = single ? 0.1 : 0.05;
+	if (diff_compare(d, &config, &err))
+		die(&err);
+	bool crossed = diff_rules_apply(&o->rules, d);
+	if (show(d, o, &err))
+		die(&err);
+	return crossed;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {
@@ -270,22 +369,17 @@ int main(int argc, char **argv)
 		.least_change = -1,
 	};
 	struct diff d = {0};
-	struct smco_err err = {0};
 
 	cli_begin("smco-diff");
 	setlocale(LC_CTYPE, "");
 	parse(argc, argv, &o);
 	load(&d, &o);
-	struct diff_config config = {.least_change = o.least_change};
-	bool single = d.side[DIFF_BASE].nr_runs + d.side[DIFF_NEW].nr_runs == 2;
-	if (config.least_change < 0)
-		config.least_change = single ? 0.1 : 0.05;
-	if (diff_compare(&d, &config, &err))
-		die(&err);
 	complain_of_damage(&d);
-	bool crossed = diff_rules_apply(&o.rules, &d);
-	if (show(&d, &o, &err))
-		die(&err);
+	bool crossed = false;
+	if (o.accuracy)
+		show_accuracy(&o);
+	else
+		crossed = show_changes(&d, &o);
 	for (int i = 0; i < DIFF_SIDES; i++)
 		free(o.path[i]);
 	diff_rules_free(&o.rules);

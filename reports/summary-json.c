@@ -16,6 +16,7 @@
 #include "reports/array.h"
 #include "reports/counts-json.h"
 #include "reports/json-values.h"
+#include "reports/ranges-json.h"
 #include "reports/model.h"
 #include "reports/nap-json.h"
 #include "reports/names.h"
@@ -394,15 +395,6 @@ static void put_stacks(struct writer *w)
 	free(id);
 }
 
-/* Whole numbers of any sign; jansson has no larger ones. */
-static json_t *bound_json(const struct model_range *r, int64_t bound)
-{
-	if (!r->has_value)
-		return json_null();
-	return r->var.flags & VARIABLE_SIGNED ? json_integer(bound)
-					      : json_of_u64((uint64_t)bound);
-}
-
 static void put_ranges(struct writer *w)
 {
 	const struct model_ranges *rs = &w->s->ranges;
@@ -421,8 +413,8 @@ static void put_ranges(struct writer *w)
 			     {"bits", json_integer(r->var.bits)},
 			     {"signed",
 			      json_boolean(r->var.flags & VARIABLE_SIGNED)},
-			     {"smallest", bound_json(r, r->smallest)},
-			     {"largest", bound_json(r, r->largest)},
+			     {"smallest", range_bound_json(r, r->smallest)},
+			     {"largest", range_bound_json(r, r->largest)},
 			     {"hits", json_of_u64(r->hits)},
 			     {"sensors", json_boolean(r->flags & RANGE_SENSED)},
 			     {"polled", json_boolean(r->flags & RANGE_POLLED)},

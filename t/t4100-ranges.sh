@@ -136,4 +136,42 @@ both() {
 }
 ok "naps and ranges in one run" both
 
+# accuracy_of RUN - against the reference, as Perl's $d; then the expression $2.
+accuracy_of() {
+	smco-diff --accuracy --json "$1" reference.trace | perl -MJSON::PP -0777 -e '
+		our $d = decode_json(<STDIN>); print eval shift, "\n"; die $@ if $@' "$2"
+}
+accuracy() {
+	ranges plain -t unlimited && mv run.trace reference.trace &&
+		ranges plain -t unlimited --function kinds && cat found.txt || return 1
+	# All of what was watched, and nothing of the rest.
+	accuracy_of run.trace 'my ($n, $found, $wrong) = (0, 0, 0);
+		for (@{$d->{ranges}}) { my $want = $_->{variable} =~ /^kinds::/ ? 1 : 0;
+			$n++; $found += $want; $wrong += $_->{accuracy} != $want }
+		my $in = 0; $in += $_->{variables} for @{$d->{decades}};
+		join " ", $wrong, $found > 5, $n > $found, $d->{found} == $found,
+		$in == $n, abs($d->{accuracy} - $found / $n) < 1e-9,
+		abs($d->{decades}[-1]{cumulative} - $d->{accuracy}) < 1e-9' | tee said
+	[ "$(cat said)" = "0 1 1 1 1 1 1" ] &&
+		smco-diff --accuracy run.trace reference.trace | tee table &&
+		grep -q '^10 to 99 ' table && tail -n 1 table | grep -q '^all ' &&
+		[ "$(accuracy_of reference.trace '$d->{accuracy}')" = 1 ] &&
+		smco-diff --accuracy reference.trace reference.trace | tail -n 1 | grep -q ' 100 %$'
+}
+ok "smco-diff --accuracy: what was watched of a reference run" accuracy
+limited() {
+	smco-diff --accuracy reference.trace run.trace | grep -q 'reference was limited' && return 1
+	ranges plain -t 10 && smco-diff --accuracy reference.trace run.trace | tee table &&
+		tr '\n' ' ' <table | tr -s ' ' | grep -q 'the reference was limited, too'
+}
+ok "a reference that was limited is said" limited
+no_ranges() {
+	smco-trace -q -t 0 -o nap.trace -- ./plain >out
+	test_exit 2 smco-diff --accuracy nap.trace reference.trace >out 2>err
+	local status=$?
+	cat err
+	[ $status = 0 ] && [ ! -s out ] && grep -q 'nap.trace: no ranges.*-m range$' err
+}
+ok "a trace without ranges: it says how to get them" no_ranges
+
 done_testing

@@ -30,6 +30,10 @@ ok "unknown short option" usage 2 "unknown option -x" -x
 ok "option without its value" usage 2 "top wants a value" --top
 ok "a percentage that is none" usage 2 '"many"' --min-change many v1.trace v2.trace
 ok "standard input twice" usage 2 "can be read once" - -
+ok "--accuracy with what is about changes" usage 2 "--accuracy and --top do not go" --accuracy --top 3 v1.trace v2.trace
+ok "--accuracy with sides" usage 2 "--accuracy and --new do not go" --accuracy --base v1.trace --new v2.trace
+ok "--accuracy of a stream" usage 2 "--accuracy reads files" --accuracy - v1.trace
+ok "--accuracy of one trace" usage 2 "two traces are needed" --accuracy v1.trace
 ok "a rule that is none" usage 2 "there is no 'nap.nonsense'" --fail-on 'nap.nonsense > 1' v1.trace v2.trace
 
 # Bad input: one line each, and no output.
