@@ -394,6 +394,8 @@ int section_print(const struct section *section,
 		end(&p);
 	if (ferror(p.out))
 		return smco_fail(err, SMCO_SYS, errno, "cannot write");
+	if (rc && rc != SMCO_NOMEM)
+		return rc; /* each() has said why */
 	if (rc)
 		return smco_fail(err, rc, 0, "out of memory for --%s",
 				 section->name);
