@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include "reports/cli.h"
+#include "reports/ctf.h"
 #include "reports/exitcode.h"
 #include "reports/html.h"
 #include "reports/model.h"
 #include "reports/newest.h"
 #include "reports/output.h"
+#include "reports/perfetto.h"
 #include "reports/quantity.h"
 #include "reports/records.h"
 #include "reports/section.h"
@@ -23,6 +25,8 @@ enum long_option {
 	OPT_CSV,
 	OPT_JUWEL,
 	OPT_HTML,
+	OPT_PERFETTO,
+	OPT_CTF,
 	OPT_TOP,
 	OPT_SORT,
 	OPT_WHERE,
@@ -37,7 +41,8 @@ enum long_option {
 };
 
 struct options {
-	bool json, csv, juwel, flamegraph, html;
+	bool json, csv, juwel, flamegraph, html, perfetto;
+	const char *ctf;  /* directory, or NULL */
 	const char *path; /* of -o, or NULL */
 	struct cli_output output;
 	bool has_top;
@@ -85,6 +90,8 @@ static const char help[] =
 	"How:\n"
 	"      --html             as a page for a browser: strips over time, "
 	"tables\n"
+	"      --perfetto         as JSON for ui.perfetto.dev\n"
+	"      --ctf DIR          as a CTF 1.8 trace, for babeltrace2\n"
 	"  -o, --output FILE      to FILE\n"
 	"      --frames N         at most N frames a stack, 0 = all (8); "
 	"sites\n"
@@ -104,11 +111,14 @@ static const char help[] =
 	"8 no permission, 9 no such file; 10 shown, but the trace has no end,\n"
 	"11 shown, but the trace is damaged. See smco-report(1).\n";
 
-static struct output to; /* -o */
+static struct output to;    /* -o */
+static const char *ctf_dir; /* that was made, or NULL */
 
 static _Noreturn void die(const struct smco_err *err)
 {
 	output_abandon(&to);
+	if (ctf_dir)
+		ctf_abandon(ctf_dir);
 	cli_complain("%s", err->msg);
 	exit(exitcode_of(err));
 }
@@ -189,6 +199,12 @@ static bool parse_style(int c, struct options *o)
 	case OPT_HTML:
 		o->html = true;
 		return true;
+	case OPT_PERFETTO:
+		o->perfetto = true;
+		return true;
+	case OPT_CTF:
+		o->ctf = optarg;
+		return true;
 	case OPT_FRAMES:
 		o->frames = cli_number("frames", optarg);
 		return true;
@@ -197,32 +213,52 @@ static bool parse_style(int c, struct options *o)
 	}
 }
 
+/* Are records shown as they are, without the summary's model? */
+static bool streams(const struct options *o)
+{
+	return o->juwel || o->ctf || (o->section && o->section->streams);
+}
+
+/* The forms that have everything, for a program of their own. */
+static void check_exports(const struct options *o)
+{
+	const char *name = o->html	 ? "html"
+			   : o->perfetto ? "perfetto"
+			   : o->ctf	 ? "ctf"
+					 : NULL;
+	if (!name)
+		return;
+	if (o->json || o->csv || o->juwel || o->flamegraph ||
+	    o->html + o->perfetto + (o->ctf != NULL) > 1)
+		cli_usage("--%s has a form of its own: with no other", name);
+	if (o->section || o->sort || o->has_top)
+		cli_usage("--%s has everything, in its own order: without %s",
+			  name,
+			  o->section ? "a table's name"
+			  : o->sort  ? "--sort"
+				     : "--top");
+	if (o->ctf && (o->path || o->where || o->suppressions))
+		cli_usage("--ctf writes records into its directory: without "
+			  "-o, --where and --suppressions");
+	if (o->html && !o->path && isatty(STDOUT_FILENO))
+		cli_usage("--html needs a file: -o FILE");
+}
+
 /* What does not go together. */
 static void check(struct options *o)
 {
+	check_exports(o);
 	const struct select *s = &o->select;
 	if (o->csv && !o->section)
 		o->section = &site_section;
 	if (o->json + o->csv + o->juwel > 1)
 		cli_usage("one of --json, --csv and --juwel, not more");
-	if (o->html && (o->json || o->csv || o->juwel))
-		cli_usage("--html has a form of its own: without --json, --csv "
-			  "and --juwel");
-	if (o->flamegraph &&
-	    (o->section || o->json || o->csv || o->juwel || o->html))
+	if (o->flamegraph && (o->section || o->json || o->csv || o->juwel))
 		cli_usage("--flamegraph has a form of its own: no table, "
-			  "--html, --json, --csv or --juwel with it");
+			  "--json, --csv or --juwel with it");
 	if (o->flamegraph && (o->where || o->sort || o->has_top))
 		cli_usage("--where, --sort and --top need a table, not "
 			  "--flamegraph");
-	if (o->html && (o->section || o->sort || o->has_top))
-		cli_usage("--html shows everything, and sorts it in the "
-			  "browser: without %s",
-			  o->section ? "a table's name"
-			  : o->sort  ? "--sort"
-				     : "--top");
-	if (o->html && !o->path && isatty(STDOUT_FILENO))
-		cli_usage("--html needs a file: -o FILE");
 	if (o->juwel && o->section)
 		cli_usage("--juwel prints all records, not --%s",
 			  o->section->name);
@@ -230,8 +266,9 @@ static void check(struct options *o)
 		cli_usage(
 			"--where, --sort and --top need a table: --events has "
 			"what --juwel has");
-	bool records = o->juwel || (o->section && o->section->streams);
-	bool threads = o->flamegraph || o->section == &counter_section ||
+	bool records = streams(o);
+	bool threads = o->flamegraph || o->perfetto ||
+		       o->section == &counter_section ||
 		       o->section == &sample_section;
 	if (s->has_thread && !records && !threads)
 		cli_usage("--thread is about records: use --events, --juwel, "
@@ -250,6 +287,8 @@ static void fill_options(struct option *longs)
 		{"juwel", no_argument, NULL, OPT_JUWEL},
 		{"flamegraph", no_argument, NULL, OPT_FLAMEGRAPH},
 		{"html", no_argument, NULL, OPT_HTML},
+		{"perfetto", no_argument, NULL, OPT_PERFETTO},
+		{"ctf", required_argument, NULL, OPT_CTF},
 		{"output", required_argument, NULL, 'o'},
 		{"top", required_argument, NULL, OPT_TOP},
 		{"sort", required_argument, NULL, OPT_SORT},
@@ -292,6 +331,8 @@ static void parse(int argc, char **argv, struct options *o)
 		o->select.nr_buckets = HTML_BUCKETS;
 	o->file = argv + optind;
 	o->nr_files = (size_t)(argc - optind);
+	if ((o->perfetto || o->ctf) && o->nr_files > 1)
+		cli_usage("--perfetto and --ctf: one trace at a time");
 }
 
 /* ------------------------------------------------------------- the traces ---
@@ -392,7 +433,7 @@ static int show(const struct section_source *src, struct options *o,
 		const struct where *where, struct smco_err *err)
 {
 	bool for_people = !o->json && !o->csv && !o->juwel && !o->flamegraph &&
-			  !o->html && !o->path;
+			  !o->html && !o->perfetto && !o->path;
 	bool one = src->nr_inputs == 1 && strcmp(o->file[0], "-");
 	struct page page = cli_output_begin(&o->output, for_people);
 	if (o->path)
@@ -406,7 +447,9 @@ static int show(const struct section_source *src, struct options *o,
 		.ascii = page.ascii,
 	};
 	int rc = 0;
-	if (o->juwel)
+	if (o->ctf)
+		rc = ctf_write(src->input, src->select, o->ctf, err);
+	else if (o->juwel)
 		rc = records_print_juwel(src->input, src->nr_inputs,
 					 src->select, page.out, err);
 	else if (o->flamegraph)
@@ -415,6 +458,8 @@ static int show(const struct section_source *src, struct options *o,
 		rc = show_section(src, o, where, &page, err);
 	else if (o->json)
 		rc = summary_print_json(src->s, page.out, err);
+	else if (o->perfetto)
+		rc = perfetto_print(src->s, page.out, err);
 	else if (o->html)
 		rc = html_print(src->s, page.out, err);
 	else
@@ -447,6 +492,18 @@ static void prepare(struct options *o, struct where **where,
 	o->select.suppress = *suppress;
 }
 
+/* What cannot be written is found out first. */
+static void begin_output(const struct options *o)
+{
+	struct smco_err err = {0};
+	if ((o->path && output_open(&to, o->path, &err)) ||
+	    (o->ctf && ctf_begin(o->ctf, &err))) {
+		cli_complain("%s", err.msg);
+		exit(CLI_FAILED);
+	}
+	ctf_dir = o->ctf;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {
@@ -464,19 +521,15 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	parse(argc, argv, &o);
 	prepare(&o, &where, &suppress);
-	if (o.path && output_open(&to, o.path, &err)) {
-		cli_complain("%s", err.msg);
-		exit(CLI_FAILED);
-	}
+	begin_output(&o);
 	open_traces(&traces, &o);
 	struct section_source src = {
 		.input = traces.input,
 		.nr_inputs = traces.nr,
 		.select = &o.select,
 	};
-	if (!o.juwel && !(o.section && o.section->streams) &&
-	    summary_load_files(traces.input, traces.nr, &o.select, &summary,
-			       &err))
+	if (!streams(&o) && summary_load_files(traces.input, traces.nr,
+					       &o.select, &summary, &err))
 		die(&err);
 	src.s = summary;
 	int rc = show(&src, &o, where, &err);

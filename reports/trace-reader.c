@@ -43,7 +43,8 @@ struct trace_reader {
 
 	uint64_t start_real_ns;
 	uint64_t nr_damaged, nr_lost, nr_returned;
-	uint64_t nr_skipped; /* trace_narrow */
+	uint64_t nr_damaged_opened, nr_lost_opened; /* before any record */
+	uint64_t nr_skipped;			    /* trace_narrow */
 	uint64_t nr_dropped; /* as the chunks read so far say */
 	uint64_t nr_written; /* as the last chunk says, if there is one */
 	uint64_t nr_dropped_in_all; /* the same */
@@ -298,6 +299,8 @@ static int open_source(struct trace_reader *r, struct smco_err *err)
 		rc = scan(r, first, err);
 	if (!rc && !r->has_schema && own_schema(r))
 		rc = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	r->nr_damaged_opened = r->nr_damaged;
+	r->nr_lost_opened = r->nr_lost;
 	return rc;
 }
 
@@ -451,6 +454,25 @@ const struct trace_frame *trace_stack(struct trace_reader *r, uint32_t id,
 				      size_t *nr_ret)
 {
 	return tables_stack(&r->tables, id, nr_ret);
+}
+
+bool trace_stack_at(const struct trace_reader *r, size_t i, uint32_t *id_ret)
+{
+	if (i >= r->tables.nr_stacks)
+		return false;
+	*id_ret = r->tables.stack[i].id;
+	return true;
+}
+
+void trace_rewind(struct trace_reader *r)
+{
+	r->next_chunk = 0;
+	r->records_left = 0;
+	r->nr_damaged = r->nr_damaged_opened;
+	r->nr_lost = r->nr_lost_opened;
+	r->nr_returned = 0;
+	r->nr_skipped = 0;
+	r->nr_dropped = 0;
 }
 
 uint64_t trace_nr_damaged(const struct trace_reader *r)

@@ -120,6 +120,12 @@ bool trace_meta_at(const struct trace_reader *r, size_t i, const char **key_ret,
 const struct trace_frame *trace_stack(struct trace_reader *r, uint32_t id,
 				      size_t *nr_ret);
 
+/* Ids of all stacks, for (i = 0; trace_stack_at(r, i, &id); i++). */
+bool trace_stack_at(const struct trace_reader *r, size_t i, uint32_t *id_ret);
+/* Back to the first record, with what trace_narrow said; what was counted of
+ * damage is counted anew. */
+void trace_rewind(struct trace_reader *r);
+
 /* The next three are complete once trace_next has returned 0. */
 uint64_t trace_nr_damaged(const struct trace_reader *r); /* chunks skipped */
 uint64_t trace_nr_lost(const struct trace_reader *r);	 /* records in them */

@@ -115,11 +115,27 @@ static inline void html_sample_ledger(struct trace_writer *w)
 					      .nr_stops = 3 * i});
 }
 
+static inline void html_sample_odd(struct trace_writer *w)
+{
+	for (uint32_t i = 0; i < 300; i++) {
+		struct ev_sample ev = {.weight = 1000 + i, .pid = 4711};
+		trace_put(w, &(struct record){
+				     .event = i % 7 ? EV_SAMPLE : 77,
+				     .time_ns = SAMPLE_MS(40 * (i ^ 3)) + i,
+				     .cpu = i % 4,
+				     .tid = 4711 + i % 3,
+				     .param = i % 6,
+				     .payload_len = i % 11 ? sizeof(ev) : i % 5,
+				     .payload = &ev});
+	}
+}
+
 enum html_sample_parts {
 	HTML_NAPS = 1,
 	HTML_COUNTS = 2,
 	HTML_LEDGER = 4,
-	HTML_END = 8, /* without it the trace is cut short */
+	HTML_END = 8,  /* without it the trace is cut short */
+	HTML_ODD = 16, /* samples, events not known here, out of order */
 };
 
 /* Write it to @path; 0 or negative. */
@@ -140,6 +156,8 @@ static inline int html_sample_write(const char *path, unsigned parts,
 		html_sample_ledger(w);
 	if (parts & HTML_NAPS)
 		html_sample_naps(w, nr_naps);
+	if (parts & HTML_ODD)
+		html_sample_odd(w);
 	if (parts & HTML_END)
 		return trace_writer_close(w, NULL);
 	rc = trace_sync(w, NULL);
