@@ -249,11 +249,12 @@ static bool puts_in(const struct live_function *f)
 
 /* Those that are not as they are wanted, in one stop. */
 static int change(struct ranges *r, const uint32_t *functions, size_t nr,
-		  uint64_t *cost_ns_ret, struct smco_err *err)
+		  bool can_wait, uint64_t *cost_ns_ret, struct smco_err *err)
 {
 	int first = 0;
 	bool in = false;
-	int ret = tproc_stop(r->p, err);
+	int ret = can_wait ? tproc_stop_briefly(r->p, err)
+			   : tproc_stop(r->p, err);
 	if (ret)
 		return ret;
 	uint64_t began_ns = smco_now_ns();
@@ -293,8 +294,9 @@ int ranges_set(struct ranges *r, const uint32_t *functions, size_t nr, bool in,
 		if (changes)
 			some[n++] = functions[i];
 	}
-	return ret || !n || !r->planted ? ret
-					: change(r, some, n, cost_ns_ret, err);
+	return ret || !n || !r->planted
+		       ? ret
+		       : change(r, some, n, false, cost_ns_ret, err);
 }
 
 int ranges_choose(struct ranges *r, const bool *want, uint64_t *cost_ns_ret,
@@ -317,7 +319,7 @@ int ranges_choose(struct ranges *r, const bool *want, uint64_t *cost_ns_ret,
 		if (changes)
 			some[n++] = i;
 	}
-	return n && r->planted ? change(r, some, n, cost_ns_ret, err) : 0;
+	return n && r->planted ? change(r, some, n, true, cost_ns_ret, err) : 0;
 }
 
 bool ranges_is_in(const struct ranges *r, uint32_t function)

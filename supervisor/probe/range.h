@@ -111,7 +111,8 @@ bool ranges_is_in(const struct ranges *r, uint32_t function);
 /*
  * The same window by window: @want has range_plan_nr_windows, those that are as
  * wanted already cost nothing. Windows that cannot be patched now stay as they
- * are, and SMCO_BUSY is returned.
+ * are, and SMCO_BUSY is returned; all do where a thread gets no CPU to stop on
+ * (tproc_stop_briefly).
  */
 int ranges_choose(struct ranges *r, const bool *want, uint64_t *cost_ns_ret,
 		  struct smco_err *err);

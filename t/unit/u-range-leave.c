@@ -4,6 +4,7 @@
 #include "t/unit/symhelp.h"
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include "supervisor/probe/range-live.h"
 #include "t/unit/range-run.h"
 
 static struct range_run x;
@@ -76,7 +77,7 @@ static void forks(bool follow)
 
 static int gate = -1;
 static unsigned nr_ticks;
-static bool text_is_clean, area_is_gone;
+static bool text_is_clean, area_is_gone, too_early;
 
 static bool nothing_left(void)
 {
@@ -99,6 +100,48 @@ static bool nothing_left(void)
 static bool detaches, detached_well;
 static pid_t left_alone;
 
+/* Byte for byte the file's. */
+static bool is_clean(const struct run *r)
+{
+	char cmd[512];
+	snprintf(cmd, sizeof(cmd),
+		 "b=$(grep -m1 'r-xp.*prog' /proc/%d/maps) && "
+		 "s=$(printf %%d 0x${b%%%%-*}) && "
+		 "n=$(printf %%d 0x$(readelf -lW $D/prog | "
+		 "awk '/LOAD.*R E/ {print substr($5, 3)}')) && "
+		 "o=$(printf %%d 0x$(echo $b | cut -d' ' -f3)) && "
+		 "cmp -n $n -i $s:$o /proc/%d/mem $D/prog",
+		 tproc_pid(r->p), tproc_pid(r->p));
+	return system(cmd) == 0;
+}
+
+/* In a forked copy it is the engine that owns the patches, and undoes them only
+ * when the stubs have gone: the text must be the program's before that. */
+static void forget_after_a_while(struct run *r)
+{
+	unsigned nr = 0, in = 0;
+	if (!x.r || ++nr_ticks != 60)
+		return;
+	if (tproc_stop(r->p, NULL))
+		return;
+	for (uint32_t i = 0; i < x.nr; i++) {
+		struct live_function *f = &x.r->function[i];
+		for (size_t k = 0; k < f->nr_spans; k++) {
+			nr += f->span[k].patch != NULL;
+			f->span[k].patch = NULL;
+		}
+		range_put_out(x.r, f, NULL);
+	}
+	too_early = nr && is_clean(r);
+	range_restore_text(x.r);
+	for (uint32_t i = 0; i < x.nr; i++)
+		in += ranges_is_in(x.r, i);
+	text_is_clean = nr && !in && is_clean(r);
+	tproc_cont(r->p);
+	close(gate);
+	gate = -1;
+}
+
 static void leave_after_a_while(struct run *r)
 {
 	if (!x.r || ++nr_ticks != 60)
@@ -109,17 +152,7 @@ static void leave_after_a_while(struct run *r)
 	else
 		ranges_remove(x.r);
 	area_is_gone = nothing_left();
-	/* Byte for byte the file's. */
-	char cmd[256];
-	snprintf(cmd, sizeof(cmd),
-		 "b=$(grep -m1 'r-xp.*prog' /proc/%d/maps) && "
-		 "s=$(printf %%d 0x${b%%%%-*}) && "
-		 "n=$(printf %%d 0x$(readelf -lW $D/prog | "
-		 "awk '/LOAD.*R E/ {print substr($5, 3)}')) && "
-		 "o=$(printf %%d 0x$(echo $b | cut -d' ' -f3)) && "
-		 "cmp -n $n -i $s:$o /proc/%d/mem $D/prog",
-		 tproc_pid(r->p), tproc_pid(r->p));
-	text_is_clean = system(cmd) == 0;
+	text_is_clean = is_clean(r);
 	close(gate);
 	gate = -1;
 }
@@ -157,6 +190,24 @@ static void leaving(bool by_detach)
 	int64_t lo = 0, hi = 0;
 	check(range_run_range(&x, x.r, "pick::what", &lo, &hi));
 	check(lo >= 0 && hi <= 5);
+	range_run_free(&x);
+}
+
+static void forgetting(void)
+{
+	nr_ticks = 0;
+	text_is_clean = false;
+	too_early = true;
+	char input[] = "-";
+	if (!build("gcc", "-O2", "churn.c") || !check(open_gate()))
+		return;
+	x.run.tick = forget_after_a_while;
+	x.run.tick_ms = 2;
+	check(range_run_to_end(&x, (char *[]){prog, input, NULL}, out));
+	check_int(x.run.exit_status, 0);
+	check(!too_early);
+	check(text_is_clean);
+	check_int(run("grep -q '^0 wrong' $D/out"), 0);
 	range_run_free(&x);
 }
 
@@ -216,6 +267,7 @@ int main(void)
 	forks(false);
 	leaving(false);
 	leaving(true);
+	forgetting();
 	dying();
 	return finish();
 }

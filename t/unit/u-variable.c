@@ -509,6 +509,23 @@ static void test_none(void)
 		  "says what to do: %s", err.msg);
 }
 
+/* Where gcc names one register for a whole scope, others are in it, too. */
+static void test_scope(const char *producer, bool trusted)
+{
+	struct smco_err err = {0};
+	printf("# --- a register for a whole scope, by %s\n", producer);
+	check(!run("gcc -DPRODUCER='\"%s\"' -o \"$D\"/prog " FIX "/scope.S",
+		   producer));
+	struct variables *v = load("prog", &err);
+	check_msg(v != NULL, "read: %s", err.msg);
+	const struct variable *whole = find(v, "f::whole");
+	check_str(whole->qualified, "f::whole");
+	check_int(whole->nr_places, trusted);
+	check_int(whole->reason, trusted ? VAR_FINE : VAR_SHARED);
+	check_int(find(v, "f::part")->nr_places, 1);
+	variables_destroy(v);
+}
+
 static void test_cxx(const char *cc)
 {
 	static const char *const names[] = {
@@ -562,6 +579,8 @@ int main(void)
 	test_count();
 	test_wanted();
 	test_none();
+	test_scope("GNU C17 12.2.0 -O2", false);
+	test_scope("clang version 14.0.6", true);
 	test_cxx("g++");
 	test_cxx("clang++");
 	return finish();
