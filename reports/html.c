@@ -19,6 +19,7 @@ static const struct summary_limits limits = {
 	.processes = 1000,
 	.threads = 250,
 	.ranges = 5000,
+	.samples = 1500,
 	.ledger = 4000,
 };
 

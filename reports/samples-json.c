@@ -3,11 +3,11 @@
 #include "reports/json-values.h"
 #include "reports/names.h"
 
-static json_t *functions_json(const struct model_samples *m)
+static json_t *functions_json(const struct model_samples *m, size_t nr)
 {
 	json_t *all = json_array();
 	char name[NAMES_MAX];
-	for (size_t i = 0; all && i < m->nr_functions; i++) {
+	for (size_t i = 0; all && i < m->nr_functions && i < nr; i++) {
 		const struct sample_function *f = &m->function[i];
 		json_t *o = JSON_OBJECT_OF(
 			{"function",
@@ -28,10 +28,10 @@ static json_t *functions_json(const struct model_samples *m)
 	return all;
 }
 
-static json_t *stacks_json(const struct model_samples *m)
+static json_t *stacks_json(const struct model_samples *m, size_t nr)
 {
 	json_t *all = json_array();
-	for (size_t i = 0; all && i < m->nr_stacks; i++) {
+	for (size_t i = 0; all && i < m->nr_stacks && i < nr; i++) {
 		const struct sample_stack *s = &m->stack[i];
 		json_t *o = JSON_OBJECT_OF(
 			{"file", json_integer(s->file)},
@@ -61,8 +61,9 @@ static json_t *sum_json(const struct summary *s, const char *key)
 	return json_of_u64(sum);
 }
 
-json_t *samples_json(const struct summary *s)
+json_t *samples_json(const struct summary *s, size_t max)
 {
+	size_t nr = max ? max : SIZE_MAX;
 	const struct model_samples *m = &s->samples;
 	if (!m->nr && !model_has_monitor(s, "samples"))
 		return json_null();
@@ -82,5 +83,6 @@ json_t *samples_json(const struct summary *s)
 		{"paused_ns", sum_json(s, "samples.paused_ns")},
 		{"spent_ns", sum_json(s, "samples.spent_ns")},
 		{"failed", meta_json(s, "samples.failed")},
-		{"functions", functions_json(m)}, {"stacks", stacks_json(m)});
+		{"functions", functions_json(m, nr)},
+		{"stacks", stacks_json(m, nr)});
 }

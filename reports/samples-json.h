@@ -8,7 +8,8 @@
 
 #include "reports/model.h"
 
-/* What JSON.md calls samples; null without any. NULL when out of memory. */
-json_t *samples_json(const struct summary *s);
+/* What JSON.md calls samples; null without any. At most @max functions and
+ * stacks, 0 = all. NULL when out of memory. */
+json_t *samples_json(const struct summary *s, size_t max);
 
 #endif

@@ -140,8 +140,25 @@ static int compare_functions(const void *va, const void *vb)
 	return c ? c : strcmp(a->frame->module, b->frame->module);
 }
 
+/* Most weight first. */
+static int compare_stacks(const void *va, const void *vb)
+{
+	const struct sample_stack *a = va, *b = vb;
+	if (a->weight != b->weight)
+		return a->weight > b->weight ? -1 : 1;
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	if (a->id != b->id)
+		return a->id < b->id ? -1 : 1;
+	return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
 int model_samples_finish(struct model_samples *m)
 {
+	hindex_free(&m->stack_index); /* of the order until now */
+	if (m->nr_stacks)
+		qsort(m->stack, m->nr_stacks, sizeof(*m->stack),
+		      compare_stacks);
 	for (size_t i = 0; i < m->nr_stacks; i++) {
 		const struct sample_stack *s = &m->stack[i];
 		for (size_t k = 0; k < s->nr_frames; k++) {

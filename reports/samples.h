@@ -33,7 +33,7 @@ struct sample_function {
 };
 
 struct model_samples {
-	struct sample_stack *stack; /* in order of appearance */
+	struct sample_stack *stack; /* most weight first */
 	size_t nr_stacks, cap_stacks;
 	struct sample_function *function; /* most self first */
 	size_t nr_functions, cap_functions;

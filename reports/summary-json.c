@@ -374,7 +374,8 @@ static void put_stacks(struct writer *w)
 		id[nr++] = n->ended_stack;
 		id[nr++] = n->last_stack;
 	}
-	for (size_t i = 0; i < s->samples.nr_stacks; i++)
+	size_t nr_samples = at_most(s->samples.nr_stacks, w->limits.samples);
+	for (size_t i = 0; i < nr_samples; i++)
 		id[nr++] = s->samples.stack[i].id;
 	for (size_t i = 0; i < w->nr_culprits; i++)
 		id[nr++] = w->culprit[i];
@@ -481,6 +482,9 @@ static void put_left_out(struct writer *w, size_t nr_ledger)
 		     {"threads", json_of_u64(nr_threads)},
 		     {"ranges", json_of_u64(s->ranges.nr -
 					    at_most(s->ranges.nr, l->ranges))},
+		     {"sample_stacks",
+		      json_of_u64(s->samples.nr_stacks -
+				  at_most(s->samples.nr_stacks, l->samples))},
 		     {"ledger", json_of_u64(nr_ledger)}));
 	model_sites_free(&sites);
 }
@@ -503,7 +507,7 @@ static void put_all(struct writer *w)
 	put_counters(w);
 	put_naps(w);
 	put_ranges(w);
-	emit(w, "samples", samples_json(w->s));
+	emit(w, "samples", samples_json(w->s, w->limits.samples));
 }
 
 static int print(const struct summary *s, const struct summary_limits *limits,

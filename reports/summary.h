@@ -55,6 +55,7 @@ struct summary_limits {
 	size_t processes; /* the first ones */
 	size_t threads;	  /* of the counters: the first ones */
 	size_t ranges;	  /* the first ones */
+	size_t samples;	  /* stacks with most weight; functions */
 	size_t ledger;	  /* evenly over time, the last of each file among
 			   * them */
 };

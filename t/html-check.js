@@ -111,11 +111,22 @@
 			document.querySelectorAll("#table-sites th button")[2].click();
 			rowsOf("sites")[0].click();
 			check("a site opens", document.querySelector("#table-sites tr.detail .frames") !== null);
+			flame.weight = "unused";
 			showTab("flame");
 			await frame();
 			check("the flame graph is drawn", isDrawn($("flame")));
 			const sum = runs.reduce((n, r) => n + r.strip.sites.reduce((m, x) => m + x[0].byte_seconds, 0), 0);
 			check("and weighs what the sites weigh", near(flame.total, sum));
+		}
+		if (report.samples) {
+			showTab("functions");
+			check("a row for each function", rowsOf("functions").length === Math.min(100, report.samples.functions.length));
+			const self = numbers("functions", 1);
+			check("with its share", self.every((v, i) => near(v * 1e9, report.samples.functions[i].self_ppb, 1e-6)));
+			flame.weight = "samples";
+			showTab("flame");
+			await frame();
+			check("samples have a flame graph", isDrawn($("flame")) && near(flame.total, report.samples.weight));
 		}
 		if (report.naps.length) {
 			showTab("naps");

@@ -51,7 +51,7 @@ page() {
 }
 
 sample() { "$BUILD/t/unit/u-html" "$@" >/dev/null; }
-sample 15 200 all.trace
+sample 31 200 all.trace
 sample 15 60 other.trace
 sample 14 0 no-naps.trace
 sample 5 50 cut.trace

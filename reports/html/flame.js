@@ -1,17 +1,22 @@
-/* A flame graph of the allocation stacks: callers above, the allocating
- * function below, as wide as what they weigh. */
+/* A flame graph of stacks: callers above, the innermost function below, as
+ * wide as what they weigh. Of allocation stacks, and of samples. */
 
+const samples = (report.samples ? report.samples.stacks : []).map(s => ({...s, frames: stacks.get(s.stack) || []}));
+const sampled = report.samples && /clock/.test(report.samples.event || "") ? timeText : countText;
+/* Name, the weight of a stack in a run, that for people, the stacks. */
 const WEIGHTS = {
-	unused: ["unused, byte seconds", (e, r) => siteWithin(e, r), byteSecondsText],
-	end: ["unused at the end, bytes", (e, r) => e.byRun[r].unused_bytes, bytesText],
-	allocated: ["allocated, bytes", (e, r) => e.byRun[r].bytes, bytesText],
-	allocations: ["allocations", (e, r) => e.byRun[r].allocations, countText],
+	samples: ["sampled, " + (sampled === timeText ? "time on a CPU" : "events"), (s, r) => s.file === r ? s.weight : 0, sampled, samples],
+	unused: ["unused, byte seconds", (e, r) => siteWithin(e, r), byteSecondsText, sites],
+	end: ["unused at the end, bytes", (e, r) => e.byRun[r].unused_bytes, bytesText, sites],
+	allocated: ["allocated, bytes", (e, r) => e.byRun[r].bytes, bytesText, sites],
+	allocations: ["allocations", (e, r) => e.byRun[r].allocations, countText, sites],
 };
-const flame = {weight: "unused", run: null, path: [], height: 19};
+for (const [key, w] of Object.entries(WEIGHTS)) if (!w[3].length) delete WEIGHTS[key];
+const flame = {weight: Object.keys(WEIGHTS)[0], run: null, path: [], height: 19};
 
 function flameTree() {
-	const weigh = WEIGHTS[flame.weight][1], root = {name: "all", place: "", value: 0, children: new Map()};
-	for (const e of sites) {
+	const [, weigh, , all] = WEIGHTS[flame.weight], root = {name: "all", place: "", value: 0, children: new Map()};
+	for (const e of all) {
 		let v = 0;
 		for (const r of runs) if (flame.run === null || flame.run === r.index) v += weigh(e, r.index) || 0;
 		if (!(v > 0)) continue;

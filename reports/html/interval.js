@@ -181,6 +181,24 @@ function threadTable() {
 	});
 }
 
+function functionTable() {
+	const s = report.samples;
+	return tableOf({
+		id: "functions", rows: s.functions, sort: 1, text: f => (f.function + " " + f.module).toLowerCase(),
+		columns: [
+			{name: "function", code: true, wide: true, value: f => f.function + (f.kernel ? "  (kernel)" : "")},
+			{name: "self", number: true, bar: true, value: f => f.self_ppb / 1e9, text: f => shareText(f.self_ppb / 1e9)},
+			{name: "with what it calls", number: true, value: f => f.total_ppb / 1e9, text: f => shareText(f.total_ppb / 1e9)},
+			{name: "samples, self", number: true, value: f => f.self, text: f => countText(f.self)},
+			{name: "samples", number: true, value: f => f.total, text: f => countText(f.total)},
+			{name: "module", wide: true, value: f => baseName(f.module), title: f => f.module},
+		],
+		more: [countText(s.samples) + " samples of " + (s.event || "?") + (s.hz ? ", up to " + countText(s.hz) + " a second" : "") +
+			(s.lost ? ", " + countText(s.lost) + " lost" : "") + (s.paused_ns ? ", none for " + timeText(s.paused_ns) + " to keep to the target" : "") + ".",
+		s.failed, view.selection ? "Of the whole run, not of the selection." : null].filter(x => x).join(" "),
+	});
+}
+
 function aboutTable() {
 	const keys = [...new Set(runs.flatMap(r => Object.keys(r.meta)))];
 	return tableOf({
@@ -196,7 +214,8 @@ const tabs = [
 	["naps", "Naps", () => report.naps.length > 0, napTable],
 	["counters", "Counters", () => runs.some(r => r.counters), counterTable],
 	["cost", "Cost", () => runs.some(r => r.ledger.length), costTable],
-	["flame", "Flame graph", () => sites.length > 0, flamePanel],
+	["functions", "Functions", () => report.samples && report.samples.samples > 0, functionTable],
+	["flame", "Flame graph", () => flame.weight !== undefined, flamePanel],
 	["ranges", "Ranges", () => report.ranges.length > 0, rangeTable],
 	["threads", "Processes and threads", () => true, threadTable],
 	["about", "About the run", () => true, aboutTable],

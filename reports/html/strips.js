@@ -367,7 +367,7 @@ function buildStrips() {
 		runs.some(r => r.ledger.some(l => l.by_mechanism_ns[MECHANISMS[k]]))).map(([m, k]) => swatch("m" + k, m));
 	addGroup("Cost", kinds, overheadStrips(), 9);
 	addGroup("Memory", [swatch("never", "never used again"), swatch("used", "used again"), swatch("freed", "freed"),
-		swatch("unwatched", "watched no longer")], siteStrips(), 9);
+		swatch("unwatched", "watched no longer"), report.left_out.naps ? swatch("unlisted", "too many to show one by one") : null], siteStrips(), 9);
 	addGroup("Counters", [], counterStrips(), 40);
 	addGroup("Processes", [], processStrips(), 1);
 	if (!Strip.all.length)

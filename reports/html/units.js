@@ -34,17 +34,20 @@ function timeText(ns) {
 	if (a < NS) return figures(ns / 1e6) + " ms";
 	if (a < 120 * NS) return figures(ns / NS) + " s";
 	const s = Math.round(a / NS), h = Math.floor(s / 3600);
-	const rest = (h ? h + " h " : "") + Math.floor(s / 60 % 60) + " min";
-	return (ns < 0 ? "−" : "") + rest + (h ? "" : " " + s % 60 + " s");
+	const minutes = Math.floor(s / 60 % 60), words = h ? [h + " h"] : [];
+	if (minutes) words.push(minutes + " min");
+	if (!h && s % 60) words.push(s % 60 + " s");
+	return (ns < 0 ? "−" : "") + words.join(" ");
 }
 
 /* A point in time, as finely as @step asks for. */
 function pointText(ns, step) {
+	if (ns === 0) return "0 s";
 	if (step >= 60 * NS) return timeText(ns);
 	if (Math.abs(ns) >= 600 * NS)
 		return Math.floor(ns / 60 / NS) + ":" +
 			(ns / NS % 60).toFixed(decimals(step)).padStart(decimals(step) ? decimals(step) + 3 : 2, "0");
-	return ns === 0 ? "0 s" : (ns / NS).toFixed(decimals(step)) + " s";
+	return (ns / NS).toFixed(decimals(step)) + " s";
 }
 
 const decimals = step => Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / NS) - 1e-9)));
