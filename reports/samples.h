@@ -5,12 +5,8 @@
 #ifndef SMCO_SAMPLES_REPORT_H
 #define SMCO_SAMPLES_REPORT_H
 
-#include <stdio.h>
-
 #include "reports/hindex.h"
 #include "reports/trace.h"
-
-struct summary;
 
 /* Samples of one process with one stack. */
 struct sample_stack {
@@ -62,14 +58,5 @@ bool sample_is_kernel(const struct trace_frame *f);
 
 /* The error of whoever asks for samples where there are none; SMCO_NOTFOUND. */
 int samples_none(struct smco_err *err);
-
-/*
- * Folded stacks, as flamegraph.pl takes them: "command;outermost;...;innermost
- * N" with N samples, equal ones joined, in the order of the texts. Functions
- * of the kernel end with _[k], inlined ones with _[i]. What would break a line
- * is replaced. SMCO_NOMEM, SMCO_SYS (cannot write), SMCO_NOTFOUND: none.
- */
-int samples_print_folded(const struct summary *s, FILE *out,
-			 struct smco_err *err);
 
 #endif

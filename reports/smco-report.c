@@ -10,6 +10,7 @@
 #include "reports/cli.h"
 #include "reports/ctf.h"
 #include "reports/exitcode.h"
+#include "reports/folded.h"
 #include "reports/html.h"
 #include "reports/model.h"
 #include "reports/newest.h"
@@ -42,6 +43,7 @@ enum long_option {
 
 struct options {
 	bool json, csv, juwel, flamegraph, html, perfetto;
+	bool of_naps;	  /* the flame graph */
 	const char *ctf;  /* directory, or NULL */
 	const char *path; /* of -o, or NULL */
 	struct cli_output output;
@@ -65,8 +67,10 @@ static const char help[] =
 	"      --naps             every nap\n"
 	"      --ranges           the values that variables had\n"
 	"      --samples          the functions that ran, by samples\n"
-	"      --flamegraph       stacks of samples, folded, for "
-	"flamegraph.pl\n"
+	"      --flamegraph[=naps]\n"
+	"                         stacks of samples, folded, for "
+	"flamegraph.pl;\n"
+	"                         of naps: allocation stacks by byte seconds\n"
 	"      --overhead         what watching cost, over time\n"
 	"      --counters         what was counted, in all and by thread\n"
 	"      --events           every record\n"
@@ -195,6 +199,11 @@ static bool parse_style(int c, struct options *o)
 		return true;
 	case OPT_FLAMEGRAPH:
 		o->flamegraph = true;
+		o->of_naps = optarg && !strcmp(optarg, "naps");
+		if (optarg && !o->of_naps && strcmp(optarg, "samples"))
+			cli_usage("--flamegraph is of samples or naps, not of "
+				  "\"%s\"",
+				  optarg);
 		return true;
 	case OPT_HTML:
 		o->html = true;
@@ -256,7 +265,10 @@ static void check(struct options *o)
 	if (o->flamegraph && (o->section || o->json || o->csv || o->juwel))
 		cli_usage("--flamegraph has a form of its own: no table, "
 			  "--json, --csv or --juwel with it");
-	if (o->flamegraph && (o->where || o->sort || o->has_top))
+	if (o->of_naps && s->has_thread)
+		cli_usage("--thread is about samples, not about naps");
+	if (o->flamegraph &&
+	    ((o->where && !o->of_naps) || o->sort || o->has_top))
 		cli_usage("--where, --sort and --top need a table, not "
 			  "--flamegraph");
 	if (o->juwel && o->section)
@@ -285,7 +297,7 @@ static void fill_options(struct option *longs)
 		{"json", no_argument, NULL, OPT_JSON},
 		{"csv", no_argument, NULL, OPT_CSV},
 		{"juwel", no_argument, NULL, OPT_JUWEL},
-		{"flamegraph", no_argument, NULL, OPT_FLAMEGRAPH},
+		{"flamegraph", optional_argument, NULL, OPT_FLAMEGRAPH},
 		{"html", no_argument, NULL, OPT_HTML},
 		{"perfetto", no_argument, NULL, OPT_PERFETTO},
 		{"ctf", required_argument, NULL, OPT_CTF},
@@ -452,8 +464,10 @@ static int show(const struct section_source *src, struct options *o,
 	else if (o->juwel)
 		rc = records_print_juwel(src->input, src->nr_inputs,
 					 src->select, page.out, err);
+	else if (o->of_naps)
+		rc = folded_print_naps(src->s, page.out, err);
 	else if (o->flamegraph)
-		rc = samples_print_folded(src->s, page.out, err);
+		rc = folded_print_samples(src->s, page.out, err);
 	else if (o->section)
 		rc = show_section(src, o, where, &page, err);
 	else if (o->json)

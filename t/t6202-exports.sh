@@ -117,6 +117,22 @@ ok "samples and their stacks" perfetto odd.trace 'my $n = grep { ($_->{sf} // ""
 ok "a trace without an end" perfetto cut.trace '@{$by{b}} == 20 or die "naps"'
 # shellcheck disable=SC2016 # perl's
 ok "a trace with nothing" perfetto nothing.trace '!$by{b} && !$by{C} or die "what is there"'
+# folded - a line a stack, with the byte seconds that the sites have.
+folded() {
+	smco-report --flamegraph=naps odd.trace >folded && cat folded &&
+		smco-report --json odd.trace >d.json && perl -MJSON::PP -0777 -e '
+		sub slurp { local @ARGV = @_; <> } my $d = decode_json(slurp("d.json"));
+		my @lines = split /\n/, slurp("folded"); my $sum = 0;
+		for (@lines) { /^run;.* (\d+)$/ or /^[^;]*;.* (\d+)$/ or die "what is $_"; $sum += $1 }
+		@lines == grep({ $_->{unused}{naps} } @{$d->{sites}}) or die "how many";
+		abs($sum - $d->{unused}{byte_seconds}) <= @lines or die $sum'
+}
+ok "naps as folded stacks" folded
+folded_some() { [ "$(smco-report --flamegraph=naps --where 'site ~ "parse_"' odd.trace | wc -l)" = 1 ]; }
+ok "of those that were selected" folded_some
+ok "a flame graph of nothing" usage 9 "no naps in the trace" --flamegraph=naps nothing.trace
+ok "of what there is not" usage 2 'not of "x"' --flamegraph=x odd.trace
+ok "naps have no threads" usage 2 "about samples" --flamegraph=naps --thread 1 odd.trace
 full() { test_exit 1 smco-report --perfetto odd.trace >/dev/full 2>err && grep -q 'No space' err; }
 ok "to a full disk" full
 

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "reports/folded.h"
 #include "reports/model.h"
 #include "supervisor/monitor/samples.h"
 #include "symbols/kallsyms.h"
@@ -138,7 +139,7 @@ static char *folded(const struct summary *s)
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
-	check_int(samples_print_folded(s, f, NULL), 0);
+	check_int(folded_print_samples(s, f, NULL), 0);
 	fclose(f);
 	return text;
 }
