@@ -21,6 +21,10 @@ int range_plan_decode(const struct range_plan *plan, uint32_t function,
 		      struct range_code *ret, struct smco_err *err)
 {
 	const struct var_function *f = &plan->v->functions[function];
+	if (plan->function[function].code.insns) {
+		*ret = plan->function[function].code;
+		return 0;
+	}
 	_cleanup_free_ struct range_chunk *chunks =
 		calloc(f->nr_ranges + 1, sizeof(*chunks));
 	if (!chunks)
@@ -31,6 +35,26 @@ int range_plan_decode(const struct range_plan *plan, uint32_t function,
 		chunks[i] = (struct range_chunk){r->lo, r->hi};
 	}
 	return range_code_init(ret, &plan->img, chunks, f->nr_ranges, err);
+}
+
+void range_plan_release(const struct range_plan *plan, uint32_t function,
+			struct range_code *code)
+{
+	if (code->insns != plan->function[function].code.insns)
+		range_code_deinit(code);
+}
+
+static void keep_or_release(struct range_plan *plan,
+			    struct range_plan_function *f,
+			    struct range_code *code)
+{
+	uint64_t bytes = code->nr * sizeof(*code->insns);
+	if (!f->windows.nr || plan->kept_bytes + bytes > RANGE_KEEP_BYTES) {
+		range_code_deinit(code);
+		return;
+	}
+	plan->kept_bytes += bytes;
+	f->code = *code;
 }
 
 static bool add_use(struct range_plan *plan, uint32_t var, uint32_t window)
@@ -143,7 +167,7 @@ static int plan_function(struct range_plan *plan, const struct range_index *ix,
 			r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
 	range_sites_deinit(&sites);
-	range_code_deinit(&code);
+	keep_or_release(plan, f, &code);
 	return r;
 }
 
@@ -209,8 +233,10 @@ void range_plan_destroy(struct range_plan *plan)
 {
 	if (!plan)
 		return;
-	for (size_t i = 0; plan->function && i < plan->v->nr_functions; i++)
+	for (size_t i = 0; plan->function && i < plan->v->nr_functions; i++) {
 		range_windows_deinit(&plan->function[i].windows);
+		range_code_deinit(&plan->function[i].code);
+	}
 	range_image_deinit(&plan->img);
 	elf_end(plan->elf);
 	free(plan->function);

@@ -9,6 +9,7 @@ struct range_plan_function {
 	struct range_function_info info;
 	struct range_windows windows; /* instructions by index, see below */
 	uint32_t first_window;	      /* the plan's number of its first */
+	struct range_code code;	      /* kept; no instructions: it is not */
 };
 
 struct range_plan {
@@ -24,15 +25,22 @@ struct range_plan {
 	size_t nr_cells;
 	size_t nr_windows;   /* numbers given, those of none included */
 	uint64_t code_bytes; /* upper bound of all stubs */
+	uint64_t kept_bytes; /* of the functions' code */
 	uint64_t lo;	     /* of all that is patched */
 	uint64_t hi;	     /* exclusive */
 };
 
 /*
- * Instructions are not kept: decoding a function again gives the same, which
- * the windows' indices are of.
+ * The instructions that the windows' indices are of. Those of a large program
+ * are not all kept; decoding a function again gives the same. The program
+ * stands when it is asked for them first.
  */
 int range_plan_decode(const struct range_plan *plan, uint32_t function,
 		      struct range_code *ret, struct smco_err *err);
+/* When done with them. */
+void range_plan_release(const struct range_plan *plan, uint32_t function,
+			struct range_code *code);
+/* How much is kept at the most. */
+#define RANGE_KEEP_BYTES (64ULL << 20)
 
 #endif

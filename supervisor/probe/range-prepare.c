@@ -168,7 +168,7 @@ int range_prepare(struct ranges *r, uint32_t number, struct smco_err *err)
 		return ret;
 	ret = build(r, number, f, &code, &stubs, err);
 	range_stubs_deinit(&stubs);
-	range_code_deinit(&code);
+	range_plan_release(r->plan, number, &code);
 	if (ret) {
 		f->useless = ret == SMCO_UNSUPPORTED;
 		range_unprepare(f);

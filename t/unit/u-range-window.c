@@ -5,6 +5,7 @@
  */
 #include "t/unit/symhelp.h"
 #include <fcntl.h>
+#include "supervisor/probe/range-plan.h"
 #include "t/unit/range-run.h"
 
 static struct range_run x;
@@ -67,6 +68,32 @@ static void leave(struct range_run *run)
 	free(none);
 }
 
+/* Code that was kept is what decoding it again gives. */
+static void check_kept(void)
+{
+	unsigned nr = 0, wrong = 0;
+	for (uint32_t i = 0; i < x.nr; i++) {
+		struct range_plan_function *f = &x.plan->function[i];
+		struct range_code kept = f->code, again, same;
+		if (!kept.insns)
+			continue;
+		nr++;
+		wrong += range_plan_decode(x.plan, i, &same, NULL) != 0 ||
+			 same.insns != kept.insns;
+		range_plan_release(x.plan, i, &same);
+		f->code = (struct range_code){.nr = 0};
+		if (!check_int(range_plan_decode(x.plan, i, &again, NULL), 0))
+			continue;
+		wrong += again.nr != kept.nr ||
+			 memcmp(again.insns, kept.insns,
+				kept.nr * sizeof(*kept.insns)) != 0;
+		range_plan_release(x.plan, i, &again);
+		f->code = kept;
+	}
+	check(nr > 0);
+	check_int(wrong, 0);
+}
+
 static uint64_t hits_of(uint32_t var)
 {
 	size_t n;
@@ -108,6 +135,7 @@ static void see(void (*when_planted)(struct range_run *), bool all_out)
 	check(all_out ? sum == 0 : sum >= 10);
 	check_int(ranges_news(x.r, news), 0);
 	free(news);
+	check_kept();
 	range_run_free(&x);
 }
 
