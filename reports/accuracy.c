@@ -3,27 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int by_decl(const void *a, const void *b)
-{
-	return range_compare_decl(*(const struct model_range *const *)a,
-				  *(const struct model_range *const *)b);
-}
-
-/* Those of @rs that have a value, by declaration; the caller frees. */
-static const struct model_range **with_value(const struct model_ranges *rs,
-					     size_t *nr_ret)
-{
-	const struct model_range **found = calloc(rs->nr + 1, sizeof(*found));
-	*nr_ret = 0;
-	if (!found)
-		return NULL;
-	for (size_t i = 0; i < rs->nr; i++)
-		if (rs->range[i].has_value)
-			found[(*nr_ret)++] = &rs->range[i];
-	qsort(found, *nr_ret, sizeof(*found), by_decl);
-	return found;
-}
-
 static long double size_of(const struct model_range *r)
 {
 	return range_number(r, r->largest) - range_number(r, r->smallest);
@@ -91,8 +70,9 @@ int accuracy_measure(const struct model_ranges *run,
 		     struct smco_err *err)
 {
 	size_t nr_run, nr_ref;
-	const struct model_range **runs = with_value(run, &nr_run);
-	const struct model_range **refs = with_value(reference, &nr_ref);
+	const struct model_range **runs = model_ranges_sorted(run, &nr_run);
+	const struct model_range **refs =
+		model_ranges_sorted(reference, &nr_ref);
 	*ret = (struct accuracy){0};
 	ret->variable = calloc(nr_ref + 1, sizeof(*ret->variable));
 	if (!runs || !refs || !ret->variable) {

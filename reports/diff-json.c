@@ -161,6 +161,7 @@ int diff_print_json(const struct diff *d, const struct diff_rules *rules,
 		{"run", measures_json(d, &d->change[0])},
 		{"counts", counts_json(d)}, {"sites", kind_json(d, DIFF_SITE)},
 		{"counters", kind_json(d, DIFF_COUNTER)},
+		{"variables", kind_json(d, DIFF_VARIABLE)},
 		{"fail_on", rules_json(rules)});
 	return json_print(doc, out, err);
 }

@@ -53,7 +53,13 @@ static bool parse_subject(struct diff_rule *r, const char *s, size_t len)
 {
 	if (has_prefix(s, len, "sites.")) {
 		r->scope = RULE_COUNT;
+		r->counted = DIFF_SITE;
 		return find_verdict(s + 6, len - 6, &r->verdict);
+	}
+	if (has_prefix(s, len, "variables.")) {
+		r->scope = RULE_COUNT;
+		r->counted = DIFF_VARIABLE;
+		return find_verdict(s + 10, len - 10, &r->verdict);
 	}
 	if (has_prefix(s, len, "site.")) {
 		r->scope = RULE_SITE;
@@ -138,7 +144,8 @@ static int parse_amount(struct diff_rule *r, const char *s,
 	r->mode = is_signed ? percent ? RULE_SHARE : RULE_CHANGE : RULE_VALUE;
 	if (r->scope == RULE_COUNT && is_signed)
 		return smco_fail(err, SMCO_FORMAT, 0,
-				 "a number of sites has no sign");
+				 "a number of %s has no sign",
+				 diff_kind_name(r->counted));
 	if (percent && !is_signed && unit != UNIT_PPB)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "%.40s of what? A change is +%.40s or -%.40s",
@@ -174,7 +181,7 @@ static int parse(struct diff_rule *r, const char *text, struct smco_err *err)
 			"nap.bytes_seconds, nap.unused_bytes, nap.longest, "
 			"alloc.count, alloc.bytes, overhead, duration, "
 			"site.nap.bytes_seconds, ..., sites.new, ..., "
-			"counter.NAME",
+			"variables.grown, ..., counter.NAME",
 			quote, (int)(len < 30 ? len : 30), s);
 	s = parse_cmp(r, s + len + strspn(s + len, " "));
 	if (!s)
@@ -275,7 +282,7 @@ static void apply(struct diff_rule *r, const struct diff *d)
 	r->is_known = r->is_crossed = false;
 	r->at = NULL;
 	if (r->scope == RULE_COUNT) {
-		r->value = (double)d->nr_by_verdict[DIFF_SITE][r->verdict];
+		r->value = (double)d->nr_by_verdict[r->counted][r->verdict];
 		r->is_known = true;
 		r->is_crossed = holds(r, r->value);
 		return;

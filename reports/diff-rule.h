@@ -6,9 +6,10 @@
  *	        | "site." METRIC    of any single allocation site
  *	        | "counter." NAME   what an event came to
  *	        | "sites." VERDICT  how many are new, gone, grown, shrunk,
- *unsure comparator = ">" | ">=" | "<" | "<=" amount  = NUMBER [UNIT]     the
- *new value itself | SIGN NUMBER [UNIT]  the change from base to new | SIGN
- *NUMBER "%"   that, as a share of the base
+ *unsure | "variables." VERDICT   the same of their ranges comparator = ">" |
+ *">=" | "<" | "<=" amount  = NUMBER [UNIT]     the new value itself | SIGN
+ *NUMBER [UNIT]  the change from base to new | SIGN NUMBER "%"   that, as a
+ *share of the base
  *
  * Blanks may stand between the parts. UNIT is one of the metric: K, M, G, ...
  * for bytes and byte seconds, ms, s, m, h for times, "%" for an overhead, "pp"
@@ -30,6 +31,7 @@ struct diff_rule {
 	const char *name;	 /* RULE_COUNTER: the event, in text */
 	size_t name_len;
 	enum diff_verdict verdict; /* RULE_COUNT */
+	enum diff_kind counted;	   /* RULE_COUNT: of which things */
 	enum rule_cmp cmp;
 	enum rule_mode mode;
 	double amount; /* in the metric's unit; 0.1 for 10 % */

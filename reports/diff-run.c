@@ -8,9 +8,10 @@
 #include "reports/model.h"
 #include "reports/names.h"
 
-#define RUN	(1u << DIFF_RUN)
-#define SITE	(1u << DIFF_SITE)
-#define COUNTER (1u << DIFF_COUNTER)
+#define RUN	 (1u << DIFF_RUN)
+#define SITE	 (1u << DIFF_SITE)
+#define COUNTER	 (1u << DIFF_COUNTER)
+#define VARIABLE (1u << DIFF_VARIABLE)
 
 const struct diff_metric_info diff_metric[DIFF_NR_METRICS] = {
 	[DIFF_BYTE_SECONDS] = {"nap.bytes_seconds", "unused", UNIT_BYTE_SECONDS,
@@ -30,6 +31,12 @@ const struct diff_metric_info diff_metric[DIFF_NR_METRICS] = {
 			   1e6},
 	[DIFF_COUNT] = {"counter.count", "count", UNIT_COUNT, COUNTER, false,
 			false, 1},
+	[DIFF_RANGE] = {"variable.range", "range", UNIT_COUNT, VARIABLE, false,
+			false, 1},
+	[DIFF_SMALLEST] = {"variable.smallest", "smallest", UNIT_NUMBER,
+			   VARIABLE, false, true, 1},
+	[DIFF_LARGEST] = {"variable.largest", "largest", UNIT_NUMBER, VARIABLE,
+			  false, true, 1},
 };
 
 const char *diff_kind_name(enum diff_kind kind)
@@ -38,6 +45,7 @@ const char *diff_kind_name(enum diff_kind kind)
 		[DIFF_RUN] = "runs",
 		[DIFF_SITE] = "sites",
 		[DIFF_COUNTER] = "counters",
+		[DIFF_VARIABLE] = "variables",
 	};
 	return name[kind];
 }
@@ -338,6 +346,53 @@ static int take_counters(const struct summary *s, struct diff_pool *pool,
 	return SMCO_OK;
 }
 
+/* "main::i (a.c)"; "#2" and so on for others of that name there. */
+static const char *variable_name(struct diff_pool *pool,
+				 const struct model_range *r, unsigned rank)
+{
+	char name[300], number[16] = "";
+	if (rank > 1)
+		snprintf(number, sizeof(number), " #%u", rank);
+	snprintf(name, sizeof(name), "%.200s%s (%.60s)", r->decl->function,
+		 number, diff_pool_file(pool, r->decl->file));
+	return diff_pool_text(pool, name);
+}
+
+static int take_variables(const struct summary *s, struct diff_pool *pool,
+			  struct diff_run *run)
+{
+	size_t nr;
+	unsigned rank = 1;
+	const struct model_range **range = model_ranges_sorted(&s->ranges, &nr);
+	int rc = range ? SMCO_OK : SMCO_NOMEM;
+	for (size_t i = 0; i < nr && !rc; i++) {
+		const struct model_range *r = range[i];
+		bool again = i &&
+			     !strcmp(r->decl->function,
+				     range[i - 1]->decl->function) &&
+			     !strcmp(r->decl->file, range[i - 1]->decl->file);
+		rank = again ? rank + 1 : 1;
+		/* What is only looked at has whatever was there then. */
+		if (!(r->flags & RANGE_SENSED))
+			continue;
+		struct diff_item *item = add_item(run, DIFF_VARIABLE);
+		if (!item) {
+			rc = SMCO_NOMEM;
+			break;
+		}
+		long double smallest = range_number(r, r->smallest);
+		long double largest = range_number(r, r->largest);
+		item->name = variable_name(pool, r, rank);
+		item->value[DIFF_RANGE] = (double)(largest - smallest);
+		item->value[DIFF_SMALLEST] = (double)smallest;
+		item->value[DIFF_LARGEST] = (double)largest;
+		item->nr_allocs = r->alive_ns;
+		item->nr_watched = r->watched_ns;
+	}
+	free(range);
+	return rc;
+}
+
 /* Share of the known blocks that were being watched, over the run. */
 static double watched_share(const struct summary *s)
 {
@@ -388,6 +443,8 @@ static int take_summary(const struct summary *s, struct diff_pool *pool,
 	int rc = take_sites(s, pool, run);
 	if (!rc)
 		rc = take_counters(s, pool, run);
+	if (!rc)
+		rc = take_variables(s, pool, run);
 	return rc || pool->failed ? SMCO_NOMEM : SMCO_OK;
 }
 

@@ -1,10 +1,10 @@
 /*
  * diff-run.h - one trace as smco-diff compares it: things that have an
  * identity from run to run, each with the same few numbers. So far these are
- * the run as a whole, its allocation sites and its counters; whatever else a
- * trace comes to hold (variables, phases) joins as a kind of its own with a
- * name, and with its metrics in the table: matching, judging and printing go by
- * the tables alone.
+ * the run as a whole, its allocation sites, its counters and its variables;
+ * whatever else a trace comes to hold (phases) joins as a kind of its own with
+ * a name, and with its metrics in the table: matching, judging and printing go
+ * by the tables alone.
  */
 #ifndef SMCO_DIFF_RUN_H
 #define SMCO_DIFF_RUN_H
@@ -13,9 +13,10 @@
 #include "reports/trace.h"
 
 enum diff_kind {
-	DIFF_RUN,     /* one a run, without a name */
-	DIFF_SITE,    /* told apart by its stack */
-	DIFF_COUNTER, /* by the event's name */
+	DIFF_RUN,      /* one a run, without a name */
+	DIFF_SITE,     /* told apart by its stack */
+	DIFF_COUNTER,  /* by the event's name */
+	DIFF_VARIABLE, /* by its name and file; only with sensors */
 	DIFF_NR_KINDS,
 };
 /* What several are called: "sites". */
@@ -30,10 +31,20 @@ enum diff_metric {
 	DIFF_OVERHEAD,
 	DIFF_DURATION,
 	DIFF_COUNT,
+	DIFF_RANGE, /* its largest value less its smallest */
+	DIFF_SMALLEST,
+	DIFF_LARGEST,
 	DIFF_NR_METRICS,
 };
 
-enum diff_unit { UNIT_COUNT, UNIT_BYTES, UNIT_BYTE_SECONDS, UNIT_NS, UNIT_PPB };
+enum diff_unit {
+	UNIT_COUNT,
+	UNIT_BYTES,
+	UNIT_BYTE_SECONDS,
+	UNIT_NS,
+	UNIT_PPB,
+	UNIT_NUMBER, /* of any sign: no share of it means anything */
+};
 
 struct diff_metric_info {
 	const char *id;	   /* in rules and JSON */
@@ -66,7 +77,8 @@ struct diff_item {
 	size_t nr_frames;
 	double value[DIFF_NR_METRICS]; /* NAN = unknown here */
 	double error[DIFF_NR_METRICS]; /* the truth is within +- this */
-	/* Of a site, how much of it was watched: */
+	/* Of a site, how much of it was watched; of a variable, the time that
+	 * it was there and watched, in ns: */
 	uint64_t nr_allocs, nr_watched;
 };
 

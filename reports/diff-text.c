@@ -189,6 +189,8 @@ static void change(const struct diff *d, const struct diff_style *st,
 	if (c->verdict != VERDICT_SAME)
 		line_add(&l, INK_BOLD,
 			 diff_words_finding(c, st->page.ascii, text));
+	else
+		line_add(&l, INK_NONE, diff_words_name(c));
 	line_end(&l);
 	for (size_t k = 0; k < DIFF_NR_METRICS; k++) {
 		const struct diff_measure *m = &c->measure[k];

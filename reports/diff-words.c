@@ -30,6 +30,10 @@ char *diff_words_value(enum diff_metric metric, double v, bool ascii, char *buf)
 	case UNIT_PPB:
 		units_percent(v < 9e18 ? (int64_t)v : INT64_MAX, buf);
 		break;
+	case UNIT_NUMBER:
+		snprintf(buf, WORDS_MAX, "%s%s", v <= -0.5 ? "-" : "",
+			 units_count(rounded(fabs(v)), mean));
+		break;
 	case UNIT_COUNT:
 		units_count(rounded(v), mean);
 		if (v < 100 && v != floor(v)) /* a mean of few */
@@ -62,12 +66,19 @@ static char *percents(double share, char *buf)
 	return buf;
 }
 
+/* Is a change told as a share of the base? */
+static bool has_shares(enum diff_metric metric)
+{
+	return diff_metric[metric].unit != UNIT_PPB &&
+	       diff_metric[metric].unit != UNIT_NUMBER;
+}
+
 char *diff_words_relative(enum diff_metric metric, const struct diff_measure *m,
 			  char *buf)
 {
 	char number[UNITS_MAX];
 	double share = diff_relative(m);
-	if (diff_metric[metric].unit == UNIT_PPB)
+	if (!has_shares(metric))
 		return diff_words_delta(metric, m->test.change, true, buf);
 	if (isinf(share))
 		snprintf(buf, WORDS_MAX, "from nothing");
@@ -91,8 +102,7 @@ char *diff_words_interval(enum diff_metric metric, const struct diff_measure *m,
 	*buf = '\0';
 	if (isnan(m->test.low) || m->test.low == m->test.high)
 		return buf; /* not judged, or no scatter at all */
-	if (base > 0 && diff_relative(m) < 9 &&
-	    diff_metric[metric].unit != UNIT_PPB)
+	if (base > 0 && diff_relative(m) < 9 && has_shares(metric))
 		snprintf(buf, WORDS_MAX, "%.30s to %.30s %%",
 			 percents(m->test.low / base, low),
 			 percents(m->test.high / base, high));
@@ -115,6 +125,11 @@ const char *diff_words_why_not(const struct diff *d, enum diff_metric metric,
 				: "not sure among so many";
 }
 
+const char *diff_words_name(const struct diff_change *c)
+{
+	return c->item[c->item[DIFF_NEW] ? DIFF_NEW : DIFF_BASE]->name;
+}
+
 char *diff_words_finding(const struct diff_change *c, bool ascii, char *buf)
 {
 	char delta[WORDS_MAX];
@@ -122,12 +137,11 @@ char *diff_words_finding(const struct diff_change *c, bool ascii, char *buf)
 		snprintf(buf, WORDS_MAX, "not known on one side");
 		return buf;
 	}
-	const struct diff_item *item =
-		c->item[c->item[DIFF_NEW] ? DIFF_NEW : DIFF_BASE];
-	snprintf(buf, WORDS_MAX, "%.60s %.60s",
+	const char *name = diff_words_name(c);
+	snprintf(buf, WORDS_MAX, "%.40s %.80s",
 		 diff_words_delta(c->by, c->measure[c->by].test.change, ascii,
 				  delta),
-		 *item->name ? item->name : diff_metric[c->by].label);
+		 *name ? name : diff_metric[c->by].label);
 	return buf;
 }
 
@@ -168,8 +182,9 @@ char *diff_words_watched(const struct diff_change *c, char *buf)
 			snprintf(was, sizeof(was), "%.0f %%", 100 * base);
 		if (!isnan(new))
 			snprintf(is, sizeof(is), "%.0f %%", 100 * new);
-		snprintf(buf, WORDS_MAX, "%.30s of its blocks, before %.30s",
-			 is, was);
+		snprintf(buf, WORDS_MAX, "%.30s of %s, before %.30s", is,
+			 c->kind == DIFF_VARIABLE ? "the time" : "its blocks",
+			 was);
 	}
 	return buf;
 }

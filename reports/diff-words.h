@@ -26,11 +26,14 @@ const char *diff_words_why_not(const struct diff *d, enum diff_metric metric,
  * is nothing. "" if there is none, or no width to it. */
 char *diff_words_interval(enum diff_metric metric, const struct diff_measure *m,
 			  bool ascii, char *buf);
+/* The name of what is compared; "" of a site. */
+const char *diff_words_name(const struct diff_change *c);
 /* "+32 MiB unused at the end": what stands over a change. */
 char *diff_words_finding(const struct diff_change *c, bool ascii, char *buf);
 /* Why the pair is less than certain; NULL if it is certain. */
 const char *diff_words_match(const struct diff_change *c);
-/* How much was watched: "30 % of its blocks, before 99 %"; "" if alike. */
+/* How much was watched: "30 % of its blocks, before 99 %" (of a variable: of
+ * the time); "" if alike. */
 char *diff_words_watched(const struct diff_change *c, char *buf);
 
 /* Sentences about the sides, for (i = 0; diff_words_note(d, i, buf); i++): what

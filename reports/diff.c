@@ -380,6 +380,15 @@ static bool is_in_doubt(const struct diff *d, const struct diff_change *c,
 	       d->quality[less].error > 2 * d->quality[!less].error;
 }
 
+/* A variable whose assignments were seen for less of the time on side @less may
+ * have had other values there. */
+static bool is_seen_less(const struct diff *d, const struct diff_change *c,
+			 int less)
+{
+	return !d->quality[less].is_whole ||
+	       !(c->watched[less] >= 0.8 * c->watched[!less]);
+}
+
 static bool is_of_naps(enum diff_metric m)
 {
 	return m == DIFF_BYTE_SECONDS || m == DIFF_UNUSED || m == DIFF_LONGEST;
@@ -429,6 +438,11 @@ static enum diff_verdict verdict_of(const struct diff *d, struct diff_change *c)
 	     (is_of_naps(c->by) ? is_in_doubt(d, c, more ? DIFF_BASE : DIFF_NEW)
 				: is_nameless(c))))
 		return VERDICT_UNSURE;
+	if (c->kind == DIFF_VARIABLE) {
+		if (is_seen_less(d, c, more ? DIFF_BASE : DIFF_NEW))
+			return VERDICT_UNSURE;
+		return more ? VERDICT_GROWN : VERDICT_SHRUNK;
+	}
 	if (more)
 		return m->side[DIFF_BASE].mean == 0 ? VERDICT_NEW
 						    : VERDICT_GROWN;

@@ -266,6 +266,26 @@ int range_compare_decl(const struct model_range *a, const struct model_range *b)
 	return c ? c : strcmp(a->type, b->type);
 }
 
+static int by_decl(const void *a, const void *b)
+{
+	return range_compare_decl(*(const struct model_range *const *)a,
+				  *(const struct model_range *const *)b);
+}
+
+const struct model_range **model_ranges_sorted(const struct model_ranges *rs,
+					       size_t *nr_ret)
+{
+	const struct model_range **found = calloc(rs->nr + 1, sizeof(*found));
+	*nr_ret = 0;
+	if (!found)
+		return NULL;
+	for (size_t i = 0; i < rs->nr; i++)
+		if (rs->range[i].has_value)
+			found[(*nr_ret)++] = &rs->range[i];
+	qsort(found, *nr_ret, sizeof(*found), by_decl);
+	return found;
+}
+
 static int compare_ranges(const void *va, const void *vb)
 {
 	const struct model_range *a = va, *b = vb;

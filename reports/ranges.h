@@ -24,6 +24,8 @@ const char *finding_text(enum finding f);
 /* For programs: "limit"; "" for none. */
 const char *finding_name(enum finding f);
 
+struct model_ranges;
+
 struct model_range {
 	/* Texts are not cleaned; none is NULL. */
 	const struct trace_frame *decl; /* function: its qualified name */
@@ -41,6 +43,9 @@ struct model_range {
  * traces. */
 int range_compare_decl(const struct model_range *a,
 		       const struct model_range *b);
+/* Those with a value in that order; the caller frees. NULL: out of memory. */
+const struct model_range **model_ranges_sorted(const struct model_ranges *rs,
+					       size_t *nr_ret);
 /* A bound as a number: exact for unsigned ones, too. */
 long double range_number(const struct model_range *r, int64_t bound);
 /* Share of the time that its assignments were seen, ppb; -1 if there were no

@@ -23,6 +23,14 @@ struct sample_site {
 	bool freed;	  /* else unused until the end */
 };
 
+struct sample_variable {
+	const char *name, *file;
+	uint32_t line;
+	int64_t smallest, largest;
+	unsigned watched; /* in percent of the time; 0 = 100 */
+	bool polled;	  /* no sensors */
+};
+
 struct sample_session {
 	const char *command; /* NULL = "./prog --fast" */
 	const char *build;   /* NULL = "b1" */
@@ -32,7 +40,9 @@ struct sample_session {
 	unsigned armed;	       /* percent of known blocks; 0 = 100 */
 	unsigned duration_ms;  /* 0 = 60 s */
 	uint64_t instructions; /* 0 = no counters; task-clock is always 1 s */
-	bool cut;	       /* without an end */
+	const struct sample_variable *variable;
+	size_t nr_variables;
+	bool cut; /* without an end */
 };
 
 /* One frame from @text, in place; returns behind it. */
@@ -134,6 +144,36 @@ static inline void sample_counters(struct trace_writer *w,
 	SAMPLE_PUT(w, EV_COUNTS, end_ms, 1, counts);
 }
 
+static inline void sample_variable_put(struct trace_writer *w, uint32_t id,
+				       const struct sample_variable *v,
+				       uint64_t end_ms)
+{
+	const struct trace_frame f[] = {
+		{.function = v->name,
+		 .file = v->file,
+		 .line = v->line,
+		 .module = "/usr/bin/prog",
+		 .build_id = "b1"},
+		{.function = "int", .file = "", .module = "", .build_id = ""},
+	};
+	trace_put_stack(w, 1000 + id, f, 2);
+	SAMPLE_PUT(w, EV_VARIABLE, 0, id,
+		   (struct ev_variable){.decl = 1000 + id,
+					.bits = 32,
+					.flags = VARIABLE_SIGNED});
+	SAMPLE_PUT(w, EV_RANGE, end_ms, id,
+		   (struct ev_range){
+			   .smallest = v->smallest,
+			   .largest = v->largest,
+			   .hits = 10,
+			   .watched_ns = SAMPLE_MS(end_ms) *
+					 (v->watched ? v->watched : 100) / 100,
+			   .alive_ns = SAMPLE_MS(end_ms),
+			   .pid = 7,
+			   .flags = v->polled ? RANGE_POLLED : RANGE_SENSED,
+		   });
+}
+
 static inline void sample_session_write(const char *path,
 					const struct sample_session *s)
 {
@@ -156,6 +196,8 @@ static inline void sample_session_write(const char *path,
 			   .nr_known = 100,
 			   .nr_armed = s->armed ? s->armed : 100,
 		   });
+	for (uint32_t i = 0; i < s->nr_variables; i++)
+		sample_variable_put(w, i + 1, &s->variable[i], end_ms);
 	if (s->instructions)
 		sample_counters(w, s, end_ms);
 	if (trace_flush(w, NULL))

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "reports/diff-rule.h"
+#include "reports/diff-words.h"
 #include "t/unit/diff-sample.h"
 #include "t/unit/scratch.h"
 
@@ -348,6 +349,91 @@ static void cut_runs(void)
 	diff_deinit(&d);
 }
 
+#define VARIABLES(...)                                                         \
+	(&(struct sample_session){                                             \
+		.variable = (const struct sample_variable[]){__VA_ARGS__},     \
+		.nr_variables = ARRAY_SIZE(                                    \
+			((const struct sample_variable[]){__VA_ARGS__}))})
+
+/* "grown": of the variable of that whole name; "" if there is none. */
+static const char *verdict_on(const char *name)
+{
+	for (size_t i = 0; i < d.nr_changes; i++)
+		if (d.change[i].kind == DIFF_VARIABLE &&
+		    !strcmp(diff_words_name(&d.change[i]), name))
+			return diff_verdict_name(d.change[i].verdict);
+	return "";
+}
+
+#define V(n, f, l, lo, hi, ...)                                                \
+	{                                                                      \
+		.name = (n), .file = (f), .line = (l), .smallest = (lo),       \
+		.largest = (hi), __VA_ARGS__                                   \
+	}
+
+static void variables(void)
+{
+	add(DIFF_BASE,
+	    VARIABLES(V("wider", "/v1/a.c", 3, 0, 10),
+		      V("narrower", "/v1/a.c", 4, -100, 100),
+		      V("same", "/v1/a.c", 5, -3, 3), V("gone", "a.c", 6, 0, 1),
+		      V("f::i", "a.c", 7, 0, 5), V("f::i", "a.c", 9, 0, 50),
+		      V("constant", "a.c", 11, 7, 7),
+		      V("other", "a.c", 1, 0, 1),
+		      V("missed", "a.c", 12, 0, 100),
+		      V("late", "a.c", 13, 0, 100, .watched = 10),
+		      V("polled", "a.c", 14, 0, 1, .polled = true)));
+	add(DIFF_NEW,
+	    VARIABLES(V("wider", "/v2/a.c", 30, -5, 10),
+		      V("narrower", "/v2/a.c", 40, -100, 0),
+		      V("same", "/v2/a.c", 50, -3, 3), V("new", "a.c", 6, 0, 1),
+		      V("f::i", "a.c", 70, 0, 5), V("f::i", "a.c", 90, 0, 500),
+		      V("constant", "a.c", 11, 7, 8),
+		      V("other", "b.c", 1, 0, 9),
+		      V("missed", "a.c", 12, 0, 50, .watched = 10),
+		      V("late", "a.c", 13, 0, 200),
+		      V("polled", "a.c", 14, 0, 9, .polled = true)));
+	compare(0.1);
+	check_str(verdict_on("wider (a.c)"), "grown");
+	check_str(verdict_on("narrower (a.c)"), "shrunk");
+	check_str(verdict_on("same (a.c)"), "same");
+	/* There is nothing to compare with. */
+	check_str(verdict_on("gone (a.c)"), "same");
+	check_str(verdict_on("new (a.c)"), "same");
+	check_str(verdict_on("other (a.c)"), "same");
+	check_str(verdict_on("other (b.c)"), "same");
+	/* In the order of their lines. */
+	check_str(verdict_on("f::i (a.c)"), "same");
+	check_str(verdict_on("f::i #2 (a.c)"), "grown");
+	check_str(verdict_on("constant (a.c)"), "grown");
+	/* It may be for want of watching. */
+	check_str(verdict_on("missed (a.c)"), "unsure");
+	check_str(verdict_on("late (a.c)"), "unsure");
+	check_str(verdict_on("polled (a.c)"), "");
+	check_int(d.nr_by_verdict[DIFF_VARIABLE][VERDICT_GROWN], 3);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GROWN], 0);
+	struct diff_rules rules = {0};
+	check_int(diff_rules_add(&rules, "variables.grown > 2", NULL), 0);
+	check_int(diff_rules_add(&rules, "variables.grown > 3", NULL), 0);
+	check_int(diff_rules_add(&rules, "variables.bigger > 3", NULL),
+		  SMCO_FORMAT);
+	check(diff_rules_apply(&rules, &d));
+	check(rules.rule[0].is_crossed && !rules.rule[1].is_crossed);
+	diff_rules_free(&rules);
+	diff_deinit(&d);
+}
+
+/* A value of any sign, and no shares of it. */
+static void numbers(void)
+{
+	char text[WORDS_MAX];
+	struct diff_measure m = {.test = {.change = -1500}};
+	check_str(diff_words_value(DIFF_SMALLEST, -12345, true, text),
+		  "-12 345");
+	check_str(diff_words_value(DIFF_LARGEST, 0, true, text), "0");
+	check_str(diff_words_relative(DIFF_SMALLEST, &m, text), "-1500");
+}
+
 int main(void)
 {
 	path = scratch_path("x.trace");
@@ -358,5 +444,7 @@ int main(void)
 	programs();
 	cut_stacks();
 	cut_runs();
+	variables();
+	numbers();
 	return tap_done();
 }
