@@ -58,7 +58,7 @@ whole_attached() {
 	done
 	finish
 }
-for fixture in whole_calls whole_vectors; do
+for fixture in whole_calls whole_vectors whole_batches; do
 	for opts in "-s 3" "-s 1 -i 2" "-s 0" "-x -s 5"; do
 		# shellcheck disable=SC2086
 		ok "calls that block are not cut short ($fixture $opts)" \

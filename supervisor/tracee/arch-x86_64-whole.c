@@ -28,23 +28,32 @@ enum {
 	W_IOV_END,
 	W_BASE, /* a struct iovec: what is left of this one */
 	W_LEN,
-	W_MSG, /* a struct msghdr: no name, no control data, that vector */
+	W_ENTRY,       /* a struct mmsghdr: the one after it */
+	W_LEFT,	       /* how many there are from there on */
+	W_PIECE_NR,    /* the call for the rest of a message, 0 = none */
+	W_PIECE_FLAGS, /* and its flags */
+	W_MSG,	       /* a struct msghdr: no name, that vector */
 };
-#define NR	"0(%rsp)"
-#define DONE	"8(%rsp)"
-#define RDI	"16(%rsp)"
-#define RSI	"24(%rsp)"
-#define RDX	"32(%rsp)"
-#define R10	"40(%rsp)"
-#define R8	"48(%rsp)"
-#define R9	"56(%rsp)"
-#define PC	"64(%rsp)"
-#define FLAGS	"72(%rsp)"
-#define SP	"80(%rsp)"
-#define IOV	"88(%rsp)"
-#define IOV_END "96(%rsp)"
-#define BASE	"104(%rsp)"
-#define LEN	"112(%rsp)"
+#define NR	    "0(%rsp)"
+#define DONE	    "8(%rsp)"
+#define RDI	    "16(%rsp)"
+#define RSI	    "24(%rsp)"
+#define RDX	    "32(%rsp)"
+#define R10	    "40(%rsp)"
+#define R8	    "48(%rsp)"
+#define R9	    "56(%rsp)"
+#define PC	    "64(%rsp)"
+#define FLAGS	    "72(%rsp)"
+#define SP	    "80(%rsp)"
+#define IOV	    "88(%rsp)"
+#define IOV_END	    "96(%rsp)"
+#define BASE	    "104(%rsp)"
+#define LEN	    "112(%rsp)"
+#define ENTRY	    "120(%rsp)"
+#define LEFT	    "128(%rsp)"
+#define PIECE_NR    "136(%rsp)"
+#define PIECE_FLAGS "144(%rsp)"
+#define MSG	    "152(%rsp)"
 
 /* clang-format off */
 /* The call, and @advance by the %rax that it returned. */
@@ -69,6 +78,10 @@ asm(".pushsection .rodata\n"
     ".globl arch_whole_len4, arch_whole_len4_called, arch_whole_len4_added\n"
     ".globl arch_whole_msgs, arch_whole_msgs_called, arch_whole_msgs_added\n"
     ".globl arch_whole_iov, arch_whole_iov_called, arch_whole_iov_added\n"
+    ".globl arch_whole_basic_end, arch_whole_events\n"
+    ".globl arch_whole_events_called, arch_whole_events_added\n"
+    ".globl arch_whole_batch, arch_whole_batch_called, arch_whole_batch_added\n"
+    ".globl arch_whole_piece, arch_whole_piece_called, arch_whole_piece_added\n"
     ".balign 16\n"
     "arch_whole_begin:\n"
     LOOP("arch_whole_buf0", "",
@@ -126,11 +139,82 @@ asm(".pushsection .rodata\n"
 	"	popfq\n"
 	"	leaq 192(%rsp), %rsp\n"
 	"	jmpq *%rcx\n"
+    "arch_whole_basic_end:\n"
+    LOOP("arch_whole_events", "",
+	"	movq %rax, %rcx\n"
+	"	shlq $5, %rcx\n"
+	"	addq %rcx, %r10\n"
+	"	subq %rax, %rdx\n"
+	"	subq %rax, %rsi\n")
+	"	jmp arch_whole_over\n"
+    /* Messages on a stream: of the last one that counts a part may be
+     * missing. */
+    LOOP("arch_whole_batch",
+	"	cmpq $-512, %rax\n"
+	"	je 1b\n",
+	"	movq %rax, %rcx\n"
+	"	shlq $6, %rcx\n"
+	"	addq %rcx, %rsi\n"
+	"	subq %rax, %rdx\n"
+	"	movq %rsi, " ENTRY "\n"
+	"	movq %rdx, " LEFT "\n"
+	"	cmpq $0, " PIECE_NR "\n"
+	"	je 6f\n"
+	"	movl -8(%rsi), %eax\n" /* what it has got */
+	"	movq -48(%rsi), %rcx\n" /* its vector */
+	"	movq -40(%rsi), %r9\n"
+	"	shlq $4, %r9\n"
+	"	addq %rcx, %r9\n"
+	"	movq %r9, " IOV_END "\n"
+	"2:	cmpq " IOV_END ", %rcx\n"
+	"	jae 6f\n"
+	"	addq $16, %rcx\n"
+	"	subq -8(%rcx), %rax\n"
+	"	jae 2b\n" /* not below zero: all of this piece */
+	"	movq -16(%rcx), %r9\n"
+	"	addq -8(%rcx), %r9\n"
+	"	addq %rax, %r9\n"
+	"	movq %r9, " BASE "\n"
+	"	negq %rax\n"
+	"	movq %rax, " LEN "\n"
+	"	movq %rcx, " IOV "\n"
+    "arch_whole_piece:\n"
+	"3:	leaq " MSG ", %rsi\n"
+	"	movq " PIECE_FLAGS ", %rdx\n"
+	"	movq " PIECE_NR ", %rax\n"
+	"	syscall\n"
+    "arch_whole_piece_called:\n"
+	"	cmpq $-512, %rax\n"
+	"	je 3b\n"
+	"	testq %rax, %rax\n"
+	"	jle arch_whole_over\n"
+	"	movq " ENTRY ", %rcx\n"
+	"	addl %eax, -8(%rcx)\n"
+    "arch_whole_piece_added:\n"
+	"	addq %rax, " BASE "\n"
+	"	subq %rax, " LEN "\n"
+	"	ja 3b\n"
+	"4:	movq " IOV ", %rcx\n"
+	"	cmpq " IOV_END ", %rcx\n"
+	"	jae 5f\n"
+	"	addq $16, " IOV "\n"
+	"	movq (%rcx), %rax\n"
+	"	movq %rax, " BASE "\n"
+	"	movq 8(%rcx), %rax\n"
+	"	movq %rax, " LEN "\n"
+	"	testq %rax, %rax\n"
+	"	je 4b\n"
+	"	jmp 3b\n"
+	"5:	movq " ENTRY ", %rsi\n"
+	"	movq " LEFT ", %rdx\n"
+	"6:	testq %rdx, %rdx\n")
+	"	jmp arch_whole_over\n"
     "arch_whole_end:\n"
     ".popsection\n");
 /* clang-format on */
 
-extern const uint8_t arch_whole_begin[], arch_whole_over[], arch_whole_end[];
+extern const uint8_t arch_whole_begin[], arch_whole_over[],
+	arch_whole_basic_end[], arch_whole_end[];
 #define DECLARE(name)                                                          \
 	extern const uint8_t name[], name##_called[], name##_added[]
 DECLARE(arch_whole_buf0);
@@ -139,31 +223,43 @@ DECLARE(arch_whole_len3);
 DECLARE(arch_whole_len4);
 DECLARE(arch_whole_msgs);
 DECLARE(arch_whole_iov);
+DECLARE(arch_whole_events);
+DECLARE(arch_whole_batch);
+DECLARE(arch_whole_piece);
 
 static const struct loop {
 	const uint8_t *start;
 	const uint8_t *called; /* the call has returned */
 	const uint8_t *added;  /* what it did is in the frame */
 } loops[] = {
-#define ENTRY(name)                                                            \
+#define POINTS(name)                                                           \
 	{                                                                      \
 		name, name##_called, name##_added                              \
 	}
-	[ARCH_WHOLE_BUF0] = ENTRY(arch_whole_buf0),
-	[ARCH_WHOLE_BUF1] = ENTRY(arch_whole_buf1),
-	[ARCH_WHOLE_LEN3] = ENTRY(arch_whole_len3),
-	[ARCH_WHOLE_LEN4] = ENTRY(arch_whole_len4),
-	[ARCH_WHOLE_MSGS] = ENTRY(arch_whole_msgs),
-	[ARCH_WHOLE_IOV] = ENTRY(arch_whole_iov),
-	[ARCH_WHOLE_MSG] = ENTRY(arch_whole_iov),
+	[ARCH_WHOLE_BUF0] = POINTS(arch_whole_buf0),
+	[ARCH_WHOLE_BUF1] = POINTS(arch_whole_buf1),
+	[ARCH_WHOLE_LEN3] = POINTS(arch_whole_len3),
+	[ARCH_WHOLE_LEN4] = POINTS(arch_whole_len4),
+	[ARCH_WHOLE_MSGS] = POINTS(arch_whole_msgs),
+	[ARCH_WHOLE_IOV] = POINTS(arch_whole_iov),
+	[ARCH_WHOLE_MSG] = POINTS(arch_whole_iov),
+	[ARCH_WHOLE_EVENTS] = POINTS(arch_whole_events),
+	[ARCH_WHOLE_BATCH] = POINTS(arch_whole_batch),
+	[ARCH_WHOLE_PIECE] = POINTS(arch_whole_piece),
 };
 
 #define RED_ZONE 128
 
-size_t arch_whole_code(const uint8_t **ret)
+size_t arch_whole_code(const uint8_t **ret, size_t *basic_ret)
 {
 	*ret = arch_whole_begin;
+	*basic_ret = (size_t)(arch_whole_basic_end - arch_whole_begin);
 	return (size_t)(arch_whole_end - arch_whole_begin);
+}
+
+bool arch_whole_has(enum arch_whole_loop loop, size_t len)
+{
+	return loops[loop].start < arch_whole_begin + len;
 }
 
 taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code,
@@ -173,7 +269,9 @@ taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code,
 	taddr_t sp = (r->rsp - RED_ZONE - sizeof(*f)) & ~15ULL;
 	taddr_t vector = sp + W_BASE * sizeof(uint64_t);
 	const struct msghdr msg = {.msg_iov = (struct iovec *)vector,
-				   .msg_iovlen = 1};
+				   .msg_iovlen = 1,
+				   .msg_control = (void *)rest->control,
+				   .msg_controllen = rest->control_len};
 
 	*f = (struct arch_whole_frame){{
 		[W_NR] = r->orig_rax,
@@ -191,6 +289,10 @@ taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code,
 		[W_IOV_END] = rest->iov_end,
 		[W_BASE] = rest->base,
 		[W_LEN] = rest->len,
+		[W_ENTRY] = rest->args[1],
+		[W_LEFT] = rest->args[2],
+		[W_PIECE_NR] = (uint64_t)rest->piece_nr,
+		[W_PIECE_FLAGS] = rest->piece_flags,
 	}};
 	static_assert(sizeof(*f) == W_MSG * sizeof(uint64_t) + sizeof(msg),
 		      "the message is what the frame ends with");
@@ -220,17 +322,27 @@ bool arch_whole_is_inside(const struct user_regs_struct *r, taddr_t code)
 }
 
 bool arch_whole_leave(struct user_regs_struct *r, taddr_t code,
-		      const struct arch_whole_frame *f)
+		      const struct arch_whole_frame *f,
+		      struct arch_whole_fix *fix)
 {
 	const uint64_t *w = f->words;
 	const uint8_t *at = arch_whole_begin + (r->rip - code);
 	bool counts = false;
 
-	if (at >= arch_whole_over)
+	fix->add = 0;
+	if (at >= arch_whole_over && at < arch_whole_basic_end)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(loops); i++)
 		if (at >= loops[i].called && at < loops[i].added)
 			counts = (int64_t)r->rax > 0;
+	/* Bytes of a message that is counted already. */
+	if (counts && at >= arch_whole_piece_called &&
+	    at < arch_whole_piece_added) {
+		fix->at = w[W_ENTRY] - sizeof(struct mmsghdr) +
+			  offsetof(struct mmsghdr, msg_len);
+		fix->add = (uint32_t)r->rax;
+		counts = false;
+	}
 	r->rax = w[W_DONE] + (counts ? r->rax : 0);
 	r->orig_rax = (uint64_t)-1;
 	r->rdi = w[W_RDI];

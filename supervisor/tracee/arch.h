@@ -111,6 +111,12 @@ enum arch_whole_loop {
 	ARCH_WHOLE_MSGS, /* arguments 1 and 2: struct mmsghdr, how many */
 	ARCH_WHOLE_IOV,	 /* arguments 1 and 2: a vector; see .base */
 	ARCH_WHOLE_MSG,	 /* argument 1: a struct msghdr with one */
+	/* The rest is there where there is room for all of the code. */
+	ARCH_WHOLE_EVENTS, /* arguments 1 to 3: fewest, most events, where */
+	/* As ARCH_WHOLE_MSGS, on a stream: what the last one lacks comes first
+	 * each time, by .piece_nr. */
+	ARCH_WHOLE_BATCH,
+	ARCH_WHOLE_PIECE, /* the same, it lacks .base and so on now */
 };
 struct arch_whole_rest {
 	enum arch_whole_loop loop;
@@ -119,19 +125,34 @@ struct arch_whole_rest {
 	 * program's entries that follow. The call gets one piece at a time. */
 	uint64_t base, len;
 	taddr_t iov, iov_end;
+	/* Control data that belongs to each piece of a message. */
+	taddr_t control;
+	uint64_t control_len;
+	/* sendmsg or recvmsg, 0 = what a message lacks it is not to get. */
+	long piece_nr;
+	uint64_t piece_flags;
 };
 struct arch_whole_frame {
-	uint64_t words[22];
+	uint64_t words[26];
 };
-size_t arch_whole_code(const uint8_t **ret);
+/* Its length; *basic_ret bytes of it are of use alone. */
+size_t arch_whole_code(const uint8_t **ret, size_t *basic_ret);
+/* Is @loop in the first @len bytes? */
+bool arch_whole_has(enum arch_whole_loop loop, size_t len);
 taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code,
 			 const struct arch_whole_rest *rest,
 			 struct arch_whole_frame *f);
 bool arch_whole_is_inside(const struct user_regs_struct *r, taddr_t code);
-/* Back to where the call was made, with what has been done so far. False if
- * it is on its way there already. */
+/* Back to where the call was made, with what has been done so far; false if
+ * it is on its way there already. *@fix: add to the 32 bits there, if it is not
+ * zero. */
+struct arch_whole_fix {
+	taddr_t at;
+	uint32_t add;
+};
 bool arch_whole_leave(struct user_regs_struct *r, taddr_t code,
-		      const struct arch_whole_frame *f);
+		      const struct arch_whole_frame *f,
+		      struct arch_whole_fix *fix);
 
 /*
  * System call @nr that a signal handler can end: returns -EINTR when *@stop is

@@ -142,7 +142,8 @@ taddr_t inject_spare_code(struct tproc *p, size_t len)
 	taddr_t at = (boot - len - 64) & ~15ULL;
 
 	/* The boot code must find its own zeros again, hence the distance. */
-	if (!boot || len > 512 || at / TPAGE_SIZE != boot / TPAGE_SIZE ||
+	if (!boot || len > sizeof(page) / 2 ||
+	    at / TPAGE_SIZE != boot / TPAGE_SIZE ||
 	    tmem_read(p, at - 32, page, boot - at + 32) < 0)
 		return 0;
 	return at;

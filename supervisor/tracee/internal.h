@@ -70,6 +70,7 @@ struct task {
 		uint64_t end_ns;
 		uint64_t arg; /* the time-out argument as the program gave it */
 		bool replaced; /* the register holds ours now */
+		bool inside;   /* the code of whole.c makes it */
 	} mend;
 	struct { /* the call that was going to be made again; mend.c */
 		taddr_t pc;
@@ -144,6 +145,7 @@ struct tproc {
 	taddr_t boot_site;    /* 0 = not looked for, 1 = none */
 	taddr_t stub;	      /* batch stub, 0 = none */
 	taddr_t whole;	      /* code of whole.c, 0 = not yet, 1 = cannot */
+	size_t whole_len;     /* of it */
 	bool stub_refused;
 	unsigned nr_owed; /* tasks with .owed */
 	enum libs_phase libs;

@@ -45,6 +45,7 @@ static const struct waiting_call calls[] = {
 	{SYS_semop, TIMEOUT_NONE, 0, 0},
 	{SYS_semtimedop, TIMEOUT_TIMESPEC, 3, -EAGAIN},
 	{SYS_io_getevents, TIMEOUT_TIMESPEC, 4, 0},
+	{SYS_io_pgetevents, TIMEOUT_TIMESPEC, 4, 0},
 	{SYS_io_uring_enter, TIMEOUT_URING, 4, -ETIME},
 	{SYS_read, TIMEOUT_RCV, 0, -EAGAIN},
 	{SYS_readv, TIMEOUT_RCV, 0, -EAGAIN},
@@ -230,6 +231,49 @@ static void put_back_arg(struct task *t, struct user_regs_struct *regs)
 	task_set_regs(t, regs);
 }
 
+/* @t waits in @call, which was interrupted: until when. */
+static void note_end(struct task *t, const struct waiting_call *call,
+		     const struct user_regs_struct *regs)
+{
+	uint64_t ns = timeout_ns(t, call, regs);
+	uint64_t since = t->stop_ns - waited_ns(t);
+
+	mend_forget(t);
+	if (ns == UINT64_MAX)
+		return;
+	t->mend.call = call;
+	t->mend.sp = arch.sp(regs);
+	t->mend.arg = arch.syscall_arg(regs, call->arg);
+	t->mend.end_ns = since + ns;
+	t->mend.inside = whole_is_inside(t, regs);
+}
+
+static bool is_noted(struct task *t, const struct user_regs_struct *regs)
+{
+	return t->mend.call && t->mend.call->nr == arch.syscall_nr(regs) &&
+	       t->mend.sp == arch.sp(regs) &&
+	       t->mend.inside == whole_is_inside(t, regs);
+}
+
+/* Let a call carry on that was cut short; one that waits, until the same time.
+ */
+static bool carry_on(struct task *t, const struct user_regs_struct *regs)
+{
+	const struct waiting_call *call = find_call(arch.syscall_nr(regs));
+	struct user_regs_struct now;
+
+	if (call && call->timeout == TIMEOUT_TIMESPEC && !is_noted(t, regs))
+		note_end(t, call, regs);
+	else if (!call || call->timeout != TIMEOUT_TIMESPEC)
+		mend_forget(t);
+	if (!whole_carry_on(t, regs) || task_get_regs(t, &now) < 0)
+		return false;
+	t->mend.sp = arch.sp(&now);
+	t->mend.inside = true;
+	t->was_blocked = true;
+	return true;
+}
+
 /* Calls that do more than wait; true if that was it. */
 static bool mend_whole(struct task *t, const struct user_regs_struct *regs)
 {
@@ -243,12 +287,11 @@ static bool mend_whole(struct task *t, const struct user_regs_struct *regs)
 			whole_end(t);
 		return inside;
 	}
-	/* A wait in there that would end with EINTR is mended as any other. */
-	if (inside || !whole_carry_on(t, regs))
-		return false;
-	t->was_blocked = true;
-	mend_forget(t);
-	return true;
+	/* A wait in there that would end with EINTR is mended as any other;
+	 * one that has done some of it goes on by itself, as long as before. */
+	if (inside)
+		return arch.syscall_ret(regs) > 0 && t->mend.call;
+	return carry_on(t, regs);
 }
 
 /*
@@ -301,17 +344,8 @@ void mend_at_stop(struct task *t)
 	}
 	put_back_arg(t, &regs);
 	t->may_wait = call->timeout != TIMEOUT_NONE;
-	if (t->mend.call != call || t->mend.sp != arch.sp(&regs)) {
-		uint64_t ns = timeout_ns(t, call, &regs);
-		uint64_t since = t->stop_ns - waited_ns(t);
-		mend_forget(t);
-		if (ns != UINT64_MAX) {
-			t->mend.call = call;
-			t->mend.sp = arch.sp(&regs);
-			t->mend.arg = arch.syscall_arg(&regs, call->arg);
-			t->mend.end_ns = since + ns;
-		}
-	}
+	if (!is_noted(t, &regs))
+		note_end(t, call, &regs);
 	if (arch.syscall_ret(&regs) == -EINTR) {
 		arch.ask_restart(&regs);
 		task_set_regs(t, &regs);
@@ -396,8 +430,7 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 		task_interrupt(t);
 		return true;
 	}
-	if (arch.syscall_nr(&regs) != t->mend.call->nr ||
-	    arch.sp(&regs) != t->mend.sp) {
+	if (!is_noted(t, &regs)) {
 		/* A handler runs: the wait has ended with EINTR, as it must. */
 		mend_forget(t);
 		return false;
@@ -409,7 +442,8 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 	}
 	put_back_arg(t, &regs);
 	if (arch.syscall_ret(&regs) != -EINTR && !arch.restart_pending(&regs)) {
-		mend_forget(t);
+		if (!t->mend.inside || arch.syscall_ret(&regs) <= 0)
+			mend_forget(t);
 		if (!interrupted || !whole_is_cut(t, &regs))
 			return false;
 		task_interrupt(t);

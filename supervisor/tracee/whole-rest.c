@@ -4,11 +4,14 @@
  * writev, send, sendmsg to a blocking pipe, socket or terminal; recv, recvmsg
  * with MSG_WAITALL; reads of /dev/zero and the random devices; getrandom;
  * sendfile but to a pipe; copy_file_range; splice from a pipe to no pipe;
- * sendmmsg, recvmmsg. What is short by nature (splice and sendfile to a pipe,
- * vmsplice, tee: as much as fits at once) is none of these.
+ * sendmmsg, recvmmsg; io_getevents. What is short by nature (splice and
+ * sendfile to a pipe, vmsplice, tee: as much as fits at once) is none of these.
  */
 #include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -31,8 +34,8 @@
 #define MOST_BYTES (INT32_MAX & ~(uint64_t)(TPAGE_SIZE - 1))
 #define MOST_IOV   1024 /* entries of a vector, messages of a call */
 
-/* Sends that begin something, or are counted, as often as they are made. */
-#define SEND_ONCE (MSG_DONTWAIT | MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)
+/* What a send begins, or what is counted, once: the rest is sent without. */
+#define SEND_ONCE (MSG_ZEROCOPY | MSG_FASTOPEN)
 #define RECV_ONCE (MSG_DONTWAIT | MSG_OOB | MSG_PEEK | MSG_ERRQUEUE)
 
 /* --- what a descriptor is --- */
@@ -160,12 +163,14 @@ static bool rest_of_vector(struct cut *c, taddr_t iov, uint64_t nr,
 	return true;
 }
 
-/* Descriptors go with the first byte, and are there by now; other control data
- * may be meant for every byte. */
-static bool has_only_rights(struct cut *c, const struct msghdr *m)
+/*
+ * Descriptors go with the first byte, and are there by now; other control data
+ * is meant for every byte. Of both the others must be together.
+ */
+static bool rest_of_control(struct cut *c, const struct msghdr *m)
 {
 	char buf[512];
-	size_t len = m->msg_controllen;
+	size_t len = m->msg_controllen, from = 0, to = 0;
 	if (!m->msg_control || !len)
 		return true;
 	if (len > sizeof(buf) ||
@@ -175,12 +180,46 @@ static bool has_only_rights(struct cut *c, const struct msghdr *m)
 	for (size_t at = 0; at + sizeof(struct cmsghdr) <= len;) {
 		struct cmsghdr h;
 		memcpy(&h, buf + at, sizeof(h));
-		if (h.cmsg_level != SOL_SOCKET || h.cmsg_type != SCM_RIGHTS ||
-		    h.cmsg_len < sizeof(h) || h.cmsg_len > len - at)
+		if (h.cmsg_len < sizeof(h) || h.cmsg_len > len - at)
 			return false;
-		at += CMSG_ALIGN(h.cmsg_len);
+		size_t next = at + CMSG_ALIGN(h.cmsg_len);
+		if (h.cmsg_level != SOL_SOCKET || h.cmsg_type != SCM_RIGHTS) {
+			if (to && to != at)
+				return false;
+			from = to ? from : at;
+			to = next < len ? next : len;
+		}
+		at = next;
+	}
+	if (to) {
+		c->rest->control = (taddr_t)(uintptr_t)m->msg_control + from;
+		c->rest->control_len = to - from;
 	}
 	return true;
+}
+
+static int option(struct cut *c, int name)
+{
+	int v = 0;
+	return task_socket_option(c->t, (int)c->rest->args[0], name, &v,
+				  sizeof(v)) < 0
+		       ? -1
+		       : v;
+}
+
+/* Descriptors come on local sockets only, all else where it was asked for. */
+static bool may_bring_control(struct cut *c)
+{
+	static const int asked[] = {SO_TIMESTAMP, SO_TIMESTAMPNS,
+				    SO_TIMESTAMPING};
+	int domain = option(c, SO_DOMAIN);
+	if ((domain != AF_INET && domain != AF_INET6) ||
+	    option(c, SO_PROTOCOL) != IPPROTO_TCP)
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(asked); i++)
+		if (option(c, asked[i]))
+			return true;
+	return false;
 }
 
 static bool rest_of_message(struct cut *c)
@@ -190,27 +229,85 @@ static bool rest_of_message(struct cut *c)
 		return false;
 	/* What comes with the bytes that are still to be received would be
 	 * lost; and how long that was is not known any more. */
-	if (c->nr == SYS_recvmsg ? m.msg_control != NULL
-				 : !has_only_rights(c, &m))
+	if (c->nr == SYS_recvmsg ? m.msg_control && may_bring_control(c)
+				 : !rest_of_control(c, &m))
 		return false;
 	return rest_of_vector(c, (taddr_t)(uintptr_t)m.msg_iov, m.msg_iovlen,
 			      ARCH_WHOLE_MSG);
+}
+
+/* The last message that counts, on a stream: has it all its bytes? */
+static bool rest_of_last(struct cut *c, const struct mmsghdr *last)
+{
+	const struct msghdr *m = &last->msg_hdr;
+	uint64_t all = c->done;
+
+	c->done = last->msg_len;
+	bool is_short = rest_of_vector(c, (taddr_t)(uintptr_t)m->msg_iov,
+				       m->msg_iovlen, ARCH_WHOLE_PIECE);
+	c->done = all;
+	return is_short;
+}
+
+/* Control data of whole messages that follow is sent with them; of one that
+ * is cut, and of those that may be, there must be none but descriptors. */
+static bool control_is_simple(struct cut *c, const struct mmsghdr *m, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!rest_of_control(c, &m[i].msg_hdr) || c->rest->control_len)
+			return false;
+	return true;
+}
+
+static bool rest_of_batch(struct cut *c, uint64_t last)
+{
+	uint64_t *a = c->rest->args;
+	bool sends = c->nr == SYS_sendmmsg;
+	struct mmsghdr *m = malloc((a[2] + 1) * sizeof(*m));
+	bool ok = m &&
+		  tmem_read(c->t->proc, last, m, (a[2] + 1) * sizeof(*m)) == 0;
+
+	c->rest->loop = ARCH_WHOLE_BATCH;
+	if (sends || (a[3] & MSG_WAITALL)) {
+		c->rest->piece_nr = sends ? SYS_sendmsg : SYS_recvmsg;
+		c->rest->piece_flags =
+			sends ? a[3] & ~(uint64_t)SEND_ONCE : a[3];
+	}
+	if (ok && sends)
+		ok = control_is_simple(c, m, a[2] + 1);
+	for (size_t i = 0; ok && !sends && i <= a[2]; i++)
+		ok = !m[i].msg_hdr.msg_control;
+	bool is_short = ok && c->rest->piece_nr && rest_of_last(c, &m[0]);
+	free(m);
+	return ok && (is_short || a[2] > 0);
 }
 
 /* Whole messages. A stream's last one may be cut itself. */
 static bool rest_of_messages(struct cut *c)
 {
 	uint64_t *a = c->rest->args;
-	int type = SOCK_STREAM;
 	a[2] = (uint32_t)a[2] < MOST_IOV ? (uint32_t)a[2] : MOST_IOV;
-	if (c->done >= a[2] ||
-	    task_socket_option(c->t, (int)a[0], SO_TYPE, &type, sizeof(type)) <
-		    0 ||
-	    type == SOCK_STREAM)
+	int type = option(c, SO_TYPE);
+	if (c->done > a[2] || type < 0)
 		return false;
-	c->rest->loop = ARCH_WHOLE_MSGS;
 	a[1] += c->done * sizeof(struct mmsghdr);
 	a[2] -= c->done;
+	if (type == SOCK_STREAM)
+		return rest_of_batch(c, a[1] - sizeof(struct mmsghdr));
+	c->rest->loop = ARCH_WHOLE_MSGS;
+	return a[2] > 0;
+}
+
+/* Fewer than were waited for. */
+static bool rest_of_events(struct cut *c)
+{
+	uint64_t *a = c->rest->args;
+	if (c->done >= a[1] || a[1] > a[2])
+		return false;
+	c->rest->loop = ARCH_WHOLE_EVENTS;
+	a[1] -= c->done;
+	a[2] -= c->done;
+	a[3] += c->done * sizeof(struct io_event);
 	return true;
 }
 
@@ -259,13 +356,15 @@ bool whole_rest(struct task *t, const struct user_regs_struct *regs,
 		return takes_all(t, a[0]) &&
 		       rest_of_vector(&c, a[1], a[2], ARCH_WHOLE_IOV);
 	case SYS_sendto:
-		return !(a[3] & SEND_ONCE) && takes_all(t, a[0]) &&
+		a[3] &= ~(uint64_t)SEND_ONCE;
+		return !(a[3] & MSG_DONTWAIT) && takes_all(t, a[0]) &&
 		       rest_of_buffer(&c, 1);
 	case SYS_sendmsg:
-		return !(a[2] & SEND_ONCE) && takes_all(t, a[0]) &&
+		a[2] &= ~(uint64_t)SEND_ONCE;
+		return !(a[2] & MSG_DONTWAIT) && takes_all(t, a[0]) &&
 		       rest_of_message(&c);
 	case SYS_sendmmsg:
-		return !(a[3] & SEND_ONCE) && takes_all(t, a[0]) &&
+		return !(a[3] & MSG_DONTWAIT) && takes_all(t, a[0]) &&
 		       rest_of_messages(&c);
 	case SYS_recvfrom:
 		return (a[3] & MSG_WAITALL) && !(a[3] & RECV_ONCE) &&
@@ -276,6 +375,9 @@ bool whole_rest(struct task *t, const struct user_regs_struct *regs,
 	case SYS_recvmmsg:
 		return !(a[3] & (RECV_ONCE | MSG_WAITFORONE)) &&
 		       takes_all(t, a[0]) && rest_of_messages(&c);
+	case SYS_io_getevents:
+	case SYS_io_pgetevents:
+		return rest_of_events(&c);
 	case SYS_sendfile:
 		return (is_file(t, a[1]) || is_memory(t, a[1])) &&
 		       !is_pipe(t, a[0]) &&

@@ -16,6 +16,8 @@
 
 #define NONE 1 /* tproc.whole: no place for the code */
 
+#define MOST_CODE 1024
+
 /*
  * The kernel has prepared to start the call again, and was interrupted once
  * more before it did: what looks like a result is the number of the call.
@@ -48,9 +50,8 @@ bool whole_is_inside(struct task *t, const struct user_regs_struct *regs)
 
 static int undo_code(struct tproc *p, void *arg)
 {
-	static const uint8_t zeros[512];
-	const uint8_t *code;
-	size_t len = arch_whole_code(&code);
+	static const uint8_t zeros[MOST_CODE];
+	size_t len = p->whole_len;
 	taddr_t at = p->whole;
 	(void)arg;
 
@@ -69,34 +70,48 @@ void whole_inherit(struct tproc *child, struct tproc *parent)
 {
 	if (parent->whole > NONE && tproc_undo_push(child, undo_code, NULL))
 		child->whole = parent->whole;
+	child->whole_len = parent->whole_len;
 }
 
-static bool install(struct tproc *p)
+/* Room for @len bytes of code, or what we have left there before. */
+static taddr_t find_place(struct tproc *p, const uint8_t *code, size_t len,
+			  bool *is_there_ret)
 {
-	uint8_t there[512];
-	const uint8_t *code;
-	size_t len = arch_whole_code(&code);
-
-	if (p->whole)
-		return p->whole > NONE;
-	p->whole = NONE;
-	taddr_t at = inject_spare_code(p, len);
-	if (!at || len > sizeof(there) || tmem_read(p, at, there, len) < 0)
-		return false;
+	uint8_t there[MOST_CODE];
+	taddr_t at = len > sizeof(there) ? 0 : inject_spare_code(p, len);
+	if (!at || tmem_read(p, at, there, len) < 0)
+		return 0;
 	size_t zeros = 0;
 	while (zeros < len && !there[zeros])
 		zeros++;
 	/* Else left by one who was here before us, for a thread in it. */
-	if (zeros < len && memcmp(there, code, len) != 0)
-		return false;
-	struct tundo *u = tproc_undo_push(p, undo_code, NULL);
+	*is_there_ret = zeros < len;
+	return zeros == len || !memcmp(there, code, len) ? at : 0;
+}
+
+static bool install(struct tproc *p)
+{
+	const uint8_t *code;
+	bool is_there;
+	size_t basic, len = arch_whole_code(&code, &basic);
+
+	if (p->whole)
+		return p->whole > NONE;
+	p->whole = NONE;
+	taddr_t at = find_place(p, code, len, &is_there);
+	if (!at) {
+		len = basic;
+		at = find_place(p, code, len, &is_there);
+	}
+	struct tundo *u = at ? tproc_undo_push(p, undo_code, NULL) : NULL;
 	if (!u)
 		return false;
-	if (zeros == len && tmem_write(p, at, code, len) < 0) {
+	if (!is_there && tmem_write(p, at, code, len) < 0) {
 		tproc_undo_drop(p, u);
 		return false;
 	}
 	p->whole = at;
+	p->whole_len = len;
 	return true;
 }
 
@@ -106,7 +121,8 @@ bool whole_carry_on(struct task *t, const struct user_regs_struct *was)
 	struct arch_whole_frame frame;
 	struct arch_whole_rest rest;
 
-	if (!install(t->proc) || !whole_rest(t, was, &rest))
+	if (!install(t->proc) || !whole_rest(t, was, &rest) ||
+	    !arch_whole_has(rest.loop, t->proc->whole_len))
 		return false;
 	taddr_t sp = arch_whole_enter(&regs, t->proc->whole, &rest, &frame);
 	smco_debug("whole", "%d: call %ld did %ld", t->tid,
@@ -120,10 +136,17 @@ void whole_end(struct task *t)
 {
 	struct user_regs_struct regs;
 	struct arch_whole_frame frame;
+	struct arch_whole_fix fix;
+	uint32_t v;
 
 	smco_debug("whole", "%d: ended by a handler", t->tid);
-	if (task_get_regs(t, &regs) == 0 &&
-	    tmem_read(t->proc, arch.sp(&regs), &frame, sizeof(frame)) == 0 &&
-	    arch_whole_leave(&regs, t->proc->whole, &frame))
-		task_set_regs(t, &regs);
+	if (task_get_regs(t, &regs) < 0 ||
+	    tmem_read(t->proc, arch.sp(&regs), &frame, sizeof(frame)) < 0 ||
+	    !arch_whole_leave(&regs, t->proc->whole, &frame, &fix))
+		return;
+	if (fix.add && tmem_read(t->proc, fix.at, &v, sizeof(v)) == 0) {
+		v += fix.add;
+		tmem_write(t->proc, fix.at, &v, sizeof(v));
+	}
+	task_set_regs(t, &regs);
 }
