@@ -14,6 +14,8 @@ const char *finding_text(enum finding f)
 		[FINDING_NEGATIVE] = "negative, though called a size",
 		[FINDING_WRAPPED] = "at both ends of its type: wrapped round?",
 		[FINDING_LIMIT] = "within 1 % of its type's limit",
+		[FINDING_CONSTANT] = "given a value again and again, always "
+				     "the same",
 	};
 	return f < FINDING_NR ? texts[f] : "";
 }
@@ -21,9 +23,13 @@ const char *finding_text(enum finding f)
 const char *finding_name(enum finding f)
 {
 	static const char *const names[FINDING_NR] = {
-		[FINDING_NONE] = "",	       [FINDING_BOOL] = "bool",
-		[FINDING_ENUM] = "enum",       [FINDING_NEGATIVE] = "negative",
-		[FINDING_WRAPPED] = "wrapped", [FINDING_LIMIT] = "limit",
+		[FINDING_NONE] = "",
+		[FINDING_BOOL] = "bool",
+		[FINDING_ENUM] = "enum",
+		[FINDING_NEGATIVE] = "negative",
+		[FINDING_WRAPPED] = "wrapped",
+		[FINDING_LIMIT] = "limit",
+		[FINDING_CONSTANT] = "constant",
 	};
 	return f < FINDING_NR ? names[f] : "";
 }
@@ -240,6 +246,18 @@ static enum finding limits(const struct model_range *r)
 	return FINDING_NONE;
 }
 
+/*
+ * Never changed, although it was assigned a thousand times and nothing of that
+ * was missed. Callers may well pass the same all the time, and of an array not
+ * all elements need to have been seen.
+ */
+static bool is_constant(const struct model_range *r)
+{
+	return r->smallest == r->largest && r->flags & RANGE_SENSED &&
+	       r->hits >= 1000 && range_watched_ppb(r) >= 990000000 &&
+	       !(r->var.flags & (VARIABLE_PARAMETER | VARIABLE_ARRAY));
+}
+
 static enum finding judge(const struct model_range *r)
 {
 	if (!r->has_value)
@@ -253,7 +271,8 @@ static enum finding judge(const struct model_range *r)
 	if (r->var.flags & VARIABLE_SIGNED && r->smallest < -1 &&
 	    r->var.class_ == VARIABLE_INT && is_called_size(r->decl->function))
 		return FINDING_NEGATIVE;
-	return limits(r);
+	enum finding f = limits(r);
+	return f == FINDING_NONE && is_constant(r) ? FINDING_CONSTANT : f;
 }
 
 int range_compare_decl(const struct model_range *a, const struct model_range *b)

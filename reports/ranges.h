@@ -17,6 +17,7 @@ enum finding {
 	FINDING_NEGATIVE, /* below -1, and called a size */
 	FINDING_WRAPPED,  /* at both ends of its type */
 	FINDING_LIMIT,	  /* within 1 % of an end of its type */
+	FINDING_CONSTANT, /* given the same value a thousand times */
 	FINDING_NR,
 };
 /* For people: "within 1 % of its type's limit"; "" for none. */

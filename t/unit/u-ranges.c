@@ -166,6 +166,55 @@ static void test_findings(void)
 	trace_reader_close(r);
 }
 
+/* One value: a mistake where much was assigned, and all of it seen. */
+static void test_constant(void)
+{
+	static const struct {
+		const char *name;
+		uint64_t hits, watched_ns;
+		int64_t largest;
+		uint32_t var_flags, flags;
+		bool is_finding;
+	} of[] = {
+		{"often", 1000, 1000, 7, S, RANGE_SENSED, true},
+		{"seldom", 999, 1000, 7, S, RANGE_SENSED, false},
+		{"missed", 1000, 980, 7, S, RANGE_SENSED, false},
+		{"changes", 1000, 1000, 8, S, RANGE_SENSED, false},
+		{"polled", 1000, 1000, 7, S, RANGE_POLLED, false},
+		{"passed", 1000, 1000, 7, S | VARIABLE_PARAMETER, RANGE_SENSED,
+		 false},
+		{"array[]", 1000, 1000, 7, S | VARIABLE_ARRAY, RANGE_SENSED,
+		 false},
+	};
+	const char *path = scratch_path("constant");
+	struct summary *s = NULL;
+	struct put p = start(path);
+	for (size_t i = 0; i < ARRAY_SIZE(of); i++) {
+		uint32_t id = put_variable(&p, of[i].name, (uint32_t)i, "int",
+					   32, INT, of[i].var_flags);
+		const struct ev_range ev = {
+			.smallest = 7,
+			.largest = of[i].largest,
+			.hits = of[i].hits,
+			.watched_ns = of[i].watched_ns,
+			.alive_ns = 1000,
+			.pid = 7,
+			.flags = of[i].flags,
+		};
+		put_record(&p, EV_RANGE, id, &ev, sizeof(ev));
+	}
+	struct trace_reader *r = finish(&p, path);
+	check(!summary_load(r, &s, NULL));
+	for (size_t i = 0; i < ARRAY_SIZE(of); i++)
+		check_msg(find(s, of[i].name)->finding ==
+				  (of[i].is_finding ? FINDING_CONSTANT
+						    : FINDING_NONE),
+			  "%s: '%s'", of[i].name,
+			  finding_name(find(s, of[i].name)->finding));
+	summary_free(s);
+	trace_reader_close(r);
+}
+
 static void test_join(void)
 {
 	const char *path[2] = {scratch_path("one"), scratch_path("two")};
@@ -252,6 +301,7 @@ static void test_text(void)
 int main(void)
 {
 	test_findings();
+	test_constant();
 	test_join();
 	test_text();
 	if (tap_failed)
