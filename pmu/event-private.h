@@ -6,22 +6,9 @@
 #define SMCO_PMU_EVENT_PRIVATE_H
 
 #include "reports/base.h"
+#include "pmu/nearest.h"
 
 struct pmu_event;
-
-/* ---- nearest.c: which names are meant by a wrong one? ---- */
-
-#define NEAREST_NR 4
-struct nearest {
-	const char *wanted;
-	char name[NEAREST_NR][96]; /* best first */
-	unsigned distance[NEAREST_NR];
-	size_t nr;
-};
-void nearest_init(struct nearest *n, const char *wanted);
-void nearest_offer(struct nearest *n, const char *name);
-/* "a, b, c", or "" if nothing is near. Returns @buf. */
-const char *nearest_list(const struct nearest *n, char *buf, size_t size);
 
 /* ---- pfm.c: libpfm4 ---- */
 

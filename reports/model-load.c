@@ -252,6 +252,19 @@ static int take_sample(struct summary *s, uint32_t file, const struct record *r)
 				  r);
 }
 
+static int take_phase_total(struct summary *s, uint32_t file,
+			    const struct record *r)
+{
+	return model_phases_take(&s->phases, s->file[file].reader, file, r);
+}
+
+/* Each of them is for who shows records; the totals have their sums. */
+static int take_phase(struct summary *s, uint32_t file, const struct record *r)
+{
+	(void)s, (void)file, (void)r;
+	return SMCO_OK;
+}
+
 /* Events without an entry count as unknown. */
 static const struct {
 	uint32_t size;
@@ -266,6 +279,8 @@ static const struct {
 	[EV_VARIABLE] = {sizeof(struct ev_variable), take_variable},
 	[EV_RANGE] = {sizeof(struct ev_range), take_range},
 	[EV_SAMPLE] = {sizeof(struct ev_sample), take_sample},
+	[EV_PHASE] = {sizeof(struct ev_phase), take_phase},
+	[EV_PHASE_TOTAL] = {sizeof(struct ev_phase_total), take_phase_total},
 };
 
 static int take_record(struct summary *s, uint32_t file, const struct record *r)
@@ -491,5 +506,6 @@ void summary_free(struct summary *s)
 	free(s->process);
 	model_ranges_free(&s->ranges);
 	model_samples_free(&s->samples);
+	model_phases_free(&s->phases);
 	free(s);
 }

@@ -9,6 +9,7 @@
 #include "reports/counts.h"
 #include "reports/hindex.h"
 #include "reports/ranges.h"
+#include "reports/phases.h"
 #include "reports/samples.h"
 #include "reports/select.h"
 #include "reports/summary.h"
@@ -119,6 +120,7 @@ struct summary {
 	size_t nr_processes, cap_processes;
 	struct model_ranges ranges;
 	struct model_samples samples;
+	struct model_phases phases;
 	/* Sums over the files, of each file's last. */
 	struct ev_coverage coverage[COVER_NR];
 	bool has_coverage[COVER_NR];
@@ -184,7 +186,7 @@ struct model_culprit model_last_used_by(const struct summary *s,
 					const struct model_site *site);
 
 /* Did the first file's run look for this ("nap", "counters", "range",
- * "samples")? */
+ * "samples", "phases")? */
 bool model_has_monitor(const struct summary *s, const char *name);
 /* The same of one file. */
 bool model_file_has_monitor(struct trace_reader *r, const char *name);

@@ -31,6 +31,8 @@ enum event_id {
 		7,     /* an integer variable of the program; param = its id */
 	EV_RANGE = 8,  /* what values it had so far; param = its id */
 	EV_SAMPLE = 9, /* where a thread was; param = stack id */
+	EV_PHASE = 10, /* a phase was seen to end; param = its number */
+	EV_PHASE_TOTAL = 11, /* all of a phase so far; param = its number */
 	EV_NR,
 };
 
@@ -185,6 +187,19 @@ struct ev_sample {	 /* the thread is the record's, and so is the CPU */
 	uint64_t addr;	 /* of the data; 0 = not known */
 	uint32_t pid;
 	uint32_t flags; /* enum sample_flags */
+};
+
+struct ev_phase { /* of the record's thread, until the record's time */
+	uint64_t length_ns;
+	uint32_t pid;	/* 0 = not known */
+	uint32_t depth; /* how many phases the thread was in when it began */
+};
+
+struct ev_phase_total {	  /* cumulative; the last one of each phase counts */
+	uint64_t count;	  /* how often it began: exact */
+	uint64_t nr_seen; /* how often that was timed, as an EV_PHASE */
+	uint64_t seen_ns; /* how long those lasted */
+	uint64_t longest_ns;
 };
 
 #endif

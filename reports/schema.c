@@ -149,6 +149,23 @@ static const struct schema_field sample_fields[] = {
 static_assert(sizeof(struct ev_sample) == 24,
 	      "ev_sample: fields above, FORMAT.md");
 
+static const struct schema_field phase_fields[] = {
+	F(ev_phase, length_ns, DELTA),
+	F(ev_phase, pid, DELTA),
+	F(ev_phase, depth, DELTA),
+};
+static_assert(sizeof(struct ev_phase) == 16,
+	      "ev_phase: fields above, FORMAT.md");
+
+static const struct schema_field phase_total_fields[] = {
+	F(ev_phase_total, count, DELTA),
+	F(ev_phase_total, nr_seen, DELTA),
+	F(ev_phase_total, seen_ns, DELTA),
+	F(ev_phase_total, longest_ns, DELTA),
+};
+static_assert(sizeof(struct ev_phase_total) == 32,
+	      "ev_phase_total: fields above, FORMAT.md");
+
 #define EVENT(name, param, fields, type)                                       \
 	{                                                                      \
 		name, param, sizeof(struct type), fields, ARRAY_SIZE(fields)   \
@@ -164,6 +181,9 @@ static const struct schema_event events[EV_NR] = {
 		EVENT("variable", "variable", variable_fields, ev_variable),
 	[EV_RANGE] = EVENT("range", "variable", range_fields, ev_range),
 	[EV_SAMPLE] = EVENT("sample", "stack", sample_fields, ev_sample),
+	[EV_PHASE] = EVENT("phase", "phase", phase_fields, ev_phase),
+	[EV_PHASE_TOTAL] = EVENT("phase-total", "phase", phase_total_fields,
+				 ev_phase_total),
 };
 static_assert(ARRAY_SIZE(counts_fields) <= SCHEMA_MAX_FIELDS,
 	      "more fields than the codec remembers");

@@ -67,6 +67,7 @@ static const char help[] =
 	"      --naps             every nap\n"
 	"      --ranges           the values that variables had\n"
 	"      --samples          the functions that ran, by samples\n"
+	"      --phases           how often phases were entered, how long\n"
 	"      --flamegraph[=naps]\n"
 	"                         stacks of samples, folded, for "
 	"flamegraph.pl;\n"

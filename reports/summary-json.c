@@ -432,6 +432,26 @@ static void put_ranges(struct writer *w)
 	close_array(w);
 }
 
+static void put_phases(struct writer *w)
+{
+	const struct model_phases *m = &w->s->phases;
+	open_array(w, "phases");
+	for (size_t i = 0; i < m->nr; i++) {
+		const struct model_phase *p = &m->phase[i];
+		double mean = phase_mean_ns(p);
+		emit(w, NULL,
+		     JSON_OBJECT_OF(
+			     {"phase", json_of_text(p->name)},
+			     {"count", json_of_u64(p->sum.count)},
+			     {"timed", json_of_u64(p->sum.nr_seen)},
+			     {"timed_ns", json_of_u64(p->sum.seen_ns)},
+			     {"mean_ns", p->sum.nr_seen ? json_of_double(mean)
+							: json_null()},
+			     {"longest_ns", json_of_u64(p->sum.longest_ns)}));
+	}
+	close_array(w);
+}
+
 /* Is this the last one of its file, or of its part of the time? */
 static bool keeps_ledger(const struct writer *w, size_t i)
 {
@@ -508,6 +528,7 @@ static void put_all(struct writer *w)
 	put_naps(w);
 	put_ranges(w);
 	emit(w, "samples", samples_json(w->s, w->limits.samples));
+	put_phases(w);
 }
 
 static int print(const struct summary *s, const struct summary_limits *limits,

@@ -52,6 +52,7 @@ void summary_print(const struct summary *s, FILE *out, const char *trace_path,
 		text_unused(&v, &sites);
 	text_counters(&v);
 	text_samples(&v);
+	text_phases(&v);
 	text_ranges(&v);
 	if (naps) {
 		text_sites(&v, &sites);

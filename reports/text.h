@@ -35,6 +35,7 @@ void text_sites(const struct view *v, const struct model_sites *sites);
 void text_counters(const struct view *v);
 void text_ranges(const struct view *v);
 void text_samples(const struct view *v);
+void text_phases(const struct view *v);
 void text_processes(const struct view *v);
 void text_coverage(const struct view *v);
 void text_mechanism(const struct view *v);

@@ -30,6 +30,8 @@ static const char help_text[] =
 	"      --sample HZ          sample so often where threads are; without "
 	"-m, only\n"
 	"                           that\n"
+	"      --phase NAME         count and time the phase "
+	"sdt:PROVIDER:NAME\n"
 	"      --if-available       leave out events that this machine does "
 	"not have\n"
 	"      --interval TIME      read the counters that often (default "

@@ -19,6 +19,8 @@ int options_output(const char *text, struct options *o, struct smco_err *err);
 int options_time(const char *text, const char *option, uint64_t min_ns,
 		 const char *min_text, uint64_t *ret, struct smco_err *err);
 int options_sample(const char *text, struct options *o, struct smco_err *err);
+/* One more of @o->phase. */
+int options_phase(const char *text, struct options *o, struct smco_err *err);
 int options_min_size(const char *text, struct options *o, struct smco_err *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "reports/quantity.h"
+#include "supervisor/monitor/phases.h"
 
 /* Message room for "-t: " and an inner message. */
 static int usage(struct smco_err *err, const char *option,
@@ -157,6 +158,24 @@ int options_sample(const char *text, struct options *o, struct smco_err *err)
 				 quantity_quote(text, quote, sizeof(quote)),
 				 OPTIONS_MAX_SAMPLE_HZ);
 	o->sample_hz = hz;
+	return 0;
+}
+
+int options_phase(const char *text, struct options *o, struct smco_err *err)
+{
+	char quote[96];
+	if (!phases_is_name(text))
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--phase: '%s' is not sdt:PROVIDER:NAME",
+				 quantity_quote(text, quote, sizeof(quote)));
+	for (size_t i = 0; i < o->nr_phases; i++)
+		if (!strcmp(o->phase[i], text))
+			return 0;
+	if (o->nr_phases == OPTIONS_MAX_PHASES)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--phase: more than %d of them",
+				 OPTIONS_MAX_PHASES);
+	o->phase[o->nr_phases++] = text;
 	return 0;
 }
 

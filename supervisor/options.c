@@ -56,6 +56,7 @@ enum { /* long options without a letter */
        OPT_INTERVAL,
        OPT_IF_AVAILABLE,
        OPT_SAMPLE,
+       OPT_PHASE,
        OPT_VAR,
        OPT_FUNCTION,
        OPT_FILE,
@@ -71,6 +72,7 @@ static const struct option long_options[] = {
 	{"event", required_argument, NULL, 'e'},
 	{"interval", required_argument, NULL, OPT_INTERVAL},
 	{"sample", required_argument, NULL, OPT_SAMPLE},
+	{"phase", required_argument, NULL, OPT_PHASE},
 	{"if-available", no_argument, NULL, OPT_IF_AVAILABLE},
 	{"follow", no_argument, NULL, 'f'},
 	{"quiet", no_argument, NULL, 'q'},
@@ -235,6 +237,8 @@ static int take_option(int c, struct options *o, struct smco_err *err)
 		return 0;
 	case OPT_SAMPLE:
 		return options_sample(optarg, o, err);
+	case OPT_PHASE:
+		return options_phase(optarg, o, err);
 	case OPT_VAR:
 		return options_glob(optarg, "--var", &o->select.vars, err);
 	case OPT_FUNCTION:
@@ -330,6 +334,10 @@ static int check_whole(const struct options *o, struct smco_err *err)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "sampling costs something: --target must be "
 				 "more than 0");
+	if (o->nr_phases && !o->target_ppb)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "phases cost something: --target must be more "
+				 "than 0");
 	if (!(o->monitors & MONITOR_RANGE) && range_select_any(&o->select))
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "%s is for ranges: add range to -m",
@@ -377,11 +385,13 @@ int options_parse(int argc, char **argv, struct options *ret,
 	if (!rc && o.action == ACTION_TRACE) {
 		if (optind < argc)
 			o.command = argv + optind;
-		/* -e, --sample alone: just that */
+		/* -e, --sample, --phase alone: just that */
 		if (!o.monitors && o.events)
 			o.monitors = MONITOR_COUNTERS;
-		if (!o.monitors && !o.sample_hz)
+		if (!o.monitors && !o.sample_hz && !o.nr_phases)
 			o.monitors = MONITOR_NAP;
+		if (o.nr_phases)
+			o.monitors |= MONITOR_PHASES;
 		if (o.sample_hz)
 			o.monitors |= MONITOR_SAMPLES;
 		else if (o.monitors & MONITOR_SAMPLES)
@@ -433,5 +443,8 @@ const char *options_monitor_names(unsigned set, char *buf, size_t size)
 		if (set & (unsigned)w->value && len < size)
 			len += (size_t)snprintf(buf + len, size - len, "%s%s",
 						len ? "," : "", w->name);
+	/* It is not asked for by this name: --phase says which. */
+	if (set & MONITOR_PHASES && len < size)
+		snprintf(buf + len, size - len, "%sphases", len ? "," : "");
 	return buf;
 }

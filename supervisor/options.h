@@ -31,6 +31,7 @@ enum options_exit {
 /* Whole pages are watched, so a block must be one at least. */
 #define OPTIONS_MIN_INTERVAL_NS NSEC_PER_MSEC
 #define OPTIONS_MIN_SIZE	TPAGE_SIZE
+#define OPTIONS_MAX_PHASES	32
 #define OPTIONS_MAX_SAMPLE_HZ	20000
 
 enum options_action {
@@ -57,6 +58,7 @@ enum options_monitors {
 	MONITOR_COUNTERS = 1 << 1,
 	MONITOR_RANGE = 1 << 2,
 	MONITOR_SAMPLES = 1 << 3, /* --sample */
+	MONITOR_PHASES = 1 << 4,  /* --phase */
 };
 
 struct options {
@@ -73,8 +75,10 @@ struct options {
 	uint64_t min_size_bytes;
 	unsigned monitors;  /* enum options_monitors */
 	const char *events; /* of the counters, unparsed; NULL = default set */
-	uint64_t interval_ns;	    /* between readings of the counters */
-	uint64_t sample_hz;	    /* of MONITOR_SAMPLES */
+	uint64_t interval_ns; /* between readings of the counters */
+	uint64_t sample_hz;   /* of MONITOR_SAMPLES */
+	const char *phase[OPTIONS_MAX_PHASES]; /* into argv */
+	size_t nr_phases;
 	bool if_available;	    /* events that are not here are left out */
 	struct range_select select; /* variables; into argv */
 	enum options_mechanism mechanism;

@@ -30,6 +30,7 @@ struct session {
 	struct counters *counters;   /* NULL = not asked for */
 	struct range_monitor *range; /* NULL = not asked for */
 	struct samples *samples;     /* NULL = not asked for */
+	struct phases *phases;	     /* NULL = not asked for */
 	struct duty duty;
 	struct stacks *stacks;
 	struct tables *tables;
@@ -101,6 +102,14 @@ int session_samples_create(struct session *s, struct smco_err *err);
 /* A process came; all its tasks are stopped. */
 void session_samples_process(struct session *s, const struct tevent *ev);
 uint64_t session_samples_due_ns(const struct session *s);
+/* session-phases.c: the phases' part of it all; nothing without them */
+int session_phases_create(struct session *s, struct smco_err *err);
+/* A process came, or its libraries did: all its tasks are stopped. */
+void session_phases_process(struct session *s, struct watched *w,
+			    const struct tevent *ev);
+/* It goes, or is left alone: then its tasks are stopped. */
+void session_phases_drop(struct session *s, struct watched *w, bool gone);
+uint64_t session_phases_due_ns(const struct session *s);
 /* session-range.c: the ranges' part of it all; nothing without them */
 int session_range_create(struct session *s, struct smco_err *err);
 /* A process came; all its tasks are stopped. */

@@ -67,6 +67,7 @@ void session_drop_watched(struct session *s, struct watched *w, bool gone)
 		add_coverage(s, &st);
 	}
 	session_range_drop(s, w, gone);
+	session_phases_drop(s, w, gone);
 	for (size_t i = 0; i < s->nr_ws; i++)
 		if (s->ws[i] == w)
 			s->ws[i] = s->ws[--s->nr_ws];
@@ -199,6 +200,7 @@ static void start_watching(struct session *s, struct tproc *p,
 	if (!w)
 		return;
 	session_range_process(s, w, ev);
+	session_phases_process(s, w, ev);
 	if (!(s->opt->monitors & MONITOR_NAP))
 		return;
 	if (has_to_wait(s, ev)) {
@@ -282,6 +284,8 @@ void session_dispatch(struct session *s, struct tevent *ev)
 			start_waiting_one(s, w);
 		else if (w)
 			plant(s, w);
+		if (w)
+			session_phases_process(s, w, ev);
 		tracer_resume(s->tracer, ev->task, 0);
 		break;
 	case TEV_TRAP:

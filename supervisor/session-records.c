@@ -162,6 +162,8 @@ void session_put_meta(struct session *s)
 		counters_put_meta(s->counters);
 	if (s->samples)
 		samples_put_meta(s->samples);
+	if (s->phases)
+		phases_put_meta(s->phases);
 	trace_put_meta(s->trace, "controller",
 		       options_controller_name(s->opt->controller));
 	if (!uname(&u)) {
@@ -178,6 +180,8 @@ void session_flush(struct session *s, uint64_t now_ns)
 	nap_emit_totals(s->nap, now_ns);
 	if (s->range)
 		range_emit(s->range, now_ns);
+	if (s->phases)
+		phases_emit(s->phases, now_ns);
 	stacks_put(s->stacks, s->trace, false);
 	if (trace_flush(s->trace, &s->trace_err))
 		s->trace_failed = true;
@@ -215,6 +219,8 @@ int session_finish_trace(struct session *s, struct smco_err *err)
 		counters_finish(s->counters, now);
 	if (s->samples)
 		samples_finish(s->samples);
+	if (s->phases)
+		phases_finish(s->phases, now);
 	emit_ledger(s, now);
 	nap_emit_totals(s->nap, now);
 	if (s->opt->monitors & MONITOR_NAP)

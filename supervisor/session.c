@@ -367,7 +367,7 @@ int session_create(const struct options *o, struct session **ret,
 	struct tracer_options topt = {
 		.follow = o->follow,
 		.kill_on_exit = o->kill_on_exit && o->command,
-		.no_libs = !(o->monitors & MONITOR_NAP),
+		.no_libs = !(o->monitors & (MONITOR_NAP | MONITOR_PHASES)),
 		.before_exec = before_exec,
 		.before_exec_ctx = s,
 	};
@@ -393,6 +393,8 @@ int session_create(const struct options *o, struct session **ret,
 		rc = session_range_create(s, err);
 	if (!rc)
 		rc = session_samples_create(s, err);
+	if (!rc)
+		rc = session_phases_create(s, err);
 	if (!rc)
 		rc = tracer_create(&s->tracer, &topt, err);
 	if (!rc)
@@ -460,10 +462,11 @@ static void do_what_is_due(struct session *s, struct status *line,
 	bool count_due = now_ns >= session_counters_due_ns(s);
 	bool range_due = now_ns >= session_range_due_ns(s);
 	bool sample_due = now_ns >= session_samples_due_ns(s);
+	bool phase_due = now_ns >= session_phases_due_ns(s);
 	bool tick_due = now_ns >= s->next_tick_ns;
 	bool check_due = standing && now_ns >= s->next_check_ns;
 	/* A look at sensors is short, and comes a thousand times a second. */
-	bool lasts = count_due || sample_due || check_due ||
+	bool lasts = count_due || sample_due || phase_due || check_due ||
 		     (tick_due && s->tick_cpu_ns > BRIEF_TICK_NS);
 	if (lasts)
 		tracer_urgent(s->tracer, false);
@@ -477,6 +480,10 @@ static void do_what_is_due(struct session *s, struct status *line,
 	if (sample_due) {
 		account(s, now_ns);
 		samples_tick(s->samples, now_ns);
+	}
+	if (phase_due) {
+		account(s, now_ns);
+		phases_tick(s->phases, now_ns);
 	}
 	if (tick_due) {
 		uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -518,6 +525,8 @@ int session_run(struct session *s, struct status *line,
 			until = session_range_due_ns(s);
 		if (session_samples_due_ns(s) < until)
 			until = session_samples_due_ns(s);
+		if (session_phases_due_ns(s) < until)
+			until = session_phases_due_ns(s);
 		int rc = tracer_next(s->tracer, until, &ev);
 		if (rc <= 0)
 			break;
@@ -567,6 +576,7 @@ void session_destroy(struct session *s)
 	counters_destroy(s->counters);
 	range_monitor_destroy(s->range);
 	samples_destroy(s->samples);
+	phases_destroy(s->phases);
 	control_destroy(s->control);
 	ledger_destroy(s->ledger);
 	stacks_destroy(s->stacks);

@@ -6,6 +6,7 @@
 #define SMCO_WATCHED_H
 
 #include "supervisor/monitor/nap.h"
+#include "supervisor/monitor/phases.h"
 #include "supervisor/monitor/range-monitor.h"
 #include "supervisor/options.h"
 #include "supervisor/probe/access.h"
@@ -25,8 +26,9 @@ struct watched {
 	struct access *guard; /* NULL = none */
 	bool guard_tried;
 	struct nap_proc *nap;
-	struct range_proc *range; /* the session's; NULL = none */
-	uint64_t maps_read_ns;	  /* when the module list was last brought up */
+	struct range_proc *range;  /* the session's; NULL = none */
+	struct phase_proc *phases; /* the session's; NULL = none */
+	uint64_t maps_read_ns; /* when the module list was last brought up */
 	/* the meter's, at its last reading */
 	uint64_t agent_ns, side_ns, guard_side_ns, cpu_ns;
 	char why_mechanism[256]; /* which one, and why none better */

@@ -151,12 +151,16 @@ torture:
 # ------------------------------------------------------------- installation --
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
+INCLUDEDIR ?= $(PREFIX)/include
 install: tools
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1
 	install $(TOOLS:%=$(O)/%) $(DESTDIR)$(BINDIR)
 	install -m 644 $(wildcard supervisor/*.1 reports/*.1) \
 		$(DESTDIR)$(MANDIR)/man1
+	install -d $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 include/smco-phase.h $(DESTDIR)$(INCLUDEDIR)
 uninstall:
-	rm -f $(TOOLS:%=$(DESTDIR)$(BINDIR)/%) $(patsubst %,\
+	rm -f $(DESTDIR)$(INCLUDEDIR)/smco-phase.h \
+		$(TOOLS:%=$(DESTDIR)$(BINDIR)/%) $(patsubst %,\
 		$(DESTDIR)$(MANDIR)/man1/%,$(notdir $(wildcard \
 		supervisor/*.1 reports/*.1)))

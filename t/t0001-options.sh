@@ -46,7 +46,7 @@ done <<END
 -e cs --interval 0 touch started|--interval: must be at least 1ms
 -e '' touch started|--event: the list is empty
 -e cycels touch started|unknown event 'cycels'; nearest: CYCLES
--m ranges touch started|--monitor: unknown 'ranges'; known: nap, counters, range
+-m ranges touch started|--monitor: unknown 'ranges'; known: nap, counters, range, samples
 --mechanism=magic touch started|--mechanism: unknown 'magic'; known: auto, bits, pagescan, uffd, mprotect
 --controller=pid touch started|--controller: unknown 'pid'; known: cascade, adhoc, global
 --color=red touch started|--color: unknown 'red'; known: auto, always, never

@@ -1,0 +1,92 @@
+#include "reports/phases.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/array.h"
+
+#define MAX_PHASES 4096 /* more are a forgery */
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+/* Index of the phase called @name; UINT32_MAX when out of memory. */
+static uint32_t phase_of(struct model_phases *m, const char *name)
+{
+	for (size_t i = 0; i < m->nr; i++)
+		if (!strcmp(m->phase[i].name, name))
+			return (uint32_t)i;
+	if (!ARRAY_ROOM(m->phase, m->nr, m->cap))
+		return UINT32_MAX;
+	m->phase[m->nr] = (struct model_phase){.name = name};
+	return (uint32_t)m->nr++;
+}
+
+static struct phase_part *part_of(struct model_phases *m,
+				  struct trace_reader *reader, uint32_t file,
+				  uint32_t id)
+{
+	char key[32];
+	for (size_t i = m->nr_parts; i--;)
+		if (m->part[i].file == file && m->part[i].id == id)
+			return &m->part[i];
+	snprintf(key, sizeof(key), "phase.%u", id);
+	const char *name = trace_meta(reader, key);
+	uint32_t phase = phase_of(m, name ? name : "?");
+	if (phase == UINT32_MAX ||
+	    !ARRAY_ROOM(m->part, m->nr_parts, m->cap_parts))
+		return NULL;
+	struct phase_part *p = &m->part[m->nr_parts++];
+	*p = (struct phase_part){.file = file, .id = id, .phase = phase};
+	return p;
+}
+
+/* Cumulative: what it has more than the last one. Sums never go down, or it is
+ * no trace of ours. */
+static uint64_t growth(uint64_t now, uint64_t last)
+{
+	return now > last ? now - last : 0;
+}
+
+int model_phases_take(struct model_phases *m, struct trace_reader *reader,
+		      uint32_t file, const struct record *r)
+{
+	struct ev_phase_total ev;
+	memcpy(&ev, r->payload, sizeof(ev));
+	if (m->nr_parts >= MAX_PHASES)
+		return SMCO_OK;
+	struct phase_part *p = part_of(m, reader, file, r->param);
+	if (!p)
+		return SMCO_NOMEM;
+	struct ev_phase_total *sum = &m->phase[p->phase].sum;
+	sum->count = add(sum->count, growth(ev.count, p->last.count));
+	sum->nr_seen = add(sum->nr_seen, growth(ev.nr_seen, p->last.nr_seen));
+	sum->seen_ns = add(sum->seen_ns, growth(ev.seen_ns, p->last.seen_ns));
+	if (ev.longest_ns > sum->longest_ns)
+		sum->longest_ns = ev.longest_ns;
+	p->last = ev;
+	return SMCO_OK;
+}
+
+void model_phases_free(struct model_phases *m)
+{
+	free(m->phase);
+	free(m->part);
+}
+
+double phase_mean_ns(const struct model_phase *p)
+{
+	return p->sum.nr_seen ? (double)p->sum.seen_ns / (double)p->sum.nr_seen
+			      : 0;
+}
+
+uint64_t phase_total_ns(const struct model_phase *p)
+{
+	double ns = phase_mean_ns(p) * (double)p->sum.count;
+	if (p->sum.nr_seen >= p->sum.count)
+		return p->sum.seen_ns;
+	return ns < 1.8e19 ? (uint64_t)ns : UINT64_MAX;
+}

@@ -1,0 +1,38 @@
+/*
+ * phases.h - the phases of a trace: how often each was entered, and how long
+ * those were that were timed; of several files, those of one name together.
+ * Part of the model (model.h).
+ */
+#ifndef SMCO_PHASES_REPORT_H
+#define SMCO_PHASES_REPORT_H
+
+#include "reports/trace.h"
+
+struct model_phase {
+	const char *name; /* as it was asked for; not cleaned; never NULL */
+	struct ev_phase_total sum;
+};
+
+struct model_phases {
+	struct model_phase *phase; /* in the order of the command line */
+	size_t nr, cap;
+	/* private: */
+	struct phase_part { /* the last record of a file */
+		uint32_t file, id, phase;
+		struct ev_phase_total last;
+	} * part;
+	size_t nr_parts, cap_parts;
+};
+
+/* Take in an EV_PHASE_TOTAL record of @file. SMCO_NOMEM. */
+int model_phases_take(struct model_phases *m, struct trace_reader *reader,
+		      uint32_t file, const struct record *r);
+void model_phases_free(struct model_phases *m);
+
+/* Of those that were timed; 0 if none was. */
+double phase_mean_ns(const struct model_phase *p);
+/* How long all of them were together, if those that were timed were like the
+ * others; saturated. */
+uint64_t phase_total_ns(const struct model_phase *p);
+
+#endif

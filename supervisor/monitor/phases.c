@@ -1,0 +1,550 @@
+#include "supervisor/monitor/phases.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "pmu/nearest.h"
+#include "supervisor/control/fixed.h"
+#include "supervisor/monitor/phase-name.h"
+#include "symbols/sdt.h"
+
+#define TICK_NS	     (10 * NSEC_PER_MSEC)
+#define MAX_TOKENS   1024 /* of a phase, until the next tick */
+#define LEAST_TOKENS 16
+#define HASH_SIZE    1024
+#define MAX_OPEN     65536
+
+struct phase {
+	struct phase_name name;
+	bool is_found; /* in a file that is the program's */
+	struct nearest nearest;
+	/* Begins or points, and ends: of memory that is gone. */
+	uint64_t count[2];
+	uint64_t counted; /* of both, what the ledger was told */
+	uint64_t nr_seen, seen_ns, longest_ns;
+};
+
+/* A phase that a thread is in. */
+struct open_phase {
+	struct open_phase *next; /* of the same hash */
+	uint32_t tid, pid, phase, run, depth;
+	uint64_t since_ns;
+	bool is_on;
+};
+
+/* Memory that processes share with us. */
+struct shared {
+	struct shared *next;
+	struct mark_shm *shm;
+	uint32_t pid; /* of the first that had it */
+	unsigned nr_owners;
+};
+
+struct phase_proc {
+	struct tproc *p;
+	uint32_t *module; /* that were looked at */
+	size_t nr_modules, cap_modules;
+	struct marks **marks;
+	struct shared **shared;
+	size_t nr, cap;
+};
+
+struct phases {
+	struct phases_params p;
+	struct ledger *ledger;
+	struct phase *phase;
+	struct open_phase *open[HASH_SIZE];
+	size_t nr_open;
+	struct shared *shared;
+	uint64_t due_ns;
+	size_t nr_refused; /* places */
+	struct smco_err why_refused;
+	bool is_finished;
+};
+
+bool phases_is_name(const char *name)
+{
+	struct phase_name unused;
+	return phase_name_split(name, &unused);
+}
+
+/* --- files --- */
+
+int phases_expect(struct phases *ph, const char *path, struct smco_err *err)
+{
+	struct sdt_list list;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	elf_version(EV_CURRENT);
+	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	if (!elf)
+		return 0; /* who cannot be run is told of by others */
+	int rc = sdt_read(elf, &list, err);
+	elf_end(elf);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < list.nr; i++) {
+		for (size_t k = 0; k < ph->p.nr; k++) {
+			struct phase *phase = &ph->phase[k];
+			phase_name_offer(&phase->nearest, &list.probe[i]);
+			phase->is_found |=
+				phase_name_matches(&phase->name,
+						   &list.probe[i]) != MARK_NONE;
+		}
+	}
+	sdt_deinit(&list);
+	return 0;
+}
+
+int phases_check(struct phases *ph, struct smco_err *err)
+{
+	char near[400];
+	for (size_t i = 0; i < ph->p.nr; i++) {
+		if (ph->phase[i].is_found)
+			continue;
+		nearest_list(&ph->phase[i].nearest, near, sizeof(near));
+		return smco_fail(err, SMCO_NOTFOUND, 0,
+				 "--phase: no probe '%.80s' in the program and "
+				 "its libraries%s%.300s",
+				 ph->p.name[i], *near ? "; near to it: " : "",
+				 near);
+	}
+	return 0;
+}
+
+/* --- records --- */
+
+static struct open_phase *open_of(struct phases *ph, uint32_t tid,
+				  uint32_t phase)
+{
+	struct open_phase **at = &ph->open[(tid * 31u + phase) % HASH_SIZE];
+	for (struct open_phase *o = *at; o; o = o->next)
+		if (o->tid == tid && o->phase == phase)
+			return o;
+	if (ph->nr_open == MAX_OPEN)
+		return NULL;
+	struct open_phase *o = calloc(1, sizeof(*o));
+	if (!o)
+		return NULL;
+	*o = (struct open_phase){
+		.next = *at,
+		.tid = tid,
+		.pid = ph->p.pid_of(ph->p.ctx, tid),
+		.phase = phase,
+	};
+	*at = o;
+	ph->nr_open++;
+	return o;
+}
+
+static uint32_t depth_of(struct phases *ph, uint32_t tid, uint32_t but)
+{
+	uint32_t depth = 0;
+	for (uint32_t i = 0; i < ph->p.nr; i++) {
+		if (i == but)
+			continue;
+		const struct open_phase *o =
+			ph->open[(tid * 31u + i) % HASH_SIZE];
+		while (o && (o->tid != tid || o->phase != i))
+			o = o->next;
+		depth += o && o->is_on;
+	}
+	return depth;
+}
+
+static void end_phase(struct phases *ph, struct open_phase *o, uint64_t end_ns)
+{
+	struct phase *phase = &ph->phase[o->phase];
+	struct ev_phase ev = {
+		.length_ns = sat_sub_u64(end_ns, o->since_ns),
+		.pid = o->pid,
+		.depth = o->depth,
+	};
+	phase->nr_seen++;
+	phase->seen_ns += ev.length_ns;
+	if (ev.length_ns > phase->longest_ns)
+		phase->longest_ns = ev.length_ns;
+	ph->p.emit(ph->p.ctx,
+		   &(struct record){
+			   .event = EV_PHASE,
+			   .time_ns = sat_sub_u64(end_ns, ph->p.start_ns),
+			   .cpu = UINT32_MAX,
+			   .tid = o->tid,
+			   .param = o->phase,
+			   .payload_len = sizeof(ev),
+			   .payload = &ev,
+		   });
+}
+
+/* What was passed without a record in between is of another run: such a pair
+ * says nothing. */
+static void take(struct phases *ph, const struct shared *sh,
+		 const struct mark_record *r)
+{
+	uint32_t number = r->what / 4;
+	enum mark_kind kind = (enum mark_kind)(r->what % 4);
+	if (number >= ph->p.nr) /* the tracee can write there */
+		return;
+	uint32_t tid = r->tid ? r->tid : sh->pid;
+	struct open_phase *o = open_of(ph, tid, number);
+	if (!o)
+		return;
+	if (o->is_on && o->run == r->run && kind != MARK_BEGIN)
+		end_phase(ph, o, r->time_ns);
+	o->is_on = kind != MARK_END;
+	if (!o->is_on)
+		return;
+	o->run = r->run;
+	o->since_ns = r->time_ns;
+	o->depth = depth_of(ph, tid, number);
+}
+
+static void drain(struct phases *ph, struct shared *sh)
+{
+	struct mark_record r;
+	uint64_t nr = 0;
+	while (nr < MARK_RING && mark_shm_next(sh->shm, &r)) {
+		take(ph, sh, &r);
+		nr++;
+	}
+	ledger_charge(ph->ledger, LEDGER_OTHER, PHASES_MONITOR,
+		      nr * MARK_RECORD_NS);
+}
+
+/* How often begins and points were passed, or ends. */
+static uint64_t count_of(const struct phases *ph, size_t phase, bool ends)
+{
+	uint64_t nr = ph->phase[phase].count[ends];
+	for (const struct shared *sh = ph->shared; sh; sh = sh->next)
+		nr += mark_shm_count(sh->shm, (uint32_t)(phase * 2 + ends));
+	return nr;
+}
+
+/* Tokens are what the room pays for. */
+static void want(struct phases *ph, struct shared *sh)
+{
+	int64_t room = ledger_room_ns(ph->ledger);
+	uint64_t paid = room > 0 ? (uint64_t)room / 8 / MARK_RECORD_NS : 0;
+	/* So few are no matter; what comes seldom is never missed. */
+	paid = max_u64(paid, LEAST_TOKENS);
+	for (uint32_t i = 0; i < ph->p.nr; i++) {
+		uint64_t free = mark_shm_room(sh->shm) / (ph->p.nr - i);
+		uint64_t tokens = min_u64(min_u64(paid, MAX_TOKENS), free);
+		if (tokens)
+			mark_shm_want(sh->shm, i, (uint32_t)tokens);
+	}
+}
+
+uint64_t phases_due_ns(const struct phases *ph)
+{
+	return ph->is_finished ? UINT64_MAX : ph->due_ns;
+}
+
+static void drain_all(struct phases *ph)
+{
+	for (struct shared *sh = ph->shared; sh; sh = sh->next)
+		drain(ph, sh);
+	for (size_t i = 0; i < ph->p.nr; i++) {
+		uint64_t nr = count_of(ph, i, false) + count_of(ph, i, true);
+		ledger_charge(ph->ledger, LEDGER_OTHER, PHASES_MONITOR,
+			      (nr - ph->phase[i].counted) * MARK_COUNT_NS);
+		ph->phase[i].counted = nr;
+	}
+}
+
+void phases_tick(struct phases *ph, uint64_t now_ns)
+{
+	if (now_ns < phases_due_ns(ph))
+		return;
+	ph->due_ns = now_ns + TICK_NS;
+	drain_all(ph);
+	for (struct shared *sh = ph->shared; sh; sh = sh->next)
+		want(ph, sh);
+}
+
+void phases_emit(struct phases *ph, uint64_t now_ns)
+{
+	for (size_t i = 0; i < ph->p.nr; i++) {
+		const struct phase *phase = &ph->phase[i];
+		struct ev_phase_total ev = {
+			.count = count_of(ph, i, false),
+			.nr_seen = phase->nr_seen,
+			.seen_ns = phase->seen_ns,
+			.longest_ns = phase->longest_ns,
+		};
+		ph->p.emit(ph->p.ctx,
+			   &(struct record){
+				   .event = EV_PHASE_TOTAL,
+				   .time_ns = now_ns - ph->p.start_ns,
+				   .cpu = UINT32_MAX,
+				   .param = (uint32_t)i,
+				   .payload_len = sizeof(ev),
+				   .payload = &ev,
+			   });
+	}
+}
+
+void phases_finish(struct phases *ph, uint64_t now_ns)
+{
+	char text[400];
+	if (ph->is_finished)
+		return;
+	drain_all(ph);
+	ph->is_finished = true;
+	phases_emit(ph, now_ns);
+	if (ph->nr_refused) {
+		snprintf(text, sizeof(text), "%zu module%s: %s", ph->nr_refused,
+			 ph->nr_refused == 1 ? "" : "s", ph->why_refused.msg);
+		ph->p.put_meta(ph->p.ctx, "phases.failed", text);
+	}
+}
+
+/* --- processes --- */
+
+static struct shared *share(struct phases *ph, struct marks *m, uint32_t pid)
+{
+	struct shared *sh = calloc(1, sizeof(*sh));
+	if (!sh)
+		return NULL;
+	*sh = (struct shared){ph->shared, marks_shm(m), pid, 1};
+	mark_shm_ref(sh->shm);
+	ph->shared = sh;
+	want(ph, sh);
+	return sh;
+}
+
+static void unshare_it(struct phases *ph, struct shared *sh)
+{
+	struct shared **at = &ph->shared;
+	drain(ph, sh);
+	if (--sh->nr_owners)
+		return;
+	for (uint32_t i = 0; i < ph->p.nr * 2; i++)
+		ph->phase[i / 2].count[i % 2] += mark_shm_count(sh->shm, i);
+	while (*at != sh)
+		at = &(*at)->next;
+	*at = sh->next;
+	mark_shm_unref(sh->shm);
+	free(sh);
+}
+
+static bool add_marks(struct phase_proc *pp, struct marks *m, struct shared *sh)
+{
+	if (pp->nr == pp->cap) {
+		size_t cap = pp->cap * 2 + 4;
+		struct marks **marks =
+			realloc(pp->marks, cap * sizeof(struct marks *));
+		if (marks)
+			pp->marks = marks;
+		struct shared **shared =
+			realloc(pp->shared, cap * sizeof(struct shared *));
+		if (shared)
+			pp->shared = shared;
+		if (!marks || !shared)
+			return false;
+		pp->cap = cap;
+	}
+	pp->marks[pp->nr] = m;
+	pp->shared[pp->nr++] = sh;
+	return true;
+}
+
+static bool is_known(struct phase_proc *pp, uint32_t module)
+{
+	for (size_t i = 0; i < pp->nr_modules; i++)
+		if (pp->module[i] == module)
+			return true;
+	if (pp->nr_modules == pp->cap_modules) {
+		size_t cap = pp->cap_modules * 2 + 16;
+		uint32_t *more = realloc(pp->module, cap * sizeof(*more));
+		if (!more)
+			return true;
+		pp->module = more;
+		pp->cap_modules = cap;
+	}
+	pp->module[pp->nr_modules++] = module;
+	return false;
+}
+
+/* The places of all phases in a file that lies @bias from its own addresses. */
+static size_t find_places(struct phases *ph, const struct sdt_list *list,
+			  uint64_t bias, struct mark_place *ret)
+{
+	size_t nr = 0;
+	for (size_t i = 0; i < list->nr; i++)
+		for (size_t k = 0; k < ph->p.nr && nr < MARK_MAX; k++) {
+			const struct sdt_probe *probe = &list->probe[i];
+			enum mark_kind kind =
+				phase_name_matches(&ph->phase[k].name, probe);
+			if (kind == MARK_NONE)
+				continue;
+			ret[nr++] = (struct mark_place){
+				.addr = probe->addr + bias,
+				.semaphore = probe->semaphore
+						     ? probe->semaphore + bias
+						     : 0,
+				.channel = (uint32_t)k,
+				.counter = (uint32_t)k * 2 + (kind == MARK_END),
+				.what = (uint32_t)k * 4 + kind,
+			};
+		}
+	return nr;
+}
+
+static void plant_module(struct phases *ph, struct phase_proc *pp,
+			 struct sym_space *space, uint32_t module,
+			 const struct tmap *map, uint64_t bias)
+{
+	struct mark_place place[MARK_MAX];
+	struct sdt_list list;
+	struct smco_err err = {0};
+	struct marks *m = NULL;
+	size_t nr = 0, planted = 0;
+	Elf *elf = sym_module_elf(space, module);
+	if (!elf)
+		return;
+	if (!sdt_read(elf, &list, NULL)) {
+		nr = find_places(ph, &list, bias, place);
+		sdt_deinit(&list);
+	}
+	elf_end(elf);
+	if (!nr)
+		return;
+	int rc = marks_plant(&m, pp->p, place, nr, map->start, map->end,
+			     &planted, &err);
+	if (rc || planted < nr) {
+		if (!rc)
+			smco_fail(&err, SMCO_UNSUPPORTED, 0,
+				  "%zu of %zu probes there have a nop of less "
+				  "than five bytes",
+				  nr - planted, nr);
+		if (!ph->nr_refused++)
+			ph->why_refused = err;
+	}
+	if (rc)
+		return;
+	struct shared *sh = share(ph, m, (uint32_t)tproc_pid(pp->p));
+	if (sh && add_marks(pp, m, sh))
+		return;
+	marks_remove(m);
+	if (sh)
+		unshare_it(ph, sh);
+	marks_destroy(m);
+}
+
+void phases_plant(struct phases *ph, struct phase_proc **ret, struct tproc *p,
+		  struct sym_space *space)
+{
+	struct phase_proc *pp = *ret;
+	struct tmaps maps;
+	if (!pp)
+		pp = *ret = calloc(1, sizeof(*pp));
+	if (!pp || tmaps_read(tproc_pid(p), &maps, NULL))
+		return;
+	pp->p = p;
+	for (size_t i = 0; i < maps.nr; i++) {
+		const struct tmap *map = &maps.maps[i];
+		if (!(map->prot & PROT_EXEC) || !map->inode)
+			continue;
+		struct sym_place at = sym_pin(space, map->start);
+		if (at.module && !is_known(pp, at.module))
+			plant_module(ph, pp, space, at.module, map,
+				     map->start - at.offset);
+	}
+	tmaps_deinit(&maps);
+}
+
+struct phase_proc *phases_fork(struct phases *ph, struct phase_proc *parent,
+			       struct tproc *child)
+{
+	struct phase_proc *pp = parent ? calloc(1, sizeof(*pp)) : NULL;
+	(void)ph;
+	if (!pp)
+		return NULL;
+	pp->p = child;
+	for (size_t i = 0; i < parent->nr_modules; i++)
+		is_known(pp, parent->module[i]);
+	for (size_t i = 0; i < parent->nr; i++) {
+		struct marks *m;
+		if (marks_fork(&m, parent->marks[i], child, NULL))
+			continue;
+		if (add_marks(pp, m, parent->shared[i])) {
+			parent->shared[i]->nr_owners++;
+			continue;
+		}
+		marks_remove(m);
+		marks_destroy(m);
+	}
+	return pp;
+}
+
+void phases_drop(struct phases *ph, struct phase_proc *pp, bool gone)
+{
+	if (!pp)
+		return;
+	for (size_t i = 0; i < pp->nr; i++) {
+		if (!gone)
+			marks_remove(pp->marks[i]);
+		unshare_it(ph, pp->shared[i]);
+		marks_destroy(pp->marks[i]);
+	}
+	free(pp->marks);
+	free(pp->shared);
+	free(pp->module);
+	free(pp);
+}
+
+/* --- coming and going --- */
+
+int phases_create(const struct phases_params *p, struct ledger *ledger,
+		  struct phases **ret, struct smco_err *err)
+{
+	struct phases *ph = calloc(1, sizeof(*ph));
+	if (ph)
+		ph->phase = calloc(p->nr, sizeof(*ph->phase));
+	if (!ph || !ph->phase) {
+		free(ph);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	ph->p = *p;
+	ph->ledger = ledger;
+	for (size_t i = 0; i < p->nr; i++) {
+		phase_name_split(p->name[i], &ph->phase[i].name);
+		nearest_init(&ph->phase[i].nearest, p->name[i]);
+	}
+	ph->due_ns = p->start_ns + TICK_NS;
+	*ret = ph;
+	return 0;
+}
+
+void phases_put_meta(struct phases *ph)
+{
+	char key[32];
+	for (size_t i = 0; i < ph->p.nr; i++) {
+		snprintf(key, sizeof(key), "phase.%zu", i);
+		ph->p.put_meta(ph->p.ctx, key, ph->p.name[i]);
+	}
+}
+
+void phases_destroy(struct phases *ph)
+{
+	if (!ph)
+		return;
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		while (ph->open[i]) {
+			struct open_phase *o = ph->open[i];
+			ph->open[i] = o->next;
+			free(o);
+		}
+	while (ph->shared) {
+		struct shared *sh = ph->shared;
+		ph->shared = sh->next;
+		mark_shm_unref(sh->shm);
+		free(sh);
+	}
+	free(ph->phase);
+	free(ph);
+}

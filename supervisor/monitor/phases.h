@@ -1,0 +1,68 @@
+/*
+ * phases.h - the monitor that tells when a program is in which phase: named
+ * pairs of marks, or points that follow each other, in the program and its
+ * libraries. How often each was entered is counted exactly; as many of them as
+ * the budget has room for are timed, one after the other, so that what is said
+ * of their length is true.
+ */
+#ifndef SMCO_PHASES_H
+#define SMCO_PHASES_H
+
+#include "reports/record.h"
+#include "supervisor/control/control.h"
+#include "supervisor/probe/mark.h"
+#include "symbols/symbols.h"
+
+#define PHASES_MONITOR 4 /* its number in the ledger */
+#define PHASES_MAX     MARK_MAX_CHANNELS
+
+struct phases;
+struct phase_proc; /* of one process */
+
+struct phases_params {
+	const char *const *name; /* sdt:PROVIDER:NAME; must stay */
+	size_t nr;
+	uint64_t start_ns; /* CLOCK_MONOTONIC of session time 0 */
+	uint32_t (*pid_of)(void *ctx, uint32_t tid); /* 0 = not known */
+	void (*emit)(void *ctx, const struct record *r);
+	void (*put_meta)(void *ctx, const char *key, const char *value);
+	void *ctx;
+};
+
+/* SMCO_NOMEM. */
+int phases_create(const struct phases_params *p, struct ledger *ledger,
+		  struct phases **ret, struct smco_err *err);
+void phases_destroy(struct phases *ph);
+/* What they are called; once the trace is open. */
+void phases_put_meta(struct phases *ph);
+
+/* Is @name of the form that can be asked for? */
+bool phases_is_name(const char *name);
+/*
+ * The file at @path belongs to the program. phases_check, after all of them:
+ * SMCO_NOTFOUND, with the names nearest to it, if a phase is in none.
+ */
+int phases_expect(struct phases *ph, const char *path, struct smco_err *err);
+int phases_check(struct phases *ph, struct smco_err *err);
+
+/*
+ * Sensors in all modules of @space, which is up to date, that have none yet.
+ * All tasks stopped. What cannot be is not an error: it is said in the end.
+ * *pp is NULL at first.
+ */
+void phases_plant(struct phases *ph, struct phase_proc **pp, struct tproc *p,
+		  struct sym_space *space);
+/* A forked copy, stopped. */
+struct phase_proc *phases_fork(struct phases *ph, struct phase_proc *parent,
+			       struct tproc *child);
+/* The process is gone; or it is left alone, and its tasks are stopped. NULL is
+ * fine. */
+void phases_drop(struct phases *ph, struct phase_proc *pp, bool gone);
+
+uint64_t phases_due_ns(const struct phases *ph);
+void phases_tick(struct phases *ph, uint64_t now_ns);
+/* Totals so far. */
+void phases_emit(struct phases *ph, uint64_t now_ns);
+void phases_finish(struct phases *ph, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,92 @@
+/* The code of a sensor at a mark. */
+#include "supervisor/probe/mark-private.h"
+
+#include <string.h>
+
+static size_t branch(struct code_buf *e, uint8_t condition)
+{
+	CODE(e, 0x0f, condition);
+	code_put32(e, 0);
+	return e->len;
+}
+
+static void land(struct code_buf *e, size_t from)
+{
+	uint32_t distance = (uint32_t)(e->len - from);
+	if (!e->failed)
+		memcpy(e->buf + from - 4, &distance, 4);
+}
+
+#define JE 0x84
+#define JS 0x88
+
+/* Slot %rcx gets what it is to hold; %ebx is the run. */
+static void record(struct code_buf *e, const struct mark_place *at,
+		   taddr_t data, uint32_t tid_offset)
+{
+	CODE(e, 0xb8, 1, 0, 0, 0);	 /* mov $1, %eax */
+	CODE(e, 0xf0, 0x0f, 0xc1, 0x05); /* lock xadd %eax, head */
+	code_put_rel(e, data + offsetof(struct mark_data, head), 0);
+	CODE(e, 0x89, 0xc1, 0x81, 0xe1); /* mov %eax, %ecx; and $mask, %ecx */
+	code_put32(e, MARK_RING - 1);
+	CODE(e, 0xc1, 0xe1, 5);	   /* shl $5, %ecx */
+	CODE(e, 0x48, 0x8d, 0x15); /* lea ring, %rdx */
+	code_put_rel(e, data + offsetof(struct mark_data, ring), 0);
+	CODE(e, 0x48, 0x01, 0xd1); /* add %rdx, %rcx */
+	CODE(e, 0x89, 0x59, 16);   /* mov %ebx, 16(%rcx): run */
+	CODE(e, 0x89, 0xc3);	   /* mov %eax, %ebx */
+	CODE(e, 0x0f, 0x31);	   /* rdtsc */
+	CODE(e, 0x89, 0x01);	   /* mov %eax, (%rcx) */
+	CODE(e, 0x89, 0x51, 4);	   /* mov %edx, 4(%rcx) */
+	if (tid_offset) {
+		CODE(e, 0x64, 0x8b, 0x04, 0x25); /* mov %fs:tid, %eax */
+		code_put32(e, tid_offset);
+	} else {
+		CODE(e, 0x31, 0xc0); /* xor %eax, %eax */
+	}
+	CODE(e, 0x89, 0x41, 8);	 /* mov %eax, 8(%rcx) */
+	CODE(e, 0xc7, 0x41, 12); /* movl $what, 12(%rcx) */
+	code_put32(e, at->what);
+	CODE(e, 0xff, 0xc3);	 /* inc %ebx */
+	CODE(e, 0x89, 0x59, 20); /* mov %ebx, 20(%rcx): seq, at last */
+}
+
+void mark_stub(struct code_buf *e, const struct mark_place *at, taddr_t data,
+	       uint32_t tid_offset, taddr_t back)
+{
+	taddr_t c = data + offsetof(struct mark_data, channel) +
+		    at->channel * sizeof(struct mark_channel);
+	taddr_t run = c + offsetof(struct mark_channel, run);
+	taddr_t tokens = c + offsetof(struct mark_channel, tokens);
+	CODE(e, 0x48, 0x8d, 0x64, 0x24, 0x80); /* lea -128(%rsp), %rsp */
+	CODE(e, 0x9c);			       /* pushfq */
+	CODE(e, 0xf0, 0x48, 0xff, 0x05);       /* lock incq count */
+	code_put_rel(e,
+		     data + offsetof(struct mark_data, count) +
+			     at->counter * sizeof(uint64_t),
+		     0);
+	CODE(e, 0x83, 0x3d); /* cmpl $0, run */
+	code_put_rel(e, run, 1);
+	CODE(e, 0);
+	size_t unwanted = branch(e, JE);
+	CODE(e, 0xf0, 0xff, 0x0d); /* lock decl tokens */
+	code_put_rel(e, tokens, 0);
+	size_t spent = branch(e, JS);
+	CODE(e, 0x50, 0x52, 0x51, 0x53); /* push rax, rdx, rcx, rbx */
+	CODE(e, 0x8b, 0x1d);		 /* mov run, %ebx */
+	code_put_rel(e, run, 0);
+	record(e, at, data, tid_offset);
+	CODE(e, 0x5b, 0x59, 0x5a, 0x58); /* pop rbx, rcx, rdx, rax */
+	CODE(e, 0xe9);
+	code_put32(e, 0);
+	size_t recorded = e->len;
+	land(e, spent);
+	CODE(e, 0xc7, 0x05); /* movl $0, run */
+	code_put_rel(e, run, 4);
+	code_put32(e, 0);
+	land(e, recorded);
+	land(e, unwanted);
+	CODE(e, 0x9d);				       /* popfq */
+	CODE(e, 0x48, 0x8d, 0xa4, 0x24, 128, 0, 0, 0); /* lea 128(%rsp), %rsp */
+	code_jump(e, back);
+}

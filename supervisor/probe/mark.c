@@ -1,0 +1,389 @@
+/* Sensors at marks in a process, see mark.h. */
+#include "supervisor/probe/mark-private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "supervisor/probe/hook-plan.h"
+#include "supervisor/probe/hook-shm.h"
+#include "supervisor/probe/near.h"
+#include "supervisor/probe/sigframe.h"
+
+#define STUB_BYTES 256
+#define CODE_BYTES (MARK_MAX * STUB_BYTES)
+#define NAME_OFF   CODE_BYTES /* a page between code and data */
+#define DATA_OFF   (CODE_BYTES + TPAGE_SIZE)
+#define DATA_BYTES                                                             \
+	((sizeof(struct mark_data) + TPAGE_SIZE - 1) & ~(TPAGE_SIZE - 1))
+#define AREA_BYTES (DATA_OFF + DATA_BYTES)
+#define STUCK_NS   NSEC_PER_SEC
+
+struct mark_shm {
+	unsigned nr_refs;
+	struct mark_data *data;
+	uint32_t tail;
+	uint32_t last_run;
+	uint64_t stuck_ns; /* since when the next one is awaited; 0 */
+	struct tsc_map clock;
+};
+
+struct marks {
+	struct tproc *p;
+	struct mark_shm *shm;
+	taddr_t base;
+	struct tundo *undo;
+	taddr_t semaphore[MARK_MAX];
+	size_t nr_semaphores;
+	struct tpatch *patch[MARK_MAX];
+	taddr_t addr[MARK_MAX]; /* of the patches */
+	size_t nr_patches;
+	bool planted;
+};
+
+/* --------------------------------------------------------------- shared --- */
+
+void mark_shm_ref(struct mark_shm *shm)
+{
+	shm->nr_refs++;
+}
+
+void mark_shm_unref(struct mark_shm *shm)
+{
+	if (!shm || --shm->nr_refs)
+		return;
+	munmap(shm->data, DATA_BYTES);
+	free(shm);
+}
+
+uint64_t mark_shm_count(const struct mark_shm *shm, uint32_t counter)
+{
+	return __atomic_load_n(&shm->data->count[counter], __ATOMIC_RELAXED);
+}
+
+uint32_t mark_shm_room(const struct mark_shm *shm)
+{
+	uint32_t head = __atomic_load_n(&shm->data->head, __ATOMIC_ACQUIRE);
+	uint64_t used = head - shm->tail;
+	for (size_t i = 0; i < MARK_MAX_CHANNELS; i++) {
+		const struct mark_channel *c = &shm->data->channel[i];
+		int32_t left = __atomic_load_n(&c->tokens, __ATOMIC_RELAXED);
+		if (left > 0)
+			used += (uint32_t)left;
+	}
+	return used < MARK_RING ? (uint32_t)(MARK_RING - used) : 0;
+}
+
+void mark_shm_want(struct mark_shm *shm, uint32_t channel, uint32_t tokens)
+{
+	struct mark_channel *c = &shm->data->channel[channel];
+	if (tokens > MARK_RING)
+		tokens = MARK_RING;
+	int32_t left = __atomic_load_n(&c->tokens, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&c->run, __ATOMIC_ACQUIRE) && left >= 0) {
+		if (left < (int32_t)tokens)
+			__atomic_fetch_add(&c->tokens, (int32_t)tokens - left,
+					   __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_store_n(&c->run, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->tokens, (int32_t)tokens, __ATOMIC_RELAXED);
+	if (!++shm->last_run)
+		shm->last_run = 1;
+	if (tokens)
+		__atomic_store_n(&c->run, shm->last_run, __ATOMIC_RELEASE);
+}
+
+/* A thread that took a slot and never filled it: it was killed in there. */
+static bool is_stuck(struct mark_shm *shm)
+{
+	uint64_t now_ns = smco_now_ns();
+	if (!shm->stuck_ns)
+		shm->stuck_ns = now_ns;
+	return now_ns - shm->stuck_ns > STUCK_NS;
+}
+
+bool mark_shm_next(struct mark_shm *shm, struct mark_record *ret)
+{
+	for (;;) {
+		uint32_t head =
+			__atomic_load_n(&shm->data->head, __ATOMIC_ACQUIRE);
+		if (head - shm->tail > MARK_RING) /* never, or it is hostile */
+			shm->tail = head;
+		if (head == shm->tail)
+			return false;
+		const struct mark_slot *slot =
+			&shm->data->ring[shm->tail % MARK_RING];
+		uint32_t seq = __atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE);
+		if (seq != shm->tail + 1 && !is_stuck(shm))
+			return false;
+		shm->stuck_ns = 0;
+		shm->tail++;
+		if (seq != shm->tail)
+			continue;
+		*ret = (struct mark_record){
+			.time_ns = tsc_map_ns(&shm->clock, slot->tsc),
+			.tid = slot->tid,
+			.what = slot->what,
+			.run = slot->run,
+		};
+		return true;
+	}
+}
+
+struct mark_shm *marks_shm(struct marks *m)
+{
+	return m->shm;
+}
+
+static struct mark_shm *shm_create(int fd, struct smco_err *err)
+{
+	struct mark_shm *shm = calloc(1, sizeof(*shm));
+	void *map = mmap(NULL, DATA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 fd, 0);
+	if (!shm || map == MAP_FAILED) {
+		free(shm);
+		if (map != MAP_FAILED)
+			munmap(map, DATA_BYTES);
+		smco_fail(err, SMCO_NOMEM, 0, "no memory to share");
+		return NULL;
+	}
+	shm->nr_refs = 1;
+	shm->data = map;
+	tsc_map_init(&shm->clock);
+	return shm;
+}
+
+/* ---------------------------------------------------------------- taking out
+ */
+
+static taddr_t keep_pc(void *ctx, taddr_t pc)
+{
+	(void)ctx;
+	return pc;
+}
+
+static bool nobody_inside(void *ctx)
+{
+	struct marks *m = ctx;
+	for (struct task *t = tproc_first_task(m->p); t; t = task_next(t)) {
+		struct user_regs_struct regs;
+		if (task_get_regs(t, &regs))
+			continue;
+		if ((regs.rip >= m->base && regs.rip < m->base + CODE_BYTES) ||
+		    sigframes_find(m->p, regs.rsp, m->base,
+				   m->base + CODE_BYTES, NULL, NULL))
+			return false;
+	}
+	return true;
+}
+
+static void add_to_semaphore(struct tproc *p, taddr_t at, int by)
+{
+	uint16_t v;
+	if (!tmem_read(p, at, &v, sizeof(v))) {
+		v = (uint16_t)(v + by);
+		tmem_write(p, at, &v, sizeof(v));
+	}
+}
+
+/* The jumps are out already, or go with the engine's own undo. */
+static int undo_marks(struct tproc *p, void *arg)
+{
+	struct marks *m = arg;
+	struct smco_err err = {0};
+	m->undo = NULL;
+	if (!m->planted)
+		return 0;
+	m->planted = false;
+	while (m->nr_semaphores)
+		add_to_semaphore(p, m->semaphore[--m->nr_semaphores], -1);
+	if (tproc_vacate(p, nobody_inside, m) &&
+	    !near_unmap(p, m->base, AREA_BYTES, &err))
+		return 0;
+	smco_debug("mark", "pid %d: the stubs stay: %s", tproc_pid(p),
+		   err.code ? err.msg : "a thread is in them");
+	return SMCO_BUSY;
+}
+
+void marks_remove(struct marks *m)
+{
+	struct tundo *undo = m->undo;
+	if (!m->planted)
+		return;
+	while (m->nr_patches) {
+		struct tpatch *patch = m->patch[--m->nr_patches];
+		if (patch)
+			tproc_unpatch(m->p, patch, keep_pc, NULL, NULL);
+	}
+	undo_marks(m->p, m);
+	if (undo)
+		tproc_undo_drop(m->p, undo);
+}
+
+void marks_destroy(struct marks *m)
+{
+	if (!m)
+		return;
+	mark_shm_unref(m->shm);
+	free(m);
+}
+
+/* --------------------------------------------------------------- planting ---
+ */
+
+static size_t read_tracee(void *ctx, taddr_t addr, void *buf, size_t len)
+{
+	return tmem_read_some(ctx, addr, buf, len);
+}
+
+static uint32_t tid_offset_of(struct tproc *p)
+{
+	struct task *t = tproc_first_task(p);
+	struct user_regs_struct regs;
+	if (!t || task_get_regs(t, &regs))
+		return 0;
+	return hook_tid_offset(regs.fs_base, (uint32_t)task_tid(t), read_tracee,
+			       p);
+}
+
+/* Bytes of the nop at @addr; 0 if there is none that is long enough. */
+static size_t nop_at(struct tproc *p, taddr_t addr, uint8_t bytes[16])
+{
+	struct code_insn in;
+	size_t n = tmem_read_some(p, addr, bytes, 16);
+	if (!code_decode(bytes, n, addr, &in) ||
+	    in.z.mnemonic != ZYDIS_MNEMONIC_NOP ||
+	    in.z.length < CODE_JUMP_BYTES)
+		return 0;
+	return in.z.length;
+}
+
+static int plant_one(struct marks *m, const struct mark_place *at,
+		     size_t number, uint32_t tid_offset, struct smco_err *err)
+{
+	uint8_t bytes[16], stub[STUB_BYTES], jump[CODE_JUMP_BYTES];
+	struct tpatch *patch;
+	size_t len = nop_at(m->p, at->addr, bytes);
+	if (!len)
+		return SMCO_UNSUPPORTED;
+	taddr_t where = m->base + number * STUB_BYTES;
+	struct code_buf e = {.buf = stub, .cap = sizeof(stub), .base = where};
+	struct code_buf j = {
+		.buf = jump, .cap = sizeof(jump), .base = at->addr};
+	mark_stub(&e, at, m->base + DATA_OFF, tid_offset, at->addr + len);
+	code_jump(&j, where);
+	if (e.failed || j.failed)
+		return SMCO_UNSUPPORTED;
+	int rc = tmem_write(m->p, where, stub, e.len);
+	if (rc)
+		return smco_fail(err, rc, 0, "cannot write a sensor");
+	rc = tproc_patch(m->p, at->addr, jump, sizeof(jump), keep_pc, NULL,
+			 &patch, err);
+	if (rc)
+		return rc;
+	m->addr[m->nr_patches] = at->addr;
+	m->patch[m->nr_patches++] = patch;
+	if (at->semaphore) {
+		add_to_semaphore(m->p, at->semaphore, 1);
+		m->semaphore[m->nr_semaphores++] = at->semaphore;
+	}
+	return 0;
+}
+
+static int map_area(struct marks *m, taddr_t lo, taddr_t hi,
+		    struct smco_err *err)
+{
+	_cleanup_close_ int fd = -1;
+	taddr_t addr;
+	int64_t done;
+	int rc = near_map(m->p, lo, hi, AREA_BYTES, &m->base, err);
+	if (rc)
+		return rc;
+	m->planted = true;
+	rc = near_share(m->p, m->base + NAME_OFF, m->base + DATA_OFF,
+			DATA_BYTES, PROT_READ | PROT_WRITE, &addr, &fd, err);
+	if (rc)
+		return rc;
+	m->shm = shm_create(fd, err);
+	if (!m->shm)
+		return SMCO_NOMEM;
+	return near_call(
+		m->p, SYS_mprotect,
+		(uint64_t[6]){m->base, CODE_BYTES, PROT_READ | PROT_EXEC},
+		"mprotect to executable", &done, err);
+}
+
+/* Those that cannot be, for one reason or another, are left out. */
+static int plant_all(struct marks *m, const struct mark_place *places,
+		     size_t nr, size_t *nr_planted, struct smco_err *err)
+{
+	uint32_t tid_offset = tid_offset_of(m->p);
+	struct smco_err why = {0};
+	for (size_t i = 0; i < nr && i < MARK_MAX; i++) {
+		int rc = plant_one(m, &places[i], i, tid_offset, &why);
+		if (rc == SMCO_GONE)
+			return smco_fail(err, rc, 0, "%s", why.msg);
+		*nr_planted += !rc;
+	}
+	if (*nr_planted)
+		return 0;
+	return smco_fail(
+		err, SMCO_NOTFOUND, 0, "no place there can carry a sensor: %s",
+		why.code ? why.msg : "their nop is shorter than five bytes");
+}
+
+int marks_plant(struct marks **ret, struct tproc *p,
+		const struct mark_place *places, size_t nr, taddr_t lo,
+		taddr_t hi, size_t *nr_ret, struct smco_err *err)
+{
+	size_t nr_planted = 0;
+	int rc = near_calls_allowed(p, err);
+	if (rc)
+		return rc;
+	struct marks *m = calloc(1, sizeof(*m));
+	if (!m)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	m->p = p;
+	m->undo = tproc_undo_push(p, undo_marks, m);
+	rc = m->undo ? map_area(m, lo, hi, err)
+		     : smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	if (!rc)
+		rc = plant_all(m, places, nr, &nr_planted, err);
+	if (rc) { /* nothing is patched */
+		struct tundo *undo = m->undo;
+		undo_marks(p, m);
+		if (undo)
+			tproc_undo_drop(p, undo);
+		marks_destroy(m);
+		return rc;
+	}
+	if (nr_ret)
+		*nr_ret = nr_planted;
+	*ret = m;
+	return 0;
+}
+
+int marks_fork(struct marks **ret, struct marks *parent, struct tproc *child,
+	       struct smco_err *err)
+{
+	struct marks *m = calloc(1, sizeof(*m));
+	if (!m)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	*m = *parent;
+	m->p = child;
+	for (size_t i = 0; i < m->nr_patches; i++)
+		m->patch[i] =
+			tproc_patch_at(child, m->addr[i], CODE_JUMP_BYTES);
+	mark_shm_ref(m->shm);
+	m->undo = tproc_undo_push(child, undo_marks, m);
+	if (!m->undo) {
+		marks_destroy(m);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	*ret = m;
+	return 0;
+}

@@ -1,0 +1,210 @@
+#!/bin/bash
+# smco-trace --phase: how often a program was in which phase, and how long.
+# What is said of counts is exact; nothing here is about how long things take.
+. "$(dirname "$0")/test-lib.sh"
+
+need PTRACE
+trace() { # NAME OPTIONS... -- COMMAND
+	local name=$1
+	shift
+	smco-trace -q -o "$name.trace" "$@" >"$name.out" 2>"$name.err" || {
+		cat "$name.err"
+		return 1
+	}
+}
+column() { # NAME PHASE COLUMN
+	smco-report --phases --csv --where "phase == \"$2\"" "$1.trace" | tr -d '\r' |
+		awk -F, -v c="$3" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == c) n = i } NR == 2 { print $n }'
+}
+is() { # GOT WANTED
+	echo "$1, wanted $2"
+	[ "$1" = "$2" ]
+}
+
+both=(--phase sdt:work:load --phase sdt:work:step)
+pairs() {
+	trace a "${both[@]}" -- "$FIXTURES/phase-work" 50 20 0 1000 || return 1
+	is "$(column a sdt:work:load count)" 50 && is "$(column a sdt:work:step count)" 1000 &&
+		is "$(cat a.out)" EXIT-SUCCESS
+}
+ok "pairs of marks, and points, are counted" pairs
+timed() { # some, and no more than there were
+	local load step
+	load=$(column a sdt:work:load timed)
+	step=$(column a sdt:work:step timed)
+	echo "$load $step"
+	[ "$load" -ge 1 ] && [ "$load" -le 50 ] && [ "$step" -ge 1 ] && [ "$step" -lt 1000 ]
+}
+ok "and timed" timed
+records() {
+	smco-report --events --csv --where 'event == "phase"' a.trace >a.csv || return 1
+	is "$(($(wc -l <a.csv) - 1))" "$(($(column a sdt:work:load timed) + $(column a sdt:work:step timed)))"
+}
+ok "each that was timed is a record" records
+# A step is in a load: seen so where the load's beginning was seen.
+nested() { grep -q 'depth=1' a.csv && ! grep -q 'depth=2' a.csv; }
+ok "phases nest" nested
+
+million() {
+	trace m "${both[@]}" -- "$FIXTURES/phase-work" 10 100000 0 10 || return 1
+	is "$(column m sdt:work:load count)" 10 && is "$(column m sdt:work:step count)" 1000000 &&
+		[ "$(column m sdt:work:step timed)" -lt 1000000 ]
+}
+ok "of a million every one is counted, some are timed" million
+threads() {
+	trace t "${both[@]}" -- "$FIXTURES/phase-work" 20 20000 7 0 || return 1
+	is "$(column t sdt:work:load count)" 160 && is "$(column t sdt:work:step count)" 3200000
+}
+ok "no count is lost between threads" threads
+executed() {
+	cat >e.c <<-'EOF'
+		#include <smco-phase.h>
+		#include <unistd.h>
+		int main(int argc, char **argv)
+		{
+			for (int i = 0; i < 10; i++)
+				SMCO_PHASE_POINT(e, turn);
+			if (argc > 1 && argv[1][0]-- > '0')
+				execv("./e", argv);
+			return 0;
+		}
+	EOF
+	${CC:-gcc} -I "$SRC/include" -o e e.c || return 1
+	trace e --phase sdt:e:turn -- ./e 4 && is "$(column e sdt:e:turn count)" 50
+}
+
+keeps() {
+	trace k -t 50 --phase sdt:keeps:pass -- "$FIXTURES/phase-keeps" 1000000 || return 1
+	is "$(cat k.out)" "0 differences, heard by 1, at the end 1" &&
+		is "$(column k sdt:keeps:pass count)" 1000000
+}
+ok "registers, flags and red zone are kept, a semaphore says that somebody listens" keeps
+alone() { is "$("$FIXTURES/phase-keeps" 1000)" "0 differences, heard by 0, at the end 0"; }
+ok "nobody listens without" alone
+
+text_at() { # PID: the mark's five bytes, as they are in memory
+	perl -e '
+		my ($pid, $exe) = @ARGV;
+		my ($at) = `readelf -n $exe` =~ /Location: 0x([0-9a-f]+)/ or die;
+		open my $m, "<", "/proc/$pid/maps" or die;
+		my ($base) = <$m> =~ /^([0-9a-f]+)/;
+		open my $mem, "<", "/proc/$pid/mem" or die;
+		sysseek $mem, hex($base) + hex($at), 0;
+		sysread $mem, my $bytes, 5;
+		print unpack("H*", $bytes), "\n"' "$1" "$FIXTURES/$2"
+}
+leave() {
+	"$FIXTURES/phase-keeps" 10000000 >left &
+	local pid=$!
+	wait_for 10 test -e /proc/$pid/exe
+	is "$(text_at $pid phase-keeps)" 0f1f440000 || return 1
+	local maps
+	maps=$(grep -c . /proc/$pid/maps)
+	trace l --phase sdt:keeps:pass -d 0.5 -p $pid || return 1
+	is "$(text_at $pid phase-keeps)" 0f1f440000 && is "$(grep -c . /proc/$pid/maps)" "$maps" || return 1
+	wait $pid || return 1
+	is "$(cat left)" "0 differences, heard by 1, at the end 0" && [ "$(column l sdt:keeps:pass count)" -gt 0 ]
+}
+ok "attached and left: nothing stays behind, the semaphore is put back" leave
+death() {
+	smco-trace -q --phase sdt:keeps:pass -o d.trace -- "$FIXTURES/phase-keeps" 5000000 >died &
+	local pid=$! child
+	wait_for 10 pgrep -P $pid phase-keeps
+	child=$(pgrep -P $pid phase-keeps)
+	wait_for 10 sh -c "[ \"\$(cut -c 1-2 \"\$1\")\" = x ] || grep -q 'memfd\\|smco' /proc/$child/maps || [ \$(grep -c . /proc/$child/maps) -gt 20 ]" sh /dev/null
+	kill -9 $pid
+	wait $pid
+	wait_for 60 grep -q differences died
+	cat died
+	grep -q '^0 differences' died
+}
+ok "our death does it no harm" death
+
+library() {
+	cat >lib.c <<-'EOF'
+		#include <smco-phase.h>
+		void in_library(void);
+		void in_library(void) { SMCO_PHASE_BEGIN(lib, turn); SMCO_PHASE_END(lib, turn); }
+	EOF
+	cat >main.c <<-'EOF'
+		void in_library(void);
+		int main(void) { for (int i = 0; i < 300; i++) in_library(); return 0; }
+	EOF
+	${CC:-gcc} -I "$SRC/include" -fPIC -shared -o libturn.so lib.c &&
+		${CC:-gcc} -o main main.c -L. -lturn -Wl,-rpath,"$PWD" || return 1
+	trace lib --phase sdt:lib:turn -- ./main || return 1
+	is "$(column lib sdt:lib:turn count)" 300
+}
+ok "marks in a library" library
+static_one() {
+	cat >s.c <<-'EOF'
+		#include <smco-phase.h>
+		int main(void) { for (int i = 0; i < 300; i++) SMCO_PHASE_POINT(s, turn); return 0; }
+	EOF
+	${CC:-gcc} -I "$SRC/include" -static -o s s.c || return 1
+	trace s --phase sdt:s:turn -- ./s || return 1
+	is "$(column s sdt:s:turn count)" 300 && [ "$(column s sdt:s:turn timed)" -ge 1 ] &&
+		[ "$(column s sdt:s:turn timed)" -le 299 ]
+}
+ok "a static program" static_one
+ok "each that is executed anew has its own" executed
+forked() {
+	cat >f.c <<-'EOF'
+		#include <smco-phase.h>
+		#include <sys/wait.h>
+		#include <unistd.h>
+		static void turns(int nr) { for (int i = 0; i < nr; i++) SMCO_PHASE_POINT(f, turn); }
+		int main(void)
+		{
+			turns(10);
+			for (int i = 0; i < 3; i++) {
+				if (!fork()) { turns(100); _exit(0); }
+				wait(0);
+			}
+			turns(1000);
+			return 0;
+		}
+	EOF
+	${CC:-gcc} -I "$SRC/include" -o f f.c || return 1
+	trace f --phase sdt:f:turn -- ./f && is "$(column f sdt:f:turn count)" 1310 || return 1
+	trace nf --no-follow --phase sdt:f:turn -- ./f || return 1
+	[ "$(column nf sdt:f:turn count)" -ge 1010 ]
+}
+ok "and so are those of copies" forked
+
+summary() {
+	smco-trace -m nap,counters --sample 99 "${both[@]}" -o sum.trace -- "$FIXTURES/phase-work" 30 20 0 1000 >out 2>err || return 1
+	cat err
+	grep -q '^phases  *sdt:work:load: 30 times' err && grep -q 'sdt:work:step: 600 times' err &&
+		grep -q '^unused' err && grep -q '^counters' err && grep -q '^samples' err
+}
+ok "beside everything else, in the summary" summary
+columns() {
+	smco-report --phases --csv a.trace >table
+	sed 's/\\-/-/g' "$SRC/reports/smco-report.1" | sed -n '/^\.SS "--phases"/,/^\.S[SH]/p' >part
+	head -n 1 table | tr -d '\r' | tr ',' '\n' | sed 's/_ns$//; s/_ppb$//' >names
+	while read -r c; do grep -qxF -- ".B $c" part || { echo "$c" && return 1; }; done <names
+	[ "$(wc -l <names)" -gt 4 ]
+}
+ok "the table's columns are in the manual" columns
+
+refused() { # TEXT OPTIONS...
+	local text=$1
+	shift
+	test_exit 125 smco-trace -o bad.trace "$@" >out 2>err && cat err && grep -qF -- "$text" err
+}
+ok "a phase that names nothing" refused "no probe 'sdt:work:laod' in the program and its libraries; near to it: sdt:work:load" \
+	--phase sdt:work:laod -- "$FIXTURES/phase-work" 1 1 0 1
+ok "the second of two" refused "no probe 'sdt:work:stp'" --phase sdt:work:load --phase sdt:work:stp -- "$FIXTURES/phase-work" 1 1 0 1
+ok "none in a program without any" refused "no probe 'sdt:a:b' in the program and its libraries" --phase sdt:a:b -- true
+for bad in main sdt: sdt:a sdt:a: sdt::b sdt:a:b:c ''; do
+	ok "--phase '$bad'" refused "is not sdt:PROVIDER:NAME" --phase "$bad" -- true
+done
+ok "--target 0" refused "phases cost something" -t 0 --phase sdt:work:load -- "$FIXTURES/phase-work" 1 1 0 1
+ok "nothing was started" absent bad.trace
+none() {
+	smco-trace -q -m nap -o nap.trace -- true
+	test_exit 9 smco-report --phases nap.trace >out 2>err && grep -q 'no phases in the trace' err
+}
+ok "a trace without phases says so" none
+done_testing
