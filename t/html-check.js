@@ -112,6 +112,13 @@
 			rowsOf("sites")[0].click();
 			check("a site opens", document.querySelector("#table-sites tr.detail .frames") !== null);
 			flame.weight = "unused";
+			showTab("about");
+			const strip = Strip.all.find(x => x.site && shown(x));
+			if (strip) {
+				strip.label.click();
+				check("a strip's name opens its site", openTab === "sites" && strip.element.classList.contains("chosen") &&
+					document.querySelector("#table-sites tr.detail").previousSibling.children[0].dataset.value === String(strip.site.index + 1));
+			}
 			showTab("flame");
 			await frame();
 			check("the flame graph is drawn", isDrawn($("flame")));

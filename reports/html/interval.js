@@ -57,6 +57,20 @@ function siteTable() {
 	});
 }
 
+/* Open a site in the table, also where the filter or a page of it hides it. */
+function showSite(index) {
+	if (!view.passes(sites[index].text)) {
+		$("filter").value = "";
+		view.setFilter("");
+	}
+	showTab("sites");
+	const row = () => [...document.querySelectorAll("#table-sites tr.row")].find(tr => tr.children[0].dataset.value === String(index + 1));
+	for (let more; !row() && (more = document.querySelector("#panel .rest button")) && !more.parentNode.hidden;) more.click();
+	row().click();
+	row().scrollIntoView({block: "nearest"});
+	for (const s of Strip.all) s.element.classList.toggle("chosen", s.site === sites[index]);
+}
+
 function napTable() {
 	const s = interval();
 	const rows = report.naps.filter(n => n.end_ns > s.from && n.start_ns < s.to);
@@ -122,7 +136,7 @@ function costTable() {
 			m === "stops" ? countText(minus(l => l.stops)) + " stops" : null));
 	}
 	return tableOf({
-		id: "cost", rows, sort: runs.length > 1 ? 3 : 2, text: () => "overhead",
+		id: "cost", rows, sort: runs.length > 1 ? 0 : 2, down: runs.length < 2, text: () => "overhead",
 		columns: [
 			...(runs.length > 1 ? [{name: "run", value: r => r.run.name}] : []),
 			{name: "lost to, " + inWords(), value: r => r.what},

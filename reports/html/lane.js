@@ -31,6 +31,9 @@ class Strip {
 			c.rect(0, 0, axis.width, this.height);
 			c.clip();
 			this.draw(c, axis.width, this.height, this.inRow(row));
+			/* Whose row it is. */
+			c.fillStyle = colours.get(runs[row].colour);
+			if (this.rows > 1) c.fillRect(0, 2, 3, this.height - 4);
 			c.restore();
 		}
 		this.isDirty = false;

@@ -50,7 +50,7 @@ function framesWithin(frames) {
 }
 
 function frameList(frames) {
-	return make("ol", {class: "frames"}, ...frames.map(f =>
+	return make("ol", {class: "frames"}, ...framesWithin(frames).map(f =>
 		make("li", {}, frameName(f), " ", make("small", {}, framePlace(f)))));
 }
 

@@ -236,6 +236,8 @@ class SiteStrip extends BarStrip {
 		this.title.className = "name mono";
 		this.title.prepend(make("span", {class: "rank"}, String(entry.index + 1)));
 		this.note.textContent = entry.place;
+		this.label.classList.add("opens");
+		this.label.addEventListener("click", () => showSite(entry.index));
 		this.note.title = entry.frames.map(f => frameName(f) + " " + framePlace(f)).join("\n");
 	}
 }

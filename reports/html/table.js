@@ -55,7 +55,7 @@ function tableOf(t) {
 	const body = make("tbody");
 	let shown = 0;
 	const button = make("button", {onclick: more});
-	const rest = make("p", {}, button);
+	const rest = make("p", {class: "rest"}, button);
 	function more() {
 		for (const end = shown + ROWS_AT_ONCE; shown < rows.length && shown < end; shown++) body.append(line(rows[shown]));
 		rest.hidden = shown >= rows.length;
