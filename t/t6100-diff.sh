@@ -207,8 +207,8 @@ if prereq_PTRACE >/dev/null 2>&1; then
 		shift 2
 		for i in 1 2 3 4 5; do
 			for v in "${pair[@]}"; do
-				smco-trace -q -t unlimited --nap 200ms "$@" \
-					-o "$v/$i.trace" -- "$v/shop" 500 >/dev/null
+				smco-trace -q -t unlimited --nap 400ms "$@" \
+					-o "$v/$i.trace" -- "$v/shop" 1000 >/dev/null
 			done
 		done
 	}
