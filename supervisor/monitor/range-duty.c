@@ -10,6 +10,11 @@
  * short turns see more than a few long ones. */
 #define SHORTEST_STEP_NS (100 * NSEC_PER_USEC)
 #define STOPS_A_STEP	 3
+/* While what is in costs less than the target, looking at it takes at most a
+ * part of that: a look costs about so much of a processor, perhaps of the
+ * program's. */
+#define LOOK_NS	    (20 * NSEC_PER_USEC)
+#define LOOKS_SHARE 4
 /* How often the controller corrects itself: windows come and go in a few
  * milliseconds, so sooner than the paper's 0.4 s. */
 #define INTERVAL_NS (100 * NSEC_PER_MSEC)
@@ -241,13 +246,18 @@ uint64_t range_duty_due_ns(const struct range_duty *d)
 {
 	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
 		return d->last_ns + SLOW_STEP_NS;
-	if (d->load_ppb) {
+	uint64_t quiet_ns =
+		max_u64(LOOK_NS * LOOKS_SHARE * PPB / (uint64_t)d->m_t_ppb,
+			QUICK_STEP_NS);
+	if (d->load_ppb >= (uint64_t)d->m_t_ppb) {
 		uint64_t ns = sat_u64((u128)d->stop_ns * STOPS_A_STEP * PPB /
 				      d->load_ppb);
 		return d->last_ns +
 		       min_u64(max_u64(ns, SHORTEST_STEP_NS), QUICK_STEP_NS);
 	}
-	uint64_t due_ns = max_u64(control_next_due_ns(d->control),
-				  d->last_ns + QUICK_STEP_NS);
+	/* What is due may have to wait for room. */
+	uint64_t due_ns = d->last_ns + quiet_ns;
+	if (!d->load_ppb)
+		due_ns = max_u64(control_next_due_ns(d->control), due_ns);
 	return min_u64(due_ns, d->last_ns + SLOW_STEP_NS);
 }

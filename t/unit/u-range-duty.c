@@ -16,7 +16,7 @@ struct sim {
 	uint64_t rate_ppb[NR]; /* what it would cost, were it in */
 	uint64_t burst_ns; /* window 0 costs only in every second of these */
 	uint64_t now_ns, spent_ns;
-	unsigned nr_stops;
+	unsigned nr_stops, nr_steps;
 };
 
 static void sim_init(struct sim *s, enum controller_kind kind, int64_t target)
@@ -84,6 +84,7 @@ static void sim_step(struct sim *s)
 		check(said == differs);
 	uint64_t stops_ns = differs ? STOP_NS : 0;
 	s->nr_stops += differs;
+	s->nr_steps++;
 	ledger_charge(s->ledger, LEDGER_STOP, 2, stops_ns);
 	s->spent_ns += sum_ns + stops_ns;
 }
@@ -113,6 +114,8 @@ static void test_bound(enum controller_kind kind, int64_t target)
 	ledger_get(s.ledger, &t);
 	check_range((double)t.worst_window_ppb / 1e9, 0,
 		    most * 1.1 < most + 0.01 ? most + 0.01 : most * 1.1);
+	/* Looking 20 us each time would take no more than this part of it. */
+	check_range(s.nr_steps * 20e-6 * 1e9 / (double)RUN_NS / most, 0, 0.6);
 	/* A millionth of the time costs nothing worth mentioning. */
 	check_range(watched(&s, 0), 0.99, 1.01);
 	/* And the hottest are not left out. */
@@ -167,10 +170,10 @@ static void test_burst(void)
 }
 
 /* Until the next step, if all cost @ppb together now. */
-static uint64_t step_ns(uint64_t ppb)
+static uint64_t step_ns(int64_t target, uint64_t ppb)
 {
 	struct sim s;
-	sim_init(&s, CONTROL_CASCADE, 100000000);
+	sim_init(&s, CONTROL_CASCADE, target);
 	for (size_t i = 0; i < NR; i++)
 		s.rate_ppb[i] = ppb / NR;
 	sim_step(&s);
@@ -179,13 +182,34 @@ static uint64_t step_ns(uint64_t ppb)
 	return ns;
 }
 
-/* The more what is in costs, the sooner it is looked at again. */
+/* The more what is in costs, the sooner it is looked at again; looks cost, too.
+ */
 static void test_steps(void)
 {
-	check_int(step_ns(0), 20 * NSEC_PER_MSEC);
-	check_int(step_ns(10000000), NSEC_PER_MSEC);
-	check_range((double)step_ns(500000000), 5.0 * STOP_NS, 7.0 * STOP_NS);
-	check_range((double)step_ns(1000000000), 2.0 * STOP_NS, 4.0 * STOP_NS);
+	check_int(step_ns(20000000, 0), 20 * NSEC_PER_MSEC);
+	check_range((double)step_ns(20000000, 10000000), 4e6, 5e6);
+	check_int(step_ns(20000000, 30000000), NSEC_PER_MSEC);
+	check_int(step_ns(1000000, 100000), 20 * NSEC_PER_MSEC);
+	check_int(step_ns(100000000, 0), 20 * NSEC_PER_MSEC);
+	check_int(step_ns(100000000, 10000000), NSEC_PER_MSEC);
+	check_range((double)step_ns(100000000, 500000000), 5.0 * STOP_NS,
+		    7.0 * STOP_NS);
+	check_range((double)step_ns(100000000, 1000000000), 2.0 * STOP_NS,
+		    4.0 * STOP_NS);
+}
+
+/* Those that are due and wait for room are not looked after meanwhile. */
+static void test_waiting(void)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, 10000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = i < 20 ? 40000000 : 0;
+	sim_run(&s);
+	check(watched(&s, 0) > 0);
+	printf("# %u steps\n", s.nr_steps);
+	check_range(s.nr_steps, 100, 5000);
+	sim_end(&s);
 }
 
 /* What is out at the beginning, as in a forked copy, comes in. */
@@ -238,6 +262,7 @@ int main(void)
 	test_burst();
 	test_pauses();
 	test_steps();
+	test_waiting();
 	test_starts_out(100000000);
 	test_starts_out(INT64_MAX);
 	return tap_done();
