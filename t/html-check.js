@@ -93,6 +93,10 @@
 		view.select(0, duration);
 		const line = Strip.all.find(x => x.lines && x.lines[0] instanceof BucketLine);
 		if (line) check("all of it is all", near(line.lines[0].sum(0, duration)[0], line.lines[0].sums.reduce((a, b) => a + b, 0), 0.01));
+		if (line) {
+			const part = (a, b) => line.lines[0].sum(a, b)[0], middle = duration * 0.4321 + 7;
+			check("its parts are it", near(part(0, middle) + part(middle, duration), part(0, duration), 1e-9));
+		}
 		$("zoom-selection").click();
 		document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape", bubbles: true}));
 		check("Escape forgets it", view.selection === null && $("selection").hidden);
