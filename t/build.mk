@@ -136,6 +136,11 @@ bench-naps: tools fixtures
 bench-counters: tools fixtures
 	$(Q)O=$(O) t/bench/counters.sh
 
+# What sampling costs, and how true its shares are.
+.PHONY: bench-samples
+bench-samples: tools fixtures
+	$(Q)O=$(O) t/bench/samples.sh
+
 # Coming and going: many threads, much memory.
 .PHONY: bench-attach
 bench-attach: tools fixtures $(DRIVERS)

@@ -5,7 +5,7 @@
  */
 #include "t/unit/elfmangle.h"
 
-static struct elf_bytes base[3];
+static struct elf_bytes base[4];
 
 static bool build(struct elf_bytes *e, const char *cmd)
 {
@@ -24,6 +24,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	if (!build(&base[0], "cc -O2 -g -o %s t/fixtures/sym/names.c") ||
 	    !build(&base[1], "cc -O2 -g -gdwarf-4 -shared -fPIC -o %s "
 			     "t/fixtures/sym/plugin.c") ||
+	    !build(&base[3], "cc -O2 -I include -o %s "
+			     "t/fixtures/phase-work.c") ||
 	    !build(&base[2], "cc -nostdlib -shared -Wl,--eh-frame-hdr -o %s "
 			     "t/fixtures/sym/cfi.s"))
 		abort();
@@ -35,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
 		return 0;
-	const struct elf_bytes *from = &base[data[0] % 3];
+	const struct elf_bytes *from = &base[data[0] % 4];
 	struct elf_bytes e = {malloc(from->len), from->len};
 	memcpy(e.data, from->data, from->len);
 	for (size_t i = 1; i + 5 <= size; i += 5) {

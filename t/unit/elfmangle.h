@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "symbols/sdt.h"
 #include "symbols/symbols.h"
 #include "symbols/variable.h"
 
@@ -74,6 +75,12 @@ static inline void elf_exercise_at(struct sym_space *s, uint64_t off)
 		regs.reg[i] = ELF_STACK + 64 * i;
 	regs.reg[16] = ELF_AT + off;
 	sym_unwind(s, &regs, frames, slots, 32, &complete);
+	/* The same stack as a copy that ends somewhere. */
+	uint64_t copy[32];
+	struct elf_bytes none = {NULL, 0};
+	elf_bytes_mem(&none, ELF_STACK, copy, sizeof(copy));
+	const struct sym_stack stack = {ELF_STACK, copy, off % sizeof(copy)};
+	sym_unwind_copy(s, &regs, &stack, frames, slots, 32, &complete);
 	struct sym_name names[SYM_MAX_INLINE];
 	sym_name(s, sym_pin(s, ELF_AT + off), off & 1, names);
 }
@@ -101,8 +108,19 @@ static inline void elf_exercise_as(struct elf_bytes *e, const char *path)
 	sym_space_destroy(s);
 }
 
+static inline void elf_exercise_probes(struct elf_bytes *e)
+{
+	struct sdt_list l;
+	elf_version(EV_CURRENT);
+	Elf *elf = elf_memory((char *)e->data, e->len);
+	if (elf && !sdt_read(elf, &l, NULL))
+		sdt_deinit(&l);
+	elf_end(elf);
+}
+
 static inline void elf_exercise(struct elf_bytes *e)
 {
+	elf_exercise_probes(e);
 	elf_exercise_as(e, "[vdso]"); /* as it is */
 	elf_exercise_as(e, "/gone");  /* put together from its segments */
 }
