@@ -12,6 +12,7 @@
 #include "supervisor/monitor/nap.h"
 #include "supervisor/monitor/range-monitor.h"
 #include "supervisor/monitor/samples.h"
+#include "supervisor/pace.h"
 #include "supervisor/session.h"
 #include "supervisor/stacks.h"
 #include "supervisor/watched.h"
@@ -44,6 +45,7 @@ struct session {
 	struct smco_err warning; /* the first there was; code 0 = none */
 	uint64_t next_tick_ns, next_flush_ns, nearby_due_ns;
 	uint64_t tick_ns;
+	struct pace pace;
 	uint64_t tick_cpu_ns;	/* what the last tick took of a CPU */
 	uint64_t ticked_ns;	/* when the last tick began */
 	uint64_t accounted_ns;	/* when the ledger was told of the time last */

@@ -10,19 +10,17 @@
 #include "supervisor/session-private.h"
 #include "supervisor/tables.h"
 
-#define TICK_MAX_NS	(20 * NSEC_PER_MSEC)
-#define OVERDRAFT_NS	(500 * (int64_t)NSEC_PER_MSEC)
-#define LONGEST_TICK_NS (500 * NSEC_PER_MSEC)
-#define BRIEF_TICK_NS	NSEC_PER_MSEC
-#define OWN_CPU_PPB	40000000 /* of one CPU, beyond the target */
-#define TICK_OFF_NS	(100 * NSEC_PER_MSEC)
-#define FLUSH_NS	(500 * NSEC_PER_MSEC)
-#define NEARBY_NS	(50 * NSEC_PER_MSEC)
-#define MAX_TOKENS	(1u << 20)
-#define TRAP_TOKENS	64
-#define ALWAYS_BYTES	(1ull << 20)
-#define STOP_PRIORITY	(-10)
-#define TRAP_COST_NS	(20 * NSEC_PER_USEC)
+#define TICK_MAX_NS   (20 * NSEC_PER_MSEC)
+#define OVERDRAFT_NS  (500 * (int64_t)NSEC_PER_MSEC)
+#define BRIEF_TICK_NS NSEC_PER_MSEC
+#define TICK_OFF_NS   (100 * NSEC_PER_MSEC)
+#define FLUSH_NS      (500 * NSEC_PER_MSEC)
+#define NEARBY_NS     (50 * NSEC_PER_MSEC)
+#define MAX_TOKENS    (1u << 20)
+#define TRAP_TOKENS   64
+#define ALWAYS_BYTES  (1ull << 20)
+#define STOP_PRIORITY (-10)
+#define TRAP_COST_NS  (20 * NSEC_PER_USEC)
 
 /* The next look nearby, after one that took @took_ns: a tenth of the budget
  * goes into them, at the most. */
@@ -222,24 +220,17 @@ static void tick(struct session *s, uint64_t now_ns)
 	}
 }
 
-/*
- * Our own CPU time has a bound, too, whether or not the program waits for that
- * CPU just now: with very many blocks the ticks come further apart. Where it
- * does wait, a quarter of the budget must do, the rest is for watching.
- */
-static uint64_t next_tick(const struct session *s, uint64_t began_ns)
+/* Since @began_ns there was one. */
+static uint64_t next_tick(struct session *s, uint64_t began_ns)
 {
-	uint64_t next = smco_now_ns() + s->tick_ns;
-	if (s->opt->is_unlimited || !s->opt->target_ppb)
-		return next;
-	uint64_t m_t = (uint64_t)control_m_from_overhead(s->opt->target_ppb);
-	uint64_t share = (m_t + OWN_CPU_PPB) / nap_cpu_price(s->nap);
-	if (share < m_t / 4)
-		share = m_t / 4;
-	uint64_t cycle = s->tick_cpu_ns * 1000 / (share / 1000000 + 1);
-	if (cycle > LONGEST_TICK_NS)
-		cycle = LONGEST_TICK_NS;
-	return began_ns + cycle > next ? began_ns + cycle : next;
+	uint64_t next = pace_next_ns(
+		&s->pace, s->tick_cpu_ns,
+		smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+		ledger_spent_ns(s->ledger, LEDGER_CPU, NAP_MONITOR),
+		ledger_room_ns(s->ledger) > 0);
+	/* The shortest is from the end of one to the beginning of the next. */
+	uint64_t soonest = smco_now_ns() + s->tick_ns;
+	return began_ns + next > soonest ? began_ns + next : soonest;
 }
 
 static void show_status(struct session *s, struct status *line, uint64_t now_ns)
@@ -313,6 +304,10 @@ static int make_controllers(struct session *s, struct smco_err *err)
 		s->tick_ns = TICK_MAX_NS;
 	if (o->target_ppb == 0 || !(o->monitors & MONITOR_NAP))
 		s->tick_ns = TICK_OFF_NS;
+	pace_init(&s->pace, s->tick_ns,
+		  s->opt->is_unlimited
+			  ? 0
+			  : control_m_from_overhead(s->opt->target_ppb));
 	return 0;
 }
 

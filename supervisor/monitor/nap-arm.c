@@ -41,6 +41,10 @@ static uint64_t widen_step(const struct block *b)
 		b->cursor ? (uint64_t)b->cursor * WIDEN_FACTOR : WIDEN_FIRST;
 	uint64_t cost = nap_touch_cost(b->proc);
 	int64_t room = nap_room_ns(b->proc);
+	/* One of many pages may not take all the room there is at each tick
+	 * while small ones wait for a turn. */
+	if (left > SMALL_PAGES && room > b->proc->nap->large_room_ns)
+		room = b->proc->nap->large_room_ns;
 	uint64_t most = room <= 0 ? 0 : cost ? (uint64_t)room / cost : left;
 	if (step > left)
 		step = left;
@@ -57,6 +61,9 @@ bool nap_poll_widen(struct block *b)
 		nap_account(b);
 	if (!plan(b, b->cursor, step))
 		return false;
+	if (step > SMALL_PAGES)
+		b->proc->nap->large_room_ns -=
+			(int64_t)(step * nap_touch_cost(b->proc));
 	b->state = BLOCK_WIDEN;
 	return true;
 }

@@ -14,7 +14,7 @@
 #define MAX_GUARD_PAGES 16384u /* write-protecting takes time, too */
 /* Of all that is spent, second witnesses may take one part in: each block less
  * that is watched is a nap that nobody sees. */
-#define WITNESS_SHARE 8
+#define WITNESS_SHARE 16
 
 static void armed(struct block *b, const struct page_range *r, uint64_t now_ns)
 {

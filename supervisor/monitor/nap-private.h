@@ -33,8 +33,10 @@ struct nap {
 	uint32_t stretch; /* of the time between looks at quiet blocks */
 	uint64_t adapt_ns, adapt_cpu_ns, adapt_base_ns, adapt_spent_ns;
 	uint64_t adapt_event_ns, event_ns; /* p of all events, then and now */
-	uint32_t full_price; /* of an event, in sixteenths of its p */
-	uint64_t witness_ns; /* what second witnesses cost so far */
+	uint32_t full_price;   /* of an event, in sixteenths of its p */
+	int64_t large_room_ns; /* for large blocks, in this tick */
+	bool was_short;	       /* somebody was put off for lack of room */
+	uint64_t witness_ns;   /* what second witnesses cost so far */
 	uint64_t nr_known, nr_naps;
 	uint64_t totals_ns; /* when nap_emit_totals came last */
 	/* coverage, counted when a block ends or at the end */

@@ -355,7 +355,10 @@ static bool arm_plant(struct block *b, uint64_t now_ns)
 	/* What is planned counts only when it is carried out. */
 	if (np->plan.nr >= NAP_PLAN_BATCH || nap_room_ns(np) <= 0)
 		nap_poll_flush(np, now_ns);
-	return nap_room_ns(np) > 0 && nap_poll_arm(b, now_ns);
+	if (nap_room_ns(np) > 0)
+		return nap_poll_arm(b, now_ns);
+	np->nap->was_short = true;
+	return false;
 }
 
 void nap_look(struct nap *n, uint64_t now_ns)
@@ -368,6 +371,8 @@ void nap_look(struct nap *n, uint64_t now_ns)
 void nap_tick(struct nap *n, uint64_t now_ns)
 {
 	adapt_stretch(n, now_ns);
+	n->large_room_ns = ledger_room_ns(n->ledger) / (n->was_short ? 2 : 1);
+	n->was_short = false;
 	for (struct nap_proc *np = n->procs; np; np = np->next) {
 		np->ended = NULL;
 		if (!np->primary)

@@ -1,0 +1,69 @@
+/*
+ * How far apart ticks are: by what they cost, and by whether the program waits
+ * for the CPU that they use.
+ */
+#include "supervisor/pace.h"
+#include "t/unit/tap.h"
+
+#define MS	 NSEC_PER_MSEC
+#define SHORTEST (20 * MS)
+#define LONGEST	 (500 * MS)
+#define ONE_PPB	 10000000  /* 1 % */
+#define TEN_PPB	 100000000 /* 10 % */
+#define MANY	 100
+
+/* The pace after @MANY ticks of @tick_ns, of which @charged in 4 quarters are
+ * in the ledger. */
+static uint64_t settled(int64_t m_t_ppb, uint64_t tick_ns, unsigned charged,
+			bool has_room)
+{
+	struct pace p;
+	uint64_t used = 0, next = 0;
+	pace_init(&p, SHORTEST, m_t_ppb);
+	for (int i = 0; i < MANY; i++) {
+		used += tick_ns;
+		next = pace_next_ns(&p, tick_ns, used, used / 4 * charged,
+				    has_room);
+	}
+	return next;
+}
+
+/* No more than @ppb of a CPU is used so, nor less than half of it. */
+static bool is_near(uint64_t next_ns, uint64_t tick_ns, uint64_t ppb)
+{
+	uint64_t most = next_ns / 1000 * ppb / 1000000;
+	return tick_ns <= most && tick_ns >= most / 2;
+}
+
+int main(void)
+{
+	/* Nobody waits: nearly free, the shortest will do for short ticks. */
+	check_int((long)settled(ONE_PPB, MS / 2, 0, false), (long)SHORTEST);
+	check(is_near(settled(ONE_PPB, 3 * MS, 0, false), 3 * MS, 50000000));
+	check(is_near(settled(TEN_PPB, 5 * MS, 0, true), 5 * MS, 140000000));
+	/* It waits for all of it: a quarter of the budget, or half. */
+	check(is_near(settled(ONE_PPB, MS, 4, false), MS, ONE_PPB / 4));
+	check(is_near(settled(ONE_PPB, MS, 4, true), MS, ONE_PPB / 2));
+	check(is_near(settled(TEN_PPB, MS, 4, false), MS, TEN_PPB / 4));
+	/* More was charged than was used: no worse than all. */
+	check_int((long)settled(ONE_PPB, MS, 9, false),
+		  (long)settled(ONE_PPB, MS, 4, false));
+	/* For half of it: in between. */
+	uint64_t half = settled(ONE_PPB, MS, 2, false);
+	check(half < settled(ONE_PPB, MS, 4, false));
+	check(half > settled(ONE_PPB, MS, 1, false));
+	/* Never for ever, and never too often. */
+	check_int((long)settled(ONE_PPB, NSEC_PER_SEC, 4, false),
+		  (long)LONGEST);
+	check_int((long)settled(TEN_PPB, 0, 4, true), (long)SHORTEST);
+	/* No bound. */
+	check_int((long)settled(0, NSEC_PER_SEC, 4, false), (long)SHORTEST);
+
+	/* A beginner is careful: nothing is known of what it uses. */
+	struct pace p;
+	pace_init(&p, SHORTEST, ONE_PPB);
+	uint64_t first = pace_next_ns(&p, MS, MS, 0, false);
+	check(first > settled(ONE_PPB, MS, 0, false));
+	check(first > settled(ONE_PPB, MS, 2, false));
+	return tap_done();
+}
