@@ -471,6 +471,24 @@ static void act(struct task *t)
 	}
 }
 
+/* Does it only pass on a signal, so that nobody is to hear of it? */
+static bool is_plain_signal(const struct task *t)
+{
+	int sig = WSTOPSIG(t->status);
+	return t->queued && t->state == TASK_STOPPED && !t->is_new &&
+	       task_kind(t) == STOP_SIGNAL && sig != SIGSEGV && sig != SIGBUS &&
+	       sig != t->proc->trap_sig;
+}
+
+void tproc_pass_signals(struct tproc *p)
+{
+	for (struct task *t = p->tasks; t; t = t->next)
+		if (is_plain_signal(t)) {
+			task_dequeue(t);
+			act_signal(t);
+		}
+}
+
 /* --- the public loop --- */
 
 static bool pop_event(struct tracer *tr, struct tevent *ev)

@@ -13,6 +13,7 @@
 #define STOP_BOUND_NS (200 * NSEC_PER_MSEC)
 /* What can wait itself, is not. */
 #define BRIEF_BOUND_NS (10 * NSEC_PER_MSEC)
+#define LET_RUN_SLICES 8
 /* A task that runs for us, for some µs, on a machine without a free CPU. */
 #define LOAN_BOUND_NS (2 * NSEC_PER_SEC)
 
@@ -249,14 +250,21 @@ int task_to_event_stop(struct task *t)
 int tproc_let_run(struct tproc *p, uint64_t ns, struct smco_err *err)
 {
 	unsigned depth = p->stop_depth;
-	struct timespec ts = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
-			      .tv_nsec = (long)(ns % NSEC_PER_SEC)};
+	uint64_t slice = ns / LET_RUN_SLICES;
+	struct timespec ts = {.tv_sec = (time_t)(slice / NSEC_PER_SEC),
+			      .tv_nsec = (long)(slice % NSEC_PER_SEC)};
 
 	if (!depth)
 		return 0;
 	p->stop_depth = 1;
 	tproc_cont(p);
-	nanosleep(&ts, NULL);
+	/* Nobody looks at events meanwhile, and who waits to be told of a
+	 * signal does not run. */
+	for (int i = 0; i < LET_RUN_SLICES; i++) {
+		tproc_pass_signals(p);
+		nanosleep(&ts, NULL);
+		tracer_drain(p->tr);
+	}
 	int r = tproc_stop(p, err);
 	/* Whoever stopped it before us is going to continue it. */
 	p->stop_depth = depth;

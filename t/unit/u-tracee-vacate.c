@@ -19,6 +19,28 @@ static long act_stand_still(long unused, long unused2)
 	return 0;
 }
 
+/* A thread that was about to be told of a signal when all were stopped. */
+static volatile int *told;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	*told = 1;
+}
+
+static long act_handle(long unused, long unused2)
+{
+	(void)unused;
+	(void)unused2;
+	return signal(SIGUSR1, on_signal) == SIG_ERR;
+}
+
+static bool was_told(void *unused)
+{
+	(void)unused;
+	return *told;
+}
+
 struct asked {
 	unsigned nr;
 	unsigned empty_at; /* 0: never */
@@ -33,6 +55,8 @@ static bool is_empty(void *ctx)
 int main(void)
 {
 	struct smco_err err = {0};
+	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct puppet sleeper = puppet_start(), still = puppet_start();
 
 	if (!check_int(tracer_create(&tr, NULL, &err), 0))
@@ -50,6 +74,14 @@ int main(void)
 	check_int(soon.nr, 7);
 	check(!tproc_vacate(p, is_empty, &never));
 	check_int(never.nr, ROUNDS + 1);
+	tproc_cont(p);
+
+	check_int(traced_do(tr, &sleeper, act_handle, 0, 0), 0);
+	/* Its stop comes before the one that we ask for. */
+	check_int(kill(sleeper.pid, SIGUSR1), 0);
+	check_int(tproc_stop(p, &err), 0);
+	check(!*told);
+	check(tproc_vacate(p, was_told, NULL));
 	tproc_cont(p);
 
 	puppet_begin(&still, act_stand_still, 0, 0);
