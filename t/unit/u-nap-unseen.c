@@ -7,6 +7,7 @@
 
 static bool is_young, is_aged, is_guarded;
 static unsigned nr_armed, nr_guard_set, nr_guard_twice;
+static uint64_t guard_side_ns, guard_price_ns;
 
 static int fake_arm(struct access *a, struct page_range *r, size_t n)
 {
@@ -38,9 +39,16 @@ static int guard_arm(struct access *a, struct page_range *r, size_t n)
 {
 	(void)a, (void)r;
 	nr_guard_set += (unsigned)n;
+	guard_side_ns += n * guard_price_ns;
 	nr_guard_twice += is_guarded;
 	is_guarded = true;
 	return 0;
+}
+
+static uint64_t guard_side(const struct access *a)
+{
+	(void)a;
+	return guard_side_ns;
 }
 
 static int guard_disarm(struct access *a, struct page_range *r, size_t n)
@@ -67,6 +75,7 @@ static const struct access_ops guard_ops = {
 	.disarm = guard_disarm,
 	.drop = fake_drop,
 	.touch_cost_ns = fake_cost,
+	.side_cost_ns = guard_side,
 };
 
 /* Runs until the block was armed more often than @was. */
@@ -122,6 +131,17 @@ int main(void)
 	check(last.start_ns >= unseen_ns);
 	check_int(last.flags & NAP_NEVER_ACCESSED, 0);
 
+	/* One that turns out to be dear is the last for a while. */
+	guard_price_ns = NSEC_PER_SEC;
+	for (int i = 0; i < 3; i++) {
+		was_armed = nr_armed;
+		is_young = true;
+		napsim_run_until(s, now + 20 * MS);
+		check(run_until_armed(s, was_armed));
+		napsim_run_until(s, now + 700 * MS);
+		check_int(nr_naps, 5 + 2 * i);
+		check_int(nr_guard_set, 4);
+	}
 	napsim_stop(s);
 	return tap_done();
 }

@@ -11,12 +11,13 @@
 static struct range_run x;
 static unsigned nr_choices, nr_wrong;
 
+/* While the program is there our output is its own: nothing is printed. */
 static uint32_t variable(const char *name)
 {
 	for (uint32_t i = 0; i < x.vars->nr_vars; i++)
 		if (range_run_called(x.vars->vars[i].qualified, name))
 			return i;
-	check_msg(false, "%s is there", name);
+	nr_wrong++;
 	return 0;
 }
 
@@ -34,7 +35,7 @@ static void all_but(bool *want, uint32_t var, bool only)
 static void choose(const bool *want)
 {
 	size_t nr = range_plan_nr_windows(x.plan);
-	check_int(ranges_choose(x.r, want, NULL, NULL), 0);
+	nr_wrong += ranges_choose(x.r, want, NULL, NULL) != 0;
 	nr_choices++;
 	for (uint32_t i = 0; i < nr; i++)
 		if (range_plan_function_of(x.plan, i) != UINT32_MAX)
