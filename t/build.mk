@@ -163,7 +163,7 @@ install: tools
 	install -m 644 $(wildcard supervisor/*.1 reports/*.1) \
 		$(DESTDIR)$(MANDIR)/man1
 	install -d $(DESTDIR)$(INCLUDEDIR)
-	install -m 644 include/smco-phase.h $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 supervisor/marks/smco-phase.h $(DESTDIR)$(INCLUDEDIR)
 uninstall:
 	rm -f $(DESTDIR)$(INCLUDEDIR)/smco-phase.h \
 		$(TOOLS:%=$(DESTDIR)$(BINDIR)/%) $(patsubst %,\

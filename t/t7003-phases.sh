@@ -69,7 +69,7 @@ executed() {
 			return 0;
 		}
 	EOF
-	${CC:-gcc} -I "$SRC/include" -o e e.c || return 1
+	${CC:-gcc} -I "$SRC/supervisor/marks" -o e e.c || return 1
 	trace e --phase sdt:e:turn -- ./e 4 && is "$(column e sdt:e:turn count)" 50
 }
 
@@ -130,7 +130,7 @@ library() {
 		void in_library(void);
 		int main(void) { for (int i = 0; i < 300; i++) in_library(); return 0; }
 	EOF
-	${CC:-gcc} -I "$SRC/include" -fPIC -shared -o libturn.so lib.c &&
+	${CC:-gcc} -I "$SRC/supervisor/marks" -fPIC -shared -o libturn.so lib.c &&
 		${CC:-gcc} -o main main.c -L. -lturn -Wl,-rpath,"$PWD" || return 1
 	trace lib --phase sdt:lib:turn -- ./main || return 1
 	is "$(column lib sdt:lib:turn count)" 300
@@ -141,7 +141,7 @@ static_one() {
 		#include <smco-phase.h>
 		int main(void) { for (int i = 0; i < 300; i++) SMCO_PHASE_POINT(s, turn); return 0; }
 	EOF
-	${CC:-gcc} -I "$SRC/include" -static -o s s.c || return 1
+	${CC:-gcc} -I "$SRC/supervisor/marks" -static -o s s.c || return 1
 	trace s --phase sdt:s:turn -- ./s || return 1
 	is "$(column s sdt:s:turn count)" 300 && [ "$(column s sdt:s:turn timed)" -ge 1 ] &&
 		[ "$(column s sdt:s:turn timed)" -le 299 ]
@@ -165,7 +165,7 @@ forked() {
 			return 0;
 		}
 	EOF
-	${CC:-gcc} -I "$SRC/include" -o f f.c || return 1
+	${CC:-gcc} -I "$SRC/supervisor/marks" -o f f.c || return 1
 	trace f --phase sdt:f:turn -- ./f && is "$(column f sdt:f:turn count)" 1310 || return 1
 	trace nf --no-follow --phase sdt:f:turn -- ./f || return 1
 	[ "$(column nf sdt:f:turn count)" -ge 1010 ]

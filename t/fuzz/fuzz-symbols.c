@@ -24,7 +24,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	if (!build(&base[0], "cc -O2 -g -o %s t/fixtures/sym/names.c") ||
 	    !build(&base[1], "cc -O2 -g -gdwarf-4 -shared -fPIC -o %s "
 			     "t/fixtures/sym/plugin.c") ||
-	    !build(&base[3], "cc -O2 -I include -o %s "
+	    !build(&base[3], "cc -O2 -I supervisor/marks -o %s "
 			     "t/fixtures/phase-work.c") ||
 	    !build(&base[2], "cc -nostdlib -shared -Wl,--eh-frame-hdr -o %s "
 			     "t/fixtures/sym/cfi.s"))

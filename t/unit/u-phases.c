@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "include/smco-phase.h"
+#include "supervisor/marks/smco-phase.h"
 #include "reports/model.h"
 #include "supervisor/monitor/phases.h"
 #include "symbols/sdt.h"
