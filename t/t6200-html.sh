@@ -7,13 +7,6 @@ sample() { "$BUILD/t/unit/u-html" "$@" >/dev/null; }
 sample 15 50 run.trace
 sample 7 50 cut.trace
 
-usage() {
-	local status=$1 pattern=$2
-	shift 2
-	test_exit "$status" smco-report "$@" >out 2>err </dev/null || return 1
-	cat err
-	[ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q -- "$pattern" err
-}
 is_page() {
 	[ "$(head -n 1 "$1")" = '<!DOCTYPE html>' ] &&
 		[ "$(tail -n 1 "$1")" = '</body></html>' ]
@@ -45,18 +38,18 @@ cut_short() {
 ok "a trace without an end is shown, and it is said" cut_short
 
 echo old >old.html
-ok "a directory that is not there" usage 1 "cannot write none/x.html: No such file" --html run.trace -o none/x.html
-ok "which is found out first" usage 1 "cannot write none/x.html" --html nosuch.trace -o none/x.html
-ok "a directory" usage 1 "cannot write .*: Is a directory" --html run.trace -o .
-ok "a full disk" usage 1 "cannot write.*No space" --html run.trace -o /dev/full
-ok "no such trace" usage 9 "nosuch.trace" --html nosuch.trace -o old.html
+ok "a directory that is not there" report_refuses 1 "cannot write none/x.html: No such file" --html run.trace -o none/x.html
+ok "which is found out first" report_refuses 1 "cannot write none/x.html" --html nosuch.trace -o none/x.html
+ok "a directory" report_refuses 1 "cannot write .*: Is a directory" --html run.trace -o .
+ok "a full disk" report_refuses 1 "cannot write.*No space" --html run.trace -o /dev/full
+ok "no such trace" report_refuses 9 "nosuch.trace" --html nosuch.trace -o old.html
 kept() { [ "$(cat old.html)" = old ] && [ "$(echo old.*)" = old.html ]; }
 ok "what was there before is kept" kept
-ok "with a table" usage 2 "without a table's name" --html --naps run.trace
-ok "with another form" usage 2 "form of its own" --html --json run.trace
-ok "with a third one" usage 2 "form of its own" --html --flamegraph run.trace
-ok "sorted" usage 2 "without --sort" --html --sort naps run.trace
-ok "-o without a file" usage 2 '-o wants a value' run.trace -o
+ok "with a table" report_refuses 2 "without a table's name" --html --naps run.trace
+ok "with another form" report_refuses 2 "form of its own" --html --json run.trace
+ok "with a third one" report_refuses 2 "form of its own" --html --flamegraph run.trace
+ok "sorted" report_refuses 2 "without --sort" --html --sort naps run.trace
+ok "-o without a file" report_refuses 2 '-o wants a value' run.trace -o
 read_only() {
 	mkdir closed && echo old >closed/x.html && chmod 555 closed && chmod 755 .
 	setpriv --reuid=65534 --clear-groups "$BUILD/smco-report" --html run.trace -o closed/x.html >out 2>err

@@ -9,14 +9,6 @@ sample 7 20 cut.trace
 sample 8 0 nothing.trace
 "$BUILD/t/unit/u-summary-text" sample.trace
 
-usage() {
-	local status=$1 pattern=$2
-	shift 2
-	test_exit "$status" smco-report "$@" >out 2>err </dev/null || return 1
-	cat err
-	[ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q -- "$pattern" err
-}
-
 # back DIR - its events as --juwel has records, in the order of the text. Which
 # fields a name has, and how wide they are, is the metadata's to say.
 back() {
@@ -78,13 +70,13 @@ if command -v babeltrace2 >/dev/null; then
 fi
 
 mkdir full && touch full/x
-ok "a directory that is there" usage 1 "cannot write full: File exists" --ctf full odd.trace
-ok "in one that is not" usage 1 "cannot write none/x: No such file" --ctf none/x odd.trace
-ok "no such trace" usage 9 "nosuch" --ctf new nosuch.trace
+ok "a directory that is there" report_refuses 1 "cannot write full: File exists" --ctf full odd.trace
+ok "in one that is not" report_refuses 1 "cannot write none/x: No such file" --ctf none/x odd.trace
+ok "no such trace" report_refuses 9 "nosuch" --ctf new nosuch.trace
 ok "nothing is left of it" absent new
-ok "with another form" usage 2 "form of its own" --ctf new --json odd.trace
-ok "two traces" usage 2 "one trace" --ctf new odd.trace cut.trace
-ok "sorted" usage 2 "without --sort" --perfetto --sort naps odd.trace
+ok "with another form" report_refuses 2 "form of its own" --ctf new --json odd.trace
+ok "two traces" report_refuses 2 "one trace" --ctf new odd.trace cut.trace
+ok "sorted" report_refuses 2 "without --sort" --perfetto --sort naps odd.trace
 
 # perfetto TRACE EXPRESSION - $p is that document, $d that of --json.
 perfetto() {
@@ -130,9 +122,9 @@ folded() {
 ok "naps as folded stacks" folded
 folded_some() { [ "$(smco-report --flamegraph=naps --where 'site ~ "parse_"' odd.trace | wc -l)" = 1 ]; }
 ok "of those that were selected" folded_some
-ok "a flame graph of nothing" usage 9 "no naps in the trace" --flamegraph=naps nothing.trace
-ok "of what there is not" usage 2 'not of "x"' --flamegraph=x odd.trace
-ok "naps have no threads" usage 2 "about samples" --flamegraph=naps --thread 1 odd.trace
+ok "a flame graph of nothing" report_refuses 9 "no naps in the trace" --flamegraph=naps nothing.trace
+ok "of what there is not" report_refuses 2 'not of "x"' --flamegraph=x odd.trace
+ok "naps have no threads" report_refuses 2 "about samples" --flamegraph=naps --thread 1 odd.trace
 full() { test_exit 1 smco-report --perfetto odd.trace >/dev/full 2>err && grep -q 'No space' err; }
 ok "to a full disk" full
 

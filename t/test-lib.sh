@@ -91,3 +91,13 @@ done_testing() {
 		exit 1
 	fi
 }
+
+# report_refuses STATUS PATTERN ARGUMENT... - smco-report shows nothing, and says
+# why in one line.
+report_refuses() {
+	local status=$1 pattern=$2
+	shift 2
+	test_exit "$status" smco-report "$@" >out 2>err </dev/null || return 1
+	cat err
+	[ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q -- "$pattern" err
+}
