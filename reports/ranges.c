@@ -14,8 +14,7 @@ const char *finding_text(enum finding f)
 		[FINDING_NEGATIVE] = "negative, though called a size",
 		[FINDING_WRAPPED] = "at both ends of its type: wrapped round?",
 		[FINDING_LIMIT] = "within 1 % of its type's limit",
-		[FINDING_CONSTANT] = "given a value again and again, always "
-				     "the same",
+		[FINDING_CONSTANT] = "given a value often, always the same",
 	};
 	return f < FINDING_NR ? texts[f] : "";
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # assemble.pl OUT PAGE FILE... - PAGE with the FILEs in it, style sheets at
 # @style@, scripts at @script@, cut at @data@ into OUT.head and OUT.tail. Its
-# policy allows just these, by their hashes, and no network.
+# policy allows just these, by their hashes, and no network. Tabs are for who
+# reads the sources: no page has a control character but its line ends.
 use strict;
 use warnings;
 use Digest::SHA qw(sha256_base64);
@@ -12,7 +13,7 @@ sub slurp {
 	my ($name) = @_;
 	open my $f, '<:raw', $name or die "$name: $!\n";
 	local $/;
-	return <$f>;
+	return <$f> =~ s/^\t+//mgr =~ s/\t+/ /gr;
 }
 
 sub spill {
