@@ -12,7 +12,6 @@
 
 #define TICK_MAX_NS   (20 * NSEC_PER_MSEC)
 #define OVERDRAFT_NS  (500 * (int64_t)NSEC_PER_MSEC)
-#define BRIEF_TICK_NS NSEC_PER_MSEC
 #define TICK_OFF_NS   (100 * NSEC_PER_MSEC)
 #define FLUSH_NS      (500 * NSEC_PER_MSEC)
 #define NEARBY_NS     (50 * NSEC_PER_MSEC)
@@ -62,9 +61,10 @@ static void look_nearby(struct session *s, struct watched *w, uint64_t now_ns)
 
 /*
  * How many allocations may be recorded until the next tick: what half of the
- * room pays for, and a tenth of the budget in any case. A block that is not
- * known cannot be watched for the rest of its life, while a block that is not
- * armed now will be later; so an overdraft is paid back by arming less.
+ * room pays for, or half a second's budget on credit, and a tenth of the budget
+ * in any case. A block that is not known cannot be watched for the rest of its
+ * life, while a block that is not armed now will be later; so an overdraft is
+ * paid back by arming less.
  */
 static void refill_tokens(struct session *s, struct watched *w)
 {
@@ -74,8 +74,13 @@ static void refill_tokens(struct session *s, struct watched *w)
 			      ? PPB
 			      : control_m_from_overhead(s->opt->target_ppb);
 	int64_t least = (int64_t)(s->gap_ns / 10) * (m_t / 1000) / (PPB / 1000);
-	int64_t room = ledger_room_ns(s->ledger) / 2;
-	uint64_t ns = (uint64_t)(room > least ? room : least);
+	int64_t room = ledger_room_ns(s->ledger);
+	int64_t most = room / 2;
+	/* Programs allocate in bursts, at their start above all. */
+	int64_t credit = OVERDRAFT_NS / 1000 * m_t / (PPB / 1000);
+	if (room < credit)
+		most = (credit + room) / (int64_t)s->nr_ws;
+	uint64_t ns = (uint64_t)(most > least ? most : least);
 	uint64_t tokens = ns / (hooks_cost_ns(w->hooks) + 1);
 	uint64_t traps = ns / TRAP_COST_NS;
 	hooks_set_tokens(w->hooks,
@@ -450,7 +455,7 @@ static void leave(struct session *s, struct session_result *ret)
 #define RANGE_ACCOUNT_NS (NSEC_PER_MSEC / 2)
 
 /* Whoever stops by itself may have to wait for this; it waits for nobody's
- * stop and is not urgent. But each change costs as much as a short tick. */
+ * stop and is not urgent. */
 static void do_what_is_due(struct session *s, struct status *line,
 			   bool standing, uint64_t now_ns)
 {
@@ -461,8 +466,8 @@ static void do_what_is_due(struct session *s, struct status *line,
 	bool tick_due = now_ns >= s->next_tick_ns;
 	bool check_due = standing && now_ns >= s->next_check_ns;
 	/* A look at sensors is short, and comes a thousand times a second. */
-	bool lasts = count_due || sample_due || phase_due || check_due ||
-		     (tick_due && s->tick_cpu_ns > BRIEF_TICK_NS);
+	bool lasts =
+		count_due || sample_due || phase_due || check_due || tick_due;
 	if (lasts)
 		tracer_urgent(s->tracer, false);
 	if (count_due)

@@ -9,6 +9,7 @@
 #define MAX_WINDOW_NS	(50 * NSEC_PER_MSEC)
 #define ADAPT_NS	(500 * NSEC_PER_MSEC)
 #define STRETCH_MAX	25
+#define SMALL_BLOCK	16 /* pages; armed as a whole */
 #define FULL_PRICE_ONE	16
 #define FULL_PRICE_MAX	(16 * FULL_PRICE_ONE)
 
@@ -352,11 +353,13 @@ static bool arm_plant(struct block *b, uint64_t now_ns)
 		return false;
 	if (np->primary->ops->is_guard)
 		return nap_guard_arm(b);
-	/* What is planned counts only when it is carried out. */
-	if (np->plan.nr >= NAP_PLAN_BATCH || nap_room_ns(np) <= 0)
+	/* What is planned counts in full until it is carried out, mostly much
+	 * less afterwards. */
+	int64_t enough = (int64_t)(SMALL_BLOCK * nap_touch_cost(np));
+	if (np->plan.nr >= NAP_PLAN_BATCH || nap_room_ns(np) <= enough)
 		nap_poll_flush(np, now_ns);
-	if (nap_room_ns(np) > 0)
-		return nap_poll_arm(b, now_ns);
+	if (nap_room_ns(np) > 0 && nap_poll_arm(b, now_ns))
+		return true;
 	np->nap->was_short = true;
 	return false;
 }

@@ -19,7 +19,6 @@
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,20 +258,9 @@ static void take_messages(struct uffd *u)
 			on_message(u, &m[i]);
 }
 
-/* A thread of the program waits for us: go first, where that is permitted and
- * nobody has chosen better. There is little to do each time. */
-static void be_urgent(void)
-{
-	struct sched_param sp = {.sched_priority = 1};
-	int policy = sched_getscheduler(0);
-	if (policy == SCHED_OTHER || policy == SCHED_BATCH)
-		sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &sp);
-}
-
 static void *reader(void *arg)
 {
 	struct uffd *u = arg;
-	be_urgent();
 	struct pollfd p[2] = {{u->fd, POLLIN, 0}, {u->quit_fd, POLLIN, 0}};
 	for (;;) {
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
