@@ -138,13 +138,7 @@ table() {
 		[ "$(smco-report --counters --csv --thread "$(tail -n 1 table | cut -d, -f 3)" t.trace | wc -l)" = 3 ]
 }
 ok "smco-report --counters has them by thread" table
-columns() {
-	sed 's/\\-/-/g' "$SRC/reports/smco-report.1" | sed -n '/^\.SS "--counters"/,/^\.S[SH]/p' >part
-	head -n 1 table | tr -d '\r' | tr ',' '\n' | sed 's/_ns$//; s/_ppb$//' >names
-	while read -r c; do grep -qxF -- ".B $c" part || { echo "$c" && return 1; }; done <names
-	[ "$(wc -l <names)" -gt 10 ]
-}
-ok "its columns are in the manual" columns
+ok "its columns are in the manual" columns_in_manual counters 10
 none() {
 	smco-trace -q -t 0 -o nap.trace true
 	smco-trace -q -e page-faults -o faults.trace true

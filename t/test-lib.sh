@@ -101,3 +101,13 @@ report_refuses() {
 	cat err
 	[ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q -- "$pattern" err
 }
+
+# columns_in_manual SECTION MIN - the columns of a CSV in the file "table", more
+# than MIN of them, are what the manual lists for smco-report --SECTION.
+columns_in_manual() {
+	local c
+	sed 's/\\-/-/g' "$SRC/reports/smco-report.1" | sed -n "/^\.SS \"--$1\"/,/^\.S[SH]/p" >part
+	head -n 1 table | tr -d '\r' | tr ',' '\n' | sed 's/_ns$//; s/_ppb$//' >names
+	while read -r c; do grep -qxF -- ".B $c" part || { echo "$c" && return 1; }; done <names
+	[ "$(wc -l <names)" -gt "$2" ]
+}

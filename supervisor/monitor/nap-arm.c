@@ -5,7 +5,6 @@
  */
 #include "supervisor/monitor/nap-private.h"
 
-#define SMALL_PAGES  16 /* armed as a whole at once when nothing is known */
 #define WIDEN_FACTOR 16
 #define WIDEN_FIRST  64
 #define RETRY_NS     NSEC_PER_SEC
@@ -43,7 +42,7 @@ static uint64_t widen_step(const struct block *b)
 	int64_t room = nap_room_ns(b->proc);
 	/* One of many pages may not take all the room there is at each tick
 	 * while small ones wait for a turn. */
-	if (left > SMALL_PAGES && room > b->proc->nap->large_room_ns)
+	if (left > NAP_SMALL_PAGES && room > b->proc->nap->large_room_ns)
 		room = b->proc->nap->large_room_ns;
 	uint64_t most = room <= 0 ? 0 : cost ? (uint64_t)room / cost : left;
 	if (step > left)
@@ -61,7 +60,7 @@ bool nap_poll_widen(struct block *b)
 		nap_account(b);
 	if (!plan(b, b->cursor, step))
 		return false;
-	if (step > SMALL_PAGES)
+	if (step > NAP_SMALL_PAGES)
 		b->proc->nap->large_room_ns -=
 			(int64_t)(step * nap_touch_cost(b->proc));
 	b->state = BLOCK_WIDEN;
@@ -93,9 +92,9 @@ bool nap_poll_arm(struct block *b, uint64_t now_ns)
 
 	b->armed_ns = now_ns;
 	b->cursor = 0;
-	if (first && nr > SMALL_PAGES && is_untouched(b)) {
+	if (first && nr > NAP_SMALL_PAGES && is_untouched(b)) {
 		watch_fresh(b);
-	} else if ((first && nr <= SMALL_PAGES) || nr <= 1ull << b->level) {
+	} else if ((first && nr <= NAP_SMALL_PAGES) || nr <= 1ull << b->level) {
 		if (!nap_poll_widen(b))
 			return false;
 	} else {
@@ -108,7 +107,7 @@ bool nap_poll_arm(struct block *b, uint64_t now_ns)
 		b->state = BLOCK_IDLE;
 		return false;
 	}
-	if (nr > SMALL_PAGES)
+	if (nr > NAP_SMALL_PAGES)
 		b->flags |= BLOCK_ARMED_ONCE;
 	control_armed(np->nap->control, b->plant, now_ns);
 	return true;

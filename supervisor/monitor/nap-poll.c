@@ -245,7 +245,7 @@ static void quiet(struct block *b, uint64_t looked_ns)
 			b->cursor = 0;
 		/* Or wait for room and try again; where CPU time is dear, not
 		 * as often. */
-		if (!nap_poll_widen(b) && nap_cpu_price(n) > 1)
+		if (!nap_poll_widen(b) && n->stretch > 1)
 			wait = OVERDRAWN_WINDOWS;
 	}
 	np->queue.entry[b->queue_pos].due_ns =

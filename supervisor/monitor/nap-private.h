@@ -96,6 +96,8 @@ void nap_account(struct block *b);
 
 /* nap-arm.c: arming. Plans only, until nap_poll_flush. */
 #define NAP_PLAN_BATCH 4096
+/* So many pages are armed as a whole at once when nothing is known. */
+#define NAP_SMALL_PAGES 16
 /* Arm a plant that is due. False if there is no room: defer it. */
 bool nap_poll_arm(struct block *b, uint64_t now_ns);
 /* Arm more pages of a block whose sample was quiet. False: no room. */

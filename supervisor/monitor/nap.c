@@ -9,7 +9,6 @@
 #define MAX_WINDOW_NS	(50 * NSEC_PER_MSEC)
 #define ADAPT_NS	(500 * NSEC_PER_MSEC)
 #define STRETCH_MAX	25
-#define SMALL_BLOCK	16 /* pages; armed as a whole */
 #define FULL_PRICE_ONE	16
 #define FULL_PRICE_MAX	(16 * FULL_PRICE_ONE)
 
@@ -47,11 +46,6 @@ void nap_destroy(struct nap *n)
 uint64_t nap_window_ns(const struct nap *n)
 {
 	return n->window_ns;
-}
-
-unsigned nap_cpu_price(const struct nap *n)
-{
-	return n->stretch;
 }
 
 struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
@@ -355,7 +349,7 @@ static bool arm_plant(struct block *b, uint64_t now_ns)
 		return nap_guard_arm(b);
 	/* What is planned counts in full until it is carried out, mostly much
 	 * less afterwards. */
-	int64_t enough = (int64_t)(SMALL_BLOCK * nap_touch_cost(np));
+	int64_t enough = (int64_t)(NAP_SMALL_PAGES * nap_touch_cost(np));
 	if (np->plan.nr >= NAP_PLAN_BATCH || nap_room_ns(np) <= enough)
 		nap_poll_flush(np, now_ns);
 	if (nap_room_ns(np) > 0 && nap_poll_arm(b, now_ns))

@@ -41,9 +41,6 @@ void nap_destroy(struct nap *n);
 
 /* How often nap_tick wants to be called, ns. */
 uint64_t nap_window_ns(const struct nap *n);
-/* How much our CPU time should be saved, because the program has to wait for it
- * and that uses up the budget: 1 = not at all, up to 25. */
-unsigned nap_cpu_price(const struct nap *n);
 
 /* @primary watches; it stays the caller's. */
 struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,

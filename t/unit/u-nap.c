@@ -304,6 +304,29 @@ static void test_huge_busy(int64_t target_percent)
 	check_int(nr_reported, 0);
 }
 
+/* Large blocks that look quiet for a while, and never are, may not keep the
+ * small ones from getting their turns. */
+static void test_large_beside_small(void)
+{
+	threshold = NSEC_PER_SEC;
+	for (unsigned i = 0; i < 40; i++)
+		add_sim(16384, 150 * MS, true);
+	for (unsigned i = 0; i < 300; i++) {
+		add_sim(3, (20 + rnd(60)) * MS, false);
+		add_idle(&sims[nr_sims - 1], 2 * NSEC_PER_SEC + rnd(threshold),
+			 3 * threshold);
+		add_idle(&sims[nr_sims - 1], 7 * NSEC_PER_SEC + rnd(threshold),
+			 3 * threshold);
+	}
+	struct outcome o = simulate(PPB / 100, 12 * NSEC_PER_SEC);
+	clear_sims();
+	printf("# small beside large: %u of %u found, overhead %.3f %%\n",
+	       o.nr_found, o.nr_true, o.overhead * 100);
+	check_int(o.nr_true, 600);
+	check_range((double)o.nr_found / o.nr_true, 0.95, 1);
+	check_int(nr_false, 0);
+}
+
 static void test_never_touched(void)
 {
 	threshold = NSEC_PER_SEC;
@@ -323,6 +346,7 @@ int main(void)
 	test_never_touched();
 	test_schedule(10, 1.0, true);
 	test_schedule(1, 0.95, false);
+	test_large_beside_small();
 	test_huge_busy(10);
 	test_huge_busy(1);
 	return tap_done();
