@@ -179,6 +179,7 @@ const char *names_coverage(size_t why)
 		[COVER_SHARED] = "shared, locked, huge or device pages",
 		[COVER_MECHANISM] = "out of the mechanism's reach",
 		[COVER_LOST] = "events lost",
+		[COVER_SHORT_LIVED] = "lived for less time than a nap takes",
 	};
 	return why < COVER_NR ? text[why] : "for another reason";
 }
@@ -194,6 +195,7 @@ const char *names_coverage_id(size_t why)
 		[COVER_SHARED] = "shared",
 		[COVER_MECHANISM] = "mechanism",
 		[COVER_LOST] = "lost",
+		[COVER_SHORT_LIVED] = "short_lived",
 	};
 	return why < COVER_NR ? id[why] : "other";
 }

@@ -100,6 +100,7 @@ enum coverage_why {
 	COVER_SHARED = 5,    /* shared, locked, huge, device pages */
 	COVER_MECHANISM = 6, /* mechanism missing; text says which and why */
 	COVER_LOST = 7,	     /* events lost */
+	COVER_SHORT_LIVED = 8, /* gone sooner than the shortest nap is long */
 	COVER_NR,
 };
 

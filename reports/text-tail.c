@@ -78,12 +78,12 @@ void text_processes(const struct view *v)
 
 /* ------------------------------------------------------------- coverage --- */
 
-/* Blocks that are not in the list for this reason; of others something else is
- * missing. */
+/* Blocks that are not in the list for this reason, though they might have been
+ * in it; of others something else is missing. */
 static bool is_reason(size_t why)
 {
 	return why != COVER_WATCHED && why != COVER_LOST &&
-	       why != COVER_NO_STACK;
+	       why != COVER_NO_STACK && why != COVER_SHORT_LIVED;
 }
 
 static uint64_t unwatched_bytes(const struct summary *s)
@@ -95,11 +95,22 @@ static uint64_t unwatched_bytes(const struct summary *s)
 	return sum;
 }
 
+static void not_watched(const struct view *v, size_t why)
+{
+	const struct ev_coverage *c = &v->s->coverage[why];
+	char a[UNITS_MAX], b[UNITS_MAX];
+	if (!c->nr_objects && !c->bytes)
+		return;
+	text_paragraph(v, "", INK_NONE, "not %s block%s, %s: %s",
+		       units_count(c->nr_objects, a), plural(c->nr_objects),
+		       units_bytes(c->bytes, b), names_coverage(why));
+}
+
 static void watched(const struct view *v)
 {
 	const struct summary *s = v->s;
 	const struct ev_coverage *c = &s->coverage[COVER_WATCHED];
-	char a[UNITS_MAX], b[UNITS_MAX], share[UNITS_MAX] = "";
+	char a[UNITS_MAX], b[UNITS_MAX], share[UNITS_MAX + 32] = "";
 	if (!s->has_coverage[COVER_WATCHED]) {
 		text_paragraph(v, "coverage", INK_WARN,
 			       model_is_truncated(s) ? "not in the trace"
@@ -108,8 +119,11 @@ static void watched(const struct view *v)
 	}
 	double all = (double)c->bytes + (double)unwatched_bytes(s);
 	if (all > (double)c->bytes)
-		snprintf(share, sizeof(share), ", %.3g %% of the bytes known",
-			 100 * (double)c->bytes / all);
+		snprintf(share, sizeof(share), ", %.3g %% of the bytes %s",
+			 100 * (double)c->bytes / all,
+			 s->has_coverage[COVER_SHORT_LIVED]
+				 ? "that lived long enough"
+				 : "known");
 	text_paragraph(v, "coverage", INK_NONE, "watched %s block%s, %s%s",
 		       units_count(c->nr_objects, a), plural(c->nr_objects),
 		       units_bytes(c->bytes, b), share);
@@ -126,15 +140,10 @@ void text_coverage(const struct view *v)
 	uint64_t dropped = model_nr_dropped(s);
 	if (model_has_monitor(s, "nap"))
 		watched(v);
-	for (size_t i = COVER_BELOW_CUTOFF; i < COVER_NR; i++) {
-		const struct ev_coverage *c = &s->coverage[i];
-		if (!is_reason(i) || (!c->nr_objects && !c->bytes))
-			continue;
-		text_paragraph(v, "", INK_NONE, "not %s block%s, %s: %s",
-			       units_count(c->nr_objects, a),
-			       plural(c->nr_objects), units_bytes(c->bytes, b),
-			       names_coverage(i));
-	}
+	for (size_t i = COVER_BELOW_CUTOFF; i < COVER_NR; i++)
+		if (is_reason(i))
+			not_watched(v, i);
+	not_watched(v, COVER_SHORT_LIVED);
 	if (unwatched)
 		text_paragraph(v, "", INK_NONE,
 			       "not %s process%s that ended before the budget "

@@ -67,13 +67,16 @@ struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
 	return np;
 }
 
-static void count_coverage(struct nap *n, const struct block *b)
+static void count_coverage(struct nap *n, const struct block *b,
+			   uint64_t now_ns)
 {
 	enum coverage_why why = COVER_NEVER_ARMED;
 	if (b->flags & BLOCK_STUCK)
 		why = COVER_SHARED;
 	else if (b->flags & (BLOCK_WATCHED | BLOCK_EVER_SEEN))
 		why = COVER_WATCHED;
+	else if (b->alloc_ns && now_ns < b->alloc_ns + n->params.nap_ns)
+		why = COVER_SHORT_LIVED;
 	n->cover[why].nr_objects++;
 	n->cover[why].bytes += b->size;
 	if (!b->stack) {
@@ -94,7 +97,7 @@ static void block_gone(struct nap_proc *np, struct block *b, uint64_t now_ns,
 		if (b->flags & BLOCK_WATCHED)
 			site->nr_watched++;
 	}
-	count_coverage(n, b);
+	count_coverage(n, b, now_ns);
 	if (touch_memory && b->state != BLOCK_IDLE && np->primary)
 		np->primary->ops->drop(np->primary, block_first_page(b),
 				       block_end_page(b));

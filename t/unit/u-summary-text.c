@@ -178,8 +178,12 @@ static void short_run(void)
 	/* No stack, but watched. */
 	SAMPLE_PUT(w, EV_COVERAGE, 960, COVER_WATCHED,
 		   (struct ev_coverage){3, 24576});
+	SAMPLE_PUT(w, EV_COVERAGE, 960, COVER_NEVER_ARMED,
+		   (struct ev_coverage){1, 8192});
 	SAMPLE_PUT(w, EV_COVERAGE, 960, COVER_NO_STACK,
 		   (struct ev_coverage){2, 16384});
+	SAMPLE_PUT(w, EV_COVERAGE, 960, COVER_SHORT_LIVED,
+		   (struct ev_coverage){5, 1 << 20});
 	trace_writer_close(w, NULL);
 }
 
