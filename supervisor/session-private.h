@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "reports/trace.h"
+#include "supervisor/control/allowance.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/duty.h"
 #include "supervisor/meter.h"

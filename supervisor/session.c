@@ -11,7 +11,6 @@
 #include "supervisor/tables.h"
 
 #define TICK_MAX_NS   (20 * NSEC_PER_MSEC)
-#define OVERDRAFT_NS  (500 * (int64_t)NSEC_PER_MSEC)
 #define TICK_OFF_NS   (100 * NSEC_PER_MSEC)
 #define FLUSH_NS      (500 * NSEC_PER_MSEC)
 #define NEARBY_NS     (50 * NSEC_PER_MSEC)
@@ -59,28 +58,20 @@ static void look_nearby(struct session *s, struct watched *w, uint64_t now_ns)
 	s->nearby_due_ns = end_ns + nearby_pause_ns(s, end_ns - start_ns);
 }
 
-/*
- * How many allocations may be recorded until the next tick: what half of the
- * room pays for, or half a second's budget on credit, and a tenth of the budget
- * in any case. A block that is not known cannot be watched for the rest of its
- * life, while a block that is not armed now will be later; so an overdraft is
- * paid back by arming less.
- */
+static int64_t budget_ppb(const struct session *s)
+{
+	return s->opt->is_unlimited
+		       ? PPB
+		       : control_m_from_overhead(s->opt->target_ppb);
+}
+
+/* How many allocations may be recorded until the next tick. */
 static void refill_tokens(struct session *s, struct watched *w)
 {
 	if (!s->opt->target_ppb)
 		return;
-	int64_t m_t = s->opt->is_unlimited
-			      ? PPB
-			      : control_m_from_overhead(s->opt->target_ppb);
-	int64_t least = (int64_t)(s->gap_ns / 10) * (m_t / 1000) / (PPB / 1000);
-	int64_t room = ledger_room_ns(s->ledger);
-	int64_t most = room / 2;
-	/* Programs allocate in bursts, at their start above all. */
-	int64_t credit = OVERDRAFT_NS / 1000 * m_t / (PPB / 1000);
-	if (room < credit)
-		most = (credit + room) / (int64_t)s->nr_ws;
-	uint64_t ns = (uint64_t)(most > least ? most : least);
+	uint64_t ns = allowance_ns(budget_ppb(s), ledger_room_ns(s->ledger),
+				   s->gap_ns, s->nr_ws);
 	uint64_t tokens = ns / (hooks_cost_ns(w->hooks) + 1);
 	uint64_t traps = ns / TRAP_COST_NS;
 	hooks_set_tokens(w->hooks,
@@ -96,11 +87,8 @@ static void refill_tokens(struct session *s, struct watched *w)
  */
 bool session_is_far_overdrawn(const struct session *s)
 {
-	if (s->opt->is_unlimited)
-		return false;
-	int64_t m_t = control_m_from_overhead(s->opt->target_ppb);
-	return ledger_room_ns(s->ledger) <
-	       -(OVERDRAFT_NS / 1000 * m_t / (PPB / 1000));
+	return !s->opt->is_unlimited &&
+	       ledger_room_ns(s->ledger) < -allowance_credit_ns(budget_ppb(s));
 }
 
 /* What the time since the last call was spent on. */
