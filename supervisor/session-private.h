@@ -55,6 +55,7 @@ struct session {
 	uint64_t gap_ns;	/* between the last two */
 	bool has_mechanism;
 	bool has_refusal;
+	bool has_leftovers; /* one of those attached to has memory of ours */
 	struct ev_coverage not_admitted, lost;
 	uint64_t nr_unwatched; /* processes that ended before their turn */
 	volatile sig_atomic_t interrupted; /* the signal; 0 = go on */

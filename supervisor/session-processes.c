@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "supervisor/probe/leftover.h"
 #include "supervisor/session-private.h"
 
 #define FIRST_TOKENS 2048
@@ -220,6 +221,29 @@ static void start_watching(struct session *s, struct tproc *p,
 		watched_adopt(w, s->opt->min_size_bytes, s->stacks, &err);
 }
 
+/* A process that we attached to, whose last supervisor was killed. All its
+ * tasks stand; they may run on in between. */
+static void start_clean(struct session *s, struct tproc *p,
+			const struct tevent *ev)
+{
+	struct smco_err err = {0};
+	tracer_stops_are(s->tracer, "to clear what a killed smco-trace left");
+	int rc = tproc_stop(p, NULL); /* at once: they do already */
+	tproc_resume_new(p);
+	if (leftover_remove(p, &err) < 0)
+		smco_debug("session", "%s", err.msg);
+	if (rc == 0)
+		tproc_cont(p);
+	tracer_stops_are(s->tracer, "to attach");
+	do
+		rc = tproc_stop(p, NULL);
+	while (rc && !s->interrupted);
+	if (rc == 0) {
+		start_watching(s, p, ev);
+		tproc_cont(p);
+	}
+}
+
 static void guard_hit(struct session *s, struct watched *w,
 		      const struct access_hit *hit, bool is_primary)
 {
@@ -276,6 +300,10 @@ void session_dispatch(struct session *s, struct tevent *ev)
 	tracer_stops_are(s->tracer, purpose_of(ev));
 	switch (ev->kind) {
 	case TEV_PROC_NEW:
+		if (ev->why == TPROC_ATTACHED && s->has_leftovers) {
+			start_clean(s, ev->proc, ev);
+			break;
+		}
 		start_watching(s, ev->proc, ev);
 		tproc_resume_new(ev->proc);
 		break;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "supervisor/output.h"
+#include "supervisor/probe/leftover.h"
 #include "supervisor/session-private.h"
 #include "supervisor/tables.h"
 
@@ -314,6 +315,7 @@ static int start_program(struct session *s, struct smco_err *err)
 		int rc = tracer_seize(s->tracer, o->pids[i], err);
 		if (rc)
 			return rc;
+		s->has_leftovers |= leftover_is_there(o->pids[i]);
 	}
 	return 0;
 }

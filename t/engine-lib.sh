@@ -47,7 +47,8 @@ untouched() {
 	for task in "/proc/$1/task"/*; do
 		grep -q '^TracerPid:[[:space:]]*0$' "$task/status" 2>/dev/null ||
 			[ ! -e "$task" ] || {
-			echo "$task is traced"
+			echo "$task is traced:"
+			grep -E '^(Name|State|Tgid|TracerPid)' "$task/status"
 			bad=1
 		}
 		grep -q '^State:[[:space:]]*t' "$task/status" 2>/dev/null && {
@@ -64,4 +65,59 @@ layout() {
 	awk '$6 ~ /^\// || $6 ~ /vdso/ { print $2, $3, $6 }' "/proc/$1/maps"
 	awk '$6 == "" { n[$2]++ } END { for (p in n) if (p ~ /x/) print p, n[p] }' \
 		"/proc/$1/maps"
+}
+
+# text_is_own PID VDSO - what is executed is byte by byte as in the files it
+# comes from; the vdso, which comes from none, as in the file VDSO, made the
+# first time. Anything else that can be executed is not its own.
+text_is_own() {
+	perl - "$@" <<-'END'
+	use strict;
+	my ($pid, $vdso) = @ARGV;
+	open my $maps, '<', "/proc/$pid/maps" or die "maps: $!";
+	open my $mem, '<:raw', "/proc/$pid/mem" or die "mem: $!";
+	my $bad = 0;
+	while (<$maps>) {
+		my ($from, $to, $prot, $at, $path) =
+			/^(\w+)-(\w+) (\S+) (\w+) \S+ \d+\s*(.*)/ or die "what is $_";
+		next if $prot !~ /x/ || $path eq '[vsyscall]';
+		my $size = hex($to) - hex $from;
+		sysseek $mem, hex $from, 0 or die "seek: $!";
+		sysread($mem, my $is, $size) == $size or die "read $path: $!";
+		my $was = '';
+		if ($path eq '[vdso]') {
+			unless (-e $vdso) {
+				open my $f, '>:raw', $vdso or die;
+				print $f $is;
+				next;
+			}
+			open my $f, '<:raw', $vdso or die;
+			sysread $f, $was, $size;
+		} elsif ($path =~ m{^/}) {
+			open my $f, '<:raw', $path or die "$path: $!";
+			sysseek $f, hex $at, 0;
+			my $n = sysread $f, $was, $size;
+			$was .= "\0" x ($size - $n); # the last page is filled up
+		} else {
+			print "not its own: $_";
+			$bad = 1;
+			next;
+		}
+		next if $is eq $was;
+		my @at = grep { substr($is, $_, 1) ne substr $was, $_, 1 }
+			0 .. $size - 1;
+		printf "%s: %d bytes differ, first at %#x\n", $path, scalar @at,
+			$at[0] + hex $at;
+		$bad = 1;
+	}
+	exit $bad;
+	END
+}
+
+# What the program has: descriptors, mappings, signals that are caught,
+# blocked or ignored.
+belongings() {
+	find "/proc/$1/fd" -type l -printf '%f %l\n' | sort
+	layout "$1"
+	grep -E '^Sig(Blk|Ign|Cgt)' "/proc/$1/status"
 }

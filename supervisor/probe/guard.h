@@ -123,5 +123,8 @@ int guard_older_look(struct guard *g, struct smco_err *err);
  * be guarded yet.
  */
 int guard_older_relieve(struct guard *g);
+/* The same where nothing is going to be guarded: waits for them to go, for as
+ * long as tproc_vacate() does. False: some are left, as harmless as before. */
+bool guard_older_remove(struct tproc *p, const struct tmaps *maps);
 
 #endif

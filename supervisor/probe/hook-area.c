@@ -13,7 +13,7 @@ int hook_area_renew(struct tproc *p, taddr_t base, int *fd_ret,
 		    struct smco_err *err)
 {
 	taddr_t addr;
-	return near_share(p, base + NAME_OFF, base + AGENT_SHM_OFF,
+	return near_share(p, base, base + NAME_OFF, base + AGENT_SHM_OFF,
 			  AGENT_SHM_BYTES, PROT_READ | PROT_WRITE, &addr,
 			  fd_ret, err);
 }
@@ -21,8 +21,8 @@ int hook_area_renew(struct tproc *p, taddr_t base, int *fd_ret,
 int hook_area_more(struct tproc *p, taddr_t base, uint64_t bytes,
 		   taddr_t *addr_ret, int *fd_ret, struct smco_err *err)
 {
-	return near_share(p, base + NAME_OFF, 0, bytes, PROT_READ, addr_ret,
-			  fd_ret, err);
+	return near_share(p, base, base + NAME_OFF, 0, bytes, PROT_READ,
+			  addr_ret, fd_ret, err);
 }
 
 int hook_area_map(struct tproc *p, taddr_t start, taddr_t end,

@@ -93,21 +93,14 @@ static bool nobody_inside(void *hooks)
 	uint32_t inside = 0;
 	for (struct task *t = tproc_first_task(h->p); t; t = task_next(t)) {
 		struct user_regs_struct regs;
-		if (task_get_regs(t, &regs))
-			continue;
-		if (in_area(h, regs.rip)) {
-			taddr_t pc = regs.rip;
-			if ((!leave_stub(h, &regs) && !leave_trap(h, &regs)) ||
-			    task_set_regs(t, &regs)) {
-				smco_debug("hook", "thread %d at agent+0x%llx",
-					   task_tid(t),
-					   (unsigned long long)(pc - h->base));
-				return false;
-			}
-		}
-		if (sigframes_find(h->p, regs.rsp, h->base,
-				   h->base + AGENT_LIFE_OFF, NULL, NULL))
+		if (task_get_regs(t, &regs) == 0 && in_area(h, regs.rip) &&
+		    (leave_stub(h, &regs) || leave_trap(h, &regs)))
+			task_set_regs(t, &regs);
+		if (sigframes_leads_to(t, h->base, h->base + AGENT_LIFE_OFF)) {
+			smco_debug("hook", "thread %d may be in the agent",
+				   task_tid(t));
 			return false;
+		}
 	}
 	return tmem_read(h->p,
 			 h->base + AGENT_PRIV_OFF +

@@ -169,15 +169,9 @@ static taddr_t keep_pc(void *ctx, taddr_t pc)
 static bool nobody_inside(void *ctx)
 {
 	struct marks *m = ctx;
-	for (struct task *t = tproc_first_task(m->p); t; t = task_next(t)) {
-		struct user_regs_struct regs;
-		if (task_get_regs(t, &regs))
-			continue;
-		if ((regs.rip >= m->base && regs.rip < m->base + CODE_BYTES) ||
-		    sigframes_find(m->p, regs.rsp, m->base,
-				   m->base + CODE_BYTES, NULL, NULL))
+	for (struct task *t = tproc_first_task(m->p); t; t = task_next(t))
+		if (sigframes_leads_to(t, m->base, m->base + CODE_BYTES))
 			return false;
-	}
 	return true;
 }
 
@@ -304,7 +298,7 @@ static int map_area(struct marks *m, taddr_t lo, taddr_t hi,
 	if (rc)
 		return rc;
 	m->planted = true;
-	rc = near_share(m->p, m->base + NAME_OFF, m->base + DATA_OFF,
+	rc = near_share(m->p, m->base, m->base + NAME_OFF, m->base + DATA_OFF,
 			DATA_BYTES, PROT_READ | PROT_WRITE, &addr, &fd, err);
 	if (rc)
 		return rc;

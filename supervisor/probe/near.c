@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -117,11 +118,25 @@ static int take_fd(struct tproc *p, int fd)
 	return ret;
 }
 
-int near_share(struct tproc *p, taddr_t name_at, taddr_t at, uint64_t bytes,
-	       int prot, taddr_t *addr_ret, int *fd_ret, struct smco_err *err)
+taddr_t near_base_of(const struct tmap *m)
 {
-	static const char name[] = "smco-trace";
+	static const char prefix[] = "/memfd:" NEAR_NAME "@";
+	char *end;
+	if (strncmp(m->path, prefix, sizeof(prefix) - 1) != 0 || m->offset)
+		return 0;
+	taddr_t base = strtoull(m->path + sizeof(prefix) - 1, &end, 16);
+	return *end || base % TPAGE_SIZE || base >= m->start ? 0 : base;
+}
+
+int near_share(struct tproc *p, taddr_t base, taddr_t name_at, taddr_t at,
+	       uint64_t bytes, int prot, taddr_t *addr_ret, int *fd_ret,
+	       struct smco_err *err)
+{
+	char name[NEAR_NAME_BYTES] = NEAR_NAME;
 	int64_t fd, ret, addr = 0;
+	if (at)
+		snprintf(name, sizeof(name), NEAR_NAME "@%llx",
+			 (unsigned long long)base);
 	int r = tmem_write(p, name_at, name, sizeof(name));
 	if (r)
 		return smco_fail(err, r, 0,

@@ -23,11 +23,18 @@ int near_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
 int near_unmap(struct tproc *p, taddr_t base, uint64_t bytes,
 	       struct smco_err *err);
 /*
- * Shared memory in the tracee, in place of what is at @at, or, if 0, anywhere.
- * *fd_ret is the supervisor's descriptor; the tracee's is closed. A few bytes
- * at @name_at, writable, are used meanwhile.
+ * Shared memory in the tracee, at @at, where it is the end of the area that
+ * begins at @base; or, if 0, anywhere. *fd_ret is the supervisor's descriptor;
+ * the tracee's is closed. NEAR_NAME_BYTES at @name_at, writable, are used
+ * meanwhile. Its name in /proc/PID/maps tells whose area it is, to whoever
+ * comes when we have been killed (leftover.h).
  */
-int near_share(struct tproc *p, taddr_t name_at, taddr_t at, uint64_t bytes,
-	       int prot, taddr_t *addr_ret, int *fd_ret, struct smco_err *err);
+int near_share(struct tproc *p, taddr_t base, taddr_t name_at, taddr_t at,
+	       uint64_t bytes, int prot, taddr_t *addr_ret, int *fd_ret,
+	       struct smco_err *err);
+#define NEAR_NAME	"smco-trace"
+#define NEAR_NAME_BYTES 48
+/* The base of the area that mapping @m is the end of; 0: of none. */
+taddr_t near_base_of(const struct tmap *m);
 
 #endif

@@ -217,22 +217,18 @@ bool range_nobody_inside(void *ranges)
 	for (struct task *t = tproc_first_task(r->p); t; t = task_next(t)) {
 		struct user_regs_struct regs;
 		size_t step;
-		if (task_get_regs(t, &regs))
-			continue;
 		const struct live_function *f =
-			range_function_at(r, regs.rip, &step);
+			task_get_regs(t, &regs)
+				? NULL
+				: range_function_at(r, regs.rip, &step);
 		taddr_t begin =
 			f ? r->base + f->code_off + f->step[step].offset : 0;
 		if (f && (f->step[step].clean ||
 			  (f->step[step].at_insn && begin == regs.rip))) {
 			regs.rip = f->step_addr[step] + r->bias;
-			if (task_set_regs(t, &regs))
-				nobody = false;
-		} else if (f) {
-			nobody = false;
+			task_set_regs(t, &regs);
 		}
-		if (sigframes_find(r->p, regs.rsp, r->base,
-				   r->base + r->code_used, NULL, NULL))
+		if (sigframes_leads_to(t, r->base, r->base + r->code_used))
 			nobody = false;
 	}
 	return nobody;

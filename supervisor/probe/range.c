@@ -93,9 +93,9 @@ static int share(struct ranges *r, struct smco_err *err)
 {
 	_cleanup_close_ int fd = -1;
 	taddr_t addr;
-	int ret =
-		near_share(r->p, r->base, r->base + r->data_off, r->data_bytes,
-			   PROT_READ | PROT_WRITE, &addr, &fd, err);
+	int ret = near_share(r->p, r->base, r->base, r->base + r->data_off,
+			     r->data_bytes, PROT_READ | PROT_WRITE, &addr, &fd,
+			     err);
 	if (ret)
 		return ret;
 	void *map = mmap(NULL, r->data_bytes, PROT_READ | PROT_WRITE,

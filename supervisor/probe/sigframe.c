@@ -35,3 +35,13 @@ size_t sigframes_find(struct tproc *p, taddr_t rsp, taddr_t lo, taddr_t hi,
 	}
 	return found;
 }
+
+bool sigframes_leads_to(struct task *t, taddr_t lo, taddr_t hi)
+{
+	taddr_t pc, sp;
+	int r = task_get_place(t, &pc, &sp);
+	if (r == SMCO_GONE)
+		return false;
+	return r < 0 || (pc >= lo && pc < hi) ||
+	       sigframes_find(task_proc(t), sp, lo, hi, NULL, NULL);
+}

@@ -15,5 +15,8 @@
 size_t sigframes_find(struct tproc *p, taddr_t rsp, taddr_t lo, taddr_t hi,
 		      void (*fn)(void *ctx, taddr_t slot, taddr_t pc),
 		      void *ctx);
+/* @t, of a stopped process, may run code in [lo, hi) when it goes on: it is
+ * there, or will be after a handler, or it is not known where it is. */
+bool sigframes_leads_to(struct task *t, taddr_t lo, taddr_t hi);
 
 #endif

@@ -80,6 +80,9 @@ static int call_plain(struct loan *l, struct tsyscall *c)
 /* --- from the end of the vdso --- */
 
 #define BOOT_LEN (ARCH_BOOT_DATA + ARCH_BOOT_SAVED)
+#define STUB_LEN (2 * TPAGE_SIZE)
+/* Of a stack, above its pointer: where signal frames are. */
+#define SCAN_BYTES (64UL << 10)
 
 static bool all_zero(const uint8_t *p, size_t n)
 {
@@ -97,6 +100,55 @@ static bool stands_in(struct tproc *p, taddr_t start, taddr_t end)
 		    arch.pc(&regs) < end)
 			return true;
 	return false;
+}
+
+/* All stand, and none is in [start, end) or comes back there from a handler of
+ * a signal. */
+static bool is_deserted(struct tproc *p, taddr_t start, taddr_t end)
+{
+	static uint64_t words[SCAN_BYTES / 8];
+	taddr_t pc, sp;
+	for (struct task *t = p->tasks; t; t = t->next) {
+		int r = task_get_place(t, &pc, &sp);
+		if (r == SMCO_GONE)
+			continue;
+		if (r < 0 || (pc >= start && pc < end))
+			return false;
+		size_t nr = tmem_read_readable(p, sp & ~7ULL, words,
+					       sizeof(words)) /
+			    8;
+		for (size_t i = 0; i < nr; i++)
+			if (words[i] >= start && words[i] < end)
+				return false;
+	}
+	return true;
+}
+
+/*
+ * Stubs of those of us who were killed: two anonymous pages, code and data. A
+ * thread that is still in one finds its way back alone, and keeps it.
+ */
+static void find_old_stubs(struct tproc *p, const struct tmaps *maps)
+{
+	uint8_t page[TPAGE_SIZE];
+	const uint8_t *code;
+	size_t done, len = arch.stub_code(&code, &done);
+
+	for (size_t i = 0;
+	     i + 1 < maps->nr && p->nr_old_stubs < ARRAY_SIZE(p->old_stubs);
+	     i++) {
+		const struct tmap *m = &maps->maps[i], *data = m + 1;
+		taddr_t at = m->end - TPAGE_SIZE;
+		if (m->prot == (PROT_READ | PROT_EXEC) && !m->path[0] &&
+		    !m->shared && data->start == m->end &&
+		    data->prot == (PROT_READ | PROT_WRITE) && !data->path[0] &&
+		    !data->shared &&
+		    tmem_read(p, at, page, sizeof(page)) == 0 &&
+		    !memcmp(page, code, len) &&
+		    all_zero(page + len, sizeof(page) - len) &&
+		    is_deserted(p, at, at + STUB_LEN))
+			p->old_stubs[p->nr_old_stubs++] = at;
+	}
 }
 
 /*
@@ -121,6 +173,8 @@ static taddr_t find_boot_site(struct tproc *p)
 	for (size_t i = 0; i < maps.nr; i++)
 		if (!strcmp(maps.maps[i].path, "[vdso]"))
 			end = maps.maps[i].end;
+	if (p->why == TPROC_ATTACHED)
+		find_old_stubs(p, &maps);
 	tmaps_deinit(&maps);
 	if (!end || tmem_read(p, end - sizeof(page), page, sizeof(page)) < 0)
 		return 0;
@@ -193,8 +247,6 @@ static int call_by_boot(struct loan *l, struct tsyscall *c)
 
 /* --- the stub --- */
 
-#define STUB_LEN (2 * TPAGE_SIZE)
-
 int stub_remove(struct tproc *p)
 {
 	taddr_t at = p->stub;
@@ -221,6 +273,23 @@ void stub_inherit(struct tproc *child, struct tproc *parent)
 	child->stub = parent->stub;
 }
 
+static int call_by_stub(struct loan *l, struct tsyscall *calls, size_t n);
+
+/* One is enough. */
+static int use_old_stub(struct loan *l)
+{
+	struct tproc *p = l->t->proc;
+	struct tsyscall unmap[ARRAY_SIZE(p->old_stubs)];
+	size_t n = 0;
+
+	p->stub = p->old_stubs[0];
+	while (--p->nr_old_stubs)
+		unmap[n++] = (struct tsyscall){
+			.nr = SYS_munmap,
+			.args = {p->old_stubs[p->nr_old_stubs], STUB_LEN}};
+	return n ? call_by_stub(l, unmap, n) : 0;
+}
+
 static int install_stub(struct loan *l)
 {
 	struct tproc *p = l->t->proc;
@@ -235,6 +304,9 @@ static int install_stub(struct loan *l)
 	struct tundo *undo = tproc_undo_push(p, undo_stub, NULL);
 	if (!undo)
 		return SMCO_NOMEM;
+	find_boot_site(p);
+	if (p->nr_old_stubs)
+		return use_old_stub(l);
 	p->stub_refused = true;
 	int r = call_by_boot(l, &map);
 	if (r == 0 && map.ret > 0 && !(map.ret & (int64_t)(TPAGE_SIZE - 1))) {

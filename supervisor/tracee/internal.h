@@ -144,8 +144,11 @@ struct tproc {
 	taddr_t syscall_insn; /* 0 = not looked for */
 	taddr_t boot_site;    /* 0 = not looked for, 1 = none */
 	taddr_t stub;	      /* batch stub, 0 = none */
-	taddr_t whole;	      /* code of whole.c, 0 = not yet, 1 = cannot */
-	size_t whole_len;     /* of it */
+	/* Those of killed supervisors, found with boot_site, not used yet. */
+	taddr_t old_stubs[4];
+	unsigned nr_old_stubs;
+	taddr_t whole;	  /* code of whole.c, 0 = not yet, 1 = cannot */
+	size_t whole_len; /* of it */
 	bool stub_refused;
 	unsigned nr_owed; /* tasks with .owed */
 	enum libs_phase libs;

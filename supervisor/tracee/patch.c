@@ -92,17 +92,6 @@ void patch_copy_all(struct tproc *parent, struct tproc *child)
 	child->undos = turned;
 }
 
-/* Where a task stands that is not in a ptrace-stop but asleep in the kernel. */
-static bool sleeping_pc(pid_t tid, taddr_t *ret)
-{
-	char path[64], buf[256];
-	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
-	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
-		return false;
-	char *last = strrchr(buf, ' ');
-	return last && sscanf(last, " %" SCNx64, ret) == 1;
-}
-
 /* All program counters out of (addr, addr + len); with @move also done. */
 static int clear_window(struct tproc *p, taddr_t addr, size_t len,
 			taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
@@ -110,23 +99,13 @@ static int clear_window(struct tproc *p, taddr_t addr, size_t len,
 {
 	for (struct task *t = p->tasks; t; t = t->next) {
 		struct user_regs_struct regs;
-		taddr_t pc;
-		bool stopped = false;
-		if (t->state == TASK_DEAD)
-			continue;
-		if (t->state == TASK_STOPPED) {
-			if (task_get_regs(t, &regs) < 0)
-				continue; /* killed */
-			pc = arch.pc(&regs);
-			stopped = true;
-		} else if (!sleeping_pc(t->tid, &pc)) {
-			continue;
-		}
-		if (pc <= addr || pc >= addr + len)
+		taddr_t pc, sp;
+		if (task_get_place(t, &pc, &sp) < 0 || pc <= addr ||
+		    pc >= addr + len)
 			continue;
 		taddr_t to = fix ? fix(ctx, pc) : 0;
-		if (!stopped && to != pc)
-			to = 0;
+		if (to != pc && task_get_regs(t, &regs) < 0)
+			to = 0; /* asleep in the kernel */
 		if (!to) {
 			smco_fail(err, SMCO_BUSY, 0,
 				  "thread %d stands at 0x%" PRIx64

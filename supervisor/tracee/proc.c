@@ -21,6 +21,44 @@ char task_proc_state(const struct task *t)
 	return end && end[1] == ' ' ? end[2] : 0;
 }
 
+/* -1 or a number and arguments, then stack pointer and program counter. */
+static int place_in_kernel(const struct task *t, taddr_t *pc_ret,
+			   taddr_t *sp_ret)
+{
+	char path[64], buf[256];
+	snprintf(path, sizeof(path), "/proc/%d/syscall", t->tid);
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
+		return SMCO_BUSY;
+	char *pc = strrchr(buf, ' ');
+	if (!pc)
+		return SMCO_BUSY; /* "running" */
+	*pc++ = '\0';
+	char *sp = strrchr(buf, ' ');
+	if (!sp)
+		return SMCO_BUSY;
+	*pc_ret = strtoull(pc, NULL, 16);
+	*sp_ret = strtoull(sp, NULL, 16);
+	return 0;
+}
+
+int task_get_place(struct task *t, taddr_t *pc_ret, taddr_t *sp_ret)
+{
+	struct user_regs_struct regs;
+	if (t->state == TASK_DEAD)
+		return SMCO_GONE;
+	if (t->state == TASK_STOPPED) {
+		if (task_get_regs(t, &regs) < 0)
+			return SMCO_GONE; /* killed */
+		*pc_ret = arch.pc(&regs);
+		*sp_ret = arch.sp(&regs);
+		return 0;
+	}
+	char state = task_proc_state(t);
+	if (!state || state == 'Z' || state == 'X')
+		return SMCO_GONE;
+	return place_in_kernel(t, pc_ret, sp_ret);
+}
+
 int task_socket_option(const struct task *t, int fd, int option, void *ret,
 		       socklen_t len)
 {

@@ -118,14 +118,24 @@ struct task *tproc_quiesce(struct tproc *p, uint64_t deadline_ns)
 	return stuck;
 }
 
-static int stop_within(struct tproc *p, uint64_t bound_ns, struct smco_err *err)
+/* All of them, at first; one that has not stopped by then. */
+static struct task *stop_all(struct tproc *p, uint64_t bound_ns)
 {
-	if (p->stop_depth++)
-		return 0;
+	p->stop_depth = 1;
 	p->stop_began_ns = smco_now_ns();
 	tproc_urgent(p, true);
 	struct task *stuck = tproc_quiesce(p, p->stop_began_ns + bound_ns);
 	p->stop_stood_ns = smco_now_ns() - p->stop_began_ns;
+	return stuck;
+}
+
+static int stop_within(struct tproc *p, uint64_t bound_ns, struct smco_err *err)
+{
+	if (p->stop_depth) {
+		p->stop_depth++;
+		return 0;
+	}
+	struct task *stuck = stop_all(p, bound_ns);
 	if (!stuck)
 		return 0;
 	char state = task_proc_state(stuck);
@@ -265,8 +275,11 @@ int tproc_let_run(struct tproc *p, uint64_t ns, struct smco_err *err)
 		nanosleep(&ts, NULL);
 		tracer_drain(p->tr);
 	}
-	int r = tproc_stop(p, err);
+	/* Also if one is late: what has begun is not to be done by halves. */
+	struct task *stuck = stop_all(p, STOP_BOUND_NS);
 	/* Whoever stopped it before us is going to continue it. */
 	p->stop_depth = depth;
-	return r;
+	return stuck ? smco_fail(err, SMCO_BUSY, 0,
+				 "thread %d gets no CPU to stop on", stuck->tid)
+		     : 0;
 }

@@ -185,6 +185,13 @@ uint64_t tproc_cpu_ns(struct tproc *p);
 
 /* Registers of a stopped task; cached until it runs. */
 int task_get_regs(struct task *t, struct user_regs_struct *ret);
+/*
+ * Where a task of a process whose tasks are stopped will go on in the program;
+ * also one that cannot stop (waits for a disk, for a fault, for its vfork
+ * child), as the kernel tells it. SMCO_GONE: nowhere, it has ended. SMCO_BUSY:
+ * not known, for it is about to stop and has not got a CPU for that.
+ */
+int task_get_place(struct task *t, taddr_t *pc_ret, taddr_t *sp_ret);
 int task_set_regs(struct task *t, const struct user_regs_struct *regs);
 
 /*
@@ -202,7 +209,9 @@ int tproc_stop_briefly(struct tproc *p, struct smco_err *err);
 void tproc_cont(struct tproc *p);
 /*
  * Inside a stop, however deep: let everybody run for @ns, so that a thread
- * leaves a place that is to go, then stop all again.
+ * leaves a place that is to go, then stop all again. SMCO_BUSY: one has got no
+ * CPU to stop on (task_get_place() says that of it); the others stand, and it
+ * runs no instruction of the program before it does.
  */
 int tproc_let_run(struct tproc *p, uint64_t ns, struct smco_err *err);
 /*

@@ -56,11 +56,9 @@ bool tproc_vacate(struct tproc *p, bool (*is_empty)(void *ctx), void *ctx)
 		struct stand *before =
 			calloc(tproc_nr_tasks(p) + 1, sizeof(*before));
 		size_t nr = before ? stands(p, before) : 0;
-		bool stands_again = tproc_let_run(p, round_ns, NULL) == 0;
-		bool starved = stands_again && anyone_starved(p, before, nr);
+		bool starved = tproc_let_run(p, round_ns, NULL) < 0 ||
+			       anyone_starved(p, before, nr);
 		free(before);
-		if (!stands_again)
-			break;
 		empty = is_empty(ctx);
 		if (starved) {
 			i--;

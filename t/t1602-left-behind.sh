@@ -1,0 +1,83 @@
+#!/bin/bash
+# What a smco-trace that was killed leaves in a program does not add up, and
+# the next one takes it out: text as in its files, mappings as they were, however
+# often that happens. And the program goes on meanwhile.
+. "$(dirname "$0")/test-lib.sh"
+. "$SRC/t/engine-lib.sh"
+need PTRACE
+
+# planted PID OLD - memory of ours that is not in OLD, by its inode.
+planted() {
+	grep memfd:smco "/proc/$1/maps" | awk -v old="$2" \
+		'!index(old, " " $5 " ") { new = 1 } END { exit !new }'
+}
+
+# killed_in PID OPTIONS... - attached to, killed when it has planted.
+killed_in() {
+	local pid=$1 old smco status=0
+	shift
+	old=" $(grep memfd:smco "/proc/$pid/maps" | awk '{ print $5 }' |
+		tr '\n' ' ')"
+	smco-trace -q -t 50 --nap 20ms "$@" -o left.trace -p "$pid" &
+	smco=$!
+	wait_for 60 planted "$pid" "$old" || status=1
+	kill -9 $smco
+	wait $smco 2>/dev/null
+	return $status
+}
+
+# left_at_most PID FILES - files of ours that are mapped; executable memory from
+# no file: theirs, and a page where calls are run, or two if a thread was in it.
+left_at_most() {
+	local files pages
+	files=$(grep memfd:smco "/proc/$1/maps" | awk '{ print $5 }' |
+		sort -u | wc -l)
+	pages=$(grep -cE 'r-xp 00000000 00:00 0 +$' "/proc/$1/maps")
+	echo "$files files, $pages executable mappings"
+	[ "$files" -gt 0 ] && [ "$files" -le "$2" ] && [ "$pages" -le 4 ]
+}
+
+# cleared TIMES FILES OPTIONS...
+cleared() {
+	local times=$1 files=$2 i
+	shift 2
+	rm -f vdso
+	start thread_churn 0 || return
+	belongings "$pid" >before
+	text_is_own "$pid" vdso || return
+	for ((i = 0; i < times; i++)); do
+		killed_in "$pid" "$@" || return
+		left_at_most "$pid" "$files" || {
+			cat "/proc/$pid/maps"
+			return 1
+		}
+	done
+	timeout -k 2 60 smco-trace -q -t 50 --nap 20ms "$@" -d 0.2 \
+		-o last.trace -p "$pid" && untouched "$pid" || return
+	belongings "$pid" >after
+	diff before after && text_is_own "$pid" vdso &&
+		kill -TERM "$pid" && finish
+}
+times=${SMCO_TEST_KILLS:-6}
+ok "sensors for allocations" cleared "$times" 1
+ok "and protected pages" cleared "$times" 2 --mechanism=mprotect
+! prereq_ROOT || ok "and userfaultfd" cleared "$times" 1 --mechanism=uffd
+ok "sensors for ranges" cleared "$times" 1 -m range
+ok "sensors at marks" cleared "$times" 1 --phase sdt:churn:leaf
+
+# All of it at once, by one that wants none of it.
+cleared_by_another() {
+	rm -f vdso
+	start thread_churn 0 || return
+	belongings "$pid" >before
+	text_is_own "$pid" vdso || return
+	killed_in "$pid" -m nap,range --phase sdt:churn:leaf \
+		--mechanism=mprotect || return
+	smco-trace -q -m counters -d 0.2 -o last.trace -p "$pid" || return
+	belongings "$pid" >after
+	diff before after && text_is_own "$pid" vdso &&
+		kill -TERM "$pid" && finish
+}
+ok "everything, cleared by one that plants nothing" cleared_by_another
+
+done_testing

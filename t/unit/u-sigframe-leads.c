@@ -1,0 +1,144 @@
+/*
+ * Who may go on in a place that is to go: a thread that is there, one that
+ * sleeps in the kernel and comes back there, one that will after a handler, and
+ * one of which nothing is known because it has not stopped.
+ */
+#include <stdlib.h>
+#include <ucontext.h>
+
+#include "supervisor/probe/sigframe.h"
+#include "supervisor/tracee/internal.h"
+#include "t/unit/tap.h"
+#include "t/unit/traced.h"
+
+#define AROUND 64
+
+static struct tracer *tr;
+
+/* Its parent sleeps where no stop reaches it. */
+static long act_vfork(long unused, long unused2)
+{
+	(void)unused;
+	(void)unused2;
+	if (vfork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	return 0;
+}
+
+/* At one address, for ever. */
+long act_spin(long unused, long unused2);
+__asm__(".pushsection .text\n"
+	".globl act_spin\n"
+	"act_spin: jmp act_spin\n"
+	".popsection");
+
+static volatile sig_atomic_t *in_handler;
+
+static void on_signal(int sig, siginfo_t *si, void *context)
+{
+	const ucontext_t *uc = context;
+	(void)sig;
+	(void)si;
+	if (uc->uc_mcontext.gregs[REG_RIP] != (greg_t)act_spin)
+		return; /* not there yet */
+	*in_handler = 1;
+	pause();
+}
+
+static long act_handle(long unused, long unused2)
+{
+	(void)unused;
+	(void)unused2;
+	struct sigaction sa = {.sa_sigaction = on_signal,
+			       .sa_flags = SA_SIGINFO};
+	return sigaction(SIGUSR1, &sa, NULL);
+}
+
+static struct tproc *attach(struct puppet *p)
+{
+	struct smco_err err = {0};
+	struct tproc *proc = traced_attach(tr, p->pid, &err);
+	if (!check_msg(proc != NULL, "attached %s", err.msg))
+		exit(tap_done());
+	return proc;
+}
+
+static char state_of(pid_t pid)
+{
+	const struct task t = {.tid = pid, .tgid = pid};
+	return task_proc_state(&t);
+}
+
+static void check_around(struct task *t, taddr_t pc)
+{
+	check(sigframes_leads_to(t, pc, pc + 1));
+	check(sigframes_leads_to(t, pc - AROUND, pc + AROUND));
+	check(!sigframes_leads_to(t, pc + 1, pc + AROUND));
+	check(!sigframes_leads_to(t, pc - AROUND, pc));
+}
+
+int main(void)
+{
+	struct smco_err err = {0};
+	struct user_regs_struct regs;
+	taddr_t pc = 0, sp = 0;
+
+	in_handler = mmap(NULL, sizeof(*in_handler), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct puppet reads = puppet_start(), parent = puppet_start(),
+		      runs = puppet_start(), handles = puppet_start();
+	if (!check_int(tracer_create(&tr, NULL, &err), 0))
+		return tap_done();
+
+	struct task *t = tproc_first_task(attach(&reads));
+	check_int(task_get_regs(t, &regs), 0);
+	check_int(task_get_place(t, &pc, &sp), 0);
+	check(pc == regs.rip && sp == regs.rsp);
+	check_around(t, pc);
+
+	puppet_begin(&parent, act_vfork, 0, 0);
+	while (state_of(parent.pid) != 'D')
+		usleep(1000);
+	t = tproc_first_task(attach(&parent));
+	check_int(t->state, TASK_RUNNING);
+	if (check_int(task_get_place(t, &pc, &sp), 0)) {
+		check(pc > 4096 && sp > 4096);
+		check_around(t, pc);
+	}
+
+	check_int(puppet_do(&handles, act_handle, 0, 0), 0);
+	puppet_begin(&handles, act_spin, 0, 0);
+	while (!*in_handler || state_of(handles.pid) != 'S') {
+		kill(handles.pid, SIGUSR1);
+		usleep(1000);
+	}
+	struct tproc *p = attach(&handles);
+	t = tproc_first_task(p);
+	check_int(task_get_place(t, &pc, &sp), 0);
+	check(pc != (taddr_t)act_spin);
+	check_around(t, (taddr_t)act_spin);
+
+	puppet_begin(&runs, act_spin, 0, 0);
+	p = attach(&runs);
+	tproc_resume_new(p);
+	t = tproc_first_task(p);
+	while (state_of(runs.pid) != 'R')
+		usleep(1000);
+	check_int(task_get_place(t, &pc, &sp), SMCO_BUSY);
+	check(sigframes_leads_to(t, 4096, 8192));
+	kill(runs.pid, SIGKILL);
+	while (state_of(runs.pid) != 'Z')
+		usleep(1000);
+	check_int(task_get_place(t, &pc, &sp), SMCO_GONE);
+	check(!sigframes_leads_to(t, 4096, 8192));
+
+	kill(parent.pid, SIGKILL);
+	tracer_detach_all(tr, NULL);
+	tracer_destroy(tr);
+	puppet_end(&reads);
+	puppet_end(&handles);
+	return tap_done();
+}
