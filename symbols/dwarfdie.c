@@ -85,3 +85,12 @@ Dwarf_Die die_origin(const Dwarf_Die *die)
 	}
 	return at;
 }
+
+bool die_const_value(Dwarf_Attribute *attr, int64_t *ret)
+{
+	Dwarf_Word value;
+	if (dwarf_formudata(attr, &value))
+		return false;
+	*ret = (int64_t)value;
+	return true;
+}

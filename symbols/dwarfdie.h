@@ -6,6 +6,7 @@
 
 #include <elfutils/libdw.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /*
  * Go on to the next child, or false. A sibling reference in malformed DWARF may
@@ -28,5 +29,9 @@ const char *die_linkage_name(Dwarf_Die *die);
 
 /* What @die was declared as: through abstract origins and specifications. */
 Dwarf_Die die_origin(const Dwarf_Die *die);
+
+/* DW_AT_const_value: the forms of fixed size have no sign, those of a variable
+ * one say it. False: it is a block, or no number. */
+bool die_const_value(Dwarf_Attribute *attr, int64_t *ret);
 
 #endif

@@ -108,6 +108,20 @@ enum var_place_flags {
 	VAR_BEGINS = 1 << 0,
 	/* VAR_MEM in the function's own frame: reading it cannot fault. */
 	VAR_FRAME = 1 << 1,
+	/*
+	 * At hi the compiler says that the variable leaves this place. An
+	 * instruction that writes there and ends at hi writes something else.
+	 * Not set where a scope ends, or a row of the frame.
+	 */
+	VAR_ENDS = 1 << 2,
+	/*
+	 * lo is where the variable's block ends: what the block's last
+	 * instruction computes is its value, for those who come from there.
+	 */
+	VAR_LAST = 1 << 3,
+	/* Said of the whole of its block, whether it is there or not: others
+	 * may share the place at other times. */
+	VAR_SCOPE = 1 << 4,
 };
 
 struct var_place {

@@ -1,4 +1,5 @@
 /* Location attributes of variables, made into places. */
+#include "symbols/dwarfdie.h"
 #include "symbols/varbuild.h"
 
 #include <dwarf.h>
@@ -13,6 +14,9 @@ struct stretch {
 	uint64_t lo;
 	uint64_t hi;   /* exclusive */
 	bool begins;   /* lo is a definition site */
+	bool ends;     /* at hi it leaves its place */
+	bool last;     /* lo is the end of its block */
+	bool block;    /* all of it, and it is said of all */
 	bool anywhere; /* holds at every address, inside and outside */
 };
 
@@ -94,6 +98,12 @@ static void keep(struct stretch *s, uint32_t var, struct var_place place,
 	place.function = s->anywhere ? VAR_NO_FUNCTION : s->sc->function;
 	if (s->begins && lo == s->lo)
 		place.flags |= VAR_BEGINS;
+	if (s->ends && hi == s->hi)
+		place.flags |= VAR_ENDS;
+	if (s->last)
+		place.flags |= VAR_LAST;
+	if (s->block)
+		place.flags |= VAR_SCOPE;
 	if (b->nr_found >= VAR_MAX_PLACES) {
 		b->v->cut_short = true;
 		return;
@@ -275,8 +285,40 @@ static void place_in_function(struct stretch *s, const struct var_group *g,
 		part.lo = s->lo > r->lo ? s->lo : r->lo;
 		part.hi = s->hi < r->hi ? s->hi : r->hi;
 		part.begins = s->begins && part.lo == s->lo;
+		part.ends = s->ends && part.hi == s->hi;
 		if (part.lo < part.hi)
 			place_group(&part, g, pieces, nr);
+	}
+}
+
+static bool in_block(const struct var_scope *sc, uint64_t addr)
+{
+	for (size_t i = 0; i < sc->nr_ranges; i++)
+		if (addr >= sc->ranges[i].lo && addr < sc->ranges[i].hi)
+			return true;
+	return false;
+}
+
+/*
+ * A stretch of a location list. It may go on where the variable's block has
+ * ended, in a register that is somebody else's by then: no debugger looks
+ * there. Coming back into the block the variable is in its place again.
+ */
+static void place_in_list(const struct stretch *s, const struct var_group *g,
+			  const struct var_piece *pieces, size_t nr)
+{
+	for (size_t i = 0; i < s->sc->nr_ranges; i++) {
+		const struct var_range *r = &s->sc->ranges[i];
+		struct stretch part = *s;
+		part.begins = true;
+		part.lo = s->lo > r->lo ? s->lo : r->lo;
+		part.hi = s->hi < r->hi ? s->hi : r->hi;
+		part.ends = part.hi == s->hi;
+		part.last = s->lo == r->hi && !in_block(s->sc, s->lo);
+		if (part.last)
+			part.hi = s->hi;
+		if (part.lo < part.hi)
+			place_in_function(&part, g, pieces, nr);
 	}
 }
 
@@ -317,9 +359,9 @@ static void place_constant(struct stretch *s, const struct var_group *g,
 			   Dwarf_Attribute *attr)
 {
 	struct var_piece p = {.kind = VAR_PIECE_VALUE, .nr_ops = 1};
-	Dwarf_Sword value;
+	int64_t value;
 	/* Blocks of bytes are strings and structs. */
-	if (dwarf_formsdata(attr, &value) || g->nr != 1)
+	if (!die_const_value(attr, &value) || g->nr != 1)
 		return;
 	p.op[0] = (struct var_op){VAR_OP_CONST, value};
 	place_in_scope(s, g, &p, 1);
@@ -348,15 +390,16 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 			continue;
 		size_t n =
 			var_expr_read(&attr, ops, nr, &sc->frame_base, pieces);
-		s.begins = true;
 		if (!lo && hi == (Dwarf_Addr)-1) {
 			s.begins = false;
+			s.block = true;
 			place_in_scope(&s, &g, pieces, n);
 			continue;
 		}
 		s.lo = lo;
 		s.hi = hi;
-		place_in_function(&s, &g, pieces, n);
+		s.block = false;
+		place_in_list(&s, &g, pieces, n);
 	}
 	if (at >= 0)
 		return;

@@ -132,11 +132,11 @@ static void read_enumerators(struct var_build *b, Dwarf_Die *die,
 		return;
 	do {
 		Dwarf_Attribute mem;
-		Dwarf_Sword value;
+		int64_t value;
 		const char *name = dwarf_diename(&child);
 		if (dwarf_tag(&child) != DW_TAG_enumerator || !name ||
 		    !dwarf_attr(&child, DW_AT_const_value, &mem) ||
-		    dwarf_formsdata(&mem, &value))
+		    !die_const_value(&mem, &value))
 			continue;
 		if (span->nr >= VAR_MAX_ENUMERATORS ||
 		    v->nr_enumerators >= VAR_MAX_VARIABLES) {

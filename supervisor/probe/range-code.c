@@ -94,6 +94,41 @@ static void memory_operand(struct range_insn *i, const struct code_insn *in,
 		i->bits |= RB_WRITES;
 }
 
+/* A constant is added to a register, in whatever form. */
+static void plain_sum(struct range_insn *i, const struct code_insn *in)
+{
+	const ZydisDecodedOperand *op = in->op;
+	bool imm = op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+	int64_t k = imm ? op[1].imm.value.s : 1;
+	int g = op[0].type == ZYDIS_OPERAND_TYPE_REGISTER
+			? general(op[0].reg.value)
+			: -1;
+	if (g < 0 || high_byte(op[0].reg.value))
+		return;
+	switch (in->z.mnemonic) {
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_SUB:
+		if (!imm)
+			return;
+		break;
+	case ZYDIS_MNEMONIC_INC:
+	case ZYDIS_MNEMONIC_DEC:
+		k = 1;
+		break;
+	case ZYDIS_MNEMONIC_LEA:
+		if (i->base != g || i->index != RANGE_NO_REG)
+			return;
+		k = i->disp;
+		break;
+	default:
+		return;
+	}
+	bool less = in->z.mnemonic == ZYDIS_MNEMONIC_SUB ||
+		    in->z.mnemonic == ZYDIS_MNEMONIC_DEC;
+	i->imm = less ? (int64_t) - (uint64_t)k : k;
+	i->bits |= RB_ADDS;
+}
+
 /* mov between a register and memory: what is in which afterwards. */
 static void plain_move(struct range_insn *i, const struct code_insn *in)
 {
@@ -197,7 +232,9 @@ static bool pinned(const struct code_insn *in)
 	       in->z.mnemonic == ZYDIS_MNEMONIC_XABORT;
 }
 
-static void understand(struct range_insn *i, const struct code_insn *in)
+/* @before is the instruction before it, or NULL. */
+static void understand(struct range_insn *i, const struct code_insn *in,
+		       const struct range_insn *before)
 {
 	const ZydisDecodedInstruction *z = &in->z;
 	for (int k = 0; k < z->operand_count; k++) {
@@ -217,6 +254,7 @@ static void understand(struct range_insn *i, const struct code_insn *in)
 				z->cpu_flags->set_1 | z->cpu_flags->undefined);
 	}
 	plain_move(i, in);
+	plain_sum(i, in);
 	i->kind = kind_of(in);
 	i->target = in->target;
 	if (pinned(in))
@@ -225,6 +263,12 @@ static void understand(struct range_insn *i, const struct code_insn *in)
 		i->bits |= RB_ENDBR;
 	if (z->mnemonic == ZYDIS_MNEMONIC_MOVSXD && i->bits & RB_READS &&
 	    i->index != RANGE_NO_REG)
+		i->bits |= RB_DISTANCE;
+	/* In two instructions, where nothing is optimised. */
+	bool extends = z->mnemonic == ZYDIS_MNEMONIC_CDQE ||
+		       (z->mnemonic == ZYDIS_MNEMONIC_MOVSXD && !i->mem_size);
+	if (extends && before && before->bits & RB_READS &&
+	    before->mem_size == 4 && before->index != RANGE_NO_REG)
 		i->bits |= RB_DISTANCE;
 	if (z->mnemonic == ZYDIS_MNEMONIC_POP)
 		i->bits |= RB_POP;
@@ -260,7 +304,7 @@ static void decode_chunk(struct range_code *code, const struct range_image *img,
 		if (code_decode(bytes + (at - c->lo), c->hi - at, at, &in)) {
 			i->len = in.z.length;
 			i->use = 0;
-			understand(i, &in);
+			understand(i, &in, i > code->insns ? i - 1 : NULL);
 		} else {
 			code->refused = "data or unknown instructions in it";
 		}

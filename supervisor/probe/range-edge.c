@@ -2,6 +2,7 @@
 #include "supervisor/probe/range-edge.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int by_target(const void *a, const void *b)
 {
@@ -38,6 +39,26 @@ void range_edges_deinit(struct range_edges *e)
 	*e = (struct range_edges){.nr = 0};
 }
 
+/* The first edge to @addr, or behind. */
+static size_t first_edge(const struct range_edges *e, uint64_t addr)
+{
+	size_t a = 0, b = e->nr;
+	while (a < b) {
+		size_t mid = a + (b - a) / 2;
+		if (e->edge[mid].to < addr)
+			a = mid + 1;
+		else
+			b = mid;
+	}
+	return a;
+}
+
+static bool same_place(const struct var_place *p, const struct var_place *q)
+{
+	return q->kind == p->kind && q->reg == p->reg && q->shift == p->shift &&
+	       q->offset == p->offset && p->kind != VAR_EXPR;
+}
+
 /* Behind instruction @from the variable is what it was before it, in a place
  * like @p. */
 static bool comes_from(const struct range_code *code, const struct variables *v,
@@ -55,9 +76,7 @@ static bool comes_from(const struct range_code *code, const struct variables *v,
 		return false;
 	for (size_t k = 0; k < nr; k++) {
 		const struct var_place *q = &v->places[own[k].place];
-		if (in->addr >= q->lo && in->addr < q->hi &&
-		    q->kind == p->kind && q->reg == p->reg &&
-		    q->shift == p->shift && q->offset == p->offset)
+		if (in->addr >= q->lo && in->addr < q->hi && same_place(p, q))
 			return true;
 	}
 	return false;
@@ -77,14 +96,7 @@ bool range_goes_on(const struct range_edges *e, const struct range_code *code,
 		return false;
 	if (any && !comes_from(code, v, own, nr, p, i - 1))
 		return false;
-	size_t a = 0, b = e->nr;
-	while (a < b) {
-		size_t mid = a + (b - a) / 2;
-		if (e->edge[mid].to < addr)
-			a = mid + 1;
-		else
-			b = mid;
-	}
+	size_t a = first_edge(e, addr);
 	for (; a < e->nr && e->edge[a].to == addr; a++) {
 		any = true;
 		if (!comes_from(code, v, own, nr, p, e->edge[a].from))
@@ -97,4 +109,77 @@ bool range_goes_on(const struct range_edges *e, const struct range_code *code,
 			return false;
 	}
 	return any;
+}
+
+/* Bits of an instruction's state. */
+#define SETTLED 1 /* before it; range_is_settled */
+#define GIVES	2 /* a value, for those who go on behind it */
+#define BEGINS	4 /* the place does so here, for everybody */
+#define INSIDE	8 /* the variable's place holds here */
+
+static bool settled_behind(const uint8_t *state, uint32_t i)
+{
+	return state[i] & (SETTLED | GIVES);
+}
+
+/* Is it so on all ways to @i? Nobody knows who comes to where nothing leads. */
+static bool all_settled(const struct range_edges *e,
+			const struct range_code *code, const uint8_t *state,
+			uint32_t i)
+{
+	uint64_t addr = code->insns[i].addr;
+	bool any = i > 0 && range_falls(code, i - 1);
+	if (any && !settled_behind(state, i - 1))
+		return false;
+	for (size_t a = first_edge(e, addr); a < e->nr && e->edge[a].to == addr;
+	     a++) {
+		any = true;
+		if (!settled_behind(state, e->edge[a].from))
+			return false;
+	}
+	bool leads =
+		code->insns[i].bits & (code->free_jumps ? RB_LEADER : RB_TABLE);
+	for (size_t k = 0; leads && k < e->nr_wild; k++) {
+		any = true;
+		if (!settled_behind(state, e->wild[k]))
+			return false;
+	}
+	return any;
+}
+
+void range_settled(const struct range_edges *e, const struct range_code *code,
+		   const struct variables *v, const struct range_sites *sites,
+		   const struct range_site *site, uint8_t *state)
+{
+	const struct var_place *p = &v->places[site->place];
+	const struct variable *var = &v->vars[site->var];
+	memset(state, 0, code->nr);
+	for (uint32_t k = 0; k < var->nr_places; k++) {
+		const struct var_place *q = &v->places[var->first_place + k];
+		if (!same_place(p, q))
+			continue;
+		size_t end = range_code_find(code, q->hi);
+		for (size_t i = range_code_find(code, q->lo); i < end; i++)
+			state[i] = SETTLED | INSIDE;
+	}
+	for (size_t k = 0; k < sites->nr; k++) {
+		const struct range_site *s = &sites->site[k];
+		if (s->var != site->var || !same_place(p, &v->places[s->place]))
+			continue;
+		if (!s->fall)
+			state[s->gap] |= BEGINS;
+		else if (s->gap > 0 && state[s->gap - 1] & INSIDE)
+			state[s->gap - 1] |= GIVES;
+	}
+	/* From all settled down, so it ends. */
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (uint32_t i = 0; i < code->nr; i++) {
+			if (state[i] & BEGINS || !(state[i] & SETTLED) ||
+			    all_settled(e, code, state, i))
+				continue;
+			state[i] &= (uint8_t)~SETTLED;
+			changed = true;
+		}
+	}
 }

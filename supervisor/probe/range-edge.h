@@ -33,4 +33,17 @@ bool range_goes_on(const struct range_edges *e, const struct range_code *code,
 		   const struct range_index_entry *own, size_t nr,
 		   const struct var_place *p, uint32_t i);
 
+/*
+ * Of each instruction: whether on every way there the variable of @site was
+ * given a value in the site's place, and has stayed in it. @state has room for
+ * code->nr; @sites are all of the function's: where values are given.
+ */
+void range_settled(const struct range_edges *e, const struct range_code *code,
+		   const struct variables *v, const struct range_sites *sites,
+		   const struct range_site *site, uint8_t *state);
+static inline bool range_is_settled(const uint8_t *state, uint32_t i)
+{
+	return state[i] & 1;
+}
+
 #endif

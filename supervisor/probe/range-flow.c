@@ -19,11 +19,11 @@
 /* How far back the computation of a jump's target is followed. */
 #define LOOK_BACK 12
 
-static void lead(struct range_code *code, uint64_t addr)
+static void lead(struct range_code *code, uint64_t addr, uint16_t bits)
 {
 	size_t i = range_code_find(code, addr);
 	if (i < code->nr && code->insns[i].addr == addr)
-		code->insns[i].bits |= RB_LEADER;
+		code->insns[i].bits |= RB_LEADER | bits;
 	/* A branch into the middle of what we decoded. */
 	else if (i > 0 && i <= code->nr && code->insns[i - 1].addr < addr &&
 		 code->insns[i - 1].addr + code->insns[i - 1].len > addr)
@@ -61,7 +61,7 @@ static unsigned read_table(struct range_code *code,
 		}
 		if (!plausible(img, to))
 			break;
-		lead(code, to);
+		lead(code, to, RB_TABLE);
 	}
 	return n;
 }
@@ -128,18 +128,23 @@ static bool resolve_jump(struct range_code *code, const struct range_image *img,
 			 size_t i)
 {
 	const struct range_insn *in = &code->insns[i];
-	if (in->bits & RB_READS) /* through memory */
-		return in->index == RANGE_NO_REG || in->base != RANGE_RIP ||
-		       address_table(code, img, in);
+	if (in->bits & RB_READS) { /* through memory */
+		bool table = in->index != RANGE_NO_REG && in->base == RANGE_RIP;
+		code->free_jumps |= !table;
+		return !table || address_table(code, img, in);
+	}
 	for (unsigned reg = 0; reg < 16; reg++) {
 		if (!(in->use >> reg & 1) || reg == RANGE_RSP)
 			continue;
 		const struct range_insn *c = computes(code, i, reg);
-		if (c && c->reg == reg && c->bits & RB_READS)
-			return c->index == RANGE_NO_REG ||
-			       c->base != RANGE_RIP ||
-			       address_table(code, img, c);
+		if (c && c->reg == reg && c->bits & RB_READS) {
+			bool table = c->index != RANGE_NO_REG &&
+				     c->base == RANGE_RIP;
+			code->free_jumps |= !table;
+			return !table || address_table(code, img, c);
+		}
 		/* A sum is a distance added; what cannot be seen may be. */
+		code->free_jumps |= !c || c->bits & RB_READS;
 		return distance_tables(code, img);
 	}
 	return false;
@@ -164,7 +169,7 @@ static void find_leaders(struct range_code *code, const struct range_image *img)
 		else if (dead || perhaps || in->bits & RB_ENDBR)
 			in->bits |= RB_LEADER;
 		if (in->target && in->kind != RK_CALL)
-			lead(code, in->target);
+			lead(code, in->target, 0);
 		if (in->kind == RK_JUMP_TO && !resolve_jump(code, img, i))
 			code->refused = "a jump table that was not found";
 		if (in->kind == RK_PLAIN && !padding)
@@ -214,7 +219,7 @@ static uint32_t live_behind(const struct range_code *code, size_t i)
 }
 
 /* Backwards until nothing changes; from nothing needed up, so it ends. */
-static void find_live(struct range_code *code)
+void range_code_live(struct range_code *code)
 {
 	bool changed = true;
 	for (unsigned round = 0; changed; round++) {
@@ -239,5 +244,5 @@ void range_code_flow(struct range_code *code, const struct range_image *img)
 {
 	find_leaders(code, img);
 	if (!code->refused)
-		find_live(code);
+		range_code_live(code);
 }

@@ -17,6 +17,21 @@ static uint64_t *all_starts(const struct variables *v, size_t *nr_ret)
 	return starts;
 }
 
+/*
+ * A register that the program has done with may still hold a variable: sensors
+ * before the one that looks there must not take it for their own.
+ */
+static void need_variables(const struct range_plan *plan,
+			   const struct range_windows *w,
+			   struct range_code *code)
+{
+	for (size_t i = 0; i < w->nr_sites; i++)
+		code->insns[w->site[i].gap].use |=
+			range_site_regs(&w->site[i], plan->v);
+	if (w->nr_sites)
+		range_code_live(code);
+}
+
 int range_plan_decode(const struct range_plan *plan, uint32_t function,
 		      struct range_code *ret, struct smco_err *err)
 {
@@ -34,7 +49,10 @@ int range_plan_decode(const struct range_plan *plan, uint32_t function,
 			&plan->v->ranges[f->first_range + i];
 		chunks[i] = (struct range_chunk){r->lo, r->hi};
 	}
-	return range_code_init(ret, &plan->img, chunks, f->nr_ranges, err);
+	int r = range_code_init(ret, &plan->img, chunks, f->nr_ranges, err);
+	if (r == 0)
+		need_variables(plan, &plan->function[function].windows, ret);
+	return r;
 }
 
 void range_plan_release(const struct range_plan *plan, uint32_t function,
@@ -155,6 +173,7 @@ static int plan_function(struct range_plan *plan, const struct range_index *ix,
 		r = range_windows_find(&f->windows, &code, &plan->img, plan->v,
 				       &sites, err);
 	if (r == 0) {
+		need_variables(plan, &f->windows, &code);
 		f->info.nr_sites = (uint32_t)sites.nr;
 		f->info.nr_served = (uint32_t)f->windows.nr_sites;
 		f->info.nr_windows = (uint32_t)f->windows.nr;

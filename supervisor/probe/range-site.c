@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "supervisor/probe/range-doubt.h"
 #include "supervisor/probe/range-edge.h"
 #include "supervisor/probe/range-site.h"
 
@@ -26,6 +27,8 @@ struct finder {
 	/* Of the variable just now: its places in the function. */
 	const struct range_index_entry *own;
 	size_t nr_own;
+	const struct range_index_entry *all; /* those of all variables */
+	size_t nr_all;
 	bool failed;
 };
 
@@ -52,33 +55,6 @@ static void add(struct finder *f, struct range_site site)
 		s->cap = cap;
 	}
 	s->site[s->nr++] = site;
-}
-
-/*
- * A saved register gets its caller's value back: a pop, or a load of the whole
- * register from the frame with nothing but the like before the return.
- */
-static bool restores(const struct range_code *code, size_t i)
-{
-	const struct range_insn *in = &code->insns[i];
-	if (in->bits & RB_POP)
-		return true;
-	if (in->mem_size != 8 || !(in->bits & RB_READS) ||
-	    in->reg == RANGE_NO_REG ||
-	    (in->base != RANGE_RSP && in->base != RANGE_RBP))
-		return false;
-	for (size_t k = i + 1; k < code->nr && k < i + 16; k++) {
-		const struct range_insn *n = &code->insns[k];
-		if (n->kind == RK_RET || n->kind == RK_JUMP)
-			return true;
-		bool load = n->bits & RB_READS && n->mem_size == 8 &&
-			    n->reg != RANGE_NO_REG &&
-			    (n->base == RANGE_RSP || n->base == RANGE_RBP);
-		bool frame = n->wrote >> RANGE_RSP & 1; /* add, pop, leave */
-		if (n->kind != RK_PLAIN || !(load || frame))
-			return false;
-	}
-	return false;
 }
 
 /* --- values in registers, and computed from them --- */
@@ -330,7 +306,10 @@ static void begin(struct finder *f, struct range_site s,
 	}
 	if (i == f->code->nr || f->code->insns[i].addr >= p->hi)
 		return;
-	if (p->flags & VAR_BEGINS &&
+	if (range_doubt_sum(f->code, f->v, f->own, f->nr_own, p))
+		return;
+	s.fall |= (p->flags & VAR_LAST) != 0;
+	if (p->flags & VAR_BEGINS && !s.fall &&
 	    range_goes_on(&f->edges, f->code, f->v, f->own, f->nr_own, p,
 			  (uint32_t)i))
 		return;
@@ -359,7 +338,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	struct range_site s = {.var = var, .place = place};
 	uint32_t regs;
 
-	if (!source_of(f, p, &s, &regs)) {
+	if (!source_of(f, p, &s, &regs) ||
+	    range_doubt_memory(f->code, f->v, p)) {
 		f->out->nr_unreadable++;
 		return;
 	}
@@ -368,23 +348,27 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	if ((p->flags & VAR_BEGINS || comes_in(f, p, variable)) &&
 	    !variable->type.nr_dims && !(p->kind == VAR_MEM && taken))
 		begin(f, s, p);
-	if (p->kind == VAR_ADDR)
-		return; /* by address, below */
+	if (p->kind == VAR_ADDR || p->flags & VAR_LAST)
+		return; /* by address, below; nothing more */
 	size_t end = range_code_find(f->code, p->hi);
 	for (size_t i = range_code_find(f->code, p->lo); i < end; i++) {
 		const struct range_insn *in = &f->code->insns[i];
 		if (p->kind == VAR_MEM) {
-			if (in->base != s.reg || in->bits & RB_LEA)
+			if (in->base != s.reg || in->bits & RB_LEA ||
+			    (in->bits & RB_WRITES &&
+			     range_doubt_store(f->v, f->own, f->nr_own, p, in)))
 				continue;
 			struct covered c =
 				covers(in, &variable->type, p->offset);
-			if (c.yes)
+			if (c.yes &&
+			    !range_doubt_slot(f->v, f->all, f->nr_all, var, p,
+					      c.offset, in->addr))
 				touched(f, i, s, c, taken);
 			continue;
 		}
 		if (!(in->wrote & regs) || !range_falls(f->code, i) ||
 		    in->addr + in->len >= p->hi || in->kind != RK_PLAIN ||
-		    restores(f->code, i))
+		    range_doubt_restore(f->code, i))
 			continue;
 		struct range_site after = s;
 		after.gap = (uint32_t)i + 1;
@@ -404,6 +388,10 @@ static void locals(struct finder *f, uint32_t function)
 		else
 			b = mid;
 	}
+	f->all = ix->locals + a;
+	for (b = a; b < ix->nr_locals && ix->locals[b].function == function;)
+		b++;
+	f->nr_all = b - a;
 	while (a < ix->nr_locals && ix->locals[a].function == function) {
 		uint32_t var = ix->locals[a].var;
 		bool taken = false;

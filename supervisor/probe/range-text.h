@@ -86,6 +86,8 @@ enum range_bits {
 	RB_POP = 1 << 9,
 	RB_UNREACHED = 1 << 10, /* padding behind what does not go on */
 	RB_DISTANCE = 1 << 11,	/* loads what could be a table's distance */
+	RB_ADDS = 1 << 12,	/* imm to the register that it writes */
+	RB_TABLE = 1 << 13,	/* a jump table may lead here */
 };
 #define RANGE_NO_REG 0xff
 #define RANGE_RIP    16 /* base: disp is an address of the file */
@@ -94,7 +96,7 @@ struct range_insn {
 	uint64_t addr;
 	uint64_t target; /* of a direct branch or call, else 0 */
 	int64_t disp;	 /* of the memory operand */
-	int64_t imm;	 /* RB_IMM */
+	int64_t imm;	 /* RB_IMM, RB_ADDS */
 	uint32_t use, def;
 	uint32_t live;	/* needed at its beginning by somebody later */
 	uint16_t wrote; /* general registers written, wholly or in part */
@@ -117,6 +119,7 @@ struct range_code {
 	struct range_insn *insns; /* by address */
 	size_t nr;
 	const char *refused; /* why it must be left alone; NULL: it need not */
+	bool free_jumps;     /* some lead to more than tables do */
 };
 
 /* Decode a function that lies in @chunks. SMCO_NOMEM is the only error:
@@ -132,5 +135,7 @@ bool range_falls(const struct range_code *code, size_t i);
 
 /* range-flow.c: leaders inside, jump tables, what is live. Private. */
 void range_code_flow(struct range_code *code, const struct range_image *img);
+/* What is live again, after changes to what instructions use. */
+void range_code_live(struct range_code *code);
 
 #endif

@@ -10,6 +10,7 @@
 #include <Zydis/Zydis.h>
 
 #include "supervisor/probe/code.h"
+#include "supervisor/probe/range-edge.h"
 #include "supervisor/probe/range-window.h"
 
 #define MAX_BACK   8 /* instructions a window may begin before its site */
@@ -21,7 +22,14 @@ struct placer {
 	const struct range_code *code;
 	const struct range_image *img;
 	const struct variables *v;
+	const struct range_sites *sites;
 	struct range_windows *out;
+	/* Made when the first site finds no room. */
+	struct range_edges edges;
+	uint8_t *state;			   /* see range_settled */
+	const struct range_site *state_of; /* NULL: of none yet */
+	bool by_state; /* the site just now is for all who are settled */
+	bool no_memory;
 };
 
 uint32_t range_site_regs(const struct range_site *site,
@@ -63,6 +71,8 @@ static bool is_for_all(const struct placer *p, const struct range_site *s,
 		       uint32_t k)
 {
 	const struct var_place *at = &p->v->places[s->place];
+	if (p->by_state)
+		return range_is_settled(p->state, k);
 	if (k == s->gap)
 		return !s->fall;
 	return !s->fall && at->flags & VAR_BEGINS && s->source != RS_FRAME &&
@@ -257,7 +267,7 @@ static void serve(const struct placer *p, const struct range_site *s,
 	out->window[out->nr - 1].nr_sites++;
 }
 
-static void place(struct placer *p, const struct range_site *s)
+static bool place(struct placer *p, const struct range_site *s)
 {
 	struct range_windows *out = p->out;
 	struct range_window *w = out->nr ? &out->window[out->nr - 1] : NULL;
@@ -276,10 +286,8 @@ static void place(struct placer *p, const struct range_site *s)
 	}
 	if (gap == UINT32_MAX) {
 		struct choice c = choose(p, s, last, w ? w->end : 0);
-		if (c.score == INT32_MIN) {
-			out->nr_refused[why_not(p, s)]++;
-			return;
-		}
+		if (c.score == INT32_MIN)
+			return false;
 		gap = c.gap;
 		out->window[out->nr++] = (struct range_window){
 			.first = c.first,
@@ -287,6 +295,30 @@ static void place(struct placer *p, const struct range_site *s)
 			.first_site = (uint32_t)out->nr_sites};
 	}
 	serve(p, s, gap);
+	return true;
+}
+
+/* Where the variable has a value whichever way control comes, it may as well be
+ * looked at behind the join. */
+static bool place_behind(struct placer *p, const struct range_site *s)
+{
+	if (p->no_memory || !s->fall)
+		return false;
+	if (!p->state) {
+		p->state = malloc(p->code->nr);
+		p->no_memory =
+			!p->state || !range_edges_init(&p->edges, p->code);
+		if (p->no_memory)
+			return false;
+	}
+	if (!p->state_of || p->state_of->var != s->var ||
+	    p->state_of->place != s->place)
+		range_settled(&p->edges, p->code, p->v, p->sites, s, p->state);
+	p->state_of = s;
+	p->by_state = true;
+	bool placed = range_is_settled(p->state, s->gap) && place(p, s);
+	p->by_state = false;
+	return placed;
 }
 
 static int by_gap(const void *a, const void *b)
@@ -301,7 +333,8 @@ int range_windows_find(struct range_windows *ret, const struct range_code *code,
 		       const struct range_image *img, const struct variables *v,
 		       const struct range_sites *sites, struct smco_err *err)
 {
-	struct placer p = {code, img, v, ret};
+	struct placer p = {
+		.code = code, .img = img, .v = v, .sites = sites, .out = ret};
 	memset(ret, 0, sizeof(*ret));
 	ret->window = calloc(sites->nr + 1, sizeof(*ret->window));
 	ret->site = calloc(sites->nr + 1, sizeof(*ret->site));
@@ -309,8 +342,17 @@ int range_windows_find(struct range_windows *ret, const struct range_code *code,
 		range_windows_deinit(ret);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
-	for (size_t i = 0; i < sites->nr; i++)
-		place(&p, &sites->site[i]);
+	for (size_t i = 0; i < sites->nr; i++) {
+		const struct range_site *s = &sites->site[i];
+		if (!place(&p, s) && !place_behind(&p, s))
+			ret->nr_refused[why_not(&p, s)]++;
+	}
+	range_edges_deinit(&p.edges);
+	free(p.state);
+	if (p.no_memory) {
+		range_windows_deinit(ret);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
 	for (size_t i = 0; i < ret->nr; i++)
 		qsort(ret->site + ret->window[i].first_site,
 		      ret->window[i].nr_sites, sizeof(*ret->site), by_gap);

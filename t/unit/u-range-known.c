@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include "t/unit/range-run.h"
 
-#define NR_KNOWN 36 /* in the fixture */
+#define NR_KNOWN 40 /* in the fixture */
 
 /* A variable's windows are in the functions that it has sensors in. */
 static void check_functions(const struct range_run *x)
@@ -65,6 +65,26 @@ static void known(const char *cc, const char *flags, unsigned exact_at_least)
 	range_run_free(&x);
 }
 
+/* What compilers say of variables where it is not so. */
+static void doubt(void)
+{
+	static struct range_run x;
+	char prog[256], out[256];
+	printf("# doubt\n");
+	check_int(run("gcc -o $D/doubt t/fixtures/range/doubt.S"), 0);
+	snprintf(prog, sizeof(prog), "%s/doubt", scratch);
+	snprintf(out, sizeof(out), "%s/out", scratch);
+	check(range_run_to_end(&x, (char *[]){prog, NULL}, out));
+	check_int(x.run.exit_status, 0);
+	if (check(x.r != NULL)) {
+		struct range_score s = range_run_score(&x, x.r, out);
+		check_int(s.exact, 9);
+		check_int(s.unseen, 1); /* inplace */
+		check_int(s.wide + s.narrow, 0);
+	}
+	range_run_free(&x);
+}
+
 int main(void)
 {
 	make_scratch();
@@ -73,5 +93,6 @@ int main(void)
 	known("gcc", "-O2 -no-pie -fcf-protection", 25);
 	known("clang", "-O0", NR_KNOWN);
 	known("clang", "-O2", 20);
+	doubt();
 	return finish();
 }

@@ -107,6 +107,18 @@ static void tables(void)
 	check(leads(17));
 	check(leads(19));
 	check(!leads(21)); /* behind the table's end */
+	/* The distance extended by an instruction of its own, as gcc -O0 does:
+	 * 7 mov (%rdx,%rdi,4),%eax; 10 cltq; 12 add %rdx,%rax; 15 jmp *%rax;
+	 * 17 xor; 19 xor; 21 ret */
+	static const uint8_t in_two[] = {0x48, 0x8d, 0x15, 0xf9, 0x1f, 0,
+					 0,    0x8b, 0x04, 0xba, 0x48, 0x98,
+					 0x48, 0x01, 0xd0, 0xff, 0xe0, 0x31,
+					 0xc0, 0x31, 0xc9, 0xc3};
+	load(in_two, sizeof(in_two), to, sizeof(to));
+	check_str(code.refused, NULL);
+	check(leads(19));
+	check(code.insns[range_code_find(&code, TEXT + 19)].bits & RB_TABLE);
+	check(!code.free_jumps);
 	/* No such table. */
 	load(by_distance, sizeof(by_distance), NULL, 0);
 	check(code.refused != NULL);
@@ -311,8 +323,8 @@ static void window_rules(void)
 	check_int(windows.window[0].first, 0);
 	check_int(windows.window[0].end, 3);
 	check(windows.site[0].gap >= 2);
-	/* 0 mov %eax,%ebx; 2 syscall; 4 jmp 2 */
-	LOAD(0x89, 0xc3, 0x0f, 0x05, 0xeb, 0xfc);
+	/* 0 je 4; 2 mov %eax,%ebx; 4 syscall; 6 jmp 4 */
+	LOAD(0x74, 2, 0x89, 0xc3, 0x0f, 0x05, 0xeb, 0xfc);
 	find(int4, (struct var_place){HERE, .kind = VAR_REG, .reg = 3});
 	check_int(windows.nr, 0);
 	check_int(windows.nr_refused[RR_PINNED], 1);
@@ -397,6 +409,51 @@ static void moves_on(void)
 	check_int(windows.nr_sites, 0);
 }
 
+/* ... and behind a join, where the variable has a value whichever way control
+ * comes: what a loop of no optimisation adds to. */
+static void settled(void)
+{
+	/* 0 movl $0,-20(%rbp); 7 jmp 13; 9 addl $1,-20(%rbp);
+	 * 13 cmpl $9,-20(%rbp); 17 jle 9; 19 ret */
+	LOAD(0xc7, 0x45, 0xec, 0, 0, 0, 0, 0xeb, 4, 0x83, 0x45, 0xec, 1, 0x83,
+	     0x7d, 0xec, 9, 0x7e, 0xf6, 0xc3);
+	find(int4, in_frame);
+	check_int(sites.nr, 2);
+	if (check_int(windows.nr_sites, 2)) {
+		check_int(windows.site[1].gap, 3);
+		check(!windows.site[1].fall);
+		check_int(windows.window[1].first, 3);
+	}
+	/* Not where the place does not hold on one of the ways, */
+	struct var_place loop = in_frame;
+	loop.lo = TEXT + 9;
+	find(int4, loop);
+	check_int(sites.nr, 1);
+	check_int(windows.nr_sites, 0);
+	/* but in two places that are the same it does. */
+	struct var_place before = in_frame;
+	before.hi = loop.lo;
+	find_two(int4, before, loop, 2);
+	check_int(windows.nr_sites, 2);
+	/* The same with nothing assigned before the loop: cmpl for movl. */
+	LOAD(0x81, 0x7d, 0xec, 0, 0, 0, 0, 0xeb, 4, 0x83, 0x45, 0xec, 1, 0x83,
+	     0x7d, 0xec, 9, 0x7e, 0xf6, 0xc3);
+	find(int4, in_frame);
+	check_int(sites.nr, 1);
+	check_int(windows.nr_sites, 0);
+	check_int(windows.nr_refused[RR_NO_ROOM], 1);
+	/* With jmp *%rdi at 19, which may come back to any leader. */
+	LOAD(0xc7, 0x45, 0xec, 0, 0, 0, 0, 0xeb, 4, 0x83, 0x45, 0xec, 1, 0x83,
+	     0x7d, 0xec, 9, 0x7e, 0xf6, 0xff, 0xe7);
+	loop = in_frame;
+	loop.hi = TEXT + 19;
+	find(int4, loop);
+	check(code.free_jumps);
+	check_int(windows.nr_sites, 1);
+	find(int4, in_frame);
+	check_int(windows.nr_sites, 2);
+}
+
 /* Anything at all: nothing breaks, windows hold what they promise. */
 static void random_code(void)
 {
@@ -437,6 +494,7 @@ int main(void)
 	window_rules();
 	goes_on();
 	moves_on();
+	settled();
 	random_code();
 	range_code_deinit(&code);
 	range_image_deinit(&img);

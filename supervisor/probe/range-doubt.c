@@ -1,0 +1,152 @@
+/* See range-doubt.h. */
+#include "supervisor/probe/range-doubt.h"
+
+#include <string.h>
+
+bool range_doubt_restore(const struct range_code *code, size_t i)
+{
+	const struct range_insn *in = &code->insns[i];
+	if (in->bits & RB_POP)
+		return true;
+	if (in->mem_size != 8 || !(in->bits & RB_READS) ||
+	    in->reg == RANGE_NO_REG ||
+	    (in->base != RANGE_RSP && in->base != RANGE_RBP))
+		return false;
+	for (size_t k = i + 1; k < code->nr && k < i + 16; k++) {
+		const struct range_insn *n = &code->insns[k];
+		if (n->kind == RK_RET || n->kind == RK_JUMP)
+			return true;
+		bool load = n->bits & RB_READS && n->mem_size == 8 &&
+			    n->reg != RANGE_NO_REG &&
+			    (n->base == RANGE_RSP || n->base == RANGE_RBP);
+		bool frame = n->wrote >> RANGE_RSP & 1; /* add, pop, leave */
+		if (n->kind != RK_PLAIN || !(load || frame))
+			return false;
+	}
+	return false;
+}
+
+bool range_doubt_store(const struct variables *v,
+		       const struct range_index_entry *own, size_t nr,
+		       const struct var_place *p, const struct range_insn *in)
+{
+	if (!(p->flags & VAR_ENDS) || in->addr + in->len < p->hi)
+		return false;
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		if (q->lo == p->hi && q->kind == p->kind && q->reg == p->reg &&
+		    q->offset == p->offset)
+			return false;
+	}
+	return true;
+}
+
+/* Is memory at @reg + @disp, @bytes of it, an operand that is changed? */
+static bool is_changed(const struct range_code *code, uint8_t reg, int64_t disp,
+		       int64_t bytes)
+{
+	for (size_t i = 0; i < code->nr; i++) {
+		const struct range_insn *in = &code->insns[i];
+		if (in->bits & RB_READS && in->bits & RB_WRITES &&
+		    in->base == reg && in->index == RANGE_NO_REG &&
+		    in->disp - disp < bytes && disp - in->disp < in->mem_size)
+			return true;
+	}
+	return false;
+}
+
+bool range_doubt_memory(const struct range_code *code,
+			const struct variables *v, const struct var_place *p)
+{
+	if (p->kind != VAR_EXPR)
+		return false;
+	const struct var_op *ops = v->ops + p->first_op;
+	for (uint32_t i = 1; i < p->nr_ops; i++) {
+		uint32_t base = i - 1;
+		int64_t disp = 0;
+		if (ops[i].code != VAR_OP_LOAD)
+			continue;
+		if (ops[base].code == VAR_OP_PLUS_CONST && base > 0)
+			disp = ops[base--].arg;
+		if (ops[base].code == VAR_OP_REG &&
+		    is_changed(code,
+			       range_reg_of_dwarf((unsigned)ops[base].arg),
+			       disp, ops[i].arg))
+			return true;
+	}
+	return false;
+}
+
+/* Does an instruction that ends at @addr add @k to register @reg? */
+static bool adds(const struct range_code *code, uint64_t addr, uint8_t reg,
+		 int64_t k)
+{
+	size_t i = range_code_find(code, addr);
+	if (!i)
+		return false;
+	const struct range_insn *in = &code->insns[i - 1];
+	return in->addr + in->len == addr && in->bits & RB_ADDS &&
+	       in->wrote == 1u << reg && in->imm == k;
+}
+
+bool range_doubt_sum(const struct range_code *code, const struct variables *v,
+		     const struct range_index_entry *own, size_t nr,
+		     const struct var_place *p)
+{
+	uint8_t reg = range_reg_of_dwarf(p->reg);
+	if (p->kind != VAR_VALUE || reg == RANGE_NO_REG)
+		return false;
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		if (q->kind == VAR_REG && q->reg == p->reg && q->hi == p->lo &&
+		    adds(code, q->lo, reg, p->offset))
+			return true;
+	}
+	return false;
+}
+
+/* Bytes from its first to its last element; as much as there is if it does not
+ * say how many they are. */
+static int64_t bytes_of(const struct var_type *t)
+{
+	int64_t bytes = t->width;
+	for (unsigned i = 0; i < t->nr_dims; i++) {
+		int64_t more;
+		const struct var_dim *d = &t->dim[i];
+		if (!d->count ||
+		    __builtin_mul_overflow(d->count - 1, d->stride, &more) ||
+		    __builtin_add_overflow(bytes, more, &bytes))
+			return INT32_MAX;
+	}
+	return bytes;
+}
+
+/* Members of one struct, or union. */
+static bool same_object(const struct variable *a, const struct variable *b)
+{
+	size_t len = strcspn(a->name, ".[");
+	return a->line == b->line && len == strcspn(b->name, ".[") &&
+	       !strncmp(a->name, b->name, len) && !strcmp(a->scope, b->scope);
+}
+
+bool range_doubt_slot(const struct variables *v,
+		      const struct range_index_entry *all, size_t nr,
+		      uint32_t var, const struct var_place *p, int64_t offset,
+		      uint64_t addr)
+{
+	int64_t width = v->vars[var].type.width;
+	if (!(p->flags & VAR_SCOPE))
+		return false;
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[all[i].place];
+		const struct variable *other = &v->vars[all[i].var];
+		if (q->kind != VAR_MEM || q->reg != p->reg || addr < q->lo ||
+		    addr >= q->hi || q->offset >= offset + width ||
+		    offset - q->offset >= bytes_of(&other->type) ||
+		    same_object(other, &v->vars[var]))
+			continue;
+		if (!(q->flags & VAR_SCOPE) || q->hi - q->lo <= p->hi - p->lo)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,54 @@
+/*
+ * range-doubt.h - where what debug information says of a variable's place is
+ * not so, as far as the code shows it. Pure.
+ */
+#ifndef SMCO_RANGE_DOUBT_H
+#define SMCO_RANGE_DOUBT_H
+
+#include "supervisor/probe/range-site.h"
+
+/*
+ * A saved register gets its caller's value back: instruction @i is a pop, or a
+ * load of the whole register from the frame with nothing but the like before
+ * the return.
+ */
+bool range_doubt_restore(const struct range_code *code, size_t i);
+
+/*
+ * Does the write of instruction @in to memory place @p take the variable out of
+ * it? The compiler puts something else there, and says so at its end. @own are
+ * the variable's places in the function, @nr of them.
+ */
+bool range_doubt_store(const struct variables *v,
+		       const struct range_index_entry *own, size_t nr,
+		       const struct var_place *p, const struct range_insn *in);
+
+/*
+ * Is @p "x + 1" for an x in memory that an instruction both reads and writes?
+ * Where the compiler has made one of the load, the addition and the store, it
+ * goes on saying "x + 1" behind it.
+ */
+bool range_doubt_memory(const struct range_code *code,
+			const struct variables *v, const struct var_place *p);
+
+/*
+ * Is @p a register plus a constant that was added already? Where the compiler
+ * moves the addition ahead of the statement that it belongs to, it still says
+ * "plus 1" at the statement.
+ */
+bool range_doubt_sum(const struct range_code *code, const struct variables *v,
+		     const struct range_index_entry *own, size_t nr,
+		     const struct var_place *p);
+
+/*
+ * Is memory at @offset in scope place @p, at address @addr of the code, also a
+ * place of another variable there? Compilers put variables in one slot that are
+ * not alive at the same time: it is the innermost block's. @all are the places
+ * in the function, @nr of them.
+ */
+bool range_doubt_slot(const struct variables *v,
+		      const struct range_index_entry *all, size_t nr,
+		      uint32_t var, const struct var_place *p, int64_t offset,
+		      uint64_t addr);
+
+#endif
