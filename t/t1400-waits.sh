@@ -12,6 +12,12 @@ for ms in 37 3 0; do
 	ok "stopped every $ms ms" succeeds -s $ms "$FIXTURES/waits" 5
 	ok "calls run every $ms ms" succeeds -s $ms -i 2 "$FIXTURES/waits" 5
 done
+# A socket's time that is over is not told by a call that a filter forbids.
+filtered() {
+	SANDBOX=1 succeeds "$@" "$FIXTURES/waits" 5
+}
+ok "in a sandbox that kills for calls of no number" filtered -s 3
+ok "also when stopped all the time" filtered -s 0
 ok "with every system call stopped" succeeds -x "$FIXTURES/waits" 3
 
 # Attached to in the middle of waits; a socket's time-out starts anew with each
@@ -58,7 +64,7 @@ whole_attached() {
 	done
 	finish
 }
-for fixture in whole_calls whole_vectors whole_batches; do
+for fixture in whole_calls whole_vectors whole_batches whole_uring; do
 	for opts in "-s 3" "-s 1 -i 2" "-s 0" "-x -s 5"; do
 		# shellcheck disable=SC2086
 		ok "calls that block are not cut short ($fixture $opts)" \

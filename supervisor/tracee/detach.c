@@ -32,14 +32,12 @@ static bool enters_syscall(const struct task *t)
 static bool leave_entry(struct task *t)
 {
 	struct user_regs_struct regs;
-	uint64_t seccomp = 0;
 
 	/* -1: it is not going to be made (mend.c). */
 	if (!enters_syscall(t) || task_get_regs(t, &regs) < 0 ||
 	    arch.syscall_nr(&regs) < 0)
 		return true;
-	proc_status_u64(t->tid, "Seccomp", 10, &seccomp);
-	if (!seccomp) {
+	if (!proc_has_filter(t->tid)) {
 		arch.rewind_syscall(&regs, arch.syscall_nr(&regs));
 		if (task_set_regs(t, &regs) == 0)
 			return true;

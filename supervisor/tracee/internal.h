@@ -311,6 +311,16 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted);
 void mend_at_detach(struct task *t);
 void mend_forget(struct task *t);
 
+/* --- mend-uring.c --- */
+/* A call of io_uring_enter that submits nothing. */
+bool uring_waits(const struct user_regs_struct *regs);
+/* It has just returned as if it had all that it was to wait for. */
+bool uring_is_cut(const struct task *t, const struct user_regs_struct *regs);
+/* Are there fewer results than one with @args waits for? False: not known. */
+bool uring_lacks(const struct task *t, const uint64_t args[6]);
+/* Is there at least one? */
+bool uring_has_any(const struct task *t, const struct user_regs_struct *regs);
+
 /* --- whole-rest.c --- */
 /* @t's call has returned less than it would have without a stop: how to carry
  * on with it. False if it has not, or that is not possible. */
@@ -403,8 +413,14 @@ int task_socket_option(const struct task *t, int fd, int option, void *ret,
 		       socklen_t len);
 /* State letter of a thread, 0 when it does not exist. */
 char task_proc_state(const struct task *t);
+/* A field "NAME: NUMBER" of a /proc file's text, false when not there. */
+bool proc_field_u64(const char *buf, const char *field, int base,
+		    uint64_t *ret);
+/* What the kernel tells of a descriptor; false when nothing. */
+bool proc_fdinfo(pid_t tid, int fd, char *buf, size_t size);
 /* Hex or decimal field of /proc/TID/status, false when not there. */
 bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret);
+bool proc_has_filter(pid_t tid); /* its system calls are filtered */
 /* A thread whose /proc files show the memory: not a leader that has ended. */
 pid_t tproc_live_tid(struct tproc *p);
 uint64_t proc_auxv(pid_t pid, uint64_t type); /* 0 = none */

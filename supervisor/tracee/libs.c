@@ -131,12 +131,12 @@ static size_t choose_code(struct tproc *p, struct task *t, taddr_t at,
 {
 	static const int signals[] = {SIGURG, SIGWINCH, SIGCHLD};
 	uint8_t old[ARCH_RAISE_MAX];
-	uint64_t seccomp = 0;
+	bool has_filter = proc_has_filter(p->pid);
 	pid_t pid = proc_own_pid(p->pid);
 
-	proc_status_u64(p->pid, "Seccomp", 10, &seccomp);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
-		if (!pid || seccomp || is_in_set(t->tid, "SigBlk", signals[i]))
+		if (!pid || has_filter ||
+		    is_in_set(t->tid, "SigBlk", signals[i]))
 			continue;
 		size_t n = arch.raise_code(code, pid, signals[i], done_ret);
 		p->libs_sig = signals[i];

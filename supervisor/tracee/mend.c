@@ -262,16 +262,36 @@ static bool carry_on(struct task *t, const struct user_regs_struct *regs)
 	const struct waiting_call *call = find_call(arch.syscall_nr(regs));
 	struct user_regs_struct now;
 
-	if (call && call->timeout == TIMEOUT_TIMESPEC && !is_noted(t, regs))
-		note_end(t, call, regs);
-	else if (!call || call->timeout != TIMEOUT_TIMESPEC)
+	if (!call || (call->timeout != TIMEOUT_TIMESPEC &&
+		      call->timeout != TIMEOUT_URING))
 		mend_forget(t);
+	else if (!is_noted(t, regs))
+		note_end(t, call, regs);
 	if (!whole_carry_on(t, regs) || task_get_regs(t, &now) < 0)
 		return false;
 	t->mend.sp = arch.sp(&now);
 	t->mend.inside = true;
 	t->was_blocked = true;
 	return true;
+}
+
+static bool stops_for_handler(struct task *t)
+{
+	return task_kind(t) == STOP_SIGNAL &&
+	       signal_is_handled(t, WSTOPSIG(t->status));
+}
+
+/* Has a stop ended this wait before its time, whatever it says? */
+static bool is_interrupted(struct task *t, const struct waiting_call *call,
+			   const struct user_regs_struct *regs)
+{
+	if (!call || arch.syscall_ret(regs) == -EINTR)
+		return call != NULL;
+	if (!uring_is_cut(t, regs) || stops_for_handler(t))
+		return false;
+	if (!is_noted(t, regs))
+		note_end(t, call, regs);
+	return !t->mend.call || smco_now_ns() < t->mend.end_ns;
 }
 
 /* Calls that do more than wait; true if that was it. */
@@ -281,8 +301,7 @@ static bool mend_whole(struct task *t, const struct user_regs_struct *regs)
 
 	if (!inside && !whole_is_cut(t, regs))
 		return false;
-	if (task_kind(t) == STOP_SIGNAL &&
-	    signal_is_handled(t, WSTOPSIG(t->status))) {
+	if (stops_for_handler(t)) {
 		if (inside)
 			whole_end(t);
 		return inside;
@@ -314,6 +333,17 @@ static void mend_lost_wakeup(struct task *t, struct user_regs_struct *regs)
 	task_set_regs(t, regs);
 }
 
+/* A handler is about to end a wait for results of which some have come: that
+ * is no error then, and was none before a stop made it one. */
+static void mend_uring_end(struct task *t, struct user_regs_struct *regs)
+{
+	if (!stops_for_handler(t) || !uring_waits(regs) ||
+	    !arch.restart_pending(regs) || !uring_has_any(t, regs))
+		return;
+	arch.set_syscall_ret(regs, 0);
+	task_set_regs(t, regs);
+}
+
 static void note_restart(struct task *t, const struct user_regs_struct *regs)
 {
 	if (!arch.restart_pending(regs))
@@ -333,12 +363,12 @@ void mend_at_stop(struct task *t)
 	if (mend_whole(t, &regs))
 		return;
 	mend_lost_wakeup(t, &regs);
+	mend_uring_end(t, &regs);
 	note_restart(t, &regs);
 	const struct waiting_call *call = find_call(arch.syscall_nr(&regs));
-	t->was_blocked = arch.restart_pending(&regs) ||
-			 (call && arch.syscall_ret(&regs) == -EINTR);
-	if (!call || (arch.syscall_ret(&regs) != -EINTR &&
-		      !arch.restart_pending(&regs))) {
+	bool interrupted = is_interrupted(t, call, &regs);
+	t->was_blocked = arch.restart_pending(&regs) || interrupted;
+	if (!call || (!interrupted && !arch.restart_pending(&regs))) {
 		mend_forget(t);
 		return;
 	}
@@ -346,7 +376,7 @@ void mend_at_stop(struct task *t)
 	t->may_wait = call->timeout != TIMEOUT_NONE;
 	if (!is_noted(t, &regs))
 		note_end(t, call, &regs);
-	if (arch.syscall_ret(&regs) == -EINTR) {
+	if (interrupted) {
 		arch.ask_restart(&regs);
 		task_set_regs(t, &regs);
 		note_restart(t, &regs);
@@ -355,6 +385,37 @@ void mend_at_stop(struct task *t)
 
 /* Room below the red zone that a thread in a system call does not use. */
 #define SPARE_BELOW_SP 512
+
+/*
+ * A socket's time is over at the entry of the call: it is left out. A seccomp
+ * filter would see call -1 then and may kill for it; so there it begins, with a
+ * signal that seems pending, and ends without waiting.
+ */
+static void end_expired(struct task *t, struct user_regs_struct *regs)
+{
+	if (proc_has_filter(t->tid)) {
+		task_interrupt(t);
+		return;
+	}
+	arch.skip_syscall(regs);
+	arch.set_syscall_ret(regs, t->mend.call->expired);
+	task_set_regs(t, regs);
+	mend_forget(t);
+}
+
+/* Such a call has ended, as one whose time is over. */
+static bool is_expired(struct task *t, struct user_regs_struct *regs)
+{
+	enum timeout_kind kind = t->mend.call->timeout;
+
+	if ((kind != TIMEOUT_RCV && kind != TIMEOUT_SND) ||
+	    smco_now_ns() < t->mend.end_ns)
+		return false;
+	arch.set_syscall_ret(regs, t->mend.call->expired);
+	task_set_regs(t, regs);
+	mend_forget(t);
+	return true;
+}
 
 static void cut_timeout(struct task *t, struct user_regs_struct *regs)
 {
@@ -389,12 +450,8 @@ static void cut_timeout(struct task *t, struct user_regs_struct *regs)
 	}
 	default:
 		/* The time-out is the socket's: end the wait in its place. */
-		if (!left) {
-			arch.skip_syscall(regs);
-			arch.set_syscall_ret(regs, call->expired);
-			task_set_regs(t, regs);
-			mend_forget(t);
-		}
+		if (!left)
+			end_expired(t, regs);
 		return;
 	}
 	arch.set_syscall_arg(regs, call->arg, value);
@@ -423,9 +480,9 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 		t->begins_interrupted = interrupted;
 	if (!t->mend.call) {
 		if (info.op != PTRACE_SYSCALL_INFO_EXIT ||
-		    !(arch.syscall_ret(&regs) == -EINTR
-			      ? find_call(arch.syscall_nr(&regs)) != NULL
-			      : whole_is_cut(t, &regs)))
+		    !(is_interrupted(t, find_call(arch.syscall_nr(&regs)),
+				     &regs) ||
+		      whole_is_cut(t, &regs)))
 			return false;
 		task_interrupt(t);
 		return true;
@@ -441,7 +498,8 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 		return false;
 	}
 	put_back_arg(t, &regs);
-	if (arch.syscall_ret(&regs) != -EINTR && !arch.restart_pending(&regs)) {
+	if (!is_interrupted(t, t->mend.call, &regs) &&
+	    !arch.restart_pending(&regs)) {
 		if (!t->mend.inside || arch.syscall_ret(&regs) <= 0)
 			mend_forget(t);
 		if (!interrupted || !whole_is_cut(t, &regs))
@@ -449,6 +507,8 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 		task_interrupt(t);
 		return true;
 	}
+	if (is_expired(t, &regs))
+		return false;
 	/* Cut short once more. It can be started again only from a stop on the
 	 * way to signal delivery: the next one. */
 	task_interrupt(t);

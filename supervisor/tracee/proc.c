@@ -71,14 +71,10 @@ int task_socket_option(const struct task *t, int fd, int option, void *ret,
 	return 0;
 }
 
-bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret)
+bool proc_field_u64(const char *buf, const char *field, int base, uint64_t *ret)
 {
-	char path[32], buf[4096];
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
-		return false;
 	size_t len = strlen(field);
-	for (char *line = buf; line; line = strchr(line, '\n')) {
+	for (const char *line = buf; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
 		if (!strncmp(line, field, len) && line[len] == ':') {
 			*ret = strtoull(line + len + 1, NULL, base);
@@ -86,6 +82,27 @@ bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret)
 		}
 	}
 	return false;
+}
+
+bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret)
+{
+	char path[32], buf[4096];
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	return smco_slurp(path, buf, sizeof(buf)) > 0 &&
+	       proc_field_u64(buf, field, base, ret);
+}
+
+bool proc_has_filter(pid_t tid)
+{
+	uint64_t seccomp = 0;
+	return proc_status_u64(tid, "Seccomp", 10, &seccomp) && seccomp;
+}
+
+bool proc_fdinfo(pid_t tid, int fd, char *buf, size_t size)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", tid, fd);
+	return smco_slurp(path, buf, size) > 0;
 }
 
 pid_t proc_own_pid(pid_t pid)

@@ -9,6 +9,7 @@
  */
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/io_uring.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,14 +57,10 @@ static bool stat_fd(const struct task *t, uint64_t fd, struct stat *st)
 
 static bool is_nonblocking(const struct task *t, uint64_t fd)
 {
-	char path[64], buf[256];
-	unsigned flags;
-	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", t->tid, (int)fd);
-	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
-		return true;
-	const char *at = strstr(buf, "flags:");
-	return !at || sscanf(at, "flags: %o", &flags) != 1 ||
-	       (flags & O_NONBLOCK);
+	char buf[256];
+	uint64_t flags;
+	return !proc_fdinfo(t->tid, (int)fd, buf, sizeof(buf)) ||
+	       !proc_field_u64(buf, "flags", 8, &flags) || (flags & O_NONBLOCK);
 }
 
 /* Bytes without end. */
@@ -311,6 +308,19 @@ static bool rest_of_events(struct cut *c)
 	return true;
 }
 
+/* All is submitted, and told by the result. It waits on, with the error that
+ * ends it for nobody to see, as ever. */
+static bool rest_of_wait(struct cut *c)
+{
+	uint64_t *a = c->rest->args;
+	if (c->done != (uint32_t)a[1] || !(a[3] & IORING_ENTER_GETEVENTS) ||
+	    !uring_lacks(c->t, a))
+		return false;
+	a[1] = 0;
+	c->rest->loop = ARCH_WHOLE_BUF1; /* which is over at once */
+	return true;
+}
+
 static bool rest_of_splice(struct cut *c)
 {
 	uint64_t *a = c->rest->args, in = a[0], out = a[2];
@@ -378,6 +388,8 @@ bool whole_rest(struct task *t, const struct user_regs_struct *regs,
 	case SYS_io_getevents:
 	case SYS_io_pgetevents:
 		return rest_of_events(&c);
+	case SYS_io_uring_enter:
+		return rest_of_wait(&c);
 	case SYS_sendfile:
 		return (is_file(t, a[1]) || is_memory(t, a[1])) &&
 		       !is_pipe(t, a[0]) &&
