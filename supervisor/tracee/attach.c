@@ -189,6 +189,7 @@ static int seize(struct tracer *tr, pid_t pid, struct tproc **ret,
 		give_up(p);
 		return r;
 	}
+	whole_find(p); /* before the first stop is looked at */
 	/* Whatever stops by itself until it is announced runs on. */
 	p->is_new = false;
 	p->seized = true;

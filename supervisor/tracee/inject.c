@@ -151,6 +151,24 @@ static void find_old_stubs(struct tproc *p, const struct tmaps *maps)
 	}
 }
 
+static taddr_t vdso_end(const struct tmaps *maps)
+{
+	for (size_t i = 0; i < maps->nr; i++)
+		if (!strcmp(maps->maps[i].path, "[vdso]"))
+			return maps->maps[i].end;
+	return 0;
+}
+
+static taddr_t boot_below(taddr_t vdso_end)
+{
+	return (vdso_end - BOOT_LEN) & ~15ULL;
+}
+
+static taddr_t spare_below(taddr_t boot, size_t len)
+{
+	return (boot - len - 64) & ~15ULL;
+}
+
 /*
  * The vdso's last page is filled up with zeros: executable memory that nobody
  * uses. 0 if there is not enough of it. What one of us left there who was
@@ -162,7 +180,6 @@ static taddr_t find_boot_site(struct tproc *p)
 	uint8_t page[TPAGE_SIZE];
 	const uint8_t *code;
 	struct tmaps maps;
-	taddr_t end = 0;
 	size_t done, len = arch.boot_code(&code, &done);
 
 	if (p->boot_site)
@@ -170,16 +187,14 @@ static taddr_t find_boot_site(struct tproc *p)
 	p->boot_site = 1;
 	if (tmaps_read(tproc_live_tid(p), &maps, NULL) < 0)
 		return 0;
-	for (size_t i = 0; i < maps.nr; i++)
-		if (!strcmp(maps.maps[i].path, "[vdso]"))
-			end = maps.maps[i].end;
+	taddr_t end = vdso_end(&maps);
 	if (p->why == TPROC_ATTACHED)
 		find_old_stubs(p, &maps);
 	tmaps_deinit(&maps);
 	if (!end || tmem_read(p, end - sizeof(page), page, sizeof(page)) < 0)
 		return 0;
 	/* Some distance from what is used, and on a boundary. */
-	taddr_t site = (end - BOOT_LEN) & ~15ULL;
+	taddr_t site = boot_below(end);
 	const uint8_t *at = page + sizeof(page) - (end - site);
 	if (!all_zero(at - 32, 32))
 		return 0;
@@ -193,7 +208,7 @@ taddr_t inject_spare_code(struct tproc *p, size_t len)
 {
 	uint8_t page[TPAGE_SIZE];
 	taddr_t boot = find_boot_site(p);
-	taddr_t at = (boot - len - 64) & ~15ULL;
+	taddr_t at = spare_below(boot, len);
 
 	/* The boot code must find its own zeros again, hence the distance. */
 	if (!boot || len > sizeof(page) / 2 ||
@@ -201,6 +216,17 @@ taddr_t inject_spare_code(struct tproc *p, size_t len)
 	    tmem_read(p, at - 32, page, boot - at + 32) < 0)
 		return 0;
 	return at;
+}
+
+taddr_t inject_spare_was(struct tproc *p, size_t len)
+{
+	struct tmaps maps;
+
+	if (tmaps_read(tproc_live_tid(p), &maps, NULL) < 0)
+		return 0;
+	taddr_t end = vdso_end(&maps);
+	tmaps_deinit(&maps);
+	return end ? spare_below(boot_below(end), len) : 0;
 }
 
 static int call_by_boot(struct loan *l, struct tsyscall *c)

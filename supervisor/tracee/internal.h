@@ -328,6 +328,8 @@ bool whole_rest(struct task *t, const struct user_regs_struct *regs,
 		struct arch_whole_rest *ret);
 
 /* --- whole.c --- */
+/* Threads may be in the code that was left by one who was here before us. */
+void whole_find(struct tproc *p);
 /* Its call was cut short in the middle and should not have been. */
 bool whole_is_cut(struct task *t, const struct user_regs_struct *regs);
 bool whole_is_inside(struct task *t, const struct user_regs_struct *regs);
@@ -372,6 +374,8 @@ void stub_inherit(struct tproc *child, struct tproc *parent);
 /* @len bytes, below what the injection needs, in the unused end of the vdso;
  * 0 = there are not so many. */
 taddr_t inject_spare_code(struct tproc *p, size_t len);
+/* Where that would have been for another supervisor; 0 = nowhere. */
+taddr_t inject_spare_was(struct tproc *p, size_t len);
 
 /* --- signal.c --- */
 bool signal_is_trap(struct task *t, const siginfo_t *si);

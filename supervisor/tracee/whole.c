@@ -55,14 +55,15 @@ static int undo_code(struct tproc *p, void *arg)
 	taddr_t at = p->whole;
 	(void)arg;
 
-	p->whole = NONE; /* by us: it would be the next change */
-	/* Whoever is in it needs it, also when we are gone. */
+	/* Whoever is in it needs it, also when we are gone, and who has not
+	 * stopped yet is still to be mended. */
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
 		struct user_regs_struct regs;
 		if (task_get_regs(t, &regs) < 0 ||
 		    arch_whole_is_inside(&regs, at))
 			return 0;
 	}
+	p->whole = NONE; /* or it would be the next change */
 	return tmem_write(p, at, zeros, len);
 }
 
@@ -87,6 +88,25 @@ static taddr_t find_place(struct tproc *p, const uint8_t *code, size_t len,
 	/* Else left by one who was here before us, for a thread in it. */
 	*is_there_ret = zeros < len;
 	return zeros == len || !memcmp(there, code, len) ? at : 0;
+}
+
+void whole_find(struct tproc *p)
+{
+	const uint8_t *code;
+	uint8_t there[MOST_CODE];
+	size_t lens[2];
+
+	lens[0] = arch_whole_code(&code, &lens[1]);
+	for (size_t i = 0; !p->whole && i < ARRAY_SIZE(lens); i++) {
+		taddr_t at = inject_spare_was(p, lens[i]);
+		if (lens[i] <= sizeof(there) && at &&
+		    tmem_read(p, at, there, lens[i]) == 0 &&
+		    !memcmp(there, code, lens[i]) &&
+		    tproc_undo_push(p, undo_code, NULL)) {
+			p->whole = at;
+			p->whole_len = lens[i];
+		}
+	}
 }
 
 static bool install(struct tproc *p)
