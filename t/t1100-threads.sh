@@ -115,4 +115,25 @@ leader_gone() {
 }
 ok "a process whose leader has ended" leader_gone
 
+# Among the threads is one that never runs in user mode.
+kernel_thread() {
+	local status=0
+	rm -f go
+	mkfifo go
+	"$FIXTURES/guard_uring" poll hold <go >out &
+	pid=$!
+	exec 9>go
+	wait_for 60 grep -q setup out || return 1
+	if grep -q 'setup 0' out; then
+		drive -d 300 -s 5 -i 2 -p "$pid" &&
+			grep -q '^stops [1-9].*calls [1-9]' drive.err
+		status=$?
+	else
+		echo "no io_uring here"
+	fi
+	exec 9>&-
+	wait "$pid" && tail -n 1 out && return $status
+}
+ok "an io_uring's kernel thread runs no calls for us" kernel_thread
+
 done_testing

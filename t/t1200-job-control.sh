@@ -59,4 +59,23 @@ stopped_meanwhile() {
 }
 ok "stopped while traced, it is stopped afterwards" stopped_meanwhile
 
+# Sent all the time they would keep a borrowed thread from its next instruction.
+storm() {
+	local senders=() status
+	perl -e '1 while 1' &
+	pid=$!
+	for _ in 1 2 3; do
+		perl -e 'kill "STOP", $ARGV[0] while 1' "$pid" &
+		senders+=($!)
+	done
+	timeout -k 2 100 "$DRIVE" -s 0 -i 5 -d 1500 -p "$pid" 2>drive.err
+	status=$?
+	cat drive.err
+	kill "${senders[@]}"
+	wait "${senders[@]}"
+	kill -CONT "$pid"
+	[ $status -eq 0 ] && untouched "$pid" && kill "$pid"
+}
+ok "stop signals without end do not keep us" storm
+
 done_testing

@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #define KERNEL_SIGSET_SIZE 8
+/* From the first SIGSTOP on one way. Sent without end they would keep the task
+ * from its next instruction, and us from ever giving it back. */
+#define SIGSTOP_BOUND_NS (200 * NSEC_PER_MSEC)
 
 static int rank(const struct task *t)
 {
@@ -32,17 +35,25 @@ static int rank(const struct task *t)
 	}
 }
 
-bool loan_possible(const struct task *t)
+/* A worker of io_uring's is among the threads, but never in user mode: what it
+ * was told to run there it would never come back from. */
+static bool has_user_mode(struct task *t)
+{
+	struct user_regs_struct regs;
+	return task_get_regs(t, &regs) < 0 || arch.pc(&regs) || arch.sp(&regs);
+}
+
+bool loan_possible(struct task *t)
 {
 	return t->state == TASK_STOPPED && rank(t) && t->proc &&
-	       !t->proc->execed;
+	       !t->proc->execed && has_user_mode(t);
 }
 
 struct task *loan_choose(struct tproc *p)
 {
 	struct task *best = NULL;
 	for (struct task *t = p->tasks; t; t = t->next)
-		if (loan_possible(t) && (!best || rank(t) < rank(best)))
+		if ((!best || rank(t) < rank(best)) && loan_possible(t))
 			best = t;
 	return best;
 }
@@ -71,11 +82,17 @@ static int next_stop(struct loan *l, enum __ptrace_request req)
 		int r = task_next_stop(l->t, &status);
 		if (l->t->state == TASK_STOPPED &&
 		    stop_classify(status) == STOP_SIGNAL &&
-		    WSTOPSIG(status) == SIGSTOP)
+		    WSTOPSIG(status) == SIGSTOP) {
 			/* The one signal that no mask keeps out. */
 			l->stop_again = true;
-		else if (r == 0)
+			if (!l->sigstop_ns)
+				l->sigstop_ns = smco_now_ns();
+			if (r == 0 &&
+			    smco_now_ns() - l->sigstop_ns > SIGSTOP_BOUND_NS)
+				r = SMCO_BUSY;
+		} else if (r == 0) {
 			return status;
+		}
 		if (r < 0) {
 			l->signal_path = true;
 			return r;
@@ -335,6 +352,7 @@ int loan_give_back(struct loan *l)
 	struct task *t = l->t;
 	int r = 0;
 
+	l->sigstop_ns = 0;
 	if (!l->has_regs) {
 		/* Not even begun. */
 		if (l->kind == STOP_SIGNAL)

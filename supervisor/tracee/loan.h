@@ -15,6 +15,7 @@ struct loan {
 	bool in_entry;	     /* STOP_SYSCALL: enter-stop */
 	bool signal_path;    /* now in a stop on the way to signal delivery */
 	bool stop_again;     /* a SIGSTOP came in between: send it again */
+	uint64_t sigstop_ns; /* the first of these, 0 = none */
 	bool has_regs;
 	struct user_regs_struct regs;
 	uint64_t mask;
@@ -25,7 +26,7 @@ struct loan {
 
 /* The best stopped task to borrow, NULL if none. */
 struct task *loan_choose(struct tproc *p);
-bool loan_possible(const struct task *t);
+bool loan_possible(struct task *t);
 /* Errors here and below: SMCO_GONE; SMCO_BUSY, the task does not come back (see
  * task_next_stop()). After any but success, too, loan_end() is to be called. */
 int loan_take(struct loan *l, struct task *t);
