@@ -30,7 +30,8 @@ struct codec_slot {
 	uint32_t event;
 	const struct schema_event *schema; /* NULL: payloads are raw */
 	uint32_t param, stride;
-	uint32_t follower[CODEC_FOLLOWERS]; /* of a parameter, by its hash */
+	/* Of a parameter, by its hash; the last one is never looked at. */
+	uint32_t follower[CODEC_FOLLOWERS + 1];
 	uint64_t field[SCHEMA_MAX_FIELDS];
 };
 
@@ -44,6 +45,15 @@ struct codec {
 
 /* ---- writing ---- */
 
+#define CODEC_STAGED 256
+
+/* A record without a payload that waits to be coded: many in a row are coded
+ * faster, and who writes them has less to do for each. */
+struct codec_staged {
+	uint32_t event, cpu, tid, param;
+	uint64_t time_ns;
+};
+
 struct codec_writer {
 	struct codec state;
 	/* private: */
@@ -56,6 +66,8 @@ struct codec_writer {
 	uint32_t nr;
 	uint64_t first_ns, earliest_ns, latest_ns;
 	uint64_t threads; /* codec_thread_bit of each */
+	uint32_t nr_staged;
+	struct codec_staged staged[CODEC_STAGED];
 };
 
 int codec_writer_init(struct codec_writer *w);
@@ -65,9 +77,27 @@ static inline bool codec_has_room(const struct codec_writer *w)
 {
 	return w->room;
 }
+/* private: */
+void codec_begin_chunk(struct codec_writer *w, const struct record *r);
+void codec_encode_staged(struct codec_writer *w);
+bool codec_encode_now(struct codec_writer *w, const struct record *r);
+
 /* Append @r. @r->payload_len <= CODEC_MAX_PAYLOAD; there must be room. False
  * when out of memory: the chunk is then lost. */
-bool codec_encode(struct codec_writer *w, const struct record *r);
+static inline bool codec_encode(struct codec_writer *w, const struct record *r)
+{
+	if (__builtin_expect(r->event < EV_NR || r->payload_len, 0))
+		return codec_encode_now(w, r);
+	if (__builtin_expect(!w->nr++, 0))
+		codec_begin_chunk(w, r);
+	w->room--;
+	w->staged[w->nr_staged++] = (struct codec_staged){
+		r->event, r->cpu, r->tid, r->param, r->time_ns};
+	if (__builtin_expect(w->nr_staged == CODEC_STAGED, 0))
+		codec_encode_staged(w);
+	return true;
+}
+
 /* The chunk's payload to the end of @out; then start afresh. */
 void codec_finish(struct codec_writer *w, uint64_t nr_dropped,
 		  struct bbuf *out);

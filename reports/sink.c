@@ -14,6 +14,8 @@
 
 #define ZSTD_LEVEL	   3
 #define ZSTD_LEVEL_RECORDS 1  /* columns: more effort gains nothing */
+#define ZSTD_LEVEL_BEHIND  -3 /* of records when more than so many wait: */
+#define BEHIND		   (SINK_PLACES / 4)
 #define ZSTD_WORTH	   96 /* smaller payloads are not tried */
 #define INDEX_EVERY	   64 /* record chunks described by an index chunk */
 #define INDEX_WORTH	   (64u << 10) /* bytes of these; less is soon read */
@@ -42,6 +44,7 @@ struct sink {
 
 	/* of the thread, and of who closes when it has ended */
 	uint32_t seq;
+	bool is_behind; /* rather larger than late, and then dropped */
 	ZSTD_CCtx *zstd;
 	struct bbuf zstd_out, out;
 	struct index_entry index[INDEX_EVERY];
@@ -77,9 +80,11 @@ static size_t compress_chunk(struct sink *s, const struct chunk *c,
 	uint8_t *to = bbuf_reserve(&s->zstd_out, bound);
 	if (!to)
 		return c->body.len;
-	size_t n = ZSTD_compressCCtx(
-		s->zstd, to, bound, c->body.data, c->body.len,
-		c->type == CHUNK_RECORDS ? ZSTD_LEVEL_RECORDS : ZSTD_LEVEL);
+	int level = c->type != CHUNK_RECORDS ? ZSTD_LEVEL
+		    : s->is_behind	     ? ZSTD_LEVEL_BEHIND
+					     : ZSTD_LEVEL_RECORDS;
+	size_t n = ZSTD_compressCCtx(s->zstd, to, bound, c->body.data,
+				     c->body.len, level);
 	if (!n || ZSTD_isError(n) || n >= c->body.len - c->body.len / 16)
 		return c->body.len;
 	*ret = to;
@@ -182,6 +187,7 @@ static void *work(void *arg)
 		if (from == to)
 			break;
 		pthread_mutex_unlock(&s->lock);
+		s->is_behind = to - from > BEHIND;
 		for (uint64_t i = from; i < to && !atomic_load(&s->failed); i++)
 			take_in(s, &s->place[i % SINK_PLACES]);
 		write_out(s);

@@ -8,6 +8,7 @@
 
 #include "reports/codec.h"
 #include "reports/schema-file.h"
+#include "t/fuzz/feed.h"
 
 static void hostile(const uint8_t *data, size_t size)
 {
@@ -28,45 +29,6 @@ static void hostile(const uint8_t *data, size_t size)
 	schema_table_free(&schema);
 }
 
-/* What a record takes from the fuzzer's bytes; zeros when they end. */
-struct feed {
-	const uint8_t *data;
-	size_t left;
-};
-
-static uint64_t feed(struct feed *f, size_t n)
-{
-	uint64_t v = 0;
-	if (n > f->left)
-		n = f->left;
-	memcpy(&v, f->data, n);
-	f->data += n;
-	f->left -= n;
-	return v;
-}
-
-static void next(struct feed *f, struct record *r, uint8_t payload[256])
-{
-	uint8_t what = (uint8_t)feed(f, 1);
-	size_t wide = what & 1 ? 8 : 1;
-	r->event = (uint32_t)feed(f, what & 2 ? 4 : 1) % (what & 4 ? ~0u : 9);
-	r->time_ns += what & 8 ? feed(f, 8) : feed(f, 2);
-	if (what & 16) {
-		r->cpu = (uint32_t)feed(f, 4);
-		r->tid = (uint32_t)feed(f, 4);
-	}
-	r->param += (uint32_t)feed(f, what & 32 ? 4 : 1);
-	const struct schema_event *e = schema_event(r->event);
-	r->payload_len = e ? (uint32_t)e->size : 0;
-	if (what & 64)
-		r->payload_len = (uint32_t)feed(f, 1);
-	for (size_t i = 0; i + 8 <= 256; i += 8) {
-		uint64_t v = i < r->payload_len ? feed(f, wide) : 0;
-		memcpy(payload + i, &v, 8);
-	}
-	r->payload = payload;
-}
-
 static bool same(const struct record *a, const struct record *b)
 {
 	return a->event == b->event && a->time_ns == b->time_ns &&
@@ -84,7 +46,7 @@ static void round_trip(const uint8_t *data, size_t size)
 	struct bbuf out = {0};
 	struct record record = {.event = 0}, got;
 	struct feed f = {data, size};
-	uint8_t payload[256];
+	uint8_t payload[FEED_PAYLOAD];
 	uint32_t nr = 0;
 	if (!w.mem) {
 		struct bbuf b = {0};
@@ -95,7 +57,7 @@ static void round_trip(const uint8_t *data, size_t size)
 		bbuf_free(&b);
 	}
 	for (; f.left && codec_has_room(&w); nr++) {
-		next(&f, &record, payload);
+		feed_record(&f, &record, payload);
 		if (!codec_encode(&w, &record))
 			abort();
 	}
@@ -106,7 +68,7 @@ static void round_trip(const uint8_t *data, size_t size)
 	record = (struct record){.event = 0};
 	f = (struct feed){data, size};
 	for (uint32_t i = 0; i < nr; i++) {
-		next(&f, &record, payload);
+		feed_record(&f, &record, payload);
 		if (codec_decode(&r, &got) || !same(&record, &got))
 			abort();
 	}
