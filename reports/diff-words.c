@@ -7,35 +7,28 @@
 
 #include "reports/units.h"
 
-static uint64_t rounded(double v)
-{
-	if (!(v > 0))
-		return 0;
-	return v < 1.8e19 ? (uint64_t)(v + 0.5) : UINT64_MAX;
-}
-
 char *diff_words_value(enum diff_metric metric, double v, bool ascii, char *buf)
 {
 	char mean[UNITS_MAX];
 	switch (diff_metric[metric].unit) {
 	case UNIT_BYTES:
-		units_bytes(rounded(v), buf);
+		units_bytes(units_whole(v), buf);
 		break;
 	case UNIT_BYTE_SECONDS:
 		units_byte_seconds(v, ascii, buf);
 		break;
 	case UNIT_NS:
-		units_duration(rounded(v), buf);
+		units_duration(units_whole(v), buf);
 		break;
 	case UNIT_PPB:
-		units_percent(v < 9e18 ? (int64_t)v : INT64_MAX, buf);
+		units_percent(fabs(v) < 9e18 ? (int64_t)v : INT64_MAX, buf);
 		break;
 	case UNIT_NUMBER:
 		snprintf(buf, WORDS_MAX, "%s%s", v <= -0.5 ? "-" : "",
-			 units_count(rounded(fabs(v)), mean));
+			 units_count(units_whole(fabs(v)), mean));
 		break;
 	case UNIT_COUNT:
-		units_count(rounded(v), mean);
+		units_count(units_whole(v), mean);
 		if (v < 100 && v != floor(v)) /* a mean of few */
 			snprintf(mean, sizeof(mean), "%.1f", v);
 		snprintf(buf, WORDS_MAX, "%s", mean);
@@ -307,7 +300,7 @@ char *diff_words_side(const struct diff_side *s, char buf[NOTE_MAX])
 	double sum = 0;
 	for (size_t i = 0; i < s->nr_runs; i++)
 		sum += (double)s->run[i].duration_ns / (double)s->nr_runs;
-	units_duration(rounded(sum), time);
+	units_duration(units_whole(sum), time);
 	const char *command = *s->run[0].command ? s->run[0].command
 						 : "(command not in the trace)";
 	if (s->nr_runs == 1)

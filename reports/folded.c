@@ -9,6 +9,7 @@
 #include "reports/line.h"
 #include "reports/model.h"
 #include "reports/names.h"
+#include "reports/units.h"
 
 struct folded {
 	char *text; /* owned */
@@ -148,7 +149,7 @@ int folded_print_naps(const struct summary *s, FILE *out, struct smco_err *err)
 		all[nr].text = stack->nr_frames ? fold(&b, stack->frames,
 						       stack->nr_frames)
 						: fold(&b, &unknown, 1);
-		all[nr++].nr = (uint64_t)(stack->sum.byte_seconds + 0.5);
+		all[nr++].nr = units_whole(stack->sum.byte_seconds);
 	}
 	return print(all, nr, out, err);
 }

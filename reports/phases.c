@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reports/array.h"
+#include "reports/units.h"
 
 #define MAX_PHASES 4096 /* more are a forgery */
 
@@ -88,5 +89,5 @@ uint64_t phase_total_ns(const struct model_phase *p)
 	double ns = phase_mean_ns(p) * (double)p->sum.count;
 	if (p->sum.nr_seen >= p->sum.count)
 		return p->sum.seen_ns;
-	return ns < 1.8e19 ? (uint64_t)ns : UINT64_MAX;
+	return units_whole(ns);
 }

@@ -1,6 +1,7 @@
 /* --phases: how often each was entered, and how long it lasted. */
 #include "reports/model.h"
 #include "reports/section.h"
+#include "reports/units.h"
 
 enum phase_column {
 	PHASE_NAME,
@@ -39,7 +40,7 @@ static void phase_get(const void *ctx, const void *item, size_t column,
 		return;
 	case PHASE_MEAN:
 		if (timed)
-			value_number(ret, (uint64_t)phase_mean_ns(p));
+			value_number(ret, units_whole(phase_mean_ns(p)));
 		return;
 	case PHASE_LONGEST:
 		if (timed)

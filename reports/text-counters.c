@@ -13,12 +13,11 @@ static void format_value(const struct counts_event *e, double v, char *buf)
 {
 	char number[UNITS_MAX];
 	if (!strcmp(e->unit, "ns")) {
-		units_duration(v < 1.8e19 ? (uint64_t)v : UINT64_MAX, buf);
+		units_duration(units_whole(v), buf);
 	} else if (*e->unit) {
 		snprintf(buf, UNITS_MAX, "%.4g %.15s", v * e->scale, e->unit);
 	} else {
-		units_count(v < 1.8e19 ? (uint64_t)(v + 0.5) : UINT64_MAX,
-			    number);
+		units_count(units_whole(v), number);
 		snprintf(buf, UNITS_MAX, "%s", number);
 	}
 }

@@ -23,7 +23,7 @@ static void phase(const struct view *v, const struct model_phase *p,
 			   units_duration(phase_total_ns(p), all));
 		line_item(&l, INK_NONE, ", ", "each");
 		line_words(&l, INK_NONE,
-			   units_duration((uint64_t)phase_mean_ns(p), mean));
+			   units_duration(units_whole(phase_mean_ns(p)), mean));
 		line_item(&l, INK_NONE, ", ", "the longest");
 		line_words(&l, INK_NONE,
 			   units_duration(t->longest_ns, longest));

@@ -9,6 +9,15 @@
 
 #define UNITS_MAX 40
 
+/* The nearest whole number of @v; 0 of less, UINT64_MAX of more than that has
+ * room for, and of no number. */
+static inline uint64_t units_whole(double v)
+{
+	if (v < 0.5)
+		return 0;
+	return v < 1.8e19 ? (uint64_t)(v + 0.5) : UINT64_MAX;
+}
+
 /* "812 B", "1.5 KiB", "272 MiB". */
 char *units_bytes(uint64_t bytes, char *buf);
 /* Bytes times seconds: "8.21 GiB·s"; @ascii writes "GiB*s". */

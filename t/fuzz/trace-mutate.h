@@ -2,87 +2,207 @@
  * trace-mutate.h - what the fuzzer's bytes make of a trace. It cannot guess
  * checksums, so they are put on here; the first byte says on what:
  *   0  a file of arbitrary bytes behind a good header
- *   1  the sample session with bytes changed: position (2 bytes), value
+ *   1  a session of all monitors with bytes changed: position (2 bytes), value
  *   2  one plain chunk, the second byte being its type, the third the number
  *      of its items
+ *   3  the tables of that session, and records as feed.h makes them
+ * The session's chunks are plain, so that what is changed is what is read.
  */
 #ifndef TRACE_MUTATE_H
 #define TRACE_MUTATE_H
 
+#include <zstd.h>
+
+#include "reports/codec.h"
+#include "t/fuzz/feed.h"
+#include "t/unit/html-sample.h"
 #include "t/unit/scratch.h"
 #include "t/unit/trace-show.h"
 
 static uint8_t *sample;
-static size_t sample_size;
+static size_t sample_size, tables_size; /* tables_size: to the first record */
+
+/* What the monitors that sample_write() does not have leave. */
+static void sample_others(struct trace_writer *w)
+{
+	static const char *const pairs[][2] = {
+		{"monitors", "counters,nap,range,samples,phases"},
+		{"elapsed_ns", "61200000000"},
+		{"counters.interval_ns", "100000000"},
+		{"counter.0.0", "task-clock"},
+		{"counter.0.0.role", "task-clock"},
+		{"counter.0.0.unit", "ns"},
+		{"counter.0.1", "page-faults"},
+		{"counter.0.1.role", "faults"},
+		{"counter.1.0", "cycles"},
+		{"counter.1.0.role", "cycles"},
+		{"counter.1.1", "instructions"},
+		{"counter.1.1.role", "instructions"},
+		{"samples.event", "cpu-clock"},
+		{"samples.hz", "999"},
+		{"phase.1", "sdt:server:load"},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+		trace_put_meta(w, pairs[i][0], pairs[i][1]);
+	for (unsigned ms = 100; ms <= 500; ms += 100)
+		html_sample_counts(w, ms, 4711 + ms / 100 % 2, ms / 200);
+	for (uint32_t id = 1; id <= 3; id++) {
+		struct ev_variable v = {
+			.decl = id, .bits = 32, .flags = VARIABLE_SIGNED};
+		struct ev_range r = {.smallest = -1,
+				     .largest = 1000 * id,
+				     .hits = 7,
+				     .watched_ns = SAMPLE_MS(900),
+				     .alive_ns = SAMPLE_MS(1000),
+				     .pid = 4711,
+				     .flags = RANGE_SENSED};
+		SAMPLE_PUT(w, EV_VARIABLE, 600, id, v);
+		SAMPLE_PUT(w, EV_RANGE, 700, id, r);
+		SAMPLE_PUT(w, EV_SAMPLE, 700 + id, id,
+			   (struct ev_sample){.weight = 1001, .pid = 4711});
+		SAMPLE_PUT(w, EV_PHASE, 800 + id, 1,
+			   (struct ev_phase){SAMPLE_MS(10 * id), 4711, 0});
+	}
+	SAMPLE_PUT(w, EV_PHASE_TOTAL, 900, 1,
+		   (struct ev_phase_total){9, 3, SAMPLE_MS(60), SAMPLE_MS(30)});
+}
+
+static void session_write(const char *path)
+{
+	struct trace_writer *w;
+	if (trace_writer_create(path, 0, &w, NULL))
+		abort();
+	sample_tables(w);
+	SAMPLE_PUT(w, EV_PROCESS, 0, 4711, (struct ev_process){4711, 1, -1, 0});
+	sample_others(w);
+	sample_naps(w);
+	sample_totals(w);
+	SAMPLE_PUT(w, EV_PROCESS, 61200, 4711,
+		   (struct ev_process){4711, 1, 0, 4});
+	if (trace_writer_close(w, NULL))
+		abort();
+}
+
+/* The chunks of @from, decompressed, become the sample. */
+static void unpack(const uint8_t *from, size_t len)
+{
+	struct bbuf b = {0};
+	size_t at = sizeof(struct disk_header);
+	bbuf_put(&b, from, at);
+	while (at < len) {
+		struct disk_chunk h;
+		memcpy(&h, from + at, sizeof(h));
+		const uint8_t *stored = from + at + sizeof(h);
+		at += sizeof(h) + h.stored_size;
+		size_t head = b.len;
+		if (h.type == CHUNK_RECORDS && !tables_size)
+			tables_size = head;
+		bbuf_put(&b, &h, sizeof(h));
+		uint8_t *to = bbuf_reserve(&b, h.raw_size);
+		if (!to)
+			abort();
+		if (h.flags & CHUNK_ZSTD)
+			ZSTD_decompress(to, h.raw_size, stored, h.stored_size);
+		else
+			memcpy(to, stored, h.raw_size);
+		b.len += h.raw_size;
+		h.flags = 0;
+		h.stored_size = h.raw_size;
+		memcpy(b.data + head, &h, sizeof(h));
+	}
+	sample = b.data;
+	sample_size = b.len;
+	show_sign(sample, sample_size);
+}
 
 static void prepare(void)
 {
 	const char *path = scratch_path("x.trace");
-	if (sample_write(path, NULL))
-		abort();
-	sample = show_load(path, &sample_size);
+	session_write(path);
+	size_t len;
+	uint8_t *packed = show_load(path, &len);
 	scratch_remove(); /* a fuzzer seldom exits */
-	if (!sample)
+	if (!packed)
+		abort();
+	unpack(packed, len);
+	free(packed);
+	if (!tables_size || sample_size > 1 << 16)
 		abort();
 }
 
-static size_t patched(uint8_t *to, const uint8_t *data, size_t size)
+static void patched(struct bbuf *to, const uint8_t *data, size_t size)
 {
-	memcpy(to, sample, sample_size);
+	bbuf_put(to, sample, sample_size);
 	for (; size >= 3; data += 3, size -= 3) {
 		size_t at = (size_t)(data[0] << 8 | data[1]) % sample_size;
 		if (at >= sizeof(struct disk_header))
-			to[at] = data[2];
+			to->data[at] = data[2];
 	}
-	return sample_size;
 }
 
-static size_t one_chunk(uint8_t *to, const uint8_t *data, size_t size)
+static void one_chunk(struct bbuf *to, unsigned type, unsigned nr,
+		      const uint8_t *data, size_t size)
 {
-	size_t rest = size > 2 ? size - 2 : 0;
 	struct disk_chunk h = {.magic = CHUNK_MAGIC,
-			       .type = data[0],
-			       .nr_items = size > 1 ? data[1] : 0,
-			       .stored_size = (uint32_t)rest,
-			       .raw_size = (uint32_t)rest};
-	memcpy(to, sample, sizeof(struct disk_header));
-	memcpy(to + sizeof(struct disk_header), &h, sizeof(h));
-	if (rest)
-		memcpy(to + sizeof(struct disk_header) + sizeof(h), data + 2,
-		       rest);
-	return sizeof(struct disk_header) + sizeof(h) + rest;
+			       .type = (uint8_t)type,
+			       .nr_items = nr,
+			       .stored_size = (uint32_t)size,
+			       .raw_size = (uint32_t)size};
+	bbuf_put(to, &h, sizeof(h));
+	bbuf_put(to, data, size);
+}
+
+static void records(struct bbuf *to, const uint8_t *data, size_t size)
+{
+	static struct codec_writer w;
+	struct record r = {.event = 0};
+	struct feed f = {data, size};
+	struct bbuf out = {0};
+	uint8_t payload[FEED_PAYLOAD];
+	uint32_t nr = 0;
+	if (!w.mem && codec_writer_init(&w))
+		abort();
+	for (; f.left && codec_has_room(&w); nr++) {
+		feed_record(&f, &r, payload);
+		if (!codec_encode(&w, &r))
+			abort();
+	}
+	codec_finish(&w, 0, &out);
+	bbuf_put(to, sample, tables_size);
+	one_chunk(to, CHUNK_RECORDS, nr, out.data, out.len);
+	bbuf_free(&out);
 }
 
 /* The file that @data stands for, in memory of its own size, so that a byte too
  * far is seen. The caller frees; NULL if there is too little of it. */
 static uint8_t *mutate(const uint8_t *data, size_t size, size_t *len_ret)
 {
+	struct bbuf b = {0};
 	if (!sample)
 		prepare();
-	if (size < 2)
+	if (size < 3)
 		return NULL;
-	size_t cap = sizeof(struct disk_header) + sizeof(struct disk_chunk) +
-		     size + sample_size;
-	uint8_t *file = malloc(cap);
-	size_t len;
-	switch (data[0] % 3) {
+	switch (data[0] % 4) {
 	case 0:
-		len = sizeof(struct disk_header) + size - 1;
-		memcpy(file, sample, sizeof(struct disk_header));
-		memcpy(file + sizeof(struct disk_header), data + 1, size - 1);
+		bbuf_put(&b, sample, sizeof(struct disk_header));
+		bbuf_put(&b, data + 1, size - 1);
 		break;
 	case 1:
-		len = patched(file, data + 1, size - 1);
+		patched(&b, data + 1, size - 1);
+		break;
+	case 2:
+		bbuf_put(&b, sample, sizeof(struct disk_header));
+		one_chunk(&b, data[1], data[2], data + 3, size - 3);
 		break;
 	default:
-		len = one_chunk(file, data + 1, size - 1);
+		records(&b, data + 1, size - 1);
 		break;
 	}
-	show_sign(file, len);
-	uint8_t *exact = malloc(len);
-	memcpy(exact, file, len);
-	free(file);
-	*len_ret = len;
+	show_sign(b.data, b.len);
+	uint8_t *exact = malloc(b.len);
+	memcpy(exact, b.data, b.len);
+	*len_ret = b.len;
+	bbuf_free(&b);
 	return exact;
 }
 

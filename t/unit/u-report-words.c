@@ -1,11 +1,25 @@
 /* Numbers and names as people read them; lines cut, wrapped and cleaned. */
 #include "t/unit/tap.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "reports/line.h"
 #include "reports/names.h"
 #include "reports/units.h"
+
+/* Also of what a damaged trace can add up to. */
+static void whole_numbers(void)
+{
+	check(units_whole(-1e300) == 0);
+	check(units_whole(0.4) == 0);
+	check(units_whole(0.5) == 1);
+	check(units_whole(2.5e9) == 2500000000);
+	check(units_whole(1.7e19) == 17000000000000000000u);
+	check(units_whole(2.2e19) == UINT64_MAX);
+	check(units_whole(INFINITY) == UINT64_MAX);
+	check(units_whole(NAN) == UINT64_MAX);
+}
 
 static void units(void)
 {
@@ -203,6 +217,7 @@ static void lines(void)
 
 int main(void)
 {
+	whole_numbers();
 	units();
 	names();
 	lines();
