@@ -60,7 +60,7 @@ static int phase_each(const struct section_source *src, section_visit *visit,
 	if (!m->nr)
 		return smco_fail(err, SMCO_NOTFOUND, 0,
 				 "no phases in the trace: they are recorded by "
-				 "smco-trace --phase sdt:PROVIDER:NAME");
+				 "smco-trace --phase NAME");
 	for (size_t i = 0; i < m->nr; i++) {
 		int rc = visit(ctx, &m->phase[i]);
 		if (rc)

@@ -30,7 +30,7 @@ static const char help_text[] =
 	"      --sample HZ          sample so often where threads are; without "
 	"-m, only\n"
 	"                           that\n"
-	"      --phase NAME         count and time the phase "
+	"      --phase NAME         count and time a function, or "
 	"sdt:PROVIDER:NAME\n"
 	"      --if-available       leave out events that this machine does "
 	"not have\n"

@@ -166,7 +166,8 @@ int options_phase(const char *text, struct options *o, struct smco_err *err)
 	char quote[96];
 	if (!phases_is_name(text))
 		return smco_fail(err, SMCO_FORMAT, 0,
-				 "--phase: '%s' is not sdt:PROVIDER:NAME",
+				 "--phase: '%s' is neither the name of a "
+				 "function nor sdt:PROVIDER:NAME",
 				 quantity_quote(text, quote, sizeof(quote)));
 	for (size_t i = 0; i < o->nr_phases; i++)
 		if (!strcmp(o->phase[i], text))

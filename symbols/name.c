@@ -132,6 +132,33 @@ static struct symtab *name_symtab(struct sym_space *s, struct module *m)
 	return m->name_symtab;
 }
 
+void sym_each_function(struct sym_space *s, uint32_t module,
+		       bool (*fn)(void *ctx, const struct sym_function *f),
+		       void *ctx)
+{
+	struct module *m = space_module(s, module);
+	if (!m)
+		return;
+	pthread_mutex_lock(&m->name_lock);
+	struct symtab *t = name_symtab(s, m);
+	for (size_t i = 0; t && i < symtab_nr(t); i++) {
+		const struct symtab_sym *sym = symtab_get(t, i);
+		const struct sym_function f = {
+			.name = symtab_string(t, sym),
+			.addr = sym->addr,
+			.size = sym->size,
+		};
+		if (!sym->ifunc && !fn(ctx, &f))
+			break;
+	}
+	pthread_mutex_unlock(&m->name_lock);
+}
+
+char *sym_readable(const char *name)
+{
+	return sym_demangle(name);
+}
+
 /* Lines from the file itself or from its debug file; NULL if neither has. */
 static struct dwarf_lines *lines_of(struct sym_space *s, struct module *m)
 {

@@ -90,6 +90,23 @@ size_t sym_name(struct sym_space *s, struct sym_place place,
 		bool is_return_address, struct sym_name ret[SYM_MAX_INLINE]);
 
 /*
+ * Every function that the symbols of @module tell of, those of separate debug
+ * information included; one that has several names comes with each. The naming
+ * side. Until @fn returns false.
+ */
+struct sym_function {
+	const char *name; /* as the file has it, without a version; only now */
+	uint64_t addr;	  /* in the file's own address space */
+	uint64_t size;	  /* 0 if the file does not say */
+};
+void sym_each_function(struct sym_space *s, uint32_t module,
+		       bool (*fn)(void *ctx, const struct sym_function *f),
+		       void *ctx);
+/* The readable form of @name, the caller's to free; NULL if that is @name
+ * itself. */
+char *sym_readable(const char *name);
+
+/*
  * Address of function @name (exact, undemangled) in the first module that
  * also defines @anchor (NULL = the first that defines @name), in link order.
  * With an anchor glibc's dynamic linker does not count: it defines a malloc of

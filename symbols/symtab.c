@@ -54,6 +54,11 @@ size_t symtab_nr(const struct symtab *t)
 	return t->nr;
 }
 
+const struct symtab_sym *symtab_get(const struct symtab *t, size_t i)
+{
+	return &t->syms[i];
+}
+
 /* Store @name up to its version; false if memory is out. */
 static bool add_string(struct symtab *t, const char *name, uint32_t *ret)
 {

@@ -36,6 +36,8 @@ void symtab_finish(struct symtab *t);
 const char *symtab_string(const struct symtab *t, const struct symtab_sym *s);
 bool symtab_has_static(const struct symtab *t); /* a .symtab was added */
 size_t symtab_nr(const struct symtab *t);
+/* Number @i of them, in an order of their own. */
+const struct symtab_sym *symtab_get(const struct symtab *t, size_t i);
 
 /* The function that contains @addr; NULL if none is known to. */
 const struct symtab_sym *symtab_at(const struct symtab *t, uint64_t addr);

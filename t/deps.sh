@@ -12,7 +12,7 @@ build="gcc libc6-dev make pkg-config perl clang libbpf-dev libelf-dev libdw-dev
 	libzydis-dev libzstd-dev libiberty-dev libjansson-dev zlib1g-dev
 	libseccomp-dev libpfm4-dev"
 # g++: clang, which has a c++ of its own, would stand in and write other code.
-check="g++ bzip2 procps python3 zstd chromium
+check="g++ bzip2 procps python3 zstd chromium systemtap-sdt-dev
 	babeltrace2"
 lint="clang-format cppcheck shellcheck"
 fuzz="clang libclang-rt-dev"

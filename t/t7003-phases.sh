@@ -2,24 +2,9 @@
 # smco-trace --phase: how often a program was in which phase, and how long.
 # What is said of counts is exact; nothing here is about how long things take.
 . "$(dirname "$0")/test-lib.sh"
+. "$SRC/t/phase-lib.sh"
 
 need PTRACE
-trace() { # NAME OPTIONS... -- COMMAND
-	local name=$1
-	shift
-	smco-trace -q -o "$name.trace" "$@" >"$name.out" 2>"$name.err" || {
-		cat "$name.err"
-		return 1
-	}
-}
-column() { # NAME PHASE COLUMN
-	smco-report --phases --csv --where "phase == \"$2\"" "$1.trace" | tr -d '\r' |
-		awk -F, -v c="$3" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == c) n = i } NR == 2 { print $n }'
-}
-is() { # GOT WANTED
-	echo "$1, wanted $2"
-	[ "$1" = "$2" ]
-}
 
 both=(--phase sdt:work:load --phase sdt:work:step)
 pairs() {
@@ -188,17 +173,12 @@ columns() {
 }
 ok "the table's columns are in the manual" columns
 
-refused() { # TEXT OPTIONS...
-	local text=$1
-	shift
-	test_exit 125 smco-trace -o bad.trace "$@" >out 2>err && cat err && grep -qF -- "$text" err
-}
 ok "a phase that names nothing" refused "no probe 'sdt:work:laod' in the program and its libraries; near to it: sdt:work:load" \
 	--phase sdt:work:laod -- "$FIXTURES/phase-work" 1 1 0 1
 ok "the second of two" refused "no probe 'sdt:work:stp'" --phase sdt:work:load --phase sdt:work:stp -- "$FIXTURES/phase-work" 1 1 0 1
 ok "none in a program without any" refused "no probe 'sdt:a:b' in the program and its libraries" --phase sdt:a:b -- true
-for bad in main sdt: sdt:a sdt:a: sdt::b sdt:a:b:c ''; do
-	ok "--phase '$bad'" refused "is not sdt:PROVIDER:NAME" --phase "$bad" -- true
+for bad in a:b 4x -x sdt: sdt:a sdt:a: sdt::b sdt:a:b:c ''; do
+	ok "--phase '$bad'" refused "is neither the name of a function nor sdt:PROVIDER:NAME" --phase "$bad" -- true
 done
 ok "--target 0" refused "phases cost something" -t 0 --phase sdt:work:load -- "$FIXTURES/phase-work" 1 1 0 1
 ok "nothing was started" absent bad.trace

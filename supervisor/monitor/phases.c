@@ -1,48 +1,16 @@
 #include "supervisor/monitor/phases.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "pmu/nearest.h"
 #include "supervisor/control/fixed.h"
-#include "supervisor/monitor/phase-name.h"
-#include "symbols/sdt.h"
+#include "supervisor/monitor/phases-private.h"
 
 #define TICK_NS	     (10 * NSEC_PER_MSEC)
 #define MAX_TOKENS   1024 /* of a phase, until the next tick */
 #define LEAST_TOKENS 16
-#define HASH_SIZE    1024
-#define MAX_OPEN     65536
-
-struct phase {
-	struct phase_name name;
-	bool is_found; /* in a file that is the program's */
-	struct nearest nearest;
-	/* Begins or points, and ends: of memory that is gone. */
-	uint64_t count[2];
-	uint64_t counted; /* of both, what the ledger was told */
-	uint64_t nr_seen, seen_ns, longest_ns;
-};
-
-/* A phase that a thread is in. */
-struct open_phase {
-	struct open_phase *next; /* of the same hash */
-	uint32_t tid, pid, phase, run, depth;
-	uint64_t since_ns;
-	bool is_on;
-};
-
-/* Memory that processes share with us. */
-struct shared {
-	struct shared *next;
-	struct mark_shm *shm;
-	uint32_t pid; /* of the first that had it */
-	unsigned nr_owners;
-};
 
 struct phase_proc {
 	struct tproc *p;
@@ -53,161 +21,14 @@ struct phase_proc {
 	size_t nr, cap;
 };
 
-struct phases {
-	struct phases_params p;
-	struct ledger *ledger;
-	struct phase *phase;
-	struct open_phase *open[HASH_SIZE];
-	size_t nr_open;
-	struct shared *shared;
-	uint64_t due_ns;
-	size_t nr_refused; /* places */
-	struct smco_err why_refused;
-	bool is_finished;
-};
-
-bool phases_is_name(const char *name)
-{
-	struct phase_name unused;
-	return phase_name_split(name, &unused);
-}
-
-/* --- files --- */
-
-int phases_expect(struct phases *ph, const char *path, struct smco_err *err)
-{
-	struct sdt_list list;
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	elf_version(EV_CURRENT);
-	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	if (!elf)
-		return 0; /* who cannot be run is told of by others */
-	int rc = sdt_read(elf, &list, err);
-	elf_end(elf);
-	if (rc)
-		return rc;
-	for (size_t i = 0; i < list.nr; i++) {
-		for (size_t k = 0; k < ph->p.nr; k++) {
-			struct phase *phase = &ph->phase[k];
-			phase_name_offer(&phase->nearest, &list.probe[i]);
-			phase->is_found |=
-				phase_name_matches(&phase->name,
-						   &list.probe[i]) != MARK_NONE;
-		}
-	}
-	sdt_deinit(&list);
-	return 0;
-}
-
-int phases_check(struct phases *ph, struct smco_err *err)
-{
-	char near[400];
-	for (size_t i = 0; i < ph->p.nr; i++) {
-		if (ph->phase[i].is_found)
-			continue;
-		nearest_list(&ph->phase[i].nearest, near, sizeof(near));
-		return smco_fail(err, SMCO_NOTFOUND, 0,
-				 "--phase: no probe '%.80s' in the program and "
-				 "its libraries%s%.300s",
-				 ph->p.name[i], *near ? "; near to it: " : "",
-				 near);
-	}
-	return 0;
-}
-
 /* --- records --- */
-
-static struct open_phase *open_of(struct phases *ph, uint32_t tid,
-				  uint32_t phase)
-{
-	struct open_phase **at = &ph->open[(tid * 31u + phase) % HASH_SIZE];
-	for (struct open_phase *o = *at; o; o = o->next)
-		if (o->tid == tid && o->phase == phase)
-			return o;
-	if (ph->nr_open == MAX_OPEN)
-		return NULL;
-	struct open_phase *o = calloc(1, sizeof(*o));
-	if (!o)
-		return NULL;
-	*o = (struct open_phase){
-		.next = *at,
-		.tid = tid,
-		.pid = ph->p.pid_of(ph->p.ctx, tid),
-		.phase = phase,
-	};
-	*at = o;
-	ph->nr_open++;
-	return o;
-}
-
-static uint32_t depth_of(struct phases *ph, uint32_t tid, uint32_t but)
-{
-	uint32_t depth = 0;
-	for (uint32_t i = 0; i < ph->p.nr; i++) {
-		if (i == but)
-			continue;
-		const struct open_phase *o =
-			ph->open[(tid * 31u + i) % HASH_SIZE];
-		while (o && (o->tid != tid || o->phase != i))
-			o = o->next;
-		depth += o && o->is_on;
-	}
-	return depth;
-}
-
-static void end_phase(struct phases *ph, struct open_phase *o, uint64_t end_ns)
-{
-	struct phase *phase = &ph->phase[o->phase];
-	struct ev_phase ev = {
-		.length_ns = sat_sub_u64(end_ns, o->since_ns),
-		.pid = o->pid,
-		.depth = o->depth,
-	};
-	phase->nr_seen++;
-	phase->seen_ns += ev.length_ns;
-	if (ev.length_ns > phase->longest_ns)
-		phase->longest_ns = ev.length_ns;
-	ph->p.emit(ph->p.ctx,
-		   &(struct record){
-			   .event = EV_PHASE,
-			   .time_ns = sat_sub_u64(end_ns, ph->p.start_ns),
-			   .cpu = UINT32_MAX,
-			   .tid = o->tid,
-			   .param = o->phase,
-			   .payload_len = sizeof(ev),
-			   .payload = &ev,
-		   });
-}
-
-/* What was passed without a record in between is of another run: such a pair
- * says nothing. */
-static void take(struct phases *ph, const struct shared *sh,
-		 const struct mark_record *r)
-{
-	uint32_t number = r->what / 4;
-	enum mark_kind kind = (enum mark_kind)(r->what % 4);
-	if (number >= ph->p.nr) /* the tracee can write there */
-		return;
-	uint32_t tid = r->tid ? r->tid : sh->pid;
-	struct open_phase *o = open_of(ph, tid, number);
-	if (!o)
-		return;
-	if (o->is_on && o->run == r->run && kind != MARK_BEGIN)
-		end_phase(ph, o, r->time_ns);
-	o->is_on = kind != MARK_END;
-	if (!o->is_on)
-		return;
-	o->run = r->run;
-	o->since_ns = r->time_ns;
-	o->depth = depth_of(ph, tid, number);
-}
 
 static void drain(struct phases *ph, struct shared *sh)
 {
 	struct mark_record r;
 	uint64_t nr = 0;
 	while (nr < MARK_RING && mark_shm_next(sh->shm, &r)) {
-		take(ph, sh, &r);
+		phase_times_take(ph, sh, &r);
 		nr++;
 	}
 	ledger_charge(ph->ledger, LEDGER_OTHER, PHASES_MONITOR,
@@ -369,61 +190,44 @@ static bool is_known(struct phase_proc *pp, uint32_t module)
 	return false;
 }
 
-/* The places of all phases in a file that lies @bias from its own addresses. */
-static size_t find_places(struct phases *ph, const struct sdt_list *list,
-			  uint64_t bias, struct mark_place *ret)
+static void note_refused(struct phases *ph, const struct mark_plan *plan,
+			 size_t planted, const struct smco_err *why)
 {
-	size_t nr = 0;
-	for (size_t i = 0; i < list->nr; i++)
-		for (size_t k = 0; k < ph->p.nr && nr < MARK_MAX; k++) {
-			const struct sdt_probe *probe = &list->probe[i];
-			enum mark_kind kind =
-				phase_name_matches(&ph->phase[k].name, probe);
-			if (kind == MARK_NONE)
-				continue;
-			ret[nr++] = (struct mark_place){
-				.addr = probe->addr + bias,
-				.semaphore = probe->semaphore
-						     ? probe->semaphore + bias
-						     : 0,
-				.channel = (uint32_t)k,
-				.counter = (uint32_t)k * 2 + (kind == MARK_END),
-				.what = (uint32_t)k * 4 + kind,
-			};
-		}
-	return nr;
+	size_t nr = plan->nr_spots + plan->nr_refused;
+	if (planted == nr || ph->nr_refused++)
+		return;
+	if (why->code)
+		smco_fail(
+			&ph->why_refused, why->code, 0,
+			"%zu of %zu places there cannot carry a sensor: %.200s",
+			nr - planted, nr, why->msg);
+	else
+		smco_fail(&ph->why_refused, SMCO_UNSUPPORTED, 0,
+			  "%zu of %zu places there cannot carry a sensor, as "
+			  "0x%llx: %s",
+			  nr - planted, nr,
+			  (unsigned long long)plan->refused_at,
+			  plan->why_refused);
 }
 
 static void plant_module(struct phases *ph, struct phase_proc *pp,
 			 struct sym_space *space, uint32_t module,
 			 const struct tmap *map, uint64_t bias)
 {
-	struct mark_place place[MARK_MAX];
-	struct sdt_list list;
 	struct smco_err err = {0};
 	struct marks *m = NULL;
-	size_t nr = 0, planted = 0;
+	size_t planted = 0;
 	Elf *elf = sym_module_elf(space, module);
-	if (!elf)
-		return;
-	if (!sdt_read(elf, &list, NULL)) {
-		nr = find_places(ph, &list, bias, place);
-		sdt_deinit(&list);
-	}
+	const struct phase_file *file =
+		elf ? phase_file_get(ph, map->inode, elf, space, module) : NULL;
 	elf_end(elf);
-	if (!nr)
+	if (!file)
 		return;
-	int rc = marks_plant(&m, pp->p, place, nr, map->start, map->end,
-			     &planted, &err);
-	if (rc || planted < nr) {
-		if (!rc)
-			smco_fail(&err, SMCO_UNSUPPORTED, 0,
-				  "%zu of %zu probes there have a nop of less "
-				  "than five bytes",
-				  nr - planted, nr);
-		if (!ph->nr_refused++)
-			ph->why_refused = err;
-	}
+	int rc = file->plan.nr_windows
+			 ? marks_plant(&m, pp->p, &file->plan, bias, map->start,
+				       map->end, &planted, &err)
+			 : SMCO_NOTFOUND;
+	note_refused(ph, &file->plan, planted, &err);
 	if (rc)
 		return;
 	struct shared *sh = share(ph, m, (uint32_t)tproc_pid(pp->p));
@@ -513,7 +317,7 @@ int phases_create(const struct phases_params *p, struct ledger *ledger,
 	ph->ledger = ledger;
 	for (size_t i = 0; i < p->nr; i++) {
 		phase_name_split(p->name[i], &ph->phase[i].name);
-		nearest_init(&ph->phase[i].nearest, p->name[i]);
+		ph->any_function |= ph->phase[i].name.function != NULL;
 	}
 	ph->due_ns = p->start_ns + TICK_NS;
 	*ret = ph;
@@ -533,12 +337,8 @@ void phases_destroy(struct phases *ph)
 {
 	if (!ph)
 		return;
-	for (size_t i = 0; i < HASH_SIZE; i++)
-		while (ph->open[i]) {
-			struct open_phase *o = ph->open[i];
-			ph->open[i] = o->next;
-			free(o);
-		}
+	phase_times_free(ph);
+	phase_files_free(ph);
 	while (ph->shared) {
 		struct shared *sh = ph->shared;
 		ph->shared = sh->next;

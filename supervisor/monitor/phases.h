@@ -1,9 +1,9 @@
 /*
- * phases.h - the monitor that tells when a program is in which phase: named
- * pairs of marks, or points that follow each other, in the program and its
- * libraries. How often each was entered is counted exactly; as many of them as
- * the budget has room for are timed, one after the other, so that what is said
- * of their length is true.
+ * phases.h - the monitor that tells when a program is in which phase: calls of
+ * a function, named pairs of marks, or points that follow each other, in the
+ * program and its libraries. How often each was entered is counted exactly; as
+ * many of them as the budget has room for are timed, one after the other, so
+ * that what is said of their length is true.
  */
 #ifndef SMCO_PHASES_H
 #define SMCO_PHASES_H
@@ -20,7 +20,8 @@ struct phases;
 struct phase_proc; /* of one process */
 
 struct phases_params {
-	const char *const *name; /* sdt:PROVIDER:NAME; must stay */
+	const char *const *name; /* sdt:PROVIDER:NAME, or functions; must
+				  * stay */
 	size_t nr;
 	uint64_t start_ns; /* CLOCK_MONOTONIC of session time 0 */
 	uint32_t (*pid_of)(void *ctx, uint32_t tid); /* 0 = not known */

@@ -12,7 +12,7 @@ struct mark_slot {
 	uint32_t what;
 	uint32_t run;
 	uint32_t seq; /* position + 1, written last */
-	uint64_t pad;
+	uint64_t sp;
 };
 _Static_assert(sizeof(struct mark_slot) == 32, "the stub shifts by five");
 
@@ -29,9 +29,18 @@ struct mark_data {
 	struct mark_slot ring[MARK_RING];
 };
 
-/* The sensor's code, behind which comes the jump back to @back. @data is where
- * the tracee has struct mark_data, @tid_offset hook_tid_offset's. */
-void mark_stub(struct code_buf *e, const struct mark_place *at, taddr_t data,
-	       uint32_t tid_offset, taddr_t back);
+struct mark_stub {
+	struct code_buf code;
+	/* Where each instruction of the window is in it, with its sensors. */
+	uint32_t at[MARK_WINDOW_BYTES];
+};
+/*
+ * The code that a window's jump leads to, into @ret->code. @bias is added to
+ * the plan's addresses; @data is where the tracee has struct mark_data,
+ * @tid_offset hook_tid_offset's. Returns why it cannot be, or NULL.
+ */
+const char *mark_stub_build(struct mark_stub *ret, const struct mark_plan *plan,
+			    const struct mark_window *w, uint64_t bias,
+			    taddr_t data, uint32_t tid_offset);
 
 #endif

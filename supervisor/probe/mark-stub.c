@@ -1,4 +1,4 @@
-/* The code of a sensor at a mark. */
+/* The code of the sensors at marks in a window. */
 #include "supervisor/probe/mark-private.h"
 
 #include <string.h>
@@ -17,12 +17,14 @@ static void land(struct code_buf *e, size_t from)
 		memcpy(e->buf + from - 4, &distance, 4);
 }
 
+#define RED_ZONE 128
+
 #define JE 0x84
 #define JS 0x88
 
 /* Slot %rcx gets what it is to hold; %ebx is the run. */
-static void record(struct code_buf *e, const struct mark_place *at,
-		   taddr_t data, uint32_t tid_offset)
+static void record(struct code_buf *e, const struct mark_spot *at, taddr_t data,
+		   uint32_t tid_offset)
 {
 	CODE(e, 0xb8, 1, 0, 0, 0);	 /* mov $1, %eax */
 	CODE(e, 0xf0, 0x0f, 0xc1, 0x05); /* lock xadd %eax, head */
@@ -32,12 +34,15 @@ static void record(struct code_buf *e, const struct mark_place *at,
 	CODE(e, 0xc1, 0xe1, 5);	   /* shl $5, %ecx */
 	CODE(e, 0x48, 0x8d, 0x15); /* lea ring, %rdx */
 	code_put_rel(e, data + offsetof(struct mark_data, ring), 0);
-	CODE(e, 0x48, 0x01, 0xd1); /* add %rdx, %rcx */
-	CODE(e, 0x89, 0x59, 16);   /* mov %ebx, 16(%rcx): run */
-	CODE(e, 0x89, 0xc3);	   /* mov %eax, %ebx */
-	CODE(e, 0x0f, 0x31);	   /* rdtsc */
-	CODE(e, 0x89, 0x01);	   /* mov %eax, (%rcx) */
-	CODE(e, 0x89, 0x51, 4);	   /* mov %edx, 4(%rcx) */
+	CODE(e, 0x48, 0x01, 0xd1);	 /* add %rdx, %rcx */
+	CODE(e, 0x89, 0x59, 16);	 /* mov %ebx, 16(%rcx): run */
+	CODE(e, 0x48, 0x8d, 0x94, 0x24); /* lea STACK(%rsp), %rdx */
+	code_put32(e, RED_ZONE + 5 * 8);
+	CODE(e, 0x48, 0x89, 0x51, 24); /* mov %rdx, 24(%rcx): sp */
+	CODE(e, 0x89, 0xc3);	       /* mov %eax, %ebx */
+	CODE(e, 0x0f, 0x31);	       /* rdtsc */
+	CODE(e, 0x89, 0x01);	       /* mov %eax, (%rcx) */
+	CODE(e, 0x89, 0x51, 4);	       /* mov %edx, 4(%rcx) */
 	if (tid_offset) {
 		CODE(e, 0x64, 0x8b, 0x04, 0x25); /* mov %fs:tid, %eax */
 		code_put32(e, tid_offset);
@@ -51,8 +56,8 @@ static void record(struct code_buf *e, const struct mark_place *at,
 	CODE(e, 0x89, 0x59, 20); /* mov %ebx, 20(%rcx): seq, at last */
 }
 
-void mark_stub(struct code_buf *e, const struct mark_place *at, taddr_t data,
-	       uint32_t tid_offset, taddr_t back)
+static void sensor(struct code_buf *e, const struct mark_spot *at, taddr_t data,
+		   uint32_t tid_offset)
 {
 	taddr_t c = data + offsetof(struct mark_data, channel) +
 		    at->channel * sizeof(struct mark_channel);
@@ -88,5 +93,67 @@ void mark_stub(struct code_buf *e, const struct mark_place *at, taddr_t data,
 	land(e, unwanted);
 	CODE(e, 0x9d);				       /* popfq */
 	CODE(e, 0x48, 0x8d, 0xa4, 0x24, 128, 0, 0, 0); /* lea 128(%rsp), %rsp */
-	code_jump(e, back);
+}
+
+/* Sensors that only those pass who take the branch. */
+static void taken(struct code_buf *e, const struct mark_spot *s,
+		  const struct mark_spot *end, const struct code_insn *in,
+		  taddr_t data, uint32_t tid_offset)
+{
+	/* The opposite condition leads past them. */
+	size_t past = branch(e, 0x80 | ((in->z.opcode & 0xf) ^ 1));
+	for (; s < end; s++)
+		if (s->when == MARK_TAKEN)
+			sensor(e, s, data, tid_offset);
+	code_jump(e, in->target);
+	land(e, past);
+}
+
+static const char *one_insn(struct code_buf *e, const struct mark_spot *s,
+			    const struct mark_spot *end, const uint8_t *bytes,
+			    const struct code_insn *in, taddr_t data,
+			    uint32_t tid_offset)
+{
+	bool any_taken = false;
+	for (const struct mark_spot *k = s; k < end; k++) {
+		any_taken |= k->when == MARK_TAKEN;
+		if (k->when == MARK_ALWAYS)
+			sensor(e, k, data, tid_offset);
+	}
+	if (!any_taken)
+		return code_relocate(e, bytes, in);
+	if (in->z.meta.category != ZYDIS_CATEGORY_COND_BR)
+		return "it is no branch";
+	taken(e, s, end, in, data, tid_offset);
+	return NULL;
+}
+
+const char *mark_stub_build(struct mark_stub *ret, const struct mark_plan *plan,
+			    const struct mark_window *w, uint64_t bias,
+			    taddr_t data, uint32_t tid_offset)
+{
+	struct code_buf *e = &ret->code;
+	const struct mark_spot *s = plan->spot + w->first_spot,
+			       *end = s + w->nr_spots;
+	size_t at = 0;
+	for (unsigned i = 0; i < w->nr_insns; i++) {
+		struct code_insn in;
+		const struct mark_spot *from = s;
+		if (at >= w->len || !code_decode(w->bytes + at, w->len - at,
+						 w->addr + bias + at, &in))
+			return "it does not decode";
+		while (s < end && s->addr == w->addr + at)
+			s++;
+		ret->at[at] = (uint32_t)e->len;
+		const char *why = one_insn(e, from, s, w->bytes + at, &in, data,
+					   tid_offset);
+		if (why)
+			return why;
+		at += in.z.length;
+	}
+	if (s != end)
+		return "no instruction begins there";
+	if (w->goes_on)
+		code_jump(e, w->addr + bias + at);
+	return e->failed ? "its stub is too far away or too long" : NULL;
 }

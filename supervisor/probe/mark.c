@@ -13,7 +13,7 @@
 #include "supervisor/probe/near.h"
 #include "supervisor/probe/sigframe.h"
 
-#define STUB_BYTES 256
+#define STUB_BYTES 512 /* on average, at most */
 #define CODE_BYTES (MARK_MAX * STUB_BYTES)
 #define NAME_OFF   CODE_BYTES /* a page between code and data */
 #define DATA_OFF   (CODE_BYTES + TPAGE_SIZE)
@@ -35,12 +35,15 @@ struct marks {
 	struct tproc *p;
 	struct mark_shm *shm;
 	taddr_t base;
+	uint32_t code_used;
 	struct tundo *undo;
 	taddr_t semaphore[MARK_MAX];
 	size_t nr_semaphores;
 	struct tpatch *patch[MARK_MAX];
 	taddr_t addr[MARK_MAX]; /* of the patches */
+	uint8_t old[MARK_MAX][CODE_JUMP_BYTES];
 	size_t nr_patches;
+	size_t nr_planted; /* of addr and old */
 	bool planted;
 };
 
@@ -129,6 +132,7 @@ bool mark_shm_next(struct mark_shm *shm, struct mark_record *ret)
 			.tid = slot->tid,
 			.what = slot->what,
 			.run = slot->run,
+			.sp = slot->sp,
 		};
 		return true;
 	}
@@ -184,6 +188,18 @@ static void add_to_semaphore(struct tproc *p, taddr_t at, int by)
 	}
 }
 
+/* Is a jump still there, or will it be? Where somebody else has patched over
+ * it, it comes back when they take theirs out. */
+static bool is_reachable(const struct marks *m)
+{
+	uint8_t now[CODE_JUMP_BYTES];
+	for (size_t i = 0; i < m->nr_planted; i++)
+		if (!tmem_read(m->p, m->addr[i], now, sizeof(now)) &&
+		    memcmp(now, m->old[i], sizeof(now)) != 0)
+			return true;
+	return false;
+}
+
 /* The jumps are out already, or go with the engine's own undo. */
 static int undo_marks(struct tproc *p, void *arg)
 {
@@ -195,7 +211,7 @@ static int undo_marks(struct tproc *p, void *arg)
 	m->planted = false;
 	while (m->nr_semaphores)
 		add_to_semaphore(p, m->semaphore[--m->nr_semaphores], -1);
-	if (tproc_vacate(p, nobody_inside, m) &&
+	if (!is_reachable(m) && tproc_vacate(p, nobody_inside, m) &&
 	    !near_unmap(p, m->base, AREA_BYTES, &err))
 		return 0;
 	smco_debug("mark", "pid %d: the stubs stay: %s", tproc_pid(p),
@@ -244,47 +260,95 @@ static uint32_t tid_offset_of(struct tproc *p)
 			       p);
 }
 
-/* Bytes of the nop at @addr; 0 if there is none that is long enough. */
-static size_t nop_at(struct tproc *p, taddr_t addr, uint8_t bytes[16])
+/* Where those go on who stand in the bytes of a window that become a jump. */
+struct moving {
+	struct marks *m;
+	const struct mark_window *w;
+	const struct mark_stub *stub;
+	taddr_t addr;
+};
+
+static taddr_t move_pc(void *ctx, taddr_t pc)
 {
-	struct code_insn in;
-	size_t n = tmem_read_some(p, addr, bytes, 16);
-	if (!code_decode(bytes, n, addr, &in) ||
-	    in.z.mnemonic != ZYDIS_MNEMONIC_NOP ||
-	    in.z.length < CODE_JUMP_BYTES)
-		return 0;
-	return in.z.length;
+	const struct moving *x = ctx;
+	uint64_t at = pc - x->addr;
+	if (pc <= x->addr || at >= CODE_JUMP_BYTES)
+		return pc;
+	uint32_t to = at < x->w->len ? x->stub->at[at] : UINT32_MAX;
+	return to == UINT32_MAX ? 0 : x->stub->code.base + to;
 }
 
-static int plant_one(struct marks *m, const struct mark_place *at,
-		     size_t number, uint32_t tid_offset, struct smco_err *err)
+static void move_slot(void *ctx, taddr_t slot, taddr_t pc)
 {
-	uint8_t bytes[16], stub[STUB_BYTES], jump[CODE_JUMP_BYTES];
+	const struct moving *x = ctx;
+	taddr_t to = move_pc(ctx, pc);
+	if (to && to != pc)
+		tmem_write(x->m->p, slot, &to, sizeof(to));
+}
+
+static void move_frames(struct moving *x)
+{
+	for (struct task *t = tproc_first_task(x->m->p); t; t = task_next(t)) {
+		struct user_regs_struct regs;
+		if (x->w->nr_insns > 1 && !task_get_regs(t, &regs))
+			sigframes_find(x->m->p, regs.rsp, x->addr + 1,
+				       x->addr + CODE_JUMP_BYTES, move_slot, x);
+	}
+}
+
+static void listen(struct marks *m, const struct mark_plan *plan,
+		   const struct mark_window *w, uint64_t bias)
+{
+	for (uint32_t i = 0; i < w->nr_spots; i++) {
+		uint64_t at = plan->spot[w->first_spot + i].semaphore;
+		if (!at)
+			continue;
+		add_to_semaphore(m->p, at + bias, 1);
+		m->semaphore[m->nr_semaphores++] = at + bias;
+	}
+}
+
+static int plant_one(struct marks *m, const struct mark_plan *plan,
+		     const struct mark_window *w, uint64_t bias,
+		     uint32_t tid_offset, struct smco_err *err)
+{
+	uint8_t code[4096], jump[CODE_JUMP_BYTES], now[MARK_WINDOW_BYTES];
+	size_t n = w->len > w->room ? w->len : w->room;
+	struct mark_stub stub = {
+		.code = {.buf = code,
+			 .cap = sizeof(code),
+			 .base = m->base + m->code_used},
+	};
+	struct moving x = {m, w, &stub, w->addr + bias};
 	struct tpatch *patch;
-	size_t len = nop_at(m->p, at->addr, bytes);
-	if (!len)
-		return SMCO_UNSUPPORTED;
-	taddr_t where = m->base + number * STUB_BYTES;
-	struct code_buf e = {.buf = stub, .cap = sizeof(stub), .base = where};
-	struct code_buf j = {
-		.buf = jump, .cap = sizeof(jump), .base = at->addr};
-	mark_stub(&e, at, m->base + DATA_OFF, tid_offset, at->addr + len);
-	code_jump(&j, where);
-	if (e.failed || j.failed)
-		return SMCO_UNSUPPORTED;
-	int rc = tmem_write(m->p, where, stub, e.len);
+	memset(stub.at, 0xff, sizeof(stub.at));
+	if (tmem_read(m->p, x.addr, now, n) || memcmp(now, w->bytes, n) != 0)
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "the code at 0x%llx is not the file's: "
+				 "somebody has changed it",
+				 (unsigned long long)x.addr);
+	const char *why = mark_stub_build(&stub, plan, w, bias,
+					  m->base + DATA_OFF, tid_offset);
+	struct code_buf j = {.buf = jump, .cap = sizeof(jump), .base = x.addr};
+	code_jump(&j, stub.code.base);
+	if (!why && (j.failed || m->code_used + stub.code.len > CODE_BYTES))
+		why = "there is no room for its stub";
+	if (why)
+		return smco_fail(err, SMCO_UNSUPPORTED, 0, "%s", why);
+	int rc = tmem_write(m->p, stub.code.base, code, stub.code.len);
 	if (rc)
 		return smco_fail(err, rc, 0, "cannot write a sensor");
-	rc = tproc_patch(m->p, at->addr, jump, sizeof(jump), keep_pc, NULL,
-			 &patch, err);
+	rc = tproc_patch(m->p, x.addr, jump, sizeof(jump), move_pc, &x, &patch,
+			 err);
 	if (rc)
 		return rc;
-	m->addr[m->nr_patches] = at->addr;
+	move_frames(&x);
+	m->code_used += (uint32_t)(stub.code.len + 15) & ~15U;
+	m->addr[m->nr_patches] = x.addr;
+	memcpy(m->old[m->nr_patches], now, CODE_JUMP_BYTES);
 	m->patch[m->nr_patches++] = patch;
-	if (at->semaphore) {
-		add_to_semaphore(m->p, at->semaphore, 1);
-		m->semaphore[m->nr_semaphores++] = at->semaphore;
-	}
+	m->nr_planted = m->nr_patches;
+	listen(m, plan, w, bias);
 	return 0;
 }
 
@@ -312,26 +376,33 @@ static int map_area(struct marks *m, taddr_t lo, taddr_t hi,
 }
 
 /* Those that cannot be, for one reason or another, are left out. */
-static int plant_all(struct marks *m, const struct mark_place *places,
-		     size_t nr, size_t *nr_planted, struct smco_err *err)
+static int plant_all(struct marks *m, const struct mark_plan *plan,
+		     uint64_t bias, size_t *nr_planted, struct smco_err *err)
 {
 	uint32_t tid_offset = tid_offset_of(m->p);
 	struct smco_err why = {0};
-	for (size_t i = 0; i < nr && i < MARK_MAX; i++) {
-		int rc = plant_one(m, &places[i], i, tid_offset, &why);
+	for (size_t i = 0; i < plan->nr_windows; i++) {
+		const struct mark_window *w = &plan->window[i];
+		struct smco_err this = {0};
+		int rc = plant_one(m, plan, w, bias, tid_offset, &this);
 		if (rc == SMCO_GONE)
-			return smco_fail(err, rc, 0, "%s", why.msg);
-		*nr_planted += !rc;
+			return smco_fail(err, rc, 0, "%s", this.msg);
+		*nr_planted += rc ? 0 : w->nr_spots;
+		if (rc && !why.code)
+			why = this;
 	}
-	if (*nr_planted)
+	if (*nr_planted) {
+		if (why.code)
+			smco_fail(err, why.code, 0, "%s", why.msg);
 		return 0;
-	return smco_fail(
-		err, SMCO_NOTFOUND, 0, "no place there can carry a sensor: %s",
-		why.code ? why.msg : "their nop is shorter than five bytes");
+	}
+	return smco_fail(err, SMCO_NOTFOUND, 0,
+			 "no place there can carry a sensor: %s",
+			 why.code ? why.msg : plan->why_refused);
 }
 
 int marks_plant(struct marks **ret, struct tproc *p,
-		const struct mark_place *places, size_t nr, taddr_t lo,
+		const struct mark_plan *plan, uint64_t bias, taddr_t lo,
 		taddr_t hi, size_t *nr_ret, struct smco_err *err)
 {
 	size_t nr_planted = 0;
@@ -346,7 +417,7 @@ int marks_plant(struct marks **ret, struct tproc *p,
 	rc = m->undo ? map_area(m, lo, hi, err)
 		     : smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	if (!rc)
-		rc = plant_all(m, places, nr, &nr_planted, err);
+		rc = plant_all(m, plan, bias, &nr_planted, err);
 	if (rc) { /* nothing is patched */
 		struct tundo *undo = m->undo;
 		undo_marks(p, m);

@@ -1,22 +1,22 @@
 /*
- * mark.h - sensors at marks: places of a program whose instruction is a nop of
- * at least five bytes. Each passing is counted exactly, in memory shared with
+ * mark.h - sensors at marks: places of a program where a plan (mark-plan.h) has
+ * found room for a jump. Each passing is counted exactly, in memory shared with
  * the program; while it is wanted, a record says when and by which thread. No
  * stop, no call; a passing costs some nanoseconds.
  *
- * The nop is a single instruction, so nobody stands in its middle, and nothing
- * is moved: the stub counts and goes back behind it. It uses no register that
- * it does not put back, leaves flags and red zone alone, and works without a
- * supervisor.
+ * The stub counts, does what the instructions did that gave way to the jump,
+ * and goes back behind them. It uses no register that it does not put back,
+ * leaves flags and red zone alone, and works without a supervisor. What is on
+ * the program's stack is what would be there without it.
  *
  * A forked copy goes on counting into its parent's memory.
  */
 #ifndef SMCO_MARK_H
 #define SMCO_MARK_H
 
+#include "supervisor/probe/mark-plan.h"
 #include "supervisor/tracee/tracee.h"
 
-#define MARK_MAX	  256 /* places of a process */
 #define MARK_MAX_CHANNELS 64
 #define MARK_MAX_COUNTERS 128
 #define MARK_RING	  8192 /* records */
@@ -25,24 +25,18 @@
 #define MARK_COUNT_NS  12
 #define MARK_RECORD_NS 50
 
-struct mark_place {
-	taddr_t addr;
-	taddr_t semaphore; /* 16 bits, to be counted up; 0 = none */
-	uint32_t channel;  /* below MARK_MAX_CHANNELS: wanted together */
-	uint32_t counter;  /* below MARK_MAX_COUNTERS: counted together */
-	uint32_t what;	   /* the caller's; stands in records */
-};
-
 struct marks;
 
 /*
- * Sensors at @places, in a process all of whose tasks are stopped; [lo, hi) is
- * the module that they lie in. Registered for undo. Places whose code cannot
- * carry one are left out, *nr_ret (optional) is how many can. SMCO_NOTFOUND:
- * none can.
+ * Sensors in all windows of @plan, in a process all of whose tasks are stopped;
+ * the module's addresses are the plan's plus @bias, [lo, hi) is its code.
+ * Registered for undo. Windows whose code is not the file's (somebody has
+ * changed it), or that a thread stands in, are left out: *nr_ret (optional) is
+ * how many spots have one, and @err (optional) says why of the first, though it
+ * is a success. SMCO_NOTFOUND: none has. The plan may go.
  */
 int marks_plant(struct marks **ret, struct tproc *p,
-		const struct mark_place *places, size_t nr, taddr_t lo,
+		const struct mark_plan *plan, uint64_t bias, taddr_t lo,
 		taddr_t hi, size_t *nr_ret, struct smco_err *err);
 /* A forked copy of @parent's process, stopped: what is to be undone there. */
 int marks_fork(struct marks **ret, struct marks *parent, struct tproc *child,
@@ -74,6 +68,7 @@ struct mark_record {
 	uint32_t tid;	  /* 0 = not known */
 	uint32_t what;
 	uint32_t run; /* of its channel */
+	taddr_t sp;   /* the thread's stack pointer there */
 };
 /* The next record, in order for each thread: false if there is none now. */
 bool mark_shm_next(struct mark_shm *shm, struct mark_record *ret);

@@ -164,6 +164,14 @@ static uint32_t window_end(const struct placer *p, uint32_t first,
 	return 0;
 }
 
+uint32_t range_window_end(const struct range_code *code,
+			  const struct range_image *img, uint32_t first,
+			  uint32_t least)
+{
+	const struct placer p = {.code = code, .img = img};
+	return window_end(&p, first, least);
+}
+
 /* Does a window [first, end) see exactly those who pass gap @k? */
 static bool serves(const struct placer *p, uint32_t first, uint32_t end,
 		   uint32_t k, bool fall)

@@ -35,6 +35,16 @@ int range_windows_find(struct range_windows *ret, const struct range_code *code,
 		       const struct range_sites *sites, struct smco_err *err);
 void range_windows_deinit(struct range_windows *w);
 
+/*
+ * For jumps of others: the end of the window that begins at instruction @first
+ * and holds at least @least instructions and five bytes, into which nothing
+ * jumps; 0 if there is none. Behind it control goes on unless range_falls says
+ * that its last instruction does not, or that is a call.
+ */
+uint32_t range_window_end(const struct range_code *code,
+			  const struct range_image *img, uint32_t first,
+			  uint32_t least);
+
 /* Registers that the value of @site is read from. */
 uint32_t range_site_regs(const struct range_site *site,
 			 const struct variables *v);

@@ -1,0 +1,168 @@
+/*
+ * From records to how long phases lasted.
+ *
+ * A function may call itself, and be left without passing its end (an
+ * exception, longjmp): each call is told by where its return address lies on
+ * the stack. A call is over when the stack has shrunk beyond that; of those
+ * whose end was not passed only the count is known. Calls within calls count
+ * themselves only what is not within them, so that all together are as long as
+ * the phase was.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/control/fixed.h"
+#include "supervisor/monitor/phases-private.h"
+
+#define MAX_OPEN  65536
+#define MAX_CALLS 64 /* of a function by itself; deeper ones are the last's */
+
+struct call {
+	taddr_t sp;
+	uint64_t since_ns, inner_ns;
+	uint32_t depth, nr_deeper;
+};
+
+struct thread_phase {
+	struct thread_phase *next; /* of the same hash */
+	uint32_t tid, pid, phase, run;
+	uint32_t nr_calls; /* in it now; one of marks is in it or not */
+	uint32_t cap_calls;
+	struct call *call; /* outermost first */
+};
+
+static struct thread_phase **slot_of(struct phases *ph, uint32_t tid,
+				     uint32_t phase)
+{
+	struct thread_phase **at =
+		&ph->open[(tid * 31u + phase) % PHASES_HASH_SIZE];
+	while (*at && ((*at)->tid != tid || (*at)->phase != phase))
+		at = &(*at)->next;
+	return at;
+}
+
+static struct thread_phase *open_of(struct phases *ph, uint32_t tid,
+				    uint32_t phase)
+{
+	struct thread_phase **at = slot_of(ph, tid, phase);
+	if (*at || ph->nr_open == MAX_OPEN)
+		return *at;
+	*at = calloc(1, sizeof(**at));
+	if (!*at)
+		return NULL;
+	**at = (struct thread_phase){
+		.tid = tid,
+		.pid = ph->p.pid_of(ph->p.ctx, tid),
+		.phase = phase,
+	};
+	ph->nr_open++;
+	return *at;
+}
+
+static uint32_t depth_of(struct phases *ph, uint32_t tid)
+{
+	uint32_t depth = 0;
+	for (uint32_t i = 0; i < ph->p.nr; i++) {
+		const struct thread_phase *o = *slot_of(ph, tid, i);
+		depth += o ? o->nr_calls : 0;
+	}
+	return depth;
+}
+
+/* The innermost call ends. */
+static void end_call(struct phases *ph, struct thread_phase *o, uint64_t end_ns)
+{
+	struct phase *phase = &ph->phase[o->phase];
+	const struct call *c = &o->call[--o->nr_calls];
+	struct ev_phase ev = {
+		.length_ns = sat_sub_u64(end_ns, c->since_ns),
+		.pid = o->pid,
+		.depth = c->depth,
+	};
+	phase->nr_seen += 1 + c->nr_deeper;
+	phase->seen_ns += sat_sub_u64(ev.length_ns, c->inner_ns);
+	phase->longest_ns = max_u64(phase->longest_ns, ev.length_ns);
+	if (o->nr_calls)
+		o->call[o->nr_calls - 1].inner_ns += ev.length_ns;
+	ph->p.emit(ph->p.ctx,
+		   &(struct record){
+			   .event = EV_PHASE,
+			   .time_ns = sat_sub_u64(end_ns, ph->p.start_ns),
+			   .cpu = UINT32_MAX,
+			   .tid = o->tid,
+			   .param = o->phase,
+			   .payload_len = sizeof(ev),
+			   .payload = &ev,
+		   });
+}
+
+static void begin_call(struct phases *ph, struct thread_phase *o,
+		       const struct mark_record *r)
+{
+	uint32_t depth = depth_of(ph, o->tid);
+	if (o->nr_calls == MAX_CALLS) {
+		o->call[MAX_CALLS - 1].nr_deeper++;
+		return;
+	}
+	if (o->nr_calls == o->cap_calls) {
+		uint32_t cap = o->cap_calls ? MAX_CALLS : 1;
+		struct call *more = realloc(o->call, cap * sizeof(*more));
+		if (!more)
+			return;
+		o->call = more;
+		o->cap_calls = cap;
+	}
+	o->call[o->nr_calls++] = (struct call){
+		.sp = r->sp, .since_ns = r->time_ns, .depth = depth};
+}
+
+static void take_function(struct phases *ph, struct thread_phase *o,
+			  const struct mark_record *r, enum mark_kind kind)
+{
+	/* Left by other ways than their ends. */
+	while (o->nr_calls &&
+	       (o->call[o->nr_calls - 1].sp < r->sp ||
+		(kind == MARK_BEGIN && o->call[o->nr_calls - 1].sp == r->sp)))
+		o->nr_calls--;
+	if (kind == MARK_BEGIN)
+		begin_call(ph, o, r);
+	else if (o->nr_calls && o->call[o->nr_calls - 1].sp == r->sp)
+		end_call(ph, o, r->time_ns);
+}
+
+/* What was passed without a record in between is of another run: such a pair
+ * says nothing. */
+void phase_times_take(struct phases *ph, const struct shared *sh,
+		      const struct mark_record *r)
+{
+	uint32_t number = r->what / 4;
+	enum mark_kind kind = (enum mark_kind)(r->what % 4);
+	if (number >= ph->p.nr) /* the tracee can write there */
+		return;
+	struct thread_phase *o = open_of(ph, r->tid ? r->tid : sh->pid, number);
+	if (!o)
+		return;
+	if (o->run != r->run)
+		o->nr_calls = 0;
+	o->run = r->run;
+	if (ph->phase[number].name.function) {
+		take_function(ph, o, r, kind);
+		return;
+	}
+	if (o->nr_calls && kind != MARK_BEGIN)
+		end_call(ph, o, r->time_ns);
+	o->nr_calls = 0;
+	if (kind != MARK_END)
+		begin_call(ph, o, r);
+}
+
+void phase_times_free(struct phases *ph)
+{
+	for (size_t i = 0; i < PHASES_HASH_SIZE; i++)
+		while (ph->open[i]) {
+			struct thread_phase *o = ph->open[i];
+			ph->open[i] = o->next;
+			free(o->call);
+			free(o);
+		}
+}

@@ -1,0 +1,204 @@
+#!/bin/bash
+# smco-trace --phase FUNCTION: calls are counted exactly, whichever way they
+# end; and probes of other people's headers, whose nop is one byte.
+. "$(dirname "$0")/test-lib.sh"
+. "$SRC/t/phase-lib.sh"
+
+need PTRACE
+
+count() { is "$(column "$1" "$2" count)" "$3"; }
+timed() { # NAME PHASE: some were
+	local nr
+	nr=$(column "$1" "$2" timed)
+	echo "$2: $nr timed"
+	[ "$nr" -ge 1 ] && [ "$nr" -le "$(column "$1" "$2" count)" ]
+}
+
+all=()
+for f in early_or_late calls_itself goes_over left nothing main; do all+=(--phase "$f"); done
+ways() {
+	trace a -t 50 "${all[@]}" -- "$FIXTURES/phase-calls" 3000 0 || return 1
+	count a early_or_late 3000 && count a calls_itself 15000 && count a goes_over 3000 &&
+		count a left 3000 && count a nothing 3000 && count a main 1 && is "$(cat a.out)" EXIT-SUCCESS
+}
+ok "calls are counted, however they end" ways
+ends() { for f in early_or_late calls_itself goes_over left nothing main; do timed a $f || return 1; done; }
+ok "and timed: early and late returns, recursion, tail calls, beside longjmp" ends
+# All calls of a function lie in main's one, and none counts what lies in an inner one.
+within() {
+	smco-report --events --csv --where 'event == "phase"' a.trace >a.csv || return 1
+	smco-report --phases --csv a.trace | tr -d '\r' | awk -F, '
+		NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+		{ longest[$1] = $at["longest_ns"] }
+		END { for (f in longest) { print f, longest[f]; bad += longest[f] > longest["main"] } exit bad > 0 }'
+}
+ok "no call is longer than the one it is in" within
+threads() {
+	trace t "${all[@]}" -- "$FIXTURES/phase-calls" 5000 7 || return 1
+	count t early_or_late 40000 && count t calls_itself 200000 && count t left 40000 && count t nothing 40000
+}
+ok "no count is lost between threads" threads
+many() {
+	trace m --phase nothing -- "$FIXTURES/phase-calls" 100000 0 || return 1
+	count m nothing 100000 && timed m nothing && [ "$(column m nothing timed)" -lt 100000 ]
+}
+ok "of many calls every one is counted, some are timed" many
+
+cpp() {
+	cat >e.cc <<-'EOF'
+		#include <cstdio>
+		#include <vector>
+		namespace app {
+		struct Loop {
+			[[gnu::noipa]] void turn(int n) { if (n % 4 == 0) throw n; std::vector<int> v(8, n); sum += v[n % 8]; }
+			[[gnu::noipa]] int turn(int a, int b) const { return a + b; }
+			long sum = 0;
+		};
+		template <class T> [[gnu::noipa]] T twice(T a) { return a + a; }
+		}
+		int main()
+		{
+			app::Loop l;
+			int caught = 0;
+			for (int i = 0; i < 1000; i++) {
+				try { l.turn(i); } catch (int) { caught++; }
+				l.sum += l.turn(i, 1);
+				l.sum += app::twice(i) + (long)app::twice(0.5 * i);
+			}
+			std::printf("%d\n", caught);
+		}
+	EOF
+	g++ -O2 -o e e.cc || return 1
+	trace e --phase app::Loop::turn --phase 'app::Loop::turn(int)' --phase app::twice --phase _ZN3app5twiceIiEET_S1_ -- ./e || return 1
+	is "$(cat e.out)" 250 && count e app::Loop::turn 2000 && count e 'app::Loop::turn(int)' 1000 &&
+		count e app::twice 2000 && count e _ZN3app5twiceIiEET_S1_ 1000 && timed e 'app::Loop::turn(int)'
+}
+ok "C++: exceptions go through, names with and without parameters, overloads, templates" cpp
+cet() {
+	${CC:-gcc} -O2 -fcf-protection=full -o cet "$SRC/t/fixtures/phase-calls.c" -lpthread || return 1
+	trace c "${all[@]}" -- ./cet 1000 1 || return 1
+	count c early_or_late 2000 && count c calls_itself 10000 && count c goes_over 2000 && count c left 2000
+}
+ok "functions that begin with endbr64" cet
+plain() {
+	${CC:-gcc} -O0 -o O0 "$SRC/t/fixtures/phase-calls.c" -lpthread || return 1
+	trace o "${all[@]}" -- ./O0 1000 1 || return 1
+	count o early_or_late 2000 && count o calls_itself 10000 && count o goes_over 2000 && timed o nothing
+}
+ok "code that nobody has optimised" plain
+library() {
+	echo 'int in_library(int n); int in_library(int n) { return n > 5 ? n * 3 : n; }' >lib.c
+	echo 'int in_library(int); int main(void) { int s = 0; for (int i = 0; i < 300; i++) s += in_library(i); return s == 0; }' >main.c
+	${CC:-gcc} -O2 -fPIC -shared -o libcalls.so lib.c && strip libcalls.so &&
+		${CC:-gcc} -o main main.c -L. -lcalls -Wl,-rpath,"$PWD" || return 1
+	trace lib --phase in_library -- ./main || return 1
+	count lib in_library 300
+}
+ok "what a stripped library exports" library
+
+text() { # PID: the text of all five functions, as it is in memory
+	perl -e '
+		my ($pid, $exe) = @ARGV;
+		open my $m, "<", "/proc/$pid/maps" or die;
+		my ($base) = <$m> =~ /^([0-9a-f]+)/;
+		open my $mem, "<", "/proc/$pid/mem" or die;
+		for (`nm -S $exe`) {
+			my ($at, $size) = /^(\w+) (\w+) [tT] (?:early_or_late|calls_itself|goes_over|left|nothing)$/ or next;
+			sysseek $mem, hex($base) + hex($at), 0;
+			sysread $mem, my $bytes, hex($size);
+			print unpack("H*", $bytes), "\n";
+		}' "$1" "$FIXTURES/phase-calls"
+}
+leave() {
+	"$FIXTURES/phase-calls" -1 2 >left &
+	local pid=$! before maps
+	wait_for 10 sh -c "grep -q phase-calls /proc/$pid/maps && [ \$(grep -c stack /proc/$pid/maps) -ge 1 ]"
+	before=$(text $pid)
+	maps=$(grep -c 'rwxp\|r-xp' /proc/$pid/maps)
+	[ "$(wc -l <<<"$before")" = 5 ] || { kill $pid; return 1; }
+	trace l "${all[@]}" -d 0.5 -p $pid || { kill $pid; return 1; }
+	local after
+	after=$(text $pid)
+	maps="$(grep -c 'rwxp\|r-xp' /proc/$pid/maps) of $maps"
+	kill $pid
+	wait $pid || return 1
+	is "$after" "$before" && is "${maps% of *}" "${maps#* of }" &&
+		is "$(cat left)" EXIT-SUCCESS && [ "$(column l early_or_late count)" -gt 0 ]
+}
+ok "attached and left: the text is what it was" leave
+death() {
+	smco-trace -q "${all[@]}" -o d.trace -- "$FIXTURES/phase-calls" -1 2 >died &
+	local pid=$! child
+	wait_for 10 pgrep -P $pid phase-calls
+	child=$(pgrep -P $pid phase-calls)
+	wait_for 10 sh -c "! kill -0 $child 2>/dev/null || grep -q memfd /proc/$child/maps"
+	kill -9 $pid
+	wait $pid
+	kill "$child"
+	wait_for 60 grep -q EXIT-SUCCESS died
+}
+ok "our death does it no harm" death
+# Both want to begin at the same place: the one that comes second stands back.
+beside() {
+	trace b -m nap,range --min-size 8K --phase malloc -- "$FIXTURES/forgetful-server" || return 1
+	smco-report b.trace >b.txt
+	grep phases b.txt
+	grep -q 'somebody has changed it' b.txt
+}
+ok "the allocator's sensors have precedence" beside
+
+sdt() {
+	cat >p.c <<-'EOF'
+		#include <stdio.h>
+		#include <stdlib.h>
+		#ifdef WITH_SEMAPHORES
+		#define _SDT_HAS_SEMAPHORES 1
+		#endif
+		#include <sys/sdt.h>
+		#ifdef WITH_SEMAPHORES
+		#define SEMAPHORE(name) __extension__ unsigned short name __attribute__((unused, section(".probes")))
+		SEMAPHORE(shop_order__begin_semaphore); SEMAPHORE(shop_order__end_semaphore); SEMAPHORE(shop_item_semaphore);
+		#define HEARD() (*(volatile unsigned short *)&shop_item_semaphore)
+		#else
+		#define HEARD() 1
+		#endif
+		__attribute__((noipa)) static int item(int n)
+		{
+			if (n & 1)
+				DTRACE_PROBE2(shop, item, n, "odd");
+			else
+				DTRACE_PROBE2(shop, item, n, "even");
+			return n * 2;
+		}
+		int main(int argc, char **argv)
+		{
+			int turns = atoi(argv[1]), heard = 0, sum = 0;
+			for (int i = 0; i < turns; i++) {
+				DTRACE_PROBE1(shop, order__begin, i);
+				for (int k = 0; k < 10; k++)
+					sum += item(k);
+				heard += HEARD();
+				DTRACE_PROBE(shop, order__end);
+			}
+			printf("%d %s\n", sum, heard ? "heard" : "not heard");
+			return argc == 0;
+		}
+	EOF
+	local opt
+	for opt in -O0 -O2 "-O2 -DWITH_SEMAPHORES" "-O3 -fcf-protection=full"; do
+		# shellcheck disable=SC2086
+		${CC:-gcc} $opt -o p p.c || return 1
+		readelf -n p | grep -q shop || return 1
+		trace p --phase sdt:shop:order --phase sdt:shop:item -- ./p 1000 || return 1
+		is "$(cat p.out)" "90000 heard" && count p sdt:shop:order 1000 && count p sdt:shop:item 10000 &&
+			timed p sdt:shop:order && timed p sdt:shop:item || return 1
+	done
+	${CC:-gcc} -O2 -DWITH_SEMAPHORES -o p p.c && is "$(./p 10)" "900 not heard"
+}
+ok "systemtap's own probes: a nop of one byte, semaphores" sdt
+
+ok "a function that does not exist" refused "no function 'calls_itslef' in the program and its libraries; near to it: calls_itself" \
+	--phase calls_itslef -- "$FIXTURES/phase-calls" 1 0
+ok "C++: as people write it" refused "near to it: app::Loop::turn" --phase app::loop::trun -- ./e
+ok "nothing was started" absent bad.trace
+done_testing
