@@ -122,6 +122,9 @@ enum var_place_flags {
 	/* Said of the whole of its block, whether it is there or not: others
 	 * may share the place at other times. */
 	VAR_SCOPE = 1 << 4,
+	/* VAR_REG: the register holds other members of its struct, too, and who
+	 * writes it has not said which. */
+	VAR_PART = 1 << 5,
 };
 
 struct var_place {

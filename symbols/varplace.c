@@ -17,6 +17,7 @@ struct stretch {
 	bool ends;     /* at hi it leaves its place */
 	bool last;     /* lo is the end of its block */
 	bool block;    /* all of it, and it is said of all */
+	bool part;     /* other members are in the piece */
 	bool anywhere; /* holds at every address, inside and outside */
 };
 
@@ -104,6 +105,8 @@ static void keep(struct stretch *s, uint32_t var, struct var_place place,
 		place.flags |= VAR_LAST;
 	if (s->block)
 		place.flags |= VAR_SCOPE;
+	if (s->part && place.kind == VAR_REG)
+		place.flags |= VAR_PART;
 	if (b->nr_found >= VAR_MAX_PLACES) {
 		b->v->cut_short = true;
 		return;
@@ -266,8 +269,10 @@ static void place_group(struct stretch *s, const struct var_group *g,
 			missing(b, m->var, VAR_OPTIMISED_OUT);
 		else if (in->bytes && m->byte - start + width > in->bytes)
 			missing(b, m->var, VAR_SPLIT);
-		else
+		else {
+			s->part = in->bytes ? in->bytes > width : g->nr > 1;
 			place_member(s, m->var, in, m->byte - start);
+		}
 	}
 }
 

@@ -338,7 +338,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	struct range_site s = {.var = var, .place = place};
 	uint32_t regs;
 
-	if (!source_of(f, p, &s, &regs) ||
+	bool whose = p->flags & VAR_PART && !(variable->flags & VAR_PARAMETER);
+	if (!source_of(f, p, &s, &regs) || whose ||
 	    range_doubt_memory(f->code, f->v, p)) {
 		f->out->nr_unreadable++;
 		return;

@@ -20,7 +20,7 @@ static void show_place(const struct variables *v, const struct var_place *p)
 		"reg", "const", "plus", "add", "sub",  "mul",  "and",  "or",
 		"xor", "shl",	"shr",	"sar", "eq",   "ne",   "lt",   "le",
 		"gt",  "ge",	"neg",	"not", "load", "zext", "sext", "addr"};
-	printf("\t%#jx-%#jx %s reg %u shift %u offset %jd%s%s%s%s%s function "
+	printf("\t%#jx-%#jx %s reg %u shift %u offset %jd%s%s%s%s%s%s function "
 	       "%jd",
 	       (uintmax_t)p->lo, (uintmax_t)p->hi, kinds[p->kind], p->reg,
 	       p->shift, (intmax_t)p->offset,
@@ -29,6 +29,7 @@ static void show_place(const struct variables *v, const struct var_place *p)
 	       p->flags & VAR_ENDS ? " ends" : "",
 	       p->flags & VAR_LAST ? " last" : "",
 	       p->flags & VAR_SCOPE ? " scope" : "",
+	       p->flags & VAR_PART ? " part" : "",
 	       p->function == VAR_NO_FUNCTION ? -1 : (intmax_t)p->function);
 	for (uint32_t i = 0; i < p->nr_ops; i++)
 		printf(" %s:%jd", ops[v->ops[p->first_op + i].code],

@@ -78,8 +78,8 @@ static void doubt(void)
 	check_int(x.run.exit_status, 0);
 	if (check(x.r != NULL)) {
 		struct range_score s = range_run_score(&x, x.r, out);
-		check_int(s.exact, 9);
-		check_int(s.unseen, 1); /* inplace */
+		check_int(s.exact, 11);
+		check_int(s.unseen, 3); /* inplace, pair.a, pair.b */
 		check_int(s.wide + s.narrow, 0);
 	}
 	range_run_free(&x);
