@@ -93,6 +93,11 @@ bench-access: $(O)/t/bench/access-bench
 bench-unwind: $(O)/t/bench/unwind-bench
 	$(Q)$<
 
+# How much of the ranges of bzip2 and grep is found.
+.PHONY: bench-accuracy
+bench-accuracy: tools
+	$(Q)O=$(O) t/bench/ranges.sh
+
 # One variable, four, all there are: see t/bench/RESULTS.md.
 .PHONY: bench-ranges
 bench-ranges: $(O)/t/bench/range-bench
@@ -126,7 +131,8 @@ bench-run: tools fixtures $(O)/t/bench/lap
 	$(Q)O=$(O) t/bench/bench.sh
 	+$(Q)$(MAKE) --no-print-directory bench-attach
 	$(Q)O=$(O) t/bench/naps.sh
-	+$(Q)$(MAKE) --no-print-directory bench-access bench-unwind bench-control
+	+$(Q)$(MAKE) --no-print-directory bench-access bench-unwind bench-control \
+		bench-accuracy
 .PHONY: bench-naps
 bench-naps: tools fixtures
 	$(Q)O=$(O) t/bench/naps.sh

@@ -6,13 +6,12 @@
 
 lap() { "$BUILD/t/bench/lap" lap "$@" >>out 2>>err; }
 
-# ------------------------------------------------------------------- bzip2 --
-# Debian's source, built as a user would to debug it. The private apt state
+# fetch_source PACKAGE - Debian's source of it, to apt-src. The private apt state
 # leaves the machine's alone.
-fetch_bzip2() {
+fetch_source() {
 	local apt=$PWD/apt f
 	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" \
-		"$apt/parts" src
+		"$apt/parts" apt-src
 	for f in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
 		case $f in
 		*.list) sed -n 's/^deb /deb-src /p' "$f" ;;
@@ -26,16 +25,24 @@ fetch_bzip2() {
 		-o "Dir::Etc::SourceParts=$apt/parts"
 		-o "Dir::State::Lists=$apt/lists" -o "Dir::Cache=$apt/cache")
 	# One source without source packages must not spoil the others.
-	apt-get "${options[@]}" update || :
-	(cd src && apt-get "${options[@]}" source --download-only bzip2)
+	[ -e "$apt/updated" ] || apt-get "${options[@]}" update || :
+	touch "$apt/updated"
+	(cd apt-src && apt-get "${options[@]}" source --download-only "$1")
 }
+# unpack_source PACKAGE DIRECTORY
+unpack_source() {
+	mkdir -p "$2" && tar -C "$2" -xf apt-src/"$1"_*.orig.tar.*[z2] \
+		--strip-components=1
+}
+
+# ------------------------------------------------------------------- bzip2 --
+# Built as a user would to debug it.
 prepare_bzip2() {
 	[ -e mixed ] || "$SRC/t/bench/mixed-file.pl" "${BENCH_BZIP2_MB:-50}" \
 		>mixed
 	if [ ! -x bzip2 ]; then
-		if fetch_bzip2 >fetch.log 2>&1 &&
-			tar -C src -xf src/bzip2_*.orig.tar.*[z2] \
-				--strip-components=1 >>fetch.log 2>&1 &&
+		if fetch_source bzip2 >fetch.log 2>&1 &&
+			unpack_source bzip2 src >>fetch.log 2>&1 &&
 			make -C src CFLAGS="-g -O2 -D_FILE_OFFSET_BITS=64" \
 				bzip2 >>fetch.log 2>&1; then
 			cp src/bzip2 bzip2
