@@ -26,6 +26,7 @@ ok "io_uring with a polling kernel thread" refused guard_uring poll
 ok "io_uring with registered buffers" refused guard_uring fixed
 ok "kernel AIO" refused guard_uring aio
 ok "signal stacks set before" same guard_altstack
+ok "signals to a thread whose stack is to be guarded" same guard_stack
 ok "an area for restartable sequences" same guard_rseq
 ok "one from before the first guard" same guard_rseq early
 # Through the whole tool: done without, and the report says so.
