@@ -66,8 +66,12 @@ prepare_redis() {
 		redis-server
 	REDIS_PORT=$((20000 + $$ % 20000))
 }
+redis_cpu() { # s of CPU time that the server has used
+	redis-cli -p "$REDIS_PORT" info cpu | tr -d '\r' |
+		awk -F: '/^used_cpu_(sys|user):/ { s += $2 } END { print s }'
+}
 run_redis() {
-	local server begin end
+	local server begin end cpu
 	"$@" ./redis-server --port "$REDIS_PORT" --save '' --appendonly no \
 		--bind 127.0.0.1 --daemonize no >>out 2>>err &
 	server=$!
@@ -77,14 +81,17 @@ run_redis() {
 	done
 	redis-benchmark -p "$REDIS_PORT" -q -t set -n 50000 -r 50000 -d 10000 \
 		-c 20 >>out
+	cpu=$(redis_cpu)
 	begin=$(date +%s.%N)
 	redis-benchmark -p "$REDIS_PORT" -q -t set,get -r 50000 -d 10000 -c 20 \
 		-n "${BENCH_REDIS_REQUESTS:-100000}" >>out
 	end=$(date +%s.%N)
+	cpu="$cpu $(redis_cpu)"
 	redis-cli -p "$REDIS_PORT" shutdown nosave >>out 2>&1
 	wait $server
-	perl -e 'printf "%.6f %.6f 0 0 0\n", ($ARGV[1] - $ARGV[0]) x 2' \
-		"$begin" "$end" >>lap
+	# shellcheck disable=SC2086 # two words
+	perl -e 'printf "%.6f %.6f 0 0 %.6f\n", ($ARGV[1] - $ARGV[0]) x 2,
+		$ARGV[3] - $ARGV[2]' "$begin" "$end" $cpu >>lap
 }
 
 # ------------------------------------------------------- python3 and sqlite --
