@@ -177,6 +177,27 @@ void session_start_late(struct session *s, uint64_t now_ns)
 	}
 }
 
+static void start_naps(struct session *s, struct watched *w,
+		       const struct tevent *ev)
+{
+	struct smco_err err = {0};
+	if (has_to_wait(s, ev)) {
+		w->late_ns = smco_now_ns();
+		return;
+	}
+	open_access(s, w);
+	if (ev->why == TPROC_FORKED) {
+		struct watched *parent = find_watched(ev->parent);
+		watched_update_modules(w, NULL);
+		if (parent && parent->hooks)
+			hooks_fork(parent->hooks, w->proc, &w->hooks, &err);
+		return;
+	}
+	plant(s, w);
+	if (ev->why == TPROC_ATTACHED)
+		watched_adopt(w, s->opt->min_size_bytes, s->stacks, &err);
+}
+
 static void start_watching(struct session *s, struct tproc *p,
 			   const struct tevent *ev)
 {
@@ -186,7 +207,6 @@ static void start_watching(struct session *s, struct tproc *p,
 		[TPROC_FORKED] = PROCESS_FORKED,
 		[TPROC_EXECED] = PROCESS_EXECED,
 	};
-	struct smco_err err = {0};
 
 	/* exec: what was there is gone with its memory */
 	if (ev->why == TPROC_EXECED)
@@ -201,24 +221,10 @@ static void start_watching(struct session *s, struct tproc *p,
 	if (!w)
 		return;
 	session_range_process(s, w, ev);
+	if (s->opt->monitors & MONITOR_NAP)
+		start_naps(s, w, ev);
+	/* Who plants last leaves first: sensors may want the same place. */
 	session_phases_process(s, w, ev);
-	if (!(s->opt->monitors & MONITOR_NAP))
-		return;
-	if (has_to_wait(s, ev)) {
-		w->late_ns = smco_now_ns();
-		return;
-	}
-	open_access(s, w);
-	if (ev->why == TPROC_FORKED) {
-		struct watched *parent = find_watched(ev->parent);
-		watched_update_modules(w, NULL);
-		if (parent && parent->hooks)
-			hooks_fork(parent->hooks, p, &w->hooks, &err);
-		return;
-	}
-	plant(s, w);
-	if (ev->why == TPROC_ATTACHED)
-		watched_adopt(w, s->opt->min_size_bytes, s->stacks, &err);
 }
 
 /* A process that we attached to, whose last supervisor was killed. All its

@@ -146,6 +146,27 @@ beside() {
 	grep -q 'somebody has changed it' b.txt
 }
 ok "the allocator's sensors have precedence" beside
+allocator() { # PID: the beginning of libc's malloc, as it is in memory
+	perl -e '
+		my ($libc) = grep { m{/libc\.so} } do { open my $m, "<", "/proc/$ARGV[0]/maps" or die; <$m> } or die;
+		my ($base, $file) = $libc =~ m{^([0-9a-f]+)-.* (/\S+)$} or die;
+		my ($at) = map { /^\s*\d+: (\w+) .* malloc@@/ ? $1 : () } `readelf -W --dyn-syms $file` or die;
+		open my $mem, "<", "/proc/$ARGV[0]/mem" or die;
+		sysseek $mem, hex($base) + hex($at), 0;
+		sysread $mem, my $bytes, 16;
+		print unpack("H*", $bytes), "\n"' "$1"
+}
+beside_attached() {
+	"$FIXTURES/phase-calls" -1 1 >left &
+	local pid=$! before after
+	wait_for 10 grep -q libc.so /proc/$pid/maps
+	before=$(allocator $pid)
+	trace ba -m nap --phase malloc -d 0.3 -p $pid || { kill $pid; return 1; }
+	after=$(allocator $pid)
+	kill $pid
+	wait $pid && [ -n "$before" ] && is "$after" "$before"
+}
+ok "also in a program that we come to later, where nothing of either stays" beside_attached
 
 sdt() {
 	cat >p.c <<-'EOF'
