@@ -41,15 +41,22 @@ bool range_doubt_store(const struct variables *v,
 	return true;
 }
 
+/* Offsets are hostile: no sums of them. */
+static bool overlap(int64_t a, uint64_t a_bytes, int64_t b, uint64_t b_bytes)
+{
+	return a <= b ? (uint64_t)b - (uint64_t)a < a_bytes
+		      : (uint64_t)a - (uint64_t)b < b_bytes;
+}
+
 /* Is memory at @reg + @disp, @bytes of it, an operand that is changed? */
 static bool is_changed(const struct range_code *code, uint8_t reg, int64_t disp,
-		       int64_t bytes)
+		       uint64_t bytes)
 {
 	for (size_t i = 0; i < code->nr; i++) {
 		const struct range_insn *in = &code->insns[i];
 		if (in->bits & RB_READS && in->bits & RB_WRITES &&
 		    in->base == reg && in->index == RANGE_NO_REG &&
-		    in->disp - disp < bytes && disp - in->disp < in->mem_size)
+		    overlap(in->disp, in->mem_size, disp, bytes))
 			return true;
 	}
 	return false;
@@ -71,7 +78,7 @@ bool range_doubt_memory(const struct range_code *code,
 		if (ops[base].code == VAR_OP_REG &&
 		    is_changed(code,
 			       range_reg_of_dwarf((unsigned)ops[base].arg),
-			       disp, ops[i].arg))
+			       disp, (uint64_t)ops[i].arg))
 			return true;
 	}
 	return false;
@@ -107,11 +114,11 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 
 /* Bytes from its first to its last element; as much as there is if it does not
  * say how many they are. */
-static int64_t bytes_of(const struct var_type *t)
+static uint64_t bytes_of(const struct var_type *t)
 {
-	int64_t bytes = t->width;
+	uint64_t bytes = t->width;
 	for (unsigned i = 0; i < t->nr_dims; i++) {
-		int64_t more;
+		uint64_t more;
 		const struct var_dim *d = &t->dim[i];
 		if (!d->count ||
 		    __builtin_mul_overflow(d->count - 1, d->stride, &more) ||
@@ -134,15 +141,16 @@ bool range_doubt_slot(const struct variables *v,
 		      uint32_t var, const struct var_place *p, int64_t offset,
 		      uint64_t addr)
 {
-	int64_t width = v->vars[var].type.width;
+	uint64_t width = v->vars[var].type.width;
 	if (!(p->flags & VAR_SCOPE))
 		return false;
 	for (size_t i = 0; i < nr; i++) {
 		const struct var_place *q = &v->places[all[i].place];
 		const struct variable *other = &v->vars[all[i].var];
 		if (q->kind != VAR_MEM || q->reg != p->reg || addr < q->lo ||
-		    addr >= q->hi || q->offset >= offset + width ||
-		    offset - q->offset >= bytes_of(&other->type) ||
+		    addr >= q->hi ||
+		    !overlap(offset, width, q->offset,
+			     bytes_of(&other->type)) ||
 		    same_object(other, &v->vars[var]))
 			continue;
 		if (!(q->flags & VAR_SCOPE) || q->hi - q->lo <= p->hi - p->lo)
