@@ -427,8 +427,9 @@ static void leave(struct session *s, struct session_result *ret)
 		if (!stopped)
 			tproc_detach(p, NULL);
 		session_drop_watched(s, w, !stopped);
+		/* They stand: on a busy machine it takes long till they do. */
 		if (stopped)
-			tproc_cont(p);
+			tproc_detach(p, NULL);
 	}
 	tracer_detach_all(s->tracer, NULL);
 	const char *why = "when its time was over";

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "supervisor/probe/hook-shm.h"
 #include "supervisor/tables.h"
 
 #define STACK_FRAMES  32
@@ -40,6 +41,9 @@ static bool is_candidate(size_t i, enum options_mechanism asked)
 
 void watched_prepare(enum options_mechanism mechanism)
 {
+	/* It takes a millisecond, the first time: not while a program stands.*/
+	struct tsc_map clock;
+	tsc_map_init(&clock);
 	for (size_t i = 0; i < ARRAY_SIZE(mechanisms); i++) {
 		const struct access_ops *ops = mechanisms[i].ops;
 		if (!is_candidate(i, mechanism) || !ops->prepare)

@@ -45,8 +45,7 @@ state() {
 untouched() {
 	local task bad=0
 	for task in "/proc/$1/task"/*; do
-		grep -q '^TracerPid:[[:space:]]*0$' "$task/status" 2>/dev/null ||
-			[ ! -e "$task" ] || {
+		grep -q '^TracerPid:[[:space:]]*[1-9]' "$task/status" 2>/dev/null && {
 			echo "$task is traced:"
 			grep -E '^(Name|State|Tgid|TracerPid)' "$task/status"
 			bad=1

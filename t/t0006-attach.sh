@@ -5,7 +5,7 @@ need PTRACE
 
 # A program with something to find; any ancestor-less tracer may attach.
 start() {
-	"$FIXTURES/forgetful-server" 60 >server.out &
+	"$FIXTURES/forgetful-server" 600 >server.out &
 	pids+=($!)
 }
 pids=()

@@ -40,22 +40,20 @@ int hook_area_map(struct tproc *p, taddr_t start, taddr_t end,
 
 int hook_area_protect(struct tproc *p, taddr_t base, struct smco_err *err)
 {
-	int64_t ret;
-	int r = near_call(
-		p, SYS_mprotect,
-		(uint64_t[6]){base, AGENT_LIFE_OFF, PROT_READ | PROT_EXEC},
-		"mprotect to executable", &ret, err);
-	if (r)
-		return r;
-	/* Without it a child that is not followed keeps recording until its
-	 * tokens end: not fatal. */
-	struct smco_err ignored;
-	return near_call(p, SYS_madvise,
-			 (uint64_t[6]){base + AGENT_LIFE_OFF, TPAGE_SIZE,
-				       MADV_WIPEONFORK},
-			 "madvise", &ret, &ignored) == SMCO_GONE
-		       ? SMCO_GONE
-		       : 0;
+	/* Without the second a child that is not followed keeps recording
+	 * until its tokens end: not fatal. */
+	struct tsyscall calls[] = {
+		{.nr = SYS_mprotect,
+		 .args = {base, AGENT_LIFE_OFF, PROT_READ | PROT_EXEC}},
+		{.nr = SYS_madvise,
+		 .args = {base + AGENT_LIFE_OFF, TPAGE_SIZE, MADV_WIPEONFORK}},
+	};
+	int r = tproc_syscalls(p, calls, ARRAY_SIZE(calls), err);
+	if (r == 0 && calls[0].ret < 0)
+		r = smco_fail(err, SMCO_SYS, (int)-calls[0].ret,
+			      "mprotect to executable in the monitored "
+			      "process");
+	return r;
 }
 
 int hook_area_unmap(struct tproc *p, taddr_t base, struct smco_err *err)

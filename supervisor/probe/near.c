@@ -133,7 +133,7 @@ int near_share(struct tproc *p, taddr_t base, taddr_t name_at, taddr_t at,
 	       struct smco_err *err)
 {
 	char name[NEAR_NAME_BYTES] = NEAR_NAME;
-	int64_t fd, ret, addr = 0;
+	int64_t fd;
 	if (at)
 		snprintf(name, sizeof(name), NEAR_NAME "@%llx",
 			 (unsigned long long)base);
@@ -145,29 +145,30 @@ int near_share(struct tproc *p, taddr_t base, taddr_t name_at, taddr_t at,
 		      "memfd_create", &fd, err);
 	if (r)
 		return r;
-	r = near_call(p, SYS_ftruncate, (uint64_t[6]){fd, bytes},
-		      "ftruncate of a memfd", &ret, err);
-	if (r == 0)
-		r = near_call(p, SYS_mmap,
-			      (uint64_t[6]){at, bytes, prot,
-					    MAP_SHARED | (at ? MAP_FIXED : 0),
-					    fd, 0},
-			      "mmap of a memfd", &addr, err);
-	int mine = r == 0 ? take_fd(p, fd) : -1;
-	if (r == 0 && mine < 0)
-		r = smco_fail(err, SMCO_SYS, errno,
-			      "cannot take a descriptor of process %d",
-			      tproc_pid(p));
-	int64_t done;
-	struct smco_err ignored;
-	near_call(p, SYS_close, (uint64_t[6]){fd}, "close", &done, &ignored);
-	if (r && addr && !at)
-		near_call(p, SYS_munmap, (uint64_t[6]){addr, bytes}, "munmap",
-			  &done, &ignored);
+	_cleanup_close_ int mine = take_fd(p, (int)fd);
+	bool taken = mine >= 0 && ftruncate(mine, (off_t)bytes) == 0;
+	int why = errno;
+	/* Together: each time that a thread is borrowed it needs a CPU. */
+	struct tsyscall calls[] = {
+		{.nr = SYS_mmap,
+		 .args = {at, bytes, (uint64_t)prot,
+			  MAP_SHARED | (at ? MAP_FIXED : 0), (uint64_t)fd}},
+		{.nr = SYS_close, .args = {(uint64_t)fd}},
+	};
+	r = taken ? tproc_syscalls(p, calls, 2, err)
+		  : tproc_syscalls(p, calls + 1, 1, err);
 	if (r)
 		return r;
-	*addr_ret = addr;
+	if (!taken)
+		return smco_fail(err, SMCO_SYS, why,
+				 "cannot take a descriptor of process %d",
+				 tproc_pid(p));
+	if (calls[0].ret < 0 && calls[0].ret > -4096)
+		return smco_fail(err, SMCO_SYS, (int)-calls[0].ret,
+				 "mmap of a memfd in the monitored process");
+	*addr_ret = (taddr_t)calls[0].ret;
 	*fd_ret = mine;
+	mine = -1;
 	return 0;
 }
 
@@ -218,13 +219,17 @@ static int try_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
 	return r;
 }
 
-/* The first call in a process may map a page for calls, just where we wanted
- * to be: look again then. */
+/* The first call in a process may map a page for calls, just where we want to
+ * be: so that is made before we look where there is room. */
 int near_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
 	     taddr_t *base_ret, struct smco_err *err)
 {
 	struct smco_err first = {0};
-	int r = try_map(p, start, end, bytes, base_ret, &first);
+	int64_t ret;
+	int r = near_call(p, SYS_getpid, (uint64_t[6]){0}, "getpid", &ret, err);
+	if (r)
+		return r;
+	r = try_map(p, start, end, bytes, base_ret, &first);
 	if (r == SMCO_SYS && first.sys_errno == EEXIST)
 		return try_map(p, start, end, bytes, base_ret, err);
 	if (r && err)

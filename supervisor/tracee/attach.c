@@ -189,6 +189,7 @@ static int seize(struct tracer *tr, pid_t pid, struct tproc **ret,
 		give_up(p);
 		return r;
 	}
+	inject_look(p);
 	whole_find(p); /* before the first stop is looked at */
 	/* Whatever stops by itself until it is announced runs on. */
 	p->is_new = false;
@@ -209,8 +210,11 @@ static int stop_seized(struct tproc *p, struct smco_err *err)
 	p->is_new = true;
 	/* In this all must show up, so they get more time than usual. */
 	p->stop_depth = 1;
+	p->stop_began_ns = smco_now_ns();
 	tproc_urgent(p, true);
-	struct task *stuck = tproc_quiesce(p, smco_now_ns() + ATTACH_BOUND_NS);
+	struct task *stuck =
+		tproc_quiesce(p, p->stop_began_ns + ATTACH_BOUND_NS);
+	p->stop_stood_ns = smco_now_ns() - p->stop_began_ns;
 	if (stuck) {
 		pid_t tid = stuck->tid, pid = p->pid;
 		give_up(p);

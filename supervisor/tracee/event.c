@@ -599,12 +599,21 @@ void tproc_resume_new(struct tproc *p)
 		return;
 	p->is_new = false;
 	p->parent = NULL;
+	uint64_t held_ns = smco_now_ns() - p->stop_began_ns;
 	for (struct task *t = p->tasks; t; t = t->next) {
 		t->held = false;
 		t->announced = true;
 		task_release(t);
 	}
 	tproc_urgent(p, false);
+	if (p->why == TPROC_ATTACHED)
+		smco_debug("stop",
+			   "attached to %d: %u us until all stood, %u us until "
+			   "the first went on, %u us in all",
+			   p->pid, (unsigned)(p->stop_stood_ns / NSEC_PER_USEC),
+			   (unsigned)(held_ns / NSEC_PER_USEC),
+			   (unsigned)((smco_now_ns() - p->stop_began_ns) /
+				      NSEC_PER_USEC));
 }
 
 int tproc_trace_syscalls(struct tproc *p, bool on)

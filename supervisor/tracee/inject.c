@@ -128,40 +128,52 @@ static bool is_deserted(struct tproc *p, taddr_t start, taddr_t end)
  * Stubs of those of us who were killed: two anonymous pages, code and data. A
  * thread that is still in one finds its way back alone, and keeps it.
  */
-static void find_old_stubs(struct tproc *p, const struct tmaps *maps)
+static bool is_old_stub(struct tproc *p, const struct tmap *m,
+			const struct tmap *data)
 {
 	uint8_t page[TPAGE_SIZE];
 	const uint8_t *code;
 	size_t done, len = arch.stub_code(&code, &done);
 
-	for (size_t i = 0;
-	     i + 1 < maps->nr && p->nr_old_stubs < ARRAY_SIZE(p->old_stubs);
-	     i++) {
-		const struct tmap *m = &maps->maps[i], *data = m + 1;
-		taddr_t at = m->end - TPAGE_SIZE;
-		if (m->prot == (PROT_READ | PROT_EXEC) && !m->path[0] &&
-		    !m->shared && data->start == m->end &&
-		    data->prot == (PROT_READ | PROT_WRITE) && !data->path[0] &&
-		    !data->shared &&
-		    tmem_read(p, at, page, sizeof(page)) == 0 &&
-		    !memcmp(page, code, len) &&
-		    all_zero(page + len, sizeof(page) - len) &&
-		    is_deserted(p, at, at + STUB_LEN))
-			p->old_stubs[p->nr_old_stubs++] = at;
+	return m->prot == (PROT_READ | PROT_EXEC) && !m->path[0] &&
+	       !m->shared && data->start == m->end &&
+	       data->prot == (PROT_READ | PROT_WRITE) && !data->path[0] &&
+	       !data->shared &&
+	       tmem_read(p, m->end - TPAGE_SIZE, page, sizeof(page)) == 0 &&
+	       !memcmp(page, code, len) &&
+	       all_zero(page + len, sizeof(page) - len);
+}
+
+void inject_look(struct tproc *p)
+{
+	struct tmaps maps;
+	if (p->vdso_end || tmaps_read(tproc_live_tid(p), &maps, NULL) < 0)
+		return;
+	for (size_t i = 0; i < maps.nr; i++) {
+		const struct tmap *m = &maps.maps[i];
+		if (!strcmp(m->path, "[vdso]"))
+			p->vdso_end = m->end;
+		if (p->why == TPROC_ATTACHED && i + 1 < maps.nr &&
+		    p->nr_old_stubs < ARRAY_SIZE(p->old_stubs) &&
+		    is_old_stub(p, m, m + 1))
+			p->old_stubs[p->nr_old_stubs++] = m->end - TPAGE_SIZE;
 	}
+	tmaps_deinit(&maps);
 }
 
-static taddr_t vdso_end(const struct tmaps *maps)
+/* Those that may be used. */
+static void keep_deserted_stubs(struct tproc *p)
 {
-	for (size_t i = 0; i < maps->nr; i++)
-		if (!strcmp(maps->maps[i].path, "[vdso]"))
-			return maps->maps[i].end;
-	return 0;
+	unsigned nr = 0;
+	for (unsigned i = 0; i < p->nr_old_stubs; i++)
+		if (is_deserted(p, p->old_stubs[i], p->old_stubs[i] + STUB_LEN))
+			p->old_stubs[nr++] = p->old_stubs[i];
+	p->nr_old_stubs = nr;
 }
 
-static taddr_t boot_below(taddr_t vdso_end)
+static taddr_t boot_below(taddr_t end)
 {
-	return (vdso_end - BOOT_LEN) & ~15ULL;
+	return (end - BOOT_LEN) & ~15ULL;
 }
 
 static taddr_t spare_below(taddr_t boot, size_t len)
@@ -179,18 +191,14 @@ static taddr_t find_boot_site(struct tproc *p)
 {
 	uint8_t page[TPAGE_SIZE];
 	const uint8_t *code;
-	struct tmaps maps;
 	size_t done, len = arch.boot_code(&code, &done);
 
 	if (p->boot_site)
 		return p->boot_site == 1 ? 0 : p->boot_site;
 	p->boot_site = 1;
-	if (tmaps_read(tproc_live_tid(p), &maps, NULL) < 0)
-		return 0;
-	taddr_t end = vdso_end(&maps);
-	if (p->why == TPROC_ATTACHED)
-		find_old_stubs(p, &maps);
-	tmaps_deinit(&maps);
+	inject_look(p);
+	keep_deserted_stubs(p);
+	taddr_t end = p->vdso_end;
 	if (!end || tmem_read(p, end - sizeof(page), page, sizeof(page)) < 0)
 		return 0;
 	/* Some distance from what is used, and on a boundary. */
@@ -220,13 +228,8 @@ taddr_t inject_spare_code(struct tproc *p, size_t len)
 
 taddr_t inject_spare_was(struct tproc *p, size_t len)
 {
-	struct tmaps maps;
-
-	if (tmaps_read(tproc_live_tid(p), &maps, NULL) < 0)
-		return 0;
-	taddr_t end = vdso_end(&maps);
-	tmaps_deinit(&maps);
-	return end ? spare_below(boot_below(end), len) : 0;
+	inject_look(p);
+	return p->vdso_end ? spare_below(boot_below(p->vdso_end), len) : 0;
 }
 
 static int call_by_boot(struct loan *l, struct tsyscall *c)

@@ -144,7 +144,8 @@ struct tproc {
 	taddr_t syscall_insn; /* 0 = not looked for */
 	taddr_t boot_site;    /* 0 = not looked for, 1 = none */
 	taddr_t stub;	      /* batch stub, 0 = none */
-	/* Those of killed supervisors, found with boot_site, not used yet. */
+	taddr_t vdso_end;     /* 0 = not looked for, or there is none */
+	/* Those of killed supervisors, not used yet. */
 	taddr_t old_stubs[4];
 	unsigned nr_old_stubs;
 	taddr_t whole;	  /* code of whole.c, 0 = not yet, 1 = cannot */
@@ -370,6 +371,9 @@ void patch_forget(struct tundo *u);
 /* Take out the page where calls are run. 0 also if no thread can be borrowed
  * for that now: p->stub is what it was then. */
 int stub_remove(struct tproc *p);
+/* What the first call needs to know of the mappings; best asked before the
+ * tasks stand, for there may be thousands of lines. */
+void inject_look(struct tproc *p);
 void stub_inherit(struct tproc *child, struct tproc *parent);
 /* @len bytes, below what the injection needs, in the unused end of the vdso;
  * 0 = there are not so many. */
