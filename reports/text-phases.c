@@ -43,12 +43,16 @@ void text_phases(const struct view *v)
 {
 	const struct model_phases *m = &v->s->phases;
 	const char *failed = trace_meta(v->s->reader, "phases.failed");
+	const char *ended = trace_meta(v->s->reader, "phases.ended");
 	if (!model_has_monitor(v->s, "phases"))
 		return;
 	for (size_t i = 0; i < m->nr; i++)
 		phase(v, &m->phase[i], i ? "" : "phases");
 	if (!m->nr)
 		text_paragraph(v, "phases", INK_WARN, "none");
+	if (ended)
+		text_paragraph(v, "", INK_WARN, "no longer counted in %s",
+			       ended);
 	if (failed)
 		text_paragraph(v, "", INK_WARN, "not seen in %s", failed);
 }

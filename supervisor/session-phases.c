@@ -98,6 +98,9 @@ int session_phases_create(struct session *s, struct smco_err *err)
 		.name = s->opt->phase,
 		.nr = s->opt->nr_phases,
 		.start_ns = s->start_ns,
+		.m_t_ppb = s->opt->is_unlimited ? INT64_MAX
+						: control_m_from_overhead(
+							  s->opt->target_ppb),
 		.pid_of = pid_of,
 		.emit = session_emit,
 		.put_meta = put_meta,
@@ -155,6 +158,21 @@ void session_phases_drop(struct session *s, struct watched *w, bool gone)
 	if (s->phases)
 		phases_drop(s->phases, w->phases, gone);
 	w->phases = NULL;
+}
+
+void session_phases_tick(struct session *s, uint64_t now_ns)
+{
+	phases_tick(s->phases, now_ns);
+	for (size_t i = 0; i < s->nr_ws; i++) {
+		struct watched *w = s->ws[i];
+		if (!phases_wants_trim(w->phases))
+			continue;
+		tracer_stops_are(s->tracer, "to take sensors out");
+		if (tproc_stop(w->proc, NULL))
+			continue;
+		phases_trim(s->phases, w->phases, now_ns);
+		tproc_cont(w->proc);
+	}
 }
 
 uint64_t session_phases_due_ns(const struct session *s)

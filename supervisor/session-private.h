@@ -114,6 +114,7 @@ void session_phases_process(struct session *s, struct watched *w,
 /* It goes, or is left alone: then its tasks are stopped. */
 void session_phases_drop(struct session *s, struct watched *w, bool gone);
 uint64_t session_phases_due_ns(const struct session *s);
+void session_phases_tick(struct session *s, uint64_t now_ns);
 /* session-range.c: the ranges' part of it all; nothing without them */
 int session_range_create(struct session *s, struct smco_err *err);
 /* A process came; all its tasks are stopped. */

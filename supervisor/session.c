@@ -474,7 +474,7 @@ static void do_what_is_due(struct session *s, struct status *line,
 	}
 	if (phase_due) {
 		account(s, now_ns);
-		phases_tick(s->phases, now_ns);
+		session_phases_tick(s, now_ns);
 	}
 	if (tick_due) {
 		uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -138,6 +138,39 @@ death() {
 	wait_for 60 grep -q EXIT-SUCCESS died
 }
 ok "our death does it no harm" death
+# What counting alone costs is within the bound, too.
+dear() {
+	cat >hot.c <<-'EOF'
+		#include <signal.h>
+		#include <stdio.h>
+		static volatile sig_atomic_t over;
+		static void stop(int sig) { over = sig; }
+		static volatile int sink;
+		__attribute__((noipa)) static int hot(int n) { sink += n; return n + 1; }
+		int main(void)
+		{
+			int n = 0;
+			signal(SIGTERM, stop);
+			while (!over) n = hot(n);
+			puts(n ? "done" : "");
+			return 0;
+		}
+	EOF
+	${CC:-gcc} -O2 -o hot hot.c || return 1
+	smco-trace -o dear.trace --phase hot --phase main -- ./hot >dear 2>dear.err &
+	local pid=$! child
+	wait_for 10 pgrep -x -P $pid hot
+	child=$(pgrep -x -P $pid hot)
+	wait_for 60 grep -q "memfd:smco" /proc/$child/maps &&
+		wait_for 60 sh -c "! grep -q memfd:smco /proc/$child/maps"
+	local status=$?
+	kill "$child"
+	wait $pid || return 1
+	cat dear.err
+	[ $status = 0 ] && grep -q 'no longer counted in 1 module after .*: counting there alone' dear.err &&
+		is "$(cat dear)" "done" && [ "$(column dear hot count)" -gt 2000000 ]
+}
+ok "what is too dear to count is not counted any more, and that is said" dear
 # Both want to begin at the same place: the one that comes second stands back.
 beside() {
 	trace b -m nap,range --min-size 8K --phase malloc -- "$FIXTURES/forgetful-server" || return 1

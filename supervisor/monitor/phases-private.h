@@ -22,6 +22,9 @@ struct shared {
 	struct mark_shm *shm;
 	uint32_t pid; /* of the first that had it */
 	unsigned nr_owners;
+	uint64_t counted; /* passings until the last tick */
+	int64_t debt_ns;  /* what they have cost beyond the budget */
+	bool is_dear;	  /* so much that they are not counted any more */
 };
 
 /* What a file has of the phases. */
@@ -47,6 +50,9 @@ struct phases {
 	uint64_t due_ns;
 	size_t nr_refused; /* modules */
 	struct smco_err why_refused;
+	uint64_t base_ns;    /* the program's time at the last tick */
+	size_t nr_trimmed;   /* modules */
+	uint64_t trimmed_ns; /* the first of them, since the beginning */
 	bool is_finished;
 };
 

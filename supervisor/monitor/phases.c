@@ -5,12 +5,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "supervisor/control/allowance.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/phases-private.h"
 
 #define TICK_NS	     (10 * NSEC_PER_MSEC)
 #define MAX_TOKENS   1024 /* of a phase, until the next tick */
 #define LEAST_TOKENS 16
+#define LEAST_CREDIT NSEC_PER_MSEC
 
 struct phase_proc {
 	struct tproc *p;
@@ -76,12 +78,42 @@ static void drain_all(struct phases *ph)
 	}
 }
 
+/* Has counting cost more than the budget, so far that it is too much? */
+static void judge(struct phases *ph, struct shared *sh, uint64_t base_ns)
+{
+	int64_t credit = allowance_credit_ns(ph->p.m_t_ppb);
+	uint64_t nr = 0;
+	for (uint32_t i = 0; i < ph->p.nr * 2; i++)
+		nr += mark_shm_count(sh->shm, i);
+	int64_t cost = (int64_t)((nr - sh->counted) * MARK_COUNT_NS);
+	int64_t paid = (int64_t)(base_ns / 1000) * ph->p.m_t_ppb / (PPB / 1000);
+	sh->counted = nr;
+	sh->debt_ns += cost - paid;
+	if (sh->debt_ns < 0)
+		sh->debt_ns = 0;
+	if (sh->debt_ns > credit && sh->debt_ns > (int64_t)LEAST_CREDIT)
+		sh->is_dear = true;
+}
+
+static void judge_all(struct phases *ph)
+{
+	struct ledger_totals t;
+	if (ph->p.m_t_ppb == INT64_MAX)
+		return;
+	ledger_get(ph->ledger, &t);
+	uint64_t base_ns = sat_sub_u64(t.base_ns, ph->base_ns);
+	ph->base_ns = t.base_ns;
+	for (struct shared *sh = ph->shared; sh; sh = sh->next)
+		judge(ph, sh, base_ns);
+}
+
 void phases_tick(struct phases *ph, uint64_t now_ns)
 {
 	if (now_ns < phases_due_ns(ph))
 		return;
 	ph->due_ns = now_ns + TICK_NS;
 	drain_all(ph);
+	judge_all(ph);
 	for (struct shared *sh = ph->shared; sh; sh = sh->next)
 		want(ph, sh);
 }
@@ -121,6 +153,14 @@ void phases_finish(struct phases *ph, uint64_t now_ns)
 			 ph->nr_refused == 1 ? "" : "s", ph->why_refused.msg);
 		ph->p.put_meta(ph->p.ctx, "phases.failed", text);
 	}
+	if (ph->nr_trimmed) {
+		snprintf(text, sizeof(text),
+			 "%zu module%s after %.3g s: counting there alone cost "
+			 "more than the budget",
+			 ph->nr_trimmed, ph->nr_trimmed == 1 ? "" : "s",
+			 (double)ph->trimmed_ns / (double)NSEC_PER_SEC);
+		ph->p.put_meta(ph->p.ctx, "phases.ended", text);
+	}
 }
 
 /* --- processes --- */
@@ -130,7 +170,12 @@ static struct shared *share(struct phases *ph, struct marks *m, uint32_t pid)
 	struct shared *sh = calloc(1, sizeof(*sh));
 	if (!sh)
 		return NULL;
-	*sh = (struct shared){ph->shared, marks_shm(m), pid, 1};
+	*sh = (struct shared){
+		.next = ph->shared,
+		.shm = marks_shm(m),
+		.pid = pid,
+		.nr_owners = 1,
+	};
 	mark_shm_ref(sh->shm);
 	ph->shared = sh;
 	want(ph, sh);
@@ -283,6 +328,32 @@ struct phase_proc *phases_fork(struct phases *ph, struct phase_proc *parent,
 		marks_destroy(m);
 	}
 	return pp;
+}
+
+bool phases_wants_trim(const struct phase_proc *pp)
+{
+	for (size_t i = 0; pp && i < pp->nr; i++)
+		if (pp->shared[i]->is_dear)
+			return true;
+	return false;
+}
+
+void phases_trim(struct phases *ph, struct phase_proc *pp, uint64_t now_ns)
+{
+	for (size_t i = pp->nr; i-- > 0;) {
+		struct marks *m = pp->marks[i];
+		struct shared *sh = pp->shared[i];
+		if (!sh->is_dear)
+			continue;
+		if (!ph->nr_trimmed++)
+			ph->trimmed_ns = now_ns - ph->p.start_ns;
+		marks_remove(m);
+		unshare_it(ph, sh);
+		marks_destroy(m);
+		pp->nr--;
+		pp->marks[i] = pp->marks[pp->nr];
+		pp->shared[i] = pp->shared[pp->nr];
+	}
 }
 
 void phases_drop(struct phases *ph, struct phase_proc *pp, bool gone)

@@ -24,6 +24,7 @@ struct phases_params {
 				  * stay */
 	size_t nr;
 	uint64_t start_ns; /* CLOCK_MONOTONIC of session time 0 */
+	int64_t m_t_ppb;   /* of the program's time; INT64_MAX: no bound */
 	uint32_t (*pid_of)(void *ctx, uint32_t tid); /* 0 = not known */
 	void (*emit)(void *ctx, const struct record *r);
 	void (*put_meta)(void *ctx, const char *key, const char *value);
@@ -62,6 +63,14 @@ void phases_drop(struct phases *ph, struct phase_proc *pp, bool gone);
 
 uint64_t phases_due_ns(const struct phases *ph);
 void phases_tick(struct phases *ph, uint64_t now_ns);
+/*
+ * Counting has no tokens. Where it alone has cost half a second's budget more
+ * than there was, the sensors of that module go for good: true if @pp, which
+ * may be NULL, has such a module. phases_trim takes them out; all tasks
+ * stopped.
+ */
+bool phases_wants_trim(const struct phase_proc *pp);
+void phases_trim(struct phases *ph, struct phase_proc *pp, uint64_t now_ns);
 /* Totals so far. */
 void phases_emit(struct phases *ph, uint64_t now_ns);
 void phases_finish(struct phases *ph, uint64_t now_ns);

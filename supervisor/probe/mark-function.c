@@ -27,6 +27,9 @@ struct mark_code *mark_code_create(Elf *elf, const uint64_t *part,
 	struct mark_code *mc = calloc(1, sizeof(*mc));
 	if (!mc)
 		return NULL;
+	/* The whole file before any section of it: libelf forgets what it had
+	 * read of sections one by one. */
+	elf_rawfile(elf, NULL);
 	mc->elf = elf;
 	mc->cold = part;
 	mc->nr_cold = nr_parts;

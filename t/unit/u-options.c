@@ -303,7 +303,9 @@ static const struct {
 			      "than 0"},
 	{"-t 0 -m samples c",
 	 "sampling costs something: --target must be more than 0"},
-	{"--phase main c", "--phase: 'main' is not sdt:PROVIDER:NAME"},
+	{"--phase sdt:a c",
+	 "--phase: 'sdt:a' is neither the name of a function nor "
+	 "sdt:PROVIDER:NAME"},
 	{"-t 0 --phase sdt:a:b c",
 	 "phases cost something: --target must be more than 0"},
 	{"--interval 1s c", "--interval is for counters: add them to -m"},
