@@ -161,7 +161,7 @@ dear() {
 	local pid=$! child
 	wait_for 10 pgrep -x -P $pid hot
 	child=$(pgrep -x -P $pid hot)
-	wait_for 60 grep -q "memfd:smco" /proc/$child/maps &&
+	wait_for 60 grep -q "memfd:smco" "/proc/$child/maps" &&
 		wait_for 60 sh -c "! grep -q memfd:smco /proc/$child/maps"
 	local status=$?
 	kill "$child"

@@ -15,6 +15,9 @@ SCRATCH=$(mktemp -d)
 TAP_NR=0
 TAP_FAILED=0
 cd "$SCRATCH" || exit 1
+# What a test that fails leaves behind would run beside all others.
+# shellcheck disable=SC2046 # words
+trap 'kill -9 $(jobs -p) 2>/dev/null' EXIT
 export NO_COLOR=1
 
 # ok DESCRIPTION COMMAND... - passes if the command succeeds.
