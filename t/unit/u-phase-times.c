@@ -1,0 +1,114 @@
+/*
+ * How long calls of a function lasted, by where their return addresses lie:
+ * calls within calls, and those that were left by longjmp or an exception, of
+ * which nothing is said but that they were made.
+ */
+#include <string.h>
+
+#include "supervisor/monitor/phases-private.h"
+#include "t/unit/tap.h"
+
+#define MANY 8
+
+static struct ev_phase seen[MANY];
+static unsigned nr_seen;
+
+static void keep(void *ctx, const struct record *r)
+{
+	(void)ctx;
+	if (r->event == EV_PHASE && nr_seen < MANY)
+		seen[nr_seen++] = *(const struct ev_phase *)r->payload;
+}
+
+static uint32_t pid_of(void *ctx, uint32_t tid)
+{
+	(void)ctx;
+	return tid;
+}
+
+static struct phase phase;
+static struct phases ph = {
+	.p = {.nr = 1, .pid_of = pid_of, .emit = keep},
+	.phase = &phase,
+};
+
+static void pass(enum mark_kind kind, uint64_t time_ns, taddr_t sp,
+		 uint32_t run)
+{
+	static const struct shared sh = {.pid = 1};
+	const struct mark_record r = {.time_ns = time_ns,
+				      .tid = 1,
+				      .what = kind,
+				      .run = run,
+				      .sp = sp};
+	phase_times_take(&ph, &sh, &r);
+}
+
+static void begin(uint64_t time_ns, taddr_t sp)
+{
+	pass(MARK_BEGIN, time_ns, sp, 1);
+}
+
+static void end(uint64_t time_ns, taddr_t sp)
+{
+	pass(MARK_END, time_ns, sp, 1);
+}
+
+static void start(void)
+{
+	phase = (struct phase){.name = {.function = "f"}};
+	nr_seen = 0;
+}
+
+int main(void)
+{
+	/* One after the other, one within the other. */
+	start();
+	begin(100, 0x900);
+	end(105, 0x900);
+	begin(110, 0x900);
+	begin(112, 0x800);
+	end(114, 0x800);
+	end(120, 0x900);
+	check_int(nr_seen, 3);
+	check_int(seen[0].length_ns, 5);
+	check_int(seen[1].length_ns, 2);
+	check_int(seen[1].depth, 1);
+	check_int(seen[2].length_ns, 10);
+	check_int(phase.seen_ns, 15);
+	check_int(phase.longest_ns, 10);
+
+	/* Left; the next one's stack is smaller, or as large. */
+	start();
+	begin(200, 0x700);
+	begin(210, 0x800);
+	end(213, 0x800);
+	begin(220, 0x800);
+	begin(230, 0x800);
+	end(234, 0x800);
+	check_int(nr_seen, 2);
+	check_int(seen[0].length_ns, 3);
+	check_int(seen[0].depth, 0);
+	check_int(seen[1].length_ns, 4);
+	check_int(seen[1].depth, 0);
+	check_int(phase.seen_ns, 7);
+
+	/* Left within another call, whose end comes next. */
+	start();
+	begin(300, 0x900);
+	begin(310, 0x800);
+	end(330, 0x900);
+	check_int(nr_seen, 1);
+	check_int(seen[0].length_ns, 30);
+	check_int(phase.seen_ns, 30);
+
+	/* Records are missing between them: no pair. An end alone is none. */
+	start();
+	begin(400, 0x900);
+	pass(MARK_END, 410, 0x900, 2);
+	end(420, 0x900);
+	end(430, 0x800);
+	check_int(nr_seen, 0);
+	phase_times_free(&ph);
+	return tap_done();
+}
