@@ -160,6 +160,7 @@ int diff_print_json(const struct diff *d, const struct diff_rules *rules,
 		{"new", side_json(&d->side[DIFF_NEW])},
 		{"run", measures_json(d, &d->change[0])},
 		{"counts", counts_json(d)}, {"sites", kind_json(d, DIFF_SITE)},
+		{"phases", kind_json(d, DIFF_PHASE)},
 		{"counters", kind_json(d, DIFF_COUNTER)},
 		{"variables", kind_json(d, DIFF_VARIABLE)},
 		{"fail_on", rules_json(rules)});

@@ -49,21 +49,34 @@ static bool has_prefix(const char *s, size_t len, const char *prefix)
 	return len > n && !memcmp(s, prefix, n);
 }
 
+/* "sites.new": how many of a kind. */
+static bool parse_counted(struct diff_rule *r, const char *s, size_t len)
+{
+	static const enum diff_kind kind[] = {DIFF_SITE, DIFF_PHASE,
+					      DIFF_VARIABLE};
+	for (size_t i = 0; i < ARRAY_SIZE(kind); i++) {
+		const char *name = diff_kind_name(kind[i]);
+		size_t n = strlen(name) + 1;
+		if (!has_prefix(s, len, name) || len <= n || s[n - 1] != '.')
+			continue;
+		r->scope = RULE_COUNT;
+		r->counted = kind[i];
+		return find_verdict(s + n, len - n, &r->verdict);
+	}
+	return false;
+}
+
 static bool parse_subject(struct diff_rule *r, const char *s, size_t len)
 {
-	if (has_prefix(s, len, "sites.")) {
-		r->scope = RULE_COUNT;
-		r->counted = DIFF_SITE;
-		return find_verdict(s + 6, len - 6, &r->verdict);
-	}
-	if (has_prefix(s, len, "variables.")) {
-		r->scope = RULE_COUNT;
-		r->counted = DIFF_VARIABLE;
-		return find_verdict(s + 10, len - 10, &r->verdict);
-	}
+	if (parse_counted(r, s, len))
+		return true;
 	if (has_prefix(s, len, "site.")) {
 		r->scope = RULE_SITE;
 		return find_metric(s + 5, len - 5, DIFF_SITE, &r->metric);
+	}
+	if (has_prefix(s, len, "phase.")) {
+		r->scope = RULE_PHASE;
+		return find_metric(s, len, DIFF_PHASE, &r->metric);
 	}
 	if (has_prefix(s, len, "counter.")) {
 		r->scope = RULE_COUNTER;
@@ -181,6 +194,7 @@ static int parse(struct diff_rule *r, const char *text, struct smco_err *err)
 			"nap.bytes_seconds, nap.unused_bytes, nap.longest, "
 			"alloc.count, alloc.bytes, overhead, duration, "
 			"site.nap.bytes_seconds, ..., sites.new, ..., "
+			"phase.mean, phase.count, phases.grown, ..., "
 			"variables.grown, ..., counter.NAME",
 			quote, (int)(len < 30 ? len : 30), s);
 	s = parse_cmp(r, s + len + strspn(s + len, " "));
@@ -264,7 +278,7 @@ static void look_at(struct diff_rule *r, const struct diff_change *c)
 	r->is_known = true;
 	r->is_crossed = crossed;
 	r->value = v;
-	r->at = r->scope == RULE_SITE ? c : NULL;
+	r->at = r->scope == RULE_SITE || r->scope == RULE_PHASE ? c : NULL;
 }
 
 static bool is_named(const struct diff_rule *r, const struct diff_change *c)
@@ -290,6 +304,7 @@ static void apply(struct diff_rule *r, const struct diff *d)
 	static const enum diff_kind kind[] = {
 		[RULE_WHOLE] = DIFF_RUN,
 		[RULE_SITE] = DIFF_SITE,
+		[RULE_PHASE] = DIFF_PHASE,
 		[RULE_COUNTER] = DIFF_COUNTER,
 	};
 	for (size_t i = 0; i < d->nr_changes; i++)
@@ -329,6 +344,9 @@ char *diff_rule_outcome(const struct diff_rule *r, bool ascii, char *buf,
 		if (item->nr_frames)
 			snprintf(where, sizeof(where), " at %.100s",
 				 item->frames[0].function);
+		else if (*item->name)
+			snprintf(where, sizeof(where), " of %.100s",
+				 item->name);
 	}
 	snprintf(buf, size, "%s: %.200s: %s%s",
 		 r->is_crossed ? "crossed" : "kept", r->text, value, where);

@@ -20,7 +20,13 @@
 
 #include "reports/diff.h"
 
-enum rule_scope { RULE_WHOLE, RULE_SITE, RULE_COUNTER, RULE_COUNT };
+enum rule_scope {
+	RULE_WHOLE,
+	RULE_SITE,
+	RULE_PHASE,
+	RULE_COUNTER,
+	RULE_COUNT,
+};
 enum rule_mode { RULE_VALUE, RULE_CHANGE, RULE_SHARE };
 enum rule_cmp { RULE_GT, RULE_GE, RULE_LT, RULE_LE };
 
@@ -37,8 +43,8 @@ struct diff_rule {
 	double amount; /* in the metric's unit; 0.1 for 10 % */
 	/* set by diff_rules_apply: */
 	bool is_known, is_crossed;
-	double value; /* what was compared to amount; of sites the worst */
-	const struct diff_change *at; /* RULE_SITE: that one; NULL = none */
+	double value; /* what was compared to amount; of several the worst */
+	const struct diff_change *at; /* RULE_SITE, RULE_PHASE: that one */
 };
 
 /* Zero-initialise, diff_rules_free at the end. */

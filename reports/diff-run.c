@@ -10,6 +10,7 @@
 
 #define RUN	 (1u << DIFF_RUN)
 #define SITE	 (1u << DIFF_SITE)
+#define PHASE	 (1u << DIFF_PHASE)
 #define COUNTER	 (1u << DIFF_COUNTER)
 #define VARIABLE (1u << DIFF_VARIABLE)
 
@@ -29,6 +30,12 @@ const struct diff_metric_info diff_metric[DIFF_NR_METRICS] = {
 			   1e7},
 	[DIFF_DURATION] = {"duration", "duration", UNIT_NS, RUN, false, true,
 			   1e6},
+	[DIFF_PHASE_MEAN] = {"phase.mean", "each", UNIT_NS, PHASE, false, false,
+			     1},
+	[DIFF_PHASE_COUNT] = {"phase.count", "times", UNIT_COUNT, PHASE, true,
+			      false, 1},
+	[DIFF_PHASE_LONGEST] = {"phase.longest", "the longest", UNIT_NS, PHASE,
+				false, true, 1},
 	[DIFF_COUNT] = {"counter.count", "count", UNIT_COUNT, COUNTER, false,
 			false, 1},
 	[DIFF_RANGE] = {"variable.range", "range", UNIT_COUNT, VARIABLE, false,
@@ -42,9 +49,8 @@ const struct diff_metric_info diff_metric[DIFF_NR_METRICS] = {
 const char *diff_kind_name(enum diff_kind kind)
 {
 	static const char *const name[DIFF_NR_KINDS] = {
-		[DIFF_RUN] = "runs",
-		[DIFF_SITE] = "sites",
-		[DIFF_COUNTER] = "counters",
+		[DIFF_RUN] = "runs",	       [DIFF_SITE] = "sites",
+		[DIFF_PHASE] = "phases",       [DIFF_COUNTER] = "counters",
 		[DIFF_VARIABLE] = "variables",
 	};
 	return name[kind];
@@ -327,6 +333,24 @@ static int take_sites(const struct summary *s, struct diff_pool *pool,
 	return rc ? rc : join_items(run);
 }
 
+static int take_phases(const struct summary *s, struct diff_pool *pool,
+		       struct diff_run *run)
+{
+	for (size_t i = 0; i < s->phases.nr; i++) {
+		const struct model_phase *p = &s->phases.phase[i];
+		struct diff_item *item = add_item(run, DIFF_PHASE);
+		if (!item)
+			return SMCO_NOMEM;
+		item->name = diff_pool_text(pool, p->name);
+		item->value[DIFF_PHASE_COUNT] = (double)p->sum.count;
+		if (!p->sum.nr_seen)
+			continue;
+		item->value[DIFF_PHASE_MEAN] = phase_mean_ns(p);
+		item->value[DIFF_PHASE_LONGEST] = (double)p->sum.longest_ns;
+	}
+	return SMCO_OK;
+}
+
 /* Of each event what it came to, as if counted all the time. */
 static int take_counters(const struct summary *s, struct diff_pool *pool,
 			 struct diff_run *run)
@@ -441,6 +465,8 @@ static int take_summary(const struct summary *s, struct diff_pool *pool,
 		whole->value[DIFF_OVERHEAD] = ppb < 0 ? NAN : (double)ppb;
 	}
 	int rc = take_sites(s, pool, run);
+	if (!rc)
+		rc = take_phases(s, pool, run);
 	if (!rc)
 		rc = take_counters(s, pool, run);
 	if (!rc)

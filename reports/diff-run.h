@@ -1,10 +1,10 @@
 /*
  * diff-run.h - one trace as smco-diff compares it: things that have an
- * identity from run to run, each with the same few numbers. So far these are
- * the run as a whole, its allocation sites, its counters and its variables;
- * whatever else a trace comes to hold (phases) joins as a kind of its own with
- * a name, and with its metrics in the table: matching, judging and printing go
- * by the tables alone.
+ * identity from run to run, each with the same few numbers: the run as a
+ * whole, its allocation sites, its phases, counters and variables. Whatever
+ * else a trace comes to hold joins as a kind of its own with a name, and with
+ * its metrics in the table: matching, judging and printing go by the tables
+ * alone.
  */
 #ifndef SMCO_DIFF_RUN_H
 #define SMCO_DIFF_RUN_H
@@ -15,6 +15,7 @@
 enum diff_kind {
 	DIFF_RUN,      /* one a run, without a name */
 	DIFF_SITE,     /* told apart by its stack */
+	DIFF_PHASE,    /* by its name */
 	DIFF_COUNTER,  /* by the event's name */
 	DIFF_VARIABLE, /* by its name and file; only with sensors */
 	DIFF_NR_KINDS,
@@ -30,6 +31,9 @@ enum diff_metric {
 	DIFF_ALLOC_BYTES,
 	DIFF_OVERHEAD,
 	DIFF_DURATION,
+	DIFF_PHASE_MEAN, /* of those that were timed */
+	DIFF_PHASE_COUNT,
+	DIFF_PHASE_LONGEST,
 	DIFF_COUNT,
 	DIFF_RANGE, /* its largest value less its smallest */
 	DIFF_SMALLEST,

@@ -212,17 +212,19 @@ if prereq_PTRACE >/dev/null 2>&1; then
 			done
 		done
 	}
-	runs v1 v2
+	runs v1 v2 -m nap --phase settle --phase main
 	# What was found, as "verdict function", the function being get()'s caller.
 	found() {
-		awk '/^[0-9]+ / { verdict = $2 }
+		awk '/^[0-9]+ .* (settle|main)$/ { print $2, $NF }
+			/^[0-9]+ / { verdict = $2 }
 			/^    allocated  get / { getline; print verdict, $1 }' "$1" | sort
 	}
 	planted() {
 		smco-diff --min-change 50 --base v1/*.trace --new v2/*.trace >out || return 1
 		cat out
 		printf '%s\n' 'gone import_goods' 'grown cache_pages' \
-			'new load_prices' 'new print_receipt' >want
+			'new load_prices' 'new print_receipt' 'grown settle' |
+			sort >want
 		found out | diff -u want -
 	}
 	ok "of two versions exactly what was planted is found" planted
@@ -246,6 +248,7 @@ if prereq_PTRACE >/dev/null 2>&1; then
 			test_exit 0 smco-diff --fail-on "$1" \
 				--base "$2"/[135].trace --new "$2"/[24].trace >out
 	}
+	ok "a pipeline fails on the slower phase" ci 'phase.mean > +100%' v1 v2
 	ok "a pipeline fails on the second version only" ci 'site.nap.unused_bytes > +256K' v1 v2
 	# What variables and counters say, too. Built alike, for an optimiser decides
 	# which values of a variable there are to see.
