@@ -8,6 +8,7 @@
 struct stopclock_sum {
 	__u64 stop_ns;
 	__u64 nr_stops;
+	__u64 nr_unseen; /* stops of which only that is known */
 	__u64 longest_ns;
 	__u64 displaced_ns; /* they or partners waited for a CPU we used */
 };

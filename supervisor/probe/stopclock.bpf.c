@@ -247,6 +247,15 @@ static __always_inline void count(__u64 ns)
 		s->stop_ns += ns;
 }
 
+/* A task's first storage cannot be had while its CPU is in the middle of
+ * freeing another's. */
+static __always_inline void count_unseen(unsigned int state)
+{
+	struct stopclock_sum *s = get_sum();
+	if (s && state & STATE_TRACED)
+		s->nr_unseen++;
+}
+
 /*
  * Was it waiting in a system call when it was asked to stop? By what the call
  * would return: to be restarted (ERESTARTSYS and its kin), or EINTR.
@@ -265,8 +274,10 @@ static __always_inline void leaves(struct task_struct *prev, unsigned int state)
 {
 	struct stopped *st = bpf_task_storage_get(
 		&tasks, prev, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!st)
+	if (!st) {
+		count_unseen(state);
 		return;
+	}
 	st->our_ns = our_ns();
 	__u64 exec = prev->se.sum_exec_runtime;
 	int is_brief = exec - st->exec_ns < BRIEF_NS;
@@ -325,8 +336,7 @@ static __always_inline void returns(struct task_struct *prev,
 				    struct stopped *st, __u64 ran_ns)
 {
 	__u64 ns = bpf_ktime_get_ns() - st->since;
-	/* A task's storage cannot be had while its CPU is in the middle of
-	 * freeing another's: if it was on a CPU unseen, this is no stop. */
+	/* If it was on a CPU unseen, this is no stop. */
 	if (bpf_core_field_exists(next->sched_info) &&
 	    next->sched_info.pcount != st->pcount)
 		ns = 0;

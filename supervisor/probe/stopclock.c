@@ -73,6 +73,7 @@ int stopclock_read(struct stopclock *c, struct stopclock_reading *ret)
 		const struct stopclock_sum *s = &c->sums[i];
 		ret->stop_ns += s->stop_ns;
 		ret->nr_stops += s->nr_stops;
+		ret->nr_unseen += s->nr_unseen;
 		ret->displaced_ns += s->displaced_ns;
 		if (s->longest_ns > ret->longest_ns)
 			ret->longest_ns = s->longest_ns;
