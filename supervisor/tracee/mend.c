@@ -313,6 +313,19 @@ static bool mend_whole(struct task *t, const struct user_regs_struct *regs)
 	return carry_on(t, regs);
 }
 
+/* Has the kernel prepared to make the call again, and the thread not entered it
+ * yet? An interrupt may have led to this stop: then it is in no call. */
+static bool is_about_to_repeat(const struct task *t,
+			       const struct user_regs_struct *regs)
+{
+	int64_t ret = arch.syscall_ret(regs);
+
+	return t->again.pc &&
+	       arch.pc(regs) + arch.syscall_insn_len == t->again.pc &&
+	       arch.sp(regs) == t->again.sp &&
+	       (ret == t->again.nr || ret == SYS_restart_syscall);
+}
+
 /*
  * A signal may come when the kernel has prepared to make the call again but the
  * thread has not entered it yet. Its handler would run, and then the wait begin
@@ -321,12 +334,7 @@ static bool mend_whole(struct task *t, const struct user_regs_struct *regs)
  */
 static void mend_lost_wakeup(struct task *t, struct user_regs_struct *regs)
 {
-	int64_t ret = arch.syscall_ret(regs);
-
-	if (task_kind(t) != STOP_SIGNAL || !t->again.pc ||
-	    arch.pc(regs) + arch.syscall_insn_len != t->again.pc ||
-	    arch.sp(regs) != t->again.sp ||
-	    (ret != t->again.nr && ret != SYS_restart_syscall))
+	if (task_kind(t) != STOP_SIGNAL || !is_about_to_repeat(t, regs))
 		return;
 	smco_debug("ptrace", "%d: handler before its call", t->tid);
 	arch.undo_restart(regs, t->again.nr, t->again.ret);
@@ -369,7 +377,9 @@ void mend_at_stop(struct task *t)
 	bool interrupted = is_interrupted(t, call, &regs);
 	t->was_blocked = arch.restart_pending(&regs) || interrupted;
 	if (!call || (!interrupted && !arch.restart_pending(&regs))) {
-		mend_forget(t);
+		/* Its wait has an end already. */
+		if (!is_about_to_repeat(t, &regs))
+			mend_forget(t);
 		return;
 	}
 	put_back_arg(t, &regs);
@@ -403,15 +413,24 @@ static void end_expired(struct task *t, struct user_regs_struct *regs)
 	mend_forget(t);
 }
 
-/* Such a call has ended, as one whose time is over. */
+/*
+ * A call has been interrupted that ends so however little of its time is left:
+ * began with a signal that seems pending, or is io_uring's, which looks for
+ * signals first. Stopped again and again it would never end. If its time is
+ * over it has ended, as one whose time is over.
+ */
 static bool is_expired(struct task *t, struct user_regs_struct *regs)
 {
 	enum timeout_kind kind = t->mend.call->timeout;
+	int ret = t->mend.call->expired;
 
-	if ((kind != TIMEOUT_RCV && kind != TIMEOUT_SND) ||
+	if ((kind != TIMEOUT_RCV && kind != TIMEOUT_SND &&
+	     kind != TIMEOUT_URING) ||
 	    smco_now_ns() < t->mend.end_ns)
 		return false;
-	arch.set_syscall_ret(regs, t->mend.call->expired);
+	if (kind == TIMEOUT_URING && uring_has_any(t, regs))
+		ret = 0;
+	arch.set_syscall_ret(regs, ret);
 	task_set_regs(t, regs);
 	mend_forget(t);
 	return true;
