@@ -18,7 +18,7 @@ target() {
 	trap 'kill $pid' EXIT
 	wait_for 10 grep -q ready ready
 }
-sleeper='$| = 1; print "ready\n"; sleep 100'
+sleeper='$| = 1; print "ready\n"; sleep 600'
 
 # refused PATTERN COMMAND... - the command is to attach to $pid
 refused() {
@@ -37,9 +37,10 @@ ok "by a filter, as a container's" refused \
 	'seccomp filter, probably a container.s; start it with --cap-add' \
 	./without ptrace ./smco-trace
 tracer() {
-	gdb -nx -batch -p "$pid" -ex 'shell sleep 100' >gdb.out 2>&1 &
+	gdb -nx -batch -p "$pid" -ex 'shell touch attached; sleep 100' >gdb.out 2>&1 &
 	local gdb=$!
-	wait_for 20 grep -q "TracerPid:.$gdb" "/proc/$pid/status" || return
+	# Killed before it is ready, gdb may take its target along.
+	wait_for 60 test -e attached && grep "TracerPid:.$gdb" "/proc/$pid/status" || return
 	timeout 20 ./smco-trace -q -o traces/t -p "$pid" 2>err
 	local status=$?
 	cat err

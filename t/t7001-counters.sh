@@ -185,9 +185,8 @@ no_room() {
 ok "threads beyond the limit of files are said, and harmed is nobody" no_room
 
 if command -v perf >/dev/null && perf stat -e page-faults true 2>/dev/null; then
-	# The smallest of five runs of COMMAND...: two threads that touch a new
-	# page at the same time fault twice, which only makes more of them.
-	least() { for _ in 1 2 3 4 5; do "$@"; done | sort -n | head -n 1; }
+	# median of five runs of COMMAND...
+	median() { for _ in 1 2 3 4 5; do "$@"; done | sort -n | sed -n 3p; }
 	# A program's strings lie on its stack: how many there are decides what
 	# page the frames begin in, and each exec below faults once more or less.
 	# So the strings are the same whoever starts it and wherever this is, and
@@ -219,8 +218,8 @@ if command -v perf >/dev/null && perf stat -e page-faults true 2>/dev/null; then
 		event=$2
 		shift 2
 		local a b
-		a=$(least by_perf "$@")
-		b=$(least by_us "$@")
+		a=$(median by_perf "$@")
+		b=$(median by_us "$@")
 		echo "$event: perf stat $a, smco-trace $b"
 		# a thousandth, or the pages by which runs of one kind differ
 		awk -v a="$a" -v b="$b" -v slack="$slack" 'BEGIN {
