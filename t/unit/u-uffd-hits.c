@@ -3,6 +3,7 @@
  * the reader of the descriptor gets no CPU: a block of which nothing was told
  * is quiet. The reader is kept from running by a busy real-time thread.
  */
+#include <errno.h>
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
@@ -110,7 +111,10 @@ static void test_no_memory(struct access *a, struct puppet *pup)
 			if (hit.stopped)
 				access_uffd.resume(a, &hit);
 		}
-	int got = poll(&fd, 1, 20000);
+	int got;
+	do /* the reader may wake us just now */
+		got = poll(&fd, 1, 20000);
+	while (got < 0 && errno == EINTR);
 	is_out_of_memory = false;
 	check_int(nr, 1);
 	check_int(got, 1);
