@@ -8,6 +8,9 @@
 #include "supervisor/command.h"
 #include "supervisor/session-private.h"
 
+/* A process that had no CPU to stop on is not asked again at once. */
+#define TRIM_AGAIN_NS (100 * NSEC_PER_MSEC)
+
 static void put_meta(void *ctx, const char *key, const char *value)
 {
 	struct session *s = ctx;
@@ -163,14 +166,18 @@ void session_phases_drop(struct session *s, struct watched *w, bool gone)
 void session_phases_tick(struct session *s, uint64_t now_ns)
 {
 	phases_tick(s->phases, now_ns);
+	if (now_ns < s->next_trim_ns)
+		return;
 	for (size_t i = 0; i < s->nr_ws; i++) {
 		struct watched *w = s->ws[i];
 		if (!phases_wants_trim(w->phases))
 			continue;
 		tracer_stops_are(s->tracer, "to take sensors out");
-		if (tproc_stop(w->proc, NULL))
+		if (tproc_stop_briefly(w->proc, NULL)) {
+			s->next_trim_ns = now_ns + TRIM_AGAIN_NS;
 			continue;
-		phases_trim(s->phases, w->phases, now_ns);
+		}
+		phases_trim(s->phases, w->phases);
 		tproc_cont(w->proc);
 	}
 }

@@ -52,6 +52,7 @@ struct session {
 	uint64_t accounted_ns;	/* when the ledger was told of the time last */
 	uint64_t run_ns;	/* of that, since the last tick */
 	uint64_t next_check_ns; /* of guards that cost by standing */
+	uint64_t next_trim_ns;	/* of phases that are too dear to count */
 	uint64_t gap_ns;	/* between the last two */
 	bool has_mechanism;
 	bool has_refusal;

@@ -143,7 +143,9 @@ dear() {
 	cat >hot.c <<-'EOF'
 		#include <signal.h>
 		#include <stdio.h>
-		static volatile sig_atomic_t over;
+		#include <unistd.h>
+		static volatile sig_atomic_t begun, over;
+		static void begin(int sig) { begun = sig; }
 		static void stop(int sig) { over = sig; }
 		static volatile int sink;
 		__attribute__((noipa)) static int hot(int n) { sink += n; return n + 1; }
@@ -151,6 +153,10 @@ dear() {
 		{
 			int n = 0;
 			signal(SIGTERM, stop);
+			signal(SIGUSR1, begin);
+			puts("ready");
+			fflush(stdout);
+			while (!begun) usleep(1000);
 			while (!over) n = hot(n);
 			puts(n ? "done" : "");
 			return 0;
@@ -161,14 +167,16 @@ dear() {
 	local pid=$! child
 	wait_for 10 pgrep -x -P $pid hot
 	child=$(pgrep -x -P $pid hot)
-	wait_for 60 grep -q "memfd:smco" "/proc/$child/maps" &&
+	wait_for 60 grep -q ready dear &&
+		wait_for 60 grep -q "memfd:smco" "/proc/$child/maps" &&
+		kill -USR1 "$child" &&
 		wait_for 60 sh -c "! grep -q memfd:smco /proc/$child/maps"
 	local status=$?
 	kill "$child"
 	wait $pid || return 1
 	cat dear.err
 	[ $status = 0 ] && grep -q 'no longer counted in 1 module after .*: counting there alone' dear.err &&
-		is "$(cat dear)" "done" && [ "$(column dear hot count)" -gt 2000000 ]
+		is "$(tail -1 dear)" "done" && [ "$(column dear hot count)" -gt 2000000 ]
 }
 ok "what is too dear to count is not counted any more, and that is said" dear
 # Both want to begin at the same place: the one that comes second stands back.

@@ -12,6 +12,8 @@
 
 #include "reports/base.h"
 
+/* What may be spent of @time_ns, ns, at a share @m_t_ppb of it. */
+int64_t allowance_budget_ns(uint64_t time_ns, int64_t m_t_ppb);
 /* Half a second's budget, ns, at a share @m_t_ppb of the time. */
 int64_t allowance_credit_ns(int64_t m_t_ppb);
 

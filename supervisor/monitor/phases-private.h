@@ -9,10 +9,8 @@
 
 struct phase {
 	struct phase_name name;
-	bool is_found; /* in a file that is the program's */
-	/* Begins or points, and ends: of memory that is gone. */
-	uint64_t count[2];
-	uint64_t counted; /* of both, what the ledger was told */
+	bool is_found;	/* in a file that is the program's */
+	uint64_t count; /* begins and points, of memory that is gone */
 	uint64_t nr_seen, seen_ns, longest_ns;
 };
 
@@ -22,9 +20,9 @@ struct shared {
 	struct mark_shm *shm;
 	uint32_t pid; /* of the first that had it */
 	unsigned nr_owners;
-	uint64_t counted; /* passings until the last tick */
-	int64_t debt_ns;  /* what they have cost beyond the budget */
-	bool is_dear;	  /* so much that they are not counted any more */
+	uint64_t counted; /* passings that the ledger was told of */
+	int64_t debt_ns;  /* what counting has cost beyond the budget */
+	bool is_dear;	  /* so much that it ends */
 };
 
 /* What a file has of the phases. */
@@ -51,7 +49,7 @@ struct phases {
 	size_t nr_refused; /* modules */
 	struct smco_err why_refused;
 	uint64_t base_ns;    /* the program's time at the last tick */
-	size_t nr_trimmed;   /* modules */
+	size_t nr_trimmed;   /* modules, in copies once */
 	uint64_t trimmed_ns; /* the first of them, since the beginning */
 	bool is_finished;
 };

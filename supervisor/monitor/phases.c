@@ -25,6 +25,20 @@ struct phase_proc {
 
 /* --- records --- */
 
+/*
+ * What counting has cost since it was asked last. The counts are where the
+ * program can write: more than it can pass in an hour is not believed.
+ */
+static uint64_t count_passings(const struct phases *ph, struct shared *sh)
+{
+	uint64_t nr = 0;
+	for (uint32_t i = 0; i < ph->p.nr * 2; i++)
+		nr += mark_shm_count(sh->shm, i);
+	uint64_t grown = min_u64(nr - sh->counted, UINT32_MAX);
+	sh->counted = nr;
+	return grown * MARK_COUNT_NS;
+}
+
 static void drain(struct phases *ph, struct shared *sh)
 {
 	struct mark_record r;
@@ -33,16 +47,18 @@ static void drain(struct phases *ph, struct shared *sh)
 		phase_times_take(ph, sh, &r);
 		nr++;
 	}
+	uint64_t counting_ns = count_passings(ph, sh);
+	sh->debt_ns += (int64_t)counting_ns;
 	ledger_charge(ph->ledger, LEDGER_OTHER, PHASES_MONITOR,
-		      nr * MARK_RECORD_NS);
+		      nr * MARK_RECORD_NS + counting_ns);
 }
 
-/* How often begins and points were passed, or ends. */
-static uint64_t count_of(const struct phases *ph, size_t phase, bool ends)
+/* How often its begins and points were passed. */
+static uint64_t count_of(const struct phases *ph, size_t phase)
 {
-	uint64_t nr = ph->phase[phase].count[ends];
+	uint64_t nr = ph->phase[phase].count;
 	for (const struct shared *sh = ph->shared; sh; sh = sh->next)
-		nr += mark_shm_count(sh->shm, (uint32_t)(phase * 2 + ends));
+		nr += mark_shm_count(sh->shm, (uint32_t)phase * 2);
 	return nr;
 }
 
@@ -70,32 +86,25 @@ static void drain_all(struct phases *ph)
 {
 	for (struct shared *sh = ph->shared; sh; sh = sh->next)
 		drain(ph, sh);
-	for (size_t i = 0; i < ph->p.nr; i++) {
-		uint64_t nr = count_of(ph, i, false) + count_of(ph, i, true);
-		ledger_charge(ph->ledger, LEDGER_OTHER, PHASES_MONITOR,
-			      (nr - ph->phase[i].counted) * MARK_COUNT_NS);
-		ph->phase[i].counted = nr;
-	}
 }
 
 /* Has counting cost more than the budget, so far that it is too much? */
-static void judge(struct phases *ph, struct shared *sh, uint64_t base_ns)
+static void judge(struct phases *ph, struct shared *sh, uint64_t base_ns,
+		  uint64_t now_ns)
 {
 	int64_t credit = allowance_credit_ns(ph->p.m_t_ppb);
-	uint64_t nr = 0;
-	for (uint32_t i = 0; i < ph->p.nr * 2; i++)
-		nr += mark_shm_count(sh->shm, i);
-	int64_t cost = (int64_t)((nr - sh->counted) * MARK_COUNT_NS);
-	int64_t paid = (int64_t)(base_ns / 1000) * ph->p.m_t_ppb / (PPB / 1000);
-	sh->counted = nr;
-	sh->debt_ns += cost - paid;
+	sh->debt_ns -= allowance_budget_ns(base_ns, ph->p.m_t_ppb);
 	if (sh->debt_ns < 0)
 		sh->debt_ns = 0;
-	if (sh->debt_ns > credit && sh->debt_ns > (int64_t)LEAST_CREDIT)
-		sh->is_dear = true;
+	if (sh->is_dear || sh->debt_ns <= credit ||
+	    sh->debt_ns <= (int64_t)LEAST_CREDIT)
+		return;
+	sh->is_dear = true;
+	if (!ph->nr_trimmed++)
+		ph->trimmed_ns = now_ns - ph->p.start_ns;
 }
 
-static void judge_all(struct phases *ph)
+static void judge_all(struct phases *ph, uint64_t now_ns)
 {
 	struct ledger_totals t;
 	if (ph->p.m_t_ppb == INT64_MAX)
@@ -104,7 +113,7 @@ static void judge_all(struct phases *ph)
 	uint64_t base_ns = sat_sub_u64(t.base_ns, ph->base_ns);
 	ph->base_ns = t.base_ns;
 	for (struct shared *sh = ph->shared; sh; sh = sh->next)
-		judge(ph, sh, base_ns);
+		judge(ph, sh, base_ns, now_ns);
 }
 
 void phases_tick(struct phases *ph, uint64_t now_ns)
@@ -113,7 +122,7 @@ void phases_tick(struct phases *ph, uint64_t now_ns)
 		return;
 	ph->due_ns = now_ns + TICK_NS;
 	drain_all(ph);
-	judge_all(ph);
+	judge_all(ph, now_ns);
 	for (struct shared *sh = ph->shared; sh; sh = sh->next)
 		want(ph, sh);
 }
@@ -123,7 +132,7 @@ void phases_emit(struct phases *ph, uint64_t now_ns)
 	for (size_t i = 0; i < ph->p.nr; i++) {
 		const struct phase *phase = &ph->phase[i];
 		struct ev_phase_total ev = {
-			.count = count_of(ph, i, false),
+			.count = count_of(ph, i),
 			.nr_seen = phase->nr_seen,
 			.seen_ns = phase->seen_ns,
 			.longest_ns = phase->longest_ns,
@@ -188,8 +197,8 @@ static void unshare_it(struct phases *ph, struct shared *sh)
 	drain(ph, sh);
 	if (--sh->nr_owners)
 		return;
-	for (uint32_t i = 0; i < ph->p.nr * 2; i++)
-		ph->phase[i / 2].count[i % 2] += mark_shm_count(sh->shm, i);
+	for (uint32_t i = 0; i < ph->p.nr; i++)
+		ph->phase[i].count += mark_shm_count(sh->shm, i * 2);
 	while (*at != sh)
 		at = &(*at)->next;
 	*at = sh->next;
@@ -338,15 +347,13 @@ bool phases_wants_trim(const struct phase_proc *pp)
 	return false;
 }
 
-void phases_trim(struct phases *ph, struct phase_proc *pp, uint64_t now_ns)
+void phases_trim(struct phases *ph, struct phase_proc *pp)
 {
 	for (size_t i = pp->nr; i-- > 0;) {
 		struct marks *m = pp->marks[i];
 		struct shared *sh = pp->shared[i];
 		if (!sh->is_dear)
 			continue;
-		if (!ph->nr_trimmed++)
-			ph->trimmed_ns = now_ns - ph->p.start_ns;
 		marks_remove(m);
 		unshare_it(ph, sh);
 		marks_destroy(m);

@@ -70,7 +70,7 @@ void phases_tick(struct phases *ph, uint64_t now_ns);
  * stopped.
  */
 bool phases_wants_trim(const struct phase_proc *pp);
-void phases_trim(struct phases *ph, struct phase_proc *pp, uint64_t now_ns);
+void phases_trim(struct phases *ph, struct phase_proc *pp);
 /* Totals so far. */
 void phases_emit(struct phases *ph, uint64_t now_ns);
 void phases_finish(struct phases *ph, uint64_t now_ns);
