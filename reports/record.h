@@ -33,6 +33,8 @@ enum event_id {
 	EV_SAMPLE = 9, /* where a thread was; param = stack id */
 	EV_PHASE = 10, /* a phase was seen to end; param = its number */
 	EV_PHASE_TOTAL = 11, /* all of a phase so far; param = its number */
+	EV_PHASE_SPAN = 12,  /* those of an interval that have no record of
+			      * their own; param = its number */
 	EV_NR,
 };
 
@@ -190,15 +192,33 @@ struct ev_sample {	 /* the thread is the record's, and so is the CPU */
 	uint32_t flags; /* enum sample_flags */
 };
 
+enum phase_flags {
+	PHASE_ONGOING = 1 << 0, /* had not ended when its process was left */
+};
+
 struct ev_phase { /* of the record's thread, until the record's time */
 	uint64_t length_ns;
 	uint32_t pid;	/* 0 = not known */
 	uint32_t depth; /* how many phases the thread was in when it began */
+	uint32_t flags; /* enum phase_flags */
+	uint32_t pad;	/* zero */
+};
+
+struct ev_phase_span {	    /* of the record's thread; 0 = not known */
+	uint64_t length_ns; /* of the interval, which ends at the record's
+			     * time */
+	uint64_t count;	    /* how often it was entered: of several threads
+			     * together exact, of each by its share of those
+			     * timed */
+	uint64_t nr_seen;   /* how often that was timed */
+	uint64_t seen_ns;   /* how long those lasted */
+	uint32_t pid;	    /* 0 = not known */
+	uint32_t pad;	    /* zero */
 };
 
 struct ev_phase_total {	  /* cumulative; the last one of each phase counts */
 	uint64_t count;	  /* how often it began: exact */
-	uint64_t nr_seen; /* how often that was timed, as an EV_PHASE */
+	uint64_t nr_seen; /* how often that was timed */
 	uint64_t seen_ns; /* how long those lasted */
 	uint64_t longest_ns;
 };

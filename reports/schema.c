@@ -150,11 +150,11 @@ static_assert(sizeof(struct ev_sample) == 24,
 	      "ev_sample: fields above, FORMAT.md");
 
 static const struct schema_field phase_fields[] = {
-	F(ev_phase, length_ns, DELTA),
-	F(ev_phase, pid, DELTA),
-	F(ev_phase, depth, DELTA),
+	F(ev_phase, length_ns, DELTA), F(ev_phase, pid, DELTA),
+	F(ev_phase, depth, DELTA),     F(ev_phase, flags, DELTA),
+	F(ev_phase, pad, PLAIN),
 };
-static_assert(sizeof(struct ev_phase) == 16,
+static_assert(sizeof(struct ev_phase) == 24,
 	      "ev_phase: fields above, FORMAT.md");
 
 static const struct schema_field phase_total_fields[] = {
@@ -165,6 +165,14 @@ static const struct schema_field phase_total_fields[] = {
 };
 static_assert(sizeof(struct ev_phase_total) == 32,
 	      "ev_phase_total: fields above, FORMAT.md");
+
+static const struct schema_field phase_span_fields[] = {
+	F(ev_phase_span, length_ns, DELTA), F(ev_phase_span, count, DELTA),
+	F(ev_phase_span, nr_seen, DELTA),   F(ev_phase_span, seen_ns, DELTA),
+	F(ev_phase_span, pid, DELTA),	    F(ev_phase_span, pad, PLAIN),
+};
+static_assert(sizeof(struct ev_phase_span) == 40,
+	      "ev_phase_span: fields above, FORMAT.md");
 
 #define EVENT(name, param, fields, type)                                       \
 	{                                                                      \
@@ -184,6 +192,8 @@ static const struct schema_event events[EV_NR] = {
 	[EV_PHASE] = EVENT("phase", "phase", phase_fields, ev_phase),
 	[EV_PHASE_TOTAL] = EVENT("phase-total", "phase", phase_total_fields,
 				 ev_phase_total),
+	[EV_PHASE_SPAN] =
+		EVENT("phase-span", "phase", phase_span_fields, ev_phase_span),
 };
 static_assert(ARRAY_SIZE(counts_fields) <= SCHEMA_MAX_FIELDS,
 	      "more fields than the codec remembers");

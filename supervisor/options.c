@@ -320,7 +320,7 @@ static int check_whole(const struct options *o, struct smco_err *err)
 				 "--kill-on-exit is for commands started by "
 				 "smco-trace, not for -p");
 	if (!(o->monitors & MONITOR_COUNTERS) &&
-	    (o->events || o->interval_ns || o->if_available))
+	    (o->events || (o->interval_ns && !o->nr_phases) || o->if_available))
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "%s is for counters: add them to -m",
 				 o->events	  ? "--event"

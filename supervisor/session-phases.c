@@ -101,6 +101,7 @@ int session_phases_create(struct session *s, struct smco_err *err)
 		.name = s->opt->phase,
 		.nr = s->opt->nr_phases,
 		.start_ns = s->start_ns,
+		.span_ns = s->opt->interval_ns,
 		.m_t_ppb = s->opt->is_unlimited ? INT64_MAX
 						: control_m_from_overhead(
 							  s->opt->target_ppb),

@@ -21,11 +21,19 @@ timed() { # some, and no more than there were
 	[ "$load" -ge 1 ] && [ "$load" -le 50 ] && [ "$step" -ge 1 ] && [ "$step" -lt 1000 ]
 }
 ok "and timed" timed
+# told NAME PHASE FIELD - what records of its own and of intervals say together.
+told() {
+	smco-report --events --csv --where 'event ~ "phase"' "$1.trace" | perl -ne '
+		next unless /,phase(-span)?,[^,]*,\d+,'"$2"',/;
+		$n += defined $1 ? /\b'"$3"'=(\d+)/ ? $1 : 0 : "'"$3"'" eq "count" || !/\bflags=/; END { print $n + 0 }'
+}
 records() {
 	smco-report --events --csv --where 'event == "phase"' a.trace >a.csv || return 1
-	is "$(($(wc -l <a.csv) - 1))" "$(($(column a sdt:work:load timed) + $(column a sdt:work:step timed)))"
+	is "$(told a 0 nr_seen)" "$(column a sdt:work:load timed)" && is "$(told a 1 nr_seen)" "$(column a sdt:work:step timed)"
 }
-ok "each that was timed is a record" records
+ok "each that was timed is a record, or is in one" records
+everyone() { is "$(told a 0 count)" 50 && is "$(told a 1 count)" 1000; }
+ok "of each that was counted a record tells when" everyone
 # A step is in a load: seen so where the load's beginning was seen.
 nested() { grep -q 'depth=1' a.csv && ! grep -q 'depth=2' a.csv; }
 ok "phases nest" nested
@@ -36,6 +44,34 @@ million() {
 		[ "$(column m sdt:work:step timed)" -lt 1000000 ]
 }
 ok "of a million every one is counted, some are timed" million
+few() {
+	is "$(told m 1 count)" 1000000 && smco-report --events --csv m.trace >m.csv || return 1
+	[ "$(grep -c ',phase,' m.csv)" -le $((33 * ($(grep -c ',phase-span,.*,1,' m.csv) + 2))) ]
+}
+ok "and records are few" few
+long() {
+	smco-trace -q --phase main --phase sdt:work:load --interval 10ms -o long.trace -- "$FIXTURES/phase-work" 3 1 0 10000000 || return 1
+	smco-report --events --csv --where 'event == "phase"' long.trace >long.csv
+	is "$(grep -c ',phase,.*,1,' long.csv)" 3 && ! grep -q 'flags=' long.csv && is "$(told long 0 count)" 1
+}
+ok "long ones have records of their own" long
+unended() {
+	cat >u.c <<-'EOF'
+		#include <smco-phase.h>
+		int main(void)
+		{
+			SMCO_PHASE_BEGIN(u, all);
+			for (volatile long i = 0; i < 10000000; i++);
+			return 0;
+		}
+	EOF
+	${CC:-gcc} -I "$SRC/supervisor/marks" -o u u.c || return 1
+	trace u --phase sdt:u:all -- ./u || return 1
+	smco-report --events --csv --where 'event == "phase"' u.trace >u.csv
+	cat u.csv
+	is "$(grep -c flags=1 u.csv)" 1 && is "$(column u sdt:u:all timed)" 0 && is "$(column u sdt:u:all count)" 1
+}
+ok "one that has no end lasts until its process ends" unended
 threads() {
 	trace t "${both[@]}" -- "$FIXTURES/phase-work" 20 20000 7 0 || return 1
 	is "$(column t sdt:work:load count)" 160 && is "$(column t sdt:work:step count)" 3200000

@@ -17,20 +17,6 @@
 #define MAX_OPEN  65536
 #define MAX_CALLS 64 /* of a function by itself; deeper ones are the last's */
 
-struct call {
-	taddr_t sp;
-	uint64_t since_ns, inner_ns;
-	uint32_t depth, nr_deeper;
-};
-
-struct thread_phase {
-	struct thread_phase *next; /* of the same hash */
-	uint32_t tid, pid, phase, run;
-	uint32_t nr_calls; /* in it now; one of marks is in it or not */
-	uint32_t cap_calls;
-	struct call *call; /* outermost first */
-};
-
 static struct thread_phase **slot_of(struct phases *ph, uint32_t tid,
 				     uint32_t phase)
 {
@@ -41,8 +27,8 @@ static struct thread_phase **slot_of(struct phases *ph, uint32_t tid,
 	return at;
 }
 
-static struct thread_phase *open_of(struct phases *ph, uint32_t tid,
-				    uint32_t phase)
+static struct thread_phase *open_of(struct phases *ph, const struct shared *sh,
+				    uint32_t tid, uint32_t phase)
 {
 	struct thread_phase **at = slot_of(ph, tid, phase);
 	if (*at || ph->nr_open == MAX_OPEN)
@@ -50,9 +36,11 @@ static struct thread_phase *open_of(struct phases *ph, uint32_t tid,
 	*at = calloc(1, sizeof(**at));
 	if (!*at)
 		return NULL;
+	/* Of a thread that has ended it is known where there is but one. */
+	uint32_t pid = ph->p.pid_of(ph->p.ctx, tid);
 	**at = (struct thread_phase){
 		.tid = tid,
-		.pid = ph->p.pid_of(ph->p.ctx, tid),
+		.pid = pid || sh->nr_owners > 1 ? pid : sh->pid,
 		.phase = phase,
 	};
 	ph->nr_open++;
@@ -69,31 +57,44 @@ static uint32_t depth_of(struct phases *ph, uint32_t tid)
 	return depth;
 }
 
-/* The innermost call ends. */
-static void end_call(struct phases *ph, struct thread_phase *o, uint64_t end_ns)
+/* The innermost call is over. */
+static const struct call *drop_call(struct phases *ph, struct thread_phase *o)
 {
-	struct phase *phase = &ph->phase[o->phase];
 	const struct call *c = &o->call[--o->nr_calls];
-	struct ev_phase ev = {
+	ph->phase[o->phase].open -= 1 + c->nr_deeper;
+	return c;
+}
+
+static void drop_calls(struct phases *ph, struct thread_phase *o)
+{
+	while (o->nr_calls)
+		drop_call(ph, o);
+}
+
+static struct ev_phase ev_of(const struct thread_phase *o, const struct call *c,
+			     uint64_t end_ns)
+{
+	return (struct ev_phase){
 		.length_ns = sat_sub_u64(end_ns, c->since_ns),
 		.pid = o->pid,
 		.depth = c->depth,
 	};
-	phase->nr_seen += 1 + c->nr_deeper;
-	phase->seen_ns += sat_sub_u64(ev.length_ns, c->inner_ns);
+}
+
+/* The innermost call ends. */
+static void end_call(struct phases *ph, struct thread_phase *o, uint64_t end_ns)
+{
+	struct phase *phase = &ph->phase[o->phase];
+	const struct call *c = drop_call(ph, o);
+	struct ev_phase ev = ev_of(o, c, end_ns);
+	uint64_t own_ns = sat_sub_u64(ev.length_ns, c->inner_ns);
+	uint64_t nr = 1 + c->nr_deeper;
+	phase->nr_seen += nr;
+	phase->seen_ns += own_ns;
 	phase->longest_ns = max_u64(phase->longest_ns, ev.length_ns);
 	if (o->nr_calls)
 		o->call[o->nr_calls - 1].inner_ns += ev.length_ns;
-	ph->p.emit(ph->p.ctx,
-		   &(struct record){
-			   .event = EV_PHASE,
-			   .time_ns = sat_sub_u64(end_ns, ph->p.start_ns),
-			   .cpu = UINT32_MAX,
-			   .tid = o->tid,
-			   .param = o->phase,
-			   .payload_len = sizeof(ev),
-			   .payload = &ev,
-		   });
+	phase_spans_take(ph, o, &ev, nr, own_ns, end_ns);
 }
 
 static void begin_call(struct phases *ph, struct thread_phase *o,
@@ -102,6 +103,7 @@ static void begin_call(struct phases *ph, struct thread_phase *o,
 	uint32_t depth = depth_of(ph, o->tid);
 	if (o->nr_calls == MAX_CALLS) {
 		o->call[MAX_CALLS - 1].nr_deeper++;
+		ph->phase[o->phase].open++;
 		return;
 	}
 	if (o->nr_calls == o->cap_calls) {
@@ -114,6 +116,7 @@ static void begin_call(struct phases *ph, struct thread_phase *o,
 	}
 	o->call[o->nr_calls++] = (struct call){
 		.sp = r->sp, .since_ns = r->time_ns, .depth = depth};
+	ph->phase[o->phase].open++;
 }
 
 static void take_function(struct phases *ph, struct thread_phase *o,
@@ -123,7 +126,7 @@ static void take_function(struct phases *ph, struct thread_phase *o,
 	while (o->nr_calls &&
 	       (o->call[o->nr_calls - 1].sp < r->sp ||
 		(kind == MARK_BEGIN && o->call[o->nr_calls - 1].sp == r->sp)))
-		o->nr_calls--;
+		drop_call(ph, o);
 	if (kind == MARK_BEGIN)
 		begin_call(ph, o, r);
 	else if (o->nr_calls && o->call[o->nr_calls - 1].sp == r->sp)
@@ -139,11 +142,12 @@ void phase_times_take(struct phases *ph, const struct shared *sh,
 	enum mark_kind kind = (enum mark_kind)(r->what % 4);
 	if (number >= ph->p.nr) /* the tracee can write there */
 		return;
-	struct thread_phase *o = open_of(ph, r->tid ? r->tid : sh->pid, number);
+	struct thread_phase *o =
+		open_of(ph, sh, r->tid ? r->tid : sh->pid, number);
 	if (!o)
 		return;
 	if (o->run != r->run)
-		o->nr_calls = 0;
+		drop_calls(ph, o);
 	o->run = r->run;
 	if (ph->phase[number].name.function) {
 		take_function(ph, o, r, kind);
@@ -151,9 +155,39 @@ void phase_times_take(struct phases *ph, const struct shared *sh,
 	}
 	if (o->nr_calls && kind != MARK_BEGIN)
 		end_call(ph, o, r->time_ns);
-	o->nr_calls = 0;
+	drop_calls(ph, o);
 	if (kind != MARK_END)
 		begin_call(ph, o, r);
+}
+
+/* Is it known of each time that the phase was entered how it ended, or that it
+ * did not? Otherwise an end may be missing. */
+static bool misses_none(const struct phases *ph, uint32_t phase)
+{
+	const struct phase *p = &ph->phase[phase];
+	return p->nr_seen + p->open == phases_count(ph, phase);
+}
+
+static void leave(struct phases *ph, struct thread_phase *o, uint64_t now_ns)
+{
+	bool sure = o->nr_calls && misses_none(ph, o->phase);
+	while (o->nr_calls) {
+		const struct call *c = drop_call(ph, o);
+		struct ev_phase ev = ev_of(o, c, now_ns);
+		if (!sure)
+			continue;
+		ev.flags = PHASE_ONGOING;
+		ph->phase[o->phase].told += 1 + c->nr_deeper;
+		phase_spans_emit_one(ph, o, &ev, now_ns);
+	}
+}
+
+void phase_times_leave(struct phases *ph, uint32_t pid, uint64_t now_ns)
+{
+	for (size_t i = 0; i < PHASES_HASH_SIZE; i++)
+		for (struct thread_phase *o = ph->open[i]; o; o = o->next)
+			if (o->pid == pid)
+				leave(ph, o, now_ns);
 }
 
 void phase_times_free(struct phases *ph)

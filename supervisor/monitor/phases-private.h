@@ -12,6 +12,10 @@ struct phase {
 	bool is_found;	/* in a file that is the program's */
 	uint64_t count; /* begins and points, of memory that is gone */
 	uint64_t nr_seen, seen_ns, longest_ns;
+	uint64_t began;	 /* before the last look at records */
+	uint64_t told;	 /* of those, records tell */
+	uint64_t open;	 /* threads' that are in it, as far as is known */
+	size_t nr_alone; /* records of one each, in this interval */
 };
 
 /* Memory that processes share with us. */
@@ -32,7 +36,23 @@ struct phase_file {
 	struct mark_plan plan;
 };
 
-struct thread_phase; /* a phase that a thread is or was in */
+struct call {
+	taddr_t sp;
+	uint64_t since_ns, inner_ns;
+	uint32_t depth, nr_deeper;
+};
+
+struct thread_phase {		   /* a phase that a thread is or was in */
+	struct thread_phase *next; /* of the same hash */
+	uint32_t tid, pid, phase, run;
+	uint32_t nr_calls; /* in it now; one of marks is in it or not */
+	uint32_t cap_calls;
+	struct call *call; /* outermost first */
+	/* Timed in this interval, without a record of their own; with any it is
+	 * one of the span's. */
+	struct thread_phase *next_in_span;
+	uint64_t nr_in_span, span_ns;
+};
 
 struct phases {
 	struct phases_params p;
@@ -44,6 +64,8 @@ struct phases {
 	size_t nr_expected, cap_expected;
 	struct thread_phase *open[PHASES_HASH_SIZE];
 	size_t nr_open;
+	struct thread_phase *span;
+	uint64_t span_start_ns;
 	struct shared *shared;
 	uint64_t due_ns;
 	size_t nr_refused; /* modules */
@@ -64,6 +86,27 @@ void phase_files_free(struct phases *ph);
 /* phase-times.c */
 void phase_times_take(struct phases *ph, const struct shared *sh,
 		      const struct mark_record *r);
+/* Process @pid is gone or left: what its threads are in ends at @now_ns. */
+void phase_times_leave(struct phases *ph, uint32_t pid, uint64_t now_ns);
 void phase_times_free(struct phases *ph);
+/* How often its begins and points were passed. */
+uint64_t phases_count(const struct phases *ph, size_t phase);
+
+/*
+ * phase-spans.c: what is recorded of phases over time. Few are records of their
+ * own; of many the records are as many as the intervals are.
+ */
+/* @o has timed @nr calls, together @own_ns beside those within, until @end_ns.
+ */
+void phase_spans_take(struct phases *ph, struct thread_phase *o,
+		      const struct ev_phase *ev, uint64_t nr, uint64_t own_ns,
+		      uint64_t end_ns);
+void phase_spans_emit_one(struct phases *ph, const struct thread_phase *o,
+			  const struct ev_phase *ev, uint64_t end_ns);
+/* Before records are looked at, and after that, at every tick. */
+void phase_spans_look(struct phases *ph);
+void phase_spans_tick(struct phases *ph, uint64_t now_ns);
+/* The last interval. */
+void phase_spans_finish(struct phases *ph, uint64_t now_ns);
 
 #endif

@@ -53,8 +53,7 @@ static void drain(struct phases *ph, struct shared *sh)
 		      nr * MARK_RECORD_NS + counting_ns);
 }
 
-/* How often its begins and points were passed. */
-static uint64_t count_of(const struct phases *ph, size_t phase)
+uint64_t phases_count(const struct phases *ph, size_t phase)
 {
 	uint64_t nr = ph->phase[phase].count;
 	for (const struct shared *sh = ph->shared; sh; sh = sh->next)
@@ -121,7 +120,9 @@ void phases_tick(struct phases *ph, uint64_t now_ns)
 	if (now_ns < phases_due_ns(ph))
 		return;
 	ph->due_ns = now_ns + TICK_NS;
+	phase_spans_look(ph);
 	drain_all(ph);
+	phase_spans_tick(ph, now_ns);
 	judge_all(ph, now_ns);
 	for (struct shared *sh = ph->shared; sh; sh = sh->next)
 		want(ph, sh);
@@ -132,7 +133,7 @@ void phases_emit(struct phases *ph, uint64_t now_ns)
 	for (size_t i = 0; i < ph->p.nr; i++) {
 		const struct phase *phase = &ph->phase[i];
 		struct ev_phase_total ev = {
-			.count = count_of(ph, i),
+			.count = phases_count(ph, i),
 			.nr_seen = phase->nr_seen,
 			.seen_ns = phase->seen_ns,
 			.longest_ns = phase->longest_ns,
@@ -155,6 +156,8 @@ void phases_finish(struct phases *ph, uint64_t now_ns)
 	if (ph->is_finished)
 		return;
 	drain_all(ph);
+	phase_spans_look(ph);
+	phase_spans_finish(ph, now_ns);
 	ph->is_finished = true;
 	phases_emit(ph, now_ns);
 	if (ph->nr_refused) {
@@ -373,6 +376,9 @@ void phases_drop(struct phases *ph, struct phase_proc *pp, bool gone)
 		unshare_it(ph, pp->shared[i]);
 		marks_destroy(pp->marks[i]);
 	}
+	if (pp->p)
+		phase_times_leave(ph, (uint32_t)tproc_pid(pp->p),
+				  smco_now_ns());
 	free(pp->marks);
 	free(pp->shared);
 	free(pp->module);
@@ -398,6 +404,7 @@ int phases_create(const struct phases_params *p, struct ledger *ledger,
 		ph->any_function |= ph->phase[i].name.function != NULL;
 	}
 	ph->due_ns = p->start_ns + TICK_NS;
+	ph->span_start_ns = p->start_ns;
 	*ret = ph;
 	return 0;
 }

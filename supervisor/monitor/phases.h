@@ -24,6 +24,8 @@ struct phases_params {
 				  * stay */
 	size_t nr;
 	uint64_t start_ns; /* CLOCK_MONOTONIC of session time 0 */
+	uint64_t span_ns;  /* of those that come often one record, that often
+			    */
 	int64_t m_t_ppb;   /* of the program's time; INT64_MAX: no bound */
 	uint32_t (*pid_of)(void *ctx, uint32_t tid); /* 0 = not known */
 	void (*emit)(void *ctx, const struct record *r);

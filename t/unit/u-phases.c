@@ -152,7 +152,8 @@ static struct trace_reader *write_trace(const char *name, const char *first)
 	trace_put_meta(w, "phase.1", "sdt:a:\033never");
 	put(w, 0, 10, 10, 1000, 200);
 	put(w, 1, 0, 0, 0, 0);
-	SAMPLE_PUT(w, EV_PHASE, 11, 0, (struct ev_phase){100, 7, 0});
+	SAMPLE_PUT(w, EV_PHASE, 11, 0,
+		   (struct ev_phase){.length_ns = 100, .pid = 7});
 	put(w, 0, 1000, 100, 50000, 900);
 	put(w, 9, 5, 0, 0, 0); /* whose name was lost */
 	put(w, 1, 4, 0, 0, 0);

@@ -1,0 +1,129 @@
+#include <string.h>
+
+#include "supervisor/control/fixed.h"
+#include "supervisor/monitor/phases-private.h"
+
+#define LEAST_SPAN_NS (10 * NSEC_PER_MSEC)
+/* Of one phase in an interval; those as long as the shortest interval cannot be
+ * many. */
+#define MAX_ALONE      32
+#define MAX_ALONE_LONG 1024
+
+void phase_spans_emit_one(struct phases *ph, const struct thread_phase *o,
+			  const struct ev_phase *ev, uint64_t end_ns)
+{
+	ph->p.emit(ph->p.ctx,
+		   &(struct record){
+			   .event = EV_PHASE,
+			   .time_ns = sat_sub_u64(end_ns, ph->p.start_ns),
+			   .cpu = UINT32_MAX,
+			   .tid = o->tid,
+			   .param = o->phase,
+			   .payload_len = sizeof(*ev),
+			   .payload = ev,
+		   });
+}
+
+void phase_spans_take(struct phases *ph, struct thread_phase *o,
+		      const struct ev_phase *ev, uint64_t nr, uint64_t own_ns,
+		      uint64_t end_ns)
+{
+	struct phase *phase = &ph->phase[o->phase];
+	size_t max =
+		ev->length_ns >= LEAST_SPAN_NS ? MAX_ALONE_LONG : MAX_ALONE;
+	if (nr == 1 && phase->nr_alone < max) {
+		phase->nr_alone++;
+		phase->told++;
+		phase_spans_emit_one(ph, o, ev, end_ns);
+		return;
+	}
+	if (!o->nr_in_span) {
+		o->next_in_span = ph->span;
+		ph->span = o;
+	}
+	o->nr_in_span += nr;
+	o->span_ns += own_ns;
+}
+
+static void emit(struct phases *ph, uint32_t phase, uint32_t tid,
+		 const struct ev_phase_span *ev, uint64_t now_ns)
+{
+	ph->phase[phase].told += ev->count;
+	ph->p.emit(ph->p.ctx,
+		   &(struct record){
+			   .event = EV_PHASE_SPAN,
+			   .time_ns = sat_sub_u64(now_ns, ph->p.start_ns),
+			   .cpu = UINT32_MAX,
+			   .tid = tid,
+			   .param = phase,
+			   .payload_len = sizeof(*ev),
+			   .payload = ev,
+		   });
+}
+
+/* @part of @all, of @of; no 64 bits are too few. */
+static uint64_t share_of(uint64_t all, uint64_t part, uint64_t of)
+{
+	return (uint64_t)((unsigned __int128)all * part / of);
+}
+
+/*
+ * Entries of which no record tells are shared out among the threads that were
+ * timed: rounded so that together they are all.
+ */
+static void emit_span(struct phases *ph, uint64_t now_ns, bool is_last)
+{
+	uint64_t left[PHASES_MAX] = {0}, timed[PHASES_MAX] = {0};
+	uint64_t before[PHASES_MAX] = {0};
+	uint64_t length_ns = sat_sub_u64(now_ns, ph->span_start_ns);
+	for (struct thread_phase *o = ph->span; o; o = o->next_in_span)
+		timed[o->phase] += o->nr_in_span;
+	for (size_t i = 0; i < ph->p.nr; i++) {
+		const struct phase *p = &ph->phase[i];
+		uint64_t known = p->told + (is_last ? 0 : p->open);
+		left[i] = max_u64(sat_sub_u64(p->began, known), timed[i]);
+	}
+	for (struct thread_phase *o = ph->span; o; o = o->next_in_span) {
+		uint32_t i = o->phase;
+		uint64_t until = before[i] + o->nr_in_span;
+		struct ev_phase_span ev = {
+			.length_ns = length_ns,
+			.count = share_of(left[i], until, timed[i]) -
+				 share_of(left[i], before[i], timed[i]),
+			.nr_seen = o->nr_in_span,
+			.seen_ns = o->span_ns,
+			.pid = o->pid,
+		};
+		before[i] = until;
+		emit(ph, i, o->tid, &ev, now_ns);
+		o->nr_in_span = 0;
+		o->span_ns = 0;
+	}
+	ph->span = NULL;
+	for (uint32_t i = 0; i < ph->p.nr; i++) {
+		struct ev_phase_span ev = {.length_ns = length_ns,
+					   .count = left[i]};
+		if (left[i] && !timed[i])
+			emit(ph, i, 0, &ev, now_ns);
+		ph->phase[i].nr_alone = 0;
+	}
+	ph->span_start_ns = now_ns;
+}
+
+void phase_spans_look(struct phases *ph)
+{
+	for (size_t i = 0; i < ph->p.nr; i++)
+		ph->phase[i].began = phases_count(ph, i);
+}
+
+void phase_spans_tick(struct phases *ph, uint64_t now_ns)
+{
+	uint64_t span_ns = max_u64(ph->p.span_ns, LEAST_SPAN_NS);
+	if (now_ns >= ph->span_start_ns + span_ns)
+		emit_span(ph, now_ns, false);
+}
+
+void phase_spans_finish(struct phases *ph, uint64_t now_ns)
+{
+	emit_span(ph, now_ns, true);
+}
