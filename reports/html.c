@@ -20,6 +20,7 @@ static const struct summary_limits limits = {
 	.threads = 250,
 	.ranges = 5000,
 	.samples = 1500,
+	.pieces = 60000,
 	.ledger = 4000,
 };
 

@@ -258,11 +258,17 @@ static int take_phase_total(struct summary *s, uint32_t file,
 	return model_phases_take(&s->phases, s->file[file].reader, file, r);
 }
 
-/* Each of them is for who shows records; the totals have their sums. */
 static int take_phase(struct summary *s, uint32_t file, const struct record *r)
 {
-	(void)s, (void)file, (void)r;
-	return SMCO_OK;
+	return model_phases_take_timed(&s->phases, s->file[file].reader, file,
+				       &s->select, r);
+}
+
+static int take_phase_span(struct summary *s, uint32_t file,
+			   const struct record *r)
+{
+	return model_phases_take_span(&s->phases, s->file[file].reader, file,
+				      &s->select, r);
 }
 
 /* Events without an entry count as unknown. */
@@ -281,6 +287,7 @@ static const struct {
 	[EV_SAMPLE] = {sizeof(struct ev_sample), take_sample},
 	[EV_PHASE] = {sizeof(struct ev_phase), take_phase},
 	[EV_PHASE_TOTAL] = {sizeof(struct ev_phase_total), take_phase_total},
+	[EV_PHASE_SPAN] = {sizeof(struct ev_phase_span), take_phase_span},
 };
 
 static int take_record(struct summary *s, uint32_t file, const struct record *r)
@@ -474,6 +481,12 @@ int summary_load_files(const struct summary_input *input, size_t nr,
 	select_naps(s);
 	add_naps(s);
 	model_ranges_finish(&s->ranges);
+	model_when_finish(&s->phases.when);
+	if (s->select.phase_sums && phase_sums_make(s)) {
+		summary_free(s);
+		return smco_fail(err, SMCO_NOMEM, 0,
+				 "the trace does not fit into memory");
+	}
 	*ret = s;
 	return SMCO_OK;
 }

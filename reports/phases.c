@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reports/array.h"
+#include "reports/select.h"
 #include "reports/units.h"
 
 #define MAX_PHASES 4096 /* more are a forgery */
@@ -72,8 +73,71 @@ int model_phases_take(struct model_phases *m, struct trace_reader *reader,
 	return SMCO_OK;
 }
 
+static bool is_selected(const struct select *select, uint32_t pid,
+			const struct record *r)
+{
+	return (!select->has_process || pid == select->process) &&
+	       (!select->has_thread || r->tid == select->thread);
+}
+
+int model_phases_take_timed(struct model_phases *m, struct trace_reader *reader,
+			    uint32_t file, const struct select *select,
+			    const struct record *r)
+{
+	struct ev_phase ev;
+	struct when_piece piece;
+	memcpy(&ev, r->payload, sizeof(ev));
+	if (m->nr_parts >= MAX_PHASES)
+		return SMCO_OK;
+	struct phase_part *p = part_of(m, reader, file, r->param);
+	if (!p)
+		return SMCO_NOMEM;
+	p->nr_timed++;
+	p->timed_ns += (double)ev.length_ns;
+	if (!is_selected(select, ev.pid, r))
+		return SMCO_OK;
+	piece = (struct when_piece){.in_ns = ev.length_ns, .nr = 1};
+	if (!when_clip(&piece, r->time_ns, ev.length_ns, select->from_ns,
+		       select->to_ns))
+		return SMCO_OK;
+	return model_when_add(&m->when, file, p->phase, ev.pid, r->tid, &piece);
+}
+
+int model_phases_take_span(struct model_phases *m, struct trace_reader *reader,
+			   uint32_t file, const struct select *select,
+			   const struct record *r)
+{
+	struct ev_phase_span ev;
+	struct when_piece piece;
+	memcpy(&ev, r->payload, sizeof(ev));
+	if (m->nr_parts >= MAX_PHASES)
+		return SMCO_OK;
+	struct phase_part *p = part_of(m, reader, file, r->param);
+	if (!p)
+		return SMCO_NOMEM;
+	p->nr_timed += (double)ev.nr_seen;
+	p->timed_ns += (double)ev.seen_ns;
+	if (!is_selected(select, ev.pid, r))
+		return SMCO_OK;
+	/* Those that were not timed were like those that were: at that time if
+	 * there are any, or else until then. */
+	double mean_ns = ev.nr_seen ? (double)ev.seen_ns / (double)ev.nr_seen
+			 : p->nr_timed > 0 ? p->timed_ns / p->nr_timed
+					   : 0;
+	double in_ns = mean_ns * (double)ev.count;
+	piece = (struct when_piece){.nr = ev.count};
+	piece.in_ns =
+		in_ns < (double)ev.length_ns ? (uint64_t)in_ns : ev.length_ns;
+	if (!when_clip(&piece, r->time_ns, ev.length_ns, select->from_ns,
+		       select->to_ns))
+		return SMCO_OK;
+	return model_when_add(&m->when, file, p->phase, ev.pid, r->tid, &piece);
+}
+
 void model_phases_free(struct model_phases *m)
 {
+	model_when_free(&m->when);
+	phase_sums_free(m->sums, m->nr_sums);
 	free(m->phase);
 	free(m->part);
 }
@@ -90,4 +154,11 @@ uint64_t phase_total_ns(const struct model_phase *p)
 	if (p->sum.nr_seen >= p->sum.count)
 		return p->sum.seen_ns;
 	return units_whole(ns);
+}
+
+int phases_none(struct smco_err *err)
+{
+	return smco_fail(err, SMCO_NOTFOUND, 0,
+			 "no phases in the trace: they are recorded by "
+			 "smco-trace --phase NAME");
 }

@@ -1,12 +1,16 @@
 /*
- * phases.h - the phases of a trace: how often each was entered, and how long
- * those were that were timed; of several files, those of one name together.
- * Part of the model (model.h).
+ * phases.h - the phases of a trace: how often each was entered, how long those
+ * were that were timed, and when that was; of several files, those of one name
+ * together. Part of the model (model.h).
  */
 #ifndef SMCO_PHASES_REPORT_H
 #define SMCO_PHASES_REPORT_H
 
+#include "reports/phase-sums.h"
+#include "reports/phase-when.h"
 #include "reports/trace.h"
+
+struct select;
 
 struct model_phase {
 	const char *name; /* as it was asked for; not cleaned; never NULL */
@@ -16,10 +20,14 @@ struct model_phase {
 struct model_phases {
 	struct model_phase *phase; /* in the order of the command line */
 	size_t nr, cap;
+	struct model_when when;	 /* phases are indices in @phase */
+	struct phase_sums *sums; /* of each, file by file: phase_sums() */
+	size_t nr_sums;
 	/* private: */
-	struct phase_part { /* the last record of a file */
-		uint32_t file, id, phase;
+	struct phase_part {		  /* the last record of a file */
+		uint32_t file, id, phase; /* index in @phase */
 		struct ev_phase_total last;
+		double nr_timed, timed_ns; /* until this record */
 	} * part;
 	size_t nr_parts, cap_parts;
 };
@@ -27,6 +35,14 @@ struct model_phases {
 /* Take in an EV_PHASE_TOTAL record of @file. SMCO_NOMEM. */
 int model_phases_take(struct model_phases *m, struct trace_reader *reader,
 		      uint32_t file, const struct record *r);
+/* The same of a timed phase, EV_PHASE, and those of an interval, EV_PHASE_SPAN.
+ * What @select does not let pass is left out. */
+int model_phases_take_timed(struct model_phases *m, struct trace_reader *reader,
+			    uint32_t file, const struct select *select,
+			    const struct record *r);
+int model_phases_take_span(struct model_phases *m, struct trace_reader *reader,
+			   uint32_t file, const struct select *select,
+			   const struct record *r);
 void model_phases_free(struct model_phases *m);
 
 /* Of those that were timed; 0 if none was. */
@@ -34,5 +50,8 @@ double phase_mean_ns(const struct model_phase *p);
 /* How long all of them were together, if those that were timed were like the
  * others; saturated. */
 uint64_t phase_total_ns(const struct model_phase *p);
+
+/* The error of whoever asks for phases where there are none; SMCO_NOTFOUND. */
+int phases_none(struct smco_err *err);
 
 #endif

@@ -53,7 +53,7 @@ const struct section *section_at(size_t i);
 
 extern const struct section nap_section, site_section, overhead_section,
 	event_section, counter_section, range_section, sample_section,
-	phase_section;
+	phase_section, phase_counter_section;
 
 /* "parse src/p.c:12 < main src/main.c:3": for regular expressions and CSV.
  * SMCO_NOMEM leaves *b failed. */

@@ -22,6 +22,8 @@ struct select {
 	/* How finely time is divided at most where counts are added up over
 	 * time; even, 0 = COUNTS_BUCKETS. */
 	size_t nr_buckets;
+	/* Is what happened in each phase to be found out? */
+	bool phase_sums;
 };
 
 static inline bool select_time(const struct select *s, uint64_t time_ns)

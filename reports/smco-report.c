@@ -68,6 +68,7 @@ static const char help[] =
 	"      --ranges           the values that variables had\n"
 	"      --samples          the functions that ran, by samples\n"
 	"      --phases           how often phases were entered, how long\n"
+	"      --phase-counters   what was counted in each\n"
 	"      --flamegraph[=naps]\n"
 	"                         stacks of samples, folded, for "
 	"flamegraph.pl;\n"
@@ -282,6 +283,7 @@ static void check(struct options *o)
 	bool records = streams(o);
 	bool threads = o->flamegraph || o->perfetto ||
 		       o->section == &counter_section ||
+		       o->section == &phase_counter_section ||
 		       o->section == &sample_section;
 	if (s->has_thread && !records && !threads)
 		cli_usage("--thread is about records: use --events, --juwel, "
@@ -342,6 +344,9 @@ static void parse(int argc, char **argv, struct options *o)
 	check(o);
 	if (o->html)
 		o->select.nr_buckets = HTML_BUCKETS;
+	o->select.phase_sums = o->html || (o->json && !o->section) ||
+			       o->section == &phase_section ||
+			       o->section == &phase_counter_section;
 	o->file = argv + optind;
 	o->nr_files = (size_t)(argc - optind);
 	if ((o->perfetto || o->ctf) && o->nr_files > 1)

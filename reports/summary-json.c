@@ -19,12 +19,14 @@
 #include "reports/ranges-json.h"
 #include "reports/model.h"
 #include "reports/nap-json.h"
+#include "reports/phases-json.h"
 #include "reports/names.h"
 #include "reports/samples-json.h"
 #include "reports/top-naps.h"
 
 #define SCHEMA_VERSION 1
 #define WRITE_BYTES    (64u << 10)
+#define ALL_PIECES     200000 /* a tree of more would be too large */
 
 struct writer {
 	const struct summary *s;
@@ -434,21 +436,10 @@ static void put_ranges(struct writer *w)
 
 static void put_phases(struct writer *w)
 {
-	const struct model_phases *m = &w->s->phases;
+	size_t max = w->limits.pieces ? w->limits.pieces : ALL_PIECES;
 	open_array(w, "phases");
-	for (size_t i = 0; i < m->nr; i++) {
-		const struct model_phase *p = &m->phase[i];
-		double mean = phase_mean_ns(p);
-		emit(w, NULL,
-		     JSON_OBJECT_OF(
-			     {"phase", json_of_text(p->name)},
-			     {"count", json_of_u64(p->sum.count)},
-			     {"timed", json_of_u64(p->sum.nr_seen)},
-			     {"timed_ns", json_of_u64(p->sum.seen_ns)},
-			     {"mean_ns", p->sum.nr_seen ? json_of_double(mean)
-							: json_null()},
-			     {"longest_ns", json_of_u64(p->sum.longest_ns)}));
-	}
+	for (size_t i = 0; i < w->s->phases.nr; i++)
+		emit(w, NULL, phase_json(w->s, i, max));
 	close_array(w);
 }
 
@@ -505,6 +496,8 @@ static void put_left_out(struct writer *w, size_t nr_ledger)
 		     {"sample_stacks",
 		      json_of_u64(s->samples.nr_stacks -
 				  at_most(s->samples.nr_stacks, l->samples))},
+		     {"phase_threads",
+		      json_of_u64(phases_left_out(s, l->pieces))},
 		     {"ledger", json_of_u64(nr_ledger)}));
 	model_sites_free(&sites);
 }

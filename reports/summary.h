@@ -56,6 +56,7 @@ struct summary_limits {
 	size_t threads;	  /* of the counters: the first ones */
 	size_t ranges;	  /* the first ones */
 	size_t samples;	  /* stacks with most weight; functions */
+	size_t pieces;	  /* of time in phases: the first threads', coarser */
 	size_t ledger;	  /* evenly over time, the last of each file among
 			   * them */
 };

@@ -194,20 +194,35 @@ forked() {
 ok "and so are those of copies" forked
 
 summary() {
-	smco-trace -m nap,counters --sample 99 "${both[@]}" -o sum.trace -- "$FIXTURES/phase-work" 30 20 0 1000 >out 2>err || return 1
+	smco-trace -m nap,counters --sample 99 "${both[@]}" -o sum.trace -- "$FIXTURES/phase-work" 30 20 0 100000 >out 2>err || return 1
 	cat err
 	grep -q '^phases  *sdt:work:load: 30 times' err && grep -q 'sdt:work:step: 600 times' err &&
 		grep -q '^unused' err && grep -q '^counters' err && grep -q '^samples' err
 }
 ok "beside everything else, in the summary" summary
-columns() {
-	smco-report --phases --csv a.trace >table
-	sed 's/\\-/-/g' "$SRC/reports/smco-report.1" | sed -n '/^\.SS "--phases"/,/^\.S[SH]/p' >part
+columns() { # SECTION TRACE
+	smco-report "--$1" --csv "$2" >table
+	sed 's/\\-/-/g' "$SRC/reports/smco-report.1" | sed -n '/^\.SS "--'"$1"'"/,/^\.S[SH]/p' >part
 	head -n 1 table | tr -d '\r' | tr ',' '\n' | sed 's/_ns$//; s/_ppb$//' >names
 	while read -r c; do grep -qxF -- ".B $c" part || { echo "$c" && return 1; }; done <names
 	[ "$(wc -l <names)" -gt 4 ]
 }
-ok "the table's columns are in the manual" columns
+ok "the table's columns are in the manual" columns phases a.trace
+ok "and those of its counters" columns phase-counters sum.trace
+counted() {
+	smco-report --json sum.trace | perl -MJSON::PP -0777 -e '
+		my $d = decode_json(<STDIN>); my $n = @{$d->{counters}[0]{events}}; my $all = $d->{counters}[0]{counts};
+		for my $p (@{$d->{phases}}) { my $f = $p->{files}[0]; my $c = $f->{counts};
+			@$c == $n or die "events"; $c->[0] > 0 or die "no CPU time in $p->{phase}";
+			$c->[$_] <= 1.000001 * $all->[$_]{scaled} or die "more than all" for 0 .. $#$c;
+			$f->{samples} <= $d->{samples}{samples} or die "samples";
+			my $in = 0; my $nr = 0; for my $w (@{$p->{when}}) { my $at = 0;
+				for (@{$w->{pieces}}) { $_->[0] >= $at && $_->[2] <= $_->[1] or die "pieces"; $at = $_->[0] + $_->[1]; $in += $_->[2]; $nr += $_->[3] } }
+			abs($in - $f->{in_ns}) < 10 or die "time"; $nr == $p->{count} or die "$nr entries" }'
+}
+ok "counters and samples are the phases', and pieces are all there is" counted
+no_counters() { test_exit 9 smco-report --phase-counters a.trace 2>err && grep -q 'no counters in the trace' err; }
+ok "what was not counted" no_counters
 
 ok "a phase that names nothing" refused "no probe 'sdt:work:laod' in the program and its libraries; near to it: sdt:work:load" \
 	--phase sdt:work:laod -- "$FIXTURES/phase-work" 1 1 0 1

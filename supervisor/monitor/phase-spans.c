@@ -31,15 +31,16 @@ void phase_spans_take(struct phases *ph, struct thread_phase *o,
 	struct phase *phase = &ph->phase[o->phase];
 	size_t max =
 		ev->length_ns >= LEAST_SPAN_NS ? MAX_ALONE_LONG : MAX_ALONE;
+	if (!o->nr_in_span && !o->nr_alone) {
+		o->next_in_span = ph->span;
+		ph->span = o;
+	}
 	if (nr == 1 && phase->nr_alone < max) {
 		phase->nr_alone++;
+		o->nr_alone++;
 		phase->told++;
 		phase_spans_emit_one(ph, o, ev, end_ns);
 		return;
-	}
-	if (!o->nr_in_span) {
-		o->next_in_span = ph->span;
-		ph->span = o;
 	}
 	o->nr_in_span += nr;
 	o->span_ns += own_ns;
@@ -67,43 +68,57 @@ static uint64_t share_of(uint64_t all, uint64_t part, uint64_t of)
 	return (uint64_t)((unsigned __int128)all * part / of);
 }
 
+/* Of a phase in an interval. */
+struct span {
+	uint64_t timed; /* by all threads, with records of their own or not */
+	uint64_t
+		untimed; /* entries that nobody timed, and no record tells of */
+	uint64_t before; /* of those timed, by the threads before this one */
+};
+
 /*
- * Entries of which no record tells are shared out among the threads that were
- * timed: rounded so that together they are all.
+ * Entries that nobody timed are shared out among the threads whose others were:
+ * rounded so that together they are all.
  */
+static void emit_thread(struct phases *ph, struct thread_phase *o,
+			struct span *s, uint64_t length_ns, uint64_t now_ns)
+{
+	uint64_t until = s->before + o->nr_alone + o->nr_in_span;
+	struct ev_phase_span ev = {
+		.length_ns = length_ns,
+		.count = o->nr_in_span + share_of(s->untimed, until, s->timed) -
+			 share_of(s->untimed, s->before, s->timed),
+		.nr_seen = o->nr_in_span,
+		.seen_ns = o->span_ns,
+		.pid = o->pid,
+	};
+	s->before = until;
+	if (ev.count)
+		emit(ph, o->phase, o->tid, &ev, now_ns);
+	o->nr_alone = o->nr_in_span = o->span_ns = 0;
+}
+
 static void emit_span(struct phases *ph, uint64_t now_ns, bool is_last)
 {
-	uint64_t left[PHASES_MAX] = {0}, timed[PHASES_MAX] = {0};
-	uint64_t before[PHASES_MAX] = {0};
+	struct span span[PHASES_MAX] = {0};
 	uint64_t length_ns = sat_sub_u64(now_ns, ph->span_start_ns);
-	for (struct thread_phase *o = ph->span; o; o = o->next_in_span)
-		timed[o->phase] += o->nr_in_span;
 	for (size_t i = 0; i < ph->p.nr; i++) {
 		const struct phase *p = &ph->phase[i];
 		uint64_t known = p->told + (is_last ? 0 : p->open);
-		left[i] = max_u64(sat_sub_u64(p->began, known), timed[i]);
+		span[i].untimed = sat_sub_u64(p->began, known);
 	}
 	for (struct thread_phase *o = ph->span; o; o = o->next_in_span) {
-		uint32_t i = o->phase;
-		uint64_t until = before[i] + o->nr_in_span;
-		struct ev_phase_span ev = {
-			.length_ns = length_ns,
-			.count = share_of(left[i], until, timed[i]) -
-				 share_of(left[i], before[i], timed[i]),
-			.nr_seen = o->nr_in_span,
-			.seen_ns = o->span_ns,
-			.pid = o->pid,
-		};
-		before[i] = until;
-		emit(ph, i, o->tid, &ev, now_ns);
-		o->nr_in_span = 0;
-		o->span_ns = 0;
+		struct span *s = &span[o->phase];
+		s->timed += o->nr_alone + o->nr_in_span;
+		s->untimed = sat_sub_u64(s->untimed, o->nr_in_span);
 	}
+	for (struct thread_phase *o = ph->span; o; o = o->next_in_span)
+		emit_thread(ph, o, &span[o->phase], length_ns, now_ns);
 	ph->span = NULL;
 	for (uint32_t i = 0; i < ph->p.nr; i++) {
 		struct ev_phase_span ev = {.length_ns = length_ns,
-					   .count = left[i]};
-		if (left[i] && !timed[i])
+					   .count = span[i].untimed};
+		if (ev.count && !span[i].timed)
 			emit(ph, i, 0, &ev, now_ns);
 		ph->phase[i].nr_alone = 0;
 	}

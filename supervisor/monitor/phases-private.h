@@ -48,10 +48,10 @@ struct thread_phase {		   /* a phase that a thread is or was in */
 	uint32_t nr_calls; /* in it now; one of marks is in it or not */
 	uint32_t cap_calls;
 	struct call *call; /* outermost first */
-	/* Timed in this interval, without a record of their own; with any it is
-	 * one of the span's. */
+	/* Timed in this interval, with a record of their own or without; with
+	 * any it is one of the span's. */
 	struct thread_phase *next_in_span;
-	uint64_t nr_in_span, span_ns;
+	uint64_t nr_alone, nr_in_span, span_ns;
 };
 
 struct phases {

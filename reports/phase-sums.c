@@ -1,0 +1,273 @@
+#include "reports/phase-sums.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/model.h"
+
+#define UNION_PIECES 8192 /* of a process in a phase */
+
+/* Tracks, by file and thread. */
+struct by_thread {
+	const struct when_track **track; /* owned */
+	size_t nr;
+};
+
+static int compare_threads(const void *va, const void *vb)
+{
+	const struct when_track *const *pa = va, *const *pb = vb;
+	const struct when_track *a = *pa, *b = *pb;
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return a->phase < b->phase ? -1 : a->phase > b->phase;
+}
+
+static size_t first_of(const struct by_thread *all, uint32_t file, uint32_t tid)
+{
+	size_t low = 0, high = all->nr;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct when_track *t = all->track[middle];
+		if (t->file < file || (t->file == file && t->tid < tid))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_of(const struct when_track *t, uint32_t file, uint32_t pid,
+		  uint32_t tid)
+{
+	return t->file == file && t->tid == tid &&
+	       (t->pid == pid || !t->pid || !pid);
+}
+
+static struct phase_sums *sums_of(struct summary *s, const struct when_track *t)
+{
+	return &s->phases.sums[t->phase * s->nr_files + t->file];
+}
+
+/* --- records --- */
+
+static void add_counts(struct summary *s, const struct by_thread *all,
+		       uint32_t file, const struct record *r)
+{
+	const struct counts *c = s->file[file].counts;
+	struct ev_counts ev;
+	memcpy(&ev, r->payload, sizeof(ev));
+	if (!c || !r->tid || r->param >= ARRAY_SIZE(c->first_of_group) ||
+	    ev.nr > c->nr_of_group[r->param] || !ev.length_ns ||
+	    ev.length_ns > r->time_ns)
+		return;
+	uint64_t from_ns = r->time_ns - ev.length_ns;
+	double scale = 1;
+	if (ev.missed_ns && ev.missed_ns < ev.enabled_ns)
+		scale = (double)ev.enabled_ns /
+			(double)(ev.enabled_ns - ev.missed_ns);
+	for (size_t i = first_of(all, file, r->tid); i < all->nr; i++) {
+		const struct when_track *t = all->track[i];
+		if (t->file != file || t->tid != r->tid)
+			break;
+		if (!is_of(t, file, ev.pid, r->tid))
+			continue;
+		struct phase_sums *sums = sums_of(s, t);
+		double in_ns = when_in_ns(t, from_ns, r->time_ns);
+		double share = in_ns / (double)ev.length_ns;
+		size_t at = c->first_of_group[r->param];
+		for (size_t k = 0; k < ev.nr && share > 0; k++) {
+			sums->counts[at + k] +=
+				(double)ev.value[k] * scale * share;
+			sums->counted_ns[at + k] += in_ns;
+		}
+	}
+}
+
+static void add_sample(struct summary *s, const struct by_thread *all,
+		       uint32_t file, const struct record *r)
+{
+	struct ev_sample ev;
+	memcpy(&ev, r->payload, sizeof(ev));
+	for (size_t i = first_of(all, file, r->tid); i < all->nr; i++) {
+		const struct when_track *t = all->track[i];
+		if (t->file != file || t->tid != r->tid)
+			break;
+		if (!r->tid || !is_of(t, file, ev.pid, r->tid))
+			continue;
+		double share = when_share(t, r->time_ns);
+		sums_of(s, t)->samples += share;
+		sums_of(s, t)->weight += share * (double)ev.weight;
+	}
+}
+
+static bool is_selected(const struct select *select, uint32_t pid,
+			const struct record *r)
+{
+	return select_time(select, r->time_ns) &&
+	       (!select->has_process || pid == select->process) &&
+	       (!select->has_thread || r->tid == select->thread);
+}
+
+static void add_records(struct summary *s, const struct by_thread *all,
+			uint32_t file)
+{
+	struct trace_reader *reader = s->file[file].reader;
+	struct record r;
+	uint32_t pid;
+	int rc;
+	trace_rewind(reader);
+	while ((rc = trace_next(reader, &r, NULL)) != 0) {
+		if (rc < 0)
+			continue; /* counted by who read it first */
+		if (r.event == EV_COUNTS &&
+		    r.payload_len == sizeof(struct ev_counts)) {
+			memcpy(&pid, r.payload, sizeof(pid));
+			if (is_selected(&s->select, pid, &r))
+				add_counts(s, all, file, &r);
+		} else if (r.event == EV_SAMPLE &&
+			   r.payload_len == sizeof(struct ev_sample)) {
+			struct ev_sample ev;
+			memcpy(&ev, r.payload, sizeof(ev));
+			if (is_selected(&s->select, ev.pid, &r))
+				add_sample(s, all, file, &r);
+		}
+	}
+}
+
+/* --- naps --- */
+
+static int compare_processes(const void *va, const void *vb)
+{
+	const struct when_track *const *pa = va, *const *pb = vb;
+	const struct when_track *a = *pa, *b = *pb;
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	if (a->phase != b->phase)
+		return a->phase < b->phase ? -1 : 1;
+	return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+static void add_process(struct summary *s, const struct when_track *t)
+{
+	struct phase_sums *sums = sums_of(s, t);
+	for (size_t i = 0; i < s->nr_naps; i++) {
+		const struct model_nap *m = &s->nap[i];
+		const struct ev_nap *n = &m->nap;
+		if (m->file != t->file || (t->pid && n->pid != t->pid))
+			continue;
+		double share = when_share(t, n->start_ns);
+		sums->naps += share;
+		sums->byte_seconds +=
+			share * (double)n->size * (double)n->length_ns / 1e9;
+		if (model_nap_end(n) == END_NEVER)
+			sums->unused_bytes += share * (double)n->size;
+	}
+}
+
+/* Threads of a process that are in one phase as one. */
+static int add_naps(struct summary *s, struct by_thread *all)
+{
+	qsort(all->track, all->nr, sizeof(*all->track), compare_processes);
+	for (size_t i = 0, end; i < all->nr && s->nr_naps; i = end) {
+		const struct when_track *first = all->track[i];
+		struct when_track t = {.file = first->file,
+				       .phase = first->phase,
+				       .pid = first->pid};
+		int rc = SMCO_OK;
+		for (end = i; end < all->nr && !rc &&
+			      !compare_processes(&all->track[end], &first);
+		     end++)
+			for (size_t k = 0; k < all->track[end]->nr && !rc; k++)
+				rc = when_add(&t, &all->track[end]->piece[k],
+					      UNION_PIECES);
+		when_sort(&t, 0);
+		if (!rc)
+			add_process(s, &t);
+		free(t.piece);
+		if (rc)
+			return rc;
+	}
+	return SMCO_OK;
+}
+
+/* --- all --- */
+
+static void add_total(struct ev_phase_total *to,
+		      const struct ev_phase_total *last)
+{
+	to->count += last->count;
+	to->nr_seen += last->nr_seen;
+	to->seen_ns += last->seen_ns;
+	if (last->longest_ns > to->longest_ns)
+		to->longest_ns = last->longest_ns;
+}
+
+static bool has_records(const struct summary *s, uint32_t file)
+{
+	return s->file[file].counts || s->samples.nr;
+}
+
+static int make(struct summary *s, struct by_thread *all)
+{
+	struct model_phases *m = &s->phases;
+	for (size_t i = 0; i < m->nr_sums; i++) {
+		const struct counts *c = s->file[i % s->nr_files].counts;
+		struct phase_sums *sums = &m->sums[i];
+		if (!c)
+			continue;
+		sums->counts = calloc(c->nr_events, sizeof(double));
+		sums->counted_ns = calloc(c->nr_events, sizeof(double));
+		if (!sums->counts || !sums->counted_ns)
+			return SMCO_NOMEM;
+	}
+	for (size_t i = 0; i < m->nr_parts; i++) {
+		const struct phase_part *p = &m->part[i];
+		add_total(&m->sums[p->phase * s->nr_files + p->file].total,
+			  &p->last);
+	}
+	for (size_t i = 0; i < m->when.nr; i++) {
+		const struct when_track *t = &m->when.track[i];
+		struct phase_sums *sums = sums_of(s, t);
+		all->track[all->nr++] = t;
+		sums->nr_threads += t->tid != 0;
+		sums->in_ns += when_in_ns(t, 0, UINT64_MAX);
+	}
+	int rc = add_naps(s, all);
+	qsort(all->track, all->nr, sizeof(*all->track), compare_threads);
+	for (uint32_t i = 0; i < s->nr_files && !rc && all->nr; i++)
+		if (has_records(s, i))
+			add_records(s, all, i);
+	return rc;
+}
+
+int phase_sums_make(struct summary *s)
+{
+	struct model_phases *m = &s->phases;
+	struct by_thread all = {0};
+	if (!m->nr)
+		return SMCO_OK;
+	m->nr_sums = m->nr * s->nr_files;
+	m->sums = calloc(m->nr_sums, sizeof(*m->sums));
+	all.track = calloc(m->when.nr + 1, sizeof(*all.track));
+	int rc = m->sums && all.track ? make(s, &all) : SMCO_NOMEM;
+	free(all.track);
+	return rc;
+}
+
+const struct phase_sums *phase_sums(const struct summary *s, size_t phase,
+				    size_t file)
+{
+	return s->phases.sums ? &s->phases.sums[phase * s->nr_files + file]
+			      : NULL;
+}
+
+void phase_sums_free(struct phase_sums *sums, size_t nr)
+{
+	for (size_t i = 0; sums && i < nr; i++) {
+		free(sums[i].counts);
+		free(sums[i].counted_ns);
+	}
+	free(sums);
+}
