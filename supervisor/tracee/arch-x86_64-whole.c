@@ -32,7 +32,10 @@ enum {
 	W_LEFT,	       /* how many there are from there on */
 	W_PIECE_NR,    /* the call for the rest of a message, 0 = none */
 	W_PIECE_FLAGS, /* and its flags */
+	W_ROOM,	       /* how much control data there is room for */
+	W_ENDS,	       /* all ones: some of it, and the call is over */
 	W_MSG,	       /* a struct msghdr: no name, that vector */
+	W_VECTOR = W_MSG + sizeof(struct msghdr) / sizeof(uint64_t),
 };
 #define NR	    "0(%rsp)"
 #define DONE	    "8(%rsp)"
@@ -53,7 +56,13 @@ enum {
 #define LEFT	    "128(%rsp)"
 #define PIECE_NR    "136(%rsp)"
 #define PIECE_FLAGS "144(%rsp)"
-#define MSG	    "152(%rsp)"
+#define ROOM	    "152(%rsp)"
+#define ENDS	    "160(%rsp)"
+#define MSG	    "168(%rsp)"
+#define MSG_IOV	    "184(%rsp)"
+#define MSG_IOVLEN  "192(%rsp)"
+#define MSG_CLEN    "208(%rsp)"
+#define MSG_FLAGS   "216(%rsp)"
 
 /* clang-format off */
 /* The call, and @advance by the %rax that it returned. */
@@ -81,6 +90,7 @@ asm(".pushsection .rodata\n"
     ".globl arch_whole_basic_end, arch_whole_events\n"
     ".globl arch_whole_events_called, arch_whole_events_added\n"
     ".globl arch_whole_batch, arch_whole_batch_called, arch_whole_batch_added\n"
+    ".globl arch_whole_room, arch_whole_room_called, arch_whole_room_added\n"
     ".globl arch_whole_piece, arch_whole_piece_called, arch_whole_piece_added\n"
     ".balign 16\n"
     "arch_whole_begin:\n"
@@ -209,6 +219,41 @@ asm(".pushsection .rodata\n"
 	"	movq " LEFT ", %rdx\n"
 	"6:	testq %rdx, %rdx\n")
 	"	jmp arch_whole_over\n"
+    /* The program's own message is told of what each part brought along. */
+    "arch_whole_room:\n"
+	"1:	movq " ROOM ", %rcx\n"
+	"	movq %rcx, " MSG_CLEN "\n"
+	"	movq " NR ", %rax\n"
+	"	syscall\n"
+    "arch_whole_room_called:\n"
+	"	testq %rax, %rax\n"
+	"	jle arch_whole_over\n"
+	"	movq " RSI ", %rcx\n"
+	"	movl " MSG_FLAGS ", %r11d\n"
+	"	movl %r11d, 48(%rcx)\n"
+	"	andl $8, %r11d\n" /* MSG_CTRUNC */
+	"	orq " MSG_CLEN ", %r11\n"
+	"	andq " ENDS ", %r11\n"
+	"	movq " MSG_CLEN ", %rdx\n"
+	"	movq %rdx, 40(%rcx)\n"
+	"	addq %rax, " DONE "\n"
+    "arch_whole_room_added:\n"
+	"	testq %r11, %r11\n"
+	"	jne arch_whole_over\n"
+	"	movq " RDX ", %rdx\n"
+	"	movq " MSG_IOV ", %rcx\n"
+	"2:	cmpq $0, " MSG_IOVLEN "\n"
+	"	je arch_whole_over\n"
+	"	cmpq 8(%rcx), %rax\n"
+	"	jb 3f\n"
+	"	subq 8(%rcx), %rax\n"
+	"	addq $16, %rcx\n"
+	"	decq " MSG_IOVLEN "\n"
+	"	jmp 2b\n"
+	"3:	addq %rax, (%rcx)\n"
+	"	subq %rax, 8(%rcx)\n"
+	"	movq %rcx, " MSG_IOV "\n"
+	"	jmp 1b\n"
     "arch_whole_end:\n"
     ".popsection\n");
 /* clang-format on */
@@ -226,6 +271,7 @@ DECLARE(arch_whole_iov);
 DECLARE(arch_whole_events);
 DECLARE(arch_whole_batch);
 DECLARE(arch_whole_piece);
+DECLARE(arch_whole_room);
 
 static const struct loop {
 	const uint8_t *start;
@@ -246,6 +292,7 @@ static const struct loop {
 	[ARCH_WHOLE_EVENTS] = POINTS(arch_whole_events),
 	[ARCH_WHOLE_BATCH] = POINTS(arch_whole_batch),
 	[ARCH_WHOLE_PIECE] = POINTS(arch_whole_piece),
+	[ARCH_WHOLE_ROOM] = POINTS(arch_whole_room),
 };
 
 #define RED_ZONE 128
@@ -268,8 +315,12 @@ taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code,
 {
 	taddr_t sp = (r->rsp - RED_ZONE - sizeof(*f)) & ~15ULL;
 	taddr_t vector = sp + W_BASE * sizeof(uint64_t);
+	if (rest->loop == ARCH_WHOLE_ROOM)
+		vector = sp + W_VECTOR * sizeof(uint64_t);
 	const struct msghdr msg = {.msg_iov = (struct iovec *)vector,
-				   .msg_iovlen = 1,
+				   .msg_iovlen = rest->loop == ARCH_WHOLE_ROOM
+							 ? rest->nr_vector
+							 : 1,
 				   .msg_control = (void *)rest->control,
 				   .msg_controllen = rest->control_len};
 
@@ -293,10 +344,14 @@ taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code,
 		[W_LEFT] = rest->args[2],
 		[W_PIECE_NR] = (uint64_t)rest->piece_nr,
 		[W_PIECE_FLAGS] = rest->piece_flags,
+		[W_ROOM] = rest->control_len,
+		[W_ENDS] = rest->ends_with_control ? UINT64_MAX : 0,
 	}};
-	static_assert(sizeof(*f) == W_MSG * sizeof(uint64_t) + sizeof(msg),
-		      "the message is what the frame ends with");
+	static_assert(sizeof(*f) == W_VECTOR * sizeof(uint64_t) +
+					    sizeof(rest->vector),
+		      "the vector is what the frame ends with");
 	memcpy(&f->words[W_MSG], &msg, sizeof(msg));
+	memcpy(&f->words[W_VECTOR], rest->vector, sizeof(rest->vector));
 	r->rdi = rest->args[0];
 	r->rsi = rest->args[1];
 	r->rdx = rest->args[2];
@@ -306,7 +361,8 @@ taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code,
 	if (rest->loop == ARCH_WHOLE_IOV) {
 		r->rsi = vector;
 		r->rdx = 1;
-	} else if (rest->loop == ARCH_WHOLE_MSG) {
+	} else if (rest->loop == ARCH_WHOLE_MSG ||
+		   rest->loop == ARCH_WHOLE_ROOM) {
 		r->rsi = sp + W_MSG * sizeof(uint64_t);
 	}
 	r->rip = code + (taddr_t)(loops[rest->loop].start - arch_whole_begin);
@@ -329,7 +385,7 @@ bool arch_whole_leave(struct user_regs_struct *r, taddr_t code,
 	const uint8_t *at = arch_whole_begin + (r->rip - code);
 	bool counts = false;
 
-	fix->add = 0;
+	*fix = (struct arch_whole_fix){0};
 	if (at >= arch_whole_over && at < arch_whole_basic_end)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(loops); i++)
@@ -342,6 +398,14 @@ bool arch_whole_leave(struct user_regs_struct *r, taddr_t code,
 			  offsetof(struct mmsghdr, msg_len);
 		fix->add = (uint32_t)r->rax;
 		counts = false;
+	}
+	if (counts && at >= arch_whole_room_called &&
+	    at < arch_whole_room_added) {
+		struct msghdr msg;
+		memcpy(&msg, &w[W_MSG], sizeof(msg));
+		fix->msg = w[W_RSI];
+		fix->control_len = msg.msg_controllen;
+		fix->msg_flags = msg.msg_flags;
 	}
 	r->rax = w[W_DONE] + (counts ? r->rax : 0);
 	r->orig_rax = (uint64_t)-1;

@@ -7,6 +7,7 @@
 #define SMCO_TRACEE_ARCH_H
 
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 
 #include "reports/base.h"
@@ -117,7 +118,12 @@ enum arch_whole_loop {
 	 * each time, by .piece_nr. */
 	ARCH_WHOLE_BATCH,
 	ARCH_WHOLE_PIECE, /* the same, it lacks .base and so on now */
+	/* Argument 1: a struct msghdr with .vector and room for control data;
+	 * what of that comes is handed on to the program's own. */
+	ARCH_WHOLE_ROOM,
 };
+/* A longer one is not taken as a whole. */
+#define ARCH_WHOLE_VECTOR 8
 struct arch_whole_rest {
 	enum arch_whole_loop loop;
 	uint64_t args[6];
@@ -128,12 +134,15 @@ struct arch_whole_rest {
 	/* Control data that belongs to each piece of a message. */
 	taddr_t control;
 	uint64_t control_len;
+	bool ends_with_control; /* a call that has got any is over */
+	struct iovec vector[ARCH_WHOLE_VECTOR];
+	size_t nr_vector;
 	/* sendmsg or recvmsg, 0 = what a message lacks it is not to get. */
 	long piece_nr;
 	uint64_t piece_flags;
 };
 struct arch_whole_frame {
-	uint64_t words[26];
+	uint64_t words[44];
 };
 /* Its length; *basic_ret bytes of it are of use alone. */
 size_t arch_whole_code(const uint8_t **ret, size_t *basic_ret);
@@ -144,11 +153,13 @@ taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code,
 			 struct arch_whole_frame *f);
 bool arch_whole_is_inside(const struct user_regs_struct *r, taddr_t code);
 /* Back to where the call was made, with what has been done so far; false if
- * it is on its way there already. *@fix: add to the 32 bits there, if it is not
- * zero. */
+ * it is on its way there already. *@fix says what memory lacks then. */
 struct arch_whole_fix {
-	taddr_t at;
+	taddr_t at; /* of 32 bits */
 	uint32_t add;
+	taddr_t msg; /* of a struct msghdr that gets these two, 0 = none */
+	uint64_t control_len;
+	int msg_flags;
 };
 bool arch_whole_leave(struct user_regs_struct *r, taddr_t code,
 		      const struct arch_whole_frame *f,

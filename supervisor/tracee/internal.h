@@ -58,6 +58,7 @@ struct task {
 	int deliver;	  /* signal to deliver on restart */
 	uint64_t stop_ns;
 	uint64_t nr_stops;
+	bool uring_had_any; /* results, when its wait was cut short */
 	bool regs_valid;
 	struct user_regs_struct regs;
 	bool may_wait;	    /* was seen in a wait that needs mending */
@@ -81,8 +82,15 @@ struct task {
 	/* The scheduler's clock when it fell asleep, 0 = unknown; mend.c */
 	uint64_t asleep_ns;
 	uint64_t asleep_migrations;
-	uint64_t asleep_nr; /* times it has slept */
-	taddr_t rseq;	    /* 0 = none, 1 = not asked yet */
+	uint64_t asleep_nr;  /* times it has slept */
+	unsigned nr_looks;   /* at what it waits in, before PTRACE_INTERRUPT */
+	struct {	     /* of the recvmsg it was last seen in; mend.c */
+		taddr_t msg; /* 0 = none */
+		taddr_t sp;
+		taddr_t control;
+		uint64_t len;
+	} room;
+	taddr_t rseq; /* 0 = none, 1 = not asked yet */
 	/* It was borrowed and did not come back in time (loan.c): what it gets
 	 * at its next stop. .quiet until then. */
 	struct loan *owed;
@@ -150,6 +158,7 @@ struct tproc {
 	unsigned nr_old_stubs;
 	taddr_t whole;	  /* code of whole.c, 0 = not yet, 1 = cannot */
 	size_t whole_len; /* of it */
+	bool has_rooms;	  /* a thread was seen in such a call; mend.c */
 	bool stub_refused;
 	unsigned nr_owed; /* tasks with .owed */
 	enum libs_phase libs;
@@ -300,8 +309,10 @@ void loan_pay_back(struct task *t);
 void loan_write_off(struct task *t); /* it will not stop any more */
 
 /* --- mend.c --- */
-/* PTRACE_INTERRUPT comes next: since when does @t wait? */
+/* PTRACE_INTERRUPT comes next: since when does @t wait, and what does the
+ * kernel not tell any more when it has been interrupted? */
 void mend_before_interrupt(struct task *t);
+bool mend_wants_look(const struct task *t);
 /* Stopped on the way to signal delivery: the wait must go on, or end as a
  * handler makes it end. */
 void mend_at_stop(struct task *t);
@@ -315,9 +326,12 @@ void mend_forget(struct task *t);
 /* --- mend-uring.c --- */
 /* A call of io_uring_enter that submits nothing. */
 bool uring_waits(const struct user_regs_struct *regs);
-/* It has just returned as if it had all that it was to wait for. */
-bool uring_is_cut(const struct task *t, const struct user_regs_struct *regs);
-/* Are there fewer results than one with @args waits for? False: not known. */
+/* It has just returned as if it had all that it was to wait for. @interrupted:
+ * we know that something came in between. */
+bool uring_is_cut(const struct task *t, const struct user_regs_struct *regs,
+		  bool interrupted);
+/* Are there fewer results than one with @args waits for, as far as can be
+ * known? */
 bool uring_lacks(const struct task *t, const uint64_t args[6]);
 /* Is there at least one? */
 bool uring_has_any(const struct task *t, const struct user_regs_struct *regs);
@@ -333,6 +347,8 @@ bool whole_rest(struct task *t, const struct user_regs_struct *regs,
 void whole_find(struct tproc *p);
 /* Its call was cut short in the middle and should not have been. */
 bool whole_is_cut(struct task *t, const struct user_regs_struct *regs);
+/* Is @pc in the code, if there is any in @p? */
+bool whole_has(const struct tproc *p, taddr_t pc);
 bool whole_is_inside(struct task *t, const struct user_regs_struct *regs);
 /* Let it carry on with the rest; true if it does. */
 bool whole_carry_on(struct task *t, const struct user_regs_struct *regs);

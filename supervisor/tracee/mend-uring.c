@@ -32,16 +32,26 @@ static bool count_results(const struct task *t, uint64_t fd, uint64_t *ret,
 	return false;
 }
 
+/*
+ * With a registered ring the first argument is no descriptor, and which ring
+ * that is only the kernel knows. So it is asked: the call that is made again
+ * ends at once if all results are there.
+ */
 bool uring_lacks(const struct task *t, const uint64_t args[6])
 {
 	uint64_t there, most, wanted = (uint32_t)args[2];
 
-	/* With a registered ring the first argument is no descriptor. */
-	if (!(args[3] & IORING_ENTER_GETEVENTS) ||
-	    (args[3] & IORING_ENTER_REGISTERED_RING) ||
-	    !count_results(t, args[0], &there, &most))
+	if (!(args[3] & IORING_ENTER_GETEVENTS))
 		return false;
-	return there < (wanted < most ? wanted : most);
+	if (args[3] & IORING_ENTER_REGISTERED_RING)
+		return wanted > 0;
+	return count_results(t, args[0], &there, &most) &&
+	       there < (wanted < most ? wanted : most);
+}
+
+static bool is_registered(const struct user_regs_struct *regs)
+{
+	return arch.syscall_arg(regs, 3) & IORING_ENTER_REGISTERED_RING;
 }
 
 bool uring_waits(const struct user_regs_struct *regs)
@@ -50,11 +60,13 @@ bool uring_waits(const struct user_regs_struct *regs)
 	       (uint32_t)arch.syscall_arg(regs, 1) == 0;
 }
 
-bool uring_is_cut(const struct task *t, const struct user_regs_struct *regs)
+bool uring_is_cut(const struct task *t, const struct user_regs_struct *regs,
+		  bool interrupted)
 {
 	uint64_t args[6];
 
-	if (!uring_waits(regs) || arch.syscall_ret(regs) != 0)
+	if (!uring_waits(regs) || arch.syscall_ret(regs) != 0 ||
+	    (is_registered(regs) && !interrupted))
 		return false;
 	for (int i = 0; i < 6; i++)
 		args[i] = arch.syscall_arg(regs, i);
@@ -65,7 +77,8 @@ bool uring_has_any(const struct task *t, const struct user_regs_struct *regs)
 {
 	uint64_t there, most;
 
-	return !(arch.syscall_arg(regs, 3) & IORING_ENTER_REGISTERED_RING) &&
-	       count_results(t, arch.syscall_arg(regs, 0), &there, &most) &&
+	if (is_registered(regs))
+		return t->uring_had_any;
+	return count_results(t, arch.syscall_arg(regs, 0), &there, &most) &&
 	       there > 0;
 }

@@ -70,6 +70,8 @@ static const struct waiting_call *find_call(long nr)
 	return NULL;
 }
 
+#define FIRST_LOOKS 8
+
 /* --- when did a sleeping thread fall asleep --- */
 
 /*
@@ -128,11 +130,42 @@ static uint64_t waited_ns(const struct task *t)
 	return now.ns - t->asleep_ns;
 }
 
+/*
+ * @t waits in recvmsg, whose message says how much room for control data there
+ * is until the kernel writes there how much of it was used. @args: as in
+ * /proc/TID/syscall.
+ */
+static void note_room(struct task *t, const char *args)
+{
+	unsigned long a[6], sp, pc;
+	struct msghdr m;
+
+	if (sscanf(args, " %lx %lx %lx %lx %lx %lx %lx %lx", &a[0], &a[1],
+		   &a[2], &a[3], &a[4], &a[5], &sp, &pc) != 8 ||
+	    !(a[2] & MSG_WAITALL) || whole_has(t->proc, pc) ||
+	    tmem_read(t->proc, a[1], &m, sizeof(m)) < 0 || !m.msg_control)
+		return;
+	t->proc->has_rooms = true;
+	t->room.msg = a[1];
+	t->room.sp = sp;
+	t->room.control = (taddr_t)(uintptr_t)m.msg_control;
+	t->room.len = m.msg_controllen;
+}
+
+/* A look takes longer than the rest of a stop: at threads that have not been
+ * seen to need it, only a few. */
+bool mend_wants_look(const struct task *t)
+{
+	return t->may_wait || t->nr_looks < FIRST_LOOKS ||
+	       (t->proc && t->proc->has_rooms);
+}
+
 void mend_before_interrupt(struct task *t)
 {
-	char path[64], buf[64];
+	char path[64], buf[256];
 
 	t->asleep_ns = 0;
+	t->nr_looks++;
 	/* An announced wait goes on; its end is known. */
 	if (t->mend.call)
 		return;
@@ -146,6 +179,8 @@ void mend_before_interrupt(struct task *t)
 	const struct waiting_call *call = find_call(nr);
 	if (!call || call->timeout == TIMEOUT_NONE)
 		return;
+	if (nr == SYS_recvmsg)
+		note_room(t, end);
 	struct sleep_clock then;
 	if (!last_ran(t, &then))
 		return;
@@ -281,14 +316,18 @@ static bool stops_for_handler(struct task *t)
 	       signal_is_handled(t, WSTOPSIG(t->status));
 }
 
-/* Has a stop ended this wait before its time, whatever it says? */
+/* Has a stop ended this wait before its time, whatever it says? @is_stop: there
+ * was one. */
 static bool is_interrupted(struct task *t, const struct waiting_call *call,
-			   const struct user_regs_struct *regs)
+			   const struct user_regs_struct *regs, bool is_stop)
 {
-	if (!call || arch.syscall_ret(regs) == -EINTR)
+	if (!call || arch.syscall_ret(regs) == -EINTR) {
+		t->uring_had_any = false;
 		return call != NULL;
-	if (!uring_is_cut(t, regs) || stops_for_handler(t))
+	}
+	if (!uring_is_cut(t, regs, is_stop) || stops_for_handler(t))
 		return false;
+	t->uring_had_any = true;
 	if (!is_noted(t, regs))
 		note_end(t, call, regs);
 	return !t->mend.call || smco_now_ns() < t->mend.end_ns;
@@ -374,7 +413,7 @@ void mend_at_stop(struct task *t)
 	mend_uring_end(t, &regs);
 	note_restart(t, &regs);
 	const struct waiting_call *call = find_call(arch.syscall_nr(&regs));
-	bool interrupted = is_interrupted(t, call, &regs);
+	bool interrupted = is_interrupted(t, call, &regs, true);
 	t->was_blocked = arch.restart_pending(&regs) || interrupted;
 	if (!call || (!interrupted && !arch.restart_pending(&regs))) {
 		/* Its wait has an end already. */
@@ -500,7 +539,7 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 	if (!t->mend.call) {
 		if (info.op != PTRACE_SYSCALL_INFO_EXIT ||
 		    !(is_interrupted(t, find_call(arch.syscall_nr(&regs)),
-				     &regs) ||
+				     &regs, true) ||
 		      whole_is_cut(t, &regs)))
 			return false;
 		task_interrupt(t);
@@ -517,7 +556,7 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 		return false;
 	}
 	put_back_arg(t, &regs);
-	if (!is_interrupted(t, t->mend.call, &regs) &&
+	if (!is_interrupted(t, t->mend.call, &regs, interrupted) &&
 	    !arch.restart_pending(&regs)) {
 		if (!t->mend.inside || arch.syscall_ret(&regs) <= 0)
 			mend_forget(t);

@@ -20,8 +20,8 @@
 /* Before it is interrupted, and before any other is: this takes time. */
 static void look_at_wait(struct task *t)
 {
-	if (t->interrupted || t->looked_at || !t->may_wait ||
-	    t->state != TASK_RUNNING)
+	if (t->interrupted || t->looked_at || t->state != TASK_RUNNING ||
+	    !mend_wants_look(t))
 		return;
 	mend_before_interrupt(t);
 	t->looked_at = true;

@@ -103,6 +103,7 @@ struct cut {
 	struct task *t;
 	long nr;
 	uint64_t done;
+	taddr_t sp;
 	struct arch_whole_rest *rest;
 };
 
@@ -204,31 +205,79 @@ static int option(struct cut *c, int name)
 		       : v;
 }
 
-/* Descriptors come on local sockets only, all else where it was asked for. */
-static bool may_bring_control(struct cut *c)
+static bool is_stream(struct cut *c)
+{
+	return option(c, SO_TYPE) == SOCK_STREAM;
+}
+
+static bool rest_of_sendmsg(struct cut *c)
+{
+	struct msghdr m;
+	return tmem_read(c->t->proc, c->rest->args[1], &m, sizeof(m)) == 0 &&
+	       rest_of_control(c, &m) &&
+	       rest_of_vector(c, (taddr_t)(uintptr_t)m.msg_iov, m.msg_iovlen,
+			      ARCH_WHOLE_MSG);
+}
+
+/*
+ * As rest_of_vector(), but in one call: where control data ends it, the number
+ * of bytes depends on how many were asked for. How much room there is for such
+ * data the kernel has overwritten; it is known if @t was looked at before.
+ */
+static bool rest_with_room(struct cut *c, const struct msghdr *m,
+			   bool ends_with_control)
+{
+	struct arch_whole_rest *r = c->rest;
+	taddr_t control = (taddr_t)(uintptr_t)m->msg_control;
+
+	if (c->t->room.msg != r->args[1] || c->t->room.sp != c->sp ||
+	    c->t->room.control != control ||
+	    !rest_of_vector(c, (taddr_t)(uintptr_t)m->msg_iov, m->msg_iovlen,
+			    ARCH_WHOLE_ROOM))
+		return false;
+	size_t nr = (r->iov_end - r->iov) / sizeof(struct iovec);
+	if (nr >= ARRAY_SIZE(r->vector) ||
+	    tmem_read(c->t->proc, r->iov, &r->vector[1],
+		      nr * sizeof(r->vector[0])) < 0)
+		return false;
+	r->vector[0] = (struct iovec){(void *)(uintptr_t)r->base, r->len};
+	r->nr_vector = nr + 1;
+	r->control = control;
+	r->control_len = c->t->room.len;
+	r->ends_with_control = ends_with_control;
+	return true;
+}
+
+/* What a local socket brings ends a call; TCP's, which has to be asked for, is
+ * about the last bytes. False: of this one that is not known. */
+static bool may_bring_control(struct cut *c, bool *ret)
 {
 	static const int asked[] = {SO_TIMESTAMP, SO_TIMESTAMPNS,
 				    SO_TIMESTAMPING};
 	int domain = option(c, SO_DOMAIN);
-	if ((domain != AF_INET && domain != AF_INET6) ||
-	    option(c, SO_PROTOCOL) != IPPROTO_TCP)
+
+	*ret = domain == AF_UNIX;
+	if (*ret)
 		return true;
 	for (size_t i = 0; i < ARRAY_SIZE(asked); i++)
-		if (option(c, asked[i]))
-			return true;
-	return false;
+		*ret = *ret || option(c, asked[i]);
+	return (domain == AF_INET || domain == AF_INET6) &&
+	       option(c, SO_PROTOCOL) == IPPROTO_TCP;
 }
 
-static bool rest_of_message(struct cut *c)
+static bool rest_of_recvmsg(struct cut *c)
 {
+	bool is_local = option(c, SO_DOMAIN) == AF_UNIX, brings = false;
 	struct msghdr m;
-	if (tmem_read(c->t->proc, c->rest->args[1], &m, sizeof(m)) < 0)
+
+	/* Cut short, a local socket tells nothing of control data. */
+	if (!is_stream(c) ||
+	    tmem_read(c->t->proc, c->rest->args[1], &m, sizeof(m)) < 0 ||
+	    (is_local && (m.msg_controllen || (m.msg_flags & MSG_CTRUNC))) ||
+	    (m.msg_control && !may_bring_control(c, &brings)))
 		return false;
-	/* What comes with the bytes that are still to be received would be
-	 * lost; and how long that was is not known any more. */
-	if (c->nr == SYS_recvmsg ? m.msg_control && may_bring_control(c)
-				 : !rest_of_control(c, &m))
-		return false;
+	if (brings)
+		return rest_with_room(c, &m, is_local);
 	return rest_of_vector(c, (taddr_t)(uintptr_t)m.msg_iov, m.msg_iovlen,
 			      ARCH_WHOLE_MSG);
 }
@@ -336,7 +385,7 @@ bool whole_rest(struct task *t, const struct user_regs_struct *regs,
 		struct arch_whole_rest *ret)
 {
 	struct cut c = {t, arch.syscall_nr(regs),
-			(uint64_t)arch.syscall_ret(regs), ret};
+			(uint64_t)arch.syscall_ret(regs), arch.sp(regs), ret};
 	uint64_t *a = ret->args;
 
 	if (arch.syscall_ret(regs) <= 0)
@@ -372,16 +421,17 @@ bool whole_rest(struct task *t, const struct user_regs_struct *regs,
 	case SYS_sendmsg:
 		a[2] &= ~(uint64_t)SEND_ONCE;
 		return !(a[2] & MSG_DONTWAIT) && takes_all(t, a[0]) &&
-		       rest_of_message(&c);
+		       rest_of_sendmsg(&c);
 	case SYS_sendmmsg:
 		return !(a[3] & MSG_DONTWAIT) && takes_all(t, a[0]) &&
 		       rest_of_messages(&c);
 	case SYS_recvfrom:
 		return (a[3] & MSG_WAITALL) && !(a[3] & RECV_ONCE) &&
-		       takes_all(t, a[0]) && rest_of_buffer(&c, 1);
+		       takes_all(t, a[0]) && is_stream(&c) &&
+		       rest_of_buffer(&c, 1);
 	case SYS_recvmsg:
 		return (a[2] & MSG_WAITALL) && !(a[2] & RECV_ONCE) &&
-		       takes_all(t, a[0]) && rest_of_message(&c);
+		       takes_all(t, a[0]) && rest_of_recvmsg(&c);
 	case SYS_recvmmsg:
 		return !(a[3] & (RECV_ONCE | MSG_WAITFORONE)) &&
 		       takes_all(t, a[0]) && rest_of_messages(&c);

@@ -11,6 +11,7 @@
  * know is on the thread's own stack, below what it uses.
  */
 #include <string.h>
+#include <sys/socket.h>
 
 #include "supervisor/tracee/internal.h"
 
@@ -41,6 +42,12 @@ bool whole_is_cut(struct task *t, const struct user_regs_struct *regs)
 }
 
 /* --- the code --- */
+
+bool whole_has(const struct tproc *p, taddr_t pc)
+{
+	return p->whole > NONE && pc >= p->whole &&
+	       pc - p->whole < p->whole_len;
+}
 
 bool whole_is_inside(struct task *t, const struct user_regs_struct *regs)
 {
@@ -167,6 +174,14 @@ void whole_end(struct task *t)
 	if (fix.add && tmem_read(t->proc, fix.at, &v, sizeof(v)) == 0) {
 		v += fix.add;
 		tmem_write(t->proc, fix.at, &v, sizeof(v));
+	}
+	if (fix.msg) {
+		tmem_write(t->proc,
+			   fix.msg + offsetof(struct msghdr, msg_controllen),
+			   &fix.control_len, sizeof(fix.control_len));
+		tmem_write(t->proc,
+			   fix.msg + offsetof(struct msghdr, msg_flags),
+			   &fix.msg_flags, sizeof(fix.msg_flags));
 	}
 	task_set_regs(t, &regs);
 }
