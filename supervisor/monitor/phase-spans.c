@@ -105,7 +105,8 @@ static void emit_span(struct phases *ph, uint64_t now_ns, bool is_last)
 	for (size_t i = 0; i < ph->p.nr; i++) {
 		const struct phase *p = &ph->phase[i];
 		uint64_t known = p->told + (is_last ? 0 : p->open);
-		span[i].untimed = sat_sub_u64(p->began, known);
+		if (p->is_missed || is_last)
+			span[i].untimed = sat_sub_u64(p->began, known);
 	}
 	for (struct thread_phase *o = ph->span; o; o = o->next_in_span) {
 		struct span *s = &span[o->phase];
@@ -121,6 +122,7 @@ static void emit_span(struct phases *ph, uint64_t now_ns, bool is_last)
 		if (ev.count && !span[i].timed)
 			emit(ph, i, 0, &ev, now_ns);
 		ph->phase[i].nr_alone = 0;
+		ph->phase[i].is_missed = false;
 	}
 	ph->span_start_ns = now_ns;
 }

@@ -16,6 +16,9 @@ struct phase {
 	uint64_t told;	 /* of those, records tell */
 	uint64_t open;	 /* threads' that are in it, as far as is known */
 	size_t nr_alone; /* records of one each, in this interval */
+	/* In this interval some were passed without a record. Otherwise records
+	 * of those that were counted are still to come. */
+	bool is_missed;
 };
 
 /* Memory that processes share with us. */

@@ -71,8 +71,8 @@ static void want(struct phases *ph, struct shared *sh)
 	for (uint32_t i = 0; i < ph->p.nr; i++) {
 		uint64_t free = mark_shm_room(sh->shm) / (ph->p.nr - i);
 		uint64_t tokens = min_u64(min_u64(paid, MAX_TOKENS), free);
-		if (tokens)
-			mark_shm_want(sh->shm, i, (uint32_t)tokens);
+		if (!tokens || mark_shm_want(sh->shm, i, (uint32_t)tokens))
+			ph->phase[i].is_missed = true;
 	}
 }
 
@@ -122,10 +122,10 @@ void phases_tick(struct phases *ph, uint64_t now_ns)
 	ph->due_ns = now_ns + TICK_NS;
 	phase_spans_look(ph);
 	drain_all(ph);
-	phase_spans_tick(ph, now_ns);
 	judge_all(ph, now_ns);
 	for (struct shared *sh = ph->shared; sh; sh = sh->next)
 		want(ph, sh);
+	phase_spans_tick(ph, now_ns);
 }
 
 void phases_emit(struct phases *ph, uint64_t now_ns)

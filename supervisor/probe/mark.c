@@ -80,7 +80,7 @@ uint32_t mark_shm_room(const struct mark_shm *shm)
 	return used < MARK_RING ? (uint32_t)(MARK_RING - used) : 0;
 }
 
-void mark_shm_want(struct mark_shm *shm, uint32_t channel, uint32_t tokens)
+bool mark_shm_want(struct mark_shm *shm, uint32_t channel, uint32_t tokens)
 {
 	struct mark_channel *c = &shm->data->channel[channel];
 	if (tokens > MARK_RING)
@@ -90,7 +90,7 @@ void mark_shm_want(struct mark_shm *shm, uint32_t channel, uint32_t tokens)
 		if (left < (int32_t)tokens)
 			__atomic_fetch_add(&c->tokens, (int32_t)tokens - left,
 					   __ATOMIC_RELAXED);
-		return;
+		return false;
 	}
 	__atomic_store_n(&c->run, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&c->tokens, (int32_t)tokens, __ATOMIC_RELAXED);
@@ -98,6 +98,7 @@ void mark_shm_want(struct mark_shm *shm, uint32_t channel, uint32_t tokens)
 		shm->last_run = 1;
 	if (tokens)
 		__atomic_store_n(&c->run, shm->last_run, __ATOMIC_RELEASE);
+	return left < 0; /* not if they are the first */
 }
 
 /* A thread that took a slot and never filled it: it was killed in there. */

@@ -57,9 +57,9 @@ uint64_t mark_shm_count(const struct mark_shm *shm, uint32_t counter);
 /*
  * Let the next @tokens passings of @channel be recorded, at least. While none
  * goes missing the run, which stands in each record, stays the same; where
- * tokens had run out meanwhile a new run begins.
+ * tokens had run out meanwhile a new run begins, and the answer is true.
  */
-void mark_shm_want(struct mark_shm *shm, uint32_t channel, uint32_t tokens);
+bool mark_shm_want(struct mark_shm *shm, uint32_t channel, uint32_t tokens);
 /* Room for records that nobody has tokens for. */
 uint32_t mark_shm_room(const struct mark_shm *shm);
 

@@ -74,6 +74,7 @@ int main(void)
 	turns(1, 10, 10);
 	turns(2, 20, 30);
 	phase[0].count += 61; /* that were not timed */
+	phase[0].is_missed = true;
 	tick(99 * MS);
 	check_int(nr_spans, 0);
 	tick(100 * MS);
@@ -98,12 +99,19 @@ int main(void)
 	/* Nothing twice. */
 	tick(200 * MS);
 	check_int(nr_spans, 0);
+	/* As long as none is missed, what is counted is still to be read. */
+	phase[0].count += 1;
+	tick(300 * MS);
+	check_int(nr_spans, 0);
+	phase[0].count -= 1;
+	start_ns = 100 * MS;
 	/* The next interval has records of its own again. */
 	turns(1, 1, 10);
 	check_int(nr_alone, 33);
 
 	/* Where those that were timed have records of their own, too. */
 	phase[0].count += 3;
+	phase[0].is_missed = true;
 	tick(300 * MS);
 	check_int(nr_spans, 1);
 	check_int(span_tid[0], 1);
@@ -112,6 +120,7 @@ int main(void)
 
 	/* None timed. */
 	phase[1].count = 5;
+	phase[1].is_missed = true;
 	tick(450 * MS);
 	check_int(nr_spans, 1);
 	check_int(span_tid[0], 0);
@@ -149,6 +158,7 @@ int main(void)
 	check_int(nr_ongoing, 1);
 	/* Unless it is not known whether it was over. */
 	phase[0].count++;
+	phase[0].is_missed = true;
 	phase_times_leave(&ph, 8, 970 * MS);
 	check_int(nr_ongoing, 1);
 	check_int(phase[0].open, 0);
