@@ -166,6 +166,63 @@ static void put_sample(struct writer *w, const struct record *r)
 	fputs("}", w->out);
 }
 
+/* Name of a phase as JSON; the caller frees. */
+static char *phase_name(struct writer *w, uint32_t id)
+{
+	char key[32];
+	snprintf(key, sizeof(key), "phase.%u", id);
+	const char *name = trace_meta(w->s->reader, key);
+	return quoted(w, name ? name : "?");
+}
+
+/* Those of one id are one after the other, or one within the other. */
+static void put_phase(struct writer *w, const struct record *r)
+{
+	struct ev_phase ev;
+	memcpy(&ev, r->payload, sizeof(ev));
+	uint64_t start =
+		ev.length_ns < r->time_ns ? r->time_ns - ev.length_ns : 0;
+	_cleanup_free_ char *name = phase_name(w, r->param);
+	if (!name)
+		return;
+	event(w,
+	      "{\"ph\":\"b\",\"cat\":\"phase\",\"name\":%s,"
+	      "\"id\":\"phase %u of %u\",\"pid\":%u,\"tid\":%u,\"ts\":" TIME
+	      ",\"args\":{\"depth\":%u,\"ongoing\":%s}}",
+	      name, r->param, r->tid, ev.pid, r->tid, TIME_OF(start), ev.depth,
+	      ev.flags & PHASE_ONGOING ? "true" : "false");
+	event(w,
+	      "{\"ph\":\"e\",\"cat\":\"phase\",\"name\":%s,"
+	      "\"id\":\"phase %u of %u\",\"pid\":%u,\"tid\":%u,"
+	      "\"ts\":" TIME "}",
+	      name, r->param, r->tid, ev.pid, r->tid, TIME_OF(r->time_ns));
+}
+
+/* Those of an interval are a counter, which holds until its end. */
+static void put_phase_span(struct writer *w, const struct record *r)
+{
+	struct ev_phase_span ev;
+	memcpy(&ev, r->payload, sizeof(ev));
+	if (!ev.length_ns || ev.length_ns > r->time_ns)
+		return;
+	double mean = ev.nr_seen ? (double)ev.seen_ns / (double)ev.nr_seen : 0;
+	double seconds = (double)ev.length_ns / 1e9;
+	_cleanup_free_ char *name = phase_name(w, r->param);
+	if (!name)
+		return;
+	event(w,
+	      "{\"ph\":\"C\",\"name\":%s,\"id\":\"%u\",\"pid\":%u,"
+	      "\"tid\":%u,\"ts\":" TIME ",\"args\":{\"per second\":%.17g,"
+	      "\"entered\":%" PRIu64 ",\"mean, us\":%.17g}}",
+	      name, r->tid, ev.pid, r->tid, TIME_OF(r->time_ns - ev.length_ns),
+	      (double)ev.count / seconds, ev.count, mean / 1e3);
+	event(w,
+	      "{\"ph\":\"C\",\"name\":%s,\"id\":\"%u\",\"pid\":%u,"
+	      "\"tid\":%u,\"ts\":" TIME ",\"args\":{\"per second\":0,"
+	      "\"entered\":0,\"mean, us\":0}}",
+	      name, r->tid, ev.pid, r->tid, TIME_OF(r->time_ns));
+}
+
 static void put_records(struct writer *w)
 {
 	struct trace_reader *r = w->s->reader;
@@ -181,6 +238,12 @@ static void put_records(struct writer *w)
 		else if (record.event == EV_SAMPLE &&
 			 record.payload_len == sizeof(struct ev_sample))
 			put_sample(w, &record);
+		else if (record.event == EV_PHASE &&
+			 record.payload_len == sizeof(struct ev_phase))
+			put_phase(w, &record);
+		else if (record.event == EV_PHASE_SPAN &&
+			 record.payload_len == sizeof(struct ev_phase_span))
+			put_phase_span(w, &record);
 	}
 }
 

@@ -143,6 +143,23 @@
 			showTab("naps");
 			check("a row for each nap", rowsOf("naps").length === Math.min(100, report.naps.length));
 		}
+		if (phases.length) {
+			const per = runs.length;
+			showTab("phases");
+			check("a row for each phase", rowsOf("phases").length === phases.length);
+			const row = p => rowsOf("phases").find(tr => tr.children[0].textContent === p.name);
+			check("entries", phases.every(p => Number(row(p).children[1].dataset.value) === p.byRun[0].count));
+			check("time in it", phases.every(p => near(Number(row(p).children[1 + per].dataset.value), p.byRun[0].in_ns, 1e-6)));
+			const heads = [...document.querySelectorAll("#table-phases thead th")].map(th => th.textContent);
+			if (runs[0].counters && per === 1)
+				check("counts in it", runs[0].counters.events.every((e, i) => phases.every(p =>
+					Number(row(p).children[heads.lastIndexOf(e.name)].dataset.value) === p.byRun[0].counts[i])));
+			document.querySelectorAll("#table-phases thead button")[0].click();
+			const names = rowsOf("phases").map(tr => tr.children[0].textContent);
+			check("sorted by name", names.every((n, i) => !i || names[i - 1].localeCompare(n) <= 0), names);
+			rowsOf("phases")[0].click();
+			check("a phase's details", document.querySelector("#table-phases tr.detail") !== null);
+		}
 		if (runs[0].counters) {
 			showTab("counters");
 			const c = runs[0].counters, have = new Map(rowsOf("counters").map(tr => [tr.children[0].textContent, Number(tr.children[1].dataset.value)]));
@@ -161,6 +178,57 @@
 		check("a table of processes", rowsOf("threads").length >= report.processes.length);
 		showTab("about");
 		check("what is known of the run", rowsOf("about").length >= Object.keys(runs[0].meta).length);
+	}
+
+	/* A strip for each phase with times; what it says under the mouse. */
+	async function phasesOverTime() {
+		if (!phases.length) return;
+		view.show(0, duration);
+		$("timeline").style.flexBasis = "5000px";
+		await frame();
+		const strips = Strip.all.filter(s => s instanceof PhaseStrip);
+		check("strips of phases", strips.length === phases.filter(p => p.tracks.some(t => t.length)).length && strips.every(shown), strips.length);
+		for (const s of strips) {
+			const all = phaseWithin(s.entry, 0, 0, duration);
+			check("all of its time", near(all.inside, s.entry.byRun[0].in_ns, 1e-6), all.inside + " " + s.entry.byRun[0].in_ns);
+			const half = [0, 0.37, 1].map(x => x * duration), parts = [0, 1].map(i => phaseWithin(s.entry, 0, half[i], half[i + 1]));
+			check("is that of its parts", near(parts[0].inside + parts[1].inside, all.inside, 1e-6) && near(parts[0].nr + parts[1].nr, all.nr, 1e-6));
+		}
+		const strip = strips[0], track = strip.entry.tracks[0][0], [start, length] = track.pieces[Math.floor(track.pieces.length / 2)];
+		at(strip, start + length / 2, "pointermove");
+		check("in it at the mouse", strip.now.textContent.includes("100 % in it"), strip.now.textContent);
+		if (runs.length === 1) {
+			const bar = strip.bars[0].find(b => b.from === start), box = strip.canvas.getBoundingClientRect();
+			const y = box.top + strip.height - 1 - (bar.at + 0.5) / strip.most * (strip.height - 3);
+			at(strip, start + length / 2, "pointermove", {clientY: y});
+			check("which thread, how long", $("tip").textContent.includes(String(track.tid)) && $("tip").textContent.includes(timeText(length)),
+				$("tip").textContent);
+		}
+		/* How far from the paper's colour a bar of the first run is, in the middle. */
+		const away = (s, bar) => {
+			const ratio = s.canvas.width / axis.width, copy = document.createElement("canvas"), c = copy.getContext("2d");
+			Object.assign(copy, {width: s.canvas.width, height: s.canvas.height});
+			c.drawImage(s.canvas, 0, 0);
+			const y = s.height - 1 - (bar.at + 0.5) / s.most * (s.height - 3);
+			const d = c.getImageData(Math.round(axis.x((bar.from + bar.to) / 2) * ratio), Math.round(y * ratio), 1, 1).data;
+			return colours.get("paper").match(/\d+/g).slice(0, 3).reduce((sum, v, i) => sum + Math.abs(v - d[i]), 0);
+		};
+		const whole = strip.bars[0].find(b => b.share === 1), some = strips[1].bars[0].find(b => b.share < 0.5 && b.from > duration / 2);
+		check("the less of the time, the fainter", away(strip, whole) > 2 * away(strips[1], some) && away(strips[1], some) > 0,
+			away(strip, whole) + " " + away(strips[1], some));
+		const edge = pixels(strip.canvas);
+		view.show(start - length, start + 2 * length);
+		await frame();
+		check("zoomed to one of it", pixels(strip.canvas) !== edge && near(axis.x(start), axis.width / 3, 0.01));
+		view.select(start, start + length);
+		await frame();
+		showTab("phases");
+		const column = [...document.querySelectorAll("#table-phases thead th")].findIndex(th => th.textContent.startsWith("in it, selection"));
+		const tr = rowsOf("phases").find(x => x.children[0].textContent === strip.name);
+		check("the selection's time in it", near(Number(tr.children[column].dataset.value), length, 1e-6));
+		view.select(null);
+		view.show(0, duration);
+		await frame();
 	}
 
 	async function filtering() {
@@ -199,7 +267,7 @@
 
 	async function all() {
 		try {
-			for (const part of [drawing, zooming, selecting, numbersInTables, filtering, looks]) await part();
+			for (const part of [drawing, zooming, selecting, numbersInTables, phasesOverTime, filtering, looks]) await part();
 			await frame();
 		} catch (e) {
 			check("no exception", false, e.stack);

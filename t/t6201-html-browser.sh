@@ -51,8 +51,8 @@ page() {
 }
 
 sample() { "$BUILD/t/unit/u-html" "$@" >/dev/null; }
-sample 31 200 all.trace
-sample 15 60 other.trace
+sample 63 200 all.trace
+sample 47 60 other.trace
 sample 14 0 no-naps.trace
 sample 5 50 cut.trace
 sample 8 0 nothing.trace

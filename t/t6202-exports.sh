@@ -4,7 +4,7 @@
 . "$(dirname "$0")/test-lib.sh"
 
 sample() { "$BUILD/t/unit/u-html" "$@" >/dev/null; }
-sample 31 60 odd.trace
+sample 63 60 odd.trace
 sample 7 20 cut.trace
 sample 8 0 nothing.trace
 "$BUILD/t/unit/u-summary-text" sample.trace
@@ -16,12 +16,12 @@ back() {
 	[ ! -s err ] || return 1
 	perl -e 'my %id; my %field; open my $m, "<", shift or die; my $in;
 		while (<$m>) {
-			if (/^event \{ name = "(\w+)"; id = (\d+); stream_id = 0/) { $id{$1} = $2; $in = $1 }
+			if (/^event \{ name = "([\w-]+)"; id = (\d+); stream_id = 0/) { $id{$1} = $2; $in = $1 }
 			elsif (/^event/) { $in = undef }
 			elsif ($in && /^\t([us])(\d+) _(\w+);/) { push @{$field{$in}}, [$3, $1, $2] }
 		}
 		while (<STDIN>) {
-			my ($t, $name, $c, $f) = /^\[(\d+)\].*?(\w+): \{ (.*?) \}(?:, \{ (.*?) ?\})?$/ or die "what is $_";
+			my ($t, $name, $c, $f) = /^\[(\d+)\].*?([\w-]+): \{ (.*?) \}(?:, \{ (.*?) ?\})?$/ or die "what is $_";
 			next if $name eq "frame";
 			my %c = $c =~ /(\w+) = (\d+)/g;
 			my ($event, $hex) = ($id{$name}, "");
@@ -88,7 +88,7 @@ perfetto() {
 		sub same { my ($a, $b) = @_; abs($a - $b) <= 1e-6 * (1 + abs $a) or die "$a is not $b\n" }
 		eval "$ARGV[0]; 1" or die $@; exit 0' "$2"
 }
-naps='my %b = map { $_->{id} => $_ } @{$by{b}}; my %e = map { $_->{id} => $_ } @{$by{e}};
+naps='my %b = map { $_->{id} => $_ } grep { $_->{cat} eq "nap" } @{$by{b}}; my %e = map { $_->{id} => $_ } grep { $_->{cat} eq "nap" } @{$by{e}};
 	my @n = @{$d->{naps}}; keys %b == @n && keys %e == @n or die "how many";
 	for my $i (0 .. $#n) { my ($b, $e) = ($b{$i}, $e{$i});
 		same($b->{ts} * 1000, $n[$i]{start_ns}); same(($e->{ts} - $b->{ts}) * 1000, $n[$i]{length_ns});
@@ -101,6 +101,12 @@ ok "counters add up" perfetto odd.trace 'my %n; for (@{$by{C}}) { $n{$_->{name}}
 # shellcheck disable=SC2016 # perl's
 ok "the overhead" perfetto odd.trace 'my @o = grep { $_->{name} =~ /^overhead/ } @{$by{C}}; my @l = @{$d->{ledger}};
 	@o == @l or die "how many"; same($o[$_]{args}{"so far"} * 1e7, $l[$_]{overhead_ppb}) for 0 .. $#l'
+# shellcheck disable=SC2016 # perl's
+ok "phases" perfetto odd.trace 'my (%in, %nr); for (grep { $_->{ph} =~ /[be]/ && $_->{cat} eq "phase" } @{$p->{traceEvents}}) {
+		$in{$_->{name}} += $_->{ph} eq "b" ? -$_->{ts} : $_->{ts}; $nr{$_->{name}} += $_->{ph} eq "b" }
+	for (@{$by{C}}) { $nr{$_->{name}} += $_->{args}{entered} if exists $_->{args}{entered} }
+	my @p = @{$d->{phases}}; ($nr{$_->{phase}} // 0) == $_->{count} or die "how often $_->{phase}" for @p;
+	same($in{$p[0]{phase}} * 1000, $p[0]{files}[0]{in_ns})'
 # shellcheck disable=SC2016 # perl's
 ok "samples and their stacks" perfetto odd.trace 'my $n = grep { ($_->{sf} // "") ne "" } @{$by{P}}; @{$by{P}} == $d->{samples}{samples} or die "how many";
 	$n or die "none has a stack"; my $f = $p->{stackFrames};

@@ -4,8 +4,8 @@
 HTML := $(O)/reports/html
 PAGE_CSS := reports/html/chrome.css reports/html/page.css
 PAGE_JS := $(addprefix reports/html/,units.js dom.js run.js time.js series.js \
-	canvas.js tip.js lane.js strips.js ruler.js overview.js select.js \
-	table.js flame.js interval.js main.js)
+	canvas.js tip.js lane.js strips.js phases.js ruler.js overview.js \
+	select.js table.js flame.js interval.js main.js)
 DIFF_CSS := reports/html/chrome.css reports/html/diff.css
 
 $(HTML)/page.head: reports/html/page.html $(PAGE_CSS) $(PAGE_JS) reports/html/assemble.pl

@@ -226,6 +226,7 @@ function aboutTable() {
 const tabs = [
 	["sites", "Allocation sites", () => sites.length > 0, siteTable],
 	["naps", "Naps", () => report.naps.length > 0, napTable],
+	["phases", "Phases", () => phases.length > 0, phaseTable],
 	["counters", "Counters", () => runs.some(r => r.counters), counterTable],
 	["cost", "Cost", () => runs.some(r => r.ledger.length), costTable],
 	["functions", "Functions", () => report.samples && report.samples.samples > 0, functionTable],

@@ -131,13 +131,14 @@ function pile(bars) {
 }
 
 class BarStrip extends Strip {
-	/* @bars by run: {from, to, size, kind, label, tip()} */
+	/* @bars by run: {from, to, size, kind, label, tip()}, and share, how much
+	 * of that time it was so; with options.most each has its place, too. */
 	constructor(name, bars, options = {}) {
 		super(name, options.height || 48, options.text || name);
 		this.bars = bars;
 		this.isBytes = Boolean(options.lines);
 		this.lines = options.lines || bars.map(() => null);
-		this.most = Math.max(...bars.map(pile), ...this.lines.map(l => l ? l.peak(0, duration) || 0 : 0));
+		this.most = options.most || Math.max(...bars.map(pile), ...this.lines.map(l => l ? l.peak(0, duration) || 0 : 0));
 		this.now.textContent = this.isBytes ? "" : bars.map(b => countText(b.length)).join(", ");
 	}
 	/* Only bytes can be compared in one picture. */
@@ -169,7 +170,7 @@ class BarStrip extends Strip {
 				c.fillStyle = colours.get("paper");
 				c.fillRect(x, top, w, h - gap);
 			}
-			c.fillStyle = faded(colours.get(bar.kind), 0.82);
+			c.fillStyle = faded(colours.get(bar.kind), bar.share === undefined ? 0.82 : 0.1 + 0.72 * bar.share);
 			c.fillRect(x, top, w, Math.max(0.6, h - gap));
 			if (!bar.label || h < 11 || w < 40) continue;
 			c.save();
@@ -370,8 +371,9 @@ function buildStrips() {
 	addGroup("Cost", kinds, overheadStrips(), 9);
 	addGroup("Memory", [swatch("never", "never used again"), swatch("used", "used again"), swatch("freed", "freed"),
 		swatch("unwatched", "watched no longer"), report.left_out.naps ? swatch("unlisted", "too many to show one by one") : null], siteStrips(), 9);
+	addGroup("Phases", ["a row for each thread; the fainter, the less of that time"], phaseStrips(), 12);
 	addGroup("Counters", [], counterStrips(), 40);
 	addGroup("Processes", [], processStrips(), 1);
 	if (!Strip.all.length)
-		$("strips").append(make("p", {class: "more"}, "Nothing over time is in this trace: no counters, no naps, no ledger."));
+		$("strips").append(make("p", {class: "more"}, "Nothing over time is in this trace: no counters, no naps, no phases, no ledger."));
 }

@@ -17,7 +17,7 @@ static inline void html_sample_tables(struct trace_writer *w)
 {
 	static const char *const pairs[][2] = {
 		{"command", "./run " HOSTILE_SCRIPT},
-		{"monitors", "counters,nap"},
+		{"monitors", "counters,nap,phases"},
 		{"target_ppb", "100000000"},
 		{"elapsed_ns", "30000000000"},
 		{"hostname", HOSTILE_MARKUP},
@@ -115,6 +115,46 @@ static inline void html_sample_ledger(struct trace_writer *w)
 					      .nr_stops = 3 * i});
 }
 
+/* Three phases: one by one in one thread; often in two; never. */
+static inline void html_sample_phases(struct trace_writer *w)
+{
+	trace_put_meta(w, "phase.0", HOSTILE_MARKUP);
+	trace_put_meta(w, "phase.1", "sdt:app:turn");
+	trace_put_meta(w, "phase.2", HOSTILE_SCRIPT);
+	for (uint64_t i = 1; i <= 20; i++) {
+		struct ev_phase ev = {.length_ns = SAMPLE_MS(250 + 20 * i),
+				      .pid = 4711,
+				      .flags = i == 20 ? PHASE_ONGOING : 0};
+		trace_put(w, &(struct record){.event = EV_PHASE,
+					      .time_ns = SAMPLE_MS(1500 * i),
+					      .tid = 4711,
+					      .payload_len = sizeof(ev),
+					      .payload = &ev});
+	}
+	for (uint64_t i = 1; i <= 300; i++) {
+		struct ev_phase_span ev = {.length_ns = SAMPLE_MS(100),
+					   .count = 100 + i,
+					   .nr_seen = 10,
+					   .seen_ns = 1000 * (1 + i),
+					   .pid = 4711};
+		if (i > 100 && i < 120)
+			continue;
+		trace_put(w, &(struct record){.event = EV_PHASE_SPAN,
+					      .time_ns = SAMPLE_MS(100 * i),
+					      .tid = 4711 + i % 3 / 2,
+					      .param = 1,
+					      .payload_len = sizeof(ev),
+					      .payload = &ev});
+	}
+	SAMPLE_PUT(w, EV_PHASE_TOTAL, 30000, 0,
+		   (struct ev_phase_total){20, 19, SAMPLE_MS(8550),
+					   SAMPLE_MS(650)});
+	SAMPLE_PUT(w, EV_PHASE_TOTAL, 30000, 1,
+		   (struct ev_phase_total){71160, 2810, 100000000, 300000});
+	SAMPLE_PUT(w, EV_PHASE_TOTAL, 30000, 2,
+		   (struct ev_phase_total){.count = 0});
+}
+
 static inline void html_sample_odd(struct trace_writer *w)
 {
 	for (uint32_t i = 0; i < 300; i++) {
@@ -136,6 +176,7 @@ enum html_sample_parts {
 	HTML_LEDGER = 4,
 	HTML_END = 8,  /* without it the trace is cut short */
 	HTML_ODD = 16, /* samples, events not known here, out of order */
+	HTML_PHASES = 32,
 };
 
 /* Write it to @path; 0 or negative. */
@@ -156,6 +197,8 @@ static inline int html_sample_write(const char *path, unsigned parts,
 		html_sample_ledger(w);
 	if (parts & HTML_NAPS)
 		html_sample_naps(w, nr_naps);
+	if (parts & HTML_PHASES)
+		html_sample_phases(w);
 	if (parts & HTML_ODD)
 		html_sample_odd(w);
 	if (parts & HTML_END)

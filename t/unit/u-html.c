@@ -24,7 +24,7 @@ static const char *path;
 static struct summary *load(size_t nr_files, size_t nr_buckets)
 {
 	struct summary_input input[2] = {{.name = "x"}, {.name = "y"}};
-	struct select select = {.nr_buckets = nr_buckets};
+	struct select select = {.nr_buckets = nr_buckets, .phase_sums = true};
 	struct summary *s = NULL;
 	for (size_t i = 0; i < nr_files; i++)
 		check_int(trace_reader_open(path, &input[i].reader, NULL), 0);
@@ -326,7 +326,7 @@ int main(int argc, char **argv)
 			       ? 1
 			       : 0;
 	path = scratch_path("run.trace");
-	check_int(html_sample_write(path, 15, NAPS), 0);
+	check_int(html_sample_write(path, 15 + HTML_PHASES, NAPS), 0);
 	check_markup();
 	check_same();
 	check_strips(1);
