@@ -1,8 +1,11 @@
 /*
  * guard-drive - run a fixture under the tracer and guard what it asks for
  * (t/fixtures/guard_ctl.h). Ends like the fixture; says on stderr what was
- * seen. Usage: guard-drive [-m mprotect|uffd] [-k AFTER_US] [-a] COMMAND
+ * seen. Usage: guard-drive [-m MECHANISM] [-k AFTER_US] [-a] COMMAND
  *
+ *	-m NAME	mprotect, uffd, bits, pagescan. The last two are no guards: what
+ *		is armed is looked at all the time, and a range that was
+ *		touched is a hit
  *	-k US	kill -9 itself so many microseconds after the first arming
  *	-a	arm again whatever was hit, as fast as it can
  *	-d HITS	detach after so many hits
@@ -38,6 +41,7 @@ static struct {
 	uint64_t first_ns;
 	struct page_range ranges[GUARD_CTL_MAX];
 	bool armed[GUARD_CTL_MAX];
+	uint64_t looks;
 	unsigned nr;
 	bool detached;
 } d;
@@ -62,14 +66,32 @@ static void arm(struct page_range *r, size_t n)
 		d.first_ns = smco_now_ns();
 }
 
+/* Mechanisms that are asked: a range that was touched is armed no more. */
+static void look(void)
+{
+	if (d.ops->is_guard || !d.access)
+		return;
+	for (unsigned i = 0; i < d.nr; i++) {
+		struct page_range *r = &d.ranges[i];
+		if (!d.armed[i] || d.ops->collect(d.access, r, 1) ||
+		    r->nr_reset == UINT32_MAX || !r->nr_touched)
+			continue;
+		d.armed[i] = false;
+		d.hits++;
+	}
+	d.looks++;
+	d.ctl->hits = d.hits;
+}
+
 static void serve(void)
 {
 	uint32_t r = __atomic_load_n(&d.ctl->request, __ATOMIC_SEQ_CST);
 	if (r == d.ctl->answer)
 		return;
 	/* What is still armed from before stands in the way. */
-	if (d.access)
-		d.access->ops->disarm(d.access, d.ranges, d.nr);
+	look();
+	if (d.access && d.ops->disarm)
+		d.ops->disarm(d.access, d.ranges, d.nr);
 	d.nr = d.ctl->nr;
 	for (unsigned i = 0; i < d.nr; i++)
 		d.ranges[i] = (struct page_range){
@@ -141,6 +163,17 @@ static void proc_new(struct tevent *ev)
 	tproc_resume_new(ev->proc);
 }
 
+static const struct access_ops *find_mechanism(const char *name)
+{
+	const struct access_ops *all[ACCESS_NR] = {
+		&access_mprotect, &access_uffd, &access_bits, &access_pagescan};
+	for (size_t i = 0; i < ACCESS_NR; i++)
+		if (!strcmp(all[i]->name, name))
+			return all[i];
+	die("no such mechanism", NULL);
+	return NULL;
+}
+
 static void options(int argc, char **argv)
 {
 	int c;
@@ -148,8 +181,7 @@ static void options(int argc, char **argv)
 	while ((c = getopt(argc, argv, "+m:k:ad:")) != -1) {
 		switch (c) {
 		case 'm':
-			if (!strcmp(optarg, "uffd"))
-				d.ops = &access_uffd;
+			d.ops = find_mechanism(optarg);
 			break;
 		case 'k':
 			d.kill_us = atol(optarg);
@@ -178,13 +210,14 @@ static void summary(void)
 	const struct access *a = d.access;
 	fprintf(stderr,
 		"hits %llu kernel %llu writes %llu gaps %llu faults %llu "
-		"median_ns %llu min_ns %llu stops %llu\n",
+		"median_ns %llu min_ns %llu stops %llu looks %llu\n",
 		(unsigned long long)d.hits, (unsigned long long)d.kernel_hits,
 		(unsigned long long)d.write_hits, (unsigned long long)d.gaps,
 		(unsigned long long)d.faults,
 		(unsigned long long)(d.nr_costs ? d.costs[d.nr_costs / 2] : 0),
 		(unsigned long long)(d.nr_costs ? d.costs[0] : 0),
-		(unsigned long long)tracer_nr_stops(d.tr));
+		(unsigned long long)tracer_nr_stops(d.tr),
+		(unsigned long long)d.looks);
 	if (a && a->ops->refusal && a->ops->refusal(a))
 		fprintf(stderr, "refused: %s\n", a->ops->refusal(a));
 }
@@ -193,9 +226,14 @@ static void arm_again(void)
 {
 	static struct page_range r[GUARD_CTL_MAX];
 	size_t n = 0;
-	for (unsigned i = 0; i < d.nr; i++)
-		if (!d.armed[i])
+	for (unsigned i = 0; i < d.nr; i++) {
+		if (d.armed[i])
+			continue;
+		if (!d.ops->is_guard)
+			arm(&d.ranges[i], 1);
+		else
 			r[n++] = d.ranges[i];
+	}
 	if (n)
 		arm(r, n);
 }
@@ -204,6 +242,7 @@ static void turn(void)
 {
 	drain();
 	serve();
+	look();
 	if (d.again && d.access)
 		arm_again();
 	if (d.kill_us && d.first_ns &&
