@@ -16,7 +16,7 @@ static uint64_t field_value(const struct schema_field *f, uint64_t code,
 			    uint64_t want)
 {
 	uint64_t difference = (uint64_t)unzigzag(code);
-	if (f->coding == CODE_PLAIN)
+	if (is_plain(f->coding))
 		return code;
 	return is_down(f->coding) ? want - difference : want + difference;
 }
@@ -92,8 +92,10 @@ static bool take_fields(struct codec_reader *r, struct codec_slot *slot,
 			return false;
 		if (f->width == 4 && code > UINT32_MAX)
 			return false;
-		uint64_t v = field_value(
-			f, code, expected(&r->state, slot, f, slot->field[i]));
+		uint64_t v =
+			field_value(f, code,
+				    expected(f, slot->field, slot->field[i],
+					     r->state.time_ns, slot->param));
 		slot->field[i] = f->width == 8 ? v : (uint32_t)v;
 		schema_store(f, v, payload);
 	}
@@ -117,17 +119,15 @@ static int take_payload(struct codec_reader *r, struct codec_slot *slot,
 			return SMCO_FORMAT;
 		bbuf_put(&r->payload, bytes, len);
 	} else {
-		const struct schema_event *own = schema_event(ret->event);
 		uint8_t *to = bbuf_reserve(&r->payload, SCHEMA_MAX_SIZE);
 		if (!to)
 			return SMCO_NOMEM;
 		if (!take_fields(r, slot, to))
 			return SMCO_FORMAT;
-		/* Fields that one of us does not know stand at the end. */
-		r->payload.len = own ? own->size : slot->schema->size;
-		if (own && own->size > slot->schema->size)
-			memset(to + slot->schema->size, 0,
-			       own->size - slot->schema->size);
+		size_t known = slot->schema->size;
+		r->payload.len = payload_size(ret->event, slot->schema);
+		if (r->payload.len > known)
+			memset(to + known, 0, r->payload.len - known);
 	}
 	if (r->payload.failed)
 		return SMCO_NOMEM;

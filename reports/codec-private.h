@@ -1,7 +1,6 @@
 /*
  * codec-private.h - what coding a record and decoding it have in common: the
- * bits of the first byte, slots, and what a field is expected to be. Between
- * codec.c and codec-decode.c only.
+ * bits of the first byte, and slots. Between codec.c and codec-decode.c only.
  */
 #ifndef SMCO_CODEC_PRIVATE_H
 #define SMCO_CODEC_PRIVATE_H
@@ -9,6 +8,7 @@
 #include <string.h>
 
 #include "reports/codec.h"
+#include "reports/field.h"
 
 /* First byte of a record. */
 enum head_bits {
@@ -34,11 +34,6 @@ enum more_bits {
 
 /* What few records need is kept out of the way of the others. */
 #define RARE __attribute__((noinline, cold))
-
-static inline unsigned hash_param(uint32_t param)
-{
-	return (param * 2654435761u) >> 24;
-}
 
 /* ------------------------------------------------------- slots and fields ---
  */
@@ -71,45 +66,6 @@ static inline void restart(struct codec *s, uint64_t time_ns)
 	s->tid = 0;
 	s->nr_slots = 0;
 	start_slot(&s->slot[0], 0, NULL);
-}
-
-/* zigzag in the field's width, so that 32-bit fields wrap at 32 bits. */
-static inline uint64_t fold(const struct schema_field *f, uint64_t difference)
-{
-	return f->width == 8 ? zigzag((int64_t)difference)
-			     : zigzag((int32_t)(uint32_t)difference);
-}
-
-/* What field @f of the record is expected to be, to the sign that its coding
- * has. */
-static inline uint64_t expected(const struct codec *s,
-				const struct codec_slot *slot,
-				const struct schema_field *f, uint64_t last)
-{
-	switch (f->coding) {
-	case CODE_DELTA:
-		return last;
-	case CODE_FROM_TIME:
-		return s->time_ns;
-	case CODE_OR_NONE:
-		return UINT64_MAX;
-	case CODE_FROM_PARAM:
-		return slot->param;
-	case CODE_UNTIL_TIME:
-		return s->time_ns - slot->field[f->a];
-	case CODE_BETWEEN:
-		return slot->field[f->a] - slot->field[f->b];
-	case CODE_PLAIN:
-	case CODE_NR:
-		break;
-	}
-	return 0;
-}
-
-/* Is the code that of expected - value rather than of value - expected? */
-static inline bool is_down(enum coding c)
-{
-	return c == CODE_FROM_TIME || c == CODE_UNTIL_TIME || c == CODE_BETWEEN;
 }
 
 #endif

@@ -223,7 +223,7 @@ IN_LANE struct codec_slot *put_event(struct codec *s, struct lane *l,
 static uint64_t field_code(const struct schema_field *f, uint64_t value,
 			   uint64_t want)
 {
-	if (f->coding == CODE_PLAIN)
+	if (is_plain(f->coding))
 		return value;
 	return fold(f, is_down(f->coding) ? want - value : value - want);
 }
@@ -247,8 +247,9 @@ static bool put_fields(struct codec_writer *w, struct codec_slot *slot,
 	for (size_t i = 0; i < e->nr_fields; i++) {
 		const struct schema_field *f = &e->field[i];
 		uint64_t v = load(f, payload);
-		code[i] = field_code(
-			f, v, expected(&w->state, slot, f, slot->field[i]));
+		code[i] = field_code(f, v,
+				     expected(f, slot->field, slot->field[i],
+					      w->state.time_ns, slot->param));
 		slot->field[i] = v;
 		present |= (uint64_t) !!code[i] << i;
 	}

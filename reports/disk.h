@@ -12,8 +12,8 @@
 
 /* Not text, no newline translation survives it, 8 bytes. */
 #define TRACE_MAGIC	      "\x89SMCO\r\n\x1a"
-#define TRACE_VERSION	      3
-#define TRACE_OLDEST_READABLE 3 /* by which readers this writer's files are */
+#define TRACE_VERSION	      4
+#define TRACE_OLDEST_READABLE 4 /* by which readers this writer's files are */
 #define TRACE_OLDEST_KNOWN    3 /* of the files that this reader reads */
 
 enum trace_features { /* a reader must refuse a file with bits it lacks */
@@ -54,17 +54,19 @@ enum chunk_type {
 };
 
 enum chunk_flags {
-	CHUNK_ZSTD = 1 << 0, /* payload is one zstd frame */
+	CHUNK_ZSTD = 1 << 0,	 /* payload is one zstd frame */
+	CHUNK_MODELLED = 1 << 1, /* items are coded by those before, see back */
 };
-#define CHUNK_FLAGS_KNOWN CHUNK_ZSTD
+#define CHUNK_FLAGS_KNOWN (CHUNK_ZSTD | CHUNK_MODELLED)
 
 struct disk_chunk {
 	uint32_t magic;
 	uint8_t type;
 	uint8_t flags;
-	uint16_t reserved;
-	uint32_t seq;	      /* 0, 1, 2...: missing ones are noticed */
-	uint32_t nr_items;    /* records, strings, frames, stacks, pairs */
+	uint16_t back;	   /* modelled: seq - back is the one that it continues;
+			    * 0: none */
+	uint32_t seq;	   /* 0, 1, 2...: missing ones are noticed */
+	uint32_t nr_items; /* records, strings, frames, stacks, pairs */
 	uint32_t stored_size; /* bytes that follow */
 	uint32_t raw_size;    /* bytes after decompression */
 	uint32_t payload_crc; /* CRC-32 of the bytes that follow */

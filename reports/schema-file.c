@@ -58,7 +58,7 @@ static bool take_name(struct cursor *c, char **to, char *end, const char **ret)
 
 static bool needs_a(enum coding c)
 {
-	return c == CODE_UNTIL_TIME || c == CODE_BETWEEN;
+	return c == CODE_UNTIL_TIME || c == CODE_BETWEEN || c == CODE_RATE;
 }
 
 static bool take_field(struct cursor *c, size_t nr, size_t size,

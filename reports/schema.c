@@ -92,10 +92,11 @@ static const struct schema_field process_fields[] = {
 static_assert(sizeof(struct ev_process) == 16,
 	      "ev_process: fields above, FORMAT.md");
 
+/* Most events happen the more often the longer the thread runs: enabled_ns. */
 #define VALUE(i)                                                               \
 	{                                                                      \
 		"value" #i, offsetof(struct ev_counts, value[i]), 8, false,    \
-			CODE_PLAIN, 0, 0,                                      \
+			CODE_RATE, 3, 0,                                       \
 	}
 static const struct schema_field counts_fields[] = {
 	F(ev_counts, pid, DELTA),

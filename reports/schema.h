@@ -20,6 +20,10 @@ enum coding {
 	CODE_FROM_PARAM, /* zigzag of value - the record's parameter */
 	CODE_UNTIL_TIME, /* zigzag of record time - field a - value */
 	CODE_BETWEEN,	 /* zigzag of field a - field b - value */
+	/* As plain; where chunks are modelled zigzag of value - what it would
+	 * be if it had to field a the ratio that it had in the last record of
+	 * the same parameter and thread. */
+	CODE_RATE,
 	CODE_NR,
 };
 

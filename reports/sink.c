@@ -11,6 +11,7 @@
 #include <zstd.h>
 
 #include "reports/outfile.h"
+#include "reports/packer.h"
 
 #define ZSTD_LEVEL	   3
 #define ZSTD_LEVEL_RECORDS 1  /* columns: more effort gains nothing */
@@ -46,7 +47,8 @@ struct sink {
 	uint32_t seq;
 	bool is_behind; /* rather larger than late, and then dropped */
 	ZSTD_CCtx *zstd;
-	struct bbuf zstd_out, out;
+	struct packer *packer;
+	struct bbuf coded, out;
 	struct index_entry index[INDEX_EVERY];
 	uint32_t nr_index;
 	uint64_t index_bytes; /* of the chunks in it */
@@ -68,44 +70,51 @@ static void fail(struct sink *s, enum smco_code code, int error)
 	atomic_store(&s->failed, true);
 }
 
-/* @c compressed, if that pays, as *ret. */
-static size_t compress_chunk(struct sink *s, const struct chunk *c,
-			     const uint8_t **ret)
+/* @c as it is to be stored, in place or in @s->coded; fills in what @h says of
+ * that. */
+static const uint8_t *code_chunk(struct sink *s, const struct chunk *c,
+				 struct disk_chunk *h)
 {
+	bool is_records = c->type == CHUNK_RECORDS;
+	h->raw_size = h->stored_size = (uint32_t)c->body.len;
+	bbuf_reset(&s->coded);
+	if ((is_records || c->type == CHUNK_STACKS) &&
+	    packer_pack(s->packer, c->type, c->nr_items, h->seq, &c->body,
+			&s->coded, &h->back)) {
+		h->flags = CHUNK_MODELLED;
+		h->raw_size = h->stored_size = (uint32_t)s->coded.len;
+		return s->coded.data;
+	}
+	bbuf_reset(&s->coded);
 	size_t bound = ZSTD_compressBound(c->body.len);
-	*ret = c->body.data;
-	if (c->body.len < ZSTD_WORTH)
-		return c->body.len;
-	bbuf_reset(&s->zstd_out);
-	uint8_t *to = bbuf_reserve(&s->zstd_out, bound);
+	uint8_t *to = c->body.len < ZSTD_WORTH ? NULL
+					       : bbuf_reserve(&s->coded, bound);
 	if (!to)
-		return c->body.len;
-	int level = c->type != CHUNK_RECORDS ? ZSTD_LEVEL
-		    : s->is_behind	     ? ZSTD_LEVEL_BEHIND
-					     : ZSTD_LEVEL_RECORDS;
+		return c->body.data;
+	int level = !is_records	   ? ZSTD_LEVEL
+		    : s->is_behind ? ZSTD_LEVEL_BEHIND
+				   : ZSTD_LEVEL_RECORDS;
 	size_t n = ZSTD_compressCCtx(s->zstd, to, bound, c->body.data,
 				     c->body.len, level);
 	if (!n || ZSTD_isError(n) || n >= c->body.len - c->body.len / 16)
-		return c->body.len;
-	*ret = to;
-	return n;
+		return c->body.data;
+	h->flags = CHUNK_ZSTD;
+	h->stored_size = (uint32_t)n;
+	return to;
 }
 
 /* Chunk @c to the end of what is written next; its position in the file. */
 static uint64_t seal(struct sink *s, const struct chunk *c)
 {
-	const uint8_t *stored;
-	size_t size = compress_chunk(s, c, &stored);
 	uint64_t pos = s->file.size + s->out.len;
 	struct disk_chunk h = {
 		.magic = CHUNK_MAGIC,
 		.type = (uint8_t)c->type,
-		.flags = stored != c->body.data ? CHUNK_ZSTD : 0,
 		.seq = s->seq++,
 		.nr_items = c->nr_items,
-		.stored_size = (uint32_t)size,
-		.raw_size = (uint32_t)c->body.len,
 	};
+	const uint8_t *stored = code_chunk(s, c, &h);
+	size_t size = h.stored_size;
 	h.payload_crc = (uint32_t)crc32_z(0, stored, size);
 	h.header_crc = (uint32_t)crc32(0, (const uint8_t *)&h,
 				       offsetof(struct disk_chunk, header_crc));
@@ -228,8 +237,9 @@ int sink_open(const char *path, const void *header, size_t header_len,
 	s->pid = getpid();
 	s->path = strdup(path);
 	s->zstd = ZSTD_createCCtx();
+	s->packer = packer_create();
 	int rc = SMCO_OK;
-	if (!s->path || !s->zstd)
+	if (!s->path || !s->zstd || !s->packer)
 		rc = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	if (!rc)
 		rc = outfile_open(&s->file, path, err);
@@ -346,7 +356,8 @@ void sink_destroy(struct sink *s)
 	ZSTD_freeCCtx(s->zstd);
 	for (size_t i = 0; i < SINK_PLACES; i++)
 		bbuf_free(&s->place[i].body);
-	bbuf_free(&s->zstd_out);
+	packer_destroy(s->packer);
+	bbuf_free(&s->coded);
 	bbuf_free(&s->out);
 	free(s->path);
 	free(s);

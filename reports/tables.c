@@ -241,10 +241,15 @@ static int add_meta(struct tables *t, uint32_t nr, struct cursor *c)
 	return SMCO_OK;
 }
 
+size_t tables_room(const struct tables *t)
+{
+	return TABLES_MAX_RAW - t->raw_bytes;
+}
+
 int tables_add(struct tables *t, unsigned type, uint32_t nr_items,
 	       struct cursor *c)
 {
-	if (c->len > TABLES_MAX_RAW - t->raw_bytes)
+	if (c->len > tables_room(t))
 		return SMCO_FORMAT;
 	t->raw_bytes += c->len;
 	switch (type) {

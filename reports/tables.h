@@ -71,6 +71,9 @@ void tables_free(struct tables *t);
 int tables_add(struct tables *t, unsigned type, uint32_t nr_items,
 	       struct cursor *c);
 
+/* How many bytes of payload they take yet. */
+size_t tables_room(const struct tables *t);
+
 const struct trace_frame *tables_stack(struct tables *t, uint32_t id,
 				       size_t *nr_ret);
 const char *tables_meta(const struct tables *t, const char *key);

@@ -10,6 +10,7 @@
 #include "reports/array.h"
 #include "reports/codec.h"
 #include "reports/disk.h"
+#include "reports/packer.h"
 #include "reports/schema-file.h"
 #include "reports/source.h"
 #include "reports/tables.h"
@@ -17,6 +18,7 @@
 struct record_chunk {
 	uint64_t pos; /* of its header */
 	uint32_t nr_items;
+	bool continues;	 /* cannot be read without the one before */
 	bool is_indexed; /* the rest is known */
 	uint64_t earliest_ns, latest_ns, threads;
 };
@@ -40,6 +42,11 @@ struct trace_reader {
 	struct bbuf stored, raw; /* of the chunk being read */
 	uint32_t records_left;	 /* of the chunk being read */
 	struct codec_reader codec;
+	bool is_modelled; /* the chunk being read */
+	struct bitcoder bits;
+	struct pack_records *packed; /* NULL until one is */
+	struct pack_stacks *stacks;  /* the same */
+	struct unpack_order of_records, of_stacks;
 
 	uint64_t start_real_ns;
 	uint64_t nr_damaged, nr_lost, nr_returned;
@@ -128,6 +135,10 @@ static int load_payload(struct trace_reader *r, uint64_t pos,
 	    !crc_matches(h->payload_crc, stored, h->stored_size) ||
 	    h->flags & ~CHUNK_FLAGS_KNOWN)
 		return SMCO_FORMAT;
+	if (h->flags & CHUNK_MODELLED &&
+	    (h->flags & CHUNK_ZSTD ||
+	     (h->type != CHUNK_RECORDS && h->type != CHUNK_STACKS)))
+		return SMCO_FORMAT;
 	if (!(h->flags & CHUNK_ZSTD)) {
 		*ret = (struct cursor){stored, h->stored_size, 0};
 		return h->raw_size == h->stored_size ? SMCO_OK : SMCO_FORMAT;
@@ -145,12 +156,15 @@ static int load_payload(struct trace_reader *r, uint64_t pos,
 }
 
 static int remember_record_chunk(struct trace_reader *r, uint64_t pos,
-				 uint32_t nr_items)
+				 const struct disk_chunk *h)
 {
 	if (!ARRAY_ROOM(r->chunk, r->nr_chunks, r->cap_chunks))
 		return SMCO_NOMEM;
-	r->chunk[r->nr_chunks++] =
-		(struct record_chunk){.pos = pos, .nr_items = nr_items};
+	r->chunk[r->nr_chunks++] = (struct record_chunk){
+		.pos = pos,
+		.nr_items = h->nr_items,
+		.continues = h->flags & CHUNK_MODELLED && h->back,
+	};
 	return SMCO_OK;
 }
 
@@ -223,12 +237,38 @@ static int own_schema(struct trace_reader *r)
 	return rc;
 }
 
+/* Modelled stacks at *c, as a chunk that is not would have them. */
+static int take_stacks(struct trace_reader *r, const struct disk_chunk *h,
+		       struct cursor *c)
+{
+	struct bitcoder bits;
+	bool reset;
+	if (!unpack_begin(&r->of_stacks, h, c->len - c->pos, &reset))
+		return SMCO_FORMAT;
+	if (!r->stacks)
+		r->stacks = pack_stacks_create();
+	else if (reset)
+		pack_stacks_reset(r->stacks);
+	if (!r->stacks)
+		return SMCO_NOMEM;
+	size_t room = tables_room(&r->tables);
+	bbuf_reset(&r->raw);
+	bitcoder_begin_in(&bits, *c);
+	int rc = pack_stacks_decode(r->stacks, &bits, h->nr_items,
+				    room < CHUNK_MAX ? room : CHUNK_MAX,
+				    &r->raw);
+	if (!rc)
+		unpack_end(&r->of_stacks);
+	*c = (struct cursor){r->raw.data, r->raw.len, 0};
+	return rc;
+}
+
 static int take_chunk(struct trace_reader *r, uint64_t pos,
 		      const struct disk_chunk *h)
 {
 	struct cursor c;
 	if (h->type == CHUNK_RECORDS)
-		return remember_record_chunk(r, pos, h->nr_items);
+		return remember_record_chunk(r, pos, h);
 	if (h->type < CHUNK_META || h->type > CHUNK_INDEX ||
 	    h->type == CHUNK_RECORDS_1)
 		return SMCO_OK; /* of another writer, and not needed */
@@ -242,7 +282,9 @@ static int take_chunk(struct trace_reader *r, uint64_t pos,
 		rc = take_index(r, h->nr_items, &c);
 	else if (h->type == CHUNK_SCHEMA)
 		rc = take_schema(r, h->nr_items, &c);
-	else
+	else if (h->flags & CHUNK_MODELLED)
+		rc = take_stacks(r, h, &c);
+	if (!rc && h->type <= CHUNK_STACKS)
 		rc = tables_add(&r->tables, h->type, h->nr_items, &c);
 	if (rc == SMCO_FORMAT)
 		r->nr_damaged++;
@@ -358,6 +400,8 @@ void trace_reader_close(struct trace_reader *r)
 	bbuf_free(&r->stored);
 	bbuf_free(&r->raw);
 	codec_reader_free(&r->codec);
+	pack_records_destroy(r->packed);
+	pack_stacks_destroy(r->stacks);
 	schema_table_free(&r->schema);
 	free(r);
 }
@@ -384,9 +428,39 @@ static bool is_outside(const struct trace_reader *r,
 				 !(c->threads & r->threads));
 }
 
+/* Nothing of the next chunk is wanted, nor of those that continue it. */
+static bool can_skip(const struct trace_reader *r)
+{
+	size_t i = r->next_chunk;
+	do
+		if (!is_outside(r, &r->chunk[i]))
+			return false;
+	while (++i < r->nr_chunks && r->chunk[i].continues);
+	return true;
+}
+
+static int begin_modelled(struct trace_reader *r, const struct disk_chunk *h,
+			  struct cursor c)
+{
+	bool reset;
+	if (!unpack_begin(&r->of_records, h, c.len, &reset) ||
+	    !cursor_varint(&c, &r->codec.nr_dropped))
+		return SMCO_FORMAT;
+	if (!r->packed)
+		r->packed = pack_records_create(&r->schema);
+	else if (reset)
+		pack_records_reset(r->packed);
+	if (!r->packed)
+		return SMCO_NOMEM;
+	bitcoder_begin_in(&r->bits, c);
+	if (!h->nr_items)
+		unpack_end(&r->of_records);
+	return SMCO_OK;
+}
+
 static int next_chunk(struct trace_reader *r, struct smco_err *err)
 {
-	if (is_outside(r, &r->chunk[r->next_chunk])) {
+	if (can_skip(r)) {
 		r->nr_skipped += r->chunk[r->next_chunk++].nr_items;
 		return SMCO_OK;
 	}
@@ -396,12 +470,16 @@ static int next_chunk(struct trace_reader *r, struct smco_err *err)
 	if (!read_chunk_header(r, pos, &h)) /* the file changed since */
 		return lose_chunk(r, SMCO_FORMAT, err);
 	r->records_left = h.nr_items;
+	r->is_modelled = h.flags & CHUNK_MODELLED;
 	struct cursor c;
 	int rc = load_payload(r, pos, &h, &c);
+	if (!rc && !r->has_schema)
+		rc = SMCO_FORMAT;
 	if (!rc)
-		rc = r->has_schema ? codec_reader_begin(&r->codec, c,
-							h.nr_items, &r->schema)
-				   : SMCO_FORMAT;
+		rc = r->is_modelled
+			     ? begin_modelled(r, &h, c)
+			     : codec_reader_begin(&r->codec, c, h.nr_items,
+						  &r->schema);
 	if (rc)
 		return lose_chunk(r, rc, err);
 	r->nr_dropped += r->codec.nr_dropped;
@@ -417,10 +495,12 @@ int trace_next(struct trace_reader *r, struct record *ret, struct smco_err *err)
 		if (rc)
 			return rc;
 	}
-	int rc = codec_decode(&r->codec, ret);
+	int rc = r->is_modelled ? pack_record(r->packed, &r->bits, ret)
+				: codec_decode(&r->codec, ret);
 	if (rc)
 		return lose_chunk(r, rc, err);
-	r->records_left--;
+	if (!--r->records_left && r->is_modelled)
+		unpack_end(&r->of_records);
 	r->nr_returned++;
 	return 1;
 }
@@ -468,6 +548,7 @@ void trace_rewind(struct trace_reader *r)
 {
 	r->next_chunk = 0;
 	r->records_left = 0;
+	r->of_records = (struct unpack_order){0};
 	r->nr_damaged = r->nr_damaged_opened;
 	r->nr_lost = r->nr_lost_opened;
 	r->nr_returned = 0;

@@ -10,251 +10,287 @@ import subprocess
 import sys
 import zlib
 
-M32 = 2**32 - 1
-M64 = 2**64 - 1
-MAGIC = b"\x89SMCO\r\n\x1a"
-
-
-class Malformed(Exception):
-    pass
+M32, M64 = 2**32 - 1, 2**64 - 1
 
 
 class Column:
-    """Bytes that are taken from the front."""
-
     def __init__(self, data):
-        self.data = data
-        self.at = 0
-
-    def byte(self):
-        if self.at >= len(self.data):
-            raise Malformed("end of column")
-        self.at += 1
-        return self.data[self.at - 1]
+        self.data, self.at = data, 0
 
     def take(self, n):
-        if n > len(self.data) - self.at:
-            raise Malformed("end of column")
         self.at += n
+        if self.at > len(self.data):
+            raise ValueError("end of column")
         return self.data[self.at - n : self.at]
 
     def varint(self, bits=64):
-        v = shift = 0
-        while True:
-            b = self.byte()
+        v = 0
+        for shift in range(0, 70, 7):
+            b = self.take(1)[0]
             v |= (b & 127) << shift
-            shift += 7
-            if not b & 128:
-                break
-            if shift >= 70:
-                raise Malformed("varint")
-        if v >> bits:
-            raise Malformed("varint")
-        return v
+            if b < 128:
+                return fits(v, bits)
+        raise ValueError("varint")
 
-    def text(self):
-        n = self.varint()
-        if n > 65536:
-            raise Malformed("text")
-        return self.take(n)
+
+def fits(v, bits):
+    if v >> bits:
+        raise ValueError("number")
+    return v
 
 
 def unzigzag(v):
     return v >> 1 if not v & 1 else -(v >> 1) - 1
 
 
-# ---------------------------------------------------------------- the file --
+def signed(v):
+    return (v + 2**63 & M64) - 2**63
 
 
 def read_header(data):
-    if data[:8] != MAGIC:
+    if data[:8] != b"\x89SMCO\r\n\x1a":
         sys.exit("not a trace")
     if zlib.crc32(data[:60]) != struct.unpack_from("<I", data, 60)[0]:
         return 64
-    oldest, size = struct.unpack_from("<HI", data, 10)
-    features = struct.unpack_from("<Q", data, 16)[0]
-    if oldest > 3 or features & ~1:
+    oldest, size, features = struct.unpack_from("<HIQ", data, 10)
+    if oldest > 4 or features & ~1:
         sys.exit("needs a newer reader")
     return max(size, 64)
 
 
+def unzstd(frame):
+    return subprocess.run(["zstd", "-dcq"], input=frame, stdout=subprocess.PIPE).stdout
+
+
 def read_chunks(data, at):
-    """(type, items, compressed?, raw size, payload) of each whole chunk."""
-    while at + 32 <= len(data):
-        head = data[at : at + 32]
-        (magic, kind, flags, _, _, items, stored, raw, crc, head_crc) = (
-            struct.unpack("<4sBBHIIIIII", head)
-        )
+    """[type, flags, how far back, number, items, payload] of each."""
+    while 0 <= at <= len(data) - 32:
+        magic, *head, stored, raw, crc, head_crc = struct.unpack_from("<4sBBHIIIIII", data, at)
         body = data[at + 32 : at + 32 + stored]
-        if (
-            magic != b"SMCK"
-            or zlib.crc32(head[:28]) != head_crc
-            or max(stored, raw) > 4 << 20
-            or len(body) < stored
-        ):
+        right = magic == b"SMCK" and zlib.crc32(data[at : at + 28]) == head_crc
+        if not right or max(stored, raw) > 4 << 20 or len(body) < stored:
             at = data.find(b"SMCK", at + 1)
-            if at < 0:
-                return
             continue
         at += 32 + stored
-        if zlib.crc32(body) == crc and not flags & ~1:
-            yield kind, items, flags & 1, raw, body
-
-
-def decompressed(chunks):
-    """(type, items, payload); one zstd for all frames."""
-    frames = b"".join(c[4] for c in chunks if c[2])
-    out = b""
-    if frames:
-        out = subprocess.run(
-            ["zstd", "-dcq"], input=frames, stdout=subprocess.PIPE, check=True
-        ).stdout
-    at = 0
-    for kind, items, compressed, raw, body in chunks:
-        if compressed:
-            body = out[at : at + raw]
-            at += raw
-        yield kind, items, body
-
-
-# -------------------------------------------------------------- the schema --
+        if zlib.crc32(body) == crc and head[1] < 3:
+            yield [*head, unzstd(body) if head[1] == 1 else body]
 
 
 def read_schema(items, payload, schema):
     c = Column(payload)
     for _ in range(items):
         event = c.varint(32)
-        c.text()
-        c.text()
-        size = c.varint(32)
-        fields = []
+        c.take(c.varint()), c.take(c.varint())
+        size, fields = c.varint(32), []
         for _ in range(c.varint(32)):
-            c.text()
-            offset, width, coding, a, b = (c.varint(32) for _ in range(5))
-            fields.append((offset, width >> 1, coding, a, b))
+            c.take(c.varint())
+            offset, width, *coding = (c.varint(32) for _ in range(5))
+            fields.append((offset, width >> 1, *coding))
         schema[event] = (size, fields)
 
 
-# ------------------------------------------------------------- the records --
-
-
 class Slot:
-    def __init__(self, event):
-        self.event = event
-        self.last = self.stride = 0
-        self.follower = [0] * 256
-        self.fields = [0] * 32
+    def __init__(self, event=None):
+        self.event, self.cpu, self.thread = event, M32, 0
+        self.last = self.stride = self.most = 0
+        self.follower, self.fields, self.step = [0] * 256, [0] * 32, [0] * 32
+        self.came = [0] * 33  # of each field, and of the parameter
+        self.paces, self.past = {}, {}
+
+    def payload(self, size, fields):
+        payload = bytearray(size)
+        for (offset, width, *_), v in zip(fields, self.fields):
+            payload[offset : offset + width] = v.to_bytes(width, "little")
+        return bytes(payload)
+
+    def hashed(self):
+        return (self.last * 2654435761 & M32) >> 24
+
+    def took(self, param):
+        if param != self.last:
+            self.follower[self.hashed()] = param
+            self.last, self.stride = param, param - self.last & M32
 
 
-def value_of(coding, a, b, code, index, slot, time, param):
-    d = unzigzag(code)
-    if coding == 0:
-        return code
-    if coding == 1:
-        return slot.fields[index] + d
-    if coding == 2:
-        return time - d
-    if coding == 3:
-        return d - 1
-    if coding == 4:
-        return param + d
-    if coding == 5:
-        return time - slot.fields[a] - d
-    if coding == 6:
-        return slot.fields[a] - slot.fields[b] - d
-    raise Malformed("coding")
+def wanted(coding, a, b, i, fields, time, param):  # and its code's sign
+    if coding in (5, 6):
+        return (time - fields[a] if coding == 5 else fields[a] - fields[b]), -1
+    return ((0, None), (fields[i], 1), (time, -1), (-1, 1), (param, 1), 0, 0, (0, None))[coding]
 
 
-def read_fields(c, event, slot, schema, time, param):
-    size, fields = schema[event]
-    payload = bytearray(size)
-    present = c.varint()
-    if present >> len(fields):
-        raise Malformed("presence bits")
-    for i, (offset, width, coding, a, b) in enumerate(fields):
-        code = c.varint(8 * width) if present >> i & 1 else 0
-        v = value_of(coding, a, b, code, i, slot, time, param)
-        v &= M32 if width == 4 else M64
-        slot.fields[i] = v
-        payload[offset : offset + width] = v.to_bytes(width, "little")
-    return bytes(payload)
+def read_fields(c, fields, slot, time):
+    present = fits(c.varint(), len(fields))
+    for i, (_, width, *coding) in enumerate(fields):
+        v = c.varint(8 * width) if present >> i & 1 else 0
+        want, sign = wanted(*coding, i, slot.fields, time, slot.last)
+        slot.fields[i] = (v if sign is None else want + sign * unzigzag(v)) & (1 << 8 * width) - 1
 
 
-def read_records(items, payload, schema):
+def read_columns(items, payload, schema):
     c = Column(payload)
-    c.varint()  # dropped
-    time = c.varint()
-    n1, n2, nv = (c.varint() for _ in range(3))
-    head, time0, time1, time2, value = (
-        Column(c.take(n)) for n in (items, items, n1, n2, nv)
-    )
-    rest = Column(payload[c.at :])
-    cpu, thread = M32, 0
-    slots = [Slot(None)]
+    _, time, *lengths = (c.varint() for _ in range(5))
+    columns = [Column(c.take(n)) for n in (items, items, *lengths)]
+    head, time0, time1, time2, value = columns
+    cpu, thread, slots = M32, 0, [Slot()]
     for _ in range(items):
-        h = head.byte()
-        nr = h & 15
-        if nr >= len(slots):
-            raise Malformed("slot")
-        slot = slots[nr]
+        h = head.take(1)[0]
+        slot = slots[h & 15]
         event = slot.event
-        if nr == 0:
+        if not h & 15:
             event = value.varint(32)
             if len(slots) < 16:
                 slot = Slot(event)
                 slots.append(slot)
-        more = value.byte() if h & 128 else 0
-        if more & ~3:
-            raise Malformed("more")
+        more = fits(value.take(1)[0], 2) if h & 128 else 0
         if h & 16:
-            cpu = (value.varint(32) - 1) & M32
-            thread = (thread + unzigzag(value.varint(32))) & M32
+            cpu = value.varint(32) - 1 & M32
+            thread = thread + unzigzag(value.varint(32)) & M32
         mode = h >> 5 & 3
-        at = (slot.last * 2654435761 & M32) >> 24
-        param = slot.last
-        if mode == 1:
-            param = slot.follower[at]
-        elif mode == 2:
-            param = (slot.last + slot.stride) & M32
-        elif mode == 3:
-            param = (slot.last + unzigzag(value.varint(32))) & M32
-        if param != slot.last:
-            slot.follower[at] = param
-            slot.stride = (param - slot.last) & M32
-            slot.last = param
-        b = time0.byte()
-        distance = b & 127
-        if b & 128:
-            b = time1.byte()
-            distance |= (b & 127) << 7
-            if b & 128:
-                distance |= time2.varint() << 14
-        time = (time - distance if more & 1 else time + distance) & M64
-        data = b""
-        if more & 2:
-            n = rest.varint()
-            if n > 1 << 20:
-                raise Malformed("raw payload")
-            data = rest.take(n)
-        elif event in schema:
-            data = read_fields(rest, event, slot, schema, time, param)
-        yield event, time, cpu, thread, param, data
+        steps = (0, slot.follower[slot.hashed()] - slot.last, slot.stride)
+        step = steps[mode] if mode < 3 else unzigzag(value.varint(32))
+        slot.took(slot.last + step & M32)
+        far = time0.take(1)[0]
+        if far & 128:
+            far += (time1.take(1)[0] - 1) << 7
+            if far >> 14:
+                far += (time2.varint() - 1) << 14
+        time = (time - far if more & 1 else time + far) & M64
+        size, fields = schema.get(event, (0, []))
+        if not more & 2 and fields:
+            read_fields(c, fields, slot, time)
+        data = c.take(c.varint()) if more & 2 else slot.payload(size, fields)
+        yield event, time, cpu, thread, slot.last, data
 
 
-def main():
-    with open(sys.argv[1], "rb") as f:
-        data = f.read()
-    chunks = list(read_chunks(data, read_header(data)))
-    schema = {}
-    for kind, items, payload in decompressed(chunks):
-        try:
-            if kind == 8:
-                read_schema(items, payload, schema)
-            elif kind == 7:
-                for r in read_records(items, payload, schema):
-                    print(*r[:5], r[5].hex() or "-")
-        except Malformed:
-            pass  # the rest of the chunk is lost
+class Model:  # what modelled chunks have taught; and where decoding stands
+    def __init__(self):
+        self.seen, self.slots, self.slot, self.time = {}, [Slot()], 0, 0
+
+    def split(self, odds):
+        middle = self.low + ((self.high - self.low) * odds >> 16)
+        bit = self.code <= middle
+        self.low, self.high = (self.low, middle) if bit else (middle + 1, self.high)
+        while not (self.low ^ self.high) >> 24:
+            self.low = self.low << 8 & M32
+            self.high = self.high << 8 & M32 | 255
+            self.code = self.code << 8 & M32 | self.data.take(1)[0]
+        return bit
+
+    def bit(self, *where):
+        odds, times = self.seen.get(where, (32768, 0))
+        bit = self.split(odds)
+        step = (65536 - odds if bit else odds) * 2 // (2 * times + 3)
+        self.seen[where] = odds + (step if bit else -step), min(times + 1, 30)
+        return bit
+
+    def bits(self, nr, *where):
+        v = 1
+        for _ in range(nr):
+            v = v << 1 | self.bit(*where, v)
+        return v - (1 << nr)
+
+    def number(self, *where, bits=64):
+        n = self.bits(7, *where)
+        v = int(n > 0)
+        for _ in range(n - 1):
+            v = v << 1 | (self.bit(*where, n, v) if v < 8 else self.split(32768))
+        return fits(v, bits)
+
+    def choice(self, guesses, *where):
+        for i, guess in enumerate(guesses):
+            if guess is not None and guess not in guesses[:i] and self.bit(*where, i):
+                return i, guess
+        return len(guesses), None
+
+    def take_time(self, nr, slot):
+        e = slot.paces.setdefault(slot.thread % 16, [None, 0, 0])
+        last, distance, missed = e
+        if not self.bit(nr, "same", nr == self.slot):
+            want = self.time if last is None else last + distance
+            self.time = want + unzigzag(self.number(nr, "time")) & M64
+        e[0] = self.time
+        if last is None or self.time == last:
+            return
+        now = signed(self.time - last)
+        off = signed(now - distance)
+        if abs(off) <= abs(distance) >> 2:
+            e[1:] = distance + (off // 32 if off > 0 else -(-off // 32)), 0
+        else:
+            e[1:] = (distance, missed + 1) if distance and missed < 2 else (now, 0)
+
+    def take_param(self, nr, slot):
+        last, step = slot.last, slot.last + slot.stride & M32
+        guesses = [slot.most + 1 & M32, step, slot.follower[slot.hashed()], last]
+        slot.came[32], param = self.choice(guesses, nr, "parameter", slot.came[32])
+        if param is None:
+            above = self.bit(nr, "above")
+            far = self.number(nr, "far", above, bits=32)
+            param = slot.most + (far if above else -far) & M32
+        slot.took(param)
+        slot.most = max(slot.most, param)
+
+    def take_fields(self, nr, slot, fields):
+        at = ((slot.last + 97 * slot.thread) * 2654435761 & M32) >> 20
+        past, new, after = slot.past.get(at), slot.fields, True
+        past = past if past and past[:2] == (slot.last, slot.thread) else None
+        for i, (_, width, *coding) in enumerate(fields):
+            mask = (1 << 8 * width) - 1
+            base = wanted(*coding, i, new, self.time, slot.last)[0] & mask
+            guesses = [base, new[i], None, None]
+            if past:
+                since = self.time - past[2] & M64 if width == 8 else None
+                guesses[1:] = past[3][i], past[3][i] + slot.step[i] & mask, since
+            slot.came[i], v = self.choice(guesses, nr, i, bool(past), slot.came[i], after)
+            if v is None:
+                v = self.number(nr, i, bool(past), bits=8 * width)
+                if past and coding[0] in (0, 1, 7):
+                    base, a = past[3][i], coding[1]
+                    if coding[0] == 7 and past[3][a]:
+                        base = (base * new[a] & M64) // past[3][a]
+                if past or coding[0] not in (0, 7):
+                    v = base + unzigzag(v) & mask
+            if past and v != past[3][i]:
+                slot.step[i] = v - past[3][i]
+            new[i], after = v, slot.came[i] == 0
+        if nr:
+            slot.past[at] = slot.last, slot.thread, self.time, list(new)
+
+    def records(self, items, payload, schema):
+        self.data = Column(payload + bytes(8))
+        self.data.varint()
+        self.low, self.high, self.code = 0, M32, int.from_bytes(self.data.take(4), "big")
+        for _ in range(items):
+            nr = self.bits(4, "slot", self.slot)
+            slot = self.slots[nr]
+            if not nr:
+                event = self.number("event", bits=32)
+                if len(self.slots) < 16:
+                    nr, slot = len(self.slots), Slot()
+                    self.slots.append(slot)
+                slot.event = event
+            if self.bit(nr, "who"):
+                slot.cpu = self.number(nr, "cpu", bits=32) - 1 & M32
+                slot.thread = slot.thread + unzigzag(self.number(nr, "thread", bits=32)) & M32
+            self.take_time(nr, slot)
+            self.take_param(nr, slot)
+            size, fields = schema.get(slot.event, (0, []))
+            self.take_fields(nr, slot, fields)
+            self.slot, data = nr, slot.payload(size, fields)
+            yield slot.event, self.time, slot.cpu, slot.thread, slot.last, data
 
 
-main()
+trace = open(sys.argv[1], "rb").read()
+schema, model, whole = {}, None, None
+for kind, flags, back, seq, items, payload in read_chunks(trace, read_header(trace)):
+    try:
+        if kind == 8:
+            read_schema(items, payload, schema)
+        if kind != 7 or back and seq - back != whole:
+            continue
+        model = model if back else Model()
+        read, whole = (model.records if flags == 2 else read_columns), None
+        for r in read(items, payload, schema):
+            print(*r[:5], r[5].hex() or "-")
+        whole = seq
+    except (ValueError, IndexError):
+        pass  # the rest of the chunk is lost

@@ -8,7 +8,8 @@
  * Plain records are {event 32, time 64, cpu 32, thread 32, parameter 32},
  * little-endian. CTF: a compact header of 4 bytes (5 bits id, 27 bits time),
  * the thread as context and the parameter, 4 bytes each, and the payload; what
- * its packets and extended headers take besides is left out.
+ * its packets and extended headers take besides is left out. Here: the whole
+ * file but strings and frames, which are symbols. CTF and zstd have no stacks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,17 +80,26 @@ static void count(struct sums *s, const struct record *r)
 	bbuf_put(&s->plain, r->payload, r->payload_len);
 }
 
-/* Bytes of the file without strings, frames, stacks and meta. */
-static uint64_t bytes_of_records(const char *path)
+/* Bytes of the file without symbols, which are strings and frames. */
+struct parts {
+	uint64_t records, stacks, rest;
+};
+
+static struct parts parts_of(const char *path)
 {
 	struct disk_chunk h;
-	uint64_t sum = sizeof(struct disk_header);
+	struct parts sum = {.rest = sizeof(struct disk_header)};
 	FILE *f = fopen(path, "r");
-	if (!f || fseek(f, (long)sum, SEEK_SET))
+	if (!f || fseek(f, (long)sum.rest, SEEK_SET))
 		die("cannot read what was written");
 	while (fread(&h, sizeof(h), 1, f) == 1) {
-		if (h.type > CHUNK_STACKS)
-			sum += sizeof(h) + h.stored_size;
+		uint64_t size = sizeof(h) + h.stored_size;
+		if (h.type == CHUNK_RECORDS)
+			sum.records += size;
+		else if (h.type == CHUNK_STACKS)
+			sum.stacks += size;
+		else if (h.type != CHUNK_STRINGS && h.type != CHUNK_FRAMES)
+			sum.rest += size;
 		if (fseek(f, h.stored_size, SEEK_CUR))
 			break;
 	}
@@ -103,12 +113,15 @@ static void show(const char *name, struct sums *s, const char *path)
 	void *to = malloc(bound);
 	double n = s->nr ? (double)s->nr : 1;
 	size_t zstd = ZSTD_compress(to, bound, s->plain.data, s->plain.len, 3);
-	double ours = (double)bytes_of_records(path) / n;
+	struct parts parts = parts_of(path);
+	double ours = (double)(parts.records + parts.stacks + parts.rest) / n;
 	double logical = 24 + (double)s->payload / n;
 	double ctf = CTF_HEADER + (double)s->payload / n;
-	printf("%-16s %9llu  %7.1f  %7.2f  %7.2f  %7.2f  %5.1f %%\n", name,
-	       (unsigned long long)s->nr, logical, ctf, (double)zstd / n, ours,
-	       100 * ours / logical);
+	printf("%-16s %9llu  %7.1f  %7.2f  %7.2f  %7.2f  %7.2f  %7.2f  %7.2f"
+	       "  %5.1f %%\n",
+	       name, (unsigned long long)s->nr, logical, ctf, (double)zstd / n,
+	       ours, (double)parts.records / n, (double)parts.stacks / n,
+	       (double)parts.rest / n, 100 * ours / logical);
 	free(to);
 	bbuf_free(&s->plain);
 }
@@ -153,8 +166,8 @@ static void size_of_plain(const char *path)
 
 static int sizes(int nr, char **path)
 {
-	printf("bytes an event    events  logical  CTF>=    zstd-3   here  "
-	       "   of logical\n");
+	printf("bytes an event    events  logical    CTF>=   zstd-3     here  "
+	       "records   stacks     rest  of logical\n");
 	for (int i = 0; i < nr; i++) {
 		size_t n = strlen(path[i]);
 		if (n > 6 && !strcmp(path[i] + n - 6, ".plain"))

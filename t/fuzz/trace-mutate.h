@@ -3,10 +3,11 @@
  * checksums, so they are put on here; the first byte says on what:
  *   0  a file of arbitrary bytes behind a good header
  *   1  a session of all monitors with bytes changed: position (2 bytes), value
- *   2  one plain chunk, the second byte being its type, the third the number
- *      of its items
+ *   2  one chunk, the second byte being its type, modelled if it has the top
+ *      bit, the third the number of its items
  *   3  the tables of that session, and records as feed.h makes them
- * The session's chunks are plain, so that what is changed is what is read.
+ * The session's chunks are plain or modelled, so that what is changed is what
+ * is read.
  */
 #ifndef TRACE_MUTATE_H
 #define TRACE_MUTATE_H
@@ -106,7 +107,7 @@ static void unpack(const uint8_t *from, size_t len)
 		else
 			memcpy(to, stored, h.raw_size);
 		b.len += h.raw_size;
-		h.flags = 0;
+		h.flags &= CHUNK_MODELLED;
 		h.stored_size = h.raw_size;
 		memcpy(b.data + head, &h, sizeof(h));
 	}
@@ -144,7 +145,8 @@ static void one_chunk(struct bbuf *to, unsigned type, unsigned nr,
 		      const uint8_t *data, size_t size)
 {
 	struct disk_chunk h = {.magic = CHUNK_MAGIC,
-			       .type = (uint8_t)type,
+			       .type = (uint8_t)(type & 127),
+			       .flags = type & 128 ? CHUNK_MODELLED : 0,
 			       .nr_items = nr,
 			       .stored_size = (uint32_t)size,
 			       .raw_size = (uint32_t)size};

@@ -6,8 +6,11 @@
 
 #include <stdlib.h>
 
+#include <zlib.h>
+
 #include "reports/codec.h"
 #include "reports/disk.h"
+#include "reports/pack.h"
 #include "reports/schema-file.h"
 #include "reports/tables.h"
 
@@ -320,6 +323,88 @@ static void bytes(void)
 	bbuf_free(&coded);
 }
 
+static void check_coded(size_t len, uint32_t crc)
+{
+	check_int(coded.len, len);
+	check_int((uint32_t)crc32_z(0, coded.data, coded.len), crc);
+	bbuf_reset(&coded);
+}
+
+/* Two threads, one of which changes its pace now and then. */
+static void modelled_record(uint32_t i, struct pack_records *p,
+			    struct bitcoder *c)
+{
+	struct ev_range range = {.smallest = -(int64_t)i,
+				 .largest = 1000 * i,
+				 .hits = i * i,
+				 .watched_ns = 77 * i,
+				 .alive_ns = 100 * i,
+				 .pid = 4711,
+				 .flags = i % 3};
+	struct ev_counts counts = {
+		.enabled_ns = 1000 + i,
+		.value = {3000 + 3 * i, i},
+	};
+	bool is_range = i % 4 != 3;
+	uint64_t pace = i / 100 % 2 ? 1000000 : 3000000;
+	struct record r = {
+		.event = is_range ? EV_RANGE : EV_COUNTS,
+		.time_ns = pace * (i / 2) + i % 5 + (i % 20 < 2 ? pace : 0),
+		.cpu = i % 7 == 3 ? 1 : UINT32_MAX,
+		.tid = 5 + i % 2,
+		.param = i * i % 9,
+		.payload = is_range ? (void *)&range : (void *)&counts,
+		.payload_len = is_range ? sizeof(range) : sizeof(counts)};
+	check_int(pack_record(p, c, &r), 0);
+}
+
+/* Stacks of which the first frames change and the others seldom do, each
+ * defined again with others. */
+static uint32_t plain_stacks(struct bbuf *to)
+{
+	uint32_t nr = 0;
+	for (uint32_t i = 0; i < 200; i++) {
+		uint32_t again = i % 8 >= 4 ? 1000 : 0, last = 0;
+		bbuf_varint(to, i / 8 * 4 + i % 4);
+		bbuf_varint(to, 2 + i / 4 % 5);
+		for (uint32_t j = 0; j < 2 + i / 4 % 5; j++) {
+			uint32_t frame = 10 * j + again + 1;
+			if (!j || i % (10 * j) == 3)
+				frame += i % 9;
+			bbuf_varint(to, zigzag((int32_t)(frame - last)));
+			last = frame;
+		}
+		nr++;
+	}
+	return nr;
+}
+
+/* The same of modelled records and stacks. */
+static void bytes_modelled(void)
+{
+	struct pack_records *p = pack_records_create(NULL);
+	struct pack_stacks *s = pack_stacks_create();
+	struct bbuf plain = {0};
+	struct bitcoder c;
+	bitcoder_begin_out(&c, &coded);
+	for (uint32_t i = 0; i < 1000; i++)
+		modelled_record(i, p, &c);
+	struct record raw = {.event = 99, .payload = &raw, .payload_len = 1};
+	check_int(pack_record(p, &c, &raw), SMCO_UNSUPPORTED);
+	bitcoder_finish(&c);
+	check_coded(7177, 0x89a55ffd);
+	bitcoder_begin_out(&c, &coded);
+	uint32_t nr = plain_stacks(&plain);
+	struct cursor in = {plain.data, plain.len, 0};
+	check_int(pack_stacks_encode(s, &c, nr, in), 0);
+	bitcoder_finish(&c);
+	check_coded(335, 0x737fe2d5);
+	bbuf_free(&coded);
+	bbuf_free(&plain);
+	pack_records_destroy(p);
+	pack_stacks_destroy(s);
+}
+
 int main(void)
 {
 	cursors();
@@ -327,6 +412,7 @@ int main(void)
 	malformed_schemas();
 	malformed_tables();
 	bytes();
+	bytes_modelled();
 	exact("", 0);
 	return tap_done();
 }

@@ -1,6 +1,7 @@
 /*
  * A damaged trace: whatever byte is wrong or missing, the reader notices,
- * loses one chunk at most, and returns no record that was not written.
+ * loses one chunk and those that continue it at most, and returns no record
+ * that was not written.
  */
 #include "t/unit/tap.h"
 
@@ -29,7 +30,12 @@ static void write_trace(const char *path)
 	trace_put_meta(w, "command", "f");
 	for (uint32_t i = 0; i < NR; i++) {
 		random_record(&want[i], payloads[i]);
-		/* Ids that cannot be mistaken for one another. */
+		/* A payload that the schema has, so that chunks are modelled,
+		 * and ids that cannot be mistaken for one another. */
+		const struct schema_event *e = schema_event(want[i].event);
+		memset(payloads[i], (int)random_below(256), 600);
+		want[i].payload_len = e ? (uint32_t)e->size : 0;
+		want[i].payload = e ? payloads[i] : NULL;
 		want[i].param = 1000 + i;
 		f.line = i;
 		if (i % PER_CHUNK == 0)
@@ -135,10 +141,52 @@ static void cut_at_every_byte(void)
 	check_int(most, CHUNKS);
 }
 
+/* Where the last records end: the index and the end chunk follow. */
+static size_t end_of_records(void)
+{
+	size_t end = 0;
+	struct disk_chunk h;
+	for (size_t at = sizeof(struct disk_header); at < file_size;) {
+		memcpy(&h, file + at, sizeof(h));
+		at += sizeof(h) + h.stored_size;
+		if (h.type == CHUNK_RECORDS)
+			end = at;
+	}
+	return end;
+}
+
+/* How many record chunks end before @at. */
+static unsigned nr_before(size_t at)
+{
+	unsigned nr = 0;
+	struct disk_chunk h;
+	for (size_t pos = sizeof(struct disk_header); pos < file_size;) {
+		memcpy(&h, file + pos, sizeof(h));
+		pos += sizeof(h) + h.stored_size;
+		nr += h.type == CHUNK_RECORDS && pos <= at;
+	}
+	return nr;
+}
+
+/* Are all record chunks there, or, if @at is in one, those before it? */
+static bool is_as_hit(const struct outcome *o, size_t at)
+{
+	bool in_one = false;
+	struct disk_chunk h;
+	for (size_t pos = sizeof(struct disk_header); pos <= at;) {
+		memcpy(&h, file + pos, sizeof(h));
+		pos += sizeof(h) + h.stored_size;
+		in_one = h.type == CHUNK_RECORDS;
+	}
+	unsigned want_whole = in_one ? nr_before(at) : CHUNKS;
+	return o->whole == want_whole && o->whole_prefix == want_whole;
+}
+
 static void flip_every_bit(void)
 {
 	unsigned foreign = 0, partial = 0, unnoticed = 0, too_many = 0;
 	unsigned refused = 0, wrong_loss = 0;
+	const size_t end = end_of_records();
 	for (size_t i = 0; i < file_size * 8; i++) {
 		file[i / 8] ^= (uint8_t)(1 << i % 8);
 		struct outcome o = read_trace(file, file_size);
@@ -150,11 +198,11 @@ static void flip_every_bit(void)
 		}
 		foreign += o.foreign;
 		partial += o.partial;
-		too_many += o.whole < CHUNKS - 1;
+		too_many += !is_as_hit(&o, i / 8);
 		unnoticed += !o.damaged && !o.truncated;
-		/* Unless the grand total itself is hit. */
-		wrong_loss += !o.truncated && o.damaged == 1 &&
-			      o.lost != (CHUNKS - o.whole) * PER_CHUNK;
+		/* Unless the grand total itself may be hit. */
+		wrong_loss +=
+			i / 8 < end && o.lost != (CHUNKS - o.whole) * PER_CHUNK;
 	}
 	check_int(foreign, 0);
 	check_int(partial, 0);
@@ -175,26 +223,12 @@ static void holes(void)
 		struct outcome o = read_trace(holed, file_size - 50);
 		foreign += o.foreign;
 		unnoticed += !o.damaged && !o.truncated;
-		none += o.whole < CHUNKS - 2;
+		none += o.whole_prefix < nr_before(at);
 	}
 	free(holed);
 	check_int(foreign, 0);
 	check_int(unnoticed, 0);
 	check_int(none, 0);
-}
-
-/* Where the last records end: the index and the end chunk follow. */
-static size_t end_of_records(void)
-{
-	size_t end = 0;
-	struct disk_chunk h;
-	for (size_t at = sizeof(struct disk_header); at < file_size;) {
-		memcpy(&h, file + at, sizeof(h));
-		at += sizeof(h) + h.stored_size;
-		if (h.type == CHUNK_RECORDS)
-			end = at;
-	}
-	return end;
 }
 
 /* Something stands behind the end, or the end is gone and a chunk is bad. */
@@ -214,6 +248,58 @@ static void ends(void)
 	check_int(o.lost, PER_CHUNK);
 	check_int(o.damaged, 1);
 	check(o.truncated);
+}
+
+#define LONG_CHUNKS 150
+
+/* Of a long row of chunks a damaged one takes those along that continue it, and
+ * no others: sooner or later one starts afresh. */
+static void rows(const char *path)
+{
+	struct trace_writer *w = NULL;
+	struct trace_reader *r = NULL;
+	struct disk_chunk h;
+	struct record got, one = {.event = 77, .cpu = 1, .tid = 5};
+	size_t hit = 0, afresh = 0, nr = 0;
+	trace_writer_create(path, 1, &w, NULL);
+	for (uint32_t i = 0; i < LONG_CHUNKS * PER_CHUNK; i++) {
+		one.param = i;
+		one.time_ns = 1000 * i;
+		trace_put(w, &one);
+		if (i % PER_CHUNK == PER_CHUNK - 1)
+			trace_sync(w, NULL);
+	}
+	trace_writer_close(w, NULL);
+	free(file);
+	load(path);
+	for (size_t at = sizeof(struct disk_header); at < file_size; nr++) {
+		memcpy(&h, file + at, sizeof(h));
+		at += sizeof(h) + h.stored_size;
+		nr -= h.type != CHUNK_RECORDS;
+		if (h.type == CHUNK_RECORDS && nr == 10) {
+			hit = nr;
+			file[at - 1] ^= 1;
+		}
+		if (h.type == CHUNK_RECORDS && hit && !h.back && !afresh)
+			afresh = nr;
+	}
+	check_int(nr, LONG_CHUNKS);
+	check(afresh > hit && afresh < LONG_CHUNKS);
+	check_int(trace_reader_open_mem(file, file_size, &r, NULL), 0);
+	for (int again = 0; again < 2; again++) {
+		size_t n = 0, wrong = 0, lost = (afresh - hit) * PER_CHUNK;
+		for (int rc; (rc = trace_next(r, &got, NULL)) != 0;) {
+			size_t i = n < hit * PER_CHUNK ? n : n + lost;
+			n += rc > 0;
+			wrong += rc > 0 && got.param != i;
+		}
+		check_int(wrong, 0);
+		check_int(n, LONG_CHUNKS * PER_CHUNK - lost);
+		check_int(trace_nr_lost(r), lost);
+		check_int(trace_nr_damaged(r), afresh - hit);
+		trace_rewind(r);
+	}
+	trace_reader_close(r);
 }
 
 static void not_traces(void)
@@ -242,6 +328,7 @@ int main(void)
 	flip_every_bit();
 	holes();
 	ends();
+	rows(path);
 	not_traces();
 	free(file);
 	return tap_done();
