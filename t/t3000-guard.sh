@@ -31,15 +31,21 @@ ok "an area for restartable sequences" same guard_rseq
 ok "one from before the first guard" same guard_rseq early
 # Through the whole tool: done without, and the report says so.
 told() {
-	"$FIXTURES/guard_uring" poll 300 >plain &&
+	local fixture=$1
+	shift
+	"$FIXTURES/$fixture" "$@" >plain &&
 		smco-trace -q -t 100 --nap 100ms --mechanism=mprotect \
-			-o uring.trace -- "$FIXTURES/guard_uring" poll 300 \
+			-o refused.trace -- "$FIXTURES/$fixture" "$@" \
 			>traced && cmp plain traced || return
-	smco-report uring.trace >report
+	smco-report refused.trace >report
 	cat report
-	grep -q 'no mprotect guards in process [0-9]*: it uses io_uring' report
+	grep -q "no mprotect guards in process [0-9]*: $why" report
 }
-ok "the report says that it was, and why" told
+why="it uses io_uring"
+ok "the report says that it was, and why" told guard_uring poll 300
+why="it lets another process"
+ok "another process is let in, and reads" refused guard_shown
+ok "the report says that it was, and why" told guard_shown 3000
 why="the program adopts orphans"
 ok "a program that would see the helper" refused guard_reaper
 ok "unshare" same guard_reaper unshare

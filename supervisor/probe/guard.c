@@ -423,6 +423,7 @@ static uint32_t max_guards(void)
 
 static void guard_free(struct guard *g, bool gone)
 {
+	guard_others_remove(g);
 	warden_destroy(g->w, gone);
 	guardtab_deinit(&g->tab);
 	guard_calls_free(g);
@@ -481,6 +482,7 @@ static int guard_open(struct tproc *p, struct access **ret,
 		guard_free(g, false);
 		return rc;
 	}
+	guard_others_add(g);
 	*ret = &g->base;
 	return 0;
 }

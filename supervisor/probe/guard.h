@@ -16,6 +16,7 @@
  *	guard_call.c	calls in flight in each thread
  *	guard_place.c	which memory may be guarded at all
  *	guard_older.c	what killed supervisors have left
+ *	guard_other.c	other processes that look into guarded memory
  */
 #ifndef SMCO_GUARD_H
 #define SMCO_GUARD_H
@@ -42,6 +43,7 @@ struct guard_call {
 
 struct guard {
 	struct access base;
+	struct guard *next; /* private to guard_other.c */
 	struct warden *w;
 	struct tundo *undo;
 	struct guardtab tab;
@@ -113,6 +115,13 @@ const char *guard_place_check(const struct guard *g, const struct tmaps *maps,
 			      taddr_t start, taddr_t end, uint32_t *prot_ret);
 /* Around a stack pointer. */
 void guard_stack_add(struct guard *g, taddr_t addr);
+
+/* --- guard_other.c --- */
+void guard_others_add(struct guard *g);
+void guard_others_remove(struct guard *g); /* also if it was not added */
+/* @g's process is about to make call @nr: guards of others that it would see
+ * go. */
+void guard_others_look(struct guard *g, long nr, const uint64_t args[6]);
 
 /* --- guard_older.c --- */
 /* Look for them when the mechanism is opened, before it maps its own. */

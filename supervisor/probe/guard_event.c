@@ -258,6 +258,11 @@ static void act_on_class(struct guard *g, enum sysargs_class class,
 				"memory with no system call");
 		guard_off(g);
 		break;
+	case SYSARGS_SHOWN:
+		guard_refuse(g, "it lets another process look into its memory "
+				"(PR_SET_PTRACER)");
+		guard_off(g);
+		break;
 	case SYSARGS_COPY:
 	case SYSARGS_SIGNAL:
 		guard_off(g);
@@ -285,6 +290,7 @@ static void on_syscall_in(struct guard *g, struct task *t)
 	c->active = true;
 	c->all = class != SYSARGS_KNOWN && class != SYSARGS_EXIT;
 	lock_is_kept(g, nr, args);
+	guard_others_look(g, nr, args);
 	act_on_class(g, class, c, t, nr);
 }
 

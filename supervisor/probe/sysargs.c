@@ -374,8 +374,9 @@ static enum sysargs_class special_prctl(struct walk *w)
 	case PR_SET_THP_DISABLE:
 	case PR_GET_THP_DISABLE:
 	case PR_CAP_AMBIENT:
-	case PR_SET_PTRACER:
 		return SYSARGS_KNOWN;
+	case PR_SET_PTRACER:
+		return w->args[1] ? SYSARGS_SHOWN : SYSARGS_KNOWN;
 	default:
 		return SYSARGS_UNKNOWN;
 	}

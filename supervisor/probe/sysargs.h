@@ -51,6 +51,7 @@ enum sysargs_class {
 	SYSARGS_ALONE,	 /* fails when anybody else uses this memory */
 	SYSARGS_ASYNC,	 /* from now on memory is touched with no call at all:
 			  * io_uring, kernel AIO */
+	SYSARGS_SHOWN,	 /* another process is let into this memory */
 	SYSARGS_EXIT,	 /* ends the thread or all: robust lists are walked */
 };
 

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -226,6 +227,9 @@ static void classes(void)
 		  SYSARGS_SIGNAL);
 	check_int(run(SYS_rt_sigaction, SIGINT, 0, 0x10, 8, 0, 0),
 		  SYSARGS_KNOWN);
+	check_int(run(SYS_prctl, PR_SET_PTRACER, 77, 0, 0, 0, 0),
+		  SYSARGS_SHOWN);
+	check_int(run(SYS_prctl, PR_SET_PTRACER, 0, 0, 0, 0, 0), SYSARGS_KNOWN);
 	check_int(run(SYS_unshare, 0, 0, 0, 0, 0, 0), SYSARGS_ALONE);
 	check_int(run(425, 0, 0, 0, 0, 0, 0), SYSARGS_ASYNC);
 	check_int(run(SYS_io_submit, 0, 0, 0, 0, 0, 0), SYSARGS_ASYNC);

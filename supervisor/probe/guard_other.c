@@ -1,0 +1,74 @@
+/*
+ * Other processes that look into guarded memory: process_vm_readv fails there,
+ * and who calls it would not without us. Of a caller that is guarded itself
+ * the call is seen before it is made, and the guards of the process that it
+ * names go for good. (/proc/PID/mem does not mind protections.)
+ */
+#include "supervisor/probe/guard.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Of the one thread that does all this. */
+static struct guard *all;
+
+void guard_others_add(struct guard *g)
+{
+	g->next = all;
+	all = g;
+}
+
+void guard_others_remove(struct guard *g)
+{
+	for (struct guard **at = &all; *at; at = &(*at)->next) {
+		if (*at != g)
+			continue;
+		*at = g->next;
+		return;
+	}
+}
+
+static bool pid_space(pid_t pid, char *buf, size_t size)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+	ssize_t n = readlink(path, buf, size - 1);
+	if (n < 0)
+		return false;
+	buf[n] = '\0';
+	return true;
+}
+
+/* May @nr, as @caller knows it, be a thread of @pid? Which one it is in another
+ * space of process numbers is not looked for. */
+static bool may_name(pid_t caller, int nr, pid_t pid)
+{
+	char path[64], his[64], ours[64], its[64];
+	if (!pid_space(caller, his, sizeof(his)) ||
+	    !pid_space(getpid(), ours, sizeof(ours)) ||
+	    !pid_space(pid, its, sizeof(its)))
+		return true;
+	if (strcmp(his, ours) != 0)
+		return strcmp(his, its) == 0;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, nr);
+	return access(path, F_OK) == 0;
+}
+
+void guard_others_look(struct guard *g, long nr, const uint64_t args[6])
+{
+	struct tproc *p = g->base.proc;
+	if (nr != SYS_process_vm_readv && nr != SYS_process_vm_writev)
+		return;
+	for (struct guard *o = all; o; o = o->next) {
+		if (o == g || tproc_tracer(o->base.proc) != tproc_tracer(p) ||
+		    !may_name(tproc_pid(p), (int)args[0],
+			      tproc_pid(o->base.proc)))
+			continue;
+		guard_refuse(o, "another process works on its memory with %s",
+			     nr == SYS_process_vm_readv ? "process_vm_readv"
+							: "process_vm_writev");
+		guard_off(o);
+	}
+}
