@@ -7,16 +7,28 @@
 
 #define UNION_PIECES 8192 /* of a process in a phase */
 
-/* Tracks, by file and thread. */
+#define RECENT 1024 /* threads */
+
+struct track_ref {
+	const struct when_track *track;
+	size_t hint;
+};
+
+/* Tracks, by file and thread; where those of threads begin that were asked for
+ * lately. */
 struct by_thread {
-	const struct when_track **track; /* owned */
+	struct track_ref *ref; /* owned */
 	size_t nr;
+	struct {
+		uint32_t file, tid;
+		size_t first;
+	} recent[RECENT];
 };
 
 static int compare_threads(const void *va, const void *vb)
 {
-	const struct when_track *const *pa = va, *const *pb = vb;
-	const struct when_track *a = *pa, *b = *pb;
+	const struct track_ref *pa = va, *pb = vb;
+	const struct when_track *a = pa->track, *b = pb->track;
 	if (a->file != b->file)
 		return a->file < b->file ? -1 : 1;
 	if (a->tid != b->tid)
@@ -24,18 +36,22 @@ static int compare_threads(const void *va, const void *vb)
 	return a->phase < b->phase ? -1 : a->phase > b->phase;
 }
 
-static size_t first_of(const struct by_thread *all, uint32_t file, uint32_t tid)
+static size_t first_of(struct by_thread *all, uint32_t file, uint32_t tid)
 {
-	size_t low = 0, high = all->nr;
+	size_t low = 0, high = all->nr, slot = tid % RECENT;
+	if (all->recent[slot].tid == tid && all->recent[slot].file == file)
+		return all->recent[slot].first;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		const struct when_track *t = all->track[middle];
+		const struct when_track *t = all->ref[middle].track;
 		if (t->file < file || (t->file == file && t->tid < tid))
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low;
+	all->recent[slot].file = file;
+	all->recent[slot].tid = tid;
+	return all->recent[slot].first = low;
 }
 
 static bool is_of(const struct when_track *t, uint32_t file, uint32_t pid,
@@ -52,8 +68,8 @@ static struct phase_sums *sums_of(struct summary *s, const struct when_track *t)
 
 /* --- records --- */
 
-static void add_counts(struct summary *s, const struct by_thread *all,
-		       uint32_t file, const struct record *r)
+static void add_counts(struct summary *s, struct by_thread *all, uint32_t file,
+		       const struct record *r)
 {
 	const struct counts *c = s->file[file].counts;
 	struct ev_counts ev;
@@ -68,13 +84,14 @@ static void add_counts(struct summary *s, const struct by_thread *all,
 		scale = (double)ev.enabled_ns /
 			(double)(ev.enabled_ns - ev.missed_ns);
 	for (size_t i = first_of(all, file, r->tid); i < all->nr; i++) {
-		const struct when_track *t = all->track[i];
+		struct track_ref *ref = &all->ref[i];
+		const struct when_track *t = ref->track;
 		if (t->file != file || t->tid != r->tid)
 			break;
 		if (!is_of(t, file, ev.pid, r->tid))
 			continue;
 		struct phase_sums *sums = sums_of(s, t);
-		double in_ns = when_in_ns(t, from_ns, r->time_ns);
+		double in_ns = when_in_ns(t, from_ns, r->time_ns, &ref->hint);
 		double share = in_ns / (double)ev.length_ns;
 		size_t at = c->first_of_group[r->param];
 		for (size_t k = 0; k < ev.nr && share > 0; k++) {
@@ -85,18 +102,21 @@ static void add_counts(struct summary *s, const struct by_thread *all,
 	}
 }
 
-static void add_sample(struct summary *s, const struct by_thread *all,
-		       uint32_t file, const struct record *r)
+static void add_sample(struct summary *s, struct by_thread *all, uint32_t file,
+		       const struct record *r)
 {
 	struct ev_sample ev;
 	memcpy(&ev, r->payload, sizeof(ev));
+	if (!r->tid)
+		return;
 	for (size_t i = first_of(all, file, r->tid); i < all->nr; i++) {
-		const struct when_track *t = all->track[i];
+		struct track_ref *ref = &all->ref[i];
+		const struct when_track *t = ref->track;
 		if (t->file != file || t->tid != r->tid)
 			break;
-		if (!r->tid || !is_of(t, file, ev.pid, r->tid))
+		if (!is_of(t, file, ev.pid, r->tid))
 			continue;
-		double share = when_share(t, r->time_ns);
+		double share = when_share(t, r->time_ns, &ref->hint);
 		sums_of(s, t)->samples += share;
 		sums_of(s, t)->weight += share * (double)ev.weight;
 	}
@@ -110,8 +130,7 @@ static bool is_selected(const struct select *select, uint32_t pid,
 	       (!select->has_thread || r->tid == select->thread);
 }
 
-static void add_records(struct summary *s, const struct by_thread *all,
-			uint32_t file)
+static void add_records(struct summary *s, struct by_thread *all, uint32_t file)
 {
 	struct trace_reader *reader = s->file[file].reader;
 	struct record r;
@@ -140,8 +159,8 @@ static void add_records(struct summary *s, const struct by_thread *all,
 
 static int compare_processes(const void *va, const void *vb)
 {
-	const struct when_track *const *pa = va, *const *pb = vb;
-	const struct when_track *a = *pa, *b = *pb;
+	const struct track_ref *pa = va, *pb = vb;
+	const struct when_track *a = pa->track, *b = pb->track;
 	if (a->file != b->file)
 		return a->file < b->file ? -1 : 1;
 	if (a->phase != b->phase)
@@ -152,12 +171,13 @@ static int compare_processes(const void *va, const void *vb)
 static void add_process(struct summary *s, const struct when_track *t)
 {
 	struct phase_sums *sums = sums_of(s, t);
+	size_t hint = 0;
 	for (size_t i = 0; i < s->nr_naps; i++) {
 		const struct model_nap *m = &s->nap[i];
 		const struct ev_nap *n = &m->nap;
 		if (m->file != t->file || (t->pid && n->pid != t->pid))
 			continue;
-		double share = when_share(t, n->start_ns);
+		double share = when_share(t, n->start_ns, &hint);
 		sums->naps += share;
 		sums->byte_seconds +=
 			share * (double)n->size * (double)n->length_ns / 1e9;
@@ -166,22 +186,29 @@ static void add_process(struct summary *s, const struct when_track *t)
 	}
 }
 
+static int add_all(struct when_track *to, const struct when_track *from)
+{
+	int rc = SMCO_OK;
+	for (size_t i = 0; i < from->nr && !rc; i++)
+		rc = when_add(to, &from->piece[i], UNION_PIECES);
+	return rc;
+}
+
 /* Threads of a process that are in one phase as one. */
 static int add_naps(struct summary *s, struct by_thread *all)
 {
-	qsort(all->track, all->nr, sizeof(*all->track), compare_processes);
+	qsort(all->ref, all->nr, sizeof(*all->ref), compare_processes);
 	for (size_t i = 0, end; i < all->nr && s->nr_naps; i = end) {
-		const struct when_track *first = all->track[i];
+		const struct track_ref *at = &all->ref[i];
+		const struct when_track *first = at->track;
 		struct when_track t = {.file = first->file,
 				       .phase = first->phase,
 				       .pid = first->pid};
 		int rc = SMCO_OK;
 		for (end = i; end < all->nr && !rc &&
-			      !compare_processes(&all->track[end], &first);
+			      !compare_processes(&all->ref[end], at);
 		     end++)
-			for (size_t k = 0; k < all->track[end]->nr && !rc; k++)
-				rc = when_add(&t, &all->track[end]->piece[k],
-					      UNION_PIECES);
+			rc = add_all(&t, all->ref[end].track);
 		when_sort(&t, 0);
 		if (!rc)
 			add_process(s, &t);
@@ -230,12 +257,13 @@ static int make(struct summary *s, struct by_thread *all)
 	for (size_t i = 0; i < m->when.nr; i++) {
 		const struct when_track *t = &m->when.track[i];
 		struct phase_sums *sums = sums_of(s, t);
-		all->track[all->nr++] = t;
+		size_t hint = 0;
+		all->ref[all->nr++].track = t;
 		sums->nr_threads += t->tid != 0;
-		sums->in_ns += when_in_ns(t, 0, UINT64_MAX);
+		sums->in_ns += when_in_ns(t, 0, UINT64_MAX, &hint);
 	}
 	int rc = add_naps(s, all);
-	qsort(all->track, all->nr, sizeof(*all->track), compare_threads);
+	qsort(all->ref, all->nr, sizeof(*all->ref), compare_threads);
 	for (uint32_t i = 0; i < s->nr_files && !rc && all->nr; i++)
 		if (has_records(s, i))
 			add_records(s, all, i);
@@ -245,14 +273,18 @@ static int make(struct summary *s, struct by_thread *all)
 int phase_sums_make(struct summary *s)
 {
 	struct model_phases *m = &s->phases;
-	struct by_thread all = {0};
 	if (!m->nr)
 		return SMCO_OK;
+	struct by_thread *all = calloc(1, sizeof(*all));
+	if (!all)
+		return SMCO_NOMEM;
+	/* No thread that anything is asked of has number 0. */
 	m->nr_sums = m->nr * s->nr_files;
 	m->sums = calloc(m->nr_sums, sizeof(*m->sums));
-	all.track = calloc(m->when.nr + 1, sizeof(*all.track));
-	int rc = m->sums && all.track ? make(s, &all) : SMCO_NOMEM;
-	free(all.track);
+	all->ref = calloc(m->when.nr + 1, sizeof(*all->ref));
+	int rc = m->sums && all->ref ? make(s, all) : SMCO_NOMEM;
+	free(all->ref);
+	free(all);
 	return rc;
 }
 

@@ -206,10 +206,21 @@ void model_when_free(struct model_when *m)
 
 /* --- asking --- */
 
+static bool is_first_behind(const struct when_track *t, size_t i,
+			    uint64_t time_ns)
+{
+	return (!i || t->piece[i - 1].to_ns <= time_ns) &&
+	       (i == t->nr || t->piece[i].to_ns > time_ns);
+}
+
 /* The first piece that ends behind @time_ns, or nr. */
-static size_t first_behind(const struct when_track *t, uint64_t time_ns)
+static size_t first_behind(const struct when_track *t, uint64_t time_ns,
+			   size_t *hint)
 {
 	size_t low = 0, high = t->nr;
+	for (size_t i = *hint; i <= t->nr && i <= *hint + 1; i++)
+		if (is_first_behind(t, i, time_ns))
+			return *hint = i;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (t->piece[middle].to_ns <= time_ns)
@@ -217,13 +228,14 @@ static size_t first_behind(const struct when_track *t, uint64_t time_ns)
 		else
 			high = middle;
 	}
-	return low;
+	return *hint = low;
 }
 
-double when_in_ns(const struct when_track *t, uint64_t from_ns, uint64_t to_ns)
+double when_in_ns(const struct when_track *t, uint64_t from_ns, uint64_t to_ns,
+		  size_t *hint)
 {
 	double sum = 0;
-	for (size_t i = first_behind(t, from_ns);
+	for (size_t i = first_behind(t, from_ns, hint);
 	     i < t->nr && t->piece[i].from_ns < to_ns; i++) {
 		const struct when_piece *p = &t->piece[i];
 		uint64_t from = p->from_ns > from_ns ? p->from_ns : from_ns;
@@ -234,9 +246,9 @@ double when_in_ns(const struct when_track *t, uint64_t from_ns, uint64_t to_ns)
 	return sum;
 }
 
-double when_share(const struct when_track *t, uint64_t time_ns)
+double when_share(const struct when_track *t, uint64_t time_ns, size_t *hint)
 {
-	size_t i = first_behind(t, time_ns);
+	size_t i = first_behind(t, time_ns, hint);
 	if (i == t->nr || t->piece[i].from_ns > time_ns)
 		return 0;
 	return (double)t->piece[i].in_ns / (double)length_of(&t->piece[i]);

@@ -55,9 +55,13 @@ int when_add(struct when_track *t, const struct when_piece *piece,
 /* In order, none over another, at most @max of them (0: as many as there
  * are). */
 void when_sort(struct when_track *t, size_t max);
-/* How much of [@from_ns, @to_ns) it was in the phase; of a sorted one. */
-double when_in_ns(const struct when_track *t, uint64_t from_ns, uint64_t to_ns);
+/*
+ * Of a sorted one: how much of [@from_ns, @to_ns) it was in the phase. *hint is
+ * the caller's, 0 at first: who asks for one time after the other is fast.
+ */
+double when_in_ns(const struct when_track *t, uint64_t from_ns, uint64_t to_ns,
+		  size_t *hint);
 /* How likely at that moment, 0 to 1. */
-double when_share(const struct when_track *t, uint64_t time_ns);
+double when_share(const struct when_track *t, uint64_t time_ns, size_t *hint);
 
 #endif

@@ -59,10 +59,16 @@ static struct sample_stack *stack_of(struct model_samples *m,
 				     const struct stack_key *k,
 				     uint32_t id_in_file)
 {
+	/* There are few stacks, and many samples. */
+	uint32_t *recent = &m->recent[k->id[2] % SAMPLE_RECENT];
+	if (*recent && same_stack(k, *recent - 1))
+		return &m->stack[*recent - 1];
 	uint64_t hash = hindex_hash(0, k->id, sizeof(k->id));
 	uint32_t found;
-	if (hindex_find(&m->stack_index, hash, same_stack, k, &found))
+	if (hindex_find(&m->stack_index, hash, same_stack, k, &found)) {
+		*recent = found + 1;
 		return &m->stack[found];
+	}
 	if (!ARRAY_ROOM(m->stack, m->nr_stacks, m->cap_stacks) ||
 	    !hindex_add(&m->stack_index, hash, (uint32_t)m->nr_stacks))
 		return NULL;
@@ -156,6 +162,7 @@ static int compare_stacks(const void *va, const void *vb)
 int model_samples_finish(struct model_samples *m)
 {
 	hindex_free(&m->stack_index); /* of the order until now */
+	memset(m->recent, 0, sizeof(m->recent));
 	if (m->nr_stacks)
 		qsort(m->stack, m->nr_stacks, sizeof(*m->stack),
 		      compare_stacks);

@@ -8,6 +8,8 @@
 #include "reports/hindex.h"
 #include "reports/trace.h"
 
+#define SAMPLE_RECENT 16384
+
 /* Samples of one process with one stack. */
 struct sample_stack {
 	uint32_t file, pid;
@@ -37,6 +39,7 @@ struct model_samples {
 	double weight;
 	/* private: */
 	struct hindex stack_index, function_index;
+	uint32_t recent[SAMPLE_RECENT]; /* by id: a stack's number + 1 */
 };
 
 /*

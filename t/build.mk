@@ -85,6 +85,11 @@ bench-control: $(O)/t/bench/control-bench
 bench-codec: tools $(O)/t/bench/codec-bench
 	$(Q)O=$(O) t/bench/codec.sh
 
+# What the page of a 1 GB trace takes.
+.PHONY: bench-html
+bench-html: tools $(O)/t/bench/large-trace
+	$(Q)O=$(O) t/bench/html.sh
+
 .PHONY: bench-access
 bench-access: $(O)/t/bench/access-bench
 	$(Q)$<

@@ -66,7 +66,8 @@ static void print(unsigned which, unsigned how, const uint8_t *file, size_t len,
 {
 	struct summary_style style = {.width = how & 1 ? 80 : 0,
 				      .max_frames = how >> 1 & 3};
-	struct select select = {.has_thread = how & 16,
+	struct select select = {.phase_sums = true,
+				.has_thread = how & 16,
 				.thread = 4712,
 				.has_process = how & 32,
 				.process = 4711,

@@ -62,7 +62,14 @@ static void sample_others(struct trace_writer *w)
 		SAMPLE_PUT(w, EV_SAMPLE, 700 + id, id,
 			   (struct ev_sample){.weight = 1001, .pid = 4711});
 		SAMPLE_PUT(w, EV_PHASE, 800 + id, 1,
-			   (struct ev_phase){SAMPLE_MS(10 * id), 4711, 0});
+			   (struct ev_phase){.length_ns = SAMPLE_MS(10 * id),
+					     .pid = 4711});
+		SAMPLE_PUT(w, EV_PHASE_SPAN, 850 + id, id % 2,
+			   (struct ev_phase_span){.length_ns = SAMPLE_MS(100),
+						  .count = 9,
+						  .nr_seen = id,
+						  .seen_ns = SAMPLE_MS(3 * id),
+						  .pid = 4711});
 	}
 	SAMPLE_PUT(w, EV_PHASE_TOTAL, 900, 1,
 		   (struct ev_phase_total){9, 3, SAMPLE_MS(60), SAMPLE_MS(30)});

@@ -53,6 +53,7 @@ static void whole(void)
 	static bool is_in[LENGTH];
 	struct when_track t = {0};
 	uint64_t nr;
+	size_t hint = 0;
 	double in = 0;
 	for (int i = 0; i < 60; i++) {
 		uint64_t from = roll(LENGTH - 100), to = from + 1 + roll(90);
@@ -67,7 +68,7 @@ static void whole(void)
 	check_int(nr, 60);
 	bool same = true;
 	for (uint64_t i = 0; i < LENGTH; i++)
-		same &= when_share(&t, i) == (is_in[i] ? 1 : 0);
+		same &= when_share(&t, i, &hint) == (is_in[i] ? 1 : 0);
 	check(same);
 	same = true;
 	for (int i = 0; i < 200; i++) {
@@ -75,7 +76,7 @@ static void whole(void)
 		double want = 0;
 		for (uint64_t k = from; k < to && k < LENGTH; k++)
 			want += is_in[k];
-		same &= fabs(when_in_ns(&t, from, to) - want) < 1e-6;
+		same &= fabs(when_in_ns(&t, from, to, &hint) - want) < 1e-6;
 	}
 	check(same);
 	free(t.piece);
@@ -86,6 +87,7 @@ static void shares(void)
 {
 	struct when_track t = {0};
 	uint64_t nr;
+	size_t hint = 0;
 	for (uint64_t i = 0; i < 50; i++) {
 		put(&t, 100 * i, 100 * (i + 1), 30, 1000);
 		put(&t, 100 * i + 95, 100 * i + 105, 10, 1000);
@@ -94,12 +96,12 @@ static void shares(void)
 	check_int((long)sum(&t, &nr), 50 * 40);
 	check_int(nr, 100);
 	check_int(t.nr, 100);
-	check(fabs(when_share(&t, 50) - 0.35) < 1e-9);
-	check(fabs(when_in_ns(&t, 1000, 2000) - 400) < 1e-6);
+	check(fabs(when_share(&t, 50, &hint) - 0.35) < 1e-9);
+	check(fabs(when_in_ns(&t, 1000, 2000, &hint) - 400) < 1e-6);
 	/* It is never more than there. */
 	put(&t, 0, 100, 90, 1000);
 	when_sort(&t, 0);
-	check(fabs(when_share(&t, 50) - 1) < 1e-9);
+	check(fabs(when_share(&t, 50, &hint) - 1) < 1e-9);
 	free(t.piece);
 }
 
@@ -108,6 +110,7 @@ static void many(void)
 {
 	struct when_track t = {0};
 	uint64_t nr;
+	size_t hint = 0;
 	for (uint64_t i = 0; i < 100000; i++)
 		put(&t, 10 * i, 10 * i + 4, 4, 256);
 	check(t.nr <= 256 && t.cap <= 256);
@@ -115,7 +118,7 @@ static void many(void)
 	check(t.nr <= 100 && t.nr > 45);
 	check_int((long)sum(&t, &nr), 400000);
 	check_int(nr, 100000);
-	check(fabs(when_in_ns(&t, 250000, 750000) - 200000) < 1000);
+	check(fabs(when_in_ns(&t, 250000, 750000, &hint) - 200000) < 1000);
 	free(t.piece);
 }
 
