@@ -18,6 +18,15 @@
 #include "supervisor/stacks.h"
 #include "supervisor/watched.h"
 
+/* What the sensors record of allocations. */
+struct recording {
+	struct allowance allowance;
+	uint64_t cpu_ns;  /* of ours, for reading it, so far */
+	uint64_t read_ns; /* when it was read last */
+	uint64_t due_ns;  /* a ring will be as good as full */
+	bool is_due;	  /* one was full */
+};
+
 struct session {
 	const struct options *opt;
 	uint64_t start_ns;
@@ -34,6 +43,7 @@ struct session {
 	struct samples *samples;     /* NULL = not asked for */
 	struct phases *phases;	     /* NULL = not asked for */
 	struct duty duty;
+	struct recording recording;
 	struct stacks *stacks;
 	struct tables *tables;
 	struct meter meter;
@@ -81,6 +91,18 @@ enum process_why {
  * costs the program by standing or by starting has to wait.
  */
 bool session_is_far_overdrawn(const struct session *s);
+/* Of the program's time, parts of 1e9; all of it without a bound. */
+int64_t session_budget_ppb(const struct session *s);
+
+/* session-recording.c: allocations that the sensors record */
+void session_recording_init(struct session *s);
+/* When rings are to be read between two ticks; UINT64_MAX: they can wait. */
+uint64_t session_recording_due_ns(const struct session *s);
+void session_recording_read(struct session *s);
+/* What it has cost by now; once a tick, before the refills. */
+void session_recording_advance(struct session *s);
+/* How many may be recorded until the next tick. */
+void session_recording_refill(struct session *s, struct watched *w);
 
 /* session-records.c: what goes into the trace */
 void session_emit(void *session, const struct record *r);

@@ -323,10 +323,10 @@ void session_dispatch(struct session *s, struct tevent *ev)
 		tracer_resume(s->tracer, ev->task, 0);
 		break;
 	case TEV_TRAP:
-		if (w) {
-			watched_drain(w, s->stacks);
-			watched_on_trap(w, ev->task, &ev->siginfo, s->stacks);
-		}
+		/* No stack: its ring was full, which is a copy now. The thread
+		 * does not wait until that is read. */
+		if (w && !watched_on_trap(w, ev->task, &ev->siginfo, s->stacks))
+			s->recording.is_due = true;
 		tracer_resume(s->tracer, ev->task, 0);
 		break;
 	case TEV_FAULT:

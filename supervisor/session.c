@@ -11,15 +11,13 @@
 #include "supervisor/session-private.h"
 #include "supervisor/tables.h"
 
-#define TICK_MAX_NS   (20 * NSEC_PER_MSEC)
-#define TICK_OFF_NS   (100 * NSEC_PER_MSEC)
-#define FLUSH_NS      (500 * NSEC_PER_MSEC)
-#define NEARBY_NS     (50 * NSEC_PER_MSEC)
-#define MAX_TOKENS    (1u << 20)
-#define TRAP_TOKENS   64
-#define ALWAYS_BYTES  (1ull << 20)
-#define STOP_PRIORITY (-10)
-#define TRAP_COST_NS  (20 * NSEC_PER_USEC)
+#define TICK_MAX_NS    (20 * NSEC_PER_MSEC)
+#define TICK_OFF_NS    (100 * NSEC_PER_MSEC)
+#define FLUSH_NS       (500 * NSEC_PER_MSEC)
+#define NEARBY_NS      (50 * NSEC_PER_MSEC)
+#define ALWAYS_BYTES   (1ull << 20)
+#define STOP_PRIORITY  (-10)
+#define NEARBY_ROOM_NS (20 * NSEC_PER_USEC)
 
 /* The next look nearby, after one that took @took_ns: a tenth of the budget
  * goes into them, at the most. */
@@ -40,7 +38,7 @@ static uint64_t nearby_pause_ns(const struct session *s, uint64_t took_ns)
 static void look_nearby(struct session *s, struct watched *w, uint64_t now_ns)
 {
 	if (!nap_wants_nearby(w->nap) || now_ns < s->nearby_due_ns ||
-	    ledger_room_ns(s->ledger) < (int64_t)TRAP_COST_NS ||
+	    ledger_room_ns(s->ledger) < (int64_t)NEARBY_ROOM_NS ||
 	    tproc_nr_tasks(w->proc) > 16)
 		return;
 	uint64_t start_ns = smco_now_ns();
@@ -59,27 +57,11 @@ static void look_nearby(struct session *s, struct watched *w, uint64_t now_ns)
 	s->nearby_due_ns = end_ns + nearby_pause_ns(s, end_ns - start_ns);
 }
 
-static int64_t budget_ppb(const struct session *s)
+int64_t session_budget_ppb(const struct session *s)
 {
 	return s->opt->is_unlimited
 		       ? PPB
 		       : control_m_from_overhead(s->opt->target_ppb);
-}
-
-/* How many allocations may be recorded until the next tick. */
-static void refill_tokens(struct session *s, struct watched *w)
-{
-	if (!s->opt->target_ppb)
-		return;
-	uint64_t ns = allowance_ns(budget_ppb(s), ledger_room_ns(s->ledger),
-				   s->gap_ns, s->nr_ws);
-	uint64_t tokens = ns / (hooks_cost_ns(w->hooks) + 1);
-	uint64_t traps = ns / TRAP_COST_NS;
-	hooks_set_tokens(w->hooks,
-			 (uint32_t)(tokens < MAX_TOKENS ? tokens : MAX_TOKENS));
-	hooks_set_trap_tokens(
-		w->hooks,
-		(uint32_t)(traps < TRAP_TOKENS ? traps : TRAP_TOKENS));
 }
 
 /*
@@ -89,7 +71,8 @@ static void refill_tokens(struct session *s, struct watched *w)
 bool session_is_far_overdrawn(const struct session *s)
 {
 	return !s->opt->is_unlimited &&
-	       ledger_room_ns(s->ledger) < -allowance_credit_ns(budget_ppb(s));
+	       ledger_room_ns(s->ledger) <
+		       -allowance_credit_ns(session_budget_ppb(s));
 }
 
 /* What the time since the last call was spent on. */
@@ -192,10 +175,10 @@ static void tick(struct session *s, uint64_t now_ns)
 
 	session_start_late(s, now_ns);
 	keep_or_relax(s, now_ns);
-	for (size_t i = 0; i < s->nr_ws; i++)
-		watched_drain(s->ws[i], s->stacks);
+	session_recording_read(s);
 	tracer_stops_are(s->tracer, "to look at memory");
 	nap_tick(s->nap, now_ns);
+	session_recording_advance(s);
 	for (size_t i = 0; i < s->nr_ws; i++) {
 		struct watched *w = s->ws[i];
 		if (!w->nap)
@@ -206,7 +189,7 @@ static void tick(struct session *s, uint64_t now_ns)
 		look_nearby(s, w, now_ns);
 		session_take_hits(s, w);
 		if (w->hooks)
-			refill_tokens(s, w);
+			session_recording_refill(s, w);
 	}
 	if (now_ns >= s->next_flush_ns) {
 		session_flush(s, now_ns);
@@ -292,6 +275,7 @@ static int make_controllers(struct session *s, struct smco_err *err)
 		s->nap = nap_create(&np, s->ledger, s->control);
 	if (!s->nap || !s->stacks)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	session_recording_init(s);
 	duty_init(&s->duty, o->nap_ns, s->start_ns);
 	s->tick_ns = nap_window_ns(s->nap);
 	if (s->tick_ns > TICK_MAX_NS)
@@ -455,12 +439,15 @@ static void do_what_is_due(struct session *s, struct status *line,
 	bool sample_due = now_ns >= session_samples_due_ns(s);
 	bool phase_due = now_ns >= session_phases_due_ns(s);
 	bool tick_due = now_ns >= s->next_tick_ns;
+	bool read_due = now_ns >= session_recording_due_ns(s);
 	bool check_due = standing && now_ns >= s->next_check_ns;
 	/* A look at sensors is short, and comes a thousand times a second. */
-	bool lasts =
-		count_due || sample_due || phase_due || check_due || tick_due;
+	bool lasts = count_due || sample_due || phase_due || check_due ||
+		     tick_due || read_due;
 	if (lasts)
 		tracer_urgent(s->tracer, false);
+	if (read_due)
+		session_recording_read(s);
 	if (count_due)
 		counters_tick(s->counters, now_ns);
 	if (range_due) {
@@ -518,6 +505,8 @@ int session_run(struct session *s, struct status *line,
 			until = session_samples_due_ns(s);
 		if (session_phases_due_ns(s) < until)
 			until = session_phases_due_ns(s);
+		if (session_recording_due_ns(s) < until)
+			until = session_recording_due_ns(s);
 		int rc = tracer_next(s->tracer, until, &ev);
 		if (rc <= 0)
 			break;

@@ -399,9 +399,8 @@ uint32_t watched_sample_stack(struct watched *w,
 				    sample->nr_kernel, frames, nr);
 }
 
-void watched_drain(struct watched *w, struct stacks *stacks)
+size_t watched_drain(struct watched *w, struct stacks *stacks)
 {
 	struct drain d = {.w = w, .stacks = stacks};
-	if (w->hooks && w->nap)
-		hooks_drain(w->hooks, to_monitor, &d);
+	return w->hooks && w->nap ? hooks_drain(w->hooks, to_monitor, &d) : 0;
 }

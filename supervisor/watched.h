@@ -98,7 +98,7 @@ struct watched_sample {
 uint32_t watched_sample_stack(struct watched *w,
 			      const struct watched_sample *sample,
 			      struct stacks *stacks, bool *whole_ret);
-/* Move what the sensors recorded to the monitor. */
-void watched_drain(struct watched *w, struct stacks *stacks);
+/* Move what the sensors recorded to the monitor. Returns how much. */
+size_t watched_drain(struct watched *w, struct stacks *stacks);
 
 #endif

@@ -1,6 +1,7 @@
 #include "supervisor/control/allowance.h"
 
 #include "supervisor/control/control.h"
+#include "supervisor/control/fixed.h"
 
 #define CREDIT_TIME_NS (500 * NSEC_PER_MSEC)
 
@@ -14,13 +15,38 @@ int64_t allowance_credit_ns(int64_t m_t_ppb)
 	return allowance_budget_ns(CREDIT_TIME_NS, m_t_ppb);
 }
 
-uint64_t allowance_ns(int64_t m_t_ppb, int64_t room_ns, uint64_t gap_ns,
-		      size_t nr)
+void allowance_init(struct allowance *a, int64_t m_t_ppb)
 {
-	int64_t credit = allowance_credit_ns(m_t_ppb);
-	int64_t least = allowance_budget_ns(gap_ns / 10, m_t_ppb);
+	*a = (struct allowance){
+		.m_t_ppb = m_t_ppb,
+		.saved_ns = allowance_credit_ns(m_t_ppb),
+	};
+}
+
+void allowance_advance(struct allowance *a, uint64_t base_ns, uint64_t spent_ns)
+{
+	int64_t credit = allowance_credit_ns(a->m_t_ppb);
+	a->saved_ns += allowance_budget_ns(sat_sub_u64(base_ns, a->base_ns) / 2,
+					   a->m_t_ppb) -
+		       (int64_t)sat_sub_u64(spent_ns, a->spent_ns);
+	a->base_ns = base_ns;
+	a->spent_ns = spent_ns;
+	if (a->saved_ns > credit)
+		a->saved_ns = credit;
+	/* Nor does one burst count for ever. */
+	if (a->saved_ns < -credit)
+		a->saved_ns = -credit;
+}
+
+uint64_t allowance_ns(const struct allowance *a, int64_t room_ns,
+		      uint64_t gap_ns, size_t nr)
+{
+	int64_t credit = allowance_credit_ns(a->m_t_ppb);
+	int64_t least = allowance_budget_ns(gap_ns / 10, a->m_t_ppb);
 	int64_t most = room_ns / 2;
 	int64_t on_credit = room_ns < 0 ? credit + room_ns : credit;
+	if (on_credit > a->saved_ns)
+		on_credit = a->saved_ns;
 	if (most < on_credit)
 		most = on_credit;
 	if (most < least)

@@ -5,7 +5,9 @@
  * An allocation that is not recorded is not watched for the rest of its life,
  * while a block that is not armed now will be armed later. So allocations may
  * be recorded on credit, half a second's budget; the debt is paid back by
- * arming less. Programs allocate in bursts, at their start above all.
+ * arming less. Programs allocate in bursts, at their start above all. One that
+ * always does has no more than half of the budget for that: what is recorded
+ * and never armed is of no use.
  */
 #ifndef SMCO_ALLOWANCE_H
 #define SMCO_ALLOWANCE_H
@@ -17,12 +19,24 @@ int64_t allowance_budget_ns(uint64_t time_ns, int64_t m_t_ppb);
 /* Half a second's budget, ns, at a share @m_t_ppb of the time. */
 int64_t allowance_credit_ns(int64_t m_t_ppb);
 
+struct allowance {
+	int64_t m_t_ppb;
+	int64_t saved_ns; /* of half the budget, at most the credit */
+	uint64_t base_ns, spent_ns;
+};
+
+/* For a share @m_t_ppb of the time. All of the credit is there. */
+void allowance_init(struct allowance *a, int64_t m_t_ppb);
+/* The program ran for @base_ns so far, and recording took @spent_ns of it. */
+void allowance_advance(struct allowance *a, uint64_t base_ns,
+		       uint64_t spent_ns);
 /*
  * For each of @nr processes, ns: half of @room_ns (ledger_room_ns), at least
- * the credit while there is no debt, what is left of it while there is one, and
- * a tenth of the budget of @gap_ns, the time between two ticks, in any case.
+ * what is saved, or while there is a debt what is left of the credit, if that
+ * is less, and a tenth of the budget of @gap_ns, the time between two ticks, in
+ * any case.
  */
-uint64_t allowance_ns(int64_t m_t_ppb, int64_t room_ns, uint64_t gap_ns,
-		      size_t nr);
+uint64_t allowance_ns(const struct allowance *a, int64_t room_ns,
+		      uint64_t gap_ns, size_t nr);
 
 #endif

@@ -1,12 +1,13 @@
 /*
  * block.h - the memory blocks that are alive in one process: what the NAP
- * monitor watches. An ordered set by address (a treap, blocks from a pool),
+ * monitor watches. An ordered set by address (blocks from a pool),
  * because blocks are looked up by their start when they are freed and by range
  * when mappings go. Blocks never overlap: what is inserted over older blocks
  * replaces them (their end was not seen).
  *
  * Memory: one struct block per live block, from chunks that are reused, never
- * moved: a pointer to a block is valid until block_remove().
+ * moved: a pointer to a block is valid until block_remove(). Some twenty
+ * bytes more for the index.
  */
 #ifndef SMCO_BLOCK_H
 #define SMCO_BLOCK_H
@@ -45,13 +46,13 @@ struct block {
 	uint64_t full_ns;	/* every page armed and quiet since */
 	uint64_t touched_lo_ns; /* the last access seen is not before this */
 	uint64_t checked_ns;	/* last look at it; quiet up to here */
-	uint32_t left, right;	/* treap; private */
-	uint32_t index;		/* of this block in the pool; private */
-	uint32_t stack;		/* id of its allocation's stack; 0 = unknown */
-	uint32_t plant;		/* handle at the controller */
-	uint32_t nr_clear;	/* pages whose bit is clear by our doing */
-	uint32_t cursor;	/* pages armed so far while widening */
-	uint32_t witness;	/* page where the last access was seen */
+	uint32_t index; /* of this block in the pool, or the next free; private
+			 */
+	uint32_t stack; /* id of its allocation's stack; 0 = unknown */
+	uint32_t plant; /* handle at the controller */
+	uint32_t nr_clear;   /* pages whose bit is clear by our doing */
+	uint32_t cursor;     /* pages armed so far while widening */
+	uint32_t witness;    /* page where the last access was seen */
 	uint32_t last_stack; /* who was seen at the last access; 0 = unknown */
 	uint32_t queue_pos;  /* place among the blocks under watch */
 	uint16_t flags;	     /* enum block_flags */

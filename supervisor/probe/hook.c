@@ -264,6 +264,8 @@ void hooks_set_always_bytes(struct hooks *h, uint64_t bytes)
 	__atomic_store_n(&h->shm.ctl->always_bytes, bytes, __ATOMIC_RELAXED);
 }
 
+static_assert(HOOKS_RING == AGENT_RING_SLOTS, "ring");
+
 size_t hooks_drain(struct hooks *h,
 		   void (*fn)(void *ctx, const struct heap_event *ev),
 		   void *ctx)

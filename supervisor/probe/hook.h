@@ -94,7 +94,8 @@ void hooks_set_always_bytes(struct hooks *h,
 void hooks_set_trap_tokens(struct hooks *h, uint32_t tokens);
 
 /* Drain the ring in order; @fn per event. Returns the number drained. Running
- * tasks are fine. Never blocks. */
+ * tasks are fine. Never blocks. There is room for HOOKS_RING of them. */
+#define HOOKS_RING 4096
 size_t hooks_drain(struct hooks *h,
 		   void (*fn)(void *ctx, const struct heap_event *ev),
 		   void *ctx);

@@ -16,7 +16,48 @@
 
 static uint64_t at(int64_t room_ns, size_t nr)
 {
-	return allowance_ns(TEN_PPB, room_ns, GAP_NS, nr);
+	struct allowance a;
+	allowance_init(&a, TEN_PPB);
+	return allowance_ns(&a, room_ns, GAP_NS, nr);
+}
+
+/* Of a program that allocates all the time and would have all blocks armed:
+ * what recording got of the budget in the end, percent. */
+static int64_t share_of_recording(int64_t arming_wants_ns)
+{
+	struct allowance a;
+	int64_t room = 0, recorded = 0, budget = 0;
+	allowance_init(&a, TEN_PPB);
+	for (int i = 0; i < 50 * TICKS; i++) {
+		budget += (int64_t)GAP_NS / 10;
+		room += (int64_t)GAP_NS / 10;
+		if (room > 0)
+			room -= room < arming_wants_ns ? room : arming_wants_ns;
+		allowance_advance(&a, (uint64_t)(i + 1) * GAP_NS,
+				  (uint64_t)recorded);
+		int64_t most = (int64_t)allowance_ns(&a, room, GAP_NS, 1);
+		int64_t spent = most < COST_NS ? most : COST_NS;
+		recorded += spent;
+		room -= spent;
+	}
+	return recorded * 100 / budget;
+}
+
+static uint64_t of(int64_t m_t_ppb, int64_t room_ns, uint64_t gap_ns)
+{
+	struct allowance a;
+	allowance_init(&a, m_t_ppb);
+	return allowance_ns(&a, room_ns, gap_ns, 1);
+}
+
+/* What there is after a burst of @spent_ns, and after @rest_ns of rest. */
+static uint64_t after_burst(int64_t spent_ns, uint64_t rest_ns)
+{
+	struct allowance a;
+	allowance_init(&a, TEN_PPB);
+	allowance_advance(&a, 0, (uint64_t)spent_ns);
+	allowance_advance(&a, rest_ns, (uint64_t)spent_ns);
+	return allowance_ns(&a, 0, GAP_NS, 1);
 }
 
 /* Each wants more than there is at every tick: the deepest debt. */
@@ -58,9 +99,17 @@ int main(void)
 	check(deepest_debt(1) >= -CREDIT_NS - LEAST_NS);
 	check(deepest_debt(40) >= -CREDIT_NS - LEAST_NS);
 	/* A gap of half a second between ticks, and no budget. */
-	check_int(allowance_ns(TEN_PPB, -10 * CREDIT_NS, NSEC_PER_SEC / 2, 1),
-		  5 * MS);
-	check_int(allowance_ns(0, 0, GAP_NS, 1), 0);
-	check_int(allowance_ns(PPB, 0, 10 * NSEC_PER_SEC, 1), NSEC_PER_SEC);
+	check_int(of(TEN_PPB, -10 * CREDIT_NS, NSEC_PER_SEC / 2), 5 * MS);
+	check_int(of(0, 0, GAP_NS), 0);
+	check_int(of(PPB, 0, 10 * NSEC_PER_SEC), NSEC_PER_SEC);
+	/* Half of the budget where the rest is wanted, more where not. */
+	check_int(share_of_recording(CREDIT_NS), 50);
+	check(share_of_recording(0) >= 99);
+	/* A burst is paid back from that half. */
+	check_int(after_burst(40 * MS, 0), 10 * MS);
+	check_int(after_burst(40 * MS, NSEC_PER_SEC / 2), 35 * MS);
+	check_int(after_burst(40 * MS, NSEC_PER_SEC), CREDIT_NS);
+	check_int(after_burst(9 * CREDIT_NS, 0), LEAST_NS);
+	check_int(after_burst(9 * CREDIT_NS, 2 * NSEC_PER_SEC), CREDIT_NS);
 	return tap_done();
 }

@@ -1,0 +1,66 @@
+/* How much the sensors record of allocations, and when that is read. */
+#include <time.h>
+
+#include "supervisor/control/fixed.h"
+#include "supervisor/session-private.h"
+
+#define MAX_TOKENS   (1u << 20)
+#define TRAP_TOKENS  64
+#define TRAP_COST_NS (20 * NSEC_PER_USEC)
+/* A ring that fills faster than this stops its program when it is full. */
+#define SOONEST_NS (5 * NSEC_PER_MSEC)
+#define ENOUGH	   (HOOKS_RING / 4 * 3)
+
+void session_recording_init(struct session *s)
+{
+	allowance_init(&s->recording.allowance, session_budget_ppb(s));
+	s->recording.due_ns = UINT64_MAX;
+}
+
+uint64_t session_recording_due_ns(const struct session *s)
+{
+	return s->recording.is_due ? 0 : s->recording.due_ns;
+}
+
+void session_recording_read(struct session *s)
+{
+	struct recording *r = &s->recording;
+	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t now_ns = smco_now_ns(), since_ns = now_ns - r->read_ns;
+	uint64_t most = 0;
+	for (size_t i = 0; i < s->nr_ws; i++)
+		most = max_u64(most, watched_drain(s->ws[i], s->stacks));
+	r->is_due = false;
+	r->read_ns = now_ns;
+	r->due_ns = UINT64_MAX;
+	if (most > ENOUGH / 8) /* else ticks are often enough */
+		r->due_ns =
+			now_ns + max_u64(since_ns * ENOUGH / most, SOONEST_NS);
+	r->cpu_ns += smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+}
+
+void session_recording_advance(struct session *s)
+{
+	struct recording *r = &s->recording;
+	struct ledger_totals t;
+	ledger_get(s->ledger, &t);
+	/* Of the CPU time that we took from the program this part. */
+	double own_ns = (double)smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	double reading = (double)t.mech_ns[LEDGER_CPU] * (double)r->cpu_ns /
+			 (own_ns + 1);
+	allowance_advance(&r->allowance, t.base_ns,
+			  t.mech_ns[LEDGER_AGENT] + (uint64_t)reading);
+}
+
+void session_recording_refill(struct session *s, struct watched *w)
+{
+	if (!s->opt->target_ppb)
+		return;
+	uint64_t ns =
+		allowance_ns(&s->recording.allowance, ledger_room_ns(s->ledger),
+			     s->gap_ns, s->nr_ws);
+	uint64_t tokens = ns / (hooks_cost_ns(w->hooks) + 1);
+	uint64_t traps = ns / TRAP_COST_NS;
+	hooks_set_tokens(w->hooks, (uint32_t)min_u64(tokens, MAX_TOKENS));
+	hooks_set_trap_tokens(w->hooks, (uint32_t)min_u64(traps, TRAP_TOKENS));
+}
