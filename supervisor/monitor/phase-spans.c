@@ -127,20 +127,32 @@ static void emit_span(struct phases *ph, uint64_t now_ns, bool is_last)
 	ph->span_start_ns = now_ns;
 }
 
-void phase_spans_look(struct phases *ph)
+static bool is_due(const struct phases *ph, uint64_t now_ns)
+{
+	uint64_t span_ns = max_u64(ph->p.span_ns, LEAST_SPAN_NS);
+	return now_ns >= ph->span_start_ns + span_ns;
+}
+
+static void look(struct phases *ph)
 {
 	for (size_t i = 0; i < ph->p.nr; i++)
 		ph->phase[i].began = phases_count(ph, i);
 }
 
+void phase_spans_look(struct phases *ph, uint64_t now_ns)
+{
+	if (is_due(ph, now_ns))
+		look(ph);
+}
+
 void phase_spans_tick(struct phases *ph, uint64_t now_ns)
 {
-	uint64_t span_ns = max_u64(ph->p.span_ns, LEAST_SPAN_NS);
-	if (now_ns >= ph->span_start_ns + span_ns)
+	if (is_due(ph, now_ns))
 		emit_span(ph, now_ns, false);
 }
 
 void phase_spans_finish(struct phases *ph, uint64_t now_ns)
 {
+	look(ph);
 	emit_span(ph, now_ns, true);
 }

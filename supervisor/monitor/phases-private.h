@@ -107,7 +107,7 @@ void phase_spans_take(struct phases *ph, struct thread_phase *o,
 void phase_spans_emit_one(struct phases *ph, const struct thread_phase *o,
 			  const struct ev_phase *ev, uint64_t end_ns);
 /* Before records are looked at, and after that, at every tick. */
-void phase_spans_look(struct phases *ph);
+void phase_spans_look(struct phases *ph, uint64_t now_ns);
 void phase_spans_tick(struct phases *ph, uint64_t now_ns);
 /* The last interval. */
 void phase_spans_finish(struct phases *ph, uint64_t now_ns);

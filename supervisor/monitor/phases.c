@@ -120,7 +120,7 @@ void phases_tick(struct phases *ph, uint64_t now_ns)
 	if (now_ns < phases_due_ns(ph))
 		return;
 	ph->due_ns = now_ns + TICK_NS;
-	phase_spans_look(ph);
+	phase_spans_look(ph, now_ns);
 	drain_all(ph);
 	judge_all(ph, now_ns);
 	for (struct shared *sh = ph->shared; sh; sh = sh->next)
@@ -156,7 +156,6 @@ void phases_finish(struct phases *ph, uint64_t now_ns)
 	if (ph->is_finished)
 		return;
 	drain_all(ph);
-	phase_spans_look(ph);
 	phase_spans_finish(ph, now_ns);
 	ph->is_finished = true;
 	phases_emit(ph, now_ns);

@@ -222,11 +222,49 @@ static bool has_stack(json_t *doc, json_t *id)
 	return false;
 }
 
+/* Of three threads in phases two; their pieces are fewer, not their sums. */
+static void check_phase_limits(json_t *doc, json_t *all)
+{
+	json_t *out = json_object_get(doc, "left_out");
+	size_t nr_tracks = 0, i, k, n;
+	json_t *phase, *track, *piece;
+	check_int((long)real_at(out, "phase_threads"), 1);
+	json_array_foreach(json_object_get(doc, "phases"), i, phase)
+	{
+		json_t *whole =
+			json_array_get(json_object_get(all, "phases"), i);
+		json_t *when = json_object_get(phase, "when");
+		check(json_equal(json_object_get(phase, "files"),
+				 json_object_get(whole, "files")));
+		json_array_foreach(when, k, track)
+		{
+			json_t *pieces = json_object_get(track, "pieces");
+			json_t *before = json_object_get(
+				json_array_get(json_object_get(whole, "when"),
+					       k),
+				"pieces");
+			double sums[2] = {0};
+			json_array_foreach(pieces, n, piece) sums[0] +=
+				json_number_value(json_array_get(piece, 2));
+			json_array_foreach(before, n, piece) sums[1] +=
+				json_number_value(json_array_get(piece, 2));
+			check(json_array_size(pieces) <= 8);
+			check(json_array_size(before) > 8);
+			check(fabs(sums[0] - sums[1]) < 10);
+			nr_tracks++;
+		}
+	}
+	check_int(nr_tracks, 2);
+}
+
 static void check_limits(void)
 {
 	struct summary *s = load(1, 0);
-	struct summary_limits limits = {
-		.sites = 2, .naps = 7, .threads = 1, .ledger = 10};
+	struct summary_limits limits = {.sites = 2,
+					.naps = 7,
+					.threads = 1,
+					.pieces = 16,
+					.ledger = 10};
 	json_t *doc = document_of(s, &limits), *v, *all = document_of(s, NULL);
 	json_t *out = json_object_get(doc, "left_out");
 	json_t *ledger = json_object_get(doc, "ledger");
@@ -236,6 +274,7 @@ static void check_limits(void)
 	check_int((long)real_at(out, "naps"), NAPS - 7);
 	check_int((long)real_at(out, "threads"), 1);
 	check_int((long)real_at(out, "ranges"), 0);
+	check_phase_limits(doc, all);
 	check_int((long)real_at(out, "ledger") + (long)json_array_size(ledger),
 		  60);
 	check(json_array_size(ledger) <= 11);

@@ -62,7 +62,7 @@ static uint64_t start_ns;
 static void tick(uint64_t now_ns)
 {
 	nr_spans = 0;
-	phase_spans_look(&ph);
+	phase_spans_look(&ph, start_ns + now_ns);
 	phase_spans_tick(&ph, start_ns + now_ns);
 }
 
