@@ -65,6 +65,62 @@ leftover_vfork() {
 }
 ok "also after waiting for a vfork child" leftover_vfork
 
+# freeze GROUP FIXTURE ARGS... - started in a control group of its own, and
+# nothing of it runs. thaw GROUP ends both.
+freeze() {
+	local group=$1
+	shift
+	mkdir "$group" && start "$@" &&
+		echo "$pid" >"$group/cgroup.procs" &&
+		echo 1 >"$group/cgroup.freeze" &&
+		wait_for 10 grep -q 'frozen 1' "$group/cgroup.events"
+}
+
+# Calls are to be made in it, which it cannot come back from before it is
+# thawed. AFTER: seconds from the attach to that.
+frozen_before() {
+	local group=$1/smco-t1500-$$ after=$2 status
+	freeze "$group" whole_vectors 60 || return 1
+	timeout -k 1 30 "$DRIVE" -s 0 -i 9 -d 5000 -p "$pid" 2>said &
+	local drive=$!
+	wait_for 10 grep -q 'TracerPid:.[1-9]' "/proc/$pid/status" || return 1
+	if [ "$after" != never ]; then
+		sleep "$after"
+		echo 0 >"$group/cgroup.freeze"
+	fi
+	wait "$drive"
+	status=$?
+	cat said
+	echo "status $status"
+	[ "$after" != never ] || {
+		untouched "$pid" &&
+			grep -q 'frozen 1' "$group/cgroup.events" || return 1
+		echo 0 >"$group/cgroup.freeze"
+	}
+	finish && [ $status -ne 124 ] &&
+		grep -qE '^stops|could not be undone|cannot be released|is frozen' said
+	status=$?
+	wait_for 5 rmdir "$group"
+	return $status
+}
+
+frozen_told() {
+	local group=$1/smco-t1500-$$ status
+	rm -f vdso
+	freeze "$group" many_threads 60 && text_is_own "$pid" vdso || return 1
+	timeout -k 1 60 "$BUILD/smco-trace" -p "$pid" -d 1 -o frozen.trace >report 2>&1
+	status=$?
+	cat report
+	grep -q "it is frozen" report && untouched "$pid" &&
+		text_is_own "$pid" vdso && [ $status -eq 0 ]
+	status=$?
+	echo 0 >"$group/cgroup.freeze"
+	kill "$pid"
+	wait "$pid"
+	wait_for 5 rmdir "$group"
+	return $status
+}
+
 # Frozen by its control group, maybe while it runs a call of ours, it does not
 # come back: that is waited for a while and said, not for ever, and it goes on
 # as ever when it is thawed. Both kinds of control groups.
@@ -95,6 +151,10 @@ frozen() {
 for dir in /sys/fs/cgroup /sys/fs/cgroup/unified; do
 	[ -w $dir/cgroup.procs ] || continue
 	ok "a frozen program" frozen $dir 1 0 cgroup.freeze
+	ok "one that was frozen before we came" frozen_before $dir never
+	ok "and is thawed while we wait for it" frozen_before $dir 0.7
+	ok "and is thawed when we wait no more" frozen_before $dir 3
+	ok "the report says that it was" frozen_told $dir
 done
 if [ -w /sys/fs/cgroup/freezer/cgroup.procs ]; then
 	ok "a frozen program, the old way" \

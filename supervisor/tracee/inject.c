@@ -232,6 +232,20 @@ taddr_t inject_spare_was(struct tproc *p, size_t len)
 	return p->vdso_end ? spare_below(boot_below(p->vdso_end), len) : 0;
 }
 
+/* A task that did not come back from there (frozen) has its own registers again
+ * when it is left, unless it is still owed them. */
+static int undo_boot(struct tproc *p, void *arg)
+{
+	static const uint8_t zeros[BOOT_LEN];
+	taddr_t site = p->boot_site;
+	(void)arg;
+
+	p->has_boot_undo = false;
+	if (site <= 1 || p->nr_owed || stands_in(p, site, site + BOOT_LEN))
+		return 0;
+	return tmem_write(p, site, zeros, sizeof(zeros));
+}
+
 static int call_by_boot(struct loan *l, struct tsyscall *c)
 {
 	static const uint8_t zeros[BOOT_LEN];
@@ -251,6 +265,8 @@ static int call_by_boot(struct loan *l, struct tsyscall *c)
 	arch.stub_save(&back, &regs, l->mask);
 	memcpy(image, code, len);
 	memcpy(image + ARCH_BOOT_DATA, &back, ARCH_BOOT_SAVED);
+	if (!p->has_boot_undo)
+		p->has_boot_undo = tproc_undo_push(p, undo_boot, NULL) != NULL;
 	if (tmem_write(p, site, image, sizeof(image)) < 0)
 		return call_plain(l, c);
 

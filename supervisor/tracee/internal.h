@@ -151,8 +151,9 @@ struct tproc {
 	struct tundo *undos;
 	taddr_t syscall_insn; /* 0 = not looked for */
 	taddr_t boot_site;    /* 0 = not looked for, 1 = none */
-	taddr_t stub;	      /* batch stub, 0 = none */
-	taddr_t vdso_end;     /* 0 = not looked for, or there is none */
+	bool has_boot_undo;
+	taddr_t stub;	  /* batch stub, 0 = none */
+	taddr_t vdso_end; /* 0 = not looked for, or there is none */
 	/* Those of killed supervisors, not used yet. */
 	taddr_t old_stubs[4];
 	unsigned nr_old_stubs;

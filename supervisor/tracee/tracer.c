@@ -190,6 +190,7 @@ void tproc_forget_memory(struct tproc *p)
 	p->trap_sig = 0;
 	p->syscall_insn = 0;
 	p->boot_site = 0;
+	p->has_boot_undo = false;
 	p->vdso_end = 0;
 	p->nr_old_stubs = 0;
 	p->stub = 0;

@@ -32,7 +32,7 @@ int undo_run_all(struct tproc *p, struct smco_err *err)
 {
 	int first = 0;
 
-	/* An undo may drop others, never push. */
+	/* An undo may drop others; one that calls may push one more. */
 	while (p->undos) {
 		struct tundo *u = p->undos;
 		p->undos = u->next;
