@@ -308,19 +308,29 @@ static void look_at(struct nap_proc *np, struct block **b, uint32_t nr)
 		look(np);
 }
 
+/* Is there room beside @b in @page, one of its pages? */
+static bool has_room_beside(const struct block *b, taddr_t page)
+{
+	return b->addr > page || b->addr + b->size < page + TPAGE_SIZE;
+}
+
 /* Those under watch that share a page with range @r of another. */
 static uint32_t add_sharers(struct nap_proc *np, const struct page_range *r,
 			    struct block **ret)
 {
 	taddr_t ends[] = {r->start, r->end - TPAGE_SIZE};
 	uint32_t nr = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
-		for (struct block *b = block_first_overlap(
-			     np->blocks, ends[i], ends[i] + TPAGE_SIZE);
-		     b && b->addr < ends[i] + TPAGE_SIZE && nr < SHARERS_MAX;
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		taddr_t page = ends[i];
+		struct block *b = NULL;
+		if (has_room_beside(r->user, page))
+			b = block_first_overlap(np->blocks, page,
+						page + TPAGE_SIZE);
+		for (; b && b->addr < page + TPAGE_SIZE && nr < SHARERS_MAX;
 		     b = block_next(np->blocks, b))
 			if (b != r->user && b->state == BLOCK_WATCH)
 				ret[nr++] = b;
+	}
 	return nr;
 }
 

@@ -149,9 +149,13 @@ void nap_proc_destroy(struct nap_proc *np, uint64_t now_ns, bool gone)
 static void clear_range(struct nap_proc *np, taddr_t start, taddr_t end,
 			uint64_t now_ns)
 {
-	struct block *b;
-	while ((b = block_first_overlap(np->blocks, start, end)))
+	while (start < end) {
+		struct block *b = block_first_overlap(np->blocks, start, end);
+		if (!b)
+			return;
+		start = b->addr + b->size;
 		block_gone(np, b, now_ns, NAP_FREED, true);
+	}
 }
 
 static struct block *block_new(struct nap_proc *np, taddr_t addr, uint64_t size,
