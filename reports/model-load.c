@@ -481,7 +481,7 @@ int summary_load_files(const struct summary_input *input, size_t nr,
 	select_naps(s);
 	add_naps(s);
 	model_ranges_finish(&s->ranges);
-	model_when_finish(&s->phases.when);
+	model_phases_finish(&s->phases);
 	if (s->select.phase_sums && phase_sums_make(s)) {
 		summary_free(s);
 		return smco_fail(err, SMCO_NOMEM, 0,

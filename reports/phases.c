@@ -134,6 +134,19 @@ int model_phases_take_span(struct model_phases *m, struct trace_reader *reader,
 	return model_when_add(&m->when, file, p->phase, ev.pid, r->tid, &piece);
 }
 
+void model_phases_finish(struct model_phases *m)
+{
+	model_when_finish(&m->when);
+	for (size_t i = 0; i < m->when.nr; i++) {
+		const struct when_track *t = &m->when.track[i];
+		struct model_phase *p = &m->phase[t->phase];
+		for (size_t k = 0; k < t->nr; k++) {
+			p->in_ns += (double)t->piece[k].in_ns;
+			p->nr_in = add(p->nr_in, t->piece[k].nr);
+		}
+	}
+}
+
 void model_phases_free(struct model_phases *m)
 {
 	model_when_free(&m->when);
@@ -153,6 +166,9 @@ uint64_t phase_total_ns(const struct model_phase *p)
 	double ns = phase_mean_ns(p) * (double)p->sum.count;
 	if (p->sum.nr_seen >= p->sum.count)
 		return p->sum.seen_ns;
+	/* Where it is known when each was. */
+	if (p->nr_in >= p->sum.count && ns > p->in_ns)
+		ns = p->in_ns;
 	return units_whole(ns);
 }
 

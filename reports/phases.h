@@ -15,6 +15,10 @@ struct select;
 struct model_phase {
 	const char *name; /* as it was asked for; not cleaned; never NULL */
 	struct ev_phase_total sum;
+	/* How long threads were in it, and how often they entered it, by
+	 * when. */
+	double in_ns;
+	uint64_t nr_in;
 };
 
 struct model_phases {
@@ -43,12 +47,16 @@ int model_phases_take_timed(struct model_phases *m, struct trace_reader *reader,
 int model_phases_take_span(struct model_phases *m, struct trace_reader *reader,
 			   uint32_t file, const struct select *select,
 			   const struct record *r);
+/* After the last record. */
+void model_phases_finish(struct model_phases *m);
 void model_phases_free(struct model_phases *m);
 
 /* Of those that were timed; 0 if none was. */
 double phase_mean_ns(const struct model_phase *p);
-/* How long all of them were together, if those that were timed were like the
- * others; saturated. */
+/*
+ * How long all of them were together, if those that were timed were like the
+ * others, but no longer than the threads were there; saturated.
+ */
 uint64_t phase_total_ns(const struct model_phase *p);
 
 /* The error of whoever asks for phases where there are none; SMCO_NOTFOUND. */

@@ -185,7 +185,8 @@ static void write_trace(const char *path)
 	    (struct ev_phase_span){
 		    .length_ns = 100 * MS, .count = 1000, .pid = 7});
 	PUT(w, EV_PHASE_TOTAL, 1000, 0, 1,
-	    (struct ev_phase_total){.count = 3000, .nr_seen = 20});
+	    (struct ev_phase_total){
+		    .count = 3000, .nr_seen = 20, .seen_ns = 2 * MS});
 	for (uint64_t ms = 100; ms <= 1000; ms += 100) {
 		for (uint32_t tid = 1; tid < 3; tid++) {
 			struct ev_counts ev = {.pid = 7,
@@ -259,6 +260,8 @@ static void attributed(void)
 	check(near(often->counts[1], 100 + 2 * 200 + 2 * 180));
 	check(near(often->samples, 0.2 + 0.4 + 0.3));
 	check(near(often->naps, 0.6 + 0.3));
+	/* Not 3000 times 100 us: so long nobody was in it. */
+	check_int(phase_total_ns(&s->phases.phase[1]), 90 * MS);
 	summary_free(s);
 
 	s = load(path, (struct select){.from_ns = 250 * MS,
