@@ -86,6 +86,12 @@ ok "static and position-independent" same ./pie
 printf '#!%s/plain\n' "$PWD" >script
 chmod +x script
 ok "by an interpreter line" same ./script
+# The programs that know exactly what system calls and faults give them.
+ok "each system call's result" same "$FIXTURES/guard_syscalls"
+ok "its own faults, as its handlers see them" same "$FIXTURES/guard_signals"
+ok "its own faults, fatal" same "$FIXTURES/guard_signals" null
+ok "io_uring" same "$FIXTURES/guard_uring"
+ok "io_uring with a polling kernel thread" same "$FIXTURES/guard_uring" poll
 ok "an exec of another program" same sh -c 'exec ./plain'
 
 # A program without a C library, and one that is not for this processor mode.
@@ -113,6 +119,26 @@ refused() {
 		grep -q '32-bit' err
 }
 ok "a 32-bit program is refused clearly" refused
+# So is one that runs, and it runs on.
+cat >pause.s <<'END'
+.globl _start
+_start:	mov $29, %eax
+	int $0x80
+END
+as --32 -o pause.o pause.s && ld -m elf_i386 -o pause32 pause.o
+refused_running() {
+	local status pid
+	./pause32 &
+	pid=$!
+	smco-trace -o t32 -p "$pid" -d 1 >out 2>err
+	status=$?
+	cat err "/proc/$pid/status"
+	[ $status -eq 125 ] && [ "$(wc -l <err)" -eq 1 ] && [ ! -e t32 ] &&
+		grep -q "$pid.*32-bit" err &&
+		grep -q '^TracerPid:.0$' "/proc/$pid/status" &&
+		grep -q '^State:.S' "/proc/$pid/status" && kill "$pid"
+}
+ok "also one that is attached to" refused_running
 
 # Traced by somebody who is not root, a setuid program runs without its
 # privilege: the kernel wants it so, and we say it.

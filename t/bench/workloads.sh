@@ -140,6 +140,12 @@ run_dd() {
 	lap "$@" /bin/dd if=/dev/zero of=/dev/null bs=512 \
 		count="${BENCH_DD_COUNT:-10000000}"
 }
+# Small reads beside blocks that are guarded: OPTIONS=--mechanism=mprotect.
+prepare_reads() { :; }
+run_reads() {
+	lap "$@" "$BUILD/t/fixtures/guard_reads" 0 \
+		"${BENCH_READS:-20000000}"
+}
 # What it costs to start and stop: not part of the others' figures.
 prepare_true() { :; }
 run_true() { lap "$@" /bin/true; }
