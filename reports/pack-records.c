@@ -7,8 +7,8 @@
 #include "reports/field.h"
 #include "reports/schema-file.h"
 
-#define PAST	  4096 /* records remembered by their parameter, of a slot */
-#define PAST_BITS 12
+#define PAST	  16384 /* records remembered by their parameter, of a slot */
+#define PAST_BITS 14
 #define PACES	  16 /* threads whose times are foretold, of a slot */
 
 /* What numbers there are of a slot. */

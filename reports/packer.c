@@ -5,9 +5,9 @@
 #include "reports/codec.h"
 #include "reports/schema-file.h"
 
-#define MOST_RECORDS 4096	  /* of a chunk; more come too fast */
+#define MOST_RECORDS 16384	  /* of a chunk; more come too fast */
 #define GROUP_CHUNKS 128	  /* that continue each other: what the */
-#define GROUP_BYTES  (256u << 10) /* loss of one can cost */
+#define GROUP_BYTES  (512u << 10) /* loss of one can cost */
 
 struct group {
 	uint32_t seq; /* of the last one */

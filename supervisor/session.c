@@ -13,7 +13,7 @@
 
 #define TICK_MAX_NS    (20 * NSEC_PER_MSEC)
 #define TICK_OFF_NS    (100 * NSEC_PER_MSEC)
-#define FLUSH_NS       (500 * NSEC_PER_MSEC)
+#define FLUSH_NS       (800 * NSEC_PER_MSEC)
 #define NEARBY_NS      (50 * NSEC_PER_MSEC)
 #define ALWAYS_BYTES   (1ull << 20)
 #define STOP_PRIORITY  (-10)

@@ -230,7 +230,7 @@ class Model:  # what modelled chunks have taught; and where decoding stands
         slot.most = max(slot.most, param)
 
     def take_fields(self, nr, slot, fields):
-        at = ((slot.last + 97 * slot.thread) * 2654435761 & M32) >> 20
+        at = ((slot.last + 97 * slot.thread) * 2654435761 & M32) >> 18
         past, new, after = slot.past.get(at), slot.fields, True
         past = past if past and past[:2] == (slot.last, slot.thread) else None
         for i, (_, width, *coding) in enumerate(fields):

@@ -4,16 +4,23 @@
 #	O=build t/bench/codec.sh
 #
 # BENCH_EVENTS (100 million) made-up events, BENCH_SECONDS (4) of each program.
+# A trace's fixed part, some 1.7 KB, counts the more the shorter it is.
 # Prints; passes or fails by nothing but what must be exact.
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
+NOTES=()
+# shellcheck source=t/bench/workloads.sh
+. "$SRC/t/bench/workloads.sh"
 EVENTS=${BENCH_EVENTS:-100000000}
 SECONDS_EACH=${BENCH_SECONDS:-4}
 BENCH=$BUILD/t/bench/codec-bench
 python=$(command -v python3)
 
 # What is run under COMMAND...; redis-server gets its load from outside.
-bzip2_under() { timeout "$SECONDS_EACH" "$@" bzip2 -9c mixed; }
+bzip2_under() {
+	# shellcheck disable=SC2046 # many times
+	timeout "$SECONDS_EACH" "$@" ./bzip2 -9c $(printf 'mixed %.0s' {1..50})
+}
 python3_under() {
 	timeout "$SECONDS_EACH" "$@" "$python" -c 'import os
 kept = []
@@ -36,16 +43,17 @@ redis_under() {
 	timeout $((SECONDS_EACH + 1)) "$@" ./redis-server --port 7997 --save ''
 	wait
 }
-"$SRC/t/bench/mixed-file.pl" 20 >mixed
+BENCH_BZIP2_MB=20 prepare_bzip2
 for program in bzip2 python3 redis; do
-	"${program}_under" "$BUILD/smco-trace" -q -t 10 -o $program.trace -- \
+	"${program}_under" "$BUILD/smco-trace" -q -t 10 \
+		-m nap,counters,range,samples -o $program.trace -- \
 		>/dev/null 2>&1 </dev/null
 	command -v strace >/dev/null || continue
 	"${program}_under" strace -f -q --absolute-timestamps=unix,ns \
 		-o log >/dev/null 2>&1 </dev/null
 	"$SRC/t/bench/strace-plain.pl" <log >$program-calls.plain
 done
-echo "As smco-trace -t 10 wrote them, then all system calls of the same programs:"
+echo "As smco-trace -t 10 with all monitors wrote them, ${NOTES[*]}; then all system calls of the same programs:"
 "$BENCH" size ./*.trace ./*.plain
 echo
 echo "$EVENTS made-up events of 24 bytes, $((EVENTS * 24 / 1000000)) MB:"
