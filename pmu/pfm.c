@@ -82,6 +82,9 @@ int pfm_encode(const char *name, void *attr, size_t attr_size, char *full,
 				 pfm_strerror(rc),
 				 takes[0] ? "; it takes " : "", takes);
 	}
+	/* On x86 nothing counts there; whether libpfm4 excludes it depends on
+	 * the CPU that it runs on, and some drivers refuse to. */
+	pa.exclude_hv = 0;
 	/* The structure only ever grows at its end. */
 	memset(attr, 0, attr_size);
 	memcpy(attr, &pa, attr_size < sizeof(pa) ? attr_size : sizeof(pa));
