@@ -109,6 +109,7 @@ for workload in $WORKLOADS; do
 		row "$workload" "$target" | tee -a "$RESULTS"
 	done
 done
+[ -n "$group" ] || NOTES+=("beside all other work on the machine")
 for note in "${NOTES[@]}"; do
 	printf '\n%s\n' "$note"
 done | tee -a "$RESULTS"
