@@ -10,7 +10,7 @@ export FIXTURES
 # The mount is this script's alone. Two pages are soon full.
 # shellcheck disable=SC2016
 unshare -m sh -c 'mount -t tmpfs -o size=8k none small || exit 99
-	smco-trace --nap 50ms -o small/t -- "$FIXTURES/forgetful-server" 3 \
+	smco-trace -m nap,counters --interval 1ms -o small/t -- "$FIXTURES/forgetful-server" 3 \
 		>out 2>err
 	echo $? >status
 	smco-report small/t >report 2>report.err

@@ -105,7 +105,7 @@ static int nr_mappings_of_ours(void)
 	if (tmaps_read(pup.pid, &maps, NULL))
 		return -1;
 	for (size_t i = 0; i < maps.nr; i++)
-		nr += strstr(maps.maps[i].path, "smco") != NULL;
+		nr += strstr(maps.maps[i].path, "memfd:smco") != NULL;
 	tmaps_deinit(&maps);
 	return nr;
 }
