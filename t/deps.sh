@@ -12,11 +12,11 @@ build="gcc libc6-dev make pkg-config perl clang libbpf-dev libelf-dev libdw-dev
 	libzydis-dev libzstd-dev libiberty-dev libjansson-dev zlib1g-dev
 	libseccomp-dev libpfm4-dev"
 # g++: clang, which has a c++ of its own, would stand in and write other code.
+# redis-tools carries the server's binary; redis-server would also start it.
 check="g++ bzip2 procps python3 zstd chromium systemtap-sdt-dev
-	babeltrace2"
+	babeltrace2 redis-tools"
 lint="clang-format cppcheck shellcheck"
 fuzz="clang libclang-rt-dev"
-# redis-tools carries the server's binary; redis-server would also start it.
 bench="strace zstd redis-tools sqlite3 python3 bzip2 gzip dpkg-dev"
 chroot="debootstrap git"
 
