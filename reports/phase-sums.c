@@ -7,7 +7,9 @@
 
 #define UNION_PIECES 8192 /* of a process in a phase */
 
-#define RECENT 1024 /* threads */
+#define RECENT	      1024	 /* threads */
+#define RECENT_STACKS 16384	 /* a power of two */
+#define MAX_SELF      (8u << 20) /* phases of files times functions */
 
 struct track_ref {
 	const struct when_track *track;
@@ -23,6 +25,9 @@ struct by_thread {
 		uint32_t file, tid;
 		size_t first;
 	} recent[RECENT];
+	struct {
+		uint32_t file, id, function; /* id + 1 */
+	} stack[RECENT_STACKS];
 };
 
 static int compare_threads(const void *va, const void *vb)
@@ -102,6 +107,23 @@ static void add_counts(struct summary *s, struct by_thread *all, uint32_t file,
 	}
 }
 
+/* Number of the function that ran, UINT32_MAX: not known. */
+static uint32_t function_of(struct summary *s, struct by_thread *all,
+			    uint32_t file, uint32_t stack)
+{
+	size_t slot = stack % RECENT_STACKS, nr = 0;
+	if (all->stack[slot].id != stack + 1 || all->stack[slot].file != file) {
+		const struct trace_frame *f =
+			stack ? trace_stack(s->file[file].reader, stack, &nr)
+			      : NULL;
+		all->stack[slot].file = file;
+		all->stack[slot].id = stack + 1;
+		all->stack[slot].function =
+			model_samples_function(&s->samples, nr ? f : NULL);
+	}
+	return all->stack[slot].function;
+}
+
 static void add_sample(struct summary *s, struct by_thread *all, uint32_t file,
 		       const struct record *r)
 {
@@ -117,8 +139,15 @@ static void add_sample(struct summary *s, struct by_thread *all, uint32_t file,
 		if (!is_of(t, file, ev.pid, r->tid))
 			continue;
 		double share = when_share(t, r->time_ns, &ref->hint);
-		sums_of(s, t)->samples += share;
-		sums_of(s, t)->weight += share * (double)ev.weight;
+		struct phase_sums *sums = sums_of(s, t);
+		double weight = share * (double)ev.weight;
+		sums->samples += share;
+		sums->weight += weight;
+		if (!sums->self || weight <= 0)
+			continue;
+		uint32_t function = function_of(s, all, file, r->param);
+		if (function != UINT32_MAX)
+			sums->self[function] += weight;
 	}
 }
 
@@ -239,9 +268,17 @@ static bool has_records(const struct summary *s, uint32_t file)
 static int make(struct summary *s, struct by_thread *all)
 {
 	struct model_phases *m = &s->phases;
+	bool has_self = s->samples.nr_functions &&
+			s->samples.nr_functions <= MAX_SELF / m->nr_sums;
 	for (size_t i = 0; i < m->nr_sums; i++) {
 		const struct counts *c = s->file[i % s->nr_files].counts;
 		struct phase_sums *sums = &m->sums[i];
+		if (has_self) {
+			sums->self =
+				calloc(s->samples.nr_functions, sizeof(double));
+			if (!sums->self)
+				return SMCO_NOMEM;
+		}
 		if (!c)
 			continue;
 		sums->counts = calloc(c->nr_events, sizeof(double));
@@ -298,6 +335,7 @@ const struct phase_sums *phase_sums(const struct summary *s, size_t phase,
 void phase_sums_free(struct phase_sums *sums, size_t nr)
 {
 	for (size_t i = 0; sums && i < nr; i++) {
+		free(sums[i].self);
 		free(sums[i].counts);
 		free(sums[i].counted_ns);
 	}

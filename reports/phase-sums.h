@@ -21,6 +21,9 @@ struct phase_sums { /* of one phase in one file */
 	uint64_t nr_threads;
 	double in_ns;
 	double samples, weight;
+	/* The weight by the function that ran, as the summary's samples number
+	 * them. Owned; NULL without samples, or if there are too many. */
+	double *self;
 	double naps, byte_seconds, unused_bytes;
 	/* By event of the file, scaled; and how long the intervals were in the
 	 * phase that counted it. Owned; NULL if the file has no counters. */

@@ -5,8 +5,10 @@
 
 #include "reports/json-values.h"
 #include "reports/model.h"
+#include "reports/names.h"
 
-#define LEAST_PIECES 8 /* of a thread in a phase */
+#define LEAST_PIECES  8 /* of a thread in a phase */
+#define MAX_FUNCTIONS 20
 
 static size_t tracks_shown(const struct summary *s, size_t max_pieces)
 {
@@ -73,6 +75,56 @@ static json_t *counted_json(const struct summary *s, size_t file,
 	return all;
 }
 
+struct top { /* functions with most weight, most first */
+	size_t function[MAX_FUNCTIONS];
+	size_t nr;
+};
+
+static void find_top(const double *self, size_t nr, struct top *top)
+{
+	for (size_t i = 0; i < nr; i++) {
+		size_t at = top->nr;
+		if (self[i] <= 0 || (at == MAX_FUNCTIONS &&
+				     self[i] <= self[top->function[at - 1]]))
+			continue;
+		if (at < MAX_FUNCTIONS)
+			top->nr++;
+		else
+			at--;
+		for (; at && self[top->function[at - 1]] < self[i]; at--)
+			top->function[at] = top->function[at - 1];
+		top->function[at] = i;
+	}
+}
+
+static json_t *functions_json(const struct summary *s,
+			      const struct phase_sums *sums)
+{
+	const struct model_samples *m = &s->samples;
+	struct top top = {.nr = 0};
+	char name[NAMES_MAX];
+	json_t *all = json_array();
+	if (sums->self)
+		find_top(sums->self, m->nr_functions, &top);
+	for (size_t i = 0; all && i < top.nr; i++) {
+		const struct trace_frame *f =
+			m->function[top.function[i]].frame;
+		double weight = sums->self[top.function[i]];
+		all = json_append(
+			all,
+			JSON_OBJECT_OF(
+				{"function",
+				 json_of_text(sample_function_name(f, name))},
+				{"module", json_of_text(f->module)},
+				{"kernel", json_boolean(sample_is_kernel(f))},
+				{"self_ppb",
+				 json_integer(
+					 (json_int_t)(weight / sums->weight *
+						      1e9))}));
+	}
+	return all;
+}
+
 static json_t *mean_json(const struct ev_phase_total *t)
 {
 	return t->nr_seen
@@ -93,6 +145,7 @@ static json_t *file_json(const struct summary *s, size_t phase, size_t file)
 		{"in_ns", json_of_double(p->in_ns)},
 		{"samples", json_of_double(p->samples)},
 		{"samples_weight", json_of_double(p->weight)},
+		{"functions", functions_json(s, p)},
 		{"naps", json_of_double(p->naps)},
 		{"naps_byte_seconds", json_of_double(p->byte_seconds)},
 		{"naps_unused_bytes", json_of_double(p->unused_bytes)},

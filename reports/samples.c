@@ -118,14 +118,30 @@ static bool same_function(const void *ctx, uint32_t value)
 	       !strcmp(f->module, k->frame->module);
 }
 
+static uint64_t hash_function(const struct trace_frame *frame)
+{
+	uint64_t hash =
+		hindex_hash(0, frame->function, strlen(frame->function));
+	return hindex_hash(hash, frame->module, strlen(frame->module));
+}
+
+uint32_t model_samples_function(const struct model_samples *m,
+				const struct trace_frame *frame)
+{
+	struct function_key key = {m, frame ? frame : &unknown};
+	uint32_t found;
+	return hindex_find(&m->function_index, hash_function(key.frame),
+			   same_function, &key, &found)
+		       ? found
+		       : UINT32_MAX;
+}
+
 static struct sample_function *function_of(struct model_samples *m,
 					   const struct trace_frame *frame)
 {
 	struct function_key key = {m, frame};
-	uint64_t hash =
-		hindex_hash(0, frame->function, strlen(frame->function));
+	uint64_t hash = hash_function(frame);
 	uint32_t found;
-	hash = hindex_hash(hash, frame->module, strlen(frame->module));
 	if (hindex_find(&m->function_index, hash, same_function, &key, &found))
 		return &m->function[found];
 	if (!ARRAY_ROOM(m->function, m->nr_functions, m->cap_functions) ||
@@ -187,6 +203,12 @@ int model_samples_finish(struct model_samples *m)
 	if (m->nr_functions)
 		qsort(m->function, m->nr_functions, sizeof(*m->function),
 		      compare_functions);
+	hindex_free(&m->function_index); /* of the order until now */
+	for (size_t i = 0; i < m->nr_functions; i++)
+		if (!hindex_add(&m->function_index,
+				hash_function(m->function[i].frame),
+				(uint32_t)i))
+			return SMCO_NOMEM;
 	return SMCO_OK;
 }
 

@@ -50,6 +50,11 @@ int model_samples_take(struct model_samples *m, struct trace_reader *reader,
 		       uint32_t file, uint32_t id, const struct record *r);
 int model_samples_finish(struct model_samples *m);
 void model_samples_free(struct model_samples *m);
+/* After model_samples_finish: the number in @m->function of the one that ran
+ * itself, by its stack's innermost frame, NULL if that is unknown. UINT32_MAX:
+ * there was no such sample. */
+uint32_t model_samples_function(const struct model_samples *m,
+				const struct trace_frame *frame);
 
 /* Share of all samples by weight, ppb. */
 int64_t sample_share_ppb(const struct model_samples *m, double weight);

@@ -159,6 +159,10 @@
 			check("sorted by name", names.every((n, i) => !i || names[i - 1].localeCompare(n) <= 0), names);
 			rowsOf("phases")[0].click();
 			check("a phase's details", document.querySelector("#table-phases tr.detail") !== null);
+			const busy = phases.find(p => p.byRun[0].functions.length);
+			if (busy && busy.name !== names[0]) row(busy).click();
+			if (report.samples && report.samples.samples) check("where its time went", busy && document.querySelector("#table-phases").textContent.includes(
+				shareText(busy.byRun[0].functions[0].self_ppb / 1e9) + busy.byRun[0].functions[0].function));
 		}
 		if (runs[0].counters) {
 			showTab("counters");

@@ -216,6 +216,9 @@ counted() {
 			@$c == $n or die "events"; $c->[0] > 0 or die "no CPU time in $p->{phase}";
 			for my $e (0 .. $#$c) { my $sum = 0; $sum += $_ for @{$all->[$e]}; $c->[$e] <= 1.000001 * $sum or die "more than all" }
 			$f->{samples} <= $d->{samples}{samples} or die "samples";
+			my ($last, $shares) = (1e9, 0);
+			for (@{$f->{functions}}) { $_->{self_ppb} <= $last or die "order"; $last = $_->{self_ppb}; $shares += $last }
+			$shares <= 1e9 && ($f->{samples} < 0.01 || @{$f->{functions}} == 20 || $shares > 999999900) or die "functions: $shares";
 			my $in = 0; my $nr = 0; for my $w (@{$p->{when}}) { my $at = 0;
 				for (@{$w->{pieces}}) { $_->[0] >= $at && $_->[2] <= $_->[1] or die "pieces"; $at = $_->[0] + $_->[1]; $in += $_->[2]; $nr += $_->[3] } }
 			abs($in - $f->{in_ns}) < 10 or die "time"; $nr == $p->{count} or die "$nr entries" }'

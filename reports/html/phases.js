@@ -113,7 +113,13 @@ function phaseDetail(entry) {
 		};
 		return make("div", {}, make("small", {}, runs.length > 1 ? run.name : "counted in it"), make("table", {}, ...c.events.map(line)));
 	});
-	return make("div", {class: "columns"}, ...blocks, make("div", {}, make("small", {}, "naps that began in it"), make("p", {},
+	const ran = runs.map(run => {
+		const f = entry.byRun[run.index];
+		return f.functions.length ? make("div", {}, make("small", {}, (runs.length > 1 ? run.name + ": " : "") + "where its time went, " +
+			countText(f.samples) + " samples"), make("table", {}, ...f.functions.slice(0, 10).map(x => make("tr", {},
+			make("td", {class: "number"}, shareText(x.self_ppb / 1e9)), make("th", {}, x.function + (x.kernel ? "  (kernel)" : "")))))) : null;
+	});
+	return make("div", {class: "columns"}, ...ran, ...blocks, make("div", {}, make("small", {}, "naps that began in it"), make("p", {},
 		runs.map(r => { const f = entry.byRun[r.index]; return figures(f.naps) + ", " + byteSecondsText(f.naps_byte_seconds); }).join("; "))));
 }
 

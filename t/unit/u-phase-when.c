@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "reports/model.h"
+#include "reports/phases-json.h"
 #include "t/unit/scratch.h"
 #include "t/unit/tap.h"
 #include "t/unit/trace-sample.h"
@@ -160,6 +161,19 @@ static void put_record(struct trace_writer *w, uint32_t event, uint64_t ms,
 #define PUT(w, event, ms, tid, param, ...)                                     \
 	put_record(w, event, ms, tid, param, sizeof(__VA_ARGS__), &__VA_ARGS__)
 
+static void put_stack(struct trace_writer *w, uint32_t id, const char *function,
+		      uint32_t line)
+{
+	struct trace_frame f = {
+		.function = function,
+		.file = "",
+		.line = line,
+		.module = "m",
+		.build_id = "",
+	};
+	trace_put_stack(w, id, &f, 1);
+}
+
 /* Two threads; phase 0 one by one in thread 1, phase 1 often in both. */
 static void write_trace(const char *path)
 {
@@ -169,6 +183,9 @@ static void write_trace(const char *path)
 	trace_put_meta(w, "phase.1", "often");
 	trace_put_meta(w, "counter.0.0", "faults");
 	trace_put_meta(w, "counter.0.1", "cycles");
+	put_stack(w, 5, "f", 1);
+	put_stack(w, 6, "f", 2);
+	put_stack(w, 7, "g", 3);
 	PUT(w, EV_PHASE, 300, 1, 0,
 	    (struct ev_phase){.length_ns = 150 * MS, .pid = 7});
 	PUT(w, EV_PHASE, 900, 1, 0,
@@ -197,8 +214,14 @@ static void write_trace(const char *path)
 					       .value = {1000 * tid, ms}};
 			PUT(w, EV_COUNTS, ms, tid, 0, ev);
 		}
-		PUT(w, EV_SAMPLE, ms - 25, 1, 0,
-		    (struct ev_sample){.weight = 10, .pid = 7});
+		/* Of two stacks of f each is less than that of g. */
+		PUT(w, EV_SAMPLE, ms - 25, 1,
+		    ms == 100	? 7
+		    : ms == 300 ? 5
+		    : ms == 900 ? 6
+				: 0,
+		    (struct ev_sample){.weight = ms == 100 ? 15 : 10,
+				       .pid = 7});
 		PUT(w, EV_SAMPLE, ms - 25, 2, 0,
 		    (struct ev_sample){.weight = 10, .pid = 7});
 		PUT(w, EV_NAP, 1000, 1, (uint32_t)ms,
@@ -232,6 +255,20 @@ static struct summary *load(const char *path, struct select select)
 	return s;
 }
 
+/* Most first, which is not their order in the run. */
+static void check_functions(const struct summary *s)
+{
+	json_t *doc = phase_json(s, 0, 0);
+	json_t *file = json_array_get(json_object_get(doc, "files"), 0);
+	json_t *functions = json_object_get(file, "functions");
+	json_t *first = json_array_get(functions, 0);
+	json_t *share = json_object_get(first, "self_ppb");
+	check_int(json_array_size(functions), 2);
+	check_str(json_string_value(json_object_get(first, "function")), "f");
+	check_int(json_integer_value(share), 666666666);
+	json_decref(doc);
+}
+
 static void attributed(void)
 {
 	const char *path = scratch_path("when.trace");
@@ -249,9 +286,17 @@ static void attributed(void)
 	/* At 175, 275, 875. */
 	check(near(slow->samples, 3));
 	check(near(slow->weight, 30));
+	/* Those at 275 and 875 were in f. */
+	check_int(s->samples.nr_functions, 3);
+	check_str(s->samples.function[1].frame->function, "f");
+	check(near(slow->self[0], 10));
+	check(near(slow->self[1], 20));
+	check(near(slow->self[2], 0));
+	check(near(often->self[1], 0));
 	/* At 240, of another process; 840. */
 	check(near(slow->naps, 1));
 	check(near(slow->byte_seconds, 1000));
+	check_functions(s);
 	/* 20 % of thread 1's, 40 % of thread 2's, then 30 %, the mean. */
 	check_int(often->nr_threads, 2);
 	check(near(often->in_ns, (20 + 40 + 30) * MS));
