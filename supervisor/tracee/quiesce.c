@@ -90,6 +90,13 @@ int task_await(struct task *t, uint64_t deadline_ns)
 	return 0;
 }
 
+static void look_at_waits(struct tproc *p)
+{
+	for (struct task *t = p->tasks; t; t = t->next)
+		if (!is_quiet(t) && !t->is_new)
+			look_at_wait(t);
+}
+
 struct task *tproc_quiesce(struct tproc *p, uint64_t deadline_ns)
 {
 	/*
@@ -97,9 +104,7 @@ struct task *tproc_quiesce(struct tproc *p, uint64_t deadline_ns)
 	 * appear meanwhile stop by themselves and stay so, but must be waited
 	 * for as well; hence until a round finds nobody.
 	 */
-	for (struct task *t = p->tasks; t; t = t->next)
-		if (!is_quiet(t) && !t->is_new)
-			look_at_wait(t);
+	look_at_waits(p);
 	struct task *stuck = NULL;
 	bool again = true;
 	while (again && !stuck) {
@@ -121,6 +126,8 @@ struct task *tproc_quiesce(struct tproc *p, uint64_t deadline_ns)
 /* All of them, at first; one that has not stopped by then. */
 static struct task *stop_all(struct tproc *p, uint64_t bound_ns)
 {
+	/* Nobody is held up by this, and it is no part of the bound. */
+	look_at_waits(p);
 	p->stop_depth = 1;
 	p->stop_began_ns = smco_now_ns();
 	tproc_urgent(p, true);
