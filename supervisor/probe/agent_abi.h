@@ -110,7 +110,7 @@ struct agent_life {
 /* The table of tracked blocks: segments of buckets, each a cache line. */
 #define AGENT_BUCKET_SLOTS	 4
 #define AGENT_MAX_SEGMENTS	 20
-#define AGENT_FIRST_SEGMENT_LOG2 8 /* buckets; 16 KiB */
+#define AGENT_FIRST_SEGMENT_LOG2 8 /* buckets; 24 KiB with the filter */
 #define AGENT_SIZE_BITS		 40
 #define AGENT_SIZE_MASK		 ((1ULL << AGENT_SIZE_BITS) - 1)
 
@@ -120,9 +120,16 @@ struct agent_bucket {
 };
 static_assert(sizeof(struct agent_bucket) == 64, "agent bucket");
 
-/* Segment n has 2^(first + n) buckets. */
-#define AGENT_SEGMENT_LOG2(n)  (AGENT_FIRST_SEGMENT_LOG2 + (n))
-#define AGENT_SEGMENT_BYTES(n) (64ULL << AGENT_SEGMENT_LOG2(n))
+/*
+ * Segment n has 2^(first + n) buckets, and behind them a filter of its own:
+ * counts, saturating, of its addresses per page number modulo, 8 times as many
+ * as it has slots. Of many segments one has the address, or none has.
+ */
+#define AGENT_SEGMENT_LOG2(n)	(AGENT_FIRST_SEGMENT_LOG2 + (n))
+#define AGENT_SEGMENT_FILTER(n) (64ULL << AGENT_SEGMENT_LOG2(n)) /* offset */
+#define AGENT_SEGMENT_COUNTS(n) (32ULL << AGENT_SEGMENT_LOG2(n))
+#define AGENT_SEGMENT_BYTES(n)                                                 \
+	(AGENT_SEGMENT_FILTER(n) + AGENT_SEGMENT_COUNTS(n))
 
 struct agent_site {
 	uint32_t kind;
@@ -275,6 +282,12 @@ static_assert(sizeof(struct agent_private) <= 4096, "private page");
 static_assert(__builtin_offsetof(struct agent_private, inside) == AGENT_INSIDE,
 	      "entry.S counts there");
 
+/* Where the count of @addr is in segment @n. */
+static inline uint64_t agent_segment_count(unsigned n, uint64_t addr)
+{
+	return AGENT_SEGMENT_FILTER(n) +
+	       (addr >> 12 & (AGENT_SEGMENT_COUNTS(n) - 1));
+}
 /* Buckets an address may be in: two per segment. */
 static inline uint64_t agent_hash1(uint64_t addr)
 {

@@ -37,9 +37,12 @@ static void keep(void *ctx, const struct heap_block *b)
 }
 
 /* The agent's own insert, on a copy of a segment. */
-static bool insert(struct agent_bucket *buckets, unsigned segment,
+static bool insert(char *segment_copy, unsigned segment,
 		   const struct heap_block *b)
 {
+	struct agent_bucket *buckets = (void *)segment_copy;
+	uint8_t *count =
+		(void *)(segment_copy + agent_segment_count(segment, b->addr));
 	uint64_t mask = (1ULL << AGENT_SEGMENT_LOG2(segment)) - 1;
 	uint64_t hash[2] = {agent_hash1(b->addr), agent_hash2(b->addr)};
 	for (int k = 0; k < 2; k++) {
@@ -49,6 +52,7 @@ static bool insert(struct agent_bucket *buckets, unsigned segment,
 				continue;
 			bk->key[i] = b->addr;
 			bk->val[i] = b->size & AGENT_SIZE_MASK;
+			*count += *count != 255;
 			return true;
 		}
 	}
@@ -99,7 +103,7 @@ static int fill_segment(struct hooks *h, unsigned nr, struct found *f,
 {
 	size_t bytes = AGENT_SEGMENT_BYTES(nr), left = 0;
 	uint64_t base = 0;
-	_cleanup_free_ struct agent_bucket *copy = calloc(1, bytes);
+	_cleanup_free_ char *copy = calloc(1, bytes);
 	if (!copy)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	int r = tmem_read(h->p, segment_addr(h, nr), &base, sizeof(base));
