@@ -31,7 +31,7 @@ static inline long traced_do(struct tracer *tr, struct puppet *p, puppet_fn fn,
 	struct pollfd fd = {.fd = p->answer, .events = POLLIN};
 	struct tevent ev;
 	puppet_begin(p, fn, a, b);
-	while (!poll(&fd, 1, 0))
+	while (poll(&fd, 1, 0) <= 0)
 		if (tracer_next(tr, smco_now_ns() + NSEC_PER_MSEC, &ev) > 0 &&
 		    ev.kind == TEV_PROC_NEW)
 			tproc_resume_new(ev.proc);

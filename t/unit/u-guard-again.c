@@ -117,7 +117,7 @@ static void meet_guards(struct tracer *tr, struct access *a)
 	unsigned hits = 0;
 	puppet_begin(&pup, act_store, 0, 1);
 	struct pollfd fd = {.fd = pup.answer, .events = POLLIN};
-	while (!poll(&fd, 1, 0)) {
+	while (poll(&fd, 1, 0) <= 0) {
 		struct access_hit hit;
 		uint64_t soon = smco_now_ns() + NSEC_PER_MSEC;
 		if (tracer_next(tr, soon, &ev) < 1 || !ev.task)

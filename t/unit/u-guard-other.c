@@ -71,7 +71,7 @@ static long run(struct side *s, puppet_fn fn, long pid)
 {
 	struct pollfd fd = {.fd = s->pup.answer, .events = POLLIN};
 	puppet_begin(&s->pup, fn, pid, 0);
-	while (!poll(&fd, 1, 0))
+	while (poll(&fd, 1, 0) <= 0)
 		pump();
 	return puppet_wait(&s->pup);
 }

@@ -124,11 +124,13 @@ static void adopted_and_freed(struct run *r, struct child *c,
 		small += e->addr && e->size < held[i].size;
 	}
 	printf("# %u held, %u found, %u missing\n", nr, adopted, missing);
+	/* It has so much CPU time and no more, and says when that was over. */
+	bool in_part = strstr(hooks_describe(r->h), "only in part") != NULL;
 	check(nr > 200);
-	check_int(missing, 0);
+	check(!missing || in_part);
 	check_int(small, 0);
 	/* A few a little smaller than the cutoff are, by what is usable. */
-	check(adopted >= nr && adopted < nr + 5);
+	check((adopted >= nr || in_part) && adopted < nr + 5);
 	tproc_resume_new(r->p);
 	fputs("f\n", c->in);
 	check(run_until(r, c, "freed"));
