@@ -155,8 +155,7 @@ static bool is_selected(const struct select *select, uint32_t pid,
 			const struct record *r)
 {
 	return select_time(select, r->time_ns) &&
-	       (!select->has_process || pid == select->process) &&
-	       (!select->has_thread || r->tid == select->thread);
+	       select_thread(select, pid, r->tid);
 }
 
 static void add_records(struct summary *s, struct by_thread *all, uint32_t file)

@@ -73,11 +73,17 @@ int model_phases_take(struct model_phases *m, struct trace_reader *reader,
 	return SMCO_OK;
 }
 
-static bool is_selected(const struct select *select, uint32_t pid,
-			const struct record *r)
+/* @piece of phase @p in the @length_ns that end with record @r. */
+static int add_when(struct model_phases *m, uint32_t file,
+		    const struct select *select, const struct phase_part *p,
+		    const struct record *r, uint32_t pid, uint64_t length_ns,
+		    struct when_piece piece)
 {
-	return (!select->has_process || pid == select->process) &&
-	       (!select->has_thread || r->tid == select->thread);
+	if (!select_thread(select, pid, r->tid) ||
+	    !when_clip(&piece, r->time_ns, length_ns, select->from_ns,
+		       select->to_ns))
+		return SMCO_OK;
+	return model_when_add(&m->when, file, p->phase, pid, r->tid, &piece);
 }
 
 int model_phases_take_timed(struct model_phases *m, struct trace_reader *reader,
@@ -85,7 +91,6 @@ int model_phases_take_timed(struct model_phases *m, struct trace_reader *reader,
 			    const struct record *r)
 {
 	struct ev_phase ev;
-	struct when_piece piece;
 	memcpy(&ev, r->payload, sizeof(ev));
 	if (m->nr_parts >= MAX_PHASES)
 		return SMCO_OK;
@@ -94,13 +99,8 @@ int model_phases_take_timed(struct model_phases *m, struct trace_reader *reader,
 		return SMCO_NOMEM;
 	p->nr_timed++;
 	p->timed_ns += (double)ev.length_ns;
-	if (!is_selected(select, ev.pid, r))
-		return SMCO_OK;
-	piece = (struct when_piece){.in_ns = ev.length_ns, .nr = 1};
-	if (!when_clip(&piece, r->time_ns, ev.length_ns, select->from_ns,
-		       select->to_ns))
-		return SMCO_OK;
-	return model_when_add(&m->when, file, p->phase, ev.pid, r->tid, &piece);
+	return add_when(m, file, select, p, r, ev.pid, ev.length_ns,
+			(struct when_piece){.in_ns = ev.length_ns, .nr = 1});
 }
 
 int model_phases_take_span(struct model_phases *m, struct trace_reader *reader,
@@ -108,7 +108,6 @@ int model_phases_take_span(struct model_phases *m, struct trace_reader *reader,
 			   const struct record *r)
 {
 	struct ev_phase_span ev;
-	struct when_piece piece;
 	memcpy(&ev, r->payload, sizeof(ev));
 	if (m->nr_parts >= MAX_PHASES)
 		return SMCO_OK;
@@ -117,21 +116,16 @@ int model_phases_take_span(struct model_phases *m, struct trace_reader *reader,
 		return SMCO_NOMEM;
 	p->nr_timed += (double)ev.nr_seen;
 	p->timed_ns += (double)ev.seen_ns;
-	if (!is_selected(select, ev.pid, r))
-		return SMCO_OK;
 	/* Those that were not timed were like those that were: at that time if
 	 * there are any, or else until then. */
 	double mean_ns = ev.nr_seen ? (double)ev.seen_ns / (double)ev.nr_seen
 			 : p->nr_timed > 0 ? p->timed_ns / p->nr_timed
 					   : 0;
 	double in_ns = mean_ns * (double)ev.count;
-	piece = (struct when_piece){.nr = ev.count};
+	struct when_piece piece = {.nr = ev.count};
 	piece.in_ns =
 		in_ns < (double)ev.length_ns ? (uint64_t)in_ns : ev.length_ns;
-	if (!when_clip(&piece, r->time_ns, ev.length_ns, select->from_ns,
-		       select->to_ns))
-		return SMCO_OK;
-	return model_when_add(&m->when, file, p->phase, ev.pid, r->tid, &piece);
+	return add_when(m, file, select, p, r, ev.pid, ev.length_ns, piece);
 }
 
 void model_phases_finish(struct model_phases *m)

@@ -14,6 +14,7 @@
 void session_recording_init(struct session *s)
 {
 	allowance_init(&s->recording.allowance, session_budget_ppb(s));
+	s->recording.read_ns = s->start_ns;
 	s->recording.due_ns = UINT64_MAX;
 }
 

@@ -446,7 +446,7 @@ static void do_what_is_due(struct session *s, struct status *line,
 		     tick_due || read_due;
 	if (lasts)
 		tracer_urgent(s->tracer, false);
-	if (read_due)
+	if (read_due && !tick_due) /* which reads, too */
 		session_recording_read(s);
 	if (count_due)
 		counters_tick(s->counters, now_ns);

@@ -78,7 +78,8 @@ int watched_plant(struct watched *w, uint64_t cutoff, struct smco_err *err);
 int watched_adopt(struct watched *w, uint64_t min_bytes, struct stacks *stacks,
 		  struct smco_err *err);
 
-/* A sensor asks for a stack's name. False if it was not ours. */
+/* A sensor asks for a stack's name. False if it was not ours, or a sensor's
+ * ring was full, which watched_drain() reads. */
 bool watched_on_trap(struct watched *w, struct task *t, const siginfo_t *si,
 		     struct stacks *stacks);
 /* The stack of a stopped task, by id. */
