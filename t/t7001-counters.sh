@@ -41,12 +41,13 @@ ok "page faults of 16 threads" exactly minor-faults 16000 16 16 0 1000 0
 ok "page faults of 8 children" exactly page-faults 16000 16 0 8 2000 0
 ok "none of them major" test "$(count major-faults 2 2 10 0)" -le 4
 
-# Others may take the CPU away meanwhile, which only makes more of them.
+# Others may take the CPU away meanwhile, which only makes more of them. A stop
+# of ours in a sleep is that sleep's switch for the fixture.
 sleeps() {
 	local nr
 	nr=$(count context-switches 4 4 0 500)
 	echo "$nr switches"
-	[ "$nr" -ge 4000 ] && [ "$nr" -le 6000 ]
+	[ "$nr" -ge 3990 ] && [ "$nr" -le 6000 ]
 }
 ok "context switches, without those of our stops" sleeps
 
