@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,6 +33,11 @@ struct counter_thread {
 	uint64_t paused_at_ns; /* the thread's CPU time then */
 	struct open_group *open;
 	size_t nr;
+	/* Of a software event: its lock changes with each beginning on a CPU.
+	 */
+	const struct perf_event_mmap_page *page; /* NULL = none */
+	uint32_t seen_lock;
+	bool has_moved; /* by the last reading it had run since that before */
 };
 
 /* ---------------------------------------------------------------- birth --- */
@@ -148,6 +154,33 @@ static size_t places_of(const struct counter_plan *plan, size_t group,
 	return machine_wide ? plan->event[g->first].nr_cpus : 1;
 }
 
+/* Who may not lock memory has room for so many pages, beside rings. */
+#define UNPRIVILEGED_PAGES 64
+
+static size_t nr_pages;
+
+/* Hardware groups may have to wait for their turn; software events begin
+ * whenever the thread does. */
+static void map_page(struct counter_thread *t)
+{
+	if (!t->tid || (nr_pages >= UNPRIVILEGED_PAGES && geteuid()))
+		return;
+	for (size_t i = 0; i < t->nr; i++) {
+		const struct counter_group *g =
+			&t->plan->group[t->open[i].group];
+		if (!t->plan->event[g->first].is_software)
+			continue;
+		void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE),
+				  PROT_READ, MAP_SHARED, t->open[i].fd[0], 0);
+		if (page != MAP_FAILED) {
+			t->page = page;
+			t->has_moved = true;
+			nr_pages++;
+		}
+		return;
+	}
+}
+
 int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 			enum counter_since since, struct counter_thread **ret,
 			struct smco_err *err)
@@ -180,6 +213,7 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 			t->nr++;
 		}
 	}
+	map_page(t);
 	if (since == COUNTER_BIRTH && !wide) {
 		read_history(tid, &history);
 		for (size_t i = 0; i < t->nr; i++)
@@ -193,6 +227,11 @@ void counter_thread_close(struct counter_thread *t)
 {
 	if (!t)
 		return;
+	if (t->page) {
+		munmap((void *)(uintptr_t)t->page,
+		       (size_t)sysconf(_SC_PAGESIZE));
+		nr_pages--;
+	}
 	for (size_t i = 0; i < t->nr; i++)
 		close_group(&t->open[i]);
 	free(t->open);
@@ -268,8 +307,22 @@ void counter_thread_go_on(struct counter_thread *t)
 		return;
 	note_unseen(t);
 	t->is_paused = false;
+	t->has_moved = true; /* what was not seen is to be taken */
 	for (size_t i = 0; i < t->nr; i++)
 		ioctl(t->open[i].fd[0], PERF_EVENT_IOC_ENABLE, 0);
+}
+
+bool counter_thread_has_run(struct counter_thread *t)
+{
+	if (!t->page || t->is_paused)
+		return true;
+	uint32_t lock = __atomic_load_n(&t->page->lock, __ATOMIC_ACQUIRE);
+	/* One that was found to be where it had been was on no CPU then. */
+	if (lock == t->seen_lock && !t->has_moved)
+		return false;
+	t->seen_lock = lock;
+	t->has_moved = false;
+	return true;
 }
 
 bool counter_thread_take(struct counter_thread *t, size_t group,
@@ -282,6 +335,7 @@ bool counter_thread_take(struct counter_thread *t, size_t group,
 	for (size_t i = 0; i < t->nr; i++)
 		if (t->open[i].group == group)
 			any |= take_one(&t->open[i], ret, busy);
+	t->has_moved |= any;
 	return any;
 }
 

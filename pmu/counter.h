@@ -77,6 +77,15 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 			enum counter_since since, struct counter_thread **ret,
 			struct smco_err *err);
 /*
+ * Could the thread have counted anything since this was asked last, if all its
+ * groups were taken when it said so? False only if the kernel tells that it was
+ * on no CPU meanwhile: nothing need be read then, and nothing is lost if it is.
+ * Costs no system call: the kernel says in a page that it shares when it puts
+ * the thread's counters on a CPU. Always true for machine-wide ones, and where
+ * there is no page to be had.
+ */
+bool counter_thread_has_run(struct counter_thread *t);
+/*
  * Read group @group. True if anything was counted since the last call, and
  * then *ret has what: differences, not sums. The thread may have ended. *busy
  * (optional) is set if a pinned group lost its counters for good.

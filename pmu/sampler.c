@@ -14,15 +14,25 @@
 /* asm/perf_regs.h: AX BX CX DX SI DI BP SP IP are 0 to 8, R8 to R15 16 to 23 */
 #define REGS_MASK 0xff01ffull
 
-#define CALIBRATE_SAMPLES   48
-#define CALIBRATE_PERIOD_NS 100000
-#define CALIBRATE_MAX_NS    (20 * NSEC_PER_MSEC)
+/* A new period for an event after so many samples: each begins the current
+ * period anew, half of which is lost then. */
+#define DITHER_SAMPLES 16
+#define DITHER_CALLS   64 /* at a time: each may interrupt a CPU */
+
+/* Not more often: the kernel's part would stay in the caches and be cheap. */
+#define CALIBRATE_SAMPLES   24
+#define CALIBRATE_PERIOD_NS 500000
+#define CALIBRATE_MAX_NS    (30 * NSEC_PER_MSEC)
+#define CALIBRATE_BYTES	    32768
 
 struct sampler_cpu {
 	int cpu;
 	int ring_fd;			   /* whose ring it is; -1 = none yet */
 	struct perf_event_mmap_page *page; /* NULL = none yet */
 	struct ring ring;
+	struct ring_record next; /* read, and not handed out */
+	bool has_next;
+	bool is_dry; /* had no more when it was asked last */
 };
 
 struct sampler {
@@ -31,11 +41,21 @@ struct sampler {
 	size_t ring_bytes, page_bytes;
 	struct sampler_cpu *cpu;
 	size_t nr_cpus;
-	size_t at; /* the CPU whose ring is being read */
-	int *fd;   /* of all threads added, on all CPUs */
+	int *fd; /* of all threads added, on all CPUs */
 	size_t nr_fds, cap_fds;
 	bool is_off;
+	uint64_t mean_ns; /* of its period, a time; 0 = is left as it is */
+	uint64_t dither_began_ns, dither_due_ns; /* of a round of all */
+	size_t dithered;			 /* descriptors of this round */
+	uint64_t random;
 };
+
+static bool is_clock(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_SOFTWARE &&
+	       (attr->config == PERF_COUNT_SW_CPU_CLOCK ||
+		attr->config == PERF_COUNT_SW_TASK_CLOCK);
+}
 
 static struct perf_event_attr attr_of(const struct sampler_params *p)
 {
@@ -54,10 +74,7 @@ static struct perf_event_attr attr_of(const struct sampler_params *p)
 	}
 	if (p->with_address)
 		attr.sample_type |= PERF_SAMPLE_ADDR;
-	bool is_clock = attr.type == PERF_TYPE_SOFTWARE &&
-			(attr.config == PERF_COUNT_SW_CPU_CLOCK ||
-			 attr.config == PERF_COUNT_SW_TASK_CLOCK);
-	if (p->period || is_clock) {
+	if (p->period || is_clock(&attr)) {
 		attr.sample_period =
 			p->period ? p->period : NSEC_PER_SEC / p->frequency_hz;
 	} else {
@@ -68,6 +85,8 @@ static struct perf_event_attr attr_of(const struct sampler_params *p)
 	attr.use_clockid = 1;
 	attr.clockid = CLOCK_MONOTONIC;
 	attr.sample_id_all = 1;
+	attr.mmap = p->with_mappings;
+	attr.mmap2 = p->with_mappings;
 	return attr;
 }
 
@@ -111,6 +130,9 @@ int sampler_create(const struct sampler_params *p, struct sampler **ret,
 	s->ring_bytes = p->ring_bytes;
 	s->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	try_format(&s->attr);
+	if (!p->period && !s->attr.freq)
+		s->mean_ns = s->attr.sample_period;
+	s->random = smco_now_ns() | 1;
 	*ret = s;
 	return 0;
 }
@@ -123,6 +145,7 @@ static void close_ring(const struct sampler *s, struct sampler_cpu *c)
 	munmap(c->page, s->page_bytes + s->ring_bytes);
 	c->page = NULL;
 	c->ring_fd = -1;
+	c->has_next = false;
 }
 
 void sampler_destroy(struct sampler *s)
@@ -259,18 +282,71 @@ void sampler_set(struct sampler *s, bool on)
 		      on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
+/* --------------------------------------------------------------- dither --- */
+
+/* Marsaglia, "Xorshift RNGs", 2003: enough to be out of step. */
+static uint64_t next_random(uint64_t *x)
+{
+	*x ^= *x << 13;
+	*x ^= *x >> 7;
+	*x ^= *x << 17;
+	return *x;
+}
+
+static uint64_t random_period(struct sampler *s)
+{
+	uint64_t quarter = s->mean_ns / 4;
+	return s->mean_ns - quarter +
+	       next_random(&s->random) % (2 * quarter + 1);
+}
+
+void sampler_dither(struct sampler *s, uint64_t now_ns)
+{
+	if (!s->mean_ns || s->is_off || now_ns < s->dither_due_ns)
+		return;
+	size_t from = s->dithered, to = s->nr_fds;
+	if (!from)
+		s->dither_began_ns = now_ns;
+	if (to > from + DITHER_CALLS)
+		to = from + DITHER_CALLS;
+	for (; s->dithered < to; s->dithered++) {
+		uint64_t period = random_period(s);
+		ioctl(s->fd[s->dithered], PERF_EVENT_IOC_PERIOD, &period);
+	}
+	if (to < s->nr_fds)
+		return;
+	s->dithered = 0;
+	s->dither_due_ns = s->dither_began_ns + DITHER_SAMPLES * s->mean_ns;
+}
+
 /* ----------------------------------------------------------------- read --- */
+
+static void look_ahead(struct sampler_cpu *c)
+{
+	while (c->page && !c->has_next && !c->is_dry) {
+		int rc = ring_next(&c->ring, &c->next, NULL);
+		c->is_dry = !rc;
+		c->has_next = rc > 0 && (c->next.type == PERF_RECORD_SAMPLE ||
+					 c->next.type == PERF_RECORD_MMAP2);
+	}
+}
 
 bool sampler_next(struct sampler *s, struct ring_record *ret)
 {
-	for (; s->at < s->nr_cpus; s->at++) {
-		int rc;
-		while (s->cpu[s->at].page &&
-		       (rc = ring_next(&s->cpu[s->at].ring, ret, NULL)) != 0)
-			if (rc > 0 && ret->type == PERF_RECORD_SAMPLE)
-				return true;
+	struct sampler_cpu *first = NULL;
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		struct sampler_cpu *c = &s->cpu[i];
+		look_ahead(c);
+		if (c->has_next && (!first || c->next.time < first->next.time))
+			first = c;
 	}
-	s->at = 0;
+	if (first) {
+		*ret = first->next;
+		first->has_next = false;
+		return true;
+	}
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		s->cpu[i].is_dry = false;
 	return false;
 }
 
@@ -305,32 +381,52 @@ static int compare(const void *va, const void *vb)
 	return (*a > *b) - (*a < *b);
 }
 
-/* Run, and see how long it takes when a sample falls into it: at its start or
- * just before, hence from the reading before the last on. */
-static uint64_t time_samples(struct perf_event_mmap_page *page)
+static uint64_t median(uint64_t *value, size_t nr)
 {
-	uint64_t gap[CALIBRATE_SAMPLES], began_ns = smco_now_ns();
-	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
-	uint64_t last_ns = began_ns, before_ns = began_ns;
-	size_t nr = 0;
+	qsort(value, nr, sizeof(*value), compare);
+	return value[nr / 2];
+}
+
+/* As much as is in the nearest cache: what a sample drives out of it, the
+ * program has to get again. */
+static void touch_memory(volatile char *memory)
+{
+	for (size_t i = 0; i < CALIBRATE_BYTES; i += 64)
+		memory[i]++;
+}
+
+/*
+ * Run, and see how much longer it takes when a sample falls into it: into a
+ * round or the end of that before, hence from the beginning of that until the
+ * end of the next one, less what three rounds take without.
+ */
+static uint64_t time_samples(struct perf_event_mmap_page *page, char *memory)
+{
+	uint64_t gap[CALIBRATE_SAMPLES], round[CALIBRATE_SAMPLES], head = 0;
+	uint64_t at_ns[4] = {0}, began_ns = smco_now_ns();
+	size_t nr = 0, nr_rounds = 0;
+	bool is_hit = false;
 	while (nr < CALIBRATE_SAMPLES &&
-	       last_ns - began_ns < CALIBRATE_MAX_NS) {
+	       smco_now_ns() < began_ns + CALIBRATE_MAX_NS) {
+		touch_memory(memory);
+		memmove(at_ns + 1, at_ns, 3 * sizeof(*at_ns));
+		/* Not the time that others have the CPU. */
+		at_ns[0] = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		if (is_hit && at_ns[3])
+			gap[nr++] = at_ns[0] - at_ns[3];
 		uint64_t now =
 			__atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
-		uint64_t now_ns = smco_now_ns();
-		if (now != head) {
-			gap[nr++] = now_ns - before_ns;
-			head = now;
-			__atomic_store_n(&page->data_tail, now,
-					 __ATOMIC_RELEASE);
-		}
-		before_ns = last_ns;
-		last_ns = now_ns;
+		if (!is_hit && now == head && at_ns[1] &&
+		    nr_rounds < CALIBRATE_SAMPLES)
+			round[nr_rounds++] = at_ns[0] - at_ns[1];
+		is_hit = now != head;
+		head = now;
+		__atomic_store_n(&page->data_tail, now, __ATOMIC_RELEASE);
 	}
-	if (!nr)
+	if (!nr || !nr_rounds)
 		return 0;
-	qsort(gap, nr, sizeof(*gap), compare);
-	return gap[nr / 2];
+	uint64_t with_ns = median(gap, nr), none_ns = median(round, nr_rounds);
+	return with_ns > 3 * none_ns ? with_ns - 3 * none_ns : 1;
 }
 
 uint64_t sampler_cost_ns(const struct sampler_params *p)
@@ -347,8 +443,10 @@ uint64_t sampler_cost_ns(const struct sampler_params *p)
 	s->attr.inherit_thread = 0;
 	s->nr_cpus = 1;
 	s->cpu[0].cpu = -1;
-	if (!sampler_add(s, 0, false, NULL))
-		cost_ns = time_samples(s->cpu[0].page);
+	char *memory = calloc(1, CALIBRATE_BYTES);
+	if (memory && !sampler_add(s, 0, false, NULL))
+		cost_ns = time_samples(s->cpu[0].page, memory);
+	free(memory);
 	sampler_destroy(s);
 	return cost_ns;
 }

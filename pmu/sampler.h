@@ -38,6 +38,7 @@ struct sampler_params {
 	size_t ring_bytes;	/* a power of two, at least a page */
 	bool threads_only;	/* child processes are not sampled */
 	bool with_address;	/* of the data, where the PMU tells it */
+	bool with_mappings;	/* code that a sampled process maps is told */
 };
 
 struct sampler;
@@ -59,12 +60,24 @@ int sampler_add(struct sampler *s, pid_t tid, bool on_exec,
 void sampler_set(struct sampler *s, bool on);
 
 /*
- * The next sample of any CPU, in their order there: true, or false if there is
- * none now. *ret is valid until the next call.
+ * Samples at a fixed period fall in step with a program that repeats itself in
+ * the same time, and see always the same part of it. So each thread's period is
+ * changed now and then, at random, by up to a quarter; the mean stays. To be
+ * called often (each 20 ms). What is inherited keeps the period that its
+ * parent had at its birth. Nothing is done for events by frequency, whose
+ * period the kernel changes by itself, nor for every @period-th event.
+ */
+void sampler_dither(struct sampler *s, uint64_t now_ns);
+
+/*
+ * The next of what all CPUs wrote, in order of time: true, or false if there is
+ * none now. A sample or, if asked for, a mapping (PERF_RECORD_MMAP2; none
+ * is told while sampling is off). *ret is valid until the next call.
  */
 bool sampler_next(struct sampler *s, struct ring_record *ret);
 /* Samples that the rings had no room for, as far as the rings tell: exact after
- * sampler_set(false) if @exact, which asks for each thread that was added. */
+ * sampler_set(false) if @exact, which asks for each thread that was added. A
+ * mapping that was lost counts, too. */
 uint64_t sampler_lost(struct sampler *s, bool exact);
 /* Bytes that were no records. */
 uint64_t sampler_damaged(const struct sampler *s);

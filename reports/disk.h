@@ -12,8 +12,8 @@
 
 /* Not text, no newline translation survives it, 8 bytes. */
 #define TRACE_MAGIC	      "\x89SMCO\r\n\x1a"
-#define TRACE_VERSION	      4
-#define TRACE_OLDEST_READABLE 4 /* by which readers this writer's files are */
+#define TRACE_VERSION	      5
+#define TRACE_OLDEST_READABLE 5 /* by which readers this writer's files are */
 #define TRACE_OLDEST_KNOWN    3 /* of the files that this reader reads */
 
 enum trace_features { /* a reader must refuse a file with bits it lacks */
@@ -39,7 +39,8 @@ struct disk_header {
 };
 static_assert(sizeof(struct disk_header) == 64, "see FORMAT.md");
 
-#define CHUNK_MAGIC 0x4b434d53 /* "SMCK" */
+#define CHUNK_MARKER "SM"	/* how chunks begin: see chunk-head.h */
+#define CHUNK_MAGIC  0x4b434d53 /* "SMCK": those of formats 3 and 4 */
 
 enum chunk_type {
 	CHUNK_META = 1,
@@ -49,28 +50,29 @@ enum chunk_type {
 	CHUNK_RECORDS_1 = 5, /* of formats 1 and 2 */
 	CHUNK_END = 6,
 	CHUNK_RECORDS = 7,
-	CHUNK_SCHEMA = 8,
+	CHUNK_SCHEMA_4 = 8, /* of formats 3 and 4: without units */
 	CHUNK_INDEX = 9,
+	CHUNK_SCHEMA = 10,
 };
 
 enum chunk_flags {
 	CHUNK_ZSTD = 1 << 0,	 /* payload is one zstd frame */
 	CHUNK_MODELLED = 1 << 1, /* items are coded by those before, see back */
+	CHUNK_DICTIONARY = 1 << 2, /* the frame needs the one of dictionary.h */
 };
-#define CHUNK_FLAGS_KNOWN (CHUNK_ZSTD | CHUNK_MODELLED)
+#define CHUNK_FLAGS_KNOWN (CHUNK_ZSTD | CHUNK_MODELLED | CHUNK_DICTIONARY)
 
-struct disk_chunk {
+struct disk_chunk { /* formats 3 and 4; fields as of struct chunk_head */
 	uint32_t magic;
 	uint8_t type;
 	uint8_t flags;
-	uint16_t back;	   /* modelled: seq - back is the one that it continues;
-			    * 0: none */
-	uint32_t seq;	   /* 0, 1, 2...: missing ones are noticed */
-	uint32_t nr_items; /* records, strings, frames, stacks, pairs */
-	uint32_t stored_size; /* bytes that follow */
-	uint32_t raw_size;    /* bytes after decompression */
-	uint32_t payload_crc; /* CRC-32 of the bytes that follow */
-	uint32_t header_crc;  /* CRC-32 of the bytes before */
+	uint16_t back;
+	uint32_t seq;
+	uint32_t nr_items;
+	uint32_t stored_size;
+	uint32_t raw_size;
+	uint32_t payload_crc;
+	uint32_t header_crc; /* CRC-32 of the bytes before */
 };
 static_assert(sizeof(struct disk_chunk) == 32, "see FORMAT.md");
 

@@ -31,6 +31,7 @@ static inline uint64_t expected(const struct schema_field *f,
 {
 	switch (f->coding) {
 	case CODE_DELTA:
+	case CODE_NEIGHBOUR:
 		return last;
 	case CODE_FROM_TIME:
 		return time_ns;

@@ -11,6 +11,11 @@
 #define PAST_BITS 14
 #define PACES	  16 /* threads whose times are foretold, of a slot */
 
+#define NEAR 256 /* parameters so little above the last one */
+
+/* What fields that are not foretold are coded from. */
+enum number_from { FROM_WANTED, FROM_PAST, FROM_NEIGHBOUR, FROM_NR };
+
 /* What numbers there are of a slot. */
 enum number_kind {
 	NUMBER_EVENT,
@@ -19,8 +24,11 @@ enum number_kind {
 	NUMBER_TIME,
 	NUMBER_BELOW, /* parameters up to the largest, and others */
 	NUMBER_ABOVE,
-	NUMBER_FIELDS, /* of each field without and with a past record */
-	NUMBER_NR = NUMBER_FIELDS + 2 * SCHEMA_MAX_FIELDS,
+	NUMBER_NEAR,	 /* from the last one */
+	NUMBER_TIME_ODD, /* of what is no multiple of the unit */
+	NUMBER_FIELDS,	 /* of each field as enum number_from */
+	NUMBER_FIELDS_ODD = NUMBER_FIELDS + FROM_NR * SCHEMA_MAX_FIELDS,
+	NUMBER_NR = NUMBER_FIELDS_ODD + SCHEMA_MAX_FIELDS,
 };
 
 /* What parameters and fields may be; none of it: the last of them. */
@@ -47,7 +55,9 @@ struct pack_slot {
 	uint8_t came[SCHEMA_MAX_FIELDS]; /* enum field_guess */
 	struct pace pace[PACES];
 	uint8_t *past; /* PAST of struct past, each with its fields */
-	struct bit_model who, above;
+	bool was_near; /* the last one that was not foretold */
+	struct bit_model who, above, near[2];
+	struct bit_model even_time, even[SCHEMA_MAX_FIELDS];
 	struct bit_model same_time[2];
 	struct bit_model params[PARAMS + 1][PARAMS];
 	struct bit_model fields[SCHEMA_MAX_FIELDS][2][FIELDS + 1][2][FIELDS];
@@ -215,6 +225,49 @@ static void took_time(struct pace *e, uint64_t time_ns)
 	e->last = time_ns;
 }
 
+/* How a number that was not foretold is coded. */
+struct measure {
+	uint32_t unit;
+	uint8_t width; /* bytes */
+	bool is_whole; /* itself, not its difference to something */
+	struct bit_model *is_even;
+	unsigned number, odd; /* enum number_kind */
+};
+
+static int64_t signed_in(const struct measure *m, uint64_t v)
+{
+	return m->width == 8 ? (int64_t)v : (int32_t)(uint32_t)v;
+}
+
+/* @v by its difference to @base: in units, if that to the multiple of the unit
+ * at or below @base is one, too. */
+static uint64_t code_measure(struct pack_records *p, struct bitcoder *c,
+			     struct pack_slot *s, const struct measure *m,
+			     uint64_t base, uint64_t v)
+{
+	int64_t unit = m->unit > 1 ? m->unit : 1; /* 0: format 4 */
+	unsigned kind = m->number;
+	if (unit > 1) {
+		uint64_t even = base - base % (uint64_t)unit;
+		bool is_even = m->is_whole ? v % (uint64_t)unit == 0
+					   : signed_in(m, v - even) % unit == 0;
+		if (code_bit(c, m->is_even, is_even)) {
+			base = even;
+		} else {
+			unit = 1;
+			kind = m->odd;
+		}
+	}
+	uint64_t code = m->is_whole ? v / (uint64_t)unit
+				    : zigzag(signed_in(m, v - base) / unit);
+	code = code_number(c, number(p, s, kind), code);
+	if (m->width == 4 && code > UINT32_MAX)
+		bitcoder_fail(c);
+	if (m->is_whole)
+		return code * (uint64_t)unit;
+	return base + (uint64_t)unzigzag(code) * (uint64_t)unit;
+}
+
 static void code_time(struct pack_records *p, struct bitcoder *c,
 		      struct pack_slot *s, unsigned nr, struct record *r)
 {
@@ -223,13 +276,37 @@ static void code_time(struct pack_records *p, struct bitcoder *c,
 	if (code_bit(c, same, r->time_ns == p->time_ns)) {
 		r->time_ns = p->time_ns;
 	} else {
+		const struct measure m = {
+			.unit = s->schema ? s->schema->time_unit : 1,
+			.width = 8,
+			.is_even = &s->even_time,
+			.number = NUMBER_TIME,
+			.odd = NUMBER_TIME_ODD,
+		};
 		uint64_t want = e->used ? e->last + e->distance : p->time_ns;
-		uint64_t off = zigzag((int64_t)(r->time_ns - want));
-		off = code_number(c, number(p, s, NUMBER_TIME), off);
-		r->time_ns = want + (uint64_t)unzigzag(off);
+		r->time_ns = code_measure(p, c, s, &m, want, r->time_ns);
 	}
 	took_time(e, r->time_ns);
 	p->time_ns = r->time_ns;
+}
+
+/* A parameter that was not foretold. */
+static uint32_t code_other_param(struct pack_records *p, struct bitcoder *c,
+				 struct pack_slot *s, uint32_t param)
+{
+	uint32_t off = param - s->param;
+	if (s->schema && s->schema->time_unit) { /* not in format 4 */
+		bool near = param <= s->most && off - 1 < NEAR;
+		s->was_near = code_bit(c, &s->near[s->was_near], near);
+		if (s->was_near)
+			return s->param +
+			       code_number32(c, number(p, s, NUMBER_NEAR), off);
+	}
+	bool above = code_bit(c, &s->above, param > s->most);
+	off = above ? param - s->most : s->most - param;
+	off = code_number32(
+		c, number(p, s, above ? NUMBER_ABOVE : NUMBER_BELOW), off);
+	return above ? s->most + off : s->most - off;
 }
 
 static void code_param(struct pack_records *p, struct bitcoder *c,
@@ -245,14 +322,8 @@ static void code_param(struct pack_records *p, struct bitcoder *c,
 	uint64_t param = r->param;
 	s->param_came = code_choice(c, s->params[s->param_came], guess, PARAMS,
 				    ~0u, &param);
-	if (s->param_came == PARAMS) {
-		bool above = code_bit(c, &s->above, r->param > s->most);
-		uint32_t off = above ? r->param - s->most : s->most - r->param;
-		off = code_number32(
-			c, number(p, s, above ? NUMBER_ABOVE : NUMBER_BELOW),
-			off);
-		param = above ? s->most + off : s->most - off;
-	}
+	if (s->param_came == PARAMS)
+		param = code_other_param(p, c, s, r->param);
 	r->param = (uint32_t)param;
 	if (r->param == s->param)
 		return;
@@ -268,8 +339,8 @@ static void code_param(struct pack_records *p, struct bitcoder *c,
 
 /* Where the last record with this parameter and thread is remembered. NULL:
  * of slot 0 none are. */
-static struct past *past_of(struct pack_records *p, struct pack_slot *s,
-			    unsigned nr, const struct record *r)
+static struct past *place_of(struct pack_records *p, struct pack_slot *s,
+			     unsigned nr, uint32_t param, uint32_t tid)
 {
 	if (!nr)
 		return NULL;
@@ -281,8 +352,17 @@ static struct past *past_of(struct pack_records *p, struct pack_slot *s,
 		p->no_memory = true;
 		return NULL;
 	}
-	uint32_t hash = (r->param + 97 * r->tid) * 2654435761u;
+	uint32_t hash = (param + 97 * tid) * 2654435761u;
 	return (struct past *)(s->past + (hash >> (32 - PAST_BITS)) * size);
+}
+
+static const struct past *past_of(struct pack_records *p, struct pack_slot *s,
+				  unsigned nr, uint32_t param, uint32_t tid)
+{
+	const struct past *past = place_of(p, s, nr, param, tid);
+	return past && past->used && past->param == param && past->tid == tid
+		       ? past
+		       : NULL;
 }
 
 static uint64_t in_width(const struct schema_field *f, uint64_t v)
@@ -290,12 +370,25 @@ static uint64_t in_width(const struct schema_field *f, uint64_t v)
 	return f->width == 8 ? v : (uint32_t)v;
 }
 
-/* What a field's difference is coded to. @past: NULL if there is none. */
+/* What came before a record: with its parameter and thread, and of a new one
+ * with the next parameter, lower or higher. NULL if there is none. */
+struct before {
+	const struct past *past, *neighbour;
+};
+
+/* What a field's difference is coded to. */
 static uint64_t base_of(const struct pack_slot *s, size_t i, uint64_t want,
-			const struct past *past)
+			const struct before *b, enum number_from *from_ret)
 {
 	const struct schema_field *f = &s->schema->field[i];
-	if (!past || (f->coding != CODE_DELTA && !is_plain(f->coding)))
+	const struct past *past = b->past;
+	*from_ret = past ? FROM_PAST : FROM_WANTED;
+	if (!past && b->neighbour && f->coding == CODE_NEIGHBOUR) {
+		*from_ret = FROM_NEIGHBOUR;
+		return b->neighbour->field[i];
+	}
+	if (!past || (f->coding != CODE_DELTA && f->coding != CODE_NEIGHBOUR &&
+		      !is_plain(f->coding)))
 		return want;
 	/* field[a] is that of this record already */
 	if (f->coding == CODE_RATE && past->field[f->a])
@@ -306,26 +399,30 @@ static uint64_t base_of(const struct pack_slot *s, size_t i, uint64_t want,
 /* A field that was not foretold. */
 static uint64_t code_other(struct pack_records *p, struct bitcoder *c,
 			   struct pack_slot *s, size_t i, uint64_t want,
-			   const struct past *past, uint64_t v)
+			   const struct before *b, uint64_t v)
 {
 	const struct schema_field *f = &s->schema->field[i];
-	struct number_model *m =
-		number(p, s, NUMBER_FIELDS + 2 * (unsigned)i + !!past);
-	uint64_t base = base_of(s, i, want, past);
-	bool whole = !past && is_plain(f->coding);
-	uint64_t code = whole ? v : fold(f, v - base);
-	code = f->width == 8 ? code_number(c, m, code)
-			     : code_number32(c, m, (uint32_t)code);
-	return whole ? code : base + (uint64_t)unzigzag(code);
+	enum number_from from;
+	uint64_t base = base_of(s, i, want, b, &from);
+	const struct measure m = {
+		.unit = f->unit,
+		.width = f->width,
+		.is_whole = !b->past && is_plain(f->coding),
+		.is_even = &s->even[i],
+		.number = NUMBER_FIELDS + FROM_NR * (unsigned)i + from,
+		.odd = NUMBER_FIELDS_ODD + (unsigned)i,
+	};
+	return code_measure(p, c, s, &m, base, v);
 }
 
 /* Field @i; s->field has what was in the last record from @i on, and what is
  * in this one before. @after: whether the field before was as it was wanted. */
 static uint64_t code_field(struct pack_records *p, struct bitcoder *c,
 			   struct pack_slot *s, size_t i,
-			   const struct record *r, const struct past *past,
+			   const struct record *r, const struct before *b,
 			   bool after, uint64_t v)
 {
+	const struct past *past = b->past;
 	const struct schema_field *f = &s->schema->field[i];
 	uint64_t want = in_width(
 		f, expected(f, s->field, s->field[i], r->time_ns, r->param));
@@ -341,7 +438,7 @@ static uint64_t code_field(struct pack_records *p, struct bitcoder *c,
 		(uint8_t)code_choice(c, s->fields[i][!!past][s->came[i]][after],
 				     guess, FIELDS, valid, &v);
 	if (s->came[i] == FIELDS)
-		v = in_width(f, code_other(p, c, s, i, want, past, v));
+		v = in_width(f, code_other(p, c, s, i, want, b, v));
 	if (past && v != past->field[i])
 		s->step[i] = v - past->field[i];
 	return v;
@@ -358,17 +455,17 @@ static void code_fields(struct pack_records *p, struct bitcoder *c,
 			uint8_t *to)
 {
 	const struct schema_event *e = s->schema;
-	struct past *memory = past_of(p, s, nr, r);
-	const struct past *past = memory && memory->used &&
-						  memory->param == r->param &&
-						  memory->tid == r->tid
-					  ? memory
-					  : NULL;
+	struct past *memory = place_of(p, s, nr, r->param, r->tid);
+	struct before before = {past_of(p, s, nr, r->param, r->tid), NULL};
+	if (!before.past)
+		before.neighbour = past_of(p, s, nr, r->param - 1, r->tid);
+	if (!before.past && !before.neighbour)
+		before.neighbour = past_of(p, s, nr, r->param + 1, r->tid);
 	bool after = true;
 	for (size_t i = 0; i < e->nr_fields; i++) {
 		const struct schema_field *f = &e->field[i];
 		uint64_t v = to ? 0 : load(f, r->payload);
-		v = code_field(p, c, s, i, r, past, after, v);
+		v = code_field(p, c, s, i, r, &before, after, v);
 		after = s->came[i] == FIELD_WANT;
 		s->field[i] = v;
 		if (to)

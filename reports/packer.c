@@ -28,7 +28,7 @@ static bool own_schema(struct packer *p)
 	struct bbuf b = {0};
 	uint32_t nr = schema_write(&b);
 	struct cursor c = {b.data, b.len, 0};
-	bool ok = !b.failed && !schema_read(&p->schema, nr, &c);
+	bool ok = !b.failed && !schema_read(&p->schema, true, nr, &c);
 	bbuf_free(&b);
 	return ok;
 }
@@ -126,7 +126,7 @@ bool packer_pack(struct packer *p, enum chunk_type type, uint32_t nr,
 	return true;
 }
 
-bool unpack_begin(struct unpack_order *o, const struct disk_chunk *h,
+bool unpack_begin(struct unpack_order *o, const struct chunk_head *h,
 		  size_t len, bool *reset_ret)
 {
 	bool ok = !h->back || (o->is_whole && h->seq - o->seq == h->back);

@@ -6,6 +6,7 @@
 #ifndef SMCO_PACKER_H
 #define SMCO_PACKER_H
 
+#include "reports/chunk-head.h"
 #include "reports/disk.h"
 #include "reports/pack.h"
 
@@ -34,7 +35,7 @@ struct unpack_order {  /* zero-initialise */
 
 /* Chunk @h of @len coded bytes is to be decoded; false if it cannot be.
  * *reset_ret: forget first all that came before. */
-bool unpack_begin(struct unpack_order *o, const struct disk_chunk *h,
+bool unpack_begin(struct unpack_order *o, const struct chunk_head *h,
 		  size_t len, bool *reset_ret);
 /* It was decoded to its end. */
 static inline void unpack_end(struct unpack_order *o)

@@ -10,4 +10,7 @@
  * out of memory. */
 json_t *range_bound_json(const struct model_range *r, int64_t bound);
 
+/* What it was as a subscript outside of its array; JSON.md. null: never. */
+json_t *subscript_json(const struct model_range *r);
+
 #endif

@@ -1,5 +1,7 @@
 #include "reports/ranges.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@ const char *finding_text(enum finding f)
 {
 	static const char *const texts[FINDING_NR] = {
 		[FINDING_NONE] = "",
+		[FINDING_SUBSCRIPT] = "a subscript outside its array",
 		[FINDING_BOOL] = "a bool that was neither 0 nor 1",
 		[FINDING_ENUM] = "a value that names no enumerator",
 		[FINDING_NEGATIVE] = "negative, though called a size",
@@ -23,6 +26,7 @@ const char *finding_name(enum finding f)
 {
 	static const char *const names[FINDING_NR] = {
 		[FINDING_NONE] = "",
+		[FINDING_SUBSCRIPT] = "subscript",
 		[FINDING_BOOL] = "bool",
 		[FINDING_ENUM] = "enum",
 		[FINDING_NEGATIVE] = "negative",
@@ -47,6 +51,27 @@ int64_t range_watched_ppb(const struct model_range *r)
 		return 1000000000;
 	return (int64_t)((long double)r->watched_ns * 1e9L /
 			 (long double)r->alive_ns);
+}
+
+char *subscript_words(const struct model_range *r, char *buf)
+{
+	int64_t k = r->subscript->offset;
+	int n = snprintf(buf, RANGE_WORDS - 24, "%s", r->decl->function);
+	size_t len = n < RANGE_WORDS - 24 ? (size_t)n : RANGE_WORDS - 25;
+	if (k)
+		snprintf(buf + len, 24, " %c %" PRId64, k < 0 ? '-' : '+',
+			 k < 0 ? -k : k);
+	return buf;
+}
+
+char *subscript_array_words(const struct model_subscript *s, char *buf)
+{
+	const char *name = s->array->function;
+	const char *at = strstr(name, "[]");
+	int head = at ? (int)(at - name) : (int)strlen(name);
+	snprintf(buf, RANGE_WORDS, "%.*s[%" PRIu64 "]%s",
+		 head < 400 ? head : 400, name, s->elements, at ? at + 2 : "");
+	return buf;
 }
 
 /* --- taking in --- */
@@ -75,6 +100,23 @@ static bool same_decl(const void *ctx, uint32_t value)
 	       !strcmp(r->type, k->type);
 }
 
+struct subscript_key {
+	const struct model_ranges *rs;
+	const struct model_subscript *want;
+};
+
+static bool same_subscript(const void *ctx, uint32_t value)
+{
+	const struct subscript_key *k = ctx;
+	const struct model_subscript *s = &k->rs->subscript[value];
+	const struct model_subscript *w = k->want;
+	return s->range == w->range && s->elements == w->elements &&
+	       s->offset == w->offset && s->is_sure == w->is_sure &&
+	       s->array->line == w->array->line &&
+	       !strcmp(s->array->function, w->array->function) &&
+	       !strcmp(s->array->file, w->array->file);
+}
+
 /* The variable that is declared there; UINT32_MAX when out of memory. */
 static uint32_t range_of(struct model_ranges *rs,
 			 const struct trace_frame *decl, const char *type)
@@ -90,6 +132,32 @@ static uint32_t range_of(struct model_ranges *rs,
 	rs->range[rs->nr] = (struct model_range){
 		.decl = decl, .type = type, .unwatched = ""};
 	return (uint32_t)rs->nr++;
+}
+
+/* Of the variable at @range in the array that is declared at @array: one, from
+ * whatever place in the code. UINT32_MAX when out of memory. */
+static uint32_t subscript_of(struct model_ranges *rs, uint32_t range,
+			     const struct ev_variable *ev,
+			     const struct trace_frame *array)
+{
+	const struct model_subscript want = {
+		.range = range,
+		.array = array,
+		.elements = ev->elements,
+		.offset = ev->offset,
+		.is_sure = ev->flags & VARIABLE_SURE_ARRAY,
+	};
+	struct subscript_key key = {rs, &want};
+	uint64_t h = hash_decl(array, "");
+	uint32_t found;
+	h = hindex_hash(h, &range, sizeof(range));
+	if (hindex_find(&rs->subscript_index, h, same_subscript, &key, &found))
+		return found;
+	if (!ARRAY_ROOM(rs->subscript, rs->nr_subscripts, rs->cap_subscripts) ||
+	    !hindex_add(&rs->subscript_index, h, (uint32_t)rs->nr_subscripts))
+		return UINT32_MAX;
+	rs->subscript[rs->nr_subscripts] = want;
+	return (uint32_t)rs->nr_subscripts++;
 }
 
 struct id_key {
@@ -127,7 +195,7 @@ int model_ranges_take_variable(struct model_ranges *rs,
 	struct ev_variable ev;
 	size_t nr = 0, nr_why = 0;
 	struct id_key key = {rs, file, r->param, 0};
-	uint32_t at;
+	uint32_t at, subscript = UINT32_MAX;
 	memcpy(&ev, r->payload, sizeof(ev));
 	if (hindex_find(&rs->id_index, hash_id(file, r->param, 0), same_id,
 			&key, &at))
@@ -141,8 +209,18 @@ int model_ranges_take_variable(struct model_ranges *rs,
 	    !hindex_add(&rs->id_index, hash_id(file, r->param, 0),
 			(uint32_t)rs->nr_ids))
 		return SMCO_NOMEM;
-	rs->id[rs->nr_ids++] =
-		(struct range_id){.file = file, .id = r->param, .range = at};
+	if (ev.flags & VARIABLE_SUBSCRIPT) {
+		subscript =
+			subscript_of(rs, at, &ev, nr > 2 ? &f[2] : &unknown);
+		if (subscript == UINT32_MAX)
+			return SMCO_NOMEM;
+	}
+	rs->id[rs->nr_ids++] = (struct range_id){.file = file,
+						 .id = r->param,
+						 .range = at,
+						 .subscript = subscript};
+	if (subscript != UINT32_MAX)
+		return SMCO_OK;
 	rs->range[at].var = ev;
 	if (why && nr_why)
 		rs->range[at].unwatched = why->function;
@@ -172,6 +250,7 @@ int model_ranges_take_range(struct model_ranges *rs, uint32_t file,
 		(struct range_part){.file = file,
 				    .id = r->param,
 				    .range = rs->id[id].range,
+				    .subscript = rs->id[id].subscript,
 				    .ev = ev};
 	return SMCO_OK;
 }
@@ -201,6 +280,42 @@ static void join(struct model_range *r, const struct ev_range *ev)
 	r->watched_ns = add(r->watched_ns, ev->watched_ns);
 	r->alive_ns = add(r->alive_ns, ev->alive_ns);
 	r->nr_processes++;
+}
+
+static void join_subscript(struct model_subscript *s, const struct ev_range *ev)
+{
+	if (!s->has_value || ev->smallest < s->smallest)
+		s->smallest = ev->smallest;
+	if (!s->has_value || ev->largest > s->largest)
+		s->largest = ev->largest;
+	s->has_value = true;
+	s->watched_ns = add(s->watched_ns, ev->watched_ns);
+	s->alive_ns = add(s->alive_ns, ev->alive_ns);
+}
+
+/* How far outside of its array; 0: inside, or it is not sure that the array is
+ * meant. */
+static uint64_t outside(const struct model_subscript *s)
+{
+	uint64_t below = s->smallest < 0 ? 0 - (uint64_t)s->smallest : 0;
+	uint64_t above = s->largest >= 0 && (uint64_t)s->largest >= s->elements
+				 ? (uint64_t)s->largest - s->elements + 1
+				 : 0;
+	bool none_inside =
+		s->largest < 0 ||
+		(s->smallest >= 0 && (uint64_t)s->smallest >= s->elements);
+	if (!s->has_value || !s->elements || (none_inside && !s->is_sure))
+		return 0;
+	return below > above ? below : above;
+}
+
+/* The worst of a variable's. */
+static void judge_subscript(struct model_ranges *rs,
+			    const struct model_subscript *s)
+{
+	struct model_range *r = &rs->range[s->range];
+	if (outside(s) && (!r->subscript || outside(s) > outside(r->subscript)))
+		r->subscript = s;
 }
 
 /* Does its name say that it is a number of things or bytes? */
@@ -259,6 +374,8 @@ static bool is_constant(const struct model_range *r)
 
 static enum finding judge(const struct model_range *r)
 {
+	if (r->subscript)
+		return FINDING_SUBSCRIPT;
 	if (!r->has_value)
 		return FINDING_NONE;
 	if (r->var.class_ == VARIABLE_BOOL &&
@@ -318,8 +435,15 @@ static int compare_ranges(const void *va, const void *vb)
 
 void model_ranges_finish(struct model_ranges *rs)
 {
-	for (size_t i = 0; i < rs->nr_parts; i++)
-		join(&rs->range[rs->part[i].range], &rs->part[i].ev);
+	for (size_t i = 0; i < rs->nr_parts; i++) {
+		const struct range_part *p = &rs->part[i];
+		if (p->subscript == UINT32_MAX)
+			join(&rs->range[p->range], &p->ev);
+		else
+			join_subscript(&rs->subscript[p->subscript], &p->ev);
+	}
+	for (size_t i = 0; i < rs->nr_subscripts; i++)
+		judge_subscript(rs, &rs->subscript[i]);
 	for (size_t i = 0; i < rs->nr; i++) {
 		struct model_range *r = &rs->range[i];
 		r->finding = judge(r);
@@ -335,7 +459,9 @@ void model_ranges_free(struct model_ranges *rs)
 	free(rs->range);
 	free(rs->id);
 	free(rs->part);
+	free(rs->subscript);
 	hindex_free(&rs->decl_index);
+	hindex_free(&rs->subscript_index);
 	hindex_free(&rs->id_index);
 	hindex_free(&rs->part_index);
 }

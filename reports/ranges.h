@@ -12,12 +12,13 @@
 /* What looks like a mistake, the worst first. */
 enum finding {
 	FINDING_NONE,
-	FINDING_BOOL,	  /* a bool that was neither 0 nor 1 */
-	FINDING_ENUM,	  /* a value that names no enumerator */
-	FINDING_NEGATIVE, /* below -1, and called a size */
-	FINDING_WRAPPED,  /* at both ends of its type */
-	FINDING_LIMIT,	  /* within 1 % of an end of its type */
-	FINDING_CONSTANT, /* given the same value a thousand times */
+	FINDING_SUBSCRIPT, /* outside of an array that it is a subscript of */
+	FINDING_BOOL,	   /* a bool that was neither 0 nor 1 */
+	FINDING_ENUM,	   /* a value that names no enumerator */
+	FINDING_NEGATIVE,  /* below -1, and called a size */
+	FINDING_WRAPPED,   /* at both ends of its type */
+	FINDING_LIMIT,	   /* within 1 % of an end of its type */
+	FINDING_CONSTANT,  /* given the same value a thousand times */
 	FINDING_NR,
 };
 /* For people: "within 1 % of its type's limit"; "" for none. */
@@ -26,6 +27,18 @@ const char *finding_text(enum finding f);
 const char *finding_name(enum finding f);
 
 struct model_ranges;
+
+/* A variable's values wherever it was the subscript of one array. */
+struct model_subscript {
+	uint32_t range;			 /* private: of which variable */
+	const struct trace_frame *array; /* its declaration */
+	uint64_t elements;		 /* of its first dimension */
+	int32_t offset;		   /* the subscript is the variable + this */
+	bool is_sure;		   /* see VARIABLE_SURE_ARRAY */
+	bool has_value;		   /* the rest is 0 without */
+	int64_t smallest, largest; /* what was in the brackets */
+	uint64_t watched_ns, alive_ns;
+};
 
 struct model_range {
 	/* Texts are not cleaned; none is NULL. */
@@ -39,6 +52,8 @@ struct model_range {
 	uint64_t hits, watched_ns, alive_ns;
 	uint32_t nr_processes; /* that had it */
 	enum finding finding;
+	/* FINDING_SUBSCRIPT: the one furthest outside; else NULL. */
+	const struct model_subscript *subscript;
 };
 /* By where and as what they are declared; 0 = the same variable, of whatever
  * traces. */
@@ -52,6 +67,11 @@ long double range_number(const struct model_range *r, int64_t bound);
 /* Share of the time that its assignments were seen, ppb; -1 if there were no
  * sensors. */
 int64_t range_watched_ppb(const struct model_range *r);
+/* For people: "i - 1", and "table[256]" or "table[10].len"; @buf has
+ * RANGE_WORDS bytes, names that are longer are cut. Not cleaned. */
+#define RANGE_WORDS 512
+char *subscript_words(const struct model_range *r, char *buf);
+char *subscript_array_words(const struct model_subscript *s, char *buf);
 
 struct model_ranges {
 	struct model_range
@@ -59,17 +79,20 @@ struct model_ranges {
 	size_t nr, cap;
 	size_t nr_with_value;
 	size_t nr_findings;
+	struct model_subscript *subscript;
+	size_t nr_subscripts, cap_subscripts;
 	/* private: */
 	struct range_id { /* of a file */
 		uint32_t file, id, range;
+		uint32_t subscript; /* UINT32_MAX: the variable itself */
 	} * id;
 	size_t nr_ids, cap_ids;
 	struct range_part { /* the last record of a process */
-		uint32_t file, id, range;
+		uint32_t file, id, range, subscript;
 		struct ev_range ev;
 	} * part;
 	size_t nr_parts, cap_parts;
-	struct hindex decl_index, id_index, part_index;
+	struct hindex decl_index, id_index, part_index, subscript_index;
 };
 
 /* Take in a record of EV_VARIABLE or EV_RANGE; 0 or SMCO_NOMEM. */

@@ -19,6 +19,35 @@ struct record {
 	const void *payload; /* one of the structs below, by event */
 };
 
+/*
+ * What times are told to, by the monitors that write them: no finer than they
+ * are known, or than anybody can make use of. Finer ones cost bytes, and each
+ * monitor says when it writes them. The schema has these units.
+ */
+#define NAP_UNIT_NS	    1000000u /* with naps of a second and more */
+#define FLUSH_UNIT_NS	    1000000u /* records of what was so far */
+#define LEDGER_UNIT_NS	    1000u
+#define LEDGER_UNIT_PPB	    100000u /* 0.01 % */
+#define COUNTS_TIME_UNIT_NS 100000u /* with intervals of 100 ms and more */
+#define COUNTS_UNIT_NS	    1000u
+#define RANGE_UNIT_NS	    100000u
+#define SAMPLE_UNIT_NS	    100000u /* with 1000 a second and less */
+
+static inline uint64_t in_units(uint64_t v, uint64_t unit)
+{
+	return v - v % unit;
+}
+
+/* A unit of time for what is known to @ns: a thousandth of it or less, in a
+ * power of ten, at most @most and at least 1. */
+static inline uint64_t unit_for(uint64_t ns, uint64_t most)
+{
+	uint64_t unit = 1;
+	while (unit < most && unit * 10 <= ns / 1000)
+		unit *= 10;
+	return unit;
+}
+
 enum event_id {
 	EV_NAP = 1,	 /* a nap ended or is still on; param = object id */
 	EV_SITE = 2,	 /* totals of one allocation site; param = stack id */
@@ -146,6 +175,15 @@ enum variable_flags {
 	VARIABLE_GLOBAL = 1 << 2, /* outside functions */
 	VARIABLE_STATIC = 1 << 3, /* in memory for good */
 	VARIABLE_ARRAY = 1 << 4,  /* its range is that of all elements */
+	/*
+	 * Not the variable itself, but what it was, plus offset, wherever it
+	 * was the subscript of an array: declared at frame 2 of decl, with so
+	 * many elements. Its range has a sign.
+	 */
+	VARIABLE_SUBSCRIPT = 1 << 5,
+	/* It is this array whatever the subscript was; otherwise only if some
+	 * were inside of it. */
+	VARIABLE_SURE_ARRAY = 1 << 6,
 };
 
 struct ev_variable {
@@ -158,7 +196,7 @@ struct ev_variable {
 	uint32_t flags;	 /* enum variable_flags */
 	/* 0, or stack id whose frame 0 names why it cannot be watched. */
 	uint32_t unwatched;
-	uint32_t pad; /* zero */
+	int32_t offset; /* VARIABLE_SUBSCRIPT, else 0 */
 };
 
 enum range_flags {

@@ -81,6 +81,7 @@ json_t *samples_json(const struct summary *s, size_t max)
 		{"cut", json_of_u64(m->nr_cut)},
 		{"lost", sum_json(s, "samples.lost")},
 		{"paused_ns", sum_json(s, "samples.paused_ns")},
+		{"sparse_ns", sum_json(s, "samples.sparse_ns")},
 		{"spent_ns", sum_json(s, "samples.spent_ns")},
 		{"failed", meta_json(s, "samples.failed")},
 		{"functions", functions_json(m, nr)},

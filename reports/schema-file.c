@@ -25,6 +25,7 @@ uint32_t schema_write(struct bbuf *out)
 		put_text(out, e->param);
 		bbuf_varint(out, e->size);
 		bbuf_varint(out, e->nr_fields);
+		bbuf_varint(out, e->time_unit);
 		for (size_t i = 0; i < e->nr_fields; i++) {
 			const struct schema_field *f = &e->field[i];
 			put_text(out, f->name);
@@ -34,6 +35,7 @@ uint32_t schema_write(struct bbuf *out)
 			bbuf_varint(out, f->coding);
 			bbuf_varint(out, f->a);
 			bbuf_varint(out, f->b);
+			bbuf_varint(out, f->unit);
 		}
 		nr++;
 	}
@@ -61,13 +63,21 @@ static bool needs_a(enum coding c)
 	return c == CODE_UNTIL_TIME || c == CODE_BETWEEN || c == CODE_RATE;
 }
 
-static bool take_field(struct cursor *c, size_t nr, size_t size,
+/* One for a schema without them. */
+static bool take_unit(struct cursor *c, bool has_units, uint32_t *ret)
+{
+	*ret = 1;
+	return !has_units || (cursor_varint32(c, ret) && *ret);
+}
+
+static bool take_field(struct cursor *c, bool has_units, size_t nr, size_t size,
 		       struct schema_field *f, char **to, char *end)
 {
 	uint32_t offset, width, coding, a, b;
 	if (!take_name(c, to, end, &f->name) || !cursor_varint32(c, &offset) ||
 	    !cursor_varint32(c, &width) || !cursor_varint32(c, &coding) ||
-	    !cursor_varint32(c, &a) || !cursor_varint32(c, &b))
+	    !cursor_varint32(c, &a) || !cursor_varint32(c, &b) ||
+	    !take_unit(c, has_units, &f->unit))
 		return false;
 	f->is_signed = width & 1;
 	width >>= 1;
@@ -84,7 +94,7 @@ static bool take_field(struct cursor *c, size_t nr, size_t size,
 	return true;
 }
 
-static int take_event(struct cursor *c, struct schema_entry *e)
+static int take_event(struct cursor *c, bool has_units, struct schema_entry *e)
 {
 	uint32_t size, nr;
 	const size_t room = (SCHEMA_MAX_FIELDS + 2) * (NAME_MAX_BYTES + 1);
@@ -97,10 +107,13 @@ static int take_event(struct cursor *c, struct schema_entry *e)
 	    !take_name(c, &to, end, &e->event.name) ||
 	    !take_name(c, &to, end, &e->event.param) ||
 	    !cursor_varint32(c, &size) || size > SCHEMA_MAX_SIZE ||
-	    !cursor_varint32(c, &nr) || !nr || nr > SCHEMA_MAX_FIELDS)
+	    !cursor_varint32(c, &nr) || !nr || nr > SCHEMA_MAX_FIELDS ||
+	    !take_unit(c, has_units, &e->event.time_unit))
 		return SMCO_FORMAT;
+	if (!has_units)
+		e->event.time_unit = 0;
 	for (size_t i = 0; i < nr; i++)
-		if (!take_field(c, i, size, &e->field[i], &to, end))
+		if (!take_field(c, has_units, i, size, &e->field[i], &to, end))
 			return SMCO_FORMAT;
 	e->event.size = size;
 	e->event.field = e->field;
@@ -108,11 +121,12 @@ static int take_event(struct cursor *c, struct schema_entry *e)
 	return SMCO_OK;
 }
 
-int schema_read(struct schema_table *t, uint32_t nr_items, struct cursor *c)
+int schema_read(struct schema_table *t, bool has_units, uint32_t nr_items,
+		struct cursor *c)
 {
 	for (uint32_t i = 0; i < nr_items; i++) {
 		struct schema_entry e = {0};
-		int rc = take_event(c, &e);
+		int rc = take_event(c, has_units, &e);
 		if (!rc && t->nr >= SCHEMA_MAX_EVENTS)
 			rc = SMCO_FORMAT;
 		if (!rc && !ARRAY_ROOM(t->entry, t->nr, t->cap))

@@ -29,8 +29,10 @@ void schema_table_free(struct schema_table *t);
 /* Append all events known here; returns how many. */
 uint32_t schema_write(struct bbuf *out);
 /* Take in the payload of a schema chunk; of two for an event the later counts.
+ * @has_units: as schema_write() writes it; otherwise of format 4.
  * SMCO_FORMAT, SMCO_NOMEM. */
-int schema_read(struct schema_table *t, uint32_t nr_items, struct cursor *c);
+int schema_read(struct schema_table *t, bool has_units, uint32_t nr_items,
+		struct cursor *c);
 const struct schema_event *schema_of(const struct schema_table *t,
 				     uint32_t event);
 

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #define MEMBER(type, member) (((struct type *)0)->member)
-#define F(type, member, how)                                                   \
+#define F(type, member, how) FU(type, member, how, 1)
+/* Of multiples of @unit. */
+#define FU(type, member, how, unit)                                            \
 	{                                                                      \
 #member, offsetof(struct type, member),                        \
 			sizeof(MEMBER(type, member)),                          \
@@ -12,13 +14,14 @@
 				 : true, int64_t                               \
 				 : true, default                               \
 				 : false),                                     \
-			CODE_##how, 0, 0,                                      \
+			CODE_##how, 0, 0, unit,                                \
 	}
 /* With a coding that looks at fields @a and @b of the same event. */
-#define F2(type, member, how, a, b)                                            \
+#define F2(type, member, how, a, b, unit)                                      \
 	{                                                                      \
 #member, offsetof(struct type, member),                        \
 			sizeof(MEMBER(type, member)), false, CODE_##how, a, b, \
+			unit,                                                  \
 	}
 
 /*
@@ -26,14 +29,14 @@
  * readers skip bits they do not know and take missing ones as "coded 0".
  */
 static const struct schema_field nap_fields[] = {
-	F(ev_nap, addr, DELTA),
+	FU(ev_nap, addr, NEIGHBOUR, 16),
 	F(ev_nap, size, DELTA),
-	F(ev_nap, start_ns, DELTA),
+	FU(ev_nap, start_ns, DELTA, NAP_UNIT_NS),
 	/* As long as it goes on it lasts until now. */
-	F2(ev_nap, length_ns, UNTIL_TIME, 2, 0),
-	F(ev_nap, error_ns, DELTA),
+	F2(ev_nap, length_ns, UNTIL_TIME, 2, 0, NAP_UNIT_NS),
+	FU(ev_nap, error_ns, DELTA, NAP_UNIT_NS),
 	/* One that began before the first look began at the allocation. */
-	F2(ev_nap, alloc_ns, BETWEEN, 2, 4),
+	F2(ev_nap, alloc_ns, BETWEEN, 2, 4, NAP_UNIT_NS),
 	F(ev_nap, pid, DELTA),
 	F(ev_nap, alloc_stack, DELTA),
 	F(ev_nap, ended_stack, DELTA),
@@ -54,11 +57,11 @@ static_assert(sizeof(struct ev_site) == 56, "ev_site: fields above, FORMAT.md");
 #define MECH(i, name)                                                          \
 	{                                                                      \
 		name, offsetof(struct ev_ledger, mech_ns[i]), 8, false,        \
-			CODE_DELTA, 0, 0,                                      \
+			CODE_DELTA, 0, 0, LEDGER_UNIT_NS,                      \
 	}
 static const struct schema_field ledger_fields[] = {
-	F(ev_ledger, run_ns, DELTA),
-	F(ev_ledger, spent_ns, DELTA),
+	FU(ev_ledger, run_ns, DELTA, LEDGER_UNIT_NS),
+	FU(ev_ledger, spent_ns, DELTA, LEDGER_UNIT_NS),
 	MECH(0, "stops_ns"),
 	MECH(1, "agent_ns"),
 	MECH(2, "touches_ns"),
@@ -68,10 +71,10 @@ static const struct schema_field ledger_fields[] = {
 	F(ev_ledger, nr_known, DELTA),
 	F(ev_ledger, nr_armed, DELTA),
 	F(ev_ledger, nr_naps, DELTA),
-	F(ev_ledger, recent_ppb, DELTA),
-	F(ev_ledger, worst_window_ppb, DELTA),
+	FU(ev_ledger, recent_ppb, DELTA, LEDGER_UNIT_PPB),
+	FU(ev_ledger, worst_window_ppb, DELTA, LEDGER_UNIT_PPB),
 	F(ev_ledger, nr_stops, DELTA),
-	F(ev_ledger, longest_stop_ns, DELTA),
+	FU(ev_ledger, longest_stop_ns, DELTA, LEDGER_UNIT_NS),
 };
 static_assert(sizeof(struct ev_ledger) == 120,
 	      "ev_ledger: fields above, FORMAT.md");
@@ -96,14 +99,14 @@ static_assert(sizeof(struct ev_process) == 16,
 #define VALUE(i)                                                               \
 	{                                                                      \
 		"value" #i, offsetof(struct ev_counts, value[i]), 8, false,    \
-			CODE_RATE, 3, 0,                                       \
+			CODE_RATE, 3, 0, COUNTS_UNIT_NS,                       \
 	}
 static const struct schema_field counts_fields[] = {
 	F(ev_counts, pid, DELTA),
 	F(ev_counts, nr, DELTA),
-	F(ev_counts, length_ns, PLAIN),
-	F(ev_counts, enabled_ns, PLAIN),
-	F(ev_counts, missed_ns, PLAIN),
+	FU(ev_counts, length_ns, PLAIN, COUNTS_TIME_UNIT_NS),
+	FU(ev_counts, enabled_ns, PLAIN, COUNTS_UNIT_NS),
+	FU(ev_counts, missed_ns, PLAIN, COUNTS_UNIT_NS),
 	VALUE(0),
 	VALUE(1),
 	VALUE(2),
@@ -127,15 +130,18 @@ static const struct schema_field variable_fields[] = {
 	F(ev_variable, elements, PLAIN), F(ev_variable, decl, DELTA),
 	F(ev_variable, bits, DELTA),	 F(ev_variable, class_, PLAIN),
 	F(ev_variable, flags, DELTA),	 F(ev_variable, unwatched, DELTA),
-	F(ev_variable, pad, PLAIN),
+	F(ev_variable, offset, PLAIN),
 };
 static_assert(sizeof(struct ev_variable) == 32,
 	      "ev_variable: fields above, FORMAT.md");
 
 static const struct schema_field range_fields[] = {
-	F(ev_range, smallest, DELTA), F(ev_range, largest, DELTA),
-	F(ev_range, hits, PLAIN),     F(ev_range, watched_ns, DELTA),
-	F(ev_range, alive_ns, DELTA), F(ev_range, pid, DELTA),
+	F(ev_range, smallest, DELTA),
+	F(ev_range, largest, DELTA),
+	F(ev_range, hits, PLAIN),
+	FU(ev_range, watched_ns, DELTA, RANGE_UNIT_NS),
+	FU(ev_range, alive_ns, DELTA, RANGE_UNIT_NS),
+	F(ev_range, pid, DELTA),
 	F(ev_range, flags, PLAIN),
 };
 static_assert(sizeof(struct ev_range) == 48,
@@ -175,26 +181,33 @@ static const struct schema_field phase_span_fields[] = {
 static_assert(sizeof(struct ev_phase_span) == 40,
 	      "ev_phase_span: fields above, FORMAT.md");
 
-#define EVENT(name, param, fields, type)                                       \
+#define EVENT(name, param, fields, type, unit)                                 \
 	{                                                                      \
-		name, param, sizeof(struct type), fields, ARRAY_SIZE(fields)   \
+		name, param, sizeof(struct type), fields, ARRAY_SIZE(fields),  \
+			unit                                                   \
 	}
 static const struct schema_event events[EV_NR] = {
-	[EV_NAP] = EVENT("nap", "object", nap_fields, ev_nap),
-	[EV_SITE] = EVENT("site", "stack", site_fields, ev_site),
-	[EV_LEDGER] = EVENT("ledger", "armed", ledger_fields, ev_ledger),
-	[EV_COVERAGE] = EVENT("coverage", "why", coverage_fields, ev_coverage),
-	[EV_PROCESS] = EVENT("process", "pid", process_fields, ev_process),
-	[EV_COUNTS] = EVENT("counts", "group", counts_fields, ev_counts),
-	[EV_VARIABLE] =
-		EVENT("variable", "variable", variable_fields, ev_variable),
-	[EV_RANGE] = EVENT("range", "variable", range_fields, ev_range),
-	[EV_SAMPLE] = EVENT("sample", "stack", sample_fields, ev_sample),
-	[EV_PHASE] = EVENT("phase", "phase", phase_fields, ev_phase),
+	[EV_NAP] = EVENT("nap", "object", nap_fields, ev_nap, NAP_UNIT_NS),
+	[EV_SITE] = EVENT("site", "stack", site_fields, ev_site, FLUSH_UNIT_NS),
+	[EV_LEDGER] = EVENT("ledger", "armed", ledger_fields, ev_ledger,
+			    FLUSH_UNIT_NS),
+	[EV_COVERAGE] = EVENT("coverage", "why", coverage_fields, ev_coverage,
+			      FLUSH_UNIT_NS),
+	[EV_PROCESS] =
+		EVENT("process", "pid", process_fields, ev_process, 1000),
+	[EV_COUNTS] = EVENT("counts", "group", counts_fields, ev_counts,
+			    COUNTS_TIME_UNIT_NS),
+	[EV_VARIABLE] = EVENT("variable", "variable", variable_fields,
+			      ev_variable, FLUSH_UNIT_NS),
+	[EV_RANGE] = EVENT("range", "variable", range_fields, ev_range,
+			   FLUSH_UNIT_NS),
+	[EV_SAMPLE] = EVENT("sample", "stack", sample_fields, ev_sample,
+			    SAMPLE_UNIT_NS),
+	[EV_PHASE] = EVENT("phase", "phase", phase_fields, ev_phase, 1),
 	[EV_PHASE_TOTAL] = EVENT("phase-total", "phase", phase_total_fields,
-				 ev_phase_total),
-	[EV_PHASE_SPAN] =
-		EVENT("phase-span", "phase", phase_span_fields, ev_phase_span),
+				 ev_phase_total, 1),
+	[EV_PHASE_SPAN] = EVENT("phase-span", "phase", phase_span_fields,
+				ev_phase_span, 1),
 };
 static_assert(ARRAY_SIZE(counts_fields) <= SCHEMA_MAX_FIELDS,
 	      "more fields than the codec remembers");

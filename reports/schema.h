@@ -24,6 +24,9 @@ enum coding {
 	 * be if it had to field a the ratio that it had in the last record of
 	 * the same parameter and thread. */
 	CODE_RATE,
+	/* As delta; where chunks are modelled a record of a new parameter
+	 * goes by that of the next lower or higher one. */
+	CODE_NEIGHBOUR,
 	CODE_NR,
 };
 
@@ -34,6 +37,9 @@ struct schema_field {
 	bool is_signed;
 	enum coding coding;
 	uint8_t a, b; /* fields before this one, where the coding has them */
+	/* Values are multiples of it, all or most; modelled chunks store how
+	 * many. At least 1. */
+	uint32_t unit;
 };
 
 struct schema_event {
@@ -42,6 +48,9 @@ struct schema_event {
 	size_t size;	   /* of the structure */
 	const struct schema_field *field;
 	size_t nr_fields;
+	/* As a field's, of the records' time. 0: of format 4, which has no
+	 * units, and where parameters are modelled otherwise. */
+	uint32_t time_unit;
 };
 
 /* NULL if the event is not known here. */

@@ -20,6 +20,11 @@ enum range_column {
 	RANGE_PROCESSES,
 	RANGE_UNWATCHED,
 	RANGE_MODULE,
+	RANGE_ARRAY,
+	RANGE_ARRAY_PLACE,
+	RANGE_SUBSCRIPT,
+	RANGE_LEAST_SUBSCRIPT,
+	RANGE_MOST_SUBSCRIPT,
 	RANGE_COLUMNS
 };
 
@@ -34,7 +39,8 @@ static const struct column range_columns[RANGE_COLUMNS] = {
 	[RANGE_WATCHED] = {"watched", KIND_SHARE, 8,
 			   "share of the time that assignments were seen"},
 	[RANGE_FINDING] = {"finding", KIND_TEXT, 8,
-			   "bool, enum, negative, wrapped, limit"},
+			   "subscript, bool, enum, negative, wrapped, limit, "
+			   "constant"},
 	[RANGE_PLACE] = {"declared", KIND_TEXT, 20, "file and line"},
 	[RANGE_HITS] = {"hits", KIND_COUNT, 0, "values looked at"},
 	[RANGE_KIND] = {"class", KIND_TEXT, 0, "int, char, bool, enum"},
@@ -45,6 +51,16 @@ static const struct column range_columns[RANGE_COLUMNS] = {
 	[RANGE_UNWATCHED] = {"unwatched", KIND_TEXT, 0,
 			     "why it cannot be watched"},
 	[RANGE_MODULE] = {"module", KIND_TEXT, 0, "the file it is in"},
+	[RANGE_ARRAY] = {"array", KIND_TEXT, 0,
+			 "it was a subscript outside of this, with its length"},
+	[RANGE_ARRAY_PLACE] = {"array_declared", KIND_TEXT, 0,
+			       "file and line of the array"},
+	[RANGE_SUBSCRIPT] = {"subscript", KIND_TEXT, 0,
+			     "what was the subscript: i, i - 1"},
+	[RANGE_LEAST_SUBSCRIPT] = {"least_subscript", KIND_COUNT, 0,
+				   "the smallest that it was there"},
+	[RANGE_MOST_SUBSCRIPT] = {"most_subscript", KIND_COUNT, 0,
+				  "the largest"},
 };
 
 static const char *how_text(uint32_t flags)
@@ -69,6 +85,24 @@ static void text_if_any(struct value *ret, const char *text)
 {
 	if (*text)
 		value_text(ret, text);
+}
+
+static void get_subscript(const struct model_range *r, size_t column,
+			  struct value *ret)
+{
+	const struct model_subscript *s = r->subscript;
+	switch (column) {
+	case RANGE_ARRAY:
+		return value_text(ret, subscript_array_words(s, ret->buf));
+	case RANGE_ARRAY_PLACE:
+		return text_if_any(ret, names_place(s->array, ret->buf));
+	case RANGE_SUBSCRIPT:
+		return value_text(ret, subscript_words(r, ret->buf));
+	case RANGE_LEAST_SUBSCRIPT:
+		return value_number(ret, s->smallest);
+	default:
+		return value_number(ret, s->largest);
+	}
 }
 
 static void range_get(const void *ctx, const void *item, size_t column,
@@ -119,6 +153,12 @@ static void range_get(const void *ctx, const void *item, size_t column,
 		return text_if_any(ret, r->unwatched);
 	case RANGE_MODULE:
 		return text_if_any(ret, r->decl->module);
+	case RANGE_ARRAY:
+	case RANGE_ARRAY_PLACE:
+	case RANGE_SUBSCRIPT:
+	case RANGE_LEAST_SUBSCRIPT:
+	case RANGE_MOST_SUBSCRIPT:
+		return r->subscript ? get_subscript(r, column, ret) : (void)0;
 	case RANGE_COLUMNS:
 		return;
 	}

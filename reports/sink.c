@@ -10,6 +10,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "reports/dictionary.h"
 #include "reports/outfile.h"
 #include "reports/packer.h"
 
@@ -73,7 +74,7 @@ static void fail(struct sink *s, enum smco_code code, int error)
 /* @c as it is to be stored, in place or in @s->coded; fills in what @h says of
  * that. */
 static const uint8_t *code_chunk(struct sink *s, const struct chunk *c,
-				 struct disk_chunk *h)
+				 struct chunk_head *h)
 {
 	bool is_records = c->type == CHUNK_RECORDS;
 	h->raw_size = h->stored_size = (uint32_t)c->body.len;
@@ -87,18 +88,22 @@ static const uint8_t *code_chunk(struct sink *s, const struct chunk *c,
 	}
 	bbuf_reset(&s->coded);
 	size_t bound = ZSTD_compressBound(c->body.len);
-	uint8_t *to = c->body.len < ZSTD_WORTH ? NULL
-					       : bbuf_reserve(&s->coded, bound);
+	bool preset = c->type == CHUNK_SCHEMA || c->type == CHUNK_META;
+	uint8_t *to = c->body.len < ZSTD_WORTH && !preset
+			      ? NULL
+			      : bbuf_reserve(&s->coded, bound);
 	if (!to)
 		return c->body.data;
 	int level = !is_records	   ? ZSTD_LEVEL
 		    : s->is_behind ? ZSTD_LEVEL_BEHIND
 				   : ZSTD_LEVEL_RECORDS;
-	size_t n = ZSTD_compressCCtx(s->zstd, to, bound, c->body.data,
-				     c->body.len, level);
+	size_t n = ZSTD_compress_usingDict(
+		s->zstd, to, bound, c->body.data, c->body.len,
+		preset ? dictionary_start : NULL,
+		preset ? dictionary_size() : 0, level);
 	if (!n || ZSTD_isError(n) || n >= c->body.len - c->body.len / 16)
 		return c->body.data;
-	h->flags = CHUNK_ZSTD;
+	h->flags = preset ? CHUNK_ZSTD | CHUNK_DICTIONARY : CHUNK_ZSTD;
 	h->stored_size = (uint32_t)n;
 	return to;
 }
@@ -107,8 +112,7 @@ static const uint8_t *code_chunk(struct sink *s, const struct chunk *c,
 static uint64_t seal(struct sink *s, const struct chunk *c)
 {
 	uint64_t pos = s->file.size + s->out.len;
-	struct disk_chunk h = {
-		.magic = CHUNK_MAGIC,
+	struct chunk_head h = {
 		.type = (uint8_t)c->type,
 		.seq = s->seq++,
 		.nr_items = c->nr_items,
@@ -116,16 +120,15 @@ static uint64_t seal(struct sink *s, const struct chunk *c)
 	const uint8_t *stored = code_chunk(s, c, &h);
 	size_t size = h.stored_size;
 	h.payload_crc = (uint32_t)crc32_z(0, stored, size);
-	h.header_crc = (uint32_t)crc32(0, (const uint8_t *)&h,
-				       offsetof(struct disk_chunk, header_crc));
-	bbuf_put(&s->out, &h, sizeof(h));
+	size_t at = s->out.len;
+	chunk_head_write(&s->out, &h);
 	bbuf_put(&s->out, stored, size);
 	pthread_mutex_lock(&s->lock);
 	s->stats.nr_chunks++;
 	s->stats.raw_bytes += c->body.len;
 	if (c->type == CHUNK_RECORDS) {
 		s->stats.record_raw_bytes += c->body.len;
-		s->stats.record_stored_bytes += sizeof(h) + size;
+		s->stats.record_stored_bytes += s->out.len - at;
 	}
 	pthread_mutex_unlock(&s->lock);
 	return pos;

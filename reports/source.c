@@ -85,20 +85,22 @@ bool source_read(const struct source *s, uint64_t pos, void *buf, size_t len)
 	return true;
 }
 
-uint64_t source_find(const struct source *s, uint64_t pos,
-		     const uint8_t marker[4])
+/* Looks at more at a time the longer it finds nothing: what is full of markers
+ * costs little for each. */
+uint64_t source_find(const struct source *s, uint64_t pos, const char *marker)
 {
 	uint8_t window[16384];
-	while (pos < s->size && s->size - pos >= 4) {
+	size_t most = 64;
+	while (pos < s->size && s->size - pos >= 2) {
 		uint64_t left = s->size - pos;
-		size_t n =
-			left < sizeof(window) ? (size_t)left : sizeof(window);
+		size_t n = left < most ? (size_t)left : most;
 		if (!source_read(s, pos, window, n))
 			break;
-		const uint8_t *hit = memmem(window, n, marker, 4);
+		const uint8_t *hit = memmem(window, n, marker, 2);
 		if (hit)
 			return pos + (uint64_t)(hit - window);
-		pos += n - 3; /* the marker may lie across two windows */
+		pos += n - 1; /* the marker may lie across two windows */
+		most = most < sizeof(window) ? most * 4 : most;
 	}
 	return s->size;
 }

@@ -21,8 +21,7 @@ void source_close(struct source *s);
 /* Exactly @len bytes at @pos; false if there are not so many. A file that
  * was cut meanwhile, or a read error, is the same. */
 bool source_read(const struct source *s, uint64_t pos, void *buf, size_t len);
-/* Position of the next @marker (4 bytes) at or after @pos; size if none. */
-uint64_t source_find(const struct source *s, uint64_t pos,
-		     const uint8_t marker[4]);
+/* Position of the next @marker (2 bytes) at or after @pos; size if none. */
+uint64_t source_find(const struct source *s, uint64_t pos, const char *marker);
 
 #endif

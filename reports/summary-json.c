@@ -429,7 +429,8 @@ static void put_ranges(struct writer *w)
 						   : json_null()},
 			     {"finding",
 			      r->finding ? json_string(finding_name(r->finding))
-					 : json_null()}));
+					 : json_null()},
+			     {"subscript", subscript_json(r)}));
 	}
 	close_array(w);
 }

@@ -16,23 +16,55 @@ static const char *bound_text(const struct model_range *r, int64_t bound,
 	return buf;
 }
 
+/* "i - 1: 0 to 256": of a subscript what it was as one. */
+static void values(struct line *l, const struct model_range *r)
+{
+	char lo[UNITS_MAX], hi[UNITS_MAX], words[RANGE_WORDS];
+	const struct model_subscript *s = r->subscript;
+	line_add(l, INK_NAME,
+		 s ? subscript_words(r, words) : r->decl->function);
+	if (s) {
+		snprintf(lo, sizeof(lo), "%" PRId64, s->smallest);
+		snprintf(hi, sizeof(hi), "%" PRId64, s->largest);
+	} else {
+		bound_text(r, r->smallest, lo);
+		bound_text(r, r->largest, hi);
+	}
+	line_addf(l, INK_NONE, ": %s", lo);
+	if (strcmp(lo, hi))
+		line_addf(l, INK_NONE, " to %s", hi);
+}
+
+static void what(const struct view *v, const struct model_range *r)
+{
+	char words[RANGE_WORDS], place[NAMES_MAX];
+	const struct model_subscript *s = r->subscript;
+	struct line l;
+	line_begin(&l, &v->page, 4, "", INK_NONE, 4);
+	if (!s) {
+		line_words(&l, INK_WARN, finding_text(r->finding));
+	} else {
+		line_words(&l, INK_WARN, "subscript of");
+		line_words(&l, INK_NAME, subscript_array_words(s, words));
+		if (*names_place(s->array, place)) {
+			line_add(&l, INK_DIM, ",");
+			line_words(&l, INK_DIM, place);
+		}
+	}
+	line_end(&l);
+}
+
 static void finding(const struct view *v, const struct model_range *r,
 		    size_t rank)
 {
-	char lo[UNITS_MAX], hi[UNITS_MAX], place[NAMES_MAX], share[UNITS_MAX];
+	char place[NAMES_MAX], share[UNITS_MAX];
 	struct line l;
 	line_begin(&l, &v->page, 0, "", INK_NONE, 0);
 	line_addf(&l, INK_BOLD, "%zu", rank);
 	line_pad(&l, 4);
-	line_add(&l, INK_NAME, r->decl->function);
-	line_addf(&l, INK_NONE, ": %s", bound_text(r, r->smallest, lo));
-	if (r->smallest != r->largest)
-		line_addf(&l, INK_NONE, " to %s",
-			  bound_text(r, r->largest, hi));
+	values(&l, r);
 	line_end(&l);
-	line_begin(&l, &v->page, 4, "", INK_NONE, 4);
-	line_words(&l, INK_WARN, finding_text(r->finding));
-	line_end(&l);
+	what(v, r);
 	line_begin(&l, &v->page, 4, "", INK_NONE, 4);
 	line_words(&l, INK_DIM, *r->type ? r->type : "unknown type");
 	if (*names_place(r->decl, place)) {

@@ -27,6 +27,7 @@ static void head(const struct view *v)
 	uint64_t hz = model_meta_u64(v->s, "samples.hz", wanted);
 	uint64_t lost = sum_of(v->s, "samples.lost");
 	uint64_t paused = sum_of(v->s, "samples.paused_ns");
+	uint64_t sparse = sum_of(v->s, "samples.sparse_ns");
 	char nr[UNITS_MAX], text[UNITS_MAX];
 	text_paragraph(v, "samples", INK_NONE,
 		       "%s of %.60s at %" PRIu64 " Hz, %s lost "
@@ -44,6 +45,11 @@ static void head(const struct view *v)
 		text_paragraph(v, "", INK_NONE,
 			       "none for %s, to stay below the target",
 			       units_duration(paused, text));
+	if (sparse)
+		text_paragraph(v, "", INK_NONE,
+			       "in a quarter of the time for %s, each counted "
+			       "four times, to stay below the target",
+			       units_duration(sparse, text));
 	if (m->nr_cut)
 		text_paragraph(v, "", INK_DIM,
 			       "%s of the stacks are not known to their end",

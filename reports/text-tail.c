@@ -182,6 +182,12 @@ void text_coverage(const struct view *v)
 			       "the disk was full, or it still runs");
 }
 
+/* What is not seen from where we are: who reads another's memory. */
+static const char pages_caveat[] =
+	"a process that is not watched and reads such pages of another with "
+	"process_vm_readv gets an error, unless it was let in with "
+	"PR_SET_PTRACER";
+
 void text_mechanism(const struct view *v)
 {
 	const char *mechanism = trace_meta(v->s->reader, "mechanism");
@@ -202,6 +208,8 @@ void text_mechanism(const struct view *v)
 	line_end(&l);
 	if (why && *why)
 		text_paragraph(v, "", INK_NONE, "because %s", why);
+	if (!strcmp(mechanism, "mprotect"))
+		text_paragraph(v, "", INK_NONE, "%s", pages_caveat);
 	if (refused && *refused)
 		text_paragraph(v, "", INK_WARN, "%s", refused);
 	if (sensors)

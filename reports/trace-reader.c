@@ -9,6 +9,7 @@
 
 #include "reports/array.h"
 #include "reports/codec.h"
+#include "reports/dictionary.h"
 #include "reports/disk.h"
 #include "reports/packer.h"
 #include "reports/schema-file.h"
@@ -112,32 +113,39 @@ static int read_header(struct trace_reader *r, uint64_t *first_ret,
 }
 
 static bool read_chunk_header(const struct trace_reader *r, uint64_t pos,
-			      struct disk_chunk *h)
+			      struct chunk_head *h)
 {
-	return source_read(&r->source, pos, h, sizeof(*h)) &&
-	       h->magic == CHUNK_MAGIC &&
-	       crc_matches(h->header_crc, h,
-			   offsetof(struct disk_chunk, header_crc)) &&
-	       h->stored_size <= CHUNK_MAX && h->raw_size <= CHUNK_MAX &&
-	       h->stored_size <= r->source.size - pos - sizeof(*h);
+	uint8_t bytes[CHUNK_HEAD_MAX];
+	uint64_t left = pos < r->source.size ? r->source.size - pos : 0;
+	size_t n = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
+	return source_read(&r->source, pos, bytes, n) &&
+	       chunk_head_read(bytes, n, h) && h->stored_size <= CHUNK_MAX &&
+	       h->raw_size <= CHUNK_MAX && h->stored_size <= left - h->size;
+}
+
+/* Flags that are known, and go together. */
+static bool can_read(const struct chunk_head *h)
+{
+	bool is_zstd = h->flags & CHUNK_ZSTD;
+	if (h->flags & ~CHUNK_FLAGS_KNOWN ||
+	    (h->flags & CHUNK_DICTIONARY && !is_zstd))
+		return false;
+	return !(h->flags & CHUNK_MODELLED) ||
+	       (!is_zstd &&
+		(h->type == CHUNK_RECORDS || h->type == CHUNK_STACKS));
 }
 
 /* The payload of the chunk at @pos, checked and decompressed, as *ret. */
 static int load_payload(struct trace_reader *r, uint64_t pos,
-			const struct disk_chunk *h, struct cursor *ret)
+			const struct chunk_head *h, struct cursor *ret)
 {
 	bbuf_reset(&r->stored);
 	uint8_t *stored = bbuf_reserve(&r->stored, h->stored_size);
 	if (!stored)
 		return SMCO_NOMEM;
-	if (!source_read(&r->source, pos + sizeof(*h), stored,
-			 h->stored_size) ||
+	if (!source_read(&r->source, pos + h->size, stored, h->stored_size) ||
 	    !crc_matches(h->payload_crc, stored, h->stored_size) ||
-	    h->flags & ~CHUNK_FLAGS_KNOWN)
-		return SMCO_FORMAT;
-	if (h->flags & CHUNK_MODELLED &&
-	    (h->flags & CHUNK_ZSTD ||
-	     (h->type != CHUNK_RECORDS && h->type != CHUNK_STACKS)))
+	    !can_read(h))
 		return SMCO_FORMAT;
 	if (!(h->flags & CHUNK_ZSTD)) {
 		*ret = (struct cursor){stored, h->stored_size, 0};
@@ -147,8 +155,11 @@ static int load_payload(struct trace_reader *r, uint64_t pos,
 	uint8_t *raw = bbuf_reserve(&r->raw, h->raw_size);
 	if (!raw)
 		return SMCO_NOMEM;
-	size_t n = ZSTD_decompressDCtx(r->zstd, raw, h->raw_size, stored,
-				       h->stored_size);
+	bool preset = h->flags & CHUNK_DICTIONARY;
+	size_t n = ZSTD_decompress_usingDict(r->zstd, raw, h->raw_size, stored,
+					     h->stored_size,
+					     preset ? dictionary_start : NULL,
+					     preset ? dictionary_size() : 0);
 	if (ZSTD_isError(n) || n != h->raw_size)
 		return SMCO_FORMAT;
 	*ret = (struct cursor){raw, n, 0};
@@ -156,7 +167,7 @@ static int load_payload(struct trace_reader *r, uint64_t pos,
 }
 
 static int remember_record_chunk(struct trace_reader *r, uint64_t pos,
-				 const struct disk_chunk *h)
+				 const struct chunk_head *h)
 {
 	if (!ARRAY_ROOM(r->chunk, r->nr_chunks, r->cap_chunks))
 		return SMCO_NOMEM;
@@ -215,9 +226,10 @@ static int take_end(struct trace_reader *r, struct cursor *c)
 	return SMCO_OK;
 }
 
-static int take_schema(struct trace_reader *r, uint32_t nr, struct cursor *c)
+static int take_schema(struct trace_reader *r, enum chunk_type type,
+		       uint32_t nr, struct cursor *c)
 {
-	int rc = schema_read(&r->schema, nr, c);
+	int rc = schema_read(&r->schema, type == CHUNK_SCHEMA, nr, c);
 	if (!rc)
 		r->has_schema = true;
 	return rc;
@@ -232,13 +244,13 @@ static int own_schema(struct trace_reader *r)
 	int rc = b.failed ? SMCO_NOMEM : SMCO_OK;
 	if (!rc &&
 	    (!r->has_header || crc_matches(r->schema_crc, b.data, b.len)))
-		rc = take_schema(r, nr, &c);
+		rc = take_schema(r, CHUNK_SCHEMA, nr, &c);
 	bbuf_free(&b);
 	return rc;
 }
 
 /* Modelled stacks at *c, as a chunk that is not would have them. */
-static int take_stacks(struct trace_reader *r, const struct disk_chunk *h,
+static int take_stacks(struct trace_reader *r, const struct chunk_head *h,
 		       struct cursor *c)
 {
 	struct bitcoder bits;
@@ -264,12 +276,12 @@ static int take_stacks(struct trace_reader *r, const struct disk_chunk *h,
 }
 
 static int take_chunk(struct trace_reader *r, uint64_t pos,
-		      const struct disk_chunk *h)
+		      const struct chunk_head *h)
 {
 	struct cursor c;
 	if (h->type == CHUNK_RECORDS)
 		return remember_record_chunk(r, pos, h);
-	if (h->type < CHUNK_META || h->type > CHUNK_INDEX ||
+	if (h->type < CHUNK_META || h->type > CHUNK_SCHEMA ||
 	    h->type == CHUNK_RECORDS_1)
 		return SMCO_OK; /* of another writer, and not needed */
 	r->ended |= h->type == CHUNK_END;
@@ -280,8 +292,8 @@ static int take_chunk(struct trace_reader *r, uint64_t pos,
 		rc = take_end(r, &c);
 	else if (h->type == CHUNK_INDEX)
 		rc = take_index(r, h->nr_items, &c);
-	else if (h->type == CHUNK_SCHEMA)
-		rc = take_schema(r, h->nr_items, &c);
+	else if (h->type == CHUNK_SCHEMA || h->type == CHUNK_SCHEMA_4)
+		rc = take_schema(r, (enum chunk_type)h->type, h->nr_items, &c);
 	else if (h->flags & CHUNK_MODELLED)
 		rc = take_stacks(r, h, &c);
 	if (!rc && h->type <= CHUNK_STACKS)
@@ -297,16 +309,13 @@ static int take_chunk(struct trace_reader *r, uint64_t pos,
  */
 static int scan(struct trace_reader *r, uint64_t pos, struct smco_err *err)
 {
-	const uint32_t magic = CHUNK_MAGIC;
-	uint8_t marker[4];
-	memcpy(marker, &magic, sizeof(marker));
 	uint32_t seq = 0;
 	bool searching = false;
 	while (pos < r->source.size) {
-		struct disk_chunk h;
+		struct chunk_head h;
 		if (!read_chunk_header(r, pos, &h)) {
 			searching = true;
-			pos = source_find(&r->source, pos + 1, marker);
+			pos = source_find(&r->source, pos + 1, CHUNK_MARKER);
 			continue;
 		}
 		/* Several chunks can have gone in one gap, or been cut out
@@ -322,7 +331,7 @@ static int scan(struct trace_reader *r, uint64_t pos, struct smco_err *err)
 			return smco_fail(err, SMCO_NOMEM, 0,
 					 "the trace's tables do not fit into "
 					 "memory");
-		pos += sizeof(h) + h.stored_size;
+		pos += h.size + h.stored_size;
 	}
 	if (searching) /* a torn chunk at the end */
 		r->ended = false;
@@ -439,7 +448,7 @@ static bool can_skip(const struct trace_reader *r)
 	return true;
 }
 
-static int begin_modelled(struct trace_reader *r, const struct disk_chunk *h,
+static int begin_modelled(struct trace_reader *r, const struct chunk_head *h,
 			  struct cursor c)
 {
 	bool reset;
@@ -465,7 +474,7 @@ static int next_chunk(struct trace_reader *r, struct smco_err *err)
 		return SMCO_OK;
 	}
 	uint64_t pos = r->chunk[r->next_chunk++].pos;
-	struct disk_chunk h;
+	struct chunk_head h;
 	r->records_left = 0;
 	if (!read_chunk_header(r, pos, &h)) /* the file changed since */
 		return lose_chunk(r, SMCO_FORMAT, err);

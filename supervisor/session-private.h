@@ -126,8 +126,14 @@ void session_counters_task(struct session *s, const struct tevent *ev);
 uint64_t session_counters_due_ns(const struct session *s);
 /* session-samples.c: the samples' part of it all; nothing without them */
 int session_samples_create(struct session *s, struct smco_err *err);
+/* By exec, a process left the memory that it shared with another (vfork), and
+ * is not watched yet. */
+void session_samples_left(struct session *s, const struct tevent *ev);
 /* A process came; all its tasks are stopped. */
 void session_samples_process(struct session *s, const struct tevent *ev);
+/* It runs on: its mappings are read while it has any, which nobody waits for.
+ */
+void session_samples_running(struct session *s, struct tproc *p);
 uint64_t session_samples_due_ns(const struct session *s);
 /* session-phases.c: the phases' part of it all; nothing without them */
 int session_phases_create(struct session *s, struct smco_err *err);
@@ -151,6 +157,8 @@ uint64_t session_range_due_ns(const struct session *s);
 void session_dispatch(struct session *s, struct tevent *ev);
 /* Destroyed at the end: stacks point into it, and a thread works on it. */
 void session_keep_space(struct session *s, struct sym_space *space);
+/* At the end: what had to be left because it has 32 bits. */
+void session_note_foreign(struct session *s);
 void session_drop_watched(struct session *s, struct watched *w, bool gone);
 /* The budget has room again: start to watch a process that had to wait. */
 void session_start_late(struct session *s, uint64_t now_ns);

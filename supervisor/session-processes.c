@@ -41,6 +41,21 @@ static void note_refusal(struct session *s, const struct watched *w)
 	}
 }
 
+void session_note_foreign(struct session *s)
+{
+	unsigned nr = tracer_nr_foreign(s->tracer);
+	struct smco_err why;
+	if (!nr)
+		return;
+	smco_fail(&why, SMCO_UNSUPPORTED, 0,
+		  "%u 32-bit program%s begun by what was watched; only 64-bit "
+		  "ones can be supervised, so %s ran on unwatched",
+		  nr, nr == 1 ? " was" : "s were", nr == 1 ? "it" : "they");
+	trace_put_meta(s->trace, "missing", why.msg);
+	if (!s->warning.code)
+		s->warning = why;
+}
+
 void session_keep_space(struct session *s, struct sym_space *space)
 {
 	struct sym_space **spaces =
@@ -57,6 +72,7 @@ void session_drop_watched(struct session *s, struct watched *w, bool gone)
 {
 	if (!w)
 		return;
+	w->is_gone = gone;
 	if (s->samples) /* while its stacks can be unwound */
 		samples_drain(s->samples);
 	note_refusal(s, w);
@@ -116,7 +132,7 @@ static void plant(struct session *s, struct watched *w)
 	int rc = watched_plant(w, s->opt->min_size_bytes, &err);
 	if (rc) {
 		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
-		if (rc != SMCO_NOTFOUND)
+		if (rc != SMCO_NOTFOUND && rc != SMCO_GONE)
 			trace_put_meta(s->trace, "missing", err.msg);
 		return;
 	}
@@ -211,6 +227,7 @@ static void start_watching(struct session *s, struct tproc *p,
 	/* exec: what was there is gone with its memory */
 	if (ev->why == TPROC_EXECED)
 		session_drop_watched(s, find_watched(p), true);
+	session_samples_left(s, ev);
 	session_emit_process(s, tproc_pid(p), whys[ev->why], -1);
 	if ((ev->why == TPROC_LAUNCHED || ev->why == TPROC_EXECED) &&
 	    !s->warning.code)
@@ -312,6 +329,7 @@ void session_dispatch(struct session *s, struct tevent *ev)
 		}
 		start_watching(s, ev->proc, ev);
 		tproc_resume_new(ev->proc);
+		session_samples_running(s, ev->proc);
 		break;
 	case TEV_LIBS:
 		if (w && w->late_ns && !session_is_far_overdrawn(s))
@@ -335,10 +353,20 @@ void session_dispatch(struct session *s, struct tevent *ev)
 		memory_event(s, ev);
 		break;
 	case TEV_PROC_GONE:
+		session_drop_watched(s, w, true);
+		if (ev->is_left) {
+			session_emit_process(s, tproc_pid(ev->proc),
+					     PROCESS_DETACHED, -1);
+			break;
+		}
 		if (tproc_pid(ev->proc) == s->command_pid)
 			s->command_status = ev->exit_status;
-		session_drop_watched(s, w, true);
 		session_emit_process(s, tproc_pid(ev->proc), PROCESS_ENDED,
+				     ev->exit_status);
+		break;
+	case TEV_LEFT_ENDED:
+		s->command_status = ev->exit_status;
+		session_emit_process(s, s->command_pid, PROCESS_ENDED,
 				     ev->exit_status);
 		break;
 	case TEV_NONE:

@@ -62,7 +62,7 @@ void session_emit_process(struct session *s, pid_t pid, enum process_why why,
 	};
 	struct record r = {
 		.event = EV_PROCESS,
-		.time_ns = smco_now_ns() - s->start_ns,
+		.time_ns = in_units(smco_now_ns() - s->start_ns, 1000),
 		.cpu = UINT32_MAX,
 		.param = (uint32_t)pid,
 		.payload_len = sizeof(ev),
@@ -80,20 +80,23 @@ static void emit_ledger(struct session *s, uint64_t now_ns)
 	ledger_get(s->ledger, &t);
 	nap_get_stats(s->nap, &st);
 	struct ev_ledger ev = {
-		.run_ns = t.run_ns,
-		.spent_ns = t.spent_ns,
+		.run_ns = in_units(t.run_ns, LEDGER_UNIT_NS),
+		.spent_ns = in_units(t.spent_ns, LEDGER_UNIT_NS),
 		.nr_known = st.nr_known,
 		.nr_armed = st.nr_armed,
 		.nr_naps = st.nr_naps,
-		.recent_ppb = t.recent_ppb,
-		.worst_window_ppb = t.worst_window_ppb,
+		.recent_ppb = t.recent_ppb / LEDGER_UNIT_PPB * LEDGER_UNIT_PPB,
+		.worst_window_ppb =
+			t.worst_window_ppb / LEDGER_UNIT_PPB * LEDGER_UNIT_PPB,
 	};
 	meter_get_stops(&s->meter, &ev.nr_stops, &ev.longest_stop_ns);
+	ev.longest_stop_ns = in_units(ev.longest_stop_ns, LEDGER_UNIT_NS);
 	_Static_assert(ARRAY_SIZE(ev.mech_ns) == LEDGER_NR, "same mechanisms");
-	memcpy(ev.mech_ns, t.mech_ns, sizeof(ev.mech_ns));
+	for (size_t i = 0; i < ARRAY_SIZE(ev.mech_ns); i++)
+		ev.mech_ns[i] = in_units(t.mech_ns[i], LEDGER_UNIT_NS);
 	struct record r = {
 		.event = EV_LEDGER,
-		.time_ns = now_ns - s->start_ns,
+		.time_ns = in_units(now_ns - s->start_ns, FLUSH_UNIT_NS),
 		.cpu = UINT32_MAX,
 		.param = (uint32_t)st.nr_armed,
 		.payload_len = sizeof(ev),
@@ -226,7 +229,7 @@ int session_finish_trace(struct session *s, struct smco_err *err)
 	if (s->opt->monitors & MONITOR_NAP)
 		emit_coverage(s);
 	if (s->range)
-		range_emit(s->range, now);
+		range_finish(s->range, now);
 	session_put_meta_u64(s, "elapsed_ns", now - s->start_ns);
 	if (meter_longest_was(&s->meter))
 		trace_put_meta(s->trace, "longest_stop",

@@ -11,8 +11,13 @@ static void put_meta(void *ctx, const char *key, const char *value)
 	trace_put_meta(s->trace, key, value);
 }
 
-static struct watched *find(const struct session *s, uint32_t pid)
+/* By its thread, which after vfork runs in its parent's memory; one that has
+ * ended, by its process. */
+static struct watched *find(const struct session *s, uint32_t pid, uint32_t tid)
 {
+	struct tproc *p = tracer_proc_of(s->tracer, (pid_t)tid);
+	if (p && tproc_user(p))
+		return tproc_user(p);
 	for (size_t i = 0; i < s->nr_ws; i++)
 		if ((uint32_t)s->ws[i]->pid == pid)
 			return s->ws[i];
@@ -66,7 +71,7 @@ static uint32_t stack_of(void *ctx, const struct ring_record *r,
 			 bool *whole_ret)
 {
 	struct session *s = ctx;
-	struct watched *w = find(s, r->pid);
+	struct watched *w = find(s, r->pid, r->tid);
 	struct user_regs_struct regs;
 	taddr_t kernel[MAX_KERNEL];
 	if (!w)
@@ -84,6 +89,24 @@ static uint32_t stack_of(void *ctx, const struct ring_record *r,
 	return watched_sample_stack(w, &sample, s->stacks, whole_ret);
 }
 
+static void mapped(void *ctx, const struct ring_record *r)
+{
+	struct watched *w = find(ctx, r->pid, r->tid);
+	if (w)
+		watched_mapped(w, r);
+}
+
+/* Of who was there before the pause only what came in it is not known, and the
+ * mappings can be read when it is met; who came in it may not live for so long.
+ */
+static void resumed(void *ctx, uint64_t since_ns)
+{
+	struct session *s = ctx;
+	for (size_t i = 0; i < s->nr_ws; i++)
+		if (s->ws[i]->maps_read_ns >= since_ns)
+			watched_update_modules(s->ws[i], NULL);
+}
+
 int session_samples_create(struct session *s, struct smco_err *err)
 {
 	const struct options *o = s->opt;
@@ -92,8 +115,11 @@ int session_samples_create(struct session *s, struct smco_err *err)
 		.target_overhead_ppb = o->target_ppb,
 		.is_alone = !(o->monitors & ~MONITOR_SAMPLES),
 		.threads_only = !o->follow,
+		.exact_times = o->monitors & MONITOR_PHASES,
 		.start_ns = s->start_ns,
 		.stack = stack_of,
+		.mapped = mapped,
+		.resumed = resumed,
 		.emit = session_emit,
 		.put_meta = put_meta,
 		.ctx = s,
@@ -106,6 +132,16 @@ int session_samples_create(struct session *s, struct smco_err *err)
 	return rc;
 }
 
+void session_samples_left(struct session *s, const struct tevent *ev)
+{
+	struct watched *before = ev->parent ? tproc_user(ev->parent) : NULL;
+	if (!s->samples || !before || ev->why != TPROC_EXECED)
+		return;
+	tproc_set_user(ev->proc, before);
+	samples_drain(s->samples);
+	tproc_set_user(ev->proc, NULL);
+}
+
 /* What is started or forked is sampled by what the kernel inherits. */
 void session_samples_process(struct session *s, const struct tevent *ev)
 {
@@ -113,6 +149,14 @@ void session_samples_process(struct session *s, const struct tevent *ev)
 		return;
 	for (struct task *t = tproc_first_task(ev->proc); t; t = task_next(t))
 		samples_add(s->samples, task_tid(t), false);
+}
+
+/* What it maps from now on the kernel tells. */
+void session_samples_running(struct session *s, struct tproc *p)
+{
+	struct watched *w = tproc_user(p);
+	if (s->samples && w)
+		watched_update_modules(w, NULL);
 }
 
 uint64_t session_samples_due_ns(const struct session *s)

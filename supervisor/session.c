@@ -357,7 +357,6 @@ int session_create(const struct options *o, struct session **ret,
 			session_keep_space(s, watched_expect(o->pids[i]));
 		if (o->monitors & MONITOR_NAP)
 			watched_prepare(o->mechanism);
-		meter_prepare();
 		s->start_ns = smco_now_ns();
 		rc = make_controllers(s, err);
 	}
@@ -371,8 +370,11 @@ int session_create(const struct options *o, struct session **ret,
 		rc = session_phases_create(s, err);
 	if (!rc)
 		rc = tracer_create(&s->tracer, &topt, err);
-	if (!rc)
+	if (!rc) {
+		/* Not before: the tracer tries on a child what stops cost. */
+		meter_prepare();
 		rc = start_program(s, err);
+	}
 	if (!rc)
 		rc = open_trace(s, err);
 	if (rc) {
@@ -520,6 +522,7 @@ int session_run(struct session *s, struct status *line,
 	}
 	tracer_urgent(s->tracer, false);
 	account(s, smco_now_ns());
+	session_note_foreign(s);
 	ret->wait_status = s->command_status;
 	ret->warning = s->warning.code ? s->warning.msg : NULL;
 	ret->trace_path = s->trace_path;

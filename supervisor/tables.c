@@ -1,5 +1,6 @@
 #include "supervisor/tables.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ struct tables {
 	struct sym_space **wanted; /* the next is the last */
 	size_t nr, cap;
 	bool leave;
-	struct sym_space *expected; /* ours; NULL = none */
+	struct sym_space *expected[2]; /* ours; NULL = none */
 };
 
 static void *run(void *arg)
@@ -93,7 +94,8 @@ void tables_destroy(struct tables *t)
 	pthread_join(t->thread, NULL);
 	pthread_cond_destroy(&t->more);
 	pthread_mutex_destroy(&t->lock);
-	sym_space_destroy(t->expected);
+	for (size_t i = 0; i < ARRAY_SIZE(t->expected); i++)
+		sym_space_destroy(t->expected[i]);
 	free(t->wanted);
 	free(t);
 }
@@ -124,13 +126,23 @@ bool tables_want(struct tables *t, struct sym_space *space)
 	return known;
 }
 
+static void expect(struct tables *t, size_t i, const char *name)
+{
+	_cleanup_free_ char *path = name ? realpath(name, NULL) : NULL;
+	if (!t->expected[i] && path)
+		t->expected[i] = sym_space_of_file(path);
+	if (t->expected[i])
+		tables_want(t, t->expected[i]);
+}
+
 void tables_expect(struct tables *t, const char *command)
 {
-	if (!t || t->expected)
+	Dl_info libc;
+	if (!t)
 		return;
+	/* Almost every stack goes through it, and most likely ours is its. */
+	if (dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &libc))
+		expect(t, 1, libc.dli_fname);
 	_cleanup_free_ char *found = command_find(command);
-	_cleanup_free_ char *path = found ? realpath(found, NULL) : NULL;
-	t->expected = path ? sym_space_of_file(path) : NULL;
-	if (t->expected)
-		tables_want(t, t->expected);
+	expect(t, 0, found);
 }

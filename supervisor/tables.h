@@ -20,7 +20,7 @@ void tables_destroy(struct tables *t);
  * before tables_destroy(). True if that will happen. */
 bool tables_want(struct tables *t, struct sym_space *space);
 /* The same for the program that exec would find under @command, before it
- * runs. */
+ * runs, and for the C library that we run with ourselves. */
 void tables_expect(struct tables *t, const char *command);
 
 #endif

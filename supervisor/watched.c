@@ -108,6 +108,7 @@ void watched_destroy(struct watched *w, bool gone)
 			hooks_remove(w->hooks);
 		hooks_destroy(w->hooks);
 	}
+	mapped_deinit(&w->mapped);
 	free(w);
 }
 
@@ -130,7 +131,12 @@ static int update_space(struct sym_space *space, pid_t pid,
 	int rc = tmaps_read(pid, &maps, err);
 	if (rc)
 		return rc;
-	struct sym_mapping *m = calloc(maps.nr ? maps.nr : 1, sizeof(*m));
+	if (!maps.nr) { /* it has ended, and nobody has taken its status */
+		tmaps_deinit(&maps);
+		return smco_fail(err, SMCO_GONE, 0,
+				 "process %d has no memory any more", (int)pid);
+	}
+	struct sym_mapping *m = calloc(maps.nr, sizeof(*m));
 	if (!m) {
 		tmaps_deinit(&maps);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
@@ -176,8 +182,11 @@ struct sym_space *watched_expect(pid_t pid)
 
 int watched_update_modules(struct watched *w, struct smco_err *err)
 {
+	uint64_t began_ns = smco_now_ns();
 	int rc = update_space(w->space, w->pid, err);
-	w->maps_read_ns = smco_now_ns();
+	w->maps_read_ns = began_ns;
+	if (!rc)
+		mapped_forget(&w->mapped);
 	if (!rc && tables_want(tables, w->space) && !w->is_patient) {
 		w->is_patient = true;
 		sym_space_set_patience(w->space, PATIENCE_NS);
@@ -316,6 +325,26 @@ static struct sym_regs to_sym_regs(const struct user_regs_struct *r)
 				  r->rip}};
 }
 
+void watched_mapped(struct watched *w, const struct ring_record *r)
+{
+	if (r->time > w->maps_read_ns)
+		mapped_note(&w->mapped, r);
+}
+
+/*
+ * A module that came since (dlopen) ends a stack early or bends it. What is
+ * seen of a call now is kept for all later ones, so ask at once; but not again
+ * and again for what no mapping explains. Who is gone cannot be asked.
+ */
+static bool update_for_stack(struct watched *w)
+{
+	bool may_ask = w->nr_stale++ < 1000 ||
+		       smco_now_ns() - w->maps_read_ns > MAPS_AGE_NS;
+	if (!w->is_gone && may_ask && !watched_update_modules(w, NULL))
+		return true;
+	return mapped_tell(&w->mapped, w->space);
+}
+
 /*
  * The stack of a stopped thread, or of its @copy. *whole_ret: false if it could
  * be named better a little later. *complete_ret: it reaches its outermost
@@ -332,16 +361,8 @@ static size_t unwind(struct watched *w, const struct user_regs_struct *regs,
 					    max, complete_ret)
 			  : sym_unwind(w->space, &sr, frames, slots, max,
 				       complete_ret);
-		/*
-		 * A module that came since (dlopen) ends a stack early or bends
-		 * it. What is seen of a call now is kept for all later ones, so
-		 * ask at once; but not again and again for what no mapping
-		 * explains.
-		 */
 		if (again || !sym_unwind_stale(w->space) ||
-		    (w->nr_stale++ >= 1000 &&
-		     smco_now_ns() - w->maps_read_ns <= MAPS_AGE_NS) ||
-		    watched_update_modules(w, NULL))
+		    !update_for_stack(w))
 			break;
 	}
 	*whole_ret = !sym_unwind_late(w->space);

@@ -5,6 +5,7 @@
 #ifndef SMCO_WATCHED_H
 #define SMCO_WATCHED_H
 
+#include "supervisor/mapped.h"
 #include "supervisor/monitor/nap.h"
 #include "supervisor/monitor/phases.h"
 #include "supervisor/monitor/range-monitor.h"
@@ -29,6 +30,8 @@ struct watched {
 	struct range_proc *range;  /* the session's; NULL = none */
 	struct phase_proc *phases; /* the session's; NULL = none */
 	uint64_t maps_read_ns; /* when the module list was last brought up */
+	struct mapped mapped;  /* since then, as far as somebody told */
+	bool is_gone; /* its memory is: no more is to be had of its mappings */
 	/* the meter's, at its last reading */
 	uint64_t agent_ns, side_ns, guard_side_ns, cpu_ns;
 	char why_mechanism[256]; /* which one, and why none better */
@@ -59,7 +62,8 @@ void watched_destroy(struct watched *w, bool gone);
 
 /* May guards stand that cost while nothing happens? If not, they go. */
 void watched_let_stand(struct watched *w, bool may_stand);
-/* Read the maps, bring the module list up to date. */
+/* Read the maps, bring the module list up to date. SMCO_GONE: there are none
+ * any more. */
 int watched_update_modules(struct watched *w, struct smco_err *err);
 
 /* Open the access mechanism asked for (or the best), make its monitor part.
@@ -99,6 +103,8 @@ struct watched_sample {
 uint32_t watched_sample_stack(struct watched *w,
 			      const struct watched_sample *sample,
 			      struct stacks *stacks, bool *whole_ret);
+/* Code was mapped: PERF_RECORD_MMAP2. */
+void watched_mapped(struct watched *w, const struct ring_record *r);
 /* Move what the sensors recorded to the monitor. Returns how much. */
 size_t watched_drain(struct watched *w, struct stacks *stacks);
 

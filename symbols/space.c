@@ -184,32 +184,34 @@ static int compare_range(const void *pa, const void *pb)
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
-int sym_space_update(struct sym_space *s, const struct sym_mapping *maps,
-		     size_t nr, struct smco_err *err)
+static bool is_code(const struct sym_mapping *map)
 {
-	struct space_range *ranges = calloc(nr ? nr : 1, sizeof(*ranges));
-	if (!ranges)
-		return smco_fail(err, SMCO_NOMEM, 0, "no memory for modules");
-	size_t n = 0;
-	for (size_t i = 0; i < nr; i++) {
-		const struct sym_mapping *map = &maps[i];
-		const char *path = map->path ? map->path : "";
-		if (!map->exec || map->end <= map->start ||
-		    !strcmp(path, "[vsyscall]"))
-			continue;
-		struct space_range *r = &ranges[n++];
-		*r = (struct space_range){.start = map->start, .end = map->end};
-		if (*path != '/' && strcmp(path, "[vdso]"))
-			continue; /* generated code: no file to look into */
-		r->module = module_of(s, map, find_header(maps, i));
-		if (!r->module) {
-			free(ranges);
-			return smco_fail(err, SMCO_NOMEM, 0,
-					 "no memory for module %s", path);
-		}
-		r->mod = s->modules[r->module - 1];
-		r->bias = module_bias(r->mod, map);
-	}
+	return map->exec && map->end > map->start &&
+	       (!map->path || strcmp(map->path, "[vsyscall]"));
+}
+
+/* Where @map is, and the module behind it; its @header as for module_of. */
+static int range_of(struct sym_space *s, const struct sym_mapping *map,
+		    taddr_t header, struct space_range *ret,
+		    struct smco_err *err)
+{
+	const char *path = map->path ? map->path : "";
+	*ret = (struct space_range){.start = map->start, .end = map->end};
+	if (*path != '/' && strcmp(path, "[vdso]"))
+		return SMCO_OK; /* generated code: no file to look into */
+	ret->module = module_of(s, map, header);
+	if (!ret->module)
+		return smco_fail(err, SMCO_NOMEM, 0, "no memory for module %s",
+				 path);
+	ret->mod = s->modules[ret->module - 1];
+	ret->bias = module_bias(ret->mod, map);
+	return SMCO_OK;
+}
+
+/* ranges[0..n) are those of the space from now on. */
+static void take_ranges(struct sym_space *s, struct space_range *ranges,
+			size_t n)
+{
 	qsort(ranges, n, sizeof(*ranges), compare_range);
 	/* Maps come from the kernel, but nothing here relies on it. */
 	for (size_t i = 1; i < n; i++)
@@ -222,6 +224,59 @@ int sym_space_update(struct sym_space *s, const struct sym_mapping *maps,
 	unwind_state_flush(s->unwind);
 	reference_destroy(s->reference);
 	s->reference = NULL;
+}
+
+int sym_space_update(struct sym_space *s, const struct sym_mapping *maps,
+		     size_t nr, struct smco_err *err)
+{
+	struct space_range *ranges = calloc(nr ? nr : 1, sizeof(*ranges));
+	if (!ranges)
+		return smco_fail(err, SMCO_NOMEM, 0, "no memory for modules");
+	size_t n = 0;
+	for (size_t i = 0; i < nr; i++) {
+		if (!is_code(&maps[i]))
+			continue;
+		int rc = range_of(s, &maps[i], find_header(maps, i),
+				  &ranges[n++], err);
+		if (rc) {
+			free(ranges);
+			return rc;
+		}
+	}
+	take_ranges(s, ranges, n);
+	return SMCO_OK;
+}
+
+int sym_space_add(struct sym_space *s, const struct sym_mapping *map,
+		  struct smco_err *err)
+{
+	if (!is_code(map))
+		return SMCO_OK;
+	struct space_range *ranges = calloc(s->nr_ranges + 2, sizeof(*ranges));
+	if (!ranges)
+		return smco_fail(err, SMCO_NOMEM, 0, "no memory for modules");
+	int rc = range_of(s, map, 0, &ranges[0], err);
+	if (rc) {
+		free(ranges);
+		return rc;
+	}
+	size_t n = 1;
+	for (size_t i = 0; i < s->nr_ranges; i++) {
+		const struct space_range *r = &s->ranges[i];
+		if (r->start < map->start) { /* what is left below */
+			ranges[n] = *r;
+			if (r->end > map->start)
+				ranges[n].end = map->start;
+			n++;
+		}
+		if (r->end > map->end) { /* and above: of one range both */
+			ranges[n] = *r;
+			if (r->start < map->end)
+				ranges[n].start = map->end;
+			n++;
+		}
+	}
+	take_ranges(s, ranges, n);
 	return SMCO_OK;
 }
 

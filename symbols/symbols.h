@@ -57,6 +57,10 @@ struct sym_place {
 		offset; /* address in the file's own address space (st_value) */
 };
 struct sym_place sym_pin(struct sym_space *s, taddr_t pc);
+/* @map came since, in place of what was there; to be used where all mappings
+ * cannot be read: a file that cannot be opened either stays unknown. */
+int sym_space_add(struct sym_space *s, const struct sym_mapping *map,
+		  struct smco_err *err);
 
 struct sym_module_info {
 	const char *path;

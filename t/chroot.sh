@@ -2,8 +2,8 @@
 # t/chroot.sh [DIRECTORY] - the proof that the README's two commands work as
 # they are on a fresh Debian 12: a minimal bookworm in DIRECTORY (a temporary
 # one if none is given), a clone of this repository in it, `make demo` and
-# `make check`. Needs root and debootstrap. The package sources are those of
-# this machine. The fresh system is kept as a tar file in $SMCO_CACHE (by
+# `make check`. Needs root; installs debootstrap. The package sources are those
+# of this machine. The fresh system is kept as a tar file in $SMCO_CACHE (by
 # default ~/.cache/smco) and used again the next time.
 set -e
 SRC=$(cd "$(dirname "$0")/.." && pwd)
@@ -35,6 +35,7 @@ make_base() {
 		echo "chroot.sh: no source of bookworm is configured here" >&2
 		return 1
 	}
+	"$SRC/t/deps.sh" chroot
 	mkdir -p "$cache"
 	echo "chroot.sh: making a minimal bookworm, once"
 	# The user has make, and git to get this far; nothing else.

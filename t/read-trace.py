@@ -1,17 +1,14 @@
 #!/usr/bin/python3
 """read-trace.py FILE - all records of a trace, as smco-report --juwel has them.
 
-Written from reports/FORMAT.md alone: where the two programs disagree, one of
-them or the page is wrong. Nothing here is taken from the C code, and it is not
-made for speed. Compressed chunks go through zstd(1).
-"""
+Written from reports/FORMAT.md alone, nothing is taken from the C code: where they
+disagree, one of them or the page is wrong. Compressed chunks go through zstd(1)."""
 import struct
 import subprocess
 import sys
 import zlib
 
 M32, M64 = 2**32 - 1, 2**64 - 1
-
 
 class Column:
     def __init__(self, data):
@@ -32,20 +29,13 @@ class Column:
                 return fits(v, bits)
         raise ValueError("varint")
 
-
 def fits(v, bits):
     if v >> bits:
         raise ValueError("number")
     return v
 
-
 def unzigzag(v):
-    return v >> 1 if not v & 1 else -(v >> 1) - 1
-
-
-def signed(v):
-    return (v + 2**63 & M64) - 2**63
-
+    return v >> 1 ^ -(v & 1)
 
 def read_header(data):
     if data[:8] != b"\x89SMCO\r\n\x1a":
@@ -53,41 +43,45 @@ def read_header(data):
     if zlib.crc32(data[:60]) != struct.unpack_from("<I", data, 60)[0]:
         return 64
     oldest, size, features = struct.unpack_from("<HIQ", data, 10)
-    if oldest > 4 or features & ~1:
+    if oldest != 5 or features & ~1:
         sys.exit("needs a newer reader")
     return max(size, 64)
 
-
-def unzstd(frame):
-    return subprocess.run(["zstd", "-dcq"], input=frame, stdout=subprocess.PIPE).stdout
-
-
-def read_chunks(data, at):
-    """[type, flags, how far back, number, items, payload] of each."""
-    while 0 <= at <= len(data) - 32:
-        magic, *head, stored, raw, crc, head_crc = struct.unpack_from("<4sBBHIIIIII", data, at)
-        body = data[at + 32 : at + 32 + stored]
-        right = magic == b"SMCK" and zlib.crc32(data[at : at + 28]) == head_crc
-        if not right or max(stored, raw) > 4 << 20 or len(body) < stored:
-            at = data.find(b"SMCK", at + 1)
+def read_chunks(data, at, preset):  # type, flags, how far back, number, items, payload
+    while 0 <= at < len(data):
+        try:
+            c = Column(data[at : at + 32])
+            magic, kind = c.take(2), c.take(1)[0]
+            seq, items, stored = (c.varint(32) for _ in range(3))
+            raw = c.varint(32) if kind & 16 else stored
+            back = c.varint(16) if kind & 32 else 0
+            crc, sum_ = struct.unpack("<IH", c.take(6))
+            body = data[at + c.at : at + c.at + stored]
+            right = magic == b"SM" and zlib.crc32(c.data[: c.at - 2]) & 65535 == sum_
+            if not right or max(stored, raw) > 4 << 20 or len(body) < stored:
+                raise ValueError("no chunk")
+        except ValueError:
+            at = data.find(b"SM", at + 1)
             continue
-        at += 32 + stored
-        if zlib.crc32(body) == crc and head[1] < 3:
-            yield [*head, unzstd(body) if head[1] == 1 else body]
-
+        at += c.at + stored
+        if zlib.crc32(body) == crc and kind >> 4 in (0, 1, 2, 5):
+            if kind & 16:
+                unzstd = ["zstd", "-dcq", *(["-D", preset] if kind & 64 else [])]
+                body = subprocess.run(unzstd, input=body, stdout=subprocess.PIPE).stdout
+            yield kind & 15, kind >> 4, back, seq, items, body
 
 def read_schema(items, payload, schema):
     c = Column(payload)
     for _ in range(items):
         event = c.varint(32)
         c.take(c.varint()), c.take(c.varint())
-        size, fields = c.varint(32), []
-        for _ in range(c.varint(32)):
+        size, nr, unit = (c.varint(32) for _ in range(3))
+        fields = []
+        for _ in range(nr):
             c.take(c.varint())
-            offset, width, *coding = (c.varint(32) for _ in range(5))
-            fields.append((offset, width >> 1, *coding))
-        schema[event] = (size, fields)
-
+            offset, width, *coding, field_unit = (c.varint(32) for _ in range(6))
+            fields.append((offset, width >> 1, field_unit, *coding))
+        schema[event] = (size, fields, unit)
 
 class Slot:
     def __init__(self, event=None):
@@ -95,13 +89,13 @@ class Slot:
         self.last = self.stride = self.most = 0
         self.follower, self.fields, self.step = [0] * 256, [0] * 32, [0] * 32
         self.came = [0] * 33  # of each field, and of the parameter
-        self.paces, self.past = {}, {}
+        self.paces, self.past, self.near = {}, {}, False
 
     def payload(self, size, fields):
-        payload = bytearray(size)
+        data = bytearray(size)
         for (offset, width, *_), v in zip(fields, self.fields):
-            payload[offset : offset + width] = v.to_bytes(width, "little")
-        return bytes(payload)
+            data[offset : offset + width] = v.to_bytes(width, "little")
+        return data
 
     def hashed(self):
         return (self.last * 2654435761 & M32) >> 24
@@ -111,43 +105,37 @@ class Slot:
             self.follower[self.hashed()] = param
             self.last, self.stride = param, param - self.last & M32
 
-
 def wanted(coding, a, b, i, fields, time, param):  # and its code's sign
-    if coding in (5, 6):
-        return (time - fields[a] if coding == 5 else fields[a] - fields[b]), -1
-    return ((0, None), (fields[i], 1), (time, -1), (-1, 1), (param, 1), 0, 0, (0, None))[coding]
-
+    plain, same, until = (0, None), (fields[i], 1), (time - fields[a], -1)
+    between = fields[a] - fields[b], -1
+    return (plain, same, (time, -1), (-1, 1), (param, 1), until, between, plain, same)[coding]
 
 def read_fields(c, fields, slot, time):
     present = fits(c.varint(), len(fields))
-    for i, (_, width, *coding) in enumerate(fields):
+    for i, (_, width, _, *coding) in enumerate(fields):
         v = c.varint(8 * width) if present >> i & 1 else 0
         want, sign = wanted(*coding, i, slot.fields, time, slot.last)
         slot.fields[i] = (v if sign is None else want + sign * unzigzag(v)) & (1 << 8 * width) - 1
 
-
 def read_columns(items, payload, schema):
     c = Column(payload)
     _, time, *lengths = (c.varint() for _ in range(5))
-    columns = [Column(c.take(n)) for n in (items, items, *lengths)]
-    head, time0, time1, time2, value = columns
+    lengths = items, items, *lengths
+    head, time0, time1, time2, value = (Column(c.take(n)) for n in lengths)
     cpu, thread, slots = M32, 0, [Slot()]
     for _ in range(items):
         h = head.take(1)[0]
         slot = slots[h & 15]
-        event = slot.event
-        if not h & 15:
-            event = value.varint(32)
-            if len(slots) < 16:
-                slot = Slot(event)
-                slots.append(slot)
+        event = slot.event if h & 15 else value.varint(32)
+        if not h & 15 and len(slots) < 16:
+            slot = Slot(event)
+            slots.append(slot)
         more = fits(value.take(1)[0], 2) if h & 128 else 0
         if h & 16:
             cpu = value.varint(32) - 1 & M32
             thread = thread + unzigzag(value.varint(32)) & M32
-        mode = h >> 5 & 3
-        steps = (0, slot.follower[slot.hashed()] - slot.last, slot.stride)
-        step = steps[mode] if mode < 3 else unzigzag(value.varint(32))
+        steps = [0, slot.follower[slot.hashed()] - slot.last, slot.stride]
+        step = steps[h >> 5 & 3] if h & 96 < 96 else unzigzag(value.varint(32))
         slot.took(slot.last + step & M32)
         far = time0.take(1)[0]
         if far & 128:
@@ -155,12 +143,11 @@ def read_columns(items, payload, schema):
             if far >> 14:
                 far += (time2.varint() - 1) << 14
         time = (time - far if more & 1 else time + far) & M64
-        size, fields = schema.get(event, (0, []))
+        size, fields, _ = schema.get(event, (0, [], 1))
         if not more & 2 and fields:
             read_fields(c, fields, slot, time)
         data = c.take(c.varint()) if more & 2 else slot.payload(size, fields)
         yield event, time, cpu, thread, slot.last, data
-
 
 class Model:  # what modelled chunks have taught; and where decoding stands
     def __init__(self):
@@ -185,7 +172,7 @@ class Model:  # what modelled chunks have taught; and where decoding stands
 
     def bits(self, nr, *where):
         v = 1
-        for _ in range(nr):
+        while v < 1 << nr:
             v = v << 1 | self.bit(*where, v)
         return v - (1 << nr)
 
@@ -202,26 +189,35 @@ class Model:  # what modelled chunks have taught; and where decoding stands
                 return i, guess
         return len(guesses), None
 
-    def take_time(self, nr, slot):
-        e = slot.paces.setdefault(slot.thread % 16, [None, 0, 0])
-        last, distance, missed = e
+    def measure(self, unit, width, base, whole, odd, *where):  # what is not foretold
+        if unit > 1 and not self.bit(*where[:2], "even"):
+            unit, where = 1, odd
+        base -= base % unit
+        v = self.number(*where, bits=8 * width)
+        return (v * unit if whole else base + unzigzag(v) * unit) & (1 << 8 * width) - 1
+
+    def take_time(self, nr, slot, unit):
+        last, distance, missed = e = slot.paces.setdefault(slot.thread % 16, [None, 0, 0])
         if not self.bit(nr, "same", nr == self.slot):
             want = self.time if last is None else last + distance
-            self.time = want + unzigzag(self.number(nr, "time")) & M64
+            self.time = self.measure(unit, 8, want & M64, False, (nr, "late"), nr, "time")
         e[0] = self.time
-        if last is None or self.time == last:
-            return
-        now = signed(self.time - last)
-        off = signed(now - distance)
-        if abs(off) <= abs(distance) >> 2:
+        now, off = ((self.time - (last or 0) - d + 2**63 & M64) - 2**63 for d in (0, distance))
+        if last is None or not now:
+            pass
+        elif abs(off) <= abs(distance) >> 2:
             e[1:] = distance + (off // 32 if off > 0 else -(-off // 32)), 0
         else:
             e[1:] = (distance, missed + 1) if distance and missed < 2 else (now, 0)
 
-    def take_param(self, nr, slot):
+    def take_param(self, nr, slot, known):
         last, step = slot.last, slot.last + slot.stride & M32
         guesses = [slot.most + 1 & M32, step, slot.follower[slot.hashed()], last]
         slot.came[32], param = self.choice(guesses, nr, "parameter", slot.came[32])
+        if param is None and known:
+            slot.near = self.bit(nr, "near?", slot.near)
+            if slot.near:
+                param = last + self.number(nr, "near", bits=32) & M32
         if param is None:
             above = self.bit(nr, "above")
             far = self.number(nr, "far", above, bits=32)
@@ -229,11 +225,16 @@ class Model:  # what modelled chunks have taught; and where decoding stands
         slot.took(param)
         slot.most = max(slot.most, param)
 
+    def place(self, slot, step):
+        who = slot.last + step & M32, slot.thread
+        at = ((who[0] + 97 * who[1]) * 2654435761 & M32) >> 18
+        past = slot.past.get(at)
+        return at, past if past and past[:2] == who else None
+
     def take_fields(self, nr, slot, fields):
-        at = ((slot.last + 97 * slot.thread) * 2654435761 & M32) >> 18
-        past, new, after = slot.past.get(at), slot.fields, True
-        past = past if past and past[:2] == (slot.last, slot.thread) else None
-        for i, (_, width, *coding) in enumerate(fields):
+        (at, past), new, after = self.place(slot, 0), slot.fields, True
+        beside = None if past else self.place(slot, -1)[1] or self.place(slot, 1)[1]
+        for i, (_, width, unit, *coding) in enumerate(fields):
             mask = (1 << 8 * width) - 1
             base = wanted(*coding, i, new, self.time, slot.last)[0] & mask
             guesses = [base, new[i], None, None]
@@ -242,13 +243,14 @@ class Model:  # what modelled chunks have taught; and where decoding stands
                 guesses[1:] = past[3][i], past[3][i] + slot.step[i] & mask, since
             slot.came[i], v = self.choice(guesses, nr, i, bool(past), slot.came[i], after)
             if v is None:
-                v = self.number(nr, i, bool(past), bits=8 * width)
-                if past and coding[0] in (0, 1, 7):
+                whole, by = not past and coding[0] in (0, 7), int(bool(past))
+                if past and coding[0] in (0, 1, 7, 8):
                     base, a = past[3][i], coding[1]
                     if coding[0] == 7 and past[3][a]:
                         base = (base * new[a] & M64) // past[3][a]
-                if past or coding[0] not in (0, 7):
-                    v = base + unzigzag(v) & mask
+                elif beside and coding[0] == 8:
+                    base, by = beside[3][i], 2
+                v = self.measure(unit, width, base, whole, (nr, "odd", i), nr, i, by)
             if past and v != past[3][i]:
                 slot.step[i] = v - past[3][i]
             new[i], after = v, slot.came[i] == 0
@@ -271,19 +273,19 @@ class Model:  # what modelled chunks have taught; and where decoding stands
             if self.bit(nr, "who"):
                 slot.cpu = self.number(nr, "cpu", bits=32) - 1 & M32
                 slot.thread = slot.thread + unzigzag(self.number(nr, "thread", bits=32)) & M32
-            self.take_time(nr, slot)
-            self.take_param(nr, slot)
-            size, fields = schema.get(slot.event, (0, []))
+            size, fields, unit = schema.get(slot.event, (0, [], 1))
+            self.take_time(nr, slot, unit)
+            self.take_param(nr, slot, slot.event in schema)
             self.take_fields(nr, slot, fields)
-            self.slot, data = nr, slot.payload(size, fields)
-            yield slot.event, self.time, slot.cpu, slot.thread, slot.last, data
-
+            self.slot, who = nr, (slot.cpu, slot.thread)
+            yield slot.event, self.time, *who, slot.last, slot.payload(size, fields)
 
 trace = open(sys.argv[1], "rb").read()
 schema, model, whole = {}, None, None
-for kind, flags, back, seq, items, payload in read_chunks(trace, read_header(trace)):
+dictionary = sys.path[0] + "/../reports/dictionary.bin"
+for kind, flags, back, seq, items, payload in read_chunks(trace, read_header(trace), dictionary):
     try:
-        if kind == 8:
+        if kind == 10:
             read_schema(items, payload, schema)
         if kind != 7 or back and seq - back != whole:
             continue

@@ -57,4 +57,13 @@ ok "not to where the command went" test -s here.trace
 ok "smco-report reads it" sh -c 'smco-report here.trace >report &&
 	[ -s report ]'
 
+# Two hundred more are made in a child of smco-trace, to learn what one costs.
+its_own_stops() {
+	smco-report --json here.trace | perl -MJSON::PP -0777 -ne '
+		my $n = decode_json($_)->{overhead}{stops};
+		print "$n stops\n";
+		exit !($n > 0 && $n < 150)'
+}
+ok "the stops are the program's" its_own_stops
+
 done_testing

@@ -140,6 +140,74 @@ refused_running() {
 }
 ok "also one that is attached to" refused_running
 
+printf '#!%s\n' "$PWD/old" >script && chmod +x script
+refused_script() {
+	local status
+	smco-trace -o t32 -- ./script >out 2>err
+	status=$?
+	[ $status -eq 125 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q 'script.*32-bit' err
+}
+ok "also as the interpreter of a script" refused_script
+
+# Begun by a program that is watched already, it runs as ever; that nobody
+# watches it is said.
+becomes() {
+	local program=$1 status=$2 said=$3 output=$4
+	smco-trace --nap 100ms -o t32 -- sh -c "$program" >out 2>err
+	local got=$?
+	cat out err
+	[ $got -eq "$status" ] && [ "$(cat out)" = "$output" ] &&
+		grep -q "^smco-trace: $said" err && smco-report t32 >report &&
+		tr -s '\n ' ' ' <report | grep -q "$said" || return
+	smco-report --json t32 | grep -q "\"exit_status\": *$status"
+}
+ok "exec of a 32-bit program" becomes 'exec ./old' 7 '1 32-bit program was' ''
+ok "exec of a script that one interprets" \
+	becomes 'exec ./script' 7 '1 32-bit program was' ''
+ok "32-bit children" becomes './old; echo $?; (exec ./old); sleep 0.5; exit 3' \
+	3 '2 32-bit programs were' 7
+killed_later() {
+	local us status pid
+	smco-trace -q -o t32 -- sh -c 'echo $$ >pid; exec ./pause32' 2>err &
+	us=$!
+	wait_for 10 pause_runs || return
+	pid=$(cat pid)
+	kill -0 $us && grep -q '^TracerPid:.0$' "/proc/$pid/status" || return
+	kill -USR1 "$pid"
+	wait $us
+	status=$?
+	[ "$(kill -l $status)" = USR1 ]
+}
+pause_runs() {
+	[ -s pid ] && [ "$(readlink "/proc/$(cat pid)/exe")" = "$PWD/pause32" ]
+}
+ok "one that goes on for long is waited for" killed_later
+left_later() {
+	smco-trace -q -d 1 -o t32 -- sh -c 'echo $$ >pid; exec ./pause32' 2>err &&
+		pause_runs && kill "$(cat pid)"
+}
+ok "no longer than -d says" left_later
+
+# x32: 64-bit calls, 32-bit memory. Many kernels do not run that at all.
+cat >x32.s <<'END'
+.globl _start
+_start:	mov $0x4000003c, %eax
+	mov $7, %edi
+	syscall
+END
+x32() {
+	local got want=125
+	as --x32 -o x32.o x32.s && ld -m elf32_x86_64 -o x32 x32.o || return
+	env ./x32 2>err
+	got=$?
+	[ $got -eq 7 ] || want=$got
+	smco-trace -q -o t32 -- ./x32 2>err
+	got=$?
+	cat err
+	[ $got -eq $want ] && { [ $want -ne 125 ] || grep -q '32-bit' err; }
+}
+ok "an x32 program" x32
+
 # Traced by somebody who is not root, a setuid program runs without its
 # privilege: the kernel wants it so, and we say it.
 setuid() {

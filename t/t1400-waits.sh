@@ -32,6 +32,22 @@ attached() {
 }
 ok "attached to and left all the time" attached
 
+# Timers go on as set, sleeps for the rest of their time, when we have come,
+# stopped all a hundred times, and gone.
+timers() {
+	rm -f go
+	start timers || return
+	for _ in 1 2 3; do
+		drive -d 200 -s 2 -i 1 -p "$pid" && untouched "$pid" || return 1
+	done
+	timeout -k 2 60 smco-trace -q -t 50 --nap 20ms -d 0.3 "$@" \
+		-o timers.trace -p "$pid" || return
+	touch go
+	finish
+}
+ok "timers and sleeps have the time left that they had" timers
+ok "also with protected pages" timers --mechanism=mprotect
+
 # Everything that waits enters its call once more, and there it is left.
 at_entry() {
 	start waits 20

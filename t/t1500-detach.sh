@@ -142,11 +142,19 @@ frozen() {
 	echo "$2" >"$group/$3"
 	cat said
 	echo "status $status"
-	finish && [ $left = 1 ] && [ $status -ne 124 ] &&
+	{ finish || short_and_said "$3"; } && [ $left = 1 ] &&
+		[ $status -ne 124 ] &&
 		grep -qE '^stops|could not be undone|cannot be released' said
 	status=$?
 	wait_for 5 rmdir "$group"
 	return $status
+}
+# Whom the old freezer catches on the way into a stop nobody can lead on: one
+# call is short then, and that its thread could not be released is said.
+short_and_said() {
+	[ "$1" = freezer.state ] && grep -q 'cannot be released yet' said &&
+		[ "$(grep -c ': [0-9]*, not [0-9]* (errno 0)' out)" -eq 1 ] &&
+		[ "$(grep -vc '^ready' out)" -eq 1 ]
 }
 for dir in /sys/fs/cgroup /sys/fs/cgroup/unified; do
 	[ -w $dir/cgroup.procs ] || continue

@@ -34,6 +34,10 @@ works_without() {
 says_why() {
 	grep -q 'because bits: .*CAP_BPF and CAP_PERFMON' report
 }
+# What those pages do to somebody whom nobody sees.
+says_what_else() {
+	tr -s '\n ' ' ' <report | grep -q 'mechanism mprotect: .* process_vm_readv gets an error'
+}
 # Asked for by name: the program runs, and the report says why it is not used.
 refused() {
 	[ "$(env DENY=bpf LD_PRELOAD="$PWD/deny.so" "$BUILD/smco-trace" \
@@ -50,6 +54,7 @@ if prereq_BITS; then
 fi
 ok "without BPF: by ptrace and protected pages" works_without bpf mprotect
 ok "the report says why" says_why
+ok "and what another process might see of it" says_what_else
 ok "without any of them" works_without bpf,perf,uffd,mem mprotect
 ok "BPF asked for all the same" refused
 

@@ -134,7 +134,7 @@ ok "--json" json
 
 # cut -> what is left is shown, and what is missing said
 cut_short() {
-	head -c 1000 s.trace >cut.trace
+	head -c 800 s.trace >cut.trace
 	test_exit 10 smco-report cut.trace >out 2>err || return 1
 	grep -q '^smco-report: cut.trace has no end: ' err || return 1
 	[ "$(wc -l <err)" = 1 ] && grep -q 'the trace has no end' out

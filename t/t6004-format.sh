@@ -34,6 +34,9 @@ ok "one that was cut" same 10 cut.trace
 cp random.trace bad.trace
 printf 'oops' | dd of=bad.trace bs=1 seek=200000 conv=notrunc status=none
 ok "one that is damaged in the middle" same 11 bad.trace
+cp "$SRC/t/format-4.trace" .
+smco-report --juwel format-4.trace >ours
+ok "a trace of format 4 is read as before" cmp ours "$SRC/t/format-4.juwel"
 ok "the reader is short" test "$(wc -l <"$SRC/t/read-trace.py")" -lt 300
 
 done_testing

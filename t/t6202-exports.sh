@@ -115,6 +115,29 @@ ok "samples and their stacks" perfetto odd.trace 'my $n = grep { ($_->{sf} // ""
 ok "a trace without an end" perfetto cut.trace '@{$by{b}} == 20 or die "naps"'
 # shellcheck disable=SC2016 # perl's
 ok "a trace with nothing" perfetto nothing.trace '!$by{b} && !$by{C} or die "what is there"'
+# Every rule of the format, of each kind of event.
+strict() {
+	smco-report --perfetto -o strict.json "$1" 2>/dev/null
+	python3 "$SRC/t/check-trace-events.py" strict.json
+}
+for t in odd sample cut nothing; do
+	ok "the document of $t.trace is one of its format in every detail" strict $t.trace
+done
+# broken EXPRESSION - a document that has been changed so is none any more.
+broken() {
+	smco-report --perfetto -o strict.json odd.trace 2>/dev/null
+	perl -pi -e "$1" strict.json
+	test_exit 1 python3 "$SRC/t/check-trace-events.py" strict.json
+}
+# shellcheck disable=SC2016 # perl's
+for change in '$d ||= s/"ph":"b"/"ph":"n"/' '$d ||= s/"ph":"e"/"ph":"b"/' \
+	'$d ||= s/"ts":\d+/"ts":NaN/' '$d ||= s/"ts":(\d+\.\d+)/"ts":"$1"/' '$d ||= s/("ts":\d+\.\d+)/${1}1/' \
+	'$d ||= s/"pid":\d+/"pid":-1/' '$d ||= s/"pid":\d+,//' '$d ||= s/"ph":"C","name"/"ph":"C","nom"/' \
+	's/"so far":[0-9.]+/"so far":null/' '$d ||= s/"parent":"[0-9.]+"/"parent":"none"/' '$d ||= s/"sf":"[0-9.]+"/"sf":"x"/' \
+	'$d ||= s/("ph":"P")/$1,$1/' 's/"ms"/"s"/' 's/\],"stackFrames"/,],"stackFrames"/'; do
+	ok "and not after $change" broken "$change"
+done
+
 # folded - a line a stack, with the byte seconds that the sites have.
 folded() {
 	smco-report --flamegraph=naps odd.trace >folded && cat folded &&

@@ -147,6 +147,12 @@ function costTable() {
 	});
 }
 
+function subscriptText(s) {
+	const sign = s.offset < 0 ? " \u2212 " : " + ";
+	return "subscript" + (s.offset ? sign + Math.abs(s.offset) : "") + ": " + s.smallest + " to " + s.largest + " of " + s.of +
+		(s.file ? ", " + framePlace({file: s.file, line: s.line}) : "");
+}
+
 function rangeTable() {
 	const value = v => v === null ? "–" : String(v);
 	return tableOf({
@@ -158,7 +164,7 @@ function rangeTable() {
 			{name: "type", code: true, wide: true, value: r => r.type},
 			{name: "declared", code: true, wide: true, value: r => r.file ? framePlace({file: r.file, line: r.line}) : ""},
 			{name: "watched", number: true, value: r => r.watched_ppb, text: r => r.watched_ppb === null ? "–" : shareText(r.watched_ppb / 1e9)},
-			{name: "may be a mistake", value: r => r.finding},
+			{name: "may be a mistake", value: r => r.subscript ? subscriptText(r.subscript) : r.finding},
 			{name: "why not watched", value: r => r.unwatched},
 		],
 		more: report.left_out.ranges ? countText(report.left_out.ranges) + " more are not in this page (smco-report --ranges)." : null,

@@ -102,13 +102,17 @@ static int64_t leaf_with_room(struct addr_index *ix, taddr_t addr)
 	struct addr_leaf *leaf = ix->leaf[at];
 	if (leaf->nr < LEAF_SIZE)
 		return at;
-	/* What only ever grows at its end has full leaves. */
-	bool is_end = at + 1 == ix->nr && addr > leaf->addr[LEAF_SIZE - 1];
-	taddr_t first = is_end ? addr : leaf->addr[LEAF_SIZE / 2];
+	/* Memory grows at its end, which in a leaf may be followed by what lies
+	 * far above it: where that is parted, leaves become full. */
+	uint32_t keep = nr_until(leaf->addr, LEAF_SIZE, addr);
+	taddr_t first = addr;
+	if (keep < LEAF_SIZE * 3 / 4) {
+		keep = LEAF_SIZE / 2;
+		first = leaf->addr[keep];
+	}
 	if (!add_leaf(ix, at + 1, first))
 		return -1;
-	if (!is_end)
-		move_tail(leaf, ix->leaf[at + 1], LEAF_SIZE / 2);
+	move_tail(leaf, ix->leaf[at + 1], LEAF_SIZE - keep);
 	return addr < first ? at : at + 1;
 }
 

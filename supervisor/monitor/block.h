@@ -6,8 +6,9 @@
  * replaces them (their end was not seen).
  *
  * Memory: one struct block per live block, from chunks that are reused, never
- * moved: a pointer to a block is valid until block_remove(). Some twenty
- * bytes more for the index.
+ * moved: a pointer to a block is valid until block_remove(). Twelve to twenty
+ * bytes more for the index. What all blocks of a chunk have in common stands
+ * once, where the chunk begins.
  */
 #ifndef SMCO_BLOCK_H
 #define SMCO_BLOCK_H
@@ -39,27 +40,49 @@ enum block_flags {
 
 struct block {
 	taddr_t addr;
-	uint64_t size; /* bytes */
-	struct nap_proc *proc;
+	uint64_t size;		/* bytes */
 	uint64_t alloc_ns;	/* session time; 0 = before we came */
 	uint64_t armed_ns;	/* the current sample or widening began */
 	uint64_t full_ns;	/* every page armed and quiet since */
 	uint64_t touched_lo_ns; /* the last access seen is not before this */
 	uint64_t checked_ns;	/* last look at it; quiet up to here */
-	uint32_t index; /* of this block in the pool, or the next free; private
-			 */
-	uint32_t stack; /* id of its allocation's stack; 0 = unknown */
-	uint32_t plant; /* handle at the controller */
+	uint32_t stack;		/* id of its allocation's stack; 0 = unknown */
+	uint32_t plant;	     /* handle at the controller; the next free block */
 	uint32_t nr_clear;   /* pages whose bit is clear by our doing */
 	uint32_t cursor;     /* pages armed so far while widening */
 	uint32_t witness;    /* page where the last access was seen */
 	uint32_t last_stack; /* who was seen at the last access; 0 = unknown */
 	uint32_t queue_pos;  /* place among the blocks under watch */
 	uint16_t flags;	     /* enum block_flags */
-	uint8_t state;	     /* enum block_state */
-	uint8_t level;	     /* log2 of the pages a sample arms */
+	uint8_t state : 4;   /* enum block_state */
+	uint8_t level : 4;   /* log2 of the pages a sample arms */
 	uint8_t nr_failed;   /* times in a row that it could not be armed */
 };
+
+#define BLOCK_CHUNK_BYTES 65536UL /* also its alignment */
+
+struct block_chunk {
+	struct nap_proc *proc;
+	uint32_t first; /* number of the first block */
+	struct block blocks[];
+};
+
+static inline const struct block_chunk *block_chunk(const struct block *b)
+{
+	uintptr_t at = (uintptr_t)b;
+	return (const void *)((const char *)b - at % BLOCK_CHUNK_BYTES);
+}
+/* Whose it is. */
+static inline struct nap_proc *block_proc(const struct block *b)
+{
+	return block_chunk(b)->proc;
+}
+/* Different for each live block of a process, reused later. */
+static inline uint32_t block_number(const struct block *b)
+{
+	const struct block_chunk *c = block_chunk(b);
+	return c->first + (uint32_t)(b - c->blocks);
+}
 
 /* Pages that overlap the block: [first, first + n). */
 static inline taddr_t block_first_page(const struct block *b)
@@ -77,7 +100,8 @@ static inline uint64_t block_nr_pages(const struct block *b)
 
 struct block_set;
 
-struct block_set *block_set_create(void);
+/* Of blocks of @proc. */
+struct block_set *block_set_create(struct nap_proc *proc);
 void block_set_destroy(struct block_set *s); /* frees the blocks, too */
 uint32_t block_set_nr(const struct block_set *s);
 

@@ -131,6 +131,8 @@ static void add_sum(struct counter_sum *to, const struct counter_sum *from,
 
 static void collect(struct counters *c, struct thread *t)
 {
+	if (!counter_thread_has_run(t->counters))
+		return;
 	for (size_t g = 0; g < c->plan.nr_groups; g++) {
 		struct counter_sum sum;
 		bool busy = false;
@@ -143,18 +145,55 @@ static void collect(struct counters *c, struct thread *t)
 	}
 }
 
+/* *v to whole units in *whole; what is left stays for the next record. */
+static void take_units(uint64_t *v, uint64_t *whole)
+{
+	*whole = in_units(*v, COUNTS_UNIT_NS);
+	*v -= *whole;
+}
+
+/* What of @sum is told now. */
+static struct counter_sum take_whole(const struct counters *c, size_t group,
+				     struct counter_sum *sum)
+{
+	const struct counter_group *g = &c->plan.group[group];
+	struct counter_sum whole = *sum;
+	for (size_t i = 0; i < g->nr; i++)
+		sum->value[i] = 0;
+	take_units(&sum->enabled_ns, &whole.enabled_ns);
+	take_units(&sum->running_ns, &whole.running_ns);
+	if (whole.running_ns > whole.enabled_ns) {
+		sum->running_ns += whole.running_ns - whole.enabled_ns;
+		whole.running_ns = whole.enabled_ns;
+	}
+	for (size_t i = 0; i < g->nr; i++)
+		if (c->plan.event[g->first + i].role == PMU_TASK_CLOCK) {
+			sum->value[i] = whole.value[i];
+			take_units(&sum->value[i], &whole.value[i]);
+		}
+	return whole;
+}
+
 static void write_out(struct counters *c, struct thread *t, uint64_t now_ns)
 {
 	for (size_t g = 0; g < c->plan.nr_groups; g++) {
-		struct counter_sum *sum = &t->pending[g];
-		bool any = sum->enabled_ns != 0;
+		struct counter_sum sum = take_whole(c, g, &t->pending[g]);
+		bool any = sum.enabled_ns != 0;
 		for (size_t i = 0; i < nr_shown(c, g); i++)
-			any |= sum->value[i] != 0;
+			any |= sum.value[i] != 0;
 		if (any && nr_shown(c, g))
-			emit(c, t, g, sum, now_ns);
-		*sum = (struct counter_sum){0};
+			emit(c, t, g, &sum, now_ns);
 	}
 	t->read_ns = now_ns;
+}
+
+/* The end of an interval that is no thread's end, in units. */
+static uint64_t told_ns(const struct counters *c, const struct thread *t,
+			uint64_t now_ns)
+{
+	uint64_t unit = unit_for(c->p.interval_ns, COUNTS_TIME_UNIT_NS);
+	uint64_t told = c->p.start_ns + in_units(now_ns - c->p.start_ns, unit);
+	return told > t->read_ns ? told : now_ns;
 }
 
 static void read_thread(struct counters *c, struct thread *t, uint64_t now_ns)
@@ -302,10 +341,10 @@ static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 	if (!whole)
 		return;
 	if (c->machine.counters)
-		write_out(c, &c->machine, now_ns);
+		write_out(c, &c->machine, told_ns(c, &c->machine, now_ns));
 	for (size_t i = 0; i < HASH_SIZE; i++)
 		for (struct thread *t = c->hash[i]; t; t = t->next)
-			write_out(c, t, now_ns);
+			write_out(c, t, told_ns(c, t, now_ns));
 }
 
 /* Is there no room, and counting by itself takes more than all may? */

@@ -25,7 +25,7 @@ int64_t nap_room_ns(const struct nap_proc *np)
 
 static bool plan(struct block *b, uint64_t first, uint64_t nr)
 {
-	struct nap_proc *np = b->proc;
+	struct nap_proc *np = block_proc(b);
 	if (!nap_ranges_add(&np->plan, b, first, nr))
 		return false;
 	np->planned_pages += nr;
@@ -38,12 +38,12 @@ static uint64_t widen_step(const struct block *b)
 	uint64_t left = block_nr_pages(b) - b->cursor;
 	uint64_t step =
 		b->cursor ? (uint64_t)b->cursor * WIDEN_FACTOR : WIDEN_FIRST;
-	uint64_t cost = nap_touch_cost(b->proc);
-	int64_t room = nap_room_ns(b->proc);
+	uint64_t cost = nap_touch_cost(block_proc(b));
+	int64_t room = nap_room_ns(block_proc(b));
 	/* One of many pages may not take all the room there is at each tick
 	 * while small ones wait for a turn. */
-	if (left > NAP_SMALL_PAGES && room > b->proc->nap->large_room_ns)
-		room = b->proc->nap->large_room_ns;
+	if (left > NAP_SMALL_PAGES && room > block_proc(b)->nap->large_room_ns)
+		room = block_proc(b)->nap->large_room_ns;
 	uint64_t most = room <= 0 ? 0 : cost ? (uint64_t)room / cost : left;
 	if (step > left)
 		step = left;
@@ -61,8 +61,8 @@ bool nap_poll_widen(struct block *b)
 	if (!plan(b, b->cursor, step))
 		return false;
 	if (step > NAP_SMALL_PAGES)
-		b->proc->nap->large_room_ns -=
-			(int64_t)(step * nap_touch_cost(b->proc));
+		block_proc(b)->nap->large_room_ns -=
+			(int64_t)(step * nap_touch_cost(block_proc(b)));
 	b->state = BLOCK_WIDEN;
 	return true;
 }
@@ -79,14 +79,14 @@ static void watch_fresh(struct block *b)
 
 static bool is_untouched(struct block *b)
 {
-	struct access *a = b->proc->primary;
+	struct access *a = block_proc(b)->primary;
 	struct page_range r = nap_whole_range(b);
 	return !a->ops->collect(a, &r, 1) && !r.nr_present;
 }
 
 bool nap_poll_arm(struct block *b, uint64_t now_ns)
 {
-	struct nap_proc *np = b->proc;
+	struct nap_proc *np = block_proc(b);
 	uint64_t nr = block_nr_pages(b);
 	bool first = !(b->flags & BLOCK_ARMED_ONCE);
 
@@ -119,7 +119,7 @@ bool nap_poll_arm(struct block *b, uint64_t now_ns)
  */
 static void give_up(struct block *b, uint64_t now_ns)
 {
-	const struct nap *n = b->proc->nap;
+	const struct nap *n = block_proc(b)->nap;
 	uint64_t wait = n->window_ns << b->nr_failed;
 	if (wait < RETRY_NS) {
 		b->nr_failed++;
@@ -127,7 +127,7 @@ static void give_up(struct block *b, uint64_t now_ns)
 		wait = RETRY_NS;
 		b->flags |= BLOCK_STUCK;
 	}
-	nap_queue_remove(&b->proc->queue, b);
+	nap_queue_remove(&block_proc(b)->queue, b);
 	b->state = BLOCK_IDLE;
 	b->flags |= BLOCK_ARMED_ONCE;
 	control_disarm(n->control, b->plant, now_ns, now_ns + wait);
@@ -136,8 +136,8 @@ static void give_up(struct block *b, uint64_t now_ns)
 /* Some of its pages are new: a moment later they can be reset. */
 static void put_off(struct block *b, uint64_t now_ns)
 {
-	const struct nap *n = b->proc->nap;
-	nap_queue_remove(&b->proc->queue, b);
+	const struct nap *n = block_proc(b)->nap;
+	nap_queue_remove(&block_proc(b)->queue, b);
 	b->state = BLOCK_IDLE;
 	control_disarm(n->control, b->plant, now_ns, now_ns + n->window_ns);
 }
@@ -162,7 +162,7 @@ static void armed(struct block *b, const struct page_range *r,
 		return;
 	}
 	b->state = BLOCK_WATCH;
-	b->full_ns = b->checked_ns = b->proc->nap->params.clock();
+	b->full_ns = b->checked_ns = block_proc(b)->nap->params.clock();
 	b->flags |= BLOCK_WATCHED;
 }
 

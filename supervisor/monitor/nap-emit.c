@@ -8,21 +8,33 @@
  * for long before it was armed as a whole, the nap is not stretched into that
  * time by more than a window or two: what is reported was quiet.
  */
+/* How uncertain an end is, to an eighth of that. */
+static uint64_t roughly(uint64_t error_ns, uint64_t unit)
+{
+	while (error_ns / unit >= 8)
+		unit *= 2;
+	return in_units(error_ns + unit - 1, unit);
+}
+
 static struct ev_nap describe(const struct block *b, uint64_t lo_ns,
 			      uint64_t hi_ns, uint32_t flags)
 {
-	const struct nap_proc *np = b->proc;
+	const struct nap_proc *np = block_proc(b);
 	const struct nap *n = np->nap;
-	uint64_t start_hi = b->full_ns;
-	uint64_t start_lo =
-		b->touched_lo_ns < start_hi ? b->touched_lo_ns : start_hi;
-	uint64_t stretch = (start_hi - start_lo) / 2;
+	uint64_t unit = unit_for(n->params.nap_ns, NAP_UNIT_NS);
+	uint64_t start_hi = told_ns(n, b->full_ns);
+	uint64_t start_lo = told_ns(n, b->touched_lo_ns);
+	uint64_t alloc = told_ns(n, b->alloc_ns);
+	if (start_lo > start_hi)
+		start_lo = start_hi;
+	uint64_t stretch = in_units((start_hi - start_lo) / 2, unit);
 	if (stretch > 2 * n->window_ns)
-		stretch = 2 * n->window_ns;
+		stretch = in_units(2 * n->window_ns, unit);
 	uint64_t start = start_hi - stretch;
-	uint64_t end = lo_ns + (hi_ns - lo_ns) / 2;
+	uint64_t lo = told_ns(n, lo_ns), hi = told_ns(n, hi_ns);
+	uint64_t end = hi - in_units((hi - lo) / 2, unit);
 	if (flags & (NAP_FREED | NAP_AT_EXIT))
-		end = hi_ns; /* if nobody touched it just before */
+		end = hi; /* if nobody touched it just before */
 
 	if (np->primary && !(np->primary->ops->sees & ACCESS_READS))
 		flags |= NAP_WRITES_ONLY;
@@ -31,10 +43,11 @@ static struct ev_nap describe(const struct block *b, uint64_t lo_ns,
 	return (struct ev_nap){
 		.addr = b->addr,
 		.size = b->size,
-		.start_ns = session_ns(n, start),
+		.start_ns = start,
 		.length_ns = end > start ? end - start : 0,
-		.error_ns = (start - start_lo) + (end - lo_ns),
-		.alloc_ns = b->alloc_ns ? session_ns(n, b->alloc_ns) : 0,
+		.error_ns = (start - start_lo) + roughly(end - lo, unit),
+		/* 0 would be before the attach */
+		.alloc_ns = alloc ? alloc : session_ns(n, b->alloc_ns),
 		.pid = (uint32_t)np->pid,
 		.alloc_stack = b->stack,
 		.last_stack = b->last_stack,
@@ -48,7 +61,7 @@ static void emit_nap(struct nap *n, uint64_t now_ns, uint32_t object,
 {
 	struct record r = {
 		.event = EV_NAP,
-		.time_ns = session_ns(n, now_ns),
+		.time_ns = told_ns(n, now_ns),
 		.cpu = UINT32_MAX,
 		.param = object,
 		.payload_len = sizeof(*nap),
@@ -59,7 +72,7 @@ static void emit_nap(struct nap *n, uint64_t now_ns, uint32_t object,
 
 void nap_begin(struct block *b, uint64_t now_ns)
 {
-	struct nap *n = b->proc->nap;
+	struct nap *n = block_proc(b)->nap;
 	b->flags |= BLOCK_IN_NAP | BLOCK_REPORTED;
 	n->nr_naps++;
 	struct ev_site *site = sites_get(&n->sites, b->stack);
@@ -72,19 +85,19 @@ void nap_emit_ongoing(struct block *b, uint64_t now_ns, uint32_t flags)
 {
 	struct ev_nap nap =
 		describe(b, b->checked_ns, b->checked_ns, flags | NAP_ONGOING);
-	emit_nap(b->proc->nap, now_ns, b->index, &nap);
+	emit_nap(block_proc(b)->nap, now_ns, block_number(b), &nap);
 }
 
 void nap_end(struct block *b, uint64_t lo_ns, uint64_t hi_ns, uint32_t flags,
 	     uint32_t stack, int32_t syscall_nr)
 {
-	struct nap_proc *np = b->proc;
+	struct nap_proc *np = block_proc(b);
 	struct ev_nap nap = describe(b, lo_ns, hi_ns, flags);
 	nap.ended_stack = stack;
 	nap.ended_syscall = syscall_nr;
 	b->flags &= (uint16_t)~BLOCK_IN_NAP;
 	nap_unguard(b, !(flags & (NAP_FREED | NAP_AT_EXIT)));
-	emit_nap(np->nap, hi_ns, b->index, &nap);
+	emit_nap(np->nap, hi_ns, block_number(b), &nap);
 	if (!stack && !(flags & (NAP_FREED | NAP_AT_EXIT | NAP_UNWATCHED))) {
 		np->ended = b;
 		np->ended_ns = hi_ns;
@@ -106,5 +119,5 @@ void nap_nearby(struct nap_proc *np, uint32_t stack)
 	b->last_stack = stack;
 	np->ended_nap.ended_stack = stack;
 	np->ended_nap.flags |= NAP_END_NEARBY;
-	emit_nap(np->nap, np->ended_ns, b->index, &np->ended_nap);
+	emit_nap(np->nap, np->ended_ns, block_number(b), &np->ended_nap);
 }

@@ -18,7 +18,7 @@
 
 static void armed(struct block *b, const struct page_range *r, uint64_t now_ns)
 {
-	struct nap_proc *np = b->proc;
+	struct nap_proc *np = block_proc(b);
 	struct nap *n = np->nap;
 	struct page_range again = *r;
 
@@ -61,7 +61,7 @@ void nap_guard_arm_flush(struct nap_proc *np, uint64_t now_ns)
 
 bool nap_guard_arm(struct block *b)
 {
-	struct nap_proc *np = b->proc;
+	struct nap_proc *np = block_proc(b);
 	if (!nap_ranges_add(&np->plan, b, 0, block_nr_pages(b)))
 		return false;
 	b->flags |= BLOCK_ARMED_ONCE;
@@ -126,7 +126,7 @@ static void primary_hit(struct block *b, const struct access_hit *hit,
  */
 static uint64_t quiet_until(struct block *b, const struct access_hit *hit)
 {
-	struct access *a = b->proc->primary;
+	struct access *a = block_proc(b)->primary;
 	struct page_range r = nap_whole_range(b);
 	if (b->state == BLOCK_WATCH && b->checked_ns < hit->time_ns &&
 	    (a->ops->collect(a, &r, 1) || r.nr_touched))
@@ -187,7 +187,7 @@ void nap_guard_hit(struct nap_proc *np, const struct access_hit *hit,
 
 void nap_plan_guard(struct block *b)
 {
-	struct nap_proc *np = b->proc;
+	struct nap_proc *np = block_proc(b);
 	/* Nothing to protect in memory that was never touched. */
 	if (b->flags & BLOCK_GUARDED ||
 	    (b->flags & (BLOCK_FRESH | BLOCK_EVER_SEEN)) == BLOCK_FRESH ||
@@ -234,7 +234,7 @@ void nap_guard_flush(struct nap_proc *np, uint64_t now_ns)
 
 void nap_unguard(struct block *b, bool open)
 {
-	struct nap_proc *np = b->proc;
+	struct nap_proc *np = block_proc(b);
 	struct page_range r = {
 		.start = block_first_page(b),
 		.end = block_end_page(b),

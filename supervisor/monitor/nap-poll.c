@@ -76,8 +76,8 @@ static void add_armed(struct nap_ranges *l, struct block *b)
  */
 void nap_set_clear(struct block *b, uint32_t nr_clear)
 {
-	struct ledger *l = b->proc->nap->ledger;
-	uint64_t cost = nap_touch_cost(b->proc);
+	struct ledger *l = block_proc(b)->nap->ledger;
+	uint64_t cost = nap_touch_cost(block_proc(b));
 	if (nr_clear == b->nr_clear)
 		return;
 	if (b->flags & BLOCK_SETTLED) {
@@ -104,23 +104,24 @@ static void settle_reservation(struct block *b, uint64_t now_ns)
 	if (b->flags & BLOCK_SETTLED || !b->nr_clear ||
 	    now_ns < b->full_ns + LONG_QUIET_NS)
 		return;
-	ledger_settle(b->proc->nap->ledger,
-		      b->nr_clear * nap_touch_cost(b->proc));
+	ledger_settle(block_proc(b)->nap->ledger,
+		      b->nr_clear * nap_touch_cost(block_proc(b)));
 	b->flags |= BLOCK_SETTLED;
 }
 
 void nap_account_for(struct block *b, uint32_t nr_clear)
 {
 	if (nr_clear < b->nr_clear)
-		ledger_charge(b->proc->nap->ledger, LEDGER_TOUCH, NAP_MONITOR,
+		ledger_charge(block_proc(b)->nap->ledger, LEDGER_TOUCH,
+			      NAP_MONITOR,
 			      (b->nr_clear - nr_clear) *
-				      nap_touch_cost(b->proc));
+				      nap_touch_cost(block_proc(b)));
 	nap_set_clear(b, nr_clear);
 }
 
 void nap_account(struct block *b)
 {
-	struct nap_proc *np = b->proc;
+	struct nap_proc *np = block_proc(b);
 	struct page_range r = nap_whole_range(b);
 	if (!np->primary->ops->collect(np->primary, &r, 1))
 		nap_account_for(b, r.nr_present - r.nr_touched);
@@ -143,7 +144,7 @@ void nap_poll_settle(struct nap_proc *np, uint64_t now_ns)
 
 static void settle_later(struct block *b, uint64_t now_ns)
 {
-	struct nap_queue *q = &b->proc->settle;
+	struct nap_queue *q = &block_proc(b)->settle;
 	if (b->nr_clear < SETTLE_PAGES)
 		return;
 	for (uint32_t i = 0; i < q->nr; i++)
@@ -156,9 +157,9 @@ static void settle_later(struct block *b, uint64_t now_ns)
 
 static void hit(struct block *b, const struct page_range *sum, uint64_t now_ns)
 {
-	struct nap *n = b->proc->nap;
+	struct nap *n = block_proc(b)->nap;
 	uint64_t lo = b->state == BLOCK_WATCH ? b->checked_ns : b->armed_ns;
-	uint64_t p = sum->nr_touched * nap_touch_cost(b->proc);
+	uint64_t p = sum->nr_touched * nap_touch_cost(block_proc(b));
 
 	if (b->state == BLOCK_SAMPLE) {
 		ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR, p);
@@ -192,7 +193,7 @@ static void hit(struct block *b, const struct page_range *sum, uint64_t now_ns)
  */
 static uint32_t nr_aged(struct block *b)
 {
-	struct access *a = b->proc->primary;
+	struct access *a = block_proc(b)->primary;
 	struct page_range r = nap_whole_range(b);
 	r.want_aged = true;
 	return a->ops->collect(a, &r, 1) ? 0 : r.nr_aged;
@@ -206,9 +207,9 @@ static uint32_t nr_aged(struct block *b)
  */
 static void hit_unseen(struct block *b, uint32_t nr_pages, uint64_t now_ns)
 {
-	struct nap *n = b->proc->nap;
+	struct nap *n = block_proc(b)->nap;
 	ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR,
-		      nr_pages * nap_touch_cost(b->proc));
+		      nr_pages * nap_touch_cost(block_proc(b)));
 	settle_later(b, now_ns);
 	nap_block_hit(b, b->full_ns, now_ns, 0);
 	nap_unguard(b, true);
@@ -217,7 +218,7 @@ static void hit_unseen(struct block *b, uint32_t nr_pages, uint64_t now_ns)
 
 static void quiet(struct block *b, uint64_t looked_ns)
 {
-	struct nap_proc *np = b->proc;
+	struct nap_proc *np = block_proc(b);
 	struct nap *n = np->nap;
 	uint64_t wait = 1;
 

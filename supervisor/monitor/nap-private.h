@@ -71,6 +71,14 @@ static inline uint64_t session_ns(const struct nap *n, uint64_t mono_ns)
 	return mono_ns > n->params.start_ns ? mono_ns - n->params.start_ns : 0;
 }
 
+/* As nap records tell it: all of them round down, so that what is not after
+ * something in truth is not in them. */
+static inline uint64_t told_ns(const struct nap *n, uint64_t mono_ns)
+{
+	return in_units(session_ns(n, mono_ns),
+			unit_for(n->params.nap_ns, NAP_UNIT_NS));
+}
+
 /* queue (nap-queue.c): a block is in at most one place of proc->queue */
 bool nap_queue_add(struct nap_queue *q, struct block *b, uint64_t due_ns);
 void nap_queue_remove(struct nap_queue *q, struct block *b);

@@ -54,7 +54,7 @@ struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
 	struct nap_proc *np = calloc(1, sizeof(*np));
 	if (!np)
 		return NULL;
-	np->blocks = block_set_create();
+	np->blocks = block_set_create(np);
 	if (!np->blocks) {
 		free(np);
 		return NULL;
@@ -166,7 +166,6 @@ static struct block *block_new(struct nap_proc *np, taddr_t addr, uint64_t size,
 	struct block *b = block_insert(np->blocks, addr, size);
 	if (!b)
 		return NULL;
-	b->proc = np;
 	b->stack = stack;
 	b->flags = flags;
 	b->queue_pos = UINT32_MAX;
@@ -303,7 +302,7 @@ static void adapt_stretch(struct nap *n, uint64_t now_ns)
  * within 2 %; the moment where quiet becomes a nap is met exactly. */
 uint64_t nap_recheck_ns(const struct block *b, uint64_t now_ns)
 {
-	const struct nap *n = b->proc->nap;
+	const struct nap *n = block_proc(b)->nap;
 	uint64_t age = now_ns > b->full_ns ? now_ns - b->full_ns : 0;
 	uint64_t due = now_ns + age * n->stretch / WINDOWS_PER_NAP;
 	if (due < now_ns + n->window_ns)
@@ -317,7 +316,7 @@ uint64_t nap_recheck_ns(const struct block *b, uint64_t now_ns)
 void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
 		   uint64_t p_ns)
 {
-	struct nap *n = b->proc->nap;
+	struct nap *n = block_proc(b)->nap;
 	n->event_ns += p_ns;
 	control_event(n->control, b->plant, hi_ns,
 		      hi_ns > b->armed_ns ? hi_ns - b->armed_ns : 0,
@@ -326,7 +325,7 @@ void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
 	b->flags |= BLOCK_EVER_SEEN;
 	b->state = BLOCK_IDLE;
 	b->cursor = 0;
-	nap_queue_remove(&b->proc->queue, b);
+	nap_queue_remove(&block_proc(b)->queue, b);
 }
 
 void nap_hold_back(struct nap_proc *np, bool hold)
@@ -349,7 +348,7 @@ static bool may_arm_any(const struct nap *n)
 
 static bool arm_plant(struct block *b, uint64_t now_ns)
 {
-	struct nap_proc *np = b->proc;
+	struct nap_proc *np = block_proc(b);
 	if (!np->primary || np->is_held_back)
 		return false;
 	if (np->primary->ops->is_guard)
@@ -387,9 +386,13 @@ void nap_tick(struct nap *n, uint64_t now_ns)
 			nap_poll_tick(np, now_ns);
 	}
 
+	/* Each once: in a tick that takes long, those that were put off from
+	 * its beginning are due again. */
 	plant_t id;
-	while (may_arm_any(n) && ledger_room_ns(n->ledger) > 0 &&
-	       control_next_due(n->control, now_ns, &id))
+	for (uint32_t left = control_nr_plants(n->control);
+	     left && may_arm_any(n) && ledger_room_ns(n->ledger) > 0 &&
+	     control_next_due(n->control, now_ns, &id);
+	     left--)
 		if (!arm_plant(control_user(n->control, id), now_ns))
 			control_defer(n->control, id, now_ns + n->window_ns);
 	for (struct nap_proc *np = n->procs; np; np = np->next) {
@@ -423,8 +426,8 @@ static bool has_grown(const struct nap *n, const struct block *b,
 
 void nap_emit_totals(struct nap *n, uint64_t now_ns)
 {
-	sites_emit(&n->sites, session_ns(n, now_ns), n->params.emit,
-		   n->params.ctx);
+	sites_emit(&n->sites, in_units(session_ns(n, now_ns), FLUSH_UNIT_NS),
+		   n->params.emit, n->params.ctx);
 	for (struct nap_proc *np = n->procs; np; np = np->next)
 		for (uint32_t i = 0; i < np->queue.nr; i++) {
 			struct block *b = np->queue.entry[i].block;

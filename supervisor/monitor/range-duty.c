@@ -50,11 +50,13 @@ int range_duty_init(struct range_duty *d, enum controller_kind kind,
 		.window = calloc(nr + 1, sizeof(*d->window)),
 		.want = calloc(nr + 1, sizeof(*d->want)),
 		.leaving = calloc(nr + 1, sizeof(*d->leaving)),
+		.changed = calloc(nr + 1, sizeof(*d->changed)),
 	};
 	for (size_t i = 0; d->window && i < nr; i++)
 		d->window[i].plant = PLANT_NONE;
-	return d->control && d->window && d->want && d->leaving ? 0
-								: SMCO_NOMEM;
+	return d->control && d->window && d->want && d->leaving && d->changed
+		       ? 0
+		       : SMCO_NOMEM;
 }
 
 void range_duty_deinit(struct range_duty *d)
@@ -63,6 +65,7 @@ void range_duty_deinit(struct range_duty *d)
 	free(d->window);
 	free(d->want);
 	free(d->leaving);
+	free(d->changed);
 	*d = (struct range_duty){.nr = 0};
 }
 
@@ -173,6 +176,13 @@ static size_t learn(struct range_duty *d, const struct range_duty_cost *cost,
 	return nr_leaving;
 }
 
+static void want(struct range_duty *d, uint32_t i, bool in)
+{
+	d->want[i] = in;
+	if (in != d->window[i].is_in)
+		d->changed[d->nr_changed++] = i;
+}
+
 /* Those whose turn it is, as long as there is room for a step of them. */
 static bool come(struct range_duty *d, const struct range_duty_state *s)
 {
@@ -197,7 +207,8 @@ static bool come(struct range_duty *d, const struct range_duty_state *s)
 		room_ns -= (int64_t)ns;
 		d->load_ppb = sat_add_u64(d->load_ppb, d->window[i].rate_ppb);
 		control_armed(d->control, id, s->now_ns);
-		any = d->want[i] = true;
+		want(d, i, true);
+		any = true;
 	}
 	if (any)
 		d->put_in_ns = s->now_ns;
@@ -206,12 +217,9 @@ static bool come(struct range_duty *d, const struct range_duty_state *s)
 
 static bool all_or_none(struct range_duty *d, bool in)
 {
-	bool changes = false;
-	for (size_t i = 0; i < d->nr; i++) {
-		d->want[i] = in && d->window[i].exists;
-		changes |= d->want[i] != d->window[i].is_in;
-	}
-	return changes;
+	for (uint32_t i = 0; i < d->nr; i++)
+		want(d, i, in && d->window[i].exists);
+	return d->nr_changed;
 }
 
 bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
@@ -220,6 +228,7 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 	uint64_t dt_ns = sat_sub_u64(s->now_ns, d->last_ns);
 	d->last_ns = s->now_ns;
 	d->stop_ns = s->stop_ns;
+	d->nr_changed = 0;
 	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
 		return all_or_none(d, d->m_t_ppb > 0);
 	d->run_ns += s->run_ns;
@@ -236,7 +245,7 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 	d->overrun_ps = 0;
 	for (size_t i = 0; i < nr_leaving; i++) {
 		end_cycle(d, &d->window[d->leaving[i]], s->now_ns);
-		d->want[d->leaving[i]] = false;
+		want(d, d->leaving[i], false);
 		any = true;
 	}
 	return any;

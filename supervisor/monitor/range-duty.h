@@ -2,7 +2,8 @@
  * range-duty.h - which windows have their sensors in, and when. Pure: time,
  * costs and room come in as arguments.
  *
- * All are in at first. A window that is passed seldom stays in; one that costs
+ * All that there are, are in at first; those of a large program come to be
+ * little by little. A window that is passed seldom stays in; one that costs
  * something becomes a plant of a controller (control/), armed while it is in:
  * when it has cost more than its share it goes out, and comes back when the
  * controller has it due and the ledger has room. What does not run costs
@@ -31,6 +32,9 @@ struct range_duty {
 	/* The decision of the last step: those that should be in. */
 	bool *want;
 	size_t nr;
+	/* Those that are not so, when it said that there are any. */
+	uint32_t *changed;
+	size_t nr_changed;
 	/* private: */
 	enum controller_kind kind;
 	int64_t m_t_ppb; /* INT64_MAX: no bound */

@@ -1,6 +1,7 @@
 /* What the trace gets of variables and their ranges. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-private.h"
@@ -8,6 +9,9 @@
 /* Stack ids that stacks.c does not come to. */
 #define DECL_ID	  0x40000000u
 #define REASON_ID 0x7f000000u
+/* What is written while the program runs may take one such part of the
+ * target. */
+#define EMIT_SHARE 20
 
 enum unwatched {
 	/* Those before are enum var_reason. */
@@ -82,7 +86,8 @@ static void emit(struct range_monitor *m, uint32_t event, uint32_t id,
 {
 	const struct record r = {
 		.event = event,
-		.time_ns = sat_sub_u64(now_ns, m->p.start_ns),
+		.time_ns = in_units(sat_sub_u64(now_ns, m->p.start_ns),
+				    FLUSH_UNIT_NS),
 		.cpu = UINT32_MAX,
 		.param = id,
 		.payload_len = (uint32_t)len,
@@ -109,6 +114,35 @@ static uint64_t elements_of(const struct var_type *t)
 	return n;
 }
 
+static struct trace_frame frame_of(const struct range_unit *u, uint32_t i)
+{
+	const struct variable *var = &u->vars->vars[i];
+	return (struct trace_frame){
+		.function = var->qualified,
+		.file = var->file,
+		.line = var->line,
+		.module = u->module_path ? u->module_path : "",
+		.build_id = u->build_id ? u->build_id : "",
+	};
+}
+
+static struct trace_frame type_frame(const struct variable *var)
+{
+	return (struct trace_frame){.function = var->type.name,
+				    .file = "",
+				    .module = "",
+				    .build_id = ""};
+}
+
+/* Is variable or subscript @i in the trace from now on, and was not before? */
+static bool is_new(const struct range_unit *u, uint32_t i)
+{
+	uint8_t bit = (uint8_t)(1 << i % 8);
+	bool was_told = u->told[i / 8] & bit;
+	u->told[i / 8] |= bit;
+	return !was_told;
+}
+
 static void tell_variable(struct range_monitor *m, const struct range_unit *u,
 			  uint32_t i, uint64_t now_ns)
 {
@@ -121,16 +155,7 @@ static void tell_variable(struct range_monitor *m, const struct range_unit *u,
 	const struct variable *var = &u->vars->vars[i];
 	const struct var_type *t = &var->type;
 	uint32_t id = u->first_id + i;
-	const struct trace_frame f[] = {
-		{
-			.function = var->qualified,
-			.file = var->file,
-			.line = var->line,
-			.module = u->module_path ? u->module_path : "",
-			.build_id = u->build_id ? u->build_id : "",
-		},
-		{.function = t->name, .file = "", .module = "", .build_id = ""},
-	};
+	const struct trace_frame f[] = {frame_of(u, i), type_frame(var)};
 	m->p.put_stack(m->p.ctx, DECL_ID + id, f, ARRAY_SIZE(f));
 	const struct ev_variable ev = {
 		.elements = elements_of(t),
@@ -143,6 +168,41 @@ static void tell_variable(struct range_monitor *m, const struct range_unit *u,
 	emit(m, EV_VARIABLE, id, now_ns, &ev, sizeof(ev));
 }
 
+static void tell_subscript(struct range_monitor *m, const struct range_unit *u,
+			   uint32_t i, uint64_t now_ns)
+{
+	const struct range_subscript *s = &u->subscripts[i];
+	const struct variable *var = &u->vars->vars[s->var];
+	const struct variable *array = &u->vars->vars[s->array];
+	uint32_t id = u->first_id + (uint32_t)u->vars->nr_vars + i;
+	const struct trace_frame f[] = {frame_of(u, s->var), type_frame(var),
+					frame_of(u, s->array)};
+	m->p.put_stack(m->p.ctx, DECL_ID + id, f, ARRAY_SIZE(f));
+	const struct ev_variable ev = {
+		.elements = array->type.dim[0].count,
+		.decl = DECL_ID + id,
+		.bits = 64,
+		.class_ = VARIABLE_INT,
+		.flags = VARIABLE_SIGNED | VARIABLE_SUBSCRIPT |
+			 (s->sure ? VARIABLE_SURE_ARRAY : 0u),
+		.offset = (int32_t)s->offset,
+	};
+	emit(m, EV_VARIABLE, id, now_ns, &ev, sizeof(ev));
+}
+
+/* Once. */
+static void tell(struct range_monitor *m, const struct range_unit *u,
+		 uint32_t i, uint64_t now_ns)
+{
+	uint32_t nr_vars = (uint32_t)u->vars->nr_vars;
+	if (!is_new(u, i))
+		return;
+	if (i < nr_vars)
+		tell_variable(m, u, i, now_ns);
+	else
+		tell_subscript(m, u, i - nr_vars, now_ns);
+}
+
 static void tell_unit(struct range_monitor *m, struct range_unit *u,
 		      uint64_t now_ns)
 {
@@ -151,9 +211,11 @@ static void tell_unit(struct range_monitor *m, struct range_unit *u,
 		m->p.put_meta(m->p.ctx, "range.missing", u->why);
 		return;
 	}
-	for (uint32_t i = 0; i < u->vars->nr_vars; i++)
-		tell_variable(m, u, i, now_ns);
+	for (uint32_t i = 0; i < u->vars->nr_vars + u->nr_subscripts; i++)
+		tell(m, u, i, now_ns);
 }
+
+static const struct var_type subscript_type = {.is_signed = true};
 
 void range_collect(struct range_proc *rp)
 {
@@ -163,6 +225,11 @@ void range_collect(struct range_proc *rp)
 		if (ranges_read(rp->ranges, i, &smallest, &largest))
 			range_value_add(&rp->value[i], &u->vars->vars[i].type,
 					smallest, largest, RANGE_SENSED);
+	for (uint32_t i = 0; rp->ranges && i < u->nr_subscripts; i++)
+		if (ranges_read_subscript(rp->ranges, i, &smallest, &largest))
+			range_value_add(&rp->value[u->vars->nr_vars + i],
+					&subscript_type, smallest, largest,
+					RANGE_SENSED);
 }
 
 /* How long the places that assign @var were watched, on average, and how many
@@ -208,33 +275,38 @@ static bool is_odd(const struct variables *v, const struct var_type *t,
 	return !are_bits(e, t->nr_enumerators) || value & ~all;
 }
 
+static uint32_t odd_flags(const struct variables *v, uint32_t i,
+			  const struct range_value *value)
+{
+	if (i >= v->nr_vars)
+		return 0;
+	const struct var_type *t = &v->vars[i].type;
+	return (is_odd(v, t, value->smallest) ? RANGE_ODD_SMALLEST : 0u) |
+	       (is_odd(v, t, value->largest) ? RANGE_ODD_LARGEST : 0u);
+}
+
 static void emit_proc(struct range_monitor *m, struct range_proc *rp,
 		      uint64_t now_ns, bool all)
 {
 	const struct range_unit *u = rp->unit;
 	uint64_t end_ns = rp->died_ns ? rp->died_ns : now_ns;
 	range_collect(rp);
-	for (uint32_t i = 0; i < u->vars->nr_vars; i++) {
+	for (uint32_t i = 0; i < u->vars->nr_vars + u->nr_subscripts; i++) {
 		struct range_value *v = &rp->value[i];
-		const struct var_type *t = &u->vars->vars[i].type;
 		if (!v->flags || (!v->is_new && !all))
 			continue;
 		v->is_new = false;
+		tell(m, u, i, now_ns);
 		uint64_t hits, ns = watched_ns(rp, i, end_ns, &hits);
 		const struct ev_range ev = {
 			.smallest = v->smallest,
 			.largest = v->largest,
 			.hits = sat_add_u64(v->hits, hits),
-			.watched_ns = ns,
-			.alive_ns = sat_sub_u64(end_ns, rp->born_ns),
+			.watched_ns = in_units(ns, RANGE_UNIT_NS),
+			.alive_ns = in_units(sat_sub_u64(end_ns, rp->born_ns),
+					     RANGE_UNIT_NS),
 			.pid = rp->pid,
-			.flags = v->flags |
-				 (is_odd(u->vars, t, v->smallest)
-					  ? RANGE_ODD_SMALLEST
-					  : 0u) |
-				 (is_odd(u->vars, t, v->largest)
-					  ? RANGE_ODD_LARGEST
-					  : 0u),
+			.flags = v->flags | odd_flags(u->vars, i, v),
 		};
 		emit(m, EV_RANGE, u->first_id + i, now_ns, &ev, sizeof(ev));
 	}
@@ -255,12 +327,29 @@ static void emit_gone(struct range_monitor *m, uint64_t now_ns)
 	}
 }
 
-void range_emit(struct range_monitor *m, uint64_t now_ns)
+static void emit_all(struct range_monitor *m, uint64_t now_ns)
 {
-	for (struct range_unit *u = m->units; u; u = u->next)
-		if (!u->is_told)
-			tell_unit(m, u, now_ns);
 	emit_gone(m, now_ns);
 	for (struct range_proc *rp = m->procs; rp; rp = rp->next)
 		emit_proc(m, rp, now_ns, false);
+}
+
+void range_emit(struct range_monitor *m, uint64_t now_ns)
+{
+	if (now_ns < m->next_emit_ns)
+		return;
+	uint64_t before_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	emit_all(m, now_ns);
+	uint64_t ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns;
+	int64_t share_ppb = m->p.target_overhead_ppb / EMIT_SHARE;
+	u128 pause_ns = (u128)ns * PPB / (u128)(share_ppb > 0 ? share_ppb : 1);
+	m->next_emit_ns = sat_add_u64(now_ns, sat_u64(pause_ns));
+}
+
+void range_finish(struct range_monitor *m, uint64_t now_ns)
+{
+	emit_all(m, now_ns);
+	for (struct range_unit *u = m->units; u; u = u->next)
+		if (!u->is_told)
+			tell_unit(m, u, now_ns);
 }

@@ -15,10 +15,11 @@
 /* To stop and to go on, alone. */
 #define STOP_NS (10 * NSEC_PER_USEC)
 #define IDLE_NS (20 * NSEC_PER_MSEC)
-/* What a hit costs, by what its instructions alone would: bzip2 -O2 lost 1.6
- * times that. */
-#define COST_NUM 8
-#define COST_DEN 5
+/* So many windows go in before the program begins: some 4 us each, so all of
+ * most programs. Later so many at once, in a part of what the target allows. */
+#define FIRST_WINDOWS 16384
+#define MORE_WINDOWS  256
+#define START_SHARE   2
 
 struct range_monitor *range_monitor_create(const struct range_params *params,
 					   struct ledger *l)
@@ -114,29 +115,22 @@ static bool find_bias(struct range_proc *rp, const char *path,
 	return found;
 }
 
-/* Where each window is now, to the duty; @first: that there is one, too. */
-static void look(struct range_proc *rp, bool first)
-{
-	uint64_t now_ns = smco_now_ns();
-	for (uint32_t i = 0; i < rp->unit->nr_windows; i++) {
-		bool in = ranges_window_is_in(rp->ranges, i);
-		if (!first)
-			range_duty_put(&rp->duty, i, in, now_ns);
-		else if (range_plan_function_of(rp->unit->plan, i) !=
-			 UINT32_MAX)
-			range_duty_add(&rp->duty, i, in, now_ns);
-	}
-}
-
 static void change(struct range_proc *rp)
 {
 	struct smco_err err = {0};
+	const struct range_duty *d = &rp->duty;
 	uint64_t cost_ns = 0;
-	if (ranges_choose(rp->ranges, rp->duty.want, &cost_ns, &err))
+	if (ranges_choose(rp->ranges, d->changed, d->nr_changed, d->want,
+			  &cost_ns, &err))
 		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
 	if (cost_ns)
 		rp->stop_ns = (rp->stop_ns * 7 + cost_ns + STOP_NS) / 8;
-	look(rp, false);
+	uint64_t now_ns = smco_now_ns();
+	for (size_t i = 0; i < d->nr_changed; i++) {
+		uint32_t w = d->changed[i];
+		range_duty_put(&rp->duty, w, ranges_window_is_in(rp->ranges, w),
+			       now_ns);
+	}
 }
 
 /* Room for a step of @nr windows. */
@@ -173,7 +167,8 @@ static struct range_proc *new_proc(struct range_monitor *m,
 	int rc = range_duty_init(&rp->duty, m->p.kind, m->p.target_overhead_ppb,
 				 u->nr_windows, now_ns);
 	rp->hits = calloc(u->nr_windows + 1, sizeof(*rp->hits));
-	rp->value = calloc(u->vars->nr_vars + 1, sizeof(*rp->value));
+	rp->value = calloc(u->vars->nr_vars + u->nr_subscripts + 1,
+			   sizeof(*rp->value));
 	rp->polled = malloc(u->poll_bytes + 1);
 	if (!rc && rp->hits && rp->value && rp->polled &&
 	    grow(m, u->nr_windows))
@@ -189,18 +184,57 @@ static void keep(struct range_monitor *m, struct range_proc *rp)
 	m->next_tick_ns = 0;
 }
 
-static void put_all_in(struct range_proc *rp)
+/* The windows of all functions before rp->next_function are the duty's. */
+static void hand_over(struct range_proc *rp)
 {
-	const struct variables *v = rp->unit->vars;
+	const struct range_plan *plan = rp->unit->plan;
+	uint64_t now_ns = smco_now_ns();
+	for (; rp->next_window < rp->unit->nr_windows; rp->next_window++) {
+		uint32_t w = rp->next_window;
+		uint32_t f = range_plan_function_of(plan, w);
+		if (f == UINT32_MAX)
+			continue;
+		if (f >= rp->next_function)
+			break;
+		if (ranges_window_is_ready(rp->ranges, w))
+			range_duty_add(&rp->duty, w,
+				       ranges_window_is_in(rp->ranges, w),
+				       now_ns);
+	}
+}
+
+/* Put in the next functions, of @most windows, but for a large one. */
+static void put_some_in(struct range_proc *rp, size_t most)
+{
+	uint32_t first = rp->next_function, i = first;
+	uint32_t end = (uint32_t)rp->unit->vars->nr_functions;
 	struct smco_err err = {0};
-	uint32_t *all = calloc(v->nr_functions + 1, sizeof(*all));
-	for (uint32_t i = 0; all && i < v->nr_functions; i++)
-		all[i] = i;
-	if (!all ||
-	    ranges_set(rp->ranges, all, v->nr_functions, true, NULL, &err))
+	uint32_t *some = calloc(end - first + 1, sizeof(*some));
+	for (size_t nr = 0; some && i < end && nr < most; i++) {
+		nr += range_plan_function(rp->unit->plan, i)->nr_windows;
+		some[i - first] = i;
+	}
+	if (!some || ranges_set(rp->ranges, some, i - first, true, NULL, &err))
 		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
-	free(all);
-	look(rp, true);
+	free(some);
+	rp->next_function = some ? i : end;
+	hand_over(rp);
+}
+
+/*
+ * Those of a large program come in little by little: to make and write their
+ * stubs takes longer than the program may stand, or be held up. For all that
+ * is done here it is as if it were the program's time.
+ */
+static void start_some(struct range_proc *rp, uint64_t now_ns, int64_t room_ns)
+{
+	if (rp->next_function >= rp->unit->vars->nr_functions ||
+	    now_ns < rp->next_start_ns || room_ns <= 0)
+		return;
+	put_some_in(rp, MORE_WINDOWS);
+	uint64_t ns = smco_now_ns() - now_ns;
+	rp->next_start_ns = now_ns + sat_u64((u128)ns * START_SHARE * PPB /
+					     (uint64_t)rp->duty.m_t_ppb);
 }
 
 struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *p)
@@ -234,7 +268,9 @@ struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *p)
 		rp->ranges = NULL;
 	}
 	if (rp->ranges)
-		put_all_in(rp);
+		put_some_in(rp, target_is_unlimited(m->p.target_overhead_ppb)
+					? SIZE_MAX
+					: FIRST_WINDOWS);
 	keep(m, rp);
 	return rp;
 }
@@ -254,23 +290,27 @@ struct range_proc *range_proc_fork(struct range_monitor *m,
 		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
 		rp->ranges = NULL;
 	}
+	rp->next_function = parent->next_function;
 	if (rp->ranges)
-		look(rp, true);
+		hand_over(rp);
 	keep(m, rp);
 	return rp;
 }
 
-/* What was passed since the last time: to the ledger, and to m->cost, how many
- * that are. */
-static size_t charge(struct range_monitor *m, struct range_proc *rp)
+/* What was passed since the last time, @all or what a glance shows: to the
+ * ledger, and to m->cost, how many that are. */
+static size_t charge(struct range_monitor *m, struct range_proc *rp, bool all)
 {
 	uint64_t sum_ps = 0;
-	size_t nr = rp->ranges ? ranges_news(rp->ranges, m->news) : 0;
+	size_t nr = 0;
+	if (rp->ranges)
+		nr = all ? ranges_news(rp->ranges, m->news)
+			 : ranges_glance(rp->ranges, m->news);
 	for (size_t i = 0; i < nr; i++) {
 		const struct range_news *n = &m->news[i];
 		m->cost[i] = (struct range_duty_cost){
 			.window = n->window,
-			.cost_ps = n->cost_ps / COST_DEN * COST_NUM,
+			.cost_ps = n->cost_ps,
 		};
 		rp->hits[n->window] += n->hits;
 		sum_ps = sat_add_u64(sum_ps, m->cost[i].cost_ps);
@@ -285,7 +325,7 @@ void range_proc_destroy(struct range_monitor *m, struct range_proc *rp,
 	if (!rp)
 		return;
 	uint64_t now_ns = smco_now_ns();
-	charge(m, rp);
+	charge(m, rp, true);
 	if (!gone) {
 		rp->next_poll_ns = 0;
 		range_poll(m, rp, now_ns);
@@ -327,7 +367,7 @@ static void tick_proc(struct range_monitor *m, struct range_proc *rp,
 	range_poll(m, rp, now_ns);
 	if (!rp->ranges || now_ns < range_duty_due_ns(&rp->duty))
 		return;
-	size_t nr = charge(m, rp);
+	size_t nr = charge(m, rp, false);
 	const struct range_duty_state s = {
 		.now_ns = now_ns,
 		.run_ns = ran_ns(rp, now_ns),
@@ -337,6 +377,7 @@ static void tick_proc(struct range_monitor *m, struct range_proc *rp,
 	};
 	if (range_duty_step(&rp->duty, m->cost, nr, &s))
 		change(rp);
+	start_some(rp, smco_now_ns(), s.room_ns);
 }
 
 void range_tick(struct range_monitor *m, uint64_t now_ns)

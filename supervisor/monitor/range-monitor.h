@@ -71,7 +71,12 @@ void range_proc_home(const struct range_proc *rp,
 void range_tick(struct range_monitor *m, uint64_t now_ns);
 /* When range_tick should be called next. */
 uint64_t range_due_ns(const struct range_monitor *m);
-/* Write what is known and was not written yet. */
+/* Write what is known and was not written yet, of variables that had a value;
+ * nothing if it was done so lately that it would take more than its share of
+ * the target. */
 void range_emit(struct range_monitor *m, uint64_t now_ns);
+/* The program has ended or is left: write all that is left, and which variables
+ * had no value. */
+void range_finish(struct range_monitor *m, uint64_t now_ns);
 
 #endif

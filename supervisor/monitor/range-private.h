@@ -4,6 +4,7 @@
 
 #include "supervisor/monitor/range-duty.h"
 #include "supervisor/monitor/range-monitor.h"
+#include "supervisor/probe/range-subscript.h"
 #include "supervisor/probe/range.h"
 
 /* A variable that is looked at now and then. */
@@ -20,14 +21,18 @@ struct range_unit {
 	char *path;
 	char *module_path;
 	char *build_id;
-	struct variables *vars;	  /* NULL: nothing to watch; see why */
-	struct range_plan *plan;  /* NULL: polled only */
-	size_t nr_windows;	  /* of the plan */
+	struct variables *vars;	 /* NULL: nothing to watch; see why */
+	struct range_plan *plan; /* NULL: polled only */
+	size_t nr_windows;	 /* of the plan */
+	/* Variables used as subscripts: the plan's. */
+	const struct range_subscript *subscripts;
+	size_t nr_subscripts;
 	struct range_poll *polls; /* by address */
 	size_t nr_polls;
 	size_t poll_bytes; /* of all together */
-	uint32_t first_id; /* of variables in the trace */
-	bool is_told;	   /* the variables are in the trace */
+	uint32_t first_id; /* of variables in the trace, then subscripts */
+	uint8_t *told;	   /* bit of each of those: it is in the trace */
+	bool is_told;	   /* all are */
 	bool no_match;	   /* the selection fits none of its variables */
 	char why[320];
 };
@@ -47,12 +52,15 @@ struct range_proc {
 	struct range_unit *unit;
 	struct ranges *ranges; /* NULL: polled only */
 	uint64_t bias;
-	struct range_duty duty;	   /* of unit->nr_windows */
-	uint64_t *hits;		   /* of each window so far */
+	struct range_duty duty; /* of unit->nr_windows */
+	uint64_t *hits;		/* of each window so far */
+	/* Those before were put in, and are the duty's. */
+	uint32_t next_function, next_window;
+	uint64_t next_start_ns;	   /* when the next may be */
 	uint64_t run_ns;	   /* its processor time, when it was asked */
 	uint64_t asked_ns;	   /* and when that was */
 	uint64_t stop_ns;	   /* of a change, lately */
-	struct range_value *value; /* of unit->vars */
+	struct range_value *value; /* of unit->vars, then subscripts */
 	uint8_t *polled;	   /* what unit->polls had when read last */
 	uint64_t born_ns, died_ns; /* died: 0 while it lives */
 	uint64_t next_poll_ns;
@@ -65,6 +73,7 @@ struct range_monitor {
 	struct range_proc *procs; /* also those that are gone */
 	uint32_t next_id;
 	uint64_t next_tick_ns;
+	uint64_t next_emit_ns;
 	uint32_t told_reasons; /* 1 << enum var_reason, and others */
 	uint8_t *buf;	       /* for polling */
 	/* For a step: of as many windows as the largest unit has. */

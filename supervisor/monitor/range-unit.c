@@ -38,8 +38,6 @@ static int load(struct range_monitor *m, struct range_unit *u,
 	if (!u->vars->nr_vars)
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "%s has no integer variables", u->path);
-	u->first_id = m->next_id;
-	m->next_id += (uint32_t)u->vars->nr_vars;
 	int rc = range_plan_create(&u->plan, space, 1, u->vars, err);
 	if (rc == SMCO_NOMEM)
 		return rc;
@@ -47,7 +45,16 @@ static int load(struct range_monitor *m, struct range_unit *u,
 		smco_debug("range", "%s: %s", u->path, err->msg);
 		u->plan = NULL;
 	}
-	u->nr_windows = u->plan ? range_plan_nr_windows(u->plan) : 0;
+	if (u->plan) {
+		u->nr_windows = range_plan_nr_windows(u->plan);
+		u->subscripts =
+			range_plan_subscripts(u->plan, &u->nr_subscripts);
+	}
+	u->told = calloc((u->vars->nr_vars + u->nr_subscripts) / 8 + 1, 1);
+	if (!u->told)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	u->first_id = m->next_id;
+	m->next_id += (uint32_t)(u->vars->nr_vars + u->nr_subscripts);
 	rc = range_polls_find(u);
 	if (rc)
 		return smco_fail(err, rc, 0, "out of memory");
@@ -96,6 +103,7 @@ void range_unit_destroy(struct range_unit *u)
 	range_plan_destroy(u->plan);
 	variables_destroy(u->vars);
 	free(u->polls);
+	free(u->told);
 	free(u->path);
 	free(u->module_path);
 	free(u->build_id);

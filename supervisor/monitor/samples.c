@@ -5,6 +5,7 @@
 
 #include "pmu/open.h"
 #include "supervisor/control/fixed.h"
+#include "supervisor/control/window.h"
 
 #define DRAIN_NS    (20 * NSEC_PER_MSEC)
 #define STACK_BYTES 8192
@@ -13,6 +14,8 @@
  * what else is watched. */
 #define SHARE_ALONE  4 / 5
 #define SHARE_BESIDE 2 / 5
+/* A change of the pace is a call for each thread and CPU. */
+#define ADDED_A_SLOT 64
 /* Where that is not known: a slow virtual machine's. */
 #define USUAL_COST_NS 20000
 
@@ -22,10 +25,17 @@ struct samples {
 	struct sampler *sampler;
 	struct ledger *ledger;
 	uint64_t hz, cost_ns;
+	uint64_t unit_ns; /* of times, a tenth between two or less */
 	uint64_t due_ns;
 	uint64_t nr, nr_lost, nr_charged, nr_failed;
 	bool is_off;
-	uint64_t off_since_ns, off_ns;
+	uint64_t off_since_ns;
+	enum samples_pace pace;
+	uint64_t paced_ns;		    /* since when */
+	uint64_t pace_ns[SAMPLES_NONE + 1]; /* how long so far, before that */
+	/* One of so many slots in a row, SAMPLES_SPARSE. */
+	unsigned slot, chosen_slot;
+	uint64_t slot_until_ns, random, nr_added;
 	bool is_finished;
 	struct smco_err why_failed;
 };
@@ -42,6 +52,22 @@ uint64_t samples_rate_hz(uint64_t wanted_hz, int64_t share_ppb,
 	if (most < 1)
 		most = 1;
 	return min_u64(wanted_hz, most);
+}
+
+enum samples_pace samples_pace_of(int64_t room_ns, int64_t credit_ns)
+{
+	if (room_ns > 0)
+		return SAMPLES_ALL;
+	return room_ns > -credit_ns ? SAMPLES_SPARSE : SAMPLES_NONE;
+}
+
+/* A third of what a window may be above the target: the bound holds. */
+static int64_t credit_ns(const struct samples *s)
+{
+	int64_t m_t = control_m_from_overhead(s->p.target_overhead_ppb);
+	return (ledger_window_most_ns(s->ledger) -
+		(int64_t)mul_ppb(WINDOW_NS, m_t)) /
+	       3;
 }
 
 /* Cycles where the machine can count them, else the time itself. */
@@ -67,6 +93,7 @@ int samples_create(const struct samples_params *p, struct ledger *ledger,
 		.stack_bytes = STACK_BYTES,
 		.ring_bytes = RING_BYTES,
 		.threads_only = p->threads_only,
+		.with_mappings = true,
 	};
 	int rc = choose_event(&s->how.event, err);
 	if (!rc) {
@@ -82,6 +109,10 @@ int samples_create(const struct samples_params *p, struct ledger *ledger,
 		}
 		s->hz = samples_rate_hz(p->frequency_hz, share, s->cost_ns);
 		s->how.frequency_hz = s->hz;
+		s->unit_ns = p->exact_times
+				     ? 1
+				     : unit_for(100 * NSEC_PER_SEC / s->hz,
+						SAMPLE_UNIT_NS);
 		rc = sampler_create(&s->how, &s->sampler, err);
 	}
 	if (rc) {
@@ -89,6 +120,8 @@ int samples_create(const struct samples_params *p, struct ledger *ledger,
 		return rc;
 	}
 	s->due_ns = p->start_ns + DRAIN_NS;
+	s->paced_ns = p->start_ns;
+	s->random = p->start_ns | 1;
 	*ret = s;
 	return 0;
 }
@@ -121,6 +154,7 @@ void samples_put_meta(struct samples *s)
 void samples_add(struct samples *s, pid_t tid, bool on_exec)
 {
 	struct smco_err err = {0};
+	s->nr_added++;
 	if (!sampler_add(s->sampler, tid, on_exec, &err) ||
 	    err.code == SMCO_GONE)
 		return;
@@ -135,22 +169,25 @@ static void take(struct samples *s, const struct ring_record *r)
 	bool kernel = (r->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
 		      PERF_RECORD_MISC_KERNEL;
 	struct ev_sample ev = {
-		.weight = r->sample.period,
+		.weight = s->pace == SAMPLES_SPARSE
+				  ? r->sample.period * SAMPLES_SPARSELY
+				  : r->sample.period,
 		.addr = s->how.with_address ? r->sample.addr : 0,
 		.pid = r->pid,
 		.flags =
 			(kernel ? SAMPLE_KERNEL : 0) | (whole ? 0 : SAMPLE_CUT),
 	};
-	s->p.emit(s->p.ctx,
-		  &(struct record){
-			  .event = EV_SAMPLE,
-			  .time_ns = sat_sub_u64(r->time, s->p.start_ns),
-			  .cpu = r->cpu,
-			  .tid = r->tid,
-			  .param = stack,
-			  .payload_len = sizeof(ev),
-			  .payload = &ev,
-		  });
+	s->p.emit(s->p.ctx, &(struct record){
+				    .event = EV_SAMPLE,
+				    .time_ns = in_units(
+					    sat_sub_u64(r->time, s->p.start_ns),
+					    s->unit_ns),
+				    .cpu = r->cpu,
+				    .tid = r->tid,
+				    .param = stack,
+				    .payload_len = sizeof(ev),
+				    .payload = &ev,
+			    });
 	s->nr++;
 }
 
@@ -160,7 +197,10 @@ void samples_drain(struct samples *s)
 	if (s->is_finished)
 		return;
 	while (sampler_next(s->sampler, &r))
-		take(s, &r);
+		if (r.type == PERF_RECORD_SAMPLE)
+			take(s, &r);
+		else
+			s->p.mapped(s->p.ctx, &r);
 	/* One that found no room had been taken nevertheless. */
 	uint64_t nr = s->nr + sampler_lost(s->sampler, false);
 	ledger_charge(s->ledger, LEDGER_OTHER, SAMPLES_MONITOR,
@@ -173,11 +213,43 @@ static void set(struct samples *s, bool on, uint64_t now_ns)
 	if (on == !s->is_off)
 		return;
 	s->is_off = !on;
-	if (on)
-		s->off_ns += now_ns - s->off_since_ns;
-	else
+	if (!on)
 		s->off_since_ns = now_ns;
 	sampler_set(s->sampler, on);
+	if (on)
+		s->p.resumed(s->p.ctx, s->off_since_ns);
+}
+
+/* The next slot begins, if it is time; the chosen one of each row is sampled.
+ */
+static void step_slot(struct samples *s, uint64_t now_ns)
+{
+	if (now_ns < s->slot_until_ns)
+		return;
+	s->slot_until_ns =
+		now_ns + DRAIN_NS * (1 + s->nr_added / ADDED_A_SLOT) - 1;
+	s->slot = (s->slot + 1) % SAMPLES_SPARSELY;
+	if (!s->slot) {
+		s->random = s->random * 6364136223846793005 + 1; /* Knuth's */
+		s->chosen_slot = (s->random >> 33) % SAMPLES_SPARSELY;
+	}
+	set(s, s->slot == s->chosen_slot, now_ns);
+}
+
+/* All samples until now have been taken. */
+static void set_pace(struct samples *s, enum samples_pace pace, uint64_t now_ns)
+{
+	if (pace != s->pace) {
+		s->pace_ns[s->pace] += sat_sub_u64(now_ns, s->paced_ns);
+		s->paced_ns = now_ns;
+		s->pace = pace;
+		s->slot = SAMPLES_SPARSELY - 1; /* a row begins */
+		s->slot_until_ns = 0;
+	}
+	if (pace == SAMPLES_SPARSE)
+		step_slot(s, now_ns);
+	else
+		set(s, pace == SAMPLES_ALL, now_ns);
 }
 
 uint64_t samples_due_ns(const struct samples *s)
@@ -191,7 +263,9 @@ void samples_tick(struct samples *s, uint64_t now_ns)
 		return;
 	s->due_ns = now_ns + DRAIN_NS;
 	samples_drain(s);
-	set(s, ledger_room_ns(s->ledger) > 0, now_ns);
+	set_pace(s, samples_pace_of(ledger_room_ns(s->ledger), credit_ns(s)),
+		 now_ns);
+	sampler_dither(s->sampler, now_ns);
 }
 
 void samples_finish(struct samples *s)
@@ -201,9 +275,11 @@ void samples_finish(struct samples *s)
 		return;
 	set(s, false, smco_now_ns());
 	samples_drain(s);
+	set_pace(s, SAMPLES_NONE, smco_now_ns());
 	s->is_finished = true;
 	put_u64(s, "samples.lost", sampler_lost(s->sampler, true));
-	put_u64(s, "samples.paused_ns", s->off_ns);
+	put_u64(s, "samples.paused_ns", s->pace_ns[SAMPLES_NONE]);
+	put_u64(s, "samples.sparse_ns", s->pace_ns[SAMPLES_SPARSE]);
 	put_u64(s, "samples.spent_ns",
 		ledger_spent_ns(s->ledger, LEDGER_OTHER, SAMPLES_MONITOR));
 	if (sampler_damaged(s->sampler))

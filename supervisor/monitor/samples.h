@@ -3,8 +3,10 @@
  * kernel writes a sample at every so many of an event, of every thread and
  * child; here each becomes a record. One plant: armed it costs so much for each
  * sample, which is measured at the start. The rate is chosen so that this stays
- * below the target, and where other things use the budget up sampling pauses;
- * how long that was, and how many samples were lost, is said.
+ * below the target. Where other things have used the budget up, as starting
+ * does, there are samples in a quarter of the time, which count four times, for
+ * what is not looked at would be missing in the shares; and none where much
+ * more is spent. How long that was, and how many samples were lost, is said.
  *
  * Calls no ptrace.
  */
@@ -24,11 +26,18 @@ struct samples_params {
 	int64_t target_overhead_ppb;
 	bool is_alone; /* nothing else uses the budget */
 	bool threads_only;
+	bool exact_times;  /* to the ns: there is more that is timed to that */
 	uint64_t start_ns; /* CLOCK_MONOTONIC of session time 0 */
 	/* The sample's stack, by id; 0 = unknown. *whole_ret: its outermost
 	 * frame is there. */
 	uint32_t (*stack)(void *ctx, const struct ring_record *r,
 			  bool *whole_ret);
+	/* A process mapped code: PERF_RECORD_MMAP2. Between the samples before
+	 * and after it. */
+	void (*mapped)(void *ctx, const struct ring_record *r);
+	/* Sampling goes on that paused since @since_ns: what was mapped
+	 * meanwhile was not told. */
+	void (*resumed)(void *ctx, uint64_t since_ns);
 	void (*emit)(void *ctx, const struct record *r);
 	void (*put_meta)(void *ctx, const char *key, const char *value);
 	void *ctx;
@@ -38,6 +47,16 @@ struct samples_params {
  * @share_ppb of it pays for samples of @cost_ns. INT64_MAX: no bound. */
 uint64_t samples_rate_hz(uint64_t wanted_hz, int64_t share_ppb,
 			 uint64_t cost_ns);
+
+/* How much of the time there are samples. */
+enum samples_pace {
+	SAMPLES_ALL,
+	SAMPLES_SPARSE, /* SAMPLES_SPARSELY'th of it, at random */
+	SAMPLES_NONE,
+};
+#define SAMPLES_SPARSELY 4
+/* The ledger has @room_ns; a debt of @credit_ns may wait a little. */
+enum samples_pace samples_pace_of(int64_t room_ns, int64_t credit_ns);
 
 /* Errors for the user: sampling is not permitted, or not possible here. */
 int samples_create(const struct samples_params *p, struct ledger *ledger,

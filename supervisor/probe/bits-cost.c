@@ -28,6 +28,8 @@
 #define TOTAL_NS       (15 * NSEC_PER_MSEC) /* each part at most */
 
 #define ATTEMPTS 2
+/* Where all attempts met a busy CPU: rather too much. */
+#define SHOOTDOWN_BUSY_NS (5 * NSEC_PER_USEC)
 
 static int cmp_i64(const void *a, const void *b)
 {
@@ -254,25 +256,26 @@ static void play_with_child(struct bits_cost *c, struct spin *s, char *mem,
 		;
 }
 
-/* With a child on another CPU. Leaves *c as it is with one CPU, or when the
- * other was too busy to tell. */
-static void measure_across(struct bits_cost *c, char *mem, size_t size)
+/* With a child on another CPU. Leaves *c as it is when that was too busy to
+ * tell. False with one CPU only. */
+static bool measure_across(struct bits_cost *c, char *mem, size_t size)
 {
 	cpu_set_t allowed;
 	int self = sched_getcpu();
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) || self < 0)
-		return;
+		return false;
 	int cpu = other_cpu(&allowed, self);
 	if (cpu < 0)
-		return;
+		return false;
 	struct spin *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s == MAP_FAILED)
-		return;
+		return true;
 	pin(self);
 	play_with_child(c, s, mem, size, cpu);
 	sched_setaffinity(0, sizeof(allowed), &allowed);
 	munmap(s, sizeof(*s));
+	return true;
 }
 
 int bits_cost_get(struct bits_cost *ret, struct smco_err *err)
@@ -288,8 +291,12 @@ int bits_cost_get(struct bits_cost *ret, struct smco_err *err)
 		known.touch_ns = measure_touch_here(mem, size);
 		/* The other CPU may be too busy once. Never again later, when
 		 * a stopped program would wait for it. */
-		for (int k = 0; k < ATTEMPTS && !known.shootdown_ns; k++)
-			measure_across(&known, mem, size);
+		bool has_other = true;
+		for (int k = 0;
+		     has_other && k < ATTEMPTS && !known.shootdown_ns; k++)
+			has_other = measure_across(&known, mem, size);
+		if (has_other && !known.shootdown_ns)
+			known.shootdown_ns = SHOOTDOWN_BUSY_NS;
 		munmap(mem, size);
 		known.touch_ns += UNCACHED_NS;
 		is_known = true;

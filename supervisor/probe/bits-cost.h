@@ -12,7 +12,9 @@ struct bits_cost {
 	uint64_t shootdown_ns; /* interrupt to another CPU per range reset */
 };
 
-/* Measured at the first call (20 to 60 ms), remembered afterwards. */
+/* Measured at the first call (20 to 60 ms), remembered afterwards. Where other
+ * CPUs are too busy for that, shootdown_ns is on the high side; with one CPU it
+ * is 0. */
 int bits_cost_get(struct bits_cost *ret, struct smco_err *err);
 
 #endif

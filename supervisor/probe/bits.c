@@ -22,16 +22,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "supervisor/probe/bits-cost.h"
+#include "supervisor/probe/bits-reset.h"
 #include "supervisor/probe/hop.h"
 #include "supervisor/probe/hugeseen.h"
 #include "supervisor/probe/lrudrain.h"
@@ -41,27 +39,14 @@
 #define HUGE_SIZE    (2ULL << 20)
 #define HUGE_DOWN(a) ((a) & ~(HUGE_SIZE - 1))
 #define HUGE_UP(a)   HUGE_DOWN((a) + HUGE_SIZE - 1)
-/* What stopping and resuming costs, roughly and on the high side. */
-#define STOP_NS	     (100 * NSEC_PER_USEC)
-#define STOP_TASK_NS (30 * NSEC_PER_USEC)
-/* What coming and going costs the program, beyond waiting for the CPU. */
-#define HOP_NS (15 * NSEC_PER_USEC)
-/* How long the program waits meanwhile, roughly, and on the high side. */
-#define RANGE_NS 700
-#define PAGE_NS	 100
-/* A stop is not made for more than that. */
-#define STOPPED_MOST_NS (8 * NSEC_PER_MSEC)
 
 struct bits {
 	struct access access;
 	struct ptread *pt;
 	int pagemap_fd;
-	int pidfd;
-	bool by_injection;   /* process_madvise is not permitted */
 	struct ptread_mm mm; /* at the last look */
 	struct bits_cost cost;
-	uint64_t stop_ns; /* what a stop took lately; 0 = none yet */
-	uint64_t side_ns;
+	struct bits_reset reset;
 	struct hugeseen huge_seen;
 	/* Scratch of one chunk: which range a slot is for; which slots are
 	 * reset, in order of address, and by which iovec. */
@@ -105,125 +90,6 @@ static int look(struct bits *b, const struct page_range *r, size_t n,
 	}
 	int err = nr ? scan(b, nr) : 0;
 	return err ? err : (int)nr;
-}
-
-/*
- * Clear the bits of @n iovecs by calls run in the tracee. iov_errno[] gets
- * each one's result. The stop clock has what it costs.
- */
-static int reset_injected(struct bits *b, size_t n)
-{
-	struct tproc *p = b->access.proc;
-	struct tsyscall calls[64];
-	int r = tproc_stop(p, NULL);
-	if (r)
-		return r;
-	for (size_t done = 0; !r && done < n;) {
-		size_t nr = n - done < 64 ? n - done : 64;
-		for (size_t i = 0; i < nr; i++)
-			calls[i] = (struct tsyscall){
-				.nr = SYS_madvise,
-				.args = {(uintptr_t)b->iov[done + i].iov_base,
-					 b->iov[done + i].iov_len, MADV_COLD}};
-		r = tproc_syscalls(p, calls, nr, NULL);
-		for (size_t i = 0; i < nr; i++)
-			b->iov_errno[done + i] = (int)-calls[i].ret;
-		done += nr;
-	}
-	tproc_cont(p);
-	return r;
-}
-
-/*
- * The same by process_madvise, which ends at the first iovec that fails and
- * returns the bytes of those before it.
- */
-static int reset_remote(struct bits *b, size_t n)
-{
-	for (size_t done = 0; done < n;) {
-		size_t nr = n - done < IOV_MAX ? n - done : IOV_MAX;
-		long bytes = syscall(SYS_process_madvise, b->pidfd,
-				     b->iov + done, nr, MADV_COLD, 0);
-		if (bytes > 0) {
-			while (done < n &&
-			       bytes >= (long)b->iov[done].iov_len) {
-				bytes -= (long)b->iov[done].iov_len;
-				b->iov_errno[done++] = 0;
-			}
-			continue;
-		}
-		if (bytes < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (bytes < 0 && errno == ESRCH)
-			return SMCO_GONE;
-		if (bytes < 0 && errno == EPERM)
-			return SMCO_PERM;
-		/* This one fails (a hole: what is mapped of it was reset, or
-		 * locked memory); the others must not suffer. */
-		b->iov_errno[done++] = bytes < 0 ? errno : EINVAL;
-	}
-	return 0;
-}
-
-/*
- * Each range that is reset interrupts every other CPU that runs the program,
- * and in a virtual machine that is dear. Where there are many ranges, it is
- * cheaper to do it on the CPU that runs the program, which waits meanwhile, or
- * to stop the program: a CPU that does not run it is not interrupted.
- */
-enum way { WAY_PLAIN, WAY_HOP, WAY_STOP };
-
-static enum way choose_way(const struct bits *b, size_t n, uint64_t nr_pages,
-			   uint64_t *side_ns)
-{
-	uint64_t one = n * b->cost.shootdown_ns;
-	uint64_t plain = one * b->mm.nr_running;
-	uint64_t work = n * RANGE_NS + nr_pages * PAGE_NS;
-	uint64_t hop = UINT64_MAX;
-	uint64_t stop = STOP_NS + tproc_nr_tasks(b->access.proc) * STOP_TASK_NS;
-	if (work > STOPPED_MOST_NS)
-		stop = UINT64_MAX;
-	if (b->mm.nr_running && b->mm.running_cpu >= 0)
-		hop = HOP_NS + work + plain - one;
-
-	*side_ns = plain;
-	if (plain <= hop && plain <= stop)
-		return WAY_PLAIN;
-	/* Waiting for us is on the CPU account. */
-	*side_ns = HOP_NS + plain - one;
-	if (hop <= stop)
-		return WAY_HOP;
-	*side_ns = 0; /* the stop clock has it */
-	return WAY_STOP;
-}
-
-static int reset(struct bits *b, size_t n, uint64_t nr_pages)
-{
-	cpu_set_t back;
-	uint64_t side_ns;
-	if (b->by_injection)
-		return reset_injected(b, n);
-	enum way way = choose_way(b, n, nr_pages, &side_ns);
-	uint64_t start_ns = smco_now_ns();
-	if ((way == WAY_HOP && !hop_to(b->mm.running_cpu, &back)) ||
-	    (way == WAY_STOP && tproc_stop_briefly(b->access.proc, NULL))) {
-		way = WAY_PLAIN;
-		side_ns = n * b->mm.nr_running * b->cost.shootdown_ns;
-	}
-	int r = reset_remote(b, n);
-	if (way == WAY_HOP)
-		hop_back(&back);
-	if (way == WAY_STOP)
-		tproc_cont(b->access.proc);
-	/* On a busy machine a stop may take a hundred times as long. Not for
-	 * ever: try again some time later. */
-	b->stop_ns = way == WAY_STOP ? smco_now_ns() - start_ns
-				     : b->stop_ns - b->stop_ns / 64;
-	b->side_ns += side_ns;
-	if (r != SMCO_PERM)
-		return r;
-	b->by_injection = true; /* it has changed its user since */
-	return reset_injected(b, n);
 }
 
 /*
@@ -355,8 +221,13 @@ static int arm_chunk(struct bits *b, struct page_range *r, size_t n)
 		}
 	}
 	int err = 0;
-	if (nr_reset)
-		err = reset(b, build_iov(b, nr_reset, now), nr_pages);
+	if (nr_reset) {
+		struct reset_work w = {.iov = b->iov,
+				       .error = b->iov_errno,
+				       .n = build_iov(b, nr_reset, now),
+				       .nr_pages = nr_pages};
+		err = bits_reset(&b->reset, &w, &b->mm);
+	}
 	now = smco_now_ns();
 	for (int k = 0; k < nr; k++) {
 		r[b->range_of[k]].armed_ns = err ? 0 : now;
@@ -446,20 +317,10 @@ static void bits_close(struct access *a)
 	struct bits *b = bits_of(a);
 	if (b->pagemap_fd >= 0)
 		close(b->pagemap_fd);
-	if (b->pidfd >= 0)
-		close(b->pidfd);
+	bits_reset_deinit(&b->reset);
 	hugeseen_deinit(&b->huge_seen);
 	ptread_put(b->pt);
 	free(b);
-}
-
-/* May process_madvise be used on this process? An empty vector asks without
- * touching anything. */
-static bool may_madvise(const struct bits *b)
-{
-	struct iovec none = {0};
-	return b->pidfd >= 0 && syscall(SYS_process_madvise, b->pidfd, &none, 0,
-					MADV_COLD, 0) == 0;
 }
 
 static int bits_probe(struct smco_err *err)
@@ -495,7 +356,7 @@ static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	b->access.ops = &access_bits;
 	b->access.proc = p;
-	b->pagemap_fd = b->pidfd = -1;
+	b->pagemap_fd = b->reset.pidfd = -1;
 	int r = ptread_get(&b->pt, err);
 	if (r)
 		goto fail;
@@ -507,8 +368,6 @@ static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
 			      errno, "cannot open %s", path);
 		goto fail;
 	}
-	b->pidfd = (int)syscall(SYS_pidfd_open, tproc_pid(p), 0);
-	b->by_injection = !may_madvise(b);
 	r = scan(b, 0);
 	if (r) {
 		smco_fail(err, r, 0,
@@ -519,9 +378,11 @@ static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
 	r = bits_cost_get(&b->cost, err);
 	if (r)
 		goto fail;
+	bits_reset_init(&b->reset, p, b->cost.shootdown_ns);
 	smco_debug("bits", "pid %d: reset by %s, first touch %llu ns",
 		   (int)tproc_pid(p),
-		   b->by_injection ? "injected madvise" : "process_madvise",
+		   b->reset.by_injection ? "injected madvise"
+					 : "process_madvise",
 		   (unsigned long long)b->cost.touch_ns);
 	*ret = &b->access;
 	return 0;
@@ -542,7 +403,7 @@ static uint64_t bits_touch_cost_ns(const struct access *a)
 
 static uint64_t bits_side_cost_ns(const struct access *a)
 {
-	return ((const struct bits *)a)->side_ns;
+	return ((const struct bits *)a)->reset.side_ns;
 }
 
 /* Nothing is planted: a fork needs nothing. The pages are shared then, and

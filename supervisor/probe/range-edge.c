@@ -39,8 +39,7 @@ void range_edges_deinit(struct range_edges *e)
 	*e = (struct range_edges){.nr = 0};
 }
 
-/* The first edge to @addr, or behind. */
-static size_t first_edge(const struct range_edges *e, uint64_t addr)
+size_t range_edges_first(const struct range_edges *e, uint64_t addr)
 {
 	size_t a = 0, b = e->nr;
 	while (a < b) {
@@ -96,7 +95,7 @@ bool range_goes_on(const struct range_edges *e, const struct range_code *code,
 		return false;
 	if (any && !comes_from(code, v, own, nr, p, i - 1))
 		return false;
-	size_t a = first_edge(e, addr);
+	size_t a = range_edges_first(e, addr);
 	for (; a < e->nr && e->edge[a].to == addr; a++) {
 		any = true;
 		if (!comes_from(code, v, own, nr, p, e->edge[a].from))
@@ -131,8 +130,8 @@ static bool all_settled(const struct range_edges *e,
 	bool any = i > 0 && range_falls(code, i - 1);
 	if (any && !settled_behind(state, i - 1))
 		return false;
-	for (size_t a = first_edge(e, addr); a < e->nr && e->edge[a].to == addr;
-	     a++) {
+	for (size_t a = range_edges_first(e, addr);
+	     a < e->nr && e->edge[a].to == addr; a++) {
 		any = true;
 		if (!settled_behind(state, e->edge[a].from))
 			return false;

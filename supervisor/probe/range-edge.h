@@ -21,6 +21,8 @@ struct range_edges {
 /* False: no memory; deinit does no harm then. */
 bool range_edges_init(struct range_edges *e, const struct range_code *code);
 void range_edges_deinit(struct range_edges *e);
+/* The first edge to @addr, or behind; e->nr: there is none. */
+size_t range_edges_first(const struct range_edges *e, uint64_t addr);
 
 /*
  * Place @p of a variable begins at instruction @i. Was the variable in the same

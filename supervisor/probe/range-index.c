@@ -57,7 +57,8 @@ int range_index_init(struct range_index *ix, const struct variables *v,
 	memset(ix, 0, sizeof(*ix));
 	ix->locals = calloc(v->nr_places + 1, sizeof(*ix->locals));
 	ix->data = calloc(v->nr_places + 1, sizeof(*ix->data));
-	if (!ix->locals || !ix->data) {
+	ix->array = calloc(v->nr_places + 1, sizeof(*ix->array));
+	if (!ix->locals || !ix->data || !ix->array) {
 		range_index_deinit(ix);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
@@ -72,13 +73,55 @@ int range_index_init(struct range_index *ix, const struct variables *v,
 	for (size_t i = 0; i < ix->nr_data; i++) {
 		most = ix->data[i].hi > most ? ix->data[i].hi : most;
 		ix->data[i].hi_most = most;
+		if (v->vars[ix->data[i].var].type.nr_dims)
+			ix->array[ix->nr_arrays++] = ix->data[i];
 	}
 	return 0;
+}
+
+const struct range_index_entry *range_index_locals(const struct range_index *ix,
+						   uint32_t f, size_t *nr_ret)
+{
+	size_t a = 0, b = ix->nr_locals;
+	while (a < b) {
+		size_t mid = a + (b - a) / 2;
+		if (ix->locals[mid].function < f)
+			a = mid + 1;
+		else
+			b = mid;
+	}
+	for (b = a; b < ix->nr_locals && ix->locals[b].function == f;)
+		b++;
+	*nr_ret = b - a;
+	return ix->locals + a;
+}
+
+/* A struct begins so far before a member at the most. */
+#define STRUCT_REACH 4096
+
+bool range_index_near_array(const struct range_index *ix,
+			    const struct variables *v, uint64_t addr)
+{
+	size_t a = 0, b = ix->nr_arrays;
+	while (a < b) { /* the first that begins behind @addr */
+		size_t mid = a + (b - a) / 2;
+		if (ix->array[mid].lo <= addr)
+			a = mid + 1;
+		else
+			b = mid;
+	}
+	if (a && ix->array[a - 1].hi_most > addr)
+		return true;
+	for (; a < ix->nr_arrays && ix->array[a].lo - addr < STRUCT_REACH; a++)
+		if (strchr(v->vars[ix->array[a].var].name, '.'))
+			return true;
+	return false;
 }
 
 void range_index_deinit(struct range_index *ix)
 {
 	free(ix->locals);
 	free(ix->data);
+	free(ix->array);
 	memset(ix, 0, sizeof(*ix));
 }

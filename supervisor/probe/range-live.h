@@ -25,6 +25,9 @@ struct live_span {
 	struct tpatch *patch; /* NULL: none of them is in */
 };
 
+/* Windows whose counters are in one line of the cache. */
+#define LIVE_LINE 8
+
 struct live_function {
 	struct live_window *window; /* NULL: not prepared */
 	struct live_span *span;
@@ -36,6 +39,7 @@ struct live_function {
 	uint32_t code_len;
 	bool in;      /* a window is */
 	bool useless; /* its stubs could not be built */
+	bool chosen;  /* within ranges_choose: it is on the list */
 };
 
 struct ranges {
@@ -48,7 +52,12 @@ struct ranges {
 	uint64_t data_bytes;
 	uint64_t code_used;
 	uint8_t *data;	/* the supervisor's mapping; NULL: none yet */
-	uint64_t *told; /* hits of each window, by ranges_news */
+	uint64_t *told; /* hits of each window, when they were told of */
+	/* For ranges_glance, in lines of LIVE_LINE windows. */
+	uint32_t *warm; /* those that were passed when last looked at */
+	size_t nr_warm;
+	bool *is_warm;
+	size_t next_line;
 	struct live_function *function; /* one for each of the plan's */
 	struct tundo *undo;
 	bool planted; /* the area is mapped */

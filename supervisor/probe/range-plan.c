@@ -90,18 +90,88 @@ static bool add_use(struct range_plan *plan, uint32_t var, uint32_t window)
 	return true;
 }
 
+/* The number of subscript @s, at least @first; UINT32_MAX: no memory. */
+static uint32_t subscript_number(struct range_plan *plan,
+				 const struct range_subscript *s, size_t first)
+{
+	for (size_t i = plan->nr_subscripts; i-- > first;) {
+		const struct range_subscript *have = &plan->subscript[i];
+		if (have->var == s->var && have->array == s->array &&
+		    have->offset == s->offset && have->times == s->times &&
+		    have->minus == s->minus && have->sure == s->sure)
+			return (uint32_t)i;
+	}
+	if (plan->nr_subscripts == plan->cap_subscripts) {
+		size_t cap =
+			plan->cap_subscripts ? 2 * plan->cap_subscripts : 64;
+		void *more = realloc(plan->subscript,
+				     cap * sizeof(*plan->subscript));
+		plan->subscript = more ? more : plan->subscript;
+		void *cells = realloc(plan->cell_of, (plan->v->nr_vars + cap) *
+							     sizeof(uint32_t));
+		plan->cell_of = cells ? cells : plan->cell_of;
+		if (!more || !cells)
+			return UINT32_MAX;
+		plan->cap_subscripts = cap;
+	}
+	uint32_t n = (uint32_t)plan->nr_subscripts++;
+	plan->subscript[n] = *s;
+	plan->cell_of[range_cell_owner(plan->v, n)] = UINT32_MAX;
+	return n;
+}
+
+static int by_gap(const void *a, const void *b)
+{
+	const struct range_site *x = a, *y = b;
+	if (x->gap != y->gap)
+		return x->gap < y->gap ? -1 : 1;
+	return x->var < y->var ? -1 : x->var > y->var;
+}
+
+/* Sites for what is used as a subscript, to those of values. */
+static bool add_subscripts(struct range_plan *plan, struct range_sites *sites,
+			   const struct range_subscript_uses *uses)
+{
+	size_t nr = sites->nr + uses->nr, first = plan->nr_subscripts;
+	struct range_site *more = realloc(sites->site, nr * sizeof(*more));
+	if (!more)
+		return false;
+	sites->site = more;
+	sites->cap = nr;
+	for (size_t i = 0; i < uses->nr; i++) {
+		const struct range_subscript_use *u = &uses->use[i];
+		uint32_t n = subscript_number(plan, &u->what, first);
+		if (n == UINT32_MAX)
+			return false;
+		struct range_site s = {.gap = u->gap,
+				       .var = range_cell_owner(plan->v, n),
+				       .source = RS_REG,
+				       .reg = u->reg,
+				       .subscript = true};
+		/* The same twice: two accesses behind one gap. */
+		if (i && sites->site[sites->nr - 1].gap == s.gap &&
+		    sites->site[sites->nr - 1].var == s.var)
+			continue;
+		sites->site[sites->nr++] = s;
+	}
+	qsort(sites->site, sites->nr, sizeof(*sites->site), by_gap);
+	return true;
+}
+
 static bool count_sites(struct range_plan *plan, uint32_t function,
 			const struct range_sites *sites)
 {
 	const struct range_plan_function *f = &plan->function[function];
 	const struct range_windows *w = &f->windows;
 	for (size_t i = 0; i < sites->nr; i++)
-		plan->var[sites->site[i].var].nr_sites++;
+		if (!sites->site[i].subscript)
+			plan->var[sites->site[i].var].nr_sites++;
 	for (uint32_t k = 0; k < w->nr; k++) {
 		const struct range_window *win = &w->window[k];
 		for (uint32_t i = 0; i < win->nr_sites; i++) {
 			uint32_t var = w->site[win->first_site + i].var;
-			plan->var[var].nr_served++;
+			if (var < plan->v->nr_vars)
+				plan->var[var].nr_served++;
 			if (plan->cell_of[var] == UINT32_MAX)
 				plan->cell_of[var] = (uint32_t)plan->nr_cells++;
 			if (!add_use(plan, var, f->first_window + k))
@@ -156,6 +226,46 @@ static void count_windows(struct range_plan *plan,
 	}
 }
 
+static size_t nr_values(const struct range_site *site, size_t nr)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < nr; i++)
+		n += !site[i].subscript;
+	return n;
+}
+
+/* Windows for all sites: values and, where that leaves room for all values that
+ * have some without, subscripts. */
+static int find_windows(struct range_plan *plan, const struct range_index *ix,
+			uint32_t number, const struct range_code *code,
+			struct range_sites *sites, struct smco_err *err)
+{
+	struct range_windows *w = &plan->function[number].windows, with;
+	struct range_subscript_uses uses;
+	size_t before = plan->nr_subscripts;
+	int r = range_windows_find(w, code, &plan->img, plan->v, sites, err);
+	if (r == 0)
+		r = range_subscripts_find(&uses, code, &plan->img, plan->v, ix,
+					  number, err);
+	if (r || !uses.nr)
+		return r;
+	if (!add_subscripts(plan, sites, &uses))
+		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	range_subscripts_deinit(&uses);
+	if (r == 0)
+		r = range_windows_find(&with, code, &plan->img, plan->v, sites,
+				       err);
+	if (r)
+		return r;
+	bool enough = nr_values(with.site, with.nr_sites) >= w->nr_sites;
+	if (!enough)
+		plan->nr_subscripts = before;
+	range_windows_deinit(enough ? w : &with);
+	if (enough)
+		*w = with;
+	return 0;
+}
+
 static int plan_function(struct range_plan *plan, const struct range_index *ix,
 			 uint32_t number, struct smco_err *err)
 {
@@ -169,13 +279,13 @@ static int plan_function(struct range_plan *plan, const struct range_index *ix,
 	if (!code.refused)
 		r = range_sites_find(&sites, &code, &plan->img, plan->v, ix,
 				     number, err);
-	if (r == 0 && sites.nr)
-		r = range_windows_find(&f->windows, &code, &plan->img, plan->v,
-				       &sites, err);
+	if (r == 0 && !code.refused)
+		r = find_windows(plan, ix, number, &code, &sites, err);
 	if (r == 0) {
 		need_variables(plan, &f->windows, &code);
-		f->info.nr_sites = (uint32_t)sites.nr;
-		f->info.nr_served = (uint32_t)f->windows.nr_sites;
+		f->info.nr_sites = (uint32_t)nr_values(sites.site, sites.nr);
+		f->info.nr_served = (uint32_t)nr_values(f->windows.site,
+							f->windows.nr_sites);
 		f->info.nr_windows = (uint32_t)f->windows.nr;
 		f->info.nr_unreadable = (uint32_t)sites.nr_unreadable;
 		f->info.nr_pinned = (uint32_t)f->windows.nr_refused[RR_PINNED];
@@ -261,6 +371,7 @@ void range_plan_destroy(struct range_plan *plan)
 	free(plan->function);
 	free(plan->var);
 	free(plan->cell_of);
+	free(plan->subscript);
 	free(plan->use);
 	free(plan->function_of);
 	free(plan);
@@ -304,4 +415,11 @@ const struct range_use *range_plan_uses(const struct range_plan *plan,
 		b++;
 	*nr_ret = b - a;
 	return plan->use + a;
+}
+
+const struct range_subscript *
+range_plan_subscripts(const struct range_plan *plan, size_t *nr_ret)
+{
+	*nr_ret = plan->nr_subscripts;
+	return plan->subscript;
 }

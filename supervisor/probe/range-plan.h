@@ -3,6 +3,7 @@
 #define SMCO_RANGE_PLAN_H
 
 #include "supervisor/probe/range-stub.h"
+#include "supervisor/probe/range-subscript.h"
 #include "supervisor/probe/range.h"
 
 struct range_plan_function {
@@ -18,9 +19,13 @@ struct range_plan {
 	const struct variables *v;
 	struct range_plan_function *function; /* one for each of v's */
 	struct range_var_info *var;	      /* one for each of v's */
-	uint32_t *cell_of;     /* variable -> cell; UINT32_MAX: it has none */
+	struct range_subscript *subscript;    /* told apart by all that it is */
+	size_t nr_subscripts;
+	/* By owner (range_cell_owner), v's and then subscripts. UINT32_MAX: it
+	 * has no cell. */
+	uint32_t *cell_of;
 	struct range_use *use; /* by variable, then window */
-	size_t nr_uses, cap_uses;
+	size_t nr_uses, cap_uses, cap_subscripts;
 	uint32_t *function_of; /* window -> function; UINT32_MAX: none */
 	size_t nr_cells;
 	size_t nr_windows;   /* numbers given, those of none included */

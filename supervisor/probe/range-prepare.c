@@ -5,34 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a hit costs, in picoseconds, measured on the machine the bench knows
- * (t/bench/RESULTS.md); only their ratio matters to who calibrates. */
-#define COST_JUMPS  250 /* there, displaced, back, count */
-#define COST_REG    400
-#define COST_MEMORY 500
-#define COST_EXPR   1500
-#define COST_FLAGS  600
-#define COST_CALL   9000 /* its return is mispredicted */
-
-static uint32_t window_cost(const struct range_windows *w, size_t number,
-			    const struct range_code *code)
-{
-	const struct range_window *win = &w->window[number];
-	uint32_t ps = COST_JUMPS, gap = UINT32_MAX;
-	for (uint32_t i = 0; i < win->nr_sites; i++) {
-		const struct range_site *s = &w->site[win->first_site + i];
-		ps += s->source == RS_EXPR ? COST_EXPR
-		      : s->source == RS_REG || s->source == RS_CONST
-			      ? COST_REG
-			      : COST_MEMORY;
-		if (s->gap != gap && code->insns[s->gap].live & RANGE_FLAGS)
-			ps += COST_FLAGS;
-		gap = s->gap;
-	}
-	if (code->insns[win->end - 1].kind == RK_CALL)
-		ps += COST_CALL;
-	return ps;
-}
+#include "supervisor/probe/range-cost.h"
 
 static bool fill_window(struct ranges *r, struct live_function *f,
 			const struct range_windows *w, size_t number,
@@ -57,7 +30,8 @@ static bool fill_window(struct ranges *r, struct live_function *f,
 			to->moved[off] = f->code_off +
 					 range_stubs_moved(stubs, w, number, i);
 	}
-	to->cost_ps = window_cost(w, number, code);
+	to->cost_ps =
+		range_cost_window(range_cost_here(), &stubs->shape[number]);
 	return !e.failed;
 }
 

@@ -35,7 +35,7 @@ struct frame {
 static const struct var_type *type_of(const struct range_sensor *x,
 				      const struct range_site *s)
 {
-	return &x->v->vars[s->var].type;
+	return range_cell_type(x->v, s->var);
 }
 
 /* The bits of a constant that count, as they are compared. */
@@ -133,6 +133,7 @@ static void enter(struct range_sensor *x, struct frame *f, uint32_t live,
 	if (!f->flags)
 		return;
 	if (f->pushed_rax) {
+		x->shape->saved++;
 		push(x, RAX);
 		keep_flags(e);
 		push(x, RAX);
@@ -292,6 +293,16 @@ static void one_sensor(struct range_sensor *x, const struct range_site *s)
 	}
 }
 
+static void note_value(struct range_shape *to, const struct range_site *s)
+{
+	if (s->source == RS_EXPR)
+		to->exprs++;
+	else if (s->source == RS_FRAME || s->source == RS_DATA)
+		to->memory++;
+	else
+		to->regs++;
+}
+
 void range_sensors(struct range_sensor *x, uint32_t gap,
 		   const struct range_site *site, size_t n)
 {
@@ -307,6 +318,7 @@ void range_sensors(struct range_sensor *x, uint32_t gap,
 		x->scratch[i] = RANGE_NO_REG;
 	for (size_t i = 0; i < n; i++) {
 		unsigned w = registers_wanted(x, &site[i]);
+		note_value(x->shape, &site[i]);
 		wanted = w > wanted ? w : wanted;
 		used |= range_site_regs(&site[i], x->v);
 	}
@@ -316,6 +328,8 @@ void range_sensors(struct range_sensor *x, uint32_t gap,
 	if (flags)
 		free_regs &= ~(1u << RAX);
 	choose_scratch(x, &f, wanted, &free_regs, used, flags);
+	x->shape->flags += flags;
+	x->shape->saved += f.nr_saved;
 	x->clean = !flags && !f.nr_saved;
 	if (x->clean)
 		range_note_step(x->s, gap, 0, RANGE_CLEAN);

@@ -28,7 +28,8 @@ struct range_sensor {
 	const struct variables *v;
 	const struct range_windows *w;
 	const struct range_stub_place *at;
-	taddr_t counter; /* of this window; 0 once it has counted */
+	struct range_shape *shape; /* of this window */
+	taddr_t counter;	   /* of this window; 0 once it has counted */
 	struct range_slow *slow;
 	size_t nr_slow;
 	/* Of this gap. */

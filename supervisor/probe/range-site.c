@@ -380,35 +380,21 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 
 static void locals(struct finder *f, uint32_t function)
 {
-	const struct range_index *ix = f->ix;
-	size_t a = 0, b = ix->nr_locals;
-	while (a < b) {
-		size_t mid = a + (b - a) / 2;
-		if (ix->locals[mid].function < function)
-			a = mid + 1;
-		else
-			b = mid;
-	}
-	f->all = ix->locals + a;
-	for (b = a; b < ix->nr_locals && ix->locals[b].function == function;)
-		b++;
-	f->nr_all = b - a;
-	while (a < ix->nr_locals && ix->locals[a].function == function) {
-		uint32_t var = ix->locals[a].var;
+	const struct range_index_entry *all =
+		range_index_locals(f->ix, function, &f->nr_all);
+	f->all = all;
+	for (size_t a = 0, b; a < f->nr_all; a = b) {
+		uint32_t var = all[a].var;
 		bool taken = false;
-		for (b = a;
-		     b < ix->nr_locals && ix->locals[b].function == function &&
-		     ix->locals[b].var == var;
-		     b++) {
-			const struct var_place *p =
-				&f->v->places[ix->locals[b].place];
+		for (b = a; b < f->nr_all && all[b].var == var; b++) {
+			const struct var_place *p = &f->v->places[all[b].place];
 			taken |= p->kind == VAR_MEM &&
 				 frame_taken(f, p, &f->v->vars[var]);
 		}
-		f->own = &ix->locals[a];
+		f->own = &all[a];
 		f->nr_own = b - a;
-		for (; a < b; a++)
-			local_place(f, var, ix->locals[a].place, taken);
+		for (size_t k = a; k < b; k++)
+			local_place(f, var, all[k].place, taken);
 	}
 }
 

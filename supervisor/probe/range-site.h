@@ -30,6 +30,9 @@ struct range_site {
 	uint8_t reg;	/* in the processor's order */
 	uint8_t shift;	/* bits */
 	bool fall;	/* only for those who come from instruction gap - 1 */
+	/* No variable gets a value: what the register holds is wanted of those
+	 * who pass just here. var is range_cell_owner of a subscript. */
+	bool subscript;
 	int64_t offset;
 };
 
@@ -46,10 +49,19 @@ struct range_index {
 	size_t nr_locals;
 	struct range_index_entry *data; /* by lo */
 	size_t nr_data;
+	struct range_index_entry *array; /* of data, by lo */
+	size_t nr_arrays;
 };
 int range_index_init(struct range_index *ix, const struct variables *v,
 		     struct smco_err *err);
 void range_index_deinit(struct range_index *ix);
+/* Is @addr in an array of the file's data, or in a struct with one behind it?
+ * Perhaps, at least. */
+bool range_index_near_array(const struct range_index *ix,
+			    const struct variables *v, uint64_t addr);
+/* The places in function @f, by variable. */
+const struct range_index_entry *range_index_locals(const struct range_index *ix,
+						   uint32_t f, size_t *nr_ret);
 
 struct range_sites {
 	struct range_site *site; /* by gap, then variable */

@@ -13,6 +13,14 @@ unsigned range_compare_width(const struct var_type *t)
 	return t->width;
 }
 
+const struct var_type *range_cell_type(const struct variables *v,
+				       uint32_t owner)
+{
+	static const struct var_type word = {
+		.name = "", .width = 8, .is_signed = true};
+	return owner < v->nr_vars ? &v->vars[owner].type : &word;
+}
+
 static unsigned spare_bits(const struct var_type *t)
 {
 	return 64 - 8 * range_compare_width(t);
@@ -104,6 +112,8 @@ static const char *one_window(struct range_stubs *s, struct range_sensor *x,
 	code_put(&s->code, fill, -s->code.len & 15);
 	s->start[number] = (uint32_t)s->code.len;
 	x->nr_slow = 0;
+	x->shape = &s->shape[number];
+	x->shape->call = x->code->insns[w->end - 1].kind == RK_CALL;
 	x->counter = x->at->counters + 8 * number;
 	for (uint32_t i = w->first; i <= w->end; i++) {
 		size_t n = 0;
@@ -149,8 +159,9 @@ int range_stubs_build(struct range_stubs *ret, taddr_t base,
 	ret->code =
 		(struct code_buf){.buf = malloc(cap), .cap = cap, .base = base};
 	ret->start = calloc(w->nr + 1, sizeof(*ret->start));
+	ret->shape = calloc(w->nr + 1, sizeof(*ret->shape));
 	x.slow = calloc(2 * w->nr_sites + 1, sizeof(*x.slow));
-	if (!ret->code.buf || !ret->start || !x.slow) {
+	if (!ret->code.buf || !ret->start || !ret->shape || !x.slow) {
 		range_stubs_deinit(ret);
 		free(x.slow);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
@@ -173,6 +184,7 @@ void range_stubs_deinit(struct range_stubs *s)
 {
 	free(s->code.buf);
 	free(s->start);
+	free(s->shape);
 	free(s->step);
 	memset(s, 0, sizeof(*s));
 }

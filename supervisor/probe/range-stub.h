@@ -25,6 +25,16 @@ struct range_cell {
 	uint64_t largest;
 };
 
+/* Cells have owners: the variables by number, then subscripts, whose cells are
+ * of what a register holds, 64 bits with a sign. */
+static inline uint32_t range_cell_owner(const struct variables *v,
+					uint32_t subscript)
+{
+	return (uint32_t)v->nr_vars + subscript;
+}
+const struct var_type *range_cell_type(const struct variables *v,
+				       uint32_t owner);
+
 /* Where a thread in a stub is, as the program would have it. */
 struct range_step {
 	uint32_t offset; /* in the stubs' code: from here on */
@@ -40,13 +50,25 @@ struct range_stub_place {
 	uint64_t bias;	  /* added to the file's addresses */
 	taddr_t cells;	  /* of variable 0 */
 	taddr_t counters; /* of the function's first window, 8 bytes each */
-	const uint32_t *cell_of; /* variable -> cell */
+	const uint32_t *cell_of; /* owner -> cell */
+};
+
+/* What one pass of a window's stub does beside the window's instructions, when
+ * nothing widens. */
+struct range_shape {
+	uint16_t regs;	 /* values in registers, or constant */
+	uint16_t memory; /* values loaded */
+	uint16_t exprs;	 /* values computed */
+	uint16_t flags;	 /* times that flags are kept */
+	uint16_t saved;	 /* registers put on the stack, and back */
+	bool call;	 /* at its end: the return is not predicted */
 };
 
 struct range_stubs {
-	struct code_buf code;	 /* buf is malloc'ed */
-	uint32_t *start;	 /* of each window's stub, offset in code */
-	struct range_step *step; /* by offset */
+	struct code_buf code;	   /* buf is malloc'ed */
+	uint32_t *start;	   /* of each window's stub, offset in code */
+	struct range_shape *shape; /* of each window's stub */
+	struct range_step *step;   /* by offset */
 	size_t nr_steps, cap_steps;
 	size_t nr_windows;
 };

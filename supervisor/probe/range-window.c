@@ -73,6 +73,8 @@ static bool is_for_all(const struct placer *p, const struct range_site *s,
 	const struct var_place *at = &p->v->places[s->place];
 	if (p->by_state)
 		return range_is_settled(p->state, k);
+	if (s->subscript)
+		return k == s->gap;
 	if (k == s->gap)
 		return !s->fall;
 	return !s->fall && at->flags & VAR_BEGINS && s->source != RS_FRAME &&

@@ -62,6 +62,11 @@ static int undo_ranges(struct tproc *p, void *arg)
 	return r->left ? SMCO_BUSY : 0;
 }
 
+static size_t nr_lines(const struct range_plan *plan)
+{
+	return (plan->nr_windows + LIVE_LINE - 1) / LIVE_LINE;
+}
+
 static struct ranges *create(struct tproc *p, const struct range_plan *plan,
 			     uint64_t bias)
 {
@@ -79,9 +84,13 @@ static struct ranges *create(struct tproc *p, const struct range_plan *plan,
 	r->bytes = r->data_off + r->data_bytes;
 	r->function = calloc(plan->v->nr_functions + 1, sizeof(*r->function));
 	r->told = calloc(plan->nr_windows + 1, sizeof(*r->told));
-	if (!r->function || !r->told) {
+	r->warm = calloc(nr_lines(plan) + 1, sizeof(*r->warm));
+	r->is_warm = calloc(nr_lines(plan) + 1, sizeof(*r->is_warm));
+	if (!r->function || !r->told || !r->warm || !r->is_warm) {
 		free(r->function);
 		free(r->told);
+		free(r->warm);
+		free(r->is_warm);
 		free(r);
 		return NULL;
 	}
@@ -105,10 +114,11 @@ static int share(struct ranges *r, struct smco_err *err)
 				 "cannot map %llu bytes of shared memory",
 				 (unsigned long long)r->data_bytes);
 	r->data = map;
-	for (size_t i = 0; i < r->plan->v->nr_vars; i++)
+	size_t owners = r->plan->v->nr_vars + r->plan->nr_subscripts;
+	for (uint32_t i = 0; i < owners; i++)
 		if (r->plan->cell_of[i] != UINT32_MAX)
-			cells(r)[r->plan->cell_of[i]] =
-				range_cell_empty(&r->plan->v->vars[i].type);
+			cells(r)[r->plan->cell_of[i]] = range_cell_empty(
+				range_cell_type(r->plan->v, i));
 	return 0;
 }
 
@@ -299,26 +309,37 @@ int ranges_set(struct ranges *r, const uint32_t *functions, size_t nr, bool in,
 		       : change(r, some, n, false, cost_ns_ret, err);
 }
 
-int ranges_choose(struct ranges *r, const bool *want, uint64_t *cost_ns_ret,
-		  struct smco_err *err)
+static struct live_window *window_of(const struct ranges *r, uint32_t window)
 {
-	size_t nr = r->plan->v->nr_functions, n = 0;
+	uint32_t f = range_plan_function_of(r->plan, window);
+	if (f == UINT32_MAX || !r->function[f].window)
+		return NULL;
+	return &r->function[f]
+			.window[window - r->plan->function[f].first_window];
+}
+
+int ranges_choose(struct ranges *r, const uint32_t *windows, size_t nr,
+		  const bool *want, uint64_t *cost_ns_ret, struct smco_err *err)
+{
 	_cleanup_free_ uint32_t *some = calloc(nr + 1, sizeof(*some));
+	size_t n = 0;
 	if (cost_ns_ret)
 		*cost_ns_ret = 0;
 	if (!some)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	for (uint32_t i = 0; i < nr; i++) {
-		struct live_function *f = &r->function[i];
-		const bool *w = want + r->plan->function[i].first_window;
-		bool changes = false;
-		for (size_t k = 0; k < f->nr_windows; k++) {
-			f->window[k].want = w[k];
-			changes |= f->window[k].in != w[k];
-		}
-		if (changes)
-			some[n++] = i;
+	for (size_t i = 0; i < nr; i++) {
+		struct live_window *w = window_of(r, windows[i]);
+		if (!w)
+			continue;
+		uint32_t f = range_plan_function_of(r->plan, windows[i]);
+		w->want = want[windows[i]];
+		if (w->want == w->in || r->function[f].chosen)
+			continue;
+		r->function[f].chosen = true;
+		some[n++] = f;
 	}
+	for (size_t i = 0; i < n; i++)
+		r->function[some[i]].chosen = false;
 	return n && r->planted ? change(r, some, n, true, cost_ns_ret, err) : 0;
 }
 
@@ -331,20 +352,15 @@ bool ranges_is_in(const struct ranges *r, uint32_t function)
 	return f->nr_windows;
 }
 
-static const struct live_window *window_of(const struct ranges *r,
-					   uint32_t window)
-{
-	uint32_t f = range_plan_function_of(r->plan, window);
-	if (f == UINT32_MAX || !r->function[f].window)
-		return NULL;
-	return &r->function[f]
-			.window[window - r->plan->function[f].first_window];
-}
-
 bool ranges_window_is_in(const struct ranges *r, uint32_t window)
 {
 	const struct live_window *w = window_of(r, window);
 	return w && w->in;
+}
+
+bool ranges_window_is_ready(const struct ranges *r, uint32_t window)
+{
+	return window_of(r, window);
 }
 
 bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
@@ -352,8 +368,28 @@ bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
 {
 	uint32_t cell = r->plan->cell_of[var];
 	return cell != UINT32_MAX && r->data &&
-	       range_cell_read(&cells(r)[cell], &r->plan->v->vars[var].type,
-			       smallest_ret, largest_ret);
+	       range_cell_read(&cells(r)[cell],
+			       range_cell_type(r->plan->v, var), smallest_ret,
+			       largest_ret);
+}
+
+/* Rounded down: what is between two elements is outside with the lower. */
+static int64_t subscript_of(const struct range_subscript *s, int64_t value)
+{
+	int64_t n = (int64_t)((uint64_t)value - (uint64_t)s->minus);
+	return n / s->times - (n % s->times < 0);
+}
+
+bool ranges_read_subscript(const struct ranges *r, uint32_t subscript,
+			   int64_t *smallest_ret, int64_t *largest_ret)
+{
+	const struct range_subscript *s = &r->plan->subscript[subscript];
+	uint32_t owner = range_cell_owner(r->plan->v, subscript);
+	if (!ranges_read(r, owner, smallest_ret, largest_ret))
+		return false;
+	*smallest_ret = subscript_of(s, *smallest_ret);
+	*largest_ret = subscript_of(s, *largest_ret);
+	return true;
 }
 
 uint64_t ranges_hits(const struct ranges *r, uint32_t window)
@@ -363,10 +399,13 @@ uint64_t ranges_hits(const struct ranges *r, uint32_t window)
 		       : 0;
 }
 
-size_t ranges_news(struct ranges *r, struct range_news *ret)
+/* What is new of line @line of counters, appended to @ret; how much. */
+static size_t line_news(struct ranges *r, size_t line, struct range_news *ret)
 {
 	size_t nr = 0;
-	for (uint32_t i = 0; r->data && i < r->plan->nr_windows; i++) {
+	uint32_t i = (uint32_t)line * LIVE_LINE;
+	for (uint32_t end = i + LIVE_LINE; i < end && i < r->plan->nr_windows;
+	     i++) {
 		uint64_t now = ranges_hits(r, i), hits = now - r->told[i];
 		const struct live_window *w = hits ? window_of(r, i) : NULL;
 		r->told[i] = now;
@@ -377,6 +416,41 @@ size_t ranges_news(struct ranges *r, struct range_news *ret)
 				.hits = hits,
 				.cost_ps = hits * w->cost_ps,
 			};
+	}
+	return nr;
+}
+
+size_t ranges_news(struct ranges *r, struct range_news *ret)
+{
+	size_t nr = 0;
+	for (size_t i = 0; r->data && i < nr_lines(r->plan); i++)
+		nr += line_news(r, i, ret + nr);
+	return nr;
+}
+
+size_t ranges_glance(struct ranges *r, struct range_news *ret)
+{
+	size_t nr = 0, kept = 0, lines = nr_lines(r->plan);
+	if (!r->data)
+		return 0;
+	for (size_t i = 0; i < r->nr_warm; i++) {
+		size_t some = line_news(r, r->warm[i], ret + nr);
+		nr += some;
+		r->is_warm[r->warm[i]] = some;
+		if (some)
+			r->warm[kept++] = r->warm[i];
+	}
+	r->nr_warm = kept;
+	for (size_t i = 0; i < RANGE_GLANCE / LIVE_LINE && i < lines; i++) {
+		size_t line = r->next_line;
+		r->next_line = line + 1 < lines ? line + 1 : 0;
+		if (r->is_warm[line])
+			continue;
+		size_t some = line_news(r, line, ret + nr);
+		nr += some;
+		r->is_warm[line] = some;
+		if (some)
+			r->warm[r->nr_warm++] = (uint32_t)line;
 	}
 	return nr;
 }
@@ -413,5 +487,7 @@ void ranges_destroy(struct ranges *r)
 		munmap(r->data, r->data_bytes);
 	free(r->function);
 	free(r->told);
+	free(r->warm);
+	free(r->is_warm);
 	free(r);
 }

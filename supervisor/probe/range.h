@@ -29,6 +29,7 @@
 #include "symbols/variable.h"
 
 struct range_plan;
+struct range_subscript;
 struct ranges;
 
 /* --- the plan --- */
@@ -79,6 +80,10 @@ struct range_use {
 };
 const struct range_use *range_plan_uses(const struct range_plan *plan,
 					uint32_t var, size_t *nr_ret);
+/* Variables that are used as subscripts (range-subscript.h), by number. In
+ * range_plan_uses those numbers follow the variables'. */
+const struct range_subscript *
+range_plan_subscripts(const struct range_plan *plan, size_t *nr_ret);
 
 /* --- in a process --- */
 
@@ -109,14 +114,18 @@ int ranges_set(struct ranges *r, const uint32_t *functions, size_t nr, bool in,
 /* All its windows are. */
 bool ranges_is_in(const struct ranges *r, uint32_t function);
 /*
- * The same window by window: @want has range_plan_nr_windows, those that are as
- * wanted already cost nothing. Windows that cannot be patched now stay as they
- * are, and SMCO_BUSY is returned; all do where a thread gets no CPU to stop on
- * (tproc_stop_briefly).
+ * The same window by window: @windows, @nr of them, become as @want, which has
+ * range_plan_nr_windows, says; all others stay. Those that are as wanted
+ * already, or whose function was never prepared, cost nothing. Windows that
+ * cannot be patched now stay as they are, and SMCO_BUSY is returned; all do
+ * where a thread gets no CPU to stop on (tproc_stop_briefly).
  */
-int ranges_choose(struct ranges *r, const bool *want, uint64_t *cost_ns_ret,
+int ranges_choose(struct ranges *r, const uint32_t *windows, size_t nr,
+		  const bool *want, uint64_t *cost_ns_ret,
 		  struct smco_err *err);
 bool ranges_window_is_in(const struct ranges *r, uint32_t window);
+/* It can be put in: its function is prepared. */
+bool ranges_window_is_ready(const struct ranges *r, uint32_t window);
 /* The same code is compiled at the first ranges_set: here ahead of time, in no
  * stop. Tasks may run. */
 int ranges_prepare(struct ranges *r, const uint32_t *functions, size_t nr,
@@ -125,19 +134,24 @@ int ranges_prepare(struct ranges *r, const uint32_t *functions, size_t nr,
 /* False: no value seen yet. Unsigned 64-bit values come as int64_t. */
 bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
 		 int64_t *largest_ret);
+/* The same of a subscript: what was in the brackets. */
+bool ranges_read_subscript(const struct ranges *r, uint32_t subscript,
+			   int64_t *smallest_ret, int64_t *largest_ret);
 /* How often a window was passed so far with its sensors in; roughly, where
  * several threads count at the same time. */
 uint64_t ranges_hits(const struct ranges *r, uint32_t window);
 struct range_news {
 	uint32_t window;
-	uint64_t hits; /* since the last call that told of it */
-	/* What they are likely to have cost, in picoseconds of a processor that
-	 * has four compares in one. */
-	uint64_t cost_ps;
+	uint64_t hits;	  /* since the last call that told of it */
+	uint64_t cost_ps; /* what they cost, see range_cost_window */
 };
 /* The windows that were passed since the last call: @ret has room for
  * range_plan_nr_windows; their number is returned. */
 size_t ranges_news(struct ranges *r, struct range_news *ret);
+/* The same in a bounded time: of those that were passed when they were looked
+ * at last, and of RANGE_GLANCE others, in turn. */
+#define RANGE_GLANCE 16384
+size_t ranges_glance(struct ranges *r, struct range_news *ret);
 
 /*
  * Is @regs->rip in a stub? Then the registers become what the function would

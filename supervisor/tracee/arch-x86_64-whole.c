@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -36,6 +37,12 @@ enum {
 	W_ENDS,	       /* all ones: some of it, and the call is over */
 	W_MSG,	       /* a struct msghdr: no name, that vector */
 	W_VECTOR = W_MSG + sizeof(struct msghdr) / sizeof(uint64_t),
+	/* Of a wait that is made again, which has a shorter frame: */
+	W_LATE = W_IOV,		/* the error that says so, positive */
+	W_LATE_RET = W_IOV_END, /* what it returns instead */
+	W_NO_TIME = W_BASE,	/* a struct timespec of zeros */
+	W_CALL = W_ENTRY,	/* its number */
+	W_AGAIN_WORDS = W_ENTRY + 1,
 };
 #define NR	    "0(%rsp)"
 #define DONE	    "8(%rsp)"
@@ -58,6 +65,9 @@ enum {
 #define PIECE_FLAGS "144(%rsp)"
 #define ROOM	    "152(%rsp)"
 #define ENDS	    "160(%rsp)"
+#define LATE	    IOV
+#define LATE_RET    IOV_END
+#define NO_TIME	    BASE
 #define MSG	    "168(%rsp)"
 #define MSG_IOV	    "184(%rsp)"
 #define MSG_IOVLEN  "192(%rsp)"
@@ -92,8 +102,25 @@ asm(".pushsection .rodata\n"
     ".globl arch_whole_batch, arch_whole_batch_called, arch_whole_batch_added\n"
     ".globl arch_whole_room, arch_whole_room_called, arch_whole_room_added\n"
     ".globl arch_whole_piece, arch_whole_piece_called, arch_whole_piece_added\n"
+    ".globl arch_whole_again_called, arch_whole_again_home\n"
+    ".globl arch_whole_again_end, arch_whole_waitv, arch_whole_waitv_called\n"
+    ".globl arch_whole_waitv_asks, arch_whole_waitv_done\n"
+    ".globl arch_whole_waitv_end\n"
     ".balign 16\n"
     "arch_whole_begin:\n"
+    /* A wait, made again. The flags stay as they are. */
+	"	syscall\n"
+    "arch_whole_again_called:\n"
+	"	movq " LATE ", %rcx\n"
+	"	leaq (%rcx,%rax), %rcx\n"
+	"	jrcxz 2f\n"
+	"1:	movq " PC ", %rcx\n"
+	"	movq " SP ", %rsp\n"
+    "arch_whole_again_home:\n"
+	"	jmpq *%rcx\n"
+	"2:	movq " LATE_RET ", %rax\n"
+	"	jmp 1b\n"
+    "arch_whole_again_end:\n"
     LOOP("arch_whole_buf0", "",
 	"	addq %rax, %rdi\n"
 	"	subq %rax, %rsi\n")
@@ -254,6 +281,36 @@ asm(".pushsection .rodata\n"
 	"	subq %rax, 8(%rcx)\n"
 	"	movq %rcx, " MSG_IOV "\n"
 	"	jmp 1b\n"
+    /* futex_waitv: the result is which one has changed. The kernel is asked
+     * for each alone, for it knows whether the memory can be read. If it was
+     * changed back meanwhile, all wait again. */
+    "arch_whole_waitv:\n"
+	"1:	syscall\n"
+    "arch_whole_waitv_called:\n"
+	"	cmpq $-11, %rax\n"
+	"	jne arch_whole_waitv_done\n"
+    "arch_whole_waitv_asks:\n"
+	"	movl $1, %esi\n"
+	"	leaq " NO_TIME ", %r10\n"
+	"	xorl %r9d, %r9d\n"
+	"2:	movl $449, %eax\n"
+	"	syscall\n"
+	"	cmpq $-11, %rax\n"
+	"	movq %r9, %rax\n"
+	"	je arch_whole_waitv_done\n"
+	"	addq $24, %rdi\n"
+	"	incq %r9\n"
+	"	cmpq " RSI ", %r9\n"
+	"	jb 2b\n"
+	"	movq " RDI ", %rdi\n"
+	"	movq " RSI ", %rsi\n"
+	"	movq " R10 ", %r10\n"
+	"	movl $449, %eax\n"
+	"	jmp 1b\n"
+    "arch_whole_waitv_done:\n"
+	"	movq %rax, " DONE "\n"
+	"	jmp arch_whole_over\n"
+    "arch_whole_waitv_end:\n"
     "arch_whole_end:\n"
     ".popsection\n");
 /* clang-format on */
@@ -272,6 +329,10 @@ DECLARE(arch_whole_events);
 DECLARE(arch_whole_batch);
 DECLARE(arch_whole_piece);
 DECLARE(arch_whole_room);
+extern const uint8_t arch_whole_again_called[], arch_whole_again_home[],
+	arch_whole_again_end[], arch_whole_waitv[], arch_whole_waitv_called[],
+	arch_whole_waitv_asks[], arch_whole_waitv_done[],
+	arch_whole_waitv_end[];
 
 static const struct loop {
 	const uint8_t *start;
@@ -309,6 +370,13 @@ bool arch_whole_has(enum arch_whole_loop loop, size_t len)
 	return loops[loop].start < arch_whole_begin + len;
 }
 
+/* Of a frame: the call's registers and where it returns to. */
+#define W_CALLER(r)                                                            \
+	[W_DONE] = (r)->rax, [W_RDI] = (r)->rdi, [W_RSI] = (r)->rsi,           \
+	[W_RDX] = (r)->rdx, [W_R10] = (r)->r10, [W_R8] = (r)->r8,              \
+	[W_R9] = (r)->r9, [W_PC] = (r)->rip, [W_FLAGS] = (r)->eflags,          \
+	[W_SP] = (r)->rsp
+
 taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code,
 			 const struct arch_whole_rest *rest,
 			 struct arch_whole_frame *f)
@@ -326,16 +394,7 @@ taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code,
 
 	*f = (struct arch_whole_frame){{
 		[W_NR] = r->orig_rax,
-		[W_DONE] = r->rax,
-		[W_RDI] = r->rdi,
-		[W_RSI] = r->rsi,
-		[W_RDX] = r->rdx,
-		[W_R10] = r->r10,
-		[W_R8] = r->r8,
-		[W_R9] = r->r9,
-		[W_PC] = r->rip,
-		[W_FLAGS] = r->eflags,
-		[W_SP] = r->rsp,
+		W_CALLER(r),
 		[W_IOV] = rest->iov,
 		[W_IOV_END] = rest->iov_end,
 		[W_BASE] = rest->base,
@@ -377,6 +436,95 @@ bool arch_whole_is_inside(const struct user_regs_struct *r, taddr_t code)
 	       r->rip < code + (taddr_t)(arch_whole_end - arch_whole_begin);
 }
 
+/* --- waits that are made again --- */
+
+bool arch_whole_has_vector(size_t len)
+{
+	return arch_whole_waitv < arch_whole_begin + len;
+}
+
+static bool is_again(const uint8_t *at)
+{
+	return at < arch_whole_again_end ||
+	       (at >= arch_whole_waitv && at < arch_whole_waitv_end);
+}
+
+bool arch_whole_is_again(const struct user_regs_struct *r, taddr_t code)
+{
+	return arch_whole_is_inside(r, code) &&
+	       is_again(arch_whole_begin + (r->rip - code));
+}
+
+size_t arch_whole_frame_len(const struct user_regs_struct *r, taddr_t code)
+{
+	return arch_whole_is_again(r, code) ? W_AGAIN_WORDS * sizeof(uint64_t)
+					    : sizeof(struct arch_whole_frame);
+}
+
+taddr_t arch_whole_again(struct user_regs_struct *r, taddr_t code,
+			 const struct arch_whole_late *late,
+			 struct arch_whole_frame *f)
+{
+	const uint8_t *at = late->is_vector ? arch_whole_waitv_called
+					    : arch_whole_again_called;
+	taddr_t sp =
+		(r->rsp - RED_ZONE - W_AGAIN_WORDS * sizeof(uint64_t)) & ~15ULL;
+
+	*f = (struct arch_whole_frame){{
+		W_CALLER(r),
+		[W_CALL] = r->orig_rax,
+		[W_LATE] = (uint64_t)late->error,
+		[W_LATE_RET] = (uint64_t)late->ret,
+	}};
+	r->rip = code + (taddr_t)(at - arch_whole_begin);
+	r->rsp = sp;
+	return sp;
+}
+
+/* At the entry of the call, which has not been made. */
+static bool is_at_entry(const struct user_regs_struct *r)
+{
+	return (int64_t)r->orig_rax >= 0 && r->rax == (uint64_t)-ENOSYS;
+}
+
+static void leave_again(struct user_regs_struct *r, const uint8_t *at,
+			const uint64_t *w)
+{
+	bool is_vector = at >= arch_whole_waitv;
+	bool called =
+		at == arch_whole_again_called || at == arch_whole_waitv_called;
+	bool done = at >= arch_whole_again_called;
+
+	if (is_vector)
+		done = at >= arch_whole_waitv_done ||
+		       (at >= arch_whole_waitv_called &&
+			at < arch_whole_waitv_asks &&
+			r->rax != (uint64_t)-EAGAIN);
+	if (at == arch_whole_again_home) {
+		r->rip = r->rcx;
+		return;
+	}
+	if (!done) {
+		r->rax = w[W_DONE];
+		r->orig_rax = w[W_CALL];
+	} else if (called && arch.restart_pending(r)) {
+		r->orig_rax = w[W_CALL]; /* not restart_syscall */
+	} else if (!called || !is_at_entry(r)) {
+		if (!is_vector && r->rax == -w[W_LATE])
+			r->rax = w[W_LATE_RET];
+		r->orig_rax = (uint64_t)-1;
+	}
+	if (is_vector) {
+		r->rdi = w[W_RDI];
+		r->rsi = w[W_RSI];
+		r->r10 = w[W_R10];
+		r->r9 = w[W_R9];
+		r->eflags = w[W_FLAGS];
+	}
+	r->rcx = r->rip = w[W_PC];
+	r->rsp = w[W_SP];
+}
+
 bool arch_whole_leave(struct user_regs_struct *r, taddr_t code,
 		      const struct arch_whole_frame *f,
 		      struct arch_whole_fix *fix)
@@ -388,6 +536,10 @@ bool arch_whole_leave(struct user_regs_struct *r, taddr_t code,
 	*fix = (struct arch_whole_fix){0};
 	if (at >= arch_whole_over && at < arch_whole_basic_end)
 		return false;
+	if (is_again(at)) {
+		leave_again(r, at, w);
+		return true;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(loops); i++)
 		if (at >= loops[i].called && at < loops[i].added)
 			counts = (int64_t)r->rax > 0;

@@ -152,6 +152,26 @@ taddr_t arch_whole_enter(struct user_regs_struct *r, taddr_t code,
 			 const struct arch_whole_rest *rest,
 			 struct arch_whole_frame *f);
 bool arch_whole_is_inside(const struct user_regs_struct *r, taddr_t code);
+/*
+ * A wait that the kernel is going to make again when it leaves this stop is
+ * made there, and an error that only says that it came too late then becomes
+ * what it would have returned had it waited all the time. The frame must be
+ * written where the function says before the registers are set.
+ */
+struct arch_whole_late {
+	int error;	/* positive */
+	int64_t ret;	/* in its place */
+	bool is_vector; /* futex_waitv and EAGAIN: which one has changed */
+};
+taddr_t arch_whole_again(struct user_regs_struct *r, taddr_t code,
+			 const struct arch_whole_late *late,
+			 struct arch_whole_frame *f);
+/* Is the code for a vector in the first @len bytes? The other always is. */
+bool arch_whole_has_vector(size_t len);
+/* Is that what it does in there? */
+bool arch_whole_is_again(const struct user_regs_struct *r, taddr_t code);
+/* How much there is of the frame, for one inside. */
+size_t arch_whole_frame_len(const struct user_regs_struct *r, taddr_t code);
 /* Back to where the call was made, with what has been done so far; false if
  * it is on its way there already. *@fix says what memory lacks then. */
 struct arch_whole_fix {

@@ -78,6 +78,26 @@ void tproc_discard(struct tproc *p)
 	tproc_unlink(p);
 }
 
+void tproc_leave_program(struct task *t)
+{
+	struct tproc *p = t->proc;
+	struct tracer *tr = t->tr;
+	bool is_told = t->announced && !p->split;
+
+	task_detach(t);
+	if (!is_told) {
+		tproc_discard(p);
+		return;
+	}
+	if (p->pid == tr->launched_pid)
+		tr->left_pid = p->pid;
+	event_push(tr, TEV_TASK_GONE, p, t);
+	while (p->tasks)
+		task_unlink(p->tasks);
+	event_push(tr, TEV_PROC_GONE, p, NULL)->is_left = true;
+	tproc_unlink(p);
+}
+
 /* Undo, with a few attempts for threads that stand where they must not. */
 static int undo_all(struct tproc *p, struct smco_err *err)
 {

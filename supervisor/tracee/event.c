@@ -172,6 +172,15 @@ static void gather_leaving(struct task *t)
 	tproc_discard_if_left(t->proc);
 }
 
+/* Our own child, though no longer our tracee. */
+static void note_left_end(struct tracer *tr, pid_t tid, int status)
+{
+	if (tid != tr->left_pid)
+		return;
+	tr->left_pid = 0;
+	event_push(tr, TEV_LEFT_ENDED, NULL, NULL)->exit_status = status;
+}
+
 void gather(struct tracer *tr, pid_t tid, int status)
 {
 	struct task *t = task_find(tr, tid);
@@ -187,8 +196,10 @@ void gather(struct tracer *tr, pid_t tid, int status)
 	}
 	if (!t) {
 		/* Reaped after another thread's exec: no longer of interest. */
-		if (end)
+		if (end) {
+			note_left_end(tr, tid, status);
 			return;
+		}
 		t = task_create(tr, tid);
 		if (!t) {
 			/* Out of memory: at least do not leave it stopped. */
@@ -420,15 +431,9 @@ static void act_exec(struct task *t)
 	bool foreign = p->why == TPROC_EXECED && task_get_regs(t, &regs) == 0 &&
 		       arch.is_compat(&regs);
 	if (foreign || (p->split && !t->tr->opts.follow)) {
-		/* A new program in memory of its own that we do not follow
-		 * (or cannot, 32-bit): nothing of ours is in it. */
-		bool known = t->announced && !p->split;
-		if (known) {
-			event_push(t->tr, TEV_TASK_GONE, p, t);
-			event_push(t->tr, TEV_PROC_GONE, p, NULL);
-		}
-		task_detach(t);
-		tproc_discard(p);
+		/* In memory of its own: nothing of ours is in it. */
+		t->tr->nr_foreign += foreign;
+		tproc_leave_program(t);
 		return;
 	}
 	p->is_new = true;
@@ -544,7 +549,7 @@ int tracer_next(struct tracer *tr, uint64_t deadline_ns, struct tevent *ev)
 			act(t);
 			continue;
 		}
-		if (!tr->procs) {
+		if (!tr->procs && !tr->left_pid) {
 			ev->kind = TEV_DONE;
 			return 0;
 		}

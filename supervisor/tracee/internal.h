@@ -191,6 +191,9 @@ struct tracer {
 	struct tproc *dead_procs;
 	unsigned nr_tasks;   /* in the hash */
 	uint64_t orphans_ns; /* when to look for some again */
+	pid_t launched_pid;  /* our own child, 0 = none */
+	pid_t left_pid;	     /* the same, left; its end is waited for */
+	unsigned nr_foreign; /* programs left, for they have 32 bits */
 
 	/* waiting; see wait.c */
 	timer_t timer;
@@ -324,6 +327,20 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted);
 void mend_at_detach(struct task *t);
 void mend_forget(struct task *t);
 
+/* --- mend-late.c --- */
+/* Is this a wait that may come too late when it is made again? It has been
+ * interrupted if the kernel makes it again, or it says EINTR where no kernel
+ * does. */
+bool late_may_be(const struct user_regs_struct *regs);
+/* @t has been interrupted in @regs, and no handler is going to run. *@regs are
+ * what it has then. */
+void late_at_stop(struct task *t, struct user_regs_struct *regs);
+/* The code in which @t makes it again is about to go: back to its own call,
+ * which is waited for as long as before. */
+void late_go_home(struct task *t);
+/* @t is about to be let go: what has changed so far it does not miss. */
+void late_at_detach(struct task *t);
+
 /* --- mend-uring.c --- */
 /* A call of io_uring_enter that submits nothing. */
 bool uring_waits(const struct user_regs_struct *regs);
@@ -353,7 +370,12 @@ bool whole_has(const struct tproc *p, taddr_t pc);
 bool whole_is_inside(struct task *t, const struct user_regs_struct *regs);
 /* Let it carry on with the rest; true if it does. */
 bool whole_carry_on(struct task *t, const struct user_regs_struct *regs);
-/* A handler is going to run: that does end the call, with what is done. */
+/* The call that the kernel is about to make again is made in there; see
+ * arch_whole_again(). *@regs are what it has then; false: as they were. */
+bool whole_again(struct task *t, struct user_regs_struct *regs,
+		 const struct arch_whole_late *late);
+/* A handler is going to run: that does end the call, with what is done. Of a
+ * mere wait the kernel decides at its own place, as ever. */
 void whole_end(struct task *t);
 void whole_inherit(struct tproc *child, struct tproc *parent);
 
@@ -369,6 +391,9 @@ void leave_child(struct tproc *child);
 /* From a stop. One that enters a system call may have to leave that first:
  * then it runs on, and its next stop ends here again (proc->leaving). */
 void task_detach(struct task *t);
+/* The new program that @t has begun is not to be supervised, or cannot be (32
+ * bits): let it go, and tell of that if its process was told of. */
+void tproc_leave_program(struct task *t);
 /* The supervisor's side of a tproc that is no longer ours. */
 void tproc_discard(struct tproc *p);
 /* The same once the last task of a leaving one is gone. */

@@ -133,6 +133,7 @@ int tracer_launch(struct tracer *tr, char *const argv[], pid_t *pid_ret,
 				 argv[0]);
 	}
 	gather(tr, pid, status);
+	tr->launched_pid = pid;
 	*pid_ret = pid;
 	return 0;
 }

@@ -409,6 +409,8 @@ void mend_at_stop(struct task *t)
 		return;
 	if (mend_whole(t, &regs))
 		return;
+	if (!stops_for_handler(t))
+		late_at_stop(t, &regs);
 	mend_lost_wakeup(t, &regs);
 	mend_uring_end(t, &regs);
 	note_restart(t, &regs);
@@ -540,7 +542,7 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 		if (info.op != PTRACE_SYSCALL_INFO_EXIT ||
 		    !(is_interrupted(t, find_call(arch.syscall_nr(&regs)),
 				     &regs, true) ||
-		      whole_is_cut(t, &regs)))
+		      late_may_be(&regs) || whole_is_cut(t, &regs)))
 			return false;
 		task_interrupt(t);
 		return true;
@@ -585,5 +587,6 @@ void mend_at_detach(struct task *t)
 	if (t->mend.call && !t->mend.replaced && task_kind(t) != STOP_SYSCALL &&
 	    task_get_regs(t, &regs) == 0)
 		cut_timeout(t, &regs);
+	late_at_detach(t);
 	mend_forget(t);
 }

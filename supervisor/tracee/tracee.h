@@ -45,7 +45,8 @@ struct tracer_options {
 enum tevent_kind {
 	TEV_NONE,      /* deadline reached, nothing happened */
 	TEV_PROC_NEW,  /* tproc under control, all its tasks stopped; see why */
-	TEV_PROC_GONE, /* last task of ev.proc ended; ev.proc dies after this */
+	TEV_PROC_GONE, /* last task of ev.proc ended, or see is_left; ev.proc
+			* dies after this */
 	TEV_TASK_NEW,  /* another thread of a known tproc; already running on
 			* unless tracer_options.hold_new_tasks */
 	TEV_TASK_GONE, /* a thread ended; ev.task dies after this event */
@@ -56,6 +57,7 @@ enum tevent_kind {
 	TEV_FAULT, /* SIGSEGV or SIGBUS about to be delivered; stopped */
 	TEV_SYSCALL_IN,	 /* syscall-enter-stop, where asked for; stopped */
 	TEV_SYSCALL_OUT, /* syscall-exit-stop, where asked for; stopped */
+	TEV_LEFT_ENDED,	 /* what we launched, and had to leave, has ended */
 	TEV_DONE,	 /* no process left */
 };
 
@@ -82,11 +84,17 @@ struct tevent {
 	 * child); ev.proc is new then, otherwise the same as before. */
 	struct tproc *parent;
 	siginfo_t siginfo; /* TEV_FAULT, TEV_TRAP */
-	int exit_status;   /* TEV_PROC_GONE: wait status of the leader */
+	int exit_status;   /* TEV_PROC_GONE, TEV_LEFT_ENDED: wait status of the
+			    * leader */
+	/* TEV_PROC_GONE: it runs on without us, as a program that cannot be
+	 * supervised (32 bits). */
+	bool is_left;
 };
 
 int tracer_create(struct tracer **ret, const struct tracer_options *opts,
 		  struct smco_err *err);
+/* So many times a process had to be left because it began a 32-bit program. */
+unsigned tracer_nr_foreign(const struct tracer *tr);
 /* Detaches whatever is left (see tracer_detach_all) and frees. NULL is fine. */
 void tracer_destroy(struct tracer *tr);
 
@@ -179,6 +187,8 @@ struct task *task_next(struct task *t);
  * not have made. */
 uint64_t task_nr_stops(const struct task *t);
 pid_t task_tid(const struct task *t);
+/* In whose memory thread @tid runs; NULL: it is none of ours. */
+struct tproc *tracer_proc_of(struct tracer *tr, pid_t tid);
 struct tproc *task_proc(struct task *t);
 /* CPU time used by all threads of the process so far, ns; 0 when gone. */
 uint64_t tproc_cpu_ns(struct tproc *p);

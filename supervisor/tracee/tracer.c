@@ -234,6 +234,11 @@ void tracer_free_dead(struct tracer *tr)
 	}
 }
 
+unsigned tracer_nr_foreign(const struct tracer *tr)
+{
+	return tr->nr_foreign;
+}
+
 pid_t tproc_pid(const struct tproc *p)
 {
 	return p->pid;
@@ -319,6 +324,12 @@ pid_t task_tid(const struct task *t)
 struct tproc *task_proc(struct task *t)
 {
 	return t->proc;
+}
+
+struct tproc *tracer_proc_of(struct tracer *tr, pid_t tid)
+{
+	struct task *t = task_find(tr, tid);
+	return t ? t->proc : NULL;
 }
 
 uint64_t tproc_cpu_ns(struct tproc *p)

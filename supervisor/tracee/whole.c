@@ -7,6 +7,8 @@
  * instructions in the unused end of the vdso that carry on with the rest and
  * then return what the whole call would have (arch-*-whole.c).
  *
+ * A wait that is made again is made there, too (mend-late.c).
+ *
  * They need no supervisor: it may die or leave meanwhile. What they need to
  * know is on the thread's own stack, below what it uses.
  */
@@ -63,9 +65,12 @@ static int undo_code(struct tproc *p, void *arg)
 	(void)arg;
 
 	/* Whoever is in it needs it, also when we are gone, and who has not
-	 * stopped yet is still to be mended. */
+	 * stopped yet is still to be mended. Mere waits go home. */
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
 		struct user_regs_struct regs;
+		if (task_get_regs(t, &regs) == 0 &&
+		    arch_whole_is_again(&regs, at))
+			late_go_home(t);
 		if (task_get_regs(t, &regs) < 0 ||
 		    arch_whole_is_inside(&regs, at))
 			return 0;
@@ -159,6 +164,24 @@ bool whole_carry_on(struct task *t, const struct user_regs_struct *was)
 	       task_set_regs(t, &regs) == 0;
 }
 
+bool whole_again(struct task *t, struct user_regs_struct *regs,
+		 const struct arch_whole_late *late)
+{
+	struct user_regs_struct there = *regs;
+	struct arch_whole_frame frame;
+
+	if (!install(t->proc) ||
+	    (late->is_vector && !arch_whole_has_vector(t->proc->whole_len)))
+		return false;
+	taddr_t sp = arch_whole_again(&there, t->proc->whole, late, &frame);
+	if (tmem_write(t->proc, sp, &frame,
+		       arch_whole_frame_len(&there, t->proc->whole)) < 0 ||
+	    task_set_regs(t, &there) < 0)
+		return false;
+	*regs = there;
+	return true;
+}
+
 void whole_end(struct task *t)
 {
 	struct user_regs_struct regs;
@@ -168,7 +191,8 @@ void whole_end(struct task *t)
 
 	smco_debug("whole", "%d: ended by a handler", t->tid);
 	if (task_get_regs(t, &regs) < 0 ||
-	    tmem_read(t->proc, arch.sp(&regs), &frame, sizeof(frame)) < 0 ||
+	    tmem_read(t->proc, arch.sp(&regs), &frame,
+		      arch_whole_frame_len(&regs, t->proc->whole)) < 0 ||
 	    !arch_whole_leave(&regs, t->proc->whole, &frame, &fix))
 		return;
 	if (fix.add && tmem_read(t->proc, fix.at, &v, sizeof(v)) == 0) {

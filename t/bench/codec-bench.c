@@ -22,6 +22,7 @@
 #include <zstd.h>
 
 #include "reports/bytes.h"
+#include "reports/chunk-head.h"
 #include "reports/disk.h"
 #include "reports/trace.h"
 
@@ -87,21 +88,24 @@ struct parts {
 
 static struct parts parts_of(const char *path)
 {
-	struct disk_chunk h;
+	struct chunk_head h;
+	uint8_t bytes[CHUNK_HEAD_MAX];
 	struct parts sum = {.rest = sizeof(struct disk_header)};
+	uint64_t at = sum.rest, size;
 	FILE *f = fopen(path, "r");
-	if (!f || fseek(f, (long)sum.rest, SEEK_SET))
+	if (!f)
 		die("cannot read what was written");
-	while (fread(&h, sizeof(h), 1, f) == 1) {
-		uint64_t size = sizeof(h) + h.stored_size;
+	for (; !fseek(f, (long)at, SEEK_SET); at += size) {
+		size_t n = fread(bytes, 1, sizeof(bytes), f);
+		if (!chunk_head_read(bytes, n, &h))
+			break;
+		size = h.size + h.stored_size;
 		if (h.type == CHUNK_RECORDS)
 			sum.records += size;
 		else if (h.type == CHUNK_STACKS)
 			sum.stacks += size;
 		else if (h.type != CHUNK_STRINGS && h.type != CHUNK_FRAMES)
 			sum.rest += size;
-		if (fseek(f, h.stored_size, SEEK_CUR))
-			break;
 	}
 	fclose(f);
 	return sum;

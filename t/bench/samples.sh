@@ -1,43 +1,114 @@
 #!/bin/bash
-# make bench-samples [REPS=5] [ROUNDS=40000] [RESULTS=file]
+# make bench-samples [PAIRS=25] [RUNS=6] [WORKLOADS="bzip2 python words"] [RESULTS=file]
 #
-# What --sample 999 at -t 2 costs a program that computes, and how far the
-# shares that it tells are from those of a reference: 3999 samples a second, at
-# any cost. Of a program three quarters of whose steps are in one function. The
-# cost is the CPU time of the program itself, with and without, run after run,
-# so that it means something on a busy machine, too.
+# What --sample at -t 2 costs, and how true the shares of functions are that it
+# tells; bzip2 -O2, python3 and a program in C++.
+#
+# Cost: the CPU time of the program itself, which other load on the machine
+# disturbs less than time; each run with beside one without, in turns before and
+# after it. Shares: each limited run beside one with 3999 samples a second at any
+# cost, all runs together; and how far the even and the odd ones of these
+# references are apart, which is what two runs of the program, and chance, differ
+# by. (perf's names of functions in stripped files are others.)
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
-: "${REPS:=5}" "${ROUNDS:=40000}"
+: "${PAIRS:=25}" "${RUNS:=6}" "${WORKLOADS:=bzip2 python words}"
+HZ=3999 # asked for: as many as the target has room for
 
-# cpu COMMAND... - milliseconds that sample-work, started by COMMAND, was on CPUs
+prepare() {
+	"$SRC/t/bench/mixed-file.pl" "${BENCH_SAMPLES_MB:-24}" >text
+	"${CXX:-c++}" -O2 -o words "$SRC/t/bench/words.cc" 2>err || fail "no words"
+	# shellcheck disable=SC2034 # for prepare_bzip2
+	NOTES=()
+	# shellcheck source=t/bench/workloads.sh
+	. "$SRC/t/bench/workloads.sh"
+	BENCH_BZIP2_MB=${BENCH_SAMPLES_MB:-24} prepare_bzip2
+}
+command_of() {
+	case $1 in
+	bzip2) echo ./bzip2 -9c mixed ;;
+	python) echo /usr/bin/python3 "$SRC/t/bench/index.py" text ;;
+	words) echo ./words text 2 ;;
+	esac
+}
+# cpu WORKLOAD [SUPERVISOR...] - milliseconds that it was on CPUs
 cpu() {
-	"$@" bash -c 'TIMEFORMAT="%U %S"; time "$0" "$1" 0 0 >/dev/null' \
-		"$BUILD/t/fixtures/sample-work" "$ROUNDS" 2>&1 >/dev/null |
-		awk 'NF == 2 { printf "%.0f\n", ($1 + $2) * 1e3 }'
+	local command
+	command=$(command_of "$1")
+	shift
+	# shellcheck disable=SC2086 # words
+	"$@" bash -c 'TIMEFORMAT="cpu %U %S"; time "$@" >/dev/null' - $command 2>&1 >/dev/null |
+		awk '$1 == "cpu" { printf "%.0f\n", ($2 + $3) * 1e3; n++ } END { exit !n }'
 }
-# share TRACE - of often(), in per cent of the program's own samples
-share() {
-	"$BUILD/smco-report" --samples --csv "$1" | tr -d '\r' | awk -F, '
-		$3 == "often" { a = $5 } $3 == "often" || $3 == "seldom" { n += $5 }
-		END { printf "%.3f\n", 100 * a / n }'
+# sampled TARGET HZ FILE - the supervisor's command line
+sampled() { echo "$BUILD/smco-trace" -q -t "$1" --sample "$2" -o "$3"; }
+cost() { # WORKLOAD - pairs of runs; per cent, ms without and with: the file "cost"
+	local i plain with
+	for ((i = 0; i < PAIRS; i++)); do
+		[ $((i % 2)) = 1 ] || plain=$(cpu "$1") || fail "$1 failed"
+		# shellcheck disable=SC2046 # words
+		with=$(cpu "$1" $(sampled 2 $HZ s.trace)) || fail "$1 failed, sampled"
+		[ $((i % 2)) = 0 ] || plain=$(cpu "$1") || fail "$1 failed"
+		echo "$plain $with" | awk '{ print ($2 / $1 - 1) * 100, $1, $2 }'
+	done >cost
 }
-for ((i = 0; i < REPS; i++)); do
-	plain=$(cpu env) || exit 1
-	with=$(cpu "$BUILD/smco-trace" -q -t 2 --sample 999 -o s.trace) || exit 1
-	cpu "$BUILD/smco-trace" -q -t unlimited --sample 3999 -o r.trace >/dev/null || exit 1
-	echo "$plain $with $(share s.trace) $(share r.trace)"
-done | tee runs >&2
+# take FILE TARGET - a run that goes there, as lines "samples module function",
+# and what was said of it to the file "said"
+take() {
+	# shellcheck disable=SC2046 # words
+	cpu "$w" $(sampled "$2" $HZ s.trace) >/dev/null || fail "$w failed, sampled"
+	"$BUILD/smco-report" --json s.trace | perl -MJSON::PP -0777 -e '
+		my $d = decode_json(<STDIN>); my $s = $d->{samples};
+		printf "%d\t%s\t%s\n", $_->{self_ppb} / 1e9 * $s->{samples} + 0.5, $_->{module}, $_->{function}
+			for grep { $_->{self} } @{$s->{functions}};
+		printf STDERR "%d %.1f %.2f\n", $s->{hz}, $s->{cost_ns} / 1e3,
+			($d->{overhead}{overhead_ppb} // 0) / 1e7' >>"$1" 2>>said
+}
+shares() { # runs in turns; "ours", "even" and "odd" are what was seen
+	local i
+	rm -f ours even odd said
+	for ((i = 0; i < RUNS; i++)); do
+		take even unlimited && take ours 2 && take odd unlimited
+	done
+}
+# median - of the numbers read, and where it lies 19 times in 20 (sign test)
+median() {
+	sort -n | perl -e 'my @v = map { $_ + 0 } <>; my ($tail, $ways, $rank) = (0, 1, 0);
+		while (($tail += $ways / 2 ** @v) <= 0.025) { $rank++; $ways *= (@v - $rank + 1) / $rank }
+		printf "%.2f", @v % 2 ? $v[@v / 2] : ($v[@v / 2] + $v[@v / 2 - 1]) / 2;
+		printf " (%.2f to %.2f)", $v[$rank - 1], $v[@v - $rank] if $rank'
+}
+# apart FILES... -- FILES... - samples of both, and the share that differs most
+apart() {
+	perl -e 'my ($side, %n, @all) = (0);
+	for my $file (@ARGV) {
+		if ($file eq "--") { $side = 1; next }
+		open my $f, "<", $file or die;
+		while (<$f>) { my ($nr, $what) = /^(\d+)\t(.*)/; $n{$what}[$side] += $nr; $all[$side] += $nr }
+	}
+	my ($most, $where) = (0, "none");
+	for (keys %n) {
+		my $d = abs(100 * ($n{$_}[0] // 0) / $all[0] - 100 * ($n{$_}[1] // 0) / $all[1]);
+		($most, $where) = ($d, $_) if $d > $most;
+	}
+	die "no samples" unless $all[0] && $all[1];
+	printf "%d, %d | %.2f (%s)", @all, $most, $where =~ s/.*\t//r =~ s/<.*//r' "$@"
+}
+prepare
 {
 	echo
 	echo "## Sampling, $(date +%F), $(nproc) CPUs, $(uname -sr)"
 	echo
-	echo "\`smco-trace -t 2 --sample 999\`, $REPS pairs of runs:"
+	echo "\`smco-trace -t 2 --sample $HZ\`: $PAIRS pairs of runs for the cost, its median and where that lies 19 times in 20; $RUNS for"
+	echo "the shares, $((2 * RUNS)) of the reference."
 	echo
-	echo "| | median | greatest |"
-	echo "| --- | --- | --- |"
-	awk '{ print ($2 - $1) * 100 / $1 }' runs | sort -n |
-		awk '{ v[NR] = $1 } END { printf "| overhead, %% of CPU time | %.2f | %.2f |\n", v[int((NR + 1) / 2)], v[NR] }'
-	awk '{ d = $3 - $4; print d < 0 ? -d : d }' runs | sort -n |
-		awk '{ v[NR] = $1 } END { printf "| share of a function, points from the reference | %.2f | %.2f |\n", v[int((NR + 1) / 2)], v[NR] }'
+	echo "| workload | cost, % of its CPU time | ledger % | Hz at µs a sample | samples, reference's | share that differs most, points | among references |"
+	echo "| --- | --- | --- | --- | --- | --- | --- |"
+	for w in $WORKLOADS; do
+		cost "$w"
+		shares "$w"
+		echo "| $w | $(cut -d' ' -f1 cost | median) | $(awk 'NR % 3 == 2 { print $3 }' said | median) | $(
+			awk 'NR % 3 == 2 { print $1 }' said | median) at $(awk 'NR % 3 == 2 { print $2 }' said | median) | $(
+			apart ours -- even odd) | $(apart even -- odd | sed 's/.*| //') |"
+	done
 } | tee -a "$RESULTS"

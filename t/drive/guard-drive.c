@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "supervisor/probe/access.h"
@@ -52,9 +53,23 @@ static void die(const char *what, const struct smco_err *err)
 	exit(99);
 }
 
+/* On a busy machine a program may not stop in the time that beginning with
+ * guards is worth. Monitors ask at their next tick; so does this. */
+#define ARM_TRIES 1000
+static int arm_in_time(struct page_range *r, size_t n)
+{
+	int rc = SMCO_BUSY;
+	for (int i = 0; i < ARM_TRIES && rc == SMCO_BUSY; i++) {
+		if (i)
+			nanosleep(&(struct timespec){0, NSEC_PER_MSEC}, NULL);
+		rc = d.access->ops->arm(d.access, r, n);
+	}
+	return rc;
+}
+
 static void arm(struct page_range *r, size_t n)
 {
-	int rc = d.access ? d.access->ops->arm(d.access, r, n) : SMCO_GONE;
+	int rc = d.access ? arm_in_time(r, n) : SMCO_GONE;
 	unsigned armed = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct page_range *own = r[i].user;

@@ -22,7 +22,7 @@ static void hostile(const uint8_t *data, size_t size)
 	size_t n = data[1] < size - 3 ? data[1] : size - 3;
 	struct cursor c = {data + 3, n, 0};
 	struct cursor rest = {data + 3 + n, size - 3 - n, 0};
-	schema_read(&schema, data[0], &c);
+	schema_read(&schema, data[2] & 1, data[0], &c);
 	if (!codec_reader_begin(&r, rest, data[2], &schema))
 		for (unsigned i = 0; i < data[2]; i++)
 			if (codec_decode(&r, &record))
@@ -54,7 +54,7 @@ static void hostile_modelled(const uint8_t *data, size_t size)
 		size_t n = data[1] < size - 3 ? data[1] : size - 3;
 		struct cursor c = {data + 3, n, 0};
 		struct cursor rest = {data + 3 + n, size - 3 - n, 0};
-		schema_read(&schema, data[0], &c);
+		schema_read(&schema, data[2] & 1, data[0], &c);
 		bitcoder_begin_in(&bits, rest);
 		for (unsigned i = 0; i < data[2]; i++)
 			if (pack_record(p, &bits, &record))
@@ -88,7 +88,7 @@ static void round_trip(const uint8_t *data, size_t size)
 		struct bbuf b = {0};
 		uint32_t n = schema_write(&b);
 		struct cursor c = {b.data, b.len, 0};
-		if (schema_read(&schema, n, &c) || codec_writer_init(&w))
+		if (schema_read(&schema, true, n, &c) || codec_writer_init(&w))
 			abort();
 		bbuf_free(&b);
 	}

@@ -15,6 +15,7 @@
 #include <zstd.h>
 
 #include "reports/codec.h"
+#include "reports/dictionary.h"
 #include "t/fuzz/feed.h"
 #include "t/unit/html-sample.h"
 #include "t/unit/scratch.h"
@@ -95,13 +96,24 @@ static void session_write(const char *path)
 static void unpack(const uint8_t *from, size_t len)
 {
 	struct bbuf b = {0};
+	ZSTD_DCtx *zstd = ZSTD_createDCtx();
 	size_t at = sizeof(struct disk_header);
 	bbuf_put(&b, from, at);
 	while (at < len) {
-		struct disk_chunk h;
-		memcpy(&h, from + at, sizeof(h));
-		const uint8_t *stored = from + at + sizeof(h);
-		at += sizeof(h) + h.stored_size;
+		struct chunk_head from_head;
+		size_t next = show_chunk(from, len, at, &from_head);
+		const uint8_t *stored = from + at + from_head.size;
+		struct disk_chunk h = {
+			.magic = CHUNK_MAGIC,
+			.type = from_head.type,
+			.flags = from_head.flags,
+			.back = from_head.back,
+			.seq = from_head.seq,
+			.nr_items = from_head.nr_items,
+			.stored_size = from_head.stored_size,
+			.raw_size = from_head.raw_size,
+		};
+		at = next;
 		size_t head = b.len;
 		if (h.type == CHUNK_RECORDS && !tables_size)
 			tables_size = head;
@@ -109,8 +121,12 @@ static void unpack(const uint8_t *from, size_t len)
 		uint8_t *to = bbuf_reserve(&b, h.raw_size);
 		if (!to)
 			abort();
+		bool preset = h.flags & CHUNK_DICTIONARY;
 		if (h.flags & CHUNK_ZSTD)
-			ZSTD_decompress(to, h.raw_size, stored, h.stored_size);
+			ZSTD_decompress_usingDict(
+				zstd, to, h.raw_size, stored, h.stored_size,
+				preset ? dictionary_start : NULL,
+				preset ? dictionary_size() : 0);
 		else
 			memcpy(to, stored, h.raw_size);
 		b.len += h.raw_size;
@@ -118,6 +134,7 @@ static void unpack(const uint8_t *from, size_t len)
 		h.stored_size = h.raw_size;
 		memcpy(b.data + head, &h, sizeof(h));
 	}
+	ZSTD_freeDCtx(zstd);
 	sample = b.data;
 	sample_size = b.len;
 	show_sign(sample, sample_size);

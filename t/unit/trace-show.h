@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "reports/chunk-head.h"
 #include "reports/disk.h"
 #include "reports/html.h"
 #include "reports/model.h"
@@ -25,21 +26,26 @@
 static inline unsigned show_sign(uint8_t *data, size_t len)
 {
 	unsigned chunks = 0;
+	struct chunk_head h;
 	for (size_t at = sizeof(struct disk_header);
-	     at + sizeof(struct disk_chunk) <= len;) {
-		struct disk_chunk h;
-		memcpy(&h, data + at, sizeof(h));
-		size_t left = len - at - sizeof(h);
-		size_t n = h.stored_size < left ? h.stored_size : left;
-		h.payload_crc = (uint32_t)crc32_z(0, data + at + sizeof(h), n);
-		h.header_crc = (uint32_t)crc32_z(
-			0, (uint8_t *)&h,
-			offsetof(struct disk_chunk, header_crc));
-		memcpy(data + at, &h, sizeof(h));
-		at += sizeof(h) + n;
-		chunks++;
+	     chunk_head_parse(data + at, len - at, &h); chunks++) {
+		size_t left = len - at - h.size;
+		if (h.stored_size > left)
+			h.stored_size = (uint32_t)left;
+		chunk_head_sign(data + at, &h);
+		at += h.size + h.stored_size;
 	}
 	return chunks;
+}
+
+/* Of the chunk at @at of a file that is whole: its head, and where the next
+ * one stands. */
+static inline size_t show_chunk(const uint8_t *data, size_t len, size_t at,
+				struct chunk_head *ret)
+{
+	if (!chunk_head_read(data + at, len - at, ret))
+		abort();
+	return at + ret->size + ret->stored_size;
 }
 
 /* Every table in every form, and the plain records. */

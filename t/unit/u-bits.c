@@ -3,6 +3,7 @@
  * reset is said; huge pages stay whole; nonsense is refused.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/syscall.h>
 
@@ -208,6 +209,62 @@ static void test_hot(void)
 	puppet_wait(&pup);
 	check_msg(!missed, "hot pages: none of 16 missed twice running (%d)",
 		  missed);
+}
+
+/* A thread of the program that computes on another CPU is counted; this one
+ * is not, nor one that waits. */
+static void test_running(void)
+{
+	struct ptread *pt;
+	struct smco_err err = {0};
+	struct ptread_mm mm = {.want_running = true};
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pup.pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	cpu_set_t all, here, there;
+	sched_getaffinity(0, sizeof(all), &all);
+	if (CPU_COUNT(&all) < 2 || ptread_get(&pt, &err)) {
+		tap_skip("one CPU only");
+		return;
+	}
+	int first = -1, other = -1;
+	for (int i = 0; i < CPU_SETSIZE; i++) {
+		if (!CPU_ISSET(i, &all))
+			continue;
+		other = i;
+		if (first < 0)
+			first = i;
+	}
+	CPU_ZERO(&here);
+	CPU_SET(first, &here);
+	CPU_ZERO(&there);
+	CPU_SET(other, &there);
+	sched_setaffinity(0, sizeof(here), &here);
+	sched_setaffinity(pup.pid, sizeof(there), &there);
+	/* It has answered, and may need a moment to go to sleep. */
+	int seen = 0, quiet = 0, failed = 0;
+	for (int k = 0; k < 5000 && quiet < 20; k++) {
+		usleep(1000);
+		failed += ptread_scan(pt, fd, 0, &mm) != 0;
+		quiet = mm.nr_running ? 0 : quiet + 1;
+	}
+	*shared_quit = false;
+	puppet_begin(&pup, act_hot, 16, 100);
+	for (int k = 0; k < 10000 && seen < 10; k++) {
+		usleep(1000);
+		failed += ptread_scan(pt, fd, 0, &mm) != 0;
+		seen += mm.nr_running == 1 && mm.running_cpu == other;
+		failed += mm.nr_running > 1;
+	}
+	*shared_quit = true;
+	puppet_wait(&pup);
+	sched_setaffinity(0, sizeof(all), &all);
+	sched_setaffinity(pup.pid, sizeof(all), &all);
+	check_int(quiet, 20);
+	check_int(seen, 10);
+	check_int(failed, 0);
+	ptread_put(pt);
+	close(fd);
 }
 
 /* Pages of @r[0..n) whose mark somebody else took away. */
@@ -581,6 +638,7 @@ int main(void)
 	test_exact("read(2)", act_syscalls, 1, 1, 13);
 	check(a->ops->touch_cost_ns(a) > 0);
 	test_hot();
+	test_running();
 	test_order();
 	test_new();
 	test_aged();

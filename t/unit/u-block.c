@@ -10,6 +10,8 @@
 #define PLACES 4096 /* where a block may begin, a page apart */
 #define STEPS  200000
 #define BASE   0x7f0000000000ull
+/* Never looked into. */
+#define OWNER ((struct nap_proc *)0x1000)
 
 static uint64_t size_of[PLACES]; /* 0 = no block begins there */
 static struct block *block_of[PLACES];
@@ -72,6 +74,7 @@ static unsigned walk(struct block_set *s)
 	for (; b; b = block_next(s, b), k++, nr++) {
 		while (k < PLACES && !size_of[k])
 			k++;
+		nr_wrong += block_proc(b) != OWNER;
 		if (k == PLACES || b != block_of[k] || b->stack != k ||
 		    b->addr != addr_of(k) || b->size != size_of[k])
 			nr_wrong++;
@@ -79,9 +82,35 @@ static unsigned walk(struct block_set *s)
 	return nr;
 }
 
+/*
+ * Memory that only grows at its end, with something else far above it: an entry
+ * of the index takes little more than its twelve bytes. No two blocks have the
+ * same number.
+ */
+static void test_growing(void)
+{
+	enum { GROWN = 20000 };
+	static bool is_taken[GROWN + 2];
+	unsigned nr_bad = 0;
+	struct block_set *s = block_set_create(OWNER);
+	block_insert(s, BASE + (1ULL << 40), 4096);
+	for (unsigned k = 0; k < GROWN; k++) {
+		struct block *b = block_insert(s, BASE + k * 8192ULL, 4096);
+		uint32_t number = b ? block_number(b) : GROWN + 2;
+		if (number > GROWN + 1 || is_taken[number])
+			nr_bad++;
+		else
+			is_taken[number] = true;
+	}
+	check_int(nr_bad, 0);
+	check(block_set_bytes(s) <
+	      GROWN * (sizeof(struct block) + 14) + 2 * BLOCK_CHUNK_BYTES);
+	block_set_destroy(s);
+}
+
 int main(void)
 {
-	struct block_set *s = block_set_create();
+	struct block_set *s = block_set_create(OWNER);
 	unsigned nr = 0, most = 0;
 	check(s != NULL);
 	check(block_insert(s, BASE, 0) == NULL);
@@ -105,7 +134,7 @@ int main(void)
 	check_int(block_set_nr(s), nr);
 	check_int(walk(s), nr);
 	/* The index becomes small again with what is in it. */
-	uint64_t chunks = (most + 1023) / 1024 * 1024 * sizeof(struct block);
+	uint64_t chunks = most * sizeof(struct block) + BLOCK_CHUNK_BYTES;
 	for (unsigned k = 0; k < PLACES; k++)
 		if (size_of[k] && k % 8) {
 			block_remove(s, block_of[k]);
@@ -125,5 +154,6 @@ int main(void)
 		nr += insert(s, next_random() % PLACES);
 	check(block_set_bytes(s) < chunks + 2 * most * 12 + 4096);
 	block_set_destroy(s);
+	test_growing();
 	return tap_done();
 }

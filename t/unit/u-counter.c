@@ -211,6 +211,58 @@ static void test_pause(const struct counter_plan *p)
 	counter_thread_close(t);
 }
 
+/* Read until there is nothing more to read; false if there always was. */
+static bool settle(struct counter_thread *t)
+{
+	struct counter_sum sum;
+	for (int i = 0; i < 5000; i++) {
+		if (!counter_thread_has_run(t))
+			return true;
+		counter_thread_take(t, 0, &sum, NULL);
+		usleep(1000);
+	}
+	return false;
+}
+
+/* Who sleeps need not be read; who runs must be, with or without a switch. */
+static void test_has_run(const struct counter_plan *p)
+{
+	struct child c = make_child();
+	struct counter_thread *t = NULL, *self = NULL;
+	struct counter_sum sum;
+	check_int(counter_thread_open(p, c.pid, COUNTER_NOW, &t, NULL), 0);
+	check(counter_thread_has_run(t));
+	tell(&c, 100);
+	check(settle(t));
+	for (int i = 0; i < 20; i++) {
+		check(!counter_thread_has_run(t));
+		check(!counter_thread_take(t, 0, &sum, NULL));
+	}
+	tell(&c, 200);
+	check(counter_thread_has_run(t));
+	check(counter_thread_take(t, 0, &sum, NULL));
+	check_range((double)sum.value[0], 200, 260);
+	check(settle(t));
+	counter_thread_pause(t);
+	tell(&c, 5000);
+	counter_thread_go_on(t);
+	check(counter_thread_has_run(t));
+	check(counter_thread_take(t, 0, &sum, NULL));
+	check(sum.enabled_ns > sum.running_ns);
+	tell(&c, 'q');
+	end_child(&c);
+	counter_thread_close(t);
+	check_int(counter_thread_open(p, gettid(), COUNTER_NOW, &self, NULL),
+		  0);
+	unsigned nr = 0;
+	for (int i = 0; i < 1000; i++) {
+		nr += counter_thread_has_run(self);
+		counter_thread_take(self, 0, &sum, NULL);
+	}
+	check_int(nr, 1000);
+	counter_thread_close(self);
+}
+
 static void test_birth(const struct counter_plan *p)
 {
 	struct child c = make_child();
@@ -331,6 +383,7 @@ int main(void)
 	if (plan_of("page-faults,context-switches", &p)) {
 		test_now(&p);
 		test_pause(&p);
+		test_has_run(&p);
 		test_birth(&p);
 		test_exec(&p);
 		test_errors(&p);

@@ -49,14 +49,18 @@ static unsigned choose(uint64_t *ns_ret)
 {
 	size_t nr = range_plan_nr_windows(x.plan);
 	bool *want = calloc(nr + 1, sizeof(*want));
+	uint32_t *changed = calloc(nr + 1, sizeof(*changed));
 	unsigned changes = 0;
-	for (uint32_t i = 0; want && i < nr; i++) {
+	for (uint32_t i = 0; want && changed && i < nr; i++) {
 		bool is = ranges_window_is_in(x.r, i);
 		bool is_one = range_plan_function_of(x.plan, i) != UINT32_MAX;
 		want[i] = is != (is_one && rand_r(&seed) >> 8 & 1);
-		changes += want[i] != is;
+		if (want[i] != is)
+			changed[changes++] = i;
 	}
-	nr_busy += ranges_choose(x.r, want, ns_ret, NULL) == SMCO_BUSY;
+	nr_busy += ranges_choose(x.r, changed, changes, want, ns_ret, NULL) ==
+		   SMCO_BUSY;
+	free(changed);
 	free(want);
 	return changes;
 }

@@ -74,12 +74,21 @@ static void sim_step(struct sim *s)
 		.window_room_ns = ledger_window_room_ns(s->ledger),
 		.stop_ns = STOP_NS,
 	};
+	unsigned nr_others = 0;
 	bool differs = false,
 	     said = range_duty_step(&s->duty, cost, nr, &state);
 	for (uint32_t i = 0; i < NR; i++) {
 		differs |= s->duty.want[i] != is_in(s, i);
+		nr_others += s->duty.want[i] != is_in(s, i);
+	}
+	/* Said are those, each once, and nobody else. */
+	for (size_t k = 0; said && k < s->duty.nr_changed; k++) {
+		uint32_t i = s->duty.changed[k];
+		nr_others -= s->duty.want[i] != is_in(s, i);
 		range_duty_put(&s->duty, i, s->duty.want[i], s->now_ns);
 	}
+	if (nr_others)
+		check_int(nr_others, 0);
 	if (said != differs)
 		check(said == differs);
 	uint64_t stops_ns = differs ? STOP_NS : 0;

@@ -259,7 +259,7 @@ static void random_state(void)
 }
 
 struct bad {
-	unsigned reg, flags, red, cell, hits;
+	unsigned reg, flags, red, cell, hits, shape;
 };
 
 /* Everything that is needed is as it was. */
@@ -278,6 +278,26 @@ static void compare(const struct scene *s, const uint64_t *before,
 	if (memcmp(before + 284, stack + 284,
 		   (ARRAY_SIZE(stack) - 284) * sizeof(*stack)) != 0)
 		bad->red++;
+}
+
+/* What the stub is said to do is what it was made from. */
+static bool right_shape(const struct scene *s)
+{
+	const struct range_shape *shape = &s->stubs.shape[0];
+	unsigned of[3] = {0}, pushes = 0;
+	for (unsigned i = 0; i < s->nr; i++) {
+		unsigned source = s->site[i].source;
+		of[source == RS_EXPR			     ? 2
+		   : source == RS_FRAME || source == RS_DATA ? 1
+							     : 0]++;
+	}
+	for (size_t i = 0; i < s->stubs.nr_steps; i++)
+		if (s->stubs.step[i].pushed > 128)
+			pushes = 1;
+	return shape->regs == of[0] && shape->memory == of[1] &&
+	       shape->exprs == of[2] && !shape->call &&
+	       shape->flags == !!(s->live & RANGE_FLAGS) &&
+	       (pushes || !shape->saved);
 }
 
 static void run_scene(struct scene *s, struct bad *bad)
@@ -323,6 +343,7 @@ static void run_scene(struct scene *s, struct bad *bad)
 	uint64_t hits;
 	memcpy(&hits, (uint8_t *)cells - 8, sizeof(hits));
 	bad->hits += hits != rounds;
+	bad->shape += !right_shape(s);
 }
 
 /* @kind of source, or RS_EXPR + 1: any mixture. */
@@ -362,6 +383,7 @@ static void sources(unsigned kind, const char *name)
 	check_int(bad.red, 0);
 	check_int(bad.cell, 0);
 	check_int(bad.hits, 0);
+	check_int(bad.shape, 0);
 }
 
 /* Threads that are moved in and out find their instruction. */
@@ -398,6 +420,7 @@ static void steps(void)
 		if (s.stubs.step[i].pushed > most)
 			most = s.stubs.step[i].pushed;
 	check(most > 128);
+	check(s.stubs.shape[0].saved > 0);
 	range_stubs_deinit(&s.stubs);
 	/* Everything is: who is there can leave at any time. */
 	s.live = 1u << RANGE_RSP;
@@ -407,6 +430,7 @@ static void steps(void)
 	step = range_stubs_step(&s.stubs, second + 1);
 	check_int(step->insn, 1);
 	check(step->clean);
+	check_int(s.stubs.shape[0].saved, 0);
 	range_stubs_deinit(&s.stubs);
 	range_code_deinit(&s.code);
 	range_image_deinit(&s.img);

@@ -35,7 +35,11 @@ static void all_but(bool *want, uint32_t var, bool only)
 static void choose(const bool *want)
 {
 	size_t nr = range_plan_nr_windows(x.plan);
-	nr_wrong += ranges_choose(x.r, want, NULL, NULL) != 0;
+	uint32_t *all = calloc(nr + 1, sizeof(*all));
+	for (uint32_t i = 0; all && i < nr; i++)
+		all[i] = i;
+	nr_wrong += ranges_choose(x.r, all, nr, want, NULL, NULL) != 0;
+	free(all);
 	nr_choices++;
 	for (uint32_t i = 0; i < nr; i++)
 		if (range_plan_function_of(x.plan, i) != UINT32_MAX)

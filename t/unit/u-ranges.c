@@ -298,9 +298,115 @@ static void test_text(void)
 	trace_reader_close(r);
 }
 
+/* What a variable was as a subscript, in two processes. */
+static const struct {
+	uint64_t elements;
+	uint32_t flags;
+	int32_t offset;
+	int64_t smallest[2], largest[2];
+	bool is_outside;
+} subscripts[] = {
+	{10, 0, 0, {0, 3}, {9, 9}, false},
+	{10, 0, 0, {0, 3}, {9, 10}, true},
+	{10, 0, 0, {0, -1}, {9, 9}, true},
+	{10, 0, -1, {-1, 0}, {3, 3}, true},
+	/* Never inside: it may be another array, unless that is sure. */
+	{10, 0, 0, {10, 12}, {10, 15}, false},
+	{10, 0, 0, {-7, -3}, {-5, -1}, false},
+	{10, VARIABLE_SURE_ARRAY, 0, {10, 12}, {10, 15}, true},
+	{10, VARIABLE_SURE_ARRAY, 0, {-7, -3}, {-5, -1}, true},
+	{10, VARIABLE_SURE_ARRAY, 0, {1, 2}, {2, 3}, false},
+	/* Inside in one process, outside in the other. */
+	{10, 0, 0, {0, 10}, {9, 11}, true},
+	{0, VARIABLE_SURE_ARRAY, 0, {-4, 0}, {9, 10}, false},
+	{10, 0, INT32_MIN, {INT64_MIN, 0}, {INT64_MAX, 3}, true},
+};
+
+/* The subscript of a variable in array "s.table[].x" of line @line. */
+static void put_subscript(struct put *p, size_t i, const char *name,
+			  uint32_t line)
+{
+	uint32_t id = p->next_id++;
+	const struct trace_frame f[] = {
+		{.function = name,
+		 .file = "/src/prog.c",
+		 .line = (uint32_t)i,
+		 .module = "",
+		 .build_id = ""},
+		{.function = "t", .file = "", .module = "", .build_id = ""},
+		{.function = "s.table[].x",
+		 .file = "/src/table.c",
+		 .line = line,
+		 .module = "",
+		 .build_id = ""},
+	};
+	trace_put_stack(p->w, 100 + id, f, 3);
+	const struct ev_variable ev = {
+		.elements = subscripts[i].elements,
+		.decl = 100 + id,
+		.bits = 64,
+		.flags = S | VARIABLE_SUBSCRIPT | subscripts[i].flags,
+		.offset = subscripts[i].offset,
+	};
+	put_record(p, EV_VARIABLE, id, &ev, sizeof(ev));
+	for (unsigned k = 0; k < 2; k++)
+		put_range(p, id, 7 + k, subscripts[i].smallest[k],
+			  subscripts[i].largest[k], RANGE_SENSED);
+}
+
+static void check_subscript(const struct summary *s, size_t i, const char *name)
+{
+	const struct model_range *m = find(s, name);
+	const struct model_subscript *sub = m->subscript;
+	check_int(m->finding,
+		  subscripts[i].is_outside ? FINDING_SUBSCRIPT : FINDING_NONE);
+	/* The variable's own values are what they were. */
+	check_int(m->smallest, 3);
+	check_int(m->largest, 4);
+	if (!subscripts[i].is_outside) {
+		check(!sub);
+	} else if (check(sub != NULL)) {
+		const int64_t *lo = subscripts[i].smallest;
+		const int64_t *hi = subscripts[i].largest;
+		check_int(sub->smallest, lo[0] < lo[1] ? lo[0] : lo[1]);
+		check_int(sub->largest, hi[0] > hi[1] ? hi[0] : hi[1]);
+		check_int(sub->array->line, 30);
+	}
+}
+
+static void test_subscripts(void)
+{
+	const char *path = scratch_path("subscripts");
+	char name[16], words[RANGE_WORDS];
+	struct summary *s = NULL;
+	struct put p = start(path);
+	for (size_t i = 0; i < ARRAY_SIZE(subscripts); i++) {
+		snprintf(name, sizeof(name), "f::i%zu", i);
+		uint32_t id =
+			put_variable(&p, name, (uint32_t)i, "t", 32, INT, S);
+		put_range(&p, id, 7, 3, 4, RANGE_SENSED);
+		put_subscript(&p, i, name, 30);
+	}
+	struct trace_reader *r = finish(&p, path);
+	check(!summary_load(r, &s, NULL));
+	check_int(s->ranges.nr, ARRAY_SIZE(subscripts));
+	for (size_t i = 0; i < ARRAY_SIZE(subscripts); i++) {
+		snprintf(name, sizeof(name), "f::i%zu", i);
+		check_subscript(s, i, name);
+	}
+	check_int(s->ranges.range[0].finding, FINDING_SUBSCRIPT);
+	check_str(subscript_words(find(s, "f::i3"), words), "f::i3 - 1");
+	check_str(subscript_words(find(s, "f::i1"), words), "f::i1");
+	check_str(subscript_array_words(find(s, "f::i1")->subscript, words),
+		  "s.table[10].x");
+	summary_free(s);
+	trace_reader_close(r);
+}
+
 int main(void)
 {
 	test_findings();
+	test_subscripts();
 	test_constant();
 	test_join();
 	test_text();

@@ -3,8 +3,11 @@
  * each page fault. Where they are taken, of whom, what of the stack comes
  * along, and that none goes uncounted.
  */
+#include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,7 +43,10 @@ static char *map_pages(void)
 	return p;
 }
 
-__attribute__((noinline, no_sanitize("address", "undefined"))) static void
+/* In a section of its own, whose ends the linker knows: a fault in a function
+ * beside it is not one in it. */
+__attribute__((section("touch_code"), noinline,
+	       no_sanitize("address", "undefined"))) static void
 touch(char *p)
 {
 	volatile char mark[64];
@@ -57,10 +63,14 @@ struct seen {
 	size_t nr_tids;
 };
 
-static bool is_in(uint64_t ip, void (*fn)(char *))
+extern const char __start_touch_code[], __stop_touch_code[];
+
+/* Behind its first byte and those where a page begins: there the code itself
+ * may not be in memory yet. */
+static bool is_in_touch(uint64_t ip)
 {
-	return ip >= (uint64_t)(uintptr_t)fn &&
-	       ip < (uint64_t)(uintptr_t)fn + 512;
+	return ip > (uint64_t)(uintptr_t)__start_touch_code &&
+	       ip < (uint64_t)(uintptr_t)__stop_touch_code && ip % 4096;
 }
 
 static void look(struct seen *s, const struct ring_record *r)
@@ -73,7 +83,7 @@ static void look(struct seen *s, const struct ring_record *r)
 		if (s->tid[i] == (pid_t)r->tid)
 			break;
 	}
-	if (!is_in(r->sample.ip, touch))
+	if (!is_in_touch(r->sample.ip))
 		return;
 	s->nr_in_touch++;
 	s->nr_whole +=
@@ -198,6 +208,65 @@ static void on_exec(void)
 	sampler_destroy(s);
 }
 
+static void go_to_cpu(bool last)
+{
+	cpu_set_t all, one;
+	int cpu = -1;
+	CPU_ZERO(&one);
+	sched_getaffinity(getppid(), sizeof(all), &all);
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &all) && (cpu < 0 || last))
+			cpu = i;
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
+/*
+ * Code that a process maps is told before the samples that came after it, also
+ * of one that went over to another CPU and ended before anybody read.
+ */
+static void mappings(bool asked)
+{
+	struct sampler_params p = by_fault(4u << 20, 1024);
+	struct sampler *s = NULL;
+	char *pages = map_pages();
+	p.with_mappings = asked;
+	check_int(sampler_create(&p, &s, NULL), 0);
+	check_int(sampler_add(s, gettid(), false, NULL), 0);
+	pid_t child = fork();
+	if (!child) {
+		go_to_cpu(true);
+		int fd = open("/proc/self/exe", O_RDONLY);
+		mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 8192);
+		go_to_cpu(false);
+		touch(pages);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	sampler_set(s, false);
+	struct ring_record r;
+	struct seen before = {0}, after = {0};
+	uint64_t time = 0, nr_mapped = 0, nr_disordered = 0;
+	while (sampler_next(s, &r)) {
+		nr_disordered += r.time < time;
+		time = r.time;
+		if (r.type == PERF_RECORD_MMAP2)
+			nr_mapped += r.pid == (uint32_t)child &&
+				     r.mmap.len == 4096 &&
+				     r.mmap.pgoff == 8192 &&
+				     r.mmap.prot == (PROT_READ | PROT_EXEC) &&
+				     strstr(r.mmap.name, "/u-sampler");
+		else
+			look(nr_mapped ? &after : &before, &r);
+	}
+	check_int(nr_mapped, asked);
+	check_int(before.nr_in_touch, asked ? 0 : PAGES);
+	check_int(after.nr_in_touch, asked ? PAGES : 0);
+	check_int(nr_disordered, 0);
+	munmap(pages, PAGES * 4096);
+	sampler_destroy(s);
+}
+
 static void refused(void)
 {
 	struct sampler_params p = by_fault(65536, 1020);
@@ -221,6 +290,58 @@ static void refused(void)
 	sampler_destroy(NULL);
 }
 
+/* Of ourselves by the clock; the share of gaps that are clearly shorter than
+ * the period, per cent. */
+static uint64_t short_gaps(bool dither, size_t *nr_ret)
+{
+	struct sampler_params p = {
+		.frequency_hz = 1000, .stack_bytes = 64, .ring_bytes = 65536};
+	struct sampler *s = NULL;
+	struct ring_record r;
+	uint64_t last_ns = 0, nr = 0, nr_short = 0;
+	check_int(pmu_event_parse("cpu-clock", &p.event, NULL), 0);
+	check_int(pmu_try(&p.event, NULL), 0);
+	check_int(sampler_create(&p, &s, NULL), 0);
+	check_int(sampler_add(s, gettid(), false, NULL), 0);
+	while (nr < 1000) {
+		if (dither)
+			sampler_dither(s, smco_now_ns());
+		for (int i = 0; i < 100; i++)
+			smco_now_ns();
+		while (sampler_next(s, &r)) {
+			uint64_t gap_ns = r.time - last_ns;
+			nr++;
+			nr_short += gap_ns > 700000 && gap_ns < 950000;
+			last_ns = r.time;
+		}
+	}
+	sampler_destroy(s);
+	*nr_ret = nr;
+	return nr_short * 100 / nr;
+}
+
+/* Two of five periods are that much shorter; where others want the CPU, gaps
+ * are longer, but not all. */
+static void dithered(void)
+{
+	size_t nr;
+	uint64_t without = short_gaps(false, &nr);
+	uint64_t with = short_gaps(true, &nr);
+	check_msg(with >= 12 && with > without,
+		  "%ju %% of %zu gaps are short, %ju %% without",
+		  (uintmax_t)with, nr, (uintmax_t)without);
+	/* Every one means every one. */
+	struct sampler_params p = by_fault(4u << 20, 1024);
+	struct sampler *s = NULL;
+	check_int(sampler_create(&p, &s, NULL), 0);
+	check_int(sampler_add(s, gettid(), false, NULL), 0);
+	sampler_dither(s, smco_now_ns());
+	touch(map_pages());
+	sampler_set(s, false);
+	check_int(drain(s).nr_in_touch, PAGES);
+	sampler_destroy(s);
+}
+
 static void calibrated(void)
 {
 	struct sampler_params p = {
@@ -239,7 +360,10 @@ int main(void)
 	inherited(true);
 	lossy();
 	on_exec();
+	mappings(true);
+	mappings(false);
 	refused();
+	dithered();
 	calibrated();
 	return tap_done();
 }

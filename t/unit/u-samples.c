@@ -3,6 +3,8 @@
  * files; which rate a budget allows; and the kernel's names.
  */
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "reports/folded.h"
 #include "reports/model.h"
@@ -213,6 +215,117 @@ static void rates(void)
 	check_int(samples_rate_hz(999, 1000, 0), 999);
 }
 
+/* ----------------------------------------------------------------- pace --- */
+
+struct paced {
+	uint64_t period_ns, nr_all, nr_sparse, nr_other;
+};
+
+static uint32_t no_stack(void *ctx, const struct ring_record *r, bool *whole)
+{
+	(void)ctx;
+	(void)r;
+	*whole = true;
+	return 0;
+}
+
+static void weigh(void *ctx, const struct record *r)
+{
+	struct paced *p = ctx;
+	struct ev_sample ev;
+	memcpy(&ev, r->payload, sizeof(ev));
+	p->nr_all += ev.weight == p->period_ns;
+	p->nr_sparse += ev.weight == SAMPLES_SPARSELY * p->period_ns;
+	p->nr_other += ev.weight != p->period_ns &&
+		       ev.weight != SAMPLES_SPARSELY * p->period_ns;
+}
+
+static void ignore_mapping(void *ctx, const struct ring_record *r)
+{
+	(void)ctx;
+	(void)r;
+}
+
+static void ignore_gap(void *ctx, uint64_t since_ns)
+{
+	(void)ctx;
+	(void)since_ns;
+}
+
+static void note_rate(void *ctx, const char *key, const char *value)
+{
+	if (!strcmp(key, "samples.hz"))
+		((struct paced *)ctx)->period_ns =
+			NSEC_PER_SEC / strtoull(value, NULL, 10);
+}
+
+/* Ten milliseconds of work, which are twenty for the monitor. */
+static void work_a_tick(struct samples *s, struct ledger *l, uint64_t *now_ns)
+{
+	uint64_t until =
+		smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) + 10 * NSEC_PER_MSEC;
+	while (smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+		;
+	*now_ns += 20 * NSEC_PER_MSEC;
+	ledger_advance(l, *now_ns, 20 * NSEC_PER_MSEC);
+	samples_tick(s, *now_ns);
+}
+
+static void pays_back(void)
+{
+	struct paced seen = {0};
+	uint64_t now_ns = 1;
+	struct ledger *l = ledger_create(20000000);
+	struct samples_params p = {
+		.frequency_hz = 20000,
+		.target_overhead_ppb = 20000000,
+		.is_alone = true,
+		.start_ns = now_ns,
+		.stack = no_stack,
+		.mapped = ignore_mapping,
+		.resumed = ignore_gap,
+		.emit = weigh,
+		.put_meta = note_rate,
+		.ctx = &seen,
+	};
+	struct samples *s = NULL;
+	check_int(samples_create(&p, l, &s, NULL), 0);
+	samples_put_meta(s);
+	ledger_advance(l, now_ns, 0);
+	ledger_charge(l, LEDGER_CPU, 0, 15 * NSEC_PER_MSEC);
+	samples_tick(s, now_ns += 20 * NSEC_PER_MSEC);
+	samples_add(s, gettid(), false);
+	int ticks = 0;
+	while (!seen.nr_all && ++ticks < 400)
+		work_a_tick(s, l, &now_ns);
+	/* Counted four times they are what there would have been. */
+	double due = ticks * 10.0 * NSEC_PER_MSEC / (double)seen.period_ns;
+	check_msg(ticks > 20 && ticks < 400, "paid back after %d ticks", ticks);
+	check_range((double)seen.nr_sparse * SAMPLES_SPARSELY, due / 2,
+		    due * 3 / 2);
+	check_int(seen.nr_other, 0);
+	/* Much more than that: none. */
+	ledger_charge(l, LEDGER_CPU, 0, 100 * NSEC_PER_MSEC);
+	work_a_tick(s, l, &now_ns);
+	uint64_t nr = seen.nr_all + seen.nr_sparse;
+	for (int i = 0; i < 20; i++)
+		work_a_tick(s, l, &now_ns);
+	check_int(seen.nr_all + seen.nr_sparse, nr);
+	samples_finish(s);
+	samples_destroy(s);
+	ledger_destroy(l);
+}
+
+static void paces(void)
+{
+	check_int(samples_pace_of(1, 10), SAMPLES_ALL);
+	check_int(samples_pace_of(INT64_MAX, 0), SAMPLES_ALL);
+	check_int(samples_pace_of(0, 10), SAMPLES_SPARSE);
+	check_int(samples_pace_of(-9, 10), SAMPLES_SPARSE);
+	check_int(samples_pace_of(-10, 10), SAMPLES_NONE);
+	check_int(samples_pace_of(0, 0), SAMPLES_NONE);
+}
+
 static const char *write_file(const char *name, const char *text)
 {
 	const char *path = scratch_path(name);
@@ -265,6 +378,8 @@ int main(void)
 	selected(path);
 	two(path);
 	rates();
+	paces();
+	pays_back();
 	kernel();
 	return tap_done();
 }

@@ -92,6 +92,61 @@ static void test_vdso(void)
 	sym_space_destroy(s);
 }
 
+/* What comes on top, piece by piece, without the rest being said again. */
+static void test_add(void)
+{
+	printf("# --- added\n");
+	const struct sym_mapping base = {.start = 0x10000,
+					 .end = 0x20000,
+					 .exec = true,
+					 .path = "/bin/true"};
+	struct sym_mapping more = base;
+	struct sym_space *s = sym_space_create(0, "", NULL, NULL);
+	check_int(sym_space_add(s, &base, NULL), 0);
+	struct sym_place first = sym_pin(s, 0x10008);
+	check(first.module != 0);
+	/* In the middle of it; both ends stay what they were. */
+	more.start = 0x14000;
+	more.end = 0x16000;
+	more.path = "/bin/false";
+	check_int(sym_space_add(s, &more, NULL), 0);
+	struct sym_place in = sym_pin(s, 0x14000);
+	check(in.module != 0 && in.module != first.module);
+	check_int(sym_pin(s, 0x15fff).module, in.module);
+	const taddr_t left[] = {0x10008, 0x13fff, 0x16000, 0x1ffff};
+	for (size_t i = 0; i < ARRAY_SIZE(left); i++) {
+		struct sym_place at = sym_pin(s, left[i]);
+		check_int(at.module, first.module);
+		check_int(at.offset - first.offset, left[i] - 0x10008);
+	}
+	check_int(sym_pin(s, 0x20000).module, 0);
+	/* Generated code in place of ends of two; beside all of it another. */
+	more.start = 0x13000;
+	more.end = 0x15000;
+	more.path = "";
+	check_int(sym_space_add(s, &more, NULL), 0);
+	more.start = 0x20000;
+	more.end = 0x21000;
+	more.path = "/bin/true";
+	check_int(sym_space_add(s, &more, NULL), 0);
+	check_int(sym_pin(s, 0x13000).module, 0);
+	check_int(sym_pin(s, 0x14fff).module, 0);
+	check_int(sym_pin(s, 0x12fff).module, first.module);
+	check_int(sym_pin(s, 0x15000).module, in.module);
+	check_int(sym_pin(s, 0x20010).module, first.module);
+	/* No code, and all of it at once. */
+	more.exec = false;
+	check_int(sym_space_add(s, &more, NULL), 0);
+	check_int(sym_pin(s, 0x20010).module, first.module);
+	more = base;
+	more.end = 0x30000;
+	more.path = "/bin/false";
+	check_int(sym_space_add(s, &more, NULL), 0);
+	check_int(sym_pin(s, 0x13000).module, in.module);
+	check_int(sym_pin(s, 0x2ffff).module, in.module);
+	sym_space_destroy(s);
+}
+
 /* Addresses that belong to nothing, and mappings that are no ELF files. */
 static void test_nowhere(void)
 {
@@ -301,6 +356,7 @@ int main(void)
 	make_scratch();
 	test_dlopen();
 	test_vdso();
+	test_add();
 	test_nowhere();
 	test_shared_modules();
 	test_overwritten();

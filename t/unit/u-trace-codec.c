@@ -68,7 +68,7 @@ static int decode_first(struct cursor c, uint32_t nr, struct record *ret)
 		struct bbuf b = {0};
 		uint32_t n = schema_write(&b);
 		struct cursor at = {b.data, b.len, 0};
-		check_int(schema_read(&schema, n, &at), 0);
+		check_int(schema_read(&schema, true, n, &at), 0);
 		check(cursor_at_end(&at));
 		bbuf_free(&b);
 	}
@@ -150,10 +150,10 @@ static void malformed_records(void)
 		  0);
 }
 
-static int read_schema(struct cursor c)
+static int read_schema(bool has_units, struct cursor c)
 {
 	struct schema_table t = {0};
-	int rc = schema_read(&t, 1, &c);
+	int rc = schema_read(&t, has_units, 1, &c);
 	schema_table_free(&t);
 	return rc;
 }
@@ -162,11 +162,11 @@ static void malformed_schemas(void)
 {
 	/* id, name, parameter, size, fields: name, offset, width << 1 |
 	 * signed, coding, a, b */
-	check_int(read_schema(EXACT(9, 1, 'e', 1, 'p', 8, 1, 1, 'f', 0, 16, 0,
-				    0, 0)),
+	check_int(read_schema(false, EXACT(9, 1, 'e', 1, 'p', 8, 1, 1, 'f', 0,
+					   16, 0, 0, 0)),
 		  0);
-	check_int(read_schema(EXACT(9, 1, 'e', 1, 'p', 8, 1, 1, 'f', 4, 9, 0, 0,
-				    0)),
+	check_int(read_schema(false, EXACT(9, 1, 'e', 1, 'p', 8, 1, 1, 'f', 4,
+					   9, 0, 0, 0)),
 		  0);
 	static const uint8_t wrong[][14] = {
 		{0, 1, 'e', 1, 'p', 8, 1, 1, 'f', 0, 16, 0, 0, 0},  /* id */
@@ -183,10 +183,31 @@ static void malformed_schemas(void)
 		{9, 1, 'e', 1, 'p', 8, 1, 1, 'f', 0, 16, 6, 0, 1},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
-		check_int(read_schema(exact(wrong[i], sizeof(wrong[i]))),
+		check_int(read_schema(false, exact(wrong[i], sizeof(wrong[i]))),
 			  SMCO_FORMAT);
-	check_int(read_schema(
-			  EXACT(9, 1, 'e', 1, 'p', 8, 1, 1, 'f', 0, 16, 0, 0)),
+	check_int(read_schema(false, EXACT(9, 1, 'e', 1, 'p', 8, 1, 1, 'f', 0,
+					   16, 0, 0)),
+		  SMCO_FORMAT);
+}
+
+/* The same with units, of time and of the field. */
+static void malformed_units(void)
+{
+	check_int(read_schema(true, EXACT(9, 1, 'e', 1, 'p', 8, 1, 1, 1, 'f', 0,
+					  16, 0, 0, 0, 100)),
+		  0);
+	check_int(read_schema(true, EXACT(9, 1, 'e', 1, 'p', 8, 1, 1, 1, 'f', 0,
+					  16, 0, 0, 0, 0)),
+		  SMCO_FORMAT);
+	check_int(read_schema(true, EXACT(9, 1, 'e', 1, 'p', 8, 1, 0, 1, 'f', 0,
+					  16, 0, 0, 0, 1)),
+		  SMCO_FORMAT);
+	check_int(read_schema(true, EXACT(9, 1, 'e', 1, 'p', 8, 1, 1, 1, 'f', 0,
+					  16, 0, 0, 0)),
+		  SMCO_FORMAT);
+	check_int(read_schema(true,
+			      EXACT(9, 1, 'e', 1, 'p', 8, 1, 1, 1, 'f', 0, 16,
+				    0, 0, 0, 0x80, 0x80, 0x80, 0x80, 0x10)),
 		  SMCO_FORMAT);
 }
 
@@ -392,7 +413,7 @@ static void bytes_modelled(void)
 	struct record raw = {.event = 99, .payload = &raw, .payload_len = 1};
 	check_int(pack_record(p, &c, &raw), SMCO_UNSUPPORTED);
 	bitcoder_finish(&c);
-	check_coded(7177, 0x89a55ffd);
+	check_coded(7079, 0x42d7b797);
 	bitcoder_begin_out(&c, &coded);
 	uint32_t nr = plain_stacks(&plain);
 	struct cursor in = {plain.data, plain.len, 0};
@@ -410,6 +431,7 @@ int main(void)
 	cursors();
 	malformed_records();
 	malformed_schemas();
+	malformed_units();
 	malformed_tables();
 	bytes();
 	bytes_modelled();

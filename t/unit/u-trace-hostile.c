@@ -47,7 +47,7 @@ static void noise(void)
 		uint32_t n = (uint32_t)random_below(sizeof(t.body));
 		t.chunk = (struct disk_chunk){
 			.magic = CHUNK_MAGIC,
-			.type = (uint8_t)(1 + random_below(9)),
+			.type = (uint8_t)(1 + random_below(10)),
 			.nr_items = (uint32_t)random_value(),
 			.stored_size = n,
 			.raw_size = n,
@@ -67,22 +67,22 @@ static void sizes(void)
 {
 	static const uint32_t size[] = {
 		0, 1, 0x7fffffff, CHUNK_MAX, CHUNK_MAX + 1, UINT32_MAX};
-	uint8_t *data = malloc(file_size);
+	struct chunk_head h;
 	unsigned opened = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(size); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(size); j++) {
-			struct disk_chunk h;
-			memcpy(data, file, file_size);
-			memcpy(&h, data + 64, sizeof(h));
+			struct bbuf b = {0};
+			bbuf_put(&b, file, 64);
+			size_t next = show_chunk(file, file_size, 64, &h);
 			h.stored_size = size[i];
 			h.raw_size = size[j];
-			h.header_crc = (uint32_t)crc32_z(
-				0, (uint8_t *)&h,
-				offsetof(struct disk_chunk, header_crc));
-			memcpy(data + 64, &h, sizeof(h));
-			opened += show(data, file_size, true);
+			chunk_head_write(&b, &h);
+			bbuf_put(&b, file + 64 + h.size,
+				 file_size - 64 - h.size);
+			check(next < file_size);
+			opened += show(b.data, b.len, true);
+			bbuf_free(&b);
 		}
-	free(data);
 	check_int(opened, ARRAY_SIZE(size) * ARRAY_SIZE(size));
 }
 
@@ -91,27 +91,27 @@ static void short_zstd(void)
 {
 	struct trace_reader *r = NULL;
 	unsigned compressed = 0, noticed = 0;
-	uint8_t *data = malloc(file_size);
 	for (size_t at = sizeof(struct disk_header); at < file_size;) {
-		struct disk_chunk h;
+		struct chunk_head h;
 		struct record record;
-		memcpy(data, file, file_size);
-		memcpy(&h, data + at, sizeof(h));
-		size_t next = at + sizeof(h) + h.stored_size;
+		struct bbuf b = {0};
+		size_t next = show_chunk(file, file_size, at, &h);
 		if (h.flags & CHUNK_ZSTD) {
 			h.raw_size++;
-			memcpy(data + at, &h, sizeof(h));
-			show_sign(data, file_size);
-			trace_reader_open_mem(data, file_size, &r, NULL);
+			bbuf_put(&b, file, at);
+			chunk_head_write(&b, &h);
+			bbuf_put(&b, file + at + h.size,
+				 file_size - at - h.size);
+			trace_reader_open_mem(b.data, b.len, &r, NULL);
 			while (trace_next(r, &record, NULL))
 				;
 			noticed += trace_nr_damaged(r) == 1;
 			trace_reader_close(r);
 			compressed++;
 		}
+		bbuf_free(&b);
 		at = next;
 	}
-	free(data);
 	check(compressed > 2);
 	check_int(noticed, compressed);
 }
@@ -191,7 +191,7 @@ static void other_fields(uint32_t event, bool more)
 	bbuf_varint(&records, event);
 	bbuf_put(&records, more ? "\7\5\11\13" : "\1\5", more ? 4 : 2);
 	bbuf_put(&trace, file, sizeof(struct disk_header));
-	add_chunk(&trace, CHUNK_SCHEMA, 1, &schema);
+	add_chunk(&trace, CHUNK_SCHEMA_4, 1, &schema);
 	add_chunk(&trace, CHUNK_RECORDS, 1, &records);
 	show_sign(trace.data, trace.len);
 	check_int(trace_reader_open_mem(trace.data, trace.len, &r, NULL), 0);

@@ -10,6 +10,7 @@
 #include "reports/disk.h"
 #include "t/unit/scratch.h"
 #include "t/unit/trace-random.h"
+#include "t/unit/trace-show.h"
 
 #define NR 20000
 
@@ -46,16 +47,15 @@ static void fit(size_t nr)
 /* How many chunks of @type have @flag. */
 static unsigned nr_flagged(unsigned type, unsigned flag)
 {
-	struct disk_chunk h;
+	struct chunk_head h;
 	unsigned nr = 0;
-	FILE *f = fopen(path, "r");
-	if (!f || fseek(f, sizeof(struct disk_header), SEEK_SET))
-		return 0;
-	while (fread(&h, sizeof(h), 1, f) == 1) {
+	size_t size = 0;
+	uint8_t *file = show_load(path, &size);
+	for (size_t at = sizeof(struct disk_header); at < size;) {
+		at = show_chunk(file, size, at, &h);
 		nr += h.type == type && h.flags & flag;
-		fseek(f, h.stored_size, SEEK_CUR);
 	}
-	fclose(f);
+	free(file);
 	return nr;
 }
 

@@ -1,0 +1,49 @@
+/*
+ * bits-reset.h - clear accessed bits of another process by MADV_COLD, in the
+ * way that costs the program least: beside it, on its CPU, or while it stands.
+ */
+#ifndef SMCO_BITS_RESET_H
+#define SMCO_BITS_RESET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/uio.h>
+
+#include "supervisor/probe/ptread.h"
+#include "supervisor/tracee/tracee.h"
+
+struct bits_reset {
+	struct tproc *proc;
+	int pidfd;
+	bool by_injection;	  /* process_madvise is not permitted */
+	uint64_t shootdown_ns;	  /* struct bits_cost */
+	uint64_t stopped_most_ns; /* a stop for a reset lasts no longer */
+	uint64_t side_ns;	  /* cost that no clock of ours has, so far */
+};
+
+/* What is to be reset: [0..n) of @iov, whose addresses are the tracee's, in
+ * which @nr_pages bits are set. error[] (n) gets each one's errno or 0. */
+struct reset_work {
+	const struct iovec *iov;
+	int *error;
+	size_t n;
+	uint64_t nr_pages;
+};
+
+/* Ready for @p, of which it keeps a descriptor. @shootdown_ns: what each range
+ * costs every other CPU that runs @p, by the interrupt. Cannot fail: without
+ * the permission to do it from here, calls are run in @p. */
+void bits_reset_init(struct bits_reset *br, struct tproc *p,
+		     uint64_t shootdown_ns);
+void bits_reset_deinit(struct bits_reset *br);
+
+/*
+ * Do @w. @mm: who runs (want_running). A stop for it ends after
+ * stopped_most_ns, and what is left is done while the program runs; that does
+ * not hold where calls must be run in it. Returns 0 also where single iovecs
+ * failed, or SMCO_GONE, SMCO_BUSY.
+ */
+int bits_reset(struct bits_reset *br, const struct reset_work *w,
+	       const struct ptread_mm *mm);
+
+#endif

@@ -1,0 +1,223 @@
+/*
+ * Accessed bits are cleared in each of the ways; a stop for it ends when its
+ * time is over, and the rest is done all the same, also behind a hole.
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "supervisor/probe/bits-reset.h"
+
+/* Ranges of 2 pages and, last, one larger than what a stop does at once. */
+#define RANGES 500
+#define BIG_AT (RANGES * 4)
+#define BIG_NR 4000
+#define PAGES  (BIG_AT + BIG_NR)
+_Static_assert(RANGES < PTREAD_MAX_SLOTS, "looked at together");
+#define SHOOT_NS 5000
+#include "t/unit/pages.h"
+
+struct tproc {
+	unsigned nr_stops, nr_conts;
+};
+
+unsigned tproc_nr_tasks(const struct tproc *p)
+{
+	(void)p;
+	return 8;
+}
+
+pid_t tproc_pid(const struct tproc *p)
+{
+	(void)p;
+	return pup.pid;
+}
+
+int tproc_stop(struct tproc *p, struct smco_err *err)
+{
+	(void)err;
+	p->nr_stops++;
+	return 0;
+}
+
+int tproc_stop_briefly(struct tproc *p, struct smco_err *err)
+{
+	return tproc_stop(p, err);
+}
+
+void tproc_cont(struct tproc *p)
+{
+	p->nr_conts++;
+}
+
+int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
+		   struct smco_err *err)
+{
+	(void)p;
+	(void)calls;
+	(void)n;
+	return smco_fail(err, SMCO_UNSUPPORTED, 0, "no calls here");
+}
+
+static struct ptread *pt;
+static int pagemap_fd;
+
+/* Pages of the ranges whose bit is set; -1 if that cannot be said. */
+static long nr_set(void)
+{
+	struct ptread_slot *slots = ptread_slots(pt);
+	struct ptread_mm mm = {0};
+	for (size_t i = 0; i < RANGES; i++)
+		slots[i] = (struct ptread_slot){
+			.start = (uintptr_t)mem + i * 4 * PAGE,
+			.end = (uintptr_t)mem + (i * 4 + 2) * PAGE};
+	slots[RANGES] =
+		(struct ptread_slot){.start = (uintptr_t)mem + BIG_AT * PAGE,
+				     .end = (uintptr_t)mem + PAGES * PAGE};
+	if (ptread_scan(pt, pagemap_fd, RANGES + 1, &mm))
+		return -1;
+	long sum = 0;
+	for (size_t i = 0; i <= RANGES; i++)
+		sum += slots[i].nr_touched;
+	return sum;
+}
+
+static struct iovec iov[RANGES + 1];
+static int error[RANGES + 1];
+
+static void fill_iov(void)
+{
+	for (size_t i = 0; i < RANGES; i++)
+		iov[i] = (struct iovec){.iov_base = mem + i * 4 * PAGE,
+					.iov_len = 2 * PAGE};
+	iov[RANGES] = (struct iovec){.iov_base = mem + BIG_AT * PAGE,
+				     .iov_len = BIG_NR * PAGE};
+}
+
+/*
+ * Touch all, reset all by @br; how many are still set. New pages can take a
+ * moment until they can be reset, and the kernel may touch one.
+ */
+static long reset_all(struct bits_reset *br, const struct ptread_mm *mm)
+{
+	struct reset_work w = {.iov = iov,
+			       .error = error,
+			       .n = RANGES + 1,
+			       .nr_pages = RANGES * 2 + BIG_NR};
+	puppet_do(&pup, act_store, 0, 1);
+	check_int(bits_reset(br, &w, mm), 0);
+	return nr_set();
+}
+
+static size_t nr_errors(int which)
+{
+	size_t n = 0;
+	for (size_t i = 0; i <= RANGES; i++)
+		n += error[i] == which;
+	return n;
+}
+
+struct expected {
+	unsigned stops;
+	uint64_t side_ns;
+};
+
+static void test_way(const char *what, uint64_t most_ns,
+		     const struct ptread_mm *mm, struct expected want)
+{
+	struct tproc proc = {0};
+	struct bits_reset br;
+	long left = -1;
+	printf("# --- %s\n", what);
+	for (int k = 0; k < 50 && left; k++) {
+		memset(&proc, 0, sizeof(proc));
+		bits_reset_init(&br, &proc, SHOOT_NS);
+		check(!br.by_injection);
+		br.stopped_most_ns = most_ns;
+		left = reset_all(&br, mm);
+		bits_reset_deinit(&br);
+		if (left)
+			usleep(20000);
+	}
+	check_int(left, 0);
+	check_int(nr_errors(0), RANGES + 1);
+	check_int(proc.nr_stops, want.stops);
+	check_int(proc.nr_conts, want.stops);
+	check_int(br.side_ns, want.side_ns);
+}
+
+static void test_ways(void)
+{
+	const struct ptread_mm two = {.nr_running = 2, .running_cpu = -1};
+	const struct ptread_mm none = {.running_cpu = -1};
+	test_way("nobody runs", NSEC_PER_SEC, &none, (struct expected){0, 0});
+	test_way("stopped", 3600 * NSEC_PER_SEC, &two, (struct expected){1, 0});
+	test_way("too much for a stop", 1, &two,
+		 (struct expected){0, (RANGES + 1) * 2ULL * SHOOT_NS});
+}
+
+/* Far more than the time allows: the large range again and again. */
+static void test_time_over(void)
+{
+	enum { AGAIN = 2000 };
+	static struct iovec many[AGAIN];
+	static int errors[AGAIN];
+	const struct ptread_mm two = {.nr_running = 2, .running_cpu = -1};
+	struct tproc proc = {0};
+	struct bits_reset br;
+	struct reset_work w = {.iov = many, .error = errors, .n = AGAIN};
+	printf("# --- its time is over\n");
+	for (size_t i = 0; i < AGAIN; i++)
+		many[i] = iov[RANGES];
+	bits_reset_init(&br, &proc, SHOOT_NS);
+	br.stopped_most_ns = 2 * NSEC_PER_MSEC; /* more than w seems to take */
+	check_int(bits_reset(&br, &w, &two), 0);
+	check_int(proc.nr_stops, 1);
+	check_int(proc.nr_conts, 1);
+	check_msg(br.side_ns > 0 && br.side_ns % (2 * SHOOT_NS) == 0,
+		  "the rest is charged: %llu", (unsigned long long)br.side_ns);
+	bits_reset_deinit(&br);
+}
+
+/* A range that is gone: only its own error, and the others are reset. */
+static void test_hole(void)
+{
+	enum { GONE = 7 };
+	puppet_do(&pup, act_munmap, (long)iov[GONE].iov_base,
+		  (long)iov[GONE].iov_len);
+	memset(error, -1, sizeof(error));
+	struct tproc proc = {0};
+	struct bits_reset br;
+	const struct ptread_mm none = {.running_cpu = -1};
+	struct reset_work w = {.iov = iov, .error = error, .n = RANGES + 1};
+	printf("# --- a hole\n");
+	bits_reset_init(&br, &proc, SHOOT_NS);
+	check_int(bits_reset(&br, &w, &none), 0);
+	check_int(error[GONE], ENOMEM);
+	check_int(nr_errors(0), RANGES);
+	bits_reset_deinit(&br);
+}
+
+int main(void)
+{
+	struct smco_err err = {0};
+	char path[64];
+	start_with_pages();
+	int r = ptread_get(&pt, &err);
+	if (r == SMCO_PERM || r == SMCO_UNSUPPORTED) {
+		printf("# %s\n", err.msg);
+		tap_skip("accessed bits are not available here");
+		puppet_end(&pup);
+		return tap_done();
+	}
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pup.pid);
+	pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (check_int(r, 0) && check(pagemap_fd >= 0)) {
+		fill_iov();
+		test_ways();
+		test_time_over();
+		test_hole();
+	}
+	ptread_put(pt);
+	puppet_end(&pup);
+	return tap_done();
+}
