@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pmu/counter.h"
+#include "pmu/counter-private.h"
 #include "pmu/event-private.h"
 #include "pmu/open.h"
 
@@ -36,6 +36,8 @@ static bool fit_together(const struct pmu_event *const *evs, size_t nr)
 		attr.disabled = n == 0;
 		attr.pinned = n == 0 && attr.pinned;
 		attr.read_format = PERF_FORMAT_GROUP;
+		if (evs[0]->attr.sample_period)
+			counter_every_clock(&attr);
 		fd[n] = pmu_open(&attr, 0, -1, n ? fd[0] : -1);
 		if (fd[n] < 0)
 			break;
@@ -46,6 +48,7 @@ static bool fit_together(const struct pmu_event *const *evs, size_t nr)
 }
 
 struct builder {
+	const struct pmu_event *every; /* NULL = none; beside each group's */
 	const struct pmu_event *member[COUNTER_MAX_GROUPS][COUNTER_GROUP_MAX];
 	size_t nr[COUNTER_MAX_GROUPS];
 	size_t nr_groups;
@@ -60,18 +63,27 @@ static bool may_share(const struct pmu_event *leader,
 	       leader->attr.pinned == ev->attr.pinned;
 }
 
+/* Is there room for @ev in group @g, and for what ends intervals? */
+static bool join(struct builder *b, size_t g, const struct pmu_event *ev)
+{
+	const struct pmu_event *all[COUNTER_GROUP_MAX];
+	size_t nr = b->nr[g] + 1;
+	if (nr + !!b->every > COUNTER_GROUP_MAX)
+		return false;
+	b->member[g][nr - 1] = ev;
+	all[0] = b->every;
+	memcpy(all + !!b->every, b->member[g], nr * sizeof(all[0]));
+	if (!fit_together(all, nr + !!b->every))
+		return false;
+	b->nr[g] = nr;
+	return true;
+}
+
 static bool place(struct builder *b, const struct pmu_event *ev)
 {
-	for (size_t g = 0; g < b->nr_groups; g++) {
-		if (b->nr[g] == COUNTER_GROUP_MAX ||
-		    !may_share(b->member[g][0], ev))
-			continue;
-		b->member[g][b->nr[g]] = ev;
-		if (fit_together(b->member[g], b->nr[g] + 1)) {
-			b->nr[g]++;
+	for (size_t g = 0; g < b->nr_groups; g++)
+		if (may_share(b->member[g][0], ev) && join(b, g, ev))
 			return true;
-		}
-	}
 	if (b->nr_groups == COUNTER_MAX_GROUPS)
 		return false;
 	b->member[b->nr_groups][0] = ev;
@@ -83,7 +95,8 @@ static bool place(struct builder *b, const struct pmu_event *ev)
 static int lay_out(const struct builder *b, struct counter_plan *p)
 {
 	size_t nr = 0;
-	p->event = calloc(PMU_MAX_EVENTS, sizeof(*p->event));
+	p->event =
+		calloc(PMU_MAX_EVENTS + COUNTER_MAX_GROUPS, sizeof(*p->event));
 	if (!p->event)
 		return SMCO_NOMEM;
 	for (size_t g = 0; g < b->nr_groups; g++) {
@@ -94,6 +107,13 @@ static int lay_out(const struct builder *b, struct counter_plan *p)
 		};
 		for (size_t i = 0; i < b->nr[g]; i++)
 			p->event[nr++] = *b->member[g][i];
+		if (b->every && !p->group[g].is_machine_wide) {
+			p->event[nr] = *b->every;
+			p->event[nr++].attr.pinned =
+				b->member[g][0]->attr.pinned;
+			p->group[g].nr++;
+			p->group[g].has_every = true;
+		}
 	}
 	p->nr_events = nr;
 	p->nr_groups = b->nr_groups;
@@ -169,10 +189,24 @@ static void say_missing(const struct missing *m, char *buf, size_t size)
 					m->reason[i].why);
 }
 
-int counter_plan_make(const struct pmu_event *events, size_t nr,
-		      bool if_available, struct counter_plan *ret,
-		      struct smco_err *err)
+/* Can threads have intervals of @every? *ret is what is opened. */
+static int try_every(const struct counter_every *every, struct pmu_event *ret,
+		     struct smco_err *err)
 {
+	*ret = counter_every_event(every);
+	if (ret->is_machine_wide)
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "'%.100s' is counted for the machine, not for "
+				 "a thread: it ends no intervals",
+				 ret->name);
+	return pmu_try(ret, err);
+}
+
+int counter_plan_make(const struct pmu_event *events, size_t nr,
+		      bool if_available, const struct counter_every *every,
+		      struct counter_plan *ret, struct smco_err *err)
+{
+	struct pmu_event ends;
 	struct counter_plan p = {0};
 	struct smco_err why = {0};
 	_cleanup_free_ struct builder *b = calloc(1, sizeof(*b));
@@ -180,6 +214,12 @@ int counter_plan_make(const struct pmu_event *events, size_t nr,
 	_cleanup_free_ struct missing *missing = calloc(1, sizeof(*missing));
 	if (!b || !tried || !missing)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	if (every) {
+		int rc = try_every(every, &ends, err);
+		if (rc)
+			return rc;
+		b->every = &ends;
+	}
 	for (size_t i = 0; i < nr; i++) {
 		tried[i] = events[i];
 		if (pmu_try(&tried[i], &why)) {
@@ -201,7 +241,8 @@ int counter_plan_make(const struct pmu_event *events, size_t nr,
 	return 0;
 }
 
-int counter_plan_default(struct counter_plan *ret, struct smco_err *err)
+int counter_plan_default(const struct counter_every *every,
+			 struct counter_plan *ret, struct smco_err *err)
 {
 	static const char hardware[] =
 		"task-clock,minor-faults,major-faults,context-switches,"
@@ -224,7 +265,7 @@ int counter_plan_default(struct counter_plan *ret, struct smco_err *err)
 		rc = pmu_event_parse_list(hardware, &events, &nr, err);
 	if (rc)
 		return rc;
-	rc = counter_plan_make(events, nr, true, ret, err);
+	rc = counter_plan_make(events, nr, true, every, ret, err);
 	free(events);
 	return rc;
 }

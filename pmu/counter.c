@@ -10,35 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pmu/counter-private.h"
 #include "pmu/open.h"
-
-#define READ_FORMAT                                                            \
-	(PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED |                  \
-	 PERF_FORMAT_TOTAL_TIME_RUNNING)
-
-/* One group of one thread, or on one CPU. */
-struct open_group {
-	size_t group;
-	int fd[COUNTER_GROUP_MAX]; /* the leader's first */
-	size_t nr;
-	bool is_lost;
-	struct counter_sum last;
-	uint64_t unseen_ns; /* paused, on a CPU, not yet taken */
-};
-
-struct counter_thread {
-	const struct counter_plan *plan;
-	pid_t tid;
-	bool is_paused;
-	uint64_t paused_at_ns; /* the thread's CPU time then */
-	struct open_group *open;
-	size_t nr;
-	/* Of a software event: its lock changes with each beginning on a CPU.
-	 */
-	const struct perf_event_mmap_page *page; /* NULL = none */
-	uint32_t seen_lock;
-	bool has_moved; /* by the last reading it had run since that before */
-};
 
 /* ---------------------------------------------------------------- birth --- */
 
@@ -124,12 +97,15 @@ static int open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 		      struct smco_err *err)
 {
 	const struct counter_group *g = &plan->group[group];
-	*o = (struct open_group){.group = group};
+	*o = (struct open_group){.group = group, .has_every = g->has_every};
 	for (size_t i = 0; i < g->nr; i++) {
-		const struct pmu_event *ev = &plan->event[g->first + i];
+		size_t place = counter_place(o, i, g->nr);
+		const struct pmu_event *ev = &plan->event[g->first + place];
 		struct perf_event_attr attr = ev->attr;
 		bool leads = i == 0;
-		attr.read_format = READ_FORMAT;
+		attr.read_format = COUNTER_READ_FORMAT;
+		if (g->has_every)
+			counter_every_clock(&attr);
 		attr.inherit = 0;
 		attr.pinned = leads && attr.pinned;
 		attr.disabled = leads && since == COUNTER_EXEC;
@@ -213,6 +189,11 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 			t->nr++;
 		}
 	}
+	int rc = counter_every_open(t, err);
+	if (rc) {
+		counter_thread_close(t);
+		return rc;
+	}
 	map_page(t);
 	if (since == COUNTER_BIRTH && !wide) {
 		read_history(tid, &history);
@@ -232,6 +213,7 @@ void counter_thread_close(struct counter_thread *t)
 		       (size_t)sysconf(_SC_PAGESIZE));
 		nr_pages--;
 	}
+	counter_every_close(t);
 	for (size_t i = 0; i < t->nr; i++)
 		close_group(&t->open[i]);
 	free(t->open);
@@ -240,36 +222,72 @@ void counter_thread_close(struct counter_thread *t)
 
 /* ----------------------------------------------------------------- read --- */
 
-static bool take_one(struct open_group *o, struct counter_sum *add, bool *busy)
+bool counter_note(struct open_group *o, uint64_t enabled_ns,
+		  uint64_t running_ns, const uint64_t *value,
+		  struct counter_sum *add)
+{
+	bool any = enabled_ns != o->last.enabled_ns || o->unseen_ns;
+	add->enabled_ns += o->unseen_ns;
+	o->unseen_ns = 0;
+	add->enabled_ns += enabled_ns - o->last.enabled_ns;
+	add->running_ns += running_ns - o->last.running_ns;
+	o->last.enabled_ns = enabled_ns;
+	o->last.running_ns = running_ns;
+	for (size_t i = 0; i < o->nr; i++) {
+		any |= value[i] != o->last.value[i];
+		add->value[i] += value[i] - o->last.value[i];
+		o->last.value[i] = value[i];
+	}
+	return any;
+}
+
+struct reading {
+	uint64_t enabled_ns, running_ns, value[COUNTER_GROUP_MAX];
+};
+
+/* The group's sums now: 1; 0 if it has lost its counters, or a failure. */
+static int read_group(const struct open_group *o, struct reading *ret)
 {
 	struct {
-		uint64_t nr, enabled, running, value[COUNTER_GROUP_MAX];
+		uint64_t nr, enabled_ns, running_ns, value[COUNTER_GROUP_MAX];
 	} now;
-	bool any = false;
+	ssize_t n = read(o->fd[0], &now, sizeof(now));
+	if (n == 0)
+		return 0;
+	if (n < (ssize_t)offsetof(typeof(now), value) || now.nr != o->nr)
+		return SMCO_SYS;
+	ret->enabled_ns = now.enabled_ns;
+	ret->running_ns = now.running_ns;
+	for (size_t i = 0; i < o->nr; i++)
+		ret->value[counter_place(o, i, o->nr)] = now.value[i];
+	return 1;
+}
+
+static bool take_one(struct open_group *o, struct counter_sum *add, bool *busy)
+{
+	struct reading now;
 	if (o->is_lost)
 		return false;
-	ssize_t n = read(o->fd[0], &now, sizeof(now));
-	if (n == 0) { /* pinned, and somebody else has its counters */
+	int rc = read_group(o, &now);
+	if (rc == 0) { /* pinned, and somebody else has its counters */
 		o->is_lost = true;
 		if (busy)
 			*busy = true;
-		return false;
 	}
-	if (n < (ssize_t)(offsetof(typeof(now), value)) || now.nr != o->nr)
-		return false;
-	any |= now.enabled != o->last.enabled_ns || o->unseen_ns;
-	add->enabled_ns += o->unseen_ns;
-	o->unseen_ns = 0;
-	add->enabled_ns += now.enabled - o->last.enabled_ns;
-	add->running_ns += now.running - o->last.running_ns;
-	o->last.enabled_ns = now.enabled;
-	o->last.running_ns = now.running;
-	for (size_t i = 0; i < o->nr; i++) {
-		any |= now.value[i] != o->last.value[i];
-		add->value[i] += now.value[i] - o->last.value[i];
-		o->last.value[i] = now.value[i];
-	}
-	return any;
+	return rc > 0 &&
+	       counter_note(o, now.enabled_ns, now.running_ns, now.value, add);
+}
+
+uint64_t counter_thread_peek(const struct counter_thread *t, size_t group,
+			     size_t index)
+{
+	uint64_t sum = 0;
+	struct reading now;
+	for (size_t i = 0; i < t->nr; i++)
+		if (t->open[i].group == group &&
+		    read_group(&t->open[i], &now) > 0)
+			sum += now.value[index] - t->open[i].last.value[index];
+	return sum;
 }
 
 /* Time of a thread on a CPU, ns; 0 once it has ended. */

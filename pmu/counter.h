@@ -21,6 +21,7 @@
 struct counter_group {
 	size_t first, nr; /* in counter_plan.event */
 	bool is_machine_wide;
+	bool has_every; /* its last event ends the intervals */
 };
 
 struct counter_plan {
@@ -32,6 +33,12 @@ struct counter_plan {
 	char missing[900];
 };
 
+/* @ev ends an interval each @nr times that a thread counts it. */
+struct counter_every {
+	struct pmu_event ev;
+	uint64_t nr;
+};
+
 /*
  * Try each of @events here and put them into groups as large as the machine
  * counts at once. With @if_available those that it does not have are left out
@@ -40,13 +47,17 @@ struct counter_plan {
  * which ones are. Software events have groups of their own, which are always
  * counting; those marked pinned, too. What remains takes turns where it does
  * not fit into the machine (see counter_sum).
+ *
+ * @every, or NULL: one more event in each group of threads, as the last, which
+ * must be here; see counter_thread_next.
  */
 int counter_plan_make(const struct pmu_event *events, size_t nr,
-		      bool if_available, struct counter_plan *ret,
-		      struct smco_err *err);
+		      bool if_available, const struct counter_every *every,
+		      struct counter_plan *ret, struct smco_err *err);
 /* What is counted if nobody says what: the CPU's counters if there are any,
  * else what the kernel counts itself. */
-int counter_plan_default(struct counter_plan *ret, struct smco_err *err);
+int counter_plan_default(const struct counter_every *every,
+			 struct counter_plan *ret, struct smco_err *err);
 void counter_plan_deinit(struct counter_plan *p);
 
 enum counter_since {
@@ -92,6 +103,23 @@ bool counter_thread_has_run(struct counter_thread *t);
  */
 bool counter_thread_take(struct counter_thread *t, size_t group,
 			 struct counter_sum *ret, bool *busy);
+/*
+ * The next interval of the thread that an event has ended (counter_every): its
+ * group, what that has counted in it, and when it was over. The kernel wrote
+ * all this down at that moment, so nothing is late: the group's sums are those
+ * of the very event, also where it is read long after. False: none is left now.
+ * What the kernel did not write, for want of room or because they came too fast
+ * for it, is part of the next interval, of twice as many events and more: of
+ * the group's last.
+ */
+bool counter_thread_next(struct counter_thread *t, size_t *group_ret,
+			 struct counter_sum *ret, uint64_t *at_ns_ret);
+/* Is a quarter of the room for them used? */
+bool counter_thread_is_crowded(const struct counter_thread *t);
+/* What event @index of @group has counted and nobody has taken. */
+uint64_t counter_thread_peek(const struct counter_thread *t, size_t group,
+			     size_t index);
+
 /*
  * Stop counting, or go on, to save what it costs. The thread's time on a CPU in
  * between is part of enabled_ns, and not of running_ns, in what is taken next.

@@ -1,5 +1,6 @@
 #include "reports/counts-json.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* jansson's integers are signed; only a forged trace has larger ones. */
@@ -109,6 +110,23 @@ static json_t *note(struct trace_reader *r, const char *key,
 	return v ? text(v) : json_null();
 }
 
+static uint64_t meta_number(struct trace_reader *r, const char *key)
+{
+	const char *v = trace_meta(r, key);
+	return v ? strtoull(v, NULL, 10) : 0;
+}
+
+static json_t *every_json(struct trace_reader *r, json_t *(*text)(const char *))
+{
+	if (!trace_meta(r, "counters.every"))
+		return json_null();
+	json_t *o = json_object();
+	put(o, "count", number(meta_number(r, "counters.every")));
+	put(o, "event", note(r, "counters.every_event", text));
+	put(o, "joined", number(meta_number(r, "counters.every_joined")));
+	return o;
+}
+
 json_t *counts_json(const struct model_file *f, size_t max_threads,
 		    json_t *(*text)(const char *))
 {
@@ -125,6 +143,7 @@ json_t *counts_json(const struct model_file *f, size_t max_threads,
 		json_array_append_new(threads, thread_json(c, &c->thread[i]));
 	put(o, "interval_ns",
 	    c->interval_ns ? number(c->interval_ns) : json_null());
+	put(o, "every", every_json(f->reader, text));
 	put(o, "missing", note(f->reader, "counters.missing", text));
 	put(o, "failed", note(f->reader, "counters.failed", text));
 	put(o, "records", number(c->nr_records));

@@ -149,6 +149,25 @@ static void problems(const struct view *v, struct trace_reader *r)
 	}
 }
 
+/* Records that so many events end. */
+static void every(const struct view *v, const struct model_file *f)
+{
+	const char *nr = trace_meta(f->reader, "counters.every"),
+		   *event = trace_meta(f->reader, "counters.every_event"),
+		   *joined = trace_meta(f->reader, "counters.every_joined");
+	char each[UNITS_MAX], count[UNITS_MAX];
+	if (!nr || !event)
+		return;
+	text_paragraph(v, "", INK_DIM, "%s records, each %s %.100s of a thread",
+		       units_count(f->counts->nr_records, count),
+		       units_count(strtoull(nr, NULL, 10), each), event);
+	if (joined)
+		text_paragraph(v, "", INK_WARN,
+			       "they came too fast: %s are part of the one "
+			       "after",
+			       units_count(strtoull(joined, NULL, 10), count));
+}
+
 static void one_file(const struct view *v, const struct model_file *f)
 {
 	const struct counts *c = f->counts;
@@ -160,6 +179,7 @@ static void one_file(const struct view *v, const struct model_file *f)
 		total(v, f, i, i ? "" : "counters");
 	if (!c->nr_records)
 		text_paragraph(v, "", INK_WARN, "no reading in the trace");
+	every(v, f);
 	problems(v, f->reader);
 	threads(v, c);
 	fputc('\n', v->page.out);

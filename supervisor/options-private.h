@@ -18,6 +18,8 @@ int options_output(const char *text, struct options *o, struct smco_err *err);
 /* At least @min_ns, which @min_text says. */
 int options_time(const char *text, const char *option, uint64_t min_ns,
 		 const char *min_text, uint64_t *ret, struct smco_err *err);
+/* A time, or so many of an event: "10ms", "1M:cycles". */
+int options_interval(const char *text, struct options *o, struct smco_err *err);
 int options_sample(const char *text, struct options *o, struct smco_err *err);
 /* One more of @o->phase. */
 int options_phase(const char *text, struct options *o, struct smco_err *err);

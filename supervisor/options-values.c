@@ -146,6 +146,39 @@ int options_time(const char *text, const char *option, uint64_t min_ns,
 	return 0;
 }
 
+/* "1000000:cycles", "10k:page-faults". */
+static int take_every(const char *text, const char *colon, struct options *o,
+		      struct smco_err *err)
+{
+	static const char letters[] = "kMG";
+	char quote[96];
+	size_t digits = strspn(text, "0123456789");
+	uint64_t nr = digits && digits < 16 ? strtoull(text, NULL, 10) : 0;
+	const char *rest = text + digits, *letter;
+	if (rest < colon && (letter = strchr(letters, *rest))) {
+		for (; letter >= letters; letter--)
+			nr = nr < INT64_MAX / 1000 ? nr * 1000 : 0;
+		rest++;
+	}
+	if (rest != colon || !nr || !colon[1])
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--interval: '%s' is not a number of events "
+				 "and their name, as 1000000:cycles",
+				 quantity_quote(text, quote, sizeof(quote)));
+	o->every_nr = nr;
+	o->every_event = colon + 1;
+	return 0;
+}
+
+int options_interval(const char *text, struct options *o, struct smco_err *err)
+{
+	const char *colon = strchr(text, ':');
+	if (colon)
+		return take_every(text, colon, o, err);
+	return options_time(text, "--interval", OPTIONS_MIN_INTERVAL_NS,
+			    "at least 1ms", &o->interval_ns, err);
+}
+
 int options_sample(const char *text, struct options *o, struct smco_err *err)
 {
 	char quote[48];

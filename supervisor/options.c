@@ -229,9 +229,7 @@ static int take_option(int c, struct options *o, struct smco_err *err)
 	case 'e':
 		return parse_events(optarg, o, err);
 	case OPT_INTERVAL:
-		return options_time(optarg, "--interval",
-				    OPTIONS_MIN_INTERVAL_NS, "at least 1ms",
-				    &o->interval_ns, err);
+		return options_interval(optarg, o, err);
 	case OPT_IF_AVAILABLE:
 		o->if_available = true;
 		return 0;
@@ -320,12 +318,14 @@ static int check_whole(const struct options *o, struct smco_err *err)
 				 "--kill-on-exit is for commands started by "
 				 "smco-trace, not for -p");
 	if (!(o->monitors & MONITOR_COUNTERS) &&
-	    (o->events || (o->interval_ns && !o->nr_phases) || o->if_available))
+	    (o->events || (o->interval_ns && !o->nr_phases) || o->every_nr ||
+	     o->if_available))
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "%s is for counters: add them to -m",
-				 o->events	  ? "--event"
-				 : o->interval_ns ? "--interval"
-						  : "--if-available");
+				 o->events ? "--event"
+				 : o->interval_ns || o->every_nr
+					 ? "--interval"
+					 : "--if-available");
 	if (o->monitors & MONITOR_COUNTERS && !o->target_ppb)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "counting costs something: --target must be "

@@ -75,8 +75,10 @@ struct options {
 	uint64_t min_size_bytes;
 	unsigned monitors;  /* enum options_monitors */
 	const char *events; /* of the counters, unparsed; NULL = default set */
-	uint64_t interval_ns; /* between readings of the counters */
-	uint64_t sample_hz;   /* of MONITOR_SAMPLES */
+	uint64_t interval_ns;	 /* between readings of the counters */
+	uint64_t every_nr;	 /* or so many events of a thread; 0 = not */
+	const char *every_event; /* which; into argv */
+	uint64_t sample_hz;	 /* of MONITOR_SAMPLES */
 	const char *phase[OPTIONS_MAX_PHASES]; /* into argv */
 	size_t nr_phases;
 	bool if_available;	    /* events that are not here are left out */

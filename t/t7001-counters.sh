@@ -83,6 +83,50 @@ intervals() {
 }
 ok "a record at each interval, and their sum is the total" intervals
 
+# by_record FILE EXPRESSION - @r has its records: [tid, values...], and %t
+# those of each thread.
+by_record() {
+	smco-report --juwel "$1" | perl -ne '
+		my @f = split; next if $f[0] != 6;
+		my ($pid, $nr, $l, $e, $m, @v) = unpack "L2Q3Q16", pack "H*", $f[5];
+		push @r, [$f[3], @v[0 .. $nr - 1]];
+		push @{$t{$f[3]}}, $r[-1];
+		END { print eval $expression, "\n"; die $@ if $@ }
+		BEGIN { $expression = shift }' "$2"
+}
+# A thread's first record has what came before its first instruction, too.
+of_events() {
+	smco-trace -t unlimited --interval 100:page-faults -e page-faults,task-clock,page-faults:u \
+		-o events.trace -- "$FIXTURES/count-work" 3 2 1000 0 >out 2>err || return 1
+	cat err
+	by_record events.trace 'my ($whole, $odd, $sum) = (0, 0, 0);
+		for (values %t) { my ($first, @more) = @$_; my $last = pop @more;
+			$odd += $first->[1] < 100 || $first->[1] > 150 if $last;
+			$odd += grep { $_->[1] != 100 || !$_->[2] } @more;
+			$odd += $last->[1] >= 100 if $last && $last->[1] != 100;
+			$whole += grep { $_->[1] >= 100 } @$_;
+			$sum += $_->[1] for @$_ }
+		join " ", $whole >= 50 && $whole <= 55 ? 1 : $whole, $odd, $sum' | tee line
+	read -r whole odd sum <line
+	[ "$whole $odd" = "1 0" ] && [ "$sum" = "$(get events.trace 'n("page-faults")')" ] &&
+		[ "$(get events.trace '$e = $c->{every}; "$e->{count} $e->{event} $e->{joined}"')" = "100 page-faults 0" ] &&
+		grep -q ' records, each 100 page-faults of a thread$' err
+}
+ok "a record each so many events of a thread, with all counts of that event" of_events
+too_fast() {
+	smco-trace -q -t unlimited --interval 1:page-faults -e page-faults -o fast.trace -- \
+		"$FIXTURES/count-work" 1 0 40000 0 >out || return 1
+	by_record fast.trace 'my ($sum, $joined) = (0, 0);
+		for (@r) { $sum += $_->[1]; $joined += $_->[1] - 1 }
+		join " ", scalar(@r), $sum, $joined' | tee line
+	read -r nr sum joined <line
+	# A thread's last record was ended by no event.
+	[ "$sum" = "$(get fast.trace 'n("page-faults")')" ] && [ "$sum" -ge 40000 ] &&
+		get fast.trace '$c->{every}{joined}' | tee told && [ "$(cat told)" -ge "$joined" ] &&
+		[ $(($(cat told) - joined)) -le 2 ]
+}
+ok "where they come too fast none is lost, and how many were joined is said" too_fast
+
 exec_once() {
 	setarch -R smco-trace -q -e page-faults -o e.trace -- \
 		sh -c 'exec "$0" 1 0 5000 0' "$FIXTURES/count-work" >out || return 1
@@ -174,6 +218,20 @@ if smco-trace --list-events CYCLES | grep -q '^no'; then
 	}
 	ok "but nothing at all to count is an error" none
 fi
+
+not_an_interval() {
+	local what
+	for what in 0:page-faults 10: :page-faults x:page-faults 1X:page-faults -1:page-faults; do
+		smco-trace --interval "$what" -e page-faults -o m.trace touch started 2>err
+		[ $? = 125 ] && cat err && [ ! -e started ] &&
+			grep -q '^smco-trace: --interval: .* is not a number of events' err || return 1
+	done
+	smco-trace --interval 10:page-fautls -e page-faults -o m.trace touch started 2>err
+	[ $? = 125 ] && cat err && [ ! -e started ] && grep -q 'page-faults' err &&
+		! smco-trace --interval 10:page-faults -m nap -o m.trace touch started 2>err &&
+		cat err && grep -q '^smco-trace: --interval is for counters' err && [ ! -e started ]
+}
+ok "an interval of no event, of none, of none that there is: nothing started" not_an_interval
 
 no_room() {
 	(ulimit -Sn 40 && ulimit -Hn 40 &&

@@ -1,4 +1,4 @@
-#include "supervisor/monitor/counters.h"
+#include "supervisor/monitor/counters-private.h"
 
 #include "pmu/open.h"
 
@@ -8,51 +8,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HASH_SIZE 256
-#define GRACE_NS  2e6 /* what is worth no pause */
-#define CHECK_NS  (50 * NSEC_PER_MSEC)
-/* No event that can be typed is called so. */
-#define HIDDEN "(context-switches)"
-
-struct thread {
-	struct thread *next; /* of the same hash */
-	pid_t pid, tid;
-	const void *task;
-	struct counter_thread *counters;
-	bool had_siblings;
-	uint64_t read_ns;  /* the last record's end */
-	uint64_t nr_stops; /* taken off the context switches so far */
-	/* Stops that are known before the switch they are was counted. */
-	uint64_t stops_owed;
-	struct counter_sum *pending; /* by group: taken, not yet written */
-};
-
-struct counters {
-	struct counters_params p;
-	struct counter_plan plan;
-	struct ledger *ledger;
-	struct thread *hash[HASH_SIZE];
-	struct thread machine; /* tid 0 */
-	uint64_t due_ns;       /* the next records */
-	uint64_t check_ns;     /* the next look at what is spent, without */
-	bool is_paused;
-	/* A count of context switches, for the ledger: its group and place, and
-	 * whether it is there for that only; nobody asked for it. */
-	size_t switch_group, switch_index;
-	bool has_switches, is_hidden;
-	uint64_t switch_ns;   /* what each costs more with counters */
-	uint64_t own_read_ns; /* a reading that disturbs nobody */
-	uint64_t nr_failed;   /* threads that could not be counted */
-	uint64_t nr_busy;     /* groups that lost their counters */
-	struct smco_err why_failed;
-};
+#define GRACE_NS   2e6 /* what is worth no pause */
+#define CHECK_NS   (50 * NSEC_PER_MSEC)
+#define CROWDED_NS (5 * NSEC_PER_MSEC)
 
 /* Waiting for another CPU's answer counts, being put off does not. */
 #define OWN_CLOCK CLOCK_THREAD_CPUTIME_ID
 
 static struct thread **find(struct counters *c, pid_t tid)
 {
-	struct thread **link = &c->hash[(unsigned)tid % HASH_SIZE];
+	struct thread **link = &c->hash[(unsigned)tid % COUNTERS_HASH];
 	while (*link && (*link)->tid != tid)
 		link = &(*link)->next;
 	return link;
@@ -80,19 +45,15 @@ static void take_off_stops(struct counters *c, struct thread *t, size_t group,
 	}
 }
 
-/* How many of @group's values are shown; a hidden one is its last. */
-static size_t nr_shown(const struct counters *c, size_t group)
+void counters_charge_switches(struct counters *c, struct thread *t,
+			      uint64_t waiting)
 {
-	bool hides = c->is_hidden && group == c->switch_group;
-	return c->plan.group[group].nr - hides;
-}
-
-static void charge_switches(struct counters *c, size_t group,
-			    const struct counter_sum *sum)
-{
-	if (c->has_switches && group == c->switch_group)
-		ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
-			      sum->value[c->switch_index] * c->switch_ns);
+	uint64_t now = t->nr_switches + waiting;
+	if (now <= t->nr_charged)
+		return;
+	ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
+		      (now - t->nr_charged) * c->switch_ns);
+	t->nr_charged = now;
 }
 
 static void emit(struct counters *c, const struct thread *t, size_t group,
@@ -103,8 +64,8 @@ static void emit(struct counters *c, const struct thread *t, size_t group,
 		       "a record has room for a group");
 	struct ev_counts ev = {
 		.pid = (uint32_t)t->pid,
-		.nr = (uint32_t)nr_shown(c, group),
-		.length_ns = now_ns - t->read_ns,
+		.nr = (uint32_t)counters_nr_shown(c, group),
+		.length_ns = now_ns - t->pending[group].read_ns,
 		.enabled_ns = sum->enabled_ns,
 		.missed_ns = sum->enabled_ns - sum->running_ns,
 	};
@@ -129,17 +90,31 @@ static void add_sum(struct counter_sum *to, const struct counter_sum *from,
 		to->value[i] += from->value[i];
 }
 
+void counters_settle(struct counters *c, struct thread *t, size_t group,
+		     struct counter_sum *sum)
+{
+	if (c->has_switches && group == c->switch_group) {
+		t->nr_switches += sum->value[c->switch_index];
+		counters_charge_switches(c, t, 0);
+	}
+	take_off_stops(c, t, group, sum);
+	add_sum(&t->pending[group].sum, sum, c->plan.group[group].nr);
+}
+
 static void collect(struct counters *c, struct thread *t)
 {
-	if (!counter_thread_has_run(t->counters))
+	/* Not every reading was a taking if events end the intervals. */
+	if (!c->every.nr && !counter_thread_has_run(t->counters))
 		return;
 	for (size_t g = 0; g < c->plan.nr_groups; g++) {
 		struct counter_sum sum;
 		bool busy = false;
 		if (counter_thread_take(t->counters, g, &sum, &busy)) {
-			charge_switches(c, g, &sum);
-			take_off_stops(c, t, g, &sum);
-			add_sum(&t->pending[g], &sum, c->plan.group[g].nr);
+			if (c->every.nr && c->plan.group[g].has_every)
+				c->nr_joined +=
+					sum.value[c->plan.group[g].nr - 1] /
+					c->every.nr;
+			counters_settle(c, t, g, &sum);
 		}
 		c->nr_busy += busy;
 	}
@@ -174,17 +149,23 @@ static struct counter_sum take_whole(const struct counters *c, size_t group,
 	return whole;
 }
 
+void counters_write_group(struct counters *c, struct thread *t, size_t group,
+			  uint64_t now_ns)
+{
+	struct counter_sum sum = take_whole(c, group, &t->pending[group].sum);
+	size_t nr = counters_nr_shown(c, group);
+	bool any = sum.enabled_ns != 0;
+	for (size_t i = 0; i < nr; i++)
+		any |= sum.value[i] != 0;
+	if (any && nr)
+		emit(c, t, group, &sum, now_ns);
+	t->pending[group].read_ns = now_ns;
+}
+
 static void write_out(struct counters *c, struct thread *t, uint64_t now_ns)
 {
-	for (size_t g = 0; g < c->plan.nr_groups; g++) {
-		struct counter_sum sum = take_whole(c, g, &t->pending[g]);
-		bool any = sum.enabled_ns != 0;
-		for (size_t i = 0; i < nr_shown(c, g); i++)
-			any |= sum.value[i] != 0;
-		if (any && nr_shown(c, g))
-			emit(c, t, g, &sum, now_ns);
-	}
-	t->read_ns = now_ns;
+	for (size_t g = 0; g < c->plan.nr_groups; g++)
+		counters_write_group(c, t, g, now_ns);
 }
 
 /* The end of an interval that is no thread's end, in units. */
@@ -193,11 +174,12 @@ static uint64_t told_ns(const struct counters *c, const struct thread *t,
 {
 	uint64_t unit = unit_for(c->p.interval_ns, COUNTS_TIME_UNIT_NS);
 	uint64_t told = c->p.start_ns + in_units(now_ns - c->p.start_ns, unit);
-	return told > t->read_ns ? told : now_ns;
+	return told > t->pending[0].read_ns ? told : now_ns;
 }
 
 static void read_thread(struct counters *c, struct thread *t, uint64_t now_ns)
 {
+	counters_drain(c, t);
 	collect(c, t);
 	write_out(c, t, now_ns);
 }
@@ -229,7 +211,9 @@ static void start(struct counters *c, struct thread *t,
 	}
 	if (c->is_paused)
 		counter_thread_pause(t->counters);
-	t->read_ns = smco_now_ns();
+	uint64_t now_ns = smco_now_ns();
+	for (size_t g = 0; g < c->plan.nr_groups; g++)
+		t->pending[g].read_ns = now_ns;
 	/* Since its birth the switch of every stop is counted. */
 	t->nr_stops =
 		t->task && since != COUNTER_BIRTH ? c->p.nr_stops(t->task) : 0;
@@ -240,7 +224,7 @@ static void start(struct counters *c, struct thread *t,
 static bool note_siblings(struct counters *c, pid_t pid)
 {
 	bool any = false;
-	for (size_t i = 0; i < HASH_SIZE; i++)
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
 		for (struct thread *t = c->hash[i]; t; t = t->next)
 			if (t->pid == pid)
 				any = t->had_siblings = true;
@@ -306,7 +290,7 @@ void counters_exec(struct counters *c, pid_t pid, pid_t tid, const void *task,
 	}
 	/* The kernel's counters went along with whichever thread called exec;
 	 * all are read while nothing runs, and begin anew. */
-	for (size_t i = 0; i < HASH_SIZE; i++)
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
 		for (struct thread **link = &c->hash[i]; *link;) {
 			if ((*link)->pid == pid)
 				end_thread(c, link, now_ns);
@@ -323,15 +307,29 @@ uint64_t counters_due_ns(const struct counters *c)
 	return c->check_ns < c->due_ns ? c->check_ns : c->due_ns;
 }
 
+/* Intervals that events have ended, and what the ledger must know before. */
+static void look_at(struct counters *c, struct thread *t)
+{
+	c->is_crowded |= counters_drain(c, t);
+	if (c->has_switches)
+		counters_charge_switches(c, t,
+					 counter_thread_peek(t->counters,
+							     c->switch_group,
+							     c->switch_index));
+}
+
 /* @whole: records, too. */
 static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 {
 	uint64_t nr = 0, began_ns = smco_clock_ns(OWN_CLOCK);
 	if (c->machine.counters)
 		collect(c, &c->machine);
-	for (size_t i = 0; i < HASH_SIZE; i++)
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
 		for (struct thread *t = c->hash[i]; t; t = t->next, nr++)
-			collect(c, t);
+			if (c->every.nr)
+				look_at(c, t);
+			else
+				collect(c, t);
 	/* A running thread is interrupted for it; what took longer than by
 	 * itself was that, at the most. */
 	uint64_t took_ns = smco_clock_ns(OWN_CLOCK) - began_ns;
@@ -342,7 +340,9 @@ static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 		return;
 	if (c->machine.counters)
 		write_out(c, &c->machine, told_ns(c, &c->machine, now_ns));
-	for (size_t i = 0; i < HASH_SIZE; i++)
+	if (c->every.nr) /* threads have ends of their own */
+		return;
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
 		for (struct thread *t = c->hash[i]; t; t = t->next)
 			write_out(c, t, told_ns(c, t, now_ns));
 }
@@ -368,7 +368,7 @@ static void pause_or_go_on(struct counters *c)
 	if (pause == c->is_paused)
 		return;
 	c->is_paused = pause;
-	for (size_t i = 0; i < HASH_SIZE; i++)
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
 		for (struct thread *t = c->hash[i]; t; t = t->next) {
 			if (pause)
 				counter_thread_pause(t->counters);
@@ -386,15 +386,16 @@ void counters_tick(struct counters *c, uint64_t now_ns)
 	if (whole)
 		c->due_ns += ((now_ns - c->due_ns) / c->p.interval_ns + 1) *
 			     c->p.interval_ns;
-	c->check_ns = now_ns + CHECK_NS;
+	c->is_crowded = false;
 	if (!c->is_paused || whole)
 		read_all(c, whole, now_ns);
+	c->check_ns = now_ns + (c->is_crowded ? CROWDED_NS : CHECK_NS);
 	pause_or_go_on(c);
 }
 
 static void drop_all(struct counters *c)
 {
-	for (size_t i = 0; i < HASH_SIZE; i++)
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
 		while (c->hash[i]) {
 			struct thread *t = c->hash[i];
 			c->hash[i] = t->next;
@@ -410,6 +411,9 @@ void counters_finish(struct counters *c, uint64_t now_ns)
 {
 	char text[400];
 	read_all(c, true, now_ns);
+	for (size_t i = 0; c->every.nr && i < COUNTERS_HASH; i++)
+		for (struct thread *t = c->hash[i]; t; t = t->next)
+			read_thread(c, t, now_ns);
 	drop_all(c); /* who is left alone has no task any more to ask */
 	if (c->nr_failed) {
 		snprintf(text, sizeof(text), "%ju thread%s: %s",
@@ -421,67 +425,14 @@ void counters_finish(struct counters *c, uint64_t now_ns)
 		snprintf(text, sizeof(text), "%ju", (uintmax_t)c->nr_busy);
 		c->p.put_meta(c->p.ctx, "counters.lost", text);
 	}
+	if (c->nr_joined) {
+		snprintf(text, sizeof(text), "%ju", (uintmax_t)c->nr_joined);
+		c->p.put_meta(c->p.ctx, "counters.every_joined", text);
+	}
 }
 
 /* ------------------------------------------------------ coming and going ---
  */
-
-/* Context switches are counted in any case, where they may be: each costs a
- * little more with counters, which the ledger has to know. */
-static void add_switches(const struct pmu_event *events, size_t nr,
-			 bool if_available, struct counter_plan *plan)
-{
-	struct counter_plan more;
-	_cleanup_free_ struct pmu_event *all = calloc(nr + 1, sizeof(*all));
-	for (size_t i = 0; i < plan->nr_events; i++)
-		if (plan->event[i].role == PMU_SWITCHES)
-			return;
-	if (!all || nr == PMU_MAX_EVENTS ||
-	    pmu_event_parse("context-switches", &all[nr], NULL) ||
-	    pmu_try(&all[nr], NULL))
-		return;
-	memcpy(all, events, nr * sizeof(*all));
-	snprintf(all[nr].name, sizeof(all[nr].name), HIDDEN);
-	if (counter_plan_make(all, nr + 1, if_available, &more, NULL))
-		return;
-	counter_plan_deinit(plan);
-	*plan = more;
-}
-
-static int make_plan(const struct counters_params *p, struct counter_plan *ret,
-		     struct smco_err *err)
-{
-	struct pmu_event *events;
-	size_t nr;
-	if (!p->events)
-		return counter_plan_default(ret, err);
-	int rc = pmu_event_parse_list(p->events, &events, &nr, err);
-	if (rc)
-		return rc;
-	rc = counter_plan_make(events, nr, p->if_available, ret, err);
-	if (!rc)
-		add_switches(events, nr, p->if_available, ret);
-	free(events);
-	return rc;
-}
-
-/* Where context switches are counted, of both levels. */
-static void find_switches(struct counters *c)
-{
-	for (size_t g = 0; g < c->plan.nr_groups; g++)
-		for (size_t i = 0; i < c->plan.group[g].nr; i++) {
-			const struct pmu_event *ev =
-				&c->plan.event[c->plan.group[g].first + i];
-			if (ev->role != PMU_SWITCHES ||
-			    ev->attr.exclude_kernel || ev->attr.exclude_user)
-				continue;
-			c->has_switches = true;
-			c->is_hidden = !strcmp(ev->name, HIDDEN);
-			c->switch_group = g;
-			c->switch_index = i;
-			return;
-		}
-}
 
 /* What reading a thread takes that does not run on another CPU: this one. */
 static uint64_t calibrate(const struct counter_plan *plan)
@@ -511,12 +462,13 @@ int counters_create(const struct counters_params *p, struct ledger *ledger,
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	c->p = *p;
 	c->ledger = ledger;
-	int rc = make_plan(p, &c->plan, err);
+	int rc = counters_plan(c, err);
 	if (rc) {
 		free(c);
 		return rc;
 	}
-	find_switches(c);
+	if (c->every.nr)
+		c->every_ns = counters_every_cost_ns();
 	c->own_read_ns = calibrate(&c->plan);
 	c->switch_ns = counter_switch_cost_ns(&c->plan);
 	c->due_ns = p->start_ns + p->interval_ns;
@@ -535,50 +487,4 @@ void counters_destroy(struct counters *c)
 	drop_all(c);
 	counter_plan_deinit(&c->plan);
 	free(c);
-}
-
-static void put(struct counters *c, const char *key, const char *what,
-		const char *value)
-{
-	char whole[96];
-	snprintf(whole, sizeof(whole), "%s%s", key, what);
-	c->p.put_meta(c->p.ctx, whole, value);
-}
-
-static const char *level_of(const struct pmu_event *ev)
-{
-	if (ev->attr.exclude_kernel == ev->attr.exclude_user ||
-	    !strcmp(ev->unit, "ns"))
-		return NULL; /* both; clocks know no levels */
-	return ev->attr.exclude_kernel ? "user" : "kernel";
-}
-
-static void put_event(struct counters *c, size_t group, size_t i)
-{
-	const struct pmu_event *ev =
-		&c->plan.event[c->plan.group[group].first + i];
-	char key[64], text[40];
-	snprintf(key, sizeof(key), "counter.%zu.%zu", group, i);
-	put(c, key, "", ev->name);
-	put(c, key, ".role", pmu_role_name(ev->role));
-	if (*ev->unit)
-		put(c, key, ".unit", ev->unit);
-	if (ev->scale != 1) {
-		snprintf(text, sizeof(text), "%.17g", ev->scale);
-		put(c, key, ".scale", text);
-	}
-	if (level_of(ev))
-		put(c, key, ".level", level_of(ev));
-}
-
-void counters_put_meta(struct counters *c)
-{
-	char text[32];
-	snprintf(text, sizeof(text), "%ju", (uintmax_t)c->p.interval_ns);
-	put(c, "counters", ".interval_ns", text);
-	if (c->plan.missing[0])
-		put(c, "counters", ".missing", c->plan.missing);
-	for (size_t g = 0; g < c->plan.nr_groups; g++)
-		for (size_t i = 0; i < nr_shown(c, g); i++)
-			put_event(c, g, i);
 }

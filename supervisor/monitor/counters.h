@@ -1,9 +1,10 @@
 /*
  * counters.h - the monitor that counts: the same events in every thread of the
- * program, read at every interval, one record for each thread and group that
- * did anything. Nothing is sampled. Where the budget does not allow for what
- * counting costs at each context switch, it pauses, and the records say how
- * much of the thread's time was counted.
+ * program, read at every interval of time or each so many events of a thread,
+ * one record for each thread and group that did anything. Nothing is sampled.
+ * Where the budget does not allow for what counting costs at each context
+ * switch, it pauses, and the records say how much of the thread's time was
+ * counted.
  *
  * Counts are those of the program since it was taken under watch, without the
  * stops that watching makes (a context switch each). What reading costs goes to
@@ -26,6 +27,10 @@ struct counters_params {
 	const char *events; /* as pmu_event_parse_list takes; NULL = default */
 	bool if_available;  /* leave out what the machine does not have */
 	uint64_t interval_ns;
+	/* Threads have intervals of so many of that event; 0 = of time. The
+	 * machine's are always of time. */
+	uint64_t every_nr;
+	const char *every_event;
 	int64_t target_overhead_ppb; /* INT64_MAX = no limit */
 	uint64_t start_ns;	     /* CLOCK_MONOTONIC of session time 0 */
 	/* Stops of a thread so far, by what counters_add was given. */

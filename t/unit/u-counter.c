@@ -93,7 +93,7 @@ static bool plan_of(const char *list, struct counter_plan *p)
 	size_t nr = 0;
 	int rc = pmu_event_parse_list(list, &events, &nr, &err);
 	if (!rc)
-		rc = counter_plan_make(events, nr, false, p, &err);
+		rc = counter_plan_make(events, nr, false, NULL, p, &err);
 	free(events);
 	if (!check_int(rc, 0))
 		printf("# %s\n", err.msg);
@@ -139,16 +139,18 @@ static void test_missing(void)
 	pmu_event_parse("page-faults", &ev[1], NULL);
 	ev[2] = ev[0];
 	snprintf(ev[2].name, sizeof(ev[2].name), "r2");
-	check_int(counter_plan_make(ev, 3, false, &p, &err), SMCO_UNSUPPORTED);
+	check_int(counter_plan_make(ev, 3, false, NULL, &p, &err),
+		  SMCO_UNSUPPORTED);
 	check(strstr(err.msg, "'r1' cannot be counted") == err.msg);
 	check(strstr(err.msg, "there are task-clock, ") != NULL);
-	check_int(counter_plan_make(ev, 3, true, &p, NULL), 0);
+	check_int(counter_plan_make(ev, 3, true, NULL, &p, NULL), 0);
 	check_int(p.nr_events, 1);
 	check_str(p.missing,
 		  "r1, r2: cannot be counted by this CPU and kernel");
 	counter_plan_deinit(&p);
-	check_int(counter_plan_make(ev, 1, true, &p, &err), SMCO_UNSUPPORTED);
-	check_int(counter_plan_default(&p, &err), 0);
+	check_int(counter_plan_make(ev, 1, true, NULL, &p, &err),
+		  SMCO_UNSUPPORTED);
+	check_int(counter_plan_default(NULL, &p, &err), 0);
 	check(p.nr_events >= 5);
 	counter_plan_deinit(&p);
 }
@@ -314,7 +316,7 @@ static void test_machine_wide(void)
 	pmu_event_parse("cpu-clock", &ev, NULL);
 	ev.is_machine_wide = true;
 	ev.nr_cpus = 1;
-	if (counter_plan_make(&ev, 1, false, &p, &err)) {
+	if (counter_plan_make(&ev, 1, false, NULL, &p, &err)) {
 		tap_skip(err.msg);
 		return;
 	}

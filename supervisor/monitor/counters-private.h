@@ -1,0 +1,82 @@
+/*
+ * counters-private.h - what the files behind counters.h share.
+ */
+#ifndef SMCO_COUNTERS_PRIVATE_H
+#define SMCO_COUNTERS_PRIVATE_H
+
+#include "supervisor/monitor/counters.h"
+
+#define COUNTERS_HASH 256
+/* Of one group: what was taken and not yet written. */
+struct pending {
+	struct counter_sum sum;
+	uint64_t read_ns; /* the last record's end */
+};
+
+struct thread {
+	struct thread *next; /* of the same hash */
+	pid_t pid, tid;
+	const void *task;
+	struct counter_thread *counters;
+	bool had_siblings;
+	uint64_t nr_stops; /* taken off the context switches so far */
+	/* Stops that are known before the switch they are was counted. */
+	uint64_t stops_owed;
+	struct pending *pending; /* by group */
+	/* Context switches that were taken, and that the ledger has. */
+	uint64_t nr_switches, nr_charged;
+};
+
+struct counters {
+	struct counters_params p;
+	struct counter_plan plan;
+	struct ledger *ledger;
+	struct counter_every every; /* .nr 0 = intervals are times */
+	uint64_t every_ns;	    /* what the end of one costs a thread */
+	uint64_t nr_joined;	    /* intervals that are part of the next */
+	struct thread *hash[COUNTERS_HASH];
+	struct thread machine; /* tid 0 */
+	uint64_t due_ns;       /* the next records */
+	uint64_t check_ns;     /* the next look at what is spent, without */
+	bool is_paused;
+	bool is_crowded; /* intervals come too fast to look at CHECK_NS */
+	/* A count of context switches, for the ledger: its group and place, and
+	 * whether it is there for that only; nobody asked for it. */
+	size_t switch_group, switch_index;
+	bool has_switches, is_hidden;
+	uint64_t switch_ns;   /* what each costs more with counters */
+	uint64_t own_read_ns; /* a reading that disturbs nobody */
+	uint64_t nr_failed;   /* threads that could not be counted */
+	uint64_t nr_busy;     /* groups that lost their counters */
+	struct smco_err why_failed;
+};
+
+/* ---- counters-plan.c ---- */
+
+/* What is counted, into c->plan, and where its context switches are. */
+int counters_plan(struct counters *c, struct smco_err *err);
+/* How many of @group's values are shown; hidden ones are its last. */
+size_t counters_nr_shown(const struct counters *c, size_t group);
+
+/* ---- counters.c ---- */
+
+/* @sum of @t's @group was taken: what is not the program's is taken off, and
+ * the rest waits to be written. */
+void counters_settle(struct counters *c, struct thread *t, size_t group,
+		     struct counter_sum *sum);
+/* The group's record, which ends at @now_ns, if anything was counted. */
+void counters_write_group(struct counters *c, struct thread *t, size_t group,
+			  uint64_t now_ns);
+/* Context switches of @t up to now: @waiting of them were not yet taken. */
+void counters_charge_switches(struct counters *c, struct thread *t,
+			      uint64_t waiting);
+
+/* ---- counters-every.c ---- */
+
+/* The records of all intervals that an event has ended, of one thread. True if
+ * they come so fast that they should be asked for more often. */
+bool counters_drain(struct counters *c, struct thread *t);
+/* What the end of an interval costs a thread, ns. */
+uint64_t counters_every_cost_ns(void);
+
+#endif
