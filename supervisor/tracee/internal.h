@@ -79,12 +79,13 @@ struct task {
 		long nr;
 		int64_t ret;
 	} again;
-	/* The scheduler's clock when it fell asleep, 0 = unknown; mend.c */
+	/* The scheduler's clock when it fell asleep, 0 = unknown;
+	 * mend-look.c */
 	uint64_t asleep_ns;
 	uint64_t asleep_migrations;
-	uint64_t asleep_nr;  /* times it has slept */
-	unsigned nr_looks;   /* at what it waits in, before PTRACE_INTERRUPT */
-	struct {	     /* of the recvmsg it was last seen in; mend.c */
+	uint64_t asleep_nr; /* times it has slept */
+	unsigned nr_looks;  /* at what it waits in, before PTRACE_INTERRUPT */
+	struct { /* of the recvmsg it was last seen in; mend-look.c */
 		taddr_t msg; /* 0 = none */
 		taddr_t sp;
 		taddr_t control;
@@ -159,7 +160,7 @@ struct tproc {
 	unsigned nr_old_stubs;
 	taddr_t whole;	  /* code of whole.c, 0 = not yet, 1 = cannot */
 	size_t whole_len; /* of it */
-	bool has_rooms;	  /* a thread was seen in such a call; mend.c */
+	bool has_rooms;	  /* a thread was seen in such a call; mend-look.c */
 	bool stub_refused;
 	unsigned nr_owed; /* tasks with .owed */
 	enum libs_phase libs;
@@ -312,11 +313,21 @@ int task_next_stop(struct task *t, int *status_ret);
 void loan_pay_back(struct task *t);
 void loan_write_off(struct task *t); /* it will not stop any more */
 
-/* --- mend.c --- */
+/* --- mend-look.c --- */
 /* PTRACE_INTERRUPT comes next: since when does @t wait, and what does the
  * kernel not tell any more when it has been interrupted? */
 void mend_before_interrupt(struct task *t);
 bool mend_wants_look(const struct task *t);
+/* The same of a call that begins, to be interrupted at once. @t is in its
+ * syscall-enter-stop, with @regs. */
+void mend_note_entry(struct task *t, const struct user_regs_struct *regs);
+/* How long had @t waited when it was interrupted? ns, 0 when that is not
+ * known: then the wait may end late, never early. */
+uint64_t mend_waited_ns(const struct task *t);
+
+/* --- mend.c --- */
+/* Is @nr a wait that may have an end, which a stop would move? */
+bool mend_has_timeout(long nr);
 /* Stopped on the way to signal delivery: the wait must go on, or end as a
  * handler makes it end. */
 void mend_at_stop(struct task *t);

@@ -70,123 +70,10 @@ static const struct waiting_call *find_call(long nr)
 	return NULL;
 }
 
-#define FIRST_LOOKS 8
-
-/* --- when did a sleeping thread fall asleep --- */
-
-/*
- * se.exec_start is the scheduler's clock of the CPU when the thread was last
- * put on or taken off it. That clock is the CPU's own and leaves out what a
- * hypervisor stole, so only the difference between two looks without a
- * migration in between means anything: from falling asleep to being woken by
- * PTRACE_INTERRUPT. False: not to be known.
- */
-struct sleep_clock {
-	uint64_t ns;
-	uint64_t migrations;
-	uint64_t nr_sleeps;
-};
-
-static bool sched_field(const char *buf, const char *name, uint64_t *ret,
-			unsigned long long *frac)
+bool mend_has_timeout(long nr)
 {
-	unsigned long long whole;
-	char *at = strstr(buf, name);
-	*frac = 0;
-	if (!at || !(at = strchr(at, ':')) ||
-	    sscanf(at + 1, " %llu.%6llu", &whole, frac) < 1)
-		return false;
-	*ret = whole;
-	return true;
-}
-
-static bool last_ran(const struct task *t, struct sleep_clock *ret)
-{
-	char path[64], buf[2048];
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/sched", t->tgid, t->tid);
-	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
-		return false;
-	unsigned long long frac, none;
-	if (!sched_field(buf, "\nnr_voluntary_switches", &ret->nr_sleeps,
-			 &none) ||
-	    !sched_field(buf, "\nse.nr_migrations", &ret->migrations, &none) ||
-	    !sched_field(buf, "\nse.exec_start", &ret->ns, &frac))
-		return false;
-	ret->ns = ret->ns * NSEC_PER_MSEC + frac;
-	return true;
-}
-
-/* How long had @t waited when it was interrupted? 0 when that is not known:
- * then the wait may end late, never early. */
-static uint64_t waited_ns(const struct task *t)
-{
-	struct sleep_clock now;
-	/* It has slept once more, in our stop. More often: that wait was over
-	 * before it was interrupted, and this is another one. */
-	if (!t->asleep_ns || !last_ran(t, &now) ||
-	    now.migrations != t->asleep_migrations ||
-	    now.nr_sleeps != t->asleep_nr + 1 || now.ns < t->asleep_ns)
-		return 0;
-	return now.ns - t->asleep_ns;
-}
-
-/*
- * @t waits in recvmsg, whose message says how much room for control data there
- * is until the kernel writes there how much of it was used. @args: as in
- * /proc/TID/syscall.
- */
-static void note_room(struct task *t, const char *args)
-{
-	unsigned long a[6], sp, pc;
-	struct msghdr m;
-
-	if (sscanf(args, " %lx %lx %lx %lx %lx %lx %lx %lx", &a[0], &a[1],
-		   &a[2], &a[3], &a[4], &a[5], &sp, &pc) != 8 ||
-	    !(a[2] & MSG_WAITALL) || whole_has(t->proc, pc) ||
-	    tmem_read(t->proc, a[1], &m, sizeof(m)) < 0 || !m.msg_control)
-		return;
-	t->proc->has_rooms = true;
-	t->room.msg = a[1];
-	t->room.sp = sp;
-	t->room.control = (taddr_t)(uintptr_t)m.msg_control;
-	t->room.len = m.msg_controllen;
-}
-
-/* A look takes longer than the rest of a stop: at threads that have not been
- * seen to need it, only a few. */
-bool mend_wants_look(const struct task *t)
-{
-	return t->may_wait || t->nr_looks < FIRST_LOOKS ||
-	       (t->proc && t->proc->has_rooms);
-}
-
-void mend_before_interrupt(struct task *t)
-{
-	char path[64], buf[256];
-
-	t->asleep_ns = 0;
-	t->nr_looks++;
-	/* An announced wait goes on; its end is known. */
-	if (t->mend.call)
-		return;
-	snprintf(path, sizeof(path), "/proc/%d/syscall", t->tid);
-	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
-		return;
-	char *end;
-	long nr = strtol(buf, &end, 10);
-	if (end == buf || *end != ' ')
-		return; /* "running" */
 	const struct waiting_call *call = find_call(nr);
-	if (!call || call->timeout == TIMEOUT_NONE)
-		return;
-	if (nr == SYS_recvmsg)
-		note_room(t, end);
-	struct sleep_clock then;
-	if (!last_ran(t, &then))
-		return;
-	t->asleep_ns = then.ns;
-	t->asleep_migrations = then.migrations;
-	t->asleep_nr = then.nr_sleeps;
+	return call && call->timeout != TIMEOUT_NONE;
 }
 
 /* --- how long did it want to wait --- */
@@ -271,7 +158,7 @@ static void note_end(struct task *t, const struct waiting_call *call,
 		     const struct user_regs_struct *regs)
 {
 	uint64_t ns = timeout_ns(t, call, regs);
-	uint64_t since = t->stop_ns - waited_ns(t);
+	uint64_t since = t->stop_ns - mend_waited_ns(t);
 
 	mend_forget(t);
 	if (ns == UINT64_MAX)
@@ -536,8 +423,10 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 	    ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof(info), &info) <= 0 ||
 	    task_get_regs(t, &regs) < 0)
 		return false;
-	if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
 		t->begins_interrupted = interrupted;
+		mend_note_entry(t, &regs);
+	}
 	if (!t->mend.call) {
 		if (info.op != PTRACE_SYSCALL_INFO_EXIT ||
 		    !(is_interrupted(t, find_call(arch.syscall_nr(&regs)),

@@ -1,0 +1,156 @@
+/*
+ * What is looked at before a thread is interrupted, because nobody can tell it
+ * afterwards: since when it has been waiting, and how much room for control
+ * data its message has.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "supervisor/tracee/internal.h"
+
+#define FIRST_LOOKS 8
+
+/*
+ * se.exec_start is the scheduler's clock of the CPU when the thread was last
+ * put on or taken off it. That clock is the CPU's own and leaves out what a
+ * hypervisor stole, so only the difference between two looks without a
+ * migration in between means anything: from falling asleep to being woken by
+ * PTRACE_INTERRUPT. False: not to be known.
+ */
+struct sleep_clock {
+	uint64_t ns;
+	uint64_t migrations;
+	uint64_t nr_sleeps;
+};
+
+static bool sched_field(const char *buf, const char *name, uint64_t *ret,
+			unsigned long long *frac)
+{
+	unsigned long long whole;
+	char *at = strstr(buf, name);
+	*frac = 0;
+	if (!at || !(at = strchr(at, ':')) ||
+	    sscanf(at + 1, " %llu.%6llu", &whole, frac) < 1)
+		return false;
+	*ret = whole;
+	return true;
+}
+
+static bool last_ran(const struct task *t, struct sleep_clock *ret)
+{
+	char path[64], buf[2048];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/sched", t->tgid, t->tid);
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
+		return false;
+	unsigned long long frac, none;
+	if (!sched_field(buf, "\nnr_voluntary_switches", &ret->nr_sleeps,
+			 &none) ||
+	    !sched_field(buf, "\nse.nr_migrations", &ret->migrations, &none) ||
+	    !sched_field(buf, "\nse.exec_start", &ret->ns, &frac))
+		return false;
+	ret->ns = ret->ns * NSEC_PER_MSEC + frac;
+	return true;
+}
+
+uint64_t mend_waited_ns(const struct task *t)
+{
+	struct sleep_clock now;
+	/* It has slept once more, in our stop. More often: that wait was over
+	 * before it was interrupted, and this is another one. */
+	if (!t->asleep_ns || !last_ran(t, &now) ||
+	    now.migrations != t->asleep_migrations ||
+	    now.nr_sleeps != t->asleep_nr + 1 || now.ns < t->asleep_ns)
+		return 0;
+	return now.ns - t->asleep_ns;
+}
+
+/* The call that @t is in, as far as it sleeps in one. */
+struct place {
+	long nr;
+	unsigned long args[6], sp, pc;
+};
+
+static bool look(const struct task *t, struct place *ret)
+{
+	char path[64], buf[256];
+	snprintf(path, sizeof(path), "/proc/%d/syscall", t->tid);
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
+		return false;
+	unsigned long *a = ret->args;
+	return sscanf(buf, "%ld %lx %lx %lx %lx %lx %lx %lx %lx", &ret->nr,
+		      &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &ret->sp,
+		      &ret->pc) == 9;
+}
+
+/*
+ * recvmsg's message says how much room for control data there is until the
+ * kernel writes there how much of it was used.
+ */
+static bool read_room(struct task *t, const struct place *in, struct msghdr *m)
+{
+	return in->nr == SYS_recvmsg && (in->args[2] & MSG_WAITALL) &&
+	       !whole_has(t->proc, in->pc) &&
+	       tmem_read(t->proc, in->args[1], m, sizeof(*m)) == 0 &&
+	       m->msg_control;
+}
+
+static void note_room(struct task *t, const struct place *in,
+		      const struct msghdr *m)
+{
+	t->proc->has_rooms = true;
+	t->room.msg = in->args[1];
+	t->room.sp = in->sp;
+	t->room.control = (taddr_t)(uintptr_t)m->msg_control;
+	t->room.len = m->msg_controllen;
+}
+
+/* A look takes longer than the rest of a stop: at threads that have not been
+ * seen to need it, only a few. */
+bool mend_wants_look(const struct task *t)
+{
+	return t->may_wait || t->nr_looks < FIRST_LOOKS ||
+	       (t->proc && t->proc->has_rooms);
+}
+
+void mend_before_interrupt(struct task *t)
+{
+	struct sleep_clock then, now;
+	struct place in;
+	struct msghdr m;
+
+	t->asleep_ns = 0;
+	t->nr_looks++;
+	/* An announced wait goes on; its end is known. One that stands at the
+	 * end of its call, in a stop that we have not heard of yet, looks as if
+	 * it were in it. */
+	if (t->mend.call || !look(t, &in) || !mend_has_timeout(in.nr) ||
+	    task_proc_state(t) != 'S')
+		return;
+	bool has_clock = last_ran(t, &then);
+	if (has_clock) {
+		t->asleep_ns = then.ns;
+		t->asleep_migrations = then.migrations;
+		t->asleep_nr = then.nr_sleeps;
+	}
+	/* It may have come to another call, or to the end of this one. */
+	if (in.nr == SYS_recvmsg && look(t, &in) && read_room(t, &in, &m) &&
+	    (!has_clock || (last_ran(t, &now) && now.ns == then.ns &&
+			    now.nr_sleeps == then.nr_sleeps)))
+		note_room(t, &in, &m);
+}
+
+void mend_note_entry(struct task *t, const struct user_regs_struct *regs)
+{
+	struct place in = {.nr = arch.syscall_nr(regs),
+			   .sp = arch.sp(regs),
+			   .pc = arch.pc(regs)};
+	struct msghdr m;
+
+	for (int i = 0; i < 6; i++)
+		in.args[i] = arch.syscall_arg(regs, i);
+	if (read_room(t, &in, &m))
+		note_room(t, &in, &m);
+}
