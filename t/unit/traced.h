@@ -23,6 +23,17 @@ static inline struct tproc *traced_attach(struct tracer *tr, pid_t pid,
 	return NULL;
 }
 
+/* tproc_stop(), given up never: on a busy machine a thread may get no CPU to
+ * stop on for longer than that waits. */
+static inline int traced_stop(struct tproc *p, struct smco_err *err)
+{
+	int r;
+	do
+		r = tproc_stop(p, err);
+	while (r == SMCO_BUSY);
+	return r;
+}
+
 /* As puppet_do, with the tracer's event loop running meanwhile: fork and
  * signals stop the puppet, and calls are made in it. */
 static inline long traced_do(struct tracer *tr, struct puppet *p, puppet_fn fn,

@@ -3,6 +3,8 @@
  * frees are seen; and after the sensors have been taken out everything is as
  * it was before: text, mappings, no thread in a place that is gone.
  */
+#include <time.h>
+
 #include "t/unit/hook-run.h"
 
 struct child {
@@ -111,8 +113,13 @@ struct held {
 	size_t size;
 };
 
+/* What the walk may take of the CPU. */
+#define WALK_NS (6 * NSEC_PER_MSEC)
+
+/* @cpu_ns: that adopting took. */
 static void adopted_and_freed(struct run *r, struct child *c,
-			      const struct held *held, unsigned nr)
+			      const struct held *held, unsigned nr,
+			      uint64_t cpu_ns)
 {
 	unsigned missing = 0, small = 0, adopted = r->nr_live;
 	for (unsigned i = 0; i < nr; i++) {
@@ -124,11 +131,10 @@ static void adopted_and_freed(struct run *r, struct child *c,
 		small += e->addr && e->size < held[i].size;
 	}
 	printf("# %u held, %u found, %u missing\n", nr, adopted, missing);
-	/* It has so much CPU time and no more, which sanitizers may use up. */
+	/* It has so much CPU time and no more, which sanitizers may use up, or
+	 * what a hypervisor takes away: that counts as CPU time, too. */
 	bool in_part = strstr(hooks_describe(r->h), "only in part") != NULL;
-#ifndef __SANITIZE_ADDRESS__
-	check(!in_part);
-#endif
+	check(!in_part || cpu_ns >= WALK_NS);
 	check(nr > 200);
 	check(!missing || in_part);
 	check_int(small, 0);
@@ -170,11 +176,12 @@ int main(void)
 	uint64_t sum = text_sum(&r);
 	check_int(run_plant(&r, &err), 0);
 	check(text_sum(&r) != sum);
-	uint64_t t0 = smco_now_ns();
+	uint64_t t0 = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	check_int(hooks_adopt(r.h, 8192, run_hear, &r, &err), 0);
-	printf("# adopted in %lu us; %s\n", (long)(smco_now_ns() - t0) / 1000,
+	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - t0;
+	printf("# adopted in %lu us; %s\n", (long)cpu_ns / 1000,
 	       hooks_describe(r.h));
-	adopted_and_freed(&r, &c, held, nr);
+	adopted_and_freed(&r, &c, held, nr, cpu_ns);
 
 	/* Out and in again while it allocates as fast as it can. */
 	fputs("c\n", c.in);

@@ -55,7 +55,7 @@ static void leave(struct tracer *tr, int sig, int code, uint64_t mask,
 	int status = 0;
 	check_int(puppet_do(&pup, queue_fault, sig, code), 0);
 	struct tproc *p = attach(tr, pup.pid);
-	check_int(tproc_stop(p, NULL), 0);
+	check_int(traced_stop(p, NULL), 0);
 	check_int(task_set_sigmask(tproc_first_task(p), mask), 0);
 	check_int(tproc_detach(p, NULL), 0);
 	if (survives) {

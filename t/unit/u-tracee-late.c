@@ -210,7 +210,7 @@ static void held(struct tracer *tr, const struct kind *k, int nr_before)
 		tproc_resume_new(p);
 	for (int i = 0; i < nr_before; i++) {
 		pass(tr, 3);
-		check_int(tproc_stop(p, NULL), 0);
+		check_int(traced_stop(p, NULL), 0);
 		if (i + 1 < nr_before)
 			tproc_cont(p);
 	}
@@ -245,7 +245,7 @@ static void left(struct tracer *tr, const struct kind *k, bool is_changed)
 	struct tproc *p = come(tr);
 	tproc_resume_new(p);
 	pass(tr, 5);
-	check_int(tproc_stop(p, NULL), 0);
+	check_int(traced_stop(p, NULL), 0);
 	if (is_changed)
 		change();
 	leave(p);

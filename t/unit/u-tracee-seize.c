@@ -83,8 +83,8 @@ int main(void)
 
 	tracer_longest_was(tr);
 	tracer_stops_are(tr, "to test");
-	check_int(tproc_stop(first, &err), 0);
-	check_int(tproc_stop(second, &err), 0);
+	check_int(traced_stop(first, &err), 0);
+	check_int(traced_stop(second, &err), 0);
 	tproc_cont(first);
 	check_int(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, hurried);
 	tproc_cont(second);
@@ -95,7 +95,7 @@ int main(void)
 
 	tracer_urgent(tr, true);
 	check_int(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, hurried);
-	check_int(tproc_stop(first, &err), 0);
+	check_int(traced_stop(first, &err), 0);
 	tproc_cont(first);
 	check_int(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, hurried);
 	tracer_urgent(tr, false);

@@ -65,7 +65,7 @@ int main(void)
 	if (!check(p != NULL))
 		return tap_done();
 	tproc_resume_new(p);
-	check_int(tproc_stop(p, &err), 0);
+	check_int(traced_stop(p, &err), 0);
 	struct asked at_once = {.empty_at = 1}, soon = {.empty_at = 7},
 		     never = {0};
 	check(tproc_vacate(p, is_empty, &at_once));
@@ -79,7 +79,7 @@ int main(void)
 	check_int(traced_do(tr, &sleeper, act_handle, 0, 0), 0);
 	/* Its stop comes before the one that we ask for. */
 	check_int(kill(sleeper.pid, SIGUSR1), 0);
-	check_int(tproc_stop(p, &err), 0);
+	check_int(traced_stop(p, &err), 0);
 	check(!*told);
 	check(tproc_vacate(p, was_told, NULL));
 	tproc_cont(p);
@@ -90,7 +90,7 @@ int main(void)
 		return tap_done();
 	tproc_resume_new(p);
 	/* It may have stood before its loop at first: one round counts. */
-	check_int(tproc_stop(p, &err), 0);
+	check_int(traced_stop(p, &err), 0);
 	uint64_t began_ns = smco_now_ns();
 	never.nr = 0;
 	check(!tproc_vacate(p, is_empty, &never));

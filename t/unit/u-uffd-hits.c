@@ -167,7 +167,7 @@ int main(void)
 	check_int(puppet_wait(&pup), 7);
 	check(!access_uffd.next_hit(a, &hit));
 	access_uffd.close(a);
-	check_int(tproc_stop(p, NULL), 0);
+	check_int(traced_stop(p, NULL), 0);
 	/* With no room in its queue yet. */
 	bool opened = check_int(access_uffd.open(p, &a, &err), 0);
 	tproc_cont(p);
