@@ -37,8 +37,9 @@ bool diemap_put(struct diemap *m, const void *die, uint32_t value);
 
 /* An integer in what one DIE declares. */
 struct var_member {
-	uint32_t var;  /* VAR_NONE: not wanted */
-	uint64_t byte; /* from the object's first */
+	uint32_t var;	/* VAR_NONE: not wanted, or no integer */
+	uint64_t byte;	/* from the object's first */
+	uint64_t width; /* in a union; else 0 */
 };
 
 struct var_found {

@@ -1,6 +1,7 @@
 #include "symbols/varexpr.h"
 
 #include <dwarf.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_STACK 8
@@ -190,9 +191,23 @@ static void binary(struct machine *m, uint8_t code)
 	keep_type(m);
 }
 
+/*
+ * LLVM has types of any number of bits, which only their names tell:
+ * "DW_ATE_unsigned_1". False: one of those, but for a single bit.
+ */
+static bool whole_bytes(Dwarf_Die *type, bool *bit)
+{
+	const char *name = dwarf_diename(type);
+	const char *bits = name ? strrchr(name, '_') : NULL;
+	*bit = bits && !strcmp(name, "DW_ATE_unsigned_1");
+	return *bit || !bits || strncmp(name, "DW_ATE_", 7) ||
+	       strspn(bits + 1, "0123456789") != strlen(bits + 1) ||
+	       atoi(bits + 1) % 8 == 0;
+}
+
 /* The integer type that @op refers to; the generic one if it is none. */
 static bool base_type(struct machine *m, const Dwarf_Op *op, uint8_t *bytes,
-		      bool *is_signed)
+		      bool *is_signed, bool *bit)
 {
 	Dwarf_Die die;
 	Dwarf_Attribute mem;
@@ -206,6 +221,8 @@ static bool base_type(struct machine *m, const Dwarf_Op *op, uint8_t *bytes,
 	    dwarf_formudata(&mem, &encoding) ||
 	    (size != 1 && size != 2 && size != 4 && size != 8))
 		return false;
+	if (!whole_bytes(&die, bit))
+		return false;
 	*bytes = (uint8_t)size;
 	*is_signed =
 		encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
@@ -216,10 +233,14 @@ static bool base_type(struct machine *m, const Dwarf_Op *op, uint8_t *bytes,
 static void convert(struct machine *m, const Dwarf_Op *op, bool generic)
 {
 	uint8_t bytes = 8;
-	bool is_signed = false;
-	if (!generic && !base_type(m, op, &bytes, &is_signed)) {
+	bool is_signed = false, bit = false;
+	if (!generic && !base_type(m, op, &bytes, &is_signed, &bit)) {
 		give_up(m, VAR_COMPLEX);
 		return;
+	}
+	if (bit) {
+		push(m, VAR_OP_CONST, 1);
+		binary(m, VAR_OP_AND);
 	}
 	struct entry *e = top(m);
 	e->bytes = bytes;

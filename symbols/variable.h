@@ -165,6 +165,9 @@ enum var_flags {
 	VAR_STATIC = 1 << 2, /* in memory for good: globals and statics */
 	VAR_IN_UNION = 1 << 3,
 	VAR_ARTIFICIAL = 1 << 4, /* not in the source */
+	/* In a union with another member, or pointer, of its size at its place:
+	 * who writes there does not say which is meant. */
+	VAR_MIXED = 1 << 5,
 };
 
 struct variable {

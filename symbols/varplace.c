@@ -211,12 +211,18 @@ static enum var_reason to_place(struct var_build *b, const struct var_piece *p,
 
 /* One member, in one piece, over a stretch: a place for each row of the CFI. */
 static void place_member(struct stretch *s, uint32_t var,
-			 const struct var_piece *p, uint64_t byte)
+			 const struct var_piece *said, uint64_t byte)
 {
 	struct var_build *b = s->b;
+	struct var_piece body = *said;
+	const struct var_piece *p = &body;
 	const struct var_type *type = &b->v->vars[var].type;
 	struct var_place place;
 	bool framed = false;
+	/* LLVM counts from rsp as it is in the body, everywhere. */
+	for (size_t i = 0; i < body.nr_ops && !s->sc->is_gcc && b->cfi; i++)
+		if (body.op[i].code == VAR_OP_REG && body.op[i].arg == CFI_RSP)
+			body.op[i].arg = VAR_REG_FRAME_RSP;
 	for (size_t i = 0; i < p->nr_ops; i++)
 		framed |= p->op[i].code == VAR_OP_REG && is_frame(p->op[i].arg);
 	if (!framed) {
@@ -416,19 +422,35 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 
 uint64_t var_body_depth(struct var_build *b, const struct var_function *f)
 {
-	uint64_t deepest = 0;
+	struct {
+		uint64_t depth, bytes;
+	} seen[16] = {{0}};
+	size_t nr = 0, best = 0;
 	for (uint32_t i = 0; i < f->nr_ranges; i++) {
 		const struct var_range *r = &b->v->ranges[f->first_range + i];
 		uint64_t next;
 		for (uint64_t at = r->lo; at < r->hi && b->cfi; at = next) {
 			const struct cfi_rule *row = row_at(b->cfi, at, &next);
-			if (row && row->cfa_kind == CFI_CFA_REG &&
-			    row->cfa_reg == CFI_RSP && row->cfa_off > 0 &&
-			    (uint64_t)row->cfa_off > deepest)
-				deepest = (uint64_t)row->cfa_off;
 			if (next <= at || !var_step(b))
 				break;
+			if (!row || row->cfa_kind != CFI_CFA_REG ||
+			    row->cfa_reg != CFI_RSP || row->cfa_off <= 8)
+				continue;
+			size_t k = 0;
+			while (k < nr &&
+			       seen[k].depth != (uint64_t)row->cfa_off)
+				k++;
+			if (k == ARRAY_SIZE(seen))
+				continue;
+			nr += k == nr;
+			seen[k].depth = (uint64_t)row->cfa_off;
+			seen[k].bytes += (next < r->hi ? next : r->hi) - at;
 		}
 	}
-	return deepest;
+	for (size_t k = 1; k < nr; k++)
+		if (seen[k].bytes > seen[best].bytes)
+			best = k;
+	/* With no more than the return address: nothing is in the frame but
+	 * arguments. */
+	return nr ? seen[best].depth : 8;
 }

@@ -139,7 +139,7 @@ static void walk_function(struct var_build *b, Dwarf_Die *die,
 	if (sc.function != VAR_NO_FUNCTION) {
 		const struct var_function *f = &b->v->functions[sc.function];
 		sc.frame_base = var_frame_base_read(die);
-		if (sc.frame_base.reg == VAR_REG_FRAME_RSP)
+		if (sc.frame_base.reg == VAR_REG_FRAME_RSP || !sc.is_gcc)
 			sc.body_depth = var_body_depth(b, f);
 	}
 	size_t first = b->v->nr_ranges - nr;

@@ -13,6 +13,8 @@
 #define MAX_NESTING 8  /* structs in structs */
 #define MAX_PATH    400
 #define MAX_VISITS  8192
+/* Members of one object that are compared with each other. */
+#define MOST_MIXED 512
 
 /* A type with what is said about it on the way to it. */
 struct qualified {
@@ -281,6 +283,8 @@ static void add_integer(struct flat *f, const struct qualified *q,
 	f->model.qualified = qualified_name(f);
 	f->model.flags = f->flags;
 	struct var_member m = {.var = VAR_NONE, .byte = byte};
+	if (f->flags & VAR_IN_UNION)
+		m.width = t.width;
 	struct variables *v = b->v;
 	if (!b->want || b->want(b->want_ctx, &f->model)) {
 		if (v->nr_vars >= VAR_MAX_VARIABLES) {
@@ -420,6 +424,8 @@ static void flatten(struct flat *f, const struct qualified *q,
 		    Dwarf_Die *member, uint64_t byte, unsigned depth)
 {
 	Dwarf_Die die = q->die;
+	struct var_build *b = f->b;
+	size_t nr = b->nr_members;
 	if (depth > MAX_NESTING) {
 		f->b->v->cut_short = true;
 		return;
@@ -439,6 +445,29 @@ static void flatten(struct flat *f, const struct qualified *q,
 		break;
 	default:
 		break;
+	}
+	Dwarf_Word bytes;
+	if (b->nr_members == nr && f->flags & VAR_IN_UNION &&
+	    !dwarf_aggregate_size(&die, &bytes) && bytes &&
+	    var_grow(b, (void **)&b->members, b->nr_members, &b->cap_members,
+		     sizeof(*b->members)))
+		b->members[b->nr_members++] = (struct var_member){
+			.var = VAR_NONE, .byte = byte, .width = bytes};
+}
+
+/* Members of a union of which nobody can tell whose value was written. */
+static void find_mixed(struct var_build *b, uint32_t first)
+{
+	for (size_t i = first; i < b->nr_members; i++) {
+		const struct var_member *m = &b->members[i];
+		bool mixed = b->nr_members - first > MOST_MIXED;
+		if (m->var == VAR_NONE || !m->width)
+			continue;
+		for (size_t k = first; k < b->nr_members && !mixed; k++)
+			mixed = k != i && b->members[k].byte == m->byte &&
+				b->members[k].width == m->width;
+		if (mixed || b->v->vars[m->var].type.bit_size)
+			b->v->vars[m->var].flags |= VAR_MIXED;
 	}
 }
 
@@ -504,6 +533,7 @@ uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,
 	if (name && type_of(die, &q) && path_add(&f, "", name)) {
 		fill_model(&f, die, name);
 		flatten(&f, &q, NULL, 0, 0);
+		find_mixed(b, g.first);
 	}
 	g.nr = (uint32_t)b->nr_members - g.first;
 	g.wanted = f.wanted;

@@ -60,6 +60,8 @@ static unsigned why_unwatched(const struct range_unit *u, uint32_t i)
 		return VAR_FINE;
 	if (var->type.is_const)
 		return IS_CONST;
+	if (var->flags & VAR_MIXED)
+		return IN_UNION;
 	if (var->flags & VAR_STATIC)
 		return var->flags & VAR_IN_UNION ? IN_UNION : TOO_LARGE;
 	return info && info->nr_sites ? NO_SENSOR : NO_WRITES;

@@ -84,6 +84,119 @@ bool range_doubt_memory(const struct range_code *code,
 	return false;
 }
 
+/* Behind an @endbr64, push %rbp; mov %rsp, %rbp. */
+static bool has_frame_pointer(const struct range_code *code)
+{
+	size_t i = code->nr && code->insns[0].bits & RB_ENDBR;
+	if (code->nr < i + 2)
+		return false;
+	const struct range_insn *push = &code->insns[i], *mov = push + 1;
+	return push->bits & RB_STORES && push->wrote == 1u << RANGE_RSP &&
+	       push->use >> RANGE_RBP & 1 && mov->kind == RK_PLAIN &&
+	       !mov->mem_size && mov->wrote == 1u << RANGE_RBP &&
+	       mov->use >> RANGE_RSP & 1;
+}
+
+bool range_doubt_address(const struct range_code *code,
+			 const struct variables *v, const struct var_place *p)
+{
+	bool framed = has_frame_pointer(code);
+	if (p->kind == VAR_VALUE) {
+		uint8_t reg = range_reg_of_dwarf(p->reg);
+		return reg == RANGE_RSP || (framed && reg == RANGE_RBP);
+	}
+	if (p->kind != VAR_EXPR)
+		return false;
+	const struct var_op *op = v->ops + p->first_op;
+	for (uint32_t i = 0; i < p->nr_ops; i++) {
+		uint8_t reg = range_reg_of_dwarf((unsigned)op[i].arg);
+		if (op[i].code != VAR_OP_REG ||
+		    !(reg == RANGE_RSP || (framed && reg == RANGE_RBP)))
+			continue;
+		uint32_t k = i + 1;
+		k += k < p->nr_ops && op[k].code == VAR_OP_PLUS_CONST;
+		if (k == p->nr_ops || op[k].code != VAR_OP_LOAD)
+			return true;
+	}
+	return false;
+}
+
+bool range_not_optimised(const struct range_code *code,
+			 const struct variables *v,
+			 const struct range_index_entry *all, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *p = &v->places[all[i].place];
+		if (p->kind != VAR_ADDR &&
+		    (p->kind != VAR_MEM || !(p->flags & VAR_SCOPE)))
+			return false;
+	}
+	return has_frame_pointer(code);
+}
+
+/* Is some of the memory at @base + @offset, @bytes of it, an operand? */
+static bool is_operand(const struct range_insn *in, uint8_t base,
+		       int64_t offset, uint64_t bytes)
+{
+	return in->bits & (RB_READS | RB_WRITES) && in->base == base &&
+	       in->index == RANGE_NO_REG &&
+	       overlap(in->disp, in->mem_size, offset, bytes);
+}
+
+/* Control that has come to instruction @i goes on to the next, and comes there
+ * from nowhere else; the register is what it was. */
+static bool goes_straight(const struct range_code *code, size_t i, uint8_t reg)
+{
+	const struct range_insn *in = &code->insns[i];
+	return in->kind == RK_PLAIN && range_falls(code, i) &&
+	       !(code->insns[i + 1].bits & RB_LEADER) &&
+	       (reg >= 16 || !(in->wrote >> reg & 1));
+}
+
+bool range_doubt_half(const struct range_code *code, size_t i, int64_t offset,
+		      uint64_t bytes)
+{
+	uint8_t base = code->insns[i].base;
+	for (size_t k = i; goes_straight(code, k, base); k++) {
+		const struct range_insn *next = &code->insns[k + 1];
+		if (is_operand(next, base, offset, bytes))
+			return next->bits & RB_READS && next->bits & RB_WRITES;
+	}
+	return false;
+}
+
+/* Was the variable in register @reg until @p began? */
+static bool comes_out_of(const struct variables *v,
+			 const struct range_index_entry *own, size_t nr,
+			 const struct var_place *p, uint8_t reg)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		if (q->kind == VAR_REG && q->hi == p->lo &&
+		    range_reg_of_dwarf(q->reg) == reg)
+			return true;
+	}
+	return false;
+}
+
+bool range_doubt_early(const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *own, size_t nr,
+		       const struct var_place *p, uint64_t bytes, size_t i)
+{
+	uint8_t base = range_reg_of_dwarf(p->reg);
+	for (size_t k = i; k < code->nr && code->insns[k].addr < p->hi; k++) {
+		const struct range_insn *in = &code->insns[k];
+		/* The last one may put somebody else there. */
+		if (is_operand(in, base, p->offset, bytes))
+			return !(in->bits & RB_READS) &&
+			       (!range_doubt_store(v, own, nr, p, in) ||
+				comes_out_of(v, own, nr, p, in->reg));
+		if (!goes_straight(code, k, base))
+			break;
+	}
+	return false;
+}
+
 /* Does an instruction that ends at @addr add @k to register @reg? */
 static bool adds(const struct range_code *code, uint64_t addr, uint8_t reg,
 		 int64_t k)
@@ -103,13 +216,18 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 	uint8_t reg = range_reg_of_dwarf(p->reg);
 	if (p->kind != VAR_VALUE || reg == RANGE_NO_REG)
 		return false;
+	size_t at = range_code_find(code, p->lo);
+	bool last = at < code->nr && code->insns[at].bits & RB_ADDS &&
+		    code->insns[at].wrote == 1u << reg &&
+		    code->insns[at].addr + code->insns[at].len == p->hi;
 	for (size_t i = 0; i < nr; i++) {
 		const struct var_place *q = &v->places[own[i].place];
+		last &= q->lo != p->hi;
 		if (q->kind == VAR_REG && q->reg == p->reg && q->hi == p->lo &&
 		    adds(code, q->lo, reg, p->offset))
 			return true;
 	}
-	return false;
+	return last;
 }
 
 /* Bytes from its first to its last element; as much as there is if it does not

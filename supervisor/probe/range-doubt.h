@@ -32,9 +32,45 @@ bool range_doubt_memory(const struct range_code *code,
 			const struct variables *v, const struct var_place *p);
 
 /*
+ * Is @p an address in the frame where a number is meant? LLVM leaves out that
+ * the memory there is to be read, where a variable that it computes with is
+ * put on the stack.
+ */
+bool range_doubt_address(const struct range_code *code,
+			 const struct variables *v, const struct var_place *p);
+
+/*
+ * The code of the function was not optimised: all that it has lies in one frame
+ * for the whole of its blocks. @all are the places in it, @nr of them.
+ */
+bool range_not_optimised(const struct range_code *code,
+			 const struct variables *v,
+			 const struct range_index_entry *all, size_t nr);
+
+/*
+ * Is what instruction @i stores at @offset, @bytes of it, changed at once where
+ * it lies? Then it is half of a computation: an instruction that changes memory
+ * has only one other operand, so the first is put there before. So it is with
+ * fields of bits that are cleared and set. Not asked of code that is not
+ * optimised, which does as the source says.
+ */
+bool range_doubt_half(const struct range_code *code, size_t i, int64_t offset,
+		      uint64_t bytes);
+
+/*
+ * Is memory place @p, which begins at instruction @i, written only then, before
+ * anybody reads it? It is said to begin a few instructions too early.
+ */
+bool range_doubt_early(const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *own, size_t nr,
+		       const struct var_place *p, uint64_t bytes, size_t i);
+
+/*
  * Is @p a register plus a constant that was added already? Where the compiler
  * moves the addition ahead of the statement that it belongs to, it still says
- * "plus 1" at the statement.
+ * "plus 1" at the statement. Or one that is
+ * said only where the same register is added to, and nothing behind that: what
+ * will be its value if the loop goes on.
  */
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,

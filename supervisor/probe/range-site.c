@@ -29,6 +29,7 @@ struct finder {
 	size_t nr_own;
 	const struct range_index_entry *all; /* those of all variables */
 	size_t nr_all;
+	bool plain; /* not optimised */
 	bool failed;
 };
 
@@ -227,12 +228,20 @@ static void touched(struct finder *f, size_t i, struct range_site s,
 		    struct covered c, bool loads)
 {
 	const struct range_insn *in = &f->code->insns[i];
+	const struct variable *var = &f->v->vars[s.var];
+	/* Otherwise it is another member that is meant. */
+	if (var->flags & VAR_IN_UNION &&
+	    (c.delta != 0 || in->mem_size != var->type.width))
+		return;
 	bool same = c.whole && c.delta == 0 && in->reg != RANGE_NO_REG;
 	s.offset = c.offset;
 	s.gap = (uint32_t)i + 1;
 	s.fall = true;
 	if (in->bits & RB_WRITES) {
 		if (!range_falls(f->code, i))
+			return;
+		if (!f->plain && !var->type.is_volatile &&
+		    range_doubt_half(f->code, i, c.offset, var->type.width))
 			return;
 		if (in->bits & RB_IMM && c.whole && c.delta < 8) {
 			s.source = RS_CONST;
@@ -263,17 +272,27 @@ static bool is_part(const struct variable *var)
 	return strpbrk(var->name, ".[") != NULL;
 }
 
-/* Does the function hand out the address of @p, or of what it is part of? */
+/*
+ * Does the function hand out the address of @p, or of what it is part of? It
+ * may do so before the place is said to begin: what it is part of may be
+ * something else there.
+ */
 static bool frame_taken(const struct finder *f, const struct var_place *p,
 			const struct variable *var)
 {
 	uint8_t reg = range_reg_of_dwarf(p->reg);
 	int64_t reach = is_part(var) ? STRUCT_REACH : 0;
-	size_t end = range_code_find(f->code, p->hi);
-	for (size_t i = range_code_find(f->code, p->lo); i < end; i++) {
+	for (size_t i = 0; i < f->code->nr; i++) {
 		const struct range_insn *in = &f->code->insns[i];
-		if (in->bits & RB_LEA && in->base == reg &&
-		    in->disp <= p->offset && in->disp >= p->offset - reach)
+		bool inside = in->addr >= p->lo && in->addr < p->hi;
+		bool lea = in->bits & RB_LEA && in->base == reg;
+		/* mov %rsp, ... */
+		bool copy = reg == RANGE_RSP && !in->mem_size && in->wrote &&
+			    in->kind == RK_PLAIN && in->use >> reg & 1 &&
+			    !(in->wrote >> reg & 1);
+		int64_t at = lea ? in->disp : 0;
+		if ((lea || copy) && at <= p->offset &&
+		    at >= p->offset - (inside ? reach : 0))
 			return true;
 	}
 	return false;
@@ -306,7 +325,17 @@ static void begin(struct finder *f, struct range_site s,
 	}
 	if (i == f->code->nr || f->code->insns[i].addr >= p->hi)
 		return;
-	if (range_doubt_sum(f->code, f->v, f->own, f->nr_own, p))
+	if (range_doubt_sum(f->code, f->v, f->own, f->nr_own, p) ||
+	    (p->kind == VAR_MEM &&
+	     range_doubt_early(f->code, f->v, f->own, f->nr_own, p,
+			       f->v->vars[s.var].type.width, i)))
+		return;
+	/* What is left of it in the block is padding. */
+	size_t k = i;
+	while (k < f->code->nr && f->code->insns[k].bits & RB_PADDING)
+		k++;
+	if (p->kind != VAR_CONST && !(p->flags & VAR_ENDS) && k > i &&
+	    k < f->code->nr && f->code->insns[k].addr >= p->hi)
 		return;
 	s.fall |= (p->flags & VAR_LAST) != 0;
 	if (p->flags & VAR_BEGINS && !s.fall &&
@@ -338,16 +367,22 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	struct range_site s = {.var = var, .place = place};
 	uint32_t regs;
 
-	bool whose = p->flags & VAR_PART && !(variable->flags & VAR_PARAMETER);
+	bool whose =
+		(p->flags & VAR_PART && !(variable->flags & VAR_PARAMETER)) ||
+		variable->flags & VAR_MIXED ||
+		(variable->flags & VAR_IN_UNION && p->kind != VAR_MEM &&
+		 p->kind != VAR_ADDR);
 	if (!source_of(f, p, &s, &regs) || whose ||
-	    range_doubt_memory(f->code, f->v, p)) {
+	    range_doubt_memory(f->code, f->v, p) ||
+	    range_doubt_address(f->code, f->v, p)) {
 		f->out->nr_unreadable++;
 		return;
 	}
 	/* An array has no one value that could be read anywhere. Memory that
 	 * others are to fill begins when it gets its place, with nothing. */
 	if ((p->flags & VAR_BEGINS || comes_in(f, p, variable)) &&
-	    !variable->type.nr_dims && !(p->kind == VAR_MEM && taken))
+	    !variable->type.nr_dims && !(p->kind == VAR_MEM && taken) &&
+	    !(variable->flags & VAR_IN_UNION))
 		begin(f, s, p);
 	if (p->kind == VAR_ADDR || p->flags & VAR_LAST)
 		return; /* by address, below; nothing more */
@@ -383,6 +418,7 @@ static void locals(struct finder *f, uint32_t function)
 	const struct range_index_entry *all =
 		range_index_locals(f->ix, function, &f->nr_all);
 	f->all = all;
+	f->plain = range_not_optimised(f->code, f->v, all, f->nr_all);
 	for (size_t a = 0, b; a < f->nr_all; a = b) {
 		uint32_t var = all[a].var;
 		bool taken = false;
@@ -429,7 +465,7 @@ static void data(struct finder *f)
 					       .place = e->place,
 					       .source = RS_DATA,
 					       .reg = RANGE_NO_REG};
-			if (c.yes)
+			if (c.yes && !(var->flags & VAR_MIXED))
 				touched(f, i, s, c, data_taken(f, p, var));
 		}
 	}

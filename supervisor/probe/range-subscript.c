@@ -1,5 +1,6 @@
 /* Variables used as subscripts, see range-subscript.h. */
 #include "supervisor/probe/range-subscript.h"
+#include "supervisor/probe/range-doubt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -201,22 +202,6 @@ static void see(void *ctx, const struct range_forms *f, uint32_t i,
 	}
 }
 
-/* All that it has lies in one frame for the whole of its blocks. */
-static bool is_not_optimised(const struct variables *v,
-			     const struct range_index_entry *all, size_t nr)
-{
-	bool frame = false;
-	for (size_t i = 0; i < nr; i++) {
-		const struct var_place *p = &v->places[all[i].place];
-		if (p->kind == VAR_ADDR)
-			continue;
-		if (p->kind != VAR_MEM || !(p->flags & VAR_SCOPE))
-			return false;
-		frame |= range_reg_of_dwarf(p->reg) == RANGE_RBP;
-	}
-	return frame;
-}
-
 /* Does an instruction compute with an array's address? */
 static bool names_array(const struct range_image *img,
 			const struct variables *v, const struct range_index *ix,
@@ -277,7 +262,7 @@ int range_subscripts_find(struct range_subscript_uses *ret,
 	*ret = (struct range_subscript_uses){.nr = 0};
 	if (!is_worth_it(code, img, v, ix, all, nr))
 		return 0;
-	s.sure = is_not_optimised(v, all, nr);
+	s.sure = range_not_optimised(code, v, all, nr);
 	if (range_forms_init(&forms, code, img, v, ix, all, nr))
 		range_forms_walk(&forms, see, &s);
 	range_forms_deinit(&forms);

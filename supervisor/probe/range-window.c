@@ -308,11 +308,37 @@ static bool place(struct placer *p, const struct range_site *s)
 	return true;
 }
 
+/*
+ * @s as those have it who did not come from its write: what was written, and
+ * the register that it came from, only one way has. False: not to be told.
+ */
+static bool from_place(const struct placer *p, const struct range_site *s,
+		       struct range_site *ret)
+{
+	const struct var_place *at = &p->v->places[s->place];
+	*ret = *s;
+	if (s->subscript || p->v->vars[s->var].type.nr_dims ||
+	    p->v->vars[s->var].flags & VAR_IN_UNION)
+		return false;
+	if (at->kind == VAR_MEM) {
+		ret->source = RS_FRAME;
+		ret->reg = range_reg_of_dwarf(at->reg);
+		ret->offset = at->offset;
+	} else if (at->kind == VAR_ADDR) {
+		ret->source = RS_DATA;
+		ret->reg = RANGE_NO_REG;
+		ret->offset = at->offset;
+	}
+	return true;
+}
+
 /* Where the variable has a value whichever way control comes, it may as well be
  * looked at behind the join. */
-static bool place_behind(struct placer *p, const struct range_site *s)
+static bool place_behind(struct placer *p, const struct range_site *written)
 {
-	if (p->no_memory || !s->fall)
+	struct range_site own;
+	const struct range_site *s = &own;
+	if (p->no_memory || !written->fall || !from_place(p, written, &own))
 		return false;
 	if (!p->state) {
 		p->state = malloc(p->code->nr);
@@ -324,7 +350,7 @@ static bool place_behind(struct placer *p, const struct range_site *s)
 	if (!p->state_of || p->state_of->var != s->var ||
 	    p->state_of->place != s->place)
 		range_settled(&p->edges, p->code, p->v, p->sites, s, p->state);
-	p->state_of = s;
+	p->state_of = written;
 	p->by_state = true;
 	bool placed = range_is_settled(p->state, s->gap) && place(p, s);
 	p->by_state = false;

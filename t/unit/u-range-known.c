@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include "t/unit/range-run.h"
 
-#define NR_KNOWN 40 /* in the fixture */
+#define NR_KNOWN 43 /* in the fixture */
 
 /* A variable's windows are in the functions that it has sensors in. */
 static void check_functions(const struct range_run *x)
@@ -78,8 +78,9 @@ static void doubt(void)
 	check_int(x.run.exit_status, 0);
 	if (check(x.r != NULL)) {
 		struct range_score s = range_run_score(&x, x.r, out);
-		check_int(s.exact, 11);
-		check_int(s.unseen, 3); /* inplace, pair.a, pair.b */
+		check_int(s.exact, 16);
+		/* inplace, pair.a, pair.b, address */
+		check_int(s.unseen, 4);
 		check_int(s.wide + s.narrow, 0);
 	}
 	range_run_free(&x);

@@ -259,7 +259,13 @@ static void frame(void)
 	 * 13 mov -20(%rbp),%eax; 16 mov %edi,-16(%rbp); 19 ret */
 	LOAD(0x89, 0x7d, 0xec, 0xc7, 0x45, 0xec, 9, 0, 0, 0, 0xff, 0x45, 0xec,
 	     0x8b, 0x45, 0xec, 0x89, 0x7d, 0xf0, 0xc3);
+	/* What is changed at once where it lies is half of something. */
 	find(int4, in_frame);
+	check_int(sites.nr, 2);
+	check_int(sites.site[1].source, RS_FRAME);
+	struct var_type live = int4;
+	live.is_volatile = true;
+	find(live, in_frame);
 	check_int(sites.nr, 3);
 	check_int(sites.site[0].source, RS_REG);
 	check_int(sites.site[0].reg, 7);
