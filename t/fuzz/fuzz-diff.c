@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	int side = data[0] & 1;
 	add(&d, side, file, len);
-	add(&d, !side, sample, sample_size);
+	add(&d, !side, sample.data, sample.size);
 	if (data[0] & 2) {
 		add(&d, side, file, len);
 		add(&d, side, file, len);

@@ -1,6 +1,7 @@
 /*
- * Every report of a mutated trace. The first byte says which, the second what
- * is asked for; the rest is the trace's.
+ * Every report of a mutated trace, or of that and the session it was made of
+ * together. The first byte says which, the second what is asked for; the rest
+ * is the trace's.
  */
 #include "t/fuzz/trace-mutate.h"
 
@@ -18,6 +19,7 @@ enum report {
 	REPORT_CTF,
 	REPORT_SECTION, /* this and all above: of a section */
 	REPORT_NR = 16,
+	REPORT_TWO = 16, /* of two files; a bit above the others */
 };
 
 static void must(int rc)
@@ -40,7 +42,7 @@ static void print_ctf(const struct summary_input *input,
 }
 
 static void print_section(const struct summary *s,
-			  const struct summary_input *input,
+			  const struct summary_input *input, size_t nr_inputs,
 			  const struct select *select, unsigned which,
 			  unsigned how, FILE *f)
 {
@@ -55,7 +57,7 @@ static void print_section(const struct summary *s,
 		.format = (enum section_format)(how % 3),
 		.sort = how & 4 ? section->column[column].name : NULL,
 		.top = how & 8 ? 5 : 0};
-	struct section_source src = {s, input, 1, select, &sites};
+	struct section_source src = {s, input, nr_inputs, select, &sites};
 	must(model_sites(s, 3, &sites));
 	must(section_print(section, &src, &o, &page, NULL));
 	model_sites_free(&sites);
@@ -73,17 +75,23 @@ static void print(unsigned which, unsigned how, const uint8_t *file, size_t len,
 				.process = 4711,
 				.from_ns = how & 64 ? SAMPLE_MS(300) : 0,
 				.to_ns = how & 128 ? SAMPLE_MS(20000) : 0};
-	struct summary_input input = {.name = "x"};
+	struct summary_input input[2] = {{.name = "x"}, {.name = "y"}};
+	size_t nr = which & REPORT_TWO ? 2 : 1;
 	struct summary *s;
-	if (trace_reader_open_mem(file, len, &input.reader, NULL))
+	which %= REPORT_NR;
+	if (trace_reader_open_mem(file, len, &input[0].reader, NULL))
 		return;
+	if (nr == 2)
+		must(trace_reader_open_mem(sample.data, sample.size,
+					   &input[1].reader, NULL));
 	if (which == REPORT_JUWEL) {
-		must(records_print_juwel(&input, 1, &select, f, NULL));
+		must(records_print_juwel(input, nr, &select, f, NULL));
 	} else if (which == REPORT_CTF) {
-		print_ctf(&input, &select);
+		print_ctf(input, &select);
 	} else {
-		must(summary_load_files(&input, 1, &select, &s, NULL));
-		trace_rewind(input.reader);
+		must(summary_load_files(input, nr, &select, &s, NULL));
+		for (size_t i = 0; i < nr; i++)
+			trace_rewind(input[i].reader);
 		if (which == REPORT_SUMMARY)
 			summary_print(s, f, "x.trace", &style);
 		else if (which == REPORT_JSON)
@@ -96,11 +104,12 @@ static void print(unsigned which, unsigned how, const uint8_t *file, size_t len,
 			must(how & 1 ? folded_print_naps(s, f, NULL)
 				     : folded_print_samples(s, f, NULL));
 		else
-			print_section(s, &input, &select,
+			print_section(s, input, nr, &select,
 				      which - REPORT_SECTION, how, f);
 		summary_free(s);
 	}
-	trace_reader_close(input.reader);
+	for (size_t i = 0; i < nr; i++)
+		trace_reader_close(input[i].reader);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -113,7 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t *file = mutate(data + 2, size - 2, &len);
 	if (!file)
 		return 0;
-	unsigned which = data[0] % REPORT_NR;
+	unsigned which = data[0] % (REPORT_NR + REPORT_TWO);
 	FILE *f = open_memstream(&text, &text_size);
 	print(which, data[1], file, len, f);
 	fclose(f);
@@ -124,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 	for (const char *at = text; (at = strstr(at, "</script")); at++)
 		nr_scripts++;
-	if (which == REPORT_PAGE && text_size && nr_scripts != 2)
+	if (which % REPORT_NR == REPORT_PAGE && text_size && nr_scripts != 2)
 		abort();
 	free(text);
 	free(file);

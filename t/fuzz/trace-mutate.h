@@ -3,11 +3,12 @@
  * checksums, so they are put on here; the first byte says on what:
  *   0  a file of arbitrary bytes behind a good header
  *   1  a session of all monitors with bytes changed: position (2 bytes), value
- *   2  one chunk, the second byte being its type, modelled if it has the top
- *      bit, the third the number of its items
+ *   2  one chunk, the second byte being its type and flags: modelled, zstd,
+ *      dictionary from the top bit down; the third the number of its items
  *   3  the tables of that session, and records as feed.h makes them
- * The session's chunks are plain or modelled, so that what is changed is what
- * is read.
+ * Chunks have the heads of format 5, with the first byte's fourth bit those of
+ * formats 3 and 4. The session's chunks are plain or modelled, so that what is
+ * changed is what is read.
  */
 #ifndef TRACE_MUTATE_H
 #define TRACE_MUTATE_H
@@ -21,8 +22,11 @@
 #include "t/unit/scratch.h"
 #include "t/unit/trace-show.h"
 
-static uint8_t *sample;
-static size_t sample_size, tables_size; /* tables_size: to the first record */
+struct session {
+	uint8_t *data;
+	size_t size, tables_size; /* tables_size: to the first record */
+};
+static struct session sample, old_sample; /* old: in its heads */
 
 /* What the monitors that sample_write() does not have leave. */
 static void sample_others(struct trace_writer *w)
@@ -92,52 +96,64 @@ static void session_write(const char *path)
 		abort();
 }
 
-/* The chunks of @from, decompressed, become the sample. */
-static void unpack(const uint8_t *from, size_t len)
+static void put_head(struct bbuf *to, const struct chunk_head *h, bool old)
 {
+	struct disk_chunk d = {
+		.magic = CHUNK_MAGIC,
+		.type = h->type,
+		.flags = h->flags,
+		.back = h->back,
+		.seq = h->seq,
+		.nr_items = h->nr_items,
+		.stored_size = h->stored_size,
+		.raw_size = h->raw_size,
+	};
+	if (old)
+		bbuf_put(to, &d, sizeof(d));
+	else
+		chunk_head_write(to, h);
+}
+
+/* The chunks of @from, decompressed, behind heads of the one or the other kind.
+ */
+static struct session unpack(const uint8_t *from, size_t len, bool old)
+{
+	struct session ret = {.data = NULL};
+	struct chunk_head h;
 	struct bbuf b = {0};
 	ZSTD_DCtx *zstd = ZSTD_createDCtx();
-	size_t at = sizeof(struct disk_header);
+	size_t next, at = sizeof(struct disk_header);
 	bbuf_put(&b, from, at);
-	while (at < len) {
-		struct chunk_head from_head;
-		size_t next = show_chunk(from, len, at, &from_head);
-		const uint8_t *stored = from + at + from_head.size;
-		struct disk_chunk h = {
-			.magic = CHUNK_MAGIC,
-			.type = from_head.type,
-			.flags = from_head.flags,
-			.back = from_head.back,
-			.seq = from_head.seq,
-			.nr_items = from_head.nr_items,
-			.stored_size = from_head.stored_size,
-			.raw_size = from_head.raw_size,
-		};
-		at = next;
-		size_t head = b.len;
-		if (h.type == CHUNK_RECORDS && !tables_size)
-			tables_size = head;
-		bbuf_put(&b, &h, sizeof(h));
+	for (; at < len; at = next) {
+		next = show_chunk(from, len, at, &h);
+		const uint8_t *stored = from + at + h.size;
+		size_t stored_size = h.stored_size;
+		bool packed = h.flags & CHUNK_ZSTD;
+		bool preset = h.flags & CHUNK_DICTIONARY;
+		h.flags &= CHUNK_MODELLED;
+		h.stored_size = h.raw_size;
+		if (h.type == CHUNK_RECORDS && !ret.tables_size)
+			ret.tables_size = b.len;
+		put_head(&b, &h, old);
 		uint8_t *to = bbuf_reserve(&b, h.raw_size);
 		if (!to)
 			abort();
-		bool preset = h.flags & CHUNK_DICTIONARY;
-		if (h.flags & CHUNK_ZSTD)
+		if (packed)
 			ZSTD_decompress_usingDict(
-				zstd, to, h.raw_size, stored, h.stored_size,
+				zstd, to, h.raw_size, stored, stored_size,
 				preset ? dictionary_start : NULL,
 				preset ? dictionary_size() : 0);
 		else
 			memcpy(to, stored, h.raw_size);
 		b.len += h.raw_size;
-		h.flags &= CHUNK_MODELLED;
-		h.stored_size = h.raw_size;
-		memcpy(b.data + head, &h, sizeof(h));
 	}
 	ZSTD_freeDCtx(zstd);
-	sample = b.data;
-	sample_size = b.len;
-	show_sign(sample, sample_size);
+	ret.data = b.data;
+	ret.size = b.len;
+	if (!ret.tables_size || ret.size > 1 << 16)
+		abort();
+	show_sign(ret.data, ret.size);
+	return ret;
 }
 
 static void prepare(void)
@@ -149,36 +165,41 @@ static void prepare(void)
 	scratch_remove(); /* a fuzzer seldom exits */
 	if (!packed)
 		abort();
-	unpack(packed, len);
+	sample = unpack(packed, len, false);
+	old_sample = unpack(packed, len, true);
 	free(packed);
-	if (!tables_size || sample_size > 1 << 16)
-		abort();
 }
 
-static void patched(struct bbuf *to, const uint8_t *data, size_t size)
+static void patched(struct bbuf *to, const struct session *s,
+		    const uint8_t *data, size_t size)
 {
-	bbuf_put(to, sample, sample_size);
+	bbuf_put(to, s->data, s->size);
 	for (; size >= 3; data += 3, size -= 3) {
-		size_t at = (size_t)(data[0] << 8 | data[1]) % sample_size;
+		size_t at = (size_t)(data[0] << 8 | data[1]) % s->size;
 		if (at >= sizeof(struct disk_header))
 			to->data[at] = data[2];
 	}
 }
 
-static void one_chunk(struct bbuf *to, unsigned type, unsigned nr,
+static void one_chunk(struct bbuf *to, bool old, unsigned type, unsigned nr,
 		      const uint8_t *data, size_t size)
 {
-	struct disk_chunk h = {.magic = CHUNK_MAGIC,
-			       .type = (uint8_t)(type & 127),
-			       .flags = type & 128 ? CHUNK_MODELLED : 0,
+	struct chunk_head h = {.type = type & 15,
 			       .nr_items = nr,
 			       .stored_size = (uint32_t)size,
 			       .raw_size = (uint32_t)size};
-	bbuf_put(to, &h, sizeof(h));
+	if (type & 128) {
+		h.flags = CHUNK_MODELLED;
+	} else if (type & 64) {
+		h.flags = CHUNK_ZSTD | (type & 32 ? CHUNK_DICTIONARY : 0);
+		h.raw_size = 256 * nr;
+	}
+	put_head(to, &h, old);
 	bbuf_put(to, data, size);
 }
 
-static void records(struct bbuf *to, const uint8_t *data, size_t size)
+static void records(struct bbuf *to, const struct session *s,
+		    const uint8_t *data, size_t size)
 {
 	static struct codec_writer w;
 	struct record r = {.event = 0};
@@ -194,8 +215,8 @@ static void records(struct bbuf *to, const uint8_t *data, size_t size)
 			abort();
 	}
 	codec_finish(&w, 0, &out);
-	bbuf_put(to, sample, tables_size);
-	one_chunk(to, CHUNK_RECORDS, nr, out.data, out.len);
+	bbuf_put(to, s->data, s->tables_size);
+	one_chunk(to, s == &old_sample, CHUNK_RECORDS, nr, out.data, out.len);
 	bbuf_free(&out);
 }
 
@@ -204,24 +225,26 @@ static void records(struct bbuf *to, const uint8_t *data, size_t size)
 static uint8_t *mutate(const uint8_t *data, size_t size, size_t *len_ret)
 {
 	struct bbuf b = {0};
-	if (!sample)
+	if (!sample.data)
 		prepare();
 	if (size < 3)
 		return NULL;
+	bool old = data[0] & 4;
+	const struct session *s = old ? &old_sample : &sample;
 	switch (data[0] % 4) {
 	case 0:
-		bbuf_put(&b, sample, sizeof(struct disk_header));
+		bbuf_put(&b, s->data, sizeof(struct disk_header));
 		bbuf_put(&b, data + 1, size - 1);
 		break;
 	case 1:
-		patched(&b, data + 1, size - 1);
+		patched(&b, s, data + 1, size - 1);
 		break;
 	case 2:
-		bbuf_put(&b, sample, sizeof(struct disk_header));
-		one_chunk(&b, data[1], data[2], data + 3, size - 3);
+		bbuf_put(&b, s->data, sizeof(struct disk_header));
+		one_chunk(&b, old, data[1], data[2], data + 3, size - 3);
 		break;
 	default:
-		records(&b, data + 1, size - 1);
+		records(&b, s, data + 1, size - 1);
 		break;
 	}
 	show_sign(b.data, b.len);
