@@ -27,11 +27,11 @@ struct record {
 #define NAP_UNIT_NS	    1000000u /* with naps of a second and more */
 #define FLUSH_UNIT_NS	    1000000u /* records of what was so far */
 #define LEDGER_UNIT_NS	    1000u
-#define LEDGER_UNIT_PPB	    100000u /* 0.01 % */
-#define COUNTS_TIME_UNIT_NS 100000u /* with intervals of 100 ms and more */
-#define COUNTS_UNIT_NS	    1000u
-#define RANGE_UNIT_NS	    100000u
-#define SAMPLE_UNIT_NS	    100000u /* with 1000 a second and less */
+#define LEDGER_UNIT_PPB	    100000u  /* 0.01 % */
+#define COUNTS_TIME_UNIT_NS 100000u  /* with intervals of 100 ms and more */
+#define COUNTS_UNIT_NS	    1000u    /* also cycles of the time stamp counter */
+#define RANGE_UNIT_NS	    1000000u /* of processes of 100 ms and more */
+#define SAMPLE_UNIT_NS	    250000u  /* with 1000 a second and less */
 
 static inline uint64_t in_units(uint64_t v, uint64_t unit)
 {

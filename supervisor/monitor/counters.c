@@ -141,11 +141,13 @@ static struct counter_sum take_whole(const struct counters *c, size_t group,
 		sum->running_ns += whole.running_ns - whole.enabled_ns;
 		whole.running_ns = whole.enabled_ns;
 	}
-	for (size_t i = 0; i < g->nr; i++)
-		if (c->plan.event[g->first + i].role == PMU_TASK_CLOCK) {
+	for (size_t i = 0; i < g->nr; i++) {
+		enum pmu_role role = c->plan.event[g->first + i].role;
+		if (role == PMU_TASK_CLOCK || role == PMU_TSC) {
 			sum->value[i] = whole.value[i];
 			take_units(&sum->value[i], &whole.value[i]);
 		}
+	}
 	return whole;
 }
 

@@ -300,13 +300,14 @@ static void emit_proc(struct range_monitor *m, struct range_proc *rp,
 		v->is_new = false;
 		tell(m, u, i, now_ns);
 		uint64_t hits, ns = watched_ns(rp, i, end_ns, &hits);
+		uint64_t alive = sat_sub_u64(end_ns, rp->born_ns);
+		uint64_t unit = unit_for(10 * alive, RANGE_UNIT_NS);
 		const struct ev_range ev = {
 			.smallest = v->smallest,
 			.largest = v->largest,
 			.hits = sat_add_u64(v->hits, hits),
-			.watched_ns = in_units(ns, RANGE_UNIT_NS),
-			.alive_ns = in_units(sat_sub_u64(end_ns, rp->born_ns),
-					     RANGE_UNIT_NS),
+			.watched_ns = in_units(ns, unit),
+			.alive_ns = in_units(alive, unit),
 			.pid = rp->pid,
 			.flags = v->flags | odd_flags(u->vars, i, v),
 		};

@@ -109,10 +109,11 @@ int samples_create(const struct samples_params *p, struct ledger *ledger,
 		}
 		s->hz = samples_rate_hz(p->frequency_hz, share, s->cost_ns);
 		s->how.frequency_hz = s->hz;
-		s->unit_ns = p->exact_times
-				     ? 1
+		s->unit_ns = p->exact_times ? 1
+			     : s->hz <= 1000
+				     ? SAMPLE_UNIT_NS
 				     : unit_for(100 * NSEC_PER_SEC / s->hz,
-						SAMPLE_UNIT_NS);
+						NSEC_PER_MSEC);
 		rc = sampler_create(&s->how, &s->sampler, err);
 	}
 	if (rc) {
