@@ -70,9 +70,10 @@ int accuracy_measure(const struct model_ranges *run,
 		     struct smco_err *err)
 {
 	size_t nr_run, nr_ref;
-	const struct model_range **runs = model_ranges_sorted(run, &nr_run);
+	const struct model_range **runs =
+		model_ranges_sorted(run, false, &nr_run);
 	const struct model_range **refs =
-		model_ranges_sorted(reference, &nr_ref);
+		model_ranges_sorted(reference, false, &nr_ref);
 	*ret = (struct accuracy){0};
 	ret->variable = calloc(nr_ref + 1, sizeof(*ret->variable));
 	if (!runs || !refs || !ret->variable) {

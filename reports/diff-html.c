@@ -108,8 +108,24 @@ static void frames(FILE *out, const struct diff_item *item, unsigned max)
 	fputs("</ol>", out);
 }
 
-static void change(FILE *out, const struct diff_style *st, size_t rank,
-		   const struct diff_change *c)
+static void mistakes(FILE *out, const struct diff *d,
+		     const struct diff_change *c)
+{
+	fputs("<div class=\"sides\">", out);
+	for (int i = 0; i < DIFF_SIDES; i++) {
+		const char *text = diff_mistake(d, c, i);
+		fputs("<div>", out);
+		element(out, "p", text ? "warn" : "dim",
+			text	      ? text
+			: c->entry[i] ? "looks right"
+				      : "no such variable, or no value");
+		fputs("</div>\n", out);
+	}
+	fputs("</div>\n", out);
+}
+
+static void change(FILE *out, const struct diff *d, const struct diff_style *st,
+		   size_t rank, const struct diff_change *c)
 {
 	static const char *const class[VERDICT_NR] = {
 		"dim", "bad", "bad", "good", "good", "warn",
@@ -121,7 +137,10 @@ static void change(FILE *out, const struct diff_style *st, size_t rank,
 	if (c->verdict != VERDICT_SAME)
 		put(out, diff_words_finding(c, false, text));
 	fputs("</h2>\n", out);
-	table(out, c, st->all);
+	if (c->kind == DIFF_MISTAKE)
+		mistakes(out, d, c);
+	else
+		table(out, c, st->all);
 	if (*diff_words_watched(c, text)) {
 		fputs("<p class=\"warn\">watched ", out);
 		put(out, text);
@@ -183,12 +202,12 @@ void diff_print_html(const struct diff *d, const struct diff_rules *rules,
 	table(out, &d->change[0], true);
 	fputs("</section>\n", out);
 	for (size_t i = 1; i < d->nr_changes; i++) {
-		if (d->change[i].verdict == VERDICT_SAME && !style->all)
+		if (!diff_is_told(&d->change[i]) && !style->all)
 			continue;
 		if (style->max_changes && i > style->max_changes)
 			rest++;
 		else
-			change(out, style, i, &d->change[i]);
+			change(out, d, style, i, &d->change[i]);
 	}
 	if (rest) {
 		snprintf(text, sizeof(text), "%zu more (--top)", rest);

@@ -90,6 +90,13 @@ static json_t *stack_json(const struct diff_item *item)
 		    : json_null();
 }
 
+static json_t *mistake_json(const struct diff *d, const struct diff_change *c,
+			    int side)
+{
+	const char *text = diff_mistake(d, c, side);
+	return text ? json_of_text(text) : json_null();
+}
+
 static json_t *change_json(const struct diff *d, const struct diff_change *c)
 {
 	const char *name =
@@ -107,6 +114,9 @@ static json_t *change_json(const struct diff *d, const struct diff_change *c)
 				{"new", json_of_double(c->watched[DIFF_NEW])})},
 		{"base_frames", stack_json(c->item[DIFF_BASE])},
 		{"new_frames", stack_json(c->item[DIFF_NEW])},
+		{"mistake",
+		 JSON_OBJECT_OF({"base", mistake_json(d, c, DIFF_BASE)},
+				{"new", mistake_json(d, c, DIFF_NEW)})},
 		{"metrics", measures_json(d, c)});
 }
 
@@ -162,6 +172,7 @@ int diff_print_json(const struct diff *d, const struct diff_rules *rules,
 		{"counts", counts_json(d)}, {"sites", kind_json(d, DIFF_SITE)},
 		{"phases", kind_json(d, DIFF_PHASE)},
 		{"counters", kind_json(d, DIFF_COUNTER)},
+		{"mistakes", kind_json(d, DIFF_MISTAKE)},
 		{"variables", kind_json(d, DIFF_VARIABLE)},
 		{"fail_on", rules_json(rules)});
 	return json_print(doc, out, err);

@@ -53,7 +53,7 @@ static bool has_prefix(const char *s, size_t len, const char *prefix)
 static bool parse_counted(struct diff_rule *r, const char *s, size_t len)
 {
 	static const enum diff_kind kind[] = {DIFF_SITE, DIFF_PHASE,
-					      DIFF_VARIABLE};
+					      DIFF_MISTAKE, DIFF_VARIABLE};
 	for (size_t i = 0; i < ARRAY_SIZE(kind); i++) {
 		const char *name = diff_kind_name(kind[i]);
 		size_t n = strlen(name) + 1;

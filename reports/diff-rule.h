@@ -1,15 +1,18 @@
 /*
  * diff-rule.h - what a pipeline fails on: "nap.bytes_seconds > +10%".
  *
- *	rule    = subject comparator amount
- *	subject = METRIC            of the run as a whole
- *	        | "site." METRIC    of any single allocation site
- *	        | "counter." NAME   what an event came to
- *	        | "sites." VERDICT  how many are new, gone, grown, shrunk,
- *unsure | "variables." VERDICT   the same of their ranges comparator = ">" |
- *">=" | "<" | "<=" amount  = NUMBER [UNIT]     the new value itself | SIGN
- *NUMBER [UNIT]  the change from base to new | SIGN NUMBER "%"   that, as a
- *share of the base
+ *	rule       = subject comparator amount
+ *	subject    = METRIC               of the run as a whole
+ *	           | "site." METRIC       of any single allocation site
+ *	           | METRIC               of any phase: those are called phase.
+ *	           | "counter." NAME      what an event came to
+ *	           | THINGS "." VERDICT   how many are new, gone, grown, shrunk,
+ *	                                  unsure
+ *	THINGS     = "sites" | "phases" | "mistakes" | "variables"
+ *	comparator = ">" | ">=" | "<" | "<="
+ *	amount     = NUMBER [UNIT]        the new value itself
+ *	           | SIGN NUMBER [UNIT]   the change from base to new
+ *	           | SIGN NUMBER "%"      that, as a share of the base
  *
  * Blanks may stand between the parts. UNIT is one of the metric: K, M, G, ...
  * for bytes and byte seconds, ms, s, m, h for times, "%" for an overhead, "pp"

@@ -1,5 +1,6 @@
 #include "reports/diff-run.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #define SITE	 (1u << DIFF_SITE)
 #define PHASE	 (1u << DIFF_PHASE)
 #define COUNTER	 (1u << DIFF_COUNTER)
+#define MISTAKE	 (1u << DIFF_MISTAKE)
 #define VARIABLE (1u << DIFF_VARIABLE)
 
 const struct diff_metric_info diff_metric[DIFF_NR_METRICS] = {
@@ -38,6 +40,8 @@ const struct diff_metric_info diff_metric[DIFF_NR_METRICS] = {
 				false, true, 1},
 	[DIFF_COUNT] = {"counter.count", "count", UNIT_COUNT, COUNTER, false,
 			false, 1},
+	[DIFF_IS_MISTAKE] = {"variable.mistake", "may be a mistake", UNIT_COUNT,
+			     MISTAKE, true, false, 1},
 	[DIFF_RANGE] = {"variable.range", "range", UNIT_COUNT, VARIABLE, false,
 			false, 1},
 	[DIFF_SMALLEST] = {"variable.smallest", "smallest", UNIT_NUMBER,
@@ -49,9 +53,9 @@ const struct diff_metric_info diff_metric[DIFF_NR_METRICS] = {
 const char *diff_kind_name(enum diff_kind kind)
 {
 	static const char *const name[DIFF_NR_KINDS] = {
-		[DIFF_RUN] = "runs",	       [DIFF_SITE] = "sites",
-		[DIFF_PHASE] = "phases",       [DIFF_COUNTER] = "counters",
-		[DIFF_VARIABLE] = "variables",
+		[DIFF_RUN] = "runs",	     [DIFF_SITE] = "sites",
+		[DIFF_PHASE] = "phases",     [DIFF_COUNTER] = "counters",
+		[DIFF_MISTAKE] = "mistakes", [DIFF_VARIABLE] = "variables",
 	};
 	return name[kind];
 }
@@ -66,7 +70,10 @@ void diff_run_free(struct diff_run *run)
 		free(run->item[i].shown);
 	}
 	free(run->item);
+	free(run->declared);
 	run->item = NULL;
+	run->declared = NULL;
+	run->nr_declared = 0;
 	run->nr_items = run->cap_items = 0;
 }
 
@@ -370,25 +377,94 @@ static int take_counters(const struct summary *s, struct diff_pool *pool,
 	return SMCO_OK;
 }
 
+#define VARIABLE_NAME_MAX 300
+
 /* "main::i (a.c)"; "#2" and so on for others of that name there. */
-static const char *variable_name(struct diff_pool *pool,
-				 const struct model_range *r, unsigned rank)
+static void variable_name(struct diff_pool *pool, const struct model_range *r,
+			  unsigned rank, char name[VARIABLE_NAME_MAX])
 {
-	char name[300], number[16] = "";
+	char number[16] = "";
 	if (rank > 1)
 		snprintf(number, sizeof(number), " #%u", rank);
-	snprintf(name, sizeof(name), "%.200s%s (%.60s)", r->decl->function,
+	snprintf(name, VARIABLE_NAME_MAX, "%.200s%s (%.60s)", r->decl->function,
 		 number, diff_pool_file(pool, r->decl->file));
-	return diff_pool_text(pool, name);
+}
+
+/* What looks like a mistake about @r; NULL: nothing. That a value is always the
+ * same depends on how often it was seen, and is left out. */
+static const char *mistake_text(struct diff_pool *pool,
+				const struct model_range *r)
+{
+	const struct model_subscript *s = r->subscript;
+	char text[RANGE_WORDS + 128], words[RANGE_WORDS];
+	if (r->finding == FINDING_NONE || r->finding == FINDING_CONSTANT)
+		return NULL;
+	if (s)
+		snprintf(text, sizeof(text),
+			 "subscript of %s from %" PRId64 " to %" PRId64,
+			 subscript_array_words(s, words), s->smallest,
+			 s->largest);
+	else
+		snprintf(text, sizeof(text), "%s (%.0Lf to %.0Lf)",
+			 finding_text(r->finding), range_number(r, r->smallest),
+			 range_number(r, r->largest));
+	return diff_pool_text(pool, text);
+}
+
+static int take_variable(struct diff_run *run, struct diff_pool *pool,
+			 const struct model_range *r, const char *name)
+{
+	struct diff_item *item = add_item(run, DIFF_VARIABLE);
+	if (!item)
+		return SMCO_NOMEM;
+	long double smallest = range_number(r, r->smallest);
+	long double largest = range_number(r, r->largest);
+	item->name = name;
+	item->value[DIFF_RANGE] = (double)(largest - smallest);
+	item->value[DIFF_SMALLEST] = (double)smallest;
+	item->value[DIFF_LARGEST] = (double)largest;
+	item->nr_allocs = r->alive_ns;
+	item->nr_watched = r->watched_ns;
+	item = add_item(run, DIFF_MISTAKE);
+	if (!item)
+		return SMCO_NOMEM;
+	item->name = name;
+	item->about = mistake_text(pool, r);
+	item->value[DIFF_IS_MISTAKE] = item->about != NULL;
+	item->nr_allocs = r->alive_ns;
+	item->nr_watched = r->watched_ns;
+	return SMCO_OK;
+}
+
+static int compare_hashes(const void *va, const void *vb)
+{
+	uint64_t a = *(const uint64_t *)va, b = *(const uint64_t *)vb;
+	return a < b ? -1 : a > b;
+}
+
+static uint64_t name_hash(const char *name)
+{
+	return hindex_hash(0, name, strlen(name));
+}
+
+bool diff_run_declares(const struct diff_run *run, const char *name)
+{
+	uint64_t hash = name_hash(name);
+	return run->nr_declared &&
+	       bsearch(&hash, run->declared, run->nr_declared, sizeof(hash),
+		       compare_hashes);
 }
 
 static int take_variables(const struct summary *s, struct diff_pool *pool,
 			  struct diff_run *run)
 {
+	char name[VARIABLE_NAME_MAX];
 	size_t nr;
 	unsigned rank = 1;
-	const struct model_range **range = model_ranges_sorted(&s->ranges, &nr);
-	int rc = range ? SMCO_OK : SMCO_NOMEM;
+	const struct model_range **range =
+		model_ranges_sorted(&s->ranges, true, &nr);
+	run->declared = calloc(nr + 1, sizeof(*run->declared));
+	int rc = range && run->declared ? SMCO_OK : SMCO_NOMEM;
 	for (size_t i = 0; i < nr && !rc; i++) {
 		const struct model_range *r = range[i];
 		bool again = i &&
@@ -396,23 +472,16 @@ static int take_variables(const struct summary *s, struct diff_pool *pool,
 				     range[i - 1]->decl->function) &&
 			     !strcmp(r->decl->file, range[i - 1]->decl->file);
 		rank = again ? rank + 1 : 1;
+		variable_name(pool, r, rank, name);
+		run->declared[run->nr_declared++] = name_hash(name);
 		/* What is only looked at has whatever was there then. */
-		if (!(r->flags & RANGE_SENSED))
-			continue;
-		struct diff_item *item = add_item(run, DIFF_VARIABLE);
-		if (!item) {
-			rc = SMCO_NOMEM;
-			break;
-		}
-		long double smallest = range_number(r, r->smallest);
-		long double largest = range_number(r, r->largest);
-		item->name = variable_name(pool, r, rank);
-		item->value[DIFF_RANGE] = (double)(largest - smallest);
-		item->value[DIFF_SMALLEST] = (double)smallest;
-		item->value[DIFF_LARGEST] = (double)largest;
-		item->nr_allocs = r->alive_ns;
-		item->nr_watched = r->watched_ns;
+		if (r->has_value && r->flags & RANGE_SENSED)
+			rc = take_variable(run, pool, r,
+					   diff_pool_text(pool, name));
 	}
+	if (run->nr_declared)
+		qsort(run->declared, run->nr_declared, sizeof(*run->declared),
+		      compare_hashes);
 	free(range);
 	return rc;
 }

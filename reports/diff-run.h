@@ -17,6 +17,7 @@ enum diff_kind {
 	DIFF_SITE,     /* told apart by its stack */
 	DIFF_PHASE,    /* by its name */
 	DIFF_COUNTER,  /* by the event's name */
+	DIFF_MISTAKE,  /* what may be one, by its variable's name and file */
 	DIFF_VARIABLE, /* by its name and file; only with sensors */
 	DIFF_NR_KINDS,
 };
@@ -35,7 +36,8 @@ enum diff_metric {
 	DIFF_PHASE_COUNT,
 	DIFF_PHASE_LONGEST,
 	DIFF_COUNT,
-	DIFF_RANGE, /* its largest value less its smallest */
+	DIFF_IS_MISTAKE, /* 1, or 0: of a variable that looks right */
+	DIFF_RANGE,	 /* its largest value less its smallest */
 	DIFF_SMALLEST,
 	DIFF_LARGEST,
 	DIFF_NR_METRICS,
@@ -79,6 +81,7 @@ struct diff_item {
 	struct trace_frame *shown; /* owned; the same as they were, texts in
 				    * the pool */
 	size_t nr_frames;
+	const char *about; /* in the pool; of a mistake what it is, or NULL */
 	double value[DIFF_NR_METRICS]; /* NAN = unknown here */
 	double error[DIFF_NR_METRICS]; /* the truth is within +- this */
 	/* Of a site, how much of it was watched; of a variable, the time that
@@ -100,7 +103,13 @@ struct diff_run {
 	bool is_truncated;	/* the trace has no end */
 	struct diff_item *item; /* owned; item[0] is the run as a whole */
 	size_t nr_items, cap_items;
+	uint64_t *declared; /* owned; hashes of the names of all variables that
+			     * the program has, also without values; sorted */
+	size_t nr_declared;
 };
+
+/* Does the program of @run have a variable of that name? */
+bool diff_run_declares(const struct diff_run *run, const char *name);
 
 /* Are the frames of @item the innermost of @whole's, line by line? */
 bool diff_item_begins(const struct diff_item *item,

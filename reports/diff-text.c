@@ -176,6 +176,20 @@ static void stacks(const struct diff_style *st, const struct diff_change *c)
 	}
 }
 
+static void mistakes(const struct diff *d, const struct diff_style *st,
+		     const struct diff_change *c)
+{
+	static const char *const label[DIFF_SIDES] = {"before", "now"};
+	for (int i = 0; i < DIFF_SIDES; i++) {
+		const char *text = diff_mistake(d, c, i);
+		paragraph(st, SITE_COL, PART_COL, label[i],
+			  text ? INK_WARN : INK_DIM,
+			  text		? text
+			  : c->entry[i] ? "looks right"
+					: "no such variable, or no value");
+	}
+}
+
 static void change(const struct diff *d, const struct diff_style *st,
 		   size_t rank, const struct diff_change *c)
 {
@@ -192,8 +206,12 @@ static void change(const struct diff *d, const struct diff_style *st,
 	else
 		line_add(&l, INK_NONE, diff_words_name(c));
 	line_end(&l);
+	if (c->kind == DIFF_MISTAKE)
+		mistakes(d, st, c);
 	for (size_t k = 0; k < DIFF_NR_METRICS; k++) {
 		const struct diff_measure *m = &c->measure[k];
+		if (k == DIFF_IS_MISTAKE)
+			continue; /* said in words */
 		if (m->is_known && (m->has_changed || st->all))
 			row(d, st, SITE_COL, k, m);
 	}
@@ -224,10 +242,15 @@ static void counts_of(const struct diff *d, const struct diff_style *st,
 				       diff_verdict_name(v));
 		changed += by_verdict[v];
 	}
-	snprintf(text + nr, sizeof(text) - nr, "%s%s unchanged",
-		 changed ? "; " : "nothing changed, ",
-		 units_count(by_verdict[VERDICT_SAME], number));
-	if (changed || by_verdict[VERDICT_SAME] || kind == DIFF_SITE)
+	nr += (size_t)snprintf(text + nr, sizeof(text) - nr, "%s%s unchanged",
+			       changed ? "; " : "nothing changed, ",
+			       units_count(by_verdict[VERDICT_SAME], number));
+	size_t one = d->nr_one_sided[kind];
+	if (one)
+		snprintf(text + nr, sizeof(text) - nr,
+			 ", %s known on one side only",
+			 units_count(one, number));
+	if (changed || by_verdict[VERDICT_SAME] || one || kind == DIFF_SITE)
 		paragraph(st, 0, LABEL_COL, diff_kind_name(kind), INK_NONE,
 			  text);
 }
@@ -244,7 +267,7 @@ static void changes(const struct diff *d, const struct diff_style *st)
 	size_t rest = 0;
 	for (size_t i = 1; i < d->nr_changes; i++) {
 		const struct diff_change *c = &d->change[i];
-		if (c->verdict == VERDICT_SAME && !st->all)
+		if (!diff_is_told(c) && !st->all)
 			break;
 		if (st->max_changes && i > st->max_changes)
 			rest++;

@@ -7,6 +7,8 @@
 
 #include "reports/units.h"
 
+#define COMMAND_MAX 200 /* bytes of one that are shown */
+
 char *diff_words_value(enum diff_metric metric, double v, bool ascii, char *buf)
 {
 	char mean[UNITS_MAX];
@@ -126,11 +128,17 @@ const char *diff_words_name(const struct diff_change *c)
 char *diff_words_finding(const struct diff_change *c, bool ascii, char *buf)
 {
 	char delta[WORDS_MAX];
+	const char *name = diff_words_name(c);
+	if (c->kind == DIFF_MISTAKE ||
+	    (c->kind == DIFF_VARIABLE && !c->measure[c->by].has_changed)) {
+		snprintf(buf, WORDS_MAX, "%.100s%s", name,
+			 c->kind == DIFF_MISTAKE ? ": a mistake?" : "");
+		return buf;
+	}
 	if (!c->measure[c->by].has_changed) {
 		snprintf(buf, WORDS_MAX, "not known on one side");
 		return buf;
 	}
-	const char *name = diff_words_name(c);
 	snprintf(buf, WORDS_MAX, "%.40s %.80s",
 		 diff_words_delta(c->by, c->measure[c->by].test.change, ascii,
 				  delta),
@@ -303,10 +311,16 @@ char *diff_words_side(const struct diff_side *s, char buf[NOTE_MAX])
 	units_duration(units_whole(sum), time);
 	const char *command = *s->run[0].command ? s->run[0].command
 						 : "(command not in the trace)";
+	size_t len =
+		strlen(command) > COMMAND_MAX ? COMMAND_MAX : strlen(command);
+	const char *cut = command[len] ? " ..." : "";
+	while (len && command[len - 1] == ' ')
+		len--;
 	if (s->nr_runs == 1)
-		snprintf(buf, NOTE_MAX, "%.300s, %s", command, time);
+		snprintf(buf, NOTE_MAX, "%.*s%s, %s", (int)len, command, cut,
+			 time);
 	else
-		snprintf(buf, NOTE_MAX, "%.300s, %zu runs of %s", command,
-			 s->nr_runs, time);
+		snprintf(buf, NOTE_MAX, "%.*s%s, %zu runs of %s", (int)len,
+			 command, cut, s->nr_runs, time);
 	return buf;
 }

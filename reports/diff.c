@@ -245,6 +245,14 @@ static bool is_from_or_to_nothing(double *const v[DIFF_SIDES],
 	return false;
 }
 
+static bool has_variables(const struct diff_side *s)
+{
+	for (size_t i = 0; i < s->nr_runs; i++)
+		if (s->run[i].nr_declared)
+			return true;
+	return false;
+}
+
 /*
  * Fills in @c's measure of @metric. has_changed says so far only that the
  * change is large enough to matter; test.p is 0 where no test is needed.
@@ -257,6 +265,9 @@ static void measure(const struct diff *d, struct diff_change *c,
 	size_t nr[DIFF_SIDES];
 	if (!(diff_metric[metric].kinds & 1u << c->kind))
 		return;
+	if (c->kind == DIFF_MISTAKE && !(has_variables(&d->side[DIFF_BASE]) &&
+					 has_variables(&d->side[DIFF_NEW])))
+		return; /* not looked for: not without */
 	for (int i = 0; i < DIFF_SIDES; i++) {
 		const struct diff_side *s = &d->side[i];
 		nr[i] = diff_values(s, c->entry[i], metric, v[i]);
@@ -389,6 +400,36 @@ static bool is_seen_less(const struct diff *d, const struct diff_change *c,
 	       !(c->watched[less] >= 0.8 * c->watched[!less]);
 }
 
+/* Is it certain that the program has no such variable on @side? */
+static bool is_without(const struct diff *d, const struct diff_change *c,
+		       int side)
+{
+	const struct diff_side *s = &d->side[side];
+	if (c->entry[side] || !d->quality[side].is_whole)
+		return false;
+	for (size_t i = 0; i < s->nr_runs; i++)
+		if (diff_run_declares(&s->run[i], c->item[!side]->name))
+			return false;
+	return has_variables(s);
+}
+
+bool diff_is_told(const struct diff_change *c)
+{
+	return c->verdict != VERDICT_SAME &&
+	       !(c->kind == DIFF_VARIABLE &&
+		 (c->verdict == VERDICT_NEW || c->verdict == VERDICT_GONE));
+}
+
+const char *diff_mistake(const struct diff *d, const struct diff_change *c,
+			 int side)
+{
+	const struct diff_entry *e = c->entry[side];
+	for (size_t i = 0; e && i < d->side[side].nr_runs; i++)
+		if (e->in_run[i] && e->in_run[i]->about)
+			return e->in_run[i]->about;
+	return NULL;
+}
+
 static bool is_of_naps(enum diff_metric m)
 {
 	return m == DIFF_BYTE_SECONDS || m == DIFF_UNUSED || m == DIFF_LONGEST;
@@ -421,6 +462,12 @@ static enum diff_verdict verdict_of(const struct diff *d, struct diff_change *c)
 	while (k < DIFF_NR_METRICS &&
 	       (!c->measure[k].has_changed || diff_metric[k].is_context))
 		k++;
+	if (k == DIFF_NR_METRICS && c->kind == DIFF_VARIABLE) {
+		c->by = DIFF_RANGE;
+		return is_without(d, c, DIFF_BASE)  ? VERDICT_NEW
+		       : is_without(d, c, DIFF_NEW) ? VERDICT_GONE
+						    : VERDICT_SAME;
+	}
 	if (k == DIFF_NR_METRICS) {
 		const struct diff_measure *naps =
 			&c->measure[DIFF_BYTE_SECONDS];
@@ -438,11 +485,13 @@ static enum diff_verdict verdict_of(const struct diff *d, struct diff_change *c)
 	     (is_of_naps(c->by) ? is_in_doubt(d, c, more ? DIFF_BASE : DIFF_NEW)
 				: is_nameless(c))))
 		return VERDICT_UNSURE;
-	if (c->kind == DIFF_VARIABLE) {
-		if (is_seen_less(d, c, more ? DIFF_BASE : DIFF_NEW))
+	if (c->kind == DIFF_VARIABLE || c->kind == DIFF_MISTAKE) {
+		int less = more ? DIFF_BASE : DIFF_NEW;
+		if (!is_without(d, c, less) && is_seen_less(d, c, less))
 			return VERDICT_UNSURE;
-		return more ? VERDICT_GROWN : VERDICT_SHRUNK;
 	}
+	if (c->kind == DIFF_VARIABLE)
+		return more ? VERDICT_GROWN : VERDICT_SHRUNK;
 	if (more)
 		return m->side[DIFF_BASE].mean == 0 ? VERDICT_NEW
 						    : VERDICT_GROWN;
@@ -455,8 +504,8 @@ static int compare_changes(const void *va, const void *vb)
 	const struct diff_change *a = va, *b = vb;
 	if ((a->kind == DIFF_RUN) != (b->kind == DIFF_RUN))
 		return a->kind == DIFF_RUN ? -1 : 1;
-	bool same_a = a->verdict == VERDICT_SAME;
-	bool same_b = b->verdict == VERDICT_SAME;
+	bool same_a = !diff_is_told(a);
+	bool same_b = !diff_is_told(b);
 	if (same_a != same_b)
 		return same_a ? 1 : -1;
 	if (a->kind != b->kind)
@@ -533,6 +582,28 @@ static int measure_all(struct diff *d)
 	return rc;
 }
 
+/* Is nothing of it known on both sides? */
+static bool is_one_sided(const struct diff_change *c)
+{
+	for (size_t k = 0; k < DIFF_NR_METRICS; k++)
+		if (c->measure[k].is_known)
+			return false;
+	return true;
+}
+
+/* Variables that look right on both sides are no mistakes to tell of. */
+static void forget_right_ones(struct diff *d)
+{
+	size_t nr = 0;
+	for (size_t i = 0; i < d->nr_changes; i++) {
+		const struct diff_change *c = &d->change[i];
+		if (c->kind != DIFF_MISTAKE || diff_mistake(d, c, DIFF_BASE) ||
+		    diff_mistake(d, c, DIFF_NEW))
+			d->change[nr++] = *c;
+	}
+	d->nr_changes = nr;
+}
+
 int diff_compare(struct diff *d, const struct diff_config *config,
 		 struct smco_err *err)
 {
@@ -546,6 +617,7 @@ int diff_compare(struct diff *d, const struct diff_config *config,
 	}
 	if (!rc)
 		rc = pair_sides(d);
+	forget_right_ones(d);
 	if (!rc)
 		rc = measure_all(d);
 	if (rc)
@@ -554,8 +626,11 @@ int diff_compare(struct diff *d, const struct diff_config *config,
 	for (size_t i = 0; i < d->nr_changes; i++) {
 		struct diff_change *c = &d->change[i];
 		c->verdict = verdict_of(d, c);
-		d->nr_by_verdict[c->kind][c->verdict]++;
 		d->nr_ambiguous += c->ambiguous;
+		if (c->verdict == VERDICT_SAME && is_one_sided(c))
+			d->nr_one_sided[c->kind]++;
+		else
+			d->nr_by_verdict[c->kind][c->verdict]++;
 	}
 	qsort(d->change, d->nr_changes, sizeof(*d->change), compare_changes);
 	return SMCO_OK;

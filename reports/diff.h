@@ -80,6 +80,8 @@ struct diff {
 				     * first, then the others */
 	size_t nr_changes;
 	size_t nr_by_verdict[DIFF_NR_KINDS][VERDICT_NR];
+	/* Not among these: known on one side only. */
+	size_t nr_one_sided[DIFF_NR_KINDS];
 	size_t nr_ambiguous;
 	struct diff_quality quality[DIFF_SIDES];
 	bool is_judged;	     /* there are repeated runs */
@@ -124,6 +126,12 @@ size_t diff_values(const struct diff_side *side, const struct diff_entry *entry,
 		   enum diff_metric metric, double *v);
 /* Was @side watched so much less than the other that naps may be missing? */
 bool diff_is_watched_less(const struct diff *d, int side);
+/* Is it shown unless everything is? Not what stayed, and no variable only for
+ * being new or gone. */
+bool diff_is_told(const struct diff_change *c);
+/* What may be a mistake about @c's variable on @side, or NULL. */
+const char *diff_mistake(const struct diff *d, const struct diff_change *c,
+			 int side);
 /* Change as a share of the base: 0.1 = a tenth more; INFINITY from nothing. */
 double diff_relative(const struct diff_measure *m);
 

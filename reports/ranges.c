@@ -408,14 +408,14 @@ static int by_decl(const void *a, const void *b)
 }
 
 const struct model_range **model_ranges_sorted(const struct model_ranges *rs,
-					       size_t *nr_ret)
+					       bool all, size_t *nr_ret)
 {
 	const struct model_range **found = calloc(rs->nr + 1, sizeof(*found));
 	*nr_ret = 0;
 	if (!found)
 		return NULL;
 	for (size_t i = 0; i < rs->nr; i++)
-		if (rs->range[i].has_value)
+		if (all || rs->range[i].has_value)
 			found[(*nr_ret)++] = &rs->range[i];
 	qsort(found, *nr_ret, sizeof(*found), by_decl);
 	return found;

@@ -59,9 +59,10 @@ struct model_range {
  * traces. */
 int range_compare_decl(const struct model_range *a,
 		       const struct model_range *b);
-/* Those with a value in that order; the caller frees. NULL: out of memory. */
+/* Those with a value, or @all, in that order; the caller frees. NULL: out of
+ * memory. */
 const struct model_range **model_ranges_sorted(const struct model_ranges *rs,
-					       size_t *nr_ret);
+					       bool all, size_t *nr_ret);
 /* A bound as a number: exact for unsigned ones, too. */
 long double range_number(const struct model_range *r, int64_t bound);
 /* Share of the time that its assignments were seen, ppb; -1 if there were no
