@@ -45,6 +45,28 @@ static int undo_hooks(struct tproc *p, void *arg)
 	return h->left ? SMCO_BUSY : 0;
 }
 
+/* Does each of @p's threads keep its number there? */
+static bool all_agree(struct tproc *p, uint32_t off)
+{
+	size_t max = tproc_nr_tasks(p), nr = 0;
+	_cleanup_free_ taddr_t *at = calloc(max, sizeof(*at));
+	_cleanup_free_ uint32_t *tids = calloc(max, sizeof(*tids));
+	_cleanup_free_ uint32_t *there = calloc(max, sizeof(*there));
+	struct user_regs_struct regs;
+
+	if (!at || !tids || !there)
+		return false;
+	for (struct task *t = tproc_first_task(p); t && nr < max;
+	     t = task_next(t)) {
+		if (task_get_regs(t, &regs))
+			continue;
+		tids[nr] = (uint32_t)task_tid(t);
+		at[nr++] = regs.fs_base + off;
+	}
+	return tmem_read_words(p, at, nr, there) == 0 &&
+	       !memcmp(there, tids, nr * sizeof(*tids));
+}
+
 static uint32_t find_tid_offset(struct tproc *p)
 {
 	struct task *t = tproc_first_task(p);
@@ -53,16 +75,7 @@ static uint32_t find_tid_offset(struct tproc *p)
 		return 0;
 	uint32_t off =
 		hook_tid_offset(regs.fs_base, task_tid(t), read_tracee, p);
-	/* Every thread must agree. */
-	for (t = task_next(t); t && off; t = task_next(t)) {
-		uint32_t tid;
-		if (task_get_regs(t, &regs))
-			continue;
-		if (tmem_read(p, regs.fs_base + off, &tid, sizeof(tid)) ||
-		    tid != (uint32_t)task_tid(t))
-			off = 0;
-	}
-	return off;
+	return off && all_agree(p, off) ? off : 0;
 }
 
 static int write_life(struct hooks *h, bool alive, struct smco_err *err)

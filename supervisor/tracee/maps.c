@@ -78,6 +78,8 @@ static int read_file(const char *name, struct tmaps *ret, struct smco_err *err)
 	if (!f)
 		return smco_fail(err, errno == ENOENT ? SMCO_GONE : SMCO_SYS,
 				 errno, "cannot open %s", name);
+	/* Ours would be of 1 KB: each call looks for its place anew. */
+	setvbuf(f, NULL, _IOFBF, 65536);
 	struct tmaps m = {0};
 	size_t size = 0;
 	_cleanup_free_ char *line = NULL;

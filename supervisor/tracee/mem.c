@@ -89,6 +89,34 @@ int tmem_read(struct tproc *p, taddr_t addr, void *buf, size_t len)
 							 : SMCO_FAULT;
 }
 
+int tmem_read_words(struct tproc *p, const taddr_t *at, size_t nr,
+		    uint32_t *ret)
+{
+	struct iovec theirs[256];
+	size_t done = 0;
+
+	while (done < nr) {
+		size_t some = nr - done < ARRAY_SIZE(theirs)
+				      ? nr - done
+				      : ARRAY_SIZE(theirs);
+		struct iovec mine = {ret + done, some * sizeof(*ret)};
+		for (size_t i = 0; i < some; i++)
+			theirs[i] = (struct iovec){
+				(void *)(uintptr_t)at[done + i], sizeof(*ret)};
+		ssize_t n = process_vm_readv(tproc_live_tid(p), &mine, 1,
+					     theirs, some, 0);
+		if (n >= (ssize_t)sizeof(*ret)) {
+			done += (size_t)n / sizeof(*ret);
+			continue;
+		}
+		int r = tmem_read(p, at[done], ret + done, sizeof(*ret));
+		if (r < 0)
+			return r;
+		done++;
+	}
+	return 0;
+}
+
 bool tproc_memory_gone(struct tproc *p)
 {
 	uint8_t byte;

@@ -249,6 +249,10 @@ size_t tmem_read_some(struct tproc *p, taddr_t addr, void *buf, size_t len);
 /* The same, but it ends where the program itself could not read on: a stack's
  * guard page, which the others read as zeros. */
 size_t tmem_read_readable(struct tproc *p, taddr_t addr, void *buf, size_t len);
+/* The words at @nr addresses, in a few calls. All or an error, as tmem_read().
+ */
+int tmem_read_words(struct tproc *p, const taddr_t *at, size_t nr,
+		    uint32_t *ret);
 
 struct tmap { /* one line of /proc/PID/maps */
 	taddr_t start;

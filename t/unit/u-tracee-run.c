@@ -19,8 +19,9 @@
 
 static struct tracer *tr;
 static int to_child[2];
-static char *shared;	  /* memory that both see */
-static char *private_mem; /* at the same address in both */
+static char *shared;		/* memory that both see */
+static char *private_mem;	/* at the same address in both */
+static uint32_t own_words[700]; /* as the child has them */
 
 void raise_trap(void);
 void after_trap(void);
@@ -66,6 +67,8 @@ static pid_t start_child(void)
 	if (pipe(to_child))
 		exit(2);
 	fflush(stdout);
+	for (unsigned i = 0; i < sizeof(own_words) / sizeof(*own_words); i++)
+		own_words[i] = 3 * i + 1;
 	pid_t pid = fork();
 	if (pid == 0)
 		child_main();
@@ -119,6 +122,23 @@ static void test_maps_and_memory(struct tproc *p)
 	check_int(tmem_read_some(p, 4096, buf, 10), 0);
 	check_int(tmem_read(p, UINT64_MAX - 10, buf, 10), SMCO_FAULT);
 	check_int(tmem_write(p, UINT64_MAX - 10, buf, 10), SMCO_FAULT);
+	/* More words than one call takes, in any order. */
+	enum { NR_WORDS = 700 };
+	taddr_t ats[NR_WORDS];
+	uint32_t words[NR_WORDS];
+	unsigned nr_wrong = 0;
+	for (unsigned i = 0; i < NR_WORDS; i++)
+		ats[i] = (taddr_t)(uintptr_t)&own_words[NR_WORDS - 1 - i];
+	check_int(tmem_read_words(p, ats, NR_WORDS, words), 0);
+	for (unsigned i = 0; i < NR_WORDS; i++)
+		nr_wrong += words[i] != own_words[NR_WORDS - 1 - i];
+	check_int(nr_wrong, 0);
+	ats[300] = at + TPAGE_SIZE; /* PROT_NONE, once more */
+	check_int(tmem_read_words(p, ats, NR_WORDS, words), 0);
+	check_int(words[299], own_words[NR_WORDS - 300]);
+	check_int(words[301], own_words[NR_WORDS - 302]);
+	ats[600] = at + 2 * TPAGE_SIZE;
+	check_int(tmem_read_words(p, ats, NR_WORDS, words), SMCO_FAULT);
 	/* Text can be written; each process has its own. */
 	uint8_t was, now = 0x90;
 	taddr_t text = (taddr_t)(uintptr_t)&child_main;
