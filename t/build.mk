@@ -158,11 +158,12 @@ bench-attach: tools fixtures $(DRIVERS)
 	$(Q)O=$(O) t/bench/attach.sh
 
 # Long and rough: what takes too long for every change.
+TIMES ?= 200
 torture:
 	@t/deps.sh build check bench chroot
-	+$(Q)SMCO_TEST_KILLS=200 SMCO_TEST_ATTACHES=200 \
-		SMCO_TEST_TIMEOUT=3600 $(MAKE) --no-print-directory check-run
-	t/chroot.sh
+	+$(Q)$(MAKE) --no-print-directory tools unit fixtures \
+		$(DRIVERS)
+	+$(Q)O=$(O) TIMES=$(TIMES) MAKE="$(MAKE)" t/torture.sh
 
 # ------------------------------------------------------------- installation --
 BINDIR ?= $(PREFIX)/bin
