@@ -43,6 +43,8 @@ void text_phases(const struct view *v)
 {
 	const struct model_phases *m = &v->s->phases;
 	const char *failed = trace_meta(v->s->reader, "phases.failed");
+	const char *late = trace_meta(v->s->reader, "phases.late");
+	const char *missing = trace_meta(v->s->reader, "phases.missing");
 	const char *ended = trace_meta(v->s->reader, "phases.ended");
 	if (!model_has_monitor(v->s, "phases"))
 		return;
@@ -50,6 +52,12 @@ void text_phases(const struct view *v)
 		phase(v, &m->phase[i], i ? "" : "phases");
 	if (!m->nr)
 		text_paragraph(v, "phases", INK_WARN, "none");
+	if (missing)
+		text_paragraph(v, "", INK_WARN,
+			       "in none of the program's libraries: %s",
+			       missing);
+	if (late)
+		text_paragraph(v, "", INK_DIM, "loaded later: %s", late);
 	if (ended)
 		text_paragraph(v, "", INK_WARN, "no longer counted in %s",
 			       ended);

@@ -319,7 +319,7 @@ static int check_whole(const struct options *o, struct smco_err *err)
 				 "smco-trace, not for -p");
 	if (!(o->monitors & MONITOR_COUNTERS) &&
 	    (o->events || (o->interval_ns && !o->nr_phases) || o->every_nr ||
-	     o->if_available))
+	     (o->if_available && !o->nr_phases)))
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "%s is for counters: add them to -m",
 				 o->events ? "--event"

@@ -92,7 +92,11 @@ static int expect(struct session *s, struct smco_err *err)
 	}
 	for (size_t i = 0; !rc && i < o->nr_pids; i++)
 		rc = expect_mapped(s, o->pids[i], err);
-	return rc ? rc : phases_check(s->phases, err);
+	if (!rc && o->if_available)
+		phases_wait(s->phases);
+	else if (!rc)
+		rc = phases_check(s->phases, err);
+	return rc;
 }
 
 int session_phases_create(struct session *s, struct smco_err *err)
@@ -145,6 +149,7 @@ void session_phases_process(struct session *s, struct watched *w,
 	struct watched *parent = ev->parent ? tproc_user(ev->parent) : NULL;
 	if (!s->phases)
 		return;
+	w->libs_seen_ns = smco_now_ns();
 	if (ev->kind == TEV_PROC_NEW && ev->why == TPROC_FORKED) {
 		w->phases = phases_fork(
 			s->phases, parent ? parent->phases : NULL, w->proc);
@@ -164,9 +169,40 @@ void session_phases_drop(struct session *s, struct watched *w, bool gone)
 	w->phases = NULL;
 }
 
+/* Libraries that @w has loaded, or unloaded, since. */
+static void follow_libraries(struct session *s, struct watched *w)
+{
+	uint64_t since_ns = w->libs_seen_ns;
+	bool is_other = linkmap_changed(&w->linkmap, w->proc);
+	if (!is_other && !w->libs_changed && !phases_has_lost(w->phases)) {
+		w->libs_seen_ns = smco_now_ns();
+		return;
+	}
+	w->libs_changed = true; /* until it is done */
+	if (session_is_far_overdrawn(s) || watched_update_modules(w, NULL))
+		return;
+	if (phases_reload(s->phases, w->phases, w->space, false, since_ns)) {
+		tracer_stops_are(s->tracer, "to plant sensors");
+		if (tproc_stop_briefly(w->proc, NULL))
+			return;
+		/* Others may be there by now. */
+		if (!watched_update_modules(w, NULL)) {
+			phases_reload(s->phases, w->phases, w->space, true,
+				      since_ns);
+			phases_plant(s->phases, &w->phases, w->proc, w->space);
+		}
+		tproc_cont(w->proc);
+	}
+	w->libs_changed = false;
+	w->libs_seen_ns = smco_now_ns();
+}
+
 void session_phases_tick(struct session *s, uint64_t now_ns)
 {
 	phases_tick(s->phases, now_ns);
+	for (size_t i = 0; i < s->nr_ws; i++)
+		if (s->ws[i]->phases)
+			follow_libraries(s, s->ws[i]);
 	if (now_ns < s->next_trim_ns)
 		return;
 	for (size_t i = 0; i < s->nr_ws; i++) {

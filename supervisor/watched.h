@@ -5,6 +5,7 @@
 #ifndef SMCO_WATCHED_H
 #define SMCO_WATCHED_H
 
+#include "supervisor/linkmap.h"
 #include "supervisor/mapped.h"
 #include "supervisor/monitor/nap.h"
 #include "supervisor/monitor/phases.h"
@@ -29,6 +30,9 @@ struct watched {
 	struct nap_proc *nap;
 	struct range_proc *range;  /* the session's; NULL = none */
 	struct phase_proc *phases; /* the session's; NULL = none */
+	struct linkmap linkmap;	   /* what is loaded, for them */
+	bool libs_changed;	   /* and they do not know yet */
+	uint64_t libs_seen_ns;	   /* when they last knew all */
 	uint64_t maps_read_ns; /* when the module list was last brought up */
 	struct mapped mapped;  /* since then, as far as somebody told */
 	bool is_gone; /* its memory is: no more is to be had of its mappings */

@@ -263,4 +263,84 @@ ok "a function that does not exist" refused "no function 'calls_itslef' in the p
 	--phase calls_itslef -- "$FIXTURES/phase-calls" 1 0
 ok "C++: as people write it" refused "near to it: app::Loop::turn" --phase app::loop::trun -- ./e
 ok "nothing was started" absent bad.trace
+# Libraries that are loaded later: the program waits until its library's code
+# is another than the file's, so that what it then does is counted whole.
+plugin() {
+	cat >plug.c <<-'EOF'
+		#include <smco-phase.h>
+		int in_plugin(int);
+		int in_plugin(int v) { SMCO_PHASE_BEGIN(plug, turn); v++; SMCO_PHASE_END(plug, turn); return v; }
+	EOF
+	cat >host.c <<-'EOF'
+		#define _GNU_SOURCE
+		#include <dlfcn.h>
+		#include <stdio.h>
+		#include <stdlib.h>
+		#include <string.h>
+		#include <sys/mman.h>
+		#include <unistd.h>
+		/* With "away" something else is where the library was. */
+		static void *load(int turns, int waits)
+		{
+			char was[16];
+			void *lib = dlopen("./libplug.so", RTLD_NOW);
+			int (*f)(int) = (int (*)(int))dlsym(lib, "in_plugin");
+			memcpy(was, (void *)f, 16);
+			for (int i = 0; waits && i < 20000 && !memcmp(was, (void *)f, 16); i++)
+				usleep(1000);
+			/* All of its places, not only the first. */
+			for (int i = 0; waits && i < 20; i++)
+				usleep(1000);
+			for (int i = 0, v = 0; i < turns; i++)
+				if ((v = f(v)) != i + 1)
+					exit(3);
+			if (dlclose(lib))
+				exit(4);
+			return (void *)((unsigned long)f & ~4095ul);
+		}
+		int main(int argc, char **argv)
+		{
+			int waits = argc < 3;
+			void *at = load(300, waits);
+			if (argc > 1 && !strcmp(argv[1], "away"))
+				for (long i = -4; i < 5; i++)
+					mmap((char *)at + i * 4096, 4096, PROT_READ | PROT_WRITE,
+					     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+			load(200, waits);
+			for (int i = 0; argc > 1 && !strcmp(argv[1], "often") && i < 300; i++)
+				load(20, 0);
+			puts("EXIT-SUCCESS");
+			return 0;
+		}
+	EOF
+	${CC:-gcc} -I "$SRC/supervisor/marks" -fPIC -shared -o libplug.so plug.c &&
+		${CC:-gcc} -o host host.c -ldl
+}
+late() { # NAME ARGUMENT
+	trace "$1" -t 50 --if-available --phase in_plugin --phase sdt:plug:turn -- ./host $2 || return 1
+	smco-report --width 300 "$1.trace" | tee "$1.text"
+	count "$1" in_plugin 500 && count "$1" sdt:plug:turn 500 &&
+		is "$(cat "$1.out")" EXIT-SUCCESS &&
+		grep -q 'loaded later: libplug.so since .* s, at most .* ms after it was loaded, and 1 more' "$1.text"
+}
+if plugin; then
+	ok "a library that is loaded later, unloaded, and loaded again" late dlopen
+	ok "and elsewhere" late elsewhere away
+	often() {
+		trace often -t 50 --if-available --phase in_plugin --phase sdt:plug:turn -- ./host often now || return 1
+		is "$(cat often.out)" EXIT-SUCCESS
+	}
+	ok "one that comes and goes all the time is not harmed" often
+	never() {
+		trace never --if-available --phase sdt:no:such -- ./host x now || return 1
+		smco-report --width 300 never.trace | tee never.text
+		count never sdt:no:such 0 && grep -q "in none of the program's libraries: sdt:no:such" never.text &&
+			refused 'in_plugin (' --phase in_plugin -- ./host || refused '--if-available waits' --phase in_plugin -- ./host
+	}
+	ok "what never comes is said; without --if-available it is refused" never
+else
+	TAP_NR=$((TAP_NR + 1))
+	echo "ok $TAP_NR # SKIP no compiler"
+fi
+
 done_testing

@@ -232,6 +232,11 @@ static void offer_file(const struct phase_name *name, struct nearest *n,
 	elf_end(elf);
 }
 
+void phases_wait(struct phases *ph)
+{
+	ph->may_come = true;
+}
+
 int phases_check(struct phases *ph, struct smco_err *err)
 {
 	char near[400];
@@ -246,7 +251,8 @@ int phases_check(struct phases *ph, struct smco_err *err)
 		nearest_list(&n, near, sizeof(near));
 		return smco_fail(err, SMCO_NOTFOUND, 0,
 				 "--phase: no %s '%.80s' in the program and "
-				 "its libraries%s%.300s",
+				 "its libraries%s%.300s (--if-available waits "
+				 "for libraries that are loaded later)",
 				 name->function ? "function" : "probe",
 				 ph->p.name[i], *near ? "; near to it: " : "",
 				 near);

@@ -62,6 +62,11 @@ struct phases {
 	struct ledger *ledger;
 	struct phase *phase;
 	bool any_function;
+	bool may_come; /* what is not found yet */
+	/* Modules that were loaded later and have sensors, the first of them.
+	 */
+	char late[300];
+	size_t nr_late;
 	struct phase_file *file;
 	char **expected; /* paths */
 	size_t nr_expected, cap_expected;

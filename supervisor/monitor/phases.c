@@ -20,7 +20,18 @@ struct phase_proc {
 	size_t nr_modules, cap_modules;
 	struct marks **marks;
 	struct shared **shared;
+	struct place *place; /* of marks */
 	size_t nr, cap;
+	/* Modules are those of the program's start; or came after. */
+	bool is_late;
+	uint64_t since_ns; /* the last time that they were not there */
+};
+
+/* The code that has marks. */
+struct place {
+	uint32_t module;
+	taddr_t start;
+	uint64_t inode;
 };
 
 /* --- records --- */
@@ -150,6 +161,20 @@ void phases_emit(struct phases *ph, uint64_t now_ns)
 	}
 }
 
+/* What was waited for, and came with no library. */
+static void put_missing(struct phases *ph)
+{
+	char text[400];
+	size_t len = 0;
+	for (size_t i = 0; i < ph->p.nr && len < sizeof(text); i++)
+		if (!ph->phase[i].is_found)
+			len += (size_t)snprintf(text + len, sizeof(text) - len,
+						"%s%s", len ? ", " : "",
+						ph->p.name[i]);
+	if (len)
+		ph->p.put_meta(ph->p.ctx, "phases.missing", text);
+}
+
 void phases_finish(struct phases *ph, uint64_t now_ns)
 {
 	char text[400];
@@ -164,6 +189,14 @@ void phases_finish(struct phases *ph, uint64_t now_ns)
 			 ph->nr_refused == 1 ? "" : "s", ph->why_refused.msg);
 		ph->p.put_meta(ph->p.ctx, "phases.failed", text);
 	}
+	if (ph->nr_late) {
+		snprintf(text, sizeof(text), "%s", ph->late);
+		if (ph->nr_late > 1)
+			snprintf(text, sizeof(text), "%s, and %zu more",
+				 ph->late, ph->nr_late - 1);
+		ph->p.put_meta(ph->p.ctx, "phases.late", text);
+	}
+	put_missing(ph);
 	if (ph->nr_trimmed) {
 		snprintf(text, sizeof(text),
 			 "%zu module%s after %.3g s: counting there alone cost "
@@ -208,7 +241,8 @@ static void unshare_it(struct phases *ph, struct shared *sh)
 	free(sh);
 }
 
-static bool add_marks(struct phase_proc *pp, struct marks *m, struct shared *sh)
+static bool add_marks(struct phase_proc *pp, struct marks *m, struct shared *sh,
+		      const struct place *place)
 {
 	if (pp->nr == pp->cap) {
 		size_t cap = pp->cap * 2 + 4;
@@ -220,11 +254,16 @@ static bool add_marks(struct phase_proc *pp, struct marks *m, struct shared *sh)
 			realloc(pp->shared, cap * sizeof(struct shared *));
 		if (shared)
 			pp->shared = shared;
-		if (!marks || !shared)
+		struct place *places =
+			realloc(pp->place, cap * sizeof(*places));
+		if (places)
+			pp->place = places;
+		if (!marks || !shared || !places)
 			return false;
 		pp->cap = cap;
 	}
 	pp->marks[pp->nr] = m;
+	pp->place[pp->nr] = *place;
 	pp->shared[pp->nr++] = sh;
 	return true;
 }
@@ -244,6 +283,20 @@ static bool is_known(struct phase_proc *pp, uint32_t module)
 	}
 	pp->module[pp->nr_modules++] = module;
 	return false;
+}
+
+/* It came when its program ran already: not before @since_ns. */
+static void note_late(struct phases *ph, const char *path, uint64_t since_ns)
+{
+	const char *name = strrchr(path, '/');
+	uint64_t now_ns = smco_now_ns();
+	if (ph->nr_late++)
+		return;
+	snprintf(ph->late, sizeof(ph->late),
+		 "%.150s since %.4g s, at most %.3g ms after it was loaded",
+		 name ? name + 1 : path,
+		 (double)(now_ns - ph->p.start_ns) / (double)NSEC_PER_SEC,
+		 (double)(now_ns - since_ns) / (double)NSEC_PER_MSEC);
 }
 
 static void note_refused(struct phases *ph, const struct mark_plan *plan,
@@ -287,8 +340,12 @@ static void plant_module(struct phases *ph, struct phase_proc *pp,
 	if (rc)
 		return;
 	struct shared *sh = share(ph, m, (uint32_t)tproc_pid(pp->p));
-	if (sh && add_marks(pp, m, sh))
+	const struct place place = {module, map->start, map->inode};
+	if (sh && add_marks(pp, m, sh, &place)) {
+		if (pp->is_late)
+			note_late(ph, map->path, pp->since_ns);
 		return;
+	}
 	marks_remove(m);
 	if (sh)
 		unshare_it(ph, sh);
@@ -331,7 +388,7 @@ struct phase_proc *phases_fork(struct phases *ph, struct phase_proc *parent,
 		struct marks *m;
 		if (marks_fork(&m, parent->marks[i], child, NULL))
 			continue;
-		if (add_marks(pp, m, parent->shared[i])) {
+		if (add_marks(pp, m, parent->shared[i], &parent->place[i])) {
 			parent->shared[i]->nr_owners++;
 			continue;
 		}
@@ -339,6 +396,99 @@ struct phase_proc *phases_fork(struct phases *ph, struct phase_proc *parent,
 		marks_destroy(m);
 	}
 	return pp;
+}
+
+bool phases_has_lost(const struct phase_proc *pp)
+{
+	for (size_t i = 0; pp && i < pp->nr; i++)
+		if (!marks_are_there(pp->marks[i]))
+			return true;
+	return false;
+}
+
+/* The marks at @i go, in whichever way. */
+static void take_out(struct phases *ph, struct phase_proc *pp, size_t i,
+		     bool is_unmapped)
+{
+	struct marks *m = pp->marks[i];
+	if (is_unmapped)
+		marks_forget(m);
+	else
+		marks_remove(m);
+	unshare_it(ph, pp->shared[i]);
+	marks_destroy(m);
+	pp->nr--;
+	pp->marks[i] = pp->marks[pp->nr];
+	pp->shared[i] = pp->shared[pp->nr];
+	pp->place[i] = pp->place[pp->nr];
+}
+
+static void unknow(struct phase_proc *pp, uint32_t module)
+{
+	for (size_t i = 0; i < pp->nr_modules; i++)
+		if (pp->module[i] == module)
+			pp->module[i] = 0;
+}
+
+static bool is_mapped(const struct tmaps *maps, const struct place *place)
+{
+	for (size_t i = 0; i < maps->nr; i++)
+		if (maps->maps[i].start == place->start &&
+		    maps->maps[i].inode == place->inode)
+			return true;
+	return false;
+}
+
+/* Modules that nobody has looked at: has any of them something of a phase? What
+ * that takes is read before anybody is stopped. */
+static bool has_news(struct phases *ph, struct phase_proc *pp,
+		     struct sym_space *space, const struct tmaps *maps)
+{
+	bool any = false;
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct tmap *map = &maps->maps[i];
+		if (!(map->prot & PROT_EXEC) || !map->inode)
+			continue;
+		struct sym_place at = sym_pin(space, map->start);
+		if (!at.module || is_known(pp, at.module))
+			continue;
+		Elf *elf = sym_module_elf(space, at.module);
+		const struct phase_file *file =
+			elf ? phase_file_get(ph, map->inode, elf, space,
+					     at.module)
+			    : NULL;
+		elf_end(elf);
+		if (!file || !file->plan.nr_windows)
+			continue;
+		unknow(pp, at.module);
+		any = true;
+	}
+	return any;
+}
+
+bool phases_reload(struct phases *ph, struct phase_proc *pp,
+		   struct sym_space *space, bool may_touch, uint64_t since_ns)
+{
+	struct tmaps maps;
+	bool any = false;
+	if (!pp || tmaps_read(tproc_pid(pp->p), &maps, NULL))
+		return false;
+	pp->is_late = true;
+	pp->since_ns = since_ns;
+	for (size_t i = pp->nr; i-- > 0;) {
+		if (is_mapped(&maps, &pp->place[i]) &&
+		    marks_are_there(pp->marks[i]))
+			continue;
+		any = true;
+		if (!may_touch)
+			continue;
+		unknow(pp, pp->place[i].module);
+		take_out(ph, pp, i, true);
+	}
+	if (has_news(ph, pp, space, &maps))
+		any = true;
+	tmaps_deinit(&maps);
+	return any;
 }
 
 bool phases_wants_trim(const struct phase_proc *pp)
@@ -351,18 +501,9 @@ bool phases_wants_trim(const struct phase_proc *pp)
 
 void phases_trim(struct phases *ph, struct phase_proc *pp)
 {
-	for (size_t i = pp->nr; i-- > 0;) {
-		struct marks *m = pp->marks[i];
-		struct shared *sh = pp->shared[i];
-		if (!sh->is_dear)
-			continue;
-		marks_remove(m);
-		unshare_it(ph, sh);
-		marks_destroy(m);
-		pp->nr--;
-		pp->marks[i] = pp->marks[pp->nr];
-		pp->shared[i] = pp->shared[pp->nr];
-	}
+	for (size_t i = pp->nr; i-- > 0;)
+		if (pp->shared[i]->is_dear)
+			take_out(ph, pp, i, false);
 }
 
 void phases_drop(struct phases *ph, struct phase_proc *pp, bool gone)
@@ -380,6 +521,7 @@ void phases_drop(struct phases *ph, struct phase_proc *pp, bool gone)
 				  smco_now_ns());
 	free(pp->marks);
 	free(pp->shared);
+	free(pp->place);
 	free(pp->module);
 	free(pp);
 }

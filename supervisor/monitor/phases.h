@@ -48,6 +48,8 @@ bool phases_is_name(const char *name);
  */
 int phases_expect(struct phases *ph, const char *path, struct smco_err *err);
 int phases_check(struct phases *ph, struct smco_err *err);
+/* Instead: what is in none may come with a library that is loaded later. */
+void phases_wait(struct phases *ph);
 
 /*
  * Sensors in all modules of @space, which is up to date, that have none yet.
@@ -56,6 +58,16 @@ int phases_check(struct phases *ph, struct smco_err *err);
  */
 void phases_plant(struct phases *ph, struct phase_proc **pp, struct tproc *p,
 		  struct sym_space *space);
+/*
+ * The list of modules, of which @space has all, may be another: what is gone is
+ * forgotten. The process may run, but is stopped where @may_touch. True if
+ * phases_plant has something to do, or this with @may_touch. What is planted
+ * from now on came later, but not before @since_ns, CLOCK_MONOTONIC.
+ */
+bool phases_reload(struct phases *ph, struct phase_proc *pp,
+		   struct sym_space *space, bool may_touch, uint64_t since_ns);
+/* Is a module gone that had sensors? Costs a read of memory for each. */
+bool phases_has_lost(const struct phase_proc *pp);
 /* A forked copy, stopped. */
 struct phase_proc *phases_fork(struct phases *ph, struct phase_proc *parent,
 			       struct tproc *child);

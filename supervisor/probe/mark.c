@@ -235,6 +235,21 @@ void marks_remove(struct marks *m)
 		tproc_undo_drop(m->p, undo);
 }
 
+bool marks_are_there(const struct marks *m)
+{
+	uint8_t now[CODE_JUMP_BYTES];
+	return !m->nr_planted ||
+	       (!tmem_read(m->p, m->addr[0], now, sizeof(now)) &&
+		memcmp(now, m->old[0], sizeof(now)) != 0);
+}
+
+void marks_forget(struct marks *m)
+{
+	m->nr_semaphores = 0;
+	m->nr_planted = 0;
+	marks_remove(m);
+}
+
 void marks_destroy(struct marks *m)
 {
 	if (!m)

@@ -44,6 +44,12 @@ int marks_fork(struct marks **ret, struct marks *parent, struct tproc *child,
 /* Sensors out, the memory given back unless a thread stays in it, while all
  * tasks are stopped; what was counted stays readable. */
 void marks_remove(struct marks *m);
+/* Is a jump of ours where the first was put? Not if its module was unmapped, or
+ * was mapped there anew. The process may run. */
+bool marks_are_there(const struct marks *m);
+/* As marks_remove, of a module that is not mapped any more: what is there now
+ * is left alone. */
+void marks_forget(struct marks *m);
 /* After marks_remove, or the process is gone or has exec'ed. Counts and records
  * stay readable for as long as a copy of it has them. NULL is fine. */
 void marks_destroy(struct marks *m);

@@ -176,6 +176,15 @@ void libs_start(struct tproc *p)
 		p->libs = LIBS_WAITING;
 }
 
+taddr_t tproc_r_debug(struct tproc *p)
+{
+	struct dynamic d;
+	taddr_t base = proc_auxv(p->pid, AT_BASE);
+	if (!p->r_debug && base && read_dynamic(p, base, &d))
+		p->r_debug = find_symbol(p, base, &d, "_r_debug");
+	return p->r_debug;
+}
+
 /* To the start of the function, which does nothing but return: whatever of the
  * patch the task has run. */
 static taddr_t to_start(void *ctx, taddr_t pc)

@@ -175,6 +175,9 @@ void tracer_follow_cpu(struct tracer *tr, bool on);
 /* --- processes and tasks --- */
 
 pid_t tproc_pid(const struct tproc *p);
+/* Where the dynamic linker's struct r_debug is, for debuggers to find what is
+ * loaded; 0: it has none, or none that is known. The process may run. */
+taddr_t tproc_r_debug(struct tproc *p);
 struct tracer *tproc_tracer(struct tproc *p);
 void *tproc_user(const struct tproc *p); /* the session's own pointer */
 void tproc_set_user(struct tproc *p, void *user);

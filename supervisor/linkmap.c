@@ -1,0 +1,63 @@
+#include "supervisor/linkmap.h"
+
+#include <string.h>
+
+#define MAX_MODULES 4096
+
+/* struct r_debug: version, map, brk, state, ldbase. */
+enum { DEBUG_MAP = 1, DEBUG_STATE = 3, DEBUG_WORDS = 5 };
+#define STATE_CONSISTENT 0
+/* struct link_map: addr, name, ld, next, prev. */
+enum { MAP_ADDR, MAP_NAME, MAP_LD, MAP_NEXT, MAP_PREV, MAP_WORDS };
+
+struct walk {
+	taddr_t tail;
+	uint64_t last[MAP_WORDS];
+	uint64_t nr, sum;
+};
+
+static bool walk(struct tproc *p, taddr_t at, struct walk *ret)
+{
+	*ret = (struct walk){0};
+	while (at) {
+		if (ret->nr++ == MAX_MODULES ||
+		    tmem_read(p, at, ret->last, sizeof(ret->last)))
+			return false;
+		ret->sum =
+			ret->sum * 31 + ret->last[MAP_ADDR] + ret->last[MAP_LD];
+		ret->tail = at;
+		at = ret->last[MAP_NEXT];
+	}
+	return ret->nr != 0;
+}
+
+static bool is_as_it_was(const struct linkmap *l, struct tproc *p)
+{
+	uint64_t now[MAP_WORDS];
+	return l->is_known && !tmem_read(p, l->tail, now, sizeof(now)) &&
+	       !memcmp(now, l->last, sizeof(now));
+}
+
+bool linkmap_changed(struct linkmap *l, struct tproc *p)
+{
+	uint64_t debug[DEBUG_WORDS];
+	struct walk w;
+	if (!l->is_tried)
+		l->debug = tproc_r_debug(p);
+	l->is_tried = true;
+	if (!l->debug)
+		return false;
+	if (is_as_it_was(l, p))
+		return false;
+	if (tmem_read(p, l->debug, debug, sizeof(debug)) ||
+	    (uint32_t)debug[DEBUG_STATE] != STATE_CONSISTENT ||
+	    !walk(p, debug[DEBUG_MAP], &w))
+		return false;
+	bool is_other = !l->is_known || w.nr != l->nr || w.sum != l->sum;
+	l->is_known = true;
+	l->tail = w.tail;
+	memcpy(l->last, w.last, sizeof(l->last));
+	l->nr = w.nr;
+	l->sum = w.sum;
+	return is_other;
+}
