@@ -69,6 +69,8 @@ struct var_build {
 	} * enums;
 	size_t nr_enums, cap_enums;
 	const struct cfi_table *cfi; /* NULL if there is none */
+	uint64_t tls_bytes; /* of a program: its first thread-local byte is so
+			     * far below fs; 0: not known */
 	var_want_fn want;
 	void *want_ctx;
 	uint32_t steps_left;

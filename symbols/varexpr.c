@@ -20,6 +20,7 @@ struct machine {
 	struct entry stack[MAX_STACK];
 	size_t depth;
 	uint8_t reason; /* enum var_reason, once something went wrong */
+	bool thread;	/* what there is, is thread-local */
 };
 
 unsigned var_op_pops(uint8_t code)
@@ -413,8 +414,8 @@ static void step_other(struct machine *m, const Dwarf_Op *op)
 		break;
 	case DW_OP_form_tls_address:
 	case DW_OP_GNU_push_tls_address:
-		give_up(m, VAR_THREAD_LOCAL);
-		break;
+		m->thread = true;
+		return;
 	case DW_OP_implicit_pointer:
 	case DW_OP_GNU_implicit_pointer:
 		give_up(m, VAR_IMPLICIT);
@@ -504,8 +505,7 @@ static size_t read_piece(struct machine *m, const Dwarf_Op *ops, size_t nr,
 			 struct var_piece *ret)
 {
 	size_t i = 0;
-	m->depth = 0;
-	m->reason = 0;
+	m->depth = m->reason = m->thread = 0;
 	*ret = (struct var_piece){.kind = VAR_PIECE_ADDRESS};
 	for (; i < nr && ops[i].atom != DW_OP_piece; i++) {
 		uint8_t atom = ops[i].atom;
@@ -532,6 +532,10 @@ static size_t read_piece(struct machine *m, const Dwarf_Op *ops, size_t nr,
 	}
 	if (i < nr)
 		ret->bytes = ops[i++].number;
+	if (m->thread && ret->kind == VAR_PIECE_ADDRESS)
+		ret->kind = VAR_PIECE_THREAD;
+	else if (m->thread)
+		give_up(m, VAR_THREAD_LOCAL);
 	if (m->depth && ret->kind != VAR_PIECE_REGISTER) {
 		struct entry *e = top(m);
 		ret->nr_ops = e->nr;

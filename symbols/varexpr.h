@@ -31,6 +31,7 @@ enum var_piece_kind {
 	VAR_PIECE_REGISTER, /* it is in reg */
 	VAR_PIECE_ADDRESS,  /* it is in memory where the ops say */
 	VAR_PIECE_VALUE,    /* it is what the ops say */
+	VAR_PIECE_THREAD,   /* it is in the file's thread-local memory there */
 };
 
 /* Where some bytes of an object are; a simple object has one piece. */

@@ -209,6 +209,28 @@ static void build_deinit(struct var_build *b)
 	free(b->enum_of.slots);
 }
 
+/* A program's thread-local memory ends at fs, a library's is anywhere. */
+static uint64_t tls_bytes(Elf *elf)
+{
+	size_t nr;
+	uint64_t bytes = 0;
+	GElf_Ehdr head;
+	if (!elf || !gelf_getehdr(elf, &head) || elf_getphdrnum(elf, &nr))
+		return 0;
+	bool program = head.e_type == ET_EXEC;
+	for (size_t i = 0; i < nr && i < 1000; i++) {
+		GElf_Phdr p;
+		if (!gelf_getphdr(elf, (int)i, &p))
+			break;
+		program |= p.p_type == PT_INTERP;
+		uint64_t align = p.p_align ? p.p_align : 1;
+		if (p.p_type == PT_TLS && p.p_memsz < 1u << 30 &&
+		    align < 1u << 20)
+			bytes = (p.p_memsz + align - 1) / align * align;
+	}
+	return program ? bytes : 0;
+}
+
 static struct variables *load(struct module *m, Dwarf *dwarf, var_want_fn want,
 			      void *want_ctx, struct smco_err *err)
 {
@@ -219,6 +241,9 @@ static struct variables *load(struct module *m, Dwarf *dwarf, var_want_fn want,
 		.steps_left = VAR_MAX_STEPS,
 		.cfi = module_cfi(m),
 	};
+	Elf *program = module_elf(m);
+	b.tls_bytes = tls_bytes(program);
+	elf_end(program);
 	bool fine = b.v && (b.v->state = calloc(1, sizeof(*b.v->state)));
 	if (fine) {
 		walk_units(&b, dwarf);
@@ -318,7 +343,7 @@ const char *var_reason_text(enum var_reason reason)
 	case VAR_ENTRY_VALUE:
 		return "known at the function's entry only";
 	case VAR_THREAD_LOCAL:
-		return "thread-local";
+		return "thread-local, in a library";
 	case VAR_VECTOR:
 		return "in a vector register";
 	case VAR_SPLIT:

@@ -56,6 +56,7 @@ enum var_place_kind {
 	VAR_REG,   /* (register reg >> shift) */
 	VAR_MEM,   /* in memory at register reg + offset */
 	VAR_ADDR,  /* in memory at file address offset */
+	VAR_TLS,   /* in memory at the thread's pointer (fs) + offset */
 	VAR_VALUE, /* not stored; it is register reg + offset */
 	VAR_CONST, /* not stored; it is offset */
 	VAR_EXPR,  /* not stored (or far away); see ops */
@@ -147,13 +148,13 @@ enum var_reason {
 	VAR_FINE,
 	VAR_OPTIMISED_OUT, /* no location anywhere */
 	VAR_ENTRY_VALUE,   /* only what it was at the function's entry */
-	VAR_THREAD_LOCAL,
-	VAR_VECTOR,   /* in a vector or floating-point register */
-	VAR_SPLIT,    /* its bytes are in several places */
-	VAR_COMPLEX,  /* an expression that is not understood */
-	VAR_NO_FRAME, /* relative to a frame that CFI does not describe */
-	VAR_IMPLICIT, /* the target of an optimised-away pointer */
-	VAR_SHARED,   /* in a register that others use, too */
+	VAR_THREAD_LOCAL,  /* of a library: where, is known when it runs */
+	VAR_VECTOR,	   /* in a vector or floating-point register */
+	VAR_SPLIT,	   /* its bytes are in several places */
+	VAR_COMPLEX,	   /* an expression that is not understood */
+	VAR_NO_FRAME,	   /* relative to a frame that CFI does not describe */
+	VAR_IMPLICIT,	   /* the target of an optimised-away pointer */
+	VAR_SHARED,	   /* in a register that others use, too */
 	VAR_NR_REASONS,
 };
 /* A few words for it; never NULL. */

@@ -160,6 +160,14 @@ static enum var_reason to_place(struct var_build *b, const struct var_piece *p,
 	*ret = (struct var_place){0};
 	if (p->kind == VAR_PIECE_NONE)
 		return p->reason;
+	if (p->kind == VAR_PIECE_THREAD) {
+		uint64_t at_byte = (uint64_t)p->op[0].arg + byte;
+		if (p->nr_ops != 1 || at_byte >= b->tls_bytes)
+			return VAR_THREAD_LOCAL;
+		ret->kind = VAR_TLS;
+		ret->offset = (int64_t)(at_byte - b->tls_bytes);
+		return VAR_FINE;
+	}
 	if (p->kind == VAR_PIECE_REGISTER) {
 		if (byte + width > 8)
 			return VAR_SPLIT;
@@ -344,8 +352,9 @@ static void place_in_scope(struct stretch *s, const struct var_group *g,
 	struct var_piece lost = {.reason = VAR_SHARED};
 	if (s->sc->is_gcc && nr == 1 && pieces->kind == VAR_PIECE_REGISTER)
 		pieces = &lost;
-	if (nr == 1 && pieces->kind == VAR_PIECE_ADDRESS &&
-	    is_linear(pieces, VAR_OP_ADDR)) {
+	if (nr == 1 && (pieces->kind == VAR_PIECE_THREAD ||
+			(pieces->kind == VAR_PIECE_ADDRESS &&
+			 is_linear(pieces, VAR_OP_ADDR)))) {
 		s->lo = 0;
 		s->hi = UINT64_MAX;
 		s->anywhere = true;

@@ -72,13 +72,25 @@ void asm_move_stack(struct code_buf *e, int32_t by)
 	asm_mem(e, 8, OP_LEA, 4, 4, by);
 }
 
+static unsigned load_opcode(unsigned size)
+{
+	return size == 1   ? OP_MOVZX_BYTE
+	       : size == 2 ? OP_MOVZX_WORD
+			   : OP_MOV_R_RM;
+}
+
 void asm_load(struct code_buf *e, unsigned size, unsigned reg, unsigned base,
 	      int32_t disp)
 {
-	unsigned opcode = size == 1   ? OP_MOVZX_BYTE
-			  : size == 2 ? OP_MOVZX_WORD
-				      : OP_MOV_R_RM;
-	asm_mem(e, size == 8 ? 8 : 4, opcode, reg, base, disp);
+	asm_mem(e, size == 8 ? 8 : 4, load_opcode(size), reg, base, disp);
+}
+
+void asm_fs(struct code_buf *e, unsigned size, unsigned reg, int32_t disp)
+{
+	CODE(e, 0x64);
+	prefix(e, size == 8 ? 8 : 4, load_opcode(size), reg, 0, false);
+	CODE(e, (uint8_t)(0x04 | (reg & 7) << 3), 0x25);
+	code_put32(e, (uint32_t)disp);
 }
 
 void asm_const(struct code_buf *e, unsigned reg, int64_t value)

@@ -33,6 +33,8 @@ void asm_move_stack(struct code_buf *e, int32_t by);
 /* Load @size bytes, zero-extended, from memory at @base + @disp. */
 void asm_load(struct code_buf *e, unsigned size, unsigned reg, unsigned base,
 	      int32_t disp);
+/* The same from memory at fs + @disp. */
+void asm_fs(struct code_buf *e, unsigned size, unsigned reg, int32_t disp);
 /* 64-bit constant. */
 void asm_const(struct code_buf *e, unsigned reg, int64_t value);
 /* Shift of the 32 or 64 bit register: SHL 4, SHR 5, SAR 7. */

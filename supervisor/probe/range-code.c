@@ -63,16 +63,20 @@ static void memory_operand(struct range_insn *i, const struct code_insn *in,
 		i->use |= 1u << index;
 	if (write)
 		i->bits |= RB_STORES;
+	bool thread = op->mem.segment == ZYDIS_REGISTER_FS;
 	if (op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN ||
-	    op->mem.segment == ZYDIS_REGISTER_FS ||
-	    op->mem.segment == ZYDIS_REGISTER_GS)
+	    op->mem.segment == ZYDIS_REGISTER_GS ||
+	    (thread && (op->mem.base != ZYDIS_REGISTER_NONE ||
+			op->mem.index != ZYDIS_REGISTER_NONE)))
 		return;
 	i->mem_size = (uint8_t)(op->size / 8);
 	i->disp = op->mem.disp.has_displacement ? op->mem.disp.value : 0;
 	i->index = index >= 0 ? (uint8_t)index : RANGE_NO_REG;
 	if (op->mem.index != ZYDIS_REGISTER_NONE && index < 0)
 		return; /* a vector of addresses */
-	if (op->mem.base == ZYDIS_REGISTER_RIP) {
+	if (thread) {
+		i->base = RANGE_FS;
+	} else if (op->mem.base == ZYDIS_REGISTER_RIP) {
 		i->base = RANGE_RIP;
 		i->disp += (int64_t)(in->addr + in->z.length);
 	} else if (base >= 0) {

@@ -88,8 +88,8 @@ bool range_goes_on(const struct range_edges *e, const struct range_code *code,
 {
 	uint64_t addr = code->insns[i].addr;
 	bool any = i > 0 && range_falls(code, i - 1);
-	if (p->kind == VAR_EXPR || p->kind == VAR_ADDR || !i ||
-	    p->function >= v->nr_functions ||
+	if (p->kind == VAR_EXPR || p->kind == VAR_ADDR || p->kind == VAR_TLS ||
+	    !i || p->function >= v->nr_functions ||
 	    addr == v->functions[p->function].entry ||
 	    code->insns[i].bits & RB_ENDBR)
 		return false;

@@ -41,8 +41,10 @@ static void add_place(struct range_index *ix, const struct variables *v,
 	const struct var_place *p = &v->places[place];
 	struct range_index_entry e = {
 		.var = var, .place = place, .function = p->function};
-	if (p->kind == VAR_ADDR) {
+	if (p->kind == VAR_ADDR || p->kind == VAR_TLS) {
 		e.lo = (uint64_t)p->offset;
+		if (p->kind == VAR_TLS)
+			e.lo += RANGE_TLS;
 		e.hi = e.lo + extent(&v->vars[var].type);
 		if (e.hi > e.lo)
 			ix->data[ix->nr_data++] = e;

@@ -214,6 +214,11 @@ static uint8_t fetch(struct range_sensor *x, const struct range_site *s)
 					: OP_MOV_R_RM,
 			to, (uint64_t)off + x->at->bias, 0);
 		break;
+	case RS_TLS:
+		if (off != (int32_t)off)
+			e->failed = true;
+		asm_fs(e, t->width, to, (int32_t)off);
+		break;
 	case RS_SUM:
 		asm_mem(e, 8, OP_LEA, to,
 			s->reg == RANGE_RSP ? RANGE_RSP : x->alias[s->reg],
@@ -297,7 +302,8 @@ static void note_value(struct range_shape *to, const struct range_site *s)
 {
 	if (s->source == RS_EXPR)
 		to->exprs++;
-	else if (s->source == RS_FRAME || s->source == RS_DATA)
+	else if (s->source == RS_FRAME || s->source == RS_DATA ||
+		 s->source == RS_TLS)
 		to->memory++;
 	else
 		to->regs++;

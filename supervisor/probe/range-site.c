@@ -29,7 +29,9 @@ struct finder {
 	size_t nr_own;
 	const struct range_index_entry *all; /* those of all variables */
 	size_t nr_all;
-	bool plain; /* not optimised */
+	bool plain;	 /* not optimised */
+	uint32_t *giver; /* instructions, see find_givers */
+	size_t nr_givers;
 	bool failed;
 };
 
@@ -156,7 +158,8 @@ static bool source_of(struct finder *f, const struct var_place *p,
 		s->source = RS_FRAME;
 		return p->flags & VAR_FRAME && s->reg < 16;
 	case VAR_ADDR:
-		s->source = RS_DATA;
+	case VAR_TLS:
+		s->source = p->kind == VAR_TLS ? RS_TLS : RS_DATA;
 		*regs_ret = 0;
 		return true;
 	case VAR_EXPR: {
@@ -272,6 +275,24 @@ static bool is_part(const struct variable *var)
 	return strpbrk(var->name, ".[") != NULL;
 }
 
+/* mov %rsp, ... */
+static bool copies_stack(const struct range_insn *in)
+{
+	return in->kind == RK_PLAIN && !in->mem_size && in->wrote &&
+	       in->use >> RANGE_RSP & 1 && !(in->wrote >> RANGE_RSP & 1);
+}
+
+/* Instructions that make addresses of registers. */
+static void find_givers(struct finder *f)
+{
+	f->giver = malloc((f->code->nr + 1) * sizeof(*f->giver));
+	f->failed |= !f->giver;
+	for (uint32_t i = 0; f->giver && i < f->code->nr; i++)
+		if (f->code->insns[i].bits & RB_LEA ||
+		    copies_stack(&f->code->insns[i]))
+			f->giver[f->nr_givers++] = i;
+}
+
 /*
  * Does the function hand out the address of @p, or of what it is part of? It
  * may do so before the place is said to begin: what it is part of may be
@@ -282,14 +303,11 @@ static bool frame_taken(const struct finder *f, const struct var_place *p,
 {
 	uint8_t reg = range_reg_of_dwarf(p->reg);
 	int64_t reach = is_part(var) ? STRUCT_REACH : 0;
-	for (size_t i = 0; i < f->code->nr; i++) {
-		const struct range_insn *in = &f->code->insns[i];
+	for (size_t i = 0; i < f->nr_givers; i++) {
+		const struct range_insn *in = &f->code->insns[f->giver[i]];
 		bool inside = in->addr >= p->lo && in->addr < p->hi;
 		bool lea = in->bits & RB_LEA && in->base == reg;
-		/* mov %rsp, ... */
-		bool copy = reg == RANGE_RSP && !in->mem_size && in->wrote &&
-			    in->kind == RK_PLAIN && in->use >> reg & 1 &&
-			    !(in->wrote >> reg & 1);
+		bool copy = reg == RANGE_RSP && copies_stack(in);
 		int64_t at = lea ? in->disp : 0;
 		if ((lea || copy) && at <= p->offset &&
 		    at >= p->offset - (inside ? reach : 0))
@@ -440,11 +458,13 @@ static void data(struct finder *f)
 	const struct range_index *ix = f->ix;
 	for (size_t i = 0; i < f->code->nr; i++) {
 		const struct range_insn *in = &f->code->insns[i];
-		if (in->base != RANGE_RIP || !in->mem_size ||
+		bool thread = in->base == RANGE_FS;
+		if ((in->base != RANGE_RIP && !thread) || !in->mem_size ||
 		    in->index != RANGE_NO_REG ||
 		    !(in->bits & (RB_READS | RB_WRITES)))
 			continue;
-		uint64_t lo = (uint64_t)in->disp, hi = lo + in->mem_size;
+		uint64_t lo = (uint64_t)in->disp + (thread ? RANGE_TLS : 0);
+		uint64_t hi = lo + in->mem_size;
 		size_t a = 0, b = ix->nr_data;
 		while (a < b) { /* the first that begins behind it */
 			size_t mid = a + (b - a) / 2;
@@ -463,10 +483,12 @@ static void data(struct finder *f)
 			struct covered c = covers(in, &var->type, p->offset);
 			struct range_site s = {.var = e->var,
 					       .place = e->place,
-					       .source = RS_DATA,
+					       .source = thread ? RS_TLS
+								: RS_DATA,
 					       .reg = RANGE_NO_REG};
 			if (c.yes && !(var->flags & VAR_MIXED))
-				touched(f, i, s, c, data_taken(f, p, var));
+				touched(f, i, s, c,
+					thread || data_taken(f, p, var));
 		}
 	}
 }
@@ -492,12 +514,14 @@ int range_sites_find(struct range_sites *ret, const struct range_code *code,
 		.code = code, .img = img, .v = v, .ix = ix, .out = ret};
 	memset(ret, 0, sizeof(*ret));
 	if (range_edges_init(&f.edges, code)) {
+		find_givers(&f);
 		locals(&f, function);
 		data(&f);
 	} else {
 		f.failed = true;
 	}
 	range_edges_deinit(&f.edges);
+	free(f.giver);
 	if (f.failed) {
 		range_sites_deinit(ret);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");

@@ -20,6 +20,7 @@ enum range_source {
 	RS_SUM,	  /* register + offset */
 	RS_CONST, /* offset */
 	RS_EXPR,  /* the place's ops */
+	RS_TLS,	  /* memory at the thread's pointer + offset */
 };
 
 struct range_site {
@@ -36,7 +37,9 @@ struct range_site {
 	int64_t offset;
 };
 
-/* Variables by function and by address; made once for a module. */
+/* Variables by function and by address; made once for a module. Those of a
+ * thread are at RANGE_TLS + offset, where no file has anything. */
+#define RANGE_TLS (UINT64_C(1) << 62)
 struct range_index_entry {
 	uint32_t var;
 	uint32_t place;

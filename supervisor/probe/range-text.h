@@ -91,6 +91,7 @@ enum range_bits {
 };
 #define RANGE_NO_REG 0xff
 #define RANGE_RIP    16 /* base: disp is an address of the file */
+#define RANGE_FS     17 /* base: disp is relative to the thread's pointer */
 
 struct range_insn {
 	uint64_t addr;

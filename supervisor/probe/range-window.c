@@ -59,7 +59,7 @@ uint32_t range_site_regs(const struct range_site *site,
 static bool reads_memory(const struct range_site *site)
 {
 	return site->source == RS_FRAME || site->source == RS_DATA ||
-	       site->source == RS_EXPR;
+	       site->source == RS_TLS || site->source == RS_EXPR;
 }
 
 /*
@@ -78,7 +78,8 @@ static bool is_for_all(const struct placer *p, const struct range_site *s,
 	if (k == s->gap)
 		return !s->fall;
 	return !s->fall && at->flags & VAR_BEGINS && s->source != RS_FRAME &&
-	       s->source != RS_DATA && p->code->insns[k].addr >= at->lo &&
+	       s->source != RS_DATA && s->source != RS_TLS &&
+	       p->code->insns[k].addr >= at->lo &&
 	       p->code->insns[k].addr < at->hi;
 }
 
@@ -324,8 +325,8 @@ static bool from_place(const struct placer *p, const struct range_site *s,
 		ret->source = RS_FRAME;
 		ret->reg = range_reg_of_dwarf(at->reg);
 		ret->offset = at->offset;
-	} else if (at->kind == VAR_ADDR) {
-		ret->source = RS_DATA;
+	} else if (at->kind == VAR_ADDR || at->kind == VAR_TLS) {
+		ret->source = at->kind == VAR_TLS ? RS_TLS : RS_DATA;
 		ret->reg = RANGE_NO_REG;
 		ret->offset = at->offset;
 	}

@@ -412,7 +412,10 @@ static void test_build(const char *cc, unsigned opt, unsigned dwarf)
 	check_int(v->nr_damaged, 0);
 	check(!v->cut_short);
 	check_enumerators(v);
-	check_int(find(v, "per_thread")->reason, VAR_THREAD_LOCAL);
+	const struct variable *own = find(v, "per_thread");
+	check_int(own->nr_places, 1);
+	check_int(v->places[own->first_place].kind, VAR_TLS);
+	check_int(v->places[own->first_place].offset, -4);
 	check_int(find(v, "square::calls")->flags, VAR_STATIC);
 	check_int(find(v, "widths::n")->flags, VAR_PARAMETER);
 	check_int(find(v, "object.u.word")->flags,
