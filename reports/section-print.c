@@ -26,7 +26,7 @@ struct printer {
 	const struct page *page;
 	FILE *out;
 	size_t sort_column;
-	bool sorts, reverse;
+	bool sorts, reverse, begun;
 	struct row *row; /* kept for sorting */
 	size_t nr, cap;
 	uint64_t nr_seen, nr_shown;
@@ -237,9 +237,27 @@ static int json_row(struct printer *p, const void *item)
 	return rc;
 }
 
+/* Not before it is known that there is something to print. */
+static void begin(struct printer *p)
+{
+	if (p->begun)
+		return;
+	p->begun = true;
+	if (p->o->format == SECTION_TEXT)
+		text_row(p, NULL);
+	else if (p->o->format == SECTION_CSV)
+		csv_head(p);
+	else
+		fprintf(p->out,
+			"{\n\"schema\": 1,\n\"generator\": \"smco-report "
+			"%s\",\n\"section\": \"%s\",\n\"rows\": [",
+			SMCO_VERSION, p->section->name);
+}
+
 static int print_row(struct printer *p, const void *item)
 {
 	int rc = SMCO_OK;
+	begin(p);
 	if (p->o->format == SECTION_TEXT)
 		text_row(p, item);
 	else if (p->o->format == SECTION_CSV)
@@ -250,19 +268,6 @@ static int print_row(struct printer *p, const void *item)
 	if (!rc && ferror(p->out))
 		rc = SMCO_SYS;
 	return rc;
-}
-
-static void begin(struct printer *p)
-{
-	if (p->o->format == SECTION_TEXT)
-		text_row(p, NULL);
-	else if (p->o->format == SECTION_CSV)
-		csv_head(p);
-	else
-		fprintf(p->out,
-			"{\n\"schema\": 1,\n\"generator\": \"smco-report "
-			"%s\",\n\"section\": \"%s\",\n\"rows\": [",
-			SMCO_VERSION, p->section->name);
 }
 
 static void end(struct printer *p)
@@ -382,8 +387,9 @@ int section_print(const struct section *section,
 			column_find(section->column, section->nr_columns, sort,
 				    strlen(sort));
 	}
-	begin(&p);
 	int rc = section->each(src, visit, &p, err);
+	if (!rc)
+		begin(&p);
 	if (!rc && p.sorts)
 		sort_rows(&p);
 	for (size_t i = 0; i < p.nr && !rc; i++)

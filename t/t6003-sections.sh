@@ -109,6 +109,17 @@ more() { smco-report --naps --top 2 s.trace | tail -n 1 | grep -q '14 more (--to
 ok "what --top cuts off is said" more
 none() { smco-report --naps --where 'size > 1T' s.trace | tail -n 1 | grep -qx none; }
 ok "no row" none
+# Also no head of a table: what has none is not shown at all.
+nothing() {
+	local table form
+	for table in phases phase-counters ranges counters; do
+		for form in --color=never --json --csv; do
+			test_exit 9 smco-report --$table $form s.trace >out 2>err &&
+				[ ! -s out ] && [ "$(wc -l <err)" = 1 ] || return 1
+		done
+	done
+}
+ok "a table that the trace has nothing for" nothing
 json() {
 	smco-report --naps --json --top 1 s.trace | perl -MJSON::PP -e 'local $/;
 		my $d = JSON::PP->new->decode(<STDIN>);
