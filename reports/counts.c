@@ -330,6 +330,7 @@ enum counts_rate counts_derive(const struct counts *c,
 char *counts_rate_text(enum counts_rate rate, double v, char *buf)
 {
 	static const char *const unit[] = {"Hz", "kHz", "MHz", "GHz"};
+	char number[UNITS_MAX];
 	size_t i = 0;
 	switch (rate) {
 	case RATE_NONE:
@@ -339,7 +340,11 @@ char *counts_rate_text(enum counts_rate rate, double v, char *buf)
 		snprintf(buf, UNITS_MAX, "%.4g CPUs used", v);
 		break;
 	case RATE_PER_SECOND:
-		snprintf(buf, UNITS_MAX, "%.4g a second", v);
+		if (v < 1e4)
+			snprintf(buf, UNITS_MAX, "%.4g a second", v);
+		else
+			snprintf(buf, UNITS_MAX, "%.25s a second",
+				 units_count(units_whole(v), number));
 		break;
 	case RATE_HZ:
 		for (; v >= 1000 && i + 1 < ARRAY_SIZE(unit); i++)

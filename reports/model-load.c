@@ -406,12 +406,22 @@ static void add_ledger(struct ev_ledger *to, const struct ev_ledger *from)
 		to->worst_window_ppb = from->worst_window_ppb;
 }
 
+/* Of a file's time what lies within the selection. */
+static uint64_t selected_ns(const struct select *select, uint64_t duration_ns)
+{
+	uint64_t end = duration_ns;
+	if (select->to_ns && select->to_ns < end)
+		end = select->to_ns;
+	return end > select->from_ns ? end - select->from_ns : 0;
+}
+
 static void add_files(struct summary *s)
 {
 	for (size_t i = 0; i < s->nr_files; i++) {
 		struct model_file *f = &s->file[i];
 		f->duration_ns = model_reader_u64(f->reader, "elapsed_ns",
 						  f->duration_ns);
+		f->selected_ns = selected_ns(&s->select, f->duration_ns);
 		s->duration_ns += f->duration_ns;
 		for (size_t j = 0; j < COVER_NR; j++) {
 			s->coverage[j].nr_objects += f->coverage[j].nr_objects;

@@ -59,7 +59,7 @@ static void get_rate(const struct row *r, struct value *ret)
 {
 	double v = 0;
 	uint64_t time_ns = r->thread ? r->thread->end_ns - r->thread->start_ns
-				     : r->f->duration_ns;
+				     : r->f->selected_ns;
 	enum counts_rate rate =
 		counts_derive(r->f->counts, sums_of(r), r->event, time_ns, &v);
 	if (rate == RATE_NONE)

@@ -47,7 +47,7 @@ static void total(const struct view *v, const struct model_file *f, size_t i,
 	struct line l;
 	double r = 0;
 	enum counts_rate kind =
-		counts_derive(c, c->total, i, f->duration_ns, &r);
+		counts_derive(c, c->total, i, f->selected_ns, &r);
 	format_value(e, c->total[i].scaled, value);
 	counts_rate_text(kind, r, rate);
 	text_begin(v, &l, label);

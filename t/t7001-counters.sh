@@ -183,6 +183,16 @@ table() {
 		[ "$(smco-report --counters --csv --thread "$(tail -n 1 table | cut -d, -f 3)" t.trace | wc -l)" = 3 ]
 }
 ok "smco-report --counters has them by thread" table
+rate_of_part() { # by the time that was selected, not by all of it
+	smco-report --json --from 1ms t.trace | perl -MJSON::PP -0777 -e '
+		my $d = decode_json(<STDIN>);
+		my $c = $d->{counters}[0];
+		my $s = $c->{counts}[0]{scaled};
+		my $by = $c->{derived}[0]{per_second} * ($d->{run}{duration_ns} - 1e6) / 1e9;
+		print "$s, $by\n";
+		exit !($s && abs($s - $by) < 1e-9 * $s)'
+}
+ok "a rate in a part of the time" rate_of_part
 ok "its columns are in the manual" columns_in_manual counters 10
 none() {
 	smco-trace -q -t 0 -o nap.trace true
