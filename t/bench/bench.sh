@@ -15,7 +15,8 @@
 # CPU:	    the same of the program's CPU time, which other load on the machine
 #	    disturbs less, but which has no part in it of time held in stops
 # ledger:   what smco-trace itself says it cost
-# longest:  the longest stop that any thread saw in any of the runs
+# longest:  the longest stop that any thread saw in any of the runs, and what
+#	    it was for
 # extra:    what starting and stopping takes beside that, in seconds
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
@@ -40,8 +41,9 @@ ledger_percent() {
 	"$BUILD/smco-report" --json t.trace 2>>err |
 		perl -MJSON::PP -e 'local $/; my $d = decode_json(<STDIN>);
 			my $p = $d->{overhead}{overhead_ppb};
-			printf "%.3f %.1f\n", defined $p ? $p / 1e7 : -1,
-				$d->{overhead}{longest_stop_ns} / 1e6' 2>>err
+			printf "%.3f %.1f %s\n", defined $p ? $p / 1e7 : -1,
+				$d->{overhead}{longest_stop_ns} / 1e6,
+				$d->{meta}{longest_stop} // ""' 2>>err
 }
 
 # row WORKLOAD TARGET - from the files native, watched and ledger.
@@ -69,15 +71,16 @@ row() {
 		(median(@peak_w) / median(@peak_n) - 1) : "-";
 	my $ledger = median(column("ledger", 0));
 	$ledger = $ledger < 0 ? "unknown" : sprintf "%.2f", $ledger;
-	my ($longest) = sort { $b <=> $a } column("ledger", 1);
+	open my $f, "<", "ledger" or die;
+	my ($longest) = sort { $b->[1] <=> $a->[1] } map { chomp; [split / /, $_, 3] } <$f>;
 	my $rss = median(column("watched", 3));
 	my @cpu_n = column("native", 4); my @cpu_w = column("watched", 4);
 	my $cpu = !grep({ $_ == 0 } @cpu_n) ? sprintf "%.2f", median(map { 100 *
 		($cpu_w[$_] / $cpu_n[$_] - 1) } 0 .. $#cpu_n) : "-";
-	printf "| %s | %s | %.2f | %.2f | %.2f | %s | %.1f to %.1f | %s | %s | %.2f | %s | %s | %.1f |\n",
+	printf "| %s | %s | %.2f | %.2f | %.2f | %s | %.1f to %.1f | %s | %s | %.2f | %s | %s | %.1f %s |\n",
 		$workload, $target, median(@n), median(@w), median(@over),
 		$within, $over[0], $over[-1], $cpu, $ledger, median(@extra), $vsz, $rss ? sprintf "%.1f", $rss / 1024 : "-",
-		$longest;
+		$longest->[1], $longest->[2];
 	' "$1" "$2"
 }
 
