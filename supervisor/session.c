@@ -431,8 +431,8 @@ static void leave(struct session *s, struct session_result *ret)
 /* The room in the ledger is for as long good enough for the range monitor. */
 #define RANGE_ACCOUNT_NS (NSEC_PER_MSEC / 2)
 
-/* Whoever stops by itself may have to wait for this; it waits for nobody's
- * stop and is not urgent. */
+/* Whoever stops by itself, or late, has to wait for this, so it is urgent as
+ * well. */
 static void do_what_is_due(struct session *s, struct status *line,
 			   bool standing, uint64_t now_ns)
 {
@@ -443,11 +443,6 @@ static void do_what_is_due(struct session *s, struct status *line,
 	bool tick_due = now_ns >= s->next_tick_ns;
 	bool read_due = now_ns >= session_recording_due_ns(s);
 	bool check_due = standing && now_ns >= s->next_check_ns;
-	/* A look at sensors is short, and comes a thousand times a second. */
-	bool lasts = count_due || sample_due || phase_due || check_due ||
-		     tick_due || read_due;
-	if (lasts)
-		tracer_urgent(s->tracer, false);
 	if (read_due && !tick_due) /* which reads, too */
 		session_recording_read(s);
 	if (count_due)
@@ -477,8 +472,7 @@ static void do_what_is_due(struct session *s, struct status *line,
 	} else if (check_due) {
 		check_standing(s, now_ns);
 	}
-	if (lasts)
-		tracer_urgent(s->tracer, true);
+	tracer_urgent(s->tracer, true); /* again, if it took too long */
 }
 
 int session_run(struct session *s, struct status *line,

@@ -219,8 +219,9 @@ struct tracer {
 		unsigned nr; /* processes whose threads all wait, and asked */
 		bool asked;  /* tracer_urgent() */
 		int own_policy;
+		struct rlimit own_limit; /* RLIMIT_RTTIME */
+		bool may;		 /* as far as is known */
 		bool is_on;
-		bool refused;
 	} urgent;
 	cpu_set_t own_cpus;	  /* what the user gave us */
 	struct rlimit own_nofile; /* the same; our own is at its maximum */
@@ -456,6 +457,10 @@ bool libs_on_signal(struct task *t, int sig, bool *complete_ret);
 void libs_stop(struct tproc *p);
 
 /* --- urgent.c --- */
+/* @u is zeroed. Handles SIGXCPU from now on, unless somebody else does. */
+void urgent_init(struct urgent *u);
+/* Puts RLIMIT_RTTIME back; safe in a child between fork and exec. */
+void urgent_deinit(const struct urgent *u);
 /* All threads of @p wait for us from now on, or no longer: this thread goes
  * before all others on its CPU, where that is permitted. */
 void tproc_urgent(struct tproc *p, bool is_urgent);

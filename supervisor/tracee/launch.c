@@ -20,6 +20,7 @@ run_child(struct tracer *tr, char *const argv[], int go_fd, int report_fd)
 		;
 	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
 	setrlimit(RLIMIT_NOFILE, &tr->own_nofile);
+	urgent_deinit(&tr->urgent);
 	sigprocmask(SIG_SETMASK, &tr->child_mask, NULL);
 	execvp(argv[0], argv);
 	int e = errno;

@@ -149,9 +149,10 @@ uint64_t tracer_stop_ns(const struct tracer *tr);
 uint64_t tracer_nr_stops(const struct tracer *tr);
 uint64_t tracer_longest_stop_ns(const struct tracer *tr);
 
-/* From now on stops are waited for and answered, or other work is done: in the
- * first case this thread goes before all others on its CPU (SCHED_FIFO), where
- * that is permitted. At first it does not. */
+/* From now on stops are waited for and answered, or no longer: in the first
+ * case this thread goes before all others on its CPU (SCHED_FIFO), where that
+ * is permitted, for 50 ms without a wait at most; asking again begins anew. At
+ * first it does not. */
 void tracer_urgent(struct tracer *tr, bool is_urgent);
 
 /* What stops that end from now on are for, in the user's words: "to ...", "for

@@ -63,6 +63,7 @@ int tracer_create(struct tracer **ret, const struct tracer_options *opts,
 	}
 	tr->stop_cost_ns = calibrate_stop_cost();
 	raise_nofile(tr);
+	urgent_init(&tr->urgent);
 	*ret = tr;
 	return 0;
 }
@@ -86,6 +87,7 @@ void tracer_destroy(struct tracer *tr)
 	follow_end(tr);
 	wait_deinit(tr);
 	setrlimit(RLIMIT_NOFILE, &tr->own_nofile);
+	urgent_deinit(&tr->urgent);
 	free(tr);
 }
 

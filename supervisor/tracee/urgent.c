@@ -4,32 +4,78 @@
  * moments in which we sleep for a thread to do its part, a busy machine makes a
  * stop of one millisecond one of fifty. And the first of many threads that run
  * again would keep us from letting the others go. The same is true of a single
- * thread that has stopped by itself, before we run at all: so who waits for
- * stops, and has nothing else to do, may be urgent all the time.
+ * thread that has stopped by itself, or later than it was waited for, while we
+ * do something else: so who has programs to look after may be urgent all the
+ * time.
+ *
+ * It must not keep a CPU from others for long, whatever it does: after so much
+ * time in real time without a wait, the kernel says so by SIGXCPU
+ * (getrlimit(2), RLIMIT_RTTIME), and it takes its turn like everybody else, up
+ * to the next thing that is urgent.
  */
+#include <signal.h>
+
 #include "supervisor/tracee/internal.h"
 
-static void begin(struct tracer *tr)
-{
-	struct sched_param sp = {.sched_priority = 1};
-	struct urgent *u = &tr->urgent;
+#define AT_A_STRETCH_US 50000
 
-	if (u->nr++ || u->refused)
-		return;
-	u->own_policy = sched_getscheduler(0);
-	/* Who chose real time for us has chosen better. */
-	if (u->own_policy != SCHED_OTHER && u->own_policy != SCHED_BATCH)
-		u->refused = true;
-	else if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &sp))
-		u->refused = true; /* needs CAP_SYS_NICE or RLIMIT_RTPRIO */
-	else
-		u->is_on = true;
+static volatile sig_atomic_t was_too_long;
+
+/* With the flag kept: taking it back needs CAP_SYS_NICE. */
+static void on_too_long(int sig)
+{
+	const struct sched_param sp = {0};
+	(void)sig;
+	sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &sp);
+	was_too_long = 1;
 }
 
-static void end(struct tracer *tr)
+void urgent_init(struct urgent *u)
+{
+	const struct sigaction sa = {.sa_handler = on_too_long,
+				     .sa_flags = SA_RESTART};
+	struct sigaction old;
+	/* Whoever has use for this signal keeps it. */
+	u->may = !sigaction(SIGXCPU, NULL, &old) &&
+		 (old.sa_handler == SIG_DFL || old.sa_handler == on_too_long) &&
+		 !getrlimit(RLIMIT_RTTIME, &u->own_limit) &&
+		 !sigaction(SIGXCPU, &sa, NULL);
+}
+
+void urgent_deinit(const struct urgent *u)
+{
+	if (u->may)
+		setrlimit(RLIMIT_RTTIME, &u->own_limit);
+}
+
+/* The kernel has moved the limit when it was passed. */
+static bool start_hurrying(struct urgent *u)
+{
+	const struct sched_param sp = {.sched_priority = 1};
+	struct rlimit limit = u->own_limit;
+	if (limit.rlim_cur > AT_A_STRETCH_US)
+		limit.rlim_cur = AT_A_STRETCH_US;
+	was_too_long = 0;
+	return !setrlimit(RLIMIT_RTTIME, &limit) &&
+	       !sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &sp);
+}
+
+static void begin(struct urgent *u)
+{
+	if (u->nr++ || !u->may)
+		return;
+	u->own_policy = sched_getscheduler(0);
+	/* Who chose real time for us has chosen better. Otherwise it needs
+	 * CAP_SYS_NICE or RLIMIT_RTPRIO. */
+	u->may = (u->own_policy == SCHED_OTHER ||
+		  u->own_policy == SCHED_BATCH) &&
+		 start_hurrying(u);
+	u->is_on = u->may;
+}
+
+static void end(struct urgent *u)
 {
 	struct sched_param sp = {0};
-	struct urgent *u = &tr->urgent;
 
 	if (--u->nr || !u->is_on)
 		return;
@@ -40,23 +86,25 @@ static void end(struct tracer *tr)
 	u->is_on = false;
 }
 
-static void set(struct tracer *tr, bool *is_urgent, bool now)
+static void set(struct urgent *u, bool *is_urgent, bool now)
 {
+	if (now && u->is_on && was_too_long)
+		start_hurrying(u);
 	if (*is_urgent == now)
 		return;
 	*is_urgent = now;
 	if (now)
-		begin(tr);
+		begin(u);
 	else
-		end(tr);
+		end(u);
 }
 
 void tproc_urgent(struct tproc *p, bool is_urgent)
 {
-	set(p->tr, &p->is_urgent, is_urgent);
+	set(&p->tr->urgent, &p->is_urgent, is_urgent);
 }
 
 void tracer_urgent(struct tracer *tr, bool is_urgent)
 {
-	set(tr, &tr->urgent.asked, is_urgent);
+	set(&tr->urgent, &tr->urgent.asked, is_urgent);
 }

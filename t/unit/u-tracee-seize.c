@@ -4,6 +4,7 @@
  * goes first, and is as before afterwards. What stops are for is told.
  */
 #include <sched.h>
+#include <time.h>
 
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
@@ -35,6 +36,16 @@ static bool may_hurry(void)
 	struct sched_param sp = {.sched_priority = 1}, none = {0};
 	return !sched_setscheduler(0, SCHED_FIFO, &sp) &&
 	       !sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
+/* Longer than anybody may in real time. */
+static void keep_busy(void)
+{
+	uint64_t end_ns =
+		smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) + 500 * NSEC_PER_MSEC;
+	while ((sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) != SCHED_OTHER &&
+	       smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns)
+		;
 }
 
 static struct tproc *next_new(void)
@@ -98,6 +109,13 @@ int main(void)
 	check_int(traced_stop(first, &err), 0);
 	tproc_cont(first);
 	check_int(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, hurried);
+	/* Without a wait only for so long, until it is asked for again. */
+	keep_busy();
+	check_int(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, SCHED_OTHER);
+	tracer_urgent(tr, true);
+	check_int(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, hurried);
+	keep_busy();
+	check_int(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, SCHED_OTHER);
 	tracer_urgent(tr, false);
 	check_int(sched_getscheduler(0), SCHED_OTHER);
 
