@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define SHARERS_MAX	  8 /* blocks at a range's ends */
-#define DUE_BATCH	  4096
+#define DUE_BATCH	  2048
 #define OVERDRAWN_WINDOWS 4
 #define MAX_LEVEL	  6 /* a sample has at most 64 pages */
 #define SETTLE_NS	  (250 * NSEC_PER_MSEC)
@@ -347,21 +347,32 @@ void nap_poll_look_sharers(struct nap_proc *np)
 	}
 }
 
-void nap_poll_tick(struct nap_proc *np, uint64_t now_ns)
+void nap_poll_begin(struct nap_proc *np, uint64_t now_ns)
 {
 	/* Looking costs nothing but our own CPU time. If even that was too
 	 * much, look less often. */
-	if (ledger_room_ns(np->nap->ledger) < 0 &&
-	    now_ns < np->looked_ns + OVERDRAWN_WINDOWS * np->nap->window_ns)
-		return;
-	np->looked_ns = now_ns;
-	/* Backwards: what is hit leaves the queue, and the last takes its
-	 * place. */
-	for (uint32_t i = np->queue.nr; i > 0;) {
+	bool too_soon =
+		ledger_room_ns(np->nap->ledger) < 0 &&
+		now_ns < np->looked_ns + OVERDRAWN_WINDOWS * np->nap->window_ns;
+	np->look_left = too_soon ? 0 : np->queue.nr;
+	if (!too_soon)
+		np->looked_ns = now_ns;
+}
+
+bool nap_poll_go_on(struct nap_proc *np, uint64_t now_ns, uint64_t until_ns)
+{
+	/* Backwards: what is hit or freed leaves the queue, and the last takes
+	 * its place. */
+	if (np->look_left > np->queue.nr)
+		np->look_left = np->queue.nr;
+	while (np->look_left > 0) {
 		struct block *due[DUE_BATCH];
 		uint32_t nr = 0;
-		while (i > 0 && nr < DUE_BATCH) {
-			struct nap_queue_entry *e = &np->queue.entry[--i];
+		if (np->nap->params.clock() >= until_ns)
+			return false;
+		while (np->look_left > 0 && nr < DUE_BATCH) {
+			struct nap_queue_entry *e =
+				&np->queue.entry[--np->look_left];
 			if (e->due_ns <= now_ns)
 				due[nr++] = e->block;
 		}
@@ -369,4 +380,5 @@ void nap_poll_tick(struct nap_proc *np, uint64_t now_ns)
 		if (np->plan.nr >= NAP_PLAN_BATCH)
 			nap_poll_flush(np, now_ns);
 	}
+	return true;
 }

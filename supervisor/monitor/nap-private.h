@@ -39,6 +39,8 @@ struct nap {
 	uint64_t witness_ns;   /* what second witnesses cost so far */
 	uint64_t nr_known, nr_naps;
 	uint64_t totals_ns; /* when nap_emit_totals came last */
+	bool in_tick;	    /* its last slice was not the end of it */
+	uint32_t arm_left;  /* plants that may still have their turn in it */
 	/* coverage, counted when a block ends or at the end */
 	struct ev_coverage cover[COVER_NR];
 };
@@ -61,7 +63,8 @@ struct nap_proc {
 	bool wants_guard; /* there was a block to guard */
 	bool is_held_back;
 	uint64_t looked_ns;
-	struct block *ended;	 /* block whose quiet ended in this tick */
+	uint32_t look_left;  /* of .queue, from its beginning, in this tick */
+	struct block *ended; /* block whose quiet ended in this tick */
 	struct ev_nap ended_nap; /* its nap, if it was one */
 	uint64_t ended_ns;	 /* by then */
 };
@@ -83,8 +86,10 @@ static inline uint64_t told_ns(const struct nap *n, uint64_t mono_ns)
 bool nap_queue_add(struct nap_queue *q, struct block *b, uint64_t due_ns);
 void nap_queue_remove(struct nap_queue *q, struct block *b);
 
-/* nap-poll.c: looking */
-void nap_poll_tick(struct nap_proc *np, uint64_t now_ns);
+/* nap-poll.c: looking. A tick begins, and goes on up to about @until_ns: false
+ * = there is more to look at. */
+void nap_poll_begin(struct nap_proc *np, uint64_t now_ns);
+bool nap_poll_go_on(struct nap_proc *np, uint64_t now_ns, uint64_t until_ns);
 void nap_poll_settle(struct nap_proc *np, uint64_t now_ns);
 /* Before the planned ranges are reset: what was touched in pages that they
  * share with other blocks would be lost on those. */

@@ -8,9 +8,11 @@
 #define MIN_WINDOW_NS	(5 * NSEC_PER_MSEC)
 #define MAX_WINDOW_NS	(50 * NSEC_PER_MSEC)
 #define ADAPT_NS	(500 * NSEC_PER_MSEC)
-#define STRETCH_MAX	25
-#define FULL_PRICE_ONE	16
-#define FULL_PRICE_MAX	(16 * FULL_PRICE_ONE)
+/* Whoever stops meanwhile has to wait. */
+#define SLICE_NS       (4 * NSEC_PER_MSEC)
+#define STRETCH_MAX    25
+#define FULL_PRICE_ONE 16
+#define FULL_PRICE_MAX (16 * FULL_PRICE_ONE)
 
 struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 		       struct control *control)
@@ -371,7 +373,7 @@ void nap_look(struct nap *n, uint64_t now_ns)
 			nap_guard_tick(np, now_ns);
 }
 
-void nap_tick(struct nap *n, uint64_t now_ns)
+static void begin_tick(struct nap *n, uint64_t now_ns)
 {
 	adapt_stretch(n, now_ns);
 	n->large_room_ns = ledger_room_ns(n->ledger) / (n->was_short ? 2 : 1);
@@ -383,18 +385,39 @@ void nap_tick(struct nap *n, uint64_t now_ns)
 		if (np->primary->ops->is_guard)
 			nap_guard_tick(np, now_ns);
 		else
-			nap_poll_tick(np, now_ns);
+			nap_poll_begin(np, now_ns);
 	}
-
 	/* Each once: in a tick that takes long, those that were put off from
 	 * its beginning are due again. */
+	n->arm_left = control_nr_plants(n->control);
+}
+
+static bool look_on(struct nap *n, uint64_t now_ns, uint64_t until_ns)
+{
+	for (struct nap_proc *np = n->procs; np; np = np->next)
+		if (np->primary && !np->primary->ops->is_guard &&
+		    !nap_poll_go_on(np, now_ns, until_ns))
+			return false;
+	return true;
+}
+
+static bool arm_on(struct nap *n, uint64_t now_ns, uint64_t until_ns)
+{
 	plant_t id;
-	for (uint32_t left = control_nr_plants(n->control);
-	     left && may_arm_any(n) && ledger_room_ns(n->ledger) > 0 &&
-	     control_next_due(n->control, now_ns, &id);
-	     left--)
+	while (n->arm_left && may_arm_any(n) && ledger_room_ns(n->ledger) > 0 &&
+	       control_next_due(n->control, now_ns, &id)) {
+		n->arm_left--;
 		if (!arm_plant(control_user(n->control, id), now_ns))
 			control_defer(n->control, id, now_ns + n->window_ns);
+		if (n->params.clock() >= until_ns)
+			return false;
+	}
+	return true;
+}
+
+/* What is planned is carried out before blocks may end. */
+static void flush(struct nap *n, uint64_t now_ns)
+{
 	for (struct nap_proc *np = n->procs; np; np = np->next) {
 		if (!np->primary)
 			continue;
@@ -403,9 +426,21 @@ void nap_tick(struct nap *n, uint64_t now_ns)
 			continue;
 		}
 		nap_poll_flush(np, now_ns);
-		nap_poll_settle(np, now_ns);
+		if (!n->in_tick)
+			nap_poll_settle(np, now_ns);
 		nap_guard_flush(np, now_ns);
 	}
+}
+
+bool nap_tick(struct nap *n, uint64_t now_ns)
+{
+	uint64_t until_ns = n->params.clock() + SLICE_NS;
+	if (!n->in_tick)
+		begin_tick(n, now_ns);
+	n->in_tick =
+		!look_on(n, now_ns, until_ns) || !arm_on(n, now_ns, until_ns);
+	flush(n, now_ns);
+	return n->in_tick;
 }
 
 /*

@@ -63,8 +63,9 @@ void nap_heap_event(struct nap_proc *np, const struct heap_event *ev);
 void nap_adopt_mapping(struct nap_proc *np, taddr_t addr, uint64_t size,
 		       uint64_t now_ns);
 
-/* Look, decide, arm. All times CLOCK_MONOTONIC. */
-void nap_tick(struct nap *n, uint64_t now_ns);
+/* Look, decide, arm, for a few ms. All times CLOCK_MONOTONIC. True: that is not
+ * the whole tick; see who has stopped meanwhile, and call it again. */
+bool nap_tick(struct nap *n, uint64_t now_ns);
 /* A guard was hit (access_ops.on_event or next_hit said so). @stack: id of
  * the stack that did it, 0 = unknown. */
 void nap_guard_hit(struct nap_proc *np, const struct access_hit *hit,

@@ -106,7 +106,8 @@ static inline void napsim_run_until(struct napsim *s, uint64_t until_ns)
 {
 	for (; now < until_ns; now += 10 * MS) {
 		ledger_advance(s->l, now, 10 * MS);
-		nap_tick(s->n, now);
+		while (nap_tick(s->n, now))
+			;
 	}
 }
 

@@ -1,7 +1,7 @@
 /*
  * A tick that takes seconds, and a program that ends meanwhile: what is put off
  * from the tick's beginning is due again by then, and the tick ends all the
- * same.
+ * same. It comes in slices, between which blocks end.
  */
 #include <stdlib.h>
 
@@ -34,6 +34,7 @@ static int arm(struct access *a, struct page_range *r, size_t n)
 {
 	(void)a;
 	nr_armed += (unsigned)n;
+	now += 10 * MS;
 	if (nr_armed > ENOUGH) {
 		check_msg(false, "the tick ends");
 		tap_done();
@@ -57,6 +58,16 @@ static const struct access_ops ops = {
 	.touch_cost_ns = fake_cost,
 };
 
+static void free_one(struct napsim *s, unsigned i)
+{
+	const struct heap_event ev = {
+		.kind = HEAP_FREE,
+		.time_ns = now,
+		.addr = NAPSIM_BLOCK + i * 2 * NAPSIM_SIZE,
+	};
+	nap_heap_event(s->np, &ev);
+}
+
 int main(void)
 {
 	struct napsim s;
@@ -67,13 +78,18 @@ int main(void)
 	napsim_run_until(&s, now + 200 * MS);
 	check(nr_armed > 0);
 	nr_armed = 0;
+	unsigned nr_slices = 0;
 	is_slow = true;
 	uint64_t began = now;
 	for (; is_slow && now < began + NSEC_PER_SEC; now += 10 * MS) {
 		ledger_advance(s.l, now, 10 * MS);
-		nap_tick(s.n, now);
+		while (nap_tick(s.n, now)) {
+			free_one(&s, nr_slices++);
+			now += 10 * MS;
+		}
 	}
 	check(!is_slow);
+	check_msg(nr_slices >= 2 && nr_slices < NR, "%u slices", nr_slices);
 	check_msg(nr_armed <= 2 * NR, "tried %u times to arm %d blocks",
 		  nr_armed, NR);
 	napsim_stop(&s);

@@ -209,7 +209,8 @@ static struct outcome simulate(int64_t target_ppb, uint64_t length)
 		run_until(now + tick);
 		ledger_advance(w->l, now, tick);
 		control_tick(w->c, now, tick);
-		nap_tick(w->n, now);
+		while (nap_tick(w->n, now))
+			;
 	}
 	struct nap_stats st;
 	struct ledger_totals lt;
