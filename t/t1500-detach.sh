@@ -184,12 +184,14 @@ ok "a second tracer is told who the first is" twice
 
 ok "no such process" grep -q 'no process' \
 	<("$DRIVE" -p 999999999 2>&1)
+has_zombie() { ps -o stat= --ppid "$1" | grep -q Z; }
 zombie() {
-	sh -c 'true & exec sleep 3' &
-	sleep 0.2
-	local z
-	z=$(ps -o pid= --ppid $! | head -n 1)
+	sh -c 'true & exec sleep 60' &
+	local z parent=$!
+	wait_for 10 has_zombie $parent || return 1
+	z=$(ps -o pid= --ppid $parent | head -n 1)
 	"$DRIVE" -p "$z" 2>&1 | tee said
+	kill $parent
 	grep -q zombie said
 }
 ok "a zombie" zombie

@@ -53,7 +53,7 @@ row() {
 		"$(median 2 engine.out)" "$(median 0 whole.out)" \
 		"$(median 1 whole.out)" | tee -a "$RESULTS"
 	kill $pid
-	wait $pid 2>/dev/null
+	wait $pid 2>/dev/null || :
 }
 
 # start COMMAND... - in the background, until it says that it is ready
