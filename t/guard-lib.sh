@@ -31,15 +31,16 @@ counted() {
 
 # killed MECHANISM N [AS...]
 killed() {
-	local i us bad=0 mechanism=$1 nr=$2
+	local i us status bad=0 mechanism=$1 nr=$2
 	shift 2
 	for ((i = 0; i < nr; i++)); do
 		us=$(((RANDOM * 32768 + RANDOM) % 100000 + 1))
-		if ! timeout 20 "$@" "$drive" -m "$mechanism" -a -k $us \
-			"$FIXTURES/guard_threads" 120 >out 2>err ||
-			! grep -q '^wrong 0$' out; then
+		timeout 60 "$@" "$drive" -m "$mechanism" -a -k $us \
+			"$FIXTURES/guard_threads" 120 >out 2>err
+		status=$?
+		if [ $status -ne 0 ] || ! grep -q '^wrong 0$' out; then
 			bad=$((bad + 1))
-			echo "killed after $us us: $(cat out err)"
+			echo "killed after $us us, status $status: $(cat out err)"
 		fi
 	done
 	echo "$bad of $nr went wrong"
