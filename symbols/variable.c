@@ -1,6 +1,7 @@
 #include "symbols/variable.h"
 
 #include <dwarf.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,9 +198,9 @@ static void walk_units(struct var_build *b, Dwarf *dwarf)
 	b->v->nr_damaged += got < 0;
 }
 
-static void build_deinit(struct var_build *b)
+/* What is needed while units are read. */
+static void free_maps(struct var_build *b)
 {
-	free(b->found);
 	free(b->members);
 	free(b->groups);
 	free(b->names);
@@ -231,8 +232,11 @@ static uint64_t tls_bytes(Elf *elf)
 	return program ? bytes : 0;
 }
 
-static struct variables *load(struct module *m, Dwarf *dwarf, var_want_fn want,
-			      void *want_ctx, struct smco_err *err)
+/* Ends @dwarf and @elf as soon as they are not needed any more: there may be
+ * more memory in them than in what is made of them. */
+static struct variables *load(struct module *m, Dwarf *dwarf, Elf *elf,
+			      var_want_fn want, void *want_ctx,
+			      struct smco_err *err)
 {
 	struct var_build b = {
 		.v = calloc(1, sizeof(*b.v)),
@@ -247,9 +251,14 @@ static struct variables *load(struct module *m, Dwarf *dwarf, var_want_fn want,
 	bool fine = b.v && (b.v->state = calloc(1, sizeof(*b.v->state)));
 	if (fine) {
 		walk_units(&b, dwarf);
-		fine = !b.no_memory && finish(&b);
+		free_maps(&b);
 	}
-	build_deinit(&b);
+	dwarf_end(dwarf);
+	elf_end(elf);
+	/* What libdw has had in many small pieces would stay. */
+	malloc_trim(0);
+	fine = fine && !b.no_memory && finish(&b);
+	free(b.found);
 	if (fine)
 		return b.v;
 	variables_destroy(b.v);
@@ -286,18 +295,14 @@ struct variables *variables_load(struct sym_space *s, uint32_t module,
 			  m->path);
 		return NULL;
 	}
-	struct variables *v = NULL;
 	Dwarf *dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 	if (dwarf)
-		v = load(m, dwarf, want, want_ctx, err);
-	else
-		smco_fail(err, SMCO_FORMAT, 0,
-			  "the debug information of %s cannot be read: %s",
-			  m->path, dwarf_errmsg(-1));
-	if (dwarf)
-		dwarf_end(dwarf);
+		return load(m, dwarf, elf, want, want_ctx, err);
+	smco_fail(err, SMCO_FORMAT, 0,
+		  "the debug information of %s cannot be read: %s", m->path,
+		  dwarf_errmsg(-1));
 	elf_end(elf);
-	return v;
+	return NULL;
 }
 
 void variables_destroy(struct variables *v)
