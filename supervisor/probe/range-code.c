@@ -133,6 +133,15 @@ static void plain_sum(struct range_insn *i, const struct code_insn *in)
 	i->bits |= RB_ADDS;
 }
 
+static void plain_mask(struct range_insn *i, const struct code_insn *in)
+{
+	if (in->z.mnemonic != ZYDIS_MNEMONIC_AND ||
+	    in->op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return;
+	i->imm = in->op[1].imm.value.s;
+	i->bits |= RB_MASKS;
+}
+
 /* mov between a register and memory: what is in which afterwards. */
 static void plain_move(struct range_insn *i, const struct code_insn *in)
 {
@@ -259,6 +268,7 @@ static void understand(struct range_insn *i, const struct code_insn *in,
 	}
 	plain_move(i, in);
 	plain_sum(i, in);
+	plain_mask(i, in);
 	i->kind = kind_of(in);
 	i->target = in->target;
 	if (pinned(in))

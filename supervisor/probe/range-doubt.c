@@ -165,6 +165,62 @@ bool range_doubt_half(const struct range_code *code, size_t i, int64_t offset,
 	return false;
 }
 
+/* How far before a store its bits were read. */
+#define MASK_REACH 12
+
+/* Has instruction @k masked what was read from where @store writes? */
+static bool masks_old(const struct range_code *code, size_t k,
+		      const struct range_insn *store)
+{
+	const struct range_insn *and = &code->insns[k];
+	if (!(and->bits & RB_MASKS) || and->mem_size)
+		return false;
+	for (size_t i = k; i-- > 0 && k - i < MASK_REACH;) {
+		const struct range_insn *load = &code->insns[i];
+		if (!goes_straight(code, i, store->base))
+			return false;
+		if (load->wrote & and->wrote)
+			return load->bits & RB_READS &&
+			       !(load->bits & RB_WRITES) &&
+			       load->reg != RANGE_NO_REG &&
+				       and->wrote == 1u << load->reg &&
+			       load->base == store->base &&
+			       load->index == store->index &&
+			       load->disp == store->disp;
+	}
+	return false;
+}
+
+bool range_doubt_kept(const struct range_code *code, size_t i, uint64_t mask)
+{
+	const struct range_insn *in = &code->insns[i];
+	if (in->bits & RB_MASKS)
+		return !(mask & ~(uint64_t)in->imm);
+	for (size_t k = i; k-- > 0 && i - k < MASK_REACH;) {
+		const struct range_insn *before = &code->insns[k];
+		if (!goes_straight(code, k, in->base) ||
+		    before->bits & RB_STORES)
+			return false;
+		if (masks_old(code, k, in))
+			return !(mask & ~(uint64_t)before->imm);
+	}
+	return false;
+}
+
+bool range_doubt_put_back(const struct range_code *code, size_t i)
+{
+	const struct range_insn *in = &code->insns[i];
+	for (size_t k = i; k < i + MASK_REACH; k++) {
+		if (!goes_straight(code, k, in->base))
+			return false;
+		const struct range_insn *next = &code->insns[k + 1];
+		if (next->bits & RB_WRITES && next->base == in->base &&
+		    next->index == in->index && next->disp == in->disp)
+			return true;
+	}
+	return false;
+}
+
 /* Was the variable in register @reg until @p began? */
 static bool comes_out_of(const struct variables *v,
 			 const struct range_index_entry *own, size_t nr,

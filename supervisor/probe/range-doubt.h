@@ -58,6 +58,16 @@ bool range_doubt_half(const struct range_code *code, size_t i, int64_t offset,
 		      uint64_t bytes);
 
 /*
+ * Does instruction @i, which writes to memory, leave @mask of it as it was? It
+ * is read, all but some bits are kept, and it is put back: others' bits were
+ * meant.
+ */
+bool range_doubt_kept(const struct range_code *code, size_t i, uint64_t mask);
+/* Does instruction @i read memory that is put back, changed or not, a few
+ * instructions on? */
+bool range_doubt_put_back(const struct range_code *code, size_t i);
+
+/*
  * Is memory place @p, which begins at instruction @i, written only then, before
  * anybody reads it? It is said to begin a few instructions too early.
  */

@@ -226,6 +226,17 @@ static struct covered covers(const struct range_insn *in,
 	return c;
 }
 
+/* Is a bit-field not what was meant by a write to the bytes that it is in? */
+static bool is_kept(const struct finder *f, size_t i, const struct var_type *t,
+		    int64_t delta)
+{
+	int64_t low = 8 * delta + t->bit_offset;
+	if (!t->bit_size || low < 0 || low + t->bit_size > 63)
+		return false;
+	uint64_t mask = (UINT64_C(1) << t->bit_size) - 1;
+	return range_doubt_kept(f->code, i, mask << low);
+}
+
 /* An access at instruction @i that covers @var: its site, or two. */
 static void touched(struct finder *f, size_t i, struct range_site s,
 		    struct covered c, bool loads)
@@ -241,7 +252,8 @@ static void touched(struct finder *f, size_t i, struct range_site s,
 	s.gap = (uint32_t)i + 1;
 	s.fall = true;
 	if (in->bits & RB_WRITES) {
-		if (!range_falls(f->code, i))
+		if (!range_falls(f->code, i) ||
+		    is_kept(f, i, &var->type, c.delta))
 			return;
 		if (!f->plain && !var->type.is_volatile &&
 		    range_doubt_half(f->code, i, c.offset, var->type.width))
@@ -257,7 +269,8 @@ static void touched(struct finder *f, size_t i, struct range_site s,
 			return;
 		}
 		add(f, s);
-	} else if (loads && in->bits & RB_READS) {
+	} else if (loads && in->bits & RB_READS &&
+		   !(var->type.bit_size && range_doubt_put_back(f->code, i))) {
 		if (same && range_falls(f->code, i)) {
 			s.source = RS_REG;
 			s.reg = in->reg;

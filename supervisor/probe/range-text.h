@@ -88,6 +88,7 @@ enum range_bits {
 	RB_DISTANCE = 1 << 11,	/* loads what could be a table's distance */
 	RB_ADDS = 1 << 12,	/* imm to the register that it writes */
 	RB_TABLE = 1 << 13,	/* a jump table may lead here */
+	RB_MASKS = 1 << 14,	/* and of imm to what it writes */
 };
 #define RANGE_NO_REG 0xff
 #define RANGE_RIP    16 /* base: disp is an address of the file */
@@ -97,7 +98,7 @@ struct range_insn {
 	uint64_t addr;
 	uint64_t target; /* of a direct branch or call, else 0 */
 	int64_t disp;	 /* of the memory operand */
-	int64_t imm;	 /* RB_IMM, RB_ADDS */
+	int64_t imm;	 /* RB_IMM, RB_ADDS, RB_MASKS */
 	uint32_t use, def;
 	uint32_t live;	/* needed at its beginning by somebody later */
 	uint16_t wrote; /* general registers written, wholly or in part */
