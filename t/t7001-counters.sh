@@ -130,6 +130,34 @@ too_fast() {
 }
 ok "where they come too fast none is lost, and how many were joined is said" too_fast
 
+# System calls of ours are in them, some at each stop.
+if smco-trace --list-events raw_syscalls:sys_enter | grep -q '^yes'; then
+	os_layer() {
+		local with without
+		calls() { # NUMBER
+			smco-trace -q -t unlimited -e os -o os.trace -- \
+				perl -e 'for (1 .. shift) { getppid }' "$1" && get os.trace 'n("raw_syscalls:sys_enter")'
+		}
+		without=$(calls 0) && with=$(calls 5000) || return 1
+		echo "$with, $without without"
+		[ $((with - without)) -ge 4900 ] && [ $((with - without)) -le 5100 ] &&
+			[ "$(get os.trace 'join " ", map { n($_) >= 0 ? 1 : $_ } qw(context-switches cpu-migrations minor-faults major-faults)')" = "1 1 1 1" ] &&
+			smco-report --html os.trace -o os.html && grep -q 'raw_syscalls:sys_enter' os.html
+	}
+	ok "what the operating system does: system calls and more, and strips of them" os_layer
+fi
+os_without() {
+	# No tracefs, and nobody who may have one mounted.
+	unshare -m sh -c 'mount -t tmpfs none /sys/kernel/tracing; mount -t tmpfs none /sys/kernel/debug
+		exec setpriv --bounding-set=-sys_admin "$@"' - smco-trace -t unlimited -e os -o os.trace -- true 2>err || { cat err; return 1; }
+	cat err
+	[ "$(get os.trace 'n("minor-faults") >= 0 && n("raw_syscalls:sys_enter") < 0 ? 1 : 0')" = 1 ] &&
+		grep -q 'not counted: .*raw_syscalls:sys_enter, ' err
+}
+if unshare -m sh -c 'mount -t tmpfs none /sys/kernel/tracing && setpriv --bounding-set=-sys_admin true' 2>/dev/null; then
+	ok "and what of it cannot be counted is said" os_without
+fi
+
 exec_once() {
 	setarch -R smco-trace -q -e page-faults -o e.trace -- \
 		sh -c 'exec "$0" 1 0 5000 0' "$FIXTURES/count-work" >out || return 1

@@ -24,8 +24,10 @@
 struct counters;
 
 struct counters_params {
-	const char *events; /* as pmu_event_parse_list takes; NULL = default */
-	bool if_available;  /* leave out what the machine does not have */
+	/* As pmu_event_parse_list takes; "os": counter_plan_os; NULL = default.
+	 */
+	const char *events;
+	bool if_available; /* leave out what the machine does not have */
 	uint64_t interval_ns;
 	/* Threads have intervals of so many of that event; 0 = of time. The
 	 * machine's are always of time. */
