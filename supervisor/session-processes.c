@@ -273,6 +273,9 @@ static void guard_hit(struct session *s, struct watched *w,
 	uint32_t stack = 0;
 	if (hit->task && hit->stopped)
 		stack = watched_stack(w, hit->task, s->stacks);
+	/* An allocator writes into what it is given back, after the sensor has
+	 * told of it: such a block is freed, not used. */
+	session_recording_read(s);
 	nap_guard_hit(w->nap, hit, stack, is_primary);
 }
 
