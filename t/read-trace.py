@@ -280,19 +280,20 @@ class Model:  # what modelled chunks have taught; and where decoding stands
             self.slot, who = nr, (slot.cpu, slot.thread)
             yield slot.event, self.time, *who, slot.last, slot.payload(size, fields)
 
-trace = open(sys.argv[1], "rb").read()
-schema, model, whole = {}, None, None
-dictionary = sys.path[0] + "/../reports/dictionary.bin"
-for kind, flags, back, seq, items, payload in read_chunks(trace, read_header(trace), dictionary):
-    try:
-        if kind == 10:
-            read_schema(items, payload, schema)
-        if kind != 7 or back and seq - back != whole:
-            continue
-        model = model if back else Model()
-        read, whole = (model.records if flags == 2 else read_columns), None
-        for r in read(items, payload, schema):
-            print(*r[:5], r[5].hex() or "-")
-        whole = seq
-    except (ValueError, IndexError):
-        pass  # the rest of the chunk is lost
+def main():
+    trace, schema, model, whole = open(sys.argv[1], "rb").read(), {}, None, None
+    dictionary = sys.path[0] + "/../reports/dictionary.bin"
+    for kind, flags, back, seq, items, payload in read_chunks(trace, read_header(trace), dictionary):
+        try:
+            if kind == 10:
+                read_schema(items, payload, schema)
+            if kind != 7 or back and seq - back != whole:
+                continue
+            model = model if back else Model()
+            read, whole = (model.records if flags == 2 else read_columns), None
+            for r in read(items, payload, schema):
+                print(*r[:5], r[5].hex() or "-")
+            whole = seq
+        except (ValueError, IndexError):
+            pass  # the rest of the chunk is lost
+if __name__ == "__main__": main()

@@ -19,8 +19,17 @@ same() {
 		cmp ours theirs || return 1
 	done
 }
+# The same of keys, and of stacks with the names of their frames.
+same_tables() {
+	python3 "$SRC/t/read-tables.py" "$1" >theirs.all || return 1
+	"$BUILD/t/drive/tables-drive" "$1" >ours.all || return 1
+	sort theirs.all >theirs && sort ours.all >ours || return 1
+	[ "$(grep -c '^stack .*|' ours)" -gt "$2" ] || { cat ours && return 1; }
+	diff ours theirs
+}
 "$BUILD/t/unit/u-summary-text" sample.trace || exit 1
 ok "a session" same 0 sample.trace
+ok "its keys and stacks" same_tables sample.trace 4
 "$BUILD/t/unit/u-trace-roundtrip" random.trace >out || exit 1
 ok "random records of every kind" same 0 random.trace
 ok "these were enough" test "$(smco-report --juwel random.trace | wc -l)" = 20000
@@ -28,6 +37,7 @@ if prereq_PTRACE; then
 	smco-trace -q -t 10 --nap 50ms -o real.trace -- \
 		"$FIXTURES/nap-schedule" >out 2>&1 </dev/null || true
 	ok "a real one" same 0 real.trace
+	ok "its keys and stacks, each defined again with names" same_tables real.trace 4
 fi
 head -c 300000 random.trace >cut.trace
 ok "one that was cut" same 10 cut.trace
@@ -38,5 +48,6 @@ cp "$SRC/t/format-4.trace" .
 smco-report --juwel format-4.trace >ours
 ok "a trace of format 4 is read as before" cmp ours "$SRC/t/format-4.juwel"
 ok "the reader is short" test "$(wc -l <"$SRC/t/read-trace.py")" -lt 300
+ok "that of tables, too" test "$(wc -l <"$SRC/t/read-tables.py")" -lt 150
 
 done_testing
