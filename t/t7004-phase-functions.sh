@@ -316,8 +316,11 @@ plugin() {
 	${CC:-gcc} -I "$SRC/supervisor/marks" -fPIC -shared -o libplug.so plug.c &&
 		${CC:-gcc} -o host host.c -ldl
 }
-late() { # NAME ARGUMENT
-	trace "$1" -t 50 --if-available --phase in_plugin --phase sdt:plug:turn -- ./host $2 || return 1
+late() { # NAME [ARGUMENT]
+	local name=$1
+	shift
+	trace "$name" -t 50 --if-available --phase in_plugin --phase sdt:plug:turn -- ./host "$@" || return 1
+	set -- "$name"
 	smco-report --width 300 "$1.trace" | tee "$1.text"
 	count "$1" in_plugin 500 && count "$1" sdt:plug:turn 500 &&
 		is "$(cat "$1.out")" EXIT-SUCCESS &&
@@ -335,7 +338,7 @@ if plugin; then
 		trace never --if-available --phase sdt:no:such -- ./host x now || return 1
 		smco-report --width 300 never.trace | tee never.text
 		count never sdt:no:such 0 && grep -q "in none of the program's libraries: sdt:no:such" never.text &&
-			refused 'in_plugin (' --phase in_plugin -- ./host || refused '--if-available waits' --phase in_plugin -- ./host
+			refused '--if-available waits' --phase in_plugin -- ./host
 	}
 	ok "what never comes is said; without --if-available it is refused" never
 else
