@@ -115,7 +115,7 @@ text_at() { # PID: the mark's five bytes, as they are in memory
 		print unpack("H*", $bytes), "\n"' "$1" "$FIXTURES/$2"
 }
 leave() {
-	"$FIXTURES/phase-keeps" 10000000 >left &
+	"$FIXTURES/phase-keeps" 1000000000000 >left &
 	local pid=$!
 	wait_for 10 test -e /proc/$pid/exe
 	is "$(text_at $pid phase-keeps)" 0f1f440000 || return 1
@@ -123,18 +123,24 @@ leave() {
 	maps=$(grep -c . /proc/$pid/maps)
 	trace l --phase sdt:keeps:pass -d 0.5 -p $pid || return 1
 	is "$(text_at $pid phase-keeps)" 0f1f440000 && is "$(grep -c . /proc/$pid/maps)" "$maps" || return 1
+	kill -USR1 $pid
 	wait $pid || return 1
 	is "$(cat left)" "0 differences, heard by 1, at the end 0" && [ "$(column l sdt:keeps:pass count)" -gt 0 ]
 }
 ok "attached and left: nothing stays behind, the semaphore is put back" leave
+has_stubs() { grep -q 'memfd\|smco' "/proc/$1/maps" || [ "$(grep -c . "/proc/$1/maps")" -gt 20 ]; }
+used_since() { [ "$(awk '{ print $14 }' "/proc/$1/stat")" -gt $(($2 + 10)) ]; }
 death() {
-	smco-trace -q --phase sdt:keeps:pass -o d.trace -- "$FIXTURES/phase-keeps" 5000000 >died &
-	local pid=$! child
+	smco-trace -q --phase sdt:keeps:pass -o d.trace -- "$FIXTURES/phase-keeps" 1000000000000 >died &
+	local pid=$! child used
 	wait_for 10 pgrep -P $pid phase-keeps
 	child=$(pgrep -P $pid phase-keeps)
-	wait_for 10 sh -c "[ \"\$(cut -c 1-2 \"\$1\")\" = x ] || grep -q 'memfd\\|smco' /proc/$child/maps || [ \$(grep -c . /proc/$child/maps) -gt 20 ]" sh /dev/null
+	wait_for 10 has_stubs "$child"
 	kill -9 $pid
 	wait $pid
+	used=$(awk '{ print $14 }' "/proc/$child/stat")
+	wait_for 60 used_since "$child" "$used"
+	kill -USR1 "$child"
 	wait_for 60 grep -q differences died
 	cat died
 	grep -q '^0 differences' died
