@@ -131,7 +131,7 @@ int folded_print_naps(const struct summary *s, FILE *out, struct smco_err *err)
 {
 	static const struct trace_frame unknown = {.function = "",
 						   .module = ""};
-	if (!s->nr_naps)
+	if (!s->sum.nr)
 		return smco_fail(err, SMCO_NOTFOUND, 0,
 				 "no naps in the trace to make a flame graph "
 				 "of");

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "reports/array.h"
-#include "reports/suppress.h"
+#include "reports/model-naps.h"
 
 /* ------------------------------------------------------- ids and indices ---
  */
@@ -89,16 +89,26 @@ static bool same_pid(const void *ctx, uint32_t value)
 	return same_id(key, have->file, have->pid);
 }
 
-static struct model_process *process_of(struct summary *s, uint32_t file,
-					uint32_t pid, bool add)
+struct model_process *model_process(struct summary *s, uint32_t file,
+				    uint32_t pid)
 {
 	struct id_key key = {s, {file, pid}};
-	uint64_t hash = hash_id(key.id);
 	uint32_t found;
-	if (hindex_find(&s->process_index, hash, same_pid, &key, &found))
-		return &s->process[found];
-	if (!add ||
-	    !ARRAY_ROOM(s->process, s->nr_processes, s->cap_processes) ||
+	return hindex_find(&s->process_index, hash_id(key.id), same_pid, &key,
+			   &found)
+		       ? &s->process[found]
+		       : NULL;
+}
+
+/* The same; a new one if there is none. NULL when out of memory. */
+static struct model_process *process_of(struct summary *s, uint32_t file,
+					uint32_t pid)
+{
+	uint64_t hash = hash_id((struct file_id){file, pid});
+	struct model_process *have = model_process(s, file, pid);
+	if (have)
+		return have;
+	if (!ARRAY_ROOM(s->process, s->nr_processes, s->cap_processes) ||
 	    !hindex_add(&s->process_index, hash, (uint32_t)s->nr_processes))
 		return NULL;
 	struct model_process *p = &s->process[s->nr_processes++];
@@ -109,28 +119,6 @@ static struct model_process *process_of(struct summary *s, uint32_t file,
 
 /* -------------------------------------------------------------- records --- */
 
-struct nap_key {
-	const struct summary *s;
-	uint64_t id[5]; /* file, pid, address, allocation, start */
-};
-
-static struct nap_key nap_key(const struct summary *s,
-			      const struct model_nap *m)
-{
-	const struct ev_nap *n = &m->nap;
-	return (struct nap_key){
-		s, {m->file, n->pid, n->addr, n->alloc_ns, n->start_ns}};
-}
-
-static bool same_nap(const void *ctx, uint32_t value)
-{
-	const struct nap_key *k = ctx;
-	struct nap_key other = nap_key(k->s, &k->s->nap[value]);
-	return !memcmp(k->id, other.id, sizeof(k->id));
-}
-
-/* A nap is written when it begins to count, perhaps in between, and when it
- * ends; the last of these is what is known. */
 static int take_nap(struct summary *s, uint32_t file, const struct record *r)
 {
 	struct model_nap new = {.object = r->param, .file = file};
@@ -140,18 +128,7 @@ static int take_nap(struct summary *s, uint32_t file, const struct record *r)
 	    !own_id(s, file, &new.nap.ended_stack) ||
 	    !own_id(s, file, &new.nap.last_stack))
 		return SMCO_NOMEM;
-	struct nap_key key = nap_key(s, &new);
-	uint64_t hash = hindex_hash(0, key.id, sizeof(key.id));
-	uint32_t found;
-	if (hindex_find(&s->nap_index, hash, same_nap, &key, &found)) {
-		s->nap[found] = new;
-		return SMCO_OK;
-	}
-	if (!ARRAY_ROOM(s->nap, s->nr_naps, s->cap_naps) ||
-	    !hindex_add(&s->nap_index, hash, (uint32_t)s->nr_naps))
-		return SMCO_NOMEM;
-	s->nap[s->nr_naps++] = new;
-	return SMCO_OK;
+	return model_naps_take(s, &new);
 }
 
 static int take_site(struct summary *s, uint32_t file, const struct record *r)
@@ -182,7 +159,7 @@ static int take_process(struct summary *s, uint32_t file,
 	struct ev_process ev;
 	memcpy(&ev, r->payload, sizeof(ev));
 	size_t before = s->nr_processes;
-	struct model_process *p = process_of(s, file, ev.pid, true);
+	struct model_process *p = process_of(s, file, ev.pid);
 	if (!p)
 		return SMCO_NOMEM;
 	if (s->nr_processes > before) {
@@ -305,89 +282,6 @@ static int take_record(struct summary *s, uint32_t file, const struct record *r)
 
 /* ----------------------------------------------------------------- sums --- */
 
-static void sum_nap(struct nap_sum *sum, const struct ev_nap *nap,
-		    bool new_object)
-{
-	enum nap_end end = model_nap_end(nap);
-	sum->nr++;
-	sum->nr_objects += new_object;
-	sum->nr_never_accessed += !!(nap->flags & NAP_NEVER_ACCESSED);
-	sum->nr_by_end[end]++;
-	if (end == END_NEVER)
-		sum->unused_bytes += nap->size;
-	sum->nr_writes_only += !!(nap->flags & NAP_WRITES_ONLY);
-	if (nap->length_ns > sum->longest_ns) {
-		sum->longest_ns = nap->length_ns;
-		sum->longest_error_ns = nap->error_ns;
-	}
-	sum->byte_seconds += (double)nap->size * (double)nap->length_ns / 1e9;
-}
-
-static int compare_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
-static int compare_naps(const void *va, const void *vb)
-{
-	const struct model_nap *a = va, *b = vb;
-	int c = compare_u64(a->site, b->site);
-	if (!c)
-		c = compare_u64(a->nap.pid, b->nap.pid);
-	if (!c)
-		c = compare_u64(a->nap.addr, b->nap.addr);
-	if (!c)
-		c = compare_u64(a->nap.alloc_ns, b->nap.alloc_ns);
-	return c ? c : compare_u64(a->nap.start_ns, b->nap.start_ns);
-}
-
-/* A site is of one file. */
-static bool same_object(const struct model_nap *a, const struct model_nap *b)
-{
-	return a->site == b->site && a->nap.pid == b->nap.pid &&
-	       a->nap.addr == b->nap.addr && a->nap.alloc_ns == b->nap.alloc_ns;
-}
-
-/* Leave out what the selection does; the rest keeps its order. */
-static void select_naps(struct summary *s)
-{
-	const struct suppress *suppress = s->select.suppress;
-	bool suppressed = false;
-	size_t nr = 0;
-	for (size_t i = 0; i < s->nr_naps; i++) {
-		const struct model_nap *n = &s->nap[i];
-		const struct model_stack *stack = &s->stack[n->site];
-		bool is_new = !i || !same_object(n, n - 1);
-		if (suppress && (!i || n->site != n[-1].site))
-			suppressed = suppress_matches(suppress, stack->frames,
-						      stack->nr_frames);
-		if (suppressed)
-			sum_nap(&s->suppressed, &n->nap, is_new);
-		else if (!select_nap(&s->select, s, n))
-			s->nr_left_out++;
-		else
-			s->nap[nr++] = *n;
-	}
-	s->nr_naps = nr;
-}
-
-static void add_naps(struct summary *s)
-{
-	for (size_t i = 0; i < s->nr_naps; i++) {
-		const struct model_nap *n = &s->nap[i];
-		struct model_stack *stack = &s->stack[n->site];
-		struct model_process *p =
-			process_of(s, n->file, n->nap.pid, false);
-		bool is_new = !i || !same_object(n, n - 1);
-		if (!stack->nr_naps++)
-			stack->first_nap = i;
-		sum_nap(&stack->sum, &n->nap, is_new);
-		sum_nap(&s->sum, &n->nap, is_new);
-		if (p)
-			sum_nap(&p->sum, &n->nap, is_new);
-	}
-}
-
 static void add_ledger(struct ev_ledger *to, const struct ev_ledger *from)
 {
 	to->run_ns += from->run_ns;
@@ -475,27 +369,28 @@ int summary_load_files(const struct summary_input *input, size_t nr,
 	s->reader = s->file[0].reader;
 	if (select)
 		s->select = *select;
+	model_naps_begin(s);
 	int rc = s->texts ? SMCO_OK : SMCO_NOMEM;
 	for (size_t i = 0; i < nr && !rc; i++)
 		rc = load_file(s, (uint32_t)i);
 	if (!rc)
 		rc = model_samples_finish(&s->samples);
+	if (!rc) {
+		add_files(s);
+		rc = model_naps_finish(s);
+	}
+	if (!rc) {
+		model_ranges_finish(&s->ranges);
+		model_phases_finish(&s->phases);
+	}
+	if (!rc && s->select.phase_sums)
+		rc = phase_sums_make(s);
 	if (rc) {
 		summary_free(s);
 		return smco_fail(err, rc, 0,
-				 "the trace does not fit into memory");
-	}
-	if (s->nr_naps)
-		qsort(s->nap, s->nr_naps, sizeof(*s->nap), compare_naps);
-	add_files(s);
-	select_naps(s);
-	add_naps(s);
-	model_ranges_finish(&s->ranges);
-	model_phases_finish(&s->phases);
-	if (s->select.phase_sums && phase_sums_make(s)) {
-		summary_free(s);
-		return smco_fail(err, SMCO_NOMEM, 0,
-				 "the trace does not fit into memory");
+				 rc == SMCO_SYS ? "cannot read a temporary file"
+						: "the trace does not fit into "
+						  "memory");
 	}
 	*ret = s;
 	return SMCO_OK;
@@ -512,7 +407,6 @@ void summary_free(struct summary *s)
 {
 	if (!s)
 		return;
-	hindex_free(&s->nap_index);
 	hindex_free(&s->stack_index);
 	hindex_free(&s->process_index);
 	hindex_free(&s->id_index);
@@ -523,7 +417,7 @@ void summary_free(struct summary *s)
 	free(s->file);
 	free(s->file_id);
 	model_texts_free(s->texts);
-	free(s->nap);
+	model_naps_free(s);
 	free(s->stack);
 	free(s->ledger);
 	free(s->process);

@@ -12,6 +12,7 @@
 #include "reports/phases.h"
 #include "reports/samples.h"
 #include "reports/select.h"
+#include "reports/spill.h"
 #include "reports/summary.h"
 
 /* How a nap ended; a nap has exactly one. */
@@ -56,9 +57,11 @@ struct model_stack {
 	uint32_t file_id; /* as the file has it */
 	const struct trace_frame *frames;
 	size_t nr_frames;
-	struct ev_site totals; /* all 0 if the trace has none */
-	size_t first_nap, nr_naps;
+	struct ev_site totals;	   /* all 0 if the trace has none */
+	size_t first_nap, nr_naps; /* in nap; none where naps are not kept */
 	struct nap_sum sum;
+	/* private: */
+	size_t first_tally, nr_tallies;
 };
 
 /* Stacks that look the same, to a depth. */
@@ -111,7 +114,9 @@ struct summary {
 	/* Of the first file: its meta stand for all where all must agree. */
 	struct trace_reader *reader;
 	struct select select;
-	struct model_nap *nap; /* by stack, process, object, start */
+	/* By stack, process, object, start; none with select.only_sums, where
+	 * sum.nr says how many there are. */
+	struct model_nap *nap;
 	size_t nr_naps, cap_naps;
 	struct model_stack *stack;
 	size_t nr_stacks, cap_stacks;
@@ -134,8 +139,12 @@ struct summary {
 	uint64_t nr_records, nr_unknown; /* events not known here */
 	uint64_t duration_ns;		 /* of all files together */
 	/* private: */
-	struct hindex nap_index, stack_index, process_index;
-	struct hindex id_index;
+	struct spill read_naps; /* while loading: all records of naps */
+	uint64_t nr_read_naps;
+	struct hindex stack_index, process_index, id_index;
+	struct model_tally *tally; /* owned; whom naps of a stack have */
+	size_t nr_tallies, cap_tallies, many_tallies;
+	uint32_t tallied_stack;	   /* index: that the last tallies are of */
 	struct stack_texts *texts; /* made when asked for */
 	struct file_id *file_id;   /* [id - 1], where there are several files */
 	size_t nr_ids, cap_ids;
@@ -178,6 +187,11 @@ struct model_culprit {
 	uint64_t nr_nearby; /* of these, seen running nearby, not proven */
 	int32_t syscall;    /* -1 = none */
 };
+/* Count in the one who ended @nap and who used the block before. The naps of a
+ * stack come in one piece. SMCO_NOMEM. */
+int model_culprits_take(struct summary *s, const struct model_nap *nap);
+/* After the last one, before the next are called. */
+void model_culprits_finish(struct summary *s);
 /* Who ended those naps of @site that ended this way. */
 struct model_culprit model_ended_by(const struct summary *s,
 				    const struct model_site *site,
@@ -199,6 +213,9 @@ uint64_t model_reader_u64(struct trace_reader *r, const char *key,
 			  uint64_t fallback);
 /* The process that was asked for in file @file, NULL if that is not known. */
 const struct model_process *model_root(const struct summary *s, size_t file);
+/* A process of a file, NULL if that is not known. */
+struct model_process *model_process(struct summary *s, uint32_t file,
+				    uint32_t pid);
 /* Command line of a process, or NULL. */
 const char *model_command(const struct summary *s,
 			  const struct model_process *p);

@@ -7,6 +7,8 @@
 
 #include "reports/base.h"
 
+#define SELECT_NAP_BYTES (12u << 20)
+
 struct where;
 struct suppress;
 struct summary;
@@ -22,8 +24,15 @@ struct select {
 	/* How finely time is divided at most where counts are added up over
 	 * time; even, 0 = COUNTS_BUCKETS. */
 	size_t nr_buckets;
-	/* Is what happened in each phase to be found out? */
+	/* Is what happened in each phase to be found out? Not with
+	 * @only_sums. */
 	bool phase_sums;
+	/* Naps are added up, but none is kept: memory does not grow with
+	 * them. */
+	bool only_sums;
+	/* Memory for putting naps in order, what is more goes to a temporary
+	 * file; 0 = SELECT_NAP_BYTES. */
+	size_t nap_bytes;
 };
 
 static inline bool select_time(const struct select *s, uint64_t time_ns)

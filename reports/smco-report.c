@@ -347,6 +347,8 @@ static void parse(int argc, char **argv, struct options *o)
 	o->select.phase_sums = o->html || (o->json && !o->section) ||
 			       o->section == &phase_section ||
 			       o->section == &phase_counter_section;
+	o->select.only_sums = !o->select.phase_sums && !o->perfetto &&
+			      o->section != &nap_section;
 	o->file = argv + optind;
 	o->nr_files = (size_t)(argc - optind);
 	if ((o->perfetto || o->ctf) && o->nr_files > 1)

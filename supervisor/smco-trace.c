@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "reports/select.h"
 #include "reports/summary.h"
 #include "supervisor/events-page.h"
 #include "supervisor/options.h"
@@ -66,11 +67,13 @@ static void print_summary(const struct options *o, const char *path)
 	struct trace_reader *r;
 	struct summary *sum;
 	struct smco_err err = {0};
+	const struct select sums = {.only_sums = true};
 	if (trace_reader_open(path, &r, &err)) {
 		fail(&err, 0);
 		return;
 	}
-	if (!summary_load(r, &sum, &err)) {
+	const struct summary_input input = {.reader = r};
+	if (!summary_load_files(&input, 1, &sums, &sum, &err)) {
 		struct winsize ws;
 		bool tty = isatty(STDERR_FILENO);
 		struct summary_style style = {

@@ -68,8 +68,7 @@ static void print(unsigned which, unsigned how, const uint8_t *file, size_t len,
 {
 	struct summary_style style = {.width = how & 1 ? 80 : 0,
 				      .max_frames = how >> 1 & 3};
-	struct select select = {.phase_sums = true,
-				.has_thread = how & 16,
+	struct select select = {.has_thread = how & 16,
 				.thread = 4712,
 				.has_process = how & 32,
 				.process = 4711,
@@ -79,6 +78,9 @@ static void print(unsigned which, unsigned how, const uint8_t *file, size_t len,
 	size_t nr = which & REPORT_TWO ? 2 : 1;
 	struct summary *s;
 	which %= REPORT_NR;
+	select.only_sums = which == REPORT_SUMMARY || which == REPORT_FOLDED;
+	select.phase_sums = !select.only_sums;
+	select.nap_bytes = how & 4 ? 1000 : 0;
 	if (trace_reader_open_mem(file, len, &input[0].reader, NULL))
 		return;
 	if (nr == 2)

@@ -1,0 +1,121 @@
+/*
+ * What puts items in order beyond the memory allowed: all come out, in order,
+ * and no more than allowed is held; also where the disk takes nothing or only
+ * some of it.
+ */
+#include "t/unit/tap.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "reports/spill.h"
+
+struct item {
+	uint64_t key;
+	uint64_t number;
+	uint8_t rest[8];
+};
+
+#define ALLOWED 64 /* items in memory */
+
+static int compare(const void *va, const void *vb)
+{
+	const struct item *a = va, *b = vb;
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* Items with many equal keys in, and out again. */
+static void check_order(size_t nr, size_t nr_runs_at_least)
+{
+	struct spill s;
+	struct item item = {0}, last = {0};
+	uint64_t sum = 0, nr_out = 0;
+	bool in_order = true;
+	int rc = SMCO_OK;
+	spill_init(&s, sizeof(item), ALLOWED * sizeof(item), compare);
+	for (size_t i = 0; i < nr && !rc; i++) {
+		item.key = i * 7919 % 101;
+		item.number = i;
+		rc = spill_add(&s, &item);
+	}
+	check_int(rc, SMCO_OK);
+	check_int(spill_sort(&s), SMCO_OK);
+	check(s.nr_runs >= nr_runs_at_least);
+	while ((rc = spill_next(&s, &item)) == 1) {
+		if (nr_out++ && compare(&last, &item) >= 0)
+			in_order = false;
+		sum += item.number;
+		last = item;
+	}
+	check_int(rc, 0);
+	check_int(spill_next(&s, &item), 0);
+	check(in_order);
+	check_int(nr_out, nr);
+	check_int(sum, nr * (nr - 1) / 2);
+	spill_deinit(&s);
+}
+
+static void test_order(void)
+{
+	check_order(1, 0);
+	check_order(ALLOWED, 0);
+	check_order(ALLOWED + 1, 2);
+	check_order(2 * ALLOWED, 2);
+	check_order(100 * ALLOWED + 3, 101);
+}
+
+static void test_none(void)
+{
+	struct spill s;
+	struct item item;
+	spill_init(&s, sizeof(item), 1, compare);
+	check_int(spill_sort(&s), SMCO_OK);
+	check_int(spill_next(&s, &item), 0);
+	spill_deinit(&s);
+	spill_deinit(&s);
+}
+
+/* What is held is counted in items, not in bytes of the process. */
+static void test_memory(void)
+{
+	struct spill s;
+	struct item item = {0};
+	size_t most = 0;
+	spill_init(&s, sizeof(item), ALLOWED * sizeof(item), compare);
+	for (uint64_t i = 0; i < 50 * ALLOWED; i++) {
+		item.key = ~i;
+		spill_add(&s, &item);
+		most = s.cap > most ? s.cap : most;
+	}
+	check_int(most, ALLOWED);
+	check_int(spill_sort(&s), SMCO_OK);
+	check_int(s.cap, 0);
+	check(s.nr_runs * s.window_items <= ALLOWED);
+	spill_deinit(&s);
+}
+
+/* A limit of the size of files stands for a full disk. */
+static void test_full_disk(void)
+{
+	struct rlimit before, limit;
+	getrlimit(RLIMIT_FSIZE, &before);
+	limit = before;
+	limit.rlim_cur = 0;
+	setrlimit(RLIMIT_FSIZE, &limit);
+	check_order(20 * ALLOWED, 0);
+	limit.rlim_cur = 5 * ALLOWED * sizeof(struct item);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	check_order(20 * ALLOWED, 6); /* five, and the one in memory */
+	setrlimit(RLIMIT_FSIZE, &before);
+}
+
+int main(void)
+{
+	test_order();
+	test_none();
+	test_memory();
+	test_full_disk();
+	return tap_done();
+}
