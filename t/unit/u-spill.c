@@ -26,22 +26,33 @@ static int compare(const void *va, const void *vb)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* Items with many equal keys in, and out again. */
-static void check_order(size_t nr, size_t nr_runs_at_least)
+/* Items with many equal keys in, and out again; files that are written take
+ * @max_bytes at most. */
+static void check_order_within(size_t nr, size_t nr_runs_at_least,
+			       rlim_t max_bytes)
 {
+	struct rlimit before, limit;
 	struct spill s;
 	struct item item = {0}, last = {0};
 	uint64_t sum = 0, nr_out = 0;
 	bool in_order = true;
-	int rc = SMCO_OK;
+	int rc = SMCO_OK, sorted;
 	spill_init(&s, sizeof(item), ALLOWED * sizeof(item), compare);
+	getrlimit(RLIMIT_FSIZE, &before);
+	limit = before;
+	if (max_bytes < limit.rlim_cur)
+		limit.rlim_cur = max_bytes;
+	/* Nothing is printed until it is gone: that may go to a file, too. */
+	setrlimit(RLIMIT_FSIZE, &limit);
 	for (size_t i = 0; i < nr && !rc; i++) {
 		item.key = i * 7919 % 101;
 		item.number = i;
 		rc = spill_add(&s, &item);
 	}
+	sorted = spill_sort(&s);
+	setrlimit(RLIMIT_FSIZE, &before);
 	check_int(rc, SMCO_OK);
-	check_int(spill_sort(&s), SMCO_OK);
+	check_int(sorted, SMCO_OK);
 	check(s.nr_runs >= nr_runs_at_least);
 	while ((rc = spill_next(&s, &item)) == 1) {
 		if (nr_out++ && compare(&last, &item) >= 0)
@@ -55,6 +66,11 @@ static void check_order(size_t nr, size_t nr_runs_at_least)
 	check_int(nr_out, nr);
 	check_int(sum, nr * (nr - 1) / 2);
 	spill_deinit(&s);
+}
+
+static void check_order(size_t nr, size_t nr_runs_at_least)
+{
+	check_order_within(nr, nr_runs_at_least, RLIM_INFINITY);
 }
 
 static void test_order(void)
@@ -99,16 +115,9 @@ static void test_memory(void)
 /* A limit of the size of files stands for a full disk. */
 static void test_full_disk(void)
 {
-	struct rlimit before, limit;
-	getrlimit(RLIMIT_FSIZE, &before);
-	limit = before;
-	limit.rlim_cur = 0;
-	setrlimit(RLIMIT_FSIZE, &limit);
-	check_order(20 * ALLOWED, 0);
-	limit.rlim_cur = 5 * ALLOWED * sizeof(struct item);
-	setrlimit(RLIMIT_FSIZE, &limit);
-	check_order(20 * ALLOWED, 6); /* five, and the one in memory */
-	setrlimit(RLIMIT_FSIZE, &before);
+	check_order_within(20 * ALLOWED, 0, 0);
+	/* Five, and the one in memory. */
+	check_order_within(20 * ALLOWED, 6, 5 * ALLOWED * sizeof(struct item));
 }
 
 int main(void)
