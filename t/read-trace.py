@@ -1,299 +1,299 @@
 #!/usr/bin/python3
-"""read-trace.py FILE - all records of a trace, as smco-report --juwel has them.
-
-Written from reports/FORMAT.md alone, nothing is taken from the C code: where they
-disagree, one of them or the page is wrong. Compressed chunks go through zstd(1)."""
-import struct
-import subprocess
-import sys
-import zlib
-
-M32, M64 = 2**32 - 1, 2**64 - 1
-
-class Column:
-    def __init__(self, data):
-        self.data, self.at = data, 0
-
-    def take(self, n):
-        self.at += n
-        if self.at > len(self.data):
-            raise ValueError("end of column")
-        return self.data[self.at - n : self.at]
-
-    def varint(self, bits=64):
-        v = 0
-        for shift in range(0, 70, 7):
-            b = self.take(1)[0]
-            v |= (b & 127) << shift
-            if b < 128:
-                return fits(v, bits)
-        raise ValueError("varint")
-
-def fits(v, bits):
-    if v >> bits:
-        raise ValueError("number")
-    return v
-
+"""read-trace.py FILE [FROM TO [THREAD]] - all records of a trace, or those of a part of the
+session in ns, as smco-report --juwel has them, then keys and stacks as t/drive/tables-drive has.
+Written from reports/FORMAT.md alone, nothing is taken from the C code: where they disagree, one
+of them or the page is wrong. What does not fit is an assertion that fails, and a damaged chunk."""
+import io, itertools, struct, subprocess, sys, zlib
+from collections import defaultdict, namedtuple
+M32, M64, PRIME = 2**32 - 1, 2**64 - 1, 2654435761
+META, STRINGS, FRAMES, STACKS, END, RECORDS, INDEX, SCHEMA = KINDS = 1, 2, 3, 4, 6, 7, 9, 10
+Chunk = namedtuple("Chunk", "at end kind flags seq items back raw crc stored")
+HEADER, DICTIONARY = "<8sHHIQ36xI", sys.path[0] + "/../reports/dictionary.bin"
+Field = namedtuple("Field", "name offset widths coding a b unit")
 def unzigzag(v):
     return v >> 1 ^ -(v & 1)
 
-def read_header(data):
-    if data[:8] != b"\x89SMCO\r\n\x1a":
-        sys.exit("not a trace")
-    if zlib.crc32(data[:60]) != struct.unpack_from("<I", data, 60)[0]:
-        return 64
-    oldest, size, features = struct.unpack_from("<HIQ", data, 10)
-    if oldest != 5 or features & ~1:
-        sys.exit("needs a newer reader")
-    return max(size, 64)
-
-def read_chunks(data, at, preset):  # type, flags, how far back, number, items, payload
-    while 0 <= at < len(data):
-        try:
-            c = Column(data[at : at + 32])
-            magic, kind = c.take(2), c.take(1)[0]
-            seq, items, stored = (c.varint(32) for _ in range(3))
-            raw = c.varint(32) if kind & 16 else stored
-            back = c.varint(16) if kind & 32 else 0
-            crc, sum_ = struct.unpack("<IH", c.take(6))
-            body = data[at + c.at : at + c.at + stored]
-            right = magic == b"SM" and zlib.crc32(c.data[: c.at - 2]) & 65535 == sum_
-            if not right or max(stored, raw) > 4 << 20 or len(body) < stored:
-                raise ValueError("no chunk")
-        except ValueError:
-            at = data.find(b"SM", at + 1)
-            continue
-        at += c.at + stored
-        if zlib.crc32(body) == crc and kind >> 4 in (0, 1, 2, 5):
-            if kind & 16:
-                unzstd = ["zstd", "-dcq", *(["-D", preset] if kind & 64 else [])]
-                body = subprocess.run(unzstd, input=body, stdout=subprocess.PIPE).stdout
-            yield kind & 15, kind >> 4, back, seq, items, body
-
-def read_schema(items, payload, schema):
-    c = Column(payload)
-    for _ in range(items):
-        event = c.varint(32)
-        c.take(c.varint()), c.take(c.varint())
-        size, nr, unit = (c.varint(32) for _ in range(3))
-        fields = []
-        for _ in range(nr):
-            c.take(c.varint())
-            offset, width, *coding, field_unit = (c.varint(32) for _ in range(6))
-            fields.append((offset, width >> 1, field_unit, *coding))
-        schema[event] = (size, fields, unit)
-
-class Slot:
-    def __init__(self, event=None):
-        self.event, self.cpu, self.thread = event, M32, 0
-        self.last = self.stride = self.most = 0
-        self.follower, self.fields, self.step = [0] * 256, [0] * 32, [0] * 32
-        self.came = [0] * 33  # of each field, and of the parameter
-        self.paces, self.past, self.near = {}, {}, False
-
-    def payload(self, size, fields):
-        data = bytearray(size)
-        for (offset, width, *_), v in zip(fields, self.fields):
-            data[offset : offset + width] = v.to_bytes(width, "little")
+class Bytes(io.BytesIO):
+    def take(self, n):
+        data = self.read(n)
+        assert len(data) == n
         return data
+    def varint(self, bits=64, second=None, others=None):  # bytes that are elsewhere
+        v, shift, source = self.take(1)[0], 7, second or self
+        while v >> shift and shift < 70:
+            v += source.take(1)[0] - 1 << shift
+            shift, source = shift + 7, others or self
+        assert not v >> bits
+        return v
+    def varints(self, n, bits=64):
+        return [self.varint(bits) for _ in range(n)]
+    def text(self):
+        return self.take(self.varint(17)).decode("utf-8", "surrogateescape")
 
-    def hashed(self):
-        return (self.last * 2654435761 & M32) >> 24
-
-    def took(self, param):
+class Slot:  # what is known of an event
+    def __init__(self):
+        self.event, self.cpu, self.thread = 0, M32, 0
+        self.last = self.stride = self.follows = self.most = self.near = 0
+        self.follower, self.fields, self.step = [0] * 256, [0] * 32, [0] * 32
+        self.came, self.paces, self.places = [0] * 33, {}, {}  # came: of a parameter, too
+    def learn(self, param):
         if param != self.last:
-            self.follower[self.hashed()] = param
+            self.follower[(self.last * PRIME & M32) >> 24] = param
             self.last, self.stride = param, param - self.last & M32
+            self.follows = self.follower[(param * PRIME & M32) >> 24]
+            self.most = max(self.most, param)
+    def place(self, step=0):  # of a record: its number; time and fields of what is there
+        who = self.last + step & M32, self.thread
+        at = ((who[0] + 97 * who[1]) * PRIME & M32) >> 18
+        there, *past = self.places.get(at, [None])
+        return at, *(past if there == who else (0, None))
+    def expects(self, i, field, time):  # of field i: the value, and its code's sign
+        new, a, b = self.fields, field.a, field.b
+        return ((0, 0), (new[i], 1), (time, -1), (-1, 1), (self.last, 1), (time - new[a], -1),
+                (new[a] - new[b], -1), (0, 0), (new[i], 1))[field.coding]
+    def payload(self, size, fields):
+        return sum(v << 8 * f.offset for f, v in zip(fields, self.fields)).to_bytes(size, "little")
+def new_slot(slots, event):  # its number: 0 if there is no room for one more
+    nr = len(slots) % 16
+    slots += [Slot()] if nr else []
+    slots[nr].event = event
+    return nr
 
-def wanted(coding, a, b, i, fields, time, param):  # and its code's sign
-    plain, same, until = (0, None), (fields[i], 1), (time - fields[a], -1)
-    between = fields[a] - fields[b], -1
-    return (plain, same, (time, -1), (-1, 1), (param, 1), until, between, plain, same)[coding]
-
-def read_fields(c, fields, slot, time):
-    present = fits(c.varint(), len(fields))
-    for i, (_, width, _, *coding) in enumerate(fields):
-        v = c.varint(8 * width) if present >> i & 1 else 0
-        want, sign = wanted(*coding, i, slot.fields, time, slot.last)
-        slot.fields[i] = (v if sign is None else want + sign * unzigzag(v)) & (1 << 8 * width) - 1
-
-def read_columns(items, payload, schema):
-    c = Column(payload)
-    _, time, *lengths = (c.varint() for _ in range(5))
-    lengths = items, items, *lengths
-    head, time0, time1, time2, value = (Column(c.take(n)) for n in lengths)
+def columns(c, items, schema):
+    time, *lengths = c.varints(4)
+    head, time0, time1, time2, value = (Bytes(c.take(n)) for n in (items, items, *lengths))
     cpu, thread, slots = M32, 0, [Slot()]
     for _ in range(items):
         h = head.take(1)[0]
-        slot = slots[h & 15]
-        event = slot.event if h & 15 else value.varint(32)
-        if not h & 15 and len(slots) < 16:
-            slot = Slot(event)
-            slots.append(slot)
-        more = fits(value.take(1)[0], 2) if h & 128 else 0
+        slot = slots[h & 15 or new_slot(slots, value.varint(32))]
+        more = value.varint(2) if h & 128 else 0
         if h & 16:
             cpu = value.varint(32) - 1 & M32
             thread = thread + unzigzag(value.varint(32)) & M32
-        steps = [0, slot.follower[slot.hashed()] - slot.last, slot.stride]
+        steps = 0, slot.follows - slot.last, slot.stride
         step = steps[h >> 5 & 3] if h & 96 < 96 else unzigzag(value.varint(32))
-        slot.took(slot.last + step & M32)
-        far = time0.take(1)[0]
-        if far & 128:
-            far += (time1.take(1)[0] - 1) << 7
-            if far >> 14:
-                far += (time2.varint() - 1) << 14
-        time = (time - far if more & 1 else time + far) & M64
-        size, fields, _ = schema.get(event, (0, [], 1))
-        if not more & 2 and fields:
-            read_fields(c, fields, slot, time)
+        slot.learn(slot.last + step & M32)
+        time = time + (-1 if more & 1 else 1) * time0.varint(64, time1, time2) & M64
+        size, _, fields = schema.get(slot.event, (0, 1, [])) if more < 2 else (0, 1, [])
+        present = c.varint(len(fields)) if fields else 0
+        for i, field in enumerate(fields):
+            bits = 4 * (field.widths & -2)
+            code = c.varint(bits) if present >> i & 1 else 0
+            want, sign = slot.expects(i, field, time)
+            slot.fields[i] = want + (sign * unzigzag(code) if sign else code) & (1 << bits) - 1
         data = c.take(c.varint()) if more & 2 else slot.payload(size, fields)
-        yield event, time, cpu, thread, slot.last, data
+        yield slot.event, time, cpu, thread, slot.last, data
 
 class Model:  # what modelled chunks have taught; and where decoding stands
     def __init__(self):
-        self.seen, self.slots, self.slot, self.time = {}, [Slot()], 0, 0
-
-    def split(self, odds):
+        self.seen = defaultdict(lambda: defaultdict(lambda: (32768, 0)))
+        self.slots, self.slot, self.time = [Slot()], 0, 0
+        self.id, self.most, self.last, self.places = 0, 0, [], {}
+        self.known = defaultdict(lambda: [None, None, 0, None])  # follows, before, steady, again
+    def begin(self, data):
+        self.data, self.low, self.high = Bytes(data + bytes(4)), 0, M32
+        self.code = int.from_bytes(self.data.take(4), "big")
+    def bit(self, which="even odds", *where):  # of no context: they stay so
+        odds, times = self.seen[where][which]
         middle = self.low + ((self.high - self.low) * odds >> 16)
         bit = self.code <= middle
         self.low, self.high = (self.low, middle) if bit else (middle + 1, self.high)
-        while not (self.low ^ self.high) >> 24:
-            self.low = self.low << 8 & M32
-            self.high = self.high << 8 & M32 | 255
+        step = (65536 - odds if bit else odds) * 2 // (2 * times + 3)
+        if where:
+            self.seen[where][which] = odds + (step if bit else -step), times + (times < 30)
+        while self.low >> 24 == self.high >> 24:
+            self.low, self.high = self.low << 8 & M32, self.high << 8 & M32 | 255
             self.code = self.code << 8 & M32 | self.data.take(1)[0]
         return bit
-
-    def bit(self, *where):
-        odds, times = self.seen.get(where, (32768, 0))
-        bit = self.split(odds)
-        step = (65536 - odds if bit else odds) * 2 // (2 * times + 3)
-        self.seen[where] = odds + (step if bit else -step), min(times + 1, 30)
-        return bit
-
     def bits(self, nr, *where):
         v = 1
         while v < 1 << nr:
-            v = v << 1 | self.bit(*where, v)
+            v = v << 1 | self.bit(v, *where)
         return v - (1 << nr)
-
-    def number(self, *where, bits=64):
-        n = self.bits(7, *where)
-        v = int(n > 0)
-        for _ in range(n - 1):
-            v = v << 1 | (self.bit(*where, n, v) if v < 8 else self.split(32768))
-        return fits(v, bits)
-
+    def number(self, *where, bits=32):
+        length = self.bits(7, *where)
+        assert length <= bits
+        v = int(length > 0)
+        for _ in range(length - 1):
+            v = v << 1 | (self.bit((length, v), *where) if v < 8 else self.bit())
+        return v
     def choice(self, guesses, *where):
         for i, guess in enumerate(guesses):
-            if guess is not None and guess not in guesses[:i] and self.bit(*where, i):
+            if guess is not None and guess not in guesses[:i] and self.bit(i, *where):
                 return i, guess
         return len(guesses), None
-
-    def measure(self, unit, width, base, whole, odd, *where):  # what is not foretold
-        if unit > 1 and not self.bit(*where[:2], "even"):
-            unit, where = 1, odd
-        base -= base % unit
-        v = self.number(*where, bits=8 * width)
-        return (v * unit if whole else base + unzigzag(v) * unit) & (1 << 8 * width) - 1
-
-    def take_time(self, nr, slot, unit):
-        last, distance, missed = e = slot.paces.setdefault(slot.thread % 16, [None, 0, 0])
-        if not self.bit(nr, "same", nr == self.slot):
-            want = self.time if last is None else last + distance
-            self.time = self.measure(unit, 8, want & M64, False, (nr, "late"), nr, "time")
-        e[0] = self.time
-        now, off = ((self.time - (last or 0) - d + 2**63 & M64) - 2**63 for d in (0, distance))
-        if last is None or not now:
-            pass
-        elif abs(off) <= abs(distance) >> 2:
-            e[1:] = distance + (off // 32 if off > 0 else -(-off // 32)), 0
-        else:
-            e[1:] = (distance, missed + 1) if distance and missed < 2 else (now, 0)
-
-    def take_param(self, nr, slot, known):
-        last, step = slot.last, slot.last + slot.stride & M32
-        guesses = [slot.most + 1 & M32, step, slot.follower[slot.hashed()], last]
+    def measure(self, base, bits, unit, by, *where):  # base: None if there is none
+        if unit > 1 and not self.bit("even", *where):
+            unit, by = 1, "odd"
+        v = self.number(*where, by, bits=bits)
+        v = v * unit if base is None else base - base % unit + unzigzag(v) * unit
+        return v & (1 << bits) - 1
+    def record(self, schema):
+        nr = self.bits(4, "slot", self.slot) or new_slot(self.slots, self.number("event"))
+        slot, was_slot, self.slot = self.slots[nr], self.slot, nr
+        if self.bit("who", nr):
+            slot.cpu = self.number(nr, "cpu") - 1 & M32
+            slot.thread = slot.thread + unzigzag(self.number(nr, "thread")) & M32
+        size, unit, fields = schema.get(slot.event, (0, 1, []))
+        last, distance, missed = slot.paces.get(slot.thread % 16, (None, 0, 0))
+        if not self.bit("same", nr, nr == was_slot):
+            want = self.time if last is None else last + distance & M64
+            self.time = self.measure(want, 64, unit, "late", nr, "time")
+        if last not in (None, self.time):
+            now = (self.time - last + 2**63 & M64) - 2**63
+            off = (now - distance + 2**63 & M64) - 2**63
+            if abs(off) <= abs(distance) // 4:
+                distance, missed = distance + (off + 31 * (off < 0)) // 32, 0
+            else:
+                distance, missed = (distance, missed + 1) if distance and missed < 2 else (now, 0)
+        slot.paces[slot.thread % 16] = self.time, distance, missed
+        guesses = slot.most + 1 & M32, slot.last + slot.stride & M32, slot.follows, slot.last
         slot.came[32], param = self.choice(guesses, nr, "parameter", slot.came[32])
-        if param is None and known:
-            slot.near = self.bit(nr, "near?", slot.near)
-            if slot.near:
-                param = last + self.number(nr, "near", bits=32) & M32
-        if param is None:
-            above = self.bit(nr, "above")
-            far = self.number(nr, "far", above, bits=32)
-            param = slot.most + (far if above else -far) & M32
-        slot.took(param)
-        slot.most = max(slot.most, param)
-
-    def place(self, slot, step):
-        who = slot.last + step & M32, slot.thread
-        at = ((who[0] + 97 * who[1]) * 2654435761 & M32) >> 18
-        past = slot.past.get(at)
-        return at, past if past and past[:2] == who else None
-
-    def take_fields(self, nr, slot, fields):
-        (at, past), new, after = self.place(slot, 0), slot.fields, True
-        beside = None if past else self.place(slot, -1)[1] or self.place(slot, 1)[1]
-        for i, (_, width, unit, *coding) in enumerate(fields):
-            mask = (1 << 8 * width) - 1
-            base = wanted(*coding, i, new, self.time, slot.last)[0] & mask
-            guesses = [base, new[i], None, None]
+        near = param is None and slot.event in schema
+        slot.near = self.bit("near?", nr, slot.near) if near else slot.near
+        if near and slot.near:
+            param = slot.last + self.number(nr, "near") & M32
+        elif param is None:
+            sign = 1 if self.bit("above?", nr) else -1
+            param = slot.most + sign * self.number(nr, "far", sign) & M32
+        slot.learn(param)
+        (at, then, past), new, came = slot.place(), slot.fields, 0
+        beside = slot.place(-1)[2] or slot.place(1)[2]
+        for i, (_, _, widths, coding, a, _, unit) in enumerate(fields):
+            bits, mask = 4 * (widths & -2), (1 << 4 * (widths & -2)) - 1
+            base = slot.expects(i, fields[i], self.time)[0] & mask
+            guesses = base, new[i], None, None
             if past:
-                since = self.time - past[2] & M64 if width == 8 else None
-                guesses[1:] = past[3][i], past[3][i] + slot.step[i] & mask, since
-            slot.came[i], v = self.choice(guesses, nr, i, bool(past), slot.came[i], after)
+                since = self.time - then & M64 if bits == 64 else None
+                guesses = base, past[i], past[i] + slot.step[i] & mask, since
+            came, v = self.choice(guesses, nr, i, past is not None, slot.came[i], came == 0)
             if v is None:
-                whole, by = not past and coding[0] in (0, 7), int(bool(past))
-                if past and coding[0] in (0, 1, 7, 8):
-                    base, a = past[3][i], coding[1]
-                    if coding[0] == 7 and past[3][a]:
-                        base = (base * new[a] & M64) // past[3][a]
-                elif beside and coding[0] == 8:
-                    base, by = beside[3][i], 2
-                v = self.measure(unit, width, base, whole, (nr, "odd", i), nr, i, by)
-            if past and v != past[3][i]:
-                slot.step[i] = v - past[3][i]
-            new[i], after = v, slot.came[i] == 0
+                like, by = (past, 1) if past else (beside, 2) if coding == 8 and beside else (0, 0)
+                if like and coding in (0, 1, 7, 8):
+                    scale = coding == 7 and like[a]
+                    base = (like[i] * new[a] & M64) // scale if scale else like[i]
+                elif coding in (0, 7):
+                    base = None
+                v = self.measure(base, bits, unit, by, nr, i)
+            slot.step[i] = v - past[i] if past and v != past[i] else slot.step[i]
+            slot.came[i], new[i] = came, v
         if nr:
-            slot.past[at] = slot.last, slot.thread, self.time, list(new)
+            slot.places[at] = (slot.last, slot.thread), self.time, list(new)
+        return slot.event, self.time, slot.cpu, slot.thread, slot.last, slot.payload(size, fields)
+    def stack(self, _):
+        self.id = self.id + 1 + unzigzag(self.number("id")) & M32
+        there, old = self.places.get(self.id & 4095, (None, []))
+        is_old, now, came, symbol, before = there == self.id, [], 0, None, [None, None, 0]
+        while symbol != 0:
+            here = ((old if is_old else self.last)[len(now) :] or [0])[0]
+            again = here and self.known[here & 65535][3] if is_old else None
+            guesses = again, *before[:2], self.most + 1 & M32, None if is_old else here
+            where = is_old, min(len(now), 2), guesses[:3].count(None), came, before[2]
+            came, symbol = self.choice(guesses, *where)
+            if symbol is None:
+                symbol = self.most - self.number("other", is_old, now == []) & M32
+            self.most = max(self.most, symbol)
+            same = symbol == before[0]
+            before[:3] = symbol, before[same], min(before[2] + 1, 3) if same else 0
+            before = self.known[symbol & 65535]
+            now.append(symbol)
+        for was, symbol in zip(old[:-1], now if is_old and len(old) == len(now) else []):
+            self.known[was & 65535][3] = symbol
+        self.last, self.places[self.id & 4095] = now, (self.id, now)
+        return self.id, [symbol - 1 for symbol in now[:-1]]
 
-    def records(self, items, payload, schema):
-        self.data = Column(payload + bytes(8))
-        self.data.varint()
-        self.low, self.high, self.code = 0, M32, int.from_bytes(self.data.take(4), "big")
-        for _ in range(items):
-            nr = self.bits(4, "slot", self.slot)
-            slot = self.slots[nr]
-            if not nr:
-                event = self.number("event", bits=32)
-                if len(self.slots) < 16:
-                    nr, slot = len(self.slots), Slot()
-                    self.slots.append(slot)
-                slot.event = event
-            if self.bit(nr, "who"):
-                slot.cpu = self.number(nr, "cpu", bits=32) - 1 & M32
-                slot.thread = slot.thread + unzigzag(self.number(nr, "thread", bits=32)) & M32
-            size, fields, unit = schema.get(slot.event, (0, [], 1))
-            self.take_time(nr, slot, unit)
-            self.take_param(nr, slot, slot.event in schema)
-            self.take_fields(nr, slot, fields)
-            self.slot, who = nr, (slot.cpu, slot.thread)
-            yield slot.event, self.time, *who, slot.last, slot.payload(size, fields)
+def table(c, items, kind):  # what a chunk has, each with its key
+    last = c.varint(32) - 1 if kind in (STRINGS, FRAMES) else 0
+    for _ in range(items):
+        last += c.varint() if kind == INDEX else 1  # place in the file
+        if kind in (META, STRINGS, FRAMES):
+            yield c.text() if kind == META else last, c.varints(6) if kind == FRAMES else c.text()
+        elif kind == STACKS:
+            stack, steps = c.varint(32), map(unzigzag, c.varints(c.varint(32), 32))
+            yield stack, [frame & M32 for frame in itertools.accumulate(steps)]
+        elif kind == INDEX:
+            _, first, length = c.varints(3)
+            yield last, (first, first + length, int.from_bytes(c.take(8), "little"))
+        elif kind == SCHEMA:
+            event, _, _, size, nr, unit = c.varint(32), c.text(), c.text(), *c.varints(3, 32)
+            yield event, (size, unit, [Field(c.text(), *c.varints(6, 32)) for _ in range(nr)])
 
-def main():
-    trace, schema, model, whole = open(sys.argv[1], "rb").read(), {}, None, None
-    dictionary = sys.path[0] + "/../reports/dictionary.bin"
-    for kind, flags, back, seq, items, payload in read_chunks(trace, read_header(trace), dictionary):
+def read_chunks(data, at):
+    while 0 <= at < len(data):
         try:
-            if kind == 10:
-                read_schema(items, payload, schema)
-            if kind != 7 or back and seq - back != whole:
-                continue
-            model = model if back else Model()
-            read, whole = (model.records if flags == 2 else read_columns), None
-            for r in read(items, payload, schema):
-                print(*r[:5], r[5].hex() or "-")
-            whole = seq
-        except (ValueError, IndexError):
-            pass  # the rest of the chunk is lost
-if __name__ == "__main__": main()
+            c = Bytes(data[at : at + 32])
+            magic, kind, seq, items, stored = c.take(2), c.take(1)[0], *c.varints(3, 32)
+            raw = c.varint(32) if kind & 16 else stored
+            back = c.varint(16) if kind & 32 else 0
+            head, (crc, head_crc) = c.tell() + 4, struct.unpack("<IH", c.take(6))
+            end = at + head + 2 + stored
+            assert magic == b"SM" and zlib.crc32(data[at : at + head]) & 65535 == head_crc
+            assert max(stored, raw) <= 4 << 20 and end <= len(data)
+            this = at, end, kind & 15, kind >> 4, seq, items, back, raw, crc
+            yield Chunk(*this, data[end - stored : end])
+            at = end
+        except AssertionError:
+            at = data.find(b"SM", at + 1)
+
+class Trace:
+    def __init__(self, data):
+        magic, version, oldest, end, features, crc = struct.unpack_from(HEADER, data.ljust(64))
+        self.damaged, seq = int(zlib.crc32(data[:60]) != crc), 0
+        known = self.damaged or version >= 5 >= oldest and features < 2
+        if magic != b"\x89SMCO\r\n\x1a" or not known:
+            sys.exit("not a trace, or not of this format")
+        self.tables, self.models, self.chunks = defaultdict(dict), {}, defaultdict(list)
+        end = 64 if self.damaged else end
+        for chunk in read_chunks(data, end):
+            self.damaged += max(chunk.seq - seq, chunk.at != end)
+            seq, end = chunk.seq + 1, chunk.end
+            if chunk.kind not in (END, RECORDS) and chunk.kind in KINDS:
+                self.tables[chunk.kind].update(self.items(chunk))
+            self.chunks[chunk.kind].append(chunk)
+        self.is_cut = end != len(data) or not self.chunks[END]
+    def items(self, chunk):  # as far as they can be read
+        kind, items, data, schema = chunk.kind, chunk.items, chunk.stored, self.tables[SCHEMA]
+        try:
+            assert zlib.crc32(data) == chunk.crc and chunk.flags in (0, 1, 2, 5)
+            if chunk.flags & 1:
+                zstd = ["zstd", "-dcq", *(["-D", DICTIONARY] if chunk.flags & 4 else [])]
+                data = subprocess.run(zstd, input=data, stdout=subprocess.PIPE).stdout
+            assert len(data) == chunk.raw and (kind != RECORDS or schema)
+            c = Bytes(data)
+            c.varints(kind == RECORDS)  # how many the writer dropped
+            if chunk.flags == 2:
+                before, model = self.models.pop(kind, (None, None))
+                assert not chunk.back or chunk.seq - chunk.back == before
+                model = model if chunk.back else Model()
+                model.begin(c.read())
+                read = {STACKS: model.stack, RECORDS: model.record}[kind]
+                yield from (read(schema) for _ in range(items))
+                self.models[kind] = chunk.seq, model
+            else:
+                yield from columns(c, items, schema) if kind == RECORDS else table(c, items, kind)
+        except (AssertionError, ValueError, IndexError, KeyError):
+            self.damaged += 1
+    def records(self, start=0, end=M64 + 1, thread=None):  # by the index, if there is one
+        chunks, needed = [], False
+        for chunk in reversed(self.chunks[RECORDS]):  # also those that one continues
+            first, last, threads = self.tables[INDEX].get(chunk.at, (start, start, M64))
+            threads &= M64 if thread is None else 1 << ((thread * PRIME & M32) >> 26)
+            needed = first < end and last >= start and threads or needed and chunks[-1].back
+            chunks += [chunk] if needed else []
+        records = itertools.chain.from_iterable(map(self.items, reversed(chunks)))
+        yield from (r for r in records if start <= r[1] < end and thread in (None, r[3]))
+        print(len(chunks), "of", len(self.chunks[RECORDS]), "chunks were read", file=sys.stderr)
+    def frame(self, nr):
+        function, file, line, *module, at = self.tables[FRAMES].get(nr, [0] * 6)
+        names = (self.tables[STRINGS].get(name, "") for name in (function, file, *module))
+        return "|".join((*names, str(line >> 1), str(line & 1), hex(at)))
+
+trace = Trace(open(sys.argv[1], "rb").read())
+sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+for *record, data in trace.records(*map(int, sys.argv[2:])):
+    print(*record, data.hex() or "-")
+for key in trace.tables[META].items():
+    print("key", *key)
+for stack, frames in trace.tables[STACKS].items():
+    print("stack", stack, " < ".join(map(trace.frame, frames)))
+sys.exit(11 if trace.damaged else 10 if trace.is_cut else 0)

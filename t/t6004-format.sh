@@ -8,46 +8,65 @@ prereq_PYTHON() { python3 -c 'import zlib, subprocess'; }
 prereq_ZSTD() { zstd --version; }
 need PYTHON ZSTD
 
-# same STATUS TRACE... - each of them has records, and both see the same.
-same() {
-	local status=$1 t
-	shift
-	for t; do
-		python3 "$SRC/t/read-trace.py" "$t" >theirs || return 1
-		test_exit "$status" smco-report --juwel "$t" >ours || return 1
-		[ -s ours ] || { echo "$t: no records" && return 1; }
-		cmp ours theirs || return 1
-	done
+# read_both STATUS TRACE [FROM TO [THREAD]] - records as theirs and ours, keys and
+# stacks as theirs.tables; how many chunks were read as theirs.err.
+read_both() {
+	local status=$1 trace=$2
+	shift 2
+	test_exit "$status" python3 "$SRC/t/read-trace.py" "$trace" "$@" \
+		>theirs.all 2>theirs.err || { cat theirs.err && return 1; }
+	grep '^[0-9]' theirs.all >theirs
+	grep -v '^[0-9]' theirs.all | sort >theirs.tables
+	test_exit "$status" smco-report --juwel ${1:+--from "$1ns"} \
+		${2:+--to "$2ns"} ${3:+--thread "$3"} "$trace" >ours || return 1
+	[ -s ours ] || { echo "$trace: no records" && return 1; }
+	cmp ours theirs
 }
-# The same of keys, and of stacks with the names of their frames.
-same_tables() {
-	python3 "$SRC/t/read-tables.py" "$1" >theirs.all || return 1
-	"$BUILD/t/drive/tables-drive" "$1" >ours.all || return 1
-	sort theirs.all >theirs && sort ours.all >ours || return 1
-	[ "$(grep -c '^stack .*|' ours)" -gt "$2" ] || { cat ours && return 1; }
-	diff ours theirs
+# same STATUS TRACE STACKS - both see the same records, keys, and stacks with the
+# names of their frames, of which there are more than STACKS.
+same() {
+	read_both "$1" "$2" || return 1
+	"$BUILD/t/drive/tables-drive" "$2" | sort >ours.tables
+	[ "$(grep -c '^stack .*|' ours.tables)" -ge "$3" ] ||
+		{ cat ours.tables && return 1; }
+	diff ours.tables theirs.tables
+}
+# sought TRACE FROM TO [THREAD] - by the index they find what reading everything
+# finds, and do not read everything.
+sought() {
+	local nr of rest
+	smco-report --juwel "$1" >all
+	awk -v from="$2" -v to="$3" -v thread="$4" '$2 >= from && $2 < to &&
+		(thread == "" || $4 == thread)' all >within
+	read_both 0 "$@" || return 1
+	cmp within theirs || return 1
+	read -r nr of rest <theirs.err
+	cat theirs.err
+	[ "$of" = of ] && [ "$nr" -gt 0 ] && [ "$nr" -lt "${rest%% *}" ]
 }
 "$BUILD/t/unit/u-summary-text" sample.trace || exit 1
-ok "a session" same 0 sample.trace
-ok "its keys and stacks" same_tables sample.trace 4
+ok "a session" same 0 sample.trace 5
 "$BUILD/t/unit/u-trace-roundtrip" random.trace >out || exit 1
-ok "random records of every kind" same 0 random.trace
+ok "random records of every kind" same 0 random.trace 0
 ok "these were enough" test "$(smco-report --juwel random.trace | wc -l)" = 20000
 if prereq_PTRACE; then
 	smco-trace -q -t 10 --nap 50ms -o real.trace -- \
 		"$FIXTURES/nap-schedule" >out 2>&1 </dev/null || true
-	ok "a real one" same 0 real.trace
-	ok "its keys and stacks, each defined again with names" same_tables real.trace 4
+	ok "a real one, its stacks defined again with names" same 0 real.trace 5
 fi
+"$BUILD/t/unit/u-trace-live" columns.trace modelled.trace >out || exit 1
+ok "by the index, some time" sought columns.trace 20500 20600
+ok "by the index, a thread" sought columns.trace 0 99999 33
+ok "by the index, both" sought columns.trace 3000 40000 33
+ok "by the index, chunks that need others" sought modelled.trace 65000 69000
 head -c 300000 random.trace >cut.trace
-ok "one that was cut" same 10 cut.trace
+ok "one that was cut" same 10 cut.trace 0
 cp random.trace bad.trace
 printf 'oops' | dd of=bad.trace bs=1 seek=200000 conv=notrunc status=none
-ok "one that is damaged in the middle" same 11 bad.trace
+ok "one that is damaged in the middle" same 11 bad.trace 0
 cp "$SRC/t/format-4.trace" .
 smco-report --juwel format-4.trace >ours
 ok "a trace of format 4 is read as before" cmp ours "$SRC/t/format-4.juwel"
 ok "the reader is short" test "$(wc -l <"$SRC/t/read-trace.py")" -lt 300
-ok "that of tables, too" test "$(wc -l <"$SRC/t/read-tables.py")" -lt 150
 
 done_testing
