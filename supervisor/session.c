@@ -162,6 +162,9 @@ static void check_standing(struct session *s, uint64_t now_ns)
 	s->next_check_ns = now_ns + s->tick_ns;
 }
 
+/* It takes as long as a slice of a tick does, but for one that was held up. */
+#define MOMENT_NS (5 * NSEC_PER_MSEC)
+
 /* See to those who stop, up to @until_ns. */
 static void attend(struct session *s, uint64_t until_ns)
 {
@@ -186,7 +189,9 @@ static void look_at_memory(struct session *s, uint64_t now_ns)
 		if (!nap_tick(s->nap, now_ns) || s->interrupted)
 			break;
 		uint64_t done_ns = smco_now_ns();
-		attend(s, done_ns + (done_ns - now_ns));
+		uint64_t took_ns = done_ns - now_ns;
+		attend(s,
+		       done_ns + (took_ns < MOMENT_NS ? took_ns : MOMENT_NS));
 		if (uses_guards(s))
 			catch_up(s);
 		now_ns = smco_now_ns();
