@@ -10,11 +10,13 @@ smco-trace -q --sample 999 -o probe.trace -- true >/dev/null 2>probe.err || {
 		echo "1..0 # SKIP no sampling here" && exit 0
 }
 
-work() { # NAME OPTIONS... - the fixture the same work in each of five
+# work NAME OPTIONS... - the fixture the same work in each of five, each for longer
+# than the start's share of a budget takes to be paid.
+work() {
 	local name=$1
 	shift
 	smco-trace -q -t 20 --sample 1999 -o "$name.trace" "$@" \
-		-- "$FIXTURES/sample-work" 400 2 2 >"$name.out" 2>"$name.err" &&
+		-- "$FIXTURES/sample-work" 2500 2 2 >"$name.out" 2>"$name.err" &&
 		grep -q EXIT-SUCCESS "$name.out"
 }
 ok "a program is sampled" work w
