@@ -43,14 +43,8 @@ void spill_deinit(struct spill *s)
 
 static int open_unnamed(const char *dir)
 {
-	char path[4096];
-	if (!dir || (size_t)snprintf(path, sizeof(path), "%s/smco-XXXXXX",
-				     dir) >= sizeof(path))
-		return -1;
-	int fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(path);
-	return fd;
+	return dir ? open(dir, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600)
+		   : -1;
 }
 
 /* Where large files may be, rather than where memory may serve as a disk. */

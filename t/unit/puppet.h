@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -73,6 +74,17 @@ static inline void puppet_end(struct puppet *p)
 	waitpid(p->pid, NULL, 0);
 	close(p->ask);
 	close(p->answer);
+}
+
+/* The letter of its state in /proc, 0 when it is gone. */
+static inline char puppet_state(pid_t pid)
+{
+	char path[64], buf[512];
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
+		return 0;
+	char *at = strrchr(buf, ')');
+	return at && at[1] ? at[2] : 0;
 }
 
 #endif

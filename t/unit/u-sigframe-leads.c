@@ -66,12 +66,6 @@ static struct tproc *attach(struct puppet *p)
 	return proc;
 }
 
-static char state_of(pid_t pid)
-{
-	const struct task t = {.tid = pid, .tgid = pid};
-	return task_proc_state(&t);
-}
-
 static void check_around(struct task *t, taddr_t pc)
 {
 	check(sigframes_leads_to(t, pc, pc + 1));
@@ -100,7 +94,7 @@ int main(void)
 	check_around(t, pc);
 
 	puppet_begin(&parent, act_vfork, 0, 0);
-	while (state_of(parent.pid) != 'D')
+	while (puppet_state(parent.pid) != 'D')
 		usleep(1000);
 	t = tproc_first_task(attach(&parent));
 	check_int(t->state, TASK_RUNNING);
@@ -111,7 +105,7 @@ int main(void)
 
 	check_int(puppet_do(&handles, act_handle, 0, 0), 0);
 	puppet_begin(&handles, act_spin, 0, 0);
-	while (!*in_handler || state_of(handles.pid) != 'S') {
+	while (!*in_handler || puppet_state(handles.pid) != 'S') {
 		kill(handles.pid, SIGUSR1);
 		usleep(1000);
 	}
@@ -125,12 +119,12 @@ int main(void)
 	p = attach(&runs);
 	tproc_resume_new(p);
 	t = tproc_first_task(p);
-	while (state_of(runs.pid) != 'R')
+	while (puppet_state(runs.pid) != 'R')
 		usleep(1000);
 	check_int(task_get_place(t, &pc, &sp), SMCO_BUSY);
 	check(sigframes_leads_to(t, 4096, 8192));
 	kill(runs.pid, SIGKILL);
-	while (state_of(runs.pid) != 'Z')
+	while (puppet_state(runs.pid) != 'Z')
 		usleep(1000);
 	check_int(task_get_place(t, &pc, &sp), SMCO_GONE);
 	check(!sigframes_leads_to(t, 4096, 8192));

@@ -125,16 +125,6 @@ static const struct kind {
 	{"futex_wait, timed", act_futex2, 0, 1, 0},
 };
 
-static char state(void)
-{
-	char path[64], buf[512];
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pup.pid);
-	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
-		return 0;
-	char *at = strrchr(buf, ')');
-	return at && at[1] ? at[2] : 0;
-}
-
 /* In a call other than the read for its next order. */
 static void until_it_waits(void)
 {
@@ -142,7 +132,8 @@ static void until_it_waits(void)
 	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)pup.pid);
 	do
 		usleep(1000);
-	while (state() != 'S' || smco_slurp(path, line, sizeof(line)) <= 0 ||
+	while (puppet_state(pup.pid) != 'S' ||
+	       smco_slurp(path, line, sizeof(line)) <= 0 ||
 	       strtol(line, NULL, 10) == SYS_read);
 }
 

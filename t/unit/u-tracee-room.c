@@ -42,20 +42,10 @@ static long act_receive(long unused, long unused2)
 	return n < 0 ? -errno : n;
 }
 
-static char state(void)
-{
-	char path[64], buf[512];
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pup.pid);
-	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
-		return 0;
-	char *at = strrchr(buf, ')');
-	return at && at[1] ? at[2] : 0;
-}
-
 /* It stands in a stop that the tracer has not heard of. */
 static void until_it_stands(void)
 {
-	while (state() != 't')
+	while (puppet_state(pup.pid) != 't')
 		usleep(500);
 }
 

@@ -18,18 +18,6 @@ static long act_signal(long unused, long unused2)
 	return raise(SIGWINCH);
 }
 
-static char state_of(pid_t pid)
-{
-	char path[64], state = 0;
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	FILE *f = fopen(path, "r");
-	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-		state = 0;
-	if (f)
-		fclose(f);
-	return state;
-}
-
 /* May we run in real time at all? */
 static bool may_hurry(void)
 {
@@ -71,14 +59,14 @@ int main(void)
 	check_int(tracer_seize(tr, p[0].pid, &err), 0);
 	check_int(tracer_seize(tr, p[1].pid, &err), 0);
 	check_int(tracer_seize(tr, p[1].pid, &err), SMCO_BUSY);
-	check(state_of(p[0].pid) != 't');
-	check(state_of(p[1].pid) != 't');
+	check(puppet_state(p[0].pid) != 't');
+	check(puppet_state(p[1].pid) != 't');
 	/* Its signal is passed on, though nobody has heard of it yet. */
 	check_int(traced_do(tr, &p[1], act_signal, 0, 0), 0);
 
 	check_int(tracer_stop_seized(tr, &err), 1);
-	check_int(state_of(p[0].pid), 't');
-	check(state_of(p[1].pid) != 't');
+	check_int(puppet_state(p[0].pid), 't');
+	check(puppet_state(p[1].pid) != 't');
 	check_int(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, hurried);
 	struct tproc *first = next_new();
 	if (!check(first && tproc_pid(first) == p[0].pid))
