@@ -340,6 +340,21 @@ static int start_program(struct session *s, struct smco_err *err)
 }
 
 /*
+ * Until the one that was stopped last has been started. Not until nothing else
+ * happens: where threads come and go all the time, something always does.
+ */
+static void start_stopped(struct session *s)
+{
+	struct tevent ev;
+	do {
+		if (tracer_next(s->tracer, 0, &ev) <= 0)
+			return;
+		session_dispatch(s, &ev);
+	} while (ev.kind != TEV_NONE &&
+		 (ev.kind != TEV_PROC_NEW || ev.why == TPROC_FORKED));
+}
+
+/*
  * All are ours, or none is; they stand still one after the other, each for its
  * own start only. Returns an error if one cannot be stopped.
  */
@@ -347,13 +362,11 @@ static int attach_all(struct session *s, struct smco_err *err)
 {
 	int rc = s->opt->nr_pids ? 1 : 0;
 	while (rc && !s->interrupted) {
-		struct tevent ev;
 		rc = tracer_stop_seized(s->tracer, err);
 		if (rc < 0 && (rc != SMCO_GONE || s->opt->nr_pids == 1))
 			return rc;
-		while (rc && tracer_next(s->tracer, 0, &ev) > 0 &&
-		       ev.kind != TEV_NONE)
-			session_dispatch(s, &ev);
+		if (rc)
+			start_stopped(s);
 	}
 	return 0;
 }
