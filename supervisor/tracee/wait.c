@@ -21,6 +21,9 @@
  * tick that a nested signal handler swallowed is made up for. */
 #define TICK_AGAIN_NS NSEC_PER_MSEC
 
+/* A wait that was to last for so long has looked at what was there before. */
+#define LOOKED_NS NSEC_PER_MSEC
+
 static __thread volatile int ticked;
 
 static void on_tick(int sig, siginfo_t *si, void *ucontext)
@@ -99,7 +102,9 @@ void tracer_wake(struct tracer *tr)
 pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 		  int *status)
 {
+	bool has_looked = false;
 	for (;;) {
+		uint64_t now_ns = 0;
 		*tr->ticked = 0;
 		if (tr->wake_asked && pid == -1) {
 			tr->wake_asked = 0;
@@ -109,7 +114,9 @@ pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 		if (deadline_ns == UINT64_MAX) {
 			if (tr->armed_ns)
 				disarm(tr);
-		} else if (smco_now_ns() >= deadline_ns) {
+		} else if ((now_ns = smco_now_ns()) >= deadline_ns) {
+			if (has_looked)
+				return 0;
 			/* What is there already is taken all the same. */
 			pid_t r = waitpid(pid, status, __WALL | WNOHANG);
 			return r < 0 ? -errno : r;
@@ -120,6 +127,7 @@ pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 					   0, tr->ticked);
 		if (r != -EINTR)
 			return (pid_t)r;
+		has_looked = pid == -1 && deadline_ns - now_ns >= LOOKED_NS;
 		/* Set it anew: it was an older deadline, or a wake-up. */
 		tr->armed_ns = 0;
 	}

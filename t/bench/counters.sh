@@ -1,43 +1,73 @@
 #!/bin/bash
 # make bench-counters [REPS=5] [SECONDS_EACH=4] [RESULTS=file]
 #
-# What it costs to read 8 events of 32 busy threads every 10 ms: the CPU time of
-# smco-trace attached to them for some seconds, less that of one which reads them
-# 20 times a second (as it does to see whether it has to pause), for 100 readings
-# a second, as a share of what the machine's CPUs have. Counted work, so that it
-# means something on a busy machine, too; each pair one after the other.
+# What it costs to read 8 events of 32 busy threads every 10 ms: the CPU time
+# that smco-trace takes for SECONDS_EACH once it has attached to them, less that
+# of one that reads them 20 times a second (as it does to see whether it has to
+# pause), as a share of what the machine's CPUs have in that time. Counted work,
+# so that it means something on a busy machine, too; each pair one after the
+# other. What it takes to start, attach and begin is told beside.
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
 : "${REPS:=5}" "${SECONDS_EACH:=4}"
 events=task-clock,minor-faults,major-faults,context-switches,cpu-migrations,page-faults:u,alignment-faults,emulation-faults
 
-# cpu INTERVAL - milliseconds of CPU time
-cpu() {
-	perl -e 'my ($build, $pid, $events, $interval, $for) = @ARGV;
-		system("$build/smco-trace", "-q", "-t", "unlimited", "-e", $events,
-			"--interval", $interval, "-d", $for, "-o", "c.trace",
-			"-p", $pid) and die "smco-trace";
-		my @t = times; printf "%.0f\n", ($t[2] + $t[3]) * 1e3' \
-		"$BUILD" $pid "$events" "$1" "$SECONDS_EACH"
+# steady INTERVAL - CPU time, µs: of a second of counting, and of all before
+steady() {
+	perl -MTime::HiRes=clock_gettime,CLOCK_MONOTONIC,sleep -e '
+		my ($pid, $for, @command) = @ARGV;
+		my $us = sub {
+			my $sum = 0;
+			for (glob "/proc/$_[0]/task/*/schedstat") {
+				open my $f, "<", $_ or next;
+				$sum += (split " ", <$f>)[0] / 1e3;
+			}
+			$sum;
+		};
+		my $self = fork // die;
+		exec @command or die if !$self;
+		# Each of the threads has its eight, and the session its rest.
+		my $nr = 0;
+		while ($nr < 33 * 8) {
+			sleep 0.1;
+			$nr = grep { (readlink // "") =~ /perf_event/ }
+				glob "/proc/$self/fd/*";
+		}
+		sleep 1;
+		my ($at, $before) = (clock_gettime(CLOCK_MONOTONIC), $us->($self));
+		sleep $for;
+		my $took = $us->($self) - $before;
+		my $s = clock_gettime(CLOCK_MONOTONIC) - $at;
+		kill "INT", $self;
+		waitpid $self, 0;
+		printf "%.0f %.0f\n", $took / $s, $before' \
+		$pid "$SECONDS_EACH" "$BUILD/smco-trace" -q -t unlimited \
+		-e "$events" --interval "$1" -o c.trace -p $pid
 }
 
 "$BUILD/t/fixtures/many_threads" 32 run >ready &
 pid=$!
 until grep -q ready ready; do sleep 0.1; done
 for ((i = 0; i < REPS; i++)); do
-	often=$(cpu 10ms) && seldom=$(cpu 1h) || exit 1
+	often=$(steady 10ms) && seldom=$(steady 1h) || exit 1
 	echo "$often $seldom"
 done >pairs
+# median, least and greatest of a number made of each pair
+of_pairs() {
+	awk "{ print $1 }" pairs | sort -n | awk -v form="$2" '{ v[NR] = $1 }
+		END { printf form, v[int((NR + 1) / 2)], v[1], v[NR] }'
+}
+cpus=$(nproc)
 {
 	echo
-	echo "## Counting, $(date +%F), $(nproc) CPUs, $(uname -sr)"
+	echo "## Counting, $(date +%F), $cpus CPUs, $(uname -sr), load $(cut -d' ' -f1 /proc/loadavg)"
 	echo
 	echo "8 events of 32 busy threads, read every 10 ms, $REPS pairs of $SECONDS_EACH s:"
 	echo
-	echo "| | median |"
+	echo "| CPU time | median (spread) |"
 	echo "| --- | --- |"
-	awk -v s="$SECONDS_EACH" '{ print ($1 - $2) * 1e3 / (s * 80) }' pairs | sort -n |
-		awk -v cpus="$(nproc)" '{ us[NR] = $1 } END {
-			m = us[int((NR + 1) / 2)]
-			printf "| one reading of all | %.0f µs |\n| share of the CPUs | %.2f %% |\n", m, m / 1e4 * 100 / cpus }'
+	of_pairs '($1 - $3) / 100' '| one reading of all | %.0f µs (%.0f to %.0f) |\n'
+	of_pairs "(\$1 - \$3) / 1e4 / $cpus" '| share of the CPUs | %.2f %% (%.2f to %.2f) |\n'
+	of_pairs "\$3 / 1e4 / $cpus" '| of the CPUs without intervals | %.2f %% (%.2f to %.2f) |\n'
+	of_pairs '$2 / 1e3' '| start, attach, begin | %.0f ms (%.0f to %.0f) |\n'
 } | tee -a "$RESULTS"

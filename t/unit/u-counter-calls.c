@@ -1,0 +1,173 @@
+/*
+ * What reading counters takes, in system calls: one for each group of a thread
+ * that was on a CPU, none for one that was not, whatever their number; and what
+ * the wait for the next reading takes.
+ */
+#include <unistd.h>
+
+#include "supervisor/monitor/counters.h"
+#include "t/unit/puppet.h"
+#include "t/unit/tap.h"
+#include "t/unit/traced.h"
+
+#define NR_THREADS 12
+#define EVENTS                                                                 \
+	"task-clock,minor-faults,major-faults,context-switches,"               \
+	"cpu-migrations,page-faults:u,alignment-faults,emulation-faults"
+/* Beside the readings: what it took us, twice. */
+#define NR_OWN 2
+
+/* -------------------------------------------------------- our own calls --- */
+
+static struct counter_plan calls_plan;
+static struct counter_thread *calls;
+
+static bool count_calls(void)
+{
+	struct pmu_event *event = NULL;
+	size_t nr;
+	int rc = pmu_event_parse_list("raw_syscalls:sys_enter", &event, &nr,
+				      NULL);
+	if (!rc)
+		rc = counter_plan_make(event, nr, false, NULL, &calls_plan,
+				       NULL);
+	free(event);
+	return !rc && !counter_thread_open(&calls_plan, gettid(), COUNTER_NOW,
+					   &calls, NULL);
+}
+
+/* Since the last call of this. */
+static uint64_t nr_calls(void)
+{
+	struct counter_sum sum;
+	counter_thread_take(calls, 0, &sum, NULL);
+	return sum.value[0] - 1; /* the one that tells */
+}
+
+/* --------------------------------------------------------------- ticks --- */
+
+static void emit(void *ctx, const struct record *r)
+{
+	(void)ctx, (void)r;
+}
+
+static void put_meta(void *ctx, const char *key, const char *value)
+{
+	(void)ctx, (void)key, (void)value;
+}
+
+static long nothing(long unused1, long unused2)
+{
+	return unused1 + unused2;
+}
+
+static uint64_t now_ns;
+
+static uint64_t tick(struct counters *c)
+{
+	now_ns += 10 * NSEC_PER_MSEC;
+	nr_calls();
+	counters_tick(c, now_ns);
+	return nr_calls();
+}
+
+/* Until nobody has been on a CPU since the last tick. */
+static bool settle(struct counters *c)
+{
+	for (int i = 0; i < 5000; i++) {
+		if (tick(c) == NR_OWN)
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+/*
+ * Calls of a tick after which @nr of them have done something. One that did
+ * before may have had to wait for a CPU until now to go to sleep again: so the
+ * least of some.
+ */
+static uint64_t least_calls(struct counters *c, struct puppet *pup, size_t nr)
+{
+	uint64_t least = UINT64_MAX;
+	for (int i = 0; i < 100 && least > NR_OWN + nr; i++) {
+		check(settle(c));
+		for (size_t k = 0; k < nr; k++)
+			puppet_do(&pup[k], nothing, 0, 0);
+		uint64_t calls_now = tick(c);
+		least = calls_now < least ? calls_now : least;
+	}
+	return least;
+}
+
+static void test_ticks(void)
+{
+	static struct puppet pup[NR_THREADS];
+	struct counters *c = NULL;
+	struct ledger *l = ledger_create(INT64_MAX);
+	now_ns = smco_now_ns();
+	const struct counters_params p = {
+		.events = EVENTS,
+		.interval_ns = 10 * NSEC_PER_MSEC,
+		.target_overhead_ppb = INT64_MAX,
+		.start_ns = now_ns,
+		.emit = emit,
+		.put_meta = put_meta,
+	};
+	check_int(counters_create(&p, l, &c, NULL), 0);
+	for (size_t i = 0; i < NR_THREADS; i++) {
+		pup[i] = puppet_start();
+		counters_add(c, pup[i].pid, pup[i].pid, NULL, COUNTER_NOW);
+	}
+	for (size_t nr = 0; nr <= NR_THREADS; nr++)
+		check_int(least_calls(c, pup, nr), NR_OWN + nr);
+	counters_finish(c, now_ns);
+	counters_destroy(c);
+	ledger_destroy(l);
+	for (size_t i = 0; i < NR_THREADS; i++)
+		puppet_end(&pup[i]);
+}
+
+/* ---------------------------------------------------------------- waits --- */
+
+/* The timer is set, the wait begins, its signal ends it. That a deadline has
+ * passed needs no second look. Where we got no CPU in time the deadline is
+ * over before, or its signal comes more than once: so one of some. */
+static void test_wait(void)
+{
+	struct puppet pup = puppet_start();
+	struct tracer *tr = NULL;
+	struct smco_err err = {0};
+	struct tevent ev;
+	uint64_t nr = 0;
+	check_int(tracer_create(&tr, NULL, &err), 0);
+	struct tproc *p = traced_attach(tr, pup.pid, &err);
+	if (!check(p != NULL))
+		exit(2);
+	tproc_resume_new(p);
+	for (int i = 0; i < 500 && nr != 3; i++) {
+		uint64_t until_ns = smco_now_ns() + 5 * NSEC_PER_MSEC;
+		nr_calls();
+		int rc = tracer_next(tr, until_ns, &ev);
+		nr = nr_calls();
+		if (rc <= 0 || ev.kind != TEV_NONE)
+			nr = 0;
+	}
+	check_int(nr, 3);
+	check_int(tproc_detach(p, &err), 0);
+	tracer_destroy(tr);
+	puppet_end(&pup);
+}
+
+int main(void)
+{
+	if (!count_calls()) {
+		tap_skip("no tracepoint of system calls here");
+		return tap_done();
+	}
+	test_ticks();
+	test_wait();
+	counter_thread_close(calls);
+	counter_plan_deinit(&calls_plan);
+	return tap_done();
+}
