@@ -126,7 +126,7 @@ static bool is_deserted(struct tproc *p, taddr_t start, taddr_t end)
 
 /*
  * Stubs of those of us who were killed: two anonymous pages, code and data. A
- * thread that is still in one finds its way back alone, and keeps it.
+ * thread that is still in one finds its way back alone; until then it stays.
  */
 static bool is_old_stub(struct tproc *p, const struct tmap *m,
 			const struct tmap *data)
@@ -161,13 +161,22 @@ void inject_look(struct tproc *p)
 	tmaps_deinit(&maps);
 }
 
-/* Those that may be used. */
+static bool stub_is_deserted(struct tproc *p, taddr_t at)
+{
+	return is_deserted(p, at, at + STUB_LEN);
+}
+
+/* Those that may be used; the others are looked at again when we leave. */
 static void keep_deserted_stubs(struct tproc *p)
 {
 	unsigned nr = 0;
-	for (unsigned i = 0; i < p->nr_old_stubs; i++)
-		if (is_deserted(p, p->old_stubs[i], p->old_stubs[i] + STUB_LEN))
-			p->old_stubs[nr++] = p->old_stubs[i];
+	for (unsigned i = 0; i < p->nr_old_stubs; i++) {
+		taddr_t at = p->old_stubs[i];
+		if (stub_is_deserted(p, at))
+			p->old_stubs[nr++] = at;
+		else if (p->nr_busy_stubs < ARRAY_SIZE(p->busy_stubs))
+			p->busy_stubs[p->nr_busy_stubs++] = at;
+	}
 	p->nr_old_stubs = nr;
 }
 
@@ -292,22 +301,58 @@ static int call_by_boot(struct loan *l, struct tsyscall *c)
 
 /* --- the stub --- */
 
+static struct tsyscall unmap_stub(taddr_t at)
+{
+	return (struct tsyscall){.nr = SYS_munmap, .args = {at, STUB_LEN}};
+}
+
+/* Threads that we have left already are not asked, so not while we leave. */
+static size_t unmap_deserted_stubs(struct tproc *p, struct tsyscall *ret)
+{
+	size_t nr = 0;
+	unsigned busy = 0;
+	for (unsigned i = 0; i < p->nr_busy_stubs; i++) {
+		taddr_t at = p->busy_stubs[i];
+		if (!p->leaving && stub_is_deserted(p, at))
+			ret[nr++] = unmap_stub(at);
+		else
+			p->busy_stubs[busy++] = at;
+	}
+	p->nr_busy_stubs = busy;
+	return nr;
+}
+
 int stub_remove(struct tproc *p)
 {
-	taddr_t at = p->stub;
+	struct tsyscall calls[1 + ARRAY_SIZE(p->busy_stubs)];
 
 	/* Without a thread to run in it has to wait for one. */
-	if (!at || !loan_choose(p) || p->nr_owed)
+	if (!loan_choose(p) || p->nr_owed)
+		return 0;
+	size_t nr = unmap_deserted_stubs(p, calls);
+	if (p->stub)
+		calls[nr++] = unmap_stub(p->stub);
+	if (!nr)
 		return 0;
 	p->stub = 0;
 	p->stub_refused = true; /* by us: it would be the next change */
-	struct tsyscall c = {.nr = SYS_munmap, .args = {at, STUB_LEN}};
-	return tproc_syscalls(p, &c, 1, NULL);
+	return tproc_syscalls(p, calls, nr, NULL);
+}
+
+static bool busy_stubs_are_deserted(void *ctx)
+{
+	struct tproc *p = ctx;
+	for (unsigned i = 0; i < p->nr_busy_stubs; i++)
+		if (!stub_is_deserted(p, p->busy_stubs[i]))
+			return false;
+	return true;
 }
 
 static int undo_stub(struct tproc *p, void *arg)
 {
 	(void)arg;
+	if (p->stop_depth)
+		tproc_vacate(p, busy_stubs_are_deserted, p);
 	return stub_remove(p);
 }
 
@@ -329,9 +374,7 @@ static int use_old_stub(struct loan *l)
 
 	p->stub = p->old_stubs[0];
 	while (--p->nr_old_stubs)
-		unmap[n++] = (struct tsyscall){
-			.nr = SYS_munmap,
-			.args = {p->old_stubs[p->nr_old_stubs], STUB_LEN}};
+		unmap[n++] = unmap_stub(p->old_stubs[p->nr_old_stubs]);
 	return n ? call_by_stub(l, unmap, n) : 0;
 }
 
@@ -368,8 +411,7 @@ static int install_stub(struct loan *l)
 			p->stub_refused = false;
 			return 0;
 		}
-		struct tsyscall unmap = {.nr = SYS_munmap,
-					 .args = {at, STUB_LEN}};
+		struct tsyscall unmap = unmap_stub(at);
 		if (r == 0)
 			r = call_by_boot(l, &unmap);
 	}

@@ -158,6 +158,8 @@ struct tproc {
 	/* Those of killed supervisors, not used yet. */
 	taddr_t old_stubs[4];
 	unsigned nr_old_stubs;
+	taddr_t busy_stubs[4]; /* of those, where a thread was */
+	unsigned nr_busy_stubs;
 	taddr_t whole;	  /* code of whole.c, 0 = not yet, 1 = cannot */
 	size_t whole_len; /* of it */
 	bool has_rooms;	  /* a thread was seen in such a call; mend-look.c */
@@ -422,8 +424,9 @@ void patch_copy_all(struct tproc *parent, struct tproc *child);
 bool undo_is_patch(const struct tundo *u);
 void patch_forget(struct tundo *u);
 
-/* Take out the page where calls are run. 0 also if no thread can be borrowed
- * for that now: p->stub is what it was then. */
+/* Take out the page where calls are run, and those of killed supervisors that
+ * no thread is in any more. 0 also if no thread can be borrowed for that now:
+ * p->stub is what it was then. */
 int stub_remove(struct tproc *p);
 /* What the first call needs to know of the mappings; best asked before the
  * tasks stand, for there may be thousands of lines. */

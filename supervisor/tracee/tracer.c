@@ -195,6 +195,7 @@ void tproc_forget_memory(struct tproc *p)
 	p->has_boot_undo = false;
 	p->vdso_end = 0;
 	p->nr_old_stubs = 0;
+	p->nr_busy_stubs = 0;
 	p->stub = 0;
 	p->whole = 0;
 	p->stub_refused = false;

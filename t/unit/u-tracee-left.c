@@ -1,7 +1,8 @@
 /*
  * What a supervisor that was killed in the middle of a call has left at the
  * end of the vdso is no hindrance for the next one: it makes its calls from
- * there, where its own death does no harm, and leaves nothing.
+ * there, where its own death does no harm, and leaves nothing. Nor does the
+ * page stay where a thread still was when the next one came.
  */
 #include <string.h>
 #include <sys/syscall.h>
@@ -41,6 +42,75 @@ static void leave_code(struct tproc *p, taddr_t page)
 	check_int(tmem_write(p, at, image, sizeof(image)), 0);
 }
 
+static int hold[2]; /* a pipe: the call of one who is killed waits for it */
+static char byte;
+
+static long act_add(long a, long b)
+{
+	return a + b;
+}
+
+/* Has a call made that does not end, and is killed then. */
+static void start_and_kill(void)
+{
+	const uint64_t args[6] = {(uint64_t)hold[0], (uint64_t)&byte, 1};
+	struct tracer *tr;
+	int64_t ret;
+	fflush(stdout);
+	pid_t pid = fork();
+	if (!pid) {
+		struct tproc *p = tracer_create(&tr, NULL, NULL)
+					  ? NULL
+					  : traced_attach(tr, pup.pid, NULL);
+		if (p)
+			tproc_syscall(p, SYS_read, args, &ret, NULL);
+		_exit(1);
+	}
+	char path[64], line[256], call[32];
+	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)pup.pid);
+	snprintf(call, sizeof(call), "%d %#x ", SYS_read, hold[0]);
+	do
+		usleep(1000);
+	while (smco_slurp(path, line, sizeof(line)) <= 0 ||
+	       strncmp(line, call, strlen(call)) != 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* Executable memory that comes from nowhere. */
+static int nr_stubs(void)
+{
+	struct tmaps maps;
+	int nr = 0;
+	if (tmaps_read(pup.pid, &maps, NULL))
+		return -1;
+	for (size_t i = 0; i < maps.nr; i++)
+		nr += (maps.maps[i].prot & PROT_EXEC) && !maps.maps[i].path[0];
+	tmaps_deinit(&maps);
+	return nr;
+}
+
+static void check_busy_stub(struct tracer *tr)
+{
+	const uint64_t args[6] = {0};
+	struct smco_err err = {0};
+	int64_t ret = 0;
+	start_and_kill();
+	check_int(nr_stubs(), 1);
+
+	struct tproc *p = traced_attach(tr, pup.pid, &err);
+	if (!check_msg(p != NULL, "attached to a busy one %s", err.msg))
+		return;
+	check_int(tproc_syscall(p, SYS_getpid, args, &ret, &err), 0);
+	check_int(ret, pup.pid);
+	check_int(nr_stubs(), 2); /* a thread is in the first */
+	tproc_resume_new(p);
+	check_int(write(hold[1], "x", 1), 1);
+	check_int(traced_do(tr, &pup, act_add, 40, 2), 42);
+	check_int(tproc_detach(p, &err), 0);
+	check_int(nr_stubs(), 0);
+}
+
 int main(void)
 {
 	uint8_t before[TPAGE_SIZE], after[TPAGE_SIZE];
@@ -49,6 +119,8 @@ int main(void)
 	int64_t ret = 0;
 	const uint64_t args[6] = {0};
 
+	if (pipe(hold))
+		return 2;
 	pup = puppet_start();
 	check_int(tracer_create(&tr, NULL, &err), 0);
 	struct tproc *p = traced_attach(tr, pup.pid, &err);
@@ -74,6 +146,7 @@ int main(void)
 		check(!memcmp(before, after, sizeof(after)));
 		check_int(tproc_detach(p, &err), 0);
 	}
+	check_busy_stub(tr);
 	tracer_destroy(tr);
 	puppet_end(&pup);
 	return tap_done();
