@@ -35,6 +35,7 @@ enum block_flags {
 	BLOCK_GUARDED = 1 << 7,	 /* a guard waits for the end of its nap */
 	BLOCK_REPORTED = 1 << 8, /* at least one nap of it was reported */
 	BLOCK_SETTLED = 1 << 10, /* its reservation counts as long quiet */
+	BLOCK_AGED = 1 << 11,	 /* marks of others may be left in it */
 	BLOCK_FRESH = 1 << 9, /* arming saw it untouched since it was mapped */
 };
 

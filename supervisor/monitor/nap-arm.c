@@ -155,7 +155,7 @@ static void armed(struct block *b, const struct page_range *r,
 	b->cursor += (uint32_t)((r->end - r->start) / TPAGE_SIZE);
 	if (b->cursor < nr)
 		return;
-	b->flags &= (uint16_t)~BLOCK_STUCK;
+	b->flags &= (uint16_t) ~(BLOCK_STUCK | BLOCK_AGED);
 	b->nr_failed = 0;
 	if (first && was_untouched) {
 		watch_fresh(b);
@@ -169,19 +169,27 @@ static void armed(struct block *b, const struct page_range *r,
 /*
  * What is aged by now must not look as if it was later. Before all other looks,
  * because it takes longer, and what happens between those and the reset is
- * lost.
+ * lost. In a large block it would take longer than all else that is done for
+ * it, so it is asked once a mark has been in the way (hit_unseen).
  */
+static bool wants_aged(const struct page_range *r)
+{
+	const struct block *b = r->user;
+	return (r->end - r->start) / TPAGE_SIZE <= NAP_SMALL_PAGES ||
+	       b->flags & BLOCK_AGED;
+}
+
 static void look_for_aged(struct nap_proc *np)
 {
 	struct access *a = np->primary;
 	struct page_range *r = np->plan.range;
 	uint32_t nr = np->plan.nr;
 	for (uint32_t i = 0; i < nr; i++)
-		r[i].want_aged = true;
+		r[i].want_aged = wants_aged(&r[i]);
 	int rc = nr ? a->ops->collect(a, r, nr) : 0;
 	for (uint32_t i = 0; i < nr; i++) {
+		r[i].was_aged = r[i].want_aged && (rc || r[i].nr_aged);
 		r[i].want_aged = false;
-		r[i].was_aged = rc || r[i].nr_aged;
 	}
 }
 

@@ -187,16 +187,11 @@ static void hit(struct block *b, const struct page_range *sum, uint64_t now_ns)
 	nap_block_hit(b, lo, now_ns, p);
 }
 
-/*
- * Was the quiet block @b accessed after all, and somebody else (DAMON) took the
- * mark away? Asked once, where a nap would begin: it takes longer than a look.
- */
-static uint32_t nr_aged(struct block *b)
+/* Is it a nap if @b is quiet at @now_ns? */
+static bool completes_nap(const struct block *b, uint64_t now_ns)
 {
-	struct access *a = block_proc(b)->primary;
-	struct page_range r = nap_whole_range(b);
-	r.want_aged = true;
-	return a->ops->collect(a, &r, 1) ? 0 : r.nr_aged;
+	return b->state == BLOCK_WATCH && !(b->flags & BLOCK_IN_NAP) &&
+	       now_ns >= b->full_ns + block_proc(b)->nap->params.nap_ns;
 }
 
 /*
@@ -211,23 +206,23 @@ static void hit_unseen(struct block *b, uint32_t nr_pages, uint64_t now_ns)
 	ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR,
 		      nr_pages * nap_touch_cost(block_proc(b)));
 	settle_later(b, now_ns);
+	b->flags |= BLOCK_AGED;
 	nap_block_hit(b, b->full_ns, now_ns, 0);
 	nap_unguard(b, true);
 	nap_plan_guard(b);
 }
 
-static void quiet(struct block *b, uint64_t looked_ns)
+static void quiet(struct block *b, const struct page_range *sum,
+		  uint64_t looked_ns)
 {
 	struct nap_proc *np = block_proc(b);
 	struct nap *n = np->nap;
 	uint64_t wait = 1;
 
 	b->checked_ns = looked_ns;
-	bool is_nap = b->state == BLOCK_WATCH && !(b->flags & BLOCK_IN_NAP) &&
-		      looked_ns >= b->full_ns + n->params.nap_ns;
-	uint32_t aged = is_nap ? nr_aged(b) : 0;
-	if (aged) {
-		hit_unseen(b, aged, looked_ns);
+	bool is_nap = completes_nap(b, looked_ns);
+	if (is_nap && sum->nr_aged) {
+		hit_unseen(b, sum->nr_aged, looked_ns);
 		return;
 	}
 	if (b->state == BLOCK_WATCH) {
@@ -263,6 +258,7 @@ static uint32_t sum_ranges(const struct page_range *r, uint32_t nr,
 	for (; i < nr && r[i].user == r->user; i++) {
 		sum->nr_present += r[i].nr_present;
 		sum->nr_touched += r[i].nr_touched;
+		sum->nr_aged += r[i].nr_aged;
 		if (r[i].nr_touched)
 			sum->first_touched = r[i].first_touched;
 	}
@@ -275,6 +271,11 @@ static void look(struct nap_proc *np)
 {
 	struct nap_ranges *l = &np->look;
 	uint64_t before = np->nap->params.clock();
+	/* Was what looks quiet accessed after all, and somebody else (DAMON)
+	 * took the mark away? Asked once, where a nap would begin: it takes
+	 * longer than a look. */
+	for (uint32_t i = 0; i < l->nr; i++)
+		l->range[i].want_aged = completes_nap(l->range[i].user, before);
 	if (np->primary->ops->collect(np->primary, l->range, l->nr))
 		return;
 	uint64_t after = np->nap->params.clock();
@@ -285,7 +286,7 @@ static void look(struct nap_proc *np)
 		if (sum.nr_touched)
 			hit(b, &sum, after);
 		else
-			quiet(b, before);
+			quiet(b, &sum, before);
 	}
 }
 

@@ -32,9 +32,10 @@ struct page_range {
 	/* out of arm, in of collect: keep it between the two; 0 = not known.
 	 * CLOCK_MONOTONIC. */
 	uint64_t armed_ns;
-	/* in of collect: fill nr_aged, some 100 ns for each quiet page. */
+	/* in of collect: fill nr_aged, some 100 ns for each quiet page of a
+	 * range that was not touched. */
 	bool want_aged;
-	/* in of arm: some of it is aged, which arm ends; else it would leave
+	/* in of arm: some of it is aged, which arm ends; else it may leave
 	 * alone what was not touched. */
 	bool was_aged;
 	/* out of arm: */
@@ -45,8 +46,8 @@ struct page_range {
 	 * evidence of use (coverage "shared"). */
 	uint32_t nr_stuck;
 	/* Pages that arm could not reset yet, because they are new: they look
-	 * touched, which is no evidence either; arm again in some ms. Counted
-	 * up to 256; 0 where it cannot be known. */
+	 * touched, which is no evidence either; arm again in some ms. Not all
+	 * are counted; 0 where it cannot be known. */
 	uint32_t nr_waiting;
 	/* out of collect: */
 	uint32_t nr_present;   /* pages with memory behind them */
@@ -56,7 +57,8 @@ struct page_range {
 	/* Pages that were accessed since they were armed (with was_aged), but
 	 * somebody else (DAMON) cleared the bit, without telling the
 	 * processors: what was accessed later may not have been seen either.
-	 * Not counted in nr_touched. 0 where it cannot be known. */
+	 * Not counted in nr_touched. 0 where it cannot be known; need not be
+	 * all of them where others are touched. */
 	uint32_t nr_aged;
 };
 

@@ -40,6 +40,19 @@
 #define HUGE_DOWN(a) ((a) & ~(HUGE_SIZE - 1))
 #define HUGE_UP(a)   HUGE_DOWN((a) + HUGE_SIZE - 1)
 
+/* Pages of a range of which some are touched. */
+struct reset_span {
+	taddr_t start, end;
+	uint32_t range; /* index */
+	uint32_t flags; /* enum ptread_flags */
+};
+
+/* How far arming has come: from @next on in range @at; 0 = all of it. */
+struct arm_progress {
+	size_t at;
+	taddr_t next;
+};
+
 struct bits {
 	struct access access;
 	struct ptread *pt;
@@ -48,10 +61,10 @@ struct bits {
 	struct bits_cost cost;
 	struct bits_reset reset;
 	struct hugeseen huge_seen;
-	/* Scratch of one chunk: which range a slot is for; which slots are
-	 * reset, in order of address, and by which iovec. */
+	/* Scratch of one chunk: which range a slot is for; what is reset, in
+	 * order of address, and by which iovec. */
 	uint32_t range_of[PTREAD_MAX_SLOTS];
-	uint32_t reset_slot[PTREAD_MAX_SLOTS];
+	struct reset_span span[PTREAD_MAX_SLOTS];
 	uint32_t iov_of[PTREAD_MAX_SLOTS];
 	struct iovec iov[PTREAD_MAX_SLOTS];
 	int iov_errno[PTREAD_MAX_SLOTS];
@@ -75,8 +88,7 @@ static int scan(struct bits *b, size_t nr)
 
 /* Look at the valid ones of @r; returns how many slots are filled, range_of[]
  * says for which, or a negative error. */
-static int look(struct bits *b, const struct page_range *r, size_t n,
-		bool may_ask_aged)
+static int look(struct bits *b, const struct page_range *r, size_t n)
 {
 	struct ptread_slot *slots = ptread_slots(b->pt);
 	size_t nr = 0;
@@ -85,7 +97,7 @@ static int look(struct bits *b, const struct page_range *r, size_t n,
 			continue;
 		slots[nr].start = r[i].start;
 		slots[nr].end = r[i].end;
-		slots[nr].want_aged = may_ask_aged && r[i].want_aged;
+		slots[nr].want_aged = r[i].want_aged;
 		b->range_of[nr++] = (uint32_t)i;
 	}
 	int err = nr ? scan(b, nr) : 0;
@@ -93,7 +105,7 @@ static int look(struct bits *b, const struct page_range *r, size_t n,
 }
 
 /*
- * After a reset of @n iovecs: whose bits are still set? Either the page is hot
+ * After a reset of @n spans: whose bits are still set? Either the page is hot
  * and was touched again, or it is new and not reset yet (lrudrain.h), or it
  * cannot be reset.
  */
@@ -101,31 +113,29 @@ static int find_stuck(struct bits *b, struct page_range *r, size_t n)
 {
 	struct ptread_slot *slots = ptread_slots(b->pt);
 	for (size_t k = 0; k < n; k++) {
-		/* A slot from now on is for the range of reset k. */
-		b->reset_slot[k] = b->range_of[b->reset_slot[k]];
-		slots[k].start = r[b->reset_slot[k]].start;
-		slots[k].end = r[b->reset_slot[k]].end;
+		slots[k].start = b->span[k].start;
+		slots[k].end = b->span[k].end;
 	}
 	int err = scan(b, n);
 	if (err)
 		return err;
 	bool is_waiting = false;
 	for (size_t k = 0; k < n; k++) {
-		struct page_range *pr = &r[b->reset_slot[k]];
-		uint32_t young = slots[k].nr_touched;
+		struct page_range *pr = &r[b->span[k].range];
+		uint32_t young = slots[k].nr_touched, stuck = young;
 		if (!young)
 			continue;
-		pr->nr_stuck = young;
 		if (b->iov_errno[b->iov_of[k]] != EINVAL) {
 			struct pagestate st = pagestate_get(
-				b->pagemap_fd, slots[k].first_touched, pr->end);
-			uint32_t nr = st.nr_shared;
-			pr->nr_stuck = nr < young ? nr : young;
-			pr->nr_waiting = st.nr_waiting;
-			is_waiting |= nr < young;
+				b->pagemap_fd, slots[k].first_touched,
+				b->span[k].end);
+			if (st.nr_shared < young)
+				stuck = st.nr_shared;
+			pr->nr_waiting += st.nr_waiting;
+			is_waiting |= stuck < young;
 		} /* else locked, hugetlb, device memory */
-		pr->nr_reset -= pr->nr_stuck < pr->nr_reset ? pr->nr_stuck
-							    : pr->nr_reset;
+		pr->nr_stuck += stuck;
+		pr->nr_reset -= stuck < pr->nr_reset ? stuck : pr->nr_reset;
 	}
 	if (is_waiting)
 		lrudrain_ask(b->mm.cpu_mask);
@@ -134,7 +144,7 @@ static int find_stuck(struct bits *b, struct page_range *r, size_t n)
 
 /* Widen [*start, *end) over huge mappings at its edges and remember what the
  * reset of those hides from others. */
-static void widen(struct bits *b, const struct ptread_slot *s, uint64_t now,
+static void widen(struct bits *b, const struct reset_span *s, uint64_t now,
 		  taddr_t *start, taddr_t *end)
 {
 	*start = s->start;
@@ -151,31 +161,30 @@ static void widen(struct bits *b, const struct ptread_slot *s, uint64_t now,
 	}
 }
 
-/* Insertion sort of slot numbers by address: mostly sorted already. */
-static void sort_slots(const struct ptread_slot *slots, uint32_t *v, size_t n)
+/* Insertion sort by address: mostly sorted already. */
+static void sort_spans(struct reset_span *v, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
-		uint32_t x = v[i];
+		struct reset_span x = v[i];
 		size_t k = i;
-		for (; k && slots[v[k - 1]].start > slots[x].start; k--)
+		for (; k && v[k - 1].start > x.start; k--)
 			v[k] = v[k - 1];
 		v[k] = x;
 	}
 }
 
 /*
- * The iovecs that reset slots reset_slot[0..n): what touches or overlaps is
- * one iovec, since each costs the program's running threads an interrupt.
+ * The iovecs that reset span[0..n): what touches or overlaps is one iovec,
+ * since each costs the program's running threads an interrupt.
  */
 static size_t build_iov(struct bits *b, size_t n, uint64_t now)
 {
-	const struct ptread_slot *slots = ptread_slots(b->pt);
 	size_t nr = 0;
 	taddr_t prev_start = 0, prev_end = 0;
-	sort_slots(slots, b->reset_slot, n);
+	sort_spans(b->span, n);
 	for (size_t k = 0; k < n; k++) {
 		taddr_t start, end;
-		widen(b, &slots[b->reset_slot[k]], now, &start, &end);
+		widen(b, &b->span[k], now, &start, &end);
 		if (nr && start <= prev_end) {
 			if (end > prev_end)
 				prev_end = end;
@@ -193,59 +202,115 @@ static size_t build_iov(struct bits *b, size_t n, uint64_t now)
 	return nr;
 }
 
-static int arm_chunk(struct bits *b, struct page_range *r, size_t n)
+/*
+ * The next pieces of @r to be armed, as many as one look takes. A piece ends
+ * where a huge mapping may: in a large range with few pages touched only
+ * pieces of it are reset, for a reset costs some 100 ns a page, touched or not.
+ */
+static size_t next_pieces(struct bits *b, const struct page_range *r, size_t n,
+			  struct arm_progress *pg)
 {
 	struct ptread_slot *slots = ptread_slots(b->pt);
+	size_t nr = 0;
+	for (; pg->at < n; pg->at++, pg->next = 0) {
+		const struct page_range *pr = &r[pg->at];
+		if (!is_valid(b, pr))
+			continue;
+		taddr_t start = pg->next ? pg->next : pr->start;
+		for (; start < pr->end && nr < PTREAD_MAX_SLOTS; nr++) {
+			taddr_t end = HUGE_UP(start + 1);
+			slots[nr].start = start;
+			slots[nr].end = end < pr->end ? end : pr->end;
+			slots[nr].want_aged = false;
+			b->range_of[nr] = (uint32_t)pg->at;
+			start = slots[nr].end;
+		}
+		pg->next = start;
+		if (start < pr->end)
+			break;
+	}
+	return nr;
+}
+
+/* What of piece @s has to be reset. */
+static struct reset_span span_of(const struct ptread_slot *s,
+				 const struct page_range *r, uint32_t range)
+{
+	struct reset_span span = {
+		.start = s->start,
+		.end = s->end,
+		.range = range,
+		.flags = s->flags,
+	};
+	if (!r->was_aged && !s->nr_huge) {
+		span.start = s->first_touched;
+		span.end = s->touched_end;
+	}
+	return span;
+}
+
+/* Of the pieces that were looked at the spans to be reset; returns how many,
+ * *nr_pages_ret how many bits are set in them. */
+static size_t find_spans(struct bits *b, struct page_range *r, size_t nr,
+			 uint64_t *nr_pages_ret)
+{
+	const struct ptread_slot *slots = ptread_slots(b->pt);
+	size_t nr_spans = 0;
+	*nr_pages_ret = 0;
+	for (size_t k = 0; k < nr; k++) {
+		struct page_range *pr = &r[b->range_of[k]];
+		if (pr->nr_reset == UINT32_MAX)
+			pr->nr_reset = 0;
+		if (slots[k].flags & PTREAD_GIGANTIC) {
+			pr->nr_stuck += slots[k].nr_touched;
+		} else if (slots[k].nr_touched || pr->was_aged) {
+			pr->nr_reset += slots[k].nr_touched;
+			*nr_pages_ret += slots[k].nr_touched;
+			b->span[nr_spans++] =
+				span_of(&slots[k], pr, b->range_of[k]);
+		}
+	}
+	return nr_spans;
+}
+
+static int arm_pieces(struct bits *b, struct page_range *r, size_t nr)
+{
 	uint64_t now = smco_now_ns();
+	b->mm.want_running = true;
+	int err = scan(b, nr);
+	b->mm.want_running = false;
+	if (err)
+		return err;
+	struct reset_work w = {.iov = b->iov, .error = b->iov_errno};
+	size_t nr_spans = find_spans(b, r, nr, &w.nr_pages);
+	if (nr_spans) {
+		w.n = build_iov(b, nr_spans, now);
+		err = bits_reset(&b->reset, &w, &b->mm);
+	}
+	now = smco_now_ns();
+	for (size_t k = 0; k < nr; k++)
+		r[b->range_of[k]].armed_ns = now;
+	return err || !nr_spans ? err : find_stuck(b, r, nr_spans);
+}
+
+static int bits_arm(struct access *a, struct page_range *r, size_t n)
+{
+	struct bits *b = bits_of(a);
+	struct arm_progress pg = {0};
+	int err = 0;
 	for (size_t i = 0; i < n; i++) {
 		r[i].nr_reset = UINT32_MAX;
 		r[i].nr_stuck = r[i].nr_waiting = 0;
 		r[i].armed_ns = 0;
 	}
-	b->mm.want_running = true;
-	int nr = look(b, r, n, false);
-	b->mm.want_running = false;
-	if (nr < 0)
-		return nr;
-	size_t nr_reset = 0;
-	uint64_t nr_pages = 0;
-	for (int k = 0; k < nr; k++) {
-		struct page_range *pr = &r[b->range_of[k]];
-		pr->nr_reset = slots[k].nr_touched;
-		if (slots[k].flags & PTREAD_GIGANTIC) {
-			pr->nr_reset = 0;
-			pr->nr_stuck = slots[k].nr_touched;
-		} else if (slots[k].nr_touched || pr->was_aged) {
-			b->reset_slot[nr_reset++] = (uint32_t)k;
-			nr_pages += slots[k].nr_touched;
+	while (pg.at < n && !err) {
+		size_t first = pg.at, nr = next_pieces(b, r, n, &pg);
+		err = nr ? arm_pieces(b, r, nr) : 0;
+		for (size_t i = first; err && i < n; i++) {
+			r[i].nr_reset = UINT32_MAX;
+			r[i].armed_ns = 0;
 		}
 	}
-	int err = 0;
-	if (nr_reset) {
-		struct reset_work w = {.iov = b->iov,
-				       .error = b->iov_errno,
-				       .n = build_iov(b, nr_reset, now),
-				       .nr_pages = nr_pages};
-		err = bits_reset(&b->reset, &w, &b->mm);
-	}
-	now = smco_now_ns();
-	for (int k = 0; k < nr; k++) {
-		r[b->range_of[k]].armed_ns = err ? 0 : now;
-		if (err)
-			r[b->range_of[k]].nr_reset = UINT32_MAX;
-	}
-	if (!err && nr_reset)
-		err = find_stuck(b, r, nr_reset);
-	return err;
-}
-
-static int bits_arm(struct access *a, struct page_range *r, size_t n)
-{
-	int err = 0;
-	for (size_t i = 0; i < n && !err; i += PTREAD_MAX_SLOTS)
-		err = arm_chunk(bits_of(a), r + i,
-				n - i < PTREAD_MAX_SLOTS ? n - i
-							 : PTREAD_MAX_SLOTS);
 	return err;
 }
 
@@ -288,7 +353,7 @@ static int collect_chunk(struct bits *b, struct page_range *r, size_t n)
 		r[i].nr_aged = 0;
 		r[i].first_touched = 0;
 	}
-	int nr = look(b, r, n, true);
+	int nr = look(b, r, n);
 	for (int k = 0; k < nr; k++) {
 		struct page_range *pr = &r[b->range_of[k]];
 		pr->nr_present = slots[k].nr_present;

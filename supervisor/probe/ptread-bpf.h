@@ -31,12 +31,15 @@ struct ptread_slot {
 	__u64 start;
 	__u64 end; /* exclusive */
 	__u64 first_touched;
+	__u64 touched_end; /* all touched pages end before, to a group */
 	__u32 nr_present;
 	__u32 nr_touched;
 	__u32 nr_huge;
 	__u32 flags;
 	__u32 want_aged; /* in; a scan takes it back */
-	__u32 nr_aged;	 /* small pages whose set bit somebody else cleared */
+	/* Small pages whose set bit somebody else cleared; not all of them
+	 * where pages are touched. */
+	__u32 nr_aged;
 };
 
 /* The one value of the shared array map. */

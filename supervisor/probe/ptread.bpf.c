@@ -175,6 +175,7 @@ static __always_inline void count_huge(struct walk *w, struct ptread_slot *slot,
 		flags |= PTREAD_LAST_HUGE;
 	if (entry & ENTRY_ACCESSED) {
 		slot->nr_touched += pages;
+		slot->touched_end = to;
 		if (!slot->first_touched)
 			slot->first_touched = va;
 		flags |= flags << 1;
@@ -221,7 +222,8 @@ __noinline int is_aged(__u64 e)
 struct tally {
 	__u64 present;
 	__u64 touched;
-	__u64 first; /* index of the first touched entry */
+	__u64 first; /* index of the first touched entry, or of its group */
+	__u64 end;   /* of the last group with one */
 	__u64 aged;
 };
 
@@ -267,6 +269,11 @@ __noinline __u32 tally_entries(__u32 g)
 static long tally_group(__u32 g, struct tally *t)
 {
 	__u32 nr = tally_entries(g);
+	if (nr >> 16) {
+		if (!t->touched)
+			t->first = g * PTREAD_GROUP;
+		t->end = (g + 1) * PTREAD_GROUP;
+	}
 	t->present += nr & 0xffff;
 	t->touched += nr >> 16;
 	return 0;
@@ -289,12 +296,12 @@ static long find_touched(__u32 i, struct tally *t)
 {
 	__u64 e;
 
-	if (!table_entry(i, &e))
+	if (!table_entry(t->first, &e))
 		return 1;
-	if (!(e & ENTRY_ACCESSED) || !(e & (ENTRY_PRESENT | ENTRY_PROTNONE)))
-		return 0;
-	t->first = i;
-	return 1;
+	if (e & ENTRY_ACCESSED && e & (ENTRY_PRESENT | ENTRY_PROTNONE))
+		return 1;
+	t->first++;
+	return 0;
 }
 
 static long tally_aged(__u32 i, struct tally *t)
@@ -335,13 +342,19 @@ __noinline int count_small(__u64 k, __u64 table, __u64 va, __u64 to)
 	bpf_loop((n + PTREAD_GROUP - 1) / PTREAD_GROUP, tally_group, &t, 0);
 	slot->nr_present += t.present;
 	slot->nr_touched += t.touched;
-	if (slot->want_aged) {
+	/* What is touched is not quiet, whoever else was there. */
+	if (slot->want_aged && !slot->nr_touched) {
 		bpf_loop(n, tally_aged, &t, 0);
 		slot->nr_aged += t.aged;
 	}
-	if (!t.touched || slot->first_touched)
+	if (!t.touched)
 		return 0;
-	bpf_loop(n, find_touched, &t, 0);
+	if (t.end > n)
+		t.end = n;
+	slot->touched_end = va + (t.end << PAGE_SHIFT);
+	if (slot->first_touched)
+		return 0;
+	bpf_loop(PTREAD_GROUP, find_touched, &t, 0);
 	slot->first_touched = va + (t.first << PAGE_SHIFT);
 	return 0;
 }

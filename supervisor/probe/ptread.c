@@ -309,7 +309,7 @@ int ptread_scan(struct ptread *pt, int pagemap_fd, size_t nr,
 	struct ptread_arg arg = arg_for(pt, pagemap_fd);
 	for (size_t i = 0; i < nr; i++) {
 		struct ptread_slot *s = &pt->io->slots[i];
-		s->first_touched = 0;
+		s->first_touched = s->touched_end = 0;
 		s->nr_present = s->nr_touched = s->nr_huge = s->flags = 0;
 		s->nr_aged = 0;
 	}

@@ -45,8 +45,9 @@ struct ptread_slot *ptread_slots(struct ptread *pt);
 /*
  * Can a slot that wants it (want_aged, for one scan) learn of pages whose bit
  * was set and then cleared by somebody else than MADV_COLD (nr_aged)? It takes
- * one look at the kernel's struct page for each page that is not accessed, and
- * a kernel with DAMON or idle page tracking; else nr_aged is 0.
+ * one look at the kernel's struct page for each page that is not accessed, up
+ * to the first page table with one that is, and a kernel with DAMON or idle
+ * page tracking; else nr_aged is 0.
  */
 bool ptread_sees_aged(const struct ptread *pt);
 

@@ -315,23 +315,26 @@ static void test_aged(void)
 		good = try_not_aged(&all);
 	check_msg(good, "nobody else's doing: no page is aged");
 
+	/* Page by page: of a range with touched pages not all are counted. */
 	uint32_t nr = 0;
+	set_pages(r, PAGES, mem, 1);
+	for (size_t i = 0; i < PAGES; i++)
+		r[i].want_aged = true;
 	puppet_do(&pup, act_load, 0, 1);
 	for (int k = 0; k < 100 && !nr; k++) {
 		usleep(50000);
-		nr = nr_aged(&all, 1);
+		nr = nr_aged(r, PAGES);
 	}
 	if (!nr) {
 		tap_skip("no DAMON at work here");
 		return;
 	}
 	printf("# %u of %u aged\n", nr, PAGES);
-	check(all.nr_touched < PAGES);
 	all.want_aged = false;
 	check_int(nr_aged(&all, 1), 0);
-	set_pages(r, PAGES, mem, 1);
+	check(all.nr_touched < PAGES);
 	for (size_t i = 0; i < PAGES; i++)
-		r[i].want_aged = r[i].was_aged = true;
+		r[i].was_aged = true;
 	for (int k = 0; k < TRIALS && nr; k++) {
 		a->ops->arm(a, r, PAGES);
 		nr = nr_aged(r, PAGES);
