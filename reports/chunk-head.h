@@ -1,7 +1,7 @@
 /*
  * chunk-head.h - what stands before the payload of a chunk: of few bytes, as
- * format 5 has it and the writer writes it, or of 32 (disk.h), as formats 3 and
- * 4 do. FORMAT.md, "Chunk", is normative.
+ * formats 5 and 6 have it and the writer writes it, or of 32 (disk.h), as
+ * formats 3 and 4 do. FORMAT.md, "Chunk", is normative.
  */
 #ifndef SMCO_CHUNK_HEAD_H
 #define SMCO_CHUNK_HEAD_H

@@ -1,7 +1,7 @@
 /*
  * dictionary.h - what schema and meta chunks of every trace have in common, as
  * a raw dictionary for zstd, so that short traces stay short. It belongs to
- * format 5 and never changes; FORMAT.md has it, too.
+ * formats 5 and later and never changes; FORMAT.md has it, too.
  */
 #ifndef SMCO_DICTIONARY_H
 #define SMCO_DICTIONARY_H

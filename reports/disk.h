@@ -12,8 +12,8 @@
 
 /* Not text, no newline translation survives it, 8 bytes. */
 #define TRACE_MAGIC	      "\x89SMCO\r\n\x1a"
-#define TRACE_VERSION	      5
-#define TRACE_OLDEST_READABLE 5 /* by which readers this writer's files are */
+#define TRACE_VERSION	      6
+#define TRACE_OLDEST_READABLE 6 /* by which readers this writer's files are */
 #define TRACE_OLDEST_KNOWN    3 /* of the files that this reader reads */
 
 enum trace_features { /* a reader must refuse a file with bits it lacks */
@@ -53,6 +53,7 @@ enum chunk_type {
 	CHUNK_SCHEMA_4 = 8, /* of formats 3 and 4: without units */
 	CHUNK_INDEX = 9,
 	CHUNK_SCHEMA = 10,
+	CHUNK_NAMES = 11,
 };
 
 enum chunk_flags {
@@ -79,5 +80,6 @@ static_assert(sizeof(struct disk_chunk) == 32, "see FORMAT.md");
 #define CHUNK_MAX	 (4u << 20) /* bytes, stored or raw */
 #define STRING_MAX	 (64u << 10)
 #define STACK_MAX_FRAMES 1024
+#define NAMES_MAX_FRAMES 64 /* that one frame turns out to be */
 
 #endif

@@ -11,6 +11,9 @@
  * tables may hold together; a real one is some MiB.
  */
 #define TABLES_MAX_RAW (128u << 20)
+/* And by frames that are read as many others: how many more all stacks may
+ * have than they were defined with. The rest keep theirs. */
+#define TABLES_MAX_SPREAD (4u << 20)
 
 void tables_free(struct tables *t)
 {
@@ -124,6 +127,39 @@ static int add_frames(struct tables *t, uint32_t nr, struct cursor *c)
 			return SMCO_NOMEM;
 		t->frame[t->nr_frames++] = f;
 		t->frame_runs.run[t->frame_runs.nr - 1].nr++;
+	}
+	return SMCO_OK;
+}
+
+static struct disk_frame *frame_at(const struct tables *t, uint32_t id)
+{
+	size_t i = runs_find(&t->frame_runs, id);
+	return i < t->nr_frames ? &t->frame[i] : NULL;
+}
+
+static int add_names(struct tables *t, uint32_t nr, struct cursor *c)
+{
+	uint32_t id = 0, name = 0;
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t step, n;
+		size_t at = t->nr_refs;
+		if (!cursor_varint32(c, &step) || !cursor_varint32(c, &n) ||
+		    !n || n > NAMES_MAX_FRAMES)
+			return SMCO_FORMAT;
+		id += (uint32_t)unzigzag(step);
+		for (uint32_t j = 0; j < n; j++) {
+			if (!cursor_varint32(c, &step))
+				return SMCO_FORMAT;
+			name += (uint32_t)unzigzag(step);
+			if (!ARRAY_ROOM(t->ref, t->nr_refs, t->cap_refs))
+				return SMCO_NOMEM;
+			t->ref[t->nr_refs++] = name;
+		}
+		struct disk_frame *f = frame_at(t, id);
+		if (f) {
+			f->names_at = (uint32_t)at;
+			f->nr_names = n;
+		}
 	}
 	return SMCO_OK;
 }
@@ -261,6 +297,8 @@ int tables_add(struct tables *t, unsigned type, uint32_t nr_items,
 		return add_frames(t, nr_items, c);
 	case CHUNK_STACKS:
 		return add_stacks(t, nr_items, c);
+	case CHUNK_NAMES:
+		return add_names(t, nr_items, c);
 	}
 	return SMCO_FORMAT;
 }
@@ -273,33 +311,68 @@ static const char *string(const struct tables *t, uint32_t id)
 	return i < t->nr_strings ? text_at(t, t->string_at[i]) : "";
 }
 
+static struct trace_frame named(const struct tables *t,
+				const struct disk_frame *f)
+{
+	static const struct disk_frame unknown;
+	if (!f)
+		f = &unknown;
+	return (struct trace_frame){
+		.function = string(t, f->function),
+		.file = string(t, f->file),
+		.line = f->line,
+		.module = string(t, f->module),
+		.build_id = string(t, f->build_id),
+		.offset = f->offset,
+		.inlined = f->inlined,
+	};
+}
+
+/* How many frames stack @s has as it is to be read, and those if @to is not
+ * NULL. */
+static uint32_t read_as(const struct tables *t, const struct disk_stack *s,
+			bool spread, struct trace_frame *to)
+{
+	uint32_t nr = 0;
+	for (uint32_t i = 0; i < s->nr; i++) {
+		const struct disk_frame *f = frame_at(t, t->ref[s->at + i]);
+		bool is_others = spread && f && f->nr_names;
+		uint32_t n = is_others ? f->nr_names : 1;
+		for (uint32_t j = 0; j < n && nr < STACK_MAX_FRAMES; j++) {
+			if (is_others && to)
+				to[nr] = named(
+					t,
+					frame_at(t, t->ref[f->names_at + j]));
+			else if (to)
+				to[nr] = named(t, f);
+			nr++;
+		}
+	}
+	return nr;
+}
+
+static bool name_stack(struct tables *t, struct disk_stack *s)
+{
+	uint32_t nr = read_as(t, s, true, NULL);
+	bool spread =
+		nr <= s->nr || t->nr_spread + nr - s->nr <= TABLES_MAX_SPREAD;
+	if (!spread)
+		nr = s->nr;
+	s->named = calloc(nr ? nr : 1, sizeof(*s->named));
+	if (!s->named)
+		return false;
+	s->nr_named = read_as(t, s, spread, s->named);
+	t->nr_spread += nr - s->nr;
+	return true;
+}
+
 const struct trace_frame *tables_stack(struct tables *t, uint32_t id,
 				       size_t *nr_ret)
 {
 	struct disk_stack *s = find_stack(t, id);
-	if (!s)
+	if (!s || (!s->named && !name_stack(t, s)))
 		return NULL;
-	if (!s->named) {
-		s->named = calloc(s->nr ? s->nr : 1, sizeof(*s->named));
-		if (!s->named)
-			return NULL;
-		for (uint32_t i = 0; i < s->nr; i++) {
-			size_t j = runs_find(&t->frame_runs, t->ref[s->at + i]);
-			static const struct disk_frame unknown;
-			const struct disk_frame *f =
-				j < t->nr_frames ? &t->frame[j] : &unknown;
-			s->named[i] = (struct trace_frame){
-				.function = string(t, f->function),
-				.file = string(t, f->file),
-				.line = f->line,
-				.module = string(t, f->module),
-				.build_id = string(t, f->build_id),
-				.offset = f->offset,
-				.inlined = f->inlined,
-			};
-		}
-	}
-	*nr_ret = s->nr;
+	*nr_ret = s->nr_named;
 	return s->named;
 }
 

@@ -27,12 +27,15 @@ struct disk_frame {
 	uint32_t line;
 	bool inlined;
 	uint64_t offset;
+	uint32_t names_at,
+		nr_names; /* in refs: what it is read as; 0: itself */
 };
 
 struct disk_stack {
 	uint32_t id;
 	uint32_t at; /* first entry in refs */
 	uint32_t nr;
+	uint32_t nr_named;
 	struct trace_frame *named; /* owned; NULL until asked for */
 };
 
@@ -50,8 +53,10 @@ struct tables {
 	struct disk_frame *frame;
 	size_t nr_frames, cap_frames;
 	struct table_runs frame_runs;
-	uint32_t *ref; /* frame ids of stacks */
+	uint32_t *ref; /* frame ids of stacks and names */
 	size_t nr_refs, cap_refs;
+	size_t nr_spread; /* frames more than they were defined with, of all
+			     stacks that were asked for */
 	struct disk_stack *stack;
 	size_t nr_stacks, cap_stacks;
 	struct hindex stack_index;

@@ -281,7 +281,7 @@ static int take_chunk(struct trace_reader *r, uint64_t pos,
 	struct cursor c;
 	if (h->type == CHUNK_RECORDS)
 		return remember_record_chunk(r, pos, h);
-	if (h->type < CHUNK_META || h->type > CHUNK_SCHEMA ||
+	if (h->type < CHUNK_META || h->type > CHUNK_NAMES ||
 	    h->type == CHUNK_RECORDS_1)
 		return SMCO_OK; /* of another writer, and not needed */
 	r->ended |= h->type == CHUNK_END;
@@ -296,7 +296,7 @@ static int take_chunk(struct trace_reader *r, uint64_t pos,
 		rc = take_schema(r, (enum chunk_type)h->type, h->nr_items, &c);
 	else if (h->flags & CHUNK_MODELLED)
 		rc = take_stacks(r, h, &c);
-	if (!rc && h->type <= CHUNK_STACKS)
+	if (!rc && (h->type <= CHUNK_STACKS || h->type == CHUNK_NAMES))
 		rc = tables_add(&r->tables, h->type, h->nr_items, &c);
 	if (rc == SMCO_FORMAT)
 		r->nr_damaged++;

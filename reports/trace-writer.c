@@ -26,15 +26,21 @@ struct pending {
 struct frame_entry {
 	uint32_t function, file, module, build_id; /* string ids */
 	uint32_t line;
-	uint32_t inlined;
+	uint16_t inlined;
+	uint16_t naming; /* enum trace_naming; not in the file */
 	uint64_t offset;
+};
+
+/* What a frame is to be read as: entries of a writer's named_as. */
+struct names_entry {
+	uint32_t at, nr; /* nr 0: as it is, so far */
 };
 
 struct trace_writer {
 	struct sink *sink;
 	struct smco_err failure; /* code is 0 while all is well */
 
-	struct pending meta, strings, frames, stacks;
+	struct pending meta, strings, frames, names, stacks;
 	struct codec_writer records;
 	uint64_t nr_records;  /* taken, in all */
 	uint64_t nr_dropped;  /* for want of room, in all */
@@ -46,6 +52,11 @@ struct trace_writer {
 	size_t nr_strings, cap_strings;
 	struct frame_entry *frame; /* [id - 1] */
 	size_t nr_frames, cap_frames;
+	struct names_entry *named; /* [id - 1] */
+	size_t nr_named, cap_named;
+	uint32_t *named_as; /* frame ids */
+	size_t nr_named_as, cap_named_as;
+	uint32_t last_named, last_name; /* ids in the chunk being collected */
 };
 
 static int fail(struct trace_writer *w, struct smco_err *err)
@@ -165,6 +176,7 @@ static bool hand_over_all(struct trace_writer *w)
 	return hand_over(w, CHUNK_META, &w->meta) &&
 	       hand_over(w, CHUNK_STRINGS, &w->strings) &&
 	       hand_over(w, CHUNK_FRAMES, &w->frames) &&
+	       hand_over(w, CHUNK_NAMES, &w->names) &&
 	       hand_over(w, CHUNK_STACKS, &w->stacks) && hand_over_records(w);
 }
 
@@ -172,7 +184,8 @@ static int check_memory(struct trace_writer *w)
 {
 	if (!w->failure.code &&
 	    (w->meta.body.failed || w->strings.body.failed ||
-	     w->frames.body.failed || w->stacks.body.failed))
+	     w->frames.body.failed || w->names.body.failed ||
+	     w->stacks.body.failed))
 		return out_of_memory(w);
 	if (!w->failure.code && sink_failure(w->sink, &w->failure))
 		w->records.room = 0; /* trace_put comes to ask */
@@ -318,14 +331,24 @@ static bool same_frame(const void *ctx, uint32_t value)
 	return !memcmp(&k->w->frame[value], &k->entry, sizeof(k->entry));
 }
 
+static struct frame_entry entry_of(struct trace_writer *w,
+				   const struct trace_frame *f)
+{
+	return (struct frame_entry){
+		string_id(w, f->function),
+		string_id(w, f->file),
+		string_id(w, f->module),
+		string_id(w, f->build_id),
+		f->line,
+		f->inlined,
+		f->naming,
+		f->offset,
+	};
+}
+
 static uint32_t frame_id(struct trace_writer *w, const struct trace_frame *f)
 {
-	struct frame_key key = {
-		.w = w,
-		.entry = {string_id(w, f->function), string_id(w, f->file),
-			  string_id(w, f->module), string_id(w, f->build_id),
-			  f->line, f->inlined, f->offset},
-	};
+	struct frame_key key = {.w = w, .entry = entry_of(w, f)};
 	uint64_t hash = hindex_hash(0, &key.entry, sizeof(key.entry));
 	uint32_t found;
 	if (hindex_find(&w->frame_index, hash, same_frame, &key, &found))
@@ -373,6 +396,73 @@ int trace_put_stack(struct trace_writer *w, uint32_t id,
 	return end_item(w, &w->stacks);
 }
 
+/* NULL if out of memory. */
+static struct names_entry *names_of(struct trace_writer *w, uint32_t id)
+{
+	while (w->nr_named < id) {
+		if (!ARRAY_ROOM(w->named, w->nr_named, w->cap_named))
+			return NULL;
+		w->named[w->nr_named++] = (struct names_entry){0, 0};
+	}
+	return &w->named[id - 1];
+}
+
+/* Both are the same in the file. */
+static bool reads_the_same(struct trace_writer *w, const struct trace_frame *f,
+			   const struct trace_frame *g)
+{
+	struct frame_entry a = entry_of(w, f), b = entry_of(w, g);
+	a.naming = b.naming;
+	return !memcmp(&a, &b, sizeof(a));
+}
+
+static int put_names(struct trace_writer *w, uint32_t id, const uint32_t *as,
+		     size_t nr)
+{
+	struct bbuf *b = &w->names.body;
+	if (begin_item(w, &w->names, nr * 5 + 16))
+		return w->failure.code;
+	if (!w->names.nr_items)
+		w->last_named = w->last_name = 0;
+	bbuf_varint(b, zigzag((int32_t)(id - w->last_named)));
+	bbuf_varint(b, nr);
+	w->last_named = id;
+	for (size_t i = 0; i < nr; i++) {
+		bbuf_varint(b, zigzag((int32_t)(as[i] - w->last_name)));
+		w->last_name = as[i];
+	}
+	return end_item(w, &w->names);
+}
+
+int trace_name_frame(struct trace_writer *w, const struct trace_frame *f,
+		     const struct trace_frame *names, size_t nr)
+{
+	uint32_t as[NAMES_MAX_FRAMES];
+	uint32_t id = frame_id(w, f);
+	if (nr > NAMES_MAX_FRAMES)
+		nr = NAMES_MAX_FRAMES;
+	bool as_it_is = nr == 1 && reads_the_same(w, f, names);
+	for (size_t i = 0; i < nr; i++)
+		as[i] = as_it_is ? id : frame_id(w, &names[i]);
+	if (w->failure.code || !nr)
+		return w->failure.code;
+	struct names_entry *e = names_of(w, id);
+	if (!e)
+		return out_of_memory(w);
+	if (e->nr)
+		return e->nr == nr && !memcmp(w->named_as + e->at, as,
+					      nr * sizeof(*as))
+			       ? SMCO_OK
+			       : SMCO_BUSY;
+	*e = (struct names_entry){(uint32_t)w->nr_named_as, (uint32_t)nr};
+	for (size_t i = 0; i < nr; i++) {
+		if (!ARRAY_ROOM(w->named_as, w->nr_named_as, w->cap_named_as))
+			return out_of_memory(w);
+		w->named_as[w->nr_named_as++] = as[i];
+	}
+	return as_it_is ? SMCO_OK : put_names(w, id, as, nr);
+}
+
 /* ------------------------------------------------------------------ end --- */
 
 void trace_writer_stats(const struct trace_writer *w, struct trace_stats *ret)
@@ -393,12 +483,15 @@ void trace_writer_destroy(struct trace_writer *w)
 	bbuf_free(&w->meta.body);
 	bbuf_free(&w->strings.body);
 	bbuf_free(&w->frames.body);
+	bbuf_free(&w->names.body);
 	bbuf_free(&w->stacks.body);
 	bbuf_free(&w->string_bytes);
 	hindex_free(&w->string_index);
 	hindex_free(&w->frame_index);
 	free(w->string_at);
 	free(w->frame);
+	free(w->named);
+	free(w->named_as);
 	free(w);
 }
 

@@ -43,6 +43,11 @@ int trace_put_meta(struct trace_writer *w, const char *key, const char *value);
  */
 int trace_put(struct trace_writer *w, const struct record *r);
 
+/* Whether a frame is as it will stay, or trace_name_frame() will say what it
+ * turned out to be: what is at its offset, or what is before it, a call. Not in
+ * the file, but frames that differ in it are different ones. */
+enum trace_naming { TRACE_FINAL, TRACE_AT, TRACE_CALL };
+
 struct trace_frame {
 	const char *function; /* "" if unknown */
 	const char *file;
@@ -51,10 +56,19 @@ struct trace_frame {
 	const char *build_id;
 	uint64_t offset; /* in the module */
 	bool inlined;	 /* inlined into the next frame */
+	uint8_t naming;	 /* enum trace_naming */
 };
 /* Define stack @id (innermost first). Later definitions win. */
 int trace_put_stack(struct trace_writer *w, uint32_t id,
 		    const struct trace_frame *frames, size_t nr);
+/*
+ * In every stack, also of those that come yet, frame @f, which is not final,
+ * is to be read as the final @names[0..nr), innermost first; 1 to
+ * NAMES_MAX_FRAMES of them. SMCO_BUSY: it is read as others already, and stays
+ * so; the stacks that are meant have to be defined again.
+ */
+int trace_name_frame(struct trace_writer *w, const struct trace_frame *f,
+		     const struct trace_frame *names, size_t nr);
 /* Have what is buffered written out; called at least once a second by the
  * owner. Does not wait for it. A full disk: SMCO_SYS from here or a later call,
  * which do nothing from then on; what was written stays readable. */

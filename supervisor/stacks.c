@@ -178,55 +178,58 @@ void stacks_want(struct stacks *s, uint32_t id)
 		s->stack[id].wanted = true;
 }
 
-static struct trace_frame kernel_frame(const struct stacks *s,
-				       const struct stack *st, size_t i)
+/* A call may be the last thing that a function does. */
+static bool is_return(const struct stack *st, size_t i)
 {
-	taddr_t addr = st->place[i].offset;
-	struct kallsyms_name name = {"", "[kernel]", 0};
-	if (s->kernel) /* a call may be the last thing that a function does */
-		name = kallsyms_find(s->kernel, addr - (i > 0));
+	if (i < st->nr_kernel)
+		return i > 0;
+	return i > st->nr_kernel || st->first_is_return;
+}
+
+/* Frame @i of @st before it has names. */
+static struct trace_frame bare_frame(const struct stack *st, size_t i)
+{
+	struct sym_module_info mod = {.path = "", .build_id = ""};
+	if (i < st->nr_kernel)
+		mod.path = "[kernel]";
+	else if (st->place[i].module)
+		sym_module_info(st->space, st->place[i].module, &mod);
 	return (struct trace_frame){
-		.function = name.function,
+		.function = "",
 		.file = "",
-		.module = name.module,
-		.build_id = "",
-		.offset = addr,
+		.module = mod.path,
+		.build_id = mod.build_id,
+		.offset = st->place[i].offset,
+		.naming = is_return(st, i) ? TRACE_CALL : TRACE_AT,
 	};
 }
 
-/* Names for frame @i of @st; appends to @out, returns how many. */
+/* Names for frame @i of @st, which is @bare before; returns how many. */
 static size_t name_frame(const struct stacks *s, const struct stack *st,
-			 size_t i, bool named, struct trace_frame *out,
-			 size_t max)
+			 size_t i, const struct trace_frame *bare,
+			 struct trace_frame out[SYM_MAX_INLINE])
 {
 	struct sym_name name[SYM_MAX_INLINE];
-	struct sym_module_info mod = {.path = "", .build_id = ""};
 	size_t nr = 0;
 
-	if (max && i < st->nr_kernel) {
-		out[0] = kernel_frame(s, st, i);
-		return 1;
+	out[0] = *bare;
+	out[0].naming = TRACE_FINAL;
+	if (i < st->nr_kernel && s->kernel) {
+		struct kallsyms_name in_kernel = kallsyms_find(
+			s->kernel, bare->offset - is_return(st, i));
+		out[0].function = in_kernel.function;
+		out[0].module = in_kernel.module;
 	}
-	if (st->place[i].module)
-		sym_module_info(st->space, st->place[i].module, &mod);
-	if (named)
-		nr = sym_name(st->space, st->place[i],
-			      i > st->nr_kernel || st->first_is_return, name);
-	if (!nr) {
-		name[0] = (struct sym_name){.function = "", .file = ""};
-		nr = 1;
+	if (i >= st->nr_kernel)
+		nr = sym_name(st->space, st->place[i], is_return(st, i), name);
+	for (size_t k = 0; k < nr; k++) {
+		out[k] = out[0];
+		out[k].function = name[k].function;
+		out[k].file = name[k].file;
+		out[k].line = name[k].line;
+		out[k].inlined = k + 1 < nr;
 	}
-	for (size_t k = 0; k < nr && k < max; k++)
-		out[k] = (struct trace_frame){
-			.function = name[k].function,
-			.file = name[k].file,
-			.line = name[k].line,
-			.module = mod.path,
-			.build_id = mod.build_id,
-			.offset = st->place[i].offset,
-			.inlined = k + 1 < nr,
-		};
-	return nr < max ? nr : max;
+	return nr ? nr : 1;
 }
 
 /* Only where somebody was seen in it, for that is a long list. */
@@ -242,23 +245,48 @@ static void read_kernel(struct stacks *s)
 	}
 }
 
+static int put_bare(const struct stack *st, uint32_t id, struct trace_writer *w)
+{
+	struct trace_frame frames[MAX_FRAMES];
+	for (size_t i = 0; i < st->nr; i++)
+		frames[i] = bare_frame(st, i);
+	return trace_put_stack(w, id, frames, st->nr);
+}
+
+/* Once more as a whole where a frame already has other names: of a file that
+ * was replaced, perhaps. */
+static int put_names(const struct stacks *s, const struct stack *st,
+		     uint32_t id, struct trace_writer *w)
+{
+	struct trace_frame frames[MAX_FRAMES * SYM_MAX_INLINE];
+	bool others = false;
+	size_t nr = 0;
+	for (size_t i = 0; i < st->nr; i++) {
+		struct trace_frame bare = bare_frame(st, i);
+		size_t n = name_frame(s, st, i, &bare, frames + nr);
+		int rc = trace_name_frame(w, &bare, frames + nr, n);
+		if (rc && rc != SMCO_BUSY)
+			return rc;
+		others |= rc == SMCO_BUSY;
+		nr += n;
+	}
+	return others ? trace_put_stack(w, id, frames, nr) : SMCO_OK;
+}
+
 int stacks_put(struct stacks *s, struct trace_writer *w, bool named)
 {
-	struct trace_frame frames[MAX_FRAMES * 2];
+	int rc = SMCO_OK;
 	if (named)
 		read_kernel(s);
-	for (uint32_t id = 1; id < s->nr; id++) {
+	for (uint32_t id = 1; id < s->nr && !rc; id++) {
 		struct stack *st = &s->stack[id];
-		if (!st->wanted || (st->put && !named))
+		if (!st->wanted)
 			continue;
-		size_t nr = 0;
-		for (size_t i = 0; i < st->nr; i++)
-			nr += name_frame(s, st, i, named, frames + nr,
-					 ARRAY_SIZE(frames) - nr);
-		int rc = trace_put_stack(w, id, frames, nr);
-		if (rc)
-			return rc;
-		st->put = true;
+		if (!st->put)
+			rc = put_bare(st, id, w);
+		if (!rc && named)
+			rc = put_names(s, st, id, w);
+		st->put |= !rc;
 	}
-	return 0;
+	return rc;
 }

@@ -29,8 +29,8 @@ uint32_t stacks_intern_kernel(struct stacks *s, struct sym_space *space,
 			      const taddr_t *frames, size_t nr);
 
 /* Put the definitions of every stack marked with stacks_want() and not put yet
- * into the trace: @named false: module and offset only, fast; true: functions
- * and lines, inlined frames expanded (again for all wanted ones). */
+ * into the trace, module and offset only, which is fast. @named: and what the
+ * frames of all wanted ones are, functions and lines, with those inlined. */
 void stacks_want(struct stacks *s, uint32_t id);
 int stacks_put(struct stacks *s, struct trace_writer *w, bool named);
 

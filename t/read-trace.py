@@ -6,17 +6,15 @@ of them or the page is wrong. What does not fit is an assertion that fails, and 
 import io, itertools, struct, subprocess, sys, zlib
 from collections import defaultdict, namedtuple
 M32, M64, PRIME = 2**32 - 1, 2**64 - 1, 2654435761
-META, STRINGS, FRAMES, STACKS, END, RECORDS, INDEX, SCHEMA = KINDS = 1, 2, 3, 4, 6, 7, 9, 10
+META, STRINGS, FRAMES, STACKS, END, RECORDS, INDEX, SCHEMA, NAMES = 1, 2, 3, 4, 6, 7, 9, 10, 11
 Chunk = namedtuple("Chunk", "at end kind flags seq items back raw crc stored")
 HEADER, DICTIONARY = "<8sHHIQ36xI", sys.path[0] + "/../reports/dictionary.bin"
 Field = namedtuple("Field", "name offset widths coding a b unit")
-def unzigzag(v):
-    return v >> 1 ^ -(v & 1)
+unzigzag = lambda v: v >> 1 ^ -(v & 1)
 
 class Bytes(io.BytesIO):
     def take(self, n):
-        data = self.read(n)
-        assert len(data) == n
+        assert len(data := self.read(n)) == n
         return data
     def varint(self, bits=64, second=None, others=None):  # bytes that are elsewhere
         v, shift, source = self.take(1)[0], 7, second or self
@@ -111,8 +109,7 @@ class Model:  # what modelled chunks have taught; and where decoding stands
             v = v << 1 | self.bit(v, *where)
         return v - (1 << nr)
     def number(self, *where, bits=32):
-        length = self.bits(7, *where)
-        assert length <= bits
+        assert (length := self.bits(7, *where)) <= bits
         v = int(length > 0)
         for _ in range(length - 1):
             v = v << 1 | (self.bit((length, v), *where) if v < 8 else self.bit())
@@ -203,14 +200,16 @@ class Model:  # what modelled chunks have taught; and where decoding stands
         return self.id, [symbol - 1 for symbol in now[:-1]]
 
 def table(c, items, kind):  # what a chunk has, each with its key
-    last = c.varint(32) - 1 if kind in (STRINGS, FRAMES) else 0
+    last, frame = c.varint(32) - 1 if kind in (STRINGS, FRAMES) else 0, 0
     for _ in range(items):
         last += c.varint() if kind == INDEX else 1  # place in the file
         if kind in (META, STRINGS, FRAMES):
             yield c.text() if kind == META else last, c.varints(6) if kind == FRAMES else c.text()
-        elif kind == STACKS:
-            stack, steps = c.varint(32), map(unzigzag, c.varints(c.varint(32), 32))
-            yield stack, [frame & M32 for frame in itertools.accumulate(steps)]
+        elif kind in (STACKS, NAMES):
+            last = c.varint(32) if kind == STACKS else last - 1 + unzigzag(c.varint(32)) & M32
+            frame = frame if kind == NAMES else 0
+            steps = c.varints(c.varint(32), 32)
+            yield last, [frame := frame + unzigzag(step) & M32 for step in steps]
         elif kind == INDEX:
             _, first, length = c.varints(3)
             yield last, (first, first + length, int.from_bytes(c.take(8), "little"))
@@ -239,7 +238,7 @@ class Trace:
     def __init__(self, data):
         magic, version, oldest, end, features, crc = struct.unpack_from(HEADER, data.ljust(64))
         self.damaged, seq = int(zlib.crc32(data[:60]) != crc), 0
-        known = self.damaged or version >= 5 >= oldest and features < 2
+        known = self.damaged or version >= 6 >= oldest and features < 2
         if magic != b"\x89SMCO\r\n\x1a" or not known:
             sys.exit("not a trace, or not of this format")
         self.tables, self.models, self.chunks = defaultdict(dict), {}, defaultdict(list)
@@ -247,7 +246,7 @@ class Trace:
         for chunk in read_chunks(data, end):
             self.damaged += max(chunk.seq - seq, chunk.at != end)
             seq, end = chunk.seq + 1, chunk.end
-            if chunk.kind not in (END, RECORDS) and chunk.kind in KINDS:
+            if chunk.kind not in (END, RECORDS) and chunk.kind <= NAMES:
                 self.tables[chunk.kind].update(self.items(chunk))
             self.chunks[chunk.kind].append(chunk)
         self.is_cut = end != len(data) or not self.chunks[END]
@@ -295,5 +294,6 @@ for *record, data in trace.records(*map(int, sys.argv[2:])):
 for key in trace.tables[META].items():
     print("key", *key)
 for stack, frames in trace.tables[STACKS].items():
+    frames = [name for f in frames for name in trace.tables[NAMES].get(f, [f])][:1024]
     print("stack", stack, " < ".join(map(trace.frame, frames)))
 sys.exit(11 if trace.damaged else 10 if trace.is_cut else 0)

@@ -9,7 +9,8 @@
  * little-endian. CTF: a compact header of 4 bytes (5 bits id, 27 bits time),
  * the thread as context and the parameter, 4 bytes each, and the payload; what
  * its packets and extended headers take besides is left out. Here: the whole
- * file but strings and frames, which are symbols. CTF and zstd have no stacks.
+ * file but strings, frames and names, which are symbols. CTF and zstd have no
+ * stacks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static void count(struct sums *s, const struct record *r)
 	bbuf_put(&s->plain, r->payload, r->payload_len);
 }
 
-/* Bytes of the file without symbols, which are strings and frames. */
+/* Bytes of the file without symbols: strings, frames, and what frames are. */
 struct parts {
 	uint64_t records, stacks, rest;
 };
@@ -104,7 +105,8 @@ static struct parts parts_of(const char *path)
 			sum.records += size;
 		else if (h.type == CHUNK_STACKS)
 			sum.stacks += size;
-		else if (h.type != CHUNK_STRINGS && h.type != CHUNK_FRAMES)
+		else if (h.type != CHUNK_STRINGS && h.type != CHUNK_FRAMES &&
+			 h.type != CHUNK_NAMES)
 			sum.rest += size;
 	}
 	fclose(f);

@@ -6,7 +6,7 @@
  *   2  one chunk, the second byte being its type and flags: modelled, zstd,
  *      dictionary from the top bit down; the third the number of its items
  *   3  the tables of that session, and records as feed.h makes them
- * Chunks have the heads of format 5, with the first byte's fourth bit those of
+ * Chunks have the heads of format 6, with the first byte's fourth bit those of
  * formats 3 and 4. The session's chunks are plain or modelled, so that what is
  * changed is what is read.
  */
@@ -50,6 +50,12 @@ static void sample_others(struct trace_writer *w)
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
 		trace_put_meta(w, pairs[i][0], pairs[i][1]);
+	struct trace_frame bare = {.offset = 0x1234, .naming = TRACE_CALL};
+	const struct trace_frame f[] = {
+		{.function = "inlined", .inlined = true},
+		{.function = "named"}};
+	trace_put_stack(w, 7, &bare, 1);
+	trace_name_frame(w, &bare, f, 2);
 	for (unsigned ms = 100; ms <= 500; ms += 100)
 		html_sample_counts(w, ms, 4711 + ms / 100 % 2, ms / 200);
 	for (uint32_t id = 1; id <= 3; id++) {

@@ -64,8 +64,8 @@ static void files(void)
 	struct suppress *s = NULL;
 	struct smco_err err = {0};
 	struct trace_frame f[2] = {
-		{"grow", "src/buffer.c", 3, "/usr/bin/server", "", 0, false},
-		{"main", "src/main.c", 9, "/usr/bin/server", "", 0, false},
+		{"grow", "src/buffer.c", 3, "/usr/bin/server", "", 0, false, 0},
+		{"main", "src/main.c", 9, "/usr/bin/server", "", 0, false, 0},
 	};
 	check_int(PARSE("# comment\n\n  leak:nowhere  \r\nleak:^main$\n", &s,
 			&err),

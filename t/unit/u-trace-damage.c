@@ -27,7 +27,12 @@ static size_t file_size;
 static void write_trace(const char *path)
 {
 	struct trace_writer *w = NULL;
-	struct trace_frame f = {"f", "f.c", 1, "/bin/f", "00", 16, false};
+	struct trace_frame f = {.function = "f",
+				.file = "f.c",
+				.line = 1,
+				.module = "/bin/f",
+				.build_id = "00",
+				.offset = 16};
 	trace_writer_create(path, 1, &w, NULL);
 	trace_put_meta(w, "command", "f");
 	for (uint32_t i = 0; i < NR; i++) {
