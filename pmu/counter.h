@@ -145,6 +145,16 @@ void counter_thread_close(struct counter_thread *t);
  */
 uint64_t counter_switch_cost_ns(const struct counter_plan *plan);
 
+/*
+ * What the end of an interval of one group costs the thread that counted the
+ * event which ended it, ns (counter_every). Measured on the calling thread with
+ * @plan's first group that has such ends, some milliseconds, once: page faults
+ * that each end one beside as many that do not, for events that the kernel
+ * counts itself; for others a clock, whose interrupt stands for the counter's.
+ * 0 if that is not permitted, or no group has them.
+ */
+uint64_t counter_every_cost_ns(const struct counter_plan *plan);
+
 /* @value as it would have been had the group counted all the time. */
 uint64_t counter_scale(uint64_t value, uint64_t enabled_ns,
 		       uint64_t running_ns);

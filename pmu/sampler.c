@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "pmu/open.h"
+#include "pmu/overflow.h"
 
 /* asm/perf_regs.h: AX BX CX DX SI DI BP SP IP are 0 to 8, R8 to R15 16 to 23 */
 #define REGS_MASK 0xff01ffull
@@ -18,12 +19,6 @@
  * period anew, half of which is lost then. */
 #define DITHER_SAMPLES 16
 #define DITHER_CALLS   64 /* at a time: each may interrupt a CPU */
-
-/* Not more often: the kernel's part would stay in the caches and be cheap. */
-#define CALIBRATE_SAMPLES   24
-#define CALIBRATE_PERIOD_NS 500000
-#define CALIBRATE_MAX_NS    (30 * NSEC_PER_MSEC)
-#define CALIBRATE_BYTES	    32768
 
 struct sampler_cpu {
 	int cpu;
@@ -375,60 +370,6 @@ uint64_t sampler_damaged(const struct sampler *s)
 
 /* ------------------------------------------------------------ calibrate --- */
 
-static int compare(const void *va, const void *vb)
-{
-	const uint64_t *a = va, *b = vb;
-	return (*a > *b) - (*a < *b);
-}
-
-static uint64_t median(uint64_t *value, size_t nr)
-{
-	qsort(value, nr, sizeof(*value), compare);
-	return value[nr / 2];
-}
-
-/* As much as is in the nearest cache: what a sample drives out of it, the
- * program has to get again. */
-static void touch_memory(volatile char *memory)
-{
-	for (size_t i = 0; i < CALIBRATE_BYTES; i += 64)
-		memory[i]++;
-}
-
-/*
- * Run, and see how much longer it takes when a sample falls into it: into a
- * round or the end of that before, hence from the beginning of that until the
- * end of the next one, less what three rounds take without.
- */
-static uint64_t time_samples(struct perf_event_mmap_page *page, char *memory)
-{
-	uint64_t gap[CALIBRATE_SAMPLES], round[CALIBRATE_SAMPLES], head = 0;
-	uint64_t at_ns[4] = {0}, began_ns = smco_now_ns();
-	size_t nr = 0, nr_rounds = 0;
-	bool is_hit = false;
-	while (nr < CALIBRATE_SAMPLES &&
-	       smco_now_ns() < began_ns + CALIBRATE_MAX_NS) {
-		touch_memory(memory);
-		memmove(at_ns + 1, at_ns, 3 * sizeof(*at_ns));
-		/* Not the time that others have the CPU. */
-		at_ns[0] = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		if (is_hit && at_ns[3])
-			gap[nr++] = at_ns[0] - at_ns[3];
-		uint64_t now =
-			__atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
-		if (!is_hit && now == head && at_ns[1] &&
-		    nr_rounds < CALIBRATE_SAMPLES)
-			round[nr_rounds++] = at_ns[0] - at_ns[1];
-		is_hit = now != head;
-		head = now;
-		__atomic_store_n(&page->data_tail, now, __ATOMIC_RELEASE);
-	}
-	if (!nr || !nr_rounds)
-		return 0;
-	uint64_t with_ns = median(gap, nr), none_ns = median(round, nr_rounds);
-	return with_ns > 3 * none_ns ? with_ns - 3 * none_ns : 1;
-}
-
 uint64_t sampler_cost_ns(const struct sampler_params *p)
 {
 	struct sampler_params own = *p;
@@ -436,17 +377,15 @@ uint64_t sampler_cost_ns(const struct sampler_params *p)
 	uint64_t cost_ns = 0;
 	bool by_frequency = !own.period;
 	if (by_frequency)
-		own.frequency_hz = NSEC_PER_SEC / CALIBRATE_PERIOD_NS;
+		own.frequency_hz = NSEC_PER_SEC / OVERFLOW_PERIOD_NS;
 	if (sampler_create(&own, &s, NULL))
 		return 0;
 	s->attr.inherit = 0;
 	s->attr.inherit_thread = 0;
 	s->nr_cpus = 1;
 	s->cpu[0].cpu = -1;
-	char *memory = calloc(1, CALIBRATE_BYTES);
-	if (memory && !sampler_add(s, 0, false, NULL))
-		cost_ns = time_samples(s->cpu[0].page, memory);
-	free(memory);
+	if (!sampler_add(s, 0, false, NULL))
+		cost_ns = overflow_cost_ns(s->cpu[0].page);
 	sampler_destroy(s);
 	return cost_ns;
 }

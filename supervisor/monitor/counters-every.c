@@ -1,12 +1,8 @@
 /* Intervals that an event ends. */
-#include "pmu/open.h"
-#include "pmu/sampler.h"
 #include "supervisor/monitor/counters-private.h"
 
 /* The kernel knows when they ended to a few hundred ns. */
 #define UNIT_NS 1000
-/* Where that cannot be measured. */
-#define USUAL_COST_NS 5000
 
 static uint64_t end_of(const struct counters *c, const struct pending *p,
 		       uint64_t at_ns)
@@ -37,19 +33,4 @@ bool counters_drain(struct counters *c, struct thread *t)
 	ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
 		      (nr + joined) * c->every_ns);
 	return is_crowded;
-}
-
-/* That of a sample of a thread's clock, which writes as much, and has a timer's
- * interrupt besides. */
-uint64_t counters_every_cost_ns(void)
-{
-	struct sampler_params p = {
-		.frequency_hz = 1000,
-		.ring_bytes = 1u << 16,
-	};
-	uint64_t cost_ns = 0;
-	if (!pmu_event_parse("cpu-clock", &p.event, NULL) &&
-	    !pmu_try(&p.event, NULL))
-		cost_ns = sampler_cost_ns(&p);
-	return cost_ns ? cost_ns : USUAL_COST_NS;
 }

@@ -76,7 +76,5 @@ void counters_charge_switches(struct counters *c, struct thread *t,
 /* The records of all intervals that an event has ended, of one thread. True if
  * they come so fast that they should be asked for more often. */
 bool counters_drain(struct counters *c, struct thread *t);
-/* What the end of an interval costs a thread, ns. */
-uint64_t counters_every_cost_ns(void);
 
 #endif

@@ -11,6 +11,8 @@
 #define GRACE_NS   2e6 /* what is worth no pause */
 #define CHECK_NS   (50 * NSEC_PER_MSEC)
 #define CROWDED_NS (5 * NSEC_PER_MSEC)
+/* What an interval's end costs where that cannot be measured. */
+#define USUAL_END_NS 5000
 
 /* Waiting for another CPU's answer counts, being put off does not. */
 #define OWN_CLOCK CLOCK_THREAD_CPUTIME_ID
@@ -470,7 +472,9 @@ int counters_create(const struct counters_params *p, struct ledger *ledger,
 		return rc;
 	}
 	if (c->every.nr)
-		c->every_ns = counters_every_cost_ns();
+		c->every_ns = counter_every_cost_ns(&c->plan);
+	if (!c->every_ns)
+		c->every_ns = USUAL_END_NS;
 	c->own_read_ns = calibrate(&c->plan);
 	c->switch_ns = counter_switch_cost_ns(&c->plan);
 	c->due_ns = p->start_ns + p->interval_ns;

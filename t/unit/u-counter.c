@@ -377,6 +377,30 @@ static void test_scale(void)
 	check(counter_scale(UINT64_MAX, UINT64_MAX, 1) == UINT64_MAX);
 }
 
+/* An event's own cost, not a timer's; none where nothing ends intervals. The
+ * plan is as it was afterwards. */
+static void test_every_cost(void)
+{
+	static const char *const ends[] = {"page-faults", "context-switches"};
+	struct pmu_event ev[2];
+	struct counter_plan p;
+	check_int(pmu_event_parse("task-clock", &ev[0], NULL), 0);
+	check_int(pmu_event_parse("page-faults:u", &ev[1], NULL), 0);
+	check_int(counter_plan_make(ev, 2, false, NULL, &p, NULL), 0);
+	check_int(counter_every_cost_ns(&p), 0);
+	counter_plan_deinit(&p);
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		struct counter_every every = {.nr = 77};
+		check_int(pmu_event_parse(ends[i], &every.ev, NULL), 0);
+		check_int(counter_plan_make(ev, 2, false, &every, &p, NULL), 0);
+		check_range((double)counter_every_cost_ns(&p), 1, 1e9);
+		check_int(p.nr_events, 3);
+		check_str(p.event[2].name, ends[i]);
+		check_int(p.event[2].attr.sample_period, 77);
+		counter_plan_deinit(&p);
+	}
+}
+
 int main(void)
 {
 	struct counter_plan p;
@@ -393,6 +417,7 @@ int main(void)
 	}
 	test_machine_wide();
 	test_switch_cost();
+	test_every_cost();
 	test_scale();
 	return tap_done();
 }
