@@ -61,10 +61,35 @@ static void note(const struct page *page, const char **label, uint64_t nr,
 	*label = "";
 }
 
+/* What of @s is not there. */
+static void note_missing(const struct page *page, const char **label,
+			 const char *which, const struct summary *s)
+{
+	char nr[UNITS_MAX], text[3 * UNITS_MAX + 80];
+	uint64_t damaged = model_nr_damaged(s);
+	if (damaged)
+		snprintf(text, sizeof(text),
+			 "the %s is damaged: %s part%s skipped", which,
+			 units_count(damaged, nr), damaged == 1 ? "" : "s");
+	else if (trace_is_truncated(s->reader))
+		snprintf(text, sizeof(text),
+			 "the %s has no end: what came later is missing",
+			 which);
+	else
+		return;
+	struct line l;
+	line_begin(&l, page, 0, *label, INK_BOLD, LABEL_COL);
+	line_words(&l, INK_WARN, text);
+	line_end(&l);
+	*label = "";
+}
+
 static void notes(const struct page *page, const struct accuracy *a,
 		  const struct accuracy_traces *t)
 {
 	const char *label = "note";
+	note_missing(page, &label, "run", t->run);
+	note_missing(page, &label, "reference", t->reference);
 	if (target_of(t->reference) != UINT64_MAX) {
 		struct line l;
 		line_begin(&l, page, 0, label, INK_BOLD, LABEL_COL);
@@ -172,8 +197,11 @@ static json_t *trace_json(const struct summary *s, const char *path)
 		{"command", command ? json_of_text(command) : json_null()},
 		{"target_ppb",
 		 target == UINT64_MAX ? json_null() : json_of_u64(target)},
-		{"overhead_ppb", s->has_overhead && ppb >= 0 ? json_integer(ppb)
-							     : json_null()});
+		{"overhead_ppb",
+		 s->has_overhead && ppb >= 0 ? json_integer(ppb) : json_null()},
+		{"truncated", json_boolean(trace_is_truncated(s->reader))},
+		{"damaged_chunks", json_of_u64(model_nr_damaged(s))},
+		{"lost_records", json_of_u64(trace_nr_lost(s->reader))});
 }
 
 static json_t *group_json(unsigned decade, const struct accuracy_group *g,

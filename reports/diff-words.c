@@ -267,34 +267,39 @@ static bool note_nap(const struct diff *d, char *buf)
 	return false;
 }
 
+static bool note_cut(const struct diff *d, char *buf)
+{
+	uint64_t cut = 0;
+	for (int i = 0; i < DIFF_SIDES; i++)
+		for (size_t k = 0; k < d->side[i].nr_runs; k++)
+			cut += d->side[i].run[k].is_truncated;
+	snprintf(buf, NOTE_MAX,
+		 "%" PRIu64 " of the traces have no end: what came later is "
+		 "missing",
+		 cut);
+	return cut;
+}
+
 static bool note_damage(const struct diff *d, char *buf)
 {
-	uint64_t damaged = 0, lost = 0, cut = 0;
+	uint64_t damaged = 0, lost = 0;
 	for (int i = 0; i < DIFF_SIDES; i++)
 		for (size_t k = 0; k < d->side[i].nr_runs; k++) {
 			damaged += d->side[i].run[k].nr_damaged;
 			lost += d->side[i].run[k].nr_lost;
-			cut += d->side[i].run[k].is_truncated;
 		}
-	if (!damaged && !cut)
-		return false;
-	if (cut)
-		snprintf(buf, NOTE_MAX,
-			 "%" PRIu64 " of the traces have no end: what came "
-			 "later is missing",
-			 cut);
-	else
-		snprintf(buf, NOTE_MAX,
-			 "%" PRIu64 " damaged parts of the traces were "
-			 "skipped, %" PRIu64 " records lost",
-			 damaged, lost);
-	return true;
+	snprintf(buf, NOTE_MAX,
+		 "%" PRIu64 " damaged part%s of the traces skipped, %" PRIu64
+		 " record%s lost",
+		 damaged, damaged == 1 ? "" : "s", lost, lost == 1 ? "" : "s");
+	return damaged;
 }
 
 bool diff_words_note(const struct diff *d, size_t i, char *buf)
 {
 	static bool (*const note[])(const struct diff *, char *) = {
-		note_noise, note_few, note_damage, note_nap, note_watched,
+		note_noise,  note_few, note_cut,
+		note_damage, note_nap, note_watched,
 	};
 	for (size_t k = 0; k < ARRAY_SIZE(note); k++)
 		if (note[k](d, buf) && !i--)

@@ -10,6 +10,7 @@
 #include "reports/accuracy.h"
 #include "reports/cli.h"
 #include "reports/diff-print.h"
+#include "reports/exitcode.h"
 
 enum status { STATUS_CROSSED = 1, STATUS_FAILED = 2 };
 
@@ -76,7 +77,9 @@ static const char help[] =
 	"\n"
 	"Exit status: 0 compared, 1 a rule of --fail-on is crossed, 2 the "
 	"traces\n"
-	"could not be compared, or bad usage. See smco-diff(1).\n";
+	"could not be compared, or bad usage, 11 compared, but a trace is "
+	"damaged.\n"
+	"See smco-diff(1).\n";
 
 static _Noreturn void die(const struct smco_err *err)
 {
@@ -262,21 +265,25 @@ static void load(struct diff *d, const struct options *o)
 		die(&err);
 }
 
-/* Said also where the output goes to a file. */
-static void complain_of_damage(const struct diff *d)
+/* Said also where the output goes to a file. Whether there was any. */
+static bool complain_of_damage(const struct diff *d)
 {
+	bool any = false;
 	for (int i = 0; i < DIFF_SIDES; i++)
 		for (size_t k = 0; k < d->side[i].nr_runs; k++) {
 			const struct diff_run *run = &d->side[i].run[k];
-			if (run->nr_damaged)
-				cli_complain(
-					"%s is damaged: %llu part%s "
-					"skipped, %llu records lost",
-					run->path,
-					(unsigned long long)run->nr_damaged,
-					run->nr_damaged == 1 ? "" : "s",
-					(unsigned long long)run->nr_lost);
+			if (!run->nr_damaged)
+				continue;
+			any = true;
+			cli_complain(
+				"%s is damaged: %llu part%s skipped, "
+				"%llu record%s lost; the rest was compared",
+				run->path, (unsigned long long)run->nr_damaged,
+				run->nr_damaged == 1 ? "" : "s",
+				(unsigned long long)run->nr_lost,
+				run->nr_lost == 1 ? "" : "s");
 		}
+	return any;
 }
 
 static int show(const struct diff *d, struct options *o, struct smco_err *err)
@@ -374,15 +381,18 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	parse(argc, argv, &o);
 	load(&d, &o);
-	complain_of_damage(&d);
 	bool crossed = false;
 	if (o.accuracy)
 		show_accuracy(&o);
 	else
 		crossed = show_changes(&d, &o);
+	bool damaged = complain_of_damage(&d);
 	for (int i = 0; i < DIFF_SIDES; i++)
 		free(o.path[i]);
 	diff_rules_free(&o.rules);
 	diff_deinit(&d);
+	/* A rule says little of what is not all there, crossed or not. */
+	if (damaged)
+		return EXITCODE_DAMAGED;
 	return crossed ? STATUS_CROSSED : 0;
 }

@@ -165,6 +165,15 @@ limited() {
 		tr '\n' ' ' <table | tr -s ' ' | grep -q 'the reference was limited, too'
 }
 ok "a reference that was limited is said" limited
+damaged() {
+	{ head -c 64 reference.trace && echo harm && tail -c +65 reference.trace; } >bad
+	test_exit 11 smco-diff --accuracy run.trace bad >out 2>err || return 1
+	tr '\n' ' ' <out | tr -s ' ' | grep -q 'the reference is damaged: 1 part skipped' &&
+		[ "$(wc -l <err)" = 1 ] && grep -q '^smco-diff: bad is damaged: 1 part' err || return 1
+	test_exit 11 smco-diff --accuracy --json run.trace bad >out 2>err &&
+		tr -d ' \n' <out | grep -q '"damaged_chunks":0,.*"file":"bad",.*"damaged_chunks":1,'
+}
+ok "smco-diff --accuracy of a damaged trace: it is said, and in the status" damaged
 no_ranges() {
 	smco-trace -q -t 0 -o nap.trace -- ./plain >out
 	test_exit 2 smco-diff --accuracy nap.trace reference.trace >out 2>err

@@ -67,11 +67,27 @@ ok "a newer trace" newer
 damaged() {
 	cp v1.trace bad
 	printf 'harm' | dd of=bad bs=1 seek=200 conv=notrunc status=none
-	smco-diff v1.trace bad >out 2>err || return 1
-	grep -q '^smco-diff: bad is damaged: 1 part skipped' err &&
-		grep -q '1 damaged part.* of the traces' out
+	for format in --all --json --html "--fail-on=sites.new>0" --force; do
+		test_exit 11 smco-diff "$format" v1.trace bad >out 2>err || return 1
+		[ "$(wc -l <err)" = 1 ] &&
+			grep -q '^smco-diff: bad is damaged: 1 part skipped' err || return 1
+		case $format in
+		--json) grep -q '"damaged_chunks": 1,' out ;;
+		*) grep -q '1 damaged part of the traces skipped' out ;;
+		esac || { echo "not said with $format" && return 1; }
+	done
+	test_exit 11 smco-diff bad v1.trace >out 2>err
 }
-ok "a damaged trace: the rest is compared, and it is said" damaged
+ok "a damaged trace: the rest is compared, it is said, and in the status" damaged
+cut_and_damaged() {
+	cp short both
+	printf 'harm' | dd of=both bs=1 seek=200 conv=notrunc status=none
+	usage 2 "both: .*has no end" v1.trace both || return 1
+	test_exit 11 smco-diff --force v1.trace both >out 2>err || return 1
+	grep -q '1 of the traces have no end' out &&
+		grep -q '1 damaged part of the traces' out
+}
+ok "a trace with both: both are said" cut_and_damaged
 unreadable() {
 	cp v1.trace locked && chmod 0 locked
 	if [ "$(id -u)" = 0 ]; then
