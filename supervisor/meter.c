@@ -61,26 +61,25 @@ static uint64_t growth(uint64_t now, uint64_t *last)
 
 void meter_get_stops(const struct meter *m, uint64_t *nr, uint64_t *longest_ns)
 {
-	*nr = m->has_clock ? m->clock.nr_stops : tracer_nr_stops(m->tracer);
-	*longest_ns = m->has_clock ? m->clock.longest_ns
-				   : tracer_longest_stop_ns(m->tracer);
+	*nr = tracer_nr_stops(m->tracer);
+	*longest_ns = tracer_longest_stop_ns(m->tracer);
+	if (!m->has_clock)
+		return;
+	*nr = m->clock.nr_stops;
+	/* The kernel sees the stops' true ends, but one that a thread was lent
+	 * from for our calls as several, and waits for others in none. */
+	if (m->clock.longest_ns > *longest_ns)
+		*longest_ns = m->clock.longest_ns;
 }
 
 const char *meter_longest_was(const struct meter *m)
 {
-	return m->longest_was;
+	return tracer_longest_was(m->tracer);
 }
 
 uint64_t meter_stops(struct meter *m)
 {
-	uint64_t nr, longest_ns, p = growth(read_clock(m), &m->stop_ns);
-	const char *was = tracer_longest_was(m->tracer);
-	meter_get_stops(m, &nr, &longest_ns);
-	/* It counts when its task is on a CPU again: perhaps only now. */
-	if (growth(longest_ns, &m->longest_ns))
-		m->longest_was = was ? was : m->last_was;
-	if (was)
-		m->last_was = was;
+	uint64_t p = growth(read_clock(m), &m->stop_ns);
 	ledger_charge(m->ledger, LEDGER_STOP, NAP_MONITOR, p);
 	return p;
 }

@@ -15,9 +15,6 @@ struct meter {
 	struct tracer *tracer;
 	struct stopclock_reading clock; /* the last one, if there is one */
 	bool has_clock;
-	uint64_t longest_ns;
-	/* for what it was, and the last one of any length; NULL = not known */
-	const char *longest_was, *last_was;
 	uint64_t stop_ns, displaced_ns; /* charged so far */
 	/* Without that clock: */
 	uint64_t delay_ns;	/* the program's waits for a CPU, summed */
@@ -33,10 +30,11 @@ void meter_unprepare(void);
 void meter_init(struct meter *m, struct ledger *l, struct tracer *tr);
 /* Stops so far: to the ledger. Returns ns charged. */
 uint64_t meter_stops(struct meter *m);
-/* How many stops of a task there were up to then, and how long the longest was,
- * from when it left the CPU until it was on one again. */
+/* How many stops of a task there were up to then, and how long the longest was:
+ * until it went on with what it had been at, and where the kernel tells, until
+ * it was on a CPU again as far as others did not keep it from one. */
 void meter_get_stops(const struct meter *m, uint64_t *nr, uint64_t *longest_ns);
-/* What that one was for, as far as the tracer knows, by meter_stops(); NULL. */
+/* What that one was for; NULL = not known. */
 const char *meter_longest_was(const struct meter *m);
 /* One process's sensors and mechanism: to the ledger. Returns CPU time it
  * used since the last call, ns. */

@@ -93,11 +93,9 @@ void task_charge_stop(struct task *t)
 	uint64_t dur = now > t->stop_ns ? now - t->stop_ns : 0;
 	if (!t->group_clock && !t->was_blocked)
 		tr->stop_sum_ns += dur;
-	if (dur > tr->longest_stop_ns)
+	if (dur > tr->longest_stop_ns) {
 		tr->longest_stop_ns = dur;
-	if (dur >= tr->recent_longest_ns && tr->stops_are_for) {
-		tr->recent_longest_ns = dur;
-		tr->recent_was_for = tr->stops_are_for;
+		tr->longest_was_for = tr->stops_are_for;
 	}
 	if (dur > LONG_STOP_NS)
 		smco_debug("stop", "%d: status %#x%s took %u us, %s", t->tid,

@@ -211,9 +211,7 @@ struct tracer {
 	uint64_t stop_sum_ns;
 	uint64_t nr_stops;
 	uint64_t longest_stop_ns;
-	const char *stops_are_for;
-	uint64_t recent_longest_ns; /* since tracer_longest_was() */
-	const char *recent_was_for;
+	const char *stops_are_for, *longest_was_for;
 	uint64_t stop_cost_ns;
 
 	sigset_t child_mask; /* what launched commands get */

@@ -158,9 +158,8 @@ void tracer_urgent(struct tracer *tr, bool is_urgent);
 /* What stops that end from now on are for, in the user's words: "to ...", "for
  * ...". It must outlive the tracer. */
 void tracer_stops_are(struct tracer *tr, const char *what_for);
-/* What the longest stop was for that ended since the last call, by the tracer's
- * own clock; NULL = there was none. */
-const char *tracer_longest_was(struct tracer *tr);
+/* What the longest one was for; NULL = that had not been said then. */
+const char *tracer_longest_was(const struct tracer *tr);
 
 /* What one stop and resume costs the tracee beyond the measured time, found
  * by calibration at tracer_create, ns. */

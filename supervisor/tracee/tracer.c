@@ -366,12 +366,9 @@ void tracer_stops_are(struct tracer *tr, const char *what_for)
 	tr->stops_are_for = what_for;
 }
 
-const char *tracer_longest_was(struct tracer *tr)
+const char *tracer_longest_was(const struct tracer *tr)
 {
-	const char *was_for = tr->recent_was_for;
-	tr->recent_was_for = NULL;
-	tr->recent_longest_ns = 0;
-	return was_for;
+	return tr->longest_was_for;
 }
 
 uint64_t tracer_stop_cost_ns(const struct tracer *tr)

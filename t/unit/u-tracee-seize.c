@@ -4,6 +4,7 @@
  * goes first, and is as before afterwards. What stops are for is told.
  */
 #include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "t/unit/tap.h"
@@ -80,16 +81,26 @@ int main(void)
 	tproc_resume_new(second);
 	check_int(tracer_stop_seized(tr, &err), 0);
 
-	tracer_longest_was(tr);
+	uint64_t before_ns = tracer_longest_stop_ns(tr);
 	tracer_stops_are(tr, "to test");
 	check_int(traced_stop(first, &err), 0);
+	uint64_t began_ns = smco_now_ns();
 	check_int(traced_stop(second, &err), 0);
+	/* Longer than any before, calls in it or not: it stood all the time. */
+	const uint64_t args[6] = {0};
+	int64_t ret;
+	int bad = 0;
+	do
+		bad |= tproc_syscall(first, SYS_getpid, args, &ret, &err);
+	while (smco_now_ns() < began_ns + 2 * before_ns);
+	check_int(bad, 0);
+	uint64_t stood_ns = smco_now_ns() - began_ns;
 	tproc_cont(first);
 	check_int(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, hurried);
 	tproc_cont(second);
 	check_int(sched_getscheduler(0), SCHED_OTHER);
+	check(tracer_longest_stop_ns(tr) >= stood_ns);
 	check_str(tracer_longest_was(tr), "to test");
-	check(!tracer_longest_was(tr));
 	check_int(traced_do(tr, &p[0], act_signal, 0, 0), 0);
 
 	tracer_urgent(tr, true);
