@@ -102,6 +102,10 @@ const char *var_string(struct var_build *b, const char *s);
 /* The same for a file name, which often is the one before. */
 const char *var_file(struct var_build *b, const char *file);
 
+/* variable.c: arrays that are put into @v are not freed with it; once, while
+ * nothing is in it. False: no memory. */
+bool variables_borrow(struct variables *v);
+
 /* vartype.c: the group of what @die declares, made on first sight; VAR_NONE if
  * there is no integer in it. */
 uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,

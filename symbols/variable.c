@@ -4,10 +4,12 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "symbols/debugfile.h"
 #include "symbols/space.h"
 #include "symbols/varbuild.h"
+#include "symbols/varstore.h"
 
 /* Strings are kept in chunks, each string once for each caller. */
 #define CHUNK_BYTES (64u << 10)
@@ -20,6 +22,9 @@ struct chunk {
 
 struct variables_state {
 	struct chunk *chunks;
+	bool borrowed; /* the arrays lie in memory that is not ours to free */
+	void *bytes;   /* in this, if not NULL; unmap */
+	size_t len;
 };
 
 const char *var_string(struct var_build *b, const char *s)
@@ -194,6 +199,7 @@ static void walk_units(struct var_build *b, Dwarf *dwarf)
 			var_walk_unit(b, &die);
 		else if (type == DW_UT_skeleton && sub.addr)
 			var_walk_unit(b, &sub);
+		b->v->is_split |= type == DW_UT_skeleton;
 	}
 	b->v->nr_damaged += got < 0;
 }
@@ -305,6 +311,20 @@ struct variables *variables_load(struct sym_space *s, uint32_t module,
 	return NULL;
 }
 
+bool variables_borrow(struct variables *v)
+{
+	v->state = calloc(1, sizeof(*v->state));
+	if (v->state)
+		v->state->borrowed = true;
+	return v->state;
+}
+
+void variables_own(struct variables *v, void *bytes, size_t len)
+{
+	v->state->bytes = bytes;
+	v->state->len = len;
+}
+
 void variables_destroy(struct variables *v)
 {
 	if (!v)
@@ -314,7 +334,14 @@ void variables_destroy(struct variables *v)
 		next = c->next;
 		free(c);
 	}
+	bool borrowed = v->state && v->state->borrowed;
+	if (v->state && v->state->bytes)
+		munmap(v->state->bytes, v->state->len);
 	free(v->state);
+	if (borrowed) {
+		free(v);
+		return;
+	}
 	free(v->vars);
 	free(v->places);
 	free(v->ops);

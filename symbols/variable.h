@@ -226,6 +226,7 @@ struct variables {
 	size_t nr_seen;	   /* integer variables */
 	size_t nr_damaged; /* things skipped because they are malformed */
 	bool cut_short;	   /* more than the limits allow was left out */
+	bool is_split;	   /* some are in files of their own (.dwo) */
 	struct variables_state *state; /* private: strings and the like */
 };
 

@@ -1,0 +1,218 @@
+#include "symbols/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGN	  32
+#define RECENT	  4096 /* a power of two */
+#define NO_STRING UINT64_MAX
+
+/* What stands before each array. */
+struct store_head {
+	uint64_t nr;
+	uint64_t item;
+	uint64_t zero[2];
+};
+_Static_assert(sizeof(struct store_head) == ALIGN, "keeps the alignment");
+
+/* --- the checksum: four lanes, each of which any change of a word changes ---
+ */
+
+#define ODD_A 0x9e3779b185ebca87ULL
+#define ODD_B 0xc2b2ae3d27d4eb4fULL
+
+void store_sum_init(struct store_sum *s)
+{
+	*s = (struct store_sum){.lane = {ODD_A, ODD_B, ODD_A ^ ODD_B, 1}};
+}
+
+static uint64_t mix(uint64_t lane, uint64_t word)
+{
+	lane += word * ODD_B;
+	lane = lane << 31 | lane >> 33;
+	return lane * ODD_A;
+}
+
+void store_sum_add(struct store_sum *s, const void *bytes, size_t len)
+{
+	const uint8_t *at = bytes;
+	uint64_t lane[4], word[4];
+	memcpy(lane, s->lane, sizeof(lane));
+	s->bytes += len;
+	for (; len >= ALIGN; len -= ALIGN, at += ALIGN) {
+		memcpy(word, at, ALIGN);
+		for (unsigned i = 0; i < 4; i++)
+			lane[i] = mix(lane[i], word[i]);
+	}
+	if (len) {
+		memset(word, 0, ALIGN);
+		memcpy(word, at, len);
+		for (unsigned i = 0; i < 4; i++)
+			lane[i] = mix(lane[i], word[i]);
+	}
+	memcpy(s->lane, lane, sizeof(lane));
+}
+
+uint64_t store_sum_end(const struct store_sum *s)
+{
+	uint64_t sum = s->bytes;
+	for (unsigned i = 0; i < 4; i++)
+		sum = mix(sum, s->lane[i] ^ s->lane[i] >> 29);
+	return sum ^ sum >> 32;
+}
+
+/* --- putting --- */
+
+bool store_out_init(struct store_out *o, struct outfile *file)
+{
+	*o = (struct store_out){.file = file};
+	store_sum_init(&o->sum);
+	o->buf = malloc(STORE_BUF_BYTES);
+	o->recent = calloc(RECENT, sizeof(*o->recent));
+	o->failed = !o->buf || !o->recent;
+	return !o->failed;
+}
+
+bool store_flush(struct store_out *o)
+{
+	if (!o->failed && o->used) {
+		store_sum_add(&o->sum, o->buf, o->used);
+		o->failed = outfile_append(o->file, o->buf, o->used) != 0;
+	}
+	o->used = 0;
+	return !o->failed;
+}
+
+void store_more(struct store_out *o, const void *items, size_t bytes)
+{
+	const uint8_t *at = items;
+	while (bytes && !o->failed) {
+		size_t room = STORE_BUF_BYTES - o->used;
+		size_t n = bytes < room ? bytes : room;
+		memcpy(o->buf + o->used, at, n);
+		o->used += n;
+		at += n;
+		bytes -= n;
+		if (o->used == STORE_BUF_BYTES)
+			store_flush(o);
+	}
+}
+
+void store_begin(struct store_out *o, size_t nr, size_t item)
+{
+	const struct store_head head = {.nr = nr, .item = item};
+	store_more(o, &head, sizeof(head));
+}
+
+void store_end(struct store_out *o)
+{
+	static const uint8_t zero[ALIGN];
+	store_more(o, zero, -o->used & (ALIGN - 1));
+}
+
+void store_put(struct store_out *o, const void *items, size_t nr, size_t item)
+{
+	store_begin(o, nr, item);
+	store_more(o, items, nr * item);
+	store_end(o);
+}
+
+static const char *stands_for(uint64_t at)
+{
+	return (const char *)(uintptr_t)at;
+}
+
+const char *store_string(struct store_out *o, const char *s)
+{
+	if (!s)
+		return stands_for(NO_STRING);
+	struct store_recent *r =
+		&o->recent[((uintptr_t)s * ODD_A >> 40) & (RECENT - 1)];
+	if (r->s == s || o->failed)
+		return stands_for(r->at);
+	size_t len = strlen(s) + 1;
+	if (o->text_cap - o->text_len < len) {
+		size_t cap = 2 * (o->text_cap + len) + STORE_BUF_BYTES;
+		char *more = cap < UINT32_MAX ? realloc(o->text, cap) : NULL;
+		if (!more) {
+			o->failed = true;
+			return s;
+		}
+		o->text = more;
+		o->text_cap = cap;
+	}
+	memcpy(o->text + o->text_len, s, len);
+	*r = (struct store_recent){.s = s, .at = (uint32_t)o->text_len};
+	o->text_len += len;
+	return stands_for(r->at);
+}
+
+void store_put_strings(struct store_out *o)
+{
+	store_put(o, o->text, o->text_len, 1);
+	free(o->text);
+	o->text = NULL;
+	o->text_len = o->text_cap = 0;
+	if (o->recent)
+		memset(o->recent, 0, RECENT * sizeof(*o->recent));
+}
+
+void store_out_deinit(struct store_out *o)
+{
+	free(o->buf);
+	free(o->text);
+	free(o->recent);
+}
+
+/* --- taking --- */
+
+void *store_take(struct store_in *in, size_t item, size_t *nr_ret)
+{
+	struct store_head head;
+	uint64_t bytes;
+	*nr_ret = 0;
+	if (!in->bad && in->len - in->at >= sizeof(head)) {
+		memcpy(&head, in->bytes + in->at, sizeof(head));
+		size_t left = in->len - in->at - sizeof(head);
+		if (head.item == item &&
+		    !__builtin_mul_overflow(head.nr, head.item, &bytes) &&
+		    bytes <= left &&
+		    ((bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1)) <= left) {
+			void *items = in->bytes + in->at + sizeof(head);
+			in->at += sizeof(head) +
+				  ((bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1));
+			*nr_ret = head.nr;
+			return items;
+		}
+	}
+	in->bad = true;
+	return NULL;
+}
+
+void *store_take_some(struct store_in *in, size_t item, size_t nr)
+{
+	size_t got;
+	void *items = store_take(in, item, &got);
+	if (got == nr)
+		return items;
+	in->bad = true;
+	return NULL;
+}
+
+void store_take_strings(struct store_in *in)
+{
+	in->text = store_take(in, 1, &in->text_len);
+	if (in->text_len && in->text[in->text_len - 1])
+		in->bad = true;
+}
+
+const char *store_string_at(struct store_in *in, const char *s)
+{
+	uint64_t at = (uintptr_t)s;
+	if (at == NO_STRING)
+		return NULL;
+	if (!in->bad && at < in->text_len)
+		return in->text + at;
+	in->bad = true;
+	return "";
+}

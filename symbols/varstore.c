@@ -1,0 +1,226 @@
+#include "symbols/varstore.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "symbols/debugfile.h"
+#include "symbols/space.h"
+#include "symbols/varbuild.h"
+
+/* --- which files --- */
+
+static bool add_file(struct store_sum *sum, int fd)
+{
+	uint8_t *buf _cleanup_free_ = malloc(STORE_BUF_BYTES);
+	off_t at = 0;
+	ssize_t n = -1;
+	size_t used = 0;
+	while (buf) {
+		n = pread(fd, buf + used, STORE_BUF_BYTES - used, at);
+		if (n <= 0)
+			break;
+		at += n;
+		used += (size_t)n;
+		if (used == STORE_BUF_BYTES) {
+			store_sum_add(sum, buf, used);
+			used = 0;
+		}
+	}
+	if (n == 0)
+		store_sum_add(sum, buf, used);
+	return n == 0;
+}
+
+/* Does it name further files with debug information? */
+static bool names_others(Elf *elf)
+{
+	size_t names;
+	Elf_Scn *scn = NULL;
+	GElf_Shdr head;
+	if (!elf || elf_getshdrstrndx(elf, &names))
+		return true;
+	while ((scn = elf_nextscn(elf, scn))) {
+		const char *name =
+			gelf_getshdr(scn, &head)
+				? elf_strptr(elf, names, head.sh_name)
+				: NULL;
+		if (name && !strcmp(name, ".gnu_debugaltlink"))
+			return true;
+	}
+	return false;
+}
+
+bool variables_sign(struct sym_space *s, uint32_t module, uint64_t *ret)
+{
+	struct module *m = space_module(s, module);
+	struct store_sum sum;
+	store_sum_init(&sum);
+	if (!m || !m->is_elf || m->fd < 0 || !add_file(&sum, m->fd))
+		return false;
+	Elf *elf = module_elf(m);
+	bool fine = !names_others(elf);
+	elf_end(elf);
+	if (fine && !m->has_dwarf)
+		fine = debugfile_of(m, s->root_fd) && m->debug_has_dwarf &&
+		       !names_others(m->debug_elf) &&
+		       add_file(&sum, m->debug_fd);
+	*ret = store_sum_end(&sum);
+	return fine;
+}
+
+/* --- putting --- */
+
+/* What is no array. */
+struct kept_counts {
+	uint64_t nr_seen, nr_damaged;
+	uint64_t cut_short;
+};
+
+void variables_put(struct store_out *o, const struct variables *v)
+{
+	const struct kept_counts counts = {v->nr_seen, v->nr_damaged,
+					   v->cut_short};
+	store_put(o, &counts, 1, sizeof(counts));
+	store_put(o, v->places, v->nr_places, sizeof(*v->places));
+	store_put(o, v->ops, v->nr_ops, sizeof(*v->ops));
+	store_put(o, v->ranges, v->nr_ranges, sizeof(*v->ranges));
+	store_begin(o, v->nr_vars, sizeof(*v->vars));
+	for (size_t i = 0; i < v->nr_vars; i++) {
+		struct variable var = v->vars[i];
+		var.name = store_string(o, var.name);
+		var.qualified = store_string(o, var.qualified);
+		var.file = store_string(o, var.file);
+		var.scope = store_string(o, var.scope);
+		var.type.name = store_string(o, var.type.name);
+		store_more(o, &var, sizeof(var));
+	}
+	store_end(o);
+	store_begin(o, v->nr_functions, sizeof(*v->functions));
+	for (size_t i = 0; i < v->nr_functions; i++) {
+		struct var_function f = v->functions[i];
+		f.name = store_string(o, f.name);
+		f.file = store_string(o, f.file);
+		store_more(o, &f, sizeof(f));
+	}
+	store_end(o);
+	store_begin(o, v->nr_enumerators, sizeof(*v->enumerators));
+	for (size_t i = 0; i < v->nr_enumerators; i++) {
+		struct var_enumerator e = v->enumerators[i];
+		e.name = store_string(o, e.name);
+		store_more(o, &e, sizeof(e));
+	}
+	store_end(o);
+	store_put_strings(o);
+}
+
+/* --- taking --- */
+
+static bool in_array(uint64_t first, uint64_t nr, size_t of)
+{
+	return first <= of && nr <= of - first;
+}
+
+/* Before it is read as a bool. */
+static bool is_bool(const bool *b)
+{
+	return *(const uint8_t *)b <= 1;
+}
+
+static const char *string_of(struct store_in *in, const char *s)
+{
+	const char *ret = store_string_at(in, s);
+	in->bad |= !ret;
+	return ret;
+}
+
+static bool type_fits(const struct variables *v, const struct var_type *t)
+{
+	return (t->width == 1 || t->width == 2 || t->width == 4 ||
+		t->width == 8) &&
+	       t->class_ <= VAR_ENUM && is_bool(&t->is_signed) &&
+	       is_bool(&t->is_volatile) && is_bool(&t->is_const) &&
+	       t->bit_offset + t->bit_size <= 8u * t->width &&
+	       (t->bit_size || !t->bit_offset) && t->nr_dims <= VAR_MAX_DIMS &&
+	       in_array(t->first_enumerator, t->nr_enumerators,
+			v->nr_enumerators);
+}
+
+static bool variable_fits(struct store_in *in, const struct variables *v,
+			  struct variable *var)
+{
+	var->name = string_of(in, var->name);
+	var->qualified = string_of(in, var->qualified);
+	var->file = string_of(in, var->file);
+	var->scope = string_of(in, var->scope);
+	var->type.name = string_of(in, var->type.name);
+	return !in->bad && type_fits(v, &var->type) &&
+	       in_array(var->first_place, var->nr_places, v->nr_places) &&
+	       var->reason < VAR_NR_REASONS &&
+	       (var->nr_places || !(var->flags & VAR_STATIC));
+}
+
+static bool place_fits(const struct variables *v, const struct var_place *p)
+{
+	return p->lo < p->hi && p->kind <= VAR_EXPR && p->shift < 64 &&
+	       (p->function < v->nr_functions ||
+		p->function == VAR_NO_FUNCTION) &&
+	       (p->kind != VAR_EXPR ||
+		(p->nr_ops <= VAR_MAX_OPS + 2 &&
+		 in_array(p->first_op, p->nr_ops, v->nr_ops)));
+}
+
+static bool all_fit(struct store_in *in, struct variables *v)
+{
+	for (size_t i = 0; i < v->nr_places; i++)
+		if (!place_fits(v, &v->places[i]))
+			return false;
+	for (size_t i = 0; i < v->nr_ops; i++)
+		if (v->ops[i].code > VAR_OP_ADDR)
+			return false;
+	for (size_t i = 0; i < v->nr_ranges; i++)
+		if (v->ranges[i].lo >= v->ranges[i].hi)
+			return false;
+	for (size_t i = 0; i < v->nr_vars; i++)
+		if (!variable_fits(in, v, &v->vars[i]))
+			return false;
+	for (size_t i = 0; i < v->nr_functions; i++) {
+		struct var_function *f = &v->functions[i];
+		f->name = string_of(in, f->name);
+		f->file = string_of(in, f->file);
+		if (in->bad ||
+		    !in_array(f->first_range, f->nr_ranges, v->nr_ranges))
+			return false;
+	}
+	for (size_t i = 0; i < v->nr_enumerators; i++)
+		v->enumerators[i].name = string_of(in, v->enumerators[i].name);
+	return !in->bad;
+}
+
+struct variables *variables_take(struct store_in *in)
+{
+	struct variables *v = calloc(1, sizeof(*v));
+	const struct kept_counts *counts =
+		store_take_some(in, sizeof(*counts), 1);
+	if (!v || !counts || !variables_borrow(v)) {
+		variables_destroy(v);
+		return NULL;
+	}
+	v->nr_seen = counts->nr_seen;
+	v->nr_damaged = counts->nr_damaged;
+	v->cut_short = counts->cut_short;
+	v->places = store_take(in, sizeof(*v->places), &v->nr_places);
+	v->ops = store_take(in, sizeof(*v->ops), &v->nr_ops);
+	v->ranges = store_take(in, sizeof(*v->ranges), &v->nr_ranges);
+	v->vars = store_take(in, sizeof(*v->vars), &v->nr_vars);
+	v->functions = store_take(in, sizeof(*v->functions), &v->nr_functions);
+	v->enumerators =
+		store_take(in, sizeof(*v->enumerators), &v->nr_enumerators);
+	store_take_strings(in);
+	if (!in->bad && v->nr_vars <= VAR_MAX_VARIABLES &&
+	    v->nr_places <= VAR_MAX_PLACES &&
+	    v->nr_functions <= VAR_MAX_FUNCTIONS && all_fit(in, v))
+		return v;
+	variables_destroy(v);
+	return NULL;
+}
