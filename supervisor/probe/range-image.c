@@ -123,8 +123,7 @@ static bool scan_words(struct range_image *img, const struct range_segment *s)
 	return true;
 }
 
-int range_image_scan(struct range_image *img, const uint64_t *starts,
-		     size_t nr_starts, struct smco_err *err)
+static int find_text(struct range_image *img, struct smco_err *err)
 {
 	for (unsigned i = 0; i < img->nr_segments; i++)
 		if (img->segment[i].exec &&
@@ -135,6 +134,15 @@ int range_image_scan(struct range_image *img, const uint64_t *starts,
 		}
 	if (img->hi <= img->lo || img->hi - img->lo > UINT32_MAX)
 		return smco_fail(err, SMCO_FORMAT, 0, "no code in this file");
+	return 0;
+}
+
+int range_image_scan(struct range_image *img, const uint64_t *starts,
+		     size_t nr_starts, struct smco_err *err)
+{
+	int r = find_text(img, err);
+	if (r)
+		return r;
 	_cleanup_free_ uint64_t *sorted =
 		calloc(nr_starts + 1, sizeof(*sorted));
 	img->mark = calloc(1, img->hi - img->lo);
@@ -179,8 +187,8 @@ static void lead_to(void *ctx, uint64_t addr)
 	lead(ctx, addr);
 }
 
-int range_image_load(struct range_image *img, Elf *elf, const uint64_t *starts,
-		     size_t nr_starts, struct smco_err *err)
+static int read_segments(struct range_image *img, Elf *elf,
+			 struct smco_err *err)
 {
 	size_t nr = 0, size = 0;
 	const uint8_t *raw = (const uint8_t *)elf_rawfile(elf, &size);
@@ -202,7 +210,21 @@ int range_image_load(struct range_image *img, Elf *elf, const uint64_t *starts,
 			.exec = ph.p_flags & PF_X,
 		};
 	}
-	int r = range_image_scan(img, starts, nr_starts, err);
+	return 0;
+}
+
+int range_image_open(struct range_image *img, Elf *elf, struct smco_err *err)
+{
+	int r = read_segments(img, elf, err);
+	return r ? r : find_text(img, err);
+}
+
+int range_image_load(struct range_image *img, Elf *elf, const uint64_t *starts,
+		     size_t nr_starts, struct smco_err *err)
+{
+	int r = read_segments(img, elf, err);
+	if (r == 0)
+		r = range_image_scan(img, starts, nr_starts, err);
 	if (r == 0)
 		landing_pads(elf, lead_to, img);
 	return r;

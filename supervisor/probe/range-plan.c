@@ -32,6 +32,25 @@ static void need_variables(const struct range_plan *plan,
 		range_code_live(code);
 }
 
+/* Can the windows be in this code? */
+static bool are_in_code(const struct range_windows *w,
+			const struct range_code *code,
+			const struct range_image *img)
+{
+	if (!w->nr)
+		return true;
+	if (code->refused || w->window[w->nr - 1].end > code->nr)
+		return false;
+	for (size_t i = 0; i < w->nr; i++)
+		if (code->insns[w->window[i].first].addr + CODE_JUMP_BYTES >
+		    img->hi)
+			return false;
+	for (size_t i = 0; i < w->nr_sites; i++)
+		if (w->site[i].gap >= code->nr)
+			return false;
+	return true;
+}
+
 int range_plan_decode(const struct range_plan *plan, uint32_t function,
 		      struct range_code *ret, struct smco_err *err)
 {
@@ -50,6 +69,12 @@ int range_plan_decode(const struct range_plan *plan, uint32_t function,
 		chunks[i] = (struct range_chunk){r->lo, r->hi};
 	}
 	int r = range_code_init(ret, &plan->img, chunks, f->nr_ranges, err);
+	if (r == 0 && plan->is_taken &&
+	    !are_in_code(&plan->function[function].windows, ret, &plan->img)) {
+		range_code_deinit(ret);
+		r = smco_fail(err, SMCO_UNSUPPORTED, 0,
+			      "what was kept is of other code");
+	}
 	if (r == 0)
 		need_variables(plan, &plan->function[function].windows, ret);
 	return r;
@@ -73,6 +98,24 @@ static void keep_or_release(struct range_plan *plan,
 	}
 	plan->kept_bytes += bytes;
 	f->code = *code;
+}
+
+int range_plan_keep(struct range_plan *plan, uint64_t bytes,
+		    struct smco_err *err)
+{
+	for (uint32_t i = 0;
+	     i < plan->v->nr_functions && plan->kept_bytes < bytes; i++) {
+		struct range_plan_function *f = &plan->function[i];
+		struct range_code code;
+		if (!f->windows.nr || f->code.insns)
+			continue;
+		int r = range_plan_decode(plan, i, &code, err);
+		if (r == 0)
+			keep_or_release(plan, f, &code);
+		else if (r != SMCO_UNSUPPORTED)
+			return r;
+	}
+	return 0;
 }
 
 static bool add_use(struct range_plan *plan, uint32_t var, uint32_t window)
@@ -363,12 +406,17 @@ void range_plan_destroy(struct range_plan *plan)
 	if (!plan)
 		return;
 	for (size_t i = 0; plan->function && i < plan->v->nr_functions; i++) {
-		range_windows_deinit(&plan->function[i].windows);
+		if (!plan->is_taken)
+			range_windows_deinit(&plan->function[i].windows);
 		range_code_deinit(&plan->function[i].code);
 	}
-	range_image_deinit(&plan->img);
 	elf_end(plan->elf);
 	free(plan->function);
+	if (plan->is_taken) {
+		free(plan);
+		return;
+	}
+	range_image_deinit(&plan->img);
 	free(plan->var);
 	free(plan->cell_of);
 	free(plan->subscript);

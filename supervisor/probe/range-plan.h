@@ -33,15 +33,22 @@ struct range_plan {
 	uint64_t kept_bytes; /* of the functions' code */
 	uint64_t lo;	     /* of all that is patched */
 	uint64_t hi;	     /* exclusive */
+	/* From a file (range-store.h): all arrays but function are somebody
+	 * else's, and windows may be of other code than there is. */
+	bool is_taken;
 };
 
 /*
  * The instructions that the windows' indices are of. Those of a large program
  * are not all kept; decoding a function again gives the same. The program
- * stands when it is asked for them first.
+ * stands when it is asked for them first. SMCO_UNSUPPORTED: the windows of a
+ * plan that was taken from a file are none of this code.
  */
 int range_plan_decode(const struct range_plan *plan, uint32_t function,
 		      struct range_code *ret, struct smco_err *err);
+/* Decode the first functions ahead of time, as many as take @bytes. */
+int range_plan_keep(struct range_plan *plan, uint64_t bytes,
+		    struct smco_err *err);
 /* When done with them. */
 void range_plan_release(const struct range_plan *plan, uint32_t function,
 			struct range_code *code);

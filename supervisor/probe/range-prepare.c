@@ -138,8 +138,9 @@ int range_prepare(struct ranges *r, uint32_t number, struct smco_err *err)
 	    !r->plan->function[number].info.nr_windows)
 		return 0;
 	int ret = range_plan_decode(r->plan, number, &code, err);
+	f->useless = ret == SMCO_UNSUPPORTED;
 	if (ret)
-		return ret;
+		return f->useless ? 0 : ret;
 	ret = build(r, number, f, &code, &stubs, err);
 	range_stubs_deinit(&stubs);
 	range_plan_release(r->plan, number, &code);

@@ -45,6 +45,9 @@ enum range_mark {
  */
 int range_image_load(struct range_image *img, Elf *elf, const uint64_t *starts,
 		     size_t nr_starts, struct smco_err *err);
+/* Reads the segments alone, and which of them has the code: mark and taken are
+ * the caller's to fill in, and to free. */
+int range_image_open(struct range_image *img, Elf *elf, struct smco_err *err);
 /* The same for segments that the caller has filled in. */
 int range_image_scan(struct range_image *img, const uint64_t *starts,
 		     size_t nr_starts, struct smco_err *err);
