@@ -60,6 +60,7 @@ enum { /* long options without a letter */
        OPT_VAR,
        OPT_FUNCTION,
        OPT_FILE,
+       OPT_NO_CACHE,
 };
 
 static const char short_options[] = "+:t:p:o:d:m:e:fqvVh";
@@ -87,6 +88,7 @@ static const struct option long_options[] = {
 	{"mechanism", required_argument, NULL, OPT_MECHANISM},
 	{"controller", required_argument, NULL, OPT_CONTROLLER},
 	{"no-follow", no_argument, NULL, OPT_NO_FOLLOW},
+	{"no-cache", no_argument, NULL, OPT_NO_CACHE},
 	{"kill-on-exit", no_argument, NULL, OPT_KILL_ON_EXIT},
 	{"color", required_argument, NULL, OPT_COLOR},
 	{"list-events", no_argument, NULL, OPT_LIST_EVENTS},
@@ -244,6 +246,9 @@ static int take_option(int c, struct options *o, struct smco_err *err)
 				    err);
 	case OPT_FILE:
 		return options_glob(optarg, "--file", &o->select.files, err);
+	case OPT_NO_CACHE:
+		o->no_cache = true;
+		return 0;
 	case OPT_NAP:
 		return options_time(optarg, "--nap", OPTIONS_MIN_NAP_NS,
 				    "at least 10ms", &o->nap_ns, err);

@@ -88,6 +88,7 @@ struct options {
 	enum options_color color;
 	bool follow;
 	bool kill_on_exit;
+	bool no_cache; /* --no-cache */
 	bool quiet;
 	unsigned verbose; /* number of -v */
 };

@@ -59,6 +59,7 @@ int session_range_create(struct session *s, struct smco_err *err)
 		.kind = kinds[s->opt->controller],
 		.target_overhead_ppb = s->opt->target_ppb,
 		.start_ns = s->start_ns,
+		.use_cache = !s->opt->no_cache,
 		.emit = session_emit,
 		.put_stack = put_stack,
 		.put_meta = put_meta,

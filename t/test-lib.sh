@@ -19,6 +19,8 @@ cd "$SCRATCH" || exit 1
 # shellcheck disable=SC2046 # words
 trap 'kill -9 $(jobs -p) 2>/dev/null' EXIT
 export NO_COLOR=1
+# What a test keeps is its own.
+export SMCO_CACHE_DIR=$SCRATCH/cache
 
 # ok DESCRIPTION COMMAND... - passes if the command succeeds.
 ok() {

@@ -42,10 +42,7 @@ static const char *unwatched_text(unsigned why)
 
 static bool is_polled(const struct range_unit *u, uint32_t var)
 {
-	for (size_t i = 0; i < u->nr_polls; i++)
-		if (u->polls[i].var == var)
-			return true;
-	return false;
+	return u->is_polled[var / 8] & 1 << var % 8;
 }
 
 /* Why variable @i is not watched; VAR_FINE if it is. */
@@ -355,4 +352,5 @@ void range_finish(struct range_monitor *m, uint64_t now_ns)
 	for (struct range_unit *u = m->units; u; u = u->next)
 		if (!u->is_told)
 			tell_unit(m, u, now_ns);
+	range_units_keep(m);
 }

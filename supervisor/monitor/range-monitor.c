@@ -29,10 +29,11 @@ struct range_monitor *range_monitor_create(const struct range_params *params,
 		return NULL;
 	m->p = *params;
 	m->ledger = l;
+	m->cache_dir = params->use_cache ? cachedir_open() : -1;
 	m->buf = malloc(RANGE_POLL_BYTES);
 	if (m->buf)
 		return m;
-	free(m);
+	range_monitor_destroy(m);
 	return NULL;
 }
 
@@ -58,6 +59,8 @@ void range_monitor_destroy(struct range_monitor *m)
 		next = u->next;
 		range_unit_destroy(u);
 	}
+	if (m->cache_dir >= 0)
+		close(m->cache_dir);
 	free(m->buf);
 	free(m->news);
 	free(m->cost);

@@ -25,6 +25,7 @@ struct range_params {
 	enum controller_kind kind;
 	int64_t target_overhead_ppb;
 	uint64_t start_ns; /* of the session */
+	bool use_cache;	   /* keep what programs' files say: cachedir.h */
 	void (*emit)(void *ctx, const struct record *r);
 	void (*put_stack)(void *ctx, uint32_t id,
 			  const struct trace_frame *frames, size_t nr);
@@ -76,7 +77,7 @@ uint64_t range_due_ns(const struct range_monitor *m);
  * the target. */
 void range_emit(struct range_monitor *m, uint64_t now_ns);
 /* The program has ended or is left: write all that is left, and which variables
- * had no value. */
+ * had no value. What was read of files is kept for the next time. */
 void range_finish(struct range_monitor *m, uint64_t now_ns);
 
 #endif

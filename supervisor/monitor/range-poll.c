@@ -56,7 +56,8 @@ int range_polls_find(struct range_unit *u)
 	const struct variables *v = u->vars;
 	uint64_t total = 0;
 	u->polls = calloc(v->nr_vars + 1, sizeof(*u->polls));
-	if (!u->polls)
+	u->is_polled = calloc(v->nr_vars / 8 + 1, 1);
+	if (!u->polls || !u->is_polled)
 		return SMCO_NOMEM;
 	for (uint32_t i = 0; i < v->nr_vars; i++) {
 		uint64_t len = extent(&v->vars[i].type);
@@ -69,6 +70,7 @@ int range_polls_find(struct range_unit *u)
 			.len = len,
 			.at = total,
 		};
+		u->is_polled[i / 8] |= (uint8_t)(1 << i % 8);
 		total += len;
 	}
 	u->poll_bytes = total;

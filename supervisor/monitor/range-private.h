@@ -2,6 +2,7 @@
 #ifndef SMCO_RANGE_PRIVATE_H
 #define SMCO_RANGE_PRIVATE_H
 
+#include "supervisor/monitor/range-cache.h"
 #include "supervisor/monitor/range-duty.h"
 #include "supervisor/monitor/range-monitor.h"
 #include "supervisor/probe/range-subscript.h"
@@ -29,11 +30,14 @@ struct range_unit {
 	size_t nr_subscripts;
 	struct range_poll *polls; /* by address */
 	size_t nr_polls;
-	size_t poll_bytes; /* of all together */
-	uint32_t first_id; /* of variables in the trace, then subscripts */
-	uint8_t *told;	   /* bit of each of those: it is in the trace */
-	bool is_told;	   /* all are */
-	bool no_match;	   /* the selection fits none of its variables */
+	size_t poll_bytes;  /* of all together */
+	uint8_t *is_polled; /* bit of each variable */
+	uint32_t first_id;  /* of variables in the trace, then subscripts */
+	uint8_t *told;	    /* bit of each of those: it is in the trace */
+	bool is_told;	    /* all are */
+	struct range_cache_key key;
+	bool from_cache; /* or in it by now, or it need not be */
+	bool no_match;	 /* the selection fits none of its variables */
 	char why[320];
 };
 
@@ -71,6 +75,7 @@ struct range_monitor {
 	struct ledger *ledger;
 	struct range_unit *units;
 	struct range_proc *procs; /* also those that are gone */
+	int cache_dir;		  /* -1: none */
 	uint32_t next_id;
 	uint64_t next_tick_ns;
 	uint64_t next_emit_ns;
@@ -89,6 +94,8 @@ struct range_monitor {
 struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
 				  const char *open_path);
 void range_unit_destroy(struct range_unit *u);
+/* Those that were read, into the cache. */
+void range_units_keep(struct range_monitor *m);
 /* range-poll.c */
 int range_polls_find(struct range_unit *u);
 /* Look at all of them once. */

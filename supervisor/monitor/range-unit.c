@@ -24,8 +24,9 @@ static int explain(struct range_monitor *m, struct range_unit *u,
 	return rc;
 }
 
-static int load(struct range_monitor *m, struct range_unit *u,
-		struct sym_space *space, struct smco_err *err)
+/* Variables and plan, from the file. */
+static int read_file(struct range_monitor *m, struct range_unit *u,
+		     struct sym_space *space, struct smco_err *err)
 {
 	u->vars = variables_load(space, 1, wanted, &m->p.select, err);
 	if (!u->vars)
@@ -45,6 +46,24 @@ static int load(struct range_monitor *m, struct range_unit *u,
 		smco_debug("range", "%s: %s", u->path, err->msg);
 		u->plan = NULL;
 	}
+	return 0;
+}
+
+static int load(struct range_monitor *m, struct range_unit *u,
+		struct sym_space *space, struct smco_err *err)
+{
+	int rc = 0;
+	if (m->cache_dir >= 0)
+		range_cache_key(&u->key, space, &m->p.select);
+	u->from_cache = m->cache_dir >= 0 &&
+			range_cache_load(m->cache_dir, &u->key, space, &u->vars,
+					 &u->plan);
+	if (!u->from_cache)
+		rc = read_file(m, u, space, err);
+	if (rc)
+		return rc;
+	smco_debug("range", "%s: %s", u->path,
+		   u->from_cache ? "from the cache" : "read");
 	if (u->plan) {
 		u->nr_windows = range_plan_nr_windows(u->plan);
 		u->subscripts =
@@ -98,11 +117,25 @@ struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
 	return u;
 }
 
+void range_units_keep(struct range_monitor *m)
+{
+	for (struct range_unit *u = m->units; u; u = u->next) {
+		if (m->cache_dir < 0 || !u->vars || u->from_cache)
+			continue;
+		bool kept = range_cache_store(m->cache_dir, &u->key, u->vars,
+					      u->plan, CACHEDIR_MOST_BYTES);
+		smco_debug("range", "%s: %s", u->path,
+			   kept ? "kept in the cache" : "not kept");
+		u->from_cache = true;
+	}
+}
+
 void range_unit_destroy(struct range_unit *u)
 {
 	range_plan_destroy(u->plan);
 	variables_destroy(u->vars);
 	free(u->polls);
+	free(u->is_polled);
 	free(u->told);
 	free(u->path);
 	free(u->module_path);

@@ -1,0 +1,190 @@
+#include "supervisor/monitor/range-cache.h"
+
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "symbols/symbols.h"
+#include "symbols/varstore.h"
+
+/* With what is not seen by the build: another order of arrays in the file. */
+#define MAGIC "smcoR\0\0\1"
+
+_Static_assert(sizeof(struct range_cache_head) % 32 == 0,
+	       "keeps the alignment");
+
+/* The linker's number of an executable: a note in its memory. */
+static int add_notes(struct dl_phdr_info *info, size_t size, void *sum)
+{
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		const char *at = (const char *)(info->dlpi_addr + p->p_vaddr);
+		if (p->p_type != PT_NOTE)
+			continue;
+		for (uint64_t left = p->p_memsz; left > sizeof(ElfW(Nhdr));) {
+			const ElfW(Nhdr) *n = (const void *)at;
+			uint64_t len = sizeof(*n) +
+				       ((n->n_namesz + 3ULL) & ~3ULL) +
+				       ((n->n_descsz + 3ULL) & ~3ULL);
+			if (len > left)
+				break;
+			if (n->n_type == NT_GNU_BUILD_ID)
+				store_sum_add(sum, at, len);
+			at += len;
+			left -= len;
+		}
+	}
+	(void)size;
+	return 1; /* the first is the program */
+}
+
+uint64_t range_cache_build(void)
+{
+	struct store_sum sum;
+	store_sum_init(&sum);
+	dl_iterate_phdr(add_notes, &sum);
+	return sum.bytes ? store_sum_end(&sum) : 0;
+}
+
+static void add_globs(struct store_sum *sum, const struct range_globs *g)
+{
+	uint64_t nr = g->nr;
+	store_sum_add(sum, &nr, sizeof(nr));
+	for (size_t i = 0; i < g->nr; i++)
+		store_sum_add(sum, g->glob[i], strlen(g->glob[i]) + 1);
+}
+
+void range_cache_key(struct range_cache_key *key, struct sym_space *s,
+		     const struct range_select *select)
+{
+	struct sym_module_info info;
+	struct store_sum sum;
+	*key = (struct range_cache_key){.name = ""};
+	sym_module_info(s, 1, &info);
+	if (!info.build_id || !*info.build_id || !range_cache_build() ||
+	    !variables_sign(s, 1, &key->sign))
+		return;
+	store_sum_init(&sum);
+	add_globs(&sum, &select->vars);
+	add_globs(&sum, &select->functions);
+	add_globs(&sum, &select->files);
+	key->select = store_sum_end(&sum);
+	snprintf(key->name, sizeof(key->name), "%s-%016llx.range",
+		 info.build_id, (unsigned long long)key->select);
+}
+
+static uint64_t sum_of(const void *bytes, size_t len)
+{
+	struct store_sum sum;
+	store_sum_init(&sum);
+	store_sum_add(&sum, bytes, len);
+	return store_sum_end(&sum);
+}
+
+static uint64_t head_sum(const struct range_cache_head *h)
+{
+	return sum_of(h, offsetof(struct range_cache_head, head_sum));
+}
+
+/* --- reading --- */
+
+static bool is_good(const uint8_t *bytes, size_t len,
+		    const struct range_cache_key *key)
+{
+	struct range_cache_head h;
+	if (len < sizeof(h))
+		return false;
+	memcpy(&h, bytes, sizeof(h));
+	return !memcmp(h.magic, MAGIC, sizeof(h.magic)) &&
+	       h.head_sum == head_sum(&h) && h.build == range_cache_build() &&
+	       h.sign == key->sign && h.select == key->select && h.len == len &&
+	       h.has_plan <= 1 &&
+	       h.sum == sum_of(bytes + sizeof(h), len - sizeof(h));
+}
+
+bool range_cache_take(uint8_t *bytes, size_t len,
+		      const struct range_cache_key *key, struct sym_space *s,
+		      struct variables **vars_ret, struct range_plan **plan_ret)
+{
+	struct store_in in = {
+		.bytes = bytes,
+		.len = len,
+		.at = sizeof(struct range_cache_head),
+	};
+	struct smco_err err = {0};
+	*plan_ret = NULL;
+	*vars_ret = is_good(bytes, len, key) ? variables_take(&in) : NULL;
+	if (!*vars_ret) {
+		munmap(bytes, len);
+		return false;
+	}
+	const struct range_cache_head *h = (const void *)bytes;
+	bool has_plan = h->has_plan;
+	variables_own(*vars_ret, bytes, len);
+	if (has_plan && range_plan_take(plan_ret, &in, s, 1, *vars_ret, &err)) {
+		smco_debug("range", "cache: %s", err.msg);
+		*plan_ret = NULL;
+	}
+	if (!in.bad && in.at == len && !has_plan == !*plan_ret)
+		return true;
+	range_plan_destroy(*plan_ret);
+	variables_destroy(*vars_ret);
+	*plan_ret = NULL;
+	*vars_ret = NULL;
+	return false;
+}
+
+bool range_cache_load(int dir, const struct range_cache_key *key,
+		      struct sym_space *s, struct variables **vars_ret,
+		      struct range_plan **plan_ret)
+{
+	uint8_t *bytes;
+	size_t len;
+	return *key->name && cachedir_read(dir, key->name, &bytes, &len) &&
+	       range_cache_take(bytes, len, key, s, vars_ret, plan_ret);
+}
+
+/* --- writing --- */
+
+static bool put_all(struct cachefile *f, const struct range_cache_key *key,
+		    const struct variables *vars, const struct range_plan *plan)
+{
+	struct range_cache_head h = {
+		.magic = MAGIC,
+		.build = range_cache_build(),
+		.sign = key->sign,
+		.select = key->select,
+		.has_plan = plan != NULL,
+	};
+	struct store_out o;
+	/* Its place; what is known at the end comes then. */
+	bool good = !outfile_append(&f->out, &h, sizeof(h));
+	if (good && store_out_init(&o, &f->out)) {
+		variables_put(&o, vars);
+		if (plan)
+			range_plan_put(&o, plan);
+		good = store_flush(&o);
+		h.len = f->out.size;
+		h.sum = store_sum_end(&o.sum);
+		h.head_sum = head_sum(&h);
+		store_out_deinit(&o);
+	} else {
+		good = false;
+	}
+	return good && pwrite(f->out.fd, &h, sizeof(h), 0) == sizeof(h);
+}
+
+bool range_cache_store(int dir, const struct range_cache_key *key,
+		       const struct variables *vars,
+		       const struct range_plan *plan, uint64_t most)
+{
+	struct cachefile f;
+	if (!*key->name || vars->is_split || !cachefile_create(&f, dir))
+		return false;
+	bool good = put_all(&f, key, vars, plan);
+	cachefile_close(&f, key->name, good, most);
+	return good;
+}

@@ -1,0 +1,412 @@
+/*
+ * What is kept of a program's variables and plan is what comes back, to the
+ * last bit; a file that is damaged, cut, somebody else's or of other bytes is
+ * as good as none, and no damage at all is a danger.
+ */
+#include "t/unit/symhelp.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "supervisor/monitor/range-cache.h"
+#include "supervisor/probe/range-plan.h"
+#include "symbols/varstore.h"
+
+static const struct range_select all;
+
+struct kept {
+	struct sym_space *s;
+	struct range_cache_key key;
+	struct variables *v;
+	struct range_plan *plan;
+};
+
+static int cache;
+
+static struct kept read_file(const char *name)
+{
+	struct kept k = {.s = sym_space_of_file(name)};
+	struct smco_err err = {0};
+	check(k.s);
+	range_cache_key(&k.key, k.s, &all);
+	k.v = variables_load(k.s, 1, NULL, NULL, &err);
+	check(k.v && !range_plan_create(&k.plan, k.s, 1, k.v, &err));
+	return k;
+}
+
+static void forget(struct kept *k)
+{
+	range_plan_destroy(k->plan);
+	variables_destroy(k->v);
+	sym_space_destroy(k->s);
+}
+
+#define SAME(a, b, array, nr)                                                  \
+	((a)->nr == (b)->nr &&                                                 \
+	 (!(a)->nr ||                                                          \
+	  !memcmp((a)->array, (b)->array, (a)->nr * sizeof(*(a)->array))))
+
+static bool same_string(const char *a, const char *b)
+{
+	return (!a && !b) || (a && b && !strcmp(a, b));
+}
+
+static bool same_variable(const struct variable *a, const struct variable *b)
+{
+	struct variable x = *a, y = *b;
+	if (!same_string(a->name, b->name) ||
+	    !same_string(a->qualified, b->qualified) ||
+	    !same_string(a->file, b->file) ||
+	    !same_string(a->scope, b->scope) ||
+	    !same_string(a->type.name, b->type.name))
+		return false;
+	x.name = y.name = x.qualified = y.qualified = NULL;
+	x.file = y.file = x.scope = y.scope = NULL;
+	x.type.name = y.type.name = NULL;
+	return !memcmp(&x, &y, sizeof(x));
+}
+
+static bool same_variables(const struct variables *a, const struct variables *b)
+{
+	bool same = a->nr_vars == b->nr_vars && a->nr_seen == b->nr_seen &&
+		    a->nr_damaged == b->nr_damaged &&
+		    a->cut_short == b->cut_short &&
+		    a->nr_functions == b->nr_functions &&
+		    a->nr_enumerators == b->nr_enumerators &&
+		    SAME(a, b, places, nr_places) && SAME(a, b, ops, nr_ops) &&
+		    SAME(a, b, ranges, nr_ranges);
+	for (size_t i = 0; same && i < a->nr_vars; i++)
+		same = same_variable(&a->vars[i], &b->vars[i]);
+	for (size_t i = 0; same && i < a->nr_functions; i++) {
+		const struct var_function *f = &a->functions[i],
+					  *g = &b->functions[i];
+		same = same_string(f->name, g->name) &&
+		       same_string(f->file, g->file) && f->line == g->line &&
+		       f->entry == g->entry &&
+		       f->first_range == g->first_range &&
+		       f->nr_ranges == g->nr_ranges;
+	}
+	for (size_t i = 0; same && i < a->nr_enumerators; i++)
+		same = same_string(a->enumerators[i].name,
+				   b->enumerators[i].name) &&
+		       a->enumerators[i].value == b->enumerators[i].value;
+	return same;
+}
+
+static bool same_function(const struct range_plan_function *a,
+			  const struct range_plan_function *b)
+{
+	struct range_function_info x = a->info, y = b->info;
+	x.refused = y.refused = NULL;
+	return same_string(a->info.refused, b->info.refused) &&
+	       !memcmp(&x, &y, sizeof(x)) &&
+	       a->first_window == b->first_window &&
+	       SAME(&a->windows, &b->windows, window, nr) &&
+	       SAME(&a->windows, &b->windows, site, nr_sites) &&
+	       !memcmp(a->windows.nr_refused, b->windows.nr_refused,
+		       sizeof(a->windows.nr_refused));
+}
+
+static bool same_plan(const struct range_plan *a, const struct range_plan *b)
+{
+	const struct range_image *x = &a->img, *y = &b->img;
+	size_t nr = a->v->nr_functions, nr_vars = a->v->nr_vars;
+	bool same = x->lo == y->lo && x->hi == y->hi &&
+		    !memcmp(x->text, y->text, x->hi - x->lo) &&
+		    !memcmp(x->mark, y->mark, x->hi - x->lo) &&
+		    SAME(x, y, taken, nr_taken) && a->nr_cells == b->nr_cells &&
+		    a->code_bytes == b->code_bytes && a->lo == b->lo &&
+		    a->hi == b->hi && SAME(a, b, use, nr_uses) &&
+		    SAME(a, b, function_of, nr_windows) &&
+		    SAME(a, b, subscript, nr_subscripts) &&
+		    !memcmp(a->var, b->var, nr_vars * sizeof(*a->var)) &&
+		    !memcmp(a->cell_of, b->cell_of,
+			    (nr_vars + a->nr_subscripts) * sizeof(uint32_t));
+	for (size_t i = 0; same && i < nr; i++)
+		same = same_function(&a->function[i], &b->function[i]);
+	return same;
+}
+
+/* The code of all functions that have windows: as it is when they go in. */
+static unsigned decode_all(const struct range_plan *plan)
+{
+	unsigned nr = 0;
+	for (uint32_t i = 0; i < plan->v->nr_functions; i++) {
+		struct range_code code;
+		if (range_plan_decode(plan, i, &code, NULL))
+			continue;
+		nr++;
+		range_plan_release(plan, i, &code);
+	}
+	return nr;
+}
+
+static void test_same(const char *name)
+{
+	struct kept k = read_file(name);
+	struct variables *v = NULL;
+	struct range_plan *plan = NULL;
+	check(!range_cache_load(cache, &k.key, k.s, &v, &plan));
+	check(range_cache_store(cache, &k.key, k.v, k.plan, 1 << 30));
+	check(range_cache_load(cache, &k.key, k.s, &v, &plan));
+	if (!check(v && plan))
+		return;
+	check_msg(same_variables(k.v, v), "%zu variables of %s", v->nr_vars,
+		  name);
+	check_msg(same_plan(k.plan, plan), "%zu windows", plan->nr_windows);
+	check_int(decode_all(plan), decode_all(k.plan));
+	range_plan_destroy(plan);
+	variables_destroy(v);
+
+	/* Without a plan. */
+	check(range_cache_store(cache, &k.key, k.v, NULL, 1 << 30));
+	check(range_cache_load(cache, &k.key, k.s, &v, &plan) && !plan);
+	check(same_variables(k.v, v));
+	variables_destroy(v);
+
+	struct range_cache_key other = k.key;
+	other.sign++;
+	check(!range_cache_load(cache, &other, k.s, &v, &plan));
+	other = k.key;
+	other.select++;
+	check(!range_cache_load(cache, &other, k.s, &v, &plan));
+	forget(&k);
+}
+
+/* --- damage --- */
+
+static uint8_t *copy(const uint8_t *bytes, size_t len)
+{
+	uint8_t *to = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memcpy(to, bytes, len);
+	return to;
+}
+
+static uint64_t sum_of(const void *bytes, size_t len)
+{
+	struct store_sum sum;
+	store_sum_init(&sum);
+	store_sum_add(&sum, bytes, len);
+	return store_sum_end(&sum);
+}
+
+/* As somebody would who wants it to be believed. */
+static void sign(uint8_t *bytes, size_t len)
+{
+	struct range_cache_head *h = (void *)bytes;
+	h->len = len;
+	h->sum = sum_of(bytes + sizeof(*h), len - sizeof(*h));
+	h->head_sum = sum_of(h, offsetof(struct range_cache_head, head_sum));
+}
+
+static bool take(uint8_t *bytes, size_t len, const struct kept *k)
+{
+	struct variables *v;
+	struct range_plan *plan;
+	if (!range_cache_take(bytes, len, &k->key, k->s, &v, &plan))
+		return false;
+	for (size_t i = 0; i < v->nr_vars; i++) {
+		const struct var_place *at[2];
+		variables_at(v, &v->vars[i], 0x1000, at, 2);
+	}
+	if (plan)
+		decode_all(plan);
+	range_plan_destroy(plan);
+	variables_destroy(v);
+	return true;
+}
+
+static void test_damage(const char *name)
+{
+	struct kept k = read_file(name);
+	uint8_t *bytes = NULL;
+	size_t len = 0, believed = 0, cut = 0, accepted = 0, nr = 0;
+	check(range_cache_store(cache, &k.key, k.v, k.plan, 1 << 30));
+	if (!check(cachedir_read(cache, k.key.name, &bytes, &len)))
+		return;
+	check(take(copy(bytes, len), len, &k));
+	printf("# %zu bytes\n", len);
+	for (size_t i = 0; i < len; i++) {
+		uint8_t *bad = copy(bytes, len);
+		bad[i] ^= (uint8_t)(1 << i % 8);
+		believed += take(bad, len, &k);
+		cut += i && take(copy(bytes, i), i, &k);
+	}
+	check_int(believed, 0);
+	check_int(cut, 0);
+	/* With the sums put right only what is looked at can tell. */
+	static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff};
+	for (size_t i = sizeof(struct range_cache_head); i < len; i++)
+		for (size_t n = 0; n < sizeof(values); n++) {
+			uint8_t *bad = copy(bytes, len);
+			bad[i] = values[n];
+			sign(bad, len);
+			accepted += take(bad, len, &k);
+			nr++;
+		}
+	for (size_t i = sizeof(struct range_cache_head); i < len; i += 8) {
+		uint8_t *bad = copy(bytes, i);
+		sign(bad, i);
+		cut += take(bad, i, &k);
+	}
+	check_int(cut, 0);
+	printf("# %zu of %zu such are possible files\n", accepted, nr);
+	munmap(bytes, len);
+	forget(&k);
+}
+
+/* --- the directory --- */
+
+static int in_cache(const char *cmd)
+{
+	return run("cd $D/cache && %s", cmd);
+}
+
+static void test_files(const char *name)
+{
+	struct kept k = read_file(name);
+	uint8_t *bytes;
+	size_t len;
+	check(range_cache_store(cache, &k.key, k.v, k.plan, 1 << 30));
+	check(cachedir_read(cache, k.key.name, &bytes, &len));
+	munmap(bytes, len);
+	check_int(in_cache("test $(ls | wc -l) = $(ls *.range | wc -l)"), 0);
+	check_int(in_cache("chmod g+w *.range"), 0);
+	check(!cachedir_read(cache, k.key.name, &bytes, &len));
+	check_int(in_cache("for i in *.range; do mv $i ../x && "
+			   "ln -s ../x $i && chmod g-w ../x; done"),
+		  0);
+	check(!cachedir_read(cache, k.key.name, &bytes, &len));
+	check_msg(range_cache_store(cache, &k.key, k.v, k.plan, 1 << 30),
+		  "a link is replaced");
+	check_int(in_cache("test ! -L $(ls -t *.range | head -1)"), 0);
+	check(cachedir_read(cache, k.key.name, &bytes, &len));
+	munmap(bytes, len);
+
+	/* Those used longest ago go; what is unfinished and old, too. */
+	check_int(in_cache("for i in 1 2 3 4; do head -c 1000 /dev/zero >$i; "
+			   "touch -d 2020-01-0$i $i; done; touch new-1-a; "
+			   "touch -d 2020-01-01 new-2-b; mkdir sub"),
+		  0);
+	struct range_cache_key other = k.key;
+	other.name[0] = 'z';
+	check(range_cache_store(cache, &other, k.v, k.plan,
+				(uint64_t)len * 2 + 2100));
+	check_int(in_cache("test ! -e 1 && test ! -e 2 && test -e 3 && "
+			   "test -e 4 && test -e new-1-a && "
+			   "test ! -e new-2-b && test -d sub"),
+		  0);
+	check(cachedir_read(cache, k.key.name, &bytes, &len));
+	munmap(bytes, len);
+	other.name[0] = 'y';
+	range_cache_store(cache, &other, k.v, k.plan, len - 1);
+	check_msg(!cachedir_read(cache, other.name, &bytes, &len) &&
+			  cachedir_read(cache, k.key.name, &bytes, &len),
+		  "what is too large for all is not kept, others stay");
+	munmap(bytes, len);
+	forget(&k);
+}
+
+/* Several at once: one of them wins, and it is whole. */
+static void test_at_once(const char *name)
+{
+	struct kept k = read_file(name);
+	unsigned wrong = 0;
+	pid_t pids[2];
+	check(range_cache_store(cache, &k.key, k.v, k.plan, 1 << 30));
+	for (unsigned i = 0; i < ARRAY_SIZE(pids); i++) {
+		fflush(stdout);
+		pids[i] = fork();
+		if (pids[i])
+			continue;
+		for (unsigned n = 0; n < 200; n++) {
+			struct variables *v = NULL;
+			struct range_plan *plan = NULL;
+			if (!range_cache_store(cache, &k.key, k.v, k.plan,
+					       1 << 30) ||
+			    !range_cache_load(cache, &k.key, k.s, &v, &plan) ||
+			    !same_variables(v, k.v) || !same_plan(plan, k.plan))
+				_exit(1);
+			range_plan_destroy(plan);
+			variables_destroy(v);
+		}
+		_exit(0);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(pids); i++) {
+		int status;
+		waitpid(pids[i], &status, 0);
+		wrong += status != 0;
+	}
+	check_int(wrong, 0);
+	check_int(in_cache("test $(ls | grep -c new-.*-) = 1"), 0);
+	forget(&k);
+}
+
+static int opens(const char *own, const char *base, const char *home)
+{
+	own ? setenv("SMCO_CACHE_DIR", own, 1) : unsetenv("SMCO_CACHE_DIR");
+	base ? setenv("XDG_CACHE_HOME", base, 1) : unsetenv("XDG_CACHE_HOME");
+	home ? setenv("HOME", home, 1) : unsetenv("HOME");
+	int fd = cachedir_open();
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static void test_where(void)
+{
+	const char *home = scratch_path("home"), *link = scratch_path("link");
+	check_int(run("mkdir $D/home && ln -s home $D/link"), 0);
+	check_int(opens("", NULL, home), 0);
+	check_int(opens(NULL, NULL, NULL), 0);
+	check_int(opens(NULL, "home", NULL), 0);
+	check_int(run("test -z \"$(ls -A $D/home)\""), 0);
+	check_int(opens(NULL, NULL, home), 1);
+	check_int(run("test $(stat -c %%a $D/home/.cache/smco) = 700"), 0);
+	check_int(opens(NULL, home, NULL), 1);
+	check_int(run("test -d $D/home/smco"), 0);
+	check_int(opens(scratch_path("home/own"), home, home), 1);
+	check_int(opens(link, NULL, NULL), 0);
+	check_int(opens(scratch_path("home/none/own"), NULL, NULL), 0);
+	check_int(run("chmod 770 $D/home/own $D/home/smco"), 0);
+	check_int(opens(scratch_path("home/own"), NULL, NULL), 0);
+	check_int(opens(NULL, home, NULL), 0);
+	if (geteuid()) {
+		printf("ok %d # SKIP needs root\n", ++tap_nr);
+		return;
+	}
+	/* As with sudo: the directory is somebody else's. */
+	check_int(run("chmod 700 $D/home/own && rm -rf $D/home/.cache && "
+		      "chown -R 65534 $D/home"),
+		  0);
+	check_int(opens(NULL, NULL, home), 0);
+	check_int(opens(scratch_path("home/own"), NULL, NULL), 0);
+	check_int(run("test ! -e $D/home/.cache"), 0);
+}
+
+int main(void)
+{
+	make_scratch();
+	check_int(run("cc -O2 -g -o $D/known t/fixtures/range/known.c "
+		      "-lpthread"),
+		  0);
+	check_int(run("cc -O2 -g -o $D/subs t/fixtures/range/subscripts.c"), 0);
+	check_int(run("c++ -O1 -g -o $D/cxx t/fixtures/sym/varscxx.cc"), 0);
+	check_int(run("echo 'enum e { A, B } x; struct { unsigned a : 3, b; } "
+		      "s; int t[4]; int main(int n, char **v) { for (int i = "
+		      "0; i < n; i++) s.a += t[n + i] = i; x = (enum e)n; "
+		      "return v[0][0]; }' | cc -O0 -g -xc - -o $D/tiny"),
+		  0);
+	check(setenv("SMCO_CACHE_DIR", scratch_path("cache"), 1) == 0);
+	cache = cachedir_open();
+	check(cache >= 0);
+	test_same(scratch_path("known"));
+	test_same(scratch_path("subs"));
+	test_same(scratch_path("cxx"));
+	test_damage(scratch_path("tiny"));
+	test_files(scratch_path("tiny"));
+	test_at_once(scratch_path("tiny"));
+	test_where();
+	return finish();
+}
