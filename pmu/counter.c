@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -111,12 +112,13 @@ static int open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 		attr.disabled = leads && since == COUNTER_EXEC;
 		attr.enable_on_exec = attr.disabled;
 		int fd = pmu_open(&attr, tid, cpu, leads ? -1 : o->fd[0]);
-		if (fd < 0) {
+		if (fd >= 0)
+			o->fd[o->nr++] = fd;
+		if (fd < 0 || pmu_set_filter(fd, ev)) {
 			int e = errno;
 			close_group(o);
 			return pmu_explain(ev, e, err);
 		}
-		o->fd[o->nr++] = fd;
 	}
 	return 0;
 }
@@ -367,6 +369,7 @@ bool counter_thread_has(const struct counter_thread *t, size_t group)
 
 #define CALIBRATE_ROUNDS 20
 #define CALIBRATE_TIMES	 10
+#define CALIBRATE_CALLS	 200
 
 /* Two calls for each group, the best of some rounds; in @fd's place -1 has the
  * kernel refuse, which is the price of the calls alone. */
@@ -398,6 +401,36 @@ uint64_t counter_switch_cost_ns(const struct counter_plan *plan)
 	uint64_t calls_ns = time_toggles(self, true);
 	counter_thread_close(self);
 	return both_ns > calls_ns ? both_ns - calls_ns : 0;
+}
+
+/* A call that does nothing, the best of some rounds. */
+static uint64_t time_call(void)
+{
+	uint64_t best_ns = UINT64_MAX;
+	for (int i = 0; i < CALIBRATE_ROUNDS; i++) {
+		uint64_t began_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		for (int j = 0; j < CALIBRATE_CALLS; j++)
+			syscall(SYS_getppid);
+		uint64_t took_ns =
+			smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+		if (took_ns < best_ns)
+			best_ns = took_ns;
+	}
+	return best_ns / CALIBRATE_CALLS;
+}
+
+uint64_t counter_call_cost_ns(const struct counter_plan *plan)
+{
+	struct counter_thread *self;
+	if (counter_thread_open(plan, gettid(), COUNTER_NOW, &self, NULL))
+		return 0;
+	counter_thread_pause(self);
+	uint64_t none_ns = time_call();
+	/* What joined a group while its thread ran counts from here on. */
+	counter_thread_go_on(self);
+	uint64_t with_ns = time_call();
+	counter_thread_close(self);
+	return with_ns > none_ns ? with_ns - none_ns : 0;
 }
 
 uint64_t counter_scale(uint64_t value, uint64_t enabled_ns, uint64_t running_ns)

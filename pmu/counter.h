@@ -146,6 +146,13 @@ void counter_thread_close(struct counter_thread *t);
 uint64_t counter_switch_cost_ns(const struct counter_plan *plan);
 
 /*
+ * What one system call of a counted thread costs it more, ns: each event of
+ * @plan that is one for all system calls looks at it. Measured on the calling
+ * thread, some milliseconds; 0 if that is not permitted.
+ */
+uint64_t counter_call_cost_ns(const struct counter_plan *plan);
+
+/*
  * What the end of an interval of one group costs the thread that counted the
  * event which ended it, ns (counter_every). Measured on the calling thread with
  * @plan's first group that has such ends, some milliseconds, once: page faults

@@ -45,6 +45,15 @@ int tracefs_id(const char *sys, const char *name, uint64_t *id_ret,
 typedef bool tracefs_each_fn(void *ctx, const char *name);
 int tracefs_for_each(tracefs_each_fn *each, void *ctx, struct smco_err *err);
 
+/* ---- syscall-class.c: system calls of one kind ---- */
+
+/* "syscalls-io" and the like: SMCO_NOTFOUND if @name is none; errors of
+ * tracefs_id. */
+int syscall_class_parse(const char *name, struct pmu_event *ret,
+			struct smco_err *err);
+/* The @i-th's name and what it is; NULL behind the last. */
+const char *syscall_class_name(size_t i, const char **desc_ret);
+
 /* ---- event.c ---- */
 
 struct software_event {

@@ -315,10 +315,13 @@ static int unknown(const char *name, const struct smco_err *why,
 		   struct smco_err *err)
 {
 	char pmu[64] = "", list[200];
+	const char *class, *desc;
 	struct nearest n;
 	nearest_init(&n, name);
 	for (const struct software_event *s = software_events; s->name; s++)
 		nearest_offer(&n, s->name);
+	for (size_t i = 0; (class = syscall_class_name(i, &desc)); i++)
+		nearest_offer(&n, class);
 	sysfs_for_each(offer, &n);
 	const char *sep = strstr(name, "::");
 	if (sep)
@@ -349,7 +352,10 @@ static int parse_any(const char *name, struct pmu_event *ev,
 		return parse_raw(name, ev, err);
 	if (strchr(name, '/'))
 		return parse_sysfs(name, ev, err);
-	int rc = parse_tracepoint(name, ev, &why);
+	int rc = syscall_class_parse(name, ev, err);
+	if (rc != SMCO_NOTFOUND)
+		return rc;
+	rc = parse_tracepoint(name, ev, &why);
 	if (!rc || rc == SMCO_FORMAT) {
 		if (rc && err)
 			*err = why;

@@ -58,6 +58,9 @@ struct pmu_event {
 	size_t nr_cpus;
 	/* Counted by the kernel itself: there always, never multiplexed. */
 	bool is_software;
+	/* Of a tracepoint: which of its events count, as the kernel's filters
+	 * are written; pmu_set_filter. NULL = all; never freed. */
+	const char *filter;
 };
 
 /*

@@ -142,12 +142,16 @@ size_t pmu_list(const char *glob,
 {
 	struct listing l = {.each = each, .ctx = ctx};
 	const char *text = glob && *glob ? glob : "*";
+	const char *class, *desc;
 	bool is_pattern = strpbrk(text, "*?[") != NULL;
 	snprintf(l.glob, sizeof(l.glob), is_pattern ? "%.*s" : "*%.*s*",
 		 PMU_NAME_MAX - 1, text);
 	for (const struct software_event *s = software_events; s->name; s++)
 		if (matches(&l, s->name))
 			try_and_give(&l, s->name, "software", s->desc);
+	for (size_t i = 0; (class = syscall_class_name(i, &desc)); i++)
+		if (matches(&l, class))
+			try_and_give(&l, class, "system calls", desc);
 	sysfs_for_each(on_sysfs, &l);
 	const char *sep = strstr(text, "::");
 	char pmu[64];

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +18,12 @@ int pmu_open(const struct perf_event_attr *attr, pid_t pid, int cpu,
 {
 	return (int)syscall(SYS_perf_event_open, attr, pid, cpu, group_fd,
 			    PERF_FLAG_FD_CLOEXEC);
+}
+
+int pmu_set_filter(int fd, const struct pmu_event *ev)
+{
+	return ev->filter ? ioctl(fd, PERF_EVENT_IOC_SET_FILTER, ev->filter)
+			  : 0;
 }
 
 static bool read_int(const char *path, int *ret)
@@ -155,9 +162,11 @@ static int try_once(const struct pmu_event *ev)
 	int cpu = wide && ev->nr_cpus ? ev->cpu[0] : wide ? 0 : -1;
 	int fd = pmu_open(&attr, wide ? -1 : 0, cpu, -1);
 	int e = errno;
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0 ? 0 : e;
+	if (fd < 0)
+		return e;
+	e = pmu_set_filter(fd, ev) ? errno : 0;
+	close(fd);
+	return e;
 }
 
 int pmu_try(struct pmu_event *ev, struct smco_err *err)

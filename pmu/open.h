@@ -13,6 +13,10 @@
 int pmu_open(const struct perf_event_attr *attr, pid_t pid, int cpu,
 	     int group_fd);
 
+/* Once it is open, before it counts anything that should not be: only what
+ * @ev->filter lets through. 0, or -1 and errno. */
+int pmu_set_filter(int fd, const struct pmu_event *ev);
+
 /*
  * Can it be counted here? It is opened, stopped, for this thread (or one of its
  * CPUs) and closed again. Where only the user level is permitted, and the event

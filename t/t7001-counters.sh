@@ -145,6 +145,32 @@ if smco-trace --list-events raw_syscalls:sys_enter | grep -q '^yes'; then
 			smco-report --html os.trace -o os.html && grep -q 'raw_syscalls:sys_enter' os.html
 	}
 	ok "what the operating system does: system calls and more, and strips of them" os_layer
+
+	# The fixture's calls by number, of each class as many as of no other:
+	# read, close, madvise, getsockname, sched_yield, rt_sigpending; getppid is
+	# of none. Our stops' own are some, as above.
+	classes() {
+		local class want n i=0
+		of_classes() { # EVENTS FACTOR
+			smco-trace -q -t unlimited -e "$1" -o class.trace -- \
+				perl -e 'my ($f, $nr) = (shift, 0);
+				for my $call (0, 3, 28, 51, 24, 127, 110) { $nr += 1000; syscall $call, -1, 0, 0 for 1 .. $f * $nr }' "$2" || return 1
+			for class in io file memory network wait process; do
+				get class.trace "n('syscalls-$class')"
+			done
+			get class.trace 'n("raw_syscalls:sys_enter")'
+		}
+		of_classes os 0 >without && of_classes os 1 >with && paste with without | tee both || return 1
+		while read -r want n; do
+			i=$((i + 1))
+			[ $((want - n - (i < 7 ? i * 1000 : 28000))) -ge -100 ] && [ $((want - n - (i < 7 ? i * 1000 : 28000))) -le 100 ] || return 1
+		done <both
+		# Alone; what is counted besides, to know what it costs, is not shown.
+		of_classes syscalls-wait 1 >alone && paste -sd ' ' alone | tee line
+		[ "$(get class.trace 'scalar @{$c->{events}}')" = 1 ] || return 1
+		[[ $(cat line) =~ ^-1\ -1\ -1\ -1\ 5[0-9]{3}\ -1\ -1$ ]]
+	}
+	ok "system calls by class" classes
 fi
 os_without() {
 	# No tracefs, and nobody who may have one mounted.

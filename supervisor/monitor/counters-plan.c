@@ -7,26 +7,65 @@
 #include "supervisor/monitor/counters-private.h"
 
 /* No event that can be typed is called so. */
-#define HIDDEN "(context-switches)"
+#define HIDDEN_SWITCHES "(context-switches)"
+#define HIDDEN_CALLS	"(system calls)"
 
-/* Context switches are counted in any case, where they may be: each costs a
- * little more with counters, which the ledger has to know. */
-static void add_switches(const struct pmu_event *events, size_t nr,
-			 bool if_available, const struct counter_every *every,
-			 struct counter_plan *plan)
+static bool is_call(const struct pmu_event *ev)
 {
-	struct counter_plan more;
-	_cleanup_free_ struct pmu_event *all = calloc(nr + 1, sizeof(*all));
+	return !strcmp(ev->name, "raw_syscalls:sys_enter") ||
+	       !strcmp(ev->name, HIDDEN_CALLS);
+}
+
+/* Are there those of some classes, and not of all? */
+static bool lacks_calls(const struct counter_plan *plan)
+{
+	bool any = false;
+	for (size_t i = 0; i < plan->nr_events; i++) {
+		any |= plan->event[i].filter != NULL;
+		if (is_call(&plan->event[i]))
+			return false;
+	}
+	return any;
+}
+
+static bool lacks_switches(const struct counter_plan *plan)
+{
 	for (size_t i = 0; i < plan->nr_events; i++)
 		if (plan->event[i].role == PMU_SWITCHES)
-			return;
-	if (!all || nr == PMU_MAX_EVENTS ||
-	    pmu_event_parse("context-switches", &all[nr], NULL) ||
-	    pmu_try(&all[nr], NULL))
+			return false;
+	return true;
+}
+
+static bool append(struct pmu_event *all, size_t *nr, const char *name,
+		   const char *hidden)
+{
+	struct pmu_event *ev = &all[*nr];
+	if (*nr == PMU_MAX_EVENTS || pmu_event_parse(name, ev, NULL) ||
+	    pmu_try(ev, NULL))
+		return false;
+	snprintf(ev->name, sizeof(ev->name), "%s", hidden);
+	++*nr;
+	return true;
+}
+
+/* Context switches are counted in any case, where they may be: each costs a
+ * little more with counters, which the ledger has to know. So does each system
+ * call if those of a class are counted. */
+static void add_hidden(const struct pmu_event *events, size_t nr,
+		       bool if_available, const struct counter_every *every,
+		       struct counter_plan *plan)
+{
+	struct counter_plan more;
+	_cleanup_free_ struct pmu_event *all = calloc(nr + 2, sizeof(*all));
+	if (!all)
 		return;
 	memcpy(all, events, nr * sizeof(*all));
-	snprintf(all[nr].name, sizeof(all[nr].name), HIDDEN);
-	if (counter_plan_make(all, nr + 1, if_available, every, &more, NULL))
+	bool any = lacks_switches(plan) &&
+		   append(all, &nr, "context-switches", HIDDEN_SWITCHES);
+	any |= lacks_calls(plan) &&
+	       append(all, &nr, "raw_syscalls:sys_enter", HIDDEN_CALLS);
+	if (!any ||
+	    counter_plan_make(all, nr, if_available, every, &more, NULL))
 		return;
 	counter_plan_deinit(plan);
 	*plan = more;
@@ -47,26 +86,33 @@ static int make_plan(const struct counters_params *p,
 		return rc;
 	rc = counter_plan_make(events, nr, p->if_available, every, ret, err);
 	if (!rc)
-		add_switches(events, nr, p->if_available, every, ret);
+		add_hidden(events, nr, p->if_available, every, ret);
 	free(events);
 	return rc;
 }
 
-/* Where context switches are counted, of both levels. */
-static void find_switches(struct counters *c)
+static bool counts_all(const struct pmu_event *ev)
+{
+	return !ev->attr.exclude_kernel && !ev->attr.exclude_user;
+}
+
+/* Where context switches are counted, of both levels, and system calls. */
+static void find_charged(struct counters *c)
 {
 	for (size_t g = 0; g < c->plan.nr_groups; g++)
 		for (size_t i = 0; i < c->plan.group[g].nr; i++) {
 			const struct pmu_event *ev =
 				&c->plan.event[c->plan.group[g].first + i];
-			if (ev->role != PMU_SWITCHES ||
-			    ev->attr.exclude_kernel || ev->attr.exclude_user)
-				continue;
-			c->has_switches = true;
-			c->is_hidden = !strcmp(ev->name, HIDDEN);
-			c->switch_group = g;
-			c->switch_index = i;
-			return;
+			if (!c->has_switches && ev->role == PMU_SWITCHES &&
+			    counts_all(ev)) {
+				c->has_switches = true;
+				c->switch_group = g;
+				c->switch_index = i;
+			} else if (!c->has_calls && is_call(ev)) {
+				c->has_calls = true;
+				c->call_group = g;
+				c->call_index = i;
+			}
 		}
 }
 
@@ -81,15 +127,18 @@ int counters_plan(struct counters *c, struct smco_err *err)
 	int rc =
 		make_plan(&c->p, c->every.nr ? &c->every : NULL, &c->plan, err);
 	if (!rc)
-		find_switches(c);
+		find_charged(c);
 	return rc;
 }
 
 size_t counters_nr_shown(const struct counters *c, size_t group)
 {
 	const struct counter_group *g = &c->plan.group[group];
-	bool hides = c->is_hidden && group == c->switch_group;
-	return g->nr - hides - g->has_every;
+	size_t nr = g->nr - g->has_every;
+	/* They were added as the last. */
+	while (nr && c->plan.event[g->first + nr - 1].name[0] == '(')
+		nr--;
+	return nr;
 }
 
 static void put(struct counters *c, const char *key, const char *what,

@@ -40,11 +40,12 @@ struct counters {
 	uint64_t check_ns;     /* the next look at what is spent, without */
 	bool is_paused;
 	bool is_crowded; /* intervals come too fast to look at CHECK_NS */
-	/* A count of context switches, for the ledger: its group and place, and
-	 * whether it is there for that only; nobody asked for it. */
-	size_t switch_group, switch_index;
-	bool has_switches, is_hidden;
+	/* Counts of context switches and system calls, for the ledger: their
+	 * groups and places. */
+	size_t switch_group, switch_index, call_group, call_index;
+	bool has_switches, has_calls;
 	uint64_t switch_ns;   /* what each costs more with counters */
+	uint64_t call_ns;     /* the same of a system call */
 	uint64_t own_read_ns; /* a reading that disturbs nobody */
 	uint64_t nr_failed;   /* threads that could not be counted */
 	uint64_t nr_busy;     /* groups that lost their counters */

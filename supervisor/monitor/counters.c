@@ -99,6 +99,9 @@ void counters_settle(struct counters *c, struct thread *t, size_t group,
 		t->nr_switches += sum->value[c->switch_index];
 		counters_charge_switches(c, t, 0);
 	}
+	if (c->has_calls && group == c->call_group)
+		ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
+			      sum->value[c->call_index] * c->call_ns);
 	take_off_stops(c, t, group, sum);
 	add_sum(&t->pending[group].sum, sum, c->plan.group[group].nr);
 }
@@ -477,6 +480,8 @@ int counters_create(const struct counters_params *p, struct ledger *ledger,
 		c->every_ns = USUAL_END_NS;
 	c->own_read_ns = calibrate(&c->plan);
 	c->switch_ns = counter_switch_cost_ns(&c->plan);
+	if (c->has_calls)
+		c->call_ns = counter_call_cost_ns(&c->plan);
 	c->due_ns = p->start_ns + p->interval_ns;
 	c->check_ns = p->start_ns + CHECK_NS;
 	for (size_t g = 0; g < c->plan.nr_groups; g++)
