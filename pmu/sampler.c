@@ -27,7 +27,8 @@ struct sampler_cpu {
 	struct ring ring;
 	struct ring_record next; /* read, and not handed out */
 	bool has_next;
-	bool is_dry; /* had no more when it was asked last */
+	bool is_dry;	/* had no more when it was asked last */
+	uint64_t began; /* of .ring.tail, when all were dry last */
 };
 
 struct sampler {
@@ -316,10 +317,14 @@ void sampler_dither(struct sampler *s, uint64_t now_ns)
 
 /* ----------------------------------------------------------------- read --- */
 
+/* One lap, or a program that maps and faults as fast as we read would never let
+ * us go. */
 static void look_ahead(struct sampler_cpu *c)
 {
 	while (c->page && !c->has_next && !c->is_dry) {
-		int rc = ring_next(&c->ring, &c->next, NULL);
+		int rc = 0;
+		if (c->ring.tail - c->began < c->ring.size)
+			rc = ring_next(&c->ring, &c->next, NULL);
 		c->is_dry = !rc;
 		c->has_next = rc > 0 && (c->next.type == PERF_RECORD_SAMPLE ||
 					 c->next.type == PERF_RECORD_MMAP2);
@@ -340,8 +345,10 @@ bool sampler_next(struct sampler *s, struct ring_record *ret)
 		first->has_next = false;
 		return true;
 	}
-	for (size_t i = 0; i < s->nr_cpus; i++)
+	for (size_t i = 0; i < s->nr_cpus; i++) {
 		s->cpu[i].is_dry = false;
+		s->cpu[i].began = s->cpu[i].ring.tail;
+	}
 	return false;
 }
 

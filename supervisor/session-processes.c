@@ -244,6 +244,9 @@ static void start_watching(struct session *s, struct tproc *p,
 	session_phases_process(s, w, ev);
 }
 
+/* It is tried so often, 200 ms each, to stop it anew. */
+#define CLEAN_STOPS 50
+
 /* A process that we attached to, whose last supervisor was killed. All its
  * tasks stand; they may run on in between. */
 static void start_clean(struct session *s, struct tproc *p,
@@ -258,12 +261,14 @@ static void start_clean(struct session *s, struct tproc *p,
 	if (rc == 0)
 		tproc_cont(p);
 	tracer_stops_are(s->tracer, "to attach");
-	do
-		rc = tproc_stop(p, NULL);
-	while (rc && !s->interrupted);
+	rc = SMCO_BUSY;
+	for (int i = 0; rc && i < CLEAN_STOPS && !s->interrupted; i++)
+		rc = tproc_stop(p, &err);
 	if (rc == 0) {
 		start_watching(s, p, ev);
 		tproc_cont(p);
+	} else if (!s->interrupted) {
+		trace_put_meta(s->trace, "missing", err.msg);
 	}
 }
 

@@ -340,8 +340,9 @@ static int start_program(struct session *s, struct smco_err *err)
 }
 
 /*
- * Until the one that was stopped last has been started. Not until nothing else
- * happens: where threads come and go all the time, something always does.
+ * Until the one that was stopped last has been started, or has ended in its
+ * exec. Not until nothing else happens: where threads come and go all the time,
+ * something always does.
  */
 static void start_stopped(struct session *s)
 {
@@ -350,7 +351,7 @@ static void start_stopped(struct session *s)
 		if (tracer_next(s->tracer, 0, &ev) <= 0)
 			return;
 		session_dispatch(s, &ev);
-	} while (ev.kind != TEV_NONE &&
+	} while (ev.kind != TEV_NONE && ev.kind != TEV_PROC_GONE &&
 		 (ev.kind != TEV_PROC_NEW || ev.why == TPROC_FORKED));
 }
 

@@ -70,6 +70,8 @@ ok "descriptors" same_as_native sh -c 'ls /proc/self/fd'
 ok "signal mask and dispositions" same_as_native \
 	grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status
 ok "limits" same_as_native cat /proc/self/limits
+ok "scheduling: priority, nice value, policy" same_as_native \
+	sh -c 'cut -d" " -f18,19,40,41 /proc/self/stat'
 # It takes what it may itself, and gives the command what that would have.
 nofile() (
 	ulimit -Sn 64 && ulimit -Hn 512 || return 1

@@ -458,7 +458,8 @@ bool libs_on_signal(struct task *t, int sig, bool *complete_ret);
 void libs_stop(struct tproc *p);
 
 /* --- urgent.c --- */
-/* @u is zeroed. Handles SIGXCPU from now on, unless somebody else does. */
+/* @u is zeroed. Handles SIGXCPU in this thread from now on, unless somebody
+ * else does. */
 void urgent_init(struct urgent *u);
 /* Puts RLIMIT_RTTIME back; safe in a child between fork and exec. */
 void urgent_deinit(const struct urgent *u);

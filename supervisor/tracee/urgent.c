@@ -18,6 +18,9 @@
 #include "supervisor/tracee/internal.h"
 
 #define AT_A_STRETCH_US 50000
+/* Where the kernel would kill us after less (the hard limit), we are not
+ * urgent: time without a wait adds up if it is asked for again meanwhile. */
+#define LEAST_HARD_US 1000000
 
 static volatile sig_atomic_t was_too_long;
 
@@ -35,11 +38,17 @@ void urgent_init(struct urgent *u)
 	const struct sigaction sa = {.sa_handler = on_too_long,
 				     .sa_flags = SA_RESTART};
 	struct sigaction old;
-	/* Whoever has use for this signal keeps it. */
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGXCPU);
+	/* Whoever has use for this signal keeps it. Blocked it would never
+	 * come; what we start gets the mask back that we were started with. */
 	u->may = !sigaction(SIGXCPU, NULL, &old) &&
 		 (old.sa_handler == SIG_DFL || old.sa_handler == on_too_long) &&
 		 !getrlimit(RLIMIT_RTTIME, &u->own_limit) &&
-		 !sigaction(SIGXCPU, &sa, NULL);
+		 u->own_limit.rlim_max >= LEAST_HARD_US &&
+		 !sigaction(SIGXCPU, &sa, NULL) &&
+		 !pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 void urgent_deinit(const struct urgent *u)
