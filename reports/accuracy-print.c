@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "reports/command.h"
 #include "reports/json-values.h"
 #include "reports/ranges-json.h"
 #include "reports/units.h"
@@ -20,7 +21,7 @@ static uint64_t target_of(const struct summary *s)
 static void trace(const struct page *page, const char *label,
 		  const struct summary *s, const char *path)
 {
-	const char *command = trace_meta(s->reader, "command");
+	_cleanup_free_ char *command = command_shown(s->reader);
 	int64_t ppb = model_overhead_ppb(&s->overhead, s->overhead.spent_ns);
 	char number[UNITS_MAX];
 	struct line l;
@@ -195,6 +196,7 @@ static json_t *trace_json(const struct summary *s, const char *path)
 	return JSON_OBJECT_OF(
 		{"file", json_of_text(path)},
 		{"command", command ? json_of_text(command) : json_null()},
+		{"argv", json_of_command(s->reader)},
 		{"target_ppb",
 		 target == UINT64_MAX ? json_null() : json_of_u64(target)},
 		{"overhead_ppb",

@@ -13,6 +13,7 @@ static json_t *run_json(const struct diff_run *run)
 	return JSON_OBJECT_OF(
 		{"file", json_of_text(run->path)},
 		{"command", json_of_text(run->command)},
+		{"argv", json_of_words(run->words)},
 		{"program", json_of_text(run->program)},
 		{"start_real_ns", json_of_u64(run->start_real_ns)},
 		{"duration_ns", json_of_u64(run->duration_ns)},

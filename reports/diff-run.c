@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "reports/array.h"
+#include "reports/command.h"
 #include "reports/model.h"
 #include "reports/names.h"
 
@@ -74,6 +75,8 @@ void diff_run_free(struct diff_run *run)
 	run->item = NULL;
 	run->declared = NULL;
 	run->nr_declared = 0;
+	free(run->words);
+	run->words = NULL;
 	run->nr_items = run->cap_items = 0;
 }
 
@@ -507,7 +510,12 @@ static void take_facts(const struct summary *s, struct diff_pool *pool,
 	if (!command && s->nr_processes)
 		command = model_command(s, &s->process[0]);
 	run->command = diff_pool_text(pool, command ? command : "");
-	run->program = diff_run_program(pool, run->command);
+	_cleanup_free_ char *shown = command_shown(r);
+	run->shown = shown ? diff_pool_text(pool, shown) : run->command;
+	run->words = command_words(r);
+	run->program = run->words && *run->words[0]
+			       ? diff_pool_file(pool, run->words[0])
+			       : diff_run_program(pool, run->command);
 	run->mechanism = diff_pool_text(pool, mechanism ? mechanism : "");
 	run->start_real_ns = trace_start_real_ns(r);
 	run->duration_ns = s->duration_ns;

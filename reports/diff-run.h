@@ -92,6 +92,8 @@ struct diff_item {
 struct diff_run {
 	const char *path;    /* of the trace, the caller's */
 	const char *command; /* texts are the pool's; "" = unknown */
+	char **words;	     /* owned, of it: command_words() */
+	const char *shown;   /* for people: quoted */
 	const char *program; /* the command's file, without directory */
 	const char *mechanism;
 	uint64_t start_real_ns, duration_ns;

@@ -314,8 +314,8 @@ char *diff_words_side(const struct diff_side *s, char buf[NOTE_MAX])
 	for (size_t i = 0; i < s->nr_runs; i++)
 		sum += (double)s->run[i].duration_ns / (double)s->nr_runs;
 	units_duration(units_whole(sum), time);
-	const char *command = *s->run[0].command ? s->run[0].command
-						 : "(command not in the trace)";
+	const char *command = *s->run[0].shown ? s->run[0].shown
+					       : "(command not in the trace)";
 	size_t len =
 		strlen(command) > COMMAND_MAX ? COMMAND_MAX : strlen(command);
 	const char *cut = command[len] ? " ..." : "";

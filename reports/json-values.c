@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "reports/bytes.h"
+#include "reports/command.h"
 #include "reports/line.h"
 
 json_t *json_of_text(const char *s)
@@ -85,6 +86,22 @@ json_t *json_append(json_t *array, json_t *value)
 		return NULL;
 	}
 	return array;
+}
+
+json_t *json_of_words(char *const *words)
+{
+	if (!words)
+		return json_null();
+	json_t *array = json_array();
+	for (; *words; words++)
+		array = json_append(array, json_of_text(*words));
+	return array;
+}
+
+json_t *json_of_command(struct trace_reader *r)
+{
+	_cleanup_free_ char **words = command_words(r);
+	return json_of_words(words);
 }
 
 int json_print(json_t *doc, FILE *out, struct smco_err *err)

@@ -18,6 +18,10 @@ json_t *json_of_u64(uint64_t v);
 json_t *json_of_address(uint64_t v);
 /* null where @v is not finite. */
 json_t *json_of_double(double v);
+/* An array of @words, which end with NULL; null if they are NULL. */
+json_t *json_of_words(char *const *words);
+/* The same of command_words(). */
+json_t *json_of_command(struct trace_reader *r);
 /* What JSON.md calls frames. */
 json_t *json_of_frames(const struct trace_frame *f, size_t nr);
 

@@ -125,6 +125,7 @@ static void put_run(struct writer *w)
 	emit(w, "run",
 	     JSON_OBJECT_OF(
 		     {"command", optional_text(trace_meta(r, "command"))},
+		     {"argv", json_of_command(r)},
 		     {"start_real_ns", json_of_u64(trace_start_real_ns(r))},
 		     {"duration_ns", json_of_u64(s->duration_ns)},
 		     {"detached", optional_text(trace_meta(r, "detached"))},
@@ -147,6 +148,7 @@ static void put_files(struct writer *w)
 			     {"file", optional_text(f->name)},
 			     {"command",
 			      optional_text(trace_meta(r, "command"))},
+			     {"argv", json_of_command(r)},
 			     {"start_real_ns",
 			      json_of_u64(trace_start_real_ns(r))},
 			     {"duration_ns", json_of_u64(f->duration_ns)},

@@ -2,6 +2,7 @@
  */
 #include <string.h>
 
+#include "reports/command.h"
 #include "reports/names.h"
 #include "reports/text.h"
 #include "reports/units.h"
@@ -42,7 +43,7 @@ static void run(const struct view *v, size_t file)
 	const struct summary *s = v->s;
 	struct trace_reader *r = s->file[file].reader;
 	char end[NAMES_MAX], time[UNITS_MAX], ran[NAMES_MAX];
-	const char *command = trace_meta(r, "command");
+	_cleanup_free_ char *command = command_shown(r);
 	const char *pids = trace_meta(r, "attached");
 	struct line l;
 	enum ink ink = describe_end(s, file, end, sizeof(end));

@@ -35,6 +35,7 @@ struct trace_reader {
 	bool has_schema;
 	uint32_t schema_crc; /* as the header says */
 	bool has_header;
+	unsigned format; /* 0: not known */
 
 	uint64_t from_ns, to_ns; /* see trace_narrow */
 	uint64_t threads;
@@ -109,6 +110,7 @@ static int read_header(struct trace_reader *r, uint64_t *first_ret,
 	r->start_real_ns = h.start_real_ns;
 	r->schema_crc = h.schema_crc;
 	r->has_header = true;
+	r->format = h.version;
 	return SMCO_OK;
 }
 
@@ -595,4 +597,9 @@ uint64_t trace_start_real_ns(const struct trace_reader *r)
 uint64_t trace_file_bytes(const struct trace_reader *r)
 {
 	return r->source.size;
+}
+
+unsigned trace_format(const struct trace_reader *r)
+{
+	return r->format;
 }

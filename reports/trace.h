@@ -20,7 +20,7 @@ int trace_writer_create(const char *path, uint64_t start_ns,
 /*
  * Facts of the session, as text; of two with one key the later counts. The
  * keys that the summary understands (FORMAT.md, "Keys", has them all):
- *   command        what was run, quoted for a shell
+ *   command, argv  what was run: command.h puts and reads them
  *   target_ppb     overhead target, decimal
  *   nap_ns         shortest nap that is reported
  *   min_size       cutoff in bytes: smaller allocations are not watched
@@ -149,5 +149,7 @@ bool trace_is_truncated(const struct trace_reader *r);
 bool trace_is_empty(const struct trace_reader *r);	    /* only a header */
 uint64_t trace_start_real_ns(const struct trace_reader *r); /* CLOCK_REALTIME */
 uint64_t trace_file_bytes(const struct trace_reader *r);
+/* Version of the format, 0 if the header is damaged. */
+unsigned trace_format(const struct trace_reader *r);
 
 #endif

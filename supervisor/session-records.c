@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "reports/command.h"
 #include "supervisor/session-private.h"
 
 void session_emit(void *ctx, const struct record *r)
@@ -114,15 +115,10 @@ void session_put_meta_u64(struct session *s, const char *key, uint64_t v)
 
 static void put_command(struct session *s)
 {
-	char line[1024];
-	size_t len = 0;
-	line[0] = '\0';
-	for (char **a = s->opt->command; a && *a && len < sizeof(line) - 1; a++)
-		len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s",
-					len ? " " : "", *a);
-	if (s->opt->nr_pids == 1)
-		read_command(s->opt->pids[0], line);
-	if (line[0])
+	char line[256];
+	if (s->opt->command)
+		command_put(s->trace, s->opt->command);
+	else if (s->opt->nr_pids == 1 && read_command(s->opt->pids[0], line))
 		trace_put_meta(s->trace, "command", line);
 }
 

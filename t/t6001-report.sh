@@ -192,4 +192,15 @@ options_documented() {
 }
 ok "every option is in the man page" options_documented
 
+if prereq_PTRACE >/dev/null 2>&1; then
+	quoted() {
+		smco-trace -q -o quoted.trace -- sh -c 'exit 3' "it's" '' >out
+		smco-report quoted.trace | head -n 1 |
+			grep -qF "sh -c 'exit 3' 'it'\\''s' '': ran" &&
+			smco-report --json quoted.trace | grep -qF '"argv":["sh","-c","exit 3","it'"'"'s",""],' &&
+			smco-diff quoted.trace quoted.trace | grep -qF "base       sh -c 'exit 3' 'it'\\''s' '', "
+	}
+	ok "the command is quoted where a shell needs it, and an array in JSON" quoted
+fi
+
 done_testing
