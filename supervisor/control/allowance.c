@@ -45,6 +45,8 @@ uint64_t allowance_ns(const struct allowance *a, int64_t room_ns,
 	int64_t least = allowance_budget_ns(gap_ns / 10, a->m_t_ppb);
 	int64_t most = room_ns / 2;
 	int64_t on_credit = room_ns < 0 ? credit + room_ns : credit;
+	if (on_credit < credit / 4)
+		on_credit = credit / 4;
 	if (on_credit > a->saved_ns)
 		on_credit = a->saved_ns;
 	if (most < on_credit)

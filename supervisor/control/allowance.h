@@ -32,9 +32,10 @@ void allowance_advance(struct allowance *a, uint64_t base_ns,
 		       uint64_t spent_ns);
 /*
  * For each of @nr processes, ns: half of @room_ns (ledger_room_ns), at least
- * what is saved, or while there is a debt what is left of the credit, if that
- * is less, and a tenth of the budget of @gap_ns, the time between two ticks, in
- * any case.
+ * what is saved, or while there is a debt what is left of the credit, a quarter
+ * of it at least, if that is less, and a tenth of the budget of @gap_ns, the
+ * time between two ticks, in any case. At small targets starting makes a debt
+ * larger than the credit, and most is allocated then.
  */
 uint64_t allowance_ns(const struct allowance *a, int64_t room_ns,
 		      uint64_t gap_ns, size_t nr);
