@@ -146,6 +146,8 @@ static enum way choose_way(const struct bits_reset *br,
 	uint64_t work = w->n * RANGE_NS + w->nr_pages * PAGE_NS;
 	uint64_t hop = UINT64_MAX;
 	uint64_t stop = STOP_NS + tproc_nr_tasks(br->proc) * STOP_TASK_NS;
+	/* All wait for that, and not just who runs on the CPU that we take. */
+	stop += work;
 	if (work > br->stopped_most_ns)
 		stop = UINT64_MAX;
 	if (mm->nr_running && mm->running_cpu >= 0)

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 
 #include "supervisor/probe/bits-reset.h"
 
@@ -13,6 +14,7 @@
 #define BIG_NR 4000
 #define PAGES  (BIG_AT + BIG_NR)
 _Static_assert(RANGES < PTREAD_MAX_SLOTS, "looked at together");
+#define HOP_NS	 15000 /* as bits-reset.c has it */
 #define SHOOT_NS 5000
 #include "t/unit/pages.h"
 
@@ -150,6 +152,12 @@ static void test_ways(void)
 	const struct ptread_mm two = {.nr_running = 2, .running_cpu = -1};
 	const struct ptread_mm none = {.running_cpu = -1};
 	test_way("nobody runs", NSEC_PER_SEC, &none, (struct expected){0, 0});
+	/* While it stands all wait for the work as well, so a stop saves
+	 * nothing where only one runs. */
+	const struct ptread_mm one = {.nr_running = 1,
+				      .running_cpu = sched_getcpu()};
+	test_way("beside the one that runs", 3600 * NSEC_PER_SEC, &one,
+		 (struct expected){0, HOP_NS});
 	test_way("stopped", 3600 * NSEC_PER_SEC, &two, (struct expected){1, 0});
 	test_way("too much for a stop", 1, &two,
 		 (struct expected){0, (RANGES + 1) * 2ULL * SHOOT_NS});
