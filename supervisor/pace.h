@@ -3,7 +3,8 @@
  * bound: where the program waits for that CPU, a quarter of the budget must do,
  * half of it when there is room; where it does not, a few percent of a CPU,
  * which slow nothing down. Which of the two holds is what was charged of the
- * CPU time that was used.
+ * CPU time that was used. What is done only while there is room in the budget
+ * (arming) is not meant: it does not become less where ticks are farther apart.
  */
 #ifndef SMCO_PACE_H
 #define SMCO_PACE_H
@@ -20,7 +21,7 @@ struct pace {
 /* At first all of it is taken to be charged. */
 void pace_init(struct pace *p, uint64_t shortest_ns, int64_t m_t_ppb);
 /* From the beginning of a tick to that of the next one, ns. The tick took
- * @tick_ns of a CPU; so far the supervisor has used @used_ns, of which
+ * @tick_ns of a CPU for that; so far the supervisor has used @used_ns, of which
  * @charged_ns are in the ledger, which has room left or not. */
 uint64_t pace_next_ns(struct pace *p, uint64_t tick_ns, uint64_t used_ns,
 		      uint64_t charged_ns, bool has_room);

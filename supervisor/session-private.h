@@ -57,7 +57,8 @@ struct session {
 	uint64_t next_tick_ns, next_flush_ns, nearby_due_ns;
 	uint64_t tick_ns;
 	struct pace pace;
-	uint64_t tick_cpu_ns;	/* what the last tick took of a CPU */
+	uint64_t tick_cpu_ns;	/* what the last tick took of a CPU, but for
+				   arming */
 	uint64_t ticked_ns;	/* when the last tick began */
 	uint64_t accounted_ns;	/* when the ledger was told of the time last */
 	uint64_t run_ns;	/* of that, since the last tick */

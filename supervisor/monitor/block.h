@@ -35,7 +35,7 @@ enum block_flags {
 	BLOCK_GUARDED = 1 << 7,	 /* a guard waits for the end of its nap */
 	BLOCK_REPORTED = 1 << 8, /* at least one nap of it was reported */
 	BLOCK_SETTLED = 1 << 10, /* its reservation counts as long quiet */
-	BLOCK_AGED = 1 << 11,	 /* marks of others may be left in it */
+	BLOCK_AGED = 1 << 11,	 /* a mark of others was in the way once */
 	BLOCK_FRESH = 1 << 9, /* arming saw it untouched since it was mapped */
 };
 
@@ -56,7 +56,7 @@ struct block {
 	uint32_t queue_pos;  /* place among the blocks under watch */
 	uint16_t flags;	     /* enum block_flags */
 	uint8_t state : 4;   /* enum block_state */
-	uint8_t level : 4;   /* log2 of the pages a sample arms */
+	uint8_t level : 4;   /* how often its samples missed what was used */
 	uint8_t nr_failed;   /* times in a row that it could not be armed */
 };
 

@@ -8,6 +8,7 @@
 #define WIDEN_FACTOR 16
 #define WIDEN_FIRST  64
 #define RETRY_NS     NSEC_PER_SEC
+#define WHOLE_PAGES  4ull /* see whole_pages */
 
 uint64_t nap_touch_cost(const struct nap_proc *np)
 {
@@ -23,46 +24,77 @@ int64_t nap_room_ns(const struct nap_proc *np)
 	return room - (int64_t)(np->planned_pages * nap_touch_cost(np));
 }
 
-static bool plan(struct block *b, uint64_t first, uint64_t nr)
+/* Of the planned pages @nr_touched have their bit set. */
+static bool plan(struct block *b, uint64_t first, uint64_t nr,
+		 uint64_t nr_touched)
 {
 	struct nap_proc *np = block_proc(b);
 	if (!nap_ranges_add(&np->plan, b, first, nr))
 		return false;
-	np->planned_pages += nr;
+	np->planned_pages += nr_touched;
 	return true;
 }
 
-/* How many more pages of @b may be armed now. */
-static uint64_t widen_step(const struct block *b)
+/* Up to so many @b is armed without a sample, which would not pay: to arm
+ * once more, and later, costs more than the touches. */
+static uint64_t whole_pages(const struct block *b)
 {
-	uint64_t left = block_nr_pages(b) - b->cursor;
-	uint64_t step =
-		b->cursor ? (uint64_t)b->cursor * WIDEN_FACTOR : WIDEN_FIRST;
+	if (!(b->flags & BLOCK_ARMED_ONCE))
+		return NAP_SMALL_PAGES;
+	return WHOLE_PAGES << b->level;
+}
+
+/* How many more pages of @b may have to be touched again. */
+static uint64_t widen_most(const struct block *b)
+{
+	uint64_t step = whole_pages(b);
 	uint64_t cost = nap_touch_cost(block_proc(b));
 	int64_t room = nap_room_ns(block_proc(b));
+	if (step < WIDEN_FIRST)
+		step = WIDEN_FIRST;
+	if (b->cursor)
+		step = (uint64_t)b->cursor * WIDEN_FACTOR;
 	/* One of many pages may not take all the room there is at each tick
 	 * while small ones wait for a turn. */
-	if (left > NAP_SMALL_PAGES && room > block_proc(b)->nap->large_room_ns)
+	if (block_nr_pages(b) - b->cursor > NAP_SMALL_PAGES &&
+	    room > block_proc(b)->nap->large_room_ns)
 		room = block_proc(b)->nap->large_room_ns;
-	uint64_t most = room <= 0 ? 0 : cost ? (uint64_t)room / cost : left;
-	if (step > left)
-		step = left;
+	if (room <= 0)
+		return 0;
+	uint64_t most = cost ? (uint64_t)room / cost : step;
 	return step < most ? step : most;
+}
+
+/* Of the pages from the cursor on. What is not touched costs nothing to arm. */
+static uint64_t nr_touched_left(struct block *b)
+{
+	struct access *a = block_proc(b)->primary;
+	struct page_range r = nap_whole_range(b);
+	r.start += b->cursor * TPAGE_SIZE;
+	if (a->ops->collect(a, &r, 1))
+		return (r.end - r.start) / TPAGE_SIZE;
+	return r.nr_touched;
 }
 
 bool nap_poll_widen(struct block *b)
 {
-	uint64_t step = widen_step(b);
-	if (!step)
+	uint64_t left = block_nr_pages(b) - b->cursor, step = left;
+	uint64_t most = widen_most(b);
+	if (!most)
 		return false;
+	uint64_t touched = left <= most || left <= NAP_SMALL_PAGES
+				   ? left
+				   : nr_touched_left(b);
+	if (touched > most)
+		touched = step = most;
 	/* A range that is the whole block tells by itself, see flush. */
 	if (!b->cursor && b->nr_clear && step < block_nr_pages(b))
 		nap_account(b);
-	if (!plan(b, b->cursor, step))
+	if (!plan(b, b->cursor, step, touched))
 		return false;
-	if (step > NAP_SMALL_PAGES)
+	if (left > NAP_SMALL_PAGES)
 		block_proc(b)->nap->large_room_ns -=
-			(int64_t)(step * nap_touch_cost(block_proc(b)));
+			(int64_t)(touched * nap_touch_cost(block_proc(b)));
 	b->state = BLOCK_WIDEN;
 	return true;
 }
@@ -94,13 +126,13 @@ bool nap_poll_arm(struct block *b, uint64_t now_ns)
 	b->cursor = 0;
 	if (first && nr > NAP_SMALL_PAGES && is_untouched(b)) {
 		watch_fresh(b);
-	} else if ((first && nr <= NAP_SMALL_PAGES) || nr <= 1ull << b->level) {
+	} else if (nr <= whole_pages(b)) {
 		if (!nap_poll_widen(b))
 			return false;
 	} else {
 		b->state = BLOCK_SAMPLE;
-		for (unsigned k = 0; k < 1u << b->level; k++)
-			if (!plan(b, nap_sample_page(b, k), 1))
+		for (unsigned k = 0; k < nap_sample_nr(b); k++)
+			if (!plan(b, nap_sample_page(b, k), 1, 1))
 				break;
 	}
 	if (!nap_queue_add(&np->queue, b, now_ns + np->nap->window_ns)) {
@@ -155,7 +187,9 @@ static void armed(struct block *b, const struct page_range *r,
 	b->cursor += (uint32_t)((r->end - r->start) / TPAGE_SIZE);
 	if (b->cursor < nr)
 		return;
-	b->flags &= (uint16_t) ~(BLOCK_STUCK | BLOCK_AGED);
+	b->flags &= (uint16_t)~BLOCK_STUCK;
+	if (nr > NAP_SMALL_PAGES) /* in these it takes long to ask */
+		b->flags &= (uint16_t)~BLOCK_AGED;
 	b->nr_failed = 0;
 	if (first && was_untouched) {
 		watch_fresh(b);
@@ -169,31 +203,30 @@ static void armed(struct block *b, const struct page_range *r,
 /*
  * What is aged by now must not look as if it was later. Before all other looks,
  * because it takes longer, and what happens between those and the reset is
- * lost. In a large block it would take longer than all else that is done for
- * it, so it is asked once a mark has been in the way (hit_unseen).
+ * lost. It takes longer than all else that is done for a block, so it is asked
+ * of small ones that are new, and of those in which such a mark has been in the
+ * way (hit_unseen).
  */
-static bool wants_aged(const struct page_range *r)
+static bool wants_aged(const struct block *b)
 {
-	const struct block *b = r->user;
-	return (r->end - r->start) / TPAGE_SIZE <= NAP_SMALL_PAGES ||
-	       b->flags & BLOCK_AGED;
+	return b->flags & BLOCK_AGED || (!(b->flags & BLOCK_ARMED_ONCE) &&
+					 block_nr_pages(b) <= NAP_SMALL_PAGES);
 }
 
 static void look_for_aged(struct nap_proc *np)
 {
 	struct access *a = np->primary;
 	struct page_range *r = np->plan.range;
-	uint32_t nr = np->plan.nr;
-	for (uint32_t i = 0; i < nr; i++)
-		r[i].want_aged = wants_aged(&r[i]);
-	int rc = nr ? a->ops->collect(a, r, nr) : 0;
-	for (uint32_t i = 0; i < nr; i++) {
-		r[i].was_aged = r[i].want_aged && (rc || r[i].nr_aged);
+	for (uint32_t i = 0; i < np->plan.nr; i++) {
+		if (!wants_aged(r[i].user))
+			continue;
+		r[i].want_aged = true;
+		r[i].was_aged = a->ops->collect(a, &r[i], 1) || r[i].nr_aged;
 		r[i].want_aged = false;
 	}
 }
 
-void nap_poll_flush(struct nap_proc *np, uint64_t now_ns)
+static void arm_planned(struct nap_proc *np, uint64_t now_ns)
 {
 	struct access *a = np->primary;
 	look_for_aged(np);
@@ -229,4 +262,14 @@ void nap_poll_flush(struct nap_proc *np, uint64_t now_ns)
 		else
 			armed(b, &r[i], r[i].first_touched);
 	}
+}
+
+void nap_poll_flush(struct nap_proc *np, uint64_t now_ns)
+{
+	struct nap *n = np->nap;
+	if (!np->plan.nr)
+		return;
+	uint64_t cpu_ns = n->params.cpu_clock();
+	arm_planned(np, now_ns);
+	n->arming_ns += n->params.cpu_clock() - cpu_ns;
 }

@@ -11,7 +11,8 @@
 #define SHARERS_MAX	  8 /* blocks at a range's ends */
 #define DUE_BATCH	  2048
 #define OVERDRAWN_WINDOWS 4
-#define MAX_LEVEL	  6 /* a sample has at most 64 pages */
+#define MAX_LEVEL	  6
+#define MAX_SAMPLE_LOG	  3 /* each page is a call of the kernel's */
 #define SETTLE_NS	  (250 * NSEC_PER_MSEC)
 #define SETTLE_PAGES	  64
 #define LONG_QUIET_NS	  (10 * NSEC_PER_SEC) /* as ledger_settle has it */
@@ -49,12 +50,17 @@ uint64_t nap_sample_page(const struct block *b, unsigned k)
 	return (x ^ (x >> 31)) % nr;
 }
 
+unsigned nap_sample_nr(const struct block *b)
+{
+	return 1u << (b->level < MAX_SAMPLE_LOG ? b->level : MAX_SAMPLE_LOG);
+}
+
 /* What of @b is armed now. */
 static void add_armed(struct nap_ranges *l, struct block *b)
 {
 	switch (b->state) {
 	case BLOCK_SAMPLE:
-		for (unsigned k = 0; k < 1u << b->level; k++)
+		for (unsigned k = 0; k < nap_sample_nr(b); k++)
 			nap_ranges_add(l, b, nap_sample_page(b, k), 1);
 		break;
 	case BLOCK_WIDEN:
@@ -173,8 +179,10 @@ static void hit(struct block *b, const struct page_range *sum, uint64_t now_ns)
 			nap_account_for(b, sum->nr_present - sum->nr_touched);
 		else
 			nap_account(b);
-		/* The sample missed a busy block. */
-		if (now_ns - b->armed_ns < n->params.nap_ns / 4)
+		/* The sample missed a busy block, or would have. */
+		if (sum->nr_touched > 2)
+			b->level = b->level > 2 ? b->level - 2 : 0;
+		else if (now_ns - b->armed_ns < n->params.nap_ns)
 			b->level = (uint8_t)(b->level + 2 < MAX_LEVEL
 						     ? b->level + 2
 						     : MAX_LEVEL);

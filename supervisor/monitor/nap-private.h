@@ -32,10 +32,14 @@ struct nap {
 	uint64_t window_ns;
 	uint32_t stretch; /* of the time between looks at quiet blocks */
 	uint64_t adapt_ns, adapt_cpu_ns, adapt_base_ns, adapt_spent_ns;
-	uint64_t adapt_event_ns, event_ns; /* p of all events, then and now */
+	uint64_t adapt_event_ns, event_ns;   /* p of all events, then and now */
+	uint64_t adapt_own_ns;		     /* our thread's CPU time */
+	uint64_t adapt_arming_ns, arming_ns; /* of that, for arming */
 	uint32_t full_price;   /* of an event, in sixteenths of its p */
+	int64_t tick_room_ns;  /* at the beginning of this tick */
 	int64_t large_room_ns; /* for large blocks, in this tick */
 	bool was_short;	       /* somebody was put off for lack of room */
+	bool has_armed;	       /* somebody had a turn in this tick */
 	uint64_t witness_ns;   /* what second witnesses cost so far */
 	uint64_t nr_known, nr_naps;
 	uint64_t totals_ns; /* when nap_emit_totals came last */
@@ -99,6 +103,7 @@ void nap_poll_forget(struct block *b);
 bool nap_ranges_add(struct nap_ranges *l, struct block *b, uint64_t first,
 		    uint64_t nr);
 uint64_t nap_sample_page(const struct block *b, unsigned k);
+unsigned nap_sample_nr(const struct block *b);
 /* @nr_clear pages of @b stand reset now. */
 void nap_set_clear(struct block *b, uint32_t nr_clear);
 /* Only @nr_clear pages of @b still stand reset: charge those that were touched
@@ -109,7 +114,7 @@ void nap_account(struct block *b);
 
 /* nap-arm.c: arming. Plans only, until nap_poll_flush. */
 #define NAP_PLAN_BATCH 4096
-/* So many pages are armed as a whole at once when nothing is known. */
+/* So many pages are armed as a whole at once, without a sample. */
 #define NAP_SMALL_PAGES 16
 /* Arm a plant that is due. False if there is no room: defer it. */
 bool nap_poll_arm(struct block *b, uint64_t now_ns);

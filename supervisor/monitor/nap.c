@@ -1,6 +1,9 @@
 #include "supervisor/monitor/nap-private.h"
 
 #include <stdlib.h>
+#include <time.h>
+
+#include "supervisor/control/fixed.h"
 
 /* A nap's length is known to about one window at either end, so that a
  * fiftieth of the NAP length keeps it within 5 %. */
@@ -9,10 +12,20 @@
 #define MAX_WINDOW_NS	(50 * NSEC_PER_MSEC)
 #define ADAPT_NS	(500 * NSEC_PER_MSEC)
 /* Whoever stops meanwhile has to wait. */
-#define SLICE_NS       (4 * NSEC_PER_MSEC)
-#define STRETCH_MAX    25
+#define SLICE_NS    (4 * NSEC_PER_MSEC)
+#define STRETCH_MAX 25
+/* A look at a large block takes as long as at a hundred small ones: where looks
+ * are to be fewer, it is put off by so much for each of its pages. */
+#define PAGE_STRETCH_NS (4 * NSEC_PER_USEC)
+/* Of the room at the beginning of a tick. */
+#define ROOM_PARTS     8
 #define FULL_PRICE_ONE 16
 #define FULL_PRICE_MAX (16 * FULL_PRICE_ONE)
+
+static uint64_t thread_cpu_ns(void)
+{
+	return smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
 
 struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 		       struct control *control)
@@ -23,6 +36,8 @@ struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 	n->params = *p;
 	if (!n->params.clock)
 		n->params.clock = smco_now_ns;
+	if (!n->params.cpu_clock)
+		n->params.cpu_clock = thread_cpu_ns;
 	n->ledger = ledger;
 	n->control = control;
 	n->window_ns = p->nap_ns / WINDOWS_PER_NAP;
@@ -43,6 +58,11 @@ void nap_destroy(struct nap *n)
 		nap_proc_destroy(n->procs, n->params.start_ns, true);
 	sites_deinit(&n->sites);
 	free(n);
+}
+
+uint64_t nap_arming_cpu_ns(const struct nap *n)
+{
+	return n->arming_ns;
 }
 
 uint64_t nap_window_ns(const struct nap *n)
@@ -268,6 +288,19 @@ static void adapt_price(struct nap *n, uint64_t spent_ns)
 	n->full_price = (uint32_t)((3 * n->full_price + price + 2) / 4);
 }
 
+/* Of @cpu_ns of ours, which the program missed, what was not for arming. */
+static uint64_t looking_ns(struct nap *n, uint64_t cpu_ns)
+{
+	uint64_t own_ns = n->params.cpu_clock();
+	uint64_t own = own_ns - n->adapt_own_ns;
+	uint64_t arming = n->arming_ns - n->adapt_arming_ns;
+	n->adapt_own_ns = own_ns;
+	n->adapt_arming_ns = n->arming_ns;
+	if (arming >= own)
+		return own ? 0 : cpu_ns;
+	return sat_u64((u128)cpu_ns * (own - arming) / own);
+}
+
 /*
  * Looking costs CPU time. Where the program would have needed that CPU, this
  * takes away from what can be armed: beyond a quarter of a budget that is used
@@ -282,7 +315,7 @@ static void adapt_stretch(struct nap *n, uint64_t now_ns)
 	n->adapt_ns = now_ns + ADAPT_NS;
 	ledger_get(n->ledger, &t);
 	int64_t m_t = control_m_from_overhead(n->params.target_overhead_ppb);
-	uint64_t cpu = t.mech_ns[LEDGER_CPU] - n->adapt_cpu_ns;
+	uint64_t cpu = looking_ns(n, t.mech_ns[LEDGER_CPU] - n->adapt_cpu_ns);
 	uint64_t spent = t.spent_ns - n->adapt_spent_ns;
 	uint64_t base = t.base_ns - n->adapt_base_ns;
 	adapt_price(n, spent);
@@ -300,6 +333,12 @@ static void adapt_stretch(struct nap *n, uint64_t now_ns)
 		n->stretch = 1;
 }
 
+static uint64_t large_wait_ns(const struct nap *n, const struct block *b)
+{
+	uint64_t wait = (n->stretch - 1) * block_nr_pages(b) * PAGE_STRETCH_NS;
+	return wait < n->params.nap_ns ? wait : n->params.nap_ns;
+}
+
 /* A fiftieth of the quiet time (more where CPU time is dear) keeps a nap's end
  * within 2 %; the moment where quiet becomes a nap is met exactly. */
 uint64_t nap_recheck_ns(const struct block *b, uint64_t now_ns)
@@ -309,6 +348,8 @@ uint64_t nap_recheck_ns(const struct block *b, uint64_t now_ns)
 	uint64_t due = now_ns + age * n->stretch / WINDOWS_PER_NAP;
 	if (due < now_ns + n->window_ns)
 		due = now_ns + n->window_ns;
+	if (due < now_ns + large_wait_ns(n, b))
+		due = now_ns + large_wait_ns(n, b);
 	uint64_t threshold = b->full_ns + n->params.nap_ns;
 	if (!(b->flags & BLOCK_IN_NAP) && threshold > now_ns && threshold < due)
 		due = threshold;
@@ -356,13 +397,21 @@ static bool arm_plant(struct block *b, uint64_t now_ns)
 	if (np->primary->ops->is_guard)
 		return nap_guard_arm(b);
 	/* What is planned counts in full until it is carried out, mostly much
-	 * less afterwards. */
+	 * less afterwards. To carry it out costs something each time: what is
+	 * left then of the room is used only if it is worth that. */
+	struct nap *n = np->nap;
 	int64_t enough = (int64_t)(NAP_SMALL_PAGES * nap_touch_cost(np));
+	if (n->tick_room_ns / ROOM_PARTS > enough)
+		enough = n->tick_room_ns / ROOM_PARTS;
 	if (np->plan.nr >= NAP_PLAN_BATCH || nap_room_ns(np) <= enough)
 		nap_poll_flush(np, now_ns);
-	if (nap_room_ns(np) > 0 && nap_poll_arm(b, now_ns))
+	int64_t room = nap_room_ns(np);
+	if ((room > enough || (room > 0 && !n->has_armed)) &&
+	    nap_poll_arm(b, now_ns)) {
+		n->has_armed = true;
 		return true;
-	np->nap->was_short = true;
+	}
+	n->was_short = true;
 	return false;
 }
 
@@ -376,8 +425,12 @@ void nap_look(struct nap *n, uint64_t now_ns)
 static void begin_tick(struct nap *n, uint64_t now_ns)
 {
 	adapt_stretch(n, now_ns);
-	n->large_room_ns = ledger_room_ns(n->ledger) / (n->was_short ? 2 : 1);
-	n->was_short = false;
+	n->tick_room_ns = ledger_room_ns(n->ledger);
+	/* Arming only reserves: there is room for it several times. */
+	n->large_room_ns = n->tick_room_ns > INT64_MAX / 2
+				   ? n->tick_room_ns
+				   : n->tick_room_ns * (n->was_short ? 1 : 2);
+	n->was_short = n->has_armed = false;
 	for (struct nap_proc *np = n->procs; np; np = np->next) {
 		np->ended = NULL;
 		if (!np->primary)

@@ -86,6 +86,7 @@ static inline void napsim_start(struct napsim *s, const struct access_ops *ops,
 		.target_overhead_ppb = target_ppb,
 		.emit = emit,
 		.clock = virtual_clock,
+		.cpu_clock = virtual_clock,
 	};
 	s->l = ledger_create(target_ppb);
 	s->c = control_create(&cp, now);

@@ -18,6 +18,7 @@ static struct {
 	unsigned hot;  /* page that is touched all the time */
 	taddr_t other; /* address of the block that is not */
 	bool young[PAGES];
+	bool is_aged; /* the hot page, which is not touched yet */
 	uint64_t access_ns[MAX_ACCESS]; /* to the other */
 	unsigned nr_access, nr_false;
 } sim;
@@ -40,12 +41,14 @@ static int fake_collect(struct access *a, struct page_range *r, size_t n)
 	(void)a;
 	for (size_t i = 0; i < n; i++) {
 		unsigned first = page_of(r[i].start), end = page_of(r[i].end);
+		bool is_hot = first <= sim.hot && sim.hot < end;
 		/* The first look before arming asks for this, too. */
-		if (r[i].want_aged && first <= sim.hot && sim.hot < end &&
+		if (r[i].want_aged && !sim.is_aged && is_hot &&
 		    first <= SHARED && SHARED < end)
 			access_other();
 		r[i].nr_present = end - first;
-		r[i].nr_touched = r[i].nr_aged = 0;
+		r[i].nr_touched = 0;
+		r[i].nr_aged = r[i].want_aged && sim.is_aged && is_hot;
 		r[i].first_touched = 0;
 		for (unsigned k = first; k < end; k++) {
 			r[i].nr_touched += sim.young[k];
@@ -102,6 +105,10 @@ static void run(unsigned hot, taddr_t other)
 	napsim_start(&s, &fake_ops, PPB, 500 * MS, judge);
 	napsim_allocate(&s, LOWER, SIZE);
 	napsim_allocate(&s, UPPER, SIZE);
+	/* Where such a mark was in the way it is looked for from then on. */
+	sim.is_aged = true;
+	napsim_run_until(&s, now + NSEC_PER_SEC);
+	sim.is_aged = false;
 	for (uint64_t end = now + 30 * NSEC_PER_SEC; now < end;) {
 		sim.young[hot] = true;
 		napsim_run_until(&s, now + 10 * MS);

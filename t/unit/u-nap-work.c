@@ -2,7 +2,8 @@
  * How much is looked at for a nap: whether somebody else took the marks of
  * accesses away takes ten times as long to find out as whether there are any.
  * So of a large block it is asked once for each nap, and of all that become
- * naps at the same time in one go.
+ * naps at the same time in one go. What is not touched is armed in one go, too,
+ * however much it is.
  */
 #include "t/unit/napsim.h"
 
@@ -15,6 +16,7 @@
 static bool is_busy;
 static bool is_young[NR_PAGES];
 static uint64_t nr_asked, nr_asked_large, nr_asking;
+static unsigned nr_armed_large; /* ranges of more than a page */
 
 static size_t index_of(taddr_t page)
 {
@@ -30,6 +32,8 @@ static int arm(struct access *a, struct page_range *r, size_t n)
 		for (taddr_t p = r[i].start; p < r[i].end; p += TPAGE_SIZE)
 			is_young[index_of(p)] = is_busy;
 		r[i].nr_reset = 0;
+		nr_armed_large += r[i].start >= LARGE &&
+				  r[i].end - r[i].start > TPAGE_SIZE;
 	}
 	return 0;
 }
@@ -88,6 +92,12 @@ int main(void)
 	check_int(nr_asked, NR_PAGES);
 	check_int(nr_asked_large, LARGE_PAGES);
 	check_range((double)nr_asking, 1, 8);
+
+	nr_naps = nr_armed_large = 0;
+	is_young[NR_PAGES - 5] = true;
+	napsim_run_until(&s, now + 2 * NAP_NS);
+	check_int(nr_naps, 2); /* one ended, one goes on */
+	check_int(nr_armed_large, 1);
 	napsim_stop(&s);
 	return tap_done();
 }

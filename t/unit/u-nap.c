@@ -48,11 +48,16 @@ static void touch(struct sim *s, uint64_t page)
 	s->young[page] = 1;
 }
 
-static uint64_t skip_idle(const struct sim *s, uint64_t t)
+/* When @s is touched after this time. An idle span begins with the last touch
+ * before it. */
+static uint64_t next_touch(struct sim *s)
 {
+	uint64_t t = s->next_touch + s->period_ns;
 	for (unsigned i = 0; i < s->nr_idle; i++)
-		if (t > s->idle[i].start && t < s->idle[i].end)
+		if (t > s->idle[i].start && t < s->idle[i].end) {
+			s->idle[i].start = s->next_touch;
 			return s->idle[i].end;
+		}
 	return t;
 }
 
@@ -64,8 +69,7 @@ static void run_until(uint64_t t)
 			touch(s, s->walks ? s->nr_touches % s->pages
 					  : s->pages / 2);
 			s->nr_touches++;
-			s->next_touch =
-				skip_idle(s, s->next_touch + s->period_ns);
+			s->next_touch = next_touch(s);
 		}
 	}
 	now = t;
