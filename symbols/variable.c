@@ -131,8 +131,6 @@ bool diemap_put(struct diemap *m, const void *die, uint32_t value)
 static int compare_found(const void *pa, const void *pb)
 {
 	const struct var_found *a = pa, *b = pb;
-	if (a->var != b->var)
-		return a->var < b->var ? -1 : 1;
 	if (a->place.lo != b->place.lo)
 		return a->place.lo < b->place.lo ? -1 : 1;
 	if (a->place.hi != b->place.hi)
@@ -160,12 +158,39 @@ static enum var_reason reason_for(const struct variable *var)
 	return VAR_OPTIMISED_OUT;
 }
 
+/* What was found, by variable: first to where each belongs, then those of each
+ * by themselves. There may be millions, of a few for each. */
+static bool sort_found(struct var_build *b)
+{
+	size_t nr_vars = b->v->nr_vars, at = 0;
+	uint32_t *next _cleanup_free_ = calloc(nr_vars + 1, sizeof(*next));
+	struct var_found *sorted = malloc((b->nr_found + 1) * sizeof(*sorted));
+	if (!next || !sorted) {
+		free(sorted);
+		return false;
+	}
+	for (size_t i = 0; i < b->nr_found; i++)
+		next[b->found[i].var + 1]++;
+	for (size_t i = 0; i < nr_vars; i++)
+		next[i + 1] += next[i];
+	for (size_t i = 0; i < b->nr_found; i++)
+		sorted[next[b->found[i].var]++] = b->found[i];
+	/* Now each is where the next one's begin. */
+	for (size_t i = 0; i < nr_vars; at = next[i++])
+		if (next[i] - at > 1)
+			qsort(sorted + at, next[i] - at, sizeof(*sorted),
+			      compare_found);
+	free(b->found);
+	b->found = sorted;
+	return true;
+}
+
 /* Hand the places found out to their variables. */
 static bool finish(struct var_build *b)
 {
 	struct variables *v = b->v;
-	if (b->nr_found)
-		qsort(b->found, b->nr_found, sizeof(*b->found), compare_found);
+	if (!sort_found(b))
+		return false;
 	v->places = malloc((b->nr_found + 1) * sizeof(*v->places));
 	if (!v->places)
 		return false;

@@ -37,9 +37,15 @@ bool code_decode(const uint8_t *bytes, size_t len, taddr_t addr,
 {
 	ZydisDecoder d;
 	ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	if (!ZYAN_SUCCESS(
-		    ZydisDecoderDecodeFull(&d, bytes, len, &ret->z, ret->op)))
+	ZydisDecoderContext context;
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&d, &context, bytes,
+							len, &ret->z)) ||
+	    !ZYAN_SUCCESS(ZydisDecoderDecodeOperands(
+		    &d, &context, &ret->z, ret->op, ret->z.operand_count)))
 		return false;
+	/* Those that it has not, without clearing all of each. */
+	for (int i = ret->z.operand_count; i < ZYDIS_MAX_OPERAND_COUNT; i++)
+		ret->op[i].type = ZYDIS_OPERAND_TYPE_UNUSED;
 	ret->addr = addr;
 	ret->target = 0;
 	for (int i = 0; i < ret->z.operand_count; i++)

@@ -224,6 +224,30 @@ static uint8_t kind_of(const struct code_insn *in)
 	}
 }
 
+/* What range-form.c makes something of: it writes its first operand. */
+static bool computes(const struct code_insn *in)
+{
+	if (in->op[0].type != ZYDIS_OPERAND_TYPE_REGISTER)
+		return false;
+	switch (in->z.mnemonic) {
+	case ZYDIS_MNEMONIC_MOV:
+	case ZYDIS_MNEMONIC_MOVZX:
+	case ZYDIS_MNEMONIC_MOVSX:
+	case ZYDIS_MNEMONIC_MOVSXD:
+	case ZYDIS_MNEMONIC_CDQE:
+	case ZYDIS_MNEMONIC_LEA:
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_SUB:
+	case ZYDIS_MNEMONIC_INC:
+	case ZYDIS_MNEMONIC_DEC:
+	case ZYDIS_MNEMONIC_SHL:
+	case ZYDIS_MNEMONIC_IMUL:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* What the kernel, a transaction or the processor ties to its address, and
  * branches that have no long form. */
 static bool pinned(const struct code_insn *in)
@@ -273,6 +297,8 @@ static void understand(struct range_insn *i, const struct code_insn *in,
 	i->target = in->target;
 	if (pinned(in))
 		i->bits |= RB_PINNED;
+	if (computes(in))
+		i->bits |= RB_COMPUTES;
 	if (z->mnemonic == ZYDIS_MNEMONIC_ENDBR64)
 		i->bits |= RB_ENDBR;
 	if (z->mnemonic == ZYDIS_MNEMONIC_MOVSXD && i->bits & RB_READS &&
@@ -359,7 +385,8 @@ int range_code_init(struct range_code *code, const struct range_image *img,
 		code->refused = "it has no code";
 	if (code->refused)
 		return 0;
-	code->insns = calloc(bytes, sizeof(*code->insns));
+	/* Many more than there will be: filled in one by one. */
+	code->insns = malloc(bytes * sizeof(*code->insns));
 	if (!code->insns)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	for (size_t i = 0; i < nr_chunks; i++)

@@ -340,14 +340,13 @@ static struct range_form result(const struct range_forms *f, uint32_t i,
 	}
 }
 
+/* @in is decoded only if the instruction computes something. */
 static void step(struct range_forms *f, uint32_t i, const struct code_insn *in)
 {
 	const struct range_insn *at = &f->code->insns[i];
 	uint32_t wrote = at->wrote;
 	bool call = at->kind == RK_CALL || at->kind == RK_CALL_TO;
-	int to = in->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER
-			 ? general(in->op[0].reg.value)
-			 : -1;
+	int to = at->bits & RB_COMPUTES ? general(in->op[0].reg.value) : -1;
 	struct range_form x = unknown;
 	if (call) /* the stack pointer is what it was */
 		wrote = (wrote | CALL_CLOBBERS) & ~(1u << RANGE_RSP);
@@ -413,6 +412,15 @@ static bool arrive_at(struct range_forms *f, uint64_t addr)
 	return arrive(f, f->block_of[i]);
 }
 
+/* Does it access memory at more than a fixed place, in the data or above the
+ * stack pointer? */
+static bool is_indexed(const struct range_insn *in)
+{
+	return in->mem_size && !(in->bits & RB_LEA) &&
+	       (in->index != RANGE_NO_REG ||
+		(in->base != RANGE_RIP && in->base != RANGE_RSP));
+}
+
 /* Once through all blocks that were come to; without @see those that something
  * is new of. True: something else is. */
 static bool round_of(struct range_forms *f, range_forms_see *see, void *ctx)
@@ -431,11 +439,12 @@ static bool round_of(struct range_forms *f, range_forms_see *see, void *ctx)
 		}
 		if (!live)
 			continue;
-		/* Most that write no register need not be looked at. */
-		bool operand = see && at->mem_size && !(at->bits & RB_LEA);
+		/* Most need not be looked at. */
+		bool operand = see && is_indexed(at);
 		bool writes = at->wrote || at->kind == RK_CALL ||
 			      at->kind == RK_CALL_TO;
-		if ((writes || operand) && !decode(f, i, &in)) {
+		bool computes = at->wrote && at->bits & RB_COMPUTES;
+		if ((computes || operand) && !decode(f, i, &in)) {
 			live = false;
 			continue;
 		}

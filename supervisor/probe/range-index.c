@@ -17,16 +17,6 @@ static uint64_t extent(const struct var_type *t)
 	return bytes < t->width ? t->width : bytes;
 }
 
-static int by_function(const void *a, const void *b)
-{
-	const struct range_index_entry *x = a, *y = b;
-	if (x->function != y->function)
-		return x->function < y->function ? -1 : 1;
-	if (x->var != y->var)
-		return x->var < y->var ? -1 : 1;
-	return x->place < y->place ? -1 : x->place > y->place;
-}
-
 static int by_address(const void *a, const void *b)
 {
 	const struct range_index_entry *x = a, *y = b;
@@ -53,6 +43,29 @@ static void add_place(struct range_index *ix, const struct variables *v,
 		ix->locals[ix->nr_locals++] = e;
 }
 
+/* By function; those of one stay as they were added: by variable, then place.
+ */
+static bool sort_locals(struct range_index *ix, const struct variables *v)
+{
+	_cleanup_free_ uint32_t *next =
+		calloc(v->nr_functions + 1, sizeof(*next));
+	struct range_index_entry *sorted =
+		malloc((ix->nr_locals + 1) * sizeof(*sorted));
+	if (!next || !sorted) {
+		free(sorted);
+		return false;
+	}
+	for (size_t i = 0; i < ix->nr_locals; i++)
+		next[ix->locals[i].function + 1]++;
+	for (size_t i = 0; i < v->nr_functions; i++)
+		next[i + 1] += next[i];
+	for (size_t i = 0; i < ix->nr_locals; i++)
+		sorted[next[ix->locals[i].function]++] = ix->locals[i];
+	free(ix->locals);
+	ix->locals = sorted;
+	return true;
+}
+
 int range_index_init(struct range_index *ix, const struct variables *v,
 		     struct smco_err *err)
 {
@@ -69,7 +82,10 @@ int range_index_init(struct range_index *ix, const struct variables *v,
 		for (uint32_t k = 0; k < var->nr_places; k++)
 			add_place(ix, v, i, var->first_place + k);
 	}
-	qsort(ix->locals, ix->nr_locals, sizeof(*ix->locals), by_function);
+	if (!sort_locals(ix, v)) {
+		range_index_deinit(ix);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
 	qsort(ix->data, ix->nr_data, sizeof(*ix->data), by_address);
 	uint64_t most = 0;
 	for (size_t i = 0; i < ix->nr_data; i++) {

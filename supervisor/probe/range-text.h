@@ -92,6 +92,7 @@ enum range_bits {
 	RB_ADDS = 1 << 12,	/* imm to the register that it writes */
 	RB_TABLE = 1 << 13,	/* a jump table may lead here */
 	RB_MASKS = 1 << 14,	/* and of imm to what it writes */
+	RB_COMPUTES = 1 << 15,	/* what a register holds may be told after it */
 };
 #define RANGE_NO_REG 0xff
 #define RANGE_RIP    16 /* base: disp is an address of the file */
