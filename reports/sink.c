@@ -15,6 +15,8 @@
 #include "reports/packer.h"
 
 #define ZSTD_LEVEL	   3
+#define ZSTD_LEVEL_PRESET  19 /* schema and meta, but for long ones: */
+#define PRESET_LONG	   8192
 #define ZSTD_LEVEL_RECORDS 1  /* columns: more effort gains nothing */
 #define ZSTD_LEVEL_BEHIND  -3 /* of records when more than so many wait: */
 #define BEHIND		   (SINK_PLACES / 4)
@@ -94,7 +96,9 @@ static const uint8_t *code_chunk(struct sink *s, const struct chunk *c,
 			      : bbuf_reserve(&s->coded, bound);
 	if (!to)
 		return c->body.data;
-	int level = !is_records	   ? ZSTD_LEVEL
+	bool is_short = preset && c->body.len < PRESET_LONG;
+	int level = is_short	   ? ZSTD_LEVEL_PRESET
+		    : !is_records  ? ZSTD_LEVEL
 		    : s->is_behind ? ZSTD_LEVEL_BEHIND
 				   : ZSTD_LEVEL_RECORDS;
 	size_t n = ZSTD_compress_usingDict(
