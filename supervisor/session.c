@@ -425,8 +425,11 @@ int session_create(const struct options *o, struct session **ret,
 		meter_prepare();
 		rc = start_program(s, err);
 	}
-	if (!rc)
+	if (!rc) {
+		/* The command stands, before its first instruction. */
+		tracer_urgent(s->tracer, true);
 		rc = open_trace(s, err);
+	}
 	if (rc) {
 		/* It has not run a single instruction yet. */
 		if (s->command_pid)
@@ -534,7 +537,6 @@ int session_run(struct session *s, struct status *line,
 				  ? s->start_ns + s->opt->duration_ns
 				  : UINT64_MAX;
 	*ret = (struct session_result){.end = SESSION_ENDED};
-	tracer_urgent(s->tracer, true);
 	int failed = attach_all(s, err);
 	if (failed)
 		leave(s, ret);
