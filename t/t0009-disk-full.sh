@@ -7,9 +7,9 @@ need PTRACE ROOT MOUNT
 
 mkdir small
 export FIXTURES
-# The mount is this script's alone. Two pages are soon full.
+# The mount is this script's alone. A page is soon full.
 # shellcheck disable=SC2016
-unshare -m sh -c 'mount -t tmpfs -o size=8k none small || exit 99
+unshare -m sh -c 'mount -t tmpfs -o size=4k none small || exit 99
 	smco-trace -m nap,counters --interval 1ms -o small/t -- "$FIXTURES/forgetful-server" 3 \
 		>out 2>err
 	echo $? >status
