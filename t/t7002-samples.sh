@@ -82,6 +82,13 @@ whole() {
 		[ "${nr% *}" -le $((${nr#* } / 50)) ] # but in the linker, and at births
 }
 ok "stacks reach their outermost frame" whole
+past_buffer() { # but in the linker
+	local nr
+	smco-trace -q -t unlimited --sample 999 -o buffer.trace -- "$FIXTURES/sample_buffer" 400 >out || return 1
+	grep -q EXIT-SUCCESS out && nr=$(get buffer.trace 'join " ", $s->{cut}, $s->{samples}') &&
+		echo "$nr" && [ "${nr% *}" -lt $((${nr#* } / 4)) ]
+}
+ok "past a buffer of 12 KB on the stack, too" past_buffer
 
 everybody() { # main, two threads, two children
 	smco-report --events --csv w.trace | awk -F, '$4 == "sample"' >samples || return 1

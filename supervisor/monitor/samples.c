@@ -7,9 +7,12 @@
 #include "supervisor/control/fixed.h"
 #include "supervisor/control/window.h"
 
-#define DRAIN_NS    (20 * NSEC_PER_MSEC)
-#define STACK_BYTES 8192
-#define RING_BYTES  (1u << 20)
+#define DRAIN_NS (20 * NSEC_PER_MSEC)
+/* More is hardly dearer, for nearly all is the interrupt; with half of it
+ * nearly all stacks of programs with buffers on them were cut. */
+#define STACK_BYTES 16384
+#define RING_LEAST  (1u << 20)
+#define RING_MOST   (4u << 20)
 /* What sampling may take of the target: the rest is for reading it, and for
  * what else is watched. */
 #define SHARE_ALONE  4 / 5
@@ -70,6 +73,16 @@ static int64_t credit_ns(const struct samples *s)
 	       3;
 }
 
+/* As much as comes on a CPU until we are there again, twice. */
+static size_t ring_bytes_for(uint64_t hz)
+{
+	uint64_t need = 2 * hz * DRAIN_NS / NSEC_PER_SEC * (STACK_BYTES + 512);
+	size_t bytes = RING_LEAST;
+	while (bytes < need && bytes < RING_MOST)
+		bytes *= 2;
+	return bytes;
+}
+
 /* Cycles where the machine can count them, else the time itself. */
 static int choose_event(struct pmu_event *ret, struct smco_err *err)
 {
@@ -91,7 +104,7 @@ int samples_create(const struct samples_params *p, struct ledger *ledger,
 	s->how = (struct sampler_params){
 		.frequency_hz = p->frequency_hz,
 		.stack_bytes = STACK_BYTES,
-		.ring_bytes = RING_BYTES,
+		.ring_bytes = RING_LEAST,
 		.threads_only = p->threads_only,
 		.with_mappings = true,
 	};
@@ -109,6 +122,7 @@ int samples_create(const struct samples_params *p, struct ledger *ledger,
 		}
 		s->hz = samples_rate_hz(p->frequency_hz, share, s->cost_ns);
 		s->how.frequency_hz = s->hz;
+		s->how.ring_bytes = ring_bytes_for(s->hz);
 		s->unit_ns = p->exact_times ? 1
 			     : s->hz <= 1000
 				     ? SAMPLE_UNIT_NS
