@@ -49,9 +49,9 @@ ok "mappings are as they were" leftover
 
 # Also when its only thread waited for a vfork child that nobody traces.
 leftover_vfork() {
-	start vfork_untraced 150
+	start vfork_untraced
 	cat "/proc/$pid/maps" >before
-	for _ in 1 2 3 4; do
+	for _ in 1 2 3 4 5 6 7 8; do
 		"$DRIVE" -r 15 -d 30 -s 3 -i 1 -p "$pid" 2>said || {
 			# Too busy a machine: what could not be left is said.
 			grep "cannot be released yet" said
@@ -61,6 +61,7 @@ leftover_vfork() {
 		grep -q 'calls [1-9]' said || return 1
 		diff before "/proc/$pid/maps" || return 1
 	done
+	kill "$pid"
 	finish
 }
 ok "also after waiting for a vfork child" leftover_vfork
@@ -80,7 +81,7 @@ freeze() {
 # thawed. AFTER: seconds from the attach to that.
 frozen_before() {
 	local group=$1/smco-t1500-$$ after=$2 status
-	freeze "$group" whole_vectors 60 || return 1
+	freeze "$group" whole_vectors 20 || return 1
 	timeout -k 1 30 "$DRIVE" -s 0 -i 9 -d 5000 -p "$pid" 2>said &
 	local drive=$!
 	wait_for 10 grep -q 'TracerPid:.[1-9]' "/proc/$pid/status" || return 1
@@ -128,7 +129,7 @@ frozen() {
 	local group=$1/smco-t1500-$$ status left=0
 	shift
 	mkdir "$group" || return 1
-	start whole_vectors 60
+	start whole_vectors 30
 	echo "$pid" >"$group/cgroup.procs"
 	timeout -k 1 30 "$DRIVE" -s 0 -i 9 -d 1500 -p "$pid" 2>said &
 	local drive=$!
