@@ -5,7 +5,7 @@
  * EINTR instead (signal(7), "Interruption of system calls by stop signals").
  * Those are given the return value by which the kernel does start a call
  * again unless a handler runs, so that a real signal still ends them, and a
- * time-out in their arguments is cut to what remains. Proven by t1400-*.
+ * time-out in their arguments is cut to what remains. Proven by t1400, t1401.
  */
 #include <errno.h>
 #include <fcntl.h>
