@@ -75,6 +75,12 @@ struct var_build {
 	void *want_ctx;
 	uint32_t steps_left;
 	const char *last_file, *last_copy; /* see var_file */
+	struct var_files {
+		const char **name; /* by number; NULL: libdw knows better */
+		size_t nr;
+	} * files; /* of units */
+	size_t nr_files, cap_files;
+	struct diemap files_of; /* by Dwarf_CU */
 	bool no_memory;
 };
 
@@ -102,9 +108,15 @@ const char *var_string(struct var_build *b, const char *s);
 /* The same for a file name, which often is the one before. */
 const char *var_file(struct var_build *b, const char *file);
 
+/* varfile.c: where @die, or what it is an instance of, was declared; "" if that
+ * is not known. It lives as long as the variables. */
+const char *var_decl_file(struct var_build *b, Dwarf_Die *die);
+void var_files_free(struct var_build *b);
 /* variable.c: arrays that are put into @v are not freed with it; once, while
  * nothing is in it. False: no memory. */
 bool variables_borrow(struct variables *v);
+/* All that var_string has given. */
+void var_strings_free(struct variables *v);
 
 /* vartype.c: the group of what @die declares, made on first sight; VAR_NONE if
  * there is no integer in it. */

@@ -239,6 +239,7 @@ static void free_maps(struct var_build *b)
 	free(b->group_of.slots);
 	free(b->name_of.slots);
 	free(b->enum_of.slots);
+	var_files_free(b);
 }
 
 /* A program's thread-local memory ends at fs, a library's is anywhere. */
@@ -350,15 +351,22 @@ void variables_own(struct variables *v, void *bytes, size_t len)
 	v->state->len = len;
 }
 
-void variables_destroy(struct variables *v)
+void var_strings_free(struct variables *v)
 {
-	if (!v)
-		return;
 	for (struct chunk *c = v->state ? v->state->chunks : NULL, *next; c;
 	     c = next) {
 		next = c->next;
 		free(c);
 	}
+	if (v->state)
+		v->state->chunks = NULL;
+}
+
+void variables_destroy(struct variables *v)
+{
+	if (!v)
+		return;
+	var_strings_free(v);
 	bool borrowed = v->state && v->state->borrowed;
 	if (v->state && v->state->bytes)
 		munmap(v->state->bytes, v->state->len);

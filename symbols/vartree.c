@@ -103,11 +103,10 @@ static uint32_t add_function(struct var_build *b, Dwarf_Die *die,
 	if (!var_grow(b, (void **)&v->functions, v->nr_functions,
 		      &b->cap_functions, sizeof(*v->functions)))
 		return VAR_NO_FUNCTION;
-	const char *file = die_decl_file(die);
 	struct var_function *f = &v->functions[v->nr_functions];
 	*f = (struct var_function){
 		.name = name,
-		.file = var_file(b, file ? file : ""),
+		.file = var_decl_file(b, die),
 		.first_range = (uint32_t)(v->nr_ranges - nr_ranges),
 		.nr_ranges = (uint32_t)nr_ranges,
 	};

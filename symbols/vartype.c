@@ -488,7 +488,6 @@ static const char *linkage_scope(struct var_build *b, Dwarf_Die *die,
 static void fill_model(struct flat *f, Dwarf_Die *die, const char *name)
 {
 	struct variable *model = &f->model;
-	const char *file = die_decl_file(die);
 	int line;
 	const char *scope = f->sc->name;
 	if (f->sc->scoped && !f->sc->in_function) {
@@ -501,7 +500,7 @@ static void fill_model(struct flat *f, Dwarf_Die *die, const char *name)
 			scope = f->b->names[index];
 	}
 	*model = (struct variable){
-		.file = var_file(f->b, file ? file : ""),
+		.file = var_decl_file(f->b, die),
 		.scope = scope,
 		.reason = VAR_OPTIMISED_OUT,
 	};
