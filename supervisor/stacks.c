@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/array.h"
+#include "reports/hindex.h"
 #include "symbols/kallsyms.h"
 
 #define MAX_FRAMES 128
@@ -19,6 +21,14 @@ struct stack {
 	bool put;
 };
 
+/* A frame that has its names: most are in many stacks. */
+struct named {
+	const struct sym_space *space;
+	struct sym_place place;
+	bool is_return;
+	bool others; /* the trace reads it as others, see trace_name_frame */
+};
+
 struct stacks {
 	struct stack *stack; /* index = id; 0 unused */
 	uint32_t nr, cap;
@@ -26,6 +36,9 @@ struct stacks {
 	uint32_t mask;
 	struct kallsyms *kernel; /* NULL = not read, or not permitted */
 	bool kernel_tried;
+	struct named *named;
+	size_t nr_named, cap_named;
+	struct hindex named_index;
 };
 
 struct stacks *stacks_create(void)
@@ -52,6 +65,8 @@ void stacks_destroy(struct stacks *s)
 	for (uint32_t i = 1; s->stack && i < s->nr; i++)
 		free(s->stack[i].place);
 	kallsyms_destroy(s->kernel);
+	free(s->named);
+	hindex_free(&s->named_index);
 	free(s->stack);
 	free(s->table);
 	free(s);
@@ -253,22 +268,63 @@ static int put_bare(const struct stack *st, uint32_t id, struct trace_writer *w)
 	return trace_put_stack(w, id, frames, st->nr);
 }
 
+struct named_key {
+	const struct stacks *s;
+	struct named named;
+};
+
+static bool same_named(const void *ctx, uint32_t value)
+{
+	const struct named_key *k = ctx;
+	const struct named *a = &k->s->named[value], *b = &k->named;
+	return a->space == b->space && a->place.module == b->place.module &&
+	       a->place.offset == b->place.offset &&
+	       a->is_return == b->is_return;
+}
+
+/* Frame @i of @st, once; *others: the trace reads it as others already. */
+static int put_name(struct stacks *s, const struct stack *st, size_t i,
+		    struct trace_writer *w, bool *others)
+{
+	struct trace_frame names[SYM_MAX_INLINE];
+	struct named_key key = {
+		s, {st->space, st->place[i], is_return(st, i), false}};
+	uint64_t hash = hash_places(st->space, &st->place[i], 1);
+	uint32_t found;
+	if (hindex_find(&s->named_index, hash, same_named, &key, &found)) {
+		*others |= s->named[found].others;
+		return SMCO_OK;
+	}
+	struct trace_frame bare = bare_frame(st, i);
+	size_t nr = name_frame(s, st, i, &bare, names);
+	int rc = trace_name_frame(w, &bare, names, nr);
+	if (rc && rc != SMCO_BUSY)
+		return rc;
+	key.named.others = rc == SMCO_BUSY;
+	*others |= key.named.others;
+	/* What cannot be remembered is named once more. */
+	if (ARRAY_ROOM(s->named, s->nr_named, s->cap_named) &&
+	    hindex_add(&s->named_index, hash, (uint32_t)s->nr_named))
+		s->named[s->nr_named++] = key.named;
+	return SMCO_OK;
+}
+
 /* Once more as a whole where a frame already has other names: of a file that
  * was replaced, perhaps. */
-static int put_names(const struct stacks *s, const struct stack *st,
-		     uint32_t id, struct trace_writer *w)
+static int put_names(struct stacks *s, const struct stack *st, uint32_t id,
+		     struct trace_writer *w)
 {
 	struct trace_frame frames[MAX_FRAMES * SYM_MAX_INLINE];
 	bool others = false;
 	size_t nr = 0;
 	for (size_t i = 0; i < st->nr; i++) {
-		struct trace_frame bare = bare_frame(st, i);
-		size_t n = name_frame(s, st, i, &bare, frames + nr);
-		int rc = trace_name_frame(w, &bare, frames + nr, n);
-		if (rc && rc != SMCO_BUSY)
+		int rc = put_name(s, st, i, w, &others);
+		if (rc)
 			return rc;
-		others |= rc == SMCO_BUSY;
-		nr += n;
+	}
+	for (size_t i = 0; i < st->nr && others; i++) {
+		struct trace_frame bare = bare_frame(st, i);
+		nr += name_frame(s, st, i, &bare, frames + nr);
 	}
 	return others ? trace_put_stack(w, id, frames, nr) : SMCO_OK;
 }
