@@ -403,20 +403,15 @@ uint64_t counter_switch_cost_ns(const struct counter_plan *plan)
 	return both_ns > calls_ns ? both_ns - calls_ns : 0;
 }
 
-/* A call that does nothing, the best of some rounds. */
-static uint64_t time_call(void)
+/* Calls that do nothing: *best_ns is the shortest so far. */
+static void time_calls(uint64_t *best_ns)
 {
-	uint64_t best_ns = UINT64_MAX;
-	for (int i = 0; i < CALIBRATE_ROUNDS; i++) {
-		uint64_t began_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		for (int j = 0; j < CALIBRATE_CALLS; j++)
-			syscall(SYS_getppid);
-		uint64_t took_ns =
-			smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
-		if (took_ns < best_ns)
-			best_ns = took_ns;
-	}
-	return best_ns / CALIBRATE_CALLS;
+	uint64_t began_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	for (int i = 0; i < CALIBRATE_CALLS; i++)
+		syscall(SYS_getppid);
+	uint64_t took_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+	if (took_ns < *best_ns)
+		*best_ns = took_ns;
 }
 
 uint64_t counter_call_cost_ns(const struct counter_plan *plan)
@@ -424,13 +419,16 @@ uint64_t counter_call_cost_ns(const struct counter_plan *plan)
 	struct counter_thread *self;
 	if (counter_thread_open(plan, gettid(), COUNTER_NOW, &self, NULL))
 		return 0;
-	counter_thread_pause(self);
-	uint64_t none_ns = time_call();
-	/* What joined a group while its thread ran counts from here on. */
-	counter_thread_go_on(self);
-	uint64_t with_ns = time_call();
+	uint64_t none_ns = UINT64_MAX, with_ns = UINT64_MAX;
+	for (int i = 0; i < CALIBRATE_ROUNDS; i++) {
+		counter_thread_pause(self);
+		time_calls(&none_ns);
+		/* What joined a group while its thread ran counts only now. */
+		counter_thread_go_on(self);
+		time_calls(&with_ns);
+	}
 	counter_thread_close(self);
-	return with_ns > none_ns ? with_ns - none_ns : 0;
+	return with_ns > none_ns ? (with_ns - none_ns) / CALIBRATE_CALLS : 0;
 }
 
 uint64_t counter_scale(uint64_t value, uint64_t enabled_ns, uint64_t running_ns)

@@ -116,6 +116,39 @@ static void find_charged(struct counters *c)
 		}
 }
 
+static bool is_hit(const struct pmu_event *ev)
+{
+	return ev->attr.type == PERF_TYPE_TRACEPOINT && !ev->filter &&
+	       !is_call(ev);
+}
+
+uint64_t counters_nr_hits(const struct counters *c, size_t group,
+			  const struct counter_sum *sum)
+{
+	const struct counter_group *g = &c->plan.group[group];
+	uint64_t nr = 0;
+	for (size_t i = 0; i < g->nr; i++)
+		if (is_hit(&c->plan.event[g->first + i]))
+			nr += sum->value[i];
+	return nr;
+}
+
+/* That of system calls, which we can have happen. */
+uint64_t counters_hit_cost_ns(const struct counters *c)
+{
+	struct counter_plan one;
+	struct pmu_event call;
+	bool any = false;
+	for (size_t i = 0; i < c->plan.nr_events; i++)
+		any |= is_hit(&c->plan.event[i]);
+	if (!any || pmu_event_parse("raw_syscalls:sys_enter", &call, NULL) ||
+	    counter_plan_make(&call, 1, false, NULL, &one, NULL))
+		return 0;
+	uint64_t cost_ns = counter_call_cost_ns(&one);
+	counter_plan_deinit(&one);
+	return cost_ns;
+}
+
 int counters_plan(struct counters *c, struct smco_err *err)
 {
 	if (c->p.every_nr) {

@@ -46,6 +46,7 @@ struct counters {
 	bool has_switches, has_calls;
 	uint64_t switch_ns;   /* what each costs more with counters */
 	uint64_t call_ns;     /* the same of a system call */
+	uint64_t hit_ns;      /* and of any other tracepoint */
 	uint64_t own_read_ns; /* a reading that disturbs nobody */
 	uint64_t nr_failed;   /* threads that could not be counted */
 	uint64_t nr_busy;     /* groups that lost their counters */
@@ -68,6 +69,12 @@ void counters_settle(struct counters *c, struct thread *t, size_t group,
 /* The group's record, which ends at @now_ns, if anything was counted. */
 void counters_write_group(struct counters *c, struct thread *t, size_t group,
 			  uint64_t now_ns);
+/* What one hit of any tracepoint of the plan costs but those of system calls,
+ * ns; 0 if there is none, or it cannot be measured. */
+uint64_t counters_hit_cost_ns(const struct counters *c);
+/* How many of such there are in @sum, of group @group. */
+uint64_t counters_nr_hits(const struct counters *c, size_t group,
+			  const struct counter_sum *sum);
 /* Context switches of @t up to now: @waiting of them were not yet taken. */
 void counters_charge_switches(struct counters *c, struct thread *t,
 			      uint64_t waiting);

@@ -102,6 +102,9 @@ void counters_settle(struct counters *c, struct thread *t, size_t group,
 	if (c->has_calls && group == c->call_group)
 		ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
 			      sum->value[c->call_index] * c->call_ns);
+	if (c->hit_ns)
+		ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
+			      counters_nr_hits(c, group, sum) * c->hit_ns);
 	take_off_stops(c, t, group, sum);
 	add_sum(&t->pending[group].sum, sum, c->plan.group[group].nr);
 }
@@ -482,6 +485,7 @@ int counters_create(const struct counters_params *p, struct ledger *ledger,
 	c->switch_ns = counter_switch_cost_ns(&c->plan);
 	if (c->has_calls)
 		c->call_ns = counter_call_cost_ns(&c->plan);
+	c->hit_ns = counters_hit_cost_ns(c);
 	c->due_ns = p->start_ns + p->interval_ns;
 	c->check_ns = p->start_ns + CHECK_NS;
 	for (size_t g = 0; g < c->plan.nr_groups; g++)

@@ -1,8 +1,10 @@
 /*
  * What reading counters takes, in system calls: one for each group of a thread
  * that was on a CPU, none for one that was not, whatever their number; and what
- * the wait for the next reading takes.
+ * the wait for the next reading takes. And that counting those of the program
+ * is charged, each of them.
  */
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "supervisor/monitor/counters.h"
@@ -128,6 +130,45 @@ static void test_ticks(void)
 		puppet_end(&pup[i]);
 }
 
+/* ------------------------------------------------------------- charges --- */
+
+#define NR_CHARGED 100000
+
+static long make_calls(long nr, long unused)
+{
+	for (long i = 0; i < nr; i++)
+		syscall(SYS_getppid);
+	return unused;
+}
+
+/* What is charged of a puppet's calls where @event is counted. Each is more
+ * than 10 ns, and not a millisecond. */
+static void test_charged(const char *event)
+{
+	struct puppet pup = puppet_start();
+	struct counters *c = NULL;
+	struct ledger *l = ledger_create(INT64_MAX);
+	now_ns = smco_now_ns();
+	const struct counters_params p = {
+		.events = event,
+		.interval_ns = 10 * NSEC_PER_MSEC,
+		.target_overhead_ppb = INT64_MAX,
+		.start_ns = now_ns,
+		.emit = emit,
+		.put_meta = put_meta,
+	};
+	check_int(counters_create(&p, l, &c, NULL), 0);
+	counters_add(c, pup.pid, pup.pid, NULL, COUNTER_NOW);
+	puppet_do(&pup, make_calls, NR_CHARGED, 0);
+	tick(c);
+	uint64_t spent_ns = ledger_spent_ns(l, LEDGER_OTHER, COUNTERS_MONITOR);
+	check_range((double)spent_ns, NR_CHARGED * 10.0, NR_CHARGED * 1e6);
+	counters_finish(c, now_ns);
+	counters_destroy(c);
+	ledger_destroy(l);
+	puppet_end(&pup);
+}
+
 /* ---------------------------------------------------------------- waits --- */
 
 /* The timer is set, the wait begins, its signal ends it. That a deadline has
@@ -166,6 +207,9 @@ int main(void)
 		return tap_done();
 	}
 	test_ticks();
+	test_charged("raw_syscalls:sys_enter");
+	test_charged("syscalls-wait"); /* of which there is none */
+	test_charged("raw_syscalls:sys_exit");
 	test_wait();
 	counter_thread_close(calls);
 	counter_plan_deinit(&calls_plan);
