@@ -31,6 +31,18 @@ static uint64_t nearby_pause_ns(const struct session *s, uint64_t took_ns)
 	return pause > NEARBY_NS ? pause : NEARBY_NS;
 }
 
+/* What a look nearby is likely to cost: as much for each task as stops have so
+ * far, which on a busy machine is a hundred times as much as on an idle one. */
+static int64_t nearby_cost_ns(const struct session *s, const struct watched *w)
+{
+	uint64_t nr, longest_ns;
+	meter_get_stops(&s->meter, &nr, &longest_ns);
+	uint64_t each = ledger_spent_ns(s->ledger, LEDGER_STOP, NAP_MONITOR) /
+			(nr ? nr : 1);
+	uint64_t cost = each * tproc_nr_tasks(w->proc);
+	return (int64_t)max_u64(cost, NEARBY_ROOM_NS);
+}
+
 /*
  * Who runs at the end of a nap? Stop the process for a moment and take the
  * stack of a thread that was computing, at most twenty times a second and
@@ -39,7 +51,7 @@ static uint64_t nearby_pause_ns(const struct session *s, uint64_t took_ns)
 static void look_nearby(struct session *s, struct watched *w, uint64_t now_ns)
 {
 	if (!nap_wants_nearby(w->nap) || now_ns < s->nearby_due_ns ||
-	    ledger_room_ns(s->ledger) < (int64_t)NEARBY_ROOM_NS ||
+	    ledger_room_ns(s->ledger) < nearby_cost_ns(s, w) ||
 	    tproc_nr_tasks(w->proc) > 16)
 		return;
 	uint64_t start_ns = smco_now_ns();

@@ -217,12 +217,16 @@ static void look_for_aged(struct nap_proc *np)
 {
 	struct access *a = np->primary;
 	struct page_range *r = np->plan.range;
-	for (uint32_t i = 0; i < np->plan.nr; i++) {
-		if (!wants_aged(r[i].user))
-			continue;
-		r[i].want_aged = true;
-		r[i].was_aged = a->ops->collect(a, &r[i], 1) || r[i].nr_aged;
-		r[i].want_aged = false;
+	uint32_t nr;
+	for (uint32_t i = 0; i < np->plan.nr; i += nr ? nr : 1) {
+		for (nr = 0; i + nr < np->plan.nr && wants_aged(r[i + nr].user);
+		     nr++)
+			r[i + nr].want_aged = true;
+		int rc = nr ? a->ops->collect(a, &r[i], nr) : 0;
+		for (uint32_t k = i; k < i + nr; k++) {
+			r[k].was_aged = rc || r[k].nr_aged;
+			r[k].want_aged = false;
+		}
 	}
 }
 
