@@ -65,17 +65,6 @@ int cachedir_open(void)
 	return cache < 0 ? -1 : own_dir(cache, "smco");
 }
 
-/* Memory of large pages, if there are any: it is filled once. */
-static uint8_t *room_for(size_t len)
-{
-	uint8_t *bytes = mmap(NULL, len, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (bytes == MAP_FAILED)
-		return NULL;
-	madvise(bytes, len, MADV_HUGEPAGE);
-	return bytes;
-}
-
 bool cachedir_read(int dir, const char *name, uint8_t **ret, size_t *len_ret)
 {
 	struct stat st;
@@ -85,18 +74,22 @@ bool cachedir_read(int dir, const char *name, uint8_t **ret, size_t *len_ret)
 	    st.st_size <= 0 || (uint64_t)st.st_size > CACHEDIR_MOST_BYTES)
 		return false;
 	size_t len = (size_t)st.st_size, at = 0;
-	uint8_t *bytes = room_for(len);
+	/* Small pages: large ones may have to be put together first, which can
+	 * take half a second. */
+	uint8_t *bytes = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (bytes == MAP_FAILED)
+		return false;
 	/* Read, not mapped: who cuts it short would kill us. */
-	while (bytes && at < len) {
+	while (at < len) {
 		size_t n = len - at < READ_BYTES ? len - at : READ_BYTES;
 		ssize_t got = read(fd, bytes + at, n);
 		if (got <= 0)
 			break;
 		at += (size_t)got;
 	}
-	if (!bytes || at < len) {
-		if (bytes)
-			munmap(bytes, len);
+	if (at < len) {
+		munmap(bytes, len);
 		return false;
 	}
 	futimens(fd, NULL);
