@@ -36,6 +36,7 @@ enum block_flags {
 	BLOCK_REPORTED = 1 << 8, /* at least one nap of it was reported */
 	BLOCK_SETTLED = 1 << 10, /* its reservation counts as long quiet */
 	BLOCK_AGED = 1 << 11,	 /* a mark of others was in the way once */
+	BLOCK_UNASKED = 1 << 12, /* one may have been there when it was armed */
 	BLOCK_FRESH = 1 << 9, /* arming saw it untouched since it was mapped */
 };
 

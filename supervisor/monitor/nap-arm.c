@@ -213,6 +213,16 @@ static bool wants_aged(const struct block *b)
 					 block_nr_pages(b) <= NAP_SMALL_PAGES);
 }
 
+/* Where something is touched, the rest was not looked at. */
+static void note_asked(const struct page_range *r)
+{
+	struct block *b = r->user;
+	if (!b->cursor)
+		b->flags &= (uint16_t)~BLOCK_UNASKED;
+	if (!r->want_aged || (!r->was_aged && r->nr_touched))
+		b->flags |= BLOCK_UNASKED;
+}
+
 static void look_for_aged(struct nap_proc *np)
 {
 	struct access *a = np->primary;
@@ -225,8 +235,11 @@ static void look_for_aged(struct nap_proc *np)
 		int rc = nr ? a->ops->collect(a, &r[i], nr) : 0;
 		for (uint32_t k = i; k < i + nr; k++) {
 			r[k].was_aged = rc || r[k].nr_aged;
+			note_asked(&r[k]);
 			r[k].want_aged = false;
 		}
+		if (!nr)
+			note_asked(&r[i]);
 	}
 }
 

@@ -207,6 +207,9 @@ static bool completes_nap(const struct block *b, uint64_t now_ns)
  * has no mark: accesses might go unseen as long as they find the old entry
  * there. Setting a guard flushes; one that stands already would not be set
  * again. Where there is none, only time and other resets help.
+ *
+ * When it was is known only if there was no such mark when the block was armed:
+ * else it may be from before.
  */
 static void hit_unseen(struct block *b, uint32_t nr_pages, uint64_t now_ns)
 {
@@ -215,7 +218,9 @@ static void hit_unseen(struct block *b, uint32_t nr_pages, uint64_t now_ns)
 		      nr_pages * nap_touch_cost(block_proc(b)));
 	settle_later(b, now_ns);
 	b->flags |= BLOCK_AGED;
-	nap_block_hit(b, b->full_ns, now_ns, 0);
+	nap_block_hit(b,
+		      b->flags & BLOCK_UNASKED ? b->touched_lo_ns : b->full_ns,
+		      now_ns, 0);
 	nap_unguard(b, true);
 	nap_plan_guard(b);
 }

@@ -1,7 +1,8 @@
 /*
  * Somebody else cleared the mark of an access (DAMON): what was accessed does
  * not count as quiet, is armed again, and its entries are flushed by setting
- * the guard anew. What happened before it was armed does not count.
+ * the guard anew. What happened before it was armed does not count. Where it
+ * is not known when the mark was taken, it may have been long before that.
  */
 #include "t/unit/napsim.h"
 
@@ -86,8 +87,54 @@ static bool run_until_armed(struct napsim *s, unsigned was)
 	return nr_armed > was;
 }
 
+/* An access is seen, and the block armed 3 s after it. */
+static void arm_late(struct napsim *s)
+{
+	unsigned was = nr_armed;
+	nap_hold_back(s->np, true);
+	is_young = true;
+	napsim_run_until(s, now + 3000 * MS);
+	check_int(nr_armed, was);
+	is_young = false;
+	nap_hold_back(s->np, false);
+	check(run_until_armed(s, was));
+}
+
+static void test_since_when(void)
+{
+	struct napsim sim, *s = &sim;
+	napsim_start(s, &bits_ops, PPB, 500 * MS, napsim_emit);
+	napsim_allocate(s, NAPSIM_BLOCK, NAPSIM_SIZE);
+	check(run_until_armed(s, 0));
+	napsim_run_until(s, now + 700 * MS);
+	check_int(nr_naps, 1);
+
+	/* That one was asked for when it was armed takes longer than all else,
+	 * so it was not. */
+	uint64_t known_ns = now + 100 * MS;
+	arm_late(s);
+	is_aged = true;
+	napsim_run_until(s, now + 1500 * MS);
+	check_int(nr_naps, 3);
+	check(last.flags & NAP_ONGOING);
+	check(last.start_ns - last.error_ns <= known_ns);
+
+	/* Once there was one it is. */
+	known_ns = now + 100 * MS;
+	arm_late(s);
+	is_aged = true;
+	napsim_run_until(s, now + 1500 * MS);
+	check_int(nr_naps, 5);
+	check(last.flags & NAP_ONGOING);
+	check(last.start_ns - last.error_ns >= known_ns + 2500 * MS);
+	napsim_stop(s);
+	nr_armed = nr_naps = nr_guard_set = 0;
+	is_aged = false;
+}
+
 int main(void)
 {
+	test_since_when();
 	struct napsim sim, *s = &sim;
 	struct access g = {.ops = &guard_ops};
 	napsim_start(s, &bits_ops, PPB, 500 * MS, napsim_emit);
