@@ -128,6 +128,28 @@ static int by_use(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
+#define HEX "0123456789abcdef"
+
+/* BUILD-SELECTION.range: in a directory that somebody has chosen there may be
+ * files that are none of ours. */
+static bool is_kept(const char *name)
+{
+	size_t build = strspn(name, HEX);
+	return build && name[build] == '-' &&
+	       strspn(name + build + 1, HEX) == 16 &&
+	       !strcmp(name + build + 17, ".range");
+}
+
+static bool is_temporary(const char *name)
+{
+	size_t head = strlen(TEMPORARY);
+	if (strncmp(name, TEMPORARY, head))
+		return false;
+	size_t pid = strspn(name + head, "0123456789");
+	name += head + pid;
+	return pid && *name == '-' && strspn(name + 1, HEX) == 16 && !name[17];
+}
+
 /* The files there are, their bytes together; what was left by the dead goes. */
 static size_t list(DIR *d, struct entry *all, uint64_t *sum_ret)
 {
@@ -139,8 +161,9 @@ static size_t list(DIR *d, struct entry *all, uint64_t *sum_ret)
 		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
 		    !S_ISREG(st.st_mode))
 			continue;
-		if (!strncmp(e->d_name, TEMPORARY, strlen(TEMPORARY))) {
-			if (st.st_mtime < time(NULL) - OLD_S)
+		if (!is_kept(e->d_name)) {
+			if (is_temporary(e->d_name) &&
+			    st.st_mtime < time(NULL) - OLD_S)
 				unlinkat(dirfd(d), e->d_name, 0);
 			continue;
 		}

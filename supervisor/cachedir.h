@@ -7,7 +7,8 @@
  * the directory of the user who called sudo, nor any of root's by a program
  * with more rights than its caller; no symbolic link is followed for its
  * name's last part, nor for files in it. Files are written whole or not at all,
- * whoever writes the same at the same time.
+ * whoever writes the same at the same time. Files whose names are none of ours
+ * are left alone.
  */
 #ifndef SMCO_CACHEDIR_H
 #define SMCO_CACHEDIR_H

@@ -285,21 +285,39 @@ static void test_files(const char *name)
 	munmap(bytes, len);
 
 	/* Those used longest ago go; what is unfinished and old, too. */
-	check_int(in_cache("for i in 1 2 3 4; do head -c 1000 /dev/zero >$i; "
-			   "touch -d 2020-01-0$i $i; done; touch new-1-a; "
-			   "touch -d 2020-01-01 new-2-b; mkdir sub"),
+	check_int(in_cache("for i in 1 2 3 4; do head -c 1000 /dev/zero | tee "
+			   "ab-000000000000000$i.range >mine$i; "
+			   "touch -d 2020-01-0$i *000$i.range mine$i; done; "
+			   "for i in new-1-000000000000000a new-x new-2-b "
+			   "new-3-000000000000000b; do touch $i; done; "
+			   "touch -d 2020-01-01 new-[x23]*; mkdir sub"),
 		  0);
 	struct range_cache_key other = k.key;
-	other.name[0] = 'z';
-	check(range_cache_store(cache, &other, k.v, k.plan,
-				(uint64_t)len * 2 + 2100));
-	check_int(in_cache("test ! -e 1 && test ! -e 2 && test -e 3 && "
-			   "test -e 4 && test -e new-1-a && "
-			   "test ! -e new-2-b && test -d sub"),
+	snprintf(other.name, sizeof(other.name), "fe-0123456789abcdef.range");
+	uint64_t sum = 0;
+	struct stat st;
+	FILE *names = popen("ls -d $D/cache/*.range", "r");
+	for (char at[4096]; names && fgets(at, sizeof(at), names);) {
+		at[strcspn(at, "\n")] = 0;
+		check(!lstat(at, &st));
+		sum += S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	}
+	pclose(names);
+	/* Two of those of 1000 bytes too many. */
+	check(range_cache_store(cache, &other, k.v, k.plan, sum + len - 1500));
+	check_int(in_cache("set -- *000[1-4].range && test $# = 2 && "
+			   "test ! -e ab-0000000000000001.range && "
+			   "test ! -e ab-0000000000000002.range"),
+		  0);
+	check_int(in_cache("test -e new-1-000000000000000a && "
+			   "test ! -e new-3-000000000000000b && test -d sub"),
+		  0);
+	check_int(in_cache("test -e mine1 && test -e mine4 && test -e new-x "
+			   "&& test -e new-2-b"),
 		  0);
 	check(cachedir_read(cache, k.key.name, &bytes, &len));
 	munmap(bytes, len);
-	other.name[0] = 'y';
+	other.name[0] = 'e';
 	range_cache_store(cache, &other, k.v, k.plan, len - 1);
 	check_msg(!cachedir_read(cache, other.name, &bytes, &len) &&
 			  cachedir_read(cache, k.key.name, &bytes, &len),
@@ -339,7 +357,7 @@ static void test_at_once(const char *name)
 		wrong += status != 0;
 	}
 	check_int(wrong, 0);
-	check_int(in_cache("test $(ls | grep -c new-.*-) = 1"), 0);
+	check_int(in_cache("test $(ls | grep -c new-.*-) = 2"), 0);
 	forget(&k);
 }
 
