@@ -24,7 +24,12 @@ static void get(const void *ctx, const void *item, size_t column,
 static void suppressions(const char *text, size_t len)
 {
 	struct trace_frame f = {
-		"aaaabaaa<x>", "/src/a.c", 1, "/usr/lib/liba.so", "", 0, false};
+		.function = "aaaabaaa<x>",
+		.file = "/src/a.c",
+		.line = 1,
+		.module = "/usr/lib/liba.so",
+		.build_id = "",
+	};
 	struct suppress *s;
 	if (suppress_parse("x", text, len, &s, NULL))
 		return;
