@@ -58,6 +58,7 @@ static void test_find(void)
 		check_int(u.polls[2].addr, 0x3000);
 	}
 	free(u.polls);
+	free(u.is_polled);
 }
 
 static void test_values(void)
