@@ -31,9 +31,9 @@ static uint64_t nearby_pause_ns(const struct session *s, uint64_t took_ns)
 	return pause > NEARBY_NS ? pause : NEARBY_NS;
 }
 
-/* What a look nearby is likely to cost: as much for each task as stops have so
+/* What a stop of all is likely to cost: as much for each task as stops have so
  * far, which on a busy machine is a hundred times as much as on an idle one. */
-static int64_t nearby_cost_ns(const struct session *s, const struct watched *w)
+static int64_t stop_cost_ns(const struct session *s, const struct watched *w)
 {
 	uint64_t nr, longest_ns;
 	meter_get_stops(&s->meter, &nr, &longest_ns);
@@ -51,7 +51,7 @@ static int64_t nearby_cost_ns(const struct session *s, const struct watched *w)
 static void look_nearby(struct session *s, struct watched *w, uint64_t now_ns)
 {
 	if (!nap_wants_nearby(w->nap) || now_ns < s->nearby_due_ns ||
-	    ledger_room_ns(s->ledger) < nearby_cost_ns(s, w) ||
+	    ledger_room_ns(s->ledger) < stop_cost_ns(s, w) ||
 	    tproc_nr_tasks(w->proc) > 16)
 		return;
 	uint64_t start_ns = smco_now_ns();
@@ -232,7 +232,8 @@ static void tick(struct session *s, uint64_t now_ns)
 		if (!w->nap)
 			continue;
 		if (s->opt->mechanism == MECHANISM_AUTO &&
-		    nap_wants_guard(w->nap))
+		    nap_wants_guard(w->nap) &&
+		    ledger_room_ns(s->ledger) >= stop_cost_ns(s, w))
 			watched_open_guard(w);
 		look_nearby(s, w, now_ns);
 		session_take_hits(s, w);

@@ -226,9 +226,9 @@ void watched_open_guard(struct watched *w)
 	struct smco_err err = {0};
 	if (w->guard || w->guard_tried || w->primary->ops->is_guard)
 		return;
+	if (tproc_stop_briefly(w->proc, NULL))
+		return; /* the next time */
 	w->guard_tried = true;
-	if (tproc_stop(w->proc, NULL))
-		return;
 	if (access_uffd.open(w->proc, &w->guard, &err))
 		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
 	tproc_cont(w->proc);
