@@ -102,14 +102,13 @@ static uint64_t least_calls(struct counters *c, struct puppet *pup, size_t nr)
 	return least;
 }
 
-static void test_ticks(void)
+/* From now on, with all the budget there is. */
+static struct counters *start_counting(const char *events, struct ledger *l)
 {
-	static struct puppet pup[NR_THREADS];
 	struct counters *c = NULL;
-	struct ledger *l = ledger_create(INT64_MAX);
 	now_ns = smco_now_ns();
 	const struct counters_params p = {
-		.events = EVENTS,
+		.events = events,
 		.interval_ns = 10 * NSEC_PER_MSEC,
 		.target_overhead_ppb = INT64_MAX,
 		.start_ns = now_ns,
@@ -117,6 +116,14 @@ static void test_ticks(void)
 		.put_meta = put_meta,
 	};
 	check_int(counters_create(&p, l, &c, NULL), 0);
+	return c;
+}
+
+static void test_ticks(void)
+{
+	static struct puppet pup[NR_THREADS];
+	struct ledger *l = ledger_create(INT64_MAX);
+	struct counters *c = start_counting(EVENTS, l);
 	for (size_t i = 0; i < NR_THREADS; i++) {
 		pup[i] = puppet_start();
 		counters_add(c, pup[i].pid, pup[i].pid, NULL, COUNTER_NOW);
@@ -146,18 +153,8 @@ static long make_calls(long nr, long unused)
 static void test_charged(const char *event)
 {
 	struct puppet pup = puppet_start();
-	struct counters *c = NULL;
 	struct ledger *l = ledger_create(INT64_MAX);
-	now_ns = smco_now_ns();
-	const struct counters_params p = {
-		.events = event,
-		.interval_ns = 10 * NSEC_PER_MSEC,
-		.target_overhead_ppb = INT64_MAX,
-		.start_ns = now_ns,
-		.emit = emit,
-		.put_meta = put_meta,
-	};
-	check_int(counters_create(&p, l, &c, NULL), 0);
+	struct counters *c = start_counting(event, l);
 	counters_add(c, pup.pid, pup.pid, NULL, COUNTER_NOW);
 	puppet_do(&pup, make_calls, NR_CHARGED, 0);
 	tick(c);

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "t/unit/hurry.h"
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
 
@@ -17,24 +18,6 @@ static long act_signal(long unused, long unused2)
 	(void)unused;
 	(void)unused2;
 	return raise(SIGWINCH);
-}
-
-/* May we run in real time at all? */
-static bool may_hurry(void)
-{
-	struct sched_param sp = {.sched_priority = 1}, none = {0};
-	return !sched_setscheduler(0, SCHED_FIFO, &sp) &&
-	       !sched_setscheduler(0, SCHED_OTHER, &none);
-}
-
-/* Longer than anybody may in real time. */
-static void keep_busy(void)
-{
-	uint64_t end_ns =
-		smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) + 500 * NSEC_PER_MSEC;
-	while ((sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) != SCHED_OTHER &&
-	       smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns)
-		;
 }
 
 static struct tproc *next_new(void)

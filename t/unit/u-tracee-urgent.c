@@ -8,27 +8,11 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include "t/unit/hurry.h"
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
 
 #define FLAG SCHED_RESET_ON_FORK
-
-static bool may_hurry(void)
-{
-	struct sched_param sp = {.sched_priority = 1}, none = {0};
-	return !sched_setscheduler(0, SCHED_FIFO, &sp) &&
-	       !sched_setscheduler(0, SCHED_OTHER, &none);
-}
-
-/* Longer than anybody may in real time. */
-static void keep_busy(void)
-{
-	uint64_t end_ns =
-		smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) + 500 * NSEC_PER_MSEC;
-	while ((sched_getscheduler(0) & ~FLAG) != SCHED_OTHER &&
-	       smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns)
-		;
-}
 
 static void *policy_here(void *ret)
 {
