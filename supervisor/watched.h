@@ -76,7 +76,8 @@ int watched_open_access(struct watched *w, enum options_mechanism mechanism,
 			struct nap *nap, struct smco_err *err);
 
 /* A guard on stale blocks, where it can be had: tells who ends a nap by
- * writing. Opened once it is of use. Tasks run. */
+ * writing. Opened once it is of use; tried again by the next call where they do
+ * not stop at once, which this does not wait for. Tasks run. */
 void watched_open_guard(struct watched *w);
 
 /* Plant sensors if the allocation functions are there: 0, SMCO_NOTFOUND. All
