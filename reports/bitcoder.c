@@ -122,6 +122,28 @@ uint32_t code_number32(struct bitcoder *c, struct number_model *m, uint32_t v)
 	return (uint32_t)got;
 }
 
+uint32_t code_known32(struct bitcoder *c, struct known_model *m, uint32_t v)
+{
+	unsigned len = v ? 32 - (unsigned)__builtin_clz(v) : 0;
+	len = code_bits(c, m->length, 7, len) - 128;
+	if (len > 32) {
+		bitcoder_fail(c);
+		return 0;
+	}
+	if (len < 2)
+		return len;
+	/* The bits before, with the leading 1, and the length tell which. */
+	struct bit_model *at =
+		len <= KNOWN_BITS ? m->bit + (1u << (len - 1)) : NULL;
+	uint32_t got = 1;
+	for (unsigned left = len - 1; left--;) {
+		bool bit = v >> left & 1;
+		bit = at ? code_bit(c, &at[got], bit) : split(c, HALF, bit);
+		got = got << 1 | bit;
+	}
+	return got;
+}
+
 static bool is_repeated(const uint64_t *candidate, unsigned i, unsigned valid)
 {
 	for (unsigned j = 0; j < i; j++)

@@ -23,6 +23,13 @@ struct number_model {
 	struct bit_model first[65][8];
 };
 
+/* What numbers are coded by that come again: all their bits. */
+#define KNOWN_BITS 16
+struct known_model {
+	struct bit_model length[128];
+	struct bit_model bit[1 << KNOWN_BITS];
+};
+
 struct bitcoder {
 	/* private: */
 	uint32_t low, high, code;
@@ -57,6 +64,10 @@ unsigned code_bits(struct bitcoder *c, struct bit_model *m, unsigned nr,
 uint64_t code_number(struct bitcoder *c, struct number_model *m, uint64_t v);
 /* One of at most 32 bits; a larger one fails. */
 uint32_t code_number32(struct bitcoder *c, struct number_model *m, uint32_t v);
+
+/* The same of numbers that come again; above KNOWN_BITS bits they are not
+ * learned. */
+uint32_t code_known32(struct bitcoder *c, struct known_model *m, uint32_t v);
 
 /*
  * Is @value one of @candidate[0..nr)? Its index, or @nr if it is none of them;

@@ -159,6 +159,7 @@ static bool take_frames(struct diff_pool *pool, const struct trace_frame *f,
 static void take_sum(struct diff_item *item, const struct nap_sum *sum)
 {
 	item->value[DIFF_BYTE_SECONDS] = sum->byte_seconds;
+	item->error[DIFF_BYTE_SECONDS] = sum->error_byte_seconds;
 	item->value[DIFF_UNUSED] = (double)sum->unused_bytes;
 	item->value[DIFF_LONGEST] = (double)sum->longest_ns;
 	item->error[DIFF_LONGEST] = (double)sum->longest_error_ns;
@@ -170,21 +171,6 @@ static void take_totals(struct diff_item *item, const struct ev_site *t)
 	item->value[DIFF_ALLOC_BYTES] = (double)t->bytes;
 	item->nr_allocs = t->nr_allocs;
 	item->nr_watched = t->nr_watched;
-}
-
-/* How far the byte seconds of @site may be off. */
-static double uncertain(const struct summary *s, const struct model_site *site)
-{
-	double sum = 0;
-	for (size_t i = 0; i < site->nr_stacks; i++) {
-		const struct model_stack *stack = &s->stack[site->member[i]];
-		for (size_t j = 0; j < stack->nr_naps; j++) {
-			const struct ev_nap *n =
-				&s->nap[stack->first_nap + j].nap;
-			sum += (double)n->size * (double)n->error_ns / 1e9;
-		}
-	}
-	return sum;
 }
 
 /* What names alone tell apart, the same build and module at hand: the frames
@@ -319,7 +305,6 @@ static int take_sites(const struct summary *s, struct diff_pool *pool,
 {
 	struct model_sites sites;
 	struct ev_site all = {0};
-	double error = 0;
 	int rc = model_sites(s, 0, &sites);
 	for (size_t i = 0; i < sites.nr && !rc; i++) {
 		const struct model_site *m = &sites.site[i];
@@ -331,15 +316,12 @@ static int take_sites(const struct summary *s, struct diff_pool *pool,
 		}
 		take_sum(item, &m->sum);
 		take_totals(item, &m->totals);
-		item->error[DIFF_BYTE_SECONDS] = uncertain(s, m);
-		error += item->error[DIFF_BYTE_SECONDS];
 		all.nr_allocs += m->totals.nr_allocs;
 		all.bytes += m->totals.bytes;
 		all.nr_watched += m->totals.nr_watched;
 	}
 	model_sites_free(&sites);
 	take_totals(&run->item[0], &all);
-	run->item[0].error[DIFF_BYTE_SECONDS] = error;
 	return rc ? rc : join_items(run);
 }
 
@@ -556,7 +538,9 @@ int diff_run_read(struct trace_reader *reader, struct diff_pool *pool,
 {
 	struct summary *s;
 	*ret = (struct diff_run){.path = ""};
-	int rc = summary_load(reader, &s, err);
+	static const struct select sums = {.only_sums = true};
+	struct summary_input input = {.reader = reader};
+	int rc = summary_load_files(&input, 1, &sums, &s, err);
 	if (rc)
 		return rc;
 	rc = s->nr_records ? take_summary(s, pool, ret) : SMCO_EMPTY;

@@ -116,6 +116,9 @@ const char *diff_words_why_not(const struct diff *d, enum diff_metric metric,
 	if (fabs(m->test.change) < diff_metric[metric].least ||
 	    fabs(diff_relative(m)) < d->least_change)
 		return "small";
+	if (fabs(diff_relative(m)) <
+	    d->least_change + diff_length_differs(d, metric))
+		return "as the runs' lengths";
 	return isnan(m->test.p) ? "within the naps' errors"
 				: "not sure among so many";
 }
@@ -198,8 +201,9 @@ static bool note_noise(const struct diff *d, char *buf)
 		return false;
 	snprintf(buf, NOTE_MAX,
 		 "one run a side: noise cannot be judged. Changes below %.3g "
-		 "%%, or within the naps' own errors, are not shown (--all); "
-		 "repeat the runs to know more (--base, --new)",
+		 "%%, of naps as much more as the runs differ in length, or "
+		 "within the naps' own errors, are not shown (--all); repeat "
+		 "the runs to know more (--base, --new)",
 		 100 * d->least_change);
 	return true;
 }

@@ -253,6 +253,17 @@ static bool has_variables(const struct diff_side *s)
 	return false;
 }
 
+double diff_length_differs(const struct diff *d, enum diff_metric metric)
+{
+	const struct diff_side *s = d->side;
+	if (d->is_judged || !s[DIFF_BASE].nr_runs || !s[DIFF_NEW].nr_runs ||
+	    (metric != DIFF_BYTE_SECONDS && metric != DIFF_LONGEST))
+		return 0;
+	double base = (double)s[DIFF_BASE].run[0].duration_ns;
+	double new = (double)s[DIFF_NEW].run[0].duration_ns;
+	return base > 0 ? fabs(new - base) / base : 0;
+}
+
 /*
  * Fills in @c's measure of @metric. has_changed says so far only that the
  * change is large enough to matter; test.p is 0 where no test is needed.
@@ -287,8 +298,11 @@ static void measure(const struct diff *d, struct diff_change *c,
 	double off = judged ? fabs(error[DIFF_NEW] - error[DIFF_BASE])
 			    : error[DIFF_NEW] + error[DIFF_BASE];
 	double change = fabs(m->test.change);
+	double least = d->least_change;
+	if (m->side[DIFF_NEW].mean > 0)
+		least += diff_length_differs(d, metric);
 	m->has_changed = change >= diff_metric[metric].least && change > off &&
-			 fabs(diff_relative(m)) >= d->least_change;
+			 fabs(diff_relative(m)) >= least;
 }
 
 struct trial {

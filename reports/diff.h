@@ -132,6 +132,9 @@ bool diff_is_told(const struct diff_change *c);
 /* What may be a mistake about @c's variable on @side, or NULL. */
 const char *diff_mistake(const struct diff *d, const struct diff_change *c,
 			 int side);
+/* Of single runs: by what share they differ in length, which naps' times may do
+ * for no other reason. 0 of other metrics, and where runs are repeated. */
+double diff_length_differs(const struct diff *d, enum diff_metric metric);
 /* Change as a share of the base: 0.1 = a tenth more; INFINITY from nothing. */
 double diff_relative(const struct diff_measure *m);
 

@@ -12,8 +12,8 @@
 
 /* Not text, no newline translation survives it, 8 bytes. */
 #define TRACE_MAGIC	      "\x89SMCO\r\n\x1a"
-#define TRACE_VERSION	      6
-#define TRACE_OLDEST_READABLE 6 /* by which readers this writer's files are */
+#define TRACE_VERSION	      7
+#define TRACE_OLDEST_READABLE 7 /* by which readers this writer's files are */
 #define TRACE_OLDEST_KNOWN    3 /* of the files that this reader reads */
 
 enum trace_features { /* a reader must refuse a file with bits it lacks */
@@ -60,8 +60,11 @@ enum chunk_flags {
 	CHUNK_ZSTD = 1 << 0,	 /* payload is one zstd frame */
 	CHUNK_MODELLED = 1 << 1, /* items are coded by those before, see back */
 	CHUNK_DICTIONARY = 1 << 2, /* the frame needs the one of dictionary.h */
+	CHUNK_MODELLED_7 = 1
+			   << 3, /* with CHUNK_MODELLED: as from format 7 on */
 };
-#define CHUNK_FLAGS_KNOWN (CHUNK_ZSTD | CHUNK_MODELLED | CHUNK_DICTIONARY)
+#define CHUNK_FLAGS_KNOWN                                                      \
+	(CHUNK_ZSTD | CHUNK_MODELLED | CHUNK_DICTIONARY | CHUNK_MODELLED_7)
 
 struct disk_chunk { /* formats 3 and 4; fields as of struct chunk_head */
 	uint32_t magic;

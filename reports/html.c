@@ -61,6 +61,7 @@ struct strips {
 	const struct summary *s;
 	struct model_sites sites;
 	size_t nr_sites; /* of these, in the document */
+	struct shelf_window naps;
 	struct asleep asleep;
 	double *value; /* of a strip */
 	FILE *out;
@@ -76,9 +77,15 @@ static void put(struct strips *w, json_t *v)
 
 static void add_stack(struct strips *w, const struct model_stack *stack)
 {
-	for (size_t i = 0; i < stack->nr_naps; i++) {
-		const struct ev_nap *n = &w->s->nap[stack->first_nap + i].nap;
-		asleep_add(&w->asleep, n->start_ns, n->length_ns, n->size);
+	for (uint64_t i = 0; i < stack->nr_naps; i++) {
+		const struct model_nap *m =
+			shelf_at(&w->naps, stack->first_nap + i);
+		if (!m) {
+			w->failed = true;
+			return;
+		}
+		asleep_add(&w->asleep, m->nap.start_ns, m->nap.length_ns,
+			   m->nap.size);
 	}
 }
 
@@ -175,7 +182,7 @@ static void put_file(struct strips *w, uint32_t file)
 
 static int put_strips(const struct summary *s, FILE *out)
 {
-	struct strips w = {.s = s, .out = out};
+	struct strips w = {.s = s, .out = out, .naps.shelf = &s->naps};
 	int rc = model_sites(s, 0, &w.sites);
 	if (rc)
 		return rc;
@@ -196,6 +203,7 @@ static int put_strips(const struct summary *s, FILE *out)
 		asleep_deinit(&w.asleep);
 	}
 	fputs("\n]", out);
+	shelf_window_close(&w.naps);
 	model_sites_free(&w.sites);
 	return w.failed ? SMCO_NOMEM : rc;
 }

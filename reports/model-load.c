@@ -248,6 +248,13 @@ static int take_phase_span(struct summary *s, uint32_t file,
 				      &s->select, r);
 }
 
+static int take_phase_range(struct summary *s, uint32_t file,
+			    const struct record *r)
+{
+	return model_phase_ranges_take(&s->phase_ranges, &s->phases, &s->ranges,
+				       s->file[file].reader, file, r);
+}
+
 /* Events without an entry count as unknown. */
 static const struct {
 	uint32_t size;
@@ -265,6 +272,7 @@ static const struct {
 	[EV_PHASE] = {sizeof(struct ev_phase), take_phase},
 	[EV_PHASE_TOTAL] = {sizeof(struct ev_phase_total), take_phase_total},
 	[EV_PHASE_SPAN] = {sizeof(struct ev_phase_span), take_phase_span},
+	[EV_PHASE_RANGE] = {sizeof(struct ev_phase_range), take_phase_range},
 };
 
 static int take_record(struct summary *s, uint32_t file, const struct record *r)
@@ -380,6 +388,7 @@ int summary_load_files(const struct summary_input *input, size_t nr,
 		rc = model_naps_finish(s);
 	}
 	if (!rc) {
+		model_phase_ranges_finish(&s->phase_ranges, &s->ranges);
 		model_ranges_finish(&s->ranges);
 		model_phases_finish(&s->phases);
 	}
@@ -424,5 +433,6 @@ void summary_free(struct summary *s)
 	model_ranges_free(&s->ranges);
 	model_samples_free(&s->samples);
 	model_phases_free(&s->phases);
+	model_phase_ranges_free(&s->phase_ranges);
 	free(s);
 }

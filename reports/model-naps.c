@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 
-#include "reports/array.h"
 #include "reports/suppress.h"
 
 struct read_nap {
@@ -38,15 +37,17 @@ static int compare_ids(const struct model_nap *a, const struct model_nap *b)
 	return c ? c : compare_u64(a->nap.start_ns, b->nap.start_ns);
 }
 
-static int compare_read(const void *va, const void *vb)
+static int compare_read(const void *va, const void *vb, void *ctx)
 {
+	(void)ctx;
 	const struct read_nap *a = va, *b = vb;
 	int c = compare_ids(&a->nap, &b->nap);
 	return c ? c : compare_u64(a->order, b->order);
 }
 
-static int compare_naps(const void *va, const void *vb)
+static int compare_naps(const void *va, const void *vb, void *ctx)
 {
+	(void)ctx;
 	const struct model_nap *a = va, *b = vb;
 	int c = compare_u64(a->site, b->site);
 	if (!c)
@@ -78,6 +79,8 @@ static void sum_nap(struct nap_sum *sum, const struct ev_nap *nap,
 		sum->longest_error_ns = nap->error_ns;
 	}
 	sum->byte_seconds += (double)nap->size * (double)nap->length_ns / 1e9;
+	sum->error_byte_seconds +=
+		(double)nap->size * (double)nap->error_ns / 1e9;
 }
 
 /* The naps before the one at hand. */
@@ -95,11 +98,10 @@ static int add_nap(struct summary *s, struct passed *before,
 	struct model_process *p = model_process(s, n->file, n->nap.pid);
 	bool is_new = !before->has_added || !same_object(n, &before->added);
 	if (!s->select.only_sums) {
-		if (!ARRAY_ROOM(s->nap, s->nr_naps, s->cap_naps))
-			return SMCO_NOMEM;
 		if (!stack->nr_naps++)
-			stack->first_nap = s->nr_naps;
-		s->nap[s->nr_naps++] = *n;
+			stack->first_nap = s->naps.nr;
+		if (shelf_add(&s->naps, n))
+			return SMCO_NOMEM;
 	}
 	sum_nap(&stack->sum, &n->nap, is_new);
 	sum_nap(&s->sum, &n->nap, is_new);
@@ -142,7 +144,8 @@ static size_t memory(const struct summary *s)
 void model_naps_begin(struct summary *s)
 {
 	spill_init(&s->read_naps, sizeof(struct read_nap), memory(s),
-		   compare_read);
+		   compare_read, NULL);
+	shelf_init(&s->naps, sizeof(struct model_nap), memory(s));
 }
 
 int model_naps_take(struct summary *s, const struct model_nap *nap)
@@ -172,7 +175,7 @@ int model_naps_finish(struct summary *s)
 	struct spill naps;
 	struct passed before = {0};
 	struct model_nap nap;
-	spill_init(&naps, sizeof(nap), memory(s), compare_naps);
+	spill_init(&naps, sizeof(nap), memory(s), compare_naps, NULL);
 	int rc = drop_superseded(&s->read_naps, &naps);
 	spill_deinit(&s->read_naps);
 	if (!rc)
@@ -188,5 +191,5 @@ void model_naps_free(struct summary *s)
 {
 	spill_deinit(&s->read_naps);
 	free(s->tally);
-	free(s->nap);
+	shelf_deinit(&s->naps);
 }

@@ -35,6 +35,7 @@ static void sum_add(struct nap_sum *to, const struct nap_sum *from)
 		to->longest_error_ns = from->longest_error_ns;
 	}
 	to->byte_seconds += from->byte_seconds;
+	to->error_byte_seconds += from->error_byte_seconds;
 }
 
 struct site_key {

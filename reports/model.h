@@ -9,9 +9,11 @@
 #include "reports/counts.h"
 #include "reports/hindex.h"
 #include "reports/ranges.h"
+#include "reports/phase-ranges.h"
 #include "reports/phases.h"
 #include "reports/samples.h"
 #include "reports/select.h"
+#include "reports/shelf.h"
 #include "reports/spill.h"
 #include "reports/summary.h"
 
@@ -48,6 +50,7 @@ struct nap_sum {
 	uint64_t longest_ns;
 	uint64_t longest_error_ns; /* the longest is within +- this */
 	double byte_seconds;
+	double error_byte_seconds; /* it is within +- this */
 };
 
 /* One allocation stack id as the trace has it. */
@@ -57,8 +60,8 @@ struct model_stack {
 	uint32_t file_id; /* as the file has it */
 	const struct trace_frame *frames;
 	size_t nr_frames;
-	struct ev_site totals;	   /* all 0 if the trace has none */
-	size_t first_nap, nr_naps; /* in nap; none where naps are not kept */
+	struct ev_site totals;	     /* all 0 if the trace has none */
+	uint64_t first_nap, nr_naps; /* in naps; none where they are not kept */
 	struct nap_sum sum;
 	/* private: */
 	size_t first_tally, nr_tallies;
@@ -116,8 +119,7 @@ struct summary {
 	struct select select;
 	/* By stack, process, object, start; none with select.only_sums, where
 	 * sum.nr says how many there are. */
-	struct model_nap *nap;
-	size_t nr_naps, cap_naps;
+	struct shelf naps; /* of struct model_nap */
 	struct model_stack *stack;
 	size_t nr_stacks, cap_stacks;
 	struct model_ledger *ledger; /* file by file, in their order */
@@ -126,6 +128,7 @@ struct summary {
 	size_t nr_processes, cap_processes;
 	struct model_ranges ranges;
 	struct model_samples samples;
+	struct model_phase_ranges phase_ranges;
 	struct model_phases phases;
 	/* Sums over the files, of each file's last. */
 	struct ev_coverage coverage[COVER_NR];

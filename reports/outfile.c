@@ -11,53 +11,97 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Move an existing regular file out of the way. */
-static int keep_old(struct outfile *f, struct smco_err *err)
-{
-	struct stat st;
-	if (stat(f->name, &st) < 0) {
-		f->is_ours = errno == ENOENT;
-		return SMCO_OK;
-	}
-	if (!S_ISREG(st.st_mode))
-		return SMCO_OK;
-	if (asprintf(&f->old, "%s.old", f->name) < 0) {
-		f->old = NULL;
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	}
-	if (rename(f->name, f->old) < 0) {
-		int rc = smco_fail(err, SMCO_SYS, errno,
-				   "cannot keep the old trace as %s", f->old);
-		free(f->old);
-		f->old = NULL;
-		return rc;
-	}
-	f->is_ours = true;
-	return SMCO_OK;
-}
-
 int outfile_open(struct outfile *f, const char *path, struct smco_err *err)
 {
 	/* A symbolic link is followed once, here, so that the old file is
-	 * kept beside the file and not beside the link. */
-	*f = (struct outfile){.fd = -1, .name = realpath(path, NULL)};
+	 * kept beside the file and not beside the link. One that leads nowhere
+	 * is written through. */
+	*f = (struct outfile){
+		.fd = -1, .name = realpath(path, NULL), .owner = getpid()};
+	struct stat st;
+	bool is_file = f->name ? !stat(f->name, &st) && S_ISREG(st.st_mode)
+			       : lstat(path, &st) < 0;
 	if (!f->name)
 		f->name = strdup(path);
-	if (!f->name)
+	if (f->name && is_file &&
+	    asprintf(&f->aside, "%s.%d.new", f->name, (int)f->owner) < 0)
+		f->aside = NULL;
+	if (!f->name || (is_file && !f->aside)) {
+		outfile_close(f);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	int rc = keep_old(f, err);
-	if (!rc) {
-		f->fd = open(f->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-			     0600);
-		if (f->fd >= 0)
-			return SMCO_OK;
-		rc = smco_fail(err,
-			       errno == EACCES || errno == EPERM ? SMCO_PERM
-								 : SMCO_SYS,
-			       errno, "cannot write trace %s", path);
 	}
-	outfile_undo(f);
-	return rc;
+	if (f->aside)
+		unlink(f->aside); /* a dead one's with our number */
+	f->fd = open(f->aside ? f->aside : f->name,
+		     O_WRONLY | O_CREAT | O_CLOEXEC |
+			     (f->aside ? O_EXCL : O_TRUNC),
+		     0600);
+	if (f->fd >= 0)
+		return SMCO_OK;
+	int error = errno;
+	outfile_close(f);
+	return smco_fail(
+		err, error == EACCES || error == EPERM ? SMCO_PERM : SMCO_SYS,
+		error, "cannot write trace %s", path);
+}
+
+int outfile_publish(struct outfile *f, struct smco_err *err)
+{
+	_cleanup_free_ char *old = NULL;
+	if (!f->aside)
+		return SMCO_OK;
+	if (asprintf(&old, "%s.old", f->name) < 0) {
+		old = NULL;
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	bool is_kept = !rename(f->name, old);
+	if (!is_kept && errno != ENOENT)
+		return smco_fail(err, SMCO_SYS, errno,
+				 "cannot keep the old trace as %s", old);
+	if (rename(f->aside, f->name) < 0) {
+		int rc = smco_fail(err, SMCO_SYS, errno,
+				   "cannot write trace %s", f->name);
+		if (is_kept && rename(old, f->name) < 0)
+			smco_debug("trace", "cannot put %s back: %s", f->name,
+				   strerror(errno));
+		return rc;
+	}
+	free(f->aside);
+	f->aside = NULL;
+	return SMCO_OK;
+}
+
+static int open_unnamed(const char *dir)
+{
+	return dir ? open(dir, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600)
+		   : -1;
+}
+
+bool outfile_open_unnamed(struct outfile *f)
+{
+	/* Rather than where memory may serve as a disk. */
+	*f = (struct outfile){.fd = open_unnamed(secure_getenv("TMPDIR"))};
+	if (f->fd < 0)
+		f->fd = open_unnamed("/var/tmp");
+	if (f->fd < 0)
+		f->fd = open_unnamed("/tmp");
+	return f->fd >= 0;
+}
+
+bool outfile_read(const struct outfile *f, uint64_t at, void *data, size_t len)
+{
+	uint8_t *to = data;
+	while (len) {
+		ssize_t n = pread(f->fd, to, len, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		to += n;
+		at += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return true;
 }
 
 static void write_all(struct outfile *f, const uint8_t *data, size_t len,
@@ -110,21 +154,13 @@ int outfile_append(struct outfile *f, const void *data, size_t len)
 	return error;
 }
 
-void outfile_undo(struct outfile *f)
-{
-	if (f->fd >= 0 && f->is_ours)
-		unlink(f->name);
-	if (f->old && rename(f->old, f->name) < 0)
-		smco_debug("trace", "cannot put %s back: %s", f->name,
-			   strerror(errno));
-	outfile_close(f);
-}
-
 int outfile_close(struct outfile *f)
 {
+	if (f->fd >= 0 && f->aside && f->owner == getpid())
+		unlink(f->aside);
 	int error = f->fd >= 0 && close(f->fd) < 0 ? errno : 0;
 	free(f->name);
-	free(f->old);
+	free(f->aside);
 	*f = (struct outfile){.fd = -1};
 	return error;
 }

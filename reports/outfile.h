@@ -1,6 +1,7 @@
 /*
  * outfile.h - the file a trace is written to: takes the place of an older one,
- * which is kept as PATH.old, and grows by whole pieces or not at all.
+ * which is kept as PATH.old, and grows by whole pieces or not at all. Until it
+ * is published it has another name, PATH.PID.new, and the older one its own.
  */
 #ifndef SMCO_OUTFILE_H
 #define SMCO_OUTFILE_H
@@ -10,20 +11,29 @@
 struct outfile {
 	int fd;	       /* close if >= 0 */
 	char *name;    /* owned; symbolic links resolved */
-	char *old;     /* owned; where the older file went, or NULL */
-	bool is_ours;  /* a regular file that did not exist before */
+	char *aside;   /* owned; the name until it is published, or NULL */
+	pid_t owner;   /* who opened it, not a fork of it, takes it away */
 	uint64_t size; /* up to the last whole piece */
 };
 
 /* On failure nothing has changed on disk. A device or pipe is opened as it
  * is. The file is readable by its owner only. */
 int outfile_open(struct outfile *f, const char *path, struct smco_err *err);
+/* Give the file its name, and the one that has it PATH.old; two calls of the
+ * kernel's. On failure the older one is where it was. Nothing for a device or
+ * pipe, or if it has been published. */
+int outfile_publish(struct outfile *f, struct smco_err *err);
+/* A file without a name, which is gone once it is closed, where large files may
+ * be: $TMPDIR, /var/tmp or /tmp. False if there is none to be had. */
+bool outfile_open_unnamed(struct outfile *f);
+/* Read @len bytes at @at of such a file. False: it cannot be read, or is not
+ * that long. */
+bool outfile_read(const struct outfile *f, uint64_t at, void *data, size_t len);
 /* Append @len bytes: 0, or an errno value and the file is as before, as far as
  * it can be cut. No SIGXFSZ or SIGPIPE comes of it. */
 int outfile_append(struct outfile *f, const void *data, size_t len);
-/* Take the file away again and put the older one back. */
-void outfile_undo(struct outfile *f);
-/* 0 or an errno value: some file systems report a full disk only here. */
+/* Closed, and taken away if it was not published. 0 or an errno value: some
+ * file systems report a full disk only here. */
 int outfile_close(struct outfile *f);
 
 #endif

@@ -11,7 +11,7 @@
 #define PAST_BITS 14
 #define PACES	  16 /* threads whose times are foretold, of a slot */
 
-#define NEAR 256 /* parameters so little above the last one */
+#define NEAR 16 /* parameters so little above the last one */
 
 /* What fields that are not foretold are coded from. */
 enum number_from { FROM_WANTED, FROM_PAST, FROM_NEIGHBOUR, FROM_NR };
@@ -22,7 +22,7 @@ enum number_kind {
 	NUMBER_CPU,
 	NUMBER_THREAD,
 	NUMBER_TIME,
-	NUMBER_BELOW, /* parameters up to the largest, and others */
+	NUMBER_BELOW, /* before format 7: parameters up to the largest */
 	NUMBER_ABOVE,
 	NUMBER_NEAR,	 /* from the last one */
 	NUMBER_TIME_ODD, /* of what is no multiple of the unit */
@@ -62,6 +62,7 @@ struct pack_slot {
 	struct bit_model params[PARAMS + 1][PARAMS];
 	struct bit_model fields[SCHEMA_MAX_FIELDS][2][FIELDS + 1][2][FIELDS];
 	struct number_model *number[NUMBER_NR];
+	struct known_model *params_known; /* up to the largest */
 };
 
 struct past {
@@ -73,6 +74,7 @@ struct past {
 
 struct pack_records {
 	const struct schema_table *schema;
+	bool is_old; /* before format 7 */
 	uint64_t time_ns;
 	unsigned last_slot, nr_slots; /* in use, beside [0] */
 	struct pack_slot *slot[CODEC_SLOTS];
@@ -89,7 +91,7 @@ struct pack_records *pack_records_create(const struct schema_table *schema)
 	return p;
 }
 
-void pack_records_reset(struct pack_records *p)
+void pack_records_reset(struct pack_records *p, bool is_old)
 {
 	struct bbuf payload = p->payload;
 	const struct schema_table *schema = p->schema;
@@ -97,18 +99,21 @@ void pack_records_reset(struct pack_records *p)
 		struct pack_slot *s = p->slot[i];
 		for (size_t j = 0; s && j < NUMBER_NR; j++)
 			free(s->number[j]);
-		if (s)
+		if (s) {
 			free(s->past);
+			free(s->params_known);
+		}
 		free(s);
 	}
-	*p = (struct pack_records){.schema = schema, .payload = payload};
+	*p = (struct pack_records){
+		.schema = schema, .is_old = is_old, .payload = payload};
 }
 
 void pack_records_destroy(struct pack_records *p)
 {
 	if (!p)
 		return;
-	pack_records_reset(p);
+	pack_records_reset(p, false);
 	bbuf_free(&p->payload);
 	free(p);
 }
@@ -122,6 +127,18 @@ static struct number_model *number(struct pack_records *p, struct pack_slot *s,
 	if (s->number[kind])
 		return s->number[kind];
 	p->no_memory = true; /* what is coded now is thrown away */
+	return &none;
+}
+
+static struct known_model *params_known(struct pack_records *p,
+					struct pack_slot *s)
+{
+	static struct known_model none;
+	if (!s->params_known)
+		s->params_known = calloc(1, sizeof(*s->params_known));
+	if (s->params_known)
+		return s->params_known;
+	p->no_memory = true;
 	return &none;
 }
 
@@ -303,6 +320,8 @@ static uint32_t code_other_param(struct pack_records *p, struct bitcoder *c,
 			       code_number32(c, number(p, s, NUMBER_NEAR), off);
 	}
 	bool above = code_bit(c, &s->above, param > s->most);
+	if (!above && !p->is_old)
+		return code_known32(c, params_known(p, s), param);
 	off = above ? param - s->most : s->most - param;
 	off = code_number32(
 		c, number(p, s, above ? NUMBER_ABOVE : NUMBER_BELOW), off);

@@ -7,28 +7,29 @@
 
 /*
  * A stack is a row of symbols, frame id + 1 each, 0 at its end. What follows a
- * symbol is mostly what followed it last time: callers have callers. A stack
- * that is defined again has other frames for the same places, mostly those
- * that took their places in stacks before.
+ * symbol is mostly one of what followed it before: callers have callers. What
+ * is no guess is a symbol that came before, some far more often than others.
+ * Before format 7 fewer guesses were made, that was coded by its distance to
+ * the largest, and a stack that is defined again had guesses of its own: other
+ * frames for the same places, those that took their places in stacks before.
  */
 #define SYMBOLS 65536 /* what is remembered, by the symbol's low bits */
 #define STACKS	4096  /* definitions remembered, by the id's low bits */
+#define FOLLOWS 4     /* what followed a symbol, the last one first */
 
 enum guess {
 	GUESS_AGAIN, /* what took this one's place, in a stack defined again */
 	GUESS_FOLLOWS, /* what followed the symbol before */
-	GUESS_BEFORE,  /* what followed it before that */
-	GUESS_NEW,     /* one more than the largest so far */
-	GUESS_SAME,    /* what the last stack has here, if it is not that */
+	GUESS_NEW = GUESS_FOLLOWS + FOLLOWS, /* one more than the largest */
+	GUESS_SAME, /* what the last stack has here, if it is not that */
 	GUESSES,
 };
 
-enum known { KNOWN_AGAIN = 1, KNOWN_FOLLOWS = 2, KNOWN_BEFORE = 4 };
-
 struct symbol {
-	uint32_t follows, before, again;
-	uint8_t known;	/* enum known */
-	uint8_t steady; /* how often follows was right, in a row; at most 3 */
+	uint32_t follows[FOLLOWS], again;
+	bool knows_again;
+	uint8_t nr_follows;
+	uint8_t steady; /* how often the first was right, in a row; at most 3 */
 };
 
 struct stack {
@@ -37,15 +38,17 @@ struct stack {
 };
 
 struct pack_stacks {
+	bool is_old;	       /* before format 7 */
 	struct symbol *symbol; /* SYMBOLS */
 	struct stack *stack;   /* STACKS */
 	uint32_t id, most;     /* last id, largest symbol */
 	uint32_t nr, nr_last;
 	uint32_t now[STACK_MAX_FRAMES + 1], last[STACK_MAX_FRAMES + 1];
 	struct number_model ids;
-	struct number_model others[2][2]; /* again?, after the first? */
+	struct known_model known[2];	  /* after the first? */
+	struct number_model others[2][2]; /* old: again?, after the first? */
 	/* again?, place up to 2, guesses known, last outcome, steady */
-	struct bit_model guess[2][3][4][GUESSES + 1][4][GUESSES];
+	struct bit_model guess[2][3][FOLLOWS + 1][GUESSES + 1][4][GUESSES];
 };
 
 struct pack_stacks *pack_stacks_create(void)
@@ -67,7 +70,7 @@ static void forget(struct pack_stacks *p)
 		free(p->stack[i].symbol);
 }
 
-void pack_stacks_reset(struct pack_stacks *p)
+void pack_stacks_reset(struct pack_stacks *p, bool is_old)
 {
 	struct symbol *symbol = p->symbol;
 	struct stack *stack = p->stack;
@@ -75,6 +78,7 @@ void pack_stacks_reset(struct pack_stacks *p)
 	memset(symbol, 0, SYMBOLS * sizeof(*symbol));
 	memset(stack, 0, STACKS * sizeof(*stack));
 	memset(p, 0, sizeof(*p));
+	p->is_old = is_old;
 	p->symbol = symbol;
 	p->stack = stack;
 }
@@ -104,16 +108,19 @@ static uint32_t at(const uint32_t *symbol, uint32_t nr, uint32_t place)
 
 static void followed(struct symbol *s, uint32_t by)
 {
-	if (s->known & KNOWN_FOLLOWS && s->follows == by) {
+	unsigned i = 0;
+	while (i < s->nr_follows && s->follows[i] != by)
+		i++;
+	if (!i && s->nr_follows) {
 		s->steady = s->steady < 3 ? (uint8_t)(s->steady + 1) : 3;
 		return;
 	}
-	if (s->known & KNOWN_FOLLOWS) {
-		s->before = s->follows;
-		s->known |= KNOWN_BEFORE;
-	}
-	s->follows = by;
-	s->known |= KNOWN_FOLLOWS;
+	if (i == s->nr_follows && i < FOLLOWS)
+		s->nr_follows++;
+	if (i == FOLLOWS)
+		i--;
+	memmove(s->follows + 1, s->follows, i * sizeof(*s->follows));
+	s->follows[0] = by;
 	s->steady = 0;
 }
 
@@ -131,7 +138,7 @@ static uint32_t code_symbol(struct pack_stacks *p, struct bitcoder *c,
 		uint32_t was = at(old->symbol, old->nr, place);
 		struct symbol *s = symbol_at(p, was);
 		guess[GUESS_AGAIN] = was ? s->again : 0;
-		if (!was || s->known & KNOWN_AGAIN)
+		if (!was || s->knows_again)
 			valid |= 1 << GUESS_AGAIN, nr_known++;
 	} else {
 		guess[GUESS_SAME] = at(p->last, p->nr_last, place);
@@ -139,19 +146,23 @@ static uint32_t code_symbol(struct pack_stacks *p, struct bitcoder *c,
 	}
 	if (place) {
 		before = symbol_at(p, p->now[place - 1]);
-		guess[GUESS_FOLLOWS] = before->follows;
-		guess[GUESS_BEFORE] = before->before;
 		steady = before->steady;
-		if (before->known & KNOWN_FOLLOWS)
-			valid |= 1 << GUESS_FOLLOWS, nr_known++;
-		if (before->known & KNOWN_BEFORE)
-			valid |= 1 << GUESS_BEFORE, nr_known++;
+		unsigned nr = before->nr_follows;
+		if (p->is_old && nr > 2)
+			nr = 2;
+		for (unsigned i = 0; i < nr; i++) {
+			guess[GUESS_FOLLOWS + i] = before->follows[i];
+			valid |= 1u << (GUESS_FOLLOWS + i);
+		}
+		nr_known += nr;
 	}
 	*came = code_choice(
 		c,
 		p->guess[!!old][place < 2 ? place : 2][nr_known][*came][steady],
 		guess, GUESSES, valid, &got);
-	if (*came == GUESSES)
+	if (*came == GUESSES && !p->is_old)
+		got = code_known32(c, &p->known[!!place], symbol);
+	else if (*came == GUESSES)
 		got = p->most - code_number32(c, &p->others[!!old][!!place],
 					      p->most - symbol);
 	symbol = (uint32_t)got;
@@ -173,7 +184,7 @@ static bool remember(struct pack_stacks *p, struct stack *s, bool again,
 		for (uint32_t i = 0; i < p->nr; i++) {
 			struct symbol *was = symbol_at(p, s->symbol[i]);
 			was->again = p->now[i];
-			was->known |= KNOWN_AGAIN;
+			was->knows_again = true;
 		}
 	free(s->symbol);
 	*s = (struct stack){id, p->nr,
@@ -181,8 +192,6 @@ static bool remember(struct pack_stacks *p, struct stack *s, bool again,
 	if (!s->symbol)
 		return false;
 	memcpy(s->symbol, p->now, p->nr * sizeof(*s->symbol));
-	memcpy(p->last, p->now, p->nr * sizeof(*p->last));
-	p->nr_last = p->nr;
 	return true;
 }
 
@@ -194,7 +203,7 @@ static int code_stack(struct pack_stacks *p, struct bitcoder *c, uint32_t *id)
 	step = code_number32(c, &p->ids, step);
 	*id = p->id = p->id + 1 + (uint32_t)unzigzag(step);
 	struct stack *s = &p->stack[*id % STACKS];
-	bool again = s->symbol && s->id == *id;
+	bool again = p->is_old && s->symbol && s->id == *id;
 	for (uint32_t i = 0;; i++) {
 		if (i > STACK_MAX_FRAMES || bitcoder_failed(c))
 			return SMCO_FORMAT;
@@ -204,7 +213,9 @@ static int code_stack(struct pack_stacks *p, struct bitcoder *c, uint32_t *id)
 		if (!p->now[i])
 			break;
 	}
-	return remember(p, s, again, *id) ? SMCO_OK : SMCO_NOMEM;
+	memcpy(p->last, p->now, p->nr * sizeof(*p->last));
+	p->nr_last = p->nr;
+	return p->is_old && !remember(p, s, again, *id) ? SMCO_NOMEM : SMCO_OK;
 }
 
 int pack_stacks_encode(struct pack_stacks *p, struct bitcoder *c, uint32_t nr,

@@ -30,8 +30,9 @@ struct pack_records;
 /* @schema: of the file; NULL: our own. It must stay. NULL if out of memory. */
 struct pack_records *pack_records_create(const struct schema_table *schema);
 void pack_records_destroy(struct pack_records *p); /* NULL is fine */
-/* Forget all that came before. */
-void pack_records_reset(struct pack_records *p);
+/* Forget all that came before. @is_old: what follows is as formats before 7
+ * have it, which is only read. */
+void pack_records_reset(struct pack_records *p, bool is_old);
 /*
  * Encode *r, or decode into it; then its payload is valid until the next call
  * and aligned for every event structure. SMCO_OK, SMCO_FORMAT, SMCO_NOMEM,
@@ -46,7 +47,7 @@ struct pack_stacks;
 
 struct pack_stacks *pack_stacks_create(void);
 void pack_stacks_destroy(struct pack_stacks *p);
-void pack_stacks_reset(struct pack_stacks *p);
+void pack_stacks_reset(struct pack_stacks *p, bool is_old);
 /* The @nr stacks that are the payload of an unmodelled chunk, @plain, are
  * encoded; or @nr are decoded to the end of @plain_ret, which may become no
  * longer than @most bytes. The same results. */

@@ -106,9 +106,9 @@ bool packer_pack(struct packer *p, enum chunk_type type, uint32_t nr,
 		back = 0;
 		g->bytes = 0;
 		if (is_records)
-			pack_records_reset(p->records);
+			pack_records_reset(p->records, false);
 		else
-			pack_stacks_reset(p->stacks);
+			pack_stacks_reset(p->stacks, false);
 	}
 	ok = is_records ? pack_columns(p, nr, body, out)
 			: pack_plain_stacks(p, nr, body, out);
@@ -129,8 +129,9 @@ bool packer_pack(struct packer *p, enum chunk_type type, uint32_t nr,
 bool unpack_begin(struct unpack_order *o, const struct chunk_head *h,
 		  size_t len, bool *reset_ret)
 {
-	bool ok = !h->back || (o->is_whole && h->seq - o->seq == h->back);
-	*o = (struct unpack_order){.seq = h->seq};
+	bool ok = !h->back || (o->is_whole && h->seq - o->seq == h->back &&
+			       h->flags == o->flags);
+	*o = (struct unpack_order){.seq = h->seq, .flags = h->flags};
 	*reset_ret = !h->back;
 	return ok && h->nr_items <= pack_most_items(len);
 }

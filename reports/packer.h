@@ -30,6 +30,7 @@ bool packer_pack(struct packer *p, enum chunk_type type, uint32_t nr,
 
 struct unpack_order {  /* zero-initialise */
 	bool is_whole; /* the last one was decoded to its end */
+	uint8_t flags; /* it had */
 	uint32_t seq;
 };
 

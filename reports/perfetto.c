@@ -74,9 +74,8 @@ static void put_processes(struct writer *w)
 }
 
 /* A slice from its begin to its end; slices of one id do not overlap. */
-static void put_nap(struct writer *w, size_t i)
+static void put_nap(struct writer *w, const struct model_nap *m, uint64_t i)
 {
-	const struct model_nap *m = &w->s->nap[i];
 	const struct ev_nap *n = &m->nap;
 	const struct model_stack *stack = &w->s->stack[m->site];
 	const char *where = model_stack_text(w->s, n->alloc_stack);
@@ -88,16 +87,31 @@ static void put_nap(struct writer *w, size_t i)
 	if (!name || !site)
 		return;
 	event(w,
-	      "{\"ph\":\"b\",\"cat\":\"nap\",\"name\":%s,\"id\":\"%zu\","
+	      "{\"ph\":\"b\",\"cat\":\"nap\",\"name\":%s,\"id\":\"%" PRIu64
+	      "\","
 	      "\"pid\":%u,\"tid\":%u,\"ts\":" TIME
 	      ",\"args\":{\"size\":%" PRIu64 ",\"addr\":\"0x%" PRIx64
 	      "\",\"error_ns\":%" PRIu64 ",\"ended\":\"%s\",\"allocated\":%s}}",
 	      name, i, n->pid, n->pid, TIME_OF(n->start_ns), n->size, n->addr,
 	      n->error_ns, model_nap_end_name(model_nap_end(n)), site);
 	event(w,
-	      "{\"ph\":\"e\",\"cat\":\"nap\",\"name\":%s,\"id\":\"%zu\","
+	      "{\"ph\":\"e\",\"cat\":\"nap\",\"name\":%s,\"id\":\"%" PRIu64
+	      "\","
 	      "\"pid\":%u,\"tid\":%u,\"ts\":" TIME "}",
 	      name, i, n->pid, n->pid, TIME_OF(n->start_ns + n->length_ns));
+}
+
+static void put_naps(struct writer *w)
+{
+	struct shelf_window naps = {.shelf = &w->s->naps};
+	for (uint64_t i = 0; i < w->s->naps.nr && !w->failed; i++) {
+		const struct model_nap *m = shelf_at(&naps, i);
+		if (m)
+			put_nap(w, m, i);
+		else
+			w->failed = true;
+	}
+	shelf_window_close(&naps);
 }
 
 static void put_ledger(struct writer *w)
@@ -288,8 +302,7 @@ int perfetto_print(const struct summary *s, FILE *out, struct smco_err *err)
 	      out);
 	if (!w.failed) {
 		put_processes(&w);
-		for (size_t i = 0; i < s->nr_naps && !w.failed; i++)
-			put_nap(&w, i);
+		put_naps(&w);
 		put_ledger(&w);
 		put_records(&w);
 	}

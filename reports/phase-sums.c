@@ -196,12 +196,15 @@ static int compare_processes(const void *va, const void *vb)
 	return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-static void add_process(struct summary *s, const struct when_track *t)
+static int add_process(struct summary *s, const struct when_track *t)
 {
 	struct phase_sums *sums = sums_of(s, t);
+	struct shelf_window naps = {.shelf = &s->naps};
 	size_t hint = 0;
-	for (size_t i = 0; i < s->nr_naps; i++) {
-		const struct model_nap *m = &s->nap[i];
+	for (uint64_t i = 0; i < s->naps.nr; i++) {
+		const struct model_nap *m = shelf_at(&naps, i);
+		if (!m)
+			break;
 		const struct ev_nap *n = &m->nap;
 		if (m->file != t->file || (t->pid && n->pid != t->pid))
 			continue;
@@ -212,6 +215,9 @@ static void add_process(struct summary *s, const struct when_track *t)
 		if (model_nap_end(n) == END_NEVER)
 			sums->unused_bytes += share * (double)n->size;
 	}
+	int rc = naps.failed ? SMCO_SYS : SMCO_OK;
+	shelf_window_close(&naps);
+	return rc;
 }
 
 static int add_all(struct when_track *to, const struct when_track *from)
@@ -226,7 +232,7 @@ static int add_all(struct when_track *to, const struct when_track *from)
 static int add_naps(struct summary *s, struct by_thread *all)
 {
 	qsort(all->ref, all->nr, sizeof(*all->ref), compare_processes);
-	for (size_t i = 0, end; i < all->nr && s->nr_naps; i = end) {
+	for (size_t i = 0, end; i < all->nr && s->naps.nr; i = end) {
 		const struct track_ref *at = &all->ref[i];
 		const struct when_track *first = at->track;
 		struct when_track t = {.file = first->file,
@@ -239,7 +245,7 @@ static int add_naps(struct summary *s, struct by_thread *all)
 			rc = add_all(&t, all->ref[end].track);
 		when_sort(&t, 0);
 		if (!rc)
-			add_process(s, &t);
+			rc = add_process(s, &t);
 		free(t.piece);
 		if (rc)
 			return rc;

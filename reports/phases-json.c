@@ -7,8 +7,9 @@
 #include "reports/model.h"
 #include "reports/names.h"
 
-#define LEAST_PIECES  8 /* of a thread in a phase */
-#define MAX_FUNCTIONS 20
+#define LEAST_PIECES	8 /* of a thread in a phase */
+#define MAX_FUNCTIONS	20
+#define MAX_PAGE_RANGES 1000 /* of a phase */
 
 static size_t tracks_shown(const struct summary *s, size_t max_pieces)
 {
@@ -19,6 +20,19 @@ static size_t tracks_shown(const struct summary *s, size_t max_pieces)
 size_t phases_left_out(const struct summary *s, size_t max_pieces)
 {
 	return s->phases.when.nr - tracks_shown(s, max_pieces);
+}
+
+size_t phase_ranges_left_out(const struct summary *s, size_t max_pieces)
+{
+	const struct model_phase_ranges *m = &s->phase_ranges;
+	size_t nr = 0, left = 0;
+	/* They are in order of the phases. */
+	for (size_t i = 0; max_pieces && i < m->nr; i++) {
+		if (i && m->range[i].phase != m->range[i - 1].phase)
+			nr = 0;
+		left += ++nr > MAX_PAGE_RANGES;
+	}
+	return left;
 }
 
 static json_t *pieces_json(const struct when_track *t)
@@ -160,6 +174,42 @@ static json_t *files_json(const struct summary *s, size_t phase)
 	return all;
 }
 
+static json_t *bound_json(const struct model_phase_range *r, int64_t bound)
+{
+	return r->is_signed ? json_integer(bound)
+			    : json_of_u64((uint64_t)bound);
+}
+
+static json_t *range_json(const struct model_phase_range *r)
+{
+	bool sure = r->has_sure;
+	return JSON_OBJECT_OF(
+		{"variable", json_of_text(r->decl->function)},
+		{"type", json_of_text(r->type)},
+		{"file", json_of_text(r->decl->file)},
+		{"line", json_integer(r->decl->line)},
+		{"smallest", bound_json(r, r->smallest)},
+		{"largest", bound_json(r, r->largest)},
+		{"sure_smallest",
+		 sure ? bound_json(r, r->sure_smallest) : json_null()},
+		{"sure_largest",
+		 sure ? bound_json(r, r->sure_largest) : json_null()});
+}
+
+static json_t *ranges_json(const struct summary *s, size_t phase, size_t most)
+{
+	const struct model_phase_ranges *m = &s->phase_ranges;
+	json_t *all = json_array();
+	size_t nr = 0;
+	for (size_t i = 0; all && i < m->nr && (!most || nr < most); i++) {
+		if (m->range[i].phase != phase)
+			continue;
+		all = json_append(all, range_json(&m->range[i]));
+		nr++;
+	}
+	return all;
+}
+
 json_t *phase_json(const struct summary *s, size_t i, size_t max_pieces)
 {
 	const struct model_phase *p = &s->phases.phase[i];
@@ -172,5 +222,7 @@ json_t *phase_json(const struct summary *s, size_t i, size_t max_pieces)
 		{"mean_ns", mean_json(&p->sum)},
 		{"longest_ns", json_of_u64(p->sum.longest_ns)},
 		{"files", known ? files_json(s, i) : json_null()},
-		{"when", known ? when_json(s, i, max_pieces) : json_null()});
+		{"when", known ? when_json(s, i, max_pieces) : json_null()},
+		{"ranges",
+		 ranges_json(s, i, max_pieces ? MAX_PAGE_RANGES : 0)});
 }

@@ -12,5 +12,7 @@ struct summary;
 json_t *phase_json(const struct summary *s, size_t i, size_t max_pieces);
 /* Threads in phases of which nothing is shown then. */
 size_t phases_left_out(const struct summary *s, size_t max_pieces);
+/* Ranges of variables in phases that are not shown then. */
+size_t phase_ranges_left_out(const struct summary *s, size_t max_pieces);
 
 #endif

@@ -46,6 +46,18 @@ static struct phase_part *part_of(struct model_phases *m,
 	return p;
 }
 
+int model_phases_index(struct model_phases *m, struct trace_reader *reader,
+		       uint32_t file, uint32_t id, uint32_t *ret)
+{
+	if (m->nr_parts >= MAX_PHASES)
+		return SMCO_NOTFOUND;
+	struct phase_part *p = part_of(m, reader, file, id);
+	if (!p)
+		return SMCO_NOMEM;
+	*ret = p->phase;
+	return SMCO_OK;
+}
+
 /* Cumulative: what it has more than the last one. Sums never go down, or it is
  * no trace of ours. */
 static uint64_t growth(uint64_t now, uint64_t last)

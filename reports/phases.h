@@ -47,6 +47,10 @@ int model_phases_take_timed(struct model_phases *m, struct trace_reader *reader,
 int model_phases_take_span(struct model_phases *m, struct trace_reader *reader,
 			   uint32_t file, const struct select *select,
 			   const struct record *r);
+/* Index in @m->phase of what @file calls phase @id. SMCO_NOMEM; SMCO_NOTFOUND:
+ * there are too many. */
+int model_phases_index(struct model_phases *m, struct trace_reader *reader,
+		       uint32_t file, uint32_t id, uint32_t *ret);
 /* After the last record. */
 void model_phases_finish(struct model_phases *m);
 void model_phases_free(struct model_phases *m);

@@ -45,7 +45,7 @@ long double range_number(const struct model_range *r, int64_t bound)
 
 int64_t range_watched_ppb(const struct model_range *r)
 {
-	if (!r->alive_ns || !(r->flags & RANGE_SENSED))
+	if (!r->alive_ns || !(r->flags & (RANGE_SENSED | RANGE_WATCHPOINT)))
 		return -1;
 	if (r->watched_ns >= r->alive_ns)
 		return 1000000000;
@@ -253,6 +253,18 @@ int model_ranges_take_range(struct model_ranges *rs, uint32_t file,
 				    .subscript = rs->id[id].subscript,
 				    .ev = ev};
 	return SMCO_OK;
+}
+
+uint32_t model_ranges_of(const struct model_ranges *rs, uint32_t file,
+			 uint32_t id)
+{
+	struct id_key key = {rs, file, id, 0};
+	uint32_t at;
+	if (!hindex_find(&rs->id_index, hash_id(file, id, 0), same_id, &key,
+			 &at) ||
+	    rs->id[at].subscript != UINT32_MAX)
+		return UINT32_MAX;
+	return rs->id[at].range;
 }
 
 /* --- what it means --- */

@@ -102,6 +102,10 @@ int model_ranges_take_variable(struct model_ranges *rs,
 			       const struct record *r);
 int model_ranges_take_range(struct model_ranges *rs, uint32_t file,
 			    const struct record *r);
+/* Index in @rs->range, until model_ranges_finish, of the variable @id of @file;
+ * UINT32_MAX: it is not known, or a subscript. */
+uint32_t model_ranges_of(const struct model_ranges *rs, uint32_t file,
+			 uint32_t id);
 /* After the last record: sums, findings, order. */
 void model_ranges_finish(struct model_ranges *rs);
 void model_ranges_free(struct model_ranges *rs);

@@ -64,6 +64,8 @@ enum event_id {
 	EV_PHASE_TOTAL = 11, /* all of a phase so far; param = its number */
 	EV_PHASE_SPAN = 12,  /* those of an interval that have no record of
 			      * their own; param = its number */
+	EV_PHASE_RANGE = 13, /* what values a variable had in a phase so far;
+			      * param = its id */
 	EV_NR,
 };
 
@@ -205,6 +207,7 @@ enum range_flags {
 	/* The enum has no such enumerator, and no sum of flags is it. */
 	RANGE_ODD_SMALLEST = 1 << 2,
 	RANGE_ODD_LARGEST = 1 << 3,
+	RANGE_WATCHPOINT = 1 << 4, /* seen when written, by whomever */
 };
 
 struct ev_range { /* cumulative; the last of a variable and process counts */
@@ -215,6 +218,22 @@ struct ev_range { /* cumulative; the last of a variable and process counts */
 	uint64_t alive_ns;   /* how long the process was there to be watched */
 	uint32_t pid;
 	uint32_t flags; /* enum range_flags */
+};
+
+enum phase_range_flags {
+	PHASE_RANGE_SURE = 1 << 0, /* the sure ones are there */
+};
+
+struct ev_phase_range {	  /* cumulative, of one process */
+	int64_t smallest; /* as 64 bits; unsigned ones as they are */
+	int64_t largest;
+	/* Of values that were seen while it was surely in the phase; those
+	 * above may be of moments before and behind. 0 without. */
+	int64_t sure_smallest, sure_largest;
+	uint32_t phase; /* its number */
+	uint32_t pid;
+	uint32_t flags; /* enum phase_range_flags */
+	uint32_t pad;	/* zero */
 };
 
 enum sample_flags {

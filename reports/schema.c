@@ -47,7 +47,8 @@ static const struct schema_field nap_fields[] = {
 static_assert(sizeof(struct ev_nap) == 72, "ev_nap: fields above, FORMAT.md");
 
 static const struct schema_field site_fields[] = {
-	F(ev_site, nr_allocs, PLAIN),  F(ev_site, bytes, PLAIN),
+	/* Allocations of a site are mostly of one size. */
+	F(ev_site, nr_allocs, PLAIN),  F2(ev_site, bytes, RATE, 0, 0, 1),
 	F(ev_site, live_bytes, PLAIN), F(ev_site, nr_live, PLAIN),
 	F(ev_site, nr_watched, PLAIN), F(ev_site, nr_naps, PLAIN),
 	F(ev_site, stack, FROM_PARAM), F(ev_site, pad, PLAIN),
@@ -181,6 +182,19 @@ static const struct schema_field phase_span_fields[] = {
 static_assert(sizeof(struct ev_phase_span) == 40,
 	      "ev_phase_span: fields above, FORMAT.md");
 
+static const struct schema_field phase_range_fields[] = {
+	F(ev_phase_range, smallest, DELTA),
+	F(ev_phase_range, largest, DELTA),
+	F(ev_phase_range, sure_smallest, DELTA),
+	F(ev_phase_range, sure_largest, DELTA),
+	F(ev_phase_range, phase, DELTA),
+	F(ev_phase_range, pid, DELTA),
+	F(ev_phase_range, flags, PLAIN),
+	F(ev_phase_range, pad, PLAIN),
+};
+static_assert(sizeof(struct ev_phase_range) == 48,
+	      "ev_phase_range: fields above, FORMAT.md");
+
 #define EVENT(name, param, fields, type, unit)                                 \
 	{                                                                      \
 		name, param, sizeof(struct type), fields, ARRAY_SIZE(fields),  \
@@ -208,6 +222,8 @@ static const struct schema_event events[EV_NR] = {
 				 ev_phase_total, 1),
 	[EV_PHASE_SPAN] = EVENT("phase-span", "phase", phase_span_fields,
 				ev_phase_span, 1),
+	[EV_PHASE_RANGE] = EVENT("phase-range", "variable", phase_range_fields,
+				 ev_phase_range, FLUSH_UNIT_NS),
 };
 static_assert(ARRAY_SIZE(counts_fields) <= SCHEMA_MAX_FIELDS,
 	      "more fields than the codec remembers");

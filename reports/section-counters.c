@@ -154,14 +154,6 @@ static int counter_each(const struct section_source *src, section_visit *visit,
 	return SMCO_OK;
 }
 
-static void *counter_keep(const void *item)
-{
-	struct row *copy = malloc(sizeof(*copy));
-	if (copy)
-		memcpy(copy, item, sizeof(*copy));
-	return copy;
-}
-
 const struct section counter_section = {
 	.name = "counters",
 	.about = "what was counted, by thread",
@@ -170,5 +162,5 @@ const struct section counter_section = {
 	.monitor = "counters",
 	.get = counter_get,
 	.each = counter_each,
-	.keep = counter_keep,
+	.item_bytes = sizeof(struct row),
 };

@@ -1,4 +1,5 @@
 /* --events: every record, one after the other. Nothing is kept. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,12 @@
 #include "reports/schema.h"
 #include "reports/section.h"
 #include "reports/select.h"
+
+/* The longest payload of an event that is known. */
+#define SHOWN_BYTES sizeof(struct ev_counts)
+static_assert(SHOWN_BYTES >= sizeof(struct ev_ledger) &&
+		      SHOWN_BYTES >= sizeof(struct ev_nap),
+	      "the longest");
 
 enum event_column {
 	EVENT_FILE,
@@ -39,8 +46,18 @@ static const struct column event_columns[EVENT_COLUMNS] = {
 
 struct event {
 	uint32_t file;
-	struct record r;
+	struct record r; /* its payload NULL in a copy */
+	/* Of a copy; of what is longer nothing is shown but its length. */
+	uint64_t payload[SHOWN_BYTES / sizeof(uint64_t)];
 };
+
+static struct record record_of(const struct event *e)
+{
+	struct record r = e->r;
+	if (!r.payload)
+		r.payload = e->payload;
+	return r;
+}
 
 static const struct schema_event *layout(const struct record *r)
 {
@@ -80,7 +97,7 @@ static void event_get(const void *ctx, const void *item, size_t column,
 		      struct value *ret)
 {
 	const struct event *e = item;
-	const struct record *r = &e->r;
+	const struct record record = record_of(e), *r = &record;
 	uint32_t pid;
 	(void)ctx;
 	switch ((enum event_column)column) {
@@ -140,17 +157,15 @@ static int event_each(const struct section_source *src, section_visit *visit,
 	return SMCO_OK;
 }
 
-static void *event_keep(const void *item)
+static void event_copy(void *copy, const void *item)
 {
 	const struct event *e = item;
-	struct event *copy = malloc(sizeof(*copy) + e->r.payload_len);
-	if (!copy)
-		return NULL;
-	*copy = *e;
-	copy->r.payload = copy + 1;
-	if (e->r.payload_len)
-		memcpy(copy + 1, e->r.payload, e->r.payload_len);
-	return copy;
+	struct event *to = copy;
+	to->file = e->file;
+	to->r = e->r;
+	to->r.payload = NULL;
+	if (e->r.payload_len && e->r.payload_len <= sizeof(to->payload))
+		memcpy(to->payload, e->r.payload, e->r.payload_len);
 }
 
 const struct section event_section = {
@@ -161,5 +176,6 @@ const struct section event_section = {
 	.streams = true,
 	.get = event_get,
 	.each = event_each,
-	.keep = event_keep,
+	.item_bytes = sizeof(struct event),
+	.copy = event_copy,
 };

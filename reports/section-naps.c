@@ -119,9 +119,16 @@ static void nap_get(const void *ctx, const void *item, size_t column,
 static int nap_each(const struct section_source *src, section_visit *visit,
 		    void *ctx, struct smco_err *err)
 {
-	(void)err;
-	return section_visit_array(src->s->nap, src->s->nr_naps,
-				   sizeof(*src->s->nap), visit, ctx);
+	struct shelf_window naps = {.shelf = &src->s->naps};
+	int rc = SMCO_OK;
+	for (uint64_t i = 0; i < src->s->naps.nr && !rc; i++) {
+		const struct model_nap *m = shelf_at(&naps, i);
+		rc = m ? visit(ctx, m) : SMCO_SYS;
+	}
+	if (naps.failed)
+		smco_fail(err, rc, 0, "cannot read a temporary file");
+	shelf_window_close(&naps);
+	return rc;
 }
 
 const struct section nap_section = {
@@ -133,4 +140,5 @@ const struct section nap_section = {
 	.sort = "byte_seconds",
 	.get = nap_get,
 	.each = nap_each,
+	.item_bytes = sizeof(struct model_nap),
 };

@@ -97,14 +97,6 @@ static int each(const struct section_source *src, section_visit *visit,
 			       "smco-trace -m counters or -e EVENT");
 }
 
-static void *keep(const void *item)
-{
-	struct row *copy = malloc(sizeof(*copy));
-	if (copy)
-		memcpy(copy, item, sizeof(*copy));
-	return copy;
-}
-
 const struct section phase_counter_section = {
 	.name = "phase-counters",
 	.about = "what was counted in each phase",
@@ -112,5 +104,5 @@ const struct section phase_counter_section = {
 	.nr_columns = PC_COLUMNS,
 	.get = get,
 	.each = each,
-	.keep = keep,
+	.item_bytes = sizeof(struct row),
 };

@@ -81,11 +81,11 @@ static void phase_get(const void *ctx, const void *item, size_t column,
 			value_number(ret, units_whole(sums.samples));
 		return;
 	case PHASE_NAPS:
-		if (s->nr_naps)
+		if (s->naps.nr)
 			value_number(ret, units_whole(sums.naps));
 		return;
 	case PHASE_UNUSED:
-		if (s->nr_naps)
+		if (s->naps.nr)
 			value_number(ret, sums.byte_seconds);
 		return;
 	case PHASE_COLUMNS:

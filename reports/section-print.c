@@ -12,6 +12,7 @@
 #include "reports/model.h"
 
 #include "reports/array.h"
+#include "reports/spill.h"
 #include "reports/units.h"
 
 struct row {
@@ -27,9 +28,19 @@ struct printer {
 	FILE *out;
 	size_t sort_column;
 	bool sorts, reverse, begun;
-	struct row *row; /* kept for sorting */
+	struct row *row; /* kept for sorting: all, or the first of them */
 	size_t nr, cap;
+	struct spill
+		spill; /* of struct spilled: all, where those do not stay */
+	bool spills;
+	struct spilled *spilled; /* owned; the one that goes in or comes out */
 	uint64_t nr_seen, nr_shown;
+};
+
+/* An item that does not stay. */
+struct spilled {
+	uint64_t nr; /* as of struct row */
+	uint64_t item[];
 };
 
 /* ---------------------------------------------------------------- values ---
@@ -292,10 +303,9 @@ static void end(struct printer *p)
 /* --------------------------------------------------------------- sorting ---
  */
 
-static int compare_rows(const void *va, const void *vb, void *ctx)
+static int compare_items(struct printer *p, const struct row *a,
+			 const struct row *b)
 {
-	const struct printer *p = ctx;
-	const struct row *a = va, *b = vb;
 	enum kind kind = p->section->column[p->sort_column].kind;
 	struct value x, y;
 	get(p, a->item, p->sort_column, &x);
@@ -307,9 +317,21 @@ static int compare_rows(const void *va, const void *vb, void *ctx)
 	return c ? c : (a->nr > b->nr) - (a->nr < b->nr);
 }
 
+static int compare_rows(const void *va, const void *vb, void *ctx)
+{
+	return compare_items(ctx, va, vb);
+}
+
+static int compare_spilled(const void *va, const void *vb, void *ctx)
+{
+	const struct spilled *a = va, *b = vb;
+	const struct row x = {a->item, a->nr}, y = {b->item, b->nr};
+	return compare_items(ctx, &x, &y);
+}
+
 static void drop_rows(struct printer *p, size_t from)
 {
-	for (size_t i = from; i < p->nr && p->section->keep; i++)
+	for (size_t i = from; i < p->nr && p->section->item_bytes; i++)
 		free((void *)p->row[i].item);
 	if (p->nr > from)
 		p->nr = from;
@@ -323,13 +345,32 @@ static void sort_rows(struct printer *p)
 		drop_rows(p, p->o->top);
 }
 
+static void copy_item(const struct section *section, void *to, const void *item)
+{
+	memset(to, 0, section->item_bytes);
+	if (section->copy)
+		section->copy(to, item);
+	else
+		memcpy(to, item, section->item_bytes);
+}
+
 static int keep_row(struct printer *p, const void *item)
 {
-	if (p->section->keep)
-		item = p->section->keep(item);
-	if (!item || !ARRAY_ROOM(p->row, p->nr, p->cap)) {
-		if (p->section->keep)
-			free((void *)item);
+	if (p->spills) {
+		p->spilled->nr = p->nr_seen;
+		copy_item(p->section, p->spilled->item, item);
+		return spill_add(&p->spill, p->spilled);
+	}
+	void *copy = NULL;
+	if (p->section->item_bytes) {
+		copy = malloc(p->section->item_bytes);
+		if (!copy)
+			return SMCO_NOMEM;
+		copy_item(p->section, copy, item);
+		item = copy;
+	}
+	if (!ARRAY_ROOM(p->row, p->nr, p->cap)) {
+		free(copy);
 		return SMCO_NOMEM;
 	}
 	p->row[p->nr++] = (struct row){item, p->nr_seen};
@@ -337,6 +378,45 @@ static int keep_row(struct printer *p, const void *item)
 	if (p->o->top && p->nr / 4 > p->o->top + 256)
 		sort_rows(p);
 	return SMCO_OK;
+}
+
+#define SPILL_BYTES (16u << 20)
+#define FEW_ROWS    10000 /* may be copied one by one */
+
+static int begin_sorting(struct printer *p)
+{
+	size_t bytes = sizeof(struct spilled) + p->section->item_bytes;
+	p->spills = p->sorts && p->section->item_bytes &&
+		    (!p->o->top || p->o->top > FEW_ROWS);
+	if (!p->spills)
+		return SMCO_OK;
+	p->spilled = malloc(bytes);
+	spill_init(&p->spill, bytes,
+		   p->o->sort_bytes ? p->o->sort_bytes : SPILL_BYTES,
+		   compare_spilled, p);
+	return p->spilled ? SMCO_OK : SMCO_NOMEM;
+}
+
+static int print_spilled(struct printer *p)
+{
+	uint64_t most = p->o->top ? p->o->top : UINT64_MAX;
+	int rc = spill_sort(&p->spill);
+	while (!rc && p->nr_shown < most &&
+	       (rc = spill_next(&p->spill, p->spilled)) == 1)
+		rc = print_row(p, p->spilled->item);
+	return rc;
+}
+
+/* What was kept, in order. */
+static int print_sorted(struct printer *p)
+{
+	int rc = SMCO_OK;
+	if (p->spills)
+		return print_spilled(p);
+	sort_rows(p);
+	for (size_t i = 0; i < p->nr && !rc; i++)
+		rc = print_row(p, p->row[i].item);
+	return rc;
 }
 
 static int visit(void *ctx, const void *item)
@@ -387,15 +467,20 @@ int section_print(const struct section *section,
 			column_find(section->column, section->nr_columns, sort,
 				    strlen(sort));
 	}
-	int rc = section->each(src, visit, &p, err);
+	int rc = begin_sorting(&p);
 	if (!rc)
+		rc = section->each(src, visit, &p, err);
+	if (!rc) {
 		begin(&p);
-	if (!rc && p.sorts)
-		sort_rows(&p);
-	for (size_t i = 0; i < p.nr && !rc; i++)
-		rc = print_row(&p, p.row[i].item);
+		if (p.sorts)
+			rc = print_sorted(&p);
+		if (rc == SMCO_SYS)
+			smco_fail(err, rc, 0, "cannot read a temporary file");
+	}
 	drop_rows(&p, 0);
 	free(p.row);
+	spill_deinit(&p.spill);
+	free(p.spilled);
 	if (!rc)
 		end(&p);
 	if (ferror(p.out))

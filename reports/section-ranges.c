@@ -34,8 +34,9 @@ static const struct column range_columns[RANGE_COLUMNS] = {
 	[RANGE_SMALLEST] = {"smallest", KIND_COUNT, 11, "the smallest value"},
 	[RANGE_LARGEST] = {"largest", KIND_COUNT, 11, "the largest"},
 	[RANGE_TYPE] = {"type", KIND_TEXT, 14, "its type"},
-	[RANGE_HOW] = {"how", KIND_TEXT, 8,
-		       "sensors (every assignment), polled, both"},
+	[RANGE_HOW] = {"how", KIND_TEXT, 10,
+		       "watchpoint (every write), sensors (every assignment), "
+		       "polled, both of these"},
 	[RANGE_WATCHED] = {"watched", KIND_SHARE, 8,
 			   "share of the time that assignments were seen"},
 	[RANGE_FINDING] = {"finding", KIND_TEXT, 8,
@@ -65,6 +66,9 @@ static const struct column range_columns[RANGE_COLUMNS] = {
 
 static const char *how_text(uint32_t flags)
 {
+	/* Nothing escapes it, so whoever else looks adds nothing. */
+	if (flags & RANGE_WATCHPOINT)
+		return "watchpoint";
 	if (!(flags & RANGE_SENSED))
 		return flags & RANGE_POLLED ? "polled" : "";
 	return flags & RANGE_POLLED ? "both" : "sensors";

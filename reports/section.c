@@ -5,9 +5,10 @@
 #include "reports/names.h"
 
 static const struct section *const sections[] = {
-	&site_section,	   &nap_section,   &range_section,
-	&sample_section,   &phase_section, &phase_counter_section,
-	&overhead_section, &event_section, &counter_section,
+	&site_section,	      &nap_section,	 &range_section,
+	&sample_section,      &phase_section,	 &phase_counter_section,
+	&phase_range_section, &overhead_section, &event_section,
+	&counter_section,
 };
 
 const struct section *section_at(size_t i)

@@ -42,9 +42,11 @@ struct section {
 	value_fn *get;	     /* ctx is the struct section_source */
 	int (*each)(const struct section_source *src, section_visit *visit,
 		    void *ctx, struct smco_err *err);
-	/* Only where items do not stay, as in those that stream: a copy, NULL
-	 * when out of memory. */
-	void *(*keep)(const void *item);
+	/* Only where items do not stay, as in those that stream: bytes of one,
+	 * which may be copied; it has to be aligned as 8 bytes are. */
+	size_t item_bytes;
+	/* Make *@copy, which is all zero, of @item; NULL: byte by byte. */
+	void (*copy)(void *copy, const void *item);
 };
 
 const struct section *section_find(const char *name); /* NULL: none */
@@ -53,7 +55,7 @@ const struct section *section_at(size_t i);
 
 extern const struct section nap_section, site_section, overhead_section,
 	event_section, counter_section, range_section, sample_section,
-	phase_section, phase_counter_section;
+	phase_section, phase_counter_section, phase_range_section;
 
 /* "parse src/p.c:12 < main src/main.c:3": for regular expressions and CSV.
  * SMCO_NOMEM leaves *b failed. */
@@ -66,6 +68,9 @@ struct section_options {
 	const struct where *where; /* over the section's columns; or NULL */
 	const char *sort;	   /* column, "-" before it reverses; or NULL */
 	size_t top;		   /* 0 = all */
+	/* Memory for sorting items that do not stay, what is more goes to a
+	 * temporary file; 0 = as it comes. */
+	size_t sort_bytes;
 };
 
 /*

@@ -27,11 +27,10 @@ struct select {
 	/* Is what happened in each phase to be found out? Not with
 	 * @only_sums. */
 	bool phase_sums;
-	/* Naps are added up, but none is kept: memory does not grow with
-	 * them. */
+	/* Naps are added up, but none is kept. */
 	bool only_sums;
-	/* Memory for putting naps in order, what is more goes to a temporary
-	 * file; 0 = SELECT_NAP_BYTES. */
+	/* Memory for putting naps in order, and for keeping them: what is more
+	 * goes to a temporary file; 0 = SELECT_NAP_BYTES. */
 	size_t nap_bytes;
 };
 

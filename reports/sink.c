@@ -84,7 +84,7 @@ static const uint8_t *code_chunk(struct sink *s, const struct chunk *c,
 	if ((is_records || c->type == CHUNK_STACKS) &&
 	    packer_pack(s->packer, c->type, c->nr_items, h->seq, &c->body,
 			&s->coded, &h->back)) {
-		h->flags = CHUNK_MODELLED;
+		h->flags = CHUNK_MODELLED | CHUNK_MODELLED_7;
 		h->raw_size = h->stored_size = (uint32_t)s->coded.len;
 		return s->coded.data;
 	}
@@ -258,8 +258,6 @@ int sink_open(const char *path, const void *header, size_t header_len,
 		if (error)
 			rc = smco_fail(err, SMCO_SYS, error,
 				       "cannot start the trace's thread");
-		if (rc)
-			outfile_undo(&s->file);
 	}
 	s->stats.file_bytes = s->file.size;
 	if (rc)
@@ -267,6 +265,11 @@ int sink_open(const char *path, const void *header, size_t header_len,
 	else
 		*ret = s;
 	return rc;
+}
+
+int sink_publish(struct sink *s, struct smco_err *err)
+{
+	return outfile_publish(&s->file, err);
 }
 
 struct chunk *sink_take(struct sink *s)

@@ -23,11 +23,13 @@ struct chunk { /* one place */
 
 struct sink;
 
-/* Creates or replaces the file and writes @header_len bytes at once: an output
- * that cannot be written to is found before anything starts. On failure
- * nothing has changed on disk. */
+/* Opens the file, not under its name yet, and writes @header_len bytes at once:
+ * an output that cannot be written to is found before anything starts. On
+ * failure nothing has changed on disk. */
 int sink_open(const char *path, const void *header, size_t header_len,
 	      struct sink **ret, struct smco_err *err);
+/* As outfile_publish(). Without it nothing is left on disk. */
+int sink_publish(struct sink *s, struct smco_err *err);
 /* A free place with an empty body, NULL if there is none now. Only one at a
  * time: submit it before asking for another. */
 struct chunk *sink_take(struct sink *s);

@@ -69,6 +69,7 @@ static const char help[] =
 	"      --samples          the functions that ran, by samples\n"
 	"      --phases           how often phases were entered, how long\n"
 	"      --phase-counters   what was counted in each\n"
+	"      --phase-ranges     the values that variables had in each\n"
 	"      --flamegraph[=naps]\n"
 	"                         stacks of samples, folded, for "
 	"flamegraph.pl;\n"

@@ -1,11 +1,7 @@
 #include "reports/spill.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "reports/array.h"
 
@@ -18,11 +14,13 @@ struct spill_run {
 };
 
 void spill_init(struct spill *s, size_t item_bytes, size_t max_bytes,
-		int (*compare)(const void *, const void *))
+		int (*compare)(const void *, const void *, void *ctx),
+		void *ctx)
 {
 	size_t nr = max_bytes / item_bytes;
 	*s = (struct spill){
 		.compare = compare,
+		.ctx = ctx,
 		.item_bytes = item_bytes,
 		.max_items = nr ? nr : 1,
 	};
@@ -31,7 +29,7 @@ void spill_init(struct spill *s, size_t item_bytes, size_t max_bytes,
 void spill_deinit(struct spill *s)
 {
 	if (s->nr_runs)
-		close(s->file.fd);
+		outfile_close(&s->file);
 	free(s->item);
 	free(s->run);
 	free(s->heap);
@@ -41,27 +39,10 @@ void spill_deinit(struct spill *s)
 
 /* -------------------------------------------------------------- writing --- */
 
-static int open_unnamed(const char *dir)
-{
-	return dir ? open(dir, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600)
-		   : -1;
-}
-
-/* Where large files may be, rather than where memory may serve as a disk. */
-static bool open_file(struct outfile *f)
-{
-	f->fd = open_unnamed(secure_getenv("TMPDIR"));
-	if (f->fd < 0)
-		f->fd = open_unnamed("/var/tmp");
-	if (f->fd < 0)
-		f->fd = open_unnamed("/tmp");
-	return f->fd >= 0;
-}
-
 static void sort(struct spill *s)
 {
 	if (s->nr)
-		qsort(s->item, s->nr, s->item_bytes, s->compare);
+		qsort_r(s->item, s->nr, s->item_bytes, s->compare, s->ctx);
 }
 
 /* What is in memory into the file. False: it stays, and so does all else. */
@@ -70,7 +51,7 @@ static bool write_run(struct spill *s)
 	bool is_first = !s->nr_runs;
 	if (s->must_stay || !ARRAY_ROOM(s->run, s->nr_runs, s->cap_runs))
 		return false;
-	if (is_first && !open_file(&s->file)) {
+	if (is_first && !outfile_open_unnamed(&s->file)) {
 		s->must_stay = true;
 		return false;
 	}
@@ -78,7 +59,7 @@ static bool write_run(struct spill *s)
 	uint64_t pos = s->file.size;
 	if (outfile_append(&s->file, s->item, s->nr * s->item_bytes)) {
 		if (is_first)
-			close(s->file.fd);
+			outfile_close(&s->file);
 		s->must_stay = true;
 		return false;
 	}
@@ -112,18 +93,9 @@ static int refill(struct spill *s, struct spill_run *run)
 {
 	size_t nr = run->left < s->window_items ? (size_t)run->left
 						: s->window_items;
-	size_t left = nr * s->item_bytes;
-	uint8_t *to = run->item;
-	while (left) {
-		ssize_t n = pread(s->file.fd, to, left, (off_t)run->pos);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return SMCO_SYS;
-		to += n;
-		left -= (size_t)n;
-		run->pos += (uint64_t)n;
-	}
+	if (!outfile_read(&s->file, run->pos, run->item, nr * s->item_bytes))
+		return SMCO_SYS;
+	run->pos += nr * s->item_bytes;
 	run->left -= nr;
 	run->at = 0;
 	run->nr = nr;
@@ -142,10 +114,10 @@ static void sift_down(struct spill *s, size_t at)
 	for (size_t child; (child = 2 * at + 1) < s->nr_heap; at = child) {
 		if (child + 1 < s->nr_heap &&
 		    s->compare(first_of(s, s->heap[child + 1]),
-			       first_of(s, s->heap[child])) < 0)
+			       first_of(s, s->heap[child]), s->ctx) < 0)
 			child++;
-		if (s->compare(first_of(s, moving),
-			       first_of(s, s->heap[child])) <= 0)
+		if (s->compare(first_of(s, moving), first_of(s, s->heap[child]),
+			       s->ctx) <= 0)
 			break;
 		s->heap[at] = s->heap[child];
 	}

@@ -13,7 +13,8 @@ struct spill_run;
 
 struct spill {
 	/* private: */
-	int (*compare)(const void *, const void *);
+	int (*compare)(const void *, const void *, void *);
+	void *ctx;
 	size_t item_bytes;
 	size_t max_items; /* in memory */
 	bool must_stay;	  /* no temporary file to be had */
@@ -26,11 +27,12 @@ struct spill {
 	size_t nr_runs, cap_runs, nr_heap, window_items;
 };
 
-/* @compare as qsort's; what is equal comes in no particular order. About
+/* @compare as qsort_r's; what is equal comes in no particular order. About
  * @max_bytes are kept in memory, and a quarter of that more while reading.
  * spill_deinit afterwards. */
 void spill_init(struct spill *s, size_t item_bytes, size_t max_bytes,
-		int (*compare)(const void *, const void *));
+		int (*compare)(const void *, const void *, void *ctx),
+		void *ctx);
 /* A zeroed one is fine. */
 void spill_deinit(struct spill *s);
 

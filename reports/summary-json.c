@@ -15,6 +15,7 @@
 
 #include "reports/array.h"
 #include "reports/counts-json.h"
+#include "reports/id-set.h"
 #include "reports/json-values.h"
 #include "reports/ranges-json.h"
 #include "reports/model.h"
@@ -32,7 +33,8 @@ struct writer {
 	const struct summary *s;
 	struct summary_limits limits;
 	struct top_naps naps; /* those to be written */
-	uint32_t *culprit;    /* stacks that sites refer to */
+	struct shelf_window window;
+	uint32_t *culprit; /* stacks that sites refer to */
 	size_t nr_culprits, cap_culprits;
 	FILE *out;
 	bool failed;
@@ -329,15 +331,26 @@ static void put_counters(struct writer *w)
 	close_array(w);
 }
 
+/* The @i-th of those to be written; NULL and failed if it cannot be had. */
+static const struct model_nap *nap_at(struct writer *w, uint64_t i)
+{
+	const struct model_nap *m =
+		shelf_at(&w->window, top_naps_at(&w->naps, i));
+	w->failed |= !m;
+	return m;
+}
+
 static void put_naps(struct writer *w)
 {
 	struct bbuf b = {0};
 	open_array(w, "naps");
-	for (size_t i = 0; i < w->naps.nr; i++) {
+	for (uint64_t i = 0; i < w->naps.nr && !w->failed; i++) {
 		bbuf_put(&b, ",\n", w->first ? 0 : 2);
 		bbuf_put(&b, "\n", w->first ? 1 : 0);
 		w->first = false;
-		nap_json(&b, &w->s->nap[w->naps.index[i]]);
+		const struct model_nap *m = nap_at(w, i);
+		if (m)
+			nap_json(&b, m);
 		if (b.len < WRITE_BYTES && i + 1 < w->naps.nr)
 			continue;
 		w->failed |= b.failed;
@@ -349,12 +362,10 @@ static void put_naps(struct writer *w)
 	close_array(w);
 }
 
-static int compare_ids(const void *va, const void *vb)
+static void want_stack(struct writer *w, struct id_set *ids, uint32_t id)
 {
-	uint32_t a, b;
-	memcpy(&a, va, sizeof(a));
-	memcpy(&b, vb, sizeof(b));
-	return a < b ? -1 : a > b;
+	if (id && id_set_add(ids, id))
+		w->failed = true;
 }
 
 /* Every stack that a nap, a site or a sample refers to, once; where sites are
@@ -362,42 +373,36 @@ static int compare_ids(const void *va, const void *vb)
 static void put_stacks(struct writer *w)
 {
 	const struct summary *s = w->s;
-	size_t nr = 0;
-	uint32_t *id = calloc(s->nr_stacks + 3 * w->naps.nr + w->nr_culprits +
-				      s->samples.nr_stacks + 1,
-			      sizeof(*id));
-	if (!id) {
-		w->failed = true;
-		return;
-	}
+	struct id_set ids = {0};
 	for (size_t i = 0; i < s->nr_stacks && !w->limits.sites; i++)
-		id[nr++] = s->stack[i].id;
-	for (size_t i = 0; i < w->naps.nr; i++) {
-		const struct ev_nap *n = &s->nap[w->naps.index[i]].nap;
-		id[nr++] = n->alloc_stack;
-		id[nr++] = n->ended_stack;
-		id[nr++] = n->last_stack;
+		want_stack(w, &ids, s->stack[i].id);
+	for (uint64_t i = 0; i < w->naps.nr && !w->failed; i++) {
+		const struct model_nap *m = nap_at(w, i);
+		if (!m)
+			break;
+		want_stack(w, &ids, m->nap.alloc_stack);
+		want_stack(w, &ids, m->nap.ended_stack);
+		want_stack(w, &ids, m->nap.last_stack);
 	}
 	size_t nr_samples = at_most(s->samples.nr_stacks, w->limits.samples);
 	for (size_t i = 0; i < nr_samples; i++)
-		id[nr++] = s->samples.stack[i].id;
+		want_stack(w, &ids, s->samples.stack[i].id);
 	for (size_t i = 0; i < w->nr_culprits; i++)
-		id[nr++] = w->culprit[i];
-	qsort(id, nr, sizeof(*id), compare_ids);
+		want_stack(w, &ids, w->culprit[i]);
+	id_set_sort(&ids);
 	open_array(w, "stacks");
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = 0; i < ids.nr; i++) {
 		size_t depth = 0;
-		if (!id[i] || (i && id[i] == id[i - 1]))
-			continue;
-		const struct trace_frame *f = model_frames(s, id[i], &depth);
+		const struct trace_frame *f =
+			model_frames(s, ids.id[i], &depth);
 		if (f)
 			emit(w, NULL,
 			     JSON_OBJECT_OF(
-				     {"id", json_integer(id[i])},
+				     {"id", json_integer(ids.id[i])},
 				     {"frames", json_of_frames(f, depth)}));
 	}
 	close_array(w);
-	free(id);
+	id_set_free(&ids);
 }
 
 static void put_ranges(struct writer *w)
@@ -423,6 +428,8 @@ static void put_ranges(struct writer *w)
 			     {"hits", json_of_u64(r->hits)},
 			     {"sensors", json_boolean(r->flags & RANGE_SENSED)},
 			     {"polled", json_boolean(r->flags & RANGE_POLLED)},
+			     {"watchpoint",
+			      json_boolean(r->flags & RANGE_WATCHPOINT)},
 			     {"watched_ppb", watched < 0
 						     ? json_null()
 						     : json_integer(watched)},
@@ -489,7 +496,7 @@ static void put_left_out(struct writer *w, size_t nr_ledger)
 	     JSON_OBJECT_OF(
 		     {"sites",
 		      json_of_u64(sites.nr - at_most(sites.nr, l->sites))},
-		     {"naps", json_of_u64(s->nr_naps - w->naps.nr)},
+		     {"naps", json_of_u64(s->naps.nr - w->naps.nr)},
 		     {"processes",
 		      json_of_u64(s->nr_processes -
 				  at_most(s->nr_processes, l->processes))},
@@ -501,6 +508,8 @@ static void put_left_out(struct writer *w, size_t nr_ledger)
 				  at_most(s->samples.nr_stacks, l->samples))},
 		     {"phase_threads",
 		      json_of_u64(phases_left_out(s, l->pieces))},
+		     {"phase_ranges",
+		      json_of_u64(phase_ranges_left_out(s, l->pieces))},
 		     {"ledger", json_of_u64(nr_ledger)}));
 	model_sites_free(&sites);
 }
@@ -527,27 +536,37 @@ static void put_all(struct writer *w)
 	put_phases(w);
 }
 
+static int fail(int rc, struct smco_err *err)
+{
+	return smco_fail(err, rc, 0,
+			 rc == SMCO_SYS ? "cannot read a temporary file"
+					: "out of memory for JSON");
+}
+
 static int print(const struct summary *s, const struct summary_limits *limits,
 		 FILE *out, struct smco_err *err)
 {
-	struct writer w = {.s = s, .out = out, .first = true};
+	struct writer w = {
+		.s = s, .out = out, .first = true, .window.shelf = &s->naps};
 	if (limits)
 		w.limits = *limits;
-	if (top_naps(s, w.limits.naps, &w.naps))
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory for JSON");
+	int rc = top_naps(s, w.limits.naps, &w.naps);
+	if (rc)
+		return fail(rc, err);
 	fputc('{', out);
 	put_all(&w);
 	size_t nr_ledger = put_ledger(&w);
 	if (limits)
 		put_left_out(&w, nr_ledger);
+	bool unreadable = w.window.failed;
+	shelf_window_close(&w.window);
 	top_naps_free(&w.naps);
 	free(w.culprit);
 	fputs("\n}\n", out);
 	if (ferror(out))
 		return smco_fail(err, SMCO_SYS, errno, "cannot write JSON");
-	if (w.failed)
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory for JSON");
-	return SMCO_OK;
+	return w.failed ? fail(unreadable ? SMCO_SYS : SMCO_NOMEM, err)
+			: SMCO_OK;
 }
 
 int summary_print_json(const struct summary *s, FILE *out, struct smco_err *err)

@@ -1,5 +1,6 @@
 /* The summary's part about the ranges of variables. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reports/names.h"
@@ -77,9 +78,59 @@ static void finding(const struct view *v, const struct model_range *r,
 		line_words(&l, INK_DIM,
 			   units_percent(range_watched_ppb(r), share));
 		line_words(&l, INK_DIM, "of the time");
+		if (r->flags & RANGE_WATCHPOINT)
+			line_words(&l, INK_DIM, "by a watchpoint");
 	} else if (r->flags & RANGE_POLLED) {
 		line_add(&l, INK_DIM, ",");
 		line_words(&l, INK_DIM, "polled");
+	}
+	line_end(&l);
+}
+
+#define MOST_REASONS 32
+
+struct reason {
+	const char *text;
+	size_t nr;
+};
+
+static int by_number(const void *a, const void *b)
+{
+	const struct reason *x = a, *y = b;
+	if (x->nr != y->nr)
+		return x->nr > y->nr ? -1 : 1;
+	return strcmp(x->text, y->text);
+}
+
+/* "751 cannot be watched: 700 optimised out, 51 constant" */
+static void unwatched(const struct view *v, size_t nr)
+{
+	const struct model_ranges *rs = &v->s->ranges;
+	struct reason why[MOST_REASONS];
+	char number[UNITS_MAX];
+	size_t nr_why = 0;
+	struct line l;
+	for (size_t i = 0; i < rs->nr; i++) {
+		const struct model_range *r = &rs->range[i];
+		size_t k = 0;
+		if (r->has_value || !*r->unwatched)
+			continue;
+		while (k < nr_why && strcmp(why[k].text, r->unwatched) != 0)
+			k++;
+		if (k == nr_why && nr_why < MOST_REASONS)
+			why[nr_why++] = (struct reason){.text = r->unwatched};
+		if (k < nr_why)
+			why[k].nr++;
+	}
+	qsort(why, nr_why, sizeof(*why), by_number);
+	line_begin(&l, &v->page, 11, "", INK_NONE, 11);
+	line_words(&l, INK_NONE, units_count(nr, number));
+	line_words(&l, INK_NONE, "cannot be watched:");
+	for (size_t k = 0; k < nr_why; k++) {
+		line_words(&l, INK_NONE, units_count(why[k].nr, number));
+		line_words(&l, INK_NONE, why[k].text);
+		if (k + 1 < nr_why)
+			line_add(&l, INK_NONE, ",");
 	}
 	line_end(&l);
 }
@@ -88,22 +139,24 @@ static void counts(const struct view *v)
 {
 	const struct model_ranges *rs = &v->s->ranges;
 	char all[UNITS_MAX], had[UNITS_MAX], found[UNITS_MAX];
-	size_t unwatched = 0;
+	size_t nr_unwatched = 0;
 	for (size_t i = 0; i < rs->nr; i++)
-		unwatched += !rs->range[i].has_value && *rs->range[i].unwatched;
+		nr_unwatched +=
+			!rs->range[i].has_value && *rs->range[i].unwatched;
 	text_paragraph(v, "ranges", INK_NONE,
 		       "of %s of %s integer variables (smco-report --ranges)",
 		       units_count(rs->nr_with_value, had),
 		       units_count(rs->nr, all));
-	if (unwatched)
-		text_paragraph(v, "", INK_NONE,
-			       "%s cannot be watched, mostly optimised out",
-			       units_count(unwatched, all));
-	if (rs->nr > rs->nr_with_value + unwatched)
+	if (nr_unwatched)
+		unwatched(v, nr_unwatched);
+	const char *how = trace_meta(v->s->reader, "range.watchpoints");
+	if (how)
+		text_paragraph(v, "", INK_NONE, "watchpoints: %s", how);
+	if (rs->nr > rs->nr_with_value + nr_unwatched)
 		text_paragraph(
 			v, "", INK_NONE,
 			"%s had no value while they were watched",
-			units_count(rs->nr - rs->nr_with_value - unwatched,
+			units_count(rs->nr - rs->nr_with_value - nr_unwatched,
 				    all));
 	if (rs->nr_findings)
 		text_paragraph(v, "", INK_WARN, "%s may be mistakes%s",

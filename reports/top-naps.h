@@ -7,14 +7,25 @@
 
 #include "reports/model.h"
 
+struct top_nap {
+	uint64_t index; /* in s->naps */
+	double weight;
+};
+
 struct top_naps {
-	uint32_t *index; /* owned; in s->nap, ascending */
-	size_t nr;
+	struct top_nap *nap; /* owned; ascending by index; NULL: all naps */
+	uint64_t nr;
 };
 
 /* The @max naps with most byte seconds, all of them if @max is 0. SMCO_NOMEM
- * leaves *ret empty. */
+ * and SMCO_SYS (a temporary file cannot be read) leave *ret empty. */
 int top_naps(const struct summary *s, size_t max, struct top_naps *ret);
 void top_naps_free(struct top_naps *top);
+
+/* Index in s->naps of the @i-th. */
+static inline uint64_t top_naps_at(const struct top_naps *top, uint64_t i)
+{
+	return top->nap ? top->nap[i].index : i;
+}
 
 #endif

@@ -132,9 +132,10 @@ static bool can_read(const struct chunk_head *h)
 	if (h->flags & ~CHUNK_FLAGS_KNOWN ||
 	    (h->flags & CHUNK_DICTIONARY && !is_zstd))
 		return false;
-	return !(h->flags & CHUNK_MODELLED) ||
-	       (!is_zstd &&
-		(h->type == CHUNK_RECORDS || h->type == CHUNK_STACKS));
+	if (!(h->flags & CHUNK_MODELLED))
+		return !(h->flags & CHUNK_MODELLED_7);
+	return !is_zstd &&
+	       (h->type == CHUNK_RECORDS || h->type == CHUNK_STACKS);
 }
 
 /* The payload of the chunk at @pos, checked and decompressed, as *ret. */
@@ -261,10 +262,10 @@ static int take_stacks(struct trace_reader *r, const struct chunk_head *h,
 		return SMCO_FORMAT;
 	if (!r->stacks)
 		r->stacks = pack_stacks_create();
-	else if (reset)
-		pack_stacks_reset(r->stacks);
 	if (!r->stacks)
 		return SMCO_NOMEM;
+	if (reset)
+		pack_stacks_reset(r->stacks, !(h->flags & CHUNK_MODELLED_7));
 	size_t room = tables_room(&r->tables);
 	bbuf_reset(&r->raw);
 	bitcoder_begin_in(&bits, *c);
@@ -459,10 +460,10 @@ static int begin_modelled(struct trace_reader *r, const struct chunk_head *h,
 		return SMCO_FORMAT;
 	if (!r->packed)
 		r->packed = pack_records_create(&r->schema);
-	else if (reset)
-		pack_records_reset(r->packed);
 	if (!r->packed)
 		return SMCO_NOMEM;
+	if (reset)
+		pack_records_reset(r->packed, !(h->flags & CHUNK_MODELLED_7));
 	bitcoder_begin_in(&r->bits, c);
 	if (!h->nr_items)
 		unpack_end(&r->of_records);

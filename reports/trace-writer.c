@@ -98,8 +98,8 @@ static void fill_header(struct disk_header *h, uint64_t start_ns,
 				 offsetof(struct disk_header, crc));
 }
 
-int trace_writer_create(const char *path, uint64_t start_ns,
-			struct trace_writer **ret, struct smco_err *err)
+int trace_writer_prepare(const char *path, uint64_t start_ns,
+			 struct trace_writer **ret, struct smco_err *err)
 {
 	struct trace_writer *w = calloc(1, sizeof(*w));
 	struct chunk *schema = NULL;
@@ -123,6 +123,25 @@ int trace_writer_create(const char *path, uint64_t start_ns,
 		rc = sink_drain(w->sink, err);
 	}
 	bbuf_free(&b);
+	if (rc)
+		trace_writer_destroy(w);
+	else
+		*ret = w;
+	return rc;
+}
+
+int trace_writer_publish(struct trace_writer *w, struct smco_err *err)
+{
+	return sink_publish(w->sink, err);
+}
+
+int trace_writer_create(const char *path, uint64_t start_ns,
+			struct trace_writer **ret, struct smco_err *err)
+{
+	struct trace_writer *w = NULL;
+	int rc = trace_writer_prepare(path, start_ns, &w, err);
+	if (!rc)
+		rc = trace_writer_publish(w, err);
 	if (rc)
 		trace_writer_destroy(w);
 	else
@@ -255,6 +274,19 @@ int trace_put(struct trace_writer *w, const struct record *r)
 			     0))
 		return put_rarely(w, r);
 	return codec_encode(&w->records, r) ? SMCO_OK : out_of_memory(w);
+}
+
+bool trace_has_room(struct trace_writer *w)
+{
+	return codec_has_room(&w->records) ||
+	       (!check_memory(w) && hand_over_all(w));
+}
+
+int trace_put_patiently(struct trace_writer *w, const struct record *r)
+{
+	if (!trace_has_room(w))
+		trace_sync(w, NULL);
+	return trace_put(w, r);
 }
 
 static void put_text(struct bbuf *b, const char *s, size_t len)

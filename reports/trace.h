@@ -17,6 +17,12 @@ struct trace_writer;
  * CLOCK_MONOTONIC of session time 0. */
 int trace_writer_create(const char *path, uint64_t start_ns,
 			struct trace_writer **ret, struct smco_err *err);
+/* The same in two steps: all that takes long, for a file that bears another
+ * name still, and its name. On failure, and if it is destroyed before it is
+ * published, nothing has changed on disk. */
+int trace_writer_prepare(const char *path, uint64_t start_ns,
+			 struct trace_writer **ret, struct smco_err *err);
+int trace_writer_publish(struct trace_writer *w, struct smco_err *err);
 /*
  * Facts of the session, as text; of two with one key the later counts. The
  * keys that the summary understands (FORMAT.md, "Keys", has them all):
@@ -42,6 +48,11 @@ int trace_put_meta(struct trace_writer *w, const char *key, const char *value);
  * before which record is in the trace.
  */
 int trace_put(struct trace_writer *w, const struct record *r);
+/* Would a record be dropped now? Then it might be put later. */
+bool trace_has_room(struct trace_writer *w);
+/* The same as trace_put, but waits until there is room, however slow the disk
+ * is: for when nobody is kept waiting any more. */
+int trace_put_patiently(struct trace_writer *w, const struct record *r);
 
 /* Whether a frame is as it will stay, or trace_name_frame() will say what it
  * turned out to be: what is at its offset, or what is before it, a call. Not in

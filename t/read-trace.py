@@ -86,8 +86,7 @@ class Model:  # what modelled chunks have taught; and where decoding stands
     def __init__(self):
         self.seen = defaultdict(lambda: defaultdict(lambda: (32768, 0)))
         self.slots, self.slot, self.time = [Slot()], 0, 0
-        self.id, self.most, self.last, self.places = 0, 0, [], {}
-        self.known = defaultdict(lambda: [None, None, 0, None])  # follows, before, steady, again
+        self.id, self.most, self.last, self.followed = 0, 0, [], {}  # by what, how steadily
     def begin(self, data):
         self.data, self.low, self.high = Bytes(data + bytes(4)), 0, M32
         self.code = int.from_bytes(self.data.take(4), "big")
@@ -108,11 +107,12 @@ class Model:  # what modelled chunks have taught; and where decoding stands
         while v < 1 << nr:
             v = v << 1 | self.bit(v, *where)
         return v - (1 << nr)
-    def number(self, *where, bits=32):
+    def number(self, *where, bits=32, known=False):
         assert (length := self.bits(7, *where)) <= bits
         v = int(length > 0)
         for _ in range(length - 1):
-            v = v << 1 | (self.bit((length, v), *where) if v < 8 else self.bit())
+            learned = length <= 16 if known else v < 8
+            v = v << 1 | (self.bit((length, v), *where) if learned else self.bit())
         return v
     def choice(self, guesses, *where):
         for i, guess in enumerate(guesses):
@@ -151,8 +151,8 @@ class Model:  # what modelled chunks have taught; and where decoding stands
         if near and slot.near:
             param = slot.last + self.number(nr, "near") & M32
         elif param is None:
-            sign = 1 if self.bit("above?", nr) else -1
-            param = slot.most + sign * self.number(nr, "far", sign) & M32
+            above = self.bit("above?", nr)
+            param = slot.most * above + self.number(nr, "far", above, known=not above) & M32
         slot.learn(param)
         (at, then, past), new, came = slot.place(), slot.fields, 0
         beside = slot.place(-1)[2] or slot.place(1)[2]
@@ -179,24 +179,21 @@ class Model:  # what modelled chunks have taught; and where decoding stands
         return slot.event, self.time, slot.cpu, slot.thread, slot.last, slot.payload(size, fields)
     def stack(self, _):
         self.id = self.id + 1 + unzigzag(self.number("id")) & M32
-        there, old = self.places.get(self.id & 4095, (None, []))
-        is_old, now, came, symbol, before = there == self.id, [], 0, None, [None, None, 0]
+        now, came, symbol, (follows, steady) = [], 0, None, ([], 0)
         while symbol != 0:
-            here = ((old if is_old else self.last)[len(now) :] or [0])[0]
-            again = here and self.known[here & 65535][3] if is_old else None
-            guesses = again, *before[:2], self.most + 1 & M32, None if is_old else here
-            where = is_old, min(len(now), 2), guesses[:3].count(None), came, before[2]
-            came, symbol = self.choice(guesses, *where)
+            here = (self.last[len(now) :] or [0])[0]
+            guesses = *follows, *[None] * (4 - len(follows)), self.most + 1 & M32, here
+            came, symbol = self.choice(guesses, min(len(now), 2), len(follows), came, steady)
             if symbol is None:
-                symbol = self.most - self.number("other", is_old, now == []) & M32
+                symbol = self.number("symbol", now == [], known=True)
             self.most = max(self.most, symbol)
-            same = symbol == before[0]
-            before[:3] = symbol, before[same], min(before[2] + 1, 3) if same else 0
-            before = self.known[symbol & 65535]
+            if now:
+                steady = min(steady + 1, 3) if follows[:1] == [symbol] else 0
+                follows = [symbol, *(s for s in follows if s != symbol)][:4]
+                self.followed[now[-1] & 65535] = follows, steady
+            follows, steady = self.followed.get(symbol & 65535, ([], 0))
             now.append(symbol)
-        for was, symbol in zip(old[:-1], now if is_old and len(old) == len(now) else []):
-            self.known[was & 65535][3] = symbol
-        self.last, self.places[self.id & 4095] = now, (self.id, now)
+        self.last = now
         return self.id, [symbol - 1 for symbol in now[:-1]]
 
 def table(c, items, kind):  # what a chunk has, each with its key
@@ -238,7 +235,7 @@ class Trace:
     def __init__(self, data):
         magic, version, oldest, end, features, crc = struct.unpack_from(HEADER, data.ljust(64))
         self.damaged, seq = int(zlib.crc32(data[:60]) != crc), 0
-        known = self.damaged or version >= 6 >= oldest and features < 2
+        known = self.damaged or version >= 7 >= oldest and features < 2
         if magic != b"\x89SMCO\r\n\x1a" or not known:
             sys.exit("not a trace, or not of this format")
         self.tables, self.models, self.chunks = defaultdict(dict), {}, defaultdict(list)
@@ -253,14 +250,14 @@ class Trace:
     def items(self, chunk):  # as far as they can be read
         kind, items, data, schema = chunk.kind, chunk.items, chunk.stored, self.tables[SCHEMA]
         try:
-            assert zlib.crc32(data) == chunk.crc and chunk.flags in (0, 1, 2, 5)
+            assert zlib.crc32(data) == chunk.crc and chunk.flags in (0, 1, 5, 10)
             if chunk.flags & 1:
                 zstd = ["zstd", "-dcq", *(["-D", DICTIONARY] if chunk.flags & 4 else [])]
                 data = subprocess.run(zstd, input=data, stdout=subprocess.PIPE).stdout
             assert len(data) == chunk.raw and (kind != RECORDS or schema)
             c = Bytes(data)
             c.varints(kind == RECORDS)  # how many the writer dropped
-            if chunk.flags == 2:
+            if chunk.flags == 10:
                 before, model = self.models.pop(kind, (None, None))
                 assert not chunk.back or chunk.seq - chunk.back == before
                 model = model if chunk.back else Model()

@@ -41,6 +41,11 @@ ok "once more" test_exit 0 smco-trace -q -- true
 ok "the one before is kept" cmp smco.trace.old first
 ok "and no more files than these" sh -c '[ "$(ls smco.trace*)" = "smco.trace
 smco.trace.old" ]'
+cp smco.trace second
+ok "a command that is not there" test_exit 127 smco-trace -q -- ./not-there
+ok "leaves both" sh -c 'cmp smco.trace second && cmp smco.trace.old first'
+ok "and nothing else" sh -c '[ "$(ls smco.trace*)" = "smco.trace
+smco.trace.old" ]'
 
 # shellcheck disable=SC2016
 ok "%n and %p" test_exit 0 smco-trace -q -o 'dir/%n.%p.%%' -- \

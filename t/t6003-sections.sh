@@ -112,7 +112,7 @@ ok "no row" none
 # Also no head of a table: what has none is not shown at all.
 nothing() {
 	local table form
-	for table in phases phase-counters ranges counters; do
+	for table in phases phase-counters phase-ranges ranges counters; do
 		for form in --color=never --json --csv; do
 			test_exit 9 smco-report --$table $form s.trace >out 2>err &&
 				[ ! -s out ] && [ "$(wc -l <err)" = 1 ] || return 1

@@ -64,9 +64,14 @@ newer() {
 	usage 2 "newer: .*format 9" v1.trace newer
 }
 ok "a newer trace" newer
+# harm FILE - in the middle: behind the keys, which say of which program it is.
+harm() {
+	local middle=$(($(stat -c %s "$1") / 2))
+	printf 'harm' | dd of="$1" bs=1 seek=$middle conv=notrunc status=none
+}
 damaged() {
 	cp v1.trace bad
-	printf 'harm' | dd of=bad bs=1 seek=200 conv=notrunc status=none
+	harm bad
 	for format in --all --json --html "--fail-on=sites.new>0" --force; do
 		test_exit 11 smco-diff "$format" v1.trace bad >out 2>err || return 1
 		[ "$(wc -l <err)" = 1 ] &&
@@ -81,7 +86,7 @@ damaged() {
 ok "a damaged trace: the rest is compared, it is said, and in the status" damaged
 cut_and_damaged() {
 	cp short both
-	printf 'harm' | dd of=both bs=1 seek=200 conv=notrunc status=none
+	harm both
 	usage 2 "both: .*has no end" v1.trace both || return 1
 	test_exit 11 smco-diff --force v1.trace both >out 2>err || return 1
 	grep -q '1 of the traces have no end' out &&

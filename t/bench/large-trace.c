@@ -1,7 +1,8 @@
 /*
- * large-trace N FILE - a trace of about N made-up records, as a long session of
- * 32 threads with everything on has: samples a thousand times a second,
- * counters and phases every 10 ms, naps. For figures of what reads it.
+ * large-trace N FILE [naps] - a trace of about N made-up records, as a long
+ * session of 32 threads with everything on has: samples a thousand times a
+ * second, counters and phases every 10 ms, naps; or of naps, and nothing else.
+ * For figures of what reads it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 static struct trace_writer *w;
 static uint64_t nr;
+static bool only_naps;
 
 static void die(const char *what)
 {
@@ -137,9 +139,9 @@ static void step(uint64_t now_ns, uint32_t number)
 			     .alloc_stack = 1 + skewed(STACKS),
 			     .ended_syscall = -1,
 			     .flags = NAP_ONGOING};
-	for (uint32_t tid = 100; tid < 100 + THREADS; tid++)
+	for (uint32_t tid = 100; tid < 100 + THREADS && !only_naps; tid++)
 		thread_step(now_ns, tid);
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 3 && !only_naps; i++)
 		put(EV_PHASE, now_ns - roll(1000000), 100 + roll(THREADS), 0,
 		    &(struct ev_phase){.length_ns = roll(20000000), .pid = 100},
 		    sizeof(struct ev_phase));
@@ -158,9 +160,10 @@ static void step(uint64_t now_ns, uint32_t number)
 
 int main(int argc, char **argv)
 {
-	uint64_t wanted = argc == 3 ? strtoull(argv[1], NULL, 10) : 0;
-	if (!wanted)
-		die("usage: large-trace N FILE");
+	uint64_t wanted = argc >= 3 ? strtoull(argv[1], NULL, 10) : 0;
+	only_naps = argc == 4 && !strcmp(argv[3], "naps");
+	if (!wanted || argc > (only_naps ? 4 : 3))
+		die("usage: large-trace N FILE [naps]");
 	if (trace_writer_create(argv[2], 1, &w, NULL))
 		die("cannot create the file");
 	tables();

@@ -31,13 +31,14 @@ static void hostile(const uint8_t *data, size_t size)
 	schema_table_free(&schema);
 }
 
-static void hostile_stacks(struct cursor c, unsigned nr)
+static void hostile_stacks(struct cursor c, unsigned nr, bool is_old)
 {
 	struct pack_stacks *p = pack_stacks_create();
 	struct bitcoder bits;
 	struct bbuf plain = {0};
 	if (!p)
 		abort();
+	pack_stacks_reset(p, is_old);
 	bitcoder_begin_in(&bits, c);
 	pack_stacks_decode(p, &bits, nr, 1 << 16, &plain);
 	pack_stacks_destroy(p);
@@ -55,11 +56,12 @@ static void hostile_modelled(const uint8_t *data, size_t size)
 		struct cursor c = {data + 3, n, 0};
 		struct cursor rest = {data + 3 + n, size - 3 - n, 0};
 		schema_read(&schema, data[2] & 1, data[0], &c);
+		pack_records_reset(p, data[0] & 1);
 		bitcoder_begin_in(&bits, rest);
 		for (unsigned i = 0; i < data[2]; i++)
 			if (pack_record(p, &bits, &record))
 				break;
-		hostile_stacks(rest, data[2]);
+		hostile_stacks(rest, data[2], data[0] & 1);
 	}
 	pack_records_destroy(p);
 	schema_table_free(&schema);

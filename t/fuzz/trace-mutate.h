@@ -4,9 +4,10 @@
  *   0  a file of arbitrary bytes behind a good header
  *   1  a session of all monitors with bytes changed: position (2 bytes), value
  *   2  one chunk, the second byte being its type and flags: modelled, zstd,
- *      dictionary from the top bit down; the third the number of its items
+ *      or modelled as before format 7, dictionary from the top bit down; the
+ *      third the number of its items
  *   3  the tables of that session, and records as feed.h makes them
- * Chunks have the heads of format 6, with the first byte's fourth bit those of
+ * Chunks have the heads of format 7, with the first byte's fourth bit those of
  * formats 3 and 4. The session's chunks are plain or modelled, so that what is
  * changed is what is read.
  */
@@ -70,6 +71,13 @@ static void sample_others(struct trace_writer *w)
 				     .flags = RANGE_SENSED};
 		SAMPLE_PUT(w, EV_VARIABLE, 600, id, v);
 		SAMPLE_PUT(w, EV_RANGE, 700, id, r);
+		SAMPLE_PUT(w, EV_PHASE_RANGE, 700, id,
+			   (struct ev_phase_range){.smallest = -1,
+						   .largest = 99,
+						   .sure_largest = 10 * id,
+						   .phase = id % 2,
+						   .pid = 4711,
+						   .flags = id % 2});
 		SAMPLE_PUT(w, EV_SAMPLE, 700 + id, id,
 			   (struct ev_sample){.weight = 1001, .pid = 4711});
 		SAMPLE_PUT(w, EV_PHASE, 800 + id, 1,
@@ -136,7 +144,7 @@ static struct session unpack(const uint8_t *from, size_t len, bool old)
 		size_t stored_size = h.stored_size;
 		bool packed = h.flags & CHUNK_ZSTD;
 		bool preset = h.flags & CHUNK_DICTIONARY;
-		h.flags &= CHUNK_MODELLED;
+		h.flags &= CHUNK_MODELLED | CHUNK_MODELLED_7;
 		h.stored_size = h.raw_size;
 		if (h.type == CHUNK_RECORDS && !ret.tables_size)
 			ret.tables_size = b.len;
@@ -196,6 +204,7 @@ static void one_chunk(struct bbuf *to, bool old, unsigned type, unsigned nr,
 			       .raw_size = (uint32_t)size};
 	if (type & 128) {
 		h.flags = CHUNK_MODELLED;
+		h.flags |= type & 64 ? 0 : CHUNK_MODELLED_7;
 	} else if (type & 64) {
 		h.flags = CHUNK_ZSTD | (type & 32 ? CHUNK_DICTIONARY : 0);
 		h.raw_size = 256 * nr;

@@ -115,6 +115,29 @@ static void single(void)
 	diff_deinit(&d);
 }
 
+/* Of one run a side: naps are longer where the whole run is. */
+static void longer(void)
+{
+	struct sample_session *base =
+		SESSION(SITE("idle@a.c:1", 1 << 20, 2, 5000),
+			SITE("grow@a.c:2", 1 << 20, 2, 5000),
+			SITE("gone@a.c:3", 1 << 20, 2, 5000));
+	struct sample_session *new =
+		SESSION(SITE("idle@a.c:1", 1 << 20, 2, 6250),
+			SITE("grow@a.c:2", 1 << 20, 2, 7000),
+			SITE("gone@a.c:3", 1 << 20, 0, 0));
+	for (int i = 0; i < 2; i++) {
+		new->duration_ms = i ? 60000 : 72000; /* 20 % more */
+		add(DIFF_BASE, base);
+		add(DIFF_NEW, new);
+		compare(0.1);
+		check_str(VERDICT("idle"), i ? "grown" : "same"); /* 25 % */
+		check_str(VERDICT("grow"), "grown");		  /* 40 % */
+		check_str(VERDICT("gone"), "gone");
+		diff_deinit(&d);
+	}
+}
+
 /* Five runs a side; the site's naps last as long as given. */
 static void add_five(int side, const char *name, unsigned size,
 		     const unsigned ms[5])
@@ -496,6 +519,7 @@ int main(void)
 {
 	path = scratch_path("x.trace");
 	single();
+	longer();
 	repeated();
 	many();
 	coverage();

@@ -339,7 +339,8 @@ static void check_top(void)
 		check_int(top.nr, max && max < NAPS ? max : NAPS);
 		bool rising = true;
 		for (size_t i = 1; i < top.nr; i++)
-			rising &= top.index[i] > top.index[i - 1];
+			rising &=
+				top_naps_at(&top, i) > top_naps_at(&top, i - 1);
 		check(rising);
 		top_naps_free(&top);
 	}

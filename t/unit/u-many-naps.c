@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "reports/model.h"
+#include "reports/section.h"
 #include "t/unit/scratch.h"
 #include "t/unit/trace-sample.h"
 
@@ -115,9 +116,8 @@ static void check_same(const struct summary *kept, const struct summary *sums)
 	}
 	check_int(nr_same, kept->nr_stacks);
 	check_int(nr_naps, 0);
-	check(!sums->nap);
-	check_int(sums->nr_naps, 0);
-	check_int(kept->nr_naps, kept->sum.nr);
+	check_int(sums->naps.nr, 0);
+	check_int(kept->naps.nr, kept->sum.nr);
 	char *a = text_of(kept), *b = text_of(sums);
 	check(strstr(a, "site_1"));
 	check(!strcmp(b, a));
@@ -132,12 +132,12 @@ static bool same_nap(const struct model_nap *a, const struct model_nap *b)
 	       a->file == b->file;
 }
 
-static void test_sums(const char *a, const char *b)
+static void test_sums(const char *one, const char *two)
 {
 	/* In memory all of it, some records at a time, ten at a time. */
 	static const size_t memory[] = {0, 20000, 1000};
 	struct select select = {0};
-	struct summary *kept = load(a, b, &select);
+	struct summary *kept = load(one, two, &select);
 	check_int(kept->sum.nr, 2 * BLOCKS * NAPS);
 	/* A nap of another site is not of the same block. */
 	check_int(kept->sum.nr_objects, 2 * BLOCKS);
@@ -145,18 +145,24 @@ static void test_sums(const char *a, const char *b)
 	for (size_t i = 0; i < ARRAY_SIZE(memory); i++) {
 		struct select sums_only = {.only_sums = true,
 					   .nap_bytes = memory[i]};
-		struct summary *sums = load(a, b, &sums_only);
+		struct summary *sums = load(one, two, &sums_only);
 		check_same(kept, sums);
 		summary_free(sums);
 	}
 	/* Kept and put in order with little memory: the same naps. */
 	select.nap_bytes = 20000;
-	struct summary *again = load(a, b, &select);
-	check_int(again->nr_naps, kept->nr_naps);
+	struct summary *again = load(one, two, &select);
+	struct shelf_window a = {.shelf = &kept->naps};
+	struct shelf_window b = {.shelf = &again->naps};
+	check_int(again->naps.nr, kept->naps.nr);
+	check(again->naps.nr_in_file > 0);
+	check_int(kept->naps.nr_in_file, 0);
 	size_t nr_same = 0;
-	for (size_t i = 0; i < kept->nr_naps; i++)
-		nr_same += same_nap(&again->nap[i], &kept->nap[i]);
-	check_int(nr_same, kept->nr_naps);
+	for (uint64_t i = 0; i < kept->naps.nr; i++)
+		nr_same += same_nap(shelf_at(&a, i), shelf_at(&b, i));
+	check_int(nr_same, kept->naps.nr);
+	shelf_window_close(&a);
+	shelf_window_close(&b);
 	summary_free(again);
 	summary_free(kept);
 }
@@ -181,8 +187,10 @@ static uint64_t most_by_hand(const struct summary *kept,
 			     const struct model_site *site, bool ended)
 {
 	uint64_t nr[STACKS + 1] = {0}, most = 0;
-	for (size_t i = 0; i < kept->nr_naps; i++) {
-		const struct ev_nap *n = &kept->nap[i].nap;
+	struct shelf_window naps = {.shelf = &kept->naps};
+	for (uint64_t i = 0; i < kept->naps.nr; i++) {
+		const struct model_nap *m = shelf_at(&naps, i);
+		const struct ev_nap *n = &m->nap;
 		uint32_t id = ended ? n->ended_stack : n->last_stack;
 		size_t nr_frames, nr_site;
 		const struct trace_frame *f =
@@ -218,6 +226,56 @@ static void test_culprits(const char *a, const char *b)
 	summary_free(kept);
 }
 
+/* Section @name sorted by @sort with @memory bytes, as CSV. */
+static char *table(const struct summary *s, const struct select *select,
+		   const struct summary_input *in, const char *name,
+		   const char *sort, size_t top, size_t memory)
+{
+	struct section_source src = {s, in, 1, select, NULL};
+	struct section_options o = {.format = SECTION_CSV,
+				    .sort = sort,
+				    .top = top,
+				    .sort_bytes = memory};
+	char *text = NULL;
+	size_t size;
+	struct page page = {.out = open_memstream(&text, &size)};
+	trace_rewind(in->reader);
+	check_int(section_print(section_find(name), &src, &o, &page, NULL), 0);
+	fclose(page.out);
+	return text;
+}
+
+/* Tables whose rows do not all fit into memory have the same rows in the same
+ * order; the first of them are those of all. */
+static void test_sorted(const char *path)
+{
+	static const char *const by[][2] = {{"naps", "length"},
+					    {"naps", "-site"},
+					    {"naps", "ended"},
+					    {"events", "thread"},
+					    {"events", "-payload"}};
+	struct summary_input in = {.name = path};
+	struct select select = {.nap_bytes = 20000};
+	struct summary *s = NULL;
+	check_int(trace_reader_open(path, &in.reader, NULL), 0);
+	check_int(summary_load_files(&in, 1, &select, &s, NULL), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(by); i++) {
+		const char *name = by[i][0], *sort = by[i][1];
+		char *all = table(s, &select, &in, name, sort, 0, 0);
+		char *little = table(s, &select, &in, name, sort, 0, 300000);
+		char *first = table(s, &select, &in, name, sort, 100, 0);
+		check(strlen(all) > 1000000);
+		check(!strcmp(little, all));
+		check(strlen(first) > 5000 &&
+		      !strncmp(first, all, strlen(first)));
+		free(all);
+		free(little);
+		free(first);
+	}
+	summary_free(s);
+	trace_reader_close(in.reader);
+}
+
 int main(void)
 {
 	char *a = strdup(write_trace("u-many-naps-a", 10));
@@ -225,6 +283,7 @@ int main(void)
 	test_sums(a, b);
 	test_selected(a, b);
 	test_culprits(a, b);
+	test_sorted(a);
 	remove(a);
 	remove(b);
 	free(a);

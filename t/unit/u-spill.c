@@ -18,8 +18,9 @@ struct item {
 
 #define ALLOWED 64 /* items in memory */
 
-static int compare(const void *va, const void *vb)
+static int compare(const void *va, const void *vb, void *ctx)
 {
+	(void)ctx;
 	const struct item *a = va, *b = vb;
 	if (a->key != b->key)
 		return a->key < b->key ? -1 : 1;
@@ -37,7 +38,7 @@ static void check_order_within(size_t nr, size_t nr_runs_at_least,
 	uint64_t sum = 0, nr_out = 0;
 	bool in_order = true;
 	int rc = SMCO_OK, sorted;
-	spill_init(&s, sizeof(item), ALLOWED * sizeof(item), compare);
+	spill_init(&s, sizeof(item), ALLOWED * sizeof(item), compare, NULL);
 	getrlimit(RLIMIT_FSIZE, &before);
 	limit = before;
 	if (max_bytes < limit.rlim_cur)
@@ -55,7 +56,7 @@ static void check_order_within(size_t nr, size_t nr_runs_at_least,
 	check_int(sorted, SMCO_OK);
 	check(s.nr_runs >= nr_runs_at_least);
 	while ((rc = spill_next(&s, &item)) == 1) {
-		if (nr_out++ && compare(&last, &item) >= 0)
+		if (nr_out++ && compare(&last, &item, NULL) >= 0)
 			in_order = false;
 		sum += item.number;
 		last = item;
@@ -86,7 +87,7 @@ static void test_none(void)
 {
 	struct spill s;
 	struct item item;
-	spill_init(&s, sizeof(item), 1, compare);
+	spill_init(&s, sizeof(item), 1, compare, NULL);
 	check_int(spill_sort(&s), SMCO_OK);
 	check_int(spill_next(&s, &item), 0);
 	spill_deinit(&s);
@@ -99,7 +100,7 @@ static void test_memory(void)
 	struct spill s;
 	struct item item = {0};
 	size_t most = 0;
-	spill_init(&s, sizeof(item), ALLOWED * sizeof(item), compare);
+	spill_init(&s, sizeof(item), ALLOWED * sizeof(item), compare, NULL);
 	for (uint64_t i = 0; i < 50 * ALLOWED; i++) {
 		item.key = ~i;
 		spill_add(&s, &item);

@@ -265,8 +265,9 @@ static void ends(void)
 #define LONG_CHUNKS 150
 
 /* Of a long row of chunks a damaged one takes those along that continue it, and
- * no others: sooner or later one starts afresh. */
-static void rows(const char *path)
+ * no others: sooner or later one starts afresh. So does one that says
+ * @otherwise how it is modelled than those that it continues. */
+static void rows(const char *path, bool otherwise)
 {
 	struct trace_writer *w = NULL;
 	struct trace_reader *r = NULL;
@@ -285,11 +286,17 @@ static void rows(const char *path)
 	free(file);
 	load(path);
 	for (size_t at = sizeof(struct disk_header); at < file_size; nr++) {
+		size_t start = at;
 		at = show_chunk(file, file_size, at, &h);
 		nr -= h.type != CHUNK_RECORDS;
 		if (h.type == CHUNK_RECORDS && nr == 10) {
 			hit = nr;
-			file[at - 1] ^= 1;
+			if (otherwise) {
+				file[start + 2] ^= CHUNK_MODELLED_7 << 4;
+				chunk_head_sign(file + start, &h);
+			} else {
+				file[at - 1] ^= 1;
+			}
 		}
 		if (h.type == CHUNK_RECORDS && hit && !h.back && !afresh)
 			afresh = nr;
@@ -342,7 +349,8 @@ int main(void)
 	flip_bits();
 	holes();
 	ends();
-	rows(path);
+	rows(path, false);
+	rows(path, true);
 	not_traces();
 	free(file);
 	return tap_done();

@@ -4,6 +4,7 @@
  */
 #include "t/unit/tap.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -46,6 +47,16 @@ static off_t size_of(const char *name)
 	return stat(name, &st) < 0 ? -1 : st.st_size;
 }
 
+static int nr_files(void)
+{
+	DIR *d = opendir(scratch_dir());
+	int n = 0;
+	for (struct dirent *e; (e = readdir(d));)
+		n += e->d_type == DT_REG;
+	closedir(d);
+	return n;
+}
+
 /* A reader sees all of it after a flush, with the writer still at work. */
 static void flushed_is_there(void)
 {
@@ -86,6 +97,36 @@ static void old_is_kept(void)
 	check_int(records(path, NULL, NULL), 0);
 	check(!lstat(link, &st) && S_ISLNK(st.st_mode));
 	unlink(link);
+}
+
+/* Until it is published the traces before are where they were, afterwards too
+ * if it never is. */
+static void named_at_last(void)
+{
+	struct trace_writer *w = NULL;
+	check_int(trace_writer_create(path, 1, &w, NULL), 0);
+	put(w, 1);
+	trace_writer_close(w, NULL);
+	unlink(old);
+	for (int is_published = 0; is_published < 2; is_published++) {
+		check_int(trace_writer_prepare(path, 1, &w, NULL), 0);
+		check_int(nr_files(), 2);
+		check_int(records(path, NULL, NULL), 1);
+		check_int(size_of(old), -1);
+		put(w, 1);
+		put(w, 2);
+		if (is_published) {
+			check_int(trace_writer_publish(w, NULL), 0);
+			check_int(trace_writer_publish(w, NULL), 0);
+			trace_writer_close(w, NULL);
+		} else {
+			trace_writer_destroy(w);
+			check_int(nr_files(), 1);
+		}
+	}
+	check_int(nr_files(), 2);
+	check_int(records(old, NULL, NULL), 1);
+	check_int(records(path, NULL, NULL), 2);
 }
 
 static void not_writable(void)
@@ -182,6 +223,7 @@ int main(void)
 	old = scratch_path("x.trace.old");
 	flushed_is_there();
 	old_is_kept();
+	named_at_last();
 	not_writable();
 	full_from_the_start();
 	full_disk();
