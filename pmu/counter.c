@@ -137,19 +137,36 @@ static size_t places_of(const struct counter_plan *plan, size_t group,
 
 static size_t nr_pages;
 
-/* Hardware groups may have to wait for their turn; software events begin
- * whenever the thread does. */
+/*
+ * One of the group's that the kernel says of when it begins on a CPU: the
+ * software events' code does, that of tracepoints does not. -1: none. Hardware
+ * groups may have to wait for their turn.
+ */
+static int telling_fd(const struct counter_plan *plan,
+		      const struct open_group *o)
+{
+	const struct counter_group *g = &plan->group[o->group];
+	if (!plan->event[g->first].is_software)
+		return -1;
+	for (size_t i = 0; i < o->nr; i++) {
+		size_t place = counter_place(o, i, o->nr);
+		if (plan->event[g->first + place].attr.type ==
+		    PERF_TYPE_SOFTWARE)
+			return o->fd[i];
+	}
+	return -1;
+}
+
 static void map_page(struct counter_thread *t)
 {
 	if (!t->tid || (nr_pages >= UNPRIVILEGED_PAGES && geteuid()))
 		return;
 	for (size_t i = 0; i < t->nr; i++) {
-		const struct counter_group *g =
-			&t->plan->group[t->open[i].group];
-		if (!t->plan->event[g->first].is_software)
+		int fd = telling_fd(t->plan, &t->open[i]);
+		if (fd < 0)
 			continue;
 		void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE),
-				  PROT_READ, MAP_SHARED, t->open[i].fd[0], 0);
+				  PROT_READ, MAP_SHARED, fd, 0);
 		if (page != MAP_FAILED) {
 			t->page = page;
 			t->has_moved = true;

@@ -26,6 +26,15 @@ typedef bool pfm_each_fn(void *ctx, const char *pmu, const char *name,
 void pfm_for_each(const char *pmu, bool with_masks, pfm_each_fn *each,
 		  void *ctx);
 
+/* The same of all that it has not, events first with their names alone. */
+void pfm_for_each_absent(pfm_each_fn *each, void *ctx);
+
+/* ---- elsewhere.c: right, but of other machines ---- */
+
+/* Is @name, which is not known here, known on other machines? Then @why begins
+ * with it and says where. */
+bool event_is_elsewhere(const char *name, char *why, size_t size);
+
 /* ---- sysfs.c: PMU/.../ ---- */
 
 int sysfs_parse(const char *name, size_t len, struct pmu_event *ret,

@@ -333,7 +333,7 @@ static int unknown(const char *name, const struct smco_err *why,
 		tracefs_for_each(offer, &n, NULL);
 	nearest_list(&n, list, sizeof(list));
 	if (why->code == SMCO_PERM || why->code == SMCO_UNSUPPORTED)
-		return smco_fail(err, SMCO_NOTFOUND, 0,
+		return smco_fail(err, why->code, 0,
 				 "unknown event '%.60s'; %.200s", name,
 				 why->msg);
 	return smco_fail(err, SMCO_NOTFOUND, 0, "unknown event '%.60s'; %s%s",
@@ -387,7 +387,11 @@ int pmu_event_parse(const char *name, struct pmu_event *ret,
 					 "an event's name has no blanks or "
 					 "control characters");
 	int rc = parse_any(name, &ev, &why);
-	if (rc == SMCO_NOTFOUND && !strncmp(why.msg, "unknown event", 13)) {
+	char where[sizeof(ev.absent)];
+	if (rc == SMCO_NOTFOUND &&
+	    event_is_elsewhere(name, where, sizeof(where)))
+		return smco_fail(err, SMCO_UNSUPPORTED, 0, "%s", where);
+	if (rc && !strncmp(why.msg, "unknown event", 13)) {
 		if (err)
 			*err = why;
 		return rc;
@@ -420,6 +424,25 @@ static size_t event_len(const char *list)
 	return i;
 }
 
+/* What is a right name, but not one of this machine or not for us, pmu_try
+ * refuses. */
+static int parse_or_absent(const char *name, struct pmu_event *ret,
+			   struct smco_err *err)
+{
+	struct smco_err why = {0};
+	int rc = pmu_event_parse(name, ret, &why);
+	if (rc == SMCO_UNSUPPORTED || rc == SMCO_PERM) {
+		*ret = (struct pmu_event){.scale = 1};
+		snprintf(ret->name, sizeof(ret->name), "%.159s", name);
+		snprintf(ret->full, sizeof(ret->full), "%.159s", name);
+		snprintf(ret->absent, sizeof(ret->absent), "%.299s", why.msg);
+		return 0;
+	}
+	if (rc && err)
+		*err = why;
+	return rc;
+}
+
 int pmu_event_parse_list(const char *list, struct pmu_event **ret,
 			 size_t *nr_ret, struct smco_err *err)
 {
@@ -436,7 +459,7 @@ int pmu_event_parse_list(const char *list, struct pmu_event **ret,
 		if (nr == PMU_MAX_EVENTS)
 			return smco_fail(err, SMCO_FORMAT, 0,
 					 "more than %d events", PMU_MAX_EVENTS);
-		int rc = pmu_event_parse(name, &all[nr], err);
+		int rc = parse_or_absent(name, &all[nr], err);
 		if (rc)
 			return rc;
 		for (size_t i = 0; i < nr; i++)

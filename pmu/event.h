@@ -61,10 +61,15 @@ struct pmu_event {
 	/* Of a tracepoint: which of its events count, as the kernel's filters
 	 * are written; pmu_set_filter. NULL = all; never freed. */
 	const char *filter;
+	/* Not "": it is known, but not here, and why. Only in a list;
+	 * pmu_try says so. */
+	char absent[300];
 };
 
 /*
  * SMCO_NOTFOUND: no such event; the message has the names nearest to it.
+ * SMCO_UNSUPPORTED: other machines have it, as another model of CPU.
+ * SMCO_PERM: whether there is such a tracepoint may not be looked up.
  * SMCO_FORMAT: the event is there, but not that unit mask or modifier, and the
  * message has those that are; or the text is no event at all. *ret is
  * untouched on failure.
@@ -74,8 +79,9 @@ int pmu_event_parse(const char *name, struct pmu_event *ret,
 
 /*
  * A list as on the command line: commas between events, but not inside
- * "PMU/.../". At least one, at most PMU_MAX_EVENTS, each once. The array is the
- * caller's to free().
+ * "PMU/.../". At least one, at most PMU_MAX_EVENTS, each once. What
+ * pmu_event_parse calls unsupported or not permitted is in it, too (absent).
+ * The array is the caller's to free().
  */
 #define PMU_MAX_EVENTS 64
 int pmu_event_parse_list(const char *list, struct pmu_event **ret,

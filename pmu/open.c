@@ -171,6 +171,8 @@ static int try_once(const struct pmu_event *ev)
 
 int pmu_try(struct pmu_event *ev, struct smco_err *err)
 {
+	if (ev->absent[0])
+		return smco_fail(err, SMCO_UNSUPPORTED, 0, "%s", ev->absent);
 	int e = try_once(ev);
 	if ((e == EACCES || e == EPERM) && !ev->attr.exclude_kernel &&
 	    !ev->attr.exclude_user && !ev->is_machine_wide &&

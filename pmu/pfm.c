@@ -141,6 +141,21 @@ static bool each_of_pmu(const pfm_pmu_info_t *pmu, bool with_masks,
 	return true;
 }
 
+void pfm_for_each_absent(pfm_each_fn *each, void *ctx)
+{
+	if (!is_ready())
+		return;
+	for (int i = 0; i < PFM_PMU_MAX; i++) {
+		pfm_pmu_info_t info;
+		if (!get_pmu(i, &info) || info.is_present ||
+		    !strcmp(info.name, "perf_raw"))
+			continue;
+		if (!each_of_pmu(&info, false, each, ctx) ||
+		    !each_of_pmu(&info, true, each, ctx))
+			return;
+	}
+}
+
 void pfm_for_each(const char *pmu, bool with_masks, pfm_each_fn *each,
 		  void *ctx)
 {

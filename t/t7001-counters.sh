@@ -286,6 +286,27 @@ if smco-trace --list-events CYCLES | grep -q '^no'; then
 	ok "but nothing at all to count is an error" none
 fi
 
+# Of one model of CPU and not of another, whichever this machine has.
+elsewhere() { # MODEL EVENT
+	LIBPFM_FORCE_PMU=$1 smco-trace -e "page-faults,$2" -o e.trace touch started 2>err
+	[ $? = 125 ] && cat err && [ ! -e started ] &&
+		grep -q "^smco-trace: '$2' is an event of other CPUs than this one: of .*; there are task-clock, .*--if-available" err || return 1
+	LIBPFM_FORCE_PMU=$1 smco-trace -e "page-faults,$2" --if-available -o e.trace true 2>err
+	cat err
+	[ "$(get e.trace 'join ",", map { $_->{name} } @{$c->{events}}')" = page-faults ] &&
+		grep -q "not counted: $2: is an event of other CPUs" err
+}
+ok "an event of another CPU: which ones have it, or left out" elsewhere knl L1D.REPLACEMENT
+ok "with a modifier, and of AMD's" elsewhere skl LS_DISPATCH:ld_dispatch:u
+no_pmu() {
+	smco-trace -e page-faults,cstate_nowhere/c6/ --if-available -o e.trace true 2>err
+	cat err
+	grep -q "not counted: cstate_nowhere/c6/: is not here: the kernel has no PMU 'cstate_nowhere' on this machine" err &&
+		test_exit 125 smco-trace -e page-faults,cycels --if-available -o e.trace touch started 2>err &&
+		grep -q 'nearest:.*CYCLES' err && [ ! -e started ]
+}
+ok "a PMU that the kernel does not have here, but no wrong name" no_pmu
+
 not_an_interval() {
 	local what
 	for what in 0:page-faults 10: :page-faults x:page-faults 1X:page-faults -1:page-faults; do

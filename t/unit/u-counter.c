@@ -265,6 +265,46 @@ static void test_has_run(const struct counter_plan *p)
 	counter_thread_close(self);
 }
 
+/* The same where a tracepoint leads the group, of which the kernel does not say
+ * when it begins. */
+static void test_has_run_traced(void)
+{
+	struct counter_plan p;
+	struct pmu_event tracepoint;
+	struct counter_thread *t = NULL;
+	struct counter_sum sum;
+	if (pmu_event_parse("raw_syscalls:sys_enter", &tracepoint, NULL) ||
+	    pmu_try(&tracepoint, NULL)) {
+		tap_skip("no tracepoints here");
+		return;
+	}
+	if (!plan_of("raw_syscalls:sys_enter,page-faults", &p))
+		return;
+	struct child c = make_child();
+	check_int(counter_thread_open(&p, c.pid, COUNTER_NOW, &t, NULL), 0);
+	tell(&c, 100);
+	check(settle(t));
+	tell(&c, 200);
+	check(counter_thread_has_run(t));
+	check(counter_thread_take(t, 0, &sum, NULL));
+	check_range((double)sum.value[1], 200, 260);
+	counter_thread_close(t);
+	counter_plan_deinit(&p);
+	/* Nobody tells: it is read each time. */
+	if (!plan_of("raw_syscalls:sys_enter", &p))
+		return;
+	check_int(counter_thread_open(&p, c.pid, COUNTER_NOW, &t, NULL), 0);
+	tell(&c, 100);
+	for (int i = 0; i < 5; i++) {
+		check(counter_thread_has_run(t));
+		counter_thread_take(t, 0, &sum, NULL);
+	}
+	tell(&c, 'q');
+	end_child(&c);
+	counter_thread_close(t);
+	counter_plan_deinit(&p);
+}
+
 static void test_birth(const struct counter_plan *p)
 {
 	struct child c = make_child();
@@ -410,6 +450,7 @@ int main(void)
 		test_now(&p);
 		test_pause(&p);
 		test_has_run(&p);
+		test_has_run_traced();
 		test_birth(&p);
 		test_exec(&p);
 		test_errors(&p);

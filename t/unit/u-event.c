@@ -266,6 +266,11 @@ static void test_sysfs(void)
 	refuse("amd/event=two/", SMCO_FORMAT, "not a number");
 	refuse("amd/what=1/", SMCO_FORMAT, "no term 'what'; it has ");
 	refuse("power/energy-pgk/", SMCO_NOTFOUND, "it has energy-pkg");
+	/* Right, on another machine. */
+	refuse("power/energy-ram/", SMCO_UNSUPPORTED,
+	       "'power/energy-ram/' is not here: this CPU does not have it");
+	refuse("cstate_pkg/c6-residency/", SMCO_UNSUPPORTED,
+	       "no PMU 'cstate_pkg' on this machine");
 }
 
 static void test_tracepoints(void)
@@ -296,6 +301,25 @@ static void test_list(void)
 	check_int(pmu_event_parse_list("cs,faults,cs", &all, &nr, &err),
 		  SMCO_FORMAT);
 	check_str(err.msg, "event 'cs' is there twice");
+	check_int(pmu_event_parse_list("cs,cycels", &all, &nr, &err),
+		  SMCO_NOTFOUND);
+}
+
+/* In a list what is of other machines stays, and cannot be counted. */
+static void test_absent(void)
+{
+	struct pmu_event *all = NULL;
+	struct smco_err err = {0};
+	size_t nr = 0;
+	check_int(pmu_event_parse_list("cs,power/energy-ram/", &all, &nr, NULL),
+		  0);
+	check_int(nr, 2);
+	check(nr == 2 && !*all[0].absent && *all[1].absent);
+	check_str(nr == 2 ? all[1].name : NULL, "power/energy-ram/");
+	check_int(nr == 2 ? pmu_try(&all[1], &err) : 0, SMCO_UNSUPPORTED);
+	check_str(err.msg, "'power/energy-ram/' is not here: this CPU does not "
+			   "have it");
+	free(all);
 }
 
 struct seen {
@@ -364,6 +388,7 @@ int main(void)
 	test_sysfs();
 	test_tracepoints();
 	test_list();
+	test_absent();
 	test_listing();
 	test_open();
 	pmu_set_root("");

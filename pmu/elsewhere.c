@@ -1,0 +1,133 @@
+/* Names that are right, of events that other machines have. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pmu/event-private.h"
+
+#define MAX_MODELS 4 /* are named, others counted */
+
+/* What Linux calls its PMUs, and some that only some CPUs have; a name that
+ * ends with "_" has more behind it. */
+static const char *const pmus[] = {
+	"power",    "msr",     "cpu",	     "cpu_core",   "cpu_atom",
+	"cstate_",  "uncore_", "ibs_",	     "amd_",	   "intel_bts",
+	"intel_pt", "i915",    "breakpoint", "tracepoint", "kprobe",
+	"uprobe",   "software"};
+
+static const char *const events[] = {"msr/aperf/",
+				     "msr/mperf/",
+				     "msr/pperf/",
+				     "msr/smi/",
+				     "msr/tsc/",
+				     "msr/irperf/",
+				     "msr/ptsc/",
+				     "msr/cpu_thermal_margin/",
+				     "power/energy-cores/",
+				     "power/energy-pkg/",
+				     "power/energy-ram/",
+				     "power/energy-gpu/",
+				     "power/energy-psys/",
+				     "power/energy-core/"};
+
+static bool is_kernels(const char *name, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(pmus); i++) {
+		size_t n = strlen(pmus[i]);
+		if (n <= len && !memcmp(pmus[i], name, n) &&
+		    (n == len || pmus[i][n - 1] == '_'))
+			return true;
+	}
+	return false;
+}
+
+static bool sysfs_elsewhere(const char *name, char *why, size_t size)
+{
+	size_t len = strcspn(name, "/");
+	char pmu[64];
+	snprintf(pmu, sizeof(pmu), "%.*s", (int)len, name);
+	if (!is_kernels(name, len))
+		return false;
+	if (!sysfs_has_pmu(pmu)) {
+		snprintf(
+			why, size,
+			"'%.60s' is not here: the kernel has no PMU '%.40s' on "
+			"this machine",
+			name, pmu);
+		return true;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+		if (strncmp(name, events[i], strlen(events[i])) != 0)
+			continue;
+		snprintf(why, size,
+			 "'%.60s' is not here: this CPU does not have it",
+			 name);
+		return true;
+	}
+	return false;
+}
+
+struct models {
+	const char *wanted;
+	bool is_full; /* with its PMU before it */
+	char list[120];
+	char last[64];
+	size_t nr;
+};
+
+/* "." works like ":", and case is no matter. */
+static char fold(char c)
+{
+	return c == '.' ? ':' : (char)tolower((unsigned char)c);
+}
+
+/* Is @wanted that event, perhaps with modifiers? */
+static bool is_event(const char *wanted, const char *event)
+{
+	for (; *event; event++, wanted++)
+		if (fold(*wanted) != fold(*event))
+			return false;
+	return !*wanted || fold(*wanted) == ':';
+}
+
+static bool look(void *ctx, const char *pmu, const char *name, const char *desc)
+{
+	struct models *m = ctx;
+	const char *event = strstr(name, "::");
+	(void)desc;
+	if (!event || !strcmp(m->last, pmu) ||
+	    !is_event(m->wanted, m->is_full ? name : event + 2))
+		return true;
+	snprintf(m->last, sizeof(m->last), "%s", pmu);
+	size_t len = strlen(m->list);
+	if (m->nr++ < MAX_MODELS)
+		snprintf(m->list + len, sizeof(m->list) - len, "%s%s",
+			 len ? ", " : "", pmu);
+	return true;
+}
+
+bool event_is_elsewhere(const char *name, char *why, size_t size)
+{
+	struct models m = {.wanted = name};
+	char more[32] = "", pmu[64];
+	if (strchr(name, '/'))
+		return sysfs_elsewhere(name, why, size);
+	const char *sep = strstr(name, "::");
+	if (sep) {
+		snprintf(pmu, sizeof(pmu), "%.*s", (int)(sep - name), name);
+		m.is_full = true;
+		pfm_for_each(pmu, false, look, &m);
+		pfm_for_each(pmu, true, look, &m);
+	} else {
+		pfm_for_each_absent(look, &m);
+	}
+	if (!m.nr)
+		return false;
+	if (m.nr > MAX_MODELS)
+		snprintf(more, sizeof(more), " and %zu more",
+			 m.nr - MAX_MODELS);
+	snprintf(why, size,
+		 "'%.60s' is an event of other CPUs than this one: of %s%s",
+		 name, m.list, more);
+	return true;
+}
