@@ -60,6 +60,19 @@ ok "several -p" several "${pids[0]}" -p "${pids[1]}" -p "${pids[2]}"
 ok "the output of pgrep" several "$(pgrep -P $$ -x forgetful-serve)"
 ok "the output of pidof's kind" several "${pids[*]}"
 
+# Each stands for its own start only: nobody is made to stand before the one
+# before it goes on.
+in_turn() {
+	SMCO_DEBUG=ptrace,stop smco-trace -q -o c.trace -d 0.1 -p "$1" 2>said
+	perl -ne '
+		$stands{$1} = 1 if /gather: (\d+) interrupt/ && !$started{$1};
+		delete $stands{$1}, $started{$1} = 1 if /attached to (\d+):/;
+		exit print "together: @{[keys %stands]}\n" if keys %stands > 1;
+		END { $? ||= keys %started != 3 }' said
+}
+ok "they stand one after the other" in_turn \
+	"${pids[0]},${pids[1]},${pids[2]}"
+
 all_or_nothing() {
 	local status
 	sh -c 'echo $$' >gone

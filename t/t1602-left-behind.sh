@@ -80,4 +80,42 @@ cleared_by_another() {
 }
 ok "everything, cleared by one that plants nothing" cleared_by_another
 
+# Threads that get a CPU for a millisecond in 600 do not stand in time, when what
+# was left has gone and all are to stand again for their start: that is tried
+# anew, more than once. The group's files are those of either version.
+slow_group() {
+	local dir=/sys/fs/cgroup/cpu group
+	[ -w $dir/cpu.shares ] || dir=/sys/fs/cgroup
+	group=$dir/smco-$$
+	mkdir "$group" 2>/dev/null || return 1
+	if { echo 600000 >"$group/cpu.cfs_period_us" &&
+		echo 1000 >"$group/cpu.cfs_quota_us"; } 2>/dev/null ||
+		echo "1000 600000" 2>/dev/null >"$group/cpu.max"; then
+		echo "$group"
+	else
+		rmdir "$group"
+		return 1
+	fi
+}
+without_a_cpu() {
+	local i status
+	for ((i = 0; i < 6; i++)); do
+		start thread_churn 0 && killed_in "$pid" || return
+		echo "$pid" >"$1/cgroup.procs"
+		timeout -k 2 100 smco-trace -q -t 50 -d 0.1 -o slow.trace \
+			-p "$pid" 2>said
+		status=$?
+		echo "$pid" >"${1%/*}/cgroup.procs"
+		cat said
+		smco-report slow.trace >report
+		[ $status = 0 ] && grep 'sensors in' report &&
+			! grep 'does not stop' report && kill -TERM "$pid" &&
+			finish || return
+	done
+}
+if group=$(slow_group); then
+	ok "who gets no CPU to stand on is waited for" without_a_cpu "$group"
+	wait_for 5 rmdir "$group"
+fi
+
 done_testing

@@ -125,23 +125,40 @@ static void undo_by_hand(struct guard *g)
 
 void guard_off(struct guard *g)
 {
+	struct tproc *p = g->base.proc;
 	if (!g->on)
 		return;
 	g->on = false;
+	/*
+	 * The program's own action comes back, which knows nothing of a fault
+	 * that a guard has caused: if nobody has looked at that yet, it would
+	 * be the program's when we are killed now.
+	 */
+	bool stand = !tproc_stop(p, NULL);
 	guard_take_all(g, NULL, -1);
+	if (stand)
+		tproc_take_back_faults(p);
 	if (warden_do(g->w, WARDEN_OFF, NULL, 0, NULL))
 		undo_by_hand(g);
+	if (stand)
+		tproc_cont(p);
 }
 
 void guard_untrace(struct guard *g)
 {
-	guard_off(g);
-	if (!g->traced)
+	struct tproc *p = g->base.proc;
+	if (!g->traced) {
+		guard_off(g);
 		return;
+	}
+	bool stand = !tproc_stop(p, NULL); /* once for all of that */
+	guard_off(g);
 	g->traced = false;
 	if (warden_is_running(g->w))
 		warden_do(g->w, WARDEN_QUIT, NULL, 0, NULL);
-	tproc_trace_syscalls(g->base.proc, false);
+	tproc_trace_syscalls(p, false);
+	if (stand)
+		tproc_cont(p);
 }
 
 static int look_at_altstacks(struct guard *g, struct smco_err *err)
@@ -456,6 +473,13 @@ static int undo(struct tproc *p, void *arg)
 	return 0;
 }
 
+static int guard_prepare(struct smco_err *err)
+{
+	(void)err;
+	warden_prepare();
+	return 0;
+}
+
 static int guard_open(struct tproc *p, struct access **ret,
 		      struct smco_err *err)
 {
@@ -518,6 +542,7 @@ const struct access_ops access_mprotect = {
 	.name = "mprotect",
 	.sees = ACCESS_READS | ACCESS_WRITES | ACCESS_KERNEL,
 	.is_guard = true,
+	.prepare = guard_prepare,
 	.open = guard_open,
 	.close = guard_close,
 	.forget = guard_forget,

@@ -106,7 +106,7 @@ static void init_mutex(pthread_mutex_t *m)
 	pthread_mutexattr_destroy(&attr);
 }
 
-static void lay_delay_line(void)
+void warden_prepare(void)
 {
 	static bool done;
 	size_t len = (size_t)DELAY_NR * DELAY_STRIDE;
@@ -219,7 +219,7 @@ static void init_owner(struct warden *w)
 		       "the table has room for a mutex");
 	_Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0,
 		       "the mutex begins with its futex");
-	lay_delay_line();
+	warden_prepare();
 	init_mutex((pthread_mutex_t *)&w->shared->owner);
 }
 

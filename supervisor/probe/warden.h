@@ -18,6 +18,12 @@ struct warden;
 
 #define WARDEN_NAME "smco-guard" /* of its mappings and of its process */
 
+/*
+ * What takes long and needs no process: 20 ms of CPU time, the first time; 128
+ * MiB of addresses, of which no memory stays, are never given back.
+ * warden_create() does it if nobody has, which makes a program stand longer.
+ */
+void warden_prepare(void);
 /* Maps image and table into @p. One task stopped. All or nothing. */
 int warden_create(struct tproc *p, struct warden **ret, struct smco_err *err);
 /* Unmaps them (needs a stopped task unless @gone) and frees. Quits first. */

@@ -5,6 +5,9 @@
 
 #include "supervisor/tracee/internal.h"
 
+/* A thread that is to come to its fault's stop has to get a CPU first. */
+#define TAKE_BACK_NS (200 * NSEC_PER_MSEC)
+
 /*
  * Default action: ignore. SIGCHLD is not among them: whether it is ignored
  * changes what wait(2) does, so programs care.
@@ -127,12 +130,17 @@ bool signal_meet_fault(struct task *t)
 	return true;
 }
 
-static bool stands_at_fault(struct task *t)
+static bool stands_at(struct task *t, int sig)
 {
 	siginfo_t si;
-	return task_kind(t) == STOP_SIGNAL && WSTOPSIG(t->status) == SIGSEGV &&
+	return task_kind(t) == STOP_SIGNAL && WSTOPSIG(t->status) == sig &&
 	       ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) == 0 &&
 	       is_fault(&si);
+}
+
+static bool stands_at_fault(struct task *t)
+{
+	return stands_at(t, SIGSEGV);
 }
 
 void signal_block_fault(struct task *t)
@@ -160,6 +168,46 @@ void tproc_block_after_fault(struct tproc *p)
 		signal_block_fault(only);
 	else if (only)
 		only->block_fault = true; /* blocked now it would stay queued */
+}
+
+/* From a stop on the way there to the stop of the fault's signal. It runs no
+ * instruction of the program before that, however late it gets a CPU. */
+static bool go_to_fault(struct task *t)
+{
+	return signal_meet_fault(t) &&
+	       task_await(t, smco_now_ns() + TAKE_BACK_NS) == 0 &&
+	       t->state == TASK_STOPPED && task_kind(t) == STOP_SIGNAL;
+}
+
+static void take_back(struct task *t)
+{
+	/* It loses its signal on the way. Who comes late stands all the same,
+	 * but where is known only after another try. */
+	int r = task_to_event_stop(t);
+	if (r == SMCO_BUSY && t->state == TASK_STOPPED)
+		r = task_to_event_stop(t);
+	if (t->state == TASK_DEAD)
+		return;
+	task_dequeue(t);
+	if (r < 0)
+		return;
+	smco_debug("ptrace", "%d: a fault is taken back", t->tid);
+	if (t->block_fault)
+		signal_block_fault(t);
+}
+
+void tproc_take_back_faults(struct tproc *p)
+{
+	for (struct task *t = p->tasks; t; t = t->next) {
+		if (t->state != TASK_STOPPED || t->held || t->owed || t->is_new)
+			continue;
+		if (task_kind(t) != STOP_SIGNAL && !go_to_fault(t))
+			continue;
+		/* Not queued: it is decided what becomes of its signal. */
+		if (t->queued &&
+		    (stands_at(t, SIGSEGV) || stands_at(t, SIGBUS)))
+			take_back(t);
+	}
 }
 
 bool signal_is_handled(struct task *t, int sig)

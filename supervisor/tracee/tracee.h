@@ -378,6 +378,14 @@ void tproc_clear_trap_range(struct tproc *p, taddr_t start, taddr_t end);
  * known only if no more than one stands at a fault; else nothing is done.
  */
 void tproc_block_after_fault(struct tproc *p);
+/*
+ * What was guarded is not any more, and nobody has been told yet of the faults
+ * that tasks of @p have met: they are forgotten, and the instructions run
+ * again with the tasks. A fault of the program's own comes again then, the same
+ * in every detail. All tasks stopped by tproc_stop(); one whose event was
+ * handed out, or that cannot stop now, is left as it is.
+ */
+void tproc_take_back_faults(struct tproc *p);
 
 /* Syscall stops (PTRACE_SYSCALL) for all tasks of @p on or off. */
 int tproc_trace_syscalls(struct tproc *p, bool on);

@@ -12,6 +12,7 @@
  * They need no supervisor: it may die or leave meanwhile. What they need to
  * know is on the thread's own stack, below what it uses.
  */
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -173,6 +174,10 @@ bool whole_again(struct task *t, struct user_regs_struct *regs,
 	if (!install(t->proc) ||
 	    (late->is_vector && !arch_whole_has_vector(t->proc->whole_len)))
 		return false;
+	/* The frame is to say how it is made again, not that it has ended: who
+	 * goes home before it has entered the call gets what is there. */
+	if (arch.syscall_ret(&there) == -EINTR)
+		arch.ask_restart(&there);
 	taddr_t sp = arch_whole_again(&there, t->proc->whole, late, &frame);
 	if (tmem_write(t->proc, sp, &frame,
 		       arch_whole_frame_len(&there, t->proc->whole)) < 0 ||

@@ -34,6 +34,27 @@ static bool ends_with_success(const char *path)
 	return !strcmp(line, "EXIT-SUCCESS\n");
 }
 
+static bool is_alive(pid_t pid)
+{
+	siginfo_t si = {0};
+	return !waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) &&
+	       !si.si_pid;
+}
+
+/* The program of @supervisor has exec'ed, which on a busy machine takes its
+ * time. */
+static bool has_program(pid_t supervisor)
+{
+	char at[64], buf[64];
+	snprintf(at, sizeof(at), "/proc/%d/task/%d/children", (int)supervisor,
+		 (int)supervisor);
+	if (smco_slurp(at, buf, sizeof(buf)) <= 0)
+		return false;
+	snprintf(at, sizeof(at), "/proc/%d/comm", atoi(buf));
+	return smco_slurp(at, buf, sizeof(buf)) > 0 &&
+	       !strcmp(buf, "hook-live\n");
+}
+
 int main(void)
 {
 	unsigned killed = 0, ok = 0, never = 0;
@@ -46,6 +67,8 @@ int main(void)
 		pid_t supervisor = fork();
 		if (supervisor == 0)
 			supervise(path);
+		while (!has_program(supervisor) && is_alive(supervisor))
+			usleep(1000);
 		usleep(20000 + i * 15000);
 		kill(supervisor, SIGKILL);
 		/* The supervisor, and the program that is ours now. */

@@ -125,16 +125,19 @@ static const struct kind {
 	{"futex_wait, timed", act_futex2, 0, 1, 0},
 };
 
-/* In a call other than the read for its next order. */
+/* In a call other than the read for its next order; or that is over, which
+ * the answer is going to tell. */
 static void until_it_waits(void)
 {
+	struct pollfd answer = {.fd = pup.answer, .events = POLLIN};
 	char path[64], line[256];
 	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)pup.pid);
 	do
 		usleep(1000);
-	while (puppet_state(pup.pid) != 'S' ||
-	       smco_slurp(path, line, sizeof(line)) <= 0 ||
-	       strtol(line, NULL, 10) == SYS_read);
+	while (poll(&answer, 1, 0) <= 0 &&
+	       (puppet_state(pup.pid) != 'S' ||
+		smco_slurp(path, line, sizeof(line)) <= 0 ||
+		strtol(line, NULL, 10) == SYS_read));
 }
 
 static void begin(const struct kind *k)
@@ -250,6 +253,28 @@ static void left(struct tracer *tr, const struct kind *k, bool is_changed)
 	ends_as_woken(k);
 }
 
+/* Left in the moment when the kernel has prepared to make it again, and the
+ * thread has not entered it yet. */
+static void left_before(struct tracer *tr, const struct kind *k)
+{
+	struct user_regs_struct regs;
+
+	begin(k);
+	struct tproc *p = come(tr);
+	tproc_resume_new(p);
+	pass(tr, 5);
+	check_int(traced_stop(p, NULL), 0);
+	struct task *t = tproc_first_task(p);
+	check_int(task_get_regs(t, &regs), 0);
+	check(arch.restart_pending(&regs));
+	arch.restart_by_hand(&regs);
+	check_int(task_set_regs(t, &regs), 0);
+	leave(p);
+	until_it_waits();
+	change();
+	ends_as_woken(k);
+}
+
 static void on_usr1(int sig, siginfo_t *si, void *context)
 {
 	const ucontext_t *c = context;
@@ -308,6 +333,7 @@ int main(void)
 		held(tr, k, 3);
 		woken(tr, k);
 		left(tr, k, false);
+		left_before(tr, k);
 		if (k->expected >= 0)
 			left(tr, k, true);
 		handled(tr, k, 0);

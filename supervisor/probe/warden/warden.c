@@ -46,6 +46,7 @@
 #define PR_SET_NAME		  15
 #define PR_GET_CHILD_SUBREAPER	  37
 #define ESRCH			  3
+#define MOST_AGAIN		  4096
 #define EINTR			  4
 
 typedef uint64_t u64;
@@ -191,7 +192,11 @@ static void run_command(struct warden_shared *s)
 		break;
 	case WARDEN_OFF:
 	case WARDEN_QUIT:
-		turn_off(s);
+		open_all(s);
+		/* Who gave the order is dead, and what the threads stood at is
+		 * on its way to them: stay for that. */
+		if (!owner_is_gone(s))
+			give_action_back(s);
 		break;
 	default:
 		break;
@@ -279,7 +284,7 @@ static void warden_main(void)
 			seen = cmd;
 			store(&s->done, seen);
 			call(NR_FUTEX, addr(&s->done), FUTEX_WAKE, 1, 0, 0);
-			if (op == WARDEN_QUIT)
+			if (op == WARDEN_QUIT && !load(&s->is_on))
 				leave();
 			continue;
 		}
@@ -384,10 +389,11 @@ void warden_handler(int sig, const int32_t *info, void *context)
 				slot_open(slot);
 				return;
 			}
-			/* Opened since the fault: try again. More often: the
-			 * program's own fault, on memory once guarded. */
+			/* Opened since the fault: try again. More often than
+			 * there are threads: the program's own fault, on memory
+			 * once guarded. */
 			if (__atomic_fetch_add(&slot->again, 1,
-					       __ATOMIC_RELAXED) < 64)
+					       __ATOMIC_RELAXED) < MOST_AGAIN)
 				return;
 		}
 	turn_off(s);
