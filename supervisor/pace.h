@@ -1,10 +1,11 @@
 /*
  * pace.h - how far apart the supervisor's ticks are. Its own CPU time has a
  * bound: where the program waits for that CPU, a quarter of the budget must do,
- * half of it when there is room; where it does not, a few percent of a CPU,
- * which slow nothing down. Which of the two holds is what was charged of the
- * CPU time that was used. What is done only while there is room in the budget
- * (arming) is not meant: it does not become less where ticks are farther apart.
+ * nine tenths of it when there is room, which nobody else has asked for; where
+ * it does not, a few percent of a CPU, which slow nothing down. Which of the
+ * two holds is what was charged of the CPU time that was used. What is done
+ * only while there is room in the budget (arming) is not meant: it does not
+ * become less where ticks are farther apart.
  */
 #ifndef SMCO_PACE_H
 #define SMCO_PACE_H

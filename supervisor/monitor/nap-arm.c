@@ -243,6 +243,14 @@ static void look_for_aged(struct nap_proc *np)
 	}
 }
 
+/* What was reset now was set before: these pages stand from here on. */
+static void account_for_reset(struct block *b, const struct page_range *r)
+{
+	if ((r->end - r->start) / TPAGE_SIZE == block_nr_pages(b))
+		nap_account_for(b, r->nr_present - r->nr_touched);
+	nap_set_clear(b, b->nr_clear + r->nr_touched);
+}
+
 static void arm_planned(struct nap_proc *np, uint64_t now_ns)
 {
 	struct access *a = np->primary;
@@ -255,21 +263,11 @@ static void arm_planned(struct nap_proc *np, uint64_t now_ns)
 	np->planned_pages = 0;
 	if (!nr)
 		return;
-	/* What is reset now was set before: these pages stand from here on. */
-	bool known = !a->ops->collect(a, r, nr);
-	for (uint32_t i = 0; i < nr; i++) {
-		struct block *b = r[i].user;
-		uint64_t pages = (r[i].end - r[i].start) / TPAGE_SIZE;
-		if (known && pages == block_nr_pages(b))
-			nap_account_for(b, r[i].nr_present - r[i].nr_touched);
-		nap_set_clear(b, b->nr_clear + (known ? r[i].nr_touched
-						      : (uint32_t)pages));
-		/* arm does not need it; kept for armed() */
-		r[i].first_touched = known && !r[i].nr_present;
-	}
 	int rc = a->ops->arm(a, r, nr);
 	for (uint32_t i = 0; i < nr; i++) {
 		struct block *b = r[i].user;
+		if (!rc && r[i].nr_reset != UINT32_MAX)
+			account_for_reset(b, &r[i]);
 		if (b->state == BLOCK_IDLE)
 			continue; /* an earlier range of it failed */
 		if (rc || r[i].nr_reset == UINT32_MAX || r[i].nr_stuck)
@@ -277,7 +275,7 @@ static void arm_planned(struct nap_proc *np, uint64_t now_ns)
 		else if (r[i].nr_waiting)
 			put_off(b, now_ns);
 		else
-			armed(b, &r[i], r[i].first_touched);
+			armed(b, &r[i], !r[i].nr_present);
 	}
 }
 

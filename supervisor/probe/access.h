@@ -49,9 +49,10 @@ struct page_range {
 	 * touched, which is no evidence either; arm again in some ms. Not all
 	 * are counted; 0 where it cannot be known. */
 	uint32_t nr_waiting;
+	/* out of collect; out of arm of a polled mechanism: just before it */
+	uint32_t nr_present; /* pages with memory behind them */
+	uint32_t nr_touched; /* touched since they were armed */
 	/* out of collect: */
-	uint32_t nr_present;   /* pages with memory behind them */
-	uint32_t nr_touched;   /* touched since they were armed */
 	uint32_t nr_huge;      /* 2 MiB mappings overlapping the range */
 	taddr_t first_touched; /* a touched page; 0 if none */
 	/* Pages that were accessed since they were armed (with was_aged), but
@@ -90,7 +91,8 @@ struct access_ops {
 	 * calibration) and does not depend on the process. NULL = nothing. On
 	 * failure open() will fail for the same reason and say so. */
 	int (*prepare)(struct smco_err *err);
-	void (*unprepare)(void); /* after a prepare that succeeded */
+	/* After a prepare that succeeded; NULL = nothing is to be undone. */
+	void (*unprepare)(void);
 	/* Try it for real in @p (all tasks stopped or inside TEV_PROC_NEW);
 	 * error message says what is missing. */
 	int (*open)(struct tproc *p, struct access **ret, struct smco_err *err);

@@ -261,6 +261,8 @@ static size_t find_spans(struct bits *b, struct page_range *r, size_t nr,
 		struct page_range *pr = &r[b->range_of[k]];
 		if (pr->nr_reset == UINT32_MAX)
 			pr->nr_reset = 0;
+		pr->nr_present += slots[k].nr_present;
+		pr->nr_touched += slots[k].nr_touched;
 		if (slots[k].flags & PTREAD_GIGANTIC) {
 			pr->nr_stuck += slots[k].nr_touched;
 		} else if (slots[k].nr_touched || pr->was_aged) {
@@ -301,6 +303,7 @@ static int bits_arm(struct access *a, struct page_range *r, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		r[i].nr_reset = UINT32_MAX;
 		r[i].nr_stuck = r[i].nr_waiting = 0;
+		r[i].nr_present = r[i].nr_touched = 0;
 		r[i].armed_ns = 0;
 	}
 	while (pg.at < n && !err) {

@@ -167,6 +167,8 @@ static int arm_one(struct pagescan *s, struct page_range *r)
 	int e = scan(s, r->start, r->end, PAGE_PRESENT | PAGE_WRITTEN, 0, &sum);
 	if (e)
 		return e;
+	r->nr_present = (uint32_t)sum.nr_present;
+	r->nr_touched = (uint32_t)sum.nr_written;
 	if (sum.nr_huge_pages) {
 		r->nr_reset = 0;
 		r->nr_stuck = (uint32_t)sum.nr_huge_pages;

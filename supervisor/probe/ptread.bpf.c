@@ -113,6 +113,10 @@ struct walk {
 	__u64 pud_entry; /* a gigantic leaf instead of a PMD page */
 	__u32 missing_shift;
 	__u32 slot; /* of the range being read */
+	/* The last entry read there: which 2 MiB it is for. Ranges come in
+	 * order of their addresses, many of one page table. */
+	__u64 pt_tag;
+	__u64 pt_entry;
 	__u64 start;
 	__u64 end;
 	__u64 cur;
@@ -316,6 +320,51 @@ static long tally_aged(__u32 i, struct tally *t)
 	return 0;
 }
 
+#define FEW_PAGES 8
+
+/*
+ * As count_small() for at most FEW_PAGES pages: most blocks are not larger, and
+ * to count in groups costs several times as much as they do. Does not ask what
+ * is aged.
+ */
+__noinline int count_few(__u64 k, __u64 table, __u64 va, __u64 n)
+{
+	__u32 zero = 0;
+	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
+	__u64 present = 0, touched = 0, first = 0, end = 0;
+
+	if (!b)
+		return 0;
+	BOUND(k, PTREAD_MAX_SLOTS - 1);
+	struct ptread_slot *slot = &b->slots[k];
+	for (__u32 i = 1; i < FEW_PAGES; i++)
+		b->pt[i] = 0;
+	BOUND(n, 2 * FEW_PAGES - 1);
+	if (n < 1 || n > FEW_PAGES ||
+	    bpf_probe_read_kernel(
+		    b->pt, n * 8,
+		    (void *)(table + ((va >> PAGE_SHIFT) & 511) * 8)))
+		return 0;
+#pragma clang loop unroll(full)
+	for (__u32 i = 0; i < FEW_PAGES; i++) {
+		__u64 p = b->pt[i] | b->pt[i] >> 8; /* or protnone */
+		__u64 t = (b->pt[i] >> 5) & p & 1;
+		present += p & 1;
+		touched += t;
+		first += !touched;
+		end = t ? i + 1 : end;
+		IN_ORDER(touched);
+	}
+	slot->nr_present += present;
+	slot->nr_touched += touched;
+	if (!touched)
+		return 0;
+	slot->touched_end = va + (end << PAGE_SHIFT);
+	if (!slot->first_touched)
+		slot->first_touched = va + (first << PAGE_SHIFT);
+	return 0;
+}
+
 /* The pages of one page table that belong to [va, to), for slot @k. Global for
  * the same reason. */
 __noinline int count_small(__u64 k, __u64 table, __u64 va, __u64 to)
@@ -386,12 +435,19 @@ static long walk_step(__u32 i, struct walk *w)
 		}
 		return 0;
 	}
-	__u64 e = read_entry(w->pmd_page + ((va >> PMD_SHIFT) & 511) * 8);
+	if (va >> PMD_SHIFT != w->pt_tag) {
+		w->pt_tag = va >> PMD_SHIFT;
+		w->pt_entry =
+			read_entry(w->pmd_page + ((va >> PMD_SHIFT) & 511) * 8);
+	}
+	__u64 e = w->pt_entry, nr = (to - va) >> PAGE_SHIFT;
 	/* A huge page under split or made PROT_NONE has no present bit; a
 	 * migrating one has neither and counts as not present. */
 	if (e & ENTRY_LEAF) {
 		if (e & (ENTRY_PRESENT | ENTRY_PROTNONE))
 			count_huge(w, slot, e, va, to);
+	} else if (e & ENTRY_PRESENT && nr <= FEW_PAGES && !slot->want_aged) {
+		count_few(k, table_of(w, e), va, nr);
 	} else if (e & ENTRY_PRESENT) {
 		count_small(k, table_of(w, e), va, to);
 	}
@@ -515,7 +571,8 @@ SEC("syscall") int ptread_scan(struct ptread_arg *a)
 			 .base = a->base,
 			 .phys_mask = a->phys_mask,
 			 .nr_levels = a->nr_levels,
-			 .pmd_tag = NO_TAG};
+			 .pmd_tag = NO_TAG,
+			 .pt_tag = NO_TAG};
 	if (!w.pgd)
 		return 0;
 	bpf_loop(a->nr, walk_range, &w, 0);

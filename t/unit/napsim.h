@@ -52,6 +52,16 @@ static inline uint64_t fake_cost(const struct access *a)
 		.drop = fake_drop, .touch_cost_ns = fake_cost,                 \
 	}
 
+/* The same: marks that are looked at. */
+#define NAPSIM_POLLED(arm_fn, collect_fn)                                      \
+	{                                                                      \
+		.name = "fake",                                                \
+		.sees = ACCESS_READS | ACCESS_WRITES | ACCESS_KERNEL,          \
+		.arm = (arm_fn), .disarm = fake_disarm,                        \
+		.collect = (collect_fn), .drop = fake_drop,                    \
+		.touch_cost_ns = fake_cost,                                    \
+	}
+
 static inline void napsim_emit(void *ctx, const struct record *r)
 {
 	(void)ctx;

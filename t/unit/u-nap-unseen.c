@@ -10,20 +10,6 @@ static bool is_young, is_aged, is_guarded;
 static unsigned nr_armed, nr_guard_set, nr_guard_twice;
 static uint64_t guard_side_ns, guard_price_ns;
 
-static int fake_arm(struct access *a, struct page_range *r, size_t n)
-{
-	(void)a;
-	for (size_t i = 0; i < n; i++) {
-		/* As the bits do: who is not young is left alone. */
-		if (is_young || r[i].was_aged)
-			is_aged = false;
-		r[i].nr_reset = is_young;
-		is_young = false;
-		nr_armed++;
-	}
-	return 0;
-}
-
 static int fake_collect(struct access *a, struct page_range *r, size_t n)
 {
 	(void)a;
@@ -32,6 +18,20 @@ static int fake_collect(struct access *a, struct page_range *r, size_t n)
 		r[i].nr_touched = is_young;
 		r[i].first_touched = is_young ? NAPSIM_BLOCK : 0;
 		r[i].nr_aged = r[i].want_aged && is_aged;
+	}
+	return 0;
+}
+
+static int fake_arm(struct access *a, struct page_range *r, size_t n)
+{
+	fake_collect(a, r, n); /* arm says so, too */
+	for (size_t i = 0; i < n; i++) {
+		/* As the bits do: who is not young is left alone. */
+		if (is_young || r[i].was_aged)
+			is_aged = false;
+		r[i].nr_reset = is_young;
+		is_young = false;
+		nr_armed++;
 	}
 	return 0;
 }

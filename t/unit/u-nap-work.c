@@ -25,19 +25,6 @@ static size_t index_of(taddr_t page)
 	return (page - NAPSIM_BLOCK) / TPAGE_SIZE;
 }
 
-static int arm(struct access *a, struct page_range *r, size_t n)
-{
-	(void)a;
-	for (size_t i = 0; i < n; i++) {
-		for (taddr_t p = r[i].start; p < r[i].end; p += TPAGE_SIZE)
-			is_young[index_of(p)] = is_busy;
-		r[i].nr_reset = 0;
-		nr_armed_large += r[i].start >= LARGE &&
-				  r[i].end - r[i].start > TPAGE_SIZE;
-	}
-	return 0;
-}
-
 static int collect(struct access *a, struct page_range *r, size_t n)
 {
 	bool asks = false;
@@ -59,14 +46,20 @@ static int collect(struct access *a, struct page_range *r, size_t n)
 	return 0;
 }
 
-static const struct access_ops ops = {
-	.name = "fake",
-	.sees = ACCESS_READS | ACCESS_WRITES | ACCESS_KERNEL,
-	.arm = arm,
-	.collect = collect,
-	.drop = fake_drop,
-	.touch_cost_ns = fake_cost,
-};
+static int arm(struct access *a, struct page_range *r, size_t n)
+{
+	collect(a, r, n); /* arm says so, too */
+	for (size_t i = 0; i < n; i++) {
+		for (taddr_t p = r[i].start; p < r[i].end; p += TPAGE_SIZE)
+			is_young[index_of(p)] = is_busy;
+		r[i].nr_reset = 0;
+		nr_armed_large += r[i].start >= LARGE &&
+				  r[i].end - r[i].start > TPAGE_SIZE;
+	}
+	return 0;
+}
+
+static const struct access_ops ops = NAPSIM_POLLED(arm, collect);
 
 int main(void)
 {

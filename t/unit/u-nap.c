@@ -77,18 +77,6 @@ static void run_until(uint64_t t)
 
 /* ---- the fake mechanism ---- */
 
-static int fake_arm(struct access *a, struct page_range *r, size_t n)
-{
-	(void)a;
-	for (size_t i = 0; i < n; i++) {
-		struct sim *s = sim_of(r[i].start);
-		for (taddr_t p = r[i].start; p < r[i].end; p += TPAGE_SIZE)
-			s->young[(p - s->addr) / TPAGE_SIZE] = 0;
-		r[i].nr_reset = 0;
-	}
-	return 0;
-}
-
 static int fake_collect(struct access *a, struct page_range *r, size_t n)
 {
 	(void)a;
@@ -107,14 +95,19 @@ static int fake_collect(struct access *a, struct page_range *r, size_t n)
 	return 0;
 }
 
-static const struct access_ops fake_ops = {
-	.name = "fake",
-	.sees = ACCESS_READS | ACCESS_WRITES | ACCESS_KERNEL,
-	.arm = fake_arm,
-	.collect = fake_collect,
-	.drop = fake_drop,
-	.touch_cost_ns = fake_cost,
-};
+static int fake_arm(struct access *a, struct page_range *r, size_t n)
+{
+	fake_collect(a, r, n); /* arm says so, too */
+	for (size_t i = 0; i < n; i++) {
+		struct sim *s = sim_of(r[i].start);
+		for (taddr_t p = r[i].start; p < r[i].end; p += TPAGE_SIZE)
+			s->young[(p - s->addr) / TPAGE_SIZE] = 0;
+		r[i].nr_reset = 0;
+	}
+	return 0;
+}
+
+static const struct access_ops fake_ops = NAPSIM_POLLED(fake_arm, fake_collect);
 
 /* ---- judging the records ---- */
 

@@ -1,0 +1,262 @@
+/*
+ * Where CPU time is dear: a thousand small blocks in bursts and pauses, as
+ * t/fixtures/nap-schedule has them, under a target of 1 % that has to pay for
+ * our own CPU time, too. On virtual time, with what looks, resets and waking up
+ * cost on the machine this was written on: how many naps are found does not
+ * depend on the one it runs on.
+ */
+#include "supervisor/pace.h"
+#include "t/unit/napsim.h"
+#include "t/unit/rnd.h"
+
+#define NR_BLOCKS 1000
+#define MAX_SPANS 64
+#define THRESHOLD NSEC_PER_SEC
+#define LENGTH_NS (20 * NSEC_PER_SEC)
+#define TARGET	  (PPB / 100)
+
+/* ns of our CPU */
+#define CALL_NS	 3000 /* of the kernel's */
+#define LOOK_NS	 230  /* each range */
+#define RESET_NS 5000
+#define WAKE_NS	 100000
+#define BLOCK_NS 500 /* what else is done for each range looked at */
+
+/* Part of the time that stops and the recording of allocations take. */
+#define OTHERS 500
+
+enum habit { BURSTS, HOT, ONCE };
+
+static struct sim {
+	enum habit habit;
+	uint8_t pages, young; /* young: bit mask */
+	uint64_t last_ns, due_ns, burst_end_ns;
+	unsigned nr_pauses;
+	struct {
+		uint64_t start, end;
+		bool is_found;
+	} pause[MAX_SPANS];
+} sims[NR_BLOCKS];
+
+static uint64_t seed, own_ns;
+static unsigned nr_false, nr_looks, nr_resets;
+
+static uint64_t own_clock(void)
+{
+	return own_ns;
+}
+
+/* It is the program's CPU that is used. */
+static void use_cpu(uint64_t ns)
+{
+	own_ns += ns;
+	now += ns;
+}
+
+static taddr_t addr_of(const struct sim *s)
+{
+	return NAPSIM_BLOCK + (taddr_t)(s - sims) * 16 * TPAGE_SIZE;
+}
+
+static struct sim *sim_of(taddr_t addr)
+{
+	return &sims[(addr - NAPSIM_BLOCK) / (16 * TPAGE_SIZE)];
+}
+
+static uint64_t part(unsigned lo, unsigned hi)
+{
+	return THRESHOLD / 1000 *
+	       (lo * 10 + rnd_next(&seed) % ((hi - lo) * 10));
+}
+
+static void schedule_next(struct sim *s)
+{
+	uint64_t t = s->last_ns;
+	if (s->habit == ONCE) {
+		s->due_ns = UINT64_MAX;
+	} else if (s->habit == HOT || t < s->burst_end_ns) {
+		s->due_ns = t + part(5, 60);
+	} else {
+		s->due_ns = t + (rnd_next(&seed) % 10 < 3 ? part(50, 95)
+							  : part(115, 600));
+		s->burst_end_ns = s->due_ns + part(50, 300);
+	}
+}
+
+static void end_pause(struct sim *s, uint64_t end_ns)
+{
+	if (end_ns - s->last_ns < THRESHOLD)
+		return;
+	s->pause[s->nr_pauses].start = s->last_ns;
+	s->pause[s->nr_pauses++].end = end_ns;
+}
+
+/* What the program does until now. */
+static void live(void)
+{
+	for (struct sim *s = sims; s < sims + NR_BLOCKS; s++)
+		while (s->due_ns <= now) {
+			end_pause(s, s->due_ns);
+			s->last_ns = s->due_ns;
+			s->young |= 1u << rnd_next(&seed) % s->pages;
+			schedule_next(s);
+		}
+}
+
+/* As it is now. */
+static void see(struct page_range *r, size_t n)
+{
+	live();
+	for (size_t i = 0; i < n; i++) {
+		struct sim *s = sim_of(r[i].start);
+		r[i].nr_present =
+			(uint32_t)((r[i].end - r[i].start) / TPAGE_SIZE);
+		uint32_t at =
+			(uint32_t)((r[i].start - addr_of(s)) / TPAGE_SIZE);
+		uint32_t mask = ((1u << r[i].nr_present) - 1) << at;
+		r[i].nr_touched = (uint32_t)__builtin_popcount(s->young & mask);
+		r[i].first_touched = r[i].nr_touched ? r[i].start : 0;
+		r[i].nr_aged = 0;
+	}
+}
+
+static int collect(struct access *a, struct page_range *r, size_t n)
+{
+	(void)a;
+	see(r, n);
+	nr_looks += (unsigned)n;
+	use_cpu(CALL_NS + n * (LOOK_NS + BLOCK_NS));
+	return 0;
+}
+
+static int arm(struct access *a, struct page_range *r, size_t n)
+{
+	(void)a;
+	use_cpu(CALL_NS + n * RESET_NS);
+	see(r, n);
+	for (size_t i = 0; i < n; i++) {
+		struct sim *s = sim_of(r[i].start);
+		r[i].nr_reset = (uint32_t)__builtin_popcount(s->young);
+		s->young = 0;
+	}
+	nr_resets += (unsigned)n;
+	return 0;
+}
+
+static const struct access_ops ops = NAPSIM_POLLED(arm, collect);
+
+static void judge(void *ctx, const struct record *r)
+{
+	(void)ctx;
+	if (r->event != EV_NAP)
+		return;
+	const struct ev_nap *nap = r->payload;
+	struct sim *s = sim_of(nap->addr);
+	uint64_t mid = nap->start_ns + nap->length_ns / 2;
+	for (unsigned i = 0; i < s->nr_pauses; i++)
+		if (mid >= s->pause[i].start && mid <= s->pause[i].end) {
+			s->pause[i].is_found = true;
+			return;
+		}
+	nr_false += !(mid >= s->last_ns && mid <= s->due_ns);
+}
+
+static void make_blocks(struct napsim *w)
+{
+	for (struct sim *s = sims; s < sims + NR_BLOCKS; s++) {
+		unsigned habit = rnd_next(&seed) % 10;
+		unsigned size = rnd_next(&seed) % 10;
+		*s = (struct sim){
+			.habit = habit < 2   ? HOT
+				 : habit < 3 ? ONCE
+					     : BURSTS,
+			.pages = (uint8_t)(size < 6   ? 2
+					   : size < 8 ? 3
+						      : 5),
+			.young = 3,
+			.last_ns = now,
+			.due_ns = now + part(0, 50),
+			.burst_end_ns = now + part(50, 300),
+		};
+		napsim_allocate(w, addr_of(s), s->pages * TPAGE_SIZE);
+	}
+}
+
+static double recall(void)
+{
+	unsigned nr = 0, nr_found = 0;
+	for (struct sim *s = sims; s < sims + NR_BLOCKS; s++)
+		for (unsigned i = 0; i < s->nr_pauses; i++) {
+			if (s->pause[i].end - s->pause[i].start <
+			    THRESHOLD / 10 * 11)
+				continue;
+			nr++;
+			nr_found += s->pause[i].is_found;
+		}
+	printf("# %u of %u found\n", nr_found, nr);
+	return (double)nr_found / nr;
+}
+
+static void run(uint64_t which)
+{
+	const struct control_params cp = {.kind = CONTROL_CASCADE,
+					  .target_overhead_ppb = TARGET};
+	const struct nap_params p = {
+		.nap_ns = THRESHOLD,
+		.min_size = TPAGE_SIZE,
+		.target_overhead_ppb = TARGET,
+		.emit = judge,
+		.clock = virtual_clock,
+		.cpu_clock = own_clock,
+	};
+	struct napsim w = {.a = {.ops = &ops}};
+	struct ledger_totals t;
+	struct pace pace;
+	seed = which;
+	now = NSEC_PER_SEC;
+	own_ns = nr_looks = nr_resets = nr_false = 0;
+	w.l = ledger_create(TARGET);
+	w.c = control_create(&cp, now);
+	w.n = nap_create(&p, w.l, w.c);
+	w.np = nap_proc_create(w.n, 1, &w.a);
+	pace_init(&pace, nap_window_ns(w.n), control_m_from_overhead(TARGET));
+	make_blocks(&w);
+	uint64_t end_ns = now + LENGTH_NS, charged_ns = 0, ticked_ns = now;
+	unsigned nr_ticks = 0;
+	while (now < end_ns) {
+		uint64_t began_ns = now, began_own_ns = own_ns;
+		ledger_charge(w.l, LEDGER_CPU, NAP_MONITOR,
+			      own_ns - charged_ns);
+		charged_ns = own_ns;
+		ledger_charge(w.l, LEDGER_STOP, NAP_MONITOR,
+			      (now - ticked_ns) / OTHERS);
+		ledger_advance(w.l, now, now - ticked_ns);
+		control_tick(w.c, now, now - ticked_ns);
+		ticked_ns = now;
+		use_cpu(WAKE_NS);
+		while (nap_tick(w.n, now))
+			;
+		uint64_t next =
+			pace_next_ns(&pace, own_ns - began_own_ns, own_ns,
+				     charged_ns, ledger_room_ns(w.l) > 0);
+		nr_ticks++;
+		now = now > began_ns + next ? now : began_ns + next;
+	}
+	live();
+	ledger_get(w.l, &t);
+	napsim_stop(&w);
+	double found = recall();
+	printf("# %u ticks, %u looks, %u resets, %.2f %% of CPU, %.2f %% in "
+	       "all\n",
+	       nr_ticks, nr_looks, nr_resets, (double)own_ns * 100 / LENGTH_NS,
+	       (double)t.spent_ns * 100 / (double)t.base_ns);
+	check_int(nr_false, 0);
+	check_range(found, 0.9, 1);
+}
+
+int main(void)
+{
+	for (uint64_t i = 1; i <= 3; i++)
+		run(i * 7919);
+	return tap_done();
+}
