@@ -118,6 +118,12 @@ bool variables_borrow(struct variables *v);
 /* All that var_string has given. */
 void var_strings_free(struct variables *v);
 
+/* variable.c: a handle of the caller's own on the file with @m's DWARF; NULL if
+ * there is none. */
+struct sym_space;
+struct module;
+Elf *var_dwarf_elf(struct sym_space *s, struct module *m);
+
 /* vartype.c: the group of what @die declares, made on first sight; VAR_NONE if
  * there is no integer in it. */
 uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,

@@ -300,7 +300,7 @@ static struct variables *load(struct module *m, Dwarf *dwarf, Elf *elf,
 }
 
 /* A handle of our own on the file with the DWARF; NULL if there is none. */
-static Elf *dwarf_elf(struct sym_space *s, struct module *m)
+Elf *var_dwarf_elf(struct sym_space *s, struct module *m)
 {
 	if (m->has_dwarf)
 		return module_elf(m);
@@ -319,7 +319,7 @@ struct variables *variables_load(struct sym_space *s, uint32_t module,
 			  m ? m->path : "this");
 		return NULL;
 	}
-	Elf *elf = dwarf_elf(s, m);
+	Elf *elf = var_dwarf_elf(s, m);
 	if (!elf) {
 		smco_fail(err, SMCO_NOTFOUND, 0,
 			  "%s has no debug information: compile it with -g, or "

@@ -165,6 +165,8 @@ static bool place_fits(const struct variables *v, const struct var_place *p)
 	return p->lo < p->hi && p->kind <= VAR_EXPR && p->shift < 64 &&
 	       (p->function < v->nr_functions ||
 		p->function == VAR_NO_FUNCTION) &&
+	       (p->reg < 16 || (p->kind != VAR_REG && p->kind != VAR_MEM &&
+				p->kind != VAR_VALUE)) &&
 	       (p->kind != VAR_EXPR ||
 		(p->nr_ops <= VAR_MAX_OPS + 2 &&
 		 in_array(p->first_op, p->nr_ops, v->nr_ops)));
@@ -172,6 +174,7 @@ static bool place_fits(const struct variables *v, const struct var_place *p)
 
 static bool all_fit(struct store_in *in, struct variables *v)
 {
+	uint64_t nr_places = 0; /* each is one variable's */
 	for (size_t i = 0; i < v->nr_places; i++)
 		if (!place_fits(v, &v->places[i]))
 			return false;
@@ -182,7 +185,8 @@ static bool all_fit(struct store_in *in, struct variables *v)
 		if (v->ranges[i].lo >= v->ranges[i].hi)
 			return false;
 	for (size_t i = 0; i < v->nr_vars; i++)
-		if (!variable_fits(in, v, &v->vars[i]))
+		if (!variable_fits(in, v, &v->vars[i]) ||
+		    (nr_places += v->vars[i].nr_places) > v->nr_places)
 			return false;
 	for (size_t i = 0; i < v->nr_functions; i++) {
 		struct var_function *f = &v->functions[i];

@@ -129,6 +129,88 @@ changed() {
 knows() { found | grep -q "^table\[\] $1 $2$"; }
 ok "attached: what changes through a pointer is seen to" changed
 
+# Written through pointers, by threads, the kernel, a child: four at a time.
+build_pointed() {
+	"${CC:-cc}" -g -O0 -o pointed "$SRC/t/fixtures/range/pointed.c" -lpthread &&
+		smco-trace -q -m range -o run.trace -- ./pointed >out &&
+		smco-report run.trace | tee summary | grep -q "watchpoints: "
+}
+ok "watchpoints: how many there are is said, or why there are none" build_pointed
+# by_watchpoint VARIABLE... - exactly what was written, and by nothing else
+by_watchpoint() {
+	local vars=()
+	for v; do vars+=(--var "$v"); done
+	ranges pointed -t unlimited "${vars[@]}" || return 1
+	printf '%s\n' "$@" | sort | join - truth >some && mv some truth
+	smco-report --ranges --csv --where 'how == "watchpoint"' run.trace | tee table
+	[ "$(wc -l <table)" = $(($# + 1)) ] && [ "$(wc -l <truth)" = $# ] && compare exact
+}
+if ! grep -q "watchpoints: none" summary; then
+	ok "watchpoints: exact, through pointers, by threads and a child" \
+		by_watchpoint number large half still
+	ok "watchpoints: exact, bit-fields, written by the kernel" \
+		by_watchpoint bits.low bits.high from_kernel two
+	in_turns() {
+		timeout 60 smco-trace -q -m range -t unlimited -o run.trace -- ./pointed 500 >out &&
+			sort out >truth && found >found.txt && compare within &&
+			smco-report --ranges --csv --where 'how == "watchpoint"' run.trace | tee table &&
+			[ "$(wc -l <table)" -gt 8 ]
+	}
+	ok "watchpoints: more than four each have their turn" in_turns
+fi
+
+ok "watchpoints: with a limit, no value that it did not have" within pointed -t 10
+
+# Debug registers that stayed would end it with SIGTRAP.
+killed() {
+	smco-trace -q -m range -t unlimited -o run.trace -- ./pointed 400 >out &
+	local pid=$!
+	wait_for 60 test -s run.trace
+	sleep 0.2
+	[ ! -s out ] && kill -9 $pid
+	wait $pid
+	wait_for 60 grep -q '^four ' out && [ "$(wc -l <out)" = 11 ]
+}
+ok "watchpoints: killed, the program goes on to its end" killed
+
+# --watch: members behind pointers, of objects that come and go.
+build_behind() {
+	"${CC:-cc}" -g -O0 "$@" -o behind "$SRC/t/fixtures/range/behind.c"
+}
+behind() {
+	build_behind "$@" && ranges behind -t unlimited --watch 'server.conf->in->limit' \
+		--watch ' server . conf -> level' --var server.count || return 1
+	smco-report --ranges --csv run.trace | tee table
+	compare exact && grep -q '^server.conf->level,.*behind.c:' table
+}
+# Even where it is only looked at: nothing that is there no more.
+behind_at_times() {
+	ranges behind -t 2 --watch 'server.conf->in->limit' --watch 'server.conf->level' &&
+		compare within
+}
+if ! grep -q "watchpoints: none" summary; then
+	ok "--watch: exactly what was written while the pointers led there" behind
+	ok "--watch: DWARF 4" behind -gdwarf-4
+fi
+ok "--watch: with a limit, no value that it did not have" behind_at_times
+# wrong PATH PATTERN
+wrong() {
+	test_exit 125 smco-trace -m range --watch "$1" -- ./behind >out 2>err || return 1
+	cat err
+	[ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q -- "$2" err
+}
+wrongs() {
+	wrong 'sever.conf' "no variable 'sever'" &&
+		wrong 'server.conf->inn' "no member 'inn' of struct conf" &&
+		wrong 'server.conf.in' "before '.in' is a pointer" &&
+		wrong 'server->conf' "before '->conf' is no pointer" &&
+		wrong 'server.conf->in' "is no integer" &&
+		wrong 'server.conf->in->bits' "is no integer, or a bit-field" &&
+		wrong 'server.conf->in->both.one' "no member 'one'" &&
+		wrong 'server.conf->name[0]' "write it as"
+}
+ok "--watch: what is wrong with it is said" wrongs
+
 both() {
 	timeout 60 smco-trace -m range,nap -t 20 -o run.trace -- ./plain 2 \
 		>out 2>err && grep -q "^ranges " err && grep -q "^unused " err &&

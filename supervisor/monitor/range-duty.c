@@ -52,8 +52,6 @@ int range_duty_init(struct range_duty *d, enum controller_kind kind,
 		.leaving = calloc(nr + 1, sizeof(*d->leaving)),
 		.changed = calloc(nr + 1, sizeof(*d->changed)),
 	};
-	for (size_t i = 0; d->window && i < nr; i++)
-		d->window[i].plant = PLANT_NONE;
 	return d->control && d->window && d->want && d->leaving && d->changed
 		       ? 0
 		       : SMCO_NOMEM;
@@ -78,6 +76,7 @@ static void make_plant(struct range_duty *d, uint32_t i, uint64_t now_ns)
 void range_duty_add(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns)
 {
 	d->window[i].exists = true;
+	d->window[i].plant = PLANT_NONE;
 	if (!in)
 		make_plant(d, i, now_ns);
 	range_duty_put(d, i, in, now_ns);

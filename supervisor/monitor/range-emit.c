@@ -20,6 +20,7 @@ enum unwatched {
 	IN_UNION,
 	IS_CONST,
 	TOO_LARGE,
+	NO_TURN,
 };
 
 static const char *unwatched_text(unsigned why)
@@ -35,6 +36,8 @@ static const char *unwatched_text(unsigned why)
 		return "constant";
 	case TOO_LARGE:
 		return "too large, or of unknown size, to be looked at";
+	case NO_TURN:
+		return "its function's turn had not come";
 	default:
 		return var_reason_text(why);
 	}
@@ -43,6 +46,20 @@ static const char *unwatched_text(unsigned why)
 static bool is_polled(const struct range_unit *u, uint32_t var)
 {
 	return u->is_polled[var / 8] & 1 << var % 8;
+}
+
+/* Is it in a function that is not planned yet? */
+static bool is_in_unplanned(const struct range_unit *u,
+			    const struct variable *var)
+{
+	if (!u->plan || range_plan_is_whole(u->plan))
+		return false;
+	for (uint32_t i = 0; i < var->nr_places; i++) {
+		uint32_t f = u->vars->places[var->first_place + i].function;
+		if (f != VAR_NO_FUNCTION && !range_plan_is_planned(u->plan, f))
+			return true;
+	}
+	return false;
 }
 
 /* Why variable @i is not watched; VAR_FINE if it is. */
@@ -61,6 +78,8 @@ static unsigned why_unwatched(const struct range_unit *u, uint32_t i)
 		return IN_UNION;
 	if (var->flags & VAR_STATIC)
 		return var->flags & VAR_IN_UNION ? IN_UNION : TOO_LARGE;
+	if (is_in_unplanned(u, var))
+		return NO_TURN;
 	return info && info->nr_sites ? NO_SENSOR : NO_WRITES;
 }
 
@@ -80,8 +99,8 @@ static uint32_t reason_stack(struct range_monitor *m, unsigned why)
 	return REASON_ID + why;
 }
 
-static void emit(struct range_monitor *m, uint32_t event, uint32_t id,
-		 uint64_t now_ns, const void *payload, size_t len)
+bool range_emit_record(struct range_monitor *m, uint32_t event, uint32_t id,
+		       uint64_t now_ns, const void *payload, size_t len)
 {
 	const struct record r = {
 		.event = event,
@@ -92,7 +111,7 @@ static void emit(struct range_monitor *m, uint32_t event, uint32_t id,
 		.payload_len = (uint32_t)len,
 		.payload = payload,
 	};
-	m->p.emit(m->p.ctx, &r);
+	return m->p.emit(m->p.ctx, &r);
 }
 
 static uint32_t flags_of(const struct variable *var)
@@ -133,24 +152,16 @@ static struct trace_frame type_frame(const struct variable *var)
 				    .build_id = ""};
 }
 
-/* Is variable or subscript @i in the trace from now on, and was not before? */
-static bool is_new(const struct range_unit *u, uint32_t i)
-{
-	uint8_t bit = (uint8_t)(1 << i % 8);
-	bool was_told = u->told[i / 8] & bit;
-	u->told[i / 8] |= bit;
-	return !was_told;
-}
+static const uint32_t classes[] = {
+	[VAR_INT] = VARIABLE_INT,
+	[VAR_CHAR] = VARIABLE_CHAR,
+	[VAR_BOOL] = VARIABLE_BOOL,
+	[VAR_ENUM] = VARIABLE_ENUM,
+};
 
-static void tell_variable(struct range_monitor *m, const struct range_unit *u,
+static bool tell_variable(struct range_monitor *m, const struct range_unit *u,
 			  uint32_t i, uint64_t now_ns)
 {
-	static const uint32_t classes[] = {
-		[VAR_INT] = VARIABLE_INT,
-		[VAR_CHAR] = VARIABLE_CHAR,
-		[VAR_BOOL] = VARIABLE_BOOL,
-		[VAR_ENUM] = VARIABLE_ENUM,
-	};
 	const struct variable *var = &u->vars->vars[i];
 	const struct var_type *t = &var->type;
 	uint32_t id = u->first_id + i;
@@ -164,10 +175,10 @@ static void tell_variable(struct range_monitor *m, const struct range_unit *u,
 		.flags = flags_of(var),
 		.unwatched = reason_stack(m, why_unwatched(u, i)),
 	};
-	emit(m, EV_VARIABLE, id, now_ns, &ev, sizeof(ev));
+	return range_emit_record(m, EV_VARIABLE, id, now_ns, &ev, sizeof(ev));
 }
 
-static void tell_subscript(struct range_monitor *m, const struct range_unit *u,
+static bool tell_subscript(struct range_monitor *m, const struct range_unit *u,
 			   uint32_t i, uint64_t now_ns)
 {
 	const struct range_subscript *s = &u->subscripts[i];
@@ -186,20 +197,55 @@ static void tell_subscript(struct range_monitor *m, const struct range_unit *u,
 			 (s->sure ? VARIABLE_SURE_ARRAY : 0u),
 		.offset = (int32_t)s->offset,
 	};
-	emit(m, EV_VARIABLE, id, now_ns, &ev, sizeof(ev));
+	return range_emit_record(m, EV_VARIABLE, id, now_ns, &ev, sizeof(ev));
 }
 
-/* Once. */
-static void tell(struct range_monitor *m, const struct range_unit *u,
+static bool tell_pointee(struct range_monitor *m, const struct range_unit *u,
+			 uint32_t i, uint64_t now_ns)
+{
+	const struct pointee *p = range_pointee_at(u, i);
+	uint32_t id = u->first_id + i;
+	const struct trace_frame f[] = {
+		{
+			.function = p->name,
+			.file = p->file,
+			.line = p->line,
+			.module = u->module_path ? u->module_path : "",
+			.build_id = u->build_id ? u->build_id : "",
+		},
+		{
+			.function = p->type_name,
+			.file = "",
+			.module = "",
+			.build_id = "",
+		},
+	};
+	m->p.put_stack(m->p.ctx, DECL_ID + id, f, ARRAY_SIZE(f));
+	const struct ev_variable ev = {
+		.decl = DECL_ID + id,
+		.bits = 8u * p->type.width,
+		.class_ = classes[p->type.class_],
+		.flags = p->type.is_signed ? VARIABLE_SIGNED : 0u,
+	};
+	return range_emit_record(m, EV_VARIABLE, id, now_ns, &ev, sizeof(ev));
+}
+
+/* Variable, subscript or what is behind a pointer, once. False: it is not in
+ * the trace. */
+static bool tell(struct range_monitor *m, const struct range_unit *u,
 		 uint32_t i, uint64_t now_ns)
 {
 	uint32_t nr_vars = (uint32_t)u->vars->nr_vars;
-	if (!is_new(u, i))
-		return;
-	if (i < nr_vars)
-		tell_variable(m, u, i, now_ns);
-	else
-		tell_subscript(m, u, i - nr_vars, now_ns);
+	uint8_t bit = (uint8_t)(1 << i % 8);
+	if (u->told[i / 8] & bit)
+		return true;
+	if (!(i < nr_vars ? tell_variable(m, u, i, now_ns)
+	      : range_pointee_at(u, i)
+		      ? tell_pointee(m, u, i, now_ns)
+		      : tell_subscript(m, u, i - nr_vars, now_ns)))
+		return false;
+	u->told[i / 8] |= bit;
+	return true;
 }
 
 static void tell_unit(struct range_monitor *m, struct range_unit *u,
@@ -210,18 +256,37 @@ static void tell_unit(struct range_monitor *m, struct range_unit *u,
 		m->p.put_meta(m->p.ctx, "range.missing", u->why);
 		return;
 	}
-	for (uint32_t i = 0; i < u->vars->nr_vars + u->nr_subscripts; i++)
-		tell(m, u, i, now_ns);
+	size_t nr_known = u->vars->nr_vars + u->nr_subscripts;
+	for (uint32_t i = 0; i < range_unit_nr(u); i++)
+		if (i < nr_known || range_pointee_at(u, i))
+			tell(m, u, i, now_ns);
 }
 
 static const struct var_type subscript_type = {.is_signed = true};
+
+/* What is taken must not be lost. */
+static void take(struct range_proc *rp, uint32_t i)
+{
+	const struct var_type *t = &rp->unit->vars->vars[i].type;
+	int64_t seen[2];
+	unsigned nr = ranges_take(rp->ranges, i, seen);
+	for (unsigned k = 0; k < nr; k++) {
+		range_value_add(&rp->value[i], t, seen[k], seen[k],
+				RANGE_SENSED);
+		range_value_add(&rp->fresh[i], t, seen[k], seen[k],
+				RANGE_SENSED);
+	}
+}
 
 void range_collect(struct range_proc *rp)
 {
 	const struct range_unit *u = rp->unit;
 	int64_t smallest, largest;
+	range_watch_collect(rp);
 	for (uint32_t i = 0; rp->ranges && i < u->vars->nr_vars; i++)
-		if (ranges_read(rp->ranges, i, &smallest, &largest))
+		if (rp->fresh)
+			take(rp, i);
+		else if (ranges_read(rp->ranges, i, &smallest, &largest))
 			range_value_add(&rp->value[i], &u->vars->vars[i].type,
 					smallest, largest, RANGE_SENSED);
 	for (uint32_t i = 0; rp->ranges && i < u->nr_subscripts; i++)
@@ -284,19 +349,28 @@ static uint32_t odd_flags(const struct variables *v, uint32_t i,
 	       (is_odd(v, t, value->largest) ? RANGE_ODD_LARGEST : 0u);
 }
 
-static void emit_proc(struct range_monitor *m, struct range_proc *rp,
+/* False: not all of it had room. */
+static bool emit_proc(struct range_monitor *m, struct range_proc *rp,
 		      uint64_t now_ns, bool all)
 {
 	const struct range_unit *u = rp->unit;
 	uint64_t end_ns = rp->died_ns ? rp->died_ns : now_ns;
 	range_collect(rp);
-	for (uint32_t i = 0; i < u->vars->nr_vars + u->nr_subscripts; i++) {
+	if (u->plan)
+		range_plan_settle(u->plan);
+	for (uint32_t i = all ? rp->next_told : 0; i < range_unit_nr(u); i++) {
 		struct range_value *v = &rp->value[i];
+		if (all)
+			rp->next_told = i;
 		if (!v->flags || (!v->is_new && !all))
 			continue;
-		v->is_new = false;
-		tell(m, u, i, now_ns);
-		uint64_t hits, ns = watched_ns(rp, i, end_ns, &hits);
+		if (!tell(m, u, i, now_ns))
+			return false;
+		uint64_t hits, writes;
+		uint64_t ns = watched_ns(rp, i, end_ns, &hits);
+		uint64_t watch_ns = range_watch_ns(rp, i, end_ns, &writes);
+		ns = max_u64(ns, watch_ns);
+		hits = sat_add_u64(hits, writes);
 		uint64_t alive = sat_sub_u64(end_ns, rp->born_ns);
 		uint64_t unit = unit_for(10 * alive, RANGE_UNIT_NS);
 		const struct ev_range ev = {
@@ -306,10 +380,16 @@ static void emit_proc(struct range_monitor *m, struct range_proc *rp,
 			.watched_ns = in_units(ns, unit),
 			.alive_ns = in_units(alive, unit),
 			.pid = rp->pid,
-			.flags = v->flags | odd_flags(u->vars, i, v),
+			/* What nobody wrote to was watched all the same. */
+			.flags = v->flags | odd_flags(u->vars, i, v) |
+				 (watch_ns ? RANGE_WATCHPOINT : 0u),
 		};
-		emit(m, EV_RANGE, u->first_id + i, now_ns, &ev, sizeof(ev));
+		if (!range_emit_record(m, EV_RANGE, u->first_id + i, now_ns,
+				       &ev, sizeof(ev)))
+			return false;
+		v->is_new = false;
 	}
+	return range_phases_emit(m, rp, now_ns);
 }
 
 /* Processes that are gone say it once more, and for the last time. */
@@ -317,11 +397,10 @@ static void emit_gone(struct range_monitor *m, uint64_t now_ns)
 {
 	for (struct range_proc **p = &m->procs; *p;) {
 		struct range_proc *rp = *p;
-		if (rp->proc) {
+		if (rp->proc || !emit_proc(m, rp, now_ns, true)) {
 			p = &rp->next;
 			continue;
 		}
-		emit_proc(m, rp, now_ns, true);
 		*p = rp->next;
 		range_proc_free(rp);
 	}
@@ -331,7 +410,8 @@ static void emit_all(struct range_monitor *m, uint64_t now_ns)
 {
 	emit_gone(m, now_ns);
 	for (struct range_proc *rp = m->procs; rp; rp = rp->next)
-		emit_proc(m, rp, now_ns, false);
+		if (rp->proc && !emit_proc(m, rp, now_ns, false))
+			break;
 }
 
 void range_emit(struct range_monitor *m, uint64_t now_ns)
@@ -352,5 +432,6 @@ void range_finish(struct range_monitor *m, uint64_t now_ns)
 	for (struct range_unit *u = m->units; u; u = u->next)
 		if (!u->is_told)
 			tell_unit(m, u, now_ns);
+	range_watch_tell(m);
 	range_units_keep(m);
 }

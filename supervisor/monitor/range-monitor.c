@@ -15,11 +15,6 @@
 /* To stop and to go on, alone. */
 #define STOP_NS (10 * NSEC_PER_USEC)
 #define IDLE_NS (20 * NSEC_PER_MSEC)
-/* So many windows go in before the program begins: some 4 us each, so all of
- * most programs. Later so many at once, in a part of what the target allows. */
-#define FIRST_WINDOWS 16384
-#define MORE_WINDOWS  256
-#define START_SHARE   2
 
 struct range_monitor *range_monitor_create(const struct range_params *params,
 					   struct ledger *l)
@@ -42,8 +37,12 @@ void range_proc_free(struct range_proc *rp)
 	ranges_destroy(rp->ranges);
 	range_duty_deinit(&rp->duty);
 	free(rp->hits);
+	free(rp->had_turn);
 	free(rp->value);
+	free(rp->fresh);
+	free(rp->in_phase);
 	free(rp->polled);
+	free(rp->turns);
 	free(rp);
 }
 
@@ -53,12 +52,14 @@ void range_monitor_destroy(struct range_monitor *m)
 		return;
 	for (struct range_proc *rp = m->procs, *next; rp; rp = next) {
 		next = rp->next;
+		range_watch_stop(m, rp);
 		range_proc_free(rp);
 	}
 	for (struct range_unit *u = m->units, *next; u; u = next) {
 		next = u->next;
 		range_unit_destroy(u);
 	}
+	watchpoints_close(m->watchpoints);
 	if (m->cache_dir >= 0)
 		close(m->cache_dir);
 	free(m->buf);
@@ -75,6 +76,8 @@ int range_expect(struct range_monitor *m, const char *path,
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	if (u->no_match)
 		return smco_fail(err, SMCO_FORMAT, 0, "%s", u->why);
+	/* Whatever it begins may want them, and would have to stand for it. */
+	range_watch_open(m);
 	return 0;
 }
 
@@ -168,13 +171,14 @@ static struct range_proc *new_proc(struct range_monitor *m,
 		.next_poll_ns = now_ns,
 	};
 	int rc = range_duty_init(&rp->duty, m->p.kind, m->p.target_overhead_ppb,
-				 u->nr_windows, now_ns);
-	rp->hits = calloc(u->nr_windows + 1, sizeof(*rp->hits));
-	rp->value = calloc(u->vars->nr_vars + u->nr_subscripts + 1,
-			   sizeof(*rp->value));
+				 u->most_windows, now_ns);
+	rp->hits = calloc(u->most_windows + 1, sizeof(*rp->hits));
+	rp->had_turn = calloc(u->vars->nr_functions / 8 + 1, 1);
+	rp->value = calloc(range_unit_nr(u) + 1, sizeof(*rp->value));
 	rp->polled = malloc(u->poll_bytes + 1);
-	if (!rc && rp->hits && rp->value && rp->polled &&
-	    grow(m, u->nr_windows))
+	range_phases_begin(m, rp);
+	if (!rc && rp->hits && rp->had_turn && rp->value && rp->polled &&
+	    grow(m, u->most_windows))
 		return rp;
 	range_proc_free(rp);
 	return NULL;
@@ -185,59 +189,6 @@ static void keep(struct range_monitor *m, struct range_proc *rp)
 	rp->next = m->procs;
 	m->procs = rp;
 	m->next_tick_ns = 0;
-}
-
-/* The windows of all functions before rp->next_function are the duty's. */
-static void hand_over(struct range_proc *rp)
-{
-	const struct range_plan *plan = rp->unit->plan;
-	uint64_t now_ns = smco_now_ns();
-	for (; rp->next_window < rp->unit->nr_windows; rp->next_window++) {
-		uint32_t w = rp->next_window;
-		uint32_t f = range_plan_function_of(plan, w);
-		if (f == UINT32_MAX)
-			continue;
-		if (f >= rp->next_function)
-			break;
-		if (ranges_window_is_ready(rp->ranges, w))
-			range_duty_add(&rp->duty, w,
-				       ranges_window_is_in(rp->ranges, w),
-				       now_ns);
-	}
-}
-
-/* Put in the next functions, of @most windows, but for a large one. */
-static void put_some_in(struct range_proc *rp, size_t most)
-{
-	uint32_t first = rp->next_function, i = first;
-	uint32_t end = (uint32_t)rp->unit->vars->nr_functions;
-	struct smco_err err = {0};
-	uint32_t *some = calloc(end - first + 1, sizeof(*some));
-	for (size_t nr = 0; some && i < end && nr < most; i++) {
-		nr += range_plan_function(rp->unit->plan, i)->nr_windows;
-		some[i - first] = i;
-	}
-	if (!some || ranges_set(rp->ranges, some, i - first, true, NULL, &err))
-		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
-	free(some);
-	rp->next_function = some ? i : end;
-	hand_over(rp);
-}
-
-/*
- * Those of a large program come in little by little: to make and write their
- * stubs takes longer than the program may stand, or be held up. For all that
- * is done here it is as if it were the program's time.
- */
-static void start_some(struct range_proc *rp, uint64_t now_ns, int64_t room_ns)
-{
-	if (rp->next_function >= rp->unit->vars->nr_functions ||
-	    now_ns < rp->next_start_ns || room_ns <= 0)
-		return;
-	put_some_in(rp, MORE_WINDOWS);
-	uint64_t ns = smco_now_ns() - now_ns;
-	rp->next_start_ns = now_ns + sat_u64((u128)ns * START_SHARE * PPB /
-					     (uint64_t)rp->duty.m_t_ppb);
 }
 
 struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *p)
@@ -264,16 +215,16 @@ struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *p)
 		return NULL;
 	}
 	struct smco_err err = {0};
-	if (u->nr_windows &&
+	if (u->most_windows &&
 	    ranges_install(&rp->ranges, p, u->plan, rp->bias, &err)) {
 		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
 		m->p.put_meta(m->p.ctx, "range.missing", err.msg);
 		rp->ranges = NULL;
 	}
 	if (rp->ranges)
-		put_some_in(rp, target_is_unlimited(m->p.target_overhead_ppb)
-					? SIZE_MAX
-					: FIRST_WINDOWS);
+		range_start_first(
+			rp, target_is_unlimited(m->p.target_overhead_ppb));
+	range_watch_start(m, rp, false);
 	keep(m, rp);
 	return rp;
 }
@@ -293,9 +244,9 @@ struct range_proc *range_proc_fork(struct range_monitor *m,
 		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
 		rp->ranges = NULL;
 	}
-	rp->next_function = parent->next_function;
 	if (rp->ranges)
-		hand_over(rp);
+		range_start_fork(rp, parent);
+	range_watch_start(m, rp, true);
 	keep(m, rp);
 	return rp;
 }
@@ -329,12 +280,15 @@ void range_proc_destroy(struct range_monitor *m, struct range_proc *rp,
 		return;
 	uint64_t now_ns = smco_now_ns();
 	charge(m, rp, true);
+	range_watch_stop(m, rp);
 	if (!gone) {
 		rp->next_poll_ns = 0;
 		range_poll(m, rp, now_ns);
 		if (rp->ranges)
 			ranges_remove(rp->ranges);
 	}
+	if (rp->fresh)
+		range_phases_step(m, rp);
 	range_collect(rp);
 	ranges_destroy(rp->ranges);
 	rp->ranges = NULL;
@@ -368,6 +322,7 @@ static void tick_proc(struct range_monitor *m, struct range_proc *rp,
 		      uint64_t now_ns)
 {
 	range_poll(m, rp, now_ns);
+	range_watch_tick(m, rp, now_ns);
 	if (!rp->ranges || now_ns < range_duty_due_ns(&rp->duty))
 		return;
 	size_t nr = charge(m, rp, false);
@@ -380,7 +335,7 @@ static void tick_proc(struct range_monitor *m, struct range_proc *rp,
 	};
 	if (range_duty_step(&rp->duty, m->cost, nr, &s))
 		change(rp);
-	start_some(rp, smco_now_ns(), s.room_ns);
+	range_start_some(rp, smco_now_ns(), s.room_ns);
 }
 
 void range_tick(struct range_monitor *m, uint64_t now_ns)
@@ -393,8 +348,11 @@ void range_tick(struct range_monitor *m, uint64_t now_ns)
 		uint64_t due_ns = UINT64_MAX;
 		if (rp->ranges)
 			due_ns = range_duty_due_ns(&rp->duty);
-		if (rp->unit->nr_polls && rp->next_poll_ns < due_ns)
+		if ((rp->unit->nr_polls || rp->unit->nr_pointees) &&
+		    rp->next_poll_ns < due_ns)
 			due_ns = rp->next_poll_ns;
+		if (rp->turn_control && rp->watch_due_ns < due_ns)
+			due_ns = rp->watch_due_ns;
 		if (due_ns < m->next_tick_ns)
 			m->next_tick_ns = due_ns;
 	}

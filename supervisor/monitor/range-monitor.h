@@ -2,8 +2,9 @@
  * range-monitor.h - the monitor of integer ranges: the smallest and largest
  * value of each variable of a program. A plant is a function; its sensors
  * (probe/range.h) are in or out as range-duty.c decides by the ledger's room.
- * Variables in memory for good that no sensor serves are looked at now and then
- * instead.
+ * Variables in memory for good that others write to through pointers, or that
+ * no sensor serves, are watched by debug registers in turn (probe/watch.h), and
+ * looked at now and then.
  *
  * Watched is the program's own file, not its libraries. Called by the session's
  * thread only.
@@ -19,6 +20,15 @@
 
 /* The ledger's number of this monitor. */
 #define RANGE_MONITOR 2
+/* And that of its watchpoints. */
+#define RANGE_WATCH_MONITOR 5
+
+/* Where a process was in a time: never in a phase, perhaps, or all of it. */
+enum range_presence {
+	RANGE_OUT,
+	RANGE_PARTLY,
+	RANGE_ALL,
+};
 
 struct range_params {
 	struct range_select select;
@@ -26,10 +36,19 @@ struct range_params {
 	int64_t target_overhead_ppb;
 	uint64_t start_ns; /* of the session */
 	bool use_cache;	   /* keep what programs' files say: cachedir.h */
-	void (*emit)(void *ctx, const struct record *r);
+	/* False: there is no room for it now, and it is not in the trace. */
+	bool (*emit)(void *ctx, const struct record *r);
 	void (*put_stack)(void *ctx, uint32_t id,
 			  const struct trace_frame *frames, size_t nr);
 	void (*put_meta)(void *ctx, const char *key, const char *value);
+	/*
+	 * Of how many phases ranges are told, too; 0: none, and the rest is
+	 * not called. presence: of @p since the look before the last, until
+	 * now, one for each phase. look: before what sensors saw is taken.
+	 */
+	size_t nr_phases;
+	void (*look)(void *ctx, struct tproc *p);
+	void (*presence)(void *ctx, struct tproc *p, enum range_presence *ret);
 	void *ctx;
 };
 
@@ -63,6 +82,13 @@ struct range_proc *range_proc_fork(struct range_monitor *m,
 void range_proc_destroy(struct range_monitor *m, struct range_proc *rp,
 			bool gone);
 
+/* Must range_task_new be told of threads before they run? */
+bool range_wants_tasks(const struct range_monitor *m);
+/* A thread came, before its first instruction, or has ended. @rp may be NULL.
+ */
+void range_task_new(struct range_monitor *m, struct range_proc *rp, pid_t tid);
+void range_task_gone(struct range_proc *rp, pid_t tid);
+
 /* If @regs are in a sensor, make them what the program would have without it.
  * For unwinders. @rp may be NULL. */
 void range_proc_home(const struct range_proc *rp,
@@ -70,6 +96,9 @@ void range_proc_home(const struct range_proc *rp,
 
 /* Decide what is in, look at what is polled. Tasks run. */
 void range_tick(struct range_monitor *m, uint64_t now_ns);
+/* What sensors saw since the last time goes to the phases that processes were
+ * in: often, for it is told apart by these times. */
+void range_phases_tick(struct range_monitor *m, uint64_t now_ns);
 /* When range_tick should be called next. */
 uint64_t range_due_ns(const struct range_monitor *m);
 /* Write what is known and was not written yet, of variables that had a value;

@@ -161,11 +161,13 @@ void range_poll(struct range_monitor *m, struct range_proc *rp, uint64_t now_ns)
 {
 	const struct range_unit *u = rp->unit;
 	int64_t target = m->p.target_overhead_ppb;
-	if (!rp->proc || !u->nr_polls || !target || now_ns < rp->next_poll_ns)
+	if (!rp->proc || (!u->nr_polls && !u->nr_pointees) || !target ||
+	    now_ns < rp->next_poll_ns)
 		return;
 	uint64_t start_ns = smco_now_ns();
 	for (size_t i = 0; i < u->nr_polls;)
 		i += read_some(rp, i, m->buf);
+	range_pointees_poll(rp);
 	uint64_t took_ns = smco_now_ns() - start_ns, gap_ns = USUAL_NS;
 	if (target_is_unlimited(target)) {
 		gap_ns = SHORTEST_NS;

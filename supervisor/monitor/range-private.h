@@ -7,6 +7,8 @@
 #include "supervisor/monitor/range-monitor.h"
 #include "supervisor/probe/range-subscript.h"
 #include "supervisor/probe/range.h"
+#include "supervisor/probe/watch.h"
+#include "symbols/pointee.h"
 
 /* A variable that is looked at now and then. */
 struct range_poll {
@@ -14,6 +16,15 @@ struct range_poll {
 	uint64_t addr; /* the file's */
 	uint64_t len;  /* bytes, all elements */
 	uint64_t at;   /* of what was read last, see polled */
+};
+
+/* Variables that one debug register can watch: those at one address, of one
+ * width. */
+struct range_word {
+	uint64_t addr; /* the file's; of one behind pointers: 0 */
+	uint32_t bytes;
+	uint32_t nr;
+	uint32_t var[WATCH_FIELDS];
 };
 
 /* What is known of a program file; lives as long as the monitor. */
@@ -24,21 +35,29 @@ struct range_unit {
 	char *build_id;
 	struct variables *vars;	 /* NULL: nothing to watch; see why */
 	struct range_plan *plan; /* NULL: polled only */
-	size_t nr_windows;	 /* of the plan */
-	/* Variables used as subscripts: the plan's. */
+	size_t most_windows;	 /* that the plan will have */
+	/* Variables used as subscripts: the plan's. It may come to have more of
+	 * them. */
 	const struct range_subscript *subscripts;
-	size_t nr_subscripts;
+	size_t nr_subscripts, most_subscripts;
 	struct range_poll *polls; /* by address */
 	size_t nr_polls;
 	size_t poll_bytes;  /* of all together */
 	uint8_t *is_polled; /* bit of each variable */
-	uint32_t first_id;  /* of variables in the trace, then subscripts */
-	uint8_t *told;	    /* bit of each of those: it is in the trace */
-	bool is_told;	    /* all are */
+	struct range_word *words;
+	size_t nr_words;
+	uint32_t *word_of;	  /* of each variable; UINT32_MAX: none */
+	struct pointee *pointees; /* numbered behind most_subscripts */
+	size_t nr_pointees;
+	uint32_t first_id; /* of variables in the trace, then subscripts */
+	uint8_t *told;	   /* bit of each of those: it is in the trace */
+	bool is_told;	   /* all are */
 	struct range_cache_key key;
 	bool from_cache; /* or in it by now, or it need not be */
-	bool no_match;	 /* the selection fits none of its variables */
-	char why[320];
+	size_t nr_late;	 /* functions planned since it was read */
+	bool no_match;	 /* the selection fits none of its variables, or what
+			  * --watch names is not there */
+	char why[340];
 };
 
 /* A variable's values in one process. */
@@ -49,6 +68,32 @@ struct range_value {
 	bool is_new;	/* since it was written last */
 };
 
+/* A variable's values in one process while it was in a phase: with a part of a
+ * time that it was in it, those that may have been. */
+struct range_phase_value {
+	int64_t smallest, largest;
+	int64_t sure_smallest, sure_largest;
+	bool any, any_sure; /* without, the above means nothing */
+	bool is_new;	    /* since it was written last */
+};
+
+/* A word in one process, over all its turns. */
+struct range_turns {
+	plant_t plant;
+	uint64_t watched_ns;
+	uint64_t hits;
+};
+
+/* A debug register of each thread. */
+struct range_register {
+	struct watchpoint *w; /* NULL: free */
+	uint32_t word;
+	taddr_t addr;	   /* of what it watches */
+	uint64_t since_ns; /* it is armed */
+	uint64_t cycle_ns; /* the controller knows of it until then */
+	uint64_t cycle_cost_ns;
+};
+
 struct range_proc {
 	struct range_proc *next;
 	struct tproc *proc; /* NULL: it is gone */
@@ -56,17 +101,33 @@ struct range_proc {
 	struct range_unit *unit;
 	struct ranges *ranges; /* NULL: polled only */
 	uint64_t bias;
-	struct range_duty duty; /* of unit->nr_windows */
+	struct range_duty duty; /* of unit->most_windows */
 	uint64_t *hits;		/* of each window so far */
-	/* Those before were put in, and are the duty's. */
-	uint32_t next_function, next_window;
+	/* Those before had their turn to be planned and put in, and so had
+	 * those with a bit: their windows are the duty's. */
+	uint32_t next_function;
+	uint8_t *had_turn;
 	uint64_t next_start_ns;	   /* when the next may be */
 	uint64_t run_ns;	   /* its processor time, when it was asked */
 	uint64_t asked_ns;	   /* and when that was */
 	uint64_t stop_ns;	   /* of a change, lately */
 	struct range_value *value; /* of unit->vars, then subscripts */
-	uint8_t *polled;	   /* what unit->polls had when read last */
+	/* With phases: what sensors saw since the last step, of unit->vars, and
+	 * in each phase one after the other; NULL: nothing yet. */
+	struct range_value *fresh;
+	struct range_phase_value *in_phase;
+	uint64_t next_phases_ns;
+	uint8_t *polled; /* what unit->polls had when read last */
+	/* Watchpoints; NULL: none. */
+	struct control *turn_control;
+	struct range_turns *turns; /* of unit->words */
+	struct range_register reg[WATCH_REGISTERS];
+	unsigned nr_regs;      /* that it can have */
+	uint64_t run_watch_ns; /* its processor time, as the control knows */
+	uint64_t watch_due_ns;
+	uint64_t watch_tick_ns;	   /* the last */
 	uint64_t born_ns, died_ns; /* died: 0 while it lives */
+	uint32_t next_told;	   /* of values that are told once more */
 	uint64_t next_poll_ns;
 };
 
@@ -79,13 +140,22 @@ struct range_monitor {
 	uint32_t next_id;
 	uint64_t next_tick_ns;
 	uint64_t next_emit_ns;
-	uint32_t told_reasons; /* 1 << enum var_reason, and others */
-	uint8_t *buf;	       /* for polling */
+	uint32_t told_reasons;		 /* 1 << enum var_reason, and others */
+	uint8_t *buf;			 /* for polling */
+	struct watchpoints *watchpoints; /* NULL: none needed, or to be had */
+	bool watch_tried;
+	uint64_t arm_ns;  /* what it takes to arm a word, or disarm it */
+	uint64_t nr_hits; /* of watchpoints, all processes */
+	char why_no_watch[320];
 	/* For a step: of as many windows as the largest unit has. */
 	struct range_news *news;
 	struct range_duty_cost *cost;
 	size_t max_windows;
 };
+
+/* So many windows go in before the program begins: some 4 us each, so all of
+ * most programs. Others are planned when their turn comes. */
+#define RANGE_FIRST_WINDOWS 16384
 
 #define RANGE_POLL_BYTES (64u << 10) /* read at once */
 #define RANGE_POLL_MOST	 (4u << 20)  /* all variables together */
@@ -94,13 +164,74 @@ struct range_monitor {
 struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
 				  const char *open_path);
 void range_unit_destroy(struct range_unit *u);
+/* Plan function @f, if that was not done when the file was read. False: no
+ * memory, so it has no windows. */
+bool range_unit_plan(struct range_unit *u, uint32_t f);
 /* Those that were read, into the cache. */
 void range_units_keep(struct range_monitor *m);
+/* range-start.c: functions come in, the first before the program begins and
+ * all of them if @all; then some when there is room. */
+void range_start_first(struct range_proc *rp, bool all);
+void range_start_some(struct range_proc *rp, uint64_t now_ns, int64_t room_ns);
+/* A copy of @parent has what that has. */
+void range_start_fork(struct range_proc *rp, const struct range_proc *parent);
 /* range-poll.c */
 int range_polls_find(struct range_unit *u);
 /* Look at all of them once. */
 void range_poll(struct range_monitor *m, struct range_proc *rp,
 		uint64_t now_ns);
+/* range-pointee.c: members behind pointers. Numbers of variables, subscripts
+ * and these are below: */
+size_t range_unit_nr(const struct range_unit *u);
+/* NULL: @i is none of them. */
+const struct pointee *range_pointee_at(const struct range_unit *u, uint32_t i);
+/* Of a variable, or of one of these. */
+const struct var_type *range_type_at(const struct range_unit *u, uint32_t i);
+/* Those that are not there make it no_match, and why says so; the others are
+ * watched. SMCO_NOMEM. */
+int range_pointees_find(struct range_unit *u, const struct range_select *select,
+			struct sym_space *space, struct smco_err *err);
+void range_pointees_free(struct range_unit *u);
+/* Where it is now, to @what's address and pointers. False: nowhere, or where no
+ * register can watch. */
+bool range_pointee_follow(const struct range_proc *rp, const struct pointee *p,
+			  struct watch_what *what);
+/* The value of number @i that is at @what, if it still is there. */
+void range_pointee_look(struct range_proc *rp, uint32_t i,
+			const struct watch_what *what);
+/* That of all. */
+void range_pointees_poll(struct range_proc *rp);
+/* range-watch.c: which words, after range_polls_find: SMCO_NOMEM */
+int range_words_find(struct range_unit *u);
+/* Before they are needed. */
+void range_watch_open(struct range_monitor *m);
+/* In a process: the first get their turn, of a forked copy if there is room.
+ * Without memory none does. */
+void range_watch_start(struct range_monitor *m, struct range_proc *rp,
+		       bool is_copy);
+/* Who is next; tasks may run. */
+void range_watch_tick(struct range_monitor *m, struct range_proc *rp,
+		      uint64_t now_ns);
+/* What was seen so far, to rp->value. */
+void range_watch_collect(struct range_proc *rp);
+/* For good; the results are in rp->value. Does not touch the tproc. */
+void range_watch_stop(struct range_monitor *m, struct range_proc *rp);
+/* How long variable @var was watched, and how often it was written then; 0
+ * where it is none of these. */
+uint64_t range_watch_ns(const struct range_proc *rp, uint32_t var,
+			uint64_t now_ns, uint64_t *hits_ret);
+/* For the trace: how, and what it cost. */
+void range_watch_tell(struct range_monitor *m);
+/* range-phases.c: @rp has variables, no values yet. Nothing without phases. */
+void range_phases_begin(const struct range_monitor *m, struct range_proc *rp);
+/* What is fresh to the phases; before its process is forgotten. */
+void range_phases_step(struct range_monitor *m, struct range_proc *rp);
+/* For the trace: what is new. False: not all of it had room. */
+bool range_phases_emit(struct range_monitor *m, struct range_proc *rp,
+		       uint64_t now_ns);
+/* range-emit.c: false: it had no room */
+bool range_emit_record(struct range_monitor *m, uint32_t event, uint32_t id,
+		       uint64_t now_ns, const void *payload, size_t len);
 /* Take in a value. */
 void range_value_add(struct range_value *v, const struct var_type *t,
 		     int64_t smallest, int64_t largest, uint32_t flags);

@@ -19,6 +19,8 @@ struct range_select {
 	struct range_globs vars;      /* "i", "main::i", "table.*" */
 	struct range_globs functions; /* "BZ2_*" */
 	struct range_globs files;     /* "huffman.c", or a longer path */
+	/* No globs, and beside the others: "conf->limit". */
+	struct range_globs paths;
 };
 
 bool range_select_any(const struct range_select *s);

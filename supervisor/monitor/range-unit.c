@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-private.h"
 
 static bool wanted(void *ctx, const struct variable *var)
@@ -39,7 +40,11 @@ static int read_file(struct range_monitor *m, struct range_unit *u,
 	if (!u->vars->nr_vars)
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "%s has no integer variables", u->path);
-	int rc = range_plan_create(&u->plan, space, 1, u->vars, err);
+	int rc = range_plan_begin(&u->plan, space, 1, u->vars,
+				  target_is_unlimited(m->p.target_overhead_ppb)
+					  ? SIZE_MAX
+					  : RANGE_FIRST_WINDOWS,
+				  err);
 	if (rc == SMCO_NOMEM)
 		return rc;
 	if (rc) {
@@ -65,18 +70,26 @@ static int load(struct range_monitor *m, struct range_unit *u,
 	smco_debug("range", "%s: %s", u->path,
 		   u->from_cache ? "from the cache" : "read");
 	if (u->plan) {
-		u->nr_windows = range_plan_nr_windows(u->plan);
+		u->most_windows = range_plan_most_windows(u->plan);
+		u->most_subscripts = range_plan_most_subscripts(u->plan);
 		u->subscripts =
 			range_plan_subscripts(u->plan, &u->nr_subscripts);
 	}
-	u->told = calloc((u->vars->nr_vars + u->nr_subscripts) / 8 + 1, 1);
+	rc = range_pointees_find(u, &m->p.select, space, err);
+	if (rc)
+		return rc;
+	u->told = calloc(range_unit_nr(u) / 8 + 1, 1);
 	if (!u->told)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	u->first_id = m->next_id;
-	m->next_id += (uint32_t)(u->vars->nr_vars + u->nr_subscripts);
+	m->next_id += (uint32_t)range_unit_nr(u);
 	rc = range_polls_find(u);
+	if (!rc)
+		rc = range_words_find(u);
 	if (rc)
 		return smco_fail(err, rc, 0, "out of memory");
+	if (u->nr_words)
+		range_watch_open(m);
 	return 0;
 }
 
@@ -117,16 +130,34 @@ struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
 	return u;
 }
 
+bool range_unit_plan(struct range_unit *u, uint32_t f)
+{
+	struct smco_err err = {0};
+	if (range_plan_is_planned(u->plan, f))
+		return true;
+	if (range_plan_more(u->plan, f, &err)) {
+		smco_debug("range", "%s: %s", u->path, err.msg);
+		return false;
+	}
+	u->nr_late++;
+	u->subscripts = range_plan_subscripts(u->plan, &u->nr_subscripts);
+	return true;
+}
+
 void range_units_keep(struct range_monitor *m)
 {
 	for (struct range_unit *u = m->units; u; u = u->next) {
-		if (m->cache_dir < 0 || !u->vars || u->from_cache)
+		if (m->cache_dir < 0 || !u->vars ||
+		    (u->from_cache && !u->nr_late))
 			continue;
+		if (u->plan)
+			range_plan_settle(u->plan);
 		bool kept = range_cache_store(m->cache_dir, &u->key, u->vars,
 					      u->plan, CACHEDIR_MOST_BYTES);
 		smco_debug("range", "%s: %s", u->path,
 			   kept ? "kept in the cache" : "not kept");
 		u->from_cache = true;
+		u->nr_late = 0;
 	}
 }
 
@@ -136,6 +167,9 @@ void range_unit_destroy(struct range_unit *u)
 	variables_destroy(u->vars);
 	free(u->polls);
 	free(u->is_polled);
+	range_pointees_free(u);
+	free(u->words);
+	free(u->word_of);
 	free(u->told);
 	free(u->path);
 	free(u->module_path);

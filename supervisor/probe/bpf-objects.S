@@ -21,4 +21,13 @@ stopclock_object_start:
 stopclock_object_end:
 	.byte 0
 
+	.balign 16
+	.globl watch_object_start, watch_object_end
+watch_object_start:
+#ifdef WATCH_OBJECT
+	.incbin WATCH_OBJECT
+#endif
+watch_object_end:
+	.byte 0
+
 	.section .note.GNU-stack, "", @progbits

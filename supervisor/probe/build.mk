@@ -10,12 +10,16 @@ $(O)/%.bpf.o: %.bpf.c
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c -o $@ $<
 
+# Atomic operations that return what was there.
+$(O)/supervisor/probe/watch.bpf.o: BPF_CFLAGS += -mcpu=v3
+
 HAVE_CLANG := $(shell command -v $(CLANG) 2>/dev/null)
 ifneq ($(HAVE_CLANG),)
 $(O)/supervisor/probe/bpf-objects.o: $(BPF_OBJ)
 $(O)/supervisor/probe/bpf-objects.o: CPPFLAGS += \
 	-DPTREAD_OBJECT='"$(O)/supervisor/probe/ptread.bpf.o"' \
-	-DSTOPCLOCK_OBJECT='"$(O)/supervisor/probe/stopclock.bpf.o"'
+	-DSTOPCLOCK_OBJECT='"$(O)/supervisor/probe/stopclock.bpf.o"' \
+	-DWATCH_OBJECT='"$(O)/supervisor/probe/watch.bpf.o"'
 endif
 -include $(BPF_OBJ:.o=.d)
 # -------------------------------------------------------- end of BPF block --

@@ -96,6 +96,7 @@ static bool sweep(struct range_image *img, uint64_t lo, uint64_t hi)
 	ZydisDecoder d;
 	ZydisDecodedInstruction z;
 	ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	ZydisDecoderEnableMode(&d, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
 	while (lo < hi) {
 		size_t off = lo - img->lo;
 		img->mark[off] |= RANGE_MARK_INSN;
@@ -190,23 +191,27 @@ static void lead_to(void *ctx, uint64_t addr)
 static int read_segments(struct range_image *img, Elf *elf,
 			 struct smco_err *err)
 {
-	size_t nr = 0, size = 0;
-	const uint8_t *raw = (const uint8_t *)elf_rawfile(elf, &size);
+	size_t nr = 0;
 
 	memset(img, 0, sizeof(*img));
-	if (!raw || elf_getphdrnum(elf, &nr))
+	if (elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &nr))
 		return smco_fail(err, SMCO_FORMAT, 0, "not an ELF file");
 	for (size_t i = 0; i < nr && img->nr_segments < RANGE_MAX_SEGMENTS;
 	     i++) {
 		GElf_Phdr ph;
 		if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_LOAD ||
-		    ph.p_offset > size || ph.p_filesz > size - ph.p_offset ||
+		    ph.p_offset > INT64_MAX ||
 		    ph.p_vaddr > INT64_MAX - ph.p_filesz)
+			continue;
+		/* Most of a file with debug information is something else. */
+		const Elf_Data *d = elf_getdata_rawchunk(
+			elf, (int64_t)ph.p_offset, ph.p_filesz, ELF_T_BYTE);
+		if (!d || (ph.p_filesz && !d->d_buf))
 			continue;
 		img->segment[img->nr_segments++] = (struct range_segment){
 			.vaddr = ph.p_vaddr,
 			.len = ph.p_filesz,
-			.bytes = raw + ph.p_offset,
+			.bytes = d->d_buf,
 			.exec = ph.p_flags & PF_X,
 		};
 	}

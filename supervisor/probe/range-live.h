@@ -14,7 +14,8 @@ struct live_window {
 	uint32_t moved[CODE_JUMP_BYTES];
 	uint32_t cost_ps; /* of a hit */
 	bool in;
-	bool want; /* what range_apply makes of it */
+	bool want;  /* what range_apply makes of it */
+	bool taken; /* somebody else's code is there: it is left to them */
 };
 
 /* Windows that are written at once: what lies between them is the function's
@@ -51,14 +52,17 @@ struct ranges {
 	uint64_t bytes;	   /* of the area */
 	uint64_t data_bytes;
 	uint64_t code_used;
-	uint8_t *data;	/* the supervisor's mapping; NULL: none yet */
-	uint64_t *told; /* hits of each window, when they were told of */
+	uint8_t *data;	 /* the supervisor's mapping; NULL: none yet */
+	size_t nr_cells; /* that have begun empty; the plan may have more */
+	uint64_t *told;	 /* hits of each window, when they were told of */
 	/* For ranges_glance, in lines of LIVE_LINE windows. */
 	uint32_t *warm; /* those that were passed when last looked at */
 	size_t nr_warm;
 	bool *is_warm;
 	size_t next_line;
 	struct live_function *function; /* one for each of the plan's */
+	uint64_t seen[RANGE_MOST_SEEN]; /* where threads stood, in the file */
+	size_t nr_seen;
 	struct tundo *undo;
 	bool planted; /* the area is mapped */
 	bool left;    /* taken out, but the area had to stay */
@@ -78,6 +82,12 @@ void range_restore_text(struct ranges *r);
 /* Nobody will come back to the stubs: threads at an instruction of their own
  * are moved home. */
 bool range_nobody_inside(void *ranges);
+
+/* range.c */
+/* Where in the data the counters are. */
+uint64_t range_counters_off(const struct range_plan *plan);
+/* Those of functions that were planned since: nobody has used them. */
+void range_empty_cells(struct ranges *r);
 
 /* range-prepare.c */
 int range_prepare(struct ranges *r, uint32_t function, struct smco_err *err);

@@ -55,7 +55,7 @@ static size_t span_len(const struct live_function *f, const struct live_span *s)
 }
 
 /* The text with the jumps that are wanted; only if it is what it should be. */
-static int compose(struct ranges *r, const struct live_function *f,
+static int compose(struct ranges *r, struct live_function *f,
 		   const struct live_span *s, uint8_t *text,
 		   struct smco_err *err)
 {
@@ -65,14 +65,20 @@ static int compose(struct ranges *r, const struct live_function *f,
 		return smco_fail(err, ret, 0, "cannot read the text at 0x%llx",
 				 (unsigned long long)start);
 	for (uint32_t i = s->first; i < s->end; i++) {
-		const struct live_window *w = &f->window[i];
+		struct live_window *w = &f->window[i];
 		uint8_t *at = text + (w->addr - start);
-		if (memcmp(at, w->in ? w->jump : w->old, CODE_JUMP_BYTES) != 0)
+		bool is_ours =
+			!memcmp(at, w->in ? w->jump : w->old, CODE_JUMP_BYTES);
+		w->taken |= !is_ours && !w->in;
+		if (w->taken)
+			w->want = false;
+		else if (!is_ours)
 			return smco_fail(err, SMCO_BUSY, 0,
 					 "the code at 0x%llx is not the "
 					 "file's: somebody has changed it",
 					 (unsigned long long)w->addr);
-		memcpy(at, w->want ? w->jump : w->old, CODE_JUMP_BYTES);
+		else
+			memcpy(at, w->want ? w->jump : w->old, CODE_JUMP_BYTES);
 	}
 	return 0;
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "supervisor/control/fixed.h"
+
 /* What a window and a site take in code at most, on average. */
 #define WINDOW_BYTES 160
 #define SITE_BYTES   288
@@ -69,7 +71,7 @@ int range_plan_decode(const struct range_plan *plan, uint32_t function,
 		chunks[i] = (struct range_chunk){r->lo, r->hi};
 	}
 	int r = range_code_init(ret, &plan->img, chunks, f->nr_ranges, err);
-	if (r == 0 && plan->is_taken &&
+	if (r == 0 && plan->function[function].is_borrowed &&
 	    !are_in_code(&plan->function[function].windows, ret, &plan->img)) {
 		range_code_deinit(ret);
 		r = smco_fail(err, SMCO_UNSUPPORTED, 0,
@@ -87,17 +89,34 @@ void range_plan_release(const struct range_plan *plan, uint32_t function,
 		range_code_deinit(code);
 }
 
+static uint64_t bytes_of(const struct range_code *code)
+{
+	return code->nr * sizeof(*code->insns);
+}
+
+/* What is planned while it is in use is asked for at once. */
 static void keep_or_release(struct range_plan *plan,
 			    struct range_plan_function *f,
 			    struct range_code *code)
 {
-	uint64_t bytes = code->nr * sizeof(*code->insns);
-	if (!f->windows.nr || plan->kept_bytes + bytes > RANGE_KEEP_BYTES) {
+	uint64_t bytes = bytes_of(code);
+	if (!f->windows.nr ||
+	    (!plan->is_fixed && plan->kept_bytes + bytes > RANGE_KEEP_BYTES)) {
 		range_code_deinit(code);
 		return;
 	}
 	plan->kept_bytes += bytes;
 	f->code = *code;
+}
+
+void range_plan_forget(struct range_plan *plan, uint32_t function)
+{
+	struct range_code *code = &plan->function[function].code;
+	if (plan->kept_bytes <= RANGE_KEEP_LATE_BYTES || !code->insns)
+		return;
+	plan->kept_bytes -= bytes_of(code);
+	range_code_deinit(code);
+	*code = (struct range_code){.nr = 0};
 }
 
 int range_plan_keep(struct range_plan *plan, uint64_t bytes,
@@ -116,21 +135,6 @@ int range_plan_keep(struct range_plan *plan, uint64_t bytes,
 			return r;
 	}
 	return 0;
-}
-
-static bool add_use(struct range_plan *plan, uint32_t var, uint32_t window)
-{
-	if (plan->nr_uses == plan->cap_uses) {
-		size_t cap = plan->cap_uses ? 2 * plan->cap_uses : 256;
-		struct range_use *more =
-			realloc(plan->use, cap * sizeof(*more));
-		if (!more)
-			return false;
-		plan->use = more;
-		plan->cap_uses = cap;
-	}
-	plan->use[plan->nr_uses++] = (struct range_use){var, window};
-	return true;
 }
 
 /* The number of subscript @s, at least @first; UINT32_MAX: no memory. */
@@ -201,11 +205,27 @@ static bool add_subscripts(struct range_plan *plan, struct range_sites *sites,
 	return true;
 }
 
+/* Room for @more cells. */
+static bool grow_cells(struct range_plan *plan, size_t more)
+{
+	size_t cap = plan->cap_cells + plan->cap_cells / 2 + more + 64;
+	if (plan->nr_cells + more <= plan->cap_cells)
+		return true;
+	uint32_t *owner_of = realloc(plan->owner_of, cap * sizeof(uint32_t));
+	if (!owner_of)
+		return false;
+	plan->owner_of = owner_of;
+	plan->cap_cells = cap;
+	return true;
+}
+
 static bool count_sites(struct range_plan *plan, uint32_t function,
 			const struct range_sites *sites)
 {
 	const struct range_plan_function *f = &plan->function[function];
 	const struct range_windows *w = &f->windows;
+	if (!grow_cells(plan, w->nr_sites))
+		return false;
 	for (size_t i = 0; i < sites->nr; i++)
 		if (!sites->site[i].subscript)
 			plan->var[sites->site[i].var].nr_sites++;
@@ -215,38 +235,43 @@ static bool count_sites(struct range_plan *plan, uint32_t function,
 			uint32_t var = w->site[win->first_site + i].var;
 			if (var < plan->v->nr_vars)
 				plan->var[var].nr_served++;
-			if (plan->cell_of[var] == UINT32_MAX)
-				plan->cell_of[var] = (uint32_t)plan->nr_cells++;
-			if (!add_use(plan, var, f->first_window + k))
+			if (!range_plan_add_use(plan, var, f->first_window + k))
 				return false;
+			if (plan->cell_of[var] != UINT32_MAX)
+				continue;
+			plan->owner_of[plan->nr_cells] = var;
+			plan->cell_of[var] = (uint32_t)plan->nr_cells++;
 		}
 	}
 	return true;
 }
 
-static int by_variable(const void *a, const void *b)
+/* No two functions' counters in one line: they may be hot in two threads. */
+static size_t numbers(size_t windows)
 {
-	const struct range_use *x = a, *y = b;
-	if (x->var != y->var)
-		return x->var < y->var ? -1 : 1;
-	return x->window < y->window ? -1 : x->window > y->window;
+	return (windows + 7) & ~7UL;
 }
 
-static bool sort_uses(struct range_plan *plan)
+/* Numbers for the windows of function @number. */
+static bool number_windows(struct range_plan *plan, uint32_t number)
 {
-	if (plan->nr_uses)
-		qsort(plan->use, plan->nr_uses, sizeof(*plan->use),
-		      by_variable);
-	plan->function_of = malloc((plan->nr_windows + 1) * sizeof(uint32_t));
-	if (!plan->function_of)
-		return false;
-	memset(plan->function_of, 0xff,
-	       (plan->nr_windows + 1) * sizeof(uint32_t));
-	for (uint32_t i = 0; i < plan->v->nr_functions; i++) {
-		const struct range_plan_function *f = &plan->function[i];
-		for (uint32_t k = 0; k < f->windows.nr; k++)
-			plan->function_of[f->first_window + k] = i;
+	struct range_plan_function *f = &plan->function[number];
+	size_t nr = plan->nr_windows + numbers(f->windows.nr);
+	if (nr > plan->cap_windows) {
+		size_t cap = nr + nr / 2;
+		uint32_t *more = realloc(plan->function_of,
+					 (cap + 1) * sizeof(uint32_t));
+		if (!more)
+			return false;
+		plan->function_of = more;
+		plan->cap_windows = cap;
 	}
+	f->first_window = (uint32_t)plan->nr_windows;
+	for (; plan->nr_windows < nr; plan->nr_windows++)
+		plan->function_of[plan->nr_windows] =
+			plan->nr_windows - f->first_window < f->windows.nr
+				? number
+				: UINT32_MAX;
 	return true;
 }
 
@@ -255,10 +280,6 @@ static void count_windows(struct range_plan *plan,
 			  const struct range_code *code)
 {
 	const struct range_windows *w = &f->windows;
-	f->first_window = (uint32_t)plan->nr_windows;
-	/* No two functions' counters in one line: they may be hot in two
-	 * threads. */
-	plan->nr_windows += (w->nr + 7) & ~7UL;
 	plan->code_bytes += w->nr * WINDOW_BYTES + w->nr_sites * SITE_BYTES;
 	for (size_t i = 0; i < w->nr; i++) {
 		uint64_t at = code->insns[w->window[i].first].addr;
@@ -277,6 +298,16 @@ static size_t nr_values(const struct range_site *site, size_t nr)
 	return n;
 }
 
+/* More than was bound, in odd files only. */
+static void keep_bound(struct range_plan *plan, struct range_plan_function *f)
+{
+	if (!plan->is_fixed ||
+	    plan->nr_windows + numbers(f->windows.nr) <= plan->most_windows)
+		return;
+	range_windows_deinit(&f->windows);
+	f->info.refused = "there is no room for more sensors";
+}
+
 /* Windows for all sites: values and, where that leaves room for all values that
  * have some without, subscripts. */
 static int find_windows(struct range_plan *plan, const struct range_index *ix,
@@ -292,6 +323,10 @@ static int find_windows(struct range_plan *plan, const struct range_index *ix,
 					  number, err);
 	if (r || !uses.nr)
 		return r;
+	if (plan->is_fixed && before + uses.nr > plan->most_subscripts) {
+		range_subscripts_deinit(&uses);
+		return 0;
+	}
 	if (!add_subscripts(plan, sites, &uses))
 		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	range_subscripts_deinit(&uses);
@@ -309,9 +344,10 @@ static int find_windows(struct range_plan *plan, const struct range_index *ix,
 	return 0;
 }
 
-static int plan_function(struct range_plan *plan, const struct range_index *ix,
-			 uint32_t number, struct smco_err *err)
+static int plan_function(struct range_plan *plan, uint32_t number,
+			 struct smco_err *err)
 {
+	const struct range_index *ix = &plan->ix;
 	struct range_plan_function *f = &plan->function[number];
 	struct range_code code;
 	struct range_sites sites = {.nr = 0};
@@ -324,6 +360,8 @@ static int plan_function(struct range_plan *plan, const struct range_index *ix,
 				     number, err);
 	if (r == 0 && !code.refused)
 		r = find_windows(plan, ix, number, &code, &sites, err);
+	if (r == 0)
+		keep_bound(plan, f);
 	if (r == 0) {
 		need_variables(plan, &f->windows, &code);
 		f->info.nr_sites = (uint32_t)nr_values(sites.site, sites.nr);
@@ -335,7 +373,8 @@ static int plan_function(struct range_plan *plan, const struct range_index *ix,
 		f->info.nr_no_room =
 			(uint32_t)f->windows.nr_refused[RR_NO_ROOM];
 		count_windows(plan, f, &code);
-		if (!count_sites(plan, number, &sites))
+		if (!number_windows(plan, number) ||
+		    !count_sites(plan, number, &sites))
 			r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
 	range_sites_deinit(&sites);
@@ -344,20 +383,61 @@ static int plan_function(struct range_plan *plan, const struct range_index *ix,
 }
 
 /* Whose address others know, see range-site.c. */
-static void mark_shared(struct range_plan *plan, const struct range_index *ix)
+static void mark_shared(struct range_plan *plan)
 {
-	for (size_t i = 0; i < ix->nr_data; i++) {
-		const struct range_index_entry *e = &ix->data[i];
+	for (size_t i = 0; i < plan->ix.nr_data; i++) {
+		const struct range_index_entry *e = &plan->ix.data[i];
 		if (range_image_taken(&plan->img, e->lo, e->lo + 1))
 			plan->var[e->var].shared_out = true;
 	}
 }
 
-int range_plan_create(struct range_plan **ret, struct sym_space *s,
-		      uint32_t module, const struct variables *v,
+static int need_index(struct range_plan *plan, struct smco_err *err)
+{
+	if (plan->has_index)
+		return 0;
+	int r = range_index_init(&plan->ix, plan->v, err);
+	plan->has_index = r == 0;
+	return r;
+}
+
+int range_plan_more(struct range_plan *plan, uint32_t function,
+		    struct smco_err *err)
+{
+	struct range_plan_function *f = &plan->function[function];
+	if (f->is_planned)
+		return 0;
+	int r = need_index(plan, err);
+	if (r == 0 && !range_plan_own(plan))
+		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	if (r == 0)
+		r = plan_function(plan, function, err);
+	if (r)
+		return r;
+	f->is_planned = true;
+	if (++plan->nr_planned == plan->v->nr_functions) {
+		range_index_deinit(&plan->ix);
+		plan->has_index = false;
+	}
+	return 0;
+}
+
+/* The first functions, with @windows together. */
+static int plan_first(struct range_plan *plan, size_t windows,
 		      struct smco_err *err)
 {
-	struct range_index ix = {.nr_locals = 0};
+	int r = 0;
+	for (uint32_t i = 0;
+	     r == 0 && i < plan->v->nr_functions && plan->nr_windows < windows;
+	     i++)
+		r = range_plan_more(plan, i, err);
+	return r;
+}
+
+int range_plan_begin(struct range_plan **ret, struct sym_space *s,
+		     uint32_t module, const struct variables *v, size_t windows,
+		     struct smco_err *err)
+{
 	struct range_plan *plan = calloc(1, sizeof(*plan));
 	size_t nr_starts = 0;
 	_cleanup_free_ uint64_t *starts = all_starts(v, &nr_starts);
@@ -385,20 +465,65 @@ int range_plan_create(struct range_plan **ret, struct sym_space *s,
 		r = range_image_load(&plan->img, plan->elf, starts, nr_starts,
 				     err);
 	if (r == 0)
-		r = range_index_init(&ix, v, err);
-	for (uint32_t i = 0; r == 0 && i < v->nr_functions; i++)
-		r = plan_function(plan, &ix, i, err);
-	if (r == 0 && !sort_uses(plan))
-		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+		r = need_index(plan, err);
 	if (r == 0)
-		mark_shared(plan, &ix);
-	range_index_deinit(&ix);
+		mark_shared(plan);
+	if (r == 0)
+		r = plan_first(plan, windows, err);
 	if (r) {
 		range_plan_destroy(plan);
 		return r;
 	}
+	range_plan_fix(plan);
+	range_plan_settle(plan);
 	*ret = plan;
 	return 0;
+}
+
+int range_plan_create(struct range_plan **ret, struct sym_space *s,
+		      uint32_t module, const struct variables *v,
+		      struct smco_err *err)
+{
+	return range_plan_begin(ret, s, module, v, SIZE_MAX, err);
+}
+
+/* The code of the functions that are not planned: no more than there is. */
+static uint64_t code_left(const struct range_plan *plan, size_t *nr_ret)
+{
+	uint64_t sum = 0, all = plan->img.hi - plan->img.lo;
+	*nr_ret = 0;
+	for (uint32_t i = 0; i < plan->v->nr_functions; i++) {
+		const struct var_function *f = &plan->v->functions[i];
+		if (plan->function[i].is_planned)
+			continue;
+		++*nr_ret;
+		for (uint32_t k = 0; k < f->nr_ranges && sum < all; k++) {
+			const struct var_range *r =
+				&plan->v->ranges[f->first_range + k];
+			sum += min_u64(r->hi - r->lo, all);
+		}
+	}
+	return min_u64(sum, all);
+}
+
+/* Of each byte of code: usual are 10 to 28 of stubs, at most. */
+#define STUB_BYTES	32
+#define MOST_STUB_BYTES (512ULL << 20)
+#define SUBSCRIPT_EVERY 16 /* bytes of code */
+
+void range_plan_fix(struct range_plan *plan)
+{
+	size_t nr;
+	uint64_t left = code_left(plan, &nr);
+	bool whole = range_plan_is_whole(plan);
+	plan->most_windows =
+		plan->nr_windows + left / CODE_JUMP_BYTES + numbers(1) * nr;
+	plan->most_subscripts = plan->nr_subscripts + left / SUBSCRIPT_EVERY;
+	plan->most_cells = whole ? plan->nr_cells
+				 : plan->v->nr_vars + plan->most_subscripts;
+	plan->most_code_bytes =
+		plan->code_bytes + min_u64(left * STUB_BYTES, MOST_STUB_BYTES);
+	plan->is_fixed = true;
 }
 
 void range_plan_destroy(struct range_plan *plan)
@@ -406,23 +531,49 @@ void range_plan_destroy(struct range_plan *plan)
 	if (!plan)
 		return;
 	for (size_t i = 0; plan->function && i < plan->v->nr_functions; i++) {
-		if (!plan->is_taken)
+		if (!plan->function[i].is_borrowed)
 			range_windows_deinit(&plan->function[i].windows);
 		range_code_deinit(&plan->function[i].code);
 	}
+	if (plan->has_index)
+		range_index_deinit(&plan->ix);
 	elf_end(plan->elf);
 	free(plan->function);
-	if (plan->is_taken) {
-		free(plan);
-		return;
+	free(plan->owner_of);
+	if (!plan->is_taken)
+		range_image_deinit(&plan->img);
+	if (!plan->is_borrowed) {
+		free(plan->var);
+		free(plan->cell_of);
+		free(plan->subscript);
+		free(plan->use);
+		free(plan->function_of);
 	}
-	range_image_deinit(&plan->img);
-	free(plan->var);
-	free(plan->cell_of);
-	free(plan->subscript);
-	free(plan->use);
-	free(plan->function_of);
 	free(plan);
+}
+
+bool range_plan_is_planned(const struct range_plan *plan, uint32_t function)
+{
+	return plan->function[function].is_planned;
+}
+
+uint32_t range_plan_function_at(const struct range_plan *plan, uint64_t addr)
+{
+	const struct variables *v = plan->v;
+	for (uint32_t i = 0; i < v->nr_functions; i++) {
+		const struct var_function *f = &v->functions[i];
+		for (uint32_t k = 0; k < f->nr_ranges; k++)
+			if (addr - v->ranges[f->first_range + k].lo <
+			    v->ranges[f->first_range + k].hi -
+				    v->ranges[f->first_range + k].lo)
+				return i;
+	}
+	return UINT32_MAX;
+}
+
+bool range_plan_is_whole(const struct range_plan *plan)
+{
+	return plan->nr_planned == plan->v->nr_functions;
 }
 
 const struct range_function_info *
@@ -442,27 +593,28 @@ size_t range_plan_nr_windows(const struct range_plan *plan)
 	return plan->nr_windows;
 }
 
+size_t range_plan_most_windows(const struct range_plan *plan)
+{
+	return plan->most_windows;
+}
+
+size_t range_plan_most_subscripts(const struct range_plan *plan)
+{
+	return plan->most_subscripts;
+}
+
+uint32_t range_plan_windows_of(const struct range_plan *plan, uint32_t function,
+			       uint32_t *first_ret)
+{
+	const struct range_plan_function *f = &plan->function[function];
+	*first_ret = f->first_window;
+	return f->first_window + (uint32_t)f->windows.nr;
+}
+
 uint32_t range_plan_function_of(const struct range_plan *plan, uint32_t window)
 {
 	return window < plan->nr_windows ? plan->function_of[window]
 					 : UINT32_MAX;
-}
-
-const struct range_use *range_plan_uses(const struct range_plan *plan,
-					uint32_t var, size_t *nr_ret)
-{
-	size_t a = 0, b = plan->nr_uses;
-	while (a < b) {
-		size_t mid = a + (b - a) / 2;
-		if (plan->use[mid].var < var)
-			a = mid + 1;
-		else
-			b = mid;
-	}
-	for (b = a; b < plan->nr_uses && plan->use[b].var == var;)
-		b++;
-	*nr_ret = b - a;
-	return plan->use + a;
 }
 
 const struct range_subscript *

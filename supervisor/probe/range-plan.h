@@ -2,6 +2,7 @@
 #ifndef SMCO_RANGE_PLAN_H
 #define SMCO_RANGE_PLAN_H
 
+#include "supervisor/probe/range-site.h"
 #include "supervisor/probe/range-stub.h"
 #include "supervisor/probe/range-subscript.h"
 #include "supervisor/probe/range.h"
@@ -11,6 +12,9 @@ struct range_plan_function {
 	struct range_windows windows; /* instructions by index, see below */
 	uint32_t first_window;	      /* the plan's number of its first */
 	struct range_code code;	      /* kept; no instructions: it is not */
+	bool is_planned;	      /* else nothing of it is known yet */
+	bool is_borrowed; /* windows are from a file (range-store.h): somebody
+			   * else's, and perhaps of other code than there is */
 };
 
 struct range_plan {
@@ -24,19 +28,42 @@ struct range_plan {
 	/* By owner (range_cell_owner), v's and then subscripts. UINT32_MAX: it
 	 * has no cell. */
 	uint32_t *cell_of;
-	struct range_use *use; /* by variable, then window */
-	size_t nr_uses, cap_uses, cap_subscripts;
+	uint32_t *owner_of; /* cell -> owner */
+	/* By variable, then window, the first nr_sorted of them. */
+	struct range_use *use;
+	size_t nr_uses, nr_sorted, cap_uses, cap_subscripts, cap_cells;
 	uint32_t *function_of; /* window -> function; UINT32_MAX: none */
+	size_t cap_windows;
 	size_t nr_cells;
 	size_t nr_windows;   /* numbers given, those of none included */
 	uint64_t code_bytes; /* upper bound of all stubs */
 	uint64_t kept_bytes; /* of the functions' code */
 	uint64_t lo;	     /* of all that is patched */
 	uint64_t hi;	     /* exclusive */
-	/* From a file (range-store.h): all arrays but function are somebody
-	 * else's, and windows may be of other code than there is. */
-	bool is_taken;
+	/* What the above come to at most, however many functions are planned
+	 * after range_plan_fix. */
+	size_t most_cells, most_windows, most_subscripts;
+	uint64_t most_code_bytes;
+	bool is_fixed;
+	size_t nr_planned;     /* functions */
+	struct range_index ix; /* while any is not, once one was asked for */
+	bool has_index;
+	/* From a file (range-store.h): the image's marks are somebody else's;
+	 * all arrays but function and owner_of are, too, if they are borrowed.
+	 */
+	bool is_taken, is_borrowed;
 };
+
+/*
+ * No more than is bound now will be asked for: what processes have room for.
+ * Exact if all is planned; otherwise by the size of the code that is not.
+ */
+void range_plan_fix(struct range_plan *plan);
+/* range-uses.c: false: no memory. */
+bool range_plan_add_use(struct range_plan *plan, uint32_t var, uint32_t window);
+/* range-store.c: what is somebody else's and has to grow becomes its own.
+ * False: no memory, and nothing is changed. */
+bool range_plan_own(struct range_plan *plan);
 
 /*
  * The instructions that the windows' indices are of. Those of a large program
@@ -52,7 +79,11 @@ int range_plan_keep(struct range_plan *plan, uint64_t bytes,
 /* When done with them. */
 void range_plan_release(const struct range_plan *plan, uint32_t function,
 			struct range_code *code);
+/* The code of a function that was planned while others were in use already is
+ * kept until this says that its sensors are made; then only if little is. */
+void range_plan_forget(struct range_plan *plan, uint32_t function);
 /* How much is kept at the most. */
-#define RANGE_KEEP_BYTES (64ULL << 20)
+#define RANGE_KEEP_BYTES      (64ULL << 20)
+#define RANGE_KEEP_LATE_BYTES (12ULL << 20)
 
 #endif

@@ -82,11 +82,10 @@ static int build(struct ranges *r, uint32_t number, struct live_function *f,
 {
 	const struct range_plan *plan = r->plan;
 	const struct range_plan_function *pf = &plan->function[number];
-	uint64_t cells = plan->nr_cells * sizeof(struct range_cell);
 	const struct range_stub_place at = {
 		.bias = r->bias,
 		.cells = r->base + r->data_off,
-		.counters = r->base + r->data_off + ((cells + 63) & ~63ULL) +
+		.counters = r->base + r->data_off + range_counters_off(plan) +
 			    8ULL * pf->first_window,
 		.cell_of = plan->cell_of,
 	};
@@ -137,6 +136,7 @@ int range_prepare(struct ranges *r, uint32_t number, struct smco_err *err)
 	if (f->window || f->useless ||
 	    !r->plan->function[number].info.nr_windows)
 		return 0;
+	range_empty_cells(r);
 	int ret = range_plan_decode(r->plan, number, &code, err);
 	f->useless = ret == SMCO_UNSUPPORTED;
 	if (ret)

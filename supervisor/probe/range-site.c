@@ -168,8 +168,10 @@ static bool source_of(struct finder *f, const struct var_place *p,
 			return false;
 		const struct var_op *ops = f->v->ops + p->first_op;
 		s->source = RS_EXPR;
+		if (!range_expr_ok(ops, p->nr_ops))
+			return false;
 		*regs_ret = expr_regs(ops, p->nr_ops);
-		return range_expr_ok(ops, p->nr_ops);
+		return true;
 	}
 	default:
 		return false;

@@ -7,7 +7,7 @@
 #include "supervisor/probe/range-plan.h"
 
 /* So much code is decoded at once, while no program stands for it. */
-#define DECODE_BYTES (12ULL << 20)
+#define DECODE_BYTES RANGE_KEEP_LATE_BYTES
 
 /* What is no array. */
 struct kept_plan {
@@ -19,6 +19,7 @@ struct kept_function {
 	uint64_t nr_windows, nr_sites;
 	uint64_t nr_refused[RR_NR];
 	uint64_t first_window;
+	uint64_t is_planned;
 };
 
 static void put_functions(struct store_out *o, const struct range_plan *plan)
@@ -32,6 +33,7 @@ static void put_functions(struct store_out *o, const struct range_plan *plan)
 			.nr_windows = f->windows.nr,
 			.nr_sites = f->windows.nr_sites,
 			.first_window = f->first_window,
+			.is_planned = f->is_planned,
 		};
 		for (unsigned n = 0; n < RR_NR; n++)
 			k.nr_refused[n] = f->windows.nr_refused[n];
@@ -141,8 +143,14 @@ static bool take_functions(struct range_plan *plan, struct store_in *in)
 		if (k[i].nr_windows > nr_windows || k[i].nr_sites > nr_sites ||
 		    k[i].nr_windows != k[i].info.nr_windows ||
 		    k[i].first_window > plan->nr_windows ||
-		    k[i].nr_windows > plan->nr_windows - k[i].first_window)
+		    k[i].nr_windows > plan->nr_windows - k[i].first_window ||
+		    k[i].is_planned > 1 ||
+		    (!k[i].is_planned && (k[i].nr_windows || k[i].nr_sites)))
 			return false;
+		if (!k[i].is_planned)
+			continue;
+		f->is_planned = f->is_borrowed = true;
+		plan->nr_planned++;
 		f->info = k[i].info;
 		f->info.refused = store_string_at(in, f->info.refused);
 		f->first_window = (uint32_t)k[i].first_window;
@@ -220,7 +228,72 @@ static bool take(struct range_plan *plan, struct store_in *in)
 	plan->use = store_take(in, sizeof(*plan->use), &plan->nr_uses);
 	plan->function_of = store_take_some(in, sizeof(*plan->function_of),
 					    plan->nr_windows);
+	plan->nr_sorted = plan->nr_uses;
 	return !in->bad && numbers_fit(plan) && take_functions(plan, in);
+}
+
+/* Who has which cell: each is one owner's. SMCO_FORMAT: it is not. */
+static int find_owners(struct range_plan *plan)
+{
+	size_t owners = plan->v->nr_vars + plan->nr_subscripts, nr = 0;
+	if (plan->nr_cells > owners)
+		return SMCO_FORMAT;
+	plan->owner_of = malloc((plan->nr_cells + 1) * sizeof(uint32_t));
+	plan->cap_cells = plan->nr_cells;
+	if (!plan->owner_of)
+		return SMCO_NOMEM;
+	memset(plan->owner_of, 0xff, plan->nr_cells * sizeof(uint32_t));
+	for (uint32_t i = 0; i < owners; i++) {
+		uint32_t cell = plan->cell_of[i];
+		if (cell == UINT32_MAX)
+			continue;
+		if (plan->owner_of[cell] != UINT32_MAX)
+			return SMCO_FORMAT;
+		plan->owner_of[cell] = i;
+		nr++;
+	}
+	return nr == plan->nr_cells ? 0 : SMCO_FORMAT;
+}
+
+static void *copy_of(const void *items, size_t nr, size_t item)
+{
+	void *copy = malloc((nr + 1) * item);
+	if (copy && nr)
+		memcpy(copy, items, nr * item);
+	return copy;
+}
+
+bool range_plan_own(struct range_plan *plan)
+{
+	size_t nr_vars = plan->v->nr_vars, owners;
+	if (!plan->is_borrowed)
+		return true;
+	owners = nr_vars + plan->nr_subscripts;
+	void *var = copy_of(plan->var, nr_vars, sizeof(*plan->var));
+	void *subscript = copy_of(plan->subscript, plan->nr_subscripts,
+				  sizeof(*plan->subscript));
+	void *cell_of = copy_of(plan->cell_of, owners, sizeof(*plan->cell_of));
+	void *use = copy_of(plan->use, plan->nr_uses, sizeof(*plan->use));
+	void *function_of = copy_of(plan->function_of, plan->nr_windows,
+				    sizeof(*plan->function_of));
+	if (!var || !subscript || !cell_of || !use || !function_of) {
+		free(var);
+		free(subscript);
+		free(cell_of);
+		free(use);
+		free(function_of);
+		return false;
+	}
+	plan->var = var;
+	plan->subscript = subscript;
+	plan->cap_subscripts = plan->nr_subscripts;
+	plan->cell_of = cell_of;
+	plan->use = use;
+	plan->cap_uses = plan->nr_uses;
+	plan->function_of = function_of;
+	plan->cap_windows = plan->nr_windows;
+	plan->is_borrowed = false;
+	return true;
 }
 
 int range_plan_take(struct range_plan **ret, struct store_in *in,
@@ -236,7 +309,7 @@ int range_plan_take(struct range_plan **ret, struct store_in *in,
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
 	plan->v = v;
-	plan->is_taken = true;
+	plan->is_taken = plan->is_borrowed = true;
 	plan->elf = sym_module_elf(s, module);
 	int r = 0;
 	if (!plan->elf)
@@ -246,6 +319,10 @@ int range_plan_take(struct range_plan **ret, struct store_in *in,
 		r = range_image_open(&plan->img, plan->elf, err);
 	if (r == 0 && !take(plan, in))
 		r = smco_fail(err, SMCO_FORMAT, 0, "what was kept is damaged");
+	if (r == 0 && (r = find_owners(plan)))
+		smco_fail(err, r, 0, "what was kept has no owner, or two");
+	if (r == 0)
+		range_plan_fix(plan);
 	if (r == 0)
 		r = range_plan_keep(plan, DECODE_BYTES, err);
 	if (r) {

@@ -54,6 +54,32 @@ bool range_cell_read(const struct range_cell *cell, const struct var_type *t,
 	return lo <= hi;
 }
 
+static int64_t widen(uint64_t value, const struct var_type *t)
+{
+	unsigned spare = spare_bits(t);
+	value <<= spare;
+	return t->is_signed ? (int64_t)value >> spare
+			    : (int64_t)(value >> spare);
+}
+
+unsigned range_cell_take(struct range_cell *cell, const struct var_type *t,
+			 int64_t ret[2])
+{
+	const struct range_cell none = range_cell_empty(t);
+	uint64_t *bound[2] = {&cell->smallest, &cell->largest};
+	uint64_t empty[2] = {none.smallest, none.largest};
+	unsigned nr = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		/* Most are as they were, and need no locked access. */
+		if (__atomic_load_n(bound[i], __ATOMIC_RELAXED) == empty[i])
+			continue;
+		ret[nr++] = widen(__atomic_exchange_n(bound[i], empty[i],
+						      __ATOMIC_RELAXED),
+				  t);
+	}
+	return nr;
+}
+
 void range_note_step(struct range_stubs *s, uint32_t insn, unsigned pushed,
 		     enum range_step_kind kind)
 {

@@ -100,5 +100,12 @@ struct range_cell range_cell_empty(const struct var_type *t);
 /* False if nothing was seen. Values as the variable's type has them. */
 bool range_cell_read(const struct range_cell *cell, const struct var_type *t,
 		     int64_t *smallest_ret, int64_t *largest_ret);
+/*
+ * The values in it, none to two, into @ret; it is empty afterwards. None is
+ * lost: a sensor that stores at the same time has stored before, or its value
+ * is there the next time. It may have stored one bound only.
+ */
+unsigned range_cell_take(struct range_cell *cell, const struct var_type *t,
+			 int64_t ret[2]);
 
 #endif

@@ -23,10 +23,15 @@ static struct range_cell *cells(const struct ranges *r)
 	return (struct range_cell *)r->data;
 }
 
+uint64_t range_counters_off(const struct range_plan *plan)
+{
+	uint64_t bytes = plan->most_cells * sizeof(struct range_cell);
+	return (bytes + 63) & ~63ULL;
+}
+
 static uint64_t *counters(const struct ranges *r)
 {
-	uint64_t bytes = r->plan->nr_cells * sizeof(struct range_cell);
-	return (uint64_t *)(r->data + ((bytes + 63) & ~63ULL));
+	return (uint64_t *)(r->data + range_counters_off(r->plan));
 }
 
 /* Everything out; all tasks stopped. The supervisor's mapping stays. */
@@ -73,19 +78,20 @@ static struct ranges *create(struct tproc *p, const struct range_plan *plan,
 	struct ranges *r = calloc(1, sizeof(*r));
 	if (!r)
 		return NULL;
-	uint64_t cell_bytes = plan->nr_cells * sizeof(struct range_cell);
+	size_t nr_lines = plan->most_windows / LIVE_LINE + 1;
 	r->p = p;
 	r->plan = plan;
 	r->bias = bias;
 	r->code_used = NAME_BYTES;
-	r->data_off =
-		pages(plan->code_bytes + NAME_BYTES + TPAGE_SIZE) + GAP_BYTES;
-	r->data_bytes = pages(cell_bytes + 64 + 8 * plan->nr_windows);
+	r->data_off = pages(plan->most_code_bytes + NAME_BYTES + TPAGE_SIZE) +
+		      GAP_BYTES;
+	r->data_bytes = pages(range_counters_off(plan) +
+			      8 * (plan->most_windows + LIVE_LINE));
 	r->bytes = r->data_off + r->data_bytes;
 	r->function = calloc(plan->v->nr_functions + 1, sizeof(*r->function));
-	r->told = calloc(plan->nr_windows + 1, sizeof(*r->told));
-	r->warm = calloc(nr_lines(plan) + 1, sizeof(*r->warm));
-	r->is_warm = calloc(nr_lines(plan) + 1, sizeof(*r->is_warm));
+	r->told = calloc(plan->most_windows + 1, sizeof(*r->told));
+	r->warm = calloc(nr_lines, sizeof(*r->warm));
+	r->is_warm = calloc(nr_lines, sizeof(*r->is_warm));
 	if (!r->function || !r->told || !r->warm || !r->is_warm) {
 		free(r->function);
 		free(r->told);
@@ -95,6 +101,14 @@ static struct ranges *create(struct tproc *p, const struct range_plan *plan,
 		return NULL;
 	}
 	return r;
+}
+
+void range_empty_cells(struct ranges *r)
+{
+	const struct range_plan *plan = r->plan;
+	for (; r->nr_cells < plan->nr_cells; r->nr_cells++)
+		cells(r)[r->nr_cells] = range_cell_empty(
+			range_cell_type(plan->v, plan->owner_of[r->nr_cells]));
 }
 
 /* New shared memory in the process, and here, with empty ranges. */
@@ -107,18 +121,15 @@ static int share(struct ranges *r, struct smco_err *err)
 			     err);
 	if (ret)
 		return ret;
+	int now = range_plan_is_whole(r->plan) ? MAP_POPULATE : 0;
 	void *map = mmap(NULL, r->data_bytes, PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_POPULATE, fd, 0);
+			 MAP_SHARED | now, fd, 0);
 	if (map == MAP_FAILED)
 		return smco_fail(err, SMCO_SYS, errno,
 				 "cannot map %llu bytes of shared memory",
 				 (unsigned long long)r->data_bytes);
 	r->data = map;
-	size_t owners = r->plan->v->nr_vars + r->plan->nr_subscripts;
-	for (uint32_t i = 0; i < owners; i++)
-		if (r->plan->cell_of[i] != UINT32_MAX)
-			cells(r)[r->plan->cell_of[i]] = range_cell_empty(
-				range_cell_type(r->plan->v, i));
+	range_empty_cells(r);
 	return 0;
 }
 
@@ -154,7 +165,7 @@ int ranges_install(struct ranges **ret, struct tproc *p,
 		   const struct range_plan *plan, uint64_t bias,
 		   struct smco_err *err)
 {
-	if (!plan->nr_windows)
+	if (!plan->most_windows)
 		return smco_fail(err, SMCO_NOTFOUND, 0,
 				 "no variable of this module can be watched "
 				 "by a sensor");
@@ -257,6 +268,29 @@ static bool puts_in(const struct live_function *f)
 	return false;
 }
 
+/* Where threads stand: what runs is worth planning. */
+static void look_who_runs(struct ranges *r)
+{
+	r->nr_seen = 0;
+	for (struct task *t = tproc_first_task(r->p);
+	     t && r->nr_seen < ARRAY_SIZE(r->seen); t = task_next(t)) {
+		struct user_regs_struct regs;
+		if (task_get_regs(t, &regs) == 0)
+			r->seen[r->nr_seen++] = regs.rip - r->bias;
+	}
+}
+
+size_t ranges_seen(const struct ranges *r, uint32_t ret[RANGE_MOST_SEEN])
+{
+	size_t nr = 0;
+	for (size_t i = 0; i < r->nr_seen; i++) {
+		uint32_t f = range_plan_function_at(r->plan, r->seen[i]);
+		if (f != UINT32_MAX && !range_plan_is_planned(r->plan, f))
+			ret[nr++] = f;
+	}
+	return nr;
+}
+
 /* Those that are not as they are wanted, in one stop. */
 static int change(struct ranges *r, const uint32_t *functions, size_t nr,
 		  bool can_wait, uint64_t *cost_ns_ret, struct smco_err *err)
@@ -276,6 +310,8 @@ static int change(struct ranges *r, const uint32_t *functions, size_t nr,
 	}
 	if (in)
 		range_fix_frames(r);
+	if (!range_plan_is_whole(r->plan))
+		look_who_runs(r);
 	if (cost_ns_ret)
 		*cost_ns_ret = smco_now_ns() - began_ns;
 	tproc_cont(r->p);
@@ -360,7 +396,8 @@ bool ranges_window_is_in(const struct ranges *r, uint32_t window)
 
 bool ranges_window_is_ready(const struct ranges *r, uint32_t window)
 {
-	return window_of(r, window);
+	const struct live_window *w = window_of(r, window);
+	return w && !w->taken;
 }
 
 bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
@@ -371,6 +408,15 @@ bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
 	       range_cell_read(&cells(r)[cell],
 			       range_cell_type(r->plan->v, var), smallest_ret,
 			       largest_ret);
+}
+
+unsigned ranges_take(struct ranges *r, uint32_t var, int64_t ret[2])
+{
+	uint32_t cell = r->plan->cell_of[var];
+	if (cell == UINT32_MAX || !r->data)
+		return 0;
+	return range_cell_take(&cells(r)[cell],
+			       range_cell_type(r->plan->v, var), ret);
 }
 
 /* Rounded down: what is between two elements is outside with the lower. */

@@ -45,6 +45,32 @@ int range_plan_create(struct range_plan **ret, struct sym_space *s,
 /* After all sensors that use it. NULL is fine. */
 void range_plan_destroy(struct range_plan *plan);
 
+/*
+ * The same with no function planned but the first, as many as have @windows
+ * together; the rest one by one when its turn comes, in a plan that is in use
+ * already. A tenth of a millisecond for each, where planning all takes seconds.
+ * What processes keep of a plan has room for all that will be.
+ */
+int range_plan_begin(struct range_plan **ret, struct sym_space *s,
+		     uint32_t module, const struct variables *v, size_t windows,
+		     struct smco_err *err);
+/* Nothing is done if it is planned. SMCO_NOMEM. No other thread may use the
+ * plan meanwhile. */
+int range_plan_more(struct range_plan *plan, uint32_t function,
+		    struct smco_err *err);
+bool range_plan_is_planned(const struct range_plan *plan, uint32_t function);
+/* The function with an instruction at the file's address @addr; UINT32_MAX:
+ * none. */
+uint32_t range_plan_function_at(const struct range_plan *plan, uint64_t addr);
+/* All functions are. */
+bool range_plan_is_whole(const struct range_plan *plan);
+/* What was planned since this was called last is found by range_plan_uses from
+ * now on. Moves what that has returned. */
+void range_plan_settle(struct range_plan *plan);
+/* The sensors of @function are made in all processes, so its code need not be
+ * kept in memory: it would be decoded again. */
+void range_plan_forget(struct range_plan *plan, uint32_t function);
+
 struct range_function_info {
 	uint32_t nr_sites;   /* pairs of a place in the code and a variable */
 	uint32_t nr_served;  /* of them, those that a sensor can be at */
@@ -70,6 +96,12 @@ const struct range_var_info *range_plan_variable(const struct range_plan *plan,
  * sites: what goes in and out. They have numbers below this; some numbers are
  * of none. */
 size_t range_plan_nr_windows(const struct range_plan *plan);
+/* What that, and the number of subscripts, come to at the most. */
+size_t range_plan_most_windows(const struct range_plan *plan);
+size_t range_plan_most_subscripts(const struct range_plan *plan);
+/* Those of a function: from *first_ret to before what is returned. */
+uint32_t range_plan_windows_of(const struct range_plan *plan, uint32_t function,
+			       uint32_t *first_ret);
 /* UINT32_MAX: not the number of a window. */
 uint32_t range_plan_function_of(const struct range_plan *plan, uint32_t window);
 /* A site of a variable in a window: one there more than once is so here, too.
@@ -123,6 +155,10 @@ bool ranges_is_in(const struct ranges *r, uint32_t function);
 int ranges_choose(struct ranges *r, const uint32_t *windows, size_t nr,
 		  const bool *want, uint64_t *cost_ns_ret,
 		  struct smco_err *err);
+/* Functions that are not planned yet, and that threads were in when they were
+ * stopped last for any of this: their number. */
+#define RANGE_MOST_SEEN 16
+size_t ranges_seen(const struct ranges *r, uint32_t ret[RANGE_MOST_SEEN]);
 bool ranges_window_is_in(const struct ranges *r, uint32_t window);
 /* It can be put in: its function is prepared. */
 bool ranges_window_is_ready(const struct ranges *r, uint32_t window);
@@ -134,6 +170,12 @@ int ranges_prepare(struct ranges *r, const uint32_t *functions, size_t nr,
 /* False: no value seen yet. Unsigned 64-bit values come as int64_t. */
 bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
 		 int64_t *largest_ret);
+/*
+ * The same since the last call of this, with no value twice: up to two values,
+ * the smallest and the largest or one of them, whose number is returned. What
+ * ranges_read tells begins anew, too.
+ */
+unsigned ranges_take(struct ranges *r, uint32_t var, int64_t ret[2]);
 /* The same of a subscript: what was in the brackets. */
 bool ranges_read_subscript(const struct ranges *r, uint32_t subscript,
 			   int64_t *smallest_ret, int64_t *largest_ret);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "symbols/pointee.h"
 #include "symbols/sdt.h"
 #include "symbols/symbols.h"
 #include "symbols/variable.h"
@@ -105,6 +106,9 @@ static inline void elf_exercise_as(struct elf_bytes *e, const char *path)
 	struct sym_module_info info;
 	sym_module_info(s, 1, &info);
 	variables_destroy(variables_load(s, 1, NULL, NULL, NULL));
+	struct pointee p;
+	if (!pointee_find(s, 1, "server.conf->in->limit", &p, NULL))
+		pointee_deinit(&p);
 	sym_space_destroy(s);
 }
 

@@ -15,7 +15,8 @@ struct range_run {
 	struct ranges *r, *child_r;
 	uint32_t *all; /* functions */
 	size_t nr;
-	bool start_out;	  /* nothing is put in at first */
+	bool start_out; /* nothing is put in at first */
+	bool late; /* functions are planned when they go in, the last first */
 	const char *only; /* variables so called, with commas; NULL: all */
 	/* Called once everything is where it is at first, all stopped. */
 	void (*planted)(struct range_run *x);
@@ -57,7 +58,8 @@ static inline int range_run_plant(struct run *run, struct smco_err *err)
 	x->vars = variables_load(run->syms, at.module, range_run_want, x, err);
 	if (!x->vars)
 		return SMCO_NOTFOUND;
-	int r = range_plan_create(&x->plan, run->syms, at.module, x->vars, err);
+	int r = range_plan_begin(&x->plan, run->syms, at.module, x->vars,
+				 x->late ? 0 : SIZE_MAX, err);
 	if (r == 0)
 		r = ranges_install(&x->r, run->p, x->plan, start - at.offset,
 				   err);
@@ -67,7 +69,16 @@ static inline int range_run_plant(struct run *run, struct smco_err *err)
 	x->all = calloc(x->nr + 1, sizeof(*x->all));
 	for (uint32_t i = 0; i < x->nr; i++)
 		x->all[i] = i;
-	r = ranges_prepare(x->r, x->all, x->nr, err);
+	for (uint32_t i = (uint32_t)x->nr; r == 0 && x->late && i-- > 0;) {
+		r = range_plan_more(x->plan, i, err);
+		if (r == 0)
+			r = ranges_set(x->r, &i, 1, true, NULL, err);
+		range_plan_forget(x->plan, i);
+		if (i % 5 == 0)
+			range_plan_settle(x->plan);
+	}
+	if (r == 0)
+		r = ranges_prepare(x->r, x->all, x->nr, err);
 	if (r == 0 && !x->start_out)
 		r = ranges_set(x->r, x->all, x->nr, true, &x->set_all_ns, err);
 	if (r == 0 && x->planted)

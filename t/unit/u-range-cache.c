@@ -23,15 +23,21 @@ struct kept {
 
 static int cache;
 
-static struct kept read_file(const char *name)
+/* With the functions planned that have the first @windows. */
+static struct kept read_some(const char *name, size_t windows)
 {
 	struct kept k = {.s = sym_space_of_file(name)};
 	struct smco_err err = {0};
 	check(k.s);
 	range_cache_key(&k.key, k.s, &all);
 	k.v = variables_load(k.s, 1, NULL, NULL, &err);
-	check(k.v && !range_plan_create(&k.plan, k.s, 1, k.v, &err));
+	check(k.v && !range_plan_begin(&k.plan, k.s, 1, k.v, windows, &err));
 	return k;
+}
+
+static struct kept read_file(const char *name)
+{
+	return read_some(name, SIZE_MAX);
 }
 
 static void forget(struct kept *k)
@@ -93,6 +99,22 @@ static bool same_variables(const struct variables *a, const struct variables *b)
 	return same;
 }
 
+/* What is between the fields may be anything. */
+static bool same_sites(const struct range_windows *a,
+		       const struct range_windows *b)
+{
+	bool same = a->nr_sites == b->nr_sites;
+	for (size_t i = 0; same && i < a->nr_sites; i++) {
+		const struct range_site *x = &a->site[i], *y = &b->site[i];
+		same = x->gap == y->gap && x->var == y->var &&
+		       x->place == y->place && x->source == y->source &&
+		       x->reg == y->reg && x->shift == y->shift &&
+		       x->fall == y->fall && x->subscript == y->subscript &&
+		       x->offset == y->offset;
+	}
+	return same;
+}
+
 static bool same_function(const struct range_plan_function *a,
 			  const struct range_plan_function *b)
 {
@@ -102,7 +124,7 @@ static bool same_function(const struct range_plan_function *a,
 	       !memcmp(&x, &y, sizeof(x)) &&
 	       a->first_window == b->first_window &&
 	       SAME(&a->windows, &b->windows, window, nr) &&
-	       SAME(&a->windows, &b->windows, site, nr_sites) &&
+	       same_sites(&a->windows, &b->windows) &&
 	       !memcmp(a->windows.nr_refused, b->windows.nr_refused,
 		       sizeof(a->windows.nr_refused));
 }
@@ -139,6 +161,48 @@ static unsigned decode_all(const struct range_plan *plan)
 		range_plan_release(plan, i, &code);
 	}
 	return nr;
+}
+
+/* Functions whose turn comes later, and between the cache: in the end the plan
+ * is as if all were planned at once. */
+static void test_later(const char *name)
+{
+	struct kept k = read_file(name), some = read_some(name, 0);
+	struct smco_err err = {0};
+	uint32_t nr = (uint32_t)k.v->nr_functions, planned = 0;
+	size_t most = range_plan_most_windows(some.plan);
+	check(range_plan_is_whole(k.plan) && !range_plan_is_whole(some.plan));
+	check(most >= k.plan->nr_windows &&
+	      range_plan_most_windows(k.plan) == k.plan->nr_windows);
+	check(range_plan_most_subscripts(some.plan) >= k.plan->nr_subscripts);
+	for (unsigned round = 0; round < 3 && planned < nr; round++) {
+		struct variables *v;
+		struct range_plan *plan;
+		check(range_cache_store(cache, &k.key, some.v, some.plan,
+					1 << 30));
+		if (!check(range_cache_load(cache, &k.key, k.s, &v, &plan)))
+			break;
+		for (planned = 0; range_plan_is_planned(plan, planned);)
+			planned++;
+		check(planned >= round);
+		check(!range_plan_is_planned(plan, nr - 1));
+		check_int(plan->function[nr - 1].windows.nr, 0);
+		uint32_t end = round < 2 ? planned + 1 : nr;
+		for (; planned < end; planned++)
+			check_int(range_plan_more(plan, planned, &err), 0);
+		range_plan_settle(plan);
+		range_plan_destroy(some.plan);
+		variables_destroy(some.v);
+		some.v = v;
+		some.plan = plan;
+	}
+	check(range_plan_is_whole(some.plan));
+	check(some.plan->nr_windows <= most);
+	check_msg(same_plan(k.plan, some.plan), "%zu windows of %s",
+		  k.plan->nr_windows, name);
+	check_int(decode_all(some.plan), decode_all(k.plan));
+	forget(&some);
+	forget(&k);
 }
 
 static void test_same(const char *name)
@@ -210,6 +274,10 @@ static bool take(uint8_t *bytes, size_t len, const struct kept *k)
 		const struct var_place *at[2];
 		variables_at(v, &v->vars[i], 0x1000, at, 2);
 	}
+	for (uint32_t i = 0; plan && i < v->nr_functions; i++)
+		range_plan_more(plan, i, NULL);
+	if (plan)
+		range_plan_settle(plan);
 	if (plan)
 		decode_all(plan);
 	range_plan_destroy(plan);
@@ -217,9 +285,10 @@ static bool take(uint8_t *bytes, size_t len, const struct kept *k)
 	return true;
 }
 
-static void test_damage(const char *name)
+/* Each @step-th byte. */
+static void test_damage(const char *name, size_t windows, size_t step)
 {
-	struct kept k = read_file(name);
+	struct kept k = read_some(name, windows);
 	uint8_t *bytes = NULL;
 	size_t len = 0, believed = 0, cut = 0, accepted = 0, nr = 0;
 	check(range_cache_store(cache, &k.key, k.v, k.plan, 1 << 30));
@@ -227,7 +296,7 @@ static void test_damage(const char *name)
 		return;
 	check(take(copy(bytes, len), len, &k));
 	printf("# %zu bytes\n", len);
-	for (size_t i = 0; i < len; i++) {
+	for (size_t i = 0; i < len; i += step) {
 		uint8_t *bad = copy(bytes, len);
 		bad[i] ^= (uint8_t)(1 << i % 8);
 		believed += take(bad, len, &k);
@@ -237,7 +306,7 @@ static void test_damage(const char *name)
 	check_int(cut, 0);
 	/* With the sums put right only what is looked at can tell. */
 	static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff};
-	for (size_t i = sizeof(struct range_cache_head); i < len; i++)
+	for (size_t i = sizeof(struct range_cache_head); i < len; i += step)
 		for (size_t n = 0; n < sizeof(values); n++) {
 			uint8_t *bad = copy(bytes, len);
 			bad[i] = values[n];
@@ -422,7 +491,11 @@ int main(void)
 	test_same(scratch_path("known"));
 	test_same(scratch_path("subs"));
 	test_same(scratch_path("cxx"));
-	test_damage(scratch_path("tiny"));
+	test_later(scratch_path("known"));
+	test_later(scratch_path("subs"));
+	test_later(scratch_path("cxx"));
+	test_damage(scratch_path("tiny"), SIZE_MAX, 1);
+	test_damage(scratch_path("tiny"), 0, 7);
 	test_files(scratch_path("tiny"));
 	test_at_once(scratch_path("tiny"));
 	test_where();

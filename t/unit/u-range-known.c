@@ -36,12 +36,14 @@ static void check_functions(const struct range_run *x)
 }
 
 /* Not all that is known exists where the compiler optimises. */
-static void known(const char *cc, const char *flags, unsigned exact_at_least)
+static void known(const char *cc, const char *flags, bool late,
+		  unsigned exact_at_least)
 {
 	static struct range_run x;
 	char prog[256], out[256];
 	memset(&x, 0, sizeof(x));
-	printf("# %s %s\n", cc, flags);
+	x.late = late;
+	printf("# %s %s%s\n", cc, flags, late ? ", planned late" : "");
 	if (run("%s %s -g -o $D/known t/fixtures/range/known.c -lpthread && "
 		"$D/known >$D/plain",
 		cc, flags)) {
@@ -89,11 +91,13 @@ static void doubt(void)
 int main(void)
 {
 	make_scratch();
-	known("gcc", "-O0", NR_KNOWN);
-	known("gcc", "-O2", 25);
-	known("gcc", "-O2 -no-pie -fcf-protection", 25);
-	known("clang", "-O0", NR_KNOWN);
-	known("clang", "-O2", 20);
+	known("gcc", "-O0", false, NR_KNOWN);
+	known("gcc", "-O2", false, 25);
+	known("gcc", "-O2 -no-pie -fcf-protection", false, 25);
+	known("clang", "-O0", false, NR_KNOWN);
+	known("clang", "-O2", false, 20);
+	known("gcc", "-O0", true, NR_KNOWN);
+	known("gcc", "-O2", true, 25);
 	doubt();
 	return finish();
 }

@@ -280,6 +280,18 @@ static void compare(const struct scene *s, const uint64_t *before,
 		bad->red++;
 }
 
+/* All of it, once; a bound that is the type's end may not have been stored. */
+static bool takes(struct range_cell *cell, const struct var_type *t, int64_t lo,
+		  int64_t hi)
+{
+	int64_t got[2] = {lo, lo};
+	unsigned nr = range_cell_take(cell, t, got);
+	bool ok = nr && (nr == 1 ? lo == hi && got[0] == lo
+				 : got[0] == lo && got[1] == hi);
+	return ok && !range_cell_take(cell, t, got) &&
+	       !range_cell_read(cell, t, &lo, &hi);
+}
+
 /* What the stub is said to do is what it was made from. */
 static bool right_shape(const struct scene *s)
 {
@@ -328,7 +340,8 @@ static void run_scene(struct scene *s, struct bad *bad)
 		int64_t got_lo = 0, got_hi = 0;
 		bool seen = range_cell_read(&cells[i], &s->var[i].type, &got_lo,
 					    &got_hi);
-		if (seen && got_lo == lo[i] && got_hi == hi[i])
+		if (seen && got_lo == lo[i] && got_hi == hi[i] &&
+		    takes(&cells[i], &s->var[i].type, lo[i], hi[i]))
 			continue;
 		if (!bad->cell++)
 			printf("# source %u, width %u, signed %d, bits %u at "

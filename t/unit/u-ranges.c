@@ -259,7 +259,7 @@ static void test_text(void)
 	static const char *const lines[] = {
 		"\nranges     of 2 of 3 integer variables (smco-report "
 		"--ranges)\n",
-		"\n           1 cannot be watched, mostly optimised out\n",
+		"\n           1 cannot be watched: 1 because\n",
 		"\n           1 may be mistakes\n",
 		"\n1   f::len: -7 to 9\n    negative, though called a size\n"
 		"    int, src/prog.c:2, watched 25 % of the time\n",

@@ -320,9 +320,11 @@ static void paces(void)
 {
 	check_int(samples_pace_of(1, 10), SAMPLES_ALL);
 	check_int(samples_pace_of(INT64_MAX, 0), SAMPLES_ALL);
-	check_int(samples_pace_of(0, 10), SAMPLES_SPARSE);
-	check_int(samples_pace_of(-9, 10), SAMPLES_SPARSE);
-	check_int(samples_pace_of(-10, 10), SAMPLES_NONE);
+	check_int(samples_pace_of(0, 30), SAMPLES_ALL);
+	check_int(samples_pace_of(-9, 30), SAMPLES_ALL);
+	check_int(samples_pace_of(-10, 30), SAMPLES_SPARSE);
+	check_int(samples_pace_of(-29, 30), SAMPLES_SPARSE);
+	check_int(samples_pace_of(-30, 30), SAMPLES_NONE);
 	check_int(samples_pace_of(0, 0), SAMPLES_NONE);
 }
 

@@ -131,6 +131,8 @@ int main(int argc, char **argv)
 	test_file("DWARF 4, compressed",
 		  "cc -O2 -g -gdwarf-4 -gz=zlib -o \"$D\"/prog " FIX
 		  "/names.c");
+	test_file("members behind pointers",
+		  "cc -O0 -g -o \"$D\"/prog t/fixtures/range/behind.c");
 	test_file("frame information by hand",
 		  "as -o \"$D\"/cfi.o " FIX "/cfi.s && ld -shared "
 		  "--eh-frame-hdr -o \"$D\"/prog \"$D\"/cfi.o");

@@ -1,0 +1,451 @@
+/*
+ * Variables in memory that others write to through pointers, by watchpoints:
+ * four words at a time, in turn, as plants of a controller. A word that is
+ * written often is switched off by the kernel when it has cost what there was
+ * room for, and is due again when the controller says; one that sits still
+ * leaves when others wait.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/control/fixed.h"
+#include "supervisor/monitor/range-private.h"
+
+/* How long a word has its turn where others wait. Longer where arming takes
+ * long: it may take such a part of the target. */
+#define TURN_NS	    (40 * NSEC_PER_MSEC)
+#define ARM_SHARE   8
+#define TICK_NS	    (20 * NSEC_PER_MSEC)
+#define QUICK_NS    (4 * NSEC_PER_MSEC)	  /* while there are hits */
+#define INTERVAL_NS (100 * NSEC_PER_MSEC) /* as range-duty.c's */
+#define RETRY_NS    NSEC_PER_SEC	  /* no register was free */
+#define FIRST_HITS  32 /* before there is a budget to speak of */
+#define MOST_HITS   (1 << 16)
+/* What one word may use of the room there is. */
+#define ROOM_SHARE 4
+
+/* --- which --- */
+
+/* One that others write to, or that no sensor sees. */
+static bool is_wanted(const struct range_unit *u, uint32_t i, bool shared)
+{
+	const struct variable *var = &u->vars->vars[i];
+	const struct var_place *at = &u->vars->places[var->first_place];
+	unsigned width = var->type.width;
+	if (!(u->is_polled[i / 8] & 1 << i % 8) || var->type.nr_dims ||
+	    at->kind != VAR_ADDR || (width & (width - 1)) || width > 8 ||
+	    (uint64_t)at->offset % width)
+		return false;
+	return shared ==
+	       (u->plan && range_plan_variable(u->plan, i)->shared_out);
+}
+
+/* Room for variable @i: with others that are in the same bytes. */
+static void add_word(struct range_unit *u, uint32_t i)
+{
+	const struct variable *var = &u->vars->vars[i];
+	uint64_t addr = (uint64_t)u->vars->places[var->first_place].offset;
+	struct range_word *w = u->nr_words ? &u->words[u->nr_words - 1] : NULL;
+	/* Bit-fields follow each other as they are declared. */
+	if (!w || !w->addr || w->addr != addr || w->bytes != var->type.width ||
+	    w->nr == WATCH_FIELDS) {
+		w = &u->words[u->nr_words++];
+		*w = (struct range_word){.addr = addr,
+					 .bytes = var->type.width};
+	}
+	w->var[w->nr++] = i;
+	u->word_of[i] = (uint32_t)(w - u->words);
+}
+
+int range_words_find(struct range_unit *u)
+{
+	size_t nr = range_unit_nr(u);
+	u->words = calloc(u->nr_polls + u->nr_pointees + 1, sizeof(*u->words));
+	u->word_of = malloc((nr + 1) * sizeof(*u->word_of));
+	if (!u->words || !u->word_of)
+		return SMCO_NOMEM;
+	memset(u->word_of, 0xff, nr * sizeof(*u->word_of));
+	/* Those that were asked for by name come first. */
+	for (uint32_t i = (uint32_t)(nr - u->nr_pointees); i < nr; i++) {
+		u->word_of[i] = (uint32_t)u->nr_words;
+		u->words[u->nr_words++] = (struct range_word){
+			.bytes = range_type_at(u, i)->width,
+			.nr = 1,
+			.var = {i},
+		};
+	}
+	for (int pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < u->vars->nr_vars; i++)
+			if (is_wanted(u, i, pass == 0))
+				add_word(u, i);
+	return 0;
+}
+
+/* --- in a process --- */
+
+void range_watch_open(struct range_monitor *m)
+{
+	struct smco_err err = {0};
+	if (m->watch_tried || !m->p.target_overhead_ppb)
+		return;
+	m->watch_tried = true;
+	if (watchpoints_open(&m->watchpoints, &err))
+		snprintf(m->why_no_watch, sizeof(m->why_no_watch), "%s",
+			 err.msg);
+	smco_debug("range", "watchpoints: %s",
+		   m->watchpoints ? "in the kernel" : m->why_no_watch);
+}
+
+/* What a register has to be told to watch @word; false: it is nowhere now. */
+static bool what_of(const struct range_proc *rp, uint32_t word,
+		    struct watch_what *ret)
+{
+	const struct range_word *w = &rp->unit->words[word];
+	const struct pointee *p = range_pointee_at(rp->unit, w->var[0]);
+	*ret = (struct watch_what){
+		.addr = w->addr + rp->bias,
+		.bytes = w->bytes,
+		.nr_fields = w->nr,
+	};
+	for (uint32_t k = 0; k < w->nr; k++) {
+		const struct var_type *t = range_type_at(rp->unit, w->var[k]);
+		ret->field[k] = (struct watch_field){
+			.shift = t->bit_size ? t->bit_offset : 0,
+			.bits = t->bit_size ? t->bit_size
+					    : (uint8_t)(8 * t->width),
+			.is_signed = t->is_signed,
+		};
+	}
+	return !p || range_pointee_follow(rp, p, ret);
+}
+
+/* What was written to the word of @reg, to rp->value. */
+static void take_in(struct range_proc *rp, const struct range_register *reg)
+{
+	const struct range_word *w = &rp->unit->words[reg->word];
+	int64_t smallest, largest;
+	for (uint32_t k = 0; k < w->nr; k++)
+		if (watchpoint_read(reg->w, k, &smallest, &largest))
+			range_value_add(&rp->value[w->var[k]],
+					range_type_at(rp->unit, w->var[k]),
+					smallest, largest, RANGE_WATCHPOINT);
+}
+
+void range_watch_collect(struct range_proc *rp)
+{
+	for (unsigned i = 0; i < WATCH_REGISTERS; i++)
+		if (rp->reg[i].w)
+			take_in(rp, &rp->reg[i]);
+}
+
+static void charge_arming(struct range_monitor *m, uint64_t since_ns)
+{
+	uint64_t ns = smco_now_ns() - since_ns;
+	m->arm_ns = m->arm_ns ? (m->arm_ns * 7 + ns) / 8 : ns;
+	ledger_charge(m->ledger, LEDGER_ARM, RANGE_WATCH_MONITOR, ns);
+}
+
+/* Its hits since the last time: to the ledger. */
+static uint64_t charge_hits(struct range_monitor *m, struct range_proc *rp,
+			    struct range_register *reg)
+{
+	uint64_t hits, ns = watchpoint_take_cost_ns(reg->w, &hits);
+	reg->cycle_cost_ns += ns;
+	rp->turns[reg->word].hits += hits;
+	m->nr_hits += hits;
+	ledger_charge(m->ledger, LEDGER_TOUCH, RANGE_WATCH_MONITOR, ns);
+	return hits;
+}
+
+/* Until when it saw what was written, as of now. */
+static uint64_t seen_until(const struct range_register *reg, uint64_t now_ns)
+{
+	return max_u64(min_u64(watchpoint_spent_ns(reg->w), now_ns),
+		       reg->since_ns);
+}
+
+/* The controller learns what it cost since it did last. */
+static void end_cycle(struct range_proc *rp, struct range_register *reg,
+		      uint64_t now_ns)
+{
+	plant_t id = rp->turns[reg->word].plant;
+	uint64_t p_ns = reg->cycle_cost_ns;
+	uint64_t armed_ns = sat_sub_u64(now_ns, reg->cycle_ns);
+	if (p_ns)
+		control_event(rp->turn_control, id, now_ns,
+			      sat_sub_u64(armed_ns, p_ns), p_ns);
+	else
+		control_disarm(rp->turn_control, id, now_ns, now_ns);
+	reg->cycle_ns = now_ns;
+	reg->cycle_cost_ns = 0;
+}
+
+static void leave(struct range_monitor *m, struct range_proc *rp,
+		  struct range_register *reg, uint64_t now_ns)
+{
+	uint64_t start_ns = smco_now_ns();
+	struct watchpoint *w = reg->w;
+	rp->turns[reg->word].watched_ns +=
+		seen_until(reg, now_ns) - reg->since_ns;
+	watchpoint_stop(w);
+	take_in(rp, reg);
+	charge_hits(m, rp, reg);
+	end_cycle(rp, reg, now_ns);
+	reg->w = NULL;
+	watchpoint_disarm(w);
+	charge_arming(m, start_ns);
+}
+
+/* What a word may be hit now, in all threads together. */
+static int64_t hits_in_room(const struct range_monitor *m, int64_t room_ns)
+{
+	if (target_is_unlimited(m->p.target_overhead_ppb))
+		return INT64_MAX;
+	int64_t hits = room_ns / ROOM_SHARE /
+		       (int64_t)watchpoints_hit_ns(m->watchpoints);
+	return clamp_i64(hits, 0, MOST_HITS);
+}
+
+/* @word gets the register: 0, SMCO_BUSY where there is none for it, ... */
+static int come(struct range_monitor *m, struct range_proc *rp,
+		struct range_register *reg, uint32_t word, int64_t hits)
+{
+	struct smco_err err = {0};
+	struct watch_what what;
+	uint64_t start_ns = smco_now_ns();
+	if (!what_of(rp, word, &what))
+		return SMCO_NOTFOUND;
+	int rc = watchpoint_arm(&reg->w, m->watchpoints, rp->proc, &what, hits,
+				&err);
+	charge_arming(m, start_ns);
+	if (rc) {
+		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
+		reg->w = NULL;
+		return rc;
+	}
+	reg->word = word;
+	reg->since_ns = reg->cycle_ns = smco_now_ns();
+	reg->cycle_cost_ns = 0;
+	reg->addr = what.addr;
+	control_armed(rp->turn_control, rp->turns[word].plant, reg->since_ns);
+	/* What it was before the first write. */
+	if (what.nr_pointers)
+		range_pointee_look(rp, rp->unit->words[word].var[0], &what);
+	return 0;
+}
+
+/* Those whose turn it is get the registers that are free. */
+static void fill(struct range_monitor *m, struct range_proc *rp,
+		 uint64_t now_ns, int64_t hits)
+{
+	plant_t id;
+	for (unsigned i = 0; i < rp->nr_regs && hits > 0; i++) {
+		if (rp->reg[i].w)
+			continue;
+		if (!control_next_due(rp->turn_control, now_ns, &id))
+			return;
+		uint32_t word =
+			(uint32_t)(uintptr_t)control_user(rp->turn_control, id);
+		int rc = come(m, rp, &rp->reg[i], word, hits);
+		if (!rc)
+			continue;
+		control_defer(
+			rp->turn_control, id,
+			now_ns + (rc == SMCO_NOTFOUND ? TICK_NS : RETRY_NS));
+		if (rc == SMCO_NOTFOUND) {
+			i--; /* others may have the register */
+			continue;
+		}
+		/* Others have the rest of them. */
+		if (rc == SMCO_BUSY && i)
+			rp->nr_regs = i;
+		return;
+	}
+}
+
+void range_watch_start(struct range_monitor *m, struct range_proc *rp,
+		       bool is_copy)
+{
+	const struct control_params params = {
+		.kind = m->p.kind,
+		.target_overhead_ppb = m->p.target_overhead_ppb,
+		.interval_ns = m->p.kind == CONTROL_ADHOC ? 0 : INTERVAL_NS,
+	};
+	uint64_t now_ns = smco_now_ns();
+	size_t nr = rp->unit->nr_words;
+	if (!nr || !m->watchpoints)
+		return;
+	rp->turns = calloc(nr, sizeof(*rp->turns));
+	rp->turn_control = control_create(&params, now_ns);
+	if (!rp->turns || !rp->turn_control) {
+		range_watch_stop(m, rp);
+		return;
+	}
+	for (size_t i = 0; i < nr; i++)
+		rp->turns[i].plant = control_add(rp->turn_control, now_ns,
+						 (void *)(uintptr_t)i);
+	rp->nr_regs = WATCH_REGISTERS;
+	rp->watch_tick_ns = now_ns;
+	rp->run_watch_ns = tproc_cpu_ns(rp->proc);
+	int64_t hits = hits_in_room(m, ledger_room_ns(m->ledger));
+	/* Copies come as often as a program likes. */
+	if (!is_copy)
+		hits = clamp_i64(hits, FIRST_HITS, INT64_MAX);
+	fill(m, rp, now_ns, hits);
+}
+
+static uint64_t turn_ns(const struct range_monitor *m)
+{
+	int64_t target = m->p.target_overhead_ppb;
+	if (target_is_unlimited(target))
+		return TURN_NS;
+	uint64_t m_t = (uint64_t)control_m_from_overhead(target) + 1;
+	uint64_t ns = sat_u64((u128)m->arm_ns * WATCH_REGISTERS * ARM_SHARE *
+			      PPB / m_t);
+	return max_u64(TURN_NS, ns);
+}
+
+/* Has it cost more than its share of the time? */
+static bool is_beyond(const struct range_monitor *m, struct range_proc *rp,
+		      const struct range_register *reg, uint64_t now_ns)
+{
+	uint64_t p_ns = reg->cycle_cost_ns;
+	uint64_t armed_ns = sat_sub_u64(now_ns, reg->cycle_ns);
+	if (target_is_unlimited(m->p.target_overhead_ppb) || !p_ns)
+		return false;
+	return !control_is_on(rp->turn_control) ||
+	       p_ns > mul_ppb(armed_ns,
+			      control_local_target_ppb(rp->turn_control));
+}
+
+/* Do pointers lead elsewhere by now? */
+static bool has_moved(const struct range_proc *rp,
+		      const struct range_register *reg)
+{
+	struct watch_what what;
+	return !rp->unit->words[reg->word].addr &&
+	       (!what_of(rp, reg->word, &what) || what.addr != reg->addr);
+}
+
+void range_watch_tick(struct range_monitor *m, struct range_proc *rp,
+		      uint64_t now_ns)
+{
+	if (!rp->turn_control || now_ns < rp->watch_due_ns)
+		return;
+	uint64_t run_ns = tproc_cpu_ns(rp->proc), turn = turn_ns(m);
+	control_tick(rp->turn_control, now_ns,
+		     sat_sub_u64(run_ns, rp->run_watch_ns));
+	rp->run_watch_ns = run_ns;
+	int64_t room_ns = ledger_room_ns(m->ledger);
+	int64_t hits = hits_in_room(m, room_ns);
+	bool others = control_next_due_ns(rp->turn_control) <= now_ns;
+	rp->watch_due_ns = now_ns + TICK_NS;
+	for (unsigned i = 0; i < WATCH_REGISTERS; i++) {
+		struct range_register *reg = &rp->reg[i];
+		if (!reg->w)
+			continue;
+		if (charge_hits(m, rp, reg)) {
+			watchpoints_measure_again(m->watchpoints, now_ns);
+			rp->watch_due_ns = now_ns + QUICK_NS;
+		}
+		if (watchpoint_spent_ns(reg->w) != UINT64_MAX ||
+		    is_beyond(m, rp, reg, now_ns) || has_moved(rp, reg) ||
+		    (others && now_ns >= reg->since_ns + turn && room_ns > 0))
+			leave(m, rp, reg, now_ns);
+		else if (hits > 0)
+			watchpoint_refill(reg->w, hits);
+	}
+	fill(m, rp, now_ns, hits);
+}
+
+void range_watch_stop(struct range_monitor *m, struct range_proc *rp)
+{
+	uint64_t now_ns = smco_now_ns();
+	for (unsigned i = 0; i < WATCH_REGISTERS; i++)
+		if (rp->reg[i].w)
+			leave(m, rp, &rp->reg[i], now_ns);
+	control_destroy(rp->turn_control);
+	rp->turn_control = NULL;
+}
+
+void range_task_new(struct range_monitor *m, struct range_proc *rp, pid_t tid)
+{
+	struct smco_err err = {0};
+	if (!rp || !rp->turn_control)
+		return;
+	uint64_t start_ns = smco_now_ns();
+	for (unsigned i = 0; i < WATCH_REGISTERS; i++) {
+		struct range_register *reg = &rp->reg[i];
+		if (!reg->w || !watchpoint_add_task(reg->w, tid, &err))
+			continue;
+		/* What one thread writes unseen is not watched. */
+		smco_debug("range", "thread %d: %s", (int)tid, err.msg);
+		leave(m, rp, reg, smco_now_ns());
+	}
+	ledger_charge(m->ledger, LEDGER_ARM, RANGE_WATCH_MONITOR,
+		      smco_now_ns() - start_ns);
+}
+
+void range_task_gone(struct range_proc *rp, pid_t tid)
+{
+	for (unsigned i = 0; rp && i < WATCH_REGISTERS; i++)
+		if (rp->reg[i].w)
+			watchpoint_drop_task(rp->reg[i].w, tid);
+}
+
+bool range_wants_tasks(const struct range_monitor *m)
+{
+	/* A program that is begun later may be the first to want them. */
+	return m->p.target_overhead_ppb;
+}
+
+/* --- what came of it --- */
+
+uint64_t range_watch_ns(const struct range_proc *rp, uint32_t var,
+			uint64_t now_ns, uint64_t *hits_ret)
+{
+	uint32_t word = rp->turns && var < range_unit_nr(rp->unit)
+				? rp->unit->word_of[var]
+				: UINT32_MAX;
+	*hits_ret = 0;
+	if (word == UINT32_MAX)
+		return 0;
+	const struct range_turns *t = &rp->turns[word];
+	uint64_t ns = t->watched_ns;
+	*hits_ret = t->hits;
+	for (unsigned i = 0; i < WATCH_REGISTERS; i++)
+		if (rp->reg[i].w && rp->reg[i].word == word)
+			ns += seen_until(&rp->reg[i], now_ns) -
+			      rp->reg[i].since_ns;
+	return ns;
+}
+
+void range_watch_tell(struct range_monitor *m)
+{
+	char text[400];
+	size_t nr = 0;
+	for (struct range_unit *u = m->units; u; u = u->next)
+		for (size_t i = 0; i < u->nr_words; i++)
+			nr += u->words[i].nr;
+	if (!nr || !m->watch_tried)
+		return;
+	if (!m->watchpoints)
+		snprintf(text, sizeof(text), "none, looked at now and then: %s",
+			 m->why_no_watch);
+	else
+		snprintf(text, sizeof(text),
+			 "%zu variables in turn, %d at a time, %" PRIu64
+			 " hits of %" PRIu64 " ns: %" PRIu64 " ms, %" PRIu64
+			 " ms for arming",
+			 nr, WATCH_REGISTERS, m->nr_hits,
+			 watchpoints_hit_ns(m->watchpoints),
+			 ledger_spent_ns(m->ledger, LEDGER_TOUCH,
+					 RANGE_WATCH_MONITOR) /
+				 NSEC_PER_MSEC,
+			 ledger_spent_ns(m->ledger, LEDGER_ARM,
+					 RANGE_WATCH_MONITOR) /
+				 NSEC_PER_MSEC);
+	m->p.put_meta(m->p.ctx, "range.watchpoints", text);
+}

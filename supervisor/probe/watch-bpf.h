@@ -1,0 +1,45 @@
+/*
+ * watch-bpf.h - what watch.c and its BPF program say to each other. Included by
+ * both, so only fixed-size types (__u32, __u64 of <linux/types.h>).
+ */
+#ifndef SMCO_WATCH_BPF_H
+#define SMCO_WATCH_BPF_H
+
+#include <linux/types.h>
+
+#define WATCH_FIELDS 8	  /* of one word */
+#define WATCH_GUARDS 4	  /* pointers that lead to one */
+#define WATCH_WORDS  1024 /* armed at the same time, all processes together */
+
+/* A part of a word: a variable. */
+struct watch_part {
+	__u8 shift; /* of its lowest bit */
+	__u8 bits;  /* 1 to 64 */
+	__u8 is_signed;
+	__u8 pad[5];
+	/* Of those that were seen; before that, the reverse of everything. */
+	__s64 smallest;
+	__s64 largest;
+};
+
+/* One armed word. The supervisor writes it while nobody hits it. */
+struct watch_word {
+	__u64 addr;
+	__u32 bytes; /* 1, 2, 4 or 8 */
+	__u32 nr_parts;
+	__s64 left; /* hits before it is switched off; may go below 0 */
+	__u64 nr_hits;
+	__u64 spent_ns;	 /* CLOCK_MONOTONIC, when none was left; 0 = not yet */
+	__u64 nr_unread; /* of them, those whose value does not count */
+	/* What is written counts as long as these are in memory there: the
+	 * pointers that lead to it, which may lead elsewhere by now. */
+	__u32 nr_guards;
+	__u32 pad;
+	struct watch_guard {
+		__u64 addr;
+		__u64 value;
+	} guard[WATCH_GUARDS];
+	struct watch_part part[WATCH_FIELDS];
+};
+
+#endif

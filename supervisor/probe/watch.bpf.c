@@ -1,0 +1,122 @@
+/*
+ * Run at each hit of a debug register that watches writes to a variable, in the
+ * thread that wrote: reads the variable and widens its smallest and largest
+ * value. Nothing is told to anybody; the supervisor reads the shared map.
+ *
+ * Which word it is comes with the event (the link's cookie). Returns 1 when the
+ * word's hits are used up: the kernel then counts the overflow against the
+ * event's limit of one (PERF_EVENT_IOC_REFRESH) and switches it off for that
+ * thread.
+ */
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <bpf/bpf_helpers.h>
+
+#include "supervisor/probe/watch-bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, WATCH_WORDS);
+	__type(key, __u32);
+	__type(value, struct watch_word);
+} words SEC(".maps");
+
+#define TRIES 16 /* for a value that other CPUs widen at the same time */
+
+static __always_inline int less(const struct watch_part *p, __s64 a, __s64 b)
+{
+	return p->is_signed ? a < b : (__u64)a < (__u64)b;
+}
+
+static __always_inline __s64 part_of(const struct watch_part *p, __u64 word)
+{
+	__u64 up = word >> (p->shift & 63) << (-p->bits & 63);
+	return p->is_signed ? (__s64)up >> (-p->bits & 63)
+			    : (__s64)(up >> (-p->bits & 63));
+}
+
+/* Part @i of word @k had @word in it. Global, so that the verifier looks at it
+ * once instead of for each part, which was half of the time that loading took.
+ */
+__noinline int widen(__u32 k, __u32 i, __u64 word)
+{
+	struct watch_word *w = bpf_map_lookup_elem(&words, &k);
+	if (!w || i >= WATCH_FIELDS)
+		return 0;
+	struct watch_part *p = &w->part[i];
+	__s64 v = part_of(p, word);
+	for (int t = 0; t < TRIES; t++) {
+		__s64 was = p->smallest;
+		if (!less(p, v, was) ||
+		    __sync_val_compare_and_swap(&p->smallest, was, v) == was)
+			break;
+	}
+	for (int t = 0; t < TRIES; t++) {
+		__s64 was = p->largest;
+		if (!less(p, was, v) ||
+		    __sync_val_compare_and_swap(&p->largest, was, v) == was)
+			break;
+	}
+	return 0;
+}
+
+static __always_inline long read_word(const struct watch_word *w, __u64 *ret)
+{
+	const void *at = (const void *)w->addr;
+	__u32 v4 = 0;
+	__u16 v2 = 0;
+	__u8 v1 = 0;
+	long bad;
+	switch (w->bytes) {
+	case 8:
+		return bpf_probe_read_user(ret, 8, at);
+	case 4:
+		bad = bpf_probe_read_user(&v4, 4, at);
+		*ret = v4;
+		return bad;
+	case 2:
+		bad = bpf_probe_read_user(&v2, 2, at);
+		*ret = v2;
+		return bad;
+	default:
+		bad = bpf_probe_read_user(&v1, 1, at);
+		*ret = v1;
+		return bad;
+	}
+}
+
+/* Do all pointers still lead there? */
+static __always_inline int is_reached(const struct watch_word *w)
+{
+	for (__u32 i = 0; i < WATCH_GUARDS && i < w->nr_guards; i++) {
+		__u64 now = 0;
+		if (bpf_probe_read_user(&now, 8,
+					(const void *)w->guard[i].addr) ||
+		    now != w->guard[i].value)
+			return 0;
+	}
+	return 1;
+}
+
+SEC("perf_event") int watch_hit(struct bpf_perf_event_data *ctx)
+{
+	__u32 k = (__u32)bpf_get_attach_cookie(ctx);
+	struct watch_word *w = bpf_map_lookup_elem(&words, &k);
+	__u64 v = 0;
+	if (!w)
+		return 1;
+	if (!is_reached(w) || read_word(w, &v)) {
+		__sync_fetch_and_add(&w->nr_unread, 1);
+	} else {
+		for (__u32 i = 0; i < WATCH_FIELDS && i < w->nr_parts; i++)
+			widen(k, i, v);
+	}
+	__sync_fetch_and_add(&w->nr_hits, 1);
+	__s64 left = __sync_fetch_and_add(&w->left, -1);
+	if (left == 1)
+		w->spent_ns = bpf_ktime_get_ns();
+	return left <= 1;
+}

@@ -1,0 +1,481 @@
+#include "supervisor/probe/watch.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pmu/open.h"
+#include "supervisor/control/fixed.h"
+#include "supervisor/probe/bpfload.h"
+
+extern const char watch_object_start[], watch_object_end[];
+
+/* Hits for measuring, in processor time: the median of so many, and a part
+ * more: as programs have them, seldom and on any CPU, they took 0.9 to 1.4
+ * times the median. */
+#define MEASURE_HITS 33
+#define COLD_SHARE   3
+#define PROBE_HITS   2 /* how the kernel counts */
+#define AGAIN_NS     (2 * NSEC_PER_SEC)
+/* What a hit drives out of the caches the program has to bring in again: that
+ * of a program which goes through so much in no order. */
+#define WALK_LINES 2048
+#define LINE_WORDS (64 / sizeof(uint32_t))
+
+struct watchpoints {
+	struct bpf_object *obj;
+	int prog;		 /* owned by obj */
+	struct watch_word *word; /* shared with the program */
+	size_t word_bytes;
+	bool is_used[WATCH_WORDS];
+	/* The kernel counts every hit against the event's limit, not only those
+	 * that the program lets through (before 6.9). */
+	bool counts_all;
+	uint64_t hit_ns;
+	uint64_t measured_ns; /* when */
+	uint32_t *walk;	      /* at each line, the next one's number */
+};
+
+/* One thread's register. */
+struct watch_task {
+	pid_t tid;
+	int event; /* perf event */
+	int link;  /* that the program is attached by */
+};
+
+struct watchpoint {
+	struct watchpoints *ws;
+	uint32_t index; /* of its word */
+	int64_t limit;
+	uint64_t hits; /* those whose cost was asked */
+	bool is_off;   /* and that of switching it off */
+	struct watch_task *task;
+	size_t nr_tasks, cap_tasks;
+};
+
+static void close_task(const struct watch_task *t)
+{
+	if (t->link >= 0)
+		close(t->link);
+	if (t->event >= 0)
+		close(t->event);
+}
+
+static int explain(int sys_errno, pid_t tid, struct smco_err *err)
+{
+	switch (sys_errno) {
+	case ESRCH:
+		return smco_fail(err, SMCO_GONE, 0, "thread %d has ended",
+				 (int)tid);
+	case ENOSPC:
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "all debug registers of thread %d are in use "
+				 "(perf, a debugger)",
+				 (int)tid);
+	case EACCES:
+	case EPERM:
+		return smco_fail(err, SMCO_PERM, 0,
+				 "watchpoints: perf_event_paranoid is %d: run "
+				 "as root, or setcap "
+				 "cap_bpf,cap_perfmon,cap_sys_nice+ep",
+				 pmu_paranoid());
+	case EMFILE:
+	case ENFILE:
+		return smco_fail(err, SMCO_SYS, sys_errno,
+				 "watchpoints: more descriptors than may be "
+				 "open; raise the limit (ulimit -n)");
+	case EINVAL:
+	case ENOENT:
+	case EOPNOTSUPP:
+		return smco_fail(err, SMCO_UNSUPPORTED, sys_errno,
+				 "watchpoints: this kernel or CPU has no debug "
+				 "registers for perf (Linux 5.15)");
+	default:
+		return smco_fail(err, SMCO_SYS, sys_errno,
+				 "watchpoints: perf_event_open");
+	}
+}
+
+/* Thread @tid (0: this one), enabled. */
+static int open_task(const struct watchpoints *ws, uint32_t index, pid_t tid,
+		     int64_t limit, struct watch_task *ret,
+		     struct smco_err *err)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_BREAKPOINT,
+		.size = sizeof(attr),
+		.bp_type = HW_BREAKPOINT_W,
+		.bp_addr = ws->word[index].addr,
+		.bp_len = ws->word[index].bytes,
+		.sample_period = 1,
+		.disabled = 1,
+		.exclude_hv = 1,
+		.remove_on_exec = 1,
+	};
+	LIBBPF_OPTS(bpf_link_create_opts, opts);
+	opts.perf_event.bpf_cookie = index;
+	long more = ws->counts_all ? limit : 1;
+	*ret = (struct watch_task){.tid = tid, .event = -1, .link = -1};
+	ret->event = pmu_open(&attr, tid, -1, -1);
+	if (ret->event < 0)
+		return explain(errno, tid, err);
+	ret->link =
+		bpf_link_create(ws->prog, ret->event, BPF_PERF_EVENT, &opts);
+	if (ret->link < 0 || ioctl(ret->event, PERF_EVENT_IOC_REFRESH,
+				   more > INT_MAX ? INT_MAX : (int)more)) {
+		int e = errno;
+		close_task(ret);
+		return explain(e, tid, err);
+	}
+	return 0;
+}
+
+static bool is_sound(const struct watch_what *what)
+{
+	unsigned n = what->bytes;
+	if ((n != 1 && n != 2 && n != 4 && n != 8) || what->addr % n ||
+	    !what->nr_fields || what->nr_fields > WATCH_FIELDS ||
+	    what->nr_pointers > WATCH_GUARDS)
+		return false;
+	for (size_t i = 0; i < what->nr_fields; i++)
+		if (!what->field[i].bits ||
+		    what->field[i].shift + what->field[i].bits > 8 * n)
+			return false;
+	return true;
+}
+
+static void fill(struct watch_word *w, const struct watch_what *what,
+		 int64_t most_hits)
+{
+	*w = (struct watch_word){
+		.addr = what->addr,
+		.bytes = what->bytes,
+		.nr_parts = (__u32)what->nr_fields,
+		.left = most_hits,
+		.nr_guards = (__u32)what->nr_pointers,
+	};
+	for (size_t i = 0; i < what->nr_pointers; i++)
+		w->guard[i] = (struct watch_guard){
+			.addr = what->pointer[i].addr,
+			.value = what->pointer[i].value,
+		};
+	for (size_t i = 0; i < what->nr_fields; i++) {
+		const struct watch_field *f = &what->field[i];
+		w->part[i] = (struct watch_part){
+			.shift = f->shift,
+			.bits = f->bits,
+			.is_signed = f->is_signed,
+			.smallest = f->is_signed ? INT64_MAX : -1,
+			.largest = f->is_signed ? INT64_MIN : 0,
+		};
+	}
+}
+
+static uint32_t find_word(struct watchpoints *ws)
+{
+	uint32_t i = 0;
+	while (i < WATCH_WORDS && ws->is_used[i])
+		i++;
+	return i;
+}
+
+/* --- what a hit costs here --- */
+
+static int by_value(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int make_walk(struct watchpoints *ws, struct smco_err *err)
+{
+	ws->walk = calloc(WALK_LINES, LINE_WORDS * sizeof(*ws->walk));
+	if (!ws->walk)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	/* A generator of full period: one ring through all lines. */
+	for (uint32_t i = 0; i < WALK_LINES; i++)
+		ws->walk[i * LINE_WORDS] = (i * 1229 + 4567) % WALK_LINES;
+	return 0;
+}
+
+/* A write to @word and a walk, in this thread's processor time. */
+static int64_t write_and_walk(const struct watchpoints *ws,
+			      volatile uint64_t *word, uint64_t value)
+{
+	uint64_t start_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	*word = value;
+	volatile uint32_t at = 0;
+	for (int i = 0; i < WALK_LINES; i++)
+		at = ws->walk[at * LINE_WORDS];
+	return (int64_t)(smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns);
+}
+
+/* What a write that is watched takes longer than one that is not: the exception
+ * and what comes after it, ns; 0 on errors. @nr are at most MEASURE_HITS. */
+static uint64_t measure(struct watchpoints *ws, uint32_t nr,
+			struct smco_err *err)
+{
+	volatile uint64_t here = 0, elsewhere = 0;
+	const struct watch_what what = {
+		.addr = (taddr_t)(uintptr_t)&here,
+		.bytes = sizeof(here),
+		.field = {{.bits = 64}},
+		.nr_fields = 1,
+	};
+	uint32_t index = find_word(ws);
+	int64_t more_ns[MEASURE_HITS];
+	struct watch_task t;
+	if (index == WATCH_WORDS) {
+		smco_fail(err, SMCO_BUSY, 0, "%d watchpoints are armed already",
+			  WATCH_WORDS);
+		return 0;
+	}
+	fill(&ws->word[index], &what, INT64_MAX);
+	if (open_task(ws, index, 0, INT64_MAX, &t, err))
+		return 0;
+	for (uint32_t i = 0; i < nr; i++) {
+		int64_t without = write_and_walk(ws, &elsewhere, i);
+		more_ns[i] = write_and_walk(ws, &here, i) - without;
+	}
+	close_task(&t);
+	uint64_t hits = ws->word[index].nr_hits;
+	if (!hits) {
+		smco_fail(err, SMCO_UNSUPPORTED, 0,
+			  "watchpoints: this machine's debug registers do not "
+			  "fire");
+		return 0;
+	}
+	ws->counts_all |= hits < nr;
+	qsort(more_ns, nr, sizeof(*more_ns), by_value);
+	int64_t ns = clamp_i64(more_ns[nr / 2], 1, INT64_MAX / 2);
+	return (uint64_t)(ns + ns / COLD_SHARE);
+}
+
+static int calibrate(struct watchpoints *ws, struct smco_err *err)
+{
+	int rc = make_walk(ws, err);
+	/* The first one finds out how the kernel counts, and is cold. */
+	if (!rc && measure(ws, PROBE_HITS, err))
+		ws->hit_ns = measure(ws, MEASURE_HITS, err);
+	ws->measured_ns = smco_now_ns();
+	if (rc || ws->hit_ns)
+		return rc;
+	return err && err->code ? err->code : SMCO_UNSUPPORTED;
+}
+
+void watchpoints_measure_again(struct watchpoints *ws, uint64_t now_ns)
+{
+	if (now_ns < ws->measured_ns + AGAIN_NS)
+		return;
+	uint64_t ns = measure(ws, MEASURE_HITS, NULL);
+	ws->measured_ns = now_ns;
+	/* One that was disturbed by others does not count in full. */
+	if (ns)
+		ws->hit_ns = (ws->hit_ns + min_u64(ns, 2 * ws->hit_ns) + 1) / 2;
+}
+
+static int share_words(struct watchpoints *ws, struct smco_err *err)
+{
+	int fd = bpf_object__find_map_fd_by_name(ws->obj, "words");
+	long page = sysconf(_SC_PAGESIZE);
+	size_t bytes = WATCH_WORDS * sizeof(struct watch_word);
+	bytes = (bytes + (size_t)page - 1) / (size_t)page * (size_t)page;
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		return smco_fail(err, SMCO_SYS, errno,
+				 "watchpoints: mapping a BPF map");
+	ws->word = at;
+	ws->word_bytes = bytes;
+	return 0;
+}
+
+int watchpoints_open(struct watchpoints **ret, struct smco_err *err)
+{
+	struct smco_err own = {0};
+	struct watchpoints *ws = calloc(1, sizeof(*ws));
+	if (!ws)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	int rc = bpfload(watch_object_start, watch_object_end, "watchpoints",
+			 "bpf_get_attach_cookie, Linux 5.15", &ws->obj, &own);
+	if (!rc) {
+		ws->prog = bpfload_prog(ws->obj, "watch_hit");
+		rc = share_words(ws, &own);
+	}
+	if (!rc)
+		rc = calibrate(ws, &own);
+	if (rc) {
+		watchpoints_close(ws);
+		if (err)
+			*err = own;
+		return rc;
+	}
+	*ret = ws;
+	return 0;
+}
+
+void watchpoints_close(struct watchpoints *ws)
+{
+	if (!ws)
+		return;
+	if (ws->word)
+		munmap(ws->word, ws->word_bytes);
+	bpf_object__close(ws->obj);
+	free(ws->walk);
+	free(ws);
+}
+
+uint64_t watchpoints_hit_ns(const struct watchpoints *ws)
+{
+	return ws->hit_ns;
+}
+
+/* --- one word --- */
+
+int watchpoint_add_task(struct watchpoint *w, pid_t tid, struct smco_err *err)
+{
+	if (w->nr_tasks == w->cap_tasks) {
+		size_t cap = w->cap_tasks ? 2 * w->cap_tasks : 4;
+		struct watch_task *task =
+			reallocarray(w->task, cap, sizeof(*task));
+		if (!task)
+			return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+		w->task = task;
+		w->cap_tasks = cap;
+	}
+	int rc = open_task(w->ws, w->index, tid, w->limit,
+			   &w->task[w->nr_tasks], err);
+	if (!rc)
+		w->nr_tasks++;
+	return rc;
+}
+
+int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
+		   struct tproc *p, const struct watch_what *what,
+		   int64_t most_hits, struct smco_err *err)
+{
+	uint32_t index = find_word(ws);
+	if (!is_sound(what))
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "%u bytes at %" PRIx64
+				 " fit no debug register",
+				 what->bytes, what->addr);
+	if (index == WATCH_WORDS)
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "%d watchpoints are armed already",
+				 WATCH_WORDS);
+	struct watchpoint *w = calloc(1, sizeof(*w));
+	if (!w)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	*w = (struct watchpoint){.ws = ws, .index = index, .limit = most_hits};
+	ws->is_used[index] = true;
+	fill(&ws->word[index], what, most_hits);
+	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
+		/* One that is about to end is none that is missing. */
+		int rc = watchpoint_add_task(w, task_tid(t), err);
+		if (rc && rc != SMCO_GONE) {
+			watchpoint_disarm(w);
+			return rc;
+		}
+	}
+	if (!w->nr_tasks) {
+		watchpoint_disarm(w);
+		return smco_fail(err, SMCO_GONE, 0, "process %d has ended",
+				 (int)tproc_pid(p));
+	}
+	*ret = w;
+	return 0;
+}
+
+void watchpoint_drop_task(struct watchpoint *w, pid_t tid)
+{
+	for (size_t i = 0; i < w->nr_tasks; i++)
+		if (w->task[i].tid == tid) {
+			close_task(&w->task[i]);
+			w->task[i] = w->task[--w->nr_tasks];
+			return;
+		}
+}
+
+static const struct watch_word *word_of(const struct watchpoint *w)
+{
+	return &w->ws->word[w->index];
+}
+
+bool watchpoint_read(const struct watchpoint *w, size_t i,
+		     int64_t *smallest_ret, int64_t *largest_ret)
+{
+	const struct watch_part *p = &word_of(w)->part[i];
+	/* Each is a value that it had, or the opposite end: while the first is
+	 * taken in, one may be there and not the other. */
+	int64_t lo = __atomic_load_n(&p->smallest, __ATOMIC_ACQUIRE);
+	int64_t hi = __atomic_load_n(&p->largest, __ATOMIC_ACQUIRE);
+	*smallest_ret = lo;
+	*largest_ret = hi;
+	return p->is_signed ? lo <= hi : (uint64_t)lo <= (uint64_t)hi;
+}
+
+uint64_t watchpoint_hits(const struct watchpoint *w)
+{
+	return __atomic_load_n(&word_of(w)->nr_hits, __ATOMIC_RELAXED);
+}
+
+uint64_t watchpoint_take_cost_ns(struct watchpoint *w, uint64_t *hits_ret)
+{
+	uint64_t hits = watchpoint_hits(w);
+	*hits_ret = sat_sub_u64(hits, w->hits);
+	uint64_t times = *hits_ret;
+	/* An interrupt to switch it off, which takes no longer than a hit. */
+	if (!w->is_off && watchpoint_spent_ns(w) != UINT64_MAX) {
+		w->is_off = true;
+		times++;
+	}
+	w->hits = hits;
+	return times * w->ws->hit_ns;
+}
+
+uint64_t watchpoint_spent_ns(const struct watchpoint *w)
+{
+	uint64_t ns = __atomic_load_n(&word_of(w)->spent_ns, __ATOMIC_ACQUIRE);
+	return ns ? ns : UINT64_MAX;
+}
+
+bool watchpoint_refill(struct watchpoint *w, int64_t most_hits)
+{
+	int64_t *left = (int64_t *)&w->ws->word[w->index].left;
+	int64_t was = __atomic_load_n(left, __ATOMIC_RELAXED);
+	if (w->ws->counts_all)
+		return false;
+	/* Once it was 0 some thread is switched off. */
+	while (was > 0)
+		if (__atomic_compare_exchange_n(left, &was, most_hits, false,
+						__ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+void watchpoint_stop(struct watchpoint *w)
+{
+	while (w->nr_tasks)
+		close_task(&w->task[--w->nr_tasks]);
+}
+
+void watchpoint_disarm(struct watchpoint *w)
+{
+	if (!w)
+		return;
+	watchpoint_stop(w);
+	w->ws->is_used[w->index] = false;
+	free(w->task);
+	free(w);
+}

@@ -1,0 +1,109 @@
+/*
+ * watch.h - watchpoints: the values that are written to a variable in memory,
+ * whoever writes them, by the CPU's debug registers (four for each thread).
+ *They are set through perf_event_open(2); at each hit a BPF program in the
+ *kernel reads the variable and keeps its smallest and largest value in memory
+ *that is shared with us. Nobody stops.
+ *
+ * Nothing of it is in the program's memory, and all of it goes with our
+ * descriptors: there is nothing to undo, the program's death, exec and ours
+ * included. A forked child has none.
+ *
+ * A value is read just after it was written: it is one that the variable had.
+ * One that another thread has overwritten within that microsecond is missed.
+ * Writes that do not go through the program's own addresses (of devices, of
+ * another process) are no hits.
+ *
+ *	watchpoints_open(&ws, &err);			// once
+ *	watchpoint_arm(&w, ws, p, &what, limit, &err);	// tasks may run
+ *	watchpoint_read(w, part, &smallest, &largest);	// at any time
+ *	watchpoint_disarm(w);
+ *
+ * perf_event_open(2), bpf_get_attach_cookie in bpf-helpers(7); Intel SDM 3B
+ * chapter 17.2 for the registers.
+ */
+#ifndef SMCO_WATCH_H
+#define SMCO_WATCH_H
+
+#include "supervisor/probe/watch-bpf.h"
+#include "supervisor/tracee/tracee.h"
+
+/* Debug registers of a thread. */
+#define WATCH_REGISTERS 4
+
+struct watchpoints; /* of all processes */
+struct watchpoint;  /* one armed word of one */
+
+/*
+ * Loads the program and measures what a hit costs on this machine, in some
+ * 5 ms, by watchpoints of this thread's own. Errors: SMCO_PERM,
+ * SMCO_UNSUPPORTED (no BPF, no perf events, no debug registers), SMCO_BUSY
+ * (somebody else has them all), with cause and fix.
+ */
+int watchpoints_open(struct watchpoints **ret, struct smco_err *err);
+/* After all of its watchpoints. NULL is fine. */
+void watchpoints_close(struct watchpoints *ws);
+/* What a hit costs the thread that writes, ns; at least 1: the exception, and
+ * bringing back what it drove out of the caches, of a program that goes
+ * through 128 KB. */
+uint64_t watchpoints_hit_ns(const struct watchpoints *ws);
+/* Measures it anew if it was not for 2 s, in some 1 ms: what an exception costs
+ * depends on what else runs on the machine. Where it cannot (no register is
+ * free), what was measured before stays. */
+void watchpoints_measure_again(struct watchpoints *ws, uint64_t now_ns);
+
+/* An integer in a word. */
+struct watch_field {
+	uint8_t shift; /* of its lowest bit in the word */
+	uint8_t bits;  /* 1 to 64, within the word */
+	bool is_signed;
+};
+/* A pointer that leads to what is watched: as long as @value is at @addr. */
+struct watch_pointer {
+	taddr_t addr;
+	uint64_t value;
+};
+/* What one register watches. */
+struct watch_what {
+	taddr_t addr;	/* a multiple of @bytes */
+	unsigned bytes; /* 1, 2, 4 or 8 */
+	struct watch_field field[WATCH_FIELDS];
+	size_t nr_fields;
+	struct watch_pointer pointer[WATCH_GUARDS];
+	size_t nr_pointers;
+};
+
+/*
+ * In all threads of @p, which may run; all or none. After @most_hits in all of
+ * them together the kernel switches it off (INT64_MAX: never), each thread's at
+ * its next hit. Errors: SMCO_BUSY (no register is free), SMCO_GONE, SMCO_PERM,
+ * SMCO_SYS (no descriptors left).
+ */
+int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
+		   struct tproc *p, const struct watch_what *what,
+		   int64_t most_hits, struct smco_err *err);
+/* A new thread, before its first instruction, is watched, too; an error leaves
+ * it as it is. */
+int watchpoint_add_task(struct watchpoint *w, pid_t tid, struct smco_err *err);
+/* It has ended: its descriptors go. */
+void watchpoint_drop_task(struct watchpoint *w, pid_t tid);
+/* What was written to field @i since it was armed. False: nothing. */
+bool watchpoint_read(const struct watchpoint *w, size_t i,
+		     int64_t *smallest_ret, int64_t *largest_ret);
+/* Hits since it was armed; it may have been switched off meanwhile. */
+uint64_t watchpoint_hits(const struct watchpoint *w);
+/* What the hits since this was asked last cost, ns, and how many they are: so
+ * many times watchpoints_hit_ns(), once more when it was switched off. */
+uint64_t watchpoint_take_cost_ns(struct watchpoint *w, uint64_t *hits_ret);
+/* When the hits that it may have were used up, CLOCK_MONOTONIC: it sees no more
+ * since. UINT64_MAX: they are not. */
+uint64_t watchpoint_spent_ns(const struct watchpoint *w);
+/* It may have @most_hits from now on. False: it is spent, or this kernel cannot
+ * do that (before 6.9); then it has to be disarmed and armed again. */
+bool watchpoint_refill(struct watchpoint *w, int64_t most_hits);
+/* No hit comes any more when this returns; what came can still be read. */
+void watchpoint_stop(struct watchpoint *w);
+/* The same, and frees; NULL is fine. */
+void watchpoint_disarm(struct watchpoint *w);
+
+#endif

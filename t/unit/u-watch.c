@@ -1,0 +1,375 @@
+/*
+ * Watchpoints: the smallest and largest value that was written, by whomever, of
+ * every width and sign; no hit once the limit is reached, none after disarming;
+ * what hits are charged; no more than four; nothing is left in the program.
+ */
+#include <fcntl.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+
+#include "supervisor/probe/watch.h"
+#include "t/unit/tap.h"
+#include "t/unit/traced.h"
+
+static struct tracer *tr;
+static struct watchpoints *ws;
+static struct puppet pup;
+static struct tproc *proc;
+
+/* What the puppet writes to. */
+static volatile union {
+	int64_t i64;
+	uint32_t u32;
+	int16_t i16;
+	int8_t i8;
+} words[6];
+
+static long act_write(long word, long value)
+{
+	words[word].i64 = value;
+	return 0;
+}
+
+static long act_write32(long word, long value)
+{
+	words[word].u32 = (uint32_t)value;
+	return 0;
+}
+
+static long act_many(long word, long nr)
+{
+	for (long i = 1; i <= nr; i++)
+		words[word].i64 = i;
+	return 0;
+}
+
+static void *thread_main(void *value)
+{
+	words[0].i64 = (long)value;
+	return NULL;
+}
+
+static long act_thread(long value, long unused)
+{
+	pthread_t t;
+	(void)unused;
+	pthread_create(&t, NULL, thread_main, (void *)value);
+	pthread_join(t, NULL);
+	return 0;
+}
+
+/* The kernel writes for it: eight bytes of zeros. */
+static long act_read(long word, long unused)
+{
+	int fd = open("/dev/zero", O_RDONLY);
+	ssize_t n = read(fd, (void *)&words[word], 8);
+	(void)unused;
+	close(fd);
+	return n;
+}
+
+static long act_fork(long value, long unused)
+{
+	pid_t pid = fork();
+	(void)unused;
+	if (!pid) {
+		words[0].i64 = value;
+		_exit(0);
+	}
+	return waitpid(pid, NULL, 0);
+}
+
+static struct watch_what word_at(int i, unsigned bytes, bool is_signed)
+{
+	return (struct watch_what){
+		.addr = (taddr_t)(uintptr_t)&words[i],
+		.bytes = bytes,
+		.field = {{.bits = (uint8_t)(8 * bytes),
+			   .is_signed = is_signed}},
+		.nr_fields = 1,
+	};
+}
+
+static struct watchpoint *armed(const struct watch_what *what, int64_t limit)
+{
+	struct smco_err err = {0};
+	struct watchpoint *w = NULL;
+	if (!check_int(watchpoint_arm(&w, ws, proc, what, limit, &err), 0))
+		printf("# %s\n", err.msg);
+	return w;
+}
+
+static bool is_range(const struct watchpoint *w, size_t i, int64_t lo,
+		     int64_t hi)
+{
+	int64_t smallest, largest;
+	if (!watchpoint_read(w, i, &smallest, &largest))
+		return false;
+	printf("# %jd to %jd\n", (intmax_t)smallest, (intmax_t)largest);
+	return smallest == lo && largest == hi;
+}
+
+static void test_values(void)
+{
+	int64_t lo, hi;
+	const struct watch_what what = word_at(0, 8, true);
+	struct watchpoint *w = armed(&what, INT64_MAX);
+	check(!watchpoint_read(w, 0, &lo, &hi));
+	puppet_do(&pup, act_write, 0, -5);
+	check(is_range(w, 0, -5, -5));
+	puppet_do(&pup, act_write, 0, INT64_MAX);
+	puppet_do(&pup, act_write, 0, INT64_MIN);
+	puppet_do(&pup, act_write, 1, 3);
+	check(is_range(w, 0, INT64_MIN, INT64_MAX));
+	check_int(watchpoint_hits(w), 3);
+	watchpoint_disarm(w);
+	puppet_do(&pup, act_write, 0, 7);
+	/* Unsigned, and of the four bytes only. */
+	const struct watch_what u32 = word_at(0, 4, false);
+	w = armed(&u32, INT64_MAX);
+	puppet_do(&pup, act_write32, 0, -2);
+	puppet_do(&pup, act_write, 0, 0x700000009);
+	check(is_range(w, 0, 9, 0xfffffffe));
+	/* Written by the kernel. */
+	check_int(puppet_do(&pup, act_read, 0, 0), 8);
+	check(is_range(w, 0, 0, 0xfffffffe));
+	watchpoint_disarm(w);
+	const struct watch_what i8 = word_at(0, 1, true);
+	w = armed(&i8, INT64_MAX);
+	puppet_do(&pup, act_write, 0, 0x180);
+	check(is_range(w, 0, -128, -128));
+	watchpoint_disarm(w);
+}
+
+/* Three bit-fields of one word: 4 bits unsigned, 3 signed, 9 unsigned. */
+static void test_fields(void)
+{
+	struct watch_what what = word_at(0, 2, false);
+	what.nr_fields = 3;
+	what.field[0] = (struct watch_field){.shift = 0, .bits = 4};
+	what.field[1] =
+		(struct watch_field){.shift = 4, .bits = 3, .is_signed = true};
+	what.field[2] = (struct watch_field){.shift = 7, .bits = 9};
+	struct watchpoint *w = armed(&what, INT64_MAX);
+	puppet_do(&pup, act_write, 0, 0x3 | 0x4 << 4 | 0x1ff << 7);
+	puppet_do(&pup, act_write, 0, 0xe | 0x3 << 4 | 0x100 << 7);
+	check(is_range(w, 0, 3, 14));
+	check(is_range(w, 1, -4, 3));
+	check(is_range(w, 2, 256, 511));
+	watchpoint_disarm(w);
+}
+
+/* What is written counts as long as pointers lead there. */
+static void test_pointers(void)
+{
+	struct watch_what what = word_at(0, 8, true);
+	for (int i = 0; i < 2; i++)
+		what.pointer[i] = (struct watch_pointer){
+			.addr = (taddr_t)(uintptr_t)&words[1 + i],
+			.value = (uint64_t)(40 + i)};
+	what.nr_pointers = 2;
+	puppet_do(&pup, act_write, 1, 40);
+	puppet_do(&pup, act_write, 2, 41);
+	struct watchpoint *w = armed(&what, INT64_MAX);
+	puppet_do(&pup, act_write, 0, 5);
+	check(is_range(w, 0, 5, 5));
+	puppet_do(&pup, act_write, 2, 0);
+	puppet_do(&pup, act_write, 0, 6);
+	puppet_do(&pup, act_write, 2, 41);
+	puppet_do(&pup, act_write, 1, 41);
+	puppet_do(&pup, act_write, 0, 7);
+	check(is_range(w, 0, 5, 5));
+	check_int(watchpoint_hits(w), 3);
+	puppet_do(&pup, act_write, 1, 40);
+	puppet_do(&pup, act_write, 0, -8);
+	check(is_range(w, 0, -8, 5));
+	watchpoint_disarm(w);
+}
+
+static void test_limit(void)
+{
+	const struct watch_what what = word_at(0, 8, true);
+	struct watchpoint *w = armed(&what, 10);
+	puppet_do(&pup, act_many, 0, 9);
+	check(watchpoint_spent_ns(w) == UINT64_MAX);
+	check(watchpoint_refill(w, 5));
+	uint64_t before_ns = smco_now_ns();
+	puppet_do(&pup, act_many, 0, 1000);
+	check_int(watchpoint_hits(w), 14);
+	check(is_range(w, 0, 1, 9));
+	check(watchpoint_spent_ns(w) >= before_ns);
+	check(watchpoint_spent_ns(w) <= smco_now_ns());
+	check(!watchpoint_refill(w, 5));
+	watchpoint_disarm(w);
+}
+
+static uint64_t cost_of(struct watchpoint *w, uint64_t hits)
+{
+	uint64_t nr, ns = watchpoint_take_cost_ns(w, &nr);
+	check_int(nr, hits);
+	return ns;
+}
+
+/* What is charged: each hit once, at what one costs now; switching off, too. */
+static void test_cost(void)
+{
+	const struct watch_what what = word_at(0, 8, true);
+	struct watchpoint *w = armed(&what, 10);
+	uint64_t hit_ns = watchpoints_hit_ns(ws);
+	check_int(cost_of(w, 0), 0);
+	puppet_do(&pup, act_many, 0, 4);
+	check_int(cost_of(w, 4), 4 * hit_ns);
+	check_int(cost_of(w, 0), 0);
+	puppet_do(&pup, act_many, 0, 1000);
+	check_int(cost_of(w, 6), 7 * hit_ns);
+	puppet_do(&pup, act_many, 0, 1000);
+	check_int(cost_of(w, 0), 0);
+	watchpoint_disarm(w);
+	/* One that is left with room has cost its hits, those of the end, too.
+	 */
+	w = armed(&what, 10);
+	puppet_do(&pup, act_many, 0, 3);
+	watchpoint_stop(w);
+	puppet_do(&pup, act_many, 0, 3);
+	check_int(cost_of(w, 3), 3 * hit_ns);
+	check(is_range(w, 0, 1, 3));
+	watchpoint_disarm(w);
+	/* Measured anew beside those that are armed, whose hits it is not. */
+	w = armed(&what, 10);
+	watchpoints_measure_again(ws, 0);
+	check_int(watchpoints_hit_ns(ws), hit_ns);
+	puppet_do(&pup, act_many, 0, 2);
+	watchpoints_measure_again(ws, UINT64_MAX);
+	hit_ns = watchpoints_hit_ns(ws);
+	check(hit_ns >= 1);
+	check_int(cost_of(w, 2), 2 * hit_ns);
+	check(is_range(w, 0, 1, 2));
+	watchpoint_disarm(w);
+}
+
+/* Registers of the puppet's first thread that anybody could have now. */
+static unsigned nr_free(void)
+{
+	int fd[8];
+	unsigned nr = 0;
+	for (; nr < 8; nr++) {
+		struct perf_event_attr attr = {
+			.type = PERF_TYPE_BREAKPOINT,
+			.size = sizeof(attr),
+			.bp_type = HW_BREAKPOINT_W,
+			.bp_addr = (uint64_t)(uintptr_t)&words[0],
+			.bp_len = 8,
+		};
+		fd[nr] = (int)syscall(SYS_perf_event_open, &attr, pup.pid, -1,
+				      -1, 0);
+		if (fd[nr] < 0)
+			break;
+	}
+	for (unsigned i = 0; i < nr; i++)
+		close(fd[i]);
+	return nr;
+}
+
+static void test_four(void)
+{
+	struct smco_err err = {0};
+	struct watchpoint *w[WATCH_REGISTERS], *more = NULL;
+	struct watch_what what;
+	check_int(nr_free(), WATCH_REGISTERS);
+	for (int i = 0; i < WATCH_REGISTERS; i++) {
+		what = word_at(i, 8, true);
+		w[i] = armed(&what, INT64_MAX);
+	}
+	check_int(nr_free(), 0);
+	what = word_at(4, 8, true);
+	check_int(watchpoint_arm(&more, ws, proc, &what, 1, &err), SMCO_BUSY);
+	check(strstr(err.msg, "in use") != NULL);
+	for (int i = 0; i < 5; i++)
+		puppet_do(&pup, act_write, i, 100 + i);
+	for (int i = 0; i < WATCH_REGISTERS; i++) {
+		check(is_range(w[i], 0, 100 + i, 100 + i));
+		watchpoint_disarm(w[i]);
+	}
+	check_int(nr_free(), WATCH_REGISTERS);
+	/* What no register can watch. */
+	what = word_at(0, 4, true);
+	what.addr++;
+	check_int(watchpoint_arm(&more, ws, proc, &what, 1, &err),
+		  SMCO_UNSUPPORTED);
+	what = word_at(0, 4, true);
+	what.field[0].shift = 1;
+	check_int(watchpoint_arm(&more, ws, proc, &what, 1, &err),
+		  SMCO_UNSUPPORTED);
+}
+
+/* With the tracer's events: new threads are told of before they run. */
+static void run(struct watchpoint *w, puppet_fn fn, long a)
+{
+	struct pollfd fd = {.fd = pup.answer, .events = POLLIN};
+	struct smco_err err = {0};
+	struct tevent ev;
+	puppet_begin(&pup, fn, a, 0);
+	while (poll(&fd, 1, 0) <= 0) {
+		if (tracer_next(tr, smco_now_ns() + NSEC_PER_MSEC, &ev) < 1)
+			break;
+		if (ev.kind == TEV_TASK_NEW) {
+			if (w)
+				check_int(watchpoint_add_task(
+						  w, task_tid(ev.task), &err),
+					  0);
+			tracer_resume(tr, ev.task, 0);
+		} else if (ev.kind == TEV_TASK_GONE && w) {
+			watchpoint_drop_task(w, task_tid(ev.task));
+		} else if (ev.kind == TEV_PROC_NEW) {
+			tproc_resume_new(ev.proc);
+		}
+	}
+	puppet_wait(&pup);
+}
+
+static void test_threads(void)
+{
+	const struct watch_what what = word_at(0, 8, true);
+	struct watchpoint *w = armed(&what, INT64_MAX);
+	puppet_do(&pup, act_write, 0, 10);
+	run(w, act_thread, 55);
+	check(is_range(w, 0, 10, 55));
+	/* A copy's variable is another one. */
+	run(w, act_fork, 99);
+	check(is_range(w, 0, 10, 55));
+	check_int(watchpoint_hits(w), 2);
+	watchpoint_disarm(w);
+}
+
+int main(void)
+{
+	struct smco_err err = {0};
+	const struct tracer_options opts = {.follow = true,
+					    .hold_new_tasks = true};
+	if (watchpoints_open(&ws, &err)) {
+		printf("1..0 # SKIP %s\n", err.msg);
+		return 0;
+	}
+	printf("# a hit costs %ju ns\n", (uintmax_t)watchpoints_hit_ns(ws));
+	check(watchpoints_hit_ns(ws) >= 1);
+	check_int(tracer_create(&tr, &opts, &err), 0);
+	pup = puppet_start();
+	proc = traced_attach(tr, pup.pid, &err);
+	if (!check(proc != NULL))
+		return tap_done();
+	tproc_resume_new(proc);
+	test_values();
+	test_fields();
+	test_pointers();
+	test_limit();
+	test_cost();
+	test_four();
+	test_threads();
+	tracer_destroy(tr);
+	check_int(nr_free(), WATCH_REGISTERS);
+	watchpoints_close(ws);
+	puppet_end(&pup);
+	return tap_done();
+}
