@@ -60,6 +60,7 @@ enum { /* long options without a letter */
        OPT_VAR,
        OPT_FUNCTION,
        OPT_FILE,
+       OPT_WATCH,
        OPT_NO_CACHE,
 };
 
@@ -84,6 +85,7 @@ static const struct option long_options[] = {
 	{"var", required_argument, NULL, OPT_VAR},
 	{"function", required_argument, NULL, OPT_FUNCTION},
 	{"file", required_argument, NULL, OPT_FILE},
+	{"watch", required_argument, NULL, OPT_WATCH},
 	{"min-size", required_argument, NULL, OPT_MIN_SIZE},
 	{"mechanism", required_argument, NULL, OPT_MECHANISM},
 	{"controller", required_argument, NULL, OPT_CONTROLLER},
@@ -246,6 +248,8 @@ static int take_option(int c, struct options *o, struct smco_err *err)
 				    err);
 	case OPT_FILE:
 		return options_glob(optarg, "--file", &o->select.files, err);
+	case OPT_WATCH:
+		return options_glob(optarg, "--watch", &o->select.paths, err);
 	case OPT_NO_CACHE:
 		o->no_cache = true;
 		return 0;
@@ -343,12 +347,14 @@ static int check_whole(const struct options *o, struct smco_err *err)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "phases cost something: --target must be more "
 				 "than 0");
-	if (!(o->monitors & MONITOR_RANGE) && range_select_any(&o->select))
+	if (!(o->monitors & MONITOR_RANGE) &&
+	    (range_select_any(&o->select) || o->select.paths.nr))
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "%s is for ranges: add range to -m",
 				 o->select.vars.nr	  ? "--var"
 				 : o->select.functions.nr ? "--function"
-							  : "--file");
+				 : o->select.files.nr	  ? "--file"
+							  : "--watch");
 	if (o->quiet && o->verbose)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "either --quiet or --verbose, not both");

@@ -71,8 +71,6 @@ void session_counters_task(struct session *s, const struct tevent *ev)
 			     COUNTER_BIRTH);
 	else if (s->counters)
 		counters_gone(s->counters, tid, smco_now_ns());
-	if (ev->kind == TEV_TASK_NEW)
-		tracer_resume(s->tracer, ev->task, 0);
 }
 
 uint64_t session_counters_due_ns(const struct session *s)

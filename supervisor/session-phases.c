@@ -155,8 +155,9 @@ void session_phases_process(struct session *s, struct watched *w,
 			s->phases, parent ? parent->phases : NULL, w->proc);
 		return;
 	}
+	/* What is there by now, and libraries later, if others will plant. */
 	if (ev->kind == TEV_PROC_NEW && ev->why != TPROC_ATTACHED &&
-	    is_dynamic(w->proc))
+	    !s->range && is_dynamic(w->proc))
 		return;
 	if (!watched_update_modules(w, NULL))
 		phases_plant(s->phases, &w->phases, w->proc, w->space);
@@ -203,6 +204,8 @@ void session_phases_tick(struct session *s, uint64_t now_ns)
 	for (size_t i = 0; i < s->nr_ws; i++)
 		if (s->ws[i]->phases)
 			follow_libraries(s, s->ws[i]);
+	if (s->range)
+		range_phases_tick(s->range, now_ns);
 	if (now_ns < s->next_trim_ns)
 		return;
 	for (size_t i = 0; i < s->nr_ws; i++) {

@@ -32,6 +32,7 @@ struct session {
 	uint64_t start_ns;
 	char *trace_path;
 	struct trace_writer *trace;
+	bool is_over; /* nobody runs: what is written may take its time */
 	bool trace_failed;
 	struct smco_err trace_err;
 	struct tracer *tracer;
@@ -122,7 +123,7 @@ int session_counters_create(struct session *s, struct tracer_options *topt,
 /* The command, still our copy: counted from its exec on. */
 void session_counters_before_exec(struct session *s, pid_t pid);
 void session_counters_process(struct session *s, const struct tevent *ev);
-/* TEV_TASK_NEW, which goes on, and TEV_TASK_GONE. */
+/* TEV_TASK_NEW and TEV_TASK_GONE. */
 void session_counters_task(struct session *s, const struct tevent *ev);
 uint64_t session_counters_due_ns(const struct session *s);
 /* session-samples.c: the samples' part of it all; nothing without them */
@@ -146,7 +147,10 @@ void session_phases_drop(struct session *s, struct watched *w, bool gone);
 uint64_t session_phases_due_ns(const struct session *s);
 void session_phases_tick(struct session *s, uint64_t now_ns);
 /* session-range.c: the ranges' part of it all; nothing without them */
-int session_range_create(struct session *s, struct smco_err *err);
+int session_range_create(struct session *s, struct tracer_options *topt,
+			 struct smco_err *err);
+/* TEV_TASK_NEW and TEV_TASK_GONE. */
+void session_range_task(struct session *s, const struct tevent *ev);
 /* A process came; all its tasks are stopped. */
 void session_range_process(struct session *s, struct watched *w,
 			   const struct tevent *ev);

@@ -237,11 +237,13 @@ static void start_watching(struct session *s, struct tproc *p,
 	struct watched *w = add_watched(s, p);
 	if (!w)
 		return;
-	session_range_process(s, w, ev);
 	if (s->opt->monitors & MONITOR_NAP)
 		start_naps(s, w, ev);
-	/* Who plants last leaves first: sensors may want the same place. */
+	/* Who plants last leaves first: sensors may want the same place. A
+	 * variable has other places, or is told to be seen less; a phase whose
+	 * mark is not there is wrong. */
 	session_phases_process(s, w, ev);
+	session_range_process(s, w, ev);
 }
 
 /* It is tried so often, 200 ms each, to stop it anew. */
@@ -386,6 +388,9 @@ void session_dispatch(struct session *s, struct tevent *ev)
 	case TEV_TASK_NEW:
 	case TEV_TASK_GONE:
 		session_counters_task(s, ev);
+		session_range_task(s, ev);
+		if (ev->kind == TEV_TASK_NEW)
+			tracer_resume(s->tracer, ev->task, 0);
 		break;
 	case TEV_DONE:
 		break;

@@ -7,6 +7,16 @@
 #include "supervisor/command.h"
 #include "supervisor/session-private.h"
 
+/* There may be a hundred thousand at once: what has no room has it later. */
+static bool emit(void *ctx, const struct record *r)
+{
+	struct session *s = ctx;
+	if (!s->is_over && !s->trace_failed && !trace_has_room(s->trace))
+		return false;
+	session_emit(s, r);
+	return true;
+}
+
 static void put_stack(void *ctx, uint32_t id, const struct trace_frame *frames,
 		      size_t nr)
 {
@@ -20,6 +30,29 @@ static void put_meta(void *ctx, const char *key, const char *value)
 	struct session *s = ctx;
 	if (s->trace)
 		trace_put_meta(s->trace, key, value);
+}
+
+static void look(void *ctx, struct tproc *p)
+{
+	struct session *s = ctx;
+	struct watched *w = tproc_user(p);
+	if (s->phases && w && w->phases)
+		phases_look(s->phases, w->phases);
+}
+
+static void presence(void *ctx, struct tproc *p, enum range_presence *ret)
+{
+	static const enum range_presence as[] = {
+		[PHASE_NOT_IN] = RANGE_OUT,
+		[PHASE_IN_PARTLY] = RANGE_PARTLY,
+		[PHASE_IN] = RANGE_ALL,
+	};
+	struct session *s = ctx;
+	struct watched *w = tproc_user(p);
+	for (size_t i = 0; i < s->opt->nr_phases; i++)
+		ret[i] = s->phases && w && w->phases
+				 ? as[phases_presence(s->phases, w->phases, i)]
+				 : RANGE_OUT;
 }
 
 /* The files that will be watched, read before anything runs or is stopped. */
@@ -47,7 +80,8 @@ static int expect(struct session *s, struct smco_err *err)
 	return 0;
 }
 
-int session_range_create(struct session *s, struct smco_err *err)
+int session_range_create(struct session *s, struct tracer_options *topt,
+			 struct smco_err *err)
 {
 	static const enum controller_kind kinds[] = {
 		[CONTROLLER_CASCADE] = CONTROL_CASCADE,
@@ -60,9 +94,14 @@ int session_range_create(struct session *s, struct smco_err *err)
 		.target_overhead_ppb = s->opt->target_ppb,
 		.start_ns = s->start_ns,
 		.use_cache = !s->opt->no_cache,
-		.emit = session_emit,
+		.emit = emit,
 		.put_stack = put_stack,
 		.put_meta = put_meta,
+		.nr_phases = s->opt->monitors & MONITOR_PHASES
+				     ? s->opt->nr_phases
+				     : 0,
+		.look = look,
+		.presence = presence,
 		.ctx = s,
 	};
 	if (!(s->opt->monitors & MONITOR_RANGE))
@@ -70,7 +109,9 @@ int session_range_create(struct session *s, struct smco_err *err)
 	s->range = range_monitor_create(&p, s->ledger);
 	if (!s->range)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	return expect(s, err);
+	int rc = expect(s, err);
+	topt->hold_new_tasks |= range_wants_tasks(s->range);
+	return rc;
 }
 
 void session_range_process(struct session *s, struct watched *w,
@@ -93,6 +134,17 @@ void session_range_drop(struct session *s, struct watched *w, bool gone)
 	if (s->range)
 		range_proc_destroy(s->range, w->range, gone);
 	w->range = NULL;
+}
+
+void session_range_task(struct session *s, const struct tevent *ev)
+{
+	struct watched *w = ev->proc ? tproc_user(ev->proc) : NULL;
+	if (!s->range || !w)
+		return;
+	if (ev->kind == TEV_TASK_NEW)
+		range_task_new(s->range, w->range, task_tid(ev->task));
+	else
+		range_task_gone(w->range, task_tid(ev->task));
 }
 
 uint64_t session_range_due_ns(const struct session *s)

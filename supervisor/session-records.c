@@ -22,7 +22,11 @@ void session_emit(void *ctx, const struct record *r)
 	if (r->event == EV_SITE) /* one that is not told unused is a result */
 		stacks_want(s->stacks, r->param);
 	/* What is dropped is counted by the trace. */
-	int rc = s->trace_failed ? SMCO_OK : trace_put(s->trace, r);
+	int rc = SMCO_OK;
+	if (!s->trace_failed && s->is_over)
+		rc = trace_put_patiently(s->trace, r);
+	else if (!s->trace_failed)
+		rc = trace_put(s->trace, r);
 	if (rc && rc != SMCO_BUSY)
 		s->trace_failed = true;
 }
@@ -214,6 +218,7 @@ static void emit_coverage(struct session *s)
 int session_finish_trace(struct session *s, struct smco_err *err)
 {
 	uint64_t now = smco_now_ns();
+	s->is_over = true;
 	if (s->counters)
 		counters_finish(s->counters, now);
 	if (s->samples)

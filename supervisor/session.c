@@ -283,15 +283,16 @@ static const char *name_for_output(const struct options *o)
 	return o->command ? o->command[0] : "attach";
 }
 
-static int open_trace(struct session *s, struct smco_err *err)
+/* All that takes long; the file has its name when the command has started.
+ * @pid: %p in its name. */
+static int open_trace(struct session *s, pid_t pid, struct smco_err *err)
 {
 	const struct options *o = s->opt;
-	pid_t pid = s->command_pid ? s->command_pid : getpid();
 	int rc = output_expand(o->output, pid, name_for_output(o),
 			       &s->trace_path, err);
 	if (rc)
 		return rc;
-	rc = trace_writer_create(s->trace_path, s->start_ns, &s->trace, err);
+	rc = trace_writer_prepare(s->trace_path, s->start_ns, &s->trace, err);
 	if (!rc)
 		session_put_meta(s);
 	return rc;
@@ -341,16 +342,20 @@ static int make_controllers(struct session *s, struct smco_err *err)
 static int start_program(struct session *s, struct smco_err *err)
 {
 	const struct options *o = s->opt;
-	if (o->command)
-		return tracer_launch(s->tracer, o->command, &s->command_pid,
-				     err);
+	if (o->command) {
+		int rc = tracer_launch(s->tracer, o->command, &s->command_pid,
+				       err);
+		if (!rc && !s->trace)
+			*err = s->trace_err;
+		return rc ? rc : s->trace_err.code;
+	}
 	for (size_t i = 0; i < o->nr_pids; i++) {
 		int rc = tracer_seize(s->tracer, o->pids[i], err);
 		if (rc)
 			return rc;
 		s->has_leftovers |= leftover_is_there(o->pids[i]);
 	}
-	return 0;
+	return open_trace(s, getpid(), err);
 }
 
 /*
@@ -393,6 +398,7 @@ static void before_exec(void *ctx, pid_t pid)
 	session_counters_before_exec(s, pid);
 	if (s->samples)
 		samples_add(s->samples, pid, true);
+	open_trace(s, pid, &s->trace_err); /* knows what could be counted */
 }
 
 int session_create(const struct options *o, struct session **ret,
@@ -426,7 +432,7 @@ int session_create(const struct options *o, struct session **ret,
 	if (!rc)
 		rc = session_counters_create(s, &topt, err);
 	if (!rc)
-		rc = session_range_create(s, err);
+		rc = session_range_create(s, &topt, err);
 	if (!rc)
 		rc = session_samples_create(s, err);
 	if (!rc)
@@ -441,7 +447,7 @@ int session_create(const struct options *o, struct session **ret,
 	if (!rc) {
 		/* The command stands, before its first instruction. */
 		tracer_urgent(s->tracer, true);
-		rc = open_trace(s, err);
+		rc = trace_writer_publish(s->trace, err);
 	}
 	if (rc) {
 		/* It has not run a single instruction yet. */
@@ -546,13 +552,15 @@ static void do_what_is_due(struct session *s, struct status *line,
 int session_run(struct session *s, struct status *line,
 		struct session_result *ret, struct smco_err *err)
 {
-	uint64_t end_ns = s->opt->duration_ns
-				  ? s->start_ns + s->opt->duration_ns
-				  : UINT64_MAX;
 	*ret = (struct session_result){.end = SESSION_ENDED};
 	int failed = attach_all(s, err);
 	if (failed)
 		leave(s, ret);
+	/* From when it is watched: reading what is needed for that, and until
+	 * each thread has had a CPU to stop on, may have taken longer. */
+	uint64_t end_ns = s->opt->duration_ns
+				  ? smco_now_ns() + s->opt->duration_ns
+				  : UINT64_MAX;
 	while (!failed) {
 		struct tevent ev = {0};
 		uint64_t until =

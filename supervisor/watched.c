@@ -58,7 +58,8 @@ void watched_unprepare(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(mechanisms); i++)
 		if (prepared[i]) {
-			mechanisms[i].ops->unprepare();
+			if (mechanisms[i].ops->unprepare)
+				mechanisms[i].ops->unprepare();
 			prepared[i] = false;
 		}
 }

@@ -98,6 +98,13 @@ bench-access: $(O)/t/bench/access-bench
 bench-unwind: $(O)/t/bench/unwind-bench
 	$(Q)$<
 
+# Every write of one variable: gdb, sensors, watchpoints side by side.
+.PHONY: bench-watch
+bench-watch: tools
+	@mkdir -p $(O)/t/bench
+	$(Q)$(CC) -g -O2 -o $(O)/t/bench/writes t/bench/writes.c
+	$(Q)O=$(O) t/bench/watch.sh
+
 # How much of the ranges of bzip2 and grep is found.
 .PHONY: bench-accuracy
 bench-accuracy: tools
@@ -137,7 +144,7 @@ bench-run: tools fixtures $(O)/t/bench/lap
 	+$(Q)$(MAKE) --no-print-directory bench-attach
 	$(Q)O=$(O) t/bench/naps.sh
 	+$(Q)$(MAKE) --no-print-directory bench-access bench-unwind bench-control \
-		bench-accuracy
+		bench-accuracy bench-watch
 .PHONY: bench-naps
 bench-naps: tools fixtures
 	$(Q)O=$(O) t/bench/naps.sh

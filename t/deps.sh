@@ -17,7 +17,7 @@ check="g++ bzip2 procps python3 zstd chromium systemtap-sdt-dev
 	babeltrace2 redis-tools"
 lint="clang-format cppcheck shellcheck"
 fuzz="clang libclang-rt-dev"
-bench="g++ strace zstd redis-tools sqlite3 python3 bzip2 gzip dpkg-dev"
+bench="g++ gdb strace zstd redis-tools sqlite3 python3 bzip2 gzip dpkg-dev"
 chroot="debootstrap git"
 
 wanted=

@@ -13,6 +13,8 @@ column() { # NAME PHASE COLUMN
 	smco-report --phases --csv --where "phase == \"$2\"" "$1.trace" | tr -d '\r' |
 		awk -F, -v c="$3" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == c) n = i } NR == 2 { print $n }'
 }
+# has_begun PID FILE - it runs FILE, no longer a copy of this shell, and is past its linker.
+has_begun() { [ "/proc/$1/exe" -ef "$2" ] && [ "$(awk '{ print $14 }' "/proc/$1/stat")" -ge 3 ]; }
 is() { # GOT WANTED
 	echo "$1, wanted $2"
 	[ "$1" = "$2" ]

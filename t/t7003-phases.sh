@@ -117,7 +117,7 @@ text_at() { # PID: the mark's five bytes, as they are in memory
 leave() {
 	"$FIXTURES/phase-keeps" 1000000000000 >left &
 	local pid=$!
-	wait_for 10 test -e /proc/$pid/exe
+	wait_for 10 has_begun $pid "$FIXTURES/phase-keeps"
 	is "$(text_at $pid phase-keeps)" 0f1f440000 || return 1
 	local maps
 	maps=$(grep -c . /proc/$pid/maps)
@@ -232,6 +232,48 @@ counted() {
 ok "counters and samples are the phases', and pieces are all there is" counted
 no_counters() { test_exit 9 smco-report --phase-counters a.trace 2>err && grep -q 'no counters in the trace' err; }
 ok "what was not counted" no_counters
+
+# What a variable is given in the phases, and between them, are other numbers; each phase lasts for many looks.
+ranges() {
+	cat >two.c <<-'EOF'
+		#include <smco-phase.h>
+		#include <time.h>
+		static volatile long sink;
+		static long ms(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec * 1000 + t.tv_nsec / 1000000; }
+		__attribute__((noinline)) static void fill(int from, int to) { for (int level = from; level < to; level++) sink += level; }
+		int main(void)
+		{
+			for (int turn = 0; turn < 3; turn++) {
+				SMCO_PHASE_BEGIN(two, low);
+				for (long end = ms() + 200; ms() < end;) fill(10, 100);
+				SMCO_PHASE_END(two, low);
+				for (long end = ms() + 20; ms() < end;) fill(-5, 5);
+				SMCO_PHASE_BEGIN(two, high);
+				for (long end = ms() + 200; ms() < end;) fill(1000, 2000);
+				SMCO_PHASE_END(two, high);
+			}
+			return 0;
+		}
+	EOF
+	${CC:-gcc} -g -O1 -I "$SRC/supervisor/marks" -o two two.c || return 1
+	trace two -t unlimited --no-cache -m range --phase sdt:two:low --phase sdt:two:high -- ./two &&
+		smco-report --phase-ranges --csv two.trace | tr -d '\r' | tee two.csv
+	is "$(column two sdt:two:low count) $(column two sdt:two:high count)" "3 3" || return 1
+	is "$(awk -F, '$2 == "fill::level" { print $1, $5, $6 }' two.csv | sort | paste -sd ' ')" "sdt:two:high 1000 1999 sdt:two:low 10 99" || return 1
+	# Those that may have been are more, and no less.
+	awk -F, '$2 == "fill::level" { n++; bad += $3 > $5 || $4 < $6 } END { exit n != 2 || bad }' two.csv
+}
+ok "ranges of variables in each phase" ranges
+ok "their columns are in the manual" columns phase-ranges two.trace
+in_json() {
+	smco-report --json two.trace | perl -MJSON::PP -0777 -e '
+		my $d = decode_json(<STDIN>); my %p = map { $_->{phase} => $_->{ranges} } @{$d->{phases}};
+		my ($r) = grep { $_->{variable} eq "fill::level" } @{$p{"sdt:two:high"}};
+		$r->{sure_smallest} == 1000 && $r->{sure_largest} == 1999 && $r->{smallest} <= 1000 && $r->{type} eq "int" && $r->{line} > 0 or die %$r'
+}
+ok "and they are in the document" in_json
+no_ranges() { test_exit 9 smco-report --phase-ranges a.trace 2>err && grep -q 'no ranges in the trace' err; }
+ok "what had no ranges" no_ranges
 
 ok "a phase that names nothing" refused "no probe 'sdt:work:laod' in the program and its libraries; near to it: sdt:work:load" \
 	--phase sdt:work:laod -- "$FIXTURES/phase-work" 1 1 0 1

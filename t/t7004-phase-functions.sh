@@ -112,7 +112,7 @@ text() { # PID: the text of all five functions, as it is in memory
 leave() {
 	"$FIXTURES/phase-calls" -1 2 >left &
 	local pid=$! before maps
-	wait_for 10 sh -c "grep -q phase-calls /proc/$pid/maps && [ \$(grep -c stack /proc/$pid/maps) -ge 1 ]"
+	wait_for 10 has_begun $pid "$FIXTURES/phase-calls"
 	before=$(text $pid)
 	maps=$(grep -c 'rwxp\|r-xp' /proc/$pid/maps)
 	[ "$(wc -l <<<"$before")" = 5 ] || { kill $pid; return 1; }
@@ -200,7 +200,7 @@ allocator() { # PID: the beginning of libc's malloc, as it is in memory
 beside_attached() {
 	"$FIXTURES/phase-calls" -1 1 >left &
 	local pid=$! before after
-	wait_for 10 grep -q libc.so /proc/$pid/maps
+	wait_for 10 has_begun $pid "$FIXTURES/phase-calls"
 	before=$(allocator $pid)
 	trace ba -m nap --phase malloc -d 0.3 -p $pid || { kill $pid; return 1; }
 	after=$(allocator $pid)

@@ -160,9 +160,8 @@ void phase_times_take(struct phases *ph, const struct shared *sh,
 		begin_call(ph, o, r);
 }
 
-/* Is it known of each time that the phase was entered how it ended, or that it
- * did not? Otherwise an end may be missing. */
-static bool misses_none(const struct phases *ph, uint32_t phase)
+/* Otherwise an end may be missing. */
+bool phase_times_miss_none(const struct phases *ph, uint32_t phase)
 {
 	const struct phase *p = &ph->phase[phase];
 	return p->nr_seen + p->open == phases_count(ph, phase);
@@ -170,7 +169,7 @@ static bool misses_none(const struct phases *ph, uint32_t phase)
 
 static void leave(struct phases *ph, struct thread_phase *o, uint64_t now_ns)
 {
-	bool sure = o->nr_calls && misses_none(ph, o->phase);
+	bool sure = o->nr_calls && phase_times_miss_none(ph, o->phase);
 	while (o->nr_calls) {
 		const struct call *c = drop_call(ph, o);
 		struct ev_phase ev = ev_of(o, c, now_ns);

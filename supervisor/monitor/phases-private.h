@@ -32,6 +32,31 @@ struct shared {
 	bool is_dear;	  /* so much that it ends */
 };
 
+struct phase_proc {
+	struct tproc *p;
+	uint32_t *module; /* that were looked at */
+	size_t nr_modules, cap_modules;
+	struct marks **marks;
+	struct shared **shared;
+	struct place *place; /* of marks */
+	size_t nr, cap;
+	/* Modules are those of the program's start; or came after. */
+	bool is_late;
+	uint64_t since_ns; /* the last time that they were not there */
+	/* How often marks of each phase were passed, at the last look and at
+	 * that before; NULL: none yet. */
+	struct phase_seen {
+		uint64_t before, at_look;
+	} * seen;
+};
+
+/* The code that has marks. */
+struct place {
+	uint32_t module;
+	taddr_t start;
+	uint64_t inode;
+};
+
 /* What a file has of the phases. */
 struct phase_file {
 	struct phase_file *next;
@@ -97,6 +122,9 @@ void phase_times_take(struct phases *ph, const struct shared *sh,
 /* Process @pid is gone or left: what its threads are in ends at @now_ns. */
 void phase_times_leave(struct phases *ph, uint32_t pid, uint64_t now_ns);
 void phase_times_free(struct phases *ph);
+/* Is it known of each time that @phase was entered how it ended, or that it did
+ * not? */
+bool phase_times_miss_none(const struct phases *ph, uint32_t phase);
 /* How often its begins and points were passed. */
 uint64_t phases_count(const struct phases *ph, size_t phase);
 

@@ -14,26 +14,6 @@
 #define LEAST_TOKENS 16
 #define LEAST_CREDIT NSEC_PER_MSEC
 
-struct phase_proc {
-	struct tproc *p;
-	uint32_t *module; /* that were looked at */
-	size_t nr_modules, cap_modules;
-	struct marks **marks;
-	struct shared **shared;
-	struct place *place; /* of marks */
-	size_t nr, cap;
-	/* Modules are those of the program's start; or came after. */
-	bool is_late;
-	uint64_t since_ns; /* the last time that they were not there */
-};
-
-/* The code that has marks. */
-struct place {
-	uint32_t module;
-	taddr_t start;
-	uint64_t inode;
-};
-
 /* --- records --- */
 
 /*
@@ -523,6 +503,7 @@ void phases_drop(struct phases *ph, struct phase_proc *pp, bool gone)
 	free(pp->shared);
 	free(pp->place);
 	free(pp->module);
+	free(pp->seen);
 	free(pp);
 }
 

@@ -75,6 +75,21 @@ struct phase_proc *phases_fork(struct phases *ph, struct phase_proc *parent,
  * fine. */
 void phases_drop(struct phases *ph, struct phase_proc *pp, bool gone);
 
+/*
+ * Where @pp was from the look before the last until now: never in the phase,
+ * all of the time in it, in any of its threads, or it was entered or left, or
+ * that is not known. A function that is left by an exception is so when it is
+ * entered the next time. phases_look: what is asked about ends with this.
+ */
+enum phase_presence {
+	PHASE_NOT_IN,
+	PHASE_IN_PARTLY,
+	PHASE_IN,
+};
+void phases_look(struct phases *ph, struct phase_proc *pp);
+enum phase_presence phases_presence(struct phases *ph, struct phase_proc *pp,
+				    size_t phase);
+
 uint64_t phases_due_ns(const struct phases *ph);
 void phases_tick(struct phases *ph, uint64_t now_ns);
 /*

@@ -59,7 +59,7 @@ uint64_t samples_rate_hz(uint64_t wanted_hz, int64_t share_ppb,
 
 enum samples_pace samples_pace_of(int64_t room_ns, int64_t credit_ns)
 {
-	if (room_ns > 0)
+	if (room_ns > -credit_ns / 3)
 		return SAMPLES_ALL;
 	return room_ns > -credit_ns ? SAMPLES_SPARSE : SAMPLES_NONE;
 }

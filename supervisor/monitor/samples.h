@@ -55,7 +55,12 @@ enum samples_pace {
 	SAMPLES_NONE,
 };
 #define SAMPLES_SPARSELY 4
-/* The ledger has @room_ns; a debt of @credit_ns may wait a little. */
+/*
+ * The ledger has @room_ns; a debt of @credit_ns may wait. A third of it, which
+ * is what starting a program makes, is paid back by what the rate leaves of the
+ * budget: few slots that count four times each would be most of what is not
+ * certain about a run of some seconds.
+ */
 enum samples_pace samples_pace_of(int64_t room_ns, int64_t credit_ns);
 
 /* Errors for the user: sampling is not permitted, or not possible here. */
