@@ -140,13 +140,18 @@ static bool is_pending(struct loan *l, int sig, unsigned flags)
 	return n == (long)ARRAY_SIZE(si);
 }
 
+static bool is_pending_anywhere(struct loan *l, int sig)
+{
+	return is_pending(l, sig, 0) ||
+	       is_pending(l, sig, PTRACE_PEEKSIGINFO_SHARED);
+}
+
 int loan_carrier(struct loan *l)
 {
 	/* Ignored by default, so that a supervisor's death does no harm. */
 	static const int signals[] = {SIGURG, SIGWINCH, SIGCHLD};
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		if (!is_pending(l, signals[i], 0) &&
-		    !is_pending(l, signals[i], PTRACE_PEEKSIGINFO_SHARED))
+		if (!is_pending_anywhere(l, signals[i]))
 			return signals[i];
 	return signals[0];
 }
@@ -289,25 +294,45 @@ int loan_take(struct loan *l, struct task *t)
 	return 0;
 }
 
-/* Into a signal-delivery-stop of @si's signal with the very same siginfo. */
+static bool is_job_control(int sig)
+{
+	return sig == SIGCONT || sig == SIGSTOP || sig == SIGTSTP ||
+	       sig == SIGTTIN || sig == SIGTTOU;
+}
+
+/*
+ * Into a signal-delivery-stop of @si's signal with the very same siginfo, as
+ * far as it has an effect yet.
+ *
+ * It is sent anew, unless that would do more: stop signals and SIGCONT take
+ * back each other where they wait, and one that waits already would be taken
+ * for ours. Then a harmless one is sent whose stop becomes this one's.
+ */
 static int stop_with_signal(struct loan *l, const siginfo_t *si)
 {
 	struct task *t = l->t;
 	int sig = si->si_signo;
+	bool is_job = is_job_control(sig);
+	int carrier =
+		is_job || is_pending_anywhere(l, sig) ? loan_carrier(l) : sig;
 
-	if (set_mask(l, ~(1ULL << (sig - 1))) < 0 ||
-	    syscall(SYS_tgkill, t->tgid, t->tid, sig) < 0)
+	if (set_mask(l, ~(1ULL << (carrier - 1))) < 0 ||
+	    syscall(SYS_tgkill, t->tgid, t->tid, carrier) < 0)
 		return SMCO_GONE;
-	for (;;) {
-		int status = next_stop(l, PTRACE_CONT);
+	int status;
+	do {
+		status = next_stop(l, PTRACE_CONT);
 		if (status < 0)
 			return status;
-		if (stop_classify(status) == STOP_SIGNAL &&
-		    WSTOPSIG(status) == sig) {
-			t->status = status;
-			break;
-		}
+	} while (stop_classify(status) != STOP_SIGNAL ||
+		 WSTOPSIG(status) != carrier);
+	/* Sent after the stop signal, or it would have been taken back; from
+	 * this stop on the kernel itself looks for it. */
+	if (is_job && sig != SIGCONT && is_pending_anywhere(l, SIGCONT)) {
+		t->deliver = 0;
+		return task_to_event_stop(t);
 	}
+	t->status = W_STOPCODE(sig);
 	return ptrace(PTRACE_SETSIGINFO, t->tid, NULL, si) < 0 ? SMCO_GONE : 0;
 }
 
@@ -377,17 +402,17 @@ int loan_give_back(struct loan *l)
 			r = set_mask(l, l->mask);
 		if (r == 0)
 			r = loan_set_regs(l, &l->regs);
-		if (r == 0 && l->kind == STOP_SIGNAL) {
+		if (r == 0 && l->kind == STOP_SIGNAL)
 			r = stop_with_signal(l, &l->si);
-			t->status = l->status;
-		}
 	}
 	if (r == 0 && l->stray)
 		r = put_back_stray(l);
 	if (r == 0)
 		r = set_mask(l, l->mask);
-	if (l->stop_again)
+	/* Sent after it, SIGCONT has taken it back. */
+	if (l->stop_again && !is_pending_anywhere(l, SIGCONT))
 		syscall(SYS_tgkill, t->tgid, t->tid, SIGSTOP);
+	l->stop_again = false;
 	t->regs_valid = false;
 	return r;
 }
