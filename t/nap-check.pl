@@ -19,6 +19,9 @@
 # A block that had to share its first page with another (no budget to give it
 # its own) may seem to be used when that is: its naps may be shorter than said.
 #
+# What the accesses before and after a pause took is not known to be part of it
+# or not: so much longer it may be.
+#
 # A reported nap is false if it overlaps no true pause >= 1.0 thresholds of
 # that block. Naps of
 # memory that is none of the fixture's blocks are counted as foreign.
@@ -60,6 +63,7 @@ while (<$truth>) {
 			addr => hex $f[1], size => $f[2], kind => $f[3],
 			start => $f[4], length => $f[5],
 			end => $f[4] + $f[5], ended => $f[6], naps => [],
+			slack => ($f[7] // 0) + ($f[8] // 0),
 		};
 	} elsif (/^EXIT-SUCCESS/) {
 		$ended_well = 1;
@@ -131,7 +135,8 @@ for my $nap (@naps) {
 	}
 	# At exit a pause goes on until the process is gone, after the truth.
 	my $length = !$best ? 0 : $best->{ended} eq 'exit' ?
-		max($best->{end}, $nap->{end}) - $best->{start} : $best->{length};
+		max($best->{end}, $nap->{end}) - $best->{start} :
+		$best->{length} + $best->{slack};
 	if ($length < $threshold) {
 		$false++;
 		$nap->{kind} = $owners[0]{kind};
@@ -157,6 +162,7 @@ for my $p (@pauses) {
 			($p->{addr} & 0xfff) != 0x10;
 		my $allowed = $strict ? max(0.05 * $p->{length}, 20e6)
 				      : $naps[0]{error} + 50e6;
+		$allowed += $p->{slack};
 		$off = 0 if $is_shared &&
 			$naps[0]{start} > $p->{start} - $allowed &&
 			$naps[0]{end} < $p->{end} + $allowed;
