@@ -60,6 +60,14 @@ void ledger_charge(struct ledger *l, enum ledger_mech mech, unsigned monitor,
 		   uint64_t p_ns);
 /* What may be spent now, ns; negative when overdrawn. Arm while it is > 0. */
 int64_t ledger_room_ns(const struct ledger *l);
+/*
+ * What may be reserved now, ns, 0 or less if nothing: up to half of what the
+ * bound on the last 10 s leaves. Unlike ledger_room_ns() also when overdrawn,
+ * by no more than may pile up: a reservation costs nothing yet, and those who
+ * spend all that there is until the next tick (our own CPU time) would never
+ * leave room for one.
+ */
+int64_t ledger_reservable_ns(const struct ledger *l);
 /* What the bound on the last 10 s leaves, and at most: room that may be used on
  * credit, for it is the one that is promised. */
 int64_t ledger_window_room_ns(const struct ledger *l);

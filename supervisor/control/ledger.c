@@ -124,6 +124,12 @@ static uint64_t slack_ns(const struct ledger *l)
 	return mul_ppb(min_u64(l->base_ns, WINDOW_NS), l->slack_ppb);
 }
 
+/* What may be left over, or overdrawn by what is reserved. */
+static int64_t pile_ns(const struct ledger *l)
+{
+	return (int64_t)(slack_ns(l) / 4);
+}
+
 void ledger_advance(struct ledger *l, uint64_t now_ns, uint64_t run_ns)
 {
 	uint64_t wall = l->has_started ? sat_sub_u64(now_ns, l->last_ns) : 0;
@@ -141,7 +147,7 @@ void ledger_advance(struct ledger *l, uint64_t now_ns, uint64_t run_ns)
 	window_advance(&l->own, min_u64(wall, base), base);
 
 	/* The pile is what is left over; this tick's share comes on top. */
-	int64_t pile = (int64_t)(slack_ns(l) / 4);
+	int64_t pile = pile_ns(l);
 	int64_t share = (int64_t)min_u64(mul_ppb(base, l->m_t_ppb),
 					 INT64_MAX / ARM_FACTOR);
 	if (l->balance_ns > pile)
@@ -196,6 +202,16 @@ int64_t ledger_room_ns(const struct ledger *l)
 	int64_t room = window_room(l);
 	if (room > l->balance_ns)
 		room = l->balance_ns;
+	return room < l->armable_ns ? room : l->armable_ns;
+}
+
+int64_t ledger_reservable_ns(const struct ledger *l)
+{
+	if (l->is_unlimited)
+		return INT64_MAX;
+	if (l->balance_ns < -pile_ns(l))
+		return 0;
+	int64_t room = window_room(l) / 2;
 	return room < l->armable_ns ? room : l->armable_ns;
 }
 

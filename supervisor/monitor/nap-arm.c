@@ -8,20 +8,24 @@
 #define WIDEN_FACTOR 16
 #define WIDEN_FIRST  64
 #define RETRY_NS     NSEC_PER_SEC
-#define WHOLE_PAGES  4ull /* see whole_pages */
+#define WHOLE_PAGES  64ull /* see whole_pages */
 
 uint64_t nap_touch_cost(const struct nap_proc *np)
 {
 	return np->primary->ops->touch_cost_ns(np->primary);
 }
 
-/* Room after what is planned, at its worst. */
-int64_t nap_room_ns(const struct nap_proc *np)
+/* What is left of @room after what is planned, at its worst. */
+static int64_t after_planned(const struct nap_proc *np, int64_t room)
 {
-	int64_t room = ledger_room_ns(np->nap->ledger);
 	if (room == INT64_MAX)
 		return room;
 	return room - (int64_t)(np->planned_pages * nap_touch_cost(np));
+}
+
+int64_t nap_room_ns(const struct nap_proc *np)
+{
+	return after_planned(np, ledger_room_ns(np->nap->ledger));
 }
 
 /* Of the planned pages @nr_touched have their bit set. */
@@ -44,21 +48,35 @@ static uint64_t whole_pages(const struct block *b)
 	return WHOLE_PAGES << b->level;
 }
 
+/* Pages of @b of which it is not known that they are clear from before: for the
+ * others, to be armed costs nothing more. */
+static uint64_t nr_unarmed(const struct block *b)
+{
+	uint64_t nr = block_nr_pages(b);
+	return nr > b->nr_clear ? nr - b->nr_clear : 0;
+}
+
+/* What is left of it to be armed takes more than one step. */
+static bool is_large(const struct block *b)
+{
+	return block_nr_pages(b) - b->cursor > WIDEN_FIRST;
+}
+
 /* How many more pages of @b may have to be touched again. */
 static uint64_t widen_most(const struct block *b)
 {
+	const struct nap_proc *np = block_proc(b);
 	uint64_t step = whole_pages(b);
-	uint64_t cost = nap_touch_cost(block_proc(b));
-	int64_t room = nap_room_ns(block_proc(b));
+	uint64_t cost = nap_touch_cost(np);
+	int64_t room = after_planned(np, ledger_reservable_ns(np->nap->ledger));
 	if (step < WIDEN_FIRST)
 		step = WIDEN_FIRST;
 	if (b->cursor)
 		step = (uint64_t)b->cursor * WIDEN_FACTOR;
 	/* One of many pages may not take all the room there is at each tick
-	 * while small ones wait for a turn. */
-	if (block_nr_pages(b) - b->cursor > NAP_SMALL_PAGES &&
-	    room > block_proc(b)->nap->large_room_ns)
-		room = block_proc(b)->nap->large_room_ns;
+	 * while smaller ones wait for a turn. */
+	if (is_large(b) && room > np->nap->large_room_ns)
+		room = np->nap->large_room_ns;
 	if (room <= 0)
 		return 0;
 	uint64_t most = cost ? (uint64_t)room / cost : step;
@@ -78,10 +96,13 @@ static uint64_t nr_touched_left(struct block *b)
 
 bool nap_poll_widen(struct block *b)
 {
+	struct nap *n = block_proc(b)->nap;
 	uint64_t left = block_nr_pages(b) - b->cursor, step = left;
 	uint64_t most = widen_most(b);
-	if (!most)
+	if (!most) {
+		n->was_short |= !is_large(b);
 		return false;
+	}
 	uint64_t touched = left <= most || left <= NAP_SMALL_PAGES
 				   ? left
 				   : nr_touched_left(b);
@@ -92,8 +113,8 @@ bool nap_poll_widen(struct block *b)
 		nap_account(b);
 	if (!plan(b, b->cursor, step, touched))
 		return false;
-	if (left > NAP_SMALL_PAGES)
-		block_proc(b)->nap->large_room_ns -=
+	if (is_large(b))
+		n->large_room_ns -=
 			(int64_t)(touched * nap_touch_cost(block_proc(b)));
 	b->state = BLOCK_WIDEN;
 	return true;
@@ -126,7 +147,7 @@ bool nap_poll_arm(struct block *b, uint64_t now_ns)
 	b->cursor = 0;
 	if (first && nr > NAP_SMALL_PAGES && is_untouched(b)) {
 		watch_fresh(b);
-	} else if (nr <= whole_pages(b)) {
+	} else if (nr_unarmed(b) <= whole_pages(b)) {
 		if (!nap_poll_widen(b))
 			return false;
 	} else {

@@ -38,7 +38,7 @@ struct nap {
 	uint32_t full_price;   /* of an event, in sixteenths of its p */
 	int64_t tick_room_ns;  /* at the beginning of this tick */
 	int64_t large_room_ns; /* for large blocks, in this tick */
-	bool was_short;	       /* somebody was put off for lack of room */
+	bool was_short;	       /* a small one was put off for lack of room */
 	bool has_armed;	       /* somebody had a turn in this tick */
 	uint64_t witness_ns;   /* what second witnesses cost so far */
 	uint64_t nr_known, nr_naps;

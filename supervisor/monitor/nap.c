@@ -426,10 +426,10 @@ static void begin_tick(struct nap *n, uint64_t now_ns)
 {
 	adapt_stretch(n, now_ns);
 	n->tick_room_ns = ledger_room_ns(n->ledger);
-	/* Arming only reserves: there is room for it several times. */
-	n->large_room_ns = n->tick_room_ns > INT64_MAX / 2
-				   ? n->tick_room_ns
-				   : n->tick_room_ns * (n->was_short ? 1 : 2);
+	/* Half of it is left to smaller ones that wait. */
+	n->large_room_ns = ledger_reservable_ns(n->ledger);
+	if (n->was_short)
+		n->large_room_ns /= 2;
 	n->was_short = n->has_armed = false;
 	for (struct nap_proc *np = n->procs; np; np = np->next) {
 		np->ended = NULL;

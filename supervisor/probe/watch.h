@@ -1,9 +1,9 @@
 /*
  * watch.h - watchpoints: the values that are written to a variable in memory,
  * whoever writes them, by the CPU's debug registers (four for each thread).
- *They are set through perf_event_open(2); at each hit a BPF program in the
- *kernel reads the variable and keeps its smallest and largest value in memory
- *that is shared with us. Nobody stops.
+ * They are set through perf_event_open(2); at each hit a BPF program in the
+ * kernel reads the variable and keeps its smallest and largest value in memory
+ * that is shared with us. Nobody stops.
  *
  * Nothing of it is in the program's memory, and all of it goes with our
  * descriptors: there is nothing to undo, the program's death, exec and ours

@@ -126,13 +126,43 @@ static void test_room(void)
 	ledger_destroy(l);
 }
 
+/* On credit, as far as things pile up, and half of what the window holds. */
+static void test_reservable(void)
+{
+	struct ledger *l = ledger_create(10 * PERCENT);
+	int i = 0;
+	for (; i < 6000; i++)
+		ledger_advance(l, i * 10 * MS, 10 * MS);
+	check_int(ledger_reservable_ns(l), 4 * 909090);
+	/* At most 20.7 ms pile up, and a tick's share is there. */
+	ledger_charge(l, LEDGER_CPU, 0, 30 * MS);
+	check(ledger_room_ns(l) < 0);
+	check_int(ledger_reservable_ns(l), 4 * 909090);
+	ledger_charge(l, LEDGER_CPU, 0, 20 * MS);
+	check_int(ledger_reservable_ns(l), 0);
+
+	for (; i < 12000; i++)
+		ledger_advance(l, i * 10 * MS, 10 * MS);
+	int64_t reserved = 0;
+	for (; ledger_reservable_ns(l) > 0 && i < 24000; i++) {
+		reserved += ledger_reservable_ns(l);
+		ledger_reserve(l, (uint64_t)ledger_reservable_ns(l));
+		ledger_advance(l, i * 10 * MS, 10 * MS);
+	}
+	/* Each time half of the rest, so all of it at last, but never more. */
+	check_range((double)reserved, 0.94e9, 0.975e9);
+	ledger_destroy(l);
+}
+
 static void test_zero(void)
 {
 	struct ledger *l = ledger_create(0);
 	bool is_closed = ledger_room_ns(l) <= 0;
+	is_closed &= ledger_reservable_ns(l) <= 0;
 	for (int i = 0; i < 1000; i++) {
 		ledger_advance(l, i * SEC, i % 3 ? SEC : 0);
 		is_closed &= ledger_room_ns(l) <= 0;
+		is_closed &= ledger_reservable_ns(l) <= 0;
 	}
 	ledger_reserve(l, 10);
 	is_closed &= ledger_room_ns(l) <= 0;
@@ -152,6 +182,7 @@ static void test_unlimited(void)
 	struct ledger *l = ledger_create(INT64_MAX);
 	struct ledger_totals t;
 	check(ledger_room_ns(l) == INT64_MAX);
+	check(ledger_reservable_ns(l) == INT64_MAX);
 	ledger_advance(l, 0, 0);
 	ledger_reserve(l, UINT64_MAX);
 	ledger_charge(l, LEDGER_TOUCH, 0, 3600 * SEC);
@@ -362,6 +393,7 @@ int main(void)
 	test_percentage();
 	test_books();
 	test_room();
+	test_reservable();
 	test_zero();
 	test_unlimited();
 	test_idle();
