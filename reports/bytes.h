@@ -43,6 +43,12 @@ static inline bool cursor_varint(struct cursor *c, uint64_t *ret)
 		*ret = c->base[c->pos++];
 		return true;
 	}
+	if (c->len - c->pos >= 2 && c->base[c->pos + 1] < 0x80) {
+		*ret = (c->base[c->pos] & 0x7fu) | (uint64_t)c->base[c->pos + 1]
+							   << 7;
+		c->pos += 2;
+		return true;
+	}
 	return cursor_long_varint(c, ret);
 }
 /* The same for a value that must fit in 32 bits. */

@@ -76,19 +76,22 @@ static bool take_time(struct codec_reader *r, uint64_t *ret)
 	return true;
 }
 
+/* Fields @visit and those that are present, of a payload that has what it has
+ * of all others already. */
 static bool take_fields(struct codec_reader *r, struct codec_slot *slot,
+			uint64_t visit, struct codec_image *image,
 			uint8_t *payload)
 {
 	const struct schema_event *e = slot->schema;
-	struct cursor *c = &r->column[COLUMN_PAYLOAD];
+	struct cursor c = r->column[COLUMN_PAYLOAD];
 	uint64_t present;
-	if (!cursor_varint(c, &present) || present >> e->nr_fields)
+	if (!cursor_varint(&c, &present) || present >> e->nr_fields)
 		return false;
-	memset(payload, 0, e->size);
-	for (size_t i = 0; i < e->nr_fields; i++) {
+	for (visit |= present; visit; visit &= visit - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(visit);
 		const struct schema_field *f = &e->field[i];
 		uint64_t code = 0;
-		if (present >> i & 1 && !cursor_varint(c, &code))
+		if (present >> i & 1 && !cursor_varint(&c, &code))
 			return false;
 		if (f->width == 4 && code > UINT32_MAX)
 			return false;
@@ -99,40 +102,77 @@ static bool take_fields(struct codec_reader *r, struct codec_slot *slot,
 		slot->field[i] = f->width == 8 ? v : (uint32_t)v;
 		schema_store(f, v, payload);
 	}
+	if (image)
+		image->not_zero = present & image->plain;
+	r->column[COLUMN_PAYLOAD] = c;
 	return true;
 }
 
-static int take_payload(struct codec_reader *r, struct codec_slot *slot,
-			bool raw, struct record *ret)
+/* Of a slot that a new event has taken. */
+static void start_image(struct codec_image *image,
+			const struct codec_slot *slot)
+{
+	const struct schema_event *e = slot->schema;
+	memset(image, 0, sizeof(*image));
+	if (!e)
+		return;
+	image->size = payload_size(slot->event, e);
+	for (size_t i = 0; i < e->nr_fields; i++) {
+		enum coding coding = e->field[i].coding;
+		if (is_plain(coding))
+			image->plain |= UINT64_C(1) << i;
+		else if (coding != CODE_DELTA && coding != CODE_NEIGHBOUR)
+			image->computed |= UINT64_C(1) << i;
+	}
+}
+
+static int take_raw(struct codec_reader *r, struct record *ret)
 {
 	struct cursor *c = &r->column[COLUMN_PAYLOAD];
-	ret->payload_len = 0;
-	ret->payload = NULL;
-	if (!raw && !slot->schema)
-		return SMCO_OK;
+	uint64_t len;
+	const uint8_t *bytes;
 	bbuf_reset(&r->payload);
-	if (raw) {
-		uint64_t len;
-		const uint8_t *bytes;
-		if (!cursor_varint(c, &len) || len > CODEC_MAX_PAYLOAD ||
-		    !cursor_bytes(c, len, &bytes))
-			return SMCO_FORMAT;
-		bbuf_put(&r->payload, bytes, len);
-	} else {
-		uint8_t *to = bbuf_reserve(&r->payload, SCHEMA_MAX_SIZE);
-		if (!to)
-			return SMCO_NOMEM;
-		if (!take_fields(r, slot, to))
-			return SMCO_FORMAT;
-		size_t known = slot->schema->size;
-		r->payload.len = payload_size(ret->event, slot->schema);
-		if (r->payload.len > known)
-			memset(to + known, 0, r->payload.len - known);
-	}
+	if (!cursor_varint(c, &len) || len > CODEC_MAX_PAYLOAD ||
+	    !cursor_bytes(c, len, &bytes))
+		return SMCO_FORMAT;
+	bbuf_put(&r->payload, bytes, len);
 	if (r->payload.failed)
 		return SMCO_NOMEM;
-	ret->payload_len = (uint32_t)r->payload.len;
-	ret->payload = ret->payload_len ? r->payload.data : NULL;
+	ret->payload_len = (uint32_t)len;
+	ret->payload = len ? r->payload.data : NULL;
+	return SMCO_OK;
+}
+
+/* Of slot 0, which many events share. */
+static int take_shared(struct codec_reader *r, struct codec_slot *slot,
+		       struct record *ret)
+{
+	const struct schema_event *e = slot->schema;
+	bbuf_reset(&r->payload);
+	uint8_t *to = bbuf_reserve(&r->payload, SCHEMA_MAX_SIZE);
+	if (!to)
+		return SMCO_NOMEM;
+	memset(to, 0, SCHEMA_MAX_SIZE);
+	if (!take_fields(r, slot, (UINT64_C(1) << e->nr_fields) - 1, NULL, to))
+		return SMCO_FORMAT;
+	ret->payload_len = payload_size(ret->event, e);
+	ret->payload = ret->payload_len ? to : NULL;
+	return SMCO_OK;
+}
+
+static int take_payload(struct codec_reader *r, uint32_t nr,
+			struct codec_slot *slot, struct record *ret)
+{
+	struct codec_image *image = &r->image[nr];
+	if (!slot->schema)
+		return SMCO_OK;
+	if (!nr)
+		return take_shared(r, slot, ret);
+	if (!take_fields(r, slot, image->computed | image->not_zero, image,
+			 image->bytes))
+		return SMCO_FORMAT;
+	ret->payload_len = image->size;
+	ret->payload = image->size ? image->bytes : NULL;
 	return SMCO_OK;
 }
 
@@ -187,6 +227,9 @@ int codec_decode(struct codec_reader *r, struct record *ret)
 			return SMCO_FORMAT;
 		slot = new_slot(s, ret->event,
 				schema_of(r->schema, ret->event));
+		nr = (uint32_t)(slot - s->slot);
+		if (nr)
+			start_image(&r->image[nr], slot);
 	}
 	if (head & HEAD_MORE &&
 	    (!next_byte(value, &more) || more & ~MORE_KNOWN))
@@ -201,5 +244,8 @@ int codec_decode(struct codec_reader *r, struct record *ret)
 	ret->cpu = s->cpu;
 	ret->tid = s->tid;
 	ret->param = slot->param;
-	return take_payload(r, slot, more & MORE_RAW, ret);
+	ret->payload_len = 0;
+	ret->payload = NULL;
+	return more & MORE_RAW ? take_raw(r, ret)
+			       : take_payload(r, nr, slot, ret);
 }

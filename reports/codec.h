@@ -113,12 +113,22 @@ static inline uint64_t codec_thread_bit(uint32_t tid)
 
 struct schema_table; /* of the file, see schema-file.h */
 
+/* The last payload of a slot: most fields of the next one are the same. */
+struct codec_image {
+	uint64_t computed; /* fields that depend on more than the last one */
+	uint64_t plain;	   /* fields that are 0 if nothing else is said */
+	uint64_t not_zero; /* of those, the ones that are not 0 now */
+	uint32_t size;	   /* of the payload, as who reads it knows it */
+	_Alignas(16) uint8_t bytes[SCHEMA_MAX_SIZE];
+};
+
 struct codec_reader {
 	struct codec state;
 	struct cursor column[COLUMN_NR];
 	const struct schema_table *schema;
 	uint64_t nr_dropped; /* records that were lost before the first one */
-	struct bbuf payload;
+	struct codec_image image[CODEC_SLOTS]; /* [0] is not used */
+	struct bbuf payload;		       /* of slot 0, and raw ones */
 };
 
 /* Zero-initialise once, codec_reader_free at the end. @c is the payload of a

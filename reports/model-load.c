@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/ahead.h"
 #include "reports/array.h"
 #include "reports/model-naps.h"
 
@@ -347,14 +348,18 @@ static int load_file(struct summary *s, uint32_t file)
 			       &s->file[file].counts);
 	if (rc)
 		return rc;
-	while ((rc = trace_next(s->file[file].reader, &record, NULL)) != 0) {
+	struct ahead *a = ahead_begin(s->file[file].reader, AHEAD_WORTH_BYTES);
+	if (!a)
+		return SMCO_NOMEM;
+	while ((rc = ahead_next(a, &record)) != 0) {
 		if (rc < 0)
 			continue; /* counted; the next chunk may be whole */
 		rc = take_record(s, file, &record);
 		if (rc)
-			return rc;
+			break;
 	}
-	return SMCO_OK;
+	ahead_end(a);
+	return rc;
 }
 
 int summary_load_files(const struct summary_input *input, size_t nr,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/ahead.h"
 #include "reports/model.h"
 
 #define UNION_PIECES 8192 /* of a process in a phase */
@@ -158,14 +159,17 @@ static bool is_selected(const struct select *select, uint32_t pid,
 	       select_thread(select, pid, r->tid);
 }
 
-static void add_records(struct summary *s, struct by_thread *all, uint32_t file)
+static int add_records(struct summary *s, struct by_thread *all, uint32_t file)
 {
 	struct trace_reader *reader = s->file[file].reader;
 	struct record r;
 	uint32_t pid;
 	int rc;
 	trace_rewind(reader);
-	while ((rc = trace_next(reader, &r, NULL)) != 0) {
+	struct ahead *a = ahead_begin(reader, AHEAD_WORTH_BYTES);
+	if (!a)
+		return SMCO_NOMEM;
+	while ((rc = ahead_next(a, &r)) != 0) {
 		if (rc < 0)
 			continue; /* counted by who read it first */
 		if (r.event == EV_COUNTS &&
@@ -181,6 +185,8 @@ static void add_records(struct summary *s, struct by_thread *all, uint32_t file)
 				add_sample(s, all, file, &r);
 		}
 	}
+	ahead_end(a);
+	return SMCO_OK;
 }
 
 /* --- naps --- */
@@ -308,7 +314,7 @@ static int make(struct summary *s, struct by_thread *all)
 	qsort(all->ref, all->nr, sizeof(*all->ref), compare_threads);
 	for (uint32_t i = 0; i < s->nr_files && !rc && all->nr; i++)
 		if (has_records(s, i))
-			add_records(s, all, i);
+			rc = add_records(s, all, i);
 	return rc;
 }
 

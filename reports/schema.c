@@ -236,26 +236,3 @@ const struct schema_event *schema_event(uint32_t event)
 		return NULL;
 	return &events[event];
 }
-
-uint64_t schema_load(const struct schema_field *f, const void *payload)
-{
-	const uint8_t *p = (const uint8_t *)payload + f->offset;
-	if (f->width == 8) {
-		uint64_t v;
-		memcpy(&v, p, 8);
-		return v;
-	}
-	uint32_t v;
-	memcpy(&v, p, 4);
-	return f->is_signed ? (uint64_t)(int64_t)(int32_t)v : v;
-}
-
-void schema_store(const struct schema_field *f, uint64_t value, void *payload)
-{
-	uint8_t *p = (uint8_t *)payload + f->offset;
-	uint32_t v32 = (uint32_t)value;
-	if (f->width == 8)
-		memcpy(p, &value, 8);
-	else
-		memcpy(p, &v32, 4);
-}

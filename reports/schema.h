@@ -7,6 +7,8 @@
 #ifndef SMCO_SCHEMA_H
 #define SMCO_SCHEMA_H
 
+#include <string.h>
+
 #include "reports/record.h"
 
 #define SCHEMA_MAX_FIELDS 32   /* of one event */
@@ -57,7 +59,29 @@ struct schema_event {
 const struct schema_event *schema_event(uint32_t event);
 
 /* The value of @f in @payload, sign-extended to 64 bits if it is signed. */
-uint64_t schema_load(const struct schema_field *f, const void *payload);
-void schema_store(const struct schema_field *f, uint64_t value, void *payload);
+static inline uint64_t schema_load(const struct schema_field *f,
+				   const void *payload)
+{
+	const uint8_t *p = (const uint8_t *)payload + f->offset;
+	if (f->width == 8) {
+		uint64_t v;
+		memcpy(&v, p, 8);
+		return v;
+	}
+	uint32_t v;
+	memcpy(&v, p, 4);
+	return f->is_signed ? (uint64_t)(int64_t)(int32_t)v : v;
+}
+
+static inline void schema_store(const struct schema_field *f, uint64_t value,
+				void *payload)
+{
+	uint8_t *p = (uint8_t *)payload + f->offset;
+	uint32_t v32 = (uint32_t)value;
+	if (f->width == 8)
+		memcpy(p, &value, 8);
+	else
+		memcpy(p, &v32, 4);
+}
 
 #endif
