@@ -83,6 +83,14 @@
 			const have = of.reduce((a, b) => a + b, 0);
 			if (report.left_out.naps === 0) check("byte seconds of the selection", near(have, want, 0.01), have + " " + want);
 		}
+		const ranges = report.phases.flatMap(p => p.ranges.map(r => [p.phase, r.variable, r.smallest, r.largest, r.sure_smallest, r.sure_largest]));
+		check("ranges by phase have a table, or there are none", Boolean(document.querySelector('[data-tab="phase-ranges"]')) === ranges.length > 0);
+		if (ranges.length) {
+			showTab("phase-ranges");
+			const shows = rowsOf("phase-ranges").map(tr => [...tr.children].slice(0, 6).map(td => td.textContent));
+			const text = row => row.map(v => v === null ? "\u2013" : String(v)).join("|");
+			check("a row for each variable of each phase", shows.map(text).sort().join() === ranges.map(text).sort().join(), shows);
+		}
 		if (runs[0].counters) {
 			showTab("counters");
 			const within = document.querySelectorAll("#table-counters th").length;

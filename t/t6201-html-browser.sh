@@ -51,13 +51,15 @@ page() {
 }
 
 sample() { "$BUILD/t/unit/u-html" "$@" >/dev/null; }
-sample 63 200 all.trace
+sample 127 200 all.trace
 sample 47 60 other.trace
 sample 14 0 no-naps.trace
 sample 5 50 cut.trace
 sample 8 0 nothing.trace
 
 ok "a run" page all.trace
+has_phase_ranges() { grep -q '^ok.*a row for each variable of each phase' tap; }
+ok "with ranges by phase" has_phase_ranges
 ok "two runs" page all.trace other.trace
 ok "without naps" page no-naps.trace
 ok "a trace without counters and without an end" page cut.trace

@@ -238,6 +238,7 @@ const tabs = [
 	["functions", "Functions", () => report.samples && report.samples.samples > 0, functionTable],
 	["flame", "Flame graph", () => flame.weight !== undefined, flamePanel],
 	["ranges", "Ranges", () => report.ranges.length > 0, rangeTable],
+	["phase-ranges", "Ranges by phase", () => phaseRanges.length > 0, phaseRangeTable],
 	["threads", "Processes and threads", () => true, threadTable],
 	["about", "About the run", () => true, aboutTable],
 ].filter(t => t[2]());

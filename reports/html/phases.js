@@ -156,3 +156,29 @@ function phaseTable() {
 			r.meta["phases.failed"] && "Not seen in " + r.meta["phases.failed"] + "."])].filter(x => x).join(" ") || null,
 	});
 }
+
+/* --- values of variables in each --- */
+
+const phaseRanges = report.phases.flatMap(p => p.ranges.map(r => ({phase: p.phase, ...r})));
+
+function phaseRangeTable() {
+	const bound = key => ({number: true, value: r => r[key], text: r => r[key] === null ? "–" : String(r[key])});
+	return tableOf({
+		id: "phase-ranges", rows: phaseRanges, sort: 0, down: false,
+		text: r => (r.phase + " " + r.variable + " " + r.type + " " + r.file).toLowerCase(),
+		columns: [
+			{name: "phase", code: true, wide: true, value: r => r.phase},
+			{name: "variable", code: true, wide: true, value: r => r.variable},
+			{name: "smallest", about: "of what was or may have been in it", ...bound("smallest")},
+			{name: "largest", about: "of what was or may have been in it", ...bound("largest")},
+			{name: "smallest, surely", about: "of what surely was in it", ...bound("sure_smallest")},
+			{name: "largest, surely", about: "of what surely was in it", ...bound("sure_largest")},
+			{name: "type", code: true, wide: true, value: r => r.type},
+			{name: "declared", code: true, wide: true, value: r => r.file ? framePlace({file: r.file, line: r.line}) : ""},
+		],
+		more: ["The values that variables were given in each phase, of the whole run: they are looked at after each piece of time, and surely in a phase " +
+			"if all of that was.",
+		report.left_out.phase_ranges ? countText(report.left_out.phase_ranges) + " more are not in this page (smco-report --phase-ranges)." : null,
+		].filter(x => x).join(" "),
+	});
+}

@@ -155,6 +155,44 @@ static inline void html_sample_phases(struct trace_writer *w)
 		   (struct ev_phase_total){.count = 0});
 }
 
+/* Two variables, one of them in two phases, once not surely. */
+static inline void html_sample_ranges(struct trace_writer *w)
+{
+	SAMPLE_STACK(w, 20, L("turn::" HOSTILE_MARKUP, "int"), L(7, 0));
+	SAMPLE_STACK(w, 21, L("fill::size", HOSTILE_SCRIPT), L(9, 0));
+	for (uint32_t i = 0; i < 2; i++) {
+		SAMPLE_PUT(w, EV_VARIABLE, 0, 1 + i,
+			   (struct ev_variable){.decl = 20 + i,
+						.bits = 32,
+						.flags = VARIABLE_SIGNED});
+		SAMPLE_PUT(w, EV_RANGE, 30000, 1 + i,
+			   (struct ev_range){.smallest = -5,
+					     .largest = 99,
+					     .hits = 40,
+					     .pid = 4711,
+					     .flags = RANGE_SENSED});
+	}
+	SAMPLE_PUT(w, EV_PHASE_RANGE, 30000, 1,
+		   (struct ev_phase_range){.smallest = -5,
+					   .largest = 99,
+					   .sure_smallest = -1,
+					   .sure_largest = 40,
+					   .phase = 1,
+					   .pid = 4711,
+					   .flags = PHASE_RANGE_SURE});
+	SAMPLE_PUT(w, EV_PHASE_RANGE, 30000, 1,
+		   (struct ev_phase_range){
+			   .smallest = 3, .largest = 7, .pid = 4711});
+	SAMPLE_PUT(w, EV_PHASE_RANGE, 30000, 2,
+		   (struct ev_phase_range){.smallest = 2,
+					   .largest = 2,
+					   .sure_smallest = 2,
+					   .sure_largest = 2,
+					   .phase = 1,
+					   .pid = 4711,
+					   .flags = PHASE_RANGE_SURE});
+}
+
 static inline void html_sample_odd(struct trace_writer *w)
 {
 	for (uint32_t i = 0; i < 300; i++) {
@@ -177,6 +215,7 @@ enum html_sample_parts {
 	HTML_END = 8,  /* without it the trace is cut short */
 	HTML_ODD = 16, /* samples, events not known here, out of order */
 	HTML_PHASES = 32,
+	HTML_RANGES = 64, /* by phase, too */
 };
 
 /* Write it to @path; 0 or negative. */
@@ -199,6 +238,8 @@ static inline int html_sample_write(const char *path, unsigned parts,
 		html_sample_naps(w, nr_naps);
 	if (parts & HTML_PHASES)
 		html_sample_phases(w);
+	if (parts & HTML_RANGES)
+		html_sample_ranges(w);
 	if (parts & HTML_ODD)
 		html_sample_odd(w);
 	if (parts & HTML_END)
