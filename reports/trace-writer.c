@@ -23,6 +23,11 @@ struct pending {
 	uint32_t nr_items;
 };
 
+struct aside {
+	enum chunk_type type;
+	struct pending pending;
+};
+
 struct frame_entry {
 	uint32_t function, file, module, build_id; /* string ids */
 	uint32_t line;
@@ -41,6 +46,9 @@ struct trace_writer {
 	struct smco_err failure; /* code is 0 while all is well */
 
 	struct pending meta, strings, frames, names, stacks;
+	/* Full ones for which there was no place, in the order of the file. */
+	struct aside *aside;
+	size_t nr_aside, cap_aside;
 	struct codec_writer records;
 	uint64_t nr_records;  /* taken, in all */
 	uint64_t nr_dropped;  /* for want of room, in all */
@@ -188,15 +196,51 @@ static bool hand_over_records(struct trace_writer *w)
 	return true;
 }
 
+/* False if not all found a place. */
+static bool hand_over_aside(struct trace_writer *w)
+{
+	size_t nr = 0;
+	while (nr < w->nr_aside &&
+	       hand_over(w, w->aside[nr].type, &w->aside[nr].pending))
+		bbuf_free(&w->aside[nr++].pending.body);
+	w->nr_aside -= nr;
+	if (nr)
+		memmove(w->aside, w->aside + nr,
+			w->nr_aside * sizeof(*w->aside));
+	return !w->nr_aside;
+}
+
 /* Definitions before what uses them: who reads a growing file or a torn one
  * finds every name a record needs. False if not all found a place. */
 static bool hand_over_all(struct trace_writer *w)
 {
-	return hand_over(w, CHUNK_META, &w->meta) &&
+	return hand_over_aside(w) && hand_over(w, CHUNK_META, &w->meta) &&
 	       hand_over(w, CHUNK_STRINGS, &w->strings) &&
 	       hand_over(w, CHUNK_FRAMES, &w->frames) &&
 	       hand_over(w, CHUNK_NAMES, &w->names) &&
 	       hand_over(w, CHUNK_STACKS, &w->stacks) && hand_over_records(w);
+}
+
+/* What is in the tables waits in memory for the disk, all of it, so that
+ * definitions stay before what uses them. False when out of memory. */
+static bool set_aside(struct trace_writer *w)
+{
+	struct aside all[] = {
+		{CHUNK_META, w->meta},	   {CHUNK_STRINGS, w->strings},
+		{CHUNK_FRAMES, w->frames}, {CHUNK_NAMES, w->names},
+		{CHUNK_STACKS, w->stacks},
+	};
+	struct pending *from[] = {&w->meta, &w->strings, &w->frames, &w->names,
+				  &w->stacks};
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (!all[i].pending.nr_items)
+			continue;
+		if (!ARRAY_ROOM(w->aside, w->nr_aside, w->cap_aside))
+			return false;
+		w->aside[w->nr_aside++] = all[i];
+		*from[i] = (struct pending){0};
+	}
+	return true;
 }
 
 static int check_memory(struct trace_writer *w)
@@ -231,13 +275,15 @@ int trace_sync(struct trace_writer *w, struct smco_err *err)
 }
 
 /* Begin item @size bytes long in @p; flushes first if the chunk is full. What
- * a table holds is never dropped: it grows until there is a place. */
+ * a table holds is never dropped, and nobody waits for a place: it grows until
+ * there is one. */
 static int begin_item(struct trace_writer *w, struct pending *p, size_t size)
 {
 	if (!check_memory(w) && p->body.len + size > SEAL_BYTES)
 		trace_flush(w, NULL);
-	if (!w->failure.code && p->body.len + size > CHUNK_MAX / 2)
-		trace_sync(w, NULL);
+	if (!w->failure.code && p->body.len + size > CHUNK_MAX / 2 &&
+	    !set_aside(w))
+		return out_of_memory(w);
 	return w->failure.code;
 }
 
@@ -512,6 +558,9 @@ void trace_writer_destroy(struct trace_writer *w)
 		return;
 	sink_destroy(w->sink);
 	codec_writer_free(&w->records);
+	for (size_t i = 0; i < w->nr_aside; i++)
+		bbuf_free(&w->aside[i].pending.body);
+	free(w->aside);
 	bbuf_free(&w->meta.body);
 	bbuf_free(&w->strings.body);
 	bbuf_free(&w->frames.body);

@@ -141,6 +141,67 @@ static void slow_disk(void)
 	unlink(path);
 }
 
+static void make_noise(char *text, size_t size)
+{
+	for (size_t i = 0; i + 1 < size; i++)
+		text[i] = (char)('!' + random_below(90));
+	text[size - 1] = '\0';
+}
+
+/* The same with what is never dropped: more than there are places for waits in
+ * memory, and the writer for nothing. */
+static void slow_disk_tables(void)
+{
+	static char value[60000], key[32], file[32];
+	struct trace_writer *w = NULL;
+	struct trace_reader *r = NULL;
+	struct sucker sucker = {0};
+	struct trace_frame f = {.function = "f", .module = "/bin/f"};
+	const unsigned nr = 150; /* 9 MB that nothing makes smaller */
+	const uint64_t seed = random_state;
+	unsigned nr_meta = 0, nr_stacks = 0;
+	pthread_t thread;
+	size_t depth;
+	check_int(mkfifo(path, 0600), 0);
+	sucker.fd = open(path, O_RDONLY | O_NONBLOCK);
+	check_int(trace_writer_create(path, 1, &w, NULL), 0);
+	for (unsigned i = 0; i < nr; i++) {
+		make_noise(value, sizeof(value));
+		snprintf(key, sizeof(key), "key.%u", i);
+		nr_meta += !trace_put_meta(w, key, value);
+		snprintf(file, sizeof(file), "file %u", i);
+		f.file = file;
+		nr_stacks += !trace_put_stack(w, i + 1, &f, 1);
+	}
+	check_int(nr_meta, nr);
+	check_int(nr_stacks, nr);
+	fcntl(sucker.fd, F_SETFL, 0);
+	pthread_create(&thread, NULL, suck, &sucker);
+	check_int(trace_writer_close(w, NULL), 0);
+	pthread_join(thread, NULL);
+	check_int(trace_reader_open_mem(sucker.all.data, sucker.all.len, &r,
+					NULL),
+		  0);
+	random_state = seed;
+	for (unsigned i = 0; i < nr; i++) {
+		snprintf(key, sizeof(key), "key.%u", i);
+		const char *got = trace_meta(r, key);
+		make_noise(value, sizeof(value));
+		nr_meta -= got && !strcmp(got, value);
+		snprintf(file, sizeof(file), "file %u", i);
+		const struct trace_frame *frame = trace_stack(r, i + 1, &depth);
+		nr_stacks -= frame && depth == 1 && !strcmp(frame->file, file);
+	}
+	check_int(nr_meta, 0);
+	check_int(nr_stacks, 0);
+	check(!trace_is_truncated(r));
+	check_int(trace_nr_damaged(r), 0);
+	trace_reader_close(r);
+	bbuf_free(&sucker.all);
+	close(sucker.fd);
+	unlink(path);
+}
+
 /* A trace that is worth an index; @event says whether chunks are modelled. */
 static void write_seventy(uint32_t event)
 {
@@ -216,6 +277,7 @@ int main(int argc, char **argv)
 		random_record(&want[i], payloads + i * 600);
 	growing();
 	slow_disk();
+	slow_disk_tables();
 	narrowed(50, 0);
 	narrowed(EV_COUNTS, 4000);
 	free(payloads);
