@@ -2,12 +2,14 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "supervisor/probe/stopclock.h"
+#include "supervisor/probe/wakecost.h"
 
 #define DELAY_INTERVAL_NS (100 * NSEC_PER_MSEC)
 #define DELAY_MAX_TASKS	  32
@@ -15,12 +17,17 @@
 #define UNSEEN_STOP_NS (100 * NSEC_PER_USEC)
 
 static struct stopclock *stopclock; /* NULL = not to be had */
+static uint64_t wake_ns;	    /* see wakecost.h */
 
 void meter_prepare(void)
 {
 	struct smco_err err = {0};
-	if (stopclock_open(&stopclock, &err))
+	if (stopclock_open(&stopclock, &err)) {
 		smco_debug("meter", "%s", err.msg);
+		return;
+	}
+	wake_ns = wakecost_measure();
+	smco_debug("meter", "to wake up costs %" PRIu64 " ns", wake_ns);
 }
 
 void meter_unprepare(void)
@@ -47,6 +54,8 @@ void meter_init(struct meter *m, struct ledger *l, struct tracer *tr)
 	};
 	m->stop_ns = read_clock(m);
 	m->displaced_ns = m->clock.displaced_ns;
+	m->nr_displaced = m->clock.nr_displaced;
+	meter_waits(m);
 	m->delay_own_cpu_ns = smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
@@ -103,6 +112,14 @@ uint64_t meter_process(struct meter *m, struct watched *w)
 	return growth(tproc_cpu_ns(w->proc), &w->cpu_ns);
 }
 
+int64_t meter_waits(struct meter *m)
+{
+	int64_t now = m->clock.waited_ns - (int64_t)m->clock.displaced_ns;
+	int64_t ns = now - m->waited_ns;
+	m->waited_ns = now;
+	return ns;
+}
+
 /* Second number of /proc/PID/task/TID/schedstat: time spent runnable but not
  * running, ns. Summed over the first tasks of a process. */
 static uint64_t run_delay_ns(pid_t pid)
@@ -141,8 +158,11 @@ void meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
 	       uint64_t now_ns)
 {
 	if (m->has_clock) {
+		uint64_t times =
+			growth(m->clock.nr_displaced, &m->nr_displaced);
 		ledger_charge(m->ledger, LEDGER_CPU, NAP_MONITOR,
-			      growth(m->clock.displaced_ns, &m->displaced_ns));
+			      growth(m->clock.displaced_ns, &m->displaced_ns) +
+				      times * wake_ns);
 		return;
 	}
 	if (now_ns - m->delay_read_ns < DELAY_INTERVAL_NS)

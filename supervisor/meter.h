@@ -15,7 +15,8 @@ struct meter {
 	struct tracer *tracer;
 	struct stopclock_reading clock; /* the last one, if there is one */
 	bool has_clock;
-	uint64_t stop_ns, displaced_ns; /* charged so far */
+	uint64_t stop_ns, displaced_ns, nr_displaced; /* charged so far */
+	int64_t waited_ns;			      /* told so far */
 	/* Without that clock: */
 	uint64_t delay_ns;	/* the program's waits for a CPU, summed */
 	uint64_t delay_read_ns; /* when */
@@ -39,6 +40,13 @@ const char *meter_longest_was(const struct meter *m);
 /* One process's sensors and mechanism: to the ledger. Returns CPU time it
  * used since the last call, ns. */
 uint64_t meter_process(struct meter *m, struct watched *w);
+/*
+ * How long its tasks waited for CPUs that others had, neither we nor the
+ * program's stops, since this was asked last, ns, summed over tasks; after
+ * meter_stops. Below 0 where too much was told before. Always 0 without the
+ * kernel's clock.
+ */
+int64_t meter_waits(struct meter *m);
 /*
  * The CPU the supervisor took from the program, after meter_stops. Exact with
  * the kernel's clock; else at most what the processes @ws waited for a CPU, for

@@ -8,6 +8,7 @@
 #include "supervisor/control/allowance.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/duty.h"
+#include "supervisor/control/least.h"
 #include "supervisor/meter.h"
 #include "supervisor/monitor/counters.h"
 #include "supervisor/monitor/nap.h"
@@ -62,6 +63,7 @@ struct session {
 				   arming */
 	uint64_t ticked_ns;	/* when the last tick began */
 	uint64_t accounted_ns;	/* when the ledger was told of the time last */
+	struct least time;	/* at least the wall's, see account() */
 	uint64_t run_ns;	/* of that, since the last tick */
 	uint64_t next_check_ns; /* of guards that cost by standing */
 	uint64_t next_trim_ns;	/* of phases that are too dear to count */

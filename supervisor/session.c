@@ -18,6 +18,7 @@
 #define NEARBY_NS      (50 * NSEC_PER_MSEC)
 #define ALWAYS_BYTES   (1ull << 20)
 #define STOP_PRIORITY  (-10)
+#define TIME_AHEAD_NS  (200 * (int64_t)NSEC_PER_MSEC)
 #define NEARBY_ROOM_NS (20 * NSEC_PER_USEC)
 
 /* The next look nearby, after one that took @took_ns: a tenth of the budget
@@ -96,11 +97,12 @@ static void account(struct session *s, uint64_t now_ns)
 		run_ns += meter_process(&s->meter, s->ws[i]);
 	meter_cpu(&s->meter, s->ws, s->nr_ws, now_ns);
 	/* The share of time that is lost: of CPU time where several threads
-	 * run, of the wall's where the program waits. */
-	uint64_t wall_ns = now_ns - s->accounted_ns;
+	 * run, of the wall's where the program waits, but not for a CPU: that
+	 * takes as many times longer as what it lost. */
+	int64_t wall_ns = (int64_t)(now_ns - s->accounted_ns);
 	s->accounted_ns = now_ns;
-	if (run_ns < wall_ns)
-		run_ns = wall_ns;
+	run_ns = least_add(&s->time, run_ns, wall_ns - meter_waits(&s->meter),
+			   TIME_AHEAD_NS, TIME_AHEAD_NS);
 	ledger_advance(s->ledger, now_ns, run_ns);
 	s->run_ns += run_ns;
 }

@@ -265,4 +265,16 @@ no_ranges() {
 }
 ok "a trace without ranges: it says how to get them" no_ranges
 
+# The budget is a share of the program's time: one thread cannot have had more
+# of it than went by, however often that was looked at.
+own_time() {
+	"${CC:-cc}" -std=gnu11 -g -O2 "$SRC/t/bench/writes.c" -o writes &&
+		timeout 60 smco-trace -q -m range -t 20 -o run.trace -- ./writes "$@" >out &&
+		smco-report --json run.trace | perl -MJSON::PP -0777 -e '
+			my $o = decode_json(<STDIN>)->{overhead};
+			print "ran $o->{run_ns} of $o->{time_ns}\n";
+			exit($o->{run_ns} > $o->{time_ns} + 250e6)'
+}
+ok "the time that the budget is a share of is the program's" own_time direct 1.5
+
 done_testing

@@ -25,6 +25,7 @@
 
 #include "supervisor/control/control.h"
 #include "supervisor/control/fixed.h"
+#include "supervisor/control/least.h"
 #include "supervisor/control/window.h"
 
 /* An idle program counts as running for this part of the wall time. */
@@ -54,7 +55,7 @@ struct ledger {
 	int64_t slack_ppb;
 	bool has_started; /* last_ns is valid */
 	uint64_t last_ns;
-	int64_t ahead_ns; /* base granted beyond run time; < 0: the reverse */
+	struct least base; /* beyond the run time */
 	int64_t balance_ns;
 	int64_t armable_ns; /* until the next advance */
 	uint64_t reserved_ns, settled_ns;
@@ -106,18 +107,6 @@ void ledger_destroy(struct ledger *l)
 	free(l);
 }
 
-/* What @wall_ns with @run_ns in it adds to the program's time. */
-static uint64_t add_base(struct ledger *l, uint64_t wall_ns, uint64_t run_ns)
-{
-	int64_t was = l->ahead_ns > 0 ? l->ahead_ns : 0;
-	i128 ahead = (i128)l->ahead_ns + wall_ns / FLOOR_DIVISOR - run_ns;
-	int64_t is = ahead > 0 ? sat_i64(ahead) : 0;
-	l->ahead_ns =
-		clamp_i64(sat_i64(ahead), -FLOOR_BEHIND_NS, FLOOR_AHEAD_NS);
-	/* Not negative: is >= was - run. */
-	return sat_u64((u128)((i128)run_ns + is - was));
-}
-
 /* The slack of a whole window, or of the run so far. */
 static uint64_t slack_ns(const struct ledger *l)
 {
@@ -136,7 +125,9 @@ void ledger_advance(struct ledger *l, uint64_t now_ns, uint64_t run_ns)
 	l->has_started = true;
 	l->last_ns = max_u64(now_ns, l->last_ns);
 
-	uint64_t base = add_base(l, wall, run_ns);
+	uint64_t base =
+		least_add(&l->base, run_ns, (int64_t)(wall / FLOOR_DIVISOR),
+			  FLOOR_AHEAD_NS, FLOOR_BEHIND_NS);
 	l->run_ns = sat_add_u64(l->run_ns, run_ns);
 	l->base_ns = sat_add_u64(l->base_ns, base);
 	window_advance(&l->recent, wall, base);

@@ -12,8 +12,8 @@
 #define STOPS_A_STEP	 3
 /* While what is in costs less than the target, looking at it takes at most a
  * part of that: a look costs about so much of a processor, perhaps of the
- * program's. */
-#define LOOK_NS	    (20 * NSEC_PER_USEC)
+ * program's, what waking up takes included (probe/wakecost.h). */
+#define LOOK_NS	    (35 * NSEC_PER_USEC)
 #define LOOKS_SHARE 4
 /* How often the controller corrects itself: windows come and go in a few
  * milliseconds, so sooner than the paper's 0.4 s. */

@@ -76,6 +76,7 @@ struct stopped {
 	__u16 slept;	  /* and did not do anything since exec_ns */
 	__u16 was_asleep; /* when it was asked to stop */
 	__u64 waited_ns;  /* for CPUs, as far as it was looked at */
+	__u64 told_ns;	  /* and told of */
 	__u64 our_ns;	  /* the supervisor's CPU time when it left the CPU */
 };
 
@@ -175,6 +176,7 @@ static __always_inline void displaced(__u64 waited, __u64 ran)
 	if (ns > (__u64)most)
 		ns = most;
 	s->displaced_ns += ns;
+	s->nr_displaced++;
 	__sync_fetch_and_add(&our_displaced_ns, ns);
 }
 
@@ -237,7 +239,14 @@ static __always_inline void account_moves(struct task_struct *next,
 	__u64 since = waits_since(c, next);
 	__s64 waited = bpf_ktime_get_ns() - since;
 	/* Added to its run_delay right after this. */
-	st->waited_ns = delay + (since && waited > 0 ? waited : 0);
+	__u64 last = since && waited > 0 ? waited : 0;
+	st->waited_ns = delay + last;
+	/* The last one is told of the next time where it cannot be known. */
+	delay += c->clock_offset ? last : 0;
+	struct stopclock_sum *s = get_sum();
+	if (s && st->told_ns && !was_stopped)
+		s->waited_ns += (__s64)(delay - st->told_ns);
+	st->told_ns = delay;
 }
 
 static __always_inline void count(__u64 ns)
@@ -341,7 +350,9 @@ static __always_inline void returns(struct task_struct *prev,
 	    next->sched_info.pcount != st->pcount)
 		ns = 0;
 	__u64 not_ours = not_ours_ns(prev, next, st, ran_ns);
-	ns -= not_ours < ns ? not_ours : ns;
+	if (not_ours > ns)
+		not_ours = ns;
+	ns -= not_ours;
 	st->since = 0;
 	/* PTRACE_LISTEN: stopped by job control, not by us. */
 	if (next->jobctl & JOBCTL_LISTENING)
@@ -350,6 +361,7 @@ static __always_inline void returns(struct task_struct *prev,
 	if (!s)
 		return;
 	s->nr_stops++;
+	s->waited_ns += (__s64)not_ours;
 	if (ns > s->longest_ns)
 		s->longest_ns = ns;
 	if (!st->was_asleep) {

@@ -75,6 +75,8 @@ int stopclock_read(struct stopclock *c, struct stopclock_reading *ret)
 		ret->nr_stops += s->nr_stops;
 		ret->nr_unseen += s->nr_unseen;
 		ret->displaced_ns += s->displaced_ns;
+		ret->nr_displaced += s->nr_displaced;
+		ret->waited_ns += s->waited_ns;
 		if (s->longest_ns > ret->longest_ns)
 			ret->longest_ns = s->longest_ns;
 	}

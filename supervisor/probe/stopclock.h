@@ -28,6 +28,11 @@ struct stopclock_reading {
 	 * of those as well that woke one of the program's lately, traced or
 	 * not: it waits for what they do. */
 	uint64_t displaced_ns;
+	uint64_t nr_displaced; /* how often that was */
+	/* They were ready to run and waited for CPUs, whoever ran there, sum
+	 * over tasks; what of it is in stop_ns is not in here. It may go down a
+	 * little. */
+	int64_t waited_ns;
 };
 
 /* From now on. SMCO_PERM or SMCO_UNSUPPORTED say what is missing. */

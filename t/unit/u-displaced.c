@@ -112,6 +112,49 @@ static void test_many(void)
 		end(pids[i]);
 }
 
+/* How long task @pid waited for CPUs, as the scheduler says. */
+static int64_t waited(pid_t pid)
+{
+	char path[64];
+	unsigned long long ran, ns = 0;
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+	FILE *f = fopen(path, "r");
+	if (f && fscanf(f, "%llu %llu", &ran, &ns) != 2)
+		ns = 0;
+	if (f)
+		fclose(f);
+	return (int64_t)ns;
+}
+
+#define SLACK_NS ((int64_t)NSEC_PER_MSEC)
+
+/* All its waits count, for us and for a stranger; how often for us, too. */
+static void test_waits(void)
+{
+	pid_t stranger = start_computing(-1), pid = start_computing(-1);
+	check_int(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
+	usleep(50000);
+	int64_t out = waited(pid);
+	struct stopclock_reading a = now();
+	int64_t in = waited(pid);
+	spin(SPIN_NS);
+	usleep(50000);
+	in = waited(pid) - in;
+	struct stopclock_reading b = now();
+	out = waited(pid) - out;
+	int64_t ns = b.waited_ns - a.waited_ns;
+	uint64_t nr = b.nr_displaced - a.nr_displaced;
+	printf("# waited %jd ns, the scheduler says %jd to %jd, %ju times for "
+	       "us\n",
+	       (intmax_t)ns, (intmax_t)in, (intmax_t)out, (uintmax_t)nr);
+	check(in > 0);
+	check(ns >= in - SLACK_NS);
+	check(ns <= out + SLACK_NS);
+	check(nr >= 1);
+	end(pid);
+	end(stranger);
+}
+
 /* It computes; if it is a partner the bytes go to a traced reader. */
 static uint64_t beside(bool is_traced)
 {
@@ -137,6 +180,7 @@ int main(void)
 	stay_on(sched_getcpu());
 	test_traced();
 	test_many();
+	test_waits();
 	check(beside(true) >= SPIN_NS / 2);
 	check_int(beside(false), 0);
 	stopclock_close(c);

@@ -123,8 +123,8 @@ static void test_bound(enum controller_kind kind, int64_t target)
 	ledger_get(s.ledger, &t);
 	check_range((double)t.worst_window_ppb / 1e9, 0,
 		    most * 1.1 < most + 0.01 ? most + 0.01 : most * 1.1);
-	/* Looking 20 us each time would take no more than this part of it. */
-	check_range(s.nr_steps * 20e-6 * 1e9 / (double)RUN_NS / most, 0, 0.6);
+	/* Looking 35 us each time would take no more than this part of it. */
+	check_range(s.nr_steps * 35e-6 * 1e9 / (double)RUN_NS / most, 0, 0.6);
 	/* A millionth of the time costs nothing worth mentioning. */
 	check_range(watched(&s, 0), 0.99, 1.01);
 	/* And the hottest are not left out. */
@@ -153,7 +153,7 @@ static void test_ends(void)
 	sim_end(&s);
 }
 
-/* One that was quiet becomes hot, and goes out in one step. */
+/* One that was quiet becomes hot, and goes out in a step or two. */
 static void test_burst(void)
 {
 	struct sim s;
@@ -165,7 +165,9 @@ static void test_burst(void)
 	check(is_in(&s, 0));
 	s.rate_ppb[0] = 900000000;
 	uint64_t before_ns = s.spent_ns;
-	sim_step(&s); /* it is noticed at the end of this */
+	/* It is noticed at the end of the first. */
+	for (int i = 0; i < 2 && is_in(&s, 0); i++)
+		sim_step(&s);
 	check(!is_in(&s, 0));
 	check_range((double)(s.spent_ns - before_ns), 0, 20e6);
 	uint64_t start_ns = s.now_ns;
@@ -196,11 +198,11 @@ static uint64_t step_ns(int64_t target, uint64_t ppb)
 static void test_steps(void)
 {
 	check_int(step_ns(20000000, 0), 20 * NSEC_PER_MSEC);
-	check_range((double)step_ns(20000000, 10000000), 4e6, 5e6);
+	check_range((double)step_ns(20000000, 10000000), 7e6, 8e6);
 	check_int(step_ns(20000000, 30000000), NSEC_PER_MSEC);
 	check_int(step_ns(1000000, 100000), 20 * NSEC_PER_MSEC);
 	check_int(step_ns(100000000, 0), 20 * NSEC_PER_MSEC);
-	check_int(step_ns(100000000, 10000000), NSEC_PER_MSEC);
+	check_range((double)step_ns(100000000, 10000000), 1.5e6, 1.6e6);
 	check_range((double)step_ns(100000000, 500000000), 5.0 * STOP_NS,
 		    7.0 * STOP_NS);
 	check_range((double)step_ns(100000000, 1000000000), 2.0 * STOP_NS,

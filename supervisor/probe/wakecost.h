@@ -1,0 +1,22 @@
+/*
+ * wakecost.h - what it costs a program that we take its CPU for a moment,
+ * beside that moment: the interrupt of the timer that wakes us, two switches,
+ * what has to come back into the caches of the core. The kernel counts that as
+ * the program's own CPU time, so no clock tells.
+ */
+#ifndef SMCO_WAKECOST_H
+#define SMCO_WAKECOST_H
+
+#include "reports/base.h"
+
+/*
+ * Measured now, in some 10 ms: a child computes on our CPU and looks at its own
+ * clock while we wake up there so many times and go back to sleep. Nanoseconds,
+ * of one time; where that cannot be told, a usual figure. This process may
+ * have no other child that ends meanwhile.
+ */
+uint64_t wakecost_measure(void);
+/* What comes of it: @nr times took @more_ns more of a clock than without. */
+uint64_t wakecost_of(uint64_t more_ns, unsigned nr);
+
+#endif
