@@ -11,6 +11,7 @@
 #include <zstd.h>
 
 #include "reports/dictionary.h"
+#include "reports/keeper.h"
 #include "reports/outfile.h"
 #include "reports/packer.h"
 
@@ -20,7 +21,8 @@
 #define ZSTD_LEVEL_RECORDS 1  /* columns: more effort gains nothing */
 #define ZSTD_LEVEL_BEHIND  -3 /* of records when more than so many wait: */
 #define BEHIND		   (SINK_PLACES / 4)
-#define ZSTD_WORTH	   96 /* smaller payloads are not tried */
+#define ZSTD_WORTH	   96		/* smaller payloads are not tried */
+#define KEEP_FROM_NS	   NSEC_PER_SEC /* age; what is over sooner is cheap */
 #define INDEX_EVERY	   64 /* record chunks described by an index chunk */
 #define INDEX_WORTH	   (64u << 10) /* bytes of these; less is soon read */
 
@@ -32,6 +34,8 @@ struct index_entry {
 
 struct sink {
 	struct outfile file;
+	struct keeper *keeper; /* NULL as long as the run is short */
+	uint64_t opened_ns;
 	char *path; /* for messages */
 	pid_t pid;  /* whose thread it is */
 	pthread_t thread;
@@ -190,6 +194,14 @@ static void write_out(struct sink *s)
 	bbuf_reset(&s->out);
 }
 
+/* From its first second on what is in the file gets onto the disk, too. */
+static void keep(struct sink *s)
+{
+	if (!s->keeper && smco_now_ns() - s->opened_ns >= KEEP_FROM_NS)
+		s->keeper = keeper_start(s->file.fd);
+	keeper_wrote(s->keeper);
+}
+
 /* What is handed over goes into the file with one write, as far as it is there
  * when the thread comes to it. */
 static void *work(void *arg)
@@ -207,6 +219,7 @@ static void *work(void *arg)
 		for (uint64_t i = from; i < to && !atomic_load(&s->failed); i++)
 			take_in(s, &s->place[i % SINK_PLACES]);
 		write_out(s);
+		keep(s);
 		pthread_mutex_lock(&s->lock);
 		s->stats.file_bytes = s->file.size;
 		s->nr_done = to;
@@ -242,6 +255,7 @@ int sink_open(const char *path, const void *header, size_t header_len,
 	pthread_cond_init(&s->done, NULL);
 	s->file.fd = -1;
 	s->pid = getpid();
+	s->opened_ns = smco_now_ns();
 	s->path = strdup(path);
 	s->zstd = ZSTD_createCCtx();
 	s->packer = packer_create();
@@ -349,7 +363,10 @@ int sink_close(struct sink *s, uint64_t nr_records, uint64_t nr_dropped,
 		rc = sink_failure(s, err);
 	}
 	/* A network file system may report a full disk only now. */
-	int error = outfile_close(&s->file);
+	int error = keeper_stop(s->keeper);
+	s->keeper = NULL;
+	int close_error = outfile_close(&s->file);
+	error = error ? error : close_error;
 	if (error && !rc)
 		rc = smco_fail(err, SMCO_SYS, error, "cannot write trace %s",
 			       s->path);
@@ -362,6 +379,10 @@ void sink_destroy(struct sink *s)
 	if (!s)
 		return;
 	stop_thread(s);
+	if (s->pid == getpid())
+		keeper_stop(s->keeper);
+	else
+		keeper_forget(s->keeper);
 	outfile_close(&s->file);
 	ZSTD_freeCCtx(s->zstd);
 	for (size_t i = 0; i < SINK_PLACES; i++)
