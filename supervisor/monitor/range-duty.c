@@ -11,9 +11,11 @@
 #define SHORTEST_STEP_NS (100 * NSEC_PER_USEC)
 #define STOPS_A_STEP	 3
 /* While what is in costs less than the target, looking at it takes at most a
- * part of that: a look costs about so much of a processor, perhaps of the
- * program's, what waking up takes included (probe/wakecost.h). */
-#define LOOK_NS	    (35 * NSEC_PER_USEC)
+ * part of that. It costs so much of a processor at least, perhaps of the
+ * program's; of that, waking up (probe/wakecost.h). Of a large program it costs
+ * more. */
+#define LOOK_NS	    (60 * NSEC_PER_USEC)
+#define WAKE_NS	    (30 * NSEC_PER_USEC)
 #define LOOKS_SHARE 4
 /* How often the controller corrects itself: windows come and go in a few
  * milliseconds, so sooner than the paper's 0.4 s. */
@@ -52,6 +54,8 @@ int range_duty_init(struct range_duty *d, enum controller_kind kind,
 		.leaving = calloc(nr + 1, sizeof(*d->leaving)),
 		.changed = calloc(nr + 1, sizeof(*d->changed)),
 	};
+	/* What is in at first may cost anything. */
+	d->load_ppb = d->m_t_ppb > 0 ? (uint64_t)d->m_t_ppb : 0;
 	return d->control && d->window && d->want && d->leaving && d->changed
 		       ? 0
 		       : SMCO_NOMEM;
@@ -227,6 +231,7 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 	uint64_t dt_ns = sat_sub_u64(s->now_ns, d->last_ns);
 	d->last_ns = s->now_ns;
 	d->stop_ns = s->stop_ns;
+	d->look_ns = max_u64(s->look_ns + WAKE_NS, LOOK_NS);
 	d->nr_changed = 0;
 	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
 		return all_or_none(d, d->m_t_ppb > 0);
@@ -254,14 +259,15 @@ uint64_t range_duty_due_ns(const struct range_duty *d)
 {
 	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
 		return d->last_ns + SLOW_STEP_NS;
-	uint64_t quiet_ns =
-		max_u64(LOOK_NS * LOOKS_SHARE * PPB / (uint64_t)d->m_t_ppb,
-			QUICK_STEP_NS);
+	uint64_t quiet_ns = max_u64(sat_u64((u128)d->look_ns * LOOKS_SHARE *
+					    PPB / (uint64_t)d->m_t_ppb),
+				    QUICK_STEP_NS);
 	if (d->load_ppb >= (uint64_t)d->m_t_ppb) {
 		uint64_t ns = sat_u64((u128)d->stop_ns * STOPS_A_STEP * PPB /
 				      d->load_ppb);
-		return d->last_ns +
-		       min_u64(max_u64(ns, SHORTEST_STEP_NS), QUICK_STEP_NS);
+		/* Nor does looking ever take as long as what is looked at. */
+		ns = max_u64(min_u64(ns, QUICK_STEP_NS), SHORTEST_STEP_NS);
+		return d->last_ns + max_u64(ns, 2 * d->look_ns);
 	}
 	/* What is due may have to wait for room. */
 	uint64_t due_ns = d->last_ns + quiet_ns;

@@ -45,6 +45,7 @@ struct range_duty {
 	uint64_t told_ns;    /* when it was told last */
 	uint64_t put_in_ns;  /* when some were put in last */
 	uint64_t stop_ns;    /* as the last step had it */
+	uint64_t look_ns;    /* that, too, and to wake up for it */
 	uint64_t load_ppb;   /* what all that are in cost in the last step */
 	uint64_t overrun_ps; /* by windows that had their turn, and stayed in */
 };
@@ -59,6 +60,7 @@ struct range_duty_state {
 	int64_t room_ns;	/* ledger_room_ns */
 	int64_t window_room_ns; /* ledger_window_room_ns */
 	uint64_t stop_ns;	/* what it costs to put some in, or out */
+	uint64_t look_ns;	/* what it took to see what they cost */
 };
 
 /* @nr windows at most, none yet. SMCO_NOMEM, and then deinit does no harm. */

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-private.h"
+#include "supervisor/probe/range-cost.h"
 
 /* A stop to put sensors in or out, before one was measured. */
 #define FIRST_STOP_NS (60 * NSEC_PER_USEC)
@@ -168,6 +170,7 @@ static struct range_proc *new_proc(struct range_monitor *m,
 		.unit = u,
 		.stop_ns = FIRST_STOP_NS,
 		.born_ns = now_ns,
+		.charged_ns = now_ns,
 		.next_poll_ns = now_ns,
 	};
 	int rc = range_duty_init(&rp->duty, m->p.kind, m->p.target_overhead_ppb,
@@ -255,8 +258,10 @@ struct range_proc *range_proc_fork(struct range_monitor *m,
  * ledger, and to m->cost, how many that are. */
 static size_t charge(struct range_monitor *m, struct range_proc *rp, bool all)
 {
-	uint64_t sum_ps = 0;
+	uint64_t sum_ps = 0, now_ns = smco_now_ns();
+	uint64_t gone_ns = now_ns - rp->charged_ns;
 	size_t nr = 0;
+	rp->charged_ns = now_ns;
 	if (rp->ranges)
 		nr = all ? ranges_news(rp->ranges, m->news)
 			 : ranges_glance(rp->ranges, m->news);
@@ -264,7 +269,8 @@ static size_t charge(struct range_monitor *m, struct range_proc *rp, bool all)
 		const struct range_news *n = &m->news[i];
 		m->cost[i] = (struct range_duty_cost){
 			.window = n->window,
-			.cost_ps = n->cost_ps,
+			.cost_ps = sat_add_u64(
+				n->cost_ps, range_cost_cold(n->hits, gone_ns)),
 		};
 		rp->hits[n->window] += n->hits;
 		sum_ps = sat_add_u64(sum_ps, m->cost[i].cost_ps);
@@ -325,13 +331,17 @@ static void tick_proc(struct range_monitor *m, struct range_proc *rp,
 	range_watch_tick(m, rp, now_ns);
 	if (!rp->ranges || now_ns < range_duty_due_ns(&rp->duty))
 		return;
+	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	size_t nr = charge(m, rp, false);
+	cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+	rp->look_ns = (rp->look_ns * 7 + cpu_ns) / 8;
 	const struct range_duty_state s = {
 		.now_ns = now_ns,
 		.run_ns = ran_ns(rp, now_ns),
 		.room_ns = ledger_room_ns(m->ledger),
 		.window_room_ns = ledger_window_room_ns(m->ledger),
 		.stop_ns = rp->stop_ns,
+		.look_ns = rp->look_ns,
 	};
 	if (range_duty_step(&rp->duty, m->cost, nr, &s))
 		change(rp);

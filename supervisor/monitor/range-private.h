@@ -92,6 +92,7 @@ struct range_register {
 	uint64_t since_ns; /* it is armed */
 	uint64_t cycle_ns; /* the controller knows of it until then */
 	uint64_t cycle_cost_ns;
+	uint64_t armed_cost_ns; /* what it took to arm it */
 };
 
 struct range_proc {
@@ -111,6 +112,8 @@ struct range_proc {
 	uint64_t run_ns;	   /* its processor time, when it was asked */
 	uint64_t asked_ns;	   /* and when that was */
 	uint64_t stop_ns;	   /* of a change, lately */
+	uint64_t look_ns;	   /* CPU time of a look, lately */
+	uint64_t charged_ns;	   /* when hits were charged last */
 	struct range_value *value; /* of unit->vars, then subscripts */
 	/* With phases: what sensors saw since the last step, of unit->vars, and
 	 * in each phase one after the other; NULL: nothing yet. */
@@ -125,6 +128,10 @@ struct range_proc {
 	unsigned nr_regs;      /* that it can have */
 	uint64_t run_watch_ns; /* its processor time, as the control knows */
 	uint64_t watch_due_ns;
+	/* What it moved and the pages it got so far, see range_watch_rest_ns;
+	 * no register before that time. */
+	uint64_t moved_bytes, nr_faults;
+	uint64_t rest_until_ns;
 	uint64_t watch_tick_ns;	   /* the last */
 	uint64_t born_ns, died_ns; /* died: 0 while it lives */
 	uint32_t next_told;	   /* of values that are told once more */
@@ -201,7 +208,10 @@ void range_pointee_look(struct range_proc *rp, uint32_t i,
 			const struct watch_what *what);
 /* That of all. */
 void range_pointees_poll(struct range_proc *rp);
-/* range-watch.c: which words, after range_polls_find: SMCO_NOMEM */
+/* range-watch.c: how long no register may be armed after they cost @cost_ns by
+ * being so: a part of the target, @m_t_ppb of the time. 0 without a bound. */
+uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb);
+/* Which words, after range_polls_find: SMCO_NOMEM */
 int range_words_find(struct range_unit *u);
 /* Before they are needed. */
 void range_watch_open(struct range_monitor *m);

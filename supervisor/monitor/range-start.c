@@ -10,9 +10,10 @@
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-private.h"
 
-/* So many windows at once, in a part of what the target allows. */
-#define MORE_WINDOWS 256
-#define START_SHARE  2
+/* So many windows at once, in a part of what the target allows: looking at
+ * those that are in takes as much, and they are to be seen meanwhile. */
+#define MORE_WINDOWS 128
+#define START_SHARE  4
 
 static bool had_turn(const struct range_proc *rp, uint32_t f)
 {

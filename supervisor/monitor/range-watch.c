@@ -23,6 +23,8 @@
 #define RETRY_NS    NSEC_PER_SEC	  /* no register was free */
 #define FIRST_HITS  32 /* before there is a budget to speak of */
 #define MOST_HITS   (1 << 16)
+/* What registers may cost by being armed, a part of the target. */
+#define STANDING_SHARE 4
 /* What one word may use of the room there is. */
 #define ROOM_SHARE 4
 
@@ -140,11 +142,13 @@ void range_watch_collect(struct range_proc *rp)
 			take_in(rp, &rp->reg[i]);
 }
 
-static void charge_arming(struct range_monitor *m, uint64_t since_ns)
+/* Returns ns charged. */
+static uint64_t charge_arming(struct range_monitor *m, uint64_t since_ns)
 {
 	uint64_t ns = smco_now_ns() - since_ns;
 	m->arm_ns = m->arm_ns ? (m->arm_ns * 7 + ns) / 8 : ns;
 	ledger_charge(m->ledger, LEDGER_ARM, RANGE_WATCH_MONITOR, ns);
+	return ns;
 }
 
 /* Its hits since the last time: to the ledger. */
@@ -192,6 +196,10 @@ static void leave(struct range_monitor *m, struct range_proc *rp,
 	watchpoint_stop(w);
 	take_in(rp, reg);
 	charge_hits(m, rp, reg);
+	/* One that was hit comes back when arming it is paid for, too, and
+	 * taking it out, which takes as long; others by turns. */
+	if (reg->cycle_cost_ns)
+		reg->cycle_cost_ns += 2 * reg->armed_cost_ns;
 	end_cycle(rp, reg, now_ns);
 	reg->w = NULL;
 	watchpoint_disarm(w);
@@ -219,7 +227,7 @@ static int come(struct range_monitor *m, struct range_proc *rp,
 		return SMCO_NOTFOUND;
 	int rc = watchpoint_arm(&reg->w, m->watchpoints, rp->proc, &what, hits,
 				&err);
-	charge_arming(m, start_ns);
+	reg->armed_cost_ns = charge_arming(m, start_ns);
 	if (rc) {
 		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
 		reg->w = NULL;
@@ -265,6 +273,27 @@ static void fill(struct range_monitor *m, struct range_proc *rp,
 	}
 }
 
+/* What the process moved by system calls, and the pages it got, so far. */
+static void read_moved(const struct range_proc *rp, uint64_t *bytes_ret,
+		       uint64_t *faults_ret)
+{
+	char path[64], text[1024];
+	unsigned long long in = 0, out = 0, faults = 0;
+	snprintf(path, sizeof(path), "/proc/%u/io", rp->pid);
+	if (smco_slurp(path, text, sizeof(text)) > 0)
+		(void)sscanf(text, "rchar: %llu wchar: %llu", &in, &out);
+	snprintf(path, sizeof(path), "/proc/%u/stat", rp->pid);
+	if (smco_slurp(path, text, sizeof(text)) > 0) {
+		const char *at = strrchr(text, ')');
+		if (at)
+			(void)sscanf(at + 1,
+				     " %*c %*d %*d %*d %*d %*d %*u %llu",
+				     &faults);
+	}
+	*bytes_ret = in + out;
+	*faults_ret = faults;
+}
+
 void range_watch_start(struct range_monitor *m, struct range_proc *rp,
 		       bool is_copy)
 {
@@ -288,6 +317,8 @@ void range_watch_start(struct range_monitor *m, struct range_proc *rp,
 						 (void *)(uintptr_t)i);
 	rp->nr_regs = WATCH_REGISTERS;
 	rp->watch_tick_ns = now_ns;
+	rp->watch_due_ns = now_ns + QUICK_NS;
+	read_moved(rp, &rp->moved_bytes, &rp->nr_faults);
 	rp->run_watch_ns = tproc_cpu_ns(rp->proc);
 	int64_t hits = hits_in_room(m, ledger_room_ns(m->ledger));
 	/* Copies come as often as a program likes. */
@@ -329,6 +360,47 @@ static bool has_moved(const struct range_proc *rp,
 	       (!what_of(rp, reg->word, &what) || what.addr != reg->addr);
 }
 
+uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb)
+{
+	return m_t_ppb > 0 ? sat_u64((u128)cost_ns * STANDING_SHARE * PPB /
+				     (uint64_t)m_t_ppb)
+			   : 0;
+}
+
+/* Charges what being armed has cost since the last time, if any was. */
+static uint64_t charge_standing(struct range_monitor *m, struct range_proc *rp)
+{
+	uint64_t bytes, faults;
+	bool any = false;
+	for (unsigned i = 0; i < WATCH_REGISTERS; i++)
+		any |= rp->reg[i].w != NULL;
+	read_moved(rp, &bytes, &faults);
+	uint64_t ns = watchpoints_standing_ns(
+		m->watchpoints, sat_sub_u64(bytes, rp->moved_bytes),
+		sat_sub_u64(faults, rp->nr_faults));
+	rp->moved_bytes = bytes;
+	rp->nr_faults = faults;
+	if (!any)
+		return 0;
+	ledger_charge(m->ledger, LEDGER_TOUCH, RANGE_WATCH_MONITOR, ns);
+	return ns;
+}
+
+/* Do they cost too much by being armed? Then all have to leave for a while. */
+static bool must_rest(struct range_monitor *m, struct range_proc *rp,
+		      uint64_t now_ns)
+{
+	int64_t target = m->p.target_overhead_ppb;
+	uint64_t ns = charge_standing(m, rp);
+	if (target_is_unlimited(target))
+		return false;
+	uint64_t rest_ns =
+		range_watch_rest_ns(ns, control_m_from_overhead(target));
+	if (rest_ns > now_ns - rp->watch_tick_ns)
+		rp->rest_until_ns = now_ns + rest_ns;
+	return now_ns < rp->rest_until_ns;
+}
+
 void range_watch_tick(struct range_monitor *m, struct range_proc *rp,
 		      uint64_t now_ns)
 {
@@ -341,6 +413,8 @@ void range_watch_tick(struct range_monitor *m, struct range_proc *rp,
 	int64_t room_ns = ledger_room_ns(m->ledger);
 	int64_t hits = hits_in_room(m, room_ns);
 	bool others = control_next_due_ns(rp->turn_control) <= now_ns;
+	bool rests = must_rest(m, rp, now_ns);
+	rp->watch_tick_ns = now_ns;
 	rp->watch_due_ns = now_ns + TICK_NS;
 	for (unsigned i = 0; i < WATCH_REGISTERS; i++) {
 		struct range_register *reg = &rp->reg[i];
@@ -350,13 +424,20 @@ void range_watch_tick(struct range_monitor *m, struct range_proc *rp,
 			watchpoints_measure_again(m->watchpoints, now_ns);
 			rp->watch_due_ns = now_ns + QUICK_NS;
 		}
-		if (watchpoint_spent_ns(reg->w) != UINT64_MAX ||
+		if (rests || watchpoint_spent_ns(reg->w) != UINT64_MAX ||
 		    is_beyond(m, rp, reg, now_ns) || has_moved(rp, reg) ||
 		    (others && now_ns >= reg->since_ns + turn && room_ns > 0))
 			leave(m, rp, reg, now_ns);
 		else if (hits > 0)
 			watchpoint_refill(reg->w, hits);
 	}
+	if (rests) {
+		rp->watch_due_ns = rp->rest_until_ns;
+		return;
+	}
+	/* What it costs by being armed is seen soon after a rest. */
+	if (rp->rest_until_ns > now_ns - RETRY_NS)
+		rp->watch_due_ns = now_ns + QUICK_NS;
 	fill(m, rp, now_ns, hits);
 }
 

@@ -40,6 +40,13 @@ int range_cost_measure(struct range_cost *ret, struct smco_err *err);
 /* No part below the usual figure or above eight times it. */
 void range_cost_bound(struct range_cost *c);
 
+/*
+ * What @hits of a window in @ns cost beside that, in picoseconds, where they
+ * come so far apart that the stub, its counter and its cells are in the core's
+ * first caches no more: nothing where they come one after the other.
+ */
+uint64_t range_cost_cold(uint64_t hits, uint64_t ns);
+
 /* What a pass of a stub of shape @shape costs a program, in picoseconds. */
 uint32_t range_cost_window(const struct range_cost *c,
 			   const struct range_shape *shape);

@@ -10,7 +10,7 @@
 #include "reports/base.h"
 
 /*
- * Measured now, in some 10 ms: a child computes on our CPU and looks at its own
+ * Measured now, in some 15 ms: a child computes on our CPU and looks at its own
  * clock while we wake up there so many times and go back to sleep. Nanoseconds,
  * of one time; where that cannot be told, a usual figure. This process may
  * have no other child that ends meanwhile.

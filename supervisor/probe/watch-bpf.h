@@ -29,6 +29,7 @@ struct watch_word {
 	__u32 nr_parts;
 	__s64 left; /* hits before it is switched off; may go below 0 */
 	__u64 nr_hits;
+	__u64 nr_off;	 /* how often it was switched off, of any thread */
 	__u64 spent_ns;	 /* CLOCK_MONOTONIC, when none was left; 0 = not yet */
 	__u64 nr_unread; /* of them, those whose value does not count */
 	/* What is written counts as long as these are in memory there: the

@@ -118,5 +118,8 @@ SEC("perf_event") int watch_hit(struct bpf_perf_event_data *ctx)
 	__s64 left = __sync_fetch_and_add(&w->left, -1);
 	if (left == 1)
 		w->spent_ns = bpf_ktime_get_ns();
-	return left <= 1;
+	if (left > 1)
+		return 0;
+	__sync_fetch_and_add(&w->nr_off, 1);
+	return 1;
 }

@@ -3,6 +3,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/hw_breakpoint.h>
@@ -42,6 +43,7 @@ struct watchpoints {
 	 * that the program lets through (before 6.9). */
 	bool counts_all;
 	uint64_t hit_ns;
+	uint64_t byte_ps;     /* of a copy in the kernel */
 	uint64_t measured_ns; /* when */
 	uint32_t *walk;	      /* at each line, the next one's number */
 };
@@ -58,7 +60,7 @@ struct watchpoint {
 	uint32_t index; /* of its word */
 	int64_t limit;
 	uint64_t hits; /* those whose cost was asked */
-	bool is_off;   /* and that of switching it off */
+	uint64_t off;  /* and those of threads being switched off */
 	struct watch_task *task;
 	size_t nr_tasks, cap_tasks;
 };
@@ -261,12 +263,66 @@ static uint64_t measure(struct watchpoints *ws, uint32_t nr,
 	return (uint64_t)(ns + ns / COLD_SHARE);
 }
 
+#define COPY_BYTES  (64u << 10)
+#define COPY_ROUNDS 9
+#define PAGE_BYTES  4096
+
+/* The kernel writes to @buf, ns. */
+static int64_t copy_ns(int fd, void *buf)
+{
+	uint64_t start_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (read(fd, buf, COPY_BYTES) != COPY_BYTES)
+		return 0;
+	return (int64_t)(smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns);
+}
+
+/* What a byte takes longer while a register is armed, of the same copy in turn
+ * with it and without; 0 where that cannot be told. */
+static void measure_copies(struct watchpoints *ws)
+{
+	uint64_t elsewhere = 0;
+	const struct watch_what what = {
+		.addr = (taddr_t)(uintptr_t)&elsewhere,
+		.bytes = sizeof(elsewhere),
+		.field = {{.bits = 64}},
+		.nr_fields = 1,
+	};
+	_cleanup_free_ void *buf = calloc(1, COPY_BYTES);
+	_cleanup_close_ int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	uint32_t index = find_word(ws);
+	int64_t more_ns[COPY_ROUNDS];
+	struct watch_task t;
+	if (!buf || fd < 0 || index == WATCH_WORDS)
+		return;
+	copy_ns(fd, buf);
+	for (int i = 0; i < COPY_ROUNDS; i++) {
+		int64_t without = copy_ns(fd, buf);
+		fill(&ws->word[index], &what, INT64_MAX);
+		if (open_task(ws, index, 0, INT64_MAX, &t, NULL))
+			return;
+		more_ns[i] = copy_ns(fd, buf) - without;
+		close_task(&t);
+	}
+	qsort(more_ns, COPY_ROUNDS, sizeof(*more_ns), by_value);
+	int64_t ns = clamp_i64(more_ns[COPY_ROUNDS / 2], 0, NSEC_PER_SEC);
+	ws->byte_ps = (uint64_t)ns * 1000 / COPY_BYTES;
+}
+
+uint64_t watchpoints_standing_ns(const struct watchpoints *ws, uint64_t bytes,
+				 uint64_t faults)
+{
+	return sat_u64(((u128)bytes + (u128)faults * PAGE_BYTES) * ws->byte_ps /
+		       1000);
+}
+
 static int calibrate(struct watchpoints *ws, struct smco_err *err)
 {
 	int rc = make_walk(ws, err);
 	/* The first one finds out how the kernel counts, and is cold. */
 	if (!rc && measure(ws, PROBE_HITS, err))
 		ws->hit_ns = measure(ws, MEASURE_HITS, err);
+	if (ws->hit_ns)
+		measure_copies(ws);
 	ws->measured_ns = smco_now_ns();
 	if (rc || ws->hit_ns)
 		return rc;
@@ -433,13 +489,11 @@ uint64_t watchpoint_take_cost_ns(struct watchpoint *w, uint64_t *hits_ret)
 {
 	uint64_t hits = watchpoint_hits(w);
 	*hits_ret = sat_sub_u64(hits, w->hits);
-	uint64_t times = *hits_ret;
 	/* An interrupt to switch it off, which takes no longer than a hit. */
-	if (!w->is_off && watchpoint_spent_ns(w) != UINT64_MAX) {
-		w->is_off = true;
-		times++;
-	}
+	uint64_t off = __atomic_load_n(&word_of(w)->nr_off, __ATOMIC_RELAXED);
+	uint64_t times = *hits_ret + sat_sub_u64(off, w->off);
 	w->hits = hits;
+	w->off = off;
 	return times * w->ws->hit_ns;
 }
 

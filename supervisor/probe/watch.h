@@ -47,6 +47,16 @@ void watchpoints_close(struct watchpoints *ws);
  * bringing back what it drove out of the caches, of a program that goes
  * through 128 KB. */
 uint64_t watchpoints_hit_ns(const struct watchpoints *ws);
+/*
+ * What it costs a program to be watched, beside hits, ns: while a data
+ * breakpoint is armed, the processor moves memory by its string instructions
+ * one word at a time, so copies in the kernel (and large ones of the C library,
+ * which nobody sees) take several times as long. @bytes were read and written
+ * by system calls, @faults pages cleared or copied. By what such a copy took
+ * longer at open.
+ */
+uint64_t watchpoints_standing_ns(const struct watchpoints *ws, uint64_t bytes,
+				 uint64_t faults);
 /* Measures it anew if it was not for 2 s, in some 1 ms: what an exception costs
  * depends on what else runs on the machine. Where it cannot (no register is
  * free), what was measured before stays. */
@@ -93,7 +103,8 @@ bool watchpoint_read(const struct watchpoint *w, size_t i,
 /* Hits since it was armed; it may have been switched off meanwhile. */
 uint64_t watchpoint_hits(const struct watchpoint *w);
 /* What the hits since this was asked last cost, ns, and how many they are: so
- * many times watchpoints_hit_ns(), once more when it was switched off. */
+ * many times watchpoints_hit_ns(), once more for each thread that it was
+ * switched off for. */
 uint64_t watchpoint_take_cost_ns(struct watchpoint *w, uint64_t *hits_ret);
 /* When the hits that it may have were used up, CLOCK_MONOTONIC: it sees no more
  * since. UINT64_MAX: they are not. */

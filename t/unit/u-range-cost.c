@@ -85,8 +85,18 @@ static void test_window(void)
 		  UINT32_MAX);
 }
 
+/* Seldom: out of the caches. One after the other: in them. */
+static void test_cold(void)
+{
+	check_int(range_cost_cold(0, NSEC_PER_MSEC), 0);
+	check_int(range_cost_cold(100, NSEC_PER_MSEC), 100 * 20000);
+	check_int(range_cost_cold(101, NSEC_PER_MSEC), 0);
+	check_int(range_cost_cold(1, 0), 0);
+}
+
 int main(void)
 {
+	test_cold();
 	test_bound();
 	test_measure();
 	test_window();

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
+#include "supervisor/monitor/range-private.h"
 #include "supervisor/probe/watch.h"
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
@@ -249,6 +250,20 @@ static void test_cost(void)
 	watchpoint_disarm(w);
 }
 
+/* What being armed is taken to cost: by what is moved, pages as 4096 bytes;
+ * then they rest for as long as that is four times the target. */
+static void test_standing(void)
+{
+	uint64_t page_ns = watchpoints_standing_ns(ws, 4096, 0);
+	printf("# a page is moved in %ju ns more\n", (uintmax_t)page_ns);
+	check_int(watchpoints_standing_ns(ws, 0, 0), 0);
+	check_int(watchpoints_standing_ns(ws, 0, 1), page_ns);
+	check(watchpoints_standing_ns(ws, 4096 * 999, 1) >= 1000 * page_ns);
+	check_int(range_watch_rest_ns(4000, 100000000), 160000);
+	check_int(range_watch_rest_ns(0, 100000000), 0);
+	check_int(range_watch_rest_ns(4000, 0), 0);
+}
+
 /* Registers of the puppet's first thread that anybody could have now. */
 static unsigned nr_free(void)
 {
@@ -336,10 +351,21 @@ static void test_threads(void)
 	puppet_do(&pup, act_write, 0, 10);
 	run(w, act_thread, 55);
 	check(is_range(w, 0, 10, 55));
+	uint64_t nr, off_ns = watchpoint_take_cost_ns(w, &nr);
+	check_int(off_ns, 2 * watchpoints_hit_ns(ws));
 	/* A copy's variable is another one. */
 	run(w, act_fork, 99);
 	check(is_range(w, 0, 10, 55));
 	check_int(watchpoint_hits(w), 2);
+	watchpoint_disarm(w);
+	/* Spent, it is switched off for each thread that hits it, which costs
+	 * each as much as a hit. */
+	w = armed(&what, 1);
+	puppet_do(&pup, act_many, 0, 100);
+	run(w, act_thread, 55);
+	off_ns = watchpoint_take_cost_ns(w, &nr);
+	check_int(nr, 2);
+	check_int(off_ns, 4 * watchpoints_hit_ns(ws));
 	watchpoint_disarm(w);
 }
 
@@ -365,6 +391,7 @@ int main(void)
 	test_pointers();
 	test_limit();
 	test_cost();
+	test_standing();
 	test_four();
 	test_threads();
 	tracer_destroy(tr);
