@@ -303,22 +303,29 @@ static void look(struct nap_proc *np)
 	}
 }
 
+/* A block with its address at hand: to look there for each comparison took
+ * longer than all else of sorting. */
+struct due {
+	taddr_t addr;
+	struct block *b;
+};
+
 static int by_address(const void *a, const void *b)
 {
-	taddr_t x = (*(struct block *const *)a)->addr;
-	taddr_t y = (*(struct block *const *)b)->addr;
+	taddr_t x = ((const struct due *)a)->addr;
+	taddr_t y = ((const struct due *)b)->addr;
 	return x < y ? -1 : x > y;
 }
 
 /* Look at @nr blocks, each once. */
-static void look_at(struct nap_proc *np, struct block **b, uint32_t nr)
+static void look_at(struct nap_proc *np, struct due *due, uint32_t nr)
 {
 	/* Neighbours share page tables, which are then found once. */
-	qsort(b, nr, sizeof(*b), by_address);
+	qsort(due, nr, sizeof(*due), by_address);
 	np->look.nr = 0;
 	for (uint32_t i = 0; i < nr; i++)
-		if (!i || b[i] != b[i - 1])
-			add_armed(&np->look, b[i]);
+		if (!i || due[i].b != due[i - 1].b)
+			add_armed(&np->look, due[i].b);
 	if (np->look.nr)
 		look(np);
 }
@@ -331,7 +338,7 @@ static bool has_room_beside(const struct block *b, taddr_t page)
 
 /* Those under watch that share a page with range @r of another. */
 static uint32_t add_sharers(struct nap_proc *np, const struct page_range *r,
-			    struct block **ret)
+			    struct due *ret)
 {
 	taddr_t ends[] = {r->start, r->end - TPAGE_SIZE};
 	uint32_t nr = 0;
@@ -344,20 +351,20 @@ static uint32_t add_sharers(struct nap_proc *np, const struct page_range *r,
 		for (; b && b->addr < page + TPAGE_SIZE && nr < SHARERS_MAX;
 		     b = block_next(np->blocks, b))
 			if (b != r->user && b->state == BLOCK_WATCH)
-				ret[nr++] = b;
+				ret[nr++] = (struct due){b->addr, b};
 	}
 	return nr;
 }
 
 void nap_poll_look_sharers(struct nap_proc *np)
 {
-	struct block *b[DUE_BATCH];
+	struct due due[DUE_BATCH];
 	/* What is quiet may widen, so that the plan grows meanwhile. */
 	for (uint32_t i = 0; i < np->plan.nr;) {
 		uint32_t nr = 0;
 		for (; i < np->plan.nr && nr + SHARERS_MAX <= DUE_BATCH; i++)
-			nr += add_sharers(np, &np->plan.range[i], b + nr);
-		look_at(np, b, nr);
+			nr += add_sharers(np, &np->plan.range[i], due + nr);
+		look_at(np, due, nr);
 	}
 }
 
@@ -380,7 +387,7 @@ bool nap_poll_go_on(struct nap_proc *np, uint64_t now_ns, uint64_t until_ns)
 	if (np->look_left > np->queue.nr)
 		np->look_left = np->queue.nr;
 	while (np->look_left > 0) {
-		struct block *due[DUE_BATCH];
+		struct due due[DUE_BATCH];
 		uint32_t nr = 0;
 		if (np->nap->params.clock() >= until_ns)
 			return false;
@@ -388,7 +395,8 @@ bool nap_poll_go_on(struct nap_proc *np, uint64_t now_ns, uint64_t until_ns)
 			struct nap_queue_entry *e =
 				&np->queue.entry[--np->look_left];
 			if (e->due_ns <= now_ns)
-				due[nr++] = e->block;
+				due[nr++] =
+					(struct due){e->block->addr, e->block};
 		}
 		look_at(np, due, nr);
 		if (np->plan.nr >= NAP_PLAN_BATCH)
