@@ -32,7 +32,8 @@ ranges() {
 	found >found.txt
 }
 
-# compare exact|within - the truth with what was found of those variables
+# compare exact|within - the truth with what was found of those variables; 2: of
+# none
 compare() {
 	awk -v how="$1" 'NR == FNR { lo[$1] = $2; hi[$1] = $3; next }
 		$1 in lo { n++
@@ -42,12 +43,23 @@ compare() {
 			delete lo[$1] }
 		END { for (v in lo) if (how == "exact") {
 				print "not seen:", v; bad++ }
-			print n + 0, "compared"; exit bad || !n }' \
+			print n + 0, "compared"; exit bad ? 1 : !n ? 2 : 0 }' \
 		truth found.txt
 }
 
 exact() { ranges "$@" && compare exact; }
-within() { ranges "$@" && compare within; }
+# within PROGRAM OPTIONS... - on a busy machine nothing may be seen under a limit:
+# three times lucky, but nothing wrong in any of them.
+within() {
+	local status
+	for _ in 1 2 3; do
+		ranges "$@" || return 1
+		compare within
+		status=$?
+		[ $status -eq 2 ] || return $status
+	done
+	return 1
+}
 
 build plain -O0 || exit 1
 ok "-O0, no limit: exactly the ranges that it had" exact plain -t unlimited
@@ -185,8 +197,7 @@ behind() {
 }
 # Even where it is only looked at: nothing that is there no more.
 behind_at_times() {
-	ranges behind -t 2 --watch 'server.conf->in->limit' --watch 'server.conf->level' &&
-		compare within
+	within behind -t 2 --watch 'server.conf->in->limit' --watch 'server.conf->level'
 }
 if ! grep -q "watchpoints: none" summary; then
 	ok "--watch: exactly what was written while the pointers led there" behind

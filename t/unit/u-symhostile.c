@@ -74,7 +74,7 @@ static void run_batch(unsigned batch, int out)
 		unsigned seed = batch * PER_BATCH + i;
 		if (write(out, &seed, sizeof(seed)) < 0)
 			_exit(2);
-		alarm(20);
+		alarm(120);
 		mangle(&e, seed);
 		elf_exercise(&e);
 	}
