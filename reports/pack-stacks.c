@@ -39,6 +39,7 @@ struct stack {
 
 struct pack_stacks {
 	bool is_old;	       /* before format 7 */
+	bool is_used;	       /* else all is zero yet, and mostly no memory */
 	struct symbol *symbol; /* SYMBOLS */
 	struct stack *stack;   /* STACKS */
 	uint32_t id, most;     /* last id, largest symbol */
@@ -74,6 +75,9 @@ void pack_stacks_reset(struct pack_stacks *p, bool is_old)
 {
 	struct symbol *symbol = p->symbol;
 	struct stack *stack = p->stack;
+	p->is_old = is_old;
+	if (!p->is_used)
+		return;
 	forget(p);
 	memset(symbol, 0, SYMBOLS * sizeof(*symbol));
 	memset(stack, 0, STACKS * sizeof(*stack));
@@ -221,6 +225,7 @@ static int code_stack(struct pack_stacks *p, struct bitcoder *c, uint32_t *id)
 int pack_stacks_encode(struct pack_stacks *p, struct bitcoder *c, uint32_t nr,
 		       struct cursor plain)
 {
+	p->is_used = true;
 	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t id, depth, step, frame = 0;
 		if (!cursor_varint32(&plain, &id) ||
@@ -246,6 +251,7 @@ int pack_stacks_encode(struct pack_stacks *p, struct bitcoder *c, uint32_t nr,
 int pack_stacks_decode(struct pack_stacks *p, struct bitcoder *c, uint32_t nr,
 		       size_t most, struct bbuf *plain_ret)
 {
+	p->is_used = true;
 	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t id = 0, last = 0;
 		int rc = code_stack(p, c, &id);

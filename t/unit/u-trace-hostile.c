@@ -12,12 +12,20 @@
 #include "t/unit/trace-random.h"
 #include "t/unit/trace-show.h"
 
+/* With the sanitizers each takes several times as long; t/fuzz has them, too.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#define ROUNDS 1000
+#else
+#define ROUNDS 6000
+#endif
+
 static uint8_t *file;
 static size_t file_size;
 
 static void wrong_but_signed(void)
 {
-	unsigned opened = 0, rounds = 6000;
+	unsigned opened = 0, rounds = ROUNDS;
 	uint8_t *data = malloc(file_size + 8);
 	for (unsigned i = 0; i < rounds; i++) {
 		memcpy(data, file, file_size);
@@ -41,7 +49,7 @@ static void noise(void)
 		struct disk_chunk chunk;
 		uint8_t body[256];
 	} t;
-	unsigned opened = 0, rounds = 20000;
+	unsigned opened = 0, rounds = 3 * ROUNDS;
 	memcpy(t.header, file, sizeof(t.header));
 	for (unsigned i = 0; i < rounds; i++) {
 		uint32_t n = (uint32_t)random_below(sizeof(t.body));
