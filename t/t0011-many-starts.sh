@@ -13,7 +13,13 @@ done
 exec "$FIXTURES/fork-data" 4 1
 EOF
 sh script.sh >want
+# On a busy machine it may take longer than four seconds till there is room.
 run() {
+	run_it && grep -q 'naps* of at least 300 ms' summary && return
+	sed -i 's/fork-data" 4/fork-data" 24/' script.sh
+	run_it
+}
+run_it() {
 	smco-trace -t 10 --nap 300ms -o t.trace -- sh script.sh >got 2>summary
 	local status=$?
 	cat summary
