@@ -34,19 +34,25 @@ static inline int traced_stop(struct tproc *p, struct smco_err *err)
 	return r;
 }
 
-/* As puppet_do, with the tracer's event loop running meanwhile: fork and
- * signals stop the puppet, and calls are made in it. */
-static inline long traced_do(struct tracer *tr, struct puppet *p, puppet_fn fn,
-			     long a, long b)
+/* As puppet_wait, with the tracer's event loop running meanwhile: fork and
+ * signals stop the puppet, calls are made in it, and a stop that was asked for
+ * may come when nobody waits for it any more. */
+static inline long traced_wait(struct tracer *tr, struct puppet *p)
 {
 	struct pollfd fd = {.fd = p->answer, .events = POLLIN};
 	struct tevent ev;
-	puppet_begin(p, fn, a, b);
 	while (poll(&fd, 1, 0) <= 0)
 		if (tracer_next(tr, smco_now_ns() + NSEC_PER_MSEC, &ev) > 0 &&
 		    ev.kind == TEV_PROC_NEW)
 			tproc_resume_new(ev.proc);
 	return puppet_wait(p);
+}
+
+static inline long traced_do(struct tracer *tr, struct puppet *p, puppet_fn fn,
+			     long a, long b)
+{
+	puppet_begin(p, fn, a, b);
+	return traced_wait(tr, p);
 }
 
 #endif

@@ -91,7 +91,8 @@ void *malloc(size_t size)
 
 /* A hit is told, and its thread goes on, also without memory: what there is no
  * room for is not armed. */
-static void test_no_memory(struct access *a, struct puppet *pup)
+static void test_no_memory(struct tracer *tr, struct access *a,
+			   struct puppet *pup)
 {
 	struct access_hit hit = {0};
 	struct page_range r = {
@@ -102,7 +103,6 @@ static void test_no_memory(struct access *a, struct puppet *pup)
 	check_int(r.nr_reset, 1);
 	is_out_of_memory = true;
 	puppet_begin(pup, poke, 5, 9);
-	struct pollfd fd = {.fd = pup->answer, .events = POLLIN};
 	uint64_t end = smco_now_ns() + 20 * NSEC_PER_SEC;
 	unsigned nr = 0;
 	while (!nr && smco_now_ns() < end)
@@ -111,15 +111,10 @@ static void test_no_memory(struct access *a, struct puppet *pup)
 			if (hit.stopped)
 				access_uffd.resume(a, &hit);
 		}
-	int got;
-	do /* the reader may wake us just now */
-		got = poll(&fd, 1, 20000);
-	while (got < 0 && errno == EINTR);
+	long got = nr ? traced_wait(tr, pup) : 0;
 	is_out_of_memory = false;
 	check_int(nr, 1);
-	check_int(got, 1);
-	if (got == 1)
-		check_int(puppet_wait(pup), 9);
+	check_int(got, 9);
 }
 
 int main(void)
@@ -164,7 +159,7 @@ int main(void)
 	check(hit.range.user == &r);
 	if (told && hit.stopped)
 		access_uffd.resume(a, &hit);
-	check_int(puppet_wait(&pup), 7);
+	check_int(traced_wait(tr, &pup), 7);
 	check(!access_uffd.next_hit(a, &hit));
 	access_uffd.close(a);
 	check_int(traced_stop(p, NULL), 0);
@@ -173,7 +168,7 @@ int main(void)
 	tproc_cont(p);
 	if (!opened)
 		return tap_done();
-	test_no_memory(a, &pup);
+	test_no_memory(tr, a, &pup);
 	access_uffd.close(a);
 	tracer_destroy(tr);
 	puppet_end(&pup);
