@@ -298,6 +298,7 @@ static void handled(struct tracer *tr, const struct kind *k, int flags)
 	struct tproc *p = come(tr);
 	tproc_resume_new(p);
 	pass(tr, 5);
+	until_it_waits();
 	kill(pup.pid, SIGUSR1);
 	pass(tr, 20);
 	bool ends = !flags || k->expected == -EIDRM || k->b;

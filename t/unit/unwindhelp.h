@@ -61,6 +61,7 @@ static inline bool run_for(pid_t pid, uint64_t ns)
 struct comparison {
 	size_t samples, same, complete;
 	size_t ref_complete; /* by libdwfl */
+	size_t lost;	     /* differ, and neither way leads out */
 	size_t same_slots;   /* among same */
 	size_t frames;	     /* of all samples */
 	uint64_t table_ns, dwfl_ns;
@@ -129,7 +130,9 @@ static inline void compare_stack(struct comparison *c, struct sym_space *s,
 	c->dwfl_ns += t3 - t2;
 	n = real_frames(s, a, n);
 	m = real_frames(s, b, m);
-	if (n == m && !memcmp(a, b, n * sizeof(*a))) {
+	bool is_same = n == m && !memcmp(a, b, n * sizeof(*a));
+	c->lost += !is_same && !done && !done_b;
+	if (is_same) {
 		c->same++;
 		if (same_slots(sa, sb, n))
 			c->same_slots++;
