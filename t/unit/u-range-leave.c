@@ -247,7 +247,11 @@ static void dying(void)
 				bad = status;
 			}
 		}
-		ok += started && !bad && run("grep -q '^0 wrong' $D/out") == 0;
+		bool well = run("grep -q '^0 wrong' $D/out") == 0;
+		ok += started && !bad && well;
+		if (started && (bad || !well))
+			printf("# killed after %d ms: status %#x%s\n",
+			       60 + i * 9, bad, well ? "" : ", no good end");
 		never += !started;
 	}
 	gate = -1;
