@@ -1,5 +1,7 @@
 #include "reports/bitcoder.h"
 
+#include <limits.h>
+
 #define BIT_SEEN_MOST  30
 #define BEYOND_ALLOWED 4 /* bytes: zeros at the end are not written */
 #define HALF	       0x8000u
@@ -94,24 +96,41 @@ unsigned code_bits(struct bitcoder *c, struct bit_model *m, unsigned nr,
 	return node;
 }
 
-uint64_t code_number(struct bitcoder *c, struct number_model *m, uint64_t v)
+/* How many bits @v has, by the models of lengths at @m; 0, and the coder has
+ * failed, if what is read says more than @most. */
+static inline unsigned code_length(struct bitcoder *c, struct bit_model *m,
+				   unsigned most, uint64_t v)
 {
 	unsigned len = v ? 64 - (unsigned)__builtin_clzll(v) : 0;
-	len = code_bits(c, m->length, 7, len) - 128;
-	if (len > 64) {
-		bitcoder_fail(c);
-		return 0;
-	}
+	len = code_bits(c, m, 7, len) - 128;
+	if (len <= most)
+		return len;
+	bitcoder_fail(c);
+	return 0;
+}
+
+/* The @len bits of @v, of which the first is 1. Bits whose number with all
+ * before them is below @nr have a model each, at @m by that number, the others
+ * none. */
+static inline uint64_t code_rest(struct bitcoder *c, struct bit_model *m,
+				 unsigned nr, unsigned len, uint64_t v)
+{
 	if (len < 2)
 		return len;
 	uint64_t got = 1;
 	for (unsigned left = len - 1; left--;) {
 		bool bit = v >> left & 1;
-		bit = got < 8 ? code_bit(c, &m->first[len][got], bit)
-			      : split(c, HALF, bit);
+		bit = got < nr ? code_bit(c, &m[got], bit)
+			       : split(c, HALF, bit);
 		got = got << 1 | bit;
 	}
 	return got;
+}
+
+uint64_t code_number(struct bitcoder *c, struct number_model *m, uint64_t v)
+{
+	unsigned len = code_length(c, m->length, 64, v);
+	return code_rest(c, m->first[len], 8, len, v);
 }
 
 uint32_t code_number32(struct bitcoder *c, struct number_model *m, uint32_t v)
@@ -124,24 +143,11 @@ uint32_t code_number32(struct bitcoder *c, struct number_model *m, uint32_t v)
 
 uint32_t code_known32(struct bitcoder *c, struct known_model *m, uint32_t v)
 {
-	unsigned len = v ? 32 - (unsigned)__builtin_clz(v) : 0;
-	len = code_bits(c, m->length, 7, len) - 128;
-	if (len > 32) {
-		bitcoder_fail(c);
-		return 0;
-	}
-	if (len < 2)
-		return len;
+	unsigned len = code_length(c, m->length, 32, v);
 	/* The bits before, with the leading 1, and the length tell which. */
-	struct bit_model *at =
-		len <= KNOWN_BITS ? m->bit + (1u << (len - 1)) : NULL;
-	uint32_t got = 1;
-	for (unsigned left = len - 1; left--;) {
-		bool bit = v >> left & 1;
-		bit = at ? code_bit(c, &at[got], bit) : split(c, HALF, bit);
-		got = got << 1 | bit;
-	}
-	return got;
+	bool known = len && len <= KNOWN_BITS;
+	return (uint32_t)code_rest(c, &m->bit[known ? 1u << (len - 1) : 0],
+				   known ? UINT_MAX : 0, len, v);
 }
 
 static bool is_repeated(const uint64_t *candidate, unsigned i, unsigned valid)

@@ -85,12 +85,7 @@ static int compare(const void *va, const void *vb)
 	const struct model_phase_range *a = va, *b = vb;
 	if (a->phase != b->phase)
 		return a->phase < b->phase ? -1 : 1;
-	int c = strcmp(a->decl->file, b->decl->file);
-	if (!c)
-		c = strcmp(a->decl->function, b->decl->function);
-	if (!c && a->decl->line != b->decl->line)
-		c = a->decl->line < b->decl->line ? -1 : 1;
-	return c ? c : strcmp(a->type, b->type);
+	return range_compare_place(a->decl, a->type, b->decl, b->type);
 }
 
 void model_phase_ranges_finish(struct model_phase_ranges *m,

@@ -403,14 +403,20 @@ static enum finding judge(const struct model_range *r)
 	return f == FINDING_NONE && is_constant(r) ? FINDING_CONSTANT : f;
 }
 
+int range_compare_place(const struct trace_frame *a, const char *a_type,
+			const struct trace_frame *b, const char *b_type)
+{
+	int c = strcmp(a->file, b->file);
+	if (!c)
+		c = strcmp(a->function, b->function);
+	if (!c && a->line != b->line)
+		c = a->line < b->line ? -1 : 1;
+	return c ? c : strcmp(a_type, b_type);
+}
+
 int range_compare_decl(const struct model_range *a, const struct model_range *b)
 {
-	int c = strcmp(a->decl->file, b->decl->file);
-	if (!c)
-		c = strcmp(a->decl->function, b->decl->function);
-	if (!c && a->decl->line != b->decl->line)
-		c = a->decl->line < b->decl->line ? -1 : 1;
-	return c ? c : strcmp(a->type, b->type);
+	return range_compare_place(a->decl, a->type, b->decl, b->type);
 }
 
 static int by_decl(const void *a, const void *b)

@@ -55,8 +55,11 @@ struct model_range {
 	/* FINDING_SUBSCRIPT: the one furthest outside; else NULL. */
 	const struct model_subscript *subscript;
 };
-/* By where and as what they are declared; 0 = the same variable, of whatever
- * traces. */
+/* By the places of declaration, then by the names of the types; 0 = the same
+ * variable, of whatever traces. */
+int range_compare_place(const struct trace_frame *a, const char *a_type,
+			const struct trace_frame *b, const char *b_type);
+/* The same of two ranges. */
 int range_compare_decl(const struct model_range *a,
 		       const struct model_range *b);
 /* Those with a value, or @all, in that order; the caller frees. NULL: out of

@@ -12,7 +12,8 @@
 
 #include "supervisor/monitor/range-cache.h"
 #include "supervisor/probe/range-plan.h"
-#include "symbols/store.h"
+#include "t/unit/cache-sign.h"
+#include "t/unit/scratch.h"
 
 #define NR_PROGRAMS 3
 #define STUBS	    0x10000000 /* where they would be */
@@ -43,25 +44,25 @@ static bool keep(struct base *b, const struct variables *v, int dir,
 
 static bool build(struct base *b, const char *cmd, int dir)
 {
-	char full[512];
-	snprintf(full, sizeof(full), cmd, "/tmp/smco-fuzz-cache.tmp");
-	if (system(full) ||
-	    !(b->syms = sym_space_of_file("/tmp/smco-fuzz-cache.tmp")))
+	const char *prog = scratch_path("prog");
+	char full[4096 + 512];
+	snprintf(full, sizeof(full), cmd, prog);
+	if (system(full) || !(b->syms = sym_space_of_file(prog)))
 		return false;
 	range_cache_key(&b->key, b->syms, &all);
 	struct variables *v = variables_load(b->syms, 1, NULL, NULL, NULL);
 	bool fine = v && keep(b, v, dir, 0) && keep(b, v, dir, 1);
 	variables_destroy(v);
-	unlink("/tmp/smco-fuzz-cache.tmp");
+	unlink(prog);
 	return fine;
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	char path[] = "/tmp/smco-fuzz-cache-XXXXXX";
+	const char *cache = scratch_path("cache");
 	(void)argc, (void)argv;
-	if (!mkdtemp(path) || setenv("SMCO_CACHE_DIR", path, 1))
+	if (mkdir(cache, 0700) || setenv("SMCO_CACHE_DIR", cache, 1))
 		abort();
 	int dir = cachedir_open();
 	if (dir < 0 ||
@@ -77,28 +78,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		   dir))
 		abort();
 	close(dir);
-	rmdir(path);
+	scratch_remove();
 	return 0;
-}
-
-static uint64_t sum_of(const void *bytes, size_t len)
-{
-	struct store_sum sum;
-	store_sum_init(&sum);
-	store_sum_add(&sum, bytes, len);
-	return store_sum_end(&sum);
-}
-
-static void sign(uint8_t *bytes, size_t len)
-{
-	struct range_cache_head h;
-	if (len < sizeof(h))
-		return;
-	memcpy(&h, bytes, sizeof(h));
-	h.len = len;
-	h.sum = sum_of(bytes + sizeof(h), len - sizeof(h));
-	h.head_sum = sum_of(&h, offsetof(struct range_cache_head, head_sum));
-	memcpy(bytes, &h, sizeof(h));
 }
 
 /* What is done with a function when its sensors go in. */
@@ -166,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		cut = n ? cut : at;
 		memset(bytes + at, data[i + 5], n < len - at ? n : len - at);
 	}
-	sign(bytes, cut);
+	cache_sign(bytes, cut);
 	struct variables *v;
 	struct range_plan *plan;
 	/* What is taken goes with its pages; here go those behind it. */

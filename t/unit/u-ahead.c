@@ -4,12 +4,12 @@
  */
 #include "t/unit/tap.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "reports/ahead.h"
 #include "t/unit/scratch.h"
 #include "t/unit/trace-random.h"
+#include "t/unit/trace-show.h"
 
 #define NR    90000 /* several times what is decoded ahead */
 #define NEVER UINT64_MAX
@@ -35,17 +35,6 @@ static void write_trace(const char *path)
 			trace_sync(w, NULL);
 	}
 	trace_writer_close(w, NULL);
-}
-
-static void load(const char *path)
-{
-	struct stat st;
-	FILE *f = fopen(path, "r");
-	fstat(fileno(f), &st);
-	file_size = (size_t)st.st_size;
-	file = malloc(file_size);
-	check_int(fread(file, 1, file_size, f), file_size);
-	fclose(f);
 }
 
 static struct trace_reader *open_file(void)
@@ -107,7 +96,8 @@ int main(void)
 {
 	const char *path = scratch_path("ahead.trace");
 	write_trace(path);
-	load(path);
+	file = show_load(path, &file_size);
+	check(file && file_size);
 	check_int(compare(0), NR);
 	check_int(compare(NEVER), NR); /* without a thread */
 	stop_anywhere();

@@ -11,6 +11,7 @@
 #include "supervisor/monitor/range-cache.h"
 #include "supervisor/probe/range-plan.h"
 #include "symbols/varstore.h"
+#include "t/unit/cache-sign.h"
 
 static const struct range_select all;
 
@@ -247,23 +248,6 @@ static uint8_t *copy(const uint8_t *bytes, size_t len)
 	return to;
 }
 
-static uint64_t sum_of(const void *bytes, size_t len)
-{
-	struct store_sum sum;
-	store_sum_init(&sum);
-	store_sum_add(&sum, bytes, len);
-	return store_sum_end(&sum);
-}
-
-/* As somebody would who wants it to be believed. */
-static void sign(uint8_t *bytes, size_t len)
-{
-	struct range_cache_head *h = (void *)bytes;
-	h->len = len;
-	h->sum = sum_of(bytes + sizeof(*h), len - sizeof(*h));
-	h->head_sum = sum_of(h, offsetof(struct range_cache_head, head_sum));
-}
-
 static bool take(uint8_t *bytes, size_t len, const struct kept *k)
 {
 	struct variables *v;
@@ -310,13 +294,13 @@ static void test_damage(const char *name, size_t windows, size_t step)
 		for (size_t n = 0; n < sizeof(values); n++) {
 			uint8_t *bad = copy(bytes, len);
 			bad[i] = values[n];
-			sign(bad, len);
+			cache_sign(bad, len);
 			accepted += take(bad, len, &k);
 			nr++;
 		}
 	for (size_t i = sizeof(struct range_cache_head); i < len; i += 8) {
 		uint8_t *bad = copy(bytes, i);
-		sign(bad, i);
+		cache_sign(bad, i);
 		cut += take(bad, i, &k);
 	}
 	check_int(cut, 0);

@@ -6,7 +6,6 @@
 #include "t/unit/tap.h"
 
 #include <malloc.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "reports/disk.h"
@@ -52,17 +51,6 @@ static void write_trace(const char *path)
 			trace_sync(w, NULL);
 	}
 	trace_writer_close(w, NULL);
-}
-
-static void load(const char *path)
-{
-	struct stat st;
-	FILE *f = fopen(path, "r");
-	fstat(fileno(f), &st);
-	file_size = (size_t)st.st_size;
-	file = malloc(file_size);
-	check_int(fread(file, 1, file_size, f), file_size);
-	fclose(f);
 }
 
 struct outcome {
@@ -284,7 +272,8 @@ static void rows(const char *path, bool otherwise)
 	}
 	trace_writer_close(w, NULL);
 	free(file);
-	load(path);
+	file = show_load(path, &file_size);
+	check(file && file_size);
 	for (size_t at = sizeof(struct disk_header); at < file_size; nr++) {
 		size_t start = at;
 		at = show_chunk(file, file_size, at, &h);
@@ -343,7 +332,8 @@ int main(void)
 	mallopt(M_MMAP_THRESHOLD, 256 << 20);
 	random_state = 42;
 	write_trace(path);
-	load(path);
+	file = show_load(path, &file_size);
+	check(file && file_size);
 	whole();
 	cut_at_every_byte();
 	flip_bits();
