@@ -128,6 +128,8 @@ struct ahead *ahead_begin(struct trace_reader *r, uint64_t at_least_bytes)
 	a->reader = r;
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->changed, NULL);
+	if (!at_least_bytes)
+		at_least_bytes = AHEAD_WORTH_BYTES;
 	if (trace_file_bytes(r) >= at_least_bytes)
 		start(a);
 	return a;

@@ -11,13 +11,13 @@
 
 struct ahead;
 
-/* Traces shorter than this are not worth a thread. */
+/* Traces shorter than this are not worth a thread, unless one is asked for. */
 #define AHEAD_WORTH_BYTES (4u << 20)
 
 /*
  * From where @r stands. Until ahead_end() @r may only be asked for names and
- * meta. @at_least_bytes: of the file, so that there is a thread at all. NULL if
- * out of memory.
+ * meta. @at_least_bytes: of the file, so that there is a thread at all; 0 =
+ * AHEAD_WORTH_BYTES. NULL if out of memory.
  */
 struct ahead *ahead_begin(struct trace_reader *r, uint64_t at_least_bytes);
 /* As trace_next(), in the same order: 1, 0 at the end, and then ever more;

@@ -533,12 +533,14 @@ static int take_summary(const struct summary *s, struct diff_pool *pool,
 	return rc || pool->failed ? SMCO_NOMEM : SMCO_OK;
 }
 
-int diff_run_read(struct trace_reader *reader, struct diff_pool *pool,
-		  struct diff_run *ret, struct smco_err *err)
+int diff_run_read(struct trace_reader *reader, uint64_t ahead_bytes,
+		  struct diff_pool *pool, struct diff_run *ret,
+		  struct smco_err *err)
 {
 	struct summary *s;
 	*ret = (struct diff_run){.path = ""};
-	static const struct select sums = {.only_sums = true};
+	const struct select sums = {.only_sums = true,
+				    .ahead_bytes = ahead_bytes};
 	struct summary_input input = {.reader = reader};
 	int rc = summary_load_files(&input, 1, &sums, &s, err);
 	if (rc)

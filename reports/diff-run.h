@@ -119,10 +119,11 @@ bool diff_item_begins(const struct diff_item *item,
 /* Of what diff_item_begins compares, chained by @seed. */
 uint64_t diff_frame_hash(uint64_t seed, const struct diff_frame *f);
 
-/* Takes all of @reader, which must not have been read from. SMCO_EMPTY: there
- * is nothing in it. */
-int diff_run_read(struct trace_reader *reader, struct diff_pool *pool,
-		  struct diff_run *ret, struct smco_err *err);
+/* Takes all of @reader, which must not have been read from. @ahead_bytes: as of
+ * struct select. SMCO_EMPTY: there is nothing in it. */
+int diff_run_read(struct trace_reader *reader, uint64_t ahead_bytes,
+		  struct diff_pool *pool, struct diff_run *ret,
+		  struct smco_err *err);
 void diff_run_free(struct diff_run *run);
 
 /* The file that a command line runs, without its directory: "python3" of

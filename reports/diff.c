@@ -20,7 +20,7 @@ int diff_add_reader(struct diff *d, int side, struct trace_reader *reader,
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	s->run = grown;
 	struct diff_run *run = &s->run[s->nr_runs];
-	int rc = diff_run_read(reader, &d->pool, run, &why);
+	int rc = diff_run_read(reader, d->ahead_bytes, &d->pool, run, &why);
 	if (rc)
 		return smco_fail(err, rc, 0, "%s: %s", path, why.msg);
 	run->path = path;

@@ -74,6 +74,7 @@ struct diff_config {
 
 struct diff {
 	struct diff_pool pool;
+	uint64_t ahead_bytes; /* the caller's; as of struct select */
 	struct diff_side side[DIFF_SIDES];
 	struct diff_change *change; /* owned; [0] is the run as a whole, then
 				     * those that changed, most important

@@ -348,7 +348,8 @@ static int load_file(struct summary *s, uint32_t file)
 			       &s->file[file].counts);
 	if (rc)
 		return rc;
-	struct ahead *a = ahead_begin(s->file[file].reader, AHEAD_WORTH_BYTES);
+	struct ahead *a =
+		ahead_begin(s->file[file].reader, s->select.ahead_bytes);
 	if (!a)
 		return SMCO_NOMEM;
 	while ((rc = ahead_next(a, &record)) != 0) {

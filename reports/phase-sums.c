@@ -166,7 +166,7 @@ static int add_records(struct summary *s, struct by_thread *all, uint32_t file)
 	uint32_t pid;
 	int rc;
 	trace_rewind(reader);
-	struct ahead *a = ahead_begin(reader, AHEAD_WORTH_BYTES);
+	struct ahead *a = ahead_begin(reader, s->select.ahead_bytes);
 	if (!a)
 		return SMCO_NOMEM;
 	while ((rc = ahead_next(a, &r)) != 0) {

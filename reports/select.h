@@ -32,6 +32,9 @@ struct select {
 	/* Memory for putting naps in order, and for keeping them: what is more
 	 * goes to a temporary file; 0 = SELECT_NAP_BYTES. */
 	size_t nap_bytes;
+	/* A trace of so many bytes is decoded by a thread of its own; 0 =
+	 * AHEAD_WORTH_BYTES. */
+	uint64_t ahead_bytes;
 };
 
 static inline bool select_time(const struct select *s, uint64_t time_ns)

@@ -1,6 +1,7 @@
 /*
  * The comparison of a mutated trace with the sample session, in either
- * direction (the first byte), and with itself; everything is printed.
+ * direction (the first byte), and with itself; everything is printed. Unless
+ * that byte says otherwise a thread decodes them.
  */
 #include "reports/diff-print.h"
 #include "t/fuzz/trace-mutate.h"
@@ -50,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!file)
 		return 0;
 	int side = data[0] & 1;
+	d.ahead_bytes = data[0] & 4 ? 0 : 1;
 	add(&d, side, file, len);
 	add(&d, !side, sample.data, sample.size);
 	if (data[0] & 2) {

@@ -1,7 +1,7 @@
 /*
  * Every report of a mutated trace, or of that and the session it was made of
- * together. The first byte says which, the second what is asked for; the rest
- * is the trace's.
+ * together. The first byte says which, and whether a thread decodes it, the
+ * second what is asked for; the rest is the trace's.
  */
 #include "t/fuzz/trace-mutate.h"
 
@@ -19,7 +19,8 @@ enum report {
 	REPORT_CTF,
 	REPORT_SECTION, /* this and all above: of a section */
 	REPORT_NR = 16,
-	REPORT_TWO = 16, /* of two files; a bit above the others */
+	REPORT_TWO = 16,  /* of two files; a bit above the others */
+	REPORT_HERE = 32, /* no thread decodes; the next bit */
 };
 
 static void must(int rc)
@@ -76,11 +77,13 @@ static void print(unsigned which, unsigned how, const uint8_t *file, size_t len,
 				.to_ns = how & 128 ? SAMPLE_MS(20000) : 0};
 	struct summary_input input[2] = {{.name = "x"}, {.name = "y"}};
 	size_t nr = which & REPORT_TWO ? 2 : 1;
+	bool here = which & REPORT_HERE;
 	struct summary *s;
 	which %= REPORT_NR;
 	select.only_sums = which == REPORT_SUMMARY || which == REPORT_FOLDED;
 	select.phase_sums = !select.only_sums;
 	select.nap_bytes = how & 4 ? 1000 : 0;
+	select.ahead_bytes = here ? 0 : 1;
 	if (trace_reader_open_mem(file, len, &input[0].reader, NULL))
 		return;
 	if (nr == 2)
@@ -124,7 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t *file = mutate(data + 2, size - 2, &len);
 	if (!file)
 		return 0;
-	unsigned which = data[0] % (REPORT_NR + REPORT_TWO);
+	unsigned which = data[0] % (2 * REPORT_HERE);
 	FILE *f = open_memstream(&text, &text_size);
 	print(which, data[1], file, len, f);
 	fclose(f);

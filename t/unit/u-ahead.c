@@ -11,8 +11,9 @@
 #include "t/unit/trace-random.h"
 #include "t/unit/trace-show.h"
 
-#define NR    90000 /* several times what is decoded ahead */
-#define NEVER UINT64_MAX
+#define NR     90000 /* several times what is decoded ahead */
+#define NEVER  UINT64_MAX
+#define ALWAYS 1
 
 static uint8_t *file;
 static size_t file_size;
@@ -78,7 +79,7 @@ static void stop_anywhere(void)
 	struct record got;
 	unsigned nr = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(after); i++) {
-		struct ahead *a = ahead_begin(r, 0);
+		struct ahead *a = ahead_begin(r, ALWAYS);
 		for (unsigned j = 0; j < after[i]; j++)
 			nr += ahead_next(a, &got) == 1;
 		ahead_end(a);
@@ -98,12 +99,12 @@ int main(void)
 	write_trace(path);
 	file = show_load(path, &file_size);
 	check(file && file_size);
-	check_int(compare(0), NR);
+	check_int(compare(ALWAYS), NR);
 	check_int(compare(NEVER), NR); /* without a thread */
 	stop_anywhere();
 	for (size_t at = file_size / 7; at < file_size; at += file_size / 7)
 		file[at] ^= 0x55;
-	unsigned nr = compare(0);
+	unsigned nr = compare(ALWAYS);
 	check(nr > 0 && nr < NR);
 	check_int(compare(NEVER), nr);
 	free(file);

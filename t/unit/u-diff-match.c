@@ -36,7 +36,7 @@ static void load(const struct stacks *stacks, const char *build,
 							    .dir = dir});
 	struct trace_reader *reader;
 	if (trace_reader_open(path, &reader, NULL) ||
-	    diff_run_read(reader, &pool, run, NULL))
+	    diff_run_read(reader, 0, &pool, run, NULL))
 		abort();
 	trace_reader_close(reader);
 }
