@@ -203,12 +203,11 @@ static int try_every(const struct counter_every *every, struct pmu_event *ret,
 	return pmu_try(ret, err);
 }
 
-int counter_plan_make(const struct pmu_event *events, size_t nr,
-		      bool if_available, const struct counter_every *every,
-		      struct counter_plan *ret, struct smco_err *err)
+static int make(const struct pmu_event *events, size_t nr, bool if_available,
+		const struct counter_every *every, struct counter_plan *p,
+		struct smco_err *err)
 {
 	struct pmu_event ends;
-	struct counter_plan p = {0};
 	struct smco_err why = {0};
 	_cleanup_free_ struct builder *b = calloc(1, sizeof(*b));
 	_cleanup_free_ struct pmu_event *tried = calloc(nr + 1, sizeof(*tried));
@@ -235,11 +234,27 @@ int counter_plan_make(const struct pmu_event *events, size_t nr,
 	}
 	if (!b->nr_groups)
 		return not_here(&why, err);
-	say_missing(missing, p.missing, sizeof(p.missing));
-	if (lay_out(b, &p))
+	say_missing(missing, p->missing, sizeof(p->missing));
+	if (lay_out(b, p))
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	*ret = p;
 	return 0;
+}
+
+int counter_plan_make(const struct pmu_event *events, size_t nr,
+		      bool if_available, const struct counter_every *every,
+		      struct counter_plan *ret, struct smco_err *err)
+{
+	struct counter_plan p = {0};
+	for (size_t i = 0; i < nr; i++)
+		pmu_hold(&p.hold, &events[i]);
+	if (every)
+		pmu_hold(&p.hold, &every->ev);
+	int rc = make(events, nr, if_available, every, &p, err);
+	if (rc)
+		counter_plan_deinit(&p);
+	else
+		*ret = p;
+	return rc;
 }
 
 int counter_plan_default(const struct counter_every *every,
@@ -321,5 +336,6 @@ void counter_plan_deinit(struct counter_plan *p)
 {
 	free(p->event);
 	p->event = NULL;
+	pmu_hold_end(&p->hold);
 	p->nr_events = p->nr_groups = 0;
 }

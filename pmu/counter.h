@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "pmu/event.h"
+#include "pmu/hold.h"
 
 #define COUNTER_MAX_GROUPS 32
 #define COUNTER_GROUP_MAX  16 /* events of one group */
@@ -31,6 +32,7 @@ struct counter_plan {
 	size_t nr_groups;
 	/* What was left out and why: "a, b: why; c: why"; "" = nothing. */
 	char missing[900];
+	struct pmu_hold hold; /* its tracepoints, as long as it lives */
 };
 
 /* @ev ends an interval each @nr times that a thread counts it. */

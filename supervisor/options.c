@@ -160,10 +160,13 @@ static int parse_events(const char *text, struct options *o,
 	if (!*text)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "--event: the list is empty");
-	if (o->events)
-		return smco_fail(err, SMCO_FORMAT, 0,
-				 "--event: one list, with commas; not several");
-	o->events = text;
+	size_t len = o->events ? strlen(o->events) : 0;
+	size_t size = len + strlen(text) + 2;
+	char *all = realloc(o->events, size);
+	if (!all)
+		return smco_fail(err, SMCO_NOMEM, errno, "--event");
+	snprintf(all + len, size - len, "%s%s", len ? "," : "", text);
+	o->events = all;
 	return 0;
 }
 
@@ -426,6 +429,8 @@ void options_deinit(struct options *o)
 	free(o->pids);
 	o->pids = NULL;
 	o->nr_pids = 0;
+	free(o->events);
+	o->events = NULL;
 }
 
 bool options_use_color(const struct options *o, const char *no_color,

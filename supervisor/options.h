@@ -73,8 +73,8 @@ struct options {
 	uint64_t duration_ns; /* 0 = until the program ends */
 	uint64_t nap_ns;      /* threshold */
 	uint64_t min_size_bytes;
-	unsigned monitors;  /* enum options_monitors */
-	const char *events; /* of the counters, unparsed; NULL = default set */
+	unsigned monitors; /* enum options_monitors */
+	char *events;	   /* of the counters, all lists; NULL = default set */
 	uint64_t interval_ns;	 /* between readings of the counters */
 	uint64_t every_nr;	 /* or so many events of a thread; 0 = not */
 	const char *every_event; /* which; into argv */

@@ -128,6 +128,48 @@ static void test_plan(void)
 	counter_plan_deinit(&p);
 }
 
+/* Counters that this process has open. */
+static unsigned nr_open(void)
+{
+	unsigned nr = 0;
+	char path[40], to[40];
+	for (int fd = 0; fd < 200; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		ssize_t n = readlink(path, to, sizeof(to) - 1);
+		to[n > 0 ? n : 0] = '\0';
+		nr += !strcmp(to, "anon_inode:[perf_event]");
+	}
+	return nr;
+}
+
+/* Of each tracepoint one, however often it is counted, and of nothing else. */
+static void test_hold(void)
+{
+	struct counter_plan p, q;
+	struct pmu_event ev;
+	if (pmu_event_parse("raw_syscalls:sys_enter", &ev, NULL) ||
+	    pmu_try(&ev, NULL)) {
+		check_msg(geteuid() != 0, "tracepoints may be counted");
+		return;
+	}
+	check_int(nr_open(), 0);
+	if (!plan_of("page-faults,raw_syscalls:sys_enter,syscalls-io,"
+		     "raw_syscalls:sys_exit,syscalls-file",
+		     &p))
+		return;
+	check_int(p.nr_events, 5);
+	check_int(nr_open(), 2);
+	check_int(counter_plan_make(&ev, 1, false, NULL, &q, NULL), 0);
+	check_int(nr_open(), 3);
+	counter_plan_deinit(&p);
+	check_int(nr_open(), 1);
+	counter_plan_deinit(&q);
+	check_int(nr_open(), 0);
+	ev.attr.config = UINT64_MAX;
+	check(counter_plan_make(&ev, 1, false, NULL, &p, NULL) < 0);
+	check_int(nr_open(), 0);
+}
+
 /* An event that no machine has, beside one that all have. */
 static void test_missing(void)
 {
@@ -446,6 +488,7 @@ int main(void)
 	struct counter_plan p;
 	test_plan();
 	test_missing();
+	test_hold();
 	if (plan_of("page-faults,context-switches", &p)) {
 		test_now(&p);
 		test_pause(&p);

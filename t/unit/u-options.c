@@ -317,7 +317,6 @@ static const struct {
 			 "0"},
 	{"-e cs --interval 0 c", "--interval: must be at least 1ms"},
 	{"-e cs --interval 1us c", "--interval: must be at least 1ms"},
-	{"-e cs -e cs c", "--event: one list, with commas; not several"},
 	{"-m range c", NULL},
 	{"-m ranges c",
 	 "--monitor: unknown 'ranges'; known: nap, counters, range, samples"},
@@ -396,6 +395,11 @@ static void test_command(void)
 	check_int(parse("-o x.%n.%p.%% -p 12", &o, NULL), 0);
 	check(!o.command);
 	check_str(o.output, "x.%n.%p.%%");
+	options_deinit(&o);
+	check_int(parse("-e cs --event=page-faults,faults -e msr/tsc/ c", &o,
+			NULL),
+		  0);
+	check_str(o.events, "cs,page-faults,faults,msr/tsc/");
 	options_deinit(&o);
 }
 
