@@ -38,20 +38,40 @@ static bool is_as_it_was(const struct linkmap *l, struct tproc *p)
 	       !memcmp(now, l->last, sizeof(now));
 }
 
-bool linkmap_changed(struct linkmap *l, struct tproc *p)
+/* The first of the list; 0: there is none, or it is being changed. */
+static taddr_t first(struct linkmap *l, struct tproc *p)
 {
 	uint64_t debug[DEBUG_WORDS];
-	struct walk w;
 	if (!l->is_tried)
 		l->debug = tproc_r_debug(p);
 	l->is_tried = true;
-	if (!l->debug)
-		return false;
+	if (!l->debug || tmem_read(p, l->debug, debug, sizeof(debug)) ||
+	    (uint32_t)debug[DEBUG_STATE] != STATE_CONSISTENT)
+		return 0;
+	return debug[DEBUG_MAP];
+}
+
+bool linkmap_holds(struct linkmap *l, struct tproc *p, uint64_t bias)
+{
+	uint64_t map[MAP_WORDS];
+	taddr_t at = first(l, p);
+	for (unsigned i = 0; at && i < MAX_MODULES; i++) {
+		if (tmem_read(p, at, map, sizeof(map)))
+			return false;
+		if (map[MAP_ADDR] == bias)
+			return true;
+		at = map[MAP_NEXT];
+	}
+	return false;
+}
+
+bool linkmap_changed(struct linkmap *l, struct tproc *p)
+{
+	struct walk w;
 	if (is_as_it_was(l, p))
 		return false;
-	if (tmem_read(p, l->debug, debug, sizeof(debug)) ||
-	    (uint32_t)debug[DEBUG_STATE] != STATE_CONSISTENT ||
-	    !walk(p, debug[DEBUG_MAP], &w))
+	taddr_t at = first(l, p);
+	if (!at || !walk(p, at, &w))
 		return false;
 	bool is_other = !l->is_known || w.nr != l->nr || w.sum != l->sum;
 	l->is_known = true;

@@ -27,5 +27,11 @@ struct linkmap {
  * may run.
  */
 bool linkmap_changed(struct linkmap *l, struct tproc *p);
+/*
+ * Is a module loaded whose addresses are the file's plus @bias? False, too,
+ * while the list is being changed. If the process is stopped it stays so until
+ * it goes on: the linker says that it changes the list before it unmaps.
+ */
+bool linkmap_holds(struct linkmap *l, struct tproc *p, uint64_t bias);
 
 #endif

@@ -47,6 +47,8 @@ static const char help_text[] =
 	"times\n"
 	"      --function GLOB      range: only variables of these functions\n"
 	"      --file GLOB          range: only those declared in these files\n"
+	"      --library GLOB       range: of libraries only these, also the\n"
+	"                             system's; or 'none'\n"
 	"      --watch PATH         range: also this member behind pointers,\n"
 	"                             as 'conf->limit'\n"
 	"      --no-cache           range: do not keep what is read of "

@@ -60,6 +60,7 @@ enum { /* long options without a letter */
        OPT_VAR,
        OPT_FUNCTION,
        OPT_FILE,
+       OPT_LIBRARY,
        OPT_WATCH,
        OPT_NO_CACHE,
 };
@@ -85,6 +86,7 @@ static const struct option long_options[] = {
 	{"var", required_argument, NULL, OPT_VAR},
 	{"function", required_argument, NULL, OPT_FUNCTION},
 	{"file", required_argument, NULL, OPT_FILE},
+	{"library", required_argument, NULL, OPT_LIBRARY},
 	{"watch", required_argument, NULL, OPT_WATCH},
 	{"min-size", required_argument, NULL, OPT_MIN_SIZE},
 	{"mechanism", required_argument, NULL, OPT_MECHANISM},
@@ -251,6 +253,9 @@ static int take_option(int c, struct options *o, struct smco_err *err)
 				    err);
 	case OPT_FILE:
 		return options_glob(optarg, "--file", &o->select.files, err);
+	case OPT_LIBRARY:
+		return options_glob(optarg, "--library", &o->select.libraries,
+				    err);
 	case OPT_WATCH:
 		return options_glob(optarg, "--watch", &o->select.paths, err);
 	case OPT_NO_CACHE:
@@ -331,7 +336,8 @@ static int check_whole(const struct options *o, struct smco_err *err)
 				 "smco-trace, not for -p");
 	if (!(o->monitors & MONITOR_COUNTERS) &&
 	    (o->events || (o->interval_ns && !o->nr_phases) || o->every_nr ||
-	     (o->if_available && !o->nr_phases)))
+	     (o->if_available && !o->nr_phases &&
+	      !(o->monitors & MONITOR_RANGE))))
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "%s is for counters: add them to -m",
 				 o->events ? "--event"
@@ -351,12 +357,14 @@ static int check_whole(const struct options *o, struct smco_err *err)
 				 "phases cost something: --target must be more "
 				 "than 0");
 	if (!(o->monitors & MONITOR_RANGE) &&
-	    (range_select_any(&o->select) || o->select.paths.nr))
+	    (range_select_any(&o->select) || o->select.libraries.nr ||
+	     o->select.paths.nr))
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "%s is for ranges: add range to -m",
 				 o->select.vars.nr	  ? "--var"
 				 : o->select.functions.nr ? "--function"
 				 : o->select.files.nr	  ? "--file"
+				 : o->select.libraries.nr ? "--library"
 							  : "--watch");
 	if (o->quiet && o->verbose)
 		return smco_fail(err, SMCO_FORMAT, 0,

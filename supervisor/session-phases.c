@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "supervisor/command.h"
 #include "supervisor/session-private.h"
 
 /* A process that had no CPU to stop on is not asked again at once. */
@@ -29,69 +28,21 @@ static uint32_t pid_of(void *ctx, uint32_t tid)
 	return 0;
 }
 
-/* All files that are mapped executable. */
-static int expect_mapped(struct session *s, pid_t pid, struct smco_err *err)
+static int expect_file(struct session *s, const char *path, const char *open,
+		       bool is_library, struct smco_err *err)
 {
-	struct tmaps maps;
-	char path[64];
-	int rc = tmaps_read(pid, &maps, err);
-	if (rc)
-		return rc == SMCO_GONE ? 0 : rc;
-	for (size_t i = 0; !rc && i < maps.nr; i++) {
-		const struct tmap *m = &maps.maps[i];
-		if (!(m->prot & PROT_EXEC) || !m->inode)
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx",
-			 (int)pid, (unsigned long long)m->start,
-			 (unsigned long long)m->end);
-		rc = phases_expect(s->phases,
-				   access(path, R_OK) ? m->path : path, err);
-	}
-	tmaps_deinit(&maps);
-	return rc;
-}
-
-/* What the linker will load is asked of it: it lists, and runs nothing. */
-static int expect_libraries(struct session *s, const char *path,
-			    struct smco_err *err)
-{
-	char line[4096], list[8300];
-	int rc = 0;
-	if (strchr(path, '\'') || strlen(path) > 4096)
-		return 0;
-	snprintf(list, sizeof(list),
-		 "/lib64/ld-linux-x86-64.so.2 --list '%s' "
-		 "2>/dev/null </dev/null",
-		 path);
-	FILE *f = popen(list, "re");
-	while (f && !rc && fgets(line, sizeof(line), f)) {
-		char *from = strchr(line, '/'), *to = strstr(line, " (0x");
-		if (!from || !to || to < from)
-			continue;
-		*to = '\0';
-		rc = phases_expect(s->phases, from, err);
-	}
-	if (f)
-		pclose(f);
-	return rc;
+	(void)path;
+	(void)is_library;
+	return phases_expect(s->phases, open, err);
 }
 
 static int expect(struct session *s, struct smco_err *err)
 {
 	const struct options *o = s->opt;
-	int rc = 0;
-	if (o->command) {
-		_cleanup_free_ char *found = command_find(o->command[0]);
-		_cleanup_free_ char *path =
-			found ? realpath(found, NULL) : NULL;
-		if (!path) /* what cannot be run is said by whoever tries */
-			return 0;
-		rc = phases_expect(s->phases, path, err);
-		if (!rc)
-			rc = expect_libraries(s, path, err);
-	}
-	for (size_t i = 0; !rc && i < o->nr_pids; i++)
-		rc = expect_mapped(s, o->pids[i], err);
+	bool any;
+	int rc = session_each_file(s, expect_file, &any, err);
+	if (!rc && !any) /* what cannot be run is said by whoever tries */
+		return 0;
 	if (!rc && o->if_available)
 		phases_wait(s->phases);
 	else if (!rc)

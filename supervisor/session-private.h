@@ -119,6 +119,15 @@ void session_flush(struct session *s, uint64_t now_ns);
 /* The program is gone or left alone: totals, coverage, names; closes. */
 int session_finish_trace(struct session *s, struct smco_err *err);
 
+/* session-files.c: the program's file, or those of processes, then their
+ * libraries; until it returns other than 0, which is passed on. @open: what to
+ * open for @path. *any_ret is false where there is no such command. */
+typedef int (*session_file_fn)(struct session *s, const char *path,
+			       const char *open, bool is_library,
+			       struct smco_err *err);
+int session_each_file(struct session *s, session_file_fn fn, bool *any_ret,
+		      struct smco_err *err);
+
 /* session-counters.c: the counters' part of it all; nothing without them */
 int session_counters_create(struct session *s, struct tracer_options *topt,
 			    struct smco_err *err);
@@ -157,6 +166,8 @@ void session_range_task(struct session *s, const struct tevent *ev);
 void session_range_process(struct session *s, struct watched *w,
 			   const struct tevent *ev);
 /* It goes, or is left alone: then its tasks are stopped. */
+/* TEV_LIBS. */
+void session_range_libraries(struct session *s, struct watched *w);
 void session_range_drop(struct session *s, struct watched *w, bool gone);
 uint64_t session_range_due_ns(const struct session *s);
 

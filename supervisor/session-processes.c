@@ -348,6 +348,8 @@ void session_dispatch(struct session *s, struct tevent *ev)
 			plant(s, w);
 		if (w)
 			session_phases_process(s, w, ev);
+		if (w)
+			session_range_libraries(s, w);
 		tracer_resume(s->tracer, ev->task, 0);
 		break;
 	case TEV_TRAP:

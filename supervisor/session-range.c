@@ -1,10 +1,6 @@
 /* Which processes the range monitor hears of, and when. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "supervisor/command.h"
 #include "supervisor/session-private.h"
 
 /* There may be a hundred thousand at once: what has no room has it later. */
@@ -55,29 +51,21 @@ static void presence(void *ctx, struct tproc *p, enum range_presence *ret)
 				 : RANGE_OUT;
 }
 
-/* The files that will be watched, read before anything runs or is stopped. */
+static int expect_file(struct session *s, const char *path, const char *open,
+		       bool is_library, struct smco_err *err)
+{
+	/* As mappings will have it: links are followed. */
+	_cleanup_free_ char *real = realpath(path, NULL);
+	return range_expect(s->range, real ? real : path, real ? real : open,
+			    is_library, err);
+}
+
 static int expect(struct session *s, struct smco_err *err)
 {
-	const struct options *o = s->opt;
-	if (o->command) {
-		_cleanup_free_ char *found = command_find(o->command[0]);
-		_cleanup_free_ char *path =
-			found ? realpath(found, NULL) : NULL;
-		/* What cannot be run is said by whoever tries. */
-		return path ? range_expect(s->range, path, err) : 0;
-	}
-	for (size_t i = 0; i < o->nr_pids; i++) {
-		char link[64], path[4096];
-		snprintf(link, sizeof(link), "/proc/%d/exe", (int)o->pids[i]);
-		ssize_t n = readlink(link, path, sizeof(path) - 1);
-		if (n <= 0)
-			continue;
-		path[n] = '\0';
-		int rc = range_expect(s->range, path, err);
-		if (rc)
-			return rc;
-	}
-	return 0;
+	bool any;
+	int rc = session_each_file(s, expect_file, &any, err);
+	/* What is selected may be in a library that is loaded later. */
+	return rc || s->opt->if_available ? rc : range_check(s->range, err);
 }
 
 int session_range_create(struct session *s, struct tracer_options *topt,
@@ -127,6 +115,14 @@ void session_range_process(struct session *s, struct watched *w,
 		w->range = range_proc_create(s->range, w->proc);
 	else
 		s->nr_unwatched++;
+	if (ev->why == TPROC_ATTACHED)
+		range_proc_libraries(s->range, w->range, false);
+}
+
+void session_range_libraries(struct session *s, struct watched *w)
+{
+	if (s->range)
+		range_proc_libraries(s->range, w->range, true);
 }
 
 void session_range_drop(struct session *s, struct watched *w, bool gone)

@@ -412,7 +412,8 @@ int session_create(const struct options *o, struct session **ret,
 	struct tracer_options topt = {
 		.follow = o->follow,
 		.kill_on_exit = o->kill_on_exit && o->command,
-		.no_libs = !(o->monitors & (MONITOR_NAP | MONITOR_PHASES)),
+		.no_libs = !(o->monitors &
+			     (MONITOR_NAP | MONITOR_PHASES | MONITOR_RANGE)),
 		.before_exec = before_exec,
 		.before_exec_ctx = s,
 	};

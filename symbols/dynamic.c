@@ -60,6 +60,9 @@ bool dynamic_read(Elf *elf, uint64_t bias, struct dynamic *ret)
 			soname = d.d_un.d_val;
 		else if (d.d_tag == DT_NEEDED)
 			ret->has_needed = true;
+		else if (d.d_tag == DT_TEXTREL ||
+			 (d.d_tag == DT_FLAGS && d.d_un.d_val & DF_TEXTREL))
+			ret->has_text_relocs = true;
 	}
 	size_t syms_len = 0, strings_len = 0;
 	const char *strings = table(elf, strtab, bias, &strings_len);

@@ -17,6 +17,7 @@ struct dynamic {
 	size_t strings_len;
 	const char *soname; /* NULL if none */
 	bool has_needed;
+	bool has_text_relocs; /* the linker will write into its code */
 };
 
 /*

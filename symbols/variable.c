@@ -8,6 +8,7 @@
 
 #include "symbols/debugfile.h"
 #include "symbols/space.h"
+#include "symbols/dynamic.h"
 #include "symbols/varbuild.h"
 #include "symbols/varstore.h"
 
@@ -247,6 +248,7 @@ static uint64_t tls_bytes(Elf *elf)
 {
 	size_t nr;
 	uint64_t bytes = 0;
+	struct dynamic dynamic;
 	GElf_Ehdr head;
 	if (!elf || !gelf_getehdr(elf, &head) || elf_getphdrnum(elf, &nr))
 		return 0;
@@ -261,6 +263,9 @@ static uint64_t tls_bytes(Elf *elf)
 		    align < 1u << 20)
 			bytes = (p.p_memsz + align - 1) / align * align;
 	}
+	/* Some libraries can be run, and have an interpreter for that. */
+	if (dynamic_read(elf, 0, &dynamic) && dynamic.soname)
+		program = false;
 	return program ? bytes : 0;
 }
 

@@ -252,6 +252,8 @@ static void tell_unit(struct range_monitor *m, struct range_unit *u,
 		      uint64_t now_ns)
 {
 	u->is_told = true;
+	if (!u->vars && u->is_library)
+		return;
 	if (!u->vars) {
 		m->p.put_meta(m->p.ctx, "range.missing", u->why);
 		return;
@@ -265,7 +267,7 @@ static void tell_unit(struct range_monitor *m, struct range_unit *u,
 static const struct var_type subscript_type = {.is_signed = true};
 
 /* What is taken must not be lost. */
-static void take(struct range_proc *rp, uint32_t i)
+static void take(struct range_part *rp, uint32_t i)
 {
 	const struct var_type *t = &rp->unit->vars->vars[i].type;
 	int64_t seen[2];
@@ -278,7 +280,7 @@ static void take(struct range_proc *rp, uint32_t i)
 	}
 }
 
-void range_collect(struct range_proc *rp)
+void range_collect(struct range_part *rp)
 {
 	const struct range_unit *u = rp->unit;
 	int64_t smallest, largest;
@@ -298,7 +300,7 @@ void range_collect(struct range_proc *rp)
 
 /* How long the places that assign @var were watched, on average, and how many
  * values they gave it meanwhile. */
-static uint64_t watched_ns(const struct range_proc *rp, uint32_t var,
+static uint64_t watched_ns(const struct range_part *rp, uint32_t var,
 			   uint64_t end_ns, uint64_t *hits_ret)
 {
 	size_t nr = 0;
@@ -350,7 +352,7 @@ static uint32_t odd_flags(const struct variables *v, uint32_t i,
 }
 
 /* False: not all of it had room. */
-static bool emit_proc(struct range_monitor *m, struct range_proc *rp,
+static bool emit_proc(struct range_monitor *m, struct range_part *rp,
 		      uint64_t now_ns, bool all)
 {
 	const struct range_unit *u = rp->unit;
@@ -395,21 +397,21 @@ static bool emit_proc(struct range_monitor *m, struct range_proc *rp,
 /* Processes that are gone say it once more, and for the last time. */
 static void emit_gone(struct range_monitor *m, uint64_t now_ns)
 {
-	for (struct range_proc **p = &m->procs; *p;) {
-		struct range_proc *rp = *p;
+	for (struct range_part **p = &m->parts; *p;) {
+		struct range_part *rp = *p;
 		if (rp->proc || !emit_proc(m, rp, now_ns, true)) {
 			p = &rp->next;
 			continue;
 		}
 		*p = rp->next;
-		range_proc_free(rp);
+		range_part_free(rp);
 	}
 }
 
 static void emit_all(struct range_monitor *m, uint64_t now_ns)
 {
 	emit_gone(m, now_ns);
-	for (struct range_proc *rp = m->procs; rp; rp = rp->next)
+	for (struct range_part *rp = m->parts; rp; rp = rp->next)
 		if (rp->proc && !emit_proc(m, rp, now_ns, false))
 			break;
 }
@@ -428,6 +430,7 @@ void range_emit(struct range_monitor *m, uint64_t now_ns)
 
 void range_finish(struct range_monitor *m, uint64_t now_ns)
 {
+	range_reader_busy(m, true);
 	emit_all(m, now_ns);
 	for (struct range_unit *u = m->units; u; u = u->next)
 		if (!u->is_told)

@@ -6,8 +6,9 @@
  * no sensor serves, are watched by debug registers in turn (probe/watch.h), and
  * looked at now and then.
  *
- * Watched is the program's own file, not its libraries. Called by the session's
- * thread only.
+ * Watched are the program's own file and its libraries, those that are loaded
+ * while it runs, too; of the system's only what is selected by name. Called by
+ * the session's thread only.
  */
 #ifndef SMCO_RANGE_MONITOR_H
 #define SMCO_RANGE_MONITOR_H
@@ -61,19 +62,29 @@ struct range_monitor *range_monitor_create(const struct range_params *params,
 void range_monitor_destroy(struct range_monitor *m);
 
 /*
- * Read the variables of the file @path (absolute, as mappings have it) now,
- * rather than when a process is stopped for it. SMCO_FORMAT: the selection
- * matches none of its variables. A file without debug information is no error
- * here; the trace will say it.
+ * Read the variables of the file @path (absolute, as mappings have it; @open is
+ * what to open) now,
+ * rather than when a process is stopped for it: a program, or a library that it
+ * needs. A file without debug information is no error; the trace will say it.
+ * The program comes first.
  */
-int range_expect(struct range_monitor *m, const char *path,
-		 struct smco_err *err);
+int range_expect(struct range_monitor *m, const char *path, const char *open,
+		 bool is_library, struct smco_err *err);
+/* SMCO_FORMAT: none of those has a variable that the selection matches. */
+int range_check(const struct range_monitor *m, struct smco_err *err);
 
 /*
  * A process runs a program: find its file, put its sensors in. All tasks
- * stopped. NULL if there is nothing to watch in it.
+ * stopped. NULL: no memory, or nothing may be watched.
  */
 struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *p);
+/*
+ * The same for the libraries that it has mapped by now, all tasks stopped;
+ * @for_good: it had not run before they were, and will never unload them. Those
+ * that come later are found while it runs. @p may be NULL.
+ */
+void range_proc_libraries(struct range_monitor *m, struct range_proc *p,
+			  bool for_good);
 /* The same for a forked copy of @parent's (may be NULL). */
 struct range_proc *range_proc_fork(struct range_monitor *m,
 				   struct range_proc *parent, struct tproc *p);

@@ -17,7 +17,7 @@
 #define PIECE_NS    (10 * NSEC_PER_MSEC)
 #define PIECE_SHARE 20
 
-void range_phases_begin(const struct range_monitor *m, struct range_proc *rp)
+void range_phases_begin(const struct range_monitor *m, struct range_part *rp)
 {
 	if (!m->p.nr_phases)
 		return;
@@ -57,7 +57,7 @@ static void add(struct range_phase_value *to, const struct var_type *t,
 		to->is_new = true;
 }
 
-static void hand_out(const struct range_monitor *m, struct range_proc *rp,
+static void hand_out(const struct range_monitor *m, struct range_part *rp,
 		     const enum range_presence *where)
 {
 	const struct variables *vars = rp->unit->vars;
@@ -73,7 +73,7 @@ static void hand_out(const struct range_monitor *m, struct range_proc *rp,
 	}
 }
 
-void range_phases_step(struct range_monitor *m, struct range_proc *rp)
+void range_phases_step(struct range_monitor *m, struct range_part *rp)
 {
 	size_t nr_vars = rp->unit->vars ? rp->unit->vars->nr_vars : 0;
 	if (!rp->fresh || !rp->proc)
@@ -95,7 +95,7 @@ void range_phases_step(struct range_monitor *m, struct range_proc *rp)
 void range_phases_tick(struct range_monitor *m, uint64_t now_ns)
 {
 	int64_t share_ppb = m->p.target_overhead_ppb / PIECE_SHARE;
-	for (struct range_proc *rp = m->procs; rp; rp = rp->next) {
+	for (struct range_part *rp = m->parts; rp; rp = rp->next) {
 		if (!rp->fresh || !rp->proc || now_ns < rp->next_phases_ns)
 			continue;
 		uint64_t began_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -109,7 +109,7 @@ void range_phases_tick(struct range_monitor *m, uint64_t now_ns)
 	}
 }
 
-bool range_phases_emit(struct range_monitor *m, struct range_proc *rp,
+bool range_phases_emit(struct range_monitor *m, struct range_part *rp,
 		       uint64_t now_ns)
 {
 	const struct range_unit *u = rp->unit;

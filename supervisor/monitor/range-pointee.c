@@ -38,13 +38,13 @@ int range_pointees_find(struct range_unit *u, const struct range_select *select,
 		int rc = pointee_find(space, 1, select->paths.glob[i], p, &why);
 		if (rc == SMCO_NOMEM)
 			return smco_fail(err, rc, 0, "%s", why.msg);
-		if (!rc) {
-			u->nr_pointees++;
+		if (rc) {
+			/* It may be another file that has it. */
+			u->why_not = why;
 			continue;
 		}
-		/* It may be another program that has it. */
-		u->no_match = true;
-		snprintf(u->why, sizeof(u->why), "--watch %s", why.msg);
+		u->found_paths |= 1ULL << i;
+		u->nr_pointees++;
 	}
 	return 0;
 }
@@ -56,7 +56,7 @@ void range_pointees_free(struct range_unit *u)
 	free(u->pointees);
 }
 
-bool range_pointee_follow(const struct range_proc *rp, const struct pointee *p,
+bool range_pointee_follow(const struct range_part *rp, const struct pointee *p,
 			  struct watch_what *what)
 {
 	taddr_t at = p->root + rp->bias + p->offset[0];
@@ -73,7 +73,7 @@ bool range_pointee_follow(const struct range_proc *rp, const struct pointee *p,
 	return !(at % p->type.width);
 }
 
-void range_pointee_look(struct range_proc *rp, uint32_t i,
+void range_pointee_look(struct range_part *rp, uint32_t i,
 			const struct watch_what *what)
 {
 	const struct pointee *p = range_pointee_at(rp->unit, i);
@@ -82,7 +82,8 @@ void range_pointee_look(struct range_proc *rp, uint32_t i,
 	unsigned unused = 64 - 8u * p->type.width;
 	/* What was read counts if the way there was the same behind it. */
 	if (tmem_read(rp->proc, what->addr, &word, p->type.width) ||
-	    !range_pointee_follow(rp, p, &again) || again.addr != what->addr)
+	    !range_part_is_there(rp) || !range_pointee_follow(rp, p, &again) ||
+	    again.addr != what->addr)
 		return;
 	word <<= unused;
 	int64_t value = p->type.is_signed ? (int64_t)word >> unused
@@ -91,7 +92,7 @@ void range_pointee_look(struct range_proc *rp, uint32_t i,
 	range_value_add(&rp->value[i], &p->type, value, value, RANGE_POLLED);
 }
 
-void range_pointees_poll(struct range_proc *rp)
+void range_pointees_poll(struct range_part *rp)
 {
 	size_t first = rp->unit->vars->nr_vars + rp->unit->most_subscripts;
 	for (uint32_t i = 0; i < rp->unit->nr_pointees; i++) {

@@ -124,7 +124,7 @@ static void look(struct range_value *v, const struct var_type *t, unsigned dim,
 }
 
 /* Those from @i on that are read together; returns how many. */
-static size_t read_some(struct range_proc *rp, size_t i, uint8_t *buf)
+static size_t read_some(struct range_part *rp, size_t i, uint8_t *buf)
 {
 	const struct range_unit *u = rp->unit;
 	uint64_t from = u->polls[i].addr, to = from;
@@ -140,7 +140,8 @@ static size_t read_some(struct range_proc *rp, size_t i, uint8_t *buf)
 	uint8_t *own = buf;
 	if (to - from > RANGE_POLL_BYTES && !(own = malloc(to - from)))
 		return n;
-	if (!tmem_read(rp->proc, from + rp->bias, own, to - from))
+	if (!tmem_read(rp->proc, from + rp->bias, own, to - from) &&
+	    range_part_is_there(rp))
 		for (size_t k = i; k < i + n; k++) {
 			const struct range_poll *p = &u->polls[k];
 			struct range_value *v = &rp->value[p->var];
@@ -157,22 +158,25 @@ static size_t read_some(struct range_proc *rp, size_t i, uint8_t *buf)
 	return n;
 }
 
-void range_poll(struct range_monitor *m, struct range_proc *rp, uint64_t now_ns)
+void range_poll(struct range_monitor *m, struct range_part *rp, uint64_t now_ns)
 {
 	const struct range_unit *u = rp->unit;
 	int64_t target = m->p.target_overhead_ppb;
-	if (!rp->proc || (!u->nr_polls && !u->nr_pointees) || !target ||
-	    now_ns < rp->next_poll_ns)
+	if (!rp->proc || rp->is_unloaded || (!u->nr_polls && !u->nr_pointees) ||
+	    !target || now_ns < rp->next_poll_ns)
 		return;
 	uint64_t start_ns = smco_now_ns();
-	for (size_t i = 0; i < u->nr_polls;)
-		i += read_some(rp, i, m->buf);
-	range_pointees_poll(rp);
+	if (range_part_is_there(rp)) {
+		for (size_t i = 0; i < u->nr_polls;)
+			i += read_some(rp, i, m->buf);
+		range_pointees_poll(rp);
+	}
 	uint64_t took_ns = smco_now_ns() - start_ns, gap_ns = USUAL_NS;
 	if (target_is_unlimited(target)) {
 		gap_ns = SHORTEST_NS;
 	} else {
-		int64_t share = control_m_from_overhead(target) / SHARE;
+		int64_t share = control_m_from_overhead(target) / SHARE /
+				rp->nr_sharing;
 		uint64_t least =
 			sat_u64((u128)took_ns * PPB / ((uint64_t)share + 1));
 		gap_ns = min_u64(max_u64(gap_ns, least), LONGEST_NS);

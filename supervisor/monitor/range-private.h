@@ -2,6 +2,7 @@
 #ifndef SMCO_RANGE_PRIVATE_H
 #define SMCO_RANGE_PRIVATE_H
 
+#include "supervisor/linkmap.h"
 #include "supervisor/monitor/range-cache.h"
 #include "supervisor/monitor/range-duty.h"
 #include "supervisor/monitor/range-monitor.h"
@@ -33,6 +34,8 @@ struct range_unit {
 	char *path;
 	char *module_path;
 	char *build_id;
+	bool is_library;	 /* it was asked for as one */
+	bool is_being_read;	 /* by the reader: nothing below is there yet */
 	struct variables *vars;	 /* NULL: nothing to watch; see why */
 	struct range_plan *plan; /* NULL: polled only */
 	size_t most_windows;	 /* that the plan will have */
@@ -55,8 +58,11 @@ struct range_unit {
 	struct range_cache_key key;
 	bool from_cache; /* or in it by now, or it need not be */
 	size_t nr_late;	 /* functions planned since it was read */
-	bool no_match;	 /* the selection fits none of its variables, or what
-			  * --watch names is not there */
+	uint64_t
+		odd_inode; /* of a mapping of that name that is not this file */
+	bool no_match;	   /* the selection fits none of its variables */
+	uint64_t found_paths;	 /* bit of each --watch that is there */
+	struct smco_err why_not; /* of the last that is not */
 	char why[340];
 };
 
@@ -95,9 +101,17 @@ struct range_register {
 	uint64_t armed_cost_ns; /* what it took to arm it */
 };
 
-struct range_proc {
-	struct range_proc *next;
-	struct tproc *proc; /* NULL: it is gone */
+/* What one process has of one file: its program, or a library. */
+struct range_part {
+	struct range_part *next;
+	struct range_proc *owner; /* NULL: it is gone */
+	struct tproc *proc;	  /* the same */
+	bool can_go;		  /* a library that may be unloaded */
+	taddr_t text;		  /* its mapping, and the file's inode */
+	uint64_t inode;
+	/* A library that was unloaded: nothing of it is in memory. It may come
+	 * back, elsewhere perhaps. */
+	bool is_unloaded;
 	uint32_t pid;
 	struct range_unit *unit;
 	struct ranges *ranges; /* NULL: polled only */
@@ -136,14 +150,37 @@ struct range_proc {
 	uint64_t born_ns, died_ns; /* died: 0 while it lives */
 	uint32_t next_told;	   /* of values that are told once more */
 	uint64_t next_poll_ns;
+	/* How many share what these may take of the target. */
+	unsigned nr_sharing;
+};
+
+/* Why a part ends. */
+enum range_end {
+	RANGE_LEFT,	/* all tasks are stopped, what was in goes out */
+	RANGE_UNLOADED, /* its memory is not there any more, or not its own */
+	RANGE_GONE,	/* nor is the process's: nothing is touched */
+};
+
+/* A process: range-process.c. */
+struct range_proc {
+	struct range_proc *next;
+	struct tproc *proc;
+	char *path;		  /* of its program */
+	struct range_part **part; /* the monitor's; the program's first */
+	size_t nr, cap;
+	struct linkmap linkmap;
+	bool is_behind; /* libraries came or went, and not all is done */
+	uint64_t next_look_ns;
 };
 
 struct range_monitor {
 	struct range_params p;
 	struct ledger *ledger;
 	struct range_unit *units;
-	struct range_proc *procs; /* also those that are gone */
-	int cache_dir;		  /* -1: none */
+	struct range_proc *procs;
+	struct range_part *parts;    /* also of processes that are gone */
+	struct range_reader *reader; /* NULL: nothing is read now */
+	int cache_dir;		     /* -1: none */
 	uint32_t next_id;
 	uint64_t next_tick_ns;
 	uint64_t next_emit_ns;
@@ -153,6 +190,7 @@ struct range_monitor {
 	bool watch_tried;
 	uint64_t arm_ns;  /* what it takes to arm a word, or disarm it */
 	uint64_t nr_hits; /* of watchpoints, all processes */
+	bool has_library; /* one that was expected is selected */
 	char why_no_watch[320];
 	/* For a step: of as many windows as the largest unit has. */
 	struct range_news *news;
@@ -167,9 +205,18 @@ struct range_monitor {
 #define RANGE_POLL_BYTES (64u << 10) /* read at once */
 #define RANGE_POLL_MOST	 (4u << 20)  /* all variables together */
 
-/* range-unit.c */
+/* range-unit.c: known already, or NULL */
+struct range_unit *range_unit_find(const struct range_monitor *m,
+				   const char *path);
+/* Reads it, if it is not known. NULL: no memory. */
 struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
-				  const char *open_path);
+				  const char *open_path, bool is_library);
+/* In three steps: the second may be another thread's. NULL: no memory. */
+struct range_unit *range_unit_new(struct range_monitor *m, const char *path,
+				  bool is_library);
+void range_unit_read(const struct range_monitor *m, struct range_unit *u,
+		     const char *open_path);
+void range_unit_ready(struct range_monitor *m, struct range_unit *u);
 void range_unit_destroy(struct range_unit *u);
 /* Plan function @f, if that was not done when the file was read. False: no
  * memory, so it has no windows. */
@@ -178,14 +225,14 @@ bool range_unit_plan(struct range_unit *u, uint32_t f);
 void range_units_keep(struct range_monitor *m);
 /* range-start.c: functions come in, the first before the program begins and
  * all of them if @all; then some when there is room. */
-void range_start_first(struct range_proc *rp, bool all);
-void range_start_some(struct range_proc *rp, uint64_t now_ns, int64_t room_ns);
+void range_start_first(struct range_part *rp, bool all);
+void range_start_some(struct range_part *rp, uint64_t now_ns, int64_t room_ns);
 /* A copy of @parent has what that has. */
-void range_start_fork(struct range_proc *rp, const struct range_proc *parent);
+void range_start_fork(struct range_part *rp, const struct range_part *parent);
 /* range-poll.c */
 int range_polls_find(struct range_unit *u);
 /* Look at all of them once. */
-void range_poll(struct range_monitor *m, struct range_proc *rp,
+void range_poll(struct range_monitor *m, struct range_part *rp,
 		uint64_t now_ns);
 /* range-pointee.c: members behind pointers. Numbers of variables, subscripts
  * and these are below: */
@@ -194,20 +241,19 @@ size_t range_unit_nr(const struct range_unit *u);
 const struct pointee *range_pointee_at(const struct range_unit *u, uint32_t i);
 /* Of a variable, or of one of these. */
 const struct var_type *range_type_at(const struct range_unit *u, uint32_t i);
-/* Those that are not there make it no_match, and why says so; the others are
- * watched. SMCO_NOMEM. */
+/* SMCO_NOMEM; one that is not there is no error. */
 int range_pointees_find(struct range_unit *u, const struct range_select *select,
 			struct sym_space *space, struct smco_err *err);
 void range_pointees_free(struct range_unit *u);
 /* Where it is now, to @what's address and pointers. False: nowhere, or where no
  * register can watch. */
-bool range_pointee_follow(const struct range_proc *rp, const struct pointee *p,
+bool range_pointee_follow(const struct range_part *rp, const struct pointee *p,
 			  struct watch_what *what);
 /* The value of number @i that is at @what, if it still is there. */
-void range_pointee_look(struct range_proc *rp, uint32_t i,
+void range_pointee_look(struct range_part *rp, uint32_t i,
 			const struct watch_what *what);
 /* That of all. */
-void range_pointees_poll(struct range_proc *rp);
+void range_pointees_poll(struct range_part *rp);
 /* range-watch.c: how long no register may be armed after they cost @cost_ns by
  * being so: a part of the target, @m_t_ppb of the time. 0 without a bound. */
 uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb);
@@ -217,27 +263,34 @@ int range_words_find(struct range_unit *u);
 void range_watch_open(struct range_monitor *m);
 /* In a process: the first get their turn, of a forked copy if there is room.
  * Without memory none does. */
-void range_watch_start(struct range_monitor *m, struct range_proc *rp,
+void range_watch_start(struct range_monitor *m, struct range_part *rp,
 		       bool is_copy);
+/* At most @nr registers at a time from now on. */
+void range_watch_allow(struct range_monitor *m, struct range_part *rp,
+		       unsigned nr);
+/* A thread came, before its first instruction, or has ended. */
+void range_watch_task_new(struct range_monitor *m, struct range_part *rp,
+			  pid_t tid);
+void range_watch_task_gone(struct range_part *rp, pid_t tid);
 /* Who is next; tasks may run. */
-void range_watch_tick(struct range_monitor *m, struct range_proc *rp,
+void range_watch_tick(struct range_monitor *m, struct range_part *rp,
 		      uint64_t now_ns);
 /* What was seen so far, to rp->value. */
-void range_watch_collect(struct range_proc *rp);
+void range_watch_collect(struct range_part *rp);
 /* For good; the results are in rp->value. Does not touch the tproc. */
-void range_watch_stop(struct range_monitor *m, struct range_proc *rp);
+void range_watch_stop(struct range_monitor *m, struct range_part *rp);
 /* How long variable @var was watched, and how often it was written then; 0
  * where it is none of these. */
-uint64_t range_watch_ns(const struct range_proc *rp, uint32_t var,
+uint64_t range_watch_ns(const struct range_part *rp, uint32_t var,
 			uint64_t now_ns, uint64_t *hits_ret);
 /* For the trace: how, and what it cost. */
 void range_watch_tell(struct range_monitor *m);
 /* range-phases.c: @rp has variables, no values yet. Nothing without phases. */
-void range_phases_begin(const struct range_monitor *m, struct range_proc *rp);
+void range_phases_begin(const struct range_monitor *m, struct range_part *rp);
 /* What is fresh to the phases; before its process is forgotten. */
-void range_phases_step(struct range_monitor *m, struct range_proc *rp);
+void range_phases_step(struct range_monitor *m, struct range_part *rp);
 /* For the trace: what is new. False: not all of it had room. */
-bool range_phases_emit(struct range_monitor *m, struct range_proc *rp,
+bool range_phases_emit(struct range_monitor *m, struct range_part *rp,
 		       uint64_t now_ns);
 /* range-emit.c: false: it had no room */
 bool range_emit_record(struct range_monitor *m, uint32_t event, uint32_t id,
@@ -245,9 +298,41 @@ bool range_emit_record(struct range_monitor *m, uint32_t event, uint32_t id,
 /* Take in a value. */
 void range_value_add(struct range_value *v, const struct var_type *t,
 		     int64_t smallest, int64_t largest, uint32_t flags);
-/* range.c */
-void range_proc_free(struct range_proc *rp);
+/* range-part.c: all tasks stopped, the file is in @maps. NULL: it is not, or
+ * memory is out. */
+struct range_part *range_part_create(struct range_monitor *m,
+				     struct range_proc *p, struct range_unit *u,
+				     bool can_go, const struct tmaps *maps);
+struct range_part *range_part_fork(struct range_monitor *m,
+				   const struct range_part *parent,
+				   struct range_proc *p);
+/* A library that was unloaded is back. */
+bool range_part_reopen(struct range_monitor *m, struct range_part *rp,
+		       const struct tmaps *maps);
+/* Its sensors leave. Results stay. */
+void range_part_close(struct range_monitor *m, struct range_part *rp,
+		      enum range_end end);
+/* Is it in memory at this moment? Asked of what may be unloaded, in a stop or
+ * before and after memory is read: a few reads of the linker's list. */
+bool range_part_is_there(const struct range_part *rp);
+/* Is its file still where it was? */
+bool range_part_is_mapped(const struct range_part *rp,
+			  const struct tmaps *maps);
+/* Time goes by for it. */
+void range_part_tick(struct range_monitor *m, struct range_part *rp,
+		     uint64_t now_ns);
+uint64_t range_part_due_ns(const struct range_part *rp);
+void range_part_free(struct range_part *rp);
+/* range-process.c: have libraries come or gone? Tasks run. */
+void range_proc_look(struct range_monitor *m, struct range_proc *p,
+		     uint64_t now_ns);
+/* range-reader.c: a thread that reads @u, which nobody may look into meanwhile.
+ * False: it could not be begun. */
+bool range_reader_start(struct range_monitor *m, struct range_unit *u,
+			const char *open_path);
+/* Is one at work? If @wait, until it is not; what it has read is ready then. */
+bool range_reader_busy(struct range_monitor *m, bool wait);
 /* range-emit.c: what the sensors saw, to rp->value */
-void range_collect(struct range_proc *rp);
+void range_collect(struct range_part *rp);
 
 #endif

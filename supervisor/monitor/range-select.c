@@ -36,9 +36,9 @@ static bool matches_function(const char *glob, const struct variable *var)
 	return !fnmatch(glob, name, 0) || !fnmatch(glob, var->scope, 0);
 }
 
-static bool matches_file(const char *glob, const struct variable *var)
+static bool matches_tail(const char *glob, const char *path)
 {
-	for (const char *tail = var->file; *tail;) {
+	for (const char *tail = path; *tail;) {
 		if (!fnmatch(glob, tail, 0))
 			return true;
 		const char *slash = strchr(tail, '/');
@@ -47,6 +47,11 @@ static bool matches_file(const char *glob, const struct variable *var)
 		tail = slash + 1;
 	}
 	return false;
+}
+
+static bool matches_file(const char *glob, const struct variable *var)
+{
+	return matches_tail(glob, var->file);
 }
 
 typedef bool (*match_fn)(const char *glob, const struct variable *var);
@@ -66,6 +71,28 @@ bool range_selected(const struct range_select *s, const struct variable *var)
 	       (!s->functions.nr ||
 		any(&s->functions, matches_function, var)) &&
 	       (!s->files.nr || any(&s->files, matches_file, var));
+}
+
+static bool starts(const char *path, const char *with)
+{
+	return !strncmp(path, with, strlen(with));
+}
+
+bool range_library_selected(const struct range_select *s, const char *path)
+{
+	static const char *const systems[] = {"/lib/", "/lib64/", "/usr/lib/",
+					      "/usr/lib64/"};
+	const char *slash = strrchr(path, '/');
+	if (path[0] != '/' || starts(slash, "/ld-linux") ||
+	    starts(slash, "/ld-2."))
+		return false;
+	for (size_t i = 0; i < s->libraries.nr; i++)
+		if (matches_tail(s->libraries.glob[i], path))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(systems); i++)
+		if (starts(path, systems[i]))
+			return false;
+	return !s->libraries.nr;
 }
 
 /* --- what was meant --- */

@@ -19,6 +19,7 @@ struct range_select {
 	struct range_globs vars;      /* "i", "main::i", "table.*" */
 	struct range_globs functions; /* "BZ2_*" */
 	struct range_globs files;     /* "huffman.c", or a longer path */
+	struct range_globs libraries; /* "libz.so*", "none"; not of the above */
 	/* No globs, and beside the others: "conf->limit". */
 	struct range_globs paths;
 };
@@ -27,6 +28,13 @@ bool range_select_any(const struct range_select *s);
 /* A variable by its name alone or with what it is in; a function without its
  * parameters, or with them; a file by any tail of its path. */
 bool range_selected(const struct range_select *s, const struct variable *var);
+/*
+ * Are the variables of the library @path candidates? Those that match, by any
+ * tail of the path; without globs for it, all but the system's, of which there
+ * may be debug information of a hundred. Never the dynamic linker, which runs
+ * while there is nothing to rely on yet.
+ */
+bool range_library_selected(const struct range_select *s, const char *path);
 
 /*
  * Finds out why nothing matches: ask it of every variable (as a var_want_fn,

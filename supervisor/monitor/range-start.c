@@ -15,18 +15,24 @@
 #define MORE_WINDOWS 128
 #define START_SHARE  4
 
-static bool had_turn(const struct range_proc *rp, uint32_t f)
+static bool had_turn(const struct range_part *rp, uint32_t f)
 {
 	return rp->had_turn[f / 8] & 1 << f % 8;
 }
 
 /* The windows of function @f are the duty's from now on. */
-static void hand_over(struct range_proc *rp, uint32_t f, uint64_t now_ns)
+static void hand_over(struct range_part *rp, uint32_t f, uint64_t now_ns)
 {
 	const struct range_plan *plan = rp->unit->plan;
 	uint32_t first, end = range_plan_windows_of(plan, f, &first);
 	for (uint32_t w = first; w < end; w++)
-		if (ranges_window_is_ready(rp->ranges, w))
+		if (!ranges_window_is_ready(rp->ranges, w))
+			continue;
+		else if (rp->duty.window[w].exists) /* it is back */
+			range_duty_put(&rp->duty, w,
+				       ranges_window_is_in(rp->ranges, w),
+				       now_ns);
+		else
 			range_duty_add(&rp->duty, w,
 				       ranges_window_is_in(rp->ranges, w),
 				       now_ns);
@@ -38,7 +44,7 @@ struct batch {
 };
 
 /* One more whose turn it is; nothing if it had it. */
-static void take(struct range_proc *rp, struct batch *b, uint32_t f)
+static void take(struct range_part *rp, struct batch *b, uint32_t f)
 {
 	if (had_turn(rp, f))
 		return;
@@ -50,7 +56,7 @@ static void take(struct range_proc *rp, struct batch *b, uint32_t f)
 }
 
 /* The next functions, of @most windows, but for a large one. */
-static void put_some_in(struct range_proc *rp, size_t most)
+static void put_some_in(struct range_part *rp, size_t most)
 {
 	uint32_t end = (uint32_t)rp->unit->vars->nr_functions;
 	uint32_t seen[RANGE_MOST_SEEN];
@@ -78,12 +84,12 @@ static void put_some_in(struct range_proc *rp, size_t most)
 	free(b.function);
 }
 
-void range_start_first(struct range_proc *rp, bool all)
+void range_start_first(struct range_part *rp, bool all)
 {
 	put_some_in(rp, all ? SIZE_MAX : RANGE_FIRST_WINDOWS);
 }
 
-void range_start_fork(struct range_proc *rp, const struct range_proc *parent)
+void range_start_fork(struct range_part *rp, const struct range_part *parent)
 {
 	uint32_t nr = (uint32_t)rp->unit->vars->nr_functions;
 	uint64_t now_ns = smco_now_ns();
@@ -95,13 +101,14 @@ void range_start_fork(struct range_proc *rp, const struct range_proc *parent)
 }
 
 /* For all that is done here it is as if it were the program's time. */
-void range_start_some(struct range_proc *rp, uint64_t now_ns, int64_t room_ns)
+void range_start_some(struct range_part *rp, uint64_t now_ns, int64_t room_ns)
 {
 	if (rp->next_function >= rp->unit->vars->nr_functions ||
 	    now_ns < rp->next_start_ns || room_ns <= 0)
 		return;
 	put_some_in(rp, MORE_WINDOWS);
 	uint64_t ns = smco_now_ns() - now_ns;
-	rp->next_start_ns = now_ns + sat_u64((u128)ns * START_SHARE * PPB /
-					     (uint64_t)rp->duty.m_t_ppb);
+	rp->next_start_ns =
+		now_ns + sat_u64((u128)ns * START_SHARE * PPB * rp->nr_sharing /
+				 (uint64_t)rp->duty.m_t_ppb);
 }

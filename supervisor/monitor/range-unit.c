@@ -12,7 +12,7 @@ static bool wanted(void *ctx, const struct variable *var)
 	return !(var->flags & VAR_ARTIFICIAL) && range_selected(s, var);
 }
 
-static int explain(struct range_monitor *m, struct range_unit *u,
+static int explain(const struct range_monitor *m, struct range_unit *u,
 		   struct sym_space *space, struct smco_err *err)
 {
 	struct range_nearest *n = calloc(1, sizeof(*n));
@@ -26,16 +26,23 @@ static int explain(struct range_monitor *m, struct range_unit *u,
 }
 
 /* Variables and plan, from the file. */
-static int read_file(struct range_monitor *m, struct range_unit *u,
+static int read_file(const struct range_monitor *m, struct range_unit *u,
 		     struct sym_space *space, struct smco_err *err)
 {
-	u->vars = variables_load(space, 1, wanted, &m->p.select, err);
+	/* It is only read, whatever the type says. */
+	struct range_select select = m->p.select;
+	u->vars = variables_load(space, 1, wanted, &select, err);
 	if (!u->vars)
 		return err->code;
 	if (!u->vars->nr_vars && u->vars->nr_seen &&
 	    range_select_any(&m->p.select)) {
 		u->no_match = true;
-		return explain(m, u, space, err);
+		/* What --watch names may be here all the same. */
+		if (m->p.select.paths.nr)
+			return 0;
+		return u->is_library ? smco_fail(err, SMCO_FORMAT, 0,
+						 "%s has none of them", u->path)
+				     : explain(m, u, space, err);
 	}
 	if (!u->vars->nr_vars)
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
@@ -54,10 +61,16 @@ static int read_file(struct range_monitor *m, struct range_unit *u,
 	return 0;
 }
 
-static int load(struct range_monitor *m, struct range_unit *u,
+static int load(const struct range_monitor *m, struct range_unit *u,
 		struct sym_space *space, struct smco_err *err)
 {
+	struct sym_module_info info;
 	int rc = 0;
+	sym_module_info(space, 1, &info);
+	/* Most libraries: nothing else is read of them. */
+	if (u->is_library && !info.has_dwarf)
+		return smco_fail(err, SMCO_NOTFOUND, 0,
+				 "%s has no debug information", u->path);
 	if (m->cache_dir >= 0)
 		range_cache_key(&u->key, space, &m->p.select);
 	u->from_cache = m->cache_dir >= 0 &&
@@ -75,58 +88,86 @@ static int load(struct range_monitor *m, struct range_unit *u,
 		u->subscripts =
 			range_plan_subscripts(u->plan, &u->nr_subscripts);
 	}
-	rc = range_pointees_find(u, &m->p.select, space, err);
-	if (rc)
-		return rc;
-	u->told = calloc(range_unit_nr(u) / 8 + 1, 1);
-	if (!u->told)
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	u->first_id = m->next_id;
-	m->next_id += (uint32_t)range_unit_nr(u);
-	rc = range_polls_find(u);
-	if (!rc)
-		rc = range_words_find(u);
-	if (rc)
-		return smco_fail(err, rc, 0, "out of memory");
-	if (u->nr_words)
-		range_watch_open(m);
-	return 0;
+	return range_pointees_find(u, &m->p.select, space, err);
 }
 
-struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
-				  const char *open_path)
+struct range_unit *range_unit_find(const struct range_monitor *m,
+				   const char *path)
 {
-	struct smco_err err = {0};
-	struct range_unit *u;
-	for (u = m->units; u; u = u->next)
-		if (!strcmp(u->path, path))
-			return u;
-	u = calloc(1, sizeof(*u));
+	struct range_unit *u = m->units;
+	while (u && strcmp(u->path, path) != 0)
+		u = u->next;
+	return u;
+}
+
+struct range_unit *range_unit_new(struct range_monitor *m, const char *path,
+				  bool is_library)
+{
+	struct range_unit *u = calloc(1, sizeof(*u));
 	if (!u || !(u->path = strdup(path))) {
 		free(u);
 		return NULL;
 	}
-	struct sym_space *space = sym_space_of_file(open_path);
-	if (!space)
-		smco_fail(&err, SMCO_NOTFOUND, 0, "%s cannot be read", path);
-	else if (!load(m, u, space, &err))
-		err.code = 0;
-	struct sym_module_info info;
-	if (space) {
-		sym_module_info(space, 1, &info);
-		u->build_id = strdup(info.build_id);
-		u->module_path = strdup(info.path);
-	}
-	if (err.code) {
-		range_plan_destroy(u->plan);
-		variables_destroy(u->vars);
-		u->plan = NULL;
-		u->vars = NULL;
-		snprintf(u->why, sizeof(u->why), "%s", err.msg);
-	}
-	sym_space_destroy(space);
+	u->is_library = is_library;
 	u->next = m->units;
 	m->units = u;
+	return u;
+}
+
+static void fail(struct range_unit *u, const struct smco_err *err)
+{
+	range_plan_destroy(u->plan);
+	variables_destroy(u->vars);
+	u->plan = NULL;
+	u->vars = NULL;
+	snprintf(u->why, sizeof(u->why), "%s", err->msg);
+}
+
+void range_unit_read(const struct range_monitor *m, struct range_unit *u,
+		     const char *open_path)
+{
+	struct smco_err err = {0};
+	struct sym_space *space = sym_space_of_file(open_path);
+	if (!space) {
+		smco_fail(&err, SMCO_NOTFOUND, 0, "%s cannot be read", u->path);
+		fail(u, &err);
+		return;
+	}
+	struct sym_module_info info;
+	sym_module_info(space, 1, &info);
+	u->build_id = strdup(info.build_id);
+	u->module_path = strdup(info.path);
+	if (load(m, u, space, &err))
+		fail(u, &err);
+	sym_space_destroy(space);
+}
+
+void range_unit_ready(struct range_monitor *m, struct range_unit *u)
+{
+	struct smco_err err = {0};
+	u->is_being_read = false;
+	if (!u->vars)
+		return;
+	u->told = calloc(range_unit_nr(u) / 8 + 1, 1);
+	if (!u->told || range_polls_find(u) || range_words_find(u)) {
+		smco_fail(&err, SMCO_NOMEM, 0, "out of memory");
+		fail(u, &err);
+		return;
+	}
+	u->first_id = m->next_id;
+	m->next_id += (uint32_t)range_unit_nr(u);
+	if (u->nr_words)
+		range_watch_open(m);
+}
+
+struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
+				  const char *open_path, bool is_library)
+{
+	struct range_unit *u = range_unit_find(m, path);
+	if (u || !(u = range_unit_new(m, path, is_library)))
+		return u;
+	range_unit_read(m, u, open_path);
+	range_unit_ready(m, u);
 	return u;
 }
 

@@ -101,7 +101,7 @@ void range_watch_open(struct range_monitor *m)
 }
 
 /* What a register has to be told to watch @word; false: it is nowhere now. */
-static bool what_of(const struct range_proc *rp, uint32_t word,
+static bool what_of(const struct range_part *rp, uint32_t word,
 		    struct watch_what *ret)
 {
 	const struct range_word *w = &rp->unit->words[word];
@@ -124,7 +124,7 @@ static bool what_of(const struct range_proc *rp, uint32_t word,
 }
 
 /* What was written to the word of @reg, to rp->value. */
-static void take_in(struct range_proc *rp, const struct range_register *reg)
+static void take_in(struct range_part *rp, const struct range_register *reg)
 {
 	const struct range_word *w = &rp->unit->words[reg->word];
 	int64_t smallest, largest;
@@ -135,7 +135,7 @@ static void take_in(struct range_proc *rp, const struct range_register *reg)
 					smallest, largest, RANGE_WATCHPOINT);
 }
 
-void range_watch_collect(struct range_proc *rp)
+void range_watch_collect(struct range_part *rp)
 {
 	for (unsigned i = 0; i < WATCH_REGISTERS; i++)
 		if (rp->reg[i].w)
@@ -152,7 +152,7 @@ static uint64_t charge_arming(struct range_monitor *m, uint64_t since_ns)
 }
 
 /* Its hits since the last time: to the ledger. */
-static uint64_t charge_hits(struct range_monitor *m, struct range_proc *rp,
+static uint64_t charge_hits(struct range_monitor *m, struct range_part *rp,
 			    struct range_register *reg)
 {
 	uint64_t hits, ns = watchpoint_take_cost_ns(reg->w, &hits);
@@ -171,7 +171,7 @@ static uint64_t seen_until(const struct range_register *reg, uint64_t now_ns)
 }
 
 /* The controller learns what it cost since it did last. */
-static void end_cycle(struct range_proc *rp, struct range_register *reg,
+static void end_cycle(struct range_part *rp, struct range_register *reg,
 		      uint64_t now_ns)
 {
 	plant_t id = rp->turns[reg->word].plant;
@@ -186,7 +186,7 @@ static void end_cycle(struct range_proc *rp, struct range_register *reg,
 	reg->cycle_cost_ns = 0;
 }
 
-static void leave(struct range_monitor *m, struct range_proc *rp,
+static void leave(struct range_monitor *m, struct range_part *rp,
 		  struct range_register *reg, uint64_t now_ns)
 {
 	uint64_t start_ns = smco_now_ns();
@@ -217,7 +217,7 @@ static int64_t hits_in_room(const struct range_monitor *m, int64_t room_ns)
 }
 
 /* @word gets the register: 0, SMCO_BUSY where there is none for it, ... */
-static int come(struct range_monitor *m, struct range_proc *rp,
+static int come(struct range_monitor *m, struct range_part *rp,
 		struct range_register *reg, uint32_t word, int64_t hits)
 {
 	struct smco_err err = {0};
@@ -245,7 +245,7 @@ static int come(struct range_monitor *m, struct range_proc *rp,
 }
 
 /* Those whose turn it is get the registers that are free. */
-static void fill(struct range_monitor *m, struct range_proc *rp,
+static void fill(struct range_monitor *m, struct range_part *rp,
 		 uint64_t now_ns, int64_t hits)
 {
 	plant_t id;
@@ -274,7 +274,7 @@ static void fill(struct range_monitor *m, struct range_proc *rp,
 }
 
 /* What the process moved by system calls, and the pages it got, so far. */
-static void read_moved(const struct range_proc *rp, uint64_t *bytes_ret,
+static void read_moved(const struct range_part *rp, uint64_t *bytes_ret,
 		       uint64_t *faults_ret)
 {
 	char path[64], text[1024];
@@ -294,7 +294,7 @@ static void read_moved(const struct range_proc *rp, uint64_t *bytes_ret,
 	*faults_ret = faults;
 }
 
-void range_watch_start(struct range_monitor *m, struct range_proc *rp,
+void range_watch_start(struct range_monitor *m, struct range_part *rp,
 		       bool is_copy)
 {
 	const struct control_params params = {
@@ -304,7 +304,9 @@ void range_watch_start(struct range_monitor *m, struct range_proc *rp,
 	};
 	uint64_t now_ns = smco_now_ns();
 	size_t nr = rp->unit->nr_words;
-	if (!nr || !m->watchpoints)
+	/* Of what may be unloaded nobody would say in time that what is written
+	 * there now is something else. */
+	if (!nr || !m->watchpoints || rp->can_go)
 		return;
 	rp->turns = calloc(nr, sizeof(*rp->turns));
 	rp->turn_control = control_create(&params, now_ns);
@@ -327,6 +329,16 @@ void range_watch_start(struct range_monitor *m, struct range_proc *rp,
 	fill(m, rp, now_ns, hits);
 }
 
+void range_watch_allow(struct range_monitor *m, struct range_part *rp,
+		       unsigned nr)
+{
+	uint64_t now_ns = smco_now_ns();
+	rp->nr_regs = nr;
+	for (unsigned i = nr; i < WATCH_REGISTERS; i++)
+		if (rp->reg[i].w)
+			leave(m, rp, &rp->reg[i], now_ns);
+}
+
 static uint64_t turn_ns(const struct range_monitor *m)
 {
 	int64_t target = m->p.target_overhead_ppb;
@@ -339,7 +351,7 @@ static uint64_t turn_ns(const struct range_monitor *m)
 }
 
 /* Has it cost more than its share of the time? */
-static bool is_beyond(const struct range_monitor *m, struct range_proc *rp,
+static bool is_beyond(const struct range_monitor *m, struct range_part *rp,
 		      const struct range_register *reg, uint64_t now_ns)
 {
 	uint64_t p_ns = reg->cycle_cost_ns;
@@ -352,7 +364,7 @@ static bool is_beyond(const struct range_monitor *m, struct range_proc *rp,
 }
 
 /* Do pointers lead elsewhere by now? */
-static bool has_moved(const struct range_proc *rp,
+static bool has_moved(const struct range_part *rp,
 		      const struct range_register *reg)
 {
 	struct watch_what what;
@@ -368,7 +380,7 @@ uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb)
 }
 
 /* Charges what being armed has cost since the last time, if any was. */
-static uint64_t charge_standing(struct range_monitor *m, struct range_proc *rp)
+static uint64_t charge_standing(struct range_monitor *m, struct range_part *rp)
 {
 	uint64_t bytes, faults;
 	bool any = false;
@@ -387,7 +399,7 @@ static uint64_t charge_standing(struct range_monitor *m, struct range_proc *rp)
 }
 
 /* Do they cost too much by being armed? Then all have to leave for a while. */
-static bool must_rest(struct range_monitor *m, struct range_proc *rp,
+static bool must_rest(struct range_monitor *m, struct range_part *rp,
 		      uint64_t now_ns)
 {
 	int64_t target = m->p.target_overhead_ppb;
@@ -401,7 +413,7 @@ static bool must_rest(struct range_monitor *m, struct range_proc *rp,
 	return now_ns < rp->rest_until_ns;
 }
 
-void range_watch_tick(struct range_monitor *m, struct range_proc *rp,
+void range_watch_tick(struct range_monitor *m, struct range_part *rp,
 		      uint64_t now_ns)
 {
 	if (!rp->turn_control || now_ns < rp->watch_due_ns)
@@ -441,7 +453,7 @@ void range_watch_tick(struct range_monitor *m, struct range_proc *rp,
 	fill(m, rp, now_ns, hits);
 }
 
-void range_watch_stop(struct range_monitor *m, struct range_proc *rp)
+void range_watch_stop(struct range_monitor *m, struct range_part *rp)
 {
 	uint64_t now_ns = smco_now_ns();
 	for (unsigned i = 0; i < WATCH_REGISTERS; i++)
@@ -451,10 +463,11 @@ void range_watch_stop(struct range_monitor *m, struct range_proc *rp)
 	rp->turn_control = NULL;
 }
 
-void range_task_new(struct range_monitor *m, struct range_proc *rp, pid_t tid)
+void range_watch_task_new(struct range_monitor *m, struct range_part *rp,
+			  pid_t tid)
 {
 	struct smco_err err = {0};
-	if (!rp || !rp->turn_control)
+	if (!rp->turn_control)
 		return;
 	uint64_t start_ns = smco_now_ns();
 	for (unsigned i = 0; i < WATCH_REGISTERS; i++) {
@@ -469,9 +482,9 @@ void range_task_new(struct range_monitor *m, struct range_proc *rp, pid_t tid)
 		      smco_now_ns() - start_ns);
 }
 
-void range_task_gone(struct range_proc *rp, pid_t tid)
+void range_watch_task_gone(struct range_part *rp, pid_t tid)
 {
-	for (unsigned i = 0; rp && i < WATCH_REGISTERS; i++)
+	for (unsigned i = 0; i < WATCH_REGISTERS; i++)
 		if (rp->reg[i].w)
 			watchpoint_drop_task(rp->reg[i].w, tid);
 }
@@ -484,7 +497,7 @@ bool range_wants_tasks(const struct range_monitor *m)
 
 /* --- what came of it --- */
 
-uint64_t range_watch_ns(const struct range_proc *rp, uint32_t var,
+uint64_t range_watch_ns(const struct range_part *rp, uint32_t var,
 			uint64_t now_ns, uint64_t *hits_ret)
 {
 	uint32_t word = rp->turns && var < range_unit_nr(rp->unit)

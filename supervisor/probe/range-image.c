@@ -10,6 +10,7 @@
 #include <Zydis/Zydis.h>
 
 #include "supervisor/probe/range-text.h"
+#include "symbols/dynamic.h"
 #include "symbols/landing.h"
 
 static bool in_text(const struct range_image *img, uint64_t addr)
@@ -192,10 +193,14 @@ static int read_segments(struct range_image *img, Elf *elf,
 			 struct smco_err *err)
 {
 	size_t nr = 0;
+	struct dynamic dynamic;
 
 	memset(img, 0, sizeof(*img));
 	if (elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &nr))
 		return smco_fail(err, SMCO_FORMAT, 0, "not an ELF file");
+	if (dynamic_read(elf, 0, &dynamic) && dynamic.has_text_relocs)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "its code is written to when it is linked");
 	for (size_t i = 0; i < nr && img->nr_segments < RANGE_MAX_SEGMENTS;
 	     i++) {
 		GElf_Phdr ph;

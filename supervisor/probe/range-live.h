@@ -63,6 +63,8 @@ struct ranges {
 	struct live_function *function; /* one for each of the plan's */
 	uint64_t seen[RANGE_MOST_SEEN]; /* where threads stood, in the file */
 	size_t nr_seen;
+	bool (*is_there)(void *ctx); /* NULL: always */
+	void *is_there_ctx;
 	struct tundo *undo;
 	bool planted; /* the area is mapped */
 	bool left;    /* taken out, but the area had to stay */

@@ -291,6 +291,27 @@ size_t ranges_seen(const struct ranges *r, uint32_t ret[RANGE_MOST_SEEN])
 	return nr;
 }
 
+void ranges_guard(struct ranges *r, bool (*is_there)(void *ctx), void *ctx)
+{
+	r->is_there = is_there;
+	r->is_there_ctx = ctx;
+}
+
+/* Where a module begins there is its head, mostly with its build-id. */
+#define HEAD_BYTES 1024
+
+/* Is it the module's memory still? */
+static bool is_there(const struct ranges *r)
+{
+	const struct range_segment *s = &r->plan->img.segment[0];
+	uint8_t head[HEAD_BYTES];
+	size_t len = s->len < HEAD_BYTES ? s->len : HEAD_BYTES;
+	return !r->is_there ||
+	       (r->is_there(r->is_there_ctx) &&
+		!tmem_read(r->p, s->vaddr + r->bias, head, len) &&
+		!memcmp(head, s->bytes, len));
+}
+
 /* Those that are not as they are wanted, in one stop. */
 static int change(struct ranges *r, const uint32_t *functions, size_t nr,
 		  bool can_wait, uint64_t *cost_ns_ret, struct smco_err *err)
@@ -302,6 +323,8 @@ static int change(struct ranges *r, const uint32_t *functions, size_t nr,
 	if (ret)
 		return ret;
 	uint64_t began_ns = smco_now_ns();
+	if (!is_there(r))
+		first = smco_fail(err, SMCO_GONE, 0, "it was unloaded");
 	for (size_t i = 0; i < nr && first != SMCO_GONE; i++) {
 		in |= puts_in(&r->function[functions[i]]);
 		ret = range_apply(r, &r->function[functions[i]],

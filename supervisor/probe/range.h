@@ -134,6 +134,11 @@ int ranges_install(struct ranges **ret, struct tproc *p,
 int ranges_fork(struct ranges **ret, struct ranges *parent, struct tproc *child,
 		struct smco_err *err);
 
+/* From now on @is_there is asked in each stop before text is changed: if it, or
+ * the bytes that the module begins with, says no, nothing is, and SMCO_GONE
+ * returned. For modules that may be unloaded. */
+void ranges_guard(struct ranges *r, bool (*is_there)(void *ctx), void *ctx);
+
 /*
  * Sensors of @functions in or out, in one short stop. Those that are already
  * so, or have no windows, are skipped. *cost_ns_ret (may be NULL) is how long

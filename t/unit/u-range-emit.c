@@ -54,14 +54,14 @@ static void test(unsigned refuse, bool gone)
 	struct var_place place = {.kind = VAR_ADDR};
 	struct variables v = {.vars = vars, .nr_vars = NR, .places = &place};
 	struct range_unit u = {.vars = &v, .told = told, .is_polled = polled};
-	struct range_proc *rp = calloc(1, sizeof(*rp));
-	struct range_monitor m = {.units = &u, .procs = rp, .cache_dir = -1};
+	struct range_part *rp = calloc(1, sizeof(*rp));
+	struct range_monitor m = {.units = &u, .parts = rp, .cache_dir = -1};
 	unsigned wrong = 0;
 	m.p = (struct range_params){.emit = emit,
 				    .put_stack = put_stack,
 				    .put_meta = put_meta,
 				    .target_overhead_ppb = INT64_MAX};
-	*rp = (struct range_proc){
+	*rp = (struct range_part){
 		.unit = &u,
 		.value = value,
 		.proc = gone ? NULL : (struct tproc *)&m,
@@ -95,8 +95,8 @@ static void test(unsigned refuse, bool gone)
 		wrong += ranges[i] > 1;
 	}
 	check_msg(!wrong, "each %uth has no room", refuse);
-	check(gone == !m.procs);
-	if (m.procs) {
+	check(gone == !m.parts);
+	if (m.parts) {
 		free(value);
 		free(rp);
 	}

@@ -2,6 +2,7 @@
  * Programs go their own way: exceptions, forks, our leaving, our death.
  */
 #include "t/unit/symhelp.h"
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include "supervisor/probe/range-live.h"
@@ -211,6 +212,58 @@ static void forgetting(void)
 	range_run_free(&x);
 }
 
+/* --- what may be unloaded --- */
+
+static bool is_loaded;
+static int when_unloaded, when_other, when_there;
+
+static bool says(void *ctx)
+{
+	return *(bool *)ctx;
+}
+
+static void unload_after_a_while(struct run *r)
+{
+	if (!x.r || ++nr_ticks != 60)
+		return;
+	const struct range_segment *s = &x.plan->img.segment[0];
+	taddr_t head = s->vaddr + x.r->bias + EI_PAD;
+	uint8_t other = 1, was = 0;
+	is_loaded = false;
+	ranges_guard(x.r, says, &is_loaded);
+	when_unloaded = ranges_set(x.r, x.all, x.nr, false, NULL, NULL);
+	is_loaded = true;
+	tmem_write(r->p, head, &other, 1);
+	when_other = ranges_set(x.r, x.all, x.nr, false, NULL, NULL);
+	too_early = is_clean(r);
+	tmem_write(r->p, head, &was, 1);
+	when_there = ranges_set(x.r, x.all, x.nr, false, NULL, NULL);
+	text_is_clean = is_clean(r);
+	close(gate);
+	gate = -1;
+}
+
+static void unloading(void)
+{
+	nr_ticks = 0;
+	text_is_clean = false;
+	too_early = true;
+	when_unloaded = when_other = when_there = 1;
+	char input[] = "-";
+	if (!build("gcc", "-O2", "churn.c") || !check(open_gate()))
+		return;
+	x.run.tick = unload_after_a_while;
+	x.run.tick_ms = 2;
+	check(range_run_to_end(&x, (char *[]){prog, input, NULL}, out));
+	check_int(when_unloaded, SMCO_GONE);
+	check_int(when_other, SMCO_GONE);
+	check_int(when_there, 0);
+	check(!too_early);
+	check(text_is_clean);
+	check_int(run("grep -q '^0 wrong' $D/out"), 0);
+	range_run_free(&x);
+}
+
 /* --- death --- */
 
 static void dying(void)
@@ -272,6 +325,7 @@ int main(void)
 	leaving(false);
 	leaving(true);
 	forgetting();
+	unloading();
 	dying();
 	return finish();
 }

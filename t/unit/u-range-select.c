@@ -91,6 +91,30 @@ int main(void)
 	CHOSEN("2", VARS("*len", NULL), FILES("*.c", NULL));
 	CHOSEN("", VARS("count", NULL), FUNCTIONS("sort", NULL));
 
+	static const struct {
+		const char *glob, *path;
+		bool want;
+	} libraries[] = {
+		{NULL, "/home/u/libx.so.1", true},
+		{NULL, "/usr/local/lib/libx.so", true},
+		{NULL, "/usr/lib/x86_64-linux-gnu/libz.so.1", false},
+		{NULL, "/lib/libc.so.6", false},
+		{NULL, "[vdso]", false},
+		{"libz.so*", "/usr/lib/x86_64-linux-gnu/libz.so.1", true},
+		{"gnu/libz.so.1", "/usr/lib/x86_64-linux/gnu/libz.so.1", true},
+		{"libz.so*", "/home/u/libx.so.1", false},
+		{"*", "/usr/lib64/ld-linux-x86-64.so.2", false},
+		{"none", "/home/u/libx.so.1", false},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++) {
+		struct range_select s = {.vars = {.nr = 0}};
+		s.libraries.glob[0] = libraries[i].glob;
+		s.libraries.nr = libraries[i].glob != NULL;
+		check_msg(range_library_selected(&s, libraries[i].path) ==
+				  libraries[i].want,
+			  "%s", libraries[i].path);
+	}
+
 	EXPLAINED("--var 'cuont': prog has no such variable with integers; "
 		  "nearest: count, n",
 		  VARS("cuont", NULL));

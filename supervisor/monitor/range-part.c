@@ -1,0 +1,370 @@
+/* What one process has of one file: range-private.h, struct range_part. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "supervisor/control/fixed.h"
+#include "supervisor/monitor/range-private.h"
+#include "supervisor/probe/range-cost.h"
+
+/* A stop to put sensors in or out, before one was measured. */
+#define FIRST_STOP_NS (60 * NSEC_PER_USEC)
+/* To stop and to go on, alone. */
+#define STOP_NS (10 * NSEC_PER_USEC)
+/* How often it is asked how long the process ran. */
+#define ASK_NS (20 * NSEC_PER_MSEC)
+
+void range_part_free(struct range_part *rp)
+{
+	ranges_destroy(rp->ranges);
+	range_duty_deinit(&rp->duty);
+	free(rp->hits);
+	free(rp->had_turn);
+	free(rp->value);
+	free(rp->fresh);
+	free(rp->in_phase);
+	free(rp->polled);
+	free(rp->turns);
+	free(rp);
+}
+
+/* --- where it is --- */
+
+static bool is_text_of(const struct tmap *t, const char *path)
+{
+	return t->prot & PROT_EXEC && t->inode && !strcmp(t->path, path);
+}
+
+/* The mapping @t is of the unit's very file: what to add to its addresses. */
+static bool is_same_file(struct range_part *rp, const struct tmap *t,
+			 uint64_t *bias_ret)
+{
+	const struct sym_mapping map = {
+		.start = t->start,
+		.end = t->end,
+		.offset = t->offset,
+		.inode = t->inode,
+		.exec = true,
+		.deleted = t->deleted,
+		.path = t->path,
+	};
+	char root[64];
+	snprintf(root, sizeof(root), "/proc/%u/root", rp->pid);
+	struct sym_space *space =
+		sym_space_create((pid_t)rp->pid, root, NULL, NULL);
+	if (!space || sym_space_update(space, &map, 1, NULL)) {
+		sym_space_destroy(space);
+		return false;
+	}
+	struct sym_place at = sym_pin(space, t->start);
+	struct sym_module_info info;
+	sym_module_info(space, at.module, &info);
+	*bias_ret = t->start - at.offset;
+	bool is_same = at.module && rp->unit->build_id &&
+		       !strcmp(info.build_id, rp->unit->build_id);
+	sym_space_destroy(space);
+	return is_same;
+}
+
+/* The first mapping of it decides. */
+static bool find_bias(struct range_part *rp, const struct tmaps *maps)
+{
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct tmap *t = &maps->maps[i];
+		if (!is_text_of(t, rp->unit->path) ||
+		    !is_same_file(rp, t, &rp->bias))
+			continue;
+		rp->text = t->start;
+		rp->inode = t->inode;
+		return true;
+	}
+	return false;
+}
+
+bool range_part_is_mapped(const struct range_part *rp, const struct tmaps *maps)
+{
+	const struct tmap *t = tmaps_find(maps, rp->text);
+	return t && t->start == rp->text && t->inode == rp->inode &&
+	       is_text_of(t, rp->unit->path);
+}
+
+/* --- it comes --- */
+static void change(struct range_part *rp)
+{
+	struct smco_err err = {0};
+	const struct range_duty *d = &rp->duty;
+	uint64_t cost_ns = 0;
+	if (ranges_choose(rp->ranges, d->changed, d->nr_changed, d->want,
+			  &cost_ns, &err))
+		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
+	if (cost_ns)
+		rp->stop_ns = (rp->stop_ns * 7 + cost_ns + STOP_NS) / 8;
+	uint64_t now_ns = smco_now_ns();
+	for (size_t i = 0; i < d->nr_changed; i++) {
+		uint32_t w = d->changed[i];
+		range_duty_put(&rp->duty, w, ranges_window_is_in(rp->ranges, w),
+			       now_ns);
+	}
+}
+
+/* Room for a step of @nr windows. */
+static bool grow(struct range_monitor *m, size_t nr)
+{
+	if (m->news && nr <= m->max_windows)
+		return true;
+	struct range_news *news = realloc(m->news, (nr + 1) * sizeof(*m->news));
+	m->news = news ? news : m->news;
+	struct range_duty_cost *cost =
+		realloc(m->cost, (nr + 1) * sizeof(*m->cost));
+	m->cost = cost ? cost : m->cost;
+	if (!news || !cost)
+		return false;
+	m->max_windows = nr;
+	return true;
+}
+
+static struct range_part *new_part(struct range_monitor *m,
+				   struct range_unit *u, struct range_proc *p,
+				   bool can_go)
+{
+	struct range_part *rp = calloc(1, sizeof(*rp));
+	if (!rp)
+		return NULL;
+	uint64_t now_ns = smco_now_ns();
+	*rp = (struct range_part){
+		.owner = p,
+		.proc = p->proc,
+		.pid = (uint32_t)tproc_pid(p->proc),
+		.unit = u,
+		.stop_ns = FIRST_STOP_NS,
+		.born_ns = now_ns,
+		.charged_ns = now_ns,
+		.next_poll_ns = now_ns,
+		.can_go = can_go,
+		.nr_sharing = 1,
+	};
+	int rc = range_duty_init(&rp->duty, m->p.kind, m->p.target_overhead_ppb,
+				 u->most_windows, now_ns);
+	rp->hits = calloc(u->most_windows + 1, sizeof(*rp->hits));
+	rp->had_turn = calloc(u->vars->nr_functions / 8 + 1, 1);
+	rp->value = calloc(range_unit_nr(u) + 1, sizeof(*rp->value));
+	rp->polled = malloc(u->poll_bytes + 1);
+	range_phases_begin(m, rp);
+	if (!rc && rp->hits && rp->had_turn && rp->value && rp->polled &&
+	    grow(m, u->most_windows))
+		return rp;
+	range_part_free(rp);
+	return NULL;
+}
+
+static bool is_there(void *part)
+{
+	return range_part_is_there(part);
+}
+
+bool range_part_is_there(const struct range_part *rp)
+{
+	return !rp->can_go || (rp->owner && linkmap_holds(&rp->owner->linkmap,
+							  rp->proc, rp->bias));
+}
+
+static void install(struct range_monitor *m, struct range_part *rp)
+{
+	struct smco_err err = {0};
+	struct range_unit *u = rp->unit;
+	if (u->most_windows &&
+	    ranges_install(&rp->ranges, rp->proc, u->plan, rp->bias, &err)) {
+		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
+		m->p.put_meta(m->p.ctx, "range.missing", err.msg);
+		rp->ranges = NULL;
+	}
+	if (rp->ranges && rp->can_go)
+		ranges_guard(rp->ranges, is_there, rp);
+	if (rp->ranges)
+		range_start_first(
+			rp, target_is_unlimited(m->p.target_overhead_ppb));
+	range_watch_start(m, rp, false);
+	m->next_tick_ns = 0;
+}
+
+static void keep(struct range_monitor *m, struct range_part *rp)
+{
+	rp->next = m->parts;
+	m->parts = rp;
+	m->next_tick_ns = 0;
+}
+
+struct range_part *range_part_create(struct range_monitor *m,
+				     struct range_proc *p, struct range_unit *u,
+				     bool can_go, const struct tmaps *maps)
+{
+	struct range_part *rp = new_part(m, u, p, can_go);
+	if (!rp)
+		return NULL;
+	if (!find_bias(rp, maps)) {
+		smco_debug("range", "pid %u: not mapped: %s", rp->pid, u->path);
+		range_part_free(rp);
+		return NULL;
+	}
+	install(m, rp);
+	keep(m, rp);
+	return rp;
+}
+
+struct range_part *range_part_fork(struct range_monitor *m,
+				   const struct range_part *parent,
+				   struct range_proc *p)
+{
+	struct smco_err err = {0};
+	struct range_part *rp = new_part(m, parent->unit, p, parent->can_go);
+	if (!rp)
+		return NULL;
+	rp->bias = parent->bias;
+	rp->text = parent->text;
+	rp->inode = parent->inode;
+	rp->is_unloaded = parent->is_unloaded;
+	if (parent->ranges &&
+	    ranges_fork(&rp->ranges, parent->ranges, p->proc, &err)) {
+		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
+		rp->ranges = NULL;
+	}
+	if (rp->ranges && rp->can_go)
+		ranges_guard(rp->ranges, is_there, rp);
+	if (rp->ranges)
+		range_start_fork(rp, parent);
+	if (rp->is_unloaded)
+		rp->died_ns = rp->born_ns;
+	range_watch_start(m, rp, true);
+	keep(m, rp);
+	return rp;
+}
+
+bool range_part_reopen(struct range_monitor *m, struct range_part *rp,
+		       const struct tmaps *maps)
+{
+	uint64_t now_ns = smco_now_ns();
+	if (!find_bias(rp, maps))
+		return false;
+	rp->is_unloaded = false;
+	/* It was not there in between. */
+	rp->born_ns += now_ns - rp->died_ns;
+	rp->died_ns = 0;
+	rp->charged_ns = rp->next_poll_ns = now_ns;
+	rp->next_function = 0;
+	memset(rp->had_turn, 0, rp->unit->vars->nr_functions / 8 + 1);
+	install(m, rp);
+	return true;
+}
+
+/* What was passed since the last time, @all or what a glance shows: to the
+ * ledger, and to m->cost, how many that are. */
+static size_t charge(struct range_monitor *m, struct range_part *rp, bool all)
+{
+	uint64_t sum_ps = 0, now_ns = smco_now_ns();
+	uint64_t gone_ns = now_ns - rp->charged_ns;
+	size_t nr = 0;
+	rp->charged_ns = now_ns;
+	if (rp->ranges)
+		nr = all ? ranges_news(rp->ranges, m->news)
+			 : ranges_glance(rp->ranges, m->news);
+	for (size_t i = 0; i < nr; i++) {
+		const struct range_news *n = &m->news[i];
+		m->cost[i] = (struct range_duty_cost){
+			.window = n->window,
+			.cost_ps = sat_add_u64(
+				n->cost_ps, range_cost_cold(n->hits, gone_ns)),
+		};
+		rp->hits[n->window] += n->hits;
+		sum_ps = sat_add_u64(sum_ps, m->cost[i].cost_ps);
+	}
+	ledger_charge(m->ledger, LEDGER_AGENT, RANGE_MONITOR, sum_ps / 1000);
+	return nr;
+}
+
+/* Windows that were in are so no more. */
+static void end_turns(struct range_part *rp, uint64_t now_ns)
+{
+	for (uint32_t w = 0; w < rp->duty.nr; w++)
+		if (rp->duty.window[w].exists)
+			range_duty_put(&rp->duty, w, false, now_ns);
+}
+
+void range_part_close(struct range_monitor *m, struct range_part *rp,
+		      enum range_end end)
+{
+	uint64_t now_ns = smco_now_ns();
+	if (rp->is_unloaded)
+		return;
+	charge(m, rp, true);
+	range_watch_stop(m, rp);
+	rp->next_poll_ns = 0;
+	if (end == RANGE_LEFT)
+		range_poll(m, rp, now_ns);
+	/* Of text that is not there any more nothing is written. */
+	if (end != RANGE_GONE && rp->ranges)
+		ranges_remove(rp->ranges);
+	if (rp->fresh)
+		range_phases_step(m, rp);
+	range_collect(rp);
+	ranges_destroy(rp->ranges);
+	rp->ranges = NULL;
+	rp->died_ns = now_ns;
+	rp->is_unloaded = end == RANGE_UNLOADED;
+	end_turns(rp, now_ns);
+}
+
+/* --- time goes by --- */
+
+/* The processor time of @rp since this was asked last; 0 in between. */
+static uint64_t ran_ns(struct range_part *rp, uint64_t now_ns)
+{
+	if (now_ns < rp->asked_ns + ASK_NS)
+		return 0;
+	uint64_t run_ns = tproc_cpu_ns(rp->proc);
+	uint64_t ran = sat_sub_u64(run_ns, rp->run_ns);
+	rp->run_ns = run_ns;
+	rp->asked_ns = now_ns;
+	return ran;
+}
+
+void range_part_tick(struct range_monitor *m, struct range_part *rp,
+		     uint64_t now_ns)
+{
+	if (rp->is_unloaded)
+		return;
+	range_poll(m, rp, now_ns);
+	range_watch_tick(m, rp, now_ns);
+	if (!rp->ranges || now_ns < range_duty_due_ns(&rp->duty))
+		return;
+	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	size_t nr = charge(m, rp, false);
+	cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+	rp->look_ns = (rp->look_ns * 7 + cpu_ns) / 8;
+	const struct range_duty_state s = {
+		.now_ns = now_ns,
+		.run_ns = ran_ns(rp, now_ns),
+		.room_ns = ledger_room_ns(m->ledger),
+		.window_room_ns = ledger_window_room_ns(m->ledger),
+		.stop_ns = rp->stop_ns,
+		.look_ns = rp->look_ns * rp->nr_sharing,
+	};
+	if (range_duty_step(&rp->duty, m->cost, nr, &s))
+		change(rp);
+	range_start_some(rp, smco_now_ns(), s.room_ns);
+}
+
+uint64_t range_part_due_ns(const struct range_part *rp)
+{
+	uint64_t due_ns = UINT64_MAX;
+	if (rp->is_unloaded)
+		return due_ns;
+	if (rp->ranges)
+		due_ns = range_duty_due_ns(&rp->duty);
+	if (rp->unit->nr_polls || rp->unit->nr_pointees)
+		due_ns = min_u64(due_ns, rp->next_poll_ns);
+	if (rp->turn_control)
+		due_ns = min_u64(due_ns, rp->watch_due_ns);
+	return due_ns;
+}

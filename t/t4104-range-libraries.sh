@@ -1,0 +1,162 @@
+#!/bin/bash
+# Ranges of the variables of shared libraries, also of those that come and go.
+# shellcheck source=t/test-lib.sh
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+
+export LC_ALL=C.UTF-8
+source=$SRC/t/fixtures/range
+
+# library NAME FILE FLAGS...
+library() {
+	local name=$1 file=$2
+	shift 2
+	"${CC:-cc}" -std=gnu11 -g -fPIC -shared -DNAME="$name" "$@" -o "$file" \
+		"$source/library.c"
+}
+
+# program FLAGS... - with a library, and one to be loaded
+program() {
+	library near libnear.so "$@" && library later later.so "$@" &&
+		"${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -g "$@" -o libraries \
+			"$source/libraries.c" -L. -lnear "-Wl,-rpath,$PWD"
+}
+
+# found - "VARIABLE SMALLEST LARGEST" as the report has them
+found() {
+	smco-report --ranges --csv run.trace | tr -d '\r"' |
+		awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+			$at["smallest"] != "" { print $at["variable"],
+				$at["smallest"], $at["largest"] }' | sort
+}
+
+# ranges ROUNDS MS OPTIONS... - the program loads and unloads so often
+ranges() {
+	local rounds=$1 ms=$2
+	shift 2
+	timeout 100 smco-trace -q -m range -o run.trace "$@" -- \
+		./libraries "$PWD/later.so" "$rounds" "$ms" >out || return 1
+	sort out >truth
+	found >found.txt
+	grep -x 'kept 0 0' truth
+}
+
+# compare NAME exact|within - what was found of the variables of that library
+compare() {
+	awk -v how="$2" -v name="_$1" 'NR == FNR {
+			if (index($1, name)) { lo[$1] = $2; hi[$1] = $3 } next }
+		$1 in lo { n++
+			if ($2 < lo[$1] || $3 > hi[$1] || (how == "exact" &&
+			    ($2 != lo[$1] || $3 != hi[$1]))) {
+				print $0, "but was", lo[$1], hi[$1]; bad++ }
+			delete lo[$1] }
+		END { for (v in lo) if (how == "exact") {
+				print "not seen:", v; bad++ }
+			print n + 0, "compared"; exit bad ? 1 : !n ? 2 : 0 }' \
+		truth found.txt
+}
+
+program -O0 || exit 1
+near_exact() { ranges 0 0 -t unlimited && compare near exact; }
+ok "a library's variables, -O0, no limit: exactly the ranges that it had" near_exact
+
+# How long it takes until one that came is read depends on the machine.
+later_exact() {
+	local ms
+	for ms in 300 1000 4000 16000; do
+		ranges 1 $ms -t unlimited "$@" && compare near exact &&
+			compare later within || return 1
+		compare later exact && return
+	done
+	return 1
+}
+ok "one that is loaded later: exactly, once it is watched" later_exact
+again() { ranges 5 100 -t unlimited && compare near exact && compare later exact; }
+ok "unloaded and loaded again, its place used in between" again
+
+limited() {
+	ranges 8 50 -t 10 "$@" && compare later within
+	[ $? -ne 1 ] && compare near within
+	[ $? -ne 1 ]
+}
+ok "with a limit: no value that it did not have, what is there is kept" limited
+fast() { program -O2 && limited -t unlimited && limited -t 2; }
+ok "-O2: no value that it did not have" fast
+
+# modules - those of variables with a value
+modules() {
+	smco-report --ranges --csv --where 'smallest <= 0 || smallest > 0' run.trace |
+		tr -d '\r"' | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++)
+			at[$i] = i; next } { print $at["module"] }' |
+		sed 's,.*/,,' | sort -u | tr '\n' ' '
+}
+said() {
+	program -O0 && ranges 0 0 -t unlimited && modules >said && cat said &&
+		[ "$(cat said)" = "libnear.so libraries " ]
+}
+ok "the report says which library" said
+
+only() {
+	ranges 0 0 -t unlimited "$@" && modules >said && cat said &&
+		[ "$(cat said)" = "libnear.so " ]
+}
+only_each() {
+	only --var 'hidden_*' && only --function work_near && only --file library.c
+}
+ok "--var, --function, --file that only a library has" only_each
+by_name() {
+	ranges 0 0 -t unlimited --library none && modules >said &&
+		[ "$(cat said)" = "libraries " ] &&
+		ranges 1 1000 -t unlimited --library 'libnear*' && modules >said &&
+		cat said && [ "$(cat said)" = "libnear.so libraries " ]
+}
+ok "--library: some, or none" by_name
+
+# wrong OPTIONS... - said in one line, and nothing runs
+wrong() {
+	test_exit 125 smco-trace -m range "$@" -- ./libraries >out 2>err || return 1
+	cat err
+	[ ! -s out ] && [ "$(wc -l <err)" = 1 ]
+}
+wrong_each() { wrong --var hiden_near && wrong --library 'libfar*'; }
+ok "one that nobody has is an error" wrong_each
+may_come() {
+	ranges 1 1000 -t unlimited --var hidden_later && return 1
+	ranges 1 1000 -t unlimited --var hidden_later --if-available
+}
+ok "--if-available waits for a library that has it" may_come
+
+separate() {
+	program -O0 && objcopy --only-keep-debug libnear.so libnear.debug &&
+		strip -g libnear.so &&
+		objcopy --add-gnu-debuglink=libnear.debug libnear.so &&
+		near_exact
+}
+ok "debug information in a file of its own" separate
+
+attached() {
+	program -O0 || return 1
+	./libraries "$PWD/later.so" 3 1000 >out &
+	local pid=$!
+	wait_for 60 grep -q later.so /proc/$pid/maps
+	timeout 60 smco-trace -q -m range -t unlimited -d 1 -o run.trace -p $pid ||
+		return 1
+	found >found.txt
+	wait $pid && sort out >truth && grep -x 'kept 0 0' truth &&
+		compare later within && grep -q '^hidden_later' found.txt
+}
+ok "attached and left: it goes on, no wrong value" attached
+
+killed() {
+	smco-trace -q -m range -t unlimited -o run.trace -- ./libraries \
+		"$PWD/later.so" 3 500 >out &
+	local pid=$!
+	wait_for 60 test -s run.trace
+	sleep 0.3
+	kill -9 $pid
+	wait $pid
+	wait_for 60 grep -q '^CHANGED\|^kept' out && grep -x 'kept 0 0' out
+}
+ok "killed: the program goes on, also with what it loads then" killed
+
+done_testing
