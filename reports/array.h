@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "reports/base.h"
+#include "reports/shortage.h"
 
 /* Room for one more item; false when out of memory, nothing changed then. */
 #define ARRAY_ROOM(array, nr, cap)                                             \
@@ -20,8 +21,10 @@ static inline bool array_grow(void **array, size_t *cap, size_t item)
 		return false;
 	size_t larger = *cap ? *cap * 2 : 64;
 	void *p = reallocarray(*array, larger, item);
-	if (!p)
+	if (!p) {
+		shortage_tell();
 		return false;
+	}
 	*array = p;
 	*cap = larger;
 	return true;

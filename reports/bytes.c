@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/shortage.h"
+
 void bbuf_free(struct bbuf *b)
 {
 	free(b->data);
@@ -30,6 +32,7 @@ uint8_t *bbuf_reserve(struct bbuf *b, size_t n)
 		cap *= 2;
 	uint8_t *data = realloc(b->data, cap);
 	if (!data) {
+		shortage_tell();
 		b->failed = true;
 		return NULL;
 	}

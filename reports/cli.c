@@ -11,20 +11,43 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "reports/line.h"
+#include "reports/shortage.h"
+
+#define SAY_MAX 1024
+
 static const char *tool_name = "smco";
 
 void cli_begin(const char *tool)
 {
+	shortage_watch_jansson();
 	tool_name = tool;
+}
+
+/* One line, which steers no terminal, whatever a file is called or a trace
+ * says. Never longer. */
+static void clean(char *text)
+{
+	char *to = text;
+	bool ok;
+	for (size_t n; (n = line_char(text, &ok)) != 0; text += n) {
+		if (ok)
+			memmove(to, text, n);
+		else
+			*to = '?';
+		to += ok ? n : 1;
+	}
+	*to = '\0';
 }
 
 static void say(const char *fmt, va_list ap, const char *end)
 	__attribute__((format(printf, 1, 0)));
 static void say(const char *fmt, va_list ap, const char *end)
 {
-	fprintf(stderr, "%s: ", tool_name);
-	vfprintf(stderr, fmt, ap);
-	fputs(end, stderr);
+	char text[SAY_MAX];
+	vsnprintf(text, sizeof(text), fmt, ap);
+	clean(text);
+	fprintf(stderr, "%s: %s%s", tool_name, text, end);
 }
 
 void cli_complain(const char *fmt, ...)
@@ -146,6 +169,8 @@ struct page cli_output_begin(struct cli_output *o, bool for_people)
 
 int cli_output_end(struct cli_output *o, int rc, struct smco_err *err)
 {
+	if (!rc)
+		rc = shortage_check(err);
 	if (!rc && (fflush(stdout) || ferror(stdout)))
 		rc = smco_fail(err, SMCO_SYS, errno, "cannot write");
 	/* The reader has seen enough. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reports/bytes.h"
+#include "reports/shortage.h"
 
 #define LINE_MAX_BYTES	1023  /* of `command` */
 #define WORDS_MAX_BYTES 60000 /* of `argv`; longer ones are left out */
@@ -80,8 +81,10 @@ static char **split(const char *text, char end, bool escaped)
 	for (const char *p = text; *p; p++)
 		nr += *p == end;
 	char **words = malloc((nr + 1) * sizeof(*words) + len + 1);
-	if (!words)
+	if (!words) {
+		shortage_tell();
 		return NULL;
+	}
 	char *to = (char *)(words + nr + 1);
 	nr = 0;
 	words[nr++] = to;

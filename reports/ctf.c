@@ -281,6 +281,12 @@ static bool put_metadata(struct ctf *c, struct trace_reader *r)
 		fputs(";\n", out);
 	}
 	fprintf(out,
+		"	truncated = %d;\n	damaged_chunks = %" PRIu64
+		";\n	lost_records = %" PRIu64
+		";\n	dropped_records = %" PRIu64 ";\n",
+		trace_is_truncated(r), trace_nr_damaged(r), trace_nr_lost(r),
+		trace_nr_dropped(r));
+	fprintf(out,
 		"};\nclock { name = session; freq = 1000000000;\n"
 		"	offset_s = %" PRIu64 "; offset = %" PRIu64 "; };\n",
 		start / NSEC_PER_SEC, start % NSEC_PER_SEC);

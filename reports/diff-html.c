@@ -10,6 +10,7 @@
 #include "reports/diff-words.h"
 #include "reports/html-image.h"
 #include "reports/names.h"
+#include "reports/shortage.h"
 #include "reports/units.h"
 
 /* Text, safe between tags and in quoted attributes; control characters and
@@ -216,5 +217,6 @@ void diff_print_html(const struct diff *d, const struct diff_rules *rules,
 	snprintf(text, sizeof(text), "%zu sites unchanged",
 		 d->nr_by_verdict[DIFF_SITE][VERDICT_SAME]);
 	element(out, "p", "dim", text);
-	html_image_write(html_diff_data, html_diff_end, out);
+	if (!shortage_any())
+		html_image_write(html_diff_data, html_diff_end, out);
 }

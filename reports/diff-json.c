@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "reports/json-values.h"
+#include "reports/shortage.h"
 
 #define SCHEMA_VERSION 1
 
@@ -40,6 +41,8 @@ static json_t *sample_json(const struct diff_side *s,
 {
 	json_t *values = json_array();
 	double *v = calloc(s->nr_runs, sizeof(*v));
+	if (!v)
+		shortage_tell();
 	size_t nr = v ? diff_values(s, e, metric, v) : 0;
 	for (size_t i = 0; i < nr && values; i++)
 		values = json_append(values, json_of_double(v[i]));

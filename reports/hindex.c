@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "reports/shortage.h"
+
 struct hindex_slot {
 	uint32_t hash;
 	uint32_t value_plus_1; /* 0 = empty */
@@ -45,8 +47,10 @@ bool hindex_add(struct hindex *h, uint64_t hash, uint32_t value)
 	if (h->nr + 1 > h->cap / 2) {
 		size_t cap = h->cap ? h->cap * 2 : 64;
 		struct hindex_slot *slots = calloc(cap, sizeof(*slots));
-		if (!slots)
+		if (!slots) {
+			shortage_tell();
 			return false;
+		}
 		for (size_t i = 0; i < h->cap; i++)
 			if (h->slots[i].value_plus_1)
 				insert(slots, cap, h->slots[i]);

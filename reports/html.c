@@ -8,6 +8,7 @@
 #include "reports/html-image.h"
 #include "reports/json-values.h"
 #include "reports/model.h"
+#include "reports/shortage.h"
 
 #define ASLEEP_BUCKETS 2048
 #define ASLEEP_SITES   100 /* with a strip of their own */
@@ -219,13 +220,17 @@ int html_print(const struct summary *s, FILE *out, struct smco_err *err)
 	if (!rc) {
 		fputs(",\"strips\":", safe);
 		rc = put_strips(s, safe);
-		fputs("}", safe);
 		if (rc)
 			smco_fail(err, rc, 0, "out of memory for the page");
+		else
+			fputs("}", safe);
 	}
 	if (fclose(safe) && !rc)
 		rc = smco_fail(err, SMCO_SYS, errno, "cannot write");
-	html_image_write(html_page_data, html_page_end, out);
+	if (!rc)
+		rc = shortage_check(err);
+	if (!rc)
+		html_image_write(html_page_data, html_page_end, out);
 	if (!rc && ferror(out))
 		rc = smco_fail(err, SMCO_SYS, errno, "cannot write");
 	return rc;

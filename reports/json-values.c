@@ -8,6 +8,7 @@
 #include "reports/bytes.h"
 #include "reports/command.h"
 #include "reports/line.h"
+#include "reports/shortage.h"
 
 json_t *json_of_text(const char *s)
 {
@@ -106,8 +107,10 @@ json_t *json_of_command(struct trace_reader *r)
 
 int json_print(json_t *doc, FILE *out, struct smco_err *err)
 {
-	if (!doc)
+	if (!doc || shortage_any()) {
+		json_decref(doc);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory for JSON");
+	}
 	int rc = json_dumpf(doc, out, JSON_INDENT(1));
 	json_decref(doc);
 	fputc('\n', out);

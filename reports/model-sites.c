@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reports/names.h"
+#include "reports/shortage.h"
 
 static int compare_u64(uint64_t a, uint64_t b)
 {
@@ -111,8 +112,10 @@ static int join_site(struct summary const *s, uint32_t i, unsigned depth,
 	if (!(n & (n - 1))) { /* 0 or a power of two: full */
 		uint32_t *m =
 			reallocarray(site->member, n ? n * 2 : 1, sizeof(*m));
-		if (!m)
+		if (!m) {
+			shortage_tell();
 			return SMCO_NOMEM;
+		}
 		site->member = m;
 	}
 	site->member[site->nr_stacks++] = i;
@@ -130,8 +133,10 @@ int model_sites(const struct summary *s, unsigned depth,
 	int rc = SMCO_OK;
 	*ret = (struct model_sites){0};
 	ret->site = calloc(s->nr_stacks ? s->nr_stacks : 1, sizeof(*ret->site));
-	if (!ret->site)
+	if (!ret->site) {
+		shortage_tell();
 		return SMCO_NOMEM;
+	}
 	for (size_t i = 0; i < s->nr_stacks && !rc; i++)
 		rc = join_site(s, (uint32_t)i, depth, &index, ret);
 	hindex_free(&index);

@@ -10,6 +10,7 @@
 #include "reports/model.h"
 #include "reports/names.h"
 #include "reports/records.h"
+#include "reports/shortage.h"
 
 struct writer {
 	const struct summary *s;
@@ -297,18 +298,26 @@ int perfetto_print(const struct summary *s, FILE *out, struct smco_err *err)
 	const struct counts *c = s->file[0].counts;
 	for (size_t i = 0; c && i < c->nr_events; i++)
 		w.counter[i] = quoted(&w, c->event[i].name);
-	fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"generator\":"
-	      "\"smco-report " SMCO_VERSION "\"},\"traceEvents\":[",
-	      out);
+	fprintf(out,
+		"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"generator\":"
+		"\"smco-report " SMCO_VERSION "\",\"truncated\":%s,"
+		"\"damaged_chunks\":%" PRIu64 ",\"lost_records\":%" PRIu64
+		",\"dropped_records\":%" PRIu64 "},\"traceEvents\":[",
+		model_is_truncated(s) ? "true" : "false", model_nr_damaged(s),
+		model_nr_lost(s), model_nr_dropped(s));
 	if (!w.failed) {
 		put_processes(&w);
 		put_naps(&w);
 		put_ledger(&w);
 		put_records(&w);
 	}
-	fputs("\n],\"stackFrames\":{", out);
-	put_frames(&w);
-	fputs("\n}}\n", out);
+	if (!w.failed) {
+		fputs("\n],\"stackFrames\":{", out);
+		put_frames(&w);
+	}
+	w.failed |= shortage_any();
+	if (!w.failed)
+		fputs("\n}}\n", out);
 	for (size_t i = 0; i < ARRAY_SIZE(w.counter); i++)
 		free(w.counter[i]);
 	if (w.failed)

@@ -12,6 +12,7 @@
 #include "reports/model.h"
 
 #include "reports/array.h"
+#include "reports/shortage.h"
 #include "reports/spill.h"
 #include "reports/units.h"
 
@@ -281,11 +282,31 @@ static int print_row(struct printer *p, const void *item)
 	return rc;
 }
 
+/* Behind the rows: of a trace that is read as they are printed it is not known
+ * before. */
+static void json_end(struct printer *p)
+{
+	uint64_t damaged = 0, lost = 0, dropped = 0;
+	bool truncated = false;
+	for (size_t i = 0; i < p->src->nr_inputs; i++) {
+		const struct trace_reader *r = p->src->input[i].reader;
+		truncated |= trace_is_truncated(r);
+		damaged += trace_nr_damaged(r);
+		lost += trace_nr_lost(r);
+		dropped += trace_nr_dropped(r);
+	}
+	fprintf(p->out,
+		"\n],\n\"truncated\": %s,\n\"damaged_chunks\": %" PRIu64
+		",\n\"lost_records\": %" PRIu64
+		",\n\"dropped_records\": %" PRIu64 "\n}\n",
+		truncated ? "true" : "false", damaged, lost, dropped);
+}
+
 static void end(struct printer *p)
 {
 	struct line l;
 	if (p->o->format == SECTION_JSON)
-		fputs("\n]\n}\n", p->out);
+		json_end(p);
 	if (p->o->format != SECTION_TEXT)
 		return;
 	if (p->nr_seen == p->nr_shown && p->nr_shown)
@@ -481,6 +502,8 @@ int section_print(const struct section *section,
 	free(p.row);
 	spill_deinit(&p.spill);
 	free(p.spilled);
+	if (!rc && shortage_any())
+		rc = SMCO_NOMEM;
 	if (!rc)
 		end(&p);
 	if (ferror(p.out))

@@ -11,6 +11,8 @@
 #include "reports/cli.h"
 #include "reports/diff-print.h"
 #include "reports/exitcode.h"
+#include "reports/mark.h"
+#include "reports/shortage.h"
 
 enum status { STATUS_CROSSED = 1, STATUS_FAILED = 2 };
 
@@ -261,7 +263,7 @@ static void load(struct diff *d, const struct options *o)
 		for (size_t k = 0; k < o->nr_paths[i]; k++)
 			if (diff_add_run(d, i, o->path[i][k], &err))
 				die(&err);
-	if (!o->force && diff_check(d, &err))
+	if (shortage_check(&err) || (!o->force && diff_check(d, &err)))
 		die(&err);
 }
 
@@ -301,6 +303,8 @@ static int show(const struct diff *d, struct options *o, struct smco_err *err)
 		diff_print_html(d, &o->rules, &style);
 	else
 		diff_print_text(d, &o->rules, &style);
+	if (!rc && shortage_check(err) && o->format == FORMAT_TEXT)
+		mark_put(&style.page, NULL, err->msg);
 	return cli_output_end(&o->output, rc, err);
 }
 

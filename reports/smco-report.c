@@ -12,6 +12,7 @@
 #include "reports/exitcode.h"
 #include "reports/folded.h"
 #include "reports/html.h"
+#include "reports/mark.h"
 #include "reports/model.h"
 #include "reports/newest.h"
 #include "reports/output.h"
@@ -19,6 +20,7 @@
 #include "reports/quantity.h"
 #include "reports/records.h"
 #include "reports/section.h"
+#include "reports/shortage.h"
 #include "reports/suppress.h"
 
 enum long_option {
@@ -428,6 +430,30 @@ static void close_traces(struct traces *t)
 /* --------------------------------------------------------------- showing ---
  */
 
+/* Is it read line by line, so that where it ends says nothing? */
+static bool is_lines(const struct options *o)
+{
+	return o->csv || o->juwel || o->flamegraph || (o->section && !o->json);
+}
+
+/* What is printed of traces that are not whole, or of what did not fit into
+ * memory, must not look as if that were all. Elsewhere it is in the text, or
+ * the document is not closed. */
+static void mark_parts(const struct section_source *src,
+		       const struct options *o, const struct page *page, int rc,
+		       const struct smco_err *err)
+{
+	const char *tool =
+		o->csv || o->juwel || o->flamegraph ? "smco-report" : NULL;
+	char text[400];
+	if (rc == SMCO_NOMEM && !o->json && !o->html && !o->perfetto && !o->ctf)
+		mark_put(page, tool, err->msg);
+	for (size_t i = 0; i < src->nr_inputs && !rc && is_lines(o); i++)
+		if (exitcode_of_trace(src->input[i].reader, src->input[i].name,
+				      text, sizeof(text)))
+			mark_put(page, tool, text);
+}
+
 static int show_section(const struct section_source *src,
 			const struct options *o, const struct where *where,
 			const struct page *page, struct smco_err *err)
@@ -488,6 +514,9 @@ static int show(const struct section_source *src, struct options *o,
 	else
 		summary_print(src->s, page.out, one ? o->file[0] : NULL,
 			      &style);
+	if (!rc)
+		rc = shortage_check(err);
+	mark_parts(src, o, &page, rc, err);
 	if (o->path && !rc)
 		rc = output_commit(&to, err);
 	return cli_output_end(&o->output, rc, err);
@@ -551,8 +580,9 @@ int main(int argc, char **argv)
 		.nr_inputs = traces.nr,
 		.select = &o.select,
 	};
-	if (!streams(&o) && summary_load_files(traces.input, traces.nr,
-					       &o.select, &summary, &err))
+	if (!streams(&o) && (summary_load_files(traces.input, traces.nr,
+						&o.select, &summary, &err) ||
+			     shortage_check(&err)))
 		die(&err);
 	src.s = summary;
 	int rc = show(&src, &o, where, &err);

@@ -23,6 +23,7 @@
 #include "reports/phases-json.h"
 #include "reports/names.h"
 #include "reports/samples-json.h"
+#include "reports/shortage.h"
 #include "reports/top-naps.h"
 
 #define SCHEMA_VERSION 1
@@ -562,7 +563,9 @@ static int print(const struct summary *s, const struct summary_limits *limits,
 	shelf_window_close(&w.window);
 	top_naps_free(&w.naps);
 	free(w.culprit);
-	fputs("\n}\n", out);
+	w.failed |= shortage_any();
+	if (!w.failed)
+		fputs("\n}\n", out);
 	if (ferror(out))
 		return smco_fail(err, SMCO_SYS, errno, "cannot write JSON");
 	return w.failed ? fail(unreadable ? SMCO_SYS : SMCO_NOMEM, err)

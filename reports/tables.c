@@ -5,6 +5,7 @@
 
 #include "reports/array.h"
 #include "reports/disk.h"
+#include "reports/shortage.h"
 
 /*
  * A hostile file can claim, by compression, far more than its size. What all
@@ -359,8 +360,10 @@ static bool name_stack(struct tables *t, struct disk_stack *s)
 	if (!spread)
 		nr = s->nr;
 	s->named = calloc(nr ? nr : 1, sizeof(*s->named));
-	if (!s->named)
+	if (!s->named) {
+		shortage_tell();
 		return false;
+	}
 	s->nr_named = read_as(t, s, spread, s->named);
 	t->nr_spread += nr - s->nr;
 	return true;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "reports/text.h"
+#include "reports/shortage.h"
 #include "reports/units.h"
 
 #define VALUE_COL 34
@@ -117,8 +118,10 @@ static void threads(const struct view *v, const struct counts *c)
 	if (nr < 2)
 		return;
 	struct ranked *sorted = calloc(nr, sizeof(*sorted));
-	if (!sorted)
+	if (!sorted) {
+		shortage_tell();
 		return;
+	}
 	for (size_t i = 0; i < nr; i++)
 		sorted[i] = (struct ranked){&c->thread[i],
 					    c->thread[i].sum[by].scaled};

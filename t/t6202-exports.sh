@@ -41,7 +41,7 @@ back() {
 same() {
 	rm -rf ctf
 	smco-report --ctf ctf "$1" 2>/dev/null
-	smco-report --juwel "$1" 2>/dev/null | sort >want
+	smco-report --juwel "$1" 2>/dev/null | grep -v '^# smco-report: ' | sort >want
 	back ctf | sort >have
 	[ "$(wc -l <have)" -gt "$2" ] && diff want have | head -n 20 && cmp want have
 }

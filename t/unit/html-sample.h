@@ -158,6 +158,7 @@ static inline void html_sample_phases(struct trace_writer *w)
 /* Two variables, one of them in two phases, once not surely. */
 static inline void html_sample_ranges(struct trace_writer *w)
 {
+	trace_put_meta(w, "monitors", "counters,nap,phases,range");
 	SAMPLE_STACK(w, 20, L("turn::" HOSTILE_MARKUP, "int"), L(7, 0));
 	SAMPLE_STACK(w, 21, L("fill::size", HOSTILE_SCRIPT), L(9, 0));
 	for (uint32_t i = 0; i < 2; i++) {
