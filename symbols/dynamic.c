@@ -34,7 +34,10 @@ static const void *table(Elf *elf, uint64_t ptr, uint64_t bias, size_t *len_ret)
 
 bool dynamic_read(Elf *elf, uint64_t bias, struct dynamic *ret)
 {
-	uint64_t symtab = 0, strtab = 0, strsz = 0, soname = 0;
+	uint64_t symtab = 0, strtab = 0, strsz = 0, soname = 0, rela = 0;
+	uint64_t relasz = 0;
+	bool is_program = false;
+	GElf_Ehdr head;
 	const char *entries = NULL;
 	size_t nr, len = 0;
 	*ret = (struct dynamic){0};
@@ -42,9 +45,11 @@ bool dynamic_read(Elf *elf, uint64_t bias, struct dynamic *ret)
 		return false;
 	for (size_t i = 0; i < nr && !entries; i++) {
 		GElf_Phdr mem, *ph = gelf_getphdr(elf, (int)i, &mem);
+		is_program |= ph && ph->p_type == PT_INTERP;
 		if (ph && ph->p_type == PT_DYNAMIC)
 			entries = at_vaddr(elf, ph->p_vaddr, &len);
 	}
+	is_program |= gelf_getehdr(elf, &head) && head.e_type != ET_DYN;
 	for (size_t i = 0; entries && i < len / sizeof(Elf64_Dyn); i++) {
 		Elf64_Dyn d;
 		memcpy(&d, entries + i * sizeof(d), sizeof(d));
@@ -58,10 +63,19 @@ bool dynamic_read(Elf *elf, uint64_t bias, struct dynamic *ret)
 			strsz = d.d_un.d_val;
 		else if (d.d_tag == DT_SONAME)
 			soname = d.d_un.d_val;
+		else if (d.d_tag == DT_RELA)
+			rela = d.d_un.d_ptr;
+		else if (d.d_tag == DT_RELASZ)
+			relasz = d.d_un.d_val;
+		else if (d.d_tag == DT_SYMBOLIC ||
+			 (d.d_tag == DT_FLAGS && d.d_un.d_val & DF_SYMBOLIC))
+			ret->is_symbolic = true;
+		else if (d.d_tag == DT_FLAGS_1 && d.d_un.d_val & DF_1_PIE)
+			is_program = true;
 		else if (d.d_tag == DT_NEEDED)
 			ret->has_needed = true;
-		else if (d.d_tag == DT_TEXTREL ||
-			 (d.d_tag == DT_FLAGS && d.d_un.d_val & DF_TEXTREL))
+		if (d.d_tag == DT_TEXTREL ||
+		    (d.d_tag == DT_FLAGS && d.d_un.d_val & DF_TEXTREL))
 			ret->has_text_relocs = true;
 	}
 	size_t syms_len = 0, strings_len = 0;
@@ -82,5 +96,11 @@ bool dynamic_read(Elf *elf, uint64_t bias, struct dynamic *ret)
 	ret->strings_len = strings_len;
 	if (soname && soname < strings_len)
 		ret->soname = strings + soname;
+	ret->is_library = ret->soname || !is_program;
+	size_t relas_len = 0;
+	ret->relas = rela ? table(elf, rela, bias, &relas_len) : NULL;
+	if (relasz < relas_len)
+		relas_len = relasz;
+	ret->nr_relas = ret->relas ? relas_len / sizeof(Elf64_Rela) : 0;
 	return true;
 }

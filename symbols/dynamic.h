@@ -17,6 +17,10 @@ struct dynamic {
 	size_t strings_len;
 	const char *soname; /* NULL if none */
 	bool has_needed;
+	bool is_library;   /* no program, though some can be run */
+	bool is_symbolic;  /* its own symbols come first for it */
+	const void *relas; /* Elf64_Rela, may be unaligned */
+	size_t nr_relas;
 	bool has_text_relocs; /* the linker will write into its code */
 };
 

@@ -60,6 +60,7 @@ program -O0 || exit 1
 near_exact() { ranges 0 0 -t unlimited && compare near exact; }
 ok "a library's variables, -O0, no limit: exactly the ranges that it had" near_exact
 
+# What it exports the program has a copy of, and writes there (given_near).
 # How long it takes until one that came is read depends on the machine.
 later_exact() {
 	local ms

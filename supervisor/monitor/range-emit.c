@@ -21,6 +21,7 @@ enum unwatched {
 	IS_CONST,
 	TOO_LARGE,
 	NO_TURN,
+	EXPORTED,
 };
 
 static const char *unwatched_text(unsigned why)
@@ -36,6 +37,8 @@ static const char *unwatched_text(unsigned why)
 		return "constant";
 	case TOO_LARGE:
 		return "too large, or of unknown size, to be looked at";
+	case EXPORTED:
+		return "exported by a library that does not use it itself";
 	case NO_TURN:
 		return "its function's turn had not come";
 	default:
@@ -76,6 +79,9 @@ static unsigned why_unwatched(const struct range_unit *u, uint32_t i)
 		return IS_CONST;
 	if (var->flags & VAR_MIXED)
 		return IN_UNION;
+	uint64_t addr = (uint64_t)u->vars->places[var->first_place].offset;
+	if (var->flags & VAR_STATIC && data_export_find(&u->slots, addr))
+		return EXPORTED;
 	if (var->flags & VAR_STATIC)
 		return var->flags & VAR_IN_UNION ? IN_UNION : TOO_LARGE;
 	if (is_in_unplanned(u, var))

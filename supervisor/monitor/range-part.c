@@ -26,6 +26,7 @@ void range_part_free(struct range_part *rp)
 	free(rp->fresh);
 	free(rp->in_phase);
 	free(rp->polled);
+	free(rp->export);
 	free(rp->turns);
 	free(rp);
 }
@@ -81,6 +82,22 @@ static bool find_bias(struct range_part *rp, const struct tmaps *maps)
 		return true;
 	}
 	return false;
+}
+
+bool range_part_static(const struct range_part *rp, uint64_t addr, taddr_t *ret)
+{
+	const struct data_slots *slots = &rp->unit->slots;
+	const struct data_export *x = data_export_find(slots, addr);
+	*ret = addr + rp->bias;
+	if (!x)
+		return true;
+	taddr_t *known = &rp->export[x - slots->export];
+	/* The linker fills it in, and nobody changes it then. */
+	if (!*known && (!x->slot || tmem_read(rp->proc, x->slot + rp->bias,
+					      known, sizeof(*known))))
+		*known = 0;
+	*ret = *known + (addr - x->addr);
+	return *known;
 }
 
 bool range_part_is_mapped(const struct range_part *rp, const struct tmaps *maps)
@@ -151,9 +168,10 @@ static struct range_part *new_part(struct range_monitor *m,
 	rp->had_turn = calloc(u->vars->nr_functions / 8 + 1, 1);
 	rp->value = calloc(range_unit_nr(u) + 1, sizeof(*rp->value));
 	rp->polled = malloc(u->poll_bytes + 1);
+	rp->export = calloc(u->slots.nr_exports + 1, sizeof(*rp->export));
 	range_phases_begin(m, rp);
 	if (!rc && rp->hits && rp->had_turn && rp->value && rp->polled &&
-	    grow(m, u->most_windows))
+	    rp->export && grow(m, u->most_windows))
 		return rp;
 	range_part_free(rp);
 	return NULL;
@@ -253,6 +271,7 @@ bool range_part_reopen(struct range_monitor *m, struct range_part *rp,
 	rp->died_ns = 0;
 	rp->charged_ns = rp->next_poll_ns = now_ns;
 	rp->next_function = 0;
+	memset(rp->export, 0, rp->unit->slots.nr_exports * sizeof(*rp->export));
 	memset(rp->had_turn, 0, rp->unit->vars->nr_functions / 8 + 1);
 	install(m, rp);
 	return true;

@@ -59,7 +59,10 @@ void range_pointees_free(struct range_unit *u)
 bool range_pointee_follow(const struct range_part *rp, const struct pointee *p,
 			  struct watch_what *what)
 {
-	taddr_t at = p->root + rp->bias + p->offset[0];
+	taddr_t at;
+	if (!range_part_static(rp, p->root, &at))
+		return false;
+	at += p->offset[0];
 	for (unsigned i = 0; i < p->nr_derefs; i++) {
 		uint64_t to;
 		if (tmem_read(rp->proc, at, &to, sizeof(to)) || !to)

@@ -30,12 +30,20 @@ static uint64_t extent(const struct var_type *t)
 	return len;
 }
 
+/* Others may have it instead, and nothing says who does. */
+static bool is_nowhere(const struct range_unit *u, uint64_t addr)
+{
+	const struct data_export *x = data_export_find(&u->slots, addr);
+	return x && !x->slot;
+}
+
 /* In memory for good, can change, and sensors do not see all of it. */
 static bool is_pollable(const struct range_unit *u, uint32_t i)
 {
 	const struct variable *var = &u->vars->vars[i];
 	if (!(var->flags & VAR_STATIC) || var->flags & VAR_IN_UNION ||
-	    var->type.is_const || !extent(&var->type))
+	    var->type.is_const || !extent(&var->type) ||
+	    is_nowhere(u, (uint64_t)u->vars->places[var->first_place].offset))
 		return false;
 	if (!u->plan)
 		return true;
@@ -63,10 +71,12 @@ int range_polls_find(struct range_unit *u)
 		uint64_t len = extent(&v->vars[i].type);
 		if (!is_pollable(u, i) || total + len > RANGE_POLL_MOST)
 			continue;
+		uint64_t addr =
+			(uint64_t)v->places[v->vars[i].first_place].offset;
 		u->polls[u->nr_polls++] = (struct range_poll){
 			.var = i,
-			.addr = (uint64_t)v->places[v->vars[i].first_place]
-					.offset,
+			.addr = addr,
+			.apart = data_export_find(&u->slots, addr),
 			.len = len,
 			.at = total,
 		};
@@ -123,17 +133,47 @@ static void look(struct range_value *v, const struct var_type *t, unsigned dim,
 		look(v, t, dim + 1, bytes + i * t->dim[dim].stride);
 }
 
+/* What is there now. */
+static void see(struct range_part *rp, const struct range_poll *p,
+		const uint8_t *now)
+{
+	struct range_value *v = &rp->value[p->var];
+	/* Most of them sit still. */
+	if (v->hits++ && !memcmp(now, rp->polled + p->at, p->len))
+		return;
+	look(v, &rp->unit->vars->vars[p->var].type, 0, now);
+	memcpy(rp->polled + p->at, now, p->len);
+}
+
+static void read_apart(struct range_part *rp, const struct range_poll *p,
+		       uint8_t *buf)
+{
+	taddr_t addr;
+	uint8_t *own = buf;
+	if (!range_part_static(rp, p->addr, &addr) ||
+	    (p->len > RANGE_POLL_BYTES && !(own = malloc(p->len))))
+		return;
+	if (!tmem_read(rp->proc, addr, own, p->len) && range_part_is_there(rp))
+		see(rp, p, own);
+	if (own != buf)
+		free(own);
+}
+
 /* Those from @i on that are read together; returns how many. */
 static size_t read_some(struct range_part *rp, size_t i, uint8_t *buf)
 {
 	const struct range_unit *u = rp->unit;
+	if (u->polls[i].apart) {
+		read_apart(rp, &u->polls[i], buf);
+		return 1;
+	}
 	uint64_t from = u->polls[i].addr, to = from;
 	size_t n = 0;
 	for (; i + n < u->nr_polls; n++) {
 		const struct range_poll *p = &u->polls[i + n];
 		uint64_t end = p->addr + p->len;
-		if (n &&
-		    (p->addr > to + GAP_BYTES || end - from > RANGE_POLL_BYTES))
+		if (n && (p->apart || p->addr > to + GAP_BYTES ||
+			  end - from > RANGE_POLL_BYTES))
 			break;
 		to = end > to ? end : to;
 	}
@@ -142,17 +182,8 @@ static size_t read_some(struct range_part *rp, size_t i, uint8_t *buf)
 		return n;
 	if (!tmem_read(rp->proc, from + rp->bias, own, to - from) &&
 	    range_part_is_there(rp))
-		for (size_t k = i; k < i + n; k++) {
-			const struct range_poll *p = &u->polls[k];
-			struct range_value *v = &rp->value[p->var];
-			const uint8_t *now = own + (p->addr - from);
-			/* Most of them sit still. */
-			if (!v->hits++ ||
-			    memcmp(now, rp->polled + p->at, p->len) != 0) {
-				look(v, &u->vars->vars[p->var].type, 0, now);
-				memcpy(rp->polled + p->at, now, p->len);
-			}
-		}
+		for (size_t k = i; k < i + n; k++)
+			see(rp, &u->polls[k], own + (u->polls[k].addr - from));
 	if (own != buf)
 		free(own);
 	return n;

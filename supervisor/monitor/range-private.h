@@ -17,6 +17,7 @@ struct range_poll {
 	uint64_t addr; /* the file's */
 	uint64_t len;  /* bytes, all elements */
 	uint64_t at;   /* of what was read last, see polled */
+	bool apart;    /* it may be elsewhere: range_part_static */
 };
 
 /* Variables that one debug register can watch: those at one address, of one
@@ -34,6 +35,7 @@ struct range_unit {
 	char *path;
 	char *module_path;
 	char *build_id;
+	struct data_slots slots; /* exports only of a library */
 	bool is_library;	 /* it was asked for as one */
 	bool is_being_read;	 /* by the reader: nothing below is there yet */
 	struct variables *vars;	 /* NULL: nothing to watch; see why */
@@ -135,6 +137,7 @@ struct range_part {
 	struct range_phase_value *in_phase;
 	uint64_t next_phases_ns;
 	uint8_t *polled; /* what unit->polls had when read last */
+	taddr_t *export; /* where each of unit->slots' is; 0: not known yet */
 	/* Watchpoints; NULL: none. */
 	struct control *turn_control;
 	struct range_turns *turns; /* of unit->words */
@@ -315,6 +318,12 @@ void range_part_close(struct range_monitor *m, struct range_part *rp,
 /* Is it in memory at this moment? Asked of what may be unloaded, in a stop or
  * before and after memory is read: a few reads of the linker's list. */
 bool range_part_is_there(const struct range_part *rp);
+/*
+ * Where the file's address @addr of data is: what a library exports may be in
+ * the program instead, or in another library. False: nobody knows yet.
+ */
+bool range_part_static(const struct range_part *rp, uint64_t addr,
+		       taddr_t *ret);
 /* Is its file still where it was? */
 bool range_part_is_mapped(const struct range_part *rp,
 			  const struct tmaps *maps);

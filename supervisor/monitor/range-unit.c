@@ -134,6 +134,10 @@ void range_unit_read(const struct range_monitor *m, struct range_unit *u,
 		return;
 	}
 	struct sym_module_info info;
+	Elf *elf = sym_module_elf(space, 1);
+	if (elf && data_slots_read(&u->slots, elf))
+		smco_debug("range", "%s: out of memory", u->path);
+	elf_end(elf);
 	sym_module_info(space, 1, &info);
 	u->build_id = strdup(info.build_id);
 	u->module_path = strdup(info.path);
@@ -206,6 +210,7 @@ void range_unit_destroy(struct range_unit *u)
 {
 	range_plan_destroy(u->plan);
 	variables_destroy(u->vars);
+	data_slots_deinit(&u->slots);
 	free(u->polls);
 	free(u->is_polled);
 	range_pointees_free(u);

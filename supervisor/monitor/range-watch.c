@@ -106,8 +106,11 @@ static bool what_of(const struct range_part *rp, uint32_t word,
 {
 	const struct range_word *w = &rp->unit->words[word];
 	const struct pointee *p = range_pointee_at(rp->unit, w->var[0]);
+	taddr_t addr = 0;
+	if (!p && !range_part_static(rp, w->addr, &addr))
+		return false;
 	*ret = (struct watch_what){
-		.addr = w->addr + rp->bias,
+		.addr = addr,
 		.bytes = w->bytes,
 		.nr_fields = w->nr,
 	};

@@ -198,6 +198,8 @@ static int read_segments(struct range_image *img, Elf *elf,
 	memset(img, 0, sizeof(*img));
 	if (elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &nr))
 		return smco_fail(err, SMCO_FORMAT, 0, "not an ELF file");
+	if (data_slots_read(&img->slots, elf))
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	if (dynamic_read(elf, 0, &dynamic) && dynamic.has_text_relocs)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "its code is written to when it is linked");
@@ -244,5 +246,6 @@ void range_image_deinit(struct range_image *img)
 {
 	free(img->mark);
 	free(img->taken);
+	data_slots_deinit(&img->slots);
 	memset(img, 0, sizeof(*img));
 }

@@ -473,12 +473,17 @@ static void data(struct finder *f)
 	const struct range_index *ix = f->ix;
 	for (size_t i = 0; i < f->code->nr; i++) {
 		const struct range_insn *in = &f->code->insns[i];
-		bool thread = in->base == RANGE_FS;
-		if ((in->base != RANGE_RIP && !thread) || !in->mem_size ||
-		    in->index != RANGE_NO_REG ||
+		bool thread = in->base == RANGE_FS, apart = false;
+		uint64_t by = thread ? RANGE_TLS : 0;
+		if (!in->mem_size || in->index != RANGE_NO_REG ||
 		    !(in->bits & (RB_READS | RB_WRITES)))
 			continue;
-		uint64_t lo = (uint64_t)in->disp + (thread ? RANGE_TLS : 0);
+		if (in->base != RANGE_RIP && !thread) {
+			if (!range_by_slot(f->code, f->img, i, &by))
+				continue;
+			apart = true;
+		}
+		uint64_t lo = (uint64_t)in->disp + by;
 		uint64_t hi = lo + in->mem_size;
 		size_t a = 0, b = ix->nr_data;
 		while (a < b) { /* the first that begins behind it */
@@ -495,12 +500,18 @@ static void data(struct finder *f)
 			if (e->hi <= lo || in->addr < p->lo ||
 			    in->addr >= p->hi)
 				continue;
-			struct covered c = covers(in, &var->type, p->offset);
-			struct range_site s = {.var = e->var,
-					       .place = e->place,
-					       .source = thread ? RS_TLS
-								: RS_DATA,
-					       .reg = RANGE_NO_REG};
+			struct covered c =
+				covers(in, &var->type,
+				       p->offset - (apart ? (int64_t)by : 0));
+			struct range_site s = {
+				.var = e->var,
+				.place = e->place,
+				.source = apart	   ? RS_FRAME
+					  : thread ? RS_TLS
+						   : RS_DATA,
+				.reg = apart ? in->base : RANGE_NO_REG,
+				.apart = apart,
+			};
 			if (c.yes && !(var->flags & VAR_MIXED))
 				touched(f, i, s, c,
 					thread || data_taken(f, p, var));

@@ -34,6 +34,9 @@ struct range_site {
 	/* No variable gets a value: what the register holds is wanted of those
 	 * who pass just here. var is range_cell_owner of a subscript. */
 	bool subscript;
+	/* The variable may be elsewhere than its place says: it is where the
+	 * instruction of the site has it. */
+	bool apart;
 	int64_t offset;
 };
 
@@ -77,6 +80,14 @@ int range_sites_find(struct range_sites *ret, const struct range_code *code,
 		     const struct range_index *ix, uint32_t f,
 		     struct smco_err *err);
 void range_sites_deinit(struct range_sites *s);
+
+/*
+ * range-slot.c: does the register by which instruction @i reaches memory hold,
+ * on every way there, what was loaded from a slot (symbols/dataslot.h)?
+ * *addr_ret is what that leads to, if nobody has other data in its place.
+ */
+bool range_by_slot(const struct range_code *code, const struct range_image *img,
+		   size_t i, uint64_t *addr_ret);
 
 /* Can a sensor evaluate this VAR_EXPR, and without faulting? */
 bool range_expr_ok(const struct var_op *ops, size_t nr);

@@ -13,6 +13,7 @@
 #include <libelf.h>
 
 #include "reports/base.h"
+#include "symbols/dataslot.h"
 
 struct range_segment {
 	uint64_t vaddr;
@@ -32,6 +33,7 @@ struct range_image {
 	uint8_t *mark;	 /* RANGE_MARK_* of each byte of text */
 	uint64_t *taken; /* sorted: addresses of data that code or data name */
 	size_t nr_taken, cap_taken;
+	struct data_slots slots; /* none: of no file */
 };
 enum range_mark {
 	RANGE_MARK_INSN = 1,   /* an instruction begins */

@@ -318,7 +318,7 @@ static bool from_place(const struct placer *p, const struct range_site *s,
 {
 	const struct var_place *at = &p->v->places[s->place];
 	*ret = *s;
-	if (s->subscript || p->v->vars[s->var].type.nr_dims ||
+	if (s->subscript || s->apart || p->v->vars[s->var].type.nr_dims ||
 	    p->v->vars[s->var].flags & VAR_IN_UNION)
 		return false;
 	if (at->kind == VAR_MEM) {
