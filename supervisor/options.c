@@ -61,6 +61,7 @@ enum { /* long options without a letter */
        OPT_FUNCTION,
        OPT_FILE,
        OPT_LIBRARY,
+       OPT_ELEMENTS,
        OPT_WATCH,
        OPT_NO_CACHE,
 };
@@ -87,6 +88,7 @@ static const struct option long_options[] = {
 	{"function", required_argument, NULL, OPT_FUNCTION},
 	{"file", required_argument, NULL, OPT_FILE},
 	{"library", required_argument, NULL, OPT_LIBRARY},
+	{"elements", required_argument, NULL, OPT_ELEMENTS},
 	{"watch", required_argument, NULL, OPT_WATCH},
 	{"min-size", required_argument, NULL, OPT_MIN_SIZE},
 	{"mechanism", required_argument, NULL, OPT_MECHANISM},
@@ -253,6 +255,9 @@ static int take_option(int c, struct options *o, struct smco_err *err)
 				    err);
 	case OPT_FILE:
 		return options_glob(optarg, "--file", &o->select.files, err);
+	case OPT_ELEMENTS:
+		return options_glob(optarg, "--elements", &o->select.elements,
+				    err);
 	case OPT_LIBRARY:
 		return options_glob(optarg, "--library", &o->select.libraries,
 				    err);
@@ -358,13 +363,14 @@ static int check_whole(const struct options *o, struct smco_err *err)
 				 "than 0");
 	if (!(o->monitors & MONITOR_RANGE) &&
 	    (range_select_any(&o->select) || o->select.libraries.nr ||
-	     o->select.paths.nr))
+	     o->select.elements.nr || o->select.paths.nr))
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "%s is for ranges: add range to -m",
 				 o->select.vars.nr	  ? "--var"
 				 : o->select.functions.nr ? "--function"
 				 : o->select.files.nr	  ? "--file"
 				 : o->select.libraries.nr ? "--library"
+				 : o->select.elements.nr  ? "--elements"
 							  : "--watch");
 	if (o->quiet && o->verbose)
 		return smco_fail(err, SMCO_FORMAT, 0,

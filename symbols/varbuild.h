@@ -72,6 +72,7 @@ struct var_build {
 	uint64_t tls_bytes; /* of a program: its first thread-local byte is so
 			     * far below fs; 0: not known */
 	var_want_fn want;
+	var_want_fn split; /* NULL: no arrays */
 	void *want_ctx;
 	uint32_t steps_left;
 	const char *last_file, *last_copy; /* see var_file */
@@ -124,6 +125,9 @@ struct sym_space;
 struct module;
 Elf *var_dwarf_elf(struct sym_space *s, struct module *m);
 
+/* varmixed.c: of the members from @first on, those of unions of which nobody
+ * can tell whose value was written are marked. */
+void var_find_mixed(struct var_build *b, uint32_t first);
 /* vartype.c: the group of what @die declares, made on first sight; VAR_NONE if
  * there is no integer in it. */
 uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,

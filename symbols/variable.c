@@ -272,12 +272,13 @@ static uint64_t tls_bytes(Elf *elf)
 /* Ends @dwarf and @elf as soon as they are not needed any more: there may be
  * more memory in them than in what is made of them. */
 static struct variables *load(struct module *m, Dwarf *dwarf, Elf *elf,
-			      var_want_fn want, void *want_ctx,
-			      struct smco_err *err)
+			      var_want_fn want, var_want_fn split,
+			      void *want_ctx, struct smco_err *err)
 {
 	struct var_build b = {
 		.v = calloc(1, sizeof(*b.v)),
 		.want = want,
+		.split = split,
 		.want_ctx = want_ctx,
 		.steps_left = VAR_MAX_STEPS,
 		.cfi = module_cfi(m),
@@ -318,6 +319,13 @@ struct variables *variables_load(struct sym_space *s, uint32_t module,
 				 var_want_fn want, void *want_ctx,
 				 struct smco_err *err)
 {
+	return variables_load_split(s, module, want, NULL, want_ctx, err);
+}
+
+struct variables *variables_load_split(struct sym_space *s, uint32_t module,
+				       var_want_fn want, var_want_fn split,
+				       void *ctx, struct smco_err *err)
+{
 	struct module *m = space_module(s, module);
 	if (!m || !m->is_elf) {
 		smco_fail(err, SMCO_NOTFOUND, 0, "%s is not an ELF file",
@@ -334,7 +342,7 @@ struct variables *variables_load(struct sym_space *s, uint32_t module,
 	}
 	Dwarf *dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 	if (dwarf)
-		return load(m, dwarf, elf, want, want_ctx, err);
+		return load(m, dwarf, elf, want, split, ctx, err);
 	smco_fail(err, SMCO_FORMAT, 0,
 		  "the debug information of %s cannot be read: %s", m->path,
 		  dwarf_errmsg(-1));

@@ -169,6 +169,8 @@ enum var_flags {
 	/* In a union with another member, or pointer, of its size at its place:
 	 * who writes there does not say which is meant. */
 	VAR_MIXED = 1 << 5,
+	/* Some of the elements of an array, which is a variable, too. */
+	VAR_ELEMENT = 1 << 6,
 };
 
 struct variable {
@@ -245,6 +247,17 @@ typedef bool (*var_want_fn)(void *ctx, const struct variable *var);
 struct variables *variables_load(struct sym_space *s, uint32_t module,
 				 var_want_fn want, void *want_ctx,
 				 struct smco_err *err);
+/*
+ * The same, and of those arrays that @split wants (it is asked with the name
+ * alone, "table", and no type) element classes as well: each element of those
+ * with at most VAR_MOST_CLASSES, "table[3]"; of longer ones the first, the last
+ * and all between them, "table[1..98]". Of several dimensions the first is
+ * split. None in unions.
+ */
+struct variables *variables_load_split(struct sym_space *s, uint32_t module,
+				       var_want_fn want, var_want_fn split,
+				       void *ctx, struct smco_err *err);
+#define VAR_MOST_CLASSES 16
 void variables_destroy(struct variables *v);
 
 /* The places of a variable that hold at @pc; @max at most, their number. */

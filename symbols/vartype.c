@@ -13,8 +13,6 @@
 #define MAX_NESTING 8  /* structs in structs */
 #define MAX_PATH    400
 #define MAX_VISITS  8192
-/* Members of one object that are compared with each other. */
-#define MOST_MIXED 512
 
 /* A type with what is said about it on the way to it. */
 struct qualified {
@@ -372,52 +370,124 @@ static void flatten_members(struct flat *f, Dwarf_Die *type, uint64_t byte,
 	f->flags = flags;
 }
 
-/* How many elements an array has, all dimensions; 0 if not known. */
-static uint64_t element_count(Dwarf_Die *array)
+/* How many elements an array has, all dimensions; 0 if not known. *first_ret
+ * is how many its first dimension has. */
+static uint64_t element_count(Dwarf_Die *array, uint64_t *first_ret)
 {
 	Dwarf_Die die;
 	uint64_t total = 1;
 	bool any = false;
+	*first_ret = 0;
 	if (dwarf_child(array, &die))
 		return 0;
 	do {
 		uint64_t count;
 		if (dwarf_tag(&die) != DW_TAG_subrange_type)
 			continue;
-		any = true;
 		if (!number(&die, DW_AT_count, &count)) {
 			if (!number(&die, DW_AT_upper_bound, &count))
 				return 0;
 			count++;
 		}
+		if (!any)
+			*first_ret = count;
+		any = true;
 		if (__builtin_mul_overflow(total, count, &total))
 			return 0;
 	} while (die_next(&die));
 	return any ? total : 0;
 }
 
+/* One dimension of an array, as it was found. */
+struct array {
+	struct qualified q; /* of its elements */
+	uint64_t byte;
+	struct var_dim dim;
+	uint64_t first; /* elements of its first dimension, as C has it */
+	unsigned depth;
+};
+
+/* @nr elements of the first dimension from @lo on, as a variable. */
+static void add_class(struct flat *f, const struct array *a, uint64_t lo,
+		      uint64_t nr)
+{
+	uint64_t rest = a->dim.count / a->first;
+	uint8_t flags = f->flags;
+	size_t len = strlen(f->path);
+	char name[64];
+	if (nr > 1)
+		snprintf(name, sizeof(name), "[%llu..%llu]%s",
+			 (unsigned long long)lo,
+			 (unsigned long long)(lo + nr - 1),
+			 rest > 1 ? "[]" : "");
+	else
+		snprintf(name, sizeof(name), "[%llu]%s", (unsigned long long)lo,
+			 rest > 1 ? "[]" : "");
+	if (!path_add(f, "", name))
+		return;
+	f->flags |= VAR_ELEMENT;
+	if (nr * rest > 1)
+		f->dim[f->nr_dims++] = (struct var_dim){
+			.count = nr * rest, .stride = a->dim.stride};
+	flatten(f, &a->q, NULL, a->byte + lo * rest * a->dim.stride,
+		a->depth + 1);
+	if (nr * rest > 1)
+		f->dim[--f->nr_dims] = (struct var_dim){0};
+	f->flags = flags;
+	f->path[len] = 0;
+}
+
+/* Whoever asks knows the array by its name alone. */
+static bool is_split(struct flat *f)
+{
+	if (!f->b->split || f->nr_dims || f->flags & VAR_IN_UNION)
+		return false;
+	f->model.name = var_string(f->b, f->path);
+	struct variable whole = f->model;
+	whole.qualified = qualified_name(f);
+	whole.flags = f->flags;
+	return f->b->split(f->b->want_ctx, &whole);
+}
+
+static void add_classes(struct flat *f, const struct array *a)
+{
+	uint64_t n = a->first, bytes;
+	if (n < 2 || a->dim.count % n ||
+	    __builtin_mul_overflow(a->dim.count, a->dim.stride, &bytes))
+		return;
+	if (n <= VAR_MOST_CLASSES) {
+		for (uint64_t i = 0; i < n; i++)
+			add_class(f, a, i, 1);
+		return;
+	}
+	add_class(f, a, 0, 1);
+	add_class(f, a, 1, n - 2);
+	add_class(f, a, n - 1, 1);
+}
+
 static void flatten_array(struct flat *f, Dwarf_Die *array, uint64_t byte,
 			  unsigned depth)
 {
-	struct qualified q;
+	struct array a = {.byte = byte, .depth = depth};
 	size_t len = strlen(f->path);
 	Dwarf_Word stride;
-	if (!type_of(array, &q))
+	if (!type_of(array, &a.q))
 		return;
 	if (f->nr_dims >= VAR_MAX_DIMS) {
 		f->b->v->cut_short = true;
 		return;
 	}
-	if (dwarf_aggregate_size(&q.die, &stride) || !stride ||
+	if (dwarf_aggregate_size(&a.q.die, &stride) || !stride ||
 	    !path_add(f, "", "[]"))
 		return;
-	f->dim[f->nr_dims++] = (struct var_dim){
-		.count = element_count(array),
-		.stride = stride,
-	};
-	flatten(f, &q, NULL, byte, depth + 1);
+	a.dim.stride = stride;
+	a.dim.count = element_count(array, &a.first);
+	f->dim[f->nr_dims++] = a.dim;
+	flatten(f, &a.q, NULL, byte, depth + 1);
 	f->dim[--f->nr_dims] = (struct var_dim){0};
 	f->path[len] = 0;
+	if (is_split(f))
+		add_classes(f, &a);
 }
 
 static void flatten(struct flat *f, const struct qualified *q,
@@ -453,22 +523,6 @@ static void flatten(struct flat *f, const struct qualified *q,
 		     sizeof(*b->members)))
 		b->members[b->nr_members++] = (struct var_member){
 			.var = VAR_NONE, .byte = byte, .width = bytes};
-}
-
-/* Members of a union of which nobody can tell whose value was written. */
-static void find_mixed(struct var_build *b, uint32_t first)
-{
-	for (size_t i = first; i < b->nr_members; i++) {
-		const struct var_member *m = &b->members[i];
-		bool mixed = b->nr_members - first > MOST_MIXED;
-		if (m->var == VAR_NONE || !m->width)
-			continue;
-		for (size_t k = first; k < b->nr_members && !mixed; k++)
-			mixed = k != i && b->members[k].byte == m->byte &&
-				b->members[k].width == m->width;
-		if (mixed || b->v->vars[m->var].type.bit_size)
-			b->v->vars[m->var].flags |= VAR_MIXED;
-	}
 }
 
 /* "ns::limits" of the linkage name of ns::limits::max; NULL if it is none. */
@@ -532,7 +586,7 @@ uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,
 	if (name && type_of(die, &q) && path_add(&f, "", name)) {
 		fill_model(&f, die, name);
 		flatten(&f, &q, NULL, 0, 0);
-		find_mixed(b, g.first);
+		var_find_mixed(b, g.first);
 	}
 	g.nr = (uint32_t)b->nr_members - g.first;
 	g.wanted = f.wanted;

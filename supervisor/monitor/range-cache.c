@@ -71,6 +71,7 @@ void range_cache_key(struct range_cache_key *key, struct sym_space *s,
 	add_globs(&sum, &select->vars);
 	add_globs(&sum, &select->functions);
 	add_globs(&sum, &select->files);
+	add_globs(&sum, &select->elements);
 	key->select = store_sum_end(&sum);
 	snprintf(key->name, sizeof(key->name), "%s-%016llx.range",
 		 info.build_id, (unsigned long long)key->select);

@@ -72,7 +72,10 @@ int range_check(const struct range_monitor *m, struct smco_err *err)
 	uint64_t found = 0, nr = m->p.select.paths.nr;
 	/* The program's is the last. */
 	const struct range_unit *first = NULL;
+	bool any_elements = false;
 	for (const struct range_unit *u = m->units; u; u = u->next) {
+		for (size_t i = 0; u->vars && i < u->vars->nr_vars; i++)
+			any_elements |= u->vars->vars[i].flags & VAR_ELEMENT;
 		if (u->vars && !u->no_match)
 			known = u;
 		if (u->no_match)
@@ -89,6 +92,12 @@ int range_check(const struct range_monitor *m, struct smco_err *err)
 				 "library (--if-available waits for those that "
 				 "are loaded later)",
 				 libraries->glob[0]);
+	const struct range_globs *elements = &m->p.select.elements;
+	if (elements->nr && known && !any_elements)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "--elements '%.60s': no array of integers has "
+				 "this name and a length that is known",
+				 elements->glob[0]);
 	if (none && !known && range_select_any(&m->p.select))
 		return smco_fail(err, SMCO_FORMAT, 0, "%s", none->why);
 	if (nr && first && (nr == 64 ? ~found : found + 1 != 1ULL << nr))

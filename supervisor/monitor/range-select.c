@@ -73,6 +73,12 @@ bool range_selected(const struct range_select *s, const struct variable *var)
 	       (!s->files.nr || any(&s->files, matches_file, var));
 }
 
+bool range_elements_selected(const struct range_select *s,
+			     const struct variable *array)
+{
+	return any(&s->elements, matches_var, array);
+}
+
 static bool starts(const char *path, const char *with)
 {
 	return !strncmp(path, with, strlen(with));

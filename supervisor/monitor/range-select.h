@@ -20,6 +20,7 @@ struct range_select {
 	struct range_globs functions; /* "BZ2_*" */
 	struct range_globs files;     /* "huffman.c", or a longer path */
 	struct range_globs libraries; /* "libz.so*", "none"; not of the above */
+	struct range_globs elements;  /* arrays: "table"; beside the others */
 	/* No globs, and beside the others: "conf->limit". */
 	struct range_globs paths;
 };
@@ -28,6 +29,9 @@ bool range_select_any(const struct range_select *s);
 /* A variable by its name alone or with what it is in; a function without its
  * parameters, or with them; a file by any tail of its path. */
 bool range_selected(const struct range_select *s, const struct variable *var);
+/* Is the array of this name, without brackets, to be told by elements, too? */
+bool range_elements_selected(const struct range_select *s,
+			     const struct variable *array);
 /*
  * Are the variables of the library @path candidates? Those that match, by any
  * tail of the path; without globs for it, all but the system's, of which there

@@ -12,6 +12,11 @@ static bool wanted(void *ctx, const struct variable *var)
 	return !(var->flags & VAR_ARTIFICIAL) && range_selected(s, var);
 }
 
+static bool split(void *ctx, const struct variable *array)
+{
+	return range_elements_selected(ctx, array);
+}
+
 static int explain(const struct range_monitor *m, struct range_unit *u,
 		   struct sym_space *space, struct smco_err *err)
 {
@@ -31,7 +36,9 @@ static int read_file(const struct range_monitor *m, struct range_unit *u,
 {
 	/* It is only read, whatever the type says. */
 	struct range_select select = m->p.select;
-	u->vars = variables_load(space, 1, wanted, &select, err);
+	u->vars = variables_load_split(space, 1, wanted,
+				       select.elements.nr ? split : NULL,
+				       &select, err);
 	if (!u->vars)
 		return err->code;
 	if (!u->vars->nr_vars && u->vars->nr_seen &&

@@ -91,7 +91,9 @@ int range_index_init(struct range_index *ix, const struct variables *v,
 	for (size_t i = 0; i < ix->nr_data; i++) {
 		most = ix->data[i].hi > most ? ix->data[i].hi : most;
 		ix->data[i].hi_most = most;
-		if (v->vars[ix->data[i].var].type.nr_dims)
+		/* Subscripts are of the array as a whole. */
+		if (v->vars[ix->data[i].var].type.nr_dims &&
+		    !(v->vars[ix->data[i].var].flags & VAR_ELEMENT))
 			ix->array[ix->nr_arrays++] = ix->data[i];
 	}
 	return 0;

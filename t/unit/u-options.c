@@ -323,6 +323,7 @@ static const struct {
 	{"-m nap,range --var x* --var y --function f --file a.c c", NULL},
 	{"--var x c", "--var is for ranges: add range to -m"},
 	{"--function x c", "--function is for ranges: add range to -m"},
+	{"-m nap --elements x c", "--elements is for ranges: add range to -m"},
 	{"-m nap --library x c", "--library is for ranges: add range to -m"},
 	{"-m nap --file x c", "--file is for ranges: add range to -m"},
 	{"-m range --var _ c", "--var: the pattern is empty"},
