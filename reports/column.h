@@ -14,6 +14,7 @@ enum kind {
 	KIND_TIME,	   /* ns */
 	KIND_SHARE,	   /* parts per billion of 1; may be negative */
 	KIND_BYTE_SECONDS, /* */
+	KIND_FACTOR,	   /* any number: fractions matter */
 	KIND_ADDRESS,	   /* */
 	KIND_FLAG,	   /* 0 or 1 */
 	KIND_TEXT,	   /* not cleaned: hostile */

@@ -38,7 +38,7 @@ static const struct column counter_columns[COUNTER_COLUMNS] = {
 			     "share of the time it counted"},
 	[COUNTER_RATE] = {"rate", KIND_TEXT, 22, "what follows from it"},
 	[COUNTER_UNIT] = {"unit", KIND_TEXT, 0, "of count times scale"},
-	[COUNTER_SCALE] = {"scale", KIND_COUNT, 0, "1 as a rule"},
+	[COUNTER_SCALE] = {"scale", KIND_FACTOR, 0, "1 as a rule"},
 	[COUNTER_START] = {"start", KIND_TIME, 0, "first counted"},
 	[COUNTER_END] = {"end", KIND_TIME, 0, "last read"},
 };

@@ -82,7 +82,7 @@ static void put_raw_number(struct bbuf *b, const struct column *c,
 			   const struct value *v)
 {
 	char buf[40];
-	if (c->kind != KIND_BYTE_SECONDS) {
+	if (c->kind != KIND_BYTE_SECONDS && c->kind != KIND_FACTOR) {
 		put_integer(b, v->number, c->kind == KIND_ADDRESS);
 		return;
 	}
@@ -113,6 +113,9 @@ static const char *shown(const struct printer *p, const struct column *c,
 		return buf;
 	case KIND_FLAG:
 		return v->number != 0 ? "yes" : "no";
+	case KIND_FACTOR:
+		snprintf(buf, UNITS_MAX, "%.6g", (double)v->number);
+		return buf;
 	case KIND_COUNT:
 		break;
 	}
@@ -207,6 +210,7 @@ static json_t *json_value(const struct column *c, const struct value *v)
 	case KIND_FLAG:
 		return json_boolean(v->number != 0);
 	case KIND_BYTE_SECONDS:
+	case KIND_FACTOR:
 		return json_real((double)v->number);
 	case KIND_ADDRESS:
 		put_integer(&b, v->number, true);

@@ -204,6 +204,7 @@ static int take_number(struct parser *p, const struct column *c,
 		[KIND_TIME] = "a time with its unit (as 500ms, 2s, 5m)",
 		[KIND_SHARE] = "a share (as 10%)",
 		[KIND_BYTE_SECONDS] = "an amount (as 64K, 1.5M)",
+		[KIND_FACTOR] = "a number",
 		[KIND_ADDRESS] = "an address (as 0x7f00)",
 		[KIND_FLAG] = "true or false",
 	};
@@ -236,6 +237,7 @@ static int take_number(struct parser *p, const struct column *c,
 		value_number(ret, ppb);
 		break;
 	case KIND_COUNT:
+	case KIND_FACTOR:
 	case KIND_ADDRESS:
 		rc = take_plain(word, c->kind, ret);
 		break;

@@ -176,6 +176,7 @@ torture:
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
 INCLUDEDIR ?= $(PREFIX)/include
+SCHEMADIR ?= $(PREFIX)/share/smco
 install: tools
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1
 	install $(TOOLS:%=$(O)/%) $(DESTDIR)$(BINDIR)
@@ -183,8 +184,12 @@ install: tools
 		$(DESTDIR)$(MANDIR)/man1
 	install -d $(DESTDIR)$(INCLUDEDIR)
 	install -m 644 supervisor/marks/smco-phase.h $(DESTDIR)$(INCLUDEDIR)
+	install -d $(DESTDIR)$(SCHEMADIR)
+	install -m 644 $(wildcard reports/schema/*.json) $(DESTDIR)$(SCHEMADIR)
 uninstall:
 	rm -f $(DESTDIR)$(INCLUDEDIR)/smco-phase.h \
+		$(patsubst reports/schema/%,$(DESTDIR)$(SCHEMADIR)/%,\
+		$(wildcard reports/schema/*.json)) \
 		$(TOOLS:%=$(DESTDIR)$(BINDIR)/%) $(patsubst %,\
 		$(DESTDIR)$(MANDIR)/man1/%,$(notdir $(wildcard \
 		supervisor/*.1 reports/*.1)))

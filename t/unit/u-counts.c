@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "reports/section.h"
 #include "reports/counts.h"
+#include "reports/select.h"
 #include "reports/summary.h"
 #include "t/unit/scratch.h"
 #include "t/unit/tap.h"
@@ -292,6 +294,26 @@ static void test_text(void)
 	free(text);
 }
 
+/* What a count is to be multiplied with is no whole number. */
+static void test_scale(void)
+{
+	const struct select all = {.from_ns = 0};
+	const struct section_options csv = {.format = SECTION_CSV};
+	struct trace_reader *r = make_trace(write_records);
+	struct summary *s = NULL;
+	char *text = NULL;
+	size_t size;
+	check_int(summary_load(r, &s, NULL), 0);
+	trace_reader_close(r);
+	struct section_source src = {s, NULL, 0, &all, NULL};
+	struct page page = {.out = open_memstream(&text, &size), .width = 80};
+	check_int(section_print(&counter_section, &src, &csv, &page, NULL), 0);
+	fclose(page.out);
+	has(text, ",Joules,0.5,");
+	free(text);
+	summary_free(s);
+}
+
 int main(void)
 {
 	path = scratch_path("x.trace");
@@ -301,5 +323,6 @@ int main(void)
 	test_derived();
 	test_hostile();
 	test_text();
+	test_scale();
 	return tap_done();
 }

@@ -1,0 +1,47 @@
+#!/usr/bin/python3
+"""check-schema.py SCHEMA FILE - is the JSON document in FILE what SCHEMA says, in every key? No
+key may be there that the schema does not have: it is published, and who adds one adds it there.
+FILE may be a page of smco-report --html: then it is that document within it.
+"""
+import json
+import sys
+
+import jsonschema
+
+
+def strict(schema):
+    """The same, but with no other keys than those named."""
+    if isinstance(schema, list):
+        return [strict(s) for s in schema]
+    if not isinstance(schema, dict):
+        return schema
+    new = {key: strict(value) for key, value in schema.items()}
+    if schema.get("type") == "object" and "properties" in schema:
+        new.setdefault("additionalProperties", False)
+    return new
+
+
+def once(pairs):
+    keys = [key for key, _ in pairs]
+    if len(keys) != len(set(keys)):
+        sys.exit("a key stands twice: %s" % keys)
+    return dict(pairs)
+
+
+def no_constant(text):
+    sys.exit("%s is no JSON" % text)
+
+
+with open(sys.argv[1], encoding="utf-8") as f:
+    schema = json.load(f)
+with open(sys.argv[2], encoding="utf-8") as f:
+    text = f.read()
+if text.startswith("<!DOCTYPE html>"):
+    text = text.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+document = json.loads(text, object_pairs_hook=once, parse_constant=no_constant)
+document = document.get("report", document)
+jsonschema.Draft202012Validator.check_schema(schema)
+errors = list(jsonschema.Draft202012Validator(strict(schema)).iter_errors(document))
+for error in errors[:9]:
+    print("/".join(map(str, error.absolute_path)), error.message[:300])
+sys.exit(len(errors) > 0)
