@@ -293,14 +293,15 @@ static bool is_of_naps(enum diff_metric m)
 }
 
 /* Is it known on both sides what it has? Not if it may be one of several on the
- * other, or if stacks were cut. */
+ * other, nor if it was cut and others begin like it, whichever it is laid
+ * against. */
 static bool is_comparable(const struct diff_change *c)
 {
 	if (c->how == MATCH_NONE && c->ambiguous)
 		return false;
 	for (int i = 0; i < DIFF_SIDES; i++)
 		if (c->entry[i] && c->entry[i]->is_cut)
-			return c->how == MATCH_CUT;
+			return false;
 	return true;
 }
 

@@ -6,6 +6,7 @@
 
 #include "reports/array.h"
 #include "reports/diff-judge.h"
+#include "reports/source.h"
 
 /* ---------------------------------------------------------------- sides --- */
 
@@ -22,7 +23,8 @@ int diff_add_reader(struct diff *d, int side, struct trace_reader *reader,
 	struct diff_run *run = &s->run[s->nr_runs];
 	int rc = diff_run_read(reader, d->ahead_bytes, &d->pool, run, &why);
 	if (rc)
-		return smco_fail(err, rc, 0, "%s: %s", path, why.msg);
+		return smco_fail(err, rc, 0, "%s: %s", source_name(path),
+				 why.msg);
 	run->path = path;
 	s->nr_runs++;
 	return SMCO_OK;
@@ -79,7 +81,7 @@ int diff_check(const struct diff *d, struct smco_err *err)
 					"%.200s: the trace has no end, what "
 					"came later is missing (--force "
 					"compares what is there)",
-					run->path);
+					source_name(run->path));
 		}
 	return SMCO_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "reports/cli.h"
+#include "reports/source.h"
 
 int exitcode_of(const struct smco_err *err)
 {
@@ -37,15 +38,15 @@ int exitcode_of_trace(const struct trace_reader *r, const char *name, char *buf,
 		snprintf(buf, size,
 			 "%s is damaged: %" PRIu64 " part%s skipped, %" PRIu64
 			 " record%s lost; the rest was shown",
-			 name, damaged, damaged == 1 ? "" : "s", lost,
-			 lost == 1 ? "" : "s");
+			 source_name(name), damaged, damaged == 1 ? "" : "s",
+			 lost, lost == 1 ? "" : "s");
 		return EXITCODE_DAMAGED;
 	}
 	if (trace_is_truncated(r)) {
 		snprintf(buf, size,
 			 "%s has no end: smco-trace was killed, the disk was "
 			 "full, or it still runs; what is there was shown",
-			 name);
+			 source_name(name));
 		return EXITCODE_NO_END;
 	}
 	return 0;

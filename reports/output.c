@@ -7,11 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "reports/source.h"
+
 static int fail(const struct output *o, struct smco_err *err, int error)
 {
 	return smco_fail(
 		err, error == EACCES || error == EPERM ? SMCO_PERM : SMCO_SYS,
-		error, "cannot write %s", o->path);
+		error, "cannot write %s", source_name(o->path));
 }
 
 /* A name beside the file's own, so that a rename puts it in place. */

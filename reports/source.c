@@ -6,29 +6,106 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SLURP_STEP (256u << 10)
+#include "reports/disk.h"
+#include "reports/outfile.h"
 
-static int slurp(struct source *s, const char *path, struct smco_err *err)
+#define NAME_MAX_BYTES 200
+#define SLURP_STEP     (256u << 10)
+#define SLURP_KEPT     (4u << 20) /* in memory */
+
+const char *source_name(const char *path)
 {
+	size_t n = strlen(path);
+	return n > NAME_MAX_BYTES ? path + n - NAME_MAX_BYTES : path;
+}
+
+/* What is in memory goes to the end of the file. False: it stays. */
+static bool put_aside(struct source *s, struct outfile *f)
+{
+	if ((f->fd < 0 && !outfile_open_unnamed(f)) ||
+	    outfile_append(f, s->owned.data, s->owned.len))
+		return false;
+	bbuf_reset(&s->owned);
+	return true;
+}
+
+/* All of it is in memory again, and the file is closed. */
+static int take_back(struct source *s, struct outfile *f)
+{
+	struct bbuf all = {0};
+	uint8_t *to = bbuf_reserve(&all, (size_t)f->size + s->owned.len);
+	int rc = !to					   ? SMCO_NOMEM
+		 : outfile_read(f, 0, to, (size_t)f->size) ? SMCO_OK
+							   : SMCO_SYS;
+	if (!rc) {
+		all.len = (size_t)f->size;
+		bbuf_put(&all, s->owned.data, s->owned.len);
+		bbuf_free(&s->owned);
+		s->owned = all;
+	} else {
+		bbuf_free(&all);
+	}
+	outfile_close(f);
+	return rc;
+}
+
+static bool begins_like_a_trace(const struct source *s)
+{
+	static const char magic[] = TRACE_MAGIC;
+	size_t n = s->owned.len < 8 ? s->owned.len : 8;
+	return !memcmp(s->owned.data, magic, n);
+}
+
+/* Reads to the end: what has room in memory is there, what has not in @f. */
+static int read_all(struct source *s, struct outfile *f)
+{
+	bool must_stay = false;
 	for (;;) {
 		uint8_t *to = bbuf_reserve(&s->owned, SLURP_STEP);
 		if (!to)
-			return smco_fail(err, SMCO_NOMEM, 0,
-					 "%s does not fit into memory", path);
+			return SMCO_NOMEM;
 		ssize_t n = read(s->fd, to, SLURP_STEP);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return smco_fail(err, SMCO_SYS, errno, "cannot read %s",
-					 path);
-		if (n == 0)
-			break;
+			return SMCO_SYS;
 		s->owned.len += (size_t)n;
+		if (n == 0 || (f->fd < 0 && !begins_like_a_trace(s)))
+			break;
+		if (s->owned.len < SLURP_KEPT || must_stay)
+			continue;
+		must_stay = !put_aside(s, f);
+		if (must_stay && f->fd >= 0 && take_back(s, f))
+			return SMCO_NOMEM;
 	}
+	if (f->fd >= 0 && !put_aside(s, f) && take_back(s, f))
+		return SMCO_NOMEM;
+	return SMCO_OK;
+}
+
+static int slurp(struct source *s, const char *path, struct smco_err *err)
+{
+	struct outfile f = {.fd = -1};
+	int rc = read_all(s, &f), error = errno;
 	smco_close_fd(&s->fd);
 	s->fd = -1;
-	s->mem = s->owned.data;
-	s->size = s->owned.len;
+	if (rc) {
+		outfile_close(&f);
+		return rc == SMCO_NOMEM
+			       ? smco_fail(err, rc, 0,
+					   "%s does not fit into memory",
+					   source_name(path))
+			       : smco_fail(err, rc, error, "cannot read %s",
+					   source_name(path));
+	}
+	if (f.fd >= 0) {
+		s->fd = f.fd;
+		s->size = f.size;
+		bbuf_free(&s->owned);
+	} else {
+		s->mem = s->owned.data;
+		s->size = s->owned.len;
+	}
 	return SMCO_OK;
 }
 
@@ -41,9 +118,10 @@ int source_open(struct source *s, const char *path, struct smco_err *err)
 				 errno == ENOENT ? SMCO_NOTFOUND
 				 : errno == EACCES || errno == EPERM ? SMCO_PERM
 								     : SMCO_SYS,
-				 errno, "cannot open %s", path);
+				 errno, "cannot open %s", source_name(path));
 	if (S_ISDIR(st.st_mode))
-		return smco_fail(err, SMCO_SYS, EISDIR, "cannot read %s", path);
+		return smco_fail(err, SMCO_SYS, EISDIR, "cannot read %s",
+				 source_name(path));
 	if (!S_ISREG(st.st_mode))
 		return slurp(s, path, err);
 	s->size = (uint64_t)st.st_size;

@@ -14,6 +14,13 @@ struct source {
 	uint64_t size;
 };
 
+/* A path as messages have it: the end of one so long that there would be no
+ * room for what they say. */
+const char *source_name(const char *path);
+
+/* What is no regular file is read to its end, what does not begin like a trace
+ * no further than that: some MiB are kept in memory, of more all is put into an
+ * unnamed temporary file, where there is room. */
 int source_open(struct source *s, const char *path, struct smco_err *err);
 void source_open_mem(struct source *s, const void *buf, size_t len);
 void source_close(struct source *s);

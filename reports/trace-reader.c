@@ -370,7 +370,8 @@ int trace_reader_open(const char *path, struct trace_reader **ret,
 	if (!rc) {
 		rc = open_source(r, &why);
 		if (rc)
-			smco_fail(err, rc, 0, "%s: %s", path, why.msg);
+			smco_fail(err, rc, 0, "%s: %s", source_name(path),
+				  why.msg);
 	}
 	if (rc)
 		trace_reader_close(r);

@@ -372,6 +372,26 @@ static void cut_runs(void)
 	diff_deinit(&d);
 }
 
+/* A cut stack that others of its own run begin like may be theirs, although
+ * only one is left on the other side that it could be laid against. */
+static void cut_and_left(void)
+{
+	add(DIFF_BASE,
+	    SESSION(SITE("g@a.c:2 < x@a.c:7 < main@a.c:1", 4096, 22, 5000),
+		    SITE("g@a.c:2 < y@a.c:8 < main@a.c:2", 4096, 22, 5000),
+		    SITE("g@a.c:2 < z@a.c:9 < main@a.c:3", 4096, 2, 5000)));
+	add(DIFF_NEW,
+	    SESSION(SITE("g@a.c:2 < x@a.c:7 < main@a.c:1", 4096, 6, 5000),
+		    SITE("g@a.c:2 < y@a.c:8 < main@a.c:2", 4096, 6, 5000),
+		    SITE("g@a.c:2", 4096, 34, 5000)));
+	compare(0.1);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GROWN], 0);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_NEW], 0);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_SHRUNK], 0);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_UNSURE], 3);
+	diff_deinit(&d);
+}
+
 #define VARIABLES(...)                                                         \
 	(&(struct sample_session){                                             \
 		.variable = (const struct sample_variable[]){__VA_ARGS__},     \
@@ -526,6 +546,7 @@ int main(void)
 	programs();
 	cut_stacks();
 	cut_runs();
+	cut_and_left();
 	variables();
 	mistakes();
 	numbers();
