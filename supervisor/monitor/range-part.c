@@ -108,13 +108,22 @@ bool range_part_is_mapped(const struct range_part *rp, const struct tmaps *maps)
 }
 
 /* --- it comes --- */
-static void change(struct range_part *rp)
+/* So many changes may fail because a thread gets no CPU to stop on. */
+#define MOST_REFUSED 2
+
+/* @owes: what is in has cost more than it may. On a busy machine it would stay
+ * so: the thread has the next CPU with all of it in. */
+static void change(struct range_part *rp, bool owes)
 {
 	struct smco_err err = {0};
 	const struct range_duty *d = &rp->duty;
 	uint64_t cost_ns = 0;
-	if (ranges_choose(rp->ranges, d->changed, d->nr_changed, d->want,
-			  &cost_ns, &err))
+	if (owes && rp->nr_refused >= MOST_REFUSED)
+		ranges_insist(rp->ranges);
+	int rc = ranges_choose(rp->ranges, d->changed, d->nr_changed, d->want,
+			       &cost_ns, &err);
+	rp->nr_refused = cost_ns ? 0 : rp->nr_refused + (rc == SMCO_BUSY);
+	if (rc)
 		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
 	if (cost_ns)
 		rp->stop_ns = (rp->stop_ns * 7 + cost_ns + STOP_NS) / 8;
@@ -370,7 +379,7 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 		.look_ns = rp->look_ns * rp->nr_sharing,
 	};
 	if (range_duty_step(&rp->duty, m->cost, nr, &s))
-		change(rp);
+		change(rp, s.room_ns < 0);
 	range_start_some(rp, smco_now_ns(), s.room_ns);
 }
 

@@ -160,6 +160,9 @@ bool ranges_is_in(const struct ranges *r, uint32_t function);
 int ranges_choose(struct ranges *r, const uint32_t *windows, size_t nr,
 		  const bool *want, uint64_t *cost_ns_ret,
 		  struct smco_err *err);
+/* The next of these waits for such a thread, as ranges_set does: what is in has
+ * cost too much already. */
+void ranges_insist(struct ranges *r);
 /* Functions that are not planned yet, and that threads were in when they were
  * stopped last for any of this: their number. */
 #define RANGE_MOST_SEEN 16
