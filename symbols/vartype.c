@@ -2,6 +2,7 @@
 #include "symbols/varbuild.h"
 
 #include <dwarf.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -416,12 +417,10 @@ static void add_class(struct flat *f, const struct array *a, uint64_t lo,
 	size_t len = strlen(f->path);
 	char name[64];
 	if (nr > 1)
-		snprintf(name, sizeof(name), "[%llu..%llu]%s",
-			 (unsigned long long)lo,
-			 (unsigned long long)(lo + nr - 1),
-			 rest > 1 ? "[]" : "");
+		snprintf(name, sizeof(name), "[%" PRIu64 "..%" PRIu64 "]%s", lo,
+			 lo + nr - 1, rest > 1 ? "[]" : "");
 	else
-		snprintf(name, sizeof(name), "[%llu]%s", (unsigned long long)lo,
+		snprintf(name, sizeof(name), "[%" PRIu64 "]%s", lo,
 			 rest > 1 ? "[]" : "");
 	if (!path_add(f, "", name))
 		return;
@@ -437,7 +436,6 @@ static void add_class(struct flat *f, const struct array *a, uint64_t lo,
 	f->path[len] = 0;
 }
 
-/* Whoever asks knows the array by its name alone. */
 static bool is_split(struct flat *f)
 {
 	if (!f->b->split || f->nr_dims || f->flags & VAR_IN_UNION)
