@@ -253,6 +253,46 @@ bool range_doubt_early(const struct range_code *code, const struct variables *v,
 	return false;
 }
 
+/* How far before a place a store to it is looked for. */
+#define FILL_REACH 64
+
+/* Is some of the memory a place of a variable anywhere in [@lo, @hi)? */
+static bool is_place(const struct variables *v,
+		     const struct range_index_entry *all, size_t nr,
+		     const struct var_place *p, uint64_t bytes, uint64_t lo,
+		     uint64_t hi)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[all[i].place];
+		uint64_t width = v->vars[all[i].var].type.width;
+		if (q->kind == VAR_MEM && q->reg == p->reg && q->lo < hi &&
+		    q->hi > lo && overlap(q->offset, width, p->offset, bytes))
+			return true;
+	}
+	return false;
+}
+
+bool range_doubt_unset(const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *all, size_t nr,
+		       const struct var_place *p, uint64_t bytes, size_t i)
+{
+	uint8_t base = range_reg_of_dwarf(p->reg);
+	size_t k = i;
+	while (k < code->nr && code->insns[k].addr < p->hi &&
+	       !is_operand(&code->insns[k], base, p->offset, bytes) &&
+	       goes_straight(code, k, base))
+		k++;
+	if (k == code->nr || code->insns[k].addr >= p->hi ||
+	    !is_operand(&code->insns[k], base, p->offset, bytes) ||
+	    code->insns[k].bits & RB_READS || !i || !range_falls(code, i - 1))
+		return false;
+	for (k = i; k > 0 && i - k < FILL_REACH && range_falls(code, k - 1);)
+		if (is_operand(&code->insns[--k], base, p->offset, bytes))
+			return false;
+	return !is_place(v, all, nr, p, bytes, code->insns[k].addr,
+			 code->insns[i].addr);
+}
+
 /* Does an instruction that ends at @addr add @k to register @reg? */
 static bool adds(const struct range_code *code, uint64_t addr, uint8_t reg,
 		 int64_t k)

@@ -76,6 +76,17 @@ bool range_doubt_early(const struct range_code *code, const struct variables *v,
 		       const struct var_place *p, uint64_t bytes, size_t i);
 
 /*
+ * Is memory place @p, which begins at instruction @i, nobody's before that, and
+ * filled in it only? As range_doubt_early, where the place is said to end with
+ * the store: what the memory holds at @i was never the variable's. Nothing but
+ * the instruction before may lead to @i. @all are the places in the function,
+ * @nr of them.
+ */
+bool range_doubt_unset(const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *all, size_t nr,
+		       const struct var_place *p, uint64_t bytes, size_t i);
+
+/*
  * Is @p a register plus a constant that was added already? Where the compiler
  * moves the addition ahead of the statement that it belongs to, it still says
  * "plus 1" at the statement. Or one that is

@@ -342,6 +342,28 @@ static bool data_taken(const struct finder *f, const struct var_place *p,
 
 /* --- one function --- */
 
+/* Does a jump lead to instruction @i, or may one? */
+static bool is_led_to(const struct finder *f, size_t i)
+{
+	uint64_t addr = f->code->insns[i].addr;
+	size_t a = range_edges_first(&f->edges, addr);
+	return (a < f->edges.nr && f->edges.edge[a].to == addr) ||
+	       f->code->insns[i].bits & (RB_TABLE | RB_ENDBR);
+}
+
+/* What is in the memory of @p when that begins, at instruction @i, is none of
+ * its values. */
+static bool begins_empty(const struct finder *f, const struct var_place *p,
+			 uint64_t bytes, size_t i)
+{
+	return p->kind == VAR_MEM &&
+	       (range_doubt_early(f->code, f->v, f->own, f->nr_own, p, bytes,
+				  i) ||
+		(!is_led_to(f, i) &&
+		 range_doubt_unset(f->code, f->v, f->all, f->nr_all, p, bytes,
+				   i)));
+}
+
 static void begin(struct finder *f, struct range_site s,
 		  const struct var_place *p)
 {
@@ -359,9 +381,7 @@ static void begin(struct finder *f, struct range_site s,
 	if (i == f->code->nr || f->code->insns[i].addr >= p->hi)
 		return;
 	if (range_doubt_sum(f->code, f->v, f->own, f->nr_own, p) ||
-	    (p->kind == VAR_MEM &&
-	     range_doubt_early(f->code, f->v, f->own, f->nr_own, p,
-			       f->v->vars[s.var].type.width, i)))
+	    begins_empty(f, p, f->v->vars[s.var].type.width, i))
 		return;
 	/* What is left of it in the block is padding. */
 	size_t k = i;

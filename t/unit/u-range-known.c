@@ -80,9 +80,9 @@ static void doubt(void)
 	check_int(x.run.exit_status, 0);
 	if (check(x.r != NULL)) {
 		struct range_score s = range_run_score(&x, x.r, out);
-		check_int(s.exact, 16);
-		/* inplace, pair.a, pair.b, address */
-		check_int(s.unseen, 4);
+		check_int(s.exact, 18);
+		/* inplace, pair.a, pair.b, stored, address */
+		check_int(s.unseen, 5);
 		check_int(s.wide + s.narrow, 0);
 	}
 	range_run_free(&x);
