@@ -154,6 +154,11 @@ bench-naps: tools fixtures
 bench-counters: tools fixtures
 	$(Q)O=$(O) t/bench/counters.sh
 
+# Every event that can be counted here, beside perf stat.
+.PHONY: bench-events
+bench-events: tools
+	$(Q)O=$(O) t/bench/events.sh
+
 # What sampling costs, and how true its shares are.
 .PHONY: bench-samples
 bench-samples: tools fixtures
