@@ -44,17 +44,6 @@ static bool have_ptrace_cap(void)
 	       (eff >> CAP_SYS_PTRACE_BIT & 1);
 }
 
-static bool same_namespace(pid_t pid, const char *kind)
-{
-	char path[64], theirs[64], mine[64];
-	snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, kind);
-	ssize_t n = readlink(path, theirs, sizeof(theirs));
-	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
-	ssize_t m = readlink(path, mine, sizeof(mine));
-	/* Not readable: not to be told, and said otherwise. */
-	return n < 0 || m < 0 || (n == m && !memcmp(theirs, mine, (size_t)n));
-}
-
 /* Then our capabilities end where that does. */
 static bool in_user_namespace(void)
 {
@@ -120,7 +109,8 @@ static bool explain_rights(pid_t pid, struct smco_err *err)
 	uint64_t uid = 0;
 	bool known = proc_status_u64(pid, "Uid", 10, &uid);
 
-	if (!same_namespace(pid, "user") && !have_ptrace_cap()) {
+	/* Not to be told: said otherwise. */
+	if (proc_shares_namespace(pid, "user") == 0 && !have_ptrace_cap()) {
 		smco_fail(err, SMCO_PERM, 0,
 			  "process %d runs in another user namespace (a "
 			  "container); run smco-trace inside it, or as root "

@@ -12,6 +12,8 @@
  */
 #include <errno.h>
 #include <linux/futex.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
 #include <sys/syscall.h>
 
 #include "supervisor/tracee/internal.h"
@@ -93,6 +95,23 @@ static bool has_changed(struct task *t, taddr_t word, uint32_t from)
 	return tmem_read(t->proc, word, &now, sizeof(now)) == 0 && now != from;
 }
 
+/* Who waits in System V object @id waited in something that was there. */
+static bool is_removed(const struct task *t, int id, bool is_sem)
+{
+	struct msqid_ds msg;
+	struct semid_ds sem;
+	union {
+		int val;
+		struct semid_ds *buf;
+	} arg = {.buf = &sem};
+	if (proc_shares_namespace(t->tid, "ipc") <= 0)
+		return false;
+	/* EACCES: it is there, and not ours to read. */
+	return (is_sem ? semctl(id, 0, IPC_STAT, arg)
+		       : msgctl(id, IPC_STAT, &msg)) < 0 &&
+	       (errno == EINVAL || errno == EIDRM);
+}
+
 /* What the call would say if it was made now, without waiting; false: it would
  * wait. */
 static bool says_now(struct task *t, const struct user_regs_struct *regs,
@@ -120,6 +139,14 @@ static bool says_now(struct task *t, const struct user_regs_struct *regs,
 			}
 		}
 		return false;
+	case SYS_semop:
+	case SYS_semtimedop:
+		*ret = -EIDRM;
+		return is_removed(t, (int)arch.syscall_arg(regs, 0), true);
+	case SYS_msgrcv:
+	case SYS_msgsnd:
+		*ret = -EIDRM;
+		return is_removed(t, (int)arch.syscall_arg(regs, 0), false);
 	default:
 		return false;
 	}

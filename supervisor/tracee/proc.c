@@ -98,6 +98,18 @@ bool proc_has_filter(pid_t tid)
 	return proc_status_u64(tid, "Seccomp", 10, &seccomp) && seccomp;
 }
 
+int proc_shares_namespace(pid_t pid, const char *kind)
+{
+	char path[64], theirs[64], mine[64];
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, kind);
+	ssize_t n = readlink(path, theirs, sizeof(theirs));
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+	ssize_t m = readlink(path, mine, sizeof(mine));
+	if (n < 0 || m < 0)
+		return -1;
+	return n == m && !memcmp(theirs, mine, (size_t)n);
+}
+
 bool proc_fdinfo(pid_t tid, int fd, char *buf, size_t size)
 {
 	char path[64];

@@ -232,7 +232,7 @@ static void woken(struct tracer *tr, const struct kind *k)
 	ends_as_woken(k);
 }
 
-/* Left in the middle of it; a queue that is removed just then stays late. */
+/* Left in the middle of it. */
 static void left(struct tracer *tr, const struct kind *k, bool is_changed)
 {
 	begin(k);
@@ -335,8 +335,7 @@ int main(void)
 		woken(tr, k);
 		left(tr, k, false);
 		left_before(tr, k);
-		if (k->expected >= 0)
-			left(tr, k, true);
+		left(tr, k, true);
 		handled(tr, k, 0);
 		if (k->fn != act_waitv && k->fn != act_futex2)
 			handled(tr, k, SA_RESTART);
