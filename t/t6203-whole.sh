@@ -100,7 +100,7 @@ short() {
 	"$tool" "$@" >want 2>/dev/null || return 1
 	nr=$(preloaded "$tool" "$@" 2>&1 >got | tail -n 1)
 	[ "$nr" -gt 50 ] || return 1
-	step=$((nr / 60 + 1))
+	step=$((nr / 25 + 1))
 	for ((; i <= nr; i += step)); do
 		FAIL_AT=$i preloaded "$tool" "$@" >got 2>err </dev/null
 		status=$?
