@@ -20,6 +20,14 @@ was_watched() {
 	grep -q "^mechanism  $1:" summary &&
 		grep -q "naps of at least 300 ms" summary
 }
+# On a busy machine there may be no room for that: then once more, of the same.
+watched_at_last() {
+	for _ in 1 2 3 4; do
+		was_watched "$1" && return
+		copies "$1" "$2" || return
+	done
+	was_watched "$1"
+}
 for mechanism in bits mprotect uffd pagescan; do
 	for follow in --follow --no-follow; do
 		ok "$mechanism $follow: data" copies $mechanism $follow
@@ -28,7 +36,7 @@ for mechanism in bits mprotect uffd pagescan; do
 			echo "ok $TAP_NR # SKIP no $mechanism here"
 		else
 			ok "$mechanism $follow: was watched" \
-				was_watched $mechanism
+				watched_at_last $mechanism $follow
 		fi
 	done
 done
