@@ -540,8 +540,11 @@ void range_plan_destroy(struct range_plan *plan)
 	elf_end(plan->elf);
 	free(plan->function);
 	free(plan->owner_of);
-	if (!plan->is_taken)
-		range_image_deinit(&plan->img);
+	if (plan->is_taken) { /* marks are of the file that was kept */
+		plan->img.mark = NULL;
+		plan->img.taken = NULL;
+	}
+	range_image_deinit(&plan->img);
 	if (!plan->is_borrowed) {
 		free(plan->var);
 		free(plan->cell_of);
