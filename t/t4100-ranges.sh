@@ -3,6 +3,8 @@
 # shellcheck source=t/test-lib.sh
 . "$(dirname "$0")/test-lib.sh"
 need PTRACE
+# shellcheck source=t/range-lib.sh
+. "$SRC/t/range-lib.sh"
 
 export LC_ALL=C.UTF-8
 
@@ -14,14 +16,6 @@ build() {
 		"$SRC/t/fixtures/ranges.c" -lpthread
 }
 
-# found - "VARIABLE SMALLEST LARGEST" as the report has them
-found() {
-	smco-report --ranges --csv run.trace | tr -d '\r"' |
-		awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-			$at["smallest"] != "" { print $at["variable"],
-				$at["smallest"], $at["largest"] }' | sort
-}
-
 # [MS=...] ranges PROGRAM OPTIONS... - run it (that long), sort what it says
 ranges() {
 	local program=$1
@@ -30,21 +24,6 @@ ranges() {
 		${MS:+"$MS"} >out || return 1
 	sort out >truth
 	found >found.txt
-}
-
-# compare exact|within - the truth with what was found of those variables; 2: of
-# none
-compare() {
-	awk -v how="$1" 'NR == FNR { lo[$1] = $2; hi[$1] = $3; next }
-		$1 in lo { n++
-			if ($2 < lo[$1] || $3 > hi[$1] || (how == "exact" &&
-			    ($2 != lo[$1] || $3 != hi[$1]))) {
-				print $0, "but was", lo[$1], hi[$1]; bad++ }
-			delete lo[$1] }
-		END { for (v in lo) if (how == "exact") {
-				print "not seen:", v; bad++ }
-			print n + 0, "compared"; exit bad ? 1 : !n ? 2 : 0 }' \
-		truth found.txt
 }
 
 exact() { ranges "$@" && compare exact; }

@@ -3,6 +3,8 @@
 # shellcheck source=t/test-lib.sh
 . "$(dirname "$0")/test-lib.sh"
 need PTRACE
+# shellcheck source=t/range-lib.sh
+. "$SRC/t/range-lib.sh"
 
 export LC_ALL=C.UTF-8
 source=$SRC/t/fixtures/range
@@ -22,14 +24,6 @@ program() {
 			"$source/libraries.c" -L. -lnear "-Wl,-rpath,$PWD"
 }
 
-# found - "VARIABLE SMALLEST LARGEST" as the report has them
-found() {
-	smco-report --ranges --csv run.trace | tr -d '\r"' |
-		awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-			$at["smallest"] != "" { print $at["variable"],
-				$at["smallest"], $at["largest"] }' | sort
-}
-
 # ranges ROUNDS MS OPTIONS... - the program loads and unloads so often
 ranges() {
 	local rounds=$1 ms=$2
@@ -41,23 +35,8 @@ ranges() {
 	grep -x 'kept 0 0' truth
 }
 
-# compare NAME exact|within - what was found of the variables of that library
-compare() {
-	awk -v how="$2" -v name="_$1" 'NR == FNR {
-			if (index($1, name)) { lo[$1] = $2; hi[$1] = $3 } next }
-		$1 in lo { n++
-			if ($2 < lo[$1] || $3 > hi[$1] || (how == "exact" &&
-			    ($2 != lo[$1] || $3 != hi[$1]))) {
-				print $0, "but was", lo[$1], hi[$1]; bad++ }
-			delete lo[$1] }
-		END { for (v in lo) if (how == "exact") {
-				print "not seen:", v; bad++ }
-			print n + 0, "compared"; exit bad ? 1 : !n ? 2 : 0 }' \
-		truth found.txt
-}
-
 program -O0 || exit 1
-near_exact() { ranges 0 0 -t unlimited && compare near exact; }
+near_exact() { ranges 0 0 -t unlimited && compare exact _near; }
 ok "a library's variables, -O0, no limit: exactly the ranges that it had" near_exact
 
 # What it exports the program has a copy of, and writes there (given_near).
@@ -66,9 +45,9 @@ ok "a library's variables, -O0, no limit: exactly the ranges that it had" near_e
 later_exact() {
 	local ms
 	for ms in 100 500 2000 8000; do
-		ranges "$1" $ms -t unlimited && compare near exact || return 1
-		compare later exact && return
-		compare later within
+		ranges "$1" $ms -t unlimited && compare exact _near || return 1
+		compare exact _later && return
+		compare within _later
 		[ $? -ne 1 ] || return 1
 	done
 	return 1
@@ -77,8 +56,8 @@ ok "one that is loaded later: exactly, once it is watched" later_exact 1
 ok "unloaded and loaded again, its place used in between" later_exact 4
 
 limited() {
-	ranges 8 50 -t 10 "$@" && compare later within
-	[ $? -ne 1 ] && compare near within
+	ranges 8 50 -t 10 "$@" && compare within _later
+	[ $? -ne 1 ] && compare within _near
 	[ $? -ne 1 ]
 }
 ok "with a limit: no value that it did not have, what is there is kept" limited
@@ -145,7 +124,7 @@ attached() {
 		return 1
 	found >found.txt
 	wait $pid && sort out >truth && grep -x 'kept 0 0' truth &&
-		compare later within
+		compare within _later
 }
 # 2: nothing of it was seen
 attached_each() {
@@ -153,7 +132,7 @@ attached_each() {
 	for ms in 1000 4000; do
 		attached $ms
 		[ $? -ne 2 ] || continue
-		compare later within
+		compare within _later
 		return
 	done
 	return 1

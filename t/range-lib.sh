@@ -1,0 +1,26 @@
+# Shared by the tests of ranges; after test-lib.sh.
+# shellcheck shell=bash
+
+# found - "VARIABLE SMALLEST LARGEST" as the report of run.trace has them
+found() {
+	smco-report --ranges --csv run.trace | tr -d '\r"' |
+		awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+			$at["smallest"] != "" { print $at["variable"],
+				$at["smallest"], $at["largest"] }' | sort
+}
+
+# compare exact|within [PART] - the lines of the file truth, all whose name has
+# PART, with what was found of those variables in found.txt; 2: of none
+compare() {
+	awk -v how="$1" -v part="${2:-}" 'NR == FNR {
+			if (part == "" || index($1, part)) { lo[$1] = $2; hi[$1] = $3 } next }
+		$1 in lo { n++
+			if ($2 < lo[$1] || $3 > hi[$1] || (how == "exact" &&
+			    ($2 != lo[$1] || $3 != hi[$1]))) {
+				print $0, "but was", lo[$1], hi[$1]; bad++ }
+			delete lo[$1] }
+		END { for (v in lo) if (how == "exact") {
+				print "not seen:", v; bad++ }
+			print n + 0, "compared"; exit bad ? 1 : !n ? 2 : 0 }' \
+		truth found.txt
+}
