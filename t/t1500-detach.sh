@@ -66,6 +66,21 @@ leftover_vfork() {
 }
 ok "also after waiting for a vfork child" leftover_vfork
 
+# Who waits for a futex does so in code of ours once it was stopped, and one in
+# vfork stops only when all others are left: then that code goes, too.
+left_last() {
+	local i
+	rm -f vdso
+	start vfork_wait && text_is_own "$pid" vdso || return
+	for ((i = 0; i < 10; i++)); do
+		drive -s 4 -i 5 -d 60 -p "$pid" && text_is_own "$pid" vdso ||
+			return
+	done
+	kill "$pid"
+	finish
+}
+ok "code for those who wait is gone, also where one is late" left_last
+
 # freeze GROUP FIXTURE ARGS... - started in a control group of its own, and
 # nothing of it runs. thaw GROUP ends both.
 freeze() {

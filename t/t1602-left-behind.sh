@@ -52,8 +52,8 @@ cleared() {
 			return 1
 		}
 	done
-	timeout -k 2 60 smco-trace -q -t 50 --nap 20ms "$@" -d 0.2 \
-		-o last.trace -p "$pid" && untouched "$pid" || return
+	SMCO_DEBUG=whole timeout -k 2 60 smco-trace -q -t 50 --nap 20ms "$@" \
+		-d 0.2 -o last.trace -p "$pid" && untouched "$pid" || return
 	belongings "$pid" >after
 	diff before after && text_is_own "$pid" vdso &&
 		kill -TERM "$pid" && finish

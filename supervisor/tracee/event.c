@@ -161,8 +161,10 @@ static void gather_end(struct task *t, int status)
 static void gather_leaving(struct task *t)
 {
 	/* The first that could stop, maybe. */
-	if (!t->proc->execed)
+	if (!t->proc->execed) {
 		stub_remove(t->proc);
+		whole_leave(t);
+	}
 	/* Nobody has decided about its signal. */
 	if (!t->queued)
 		task_enqueue(t);

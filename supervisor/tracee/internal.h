@@ -162,6 +162,7 @@ struct tproc {
 	unsigned nr_busy_stubs;
 	taddr_t whole;	  /* code of whole.c, 0 = not yet, 1 = cannot */
 	size_t whole_len; /* of it */
+	bool whole_waits; /* left there only for who has not stopped yet */
 	bool has_rooms;	  /* a thread was seen in such a call; mend-look.c */
 	bool stub_refused;
 	unsigned nr_owed; /* tasks with .owed */
@@ -389,6 +390,8 @@ bool whole_again(struct task *t, struct user_regs_struct *regs,
 /* A handler is going to run: that does end the call, with what is done. Of a
  * mere wait the kernel decides at its own place, as ever. */
 void whole_end(struct task *t);
+/* Its process was left before it stopped: the last one takes the code out. */
+void whole_leave(struct task *t);
 void whole_inherit(struct tproc *child, struct tproc *parent);
 
 /* --- birth.c --- */

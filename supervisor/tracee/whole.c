@@ -58,26 +58,59 @@ bool whole_is_inside(struct task *t, const struct user_regs_struct *regs)
 	       arch_whole_is_inside(regs, t->proc->whole);
 }
 
-static int undo_code(struct tproc *p, void *arg)
+static int take_out(struct tproc *p)
 {
 	static const uint8_t zeros[MOST_CODE];
-	size_t len = p->whole_len;
 	taddr_t at = p->whole;
-	(void)arg;
-
-	/* Whoever is in it needs it, also when we are gone, and who has not
-	 * stopped yet is still to be mended. Mere waits go home. */
-	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
-		struct user_regs_struct regs;
-		if (task_get_regs(t, &regs) == 0 &&
-		    arch_whole_is_again(&regs, at))
-			late_go_home(t);
-		if (task_get_regs(t, &regs) < 0 ||
-		    arch_whole_is_inside(&regs, at))
-			return 0;
-	}
 	p->whole = NONE; /* or it would be the next change */
-	return tmem_write(p, at, zeros, len);
+	p->whole_waits = false;
+	return tmem_write(p, at, zeros, p->whole_len);
+}
+
+/* Of the stopped task @t: mere waits go home. Does it stay in the code? */
+static bool stays_inside(struct task *t)
+{
+	struct user_regs_struct regs;
+	taddr_t at = t->proc->whole;
+	if (task_get_regs(t, &regs) == 0 && arch_whole_is_again(&regs, at))
+		late_go_home(t);
+	return task_get_regs(t, &regs) < 0 || arch_whole_is_inside(&regs, at);
+}
+
+/* Whoever is in it needs it, also when we are gone, and who has not stopped yet
+ * is still to be mended. */
+static int undo_code(struct tproc *p, void *arg)
+{
+	struct user_regs_struct regs;
+	bool stays = false, waits = false;
+	(void)arg;
+	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
+		if (task_get_regs(t, &regs) < 0)
+			waits = true;
+		else if (stays_inside(t))
+			stays = true;
+		else
+			continue;
+		smco_debug("whole", "the code stays for %d, state %c", t->tid,
+			   task_proc_state(t));
+	}
+	if (!stays && !waits)
+		return take_out(p);
+	p->whole_waits = !stays;
+	return 0;
+}
+
+void whole_leave(struct task *t)
+{
+	struct tproc *p = t->proc;
+	if (!p->whole_waits)
+		return;
+	p->whole_waits = !stays_inside(t);
+	for (struct task *o = p->tasks; o; o = o->next)
+		if (o != t && o->state != TASK_DEAD)
+			return;
+	if (p->whole_waits)
+		take_out(p);
 }
 
 void whole_inherit(struct tproc *child, struct tproc *parent)
