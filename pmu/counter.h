@@ -64,6 +64,8 @@ int counter_plan_default(const struct counter_every *every,
  * switches, faults, system calls, block and network requests. */
 int counter_plan_os(const struct counter_every *every, struct counter_plan *ret,
 		    struct smco_err *err);
+/* Some 35 ms for each of its tracepoints that nobody counts any more
+ * (hold.h). */
 void counter_plan_deinit(struct counter_plan *p);
 
 enum counter_since {

@@ -108,6 +108,7 @@ bool range_part_is_mapped(const struct range_part *rp, const struct tmaps *maps)
 }
 
 /* --- it comes --- */
+
 /* So many changes may fail because a thread gets no CPU to stop on. */
 #define MOST_REFUSED 2
 

@@ -253,15 +253,21 @@ static void no_records(struct trace_writer *w)
 	trace_put_meta(w, "x", "y");
 }
 
-/* The text, whole, as smco-trace prints it. */
-static char *text_of(void (*records)(struct trace_writer *))
+static struct summary *summary_of(void (*records)(struct trace_writer *))
 {
 	struct trace_reader *r = make_trace(records);
 	struct summary *s = NULL;
-	char *text = NULL;
-	size_t size;
 	check_int(summary_load(r, &s, NULL), 0);
 	trace_reader_close(r);
+	return s;
+}
+
+/* The text, whole, as smco-trace prints it. */
+static char *text_of(void (*records)(struct trace_writer *))
+{
+	struct summary *s = summary_of(records);
+	char *text = NULL;
+	size_t size;
 	FILE *f = open_memstream(&text, &size);
 	summary_print(s, f, NULL, &(struct summary_style){.max_sites = 10});
 	fclose(f);
@@ -299,12 +305,9 @@ static void test_scale(void)
 {
 	const struct select all = {.from_ns = 0};
 	const struct section_options csv = {.format = SECTION_CSV};
-	struct trace_reader *r = make_trace(write_records);
-	struct summary *s = NULL;
+	struct summary *s = summary_of(write_records);
 	char *text = NULL;
 	size_t size;
-	check_int(summary_load(r, &s, NULL), 0);
-	trace_reader_close(r);
 	struct section_source src = {s, NULL, 0, &all, NULL};
 	struct page page = {.out = open_memstream(&text, &size), .width = 80};
 	check_int(section_print(&counter_section, &src, &csv, &page, NULL), 0);
