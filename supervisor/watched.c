@@ -78,6 +78,7 @@ struct watched *watched_create(struct tproc *p, struct smco_err *err)
 	}
 	w->proc = p;
 	w->pid = tproc_pid(p);
+	w->cpu_ns = tproc_cpu_ns(p); /* not what it used before us */
 	char root[64];
 	snprintf(root, sizeof(root), "/proc/%d/root", (int)w->pid);
 	w->space = sym_space_create(w->pid, root, read_tracee, p);

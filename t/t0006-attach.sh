@@ -119,4 +119,20 @@ ends='until grep -q "^TracerPid:.*[1-9]" /proc/$$/status; do sleep 0.05; done'
 ok "-p of a program that ends by itself: status 0" sh -c \
 	'sh -c "$1" & exec smco-trace -q -o i.trace -p $!' - "$ends"
 
+# What it used before us is nothing that we may have a share of. One thread has
+# no more processor time than there is time.
+lived() {
+	perl -e 'until ((times)[0] > 2) { $n++ for 1 .. 1e5 }
+		open F, ">", "burnt"; sleep 600' &
+	pids+=($!)
+	wait_for 60 test -e burnt &&
+		smco-trace -q -o j.trace -d 0.5 -p "${pids[-1]}" || return 1
+	smco-report --json j.trace >j.json
+	perl -MJSON::PP -0777 -ne '
+		my $o = decode_json($_)->{overhead};
+		print "$o->{run_ns} ns used in $o->{time_ns}\n";
+		exit($o->{run_ns} > $o->{time_ns} + 1e9)' j.json
+}
+ok "what was used before the attach does not count" lived
+
 done_testing
