@@ -19,8 +19,9 @@
 #define PAGE_NS	 100
 /* A stop is not made for more than that, nor lasts it longer. */
 #define STOPPED_MOST_NS (8 * NSEC_PER_MSEC)
-/* One call while it stands: some 100 us by these figures. Of bytes a multiple
- * of a huge mapping, which must not be split. */
+/* One call: some 100 us by these figures; more where to ask who runs takes
+ * long (50 ns a thread). Of bytes a multiple of a huge mapping, which must not
+ * be split. */
 #define BRIEF_IOVECS 128
 #define BRIEF_BYTES  (4UL << 20)
 #define HUGE_SIZE    (2UL << 20)
@@ -61,14 +62,18 @@ struct progress {
 	size_t offset;
 };
 
-/* The next iovecs for one call, in @v, all of them or what is done in brief.
- * Returns how many; at least one if any is left. */
-static size_t next_iovecs(const struct reset_work *w, const struct progress *pg,
-			  bool is_brief, struct iovec *v)
+/* The next iovecs for one call that takes brief, in @v. Returns how many; at
+ * least one if any is left. */
+static size_t next_iovecs(const struct bits_reset *br,
+			  const struct reset_work *w, const struct progress *pg,
+			  struct iovec *v)
 {
-	size_t most = is_brief ? BRIEF_IOVECS : BATCH_IOVECS;
-	size_t room = is_brief ? BRIEF_BYTES : SIZE_MAX;
-	size_t nr = 0, offset = pg->offset;
+	size_t most = tproc_nr_tasks(br->proc);
+	if (most < BRIEF_IOVECS)
+		most = BRIEF_IOVECS;
+	if (most > BATCH_IOVECS)
+		most = BATCH_IOVECS;
+	size_t room = BRIEF_BYTES, nr = 0, offset = pg->offset;
 	for (size_t i = pg->at; i < w->n && nr < most; i++, offset = 0) {
 		uintptr_t start = (uintptr_t)w->iov[i].iov_base + offset;
 		size_t len = w->iov[i].iov_len - offset;
@@ -99,33 +104,30 @@ static void advance(const struct reset_work *w, struct progress *pg,
 }
 
 /*
- * By process_madvise, which ends at the first iovec that fails and returns the
- * bytes of those before it: from @pg on until all are done, or until @end_ns
- * if that is not 0.
+ * One call of process_madvise, which ends at the first iovec that fails and
+ * returns the bytes of those before it.
  */
-static int reset_remote(struct bits_reset *br, const struct reset_work *w,
-			struct progress *pg, uint64_t end_ns)
+static int reset_some(struct bits_reset *br, const struct reset_work *w,
+		      struct progress *pg)
 {
 	struct iovec v[BATCH_IOVECS];
-	while (pg->at < w->n && (!end_ns || smco_now_ns() < end_ns)) {
-		size_t nr = next_iovecs(w, pg, end_ns != 0, v);
-		long bytes = syscall(SYS_process_madvise, br->pidfd, v, nr,
-				     MADV_COLD, 0);
-		if (bytes > 0) {
-			advance(w, pg, (size_t)bytes);
-			continue;
-		}
-		if (bytes < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (bytes < 0 && errno == ESRCH)
-			return SMCO_GONE;
-		if (bytes < 0 && errno == EPERM)
-			return SMCO_PERM;
-		/* This one fails (a hole: what is mapped of it was reset, or
-		 * locked memory); the others must not suffer. */
-		w->error[pg->at] = bytes < 0 ? errno : EINVAL;
-		advance(w, pg, v[0].iov_len);
+	size_t nr = next_iovecs(br, w, pg, v);
+	long bytes =
+		syscall(SYS_process_madvise, br->pidfd, v, nr, MADV_COLD, 0);
+	if (bytes > 0) {
+		advance(w, pg, (size_t)bytes);
+		return 0;
 	}
+	if (bytes < 0 && (errno == EINTR || errno == EAGAIN))
+		return 0;
+	if (bytes < 0 && errno == ESRCH)
+		return SMCO_GONE;
+	if (bytes < 0 && errno == EPERM)
+		return SMCO_PERM;
+	/* This one fails (a hole: what is mapped of it was reset, or locked
+	 * memory); the others must not suffer. */
+	w->error[pg->at] = bytes < 0 ? errno : EINVAL;
+	advance(w, pg, v[0].iov_len);
 	return 0;
 }
 
@@ -138,80 +140,100 @@ static int reset_remote(struct bits_reset *br, const struct reset_work *w,
 enum way { WAY_PLAIN, WAY_HOP, WAY_STOP };
 
 static enum way choose_way(const struct bits_reset *br,
-			   const struct reset_work *w,
-			   const struct ptread_mm *mm, uint64_t *side_ns)
+			   const struct reset_work *w, size_t nr_done,
+			   const struct ptread_mm *mm)
 {
-	uint64_t one = w->n * br->shootdown_ns;
+	uint64_t nr = w->n - nr_done;
+	uint64_t one = nr * br->shootdown_ns;
 	uint64_t plain = one * mm->nr_running;
-	uint64_t work = w->n * RANGE_NS + w->nr_pages * PAGE_NS;
+	uint64_t work = nr * RANGE_NS + w->nr_pages * nr / w->n * PAGE_NS;
 	uint64_t hop = UINT64_MAX;
 	uint64_t stop = STOP_NS + tproc_nr_tasks(br->proc) * STOP_TASK_NS;
 	/* All wait for that, and not just who runs on the CPU that we take. */
 	stop += work;
-	if (work > br->stopped_most_ns)
+	if (work > br->stopped_most_ns || nr_done)
 		stop = UINT64_MAX;
 	if (mm->nr_running && mm->running_cpu >= 0)
 		hop = HOP_NS + work + plain - one;
-
-	*side_ns = plain;
 	if (plain <= hop && plain <= stop)
 		return WAY_PLAIN;
-	/* Waiting for us is on the CPU account. */
-	*side_ns = HOP_NS + plain - one;
-	if (hop <= stop)
-		return WAY_HOP;
-	*side_ns = 0; /* the stop clock has it */
-	return WAY_STOP;
+	return hop <= stop ? WAY_HOP : WAY_STOP;
 }
 
-/* While it stands, for as long as that may last. */
+/* While it stands, for as long as that may last. The stop clock has the cost.
+ */
 static int reset_stopped(struct bits_reset *br, const struct reset_work *w,
 			 struct progress *pg)
 {
 	if (tproc_stop_briefly(br->proc, NULL))
 		return 0;
-	int r = reset_remote(br, w, pg, smco_now_ns() + br->stopped_most_ns);
+	int r = 0;
+	uint64_t end_ns = smco_now_ns() + br->stopped_most_ns;
+	while (!r && pg->at < w->n && smco_now_ns() < end_ns)
+		r = reset_some(br, w, pg);
 	tproc_cont(br->proc);
 	return r;
 }
 
-/* What is left of it, while it runs, on whichever CPU. */
-static int reset_running(struct bits_reset *br, const struct reset_work *w,
-			 const struct ptread_mm *mm, struct progress *pg)
+/* Where we are among the CPUs. */
+struct place {
+	bool has_hopped;
+	struct hop back; /* then */
+};
+
+/* Waiting for us is on the CPU account. */
+static void hop(struct bits_reset *br, struct ptread_mm *mm, struct place *pl)
 {
-	br->side_ns += (w->n - pg->at) * mm->nr_running * br->shootdown_ns;
-	return reset_remote(br, w, pg, 0);
+	struct hop back;
+	if (!hop_to(mm->running_cpu, &back))
+		return;
+	if (!pl->has_hopped)
+		pl->back = back;
+	pl->has_hopped = true;
+	br->side_ns += HOP_NS;
+	mm->nr_running--;
 }
 
-static int reset_hopping(struct bits_reset *br, const struct reset_work *w,
-			 const struct ptread_mm *mm, uint64_t side_ns,
-			 struct progress *pg)
+/*
+ * The rest, while it runs, on whichever CPU. Who waits for the CPU that we are
+ * on is soon moved to another one, sometimes in the middle of a call: its first
+ * half interrupted nobody then.
+ */
+static int reset_running(struct bits_reset *br, const struct reset_work *w,
+			 struct progress *pg, struct ptread_mm *mm)
 {
-	cpu_set_t back;
-	if (hop_to(mm->running_cpu, &back))
-		return 0;
-	int r = reset_remote(br, w, pg, 0);
-	hop_back(&back);
-	br->side_ns += side_ns;
+	struct place place = {0};
+	int r = 0;
+	while (!r && pg->at < w->n) {
+		size_t nr_done = pg->at;
+		if (choose_way(br, w, nr_done, mm) != WAY_PLAIN)
+			hop(br, mm, &place);
+		uint64_t nr_before = mm->nr_running;
+		r = reset_some(br, w, pg);
+		if (!r && pg->at < w->n)
+			r = br->who_runs(br->who_arg, mm);
+		size_t nr = pg->at - nr_done + (pg->offset > 0);
+		br->side_ns += nr * br->shootdown_ns *
+			       (nr_before + mm->nr_running) / 2;
+	}
+	if (place.has_hopped)
+		hop_back(&place.back);
 	return r;
 }
 
 int bits_reset(struct bits_reset *br, const struct reset_work *w,
 	       const struct ptread_mm *mm)
 {
+	struct ptread_mm now = *mm;
 	struct progress pg = {0};
-	uint64_t side_ns;
 	int r = 0;
 	memset(w->error, 0, w->n * sizeof(*w->error));
 	if (br->by_injection)
 		return reset_injected(br, w);
-	enum way way = choose_way(br, w, mm, &side_ns);
-	if (way == WAY_STOP)
+	if (choose_way(br, w, 0, mm) == WAY_STOP)
 		r = reset_stopped(br, w, &pg);
-	else if (way == WAY_HOP)
-		r = reset_hopping(br, w, mm, side_ns, &pg);
 	if (!r)
-		r = reset_running(br, w, mm, &pg);
+		r = reset_running(br, w, &pg, &now);
 	if (r != SMCO_PERM)
 		return r;
 	br->by_injection = true; /* it has changed its user since */
@@ -228,9 +250,11 @@ static bool may_madvise(const struct bits_reset *br)
 }
 
 void bits_reset_init(struct bits_reset *br, struct tproc *p,
-		     uint64_t shootdown_ns)
+		     uint64_t shootdown_ns, bits_who_runs *who_runs, void *arg)
 {
 	*br = (struct bits_reset){.proc = p,
+				  .who_runs = who_runs,
+				  .who_arg = arg,
 				  .shootdown_ns = shootdown_ns,
 				  .stopped_most_ns = STOPPED_MOST_NS};
 	br->pidfd = (int)syscall(SYS_pidfd_open, tproc_pid(p), 0);

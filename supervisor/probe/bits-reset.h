@@ -12,9 +12,14 @@
 #include "supervisor/probe/ptread.h"
 #include "supervisor/tracee/tracee.h"
 
+/* Who runs now (want_running)? 0, or what ptread_scan returns. */
+typedef int bits_who_runs(void *arg, struct ptread_mm *mm);
+
 struct bits_reset {
 	struct tproc *proc;
 	int pidfd;
+	bits_who_runs *who_runs;
+	void *who_arg;
 	bool by_injection;	  /* process_madvise is not permitted */
 	uint64_t shootdown_ns;	  /* struct bits_cost */
 	uint64_t stopped_most_ns; /* a stop for a reset lasts no longer */
@@ -31,17 +36,19 @@ struct reset_work {
 };
 
 /* Ready for @p, of which it keeps a descriptor. @shootdown_ns: what each range
- * costs every other CPU that runs @p, by the interrupt. Cannot fail: without
- * the permission to do it from here, calls are run in @p. */
+ * costs every other CPU that runs @p, by the interrupt. @who_runs is asked with
+ * @arg. Cannot fail: without the permission to do it from here, calls are run
+ * in @p. */
 void bits_reset_init(struct bits_reset *br, struct tproc *p,
-		     uint64_t shootdown_ns);
+		     uint64_t shootdown_ns, bits_who_runs *who_runs, void *arg);
 void bits_reset_deinit(struct bits_reset *br);
 
 /*
- * Do @w. @mm: who runs (want_running). A stop for it ends after
- * stopped_most_ns, and what is left is done while the program runs; that does
- * not hold where calls must be run in it. Returns 0 also where single iovecs
- * failed, or SMCO_GONE, SMCO_BUSY.
+ * Do @w. @mm: who ran a moment ago. Who waits for our CPU is taken to another
+ * one before long, so that is asked anew after each hundred ranges or so. A
+ * stop for it ends after stopped_most_ns, and what is left is done while the
+ * program runs; that does not hold where calls must be run in it. Returns 0
+ * also where single iovecs failed, or SMCO_GONE, SMCO_BUSY.
  */
 int bits_reset(struct bits_reset *br, const struct reset_work *w,
 	       const struct ptread_mm *mm);

@@ -275,6 +275,13 @@ static size_t find_spans(struct bits *b, struct page_range *r, size_t nr,
 	return nr_spans;
 }
 
+static int who_runs(void *arg, struct ptread_mm *mm)
+{
+	struct bits *b = arg;
+	mm->want_running = true;
+	return ptread_scan(b->pt, b->pagemap_fd, 0, mm);
+}
+
 static int arm_pieces(struct bits *b, struct page_range *r, size_t nr)
 {
 	uint64_t now = smco_now_ns();
@@ -446,7 +453,7 @@ static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
 	r = bits_cost_get(&b->cost, err);
 	if (r)
 		goto fail;
-	bits_reset_init(&b->reset, p, b->cost.shootdown_ns);
+	bits_reset_init(&b->reset, p, b->cost.shootdown_ns, who_runs, b);
 	smco_debug("bits", "pid %d: reset by %s, first touch %llu ns",
 		   (int)tproc_pid(p),
 		   b->reset.by_injection ? "injected madvise"

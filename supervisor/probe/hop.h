@@ -14,12 +14,23 @@
  * reason. Until then nobody hops. */
 void hop_prepare(void);
 
+/* From where a hop went. */
+struct hop {
+	cpu_set_t may; /* run there */
+	int from;
+};
+
 /*
- * Go to @cpu; *back gets where the caller may run now, for hop_back. False if
- * that is no CPU of ours: nothing has changed. Waits for the CPU like
- * everybody: not to be called for one that runs a real-time thread.
+ * Go to @cpu; *back is for hop_back. False if that is no CPU of ours: nothing
+ * has changed. Waits for the CPU like everybody: not to be called for one that
+ * runs a real-time thread.
  */
-bool hop_to(int cpu, cpu_set_t *back);
-void hop_back(const cpu_set_t *back);
+bool hop_to(int cpu, struct hop *back);
+/*
+ * Be gone from this CPU at the return, if there is another one: whoever still
+ * computes where the program waits not only delays it, the kernel then takes it
+ * to an idle CPU, away from its caches.
+ */
+void hop_back(const struct hop *back);
 
 #endif

@@ -7,6 +7,8 @@
 #include <sched.h>
 
 #include "supervisor/probe/bits-reset.h"
+#include "supervisor/probe/hop.h"
+#include "supervisor/probe/lrudrain.h"
 
 /* Ranges of 2 pages and, last, one larger than what a stop does at once. */
 #define RANGES 500
@@ -63,6 +65,20 @@ int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
 static struct ptread *pt;
 static int pagemap_fd;
 
+/* Whoever is asked says the same each time. */
+struct asked {
+	struct ptread_mm says;
+	unsigned times;
+};
+
+static int who_runs(void *arg, struct ptread_mm *mm)
+{
+	struct asked *a = arg;
+	a->times++;
+	*mm = a->says;
+	return 0;
+}
+
 /* Pages of the ranges whose bit is set; -1 if that cannot be said. */
 static long nr_set(void)
 {
@@ -118,49 +134,105 @@ static size_t nr_errors(int which)
 	return n;
 }
 
+#define UNTOLD UINT64_MAX
 struct expected {
 	unsigned stops;
-	uint64_t side_ns;
+	uint64_t side_ns; /* or UNTOLD */
 };
 
-static void test_way(const char *what, uint64_t most_ns,
-		     const struct ptread_mm *mm, struct expected want)
+static uint64_t side_ns; /* of the last way */
+
+static unsigned test_way(const char *what, uint64_t most_ns,
+			 const struct ptread_mm *mm,
+			 const struct ptread_mm *later, struct expected want)
 {
+	struct asked asked;
 	struct tproc proc = {0};
 	struct bits_reset br;
 	long left = -1;
 	printf("# --- %s\n", what);
-	for (int k = 0; k < 50 && left; k++) {
+	for (int k = 0; k < 50; k++) {
 		memset(&proc, 0, sizeof(proc));
-		bits_reset_init(&br, &proc, SHOOT_NS);
+		asked = (struct asked){.says = *later};
+		bits_reset_init(&br, &proc, SHOOT_NS, who_runs, &asked);
 		check(!br.by_injection);
 		br.stopped_most_ns = most_ns;
 		left = reset_all(&br, mm);
 		bits_reset_deinit(&br);
-		if (left)
-			usleep(20000);
+		if (!left)
+			break;
+		lrudrain_ask(~0ULL);
+		usleep(60000);
 	}
 	check_int(left, 0);
 	check_int(nr_errors(0), RANGES + 1);
 	check_int(proc.nr_stops, want.stops);
 	check_int(proc.nr_conts, want.stops);
-	check_int(br.side_ns, want.side_ns);
+	if (want.side_ns != UNTOLD)
+		check_int(br.side_ns, want.side_ns);
+	side_ns = br.side_ns;
+	return asked.times;
 }
 
 static void test_ways(void)
 {
 	const struct ptread_mm two = {.nr_running = 2, .running_cpu = -1};
 	const struct ptread_mm none = {.running_cpu = -1};
-	test_way("nobody runs", NSEC_PER_SEC, &none, (struct expected){0, 0});
+	test_way("nobody runs", NSEC_PER_SEC, &none, &none,
+		 (struct expected){0, 0});
 	/* While it stands all wait for the work as well, so a stop saves
 	 * nothing where only one runs. */
 	const struct ptread_mm one = {.nr_running = 1,
 				      .running_cpu = sched_getcpu()};
-	test_way("beside the one that runs", 3600 * NSEC_PER_SEC, &one,
+	test_way("beside the one that runs", 3600 * NSEC_PER_SEC, &one, &none,
 		 (struct expected){0, HOP_NS});
-	test_way("stopped", 3600 * NSEC_PER_SEC, &two, (struct expected){1, 0});
-	test_way("too much for a stop", 1, &two,
-		 (struct expected){0, (RANGES + 1) * 2ULL * SHOOT_NS});
+	test_way("stopped", 3600 * NSEC_PER_SEC, &two, &two,
+		 (struct expected){1, 0});
+	test_way("too much for a stop", 1, &two, &two,
+		 (struct expected){0, UNTOLD});
+	/* Each call's ranges, and one more for each part of the large one. */
+	check_msg(side_ns >= (RANGES + 1) * 2ULL * SHOOT_NS &&
+			  side_ns <= (RANGES + 20) * 2ULL * SHOOT_NS,
+		  "charged: %llu", (unsigned long long)side_ns);
+}
+
+/* Whoever waits for us is taken to another CPU each time: we follow, and half
+ * of what was done before each time is charged. Not for the last range, whose
+ * parts are too few to go after it. */
+static void test_pulled(void)
+{
+	const struct ptread_mm one = {.nr_running = 1,
+				      .running_cpu = sched_getcpu()};
+	unsigned calls = 1 + test_way("it is taken away", 0, &one, &one,
+				      (struct expected){0, UNTOLD});
+	const unsigned hops = (RANGES + 127) / 128;
+	check_msg(calls > hops, "%u calls", calls);
+	check_int(side_ns, hops * HOP_NS + RANGES * SHOOT_NS / 2 +
+				   (calls - hops) * SHOOT_NS);
+}
+
+/* Nobody who comes back still computes where the program wants to. */
+static void test_away(void)
+{
+	cpu_set_t all;
+	printf("# --- gone afterwards\n");
+	if (sched_getaffinity(0, sizeof(all), &all) || CPU_COUNT(&all) < 2)
+		return;
+	unsigned nr = 0;
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		struct hop back;
+		cpu_set_t after;
+		/* The kernel may take us back, but hardly each time. */
+		for (int k = 0; k < 10 && CPU_ISSET(cpu, &all); k++) {
+			check(hop_to(cpu, &back));
+			check_int(sched_getcpu(), cpu);
+			hop_back(&back);
+			nr += sched_getcpu() != cpu;
+			check(!sched_getaffinity(0, sizeof(after), &after));
+			check(CPU_EQUAL(&all, &after));
+		}
+	}
+	check_msg(nr > 5U * (unsigned)CPU_COUNT(&all), "%u times", nr);
 }
 
 /* Far more than the time allows: the large range again and again. */
@@ -176,7 +248,8 @@ static void test_time_over(void)
 	printf("# --- its time is over\n");
 	for (size_t i = 0; i < AGAIN; i++)
 		many[i] = iov[RANGES];
-	bits_reset_init(&br, &proc, SHOOT_NS);
+	struct asked asked = {.says = two};
+	bits_reset_init(&br, &proc, SHOOT_NS, who_runs, &asked);
 	br.stopped_most_ns = 2 * NSEC_PER_MSEC; /* more than w seems to take */
 	check_int(bits_reset(&br, &w, &two), 0);
 	check_int(proc.nr_stops, 1);
@@ -198,7 +271,8 @@ static void test_hole(void)
 	const struct ptread_mm none = {.running_cpu = -1};
 	struct reset_work w = {.iov = iov, .error = error, .n = RANGES + 1};
 	printf("# --- a hole\n");
-	bits_reset_init(&br, &proc, SHOOT_NS);
+	struct asked asked = {.says = none};
+	bits_reset_init(&br, &proc, SHOOT_NS, who_runs, &asked);
 	check_int(bits_reset(&br, &w, &none), 0);
 	check_int(error[GONE], ENOMEM);
 	check_int(nr_errors(0), RANGES);
@@ -209,6 +283,7 @@ int main(void)
 {
 	struct smco_err err = {0};
 	char path[64];
+	hop_prepare();
 	start_with_pages();
 	int r = ptread_get(&pt, &err);
 	if (r == SMCO_PERM || r == SMCO_UNSUPPORTED) {
@@ -222,6 +297,8 @@ int main(void)
 	if (check_int(r, 0) && check(pagemap_fd >= 0)) {
 		fill_iov();
 		test_ways();
+		test_pulled();
+		test_away();
 		test_time_over();
 		test_hole();
 	}
