@@ -154,6 +154,11 @@ bench-naps: tools fixtures
 bench-counters: tools fixtures
 	$(Q)O=$(O) t/bench/counters.sh
 
+# What many blocks lose while smco-trace works, beside while it stands still.
+.PHONY: bench-turns
+bench-turns: tools fixtures
+	$(Q)O=$(O) t/bench/turns.sh
+
 # Every event that can be counted here, beside perf stat.
 .PHONY: bench-events
 bench-events: tools

@@ -1,0 +1,99 @@
+#!/bin/bash
+# make bench-turns [TARGETS=10] [TURN=1] [TURNS=40] [OPTIONS=]
+#
+# What 100 000 blocks that are touched all the time lose, in one process: where
+# its memory lies makes more of a difference between two runs than the target.
+# In turns of TURN seconds smco-trace, which is attached, works and stands still
+# (SIGSTOP). Each turn of work stands beside the two without around it; of these
+# ratios the median and the quartiles, of the time and of the program's own CPU
+# time. The ledger has both halves: while it works twice that.
+# shellcheck source=t/bench/bench-lib.sh
+. "$(dirname "$0")/bench-lib.sh"
+: "${TARGETS:=10}" "${TURN:=1}" "${TURNS:=40}" "${OPTIONS:=}"
+
+turns() { # TARGET
+	"$BUILD/t/fixtures/many-blocks" 100000 100000000 lines >progress &
+	pid=$!
+	sleep 4
+	# A background job of a script ignores SIGINT.
+	# shellcheck disable=SC2086 # options are split
+	"$BUILD/smco-trace" -q -t "$1" -o t.trace $OPTIONS -p $pid 2>err &
+	local smco=$! end
+	sleep 3
+	: >marks
+	for ((i = 0; i < TURNS; i++)); do
+		kill -STOP $smco || fail "smco-trace has ended"
+		perl -MTime::HiRes=:DEFAULT,clock_gettime,CLOCK_MONOTONIC -e '
+			printf "%.6f ", clock_gettime(CLOCK_MONOTONIC);
+			sleep($ARGV[0]);
+			printf "%.6f\n", clock_gettime(CLOCK_MONOTONIC)' \
+			"$TURN" >>marks
+		kill -CONT $smco
+		perl -MTime::HiRes=sleep -e 'sleep($ARGV[0])' "$TURN"
+	done
+	kill -TERM $smco
+	wait $smco
+	end=$?
+	kill $pid
+	wait $pid 2>/dev/null
+	pid=
+	[ $end -eq 0 ] || fail "smco-trace has left with status $end"
+}
+
+# row TARGET - from marks, lines and t.trace.
+row() {
+	"$BUILD/smco-report" --json t.trace >report.json 2>err || fail "no report"
+	perl -MJSON::PP -e '
+	my ($target) = @ARGV;
+	open my $f, "<", "progress" or die;
+	my @line = map { [split] } <$f>;
+	pop @line; # cut short
+	my $at = 0;
+	# The time and the CPU time of a line between $from and $to.
+	sub rate {
+		my ($from, $to) = @_;
+		$at++ while $at < $#line && $line[$at][0] < $from;
+		my $last = $at;
+		$last++ while $last < $#line && $line[$last + 1][0] <= $to;
+		die "a turn without a line\n" if $last == $at;
+		return map { ($line[$last][$_] - $line[$at][$_]) / ($last - $at) }
+			0, 1;
+	}
+	open $f, "<", "marks" or die;
+	my @still = map { [split] } <$f>;
+	my (@with, @without);
+	for my $i (0 .. $#still) {
+		push @without, [rate(@{$still[$i]})];
+		push @with, [rate($still[$i][1], $still[$i + 1][0])]
+			if $i < $#still;
+	}
+	sub quartiles {
+		my @s = sort { $a <=> $b } @_;
+		return map { 100 * $s[$_ / 4 * $#s] } 1 .. 3;
+	}
+	my @cell;
+	for my $k (0, 1) {
+		my @ratio = map { 2 * $with[$_][$k] / ($without[$_][$k] +
+			$without[$_ + 1][$k]) - 1 } 0 .. $#with;
+		my ($low, $mid, $high) = quartiles(@ratio);
+		push @cell, sprintf "%.1f | %.1f to %.1f", $mid, $low, $high;
+	}
+	open $f, "<", "report.json" or die;
+	my $ppb = decode_json(do { local $/; <$f> })->{overhead}{overhead_ppb};
+	printf "| %s | %d | %s | %s | %.1f |\n", $target, scalar @with, @cell,
+		2 * $ppb / 1e7;' "$1"
+}
+
+{
+	echo
+	echo "## $(date -u +%Y-%m-%d), $(nproc) CPUs, Linux $(uname -r): in turns"
+	echo
+	echo "100 000 blocks, \`smco-trace -t TARGET $OPTIONS\`, every other $TURN s at work."
+	echo
+	echo "| target % | turns | time % | quartiles | CPU % | quartiles | ledger x 2 % |"
+	echo "| --- | --- | --- | --- | --- | --- | --- |"
+} | tee -a "$RESULTS"
+for target in $TARGETS; do
+	turns "$target"
+	row "$target" | tee -a "$RESULTS"
+done
