@@ -158,11 +158,11 @@ void meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
 	       uint64_t now_ns)
 {
 	if (m->has_clock) {
+		uint64_t ns = growth(m->clock.displaced_ns, &m->displaced_ns);
 		uint64_t times =
 			growth(m->clock.nr_displaced, &m->nr_displaced);
 		ledger_charge(m->ledger, LEDGER_CPU, NAP_MONITOR,
-			      growth(m->clock.displaced_ns, &m->displaced_ns) +
-				      times * wake_ns);
+			      wakecost_displaced(ns, times, wake_ns));
 		return;
 	}
 	if (now_ns - m->delay_read_ns < DELAY_INTERVAL_NS)

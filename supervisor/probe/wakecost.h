@@ -19,4 +19,12 @@ uint64_t wakecost_measure(void);
 /* What comes of it: @nr times took @more_ns more of a clock than without. */
 uint64_t wakecost_of(uint64_t more_ns, unsigned nr);
 
+/*
+ * What it costs a program, in nanoseconds, that it waited for its CPU for
+ * @displaced_ns in @nr times, of which each costs @wake_ns by itself: the
+ * longer it was away, the less is left of what it had in the caches.
+ */
+uint64_t wakecost_displaced(uint64_t displaced_ns, uint64_t nr,
+			    uint64_t wake_ns);
+
 #endif
