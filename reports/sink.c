@@ -45,7 +45,7 @@ struct sink {
 	pthread_cond_t work, done;
 	struct chunk place[SINK_PLACES];
 	uint64_t nr_put, nr_done; /* places handed over, and written */
-	bool stop;
+	bool stop, publish;
 	atomic_bool failed;
 	struct smco_err failure; /* set once, before @failed */
 	struct trace_stats stats;
@@ -202,6 +202,15 @@ static void keep(struct sink *s)
 	keeper_wrote(s->keeper);
 }
 
+static void publish(struct sink *s)
+{
+	struct smco_err err;
+	if (!outfile_publish(&s->file, &err) || atomic_load(&s->failed))
+		return;
+	s->failure = err;
+	atomic_store(&s->failed, true);
+}
+
 /* What is handed over goes into the file with one write, as far as it is there
  * when the thread comes to it. */
 static void *work(void *arg)
@@ -209,12 +218,16 @@ static void *work(void *arg)
 	struct sink *s = arg;
 	pthread_mutex_lock(&s->lock);
 	for (;;) {
-		while (s->nr_done == s->nr_put && !s->stop)
+		while (s->nr_done == s->nr_put && !s->stop && !s->publish)
 			pthread_cond_wait(&s->work, &s->lock);
 		uint64_t from = s->nr_done, to = s->nr_put;
-		if (from == to)
+		bool is_named = s->publish;
+		s->publish = false;
+		if (from == to && !is_named)
 			break;
 		pthread_mutex_unlock(&s->lock);
+		if (is_named)
+			publish(s);
 		s->is_behind = to - from > BEHIND;
 		for (uint64_t i = from; i < to && !atomic_load(&s->failed); i++)
 			take_in(s, &s->place[i % SINK_PLACES]);
@@ -284,6 +297,14 @@ int sink_open(const char *path, const void *header, size_t header_len,
 int sink_publish(struct sink *s, struct smco_err *err)
 {
 	return outfile_publish(&s->file, err);
+}
+
+void sink_publish_soon(struct sink *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->publish = true;
+	pthread_cond_signal(&s->work);
+	pthread_mutex_unlock(&s->lock);
 }
 
 struct chunk *sink_take(struct sink *s)

@@ -30,6 +30,10 @@ int sink_open(const char *path, const void *header, size_t header_len,
 	      struct sink **ret, struct smco_err *err);
 /* As outfile_publish(). Without it nothing is left on disk. */
 int sink_publish(struct sink *s, struct smco_err *err);
+/* By its thread, before sink_close() returns: to give a file the name of
+ * another takes a file system up to half a second. A failure is one of
+ * writing. */
+void sink_publish_soon(struct sink *s);
 /* A free place with an empty body, NULL if there is none now. Only one at a
  * time: submit it before asking for another. */
 struct chunk *sink_take(struct sink *s);

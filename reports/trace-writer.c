@@ -143,6 +143,11 @@ int trace_writer_publish(struct trace_writer *w, struct smco_err *err)
 	return sink_publish(w->sink, err);
 }
 
+void trace_writer_publish_soon(struct trace_writer *w)
+{
+	sink_publish_soon(w->sink);
+}
+
 int trace_writer_create(const char *path, uint64_t start_ns,
 			struct trace_writer **ret, struct smco_err *err)
 {

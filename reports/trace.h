@@ -23,6 +23,9 @@ int trace_writer_create(const char *path, uint64_t start_ns,
 int trace_writer_prepare(const char *path, uint64_t start_ns,
 			 struct trace_writer **ret, struct smco_err *err);
 int trace_writer_publish(struct trace_writer *w, struct smco_err *err);
+/* Soon, by the writer's thread: renaming takes some file systems half a second,
+ * in which no program may stand. A failure is one of writing. */
+void trace_writer_publish_soon(struct trace_writer *w);
 /*
  * Facts of the session, as text; of two with one key the later counts. The
  * keys that the summary understands (FORMAT.md, "Keys", has them all):

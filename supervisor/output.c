@@ -101,6 +101,16 @@ int output_check(const char *pattern, const char *name, struct smco_err *err)
 				 shown,
 				 S_ISDIR(st.st_mode) ? "a directory"
 						     : "not a regular file");
+	_cleanup_free_ char *old = NULL;
+	if (asprintf(&old, "%s.old", path) < 0) {
+		old = NULL;
+		return smco_fail(err, SMCO_NOMEM, 0, "output name");
+	}
+	if (!stat(path, &st) && !lstat(old, &st) && S_ISDIR(st.st_mode))
+		return smco_fail(err, SMCO_SYS, 0,
+				 "cannot keep the old trace as %.200s.old: "
+				 "that is a directory",
+				 shown);
 	int failed = try_beside(path);
 	if (failed)
 		return smco_fail(err, SMCO_SYS, failed,

@@ -450,7 +450,7 @@ int session_create(const struct options *o, struct session **ret,
 	if (!rc) {
 		/* The command stands, before its first instruction. */
 		tracer_urgent(s->tracer, true);
-		rc = trace_writer_publish(s->trace, err);
+		trace_writer_publish_soon(s->trace);
 	}
 	if (rc) {
 		/* It has not run a single instruction yet. */

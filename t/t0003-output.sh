@@ -28,6 +28,11 @@ ok "a pattern that gives a directory" unwritable 'touch: it is a directory' %n
 rmdir touch
 ok "a device is not replaced" unwritable 'not a regular file' /dev/null
 ok "/dev/null is still a device" test -c /dev/null
+touch old-is-dir
+mkdir old-is-dir.old
+ok "the old one could not be kept" unwritable \
+	'old-is-dir.old: that is a directory' old-is-dir
+rm -r old-is-dir*
 if [ "$(id -u)" != 0 ]; then
 	mkdir -m 500 read-only
 	ok "no permission" unwritable 'read-only/t: Permission denied' \

@@ -129,6 +129,42 @@ static void named_at_last(void)
 	check_int(records(path, NULL, NULL), 2);
 }
 
+/* The writer's thread does it, before it is closed; what it cannot do is told
+ * as a disk that cannot be written to is. */
+static void named_soon(void)
+{
+	struct trace_writer *w = NULL;
+	struct smco_err err = {0};
+	check_int(trace_writer_prepare(path, 1, &w, NULL), 0);
+	trace_writer_publish_soon(w);
+	for (int i = 0; i < 5000 && records(path, NULL, NULL); i++)
+		usleep(1000);
+	check_int(records(path, NULL, NULL), 0); /* with nothing to write */
+	put(w, 1);
+	check_int(trace_writer_close(w, NULL), 0);
+	check_int(records(path, NULL, NULL), 1);
+	check_int(records(old, NULL, NULL), 2);
+
+	check_int(trace_writer_prepare(path, 1, &w, NULL), 0);
+	trace_writer_publish_soon(w);
+	put(w, 1);
+	put(w, 2);
+	check_int(trace_writer_close(w, NULL), 0);
+	check_int(records(path, NULL, NULL), 2);
+	check_int(records(old, NULL, NULL), 1);
+	check_int(nr_files(), 2);
+
+	check(!unlink(old) && !mkdir(old, 0700));
+	check_int(trace_writer_prepare(path, 1, &w, NULL), 0);
+	trace_writer_publish_soon(w);
+	put(w, 1);
+	check_int(trace_writer_close(w, &err), SMCO_SYS);
+	check(strstr(err.msg, "cannot keep the old trace"));
+	check_int(records(path, NULL, NULL), 2);
+	check_int(nr_files(), 1);
+	check(!rmdir(old));
+}
+
 static void not_writable(void)
 {
 	struct trace_writer *w = NULL;
@@ -224,6 +260,7 @@ int main(void)
 	flushed_is_there();
 	old_is_kept();
 	named_at_last();
+	named_soon();
 	not_writable();
 	full_from_the_start();
 	full_disk();
