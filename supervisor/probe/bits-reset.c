@@ -12,7 +12,8 @@
 /* What stopping and resuming costs, roughly and on the high side. */
 #define STOP_NS	     (100 * NSEC_PER_USEC)
 #define STOP_TASK_NS (30 * NSEC_PER_USEC)
-/* What coming and going costs the program, beyond waiting for the CPU. */
+/* What coming and going costs the program, beyond waiting for the CPU, roughly:
+ * to choose a way. */
 #define HOP_NS (15 * NSEC_PER_USEC)
 /* How long the program waits meanwhile, roughly, and on the high side. */
 #define RANGE_NS 700
@@ -181,7 +182,8 @@ struct place {
 	struct hop back; /* then */
 };
 
-/* Waiting for us is on the CPU account. */
+/* Waiting for us, and that we come and go, is on the CPU account (wakecost.h).
+ */
 static void hop(struct bits_reset *br, struct ptread_mm *mm, struct place *pl)
 {
 	struct hop back;
@@ -190,7 +192,6 @@ static void hop(struct bits_reset *br, struct ptread_mm *mm, struct place *pl)
 	if (!pl->has_hopped)
 		pl->back = back;
 	pl->has_hopped = true;
-	br->side_ns += HOP_NS;
 	mm->nr_running--;
 }
 
