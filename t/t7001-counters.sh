@@ -131,6 +131,17 @@ too_fast() {
 ok "where they come too fast none is lost, and how many were joined is said" too_fast
 
 # System calls of ours are in them, some at each stop.
+if smco-trace --list-events signal:signal_generate | grep -q '^yes'; then
+	# Each of these is a stop, of which the kernel would tell us by one more.
+	signals_of_its_own() {
+		smco-trace -q -t unlimited -e signal:signal_generate -o sig.trace -- \
+			perl -e '$SIG{USR1} = sub {}; kill USR1 => $$ for 1 .. 1000' &&
+			get sig.trace 'n("signal:signal_generate")' >sent &&
+			[ "$(cat sent)" -ge 1000 ] && [ "$(cat sent)" -le 1020 ]
+	}
+	ok "a stop sends no signal in the program's name" signals_of_its_own
+fi
+
 if smco-trace --list-events raw_syscalls:sys_enter | grep -q '^yes'; then
 	os_layer() {
 		local with without

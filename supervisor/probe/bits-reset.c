@@ -184,7 +184,7 @@ struct place {
 
 /* Waiting for us, and that we come and go, is on the CPU account (wakecost.h).
  */
-static void hop(struct bits_reset *br, struct ptread_mm *mm, struct place *pl)
+static void hop(struct ptread_mm *mm, struct place *pl)
 {
 	struct hop back;
 	if (!hop_to(mm->running_cpu, &back))
@@ -208,7 +208,7 @@ static int reset_running(struct bits_reset *br, const struct reset_work *w,
 	while (!r && pg->at < w->n) {
 		size_t nr_done = pg->at;
 		if (choose_way(br, w, nr_done, mm) != WAY_PLAIN)
-			hop(br, mm, &place);
+			hop(mm, &place);
 		uint64_t nr_before = mm->nr_running;
 		r = reset_some(br, w, pg);
 		if (!r && pg->at < w->n)

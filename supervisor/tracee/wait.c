@@ -34,6 +34,20 @@ static void on_tick(int sig, siginfo_t *si, void *ucontext)
 	arch_end_call(ucontext);
 }
 
+/*
+ * A stop needs no signal to us: wait4 is woken without, and the signal would be
+ * sent by the program, at its cost and among the events that it is counted for.
+ * The end of a process does not, either, but sends it in any case.
+ */
+static void want_no_signal_of_stops(void)
+{
+	struct sigaction sa;
+	if (sigaction(SIGCHLD, NULL, &sa) < 0)
+		return;
+	sa.sa_flags |= SA_NOCLDSTOP;
+	sigaction(SIGCHLD, &sa, NULL);
+}
+
 int wait_init(struct tracer *tr, struct smco_err *err)
 {
 	struct sigaction sa = {.sa_sigaction = on_tick,
@@ -46,6 +60,7 @@ int wait_init(struct tracer *tr, struct smco_err *err)
 	sigemptyset(&set);
 	sigaddset(&set, TICK_SIGNAL);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	want_no_signal_of_stops();
 
 	struct sigevent se = {.sigev_notify = SIGEV_THREAD_ID,
 			      .sigev_signo = TICK_SIGNAL};
