@@ -133,7 +133,10 @@ int session_counters_create(struct session *s, struct tracer_options *topt,
 			    struct smco_err *err);
 /* The command, still our copy: counted from its exec on. */
 void session_counters_before_exec(struct session *s, pid_t pid);
+/* A process came that was not attached to; all its tasks are stopped. */
 void session_counters_process(struct session *s, const struct tevent *ev);
+/* One that was, and runs on. */
+void session_counters_attached(struct session *s, struct tproc *p);
 /* TEV_TASK_NEW and TEV_TASK_GONE. */
 void session_counters_task(struct session *s, const struct tevent *ev);
 uint64_t session_counters_due_ns(const struct session *s);
@@ -142,8 +145,8 @@ int session_samples_create(struct session *s, struct smco_err *err);
 /* By exec, a process left the memory that it shared with another (vfork), and
  * is not watched yet. */
 void session_samples_left(struct session *s, const struct tevent *ev);
-/* A process came; all its tasks are stopped. */
-void session_samples_process(struct session *s, const struct tevent *ev);
+/* A process was attached to, and runs on. */
+void session_samples_attached(struct session *s, struct tproc *p);
 /* It runs on: its mappings are read while it has any, which nobody waits for.
  */
 void session_samples_running(struct session *s, struct tproc *p);

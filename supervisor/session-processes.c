@@ -233,7 +233,6 @@ static void start_watching(struct session *s, struct tproc *p,
 	    !s->warning.code)
 		tproc_explain_privilege(p, &s->warning);
 	session_counters_process(s, ev);
-	session_samples_process(s, ev);
 	struct watched *w = add_watched(s, p);
 	if (!w)
 		return;
@@ -244,6 +243,16 @@ static void start_watching(struct session *s, struct tproc *p,
 	 * mark is not there is wrong. */
 	session_phases_process(s, w, ev);
 	session_range_process(s, w, ev);
+}
+
+/* What takes long for many threads, and needs none of them to stand. */
+static void start_running(struct session *s, const struct tevent *ev)
+{
+	if (ev->why == TPROC_ATTACHED) {
+		session_counters_attached(s, ev->proc);
+		session_samples_attached(s, ev->proc);
+	}
+	session_samples_running(s, ev->proc);
 }
 
 /* It is tried so often, 200 ms each, to stop it anew. */
@@ -269,6 +278,7 @@ static void start_clean(struct session *s, struct tproc *p,
 	if (rc == 0) {
 		start_watching(s, p, ev);
 		tproc_cont(p);
+		start_running(s, ev);
 	} else if (!s->interrupted) {
 		trace_put_meta(s->trace, "missing", err.msg);
 	}
@@ -339,7 +349,7 @@ void session_dispatch(struct session *s, struct tevent *ev)
 		}
 		start_watching(s, ev->proc, ev);
 		tproc_resume_new(ev->proc);
-		session_samples_running(s, ev->proc);
+		start_running(s, ev);
 		break;
 	case TEV_LIBS:
 		if (w && w->late_ns && !session_is_far_overdrawn(s))

@@ -143,11 +143,11 @@ void session_samples_left(struct session *s, const struct tevent *ev)
 }
 
 /* What is started or forked is sampled by what the kernel inherits. */
-void session_samples_process(struct session *s, const struct tevent *ev)
+void session_samples_attached(struct session *s, struct tproc *p)
 {
-	if (!s->samples || ev->why != TPROC_ATTACHED)
+	if (!s->samples)
 		return;
-	for (struct task *t = tproc_first_task(ev->proc); t; t = task_next(t))
+	for (struct task *t = tproc_first_task(p); t; t = task_next(t))
 		samples_add(s->samples, task_tid(t), false);
 }
 

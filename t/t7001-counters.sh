@@ -217,6 +217,19 @@ attach() {
 }
 ok "attached: since then only" attach
 
+# To open them takes long where there are many threads.
+while_it_runs() {
+	sleep 100 &
+	local pid=$!
+	wait_for 10 test "$(cat /proc/$pid/comm)" = sleep
+	SMCO_DEBUG=stop smco-trace -q -m counters -d 0.1 -o p.trace -p $pid 2>&1 |
+		grep -o 'attached to\|counters of [0-9]* are open' | tee order
+	kill $pid
+	[ "$(cat order)" = "attached to
+counters of $pid are open" ]
+}
+ok "counters of what is attached to are opened when it runs again" while_it_runs
+
 # Each switch of a thread costs a little more when it is counted.
 dear() {
 	smco-trace -t 1 -e context-switches -o dear.trace -- \
