@@ -85,6 +85,26 @@ static int try_beside(const char *path)
 	}
 }
 
+/* Can what is at @path be kept? Beside the file, not beside a link to it. */
+static int check_old(const char *path, struct smco_err *err)
+{
+	_cleanup_free_ char *file = realpath(path, NULL);
+	_cleanup_free_ char *old = NULL;
+	struct stat st;
+	if (!file) /* there is nothing to be kept */
+		return 0;
+	if (asprintf(&old, "%s.old", file) < 0) {
+		old = NULL;
+		return smco_fail(err, SMCO_NOMEM, 0, "output name");
+	}
+	if (lstat(old, &st) || !S_ISDIR(st.st_mode))
+		return 0;
+	return smco_fail(err, SMCO_SYS, 0,
+			 "cannot keep the old trace as %.200s: "
+			 "that is a directory",
+			 old);
+}
+
 int output_check(const char *pattern, const char *name, struct smco_err *err)
 {
 	_cleanup_free_ char *expanded = NULL;
@@ -101,16 +121,9 @@ int output_check(const char *pattern, const char *name, struct smco_err *err)
 				 shown,
 				 S_ISDIR(st.st_mode) ? "a directory"
 						     : "not a regular file");
-	_cleanup_free_ char *old = NULL;
-	if (asprintf(&old, "%s.old", path) < 0) {
-		old = NULL;
-		return smco_fail(err, SMCO_NOMEM, 0, "output name");
-	}
-	if (!stat(path, &st) && !lstat(old, &st) && S_ISDIR(st.st_mode))
-		return smco_fail(err, SMCO_SYS, 0,
-				 "cannot keep the old trace as %.200s.old: "
-				 "that is a directory",
-				 shown);
+	rc = check_old(path, err);
+	if (rc)
+		return rc;
 	int failed = try_beside(path);
 	if (failed)
 		return smco_fail(err, SMCO_SYS, failed,

@@ -32,7 +32,14 @@ touch old-is-dir
 mkdir old-is-dir.old
 ok "the old one could not be kept" unwritable \
 	'old-is-dir.old: that is a directory' old-is-dir
-rm -r old-is-dir*
+ln -s old-is-dir link
+ok "nor beside what a link leads to" unwritable \
+	'old-is-dir.old: that is a directory' link
+mkdir link.old
+rmdir old-is-dir.old
+ok "what lies beside the link is in nobody's way" test_exit 0 \
+	smco-trace -q -o link -- true
+rm -r old-is-dir* link*
 if [ "$(id -u)" != 0 ]; then
 	mkdir -m 500 read-only
 	ok "no permission" unwritable 'read-only/t: Permission denied' \

@@ -221,7 +221,7 @@ ok "attached: since then only" attach
 while_it_runs() {
 	sleep 100 &
 	local pid=$!
-	wait_for 10 test "$(cat /proc/$pid/comm)" = sleep
+	wait_for 10 grep -q sleep "/proc/$pid/comm"
 	SMCO_DEBUG=stop smco-trace -q -m counters -d 0.1 -o p.trace -p $pid 2>&1 |
 		grep -o 'attached to\|counters of [0-9]* are open' | tee order
 	kill $pid

@@ -37,7 +37,7 @@ static void on_tick(int sig, siginfo_t *si, void *ucontext)
 /*
  * A stop needs no signal to us: wait4 is woken without, and the signal would be
  * sent by the program, at its cost and among the events that it is counted for.
- * The end of a process does not, either, but sends it in any case.
+ * That a process has ended is still told by one.
  */
 static void want_no_signal_of_stops(void)
 {
