@@ -125,27 +125,19 @@ void watched_let_stand(struct watched *w, bool may_stand)
 					      !may_stand);
 }
 
-/* The mappings of @pid that code or its information may be in. */
+/* Those of @pid's mappings that code or its information may be in. */
 static int update_space(struct sym_space *space, pid_t pid,
-			struct smco_err *err)
+			const struct tmaps *maps, struct smco_err *err)
 {
-	struct tmaps maps;
-	int rc = tmaps_read(pid, &maps, err);
-	if (rc)
-		return rc;
-	if (!maps.nr) { /* it has ended, and nobody has taken its status */
-		tmaps_deinit(&maps);
+	if (!maps->nr) /* it has ended, and nobody has taken its status */
 		return smco_fail(err, SMCO_GONE, 0,
 				 "process %d has no memory any more", (int)pid);
-	}
-	struct sym_mapping *m = calloc(maps.nr, sizeof(*m));
-	if (!m) {
-		tmaps_deinit(&maps);
+	_cleanup_free_ struct sym_mapping *m = calloc(maps->nr, sizeof(*m));
+	if (!m)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	}
 	size_t nr = 0;
-	for (size_t i = 0; i < maps.nr; i++) {
-		const struct tmap *t = &maps.maps[i];
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct tmap *t = &maps->maps[i];
 		bool is_vdso = !strcmp(t->path, "[vdso]");
 		bool is_file = t->inode && t->path[0] == '/';
 		/* Generated code, so that it is not taken for a new module. */
@@ -162,10 +154,7 @@ static int update_space(struct sym_space *space, pid_t pid,
 			.path = t->path,
 		};
 	}
-	rc = sym_space_update(space, m, nr, err);
-	free(m);
-	tmaps_deinit(&maps);
-	return rc;
+	return sym_space_update(space, m, nr, err);
 }
 
 struct sym_space *watched_expect(pid_t pid)
@@ -173,7 +162,12 @@ struct sym_space *watched_expect(pid_t pid)
 	char root[64];
 	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
 	struct sym_space *space = sym_space_create(pid, root, NULL, NULL);
-	if (!space || update_space(space, pid, NULL)) {
+	struct tmaps maps = {0};
+	int rc = space ? tmaps_read(pid, &maps, NULL) : SMCO_NOMEM;
+	if (!rc)
+		rc = update_space(space, pid, &maps, NULL);
+	tmaps_deinit(&maps);
+	if (rc) {
 		sym_space_destroy(space);
 		return NULL;
 	}
@@ -185,7 +179,10 @@ struct sym_space *watched_expect(pid_t pid)
 int watched_update_modules(struct watched *w, struct smco_err *err)
 {
 	uint64_t began_ns = smco_now_ns();
-	int rc = update_space(w->space, w->pid, err);
+	const struct tmaps *maps;
+	int rc = tproc_get_maps(w->proc, &maps, err);
+	if (!rc)
+		rc = update_space(w->space, w->pid, maps, err);
 	w->maps_read_ns = began_ns;
 	if (!rc)
 		mapped_forget(&w->mapped);
@@ -304,19 +301,17 @@ static void adopt_mappings(struct watched *w, const struct tmaps *maps)
 int watched_adopt(struct watched *w, uint64_t min_bytes, struct stacks *stacks,
 		  struct smco_err *err)
 {
-	struct tmaps maps;
+	const struct tmaps *maps;
 	if (!w->nap || w->adopted)
 		return 0;
 	w->adopted = true;
 	struct drain d = {.w = w, .stacks = stacks};
 	if (w->hooks)
 		return hooks_adopt(w->hooks, min_bytes, to_monitor, &d, err);
-	int rc = tmaps_read(w->pid, &maps, err);
-	if (rc)
-		return rc;
-	adopt_mappings(w, &maps);
-	tmaps_deinit(&maps);
-	return 0;
+	int rc = tproc_get_maps(w->proc, &maps, err);
+	if (!rc)
+		adopt_mappings(w, maps);
+	return rc;
 }
 
 static struct sym_regs to_sym_regs(const struct user_regs_struct *r)

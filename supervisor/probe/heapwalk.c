@@ -254,12 +254,12 @@ int heapwalk(struct tproc *p, uint64_t min_bytes, taddr_t skip_start,
 	     bool *complete_ret, struct smco_err *err)
 {
 	static struct walk w; /* large; one thread traces */
-	struct tmaps maps;
+	const struct tmaps *maps;
 	size_t nr_sps;
 	_cleanup_free_ taddr_t *sps = stack_pointers(p, &nr_sps);
 	if (!sps)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	int r = tmaps_read(tproc_pid(p), &maps, err);
+	int r = tproc_get_maps(p, &maps, err);
 	if (r)
 		return r;
 	w = (struct walk){.p = p,
@@ -273,8 +273,8 @@ int heapwalk(struct tproc *p, uint64_t min_bytes, taddr_t skip_start,
 			  .skip_start = skip_start,
 			  .skip_end = skip_end};
 	/* Few and large ones first, in case the time runs out. */
-	for (size_t i = 0; i < maps.nr; i++) {
-		const struct tmap *m = &maps.maps[i];
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct tmap *m = &maps->maps[i];
 		if (m->path[0] || m->inode || m->shared ||
 		    (m->prot & (PROT_READ | PROT_WRITE)) !=
 			    (PROT_READ | PROT_WRITE) ||
@@ -283,18 +283,18 @@ int heapwalk(struct tproc *p, uint64_t min_bytes, taddr_t skip_start,
 			continue;
 		walk_anonymous(&w, m);
 	}
-	for (size_t i = 0; i < maps.nr; i++) {
-		const struct tmap *m = &maps.maps[i];
-		if (!is_heap(m) || (i && is_heap(&maps.maps[i - 1])))
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct tmap *m = &maps->maps[i];
+		if (!is_heap(m) || (i && is_heap(&maps->maps[i - 1])))
 			continue;
 		taddr_t end = m->end;
-		for (size_t k = i + 1; k < maps.nr && is_heap(&maps.maps[k]) &&
-				       maps.maps[k].start == end;
+		for (size_t k = i + 1;
+		     k < maps->nr && is_heap(&maps->maps[k]) &&
+		     maps->maps[k].start == end;
 		     k++)
-			end = maps.maps[k].end;
+			end = maps->maps[k].end;
 		walk_heap(&w, m->start, m->start, end, 0);
 	}
 	*complete_ret = !w.late;
-	tmaps_deinit(&maps);
 	return 0;
 }

@@ -184,12 +184,11 @@ static int try_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
 		   taddr_t *base_ret, struct smco_err *err)
 {
 	taddr_t places[NR_ATTEMPTS];
-	struct tmaps maps;
-	int r = tmaps_read(tproc_pid(p), &maps, err);
+	const struct tmaps *maps;
+	int r = tproc_get_maps(p, &maps, err);
 	if (r)
 		return r;
-	size_t nr = candidates(&maps, start, end, bytes, places);
-	tmaps_deinit(&maps);
+	size_t nr = candidates(maps, start, end, bytes, places);
 
 	r = smco_fail(err, SMCO_UNSUPPORTED, 0,
 		      "no free memory within 2 GiB of 0x%llx",

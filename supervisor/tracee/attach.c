@@ -209,12 +209,7 @@ static int stop_seized(struct tproc *p, struct smco_err *err)
 	p->seized = false;
 	p->is_new = true;
 	/* In this all must show up, so they get more time than usual. */
-	p->stop_depth = 1;
-	p->stop_began_ns = smco_now_ns();
-	tproc_urgent(p, true);
-	struct task *stuck =
-		tproc_quiesce(p, p->stop_began_ns + ATTACH_BOUND_NS);
-	p->stop_stood_ns = smco_now_ns() - p->stop_began_ns;
+	struct task *stuck = tproc_stop_all(p, ATTACH_BOUND_NS);
 	if (stuck) {
 		pid_t tid = stuck->tid, pid = p->pid;
 		give_up(p);

@@ -142,6 +142,7 @@ struct tproc {
 	struct tproc *parent; /* valid while the fork event is due */
 	int exit_status;
 
+	struct tmaps maps; /* as of this stop; none: not read */
 	int mem_fd;	   /* -1 = not open */
 	bool mem_readonly; /* the kernel refuses to write text there */
 	bool trace_syscalls;
@@ -298,6 +299,9 @@ int task_await(struct task *t, uint64_t deadline_ns);
 /* All tasks of @p; one that has not stopped by then, or NULL. p->stop_depth
  * must be > 0. */
 struct task *tproc_quiesce(struct tproc *p, uint64_t deadline_ns);
+/* The first stop of all tasks of @p, which tproc_cont() ends; one that has not
+ * stopped within @bound_ns, or NULL. */
+struct task *tproc_stop_all(struct tproc *p, uint64_t bound_ns);
 /* PTRACE_INTERRUPT, then @t sits in a PTRACE_EVENT_STOP. From any stop; a
  * signal of a signal-delivery-stop is lost. SMCO_BUSY: see task_next_stop(). */
 int task_to_event_stop(struct task *t);
@@ -492,6 +496,7 @@ bool proc_fdinfo(pid_t tid, int fd, char *buf, size_t size);
 /* Hex or decimal field of /proc/TID/status, false when not there. */
 bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret);
 bool proc_has_filter(pid_t tid); /* its system calls are filtered */
+void proc_forget_maps(struct tproc *p);
 /* Is its namespace ("ipc", "user") ours? -1: that may not be read. */
 int proc_shares_namespace(pid_t pid, const char *kind);
 /* A thread whose /proc files show the memory: not a leader that has ended. */

@@ -146,6 +146,22 @@ void tmaps_deinit(struct tmaps *m)
 	m->nr = 0;
 }
 
+void proc_forget_maps(struct tproc *p)
+{
+	tmaps_deinit(&p->maps);
+}
+
+int tproc_get_maps(struct tproc *p, const struct tmaps **ret,
+		   struct smco_err *err)
+{
+	bool stands = p->stop_depth || p->is_new;
+	*ret = &p->maps;
+	if (stands && p->maps.nr)
+		return 0;
+	proc_forget_maps(p);
+	return tmaps_read(p->pid, &p->maps, err);
+}
+
 const struct tmap *tmaps_find(const struct tmaps *m, taddr_t addr)
 {
 	size_t lo = 0, hi = m->nr;

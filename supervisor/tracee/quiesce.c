@@ -123,8 +123,7 @@ struct task *tproc_quiesce(struct tproc *p, uint64_t deadline_ns)
 	return stuck;
 }
 
-/* All of them, at first; one that has not stopped by then. */
-static struct task *stop_all(struct tproc *p, uint64_t bound_ns)
+struct task *tproc_stop_all(struct tproc *p, uint64_t bound_ns)
 {
 	/* Nobody is held up by this, and it is no part of the bound. */
 	look_at_waits(p);
@@ -142,7 +141,7 @@ static int stop_within(struct tproc *p, uint64_t bound_ns, struct smco_err *err)
 		p->stop_depth++;
 		return 0;
 	}
-	struct task *stuck = stop_all(p, bound_ns);
+	struct task *stuck = tproc_stop_all(p, bound_ns);
 	if (!stuck)
 		return 0;
 	char state = task_proc_state(stuck);
@@ -283,7 +282,7 @@ int tproc_let_run(struct tproc *p, uint64_t ns, struct smco_err *err)
 		tracer_drain(p->tr);
 	}
 	/* Also if one is late: what has begun is not to be done by halves. */
-	struct task *stuck = stop_all(p, STOP_BOUND_NS);
+	struct task *stuck = tproc_stop_all(p, STOP_BOUND_NS);
 	/* Whoever stopped it before us is going to continue it. */
 	p->stop_depth = depth;
 	return stuck ? smco_fail(err, SMCO_BUSY, 0,

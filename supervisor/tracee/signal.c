@@ -89,13 +89,20 @@ static bool is_fault(const siginfo_t *si)
 	       si->si_code > 0 && si->si_code != SI_KERNEL;
 }
 
+/* Or has it come into the kernel by an exception? There it has no call. */
+static bool is_in_syscall(struct task *t)
+{
+	struct user_regs_struct regs;
+	return task_get_regs(t, &regs) == 0 && arch.syscall_nr(&regs) >= 0;
+}
+
 /* One that the thread blocks was not raised by an instruction. */
 static bool has_fault_pending(struct task *t)
 {
 	siginfo_t si[16];
 	struct __ptrace_peeksiginfo_args args = {.nr = (int)ARRAY_SIZE(si)};
 	uint64_t blocked;
-	if (task_get_sigmask(t, &blocked) < 0)
+	if (is_in_syscall(t) || task_get_sigmask(t, &blocked) < 0)
 		return false;
 	for (;;) {
 		long n = ptrace(PTRACE_PEEKSIGINFO, t->tid, &args, si);

@@ -273,6 +273,13 @@ struct tmaps {
 };
 int tmaps_read(pid_t pid, struct tmaps *ret, struct smco_err *err);
 void tmaps_deinit(struct tmaps *m);
+/*
+ * The same for @p, read once as long as all of its tasks stand: what calls of
+ * ours have mapped since the first time in such a stop is not in it. @p owns
+ * it; valid until a task of @p goes on or this is asked again.
+ */
+int tproc_get_maps(struct tproc *p, const struct tmaps **ret,
+		   struct smco_err *err);
 const struct tmap *tmaps_find(const struct tmaps *m, taddr_t addr);
 
 /* --- changes --- */

@@ -47,9 +47,20 @@ static struct tproc *attach(struct tracer *tr, pid_t pid)
 	return p;
 }
 
+/* As if it had come into the kernel by an exception, and not by its call. */
+static void leave_call(struct task *t)
+{
+	struct user_regs_struct regs;
+	check_int(task_get_regs(t, &regs), 0);
+	regs.rax = regs.orig_rax;
+	regs.rip -= 2; /* its syscall instruction is to come */
+	regs.orig_rax = (unsigned long long)-1;
+	check_int(task_set_regs(t, &regs), 0);
+}
+
 /* Detach while @sig is in the queue of a stopped thread; how did it end? */
 static void leave(struct tracer *tr, int sig, int code, uint64_t mask,
-		  bool survives)
+		  bool in_call, bool survives)
 {
 	struct puppet pup = puppet_start();
 	int status = 0;
@@ -57,6 +68,8 @@ static void leave(struct tracer *tr, int sig, int code, uint64_t mask,
 	struct tproc *p = attach(tr, pup.pid);
 	check_int(traced_stop(p, NULL), 0);
 	check_int(task_set_sigmask(tproc_first_task(p), mask), 0);
+	if (!in_call)
+		leave_call(tproc_first_task(p));
 	check_int(tproc_detach(p, NULL), 0);
 	if (survives) {
 		check_int(puppet_do(&pup, is_pending, sig, 0), mask != 0);
@@ -79,12 +92,13 @@ int main(void)
 		printf("Bail out! %s\n", err.msg);
 		return 1;
 	}
-	leave(tr, SIGSEGV, SEGV_ACCERR, 0, true);
-	leave(tr, SIGBUS, BUS_ADRERR, 0, true);
+	leave(tr, SIGSEGV, SEGV_ACCERR, 0, false, true);
+	leave(tr, SIGBUS, BUS_ADRERR, 0, false, true);
 	/* Not from an instruction: the program's own business. */
-	leave(tr, SIGSEGV, SI_QUEUE, 0, false);
-	leave(tr, SIGTERM, SI_QUEUE, 0, false);
-	leave(tr, SIGSEGV, SEGV_ACCERR, 1ULL << (SIGSEGV - 1), true);
+	leave(tr, SIGSEGV, SI_QUEUE, 0, false, false);
+	leave(tr, SIGTERM, SI_QUEUE, 0, false, false);
+	leave(tr, SIGSEGV, SEGV_ACCERR, 0, true, false);
+	leave(tr, SIGSEGV, SEGV_ACCERR, 1ULL << (SIGSEGV - 1), false, true);
 	tracer_destroy(tr);
 	return tap_done();
 }
