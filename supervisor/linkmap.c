@@ -51,18 +51,38 @@ static taddr_t first(struct linkmap *l, struct tproc *p)
 	return debug[DEBUG_MAP];
 }
 
-bool linkmap_holds(struct linkmap *l, struct tproc *p, uint64_t bias)
+static struct linkmap_word word_of(taddr_t at, const uint64_t *record, int i)
 {
-	uint64_t map[MAP_WORDS];
-	taddr_t at = first(l, p);
+	return (struct linkmap_word){.addr = at + 8u * (unsigned)i,
+				     .value = record[i]};
+}
+
+/* Both neighbours say that they are so: one that is freed may keep saying it.
+ * The first of the list, which has none, is the program. */
+bool linkmap_words(struct linkmap *l, struct tproc *p, uint64_t bias,
+		   struct linkmap_word ret[LINKMAP_WORDS])
+{
+	uint64_t map[MAP_WORDS], before[MAP_WORDS], debug[DEBUG_WORDS];
+	taddr_t at = first(l, p), prev = 0;
 	for (unsigned i = 0; at && i < MAX_MODULES; i++) {
 		if (tmem_read(p, at, map, sizeof(map)))
 			return false;
-		if (map[MAP_ADDR] == bias)
-			return true;
+		if (prev && map[MAP_ADDR] == bias)
+			break;
+		memcpy(before, map, sizeof(before));
+		prev = at;
 		at = map[MAP_NEXT];
 	}
-	return false;
+	if (!at || !prev || map[MAP_ADDR] != bias || map[MAP_PREV] != prev ||
+	    before[MAP_NEXT] != at ||
+	    tmem_read(p, l->debug, debug, sizeof(debug)) ||
+	    (uint32_t)debug[DEBUG_STATE] != STATE_CONSISTENT)
+		return false;
+	ret[0] = word_of(l->debug, debug, DEBUG_STATE);
+	ret[1] = word_of(prev, before, MAP_NEXT);
+	ret[2] = word_of(at, map, MAP_PREV);
+	ret[3] = word_of(at, map, MAP_ADDR);
+	return true;
 }
 
 bool linkmap_changed(struct linkmap *l, struct tproc *p)

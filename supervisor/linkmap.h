@@ -27,11 +27,21 @@ struct linkmap {
  * may run.
  */
 bool linkmap_changed(struct linkmap *l, struct tproc *p);
+/* A word of the program's memory. */
+struct linkmap_word {
+	taddr_t addr;
+	uint64_t value;
+};
+#define LINKMAP_WORDS 4
 /*
- * Is a module loaded whose addresses are the file's plus @bias? False, too,
- * while the list is being changed. If the process is stopped it stays so until
- * it goes on: the linker says that it changes the list before it unmaps.
+ * What says, without a walk, that such a module still is where it is: as long
+ * as all of these words are what they were, the list has it and is not being
+ * changed. (glibc says that it is before it unmaps, and has the module out of
+ * the list before it says that it is not.) False: there is no such module now.
+ * One that is loaded later may have the very same words; its bytes tell. The
+ * last word's value is @bias.
  */
-bool linkmap_holds(struct linkmap *l, struct tproc *p, uint64_t bias);
+bool linkmap_words(struct linkmap *l, struct tproc *p, uint64_t bias,
+		   struct linkmap_word ret[LINKMAP_WORDS]);
 
 #endif

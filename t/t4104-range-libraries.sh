@@ -35,6 +35,32 @@ ranges() {
 	grep -x 'kept 0 0' truth
 }
 
+# plugins ROUNDS MS OPTIONS... - two that lie in memory the same way, in turn
+plugins() {
+	local rounds=$1 ms=$2 file=$source/plugin.c
+	shift 2
+	"${CC:-cc}" -g -fPIC -shared -DNAME=first -DKIND=1 -o first.so "$file" &&
+		"${CC:-cc}" -g -fPIC -shared -DNAME=other -DKIND=2 -o other.so \
+			"$file" &&
+		"${CC:-cc}" -D_GNU_SOURCE -g -o plugins "$source/plugins.c" ||
+		return 1
+	timeout 100 smco-trace -q -m range "$@" -o run.trace -- ./plugins \
+		"$PWD/first.so" "$PWD/other.so" "$rounds" "$ms" >out || return 1
+	sort out >truth
+	found >found.txt
+	cat truth found.txt
+	grep -qx "same $rounds 0" truth
+}
+
+# by_watchpoint - both were seen by one
+by_watchpoint() {
+	smco-report --ranges --csv run.trace | tr -d '\r"' |
+		awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+			$at["variable"] ~ /^(inner|outer)_first$/ &&
+			$at["how"] ~ /watchpoint/ { n++ }
+			END { exit n != 2 }'
+}
+
 program -O0 || exit 1
 near_exact() { ranges 0 0 -t unlimited && compare exact _near; }
 ok "a library's variables, -O0, no limit: exactly the ranges that it had" near_exact
@@ -114,6 +140,34 @@ separate() {
 		near_exact
 }
 ok "debug information in a file of its own" separate
+
+# Until both are watched in the last round, which has the largest value.
+written() {
+	local ms
+	for ms in 100 500 2000; do
+		plugins 4 $ms -t unlimited --var '*er_*' --if-available &&
+			compare within _first || return 1
+		compare exact _first && by_watchpoint && return
+	done
+	return 1
+}
+not_its_own() { # on a busy machine it takes longer until one is watched
+	local ms
+	plugins 12 60 -t 10 && compare within _first
+	[ $? -ne 1 ] || return 1
+	for ms in 60 250 1000; do
+		plugins 12 $ms -t unlimited && compare within _first
+		[ $? -ne 2 ] || continue
+		compare within _first
+		return
+	done
+	return 1
+}
+ok "what is in its place then is not taken for it" not_its_own
+smco-report run.trace >summary
+if ! grep -q "watchpoints: none" summary; then
+	ok "written through pointers: exactly, each time that it is loaded" written
+fi
 
 # attached MS
 attached() {

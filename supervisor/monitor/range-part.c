@@ -79,6 +79,7 @@ static bool find_bias(struct range_part *rp, const struct tmaps *maps)
 			continue;
 		rp->text = t->start;
 		rp->inode = t->inode;
+		range_loaded_at(rp);
 		return true;
 	}
 	return false;
@@ -93,8 +94,9 @@ bool range_part_static(const struct range_part *rp, uint64_t addr, taddr_t *ret)
 		return true;
 	taddr_t *known = &rp->export[x - slots->export];
 	/* The linker fills it in, and nobody changes it then. */
-	if (!*known && (!x->slot || tmem_read(rp->proc, x->slot + rp->bias,
-					      known, sizeof(*known))))
+	if ((!*known || rp->can_go) &&
+	    (!x->slot ||
+	     tmem_read(rp->proc, x->slot + rp->bias, known, sizeof(*known))))
 		*known = 0;
 	*ret = *known + (addr - x->addr);
 	return *known;
@@ -190,13 +192,7 @@ static struct range_part *new_part(struct range_monitor *m,
 
 static bool is_there(void *part)
 {
-	return range_part_is_there(part);
-}
-
-bool range_part_is_there(const struct range_part *rp)
-{
-	return !rp->can_go || (rp->owner && linkmap_holds(&rp->owner->linkmap,
-							  rp->proc, rp->bias));
+	return range_loaded(part);
 }
 
 static void install(struct range_monitor *m, struct range_part *rp)
@@ -214,7 +210,7 @@ static void install(struct range_monitor *m, struct range_part *rp)
 	if (rp->ranges)
 		range_start_first(
 			rp, target_is_unlimited(m->p.target_overhead_ppb));
-	range_watch_start(m, rp, false);
+	range_watch_start(m, rp, rp->can_go);
 	m->next_tick_ns = 0;
 }
 
@@ -253,6 +249,7 @@ struct range_part *range_part_fork(struct range_monitor *m,
 	rp->bias = parent->bias;
 	rp->text = parent->text;
 	rp->inode = parent->inode;
+	rp->build_id = parent->build_id;
 	rp->is_unloaded = parent->is_unloaded;
 	if (parent->ranges &&
 	    ranges_fork(&rp->ranges, parent->ranges, p->proc, &err)) {

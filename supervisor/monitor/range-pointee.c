@@ -67,11 +67,10 @@ bool range_pointee_follow(const struct range_part *rp, const struct pointee *p,
 		uint64_t to;
 		if (tmem_read(rp->proc, at, &to, sizeof(to)) || !to)
 			return false;
-		what->pointer[i] =
+		what->pointer[what->nr_pointers++] =
 			(struct watch_pointer){.addr = at, .value = to};
 		at = to + p->offset[i + 1];
 	}
-	what->nr_pointers = p->nr_derefs;
 	what->addr = at;
 	return !(at % p->type.width);
 }
@@ -85,7 +84,7 @@ void range_pointee_look(struct range_part *rp, uint32_t i,
 	unsigned unused = 64 - 8u * p->type.width;
 	/* What was read counts if the way there was the same behind it. */
 	if (tmem_read(rp->proc, what->addr, &word, p->type.width) ||
-	    !range_part_is_there(rp) || !range_pointee_follow(rp, p, &again) ||
+	    !range_loaded_still(rp) || !range_pointee_follow(rp, p, &again) ||
 	    again.addr != what->addr)
 		return;
 	word <<= unused;

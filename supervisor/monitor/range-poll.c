@@ -153,7 +153,7 @@ static void read_apart(struct range_part *rp, const struct range_poll *p,
 	if (!range_part_static(rp, p->addr, &addr) ||
 	    (p->len > RANGE_POLL_BYTES && !(own = malloc(p->len))))
 		return;
-	if (!tmem_read(rp->proc, addr, own, p->len) && range_part_is_there(rp))
+	if (!tmem_read(rp->proc, addr, own, p->len) && range_loaded_still(rp))
 		see(rp, p, own);
 	if (own != buf)
 		free(own);
@@ -181,7 +181,7 @@ static size_t read_some(struct range_part *rp, size_t i, uint8_t *buf)
 	if (to - from > RANGE_POLL_BYTES && !(own = malloc(to - from)))
 		return n;
 	if (!tmem_read(rp->proc, from + rp->bias, own, to - from) &&
-	    range_part_is_there(rp))
+	    range_loaded_still(rp))
 		for (size_t k = i; k < i + n; k++)
 			see(rp, &u->polls[k], own + (u->polls[k].addr - from));
 	if (own != buf)
@@ -197,7 +197,7 @@ void range_poll(struct range_monitor *m, struct range_part *rp, uint64_t now_ns)
 	    !target || now_ns < rp->next_poll_ns)
 		return;
 	uint64_t start_ns = smco_now_ns();
-	if (range_part_is_there(rp)) {
+	if (range_loaded(rp)) {
 		for (size_t i = 0; i < u->nr_polls;)
 			i += read_some(rp, i, m->buf);
 		range_pointees_poll(rp);

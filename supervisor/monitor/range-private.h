@@ -96,7 +96,7 @@ struct range_turns {
 struct range_register {
 	struct watchpoint *w; /* NULL: free */
 	uint32_t word;
-	taddr_t addr;	   /* of what it watches */
+	struct watch_what what;
 	uint64_t since_ns; /* it is armed */
 	uint64_t cycle_ns; /* the controller knows of it until then */
 	uint64_t cycle_cost_ns;
@@ -109,7 +109,11 @@ struct range_part {
 	struct range_proc *owner; /* NULL: it is gone */
 	struct tproc *proc;	  /* the same */
 	bool can_go;		  /* a library that may be unloaded */
-	taddr_t text;		  /* its mapping, and the file's inode */
+	/* Then: what says that it is there, when it was asked last; and the
+	 * first bytes of its build-id in memory, at 0: there is none. */
+	struct linkmap_word place[LINKMAP_WORDS];
+	struct linkmap_word build_id;
+	taddr_t text; /* its mapping, and the file's inode */
 	uint64_t inode;
 	/* A library that was unloaded: nothing of it is in memory. It may come
 	 * back, elsewhere perhaps. */
@@ -249,8 +253,8 @@ const struct var_type *range_type_at(const struct range_unit *u, uint32_t i);
 int range_pointees_find(struct range_unit *u, const struct range_select *select,
 			struct sym_space *space, struct smco_err *err);
 void range_pointees_free(struct range_unit *u);
-/* Where it is now, to @what's address and pointers. False: nowhere, or where no
- * register can watch. */
+/* Where it is now, to @what's address and more of its pointers. False: nowhere,
+ * or where no register can watch. */
 bool range_pointee_follow(const struct range_part *rp, const struct pointee *p,
 			  struct watch_what *what);
 /* The value of number @i that is at @what, if it still is there. */
@@ -265,10 +269,11 @@ uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb);
 int range_words_find(struct range_unit *u);
 /* Before they are needed. */
 void range_watch_open(struct range_monitor *m);
-/* In a process: the first get their turn, of a forked copy if there is room.
- * Without memory none does. */
+/* In a process: the first get their turn; if it @may_come_often (a forked copy,
+ * a library that is loaded again), if there is room. Without memory none does.
+ */
 void range_watch_start(struct range_monitor *m, struct range_part *rp,
-		       bool is_copy);
+		       bool may_come_often);
 /* At most @nr registers at a time from now on. */
 void range_watch_allow(struct range_monitor *m, struct range_part *rp,
 		       unsigned nr);
@@ -316,9 +321,20 @@ bool range_part_reopen(struct range_monitor *m, struct range_part *rp,
 /* Its sensors leave. Results stay. */
 void range_part_close(struct range_monitor *m, struct range_part *rp,
 		      enum range_end end);
-/* Is it in memory at this moment? Asked of what may be unloaded, in a stop or
- * before and after memory is read: a few reads of the linker's list. */
-bool range_part_is_there(const struct range_part *rp);
+/* range-loaded.c: of a library that may be unloaded: it is at rp->bias. All
+ * tasks stopped. */
+void range_loaded_at(struct range_part *rp);
+/* Is it in memory at this moment? In a stop, or before memory is read: a few
+ * reads of the linker's list, and of the file's build-id in memory, if it has
+ * one. */
+bool range_loaded(struct range_part *rp);
+/* Was it there all the time since that said so? After memory was read. */
+bool range_loaded_still(const struct range_part *rp);
+/* More pointers to @what, which say that the variable at @addr, the file's, is
+ * still this library's. False: it cannot be told (without a build-id), or it is
+ * not. Tasks may run. */
+bool range_loaded_guard(struct range_part *rp, uint64_t addr,
+			struct watch_what *what);
 /*
  * Where the file's address @addr of data is: what a library exports may be in
  * the program instead, or in another library. False: nobody knows yet.

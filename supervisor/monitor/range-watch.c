@@ -101,19 +101,18 @@ void range_watch_open(struct range_monitor *m)
 }
 
 /* What a register has to be told to watch @word; false: it is nowhere now. */
-static bool what_of(const struct range_part *rp, uint32_t word,
+static bool what_of(struct range_part *rp, uint32_t word,
 		    struct watch_what *ret)
 {
 	const struct range_word *w = &rp->unit->words[word];
 	const struct pointee *p = range_pointee_at(rp->unit, w->var[0]);
-	taddr_t addr = 0;
-	if (!p && !range_part_static(rp, w->addr, &addr))
-		return false;
 	*ret = (struct watch_what){
-		.addr = addr,
 		.bytes = w->bytes,
 		.nr_fields = w->nr,
 	};
+	if (!range_loaded_guard(rp, p ? p->root : w->addr, ret) ||
+	    (!p && !range_part_static(rp, w->addr, &ret->addr)))
+		return false;
 	for (uint32_t k = 0; k < w->nr; k++) {
 		const struct var_type *t = range_type_at(rp->unit, w->var[k]);
 		ret->field[k] = (struct watch_field){
@@ -239,10 +238,10 @@ static int come(struct range_monitor *m, struct range_part *rp,
 	reg->word = word;
 	reg->since_ns = reg->cycle_ns = smco_now_ns();
 	reg->cycle_cost_ns = 0;
-	reg->addr = what.addr;
+	reg->what = what;
 	control_armed(rp->turn_control, rp->turns[word].plant, reg->since_ns);
 	/* What it was before the first write. */
-	if (what.nr_pointers)
+	if (range_pointee_at(rp->unit, rp->unit->words[word].var[0]))
 		range_pointee_look(rp, rp->unit->words[word].var[0], &what);
 	return 0;
 }
@@ -298,7 +297,7 @@ static void read_moved(const struct range_part *rp, uint64_t *bytes_ret,
 }
 
 void range_watch_start(struct range_monitor *m, struct range_part *rp,
-		       bool is_copy)
+		       bool may_come_often)
 {
 	const struct control_params params = {
 		.kind = m->p.kind,
@@ -307,11 +306,11 @@ void range_watch_start(struct range_monitor *m, struct range_part *rp,
 	};
 	uint64_t now_ns = smco_now_ns();
 	size_t nr = rp->unit->nr_words;
-	/* Of what may be unloaded nobody would say in time that what is written
-	 * there now is something else. */
-	if (!nr || !m->watchpoints || rp->can_go)
+	if (!nr || !m->watchpoints)
 		return;
-	rp->turns = calloc(nr, sizeof(*rp->turns));
+	/* A library that was unloaded had turns before. */
+	if (!rp->turns)
+		rp->turns = calloc(nr, sizeof(*rp->turns));
 	rp->turn_control = control_create(&params, now_ns);
 	if (!rp->turns || !rp->turn_control) {
 		range_watch_stop(m, rp);
@@ -326,8 +325,7 @@ void range_watch_start(struct range_monitor *m, struct range_part *rp,
 	read_moved(rp, &rp->moved_bytes, &rp->nr_faults);
 	rp->run_watch_ns = tproc_cpu_ns(rp->proc);
 	int64_t hits = hits_in_room(m, ledger_room_ns(m->ledger));
-	/* Copies come as often as a program likes. */
-	if (!is_copy)
+	if (!may_come_often)
 		hits = clamp_i64(hits, FIRST_HITS, INT64_MAX);
 	fill(m, rp, now_ns, hits);
 }
@@ -366,13 +364,22 @@ static bool is_beyond(const struct range_monitor *m, struct range_part *rp,
 			      control_local_target_ppb(rp->turn_control));
 }
 
-/* Do pointers lead elsewhere by now? */
-static bool has_moved(const struct range_part *rp,
-		      const struct range_register *reg)
+static bool is_same(const struct watch_what *a, const struct watch_what *b)
+{
+	bool same = a->addr == b->addr && a->nr_pointers == b->nr_pointers;
+	for (size_t i = 0; same && i < a->nr_pointers; i++)
+		same = a->pointer[i].addr == b->pointer[i].addr &&
+		       a->pointer[i].value == b->pointer[i].value;
+	return same;
+}
+
+/* Do pointers lead elsewhere by now, or did its library go? */
+static bool has_moved(struct range_part *rp, const struct range_register *reg)
 {
 	struct watch_what what;
-	return !rp->unit->words[reg->word].addr &&
-	       (!what_of(rp, reg->word, &what) || what.addr != reg->addr);
+	if (!reg->what.nr_pointers)
+		return false;
+	return !what_of(rp, reg->word, &what) || !is_same(&what, &reg->what);
 }
 
 uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb)

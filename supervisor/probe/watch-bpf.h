@@ -8,7 +8,7 @@
 #include <linux/types.h>
 
 #define WATCH_FIELDS 8	  /* of one word */
-#define WATCH_GUARDS 4	  /* pointers that lead to one */
+#define WATCH_GUARDS 10	  /* pointers that lead to one, and other words */
 #define WATCH_WORDS  1024 /* armed at the same time, all processes together */
 
 /* A part of a word: a variable. */
@@ -33,7 +33,8 @@ struct watch_word {
 	__u64 spent_ns;	 /* CLOCK_MONOTONIC, when none was left; 0 = not yet */
 	__u64 nr_unread; /* of them, those whose value does not count */
 	/* What is written counts as long as these are in memory there: the
-	 * pointers that lead to it, which may lead elsewhere by now. */
+	 * pointers that lead to it, which may lead elsewhere by now, and what
+	 * says that its library is still loaded. */
 	__u32 nr_guards;
 	__u32 pad;
 	struct watch_guard {

@@ -88,7 +88,8 @@ static __always_inline long read_word(const struct watch_word *w, __u64 *ret)
 	}
 }
 
-/* Do all pointers still lead there? */
+/* Do all pointers still lead there? As long as they do so behind the read, too,
+ * it was of what they lead to. */
 static __always_inline int is_reached(const struct watch_word *w)
 {
 	for (__u32 i = 0; i < WATCH_GUARDS && i < w->nr_guards; i++) {
@@ -108,7 +109,7 @@ SEC("perf_event") int watch_hit(struct bpf_perf_event_data *ctx)
 	__u64 v = 0;
 	if (!w)
 		return 1;
-	if (!is_reached(w) || read_word(w, &v)) {
+	if (!is_reached(w) || read_word(w, &v) || !is_reached(w)) {
 		__sync_fetch_and_add(&w->nr_unread, 1);
 	} else {
 		for (__u32 i = 0; i < WATCH_FIELDS && i < w->nr_parts; i++)

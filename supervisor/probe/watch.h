@@ -68,7 +68,8 @@ struct watch_field {
 	uint8_t bits;  /* 1 to 64, within the word */
 	bool is_signed;
 };
-/* A pointer that leads to what is watched: as long as @value is at @addr. */
+/* A pointer that leads to what is watched, or another word that says that it is
+ * there: as long as @value is at @addr. */
 struct watch_pointer {
 	taddr_t addr;
 	uint64_t value;
