@@ -2,23 +2,26 @@
 
 #include <string.h>
 
-/* The bytes of the file from address @vaddr to the end of its segment. */
+/* The bytes of the file from address @vaddr to the end of its segment. Most of
+ * a file with debug information is in none: that is not read. */
 static const void *at_vaddr(Elf *elf, uint64_t vaddr, size_t *len_ret)
 {
-	size_t nr, file_len;
-	const char *file = elf_rawfile(elf, &file_len);
-	if (!file || elf_getphdrnum(elf, &nr))
+	size_t nr;
+	if (elf_getphdrnum(elf, &nr))
 		return NULL;
 	for (size_t i = 0; i < nr; i++) {
 		GElf_Phdr mem, *ph = gelf_getphdr(elf, (int)i, &mem);
 		if (!ph || ph->p_type != PT_LOAD || vaddr < ph->p_vaddr ||
 		    vaddr - ph->p_vaddr >= ph->p_filesz ||
-		    ph->p_offset > file_len ||
-		    ph->p_filesz > file_len - ph->p_offset)
+		    ph->p_offset > INT64_MAX)
+			continue;
+		const Elf_Data *d = elf_getdata_rawchunk(
+			elf, (int64_t)ph->p_offset, ph->p_filesz, ELF_T_BYTE);
+		if (!d || !d->d_buf)
 			continue;
 		uint64_t skip = vaddr - ph->p_vaddr;
 		*len_ret = ph->p_filesz - skip;
-		return file + ph->p_offset + skip;
+		return (const char *)d->d_buf + skip;
 	}
 	return NULL;
 }

@@ -27,9 +27,6 @@ struct mark_code *mark_code_create(Elf *elf, const uint64_t *part,
 	struct mark_code *mc = calloc(1, sizeof(*mc));
 	if (!mc)
 		return NULL;
-	/* The whole file before any section of it: libelf forgets what it had
-	 * read of sections one by one. */
-	elf_rawfile(elf, NULL);
 	mc->elf = elf;
 	mc->cold = part;
 	mc->nr_cold = nr_parts;
@@ -100,19 +97,21 @@ bool mark_code_part(const struct mark_code *mc, uint64_t addr, uint64_t size,
 bool mark_code_bytes(const struct mark_code *mc, uint64_t addr, uint8_t *ret,
 		     size_t n)
 {
-	size_t nr, size = 0;
-	const uint8_t *raw = (const uint8_t *)elf_rawfile(mc->elf, &size);
-	if (!raw || elf_getphdrnum(mc->elf, &nr))
+	size_t nr;
+	if (elf_getphdrnum(mc->elf, &nr))
 		return false;
 	for (size_t i = 0; i < nr; i++) {
 		GElf_Phdr ph;
 		if (!gelf_getphdr(mc->elf, (int)i, &ph) ||
-		    ph.p_type != PT_LOAD || ph.p_offset > size ||
-		    ph.p_filesz > size - ph.p_offset || addr < ph.p_vaddr ||
-		    addr - ph.p_vaddr > ph.p_filesz ||
+		    ph.p_type != PT_LOAD || ph.p_offset > INT64_MAX ||
+		    addr < ph.p_vaddr || addr - ph.p_vaddr > ph.p_filesz ||
 		    n > ph.p_filesz - (addr - ph.p_vaddr))
 			continue;
-		memcpy(ret, raw + ph.p_offset + (addr - ph.p_vaddr), n);
+		const Elf_Data *d = elf_getdata_rawchunk(
+			mc->elf, (int64_t)ph.p_offset, ph.p_filesz, ELF_T_BYTE);
+		if (!d || !d->d_buf)
+			continue;
+		memcpy(ret, (const uint8_t *)d->d_buf + (addr - ph.p_vaddr), n);
 		return true;
 	}
 	return false;

@@ -1,6 +1,8 @@
 /* Symbols by address and by name, in the odd cases. */
 #include <fcntl.h>
+#include <inttypes.h>
 
+#include "symbols/dynamic.h"
 #include "symbols/symtab.h"
 #include "symhelp.h"
 
@@ -157,10 +159,47 @@ static void test_return_addresses(void)
 	symtab_destroy(t);
 }
 
+/* Bytes that this process has read so far. */
+static uint64_t bytes_read(void)
+{
+	char text[512];
+	uint64_t nr = 0;
+	if (smco_slurp("/proc/self/io", text, sizeof(text)) <= 0 ||
+	    sscanf(text, "rchar: %" SCNu64, &nr) != 1)
+		return 0;
+	return nr;
+}
+
+/* Debug information lies behind what is loaded, and may be most of a file. */
+static void test_what_is_read(void)
+{
+	printf("# --- only what is loaded is read\n");
+	check(!run("cat >\"$D\"/big.s <<'END'\n"
+		   " .text\n .globl small\n .type small, @function\n"
+		   "small: .skip 16\n .size small, 16\n"
+		   " .section .debug_big,\"\",@progbits\n .skip 33554432, 1\n"
+		   "END\n"
+		   "as -o \"$D\"/big.o \"$D\"/big.s && "
+		   "ld -shared -o \"$D\"/big \"$D\"/big.o"));
+	char path[256];
+	struct dynamic d;
+	snprintf(path, sizeof(path), "%s/big", scratch);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+	uint64_t before = bytes_read();
+	if (!before)
+		tap_skip("no /proc/self/io here");
+	check(dynamic_read(elf, 0, &d) && d.nr_syms == 2);
+	check(bytes_read() - before < 1 << 20);
+	elf_end(elf);
+	close(fd);
+}
+
 int main(void)
 {
 	make_scratch();
 	test_addresses();
+	test_what_is_read();
 	test_versions();
 	test_return_addresses();
 	return finish();
