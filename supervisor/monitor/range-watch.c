@@ -97,7 +97,27 @@ void range_watch_open(struct range_monitor *m)
 		snprintf(m->why_no_watch, sizeof(m->why_no_watch), "%s",
 			 err.msg);
 	smco_debug("range", "watchpoints: %s",
-		   m->watchpoints ? "in the kernel" : m->why_no_watch);
+		   !m->watchpoints			  ? m->why_no_watch
+		   : watchpoints_have_bpf(m->watchpoints) ? "in the kernel"
+							  : "without BPF");
+}
+
+/* Of what is loaded for good: what is in its text then does not change. */
+static const uint8_t *insn_before(void *part, taddr_t ip, size_t *len_ret)
+{
+	const struct range_part *rp = part;
+	for (size_t i = 0; rp->owner && i < rp->owner->nr; i++) {
+		const struct range_part *code = rp->owner->part[i];
+		const uint8_t *insn =
+			code->can_go || !code->unit->plan
+				? NULL
+				: range_plan_insn_before(code->unit->plan,
+							 ip - code->bias,
+							 len_ret);
+		if (insn)
+			return insn;
+	}
+	return NULL;
 }
 
 /* What a register has to be told to watch @word; false: it is nowhere now. */
@@ -109,6 +129,8 @@ static bool what_of(struct range_part *rp, uint32_t word,
 	*ret = (struct watch_what){
 		.bytes = w->bytes,
 		.nr_fields = w->nr,
+		.insn = insn_before,
+		.insn_ctx = rp,
 	};
 	if (!range_loaded_guard(rp, p ? p->root : w->addr, ret) ||
 	    (!p && !range_part_static(rp, w->addr, &ret->addr)))
@@ -225,7 +247,8 @@ static int come(struct range_monitor *m, struct range_part *rp,
 	struct smco_err err = {0};
 	struct watch_what what;
 	uint64_t start_ns = smco_now_ns();
-	if (!what_of(rp, word, &what))
+	if (!what_of(rp, word, &what) ||
+	    (what.nr_pointers && !watchpoints_have_bpf(m->watchpoints)))
 		return SMCO_NOTFOUND;
 	int rc = watchpoint_arm(&reg->w, m->watchpoints, rp->proc, &what, hits,
 				&err);
@@ -542,7 +565,7 @@ void range_watch_tell(struct range_monitor *m)
 		snprintf(text, sizeof(text),
 			 "%zu variables in turn, %d at a time, %" PRIu64
 			 " hits of %" PRIu64 " ns: %" PRIu64 " ms, %" PRIu64
-			 " ms for arming",
+			 " ms for arming%s",
 			 nr, WATCH_REGISTERS, m->nr_hits,
 			 watchpoints_hit_ns(m->watchpoints),
 			 ledger_spent_ns(m->ledger, LEDGER_TOUCH,
@@ -550,6 +573,10 @@ void range_watch_tell(struct range_monitor *m)
 				 NSEC_PER_MSEC,
 			 ledger_spent_ns(m->ledger, LEDGER_ARM,
 					 RANGE_WATCH_MONITOR) /
-				 NSEC_PER_MSEC);
+				 NSEC_PER_MSEC,
+			 watchpoints_have_bpf(m->watchpoints)
+				 ? ""
+				 : ", without BPF: what plain stores wrote, "
+				   "else what is there a little later");
 	m->p.put_meta(m->p.ctx, "range.watchpoints", text);
 }

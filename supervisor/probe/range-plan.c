@@ -574,6 +574,32 @@ uint32_t range_plan_function_at(const struct range_plan *plan, uint64_t addr)
 	return UINT32_MAX;
 }
 
+const uint8_t *range_plan_insn_before(const struct range_plan *plan,
+				      uint64_t addr, size_t *len_ret)
+{
+	const struct range_image *img = &plan->img;
+	const uint8_t *found = NULL;
+	if (addr <= img->lo || addr > img->hi || !img->mark ||
+	    range_plan_function_at(plan, addr - 1) == UINT32_MAX)
+		return NULL;
+	for (size_t len = 1; len <= ZYDIS_MAX_INSTRUCTION_LENGTH; len++) {
+		struct code_insn in;
+		if (addr - img->lo < len)
+			break;
+		uint64_t off = addr - len - img->lo;
+		if (!(img->mark[off] & RANGE_MARK_INSN) ||
+		    !code_decode(img->text + off, img->hi - (addr - len),
+				 addr - len, &in) ||
+		    in.z.length != len)
+			continue;
+		if (found)
+			return NULL;
+		found = img->text + off;
+		*len_ret = len;
+	}
+	return found;
+}
+
 bool range_plan_is_whole(const struct range_plan *plan)
 {
 	return plan->nr_planned == plan->v->nr_functions;

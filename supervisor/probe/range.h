@@ -62,6 +62,10 @@ bool range_plan_is_planned(const struct range_plan *plan, uint32_t function);
 /* The function with an instruction at the file's address @addr; UINT32_MAX:
  * none. */
 uint32_t range_plan_function_at(const struct range_plan *plan, uint64_t addr);
+/* The instruction of a function that ends at the file's address @addr, as they
+ * follow each other from its start; NULL: there is none, or it is not clear. */
+const uint8_t *range_plan_insn_before(const struct range_plan *plan,
+				      uint64_t addr, size_t *len_ret);
 /* All functions are. */
 bool range_plan_is_whole(const struct range_plan *plan);
 /* What was planned since this was called last is found by range_plan_uses from

@@ -18,6 +18,7 @@
 #include "pmu/open.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/probe/bpfload.h"
+#include "supervisor/probe/watch-hits.h"
 
 extern const char watch_object_start[], watch_object_end[];
 
@@ -34,9 +35,9 @@ extern const char watch_object_start[], watch_object_end[];
 #define LINE_WORDS (64 / sizeof(uint32_t))
 
 struct watchpoints {
-	struct bpf_object *obj;
+	struct bpf_object *obj;	 /* NULL: by what the kernel tells of hits */
 	int prog;		 /* owned by obj */
-	struct watch_word *word; /* shared with the program */
+	struct watch_word *word; /* shared with the program, if there is one */
 	size_t word_bytes;
 	bool is_used[WATCH_WORDS];
 	/* The kernel counts every hit against the event's limit, not only those
@@ -53,6 +54,10 @@ struct watch_task {
 	pid_t tid;
 	int event; /* perf event */
 	int link;  /* that the program is attached by */
+	/* Without it: what the kernel tells of hits, and how many more there
+	 * may be before it switches the register off. */
+	struct watch_hits told;
+	int64_t left;
 };
 
 struct watchpoint {
@@ -63,10 +68,21 @@ struct watchpoint {
 	uint64_t off;  /* and those of threads being switched off */
 	struct watch_task *task;
 	size_t nr_tasks, cap_tasks;
+	/* Without a BPF program: of the limit, what each thread gets, and what
+	 * nobody has yet. */
+	int64_t share, left;
+	struct tproc *proc;
+	watch_insn_fn insn;
+	void *insn_ctx;
+	/* What that said last. */
+	taddr_t last_ip;
+	const uint8_t *last_insn;
+	size_t last_len;
 };
 
-static void close_task(const struct watch_task *t)
+static void close_task(struct watch_task *t)
 {
+	watch_hits_close(&t->told);
 	if (t->link >= 0)
 		close(t->link);
 	if (t->event >= 0)
@@ -89,7 +105,8 @@ static int explain(int sys_errno, pid_t tid, struct smco_err *err)
 		return smco_fail(err, SMCO_PERM, 0,
 				 "watchpoints: perf_event_paranoid is %d: run "
 				 "as root, or setcap "
-				 "cap_bpf,cap_perfmon,cap_sys_nice+ep",
+				 "cap_bpf,cap_perfmon,cap_sys_nice+ep, or set "
+				 "it to 1",
 				 pmu_paranoid());
 	case EMFILE:
 	case ENFILE:
@@ -108,6 +125,19 @@ static int explain(int sys_errno, pid_t tid, struct smco_err *err)
 	}
 }
 
+/* The BPF program runs at each hit, and says when it is enough. */
+static int attach(const struct watchpoints *ws, uint32_t index, int64_t limit,
+		  struct watch_task *t, struct smco_err *err)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts);
+	opts.perf_event.bpf_cookie = index;
+	t->link = bpf_link_create(ws->prog, t->event, BPF_PERF_EVENT, &opts);
+	if (t->link < 0)
+		return explain(errno, t->tid, err);
+	t->left = ws->counts_all ? limit : 1;
+	return 0;
+}
+
 /* Thread @tid (0: this one), enabled. */
 static int open_task(const struct watchpoints *ws, uint32_t index, pid_t tid,
 		     int64_t limit, struct watch_task *ret,
@@ -124,22 +154,25 @@ static int open_task(const struct watchpoints *ws, uint32_t index, pid_t tid,
 		.exclude_hv = 1,
 		.remove_on_exec = 1,
 	};
-	LIBBPF_OPTS(bpf_link_create_opts, opts);
-	opts.perf_event.bpf_cookie = index;
-	long more = ws->counts_all ? limit : 1;
 	*ret = (struct watch_task){.tid = tid, .event = -1, .link = -1};
+	if (!ws->obj)
+		watch_hits_attr(&attr);
 	ret->event = pmu_open(&attr, tid, -1, -1);
 	if (ret->event < 0)
 		return explain(errno, tid, err);
-	ret->link =
-		bpf_link_create(ws->prog, ret->event, BPF_PERF_EVENT, &opts);
-	if (ret->link < 0 || ioctl(ret->event, PERF_EVENT_IOC_REFRESH,
-				   more > INT_MAX ? INT_MAX : (int)more)) {
-		int e = errno;
+	int rc = ws->obj ? attach(ws, index, limit, ret, err)
+			 : watch_hits_open(&ret->told, &attr, ret->event, limit,
+					   err);
+	if (!rc && !ws->obj)
+		ret->left = clamp_i64(limit, 0, watch_hits_room(&ret->told));
+	/* Only once: one that is spent would be armed by it, but not counted
+	 * (Linux 6.18). */
+	if (!rc && ioctl(ret->event, PERF_EVENT_IOC_REFRESH,
+			 (int)clamp_i64(ret->left, 1, INT_MAX)))
+		rc = explain(errno, tid, err);
+	if (rc)
 		close_task(ret);
-		return explain(e, tid, err);
-	}
-	return 0;
+	return rc;
 }
 
 static bool is_sound(const struct watch_what *what)
@@ -181,6 +214,85 @@ static void fill(struct watch_word *w, const struct watch_what *what,
 			.largest = f->is_signed ? INT64_MIN : 0,
 		};
 	}
+}
+
+/* --- without a BPF program: what the kernel tells of hits --- */
+
+static void widen(struct watch_part *p, uint64_t word)
+{
+	unsigned unused = 64u - p->bits;
+	uint64_t up = word >> p->shift << unused;
+	int64_t v =
+		p->is_signed ? (int64_t)up >> unused : (int64_t)(up >> unused);
+	if (p->is_signed ? v < p->smallest
+			 : (uint64_t)v < (uint64_t)p->smallest)
+		p->smallest = v;
+	if (p->is_signed ? v > p->largest : (uint64_t)v > (uint64_t)p->largest)
+		p->largest = v;
+}
+
+static void take_value(struct watch_word *word, uint64_t value)
+{
+	for (uint32_t i = 0; i < word->nr_parts; i++)
+		widen(&word->part[i], value);
+}
+
+static bool is_told(struct watchpoint *w, const struct watch_word *word,
+		    const struct watch_hit *hit, uint64_t *value_ret)
+{
+	if (!hit->has_state || !w->insn)
+		return false;
+	if (w->last_ip != hit->state.ip) {
+		w->last_ip = hit->state.ip;
+		w->last_insn = w->insn(w->insn_ctx, w->last_ip, &w->last_len);
+	}
+	return w->last_insn &&
+	       watch_store_value(w->last_insn, w->last_len, &hit->state,
+				 word->addr, word->bytes, value_ret);
+}
+
+/* What came since the last time; @w is NULL for nobody's values. */
+static void take_told(struct watch_word *word, struct watch_task *t,
+		      struct watchpoint *w)
+{
+	struct watch_hit hit;
+	uint64_t value;
+	while (watch_hits_next(&t->told, &hit)) {
+		word->nr_hits++;
+		if (w && is_told(w, word, &hit, &value))
+			take_value(word, value);
+		else
+			word->nr_unread++;
+		if (--t->left)
+			continue;
+		word->nr_off++;
+		if (!word->spent_ns || hit.time_ns < word->spent_ns)
+			word->spent_ns = hit.time_ns;
+	}
+}
+
+/* What is there now. Twice: a read is not always one of all bytes at once. */
+static bool look_at(const struct watchpoint *w, const struct watch_word *word,
+		    uint64_t *ret)
+{
+	uint64_t again = *ret = 0;
+	return !tmem_read(w->proc, word->addr, ret, word->bytes) &&
+	       !tmem_read(w->proc, word->addr, &again, word->bytes) &&
+	       *ret == again;
+}
+
+/* Of all threads. What a hit's instruction does not tell is still there now,
+ * or something that came later: a value that it has had. */
+static void take_all(struct watchpoint *w, bool look)
+{
+	struct watch_word *word = &w->ws->word[w->index];
+	uint64_t value, untold = word->nr_unread;
+	if (w->ws->obj)
+		return;
+	for (size_t i = 0; i < w->nr_tasks; i++)
+		take_told(word, &w->task[i], w);
+	if (look && word->nr_unread != untold && look_at(w, word, &value))
+		take_value(word, value);
 }
 
 static uint32_t find_word(struct watchpoints *ws)
@@ -249,6 +361,8 @@ static uint64_t measure(struct watchpoints *ws, uint32_t nr,
 		int64_t without = write_and_walk(ws, &elsewhere, i);
 		more_ns[i] = write_and_walk(ws, &here, i) - without;
 	}
+	if (!ws->obj)
+		take_told(&ws->word[index], &t, NULL);
 	close_task(&t);
 	uint64_t hits = ws->word[index].nr_hits;
 	if (!hits) {
@@ -355,36 +469,66 @@ static int share_words(struct watchpoints *ws, struct smco_err *err)
 	return 0;
 }
 
+/* All of it with the program, or without it: else nothing is there. */
+static int try_open(struct watchpoints **ret, bool use_bpf,
+		    struct smco_err *err)
+{
+	struct watchpoints *ws = calloc(1, sizeof(*ws));
+	int rc = 0;
+	if (!ws)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	if (use_bpf) {
+		rc = bpfload(watch_object_start, watch_object_end,
+			     "watchpoints", "bpf_get_attach_cookie, Linux 5.15",
+			     &ws->obj, err);
+		if (!rc) {
+			ws->prog = bpfload_prog(ws->obj, "watch_hit");
+			rc = share_words(ws, err);
+		}
+	} else {
+		ws->word = calloc(WATCH_WORDS, sizeof(*ws->word));
+		if (!ws->word)
+			rc = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	if (!rc)
+		rc = calibrate(ws, err);
+	if (rc)
+		watchpoints_close(ws);
+	else
+		*ret = ws;
+	return rc;
+}
+
 int watchpoints_open(struct watchpoints **ret, struct smco_err *err)
 {
 	struct smco_err own = {0};
-	struct watchpoints *ws = calloc(1, sizeof(*ws));
-	if (!ws)
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	int rc = bpfload(watch_object_start, watch_object_end, "watchpoints",
-			 "bpf_get_attach_cookie, Linux 5.15", &ws->obj, &own);
-	if (!rc) {
-		ws->prog = bpfload_prog(ws->obj, "watch_hit");
-		rc = share_words(ws, &own);
-	}
-	if (!rc)
-		rc = calibrate(ws, &own);
-	if (rc) {
-		watchpoints_close(ws);
-		if (err)
-			*err = own;
-		return rc;
-	}
-	*ret = ws;
-	return 0;
+	if (!try_open(ret, true, &own))
+		return 0;
+	return watchpoints_open_without_bpf(ret, err);
+}
+
+int watchpoints_open_without_bpf(struct watchpoints **ret, struct smco_err *err)
+{
+	struct smco_err own = {0};
+	int rc = try_open(ret, false, &own);
+	if (rc && err)
+		*err = own;
+	return rc;
+}
+
+bool watchpoints_have_bpf(const struct watchpoints *ws)
+{
+	return ws->obj;
 }
 
 void watchpoints_close(struct watchpoints *ws)
 {
 	if (!ws)
 		return;
-	if (ws->word)
+	if (ws->word_bytes)
 		munmap(ws->word, ws->word_bytes);
+	else
+		free(ws->word);
 	bpf_object__close(ws->obj);
 	free(ws->walk);
 	free(ws);
@@ -408,11 +552,28 @@ int watchpoint_add_task(struct watchpoint *w, pid_t tid, struct smco_err *err)
 		w->task = task;
 		w->cap_tasks = cap;
 	}
-	int rc = open_task(w->ws, w->index, tid, w->limit,
-			   &w->task[w->nr_tasks], err);
+	int64_t limit =
+		w->ws->obj ? w->limit : clamp_i64(w->share, INT64_MIN, w->left);
+	if (limit < 1)
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "the hits that a word may have are fewer than "
+				 "threads");
+	int rc = open_task(w->ws, w->index, tid, limit, &w->task[w->nr_tasks],
+			   err);
 	if (!rc)
 		w->nr_tasks++;
+	if (!rc && w->left != INT64_MAX)
+		w->left -= limit;
 	return rc;
+}
+
+/* Of those that all of them may have together, with some for one that comes. */
+static int64_t share_of(struct tproc *p, int64_t most_hits)
+{
+	int64_t nr = 1;
+	for (struct task *t = tproc_first_task(p); t; t = task_next(t))
+		nr++;
+	return clamp_i64(most_hits / nr, 1, INT64_MAX);
 }
 
 int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
@@ -420,7 +581,7 @@ int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
 		   int64_t most_hits, struct smco_err *err)
 {
 	uint32_t index = find_word(ws);
-	if (!is_sound(what))
+	if (!is_sound(what) || (!ws->obj && what->nr_pointers))
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "%u bytes at %" PRIx64
 				 " fit no debug register",
@@ -432,7 +593,16 @@ int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
 	struct watchpoint *w = calloc(1, sizeof(*w));
 	if (!w)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	*w = (struct watchpoint){.ws = ws, .index = index, .limit = most_hits};
+	*w = (struct watchpoint){
+		.ws = ws,
+		.index = index,
+		.limit = most_hits,
+		.share = share_of(p, most_hits),
+		.left = most_hits,
+		.proc = p,
+		.insn = what->insn,
+		.insn_ctx = what->insn_ctx,
+	};
 	ws->is_used[index] = true;
 	fill(&ws->word[index], what, most_hits);
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
@@ -456,6 +626,7 @@ void watchpoint_drop_task(struct watchpoint *w, pid_t tid)
 {
 	for (size_t i = 0; i < w->nr_tasks; i++)
 		if (w->task[i].tid == tid) {
+			take_all(w, false);
 			close_task(&w->task[i]);
 			w->task[i] = w->task[--w->nr_tasks];
 			return;
@@ -467,9 +638,10 @@ static const struct watch_word *word_of(const struct watchpoint *w)
 	return &w->ws->word[w->index];
 }
 
-bool watchpoint_read(const struct watchpoint *w, size_t i,
-		     int64_t *smallest_ret, int64_t *largest_ret)
+bool watchpoint_read(struct watchpoint *w, size_t i, int64_t *smallest_ret,
+		     int64_t *largest_ret)
 {
+	take_all(w, true);
 	const struct watch_part *p = &word_of(w)->part[i];
 	/* Each is a value that it had, or the opposite end: while the first is
 	 * taken in, one may be there and not the other. */
@@ -480,8 +652,9 @@ bool watchpoint_read(const struct watchpoint *w, size_t i,
 	return p->is_signed ? lo <= hi : (uint64_t)lo <= (uint64_t)hi;
 }
 
-uint64_t watchpoint_hits(const struct watchpoint *w)
+uint64_t watchpoint_hits(struct watchpoint *w)
 {
+	take_all(w, true);
 	return __atomic_load_n(&word_of(w)->nr_hits, __ATOMIC_RELAXED);
 }
 
@@ -497,8 +670,9 @@ uint64_t watchpoint_take_cost_ns(struct watchpoint *w, uint64_t *hits_ret)
 	return times * w->ws->hit_ns;
 }
 
-uint64_t watchpoint_spent_ns(const struct watchpoint *w)
+uint64_t watchpoint_spent_ns(struct watchpoint *w)
 {
+	take_all(w, true);
 	uint64_t ns = __atomic_load_n(&word_of(w)->spent_ns, __ATOMIC_ACQUIRE);
 	return ns ? ns : UINT64_MAX;
 }
@@ -507,7 +681,7 @@ bool watchpoint_refill(struct watchpoint *w, int64_t most_hits)
 {
 	int64_t *left = (int64_t *)&w->ws->word[w->index].left;
 	int64_t was = __atomic_load_n(left, __ATOMIC_RELAXED);
-	if (w->ws->counts_all)
+	if (w->ws->counts_all || !w->ws->obj)
 		return false;
 	/* Once it was 0 some thread is switched off. */
 	while (was > 0)
@@ -520,6 +694,7 @@ bool watchpoint_refill(struct watchpoint *w, int64_t most_hits)
 
 void watchpoint_stop(struct watchpoint *w)
 {
+	take_all(w, false);
 	while (w->nr_tasks)
 		close_task(&w->task[--w->nr_tasks]);
 }

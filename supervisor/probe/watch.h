@@ -9,6 +9,14 @@
  * descriptors: there is nothing to undo, the program's death, exec and ours
  * included. A forked child has none.
  *
+ * Where BPF is not permitted, but perf events are, the kernel's too
+ * (perf_event_paranoid 1), the kernel tells of each hit the address of the next
+ * instruction and the registers. A plain store says what it wrote; for all
+ * others the variable is looked at later, which finds a value that it has had,
+ * not always the one that was written. What pointers lead to cannot be watched
+ * so. Where only the program's own level is permitted, hits in the kernel would
+ * neither be told nor end, so that is not used.
+ *
  * A value is read just after it was written: it is one that the variable had.
  * One that another thread has overwritten within that microsecond is missed.
  * Writes that do not go through the program's own addresses (of devices, of
@@ -41,6 +49,10 @@ struct watchpoint;  /* one armed word of one */
  * (somebody else has them all), with cause and fix.
  */
 int watchpoints_open(struct watchpoints **ret, struct smco_err *err);
+/* As if BPF were not permitted. */
+int watchpoints_open_without_bpf(struct watchpoints **ret,
+				 struct smco_err *err);
+bool watchpoints_have_bpf(const struct watchpoints *ws);
 /* After all of its watchpoints. NULL is fine. */
 void watchpoints_close(struct watchpoints *ws);
 /* What a hit costs the thread that writes, ns; at least 1: the exception, and
@@ -74,6 +86,9 @@ struct watch_pointer {
 	taddr_t addr;
 	uint64_t value;
 };
+/* The instruction that ends at @ip, which is not to be guessed; NULL: nobody
+ * knows. It stays as long as the watchpoint does. */
+typedef const uint8_t *(*watch_insn_fn)(void *ctx, taddr_t ip, size_t *len_ret);
 /* What one register watches. */
 struct watch_what {
 	taddr_t addr;	/* a multiple of @bytes */
@@ -81,7 +96,9 @@ struct watch_what {
 	struct watch_field field[WATCH_FIELDS];
 	size_t nr_fields;
 	struct watch_pointer pointer[WATCH_GUARDS];
-	size_t nr_pointers;
+	size_t nr_pointers; /* 0 without BPF */
+	watch_insn_fn insn; /* without BPF; NULL: nobody knows any */
+	void *insn_ctx;
 };
 
 /*
@@ -99,21 +116,23 @@ int watchpoint_add_task(struct watchpoint *w, pid_t tid, struct smco_err *err);
 /* It has ended: its descriptors go. */
 void watchpoint_drop_task(struct watchpoint *w, pid_t tid);
 /* What was written to field @i since it was armed. False: nothing. */
-bool watchpoint_read(const struct watchpoint *w, size_t i,
-		     int64_t *smallest_ret, int64_t *largest_ret);
+bool watchpoint_read(struct watchpoint *w, size_t i, int64_t *smallest_ret,
+		     int64_t *largest_ret);
 /* Hits since it was armed; it may have been switched off meanwhile. */
-uint64_t watchpoint_hits(const struct watchpoint *w);
+uint64_t watchpoint_hits(struct watchpoint *w);
 /* What the hits since this was asked last cost, ns, and how many they are: so
  * many times watchpoints_hit_ns(), once more for each thread that it was
  * switched off for. */
 uint64_t watchpoint_take_cost_ns(struct watchpoint *w, uint64_t *hits_ret);
 /* When the hits that it may have were used up, CLOCK_MONOTONIC: it sees no more
  * since. UINT64_MAX: they are not. */
-uint64_t watchpoint_spent_ns(const struct watchpoint *w);
-/* It may have @most_hits from now on. False: it is spent, or this kernel cannot
- * do that (before 6.9); then it has to be disarmed and armed again. */
+uint64_t watchpoint_spent_ns(struct watchpoint *w);
+/* It may have @most_hits from now on. False: it is spent, or that cannot be
+ * done (before Linux 6.9, or without BPF); then it has to be disarmed and armed
+ * again. */
 bool watchpoint_refill(struct watchpoint *w, int64_t most_hits);
-/* No hit comes any more when this returns; what came can still be read. */
+/* No hit comes any more when this returns; what came can still be read. This
+ * and what follows do not touch the tproc. */
 void watchpoint_stop(struct watchpoint *w);
 /* The same, and frees; NULL is fine. */
 void watchpoint_disarm(struct watchpoint *w);

@@ -2,6 +2,7 @@
  * Watchpoints: the smallest and largest value that was written, by whomever, of
  * every width and sign; no hit once the limit is reached, none after disarming;
  * what hits are charged; no more than four; nothing is left in the program.
+ * With BPF, and without.
  */
 #include <fcntl.h>
 #include <linux/hw_breakpoint.h>
@@ -27,28 +28,67 @@ static volatile union {
 	int8_t i8;
 } words[6];
 
+/* The only stores to them whose instruction is known, see insn_before. */
+extern const uint8_t store_64[], store_64_end[], store_32[], store_32_end[];
+static __attribute__((noinline)) void put(volatile void *to, int64_t value)
+{
+	__asm__ volatile(".globl store_64, store_64_end\n"
+			 "store_64: mov %1, (%0)\n"
+			 "store_64_end:"
+			 :
+			 : "r"(to), "r"(value)
+			 : "memory");
+}
+
+static __attribute__((noinline)) void put32(volatile void *to, int32_t value)
+{
+	__asm__ volatile(".globl store_32, store_32_end\n"
+			 "store_32: movl %1, -8(%0)\n"
+			 "store_32_end:"
+			 :
+			 : "r"((volatile char *)to + 8), "r"(value)
+			 : "memory");
+}
+
+static const uint8_t *insn_before(void *ctx, taddr_t ip, size_t *len_ret)
+{
+	(void)ctx;
+	bool is_64 = ip == (taddr_t)(uintptr_t)store_64_end;
+	const uint8_t *from = is_64 ? store_64 : store_32;
+	if (!is_64 && ip != (taddr_t)(uintptr_t)store_32_end)
+		return NULL;
+	*len_ret = (size_t)(ip - (taddr_t)(uintptr_t)from);
+	return from;
+}
+
 static long act_write(long word, long value)
 {
-	words[word].i64 = value;
+	put(&words[word].i64, value);
+	return 0;
+}
+
+static long act_add(long word, long value)
+{
+	words[word].i64 += value;
 	return 0;
 }
 
 static long act_write32(long word, long value)
 {
-	words[word].u32 = (uint32_t)value;
+	put32(&words[word].u32, (int32_t)value);
 	return 0;
 }
 
 static long act_many(long word, long nr)
 {
 	for (long i = 1; i <= nr; i++)
-		words[word].i64 = i;
+		put(&words[word].i64, i);
 	return 0;
 }
 
 static void *thread_main(void *value)
 {
-	words[0].i64 = (long)value;
+	put(&words[0].i64, (long)value);
 	return NULL;
 }
 
@@ -90,6 +130,7 @@ static struct watch_what word_at(int i, unsigned bytes, bool is_signed)
 		.field = {{.bits = (uint8_t)(8 * bytes),
 			   .is_signed = is_signed}},
 		.nr_fields = 1,
+		.insn = insn_before,
 	};
 }
 
@@ -102,8 +143,7 @@ static struct watchpoint *armed(const struct watch_what *what, int64_t limit)
 	return w;
 }
 
-static bool is_range(const struct watchpoint *w, size_t i, int64_t lo,
-		     int64_t hi)
+static bool is_range(struct watchpoint *w, size_t i, int64_t lo, int64_t hi)
 {
 	int64_t smallest, largest;
 	if (!watchpoint_read(w, i, &smallest, &largest))
@@ -173,6 +213,13 @@ static void test_pointers(void)
 	what.nr_pointers = 2;
 	puppet_do(&pup, act_write, 1, 40);
 	puppet_do(&pup, act_write, 2, 41);
+	if (!watchpoints_have_bpf(ws)) {
+		struct smco_err err = {0};
+		struct watchpoint *none;
+		check_int(watchpoint_arm(&none, ws, proc, &what, 10, &err),
+			  SMCO_UNSUPPORTED);
+		return;
+	}
 	struct watchpoint *w = armed(&what, INT64_MAX);
 	puppet_do(&pup, act_write, 0, 5);
 	check(is_range(w, 0, 5, 5));
@@ -206,6 +253,76 @@ static void test_limit(void)
 	watchpoint_disarm(w);
 }
 
+/* Without BPF each thread has its part, and one that may come. */
+static int64_t limit_for_one(int64_t hits)
+{
+	return watchpoints_have_bpf(ws) ? hits : 2 * hits;
+}
+
+static void test_limit_told(void)
+{
+	const struct watch_what what = word_at(0, 8, true);
+	struct watchpoint *w = armed(&what, limit_for_one(10));
+	puppet_do(&pup, act_many, 0, 9);
+	check(watchpoint_spent_ns(w) == UINT64_MAX);
+	check(!watchpoint_refill(w, 5));
+	uint64_t before_ns = smco_now_ns();
+	puppet_do(&pup, act_many, 0, 1000);
+	check(watchpoint_spent_ns(w) >= before_ns);
+	check(watchpoint_spent_ns(w) <= smco_now_ns());
+	check_int(watchpoint_hits(w), 10);
+	check(is_range(w, 0, 1, 9));
+	watchpoint_disarm(w);
+	/* As many as there is room for, however many it may have: none is lost.
+	 */
+	w = armed(&what, INT64_MAX);
+	puppet_do(&pup, act_many, 0, 100000);
+	int64_t hits = (int64_t)watchpoint_hits(w);
+	check(hits >= 20 && hits < 1000);
+	check(is_range(w, 0, 1, hits));
+	check(watchpoint_spent_ns(w) <= smco_now_ns());
+	watchpoint_disarm(w);
+}
+
+/* What the instruction does not tell, because nobody knows it, or because it is
+ * no plain store, is looked at: a value that was there. */
+static void test_untold(void)
+{
+	int64_t lo, hi;
+	struct watch_what what = word_at(0, 8, true);
+	struct watchpoint *w = armed(&what, INT64_MAX);
+	puppet_do(&pup, act_write, 0, 40);
+	puppet_do(&pup, act_add, 0, 2);
+	puppet_do(&pup, act_add, 0, 2);
+	check_int(watchpoint_hits(w), 3);
+	check(is_range(w, 0, 40, 44));
+	watchpoint_disarm(w);
+	what.insn = NULL;
+	w = armed(&what, INT64_MAX);
+	puppet_do(&pup, act_many, 0, 100);
+	check_int(watchpoint_hits(w), 100);
+	check(is_range(w, 0, 100, 100));
+	watchpoint_disarm(w);
+	/* A store to a part of it. */
+	what = word_at(0, 8, true);
+	puppet_do(&pup, act_write, 0, 0);
+	w = armed(&what, INT64_MAX);
+	puppet_do(&pup, act_write32, 0, -2);
+	check(is_range(w, 0, 0xfffffffe, 0xfffffffe));
+	/* Not looked at when it is over. */
+	puppet_do(&pup, act_add, 0, 1);
+	watchpoint_stop(w);
+	check(is_range(w, 0, 0xfffffffe, 0xfffffffe));
+	check_int(watchpoint_hits(w), 2);
+	watchpoint_disarm(w);
+	what.insn = NULL;
+	w = armed(&what, INT64_MAX);
+	puppet_do(&pup, act_write, 0, 5);
+	watchpoint_stop(w);
+	check(!watchpoint_read(w, 0, &lo, &hi));
+	watchpoint_disarm(w);
+}
+
 static uint64_t cost_of(struct watchpoint *w, uint64_t hits)
 {
 	uint64_t nr, ns = watchpoint_take_cost_ns(w, &nr);
@@ -217,7 +334,7 @@ static uint64_t cost_of(struct watchpoint *w, uint64_t hits)
 static void test_cost(void)
 {
 	const struct watch_what what = word_at(0, 8, true);
-	struct watchpoint *w = armed(&what, 10);
+	struct watchpoint *w = armed(&what, limit_for_one(10));
 	uint64_t hit_ns = watchpoints_hit_ns(ws);
 	check_int(cost_of(w, 0), 0);
 	puppet_do(&pup, act_many, 0, 4);
@@ -360,13 +477,39 @@ static void test_threads(void)
 	watchpoint_disarm(w);
 	/* Spent, it is switched off for each thread that hits it, which costs
 	 * each as much as a hit. */
-	w = armed(&what, 1);
+	w = armed(&what, limit_for_one(1));
 	puppet_do(&pup, act_many, 0, 100);
 	run(w, act_thread, 55);
 	off_ns = watchpoint_take_cost_ns(w, &nr);
 	check_int(nr, 2);
 	check_int(off_ns, 4 * watchpoints_hit_ns(ws));
+	/* And where all have had their part, there is none for another. */
+	if (!watchpoints_have_bpf(ws)) {
+		struct smco_err err = {0};
+		check_int(watchpoint_add_task(w, pup.pid, &err), SMCO_BUSY);
+	}
 	watchpoint_disarm(w);
+}
+
+static void test_all(void)
+{
+	bool bpf = watchpoints_have_bpf(ws);
+	printf("# %s BPF a hit costs %ju ns\n", bpf ? "with" : "without",
+	       (uintmax_t)watchpoints_hit_ns(ws));
+	check(watchpoints_hit_ns(ws) >= 1);
+	test_values();
+	test_fields();
+	test_pointers();
+	if (bpf) {
+		test_limit();
+	} else {
+		test_limit_told();
+		test_untold();
+	}
+	test_cost();
+	test_standing();
+	test_four();
+	test_threads();
 }
 
 int main(void)
@@ -378,22 +521,19 @@ int main(void)
 		printf("1..0 # SKIP %s\n", err.msg);
 		return 0;
 	}
-	printf("# a hit costs %ju ns\n", (uintmax_t)watchpoints_hit_ns(ws));
-	check(watchpoints_hit_ns(ws) >= 1);
 	check_int(tracer_create(&tr, &opts, &err), 0);
 	pup = puppet_start();
 	proc = traced_attach(tr, pup.pid, &err);
 	if (!check(proc != NULL))
 		return tap_done();
 	tproc_resume_new(proc);
-	test_values();
-	test_fields();
-	test_pointers();
-	test_limit();
-	test_cost();
-	test_standing();
-	test_four();
-	test_threads();
+	if (watchpoints_have_bpf(ws)) {
+		test_all();
+		watchpoints_close(ws);
+		check_int(watchpoints_open_without_bpf(&ws, &err), 0);
+		check(!watchpoints_have_bpf(ws));
+	}
+	test_all();
 	tracer_destroy(tr);
 	check_int(nr_free(), WATCH_REGISTERS);
 	watchpoints_close(ws);
