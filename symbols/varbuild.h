@@ -8,7 +8,10 @@
 
 #include <elfutils/libdw.h>
 
+#include <stdatomic.h>
+
 #include "symbols/cfi.h"
+#include "symbols/cursor.h"
 #include "symbols/varexpr.h"
 #include "symbols/variable.h"
 
@@ -75,6 +78,10 @@ struct var_build {
 	var_want_fn split; /* NULL: no arrays */
 	void *want_ctx;
 	uint32_t steps_left;
+	/* Of two threads that read a file: the units whose DIEs begin here are
+	 * this one's. What the other one's are needed for is not found. */
+	uint64_t lo, hi;
+	atomic_bool *reaches_over;	   /* NULL: there is one */
 	const char *last_file, *last_copy; /* see var_file */
 	struct var_files {
 		const char **name; /* by number; NULL: libdw knows better */
@@ -82,6 +89,10 @@ struct var_build {
 	} * files; /* of units */
 	size_t nr_files, cap_files;
 	struct diemap files_of; /* by Dwarf_CU */
+	struct var_sections {
+		Elf *elf;
+		struct cursor line, line_str, str;
+	} sections; /* of the file itself */
 	bool no_memory;
 };
 
@@ -112,7 +123,16 @@ const char *var_file(struct var_build *b, const char *file);
 /* varfile.c: where @die, or what it is an instance of, was declared; "" if that
  * is not known. It lives as long as the variables. */
 const char *var_decl_file(struct var_build *b, Dwarf_Die *die);
+struct var_sections var_sections_of(Elf *elf);
 void var_files_free(struct var_build *b);
+/* The bytes of a section that is not compressed; .bad if there is none. */
+struct cursor var_section(Elf *elf, const char *name);
+/* variable.c: an empty result; false: no memory. */
+bool var_build_begin(struct var_build *b);
+/* variable.c: all that it has. */
+void var_build_drop(struct var_build *b);
+/* variable.c: the strings of @from are @v's from now on. */
+void var_strings_join(struct variables *v, struct variables *from);
 /* variable.c: arrays that are put into @v are not freed with it; once, while
  * nothing is in it. False: no memory. */
 bool variables_borrow(struct variables *v);
@@ -139,5 +159,11 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 uint64_t var_body_depth(struct var_build *b, const struct var_function *f);
 /* vartree.c: all that is in a unit. */
 void var_walk_unit(struct var_build *b, Dwarf_Die *cu);
+/* varunits.c: all that is in a file, into @b, which was begun; by two threads
+ * if there is as much as var_two_from_bytes of it, and a CPU for each. */
+void var_walk_file(struct var_build *b, Dwarf *dwarf, Elf *elf);
+extern uint64_t var_two_from_bytes; /* tests make it small */
+/* varunits.c: @die refers to @origin. */
+void var_refers(struct var_build *b, const Dwarf_Die *die, Dwarf_Die *origin);
 
 #endif

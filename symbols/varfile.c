@@ -35,7 +35,7 @@ struct reader {
 	unsigned offset_bytes;
 };
 
-static struct cursor section(Elf *elf, const char *name)
+struct cursor var_section(Elf *elf, const char *name)
 {
 	struct cursor none = {.bad = true};
 	size_t names;
@@ -56,6 +56,16 @@ static struct cursor section(Elf *elf, const char *name)
 						      d->d_size};
 	}
 	return none;
+}
+
+struct var_sections var_sections_of(Elf *elf)
+{
+	return (struct var_sections){
+		.elf = elf,
+		.line = var_section(elf, ".debug_line"),
+		.line_str = var_section(elf, ".debug_line_str"),
+		.str = var_section(elf, ".debug_str"),
+	};
 }
 
 static const char *string_here(struct cursor *c)
@@ -239,9 +249,11 @@ static void read_files(struct var_build *b, Dwarf_Die *cu, struct var_files *t)
 	Dwarf_Attribute mem;
 	Dwarf_Word at;
 	Elf *elf = dwarf_getelf(dwarf_cu_getdwarf(cu->cu));
-	struct reader r = {.c = section(elf, ".debug_line"),
-			   .line_str = section(elf, ".debug_line_str"),
-			   .str = section(elf, ".debug_str"),
+	const struct var_sections s =
+		elf == b->sections.elf ? b->sections : var_sections_of(elf);
+	struct reader r = {.c = s.line,
+			   .line_str = s.line_str,
+			   .str = s.str,
 			   .offset_bytes = 4};
 	if (!dwarf_attr(cu, DW_AT_stmt_list, &mem) ||
 	    dwarf_formudata(&mem, &at))

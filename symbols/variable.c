@@ -62,6 +62,9 @@ const char *var_file(struct var_build *b, const char *file)
 
 bool var_step(struct var_build *b)
 {
+	if (b->reaches_over &&
+	    atomic_load_explicit(b->reaches_over, memory_order_relaxed))
+		return false; /* all is read anew */
 	if (b->steps_left && !b->no_memory) {
 		b->steps_left--;
 		return true;
@@ -213,36 +216,6 @@ static bool finish(struct var_build *b)
 	return true;
 }
 
-static void walk_units(struct var_build *b, Dwarf *dwarf)
-{
-	Dwarf_CU *cu = NULL;
-	uint8_t type;
-	Dwarf_Die die, sub;
-	int got;
-	while (!(got = dwarf_get_units(dwarf, cu, &cu, NULL, &type, &die,
-				       &sub))) {
-		if (type == DW_UT_compile)
-			var_walk_unit(b, &die);
-		else if (type == DW_UT_skeleton && sub.addr)
-			var_walk_unit(b, &sub);
-		b->v->is_split |= type == DW_UT_skeleton;
-	}
-	b->v->nr_damaged += got < 0;
-}
-
-/* What is needed while units are read. */
-static void free_maps(struct var_build *b)
-{
-	free(b->members);
-	free(b->groups);
-	free(b->names);
-	free(b->enums);
-	free(b->group_of.slots);
-	free(b->name_of.slots);
-	free(b->enum_of.slots);
-	var_files_free(b);
-}
-
 /* A program's thread-local memory ends at fs, a library's is anywhere. */
 static uint64_t tls_bytes(Elf *elf)
 {
@@ -276,7 +249,6 @@ static struct variables *load(struct module *m, Dwarf *dwarf, Elf *elf,
 			      void *want_ctx, struct smco_err *err)
 {
 	struct var_build b = {
-		.v = calloc(1, sizeof(*b.v)),
 		.want = want,
 		.split = split,
 		.want_ctx = want_ctx,
@@ -286,20 +258,18 @@ static struct variables *load(struct module *m, Dwarf *dwarf, Elf *elf,
 	Elf *program = module_elf(m);
 	b.tls_bytes = tls_bytes(program);
 	elf_end(program);
-	bool fine = b.v && (b.v->state = calloc(1, sizeof(*b.v->state)));
-	if (fine) {
-		walk_units(&b, dwarf);
-		free_maps(&b);
-	}
+	bool fine = var_build_begin(&b);
+	if (fine)
+		var_walk_file(&b, dwarf, elf);
 	dwarf_end(dwarf);
 	elf_end(elf);
 	/* What libdw has had in many small pieces would stay. */
 	malloc_trim(0);
-	fine = fine && !b.no_memory && finish(&b);
-	free(b.found);
-	if (fine)
+	if (fine && !b.no_memory && finish(&b)) {
+		free(b.found);
 		return b.v;
-	variables_destroy(b.v);
+	}
+	var_build_drop(&b);
 	smco_fail(err, SMCO_NOMEM, 0, "out of memory for the variables of %s",
 		  m->path);
 	return NULL;
@@ -362,6 +332,33 @@ void variables_own(struct variables *v, void *bytes, size_t len)
 {
 	v->state->bytes = bytes;
 	v->state->len = len;
+}
+
+bool var_build_begin(struct var_build *b)
+{
+	b->v = calloc(1, sizeof(*b->v));
+	if (b->v && (b->v->state = calloc(1, sizeof(*b->v->state))))
+		return true;
+	free(b->v);
+	b->v = NULL;
+	return false;
+}
+
+void var_build_drop(struct var_build *b)
+{
+	variables_destroy(b->v);
+	b->v = NULL;
+	free(b->found);
+	b->found = NULL;
+}
+
+void var_strings_join(struct variables *v, struct variables *from)
+{
+	struct chunk **end = &v->state->chunks;
+	while (*end)
+		end = &(*end)->next;
+	*end = from->state->chunks;
+	from->state->chunks = NULL;
 }
 
 void var_strings_free(struct variables *v)

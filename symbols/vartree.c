@@ -76,6 +76,7 @@ static const char *function_name(struct var_build *b,
 	uint32_t index;
 	if (diemap_get(&b->name_of, origin.addr, &index))
 		return b->names[index];
+	var_refers(b, die, &origin);
 	const char *linkage = sc->scoped ? die_linkage_name(die) : NULL;
 	char *readable _cleanup_free_ = linkage ? sym_demangle(linkage) : NULL;
 	const char *short_name = dwarf_diename(die), *name;

@@ -573,6 +573,7 @@ uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,
 	uint32_t index;
 	if (diemap_get(&b->group_of, origin.addr, &index))
 		return index;
+	var_refers(b, die, &origin);
 	struct flat f = {.b = b,
 			 .sc = sc,
 			 .nr_left = VAR_MAX_MEMBERS,

@@ -1,0 +1,243 @@
+/*
+ * All units of a file. Much of it is read by two threads, each with a handle of
+ * libdw's own and one half of the units, and put together as one thread would
+ * have found it. Where units of one half refer to the other's declarations (by
+ * link-time optimisation, by dwz), one variable would become two: then one
+ * thread reads all, from the beginning.
+ */
+#include <dwarf.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/varbuild.h"
+
+uint64_t var_two_from_bytes = 4 << 20;
+
+/* The unit's DIE, by which it belongs to a half. */
+static uint64_t place_of(Dwarf_Die *cu)
+{
+	return dwarf_dieoffset(cu);
+}
+
+static bool is_mine(const struct var_build *b, uint64_t place)
+{
+	return place >= b->lo && place < b->hi;
+}
+
+void var_refers(struct var_build *b, const Dwarf_Die *die, Dwarf_Die *origin)
+{
+	Dwarf_Die cu;
+	if (!b->reaches_over || origin->cu == die->cu)
+		return;
+	if (dwarf_cu_getdwarf(origin->cu) != dwarf_cu_getdwarf(die->cu) ||
+	    !dwarf_diecu(origin, &cu, NULL, NULL) || !is_mine(b, place_of(&cu)))
+		atomic_store_explicit(b->reaches_over, true,
+				      memory_order_relaxed);
+}
+
+static void walk_units(struct var_build *b, Dwarf *dwarf)
+{
+	Dwarf_CU *cu = NULL;
+	uint8_t type;
+	Dwarf_Die die, sub;
+	int got;
+	while (!(got = dwarf_get_units(dwarf, cu, &cu, NULL, &type, &die,
+				       NULL))) {
+		if (type == DW_UT_type || !is_mine(b, place_of(&die)))
+			continue;
+		b->v->is_split |= type == DW_UT_skeleton;
+		if (type == DW_UT_compile)
+			var_walk_unit(b, &die);
+		else if (type == DW_UT_skeleton &&
+			 !dwarf_cu_info(cu, NULL, NULL, NULL, &sub, NULL, NULL,
+					NULL) &&
+			 sub.addr)
+			var_walk_unit(b, &sub);
+	}
+	b->v->nr_damaged += got < 0 && !b->lo;
+}
+
+/* What is needed while units are read. */
+static void free_maps(struct var_build *b)
+{
+	free(b->members);
+	free(b->groups);
+	free(b->names);
+	free(b->enums);
+	free(b->group_of.slots);
+	free(b->name_of.slots);
+	free(b->enum_of.slots);
+	var_files_free(b);
+}
+
+/* --- two of them --- */
+
+struct second {
+	struct var_build b;
+	Dwarf *dwarf;
+	pthread_t thread;
+};
+
+static void *walk_second(void *arg)
+{
+	struct second *s = arg;
+	walk_units(&s->b, s->dwarf);
+	free_maps(&s->b);
+	dwarf_end(s->dwarf);
+	return NULL;
+}
+
+/* Where the second half begins; 0 if one thread is to read all. */
+static uint64_t middle_of(Elf *elf)
+{
+	struct cursor info = var_section(elf, ".debug_info");
+	cpu_set_t set;
+	if (info.bad || cursor_left(&info) < var_two_from_bytes ||
+	    sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) < 2)
+		return 0;
+	/* Compressed as once: unpacked by the first handle, for that alone. */
+	if (!var_section(elf, ".zdebug_info").bad ||
+	    !var_section(elf, ".zdebug_str").bad ||
+	    !var_section(elf, ".zdebug_abbrev").bad)
+		return 0;
+	return cursor_left(&info) / 2;
+}
+
+static bool start_second(struct second *s, const struct var_build *b, Elf *elf)
+{
+	sigset_t all, before;
+	*s = (struct second){.b = *b};
+	s->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	if (!s->dwarf)
+		return false;
+	if (!var_build_begin(&s->b)) {
+		dwarf_end(s->dwarf);
+		return false;
+	}
+	/* Signals are the other threads' business. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int error = pthread_create(&s->thread, NULL, walk_second, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!error)
+		return true;
+	dwarf_end(s->dwarf);
+	var_build_drop(&s->b);
+	return false;
+}
+
+/* Would one thread have found all that, too? */
+static bool fits(const struct var_build *x, const struct var_build *y)
+{
+	const struct variables *a = x->v, *b = y->v;
+	uint64_t left = (uint64_t)x->steps_left + y->steps_left;
+	return left >= VAR_MAX_STEPS &&
+	       a->nr_vars + b->nr_vars <= VAR_MAX_VARIABLES &&
+	       x->nr_found + y->nr_found <= VAR_MAX_PLACES &&
+	       a->nr_ops + b->nr_ops <= VAR_MAX_PLACES &&
+	       a->nr_functions + b->nr_functions <= VAR_MAX_FUNCTIONS &&
+	       a->nr_ranges + b->nr_ranges <= VAR_MAX_RANGES &&
+	       a->nr_enumerators + b->nr_enumerators <= VAR_MAX_VARIABLES;
+}
+
+/* --- putting it together --- */
+
+/* @nr of them behind the *nr_ret that are there. */
+static bool append(void **mem, size_t *nr_ret, const void *more, size_t nr,
+		   size_t item)
+{
+	void *all = realloc(*mem, (*nr_ret + nr + 1) * item);
+	if (!all)
+		return false;
+	*mem = all;
+	if (nr)
+		memcpy((char *)all + *nr_ret * item, more, nr * item);
+	*nr_ret += nr;
+	return true;
+}
+
+#define APPEND(to, nr_to, from, nr_from)                                       \
+	append((void **)&(to), &(nr_to), (from), (nr_from), sizeof(*(to)))
+
+/* Numbers of the second half count from the first one's end. */
+static void renumber(struct var_build *s, const struct var_build *b)
+{
+	const struct variables *v = b->v;
+	for (size_t i = 0; i < s->v->nr_vars; i++)
+		if (s->v->vars[i].type.nr_enumerators)
+			s->v->vars[i].type.first_enumerator +=
+				(uint32_t)v->nr_enumerators;
+	for (size_t i = 0; i < s->v->nr_functions; i++)
+		s->v->functions[i].first_range += (uint32_t)v->nr_ranges;
+	for (size_t i = 0; i < s->nr_found; i++) {
+		struct var_place *p = &s->found[i].place;
+		s->found[i].var += (uint32_t)v->nr_vars;
+		if (p->function != VAR_NO_FUNCTION)
+			p->function += (uint32_t)v->nr_functions;
+		if (p->nr_ops)
+			p->first_op += (uint32_t)v->nr_ops;
+	}
+}
+
+static bool join(struct var_build *b, struct var_build *s)
+{
+	struct variables *v = b->v, *w = s->v;
+	renumber(s, b);
+	v->nr_seen += w->nr_seen;
+	v->nr_damaged += w->nr_damaged;
+	v->cut_short |= w->cut_short;
+	v->is_split |= w->is_split;
+	var_strings_join(v, w);
+	return APPEND(v->vars, v->nr_vars, w->vars, w->nr_vars) &&
+	       APPEND(b->found, b->nr_found, s->found, s->nr_found) &&
+	       APPEND(v->ops, v->nr_ops, w->ops, w->nr_ops) &&
+	       APPEND(v->functions, v->nr_functions, w->functions,
+		      w->nr_functions) &&
+	       APPEND(v->ranges, v->nr_ranges, w->ranges, w->nr_ranges) &&
+	       APPEND(v->enumerators, v->nr_enumerators, w->enumerators,
+		      w->nr_enumerators);
+}
+
+static void walk_alone(struct var_build *b, Dwarf *dwarf)
+{
+	b->lo = 0;
+	b->hi = UINT64_MAX;
+	b->reaches_over = NULL;
+	walk_units(b, dwarf);
+	free_maps(b);
+}
+
+void var_walk_file(struct var_build *b, Dwarf *dwarf, Elf *elf)
+{
+	struct second s;
+	atomic_bool reaches_over = false;
+	uint64_t middle = middle_of(elf);
+	b->sections = var_sections_of(elf);
+	b->reaches_over = &reaches_over;
+	b->lo = middle;
+	b->hi = UINT64_MAX;
+	struct var_build fresh = *b;
+	if (!middle || !start_second(&s, b, elf)) {
+		walk_alone(b, dwarf);
+		return;
+	}
+	b->lo = 0;
+	b->hi = middle;
+	walk_units(b, dwarf);
+	free_maps(b);
+	pthread_join(s.thread, NULL);
+	b->no_memory |= s.b.no_memory;
+	if (reaches_over || !fits(b, &s.b)) {
+		var_build_drop(b);
+		*b = fresh;
+		b->no_memory = !var_build_begin(b);
+		if (!b->no_memory)
+			walk_alone(b, dwarf);
+	} else if (!b->no_memory) {
+		b->no_memory = !join(b, &s.b);
+	}
+	var_build_drop(&s.b);
+}
