@@ -54,6 +54,14 @@ int range_image_open(struct range_image *img, Elf *elf, struct smco_err *err);
 int range_image_scan(struct range_image *img, const uint64_t *starts,
 		     size_t nr_starts, struct smco_err *err);
 void range_image_deinit(struct range_image *img);
+/* range-sweep.c: finds instructions, what is branched to and what is taken;
+ * by two threads from so much code on (tests make it small) if there is a CPU
+ * for each. False: no memory. */
+bool range_sweep(struct range_image *img, const uint64_t *starts,
+		 size_t nr_starts);
+extern uint64_t range_sweep_two_from_bytes;
+/* Control may come to @addr, in the text or not. */
+void range_sweep_lead(struct range_image *img, uint64_t addr);
 /* The bytes at @vaddr, @len of them, or NULL if the file has them not. */
 const uint8_t *range_image_at(const struct range_image *img, uint64_t vaddr,
 			      uint64_t len);
