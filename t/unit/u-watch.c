@@ -436,28 +436,36 @@ static void test_four(void)
 		  SMCO_UNSUPPORTED);
 }
 
-/* With the tracer's events: new threads are told of before they run. */
+/* One of the tracer's events: new threads are told of before they run. False:
+ * there is none to come. */
+static bool follow(struct watchpoint *w)
+{
+	struct smco_err err = {0};
+	struct tevent ev;
+	if (tracer_next(tr, smco_now_ns() + NSEC_PER_MSEC, &ev) < 1)
+		return false;
+	if (ev.kind == TEV_TASK_NEW) {
+		if (w)
+			check_int(
+				watchpoint_add_task(w, task_tid(ev.task), &err),
+				0);
+		tracer_resume(tr, ev.task, 0);
+	} else if (ev.kind == TEV_TASK_GONE && w) {
+		watchpoint_drop_task(w, task_tid(ev.task));
+	} else if (ev.kind == TEV_PROC_NEW) {
+		tproc_resume_new(ev.proc);
+	}
+	return true;
+}
+
+/* Until it is done, and the threads that it made are gone. */
 static void run(struct watchpoint *w, puppet_fn fn, long a)
 {
 	struct pollfd fd = {.fd = pup.answer, .events = POLLIN};
-	struct smco_err err = {0};
-	struct tevent ev;
 	puppet_begin(&pup, fn, a, 0);
-	while (poll(&fd, 1, 0) <= 0) {
-		if (tracer_next(tr, smco_now_ns() + NSEC_PER_MSEC, &ev) < 1)
-			break;
-		if (ev.kind == TEV_TASK_NEW) {
-			if (w)
-				check_int(watchpoint_add_task(
-						  w, task_tid(ev.task), &err),
-					  0);
-			tracer_resume(tr, ev.task, 0);
-		} else if (ev.kind == TEV_TASK_GONE && w) {
-			watchpoint_drop_task(w, task_tid(ev.task));
-		} else if (ev.kind == TEV_PROC_NEW) {
-			tproc_resume_new(ev.proc);
-		}
-	}
+	while ((poll(&fd, 1, 0) <= 0 || task_next(tproc_first_task(proc))) &&
+	       follow(w))
+		;
 	puppet_wait(&pup);
 }
 
