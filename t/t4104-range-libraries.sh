@@ -165,7 +165,27 @@ not_its_own() { # on a busy machine it takes longer until one is watched
 }
 ok "what is in its place then is not taken for it" not_its_own
 smco-report run.trace >summary
+# Seven, with four registers: each has a turn.
+in_turns() {
+	local i ms libs=()
+	for i in 1 2 3 4 5 6 7; do
+		"${CC:-cc}" -g -fPIC -shared -DNAME="no$i" -DKIND="$i" \
+			-o "turn$i.so" "$source/plugin.c" || return 1
+		libs+=("$PWD/turn$i.so")
+	done
+	"${CC:-cc}" -D_GNU_SOURCE -g -o many "$source/many.c" || return 1
+	for ms in 4000 12000; do
+		timeout 100 smco-trace -q -m range -t unlimited --var 'inner_*' \
+			--if-available -o run.trace -- ./many "$ms" "${libs[@]}" ||
+			return 1
+		smco-report --ranges --csv --where 'how == "watchpoint"' run.trace |
+			tee table
+		[ "$(grep -c '^"\?inner_no.*,-3,7,' table)" = 7 ] && return
+	done
+	return 1
+}
 if ! grep -q "watchpoints: none" summary; then
+	ok "more libraries than debug registers: in turn" in_turns
 	ok "written through pointers: exactly, each time that it is loaded" written
 fi
 

@@ -179,6 +179,9 @@ struct range_proc {
 	struct linkmap linkmap;
 	bool is_behind; /* libraries came or went, and not all is done */
 	uint64_t next_look_ns;
+	bool is_crowded;  /* more parts have words than there are registers */
+	size_t nr_shares; /* that were given out then */
+	uint64_t next_share_ns;
 };
 
 struct range_monitor {
@@ -277,6 +280,8 @@ void range_watch_start(struct range_monitor *m, struct range_part *rp,
 /* At most @nr registers at a time from now on. */
 void range_watch_allow(struct range_monitor *m, struct range_part *rp,
 		       unsigned nr);
+/* How long a word has one at the least where others wait: arming takes time. */
+uint64_t range_watch_turn_ns(const struct range_monitor *m);
 /* A thread came, before its first instruction, or has ended. */
 void range_watch_task_new(struct range_monitor *m, struct range_part *rp,
 			  pid_t tid);

@@ -15,6 +15,8 @@
 
 /* How often it is asked whether libraries came. */
 #define LOOK_NS (10 * NSEC_PER_MSEC)
+/* How long those have debug registers for which there are not enough. */
+#define SHARE_NS NSEC_PER_SEC
 
 static bool keep(struct range_proc *p, struct range_part *rp)
 {
@@ -34,16 +36,21 @@ static const char *path_for_us(const struct range_proc *p, const char *path,
 	return full;
 }
 
-/* What each may take is divided among those that are there. */
+/* What each may take is divided among those that are there; of more than there
+ * are registers others begin each time. */
 static void share(struct range_monitor *m, struct range_proc *p)
 {
 	unsigned nr = 0, nr_watching = 0, regs = WATCH_REGISTERS;
+	size_t from = 0;
 	for (size_t i = 0; i < p->nr; i++) {
 		nr += !p->part[i]->is_unloaded;
 		nr_watching += p->part[i]->turn_control != NULL;
 	}
-	for (size_t i = 0; i < p->nr; i++) {
-		struct range_part *rp = p->part[i];
+	p->is_crowded = nr_watching > WATCH_REGISTERS;
+	if (p->is_crowded)
+		from = (p->nr_shares += WATCH_REGISTERS) % p->nr;
+	for (size_t k = 0; k < p->nr; k++) {
+		struct range_part *rp = p->part[(from + k) % p->nr];
 		rp->nr_sharing = nr ? nr : 1;
 		if (!rp->turn_control)
 			continue;
@@ -171,6 +178,12 @@ void range_proc_look(struct range_monitor *m, struct range_proc *p,
 	if (now_ns < p->next_look_ns)
 		return;
 	p->next_look_ns = now_ns + LOOK_NS;
+	if (p->is_crowded && now_ns >= p->next_share_ns &&
+	    ledger_room_ns(m->ledger) > 0) {
+		p->next_share_ns =
+			now_ns + max_u64(SHARE_NS, range_watch_turn_ns(m));
+		share(m, p);
+	}
 	p->is_behind |= linkmap_changed(&p->linkmap, p->proc);
 	if (!p->is_behind || ledger_room_ns(m->ledger) < 0 ||
 	    tmaps_read(tproc_pid(p->proc), &maps, NULL))

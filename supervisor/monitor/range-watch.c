@@ -363,7 +363,7 @@ void range_watch_allow(struct range_monitor *m, struct range_part *rp,
 			leave(m, rp, &rp->reg[i], now_ns);
 }
 
-static uint64_t turn_ns(const struct range_monitor *m)
+uint64_t range_watch_turn_ns(const struct range_monitor *m)
 {
 	int64_t target = m->p.target_overhead_ppb;
 	if (target_is_unlimited(target))
@@ -451,7 +451,7 @@ void range_watch_tick(struct range_monitor *m, struct range_part *rp,
 {
 	if (!rp->turn_control || now_ns < rp->watch_due_ns)
 		return;
-	uint64_t run_ns = tproc_cpu_ns(rp->proc), turn = turn_ns(m);
+	uint64_t run_ns = tproc_cpu_ns(rp->proc), turn = range_watch_turn_ns(m);
 	control_tick(rp->turn_control, now_ns,
 		     sat_sub_u64(run_ns, rp->run_watch_ns));
 	rp->run_watch_ns = run_ns;

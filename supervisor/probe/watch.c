@@ -555,7 +555,7 @@ int watchpoint_add_task(struct watchpoint *w, pid_t tid, struct smco_err *err)
 	int64_t limit =
 		w->ws->obj ? w->limit : clamp_i64(w->share, INT64_MIN, w->left);
 	if (limit < 1)
-		return smco_fail(err, SMCO_BUSY, 0,
+		return smco_fail(err, SMCO_SYS, 0,
 				 "the hits that a word may have are fewer than "
 				 "threads");
 	int rc = open_task(w->ws, w->index, tid, limit, &w->task[w->nr_tasks],

@@ -494,7 +494,7 @@ static void test_threads(void)
 	/* And where all have had their part, there is none for another. */
 	if (!watchpoints_have_bpf(ws)) {
 		struct smco_err err = {0};
-		check_int(watchpoint_add_task(w, pup.pid, &err), SMCO_BUSY);
+		check_int(watchpoint_add_task(w, pup.pid, &err), SMCO_SYS);
 	}
 	watchpoint_disarm(w);
 }
