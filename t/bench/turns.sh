@@ -1,8 +1,10 @@
 #!/bin/bash
 # make bench-turns [TARGETS=10] [TURN=1] [TURNS=40] [OPTIONS=]
+#	[WORKLOADS="many-blocks touch-4g"]
 #
-# What 100 000 blocks that are touched all the time lose, in one process: where
-# its memory lies makes more of a difference between two runs than the target.
+# What 100 000 blocks, or 4 GiB, that are touched all the time lose, in one
+# process: where its memory lies makes more of a difference between two runs
+# than the target.
 # In turns of TURN seconds smco-trace, which is attached, works and stands still
 # (SIGSTOP). Each turn of work stands beside the two without around it; of these
 # ratios the median and the quartiles, of the time and of the program's own CPU
@@ -10,14 +12,19 @@
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
 : "${TARGETS:=10}" "${TURN:=1}" "${TURNS:=40}" "${OPTIONS:=}"
+: "${WORKLOADS:=many-blocks}"
 
-turns() { # TARGET
-	"$BUILD/t/fixtures/many-blocks" 100000 100000000 lines >progress &
+start_many-blocks() { "$BUILD/t/fixtures/many-blocks" 100000 100000000 lines >all & }
+start_touch-4g() { "$BUILD/t/fixtures/touch-4g" 4 100000000 lines >all & }
+
+turns() { # WORKLOAD TARGET
+	"start_$1"
 	pid=$!
-	sleep 4
+	until [ "$(wc -l <all)" -gt 10 ]; do sleep 0.2; done
+	sleep 2
 	# A background job of a script ignores SIGINT.
 	# shellcheck disable=SC2086 # options are split
-	"$BUILD/smco-trace" -q -t "$1" -o t.trace $OPTIONS -p $pid 2>err &
+	"$BUILD/smco-trace" -q -t "$2" -o t.trace $OPTIONS -p $pid 2>err &
 	local smco=$! end
 	sleep 3
 	: >marks
@@ -40,11 +47,12 @@ turns() { # TARGET
 	[ $end -eq 0 ] || fail "smco-trace has left with status $end"
 }
 
-# row TARGET - from marks, lines and t.trace.
+# row WORKLOAD TARGET - from marks, all and t.trace.
 row() {
+	grep -v ready all >progress
 	"$BUILD/smco-report" --json t.trace >report.json 2>err || fail "no report"
 	perl -MJSON::PP -e '
-	my ($target) = @ARGV;
+	my ($workload, $target) = @ARGV;
 	open my $f, "<", "progress" or die;
 	my @line = map { [split] } <$f>;
 	pop @line; # cut short
@@ -80,20 +88,22 @@ row() {
 	}
 	open $f, "<", "report.json" or die;
 	my $ppb = decode_json(do { local $/; <$f> })->{overhead}{overhead_ppb};
-	printf "| %s | %d | %s | %s | %.1f |\n", $target, scalar @with, @cell,
-		2 * $ppb / 1e7;' "$1"
+	printf "| %s | %s | %d | %s | %s | %.1f |\n", $workload, $target, scalar @with, @cell,
+		2 * $ppb / 1e7;' "$1" "$2"
 }
 
 {
 	echo
 	echo "## $(date -u +%Y-%m-%d), $(nproc) CPUs, Linux $(uname -r): in turns"
 	echo
-	echo "100 000 blocks, \`smco-trace -t TARGET $OPTIONS\`, every other $TURN s at work."
+	echo "\`smco-trace -t TARGET $OPTIONS\`, every other $TURN s at work."
 	echo
-	echo "| target % | turns | time % | quartiles | CPU % | quartiles | ledger x 2 % |"
-	echo "| --- | --- | --- | --- | --- | --- | --- |"
+	echo "| workload | target % | turns | time % | quartiles | CPU % | quartiles | ledger x 2 % |"
+	echo "| --- | --- | --- | --- | --- | --- | --- | --- |"
 } | tee -a "$RESULTS"
-for target in $TARGETS; do
-	turns "$target"
-	row "$target" | tee -a "$RESULTS"
+for workload in $WORKLOADS; do
+	for target in $TARGETS; do
+		turns "$workload" "$target"
+		row "$workload" "$target" | tee -a "$RESULTS"
+	done
 done
