@@ -14,14 +14,18 @@ double diff_relative(const struct diff_measure *m)
 			: copysign(INFINITY, m->test.change);
 }
 
-/* How far the mean of a side may be off by itself. */
-static double mean_error(const struct diff_side *s, const struct diff_entry *e,
-			 enum diff_metric metric)
+/* How far the mean of a side may be off by itself; with one run a side also
+ * what the next one would not need to have. */
+static double mean_error(const struct diff *d, const struct diff_side *s,
+			 const struct diff_entry *e, enum diff_metric metric)
 {
 	double sum = 0;
-	for (size_t i = 0; e && i < s->nr_runs; i++)
-		if (e->in_run[i])
-			sum += e->in_run[i]->error[metric];
+	for (size_t i = 0; e && i < s->nr_runs; i++) {
+		const struct diff_item *item = e->in_run[i];
+		if (item)
+			sum += item->error[metric] +
+			       (d->is_judged ? 0 : item->chance[metric]);
+	}
 	return sum / (double)s->nr_runs;
 }
 
@@ -61,11 +65,17 @@ static bool has_variables(const struct diff_side *s)
 	return false;
 }
 
-double diff_length_differs(const struct diff *d, enum diff_metric metric)
+/* Naps last longer where everything does, and so does what counts time: of
+ * single runs the share by which they do. */
+static double length_differs(const struct diff *d, const struct diff_change *c,
+			     enum diff_metric metric)
 {
 	const struct diff_side *s = d->side;
+	const struct diff_item *item =
+		c->item[DIFF_BASE] ? c->item[DIFF_BASE] : c->item[DIFF_NEW];
 	if (d->is_judged || !s[DIFF_BASE].nr_runs || !s[DIFF_NEW].nr_runs ||
-	    (metric != DIFF_BYTE_SECONDS && metric != DIFF_LONGEST))
+	    (metric != DIFF_BYTE_SECONDS && metric != DIFF_LONGEST &&
+	     !(metric == DIFF_COUNT && item && item->is_time)))
 		return 0;
 	double base = (double)s[DIFF_BASE].run[0].duration_ns;
 	double new = (double)s[DIFF_NEW].run[0].duration_ns;
@@ -92,7 +102,7 @@ static void measure(const struct diff *d, struct diff_change *c,
 		nr[i] = diff_values(s, c->entry[i], metric, v[i]);
 		if (nr[i])
 			m->side[i] = sample_of(v[i], nr[i]);
-		error[i] = mean_error(s, c->entry[i], metric);
+		error[i] = mean_error(d, s, c->entry[i], metric);
 	}
 	m->is_known = nr[DIFF_BASE] && nr[DIFF_NEW];
 	if (!m->is_known)
@@ -108,7 +118,8 @@ static void measure(const struct diff *d, struct diff_change *c,
 	double change = fabs(m->test.change);
 	double least = d->least_change;
 	if (m->side[DIFF_NEW].mean > 0)
-		least += diff_length_differs(d, metric);
+		m->by_length = length_differs(d, c, metric);
+	least += m->by_length;
 	m->has_changed = change >= diff_metric[metric].least && change > off &&
 			 fabs(diff_relative(m)) >= least;
 }

@@ -163,6 +163,11 @@ static void take_sum(struct diff_item *item, const struct nap_sum *sum)
 	item->value[DIFF_UNUSED] = (double)sum->unused_bytes;
 	item->value[DIFF_LONGEST] = (double)sum->longest_ns;
 	item->error[DIFF_LONGEST] = (double)sum->longest_error_ns;
+	item->chance[DIFF_BYTE_SECONDS] = sum->brief_byte_seconds;
+	item->chance[DIFF_UNUSED] = (double)sum->brief_unused_bytes;
+	/* All of them are brief? Then the longest is. */
+	if (sum->brief_byte_seconds >= sum->byte_seconds)
+		item->chance[DIFF_LONGEST] = (double)sum->longest_ns;
 }
 
 static void take_totals(struct diff_item *item, const struct ev_site *t)
@@ -207,9 +212,11 @@ static void join(struct diff_item *to, struct diff_item *from)
 				continue;
 			to->value[i] = from->value[i];
 			to->error[i] = from->error[i];
+			to->chance[i] = from->chance[i];
 		} else {
 			to->value[i] += from->value[i];
 			to->error[i] += from->error[i];
+			to->chance[i] += from->chance[i];
 		}
 	}
 	to->nr_allocs += from->nr_allocs;
@@ -343,6 +350,13 @@ static int take_phases(const struct summary *s, struct diff_pool *pool,
 	return SMCO_OK;
 }
 
+/* Not the program's doing. */
+static bool is_the_machines(enum counts_role role)
+{
+	return role == ROLE_SWITCHES || role == ROLE_MIGRATIONS ||
+	       role == ROLE_MAJOR_FAULTS;
+}
+
 /* Of each event what it came to, as if counted all the time. */
 static int take_counters(const struct summary *s, struct diff_pool *pool,
 			 struct diff_run *run)
@@ -358,6 +372,10 @@ static int take_counters(const struct summary *s, struct diff_pool *pool,
 			 *e->unit ? " (" : "", e->unit, *e->unit ? ")" : "");
 		item->name = diff_pool_text(pool, name);
 		item->value[DIFF_COUNT] = c->total[i].scaled * e->scale;
+		item->is_time = e->role == ROLE_TSC || e->role == ROLE_CYCLES ||
+				e->role == ROLE_TASK_CLOCK;
+		if (is_the_machines(e->role))
+			item->chance[DIFF_COUNT] = item->value[DIFF_COUNT];
 	}
 	return SMCO_OK;
 }

@@ -84,6 +84,10 @@ struct diff_item {
 	const char *about; /* in the pool; of a mistake what it is, or NULL */
 	double value[DIFF_NR_METRICS]; /* NAN = unknown here */
 	double error[DIFF_NR_METRICS]; /* the truth is within +- this */
+	/* What a second run of the same need not have: naps just long enough
+	 * to be told of, what the machine did to the program. */
+	double chance[DIFF_NR_METRICS];
+	bool is_time; /* a counter of time, which passes in any case */
 	/* Of a site, how much of it was watched; of a variable, the time that
 	 * it was there and watched, in ns: */
 	uint64_t nr_allocs, nr_watched;

@@ -116,11 +116,12 @@ const char *diff_words_why_not(const struct diff *d, enum diff_metric metric,
 	if (fabs(m->test.change) < diff_metric[metric].least ||
 	    fabs(diff_relative(m)) < d->least_change)
 		return "small";
-	if (fabs(diff_relative(m)) <
-	    d->least_change + diff_length_differs(d, metric))
+	if (fabs(diff_relative(m)) < d->least_change + m->by_length)
 		return "as the runs' lengths";
-	return isnan(m->test.p) ? "within the naps' errors"
-				: "not sure among so many";
+	if (!isnan(m->test.p))
+		return "not sure among so many";
+	return metric == DIFF_COUNT ? "the machine's doing"
+				    : "within the naps' errors";
 }
 
 const char *diff_words_name(const struct diff_change *c)
@@ -201,9 +202,12 @@ static bool note_noise(const struct diff *d, char *buf)
 		return false;
 	snprintf(buf, NOTE_MAX,
 		 "one run a side: noise cannot be judged. Changes below %.3g "
-		 "%%, of naps as much more as the runs differ in length, or "
-		 "within the naps' own errors, are not shown (--all); repeat "
-		 "the runs to know more (--base, --new)",
+		 "%%, of naps and time as much more as the runs differ in "
+		 "length, or within the naps' own errors, naps just long "
+		 "enough to be "
+		 "told of, and what the machine does to a program (context "
+		 "switches, migrations, major faults) are not shown (--all); "
+		 "repeat the runs to know more (--base, --new)",
 		 100 * d->least_change);
 	return true;
 }

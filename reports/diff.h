@@ -42,6 +42,7 @@ struct diff_measure {
 	bool is_known; /* on both sides */
 	bool has_changed;
 	struct sample side[DIFF_SIDES];
+	double by_length; /* share that the runs' lengths explain */
 	struct welch
 		test; /* low, high and p NAN if there is nothing to judge by */
 };
@@ -133,9 +134,6 @@ bool diff_is_told(const struct diff_change *c);
 /* What may be a mistake about @c's variable on @side, or NULL. */
 const char *diff_mistake(const struct diff *d, const struct diff_change *c,
 			 int side);
-/* Of single runs: by what share they differ in length, which naps' times may do
- * for no other reason. 0 of other metrics, and where runs are repeated. */
-double diff_length_differs(const struct diff *d, enum diff_metric metric);
 /* Change as a share of the base: 0.1 = a tenth more; INFINITY from nothing. */
 double diff_relative(const struct diff_measure *m);
 

@@ -64,21 +64,27 @@ static bool same_object(const struct model_nap *a, const struct model_nap *b)
 /* ----------------------------------------------------------------- sums --- */
 
 static void sum_nap(struct nap_sum *sum, const struct ev_nap *nap,
-		    bool new_object)
+		    bool new_object, uint64_t brief_ns)
 {
 	enum nap_end end = model_nap_end(nap);
+	double byte_seconds = (double)nap->size * (double)nap->length_ns / 1e9;
+	bool is_brief = nap->length_ns < brief_ns;
 	sum->nr++;
 	sum->nr_objects += new_object;
 	sum->nr_never_accessed += !!(nap->flags & NAP_NEVER_ACCESSED);
 	sum->nr_by_end[end]++;
 	if (end == END_NEVER)
 		sum->unused_bytes += nap->size;
+	if (end == END_NEVER && is_brief)
+		sum->brief_unused_bytes += nap->size;
 	sum->nr_writes_only += !!(nap->flags & NAP_WRITES_ONLY);
 	if (nap->length_ns > sum->longest_ns) {
 		sum->longest_ns = nap->length_ns;
 		sum->longest_error_ns = nap->error_ns;
 	}
-	sum->byte_seconds += (double)nap->size * (double)nap->length_ns / 1e9;
+	sum->byte_seconds += byte_seconds;
+	if (is_brief)
+		sum->brief_byte_seconds += byte_seconds;
 	sum->error_byte_seconds +=
 		(double)nap->size * (double)nap->error_ns / 1e9;
 }
@@ -89,6 +95,7 @@ struct passed {
 	struct model_nap added; /* of those that count */
 	bool has_last, has_added;
 	bool is_suppressed; /* the last one's site */
+	uint64_t brief_ns;  /* naps that are shorter are brief */
 };
 
 static int add_nap(struct summary *s, struct passed *before,
@@ -103,10 +110,10 @@ static int add_nap(struct summary *s, struct passed *before,
 		if (shelf_add(&s->naps, n))
 			return SMCO_NOMEM;
 	}
-	sum_nap(&stack->sum, &n->nap, is_new);
-	sum_nap(&s->sum, &n->nap, is_new);
+	sum_nap(&stack->sum, &n->nap, is_new, before->brief_ns);
+	sum_nap(&s->sum, &n->nap, is_new, before->brief_ns);
 	if (p)
-		sum_nap(&p->sum, &n->nap, is_new);
+		sum_nap(&p->sum, &n->nap, is_new, before->brief_ns);
 	before->added = *n;
 	before->has_added = true;
 	return model_culprits_take(s, n);
@@ -124,7 +131,7 @@ static int pass_nap(struct summary *s, struct passed *before,
 		before->is_suppressed = suppress_matches(
 			suppress, stack->frames, stack->nr_frames);
 	if (before->is_suppressed)
-		sum_nap(&s->suppressed, &n->nap, is_new);
+		sum_nap(&s->suppressed, &n->nap, is_new, before->brief_ns);
 	else if (!select_nap(&s->select, s, n))
 		s->nr_left_out++;
 	else
@@ -173,7 +180,10 @@ static int drop_superseded(struct spill *read, struct spill *naps)
 int model_naps_finish(struct summary *s)
 {
 	struct spill naps;
-	struct passed before = {0};
+	uint64_t nap_ns = model_meta_u64(s, "nap_ns", 0);
+	struct passed before = {.brief_ns = nap_ns > UINT64_MAX / 2
+						    ? UINT64_MAX
+						    : nap_ns + nap_ns / 2};
 	struct model_nap nap;
 	spill_init(&naps, sizeof(nap), memory(s), compare_naps, NULL);
 	int rc = drop_superseded(&s->read_naps, &naps);

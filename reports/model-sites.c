@@ -37,6 +37,8 @@ static void sum_add(struct nap_sum *to, const struct nap_sum *from)
 	}
 	to->byte_seconds += from->byte_seconds;
 	to->error_byte_seconds += from->error_byte_seconds;
+	to->brief_unused_bytes += from->brief_unused_bytes;
+	to->brief_byte_seconds += from->brief_byte_seconds;
 }
 
 struct site_key {

@@ -51,6 +51,10 @@ struct nap_sum {
 	uint64_t longest_error_ns; /* the longest is within +- this */
 	double byte_seconds;
 	double error_byte_seconds; /* it is within +- this */
+	/* Of naps so short that another run of the same might have had none:
+	 * less than half as long again as the shortest that are told of. */
+	uint64_t brief_unused_bytes;
+	double brief_byte_seconds;
 };
 
 /* One allocation stack id as the trace has it. */

@@ -39,7 +39,9 @@ struct sample_session {
 	size_t nr;
 	unsigned armed;	       /* percent of known blocks; 0 = 100 */
 	unsigned duration_ms;  /* 0 = 60 s */
-	uint64_t instructions; /* 0 = no counters; task-clock is always 1 s */
+	uint64_t instructions; /* 0 = no counters */
+	uint64_t switches;     /* of them; 0 = not counted */
+	unsigned clock_ms;     /* task-clock; 0 = 1 s */
 	const struct sample_variable *variable;
 	size_t nr_variables;
 	bool cut; /* without an end */
@@ -132,6 +134,11 @@ static inline void sample_counters(struct trace_writer *w,
 	trace_put_meta(w, "counter.0.0.role", "instructions");
 	trace_put_meta(w, "counter.1.0", "task-clock");
 	trace_put_meta(w, "counter.1.0.unit", "ns");
+	trace_put_meta(w, "counter.1.0.role", "task-clock");
+	if (s->switches) {
+		trace_put_meta(w, "counter.2.0", "context-switches");
+		trace_put_meta(w, "counter.2.0.role", "switches");
+	}
 	struct ev_counts counts = {7,
 				   1,
 				   SAMPLE_MS(end_ms),
@@ -140,8 +147,11 @@ static inline void sample_counters(struct trace_writer *w,
 				   {s->instructions / 2}};
 	SAMPLE_PUT(w, EV_COUNTS, end_ms, 0, counts);
 	counts.missed_ns = 0;
-	counts.value[0] = SAMPLE_MS(1000);
+	counts.value[0] = SAMPLE_MS(s->clock_ms ? s->clock_ms : 1000);
 	SAMPLE_PUT(w, EV_COUNTS, end_ms, 1, counts);
+	counts.value[0] = s->switches;
+	if (s->switches)
+		SAMPLE_PUT(w, EV_COUNTS, end_ms, 2, counts);
 }
 
 static inline void sample_variable_put(struct trace_writer *w, uint32_t id,

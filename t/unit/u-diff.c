@@ -115,6 +115,62 @@ static void single(void)
 	diff_deinit(&d);
 }
 
+static const char *counter(const char *name)
+{
+	for (size_t i = 0; i < d.nr_changes; i++) {
+		const struct diff_item *item = d.change[i].item[DIFF_BASE];
+		if (d.change[i].kind == DIFF_COUNTER && item &&
+		    !strncmp(item->name, name, strlen(name)))
+			return diff_verdict_name(d.change[i].verdict);
+	}
+	return "not there";
+}
+
+/* What the next run of the same might have or not is no change of one run a
+ * side; of several it is. */
+static void by_chance(void)
+{
+	struct sample_session *base =
+		SESSION(SITE("brief@a.c:1", 1 << 20, 2, 1400),
+			SITE("kept@a.c:2", 1 << 20, 2, 1400),
+			SITE("long@a.c:3", 1 << 20, 2, 1600));
+	struct sample_session *new =
+		SESSION(SITE("brief@a.c:1", 1 << 20, 0, 0, .allocs = 2),
+			SITE("kept@a.c:2", 1 << 20, 2, 1500),
+			SITE("long@a.c:3", 1 << 20, 0, 0, .allocs = 2));
+	base->instructions = new->instructions = 2000000;
+	base->switches = 1000;
+	new->switches = 3000;
+	new->clock_ms = 1200;
+	add(DIFF_BASE, base);
+	add(DIFF_NEW, new);
+	compare(0.05);
+	check_str(VERDICT("brief"), "same");
+	check_str(VERDICT("kept"), "same"); /* 7 % */
+	check_str(VERDICT("long"), "gone");
+	check_str(counter("context-switches"), "same");
+	check_str(counter("instructions"), "same");
+	check_str(counter("task-clock"), "grown"); /* in no more time */
+	diff_deinit(&d);
+
+	new->duration_ms = 72000;
+	add(DIFF_BASE, base);
+	add(DIFF_NEW, new);
+	compare(0.05);
+	check_str(counter("task-clock"), "same");
+	diff_deinit(&d);
+
+	for (int i = 0; i < 3; i++) {
+		add(DIFF_BASE, base);
+		add(DIFF_NEW, new);
+	}
+	compare(0.05);
+	check_str(VERDICT("brief"), "gone");
+	check_str(counter("context-switches"), "grown");
+	check_str(counter("task-clock"), "grown");
+	diff_deinit(&d);
+}
+
 /* Of one run a side: naps are longer where the whole run is. */
 static void longer(void)
 {
@@ -539,6 +595,7 @@ int main(void)
 {
 	path = scratch_path("x.trace");
 	single();
+	by_chance();
 	longer();
 	repeated();
 	many();
