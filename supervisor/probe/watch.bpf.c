@@ -88,10 +88,13 @@ static __always_inline long read_word(const struct watch_word *w, __u64 *ret)
 	}
 }
 
-/* Do all pointers still lead there? As long as they do so behind the read, too,
- * it was of what they lead to. */
-static __always_inline int is_reached(const struct watch_word *w)
+/* Do all pointers to word @k still lead there? As long as they do so behind the
+ * read, too, it was of what they lead to. Global for the verifier, as above. */
+__noinline int is_reached(__u32 k)
 {
+	struct watch_word *w = bpf_map_lookup_elem(&words, &k);
+	if (!w)
+		return 0;
 	for (__u32 i = 0; i < WATCH_GUARDS && i < w->nr_guards; i++) {
 		__u64 now = 0;
 		if (bpf_probe_read_user(&now, 8,
@@ -109,7 +112,7 @@ SEC("perf_event") int watch_hit(struct bpf_perf_event_data *ctx)
 	__u64 v = 0;
 	if (!w)
 		return 1;
-	if (!is_reached(w) || read_word(w, &v) || !is_reached(w)) {
+	if (!is_reached(k) || read_word(w, &v) || !is_reached(k)) {
 		__sync_fetch_and_add(&w->nr_unread, 1);
 	} else {
 		for (__u32 i = 0; i < WATCH_FIELDS && i < w->nr_parts; i++)
