@@ -79,9 +79,11 @@ struct var_build {
 	void *want_ctx;
 	uint32_t steps_left;
 	/* Of two threads that read a file: the units whose DIEs begin here are
-	 * this one's. What the other one's are needed for is not found. */
+	 * this one's. What the other one's are needed for is not found: that is
+	 * marked in the first one's reaches_over. */
 	uint64_t lo, hi;
-	atomic_bool *reaches_over;	   /* NULL: there is one */
+	atomic_bool reaches_over;
+	atomic_bool *over;		   /* NULL: there is one thread */
 	const char *last_file, *last_copy; /* see var_file */
 	struct var_files {
 		const char **name; /* by number; NULL: libdw knows better */

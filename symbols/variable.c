@@ -62,8 +62,7 @@ const char *var_file(struct var_build *b, const char *file)
 
 bool var_step(struct var_build *b)
 {
-	if (b->reaches_over &&
-	    atomic_load_explicit(b->reaches_over, memory_order_relaxed))
+	if (b->over && atomic_load_explicit(b->over, memory_order_relaxed))
 		return false; /* all is read anew */
 	if (b->steps_left && !b->no_memory) {
 		b->steps_left--;

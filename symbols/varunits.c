@@ -30,12 +30,11 @@ static bool is_mine(const struct var_build *b, uint64_t place)
 void var_refers(struct var_build *b, const Dwarf_Die *die, Dwarf_Die *origin)
 {
 	Dwarf_Die cu;
-	if (!b->reaches_over || origin->cu == die->cu)
+	if (!b->over || origin->cu == die->cu)
 		return;
 	if (dwarf_cu_getdwarf(origin->cu) != dwarf_cu_getdwarf(die->cu) ||
 	    !dwarf_diecu(origin, &cu, NULL, NULL) || !is_mine(b, place_of(&cu)))
-		atomic_store_explicit(b->reaches_over, true,
-				      memory_order_relaxed);
+		atomic_store_explicit(b->over, true, memory_order_relaxed);
 }
 
 static void walk_units(struct var_build *b, Dwarf *dwarf)
@@ -205,7 +204,7 @@ static void walk_alone(struct var_build *b, Dwarf *dwarf)
 {
 	b->lo = 0;
 	b->hi = UINT64_MAX;
-	b->reaches_over = NULL;
+	b->over = NULL;
 	walk_units(b, dwarf);
 	free_maps(b);
 }
@@ -213,10 +212,9 @@ static void walk_alone(struct var_build *b, Dwarf *dwarf)
 void var_walk_file(struct var_build *b, Dwarf *dwarf, Elf *elf)
 {
 	struct second s;
-	atomic_bool reaches_over = false;
 	uint64_t middle = middle_of(elf);
 	b->sections = var_sections_of(elf);
-	b->reaches_over = &reaches_over;
+	b->over = &b->reaches_over;
 	b->lo = middle;
 	b->hi = UINT64_MAX;
 	struct var_build fresh = *b;
@@ -230,7 +228,7 @@ void var_walk_file(struct var_build *b, Dwarf *dwarf, Elf *elf)
 	free_maps(b);
 	pthread_join(s.thread, NULL);
 	b->no_memory |= s.b.no_memory;
-	if (reaches_over || !fits(b, &s.b)) {
+	if (b->reaches_over || !fits(b, &s.b)) {
 		var_build_drop(b);
 		*b = fresh;
 		b->no_memory = !var_build_begin(b);
