@@ -13,6 +13,7 @@
 #	--strict	lengths within 5 % or 20 ms, whichever is more, instead
 #			of within the error that the report states itself,
 #			and 50 ms for what a busy machine delays
+#	--lengths SHARE	least share of the lengths that have to be right (1)
 #	--from NS	judge recall only for pauses that start later
 #			(CLOCK_MONOTONIC; for attaching)
 #
@@ -32,8 +33,8 @@ use Getopt::Long;
 use JSON::PP;
 use List::Util qw(max min);
 
-my ($threshold_ms, $recall_want, $min_size, $kinds, $from, $strict) =
-	(1000, 1, 8192, '', 0, 0);
+my ($threshold_ms, $recall_want, $min_size, $kinds, $from, $strict, $right) =
+	(1000, 1, 8192, '', 0, 0, 1);
 GetOptions(
 	'threshold=f' => \$threshold_ms,
 	'recall=f'    => \$recall_want,
@@ -41,6 +42,7 @@ GetOptions(
 	'kinds=s'     => \$kinds,
 	'strict'      => \$strict,
 	'from=i'      => \$from,
+	'lengths=f'   => \$right,
 ) && @ARGV == 2 or die "usage: nap-check.pl [OPTIONS] TRUTH REPORT\n";
 my $threshold = $threshold_ms * 1e6;
 my %judged = map { $_ => 1 } split /,/, $kinds;
@@ -202,5 +204,5 @@ printf "naps: %d of %d found (%.2f %%), %d false, %d of %d lengths wrong, " .
 	"%d split, %d foreign\n", $found, $due, 100 * $recall, $false, $wrong,
 	$matched, $split, $foreign;
 # A truth without pauses, or a report without naps, proves nothing.
-exit !($due && @naps && $recall >= $recall_want && !$false && !$wrong &&
-	!$split);
+exit !($due && @naps && $recall >= $recall_want && !$false && !$split &&
+	$matched - $wrong >= $right * $matched);

@@ -13,8 +13,9 @@ prereq_BITS() {
 
 # works_without WHAT MECHANISM [AS...]
 works_without() {
-	local what=$1 mechanism=$2
+	local what=$1 mechanism=$2 right=1
 	shift 2
+	[ "$mechanism" != bits ] || right=$(lengths_by_bits)
 	"$@" env DENY="$what" LD_PRELOAD="$PWD/deny.so" "$BUILD/smco-trace" -q \
 		-t 100 --nap 300ms -o w.trace -- sh -c 'echo "<$LD_PRELOAD$DENY>" >&2
 		"$0" -n 60 -t 300 -m 50 -j 2 -i -d 2500 -s 7; exit 7' \
@@ -26,7 +27,7 @@ works_without() {
 		smco-report w.trace >report || return
 	cat report
 	perl "$SRC/t/nap-check.pl" --threshold 300 --recall 0.2 \
-		--kinds read,write,syscall,never truth report.json &&
+		--lengths "$right" --kinds read,write,syscall,never truth report.json &&
 		grep -q "^mechanism *$mechanism:" report &&
 		grep -q '^overhead *[0-9.]* % of at most 100 %' report &&
 		grep -q '^ *stops [0-9.]* %' report

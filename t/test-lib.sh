@@ -74,6 +74,16 @@ prereq_PTRACE() {
 		kill 9, $p; waitpid $p, 0; exit $r != 0'
 }
 
+# lengths_by_bits - the share of naps whose lengths are as said (nap-check.pl):
+# all, but where DAMON takes accessed bits away, and gives old ones back.
+lengths_by_bits() {
+	if ps -e -o comm= | grep -q '^kdamond'; then
+		echo 0.98
+	else
+		echo 1
+	fi
+}
+
 # wait_for SECONDS COMMAND... - until it succeeds. On a machine with nothing else
 # to do it does within that time: how much longer it takes on others is nothing
 # that a test is about.
