@@ -77,7 +77,7 @@ prereq_PTRACE() {
 # lengths_by_bits - the share of naps whose lengths are as said (nap-check.pl):
 # all, but where DAMON takes accessed bits away, and gives old ones back.
 lengths_by_bits() {
-	if ps -e -o comm= | grep -q '^kdamond'; then
+	if pgrep '^kdamond' >/dev/null; then
 		echo 0.98
 	else
 		echo 1
