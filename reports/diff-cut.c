@@ -73,6 +73,56 @@ static int mark_run(struct diff_side *s, size_t k)
 	return rc;
 }
 
+/* How much of @run's that was cut begins like @whole, of @metric. */
+static double cut_value(const struct diff_run *run, const struct hindex *index,
+			const struct diff_item *whole, enum diff_metric metric)
+{
+	double sum = 0;
+	uint64_t hash = 0;
+	for (size_t i = 0; i + 1 < whole->nr_frames; i++) {
+		struct cut_key key = {run, whole, i + 1};
+		uint32_t found;
+		hash = diff_frame_hash(hash, &whole->frames[i]);
+		if (hindex_find(index, hash, is_cut_off, &key, &found))
+			sum += run->item[found].value[metric];
+	}
+	return sum;
+}
+
+/* Run @run of @side hides nothing of what has no stack there that was cut. */
+static void mark_hidden_in(struct diff *d, int side, const struct diff_run *run,
+			   const struct hindex *index)
+{
+	for (size_t i = 0; i < d->nr_changes; i++) {
+		struct diff_change *c = &d->change[i];
+		if (c->kind != DIFF_SITE || c->entry[side])
+			continue;
+		const struct diff_item *item = c->item[!side];
+		c->is_hidden &= cut_value(run, index, item, DIFF_ALLOCS) >
+				DIFF_CUT_MATTERS * item->value[DIFF_ALLOCS];
+	}
+}
+
+int diff_mark_hidden(struct diff *d)
+{
+	int rc = SMCO_OK;
+	for (size_t i = 0; i < d->nr_changes; i++) {
+		struct diff_change *c = &d->change[i];
+		c->is_hidden = c->kind == DIFF_SITE &&
+			       !(c->entry[DIFF_BASE] && c->entry[DIFF_NEW]);
+	}
+	for (int side = 0; side < DIFF_SIDES; side++)
+		for (size_t k = 0; k < d->side[side].nr_runs && !rc; k++) {
+			const struct diff_run *run = &d->side[side].run[k];
+			struct hindex index = {0};
+			rc = index_stacks(run, &index);
+			if (!rc)
+				mark_hidden_in(d, side, run, &index);
+			hindex_free(&index);
+		}
+	return rc;
+}
+
 int diff_mark_cut(struct diff_side *s)
 {
 	int rc = SMCO_OK;

@@ -203,7 +203,7 @@ void diff_print_html(const struct diff *d, const struct diff_rules *rules,
 	table(out, &d->change[0], true);
 	fputs("</section>\n", out);
 	for (size_t i = 1; i < d->nr_changes; i++) {
-		if (!diff_is_told(&d->change[i]) && !style->all)
+		if (!d->change[i].is_told && !style->all)
 			continue;
 		if (style->max_changes && i > style->max_changes)
 			rest++;

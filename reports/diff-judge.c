@@ -281,13 +281,6 @@ static bool is_without(const struct diff *d, const struct diff_change *c,
 	return has_variables(s);
 }
 
-bool diff_is_told(const struct diff_change *c)
-{
-	return c->verdict != VERDICT_SAME &&
-	       !(c->kind == DIFF_VARIABLE &&
-		 (c->verdict == VERDICT_NEW || c->verdict == VERDICT_GONE));
-}
-
 const char *diff_mistake(const struct diff *d, const struct diff_change *c,
 			 int side)
 {
@@ -303,17 +296,37 @@ static bool is_of_naps(enum diff_metric m)
 	return m == DIFF_BYTE_SECONDS || m == DIFF_UNUSED || m == DIFF_LONGEST;
 }
 
+/* May stacks that were not read to their end have the rest of it? */
+static bool is_cut(const struct diff_change *c)
+{
+	bool cut = c->is_hidden;
+	for (int i = 0; i < DIFF_SIDES; i++)
+		cut |= c->entry[i] && c->entry[i]->is_cut;
+	return cut;
+}
+
 /* Is it known on both sides what it has? Not if it may be one of several on the
  * other, nor if it was cut and others begin like it, whichever it is laid
  * against. */
 static bool is_comparable(const struct diff_change *c)
 {
-	if (c->how == MATCH_NONE && c->ambiguous)
+	return !(c->how == MATCH_NONE && c->ambiguous) && !is_cut(c);
+}
+
+bool diff_judge_is_told(const struct diff *d, const struct diff_change *c)
+{
+	switch (c->verdict) {
+	case VERDICT_SAME:
 		return false;
-	for (int i = 0; i < DIFF_SIDES; i++)
-		if (c->entry[i] && c->entry[i]->is_cut)
-			return false;
-	return true;
+	case VERDICT_NEW:
+	case VERDICT_GONE:
+		return c->kind != DIFF_VARIABLE;
+	case VERDICT_UNSURE:
+		return d->is_judged || c->kind != DIFF_SITE ||
+		       (!is_cut(c) && c->measure[c->by].is_known);
+	default:
+		return true;
+	}
 }
 
 /* Blocks of unknown stacks: more or fewer of them are more or less known. */

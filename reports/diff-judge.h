@@ -17,5 +17,11 @@ int diff_judge_measure(struct diff *d);
  * by. */
 enum diff_verdict diff_judge_verdict(const struct diff *d,
 				     struct diff_change *c);
+/*
+ * Is it shown unless everything is, by its verdict? Not what stayed, no
+ * variable only for being new or gone, and of one run a side no site whose
+ * stack was cut in one of them: how many are is chance.
+ */
+bool diff_judge_is_told(const struct diff *d, const struct diff_change *c);
 
 #endif

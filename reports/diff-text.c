@@ -267,7 +267,7 @@ static void changes(const struct diff *d, const struct diff_style *st)
 	size_t rest = 0;
 	for (size_t i = 1; i < d->nr_changes; i++) {
 		const struct diff_change *c = &d->change[i];
-		if (!diff_is_told(c) && !st->all)
+		if (!c->is_told && !st->all)
 			break;
 		if (st->max_changes && i > st->max_changes)
 			rest++;

@@ -156,6 +156,9 @@ const char *diff_words_match(const struct diff_change *c)
 		if (c->entry[i] && c->entry[i]->is_cut && c->how != MATCH_CUT)
 			return "by what is known of stacks that were not read "
 			       "to their end";
+	if (c->is_hidden)
+		return "not at all: it may be among stacks that were not read "
+		       "to their end";
 	if (c->how == MATCH_NONE)
 		return c->ambiguous ? "not at all: several look alike on the "
 				      "other side"

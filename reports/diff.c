@@ -168,10 +168,6 @@ static double value_in(const struct diff_entry *entry, size_t run,
 	return diff_metric[metric].absent_is_zero ? 0 : NAN;
 }
 
-/* Cut stacks that may belong to a thing matter if they have more than a tenth
- * of what it has. */
-#define CUT_MATTERS 0.1
-
 size_t diff_values(const struct diff_side *side, const struct diff_entry *entry,
 		   enum diff_metric metric, double *v)
 {
@@ -181,7 +177,8 @@ size_t diff_values(const struct diff_side *side, const struct diff_entry *entry,
 		most = fmax(most, value_in(entry, i, metric));
 	for (size_t i = 0; i < side->nr_runs; i++) {
 		double value = value_in(entry, i, metric);
-		bool cut = entry && entry->cut[i][metric] > CUT_MATTERS * most;
+		bool cut = entry &&
+			   entry->cut[i][metric] > DIFF_CUT_MATTERS * most;
 		if (!isnan(value) && !cut)
 			v[nr++] = value;
 	}
@@ -196,8 +193,7 @@ static int compare_changes(const void *va, const void *vb)
 	const struct diff_change *a = va, *b = vb;
 	if ((a->kind == DIFF_RUN) != (b->kind == DIFF_RUN))
 		return a->kind == DIFF_RUN ? -1 : 1;
-	bool same_a = !diff_is_told(a);
-	bool same_b = !diff_is_told(b);
+	bool same_a = !a->is_told, same_b = !b->is_told;
 	if (same_a != same_b)
 		return same_a ? 1 : -1;
 	if (a->kind != b->kind)
@@ -286,6 +282,8 @@ int diff_compare(struct diff *d, const struct diff_config *config,
 		rc = pair_sides(d);
 	forget_right_ones(d);
 	if (!rc)
+		rc = diff_mark_hidden(d);
+	if (!rc)
 		rc = diff_judge_measure(d);
 	if (rc)
 		return smco_fail(err, rc, 0,
@@ -293,6 +291,7 @@ int diff_compare(struct diff *d, const struct diff_config *config,
 	for (size_t i = 0; i < d->nr_changes; i++) {
 		struct diff_change *c = &d->change[i];
 		c->verdict = diff_judge_verdict(d, c);
+		c->is_told = diff_judge_is_told(d, c);
 		d->nr_ambiguous += c->ambiguous;
 		if (c->verdict == VERDICT_SAME && is_one_sided(c))
 			d->nr_one_sided[c->kind]++;

@@ -55,6 +55,10 @@ struct diff_change {
 	size_t order; /* as matched */
 	enum diff_how how;
 	bool ambiguous;
+	/* Only one side has it, and in each run of the other stacks that were
+	 * cut begin like it: it may be there, too. */
+	bool is_hidden;
+	bool is_told; /* shown unless everything is */
 	enum diff_verdict verdict;
 	enum diff_metric by;	    /* the first metric that changed */
 	double watched[DIFF_SIDES]; /* share of its blocks; NAN = unknown */
@@ -118,9 +122,14 @@ int diff_compare(struct diff *d, const struct diff_config *config,
 /* One item of @e, which is one of @s. */
 const struct diff_item *diff_entry_item(const struct diff_side *s,
 					const struct diff_entry *e);
+/* Cut stacks that may belong to a thing matter if they have more than a tenth
+ * of what it has. */
+#define DIFF_CUT_MATTERS 0.1
 /* Fills in cut and is_cut of all entries. SMCO_NOMEM. For diff_compare.
  */
 int diff_mark_cut(struct diff_side *s);
+/* Fills in is_hidden of all changes, which are paired. SMCO_NOMEM. */
+int diff_mark_hidden(struct diff *d);
 
 /* What @entry (NULL = not there) has of @metric in the runs of @side: the
  * number of values put into @v, which has room for side->nr_runs. */
@@ -128,9 +137,6 @@ size_t diff_values(const struct diff_side *side, const struct diff_entry *entry,
 		   enum diff_metric metric, double *v);
 /* Was @side watched so much less than the other that naps may be missing? */
 bool diff_is_watched_less(const struct diff *d, int side);
-/* Is it shown unless everything is? Not what stayed, and no variable only for
- * being new or gone. */
-bool diff_is_told(const struct diff_change *c);
 /* What may be a mistake about @c's variable on @side, or NULL. */
 const char *diff_mistake(const struct diff *d, const struct diff_change *c,
 			 int side);

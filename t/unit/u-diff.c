@@ -448,6 +448,53 @@ static void cut_and_left(void)
 	diff_deinit(&d);
 }
 
+/* Nor is what only one side has new or gone, if each run of the other has
+ * stacks that were cut and begin like it; of one run a side that is not told.
+ */
+static void hidden(void)
+{
+#define STAY                                                                   \
+	SITE("g@a.c:2 < y@a.c:8 < main@a.c:2", 4096, 30, 5000),                \
+		SITE("g@a.c:2 < z@a.c:9 < main@a.c:3", 4096, 30, 5000)
+	struct sample_session *whole =
+		SESSION(SITE("g@a.c:2 < x@a.c:7 < main@a.c:1", 4096, 22, 5000),
+			SITE("g@a.c:2", 4096, 1, 5000), STAY);
+	struct sample_session *less =
+		SESSION(SITE("g@a.c:2", 4096, 31, 5000), STAY);
+	struct sample_session *few =
+		SESSION(SITE("g@a.c:2", 4096, 2, 5000), STAY);
+	struct sample_session *none = SESSION(STAY);
+	const struct {
+		struct sample_session *new[2];
+		size_t nr_unsure, nr_gone; /* what was cut is unsure itself */
+	} run[] = {
+		{{less}, 4, 0},	      {{less, less}, 4, 0},
+		{{less, none}, 0, 1}, /* one without */
+		{{few}, 1, 1},	      {{none}, 1, 1},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(run); i++) {
+		bool twice = run[i].new[1];
+		add(DIFF_BASE, whole);
+		add(DIFF_NEW, run[i].new[0]);
+		if (twice) {
+			add(DIFF_BASE, whole);
+			add(DIFF_NEW, run[i].new[1]);
+		}
+		compare(0.1);
+		printf("# case %zu\n", i);
+		check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_UNSURE],
+			  run[i].nr_unsure);
+		check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GONE],
+			  run[i].nr_gone);
+		for (size_t k = 1; k < d.nr_changes; k++)
+			check(d.change[k].is_told ==
+			      (d.change[k].verdict == VERDICT_GONE ||
+			       (twice &&
+				d.change[k].verdict == VERDICT_UNSURE)));
+		diff_deinit(&d);
+	}
+}
+
 #define VARIABLES(...)                                                         \
 	(&(struct sample_session){                                             \
 		.variable = (const struct sample_variable[]){__VA_ARGS__},     \
@@ -510,7 +557,7 @@ static void variables(void)
 	check_str(verdict_on("other (a.c)"), "gone");
 	check_str(verdict_on("other (b.c)"), "new");
 	for (size_t i = 1; i < d.nr_changes; i++)
-		check(diff_is_told(&d.change[i]) == (i <= 6));
+		check(d.change[i].is_told == (i <= 6));
 	/* In the order of their lines. */
 	check_str(verdict_on("f::i (a.c)"), "same");
 	check_str(verdict_on("f::i #2 (a.c)"), "grown");
@@ -604,6 +651,7 @@ int main(void)
 	cut_stacks();
 	cut_runs();
 	cut_and_left();
+	hidden();
 	variables();
 	mistakes();
 	numbers();
