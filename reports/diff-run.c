@@ -178,12 +178,19 @@ static void take_totals(struct diff_item *item, const struct ev_site *t)
 	item->nr_watched = t->nr_watched;
 }
 
+/* Where there are functions' names and no lines, sites were put together by
+ * the names (names_same_frame): @f has the offset of any one of them. */
+static uint64_t place_of(const struct diff_frame *f)
+{
+	return f->has_line || !*f->function ? f->pos : 0;
+}
+
 /* What names alone tell apart, the same build and module at hand: the frames
  * of one run. */
 static bool same_place(const struct diff_frame *a, const struct diff_frame *b)
 {
 	return a->function == b->function && a->file == b->file &&
-	       a->pos == b->pos && a->has_line == b->has_line &&
+	       place_of(a) == place_of(b) && a->has_line == b->has_line &&
 	       a->module == b->module && a->build == b->build;
 }
 
@@ -200,8 +207,9 @@ bool diff_item_begins(const struct diff_item *item,
 
 uint64_t diff_frame_hash(uint64_t seed, const struct diff_frame *f)
 {
+	uint64_t place = place_of(f);
 	seed = hindex_hash(seed, &f->function, sizeof(f->function));
-	return hindex_hash(seed, &f->pos, sizeof(f->pos));
+	return hindex_hash(seed, &place, sizeof(place));
 }
 
 static void join(struct diff_item *to, struct diff_item *from)

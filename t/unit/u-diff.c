@@ -495,6 +495,25 @@ static void hidden(void)
 	}
 }
 
+/* Functions without lines are put together by their names, so that any offset
+ * in them may be the cut one's. */
+static void cut_without_lines(void)
+{
+	add(DIFF_BASE, SESSION(SITE("g < x < main", 4096, 22, 5000),
+			       SITE("g < y < main", 4096, 30, 5000),
+			       SITE("g < z < main", 4096, 30, 5000)));
+	add(DIFF_NEW, SESSION(SITE("h", 4096, 1, 5000),
+			      SITE("g < y < main", 4096, 30, 5000),
+			      SITE("g < z < main", 4096, 30, 5000),
+			      SITE("g", 4096, 31, 5000)));
+	compare(0.1);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_NEW], 1); /* h */
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GONE], 0);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GROWN], 0);
+	check_int(d.change[2].is_told, false);
+	diff_deinit(&d);
+}
+
 #define VARIABLES(...)                                                         \
 	(&(struct sample_session){                                             \
 		.variable = (const struct sample_variable[]){__VA_ARGS__},     \
@@ -652,6 +671,7 @@ int main(void)
 	cut_runs();
 	cut_and_left();
 	hidden();
+	cut_without_lines();
 	variables();
 	mistakes();
 	numbers();
