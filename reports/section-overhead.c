@@ -46,12 +46,18 @@ static const struct column overhead_columns[OVER_COLUMNS] = {
 	[OVER_LONGEST] = {"longest_stop", KIND_TIME, 12, "so far"},
 };
 
+/* Of a program that has hardly run there is none. */
+static void share(struct value *ret, const struct ev_ledger *l, int64_t ppb)
+{
+	if (model_overhead_ppb(l, l->spent_ns) >= 0)
+		value_number(ret, ppb);
+}
+
 static void overhead_get(const void *ctx, const void *item, size_t column,
 			 struct value *ret)
 {
 	const struct model_ledger *m = item;
 	const struct ev_ledger *l = &m->ledger;
-	int64_t ppb;
 	(void)ctx;
 	switch ((enum overhead_column)column) {
 	case OVER_FILE:
@@ -59,14 +65,11 @@ static void overhead_get(const void *ctx, const void *item, size_t column,
 	case OVER_TIME:
 		return value_number(ret, m->time_ns);
 	case OVER_OVERHEAD:
-		ppb = model_overhead_ppb(l, l->spent_ns);
-		if (ppb >= 0)
-			value_number(ret, ppb);
-		return;
+		return share(ret, l, model_overhead_ppb(l, l->spent_ns));
 	case OVER_RECENT:
-		return value_number(ret, l->recent_ppb);
+		return share(ret, l, l->recent_ppb);
 	case OVER_WORST:
-		return value_number(ret, l->worst_window_ppb);
+		return share(ret, l, l->worst_window_ppb);
 	case OVER_RUN:
 		return value_number(ret, l->run_ns);
 	case OVER_SPENT:

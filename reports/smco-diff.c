@@ -12,6 +12,7 @@
 #include "reports/diff-print.h"
 #include "reports/exitcode.h"
 #include "reports/mark.h"
+#include "reports/output.h"
 #include "reports/shortage.h"
 
 enum status { STATUS_CROSSED = 1, STATUS_FAILED = 2 };
@@ -37,12 +38,15 @@ struct options {
 	bool force, all, accuracy;
 	const char *no_accuracy; /* an option that does not go with it */
 	struct cli_output output;
+	const char *to; /* -o; NULL = standard output */
 	unsigned top, frames;
 	double least_change;	       /* < 0 = the default */
 	const char **path[DIFF_SIDES]; /* owned */
 	size_t nr_paths[DIFF_SIDES];
 	struct diff_rules rules;
 };
+
+static struct output file; /* -o */
 
 static const char help[] =
 	"usage: smco-diff [options] BASE NEW\n"
@@ -68,6 +72,7 @@ static const char help[] =
 	"                         by REFERENCE, which had no limit\n"
 	"      --json             everything, as one JSON document\n"
 	"      --html             one page, side by side\n"
+	"  -o, --output FILE      to FILE\n"
 	"      --top N            at most N changes, 0 = all (20)\n"
 	"      --frames N         at most N frames a stack, 0 = all (8)\n"
 	"      --color WHEN       auto, always or never\n"
@@ -85,6 +90,7 @@ static const char help[] =
 
 static _Noreturn void die(const struct smco_err *err)
 {
+	output_abandon(&file);
 	cli_complain("%s", err->msg);
 	exit(STATUS_FAILED);
 }
@@ -125,6 +131,9 @@ static bool parse_style(int c, struct options *o)
 		return true;
 	case OPT_TOP:
 		o->top = cli_number("top", optarg);
+		return true;
+	case 'o':
+		o->to = strcmp(optarg, "-") ? optarg : NULL;
 		return true;
 	default:
 		return cli_output_option(c, &o->output);
@@ -188,6 +197,7 @@ static void parse(int argc, char **argv, struct options *o)
 		{"accuracy", no_argument, NULL, OPT_ACCURACY},
 		{"base", required_argument, NULL, OPT_BASE},
 		{"new", required_argument, NULL, OPT_NEW},
+		{"output", required_argument, NULL, 'o'},
 		{"all", no_argument, NULL, OPT_ALL},
 		{"fail-on", required_argument, NULL, OPT_FAIL_ON},
 		{"force", no_argument, NULL, OPT_FORCE},
@@ -208,7 +218,7 @@ static void parse(int argc, char **argv, struct options *o)
 	opterr = 0;
 	/* "-" in front: files come in order, as 1, so that --base takes all
 	 * that follow. */
-	while ((c = getopt_long(argc, argv, "-:hV", longs, &at)) != -1) {
+	while ((c = getopt_long(argc, argv, "-:hVo:", longs, &at)) != -1) {
 		if (!goes_with_accuracy(c))
 			o->no_accuracy = longs[at].name;
 		if (parse_style(c, o))
@@ -288,24 +298,44 @@ static bool complain_of_damage(const struct diff *d)
 	return any;
 }
 
+static struct page begin_page(struct options *o)
+{
+	struct page page = cli_output_begin(&o->output,
+					    o->format == FORMAT_TEXT && !o->to);
+	if (o->to)
+		page.out = file.file;
+	return page;
+}
+
+static int end_page(struct options *o, int rc, struct smco_err *err)
+{
+	if (!rc)
+		rc = shortage_check(err);
+	if (!rc && o->to)
+		rc = output_commit(&file, err);
+	return cli_output_end(&o->output, rc, err);
+}
+
 static int show(const struct diff *d, struct options *o, struct smco_err *err)
 {
 	struct diff_style style = {
-		.page = cli_output_begin(&o->output, o->format == FORMAT_TEXT),
+		.page = begin_page(o),
 		.max_changes = o->top,
 		.max_frames = o->frames,
 		.all = o->all,
 	};
 	int rc = 0;
 	if (o->format == FORMAT_JSON)
-		rc = diff_print_json(d, &o->rules, stdout, err);
+		rc = diff_print_json(d, &o->rules, style.page.out, err);
 	else if (o->format == FORMAT_HTML)
 		diff_print_html(d, &o->rules, &style);
 	else
 		diff_print_text(d, &o->rules, &style);
-	if (!rc && shortage_check(err) && o->format == FORMAT_TEXT)
+	if (!rc)
+		rc = shortage_check(err);
+	if (rc && o->format == FORMAT_TEXT)
 		mark_put(&style.page, NULL, err->msg);
-	return cli_output_end(&o->output, rc, err);
+	return end_page(o, rc, err);
 }
 
 static struct summary *load_ranges(const char *path)
@@ -341,14 +371,13 @@ static void show_accuracy(struct options *o)
 	traces.reference = reference;
 	if (accuracy_measure(&run->ranges, &reference->ranges, &a, &err))
 		die(&err);
-	struct page page =
-		cli_output_begin(&o->output, o->format == FORMAT_TEXT);
+	struct page page = begin_page(o);
 	int rc = 0;
 	if (o->format == FORMAT_JSON)
-		rc = accuracy_print_json(&a, &traces, stdout, &err);
+		rc = accuracy_print_json(&a, &traces, page.out, &err);
 	else
 		accuracy_print_text(&a, &traces, &page);
-	if (cli_output_end(&o->output, rc, &err))
+	if (end_page(o, rc, &err))
 		die(&err);
 	accuracy_free(&a);
 	summary_free(run);
@@ -380,10 +409,13 @@ int main(int argc, char **argv)
 		.least_change = -1,
 	};
 	struct diff d = {0};
+	struct smco_err err = {0};
 
 	cli_begin("smco-diff");
 	setlocale(LC_CTYPE, "");
 	parse(argc, argv, &o);
+	if (o.to && output_open(&file, o.to, &err)) /* before all else */
+		die(&err);
 	load(&d, &o);
 	bool crossed = false;
 	if (o.accuracy)

@@ -163,6 +163,20 @@ html() {
 		[ "$(tail -n 1 out)" = '</body></html>' ] && ! grep -qi 'http[s]*://\|<script' out
 }
 ok "--html" html
+to_file() {
+	local form
+	for form in --json --html --color=never; do
+		smco-diff "$form" v1.trace v2.trace >out
+		echo old >file
+		smco-diff "$form" v1.trace v2.trace -o file && cmp out file || return 1
+	done
+	echo old >file
+	test_exit 2 smco-diff -o file v1.trace /dev/null 2>err && [ "$(cat file)" = old ] &&
+		test_exit 1 smco-diff -o - --fail-on 'sites.new > 0' v1.trace v2.trace >out && [ -s out ] &&
+		test_exit 2 smco-diff -o no/where v1.trace v2.trace 2>err && grep -q 'no/where' err &&
+		[ "$(wc -l <err)" = 1 ] && ! ls file?* 2>/dev/null
+}
+ok "-o writes all of it or nothing" to_file
 
 rules() {
 	test_exit 1 smco-diff --fail-on 'sites.new > 0' v1.trace v2.trace >out &&

@@ -3,7 +3,7 @@
 #
 #	O=build t/bench/codec.sh
 #
-# BENCH_EVENTS (100 million) made-up events, BENCH_SECONDS (4) of each program.
+# BENCH_EVENTS (100 million) made-up events, BENCH_SECONDS (30) of each program.
 # A trace's fixed part, some 400 bytes, counts the more the shorter it is.
 # Prints; passes or fails by nothing but what must be exact.
 # shellcheck source=t/bench/bench-lib.sh
@@ -12,7 +12,7 @@ NOTES=()
 # shellcheck source=t/bench/workloads.sh
 . "$SRC/t/bench/workloads.sh"
 EVENTS=${BENCH_EVENTS:-100000000}
-SECONDS_EACH=${BENCH_SECONDS:-4}
+SECONDS_EACH=${BENCH_SECONDS:-30}
 BENCH=$BUILD/t/bench/codec-bench
 # Not a script that starts it, which would be what is measured.
 python=$(python3 -c 'import sys; print(sys.executable)')
