@@ -2,8 +2,8 @@
  * One sweep over all code of a file for what control may come to: targets of
  * direct branches anywhere, and every address of code that code or data names
  * (labels of computed gotos, functions, tables of pointers). Much code is swept
- * by two threads, from the ends of functions that one of them would have met as
- * well.
+ * by two threads, the second from the beginning of a function, where one alone
+ * would have begun anew, too.
  */
 #include <pthread.h>
 #include <sched.h>
