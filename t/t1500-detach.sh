@@ -81,6 +81,38 @@ left_last() {
 }
 ok "code for those who wait is gone, also where one is late" left_last
 
+# Nobody's next instruction is in the vdso.
+outside_of_vdso() {
+	perl -e 'my $pid = shift; open my $maps, "<", "/proc/$pid/maps" or exit 1;
+		my ($from, $to) = map { hex } map { /^(\w+)-(\w+) .*\[vdso\]/ } <$maps>;
+		for (glob "/proc/$pid/task/*/syscall") {
+			open my $f, "<", $_ or next;
+			my $pc = <$f> =~ /(\w+)$/ ? hex $1 : 0;
+			print "$_: next is vdso+", $pc - $from, "\n" and exit 1
+				if $pc >= $from && $pc < $to }' "$1"
+}
+# The same while signals come that nobody cares about: a thread that stands at
+# one when it is left is not led there anew, where the code goes a moment later.
+left_at_signal() {
+	local i senders
+	rm -f vdso
+	start vfork_wait && text_is_own "$pid" vdso || return
+	perl -e 'while (kill CHLD => $ARGV[0]) { select undef, undef, undef, 0.0002 }' "$pid" &
+	senders=$!
+	for ((i = 0; i < 25; i++)); do
+		drive -s 4 -i 5 -d 60 -p "$pid" >said 2>&1
+		grep -q 'cannot be released' said && continue
+		if ! text_is_own "$pid" vdso || ! outside_of_vdso "$pid"; then
+			break
+		fi
+	done
+	kill "$senders"
+	wait "$senders"
+	kill "$pid"
+	finish && [ "$i" -eq 25 ]
+}
+ok "nor is anybody in it who stood at a signal" left_at_signal
+
 # freeze GROUP FIXTURE ARGS... - started in a control group of its own, and
 # nothing of it runs. thaw GROUP ends both.
 freeze() {

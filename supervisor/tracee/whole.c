@@ -193,9 +193,12 @@ bool whole_carry_on(struct task *t, const struct user_regs_struct *was)
 	taddr_t sp = arch_whole_enter(&regs, t->proc->whole, &rest, &frame);
 	smco_debug("whole", "%d: call %ld did %ld", t->tid,
 		   arch.syscall_nr(was), (long)arch.syscall_ret(was));
-	/* Once the registers are set, it finds back alone. */
-	return tmem_write(t->proc, sp, &frame, sizeof(frame)) == 0 &&
-	       task_set_regs(t, &regs) == 0;
+	if (tmem_write(t->proc, sp, &frame, sizeof(frame)) < 0 ||
+	    task_set_regs(t, &regs) < 0)
+		return false;
+	/* It finds back alone, and nobody takes the code out any more. */
+	t->proc->whole_waits = false;
+	return true;
 }
 
 bool whole_again(struct task *t, struct user_regs_struct *regs,
@@ -204,7 +207,9 @@ bool whole_again(struct task *t, struct user_regs_struct *regs,
 	struct user_regs_struct there = *regs;
 	struct arch_whole_frame frame;
 
-	if (!install(t->proc) ||
+	/* Who is being left has gone home from there: the code may be taken out
+	 * as soon as the last has stopped. */
+	if (t->proc->leaving || !install(t->proc) ||
 	    (late->is_vector && !arch_whole_has_vector(t->proc->whole_len)))
 		return false;
 	/* The frame is to say how it is made again, not that it has ended: who
