@@ -218,8 +218,12 @@ static int try_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
 	return r;
 }
 
-/* The first call in a process may map a page for calls, just where we want to
- * be: so that is made before we look where there is room. */
+/*
+ * The first call in a process may map a page for calls, just where we want to
+ * be, so that is made before we look where there is room. What the process had
+ * mapped when it came to stand may be too little all the same: calls of ours
+ * since then are not in it.
+ */
 int near_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
 	     taddr_t *base_ret, struct smco_err *err)
 {
@@ -229,8 +233,10 @@ int near_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
 	if (r)
 		return r;
 	r = try_map(p, start, end, bytes, base_ret, &first);
-	if (r == SMCO_SYS && first.sys_errno == EEXIST)
-		return try_map(p, start, end, bytes, base_ret, err);
+	if (r == SMCO_SYS && first.sys_errno == EEXIST) {
+		tproc_forget_maps(p);
+		r = try_map(p, start, end, bytes, base_ret, &first);
+	}
 	if (r && err)
 		*err = first;
 	return r;

@@ -124,7 +124,7 @@ void task_restart(struct task *t)
 	}
 	task_charge_stop(t);
 	if (t->proc)
-		proc_forget_maps(t->proc);
+		tproc_forget_maps(t->proc);
 	t->in_group_stop = listen;
 	t->deliver = 0;
 	t->regs_valid = false;

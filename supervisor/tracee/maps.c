@@ -146,7 +146,7 @@ void tmaps_deinit(struct tmaps *m)
 	m->nr = 0;
 }
 
-void proc_forget_maps(struct tproc *p)
+void tproc_forget_maps(struct tproc *p)
 {
 	tmaps_deinit(&p->maps);
 }
@@ -158,7 +158,7 @@ int tproc_get_maps(struct tproc *p, const struct tmaps **ret,
 	*ret = &p->maps;
 	if (stands && p->maps.nr)
 		return 0;
-	proc_forget_maps(p);
+	tproc_forget_maps(p);
 	return tmaps_read(p->pid, &p->maps, err);
 }
 

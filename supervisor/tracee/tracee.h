@@ -280,6 +280,8 @@ void tmaps_deinit(struct tmaps *m);
  */
 int tproc_get_maps(struct tproc *p, const struct tmaps **ret,
 		   struct smco_err *err);
+/* The next question reads them anew: calls of ours have changed them. */
+void tproc_forget_maps(struct tproc *p);
 const struct tmap *tmaps_find(const struct tmaps *m, taddr_t addr);
 
 /* --- changes --- */

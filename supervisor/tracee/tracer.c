@@ -183,7 +183,7 @@ struct tproc *tproc_create(struct tracer *tr, pid_t pid)
 void tproc_forget_memory(struct tproc *p)
 {
 	undo_forget_all(p);
-	proc_forget_maps(p);
+	tproc_forget_maps(p);
 	if (p->mem_fd >= 0)
 		close(p->mem_fd);
 	p->mem_fd = -1;
