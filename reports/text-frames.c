@@ -2,6 +2,9 @@
 
 #include "reports/names.h"
 
+/* Names that are longer than this do not push away the others' places. */
+#define ALIGNED_MOST 60
+
 unsigned frames_name_columns(const struct page *page)
 {
 	return page->width ? page->width / 2 : 200;
@@ -13,15 +16,14 @@ void frames_print(const struct page *page, const struct frames_place *at,
 {
 	char name[NAMES_MAX], place[NAMES_MAX];
 	unsigned widest = 0, limit = frames_name_columns(page);
+	unsigned aligned = limit < ALIGNED_MOST ? limit : ALIGNED_MOST;
 	struct line l;
 	for (size_t i = 0; i < nr; i++) {
 		names_function(&f[i], limit, name);
 		unsigned n = line_columns(name);
-		if (n > widest)
+		if (n > widest && n <= aligned)
 			widest = n;
 	}
-	if (widest > limit)
-		widest = limit;
 	for (size_t i = 0; i < nr; i++) {
 		line_begin(&l, page, at->indent, i ? "" : at->label, INK_DIM,
 			   at->col);

@@ -6,6 +6,7 @@
 
 #include "reports/line.h"
 #include "reports/names.h"
+#include "reports/text-frames.h"
 #include "reports/units.h"
 
 /* Also of what a damaged trace can add up to. */
@@ -213,6 +214,29 @@ static void lines(void)
 	check_written("\033[1mk\033[0m \033[31mred\033[0m\n"
 		      "  \033[31mred\033[0m\n  \033[31mred\033[0m\n");
 	free(written);
+	written = NULL;
+}
+
+/* A very long name stands alone: the others' places stay beside them. */
+static void frames(void)
+{
+	static const char tall[] = "a_function_whose_name_goes_on_and_on_until_"
+				   "nobody_reads_it_any_more";
+	const struct trace_frame f[] = {
+		{.function = "parse", .file = "a.c", .line = 1, .module = ""},
+		{.function = tall, .file = "b.c", .line = 2, .module = ""},
+		{.function = "main", .file = "c.c", .line = 3, .module = ""},
+	};
+	const struct frames_place at = {.label = "from", .col = 5};
+	struct page p = page(0, false);
+	frames_print(&p, &at, f, 3, NULL);
+	char want[200];
+	snprintf(want, sizeof(want),
+		 "from parse  a.c:1\n     %s  b.c:2\n     main   c.c:3\n",
+		 tall);
+	check_written(want);
+	free(written);
+	written = NULL;
 }
 
 int main(void)
@@ -221,5 +245,6 @@ int main(void)
 	units();
 	names();
 	lines();
+	frames();
 	return tap_done();
 }
