@@ -6,12 +6,15 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "reports/diff-words.h"
 #include "reports/html-image.h"
 #include "reports/names.h"
 #include "reports/shortage.h"
 #include "reports/units.h"
+
+#define COMMAND_MAX 200 /* bytes of one that are shown */
 
 /* Text, safe between tags and in quoted attributes; control characters and
  * what is no UTF-8 do not get through. */
@@ -131,7 +134,7 @@ static void change(FILE *out, const struct diff *d, const struct diff_style *st,
 	static const char *const class[VERDICT_NR] = {
 		"dim", "bad", "bad", "good", "good", "warn",
 	};
-	char text[WORDS_MAX];
+	char text[NOTE_MAX];
 	fprintf(out, "<section><h2>%zu ", rank);
 	element(out, "span", class[c->verdict], diff_verdict_name(c->verdict));
 	fputc(' ', out);
@@ -142,7 +145,7 @@ static void change(FILE *out, const struct diff *d, const struct diff_style *st,
 		mistakes(out, d, c);
 	else
 		table(out, c, st->all);
-	if (*diff_words_watched(c, text)) {
+	if (*diff_words_watched(d, c, text)) {
 		fputs("<p class=\"warn\">watched ", out);
 		put(out, text);
 		fputs("</p>\n", out);
@@ -168,13 +171,18 @@ static void change(FILE *out, const struct diff *d, const struct diff_style *st,
 static void sides(const struct diff *d, FILE *out)
 {
 	static const char *const label[DIFF_SIDES] = {"base", "new"};
-	char text[NOTE_MAX];
+	char text[NOTE_MAX], command[COMMAND_MAX];
 	fputs("<section class=\"sides\">", out);
 	for (int i = 0; i < DIFF_SIDES; i++) {
 		const struct diff_side *s = &d->side[i];
 		fputs("<div>", out);
 		element(out, "h2", NULL, label[i]);
-		put(out, diff_words_side(s, text));
+		snprintf(command, sizeof(command), "%s", diff_words_command(s));
+		put(out, command);
+		put(out, strlen(diff_words_command(s)) >= sizeof(command)
+				 ? " \u2026, "
+				 : ", ");
+		put(out, diff_words_runs(s, text));
 		fputs("<br><small>", out);
 		for (size_t k = 0; k < s->nr_runs; k++) {
 			fputs(k ? ", " : "", out);
@@ -214,9 +222,14 @@ void diff_print_html(const struct diff *d, const struct diff_rules *rules,
 		snprintf(text, sizeof(text), "%zu more (--top)", rest);
 		element(out, "p", "dim", text);
 	}
-	snprintf(text, sizeof(text), "%zu sites unchanged",
-		 d->nr_by_verdict[DIFF_SITE][VERDICT_SAME]);
-	element(out, "p", "dim", text);
+	for (size_t kind = DIFF_SITE; kind < DIFF_NR_KINDS; kind++) {
+		if (!diff_words_counts(d, (enum diff_kind)kind, text))
+			continue;
+		fprintf(out, "<p class=\"dim\">%s: ",
+			diff_kind_name((enum diff_kind)kind));
+		put(out, text);
+		fputs("</p>\n", out);
+	}
 	if (!shortage_any())
 		html_image_write(html_diff_data, html_diff_end, out);
 }

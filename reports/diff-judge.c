@@ -221,14 +221,19 @@ const char *diff_verdict_name(enum diff_verdict v)
 struct diff_quality diff_judge_quality(const struct diff_side *s)
 {
 	struct diff_quality q = {.is_whole = true};
-	double naps = 0, error = 0;
+	double naps = 0, error = 0, watched = 0;
+	size_t nr_known = 0;
 	for (size_t i = 0; i < s->nr_runs; i++) {
 		const struct diff_run *run = &s->run[i];
 		q.is_whole &= !run->is_truncated && !run->nr_damaged;
-		q.watched += run->watched / (double)s->nr_runs;
+		if (!isnan(run->watched)) {
+			watched += run->watched;
+			nr_known++;
+		}
 		naps += run->item[0].value[DIFF_BYTE_SECONDS];
 		error += run->item[0].error[DIFF_BYTE_SECONDS];
 	}
+	q.watched = nr_known ? watched / (double)nr_known : NAN;
 	q.error = naps > 0 ? error / naps : 0;
 	return q;
 }
@@ -337,6 +342,24 @@ static bool is_nameless(const struct diff_change *c)
 	return !item->nr_frames;
 }
 
+/* Of @c, of which nothing that is known has changed. */
+static enum diff_verdict verdict_of_unchanged(const struct diff *d,
+					      struct diff_change *c)
+{
+	const struct diff_measure *naps = &c->measure[DIFF_BYTE_SECONDS];
+	if (c->kind == DIFF_VARIABLE) {
+		c->by = DIFF_RANGE;
+		return is_without(d, c, DIFF_BASE)  ? VERDICT_NEW
+		       : is_without(d, c, DIFF_NEW) ? VERDICT_GONE
+						    : VERDICT_SAME;
+	}
+	c->by = DIFF_BYTE_SECONDS;
+	if (naps->is_known ||
+	    (naps->side[DIFF_BASE].mean == 0 && naps->side[DIFF_NEW].mean == 0))
+		return VERDICT_SAME;
+	return diff_compares_naps(d) ? VERDICT_UNSURE : VERDICT_SAME;
+}
+
 enum diff_verdict diff_judge_verdict(const struct diff *d,
 				     struct diff_change *c)
 {
@@ -345,21 +368,8 @@ enum diff_verdict diff_judge_verdict(const struct diff *d,
 	while (k < DIFF_NR_METRICS &&
 	       (!c->measure[k].has_changed || diff_metric[k].is_context))
 		k++;
-	if (k == DIFF_NR_METRICS && c->kind == DIFF_VARIABLE) {
-		c->by = DIFF_RANGE;
-		return is_without(d, c, DIFF_BASE)  ? VERDICT_NEW
-		       : is_without(d, c, DIFF_NEW) ? VERDICT_GONE
-						    : VERDICT_SAME;
-	}
-	if (k == DIFF_NR_METRICS) {
-		const struct diff_measure *naps =
-			&c->measure[DIFF_BYTE_SECONDS];
-		c->by = DIFF_BYTE_SECONDS;
-		return naps->is_known || (naps->side[DIFF_BASE].mean == 0 &&
-					  naps->side[DIFF_NEW].mean == 0)
-			       ? VERDICT_SAME
-			       : VERDICT_UNSURE;
-	}
+	if (k == DIFF_NR_METRICS)
+		return verdict_of_unchanged(d, c);
 	const struct diff_measure *m = &c->measure[k];
 	bool more = m->test.change > 0;
 	c->by = (enum diff_metric)k;

@@ -7,6 +7,7 @@
 
 #include "reports/diff-words.h"
 #include "reports/quantity.h"
+#include "reports/source.h"
 
 #define PPB 1e9
 
@@ -229,6 +230,108 @@ int diff_rules_add(struct diff_rules *rules, const char *text,
 	return rc;
 }
 
+/* ------------------------------------------------------------- checking --- */
+
+static enum diff_kind kind_of(const struct diff_rule *r)
+{
+	static const enum diff_kind kind[] = {
+		[RULE_WHOLE] = DIFF_RUN,
+		[RULE_SITE] = DIFF_SITE,
+		[RULE_PHASE] = DIFF_PHASE,
+		[RULE_COUNTER] = DIFF_COUNTER,
+	};
+	if (r->scope == RULE_COUNT)
+		return r->counted;
+	if (r->scope == RULE_WHOLE && diff_metric_is_of_blocks(r->metric))
+		return DIFF_SITE;
+	return kind[r->scope];
+}
+
+static bool is_named(const struct diff_rule *r, const struct diff_item *item)
+{
+	/* Behind the name of an event its unit may stand. */
+	return !strncmp(item->name, r->name, r->name_len) &&
+	       (!item->name[r->name_len] ||
+		!strncmp(item->name + r->name_len, " (", 2));
+}
+
+static bool has_item(const struct diff_run *run, enum diff_kind kind,
+		     const struct diff_rule *named)
+{
+	for (size_t i = 0; i < run->nr_items; i++)
+		if (run->item[i].kind == kind &&
+		    (!named || is_named(named, &run->item[i])))
+			return true;
+	return false;
+}
+
+static bool has_subject(const struct diff_run *run, const struct diff_rule *r)
+{
+	switch (kind_of(r)) {
+	case DIFF_SITE:
+		return run->has_naps;
+	case DIFF_PHASE:
+		return has_item(run, DIFF_PHASE, NULL);
+	case DIFF_COUNTER:
+		return has_item(run, DIFF_COUNTER, r);
+	case DIFF_MISTAKE:
+	case DIFF_VARIABLE:
+		return run->nr_declared;
+	case DIFF_RUN:
+	case DIFF_NR_KINDS:
+		break;
+	}
+	return true;
+}
+
+static int fail_without(const struct diff_rule *r, const struct diff_run *run,
+			struct smco_err *err)
+{
+	static const char *const lacks[DIFF_NR_KINDS] = {
+		[DIFF_SITE] = "was made without smco-trace -m nap",
+		[DIFF_PHASE] = "has no phases: smco-trace --phase",
+		[DIFF_MISTAKE] = "has no variables: smco-trace -m range, of a "
+				 "program with debug information",
+		[DIFF_VARIABLE] = "has no variables: smco-trace -m range, of a "
+				  "program with debug information",
+	};
+	char quote[80], counted[200] = "";
+	size_t n = 0;
+	quantity_quote(r->text, quote, sizeof(quote));
+	if (r->scope != RULE_COUNTER)
+		return smco_fail(err, SMCO_NOTFOUND, 0,
+				 "--fail-on '%s': "
+				 "%.120s %s",
+				 quote, source_name(run->path),
+				 lacks[kind_of(r)]);
+	for (size_t i = 0; i < run->nr_items && n < sizeof(counted); i++)
+		if (run->item[i].kind == DIFF_COUNTER)
+			n += (size_t)snprintf(counted + n, sizeof(counted) - n,
+					      "%s%.60s", n ? ", " : "",
+					      run->item[i].name);
+	return smco_fail(err, SMCO_NOTFOUND, 0,
+			 "--fail-on '%s': %.120s does not count %.*s but %s",
+			 quote, source_name(run->path),
+			 (int)(r->name_len < 60 ? r->name_len : 60), r->name,
+			 n ? counted : "nothing");
+}
+
+int diff_rules_check(const struct diff_rules *rules, const struct diff *d,
+		     struct smco_err *err)
+{
+	for (size_t i = 0; i < rules->nr; i++)
+		for (int side = 0; side < DIFF_SIDES; side++)
+			for (size_t k = 0; k < d->side[side].nr_runs; k++) {
+				const struct diff_run *run =
+					&d->side[side].run[k];
+				if (!run->nr_damaged &&
+				    !has_subject(run, &rules->rule[i]))
+					return fail_without(&rules->rule[i],
+							    run, err);
+			}
+	return SMCO_OK;
+}
+
 /* ------------------------------------------------------------- applying --- */
 
 static bool holds(const struct diff_rule *r, double v)
@@ -281,16 +384,6 @@ static void look_at(struct diff_rule *r, const struct diff_change *c)
 	r->at = r->scope == RULE_SITE || r->scope == RULE_PHASE ? c : NULL;
 }
 
-static bool is_named(const struct diff_rule *r, const struct diff_change *c)
-{
-	const struct diff_item *item =
-		c->item[c->item[DIFF_NEW] ? DIFF_NEW : DIFF_BASE];
-	/* Behind the name of an event its unit may stand. */
-	return !strncmp(item->name, r->name, r->name_len) &&
-	       (!item->name[r->name_len] ||
-		!strncmp(item->name + r->name_len, " (", 2));
-}
-
 static void apply(struct diff_rule *r, const struct diff *d)
 {
 	r->is_known = r->is_crossed = false;
@@ -301,16 +394,15 @@ static void apply(struct diff_rule *r, const struct diff *d)
 		r->is_crossed = holds(r, r->value);
 		return;
 	}
-	static const enum diff_kind kind[] = {
-		[RULE_WHOLE] = DIFF_RUN,
-		[RULE_SITE] = DIFF_SITE,
-		[RULE_PHASE] = DIFF_PHASE,
-		[RULE_COUNTER] = DIFF_COUNTER,
-	};
-	for (size_t i = 0; i < d->nr_changes; i++)
-		if (d->change[i].kind == kind[r->scope] &&
-		    (r->scope != RULE_COUNTER || is_named(r, &d->change[i])))
-			look_at(r, &d->change[i]);
+	enum diff_kind kind = r->scope == RULE_WHOLE ? DIFF_RUN : kind_of(r);
+	for (size_t i = 0; i < d->nr_changes; i++) {
+		const struct diff_change *c = &d->change[i];
+		const struct diff_item *item =
+			c->item[c->item[DIFF_NEW] ? DIFF_NEW : DIFF_BASE];
+		if (c->kind == kind &&
+		    (r->scope != RULE_COUNTER || is_named(r, item)))
+			look_at(r, c);
+	}
 }
 
 bool diff_rules_apply(struct diff_rules *rules, const struct diff *d)

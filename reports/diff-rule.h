@@ -62,6 +62,12 @@ int diff_rules_add(struct diff_rules *rules, const char *text,
 		   struct smco_err *err);
 void diff_rules_free(struct diff_rules *rules);
 
+/* Were all runs of @d made with what each rule is about? SMCO_NOTFOUND: one
+ * was not, so that the rule would never be crossed; the message says which, and
+ * what to do. Runs that are damaged may be without. */
+int diff_rules_check(const struct diff_rules *rules, const struct diff *d,
+		     struct smco_err *err);
+
 /*
  * Is any rule crossed? A rule about a change is crossed if the mean changed
  * by that much and, with repeated runs, the change is significant at 5 % by

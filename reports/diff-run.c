@@ -51,6 +51,11 @@ const struct diff_metric_info diff_metric[DIFF_NR_METRICS] = {
 			  false, true, 1},
 };
 
+bool diff_metric_is_of_blocks(enum diff_metric metric)
+{
+	return diff_metric[metric].kinds & SITE;
+}
+
 const char *diff_kind_name(enum diff_kind kind)
 {
 	static const char *const name[DIFF_NR_KINDS] = {
@@ -533,6 +538,7 @@ static void take_facts(const struct summary *s, struct diff_pool *pool,
 	run->nr_damaged = trace_nr_damaged(r);
 	run->nr_lost = trace_nr_lost(r);
 	run->is_truncated = trace_is_truncated(r);
+	run->has_naps = model_has_monitor(s, "nap");
 }
 
 static int take_summary(const struct summary *s, struct diff_pool *pool,

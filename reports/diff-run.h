@@ -107,6 +107,8 @@ struct diff_run {
 	uint64_t nr_damaged;	/* chunks skipped */
 	uint64_t nr_lost;	/* records in them */
 	bool is_truncated;	/* the trace has no end */
+	bool has_naps;		/* blocks were watched: there are values of
+				 * what only sites and the whole have */
 	struct diff_item *item; /* owned; item[0] is the run as a whole */
 	size_t nr_items, cap_items;
 	uint64_t *declared; /* owned; hashes of the names of all variables that
@@ -116,6 +118,8 @@ struct diff_run {
 
 /* Does the program of @run have a variable of that name? */
 bool diff_run_declares(const struct diff_run *run, const char *name);
+/* Is @metric one of what is allocated and lies unused? */
+bool diff_metric_is_of_blocks(enum diff_metric metric);
 
 /* Are the frames of @item the innermost of @whole's, line by line? */
 bool diff_item_begins(const struct diff_item *item,

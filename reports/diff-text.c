@@ -32,8 +32,12 @@ static void sides(const struct diff *d, const struct diff_style *st)
 	for (int i = 0; i < DIFF_SIDES; i++) {
 		const struct diff_side *s = &d->side[i];
 		struct line l;
+		diff_words_runs(s, text);
 		line_begin(&l, &st->page, 0, label[i], INK_BOLD, LABEL_COL);
-		line_words(&l, INK_NONE, diff_words_side(s, text));
+		line_add_before(&l, INK_NONE, diff_words_command(s),
+				line_columns(text) + 3);
+		line_add(&l, INK_NONE, ",");
+		line_words(&l, INK_NONE, text);
 		line_add(&l, INK_NONE, ":");
 		for (size_t k = 0; k < s->nr_runs; k++)
 			line_item(&l, INK_DIM, k ? ", " : " ", s->run[k].path);
@@ -193,7 +197,7 @@ static void mistakes(const struct diff *d, const struct diff_style *st,
 static void change(const struct diff *d, const struct diff_style *st,
 		   size_t rank, const struct diff_change *c)
 {
-	char text[WORDS_MAX];
+	char text[NOTE_MAX];
 	struct line l;
 	fputc('\n', st->page.out);
 	snprintf(text, sizeof(text), "%zu", rank);
@@ -215,7 +219,7 @@ static void change(const struct diff *d, const struct diff_style *st,
 		if (m->is_known && (m->has_changed || st->all))
 			row(d, st, SITE_COL, k, m);
 	}
-	if (*diff_words_watched(c, text))
+	if (*diff_words_watched(d, c, text))
 		paragraph(st, SITE_COL, VALUE_COL, "watched",
 			  c->verdict == VERDICT_UNSURE ? INK_WARN : INK_DIM,
 			  text);
@@ -230,27 +234,8 @@ static void change(const struct diff *d, const struct diff_style *st,
 static void counts_of(const struct diff *d, const struct diff_style *st,
 		      enum diff_kind kind)
 {
-	const size_t *by_verdict = d->nr_by_verdict[kind];
-	char text[NOTE_MAX], number[UNITS_MAX];
-	size_t nr = 0, changed = 0;
-	for (size_t v = VERDICT_SAME + 1; v < VERDICT_NR; v++) {
-		if (!by_verdict[v])
-			continue;
-		nr += (size_t)snprintf(text + nr, sizeof(text) - nr, "%s%s %s",
-				       nr ? ", " : "",
-				       units_count(by_verdict[v], number),
-				       diff_verdict_name(v));
-		changed += by_verdict[v];
-	}
-	nr += (size_t)snprintf(text + nr, sizeof(text) - nr, "%s%s unchanged",
-			       changed ? "; " : "nothing changed, ",
-			       units_count(by_verdict[VERDICT_SAME], number));
-	size_t one = d->nr_one_sided[kind];
-	if (one)
-		snprintf(text + nr, sizeof(text) - nr,
-			 ", %s known on one side only",
-			 units_count(one, number));
-	if (changed || by_verdict[VERDICT_SAME] || one || kind == DIFF_SITE)
+	char text[NOTE_MAX];
+	if (diff_words_counts(d, kind, text))
 		paragraph(st, 0, LABEL_COL, diff_kind_name(kind), INK_NONE,
 			  text);
 }

@@ -7,8 +7,6 @@
 
 #include "reports/units.h"
 
-#define COMMAND_MAX 200 /* bytes of one that are shown */
-
 char *diff_words_value(enum diff_metric metric, double v, bool ascii, char *buf)
 {
 	char mean[UNITS_MAX];
@@ -179,7 +177,28 @@ const char *diff_words_match(const struct diff_change *c)
 	}
 }
 
-char *diff_words_watched(const struct diff_change *c, char *buf)
+/* Why @c is unsure although its own blocks were watched as much; "". */
+static const char *doubt(const struct diff *d, const struct diff_change *c)
+{
+	bool more = c->measure[c->by].test.change > 0;
+	int less = more ? DIFF_BASE : DIFF_NEW;
+	if (c->verdict != VERDICT_UNSURE || diff_words_match(c))
+		return "";
+	if (!d->quality[less].is_whole)
+		return less == DIFF_BASE
+			       ? "; of the base, parts of traces are missing"
+			       : "; of the new runs, parts of traces are "
+				 "missing";
+	if (c->kind != DIFF_SITE || !diff_is_watched_less(d, less) ||
+	    !(c->watched[less] >= 0.8 * c->watched[!less]))
+		return "";
+	return less == DIFF_BASE
+		       ? "; but naps are known less exactly in the base"
+		       : "; but naps are known less exactly in the new runs";
+}
+
+char *diff_words_watched(const struct diff *d, const struct diff_change *c,
+			 char *buf)
 {
 	double base = c->watched[DIFF_BASE], new = c->watched[DIFF_NEW];
 	*buf = '\0';
@@ -190,9 +209,9 @@ char *diff_words_watched(const struct diff_change *c, char *buf)
 			snprintf(was, sizeof(was), "%.0f %%", 100 * base);
 		if (!isnan(new))
 			snprintf(is, sizeof(is), "%.0f %%", 100 * new);
-		snprintf(buf, WORDS_MAX, "%.30s of %s, before %.30s", is,
+		snprintf(buf, NOTE_MAX, "%.30s of %s, before %.30s%s", is,
 			 c->kind == DIFF_VARIABLE ? "the time" : "its blocks",
-			 was);
+			 was, doubt(d, c));
 	}
 	return buf;
 }
@@ -247,13 +266,39 @@ static bool note_watched(const struct diff *d, char *buf)
 	return true;
 }
 
+/* The first run that did watch blocks, or that did not; NULL: none. */
+static const struct diff_run *run_with_naps(const struct diff *d, bool has)
+{
+	for (int i = 0; i < DIFF_SIDES; i++)
+		for (size_t k = 0; k < d->side[i].nr_runs; k++)
+			if (d->side[i].run[k].has_naps == has)
+				return &d->side[i].run[k];
+	return NULL;
+}
+
+static bool note_without(const struct diff *d, char *buf)
+{
+	const struct diff_run *without = run_with_naps(d, false);
+	if (!without || !run_with_naps(d, true))
+		return false;
+	snprintf(buf, NOTE_MAX,
+		 "%.150s was made without -m nap: %s what is allocated and "
+		 "lies unused",
+		 without->path,
+		 diff_compares_naps(d) ? "it does not count for"
+				       : "nothing is said of");
+	return true;
+}
+
 static bool note_nap(const struct diff *d, char *buf)
 {
-	const struct diff_run *first = &d->side[DIFF_BASE].run[0];
+	const struct diff_run *first = run_with_naps(d, true);
 	char a[UNITS_MAX], b[UNITS_MAX];
 	for (int i = 0; i < DIFF_SIDES; i++)
 		for (size_t k = 0; k < d->side[i].nr_runs; k++) {
 			const struct diff_run *run = &d->side[i].run[k];
+			if (!run->has_naps)
+				continue;
 			if (run->nap_ns == first->nap_ns &&
 			    run->min_size == first->min_size &&
 			    run->mechanism == first->mechanism)
@@ -309,8 +354,8 @@ static bool note_damage(const struct diff *d, char *buf)
 bool diff_words_note(const struct diff *d, size_t i, char *buf)
 {
 	static bool (*const note[])(const struct diff *, char *) = {
-		note_noise,  note_few, note_cut,
-		note_damage, note_nap, note_watched,
+		note_noise,   note_few, note_cut,     note_damage,
+		note_without, note_nap, note_watched,
 	};
 	for (size_t k = 0; k < ARRAY_SIZE(note); k++)
 		if (note[k](d, buf) && !i--)
@@ -318,25 +363,46 @@ bool diff_words_note(const struct diff *d, size_t i, char *buf)
 	return false;
 }
 
-char *diff_words_side(const struct diff_side *s, char buf[NOTE_MAX])
+bool diff_words_counts(const struct diff *d, enum diff_kind kind, char *buf)
+{
+	const size_t *by_verdict = d->nr_by_verdict[kind];
+	size_t nr = 0, changed = 0, one = d->nr_one_sided[kind];
+	char number[UNITS_MAX];
+	for (size_t v = VERDICT_SAME + 1; v < VERDICT_NR; v++) {
+		if (!by_verdict[v])
+			continue;
+		nr += (size_t)snprintf(buf + nr, NOTE_MAX - nr, "%s%s %s",
+				       nr ? ", " : "",
+				       units_count(by_verdict[v], number),
+				       diff_verdict_name(v));
+		changed += by_verdict[v];
+	}
+	nr += (size_t)snprintf(buf + nr, NOTE_MAX - nr, "%s%s unchanged",
+			       changed ? "; " : "nothing changed, ",
+			       units_count(by_verdict[VERDICT_SAME], number));
+	if (one)
+		snprintf(buf + nr, NOTE_MAX - nr, ", %s known on one side only",
+			 units_count(one, number));
+	return changed || by_verdict[VERDICT_SAME] || one ||
+	       (kind == DIFF_SITE && diff_compares_naps(d));
+}
+
+const char *diff_words_command(const struct diff_side *s)
+{
+	return *s->run[0].shown ? s->run[0].shown
+				: "(command not in the trace)";
+}
+
+char *diff_words_runs(const struct diff_side *s, char *buf)
 {
 	char time[UNITS_MAX];
 	double sum = 0;
 	for (size_t i = 0; i < s->nr_runs; i++)
 		sum += (double)s->run[i].duration_ns / (double)s->nr_runs;
 	units_duration(units_whole(sum), time);
-	const char *command = *s->run[0].shown ? s->run[0].shown
-					       : "(command not in the trace)";
-	size_t len =
-		strlen(command) > COMMAND_MAX ? COMMAND_MAX : strlen(command);
-	const char *cut = command[len] ? " ..." : "";
-	while (len && command[len - 1] == ' ')
-		len--;
 	if (s->nr_runs == 1)
-		snprintf(buf, NOTE_MAX, "%.*s%s, %s", (int)len, command, cut,
-			 time);
+		snprintf(buf, WORDS_MAX, "%s", time);
 	else
-		snprintf(buf, NOTE_MAX, "%.*s%s, %zu runs of %s", (int)len,
-			 command, cut, s->nr_runs, time);
+		snprintf(buf, WORDS_MAX, "%zu runs of %s", s->nr_runs, time);
 	return buf;
 }

@@ -33,14 +33,21 @@ char *diff_words_finding(const struct diff_change *c, bool ascii, char *buf);
 /* Why the pair is less than certain; NULL if it is certain. */
 const char *diff_words_match(const struct diff_change *c);
 /* How much was watched: "30 % of its blocks, before 99 %" (of a variable: of
- * the time); "" if alike. */
-char *diff_words_watched(const struct diff_change *c, char *buf);
+ * the time), and why it is unsure if not for that; "" if alike. @buf has
+ * NOTE_MAX bytes. */
+char *diff_words_watched(const struct diff *d, const struct diff_change *c,
+			 char *buf);
 
 /* Sentences about the sides, for (i = 0; diff_words_note(d, i, buf); i++): what
  * keeps them from being compared well. @buf has NOTE_MAX bytes. */
 #define NOTE_MAX 512
 bool diff_words_note(const struct diff *d, size_t i, char *buf);
-/* "python3 x.py, 3 runs of 4.02 s". */
-char *diff_words_side(const struct diff_side *s, char buf[NOTE_MAX]);
+/* "1 new, 2 grown; 5 unchanged"; @buf has NOTE_MAX bytes. False: there are none
+ * of @kind, nor was it asked whether there are. */
+bool diff_words_counts(const struct diff *d, enum diff_kind kind, char *buf);
+/* "python3 x.py", as long as it is. */
+const char *diff_words_command(const struct diff_side *s);
+/* "3 runs of 4.02 s", or "4.02 s". */
+char *diff_words_runs(const struct diff_side *s, char *buf);
 
 #endif

@@ -159,10 +159,13 @@ static int merge_runs(struct diff_side *s)
 	return rc ? rc : diff_mark_cut(s);
 }
 
-static double value_in(const struct diff_entry *entry, size_t run,
+static double value_in(const struct diff_side *side,
+		       const struct diff_entry *entry, size_t run,
 		       enum diff_metric metric)
 {
 	const struct diff_item *item = entry ? entry->in_run[run] : NULL;
+	if (!side->run[run].has_naps && diff_metric_is_of_blocks(metric))
+		return NAN; /* not looked for: not nothing */
 	if (item)
 		return item->value[metric];
 	return diff_metric[metric].absent_is_zero ? 0 : NAN;
@@ -174,15 +177,28 @@ size_t diff_values(const struct diff_side *side, const struct diff_entry *entry,
 	double most = 0;
 	size_t nr = 0;
 	for (size_t i = 0; i < side->nr_runs; i++)
-		most = fmax(most, value_in(entry, i, metric));
+		most = fmax(most, value_in(side, entry, i, metric));
 	for (size_t i = 0; i < side->nr_runs; i++) {
-		double value = value_in(entry, i, metric);
+		double value = value_in(side, entry, i, metric);
 		bool cut = entry &&
 			   entry->cut[i][metric] > DIFF_CUT_MATTERS * most;
 		if (!isnan(value) && !cut)
 			v[nr++] = value;
 	}
 	return nr;
+}
+
+static bool has_naps(const struct diff_side *s)
+{
+	for (size_t i = 0; i < s->nr_runs; i++)
+		if (s->run[i].has_naps)
+			return true;
+	return false;
+}
+
+bool diff_compares_naps(const struct diff *d)
+{
+	return has_naps(&d->side[DIFF_BASE]) && has_naps(&d->side[DIFF_NEW]);
 }
 
 /* ------------------------------------------------------------ comparing --- */

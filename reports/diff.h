@@ -67,7 +67,8 @@ struct diff_change {
 
 /* How well a side was watched, over its runs. */
 struct diff_quality {
-	double watched; /* share of the time of known blocks; NAN = unknown */
+	double watched; /* share of the time of known blocks; NAN = unknown in
+			 * all of them */
 	double error;	/* of the byte seconds, as a share of them */
 	bool is_whole;	/* no trace is cut or damaged */
 };
@@ -135,6 +136,8 @@ int diff_mark_hidden(struct diff *d);
  * number of values put into @v, which has room for side->nr_runs. */
 size_t diff_values(const struct diff_side *side, const struct diff_entry *entry,
 		   enum diff_metric metric, double *v);
+/* Did runs of both sides watch blocks? */
+bool diff_compares_naps(const struct diff *d);
 /* Was @side watched so much less than the other that naps may be missing? */
 bool diff_is_watched_less(const struct diff *d, int side);
 /* What may be a mistake about @c's variable on @side, or NULL. */

@@ -133,6 +133,19 @@ void line_addf(struct line *l, enum ink ink, const char *fmt, ...)
 	line_add(l, ink, buf);
 }
 
+void line_add_before(struct line *l, enum ink ink, const char *s, unsigned tail)
+{
+	const struct page *page = l->page;
+	struct page narrow = *page;
+	if (narrow.width > l->col + tail + 20)
+		narrow.width -= tail;
+	else if (narrow.width > 1)
+		narrow.width -= 1;
+	line_widen(l, &narrow);
+	line_add(l, ink, s);
+	line_widen(l, page);
+}
+
 static void write_out(struct line *l)
 {
 	set_ink(l, INK_NONE);

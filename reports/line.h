@@ -49,6 +49,10 @@ void line_addf(struct line *l, enum ink ink, const char *fmt, ...)
 /* Append @s as one piece, on a continuation line if it does not fit; @before
  * (", " and the like) stands in front of it where a line goes on. */
 void line_item(struct line *l, enum ink ink, const char *before, const char *s);
+/* Append @s, cut so that @tail columns are left on the line if it is wide
+ * enough for something of both. */
+void line_add_before(struct line *l, enum ink ink, const char *s,
+		     unsigned tail);
 /* Words of @s, wrapped. */
 void line_words(struct line *l, enum ink ink, const char *s);
 /* Blanks up to @col. */

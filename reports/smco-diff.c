@@ -392,7 +392,8 @@ static bool show_changes(struct diff *d, struct options *o)
 		d->side[DIFF_BASE].nr_runs + d->side[DIFF_NEW].nr_runs == 2;
 	if (config.least_change < 0)
 		config.least_change = single ? 0.1 : 0.05;
-	if (diff_compare(d, &config, &err))
+	if (diff_rules_check(&o->rules, d, &err) ||
+	    diff_compare(d, &config, &err))
 		die(&err);
 	bool crossed = diff_rules_apply(&o->rules, d);
 	if (show(d, o, &err))

@@ -188,6 +188,15 @@ rules() {
 }
 ok "--fail-on decides the status" rules
 
+about_nothing() {
+	test_exit 2 smco-diff --fail-on 'counter.instuctions > +5%' v1.trace v2.trace >out 2>err &&
+		test ! -s out && test "$(wc -l <err)" = 1 &&
+		grep -q "v1.trace does not count instuctions but instructions" err &&
+		test_exit 2 smco-diff --fail-on 'phases.new > 0' v1.trace v2.trace 2>err &&
+		grep -q "v1.trace has no phases" err
+}
+ok "a rule about what the traces do not have is an error" about_nothing
+
 prereq_SCRIPT() { script -qec true /dev/null; }
 if prereq_SCRIPT >/dev/null 2>&1; then
 	pager() { PAGER='sed s/^/P:/' script -qec "smco-diff v1.trace v2.trace" /dev/null </dev/null >out 2>&1 && grep -q '^P:in all' out; }

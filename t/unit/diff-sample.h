@@ -44,7 +44,8 @@ struct sample_session {
 	unsigned clock_ms;     /* task-clock; 0 = 1 s */
 	const struct sample_variable *variable;
 	size_t nr_variables;
-	bool cut; /* without an end */
+	bool cut;	      /* without an end */
+	const char *monitors; /* NULL = not in the trace: nap */
 };
 
 /* One frame from @text, in place; returns behind it. */
@@ -194,6 +195,8 @@ static inline void sample_session_write(const char *path,
 	SAMPLE_PUT(w, EV_PROCESS, 0, 7, (struct ev_process){7, 1, -1, 0});
 	trace_put_meta(w, "command", s->command ? s->command : "./prog --fast");
 	trace_put_meta(w, "nap_ns", "1000000000");
+	if (s->monitors)
+		trace_put_meta(w, "monitors", s->monitors);
 	for (uint32_t i = 0; i < s->nr; i++) {
 		if (s->site[i].stack)
 			sample_site_stack(w, i + 1, s, s->site[i].stack);

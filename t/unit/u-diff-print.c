@@ -166,6 +166,29 @@ static void text(void)
 	}
 	check_int(wide, 0);
 	free(out);
+	out = print(HTML, 0);
+	has(out, ">sites: 1 new, 1 grown, 1 shrunk, 1 gone; 2 unchanged<");
+	has(out, ">counters: 1 grown; 1 unchanged<");
+	free(out);
+	clear();
+}
+
+/* A command of many words takes no more than its line. */
+static void long_command(void)
+{
+	const struct sample_session session = {
+		.command = "./prog --with blanks --and so many words that one "
+			   "line of eighty columns does not hold them"};
+	add(DIFF_BASE, &session);
+	add(DIFF_NEW, &session);
+	compare("duration > 1h");
+	char *out = print(TEXT, 80);
+	has(out, "base       ./prog --with blanks --and so many words that one "
+		 "line of eig\u2026, 60 s:\n           base.trace\n");
+	free(out);
+	out = print(TEXT, 0);
+	has(out, "does not hold them, 60 s: base.trace\n");
+	free(out);
 	clear();
 }
 
@@ -278,6 +301,7 @@ int main(int argc, char **argv)
 	}
 	path = scratch_path("x.trace");
 	text();
+	long_command();
 	json();
 	hostile();
 	return tap_done();

@@ -186,6 +186,65 @@ static void counters(void)
 	diff_deinit(&d);
 }
 
+/* What @text is about is in all runs, or why it is not. */
+static void checked(const char *text, const char *why)
+{
+	struct diff_rules rules = {0};
+	struct smco_err err = {0};
+	check_int(diff_rules_add(&rules, text, NULL), 0);
+	int rc = diff_rules_check(&rules, &d, &err);
+	if (!check_msg(rc == (why ? SMCO_NOTFOUND : 0) &&
+			       (!why || strstr(err.msg, why)),
+		       "%s: %s", text, why ? why : "can be told"))
+		printf("# %d: %s\n", rc, err.msg);
+	diff_rules_free(&rules);
+}
+
+static void add_session(int side, const struct sample_session *s)
+{
+	sample_session_write(path, s);
+	if (diff_add_run(&d, side, path, NULL))
+		abort();
+}
+
+/* A rule about what was not looked for would be kept for ever. */
+static void without(void)
+{
+	const struct sample_variable i = {.name = "f::i", .file = "a.c"};
+	const struct sample_session naps = {.instructions = 1000,
+					    .variable = &i,
+					    .nr_variables = 1},
+				    counters = {.instructions = 1000,
+						.switches = 3,
+						.monitors = "counters"};
+	add_session(DIFF_BASE, &naps);
+	add_session(DIFF_NEW, &naps);
+	checked("nap.bytes_seconds > 0", NULL);
+	checked("sites.new > 0", NULL);
+	checked("mistakes.new > 0", NULL);
+	checked("variables.grown > 0", NULL);
+	checked("counter.instructions > 0", NULL);
+	checked("counter.task-clock > 0", NULL);
+	checked("counter.task > 0", "does not count task but instructions, "
+				    "task-clock (ns)");
+	checked("phase.mean > 0", "has no phases");
+	checked("phases.new > 0", "has no phases");
+	add_session(DIFF_NEW, &counters);
+	checked("counter.instructions > 0", NULL);
+	checked("counter.context-switches > 0",
+		"does not count context-switches but instructions");
+	checked("nap.bytes_seconds > +10%", "made without smco-trace -m nap");
+	checked("site.alloc.count > 0", "without smco-trace -m nap");
+	checked("sites.new > 0", "without smco-trace -m nap");
+	checked("mistakes.new > 0", "has no variables");
+	checked("variables.new > 0", "has no variables");
+	checked("duration > 1s", NULL);
+	checked("overhead > 5%", NULL);
+	d.side[DIFF_NEW].run[1].nr_damaged = 1;
+	checked("sites.new > 0", NULL);
+	diff_deinit(&d);
+}
+
 static void unknown(void)
 {
 	add(DIFF_BASE, 1000, 1000);
@@ -203,6 +262,7 @@ int main(void)
 	single();
 	repeated();
 	counters();
+	without();
 	unknown();
 	return tap_done();
 }

@@ -284,6 +284,7 @@ static void many(void)
 
 static void coverage(void)
 {
+	char words[NOTE_MAX];
 	struct sample_session *base =
 		SESSION(SITE("leak@a.c:1", 1 << 20, 10, 5000),
 			SITE("kept@a.c:2", 1 << 20, 10, 5000),
@@ -329,6 +330,9 @@ static void coverage(void)
 	check(strstr(err.msg, "has no end") != NULL);
 	compare(0.1);
 	check_str(VERDICT("leak"), "unsure");
+	check_str(diff_words_watched(&d, site("leak"), words),
+		  "10 % of its blocks, before 100 %; of the new runs, parts of "
+		  "traces are missing");
 	diff_deinit(&d);
 
 	/* Naps known less exactly. */
@@ -339,6 +343,49 @@ static void coverage(void)
 	compare(0.1);
 	check(diff_is_watched_less(&d, DIFF_NEW));
 	check_str(VERDICT("leak"), "unsure");
+	check_str(diff_words_watched(&d, site("leak"), words),
+		  "100 % of its blocks, before 100 %; but naps are known less "
+		  "exactly in the new runs");
+	diff_deinit(&d);
+}
+
+/* A run that did not watch blocks has not none. */
+static void without_naps(void)
+{
+	char note[NOTE_MAX];
+	struct sample_session *naps =
+		SESSION(SITE("leak@a.c:1", 1 << 20, 10, 5000),
+			SITE("calm@a.c:3", 99, 0, 0));
+	struct sample_session none = {.monitors = "counters",
+				      .instructions = 1000};
+	const struct diff_change *whole = NULL;
+	for (int side = 0; side < DIFF_SIDES; side++) {
+		add(side, &none);
+		add(!side, naps);
+		compare(0.1);
+		whole = &d.change[0];
+		check(!whole->measure[DIFF_BYTE_SECONDS].is_known);
+		check(!whole->measure[DIFF_ALLOCS].is_known);
+		check(whole->measure[DIFF_DURATION].is_known);
+		check_str(VERDICT("leak"), "same");
+		check_int(d.nr_one_sided[DIFF_SITE], 2);
+		check(!diff_compares_naps(&d));
+		check(diff_words_note(&d, 1, note) &&
+		      strstr(note, "without -m nap: nothing is said of"));
+		check(!diff_words_note(&d, 2, note));
+		diff_deinit(&d);
+	}
+	/* Beside others of its side: what they have is compared. */
+	add(DIFF_BASE, naps);
+	add(DIFF_NEW, naps);
+	add(DIFF_NEW, &none);
+	compare(0.1);
+	whole = &d.change[0];
+	check(whole->measure[DIFF_BYTE_SECONDS].is_known);
+	check(whole->measure[DIFF_BYTE_SECONDS].test.change == 0);
+	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_SAME], 2);
+	check(d.quality[DIFF_NEW].watched == 1);
+	check(diff_compares_naps(&d));
 	diff_deinit(&d);
 }
 
@@ -666,6 +713,7 @@ int main(void)
 	repeated();
 	many();
 	coverage();
+	without_naps();
 	programs();
 	cut_stacks();
 	cut_runs();
