@@ -32,12 +32,14 @@ const char *column_key(const struct column *c, char buf[64]);
 
 /*
  * One value. Numbers are long double, in which every 64-bit integer is exact.
- * @text is valid as long as what it was taken from, or points to @buf.
+ * @text and @shown are valid as long as what they were taken from, or point to
+ * @buf.
  */
 struct value {
 	bool known; /* false: unknown or none */
 	long double number;
-	const char *text; /* KIND_TEXT, never NULL then */
+	const char *text;  /* KIND_TEXT, never NULL then */
+	const char *shown; /* in tables for people; NULL: by the kind */
 	char buf[1024];
 };
 

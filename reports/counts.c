@@ -327,6 +327,16 @@ enum counts_rate counts_derive(const struct counts *c,
 	}
 }
 
+char *counts_value_text(const struct counts_event *e, double v, char *buf)
+{
+	if (!strcmp(e->unit, "ns"))
+		return units_duration(units_whole(v), buf);
+	if (!*e->unit)
+		return units_count(units_whole(v), buf);
+	snprintf(buf, UNITS_MAX, "%.4g %.15s", v * e->scale, e->unit);
+	return buf;
+}
+
 char *counts_rate_text(enum counts_rate rate, double v, char *buf)
 {
 	static const char *const unit[] = {"Hz", "kHz", "MHz", "GHz"};

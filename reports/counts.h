@@ -98,6 +98,9 @@ enum counts_rate counts_derive(const struct counts *c,
 /* "0.998 CPUs used", "2160 a second", "" for RATE_NONE. Returns @buf, of at
  * least UNITS_MAX bytes. */
 char *counts_rate_text(enum counts_rate rate, double v, char *buf);
+/* @v of an event in its unit, "8.54 s", "22 201 962 000". Returns @buf, as
+ * above. */
+char *counts_value_text(const struct counts_event *e, double v, char *buf);
 /* Cycles per instruction, or a negative number if either is not known. */
 double counts_cpi(const struct counts *c, const struct counts_sum *sum);
 

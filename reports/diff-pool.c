@@ -131,20 +131,14 @@ const char *diff_pool_stem(struct diff_pool *p, const char *function)
 			       paren ? (size_t)(paren - buf) : strlen(buf));
 }
 
-static const char *last_component(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 const char *diff_pool_file(struct diff_pool *p, const char *path)
 {
-	return diff_pool_text(p, last_component(path));
+	return diff_pool_text(p, names_file(path));
 }
 
 const char *diff_pool_module(struct diff_pool *p, const char *path)
 {
-	const char *name = last_component(path);
+	const char *name = names_file(path);
 	const char *so = strstr(name, ".so.");
 	return diff_pool_textn(p, name,
 			       so ? (size_t)(so + 3 - name) : strlen(name));

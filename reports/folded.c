@@ -48,8 +48,7 @@ static void put_command(struct bbuf *b, const struct summary *s, uint32_t file,
 		n = sizeof(word) - 1;
 	memcpy(word, command, n);
 	word[n] = '\0';
-	const char *slash = strrchr(word, '/');
-	put_clean(b, slash && slash[1] ? slash + 1 : word);
+	put_clean(b, names_file(word));
 }
 
 /* The frames behind the command that is in @b; the text is the caller's, @b is

@@ -8,7 +8,7 @@
 
 #include <seccomp.h>
 
-static const char *base_name(const char *path)
+const char *names_file(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash && slash[1] ? slash + 1 : path;
@@ -50,7 +50,7 @@ char *names_function(const struct trace_frame *f, size_t max, char *buf)
 		snprintf(buf, NAMES_MAX, "%s", f->function);
 	else if (*f->module)
 		snprintf(buf, NAMES_MAX, "%.200s+0x%" PRIx64,
-			 base_name(f->module), f->offset);
+			 names_file(f->module), f->offset);
 	else if (f->offset)
 		snprintf(buf, NAMES_MAX, "0x%" PRIx64, f->offset);
 	else
@@ -61,7 +61,7 @@ char *names_function(const struct trace_frame *f, size_t max, char *buf)
 char *names_place(const struct trace_frame *f, char *buf)
 {
 	if (*f->file) {
-		const char *file = base_name(f->file);
+		const char *file = names_file(f->file);
 		/* One directory says which of two list.c it is. */
 		const char *dir = file;
 		while (dir > f->file && dir[-1] == '/')
@@ -77,7 +77,7 @@ char *names_place(const struct trace_frame *f, char *buf)
 		else
 			snprintf(buf, NAMES_MAX, "%.200s", file);
 	} else if (*f->module && *f->function) {
-		snprintf(buf, NAMES_MAX, "[%.200s]", base_name(f->module));
+		snprintf(buf, NAMES_MAX, "[%.200s]", names_file(f->module));
 	} else {
 		*buf = '\0';
 	}

@@ -12,6 +12,8 @@
 /* "cache_fill", "std::vector<...>::push_back" (template arguments are cut
  * when the name is longer than @max columns), "libfoo.so+0x1234", "?". */
 char *names_function(const struct trace_frame *f, size_t max, char *buf);
+/* @path without its directories. */
+const char *names_file(const char *path);
 /* Copy @s with the arguments of its outermost templates left out, as far as
  * @size goes. */
 void names_cut_templates(const char *s, char *buf, size_t size);

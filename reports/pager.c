@@ -9,6 +9,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* A shell that runs @command and, should there be none (it has read nothing
+ * then), shows its input all the same. Ctrl-C is the pager's affair: the shell
+ * outlives it. */
+static _Noreturn void become(const char *command)
+{
+	char *script;
+	if (asprintf(&script,
+		     "trap : INT\n%s\n"
+		     "case $? in 126 | 127) exec cat ;; esac",
+		     command) >= 0)
+		execl("/bin/sh", "sh", "-c", script, (char *)NULL);
+	_exit(127);
+}
+
 void pager_start(struct pager *p)
 {
 	const char *command = getenv("SMCO_PAGER");
@@ -27,8 +41,7 @@ void pager_start(struct pager *p)
 		setenv("LESS", "FRX", 0);
 		setenv("LESSCHARSET", "utf-8", 0);
 		dup2(fd[0], STDIN_FILENO);
-		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-		_exit(127);
+		become(command);
 	}
 	close(fd[0]);
 	if (pid < 0) {

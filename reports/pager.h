@@ -12,7 +12,8 @@ struct pager {
 };
 
 /* Standard output goes to the pager from here on, and SIGPIPE is ignored. If
- * there is none (PAGER empty or "cat", or it does not start) nothing happens.
+ * there is none (PAGER empty or "cat", or no process for it) nothing happens;
+ * if there is no such command the shell says so and the text goes on as it is.
  */
 void pager_start(struct pager *p);
 /* Close standard output and wait until the user has left the pager. */

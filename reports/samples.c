@@ -23,8 +23,7 @@ const char *sample_function_name(const struct trace_frame *f, char *buf)
 		return "[unknown]";
 	if (*f->module == '[')
 		return f->module;
-	const char *slash = strrchr(f->module, '/');
-	snprintf(buf, NAMES_MAX, "[%.250s]", slash ? slash + 1 : f->module);
+	snprintf(buf, NAMES_MAX, "[%.250s]", names_file(f->module));
 	return buf;
 }
 

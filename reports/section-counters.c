@@ -101,6 +101,7 @@ static void counter_get(const void *ctx, const void *item, size_t column,
 	case COUNTER_COUNT:
 		return value_number(ret, s->raw);
 	case COUNTER_SCALED:
+		ret->shown = counts_value_text(e, s->scaled, ret->buf);
 		return value_number(ret, s->scaled);
 	case COUNTER_COUNTED:
 		if (s->enabled_ns)

@@ -51,7 +51,7 @@ static void get(const struct printer *p, const void *item, size_t column,
 		struct value *ret)
 {
 	ret->known = false;
-	ret->text = NULL;
+	ret->text = ret->shown = NULL;
 	p->section->get(p->src, item, column, ret);
 }
 
@@ -86,7 +86,9 @@ static void put_raw_number(struct bbuf *b, const struct column *c,
 		put_integer(b, v->number, c->kind == KIND_ADDRESS);
 		return;
 	}
-	snprintf(buf, sizeof(buf), "%.17g", (double)v->number);
+	/* All that decimals tell: two more digits only show how sums were
+	 * rounded. */
+	snprintf(buf, sizeof(buf), "%.15g", (double)v->number);
 	bbuf_put(b, buf, strlen(buf));
 }
 
@@ -96,6 +98,8 @@ static const char *shown(const struct printer *p, const struct column *c,
 {
 	if (!v->known)
 		return "-";
+	if (v->shown)
+		return v->shown;
 	switch (c->kind) {
 	case KIND_TEXT:
 		return v->text;
@@ -306,6 +310,16 @@ static void json_end(struct printer *p)
 		truncated ? "true" : "false", damaged, lost, dropped);
 }
 
+/* Where there were none to choose from; "" if nobody said. */
+static const char *why_none(const struct printer *p)
+{
+	const char *key = p->section->why_none, *why = NULL;
+	for (size_t i = 0; i < p->src->nr_inputs && key && !p->o->where; i++)
+		if (!why)
+			why = trace_meta(p->src->input[i].reader, key);
+	return why ? why : "";
+}
+
 static void end(struct printer *p)
 {
 	struct line l;
@@ -316,7 +330,10 @@ static void end(struct printer *p)
 	if (p->nr_seen == p->nr_shown && p->nr_shown)
 		return;
 	line_begin(&l, p->page, 0, "", INK_NONE, 0);
-	if (!p->nr_shown)
+	if (!p->nr_shown && *why_none(p)) {
+		line_add(&l, INK_DIM, "none:");
+		line_words(&l, INK_DIM, why_none(p));
+	} else if (!p->nr_shown)
 		line_add(&l, INK_DIM, "none");
 	else
 		line_addf(&l, INK_DIM, "%s %" PRIu64 " more (--top)",

@@ -182,6 +182,7 @@ const struct section range_section = {
 	.column = range_columns,
 	.nr_columns = RANGE_COLUMNS,
 	.monitor = "range",
+	.why_none = "range.missing",
 	.get = range_get,
 	.each = range_each,
 };

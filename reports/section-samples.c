@@ -46,6 +46,7 @@ static void sample_get(const void *ctx, const void *item, size_t column,
 	case SAMPLE_MODULE:
 		if (*f->frame->module)
 			value_text(ret, f->frame->module);
+		ret->shown = names_file(f->frame->module);
 		return;
 	case SAMPLE_NR_SELF:
 		return value_number(ret, f->nr_self);

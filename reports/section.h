@@ -38,8 +38,9 @@ struct section {
 	 * into memory; items are valid during the visit only. */
 	bool streams;
 	const char *sort; /* column to sort by unless told; NULL: as walked */
-	const char *monitor; /* that a trace needs for it; NULL: none */
-	value_fn *get;	     /* ctx is the struct section_source */
+	const char *monitor;  /* that a trace needs for it; NULL: none */
+	const char *why_none; /* key of why there may be none; NULL: none */
+	value_fn *get;	      /* ctx is the struct section_source */
 	int (*each)(const struct section_source *src, section_visit *visit,
 		    void *ctx, struct smco_err *err);
 	/* Only where items do not stay, as in those that stream: bytes of one,

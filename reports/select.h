@@ -51,6 +51,11 @@ static inline bool select_thread(const struct select *s, uint32_t pid,
 /* By process, and by time: does any of the nap lie within? And --where. */
 bool select_nap(const struct select *s, const struct summary *model,
 		const struct model_nap *nap);
+/* Is nothing left out by process, thread or time? */
+static inline bool select_is_all(const struct select *s)
+{
+	return !(s->has_process || s->has_thread || s->from_ns || s->to_ns);
+}
 /* Does any of these conditions leave naps out? */
 static inline bool select_any_nap(const struct select *s)
 {

@@ -50,7 +50,10 @@ void summary_print(const struct summary *s, FILE *out, const char *trace_path,
 	bool naps = model_has_monitor(s, "nap");
 	if (naps)
 		text_unused(&v, &sites);
-	text_counters(&v);
+	if (text_counters(&v) &&
+	    (model_has_monitor(s, "samples") ||
+	     model_has_monitor(s, "phases") || model_has_monitor(s, "range")))
+		fputc('\n', out);
 	text_samples(&v);
 	text_phases(&v);
 	text_ranges(&v);

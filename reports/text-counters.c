@@ -6,22 +6,10 @@
 #include "reports/shortage.h"
 #include "reports/units.h"
 
-#define VALUE_COL 34
-#define RATE_COL  52
-#define THREADS	  5
-
-static void format_value(const struct counts_event *e, double v, char *buf)
-{
-	char number[UNITS_MAX];
-	if (!strcmp(e->unit, "ns")) {
-		units_duration(units_whole(v), buf);
-	} else if (*e->unit) {
-		snprintf(buf, UNITS_MAX, "%.4g %.15s", v * e->scale, e->unit);
-	} else {
-		units_count(units_whole(v), number);
-		snprintf(buf, UNITS_MAX, "%s", number);
-	}
-}
+#define VALUE_COL  34
+#define RATE_COL   52
+#define FULL_WIDTH 76 /* columns that a rate may need */
+#define THREADS	   5
 
 /* How much of the time it was counted, where that was not always. */
 static void add_scaling(struct line *l, const struct counts_sum *s)
@@ -39,6 +27,25 @@ static void add_scaling(struct line *l, const struct counts_sum *s)
 	}
 }
 
+/* @value and @rate in columns, or one after the other where those do not fit.
+ */
+static void add_numbers(struct line *l, const struct page *page,
+			const char *value, const char *rate)
+{
+	if (page->width && page->width < FULL_WIDTH) {
+		line_item(l, INK_NONE, " ", value);
+		if (*rate)
+			line_item(l, INK_NONE, ", ", rate);
+		return;
+	}
+	line_pad(l, VALUE_COL);
+	line_addf(l, INK_NONE, " %s", value);
+	if (*rate) {
+		line_pad(l, RATE_COL);
+		line_addf(l, INK_NONE, " %s", rate);
+	}
+}
+
 static void total(const struct view *v, const struct model_file *f, size_t i,
 		  const char *label)
 {
@@ -49,18 +56,13 @@ static void total(const struct view *v, const struct model_file *f, size_t i,
 	double r = 0;
 	enum counts_rate kind =
 		counts_derive(c, c->total, i, f->selected_ns, &r);
-	format_value(e, c->total[i].scaled, value);
+	counts_value_text(e, c->total[i].scaled, value);
 	counts_rate_text(kind, r, rate);
 	text_begin(v, &l, label);
 	line_add(&l, INK_BOLD, e->name);
 	if (*e->level && !strchr(e->name, ':'))
 		line_addf(&l, INK_DIM, " (%s)", e->level);
-	line_pad(&l, VALUE_COL);
-	line_addf(&l, INK_NONE, " %s", value);
-	if (*rate) {
-		line_pad(&l, RATE_COL);
-		line_addf(&l, INK_NONE, " %s", rate);
-	}
+	add_numbers(&l, &v->page, value, rate);
 	add_scaling(&l, &c->total[i]);
 	line_end(&l);
 }
@@ -102,7 +104,7 @@ static void thread(const struct view *v, const struct counts *c,
 	for (size_t i = 0; i < c->nr_events; i++) {
 		if (t->sum[i].scaled <= 0)
 			continue;
-		format_value(&c->event[i], t->sum[i].scaled, value);
+		counts_value_text(&c->event[i], t->sum[i].scaled, value);
 		snprintf(text, sizeof(text), "%s %.100s", value,
 			 c->event[i].name);
 		line_item(&l, INK_NONE, ", ", text);
@@ -174,22 +176,33 @@ static void every(const struct view *v, const struct model_file *f)
 static void one_file(const struct view *v, const struct model_file *f)
 {
 	const struct counts *c = f->counts;
-	if (!c)
-		return;
-	if (v->s->nr_files > 1 && f->name)
-		text_paragraph(v, "", INK_DIM, "%.200s", f->name);
+	const char *label = "counters";
+	if (v->s->nr_files > 1 && f->name) {
+		text_paragraph(v, label, INK_DIM, "%.200s", f->name);
+		label = "";
+	}
 	for (size_t i = 0; i < c->nr_events; i++)
-		total(v, f, i, i ? "" : "counters");
+		total(v, f, i, i ? "" : label);
 	if (!c->nr_records)
-		text_paragraph(v, "", INK_WARN, "no reading in the trace");
+		text_paragraph(v, "", INK_WARN,
+			       select_is_all(&v->s->select)
+				       ? "no reading in the trace"
+				       : "no reading selected");
 	every(v, f);
 	problems(v, f->reader);
 	threads(v, c);
-	fputc('\n', v->page.out);
 }
 
-void text_counters(const struct view *v)
+bool text_counters(const struct view *v)
 {
-	for (size_t i = 0; i < v->s->nr_files; i++)
+	bool any = false;
+	for (size_t i = 0; i < v->s->nr_files; i++) {
+		if (!v->s->file[i].counts)
+			continue;
+		if (any)
+			fputc('\n', v->page.out);
 		one_file(v, &v->s->file[i]);
+		any = true;
+	}
+	return any;
 }

@@ -72,8 +72,7 @@ static void function(const struct view *v, const struct sample_function *f)
 	line_pad(&l, NAME_COL);
 	line_add(&l, INK_NAME, sample_function_name(f->frame, name));
 	if (*f->frame->function && *f->frame->module) {
-		const char *slash = strrchr(f->frame->module, '/');
-		const char *base = slash ? slash + 1 : f->frame->module;
+		const char *base = names_file(f->frame->module);
 		line_addf(&l, INK_DIM, *base == '[' ? "  %s" : "  [%s]", base);
 	}
 	line_end(&l);

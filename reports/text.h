@@ -31,8 +31,8 @@ void text_head(const struct view *v);
 void text_overhead(const struct view *v);
 void text_unused(const struct view *v, const struct model_sites *sites);
 void text_sites(const struct view *v, const struct model_sites *sites);
-/* Nothing where the trace has no counters. */
-void text_counters(const struct view *v);
+/* False, and nothing, where no trace has counters. */
+bool text_counters(const struct view *v);
 void text_ranges(const struct view *v);
 void text_samples(const struct view *v);
 void text_phases(const struct view *v);

@@ -59,7 +59,8 @@ static int wrong(struct parser *p, size_t at, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(msg, sizeof(msg), fmt, ap);
 	va_end(ap);
-	return smco_fail(p->err, SMCO_FORMAT, 0, "column %zu: %s", at + 1, msg);
+	return smco_fail(p->err, SMCO_FORMAT, 0, "character %zu: %s", at + 1,
+			 msg);
 }
 
 /* -------------------------------------------------------------- reading --- */
@@ -114,10 +115,10 @@ static int take_column(struct parser *p, uint32_t *ret)
 	size_t n = word_length(p);
 	size_t c = column_find(p->columns, p->nr_columns, p->text + p->at, n);
 	if (!n)
-		return wrong(p, p->at, "expected a field, not %s",
+		return wrong(p, p->at, "expected a column, not %s",
 			     here(p, name));
 	if (c == p->nr_columns)
-		return wrong(p, p->at, "there is no field %s (%s)",
+		return wrong(p, p->at, "there is no column %s (%s)",
 			     here(p, name),
 			     column_names(p->columns, p->nr_columns, names,
 					  sizeof(names)));

@@ -72,8 +72,8 @@ ok "events, sorted" rows "61200000000 61200000000" time_ns --events \
 ok "events of the supervisor" rows "process" event --events --thread 0 --top 1
 ok "events of no thread" rows "" event --events --thread 77
 
-ok "unknown column" usage "there is no field 'sise' (" --naps --where 'sise > 1'
-ok "where the mistake is" usage 'column 8: ' --naps --where 'size > 5s'
+ok "unknown column" usage "there is no column 'sise' (" --naps --where 'sise > 1'
+ok "where the mistake is" usage 'character 8: ' --naps --where 'size > 5s'
 ok "unknown sort key" usage "no column nothing (" --naps --sort nothing
 ok "sort key of the summary" usage "no column length (" --sort length
 ok "two tables" usage 'not --naps and --sites' --naps --sites

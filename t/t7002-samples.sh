@@ -124,6 +124,7 @@ summary() {
 ok "the summary has the functions" summary
 table() {
 	smco-report --samples --csv --where 'function == "often"' w.trace >table || return 1
+	smco-report --samples w.trace | grep -q ' often  *sample-work$' || return 1
 	cat table
 	[ "$(wc -l <table)" = 2 ]
 }

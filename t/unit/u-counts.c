@@ -262,17 +262,23 @@ static struct summary *summary_of(void (*records)(struct trace_writer *))
 	return s;
 }
 
-/* The text, whole, as smco-trace prints it. */
-static char *text_of(void (*records)(struct trace_writer *))
+/* The text as smco-trace prints it; @width 0: whole. */
+static char *text_in(void (*records)(struct trace_writer *), unsigned width)
 {
 	struct summary *s = summary_of(records);
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
-	summary_print(s, f, NULL, &(struct summary_style){.max_sites = 10});
+	summary_print(s, f, NULL,
+		      &(struct summary_style){.max_sites = 10, .width = width});
 	fclose(f);
 	summary_free(s);
 	return text;
+}
+
+static char *text_of(void (*records)(struct trace_writer *))
+{
+	return text_in(records, 0);
 }
 
 static void has(const char *text, const char *want)
@@ -294,10 +300,67 @@ static void test_text(void)
 	has(text, "threads    10, 380 ms task-clock, 70 page-faults:u");
 	check(!strchr(text, '\033'));
 	check(!strstr(text, "unused"));
+	/* One blank line behind the counters, where nothing else follows. */
+	check(!strstr(text, "\n\n\n"));
 	free(text);
 	text = text_of(no_records);
 	has(text, "no reading in the trace");
 	free(text);
+}
+
+/* Where there is no room for columns numbers are not left out. */
+static void test_narrow(void)
+{
+	char *text = text_in(write_records, 40);
+	has(text, "counters   task-clock 400 ms,\n           0.2 CPUs used\n");
+	has(text, "page-faults:u 72,\n           180 a second\n");
+	has(text, "power/energy-pkg/ 42 Joules\n");
+	for (const char *p = text, *end; (end = strchr(p, '\n')); p = end + 1)
+		if (end - p > 40)
+			check_msg(false, "%.*s: too long", (int)(end - p), p);
+	free(text);
+}
+
+/* What is selected has no reading; the trace has. */
+static void test_none_selected(void)
+{
+	struct trace_reader *r = make_trace(write_records);
+	const struct select later = {.from_ns = 100000000000};
+	struct summary_input input = {.reader = r};
+	struct summary *s = NULL;
+	char *text = NULL;
+	size_t size;
+	check_int(summary_load_files(&input, 1, &later, &s, NULL), 0);
+	FILE *f = open_memstream(&text, &size);
+	summary_print(s, f, NULL, &(struct summary_style){.max_sites = 10});
+	fclose(f);
+	has(text, "no reading selected");
+	free(text);
+	summary_free(s);
+	trace_reader_close(r);
+}
+
+/* The counters of several files each under its name. */
+static void test_files(void)
+{
+	struct trace_reader *r = make_trace(write_records);
+	const struct select all = {.from_ns = 0};
+	struct summary_input input[] = {
+		{.reader = r, .name = "a.trace"},
+		{.reader = make_trace(write_records), .name = "b.trace"}};
+	struct summary *s = NULL;
+	char *text = NULL;
+	size_t size;
+	check_int(summary_load_files(input, 2, &all, &s, NULL), 0);
+	FILE *f = open_memstream(&text, &size);
+	summary_print(s, f, NULL, &(struct summary_style){.max_sites = 10});
+	fclose(f);
+	has(text, "\ncounters   a.trace\n           task-clock ");
+	has(text, "\n\ncounters   b.trace\n           task-clock ");
+	free(text);
+	summary_free(s);
+	trace_reader_close(r);
+	trace_reader_close(input[1].reader);
 }
 
 /* What a count is to be multiplied with is no whole number. */
@@ -314,6 +377,16 @@ static void test_scale(void)
 	fclose(page.out);
 	has(text, ",Joules,0.5,");
 	free(text);
+	text = NULL;
+	/* For people in its unit. */
+	const struct section_options plain = {.format = SECTION_TEXT};
+	page.out = open_memstream(&text, &size);
+	check_int(section_print(&counter_section, &src, &plain, &page, NULL),
+		  0);
+	fclose(page.out);
+	has(text, "  task-clock                        400 ms  ");
+	has(text, "  power/energy-pkg/              42 Joules  ");
+	free(text);
 	summary_free(s);
 }
 
@@ -326,6 +399,9 @@ int main(void)
 	test_derived();
 	test_hostile();
 	test_text();
+	test_narrow();
+	test_none_selected();
+	test_files();
 	test_scale();
 	return tap_done();
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "reports/model.h"
+#include "reports/section.h"
 #include "t/unit/scratch.h"
 #include "t/unit/tap.h"
 
@@ -403,6 +404,45 @@ static void test_subscripts(void)
 	trace_reader_close(r);
 }
 
+static char *table(const struct summary *s, const struct summary_input *input,
+		   const struct where *where)
+{
+	char *text = NULL;
+	size_t size;
+	struct section_source src = {.s = s, .input = input, .nr_inputs = 1};
+	const struct section_options o = {.where = where};
+	struct page page = {.out = open_memstream(&text, &size), .width = 60};
+	check_int(section_print(&range_section, &src, &o, &page, NULL), 0);
+	fclose(page.out);
+	return text;
+}
+
+/* An empty table says why, unless a condition made it empty. */
+static void test_none(void)
+{
+	const char *path = scratch_path("none");
+	struct put p = start(path);
+	struct summary *s = NULL;
+	struct where *where = NULL;
+	trace_put_meta(p.w, "range.missing",
+		       "/bin/prog has no debug information: compile it with "
+		       "-g");
+	const struct summary_input input = {.reader = finish(&p, path)};
+	check(!summary_load(input.reader, &s, NULL));
+	char *text = table(s, &input, NULL);
+	check(strstr(text, "\nnone: /bin/prog has no debug information: "
+			   "compile it with\n-g\n") != NULL);
+	free(text);
+	check(!where_parse("bits > 3", range_section.column,
+			   range_section.nr_columns, &where, NULL));
+	text = table(s, &input, where);
+	check(strstr(text, "\nnone\n") != NULL);
+	free(text);
+	where_free(where);
+	summary_free(s);
+	trace_reader_close(input.reader);
+}
+
 int main(void)
 {
 	test_findings();
@@ -410,6 +450,7 @@ int main(void)
 	test_constant();
 	test_join();
 	test_text();
+	test_none();
 	if (tap_failed)
 		printf("# kept: %s\n", scratch_keep());
 	return tap_done();

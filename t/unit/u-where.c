@@ -125,37 +125,43 @@ static void errors(void)
 	static const struct {
 		const char *text, *msg; /* what the message starts with */
 	} wrong[] = {
-		{"", "column 1: expected a field, not the end"},
-		{"size", "column 5: expected a comparison after size, not the"},
-		{"size >", "column 7: expected a field, not the end"},
-		{"sice > 1", "column 1: there is no field 'sice' (size, len"},
-		{"never && 5 > size", "column 10: there is no field '5' ("},
-		{"size > 1X", "column 8: size is a size (as 64K, 1.5M), '1X'"},
-		{"size > 5s", "column 8: size is a size"},
-		{"length > 5", "column 10: length is a time with its unit"},
-		{"length > 5M5", "column 10: length is a time"},
-		{"share > 10K", "column 9: share is a share (as 10%)"},
-		{"pid > 1K", "column 7: pid is a number, '1K' is none"},
-		{"pid > 0x", "column 7: pid is a number"},
-		{"addr > 12K", "column 8: addr is an address"},
-		{"never > 1", "column 9: never is true or false"},
-		{"size > length", "column 1: size and length are not of one"},
-		{"size > 'x'", "column 1: size is no text"},
-		{"site > 5", "column 8: site is a text: compare it with one"},
-		{"site ~ other", "column 1: ~ finds a \"pattern\""},
-		{"size ~ '1'", "column 1: ~ finds a \"pattern\""},
-		{"site ~ 'a", "column 8: the text has no end"},
-		{"site ~ '('", "column 1: regular expression: Unmatched"},
-		{"site ~ 'a{3}'", "column 1: counted repetitions"},
-		{"site ~ '(a)\\1'", "column 1: back-references"},
-		{"size = 5", "column 6: expected a comparison after size, not "
-			     "'='"},
-		{"never & never", "column 7: expected && or ||, not '&'"},
-		{"never never", "column 7: expected && or ||, not 'never'"},
-		{"(never", "column 7: expected ')', not the end"},
-		{"never)", "column 6: expected && or ||, not ')'"},
-		{"never || ", "column 10: expected a field, not the end"},
-		{"\x01", "column 1: expected a field, not '?'"},
+		{"", "character 1: expected a column, not the end"},
+		{"size",
+		 "character 5: expected a comparison after size, not the"},
+		{"size >", "character 7: expected a column, not the end"},
+		{"sice > 1",
+		 "character 1: there is no column 'sice' (size, len"},
+		{"never && 5 > size", "character 10: there is no column '5' ("},
+		{"size > 1X",
+		 "character 8: size is a size (as 64K, 1.5M), '1X'"},
+		{"size > 5s", "character 8: size is a size"},
+		{"length > 5", "character 10: length is a time with its unit"},
+		{"length > 5M5", "character 10: length is a time"},
+		{"share > 10K", "character 9: share is a share (as 10%)"},
+		{"pid > 1K", "character 7: pid is a number, '1K' is none"},
+		{"pid > 0x", "character 7: pid is a number"},
+		{"addr > 12K", "character 8: addr is an address"},
+		{"never > 1", "character 9: never is true or false"},
+		{"size > length",
+		 "character 1: size and length are not of one"},
+		{"size > 'x'", "character 1: size is no text"},
+		{"site > 5",
+		 "character 8: site is a text: compare it with one"},
+		{"site ~ other", "character 1: ~ finds a \"pattern\""},
+		{"size ~ '1'", "character 1: ~ finds a \"pattern\""},
+		{"site ~ 'a", "character 8: the text has no end"},
+		{"site ~ '('", "character 1: regular expression: Unmatched"},
+		{"site ~ 'a{3}'", "character 1: counted repetitions"},
+		{"site ~ '(a)\\1'", "character 1: back-references"},
+		{"size = 5",
+		 "character 6: expected a comparison after size, not "
+		 "'='"},
+		{"never & never", "character 7: expected && or ||, not '&'"},
+		{"never never", "character 7: expected && or ||, not 'never'"},
+		{"(never", "character 7: expected ')', not the end"},
+		{"never)", "character 6: expected && or ||, not ')'"},
+		{"never || ", "character 10: expected a column, not the end"},
+		{"\x01", "character 1: expected a column, not '?'"},
 	};
 	char msg[320];
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
@@ -210,7 +216,7 @@ static void limits(void)
 	char nested[200];
 	snprintf(nested, sizeof(nested), "site ~ '%s%s", groups, pluses);
 	check_int(eval(nested, msg), -1);
-	check_str(msg, "column 1: too many repetitions in one another");
+	check_str(msg, "character 1: too many repetitions in one another");
 	check_int(eval("site ~ 'a++++++++++++++++++++++++++++++'", msg), -1);
 	check_int(eval("site ~ '((p+)+a+)+r'", msg), 1);
 	check_int(eval("site ~ '[^]+]+[+]'", msg), 0);
