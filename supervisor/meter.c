@@ -154,19 +154,19 @@ static uint64_t run_delay_ns(pid_t pid)
 	return sum;
 }
 
-void meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
-	       uint64_t now_ns)
+uint64_t meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
+		   uint64_t now_ns)
 {
 	if (m->has_clock) {
 		uint64_t ns = growth(m->clock.displaced_ns, &m->displaced_ns);
 		uint64_t times =
 			growth(m->clock.nr_displaced, &m->nr_displaced);
-		ledger_charge(m->ledger, LEDGER_CPU, NAP_MONITOR,
-			      wakecost_displaced(ns, times, wake_ns));
-		return;
+		ns = wakecost_displaced(ns, times, wake_ns);
+		ledger_charge(m->ledger, LEDGER_CPU, NAP_MONITOR, ns);
+		return ns;
 	}
 	if (now_ns - m->delay_read_ns < DELAY_INTERVAL_NS)
-		return;
+		return 0;
 	bool first = !m->delay_read_ns;
 	m->delay_read_ns = now_ns;
 	uint64_t delay = 0;
@@ -177,7 +177,9 @@ void meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
 	uint64_t waited = delay > m->delay_ns ? delay - m->delay_ns : 0;
 	m->delay_ns = delay;
 	m->delay_own_cpu_ns = cpu;
-	if (!first)
-		ledger_charge(m->ledger, LEDGER_CPU, NAP_MONITOR,
-			      used < waited ? used : waited);
+	if (first)
+		return 0;
+	uint64_t ns = used < waited ? used : waited;
+	ledger_charge(m->ledger, LEDGER_CPU, NAP_MONITOR, ns);
+	return ns;
 }

@@ -50,9 +50,9 @@ int64_t meter_waits(struct meter *m);
 /*
  * The CPU the supervisor took from the program, after meter_stops. Exact with
  * the kernel's clock; else at most what the processes @ws waited for a CPU, for
- * which it reads /proc ten times a second.
+ * which it reads /proc ten times a second. Returns ns charged.
  */
-void meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
+uint64_t meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
 	       uint64_t now_ns);
 
 #endif

@@ -5,15 +5,14 @@
 /* What waking up for a tick and going back to sleep take beside it, in caches
  * that the program has filled: 100 to 200 us were measured. */
 #define WAKE_NS (100 * NSEC_PER_USEC)
-#define ALL_PPK 1024
-#define MEMORY	8 /* ticks */
+#define MEMORY	8 /* times */
 
 void pace_init(struct pace *p, uint64_t shortest_ns, int64_t m_t_ppb)
 {
 	*p = (struct pace){
 		.shortest_ns = shortest_ns,
 		.m_t_ppb = m_t_ppb,
-		.charged_ppk = ALL_PPK,
+		.taken.ppk = TAKEN_ALL,
 	};
 }
 
@@ -24,16 +23,15 @@ static uint64_t growth(uint64_t now, uint64_t *last)
 	return d;
 }
 
-static void learn(struct pace *p, uint64_t used_ns, uint64_t charged_ns)
+void taken_learn(struct taken *t, uint64_t used_ns, uint64_t charged_ns)
 {
-	uint64_t used = growth(used_ns, &p->used_ns);
-	uint64_t charged = growth(charged_ns, &p->charged_ns);
+	uint64_t used = growth(used_ns, &t->used_ns);
+	uint64_t charged = growth(charged_ns, &t->charged_ns);
 	if (!used)
 		return;
-	uint64_t ppk = charged >= used ? ALL_PPK : charged * ALL_PPK / used;
-	p->charged_ppk =
-		(uint32_t)((p->charged_ppk * (MEMORY - 1) + ppk + MEMORY / 2) /
-			   MEMORY);
+	uint64_t ppk = charged >= used ? TAKEN_ALL : charged * TAKEN_ALL / used;
+	t->ppk =
+		(uint32_t)((t->ppk * (MEMORY - 1) + ppk + MEMORY / 2) / MEMORY);
 }
 
 /* At @ppb of a CPU. */
@@ -46,13 +44,13 @@ static uint64_t time_for(uint64_t cpu_ns, uint64_t ppb)
 uint64_t pace_next_ns(struct pace *p, uint64_t tick_ns, uint64_t used_ns,
 		      uint64_t charged_ns, bool has_room)
 {
-	learn(p, used_ns, charged_ns);
+	taken_learn(&p->taken, used_ns, charged_ns);
 	if (p->m_t_ppb <= 0)
 		return p->shortest_ns;
 	uint64_t m_t = (uint64_t)p->m_t_ppb;
 	uint64_t cpu_ns = tick_ns + WAKE_NS;
 	uint64_t next = time_for(cpu_ns, m_t + FREE_PPB);
-	uint64_t dear = time_for(cpu_ns * p->charged_ppk / ALL_PPK,
+	uint64_t dear = time_for(cpu_ns * p->taken.ppk / TAKEN_ALL,
 				 has_room ? m_t / 10 * 9 : m_t / 4);
 	if (next < dear)
 		next = dear;

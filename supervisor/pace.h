@@ -12,11 +12,19 @@
 
 #include "reports/base.h"
 
+/* How much of the CPU time that the supervisor used the program missed. */
+struct taken {
+	uint64_t used_ns, charged_ns; /* when that was asked last */
+	uint32_t ppk;		      /* of TAKEN_ALL used, lately */
+};
+#define TAKEN_ALL 1024
+/* So far @used_ns were used, of which @charged_ns are in the ledger. */
+void taken_learn(struct taken *t, uint64_t used_ns, uint64_t charged_ns);
+
 struct pace {
-	uint64_t shortest_ns;	      /* between two ticks */
-	int64_t m_t_ppb;	      /* of the time; 0: there is no bound */
-	uint64_t used_ns, charged_ns; /* at the last tick */
-	uint32_t charged_ppk;	      /* of 1024 used, lately */
+	uint64_t shortest_ns; /* between two ticks */
+	int64_t m_t_ppb;      /* of the time; 0: there is no bound */
+	struct taken taken;
 };
 
 /* At first all of it is taken to be charged. */

@@ -95,7 +95,8 @@ static void account(struct session *s, uint64_t now_ns)
 	uint64_t run_ns = meter_stops(&s->meter);
 	for (size_t i = 0; i < s->nr_ws; i++)
 		run_ns += meter_process(&s->meter, s->ws[i]);
-	meter_cpu(&s->meter, s->ws, s->nr_ws, now_ns);
+	if (meter_cpu(&s->meter, s->ws, s->nr_ws, now_ns))
+		tracer_step_aside(s->tracer);
 	/* The share of time that is lost: of CPU time where several threads
 	 * run, of the wall's where the program waits, but not for a CPU: that
 	 * takes as many times longer as what it lost. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "supervisor/control/fixed.h"
+#include "supervisor/pace.h"
 
 #define QUICK_STEP_NS NSEC_PER_MSEC
 #define SLOW_STEP_NS  (20 * NSEC_PER_MSEC)
@@ -17,6 +18,9 @@
 #define LOOK_NS	    (60 * NSEC_PER_USEC)
 #define WAKE_NS	    (30 * NSEC_PER_USEC)
 #define LOOKS_SHARE 4
+/* Where it is none of the program's, some percent of a processor. */
+#define FREE_PPB  40000000
+#define FREE_PART 8
 /* How often the controller corrects itself: windows come and go in a few
  * milliseconds, so sooner than the paper's 0.4 s. */
 #define INTERVAL_NS (100 * NSEC_PER_MSEC)
@@ -232,6 +236,7 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 	d->last_ns = s->now_ns;
 	d->stop_ns = s->stop_ns;
 	d->look_ns = max_u64(s->look_ns + WAKE_NS, LOOK_NS);
+	d->taken_ns = d->look_ns * s->taken_ppk / TAKEN_ALL;
 	d->nr_changed = 0;
 	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
 		return all_or_none(d, d->m_t_ppb > 0);
@@ -242,6 +247,11 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 		d->run_ns = 0;
 	}
 	size_t nr_leaving = learn(d, cost, nr, dt_ns, s);
+	/* Whatever runs may come to what is in at any time. */
+	bool is_free = s->taken_ppk <= TAKEN_ALL / FREE_PART;
+	d->idle_ns = nr || (is_free && s->run_ns)
+			     ? 0
+			     : min_u64(2 * dt_ns, SLOW_STEP_NS);
 	bool any = come(d, s);
 	/* A stop of their own is worth it when they have cost one. */
 	if (!any && d->overrun_ps / 1000 < s->stop_ns)
@@ -259,9 +269,10 @@ uint64_t range_duty_due_ns(const struct range_duty *d)
 {
 	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
 		return d->last_ns + SLOW_STEP_NS;
-	uint64_t quiet_ns = max_u64(sat_u64((u128)d->look_ns * LOOKS_SHARE *
+	uint64_t quiet_ns = max_u64(sat_u64((u128)d->taken_ns * LOOKS_SHARE *
 					    PPB / (uint64_t)d->m_t_ppb),
-				    QUICK_STEP_NS);
+				    d->look_ns * PPB / FREE_PPB);
+	quiet_ns = max_u64(quiet_ns, QUICK_STEP_NS);
 	if (d->load_ppb >= (uint64_t)d->m_t_ppb) {
 		uint64_t ns = sat_u64((u128)d->stop_ns * STOPS_A_STEP * PPB /
 				      d->load_ppb);
@@ -270,8 +281,6 @@ uint64_t range_duty_due_ns(const struct range_duty *d)
 		return d->last_ns + max_u64(ns, 2 * d->look_ns);
 	}
 	/* What is due may have to wait for room. */
-	uint64_t due_ns = d->last_ns + quiet_ns;
-	if (!d->load_ppb)
-		due_ns = max_u64(control_next_due_ns(d->control), due_ns);
+	uint64_t due_ns = d->last_ns + max_u64(quiet_ns, d->idle_ns);
 	return min_u64(due_ns, d->last_ns + SLOW_STEP_NS);
 }

@@ -46,6 +46,8 @@ struct range_duty {
 	uint64_t put_in_ns;  /* when some were put in last */
 	uint64_t stop_ns;    /* as the last step had it */
 	uint64_t look_ns;    /* that, too, and to wake up for it */
+	uint64_t taken_ns;   /* of that, what the program missed */
+	uint64_t idle_ns;    /* until the next while nothing happens */
 	uint64_t load_ppb;   /* what all that are in cost in the last step */
 	uint64_t overrun_ps; /* by windows that had their turn, and stayed in */
 };
@@ -61,6 +63,7 @@ struct range_duty_state {
 	int64_t window_room_ns; /* ledger_window_room_ns */
 	uint64_t stop_ns;	/* what it costs to put some in, or out */
 	uint64_t look_ns;	/* what it took to see what they cost */
+	uint32_t taken_ppk;	/* of TAKEN_ALL of that, the program missed */
 };
 
 /* @nr windows at most, none yet. SMCO_NOMEM, and then deinit does no harm. */

@@ -1,13 +1,26 @@
 #include "supervisor/monitor/range-monitor.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "supervisor/control/fixed.h"
+#include "supervisor/monitor/nap.h"
 #include "supervisor/monitor/range-private.h"
 
 #define IDLE_NS (20 * NSEC_PER_MSEC)
+
+/* At first, with more than one CPU, looking is taken to cost little: a program
+ * begins with all sensors in. */
+static uint32_t taken_at_first(void)
+{
+	cpu_set_t set;
+	bool one =
+		sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) < 2;
+	return one ? TAKEN_ALL : TAKEN_ALL / 8;
+}
 
 struct range_monitor *range_monitor_create(const struct range_params *params,
 					   struct ledger *l)
@@ -17,6 +30,7 @@ struct range_monitor *range_monitor_create(const struct range_params *params,
 		return NULL;
 	m->p = *params;
 	m->ledger = l;
+	m->taken.ppk = taken_at_first();
 	m->cache_dir = params->use_cache ? cachedir_open() : -1;
 	m->buf = malloc(RANGE_POLL_BYTES);
 	if (m->buf)
@@ -108,6 +122,8 @@ int range_check(const struct range_monitor *m, struct smco_err *err)
 
 void range_tick(struct range_monitor *m, uint64_t now_ns)
 {
+	taken_learn(&m->taken, smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+		    ledger_spent_ns(m->ledger, LEDGER_CPU, NAP_MONITOR));
 	m->next_tick_ns = now_ns + IDLE_NS;
 	range_reader_busy(m, false);
 	for (struct range_proc *p = m->procs; p; p = p->next) {

@@ -344,10 +344,11 @@ void range_part_close(struct range_monitor *m, struct range_part *rp,
 
 /* --- time goes by --- */
 
-/* The processor time of @rp since this was asked last; 0 in between. */
-static uint64_t ran_ns(struct range_part *rp, uint64_t now_ns)
+/* The processor time of @rp since this was asked last; 0 in between, but where
+ * nothing says that it ran. */
+static uint64_t ran_ns(struct range_part *rp, uint64_t now_ns, bool any)
 {
-	if (now_ns < rp->asked_ns + ASK_NS)
+	if (any && now_ns < rp->asked_ns + ASK_NS)
 		return 0;
 	uint64_t run_ns = tproc_cpu_ns(rp->proc);
 	uint64_t ran = sat_sub_u64(run_ns, rp->run_ns);
@@ -371,11 +372,12 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 	rp->look_ns = (rp->look_ns * 7 + cpu_ns) / 8;
 	const struct range_duty_state s = {
 		.now_ns = now_ns,
-		.run_ns = ran_ns(rp, now_ns),
+		.run_ns = ran_ns(rp, now_ns, nr),
 		.room_ns = ledger_room_ns(m->ledger),
 		.window_room_ns = ledger_window_room_ns(m->ledger),
 		.stop_ns = rp->stop_ns,
 		.look_ns = rp->look_ns * rp->nr_sharing,
+		.taken_ppk = m->taken.ppk,
 	};
 	if (range_duty_step(&rp->duty, m->cost, nr, &s))
 		change(rp, s.room_ns < 0);

@@ -6,6 +6,7 @@
 #include "supervisor/monitor/range-cache.h"
 #include "supervisor/monitor/range-duty.h"
 #include "supervisor/monitor/range-monitor.h"
+#include "supervisor/pace.h"
 #include "supervisor/probe/range-subscript.h"
 #include "supervisor/probe/range.h"
 #include "supervisor/probe/watch.h"
@@ -195,6 +196,7 @@ struct range_monitor {
 	uint32_t next_id;
 	uint64_t next_tick_ns;
 	uint64_t next_emit_ns;
+	struct taken taken;		 /* of what looking takes */
 	uint32_t told_reasons;		 /* 1 << enum var_reason, and others */
 	uint8_t *buf;			 /* for polling */
 	struct watchpoints *watchpoints; /* NULL: none needed, or to be had */

@@ -25,6 +25,11 @@
 #define LOOK_RSEQ_NS NSEC_PER_MSEC
 #define LOOK_PROC_NS (10 * NSEC_PER_MSEC)
 
+/* From one step aside to the next: longer while they come one after the
+ * other, for then the program is everywhere. */
+#define ASIDE_NS      (2 * NSEC_PER_MSEC)
+#define ASIDE_MOST_NS NSEC_PER_SEC
+
 /* Offset of cpu_id_start in struct rseq: the CPU at the last return to user
  * mode. */
 #define RSEQ_CPU_OFFSET 0
@@ -154,6 +159,30 @@ void follow_rest(struct tracer *tr)
 	if (dur >= WINDOW_NS &&
 	    f->window_stops * NSEC_PER_SEC / dur < LEAVE_RATE)
 		leave(tr);
+}
+
+/*
+ * In real time this thread wakes up where it slept, be the others idle. It is
+ * where the program runs since that woke up there, after a stop, and goes when
+ * that has cost something.
+ */
+void tracer_step_aside(struct tracer *tr)
+{
+	struct follow *f = &tr->follow;
+	uint64_t now_ns = smco_now_ns();
+	int cpu = sched_getcpu();
+	cpu_set_t set = tr->own_cpus;
+	if (f->pinned || cpu < 0 || now_ns < f->aside_ns + f->aside_gap_ns)
+		return;
+	bool soon = now_ns < f->aside_ns + 4 * f->aside_gap_ns;
+	CPU_CLR((unsigned)cpu, &set);
+	if (!CPU_COUNT(&set) || sched_setaffinity(0, sizeof(set), &set))
+		return;
+	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
+	f->aside_ns = now_ns;
+	f->aside_gap_ns = soon ? 2 * f->aside_gap_ns : ASIDE_NS;
+	if (f->aside_gap_ns > ASIDE_MOST_NS)
+		f->aside_gap_ns = ASIDE_MOST_NS;
 }
 
 void follow_end(struct tracer *tr)

@@ -235,6 +235,8 @@ struct tracer {
 		uint64_t window_ns; /* start of the rate window */
 		uint64_t window_stops;
 		uint64_t looked_ns; /* last look where the tracee runs */
+		uint64_t aside_ns;  /* last step aside, and how long no other */
+		uint64_t aside_gap_ns;
 	} follow;
 };
 

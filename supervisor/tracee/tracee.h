@@ -171,6 +171,9 @@ uint64_t tracer_stop_cost_ns(const struct tracer *tr);
  * stops come often; switched off for measurements only.
  */
 void tracer_follow_cpu(struct tracer *tr, bool on);
+/* The program waited for a CPU that this thread had: it goes on on another one,
+ * if it may and does not follow. Often in vain, it is done seldom. */
+void tracer_step_aside(struct tracer *tr);
 
 /* --- processes and tasks --- */
 

@@ -4,13 +4,16 @@
  * nobody is forgotten.
  */
 #include "supervisor/monitor/range-duty.h"
+#include "supervisor/pace.h"
 #include "tap.h"
 
 #define NR	40
 #define STOP_NS (60 * NSEC_PER_USEC)
 #define RUN_NS	(20 * NSEC_PER_SEC)
 
-static uint64_t look_ns; /* of each look, but for waking up */
+static uint64_t look_ns;	       /* of each look, but for waking up */
+static uint32_t taken_ppk = TAKEN_ALL; /* of that, from the program */
+static bool is_asleep;
 
 struct sim {
 	struct range_duty duty;
@@ -71,11 +74,12 @@ static void sim_step(struct sim *s)
 	ledger_advance(s->ledger, s->now_ns, dt_ns);
 	const struct range_duty_state state = {
 		.now_ns = s->now_ns,
-		.run_ns = dt_ns,
+		.run_ns = is_asleep ? 0 : dt_ns,
 		.room_ns = ledger_room_ns(s->ledger),
 		.window_room_ns = ledger_window_room_ns(s->ledger),
 		.stop_ns = STOP_NS,
 		.look_ns = look_ns,
+		.taken_ppk = taken_ppk,
 	};
 	unsigned nr_others = 0;
 	bool differs = false,
@@ -183,7 +187,7 @@ static void test_burst(void)
 	sim_end(&s);
 }
 
-/* Until the next step, if all cost @ppb together now. */
+/* Until the next step, if all have cost @ppb together for some time. */
 static uint64_t step_ns(int64_t target, uint64_t ppb)
 {
 	struct sim s;
@@ -191,6 +195,8 @@ static uint64_t step_ns(int64_t target, uint64_t ppb)
 	for (size_t i = 0; i < NR; i++)
 		s.rate_ppb[i] = ppb / NR;
 	sim_step(&s);
+	for (int i = 0; i < 8 && !ppb; i++)
+		sim_step(&s);
 	uint64_t ns = range_duty_due_ns(&s.duty) - s.now_ns;
 	sim_end(&s);
 	return ns;
@@ -215,6 +221,25 @@ static void test_steps(void)
 	check_range((double)step_ns(100000000, 10000000), 9.4e6, 9.5e6);
 	check_int(step_ns(100000000, 1000000000), 430 * NSEC_PER_USEC);
 	look_ns = 0;
+}
+
+/* What costs the program nothing is done more often, as long as it runs. */
+static void test_free(void)
+{
+	taken_ppk = 0;
+	check_int(step_ns(20000000, 10000000), 1500 * NSEC_PER_USEC);
+	check_int(step_ns(20000000, 0), 1500 * NSEC_PER_USEC);
+	check_int(step_ns(20000000, 30000000), NSEC_PER_MSEC);
+	look_ns = 370 * NSEC_PER_USEC;
+	check_int(step_ns(20000000, 10000000), 10 * NSEC_PER_MSEC);
+	look_ns = 0;
+	is_asleep = true;
+	check_int(step_ns(20000000, 0), 20 * NSEC_PER_MSEC);
+	is_asleep = false;
+	taken_ppk = TAKEN_ALL / 4;
+	check_range((double)step_ns(20000000, 10000000), 3e6, 3.2e6);
+	check_int(step_ns(20000000, 0), 20 * NSEC_PER_MSEC);
+	taken_ppk = TAKEN_ALL;
 }
 
 /* Those that are due and wait for room are not looked after meanwhile. */
@@ -281,6 +306,7 @@ int main(void)
 	test_burst();
 	test_pauses();
 	test_steps();
+	test_free();
 	test_waiting();
 	test_starts_out(100000000);
 	test_starts_out(INT64_MAX);
