@@ -193,6 +193,14 @@ static void add_total(struct counts_sum *s, uint64_t raw, double scaled,
 	s->missed_ns += ev->missed_ns;
 }
 
+void counts_add(struct counts_sum *sum, const struct counts_sum *more)
+{
+	sum->raw += more->raw;
+	sum->scaled += more->scaled;
+	sum->enabled_ns += more->enabled_ns;
+	sum->missed_ns += more->missed_ns;
+}
+
 /* Two buckets become one, as often as it takes until @time_ns has one. */
 static void widen_buckets(struct counts *c, uint64_t time_ns)
 {

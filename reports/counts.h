@@ -79,6 +79,9 @@ void counts_destroy(struct counts *c); /* NULL is fine */
 /* An EV_COUNTS record whose payload is a struct ev_counts. SMCO_NOMEM. */
 int counts_take(struct counts *c, const struct record *r);
 
+/* @more, of the same event, to @sum. */
+void counts_add(struct counts_sum *sum, const struct counts_sum *more);
+
 /* What one event means beside the others, as a number per something. */
 enum counts_rate {
 	RATE_NONE,

@@ -58,7 +58,7 @@ static const char *class_of(const struct diff_measure *m)
 	return m->test.change > 0 ? "bad" : "good";
 }
 
-static void row(FILE *out, enum diff_metric metric,
+static void row(FILE *out, const struct diff *d, enum diff_metric metric,
 		const struct diff_measure *m)
 {
 	char text[WORDS_MAX];
@@ -69,18 +69,23 @@ static void row(FILE *out, enum diff_metric metric,
 			diff_words_value(metric, m->side[i].mean, false, text));
 	element(out, "td", class_of(m), diff_words_relative(metric, m, text));
 	element(out, "td", "dim", diff_words_interval(metric, m, false, text));
+	bool is_told = m->has_changed || m->test.change == 0 ||
+		       diff_metric[metric].is_context;
+	element(out, "td", "dim",
+		is_told ? "" : diff_words_why_not(d, metric, m));
 	fputs("</tr>\n", out);
 }
 
-static void table(FILE *out, const struct diff_change *c, bool all)
+static void table(FILE *out, const struct diff *d, const struct diff_change *c,
+		  bool all)
 {
 	fputs("<table><tr><th></th><th>base</th><th>new</th><th>change</th>"
-	      "<th>95 %</th></tr>\n",
+	      "<th>95 %</th><th></th></tr>\n",
 	      out);
 	for (size_t k = 0; k < DIFF_NR_METRICS; k++)
 		if (c->measure[k].is_known &&
 		    (all || c->measure[k].has_changed))
-			row(out, k, &c->measure[k]);
+			row(out, d, k, &c->measure[k]);
 	fputs("</table>\n", out);
 }
 
@@ -144,7 +149,7 @@ static void change(FILE *out, const struct diff *d, const struct diff_style *st,
 	if (c->kind == DIFF_MISTAKE)
 		mistakes(out, d, c);
 	else
-		table(out, c, st->all);
+		table(out, d, c, st->all);
 	if (*diff_words_watched(d, c, text)) {
 		fputs("<p class=\"warn\">watched ", out);
 		put(out, text);
@@ -208,7 +213,7 @@ void diff_print_html(const struct diff *d, const struct diff_rules *rules,
 			diff_rule_outcome(&rules->rule[i], false, text,
 					  sizeof(text)));
 	fputs("<section><h2>in all</h2>\n", out);
-	table(out, &d->change[0], true);
+	table(out, d, &d->change[0], true);
 	fputs("</section>\n", out);
 	for (size_t i = 1; i < d->nr_changes; i++) {
 		if (!d->change[i].is_told && !style->all)

@@ -356,6 +356,19 @@ static struct summary *load_ranges(const char *path)
 	die(&err);
 }
 
+/* Without any there is nothing to measure by. */
+static void require_variables(const struct summary *s, const char *path)
+{
+	const char *why = trace_meta(s->reader, "range.missing");
+	struct smco_err err = {0};
+	if (s->ranges.nr)
+		return;
+	smco_fail(&err, SMCO_NOTFOUND, 0,
+		  "%.200s: no ranges in the trace%s%.500s", path,
+		  why ? ": " : "", why ? why : "");
+	die(&err);
+}
+
 /* In front of it stands that the traces can be compared. */
 static void show_accuracy(struct options *o)
 {
@@ -369,6 +382,7 @@ static void show_accuracy(struct options *o)
 	struct accuracy a;
 	traces.run = run;
 	traces.reference = reference;
+	require_variables(reference, traces.reference_path);
 	if (accuracy_measure(&run->ranges, &reference->ranges, &a, &err))
 		die(&err);
 	struct page page = begin_page(o);

@@ -46,24 +46,24 @@ static void add_numbers(struct line *l, const struct page *page,
 	}
 }
 
-static void total(const struct view *v, const struct model_file *f, size_t i,
+/* Event @i among @sum, which have @time_ns together. */
+static void total(const struct view *v, const struct counts *c,
+		  const struct counts_sum *sum, size_t i, uint64_t time_ns,
 		  const char *label)
 {
-	const struct counts *c = f->counts;
 	const struct counts_event *e = &c->event[i];
 	char value[UNITS_MAX], rate[UNITS_MAX];
 	struct line l;
 	double r = 0;
-	enum counts_rate kind =
-		counts_derive(c, c->total, i, f->selected_ns, &r);
-	counts_value_text(e, c->total[i].scaled, value);
+	enum counts_rate kind = counts_derive(c, sum, i, time_ns, &r);
+	counts_value_text(e, sum[i].scaled, value);
 	counts_rate_text(kind, r, rate);
 	text_begin(v, &l, label);
 	line_add(&l, INK_BOLD, e->name);
 	if (*e->level && !strchr(e->name, ':'))
 		line_addf(&l, INK_DIM, " (%s)", e->level);
 	add_numbers(&l, &v->page, value, rate);
-	add_scaling(&l, &c->total[i]);
+	add_scaling(&l, &sum[i]);
 	line_end(&l);
 }
 
@@ -136,7 +136,9 @@ static void threads(const struct view *v, const struct counts *c)
 	free(sorted);
 }
 
-static void problems(const struct view *v, struct trace_reader *r)
+/* What was not counted; of @r where it is not what @before says as well. */
+static void problems(const struct view *v, struct trace_reader *r,
+		     struct trace_reader *before)
 {
 	static const struct {
 		const char *key, *before;
@@ -148,7 +150,9 @@ static void problems(const struct view *v, struct trace_reader *r)
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
 		const char *text = trace_meta(r, notes[i].key);
-		if (text && *text)
+		const char *said =
+			before ? trace_meta(before, notes[i].key) : NULL;
+		if (text && *text && !(said && !strcmp(said, text)))
 			text_paragraph(v, "", INK_WARN, "%s%.900s",
 				       notes[i].before, text);
 	}
@@ -182,20 +186,71 @@ static void one_file(const struct view *v, const struct model_file *f)
 		label = "";
 	}
 	for (size_t i = 0; i < c->nr_events; i++)
-		total(v, f, i, i ? "" : label);
+		total(v, c, c->total, i, f->selected_ns, i ? "" : label);
 	if (!c->nr_records)
 		text_paragraph(v, "", INK_WARN,
 			       select_is_all(&v->s->select)
 				       ? "no reading in the trace"
 				       : "no reading selected");
 	every(v, f);
-	problems(v, f->reader);
+	problems(v, f->reader, NULL);
 	threads(v, c);
+}
+
+/* -------------------------------------------------------- several files --- */
+
+static bool same_event(const struct counts_event *a,
+		       const struct counts_event *b)
+{
+	return !strcmp(a->name, b->name) && !strcmp(a->unit, b->unit) &&
+	       !strcmp(a->level, b->level) && a->scale == b->scale;
+}
+
+/* Did all files count the same, each for some time? */
+static bool can_join(const struct summary *s)
+{
+	const struct counts *first = s->file[0].counts;
+	for (size_t i = 0; i < s->nr_files; i++) {
+		const struct counts *c = s->file[i].counts;
+		if (!c || !c->nr_records || c->nr_events != first->nr_events ||
+		    trace_meta(s->file[i].reader, "counters.every"))
+			return false;
+		for (size_t k = 0; k < c->nr_events; k++)
+			if (!same_event(&c->event[k], &first->event[k]))
+				return false;
+	}
+	return s->nr_files > 1;
+}
+
+static void joined(const struct view *v)
+{
+	const struct summary *s = v->s;
+	const struct counts *first = s->file[0].counts;
+	struct counts_sum sum[COUNTS_MAX_EVENTS] = {0};
+	char nr[UNITS_MAX];
+	uint64_t time_ns = 0;
+	for (size_t i = 0; i < s->nr_files; i++) {
+		for (size_t k = 0; k < first->nr_events; k++)
+			counts_add(&sum[k], &s->file[i].counts->total[k]);
+		time_ns += s->file[i].selected_ns;
+	}
+	for (size_t k = 0; k < first->nr_events; k++)
+		total(v, first, sum, k, time_ns, k ? "" : "counters");
+	text_paragraph(v, "", INK_DIM,
+		       "of all %s traces (smco-report --counters: of each, "
+		       "and of each thread)",
+		       units_count(s->nr_files, nr));
+	for (size_t i = 0; i < s->nr_files; i++)
+		problems(v, s->file[i].reader, i ? s->file[0].reader : NULL);
 }
 
 bool text_counters(const struct view *v)
 {
 	bool any = false;
+	if (can_join(v->s)) {
+		joined(v);
+		return true;
+	}
 	for (size_t i = 0; i < v->s->nr_files; i++) {
 		if (!v->s->file[i].counts)
 			continue;

@@ -33,6 +33,7 @@ ok "standard input twice" usage 2 "can be read once" - -
 ok "--accuracy with what is about changes" usage 2 "--accuracy and --top do not go" --accuracy --top 3 v1.trace v2.trace
 ok "--accuracy with sides" usage 2 "--accuracy and --new do not go" --accuracy --base v1.trace --new v2.trace
 ok "--accuracy of a stream" usage 2 "--accuracy reads files" --accuracy - v1.trace
+ok "--accuracy by nothing" usage 2 "bare.trace: no ranges in the trace" --accuracy bare.trace bare.trace
 ok "--accuracy of one trace" usage 2 "two traces are needed" --accuracy v1.trace
 ok "a rule that is none" usage 2 "there is no 'nap.nonsense'" --fail-on 'nap.nonsense > 1' v1.trace v2.trace
 

@@ -340,27 +340,55 @@ static void test_none_selected(void)
 	trace_reader_close(r);
 }
 
-/* The counters of several files each under its name. */
-static void test_files(void)
+static void other_events(struct trace_writer *w)
 {
-	struct trace_reader *r = make_trace(write_records);
-	const struct select all = {.from_ns = 0};
+	trace_put_meta(w, "monitors", "counters");
+	trace_put_meta(w, "counter.0.0", "cycles");
+	trace_put_meta(w, "counters.missing", "r1: none");
+	put(w, 100, 10, 0,
+	    &(struct ev_counts){.pid = 10,
+				.nr = 1,
+				.length_ns = SAMPLE_MS(100),
+				.enabled_ns = SAMPLE_MS(100),
+				.value = {5}});
+}
+
+static char *text_of_two(void (*second)(struct trace_writer *))
+{
 	struct summary_input input[] = {
-		{.reader = r, .name = "a.trace"},
-		{.reader = make_trace(write_records), .name = "b.trace"}};
+		{.reader = make_trace(write_records), .name = "a.trace"},
+		{.reader = make_trace(second), .name = "b.trace"}};
 	struct summary *s = NULL;
 	char *text = NULL;
 	size_t size;
-	check_int(summary_load_files(input, 2, &all, &s, NULL), 0);
+	check_int(summary_load_files(input, 2, NULL, &s, NULL), 0);
 	FILE *f = open_memstream(&text, &size);
 	summary_print(s, f, NULL, &(struct summary_style){.max_sites = 10});
 	fclose(f);
-	has(text, "\ncounters   a.trace\n           task-clock ");
-	has(text, "\n\ncounters   b.trace\n           task-clock ");
-	free(text);
 	summary_free(s);
-	trace_reader_close(r);
+	trace_reader_close(input[0].reader);
 	trace_reader_close(input[1].reader);
+	return text;
+}
+
+/* What several files counted alike is added up, else each has its name. */
+static void test_files(void)
+{
+	char *text = text_of_two(write_records);
+	has(text, "\ncounters   task-clock              800 ms            "
+		  "0.2 CPUs used\n");
+	has(text, "page-faults:u           144               180 a second\n");
+	has(text, "0.5 a cycle (CPI 2)  scaled, counted 50 %");
+	has(text, "power/energy-pkg/       84 Joules\n");
+	has(text, "of all 2 traces (smco-report --counters");
+	const char *missing = strstr(text, "not counted: r1");
+	check(missing && !strstr(missing + 1, "not counted: r1"));
+	check(!strstr(text, "threads"));
+	free(text);
+	text = text_of_two(other_events);
+	has(text, "\ncounters   a.trace\n           task-clock ");
+	has(text, "\n\ncounters   b.trace\n           cycles ");
+	free(text);
 }
 
 /* What a count is to be multiplied with is no whole number. */

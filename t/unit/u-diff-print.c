@@ -169,6 +169,8 @@ static void text(void)
 	out = print(HTML, 0);
 	has(out, ">sites: 1 new, 1 grown, 1 shrunk, 1 gone; 2 unchanged<");
 	has(out, ">counters: 1 grown; 1 unchanged<");
+	has(out, "<td>388 MiB\u00b7s</td><td class=\"dim\">-5.3 %</td>"
+		 "<td class=\"dim\"></td><td class=\"dim\">small</td></tr>");
 	free(out);
 	clear();
 }
@@ -284,8 +286,10 @@ static void hostile(void)
 
 static void write_traces(const char *dir)
 {
-	const struct sample_session *const session[] = {&v1, &v2, &other};
-	const char *const name[] = {"v1", "v2", "other"};
+	const struct sample_session bare = {.monitors = "range"};
+	const struct sample_session *const session[] = {&v1, &v2, &other,
+							&bare};
+	const char *const name[] = {"v1", "v2", "other", "bare"};
 	for (size_t i = 0; i < ARRAY_SIZE(session); i++) {
 		char file[256];
 		snprintf(file, sizeof(file), "%s/%s.trace", dir, name[i]);
