@@ -5,61 +5,12 @@
 #include <string.h>
 
 #include <zlib.h>
-#include <zstd.h>
 
 #include "reports/array.h"
-#include "reports/codec.h"
 #include "reports/dictionary.h"
 #include "reports/disk.h"
-#include "reports/packer.h"
 #include "reports/schema-file.h"
-#include "reports/source.h"
-#include "reports/tables.h"
-
-struct record_chunk {
-	uint64_t pos; /* of its header */
-	uint32_t nr_items;
-	bool continues;	 /* cannot be read without the one before */
-	bool is_indexed; /* the rest is known */
-	uint64_t earliest_ns, latest_ns, threads;
-};
-
-struct trace_reader {
-	unsigned refs;
-	struct source source;
-	struct tables tables;
-	struct record_chunk *chunk; /* in file order */
-	size_t nr_chunks, cap_chunks;
-	size_t next_chunk; /* the one after that being read */
-	struct schema_table schema;
-	bool has_schema;
-	uint32_t schema_crc; /* as the header says */
-	bool has_header;
-	unsigned format; /* 0: not known */
-
-	uint64_t from_ns, to_ns; /* see trace_narrow */
-	uint64_t threads;
-
-	ZSTD_DCtx *zstd;
-	struct bbuf stored, raw; /* of the chunk being read */
-	uint32_t records_left;	 /* of the chunk being read */
-	struct codec_reader codec;
-	bool is_modelled; /* the chunk being read */
-	struct bitcoder bits;
-	struct pack_records *packed; /* NULL until one is */
-	struct pack_stacks *stacks;  /* the same */
-	struct unpack_order of_records, of_stacks;
-
-	uint64_t start_real_ns;
-	uint64_t nr_damaged, nr_lost, nr_returned;
-	uint64_t nr_damaged_opened, nr_lost_opened; /* before any record */
-	uint64_t nr_skipped;			    /* trace_narrow */
-	uint64_t nr_dropped; /* as the chunks read so far say */
-	uint64_t nr_written; /* as the last chunk says, if there is one */
-	uint64_t nr_dropped_in_all; /* the same */
-	bool any;		    /* there is a chunk */
-	bool ended;		    /* the writer's last chunk was seen */
-};
+#include "reports/trace-private.h"
 
 static bool crc_matches(uint32_t want, const void *data, size_t len)
 {
@@ -114,8 +65,8 @@ static int read_header(struct trace_reader *r, uint64_t *first_ret,
 	return SMCO_OK;
 }
 
-static bool read_chunk_header(const struct trace_reader *r, uint64_t pos,
-			      struct chunk_head *h)
+bool trace_chunk_header(const struct trace_reader *r, uint64_t pos,
+			struct chunk_head *h)
 {
 	uint8_t bytes[CHUNK_HEAD_MAX];
 	uint64_t left = pos < r->source.size ? r->source.size - pos : 0;
@@ -138,8 +89,7 @@ static bool can_read(const struct chunk_head *h)
 	       (h->type == CHUNK_RECORDS || h->type == CHUNK_STACKS);
 }
 
-/* The payload of the chunk at @pos, checked and decompressed, as *ret. */
-static int load_payload(struct trace_reader *r, uint64_t pos,
+int trace_chunk_payload(struct trace_reader *r, uint64_t pos,
 			const struct chunk_head *h, struct cursor *ret)
 {
 	bbuf_reset(&r->stored);
@@ -288,7 +238,7 @@ static int take_chunk(struct trace_reader *r, uint64_t pos,
 	    h->type == CHUNK_RECORDS_1)
 		return SMCO_OK; /* of another writer, and not needed */
 	r->ended |= h->type == CHUNK_END;
-	int rc = load_payload(r, pos, h, &c);
+	int rc = trace_chunk_payload(r, pos, h, &c);
 	if (rc)
 		;
 	else if (h->type == CHUNK_END)
@@ -316,7 +266,7 @@ static int scan(struct trace_reader *r, uint64_t pos, struct smco_err *err)
 	bool searching = false;
 	while (pos < r->source.size) {
 		struct chunk_head h;
-		if (!read_chunk_header(r, pos, &h)) {
+		if (!trace_chunk_header(r, pos, &h)) {
 			searching = true;
 			pos = source_find(&r->source, pos + 1, CHUNK_MARKER);
 			continue;
@@ -419,118 +369,7 @@ void trace_reader_close(struct trace_reader *r)
 	free(r);
 }
 
-/* -------------------------------------------------------------- records --- */
-
-static int lose_chunk(struct trace_reader *r, int code, struct smco_err *err)
-{
-	r->nr_damaged++;
-	r->nr_lost += r->records_left;
-	r->records_left = 0;
-	return smco_fail(err, code, 0,
-			 code == SMCO_NOMEM
-				 ? "out of memory for a chunk of the trace"
-				 : "damaged chunk %zu of the trace's records",
-			 r->next_chunk);
-}
-
-static bool is_outside(const struct trace_reader *r,
-		       const struct record_chunk *c)
-{
-	return c->is_indexed && (c->latest_ns < r->from_ns ||
-				 (r->to_ns && c->earliest_ns >= r->to_ns) ||
-				 !(c->threads & r->threads));
-}
-
-/* Nothing of the next chunk is wanted, nor of those that continue it. */
-static bool can_skip(const struct trace_reader *r)
-{
-	size_t i = r->next_chunk;
-	do
-		if (!is_outside(r, &r->chunk[i]))
-			return false;
-	while (++i < r->nr_chunks && r->chunk[i].continues);
-	return true;
-}
-
-static int begin_modelled(struct trace_reader *r, const struct chunk_head *h,
-			  struct cursor c)
-{
-	bool reset;
-	if (!unpack_begin(&r->of_records, h, c.len, &reset) ||
-	    !cursor_varint(&c, &r->codec.nr_dropped))
-		return SMCO_FORMAT;
-	if (!r->packed)
-		r->packed = pack_records_create(&r->schema);
-	if (!r->packed)
-		return SMCO_NOMEM;
-	if (reset)
-		pack_records_reset(r->packed, !(h->flags & CHUNK_MODELLED_7));
-	bitcoder_begin_in(&r->bits, c);
-	if (!h->nr_items)
-		unpack_end(&r->of_records);
-	return SMCO_OK;
-}
-
-static int next_chunk(struct trace_reader *r, struct smco_err *err)
-{
-	if (can_skip(r)) {
-		r->nr_skipped += r->chunk[r->next_chunk++].nr_items;
-		return SMCO_OK;
-	}
-	uint64_t pos = r->chunk[r->next_chunk++].pos;
-	struct chunk_head h;
-	r->records_left = 0;
-	if (!read_chunk_header(r, pos, &h)) /* the file changed since */
-		return lose_chunk(r, SMCO_FORMAT, err);
-	r->records_left = h.nr_items;
-	r->is_modelled = h.flags & CHUNK_MODELLED;
-	struct cursor c;
-	int rc = load_payload(r, pos, &h, &c);
-	if (!rc && !r->has_schema)
-		rc = SMCO_FORMAT;
-	if (!rc)
-		rc = r->is_modelled
-			     ? begin_modelled(r, &h, c)
-			     : codec_reader_begin(&r->codec, c, h.nr_items,
-						  &r->schema);
-	if (rc)
-		return lose_chunk(r, rc, err);
-	r->nr_dropped += r->codec.nr_dropped;
-	return SMCO_OK;
-}
-
-int trace_next(struct trace_reader *r, struct record *ret, struct smco_err *err)
-{
-	while (!r->records_left) {
-		if (r->next_chunk >= r->nr_chunks)
-			return 0;
-		int rc = next_chunk(r, err);
-		if (rc)
-			return rc;
-	}
-	int rc = r->is_modelled ? pack_record(r->packed, &r->bits, ret)
-				: codec_decode(&r->codec, ret);
-	if (rc)
-		return lose_chunk(r, rc, err);
-	if (!--r->records_left && r->is_modelled)
-		unpack_end(&r->of_records);
-	r->nr_returned++;
-	return 1;
-}
-
-void trace_narrow(struct trace_reader *r, uint64_t from_ns, uint64_t to_ns,
-		  const uint32_t *tid)
-{
-	r->from_ns = from_ns;
-	r->to_ns = to_ns;
-	r->threads = tid ? codec_thread_bit(*tid) : UINT64_MAX;
-}
-
-uint64_t trace_nr_dropped(const struct trace_reader *r)
-{
-	return r->nr_dropped_in_all > r->nr_dropped ? r->nr_dropped_in_all
-						    : r->nr_dropped;
-}
+/* ------------------------------------------------------- what it has --- */
 
 const char *trace_meta(struct trace_reader *r, const char *key)
 {
@@ -555,30 +394,6 @@ bool trace_stack_at(const struct trace_reader *r, size_t i, uint32_t *id_ret)
 		return false;
 	*id_ret = r->tables.stack[i].id;
 	return true;
-}
-
-void trace_rewind(struct trace_reader *r)
-{
-	r->next_chunk = 0;
-	r->records_left = 0;
-	r->of_records = (struct unpack_order){0};
-	r->nr_damaged = r->nr_damaged_opened;
-	r->nr_lost = r->nr_lost_opened;
-	r->nr_returned = 0;
-	r->nr_skipped = 0;
-	r->nr_dropped = 0;
-}
-
-uint64_t trace_nr_damaged(const struct trace_reader *r)
-{
-	return r->nr_damaged;
-}
-
-uint64_t trace_nr_lost(const struct trace_reader *r)
-{
-	/* Of a chunk whose header is gone, only the grand total knows. */
-	uint64_t seen = r->nr_returned + r->nr_skipped + r->nr_lost;
-	return r->nr_lost + (r->nr_written > seen ? r->nr_written - seen : 0);
 }
 
 bool trace_is_empty(const struct trace_reader *r)
