@@ -58,17 +58,19 @@ static const char *class_of(const struct diff_measure *m)
 	return m->test.change > 0 ? "bad" : "good";
 }
 
-static void row(FILE *out, const struct diff *d, enum diff_metric metric,
-		const struct diff_measure *m)
+static void row(FILE *out, const struct diff *d, const struct diff_change *c,
+		enum diff_metric metric)
 {
+	const struct diff_measure *m = &c->measure[metric];
+	enum diff_unit unit = diff_words_unit(c, metric);
 	char text[WORDS_MAX];
 	fputs("<tr>", out);
 	element(out, "th", NULL, diff_metric[metric].label);
 	for (int i = 0; i < DIFF_SIDES; i++)
 		element(out, "td", NULL,
-			diff_words_value(metric, m->side[i].mean, false, text));
-	element(out, "td", class_of(m), diff_words_relative(metric, m, text));
-	element(out, "td", "dim", diff_words_interval(metric, m, false, text));
+			diff_words_value(unit, m->side[i].mean, false, text));
+	element(out, "td", class_of(m), diff_words_relative(unit, m, text));
+	element(out, "td", "dim", diff_words_interval(unit, m, false, text));
 	bool is_told = m->has_changed || m->test.change == 0 ||
 		       diff_metric[metric].is_context;
 	element(out, "td", "dim",
@@ -85,7 +87,7 @@ static void table(FILE *out, const struct diff *d, const struct diff_change *c,
 	for (size_t k = 0; k < DIFF_NR_METRICS; k++)
 		if (c->measure[k].is_known &&
 		    (all || c->measure[k].has_changed))
-			row(out, d, k, &c->measure[k]);
+			row(out, d, c, k);
 	fputs("</table>\n", out);
 }
 

@@ -422,9 +422,11 @@ char *diff_rule_outcome(const struct diff_rule *r, bool ascii, char *buf,
 	if (r->is_known && r->scope == RULE_COUNT)
 		snprintf(value, sizeof(value), "%.0f", r->value);
 	else if (r->is_known && r->mode == RULE_VALUE)
-		diff_words_value(r->metric, r->value, ascii, value);
+		diff_words_value(diff_metric[r->metric].unit, r->value, ascii,
+				 value);
 	else if (r->is_known && r->mode == RULE_CHANGE)
-		diff_words_delta(r->metric, r->value, ascii, value);
+		diff_words_delta(diff_metric[r->metric].unit, r->value, ascii,
+				 value);
 	else if (r->is_known && isinf(r->value))
 		snprintf(value, sizeof(value), "from nothing");
 	else if (r->is_known)

@@ -385,6 +385,7 @@ static int take_counters(const struct summary *s, struct diff_pool *pool,
 			 *e->unit ? " (" : "", e->unit, *e->unit ? ")" : "");
 		item->name = diff_pool_text(pool, name);
 		item->value[DIFF_COUNT] = c->total[i].scaled * e->scale;
+		item->is_ns = !strcmp(e->unit, "ns");
 		item->is_time = e->role == ROLE_TSC || e->role == ROLE_CYCLES ||
 				e->role == ROLE_TASK_CLOCK;
 		if (is_the_machines(e->role))

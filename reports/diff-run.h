@@ -88,6 +88,7 @@ struct diff_item {
 	 * to be told of, what the machine did to the program. */
 	double chance[DIFF_NR_METRICS];
 	bool is_time; /* a counter of time, which passes in any case */
+	bool is_ns;   /* a counter's values are ns */
 	/* Of a site, how much of it was watched; of a variable, the time that
 	 * it was there and watched, in ns: */
 	uint64_t nr_allocs, nr_watched;

@@ -56,16 +56,18 @@ static enum ink ink_of(const struct diff_measure *m)
 }
 
 static void row(const struct diff *d, const struct diff_style *st,
-		unsigned indent, enum diff_metric metric,
-		const struct diff_measure *m)
+		unsigned indent, const struct diff_change *c,
+		enum diff_metric metric)
 {
+	const struct diff_measure *m = &c->measure[metric];
+	enum diff_unit unit = diff_words_unit(c, metric);
 	bool ascii = st->page.ascii;
 	char base[WORDS_MAX], text[WORDS_MAX + 16], part[WORDS_MAX];
 	struct line l;
 	line_begin(&l, &st->page, indent, diff_metric[metric].label, INK_NONE,
 		   VALUE_COL + indent - SITE_COL);
-	diff_words_value(metric, m->side[DIFF_BASE].mean, ascii, base);
-	diff_words_value(metric, m->side[DIFF_NEW].mean, ascii, part);
+	diff_words_value(unit, m->side[DIFF_BASE].mean, ascii, base);
+	diff_words_value(unit, m->side[DIFF_NEW].mean, ascii, part);
 	line_add(&l, INK_NONE, base);
 	if (m->test.change == 0) {
 		line_item(&l, INK_DIM, ", ", "no change");
@@ -74,8 +76,8 @@ static void row(const struct diff *d, const struct diff_style *st,
 	}
 	line_item(&l, INK_NONE, " ", ascii ? "->" : "\u2192");
 	line_item(&l, INK_NONE, " ", part);
-	line_item(&l, ink_of(m), ", ", diff_words_relative(metric, m, part));
-	if (*diff_words_interval(metric, m, ascii, part)) {
+	line_item(&l, ink_of(m), ", ", diff_words_relative(unit, m, part));
+	if (*diff_words_interval(unit, m, ascii, part)) {
 		snprintf(text, sizeof(text), "(95 %%: %s)", part);
 		line_item(&l, INK_DIM, " ", text);
 	}
@@ -92,7 +94,7 @@ static void whole(const struct diff *d, const struct diff_style *st)
 	line_end(&l);
 	for (size_t k = 0; k < DIFF_NR_METRICS; k++)
 		if (c->measure[k].is_known)
-			row(d, st, SITE_COL, k, &c->measure[k]);
+			row(d, st, SITE_COL, c, k);
 }
 
 /* -------------------------------------------------------------- changes --- */
@@ -217,7 +219,7 @@ static void change(const struct diff *d, const struct diff_style *st,
 		if (k == DIFF_IS_MISTAKE)
 			continue; /* said in words */
 		if (m->is_known && (m->has_changed || st->all))
-			row(d, st, SITE_COL, k, m);
+			row(d, st, SITE_COL, c, k);
 	}
 	if (*diff_words_watched(d, c, text))
 		paragraph(st, SITE_COL, VALUE_COL, "watched",

@@ -7,10 +7,19 @@
 
 #include "reports/units.h"
 
-char *diff_words_value(enum diff_metric metric, double v, bool ascii, char *buf)
+enum diff_unit diff_words_unit(const struct diff_change *c,
+			       enum diff_metric metric)
+{
+	const struct diff_item *item =
+		c->item[c->item[DIFF_NEW] ? DIFF_NEW : DIFF_BASE];
+	return metric == DIFF_COUNT && item->is_ns ? UNIT_NS
+						   : diff_metric[metric].unit;
+}
+
+char *diff_words_value(enum diff_unit unit, double v, bool ascii, char *buf)
 {
 	char mean[UNITS_MAX];
-	switch (diff_metric[metric].unit) {
+	switch (unit) {
 	case UNIT_BYTES:
 		units_bytes(units_whole(v), buf);
 		break;
@@ -37,11 +46,11 @@ char *diff_words_value(enum diff_metric metric, double v, bool ascii, char *buf)
 	return buf;
 }
 
-char *diff_words_delta(enum diff_metric metric, double v, bool ascii, char *buf)
+char *diff_words_delta(enum diff_unit unit, double v, bool ascii, char *buf)
 {
 	char size[WORDS_MAX];
-	diff_words_value(metric, fabs(v), ascii, size);
-	if (diff_metric[metric].unit == UNIT_PPB && strchr(size, '%'))
+	diff_words_value(unit, fabs(v), ascii, size);
+	if (unit == UNIT_PPB && strchr(size, '%'))
 		strcpy(strchr(size, '%'), "points");
 	snprintf(buf, WORDS_MAX, "%s%.100s", v < 0 ? "-" : "+", size);
 	return buf;
@@ -60,19 +69,18 @@ static char *percents(double share, char *buf)
 }
 
 /* Is a change told as a share of the base? */
-static bool has_shares(enum diff_metric metric)
+static bool has_shares(enum diff_unit unit)
 {
-	return diff_metric[metric].unit != UNIT_PPB &&
-	       diff_metric[metric].unit != UNIT_NUMBER;
+	return unit != UNIT_PPB && unit != UNIT_NUMBER;
 }
 
-char *diff_words_relative(enum diff_metric metric, const struct diff_measure *m,
+char *diff_words_relative(enum diff_unit unit, const struct diff_measure *m,
 			  char *buf)
 {
 	char number[UNITS_MAX];
 	double share = diff_relative(m);
-	if (!has_shares(metric))
-		return diff_words_delta(metric, m->test.change, true, buf);
+	if (!has_shares(unit))
+		return diff_words_delta(unit, m->test.change, true, buf);
 	if (isinf(share))
 		snprintf(buf, WORDS_MAX, "from nothing");
 	else if (share > -1e-9 && share < 1e-9)
@@ -87,7 +95,7 @@ char *diff_words_relative(enum diff_metric metric, const struct diff_measure *m,
 	return buf;
 }
 
-char *diff_words_interval(enum diff_metric metric, const struct diff_measure *m,
+char *diff_words_interval(enum diff_unit unit, const struct diff_measure *m,
 			  bool ascii, char *buf)
 {
 	char low[WORDS_MAX], high[WORDS_MAX];
@@ -95,14 +103,14 @@ char *diff_words_interval(enum diff_metric metric, const struct diff_measure *m,
 	*buf = '\0';
 	if (isnan(m->test.low) || m->test.low == m->test.high)
 		return buf; /* not judged, or no scatter at all */
-	if (base > 0 && diff_relative(m) < 9 && has_shares(metric))
+	if (base > 0 && diff_relative(m) < 9 && has_shares(unit))
 		snprintf(buf, WORDS_MAX, "%.30s to %.30s %%",
 			 percents(m->test.low / base, low),
 			 percents(m->test.high / base, high));
 	else
 		snprintf(buf, WORDS_MAX, "%.40s to %.40s",
-			 diff_words_delta(metric, m->test.low, ascii, low),
-			 diff_words_delta(metric, m->test.high, ascii, high));
+			 diff_words_delta(unit, m->test.low, ascii, low),
+			 diff_words_delta(unit, m->test.high, ascii, high));
 	return buf;
 }
 
@@ -141,10 +149,17 @@ char *diff_words_finding(const struct diff_change *c, bool ascii, char *buf)
 		snprintf(buf, WORDS_MAX, "not known on one side");
 		return buf;
 	}
-	snprintf(buf, WORDS_MAX, "%.40s %.80s",
-		 diff_words_delta(c->by, c->measure[c->by].test.change, ascii,
+	enum diff_unit unit = diff_words_unit(c, c->by);
+	if (!*name)
+		name = diff_metric[c->by].label;
+	/* The amount has the unit that stands behind the event's name. */
+	size_t len = c->kind == DIFF_COUNTER && unit == UNIT_NS
+			     ? strcspn(name, " ")
+			     : strlen(name);
+	snprintf(buf, WORDS_MAX, "%.40s %.*s",
+		 diff_words_delta(unit, c->measure[c->by].test.change, ascii,
 				  delta),
-		 *name ? name : diff_metric[c->by].label);
+		 (int)(len < 80 ? len : 80), name);
 	return buf;
 }
 

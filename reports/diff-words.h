@@ -9,22 +9,23 @@
 
 #define WORDS_MAX 128
 
+/* Of a metric of @c: of an event that counts ns that, too. */
+enum diff_unit diff_words_unit(const struct diff_change *c,
+			       enum diff_metric metric);
 /* "8.21 GiB·s", "3.8 s", "200". */
-char *diff_words_value(enum diff_metric metric, double v, bool ascii,
-		       char *buf);
+char *diff_words_value(enum diff_unit unit, double v, bool ascii, char *buf);
 /* The same with a sign: "+8.21 GiB·s". Of an overhead: points. */
-char *diff_words_delta(enum diff_metric metric, double v, bool ascii,
-		       char *buf);
+char *diff_words_delta(enum diff_unit unit, double v, bool ascii, char *buf);
 /* The change as a share of the base: "+12 %", "-100 %", "13 times as much",
  * "from nothing"; of an overhead: points. */
-char *diff_words_relative(enum diff_metric metric, const struct diff_measure *m,
+char *diff_words_relative(enum diff_unit unit, const struct diff_measure *m,
 			  char *buf);
 /* Why a change does not count: "small", "noise", ... */
 const char *diff_words_why_not(const struct diff *d, enum diff_metric metric,
 			       const struct diff_measure *m);
-/* The interval of the change: "+8 to +15 %"; in @metric's unit where the base
+/* The interval of the change: "+8 to +15 %"; in its unit where the base
  * is nothing. "" if there is none, or no width to it. */
-char *diff_words_interval(enum diff_metric metric, const struct diff_measure *m,
+char *diff_words_interval(enum diff_unit unit, const struct diff_measure *m,
 			  bool ascii, char *buf);
 /* The name of what is compared; "" of a site. */
 const char *diff_words_name(const struct diff_change *c);

@@ -41,29 +41,35 @@ static void get(const void *ctx, const void *item, size_t column,
 	const struct row *r = item;
 	const struct counts *c = src->s->file[r->file].counts;
 	const struct phase_sums *sums = phase_sums(src->s, r->phase, r->file);
+	const struct counts_event *e = &c->event[r->event];
 	double all = c->total[r->event].scaled, in = sums->counts[r->event];
+	double rate;
 	switch ((enum phase_counter_column)column) {
 	case PC_PHASE:
 		return value_text(ret, m->phase[r->phase].name);
 	case PC_EVENT:
 		return value_text(ret, c->event[r->event].name);
 	case PC_COUNT:
+		ret->shown = counts_value_text(e, in, ret->buf);
 		return value_number(ret, units_whole(in));
 	case PC_SHARE:
 		if (all > 0)
 			value_number(ret, units_whole(in / all * 1e9));
 		return;
 	case PC_PER_SECOND:
-		if (sums->counted_ns[r->event] > 0)
-			value_number(ret,
-				     units_whole(in * 1e9 /
-						 sums->counted_ns[r->event]));
-		return;
+		if (sums->counted_ns[r->event] <= 0)
+			return;
+		rate = in * 1e9 / sums->counted_ns[r->event];
+		ret->shown = counts_value_text(e, rate, ret->buf);
+		return value_number(ret, units_whole(rate));
 	case PC_EACH:
 		if (!sums->total.count)
 			return;
-		snprintf(ret->buf, UNITS_MAX, "%.4g",
-			 in / (double)sums->total.count);
+		rate = in / (double)sums->total.count;
+		snprintf(ret->buf, UNITS_MAX, "%.4g", rate);
+		if (!strcmp(e->unit, "ns"))
+			ret->shown = counts_value_text(e, rate,
+						       ret->buf + UNITS_MAX);
 		return value_text(ret, ret->buf);
 	case PC_FILE:
 		return value_number(ret, r->file);

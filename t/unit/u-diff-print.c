@@ -175,6 +175,23 @@ static void text(void)
 	clear();
 }
 
+/* Time that was counted is told as time. */
+static void counted_time(void)
+{
+	add(DIFF_BASE, &(struct sample_session){.instructions = 1000});
+	add(DIFF_NEW,
+	    &(struct sample_session){.instructions = 1000, .clock_ms = 2500});
+	compare("counter.task-clock > 1");
+	char *out = print(TEXT, 80);
+	has(out, "\n1   grown   +1.5 s task-clock\n"
+		 "    count              1 s \u2192 2.5 s, +150 %\n");
+	free(out);
+	out = print(HTML, 0);
+	has(out, "<td>1 s</td><td>2.5 s</td>");
+	free(out);
+	clear();
+}
+
 /* A command of many words takes no more than its line. */
 static void long_command(void)
 {
@@ -305,6 +322,7 @@ int main(int argc, char **argv)
 	}
 	path = scratch_path("x.trace");
 	text();
+	counted_time();
 	long_command();
 	json();
 	hostile();

@@ -698,10 +698,10 @@ static void numbers(void)
 {
 	char text[WORDS_MAX];
 	struct diff_measure m = {.test = {.change = -1500}};
-	check_str(diff_words_value(DIFF_SMALLEST, -12345, true, text),
-		  "-12 345");
-	check_str(diff_words_value(DIFF_LARGEST, 0, true, text), "0");
-	check_str(diff_words_relative(DIFF_SMALLEST, &m, text), "-1500");
+	check_str(diff_words_value(UNIT_NUMBER, -12345, true, text), "-12 345");
+	check_str(diff_words_value(UNIT_NUMBER, 0, true, text), "0");
+	check_str(diff_words_value(UNIT_NS, 1.5e9, true, text), "1.5 s");
+	check_str(diff_words_relative(UNIT_NUMBER, &m, text), "-1500");
 }
 
 int main(void)
