@@ -143,6 +143,12 @@ static int parse_overhead(const char *s, const char *unit, double *ret,
 	return rc;
 }
 
+/* A time, with its unit: without one it is a count. */
+static bool is_time(const char *s, uint64_t *ret)
+{
+	return s[strspn(s, "0123456789.")] && !quantity_time(s, ret, NULL);
+}
+
 static int parse_amount(struct diff_rule *r, const char *s,
 			struct smco_err *err)
 {
@@ -164,7 +170,10 @@ static int parse_amount(struct diff_rule *r, const char *s,
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "%.40s of what? A change is +%.40s or -%.40s",
 				 s, s, s);
-	if (r->mode == RULE_SHARE)
+	r->is_of_time = r->scope == RULE_COUNTER && is_time(s, &v);
+	if (r->is_of_time)
+		rc = SMCO_OK;
+	else if (r->mode == RULE_SHARE)
 		rc = parse_share(s, &r->amount, err);
 	else if (unit == UNIT_PPB)
 		rc = parse_overhead(s, is_signed ? "pp" : "%", &r->amount, err);
@@ -261,7 +270,8 @@ static bool has_item(const struct diff_run *run, enum diff_kind kind,
 	for (size_t i = 0; i < run->nr_items; i++)
 		if (run->item[i].kind == kind &&
 		    (!named || is_named(named, &run->item[i])))
-			return true;
+			return !named || !named->is_of_time ||
+			       run->item[i].is_ns;
 	return false;
 }
 
@@ -310,8 +320,9 @@ static int fail_without(const struct diff_rule *r, const struct diff_run *run,
 					      "%s%.60s", n ? ", " : "",
 					      run->item[i].name);
 	return smco_fail(err, SMCO_NOTFOUND, 0,
-			 "--fail-on '%s': %.120s does not count %.*s but %s",
+			 "--fail-on '%s': %.120s does not count %s%.*s but %s",
 			 quote, source_name(run->path),
+			 r->is_of_time ? "time as " : "",
 			 (int)(r->name_len < 60 ? r->name_len : 60), r->name,
 			 n ? counted : "nothing");
 }
@@ -381,6 +392,7 @@ static void look_at(struct diff_rule *r, const struct diff_change *c)
 	r->is_known = true;
 	r->is_crossed = crossed;
 	r->value = v;
+	r->unit = diff_words_unit(c, r->metric);
 	r->at = r->scope == RULE_SITE || r->scope == RULE_PHASE ? c : NULL;
 }
 
@@ -422,11 +434,9 @@ char *diff_rule_outcome(const struct diff_rule *r, bool ascii, char *buf,
 	if (r->is_known && r->scope == RULE_COUNT)
 		snprintf(value, sizeof(value), "%.0f", r->value);
 	else if (r->is_known && r->mode == RULE_VALUE)
-		diff_words_value(diff_metric[r->metric].unit, r->value, ascii,
-				 value);
+		diff_words_value(r->unit, r->value, ascii, value);
 	else if (r->is_known && r->mode == RULE_CHANGE)
-		diff_words_delta(diff_metric[r->metric].unit, r->value, ascii,
-				 value);
+		diff_words_delta(r->unit, r->value, ascii, value);
 	else if (r->is_known && isinf(r->value))
 		snprintf(value, sizeof(value), "from nothing");
 	else if (r->is_known)

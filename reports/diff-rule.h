@@ -15,8 +15,9 @@
  *	           | SIGN NUMBER "%"      that, as a share of the base
  *
  * Blanks may stand between the parts. UNIT is one of the metric: K, M, G, ...
- * for bytes and byte seconds, ms, s, m, h for times, "%" for an overhead, "pp"
- * (percentage points) for its change. METRIC is an id of diff_metric[].
+ * for bytes and byte seconds, ms, s, m, h for times, also of events that count
+ * time, "%" for an overhead, "pp" (percentage points) for its change. METRIC is
+ *an id of diff_metric[].
  */
 #ifndef SMCO_DIFF_RULE_H
 #define SMCO_DIFF_RULE_H
@@ -43,10 +44,12 @@ struct diff_rule {
 	enum diff_kind counted;	   /* RULE_COUNT: of which things */
 	enum rule_cmp cmp;
 	enum rule_mode mode;
-	double amount; /* in the metric's unit; 0.1 for 10 % */
+	double amount;	 /* in the metric's unit; 0.1 for 10 % */
+	bool is_of_time; /* RULE_COUNTER: it was told in ms or the like */
 	/* set by diff_rules_apply: */
 	bool is_known, is_crossed;
 	double value; /* what was compared to amount; of several the worst */
+	enum diff_unit unit; /* of it, or of the sum that it is a share of */
 	const struct diff_change *at; /* RULE_SITE, RULE_PHASE: that one */
 };
 

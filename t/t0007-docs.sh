@@ -14,6 +14,17 @@ for status in 125 126 127; do
 	ok "$status in all three" test \
 		"$(grep -l "\\b$status\\b" help page "$SRC/README.md" | wc -l)" = 3
 done
+for tool in smco-report smco-diff; do
+	$tool --help | grep -oE -- '--[a-z][a-z-]+' | sort -u >options
+	ok "$tool has options" test "$(wc -l <options)" -gt 12
+	sed 's/\\-/-/g' "$SRC/reports/$tool.1" |
+		sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/s/^\.B[RI]* //p' >named
+	while read -r option; do
+		ok "$tool $option is an option on its page" \
+			grep -qE -- "(^|[ \"])$option([ ,\"[]|\$)" named
+		ok "$tool $option is in the README" grep -q -- "$option" "$SRC/README.md"
+	done <options
+done
 ok "--help fits 80 columns" test_exit 1 grep -q '.\{81\}' help
 grep -o '`t/[a-z0-9/._-]*`' "$SRC/README.md" | tr -d '`' | sort -u >tests
 while read -r file; do

@@ -231,7 +231,7 @@ counted() {
 }
 ok "counters and samples are the phases', and pieces are all there is" counted
 # CPU time is told as time, also each time's.
-in_words() { smco-report --phase-counters sum.trace | grep -qE '^sdt:work:load  *task-clock  *[0-9.]+ m?s  .* [0-9.]+ [mu]?s$'; }
+in_words() { smco-report --phase-counters --width 0 sum.trace | grep -qE '^sdt:work:load  *task-clock  *[0-9.]+ m?s  .* [0-9.]+ [mu]?s$'; }
 ok "time that was counted is told as time" in_words
 no_counters() { test_exit 9 smco-report --phase-counters a.trace 2>err && grep -q 'no counters in the trace' err; }
 ok "what was not counted" no_counters

@@ -57,6 +57,8 @@ static void grammar(void)
 	bad("alloc.count > 0x10", "not a number");
 	bad("alloc.count > nan", "not a number");
 	bad("sites.new > +1", "no sign");
+	bad("alloc.count > 3s", "not a number");
+	bad("counter.x > 3x", "not a number");
 	bad("overhead > 5pp", "not a number");
 	bad("overhead > +5x", "not a number");
 	bad("nap.longest >\x1b[31m 1", "?[31m");
@@ -68,6 +70,9 @@ static void grammar(void)
 	amount("site.nap.longest <= +500ms", RULE_CHANGE, 5e8);
 	amount("duration > 2m", RULE_VALUE, 120e9);
 	amount("alloc.count > 1e3", RULE_VALUE, 1000);
+	amount("counter.task-clock > 1.5s", RULE_VALUE, 1.5e9);
+	amount("counter.task-clock > +100ms", RULE_CHANGE, 1e8);
+	amount("counter.task-clock > 1000", RULE_VALUE, 1000);
 	amount("overhead > 12%", RULE_VALUE, 12e7);
 	amount("overhead > 12", RULE_VALUE, 12e7);
 	amount("overhead > +2pp", RULE_CHANGE, 2e7);
@@ -180,6 +185,8 @@ static void counters(void)
 	expect("counter.instructions > +20%", false, "+20 %");
 	expect("counter.instructions > 1.1e9", true, "1 200 000 000");
 	expect("counter.task-clock > +5%", false, "+0 %");
+	expect("counter.task-clock > 900ms", true, "900ms: 1 s");
+	expect("counter.task-clock > +1ms", false, "+1ms: +0 ns");
 	expect("counter.task > 1", false, "unknown");
 	expect("counter.cycles > 1", false, "unknown");
 	expect("sites.grown > 0", false, "0");
@@ -227,6 +234,9 @@ static void without(void)
 	checked("counter.task-clock > 0", NULL);
 	checked("counter.task > 0", "does not count task but instructions, "
 				    "task-clock (ns)");
+	checked("counter.task-clock > 1s", NULL);
+	checked("counter.instructions > 1s",
+		"does not count time as instructions but");
 	checked("phase.mean > 0", "has no phases");
 	checked("phases.new > 0", "has no phases");
 	add_session(DIFF_NEW, &counters);
