@@ -260,11 +260,17 @@ static void remember_cycle(struct control *c, struct plant *p,
 uint64_t control_event(struct control *c, plant_t id, uint64_t now_ns,
 		       uint64_t tau_ns, uint64_t p_ns)
 {
+	return control_event_part(c, id, now_ns, tau_ns, p_ns, CONTROL_WHOLE);
+}
+
+uint64_t control_event_part(struct control *c, plant_t id, uint64_t now_ns,
+			    uint64_t tau_ns, uint64_t p_ns, uint32_t part)
+{
 	struct plant *p = get(c, id);
 	if (!p)
 		return 0;
 	struct primary_sample *s = &c->sample;
-	uint64_t d = primary_delay_ns(&c->primary, tau_ns, p_ns);
+	uint64_t d = primary_delay_ns(&c->primary, tau_ns, p_ns, part);
 	uint64_t cycle = sat_add_u64(d, sat_add_u64(tau_ns, p_ns));
 	s->p_ns = sat_add_u64(s->p_ns, p_ns);
 	s->demand_ns = sat_add_u64(s->demand_ns, demand_ns(c, p, tau_ns, p_ns));

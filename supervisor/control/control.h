@@ -152,6 +152,13 @@ void control_defer(struct control *c, plant_t id, uint64_t until_ns);
  * Disarms it, schedules the re-arm after d. Returns d in ns. */
 uint64_t control_event(struct control *c, plant_t id, uint64_t now_ns,
 		       uint64_t tau_ns, uint64_t p_ns);
+/* The same for a plant whose share of what all have is @part of
+ * CONTROL_WHOLE: d is that of a local target so much smaller. A priority, which
+ * the paper does not have; the primary makes up for what is not used. The
+ * global law has no shares. */
+#define CONTROL_WHOLE 1024
+uint64_t control_event_part(struct control *c, plant_t id, uint64_t now_ns,
+			    uint64_t tau_ns, uint64_t p_ns, uint32_t part);
 /* Taken out of watching without an event (e.g. freed and reused soon). */
 void control_disarm(struct control *c, plant_t id, uint64_t now_ns,
 		    uint64_t due_ns);

@@ -166,14 +166,16 @@ bool primary_is_on(const struct primary *p)
 }
 
 uint64_t primary_delay_ns(const struct primary *p, uint64_t tau_ns,
-			  uint64_t p_ns)
+			  uint64_t p_ns, uint32_t part)
 {
 	if (p->is_off)
 		return UINT64_MAX;
 	if (p->kind == CONTROL_GLOBAL || p->is_unlimited)
 		return 0;
-	uint64_t m = (uint64_t)p->m_lt_fine;
+	uint64_t m =
+		(uint64_t)((u128)(uint64_t)p->m_lt_fine * part / CONTROL_WHOLE);
 	uint64_t cycle;
+	m = max_u64(m, 1);
 	if (p_ns < UINT64_MAX / FINE_ONE) /* 18 us: 64 bits will do */
 		cycle = (p_ns * FINE_ONE + m - 1) / m;
 	else

@@ -44,8 +44,9 @@ void primary_step(struct primary *p, uint32_t n,
 		  const struct primary_sample *sample);
 /* Global law: may anything be armed? True for the other laws, if not off. */
 bool primary_is_on(const struct primary *p);
-/* Secondary: d = max(0, p / m_lt - (tau + p)), rounded up. */
+/* Secondary: d = max(0, p / m_lt - (tau + p)), rounded up; of m_lt @part of
+ * CONTROL_WHOLE. */
 uint64_t primary_delay_ns(const struct primary *p, uint64_t tau_ns,
-			  uint64_t p_ns);
+			  uint64_t p_ns, uint32_t part);
 
 #endif

@@ -21,6 +21,10 @@
 /* Where it is none of the program's, some percent of a processor. */
 #define FREE_PPB  40000000
 #define FREE_PART 8
+/* Shares differ by so much at most; and no plant has more than so many times
+ * the even share. */
+#define LEAST_PART (CONTROL_WHOLE / 32)
+#define MOST_TIMES 16
 /* How often the controller corrects itself: windows come and go in a few
  * milliseconds, so sooner than the paper's 0.4 s. */
 #define INTERVAL_NS (100 * NSEC_PER_MSEC)
@@ -79,12 +83,36 @@ static void make_plant(struct range_duty *d, uint32_t i, uint64_t now_ns)
 {
 	d->window[i].plant =
 		control_add(d->control, now_ns, (void *)(uintptr_t)i);
+	if (d->window[i].plant != PLANT_NONE)
+		d->sum_parts += d->window[i].part;
+}
+
+static void set_part(struct range_duty *d, struct range_duty_window *w,
+		     uint32_t worth)
+{
+	uint32_t part = (uint32_t)max_u64(worth, LEAST_PART);
+	if (w->plant != PLANT_NONE)
+		d->sum_parts = d->sum_parts - w->part + part;
+	w->part = part;
+}
+
+/* Its share, of CONTROL_WHOLE of the even one: all together have what as many
+ * even ones would have. */
+static uint32_t share_of(const struct range_duty *d,
+			 const struct range_duty_window *w)
+{
+	uint64_t nr = control_nr_plants(d->control);
+	if (w->plant == PLANT_NONE || !d->sum_parts)
+		return CONTROL_WHOLE;
+	return (uint32_t)min_u64(w->part * nr * CONTROL_WHOLE / d->sum_parts,
+				 MOST_TIMES * CONTROL_WHOLE);
 }
 
 void range_duty_add(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns)
 {
 	d->window[i].exists = true;
 	d->window[i].plant = PLANT_NONE;
+	d->window[i].part = CONTROL_WHOLE;
 	if (!in)
 		make_plant(d, i, now_ns);
 	range_duty_put(d, i, in, now_ns);
@@ -104,8 +132,9 @@ void range_duty_put(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns)
 	d->want[i] = in;
 	if (in == w->is_in)
 		return;
-	if (!in)
+	if (!in || w->is_spent)
 		w->watched_ns += sat_sub_u64(now_ns, w->since_ns);
+	w->is_spent &= !in;
 	w->is_in = in;
 	w->since_ns = w->cycle_ns = now_ns;
 	w->cost_ps = 0;
@@ -115,8 +144,18 @@ uint64_t range_duty_watched_ns(const struct range_duty *d, uint32_t i,
 			       uint64_t now_ns)
 {
 	const struct range_duty_window *w = &d->window[i];
-	return w->watched_ns +
-	       (w->is_in ? sat_sub_u64(now_ns, w->since_ns) : 0);
+	bool is_seen = w->is_in || w->is_spent;
+	return w->watched_ns + (is_seen ? sat_sub_u64(now_ns, w->since_ns) : 0);
+}
+
+/* It will not come back. */
+static void retire(struct range_duty *d, struct range_duty_window *w)
+{
+	if (w->plant == PLANT_NONE)
+		return;
+	d->sum_parts -= w->part;
+	control_remove(d->control, w->plant);
+	w->plant = PLANT_NONE;
 }
 
 /* Its turn is over: when it would be due again, by the controller. */
@@ -129,8 +168,8 @@ static void end_cycle(struct range_duty *d, struct range_duty_window *w,
 		make_plant(d, (uint32_t)(w - d->window), now_ns);
 		control_armed(d->control, w->plant, now_ns);
 	}
-	control_event(d->control, w->plant, now_ns, sat_sub_u64(armed_ns, p_ns),
-		      p_ns);
+	control_event_part(d->control, w->plant, now_ns,
+			   sat_sub_u64(armed_ns, p_ns), p_ns, share_of(d, w));
 	w->cycle_ns = now_ns;
 	w->cost_ps = 0;
 }
@@ -154,6 +193,8 @@ static bool is_beyond(const struct range_duty *d,
 			(OWING * ((int64_t)control_nr_plants(d->control) + 1));
 	else if (d->kind == CONTROL_GLOBAL)
 		return false;
+	else
+		share = share * share_of(d, w) / CONTROL_WHOLE;
 	return (u128)w->cost_ps * PPB / 1000 > (u128)armed_ns * (uint64_t)share;
 }
 
@@ -167,11 +208,13 @@ static size_t learn(struct range_duty *d, const struct range_duty_cost *cost,
 		struct range_duty_window *w = &d->window[cost[i].window];
 		if (!w->is_in || !dt_ns)
 			continue;
+		w->is_spent = !cost[i].worth;
+		set_part(d, w, cost[i].worth);
 		w->cost_ps = sat_add_u64(w->cost_ps, cost[i].cost_ps);
 		w->rate_ppb =
 			sat_u64((u128)cost[i].cost_ps * (PPB / 1000) / dt_ns);
 		d->load_ppb = sat_add_u64(d->load_ppb, w->rate_ppb);
-		if (is_beyond(d, w, s)) {
+		if (w->is_spent || is_beyond(d, w, s)) {
 			d->leaving[nr_leaving++] = cost[i].window;
 			d->overrun_ps =
 				sat_add_u64(d->overrun_ps, cost[i].cost_ps);
@@ -258,7 +301,11 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 		return false;
 	d->overrun_ps = 0;
 	for (size_t i = 0; i < nr_leaving; i++) {
-		end_cycle(d, &d->window[d->leaving[i]], s->now_ns);
+		struct range_duty_window *w = &d->window[d->leaving[i]];
+		if (w->is_spent)
+			retire(d, w);
+		else
+			end_cycle(d, w, s->now_ns);
 		want(d, d->leaving[i], false);
 		any = true;
 	}

@@ -9,6 +9,11 @@
  * controller has it due and the ledger has room. What does not run costs
  * nothing and stays in, so whatever begins is seen from its beginning. Windows
  * go in and out together, for each time is a stop.
+ *
+ * A window of which something is to be expected has a larger share than one
+ * whose variables have long not widened (range_duty_cost, worth); all shares
+ * together are as with the paper's cascade. The global controller knows no
+ * shares. One that can show nothing new any more goes out for good.
  */
 #ifndef SMCO_RANGE_DUTY_H
 #define SMCO_RANGE_DUTY_H
@@ -25,6 +30,8 @@ struct range_duty_window {
 	uint64_t cycle_ns;   /* armed since */
 	uint64_t cost_ps;    /* since then */
 	uint64_t rate_ppb;   /* of the time, when it was last passed */
+	uint32_t part;	     /* its share, by what it is worth */
+	bool is_spent;	     /* nothing more is to be seen there */
 };
 
 struct range_duty {
@@ -50,11 +57,14 @@ struct range_duty {
 	uint64_t idle_ns;    /* until the next while nothing happens */
 	uint64_t load_ppb;   /* what all that are in cost in the last step */
 	uint64_t overrun_ps; /* by windows that had their turn, and stayed in */
+	uint64_t sum_parts;  /* of all plants */
 };
 
 struct range_duty_cost {
 	uint32_t window;
 	uint64_t cost_ps;
+	/* What is to be expected of it, of CONTROL_WHOLE; 0: nothing at all. */
+	uint32_t worth;
 };
 struct range_duty_state {
 	uint64_t now_ns;
@@ -84,7 +94,8 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 		     size_t nr, const struct range_duty_state *s);
 /* When the next step should be. */
 uint64_t range_duty_due_ns(const struct range_duty *d);
-/* How long window @i was in until @now_ns. */
+/* How long window @i was in until @now_ns. One that is spent counts as if it
+ * still were: nothing is missed there. */
 uint64_t range_duty_watched_ns(const struct range_duty *d, uint32_t i,
 			       uint64_t now_ns);
 

@@ -310,6 +310,16 @@ static size_t charge(struct range_monitor *m, struct range_part *rp, bool all)
 	return nr;
 }
 
+/* What is still to be expected of the @nr in m->cost. With phases values are
+ * taken again and again. */
+static void weigh(struct range_monitor *m, struct range_part *rp, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		m->cost[i].worth =
+			rp->fresh ? CONTROL_WHOLE
+				  : ranges_worth(rp->ranges, m->cost[i].window);
+}
+
 /* Windows that were in are so no more. */
 static void end_turns(struct range_part *rp, uint64_t now_ns)
 {
@@ -368,6 +378,7 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 		return;
 	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	size_t nr = charge(m, rp, false);
+	weigh(m, rp, nr);
 	cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	rp->look_ns = (rp->look_ns * 7 + cpu_ns) / 8;
 	const struct range_duty_state s = {

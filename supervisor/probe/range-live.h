@@ -43,6 +43,14 @@ struct live_function {
 	bool chosen;  /* within ranges_choose: it is on the list */
 };
 
+/* How a cell has widened. */
+struct live_worth {
+	uint64_t width;	  /* as it was asked for last */
+	uint32_t nr;	  /* times that was, with passes in between */
+	uint32_t nr_then; /* as many when it had widened last; 0: never */
+	uint32_t gain;	  /* of RANGE_WORTH: parts of the width, on average */
+};
+
 struct ranges {
 	struct tproc *p;
 	const struct range_plan *plan;
@@ -55,6 +63,7 @@ struct ranges {
 	uint8_t *data;	 /* the supervisor's mapping; NULL: none yet */
 	size_t nr_cells; /* that have begun empty; the plan may have more */
 	uint64_t *told;	 /* hits of each window, when they were told of */
+	struct live_worth *worth; /* of each cell */
 	/* For ranges_glance, in lines of LIVE_LINE windows. */
 	uint32_t *warm; /* those that were passed when last looked at */
 	size_t nr_warm;

@@ -90,11 +90,13 @@ static struct ranges *create(struct tproc *p, const struct range_plan *plan,
 	r->bytes = r->data_off + r->data_bytes;
 	r->function = calloc(plan->v->nr_functions + 1, sizeof(*r->function));
 	r->told = calloc(plan->most_windows + 1, sizeof(*r->told));
+	r->worth = calloc(plan->most_cells + 1, sizeof(*r->worth));
 	r->warm = calloc(nr_lines, sizeof(*r->warm));
 	r->is_warm = calloc(nr_lines, sizeof(*r->is_warm));
-	if (!r->function || !r->told || !r->warm || !r->is_warm) {
+	if (!r->function || !r->told || !r->worth || !r->warm || !r->is_warm) {
 		free(r->function);
 		free(r->told);
+		free(r->worth);
 		free(r->warm);
 		free(r->is_warm);
 		free(r);
@@ -564,6 +566,7 @@ void ranges_destroy(struct ranges *r)
 		munmap(r->data, r->data_bytes);
 	free(r->function);
 	free(r->told);
+	free(r->worth);
 	free(r->warm);
 	free(r->is_warm);
 	free(r);

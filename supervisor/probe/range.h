@@ -208,6 +208,15 @@ size_t ranges_news(struct ranges *r, struct range_news *ret);
 size_t ranges_glance(struct ranges *r, struct range_news *ret);
 
 /*
+ * What is to be expected of @window, of RANGE_WORTH, by how much its variables
+ * have widened when they did, and how long ago that was. 0: nothing, for what
+ * is assigned there are constants that were seen, or values of types whose
+ * smallest and largest were. To be asked when it was passed.
+ */
+#define RANGE_WORTH 1024
+uint32_t ranges_worth(struct ranges *r, uint32_t window);
+
+/*
  * Is @regs->rip in a stub? Then the registers become what the function would
  * have: its own program counter, the stack pointer; what the stub has saved of
  * the others is not looked for. For unwinders. No stop needed.

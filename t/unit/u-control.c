@@ -34,6 +34,11 @@ static void test_secondary(void)
 	check_int(control_event(c, id, 0, 999, 1000), 1);
 	check_int(control_event(c, id, 0, 1000, 1000), 0);
 	check_int(control_event(c, id, 0, 5000, 1000), 0);
+	/* Of half a share twice as long a cycle. */
+	check_int(control_event_part(c, id, 0, 100, 1000, CONTROL_WHOLE / 2),
+		  2900);
+	check_int(control_event_part(c, id, 0, 100, 1000, 2 * CONTROL_WHOLE),
+		  0);
 	check_int(control_event(c, id, 0, 0, 0), 0);
 	/* More plants, smaller shares: m_lt = m_gt / n. */
 	plant_t other = control_add(c, 0, NULL);

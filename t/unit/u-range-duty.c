@@ -19,6 +19,7 @@ struct sim {
 	struct range_duty duty;
 	struct ledger *ledger;
 	uint64_t rate_ppb[NR]; /* what it would cost, were it in */
+	uint32_t worth[NR];
 	uint64_t burst_ns; /* window 0 costs only in every second of these */
 	uint64_t now_ns, spent_ns;
 	unsigned nr_stops, nr_steps;
@@ -33,6 +34,7 @@ static void sim_init(struct sim *s, enum controller_kind kind, int64_t target)
 	for (uint32_t i = 0; i < NR; i++) {
 		/* From a millionth to 30 % of the time. */
 		s->rate_ppb[i] = 1000ull << (i * 18 / NR);
+		s->worth[i] = CONTROL_WHOLE;
 		range_duty_add(&s->duty, i, true, s->now_ns);
 	}
 }
@@ -65,8 +67,8 @@ static void sim_step(struct sim *s)
 		uint64_t ps = dt_ns * rate_now(s, i) / 1000000;
 		if (!is_in(s, i) || !ps)
 			continue;
-		cost[nr++] =
-			(struct range_duty_cost){.window = i, .cost_ps = ps};
+		cost[nr++] = (struct range_duty_cost){
+			.window = i, .cost_ps = ps, .worth = s->worth[i]};
 		sum_ns += ps / 1000;
 	}
 	s->now_ns = due_ns;
@@ -293,6 +295,58 @@ static void test_pauses(void)
 	sim_end(&s);
 }
 
+/* Of those that cost the same, some are worth more: they have a larger share,
+ * the others no less than a small one, and all is spent as before. */
+static void test_worth(void)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, 100000000);
+	for (size_t i = 0; i < NR; i++) {
+		s.rate_ppb[i] = 50000000;
+		s.worth[i] = i < 4 ? CONTROL_WHOLE : 1;
+	}
+	sim_run(&s);
+	double spent = (double)s.spent_ns / (double)(RUN_NS - s.spent_ns);
+	check_range(spent, 0.06, 0.11);
+	printf("# worth something %g, little %g\n", watched(&s, 0),
+	       watched(&s, NR - 1));
+	check(watched(&s, 0) > 4 * watched(&s, NR - 1));
+	check(watched(&s, NR - 1) > 0.001);
+	sim_end(&s);
+	/* One switch is for all. */
+	sim_init(&s, CONTROL_GLOBAL, 100000000);
+	for (size_t i = 0; i < NR; i++) {
+		s.rate_ppb[i] = 50000000;
+		s.worth[i] = i < 4 ? CONTROL_WHOLE : 1;
+	}
+	sim_run(&s);
+	check_range(watched(&s, 0) / watched(&s, NR - 1), 0.8, 1.25);
+	sim_end(&s);
+}
+
+/* What can show nothing new goes out for good, and nothing is missed there. */
+static void test_spent(void)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, 100000000);
+	for (size_t i = 0; i < NR; i++) {
+		s.rate_ppb[i] = 50000000;
+		s.worth[i] = i < 20 ? 0 : CONTROL_WHOLE;
+	}
+	sim_run(&s);
+	check_int(control_nr_plants(s.duty.control), NR - 20);
+	check(!is_in(&s, 0) && !is_in(&s, 19));
+	check_range(watched(&s, 0), 0.99, 1.01);
+	check(watched(&s, NR - 1) < 0.5);
+	/* Unless it could not be put out, or is put in: then as all others. */
+	range_duty_put(&s.duty, 0, true, s.now_ns);
+	s.worth[0] = CONTROL_WHOLE;
+	sim_run(&s);
+	check_int(control_nr_plants(s.duty.control), NR - 19);
+	check_range(watched(&s, 0), 1, 1.6);
+	sim_end(&s);
+}
+
 int main(void)
 {
 	static const int64_t targets[] = {10000000, 20000000, 100000000,
@@ -307,6 +361,8 @@ int main(void)
 	test_pauses();
 	test_steps();
 	test_free();
+	test_worth();
+	test_spent();
 	test_waiting();
 	test_starts_out(100000000);
 	test_starts_out(INT64_MAX);

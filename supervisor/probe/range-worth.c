@@ -1,0 +1,79 @@
+/*
+ * What may still be learned at a window, see range.h. Of values that come as
+ * they like, the next is beyond all before with a chance of one in as many; who
+ * shares time out evenly by what it costs does justice to that. What is known
+ * beside is how much wider a variable became when it did, and that some are
+ * complete: the longer ago it was, the more likely.
+ */
+#include "supervisor/probe/range-live.h"
+
+/* Of one that has had one value so far. */
+#define FIRST_GAIN (RANGE_WORTH / 4)
+
+static bool is_full(const struct var_type *t, int64_t lo, int64_t hi)
+{
+	unsigned bits = t->bit_size ? t->bit_size : 8u * t->width;
+	uint64_t ones = UINT64_MAX >> (64 - bits);
+	if (!t->is_signed)
+		return !lo && (uint64_t)hi == ones;
+	return lo == -(int64_t)(ones >> 1) - 1 && hi == (int64_t)(ones >> 1);
+}
+
+/* Is the constant of @s, which becomes a value of type @t, within? */
+static bool is_within(const struct var_type *t, const struct range_site *s,
+		      int64_t lo, int64_t hi)
+{
+	unsigned spare = 64 - 8u * t->width;
+	uint64_t top = (uint64_t)s->offset << spare;
+	if (t->bit_size)
+		return false;
+	if (t->is_signed)
+		return lo <= (int64_t)top >> spare &&
+		       (int64_t)top >> spare <= hi;
+	return (uint64_t)lo <= top >> spare && top >> spare <= (uint64_t)hi;
+}
+
+/* Cells that others have emptied begin anew. */
+static uint32_t worth_of(struct live_worth *w, uint64_t width)
+{
+	uint32_t more = FIRST_GAIN;
+	w->nr++;
+	if (w->nr_then && width > w->width)
+		more = (uint32_t)((double)(width - w->width) / (double)width *
+				  RANGE_WORTH);
+	if (!w->nr_then || width > w->width) {
+		w->gain = w->nr_then ? (w->gain + more) / 2 : more;
+		w->nr_then = w->nr;
+	}
+	w->width = width;
+	return (uint32_t)((uint64_t)w->gain * w->nr_then / w->nr) + 1;
+}
+
+static uint32_t site_worth(struct ranges *r, const struct range_site *s)
+{
+	const struct var_type *t = range_cell_type(r->plan->v, s->var);
+	uint32_t cell = r->plan->cell_of[s->var];
+	int64_t lo, hi;
+	if (cell == UINT32_MAX || !ranges_read(r, s->var, &lo, &hi))
+		return RANGE_WORTH;
+	if (is_full(t, lo, hi) ||
+	    (s->source == RS_CONST && is_within(t, s, lo, hi)))
+		return 0;
+	return worth_of(&r->worth[cell], (uint64_t)hi - (uint64_t)lo);
+}
+
+uint32_t ranges_worth(struct ranges *r, uint32_t window)
+{
+	uint32_t f = range_plan_function_of(r->plan, window), most = 0;
+	if (f == UINT32_MAX)
+		return RANGE_WORTH;
+	const struct range_plan_function *pf = &r->plan->function[f];
+	const struct range_window *w =
+		&pf->windows.window[window - pf->first_window];
+	for (uint32_t i = 0; i < w->nr_sites; i++) {
+		uint32_t worth =
+			site_worth(r, &pf->windows.site[w->first_site + i]);
+		most = worth > most ? worth : most;
+	}
+	return most;
+}

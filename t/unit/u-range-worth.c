@@ -1,0 +1,67 @@
+/*
+ * What is still to be expected at a window: nothing of constants that were
+ * seen, and of types whose every value was; of others the less, the longer
+ * nothing came.
+ */
+#include "t/unit/symhelp.h"
+#include <fcntl.h>
+#include "t/unit/range-run.h"
+
+static struct range_run x;
+
+/* How many windows were passed that have sensors of @name alone; how many of
+ * them are worth nothing. */
+static unsigned passed(const char *program, const char *name, unsigned *none)
+{
+	char prog[256], out[256];
+	unsigned nr = 0;
+	memset(&x, 0, sizeof(x));
+	x.only = name;
+	snprintf(prog, sizeof(prog), "%s/%s", scratch, program);
+	snprintf(out, sizeof(out), "%s/out", scratch);
+	*none = 0;
+	check(range_run_to_end(&x, (char *[]){prog, NULL}, out));
+	if (!check(x.r != NULL))
+		return 0;
+	for (uint32_t i = 0; i < range_plan_nr_windows(x.plan); i++) {
+		if (!ranges_hits(x.r, i))
+			continue;
+		uint32_t first = ranges_worth(x.r, i);
+		nr++;
+		*none += !first;
+		check(first <= RANGE_WORTH);
+		uint32_t second = ranges_worth(x.r, i);
+		check(first ? second && second < first : !second);
+		for (int k = 0; k < 100; k++)
+			second = ranges_worth(x.r, i);
+		check(first ? second && second < RANGE_WORTH / 100 : !second);
+	}
+	range_run_free(&x);
+	return nr;
+}
+
+static void check_none(const char *program, const char *name, bool is_none)
+{
+	unsigned none, nr = passed(program, name, &none);
+	printf("# %s: %u windows\n", name, nr);
+	check(nr > 0);
+	check_int(none, is_none ? nr : 0);
+}
+
+int main(void)
+{
+	make_scratch();
+	check_int(run("cc -O0 -g -o $D/plain t/fixtures/range/complete.c"), 0);
+	check_int(run("cc -O2 -g -o $D/fast t/fixtures/range/complete.c"), 0);
+	check_none("plain", "byte", true);
+	check_none("plain", "less", true);
+	check_none("plain", "field.three", true);
+	check_none("plain", "most", false);
+	check_none("plain", "part", false);
+	check_none("fast", "byte", true);
+	check_none("fast", "part", false);
+	/* Constants, whatever else it may have been. */
+	check_none("fast", "state", true);
+	check_none("plain", "state", true);
+	return finish();
+}
