@@ -54,9 +54,12 @@ struct builder {
 	size_t nr_groups;
 };
 
-static bool may_share(const struct pmu_event *leader,
+static bool may_share(const struct builder *b, const struct pmu_event *leader,
 		      const struct pmu_event *ev)
 {
+	/* One that inherits has the whole group do so; who samples does not. */
+	if (!b->every && counter_has_history(ev) != counter_has_history(leader))
+		return false;
 	return !ev->is_machine_wide && !leader->is_machine_wide &&
 	       kind_of(leader) == kind_of(ev) && !ev->attr.exclusive &&
 	       !leader->attr.exclusive &&
@@ -82,7 +85,7 @@ static bool join(struct builder *b, size_t g, const struct pmu_event *ev)
 static bool place(struct builder *b, const struct pmu_event *ev)
 {
 	for (size_t g = 0; g < b->nr_groups; g++)
-		if (may_share(b->member[g][0], ev) && join(b, g, ev))
+		if (may_share(b, b->member[g][0], ev) && join(b, g, ev))
 			return true;
 	if (b->nr_groups == COUNTER_MAX_GROUPS)
 		return false;

@@ -42,6 +42,15 @@ struct counter_thread {
 
 /* ---- counter.c ---- */
 
+/* Is it known what a thread has counted since its birth, before it was stopped
+ * for the first time? */
+bool counter_has_history(const struct pmu_event *ev);
+/* Open @group of @plan; errors as counter_thread_open, and nothing is open. */
+int counter_open_group(const struct counter_plan *plan, size_t group, pid_t tid,
+		       int cpu, enum counter_since since, struct open_group *o,
+		       struct smco_err *err);
+void counter_close_group(struct open_group *o);
+
 /* The group's sums are these now, @value in the order of its events: adds what
  * is new to @add. False if nothing is. */
 bool counter_note(struct open_group *o, uint64_t enabled_ns,

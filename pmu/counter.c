@@ -68,6 +68,28 @@ static void read_history(pid_t tid, struct history *h)
 			status_number(buf, "\nnonvoluntary_ctxt_switches:");
 }
 
+bool counter_has_history(const struct pmu_event *ev)
+{
+	/* It has run no instruction of its own. */
+	if (ev->attr.exclude_kernel)
+		return true;
+	if (ev->attr.type != PERF_TYPE_SOFTWARE)
+		return false;
+	switch (ev->role) {
+	case PMU_TASK_CLOCK: /* clocks know no levels */
+		return true;
+	case PMU_FAULTS:
+	case PMU_MINOR_FAULTS:
+	case PMU_MAJOR_FAULTS:
+	case PMU_SWITCHES:
+	case PMU_MIGRATIONS: /* the first CPU is none */
+		return !ev->attr.exclude_user;
+	default: /* instructions' */
+		return ev->attr.config == PERF_COUNT_SW_ALIGNMENT_FAULTS ||
+		       ev->attr.config == PERF_COUNT_SW_EMULATION_FAULTS;
+	}
+}
+
 /* Taken as if the counters had begun that much below zero. */
 static void add_history(const struct counter_plan *plan, struct open_group *o,
 			const struct history *h)
@@ -77,7 +99,6 @@ static void add_history(const struct counter_plan *plan, struct open_group *o,
 		const struct pmu_event *ev = &plan->event[g->first + i];
 		bool counts_all =
 			!ev->attr.exclude_kernel && !ev->attr.exclude_user;
-		/* Clocks know no levels. */
 		if (ev->attr.type == PERF_TYPE_SOFTWARE &&
 		    (counts_all || ev->role == PMU_TASK_CLOCK))
 			o->last.value[i] -= h->value[ev->role];
@@ -86,16 +107,17 @@ static void add_history(const struct counter_plan *plan, struct open_group *o,
 
 /* ----------------------------------------------------------------- open --- */
 
-static void close_group(struct open_group *o)
+void counter_close_group(struct open_group *o)
 {
 	/* Members first: a leader that goes makes each of them one. */
 	while (o->nr)
 		close(o->fd[--o->nr]);
+	o->fd[0] = -1;
 }
 
-static int open_group(const struct counter_plan *plan, size_t group, pid_t tid,
-		      int cpu, enum counter_since since, struct open_group *o,
-		      struct smco_err *err)
+int counter_open_group(const struct counter_plan *plan, size_t group, pid_t tid,
+		       int cpu, enum counter_since since, struct open_group *o,
+		       struct smco_err *err)
 {
 	const struct counter_group *g = &plan->group[group];
 	*o = (struct open_group){.group = group, .has_every = g->has_every};
@@ -107,7 +129,8 @@ static int open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 		attr.read_format = COUNTER_READ_FORMAT;
 		if (g->has_every)
 			counter_every_clock(&attr);
-		attr.inherit = 0;
+		attr.inherit = g->inherits;
+		attr.inherit_thread = g->inherits && plan->threads_only;
 		attr.pinned = leads && attr.pinned;
 		attr.disabled = leads && since == COUNTER_EXEC;
 		attr.enable_on_exec = attr.disabled;
@@ -116,7 +139,7 @@ static int open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 			o->fd[o->nr++] = fd;
 		if (fd < 0 || pmu_set_filter(fd, ev)) {
 			int e = errno;
-			close_group(o);
+			counter_close_group(o);
 			return pmu_explain(ev, e, err);
 		}
 	}
@@ -199,8 +222,9 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 		for (size_t i = 0; i < places; i++) {
 			const struct counter_group *cg = &plan->group[g];
 			int cpu = wide ? plan->event[cg->first].cpu[i] : -1;
-			int rc = open_group(plan, g, wide ? -1 : tid, cpu,
-					    since, &t->open[t->nr], err);
+			int rc = counter_open_group(plan, g, wide ? -1 : tid,
+						    cpu, since, &t->open[t->nr],
+						    err);
 			if (rc) {
 				counter_thread_close(t);
 				return rc;
@@ -234,7 +258,7 @@ void counter_thread_close(struct counter_thread *t)
 	}
 	counter_every_close(t);
 	for (size_t i = 0; i < t->nr; i++)
-		close_group(&t->open[i]);
+		counter_close_group(&t->open[i]);
 	free(t->open);
 	free(t);
 }

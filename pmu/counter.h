@@ -4,9 +4,10 @@
  * as a whole or not at all, so that ratios inside it are true.
  *
  * Counters of one thread only: whoever follows a program opens them for each
- * thread before it runs, and gets exact sums without the kernel's inheritance,
- * which cannot tell threads apart. No pid or thread is ever waited for or
- * stopped here.
+ * thread before it runs. The kernel's inheritance, which cannot tell threads
+ * apart, serves for what a new thread does before it can be stopped for the
+ * first time, and no longer. No pid or thread is ever waited for or stopped
+ * here.
  */
 #ifndef SMCO_PMU_COUNTER_H
 #define SMCO_PMU_COUNTER_H
@@ -23,6 +24,7 @@ struct counter_group {
 	size_t first, nr; /* in counter_plan.event */
 	bool is_machine_wide;
 	bool has_every; /* its last event ends the intervals */
+	bool inherits;	/* counter_plan_inherit */
 };
 
 struct counter_plan {
@@ -33,6 +35,7 @@ struct counter_plan {
 	/* What was left out and why: "a, b: why; c: why"; "" = nothing. */
 	char missing[900];
 	struct pmu_hold hold; /* its tracepoints, as long as it lives */
+	bool threads_only;    /* what inherits does so for no new process */
 };
 
 /* @ev ends an interval each @nr times that a thread counts it. */
@@ -64,6 +67,15 @@ int counter_plan_default(const struct counter_every *every,
  * switches, faults, system calls, block and network requests. */
 int counter_plan_os(const struct counter_every *every, struct counter_plan *ret,
 		    struct smco_err *err);
+/*
+ * What a thread does before it can be stopped for the first time, and counters
+ * be opened for it: of events that the kernel counts itself (COUNTER_BIRTH),
+ * and only of them, it tells that. From now on groups of others count what a
+ * new thread, and a new process if @of_processes, does with its creator, until
+ * counter_thread_renew. True if there are any; false: none is in need of it, or
+ * the kernel cannot do it.
+ */
+bool counter_plan_inherit(struct counter_plan *p, bool of_processes);
 /* Some 35 ms for each of its tracepoints that nobody counts any more
  * (hold.h). */
 void counter_plan_deinit(struct counter_plan *p);
@@ -75,7 +87,8 @@ enum counter_since {
 	COUNTER_EXEC,
 	/* From its birth, which must have been a moment ago: what the kernel
 	 * has counted for it by itself until now is added. Exact for software
-	 * events while the thread is stopped; others begin now. */
+	 * events while the thread is stopped; others begin now, and what was
+	 * before is its creator's (counter_plan_inherit) or nobody's. */
 	COUNTER_BIRTH,
 };
 
@@ -111,6 +124,14 @@ bool counter_thread_has_run(struct counter_thread *t);
  */
 bool counter_thread_take(struct counter_thread *t, size_t group,
 			 struct counter_sum *ret, bool *busy);
+/*
+ * A thread that @t has created is about to be opened: what it did so far is
+ * @t's, what it does from now on is not. Everything of @t must have been taken
+ * just now; exact if both stand and are on no CPU. Without inheriting groups it
+ * does nothing. An error as of counter_thread_open: a group counts no more,
+ * but is readable; SMCO_GONE: as it was, for @t has ended.
+ */
+int counter_thread_renew(struct counter_thread *t, struct smco_err *err);
 /*
  * The next interval of the thread that an event has ended (counter_every): its
  * group, what that has counted in it, and when it was over. The kernel wrote

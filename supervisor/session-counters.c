@@ -26,6 +26,7 @@ int session_counters_create(struct session *s, struct tracer_options *topt,
 	const struct counters_params p = {
 		.events = s->opt->events,
 		.if_available = s->opt->if_available,
+		.follows = s->opt->follow,
 		.interval_ns = s->opt->interval_ns,
 		.every_nr = s->opt->every_nr,
 		.every_event = s->opt->every_event,
@@ -44,7 +45,14 @@ int session_counters_create(struct session *s, struct tracer_options *topt,
 	if (rc)
 		return rc;
 	topt->hold_new_tasks = true;
+	topt->hold_creators = counters_want_creators(s->counters);
 	return 0;
+}
+
+/* 0: it is not known, or gone. */
+static pid_t creator_of(const struct tevent *ev)
+{
+	return ev->creator ? task_tid(ev->creator) : 0;
 }
 
 void session_counters_process(struct session *s, const struct tevent *ev)
@@ -58,7 +66,7 @@ void session_counters_process(struct session *s, const struct tevent *ev)
 		return;
 	}
 	for (; t; t = task_next(t))
-		counters_add(s->counters, pid, task_tid(t), t, COUNTER_BIRTH);
+		counters_born(s->counters, pid, task_tid(t), t, creator_of(ev));
 }
 
 /* With a thousand threads it takes a fifth of a second, in which none stands.
@@ -77,8 +85,8 @@ void session_counters_task(struct session *s, const struct tevent *ev)
 {
 	pid_t tid = task_tid(ev->task);
 	if (s->counters && ev->kind == TEV_TASK_NEW)
-		counters_add(s->counters, tproc_pid(ev->proc), tid, ev->task,
-			     COUNTER_BIRTH);
+		counters_born(s->counters, tproc_pid(ev->proc), tid, ev->task,
+			      creator_of(ev));
 	else if (s->counters)
 		counters_gone(s->counters, tid, smco_now_ns());
 }

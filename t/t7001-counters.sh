@@ -131,6 +131,36 @@ too_fast() {
 ok "where they come too fast none is lost, and how many were joined is said" too_fast
 
 # System calls of ours are in them, some at each stop.
+if smco-trace --list-events raw_syscalls:sys_enter | grep -q '^yes'; then
+	# A program's exec and a task's first return begin in no call of its own,
+	# its last call does not return: of all tasks together as many as not.
+	calls_of_all() { # ARGUMENTS...
+		local with
+		in_calls() { # PROGRAM ARGUMENTS...
+			smco-trace -q -t unlimited -e raw_syscalls:sys_enter,raw_syscalls:sys_exit,sched:sched_process_fork \
+				"${follow[@]}" -o calls.trace -- "$FIXTURES/count-work" "$@" >out &&
+				get calls.trace 'join " ", map { n($_) } qw(raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_process_fork)'
+		}
+		for with in "6 0 10 3" "0 20 10 3" "3 4 10 3"; do
+			read -r -a args <<<"$with"
+			in_calls "${args[@]}" | tee line
+			read -r enters exits born <line
+			[ "$enters" = "$exits" ] && [ "$born" = $((args[0] + args[1])) ] || return 1
+		done
+	}
+	follow=()
+	ok "calls of new threads and children, to the first return" calls_of_all
+	follow=(--no-follow)
+	ok "of new threads alone" calls_of_all
+	switches() {
+		smco-trace -q -t unlimited -e context-switches,sched:sched_switch,signal:signal_deliver -o switch.trace -- \
+			perl -e '$SIG{USR1} = sub {}; for (1 .. 50) { kill USR1 => $$; exit unless fork; wait }' &&
+			get switch.trace 'join " ", map { n($_) } qw(context-switches sched:sched_switch signal:signal_deliver)' | tee line
+		# SIGCHLD, ignored, is delivered to nobody.
+		[[ $(cat line) =~ ^([0-9]+)\ ([0-9]+)\ 50$ ]] && [ "${BASH_REMATCH[1]}" = "${BASH_REMATCH[2]}" ]
+	}
+	ok "no stops of ours among switches by tracepoint, nor signals that only a tracer sees" switches
+fi
 if smco-trace --list-events signal:signal_generate | grep -q '^yes'; then
 	# Each of these is a stop, of which the kernel would tell us by one more.
 	signals_of_its_own() {

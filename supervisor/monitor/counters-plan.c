@@ -91,6 +91,12 @@ static int make_plan(const struct counters_params *p,
 	return rc;
 }
 
+bool counters_has_stops(const struct pmu_event *ev)
+{
+	return ev->role == PMU_SWITCHES ||
+	       !strcmp(ev->name, "sched:sched_switch");
+}
+
 static bool counts_all(const struct pmu_event *ev)
 {
 	return !ev->attr.exclude_kernel && !ev->attr.exclude_user;
@@ -159,9 +165,11 @@ int counters_plan(struct counters *c, struct smco_err *err)
 	}
 	int rc =
 		make_plan(&c->p, c->every.nr ? &c->every : NULL, &c->plan, err);
-	if (!rc)
-		find_charged(c);
-	return rc;
+	if (rc)
+		return rc;
+	find_charged(c);
+	c->inherits = counter_plan_inherit(&c->plan, c->p.follows);
+	return 0;
 }
 
 size_t counters_nr_shown(const struct counters *c, size_t group)

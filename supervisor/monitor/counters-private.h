@@ -13,15 +13,20 @@ struct pending {
 	uint64_t read_ns; /* the last record's end */
 };
 
+/* Our stops in what one event has counted of a thread. */
+struct stops {
+	uint64_t nr; /* taken off so far */
+	/* Those that are known before the switch they are was counted. */
+	uint64_t owed;
+};
+
 struct thread {
 	struct thread *next; /* of the same hash */
 	pid_t pid, tid;
 	const void *task;
 	struct counter_thread *counters;
 	bool had_siblings;
-	uint64_t nr_stops; /* taken off the context switches so far */
-	/* Stops that are known before the switch they are was counted. */
-	uint64_t stops_owed;
+	struct stops *stops;	 /* by event; of those that count them */
 	struct pending *pending; /* by group */
 	/* Context switches that were taken, and that the ledger has. */
 	uint64_t nr_switches, nr_charged;
@@ -44,6 +49,7 @@ struct counters {
 	 * groups and places. */
 	size_t switch_group, switch_index, call_group, call_index;
 	bool has_switches, has_calls;
+	bool inherits;	      /* a group of the plan does */
 	uint64_t switch_ns;   /* what each costs more with counters */
 	uint64_t call_ns;     /* the same of a system call */
 	uint64_t hit_ns;      /* and of any other tracepoint */
@@ -58,6 +64,8 @@ struct counters {
 /* What is counted, into c->plan, and where its context switches are. */
 int counters_plan(struct counters *c, struct smco_err *err);
 /* How many of @group's values are shown; hidden ones are its last. */
+/* Does it count each stop of a thread, which is a context switch? */
+bool counters_has_stops(const struct pmu_event *ev);
 size_t counters_nr_shown(const struct counters *c, size_t group);
 
 /* ---- counters.c ---- */

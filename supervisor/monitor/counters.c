@@ -35,15 +35,15 @@ static void take_off_stops(struct counters *c, struct thread *t, size_t group,
 	if (!t->task)
 		return;
 	for (size_t i = 0; i < g->nr; i++) {
-		if (c->plan.event[g->first + i].role != PMU_SWITCHES)
+		if (!counters_has_stops(&c->plan.event[g->first + i]))
 			continue;
+		struct stops *s = &t->stops[g->first + i];
 		uint64_t nr = c->p.nr_stops(t->task);
-		uint64_t owed = t->stops_owed + nr - t->nr_stops;
+		uint64_t owed = s->owed + nr - s->nr;
 		uint64_t off = owed < sum->value[i] ? owed : sum->value[i];
 		sum->value[i] -= off;
-		t->stops_owed = owed - off;
-		t->nr_stops = nr;
-		return;
+		s->owed = owed - off;
+		s->nr = nr;
 	}
 }
 
@@ -109,11 +109,8 @@ void counters_settle(struct counters *c, struct thread *t, size_t group,
 	add_sum(&t->pending[group].sum, sum, c->plan.group[group].nr);
 }
 
-static void collect(struct counters *c, struct thread *t)
+static void take_all(struct counters *c, struct thread *t)
 {
-	/* Not every reading was a taking if events end the intervals. */
-	if (!c->every.nr && !counter_thread_has_run(t->counters))
-		return;
 	for (size_t g = 0; g < c->plan.nr_groups; g++) {
 		struct counter_sum sum;
 		bool busy = false;
@@ -126,6 +123,13 @@ static void collect(struct counters *c, struct thread *t)
 		}
 		c->nr_busy += busy;
 	}
+}
+
+static void collect(struct counters *c, struct thread *t)
+{
+	/* Not every reading was a taking if events end the intervals. */
+	if (c->every.nr || counter_thread_has_run(t->counters))
+		take_all(c, t);
 }
 
 /* *v to whole units in *whole; what is left stays for the next record. */
@@ -209,14 +213,17 @@ static void start(struct counters *c, struct thread *t,
 {
 	struct smco_err err = {0};
 	t->pending = calloc(c->plan.nr_groups, sizeof(*t->pending));
-	if (!t->pending)
+	t->stops = calloc(c->plan.nr_events, sizeof(*t->stops));
+	if (!t->pending || !t->stops)
 		smco_fail(&err, SMCO_NOMEM, 0, "out of memory");
-	if (!t->pending ||
+	if (!t->pending || !t->stops ||
 	    counter_thread_open(&c->plan, t->tid, since, &t->counters, &err)) {
 		note_failure(c, &err);
 		t->counters = NULL;
 		free(t->pending);
+		free(t->stops);
 		t->pending = NULL;
+		t->stops = NULL;
 		return;
 	}
 	if (c->is_paused)
@@ -224,10 +231,12 @@ static void start(struct counters *c, struct thread *t,
 	uint64_t now_ns = smco_now_ns();
 	for (size_t g = 0; g < c->plan.nr_groups; g++)
 		t->pending[g].read_ns = now_ns;
-	/* Since its birth the switch of every stop is counted. */
-	t->nr_stops =
-		t->task && since != COUNTER_BIRTH ? c->p.nr_stops(t->task) : 0;
-	t->stops_owed = 0;
+	/* Where the kernel tells its past every stop's switch is counted. */
+	uint64_t nr_stops = t->task ? c->p.nr_stops(t->task) : 0;
+	for (size_t i = 0; i < c->plan.nr_events; i++)
+		if (since != COUNTER_BIRTH ||
+		    c->plan.event[i].role != PMU_SWITCHES)
+			t->stops[i].nr = nr_stops;
 }
 
 /* Are there threads of @pid? They know of one more now. */
@@ -265,10 +274,42 @@ void counters_add(struct counters *c, pid_t pid, pid_t tid, const void *task,
 	*find(c, tid) = t;
 }
 
+bool counters_want_creators(const struct counters *c)
+{
+	return c->inherits;
+}
+
+/* So many were counted with @t, of a thread that it has created. */
+static void owe_stops(struct counters *c, struct thread *t, uint64_t nr)
+{
+	for (size_t g = 0; g < c->plan.nr_groups; g++) {
+		const struct counter_group *cg = &c->plan.group[g];
+		for (size_t i = cg->first; i < cg->first + cg->nr; i++)
+			if (cg->inherits &&
+			    counters_has_stops(&c->plan.event[i]))
+				t->stops[i].owed += nr;
+	}
+}
+
+void counters_born(struct counters *c, pid_t pid, pid_t tid, const void *task,
+		   pid_t creator)
+{
+	struct smco_err err = {0};
+	struct thread *t = *find(c, creator);
+	if (c->inherits && creator && t) {
+		owe_stops(c, t, c->p.nr_stops(task));
+		take_all(c, t);
+		if (counter_thread_renew(t->counters, &err))
+			note_failure(c, &err);
+	}
+	counters_add(c, pid, tid, task, COUNTER_BIRTH);
+}
+
 static void free_thread(struct thread *t)
 {
 	counter_thread_close(t->counters);
 	free(t->pending);
+	free(t->stops);
 	free(t);
 }
 
@@ -413,6 +454,8 @@ static void drop_all(struct counters *c)
 		}
 	counter_thread_close(c->machine.counters);
 	free(c->machine.pending);
+	free(c->machine.stops);
+	c->machine.stops = NULL;
 	c->machine.counters = NULL;
 	c->machine.pending = NULL;
 }

@@ -28,6 +28,7 @@ struct counters_params {
 	 */
 	const char *events;
 	bool if_available; /* leave out what the machine does not have */
+	bool follows;	   /* new processes, too, are told of */
 	uint64_t interval_ns;
 	/* Threads have intervals of so many of that event; 0 = of time. The
 	 * machine's are always of time. */
@@ -58,6 +59,15 @@ void counters_put_meta(struct counters *c);
  */
 void counters_add(struct counters *c, pid_t pid, pid_t tid, const void *task,
 		  enum counter_since since);
+/*
+ * Thread @tid, stopped, was created by thread @creator (0: not known), also as
+ * the first one of a process. What it did before is its own where the kernel
+ * tells it, else the creator's: to the last if that is stopped, too.
+ */
+void counters_born(struct counters *c, pid_t pid, pid_t tid, const void *task,
+		   pid_t creator);
+/* Is there anything of that kind? Asked once, before anything is counted. */
+bool counters_want_creators(const struct counters *c);
 /*
  * @tid, stopped, has become process @pid's only thread by an exec, perhaps from
  * another number. Its siblings have been told as gone, or never will be.

@@ -87,6 +87,25 @@ static void place(struct task *c, struct task *parent)
 		task_enqueue(c);
 }
 
+/* Whoever was reaped before its creator told of it will not be heard of. */
+static void hold_creator(struct task *c, struct task *parent)
+{
+	if (!parent->tr->opts.hold_creators || syscall(SYS_tkill, c->tid, 0))
+		return;
+	c->creator = parent;
+	parent->created = c;
+}
+
+void birth_over(struct task *t)
+{
+	struct task *creator = t->creator;
+	if (!creator)
+		return;
+	t->creator = NULL;
+	creator->created = NULL;
+	task_release(creator);
+}
+
 void note_birth(struct task *parent)
 {
 	unsigned long child = 0;
@@ -102,6 +121,7 @@ void note_birth(struct task *parent)
 		if (!c)
 			return;
 	}
+	hold_creator(c, parent);
 	place(c, parent);
 }
 
@@ -199,7 +219,8 @@ void adopt_orphans(struct tracer *tr)
 {
 	/*
 	 * The creator's status is on its way unless it was killed in between.
-	 * So only those that have waited for long are looked at, and seldom.
+	 * So only those that have waited for long are looked at, and seldom; so
+	 * are creators whose child does not stop.
 	 */
 	uint64_t now = smco_now_ns();
 	if (now < tr->orphans_ns)
@@ -208,6 +229,8 @@ void adopt_orphans(struct tracer *tr)
 	for (int i = 0; i < TASK_HASH_SIZE; i++)
 		for (struct task *t = tr->hash[i], *next; t; t = next) {
 			next = t->hash_next;
+			if (t->created && now - t->stop_ns >= ORPHAN_NS)
+				birth_over(t->created);
 			if (t->proc || t->state != TASK_STOPPED ||
 			    now - t->stop_ns < ORPHAN_NS)
 				continue;

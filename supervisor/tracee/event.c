@@ -132,11 +132,12 @@ void task_restart(struct task *t)
 	/* ESRCH: killed meanwhile, its end is reported by a status. */
 	if (ptrace(req, t->tid, NULL, (long)sig) < 0 && errno != ESRCH)
 		smco_debug("ptrace", "restart %d: %s", t->tid, strerror(errno));
+	birth_over(t);
 }
 
 void task_release(struct task *t)
 {
-	if (t->state != TASK_STOPPED || t->queued || t->held)
+	if (t->state != TASK_STOPPED || t->queued || t->held || t->created)
 		return;
 	if (t->proc && (t->proc->stop_depth || t->proc->is_new))
 		return;
@@ -224,6 +225,7 @@ void gather(struct tracer *tr, pid_t tid, int status)
 	t->in_vfork = kind == STOP_VFORK;
 	t->quiet = false;
 	t->regs_valid = false;
+	t->caught_valid = false;
 	t->deliver = 0;
 	tr->nr_stops++;
 	t->nr_stops++;
@@ -340,10 +342,13 @@ static void act_signal(struct task *t)
 		return;
 	}
 	/* Seen under ptrace even if the program ignores it, it must not end a
-	 * wait then. One that comes by a fault finds no wait. */
+	 * wait then, nor count as delivered. One that comes by a fault finds no
+	 * wait. */
 	if (!fault && !trap) {
 		if (!signal_stops(t, sig))
 			mend_at_stop(t);
+		if (signal_is_ignored(t, sig))
+			t->deliver = 0;
 		task_release(t);
 		return;
 	}
@@ -391,6 +396,7 @@ static void act_proc_new(struct task *t)
 	struct tevent *ev = event_push(t->tr, TEV_PROC_NEW, p, t);
 	ev->why = p->why;
 	ev->parent = p->parent;
+	ev->creator = t->creator;
 	if ((p->why == TPROC_LAUNCHED || p->why == TPROC_EXECED) &&
 	    !t->tr->opts.no_libs)
 		libs_start(p);
@@ -400,6 +406,10 @@ static void act_proc_new(struct task *t)
 static void act_first(struct task *t)
 {
 	struct tproc *p = t->proc;
+	unsigned long msg;
+
+	if (t->creator) /* any request waits until it has left its CPU */
+		ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &msg);
 
 	if (p->is_new && p->why == TPROC_FORKED && t->tid == p->pid) {
 		if (!t->tr->opts.follow) {
@@ -415,7 +425,7 @@ static void act_first(struct task *t)
 		hold(t);
 		return;
 	}
-	event_push(t->tr, TEV_TASK_NEW, p, t);
+	event_push(t->tr, TEV_TASK_NEW, p, t)->creator = t->creator;
 	if (t->tr->opts.hold_new_tasks)
 		hold(t);
 	else

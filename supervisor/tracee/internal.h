@@ -58,7 +58,12 @@ struct task {
 	int deliver;	  /* signal to deliver on restart */
 	uint64_t stop_ns;
 	uint64_t nr_stops;
+	/* hold_creators: who made it and stands until it goes on; and the
+	 * other way round. NULL = nobody. */
+	struct task *creator, *created;
 	bool uring_had_any; /* results, when its wait was cut short */
+	bool caught_valid;
+	uint64_t caught; /* in this stop: signals that have handlers */
 	bool regs_valid;
 	struct user_regs_struct regs;
 	bool may_wait;	    /* was seen in a wait that needs mending */
@@ -403,7 +408,10 @@ void whole_inherit(struct tproc *child, struct tproc *parent);
 /* --- birth.c --- */
 void note_birth(struct task *parent);
 void note_exec(struct task *t);
-/* A stopped task nobody announced: who made it? */
+/* @t goes on for the first time, or never: so does its creator. */
+void birth_over(struct task *t);
+/* A stopped task nobody announced: who made it? And who stands for one that
+ * does not come? */
 void adopt_orphans(struct tracer *tr);
 /* follow=false: take everything out of the copy and let it go. */
 void leave_child(struct tproc *child);
@@ -457,6 +465,9 @@ bool signal_meet_fault(struct task *t);
  * case. All others do so only if they are handled. */
 bool signal_stops(struct task *t, int sig);
 bool signal_is_handled(struct task *t, int sig);
+/* Nothing comes of it: without a tracer it would not even be sent. Of SIGCONT
+ * that is not asked. */
+bool signal_is_ignored(struct task *t, int sig);
 
 /* --- libs.c --- */
 void libs_start(struct tproc *p); /* at the first stop after exec */

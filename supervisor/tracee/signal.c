@@ -217,10 +217,30 @@ void tproc_take_back_faults(struct tproc *p)
 	}
 }
 
+/* Asked for several times in one stop. */
+static bool get_caught(struct task *t, uint64_t *ret)
+{
+	if (!t->caught_valid)
+		t->caught_valid =
+			proc_status_u64(t->tid, "SigCgt", 16, &t->caught);
+	*ret = t->caught;
+	return t->caught_valid;
+}
+
 bool signal_is_handled(struct task *t, int sig)
 {
 	uint64_t set;
-	return proc_status_u64(t->tid, "SigCgt", 16, &set) &&
+	return get_caught(t, &set) && (set >> (sig - 1) & 1);
+}
+
+bool signal_is_ignored(struct task *t, int sig)
+{
+	uint64_t set;
+	if (sig == SIGCONT || !get_caught(t, &set) || (set >> (sig - 1) & 1))
+		return false;
+	if (sig == SIGCHLD || sig == SIGURG || sig == SIGWINCH)
+		return true;
+	return proc_status_u64(t->tid, "SigIgn", 16, &set) &&
 	       (set >> (sig - 1) & 1);
 }
 

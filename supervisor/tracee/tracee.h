@@ -38,6 +38,10 @@ struct tracer_options {
 	/* TEV_TASK_NEW leaves the task stopped before its first instruction,
 	 * until tracer_resume(). */
 	bool hold_new_tasks;
+	/* With hold_new_tasks: who creates a task stands until that goes on for
+	 * the first time, both on no CPU. Not for longer than about 100 ms: a
+	 * task may be born frozen, for its creator to thaw it. */
+	bool hold_creators;
 	/* TEV_LIBS is of no use: nothing is planted for it. */
 	bool no_libs;
 };
@@ -83,6 +87,9 @@ struct tevent {
 	 * TPROC_EXECED: set if it ran in that one's memory before (a vfork
 	 * child); ev.proc is new then, otherwise the same as before. */
 	struct tproc *parent;
+	/* TEV_TASK_NEW, TPROC_FORKED: the task that made it, NULL if that is
+	 * not known or gone. See tracer_options.hold_creators. */
+	struct task *creator;
 	siginfo_t siginfo; /* TEV_FAULT, TEV_TRAP */
 	int exit_status;   /* TEV_PROC_GONE, TEV_LEFT_ENDED: wait status of the
 			    * leader */

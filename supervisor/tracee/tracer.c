@@ -158,6 +158,10 @@ void task_unlink(struct task *t)
 {
 	struct tracer *tr = t->tr;
 	task_dequeue(t);
+	birth_over(t);
+	if (t->created)
+		t->created->creator = NULL;
+	t->created = NULL;
 	task_unhash(tr, t);
 	loan_write_off(t);
 	task_leave(t);

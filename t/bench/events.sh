@@ -33,9 +33,10 @@ select undef, undef, undef, 0.0005 for 1 .. 20;
 my @a;
 push @a, "y" x 4096 for 1 .. 10 * $n;
 END
-export PERL_HASH_SEED=0
+
 mkdir files || exit
-work=(setarch -R perl "$PWD/work.pl")
+# What is in the environment (bash puts the name of the program there) moves the stack.
+work=(env -i PERL_HASH_SEED=0 setarch -R perl "$PWD/work.pl")
 
 by_perf() { # LIST: "event count" of each
 	local at=$PWD

@@ -2,6 +2,7 @@
  * Counters on a child that does exactly what it is told: plans and groups, when
  * counting begins, differences, ends.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -19,7 +20,7 @@ struct child {
 	int order, answer;
 };
 
-static void touch(size_t pages)
+static void touch(size_t pages, bool by_kernel)
 {
 	size_t len = pages * TPAGE_SIZE;
 	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
@@ -27,22 +28,50 @@ static void touch(size_t pages)
 	if (p == MAP_FAILED)
 		_exit(3);
 	madvise(p, len, MADV_NOHUGEPAGE);
+	int zero = by_kernel ? open("/dev/zero", O_RDONLY) : -1;
+	if (by_kernel && (read(zero, p, len) != (ssize_t)len || close(zero)))
+		_exit(7);
 	for (size_t i = 0; i < pages; i++)
 		p[i * TPAGE_SIZE] = 1;
 }
 
-/* 'q' end, 'x' exec, n: touch n pages, answer. */
+/* For a child's child: where it reads orders and writes answers, and the other
+ * ends: where answers are read and orders written. */
+static int of_grandchild[2], grandchild_end[2];
+
+static bool make_ways_for_grandchild(void)
+{
+	int order[2], answer[2];
+	if (pipe(order) || pipe(answer))
+		return false;
+	of_grandchild[0] = order[0];
+	of_grandchild[1] = answer[1];
+	grandchild_end[0] = answer[0];
+	grandchild_end[1] = order[1];
+	return true;
+}
+
+/* 'q' end, 'x' exec, 'f' fork one that obeys, n: touch n pages, -n: have the
+ * kernel do it, answer. */
 static void obey(int order, int answer)
 {
 	int n;
 	while (read(order, &n, sizeof(n)) == sizeof(n)) {
 		if (n == 'q')
 			_exit(0);
+		if (n == 'f') {
+			if (!fork()) {
+				order = of_grandchild[0];
+				answer = of_grandchild[1];
+				continue;
+			}
+		} else {
+			touch((size_t)abs(n), n < 0);
+		}
 		if (n == 'x') {
 			execl("/bin/true", "true", NULL);
 			_exit(4);
 		}
-		touch((size_t)n);
 		if (write(answer, &n, sizeof(n)) != sizeof(n))
 			_exit(5);
 	}
@@ -75,6 +104,18 @@ static void tell(const struct child *c, int n)
 	if (n != 'q' && n != 'x')
 		check(read(c->answer, &echo, sizeof(echo)) == sizeof(echo) &&
 		      echo == n);
+}
+
+/* @c has a child then, *ret; its pid is not told. */
+static void tell_to_fork(const struct child *c, struct child *ret)
+{
+	const int fork = 'f';
+	int echo = -1;
+	ret->order = grandchild_end[1];
+	ret->answer = grandchild_end[0];
+	check(write(c->order, &fork, sizeof(fork)) == sizeof(fork));
+	check(read(c->answer, &echo, sizeof(echo)) == sizeof(echo) &&
+	      echo == fork);
 }
 
 static void end_child(struct child *c)
@@ -113,11 +154,22 @@ static void test_plan(void)
 	check_str(p.missing, "");
 	counter_plan_deinit(&p);
 
+	/* Of the kernel's level alone nobody tells what was before. */
+	if (!plan_of("page-faults,page-faults:k,minor-faults,faults:k", &p))
+		return;
+	check_int(p.nr_groups, 2);
+	check_int(p.group[0].nr, 2);
+	check_str(p.event[1].name, "minor-faults");
+	check_int(p.group[1].nr, 2);
+	check_str(p.event[3].name, "faults:k");
+	check_str(p.missing, "");
+	counter_plan_deinit(&p);
+
 	/* More than fit into a group; pinned ones by themselves. */
-	if (!plan_of("faults,faults:u,faults:k,faults:uk,cs,cs:u,cs:k,cs:uk,"
-		     "minor-faults,minor-faults:u,minor-faults:k,"
-		     "minor-faults:uk,major-faults,major-faults:u,"
-		     "major-faults:k,major-faults:uk,task-clock,cpu-clock:D",
+	if (!plan_of("faults,faults:u,faults:uk,cs,cs:u,cs:uk,minor-faults,"
+		     "minor-faults:u,minor-faults:uk,major-faults,"
+		     "major-faults:u,major-faults:uk,migrations,migrations:u,"
+		     "migrations:uk,alignment-faults,task-clock,cpu-clock:D",
 		     &p))
 		return;
 	check_int(p.nr_groups, 3);
@@ -341,10 +393,13 @@ static void test_has_run_traced(void)
 	check_int(counter_thread_open(&p, c.pid, COUNTER_NOW, &t, NULL), 0);
 	tell(&c, 100);
 	check(settle(t, c.pid));
+	counter_thread_take(t, 1, &sum, NULL);
 	tell(&c, 200);
 	check(counter_thread_has_run(t));
-	check(counter_thread_take(t, 0, &sum, NULL));
-	check_range((double)sum.value[1], 200, 260);
+	check_str(p.event[1].name, "page-faults");
+	check_int(p.group[1].first, 1); /* the kernel tells its past */
+	check(counter_thread_take(t, 1, &sum, NULL));
+	check_range((double)sum.value[0], 200, 260);
 	counter_thread_close(t);
 	counter_plan_deinit(&p);
 	/* Nobody tells: it is read each time. */
@@ -384,6 +439,76 @@ static void test_birth(const struct counter_plan *p)
 	counter_thread_close(t);
 	close(c.order);
 	close(c.answer);
+}
+
+/* Of one event of no history. */
+static uint64_t taken(struct counter_thread *t)
+{
+	struct counter_sum sum;
+	counter_thread_take(t, 0, &sum, NULL);
+	return sum.value[0];
+}
+
+/* A child of a child that is counted: of whom is what it does? */
+static void test_renew(bool of_processes)
+{
+	struct counter_plan p;
+	struct counter_thread *t = NULL;
+	if (!plan_of("page-faults:k,page-faults,page-faults:u", &p))
+		return;
+	check_int(counter_plan_inherit(&p, of_processes), true);
+	check(p.group[0].inherits && !p.group[1].inherits);
+	check(make_ways_for_grandchild());
+	struct child c = make_child(), grandchild = {.pid = -1};
+	close(of_grandchild[0]);
+	close(of_grandchild[1]);
+	check_int(counter_thread_open(&p, c.pid, COUNTER_NOW, &t, NULL), 0);
+	tell(&c, -100);
+	check_range((double)taken(t), 100, 130);
+	tell_to_fork(&c, &grandchild);
+	taken(t);
+	tell(&grandchild, -300);
+	double its = (double)taken(t);
+	check_range(its, of_processes ? 300 : 0, of_processes ? 330 : 30);
+	check_int(counter_thread_renew(t, NULL), 0);
+	tell(&grandchild, -300);
+	tell(&c, -100);
+	check_range((double)taken(t), 100, 130);
+	counter_thread_pause(t);
+	check_int(counter_thread_renew(t, NULL), 0);
+	tell(&c, -100);
+	check_int(taken(t), 0);
+	counter_thread_go_on(t);
+	tell(&c, -100);
+	check_range((double)taken(t), 100, 130);
+	tell(&grandchild, 'q');
+	tell(&c, 'q');
+	end_child(&c);
+	check_int(counter_thread_renew(t, NULL), SMCO_GONE);
+	counter_thread_close(t);
+	close(grandchild.order);
+	close(grandchild.answer);
+	counter_plan_deinit(&p);
+}
+
+/* What needs no help of that kind gets none. */
+static void test_renew_nothing(void)
+{
+	struct counter_plan p;
+	struct counter_every every = {.nr = 1000};
+	struct pmu_event ev;
+	check_int(pmu_event_parse("page-faults:k", &ev, NULL), 0);
+	check_int(pmu_event_parse("page-faults", &every.ev, NULL), 0);
+	if (!plan_of("page-faults,context-switches,task-clock,cpu-migrations,"
+		     "page-faults:u,alignment-faults",
+		     &p))
+		return;
+	check_int(counter_plan_inherit(&p, true), false);
+	counter_plan_deinit(&p);
+	/* The kernel samples no event of several threads. */
+	check_int(counter_plan_make(&ev, 1, false, &every, &p, NULL), 0);
+	check_int(counter_plan_inherit(&p, true), false);
+	counter_plan_deinit(&p);
 }
 
 static void test_exec(const struct counter_plan *p)
@@ -510,6 +635,9 @@ int main(void)
 		test_has_run(&p);
 		test_has_run_traced();
 		test_birth(&p);
+		test_renew(true);
+		test_renew(false);
+		test_renew_nothing();
 		test_exec(&p);
 		test_errors(&p);
 		counter_plan_deinit(&p);

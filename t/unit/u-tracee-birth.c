@@ -1,0 +1,126 @@
+/*
+ * Who creates a thread or a child stands until that goes on, if that is asked
+ * for; but not for ever, for the new one may wait for its creator. And whoever
+ * is killed first keeps nobody waiting.
+ */
+#include <pthread.h>
+
+#include "t/unit/tap.h"
+#include "t/unit/traced.h"
+
+static struct tracer *tr;
+static struct puppet pup;
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static long make_thread(long a, long b)
+{
+	pthread_t t;
+	(void)a, (void)b;
+	if (pthread_create(&t, NULL, nothing, NULL))
+		return -1;
+	return pthread_join(t, NULL);
+}
+
+static long make_child(long a, long b)
+{
+	int status = 0;
+	(void)b;
+	pid_t pid = fork();
+	if (!pid)
+		_exit((int)a);
+	/* Killed before it began, perhaps. */
+	return waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+/* Up to the event of the new one, whose creator is @creator. */
+static bool next_birth(pid_t creator, struct tevent *ev)
+{
+	uint64_t deadline = smco_now_ns() + 20 * NSEC_PER_SEC;
+	while (tracer_next(tr, deadline, ev) > 0 && ev->kind != TEV_NONE)
+		if (ev->kind == TEV_TASK_NEW ||
+		    (ev->kind == TEV_PROC_NEW && ev->why == TPROC_FORKED))
+			return check(ev->creator &&
+				     task_tid(ev->creator) == creator);
+	return check(!"a birth");
+}
+
+/* The loop runs for so long, without an event. */
+static void let_pass(uint64_t ns)
+{
+	struct tevent ev;
+	uint64_t end_ns = smco_now_ns() + ns;
+	while (smco_now_ns() < end_ns &&
+	       tracer_next(tr, smco_now_ns() + NSEC_PER_MSEC, &ev) > 0)
+		check_int(ev.kind, TEV_NONE);
+}
+
+static void go_on(const struct tevent *ev)
+{
+	if (ev->kind == TEV_PROC_NEW)
+		tproc_resume_new(ev->proc);
+	else
+		tracer_resume(tr, ev->task, 0);
+}
+
+static void test_stands(puppet_fn make)
+{
+	struct tevent ev;
+	puppet_begin(&pup, make, 0, 0);
+	if (!next_birth(pup.pid, &ev))
+		return;
+	check_int(puppet_state(pup.pid), 't');
+	check_int(puppet_state(task_tid(ev.task)), 't');
+	let_pass(20 * NSEC_PER_MSEC);
+	check_int(puppet_state(pup.pid), 't');
+	go_on(&ev);
+	check_int(traced_wait(tr, &pup), 0);
+}
+
+static void test_not_for_ever(void)
+{
+	struct tevent ev;
+	puppet_begin(&pup, make_child, 0, 0);
+	if (!next_birth(pup.pid, &ev))
+		return;
+	let_pass(400 * NSEC_PER_MSEC);
+	check_int(puppet_state(pup.pid), 'S'); /* waits for its child */
+	check_int(puppet_state(task_tid(ev.task)), 't');
+	go_on(&ev);
+	check_int(traced_wait(tr, &pup), 0);
+}
+
+static void test_killed(void)
+{
+	struct tevent ev;
+	puppet_begin(&pup, make_child, 0, 0);
+	if (!next_birth(pup.pid, &ev))
+		return;
+	kill(task_tid(ev.task), SIGKILL);
+	check_int(traced_wait(tr, &pup), SIGKILL);
+}
+
+int main(void)
+{
+	struct smco_err err = {0};
+	const struct tracer_options opts = {
+		.follow = true, .hold_new_tasks = true, .hold_creators = true};
+	check_int(tracer_create(&tr, &opts, &err), 0);
+	pup = puppet_start();
+	struct tproc *p = traced_attach(tr, pup.pid, &err);
+	if (!check(p != NULL))
+		return tap_done();
+	tproc_resume_new(p);
+	for (int i = 0; i < 5; i++) {
+		test_stands(make_thread);
+		test_stands(make_child);
+	}
+	test_not_for_ever();
+	test_killed();
+	tracer_destroy(tr);
+	puppet_end(&pup);
+	return tap_done();
+}
