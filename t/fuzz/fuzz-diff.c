@@ -44,6 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct diff_config config = {.least_change = 0.05};
 	struct diff_rules rules = {0};
 	struct diff d = {0};
+	struct smco_err err;
 	size_t len;
 	if (size < 2)
 		return 0;
@@ -60,8 +61,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (d.side[side].nr_runs) {
 		if (diff_compare(&d, &config, NULL) ||
-		    diff_rules_add(&rules, "site.nap.longest > +1%", NULL))
+		    diff_rules_add(&rules, "site.nap.longest > +1%", NULL) ||
+		    diff_rules_add(&rules, "counter.task-clock > 1s", NULL) ||
+		    diff_rules_add(&rules, "mistakes.new > 0", NULL))
 			abort();
+		diff_rules_check(&rules, &d, &err);
 		diff_rules_apply(&rules, &d);
 		print(&d, &rules);
 	}
