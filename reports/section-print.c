@@ -133,23 +133,34 @@ static const char *shown(const struct printer *p, const struct column *c,
 /* --------------------------------------------------------------- formats ---
  */
 
-static void text_cell(struct line *l, const struct column *c, const char *text,
-		      enum ink ink, unsigned *col)
+/* False: there is no room for it, nor for more. Part of a text tells something,
+ * part of a number something else. */
+static bool text_cell(struct line *l, const struct column *c, const char *text,
+		      enum ink ink, const char *dots, unsigned *col)
 {
 	unsigned n = line_columns(text);
+	if (*col && line_left(l) < 3)
+		return false;
 	if (*col)
 		line_add(l, INK_NONE, "  ");
 	*col += *col ? 2 : 0;
+	if (c->kind != KIND_TEXT &&
+	    (n > c->width ? n : c->width) > line_left(l)) {
+		line_add(l, INK_DIM, dots);
+		return false;
+	}
 	if (c->kind != KIND_TEXT && n < c->width)
 		line_pad(l, *col + c->width - n);
 	line_add(l, ink, text);
 	*col += n > c->width ? n : c->width;
 	if (c->kind == KIND_TEXT)
 		line_pad(l, *col);
+	return true;
 }
 
 static void text_row(struct printer *p, const void *item)
 {
+	const char *dots = p->page->ascii ? "..." : "\u2026";
 	char buf[UNITS_MAX];
 	unsigned col = 0;
 	struct value v;
@@ -161,8 +172,9 @@ static void text_row(struct printer *p, const void *item)
 			continue;
 		if (item)
 			get(p, item, i, &v);
-		text_cell(&l, c, item ? shown(p, c, &v, buf) : c->name,
-			  item ? INK_NONE : INK_BOLD, &col);
+		if (!text_cell(&l, c, item ? shown(p, c, &v, buf) : c->name,
+			       item ? INK_NONE : INK_BOLD, dots, &col))
+			break;
 	}
 	line_end(&l);
 }

@@ -105,6 +105,14 @@ text() {
 		! grep -q '.\{61,\}' out && [ "$(wc -l <out)" = 17 ]
 }
 ok "a table as text" text
+# s.trace has a nap of 64 MiB and 39.2 s; columns end after 7, 17, 28 and 39.
+no_room() {
+	local width=$1 line=$2
+	smco-report --naps --sort length --where 'length == 39.2s' --width "$width" s.trace | tail -n 1 | tee last
+	[ "$(cat last)" = "$line" ]
+}
+ok "numbers are not cut" no_room 16 '   4711  …'
+ok "where there is no room for dots there are none" no_room 8 '   4711'
 more() { smco-report --naps --top 2 s.trace | tail -n 1 | grep -q '14 more (--top)'; }
 ok "what --top cuts off is said" more
 none() { smco-report --naps --where 'size > 1T' s.trace | tail -n 1 | grep -qx none; }
