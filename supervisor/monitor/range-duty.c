@@ -31,8 +31,11 @@
 #define TELL_NS	    (20 * NSEC_PER_MSEC)
 /* A window that has cost less since it came in is left alone. */
 #define QUANTUM_PS (2 * NSEC_PER_USEC * 1000)
-/* Stops to put some in may take this part of the target. */
-#define STOPS_SHARE 6
+/* Stops to put some in may take this part of the target: the shorter turns are,
+ * the more of them there are, and the more the program does is seen at all.
+ * With one switch for all, many come at a time anyway. */
+#define STOPS_SHARE	2
+#define STOPS_SHARE_ONE 6
 /* Of what the window of 10 s has room for, those put in at once may take this
  * part before they can be put out. */
 #define CREDIT 16
@@ -236,8 +239,10 @@ static void want(struct range_duty *d, uint32_t i, bool in)
 /* Those whose turn it is, as long as there is room for a step of them. */
 static bool come(struct range_duty *d, const struct range_duty_state *s)
 {
-	uint64_t gap_ns = sat_u64((u128)s->stop_ns * STOPS_SHARE * PPB /
-				  (uint64_t)d->m_t_ppb);
+	unsigned share =
+		d->kind == CONTROL_GLOBAL ? STOPS_SHARE_ONE : STOPS_SHARE;
+	uint64_t gap_ns =
+		sat_u64((u128)s->stop_ns * share * PPB / (uint64_t)d->m_t_ppb);
 	int64_t room_ns = s->window_room_ns / CREDIT;
 	bool any = false;
 	plant_t id;

@@ -295,6 +295,23 @@ static void test_pauses(void)
 	sim_end(&s);
 }
 
+/* Turns are short, and many: of what may be spent stops take a good part. */
+static void test_turns(void)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, 100000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = 50000000;
+	sim_run(&s);
+	double stops_ns = (double)s.nr_stops * STOP_NS;
+	printf("# %u stops, %g of what was spent\n", s.nr_stops,
+	       stops_ns / (double)s.spent_ns);
+	check_range(stops_ns / (double)s.spent_ns, 0.25, 0.6);
+	check_range((double)s.spent_ns / (double)(RUN_NS - s.spent_ns), 0.06,
+		    0.11);
+	sim_end(&s);
+}
+
 /* Of those that cost the same, some are worth more: they have a larger share,
  * the others no less than a small one, and all is spent as before. */
 static void test_worth(void)
@@ -361,6 +378,7 @@ int main(void)
 	test_pauses();
 	test_steps();
 	test_free();
+	test_turns();
 	test_worth();
 	test_spent();
 	test_waiting();
