@@ -182,6 +182,14 @@
 			const last = runs[0].ledger[runs[0].ledger.length - 1], column = runs.length > 1 ? 2 : 1;
 			const all = rowsOf("cost").find(tr => tr.textContent.includes("in all") && (runs.length < 2 || tr.textContent.includes(runs[0].name)));
 			check("overhead", near(Number(all.children[column].dataset.value) * 1e9, last.overhead_ppb, 1e-6));
+			const strip = Strip.all.find(x => x.name === "Overhead");
+			view.cursor = null;
+			showValues();
+			check("its strip says the same of the whole run", strip.now.textContent.includes(shareText(last.overhead_ppb / 1e9)), strip.now.textContent);
+			const at = (s, ran, spent) => ({time_ns: s * NS, run_ns: ran * NS, spent_ns: spent * NS, by_mechanism_ns: {}});
+			const dear = overheadLines({index: 0, duration: 9 * NS, ledger: [at(0.1, 0.09, 0.08), at(3, 2.9, 0.2), at(9, 8.8, 0.8)]}).total;
+			check("a dear start is no scale for the rest", near(dear.peak(0, NS), 8) && near(dear.usual, 0.1), dear.usual);
+			check("nor part of a mean", near(dear.whole(0, 9 * NS), 0.1) && near(dear.whole(3 * NS, 9 * NS), 0.6 / 5.3), dear.whole(0, 9 * NS));
 			const over = overheadLines(runs[0]);
 			const parts = over.of.reduce((sum, l) => sum + (l.value(0, duration) || 0), 0);
 			check("its parts are no more than it", parts <= over.total.value(0, duration) * 1.001);

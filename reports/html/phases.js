@@ -62,6 +62,7 @@ class PhaseStrip extends BarStrip {
 		super(entry.name, of.map(o => o.bars), {text: entry.name + " phase", most, height: Math.min(120, 16 + 12 * most)});
 		this.entry = entry;
 		this.title.className = "name mono";
+		this.now.classList.toggle("lines", runs.length > 1);
 		this.label.classList.add("opens");
 		this.label.addEventListener("click", () => showTab("phases"));
 		this.showNow();

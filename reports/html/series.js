@@ -99,6 +99,15 @@ const MECHANISMS = ["stops", "agent", "touches", "arming", "cpu", "other"];
 const MECHANISM_TEXT = ["stops", "agent", "touches", "arming", "supervisor CPU", "other"];
 const WINDOW = 10 * NS;
 
+/* What it cost in [@from, @to) of the time that the program ran by itself then;
+ * null where nothing is known. */
+function overheadOf(run, from, to) {
+	const zero = {run_ns: 0, spent_ns: 0};
+	const a = ledgerAt(run, from) || zero, b = ledgerAt(run, to) || zero;
+	const spent = b.spent_ns - a.spent_ns, free = b.run_ns - a.run_ns - spent;
+	return free > 0 ? spent / free : null;
+}
+
 /* What it cost in the 10 s before each ledger record, and of what. */
 function overheadLines(run) {
 	const l = run.ledger, times = [0], total = [0];
@@ -117,8 +126,12 @@ function overheadLines(run) {
 	}
 	/* A record tells of the time before it. */
 	const shift = values => values.slice(1).concat(values[values.length - 1]);
+	const line = new PointLine(run, times, shift(total), run.duration);
+	line.whole = (from, to) => overheadOf(run, from, to);
+	/* The start is dear beside what had run until then: no scale for the rest. */
+	line.usual = Math.max(...line.values.filter((v, i) => times[i] >= Math.min(NS, run.duration / 4)), 0);
 	return {
-		total: new PointLine(run, times, shift(total), run.duration),
+		total: line,
 		of: of.map(v => new PointLine(run, times, shift(v), run.duration)),
 	};
 }

@@ -18,9 +18,11 @@ class LineStrip extends Strip {
 		let top = 0;
 		/* In all rows alike, so that they can be compared. */
 		for (const line of this.lines) if (line) top = Math.max(top, line.peak(view.from, view.to) || 0);
+		const most = top;
+		for (const line of this.lines) if (line && line.usual !== undefined) top = Math.min(top, this.usual() * 1.3);
 		for (const r of runs) if (this.target && this.target(r)) top = Math.max(top, this.target(r) * 1.3);
 		top = top > 0 ? top : 1;
-		const y = v => height - 1 - Math.max(0, v) / top * (height - 7);
+		const y = v => height - 1 - Math.min(1, Math.max(0, v) / top) * (height - 7);
 		if (this.stack && shown.length === 1) this.drawStack(c, width, height, shown[0], y);
 		shown.forEach((r, i) => {
 			if (!cols[i]) return;
@@ -47,16 +49,15 @@ class LineStrip extends Strip {
 			c.stroke();
 		}
 		c.setLineDash([]);
-		const named = new Set();
+		/* One above its line, the lower of two below. */
+		const values = [...new Set(targets.map(r => this.target(r)))].sort((a, b) => b - a);
 		c.textAlign = "right";
-		for (const r of targets) {
-			const text = "target " + this.format(this.target(r));
-			c.fillStyle = colours.get("target");
-			if (!named.has(text)) c.fillText(text, width - 6, y(this.target(r)) - 7);
-			named.add(text);
-		}
-		if (cols.some(x => x) && !(targets.length && top <= this.target(targets[0]) * 1.31)) scaleText(c, this.format(top), 9);
+		c.fillStyle = colours.get("target");
+		values.forEach((v, i) => c.fillText("target " + this.format(v), width - 6, y(v) + (i ? 8 : -7)));
+		if (most > top) scaleText(c, this.format(top) + ", at the start up to " + this.format(most), 9);
+		else if (cols.some(x => x) && !(targets.length && top <= this.target(targets[0]) * 1.31)) scaleText(c, this.format(top), 9);
 	}
+	usual() { return Math.max(...this.lines.map(l => l ? l.usual : 0)); }
 	drawStack(c, width, height, run, y) {
 		const lines = this.stack(run);
 		const below = new Array(Math.ceil(width)).fill(0);
@@ -78,9 +79,11 @@ class LineStrip extends Strip {
 			const line = this.lines[r.index];
 			if (!line) return null;
 			const step = (view.to - view.from) / axis.width;
-			const v = at !== null ? line.value(at, at + step) : line.value(s.from, s.to);
+			const v = at !== null ? line.value(at, at + step) : line.whole ? line.whole(s.from, s.to) : line.value(s.from, s.to);
+			/* Of two there is room for the numbers only. */
+			const what = at !== null || runs.length > 1 ? "" : line.whole ? "in all " : "mean ";
 			return make("span", {}, runs.length > 1 ? make("i", {class: "swatch " + (r.index ? "b" : "a")}) : null,
-				(runs.length > 1 ? " " : "") + (v === null ? "–" : (at === null ? "mean " : "") + this.format(v)) + "  ");
+				(runs.length > 1 ? " " : "") + (v === null ? "–" : what + this.format(v)) + "  ");
 		});
 		this.now.replaceChildren(...texts.filter(t => t));
 	}
