@@ -2,10 +2,10 @@
 # make bench-events [AT_ONCE=60] [RESULTS=file]
 #
 # Every event that can be counted here, but those of the machine as a whole, in
-# the same program by perf stat, twice, and by smco-trace: signals, files, pipes,
+# the same program by perf stat, three times, and by smco-trace, twice: signals, files, pipes,
 # memory, ten children, twenty sleeps, always the same. Said is what differs by
-# more than a thousandth (and by more than one), and of what perf stat itself
-# does not count the same twice.
+# more than a thousandth (and by more than one), in one of our runs or in both,
+# and of what perf stat itself does not count the same thrice.
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
 : "${AT_ONCE:=60}"
@@ -58,12 +58,13 @@ by_us() {
 : >all
 while mapfile -t -n "$AT_ONCE" few && [ ${#few[@]} -gt 0 ]; do
 	list=$(IFS=,; echo "${few[*]}")
-	if by_perf "$list" >p1 && by_perf "$list" >p2; then
-		by_us "$list" >us
+	if by_perf "$list" >p1 && by_perf "$list" >p2 && by_perf "$list" >p3; then
+		by_us "$list" >us1
+		by_us "$list" >us2
 		perl -e '
 			my @h = map { open my $f, "<", $_ or die; +{ map { (split)[0, 1] } <$f> } } @ARGV;
 			for my $e (sort keys %{$h[0]}) {
-				print join(" ", $e, map { $_->{$e} // "-" } @h), "\n" }' p1 p2 us >>all
+				print join(" ", $e, map { $_->{$e} // "-" } @h), "\n" }' p1 p2 p3 us1 us2 >>all
 	else
 		printf '%s\n' "${few[@]}" >>refused
 	fi
@@ -75,17 +76,22 @@ done <names
 	echo
 	perl -ane '
 		my ($e, @n) = @F;
-		my ($few, $most) = sort { $a <=> $b } @n[0, 1];
+		my ($few, $most) = (sort { $a <=> $b } @n[0 .. 2])[0, 2];
 		my $slack = $most / 1000 > 1 ? $most / 1000 : 1;
-		if ($n[2] eq "-") { push @{$l{lost}}, $e }
-		elsif (!$most && !$n[2]) { $never++ }
-		elsif ($n[2] >= $few - $slack && $n[2] <= $most + $slack) { $same++ }
-		elsif ($most - $few > $slack) { push @{$l{vary}}, "$e ($few and $most; $n[2])" }
-		else { push @{$l{differ}}, "$e ($most; $n[2])" }
+		my @us = @n[3, 4];
+		my $off = grep { $_ ne "-" && ($_ < $few - $slack || $_ > $most + $slack) } @us;
+		my $said = "$e (" . ($few == $most ? $most : "$few to $most") . "; @us)";
+		if (grep { $_ eq "-" } @us) { push @{$l{lost}}, $e }
+		elsif (!$most && !grep { $_ } @us) { $never++ }
+		elsif (!$off) { $same++ }
+		elsif ($most - $few > $slack) { push @{$l{vary}}, $said }
+		elsif ($off < @us) { push @{$l{once}}, $said }
+		else { push @{$l{differ}}, $said }
 		END {
 			printf "%d events: %d never in this program, with either, %d the same.\n", $., $never, $same;
 			printf "\n%s: %s\n", @$_ for grep { $_->[1] }
-				["Not the same twice with perf stat itself (in brackets; and with smco-trace)", join ", ", @{$l{vary} // []}],
+				["Not the same each time with perf stat itself (in brackets; and with smco-trace)", join ", ", @{$l{vary} // []}],
+				["Not the same in one run of smco-trace", join ", ", @{$l{once} // []}],
 				["Others (perf stat; smco-trace)", join ", ", @{$l{differ} // []}],
 				["Not counted", join ", ", @{$l{lost} // []}];
 		}' all
