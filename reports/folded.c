@@ -112,7 +112,7 @@ int folded_print_samples(const struct summary *s, FILE *out,
 {
 	const struct model_samples *m = &s->samples;
 	if (!m->nr_stacks)
-		return samples_none(err);
+		return samples_none(s, err);
 	struct folded *all = calloc(m->nr_stacks, sizeof(*all));
 	if (!all)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
@@ -132,8 +132,11 @@ int folded_print_naps(const struct summary *s, FILE *out, struct smco_err *err)
 						   .module = ""};
 	if (!s->sum.nr)
 		return smco_fail(err, SMCO_NOTFOUND, 0,
-				 "no naps in the trace to make a flame graph "
-				 "of");
+				 s->nr_left_out || s->suppressed.nr
+					 ? "no naps are selected to make a "
+					   "flame graph of"
+					 : "no naps in the trace to make a "
+					   "flame graph of");
 	struct folded *all = calloc(s->nr_stacks, sizeof(*all));
 	size_t nr = 0;
 	if (!all)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reports/array.h"
+#include "reports/model.h"
 #include "reports/names.h"
 
 static const struct trace_frame unknown = {
@@ -27,8 +28,21 @@ const char *sample_function_name(const struct trace_frame *f, char *buf)
 	return buf;
 }
 
-int samples_none(struct smco_err *err)
+bool samples_were_taken(const struct summary *s)
 {
+	for (size_t i = 0; i < s->nr_files; i++)
+		if (model_file_has_monitor(s->file[i].reader, "samples"))
+			return true;
+	return false;
+}
+
+int samples_none(const struct summary *s, struct smco_err *err)
+{
+	if (samples_were_taken(s))
+		return smco_fail(err, SMCO_NOTFOUND, 0,
+				 select_is_all(&s->select)
+					 ? "no samples in the trace"
+					 : "no samples are selected");
 	return smco_fail(err, SMCO_NOTFOUND, 0,
 			 "no samples in the trace: they are recorded by "
 			 "smco-trace --sample 999");

@@ -8,6 +8,8 @@
 #include "reports/hindex.h"
 #include "reports/trace.h"
 
+struct summary; /* model.h */
+
 #define SAMPLE_RECENT 16384
 
 /* Samples of one process with one stack. */
@@ -64,7 +66,10 @@ const char *sample_function_name(const struct trace_frame *f, char *buf);
 /* Is it the kernel's? */
 bool sample_is_kernel(const struct trace_frame *f);
 
-/* The error of whoever asks for samples where there are none; SMCO_NOTFOUND. */
-int samples_none(struct smco_err *err);
+/* Was any of the traces made to take samples? */
+bool samples_were_taken(const struct summary *s);
+/* The error of whoever asks for samples where there are none: SMCO_NOTFOUND;
+ * none were taken, or none are selected. */
+int samples_none(const struct summary *s, struct smco_err *err);
 
 #endif

@@ -67,8 +67,8 @@ static int sample_each(const struct section_source *src, section_visit *visit,
 		       void *ctx, struct smco_err *err)
 {
 	const struct model_samples *m = &src->s->samples;
-	if (!m->nr)
-		return samples_none(err);
+	if (!m->nr && !samples_were_taken(src->s))
+		return samples_none(src->s, err);
 	for (size_t i = 0; i < m->nr_functions; i++) {
 		int rc = visit(ctx, &m->function[i]);
 		if (rc)

@@ -209,5 +209,11 @@ none() {
 	done
 }
 ok "a trace without samples says so" none
+none_selected() {
+	smco-report --samples --thread 1 w.trace | tail -n 1 | grep -qx none &&
+		test_exit 9 smco-report --flamegraph --thread 1 w.trace >out 2>err &&
+		[ ! -s out ] && grep -q 'no samples are selected' err
+}
+ok "a selection without samples is not a trace without any" none_selected
 ok "--flamegraph is no table" test_exit 2 smco-report --flamegraph --json w.trace
 done_testing
