@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -93,6 +94,18 @@ _Noreturn void cli_common_option(int c, char **argv, const char *help,
 	if (optopt && optopt < 256)
 		cli_usage("unknown option -%c", optopt);
 	cli_usage("unknown option %s", argv[optind - 1]);
+}
+
+void cli_keep_traces(const char *to, const char *const *path, size_t nr)
+{
+	struct stat a, b;
+	if (!to || stat(to, &a) || !S_ISREG(a.st_mode))
+		return;
+	for (size_t i = 0; i < nr; i++)
+		if (!stat(path[i], &b) && a.st_dev == b.st_dev &&
+		    a.st_ino == b.st_ino)
+			cli_usage("-o %s would replace a trace that is read",
+				  to);
 }
 
 unsigned cli_number(const char *option, const char *text)

@@ -31,6 +31,10 @@ _Noreturn void cli_usage(const char *fmt, ...)
 _Noreturn void cli_common_option(int c, char **argv, const char *help,
 				 int failed);
 
+/* cli_usage if @to, the file of -o or NULL, would take the place of one of the
+ * @nr traces @path, which are read. */
+void cli_keep_traces(const char *to, const char *const *path, size_t nr);
+
 /* Value of --@option; cli_usage if it is none. */
 unsigned cli_number(const char *option, const char *text);
 

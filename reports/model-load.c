@@ -209,8 +209,13 @@ static int take_variable(struct summary *s, uint32_t file,
 					  file, r);
 }
 
+/* What it says of all of the session counts, whatever part is selected. */
 static int take_range(struct summary *s, uint32_t file, const struct record *r)
 {
+	struct ev_range ev;
+	memcpy(&ev, r->payload, sizeof(ev));
+	if (!select_process(&s->select, ev.pid))
+		return SMCO_OK;
 	return model_ranges_take_range(&s->ranges, file, r);
 }
 
@@ -252,6 +257,10 @@ static int take_phase_span(struct summary *s, uint32_t file,
 static int take_phase_range(struct summary *s, uint32_t file,
 			    const struct record *r)
 {
+	struct ev_phase_range ev;
+	memcpy(&ev, r->payload, sizeof(ev));
+	if (!select_process(&s->select, ev.pid))
+		return SMCO_OK;
 	return model_phase_ranges_take(&s->phase_ranges, &s->phases, &s->ranges,
 				       s->file[file].reader, file, r);
 }

@@ -41,11 +41,15 @@ static inline bool select_time(const struct select *s, uint64_t time_ns)
 {
 	return time_ns >= s->from_ns && (!s->to_ns || time_ns < s->to_ns);
 }
+static inline bool select_process(const struct select *s, uint32_t pid)
+{
+	return !s->has_process || pid == s->process;
+}
 /* What a thread of a process did, at whatever time. */
 static inline bool select_thread(const struct select *s, uint32_t pid,
 				 uint32_t tid)
 {
-	return (!s->has_process || pid == s->process) &&
+	return select_process(s, pid) &&
 	       (!s->has_thread || tid == s->thread);
 }
 /* By process, and by time: does any of the nap lie within? And --where. */

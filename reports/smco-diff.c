@@ -261,6 +261,8 @@ static void parse(int argc, char **argv, struct options *o)
 	sort_plain(o, plain, nr_plain);
 	free(plain);
 	check_stdin(o);
+	for (int i = 0; i < DIFF_SIDES; i++)
+		cli_keep_traces(o->to, o->path[i], o->nr_paths[i]);
 	if (o->accuracy && o->no_accuracy)
 		cli_usage("--accuracy and --%s do not go together",
 			  o->no_accuracy);

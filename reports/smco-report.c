@@ -295,6 +295,11 @@ static void check(struct options *o)
 		cli_usage("--suppressions are about naps, not about records");
 	if (s->to_ns && s->to_ns <= s->from_ns)
 		cli_usage("--to must be after --from");
+	bool of_ranges = o->section == &range_section ||
+			 o->section == &phase_range_section;
+	if (of_ranges && (s->from_ns || s->to_ns))
+		cli_usage("--%s are those of the whole session",
+			  o->section->name);
 }
 
 static void fill_options(struct option *longs)
@@ -367,11 +372,6 @@ struct traces {
 	char newest[PATH_MAX];
 };
 
-static const char *name_of(const char *file)
-{
-	return strcmp(file, "-") ? file : "standard input";
-}
-
 /* All or none: nothing is printed of some of the traces that were asked for. */
 static void open_traces(struct traces *t, struct options *o)
 {
@@ -392,10 +392,11 @@ static void open_traces(struct traces *t, struct options *o)
 	for (; t->nr < o->nr_files; t->nr++) {
 		struct summary_input *in = &t->input[t->nr];
 		const char *file = o->file[t->nr];
-		if (trace_reader_open(strcmp(file, "-") ? file : "/dev/stdin",
+		bool is_stdin = !strcmp(file, "-");
+		if (trace_reader_open(is_stdin ? "/dev/stdin" : file,
 				      &in->reader, &err))
 			die(&err);
-		in->name = name_of(file);
+		in->name = is_stdin ? "standard input" : file;
 		if (!trace_is_empty(in->reader))
 			continue;
 		smco_fail(&err, SMCO_EMPTY, 0, "%s: holds nothing", in->name);
@@ -548,6 +549,7 @@ static void prepare(struct options *o, struct where **where,
 static void begin_output(const struct options *o)
 {
 	struct smco_err err = {0};
+	cli_keep_traces(o->path, (const char *const *)o->file, o->nr_files);
 	if ((o->path && output_open(&to, o->path, &err)) ||
 	    (o->ctf && ctf_begin(o->ctf, &err))) {
 		cli_complain("%s", err.msg);

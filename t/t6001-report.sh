@@ -26,6 +26,10 @@ ok "number that is none" usage 2 '"3x"' --top 3x
 ok "negative number" usage 2 '"-1"' --frames -1
 ok "number too large" usage 2 'number' --top 99999999999999999999
 ok "color that is none" usage 2 '"blue"' --color blue
+cp s.trace kept.trace
+ok "-o that is the trace" usage 2 "kept.trace would replace a trace" -o ./kept.trace s.trace kept.trace
+ok "which stays" cmp s.trace kept.trace
+ok "ranges of a part of the session" usage 2 "those of the whole session" --ranges --from 1s s.trace
 ok "no such file" usage 9 "nosuch.trace: No such file" nosuch.trace
 ok "a directory" usage 7 "Is a directory" .
 echo "hello" >text.txt

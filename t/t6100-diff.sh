@@ -178,6 +178,9 @@ to_file() {
 		[ "$(wc -l <err)" = 1 ] && ! ls file?* 2>/dev/null
 }
 ok "-o writes all of it or nothing" to_file
+cp v2.trace kept.trace
+ok "-o that is one of the traces" usage 2 "kept.trace would replace a trace" -o kept.trace v1.trace kept.trace
+ok "which stays" cmp v2.trace kept.trace
 
 rules() {
 	test_exit 1 smco-diff --fail-on 'sites.new > 0' v1.trace v2.trace >out &&

@@ -250,6 +250,17 @@ static void test_join(void)
 	check_int(m->decl->line, 5);
 	check(model_has_monitor(s, "range") && !model_has_monitor(s, "nap"));
 	summary_free(s);
+	/* Of one process what that one had. */
+	const struct select one = {.has_process = true, .process = 8};
+	trace_rewind(input[0].reader);
+	trace_rewind(input[1].reader);
+	check(!summary_load_files(input, 2, &one, &s, NULL));
+	m = find(s, "main::i");
+	check_int(s->ranges.nr_with_value, 1);
+	check_int(m->smallest, -2);
+	check_int(m->largest, 2);
+	check_int(m->nr_processes, 1);
+	summary_free(s);
 	trace_reader_close(input[0].reader);
 	trace_reader_close(input[1].reader);
 }
