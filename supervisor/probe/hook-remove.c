@@ -86,6 +86,24 @@ static bool leave_trap(struct hooks *h, struct user_regs_struct *regs)
 	return tmem_write(h->p, count, &inside, sizeof(inside)) == 0;
 }
 
+/* Who returns from a signal handler into a stub goes to the function itself. */
+static void leave_by_frame(void *ctx, taddr_t slot, taddr_t pc)
+{
+	const struct hooks *h = ctx;
+	struct user_regs_struct regs = {.rip = pc};
+	/* The frame has the stack pointer of the place that it is for. */
+	if (leave_stub(h, &regs) && !regs.rsp)
+		tmem_write(h->p, slot, &regs.rip, sizeof(regs.rip));
+}
+
+static void leave_frames(struct hooks *h, struct task *t)
+{
+	taddr_t pc, sp;
+	if (task_in_handler(t) && task_get_place(t, &pc, &sp) == 0)
+		sigframes_find(h->p, sp, h->base, h->base + AGENT_LIFE_OFF,
+			       leave_by_frame, h);
+}
+
 /* All tasks stopped. Moves threads out of the stubs where it can. */
 static bool nobody_inside(void *hooks)
 {
@@ -96,6 +114,7 @@ static bool nobody_inside(void *hooks)
 		if (task_get_regs(t, &regs) == 0 && in_area(h, regs.rip) &&
 		    (leave_stub(h, &regs) || leave_trap(h, &regs)))
 			task_set_regs(t, &regs);
+		leave_frames(h, t);
 		if (sigframes_leads_to(t, h->base, h->base + AGENT_LIFE_OFF)) {
 			smco_debug("hook", "thread %d may be in the agent",
 				   task_tid(t));

@@ -1,6 +1,7 @@
 /* Planting, traps and the small accessors, see hook.h. */
 #include "supervisor/probe/hook-private.h"
 #include "supervisor/probe/near.h"
+#include "supervisor/probe/sigframe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +111,32 @@ static int write_agent(struct hooks *h, struct smco_err *err)
 	return r ? r : write_life(h, true, err);
 }
 
+/* Who returns from a signal handler into the bytes of a jump. */
+struct moving {
+	struct tproc *p;
+	const struct stub *stub;
+};
+
+static void move_slot(void *ctx, taddr_t slot, taddr_t pc)
+{
+	const struct moving *m = ctx;
+	taddr_t to = stub_moved_pc(m->stub, pc);
+	if (to)
+		tmem_write(m->p, slot, &to, sizeof(to));
+}
+
+static void move_frames(struct hooks *h, const struct stub *stub)
+{
+	struct moving m = {h->p, stub};
+	for (struct task *t = tproc_first_task(h->p); t; t = task_next(t)) {
+		taddr_t pc, sp;
+		if (task_in_handler(t) && task_get_place(t, &pc, &sp) == 0)
+			sigframes_find(h->p, sp, stub->patch + 1,
+				       stub->patch + STUB_JUMP_BYTES, move_slot,
+				       &m);
+	}
+}
+
 static int patch_all(struct hooks *h, struct smco_err *err)
 {
 	for (unsigned i = 0; i < h->plan.nr_sites; i++) {
@@ -121,6 +148,7 @@ static int patch_all(struct hooks *h, struct smco_err *err)
 				    &h->patches[i], err);
 		if (r)
 			return r;
+		move_frames(h, &site->stub);
 	}
 	return 0;
 }

@@ -306,7 +306,8 @@ static void move_frames(struct moving *x)
 {
 	for (struct task *t = tproc_first_task(x->m->p); t; t = task_next(t)) {
 		struct user_regs_struct regs;
-		if (x->w->nr_insns > 1 && !task_get_regs(t, &regs))
+		if (x->w->nr_insns > 1 && task_in_handler(t) &&
+		    !task_get_regs(t, &regs))
 			sigframes_find(x->m->p, regs.rsp, x->addr + 1,
 				       x->addr + CODE_JUMP_BYTES, move_slot, x);
 	}

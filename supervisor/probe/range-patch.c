@@ -192,7 +192,7 @@ void range_fix_frames(struct ranges *r)
 {
 	for (struct task *t = tproc_first_task(r->p); t; t = task_next(t)) {
 		struct user_regs_struct regs;
-		if (task_get_regs(t, &regs) == 0)
+		if (task_in_handler(t) && task_get_regs(t, &regs) == 0)
 			sigframes_find(r->p, regs.rsp, r->plan->lo + r->bias,
 				       r->plan->hi + r->bias, fix_slot, r);
 	}

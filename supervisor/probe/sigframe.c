@@ -43,5 +43,6 @@ bool sigframes_leads_to(struct task *t, taddr_t lo, taddr_t hi)
 	if (r == SMCO_GONE)
 		return false;
 	return r < 0 || (pc >= lo && pc < hi) ||
-	       sigframes_find(task_proc(t), sp, lo, hi, NULL, NULL);
+	       (task_in_handler(t) &&
+		sigframes_find(task_proc(t), sp, lo, hi, NULL, NULL));
 }

@@ -5,6 +5,11 @@
 #include <ucontext.h>
 #include <sys/syscall.h>
 
+#define USER_CS	    0x33 /* of 64-bit code */
+#define XEN_USER_CS 0xe033
+#define USER_FLAGS  0x202UL /* are set in all */
+#define MOST_FLAGS  0x3fffffUL
+
 /* Kernel-internal, never seen by programs, but seen through ptrace. */
 #define ERESTARTSYS	      512
 #define ERESTARTNOINTR	      513
@@ -434,9 +439,19 @@ static void x86_undo_restart(struct user_regs_struct *r, long nr, int64_t ret)
 	r->orig_rax = (uint64_t)nr;
 }
 
+/* The flags, with interrupts on, then cs, two halfwords of zeros, and ss, for
+ * which kernels before 4.6 had no room. */
+static bool x86_is_in_frame(const uint64_t words[2])
+{
+	uint16_t cs = (uint16_t)words[1];
+	return (words[0] & USER_FLAGS) == USER_FLAGS &&
+	       words[0] <= MOST_FLAGS && (cs == USER_CS || cs == XEN_USER_CS) &&
+	       !(words[1] & 0x0000ffffffff0000ULL);
+}
+
 static bool x86_is_compat(const struct user_regs_struct *r)
 {
-	return r->cs != 0x33;
+	return r->cs != USER_CS;
 }
 
 const struct arch_ops arch = {
@@ -471,5 +486,6 @@ const struct arch_ops arch = {
 	.set_syscall_ret = x86_set_syscall_ret,
 	.restart_pending = x86_restart_pending,
 	.undo_restart = x86_undo_restart,
+	.is_in_frame = x86_is_in_frame,
 	.is_compat = x86_is_compat,
 };

@@ -91,6 +91,8 @@ struct arch_ops {
 	/* The kernel has prepared to make call @nr again, which had ended with
 	 * @ret: as if it had not yet. */
 	void (*undo_restart)(struct user_regs_struct *r, long nr, int64_t ret);
+	/* Two words that each frame of a signal has in it, and little else? */
+	bool (*is_in_frame)(const uint64_t words[2]);
 	/* Code runs in 32-bit mode. */
 	bool (*is_compat)(const struct user_regs_struct *r);
 };

@@ -161,6 +161,14 @@ static int seize_all(struct tproc *p, uint64_t deadline_ns,
 	return why.code;
 }
 
+/* What takes long for many, and need not wait until they stand. */
+static void look_at_threads(struct tproc *p)
+{
+	for (struct task *t = p->tasks; t; t = t->next)
+		handler_look(t);
+	tproc_trap_signal(p);
+}
+
 static int seize(struct tracer *tr, pid_t pid, struct tproc **ret,
 		 struct smco_err *err)
 {
@@ -191,6 +199,7 @@ static int seize(struct tracer *tr, pid_t pid, struct tproc **ret,
 	}
 	inject_look(p);
 	whole_find(p); /* before the first stop is looked at */
+	look_at_threads(p);
 	/* Whatever stops by itself until it is announced runs on. */
 	p->is_new = false;
 	p->seized = true;

@@ -54,6 +54,7 @@ static void place(struct task *c, struct task *parent)
 {
 	struct tproc *p = parent->proc;
 
+	c->no_handler = parent->no_handler; /* a copy of its stack, or none */
 	if (same_thread_group(parent->tgid, c->tid)) {
 		task_join(c, p, parent->tgid);
 	} else if (same_memory(parent, c->tid)) {
@@ -171,6 +172,7 @@ void note_exec(struct task *t)
 	t->is_new = false;
 	mend_forget(t);
 	t->rseq = 1;
+	t->no_handler = true;
 	bury_others(p, t, (pid_t)former);
 
 	/*

@@ -126,6 +126,7 @@ void task_restart(struct task *t)
 	if (t->proc)
 		tproc_forget_maps(t->proc);
 	t->in_group_stop = listen;
+	t->no_handler &= sig == 0;
 	t->deliver = 0;
 	t->regs_valid = false;
 	t->state = listen ? TASK_LISTENING : TASK_RUNNING;

@@ -96,7 +96,8 @@ struct task {
 		taddr_t control;
 		uint64_t len;
 	} room;
-	taddr_t rseq; /* 0 = none, 1 = not asked yet */
+	taddr_t rseq;	 /* 0 = none, 1 = not asked yet */
+	bool no_handler; /* no signal's is running in it; false: not known */
 	/* It was borrowed and did not come back in time (loan.c): what it gets
 	 * at its next stop. .quiet until then. */
 	struct loan *owed;
@@ -469,6 +470,10 @@ bool signal_is_handled(struct task *t, int sig);
  * that is not asked. */
 bool signal_is_ignored(struct task *t, int sig);
 
+/* --- handler.c --- */
+/* Before @t stands: may a signal handler run in it? See task_in_handler(). */
+void handler_look(struct task *t);
+
 /* --- libs.c --- */
 void libs_start(struct tproc *p); /* at the first stop after exec */
 /* Is this signal our patch's? The task is past it then; *complete_ret: all
@@ -499,6 +504,9 @@ uint64_t calibrate_stop_cost(void);
 /* getsockopt(SOL_SOCKET) of a descriptor of @t's; SMCO_UNSUPPORTED. */
 int task_socket_option(const struct task *t, int fd, int option, void *ret,
 		       socklen_t len);
+/* Where a thread that sleeps in a system call will go on; SMCO_BUSY: it runs,
+ * or that is not to be known. */
+int proc_place(const struct task *t, taddr_t *pc_ret, taddr_t *sp_ret);
 /* State letter of a thread, 0 when it does not exist. */
 char task_proc_state(const struct task *t);
 /* A field "NAME: NUMBER" of a /proc file's text, false when not there. */

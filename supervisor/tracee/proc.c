@@ -22,8 +22,7 @@ char task_proc_state(const struct task *t)
 }
 
 /* -1 or a number and arguments, then stack pointer and program counter. */
-static int place_in_kernel(const struct task *t, taddr_t *pc_ret,
-			   taddr_t *sp_ret)
+int proc_place(const struct task *t, taddr_t *pc_ret, taddr_t *sp_ret)
 {
 	char path[64], buf[256];
 	snprintf(path, sizeof(path), "/proc/%d/syscall", t->tid);
@@ -56,7 +55,7 @@ int task_get_place(struct task *t, taddr_t *pc_ret, taddr_t *sp_ret)
 	char state = task_proc_state(t);
 	if (!state || state == 'Z' || state == 'X')
 		return SMCO_GONE;
-	return place_in_kernel(t, pc_ret, sp_ret);
+	return proc_place(t, pc_ret, sp_ret);
 }
 
 int task_socket_option(const struct task *t, int fd, int option, void *ret,

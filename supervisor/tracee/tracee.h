@@ -216,6 +216,12 @@ int task_get_regs(struct task *t, struct user_regs_struct *ret);
  */
 int task_get_place(struct task *t, taddr_t *pc_ret, taddr_t *sp_ret);
 int task_set_regs(struct task *t, const struct user_regs_struct *regs);
+/*
+ * May a signal handler be running in @t, so that it goes on elsewhere when that
+ * returns? A stopped task's stack is looked at, up to 256 KiB of it, but only
+ * if it was not before, or a signal has been delivered since.
+ */
+bool task_in_handler(struct task *t);
 
 /*
  * Stop every task of @p (PTRACE_INTERRUPT) and wait until all are stopped;

@@ -44,8 +44,14 @@ static void on_signal(int sig, siginfo_t *si, void *context)
 	(void)si;
 	if (uc->uc_mcontext.gregs[REG_RIP] != (greg_t)act_spin)
 		return; /* not there yet */
-	*in_handler = 1;
+	++*in_handler;
 	pause();
+}
+
+static long act_say_and_spin(long unused, long unused2)
+{
+	*in_handler = 1;
+	return act_spin(unused, unused2);
 }
 
 static long act_handle(long unused, long unused2)
@@ -72,6 +78,50 @@ static void check_around(struct task *t, taddr_t pc)
 	check(sigframes_leads_to(t, pc - AROUND, pc + AROUND));
 	check(!sigframes_leads_to(t, pc + 1, pc + AROUND));
 	check(!sigframes_leads_to(t, pc - AROUND, pc));
+}
+
+/* Looked at before, and then a handler begins, and ends. */
+static void handler_comes_later(void)
+{
+	struct puppet later = puppet_start();
+	struct tevent ev;
+	struct smco_err err = {0};
+
+	*in_handler = 0;
+	check_int(puppet_do(&later, act_handle, 0, 0), 0);
+	while (puppet_state(later.pid) != 'S')
+		usleep(1000);
+	struct tproc *p = attach(&later);
+	struct task *t = tproc_first_task(p);
+	check(t->no_handler); /* it slept */
+	check(!task_in_handler(t));
+	tproc_resume_new(p);
+	puppet_begin(&later, act_say_and_spin, 0, 0);
+	while (!*in_handler) /* not to end its read */
+		tracer_next(tr, smco_now_ns() + NSEC_PER_MSEC, &ev);
+	while (*in_handler < 2 || puppet_state(later.pid) != 'S') {
+		kill(later.pid, SIGUSR1);
+		tracer_next(tr, smco_now_ns() + NSEC_PER_MSEC, &ev);
+	}
+	check_int(traced_stop(p, &err), 0);
+	check(task_in_handler(t));
+	check(sigframes_leads_to(t, (taddr_t)act_spin, (taddr_t)act_spin + 1));
+	tproc_cont(p);
+	puppet_end(&later);
+}
+
+/* What is not to be known before it stands is looked at then, once. */
+static void looked_at_when_it_stands(struct puppet *runs, struct tproc *p)
+{
+	struct smco_err err = {0};
+	struct task *t = tproc_first_task(p);
+	check(!t->no_handler);
+	check_int(traced_stop(p, &err), 0);
+	check(!task_in_handler(t));
+	check(t->no_handler);
+	tproc_cont(p);
+	while (puppet_state(runs->pid) != 'R')
+		usleep(1000);
 }
 
 int main(void)
@@ -116,11 +166,14 @@ int main(void)
 	check_around(t, (taddr_t)act_spin);
 
 	puppet_begin(&runs, act_spin, 0, 0);
+	while (puppet_state(runs.pid) != 'R')
+		usleep(1000);
 	p = attach(&runs);
 	tproc_resume_new(p);
 	t = tproc_first_task(p);
 	while (puppet_state(runs.pid) != 'R')
 		usleep(1000);
+	looked_at_when_it_stands(&runs, p);
 	check_int(task_get_place(t, &pc, &sp), SMCO_BUSY);
 	check(sigframes_leads_to(t, 4096, 8192));
 	kill(runs.pid, SIGKILL);
@@ -129,6 +182,7 @@ int main(void)
 	check_int(task_get_place(t, &pc, &sp), SMCO_GONE);
 	check(!sigframes_leads_to(t, 4096, 8192));
 
+	handler_comes_later();
 	kill(parent.pid, SIGKILL);
 	tracer_detach_all(tr, NULL);
 	tracer_destroy(tr);
