@@ -480,6 +480,7 @@ static void leave(struct session *s, struct session_result *ret)
 	if (s->samples)
 		samples_finish(s->samples);
 	while (s->nr_ws) {
+		tracer_leave_newborn(s->tracer);
 		struct watched *w = s->ws[s->nr_ws - 1];
 		bool stopped = !tproc_stop(w->proc, NULL);
 		struct tproc *p = w->proc;

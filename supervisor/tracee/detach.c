@@ -205,6 +205,23 @@ void tproc_discard_if_left(struct tproc *p)
 	tproc_discard(p);
 }
 
+static struct tproc *first_newborn(struct tracer *tr)
+{
+	for (struct tproc *p = tr->procs; p; p = p->next)
+		if (p->why == TPROC_FORKED && !p->told && !p->leaving)
+			return p;
+	return NULL;
+}
+
+void tracer_leave_newborn(struct tracer *tr)
+{
+	struct tproc *p;
+	tracer_drain(tr);
+	tracer_pass_on(tr);
+	while ((p = first_newborn(tr)))
+		tproc_detach(p, NULL);
+}
+
 /* Stopped at birth, and their creator was killed before it could tell. */
 static void release_orphans(struct tracer *tr)
 {

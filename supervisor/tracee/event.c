@@ -489,22 +489,36 @@ static void act(struct task *t)
 	}
 }
 
-/* Does it only pass on a signal, so that nobody is to hear of it? */
-static bool is_plain_signal(const struct task *t)
+/* Is it only to pass on a signal, or to go on with a birth that was booked, so
+ * that nobody is to hear of it? */
+static bool is_in_passing(const struct task *t)
 {
 	int sig = WSTOPSIG(t->status);
-	return t->queued && t->state == TASK_STOPPED && !t->is_new &&
-	       task_kind(t) == STOP_SIGNAL && sig != SIGSEGV && sig != SIGBUS &&
-	       sig != t->proc->trap_sig;
+	if (t->state != TASK_STOPPED || t->is_new)
+		return false;
+	switch (task_kind(t)) {
+	case STOP_SIGNAL:
+		return sig != SIGSEGV && sig != SIGBUS &&
+		       sig != t->proc->trap_sig;
+	case STOP_CLONE:
+	case STOP_FORK:
+	case STOP_VFORK:
+	case STOP_VFORK_DONE:
+		return true;
+	default:
+		return false;
+	}
 }
 
-void tproc_pass_signals(struct tproc *p)
+void tracer_pass_on(struct tracer *tr)
 {
-	for (struct task *t = p->tasks; t; t = t->next)
-		if (is_plain_signal(t)) {
+	for (struct task *t = tr->queue, *next; t; t = next) {
+		next = t->queue_next;
+		if (is_in_passing(t)) {
 			task_dequeue(t);
-			act_signal(t);
+			act(t);
 		}
+	}
 }
 
 /* --- the public loop --- */

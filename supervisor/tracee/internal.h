@@ -277,9 +277,9 @@ int wait_seize(struct tracer *tr, pid_t tid, unsigned long options,
 /* --- event.c --- */
 /* Gather what is there without waiting. */
 void tracer_drain(struct tracer *tr);
-/* Those of its tasks that wait to be told of a signal of no interest here are
- * told, before their turn. */
-void tproc_pass_signals(struct tproc *p);
+/* Tasks that wait to be told of a signal of no interest here, or have just made
+ * another one, go on before their turn. */
+void tracer_pass_on(struct tracer *tr);
 /* Book a wait status: the task's state, births, exec, its end. */
 void gather(struct tracer *tr, pid_t tid, int status);
 void task_enqueue(struct task *t);

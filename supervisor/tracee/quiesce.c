@@ -275,9 +275,9 @@ int tproc_let_run(struct tproc *p, uint64_t ns, struct smco_err *err)
 	p->stop_depth = 1;
 	tproc_cont(p);
 	/* Nobody looks at events meanwhile, and who waits to be told of a
-	 * signal does not run. */
+	 * signal does not run; nor do other processes that have forked. */
 	for (int i = 0; i < LET_RUN_SLICES; i++) {
-		tproc_pass_signals(p);
+		tracer_pass_on(p->tr);
 		nanosleep(&ts, NULL);
 		tracer_drain(p->tr);
 	}

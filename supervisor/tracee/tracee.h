@@ -149,6 +149,12 @@ int tracer_detach_all(struct tracer *tr, struct smco_err *err);
 /* The same for one process; no event of it follows. Dead with the next
  * tracer_next(). */
 int tproc_detach(struct tproc *p, struct smco_err *err);
+/*
+ * For one who leaves many, one after the other: processes that were forked and
+ * that nobody has been told of are left at once, and their parents go on. They
+ * would stand until it is their turn.
+ */
+void tracer_leave_newborn(struct tracer *tr);
 
 /* Sum of the time tasks were held in stops, ns, and their number, since the
  * start; longest single stop. Per tracer; the ledger takes differences. */
@@ -247,7 +253,7 @@ int tproc_let_run(struct tproc *p, uint64_t ns, struct smco_err *err);
  * The same in short rounds until a place is empty that nobody enters any more.
  * @is_empty is asked while all are stopped. False: somebody stayed, after 40
  * rounds of 2 ms. Rounds in which a task that computes got no CPU do not count
- * and get longer; 3 s in all.
+ * and get longer; 3 s in all. Of a process that has ended all is empty.
  */
 bool tproc_vacate(struct tproc *p, bool (*is_empty)(void *ctx), void *ctx);
 /*

@@ -47,10 +47,17 @@ static bool anyone_starved(struct tproc *p, const struct stand *before,
 	return false;
 }
 
+/* Nobody is anywhere any more, and what was there is gone with its memory: it
+ * may not be readable for saying that nobody is in it. */
+static bool has_ended(struct tproc *p)
+{
+	return !tproc_first_task(p) || tproc_memory_gone(p);
+}
+
 bool tproc_vacate(struct tproc *p, bool (*is_empty)(void *ctx), void *ctx)
 {
 	uint64_t until_ns = smco_now_ns() + BOUND_NS, round_ns = ROUND_NS;
-	bool empty = is_empty(ctx);
+	bool empty = has_ended(p) || is_empty(ctx);
 
 	for (int i = 0; i < ROUNDS && !empty && smco_now_ns() < until_ns; i++) {
 		struct stand *before =
@@ -59,7 +66,7 @@ bool tproc_vacate(struct tproc *p, bool (*is_empty)(void *ctx), void *ctx)
 		bool starved = tproc_let_run(p, round_ns, NULL) < 0 ||
 			       anyone_starved(p, before, nr);
 		free(before);
-		empty = is_empty(ctx);
+		empty = has_ended(p) || is_empty(ctx);
 		if (starved) {
 			i--;
 			if (round_ns < MAX_ROUND_NS)

@@ -52,12 +52,80 @@ static bool is_empty(void *ctx)
 	return ++a->nr == a->empty_at;
 }
 
+static long act_fork(long unused, long unused2)
+{
+	(void)unused;
+	(void)unused2;
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	return pid;
+}
+
+static bool is_traced(pid_t pid)
+{
+	char path[64], line[128];
+	int tracer = -1;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	FILE *f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "TracerPid: %d", &tracer);
+	if (f)
+		fclose(f);
+	return tracer != 0;
+}
+
+/* While one process is let run, another one forks and goes on, though nobody
+ * asks for events; the child can be left alone before it is told of. */
+static void others_go_on(struct tproc *p, struct puppet *other)
+{
+	struct smco_err err = {0};
+	struct tproc *q = traced_attach(tr, other->pid, &err);
+	struct pollfd answer = {.fd = other->answer, .events = POLLIN};
+	if (!check(q != NULL))
+		return;
+	tproc_resume_new(q);
+	check_int(traced_stop(p, &err), 0);
+	puppet_begin(other, act_fork, 0, 0);
+	bool answers = false;
+	for (int i = 0; i < ROUNDS && !answers; i++) {
+		while (tproc_let_run(p, 20 * NSEC_PER_MSEC, &err) < 0)
+			;
+		answers = poll(&answer, 1, 0) > 0;
+	}
+	if (!check(answers))
+		return;
+	pid_t child = (pid_t)puppet_wait(other);
+	check(is_traced(child));
+	tracer_leave_newborn(tr);
+	check(!is_traced(child));
+	tproc_cont(p);
+}
+
+/* Its memory is gone, so that nothing in it can say that nobody is there. */
+static void who_has_ended_is_nowhere(struct tproc *p, struct puppet *pup)
+{
+	struct smco_err err = {0};
+	struct asked never = {0};
+	check_int(traced_stop(p, &err), 0);
+	check_int(kill(pup->pid, SIGKILL), 0);
+	while (puppet_state(pup->pid) != 'Z')
+		usleep(1000);
+	check(tproc_vacate(p, is_empty, &never));
+	check_int(never.nr, 0);
+	tproc_cont(p);
+}
+
 int main(void)
 {
 	struct smco_err err = {0};
 	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct puppet sleeper = puppet_start(), still = puppet_start();
+	struct puppet sleeper = puppet_start(), still = puppet_start(),
+		      forks = puppet_start();
 
 	if (!check_int(tracer_create(&tr, NULL, &err), 0))
 		return tap_done();
@@ -84,6 +152,9 @@ int main(void)
 	check(tproc_vacate(p, was_told, NULL));
 	tproc_cont(p);
 
+	others_go_on(p, &forks);
+	who_has_ended_is_nowhere(p, &sleeper);
+
 	puppet_begin(&still, act_stand_still, 0, 0);
 	p = traced_attach(tr, still.pid, &err);
 	if (!check(p != NULL))
@@ -101,5 +172,6 @@ int main(void)
 	tracer_destroy(tr);
 	puppet_end(&sleeper);
 	puppet_end(&still);
+	puppet_end(&forks);
 	return tap_done();
 }
