@@ -61,7 +61,7 @@ static bool all_agree(struct tproc *p, uint32_t off)
 	     t = task_next(t)) {
 		if (task_get_regs(t, &regs))
 			continue;
-		tids[nr] = (uint32_t)task_tid(t);
+		tids[nr] = (uint32_t)task_own_tid(t);
 		at[nr++] = regs.fs_base + off;
 	}
 	return tmem_read_words(p, at, nr, there) == 0 &&
@@ -75,7 +75,7 @@ static uint32_t find_tid_offset(struct tproc *p)
 	if (!t || task_get_regs(t, &regs))
 		return 0;
 	uint32_t off =
-		hook_tid_offset(regs.fs_base, task_tid(t), read_tracee, p);
+		hook_tid_offset(regs.fs_base, task_own_tid(t), read_tracee, p);
 	return off && all_agree(p, off) ? off : 0;
 }
 

@@ -272,8 +272,8 @@ static uint32_t tid_offset_of(struct tproc *p)
 	struct user_regs_struct regs;
 	if (!t || task_get_regs(t, &regs))
 		return 0;
-	return hook_tid_offset(regs.fs_base, (uint32_t)task_tid(t), read_tracee,
-			       p);
+	return hook_tid_offset(regs.fs_base, (uint32_t)task_own_tid(t),
+			       read_tracee, p);
 }
 
 /* Where those go on who stand in the bytes of a window that become a jump. */

@@ -164,8 +164,10 @@ static int seize_all(struct tproc *p, uint64_t deadline_ns,
 /* What takes long for many, and need not wait until they stand. */
 static void look_at_threads(struct tproc *p)
 {
-	for (struct task *t = p->tasks; t; t = t->next)
+	for (struct task *t = p->tasks; t; t = t->next) {
 		handler_look(t);
+		task_own_tid(t);
+	}
 	tproc_trap_signal(p);
 }
 

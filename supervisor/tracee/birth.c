@@ -172,6 +172,7 @@ void note_exec(struct task *t)
 	t->is_new = false;
 	mend_forget(t);
 	t->rseq = 1;
+	t->own_tid = 0; /* it has the leader's now */
 	t->no_handler = true;
 	bury_others(p, t, (pid_t)former);
 

@@ -283,7 +283,8 @@ static int call_by_boot(struct loan *l, struct tsyscall *c)
 	memcpy(call + 1, c->args, sizeof(c->args));
 	int sig = loan_carrier(l);
 	regs = l->regs;
-	arch.set_boot(&regs, site, call, t->tgid, t->tid, sig);
+	arch.set_boot(&regs, site, call, task_own_tgid(t), task_own_tid(t),
+		      sig);
 	int r = loan_set_regs(l, &regs);
 	if (r == 0)
 		r = loan_run_to_signal(l, sig, site + done);
@@ -443,7 +444,8 @@ static int call_by_stub(struct loan *l, struct tsyscall *calls, size_t n)
 	arch.stub_code(&code, &done);
 	regs = l->regs;
 	int sig = loan_carrier(l);
-	arch.set_stub(&regs, p->stub, n, t->tgid, t->tid, sig);
+	arch.set_stub(&regs, p->stub, n, task_own_tgid(t), task_own_tid(t),
+		      sig);
 	int r = loan_set_regs(l, &regs);
 	if (r == 0)
 		r = loan_run_to_signal(l, sig, p->stub + done);

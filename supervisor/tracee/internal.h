@@ -96,7 +96,9 @@ struct task {
 		taddr_t control;
 		uint64_t len;
 	} room;
-	taddr_t rseq;	 /* 0 = none, 1 = not asked yet */
+	taddr_t rseq; /* 0 = none, 1 = not asked yet */
+	/* As it sees them itself, in its PID namespace; 0 = not asked yet. */
+	pid_t own_tid, own_tgid;
 	bool no_handler; /* no signal's is running in it; false: not known */
 	/* It was borrowed and did not come back in time (loan.c): what it gets
 	 * at its next stop. .quiet until then. */
@@ -525,5 +527,7 @@ uint64_t proc_auxv(pid_t pid, uint64_t type); /* 0 = none */
 bool proc_is_32bit(pid_t pid);
 /* Its number as it sees it itself, 0 if that is not to be known. */
 pid_t proc_own_pid(pid_t pid);
+/* The same of a task's process. */
+pid_t task_own_tgid(struct task *t);
 
 #endif

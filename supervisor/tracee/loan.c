@@ -176,9 +176,9 @@ int loan_run_to_signal(struct loan *l, int sig, taddr_t pc)
 		if (ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0 ||
 		    ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
 			return SMCO_GONE;
-		bool there =
-			pc ? arch.pc(&regs) == pc
-			   : si.si_code == SI_TKILL && si.si_pid == t->tgid;
+		bool there = pc ? arch.pc(&regs) == pc
+				: si.si_code == SI_TKILL &&
+					     si.si_pid == task_own_tgid(t);
 		/* One that was pending swallows ours: both are there then. */
 		if (!there || si.si_code != SI_TKILL) {
 			l->stray = true;

@@ -116,20 +116,55 @@ bool proc_fdinfo(pid_t tid, int fd, char *buf, size_t size)
 	return smco_slurp(path, buf, size) > 0;
 }
 
-pid_t proc_own_pid(pid_t pid)
+/* A number for each PID namespace, its own last; 0 = not there. */
+static pid_t last_number(const char *buf, const char *field)
+{
+	char *line = strstr(buf, field);
+	char *end = line ? strchr(line + 1, '\n') : NULL;
+	char *last = end ? memrchr(line, '\t', (size_t)(end - line)) : NULL;
+	return last ? (pid_t)atoi(last) : 0;
+}
+
+static void ask_own(pid_t tid, pid_t *tgid_ret, pid_t *tid_ret)
 {
 	char path[32], buf[4096];
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	*tgid_ret = *tid_ret = 0;
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
-		return 0;
-	/* One for each namespace, its own last. */
-	char *line = strstr(buf, "\nNSpid:");
-	char *end = line ? strchr(line + 1, '\n') : NULL;
-	if (!end)
-		return 0;
-	*end = '\0';
-	char *last = strrchr(line, '\t');
-	return last ? (pid_t)atoi(last) : 0;
+		return;
+	*tgid_ret = last_number(buf, "\nNStgid:");
+	*tid_ret = last_number(buf, "\nNSpid:");
+}
+
+pid_t proc_own_pid(pid_t pid)
+{
+	pid_t own, tid;
+	ask_own(pid, &own, &tid);
+	return own;
+}
+
+static void know_own(struct task *t)
+{
+	if (t->own_tid)
+		return;
+	ask_own(t->tid, &t->own_tgid, &t->own_tid);
+	if (t->own_tid && t->own_tgid)
+		return;
+	/* A kernel that does not say. */
+	t->own_tid = t->tid;
+	t->own_tgid = t->tgid;
+}
+
+pid_t task_own_tid(struct task *t)
+{
+	know_own(t);
+	return t->own_tid;
+}
+
+pid_t task_own_tgid(struct task *t)
+{
+	know_own(t);
+	return t->own_tgid;
 }
 
 uint64_t proc_auxv(pid_t pid, uint64_t type)

@@ -206,6 +206,8 @@ struct task *task_next(struct task *t);
  * not have made. */
 uint64_t task_nr_stops(const struct task *t);
 pid_t task_tid(const struct task *t);
+/* Its number as it sees it itself: another one in another PID namespace. */
+pid_t task_own_tid(struct task *t);
 /* In whose memory thread @tid runs; NULL: it is none of ours. */
 struct tproc *tracer_proc_of(struct tracer *tr, pid_t tid);
 struct tproc *task_proc(struct task *t);

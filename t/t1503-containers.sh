@@ -1,0 +1,64 @@
+#!/bin/bash
+# In a PID namespace of its own, as in a container, a program has other numbers
+# than we see: what we do in it uses its own. Also of what is the first process
+# there, to which the kernel is kind with signals.
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+prereq_PIDNS() { unshare -pf --mount-proc true; }
+need PIDNS
+
+# start COMMAND... - in a container; $first is process 1 there, $second its child
+start() {
+	unshare -pf --mount-proc "$@" >out &
+	shell=$!
+	wait_for 10 pgrep -P $shell >/dev/null
+	first=$(pgrep -P $shell)
+}
+pids=()
+trap 'kill -9 "${pids[@]}" 2>/dev/null' EXIT
+start "$FIXTURES/forgetful-server" 600
+pids+=("$first")
+one=$first
+start sh -c "\"$FIXTURES/forgetful-server\" 600; true"
+pids+=("$first")
+wait_for 10 pgrep -P "$first" >/dev/null
+two=$(pgrep -P "$first")
+sleep 0.3
+
+# Sensors are planted by calls in the program, and stacks are read at their
+# traps.
+watched() {
+	test_exit 0 smco-trace -q -o a.trace -d 2 -p "$1" &&
+		smco-report a.trace >report && cat report &&
+		grep -q "sensors in glibc malloc" report &&
+		! grep -q "does not come back" report &&
+		grep -q "^TracerPid:.0$" "/proc/$1/status" &&
+		! grep smco "/proc/$1/maps"
+}
+[ "$(sed -n 's/^NSpid:.*\t//p' "/proc/$one/status")" = 1 ] || exit 1
+ok "the first process of a container" watched "$one"
+ok "another one" watched "$two"
+killed() {
+	smco-trace -q -o k.trace -p "$1" &
+	local smco=$!
+	wait_for 10 grep -q smco "/proc/$1/maps" || return
+	kill -9 $smco
+	wait $smco
+	watched "$1"
+}
+ok "killed and attached again, the first" killed "$one"
+ok "killed and attached again, the other" killed "$two"
+launched() {
+	"$FIXTURES/forgetful-server" 2 >plain || return
+	test_exit 0 smco-trace -q -o l.trace -- unshare -pf \
+		"$FIXTURES/forgetful-server" 2 >inside || return
+	smco-report l.trace >report
+	cat report inside
+	grep -q "sensors in glibc malloc" report &&
+		grep -q "^allocated\|    allocated .*forgetful-server.c" report &&
+		[ "$(wc -l <plain)" = "$(wc -l <inside)" ]
+}
+ok "begun by what we launched" launched
+trap - EXIT
+kill -9 "${pids[@]}"
+done_testing
