@@ -208,7 +208,8 @@ void tproc_discard_if_left(struct tproc *p)
 static struct tproc *first_newborn(struct tracer *tr)
 {
 	for (struct tproc *p = tr->procs; p; p = p->next)
-		if (p->why == TPROC_FORKED && !p->told && !p->leaving)
+		if ((p->why == TPROC_FORKED || p->split) && !p->told &&
+		    !p->leaving)
 			return p;
 	return NULL;
 }

@@ -490,12 +490,14 @@ static void act(struct task *t)
 }
 
 /* Is it only to pass on a signal, or to go on with a birth that was booked, so
- * that nobody is to hear of it? */
+ * that nobody is to hear of it, or need not before? */
 static bool is_in_passing(const struct task *t)
 {
 	int sig = WSTOPSIG(t->status);
-	if (t->state != TASK_STOPPED || t->is_new)
+	if (t->state != TASK_STOPPED)
 		return false;
+	if (t->is_new) /* in memory that is known */
+		return !t->proc->is_new && task_kind(t) != STOP_EXEC;
 	switch (task_kind(t)) {
 	case STOP_SIGNAL:
 		return sig != SIGSEGV && sig != SIGBUS &&

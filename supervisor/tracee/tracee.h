@@ -150,9 +150,10 @@ int tracer_detach_all(struct tracer *tr, struct smco_err *err);
  * tracer_next(). */
 int tproc_detach(struct tproc *p, struct smco_err *err);
 /*
- * For one who leaves many, one after the other: processes that were forked and
- * that nobody has been told of are left at once, and their parents go on. They
- * would stand until it is their turn.
+ * For one who leaves many, one after the other: processes that were forked, or
+ * have begun another program after vfork, and that nobody has been told of, are
+ * left at once, and their parents go on. They would stand until it is their
+ * turn.
  */
 void tracer_leave_newborn(struct tracer *tr);
 

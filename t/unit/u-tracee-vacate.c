@@ -65,6 +65,19 @@ static long act_fork(long unused, long unused2)
 	return pid;
 }
 
+static long act_spawn(long unused, long unused2)
+{
+	(void)unused;
+	(void)unused2;
+	pid_t pid = vfork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execlp("sleep", "sleep", "600", NULL);
+		_exit(1);
+	}
+	return pid;
+}
+
 static bool is_traced(pid_t pid)
 {
 	char path[64], line[128];
@@ -80,16 +93,13 @@ static bool is_traced(pid_t pid)
 
 /* While one process is let run, another one forks and goes on, though nobody
  * asks for events; the child can be left alone before it is told of. */
-static void others_go_on(struct tproc *p, struct puppet *other)
+static void others_go_on(struct tproc *p, struct puppet *other,
+			 puppet_fn births)
 {
 	struct smco_err err = {0};
-	struct tproc *q = traced_attach(tr, other->pid, &err);
 	struct pollfd answer = {.fd = other->answer, .events = POLLIN};
-	if (!check(q != NULL))
-		return;
-	tproc_resume_new(q);
 	check_int(traced_stop(p, &err), 0);
-	puppet_begin(other, act_fork, 0, 0);
+	puppet_begin(other, births, 0, 0);
 	bool answers = false;
 	for (int i = 0; i < ROUNDS && !answers; i++) {
 		while (tproc_let_run(p, 20 * NSEC_PER_MSEC, &err) < 0)
@@ -152,7 +162,12 @@ int main(void)
 	check(tproc_vacate(p, was_told, NULL));
 	tproc_cont(p);
 
-	others_go_on(p, &forks);
+	struct tproc *q = traced_attach(tr, forks.pid, &err);
+	if (!check(q != NULL))
+		return tap_done();
+	tproc_resume_new(q);
+	others_go_on(p, &forks, act_fork);
+	others_go_on(p, &forks, act_spawn);
 	who_has_ended_is_nowhere(p, &sleeper);
 
 	puppet_begin(&still, act_stand_still, 0, 0);
