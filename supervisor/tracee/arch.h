@@ -142,6 +142,11 @@ struct arch_whole_rest {
 	/* sendmsg or recvmsg, 0 = what a message lacks it is not to get. */
 	long piece_nr;
 	uint64_t piece_flags;
+	/* Messages: how many there are, where that is not what the call has
+	 * returned; see whole_pull(). 0 = as it says. */
+	uint64_t done;
+	taddr_t pull;	  /* the first whose bytes are partly in later ones */
+	uint64_t pull_nr; /* from that one on, 0 = none */
 };
 struct arch_whole_frame {
 	uint64_t words[44];

@@ -387,6 +387,15 @@ bool uring_has_any(const struct task *t, const struct user_regs_struct *regs);
 bool whole_rest(struct task *t, const struct user_regs_struct *regs,
 		struct arch_whole_rest *ret);
 
+/* --- whole-pull.c --- */
+/* Of the @rest->done messages at @at, on a stream: are some not full, and later
+ * ones have got what belongs to them? Sets .pull, .pull_nr and .done; *last_ret
+ * is the last that counts then. False: that cannot be mended. */
+bool whole_find_pull(struct task *t, taddr_t at, struct arch_whole_rest *rest,
+		     struct mmsghdr *last_ret);
+/* Moves those bytes to where they belong. */
+bool whole_pull(struct task *t, const struct arch_whole_rest *rest);
+
 /* --- whole.c --- */
 /* Threads may be in the code that was left by one who was here before us. */
 void whole_find(struct tproc *p);

@@ -305,7 +305,9 @@ static bool control_is_simple(struct cut *c, const struct mmsghdr *m, size_t nr)
 	return true;
 }
 
-static bool rest_of_batch(struct cut *c, uint64_t last)
+/* @pulled: what the last one that counts is going to be; NULL = as it is. */
+static bool rest_of_batch(struct cut *c, uint64_t last,
+			  const struct mmsghdr *pulled)
 {
 	uint64_t *a = c->rest->args;
 	bool sends = c->nr == SYS_sendmmsg;
@@ -323,6 +325,8 @@ static bool rest_of_batch(struct cut *c, uint64_t last)
 		ok = control_is_simple(c, m, a[2] + 1);
 	for (size_t i = 0; ok && !sends && i <= a[2]; i++)
 		ok = !m[i].msg_hdr.msg_control;
+	if (pulled)
+		m[0] = *pulled;
 	bool is_short = ok && c->rest->piece_nr && rest_of_last(c, &m[0]);
 	free(m);
 	return ok && (is_short || a[2] > 0);
@@ -336,10 +340,20 @@ static bool rest_of_messages(struct cut *c)
 	int type = option(c, SO_TYPE);
 	if (c->done > a[2] || type < 0)
 		return false;
+	struct mmsghdr pulled;
+	bool fills = type == SOCK_STREAM && c->nr == SYS_recvmmsg &&
+		     (a[3] & MSG_WAITALL);
+	if (fills) {
+		c->rest->done = c->done;
+		if (!whole_find_pull(c->t, a[1], c->rest, &pulled))
+			return false;
+		c->done = c->rest->done;
+	}
 	a[1] += c->done * sizeof(struct mmsghdr);
 	a[2] -= c->done;
 	if (type == SOCK_STREAM)
-		return rest_of_batch(c, a[1] - sizeof(struct mmsghdr));
+		return rest_of_batch(c, a[1] - sizeof(struct mmsghdr),
+				     fills ? &pulled : NULL);
 	c->rest->loop = ARCH_WHOLE_MSGS;
 	return a[2] > 0;
 }

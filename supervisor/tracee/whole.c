@@ -190,6 +190,10 @@ bool whole_carry_on(struct task *t, const struct user_regs_struct *was)
 	if (!install(t->proc) || !whole_rest(t, was, &rest) ||
 	    !arch_whole_has(rest.loop, t->proc->whole_len))
 		return false;
+	if (rest.pull_nr && !whole_pull(t, &rest))
+		return false;
+	if (rest.done)
+		arch.set_syscall_ret(&regs, (int64_t)rest.done);
 	taddr_t sp = arch_whole_enter(&regs, t->proc->whole, &rest, &frame);
 	smco_debug("whole", "%d: call %ld did %ld", t->tid,
 		   arch.syscall_nr(was), (long)arch.syscall_ret(was));
