@@ -98,7 +98,7 @@ void tproc_leave_program(struct task *t)
 	tproc_unlink(p);
 }
 
-/* Undo, with a few attempts for threads that stand where they must not. */
+/* What was changed goes, unless its memory has gone or is about to. */
 static int undo_all(struct tproc *p, struct smco_err *err)
 {
 	if (p->execed || !tproc_first_task(p))

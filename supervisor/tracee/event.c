@@ -1,7 +1,6 @@
 /*
- * From wait statuses to events. gather() books what a status says at once,
- * whoever waited; act() decides, in the order the statuses came, what the
- * caller hears and which task runs on.
+ * From what was gathered (gather.c) to events: act() decides, in the order the
+ * statuses came, what the caller hears and which task runs on.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -145,151 +144,9 @@ void task_release(struct task *t)
 	task_restart(t);
 }
 
-/* --- gathering --- */
-
-static void act_end(struct task *t);
-
-static void gather_end(struct task *t, int status)
-{
-	t->state = TASK_DEAD;
-	t->status = status;
-	t->held = false;
-	t->interrupted = false;
-	if (t->proc)
-		task_enqueue(t);
-	else
-		task_unlink(t); /* born and killed before anybody heard */
-}
-
-/* Stopped at last, while its process is being left. */
-static void gather_leaving(struct task *t)
-{
-	/* The first that could stop, maybe. */
-	if (!t->proc->execed) {
-		stub_remove(t->proc);
-		whole_leave(t);
-	}
-	/* Nobody has decided about its signal. */
-	if (!t->queued)
-		task_enqueue(t);
-	task_detach(t);
-	tproc_discard_if_left(t->proc);
-}
-
-/* Our own child, though no longer our tracee. */
-static void note_left_end(struct tracer *tr, pid_t tid, int status)
-{
-	if (tid != tr->left_pid)
-		return;
-	tr->left_pid = 0;
-	event_push(tr, TEV_LEFT_ENDED, NULL, NULL)->exit_status = status;
-}
-
-void gather(struct tracer *tr, pid_t tid, int status)
-{
-	struct task *t = task_find(tr, tid);
-	enum stop_kind kind = stop_classify(status);
-	bool end = kind == STOP_EXITED || kind == STOP_KILLED;
-
-	tr->now_ns = smco_now_ns();
-	smco_debug("ptrace", "%d %s status %#x", tid, stop_name(kind), status);
-	if (t && t->state == TASK_DEAD) {
-		/* The number was given out again before the end was told. */
-		act_end(t);
-		t = NULL;
-	}
-	if (!t) {
-		/* Reaped after another thread's exec: no longer of interest. */
-		if (end) {
-			note_left_end(tr, tid, status);
-			return;
-		}
-		t = task_create(tr, tid);
-		if (!t) {
-			/* Out of memory: at least do not leave it stopped. */
-			ptrace(PTRACE_DETACH, tid, NULL, 0L);
-			return;
-		}
-	}
-	if (end) {
-		gather_end(t, status);
-		return;
-	}
-
-	bool interrupted = t->interrupted;
-	if (kind != STOP_SYSCALL)
-		t->begins_interrupted = false;
-	t->state = TASK_STOPPED;
-	t->status = status;
-	t->stop_ns = tr->now_ns;
-	t->interrupted = false;
-	t->in_vfork = kind == STOP_VFORK;
-	t->quiet = false;
-	t->regs_valid = false;
-	t->caught_valid = false;
-	t->deliver = 0;
-	tr->nr_stops++;
-	t->nr_stops++;
-
-	bool leaving = t->proc && t->proc->leaving;
-	if (t->owed) {
-		/* Not a new stop: the one that it was borrowed in goes on. */
-		loan_pay_back(t);
-		if (leaving)
-			gather_leaving(t);
-		else
-			task_release(t);
-		return;
-	}
-	switch (kind) {
-	case STOP_CLONE:
-	case STOP_FORK:
-	case STOP_VFORK:
-		note_birth(t);
-		break;
-	case STOP_EXEC:
-		note_exec(t);
-		break;
-	case STOP_SYSCALL:
-		if (mend_at_syscall_stop(t, interrupted)) {
-			task_restart(t);
-			return;
-		}
-		if (t->proc && !t->proc->trace_syscalls && !leaving) {
-			task_release(t);
-			return;
-		}
-		break;
-	case STOP_INTERRUPT:
-		if (!t->is_new && !t->in_group_stop)
-			mend_at_stop(t);
-		__attribute__((fallthrough));
-	case STOP_GROUP:
-		/*
-		 * Nothing to decide: it stays where tproc_stop() wants it, or
-		 * goes on. A first stop is news, an orphan waits for the
-		 * status of its creator.
-		 */
-		if (!t->is_new && !leaving) {
-			if (interrupted && kind == STOP_INTERRUPT && t->proc &&
-			    t->proc->stop_depth)
-				t->group_clock = true;
-			task_release(t);
-			return;
-		}
-		break;
-	default:
-		break;
-	}
-	if (leaving)
-		gather_leaving(t);
-	else if (t->proc)
-		task_enqueue(t);
-}
-
 /* --- acting --- */
 
-static void act_end(struct task *t)
+void act_end(struct task *t)
 {
 	struct tracer *tr = t->tr;
 	struct tproc *p = t->proc;

@@ -276,14 +276,18 @@ pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 int wait_seize(struct tracer *tr, pid_t tid, unsigned long options,
 	       uint64_t deadline_ns);
 
+/* --- gather.c --- */
+/* Book a wait status: the task's state, births, exec, its end. */
+void gather(struct tracer *tr, pid_t tid, int status);
+/* The end alone, also of one that nobody got a status of. */
+void gather_end(struct task *t, int status);
+
 /* --- event.c --- */
 /* Gather what is there without waiting. */
 void tracer_drain(struct tracer *tr);
 /* Tasks that wait to be told of a signal of no interest here, or have just made
  * another one, go on before their turn. */
 void tracer_pass_on(struct tracer *tr);
-/* Book a wait status: the task's state, births, exec, its end. */
-void gather(struct tracer *tr, pid_t tid, int status);
 void task_enqueue(struct task *t);
 void task_dequeue(struct task *t);
 /* Restart unless it is held, or its tproc stopped. */
@@ -293,6 +297,7 @@ void task_restart(struct task *t);
 void task_charge_stop(struct task *t);
 struct tevent *event_push(struct tracer *tr, enum tevent_kind kind,
 			  struct tproc *p, struct task *t);
+void act_end(struct task *t); /* it is no more, and that is told */
 /* Its last task is gone; @announced: the caller knows of it. */
 void tproc_gone(struct tproc *p, bool announced);
 void task_drop_events(struct task *t); /* not handed out yet */
