@@ -17,7 +17,7 @@
 #define UNSEEN_STOP_NS (100 * NSEC_PER_USEC)
 
 static struct stopclock *stopclock; /* NULL = not to be had */
-static uint64_t wake_ns;	    /* see wakecost.h */
+static struct wakecost wakecost;
 
 void meter_prepare(void)
 {
@@ -26,8 +26,10 @@ void meter_prepare(void)
 		smco_debug("meter", "%s", err.msg);
 		return;
 	}
-	wake_ns = wakecost_measure();
-	smco_debug("meter", "to wake up costs %" PRIu64 " ns", wake_ns);
+	wakecost = wakecost_measure();
+	smco_debug("meter",
+		   "to wake up costs %" PRIu64 " ns, to stay %" PRIu64 " more",
+		   wakecost.wake_ns, wakecost.cold_ns);
 }
 
 void meter_unprepare(void)
@@ -161,7 +163,7 @@ uint64_t meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
 		uint64_t ns = growth(m->clock.displaced_ns, &m->displaced_ns);
 		uint64_t times =
 			growth(m->clock.nr_displaced, &m->nr_displaced);
-		ns = wakecost_displaced(ns, times, wake_ns);
+		ns = wakecost_displaced(ns, times, &wakecost);
 		ledger_charge(m->ledger, LEDGER_CPU, NAP_MONITOR, ns);
 		return ns;
 	}

@@ -12,15 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TOUCH_PAGES  1024
-#define TOUCH_ROUNDS 7
-/*
- * The page tables of so few pages stay in the cache. On 16384 and more pages a
- * first touch was measured to cost the time of a cache miss more: 60 against
- * 190 to 260 ns on one machine, 430 against 540 to 590 ns on another. To
- * measure that at each start would take too long.
- */
-#define UNCACHED_NS    200
+#define TOUCH_PAGES    1024
+#define TOUCH_ROUNDS   7
 #define TOUCH_STRIDE   (16 * TPAGE_SIZE)
 #define IPI_ROUNDS     64
 #define IPI_MIN_ROUNDS 8
@@ -83,6 +76,36 @@ static uint64_t measure_touch_here(char *mem, size_t size)
 		cost[k] = (first - touch_all_ns(mem)) / TOUCH_PAGES;
 	}
 	return median(cost, TOUCH_ROUNDS);
+}
+
+/*
+ * What memory takes that no cache has, ns: through one line of each page, of
+ * which each says where the next one is.
+ */
+static uint64_t measure_miss(char *mem)
+{
+	int64_t cost[TOUCH_ROUNDS];
+	for (size_t i = 0; i < TOUCH_PAGES; i++)
+		*(volatile size_t *)(mem + i * TOUCH_STRIDE) =
+			(i + 389) % TOUCH_PAGES;
+	for (size_t k = 0; k < TOUCH_ROUNDS; k++) {
+		for (size_t i = 0; i < TOUCH_PAGES; i++)
+			__builtin_ia32_clflush(mem + i * TOUCH_STRIDE);
+		__builtin_ia32_mfence();
+		size_t at = 0;
+		uint64_t start = smco_now_ns();
+		for (size_t i = 0; i < TOUCH_PAGES; i++)
+			at = *(volatile size_t *)(mem + at * TOUCH_STRIDE);
+		cost[k] = (int64_t)(smco_now_ns() - start) / TOUCH_PAGES;
+	}
+	return median(cost, TOUCH_ROUNDS);
+}
+
+uint64_t bits_cost_touch_ns(uint64_t here_ns, uint64_t other_ns,
+			    uint64_t miss_ns)
+{
+	uint64_t large_ns = here_ns + miss_ns * 4 / 3;
+	return other_ns > large_ns ? other_ns : large_ns;
 }
 
 /* What the spinning child and its parent share. */
@@ -288,7 +311,8 @@ int bits_cost_get(struct bits_cost *ret, struct smco_err *err)
 		if (!mem)
 			return smco_fail(err, SMCO_NOMEM, errno,
 					 "cannot map pages to calibrate with");
-		known.touch_ns = measure_touch_here(mem, size);
+		uint64_t here_ns = measure_touch_here(mem, size);
+		uint64_t miss_ns = measure_miss(mem);
 		/* The other CPU may be too busy once. Never again later, when
 		 * a stopped program would wait for it. */
 		bool has_other = true;
@@ -298,7 +322,14 @@ int bits_cost_get(struct bits_cost *ret, struct smco_err *err)
 		if (has_other && !known.shootdown_ns)
 			known.shootdown_ns = SHOOTDOWN_BUSY_NS;
 		munmap(mem, size);
-		known.touch_ns += UNCACHED_NS;
+		smco_debug("bits",
+			   "first touch %llu ns, on another CPU %llu, a miss "
+			   "%llu",
+			   (unsigned long long)here_ns,
+			   (unsigned long long)known.touch_ns,
+			   (unsigned long long)miss_ns);
+		known.touch_ns =
+			bits_cost_touch_ns(here_ns, known.touch_ns, miss_ns);
 		is_known = true;
 	}
 	*ret = known;

@@ -13,8 +13,8 @@
 #define STOP_NS	     (100 * NSEC_PER_USEC)
 #define STOP_TASK_NS (30 * NSEC_PER_USEC)
 /* What coming and going costs the program, beyond waiting for the CPU, roughly:
- * to choose a way. */
-#define HOP_NS (15 * NSEC_PER_USEC)
+ * to choose a way. 15 to 50 us were measured. */
+#define HOP_NS (30 * NSEC_PER_USEC)
 /* How long the program waits meanwhile, roughly, and on the high side. */
 #define RANGE_NS 700
 #define PAGE_NS	 100

@@ -9,22 +9,36 @@
 
 #include "reports/base.h"
 
+/* After a stay of that length nothing more is lost by a longer one. */
+#define WAKECOST_STAY_NS (300 * NSEC_PER_USEC)
+
+/* Nanoseconds of one time. */
+struct wakecost {
+	uint64_t wake_ns; /* however short it was */
+	/* And so much more after WAKECOST_STAY_NS, in between in proportion:
+	 * the longer the program was away, the less is left of what it had in
+	 * the caches. How much that is depends on the machine, and on what else
+	 * uses those caches at the time. */
+	uint64_t cold_ns;
+};
+
 /*
- * Measured now, in some 15 ms: a child computes on our CPU and looks at its own
- * clock while we wake up there so many times and go back to sleep. Nanoseconds,
- * of one time; where that cannot be told, a usual figure. This process may
- * have no other child that ends meanwhile.
+ * Measured now, in some 30 ms: a child computes on our CPU, in as much memory
+ * as the core's own caches hold, and looks at its own clock while we wake up
+ * there so many times, for a moment and then for longer, and go back to sleep.
+ * Where that cannot be told, usual figures. This process may have no other
+ * child that ends meanwhile.
  */
-uint64_t wakecost_measure(void);
-/* What comes of it: @nr times took @more_ns more of a clock than without. */
-uint64_t wakecost_of(uint64_t more_ns, unsigned nr);
+struct wakecost wakecost_measure(void);
+/* What comes of it: @nr times took @more_ns more of a clock than without; at
+ * most @most_ns of one time, for others work on the machine, too. */
+uint64_t wakecost_of(uint64_t more_ns, unsigned nr, uint64_t most_ns);
 
 /*
  * What it costs a program, in nanoseconds, that it waited for its CPU for
- * @displaced_ns in @nr times, of which each costs @wake_ns by itself: the
- * longer it was away, the less is left of what it had in the caches.
+ * @displaced_ns in @nr times, of which each costs @one by itself.
  */
 uint64_t wakecost_displaced(uint64_t displaced_ns, uint64_t nr,
-			    uint64_t wake_ns);
+			    const struct wakecost *one);
 
 #endif

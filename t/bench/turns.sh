@@ -8,7 +8,8 @@
 # In turns of TURN seconds smco-trace, which is attached, works and stands still
 # (SIGSTOP). Each turn of work stands beside the two without around it; of these
 # ratios the median and the quartiles, of the time and of the program's own CPU
-# time. The ledger has both halves: while it works twice that.
+# time. The ledger, of the time at work: all of its run time but the turns in
+# which it stood still.
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
 : "${TARGETS:=10}" "${TURN:=1}" "${TURNS:=40}" "${OPTIONS:=}"
@@ -87,9 +88,12 @@ row() {
 		push @cell, sprintf "%.1f | %.1f to %.1f", $mid, $low, $high;
 	}
 	open $f, "<", "report.json" or die;
-	my $ppb = decode_json(do { local $/; <$f> })->{overhead}{overhead_ppb};
+	my $total = decode_json(do { local $/; <$f> })->{overhead};
+	my $at_work = $total->{run_ns} / 1e9;
+	$at_work -= $_->[1] - $_->[0] for @still;
+	my $spent = $total->{spent_ns} / 1e9;
 	printf "| %s | %s | %d | %s | %s | %.1f |\n", $workload, $target, scalar @with, @cell,
-		2 * $ppb / 1e7;' "$1" "$2"
+		100 * $spent / ($at_work - $spent);' "$1" "$2"
 }
 
 {
@@ -98,7 +102,7 @@ row() {
 	echo
 	echo "\`smco-trace -t TARGET $OPTIONS\`, every other $TURN s at work."
 	echo
-	echo "| workload | target % | turns | time % | quartiles | CPU % | quartiles | ledger x 2 % |"
+	echo "| workload | target % | turns | time % | quartiles | CPU % | quartiles | ledger % |"
 	echo "| --- | --- | --- | --- | --- | --- | --- | --- |"
 } | tee -a "$RESULTS"
 for workload in $WORKLOADS; do

@@ -42,6 +42,10 @@ static pid_t occupy(int cpu)
 
 int main(void)
 {
+	/* Page tables that no cache has, whoever had them last. */
+	check_int((long)bits_cost_touch_ns(200, 0, 150), 400);
+	check_int((long)bits_cost_touch_ns(50, 60, 150), 250);
+	check_int((long)bits_cost_touch_ns(50, 300, 150), 300);
 	cpu_set_t all, here;
 	pid_t busy[CPU_SETSIZE];
 	int nr_busy = 0, self = sched_getcpu();

@@ -5,20 +5,27 @@
 int main(void)
 {
 	const uint64_t us = NSEC_PER_USEC;
-	check_int((long)wakecost_of(100 * 12 * us, 100), (long)(12 * us));
+	const uint64_t most = 40 * us;
+	check_int((long)wakecost_of(100 * 12 * us, 100, most), (long)(12 * us));
 	/* Never free, nor what others did meanwhile. */
-	check_int((long)wakecost_of(0, 100), (long)us);
-	check_int((long)wakecost_of(NSEC_PER_SEC, 100), (long)(40 * us));
-	check(wakecost_of(0, 0) > us);
-	/* The longer it was away, the more it costs beside the waiting. */
-	check_int((long)wakecost_displaced(0, 7, 20 * us), 140 * us);
-	check_int((long)wakecost_displaced(1000 * us, 10, 20 * us), 1300 * us);
-	check_int((long)wakecost_displaced(1000 * us, 4, 20 * us), 1330 * us);
-	check_int((long)wakecost_displaced(4000 * us, 2, 20 * us), 5440 * us);
-	check_int((long)wakecost_displaced(1000 * us, 0, 20 * us), 1000 * us);
-	uint64_t ns = wakecost_measure();
-	printf("# %ju ns\n", (uintmax_t)ns);
-	check(ns >= us);
-	check(ns <= 40 * us);
+	check_int((long)wakecost_of(0, 100, most), (long)us);
+	check_int((long)wakecost_of(NSEC_PER_SEC, 100, most), (long)most);
+	check(wakecost_of(0, 0, most) > us);
+	/* The longer it was away, the more it costs beside the waiting, up to a
+	 * point. */
+	const struct wakecost one = {20 * us, 60 * us};
+	check_int((long)wakecost_displaced(0, 7, &one), 140 * us);
+	check_int((long)wakecost_displaced(1000 * us, 10, &one), 1400 * us);
+	check_int((long)wakecost_displaced(1000 * us, 4, &one), 1280 * us);
+	check_int((long)wakecost_displaced(4000 * us, 2, &one), 4160 * us);
+	check_int((long)wakecost_displaced(1000 * us, 0, &one), 1000 * us);
+	const struct wakecost same = {20 * us, 0};
+	check_int((long)wakecost_displaced(4000 * us, 2, &same), 4040 * us);
+	struct wakecost now = wakecost_measure();
+	printf("# %ju ns, %ju more\n", (uintmax_t)now.wake_ns,
+	       (uintmax_t)now.cold_ns);
+	check(now.wake_ns >= us);
+	check(now.wake_ns <= 60 * us);
+	check(now.cold_ns <= 200 * us);
 	return tap_done();
 }
