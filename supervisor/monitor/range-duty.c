@@ -39,8 +39,11 @@
 /* Of what the window of 10 s has room for, those put in at once may take this
  * part before they can be put out. */
 #define CREDIT 16
-/* Shares while something is owed. */
-#define OWING 4
+/* Shares while something is owed; and if that is more than what may be spent in
+ * such a time, who waited for it may have kept the CPU from us, and shares that
+ * have grown meanwhile are none. */
+#define OWING	4
+#define DEEP_NS NSEC_PER_SEC
 
 int range_duty_init(struct range_duty *d, enum controller_kind kind,
 		    int64_t target_overhead_ppb, size_t nr, uint64_t now_ns)
@@ -183,21 +186,26 @@ static bool is_beyond(const struct range_duty *d,
 		      const struct range_duty_state *s)
 {
 	uint64_t armed_ns = sat_sub_u64(s->now_ns, w->cycle_ns);
+	int64_t least = d->m_t_ppb /
+			(OWING * ((int64_t)control_nr_plants(d->control) + 1));
 	int64_t share = control_local_target_ppb(d->control);
 	if (w->cost_ps < QUANTUM_PS / (s->room_ns < 0 ? OWING : 1))
 		return false;
-	if (s->room_ns < 0)
-		share /= OWING;
 	/* One switch for all, but for those that all together cost little. */
 	if (s->window_room_ns < 0 ||
+	    s->room_ns < -(int64_t)mul_ppb(DEEP_NS, d->m_t_ppb) ||
 	    (d->kind == CONTROL_GLOBAL &&
 	     (!control_is_on(d->control) || s->room_ns < 0)))
-		share = d->m_t_ppb /
-			(OWING * ((int64_t)control_nr_plants(d->control) + 1));
+		share = least;
 	else if (d->kind == CONTROL_GLOBAL)
 		return false;
+	else if (s->room_ns < 0)
+		share = share *
+			(int64_t)min_u64(share_of(d, w), CONTROL_WHOLE) /
+			(CONTROL_WHOLE * OWING);
 	else
-		share = share * share_of(d, w) / CONTROL_WHOLE;
+		share = clamp_i64(share * share_of(d, w) / CONTROL_WHOLE, 0,
+				  d->m_t_ppb);
 	return (u128)w->cost_ps * PPB / 1000 > (u128)armed_ns * (uint64_t)share;
 }
 
@@ -253,7 +261,7 @@ static bool come(struct range_duty *d, const struct range_duty_state *s)
 	while (control_next_due(d->control, s->now_ns, &id)) {
 		uint32_t i = (uint32_t)(uintptr_t)control_user(d->control, id);
 		uint64_t ns = mul_ppb(
-			QUICK_STEP_NS,
+			max_u64(QUICK_STEP_NS, s->took_ns),
 			(int64_t)min_u64(d->window[i].rate_ppb, INT64_MAX));
 		if ((int64_t)min_u64(ns, INT64_MAX) > room_ns) {
 			control_defer(d->control, id, s->now_ns);

@@ -120,7 +120,7 @@ static void change(struct range_part *rp, bool owes)
 {
 	struct smco_err err = {0};
 	const struct range_duty *d = &rp->duty;
-	uint64_t cost_ns = 0;
+	uint64_t cost_ns = 0, began_ns = smco_now_ns();
 	if (owes && rp->nr_refused >= MOST_REFUSED)
 		ranges_insist(rp->ranges);
 	int rc = ranges_choose(rp->ranges, d->changed, d->nr_changed, d->want,
@@ -131,6 +131,7 @@ static void change(struct range_part *rp, bool owes)
 	if (cost_ns)
 		rp->stop_ns = (rp->stop_ns * 7 + cost_ns + STOP_NS) / 8;
 	uint64_t now_ns = smco_now_ns();
+	rp->took_ns = (rp->took_ns * 7 + now_ns - began_ns) / 8;
 	for (size_t i = 0; i < d->nr_changed; i++) {
 		uint32_t w = d->changed[i];
 		range_duty_put(&rp->duty, w, ranges_window_is_in(rp->ranges, w),
@@ -387,6 +388,7 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 		.room_ns = ledger_room_ns(m->ledger),
 		.window_room_ns = ledger_window_room_ns(m->ledger),
 		.stop_ns = rp->stop_ns,
+		.took_ns = rp->took_ns,
 		.look_ns = rp->look_ns * rp->nr_sharing,
 		.taken_ppk = m->taken.ppk,
 	};

@@ -22,6 +22,8 @@ struct sim {
 	uint32_t worth[NR];
 	uint64_t burst_ns; /* window 0 costs only in every second of these */
 	uint64_t now_ns, spent_ns;
+	uint64_t took_ns;     /* a change */
+	uint64_t most_in_ppb; /* what those put in at once cost */
 	unsigned nr_stops, nr_steps;
 };
 
@@ -80,6 +82,7 @@ static void sim_step(struct sim *s)
 		.room_ns = ledger_room_ns(s->ledger),
 		.window_room_ns = ledger_window_room_ns(s->ledger),
 		.stop_ns = STOP_NS,
+		.took_ns = s->took_ns,
 		.look_ns = look_ns,
 		.taken_ppk = taken_ppk,
 	};
@@ -90,6 +93,12 @@ static void sim_step(struct sim *s)
 		differs |= s->duty.want[i] != is_in(s, i);
 		nr_others += s->duty.want[i] != is_in(s, i);
 	}
+	uint64_t in_ppb = 0;
+	for (uint32_t i = 0; i < NR; i++)
+		if (s->duty.want[i] && !is_in(s, i))
+			in_ppb += s->rate_ppb[i];
+	if (in_ppb > s->most_in_ppb)
+		s->most_in_ppb = in_ppb;
 	/* Said are those, each once, and nobody else. */
 	for (size_t k = 0; said && k < s->duty.nr_changed; k++) {
 		uint32_t i = s->duty.changed[k];
@@ -312,6 +321,45 @@ static void test_turns(void)
 	sim_end(&s);
 }
 
+/* Where it takes long until they are out again, few come in at once. */
+static void test_took(void)
+{
+	uint64_t most[2];
+	for (int i = 0; i < 2; i++) {
+		struct sim s;
+		sim_init(&s, CONTROL_CASCADE, 100000000);
+		for (size_t k = 0; k < NR; k++)
+			s.rate_ppb[k] = 50000000;
+		s.took_ns = i ? 20 * NSEC_PER_MSEC : 0;
+		sim_run(&s);
+		most[i] = s.most_in_ppb;
+		check(s.nr_stops > 100);
+		sim_end(&s);
+	}
+	printf("# %g at once, %g\n", (double)most[0] / 1e9,
+	       (double)most[1] / 1e9);
+	check(most[1] < most[0] / 2);
+}
+
+/* While much is owed nobody costs what a large share would allow. */
+static void test_deep(void)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, 100000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = i < 4 ? 15000000 : 1000;
+	sim_run(&s);
+	for (int i = 0; i < 4; i++)
+		check(is_in(&s, (size_t)i));
+	ledger_charge(s.ledger, LEDGER_OTHER, 2, NSEC_PER_SEC / 5);
+	for (int i = 0; i < 20; i++)
+		sim_step(&s);
+	for (int i = 0; i < 4; i++)
+		check(!is_in(&s, (size_t)i));
+	check(is_in(&s, NR - 1));
+	sim_end(&s);
+}
+
 /* Of those that cost the same, some are worth more: they have a larger share,
  * the others no less than a small one, and all is spent as before. */
 static void test_worth(void)
@@ -379,6 +427,8 @@ int main(void)
 	test_steps();
 	test_free();
 	test_turns();
+	test_took();
+	test_deep();
 	test_worth();
 	test_spent();
 	test_waiting();
