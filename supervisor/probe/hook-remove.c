@@ -161,7 +161,7 @@ void hook_take_out(struct hooks *h)
 		h->shm.ctl->trap_tokens = 0;
 	}
 	restore_text(h);
-	bool gone = tproc_vacate(h->p, nobody_inside, h);
+	bool empty = tproc_vacate(h->p, nobody_inside, h), gone = empty;
 	tproc_clear_trap_range(h->p, h->trap_pc, h->trap_pc);
 	smco_debug("hook", "pid %d: %s", tproc_pid(h->p),
 		   gone ? "nobody is in the agent" : "somebody stays inside");
@@ -175,7 +175,9 @@ void hook_take_out(struct hooks *h)
 	}
 	h->left = !gone;
 	if (h->left)
-		hook_say(h, "; a thread was still in the agent, left mapped");
+		hook_say(h, empty ? "; no call could be made to unmap it"
+				  : "; a thread was still in the agent, left "
+				    "mapped");
 }
 
 void hooks_remove(struct hooks *h)

@@ -16,29 +16,11 @@
 #define NR_ATTEMPTS 8
 #define GUARD	    TPAGE_SIZE
 
-/* Number of seccomp filters of @pid ("self" for 0); strict mode counts as many
- * more. */
-static unsigned nr_filters(pid_t pid)
-{
-	char path[64], line[128];
-	unsigned mode = 0, nr = 0;
-	snprintf(path, sizeof(path), "/proc/%d/status", pid ? pid : getpid());
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f)) {
-		sscanf(line, "Seccomp: %u", &mode);
-		sscanf(line, "Seccomp_filters: %u", &nr);
-	}
-	fclose(f);
-	return mode == 1 ? 1000 : nr;
-}
-
 int near_calls_allowed(struct tproc *p, struct smco_err *err)
 {
 	/* A container's filter is ours too; a sandbox of its own may kill the
 	 * program for what the sensors do. */
-	if (nr_filters(tproc_pid(p)) <= nr_filters(0))
+	if (!tproc_is_sandboxed(p))
 		return 0;
 	return smco_fail(err, SMCO_UNSUPPORTED, 0,
 			 "process %d has a seccomp filter of its own, "

@@ -469,6 +469,17 @@ static int explain(const struct task *t, int code, const char *where,
 			 t->tid, where);
 }
 
+/* A sandbox may kill it for calls that it never makes itself. */
+static int refuse_sandbox(const struct task *t, struct smco_err *err)
+{
+	if (!proc_has_own_filter(t->tid))
+		return 0;
+	return smco_fail(err, SMCO_UNSUPPORTED, 0,
+			 "process %d has a seccomp filter of its own, which "
+			 "might kill it for calls of ours",
+			 t->proc->pid);
+}
+
 int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
 		   struct smco_err *err)
 {
@@ -488,7 +499,10 @@ int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
 								   : SMCO_GONE,
 				 0, "process %d: no stopped thread to borrow",
 				 p->pid);
-	int r = loan_take(&l, t);
+	int r = refuse_sandbox(t, err);
+	if (r < 0)
+		return r;
+	r = loan_take(&l, t);
 	if (r == 0 && !p->stub && !p->stub_refused)
 		r = install_stub(&l);
 	for (size_t i = 0; r == 0 && i < n;) {
@@ -526,7 +540,10 @@ int task_run(struct task *t, const struct task_run *run, struct smco_err *err)
 		return smco_fail(err, SMCO_BUSY, 0,
 				 "thread %d cannot be borrowed now", t->tid);
 	int sig = tproc_trap_signal(t->proc);
-	int r = loan_take(&l, t);
+	int r = refuse_sandbox(t, err);
+	if (r < 0)
+		return r;
+	r = loan_take(&l, t);
 	if (r < 0)
 		return explain(t, loan_end(&l, r), "our code", err);
 	if (run->before) {

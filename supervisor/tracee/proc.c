@@ -97,6 +97,30 @@ bool proc_has_filter(pid_t tid)
 	return proc_status_u64(tid, "Seccomp", 10, &seccomp) && seccomp;
 }
 
+/* How many filters see its calls; strict mode counts as many more. */
+static unsigned nr_filters(pid_t tid)
+{
+	char path[32], buf[4096];
+	uint64_t mode = 0, nr = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0 ||
+	    !proc_field_u64(buf, "Seccomp", 10, &mode))
+		return 0;
+	if (!proc_field_u64(buf, "Seccomp_filters", 10, &nr))
+		nr = mode == 2; /* a kernel that does not count them */
+	return mode == 1 ? 1000 : (unsigned)nr;
+}
+
+bool proc_has_own_filter(pid_t tid)
+{
+	return nr_filters(tid) > nr_filters(getpid());
+}
+
+bool tproc_is_sandboxed(struct tproc *p)
+{
+	return proc_has_own_filter(p->pid);
+}
+
 int proc_shares_namespace(pid_t pid, const char *kind)
 {
 	char path[64], theirs[64], mine[64];

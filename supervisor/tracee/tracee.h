@@ -314,10 +314,13 @@ const struct tmap *tmaps_find(const struct tmaps *m, taddr_t addr);
 /*
  * Run a system call in the tracee. Needs one stopped task: inside an event,
  * between tproc_stop/tproc_cont, or in TEV_PROC_NEW. *ret gets the kernel's
- * value (negative errno on failure of the call itself).
+ * value (negative errno on failure of the call itself). SMCO_UNSUPPORTED: a
+ * seccomp filter that is not ours, too, might kill it for that.
  */
 int tproc_syscall(struct tproc *p, long nr, const uint64_t args[6],
 		  int64_t *ret, struct smco_err *err);
+/* Is that so of @p's leader? */
+bool tproc_is_sandboxed(struct tproc *p);
 struct tsyscall {
 	long nr;
 	uint64_t args[6];

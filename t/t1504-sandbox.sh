@@ -1,0 +1,45 @@
+#!/bin/bash
+# A program that has put itself into a sandbox may be killed for a call that it
+# never makes itself. So none is made in it, neither while it is watched nor to
+# take out what was planted before, and the report says what that cost.
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+prereq_SECCOMP() { timeout 20 "$FIXTURES/strict_sandbox" 0 | grep EXIT-SUCCESS; }
+need SECCOMP
+
+attached() {
+	"$FIXTURES/strict_sandbox" 6 >out &
+	local pid=$! status
+	wait_for 10 grep -q ready out || return
+	test_exit 0 smco-trace -q -t 50 -d 2 -o a.trace "$@" -p $pid
+	status=$?
+	wait $pid && grep EXIT-SUCCESS out && [ $status -eq 0 ]
+}
+left() {
+	test_exit 0 smco-trace -q -t 50 -d 2 -o l.trace "$@" -- \
+		"$FIXTURES/strict_sandbox" 6 >out || return
+	wait_for 20 grep EXIT-SUCCESS out && grep -q ready out
+}
+watched_to_its_end() {
+	test_exit 0 smco-trace -q -t 50 -o w.trace "$@" -- \
+		"$FIXTURES/strict_sandbox" 2 >out && grep EXIT-SUCCESS out
+}
+ok "attached to" attached
+said() {
+	smco-report a.trace >report
+	cat report
+	tr -s '\n ' ' ' <report | grep -q "has a seccomp filter of its own"
+}
+ok "what could not be done is said" said
+for how in --mechanism=mprotect --mechanism=uffd "-m range" "--phase work" \
+	"-m counters,nap,range --sample 99"; do
+	# shellcheck disable=SC2086
+	ok "attached to, $how" attached $how
+done
+for how in "" --mechanism=mprotect --mechanism=uffd "-m range" "--phase work"; do
+	# shellcheck disable=SC2086
+	ok "sensors planted before, left ($how)" left $how
+done
+ok "watched to its end" watched_to_its_end
+
+done_testing
