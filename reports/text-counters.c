@@ -147,6 +147,7 @@ static void problems(const struct view *v, struct trace_reader *r,
 		{"counters.failed", "not counted: "},
 		{"counters.lost", "groups that lost their counters to "
 				  "somebody else: "},
+		{"counters.stops", ""},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
 		const char *text = trace_meta(r, notes[i].key);

@@ -159,6 +159,15 @@ if smco-trace --list-events raw_syscalls:sys_enter | grep -q '^yes'; then
 		# SIGCHLD, ignored, is delivered to nobody.
 		[[ $(cat line) =~ ^([0-9]+)\ ([0-9]+)\ 50$ ]] && [ "${BASH_REMATCH[1]}" = "${BASH_REMATCH[2]}" ]
 	}
+	own_part() {
+		smco-trace -t unlimited -e sched:sched_waking,page-faults -o own.trace -- \
+			perl -e '$SIG{USR1} = sub {}; kill USR1 => $$ for 1 .. 50' 2>err || return 1
+		tr -s '\n ' '  ' <err | grep -o 'up to [0-9]* stops of ours are in each of [^ ]*' | tee line
+		[[ $(cat line) =~ ^"up to "([0-9]+)" stops of ours are in each of sched:sched_waking"$ ]] &&
+			[ "${BASH_REMATCH[1]}" -ge 50 ] && [ "${BASH_REMATCH[1]}" -le 60 ] &&
+			smco-trace -t unlimited -e sched:sched_switch -o own.trace true 2>err && ! grep 'stops of ours' err
+	}
+	ok "where they cannot be told from the program's own that is said" own_part
 	ok "no stops of ours among switches by tracepoint, nor signals that only a tracer sees" switches
 fi
 if smco-trace --list-events signal:signal_generate | grep -q '^yes'; then

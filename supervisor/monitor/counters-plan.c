@@ -97,6 +97,37 @@ bool counters_has_stops(const struct pmu_event *ev)
 	       !strcmp(ev->name, "sched:sched_switch");
 }
 
+/* A stop is answered by us, who are woken up by it; registers and the rseq area
+ * go along at each switch. */
+static bool has_part_of_stops(const struct pmu_event *ev)
+{
+	static const char *const names[] = {
+		"sched:sched_waking",
+		"sched:sched_wakeup",
+		"sched:sched_stat_runtime",
+		"rseq:rseq_update",
+		"x86_fpu:x86_fpu_regs_activated",
+		"x86_fpu:x86_fpu_regs_deactivated",
+		"rcu:rcu_utilization",
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(ev->name, names[i]))
+			return true;
+	return false;
+}
+
+bool counters_with_stops(const struct counters *c, char *buf, size_t size)
+{
+	size_t len = 0;
+	buf[0] = '\0';
+	for (size_t i = 0; i < c->plan.nr_events && len < size; i++)
+		if (has_part_of_stops(&c->plan.event[i]))
+			len += (size_t)snprintf(buf + len, size - len, "%s%s",
+						len ? ", " : "",
+						c->plan.event[i].name);
+	return len > 0;
+}
+
 static bool counts_all(const struct pmu_event *ev)
 {
 	return !ev->attr.exclude_kernel && !ev->attr.exclude_user;

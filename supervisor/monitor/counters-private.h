@@ -27,6 +27,7 @@ struct thread {
 	struct counter_thread *counters;
 	bool had_siblings;
 	struct stops *stops;	 /* by event; of those that count them */
+	uint64_t nr_before;	 /* stops before anything was counted */
 	struct pending *pending; /* by group */
 	/* Context switches that were taken, and that the ledger has. */
 	uint64_t nr_switches, nr_charged;
@@ -56,6 +57,7 @@ struct counters {
 	uint64_t own_read_ns; /* a reading that disturbs nobody */
 	uint64_t nr_failed;   /* threads that could not be counted */
 	uint64_t nr_busy;     /* groups that lost their counters */
+	uint64_t nr_stops;    /* of threads that are counted no more */
 	struct smco_err why_failed;
 };
 
@@ -67,6 +69,9 @@ int counters_plan(struct counters *c, struct smco_err *err);
 /* Does it count each stop of a thread, which is a context switch? */
 bool counters_has_stops(const struct pmu_event *ev);
 size_t counters_nr_shown(const struct counters *c, size_t group);
+/* Events in which stops of ours cannot be told from what the program does, with
+ * commas; false: none. */
+bool counters_with_stops(const struct counters *c, char *buf, size_t size);
 
 /* ---- counters.c ---- */
 

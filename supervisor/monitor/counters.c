@@ -233,6 +233,7 @@ static void start(struct counters *c, struct thread *t,
 		t->pending[g].read_ns = now_ns;
 	/* Where the kernel tells its past every stop's switch is counted. */
 	uint64_t nr_stops = t->task ? c->p.nr_stops(t->task) : 0;
+	t->nr_before = since == COUNTER_BIRTH ? 0 : nr_stops;
 	for (size_t i = 0; i < c->plan.nr_events; i++)
 		if (since != COUNTER_BIRTH ||
 		    c->plan.event[i].role != PMU_SWITCHES)
@@ -305,6 +306,12 @@ void counters_born(struct counters *c, pid_t pid, pid_t tid, const void *task,
 	counters_add(c, pid, tid, task, COUNTER_BIRTH);
 }
 
+static void count_stops(struct counters *c, const struct thread *t)
+{
+	if (t->task)
+		c->nr_stops += c->p.nr_stops(t->task) - t->nr_before;
+}
+
 static void free_thread(struct thread *t)
 {
 	counter_thread_close(t->counters);
@@ -318,6 +325,7 @@ static void end_thread(struct counters *c, struct thread **link,
 {
 	struct thread *t = *link;
 	read_thread(c, t, now_ns);
+	count_stops(c, t);
 	*link = t->next;
 	free_thread(t);
 }
@@ -462,11 +470,14 @@ static void drop_all(struct counters *c)
 
 void counters_finish(struct counters *c, uint64_t now_ns)
 {
-	char text[400];
+	char text[400], names[300];
 	read_all(c, true, now_ns);
-	for (size_t i = 0; c->every.nr && i < COUNTERS_HASH; i++)
-		for (struct thread *t = c->hash[i]; t; t = t->next)
-			read_thread(c, t, now_ns);
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
+		for (struct thread *t = c->hash[i]; t; t = t->next) {
+			if (c->every.nr)
+				read_thread(c, t, now_ns);
+			count_stops(c, t);
+		}
 	drop_all(c); /* who is left alone has no task any more to ask */
 	if (c->nr_failed) {
 		snprintf(text, sizeof(text), "%ju thread%s: %s",
@@ -477,6 +488,12 @@ void counters_finish(struct counters *c, uint64_t now_ns)
 	if (c->nr_busy) {
 		snprintf(text, sizeof(text), "%ju", (uintmax_t)c->nr_busy);
 		c->p.put_meta(c->p.ctx, "counters.lost", text);
+	}
+	if (c->nr_stops && counters_with_stops(c, names, sizeof(names))) {
+		snprintf(text, sizeof(text),
+			 "up to %ju stops of ours are in each of %s",
+			 (uintmax_t)c->nr_stops, names);
+		c->p.put_meta(c->p.ctx, "counters.stops", text);
 	}
 	if (c->nr_joined) {
 		snprintf(text, sizeof(text), "%ju", (uintmax_t)c->nr_joined);
