@@ -49,10 +49,20 @@ int session_counters_create(struct session *s, struct tracer_options *topt,
 	return 0;
 }
 
-/* 0: it is not known, or gone. */
-static pid_t creator_of(const struct tevent *ev)
+/* @t is born: its creator stands, or has been let go, for @t had to wait for a
+ * CPU for too long; then it stands again meanwhile. */
+static void born(struct session *s, const struct tevent *ev, struct task *t)
 {
-	return ev->creator ? task_tid(ev->creator) : 0;
+	struct user_regs_struct regs;
+	struct task *by = ev->creator;
+	bool stopped =
+		by && counters_want_creators(s->counters) && task_stop(by) == 0;
+	if (stopped) /* and has left its CPU */
+		task_get_regs(by, &regs);
+	counters_born(s->counters, tproc_pid(ev->proc), task_tid(t), t,
+		      by ? task_tid(by) : 0);
+	if (stopped)
+		tracer_resume(s->tracer, by, 0);
 }
 
 void session_counters_process(struct session *s, const struct tevent *ev)
@@ -66,7 +76,7 @@ void session_counters_process(struct session *s, const struct tevent *ev)
 		return;
 	}
 	for (; t; t = task_next(t))
-		counters_born(s->counters, pid, task_tid(t), t, creator_of(ev));
+		born(s, ev, t);
 }
 
 /* With a thousand threads it takes a fifth of a second, in which none stands.
@@ -85,8 +95,7 @@ void session_counters_task(struct session *s, const struct tevent *ev)
 {
 	pid_t tid = task_tid(ev->task);
 	if (s->counters && ev->kind == TEV_TASK_NEW)
-		counters_born(s->counters, tproc_pid(ev->proc), tid, ev->task,
-			      creator_of(ev));
+		born(s, ev, ev->task);
 	else if (s->counters)
 		counters_gone(s->counters, tid, smco_now_ns());
 }

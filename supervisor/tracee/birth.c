@@ -122,6 +122,7 @@ void note_birth(struct task *parent)
 		if (!c)
 			return;
 	}
+	c->made_by = parent->tid;
 	hold_creator(c, parent);
 	place(c, parent);
 }

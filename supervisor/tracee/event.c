@@ -254,7 +254,7 @@ static void act_proc_new(struct task *t)
 	struct tevent *ev = event_push(t->tr, TEV_PROC_NEW, p, t);
 	ev->why = p->why;
 	ev->parent = p->parent;
-	ev->creator = t->creator;
+	ev->creator = task_find(t->tr, t->made_by);
 	if ((p->why == TPROC_LAUNCHED || p->why == TPROC_EXECED) &&
 	    !t->tr->opts.no_libs)
 		libs_start(p);
@@ -266,7 +266,8 @@ static void act_first(struct task *t)
 	struct tproc *p = t->proc;
 	unsigned long msg;
 
-	if (t->creator) /* any request waits until it has left its CPU */
+	if (t->tr->opts.hold_creators) /* any request waits until it has left
+					  its CPU */
 		ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &msg);
 
 	if (p->is_new && p->why == TPROC_FORKED && t->tid == p->pid) {
@@ -283,7 +284,8 @@ static void act_first(struct task *t)
 		hold(t);
 		return;
 	}
-	event_push(t->tr, TEV_TASK_NEW, p, t)->creator = t->creator;
+	event_push(t->tr, TEV_TASK_NEW, p, t)->creator =
+		task_find(t->tr, t->made_by);
 	if (t->tr->opts.hold_new_tasks)
 		hold(t);
 	else

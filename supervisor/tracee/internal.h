@@ -58,6 +58,7 @@ struct task {
 	int deliver;	  /* signal to deliver on restart */
 	uint64_t stop_ns;
 	uint64_t nr_stops;
+	pid_t made_by; /* 0 = not known */
 	/* hold_creators: who made it and stands until it goes on; and the
 	 * other way round. NULL = nobody. */
 	struct task *creator, *created;

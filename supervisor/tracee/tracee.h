@@ -88,7 +88,7 @@ struct tevent {
 	 * child); ev.proc is new then, otherwise the same as before. */
 	struct tproc *parent;
 	/* TEV_TASK_NEW, TPROC_FORKED: the task that made it, NULL if that is
-	 * not known or gone. See tracer_options.hold_creators. */
+	 * not known or gone. It stands as hold_creators says. */
 	struct task *creator;
 	siginfo_t siginfo; /* TEV_FAULT, TEV_TRAP */
 	int exit_status;   /* TEV_PROC_GONE, TEV_LEFT_ENDED: wait status of the

@@ -103,24 +103,44 @@ static void test_killed(void)
 	check_int(traced_wait(tr, &pup), SIGKILL);
 }
 
-int main(void)
+/* Who made it is told in any case. */
+static void test_told(puppet_fn make)
+{
+	struct tevent ev;
+	puppet_begin(&pup, make, 0, 0);
+	if (!next_birth(pup.pid, &ev))
+		return;
+	go_on(&ev);
+	check_int(traced_wait(tr, &pup), 0);
+}
+
+static void run(bool hold)
 {
 	struct smco_err err = {0};
 	const struct tracer_options opts = {
-		.follow = true, .hold_new_tasks = true, .hold_creators = true};
+		.follow = true, .hold_new_tasks = true, .hold_creators = hold};
 	check_int(tracer_create(&tr, &opts, &err), 0);
 	pup = puppet_start();
 	struct tproc *p = traced_attach(tr, pup.pid, &err);
 	if (!check(p != NULL))
-		return tap_done();
+		return;
 	tproc_resume_new(p);
-	for (int i = 0; i < 5; i++) {
+	test_told(make_thread);
+	test_told(make_child);
+	for (int i = 0; hold && i < 5; i++) {
 		test_stands(make_thread);
 		test_stands(make_child);
 	}
-	test_not_for_ever();
+	if (hold)
+		test_not_for_ever();
 	test_killed();
 	tracer_destroy(tr);
 	puppet_end(&pup);
+}
+
+int main(void)
+{
+	run(true);
+	run(false);
 	return tap_done();
 }
