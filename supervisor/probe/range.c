@@ -314,6 +314,16 @@ static bool is_there(const struct ranges *r)
 		!memcmp(head, s->bytes, len));
 }
 
+/* What could not be done now must not be done with what is wanted later. */
+static void forget_wants(struct ranges *r, const uint32_t *functions, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		struct live_function *f = &r->function[functions[i]];
+		for (size_t k = 0; k < f->nr_windows; k++)
+			f->window[k].want = f->window[k].in;
+	}
+}
+
 /* Those that are not as they are wanted, in one stop. */
 static int change(struct ranges *r, const uint32_t *functions, size_t nr,
 		  bool can_wait, uint64_t *cost_ns_ret, struct smco_err *err)
@@ -322,8 +332,10 @@ static int change(struct ranges *r, const uint32_t *functions, size_t nr,
 	bool in = false;
 	int ret = can_wait ? tproc_stop_briefly(r->p, err)
 			   : tproc_stop(r->p, err);
-	if (ret)
+	if (ret) {
+		forget_wants(r, functions, nr);
 		return ret;
+	}
 	uint64_t began_ns = smco_now_ns();
 	if (!is_there(r))
 		first = smco_fail(err, SMCO_GONE, 0, "it was unloaded");
@@ -333,6 +345,7 @@ static int change(struct ranges *r, const uint32_t *functions, size_t nr,
 				  first ? NULL : err);
 		first = first ? first : ret;
 	}
+	forget_wants(r, functions, nr);
 	if (in)
 		range_fix_frames(r);
 	if (!range_plan_is_whole(r->plan))

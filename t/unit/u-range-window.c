@@ -46,6 +46,42 @@ static void choose(const bool *want)
 			nr_wrong += ranges_window_is_in(x.r, i) != want[i];
 }
 
+static bool there;
+
+static bool is_there(void *ctx)
+{
+	(void)ctx;
+	return there;
+}
+
+/* What cannot be done is not done later, with another window's change. */
+static void refused(uint32_t var)
+{
+	size_t n, nr = range_plan_nr_windows(x.plan);
+	const struct range_use *use = range_plan_uses(x.plan, var, &n);
+	bool *want = calloc(nr + 1, sizeof(*want));
+	bool *was = calloc(nr + 1, sizeof(*was));
+	uint32_t *all = calloc(nr + 1, sizeof(*all));
+	for (uint32_t i = 0; i < nr; i++) {
+		all[i] = i;
+		was[i] = ranges_window_is_in(x.r, i);
+		want[i] = !was[i];
+	}
+	ranges_guard(x.r, is_there, NULL);
+	there = false;
+	nr_wrong += ranges_choose(x.r, all, nr, want, NULL, NULL) == 0;
+	there = true;
+	nr_wrong +=
+		ranges_choose(x.r, &use[0].window, 1, want, NULL, NULL) != 0;
+	for (uint32_t i = 0; i < nr; i++)
+		nr_wrong += ranges_window_is_in(x.r, i) !=
+			    (i == use[0].window ? want[i] : was[i]);
+	nr_wrong += ranges_choose(x.r, all, nr, was, NULL, NULL) != 0;
+	free(want);
+	free(was);
+	free(all);
+}
+
 static void planted(struct range_run *run)
 {
 	bool *want =
@@ -60,6 +96,7 @@ static void planted(struct range_run *run)
 	choose(want);
 	all_but(want, variable("mostly::busy"), false);
 	choose(want);
+	refused(seldom);
 	free(want);
 }
 
