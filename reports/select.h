@@ -49,8 +49,7 @@ static inline bool select_process(const struct select *s, uint32_t pid)
 static inline bool select_thread(const struct select *s, uint32_t pid,
 				 uint32_t tid)
 {
-	return select_process(s, pid) &&
-	       (!s->has_thread || tid == s->thread);
+	return select_process(s, pid) && (!s->has_thread || tid == s->thread);
 }
 /* By process, and by time: does any of the nap lie within? And --where. */
 bool select_nap(const struct select *s, const struct summary *model,

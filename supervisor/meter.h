@@ -53,6 +53,6 @@ int64_t meter_waits(struct meter *m);
  * which it reads /proc ten times a second. Returns ns charged.
  */
 uint64_t meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
-	       uint64_t now_ns);
+		   uint64_t now_ns);
 
 #endif

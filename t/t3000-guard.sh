@@ -42,7 +42,7 @@ told() {
 	grep -q "no mprotect guards in process [0-9]*: $why" report
 }
 why="it uses io_uring"
-ok "the report says that it was, and why" told guard_uring poll 300
+ok "the report says that it was, and why" told guard_uring poll 1000
 why="it lets another process"
 ok "another process is let in, and reads" refused guard_shown
 ok "the report says that it was, and why" told guard_shown 3000
