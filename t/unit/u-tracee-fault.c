@@ -47,6 +47,17 @@ static struct tproc *attach(struct tracer *tr, pid_t pid)
 	return p;
 }
 
+/* It has answered and waits for the next order: in the call that answers,
+ * leave_call() would have it answer twice. */
+static void await_reading(pid_t pid)
+{
+	char path[64], call[128];
+	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)pid);
+	while (smco_slurp(path, call, sizeof(call)) <= 0 ||
+	       strncmp(call, "0 ", 2) != 0)
+		usleep(100);
+}
+
 /* As if it had come into the kernel by an exception, and not by its call. */
 static void leave_call(struct task *t)
 {
@@ -65,6 +76,7 @@ static void leave(struct tracer *tr, int sig, int code, uint64_t mask,
 	struct puppet pup = puppet_start();
 	int status = 0;
 	check_int(puppet_do(&pup, queue_fault, sig, code), 0);
+	await_reading(pup.pid);
 	struct tproc *p = attach(tr, pup.pid);
 	check_int(traced_stop(p, NULL), 0);
 	check_int(task_set_sigmask(tproc_first_task(p), mask), 0);
