@@ -412,6 +412,14 @@ bool whole_has(const struct tproc *p, taddr_t pc);
 bool whole_is_inside(struct task *t, const struct user_regs_struct *regs);
 /* Let it carry on with the rest; true if it does. */
 bool whole_carry_on(struct task *t, const struct user_regs_struct *regs);
+/*
+ * One in there at the end of recvmmsg with @was, which is to fill messages:
+ * where in one it was cut the code does not see. It goes home with what has
+ * been done by now; *@ret as if the call had ended there. False: it is in no
+ * such call.
+ */
+bool whole_go_home(struct task *t, const struct user_regs_struct *was,
+		   struct user_regs_struct *ret);
 /* The call that the kernel is about to make again is made in there; see
  * arch_whole_again(). *@regs are what it has then; false: as they were. */
 bool whole_again(struct task *t, struct user_regs_struct *regs,

@@ -224,6 +224,7 @@ static bool is_interrupted(struct task *t, const struct waiting_call *call,
 static bool mend_whole(struct task *t, const struct user_regs_struct *regs)
 {
 	bool inside = whole_is_inside(t, regs);
+	struct user_regs_struct home;
 
 	if (!inside && !whole_is_cut(t, regs))
 		return false;
@@ -231,6 +232,11 @@ static bool mend_whole(struct task *t, const struct user_regs_struct *regs)
 		if (inside)
 			whole_end(t);
 		return inside;
+	}
+	if (inside && whole_go_home(t, regs, &home)) {
+		if (whole_is_cut(t, &home))
+			carry_on(t, &home);
+		return true;
 	}
 	/* A wait in there that would end with EINTR is mended as any other;
 	 * one that has done some of it goes on by itself, as long as before. */

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "supervisor/tracee/internal.h"
 
@@ -202,6 +203,22 @@ bool whole_carry_on(struct task *t, const struct user_regs_struct *was)
 		return false;
 	/* It finds back alone, and nobody takes the code out any more. */
 	t->proc->whole_waits = false;
+	return true;
+}
+
+bool whole_go_home(struct task *t, const struct user_regs_struct *was,
+		   struct user_regs_struct *ret)
+{
+	long nr = arch.syscall_nr(was);
+
+	if (nr != SYS_recvmmsg || !(arch.syscall_arg(was, 3) & MSG_WAITALL) ||
+	    arch.syscall_ret(was) <= 0 || is_about_to_call(t, was))
+		return false;
+	whole_end(t);
+	if (task_get_regs(t, ret) < 0)
+		return false;
+	arch.set_pc(ret, arch.pc(ret) - arch.syscall_insn_len);
+	arch.undo_restart(ret, nr, arch.syscall_ret(ret));
 	return true;
 }
 
