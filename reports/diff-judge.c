@@ -45,8 +45,10 @@ static bool is_never_zero(const double *v, size_t nr)
 	return true;
 }
 
-/* Nothing in all runs of one side, something in all of the other: with three
- * a side that is not chance, however much the something scatters. */
+/* Nothing in all runs of one side, something in all of the other. It is told
+ * however much the something scatters, from three runs a side on, though by
+ * its order alone that happens by chance once in ten times (with five a side
+ * once in 126). */
 static bool is_from_or_to_nothing(double *const v[DIFF_SIDES],
 				  const size_t nr[DIFF_SIDES])
 {
