@@ -29,32 +29,39 @@ static double mean_error(const struct diff *d, const struct diff_side *s,
 	return sum / (double)s->nr_runs;
 }
 
-static bool is_all_zero(const double *v, size_t nr)
+static size_t count_nonzero(const double *v, size_t nr)
 {
+	size_t nonzero = 0;
 	for (size_t i = 0; i < nr; i++)
-		if (v[i] != 0)
-			return false;
-	return true;
+		nonzero += v[i] != 0;
+	return nonzero;
 }
 
-static bool is_never_zero(const double *v, size_t nr)
+/* by_order of a measure: of what is in all runs of one side and in none of the
+ * other, however much it scatters, what that is by chance. */
+static double chance_by_order(double *const v[DIFF_SIDES],
+			      const size_t nr[DIFF_SIDES])
 {
-	for (size_t i = 0; i < nr; i++)
-		if (v[i] == 0)
-			return false;
-	return true;
-}
-
-/* Nothing in all runs of one side, something in all of the other. It is told
- * however much the something scatters, from three runs a side on, though by
- * its order alone that happens by chance once in ten times (with five a side
- * once in 126). */
-static bool is_from_or_to_nothing(double *const v[DIFF_SIDES],
-				  const size_t nr[DIFF_SIDES])
-{
+	size_t has[DIFF_SIDES], all = nr[DIFF_BASE] + nr[DIFF_NEW];
 	for (int i = 0; i < DIFF_SIDES; i++)
-		if (nr[i] >= 3 && nr[!i] >= 3 && is_all_zero(v[i], nr[i]) &&
-		    is_never_zero(v[!i], nr[!i]))
+		has[i] = count_nonzero(v[i], nr[i]);
+	size_t some = has[DIFF_BASE] + has[DIFF_NEW];
+	if (!some || some == all)
+		return NAN;
+	for (int i = 0; i < DIFF_SIDES; i++)
+		if (has[i] == nr[i] && !has[!i])
+			return apart_by_chance(nr[i], nr[!i]);
+	return 1;
+}
+
+/* Blocks that lie unused, and what the machine does to a program, come in whole
+ * pieces, and now and then: that each run has one is no lack of scatter. */
+static bool comes_by_pieces(const struct diff_change *c, enum diff_metric m)
+{
+	if (m != DIFF_COUNT)
+		return m == DIFF_UNUSED;
+	for (int i = 0; i < DIFF_SIDES; i++)
+		if (c->item[i] && c->item[i]->chance[m] > 0)
 			return true;
 	return false;
 }
@@ -86,7 +93,7 @@ static double length_differs(const struct diff *d, const struct diff_change *c,
 
 /*
  * Fills in @c's measure of @metric. has_changed says so far only that the
- * change is large enough to matter; test.p is 0 where no test is needed.
+ * change is large enough to matter.
  */
 static void measure(const struct diff *d, struct diff_change *c,
 		    enum diff_metric metric, double *v[DIFF_SIDES])
@@ -111,8 +118,9 @@ static void measure(const struct diff *d, struct diff_change *c,
 		return;
 	bool judged = welch_compare(&m->side[DIFF_BASE], &m->side[DIFF_NEW],
 				    &m->test);
-	if (judged && is_from_or_to_nothing(v, nr))
-		m->test.p = 0;
+	m->by_order = judged ? chance_by_order(v, nr) : NAN;
+	if (m->test.p == 0 && m->by_order > 0 && comes_by_pieces(c, metric))
+		m->test.p = m->by_order;
 	/* Errors of many runs level out, but not that one side was watched
 	 * less well than the other. */
 	double off = judged ? fabs(error[DIFF_NEW] - error[DIFF_BASE])
@@ -129,6 +137,7 @@ static void measure(const struct diff *d, struct diff_change *c,
 struct trial {
 	double p;
 	struct diff_measure *m;
+	bool has_passed;
 };
 
 static int compare_trials(const void *va, const void *vb)
@@ -141,12 +150,26 @@ static int compare_trials(const void *va, const void *vb)
  * nr, the next 5 % / (nr - 1), ... */
 static void hold_to_level(struct trial *trial, size_t nr, bool together)
 {
-	size_t i = 0;
 	qsort(trial, nr, sizeof(*trial), compare_trials);
-	while (i < nr && trial[i].p <= 0.05 / (double)(together ? nr - i : 1))
-		i++;
-	for (; i < nr; i++)
-		trial[i].m->has_changed = false;
+	for (size_t i = 0;
+	     i < nr && trial[i].p <= 0.05 / (double)(together ? nr - i : 1);
+	     i++)
+		trial[i].has_passed = true;
+}
+
+/* What is from or to nothing passes by its order, too: by itself at 5 %, and
+ * @together where it is, by chance, at most 5 % of what passes of all that only
+ * some runs have (Benjamini and Hochberg; all have the same p). */
+static void pass_by_order(struct trial *trial, size_t nr, bool together)
+{
+	size_t nr_some = 0, nr_apart = 0;
+	for (size_t i = 0; i < nr; i++) {
+		nr_some += !isnan(trial[i].m->by_order);
+		nr_apart += trial[i].m->by_order < 1;
+	}
+	double share = together ? (double)nr_apart / (double)nr_some : 1;
+	for (size_t i = 0; i < nr; i++)
+		trial[i].has_passed |= trial[i].m->by_order <= 0.05 * share;
 }
 
 /* The few numbers of the run as a whole are looked at one by one, at 5 % each.
@@ -164,10 +187,17 @@ static int judge_kind(struct diff *d, enum diff_kind kind)
 			if (d->change[i].kind != kind)
 				continue;
 			/* What did not move at all is no trial. */
-			if (m->is_known && !isnan(m->test.p) && m->test.p < 1)
-				trial[nr++] = (struct trial){m->test.p, m};
+			if (m->is_known && !isnan(m->test.p) &&
+			    (m->test.p < 1 || !isnan(m->by_order)))
+				trial[nr++] =
+					(struct trial){.p = m->test.p, .m = m};
 		}
 	hold_to_level(trial, nr, kind != DIFF_RUN);
+	pass_by_order(trial, nr, kind != DIFF_RUN);
+	for (size_t i = 0; i < nr; i++) {
+		trial[i].m->has_changed &= trial[i].has_passed;
+		trial[i].m->test.p = fmin(trial[i].p, trial[i].m->by_order);
+	}
 	free(trial);
 	return SMCO_OK;
 }

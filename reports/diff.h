@@ -42,9 +42,13 @@ struct diff_measure {
 	bool is_known; /* on both sides */
 	bool has_changed;
 	struct sample side[DIFF_SIDES];
-	double by_length; /* share that the runs' lengths explain */
-	struct welch
-		test; /* low, high and p NAN if there is nothing to judge by */
+	double by_length;  /* share that the runs' lengths explain */
+	struct welch test; /* low, high and p NAN if there is nothing to judge
+			    * by; p also by_order's, if that is less */
+	/* Of what is in all runs of one side and in none of the other: how
+	 * likely that is by chance. 1: some have it otherwise; NAN: all have
+	 * it, or none, or there is nothing to judge by. */
+	double by_order;
 };
 
 /* One thing on both sides, or on one. */
@@ -113,7 +117,9 @@ int diff_check(const struct diff *d, struct smco_err *err);
  * if it is at least least_change of the base, and
  *   - Welch's test finds it significant: for the run as a whole at 5 %, for
  *     sites at 5 % in all, however many are compared (Holm), or
- *   - it is from or to nothing in every one of at least three runs a side.
+ *   - it is from or to nothing in every run, which by chance only 5 % of what
+ *     is told for that reason would be (Benjamini and Hochberg, by the exact
+ *     chance of that order): never with three runs a side.
  * With single runs it counts if it is at least least_change and beyond what
  * the naps' own errors explain. SMCO_NOMEM.
  */

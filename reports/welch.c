@@ -116,3 +116,11 @@ bool welch_compare(const struct sample *a, const struct sample *b,
 	ret->p = student_two_sided(ret->change / se, df);
 	return true;
 }
+
+double apart_by_chance(size_t a, size_t b)
+{
+	double orders = 1;
+	for (size_t i = 1; i <= a; i++)
+		orders *= (double)(b + i) / (double)i;
+	return fmin(2 / orders, 1);
+}

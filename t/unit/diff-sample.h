@@ -40,7 +40,8 @@ struct sample_session {
 	unsigned armed;	       /* percent of known blocks; 0 = 100 */
 	unsigned duration_ms;  /* 0 = 60 s */
 	uint64_t instructions; /* 0 = no counters */
-	uint64_t switches;     /* of them; 0 = not counted */
+	uint64_t switches;     /* of them; 0 = not counted, or */
+	bool no_switches;      /* counted, and there were none */
 	unsigned clock_ms;     /* task-clock; 0 = 1 s */
 	const struct sample_variable *variable;
 	size_t nr_variables;
@@ -136,7 +137,7 @@ static inline void sample_counters(struct trace_writer *w,
 	trace_put_meta(w, "counter.1.0", "task-clock");
 	trace_put_meta(w, "counter.1.0.unit", "ns");
 	trace_put_meta(w, "counter.1.0.role", "task-clock");
-	if (s->switches) {
+	if (s->switches || s->no_switches) {
 		trace_put_meta(w, "counter.2.0", "context-switches");
 		trace_put_meta(w, "counter.2.0.role", "switches");
 	}
@@ -151,7 +152,7 @@ static inline void sample_counters(struct trace_writer *w,
 	counts.value[0] = SAMPLE_MS(s->clock_ms ? s->clock_ms : 1000);
 	SAMPLE_PUT(w, EV_COUNTS, end_ms, 1, counts);
 	counts.value[0] = s->switches;
-	if (s->switches)
+	if (s->switches || s->no_switches)
 		SAMPLE_PUT(w, EV_COUNTS, end_ms, 2, counts);
 }
 

@@ -1,62 +1,14 @@
 /*
  * What counts as a change, and what not: single runs, repeated runs, chance,
- * coverage; and what a pipeline's rules make of it.
+ * coverage.
  */
 #include "t/unit/tap.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "reports/diff-rule.h"
 #include "reports/diff-words.h"
-#include "t/unit/diff-sample.h"
-#include "t/unit/scratch.h"
-
-static const char *path;
-static struct diff d;
-
-static void add(int side, const struct sample_session *s)
-{
-	struct smco_err err = {0};
-	sample_session_write(path, s);
-	if (diff_add_run(&d, side, path, &err)) {
-		printf("# %s\n", err.msg);
-		abort();
-	}
-}
-
-static void compare(double least)
-{
-	struct diff_config config = {.least_change = least};
-	check_int(diff_compare(&d, &config, NULL), 0);
-}
-
-/* The site whose innermost function is @name. */
-static const struct diff_change *site(const char *name)
-{
-	static const struct diff_change none;
-	for (size_t i = 0; i < d.nr_changes; i++)
-		for (int k = 0; k < DIFF_SIDES; k++) {
-			const struct diff_item *item = d.change[i].item[k];
-			if (item && item->nr_frames &&
-			    !strcmp(item->frames[0].function, name))
-				return &d.change[i];
-		}
-	return &none;
-}
-#define VERDICT(name) diff_verdict_name(site(name)->verdict)
-
-#define SITE(st, sz, n, ms, ...)                                               \
-	{                                                                      \
-		.stack = (st), .size = (sz), .naps = (n), .nap_ms = (ms),      \
-		__VA_ARGS__                                                    \
-	}
-#define SESSION(...)                                                           \
-	(&(struct sample_session){                                             \
-		.site = (const struct sample_site[]){__VA_ARGS__},             \
-		.nr = ARRAY_SIZE(                                              \
-			((const struct sample_site[]){__VA_ARGS__}))})
+#include "t/unit/diff-sides.h"
 
 static void single(void)
 {
@@ -251,6 +203,96 @@ static void repeated(void)
 	diff_deinit(&d);
 }
 
+/* @nr runs on one side that have not the site @name, on the other those that
+ * do: is it told? */
+static const char *from_nothing(size_t nr, const unsigned *ms, size_t nr_ms)
+{
+	for (size_t i = 0; i < nr; i++)
+		add(DIFF_BASE, SESSION(SITE("f@a.c:1", 1 << 20, 0, 0)));
+	for (size_t i = 0; i < nr_ms; i++)
+		add(DIFF_NEW, SESSION(SITE("f@a.c:1", 1 << 20, 1, ms[i])));
+	compare(0.05);
+	const char *verdict = VERDICT("f");
+	diff_deinit(&d);
+	return verdict;
+}
+
+/* In all runs of one side and in none of the other: that alone is significant
+ * where so few orders of the runs are like it. */
+static void by_order(void)
+{
+	const unsigned noisy[] = {2000, 9000, 4000, 12000, 2500};
+	const unsigned steady[] = {5000, 5100, 4900};
+	check_str(from_nothing(3, noisy, 3), "same"); /* 1 of 10 */
+	check_str(from_nothing(3, steady, 3), "new"); /* by Welch's test */
+	check_str(from_nothing(3, noisy, 4), "same"); /* 2 of 35 */
+	check_str(from_nothing(4, noisy, 4), "new");  /* 2 of 70 */
+	check_str(from_nothing(3, noisy, 5), "new");  /* 2 of 56 */
+	check_str(from_nothing(1, noisy, 5), "same"); /* 1 of 3 */
+}
+
+/* A migration in each of three runs, and none before, is no more certain. */
+static void by_order_of_counts(void)
+{
+	struct sample_session none = {.instructions = 1000,
+				      .no_switches = true};
+	struct sample_session one = {.instructions = 1500, .switches = 1};
+	for (size_t nr = 3; nr <= 4; nr++) {
+		for (size_t i = 0; i < nr; i++) {
+			add(DIFF_BASE, &none);
+			add(DIFF_NEW, &one);
+		}
+		compare(0.05);
+		check_str(counter("context-switches"), nr < 4 ? "same" : "new");
+		check_str(counter("instructions"), "grown");
+		diff_deinit(&d);
+	}
+}
+
+/* Of @nr_apart sites that only the new runs have and @nr_some that some runs
+ * of both have, by chance, how many are told. */
+static unsigned told_of(unsigned nr_apart, unsigned nr_some)
+{
+	enum { RUNS = 5, SITES = 30 };
+	struct sample_site s[SITES];
+	char stack[SITES][32];
+	uint64_t state = 7;
+	unsigned nr_told = 0;
+	for (unsigned run = 0; run < 2 * RUNS; run++) {
+		for (unsigned i = 0; i < nr_apart + nr_some; i++) {
+			state = state * 6364136223846793005u +
+				1442695040888963407u;
+			unsigned ms = 2000 + (unsigned)((state >> 33) % 9000);
+			bool is_there =
+				i < nr_apart ? run >= RUNS : (run + i) & 1;
+			snprintf(stack[i], sizeof(stack[i]), "f%u@a.c:%u", i,
+				 i + 1);
+			s[i] = (struct sample_site)SITE(stack[i], 1 << 20,
+							is_there ? 1 : 0, ms);
+		}
+		add(run < RUNS ? DIFF_BASE : DIFF_NEW,
+		    &(struct sample_session){.site = s,
+					     .nr = nr_apart + nr_some});
+	}
+	compare(0.05);
+	for (size_t i = 1; i < d.nr_changes; i++)
+		nr_told += d.change[i].is_told;
+	diff_deinit(&d);
+	return nr_told;
+}
+
+/* The more sites come and go by chance, the likelier is one that does so as if
+ * the version were the cause. */
+static void by_order_of_many(void)
+{
+	check_int(told_of(1, 0), 1);
+	check_int(told_of(20, 0), 20);
+	check_int(told_of(1, 5), 1); /* 1 of 6 times 5 % */
+	check_int(told_of(1, 6), 0);
+	check_int(told_of(4, 20), 4);
+	check_int(told_of(3, 20), 0);
+}
+
 /* Noise on many sites: some would pass 5 % each. */
 static void many(void)
 {
@@ -407,292 +449,6 @@ static void programs(void)
 	diff_deinit(&d);
 }
 
-/* Stacks that were cut in one run belong to the whole one. */
-static void cut_stacks(void)
-{
-	add(DIFF_BASE, SESSION(SITE("f@a.c:1 < main@a.c:9", 1 << 20, 2, 5000),
-			       SITE("f@a.c:1", 1 << 20, 3, 6000),
-			       SITE("g@a.c:2", 1 << 20, 1, 5000),
-			       SITE("g@a.c:2 < x@a.c:7", 1 << 20, 1, 5000),
-			       SITE("g@a.c:2 < y@a.c:8", 1 << 20, 1, 5000)));
-	check_int(d.side[DIFF_BASE].run[0].nr_items, 1 + 1 + 3);
-	const struct diff_item *f = &d.side[DIFF_BASE].run[0].item[1];
-	check_int(f->nr_frames, 2);
-	check_range(f->value[DIFF_BYTE_SECONDS], 28 << 20, 28 << 20);
-	check_range(f->value[DIFF_LONGEST], 6e9, 6e9);
-	check_int(f->nr_allocs, 5);
-	diff_deinit(&d);
-}
-
-/* Where they could belong to several, nothing is known of these in that run,
- * and nothing of them is new or gone. */
-static void cut_runs(void)
-{
-	struct sample_session *whole = SESSION(
-		SITE("g@a.c:2 < x@a.c:7 < main@a.c:1", 1 << 20, 1, 5000),
-		SITE("g@a.c:2 < y@a.c:8 < main@a.c:2", 1 << 20, 2, 5000));
-	struct sample_session *cut = SESSION(SITE("g@a.c:2", 1 << 20, 3, 5000));
-	struct sample_session *less = SESSION(
-		SITE("g@a.c:2 < x@a.c:7 < main@a.c:1", 1 << 20, 1, 5000));
-	double v[4];
-	for (int i = 0; i < 3; i++) {
-		add(DIFF_BASE, whole);
-		add(DIFF_NEW, less);
-	}
-	add(DIFF_BASE, cut);
-	compare(0.05);
-	const struct diff_change *y = NULL;
-	for (size_t i = 0; i < d.nr_changes; i++) {
-		const struct diff_item *item = d.change[i].item[DIFF_BASE];
-		if (item && item->nr_frames == 3 &&
-		    !strcmp(item->frames[1].function, "y"))
-			y = &d.change[i];
-	}
-	check(y && y->verdict == VERDICT_GONE);
-	check_int(diff_values(&d.side[DIFF_BASE], y->entry[DIFF_BASE],
-			      DIFF_ALLOCS, v),
-		  3);
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GONE], 1);
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_SAME], 2);
-	diff_deinit(&d);
-
-	add(DIFF_BASE, whole);
-	add(DIFF_NEW, cut);
-	compare(0.1);
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GONE], 0);
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_NEW], 0);
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_UNSURE], 3);
-	diff_deinit(&d);
-
-	/* Little that was cut does not make much unknown. */
-	cut = SESSION(SITE("g@a.c:2 < x@a.c:7 < main@a.c:1", 1 << 20, 1, 5000),
-		      SITE("g@a.c:2 < y@a.c:8 < main@a.c:2", 1 << 20, 2, 5000),
-		      SITE("g@a.c:2", 4096, 1, 5000));
-	add(DIFF_BASE, cut);
-	add(DIFF_NEW, less);
-	compare(0.1);
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GONE], 1);
-	diff_deinit(&d);
-}
-
-/* A cut stack that others of its own run begin like may be theirs, although
- * only one is left on the other side that it could be laid against. */
-static void cut_and_left(void)
-{
-	add(DIFF_BASE,
-	    SESSION(SITE("g@a.c:2 < x@a.c:7 < main@a.c:1", 4096, 22, 5000),
-		    SITE("g@a.c:2 < y@a.c:8 < main@a.c:2", 4096, 22, 5000),
-		    SITE("g@a.c:2 < z@a.c:9 < main@a.c:3", 4096, 2, 5000)));
-	add(DIFF_NEW,
-	    SESSION(SITE("g@a.c:2 < x@a.c:7 < main@a.c:1", 4096, 6, 5000),
-		    SITE("g@a.c:2 < y@a.c:8 < main@a.c:2", 4096, 6, 5000),
-		    SITE("g@a.c:2", 4096, 34, 5000)));
-	compare(0.1);
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GROWN], 0);
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_NEW], 0);
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_SHRUNK], 0);
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_UNSURE], 3);
-	diff_deinit(&d);
-}
-
-/* Nor is what only one side has new or gone, if each run of the other has
- * stacks that were cut and begin like it; of one run a side that is not told.
- */
-static void hidden(void)
-{
-#define STAY                                                                   \
-	SITE("g@a.c:2 < y@a.c:8 < main@a.c:2", 4096, 30, 5000),                \
-		SITE("g@a.c:2 < z@a.c:9 < main@a.c:3", 4096, 30, 5000)
-	struct sample_session *whole =
-		SESSION(SITE("g@a.c:2 < x@a.c:7 < main@a.c:1", 4096, 22, 5000),
-			SITE("g@a.c:2", 4096, 1, 5000), STAY);
-	struct sample_session *less =
-		SESSION(SITE("g@a.c:2", 4096, 31, 5000), STAY);
-	struct sample_session *few =
-		SESSION(SITE("g@a.c:2", 4096, 2, 5000), STAY);
-	struct sample_session *none = SESSION(STAY);
-	const struct {
-		struct sample_session *new[2];
-		size_t nr_unsure, nr_gone; /* what was cut is unsure itself */
-	} run[] = {
-		{{less}, 4, 0},	      {{less, less}, 4, 0},
-		{{less, none}, 0, 1}, /* one without */
-		{{few}, 1, 1},	      {{none}, 1, 1},
-	};
-	for (size_t i = 0; i < ARRAY_SIZE(run); i++) {
-		bool twice = run[i].new[1];
-		add(DIFF_BASE, whole);
-		add(DIFF_NEW, run[i].new[0]);
-		if (twice) {
-			add(DIFF_BASE, whole);
-			add(DIFF_NEW, run[i].new[1]);
-		}
-		compare(0.1);
-		printf("# case %zu\n", i);
-		check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_UNSURE],
-			  run[i].nr_unsure);
-		check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GONE],
-			  run[i].nr_gone);
-		for (size_t k = 1; k < d.nr_changes; k++)
-			check(d.change[k].is_told ==
-			      (d.change[k].verdict == VERDICT_GONE ||
-			       (twice &&
-				d.change[k].verdict == VERDICT_UNSURE)));
-		diff_deinit(&d);
-	}
-}
-
-/* Functions without lines are put together by their names, so that any offset
- * in them may be the cut one's. */
-static void cut_without_lines(void)
-{
-	add(DIFF_BASE, SESSION(SITE("g < x < main", 4096, 22, 5000),
-			       SITE("g < y < main", 4096, 30, 5000),
-			       SITE("g < z < main", 4096, 30, 5000)));
-	add(DIFF_NEW, SESSION(SITE("h", 4096, 1, 5000),
-			      SITE("g < y < main", 4096, 30, 5000),
-			      SITE("g < z < main", 4096, 30, 5000),
-			      SITE("g", 4096, 31, 5000)));
-	compare(0.1);
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_NEW], 1); /* h */
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GONE], 0);
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GROWN], 0);
-	check_int(d.change[2].is_told, false);
-	diff_deinit(&d);
-}
-
-#define VARIABLES(...)                                                         \
-	(&(struct sample_session){                                             \
-		.variable = (const struct sample_variable[]){__VA_ARGS__},     \
-		.nr_variables = ARRAY_SIZE(                                    \
-			((const struct sample_variable[]){__VA_ARGS__}))})
-
-/* "grown": of that kind what has that whole name; "" if there is none. */
-static const char *verdict_of_kind(enum diff_kind kind, const char *name)
-{
-	for (size_t i = 0; i < d.nr_changes; i++)
-		if (d.change[i].kind == kind &&
-		    !strcmp(diff_words_name(&d.change[i]), name))
-			return diff_verdict_name(d.change[i].verdict);
-	return "";
-}
-static const char *verdict_on(const char *name)
-{
-	return verdict_of_kind(DIFF_VARIABLE, name);
-}
-static const char *mistake(const char *name)
-{
-	return verdict_of_kind(DIFF_MISTAKE, name);
-}
-
-#define V(n, f, l, lo, hi, ...)                                                \
-	{                                                                      \
-		.name = (n), .file = (f), .line = (l), .smallest = (lo),       \
-		.largest = (hi), __VA_ARGS__                                   \
-	}
-
-static void variables(void)
-{
-	add(DIFF_BASE,
-	    VARIABLES(V("wider", "/v1/a.c", 3, 0, 10),
-		      V("narrower", "/v1/a.c", 4, -100, 100),
-		      V("same", "/v1/a.c", 5, -3, 3), V("gone", "a.c", 6, 0, 1),
-		      V("f::i", "a.c", 7, 0, 5), V("f::i", "a.c", 9, 0, 50),
-		      V("constant", "a.c", 11, 7, 7),
-		      V("other", "a.c", 1, 0, 1),
-		      V("missed", "a.c", 12, 0, 100),
-		      V("late", "a.c", 13, 0, 100, .watched = 10),
-		      V("polled", "a.c", 14, 0, 1, .polled = true)));
-	add(DIFF_NEW,
-	    VARIABLES(V("wider", "/v2/a.c", 30, -5, 10),
-		      V("narrower", "/v2/a.c", 40, -100, 0),
-		      V("same", "/v2/a.c", 50, -3, 3), V("new", "a.c", 6, 0, 1),
-		      V("f::i", "a.c", 70, 0, 5), V("f::i", "a.c", 90, 0, 500),
-		      V("constant", "a.c", 11, 7, 8),
-		      V("other", "b.c", 1, 0, 9),
-		      V("missed", "a.c", 12, 0, 50, .watched = 10),
-		      V("late", "a.c", 13, 0, 200),
-		      V("polled", "a.c", 14, 0, 9, .polled = true)));
-	compare(0.1);
-	check_str(verdict_on("wider (a.c)"), "grown");
-	check_str(verdict_on("narrower (a.c)"), "shrunk");
-	check_str(verdict_on("same (a.c)"), "same");
-	/* One side has no such variable: that is told if all is. */
-	check_str(verdict_on("gone (a.c)"), "gone");
-	check_str(verdict_on("new (a.c)"), "new");
-	check_str(verdict_on("other (a.c)"), "gone");
-	check_str(verdict_on("other (b.c)"), "new");
-	for (size_t i = 1; i < d.nr_changes; i++)
-		check(d.change[i].is_told == (i <= 6));
-	/* In the order of their lines. */
-	check_str(verdict_on("f::i (a.c)"), "same");
-	check_str(verdict_on("f::i #2 (a.c)"), "grown");
-	check_str(verdict_on("constant (a.c)"), "grown");
-	/* It may be for want of watching. */
-	check_str(verdict_on("missed (a.c)"), "unsure");
-	check_str(verdict_on("late (a.c)"), "unsure");
-	check_str(verdict_on("polled (a.c)"), "");
-	check_int(d.nr_by_verdict[DIFF_VARIABLE][VERDICT_GROWN], 3);
-	check_int(d.nr_by_verdict[DIFF_SITE][VERDICT_GROWN], 0);
-	struct diff_rules rules = {0};
-	check_int(diff_rules_add(&rules, "variables.grown > 2", NULL), 0);
-	check_int(diff_rules_add(&rules, "variables.grown > 3", NULL), 0);
-	check_int(diff_rules_add(&rules, "variables.bigger > 3", NULL),
-		  SMCO_FORMAT);
-	check(diff_rules_apply(&rules, &d));
-	check(rules.rule[0].is_crossed && !rules.rule[1].is_crossed);
-	diff_rules_free(&rules);
-	diff_deinit(&d);
-}
-
-static void mistakes(void)
-{
-	add(DIFF_BASE,
-	    VARIABLES(V("right", "a.c", 1, 0, 9), V("worse", "a.c", 2, 0, 9),
-		      V("still", "a.c", 3, 0, INT32_MAX),
-		      V("mended::len", "a.c", 4, -7, 9),
-		      V("left", "a.c", 5, 0, INT32_MAX),
-		      V("dark", "a.c", 6, 0, 9, .watched = 10),
-		      V("looked", "a.c", 7, 0, 9, .polled = true)));
-	add(DIFF_NEW, VARIABLES(V("right", "a.c", 1, 0, 9),
-				V("worse", "a.c", 2, 0, INT32_MAX),
-				V("still", "a.c", 3, 0, INT32_MAX),
-				V("mended::len", "a.c", 4, 0, 9),
-				V("fresh", "a.c", 5, 0, INT32_MAX),
-				V("dark", "a.c", 6, 0, INT32_MAX),
-				V("looked", "a.c", 7, 0, INT32_MAX)));
-	compare(0.1);
-	check_str(mistake("right (a.c)"), "");
-	check_str(mistake("worse (a.c)"), "new");
-	check_str(mistake("still (a.c)"), "same");
-	check_str(mistake("mended::len (a.c)"), "gone");
-	/* Variables that only one side has. */
-	check_str(mistake("left (a.c)"), "gone");
-	check_str(mistake("fresh (a.c)"), "new");
-	/* What was hardly, or not, watched before may have been there. */
-	check_str(mistake("dark (a.c)"), "unsure");
-	check_str(mistake("looked (a.c)"), "unsure");
-	check_int(d.nr_by_verdict[DIFF_MISTAKE][VERDICT_NEW], 2);
-	check_int(d.nr_by_verdict[DIFF_MISTAKE][VERDICT_SAME], 1);
-	struct diff_rules rules = {0};
-	check_int(diff_rules_add(&rules, "mistakes.new > 1", NULL), 0);
-	check_int(diff_rules_add(&rules, "mistakes.new > 2", NULL), 0);
-	check(diff_rules_apply(&rules, &d));
-	check(rules.rule[0].is_crossed && !rules.rule[1].is_crossed);
-	diff_rules_free(&rules);
-	diff_deinit(&d);
-
-	/* Who did not look has not found nothing. */
-	add(DIFF_BASE, SESSION(SITE("g@a.c:2", 4096, 1, 5000)));
-	add(DIFF_NEW, VARIABLES(V("worse", "a.c", 2, 0, INT32_MAX)));
-	compare(0.1);
-	check_str(mistake("worse (a.c)"), "same");
-	check_str(verdict_on("worse (a.c)"), "same");
-	check_int(d.nr_one_sided[DIFF_MISTAKE], 1);
-	check_int(d.nr_one_sided[DIFF_VARIABLE], 1);
-	diff_deinit(&d);
-}
-
 /* A value of any sign, and no shares of it. */
 static void numbers(void)
 {
@@ -706,22 +462,18 @@ static void numbers(void)
 
 int main(void)
 {
-	path = scratch_path("x.trace");
+	sides_begin();
 	single();
 	by_chance();
 	longer();
 	repeated();
+	by_order();
+	by_order_of_counts();
+	by_order_of_many();
 	many();
 	coverage();
 	without_naps();
 	programs();
-	cut_stacks();
-	cut_runs();
-	cut_and_left();
-	hidden();
-	cut_without_lines();
-	variables();
-	mistakes();
 	numbers();
 	return tap_done();
 }

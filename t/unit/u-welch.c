@@ -71,11 +71,23 @@ static void without_scatter(void)
 	check(welch_compare(&zero, &zero, &w) && w.p == 1);
 }
 
+static void apart(void)
+{
+	check_range(apart_by_chance(1, 1), 1, 1);
+	check_range(apart_by_chance(3, 3), 0.1, 0.1);
+	check_range(apart_by_chance(5, 5) * 252, 1.99999, 2.00001);
+	check_range(apart_by_chance(8, 2) * 45, 1.99999, 2.00001);
+	check_range(apart_by_chance(2, 8) * 45, 1.99999, 2.00001);
+	check_range(apart_by_chance(5000, 5000), 0, 1e-300);
+	check_range(apart_by_chance(0, 3), 1, 1);
+}
+
 int main(void)
 {
 	tables();
 	welch();
 	few();
 	without_scatter();
+	apart();
 	return tap_done();
 }
