@@ -135,17 +135,23 @@ static bool is_harmless(const char *word)
 	return p > word;
 }
 
-static void quote_controls(struct bbuf *b, const char *word)
+static void put_control(struct bbuf *b, char c)
 {
 	char octal[8];
+	if (c == '\n' || c == '\t') {
+		put_text(b, c == '\n' ? "\\n" : "\\t");
+		return;
+	}
+	snprintf(octal, sizeof(octal), "\\%03o", (unsigned char)c);
+	put_text(b, octal);
+}
+
+static void quote_controls(struct bbuf *b, const char *word)
+{
 	put_text(b, "$'");
 	for (; *word; word++) {
-		if (*word == '\n' || *word == '\t') {
-			put_text(b, *word == '\n' ? "\\n" : "\\t");
-		} else if (is_control(*word)) {
-			snprintf(octal, sizeof(octal), "\\%03o",
-				 (unsigned char)*word);
-			put_text(b, octal);
+		if (is_control(*word)) {
+			put_control(b, *word);
 		} else {
 			put_text(b, *word == '\'' || *word == '\\' ? "\\" : "");
 			bbuf_put(b, word, 1);
@@ -184,11 +190,22 @@ char *command_quote(char *const *words)
 	return finish(&b);
 }
 
+char *command_line_shown(const char *line)
+{
+	struct bbuf b = {0};
+	for (; *line; line++)
+		if (is_control(*line))
+			put_control(&b, *line);
+		else
+			bbuf_put(&b, line, 1);
+	return finish(&b);
+}
+
 char *command_shown(struct trace_reader *r)
 {
 	_cleanup_free_ char **words = command_words(r);
 	const char *command = trace_meta(r, "command");
 	if (words)
 		return command_quote(words);
-	return command ? strdup(command) : NULL;
+	return command ? command_line_shown(command) : NULL;
 }

@@ -20,8 +20,11 @@ char **command_words(struct trace_reader *r);
  * harmless characters; with control characters as $'...'. The caller frees;
  * NULL if out of memory. */
 char *command_quote(char *const *words);
-/* command_quote() of command_words(), or `command` as it is; NULL if that is
- * not there, either. The caller frees. */
+/* @line, in which words are not known, with control characters as \n, \t,
+ * \033. The caller frees; NULL if out of memory. */
+char *command_line_shown(const char *line);
+/* command_quote() of command_words(), or command_line_shown() of `command`;
+ * NULL if that is not there, either. The caller frees. */
 char *command_shown(struct trace_reader *r);
 
 #endif

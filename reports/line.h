@@ -57,6 +57,11 @@ void line_add_before(struct line *l, enum ink ink, const char *s,
 void line_words(struct line *l, enum ink ink, const char *s);
 /* Blanks up to @col. */
 void line_pad(struct line *l, unsigned col);
+/* The next column, from 0. */
+static inline unsigned line_column(const struct line *l)
+{
+	return l->col;
+}
 /* Columns left; UINT_MAX if there is no limit. */
 unsigned line_left(const struct line *l);
 /* From here on @page's width counts. */

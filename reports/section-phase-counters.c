@@ -23,9 +23,9 @@ static const struct column columns[PC_COLUMNS] = {
 	[PC_EVENT] = {"event", KIND_TEXT, 16, "as it was asked for"},
 	[PC_COUNT] = {"count", KIND_COUNT, 12, "in it, by share of the time"},
 	[PC_SHARE] = {"share", KIND_SHARE, 7, "of all that was counted"},
-	[PC_PER_SECOND] = {"per_second", KIND_COUNT, 11,
+	[PC_PER_SECOND] = {"per_second", KIND_COUNT, 10,
 			   "for each second in it"},
-	[PC_EACH] = {"each", KIND_TEXT, 8, "for each time it was entered"},
+	[PC_EACH] = {"each", KIND_TEXT, 9, "for each time it was entered"},
 	[PC_FILE] = {"file", KIND_COUNT, 0, "which FILE, from 0"},
 };
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +22,27 @@ struct row {
 	uint64_t nr; /* as walked: what is equal stays in that order */
 };
 
+#define MOST_SHOWN   16 /* columns that a text table has */
+#define CONTINUATION 4	/* columns that a row's further lines are indented */
+#define LEAST_TEXT   20 /* of a long text at a row's end */
+
+/* Where a table's columns are: a row takes as many lines as it needs. */
+struct layout {
+	size_t nr;
+	struct {
+		size_t column;	/* of the section */
+		unsigned line;	/* of the row, from 0 */
+		unsigned at;	/* its first column there */
+		unsigned width; /* that it has to have */
+	} cell[MOST_SHOWN];
+};
+
 struct printer {
 	const struct section *section;
 	const struct section_source *src;
 	const struct section_options *o;
 	const struct page *page;
+	struct layout layout; /* as text */
 	FILE *out;
 	size_t sort_column;
 	bool sorts, reverse, begun;
@@ -133,48 +150,89 @@ static const char *shown(const struct printer *p, const struct column *c,
 /* --------------------------------------------------------------- formats ---
  */
 
-/* False: there is no room for it, nor for more. Part of a text tells something,
- * part of a number something else. */
-static bool text_cell(struct line *l, const struct column *c, const char *text,
-		      enum ink ink, const char *dots, unsigned *col)
+static void lay_out(struct layout *t, const struct section *section,
+		    unsigned width)
 {
-	unsigned n = line_columns(text);
-	if (*col && line_left(l) < 3)
-		return false;
-	if (*col)
-		line_add(l, INK_NONE, "  ");
-	*col += *col ? 2 : 0;
-	if (c->kind != KIND_TEXT &&
-	    (n > c->width ? n : c->width) > line_left(l)) {
-		line_add(l, INK_DIM, dots);
-		return false;
+	unsigned line = 0, next = 0, page = width ? width : UINT_MAX;
+	size_t last = section->nr_columns;
+	while (!section->column[last - 1].width)
+		last--;
+	for (size_t i = 0; i < last && t->nr < MOST_SHOWN; i++) {
+		const struct column *c = &section->column[i];
+		unsigned least = c->width;
+		if (!least)
+			continue;
+		if (i + 1 == last && c->kind == KIND_TEXT && least > LEAST_TEXT)
+			least = LEAST_TEXT;
+		if (next && (next > page || least > page - next)) {
+			line++;
+			next = least + CONTINUATION <= page ? CONTINUATION
+			       : least < page		    ? page - least
+							    : 0;
+		}
+		t->cell[t->nr].column = i;
+		t->cell[t->nr].line = line;
+		t->cell[t->nr].at = next;
+		t->cell[t->nr++].width = least;
+		next += c->width + 2;
 	}
-	if (c->kind != KIND_TEXT && n < c->width)
-		line_pad(l, *col + c->width - n);
-	line_add(l, ink, text);
-	*col += n > c->width ? n : c->width;
-	if (c->kind == KIND_TEXT)
-		line_pad(l, *col);
-	return true;
 }
 
+/* Columns from the beginning of cell @i to the end of that line. */
+static unsigned rest_of_line(const struct layout *t, size_t i)
+{
+	size_t end = i;
+	while (end + 1 < t->nr && t->cell[end + 1].line == t->cell[i].line)
+		end++;
+	return t->cell[end].at + t->cell[end].width - t->cell[i].at;
+}
+
+/* Part of a text tells something, part of a number something else. */
+static void text_cell(struct line *l, const struct column *c, unsigned at,
+		      const char *text, unsigned n, enum ink ink)
+{
+	line_pad(l, at);
+	if (c->kind != KIND_TEXT && n > line_left(l)) {
+		line_add(l, INK_DIM, l->page->ascii ? "..." : "\u2026");
+		return;
+	}
+	unsigned width = c->width < line_left(l) ? c->width : line_left(l);
+	if (c->kind != KIND_TEXT && n < width)
+		line_pad(l, at + width - n);
+	line_add(l, ink, text);
+}
+
+/* What is longer than its column moves what follows, as long as that has room
+ * on the line; on a line of its own it is under its head again. */
 static void text_row(struct printer *p, const void *item)
 {
-	const char *dots = p->page->ascii ? "..." : "\u2026";
+	const struct layout *t = &p->layout;
+	unsigned page = p->page->width ? p->page->width : UINT_MAX, line = 0;
 	char buf[UNITS_MAX];
-	unsigned col = 0;
 	struct value v;
 	struct line l;
 	line_begin(&l, p->page, 0, "", INK_NONE, 0);
-	for (size_t i = 0; i < p->section->nr_columns; i++) {
-		const struct column *c = &p->section->column[i];
-		if (!c->width)
-			continue;
+	for (size_t i = 0; i < t->nr; i++) {
+		const struct column *c = &p->section->column[t->cell[i].column];
+		unsigned at = t->cell[i].at, room = rest_of_line(t, i);
 		if (item)
-			get(p, item, i, &v);
-		if (!text_cell(&l, c, item ? shown(p, c, &v, buf) : c->name,
-			       item ? INK_NONE : INK_BOLD, dots, &col))
-			break;
+			get(p, item, t->cell[i].column, &v);
+		const char *text = item ? shown(p, c, &v, buf) : c->name;
+		unsigned n = line_columns(text);
+		if (n > room && (c->kind != KIND_TEXT || n <= LEAST_TEXT))
+			room = n;
+		if (i && line_column(&l) + 2 > at)
+			at = line_column(&l) + 2;
+		if (t->cell[i].line != line ||
+		    (i && (at > page || room > page - at))) {
+			line_end(&l);
+			line_begin(&l, p->page, 0, "", INK_NONE, 0);
+			at = t->cell[i].at;
+			if (room > page - at)
+				at = room < page ? page - room : 0;
+		}
+		line = t->cell[i].line;
+		text_cell(&l, c, at, text, n, item ? INK_NONE : INK_BOLD);
 	}
 	line_end(&l);
 }
@@ -514,6 +572,7 @@ int section_print(const struct section *section,
 		.out = page->out,
 		.sorts = sort != NULL,
 	};
+	lay_out(&p.layout, section, page->width);
 	if (sort) {
 		p.reverse = *sort == '-';
 		sort += p.reverse;

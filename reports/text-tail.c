@@ -3,7 +3,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "reports/command.h"
 #include "reports/names.h"
+#include "reports/shortage.h"
 #include "reports/text.h"
 #include "reports/units.h"
 
@@ -39,9 +41,11 @@ static void process(const struct view *v, const struct model_process *p,
 		line_add(&l, INK_WARN, names_exit(p->exit_status, text));
 	}
 	const char *command = model_command(v->s, p);
-	if (command) {
+	_cleanup_free_ char *shown =
+		command ? command_line_shown(command) : NULL;
+	if (shown) {
 		line_add(&l, INK_NONE, ": ");
-		line_add(&l, INK_DIM, command);
+		line_add(&l, INK_DIM, shown);
 	}
 	line_end(&l);
 }
@@ -55,8 +59,10 @@ void text_processes(const struct view *v)
 	if (nr < 2)
 		return;
 	struct model_process *sorted = calloc(nr, sizeof(*sorted));
-	if (!sorted)
+	if (!sorted) {
+		shortage_tell();
 		return;
+	}
 	memcpy(sorted, s->process, nr * sizeof(*sorted));
 	qsort(sorted, nr, sizeof(*sorted), compare_processes);
 	fputc('\n', v->page.out);

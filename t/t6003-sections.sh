@@ -101,18 +101,79 @@ by_allocations() {
 ok "the summary's sites reversed" by_allocations
 
 text() {
-	smco-report --naps --width 60 s.trace >out && head -n 1 out | grep -q '^ *pid ' &&
-		! grep -q '.\{61,\}' out && [ "$(wc -l <out)" = 17 ]
+	smco-report --naps --width 80 s.trace >out && head -n 1 out | grep -q '^ *pid .* site$' &&
+		! grep -q '.\{81,\}' out && [ "$(wc -l <out)" = 17 ]
 }
 ok "a table as text" text
-# s.trace has a nap of 64 MiB and 39.2 s; columns end after 7, 17, 28 and 39.
-no_room() {
-	local width=$1 line=$2
-	smco-report --naps --sort length --where 'length == 39.2s' --width "$width" s.trace | tail -n 1 | tee last
-	[ "$(cat last)" = "$line" ]
+# one_nap WIDTH - the table of one nap, of 64 MiB and 39.2 s, is what is read.
+one_nap() {
+	smco-report --naps --sort length --where 'length == 39.2s' --width "$1" s.trace >out
+	diff -u - out
 }
-ok "numbers are not cut" no_room 16 '   4711  …'
-ok "where there is no room for dots there are none" no_room 8 '   4711'
+ok "what has no room on a line is on the next one" one_nap 60 <<'EOF'
+    pid      size      start     length  ended
+    site
+   4711    64 MiB       22 s     39.2 s  never
+    cache_fill src/cache.c:212 < handle_request src/cache.c…
+EOF
+ok "on as many as it takes" one_nap 16 <<'EOF'
+    pid
+        size
+        start
+       length
+    ended
+site
+   4711
+      64 MiB
+         22 s
+       39.2 s
+    never
+cache_fill src/…
+EOF
+ok "numbers are not cut" one_nap 4 <<'EOF'
+ pid
+size
+…
+…
+end…
+site
+4711
+…
+22 s
+…
+nev…
+cac…
+EOF
+"$BUILD/t/unit/u-html" 127 9 all.trace >/dev/null || exit 1
+# What is too long for its column moves the rest, or has a line to itself.
+ranges_80() {
+	smco-report --ranges --width 80 all.trace >out
+	diff -u - out
+}
+ok "at 80 columns each range is there with all of its columns" ranges_80 <<'EOF'
+variable                         smallest      largest  type
+    how          watched  finding   declared
+fill::size                             -5           99  </script><script>docume…
+    sensors            -  negative  src/cache.c:9
+turn::<img src=x onerror="document.title='pwned'">'\&amp;
+                                       -5           99  int
+    sensors            -  -         src/cache.c:7
+EOF
+# At no width is a column lost, nor a line too long.
+all_columns() {
+	local table width column
+	for table in naps sites ranges counters phases phase-counters phase-ranges samples overhead; do
+		smco-report --$table --width 0 all.trace | head -n 1 | tr -s ' ' '\n' | grep . >columns
+		for width in 200 100 80 60 40 30; do
+			smco-report --$table --width $width all.trace >out || return 1
+			! grep ".\{$((width + 1)),\}" out || return 1
+			while read -r column; do
+				grep -qw "$column" out || { echo "--$table, $width: no $column" && return 1; }
+			done <columns
+		done
+	done
+}
+ok "at no width is a column lost" all_columns
 more() { smco-report --naps --top 2 s.trace | tail -n 1 | grep -q '14 more (--top)'; }
 ok "what --top cuts off is said" more
 none() { smco-report --naps --where 'size > 1T' s.trace | tail -n 1 | grep -qx none; }
@@ -207,7 +268,6 @@ ok "no such suppressions" no_file
 
 # The manual lists the columns of each table: all of them, in their order, and no
 # others.
-"$BUILD/t/unit/u-html" 127 9 all.trace >/dev/null || exit 1
 columns() {
 	sed 's/\\-/-/g' "$SRC/reports/smco-report.1" |
 		sed -n "/^\.SS \"--$1\"/,/^\.S[SH] [^\"]*\"*[A-Z]/{/^\.SS \"--$1\"/!{/^\.S[SH]/q};p}" |

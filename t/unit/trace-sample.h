@@ -56,7 +56,7 @@ static inline void sample_put(struct trace_writer *w, uint32_t event,
 static inline void sample_tables(struct trace_writer *w)
 {
 	trace_put_meta(w, "command", "./server --port 7000");
-	trace_put_meta(w, "pid.4711.command", "./server --port 7000");
+	trace_put_meta(w, "pid.4711.command", "./server --port\n7000");
 	trace_put_meta(w, "pid.4712.command", "./server: worker");
 	trace_put_meta(w, "target_ppb", "50000000");
 	trace_put_meta(w, "nap_ns", "2000000000");

@@ -103,6 +103,8 @@ int main(void)
 	lengths();
 	written("command", "a b  c", NULL, 4, "a b '' c");
 	written("command", "a 'b c'", "attached", -1, "a 'b c'");
+	written("command", "a\n\tb\033\\'c", "attached", -1,
+		"a\\n\\tb\\033\\'c");
 	written("argv", "a\nb\\nc\\\\\n", NULL, 3, "a $'b\\nc\\\\' ''");
 	written("argv", "a\\", NULL, 1, "'a\\'");
 	written("argv", "", NULL, 1, "''");
