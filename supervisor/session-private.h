@@ -75,6 +75,8 @@ struct session {
 	uint64_t nr_unwatched; /* processes that ended before their turn */
 	volatile sig_atomic_t interrupted; /* the signal; 0 = go on */
 	volatile sig_atomic_t nr_signals;
+	volatile sig_atomic_t is_suspend_asked;
+	uint64_t suspend_until_ns; /* 0 = the request was not seen yet */
 };
 
 /* What the tracer does by itself between two events. */
@@ -97,6 +99,10 @@ enum process_why {
 bool session_is_far_overdrawn(const struct session *s);
 /* Of the program's time, parts of 1e9; all of it without a bound. */
 int64_t session_budget_ppb(const struct session *s);
+
+/* session-suspend.c: job control. When to look whether the command stands. */
+uint64_t session_suspend_due_ns(const struct session *s);
+void session_suspend_tick(struct session *s, uint64_t now_ns);
 
 /* session-recording.c: allocations that the sensors record */
 void session_recording_init(struct session *s);

@@ -583,6 +583,8 @@ int session_run(struct session *s, struct status *line,
 			until = session_phases_due_ns(s);
 		if (session_recording_due_ns(s) < until)
 			until = session_recording_due_ns(s);
+		if (session_suspend_due_ns(s) < until)
+			until = session_suspend_due_ns(s);
 		int rc = tracer_next(s->tracer, until, &ev);
 		if (rc <= 0)
 			break;
@@ -593,6 +595,7 @@ int session_run(struct session *s, struct status *line,
 			break;
 		}
 		do_what_is_due(s, line, standing, now);
+		session_suspend_tick(s, now);
 	}
 	tracer_urgent(s->tracer, false);
 	account(s, smco_now_ns());

@@ -38,6 +38,10 @@ int session_run(struct session *s, struct status *line,
 		struct session_result *ret, struct smco_err *err);
 /* Async-signal-safe: leave as soon as possible / pass @sig to the command. */
 void session_interrupt(struct session *s, int sig);
+/* Async-signal-safe: SIGTSTP or the like came, for the command as well: stand
+ * still when it does. Not for one who has attached: what stops for us would not
+ * go on before we do. */
+void session_suspend(struct session *s);
 void session_destroy(struct session *s);
 
 #endif

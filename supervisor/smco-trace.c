@@ -31,20 +31,65 @@ static void on_signal(int sig)
 	errno = saved;
 }
 
-static void catch_signals(void)
+/* By a terminal, to all of our process group. */
+static const int stop_signals[] = {SIGTSTP, SIGTTIN, SIGTTOU};
+
+static void on_stop_of_job(int sig)
+{
+	int saved = errno;
+	if (session)
+		session_suspend(session);
+	(void)sig;
+	errno = saved;
+}
+
+/* What we have attached to would stand with us, at its next signal at the
+ * latest. */
+static void on_stop_of_us(int sig)
+{
+	static const char why[] =
+		"smco-trace: not suspended: the program would stand still as "
+		"well (^C leaves it)\n";
+	int saved = errno;
+	if (sig == SIGTSTP && write(STDERR_FILENO, why, sizeof(why) - 1) < 0) {
+		/* nobody to tell */
+	}
+	errno = saved;
+}
+
+static void catch_unless_ignored(int sig, const struct sigaction *sa)
+{
+	struct sigaction old;
+	/* nohup: what was ignored stays ignored */
+	if (sigaction(sig, NULL, &old) || old.sa_handler != SIG_IGN)
+		sigaction(sig, sa, NULL);
+}
+
+static void catch_signals(bool is_command)
 {
 	static const int sigs[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	struct sigaction sa = {.sa_handler = on_signal};
+	struct sigaction stop = {.sa_handler = is_command ? on_stop_of_job
+							  : on_stop_of_us};
 	sigemptyset(&sa.sa_mask);
-	for (size_t i = 0; i < ARRAY_SIZE(sigs); i++) {
-		struct sigaction old;
-		/* nohup: what was ignored stays ignored */
-		if (!sigaction(sigs[i], NULL, &old) &&
-		    old.sa_handler == SIG_IGN)
-			continue;
-		sigaction(sigs[i], &sa, NULL);
-	}
+	sigemptyset(&stop.sa_mask);
+	sigaddset(&stop.sa_mask, SIGTTOU); /* it writes */
+	for (size_t i = 0; i < ARRAY_SIZE(sigs); i++)
+		catch_unless_ignored(sigs[i], &sa);
+	for (size_t i = 0; i < ARRAY_SIZE(stop_signals); i++)
+		catch_unless_ignored(stop_signals[i], &stop);
 	signal(SIGPIPE, SIG_IGN);
+}
+
+/* Nobody stands for us any more. */
+static void may_be_suspended(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(stop_signals); i++) {
+		struct sigaction now;
+		if (!sigaction(stop_signals[i], NULL, &now) &&
+		    now.sa_handler != SIG_IGN)
+			signal(stop_signals[i], SIG_DFL);
+	}
 }
 
 static int fail(const struct smco_err *err, int status)
@@ -118,11 +163,12 @@ static int trace(const struct options *o)
 	int rc = session_create(o, &session, &err);
 	if (rc)
 		return fail(&err, exit_status_of(&err, o->command != NULL));
-	catch_signals();
+	catch_signals(o->command != NULL);
 	rc = status_create(STDERR_FILENO, o->quiet, &line, &err);
 	if (!rc)
 		rc = session_run(session, line, &result, &err);
 	status_destroy(line);
+	may_be_suspended();
 	int status =
 		o->command && result.end == SESSION_ENDED ? -1 : EXIT_SUCCESS;
 	if (rc)

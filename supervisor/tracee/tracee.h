@@ -130,6 +130,10 @@ int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err);
 int tracer_next(struct tracer *tr, uint64_t deadline_ns, struct tevent *ev);
 void tracer_wake(struct tracer *tr); /* async-signal-safe */
 
+/* Has a stop signal stopped process @pid (group-stop), and no SIGCONT ended
+ * that yet? False if it is not traced. */
+bool tracer_is_in_group_stop(struct tracer *tr, pid_t pid);
+
 /*
  * Let a stopped task run. @sig 0 suppresses the signal of a TEV_FAULT or
  * TEV_TRAP; pass the signal number to deliver it unchanged. For TEV_PROC_NEW

@@ -99,6 +99,16 @@ static void disarm(struct tracer *tr)
 	tr->armed_ns = 0;
 }
 
+bool tracer_is_in_group_stop(struct tracer *tr, pid_t pid)
+{
+	const struct task *leader = task_find(tr, pid);
+	const struct task *t =
+		leader && leader->proc ? leader->proc->tasks : NULL;
+	while (t && !t->in_group_stop)
+		t = t->next;
+	return t != NULL;
+}
+
 void tracer_wake(struct tracer *tr)
 {
 	int saved = errno;

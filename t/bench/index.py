@@ -6,16 +6,15 @@ import sys
 import zlib
 
 
-def documents(path, size=4096):
-    with open(path, "rb") as f:
-        data = f.read().decode("latin-1")
+def documents(data, size=4096):
+    data = data.decode("latin-1")
     for start in range(0, len(data), size):
         yield start // size, data[start:start + size]
 
 
-def build(path):
+def build(data):
     index = collections.defaultdict(list)
-    for number, text in documents(path):
+    for number, text in documents(data):
         for word, count in collections.Counter(
                 re.findall("[a-z]{2,12}", text)).items():
             index[word].append((number, count))
@@ -31,7 +30,8 @@ def query(index, words):
 
 
 def main():
-    index = build(sys.argv[1])
+    with open(sys.argv[1], "rb") as f:
+        index = build(f.read())
     words = sorted(index)
     total = 0
     for i in range(0, len(words), max(1, len(words) // 1500)):
@@ -40,4 +40,5 @@ def main():
     print(len(words), total, len(packed))
 
 
-main()
+if __name__ == "__main__":
+    main()
