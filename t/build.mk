@@ -180,7 +180,7 @@ torture:
 	@t/deps.sh build check bench chroot
 	+$(Q)$(MAKE) --no-print-directory tools unit fixtures \
 		$(DRIVERS)
-	+$(Q)O=$(O) TIMES=$(TIMES) MAKE="$(MAKE)" t/torture.sh
+	+$(Q)O=$(O) TIMES=$(TIMES) PARTS="$(PARTS)" MAKE="$(MAKE)" t/torture.sh
 
 # ------------------------------------------------------------- installation --
 BINDIR ?= $(PREFIX)/bin

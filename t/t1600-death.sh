@@ -6,7 +6,7 @@
 
 killed() {
 	local i us
-	start thread_churn $((200 * $1 + 500))
+	start thread_churn 0
 	for ((i = 0; i < $1; i++)); do
 		us=$(((RANDOM * 32768 + RANDOM) % 60000 + 1000))
 		"$DRIVE" -k $us -s 0 -i 60 -p "$pid" >/dev/null 2>&1
@@ -15,6 +15,7 @@ killed() {
 	untouched "$pid" || return 1
 	# What one of the killed left is no hindrance for the next.
 	drive -d 20 -s 1 -i 1 -p "$pid" || return 1
+	kill -TERM "$pid"
 	finish
 }
 ok "the program goes on and counts right" killed "${SMCO_TEST_KILLS:-40}"
