@@ -23,8 +23,12 @@ go_first() {
 		group=$GROUPS_AT/smco-bench file=cpu.weight weight=10000
 		echo +cpu >"$GROUPS_AT/cgroup.subtree_control"
 	fi
-	mkdir -p "$group" && echo $weight >"$group/$file" &&
-		echo $$ >"$group/cgroup.procs"
+	mkdir -p "$group" && echo $weight >"$group/$file" || return
+	# Where groups have real time of their own (CONFIG_RT_GROUP_SCHED) a new
+	# one has none. It gets some, so that smco-trace may what it may outside.
+	[ ! -w "$group/cpu.rt_runtime_us" ] ||
+		echo 500000 >"$group/cpu.rt_runtime_us"
+	echo $$ >"$group/cgroup.procs"
 }
 go_first 2>/dev/null || group=
 leave_group() {
