@@ -1,5 +1,6 @@
 #include "supervisor/command.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,4 +33,38 @@ char *command_find(const char *name)
 		p += len + 1;
 	}
 	return NULL;
+}
+
+/* As the kernel has it: a line so long, and so many interpreters of which each
+ * is a script itself. */
+#define SCRIPT_BYTES 256
+#define SCRIPT_DEPTH 5
+
+/* The interpreter that the first line of @path names, to @ret. */
+static bool read_interpreter(const char *path, char ret[SCRIPT_BYTES])
+{
+	char line[SCRIPT_BYTES + 1];
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? 0 : read(fd, line, SCRIPT_BYTES);
+	line[n > 0 ? n : 0] = '\0';
+	if (strncmp(line, "#!", 2) != 0)
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	const char *at = line + 2 + strspn(line + 2, " \t");
+	size_t len = strcspn(at, " \t");
+	snprintf(ret, SCRIPT_BYTES, "%.*s", (int)len, at);
+	return len > 0;
+}
+
+char *command_program(const char *path)
+{
+	char interpreter[SCRIPT_BYTES];
+	char *real = realpath(path, NULL);
+	for (int i = 0; real && i < SCRIPT_DEPTH; i++) {
+		if (!read_interpreter(real, interpreter))
+			break;
+		free(real);
+		real = realpath(interpreter, NULL);
+	}
+	return real;
 }

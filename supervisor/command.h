@@ -1,4 +1,4 @@
-/* command.h - which file a command is: as execvp looks for it. */
+/* command.h - which file a command is: as execvp and the kernel look for it. */
 #ifndef SMCO_COMMAND_H
 #define SMCO_COMMAND_H
 
@@ -9,5 +9,10 @@
  * slash; NULL if there is none that may be executed. Caller frees.
  */
 char *command_find(const char *name);
+/*
+ * The program that runs when the file @path is executed: of a script ("#!")
+ * its interpreter, links followed; NULL if there is no such file. Caller frees.
+ */
+char *command_program(const char *path);
 
 #endif

@@ -72,7 +72,7 @@ int session_each_file(struct session *s, session_file_fn fn, bool *any_ret,
 	if (o->command) {
 		_cleanup_free_ char *found = command_find(o->command[0]);
 		_cleanup_free_ char *path =
-			found ? realpath(found, NULL) : NULL;
+			found ? command_program(found) : NULL;
 		if (!path)
 			return 0;
 		*any_ret = true;

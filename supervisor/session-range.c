@@ -1,7 +1,11 @@
 /* Which processes the range monitor hears of, and when. */
 #include <stdlib.h>
 
+#include "supervisor/control/fixed.h"
 #include "supervisor/session-private.h"
+
+/* Of the 20 ms that no stop takes longer than. */
+#define MOST_STAND_NS (8 * NSEC_PER_MSEC)
 
 /* There may be a hundred thousand at once: what has no room has it later. */
 static bool emit(void *ctx, const struct record *r)
@@ -102,6 +106,17 @@ int session_range_create(struct session *s, struct tracer_options *topt,
 	return rc;
 }
 
+/* How long a process that begins a program may stand until that is read. */
+static uint64_t may_stand_ns(const struct session *s, const struct tevent *ev)
+{
+	if (ev->why == TPROC_LAUNCHED || s->opt->is_unlimited)
+		return UINT64_MAX;
+	int64_t most_ns = allowance_credit_ns(session_budget_ppb(s));
+	return session_is_far_overdrawn(s)
+		       ? 0
+		       : (uint64_t)clamp_i64(most_ns, 1, MOST_STAND_NS);
+}
+
 void session_range_process(struct session *s, struct watched *w,
 			   const struct tevent *ev)
 {
@@ -111,10 +126,9 @@ void session_range_process(struct session *s, struct watched *w,
 	if (ev->why == TPROC_FORKED)
 		w->range = range_proc_fork(
 			s->range, parent ? parent->range : NULL, w->proc);
-	else if (ev->why != TPROC_EXECED || !session_is_far_overdrawn(s))
-		w->range = range_proc_create(s->range, w->proc);
 	else
-		s->nr_unwatched++;
+		w->range = range_proc_create(s->range, w->proc,
+					     may_stand_ns(s, ev));
 	if (ev->why == TPROC_ATTACHED)
 		range_proc_libraries(s->range, w->range, false);
 }
@@ -127,6 +141,7 @@ void session_range_libraries(struct session *s, struct watched *w)
 
 void session_range_drop(struct session *s, struct watched *w, bool gone)
 {
+	s->nr_unwatched += range_proc_is_late(w->range) && !w->late_ns;
 	if (s->range)
 		range_proc_destroy(s->range, w->range, gone);
 	w->range = NULL;

@@ -436,7 +436,7 @@ void range_emit(struct range_monitor *m, uint64_t now_ns)
 
 void range_finish(struct range_monitor *m, uint64_t now_ns)
 {
-	range_reader_busy(m, true);
+	range_reader_busy(m, UINT64_MAX);
 	emit_all(m, now_ns);
 	for (struct range_unit *u = m->units; u; u = u->next)
 		if (!u->is_told)

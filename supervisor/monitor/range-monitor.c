@@ -32,6 +32,8 @@ struct range_monitor *range_monitor_create(const struct range_params *params,
 	m->ledger = l;
 	m->taken.ppk = taken_at_first();
 	m->cache_dir = params->use_cache ? cachedir_open() : -1;
+	/* Before this thread begins to follow the program to its CPU. */
+	sched_getaffinity(0, sizeof(m->cpus), &m->cpus);
 	m->buf = malloc(RANGE_POLL_BYTES);
 	if (m->buf)
 		return m;
@@ -43,7 +45,7 @@ void range_monitor_destroy(struct range_monitor *m)
 {
 	if (!m)
 		return;
-	range_reader_busy(m, true);
+	range_reader_busy(m, UINT64_MAX);
 	for (struct range_part *rp = m->parts, *next; rp; rp = next) {
 		next = rp->next;
 		range_watch_stop(m, rp);
@@ -125,7 +127,7 @@ void range_tick(struct range_monitor *m, uint64_t now_ns)
 	taken_learn(&m->taken, smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
 		    ledger_spent_ns(m->ledger, LEDGER_CPU, NAP_MONITOR));
 	m->next_tick_ns = now_ns + IDLE_NS;
-	range_reader_busy(m, false);
+	range_reader_busy(m, 0);
 	for (struct range_proc *p = m->procs; p; p = p->next) {
 		range_proc_look(m, p, now_ns);
 		for (size_t i = 0; i < p->nr; i++) {

@@ -75,9 +75,15 @@ int range_check(const struct range_monitor *m, struct smco_err *err);
 
 /*
  * A process runs a program: find its file, put its sensors in. All tasks
- * stopped. NULL: no memory, or nothing may be watched.
+ * stopped, and for at most @wait_ns until the file is read; if that takes
+ * longer, or may take no time at all (0), it is watched later, while it runs.
+ * UINT64_MAX: it has not begun, or was expected. NULL: no memory, or nothing
+ * may be watched.
  */
-struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *p);
+struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *p,
+				     uint64_t wait_ns);
+/* It should have been by now. NULL is fine. */
+bool range_proc_is_late(const struct range_proc *p);
 /*
  * The same for the libraries that it has mapped by now, all tasks stopped;
  * @for_good: it had not run before they were, and will never unload them. Those

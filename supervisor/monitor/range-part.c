@@ -196,6 +196,16 @@ static bool is_there(void *part)
 	return range_loaded(part);
 }
 
+/* How many windows go in at once. */
+static size_t first_windows(const struct range_monitor *m,
+			    const struct range_part *rp)
+{
+	if (target_is_unlimited(m->p.target_overhead_ppb))
+		return SIZE_MAX;
+	return rp->owner->is_begun || rp->can_go ? RANGE_NEXT_WINDOWS
+						 : RANGE_FIRST_WINDOWS;
+}
+
 static void install(struct range_monitor *m, struct range_part *rp)
 {
 	struct smco_err err = {0};
@@ -209,8 +219,7 @@ static void install(struct range_monitor *m, struct range_part *rp)
 	if (rp->ranges && rp->can_go)
 		ranges_guard(rp->ranges, is_there, rp);
 	if (rp->ranges)
-		range_start_first(
-			rp, target_is_unlimited(m->p.target_overhead_ppb));
+		range_start_first(rp, first_windows(m, rp));
 	range_watch_start(m, rp, rp->can_go);
 	m->next_tick_ns = 0;
 }

@@ -2,6 +2,8 @@
 #ifndef SMCO_RANGE_PRIVATE_H
 #define SMCO_RANGE_PRIVATE_H
 
+#include <sched.h>
+
 #include "supervisor/linkmap.h"
 #include "supervisor/monitor/range-cache.h"
 #include "supervisor/monitor/range-duty.h"
@@ -179,7 +181,9 @@ struct range_proc {
 	struct range_part **part; /* the monitor's; the program's first */
 	size_t nr, cap;
 	struct linkmap linkmap;
-	bool is_behind; /* libraries came or went, and not all is done */
+	bool is_behind; /* files came or went, and not all is done */
+	bool is_begun;	/* what is put in at its start holds the command up */
+	bool is_late;	/* its program is not watched yet, but will be */
 	uint64_t next_look_ns;
 	bool is_crowded;  /* more parts have words than there are registers */
 	size_t nr_shares; /* that were given out then */
@@ -193,6 +197,7 @@ struct range_monitor {
 	struct range_proc *procs;
 	struct range_part *parts;    /* also of processes that are gone */
 	struct range_reader *reader; /* NULL: nothing is read now */
+	cpu_set_t cpus;		     /* where it may run */
 	int cache_dir;		     /* -1: none */
 	uint32_t next_id;
 	uint64_t next_tick_ns;
@@ -213,8 +218,10 @@ struct range_monitor {
 };
 
 /* So many windows go in before the program begins: some 4 us each, so all of
- * most programs. Others are planned when their turn comes. */
+ * most programs. Others are planned when their turn comes. And so many where
+ * somebody stands for it: what is begun by the program, or by dlopen. */
 #define RANGE_FIRST_WINDOWS 16384
+#define RANGE_NEXT_WINDOWS  2048
 
 #define RANGE_POLL_BYTES (64u << 10) /* read at once */
 #define RANGE_POLL_MOST	 (4u << 20)  /* all variables together */
@@ -237,9 +244,9 @@ void range_unit_destroy(struct range_unit *u);
 bool range_unit_plan(struct range_unit *u, uint32_t f);
 /* Those that were read, into the cache. */
 void range_units_keep(struct range_monitor *m);
-/* range-start.c: functions come in, the first before the program begins and
- * all of them if @all; then some when there is room. */
-void range_start_first(struct range_part *rp, bool all);
+/* range-start.c: functions come in, the first in the stop in which the part
+ * begins, of @most windows; then some when there is room. */
+void range_start_first(struct range_part *rp, size_t most);
 void range_start_some(struct range_part *rp, uint64_t now_ns, int64_t room_ns);
 /* A copy of @parent has what that has. */
 void range_start_fork(struct range_part *rp, const struct range_part *parent);
@@ -364,8 +371,12 @@ void range_proc_look(struct range_monitor *m, struct range_proc *p,
  * False: it could not be begun. */
 bool range_reader_start(struct range_monitor *m, struct range_unit *u,
 			const char *open_path);
-/* Is one at work? If @wait, until it is not; what it has read is ready then. */
-bool range_reader_busy(struct range_monitor *m, bool wait);
+/*
+ * Is one at work? Waited for until @until_ns, in which it computes like
+ * everybody, 0: not at all; otherwise when nobody else wants to. What it has
+ * read is ready when this says no.
+ */
+bool range_reader_busy(struct range_monitor *m, uint64_t until_ns);
 /* range-emit.c: what the sensors saw, to rp->value */
 void range_collect(struct range_part *rp);
 

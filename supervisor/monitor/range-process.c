@@ -1,6 +1,9 @@
 /*
  * A process and what it has mapped: its program, and libraries, which come and
- * go. The linker's list says that one did (linkmap.h), the mappings which.
+ * go. The linker's list says that one did (linkmap.h), the mappings which. A
+ * program that is begun while the command runs, and whose file takes long to be
+ * read, or that comes when much more is spent than may be, has its turn later,
+ * as libraries do.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -17,6 +20,9 @@
 #define LOOK_NS (10 * NSEC_PER_MSEC)
 /* How long those have debug registers for which there are not enough. */
 #define SHARE_NS NSEC_PER_SEC
+/* A program that had to wait for its start and lives for so long is worth it.
+ */
+#define LATE_NS (100 * NSEC_PER_MSEC)
 
 static bool keep(struct range_proc *p, struct range_part *rp)
 {
@@ -61,7 +67,7 @@ static void share(struct range_monitor *m, struct range_proc *p)
 	}
 }
 
-/* --- libraries --- */
+/* --- files --- */
 
 static struct range_part *part_of(const struct range_proc *p,
 				  const struct range_unit *u)
@@ -72,45 +78,57 @@ static struct range_part *part_of(const struct range_proc *p,
 	return NULL;
 }
 
-/* The next mapping of a library's text from *i on. */
-static const struct tmap *next_library(const struct range_monitor *m,
-				       const struct range_proc *p,
-				       const struct tmaps *maps, size_t *i)
+static bool is_program(const struct range_proc *p, const char *path)
+{
+	return !strcmp(path, p->path);
+}
+
+/* The next mapping of the text of a file that is to be watched, from *i on. */
+static const struct tmap *next_file(const struct range_monitor *m,
+				    const struct range_proc *p,
+				    const struct tmaps *maps, size_t *i)
 {
 	while (*i < maps->nr) {
 		const struct tmap *t = &maps->maps[(*i)++];
 		if (t->prot & PROT_EXEC && t->inode && !t->deleted &&
-		    strcmp(t->path, p->path) != 0 &&
-		    range_library_selected(&m->p.select, t->path))
+		    (is_program(p, t->path) ||
+		     range_library_selected(&m->p.select, t->path)))
 			return t;
 	}
 	return NULL;
 }
 
-/* All libraries are known, or being read; false: some have to wait. */
-static bool read_libraries(struct range_monitor *m, const struct range_proc *p,
-			   const struct tmaps *maps, bool at_once)
+/* File @path is read, by @until_ns (UINT64_MAX: here and now), or cannot be;
+ * false: it is being read, or has to wait for others that are. */
+static bool read_file(struct range_monitor *m, const struct range_proc *p,
+		      const char *path, uint64_t until_ns)
 {
 	char full[PATH_MAX + 64];
+	bool is_library = !is_program(p, path);
+	const char *open = path_for_us(p, path, full, sizeof(full));
+	struct range_unit *u = range_unit_find(m, path);
+	if (u && !u->is_being_read)
+		return true;
+	if (range_reader_busy(m, until_ns))
+		return false;
+	if (!u && until_ns == UINT64_MAX)
+		range_unit_get(m, path, open, is_library);
+	if (u || until_ns == UINT64_MAX)
+		return true;
+	/* Where no thread is to be had, it is not watched. */
+	u = range_unit_new(m, path, is_library);
+	return !u || !range_reader_start(m, u, open) ||
+	       !range_reader_busy(m, until_ns);
+}
+
+/* All that is mapped is; false: some have to wait. */
+static bool read_files(struct range_monitor *m, const struct range_proc *p,
+		       const struct tmaps *maps, uint64_t until_ns)
+{
 	const struct tmap *t;
-	for (size_t i = 0; (t = next_library(m, p, maps, &i));) {
-		struct range_unit *u = range_unit_find(m, t->path);
-		if (u && u->is_being_read)
+	for (size_t i = 0; (t = next_file(m, p, maps, &i));)
+		if (!read_file(m, p, t->path, until_ns))
 			return false;
-		if (u)
-			continue;
-		const char *path = path_for_us(p, t->path, full, sizeof(full));
-		if (at_once) {
-			range_unit_get(m, t->path, path, true);
-			continue;
-		}
-		if (range_reader_busy(m, false))
-			return false;
-		/* Where no thread is to be had, it is not watched. */
-		u = range_unit_new(m, t->path, true);
-		if (u && range_reader_start(m, u, path))
-			return false;
-	}
 	return true;
 }
 
@@ -123,7 +141,7 @@ static bool has_other(const struct range_monitor *m, const struct range_proc *p,
 		if (!p->part[i]->is_unloaded &&
 		    !range_part_is_mapped(p->part[i], maps))
 			return true;
-	for (size_t i = 0; (t = next_library(m, p, maps, &i));) {
+	for (size_t i = 0; (t = next_file(m, p, maps, &i));) {
 		const struct range_unit *u = range_unit_find(m, t->path);
 		const struct range_part *rp = u ? part_of(p, u) : NULL;
 		if (u && u->vars && !u->is_being_read &&
@@ -142,16 +160,17 @@ static void follow(struct range_monitor *m, struct range_proc *p,
 		if (!p->part[i]->is_unloaded &&
 		    !range_part_is_mapped(p->part[i], maps))
 			range_part_close(m, p->part[i], RANGE_UNLOADED);
-	for (size_t i = 0; (t = next_library(m, p, maps, &i));) {
+	for (size_t i = 0; (t = next_file(m, p, maps, &i));) {
 		struct range_unit *u = range_unit_find(m, t->path);
 		if (!u || u->is_being_read || !u->vars)
 			continue;
 		struct range_part *rp = part_of(p, u);
+		bool goes = can_go && !is_program(p, t->path);
 		if (rp && !rp->is_unloaded)
 			continue;
 		bool fine =
 			rp ? range_part_reopen(m, rp, maps)
-			   : keep(p, range_part_create(m, p, u, can_go, maps));
+			   : keep(p, range_part_create(m, p, u, goes, maps));
 		if (!fine)
 			u->odd_inode = t->inode;
 	}
@@ -165,7 +184,7 @@ void range_proc_libraries(struct range_monitor *m, struct range_proc *p,
 	struct tmaps maps;
 	if (!p || tmaps_read(tproc_pid(p->proc), &maps, NULL))
 		return;
-	p->is_behind |= !read_libraries(m, p, &maps, all);
+	p->is_behind |= !read_files(m, p, &maps, all ? UINT64_MAX : 0);
 	follow(m, p, &maps, !for_good);
 	tmaps_deinit(&maps);
 	linkmap_changed(&p->linkmap, p->proc);
@@ -188,9 +207,10 @@ void range_proc_look(struct range_monitor *m, struct range_proc *p,
 	if (!p->is_behind || ledger_room_ns(m->ledger) < 0 ||
 	    tmaps_read(tproc_pid(p->proc), &maps, NULL))
 		return;
-	p->is_behind = !read_libraries(m, p, &maps, false);
+	p->is_behind = !read_files(m, p, &maps, 0);
 	bool other = has_other(m, p, &maps);
 	tmaps_deinit(&maps);
+	p->is_late &= p->is_behind || other;
 	if (!other)
 		return;
 	if (tproc_stop_briefly(p->proc, NULL)) {
@@ -199,6 +219,7 @@ void range_proc_look(struct range_monitor *m, struct range_proc *p,
 	}
 	if (!tmaps_read(tproc_pid(p->proc), &maps, NULL)) {
 		follow(m, p, &maps, true);
+		p->is_late &= p->is_behind;
 		tmaps_deinit(&maps);
 	}
 	tproc_cont(p->proc);
@@ -229,21 +250,32 @@ static struct range_proc *new_process(struct range_monitor *m, struct tproc *p)
 	return rp;
 }
 
-struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *tp)
+struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *tp,
+				     uint64_t wait_ns)
 {
-	char full[PATH_MAX + 64];
 	struct tmaps maps;
 	struct range_proc *p = new_process(m, tp);
+	uint64_t now_ns = smco_now_ns();
 	if (!p)
 		return NULL;
-	struct range_unit *u = range_unit_get(
-		m, p->path, path_for_us(p, p->path, full, sizeof(full)), false);
-	if (u && u->vars && !u->is_being_read &&
-	    !tmaps_read(tproc_pid(tp), &maps, NULL)) {
+	p->is_begun = wait_ns != UINT64_MAX;
+	if (!wait_ns ||
+	    !read_file(m, p, p->path, sat_add_u64(now_ns, wait_ns))) {
+		p->is_behind = p->is_late = true;
+		p->next_look_ns = now_ns + (wait_ns ? LOOK_NS : LATE_NS);
+		return p;
+	}
+	struct range_unit *u = range_unit_find(m, p->path);
+	if (u && u->vars && !tmaps_read(tproc_pid(tp), &maps, NULL)) {
 		keep(p, range_part_create(m, p, u, false, &maps));
 		tmaps_deinit(&maps);
 	}
 	return p;
+}
+
+bool range_proc_is_late(const struct range_proc *p)
+{
+	return p && p->is_late;
 }
 
 struct range_proc *range_proc_fork(struct range_monitor *m,
@@ -253,7 +285,10 @@ struct range_proc *range_proc_fork(struct range_monitor *m,
 	if (!p)
 		return NULL;
 	p->linkmap = parent->linkmap;
+	p->is_begun = true;
 	p->is_behind = parent->is_behind;
+	p->is_late = parent->is_late;
+	p->next_look_ns = parent->next_look_ns;
 	for (size_t i = 0; i < parent->nr; i++)
 		keep(p, range_part_fork(m, parent->part[i], p));
 	share(m, p);

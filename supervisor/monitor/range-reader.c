@@ -1,13 +1,16 @@
 /*
- * A library that comes while the program runs is read by a thread of its own,
- * which computes when nobody else wants to: nothing waits for it.
+ * A file that comes while the program runs is read by a thread of its own. A
+ * program that is begun waits for it, but not for long; then it computes when
+ * nobody else wants to.
  */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-private.h"
 
 struct range_reader {
@@ -21,8 +24,8 @@ struct range_reader {
 static void *run(void *arg)
 {
 	struct range_reader *r = arg;
-	const struct sched_param none = {.sched_priority = 0};
-	sched_setscheduler(0, SCHED_IDLE, &none);
+	/* Not on the program's, where who has no priority would never run. */
+	sched_setaffinity(0, sizeof(r->m->cpus), &r->m->cpus);
 	range_unit_read(r->m, r->unit, r->path);
 	__atomic_store_n(&r->is_done, true, __ATOMIC_RELEASE);
 	return NULL;
@@ -54,14 +57,32 @@ bool range_reader_start(struct range_monitor *m, struct range_unit *u,
 	return true;
 }
 
-bool range_reader_busy(struct range_monitor *m, bool wait)
+/* False: it has not ended by then. */
+static bool wait_for(struct range_reader *r, uint64_t until_ns)
+{
+	const struct timespec until = {
+		.tv_sec = (time_t)(min_u64(until_ns, INT64_MAX) / NSEC_PER_SEC),
+		.tv_nsec = (long)(until_ns % NSEC_PER_SEC),
+	};
+	const struct sched_param none = {.sched_priority = 0};
+	if (__atomic_load_n(&r->is_done, __ATOMIC_ACQUIRE))
+		return !pthread_join(r->thread, NULL);
+	if (until_ns)
+		pthread_setschedparam(r->thread, SCHED_OTHER, &none);
+	if (until_ns &&
+	    !pthread_clockjoin_np(r->thread, NULL, CLOCK_MONOTONIC, &until))
+		return true;
+	pthread_setschedparam(r->thread, SCHED_IDLE, &none);
+	return false;
+}
+
+bool range_reader_busy(struct range_monitor *m, uint64_t until_ns)
 {
 	struct range_reader *r = m->reader;
 	if (!r)
 		return false;
-	if (!wait && !__atomic_load_n(&r->is_done, __ATOMIC_ACQUIRE))
+	if (!wait_for(r, until_ns))
 		return true;
-	pthread_join(r->thread, NULL);
 	range_unit_ready(m, r->unit);
 	free(r->path);
 	free(r);

@@ -84,9 +84,9 @@ static void put_some_in(struct range_part *rp, size_t most)
 	free(b.function);
 }
 
-void range_start_first(struct range_part *rp, bool all)
+void range_start_first(struct range_part *rp, size_t most)
 {
-	put_some_in(rp, all ? SIZE_MAX : RANGE_FIRST_WINDOWS);
+	put_some_in(rp, most);
 }
 
 void range_start_fork(struct range_part *rp, const struct range_part *parent)
