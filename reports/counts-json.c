@@ -146,6 +146,8 @@ json_t *counts_json(const struct model_file *f, size_t max_threads,
 	put(o, "every", every_json(f->reader, text));
 	put(o, "missing", note(f->reader, "counters.missing", text));
 	put(o, "failed", note(f->reader, "counters.failed", text));
+	put(o, "stops", note(f->reader, "counters.stops", text));
+	put(o, "lost", number(meta_number(f->reader, "counters.lost")));
 	put(o, "records", number(c->nr_records));
 	put(o, "events", events);
 	put(o, "counts", sums_json(c, c->total));

@@ -149,8 +149,19 @@ static int take_ledger(struct summary *s, uint32_t file, const struct record *r)
 	l->file = file;
 	l->time_ns = r->time_ns;
 	memcpy(&l->ledger, r->payload, sizeof(l->ledger));
+	l->local_target_ppb = s->file[file].local_target_ppb;
 	s->file[file].ledger = l->ledger;
 	s->file[file].has_ledger = true;
+	return SMCO_OK;
+}
+
+static int take_control(struct summary *s, uint32_t file,
+			const struct record *r)
+{
+	struct ev_control ev;
+	memcpy(&ev, r->payload, sizeof(ev));
+	if (r->param == 0 && ev.local_target_ppb >= 0)
+		s->file[file].local_target_ppb = ev.local_target_ppb;
 	return SMCO_OK;
 }
 
@@ -283,6 +294,7 @@ static const struct {
 	[EV_PHASE_TOTAL] = {sizeof(struct ev_phase_total), take_phase_total},
 	[EV_PHASE_SPAN] = {sizeof(struct ev_phase_span), take_phase_span},
 	[EV_PHASE_RANGE] = {sizeof(struct ev_phase_range), take_phase_range},
+	[EV_CONTROL] = {sizeof(struct ev_control), take_control},
 };
 
 static int take_record(struct summary *s, uint32_t file, const struct record *r)
@@ -386,6 +398,7 @@ int summary_load_files(const struct summary_input *input, size_t nr,
 	for (size_t i = 0; i < nr; i++) {
 		s->file[i].reader = trace_reader_ref(input[i].reader);
 		s->file[i].name = input[i].name;
+		s->file[i].local_target_ppb = -1;
 	}
 	s->nr_files = nr;
 	s->texts = model_texts_new();

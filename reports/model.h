@@ -90,6 +90,7 @@ struct model_ledger {
 	uint32_t file;
 	uint64_t time_ns;
 	struct ev_ledger ledger;
+	int64_t local_target_ppb; /* of blocks' watching; -1 = not known */
 };
 
 struct model_process {
@@ -112,7 +113,8 @@ struct model_file {
 	bool has_coverage[COVER_NR];
 	struct ev_ledger ledger; /* the last one */
 	bool has_ledger;
-	struct counts *counts; /* NULL = none in the trace */
+	int64_t local_target_ppb; /* so far; -1 = not known */
+	struct counts *counts;	  /* NULL = none in the trace */
 };
 
 struct summary {

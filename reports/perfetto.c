@@ -137,6 +137,13 @@ static void put_ledger(struct writer *w)
 		      ",\"watched\":%" PRIu64 "}}",
 		      pid, TIME_OF(l->time_ns), l->ledger.nr_known,
 		      l->ledger.nr_armed);
+		if (l->local_target_ppb >= 0)
+			event(w,
+			      "{\"ph\":\"C\",\"name\":\"local target, "
+			      "percent\",\"pid\":%u,\"ts\":" TIME
+			      ",\"args\":{\"a block\":%.6f}}",
+			      pid, TIME_OF(l->time_ns),
+			      (double)l->local_target_ppb / 1e7);
 	}
 }
 

@@ -28,6 +28,7 @@ struct record {
 #define FLUSH_UNIT_NS	    1000000u /* records of what was so far */
 #define LEDGER_UNIT_NS	    1000u
 #define LEDGER_UNIT_PPB	    100000u  /* 0.01 % */
+#define LOCAL_UNIT_PPB	    1000u    /* or a thousandth of it, if it is less */
 #define COUNTS_TIME_UNIT_NS 100000u  /* with intervals of 100 ms and more */
 #define COUNTS_UNIT_NS	    1000u    /* also cycles of the time stamp counter */
 #define RANGE_UNIT_NS	    1000000u /* of processes of 100 ms and more */
@@ -66,6 +67,8 @@ enum event_id {
 			      * their own; param = its number */
 	EV_PHASE_RANGE = 13, /* what values a variable had in a phase so far;
 			      * param = its id */
+	EV_CONTROL = 14,     /* a controller's state has changed; param = the
+			      * ledger's number of the monitor */
 	EV_NR,
 };
 
@@ -121,6 +124,11 @@ struct ev_ledger { /* cumulative since the start */
 	int64_t worst_window_ppb;
 	uint64_t nr_stops;
 	uint64_t longest_stop_ns;
+};
+
+/* Before the ledger's record of that moment; holds until the next one. */
+struct ev_control {
+	int64_t local_target_ppb; /* of the program's time, for each plant */
 };
 
 enum coverage_why {

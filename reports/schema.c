@@ -80,6 +80,12 @@ static const struct schema_field ledger_fields[] = {
 static_assert(sizeof(struct ev_ledger) == 120,
 	      "ev_ledger: fields above, FORMAT.md");
 
+static const struct schema_field control_fields[] = {
+	FU(ev_control, local_target_ppb, DELTA, LOCAL_UNIT_PPB),
+};
+static_assert(sizeof(struct ev_control) == 8,
+	      "ev_control: fields above, FORMAT.md");
+
 static const struct schema_field coverage_fields[] = {
 	F(ev_coverage, nr_objects, PLAIN),
 	F(ev_coverage, bytes, PLAIN),
@@ -224,6 +230,8 @@ static const struct schema_event events[EV_NR] = {
 				ev_phase_span, 1),
 	[EV_PHASE_RANGE] = EVENT("phase-range", "variable", phase_range_fields,
 				 ev_phase_range, FLUSH_UNIT_NS),
+	[EV_CONTROL] = EVENT("control", "monitor", control_fields, ev_control,
+			     FLUSH_UNIT_NS),
 };
 static_assert(ARRAY_SIZE(counts_fields) <= SCHEMA_MAX_FIELDS,
 	      "more fields than the codec remembers");

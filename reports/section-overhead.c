@@ -21,6 +21,7 @@ enum overhead_column {
 	OVER_NAPS,
 	OVER_STOPS,
 	OVER_LONGEST,
+	OVER_LOCAL,
 	OVER_COLUMNS
 };
 
@@ -44,6 +45,8 @@ static const struct column overhead_columns[OVER_COLUMNS] = {
 	[OVER_NAPS] = {"naps", KIND_COUNT, 0, "so far"},
 	[OVER_STOPS] = {"stops", KIND_COUNT, 7, "so far"},
 	[OVER_LONGEST] = {"longest_stop", KIND_TIME, 12, "so far"},
+	[OVER_LOCAL] = {"local_target", KIND_SHARE, 0,
+			"what each watched block may cost"},
 };
 
 /* Of a program that has hardly run there is none. */
@@ -91,6 +94,10 @@ static void overhead_get(const void *ctx, const void *item, size_t column,
 		return value_number(ret, l->nr_stops);
 	case OVER_LONGEST:
 		return value_number(ret, l->longest_stop_ns);
+	case OVER_LOCAL:
+		if (m->local_target_ppb >= 0)
+			value_number(ret, m->local_target_ppb);
+		return;
 	case OVER_COLUMNS:
 		return;
 	}

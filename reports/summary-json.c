@@ -192,16 +192,22 @@ static json_t *ledger_json(const struct model_ledger *l)
 		{"armed", json_of_u64(e->nr_armed)},
 		{"naps", json_of_u64(e->nr_naps)},
 		{"stops", json_of_u64(e->nr_stops)},
-		{"longest_stop_ns", json_of_u64(e->longest_stop_ns)});
+		{"longest_stop_ns", json_of_u64(e->longest_stop_ns)},
+		{"local_target_ppb",
+		 l->local_target_ppb < 0 ? json_null()
+					 : json_integer(l->local_target_ppb)});
 }
 
 static void put_overhead(struct writer *w)
 {
 	const struct summary *s = w->s;
 	uint64_t target = model_meta_u64(s, "target_ppb", UINT64_MAX);
-	struct model_ledger all = {.ledger = s->overhead};
+	struct model_ledger all = {.ledger = s->overhead,
+				   .local_target_ppb = -1};
 	if (s->nr_ledger)
 		all.time_ns = s->ledger[s->nr_ledger - 1].time_ns;
+	if (s->nr_files == 1)
+		all.local_target_ppb = s->file[0].local_target_ppb;
 	emit(w, "target_ppb",
 	     target >= INT64_MAX ? json_null() : json_of_u64(target));
 	emit(w, "overhead", s->has_overhead ? ledger_json(&all) : json_null());

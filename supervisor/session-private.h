@@ -39,6 +39,7 @@ struct session {
 	struct tracer *tracer;
 	struct ledger *ledger;
 	struct control *control;
+	int64_t told_local_ppb; /* the local target in the trace */
 	struct nap *nap;
 	struct counters *counters;   /* NULL = not asked for */
 	struct range_monitor *range; /* NULL = not asked for */

@@ -78,10 +78,37 @@ void session_emit_process(struct session *s, pid_t pid, enum process_why why,
 		put_pid_command(s, pid);
 }
 
+/* The local target that blocks are watched by, where it has one. */
+static void emit_control(struct session *s, uint64_t now_ns)
+{
+	int64_t target_ppb = s->opt->target_ppb;
+	if (!(s->opt->monitors & MONITOR_NAP) || target_ppb <= 0 ||
+	    target_ppb == INT64_MAX || s->opt->controller == CONTROLLER_GLOBAL)
+		return;
+	uint64_t local = (uint64_t)control_local_target_ppb(s->control);
+	struct ev_control ev = {
+		.local_target_ppb = (int64_t)in_units(
+			local, unit_for(local, LOCAL_UNIT_PPB)),
+	};
+	if (ev.local_target_ppb == s->told_local_ppb)
+		return;
+	s->told_local_ppb = ev.local_target_ppb;
+	struct record r = {
+		.event = EV_CONTROL,
+		.time_ns = in_units(now_ns - s->start_ns, FLUSH_UNIT_NS),
+		.cpu = UINT32_MAX,
+		.param = NAP_MONITOR,
+		.payload_len = sizeof(ev),
+		.payload = &ev,
+	};
+	session_emit(s, &r);
+}
+
 static void emit_ledger(struct session *s, uint64_t now_ns)
 {
 	struct ledger_totals t;
 	struct nap_stats st;
+	emit_control(s, now_ns);
 	ledger_get(s->ledger, &t);
 	nap_get_stats(s->nap, &st);
 	struct ev_ledger ev = {

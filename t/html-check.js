@@ -176,6 +176,8 @@
 			showTab("counters");
 			const c = runs[0].counters, have = new Map(rowsOf("counters").map(tr => [tr.children[0].textContent, Number(tr.children[1].dataset.value)]));
 			check("counts", c.events.every((e, i) => have.get(e.name) === c.counts[i].scaled));
+			const said = $("panel").textContent;
+			check("what was not counted, or is in some that is not the program's", [c.missing, c.failed, c.stops].every(x => !x || said.includes(x)), said.slice(-300));
 		}
 		if (runs[0].ledger.length) {
 			showTab("cost");
@@ -191,6 +193,15 @@
 			check("a dear start is no scale for the rest", near(dear.peak(0, NS), 8) && near(dear.usual, 0.1), dear.usual);
 			check("nor part of a mean", near(dear.whole(0, 9 * NS), 0.1) && near(dear.whole(3 * NS, 9 * NS), 0.6 / 5.3), dear.whole(0, 9 * NS));
 			const over = overheadLines(runs[0]);
+			const told = runs[0].ledger.filter(l => l.local_target_ppb !== null), local = Strip.all.find(x => x.name === "Local target");
+			check("the local target has a strip if it is known", Boolean(local) === runs.some(r => r.ledger.some(l => l.local_target_ppb !== null)));
+			if (told.length) {
+				const some = told[Math.floor(told.length / 2)];
+				view.point(some.time_ns);
+				check("which says it", local.now.textContent.includes(shareText(some.local_target_ppb / 1e9)), local.now.textContent);
+				check("of the moment", near(local.lines[0].value(some.time_ns, some.time_ns + 1), some.local_target_ppb / 1e9, 1e-9));
+				view.point(null);
+			}
 			const parts = over.of.reduce((sum, l) => sum + (l.value(0, duration) || 0), 0);
 			check("its parts are no more than it", parts <= over.total.value(0, duration) * 1.001);
 		}

@@ -33,6 +33,22 @@ nap_at_10() {
 }
 ok "-t 10: naps found, none made up, lengths within the stated error" nap_at_10
 
+# Between m_gt, one eleventh at -t 10, and a quarter of the even share of what
+# blocks there are; the controller answers.
+local_target() {
+	smco-report --json --overhead run.trace | perl -MJSON::PP -0777 -ne '
+		my @m = grep { defined } map { $_->{local_target_ppb} } @{decode_json($_)->{rows}};
+		my %values = map { $_ => 1 } @m;
+		print "@m\n";
+		exit !(keys %values > 1 && !grep { $_ < 1e9 / 11 / 1000 / 4 || $_ > 1e9 / 11 } @m)'
+}
+ok "the local target is told over time" local_target
+none_told() {
+	smco-trace -q -t unlimited --nap 100ms -o free.trace -- sleep 0.3 &&
+		smco-report --json free.trace | perl -MJSON::PP -0777 -ne 'exit !!grep { defined $_->{local_target_ppb} } @{decode_json($_)->{ledger}}'
+}
+ok "none where there is no limit" none_told
+
 # On a machine where everything takes ten times as long, 1 % may be too little
 # to see anything: three times lucky, but nothing wrong in any of them.
 nap_at_1() {

@@ -146,7 +146,7 @@ cut_short() {
 ok "a trace that was cut" cut_short
 damaged() {
 	cp s.trace bad.trace
-	printf 'oops' | dd of=bad.trace bs=1 seek=200 conv=notrunc status=none
+	printf 'oops' | dd of=bad.trace bs=1 seek=240 conv=notrunc status=none
 	test_exit 11 smco-report bad.trace >out 2>err || return 1
 	grep -q '^smco-report: bad.trace is damaged: 1 part skipped' err || return 1
 	[ "$(wc -l <err)" = 1 ] && grep -q 'the trace is damaged: 1 part' out

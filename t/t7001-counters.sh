@@ -165,6 +165,7 @@ if smco-trace --list-events raw_syscalls:sys_enter | grep -q '^yes'; then
 		tr -s '\n ' '  ' <err | grep -o 'up to [0-9]* stops of ours are in each of [^ ]*' | tee line
 		[[ $(cat line) =~ ^"up to "([0-9]+)" stops of ours are in each of sched:sched_waking"$ ]] &&
 			[ "${BASH_REMATCH[1]}" -ge 50 ] && [ "${BASH_REMATCH[1]}" -le 60 ] &&
+			[ "$(get own.trace '$c->{stops}')" = "$(cat line)" ] &&
 			smco-trace -t unlimited -e sched:sched_switch -o own.trace true 2>err && ! grep 'stops of ours' err
 	}
 	ok "where they cannot be told from the program's own that is said" own_part

@@ -118,7 +118,8 @@ function counterTable() {
 			...perRun("counted", get("share"), known(shareText), {about: "share of the time in which it was on the hardware; counts are scaled by it"}),
 		],
 		more: [...new Set(runs.flatMap(r => r.counters ? [r.counters.missing && "Not counted: " + r.counters.missing + ".",
-			r.counters.failed] : []))].filter(x => x).join(" ") || null,
+			r.counters.failed && "Not counted: " + r.counters.failed + ".", r.counters.stops && "Also counted: " + r.counters.stops + ".",
+			r.counters.lost && "Groups that lost their counters to somebody else: " + countText(r.counters.lost) + "."] : []))].filter(x => x).join(" ") || null,
 	});
 }
 

@@ -136,8 +136,8 @@ function overheadLines(run) {
 	};
 }
 
-function ledgerLine(run, key) {
-	return new PointLine(run, run.ledger.map(l => l.time_ns), run.ledger.map(l => l[key]), run.duration);
+function ledgerLine(run, key, of = v => v) {
+	return new PointLine(run, run.ledger.map(l => l.time_ns), run.ledger.map(l => l[key] === null ? null : of(l[key])), run.duration);
 }
 
 /* The ledger's entry that holds at @t: all 0 before the first. */

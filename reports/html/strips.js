@@ -298,6 +298,9 @@ function overheadStrips() {
 		height: 64, target: r => r.target, stack: r => all[r.index] ? all[r.index].of : [],
 		note: "in the 10 s before", group: "overhead target",
 	}));
+	if (runs.some(r => r.ledger.some(l => l.local_target_ppb !== null)))
+		out.push(new LineStrip("Local target", runs.map(r => r.ledger.length ? ledgerLine(r, "local_target_ppb", v => v / 1e9) : null), shareText,
+			{height: 40, colour: "hue-1", note: "each watched block may cost", group: "overhead local target"}));
 	const blocks = v => figures(v) + (v === 1 ? " block" : " blocks");
 	for (const [key, name, note] of [["armed", "Watched now", "blocks"], ["known", "Known blocks", "alive, large enough"]])
 		if (runs.some(r => r.ledger.some(l => l[key])))

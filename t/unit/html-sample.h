@@ -25,6 +25,9 @@ static inline void html_sample_tables(struct trace_writer *w)
 		{"__proto__", "polluted"},
 		{"counters.interval_ns", "100000000"},
 		{"counters.missing", "L1: " HOSTILE_MARKUP},
+		{"counters.stops",
+		 "up to 180 stops of ours are in " HOSTILE_NEST},
+		{"counters.lost", "3"},
 		{"counter.0.0", "task-clock"},
 		{"counter.0.0.role", "task-clock"},
 		{"counter.0.0.unit", "ns"},
@@ -102,7 +105,10 @@ static inline void html_sample_counts(struct trace_writer *w, unsigned ms,
 
 static inline void html_sample_ledger(struct trace_writer *w)
 {
-	for (uint64_t i = 1; i <= 60; i++)
+	for (uint64_t i = 1; i <= 60; i++) {
+		if (i % 3 == 0)
+			SAMPLE_PUT(w, EV_CONTROL, i * 500, 0,
+				   (struct ev_control){1000000 / (int64_t)i});
 		SAMPLE_PUT(w, EV_LEDGER, i * 500, 7,
 			   (struct ev_ledger){.run_ns = SAMPLE_MS(400 * i),
 					      .spent_ns = SAMPLE_MS(20 * i),
@@ -113,6 +119,7 @@ static inline void html_sample_ledger(struct trace_writer *w)
 					      .nr_armed = i / 2,
 					      .worst_window_ppb = 60000000,
 					      .nr_stops = 3 * i});
+	}
 }
 
 /* Three phases: one by one in one thread; often in two; never. */

@@ -1,6 +1,6 @@
 /*
  * The table of what watching cost: no overhead is told of a program that has
- * not run for longer than that took.
+ * not run for longer than that took, no local target where none is known.
  */
 #include "t/unit/tap.h"
 
@@ -26,12 +26,16 @@ int main(void)
 			   .spent_ns = 700000,
 			   .recent_ppb = INT64_C(10000000000000),
 			   .worst_window_ppb = INT64_C(10000000000000)},
+		.local_target_ppb = -1,
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(shares); i++)
 		check(!cell(&m, shares[i]).known);
 	check_int((int)cell(&m, "spent").number, 700000);
+	check(!cell(&m, "local_target").known);
 
 	m.ledger.run_ns = 7700000;
+	m.local_target_ppb = 12345;
+	check_int((int)cell(&m, "local_target").number, 12345);
 	m.ledger.recent_ppb = m.ledger.worst_window_ppb = 100000000;
 	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
 		struct value v = cell(&m, shares[i]);
