@@ -33,6 +33,7 @@ struct counter_thread {
 	/* Of a software event: its lock changes with each beginning on a CPU.
 	 */
 	const struct perf_event_mmap_page *page; /* NULL = none */
+	size_t page_group, page_place;		 /* whose */
 	uint32_t seen_lock;
 	bool has_moved; /* by the last reading it had run since that before */
 	/* Where the kernel writes intervals down, of all groups. */

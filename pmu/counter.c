@@ -70,8 +70,8 @@ static void read_history(pid_t tid, struct history *h)
 
 bool counter_has_history(const struct pmu_event *ev)
 {
-	/* It has run no instruction of its own. */
-	if (ev->attr.exclude_kernel)
+	/* It has run no instruction of its own, and made no call. */
+	if (ev->attr.exclude_kernel || ev->is_call_entry)
 		return true;
 	if (ev->attr.type != PERF_TYPE_SOFTWARE)
 		return false;
@@ -132,8 +132,11 @@ int counter_open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 		attr.inherit = g->inherits;
 		attr.inherit_thread = g->inherits && plan->threads_only;
 		attr.pinned = leads && attr.pinned;
-		attr.disabled = leads && since == COUNTER_EXEC;
-		attr.enable_on_exec = attr.disabled;
+		/* All of a group begin at once; and one that joins a group that
+		 * counts interrupts the CPU that the thread was on, each of
+		 * them. */
+		attr.disabled = leads;
+		attr.enable_on_exec = leads && since == COUNTER_EXEC;
 		int fd = pmu_open(&attr, tid, cpu, leads ? -1 : o->fd[0]);
 		if (fd >= 0)
 			o->fd[o->nr++] = fd;
@@ -143,6 +146,8 @@ int counter_open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 			return pmu_explain(ev, e, err);
 		}
 	}
+	if (since != COUNTER_EXEC)
+		ioctl(o->fd[0], PERF_EVENT_IOC_ENABLE, 0);
 	return 0;
 }
 
@@ -166,7 +171,7 @@ static size_t nr_pages;
  * groups may have to wait for their turn.
  */
 static int telling_fd(const struct counter_plan *plan,
-		      const struct open_group *o)
+		      const struct open_group *o, size_t *place_ret)
 {
 	const struct counter_group *g = &plan->group[o->group];
 	if (!plan->event[g->first].is_software)
@@ -174,8 +179,10 @@ static int telling_fd(const struct counter_plan *plan,
 	for (size_t i = 0; i < o->nr; i++) {
 		size_t place = counter_place(o, i, o->nr);
 		if (plan->event[g->first + place].attr.type ==
-		    PERF_TYPE_SOFTWARE)
+		    PERF_TYPE_SOFTWARE) {
+			*place_ret = place;
 			return o->fd[i];
+		}
 	}
 	return -1;
 }
@@ -185,13 +192,14 @@ static void map_page(struct counter_thread *t)
 	if (!t->tid || (nr_pages >= UNPRIVILEGED_PAGES && geteuid()))
 		return;
 	for (size_t i = 0; i < t->nr; i++) {
-		int fd = telling_fd(t->plan, &t->open[i]);
+		int fd = telling_fd(t->plan, &t->open[i], &t->page_place);
 		if (fd < 0)
 			continue;
 		void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE),
 				  PROT_READ, MAP_SHARED, fd, 0);
 		if (page != MAP_FAILED) {
 			t->page = page;
+			t->page_group = t->open[i].group;
 			t->has_moved = true;
 			nr_pages++;
 		}
@@ -319,6 +327,21 @@ static bool take_one(struct open_group *o, struct counter_sum *add, bool *busy)
 	}
 	return rc > 0 &&
 	       counter_note(o, now.enabled_ns, now.running_ns, now.value, add);
+}
+
+bool counter_thread_told(const struct counter_thread *t, size_t group,
+			 size_t index, uint64_t *ret)
+{
+	uint32_t lock;
+	if (!t->page || group != t->page_group || index != t->page_place)
+		return false;
+	do { /* the kernel's rule for such a page */
+		lock = __atomic_load_n(&t->page->lock, __ATOMIC_ACQUIRE);
+		*ret = (uint64_t)__atomic_load_n(&t->page->offset,
+						 __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (lock != __atomic_load_n(&t->page->lock, __ATOMIC_RELAXED));
+	return true;
 }
 
 uint64_t counter_thread_peek(const struct counter_thread *t, size_t group,
@@ -464,7 +487,6 @@ uint64_t counter_call_cost_ns(const struct counter_plan *plan)
 	for (int i = 0; i < CALIBRATE_ROUNDS; i++) {
 		counter_thread_pause(self);
 		time_calls(&none_ns);
-		/* What joined a group while its thread ran counts only now. */
 		counter_thread_go_on(self);
 		time_calls(&with_ns);
 	}

@@ -125,6 +125,13 @@ bool counter_thread_has_run(struct counter_thread *t);
 bool counter_thread_take(struct counter_thread *t, size_t group,
 			 struct counter_sum *ret, bool *busy);
 /*
+ * What software event @index of @group has counted since it was opened, as it
+ * was when the thread came to its CPU last: the kernel tells that of one of the
+ * events by itself, so it costs no system call. False: not of this event.
+ */
+bool counter_thread_told(const struct counter_thread *t, size_t group,
+			 size_t index, uint64_t *ret);
+/*
  * A thread that @t has created is about to be opened: what it did so far is
  * @t's, what it does from now on is not. Everything of @t must have been taken
  * just now; exact if both stand and are on no CPU. Without inheriting groups it

@@ -196,6 +196,9 @@ static int parse_tracepoint(const char *name, struct pmu_event *ev,
 		return rc;
 	ev->attr.type = PERF_TYPE_TRACEPOINT;
 	ev->attr.config = id;
+	ev->is_call_entry =
+		(!strcmp(sys, "raw_syscalls") && !strcmp(event, "sys_enter")) ||
+		(!strcmp(sys, "syscalls") && !strncmp(event, "sys_enter_", 10));
 	return apply_tail(colon + 1 + len, ev, err);
 }
 

@@ -52,6 +52,8 @@ struct pmu_event {
 	 * "ns" for clocks, 2.3e-10 and "Joules" for energy. */
 	double scale;
 	char unit[16];
+	/* Happens when a system call begins, and nowhere else. */
+	bool is_call_entry;
 	/* Belongs to the machine, not to a thread: opened on these CPUs. */
 	bool is_machine_wide;
 	uint16_t cpu[PMU_MAX_CPUS];

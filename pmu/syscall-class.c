@@ -299,6 +299,7 @@ int syscall_class_parse(const char *name, struct pmu_event *ret,
 			return rc;
 		ret->attr.type = PERF_TYPE_TRACEPOINT;
 		ret->attr.config = id;
+		ret->is_call_entry = true;
 		ret->filter = filter_of(i);
 		snprintf(ret->full, sizeof(ret->full),
 			 "raw_syscalls:sys_enter of class %s", name);

@@ -109,11 +109,26 @@ void counters_settle(struct counters *c, struct thread *t, size_t group,
 	add_sum(&t->pending[group].sum, sum, c->plan.group[group].nr);
 }
 
+/* Context switches that only the ledger wants need not be read. */
+static bool take_told(struct counters *c, struct thread *t, size_t group)
+{
+	uint64_t nr;
+	if (!c->has_switches || group != c->switch_group ||
+	    c->plan.group[group].nr != 1 || counters_nr_shown(c, group) ||
+	    !counter_thread_told(t->counters, group, c->switch_index, &nr))
+		return false;
+	t->nr_switches = nr;
+	counters_charge_switches(c, t, 0);
+	return true;
+}
+
 static void take_all(struct counters *c, struct thread *t)
 {
 	for (size_t g = 0; g < c->plan.nr_groups; g++) {
 		struct counter_sum sum;
 		bool busy = false;
+		if (take_told(c, t, g))
+			continue;
 		if (counter_thread_take(t->counters, g, &sum, &busy)) {
 			if (c->every.nr && c->plan.group[g].has_every)
 				c->nr_joined +=

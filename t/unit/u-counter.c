@@ -387,19 +387,26 @@ static void test_has_run_traced(void)
 		tap_skip("no tracepoints here");
 		return;
 	}
-	if (!plan_of("raw_syscalls:sys_enter,page-faults", &p))
+	/* The kernel tells its past. */
+	if (!plan_of("raw_syscalls:sys_exit,page-faults", &p))
 		return;
+	check_int(p.nr_groups, 2);
+	counter_plan_deinit(&p);
+	/* And of its calls there is none. */
+	if (!plan_of("raw_syscalls:sys_enter,syscalls-io,page-faults", &p))
+		return;
+	check_int(p.nr_groups, 1);
+	check(!counter_plan_inherit(&p, true));
 	struct child c = make_child();
 	check_int(counter_thread_open(&p, c.pid, COUNTER_NOW, &t, NULL), 0);
 	tell(&c, 100);
 	check(settle(t, c.pid));
-	counter_thread_take(t, 1, &sum, NULL);
+	counter_thread_take(t, 0, &sum, NULL);
 	tell(&c, 200);
 	check(counter_thread_has_run(t));
-	check_str(p.event[1].name, "page-faults");
-	check_int(p.group[1].first, 1); /* the kernel tells its past */
-	check(counter_thread_take(t, 1, &sum, NULL));
-	check_range((double)sum.value[0], 200, 260);
+	check_str(p.event[2].name, "page-faults");
+	check(counter_thread_take(t, 0, &sum, NULL));
+	check_range((double)sum.value[2], 200, 260);
 	counter_thread_close(t);
 	counter_plan_deinit(&p);
 	/* Nobody tells: it is read each time. */
@@ -411,6 +418,37 @@ static void test_has_run_traced(void)
 		check(counter_thread_has_run(t));
 		counter_thread_take(t, 0, &sum, NULL);
 	}
+	tell(&c, 'q');
+	end_child(&c);
+	counter_thread_close(t);
+	counter_plan_deinit(&p);
+}
+
+/* What the kernel says by itself is what there was when the thread came to its
+ * CPU last: what is read, but for the switches since. */
+static void test_told(void)
+{
+	struct counter_plan p;
+	struct counter_thread *t = NULL;
+	uint64_t told = 0, read = 0;
+	struct counter_sum sum;
+	if (!plan_of("context-switches,page-faults", &p))
+		return;
+	struct child c = make_child();
+	check_int(counter_thread_open(&p, c.pid, COUNTER_NOW, &t, NULL), 0);
+	for (int i = 0; i < 20; i++) {
+		tell(&c, 10);
+		for (int k = 0; k < 5000 && (!k || told != read - 1); k++) {
+			usleep(1000);
+			counter_thread_take(t, 0, &sum, NULL);
+			check(counter_thread_told(t, 0, 0, &told));
+			read += sum.value[0];
+		}
+		check_int(told, read - 1);
+	}
+	check(told >= 19);
+	check(!counter_thread_told(t, 0, 1, &told));
+	check(!counter_thread_told(t, 1, 0, &told));
 	tell(&c, 'q');
 	end_child(&c);
 	counter_thread_close(t);
@@ -634,6 +672,7 @@ int main(void)
 		test_pause(&p);
 		test_has_run(&p);
 		test_has_run_traced();
+		test_told();
 		test_birth(&p);
 		test_renew(true);
 		test_renew(false);
