@@ -14,17 +14,47 @@ double diff_relative(const struct diff_measure *m)
 			: copysign(INFINITY, m->test.change);
 }
 
-/* How far the mean of a side may be off by itself; with one run a side also
- * what the next one would not need to have. */
-static double mean_error(const struct diff *d, const struct diff_side *s,
+static bool is_of_naps(enum diff_metric m)
+{
+	return m == DIFF_BYTE_SECONDS || m == DIFF_UNUSED || m == DIFF_LONGEST;
+}
+
+/* Of single runs: would all naps of @item, which is of side @side, be less than
+ * half as long again as what is told of, had all taken as little time as on the
+ * other side? */
+static bool is_brief_there(const struct diff *d, int side,
+			   const struct diff_item *item)
+{
+	const struct diff_run *own = &d->side[side].run[0];
+	double other = (double)d->side[!side].run[0].duration_ns;
+	double share = other / (double)own->duration_ns;
+	return share < 1 &&
+	       item->value[DIFF_LONGEST] * share < 1.5 * (double)own->nap_ns;
+}
+
+/* Of single runs: what @item has of @metric and the next run need not. */
+static double chance_of(const struct diff *d, int side,
+			const struct diff_item *item, enum diff_metric metric)
+{
+	return is_of_naps(metric) && is_brief_there(d, side, item)
+		       ? item->value[metric]
+		       : item->chance[metric];
+}
+
+/* How far the mean of side @side may be off by itself; with one run a side also
+ * by chance. */
+static double mean_error(const struct diff *d, int side,
 			 const struct diff_entry *e, enum diff_metric metric)
 {
+	const struct diff_side *s = &d->side[side];
 	double sum = 0;
 	for (size_t i = 0; e && i < s->nr_runs; i++) {
 		const struct diff_item *item = e->in_run[i];
 		if (item)
 			sum += item->error[metric] +
-			       (d->is_judged ? 0 : item->chance[metric]);
+			       (d->is_judged
+					? 0
+					: chance_of(d, side, item, metric));
 	}
 	return sum / (double)s->nr_runs;
 }
@@ -80,9 +110,17 @@ static double length_differs(const struct diff *d, const struct diff_change *c,
 			     enum diff_metric metric)
 {
 	const struct diff_side *s = d->side;
+	const struct diff_measure *m = &c->measure[metric];
 	const struct diff_item *item =
 		c->item[DIFF_BASE] ? c->item[DIFF_BASE] : c->item[DIFF_NEW];
-	if (d->is_judged || !s[DIFF_BASE].nr_runs || !s[DIFF_NEW].nr_runs ||
+	if (d->is_judged || !s[DIFF_BASE].nr_runs || !s[DIFF_NEW].nr_runs)
+		return 0;
+	for (int i = 0; i < DIFF_SIDES; i++)
+		if (is_of_naps(metric) && c->item[i] &&
+		    m->side[i].mean > m->side[!i].mean &&
+		    is_brief_there(d, i, c->item[i]))
+			return INFINITY;
+	if (m->side[DIFF_NEW].mean <= 0 ||
 	    (metric != DIFF_BYTE_SECONDS && metric != DIFF_LONGEST &&
 	     !(metric == DIFF_COUNT && item && item->is_time)))
 		return 0;
@@ -111,7 +149,7 @@ static void measure(const struct diff *d, struct diff_change *c,
 		nr[i] = diff_values(s, c->entry[i], metric, v[i]);
 		if (nr[i])
 			m->side[i] = sample_of(v[i], nr[i]);
-		error[i] = mean_error(d, s, c->entry[i], metric);
+		error[i] = mean_error(d, i, c->entry[i], metric);
 	}
 	m->is_known = nr[DIFF_BASE] && nr[DIFF_NEW];
 	if (!m->is_known)
@@ -127,8 +165,7 @@ static void measure(const struct diff *d, struct diff_change *c,
 			    : error[DIFF_NEW] + error[DIFF_BASE];
 	double change = fabs(m->test.change);
 	double least = d->least_change;
-	if (m->side[DIFF_NEW].mean > 0)
-		m->by_length = length_differs(d, c, metric);
+	m->by_length = length_differs(d, c, metric);
 	least += m->by_length;
 	m->has_changed = change >= diff_metric[metric].least && change > off &&
 			 fabs(diff_relative(m)) >= least;
@@ -326,11 +363,6 @@ const char *diff_mistake(const struct diff *d, const struct diff_change *c,
 		if (e->in_run[i] && e->in_run[i]->about)
 			return e->in_run[i]->about;
 	return NULL;
-}
-
-static bool is_of_naps(enum diff_metric m)
-{
-	return m == DIFF_BYTE_SECONDS || m == DIFF_UNUSED || m == DIFF_LONGEST;
 }
 
 /* May stacks that were not read to their end have the rest of it? */

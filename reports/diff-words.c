@@ -122,7 +122,8 @@ const char *diff_words_why_not(const struct diff *d, enum diff_metric metric,
 	if (fabs(m->test.change) < diff_metric[metric].least ||
 	    fabs(diff_relative(m)) < d->least_change)
 		return "small";
-	if (fabs(diff_relative(m)) < d->least_change + m->by_length)
+	if (isinf(m->by_length) ||
+	    fabs(diff_relative(m)) < d->least_change + m->by_length)
 		return "as the runs' lengths";
 	if (!isnan(m->test.p))
 		return "not sure among so many";

@@ -146,6 +146,31 @@ static void longer(void)
 	}
 }
 
+/* Nor is it gone where the run was so much shorter that its naps need not have
+ * been long enough to be told of: these are of 1 s and more. */
+static void shorter(void)
+{
+	struct sample_session *base =
+		SESSION(SITE("idle@a.c:1", 1 << 20, 2, 5000),
+			SITE("long@a.c:2", 1 << 20, 2, 20000),
+			SITE("more@a.c:3", 1 << 20, 2, 5000));
+	struct sample_session *new =
+		SESSION(SITE("idle@a.c:1", 1 << 20, 0, 0, .allocs = 2),
+			SITE("long@a.c:2", 1 << 20, 0, 0, .allocs = 2),
+			SITE("more@a.c:3", 1 << 20, 2, 9000));
+	for (int i = 0; i < 2; i++) {
+		base->duration_ms = 60000;
+		new->duration_ms = i ? 24000 : 12000;
+		add(i ? DIFF_BASE : DIFF_NEW, base);
+		add(i ? DIFF_NEW : DIFF_BASE, new);
+		compare(0.1);
+		check_str(VERDICT("idle"), i ? "gone" : "same"); /* 2 s, 1 s */
+		check_str(VERDICT("long"), i ? "gone" : "new");
+		check_str(VERDICT("more"), i ? "grown" : "same"); /* 4/5 less */
+		diff_deinit(&d);
+	}
+}
+
 /* Five runs a side; the site's naps last as long as given. */
 static void add_five(int side, const char *name, unsigned size,
 		     const unsigned ms[5])
@@ -466,6 +491,7 @@ int main(void)
 	single();
 	by_chance();
 	longer();
+	shorter();
 	repeated();
 	by_order();
 	by_order_of_counts();
