@@ -18,12 +18,15 @@ static void phase(const struct view *v, const struct model_phase *p,
 	line_words(&l, INK_NONE, t->count == 1 ? "time" : "times");
 	if (t->nr_seen) {
 		bool some = t->nr_seen < t->count;
+		uint64_t total_ns = phase_total_ns(p);
+		/* Those that were timed need not be like the others. */
+		double each_ns = some ? (double)total_ns / (double)t->count
+				      : phase_mean_ns(p);
 		line_item(&l, INK_NONE, ", ", some ? "about" : "together");
-		line_words(&l, INK_NONE,
-			   units_duration(phase_total_ns(p), all));
+		line_words(&l, INK_NONE, units_duration(total_ns, all));
 		line_item(&l, INK_NONE, ", ", "each");
 		line_words(&l, INK_NONE,
-			   units_duration(units_whole(phase_mean_ns(p)), mean));
+			   units_duration(units_whole(each_ns), mean));
 		line_item(&l, INK_NONE, ", ", "the longest");
 		line_words(&l, INK_NONE,
 			   units_duration(t->longest_ns, longest));

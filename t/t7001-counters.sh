@@ -166,6 +166,10 @@ if smco-trace --list-events raw_syscalls:sys_enter | grep -q '^yes'; then
 		[[ $(cat line) =~ ^"up to "([0-9]+)" stops of ours are in each of sched:sched_waking"$ ]] &&
 			[ "${BASH_REMATCH[1]}" -ge 50 ] && [ "${BASH_REMATCH[1]}" -le 60 ] &&
 			[ "$(get own.trace '$c->{stops}')" = "$(cat line)" ] &&
+			smco-trace -t unlimited -e sched:sched_waking,irq_vectors:call_function_single_entry --interval 10ms -o own.trace -- \
+				perl -e 'my $i; my $end = time + 2; $i++ while time < $end' 2>err &&
+			get own.trace '$c->{stops}' | tee line &&
+			grep -q '^up to [1-9][0-9]* stops of ours are in each of sched:sched_waking; up to [1-9][0-9]* readings of ours are in each of irq_vectors:call_function_single_entry$' line &&
 			smco-trace -t unlimited -e sched:sched_switch -o own.trace true 2>err && ! grep 'stops of ours' err
 	}
 	ok "where they cannot be told from the program's own that is said" own_part

@@ -97,34 +97,62 @@ bool counters_has_stops(const struct pmu_event *ev)
 	       !strcmp(ev->name, "sched:sched_switch");
 }
 
-/* A stop is answered by us, who are woken up by it; registers and the rseq area
- * go along at each switch. */
-static bool has_part_of_stops(const struct pmu_event *ev)
+/* A stop is answered by us, who are woken up by it, perhaps on another CPU;
+ * registers and the rseq area go along at each switch. */
+static const char *const of_stops[] = {
+	"sched:sched_waking",
+	"sched:sched_wakeup",
+	"sched:sched_migrate_task",
+	"sched:sched_stat_runtime",
+	"ipi:ipi_send_cpu",
+	"csd:csd_queue_cpu",
+	"rseq:rseq_update",
+	"x86_fpu:x86_fpu_regs_activated",
+	"x86_fpu:x86_fpu_regs_deactivated",
+	"rcu:rcu_utilization",
+	NULL,
+};
+
+/* The kernel interrupts a thread that runs to read its counters. */
+static const char *const of_readings[] = {
+	"irq_vectors:call_function_single_entry",
+	"irq_vectors:call_function_single_exit",
+	"csd:csd_function_entry",
+	"csd:csd_function_exit",
+	NULL,
+};
+
+/* ", up to 5 @what of ours are in each of A, B" behind @len bytes of @buf, if
+ * events that are counted are in @names. */
+static size_t say_ours(const struct counters *c, const char *const *names,
+		       uint64_t nr, const char *what, char *buf, size_t size,
+		       size_t len)
 {
-	static const char *const names[] = {
-		"sched:sched_waking",
-		"sched:sched_wakeup",
-		"sched:sched_stat_runtime",
-		"rseq:rseq_update",
-		"x86_fpu:x86_fpu_regs_activated",
-		"x86_fpu:x86_fpu_regs_deactivated",
-		"rcu:rcu_utilization",
-	};
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(ev->name, names[i]))
-			return true;
-	return false;
+	bool any = false;
+	for (size_t i = 0; nr && i < c->plan.nr_events; i++) {
+		const char *const *name = names;
+		while (*name && strcmp(*name, c->plan.event[i].name) != 0)
+			name++;
+		if (!*name || len >= size)
+			continue;
+		if (!any)
+			len += (size_t)snprintf(
+				buf + len, size - len,
+				"%sup to %ju %s of ours are in each of ",
+				len ? "; " : "", (uintmax_t)nr, what);
+		if (len < size)
+			len += (size_t)snprintf(buf + len, size - len, "%s%s",
+						any ? ", " : "", *name);
+		any = true;
+	}
+	return len;
 }
 
-bool counters_with_stops(const struct counters *c, char *buf, size_t size)
+bool counters_say_ours(const struct counters *c, char *buf, size_t size)
 {
-	size_t len = 0;
-	buf[0] = '\0';
-	for (size_t i = 0; i < c->plan.nr_events && len < size; i++)
-		if (has_part_of_stops(&c->plan.event[i]))
-			len += (size_t)snprintf(buf + len, size - len, "%s%s",
-						len ? ", " : "",
-						c->plan.event[i].name);
+	size_t len = say_ours(c, of_stops, c->nr_stops, "stops", buf, size, 0);
+	len = say_ours(c, of_readings, c->nr_readings, "readings", buf, size,
+		       len);
 	return len > 0;
 }
 

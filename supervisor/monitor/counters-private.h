@@ -58,6 +58,7 @@ struct counters {
 	uint64_t nr_failed;   /* threads that could not be counted */
 	uint64_t nr_busy;     /* groups that lost their counters */
 	uint64_t nr_stops;    /* of threads that are counted no more */
+	uint64_t nr_readings; /* of threads, group by group */
 	struct smco_err why_failed;
 };
 
@@ -69,9 +70,9 @@ int counters_plan(struct counters *c, struct smco_err *err);
 /* Does it count each stop of a thread, which is a context switch? */
 bool counters_has_stops(const struct pmu_event *ev);
 size_t counters_nr_shown(const struct counters *c, size_t group);
-/* Events in which stops of ours cannot be told from what the program does, with
- * commas; false: none. */
-bool counters_with_stops(const struct counters *c, char *buf, size_t size);
+/* What of ours cannot be told from what the program does, in which events, in
+ * one sentence; false: none. */
+bool counters_say_ours(const struct counters *c, char *buf, size_t size);
 
 /* ---- counters.c ---- */
 

@@ -129,6 +129,7 @@ static void take_all(struct counters *c, struct thread *t)
 		bool busy = false;
 		if (take_told(c, t, g))
 			continue;
+		c->nr_readings += counter_thread_has(t->counters, g) && t->tid;
 		if (counter_thread_take(t->counters, g, &sum, &busy)) {
 			if (c->every.nr && c->plan.group[g].has_every)
 				c->nr_joined +=
@@ -378,7 +379,9 @@ void counters_exec(struct counters *c, pid_t pid, pid_t tid, const void *task,
 
 uint64_t counters_due_ns(const struct counters *c)
 {
-	return c->check_ns < c->due_ns ? c->check_ns : c->due_ns;
+	/* Where there is no limit nothing need be known before. */
+	bool checks = c->p.target_overhead_ppb != INT64_MAX || c->every.nr;
+	return checks && c->check_ns < c->due_ns ? c->check_ns : c->due_ns;
 }
 
 /* Intervals that events have ended, and what the ledger must know before. */
@@ -485,7 +488,7 @@ static void drop_all(struct counters *c)
 
 void counters_finish(struct counters *c, uint64_t now_ns)
 {
-	char text[400], names[300];
+	char text[800];
 	read_all(c, true, now_ns);
 	for (size_t i = 0; i < COUNTERS_HASH; i++)
 		for (struct thread *t = c->hash[i]; t; t = t->next) {
@@ -504,12 +507,8 @@ void counters_finish(struct counters *c, uint64_t now_ns)
 		snprintf(text, sizeof(text), "%ju", (uintmax_t)c->nr_busy);
 		c->p.put_meta(c->p.ctx, "counters.lost", text);
 	}
-	if (c->nr_stops && counters_with_stops(c, names, sizeof(names))) {
-		snprintf(text, sizeof(text),
-			 "up to %ju stops of ours are in each of %s",
-			 (uintmax_t)c->nr_stops, names);
+	if (counters_say_ours(c, text, sizeof(text)))
 		c->p.put_meta(c->p.ctx, "counters.stops", text);
-	}
 	if (c->nr_joined) {
 		snprintf(text, sizeof(text), "%ju", (uintmax_t)c->nr_joined);
 		c->p.put_meta(c->p.ctx, "counters.every_joined", text);

@@ -119,8 +119,10 @@ static void emit_span(struct phases *ph, uint64_t now_ns, bool is_last)
 	for (uint32_t i = 0; i < ph->p.nr; i++) {
 		struct ev_phase_span ev = {.length_ns = length_ns,
 					   .count = span[i].untimed};
+		uint32_t tid = ph->has_more ? 0 : ph->sole_tid;
+		ev.pid = ph->has_more ? 0 : ph->sole_pid;
 		if (ev.count && !span[i].timed)
-			emit(ph, i, 0, &ev, now_ns);
+			emit(ph, i, tid, &ev, now_ns);
 		ph->phase[i].nr_alone = 0;
 		ph->phase[i].is_missed = false;
 	}

@@ -98,6 +98,10 @@ struct phases {
 	struct thread_phase *open[PHASES_HASH_SIZE];
 	size_t nr_open;
 	struct thread_phase *span;
+	/* The program's only thread and its process, so far; or there are more,
+	 * or none yet (0). */
+	uint32_t sole_tid, sole_pid;
+	bool has_more;
 	uint64_t span_start_ns;
 	struct shared *shared;
 	uint64_t due_ns;

@@ -332,6 +332,23 @@ static void plant_module(struct phases *ph, struct phase_proc *pp,
 	marks_destroy(m);
 }
 
+void phases_new_thread(struct phases *ph)
+{
+	ph->has_more = true;
+}
+
+static void note_process(struct phases *ph, struct tproc *p)
+{
+	struct task *t = tproc_first_task(p);
+	uint32_t pid = (uint32_t)tproc_pid(p);
+	if (!t || task_next(t) || (ph->sole_pid && ph->sole_pid != pid)) {
+		ph->has_more = true;
+		return;
+	}
+	ph->sole_pid = pid;
+	ph->sole_tid = (uint32_t)task_tid(t);
+}
+
 void phases_plant(struct phases *ph, struct phase_proc **ret, struct tproc *p,
 		  struct sym_space *space)
 {
@@ -342,6 +359,7 @@ void phases_plant(struct phases *ph, struct phase_proc **ret, struct tproc *p,
 	if (!pp || tmaps_read(tproc_pid(p), &maps, NULL))
 		return;
 	pp->p = p;
+	note_process(ph, p);
 	for (size_t i = 0; i < maps.nr; i++) {
 		const struct tmap *map = &maps.maps[i];
 		if (!(map->prot & PROT_EXEC) || !map->inode)
@@ -358,7 +376,7 @@ struct phase_proc *phases_fork(struct phases *ph, struct phase_proc *parent,
 			       struct tproc *child)
 {
 	struct phase_proc *pp = parent ? calloc(1, sizeof(*pp)) : NULL;
-	(void)ph;
+	ph->has_more = true;
 	if (!pp)
 		return NULL;
 	pp->p = child;

@@ -166,5 +166,19 @@ int main(void)
 	check_int(nr_spans, 1);
 	check_int(span[0].count, 2);
 	phase_times_free(&ph);
+
+	/* In a program of one thread it is known who passed. */
+	ph.sole_tid = 9;
+	ph.sole_pid = 7;
+	for (unsigned i = 0; i < 2; i++) {
+		phase[1].count += 4;
+		phase[1].is_missed = true;
+		tick((2000 + 200 * i) * MS);
+		check_int(nr_spans, 1);
+		check_int(span[0].count, 4);
+		check_int(span_tid[0], i ? 0 : 9);
+		check_int(span[0].pid, i ? 0 : 7);
+		phases_new_thread(&ph);
+	}
 	return tap_done();
 }

@@ -4,10 +4,12 @@
  * trace's records make of it.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reports/model.h"
 #include "reports/phases-json.h"
+#include "reports/summary.h"
 #include "t/unit/scratch.h"
 #include "t/unit/tap.h"
 #include "t/unit/trace-sample.h"
@@ -179,6 +181,7 @@ static void write_trace(const char *path)
 {
 	struct trace_writer *w = NULL;
 	check_int(trace_writer_create(path, 1, &w, NULL), 0);
+	trace_put_meta(w, "monitors", "counters,nap,samples,phases");
 	trace_put_meta(w, "phase.0", "slow");
 	trace_put_meta(w, "phase.1", "often");
 	trace_put_meta(w, "counter.0.0", "faults");
@@ -269,6 +272,18 @@ static void check_functions(const struct summary *s)
 	json_decref(doc);
 }
 
+/* What is said of each is what all of them make. */
+static void check_text(const struct summary *s)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	summary_print(s, f, NULL, &(struct summary_style){0});
+	fclose(f);
+	check(strstr(text, ": 3000 times, about 90 ms, each 30 us, "));
+	free(text);
+}
+
 static void attributed(void)
 {
 	const char *path = scratch_path("when.trace");
@@ -307,6 +322,7 @@ static void attributed(void)
 	check(near(often->naps, 0.6 + 0.3));
 	/* Not 3000 times 100 us: so long nobody was in it. */
 	check_int(phase_total_ns(&s->phases.phase[1]), 90 * MS);
+	check_text(s);
 	summary_free(s);
 
 	s = load(path, (struct select){.from_ns = 250 * MS,
