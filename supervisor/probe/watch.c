@@ -1,9 +1,7 @@
-#include "supervisor/probe/watch.h"
-
+/* Debug registers of threads through perf events: watch.h. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/hw_breakpoint.h>
@@ -12,53 +10,14 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "pmu/open.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/probe/bpfload.h"
-#include "supervisor/probe/watch-hits.h"
+#include "supervisor/probe/watch-private.h"
 
 extern const char watch_object_start[], watch_object_end[];
-
-/* Hits for measuring, in processor time: the median of so many, and a part
- * more: as programs have them, seldom and on any CPU, they took 0.9 to 1.4
- * times the median. */
-#define MEASURE_HITS 33
-#define COLD_SHARE   3
-#define PROBE_HITS   2 /* how the kernel counts */
-#define AGAIN_NS     (2 * NSEC_PER_SEC)
-/* What a hit drives out of the caches the program has to bring in again: that
- * of a program which goes through so much in no order. */
-#define WALK_LINES 2048
-#define LINE_WORDS (64 / sizeof(uint32_t))
-
-struct watchpoints {
-	struct bpf_object *obj;	 /* NULL: by what the kernel tells of hits */
-	int prog;		 /* owned by obj */
-	struct watch_word *word; /* shared with the program, if there is one */
-	size_t word_bytes;
-	bool is_used[WATCH_WORDS];
-	/* The kernel counts every hit against the event's limit, not only those
-	 * that the program lets through (before 6.9). */
-	bool counts_all;
-	uint64_t hit_ns;
-	uint64_t byte_ps;     /* of a copy in the kernel */
-	uint64_t measured_ns; /* when */
-	uint32_t *walk;	      /* at each line, the next one's number */
-};
-
-/* One thread's register. */
-struct watch_task {
-	pid_t tid;
-	int event; /* perf event */
-	int link;  /* that the program is attached by */
-	/* Without it: what the kernel tells of hits, and how many more there
-	 * may be before it switches the register off. */
-	struct watch_hits told;
-	int64_t left;
-};
 
 struct watchpoint {
 	struct watchpoints *ws;
@@ -80,7 +39,7 @@ struct watchpoint {
 	size_t last_len;
 };
 
-static void close_task(struct watch_task *t)
+void watch_close_task(struct watch_task *t)
 {
 	watch_hits_close(&t->told);
 	if (t->link >= 0)
@@ -139,9 +98,8 @@ static int attach(const struct watchpoints *ws, uint32_t index, int64_t limit,
 }
 
 /* Thread @tid (0: this one), enabled. */
-static int open_task(const struct watchpoints *ws, uint32_t index, pid_t tid,
-		     int64_t limit, struct watch_task *ret,
-		     struct smco_err *err)
+int watch_open_task(const struct watchpoints *ws, uint32_t index, pid_t tid,
+		    int64_t limit, struct watch_task *ret, struct smco_err *err)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_BREAKPOINT,
@@ -171,7 +129,7 @@ static int open_task(const struct watchpoints *ws, uint32_t index, pid_t tid,
 			 (int)clamp_i64(ret->left, 1, INT_MAX)))
 		rc = explain(errno, tid, err);
 	if (rc)
-		close_task(ret);
+		watch_close_task(ret);
 	return rc;
 }
 
@@ -189,8 +147,8 @@ static bool is_sound(const struct watch_what *what)
 	return true;
 }
 
-static void fill(struct watch_word *w, const struct watch_what *what,
-		 int64_t most_hits)
+void watch_fill(struct watch_word *w, const struct watch_what *what,
+		int64_t most_hits)
 {
 	*w = (struct watch_word){
 		.addr = what->addr,
@@ -252,8 +210,8 @@ static bool is_told(struct watchpoint *w, const struct watch_word *word,
 }
 
 /* What came since the last time; @w is NULL for nobody's values. */
-static void take_told(struct watch_word *word, struct watch_task *t,
-		      struct watchpoint *w)
+void watch_take_told(struct watch_word *word, struct watch_task *t,
+		     struct watchpoint *w)
 {
 	struct watch_hit hit;
 	uint64_t value;
@@ -290,168 +248,17 @@ static void take_all(struct watchpoint *w, bool look)
 	if (w->ws->obj)
 		return;
 	for (size_t i = 0; i < w->nr_tasks; i++)
-		take_told(word, &w->task[i], w);
+		watch_take_told(word, &w->task[i], w);
 	if (look && word->nr_unread != untold && look_at(w, word, &value))
 		take_value(word, value);
 }
 
-static uint32_t find_word(struct watchpoints *ws)
+uint32_t watch_find_word(struct watchpoints *ws)
 {
 	uint32_t i = 0;
 	while (i < WATCH_WORDS && ws->is_used[i])
 		i++;
 	return i;
-}
-
-/* --- what a hit costs here --- */
-
-static int by_value(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-	return *x < *y ? -1 : *x > *y;
-}
-
-static int make_walk(struct watchpoints *ws, struct smco_err *err)
-{
-	ws->walk = calloc(WALK_LINES, LINE_WORDS * sizeof(*ws->walk));
-	if (!ws->walk)
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	/* A generator of full period: one ring through all lines. */
-	for (uint32_t i = 0; i < WALK_LINES; i++)
-		ws->walk[i * LINE_WORDS] = (i * 1229 + 4567) % WALK_LINES;
-	return 0;
-}
-
-/* A write to @word and a walk, in this thread's processor time. */
-static int64_t write_and_walk(const struct watchpoints *ws,
-			      volatile uint64_t *word, uint64_t value)
-{
-	uint64_t start_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	*word = value;
-	volatile uint32_t at = 0;
-	for (int i = 0; i < WALK_LINES; i++)
-		at = ws->walk[at * LINE_WORDS];
-	return (int64_t)(smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns);
-}
-
-/* What a write that is watched takes longer than one that is not: the exception
- * and what comes after it, ns; 0 on errors. @nr are at most MEASURE_HITS. */
-static uint64_t measure(struct watchpoints *ws, uint32_t nr,
-			struct smco_err *err)
-{
-	volatile uint64_t here = 0, elsewhere = 0;
-	const struct watch_what what = {
-		.addr = (taddr_t)(uintptr_t)&here,
-		.bytes = sizeof(here),
-		.field = {{.bits = 64}},
-		.nr_fields = 1,
-	};
-	uint32_t index = find_word(ws);
-	int64_t more_ns[MEASURE_HITS];
-	struct watch_task t;
-	if (index == WATCH_WORDS) {
-		smco_fail(err, SMCO_BUSY, 0, "%d watchpoints are armed already",
-			  WATCH_WORDS);
-		return 0;
-	}
-	fill(&ws->word[index], &what, INT64_MAX);
-	if (open_task(ws, index, 0, INT64_MAX, &t, err))
-		return 0;
-	for (uint32_t i = 0; i < nr; i++) {
-		int64_t without = write_and_walk(ws, &elsewhere, i);
-		more_ns[i] = write_and_walk(ws, &here, i) - without;
-	}
-	if (!ws->obj)
-		take_told(&ws->word[index], &t, NULL);
-	close_task(&t);
-	uint64_t hits = ws->word[index].nr_hits;
-	if (!hits) {
-		smco_fail(err, SMCO_UNSUPPORTED, 0,
-			  "watchpoints: this machine's debug registers do not "
-			  "fire");
-		return 0;
-	}
-	ws->counts_all |= hits < nr;
-	qsort(more_ns, nr, sizeof(*more_ns), by_value);
-	int64_t ns = clamp_i64(more_ns[nr / 2], 1, INT64_MAX / 2);
-	return (uint64_t)(ns + ns / COLD_SHARE);
-}
-
-#define COPY_BYTES  (64u << 10)
-#define COPY_ROUNDS 9
-#define PAGE_BYTES  4096
-
-/* The kernel writes to @buf, ns. */
-static int64_t copy_ns(int fd, void *buf)
-{
-	uint64_t start_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	if (read(fd, buf, COPY_BYTES) != COPY_BYTES)
-		return 0;
-	return (int64_t)(smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns);
-}
-
-/* What a byte takes longer while a register is armed, of the same copy in turn
- * with it and without; 0 where that cannot be told. */
-static void measure_copies(struct watchpoints *ws)
-{
-	uint64_t elsewhere = 0;
-	const struct watch_what what = {
-		.addr = (taddr_t)(uintptr_t)&elsewhere,
-		.bytes = sizeof(elsewhere),
-		.field = {{.bits = 64}},
-		.nr_fields = 1,
-	};
-	_cleanup_free_ void *buf = calloc(1, COPY_BYTES);
-	_cleanup_close_ int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
-	uint32_t index = find_word(ws);
-	int64_t more_ns[COPY_ROUNDS];
-	struct watch_task t;
-	if (!buf || fd < 0 || index == WATCH_WORDS)
-		return;
-	copy_ns(fd, buf);
-	for (int i = 0; i < COPY_ROUNDS; i++) {
-		int64_t without = copy_ns(fd, buf);
-		fill(&ws->word[index], &what, INT64_MAX);
-		if (open_task(ws, index, 0, INT64_MAX, &t, NULL))
-			return;
-		more_ns[i] = copy_ns(fd, buf) - without;
-		close_task(&t);
-	}
-	qsort(more_ns, COPY_ROUNDS, sizeof(*more_ns), by_value);
-	int64_t ns = clamp_i64(more_ns[COPY_ROUNDS / 2], 0, NSEC_PER_SEC);
-	ws->byte_ps = (uint64_t)ns * 1000 / COPY_BYTES;
-}
-
-uint64_t watchpoints_standing_ns(const struct watchpoints *ws, uint64_t bytes,
-				 uint64_t faults)
-{
-	return sat_u64(((u128)bytes + (u128)faults * PAGE_BYTES) * ws->byte_ps /
-		       1000);
-}
-
-static int calibrate(struct watchpoints *ws, struct smco_err *err)
-{
-	int rc = make_walk(ws, err);
-	/* The first one finds out how the kernel counts, and is cold. */
-	if (!rc && measure(ws, PROBE_HITS, err))
-		ws->hit_ns = measure(ws, MEASURE_HITS, err);
-	if (ws->hit_ns)
-		measure_copies(ws);
-	ws->measured_ns = smco_now_ns();
-	if (rc || ws->hit_ns)
-		return rc;
-	return err && err->code ? err->code : SMCO_UNSUPPORTED;
-}
-
-void watchpoints_measure_again(struct watchpoints *ws, uint64_t now_ns)
-{
-	if (now_ns < ws->measured_ns + AGAIN_NS)
-		return;
-	uint64_t ns = measure(ws, MEASURE_HITS, NULL);
-	ws->measured_ns = now_ns;
-	/* One that was disturbed by others does not count in full. */
-	if (ns)
-		ws->hit_ns = (ws->hit_ns + min_u64(ns, 2 * ws->hit_ns) + 1) / 2;
 }
 
 static int share_words(struct watchpoints *ws, struct smco_err *err)
@@ -491,7 +298,7 @@ static int try_open(struct watchpoints **ret, bool use_bpf,
 			rc = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
 	if (!rc)
-		rc = calibrate(ws, err);
+		rc = watch_calibrate(ws, err);
 	if (rc)
 		watchpoints_close(ws);
 	else
@@ -534,11 +341,6 @@ void watchpoints_close(struct watchpoints *ws)
 	free(ws);
 }
 
-uint64_t watchpoints_hit_ns(const struct watchpoints *ws)
-{
-	return ws->hit_ns;
-}
-
 /* --- one word --- */
 
 int watchpoint_add_task(struct watchpoint *w, pid_t tid, struct smco_err *err)
@@ -558,8 +360,8 @@ int watchpoint_add_task(struct watchpoint *w, pid_t tid, struct smco_err *err)
 		return smco_fail(err, SMCO_SYS, 0,
 				 "the hits that a word may have are fewer than "
 				 "threads");
-	int rc = open_task(w->ws, w->index, tid, limit, &w->task[w->nr_tasks],
-			   err);
+	int rc = watch_open_task(w->ws, w->index, tid, limit,
+				 &w->task[w->nr_tasks], err);
 	if (!rc)
 		w->nr_tasks++;
 	if (!rc && w->left != INT64_MAX)
@@ -580,7 +382,7 @@ int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
 		   struct tproc *p, const struct watch_what *what,
 		   int64_t most_hits, struct smco_err *err)
 {
-	uint32_t index = find_word(ws);
+	uint32_t index = watch_find_word(ws);
 	if (!is_sound(what) || (!ws->obj && what->nr_pointers))
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "%u bytes at %" PRIx64
@@ -604,7 +406,7 @@ int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
 		.insn_ctx = what->insn_ctx,
 	};
 	ws->is_used[index] = true;
-	fill(&ws->word[index], what, most_hits);
+	watch_fill(&ws->word[index], what, most_hits);
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
 		/* One that is about to end is none that is missing. */
 		int rc = watchpoint_add_task(w, task_tid(t), err);
@@ -627,7 +429,7 @@ void watchpoint_drop_task(struct watchpoint *w, pid_t tid)
 	for (size_t i = 0; i < w->nr_tasks; i++)
 		if (w->task[i].tid == tid) {
 			take_all(w, false);
-			close_task(&w->task[i]);
+			watch_close_task(&w->task[i]);
 			w->task[i] = w->task[--w->nr_tasks];
 			return;
 		}
@@ -696,7 +498,7 @@ void watchpoint_stop(struct watchpoint *w)
 {
 	take_all(w, false);
 	while (w->nr_tasks)
-		close_task(&w->task[--w->nr_tasks]);
+		watch_close_task(&w->task[--w->nr_tasks]);
 }
 
 void watchpoint_disarm(struct watchpoint *w)

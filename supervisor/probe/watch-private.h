@@ -1,0 +1,59 @@
+/*
+ * watch-private.h - what watch.c and watch-cost.c share: the words that are
+ * watched, and a thread's register for one of them.
+ */
+#ifndef SMCO_WATCH_PRIVATE_H
+#define SMCO_WATCH_PRIVATE_H
+
+#include "supervisor/probe/watch-hits.h"
+#include "supervisor/probe/watch.h"
+
+struct bpf_object;
+
+struct watchpoints {
+	struct bpf_object *obj;	 /* NULL: by what the kernel tells of hits */
+	int prog;		 /* owned by obj */
+	struct watch_word *word; /* shared with the program, if there is one */
+	size_t word_bytes;
+	bool is_used[WATCH_WORDS];
+	/* The kernel counts every hit against the event's limit, not only those
+	 * that the program lets through (before 6.9). */
+	bool counts_all;
+	uint64_t hit_ns;
+	uint64_t byte_ps;     /* of a copy in the kernel */
+	uint64_t measured_ns; /* when */
+	uint32_t *walk;	      /* at each line, the next one's number */
+};
+
+/* One thread's register. */
+struct watch_task {
+	pid_t tid;
+	int event; /* perf event */
+	int link;  /* that the program is attached by */
+	/* Without it: what the kernel tells of hits, and how many more there
+	 * may be before it switches the register off. */
+	struct watch_hits told;
+	int64_t left;
+};
+
+/* A word that nobody uses; WATCH_WORDS if there is none. */
+uint32_t watch_find_word(struct watchpoints *ws);
+/* @w is watched from the next task on that is opened for it. */
+void watch_fill(struct watch_word *w, const struct watch_what *what,
+		int64_t most_hits);
+/* Thread @tid (0: this one) at word @index, enabled, for @limit hits. On
+ * errors, SMCO_GONE among them, nothing is open. */
+int watch_open_task(const struct watchpoints *ws, uint32_t index, pid_t tid,
+		    int64_t limit, struct watch_task *ret,
+		    struct smco_err *err);
+void watch_close_task(struct watch_task *t);
+/* Without a BPF program: what the kernel has told of hits in @t goes into
+ * @word;
+ * @w as far as it is known whose they are, or NULL. */
+void watch_take_told(struct watch_word *word, struct watch_task *t,
+		     struct watchpoint *w);
+
+/* watch-cost.c: measures what hits and copies cost, once, at open. */
+int watch_calibrate(struct watchpoints *ws, struct smco_err *err);
+
+#endif
