@@ -28,6 +28,26 @@ static uint32_t pid_of(void *ctx, uint32_t tid)
 	return 0;
 }
 
+static uint32_t tid_in(const struct watched *w, uint32_t own)
+{
+	for (struct task *t = tproc_first_task(w->proc); t; t = task_next(t))
+		if ((uint32_t)task_own_tid(t) == own)
+			return (uint32_t)task_tid(t);
+	return 0;
+}
+
+static uint32_t tid_of(void *ctx, uint32_t pid, uint32_t own)
+{
+	struct session *s = ctx;
+	uint32_t tid = 0;
+	for (size_t i = 0; i < s->nr_ws && !tid; i++)
+		if ((uint32_t)s->ws[i]->pid == pid)
+			tid = tid_in(s->ws[i], own);
+	for (size_t i = 0; i < s->nr_ws && !tid; i++)
+		tid = tid_in(s->ws[i], own);
+	return tid;
+}
+
 static int expect_file(struct session *s, const char *path, const char *open,
 		       bool is_library, struct smco_err *err)
 {
@@ -61,6 +81,7 @@ int session_phases_create(struct session *s, struct smco_err *err)
 						: control_m_from_overhead(
 							  s->opt->target_ppb),
 		.pid_of = pid_of,
+		.tid_of = tid_of,
 		.emit = session_emit,
 		.put_meta = put_meta,
 		.ctx = s,

@@ -377,6 +377,19 @@ static void start_stopped(struct session *s)
 		 (ev.kind != TEV_PROC_NEW || ev.why == TPROC_FORKED));
 }
 
+/* Those started before run, and may wait for us (for a call stack): not until
+ * all others have been started, too. But these do not wait for ever. */
+#define ANSWER_NS (4 * NSEC_PER_MSEC)
+
+static void answer_started(struct session *s)
+{
+	uint64_t until_ns = smco_now_ns() + ANSWER_NS;
+	struct tevent ev;
+	while (smco_now_ns() < until_ns && tracer_next(s->tracer, 0, &ev) > 0 &&
+	       ev.kind != TEV_NONE)
+		session_dispatch(s, &ev);
+}
+
 /*
  * All are ours, or none is; they stand still one after the other, each for its
  * own start only. Returns an error if one cannot be stopped.
@@ -388,8 +401,10 @@ static int attach_all(struct session *s, struct smco_err *err)
 		rc = tracer_stop_seized(s->tracer, err);
 		if (rc < 0 && (rc != SMCO_GONE || s->opt->nr_pids == 1))
 			return rc;
-		if (rc)
+		if (rc) {
 			start_stopped(s);
+			answer_started(s);
+		}
 	}
 	return 0;
 }

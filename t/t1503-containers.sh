@@ -59,6 +59,24 @@ launched() {
 		[ "$(wc -l <plain)" = "$(wc -l <inside)" ]
 }
 ok "begun by what we launched" launched
+# Threads call themselves 1, 2 and 3 in there.
+numbered() {
+	test_exit 0 smco-trace -q --if-available --phase sdt:work:load \
+		-o n.trace -- unshare -pf "$FIXTURES/phase-work" 30 10 2 2000000 &&
+		smco-report --juwel n.trace >records || return
+	awk '$1 == 5 { is_process[$5] }
+		$1 == 10 { passed[$4]++ }
+		END {
+			for (t in passed) {
+				print t, passed[t]
+				nr++
+				leaders += t in is_process
+				times += passed[t]
+			}
+			exit nr != 3 || leaders != 1 || times != 90
+		}' records
+}
+ok "what a thread did is said of the number that we know it by" numbered
 trap - EXIT
 kill -9 "${pids[@]}"
 done_testing

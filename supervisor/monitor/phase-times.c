@@ -133,17 +133,32 @@ static void take_function(struct phases *ph, struct thread_phase *o,
 		end_call(ph, o, r->time_ns);
 }
 
+/* The number by which we know the thread; 0: it has ended, and nobody is left
+ * to ask. */
+static uint32_t tid_of(const struct phases *ph, struct shared *sh, uint32_t own)
+{
+	struct own_number *n = &sh->number[own % PHASE_NUMBERS];
+	if (!own)
+		return sh->pid;
+	if (!sh->has_own_numbers)
+		return own;
+	if (n->own != own || !n->tid)
+		*n = (struct own_number){own,
+					 ph->p.tid_of(ph->p.ctx, sh->pid, own)};
+	return n->tid;
+}
+
 /* What was passed without a record in between is of another run: such a pair
  * says nothing. */
-void phase_times_take(struct phases *ph, const struct shared *sh,
+void phase_times_take(struct phases *ph, struct shared *sh,
 		      const struct mark_record *r)
 {
+	uint32_t tid = tid_of(ph, sh, r->tid);
 	uint32_t number = r->what / 4;
 	enum mark_kind kind = (enum mark_kind)(r->what % 4);
-	if (number >= ph->p.nr) /* the tracee can write there */
+	if (number >= ph->p.nr || !tid) /* the tracee can write there */
 		return;
-	struct thread_phase *o =
-		open_of(ph, sh, r->tid ? r->tid : sh->pid, number);
+	struct thread_phase *o = open_of(ph, sh, tid, number);
 	if (!o)
 		return;
 	if (o->run != r->run)

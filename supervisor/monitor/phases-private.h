@@ -21,12 +21,20 @@ struct phase {
 	bool is_missed;
 };
 
+#define PHASE_NUMBERS 64
+
 /* Memory that processes share with us. */
 struct shared {
 	struct shared *next;
 	struct mark_shm *shm;
 	uint32_t pid; /* of the first that had it */
 	unsigned nr_owners;
+	/* Threads call themselves otherwise than we do (PID namespaces); those
+	 * that were asked about last. */
+	bool has_own_numbers;
+	struct own_number {
+		uint32_t own, tid;
+	} number[PHASE_NUMBERS];
 	uint64_t counted; /* passings that the ledger was told of */
 	int64_t debt_ns;  /* what counting has cost beyond the budget */
 	bool is_dear;	  /* so much that it ends */
@@ -121,7 +129,7 @@ const struct phase_file *phase_file_get(struct phases *ph, uint64_t inode,
 void phase_files_free(struct phases *ph);
 
 /* phase-times.c */
-void phase_times_take(struct phases *ph, const struct shared *sh,
+void phase_times_take(struct phases *ph, struct shared *sh,
 		      const struct mark_record *r);
 /* Process @pid is gone or left: what its threads are in ends at @now_ns. */
 void phase_times_leave(struct phases *ph, uint32_t pid, uint64_t now_ns);

@@ -189,16 +189,18 @@ void phases_finish(struct phases *ph, uint64_t now_ns)
 
 /* --- processes --- */
 
-static struct shared *share(struct phases *ph, struct marks *m, uint32_t pid)
+static struct shared *share(struct phases *ph, struct marks *m, struct tproc *p)
 {
+	struct task *t = tproc_first_task(p);
 	struct shared *sh = calloc(1, sizeof(*sh));
 	if (!sh)
 		return NULL;
 	*sh = (struct shared){
 		.next = ph->shared,
 		.shm = marks_shm(m),
-		.pid = pid,
+		.pid = (uint32_t)tproc_pid(p),
 		.nr_owners = 1,
+		.has_own_numbers = t && task_own_tid(t) != task_tid(t),
 	};
 	mark_shm_ref(sh->shm);
 	ph->shared = sh;
@@ -319,7 +321,7 @@ static void plant_module(struct phases *ph, struct phase_proc *pp,
 	note_refused(ph, &file->plan, planted, &err);
 	if (rc)
 		return;
-	struct shared *sh = share(ph, m, (uint32_t)tproc_pid(pp->p));
+	struct shared *sh = share(ph, m, pp->p);
 	const struct place place = {module, map->start, map->inode};
 	if (sh && add_marks(pp, m, sh, &place)) {
 		if (pp->is_late)

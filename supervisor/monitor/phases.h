@@ -28,6 +28,9 @@ struct phases_params {
 			    */
 	int64_t m_t_ppb;   /* of the program's time; INT64_MAX: no bound */
 	uint32_t (*pid_of)(void *ctx, uint32_t tid); /* 0 = not known */
+	/* Of a thread that calls itself @own, in a PID namespace of its own,
+	 * which is process @pid's or a copy's. 0 = not known. */
+	uint32_t (*tid_of)(void *ctx, uint32_t pid, uint32_t own);
 	void (*emit)(void *ctx, const struct record *r);
 	void (*put_meta)(void *ctx, const char *key, const char *value);
 	void *ctx;

@@ -251,6 +251,10 @@ static int stop_seized(struct tproc *p, struct smco_err *err)
 
 int tracer_stop_seized(struct tracer *tr, struct smco_err *err)
 {
+	/* Who waits to be told of a signal, or has forked, does not wait for
+	 * all others to be started as well. */
+	tracer_drain(tr);
+	tracer_pass_on(tr);
 	for (struct tproc *p = tr->procs; p; p = p->next) {
 		if (!p->seized)
 			continue;

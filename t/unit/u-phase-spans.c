@@ -42,7 +42,7 @@ static struct phases ph = {
 
 static void pass(uint32_t tid, enum mark_kind kind, uint64_t time_ns)
 {
-	static const struct shared sh = {.pid = 7};
+	static struct shared sh = {.pid = 7};
 	const struct mark_record r = {
 		.time_ns = time_ns, .tid = tid, .what = kind, .run = 1};
 	phase_times_take(&ph, &sh, &r);

@@ -12,10 +12,12 @@
 
 static struct ev_phase seen[MANY];
 static unsigned nr_seen;
+static uint32_t seen_tid;
 
 static void keep(void *ctx, const struct record *r)
 {
 	(void)ctx;
+	seen_tid = r->tid;
 	if (r->event == EV_PHASE && nr_seen < MANY)
 		seen[nr_seen++] = *(const struct ev_phase *)r->payload;
 }
@@ -26,16 +28,23 @@ static uint32_t pid_of(void *ctx, uint32_t tid)
 	return tid;
 }
 
+/* In a PID namespace: thread 9 has ended. */
+static uint32_t tid_of(void *ctx, uint32_t pid, uint32_t own)
+{
+	(void)ctx;
+	return own == 9 ? 0 : pid * 1000 + own;
+}
+
 static struct phase phase;
 static struct phases ph = {
-	.p = {.nr = 1, .pid_of = pid_of, .emit = keep},
+	.p = {.nr = 1, .pid_of = pid_of, .tid_of = tid_of, .emit = keep},
 	.phase = &phase,
 };
 
 static void pass(enum mark_kind kind, uint64_t time_ns, taddr_t sp,
 		 uint32_t run)
 {
-	static const struct shared sh = {.pid = 1};
+	static struct shared sh = {.pid = 1};
 	const struct mark_record r = {.time_ns = time_ns,
 				      .tid = 1,
 				      .what = kind,
@@ -58,6 +67,37 @@ static void start(void)
 {
 	phase = (struct phase){.name = {.function = "f"}};
 	nr_seen = 0;
+}
+
+/* Threads of two containers that have the same number there. */
+static void test_own_numbers(void)
+{
+	static struct shared sh[2] = {{.pid = 1, .has_own_numbers = true},
+				      {.pid = 2, .has_own_numbers = true}};
+	const struct mark_record r[] = {
+		{.time_ns = 500, .tid = 7, .what = MARK_BEGIN, .sp = 0x900},
+		{.time_ns = 510, .tid = 7, .what = MARK_BEGIN, .sp = 0x900},
+		{.time_ns = 530, .tid = 7, .what = MARK_END, .sp = 0x900},
+		{.time_ns = 560, .tid = 7, .what = MARK_END, .sp = 0x900},
+	};
+	start();
+	phase_times_take(&ph, &sh[0], &r[0]);
+	phase_times_take(&ph, &sh[1], &r[1]);
+	phase_times_take(&ph, &sh[0], &r[2]);
+	check_int(nr_seen, 1);
+	check_int(seen[0].length_ns, 30);
+	check_int(seen_tid, 1007);
+	phase_times_take(&ph, &sh[1], &r[3]);
+	check_int(nr_seen, 2);
+	check_int(seen[1].length_ns, 50);
+	check_int(seen_tid, 2007);
+	/* One that has ended is none that is known. */
+	struct mark_record gone = r[0];
+	gone.tid = 9;
+	phase_times_take(&ph, &sh[0], &gone);
+	gone.what = MARK_END;
+	phase_times_take(&ph, &sh[0], &gone);
+	check_int(nr_seen, 2);
 }
 
 int main(void)
@@ -109,6 +149,7 @@ int main(void)
 	end(420, 0x900);
 	end(430, 0x800);
 	check_int(nr_seen, 0);
+	test_own_numbers();
 	phase_times_free(&ph);
 	return tap_done();
 }

@@ -57,7 +57,20 @@ int main(void)
 		return tap_done();
 	tproc_resume_new(first);
 	check_int(sched_getscheduler(0), SCHED_OTHER);
+	/* Who has been started waits for a signal: not for the others' start.
+	 */
+	puppet_begin(&p[0], act_signal, 0, 0);
+	for (int ms = 0; ms < 20000 && puppet_state(p[0].pid) != 't'; ms++)
+		usleep(1000);
+	check_int(puppet_state(p[0].pid), 't');
 	check_int(tracer_stop_seized(tr, &err), 1);
+	struct pollfd answer = {.fd = p[0].answer, .events = POLLIN};
+	int answers = 0;
+	for (int i = 0; i < 200 && answers != 1; i++)
+		answers = poll(&answer, 1, 100);
+	check_int(answers, 1);
+	if (answers == 1)
+		check_int(puppet_wait(&p[0]), 0);
 	struct tproc *second = next_new();
 	if (!check(second && tproc_pid(second) == p[1].pid))
 		return tap_done();
