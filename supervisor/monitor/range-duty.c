@@ -23,7 +23,7 @@
 #define FREE_PART 8
 /* Shares differ by so much at most; and no plant has more than so many times
  * the even share. */
-#define LEAST_PART (CONTROL_WHOLE / 32)
+#define LEAST_PART (CONTROL_WHOLE / 128)
 #define MOST_TIMES 16
 /* How often the controller corrects itself: windows come and go in a few
  * milliseconds, so sooner than the paper's 0.4 s. */

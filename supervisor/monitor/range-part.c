@@ -327,7 +327,8 @@ static void weigh(struct range_monitor *m, struct range_part *rp, size_t nr)
 	for (size_t i = 0; i < nr; i++)
 		m->cost[i].worth =
 			rp->fresh ? CONTROL_WHOLE
-				  : ranges_worth(rp->ranges, m->cost[i].window);
+				  : ranges_worth(rp->ranges, m->cost[i].window,
+						 m->news[i].hits);
 }
 
 /* Windows that were in are so no more. */

@@ -46,8 +46,8 @@ struct live_function {
 /* How a cell has widened. */
 struct live_worth {
 	uint64_t width;	  /* as it was asked for last */
-	uint32_t nr;	  /* times that was, with passes in between */
-	uint32_t nr_then; /* as many when it had widened last; 0: never */
+	uint64_t nr;	  /* hits by then */
+	uint64_t nr_then; /* as many when it had widened last; 0: never */
 	uint32_t gain;	  /* of RANGE_WORTH: parts of the width, on average */
 };
 

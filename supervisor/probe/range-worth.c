@@ -3,8 +3,9 @@
  * they like, the next is beyond all before with a chance of one in as many; who
  * shares time out evenly by what it costs does justice to that. What is known
  * beside is how much wider a variable became when it did, and that some are
- * complete: the longer ago it was, the more likely.
+ * complete: the more values came since, the more likely.
  */
+#include "supervisor/control/fixed.h"
 #include "supervisor/probe/range-live.h"
 
 /* Of one that has had one value so far. */
@@ -34,10 +35,10 @@ static bool is_within(const struct var_type *t, const struct range_site *s,
 }
 
 /* Cells that others have emptied begin anew. */
-static uint32_t worth_of(struct live_worth *w, uint64_t width)
+static uint32_t worth_of(struct live_worth *w, uint64_t width, uint64_t hits)
 {
 	uint32_t more = FIRST_GAIN;
-	w->nr++;
+	w->nr += hits;
 	if (w->nr_then && width > w->width)
 		more = (uint32_t)((double)(width - w->width) / (double)width *
 				  RANGE_WORTH);
@@ -46,10 +47,11 @@ static uint32_t worth_of(struct live_worth *w, uint64_t width)
 		w->nr_then = w->nr;
 	}
 	w->width = width;
-	return (uint32_t)((uint64_t)w->gain * w->nr_then / w->nr) + 1;
+	return (uint32_t)((u128)w->gain * w->nr_then / max_u64(w->nr, 1)) + 1;
 }
 
-static uint32_t site_worth(struct ranges *r, const struct range_site *s)
+static uint32_t site_worth(struct ranges *r, const struct range_site *s,
+			   uint64_t hits)
 {
 	const struct var_type *t = range_cell_type(r->plan->v, s->var);
 	uint32_t cell = r->plan->cell_of[s->var];
@@ -59,10 +61,10 @@ static uint32_t site_worth(struct ranges *r, const struct range_site *s)
 	if (is_full(t, lo, hi) ||
 	    (s->source == RS_CONST && is_within(t, s, lo, hi)))
 		return 0;
-	return worth_of(&r->worth[cell], (uint64_t)hi - (uint64_t)lo);
+	return worth_of(&r->worth[cell], (uint64_t)hi - (uint64_t)lo, hits);
 }
 
-uint32_t ranges_worth(struct ranges *r, uint32_t window)
+uint32_t ranges_worth(struct ranges *r, uint32_t window, uint64_t hits)
 {
 	uint32_t f = range_plan_function_of(r->plan, window), most = 0;
 	if (f == UINT32_MAX)
@@ -71,8 +73,8 @@ uint32_t ranges_worth(struct ranges *r, uint32_t window)
 	const struct range_window *w =
 		&pf->windows.window[window - pf->first_window];
 	for (uint32_t i = 0; i < w->nr_sites; i++) {
-		uint32_t worth =
-			site_worth(r, &pf->windows.site[w->first_site + i]);
+		uint32_t worth = site_worth(
+			r, &pf->windows.site[w->first_site + i], hits);
 		most = worth > most ? worth : most;
 	}
 	return most;
