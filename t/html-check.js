@@ -157,7 +157,9 @@
 			check("a row for each phase", rowsOf("phases").length === phases.length);
 			const row = p => rowsOf("phases").find(tr => tr.children[0].textContent === p.name);
 			check("entries", phases.every(p => Number(row(p).children[1].dataset.value) === p.byRun[0].count));
-			check("time in it", phases.every(p => near(Number(row(p).children[1 + per].dataset.value), p.byRun[0].in_ns, 1e-6)));
+			check("of what was never timed it is not known", phases.every(p => p.byRun[0].timed || p.byRun[0].in_ns || row(p).children[1 + per].textContent === "\u2013") &&
+				Strip.all.filter(x => x instanceof PhaseStrip && !x.entry.byRun[0].timed && x.entry.byRun[0].count).every(x => x.now.textContent.includes("never timed")));
+			check("time in it", phases.every(p => near(Number(row(p).children[1 + per].dataset.value ?? 0), p.byRun[0].in_ns, 1e-6)));
 			const heads = [...document.querySelectorAll("#table-phases thead th")].map(th => th.textContent);
 			if (runs[0].counters && per === 1)
 				check("counts in it", runs[0].counters.events.every((e, i) => phases.every(p =>

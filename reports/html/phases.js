@@ -72,7 +72,8 @@ class PhaseStrip extends BarStrip {
 		const [from, to] = at === null ? [s.from, s.to] : [at, at + step];
 		this.now.replaceChildren(...runs.map(r => {
 			const {inside, nr} = phaseWithin(this.entry, r.index, from, to);
-			const text = at === null ? countText(nr) + (Math.round(nr) === 1 ? " time, " : " times, ") + timeText(inside) :
+			const timed = this.entry.byRun[r.index].timed || inside;
+			const text = at === null ? countText(nr) + (Math.round(nr) === 1 ? " time, " : " times, ") + (timed || !nr ? timeText(inside) : "never timed") :
 				inside ? shareText(inside / step) + " in it" : "not in it";
 			return make("span", {}, runs.length > 1 ? make("i", {class: "swatch " + (r.index ? "b" : "a")}) : null,
 				(runs.length > 1 ? " " : "") + text + "  ");
@@ -136,7 +137,8 @@ function phaseTable() {
 		columns: [
 			{name: "phase", code: true, wide: true, value: p => p.name},
 			...perRun("entered, run", of("count"), countText),
-			...perRun("in it, run", of("in_ns"), timeText, {bar: !s && runs.length === 1}),
+			...perRun("in it, run", (p, r) => p.byRun[r].timed || p.byRun[r].in_ns ? p.byRun[r].in_ns : null, known(timeText),
+				{bar: !s && runs.length === 1}),
 			...maybe(s, perRun("entered, selection", (p, r) => within(p, r).nr, countText)),
 			...maybe(s, perRun("in it, selection", (p, r) => within(p, r).inside, timeText, {bar: runs.length === 1})),
 			...perRun("mean", of("mean_ns"), known(timeText)),

@@ -300,7 +300,7 @@ function overheadStrips() {
 	}));
 	if (runs.some(r => r.ledger.some(l => l.local_target_ppb !== null)))
 		out.push(new LineStrip("Local target", runs.map(r => r.ledger.length ? ledgerLine(r, "local_target_ppb", v => v / 1e9) : null), shareText,
-			{height: 40, colour: "hue-1", note: "each watched block may cost", group: "overhead local target"}));
+			{height: 40, colour: "hue-1", note: "of each block", group: "overhead local target"}));
 	const blocks = v => figures(v) + (v === 1 ? " block" : " blocks");
 	for (const [key, name, note] of [["armed", "Watched now", "blocks"], ["known", "Known blocks", "alive, large enough"]])
 		if (runs.some(r => r.ledger.some(l => l[key])))

@@ -106,6 +106,8 @@ static const char *const of_stops[] = {
 	"sched:sched_stat_runtime",
 	"ipi:ipi_send_cpu",
 	"csd:csd_queue_cpu",
+	"irq_vectors:reschedule_entry",
+	"irq_vectors:reschedule_exit",
 	"rseq:rseq_update",
 	"x86_fpu:x86_fpu_regs_activated",
 	"x86_fpu:x86_fpu_regs_deactivated",

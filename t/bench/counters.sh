@@ -1,16 +1,16 @@
 #!/bin/bash
-# make bench-counters [REPS=5] [SECONDS_EACH=4] [RESULTS=file]
+# make bench-counters [REPS=5] [SECONDS_EACH=4] [EVENTS=list] [RESULTS=file]
 #
 # What it costs to read 8 events of 32 busy threads every 10 ms: the CPU time
 # that smco-trace takes for SECONDS_EACH once it has attached to them, less that
-# of one that reads them 20 times a second (as it does to see whether it has to
-# pause), as a share of what the machine's CPUs have in that time. Counted work,
+# of one that reads them once an hour, as a share of what the machine's CPUs have in that
+# time. Counted work,
 # so that it means something on a busy machine, too; each pair one after the
 # other. What it takes to start, attach and begin is told beside.
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
 : "${REPS:=5}" "${SECONDS_EACH:=4}"
-events=task-clock,minor-faults,major-faults,context-switches,cpu-migrations,page-faults:u,alignment-faults,emulation-faults
+: "${EVENTS:=task-clock,minor-faults,major-faults,context-switches,cpu-migrations,page-faults:u,alignment-faults,emulation-faults}"
 
 # steady INTERVAL - CPU time, µs: of a second of counting, and of all before
 steady() {
@@ -42,7 +42,7 @@ steady() {
 		waitpid $self, 0;
 		printf "%.0f %.0f\n", $took / $s, $before' \
 		$pid "$SECONDS_EACH" "$BUILD/smco-trace" -q -t unlimited \
-		-e "$events" --interval "$1" -o c.trace -p $pid
+		-e "$EVENTS" --interval "$1" -o c.trace -p $pid
 }
 
 "$BUILD/t/fixtures/many_threads" 32 run >ready &
@@ -62,7 +62,7 @@ cpus=$(nproc)
 	echo
 	echo "## Counting, $(date +%F), $cpus CPUs, $(uname -sr), load $(cut -d' ' -f1 /proc/loadavg)"
 	echo
-	echo "8 events of 32 busy threads, read every 10 ms, $REPS pairs of $SECONDS_EACH s:"
+	echo "$EVENTS of 32 busy threads, read every 10 ms, $REPS pairs of $SECONDS_EACH s:"
 	echo
 	echo "| CPU time | median (spread) |"
 	echo "| --- | --- |"
