@@ -47,6 +47,8 @@ const char *pmu_root(void);
 
 /* ---- tracefs.c: tracepoints ---- */
 
+/* Are there tracepoints of @sys, as far as may be looked up? */
+bool tracefs_has(const char *sys);
 /* The number of tracepoint @sys:@name. SMCO_NOTFOUND, or SMCO_PERM and
  * SMCO_UNSUPPORTED where tracefs cannot be read at all. */
 int tracefs_id(const char *sys, const char *name, uint64_t *id_ret,

@@ -344,6 +344,17 @@ static int unknown(const char *name, const struct smco_err *why,
 			 list);
 }
 
+/* "SYS:...", SYS being one of the kernel's. */
+static bool is_of_tracepoints(const char *name)
+{
+	char sys[64];
+	size_t len = strcspn(name, ":");
+	if (name[len] != ':' || len >= sizeof(sys))
+		return false;
+	snprintf(sys, sizeof(sys), "%.*s", (int)len, name);
+	return tracefs_has(sys);
+}
+
 static int parse_any(const char *name, struct pmu_event *ev,
 		     struct smco_err *err)
 {
@@ -364,7 +375,11 @@ static int parse_any(const char *name, struct pmu_event *ev,
 			*err = why;
 		return rc;
 	}
+	/* libpfm4 has tracepoints of its own, where debugfs is mounted, and
+	 * takes the second half of the name for a unit mask. */
 	struct smco_err pfm = {0};
+	if (rc == SMCO_NOTFOUND && is_of_tracepoints(name))
+		return unknown(name, &why, err);
 	rc = parse_pfm(name, ev, &pfm);
 	if (rc == SMCO_NOTFOUND)
 		return unknown(name, &why, err);

@@ -66,7 +66,7 @@ void nearest_offer(struct nearest *n, const char *name)
 		return;
 	size_t at = n->nr;
 	for (size_t i = 0; i < n->nr; i++)
-		if (!strcmp(n->name[i], name))
+		if (!distance(n->name[i], name))
 			return;
 	while (at && n->distance[at - 1] > d)
 		at--;

@@ -33,7 +33,35 @@ static bool get_mask(int event, int i, pfm_event_attr_info_t *ret)
 	       PFM_SUCCESS;
 }
 
-/* What the event before the first ":" or "." of @name takes. */
+/* Of what event @idx takes the nearest to the first word of @words, which
+ * begins with ":" or ".", that it does not take. */
+static size_t list_nearest(int idx, int nr, const char *words, char *buf,
+			   size_t size)
+{
+	char word[96], list[160];
+	bool takes = true;
+	struct nearest n = {.nr = 0};
+	while (takes && *words) {
+		size_t len = strcspn(++words, ":.=");
+		snprintf(word, sizeof(word), "%.*s", (int)len, words);
+		nearest_init(&n, word);
+		takes = false;
+		for (int i = 0; i < nr; i++) {
+			pfm_event_attr_info_t a;
+			if (!get_mask(idx, i, &a))
+				continue;
+			takes |= !strcasecmp(a.name, word);
+			nearest_offer(&n, a.name);
+		}
+		words += strcspn(words, ":.");
+	}
+	if (takes || !*nearest_list(&n, list, sizeof(list)))
+		return 0;
+	return (size_t)snprintf(buf, size, "; nearest: %s", list);
+}
+
+/* "; nearest: a, b; it takes :a :b :c" of the event before the first ":" or
+ * "." of @name. */
 static void list_attributes(const char *name, char *buf, size_t size)
 {
 	char event[128];
@@ -48,13 +76,16 @@ static void list_attributes(const char *name, char *buf, size_t size)
 	int idx = pfm_find_event(event);
 	if (idx < 0 || !get_event(idx, &info))
 		return;
+	used = list_nearest(idx, info.nattrs, name + len, buf, size);
+	const char *before = "; it takes ";
 	for (int i = 0; i < info.nattrs && used < size; i++) {
 		pfm_event_attr_info_t a;
 		if (!get_mask(idx, i, &a))
 			continue;
 		const char *value = a.type == PFM_ATTR_MOD_INTEGER ? "=N" : "";
 		used += (size_t)snprintf(buf + used, size - used, "%s:%s%s",
-					 used ? " " : "", a.name, value);
+					 before, a.name, value);
+		before = " ";
 	}
 }
 
@@ -62,7 +93,7 @@ int pfm_encode(const char *name, void *attr, size_t attr_size, char *full,
 	       size_t full_size, struct smco_err *err)
 {
 	struct perf_event_attr pa = {0};
-	char *text = NULL, takes[160];
+	char *text = NULL, takes[240];
 	pfm_perf_encode_arg_t arg = {
 		.attr = &pa,
 		.fstr = &text,
@@ -78,9 +109,8 @@ int pfm_encode(const char *name, void *attr, size_t attr_size, char *full,
 		return smco_fail(err, SMCO_NOTFOUND, 0, "no such event");
 	if (rc != PFM_SUCCESS) {
 		list_attributes(name, takes, sizeof(takes));
-		return smco_fail(err, SMCO_FORMAT, 0, "%s%s%s",
-				 pfm_strerror(rc),
-				 takes[0] ? "; it takes " : "", takes);
+		return smco_fail(err, SMCO_FORMAT, 0, "%s%s", pfm_strerror(rc),
+				 takes);
 	}
 	/* On x86 nothing counts there; whether libpfm4 excludes it depends on
 	 * the CPU that it runs on, and some drivers refuse to. */

@@ -66,6 +66,12 @@ static bool is_word(const char *s)
 			 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(s);
 }
 
+bool tracefs_has(const char *sys)
+{
+	_cleanup_close_ int events = is_word(sys) ? open_events(NULL) : -1;
+	return events >= 0 && !faccessat(events, sys, F_OK, 0);
+}
+
 int tracefs_id(const char *sys, const char *name, uint64_t *id_ret,
 	       struct smco_err *err)
 {

@@ -185,6 +185,10 @@ static void test_wrong_names(void)
 	refuse("contxt-switches", SMCO_NOTFOUND, "nearest: context-switches");
 	refuse("skl::L1D_REPLACMENT", SMCO_NOTFOUND, "skl::L1D:REPLACEMENT");
 	refuse("skl::L1D:FOO", SMCO_FORMAT, "it takes :REPLACEMENT");
+	refuse("skl::L1D:RPLACEMENT:u", SMCO_FORMAT,
+	       "; nearest: REPLACEMENT; it takes :REPLACEMENT");
+	refuse("skl::L1D:REPLACEMENT:uu:kk", SMCO_FORMAT, "it takes");
+	refuse("task-clok", SMCO_NOTFOUND, "nearest: task-clock");
 	refuse("qqqqqqqqqqqqqqqq", SMCO_NOTFOUND, "see --list-events");
 	refuse("", SMCO_FORMAT, "empty");
 	refuse("cycles ", SMCO_FORMAT, "no blanks");
