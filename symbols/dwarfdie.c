@@ -2,13 +2,21 @@
 
 #include <dwarf.h>
 
-bool die_next(Dwarf_Die *die)
+bool die_next_told(Dwarf_Die *die, bool *is_damaged_ret)
 {
 	Dwarf_Die next;
-	if (dwarf_siblingof(die, &next) || next.addr <= die->addr)
+	int got = dwarf_siblingof(die, &next);
+	*is_damaged_ret = got < 0 || (!got && next.addr <= die->addr);
+	if (got || *is_damaged_ret)
 		return false;
 	*die = next;
 	return true;
+}
+
+bool die_next(Dwarf_Die *die)
+{
+	bool is_damaged;
+	return die_next_told(die, &is_damaged);
 }
 
 bool die_has_scopes(Dwarf_Die *cu)

@@ -13,6 +13,8 @@
  * point backwards; only forward is followed.
  */
 bool die_next(Dwarf_Die *die);
+/* The same, and whether it ends only because it cannot be read. */
+bool die_next_told(Dwarf_Die *die, bool *is_damaged_ret);
 
 /* Is @cu in a language whose functions lie in namespaces and classes? */
 bool die_has_scopes(Dwarf_Die *cu);

@@ -211,6 +211,7 @@ static void walk(struct var_build *b, Dwarf_Die *parent,
 		b->v->cut_short = true;
 		return;
 	}
+	bool is_damaged = false;
 	int got = dwarf_child(parent, &die);
 	if (got)
 		b->v->nr_damaged += got < 0;
@@ -243,7 +244,8 @@ static void walk(struct var_build *b, Dwarf_Die *parent,
 		default:
 			break;
 		}
-	} while (die_next(&die));
+	} while (die_next_told(&die, &is_damaged));
+	b->v->nr_damaged += is_damaged;
 }
 
 void var_walk_unit(struct var_build *b, Dwarf_Die *cu)

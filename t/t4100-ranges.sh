@@ -90,6 +90,28 @@ nothing_known() {
 }
 ok "no debug information: it runs, and it is said" nothing_known
 
+# broken SECTION AT... - with bytes of it overwritten, from its start
+broken() {
+	local section=$1 at
+	shift
+	objcopy --dump-section "$section=part" plain && for at; do
+		printf '\377\377\377\377' | dd of=part bs=1 seek="$at" conv=notrunc 2>/dev/null
+	done && objcopy --update-section "$section=part" plain broken &&
+		smco-trace -q -m range -t unlimited --no-cache -o run.trace -- \
+			./broken >out 2>err && grep -q '^recurse::below' out &&
+		smco-report run.trace | tr -s '\n ' ' ' | grep -o '[^ ]*/broken: .*'
+}
+damage_said() {
+	local at
+	at=$(readelf --debug-dump=info plain 2>/dev/null |
+		sed -n 's/^ <1><\([0-9a-f]*\)>.*DW_TAG_subprogram.*/\1/p' | tail -n 3 | head -n 1)
+	broken .debug_info $((0x$at)) | tee said
+	grep 'broken: 1 part of its debug information is damaged and left out' said || return 1
+	broken .debug_info 12 | tee said
+	grep 'broken has no integer variables: its debug information is damaged' said
+}
+ok "damaged debug information: it runs, and how much was left out is said" damage_said
+
 attached() {
 	./plain 5 >out &
 	local pid=$!

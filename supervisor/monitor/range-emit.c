@@ -254,6 +254,19 @@ static bool tell(struct range_monitor *m, const struct range_unit *u,
 	return true;
 }
 
+/* What of the file's debug information is not to be understood. */
+static void tell_damage(struct range_monitor *m, const struct range_unit *u)
+{
+	char text[400];
+	snprintf(text, sizeof(text),
+		 "%.200s: %zu part%s of its debug information %s damaged and "
+		 "left out",
+		 u->path, u->vars->nr_damaged,
+		 u->vars->nr_damaged == 1 ? "" : "s",
+		 u->vars->nr_damaged == 1 ? "is" : "are");
+	m->p.put_meta(m->p.ctx, "range.missing", text);
+}
+
 static void tell_unit(struct range_monitor *m, struct range_unit *u,
 		      uint64_t now_ns)
 {
@@ -264,6 +277,8 @@ static void tell_unit(struct range_monitor *m, struct range_unit *u,
 		m->p.put_meta(m->p.ctx, "range.missing", u->why);
 		return;
 	}
+	if (u->vars->nr_damaged)
+		tell_damage(m, u);
 	size_t nr_known = u->vars->nr_vars + u->nr_subscripts;
 	for (uint32_t i = 0; i < range_unit_nr(u); i++)
 		if (i < nr_known || range_pointee_at(u, i))

@@ -51,6 +51,11 @@ static int read_file(const struct range_monitor *m, struct range_unit *u,
 						 "%s has none of them", u->path)
 				     : explain(m, u, space, err);
 	}
+	if (!u->vars->nr_vars && u->vars->nr_damaged)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "%s has no integer variables: its debug "
+				 "information is damaged",
+				 u->path);
 	if (!u->vars->nr_vars)
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "%s has no integer variables", u->path);
