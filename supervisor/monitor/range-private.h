@@ -95,6 +95,13 @@ struct range_turns {
 	uint64_t hits;
 };
 
+/* What a process did in the kernel, which armed registers make dearer. */
+struct range_moved {
+	uint64_t bytes; /* moved by system calls */
+	uint64_t faults;
+	uint64_t kernel_ns; /* in clock ticks */
+};
+
 /* A debug register of each thread. */
 struct range_register {
 	struct watchpoint *w; /* NULL: free */
@@ -154,9 +161,8 @@ struct range_part {
 	unsigned nr_regs;      /* that it can have */
 	uint64_t run_watch_ns; /* its processor time, as the control knows */
 	uint64_t watch_due_ns;
-	/* What it moved and the pages it got so far, see range_watch_rest_ns;
-	 * no register before that time. */
-	uint64_t moved_bytes, nr_faults;
+	struct range_moved moved; /* as it was asked last */
+	/* No register before that time: range_watch_rest_ns. */
 	uint64_t rest_until_ns;
 	uint64_t watch_tick_ns;	   /* the last */
 	uint64_t born_ns, died_ns; /* died: 0 while it lives */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-private.h"
@@ -298,12 +299,11 @@ static void fill(struct range_monitor *m, struct range_part *rp,
 	}
 }
 
-/* What the process moved by system calls, and the pages it got, so far. */
-static void read_moved(const struct range_part *rp, uint64_t *bytes_ret,
-		       uint64_t *faults_ret)
+/* So far. */
+static struct range_moved read_moved(const struct range_part *rp)
 {
 	char path[64], text[1024];
-	unsigned long long in = 0, out = 0, faults = 0;
+	unsigned long long in = 0, out = 0, faults = 0, ticks = 0;
 	snprintf(path, sizeof(path), "/proc/%u/io", rp->pid);
 	if (smco_slurp(path, text, sizeof(text)) > 0)
 		(void)sscanf(text, "rchar: %llu wchar: %llu", &in, &out);
@@ -312,11 +312,16 @@ static void read_moved(const struct range_part *rp, uint64_t *bytes_ret,
 		const char *at = strrchr(text, ')');
 		if (at)
 			(void)sscanf(at + 1,
-				     " %*c %*d %*d %*d %*d %*d %*u %llu",
-				     &faults);
+				     " %*c %*d %*d %*d %*d %*d %*u %llu"
+				     " %*u %*u %*u %*u %llu",
+				     &faults, &ticks);
 	}
-	*bytes_ret = in + out;
-	*faults_ret = faults;
+	return (struct range_moved){
+		.bytes = in + out,
+		.faults = faults,
+		.kernel_ns =
+			ticks * NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK),
+	};
 }
 
 void range_watch_start(struct range_monitor *m, struct range_part *rp,
@@ -345,7 +350,7 @@ void range_watch_start(struct range_monitor *m, struct range_part *rp,
 	rp->nr_regs = WATCH_REGISTERS;
 	rp->watch_tick_ns = now_ns;
 	rp->watch_due_ns = now_ns + QUICK_NS;
-	read_moved(rp, &rp->moved_bytes, &rp->nr_faults);
+	rp->moved = read_moved(rp);
 	rp->run_watch_ns = tproc_cpu_ns(rp->proc);
 	int64_t hits = hits_in_room(m, ledger_room_ns(m->ledger));
 	if (!may_come_often)
@@ -415,16 +420,17 @@ uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb)
 /* Charges what being armed has cost since the last time, if any was. */
 static uint64_t charge_standing(struct range_monitor *m, struct range_part *rp)
 {
-	uint64_t bytes, faults;
 	bool any = false;
 	for (unsigned i = 0; i < WATCH_REGISTERS; i++)
 		any |= rp->reg[i].w != NULL;
-	read_moved(rp, &bytes, &faults);
+	struct range_moved now = read_moved(rp), was = rp->moved;
 	uint64_t ns = watchpoints_standing_ns(
-		m->watchpoints, sat_sub_u64(bytes, rp->moved_bytes),
-		sat_sub_u64(faults, rp->nr_faults));
-	rp->moved_bytes = bytes;
-	rp->nr_faults = faults;
+		m->watchpoints, sat_sub_u64(now.bytes, was.bytes),
+		sat_sub_u64(now.faults, was.faults));
+	/* Nobody tells of hits there: all of it may have been that. */
+	if (!watchpoints_see_kernel(m->watchpoints))
+		ns = max_u64(ns, sat_sub_u64(now.kernel_ns, was.kernel_ns));
+	rp->moved = now;
 	if (!any)
 		return 0;
 	ledger_charge(m->ledger, LEDGER_TOUCH, RANGE_WATCH_MONITOR, ns);
@@ -574,9 +580,13 @@ void range_watch_tell(struct range_monitor *m)
 			 ledger_spent_ns(m->ledger, LEDGER_ARM,
 					 RANGE_WATCH_MONITOR) /
 				 NSEC_PER_MSEC,
-			 watchpoints_have_bpf(m->watchpoints)
-				 ? ""
+			 watchpoints_have_bpf(m->watchpoints) ? ""
+			 : watchpoints_see_kernel(m->watchpoints)
+				 ? ", without BPF: what plain stores wrote, "
+				   "else what is there a little later"
 				 : ", without BPF: what plain stores wrote, "
-				   "else what is there a little later");
+				   "else what is there a little later; what "
+				   "the kernel writes is not seen "
+				   "(perf_event_paranoid is 2 or more)");
 	m->p.put_meta(m->p.ctx, "range.watchpoints", text);
 }

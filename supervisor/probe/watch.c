@@ -109,6 +109,7 @@ int watch_open_task(const struct watchpoints *ws, uint32_t index, pid_t tid,
 		.bp_len = ws->word[index].bytes,
 		.sample_period = 1,
 		.disabled = 1,
+		.exclude_kernel = ws->own_only,
 		.exclude_hv = 1,
 		.remove_on_exec = 1,
 	};
@@ -276,15 +277,23 @@ static int share_words(struct watchpoints *ws, struct smco_err *err)
 	return 0;
 }
 
+/* What is permitted, from the best on. */
+enum how {
+	BY_BPF,
+	BY_RECORDS,	    /* of all hits */
+	BY_RECORDS_OF_USER, /* of those that are not in the kernel */
+};
+
 /* All of it with the program, or without it: else nothing is there. */
-static int try_open(struct watchpoints **ret, bool use_bpf,
+static int try_open(struct watchpoints **ret, enum how how,
 		    struct smco_err *err)
 {
 	struct watchpoints *ws = calloc(1, sizeof(*ws));
 	int rc = 0;
 	if (!ws)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	if (use_bpf) {
+	ws->own_only = how == BY_RECORDS_OF_USER;
+	if (how == BY_BPF) {
 		rc = bpfload(watch_object_start, watch_object_end,
 			     "watchpoints", "bpf_get_attach_cookie, Linux 5.15",
 			     &ws->obj, err);
@@ -309,15 +318,17 @@ static int try_open(struct watchpoints **ret, bool use_bpf,
 int watchpoints_open(struct watchpoints **ret, struct smco_err *err)
 {
 	struct smco_err own = {0};
-	if (!try_open(ret, true, &own))
+	if (!try_open(ret, BY_BPF, &own))
 		return 0;
 	return watchpoints_open_without_bpf(ret, err);
 }
 
 int watchpoints_open_without_bpf(struct watchpoints **ret, struct smco_err *err)
 {
-	struct smco_err own = {0};
-	int rc = try_open(ret, false, &own);
+	struct smco_err own = {0}, user = {0};
+	int rc = try_open(ret, BY_RECORDS, &own);
+	if (rc == SMCO_PERM && !try_open(ret, BY_RECORDS_OF_USER, &user))
+		return 0;
 	if (rc && err)
 		*err = own;
 	return rc;
@@ -326,6 +337,11 @@ int watchpoints_open_without_bpf(struct watchpoints **ret, struct smco_err *err)
 bool watchpoints_have_bpf(const struct watchpoints *ws)
 {
 	return ws->obj;
+}
+
+bool watchpoints_see_kernel(const struct watchpoints *ws)
+{
+	return !ws->own_only;
 }
 
 void watchpoints_close(struct watchpoints *ws)

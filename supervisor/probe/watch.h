@@ -14,8 +14,8 @@
  * instruction and the registers. A plain store says what it wrote; for all
  * others the variable is looked at later, which finds a value that it has had,
  * not always the one that was written. What pointers lead to cannot be watched
- * so. Where only the program's own level is permitted, hits in the kernel would
- * neither be told nor end, so that is not used.
+ * so. Where only the program's own level is permitted (perf_event_paranoid 2),
+ * hits in the kernel are neither told nor ended: watchpoints_see_kernel.
  *
  * A value is read just after it was written: it is one that the variable had.
  * One that another thread has overwritten within that microsecond is missed.
@@ -53,6 +53,10 @@ int watchpoints_open(struct watchpoints **ret, struct smco_err *err);
 int watchpoints_open_without_bpf(struct watchpoints **ret,
 				 struct smco_err *err);
 bool watchpoints_have_bpf(const struct watchpoints *ws);
+/* False: what the kernel writes is no hit that anybody is told of, and yet
+ * costs the program one; without a limit, so by all the time that it is in the
+ * kernel while one is armed. */
+bool watchpoints_see_kernel(const struct watchpoints *ws);
 /* After all of its watchpoints. NULL is fine. */
 void watchpoints_close(struct watchpoints *ws);
 /* What a hit costs the thread that writes, ns; at least 1: the exception, and
