@@ -159,6 +159,11 @@ bench-counters: tools fixtures
 bench-turns: tools fixtures
 	$(Q)O=$(O) t/bench/turns.sh
 
+# What programs lose, beside the same ones that are not watched, in turns.
+.PHONY: bench-beside
+bench-beside: tools fixtures
+	$(Q)O=$(O) t/bench/beside.sh
+
 # Every event that can be counted here, beside perf stat.
 .PHONY: bench-events
 bench-events: tools

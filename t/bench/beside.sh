@@ -1,0 +1,231 @@
+#!/bin/bash
+# make bench-beside [TARGETS=10] [TURN=1] [TURNS=20] [PAIRS=3] [OPTIONS=]
+#	[WORKLOADS="python sqlite redis"]
+#
+# What a program loses, beside another one that does the same unwatched: the two
+# go on in turns of TURN seconds, the other one standing meanwhile (SIGSTOP), so
+# that both have the same machine. Each turn of the watched one stands beside the
+# two around it; the median and the quartiles of all turns of PAIRS pairs, of the
+# time and of the program's own CPU time, for a step of its work. TARGETS may have
+# "none": two unwatched ones, which says what a difference means.
+# The ledger: what it has spent, of the time in which the watched one went on,
+# from its start.
+# shellcheck source=t/bench/bench-lib.sh
+. "$(dirname "$0")/bench-lib.sh"
+# shellcheck source=t/bench/workloads.sh
+. "$SRC/t/bench/workloads.sh"
+: "${TARGETS:=none 10}" "${TURN:=1}" "${TURNS:=20}" "${PAIRS:=3}" "${OPTIONS:=}"
+: "${WORKLOADS:=python sqlite redis}"
+
+# start_NAME [SUPERVISOR...]: an endless program in the directory it is in, and in
+# the file "all" how far it is, line by line: monotonic clock, its own CPU time
+# and, where one line is not a step, steps. Its process is $pid, what stands with
+# it $load, what says how far it is $follower.
+start_many-blocks() {
+	"$@" "$BUILD/t/fixtures/many-blocks" 100000 100000000 lines >all 2>err &
+	find_program "$@"
+}
+start_python() {
+	"$@" /usr/bin/python3 "$SRC/t/bench/index-laps.py" ../text >all 2>err &
+	find_program "$@"
+}
+prepare_endless_sqlite() {
+	prepare_sqlite
+	[ -e db ] || sqlite3 -batch -init fill.sql db .quit >out
+	perl -e 'print "PRAGMA cache_size = -262144;\n";
+		for (1 .. 1000000) {
+			my $k = $_ * 7919 % 990000;
+			printf "SELECT sum(length(v)) FROM t WHERE k BETWEEN %d AND %d;\n",
+				$k, $k + 500;
+		}' >queries.sql
+}
+start_sqlite() {
+	"$@" /usr/bin/sqlite3 -batch ../db <../queries.sql >out 2>err &
+	find_program "$@"
+	follow syscr &
+	follower=$!
+}
+start_redis() {
+	REDIS_PORT=$((REDIS_PORT + 1))
+	"$@" ../redis-server --port "$REDIS_PORT" --save '' --appendonly no \
+		--bind 127.0.0.1 --daemonize no >out 2>err &
+	find_program "$@"
+	until redis-cli -p "$REDIS_PORT" ping >/dev/null 2>&1; do
+		kill -0 "$pid" || fail "redis-server has ended"
+		sleep 0.05
+	done
+	redis-benchmark -p "$REDIS_PORT" -q -t set -n 50000 -r 50000 -d 10000 \
+		-c 20 >>out
+	redis-benchmark -p "$REDIS_PORT" -q -l -t set -r 50000 -d 10000 -c 20 \
+		>load 2>&1 &
+	load=$!
+	follow syscw &
+	follower=$!
+}
+
+# find_program [SUPERVISOR...] - of the last one started.
+find_program() {
+	pid=$! supervisor='' load='' follower=''
+	[ $# -gt 0 ] || return 0
+	supervisor=$pid
+	until pid=$(pgrep -P $supervisor) &&
+		[ "$(readlink "/proc/$pid/exe")" != "$(readlink "/proc/$supervisor/exe")" ]; do
+		kill -0 $supervisor || fail "smco-trace has ended"
+		sleep 0.01
+	done
+}
+
+# follow COUNTER - twenty times a second how many system calls of a kind (syscr,
+# syscw of /proc/PID/io) $pid has made: its steps.
+follow() {
+	exec perl -MTime::HiRes=sleep,clock_gettime,CLOCK_MONOTONIC -e '
+		my ($pid, $counter) = @ARGV;
+		$| = 1;
+		sub text { open my $f, "<", "/proc/$pid/$_[0]" or exit; local $/; <$f> }
+		for (;; sleep 0.05) {
+			my ($steps) = text("io") =~ /^$counter: (\d+)/m;
+			my ($ns) = split " ", text("schedstat");
+			printf "%.6f %.6f %d\n", clock_gettime(CLOCK_MONOTONIC),
+				$ns / 1e9, $steps;
+		}' "$pid" "$1" >all
+}
+
+# begin NAME WORKLOAD [SUPERVISOR...] - and let it come to where it is steady.
+begin() {
+	local name=$1 workload=$2
+	shift 2
+	rm -rf "$name" && mkdir "$name" && cd "$name" || exit 1
+	began=$(date +%s.%N)
+	"start_$workload" "$@"
+	cd ..
+	eval "${name}_runs='$pid $load' ${name}_all='$load $follower $pid $supervisor'"
+	until [ -e "$name/all" ] && [ "$(wc -l <"$name/all")" -gt 10 ]; do
+		sleep 0.1
+	done
+	sleep 2
+	# shellcheck disable=SC2086 # one or two
+	kill -STOP $pid $load
+	echo "$began $(date +%s.%N)" >"$name.marks"
+}
+
+# turn NAME - goes on for TURN seconds; "from to" to the file NAME.marks, in which
+# the beginning stands, too.
+turn() {
+	local runs
+	eval "runs=\$$1_runs"
+	# shellcheck disable=SC2086 # one or two
+	perl -MTime::HiRes=:DEFAULT,clock_gettime,CLOCK_MONOTONIC -e '
+		my $for = shift;
+		kill CONT => @ARGV;
+		sleep 0.05; # until it has found its caches again
+		my $from = clock_gettime(CLOCK_MONOTONIC);
+		sleep $for;
+		printf "%.6f %.6f\n", $from, clock_gettime(CLOCK_MONOTONIC);
+		kill STOP => @ARGV' "$TURN" $runs >>"$1.marks"
+}
+
+end() { # NAME
+	local all
+	eval "all=\$$1_all"
+	# shellcheck disable=SC2086 # not every program has all of them
+	{
+		kill $all
+		kill -CONT $all
+		wait $all
+	} 2>/dev/null
+	pid=''
+}
+
+# pair WORKLOAD TARGET - adds to the files ratios and spent.
+pair() {
+	local watch=()
+	# shellcheck disable=SC2206 # options are split
+	[ "$2" = none ] ||
+		watch=("$BUILD/smco-trace" -q -t "$2" -o t.trace $OPTIONS --)
+	begin plain "$1"
+	begin watched "$1" "${watch[@]}"
+	for ((i = 0; i < TURNS; i++)); do
+		turn plain
+		turn watched
+	done
+	turn plain
+	end watched
+	end plain
+	perl -e '
+	sub rows { open my $f, "<", $_[0] or die; return map { [split] } grep /^\d/, <$f> }
+	# The time and the CPU time of a step in a turn.
+	sub rates {
+		my ($name) = @_;
+		my @line = rows("$name/all");
+		my $at = 0;
+		my (undef, @mark) = rows("$name.marks");
+		return map {
+			my ($from, $to) = @$_;
+			$at++ while $at < $#line && $line[$at][0] < $from;
+			my $last = $at;
+			$last++ while $last < $#line && $line[$last + 1][0] <= $to;
+			my $steps = ($line[$last][2] // $last) - ($line[$at][2] // $at);
+			die "a turn of $name without a step\n" if $steps <= 0;
+			[map { ($line[$last][$_] - $line[$at][$_]) / $steps } 0, 1];
+		} @mark;
+	}
+	my @plain = rates("plain");
+	my @watched = rates("watched");
+	for my $i (0 .. $#watched) {
+		print join(" ", map { 2 * $watched[$i][$_] /
+			($plain[$i][$_] + $plain[$i + 1][$_]) - 1 } 0, 1), "\n";
+	}' >>ratios || fail "no figures"
+	[ "$2" = none ] || perl -MJSON::PP -e '
+	my $total = decode_json(do { local $/; <STDIN> })->{overhead};
+	open my $f, "<", "watched.marks" or die;
+	my $ran = 0;
+	for (<$f>) {
+		my ($from, $to) = split;
+		$ran += $to - $from;
+	}
+	my $spent = $total->{spent_ns} / 1e9;
+	printf "%.3f\n", 100 * $spent / ($ran - $spent);' \
+		< <("$BUILD/smco-report" --json watched/t.trace) >>spent
+}
+
+row() { # WORKLOAD TARGET
+	perl -e '
+	sub quartiles {
+		my @s = sort { $a <=> $b } @_;
+		return map { 100 * $s[$_ / 4 * $#s] } 1 .. 3;
+	}
+	open my $f, "<", "ratios" or die;
+	my @ratio = map { [split] } <$f>;
+	my @cell;
+	for my $k (0, 1) {
+		my ($low, $mid, $high) = quartiles(map { $_->[$k] } @ratio);
+		push @cell, sprintf "%.1f | %.1f to %.1f", $mid, $low, $high;
+	}
+	my @spent = -e "spent" ? do { open my $g, "<", "spent"; sort { $a <=> $b } <$g> } : ();
+	printf "| %s | %s | %d | %s | %s | %s |\n", $ARGV[0], $ARGV[1], scalar @ratio,
+		@cell, @spent ? sprintf("%.1f", $spent[$#spent / 2]) : "-";' "$1" "$2"
+}
+
+{
+	echo
+	echo "## $(date -u +%Y-%m-%d), $(nproc) CPUs, Linux $(uname -r), load $(cut -d' ' -f1 /proc/loadavg): beside one that is not watched"
+	echo
+	echo "\`smco-trace -t TARGET $OPTIONS\`, $PAIRS pairs, $TURNS turns of $TURN s each."
+	echo
+	echo "| workload | target % | turns | time % | quartiles | CPU % | quartiles | ledger % |"
+	echo "| --- | --- | --- | --- | --- | --- | --- | --- |"
+} | tee -a "$RESULTS"
+for workload in $WORKLOADS; do
+	if declare -F "prepare_endless_$workload" >/dev/null; then
+		"prepare_endless_$workload"
+	else
+		"prepare_$workload"
+	fi
+	for target in $TARGETS; do
+		rm -f ratios spent
+		for ((p = 0; p < PAIRS; p++)); do
+			pair "$workload" "$target"
+		done
+		row "$workload" "$target" | tee -a "$RESULTS"
+	done
+done
