@@ -97,12 +97,12 @@ int session_phases_create(struct session *s, struct smco_err *err)
 }
 
 /* Is its linker still to come, which tells when all is there? */
-static bool is_dynamic(const struct tproc *p)
+static bool is_dynamic(struct tproc *p)
 {
 	struct tmaps maps;
 	const char *first = NULL;
 	bool several = false;
-	if (tmaps_read(tproc_pid(p), &maps, NULL))
+	if (tproc_read_maps(p, &maps, NULL))
 		return false;
 	for (size_t i = 0; i < maps.nr; i++) {
 		const struct tmap *m = &maps.maps[i];

@@ -18,7 +18,7 @@ works_without() {
 	[ "$mechanism" != bits ] || right=$(lengths_by_bits)
 	"$@" env DENY="$what" LD_PRELOAD="$PWD/deny.so" "$BUILD/smco-trace" -q \
 		-t 100 --nap 300ms -o w.trace -- sh -c 'echo "<$LD_PRELOAD$DENY>" >&2
-		"$0" -n 60 -t 300 -m 50 -j 2 -i -d 2500 -s 7; exit 7' \
+		LD_PRELOAD=$HIDE "$0" -n 60 -t 300 -m 50 -j 2 -i -d 2500 -s 7; exit 7' \
 		"$FIXTURES/nap-schedule" >truth 2>err
 	local got=$?
 	cat err
@@ -85,6 +85,20 @@ if prereq_ROOT && chmod 777 . && setpriv --reuid 65534 --clear-groups \
 	test -x "$BUILD/smco-trace" -a -r "$PWD/deny.so"; then
 	ok "an ordinary user, none of them" works_without bpf,perf,uffd,mem \
 		mprotect setpriv --reuid 65534 --regid 65534 --clear-groups
+	# Whose files in /proc he may not open once it runs, as of ssh-agent.
+	cat >hide.c <<-END
+	#include <sys/prctl.h>
+	__attribute__((constructor)) static void hide(void)
+	{
+		prctl(PR_SET_DUMPABLE, 0);
+	}
+	END
+	"${CC:-cc}" -shared -fPIC -o hide.so hide.c || exit 1
+	hidden() {
+		works_without none mprotect setpriv --reuid 65534 --regid 65534 \
+			--clear-groups env HIDE="$PWD/hide.so"
+	}
+	ok "an ordinary user, a program that lets nobody look into it" hidden
 fi
 
 done_testing

@@ -242,7 +242,7 @@ static int arm_ready(struct guard *g, struct page_range *r, size_t n)
 		if (rc)
 			return rc;
 	}
-	rc = tmaps_read(tproc_pid(g->base.proc), &maps, NULL);
+	rc = tproc_read_maps(g->base.proc, &maps, NULL);
 	if (rc)
 		return rc;
 	/* Each guard may add two mappings; a quarter of the limit is ours. */

@@ -31,7 +31,7 @@ static bool find(const struct tmaps *maps, struct addr_ranges *ret)
 int guard_older_look(struct guard *g, struct smco_err *err)
 {
 	struct tmaps maps;
-	int rc = tmaps_read(tproc_pid(g->base.proc), &maps, err);
+	int rc = tproc_read_maps(g->base.proc, &maps, err);
 	if (rc)
 		return rc;
 	if (!find(&maps, &g->older))

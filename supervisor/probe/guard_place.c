@@ -112,7 +112,7 @@ int guard_place_look(struct guard *g, struct smco_err *err)
 {
 	struct tproc *p = g->base.proc;
 	struct tmaps maps;
-	int rc = tmaps_read(tproc_pid(p), &maps, err);
+	int rc = tproc_read_maps(p, &maps, err);
 	if (rc)
 		return rc;
 	g->stacks.nr = 0;

@@ -123,7 +123,7 @@ static void look_at_agent(struct leftover *l, struct area *a)
 
 static int find_areas(struct leftover *l, struct smco_err *err)
 {
-	int r = tmaps_read(tproc_pid(l->p), &l->maps, err);
+	int r = tproc_read_maps(l->p, &l->maps, err);
 	if (r)
 		return r;
 	l->areas = calloc(l->maps.nr + 1, sizeof(*l->areas));

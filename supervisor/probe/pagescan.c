@@ -146,7 +146,7 @@ static bool register_mappings(struct pagescan *s, const struct page_range *r)
 {
 	struct tmaps maps;
 	bool any = false;
-	if (tmaps_read(tproc_pid(s->access.proc), &maps, NULL))
+	if (tproc_read_maps(s->access.proc, &maps, NULL))
 		return false;
 	for (size_t i = 0; i < maps.nr; i++) {
 		const struct tmap *m = &maps.maps[i];

@@ -422,7 +422,7 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 	struct tmaps maps;
 	for (size_t i = 0; i < n; i++)
 		r[i].nr_reset = UINT32_MAX;
-	int rc = tmaps_read(tproc_pid(a->proc), &maps, NULL);
+	int rc = tproc_read_maps(a->proc, &maps, NULL);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&u->lock);

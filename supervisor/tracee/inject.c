@@ -46,7 +46,7 @@ static taddr_t find_syscall_insn(struct tproc *p)
 	taddr_t vdso = proc_auxv(tproc_live_tid(p), AT_SYSINFO_EHDR);
 	if (vdso)
 		p->syscall_insn = search_range(p, vdso, vdso + 2 * TPAGE_SIZE);
-	if (p->syscall_insn || tmaps_read(tproc_live_tid(p), &maps, NULL) < 0)
+	if (p->syscall_insn || tproc_read_maps(p, &maps, NULL) < 0)
 		return p->syscall_insn;
 	for (size_t i = 0; i < maps.nr && !p->syscall_insn; i++)
 		if (maps.maps[i].prot & PROT_EXEC)
@@ -147,7 +147,7 @@ static bool is_old_stub(struct tproc *p, const struct tmap *m,
 void inject_look(struct tproc *p)
 {
 	struct tmaps maps;
-	if (p->vdso_end || tmaps_read(tproc_live_tid(p), &maps, NULL) < 0)
+	if (p->vdso_end || tproc_read_maps(p, &maps, NULL) < 0)
 		return;
 	for (size_t i = 0; i < maps.nr; i++) {
 		const struct tmap *m = &maps.maps[i];

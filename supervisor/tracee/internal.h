@@ -151,9 +151,9 @@ struct tproc {
 	struct tproc *parent; /* valid while the fork event is due */
 	int exit_status;
 
-	struct tmaps maps; /* as of this stop; none: not read */
-	int mem_fd;	   /* -1 = not open */
-	bool mem_readonly; /* the kernel refuses to write text there */
+	struct tmaps maps;   /* as of this stop; none: not read */
+	int mem_fd, maps_fd; /* -1 = not open */
+	bool mem_readonly;   /* the kernel refuses to write text there */
 	bool trace_syscalls;
 	int trap_sig; /* 0 = not chosen */
 	struct trange *trap_ranges;

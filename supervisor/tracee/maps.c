@@ -1,10 +1,12 @@
 /* /proc/PID/maps. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "supervisor/tracee/internal.h"
 
@@ -72,44 +74,73 @@ static bool parse_line(char *line, struct tmap *m)
 	return m->path != NULL;
 }
 
+/* All there is in @fd, from its beginning, which leaves its place in the file
+ * to others that read it. The text ends with a NUL; NULL: errno. */
+static char *read_text(int fd)
+{
+	size_t size = 1 << 16, done = 0;
+	char *text = malloc(size);
+	while (text) {
+		ssize_t n =
+			pread(fd, text + done, size - done - 1, (off_t)done);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			text[done] = '\0';
+			if (n == 0)
+				return text;
+			break;
+		}
+		done += (size_t)n;
+		if (size - done > 4096)
+			continue;
+		char *more = realloc(text, size *= 2);
+		if (!more)
+			break;
+		text = more;
+	}
+	free(text);
+	return NULL;
+}
+
+static int parse(char *text, struct tmaps *ret)
+{
+	size_t nr_lines = 0;
+	for (const char *at = text; (at = strchr(at, '\n')); at++)
+		nr_lines++;
+	*ret = (struct tmaps){0};
+	if (nr_lines == 0)
+		return 0;
+	ret->maps = calloc(nr_lines, sizeof(*ret->maps));
+	if (!ret->maps)
+		return SMCO_NOMEM;
+	for (char *at = text, *end; (end = strchr(at, '\n')); at = end + 1) {
+		*end = '\0';
+		if (parse_line(at, &ret->maps[ret->nr]))
+			ret->nr++;
+	}
+	return 0;
+}
+
+static int read_fd(int fd, struct tmaps *ret, struct smco_err *err)
+{
+	_cleanup_free_ char *text = read_text(fd);
+	if (!text)
+		return smco_fail(err, errno == ENOMEM ? SMCO_NOMEM : SMCO_GONE,
+				 errno, "cannot read /proc/PID/maps");
+	int r = parse(text, ret);
+	return r ? smco_fail(err, SMCO_NOMEM, ENOMEM, "memory map") : 0;
+}
+
 static int read_file(const char *name, struct tmaps *ret, struct smco_err *err)
 {
-	FILE *f = fopen(name, "re");
-	if (!f)
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
 		return smco_fail(err, errno == ENOENT ? SMCO_GONE : SMCO_SYS,
 				 errno, "cannot open %s", name);
-	/* Ours would be of 1 KB: each call looks for its place anew. */
-	setvbuf(f, NULL, _IOFBF, 65536);
-	struct tmaps m = {0};
-	size_t size = 0;
-	_cleanup_free_ char *line = NULL;
-	size_t line_size = 0;
-	int r = 0;
-	while (getline(&line, &line_size, f) > 0) {
-		if (m.nr == size) {
-			size_t bigger = size ? 2 * size : 64;
-			struct tmap *maps =
-				reallocarray(m.maps, bigger, sizeof(*maps));
-			if (!maps) {
-				r = SMCO_NOMEM;
-				break;
-			}
-			m.maps = maps;
-			size = bigger;
-		}
-		if (parse_line(line, &m.maps[m.nr]))
-			m.nr++;
-	}
-	if (ferror(f) && !r)
-		r = SMCO_GONE;
-	fclose(f);
-	if (r < 0) {
-		tmaps_deinit(&m);
-		return smco_fail(err, (enum smco_code)r, 0, "cannot read %s",
-				 name);
-	}
-	*ret = m;
-	return 0;
+	int r = read_fd(fd, ret, err);
+	smco_close_fd(&fd);
+	return r;
 }
 
 int tmaps_read(pid_t pid, struct tmaps *ret, struct smco_err *err)
@@ -151,6 +182,22 @@ void tproc_forget_maps(struct tproc *p)
 	tmaps_deinit(&p->maps);
 }
 
+int tproc_read_maps(struct tproc *p, struct tmaps *ret, struct smco_err *err)
+{
+	for (struct task *t = tproc_first_task(p);
+	     t && p->maps_fd < 0 && !p->execed; t = task_next(t)) {
+		char name[32];
+		snprintf(name, sizeof(name), "/proc/%d/maps", t->tid);
+		p->maps_fd = open(name, O_RDONLY | O_CLOEXEC);
+	}
+	if (p->maps_fd >= 0 && !p->execed && !read_fd(p->maps_fd, ret, NULL)) {
+		if (ret->nr)
+			return 0;
+		tmaps_deinit(ret);
+	}
+	return tmaps_read(p->pid, ret, err);
+}
+
 int tproc_get_maps(struct tproc *p, const struct tmaps **ret,
 		   struct smco_err *err)
 {
@@ -159,7 +206,7 @@ int tproc_get_maps(struct tproc *p, const struct tmaps **ret,
 	if (stands && p->maps.nr)
 		return 0;
 	tproc_forget_maps(p);
-	return tmaps_read(p->pid, &p->maps, err);
+	return tproc_read_maps(p, &p->maps, err);
 }
 
 const struct tmap *tmaps_find(const struct tmaps *m, taddr_t addr)

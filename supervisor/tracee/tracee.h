@@ -303,6 +303,12 @@ struct tmaps {
 int tmaps_read(pid_t pid, struct tmaps *ret, struct smco_err *err);
 void tmaps_deinit(struct tmaps *m);
 /*
+ * Those of @p, from a file that is opened once: who makes itself not dumpable
+ * (prctl(2)) lets an ordinary user open it no more, but what is open still
+ * reads.
+ */
+int tproc_read_maps(struct tproc *p, struct tmaps *ret, struct smco_err *err);
+/*
  * The same for @p, read once as long as all of its tasks stand: what calls of
  * ours have mapped since the first time in such a stop is not in it. @p owns
  * it; valid until a task of @p goes on or this is asked again.

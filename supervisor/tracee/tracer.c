@@ -176,7 +176,7 @@ struct tproc *tproc_create(struct tracer *tr, pid_t pid)
 		return NULL;
 	p->tr = tr;
 	p->pid = pid;
-	p->mem_fd = -1;
+	p->mem_fd = p->maps_fd = -1;
 	struct tproc **link = &tr->procs;
 	while (*link)
 		link = &(*link)->next;
@@ -188,9 +188,9 @@ void tproc_forget_memory(struct tproc *p)
 {
 	undo_forget_all(p);
 	tproc_forget_maps(p);
-	if (p->mem_fd >= 0)
-		close(p->mem_fd);
-	p->mem_fd = -1;
+	smco_close_fd(&p->mem_fd);
+	smco_close_fd(&p->maps_fd);
+	p->mem_fd = p->maps_fd = -1;
 	free(p->trap_ranges);
 	p->trap_ranges = NULL;
 	p->nr_trap_ranges = 0;
