@@ -412,8 +412,8 @@ static void test_scale(void)
 	check_int(section_print(&counter_section, &src, &plain, &page, NULL),
 		  0);
 	fclose(page.out);
-	has(text, "  task-clock                        400 ms  ");
-	has(text, "  power/energy-pkg/              42 Joules  ");
+	has(text, "  task-clock                    400 ms  ");
+	has(text, "  power/energy-pkg/          42 Joules  ");
 	free(text);
 	summary_free(s);
 }
