@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -15,10 +14,9 @@
 
 /* What begins so has no name yet; it is of somebody who died when it is that
  * old. */
-#define TEMPORARY  "new-"
-#define OLD_S	   3600
-#define MAX_FILES  4096
-#define READ_BYTES (1u << 20)
+#define TEMPORARY "new-"
+#define OLD_S	  3600
+#define MAX_FILES 4096
 
 static bool is_ours(const struct stat *st)
 {
@@ -65,37 +63,21 @@ int cachedir_open(void)
 	return cache < 0 ? -1 : own_dir(cache, "smco");
 }
 
-bool cachedir_read(int dir, const char *name, uint8_t **ret, size_t *len_ret)
+int cachedir_find(int dir, const char *name, size_t *len_ret)
 {
 	struct stat st;
-	int fd _cleanup_close_ = openat(
-		dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || !is_ours(&st) ||
-	    st.st_size <= 0 || (uint64_t)st.st_size > CACHEDIR_MOST_BYTES)
-		return false;
-	size_t len = (size_t)st.st_size, at = 0;
-	/* Small pages: large ones may have to be put together first, which can
-	 * take half a second. */
-	uint8_t *bytes = mmap(NULL, len, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (bytes == MAP_FAILED)
-		return false;
-	/* Read, not mapped: who cuts it short would kill us. */
-	while (at < len) {
-		size_t n = len - at < READ_BYTES ? len - at : READ_BYTES;
-		ssize_t got = read(fd, bytes + at, n);
-		if (got <= 0)
-			break;
-		at += (size_t)got;
-	}
-	if (at < len) {
-		munmap(bytes, len);
-		return false;
+	int fd = openat(dir, name,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !is_ours(&st) ||
+	    st.st_size <= 0 || (uint64_t)st.st_size > CACHEDIR_MOST_BYTES) {
+		close(fd);
+		return -1;
 	}
 	futimens(fd, NULL);
-	*ret = bytes;
-	*len_ret = len;
-	return true;
+	*len_ret = (size_t)st.st_size;
+	return fd;
 }
 
 bool cachefile_create(struct cachefile *f, int dir)

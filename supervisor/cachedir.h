@@ -22,9 +22,9 @@
  * may be used (or SMCO_CACHE_DIR is empty). */
 int cachedir_open(void);
 
-/* All of file @name, in memory of its own (munmap), which is used from now on;
- * false if there is none, or it is empty or larger than all may be. */
-bool cachedir_read(int dir, const char *name, uint8_t **ret, size_t *len_ret);
+/* A descriptor of file @name, which is used from now on; -1 if there is none,
+ * or it is empty or larger than all may be. */
+int cachedir_find(int dir, const char *name, size_t *len_ret);
 
 /* A new file that has no name yet. */
 struct cachefile {

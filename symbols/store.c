@@ -61,6 +61,33 @@ uint64_t store_sum_end(const struct store_sum *s)
 	return sum ^ sum >> 32;
 }
 
+void store_sum_block(struct store_sum *s, uint64_t sum, size_t len)
+{
+	const uint64_t words[4] = {sum, len};
+	store_sum_add(s, words, sizeof(words));
+}
+
+static uint64_t sum_of(const void *bytes, size_t len)
+{
+	struct store_sum sum;
+	store_sum_init(&sum);
+	store_sum_add(&sum, bytes, len);
+	return store_sum_end(&sum);
+}
+
+uint64_t store_blocks_sum(const void *bytes, size_t len)
+{
+	const uint8_t *at = bytes;
+	struct store_sum all;
+	store_sum_init(&all);
+	for (; len; at += STORE_BUF_BYTES) {
+		size_t n = len < STORE_BUF_BYTES ? len : STORE_BUF_BYTES;
+		store_sum_block(&all, sum_of(at, n), n);
+		len -= n;
+	}
+	return store_sum_end(&all);
+}
+
 /* --- putting --- */
 
 bool store_out_init(struct store_out *o, struct outfile *file)
@@ -76,7 +103,7 @@ bool store_out_init(struct store_out *o, struct outfile *file)
 bool store_flush(struct store_out *o)
 {
 	if (!o->failed && o->used) {
-		store_sum_add(&o->sum, o->buf, o->used);
+		store_sum_block(&o->sum, sum_of(o->buf, o->used), o->used);
 		o->failed = outfile_append(o->file, o->buf, o->used) != 0;
 	}
 	o->used = 0;

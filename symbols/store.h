@@ -21,13 +21,20 @@ void store_sum_init(struct store_sum *s);
 /* @len is a multiple of 32, but for the last piece. */
 void store_sum_add(struct store_sum *s, const void *bytes, size_t len);
 uint64_t store_sum_end(const struct store_sum *s);
+/*
+ * That of many bytes is one of the sums of its blocks, of STORE_BUF_BYTES each
+ * but for the last, which different threads can make: adds the sum of a block.
+ */
+void store_sum_block(struct store_sum *s, uint64_t sum, size_t len);
+uint64_t store_blocks_sum(const void *bytes, size_t len);
+#define STORE_BUF_BYTES (1u << 18)
 
 struct store_out {
 	struct outfile *file; /* the caller's */
 	uint8_t *buf;
-	size_t used; /* of STORE_BUF_BYTES */
-	struct store_sum sum;
-	bool failed; /* no room, no memory: nothing more is written */
+	size_t used;	      /* of STORE_BUF_BYTES */
+	struct store_sum sum; /* of the blocks that are written */
+	bool failed;	      /* no room, no memory: nothing more is written */
 	/* Strings so far, and where those are that were met lately. */
 	char *text;
 	size_t text_len, text_cap;
@@ -36,7 +43,6 @@ struct store_out {
 		uint32_t at;
 	} * recent;
 };
-#define STORE_BUF_BYTES (1u << 20)
 
 /* False: no memory. */
 bool store_out_init(struct store_out *o, struct outfile *file);

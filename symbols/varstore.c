@@ -2,35 +2,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "symbols/debugfile.h"
 #include "symbols/space.h"
 #include "symbols/varbuild.h"
 
 /* --- which files --- */
-
-static bool add_file(struct store_sum *sum, int fd)
-{
-	uint8_t *buf _cleanup_free_ = malloc(STORE_BUF_BYTES);
-	off_t at = 0;
-	ssize_t n = -1;
-	size_t used = 0;
-	while (buf) {
-		n = pread(fd, buf + used, STORE_BUF_BYTES - used, at);
-		if (n <= 0)
-			break;
-		at += n;
-		used += (size_t)n;
-		if (used == STORE_BUF_BYTES) {
-			store_sum_add(sum, buf, used);
-			used = 0;
-		}
-	}
-	if (n == 0)
-		store_sum_add(sum, buf, used);
-	return n == 0;
-}
 
 /* Does it name further files with debug information? */
 static bool names_others(Elf *elf)
@@ -51,22 +28,22 @@ static bool names_others(Elf *elf)
 	return false;
 }
 
-bool variables_sign(struct sym_space *s, uint32_t module, uint64_t *ret)
+size_t variables_files(struct sym_space *s, uint32_t module, int ret[2])
 {
 	struct module *m = space_module(s, module);
-	struct store_sum sum;
-	store_sum_init(&sum);
-	if (!m || !m->is_elf || m->fd < 0 || !add_file(&sum, m->fd))
-		return false;
+	if (!m || !m->is_elf || m->fd < 0)
+		return 0;
 	Elf *elf = module_elf(m);
 	bool fine = !names_others(elf);
 	elf_end(elf);
-	if (fine && !m->has_dwarf)
-		fine = debugfile_of(m, s->root_fd) && m->debug_has_dwarf &&
-		       !names_others(m->debug_elf) &&
-		       add_file(&sum, m->debug_fd);
-	*ret = store_sum_end(&sum);
-	return fine;
+	ret[0] = m->fd;
+	if (!fine || m->has_dwarf)
+		return fine;
+	if (!debugfile_of(m, s->root_fd) || !m->debug_has_dwarf ||
+	    names_others(m->debug_elf))
+		return 0;
+	ret[1] = m->debug_fd;
+	return 2;
 }
 
 /* --- putting --- */

@@ -8,12 +8,12 @@
 #include "symbols/variable.h"
 
 /*
- * A number that is the same only while all bytes are from which variables_load
- * and the code behind them come: of the module's file, and of its separate
- * debug file. False: more files than those are read (split debug information),
- * or one cannot be.
+ * The files whose bytes are all that variables_load and the code behind them
+ * come from: the module's, and, if there is one with debug information, its
+ * separate one. How many; 0: more than those are read (split debug
+ * information), or one cannot be. The descriptors are the module's.
  */
-bool variables_sign(struct sym_space *s, uint32_t module, uint64_t *ret);
+size_t variables_files(struct sym_space *s, uint32_t module, int ret[2]);
 
 void variables_put(struct store_out *o, const struct variables *v);
 /*

@@ -14,16 +14,20 @@
 
 struct range_cache_key {
 	char name[192]; /* of the file, from the build-id; "" if none is kept */
-	uint64_t sign;	/* of the program's bytes */
+	uint64_t sign;	/* of the program's bytes, if is_signed */
 	uint64_t select;
+	bool is_signed;
 };
-/* Reads the file of module 1 of @s once. */
 void range_cache_key(struct range_cache_key *key, struct sym_space *s,
 		     const struct range_select *select);
+/* Reads all of the file of module 1 of @s (which range_cache_load does, too).
+ * No name is left if more than that, or not that, can be read. */
+void range_cache_sign(struct range_cache_key *key, struct sym_space *s);
 
-/* False: nothing is there that fits. *plan_ret is NULL if there was no plan. */
-bool range_cache_load(int dir, const struct range_cache_key *key,
-		      struct sym_space *s, struct variables **vars_ret,
+/* False: nothing is there that fits. *plan_ret is NULL if there was no plan.
+ * The key is signed meanwhile, if it is not yet. */
+bool range_cache_load(int dir, struct range_cache_key *key, struct sym_space *s,
+		      struct variables **vars_ret,
 		      struct range_plan **plan_ret);
 /* The same from memory, which is munmapped, at once or later. */
 bool range_cache_take(uint8_t *bytes, size_t len,
@@ -31,8 +35,8 @@ bool range_cache_take(uint8_t *bytes, size_t len,
 		      struct variables **vars_ret,
 		      struct range_plan **plan_ret);
 
-/* @plan may be NULL. At most @most bytes stay in the directory. False: it could
- * not be kept, which is no error. */
+/* Of a signed key. @plan may be NULL. At most @most bytes stay in the
+ * directory. False: it could not be kept, which is no error. */
 bool range_cache_store(int dir, const struct range_cache_key *key,
 		       const struct variables *vars,
 		       const struct range_plan *plan, uint64_t most);
@@ -46,7 +50,7 @@ struct range_cache_head {
 	uint64_t build; /* range_cache_build */
 	uint64_t sign, select;
 	uint64_t len; /* of all */
-	uint64_t sum; /* of all that follows the head */
+	uint64_t sum; /* store_blocks_sum of all that follows the head */
 	uint64_t zero[2];
 	uint64_t has_plan;
 	uint64_t more[2];  /* 0 */

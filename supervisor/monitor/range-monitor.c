@@ -82,6 +82,14 @@ int range_expect(struct range_monitor *m, const char *path, const char *open,
 	return 0;
 }
 
+static bool has_elements(const struct range_unit *u)
+{
+	for (size_t i = 0; u->vars && i < u->vars->nr_vars; i++)
+		if (u->vars->vars[i].flags & VAR_ELEMENT)
+			return true;
+	return false;
+}
+
 int range_check(const struct range_monitor *m, struct smco_err *err)
 {
 	const struct range_unit *known = NULL, *none = NULL;
@@ -90,8 +98,7 @@ int range_check(const struct range_monitor *m, struct smco_err *err)
 	const struct range_unit *first = NULL;
 	bool any_elements = false;
 	for (const struct range_unit *u = m->units; u; u = u->next) {
-		for (size_t i = 0; u->vars && i < u->vars->nr_vars; i++)
-			any_elements |= u->vars->vars[i].flags & VAR_ELEMENT;
+		any_elements |= m->p.select.elements.nr && has_elements(u);
 		if (u->vars && !u->no_match)
 			known = u;
 		if (u->no_match)

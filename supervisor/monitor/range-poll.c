@@ -68,8 +68,10 @@ int range_polls_find(struct range_unit *u)
 	if (!u->polls || !u->is_polled)
 		return SMCO_NOMEM;
 	for (uint32_t i = 0; i < v->nr_vars; i++) {
+		if (!is_pollable(u, i))
+			continue;
 		uint64_t len = extent(&v->vars[i].type);
-		if (!is_pollable(u, i) || total + len > RANGE_POLL_MOST)
+		if (total + len > RANGE_POLL_MOST)
 			continue;
 		uint64_t addr =
 			(uint64_t)v->places[v->vars[i].first_place].offset;

@@ -34,12 +34,14 @@
 /* One that others write to, or that no sensor sees. */
 static bool is_wanted(const struct range_unit *u, uint32_t i, bool shared)
 {
+	/* Of many variables few are: the others are not even looked at. */
+	if (!(u->is_polled[i / 8] & 1 << i % 8))
+		return false;
 	const struct variable *var = &u->vars->vars[i];
 	const struct var_place *at = &u->vars->places[var->first_place];
 	unsigned width = var->type.width;
-	if (!(u->is_polled[i / 8] & 1 << i % 8) || var->type.nr_dims ||
-	    at->kind != VAR_ADDR || (width & (width - 1)) || width > 8 ||
-	    (uint64_t)at->offset % width)
+	if (var->type.nr_dims || at->kind != VAR_ADDR ||
+	    (width & (width - 1)) || width > 8 || (uint64_t)at->offset % width)
 		return false;
 	return shared ==
 	       (u->plan && range_plan_variable(u->plan, i)->shared_out);

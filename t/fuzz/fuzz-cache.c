@@ -34,8 +34,7 @@ static bool keep(struct base *b, const struct variables *v, int dir,
 	bool fine = !range_plan_begin(&plan, b->syms, 1, v,
 				      whole ? SIZE_MAX : 0, NULL);
 	fine = fine && range_cache_store(dir, &b->key, v, plan, 1 << 30) &&
-	       cachedir_read(dir, b->key.name, &b->bytes[whole],
-			     &b->len[whole]) &&
+	       cache_read(dir, b->key.name, &b->bytes[whole], &b->len[whole]) &&
 	       !unlinkat(dir, b->key.name, 0);
 	if (fine)
 		range_plan_destroy(plan);
@@ -50,6 +49,7 @@ static bool build(struct base *b, const char *cmd, int dir)
 	if (system(full) || !(b->syms = sym_space_of_file(prog)))
 		return false;
 	range_cache_key(&b->key, b->syms, &all);
+	range_cache_sign(&b->key, b->syms);
 	struct variables *v = variables_load(b->syms, 1, NULL, NULL, NULL);
 	bool fine = v && keep(b, v, dir, 0) && keep(b, v, dir, 1);
 	variables_destroy(v);

@@ -10,6 +10,7 @@
 
 #include "supervisor/monitor/range-cache.h"
 #include "supervisor/probe/range-plan.h"
+#include "symbols/blocks.h"
 #include "symbols/varstore.h"
 #include "t/unit/cache-sign.h"
 
@@ -31,6 +32,7 @@ static struct kept read_some(const char *name, size_t windows)
 	struct smco_err err = {0};
 	check(k.s);
 	range_cache_key(&k.key, k.s, &all);
+	range_cache_sign(&k.key, k.s);
 	k.v = variables_load(k.s, 1, NULL, NULL, &err);
 	check(k.v && !range_plan_begin(&k.plan, k.s, 1, k.v, windows, &err));
 	return k;
@@ -276,7 +278,7 @@ static void test_damage(const char *name, size_t windows, size_t step)
 	uint8_t *bytes = NULL;
 	size_t len = 0, believed = 0, cut = 0, accepted = 0, nr = 0;
 	check(range_cache_store(cache, &k.key, k.v, k.plan, 1 << 30));
-	if (!check(cachedir_read(cache, k.key.name, &bytes, &len)))
+	if (!check(cache_read(cache, k.key.name, &bytes, &len)))
 		return;
 	check(take(copy(bytes, len), len, &k));
 	printf("# %zu bytes\n", len);
@@ -322,19 +324,19 @@ static void test_files(const char *name)
 	uint8_t *bytes;
 	size_t len;
 	check(range_cache_store(cache, &k.key, k.v, k.plan, 1 << 30));
-	check(cachedir_read(cache, k.key.name, &bytes, &len));
+	check(cache_read(cache, k.key.name, &bytes, &len));
 	munmap(bytes, len);
 	check_int(in_cache("test $(ls | wc -l) = $(ls *.range | wc -l)"), 0);
 	check_int(in_cache("chmod g+w *.range"), 0);
-	check(!cachedir_read(cache, k.key.name, &bytes, &len));
+	check(!cache_read(cache, k.key.name, &bytes, &len));
 	check_int(in_cache("for i in *.range; do mv $i ../x && "
 			   "ln -s ../x $i && chmod g-w ../x; done"),
 		  0);
-	check(!cachedir_read(cache, k.key.name, &bytes, &len));
+	check(!cache_read(cache, k.key.name, &bytes, &len));
 	check_msg(range_cache_store(cache, &k.key, k.v, k.plan, 1 << 30),
 		  "a link is replaced");
 	check_int(in_cache("test ! -L $(ls -t *.range | head -1)"), 0);
-	check(cachedir_read(cache, k.key.name, &bytes, &len));
+	check(cache_read(cache, k.key.name, &bytes, &len));
 	munmap(bytes, len);
 
 	/* Those used longest ago go; what is unfinished and old, too. */
@@ -368,15 +370,61 @@ static void test_files(const char *name)
 	check_int(in_cache("test -e mine1 && test -e mine4 && test -e new-x "
 			   "&& test -e new-2-b"),
 		  0);
-	check(cachedir_read(cache, k.key.name, &bytes, &len));
+	check(cache_read(cache, k.key.name, &bytes, &len));
 	munmap(bytes, len);
 	other.name[0] = 'e';
 	range_cache_store(cache, &other, k.v, k.plan, len - 1);
-	check_msg(!cachedir_read(cache, other.name, &bytes, &len) &&
-			  cachedir_read(cache, k.key.name, &bytes, &len),
+	check_msg(!cache_read(cache, other.name, &bytes, &len) &&
+			  cache_read(cache, k.key.name, &bytes, &len),
 		  "what is too large for all is not kept, others stay");
 	munmap(bytes, len);
 	forget(&k);
+}
+
+/* Read by one or two, each block once; the sums are those of the bytes. */
+static void test_blocks(void)
+{
+	const size_t block = STORE_BUF_BYTES;
+	const size_t lens[] = {
+		0, 1, block - 1, block, block + 1, 5 * block + 7, 8 * block};
+	const char *path = scratch_path("blocks");
+	uint8_t *bytes = malloc(8 * block), *got = malloc(8 * block);
+	uint32_t next = 1;
+	for (size_t i = 0; i < 8 * block; i++)
+		bytes[i] = (uint8_t)((next = next * 1103515245 + 12345) >> 16);
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	check(fd >= 0 &&
+	      pwrite(fd, bytes, 8 * block, 0) == (ssize_t)(8 * block));
+	uint64_t usual = blocks_two_from_bytes;
+	for (unsigned two = 0; two < 2; two++) {
+		blocks_two_from_bytes = two ? 1 : UINT64_MAX;
+		for (size_t i = 0; i < ARRAY_SIZE(lens); i++) {
+			struct block_file f[] = {
+				{.fd = fd, .len = lens[i], .into = got},
+				{.fd = fd, .from = 3, .len = 3 * block - 3},
+			};
+			memset(got, 0, 8 * block);
+			check(blocks_read(f, 2));
+			check(!memcmp(got, bytes, lens[i]));
+			check(f[0].sum == store_blocks_sum(bytes, lens[i]));
+			check(f[1].sum ==
+			      store_blocks_sum(bytes + 3, 3 * block - 3));
+		}
+		struct block_file longer[] = {
+			{.fd = fd, .len = block},
+			{.fd = fd, .from = 1, .len = 8 * block},
+		};
+		check_msg(!blocks_read(longer, 2), "it has not so many");
+	}
+	blocks_two_from_bytes = usual;
+	uint64_t sum = store_blocks_sum(bytes, 8 * block);
+	memcpy(got, bytes, block);
+	memcpy(bytes, bytes + block, block);
+	memcpy(bytes + block, got, block);
+	check_msg(sum != store_blocks_sum(bytes, 8 * block), "their order");
+	check(!close(fd) && !unlink(path));
+	free(bytes);
+	free(got);
 }
 
 /* Several at once: one of them wins, and it is whole. */
@@ -472,7 +520,9 @@ int main(void)
 	check(setenv("SMCO_CACHE_DIR", scratch_path("cache"), 1) == 0);
 	cache = cachedir_open();
 	check(cache >= 0);
+	test_blocks();
 	test_same(scratch_path("known"));
+	blocks_two_from_bytes = 1;
 	test_same(scratch_path("subs"));
 	test_same(scratch_path("cxx"));
 	test_later(scratch_path("known"));
