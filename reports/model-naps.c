@@ -78,6 +78,7 @@ static void sum_nap(struct nap_sum *sum, const struct ev_nap *nap,
 	if (end == END_NEVER && is_brief)
 		sum->brief_unused_bytes += nap->size;
 	sum->nr_writes_only += !!(nap->flags & NAP_WRITES_ONLY);
+	sum->nr_head_unseen += !!(nap->flags & NAP_HEAD_UNSEEN);
 	if (nap->length_ns > sum->longest_ns) {
 		sum->longest_ns = nap->length_ns;
 		sum->longest_error_ns = nap->error_ns;

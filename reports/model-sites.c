@@ -31,6 +31,7 @@ static void sum_add(struct nap_sum *to, const struct nap_sum *from)
 		to->nr_by_end[i] += from->nr_by_end[i];
 	to->unused_bytes += from->unused_bytes;
 	to->nr_writes_only += from->nr_writes_only;
+	to->nr_head_unseen += from->nr_head_unseen;
 	if (from->longest_ns > to->longest_ns) {
 		to->longest_ns = from->longest_ns;
 		to->longest_error_ns = from->longest_error_ns;

@@ -47,6 +47,7 @@ struct nap_sum {
 	uint64_t nr_by_end[END_NR];
 	uint64_t unused_bytes;	 /* of END_NEVER: what lies there unused */
 	uint64_t nr_writes_only; /* a read may have been missed */
+	uint64_t nr_head_unseen; /* and any access to the first pages */
 	uint64_t longest_ns;
 	uint64_t longest_error_ns; /* the longest is within +- this */
 	double byte_seconds;

@@ -104,6 +104,7 @@ void nap_json(struct bbuf *b, const struct model_nap *m)
 		put_word(b, "syscall", names_syscall(n->ended_syscall, name));
 	put_flag(b, "never_accessed", n->flags & NAP_NEVER_ACCESSED);
 	put_flag(b, "writes_only", n->flags & NAP_WRITES_ONLY);
+	put_flag(b, "head_unseen", n->flags & NAP_HEAD_UNSEEN);
 	put_flag(b, "seen_nearby", n->flags & NAP_END_NEARBY);
 	put(b, "}");
 }

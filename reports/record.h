@@ -85,6 +85,9 @@ enum nap_flags {
 	NAP_AT_EXIT = 1 << 8,	     /* program ended */
 	NAP_UNWATCHED = 1 << 9,	     /* not the nap ended but its watching: it
 				      * lasted at least that long */
+	NAP_HEAD_UNSEEN = 1 << 10,   /* its first pages could not be watched:
+				      * sampled stacks are copied past their
+				      * end, which is below the block */
 };
 
 struct ev_nap {
@@ -138,7 +141,8 @@ enum coverage_why {
 		2, /* allocation rate above what the budget allows */
 	COVER_NEVER_ARMED = 3, /* known, but never got a turn */
 	COVER_NO_STACK = 4,  /* allocated before attach, or unwinding failed */
-	COVER_SHARED = 5,    /* shared, locked, huge, device pages */
+	COVER_SHARED = 5,    /* shared, locked, huge, device pages; copied
+			      * with sampled stacks */
 	COVER_MECHANISM = 6, /* mechanism missing; text says which and why */
 	COVER_LOST = 7,	     /* events lost */
 	COVER_SHORT_LIVED = 8, /* gone sooner than the shortest nap is long */

@@ -94,6 +94,7 @@ static json_t *sum_json(const struct nap_sum *sum)
 		{"longest_ns", json_of_u64(sum->longest_ns)},
 		{"longest_error_ns", json_of_u64(sum->longest_error_ns)},
 		{"writes_only", json_of_u64(sum->nr_writes_only)},
+		{"head_unseen", json_of_u64(sum->nr_head_unseen)},
 		{"never_accessed", json_of_u64(sum->nr_never_accessed)},
 		{"unused_bytes", json_of_u64(sum->unused_bytes)},
 		{"ended", ends});

@@ -283,5 +283,13 @@ void text_unused(const struct view *v, const struct model_sites *sites)
 		text_paragraph(v, "", INK_WARN,
 			       "reads could not be seen: what is only read "
 			       "counts as unused here");
+	if (sum->nr_head_unseen) {
+		units_count(sum->nr_head_unseen, count);
+		text_paragraph(v, "", INK_WARN,
+			       "in %s of these naps the block's beginning (16 "
+			       "KiB, or a huge page) could not be watched: it "
+			       "lies directly above a stack that was sampled",
+			       count);
+	}
 	left_out(v);
 }

@@ -149,6 +149,8 @@ void session_counters_task(struct session *s, const struct tevent *ev);
 uint64_t session_counters_due_ns(const struct session *s);
 /* session-samples.c: the samples' part of it all; nothing without them */
 int session_samples_create(struct session *s, struct smco_err *err);
+/* Take what was sampled so far. @ctx is the session. */
+void session_samples_read(void *ctx);
 /* By exec, a process left the memory that it shared with another (vfork), and
  * is not watched yet. */
 void session_samples_left(struct session *s, const struct tevent *ev);

@@ -85,6 +85,9 @@ static uint32_t stack_of(void *ctx, const struct ring_record *r,
 	if (user_regs(r, &regs)) {
 		sample.regs = &regs;
 		sample.stack.start = regs.rsp;
+		if (w->nap && r->sample.stack.nr)
+			nap_sampled(w->nap, regs.rsp,
+				    regs.rsp + r->sample.stack.nr, r->time);
 	}
 	return watched_sample_stack(w, &sample, s->stacks, whole_ret);
 }
@@ -130,6 +133,13 @@ int session_samples_create(struct session *s, struct smco_err *err)
 	if (rc && err) /* not "the command is not found" */
 		err->code = SMCO_UNSUPPORTED;
 	return rc;
+}
+
+void session_samples_read(void *ctx)
+{
+	struct session *s = ctx;
+	if (s->samples)
+		samples_drain(s->samples);
 }
 
 void session_samples_left(struct session *s, const struct tevent *ev)

@@ -319,6 +319,7 @@ static int make_controllers(struct session *s, struct smco_err *err)
 		.target_overhead_ppb = o->target_ppb,
 		.start_ns = s->start_ns,
 		.emit = session_emit,
+		.read_samples = session_samples_read,
 		.ctx = s,
 	};
 	s->ledger = ledger_create(o->target_ppb);

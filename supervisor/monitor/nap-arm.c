@@ -33,7 +33,7 @@ static bool plan(struct block *b, uint64_t first, uint64_t nr,
 		 uint64_t nr_touched)
 {
 	struct nap_proc *np = block_proc(b);
-	if (!nap_ranges_add(&np->plan, b, first, nr))
+	if (!nap_ranges_add(&np->plan, b, nap_shade(b) + first, nr))
 		return false;
 	np->planned_pages += nr_touched;
 	return true;
@@ -52,14 +52,14 @@ static uint64_t whole_pages(const struct block *b)
  * others, to be armed costs nothing more. */
 static uint64_t nr_unarmed(const struct block *b)
 {
-	uint64_t nr = block_nr_pages(b);
+	uint64_t nr = nap_nr_pages(b);
 	return nr > b->nr_clear ? nr - b->nr_clear : 0;
 }
 
 /* What is left of it to be armed takes more than one step. */
 static bool is_large(const struct block *b)
 {
-	return block_nr_pages(b) - b->cursor > WIDEN_FIRST;
+	return nap_nr_pages(b) - b->cursor > WIDEN_FIRST;
 }
 
 /* How many more pages of @b may have to be touched again. */
@@ -97,7 +97,7 @@ static uint64_t nr_touched_left(struct block *b)
 bool nap_poll_widen(struct block *b)
 {
 	struct nap *n = block_proc(b)->nap;
-	uint64_t left = block_nr_pages(b) - b->cursor, step = left;
+	uint64_t left = nap_nr_pages(b) - b->cursor, step = left;
 	uint64_t most = widen_most(b);
 	if (!most) {
 		n->was_short |= !is_large(b);
@@ -109,7 +109,7 @@ bool nap_poll_widen(struct block *b)
 	if (touched > most)
 		touched = step = most;
 	/* A range that is the whole block tells by itself, see flush. */
-	if (!b->cursor && b->nr_clear && step < block_nr_pages(b))
+	if (!b->cursor && b->nr_clear && step < nap_nr_pages(b))
 		nap_account(b);
 	if (!plan(b, b->cursor, step, touched))
 		return false;
@@ -140,7 +140,12 @@ static bool is_untouched(struct block *b)
 bool nap_poll_arm(struct block *b, uint64_t now_ns)
 {
 	struct nap_proc *np = block_proc(b);
-	uint64_t nr = block_nr_pages(b);
+	if (nap_shade_hides(b, now_ns)) {
+		b->flags |= BLOCK_STUCK;
+		control_defer(np->nap->control, b->plant, now_ns + RETRY_NS);
+		return true;
+	}
+	uint64_t nr = nap_nr_pages(b);
 	bool first = !(b->flags & BLOCK_ARMED_ONCE);
 
 	b->armed_ns = now_ns;
@@ -199,7 +204,7 @@ static void put_off(struct block *b, uint64_t now_ns)
 static void armed(struct block *b, const struct page_range *r,
 		  bool was_untouched)
 {
-	uint64_t nr = block_nr_pages(b);
+	uint64_t nr = nap_nr_pages(b);
 	bool first = !(b->flags & BLOCK_ARMED_ONCE);
 
 	b->flags |= BLOCK_ARMED_ONCE;
@@ -231,7 +236,7 @@ static void armed(struct block *b, const struct page_range *r,
 static bool wants_aged(const struct block *b)
 {
 	return b->flags & BLOCK_AGED || (!(b->flags & BLOCK_ARMED_ONCE) &&
-					 block_nr_pages(b) <= NAP_SMALL_PAGES);
+					 nap_nr_pages(b) <= NAP_SMALL_PAGES);
 }
 
 /* Where something is touched, the rest was not looked at. */
@@ -267,7 +272,7 @@ static void look_for_aged(struct nap_proc *np)
 /* What was reset now was set before: these pages stand from here on. */
 static void account_for_reset(struct block *b, const struct page_range *r)
 {
-	if ((r->end - r->start) / TPAGE_SIZE == block_nr_pages(b))
+	if ((r->end - r->start) / TPAGE_SIZE == nap_nr_pages(b))
 		nap_account_for(b, r->nr_present - r->nr_touched);
 	nap_set_clear(b, b->nr_clear + r->nr_touched);
 }

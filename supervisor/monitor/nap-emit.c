@@ -38,7 +38,9 @@ static struct ev_nap describe(const struct block *b, uint64_t lo_ns,
 
 	if (np->primary && !(np->primary->ops->sees & ACCESS_READS))
 		flags |= NAP_WRITES_ONLY;
-	if ((b->flags & (BLOCK_FRESH | BLOCK_EVER_SEEN)) == BLOCK_FRESH)
+	if (b->flags & BLOCK_SHADED && nap_shade_was_dark(b, b->touched_lo_ns))
+		flags |= NAP_HEAD_UNSEEN;
+	else if ((b->flags & (BLOCK_FRESH | BLOCK_EVER_SEEN)) == BLOCK_FRESH)
 		flags |= NAP_NEVER_ACCESSED;
 	return (struct ev_nap){
 		.addr = b->addr,

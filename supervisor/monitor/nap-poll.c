@@ -41,7 +41,7 @@ bool nap_ranges_add(struct nap_ranges *l, struct block *b, uint64_t first,
  * pages spread by a hash, the same again when asked again. */
 uint64_t nap_sample_page(const struct block *b, unsigned k)
 {
-	uint64_t nr = block_nr_pages(b);
+	uint64_t nr = nap_nr_pages(b);
 	if (k == 0)
 		return b->witness < nr ? b->witness : 0;
 	uint64_t x = b->armed_ns + k * 0x9e3779b97f4a7c15ull;
@@ -58,19 +58,20 @@ unsigned nap_sample_nr(const struct block *b)
 /* What of @b is armed now. */
 static void add_armed(struct nap_ranges *l, struct block *b)
 {
+	uint64_t shade = nap_shade(b);
 	switch (b->state) {
 	case BLOCK_SAMPLE:
 		for (unsigned k = 0; k < nap_sample_nr(b); k++)
-			nap_ranges_add(l, b, nap_sample_page(b, k), 1);
+			nap_ranges_add(l, b, shade + nap_sample_page(b, k), 1);
 		break;
 	case BLOCK_WIDEN:
 		if (b->cursor)
-			nap_ranges_add(l, b, 0, b->cursor);
+			nap_ranges_add(l, b, shade, b->cursor);
 		else /* no room so far: the sample still stands */
-			nap_ranges_add(l, b, nap_sample_page(b, 0), 1);
+			nap_ranges_add(l, b, shade + nap_sample_page(b, 0), 1);
 		break;
 	case BLOCK_WATCH:
-		nap_ranges_add(l, b, 0, block_nr_pages(b));
+		nap_ranges_add(l, b, shade, nap_nr_pages(b));
 		break;
 	}
 }
@@ -188,7 +189,7 @@ static void hit(struct block *b, const struct page_range *sum, uint64_t now_ns)
 						     : MAX_LEVEL);
 	}
 	settle_later(b, now_ns);
-	b->witness = (uint32_t)((sum->first_touched - block_first_page(b)) /
+	b->witness = (uint32_t)((sum->first_touched - nap_first_page(b)) /
 				TPAGE_SIZE);
 	if (b->flags & BLOCK_IN_NAP)
 		nap_end(b, b->checked_ns, now_ns, 0, 0, -1);
@@ -238,6 +239,12 @@ static void quiet(struct block *b, const struct page_range *sum,
 		hit_unseen(b, sum->nr_aged, looked_ns);
 		return;
 	}
+	if (is_nap && !nap_shade_allows(b, looked_ns)) {
+		if (b->state == BLOCK_WATCH)
+			np->queue.entry[b->queue_pos].due_ns =
+				looked_ns + n->window_ns;
+		return;
+	}
 	if (b->state == BLOCK_WATCH) {
 		/* Others clear the bits, too (reclaim, DAMON), and do not flush
 		 * the TLB, so that later accesses leave no mark. A guard makes
@@ -278,6 +285,34 @@ static uint32_t sum_ranges(const struct page_range *r, uint32_t nr,
 	return i;
 }
 
+/* Sampling may have touched what is touched. */
+static void catch_up_if_touched(struct nap_proc *np)
+{
+	const struct nap_params *p = &np->nap->params;
+	for (uint32_t i = 0; p->read_samples && i < np->look.nr; i++)
+		if (np->look.range[i].nr_touched) {
+			p->read_samples(p->ctx);
+			return;
+		}
+}
+
+/* Has its block a shade since @r was made? */
+static bool is_shaded_now(const struct page_range *r)
+{
+	const struct block *b = r->user;
+	return b->flags & BLOCK_SHADED && r->start < nap_first_page(b);
+}
+
+/* Look at it again. False: it is not armed any more. */
+static bool look_behind_shade(struct block *b, struct page_range *ret)
+{
+	struct nap_proc *np = block_proc(b);
+	if (b->state != BLOCK_WATCH)
+		return false;
+	*ret = nap_whole_range(b);
+	return !np->primary->ops->collect(np->primary, ret, 1);
+}
+
 /* Look at a batch; its blocks lie at places of the queue that the caller has
  * left behind. */
 static void look(struct nap_proc *np)
@@ -292,10 +327,14 @@ static void look(struct nap_proc *np)
 	if (np->primary->ops->collect(np->primary, l->range, l->nr))
 		return;
 	uint64_t after = np->nap->params.clock();
+	catch_up_if_touched(np);
 	for (uint32_t i = 0; i < l->nr;) {
 		struct page_range sum;
 		struct block *b = l->range[i].user;
+		bool is_stale = is_shaded_now(&l->range[i]);
 		i += sum_ranges(&l->range[i], l->nr - i, &sum);
+		if (is_stale && !look_behind_shade(b, &sum))
+			continue;
 		if (sum.nr_touched)
 			hit(b, &sum, after);
 		else
@@ -370,6 +409,7 @@ void nap_poll_look_sharers(struct nap_proc *np)
 
 void nap_poll_begin(struct nap_proc *np, uint64_t now_ns)
 {
+	nap_shade_look(np, now_ns);
 	/* Looking costs nothing but our own CPU time. If even that was too
 	 * much, look less often. */
 	bool too_soon =

@@ -67,6 +67,8 @@ struct nap_proc {
 	bool wants_guard; /* there was a block to guard */
 	bool is_held_back;
 	uint64_t looked_ns;
+	struct nap_shade *shade; /* nap-shade.c */
+	uint32_t nr_shades, cap_shades;
 	uint32_t look_left;  /* of .queue, from its beginning, in this tick */
 	struct block *ended; /* block whose quiet ended in this tick */
 	struct ev_nap ended_nap; /* its nap, if it was one */
@@ -100,6 +102,7 @@ void nap_poll_settle(struct nap_proc *np, uint64_t now_ns);
 void nap_poll_look_sharers(struct nap_proc *np);
 /* @b is gone: nothing of it is reserved any more. */
 void nap_poll_forget(struct block *b);
+/* @nr pages of @b from its @first on, whatever of it is watched. */
 bool nap_ranges_add(struct nap_ranges *l, struct block *b, uint64_t first,
 		    uint64_t nr);
 uint64_t nap_sample_page(const struct block *b, unsigned k);
@@ -124,10 +127,41 @@ void nap_poll_flush(struct nap_proc *np, uint64_t now_ns);
 int64_t nap_room_ns(const struct nap_proc *np);
 uint64_t nap_touch_cost(const struct nap_proc *np);
 
+/*
+ * nap-shade.c: the first pages of a block, whose accessed bits say nothing
+ * because sampling the stack below sets them. What is armed and looked at
+ * begins behind these.
+ */
+uint64_t nap_shade_pages(const struct block *b);
+/* So many that @b cannot be watched. */
+bool nap_shade_hides(struct block *b, uint64_t now_ns);
+/* Look at them by themselves, seldom. */
+void nap_shade_look(struct nap_proc *np, uint64_t now_ns);
+/* May the nap of @b begin that its other pages complete? @b may have been hit
+ * after that. */
+bool nap_shade_allows(struct block *b, uint64_t now_ns);
+/* Were they touched by sampling since then? */
+bool nap_shade_was_dark(const struct block *b, uint64_t since_ns);
+void nap_shade_forget(struct block *b);
+
+static inline uint64_t nap_shade(const struct block *b)
+{
+	return b->flags & BLOCK_SHADED ? nap_shade_pages(b) : 0;
+}
+/* The pages of @b that are watched, from the first of them on. */
+static inline taddr_t nap_first_page(const struct block *b)
+{
+	return block_first_page(b) + nap_shade(b) * TPAGE_SIZE;
+}
+static inline uint64_t nap_nr_pages(const struct block *b)
+{
+	return block_nr_pages(b) - nap_shade(b);
+}
+
 static inline struct page_range nap_whole_range(struct block *b)
 {
 	return (struct page_range){
-		.start = block_first_page(b),
+		.start = nap_first_page(b),
 		.end = block_end_page(b),
 		.user = b,
 		.armed_ns = b->armed_ns,

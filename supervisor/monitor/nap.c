@@ -139,6 +139,8 @@ static void block_gone(struct nap_proc *np, struct block *b, uint64_t now_ns,
 				np->settle.entry[--np->settle.nr];
 	if (np->ended == b)
 		np->ended = NULL;
+	if (b->flags & BLOCK_SHADED)
+		nap_shade_forget(b);
 	control_remove(n->control, b->plant);
 	block_remove(np->blocks, b);
 	n->nr_known--;
@@ -164,6 +166,7 @@ void nap_proc_destroy(struct nap_proc *np, uint64_t now_ns, bool gone)
 	free(np->look.range);
 	free(np->plan.range);
 	free(np->guard_plan.range);
+	free(np->shade);
 	free(np);
 }
 

@@ -7,7 +7,9 @@
  *
  * What is reported is true: a nap is called only when every page of the block
  * was seen quiet for the whole NAP length. Where the budget does not suffice
- * naps are missed, and the coverage says so; they are never made up.
+ * naps are missed, and the coverage says so; they are never made up. Of blocks
+ * directly above a sampled stack the first pages are left out, and that is said
+ * (NAP_HEAD_UNSEEN).
  *
  * The monitor owns blocks and plants. It calls no ptrace; the mechanism comes
  * in as a struct access, records go out by a callback.
@@ -31,6 +33,9 @@ struct nap_params {
 	int64_t target_overhead_ppb; /* INT64_MAX = no limit */
 	uint64_t start_ns;	     /* CLOCK_MONOTONIC of session time 0 */
 	void (*emit)(void *ctx, const struct record *r);
+	/* Call nap_sampled() for all samples taken so far, and nothing else of
+	 * the monitor; NULL = there are none. */
+	void (*read_samples)(void *ctx);
 	void *ctx;
 	/* CLOCK_MONOTONIC, and the CPU time of this thread; NULL = those. Tests
 	 * have their own. */
@@ -71,6 +76,11 @@ void nap_heap_event(struct nap_proc *np, const struct heap_event *ev);
 /* A mapping found in the maps, not by a sensor. */
 void nap_adopt_mapping(struct nap_proc *np, taddr_t addr, uint64_t size,
 		       uint64_t now_ns);
+
+/* A sample of a stack was taken by copying [sp, end), which is no access of the
+ * program's. */
+void nap_sampled(struct nap_proc *np, taddr_t sp, taddr_t end,
+		 uint64_t time_ns);
 
 /* Look, decide, arm, for a few ms. All times CLOCK_MONOTONIC. True: that is not
  * the whole tick; see who has stopped meanwhile, and call it again. */

@@ -22,6 +22,9 @@ static unsigned nr_naps; /* also those that go on */
 static unsigned nr_ongoing;
 static struct ev_nap last;
 
+/* As struct nap_params has it. */
+static void (*napsim_read_samples)(void *ctx);
+
 static inline uint64_t virtual_clock(void)
 {
 	return now;
@@ -95,6 +98,7 @@ static inline void napsim_start(struct napsim *s, const struct access_ops *ops,
 		.min_size = TPAGE_SIZE,
 		.target_overhead_ppb = target_ppb,
 		.emit = emit,
+		.read_samples = napsim_read_samples,
 		.clock = virtual_clock,
 		.cpu_clock = virtual_clock,
 	};
