@@ -96,6 +96,9 @@ struct var_build {
 		struct cursor line, line_str, str;
 	} sections; /* of the file itself */
 	bool no_memory;
+	/* A variable of the unit just now is, or was, in no memory. Looked at
+	 * in those that begin late only. */
+	bool is_optimised;
 };
 
 /* Where in the tree we are. */
@@ -103,7 +106,8 @@ struct var_scope {
 	const char *name; /* of function and namespaces; "" at file level */
 	bool scoped;	  /* a language with namespaces */
 	bool in_function;
-	bool is_gcc; /* see place_in_scope */
+	bool is_gcc;	  /* see place_in_scope */
+	bool begins_late; /* see VAR_LATE */
 	/* Code of the innermost block; none in an abstract function. */
 	const struct var_range *ranges;
 	size_t nr_ranges;
@@ -157,6 +161,10 @@ uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,
 /* varplace.c: where @die, an instance of the group, is. */
 void var_add_places(struct var_build *b, const struct var_scope *sc,
 		    Dwarf_Die *die, uint32_t group);
+/* Is, or was, @die in a register, or computed? Asked of lists only: a place for
+ * the whole of a block is in memory. */
+bool var_is_optimised(struct var_build *b, const struct var_scope *sc,
+		      Dwarf_Die *die);
 /* How far rsp is below the CFA in most of function @f: in its body. */
 uint64_t var_body_depth(struct var_build *b, const struct var_function *f);
 /* vartree.c: all that is in a unit. */

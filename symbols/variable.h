@@ -126,6 +126,12 @@ enum var_place_flags {
 	/* VAR_REG: the register holds other members of its struct, too, and who
 	 * writes it has not said which. */
 	VAR_PART = 1 << 5,
+	/*
+	 * VAR_SCOPE in the frame, where nothing is optimised, of a language
+	 * whose blocks begin behind the store of what their variable is bound
+	 * to: Rust's let. The store is before lo.
+	 */
+	VAR_LATE = 1 << 6,
 };
 
 struct var_place {

@@ -105,6 +105,8 @@ static void keep(struct stretch *s, uint32_t var, struct var_place place,
 		place.flags |= VAR_LAST;
 	if (s->block)
 		place.flags |= VAR_SCOPE;
+	if (s->block && s->sc->begins_late && place.flags & VAR_FRAME)
+		place.flags |= VAR_LATE;
 	if (s->part && place.kind == VAR_REG)
 		place.flags |= VAR_PART;
 	if (b->nr_found >= VAR_MAX_PLACES) {
@@ -427,6 +429,31 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 	for (uint32_t i = 0; i < g.nr; i++)
 		if (b->members[g.first + i].var != VAR_NONE)
 			missing(b, b->members[g.first + i].var, VAR_COMPLEX);
+}
+
+bool var_is_optimised(struct var_build *b, const struct var_scope *sc,
+		      Dwarf_Die *die)
+{
+	struct var_piece pieces[VAR_MAX_PIECES];
+	Dwarf_Attribute attr;
+	Dwarf_Addr base, lo, hi;
+	Dwarf_Op *ops;
+	size_t nr;
+	ptrdiff_t at = 0;
+	if (!dwarf_attr(die, DW_AT_location, &attr) ||
+	    dwarf_whatform(&attr) == DW_FORM_exprloc)
+		return false;
+	while ((at = dwarf_getlocations(&attr, at, &base, &lo, &hi, &ops,
+					&nr)) > 0 &&
+	       var_step(b)) {
+		size_t n =
+			var_expr_read(&attr, ops, nr, &sc->frame_base, pieces);
+		for (size_t i = 0; i < n; i++)
+			if (pieces[i].kind == VAR_PIECE_REGISTER ||
+			    pieces[i].kind == VAR_PIECE_VALUE)
+				return true;
+	}
+	return false;
 }
 
 uint64_t var_body_depth(struct var_build *b, const struct var_function *f)

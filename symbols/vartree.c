@@ -127,6 +127,7 @@ static void walk_function(struct var_build *b, Dwarf_Die *die,
 		.name = function_name(b, outer, die),
 		.scoped = outer->scoped,
 		.is_gcc = outer->is_gcc,
+		.begins_late = outer->begins_late,
 		.in_function = true,
 		.function = VAR_NO_FUNCTION,
 	};
@@ -198,6 +199,8 @@ static void see_variable(struct var_build *b, const struct var_scope *sc,
 			remember(b, die, sc->name);
 		return;
 	}
+	if (sc->begins_late && sc->in_function && !b->is_optimised)
+		b->is_optimised = var_is_optimised(b, sc, die);
 	uint32_t group = var_group_of(b, sc, die);
 	if (group != VAR_NONE && b->groups[group].wanted)
 		var_add_places(b, sc, die, group);
@@ -257,7 +260,12 @@ void var_walk_unit(struct var_build *b, Dwarf_Die *cu)
 		.name = "",
 		.is_gcc = producer && !strncmp(producer, "GNU ", 4),
 		.scoped = die_has_scopes(cu),
+		.begins_late = dwarf_srclang(cu) == DW_LANG_Rust,
 		.function = VAR_NO_FUNCTION,
 	};
+	size_t first = b->nr_found;
+	b->is_optimised = false;
 	walk(b, cu, &sc, 0);
+	for (size_t i = first; b->is_optimised && i < b->nr_found; i++)
+		b->found[i].place.flags &= (uint8_t)~VAR_LATE;
 }

@@ -5,6 +5,7 @@
 #ifndef SMCO_RANGE_DOUBT_H
 #define SMCO_RANGE_DOUBT_H
 
+#include "supervisor/probe/range-edge.h"
 #include "supervisor/probe/range-site.h"
 
 /*
@@ -107,5 +108,21 @@ bool range_doubt_slot(const struct variables *v,
 		      const struct range_index_entry *all, size_t nr,
 		      uint32_t var, const struct var_place *p, int64_t offset,
 		      uint64_t addr);
+
+/*
+ * The instructions before place @p (VAR_LATE) of variable @var that store what
+ * is in it when it begins: each leads there and nowhere else, no call comes in
+ * between, and nothing that writes to where it has. None if another variable is
+ * in the same memory anywhere in the function, whose last value it might be;
+ * but for those that lie within its own places, as what it is moved to does.
+ * @all are the places in the function, @nr of them. Their number in @store.
+ */
+#define RANGE_DOUBT_LATE 64
+size_t range_doubt_late(const struct range_edges *e,
+			const struct range_code *code,
+			const struct variables *v,
+			const struct range_index_entry *all, size_t nr,
+			uint32_t var, const struct var_place *p,
+			uint32_t store[RANGE_DOUBT_LATE]);
 
 #endif

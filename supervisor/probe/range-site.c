@@ -412,6 +412,21 @@ static bool comes_in(const struct finder *f, const struct var_place *p,
 	       arguments >> range_reg_of_dwarf(p->reg) & 1;
 }
 
+/* An access to the memory of @p at instruction @i, if it is the variable's. */
+static void local_access(struct finder *f, size_t i, struct range_site s,
+			 const struct var_place *p, bool taken)
+{
+	const struct range_insn *in = &f->code->insns[i];
+	if (in->base != s.reg || in->bits & RB_LEA ||
+	    (in->bits & RB_WRITES &&
+	     range_doubt_store(f->v, f->own, f->nr_own, p, in)))
+		return;
+	struct covered c = covers(in, &f->v->vars[s.var].type, p->offset);
+	if (c.yes && !range_doubt_slot(f->v, f->all, f->nr_all, s.var, p,
+				       c.offset, in->addr))
+		touched(f, i, s, c, taken);
+}
+
 static void local_place(struct finder *f, uint32_t var, uint32_t place,
 			bool taken)
 {
@@ -439,20 +454,18 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		begin(f, s, p);
 	if (p->kind == VAR_ADDR || p->flags & VAR_LAST)
 		return; /* by address, below; nothing more */
+	if (p->flags & VAR_LATE) {
+		uint32_t late[RANGE_DOUBT_LATE];
+		size_t nr = range_doubt_late(&f->edges, f->code, f->v, f->all,
+					     f->nr_all, var, p, late);
+		for (size_t i = 0; i < nr; i++)
+			local_access(f, late[i], s, p, false);
+	}
 	size_t end = range_code_find(f->code, p->hi);
 	for (size_t i = range_code_find(f->code, p->lo); i < end; i++) {
 		const struct range_insn *in = &f->code->insns[i];
 		if (p->kind == VAR_MEM) {
-			if (in->base != s.reg || in->bits & RB_LEA ||
-			    (in->bits & RB_WRITES &&
-			     range_doubt_store(f->v, f->own, f->nr_own, p, in)))
-				continue;
-			struct covered c =
-				covers(in, &variable->type, p->offset);
-			if (c.yes &&
-			    !range_doubt_slot(f->v, f->all, f->nr_all, var, p,
-					      c.offset, in->addr))
-				touched(f, i, s, c, taken);
+			local_access(f, i, s, p, taken);
 			continue;
 		}
 		if (!(in->wrote & regs) || !range_falls(f->code, i) ||

@@ -88,6 +88,29 @@ static void doubt(void)
 	range_run_free(&x);
 }
 
+#define NR_LATE 13 /* in the fixture */
+
+/* Blocks that begin behind the store, as @flags say. */
+static void late(const char *flags, unsigned exact)
+{
+	static struct range_run x;
+	char prog[256], out[256];
+	memset(&x, 0, sizeof(x));
+	printf("# late %s\n", flags);
+	check_int(run("gcc %s -o $D/late t/fixtures/range/late.S", flags), 0);
+	snprintf(prog, sizeof(prog), "%s/late", scratch);
+	snprintf(out, sizeof(out), "%s/out", scratch);
+	check(range_run_to_end(&x, (char *[]){prog, NULL}, out));
+	check_int(x.run.exit_status, 0);
+	if (check(x.r != NULL)) {
+		struct range_score s = range_run_score(&x, x.r, out);
+		check_int(s.exact, exact);
+		check_int(s.unseen, NR_LATE - exact);
+		check_int(s.wide + s.narrow, 0);
+	}
+	range_run_free(&x);
+}
+
 int main(void)
 {
 	make_scratch();
@@ -99,5 +122,8 @@ int main(void)
 	known("gcc", "-O0", true, NR_KNOWN);
 	known("gcc", "-O2", true, 25);
 	doubt();
+	late("-DLANGUAGE=28", 5);
+	late("-DLANGUAGE=28 -DOPTIMISED", 1);
+	late("-DLANGUAGE=12", 1);
 	return finish();
 }
