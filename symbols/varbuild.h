@@ -96,8 +96,9 @@ struct var_build {
 		struct cursor line, line_str, str;
 	} sections; /* of the file itself */
 	bool no_memory;
-	/* A variable of the unit just now is, or was, in no memory. Looked at
-	 * in those that begin late only. */
+	/* A variable of the unit just now is, or was, in no memory: one with an
+	 * integer, for pointers are in registers anyway. Looked at in those
+	 * that begin late only. */
 	bool is_optimised;
 };
 

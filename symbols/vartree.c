@@ -199,9 +199,9 @@ static void see_variable(struct var_build *b, const struct var_scope *sc,
 			remember(b, die, sc->name);
 		return;
 	}
-	if (sc->begins_late && sc->in_function && !b->is_optimised)
-		b->is_optimised = var_is_optimised(b, sc, die);
 	uint32_t group = var_group_of(b, sc, die);
+	if (sc->begins_late && group != VAR_NONE && !b->is_optimised)
+		b->is_optimised = var_is_optimised(b, sc, die);
 	if (group != VAR_NONE && b->groups[group].wanted)
 		var_add_places(b, sc, die, group);
 }
