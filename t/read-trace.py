@@ -289,7 +289,7 @@ sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
 for *record, data in trace.records(*map(int, sys.argv[2:])):
     print(*record, data.hex() or "-")
 for key in trace.tables[META].items():
-    print("key", *key)
+    print("key", *(part.replace("\n", "\\n") for part in key))
 for stack, frames in trace.tables[STACKS].items():
     frames = [name for f in frames for name in trace.tables[NAMES].get(f, [f])][:1024]
     print("stack", stack, " < ".join(map(trace.frame, frames)))

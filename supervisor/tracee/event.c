@@ -279,6 +279,10 @@ static void act_first(struct task *t)
 		return;
 	}
 	t->is_new = false;
+	if (p->seized) { /* told of with all others, tracer_stop_seized() */
+		task_release(t);
+		return;
+	}
 	t->announced = true;
 	if (p->is_new) {
 		hold(t);

@@ -1,4 +1,5 @@
-/* tables-drive FILE - keys and stacks of a trace, a line each. */
+/* tables-drive FILE - keys and stacks of a trace, a line each: what breaks
+ * lines in them as \n. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -17,6 +18,15 @@ static void show_stack(struct trace_reader *r, uint32_t id)
 	putchar('\n');
 }
 
+static void show_text(const char *s)
+{
+	for (; *s; s++)
+		if (*s == '\n')
+			fputs("\\n", stdout);
+		else
+			putchar(*s);
+}
+
 int main(int argc, char **argv)
 {
 	struct trace_reader *r;
@@ -27,8 +37,11 @@ int main(int argc, char **argv)
 	struct record record;
 	while (trace_next(r, &record, NULL))
 		continue; /* the tables are whole at the end */
-	for (size_t i = 0; trace_meta_at(r, i, &key, &value); i++)
-		printf("key %s %s\n", key, value);
+	for (size_t i = 0; trace_meta_at(r, i, &key, &value); i++) {
+		printf("key %s ", key);
+		show_text(value);
+		putchar('\n');
+	}
 	for (size_t i = 0; trace_stack_at(r, i, &id); i++)
 		show_stack(r, id);
 	trace_reader_close(r);
