@@ -164,6 +164,7 @@ const char *names_mech(size_t mech)
 	return mech < ARRAY_SIZE(name) ? name[mech] : "other";
 }
 
+#define SHARED "shared, locked, huge or device pages, or above a sampled stack"
 #define NO_STACK                                                               \
 	"without a stack: from before the attach, or it could not be had"
 
@@ -176,8 +177,7 @@ const char *names_coverage(size_t why)
 			"allocated faster than the budget allows",
 		[COVER_NEVER_ARMED] = "known, but never got a turn",
 		[COVER_NO_STACK] = NO_STACK,
-		[COVER_SHARED] = "shared, locked, huge or device pages, or "
-				 "above a sampled stack",
+		[COVER_SHARED] = SHARED,
 		[COVER_MECHANISM] = "out of the mechanism's reach",
 		[COVER_LOST] = "events lost",
 		[COVER_SHORT_LIVED] = "lived for less time than a nap takes",
