@@ -434,6 +434,8 @@ bool counter_thread_has(const struct counter_thread *t, size_t group)
 #define CALIBRATE_ROUNDS 20
 #define CALIBRATE_TIMES	 10
 #define CALIBRATE_CALLS	 200
+/* Some ns a call are told from its 100 to 200 by the shortest of many. */
+#define CALL_ROUNDS 100
 
 /* Two calls for each group, the best of some rounds; in @fd's place -1 has the
  * kernel refuse, which is the price of the calls alone. */
@@ -484,7 +486,7 @@ uint64_t counter_call_cost_ns(const struct counter_plan *plan)
 	if (counter_thread_open(plan, gettid(), COUNTER_NOW, &self, NULL))
 		return 0;
 	uint64_t none_ns = UINT64_MAX, with_ns = UINT64_MAX;
-	for (int i = 0; i < CALIBRATE_ROUNDS; i++) {
+	for (int i = 0; i < CALL_ROUNDS; i++) {
 		counter_thread_pause(self);
 		time_calls(&none_ns);
 		counter_thread_go_on(self);
