@@ -3,6 +3,7 @@
  * its own start; until then they run, signals and all. Who makes others wait
  * goes first, and is as before afterwards. What stops are for is told.
  */
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -20,13 +21,36 @@ static long act_signal(long unused, long unused2)
 	return raise(SIGWINCH);
 }
 
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static long act_thread(long unused, long unused2)
+{
+	pthread_t t;
+	(void)unused;
+	(void)unused2;
+	return pthread_create(&t, NULL, nothing, NULL) || pthread_join(t, NULL);
+}
+
+/* Of no process there is an event before this one. */
 static struct tproc *next_new(void)
 {
 	struct tevent ev;
-	while (tracer_next(tr, 0, &ev) > 0 && ev.kind != TEV_NONE)
+	while (tracer_next(tr, 0, &ev) > 0 && ev.kind != TEV_NONE) {
 		if (ev.kind == TEV_PROC_NEW)
 			return ev.proc;
+		check(ev.kind != TEV_TASK_NEW);
+	}
 	return NULL;
+}
+
+static void wait_for_stop(const struct puppet *p)
+{
+	for (int ms = 0; ms < 20000 && puppet_state(p->pid) != 't'; ms++)
+		usleep(1000);
+	check_int(puppet_state(p->pid), 't');
 }
 
 int main(void)
@@ -60,9 +84,10 @@ int main(void)
 	/* Who has been started waits for a signal: not for the others' start.
 	 */
 	puppet_begin(&p[0], act_signal, 0, 0);
-	for (int ms = 0; ms < 20000 && puppet_state(p[0].pid) != 't'; ms++)
-		usleep(1000);
-	check_int(puppet_state(p[0].pid), 't');
+	wait_for_stop(&p[0]);
+	/* A thread that is born meanwhile is told of with its process. */
+	puppet_begin(&p[1], act_thread, 0, 0);
+	wait_for_stop(&p[1]);
 	check_int(tracer_stop_seized(tr, &err), 1);
 	struct pollfd answer = {.fd = p[0].answer, .events = POLLIN};
 	int answers = 0;
@@ -75,6 +100,7 @@ int main(void)
 	if (!check(second && tproc_pid(second) == p[1].pid))
 		return tap_done();
 	tproc_resume_new(second);
+	check_int(traced_wait(tr, &p[1]), 0);
 	check_int(tracer_stop_seized(tr, &err), 0);
 
 	uint64_t before_ns = tracer_longest_stop_ns(tr);
