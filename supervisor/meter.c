@@ -58,6 +58,7 @@ void meter_init(struct meter *m, struct ledger *l, struct tracer *tr)
 	m->displaced_ns = m->clock.displaced_ns;
 	m->nr_displaced = m->clock.nr_displaced;
 	meter_waits(m);
+	meter_stood(m);
 	m->delay_own_cpu_ns = smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
@@ -120,6 +121,11 @@ int64_t meter_waits(struct meter *m)
 	int64_t ns = now - m->waited_ns;
 	m->waited_ns = now;
 	return ns;
+}
+
+uint64_t meter_stood(struct meter *m)
+{
+	return growth(tracer_stood_ns(m->tracer), &m->stood_ns);
 }
 
 /* Second number of /proc/PID/task/TID/schedstat: time spent runnable but not

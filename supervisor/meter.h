@@ -17,6 +17,7 @@ struct meter {
 	bool has_clock;
 	uint64_t stop_ns, displaced_ns, nr_displaced; /* charged so far */
 	int64_t waited_ns;			      /* told so far */
+	uint64_t stood_ns;			      /* the same */
 	/* Without that clock: */
 	uint64_t delay_ns;	/* the program's waits for a CPU, summed */
 	uint64_t delay_read_ns; /* when */
@@ -47,6 +48,9 @@ uint64_t meter_process(struct meter *m, struct watched *w);
  * kernel's clock.
  */
 int64_t meter_waits(struct meter *m);
+/* How long all of the program was stopped by stop signals since this was asked
+ * last, ns: no time of its own. */
+uint64_t meter_stood(struct meter *m);
 /*
  * The CPU the supervisor took from the program, after meter_stops. Exact with
  * the kernel's clock; else at most what the processes @ws waited for a CPU, for

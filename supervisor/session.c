@@ -99,11 +99,13 @@ static void account(struct session *s, uint64_t now_ns)
 		tracer_step_aside(s->tracer);
 	/* The share of time that is lost: of CPU time where several threads
 	 * run, of the wall's where the program waits, but not for a CPU: that
-	 * takes as many times longer as what it lost. */
-	int64_t wall_ns = (int64_t)(now_ns - s->accounted_ns);
+	 * takes as many times longer as what it lost. Nor for SIGCONT. */
+	int64_t wall_ns = (int64_t)(now_ns - s->accounted_ns) -
+			  meter_waits(&s->meter) -
+			  (int64_t)meter_stood(&s->meter);
 	s->accounted_ns = now_ns;
-	run_ns = least_add(&s->time, run_ns, wall_ns - meter_waits(&s->meter),
-			   TIME_AHEAD_NS, TIME_AHEAD_NS);
+	run_ns = least_add(&s->time, run_ns, wall_ns, TIME_AHEAD_NS,
+			   TIME_AHEAD_NS);
 	ledger_advance(s->ledger, now_ns, run_ns);
 	s->run_ns += run_ns;
 }

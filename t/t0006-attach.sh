@@ -135,4 +135,28 @@ lived() {
 }
 ok "what was used before the attach does not count" lived
 
+# What it stands at a stop signal is no time in which we may spend.
+stood() {
+	local program smco
+	"$FIXTURES/many_threads" 3 >k.out &
+	program=$!
+	pids+=("$program")
+	wait_for 20 test -s k.out || return 1
+	smco-trace -q -o k.trace -p "$program" &
+	smco=$!
+	wait_for 20 traced "$program" || return 1
+	kill -STOP "$program"
+	sleep 3
+	kill -CONT "$program"
+	sleep 0.2
+	kill $smco
+	wait $smco || return 1
+	smco-report --json k.trace >k.json
+	perl -MJSON::PP -0777 -ne '
+		my $o = decode_json($_)->{overhead};
+		print "$o->{run_ns} ns its own of $o->{time_ns}\n";
+		exit($o->{run_ns} > $o->{time_ns} - 2e9)' k.json
+}
+ok "nor what it is stopped by signals" stood
+
 done_testing

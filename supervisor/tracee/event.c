@@ -124,7 +124,7 @@ void task_restart(struct task *t)
 	task_charge_stop(t);
 	if (t->proc)
 		tproc_forget_maps(t->proc);
-	t->in_group_stop = listen;
+	task_set_in_group_stop(t, listen);
 	t->no_handler &= sig == 0;
 	t->deliver = 0;
 	t->regs_valid = false;

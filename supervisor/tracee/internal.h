@@ -69,8 +69,8 @@ struct task {
 	struct user_regs_struct regs;
 	bool may_wait;	    /* was seen in a wait that needs mending */
 	bool looked_at;	    /* since when, before PTRACE_INTERRUPT */
-	bool in_group_stop; /* a stop signal ended its wait, as it always does
-			     */
+	bool in_group_stop; /* a stop signal ended its wait, as it always does;
+			     * task_set_in_group_stop() */
 	struct mend { /* a wait with an end, cut short by a stop; mend.c */
 		const struct waiting_call *call; /* NULL = none */
 		taddr_t sp;
@@ -224,6 +224,9 @@ struct tracer {
 	uint64_t longest_stop_ns;
 	const char *stops_are_for, *longest_was_for;
 	uint64_t stop_cost_ns;
+	unsigned nr_in_group_stop; /* of the tasks in the hash */
+	uint64_t all_stand_ns;	   /* since when all are; 0 = they are not */
+	uint64_t stood_ns;	   /* they were, before that */
 
 	sigset_t child_mask; /* what launched commands get */
 	struct urgent {
@@ -252,6 +255,7 @@ struct tracer {
 /* --- tracer.c: the table --- */
 struct task *task_find(struct tracer *tr, pid_t tid);
 struct task *task_create(struct tracer *tr, pid_t tid);
+void task_set_in_group_stop(struct task *t, bool is);
 void task_join(struct task *t, struct tproc *p, pid_t tgid);
 /* Out of the table and its tproc; freed by the next tracer_next(). */
 void task_unlink(struct task *t);

@@ -134,6 +134,10 @@ void tracer_wake(struct tracer *tr); /* async-signal-safe */
  * that yet? False if it is not traced. */
 bool tracer_is_in_group_stop(struct tracer *tr, pid_t pid);
 
+/* How long stop signals have kept all that is traced, every thread of it, from
+ * going on, ns, since the start and up to now. Not a stop of ours. */
+uint64_t tracer_stood_ns(const struct tracer *tr);
+
 /*
  * Let a stopped task run. @sig 0 suppresses the signal of a TEV_FAULT or
  * TEV_TRAP; pass the signal number to deliver it unchanged. For TEV_PROC_NEW

@@ -104,6 +104,30 @@ struct task *task_find(struct tracer *tr, pid_t tid)
 	return t;
 }
 
+/* After each change of who is traced and who stands. */
+static void note_all_stand(struct tracer *tr)
+{
+	bool all = tr->nr_tasks && tr->nr_in_group_stop == tr->nr_tasks;
+	if (all == (tr->all_stand_ns != 0))
+		return;
+	uint64_t now = smco_now_ns();
+	if (!all)
+		tr->stood_ns += now - tr->all_stand_ns;
+	tr->all_stand_ns = all ? now : 0;
+}
+
+void task_set_in_group_stop(struct task *t, bool is)
+{
+	if (t->in_group_stop == is)
+		return;
+	t->in_group_stop = is;
+	if (is)
+		t->tr->nr_in_group_stop++;
+	else
+		t->tr->nr_in_group_stop--;
+	note_all_stand(t->tr);
+}
+
 struct task *task_create(struct tracer *tr, pid_t tid)
 {
 	struct task *t = calloc(1, sizeof(*t));
@@ -117,6 +141,7 @@ struct task *task_create(struct tracer *tr, pid_t tid)
 	t->hash_next = *slot;
 	*slot = t;
 	tr->nr_tasks++;
+	note_all_stand(tr);
 	return t;
 }
 
@@ -151,6 +176,9 @@ static void task_unhash(struct tracer *tr, struct task *t)
 	if (*link) {
 		*link = t->hash_next;
 		tr->nr_tasks--;
+		if (t->in_group_stop)
+			tr->nr_in_group_stop--;
+		note_all_stand(tr);
 	}
 }
 
@@ -349,6 +377,12 @@ uint64_t tproc_cpu_ns(struct tproc *p)
 	    clock_gettime(clock, &ts) < 0)
 		return 0;
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t tracer_stood_ns(const struct tracer *tr)
+{
+	return tr->stood_ns +
+	       (tr->all_stand_ns ? smco_now_ns() - tr->all_stand_ns : 0);
 }
 
 uint64_t tracer_stop_ns(const struct tracer *tr)

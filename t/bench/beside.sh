@@ -68,8 +68,10 @@ find_program() {
 	pid=$! supervisor='' load='' follower=''
 	[ $# -gt 0 ] || return 0
 	supervisor=$pid
-	until pid=$(pgrep -P $supervisor) &&
-		[ "$(readlink "/proc/$pid/exe")" != "$(readlink "/proc/$supervisor/exe")" ]; do
+	# Not one of those that it tries things on before, which end at once.
+	local exe
+	until pid=$(pgrep -P $supervisor) && exe=$(readlink "/proc/$pid/exe") &&
+		[ "$exe" != "$(readlink "/proc/$supervisor/exe")" ]; do
 		kill -0 $supervisor || fail "smco-trace has ended"
 		sleep 0.01
 	done
@@ -99,6 +101,7 @@ begin() {
 	"start_$workload" "$@"
 	cd ..
 	eval "${name}_runs='$pid $load' ${name}_all='$load $follower $pid $supervisor'"
+	others="$others $load $follower $pid $supervisor"
 	until [ -e "$name/all" ] && [ "$(wc -l <"$name/all")" -gt 10 ]; do
 		sleep 0.1
 	done
@@ -151,6 +154,7 @@ pair() {
 	turn plain
 	end watched
 	end plain
+	others=''
 	perl -e '
 	sub rows { open my $f, "<", $_[0] or die; return map { [split] } grep /^\d/, <$f> }
 	# The time and the CPU time of a step in a turn.
