@@ -334,10 +334,13 @@ static bool is_in_doubt(const struct diff *d, const struct diff_change *c,
 }
 
 /* A variable whose assignments were seen for less of the time on side @less may
- * have had other values there. */
+ * have had other values there; of a single run, whose assignments were not seen
+ * all the time. */
 static bool is_seen_less(const struct diff *d, const struct diff_change *c,
 			 int less)
 {
+	if (!d->is_judged && c->item[less] && c->item[less]->is_seen_partly)
+		return true;
 	return !d->quality[less].is_whole ||
 	       !(c->watched[less] >= 0.8 * c->watched[!less]);
 }
@@ -391,8 +394,8 @@ bool diff_judge_is_told(const struct diff *d, const struct diff_change *c)
 	case VERDICT_GONE:
 		return c->kind != DIFF_VARIABLE;
 	case VERDICT_UNSURE:
-		return d->is_judged || c->kind != DIFF_SITE ||
-		       (!is_cut(c) && c->measure[c->by].is_known);
+		return d->is_judged || (c->kind == DIFF_SITE && !is_cut(c) &&
+					c->measure[c->by].is_known);
 	default:
 		return true;
 	}

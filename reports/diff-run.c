@@ -428,6 +428,15 @@ static const char *mistake_text(struct diff_pool *pool,
 	return diff_pool_text(pool, text);
 }
 
+/* For longer in each process than it takes to plant what a program begins with,
+ * in which it stands. */
+static bool is_seen_partly(const struct model_range *r)
+{
+	return r->alive_ns > r->watched_ns &&
+	       r->alive_ns - r->watched_ns >
+		       r->nr_processes * 10 * NSEC_PER_MSEC;
+}
+
 static int take_variable(struct diff_run *run, struct diff_pool *pool,
 			 const struct model_range *r, const char *name)
 {
@@ -442,6 +451,7 @@ static int take_variable(struct diff_run *run, struct diff_pool *pool,
 	item->value[DIFF_LARGEST] = (double)largest;
 	item->nr_allocs = r->alive_ns;
 	item->nr_watched = r->watched_ns;
+	item->is_seen_partly = is_seen_partly(r);
 	item = add_item(run, DIFF_MISTAKE);
 	if (!item)
 		return SMCO_NOMEM;
@@ -450,6 +460,7 @@ static int take_variable(struct diff_run *run, struct diff_pool *pool,
 	item->value[DIFF_IS_MISTAKE] = item->about != NULL;
 	item->nr_allocs = r->alive_ns;
 	item->nr_watched = r->watched_ns;
+	item->is_seen_partly = is_seen_partly(r);
 	return SMCO_OK;
 }
 

@@ -92,6 +92,7 @@ struct diff_item {
 	/* Of a site, how much of it was watched; of a variable, the time that
 	 * it was there and watched, in ns: */
 	uint64_t nr_allocs, nr_watched;
+	bool is_seen_partly; /* a variable that was not watched all the time */
 };
 
 struct diff_run {

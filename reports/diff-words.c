@@ -226,8 +226,8 @@ char *diff_words_watched(const struct diff *d, const struct diff_change *c,
 		if (!isnan(new))
 			snprintf(is, sizeof(is), "%.0f %%", 100 * new);
 		snprintf(buf, NOTE_MAX, "%.30s of %s, before %.30s%s", is,
-			 c->kind == DIFF_VARIABLE ? "the time" : "its blocks",
-			 was, doubt(d, c));
+			 c->kind == DIFF_SITE ? "its blocks" : "the time", was,
+			 doubt(d, c));
 	}
 	return buf;
 }
@@ -243,7 +243,8 @@ static bool note_noise(const struct diff *d, char *buf)
 		 "%%, of naps and time as much more as the runs differ in "
 		 "length, or within the naps' own errors, naps just long "
 		 "enough to be "
-		 "told of, and what the machine does to a program (context "
+		 "told of, ranges of variables that were not watched all the "
+		 "time, and what the machine does to a program (context "
 		 "switches, migrations, major faults) are not shown (--all); "
 		 "repeat the runs to know more (--base, --new)",
 		 100 * d->least_change);

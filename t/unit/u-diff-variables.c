@@ -63,13 +63,14 @@ static void variables(void)
 	check_str(verdict_on("wider (a.c)"), "grown");
 	check_str(verdict_on("narrower (a.c)"), "shrunk");
 	check_str(verdict_on("same (a.c)"), "same");
-	/* One side has no such variable: that is told if all is. */
+	/* One side has no such variable: that is told if all is; so is, of
+	 * single runs, what one did not see. */
 	check_str(verdict_on("gone (a.c)"), "gone");
 	check_str(verdict_on("new (a.c)"), "new");
 	check_str(verdict_on("other (a.c)"), "gone");
 	check_str(verdict_on("other (b.c)"), "new");
 	for (size_t i = 1; i < d.nr_changes; i++)
-		check(d.change[i].is_told == (i <= 6));
+		check(d.change[i].is_told == (i <= 4));
 	/* In the order of their lines. */
 	check_str(verdict_on("f::i (a.c)"), "same");
 	check_str(verdict_on("f::i #2 (a.c)"), "grown");
@@ -139,10 +140,62 @@ static void mistakes(void)
 	diff_deinit(&d);
 }
 
+static void check_partly(const char *narrow, const char *has_mistake, bool told)
+{
+	check_str(verdict_on("part (a.c)"), narrow);
+	check_str(mistake("part::len (a.c)"), has_mistake);
+	check_str(verdict_on("whole (a.c)"), "grown");
+	/* Of the mistake the range is grown, too. */
+	size_t nr = 0;
+	for (size_t i = 1; i < d.nr_changes; i++)
+		nr += d.change[i].is_told;
+	check_int(nr, told ? 4 : 1);
+	char words[NOTE_MAX];
+	for (size_t i = 1; i < d.nr_changes; i++)
+		if (d.change[i].verdict == VERDICT_UNSURE) {
+			diff_words_watched(&d, &d.change[i], words);
+			check_str(words, "100 % of the time, before 99 %");
+		}
+	diff_deinit(&d);
+}
+
+/* Of single runs: what a variable had while it was not watched is not known;
+ * that it was is no difference. */
+static void partly(void)
+{
+	struct sample_session *base =
+		VARIABLES(V("part", "a.c", 1, 0, 10, .watched = 99),
+			  V("part::len", "a.c", 2, 0, 10, .watched = 99),
+			  V("whole", "a.c", 3, 0, 10));
+	struct sample_session *new = VARIABLES(
+		V("part", "a.c", 1, 0, 20), V("part::len", "a.c", 2, -7, 10),
+		V("whole", "a.c", 3, 0, 20, .watched = 99));
+	add(DIFF_BASE, base);
+	add(DIFF_NEW, new);
+	compare(0.1);
+	check_partly("unsure", "unsure", false);
+
+	/* Repeated runs are judged by how they scatter. */
+	for (int i = 0; i < 4; i++) {
+		add(DIFF_BASE, base);
+		add(DIFF_NEW, new);
+	}
+	compare(0.1);
+	check_partly("grown", "new", true);
+
+	/* The beginning is not all that a variable is there for. */
+	base->duration_ms = new->duration_ms = 900;
+	add(DIFF_BASE, base);
+	add(DIFF_NEW, new);
+	compare(0.1);
+	check_partly("grown", "new", true);
+}
+
 int main(void)
 {
 	sides_begin();
 	variables();
 	mistakes();
+	partly();
 	return tap_done();
 }
