@@ -30,7 +30,7 @@ static enum ink describe_end(const struct summary *s, size_t file, char *buf,
 		snprintf(buf, size, "left %.200s", detached);
 		return INK_NONE;
 	}
-	if (!detached && trace_is_truncated(r)) {
+	if (!detached && (trace_is_truncated(r) || trace_nr_damaged(r))) {
 		snprintf(buf, size, "how it ended is not in the trace");
 		return INK_WARN;
 	}

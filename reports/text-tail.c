@@ -119,8 +119,9 @@ static void watched(const struct view *v)
 	char a[UNITS_MAX], b[UNITS_MAX], share[UNITS_MAX + 32] = "";
 	if (!s->has_coverage[COVER_WATCHED]) {
 		text_paragraph(v, "coverage", INK_WARN,
-			       model_is_truncated(s) ? "not in the trace"
-						     : "watched no block");
+			       model_is_truncated(s) || model_nr_damaged(s)
+				       ? "not in the trace"
+				       : "watched no block");
 		return;
 	}
 	double all = (double)c->bytes + (double)unwatched_bytes(s);

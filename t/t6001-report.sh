@@ -152,6 +152,17 @@ damaged() {
 	[ "$(wc -l <err)" = 1 ] && grep -q 'the trace is damaged: 1 part' out
 }
 ok "a damaged trace" damaged
+# What went with its last records is not said to be otherwise.
+end_damaged() {
+	cp s.trace bad.trace
+	printf 'oops' | dd of=bad.trace bs=1 seek=$(($(stat -c %s s.trace) - 150)) \
+		conv=notrunc status=none
+	test_exit 11 smco-report bad.trace >out 2>err || return 1
+	cat out
+	grep -q '^./server.*: ran .*, how it ended is not in the trace' out &&
+		grep -q '^coverage   not in the trace' out
+}
+ok "the end of one that is damaged there is not known" end_damaged
 
 skip() {
 	TAP_NR=$((TAP_NR + 1))
