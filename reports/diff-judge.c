@@ -315,6 +315,16 @@ bool diff_is_watched_less(const struct diff *d, int side)
 	       (own->error > 0.15 && own->error > 2 * other->error);
 }
 
+/* Of a single run on side @less, blocks of which never got a turn: were those
+ * of
+ * @c among them, while on the other side they were not? */
+static bool lacks_turns(const struct diff *d, const struct diff_change *c,
+			int less)
+{
+	return !d->is_judged && d->side[less].run[0].lacks_turns &&
+	       c->watched[less] < 0.8 * c->watched[!less];
+}
+
 /*
  * Naps may be missing on side @less because it was not watched as much, or
  * because its traces lack parts. Where only known blocks got fewer turns, the
@@ -325,7 +335,7 @@ static bool is_in_doubt(const struct diff *d, const struct diff_change *c,
 			int less)
 {
 	double own = c->watched[less], other = c->watched[!less];
-	if (!d->quality[less].is_whole)
+	if (!d->quality[less].is_whole || lacks_turns(d, c, less))
 		return true;
 	if (!diff_is_watched_less(d, less))
 		return false;
@@ -387,6 +397,7 @@ static bool is_comparable(const struct diff_change *c)
 
 bool diff_judge_is_told(const struct diff *d, const struct diff_change *c)
 {
+	int less = c->measure[c->by].test.change > 0 ? DIFF_BASE : DIFF_NEW;
 	switch (c->verdict) {
 	case VERDICT_SAME:
 		return false;
@@ -394,8 +405,9 @@ bool diff_judge_is_told(const struct diff *d, const struct diff_change *c)
 	case VERDICT_GONE:
 		return c->kind != DIFF_VARIABLE;
 	case VERDICT_UNSURE:
-		return d->is_judged || (c->kind == DIFF_SITE && !is_cut(c) &&
-					c->measure[c->by].is_known);
+		return d->is_judged ||
+		       (c->kind == DIFF_SITE && !is_cut(c) &&
+			c->measure[c->by].is_known && !lacks_turns(d, c, less));
 	default:
 		return true;
 	}

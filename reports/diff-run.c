@@ -550,6 +550,7 @@ static void take_facts(const struct summary *s, struct diff_pool *pool,
 	run->nr_damaged = trace_nr_damaged(r);
 	run->nr_lost = trace_nr_lost(r);
 	run->is_truncated = trace_is_truncated(r);
+	run->lacks_turns = s->coverage[COVER_NEVER_ARMED].nr_objects > 0;
 	run->has_naps = model_has_monitor(s, "nap");
 }
 

@@ -109,6 +109,7 @@ struct diff_run {
 	uint64_t nr_damaged;	/* chunks skipped */
 	uint64_t nr_lost;	/* records in them */
 	bool is_truncated;	/* the trace has no end */
+	bool lacks_turns;	/* there were blocks that never got one */
 	bool has_naps;		/* blocks were watched: there are values of
 				 * what only sites and the whole have */
 	struct diff_item *item; /* owned; item[0] is the run as a whole */

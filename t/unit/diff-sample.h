@@ -38,6 +38,7 @@ struct sample_session {
 	const struct sample_site *site;
 	size_t nr;
 	unsigned armed;	       /* percent of known blocks; 0 = 100 */
+	unsigned without_turn; /* blocks that never got one */
 	unsigned duration_ms;  /* 0 = 60 s */
 	uint64_t instructions; /* 0 = no counters */
 	uint64_t switches;     /* of them; 0 = not counted, or */
@@ -210,6 +211,9 @@ static inline void sample_session_write(const char *path,
 			   .nr_known = 100,
 			   .nr_armed = s->armed ? s->armed : 100,
 		   });
+	if (s->without_turn)
+		SAMPLE_PUT(w, EV_COVERAGE, end_ms, COVER_NEVER_ARMED,
+			   (struct ev_coverage){s->without_turn, 1 << 20});
 	for (uint32_t i = 0; i < s->nr_variables; i++)
 		sample_variable_put(w, i + 1, &s->variable[i], end_ms);
 	if (s->instructions)

@@ -367,6 +367,18 @@ static void coverage(void)
 	check_str(VERDICT("leak"), "gone");
 	diff_deinit(&d);
 
+	/* Or since it never got a turn, as some did not. */
+	new->without_turn = 1;
+	add(DIFF_BASE, base);
+	add(DIFF_NEW, new);
+	compare(0.1);
+	check_str(VERDICT("leak"), "unsure");
+	check(!site("leak")->is_told);
+	check_str(VERDICT("calm"), "gone");
+	check_str(VERDICT("kept"), "grown");
+	diff_deinit(&d);
+	new->without_turn = 0;
+
 	new->armed = 50;
 	add(DIFF_BASE, base);
 	add(DIFF_NEW, new);
