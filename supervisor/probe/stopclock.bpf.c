@@ -10,11 +10,10 @@
  * may, has lost nothing. So its stop counts only when it is seen to do
  * something else afterwards.
  *
- * And how long they waited for a CPU because the supervisor ran there: what it
- * ran since that CPU was last idle or a traced task's, as far as the task that
- * comes next was waiting meanwhile. The same of their partners, those who woke
- * a traced task lately: a server whose client has to wait gets no work. And of
- * a task that the scheduler took to another CPU because this one was ours.
+ * And how long they waited for a CPU because the supervisor ran: what it ran
+ * meanwhile, on that CPU or on another one, to which the scheduler would have
+ * taken one of those that waited. The same of their partners, those who woke a
+ * traced task lately: a server whose client has to wait gets no work.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -66,6 +65,12 @@ struct pt_regs___x86 {
 	unsigned long orig_ax; /* the system call; -1 = none */
 } __attribute__((preserve_access_index));
 
+/* For CPUs, of one task. */
+struct waits {
+	__u64 ns;      /* as far as they were looked at; 0 = not known */
+	__s64 free_ns; /* free_ns() when it left its CPU or was woken up */
+};
+
 struct stopped {
 	__u64 since;	  /* when its stop began, 0 = not stopped */
 	__u64 exec_ns;	  /* CPU time when it last slept or was let go */
@@ -75,13 +80,13 @@ struct stopped {
 	__u32 is_known;	  /* it was seen to leave a CPU before */
 	__u16 slept;	  /* and did not do anything since exec_ns */
 	__u16 was_asleep; /* when it was asked to stop */
-	__u64 waited_ns;  /* for CPUs, as far as it was looked at */
-	__u64 told_ns;	  /* and told of */
-	__u64 our_ns;	  /* the supervisor's CPU time when it left the CPU */
+	struct waits waits;
+	__u64 told_ns; /* of its waits */
 };
 
 struct partner {
 	__u64 exec_ns; /* CPU time when it last woke a traced task */
+	struct waits waits;
 };
 
 struct {
@@ -151,10 +156,12 @@ static __always_inline int is_ours(const struct task_struct *t)
 	return t->ptrace && t->parent->tgid == tracer_tgid;
 }
 
-static __always_inline int is_partner(struct task_struct *t)
+static __always_inline struct partner *get_partner(struct task_struct *t)
 {
 	struct partner *p = bpf_task_storage_get(&partners, t, 0, 0);
-	return p && t->se.sum_exec_runtime - p->exec_ns < PARTNER_NS;
+	if (p && t->se.sum_exec_runtime - p->exec_ns >= PARTNER_NS)
+		p = 0;
+	return p;
 }
 
 /* The supervisor's CPU time so far. */
@@ -164,20 +171,32 @@ static __always_inline __u64 our_ns(void)
 	return our_total_ns + (since ? bpf_ktime_get_ns() - since : 0);
 }
 
-/* Many may have waited at the same time; only one could have run where we
- * did, so all together missed no more than we ran. */
-static __always_inline void displaced(__u64 waited, __u64 ran)
+/* What of that has kept nobody from running so far. */
+static __always_inline __s64 free_ns(void)
+{
+	return (__s64)(our_ns() - our_displaced_ns);
+}
+
+/* Many may wait at the same time; only one could have run where we did, so all
+ * together missed no more than we ran. */
+static __always_inline __u64 displaced(__u64 waited, __s64 free_then)
 {
 	struct stopclock_sum *s = get_sum();
-	__u64 ns = waited < ran ? waited : ran;
-	__s64 most = our_ns() - our_displaced_ns;
-	if (!s || most <= 0)
-		return;
-	if (ns > (__u64)most)
-		ns = most;
+	__s64 ns = free_ns() - free_then;
+	if (!s || ns <= 0)
+		return 0;
+	if ((__u64)ns > waited)
+		ns = (__s64)waited;
 	s->displaced_ns += ns;
-	s->nr_displaced++;
 	__sync_fetch_and_add(&our_displaced_ns, ns);
+	return ns;
+}
+
+static __always_inline void count_displaced(void)
+{
+	struct stopclock_sum *s = get_sum();
+	if (s)
+		s->nr_displaced++;
 }
 
 /* The supervisor is off the CPU, on which it arrived at c->arrived_ns. */
@@ -212,41 +231,64 @@ static __always_inline __u64 account_cpu(struct task_struct *prev,
 	__u64 ran_ns = c->ran_ns;
 	if (!ran_ns)
 		return 0;
-	int counts = traced || is_partner(next);
-	if (counts && !was_stopped) {
-		__u64 since = waits_since(c, next);
-		__u64 waited = bpf_ktime_get_ns() - since;
-		if (since && (__s64)waited > 0)
-			displaced(waited, ran_ns);
-	}
+	int counts = traced || get_partner(next) != 0;
+	if (counts && !was_stopped && waits_since(c, next))
+		count_displaced();
 	if (counts || next->pid == 0)
 		c->ran_ns = 0;
 	return ran_ns;
 }
 
-/* @next was traced and is on a CPU. Had it waited for others before, then for
- * us as far as we ran meanwhile. */
-static __always_inline void account_moves(struct task_struct *next,
-					  struct stopped *st, int was_stopped)
+/*
+ * @next is on a CPU and had to wait for that, in queues of several perhaps.
+ * Returns how long all its waits were by now, ns; *last_ret the last one,
+ * which is added to its run_delay right after this.
+ */
+static __always_inline __u64 account_waits(struct stopclock_cpu *c,
+					   struct task_struct *next,
+					   struct waits *w, int was_stopped,
+					   __u64 *last_ret)
+{
+	__u64 delay = next->sched_info.run_delay;
+	__u64 since = waits_since(c, next);
+	__s64 waited = bpf_ktime_get_ns() - since;
+	__u64 last = c->clock_offset && since && waited > 0 ? waited : 0;
+	__s64 moved = w->ns ? delay - w->ns : 0;
+	/* The last one is looked at the next time where it cannot be known. */
+	w->ns = c->clock_offset ? delay + last : 0;
+	*last_ret = last;
+	if (was_stopped)
+		return delay;
+	if (moved <= CLOCK_SLACK_NS) /* or below 0 */
+		moved = 0;
+	if (displaced(moved + last, w->free_ns) && moved)
+		count_displaced();
+	return delay;
+}
+
+/* @next was traced. */
+static __always_inline void account_traced(struct task_struct *next,
+					   struct stopped *st, int was_stopped)
 {
 	struct stopclock_cpu *c = get_cpu();
 	if (!c || !bpf_core_field_exists(next->sched_info))
 		return;
-	__u64 delay = next->sched_info.run_delay;
-	__s64 moved = delay - st->waited_ns;
-	if (st->waited_ns && moved > CLOCK_SLACK_NS && !was_stopped)
-		displaced(moved, our_ns() - st->our_ns);
-	__u64 since = waits_since(c, next);
-	__s64 waited = bpf_ktime_get_ns() - since;
-	/* Added to its run_delay right after this. */
-	__u64 last = since && waited > 0 ? waited : 0;
-	st->waited_ns = delay + last;
-	/* The last one is told of the next time where it cannot be known. */
-	delay += c->clock_offset ? last : 0;
+	__u64 last;
+	__u64 delay = account_waits(c, next, &st->waits, was_stopped, &last);
+	delay += last;
 	struct stopclock_sum *s = get_sum();
 	if (s && st->told_ns && !was_stopped)
 		s->waited_ns += (__s64)(delay - st->told_ns);
 	st->told_ns = delay;
+}
+
+static __always_inline void account_partner(struct task_struct *next)
+{
+	struct partner *p = get_partner(next);
+	struct stopclock_cpu *c = get_cpu();
+	__u64 last;
+	if (p && c && bpf_core_field_exists(next->sched_info))
+		account_waits(c, next, &p->waits, 0, &last);
 }
 
 static __always_inline void count(__u64 ns)
@@ -287,7 +329,6 @@ static __always_inline void leaves(struct task_struct *prev, unsigned int state)
 		count_unseen(state);
 		return;
 	}
-	st->our_ns = our_ns();
 	__u64 exec = prev->se.sum_exec_runtime;
 	int is_brief = exec - st->exec_ns < BRIEF_NS;
 	int sleeps = state & STATE_SLEEPS && !(state & STATE_TRACED);
@@ -372,11 +413,27 @@ static __always_inline void returns(struct task_struct *prev,
 	st->exec_ns = next->se.sum_exec_runtime;
 }
 
+/* From now on, or soon, if it is traced or a partner. */
+static __always_inline void begins_to_wait(struct task_struct *t, int traced)
+{
+	struct stopped *st = 0;
+	struct partner *p = 0;
+	if (traced)
+		st = bpf_task_storage_get(&tasks, t, 0, 0);
+	else
+		p = bpf_task_storage_get(&partners, t, 0, 0);
+	if (st)
+		st->waits.free_ns = free_ns();
+	if (p)
+		p->waits.free_ns = free_ns();
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(stopclock_switch, _Bool preempt, struct task_struct *prev,
 	     struct task_struct *next, unsigned int prev_state)
 {
-	if (is_ours(prev))
+	int prev_is_traced = is_ours(prev);
+	if (prev_is_traced)
 		leaves(prev, prev_state);
 	/* Not "if traced": one that was detached in its stop counts too. */
 	struct stopped *st = bpf_task_storage_get(&tasks, next, 0, 0);
@@ -384,16 +441,22 @@ int BPF_PROG(stopclock_switch, _Bool preempt, struct task_struct *prev,
 	int was_stopped = st && st->since;
 	__u64 ran_ns = account_cpu(prev, next, is_traced, was_stopped);
 	if (st)
-		account_moves(next, st, was_stopped);
+		account_traced(next, st, was_stopped);
+	else
+		account_partner(next);
 	if (was_stopped)
 		returns(prev, next, st, ran_ns);
+	/* After what @next has waited for: @prev has not. */
+	begins_to_wait(prev, prev_is_traced);
 	return 0;
 }
 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(stopclock_waking, struct task_struct *woken)
 {
-	if (!is_ours(woken))
+	int traced = is_ours(woken);
+	begins_to_wait(woken, traced);
+	if (!traced)
 		return 0;
 	struct task_struct *waker = bpf_get_current_task_btf();
 	if (waker->pid == 0 || waker->tgid == tracer_tgid)

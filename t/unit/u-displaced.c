@@ -1,8 +1,9 @@
 /*
  * What the supervisor's own CPU time takes from the program: the waits of a
  * traced task and of one that wakes a traced task count, anybody else's not.
- * All of them on one CPU; whatever the machine does besides, this process
- * computes for SPIN_NS and nobody can have waited for it longer than that.
+ * All of them on one CPU but for those that wait elsewhere; whatever the
+ * machine does besides, this process computes for SPIN_NS and nobody can have
+ * waited for it longer than that.
  */
 #include <errno.h>
 #include <sched.h>
@@ -23,12 +24,23 @@ static void spin(uint64_t ns)
 		;
 }
 
-static void stay_on(int cpu)
+static void stay_on(pid_t pid, int cpu)
 {
 	cpu_set_t set;
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
-	check_int(sched_setaffinity(0, sizeof(set), &set), 0);
+	check_int(sched_setaffinity(pid, sizeof(set), &set), 0);
+}
+
+/* One that we may use beside @cpu; -1 = none. */
+static int other_than(int cpu)
+{
+	cpu_set_t set;
+	int i = CPU_SETSIZE - 1;
+	check_int(sched_getaffinity(0, sizeof(set), &set), 0);
+	while (i >= 0 && (i == cpu || !CPU_ISSET((unsigned)i, &set)))
+		i--;
+	return i;
 }
 
 /* A child that computes for ever, on this CPU. If it has a pipe's end it writes
@@ -112,6 +124,33 @@ static void test_many(void)
 		end(pids[i]);
 }
 
+/* Two share the other CPU, and nobody is behind us: one of them could be here.
+ */
+static void test_elsewhere(int own, int other)
+{
+	pid_t pids[2];
+	cpu_set_t all;
+	CPU_ZERO(&all);
+	CPU_SET(own, &all);
+	CPU_SET(other, &all);
+	for (int i = 0; i < 2; i++) {
+		pids[i] = start_computing(-1);
+		check_int(ptrace(PTRACE_SEIZE, pids[i], 0, 0), 0);
+		stay_on(pids[i], other);
+	}
+	spin(NSEC_PER_MSEC);
+	for (int i = 0; i < 2; i++)
+		check_int(sched_setaffinity(pids[i], sizeof(all), &all), 0);
+	uint64_t before = now().displaced_ns;
+	spin(SPIN_NS);
+	uint64_t ns = now().displaced_ns - before;
+	printf("# traced, elsewhere: %llu ns\n", (unsigned long long)ns);
+	check(ns >= SPIN_NS / 2);
+	check(ns <= SPIN_NS + 100 * NSEC_PER_MSEC);
+	for (int i = 0; i < 2; i++)
+		end(pids[i]);
+}
+
 /* How long task @pid waited for CPUs, as the scheduler says. */
 static int64_t waited(pid_t pid)
 {
@@ -177,8 +216,11 @@ static uint64_t beside(bool is_traced)
 int main(void)
 {
 	clock_open();
-	stay_on(sched_getcpu());
+	int cpu = sched_getcpu(), other = other_than(cpu);
+	stay_on(0, cpu);
 	test_traced();
+	if (other >= 0)
+		test_elsewhere(cpu, other);
 	test_many();
 	test_waits();
 	check(beside(true) >= SPIN_NS / 2);
