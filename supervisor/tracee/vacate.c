@@ -1,4 +1,5 @@
 /* Waiting until all tasks have left a place that is to go. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "supervisor/tracee/internal.h"
@@ -14,11 +15,19 @@ struct stand {
 	taddr_t pc, sp;
 };
 
+/* It may sleep there for ever. One that has its result is on its way out. */
+static bool is_in_call(const struct user_regs_struct *regs)
+{
+	int64_t ret = arch.syscall_ret(regs);
+	return arch.syscall_nr(regs) >= 0 &&
+	       (arch.restart_pending(regs) || ret == -EINTR || ret == -ENOSYS);
+}
+
 static bool stand_of(struct task *t, struct stand *ret)
 {
 	struct user_regs_struct regs;
-	if (task_get_regs(t, &regs) || (int64_t)regs.orig_rax >= 0)
-		return false; /* in a call: it may sleep for ever */
+	if (t->in_group_stop || task_get_regs(t, &regs) || is_in_call(&regs))
+		return false;
 	*ret = (struct stand){task_tid(t), regs.rip, regs.rsp};
 	return true;
 }

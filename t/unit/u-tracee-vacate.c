@@ -1,7 +1,10 @@
 /*
  * How long a place that is to go is waited for: forty rounds, but a thread that
- * is always where it was, in no call, has had no CPU, and is waited for longer.
+ * is always where it was, in no call that it could sleep in, has had no CPU,
+ * and is waited for longer.
  */
+#include <sys/syscall.h>
+
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
 
@@ -50,6 +53,19 @@ static bool is_empty(void *ctx)
 {
 	struct asked *a = ctx;
 	return ++a->nr == a->empty_at;
+}
+
+/* All of them have just made a call and have its result. */
+static bool has_made_call(void *p)
+{
+	struct user_regs_struct regs;
+	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
+		check_int(task_get_regs(t, &regs), 0);
+		regs.orig_rax = SYS_tgkill;
+		regs.rax = 0;
+		check_int(task_set_regs(t, &regs), 0);
+	}
+	return false;
 }
 
 static long act_fork(long unused, long unused2)
@@ -180,6 +196,9 @@ int main(void)
 	uint64_t began_ns = smco_now_ns();
 	never.nr = 0;
 	check(!tproc_vacate(p, is_empty, &never));
+	check(smco_now_ns() - began_ns >= BOUND_NS);
+	began_ns = smco_now_ns();
+	check(!tproc_vacate(p, has_made_call, p));
 	check(smco_now_ns() - began_ns >= BOUND_NS);
 	tproc_cont(p);
 
