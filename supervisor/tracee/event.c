@@ -352,9 +352,19 @@ static void act(struct task *t)
 	}
 }
 
+/* Not of whoever raises it for his own reasons, as sensors of a killed
+ * supervisor do. */
+static bool is_trap(struct task *t, int sig)
+{
+	siginfo_t si;
+	return sig == t->proc->trap_sig &&
+	       ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) == 0 &&
+	       signal_is_trap(t, &si);
+}
+
 /* Is it only to pass on a signal, or to go on with a birth that was booked, so
  * that nobody is to hear of it, or need not before? */
-static bool is_in_passing(const struct task *t)
+static bool is_in_passing(struct task *t)
 {
 	int sig = WSTOPSIG(t->status);
 	if (t->state != TASK_STOPPED)
@@ -363,8 +373,7 @@ static bool is_in_passing(const struct task *t)
 		return !t->proc->is_new && task_kind(t) != STOP_EXEC;
 	switch (task_kind(t)) {
 	case STOP_SIGNAL:
-		return sig != SIGSEGV && sig != SIGBUS &&
-		       sig != t->proc->trap_sig;
+		return sig != SIGSEGV && sig != SIGBUS && !is_trap(t, sig);
 	case STOP_CLONE:
 	case STOP_FORK:
 	case STOP_VFORK:

@@ -31,11 +31,10 @@ static void on_signal(int sig)
 	*told = 1;
 }
 
-static long act_handle(long unused, long unused2)
+static long act_handle(long sig, long unused)
 {
 	(void)unused;
-	(void)unused2;
-	return signal(SIGUSR1, on_signal) == SIG_ERR;
+	return signal((int)sig, on_signal) == SIG_ERR;
 }
 
 static bool was_told(void *unused)
@@ -131,6 +130,19 @@ static void others_go_on(struct tproc *p, struct puppet *other,
 	tproc_cont(p);
 }
 
+/* A signal's stop that comes before the one that we ask for. */
+static void is_told(struct tproc *p, struct puppet *pup, int sig)
+{
+	struct smco_err err = {0};
+	*told = 0;
+	check_int(traced_do(tr, pup, act_handle, sig, 0), 0);
+	check_int(tgkill(pup->pid, pup->pid, sig), 0);
+	check_int(traced_stop(p, &err), 0);
+	check(!*told);
+	check(tproc_vacate(p, was_told, NULL));
+	tproc_cont(p);
+}
+
 /* Its memory is gone, so that nothing in it can say that nobody is there. */
 static void who_has_ended_is_nowhere(struct tproc *p, struct puppet *pup)
 {
@@ -170,13 +182,9 @@ int main(void)
 	check_int(never.nr, ROUNDS + 1);
 	tproc_cont(p);
 
-	check_int(traced_do(tr, &sleeper, act_handle, 0, 0), 0);
-	/* Its stop comes before the one that we ask for. */
-	check_int(kill(sleeper.pid, SIGUSR1), 0);
-	check_int(traced_stop(p, &err), 0);
-	check(!*told);
-	check(tproc_vacate(p, was_told, NULL));
-	tproc_cont(p);
+	is_told(p, &sleeper, SIGUSR1);
+	/* Such as sensors raise, but not one of ours. */
+	is_told(p, &sleeper, tproc_trap_signal(p));
 
 	struct tproc *q = traced_attach(tr, forks.pid, &err);
 	if (!check(q != NULL))
