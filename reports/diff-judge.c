@@ -315,9 +315,8 @@ bool diff_is_watched_less(const struct diff *d, int side)
 	       (own->error > 0.15 && own->error > 2 * other->error);
 }
 
-/* Of a single run on side @less, blocks of which never got a turn: were those
- * of
- * @c among them, while on the other side they were not? */
+/* Of a single run on side @less, blocks of which never got a turn: were @c's
+ * among them, while on the other side they were not? */
 static bool lacks_turns(const struct diff *d, const struct diff_change *c,
 			int less)
 {

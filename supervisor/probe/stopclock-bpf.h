@@ -10,7 +10,7 @@ struct stopclock_sum {
 	__u64 nr_stops;
 	__u64 nr_unseen; /* stops of which only that is known */
 	__u64 longest_ns;
-	__u64 displaced_ns; /* they or partners waited for a CPU we used */
+	__u64 displaced_ns; /* they or partners waited while we had a CPU */
 	__u64 nr_displaced; /* how often */
 	__s64 waited_ns;    /* they waited for CPUs, whoever used those */
 };

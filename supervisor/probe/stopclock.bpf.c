@@ -234,6 +234,9 @@ static __always_inline __u64 account_cpu(struct task_struct *prev,
 	int counts = traced || get_partner(next) != 0;
 	if (counts && !was_stopped && waits_since(c, next))
 		count_displaced();
+	/* Where nothing tells of waits: as if it had waited all the time. */
+	if (counts && !was_stopped && !bpf_core_field_exists(next->sched_info))
+		displaced(ran_ns, 0);
 	if (counts || next->pid == 0)
 		c->ran_ns = 0;
 	return ran_ns;

@@ -23,12 +23,13 @@ struct stopclock_reading {
 	 * now and then. They are in no other number here. */
 	uint64_t nr_unseen;
 	uint64_t longest_ns;
-	/* Tasks were ready to run and waited for a CPU on which this process
-	 * ran: its CPU time that the program missed. Not of stopped tasks, but
-	 * of those as well that woke one of the program's lately, traced or
-	 * not: it waits for what they do. */
+	/* Tasks were ready to run and waited for a CPU while this process ran,
+	 * there or on another one: its CPU time that the program missed, each
+	 * ns once, however many waited. Not of stopped tasks, but of those as
+	 * well that woke one of the program's lately, traced or not: it waits
+	 * for what they do. */
 	uint64_t displaced_ns;
-	uint64_t nr_displaced; /* how often that was */
+	uint64_t nr_displaced; /* how often somebody had to go for us */
 	/* They were ready to run and waited for CPUs, whoever ran there, sum
 	 * over tasks; what of it is in stop_ns is not in here. It may go down a
 	 * little. */

@@ -18,8 +18,8 @@
 #define STAY_SLEEP_NS (400 * NSEC_PER_USEC) /* it is warm again by then */
 #define MOST_PIECES   16384
 /* A piece of work, some microseconds, all over much of the core's second
- * cache, as programs have it; and what we go through when we wake up, and
- * when we stay. */
+ * cache, each place told by what was at the last one, as programs have it; and
+ * what we go through when we wake up, and when we stay. */
 #define PIECE_STEPS   2048
 #define WORDS	      (1u << 18)
 #define WAKE_WORDS    16384

@@ -255,6 +255,7 @@ struct tracer {
 /* --- tracer.c: the table --- */
 struct task *task_find(struct tracer *tr, pid_t tid);
 struct task *task_create(struct tracer *tr, pid_t tid);
+/* Counted: see tracer_stood_ns(). */
 void task_set_in_group_stop(struct task *t, bool is);
 void task_join(struct task *t, struct tproc *p, pid_t tgid);
 /* Out of the table and its tproc; freed by the next tracer_next(). */
