@@ -301,12 +301,11 @@ static __always_inline void count(__u64 ns)
 		s->stop_ns += ns;
 }
 
-/* A task's first storage cannot be had while its CPU is in the middle of
- * freeing another's. */
-static __always_inline void count_unseen(unsigned int state)
+/* A stop, of whose beginning or end nobody was told. */
+static __always_inline void count_unseen(void)
 {
 	struct stopclock_sum *s = get_sum();
-	if (s && state & STATE_TRACED)
+	if (s)
 		s->nr_unseen++;
 }
 
@@ -328,10 +327,17 @@ static __always_inline void leaves(struct task_struct *prev, unsigned int state)
 {
 	struct stopped *st = bpf_task_storage_get(
 		&tasks, prev, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!st) {
-		count_unseen(state);
+	/* A task's first storage cannot be had while its CPU is in the middle
+	 * of freeing another's. */
+	if (!st && state & STATE_TRACED)
+		count_unseen();
+	if (!st)
 		return;
-	}
+	/* It was put on a CPU and the kernel did not tell, as where the one
+	 * before it was idle in a way that RCU does not watch. */
+	if (st->since)
+		count_unseen();
+	st->since = 0;
 	__u64 exec = prev->se.sum_exec_runtime;
 	int is_brief = exec - st->exec_ns < BRIEF_NS;
 	int sleeps = state & STATE_SLEEPS && !(state & STATE_TRACED);
@@ -389,15 +395,17 @@ static __always_inline void returns(struct task_struct *prev,
 				    struct stopped *st, __u64 ran_ns)
 {
 	__u64 ns = bpf_ktime_get_ns() - st->since;
-	/* If it was on a CPU unseen, this is no stop. */
+	st->since = 0;
+	/* It was on a CPU before, and then not traced any more. */
 	if (bpf_core_field_exists(next->sched_info) &&
-	    next->sched_info.pcount != st->pcount)
-		ns = 0;
+	    next->sched_info.pcount != st->pcount) {
+		count_unseen();
+		return;
+	}
 	__u64 not_ours = not_ours_ns(prev, next, st, ran_ns);
 	if (not_ours > ns)
 		not_ours = ns;
 	ns -= not_ours;
-	st->since = 0;
 	/* PTRACE_LISTEN: stopped by job control, not by us. */
 	if (next->jobctl & JOBCTL_LISTENING)
 		return;

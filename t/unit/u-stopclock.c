@@ -71,7 +71,7 @@ static pid_t start_reader(int *fd)
 	return pid;
 }
 
-/* The first of a task may be missed on a busy CPU, and is counted then. */
+/* The kernel does not tell of every single one, and those are counted, too. */
 static uint64_t nr_seen_or_not(struct stopclock_reading r)
 {
 	return r.nr_stops + r.nr_unseen;
@@ -230,8 +230,8 @@ int main(void)
 	check_int(nr_seen_or_not(held) - nr_seen_or_not(many), 5);
 	check(held.stop_ns - many.stop_ns >=
 	      (held.nr_stops - many.nr_stops) * 20 * NSEC_PER_MSEC);
-	/* Only its first can be. */
-	check(held.nr_unseen - many.nr_unseen <= 1);
+	check(many.nr_unseen < 100);
+	check(held.nr_stops > many.nr_stops);
 	check(held.longest_ns >= 20 * NSEC_PER_MSEC);
 	check(held.longest_ns < held.stop_ns);
 
