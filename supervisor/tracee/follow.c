@@ -179,7 +179,8 @@ void tracer_step_aside(struct tracer *tr)
 	if (!CPU_COUNT(&set) || sched_setaffinity(0, sizeof(set), &set))
 		return;
 	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
-	f->aside_ns = now_ns;
+	/* It may have waited for its turn there, for longer than the gap. */
+	f->aside_ns = smco_now_ns();
 	f->aside_gap_ns = soon ? 2 * f->aside_gap_ns : ASIDE_NS;
 	if (f->aside_gap_ns > ASIDE_MOST_NS)
 		f->aside_gap_ns = ASIDE_MOST_NS;

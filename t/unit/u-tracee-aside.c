@@ -3,13 +3,17 @@
  * again, and may use all of them afterwards as before.
  */
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "supervisor/tracee/tracee.h"
 #include "t/unit/tap.h"
 
-#define TRIES  20 /* others may move us meanwhile */
-#define NAP_NS (20 * NSEC_PER_MSEC)
+#define TRIES	 20 /* others may move us meanwhile */
+#define NR_LOADS 6
+#define NAP_NS	 (20 * NSEC_PER_MSEC)
 
 /* Of a tracer of its own: one that has stepped aside waits longer and longer.
  */
@@ -30,9 +34,51 @@ static bool goes_once(const cpu_set_t *all)
 	return once;
 }
 
-int main(void)
+static bool goes_once_of(int tries, const cpu_set_t *all)
 {
 	const struct timespec nap = {.tv_nsec = NAP_NS};
+	bool once = false;
+	for (int i = 0; i < tries && !once; i++) {
+		once = goes_once(all);
+		nanosleep(&nap, NULL);
+	}
+	return once;
+}
+
+/* Somebody who computes on @cpu. */
+static pid_t start_load(int cpu)
+{
+	cpu_set_t set;
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	CPU_ZERO(&set);
+	CPU_SET((unsigned)cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	for (;;)
+		;
+}
+
+/* Also where it has to wait for its turn for longer than it then stays. */
+static void test_busy(const cpu_set_t *all)
+{
+	pid_t pids[NR_LOADS];
+	int cpu = 0;
+	while (!CPU_ISSET((unsigned)cpu, all))
+		cpu++;
+	for (int i = 0; i < NR_LOADS; i++)
+		pids[i] = start_load(cpu);
+	check(goes_once_of(TRIES, all));
+	for (int i = 0; i < NR_LOADS; i++) {
+		kill(pids[i], SIGKILL);
+		check_int(waitpid(pids[i], NULL, 0), pids[i]);
+	}
+}
+
+int main(void)
+{
 	struct smco_err err = {0};
 	struct tracer *tr;
 	cpu_set_t all, now, one;
@@ -41,12 +87,8 @@ int main(void)
 		tap_skip("there is no other CPU");
 		return tap_done();
 	}
-	bool once = false;
-	for (int i = 0; i < TRIES && !once; i++) {
-		once = goes_once(&all);
-		nanosleep(&nap, NULL);
-	}
-	check(once);
+	check(goes_once_of(TRIES, &all));
+	test_busy(&all);
 
 	/* With one that it may use, there is no aside. */
 	CPU_ZERO(&one);
