@@ -73,6 +73,28 @@ in_turn() {
 ok "they stand one after the other" in_turn \
 	"${pids[0]},${pids[1]},${pids[2]}"
 
+# The first asks for a call stack while others are started, soon or late. Its
+# answer does not wait for the last of them.
+answered() {
+	local list try
+	start
+	list=$(printf '%s,' "${pids[@]}")
+	for try in {1..20}; do
+		SMCO_DEBUG=ptrace,stop smco-trace -q -o c.trace -d 0.1 \
+			-p "${list%,}" 2>said || return
+		perl -ne '
+			$started++ if /attached to (\d+):/;
+			$first //= $1;
+			$answers++ if $first && $started < 4 &&
+				/act: act $first signal/;
+			END { exit !($started == 4 && $answers) }' said &&
+			echo "try $try" && return
+	done
+	cat said
+	return 1
+}
+ok "who was started first has its answer before the last is started" answered
+
 all_or_nothing() {
 	local status
 	sh -c 'echo $$' >gone
