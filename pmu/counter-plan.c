@@ -35,6 +35,7 @@ static bool fit_together(const struct pmu_event *const *evs, size_t nr)
 		struct perf_event_attr attr = evs[n]->attr;
 		attr.disabled = n == 0;
 		attr.pinned = n == 0 && attr.pinned;
+		attr.exclusive = n == 0 && attr.exclusive;
 		attr.read_format = PERF_FORMAT_GROUP;
 		if (evs[0]->attr.sample_period)
 			counter_every_clock(&attr);
@@ -50,6 +51,7 @@ static bool fit_together(const struct pmu_event *const *evs, size_t nr)
 struct builder {
 	const struct pmu_event *every; /* NULL = none; beside each group's */
 	const struct pmu_event *member[COUNTER_MAX_GROUPS][COUNTER_GROUP_MAX];
+	bool is_closed[COUNTER_MAX_GROUPS]; /* it is as somebody wants it */
 	size_t nr[COUNTER_MAX_GROUPS];
 	size_t nr_groups;
 };
@@ -82,16 +84,77 @@ static bool join(struct builder *b, size_t g, const struct pmu_event *ev)
 	return true;
 }
 
+static int no_room(struct smco_err *err)
+{
+	return smco_fail(err, SMCO_UNSUPPORTED, 0,
+			 "more than %d groups of events", COUNTER_MAX_GROUPS);
+}
+
 static bool place(struct builder *b, const struct pmu_event *ev)
 {
 	for (size_t g = 0; g < b->nr_groups; g++)
-		if (may_share(b, b->member[g][0], ev) && join(b, g, ev))
+		if (!b->is_closed[g] && may_share(b, b->member[g][0], ev) &&
+		    join(b, g, ev))
 			return true;
 	if (b->nr_groups == COUNTER_MAX_GROUPS)
 		return false;
 	b->member[b->nr_groups][0] = ev;
 	b->nr[b->nr_groups++] = 1;
 	return true;
+}
+
+/* The first @nr stand together because somebody wants it, whatever they are;
+ * SMCO_FORMAT: they cannot. */
+static int place_group(struct builder *b, const struct pmu_event *evs,
+		       size_t nr, struct smco_err *err)
+{
+	size_t g = b->nr_groups;
+	if (g == COUNTER_MAX_GROUPS)
+		return no_room(err);
+	if (nr + !!b->every > COUNTER_GROUP_MAX)
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "the group of '%.80s' has more than %d events",
+				 evs[0].name, COUNTER_GROUP_MAX - !!b->every);
+	for (size_t i = 0; i < nr; i++)
+		if (evs[i].is_machine_wide)
+			return smco_fail(err, SMCO_FORMAT, 0,
+					 "'%.100s' is counted for the machine, "
+					 "not for a thread: it stands in no "
+					 "group",
+					 evs[i].name);
+	for (size_t i = 0; i < nr; i++)
+		if (!join(b, g, &evs[i])) {
+			b->nr[g] = 0;
+			return smco_fail(err, SMCO_UNSUPPORTED, 0,
+					 "the group of '%.80s' cannot be "
+					 "counted at once from '%.80s' on; "
+					 "with a W behind it, '{...}:W', its "
+					 "events may be counted apart",
+					 evs[0].name, evs[i].name);
+		}
+	b->is_closed[g] = true;
+	b->nr_groups++;
+	return 0;
+}
+
+/* The first of @evs, and those that are to be counted with it: so many, or an
+ * error. */
+static ssize_t place_first(struct builder *b, const struct pmu_event *evs,
+			   size_t nr, struct smco_err *err)
+{
+	size_t n = 1;
+	while (n < nr && evs[0].group && evs[n].group == evs[0].group)
+		n++;
+	if (evs[0].group) {
+		int rc = place_group(b, evs, n, err);
+		if (!rc || !evs[0].is_weak ||
+		    b->nr_groups == COUNTER_MAX_GROUPS)
+			return rc ? rc : (ssize_t)n;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!place(b, &evs[i]))
+			return no_room(err);
+	return (ssize_t)n;
 }
 
 /* The groups one after the other. */
@@ -112,8 +175,9 @@ static int lay_out(const struct builder *b, struct counter_plan *p)
 			p->event[nr++] = *b->member[g][i];
 		if (b->every && !p->group[g].is_machine_wide) {
 			p->event[nr] = *b->every;
-			p->event[nr++].attr.pinned =
-				b->member[g][0]->attr.pinned;
+			p->event[nr].attr.pinned = b->member[g][0]->attr.pinned;
+			p->event[nr++].attr.exclusive =
+				b->member[g][0]->attr.exclusive;
 			p->group[g].nr++;
 			p->group[g].has_every = true;
 		}
@@ -223,17 +287,21 @@ static int make(const struct pmu_event *events, size_t nr, bool if_available,
 			return rc;
 		b->every = &ends;
 	}
+	size_t nr_here = 0;
 	for (size_t i = 0; i < nr; i++) {
-		tried[i] = events[i];
-		if (pmu_try(&tried[i], &why)) {
-			if (!if_available)
-				return not_here(&why, err);
-			note_missing(missing, &events[i], &why);
-		} else if (!place(b, &tried[i])) {
-			return smco_fail(err, SMCO_UNSUPPORTED, 0,
-					 "more than %d groups of events",
-					 COUNTER_MAX_GROUPS);
+		tried[nr_here] = events[i];
+		if (!pmu_try(&tried[nr_here], &why)) {
+			nr_here++;
+			continue;
 		}
+		if (!if_available)
+			return not_here(&why, err);
+		note_missing(missing, &events[i], &why);
+	}
+	for (ssize_t i = 0, n; i < (ssize_t)nr_here; i += n) {
+		n = place_first(b, &tried[i], nr_here - (size_t)i, err);
+		if (n < 0)
+			return (int)n;
 	}
 	if (!b->nr_groups)
 		return not_here(&why, err);

@@ -95,6 +95,8 @@ static void add_history(const struct counter_plan *plan, struct open_group *o,
 			const struct history *h)
 {
 	const struct counter_group *g = &plan->group[o->group];
+	if (g->inherits) /* with its creator, all of a group */
+		return;
 	for (size_t i = 0; i < g->nr; i++) {
 		const struct pmu_event *ev = &plan->event[g->first + i];
 		bool counts_all =
@@ -132,6 +134,7 @@ int counter_open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 		attr.inherit = g->inherits;
 		attr.inherit_thread = g->inherits && plan->threads_only;
 		attr.pinned = leads && attr.pinned;
+		attr.exclusive = leads && attr.exclusive;
 		/* All of a group begin at once; and one that joins a group that
 		 * counts interrupts the CPU that the thread was on, each of
 		 * them. */
@@ -174,8 +177,9 @@ static int telling_fd(const struct counter_plan *plan,
 		      const struct open_group *o, size_t *place_ret)
 {
 	const struct counter_group *g = &plan->group[o->group];
-	if (!plan->event[g->first].is_software)
-		return -1;
+	for (size_t i = 0; i < g->nr; i++)
+		if (!plan->event[g->first + i].is_software)
+			return -1;
 	for (size_t i = 0; i < o->nr; i++) {
 		size_t place = counter_place(o, i, o->nr);
 		if (plan->event[g->first + place].attr.type ==

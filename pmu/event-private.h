@@ -8,6 +8,7 @@
 #include "reports/base.h"
 #include "pmu/nearest.h"
 
+struct perf_event_attr;
 struct pmu_event;
 
 /* ---- pfm.c: libpfm4 ---- */
@@ -66,6 +67,9 @@ int syscall_class_parse(const char *name, struct pmu_event *ret,
 const char *syscall_class_name(size_t i, const char **desc_ret);
 
 /* ---- event.c ---- */
+
+/* perf's letters; false if one is unknown, and nothing is changed then. */
+bool event_apply_letters(const char *letters, struct perf_event_attr *attr);
 
 struct software_event {
 	const char *name;

@@ -52,8 +52,7 @@ const char *pmu_role_name(enum pmu_role role)
 
 /* ------------------------------------------------------------ modifiers --- */
 
-/* perf's letters; false if one is unknown, and nothing is changed then. */
-static bool apply_letters(const char *letters, struct perf_event_attr *attr)
+bool event_apply_letters(const char *letters, struct perf_event_attr *attr)
 {
 	bool user = false, kernel = false, hv = false, guest = false,
 	     host = false;
@@ -113,7 +112,7 @@ static int apply_tail(const char *tail, struct pmu_event *ev,
 	if (!*tail)
 		return 0;
 	const char *letters = tail[0] == ':' ? tail + 1 : tail;
-	if (*letters && apply_letters(letters, &ev->attr))
+	if (*letters && event_apply_letters(letters, &ev->attr))
 		return 0;
 	return smco_fail(err, SMCO_FORMAT, 0,
 			 "unknown modifier '%.40s'; there are u, k, h, G, H, "
@@ -214,7 +213,7 @@ static int parse_pfm(const char *name, struct pmu_event *ev,
 	if (rc == SMCO_FORMAT && tail && tail > name && tail[-1] != ':') {
 		struct perf_event_attr probe = {0};
 		snprintf(head, sizeof(head), "%.*s", (int)(tail - name), name);
-		if (tail[1] && apply_letters(tail + 1, &probe) &&
+		if (tail[1] && event_apply_letters(tail + 1, &probe) &&
 		    !pfm_encode(head, &ev->attr, sizeof(ev->attr), ev->full,
 				sizeof(ev->full), NULL))
 			return apply_tail(tail, ev, err);
@@ -428,70 +427,5 @@ int pmu_event_parse(const char *name, struct pmu_event *ret,
 	    ev.attr.config <= PERF_COUNT_SW_TASK_CLOCK)
 		snprintf(ev.unit, sizeof(ev.unit), "ns");
 	*ret = ev;
-	return 0;
-}
-
-/* The end of the first event of @list: a comma, but not one between slashes. */
-static size_t event_len(const char *list)
-{
-	bool in_terms = false;
-	size_t i;
-	for (i = 0; list[i] && (list[i] != ',' || in_terms); i++)
-		if (list[i] == '/')
-			in_terms = !in_terms;
-	return i;
-}
-
-/* What is a right name, but not one of this machine or not for us, pmu_try
- * refuses. */
-static int parse_or_absent(const char *name, struct pmu_event *ret,
-			   struct smco_err *err)
-{
-	struct smco_err why = {0};
-	int rc = pmu_event_parse(name, ret, &why);
-	if (rc == SMCO_UNSUPPORTED || rc == SMCO_PERM) {
-		*ret = (struct pmu_event){.scale = 1};
-		snprintf(ret->name, sizeof(ret->name), "%.159s", name);
-		snprintf(ret->full, sizeof(ret->full), "%.159s", name);
-		snprintf(ret->absent, sizeof(ret->absent), "%.299s", why.msg);
-		return 0;
-	}
-	if (rc && err)
-		*err = why;
-	return rc;
-}
-
-int pmu_event_parse_list(const char *list, struct pmu_event **ret,
-			 size_t *nr_ret, struct smco_err *err)
-{
-	_cleanup_free_ struct pmu_event *all =
-		calloc(PMU_MAX_EVENTS, sizeof(*all));
-	size_t nr = 0;
-	if (!all)
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	for (const char *p = list;; p++) {
-		size_t len = event_len(p);
-		char name[PMU_NAME_MAX + 1];
-		snprintf(name, sizeof(name), "%.*s",
-			 (int)(len < PMU_NAME_MAX ? len : PMU_NAME_MAX), p);
-		if (nr == PMU_MAX_EVENTS)
-			return smco_fail(err, SMCO_FORMAT, 0,
-					 "more than %d events", PMU_MAX_EVENTS);
-		int rc = parse_or_absent(name, &all[nr], err);
-		if (rc)
-			return rc;
-		for (size_t i = 0; i < nr; i++)
-			if (!strcmp(all[i].name, name))
-				return smco_fail(err, SMCO_FORMAT, 0,
-						 "event '%.60s' is there twice",
-						 name);
-		nr++;
-		p += len;
-		if (!*p)
-			break;
-	}
-	*ret = all;
-	all = NULL;
-	*nr_ret = nr;
 	return 0;
 }

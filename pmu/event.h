@@ -63,6 +63,10 @@ struct pmu_event {
 	/* Of a tracepoint: which of its events count, as the kernel's filters
 	 * are written; pmu_set_filter. NULL = all; never freed. */
 	const char *filter;
+	/* Not 0: it is counted together with those of the same number, or not
+	 * at all; @is_weak: or each by itself. pmu_event_parse_list */
+	unsigned group;
+	bool is_weak;
 	/* Not "": it is known, but not here, and why. Only in a list;
 	 * pmu_try says so. */
 	char absent[300];
@@ -83,7 +87,10 @@ int pmu_event_parse(const char *name, struct pmu_event *ret,
  * A list as on the command line: commas between events, but not inside
  * "PMU/.../". At least one, at most PMU_MAX_EVENTS, each once. What
  * pmu_event_parse calls unsupported or not permitted is in it, too (absent).
- * The array is the caller's to free().
+ * "{A,B}" is a group, as perf has it; modifiers behind it, "{A,B}:u", are added
+ * to those of each event; D and e are the group's as a whole, and its first
+ * event's alone; W: weak. An event may be in several groups. The array is the
+ * caller's to free().
  */
 #define PMU_MAX_EVENTS 64
 int pmu_event_parse_list(const char *list, struct pmu_event **ret,

@@ -76,6 +76,32 @@ threads() {
 }
 ok "each thread and child has its own counts" threads
 
+# Tracepoints and the kernel's own counters would be apart, for what a new
+# thread does at first is known of these only; nothing is lost for it.
+together='minor-faults,task-clock,sched:sched_switch'
+smco-trace --list-events sched:sched_switch | grep -q '^yes' || together='minor-faults,task-clock,page-faults:k'
+grouped() {
+	local alone
+	alone=$(count minor-faults 30 60 10 1) || return 1
+	setarch -R smco-trace -q -t unlimited -e "cs,{$together},{minor-faults,cs}:u" -o g.trace -- \
+		"$FIXTURES/count-work" 30 60 10 1 >out || return 1
+	get g.trace 'join " ", map { "$_->{group}:$_->{name}" } @{$c->{events}}' | tee groups
+	get g.trace 'n("minor-faults")' >grouped
+	echo "$alone alone, $(cat grouped) in a group"
+	[ "$(cat groups)" = "0:cs 1:${together//,/ 1:} 2:minor-faults:u 2:cs:u" ] && [ "$alone" -ge 900 ] &&
+		[ $(($(cat grouped) - alone)) -le 16 ] && [ $((alone - $(cat grouped))) -le 16 ]
+}
+ok "groups as of perf, counted together, lose nothing" grouped
+refused_groups() {
+	local list
+	for list in '{' '{}' '{faults,cs' 'faults}' '{faults}:x' '{faults,{cs}}' '{faults,cs:D}' "{$(seq -s, -f 'r%.0f' 17)}"; do
+		smco-trace -q -e "$list" -o no.trace touch started 2>err && return 1
+		cat err
+		[ "$(grep -c ^smco-trace: err)" = 1 ] && [ ! -e started ] && [ ! -e no.trace ] || return 1
+	done
+}
+ok "what is no group is refused, and nothing started" refused_groups
+
 intervals() {
 	smco-trace -q -e task-clock --interval 10ms -o i.trace -- \
 		sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done' || return 1

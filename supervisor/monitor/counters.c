@@ -224,6 +224,17 @@ static void note_failure(struct counters *c, const struct smco_err *err)
 		c->why_failed = *err;
 }
 
+/* Where the kernel tells its past every stop's switch is counted. */
+static void begin_stops(const struct counters *c, struct thread *t,
+			const struct counter_group *g, enum counter_since since,
+			uint64_t nr_stops)
+{
+	bool from_birth = since == COUNTER_BIRTH && !g->inherits;
+	for (size_t i = g->first; i < g->first + g->nr; i++)
+		if (!from_birth || c->plan.event[i].role != PMU_SWITCHES)
+			t->stops[i].nr = nr_stops;
+}
+
 static void start(struct counters *c, struct thread *t,
 		  enum counter_since since)
 {
@@ -247,13 +258,10 @@ static void start(struct counters *c, struct thread *t,
 	uint64_t now_ns = smco_now_ns();
 	for (size_t g = 0; g < c->plan.nr_groups; g++)
 		t->pending[g].read_ns = now_ns;
-	/* Where the kernel tells its past every stop's switch is counted. */
 	uint64_t nr_stops = t->task ? c->p.nr_stops(t->task) : 0;
 	t->nr_before = since == COUNTER_BIRTH ? 0 : nr_stops;
-	for (size_t i = 0; i < c->plan.nr_events; i++)
-		if (since != COUNTER_BIRTH ||
-		    c->plan.event[i].role != PMU_SWITCHES)
-			t->stops[i].nr = nr_stops;
+	for (size_t g = 0; g < c->plan.nr_groups; g++)
+		begin_stops(c, t, &c->plan.group[g], since, nr_stops);
 }
 
 /* Are there threads of @pid? They know of one more now. */
