@@ -17,6 +17,7 @@ ok "death by its own fault" same guard_signals null
 ok "death by a signal sent to itself" same guard_signals raise
 ok "fork, vfork, spawn, system, exec" same guard_fork
 ok "guarded while threads wait in system calls" same guard_inflight
+ok "how many threads a FUTEX_WAKE has woken" same guard_futex
 refused() {
 	same "$@" && grep "refused: $why" "$1.err"
 }

@@ -18,6 +18,7 @@ ok "the program's own faults and handlers" same guard_signals
 ok "death by its own fault" same guard_signals null
 ok "fork, vfork, spawn, system, exec" same guard_fork
 ok "guarded while threads wait in system calls" same guard_inflight
+ok "how many threads a FUTEX_WAKE has woken" same guard_futex
 ok "io_uring" same guard_uring
 ok "each of its reads was a hit in the kernel" counted guard_uring kernel 20
 ok "io_uring with a polling kernel thread" same guard_uring poll

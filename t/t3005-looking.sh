@@ -22,6 +22,7 @@ the_matrix() {
 	ok "$1: death by a signal sent to itself" same guard_signals raise
 	ok "$1: fork, vfork, spawn, system, exec" same guard_fork
 	ok "$1: threads wait in system calls" same guard_inflight
+	ok "$1: how many threads a FUTEX_WAKE has woken" same guard_futex
 	ok "$1: io_uring" same guard_uring
 	ok "$1: io_uring with a polling kernel thread" same guard_uring poll
 	ok "$1: io_uring with registered buffers" same guard_uring fixed
