@@ -57,6 +57,8 @@ int cachedir_open(void)
 	if (own)
 		return *own ? own_dir(AT_FDCWD, own) : -1;
 	const char *base = secure_getenv("XDG_CACHE_HOME");
+	if (base && *base == '/')
+		mkdir(base, 0700); /* as its specification asks for */
 	if (base && *base)
 		return in_own_dir(base, "smco");
 	int cache _cleanup_close_ = in_own_dir(secure_getenv("HOME"), ".cache");

@@ -113,7 +113,7 @@ for dir in /proc/self /proc/sys /dev/null "$SCRATCH/none/below" relative/none ""
 done
 unset SMCO_CACHE_DIR
 export XDG_CACHE_HOME=$SCRATCH/xdg HOME=$SCRATCH/home
-mkdir home xdg
+mkdir home
 ok "XDG_CACHE_HOME" same "prog: read"
 ok "has it" test -d xdg/smco
 ok "not the other" absent home/.cache

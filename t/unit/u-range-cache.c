@@ -485,6 +485,9 @@ static void test_where(void)
 	check_int(run("test $(stat -c %%a $D/home/.cache/smco) = 700"), 0);
 	check_int(opens(NULL, home, NULL), 1);
 	check_int(run("test -d $D/home/smco"), 0);
+	check_int(opens(NULL, scratch_path("home/xdg"), NULL), 1);
+	check_int(run("test $(stat -c %%a $D/home/xdg) = 700"), 0);
+	check_int(opens(NULL, scratch_path("home/no/xdg"), NULL), 0);
 	check_int(opens(scratch_path("home/own"), home, home), 1);
 	check_int(opens(link, NULL, NULL), 0);
 	check_int(opens(scratch_path("home/none/own"), NULL, NULL), 0);
