@@ -80,6 +80,34 @@ cleared_by_another() {
 }
 ok "everything, cleared by one that plants nothing" cleared_by_another
 
+# A jump of two bytes to padding with the one to a sensor, which goes first: where
+# only that fits (fixtures/range/short.h), threads would come to a trap.
+has_short_jump() {
+	perl - "$1" "$(nm "/proc/$1/exe" | awk '$3 == "turned" { print $1 }')" <<-'END'
+	my ($pid, $turned) = @ARGV;
+	open my $maps, '<', "/proc/$pid/maps" or die "maps: $!";
+	open my $mem, '<:raw', "/proc/$pid/mem" or die "mem: $!";
+	my ($from, $at) = map { /^(\w+)-\w+ r-xp (\w+) .*thread_churn/ } <$maps>;
+	sysseek $mem, hex($from) - hex($at) + hex($turned), 0 or die "seek: $!";
+	sysread($mem, my $is, 80) == 80 or die "read: $!";
+	exit $is !~ /\xeb[\x80-\xff]/;
+	END
+}
+short_jump_cleared() {
+	local smco status=0
+	rm -f vdso
+	start thread_churn 0 && text_is_own "$pid" vdso || return
+	smco-trace -q -t unlimited -m range -o left.trace -p "$pid" &
+	smco=$!
+	wait_for 60 has_short_jump "$pid" || status=1
+	kill -9 $smco
+	wait $smco 2>/dev/null
+	has_short_jump "$pid" && [ $status = 0 ] &&
+		smco-trace -q -m counters -d 0.2 -o last.trace -p "$pid" &&
+		text_is_own "$pid" vdso && kill -TERM "$pid" && finish
+}
+ok "a short jump and what it leads to" short_jump_cleared
+
 # Threads that get a CPU for a millisecond in 600 do not stand in time, when what
 # was left has gone and all are to stand again for their start: that is tried
 # anew, more than once. The group's files are those of either version.

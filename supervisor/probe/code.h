@@ -11,7 +11,8 @@
 
 #include "reports/base.h"
 
-#define CODE_JUMP_BYTES 5 /* jmp rel32 */
+#define CODE_JUMP_BYTES	 5 /* jmp rel32 */
+#define CODE_SHORT_BYTES 2 /* jmp rel8 */
 
 struct code_buf {
 	uint8_t *buf; /* the caller's */

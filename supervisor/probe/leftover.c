@@ -23,6 +23,7 @@
 #define PM_PRESENT  (3ULL << 62) /* or swapped out */
 #define PM_FILE	    (1ULL << 61)
 #define JUMP	    0xe9
+#define SHORT_JUMP  0xeb
 
 extern const uint8_t agent_image_start[], agent_image_end[];
 
@@ -37,6 +38,7 @@ struct leftover {
 	struct tmaps maps;
 	struct area *areas;
 	size_t nr;
+	bool only_short; /* of the jumps those of two bytes */
 	bool text_stays; /* jumps may be left */
 };
 
@@ -186,6 +188,65 @@ static size_t pread_all(int fd, uint8_t *buf, size_t len, uint64_t at)
 	return done;
 }
 
+/* Does a jump at @bytes, which are at @addr, lead to an area? */
+static bool leads_to_area(const struct leftover *l, const uint8_t *bytes,
+			  taddr_t addr)
+{
+	int32_t distance;
+	memcpy(&distance, bytes + 1, sizeof(distance));
+	return bytes[0] == JUMP &&
+	       is_in_area(l,
+			  addr + CODE_JUMP_BYTES + (taddr_t)(int64_t)distance);
+}
+
+struct move {
+	struct leftover *l;
+	taddr_t to;
+};
+
+static void move_frame(void *ctx, taddr_t slot, taddr_t pc)
+{
+	struct move *m = ctx;
+	(void)pc;
+	tmem_write(m->l->p, slot, &m->to, sizeof(m->to));
+}
+
+/* Threads that have jumped from @to to padding at @at, and no further yet. */
+static bool move_back(struct leftover *l, taddr_t at, taddr_t to)
+{
+	struct move m = {l, to};
+	for (struct task *t = tproc_first_task(l->p); t; t = task_next(t)) {
+		struct user_regs_struct regs;
+		taddr_t pc, sp;
+		if (task_get_place(t, &pc, &sp))
+			continue;
+		if (task_in_handler(t))
+			sigframes_find(l->p, sp, at, at + 1, move_frame, &m);
+		if (pc != at)
+			continue;
+		bool moved = task_get_regs(t, &regs) == 0;
+		regs.rip = to;
+		if (!moved || task_set_regs(t, &regs))
+			return false;
+	}
+	return true;
+}
+
+/* The jump of two bytes to padding that has the other (range-relay.h); first,
+ * as long as that is there. */
+static bool restore_short(struct leftover *l, const uint8_t *is,
+			  const uint8_t *was, taddr_t addr)
+{
+	uint8_t there[CODE_JUMP_BYTES];
+	taddr_t to = addr + CODE_SHORT_BYTES + (taddr_t)(int64_t)(int8_t)is[1];
+	if (is[0] != SHORT_JUMP || !memcmp(is, was, CODE_SHORT_BYTES) ||
+	    tmem_read(l->p, to, there, sizeof(there)) ||
+	    !leads_to_area(l, there, to))
+		return true;
+	return !tmem_write(l->p, addr, was, CODE_SHORT_BYTES) &&
+	       move_back(l, to, addr);
+}
+
 /* [from, to) of @m, pages that are no longer the file's. */
 static bool restore_pages(struct leftover *l, const struct tmap *m, int fd,
 			  taddr_t from, taddr_t to)
@@ -195,13 +256,15 @@ static bool restore_pages(struct leftover *l, const struct tmap *m, int fd,
 	if (!is || !was || tmem_read(l->p, from, is, len) ||
 	    !pread_all(fd, was, len, m->offset + (from - m->start)))
 		return false;
+	if (l->only_short) {
+		for (size_t i = 0; i + CODE_SHORT_BYTES <= len; i++)
+			if (!restore_short(l, is + i, was + i, from + i))
+				return false;
+		return true;
+	}
 	for (size_t i = 0; i + CODE_JUMP_BYTES <= len; i++) {
-		int32_t distance;
-		if (is[i] != JUMP || !memcmp(is + i, was + i, CODE_JUMP_BYTES))
-			continue;
-		memcpy(&distance, is + i + 1, sizeof(distance));
-		if (!is_in_area(l, from + i + CODE_JUMP_BYTES +
-					   (taddr_t)(int64_t)distance))
+		if (!memcmp(is + i, was + i, CODE_JUMP_BYTES) ||
+		    !leads_to_area(l, is + i, from + i))
 			continue;
 		if (tmem_write(l->p, from + i, was + i, CODE_JUMP_BYTES))
 			return false;
@@ -252,17 +315,31 @@ static bool is_near(const struct leftover *l, const struct tmap *m)
 	return false;
 }
 
+/* But for mappings that have @failed. */
+static void restore_all(struct leftover *l, int fd, bool *failed)
+{
+	for (size_t i = 0; i < l->maps.nr; i++) {
+		const struct tmap *m = &l->maps.maps[i];
+		if (!failed[i] && (m->prot & PROT_EXEC) && m->inode &&
+		    !m->shared && is_near(l, m) && !restore_mapping(l, m, fd))
+			l->text_stays = failed[i] = true;
+	}
+}
+
 static void restore_text(struct leftover *l)
 {
 	char name[64];
 	snprintf(name, sizeof(name), "/proc/%d/pagemap", tproc_pid(l->p));
 	_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC);
-	for (size_t i = 0; i < l->maps.nr; i++) {
-		const struct tmap *m = &l->maps.maps[i];
-		if ((m->prot & PROT_EXEC) && m->inode && !m->shared &&
-		    is_near(l, m) && !restore_mapping(l, m, fd))
-			l->text_stays = true;
-	}
+	_cleanup_free_ bool *failed = calloc(l->maps.nr + 1, sizeof(*failed));
+	l->text_stays = !failed;
+	if (!failed)
+		return;
+	/* Short jumps before what they lead to. */
+	l->only_short = true;
+	restore_all(l, fd, failed);
+	l->only_short = false;
+	restore_all(l, fd, failed);
 }
 
 /* --- the memory --- */

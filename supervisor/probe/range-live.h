@@ -12,7 +12,13 @@ struct live_window {
 	/* Stub offset of the instruction that was at addr + i; UINT32_MAX if
 	 * none was. */
 	uint32_t moved[CODE_JUMP_BYTES];
-	uint32_t cost_ps; /* of a hit */
+	uint8_t len; /* of the jump: two bytes lead to the relay */
+	/* Padding with the jump to the stub; 0: none is needed. */
+	taddr_t relay;
+	uint8_t relay_old[CODE_JUMP_BYTES];
+	uint8_t relay_jump[CODE_JUMP_BYTES];
+	struct tpatch *relay_patch; /* NULL: it is not there */
+	uint32_t cost_ps;	    /* of a hit */
 	bool in;
 	bool want;  /* what range_apply makes of it */
 	bool taken; /* somebody else's code is there: it is left to them */
@@ -32,7 +38,9 @@ struct live_span {
 struct live_function {
 	struct live_window *window; /* NULL: not prepared */
 	struct live_span *span;
-	size_t nr_windows, nr_spans;
+	size_t nr_windows, nr_spans, nr_relays;
+	struct ranges *of;	  /* while it holds relays */
+	struct tundo *relay_undo; /* NULL: it holds none */
 	struct range_step *step; /* by offset, from the function's first byte */
 	uint64_t *step_addr;	 /* the file's address of the step */
 	size_t nr_steps;
@@ -70,6 +78,8 @@ struct ranges {
 	bool *is_warm;
 	size_t next_line;
 	struct live_function *function; /* one for each of the plan's */
+	struct live_window **relayed;	/* windows whose relay is there */
+	size_t nr_relayed, cap_relayed;
 	uint64_t seen[RANGE_MOST_SEEN]; /* where threads stood, in the file */
 	size_t nr_seen;
 	bool (*is_there)(void *ctx); /* NULL: always */
@@ -87,6 +97,17 @@ int range_apply(struct ranges *r, struct live_function *f,
 		struct smco_err *err);
 int range_put_out(struct ranges *r, struct live_function *f,
 		  struct smco_err *err);
+static inline taddr_t live_span_start(const struct live_function *f,
+				      const struct live_span *s)
+{
+	return f->window[s->first].addr;
+}
+static inline size_t live_span_len(const struct live_function *f,
+				   const struct live_span *s)
+{
+	const struct live_window *last = &f->window[s->end - 1];
+	return last->addr + last->len - live_span_start(f, s);
+}
 /* Threads in signal handlers that were interrupted where a jump is now. */
 void range_fix_frames(struct ranges *r);
 /* Text back as it was, whoever knows of the patches. */
@@ -94,6 +115,22 @@ void range_restore_text(struct ranges *r);
 /* Nobody will come back to the stubs: threads at an instruction of their own
  * are moved home. */
 bool range_nobody_inside(void *ranges);
+
+/*
+ * range-hold.c: the relays of @f, all before its first jump and until its last
+ * one is out: whatever undoes patches, newest first, never takes one away that
+ * a jump leads to. All tasks stopped. Windows whose relay is somebody else's by
+ * now are not wanted any more.
+ */
+void range_hold_relays(struct ranges *r, struct live_function *f);
+void range_drop_relays(struct ranges *r, struct live_function *f);
+/* Of a forked copy, whose text has the parent's. False: no memory. */
+bool range_inherit_relays(struct ranges *r, struct live_function *f);
+/* A thread at @pc, the first byte of a relay, may as well be at the window that
+ * is returned; NULL: no relay is there. */
+const struct live_window *range_relay_at(const struct ranges *r, taddr_t pc);
+/* The relays of text that was restored by range_restore_text. */
+void range_restore_relays(struct ranges *r, struct live_function *f);
 
 /* range.c */
 /* Where in the data the counters are. */

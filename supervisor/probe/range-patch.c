@@ -19,7 +19,7 @@ static struct live_window *window_around(const struct live_function *f,
 			b = mid;
 	}
 	struct live_window *w = a ? &f->window[a - 1] : NULL;
-	return w && pc < w->addr + CODE_JUMP_BYTES ? w : NULL;
+	return w && pc < w->addr + w->len ? w : NULL;
 }
 
 struct fix {
@@ -44,31 +44,20 @@ static taddr_t keep_pc(void *ctx, taddr_t pc)
 	return pc;
 }
 
-static taddr_t span_start(const struct live_function *f,
-			  const struct live_span *s)
-{
-	return f->window[s->first].addr;
-}
-static size_t span_len(const struct live_function *f, const struct live_span *s)
-{
-	return f->window[s->end - 1].addr + CODE_JUMP_BYTES - span_start(f, s);
-}
-
 /* The text with the jumps that are wanted; only if it is what it should be. */
 static int compose(struct ranges *r, struct live_function *f,
 		   const struct live_span *s, uint8_t *text,
 		   struct smco_err *err)
 {
-	taddr_t start = span_start(f, s);
-	int ret = tmem_read(r->p, start, text, span_len(f, s));
+	taddr_t start = live_span_start(f, s);
+	int ret = tmem_read(r->p, start, text, live_span_len(f, s));
 	if (ret)
 		return smco_fail(err, ret, 0, "cannot read the text at 0x%llx",
 				 (unsigned long long)start);
 	for (uint32_t i = s->first; i < s->end; i++) {
 		struct live_window *w = &f->window[i];
 		uint8_t *at = text + (w->addr - start);
-		bool is_ours =
-			!memcmp(at, w->in ? w->jump : w->old, CODE_JUMP_BYTES);
+		bool is_ours = !memcmp(at, w->in ? w->jump : w->old, w->len);
 		w->taken |= !is_ours && !w->in;
 		if (w->taken)
 			w->want = false;
@@ -78,7 +67,7 @@ static int compose(struct ranges *r, struct live_function *f,
 					 "file's: somebody has changed it",
 					 (unsigned long long)w->addr);
 		else
-			memcpy(at, w->want ? w->jump : w->old, CODE_JUMP_BYTES);
+			memcpy(at, w->want ? w->jump : w->old, w->len);
 	}
 	return 0;
 }
@@ -101,7 +90,7 @@ static int apply_span(struct ranges *r, struct live_function *f,
 	struct fix x = {r, f};
 	int ret = 0;
 	if (any) {
-		_cleanup_free_ uint8_t *text = malloc(span_len(f, s));
+		_cleanup_free_ uint8_t *text = malloc(live_span_len(f, s));
 		if (!text)
 			return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 		ret = compose(r, f, s, text, err);
@@ -109,9 +98,9 @@ static int apply_span(struct ranges *r, struct live_function *f,
 			ret = tproc_repatch(r->p, s->patch, text, fix_pc, &x,
 					    err);
 		else if (ret == 0)
-			ret = tproc_patch(r->p, span_start(f, s), text,
-					  span_len(f, s), fix_pc, &x, &s->patch,
-					  err);
+			ret = tproc_patch(r->p, live_span_start(f, s), text,
+					  live_span_len(f, s), fix_pc, &x,
+					  &s->patch, err);
 	} else {
 		ret = tproc_unpatch(r->p, s->patch, keep_pc, NULL, err);
 		if (ret == 0)
@@ -153,6 +142,8 @@ static int change_span(struct ranges *r, struct live_function *f,
 int range_apply(struct ranges *r, struct live_function *f, struct smco_err *err)
 {
 	int first = 0;
+	if (f->nr_relays)
+		range_hold_relays(r, f);
 	for (size_t i = 0; i < f->nr_spans && first != SMCO_GONE; i++) {
 		int ret = change_span(r, f, &f->span[i], first ? NULL : err);
 		first = first ? first : ret;
@@ -160,6 +151,8 @@ int range_apply(struct ranges *r, struct live_function *f, struct smco_err *err)
 	f->in = false;
 	for (size_t i = 0; i < f->nr_windows; i++)
 		f->in |= f->window[i].in;
+	if (f->nr_relays && !f->in)
+		range_drop_relays(r, f);
 	return first;
 }
 
@@ -177,7 +170,10 @@ int range_put_out(struct ranges *r, struct live_function *f,
 static void fix_slot(void *ctx, taddr_t slot, taddr_t pc)
 {
 	struct ranges *r = ctx;
-	for (size_t i = 0; i < r->plan->v->nr_functions; i++) {
+	const struct live_window *by = range_relay_at(r, pc);
+	if (by)
+		tmem_write(r->p, slot, &by->addr, sizeof(by->addr));
+	for (size_t i = 0; !by && i < r->plan->v->nr_functions; i++) {
 		struct live_function *f = &r->function[i];
 		struct fix x = {r, f};
 		if (!f->in)
@@ -206,12 +202,13 @@ void range_restore_text(struct ranges *r)
 			struct live_window *w = &f->window[k];
 			uint8_t now[CODE_JUMP_BYTES];
 			if (w->in &&
-			    tmem_read(r->p, w->addr, now, sizeof(now)) == 0 &&
-			    !memcmp(now, w->jump, sizeof(now)))
-				tmem_write(r->p, w->addr, w->old,
-					   sizeof(w->old));
+			    tmem_read(r->p, w->addr, now, w->len) == 0 &&
+			    !memcmp(now, w->jump, w->len))
+				tmem_write(r->p, w->addr, w->old, w->len);
 			w->in = w->want = false;
 		}
+		if (f->nr_relays)
+			range_restore_relays(r, f);
 		f->in = false;
 	}
 }

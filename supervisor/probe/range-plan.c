@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "supervisor/control/fixed.h"
+#include "supervisor/probe/range-relay.h"
 
 /* What a window and a site take in code at most, on average. */
 #define WINDOW_BYTES 160
@@ -50,7 +51,7 @@ static bool are_in_code(const struct range_windows *w,
 	for (size_t i = 0; i < w->nr_sites; i++)
 		if (w->site[i].gap >= code->nr)
 			return false;
-	return true;
+	return range_relays_fit(code, img, w);
 }
 
 int range_plan_decode(const struct range_plan *plan, uint32_t function,
@@ -275,6 +276,13 @@ static bool number_windows(struct range_plan *plan, uint32_t number)
 	return true;
 }
 
+static void patched_at(struct range_plan *plan, uint64_t at)
+{
+	plan->lo = at < plan->lo ? at : plan->lo;
+	plan->hi = at + CODE_JUMP_BYTES > plan->hi ? at + CODE_JUMP_BYTES
+						   : plan->hi;
+}
+
 static void count_windows(struct range_plan *plan,
 			  struct range_plan_function *f,
 			  const struct range_code *code)
@@ -282,11 +290,10 @@ static void count_windows(struct range_plan *plan,
 	const struct range_windows *w = &f->windows;
 	plan->code_bytes += w->nr * WINDOW_BYTES + w->nr_sites * SITE_BYTES;
 	for (size_t i = 0; i < w->nr; i++) {
-		uint64_t at = code->insns[w->window[i].first].addr;
-		plan->lo = at < plan->lo ? at : plan->lo;
-		plan->hi = at + CODE_JUMP_BYTES > plan->hi
-				   ? at + CODE_JUMP_BYTES
-				   : plan->hi;
+		uint64_t relay = w->window[i].relay;
+		patched_at(plan, code->insns[w->window[i].first].addr);
+		if (relay)
+			patched_at(plan, relay);
 	}
 }
 

@@ -7,6 +7,22 @@
 
 #include "supervisor/probe/range-cost.h"
 
+/* The short jump to the relay; @e is made to hold the relay's own. */
+static void lead_by_relay(struct ranges *r, struct live_function *f,
+			  struct live_window *to,
+			  const struct range_window *win, struct code_buf *e)
+{
+	const struct range_image *img = &r->plan->img;
+	to->relay = win->relay + r->bias;
+	memcpy(to->relay_old, img->text + (win->relay - img->lo),
+	       CODE_JUMP_BYTES);
+	to->jump[0] = 0xeb;
+	to->jump[1] = (uint8_t)(to->relay - to->addr - CODE_SHORT_BYTES);
+	e->buf = to->relay_jump;
+	e->base = to->relay;
+	f->nr_relays++;
+}
+
 static bool fill_window(struct ranges *r, struct live_function *f,
 			const struct range_windows *w, size_t number,
 			const struct range_code *code,
@@ -18,15 +34,18 @@ static bool fill_window(struct ranges *r, struct live_function *f,
 	const uint8_t *old = r->plan->img.text + (addr - r->plan->img.lo);
 
 	to->addr = addr + r->bias;
-	memcpy(to->old, old, CODE_JUMP_BYTES);
+	to->len = win->relay ? CODE_SHORT_BYTES : CODE_JUMP_BYTES;
+	memcpy(to->old, old, to->len);
 	struct code_buf e = {
 		.buf = to->jump, .cap = CODE_JUMP_BYTES, .base = to->addr};
+	if (win->relay)
+		lead_by_relay(r, f, to, win, &e);
 	code_jump(&e, stubs->code.base + stubs->start[number]);
 	for (unsigned i = 0; i < CODE_JUMP_BYTES; i++)
 		to->moved[i] = UINT32_MAX;
 	for (uint32_t i = win->first; i < win->end; i++) {
 		uint64_t off = code->insns[i].addr - addr;
-		if (off < CODE_JUMP_BYTES)
+		if (off < to->len)
 			to->moved[off] = f->code_off +
 					 range_stubs_moved(stubs, w, number, i);
 	}

@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <Zydis/Zydis.h>
-
 #include "supervisor/probe/code.h"
 #include "supervisor/probe/range-edge.h"
+#include "supervisor/probe/range-relay.h"
 #include "supervisor/probe/range-window.h"
 
 #define MAX_BACK   8 /* instructions a window may begin before its site */
@@ -29,6 +28,7 @@ struct placer {
 	uint8_t *state;			   /* see range_settled */
 	const struct range_site *state_of; /* NULL: of none yet */
 	bool by_state; /* the site just now is for all who are settled */
+	bool is_short; /* two bytes are enough, with a relay */
 	bool no_memory;
 };
 
@@ -98,34 +98,16 @@ static bool can_slide(const struct placer *p, const struct range_site *s,
 	return !(in->wrote & range_site_regs(s, p->v));
 }
 
-/* Padding behind the end of a function, before the next. */
-static uint64_t room_behind(const struct placer *p, uint64_t addr,
-			    unsigned want)
-{
-	uint64_t at = addr;
-	while (at < addr + want && at < p->img->hi) {
-		struct code_insn in;
-		uint64_t off = at - p->img->lo;
-		if (p->img->mark[off] & RANGE_MARK_LEADER ||
-		    !code_decode(p->img->text + off, p->img->hi - at, at,
-				 &in) ||
-		    (in.z.mnemonic != ZYDIS_MNEMONIC_NOP &&
-		     in.z.mnemonic != ZYDIS_MNEMONIC_INT3))
-			break;
-		at += in.z.length;
-	}
-	return at - addr;
-}
-
 /*
  * The end of the window that begins at instruction @first and holds at least
- * @least instructions and five bytes; 0 if there is none.
+ * @least instructions and as many bytes as a jump has; 0 if there is none.
  */
 static uint32_t window_end(const struct placer *p, uint32_t first,
 			   uint32_t least)
 {
 	const struct range_code *code = p->code;
 	uint64_t bytes = 0;
+	unsigned jump = p->is_short ? CODE_SHORT_BYTES : CODE_JUMP_BYTES;
 	if (code->insns[first].bits & RB_UNREACHED)
 		return 0;
 	for (uint32_t i = first; i < code->nr && i - first < MAX_INSNS; i++) {
@@ -136,8 +118,7 @@ static uint32_t window_end(const struct placer *p, uint32_t first,
 		    in->kind == RK_CALL_TO || in->kind == RK_STOP)
 			return 0;
 		bytes += in->len;
-		bool enough =
-			bytes >= CODE_JUMP_BYTES && i + 1 - first >= least;
+		bool enough = bytes >= jump && i + 1 - first >= least;
 		if (range_falls(code, i) && in->kind != RK_CALL) {
 			if (enough)
 				return i + 1;
@@ -146,7 +127,7 @@ static uint32_t window_end(const struct placer *p, uint32_t first,
 		/* Nothing comes back, or not to what was overwritten. */
 		if (enough)
 			return i + 1;
-		if (i + 1 - first < least || in->kind == RK_CALL)
+		if (i + 1 - first < least || in->kind == RK_CALL || p->is_short)
 			return 0;
 		uint32_t k = i + 1;
 		while (bytes < CODE_JUMP_BYTES && k < code->nr &&
@@ -158,10 +139,11 @@ static uint32_t window_end(const struct placer *p, uint32_t first,
 		    (k == code->nr ||
 		     code->insns[k].addr !=
 			     code->insns[k - 1].addr + code->insns[k - 1].len))
-			bytes += room_behind(p,
-					     code->insns[k - 1].addr +
-						     code->insns[k - 1].len,
-					     CODE_JUMP_BYTES - (unsigned)bytes);
+			bytes += range_room_behind(
+				p->img,
+				code->insns[k - 1].addr +
+					code->insns[k - 1].len,
+				CODE_JUMP_BYTES - bytes);
 		return bytes >= CODE_JUMP_BYTES ? i + 1 : 0;
 	}
 	return 0;
@@ -226,6 +208,16 @@ struct choice {
 	int score;
 };
 
+/* Two bytes at instruction @first are free, and there is padding in reach. */
+static bool can_relay(const struct placer *p, uint32_t first, uint32_t end)
+{
+	const struct range_windows *w = p->out;
+	for (size_t i = 0; i < w->nr; i++)
+		if (w->window[i].first < end && first < w->window[i].end)
+			return false;
+	return range_relay_find(p->code, p->img, w, p->code->insns[first].addr);
+}
+
 static struct choice choose(const struct placer *p, const struct range_site *s,
 			    uint32_t last, uint32_t lowest)
 {
@@ -235,7 +227,8 @@ static struct choice choose(const struct placer *p, const struct range_site *s,
 		uint32_t least = s->gap > b ? s->gap - b : 1;
 		uint32_t end = window_end(p, b, least);
 		uint32_t gap = end ? best_gap(p, s, last, b, end) : UINT32_MAX;
-		if (gap != UINT32_MAX) {
+		if (gap != UINT32_MAX &&
+		    (!p->is_short || can_relay(p, b, end))) {
 			bool dead = !(p->code->insns[gap].live & RANGE_FLAGS);
 			/* One far ahead leaves the sites between it and
 			 * here to themselves. */
@@ -358,6 +351,65 @@ static bool place_behind(struct placer *p, const struct range_site *written)
 	return placed;
 }
 
+/* A window of its own for a short jump, which windows behind it move on for. */
+static struct range_window *add_short(const struct placer *p,
+				      const struct choice *c)
+{
+	struct range_windows *out = p->out;
+	size_t at = 0;
+	while (at < out->nr && out->window[at].first < c->first)
+		at++;
+	struct range_window *w = &out->window[at];
+	uint32_t first_site =
+		at < out->nr ? w->first_site : (uint32_t)out->nr_sites;
+	uint64_t relay = range_relay_find(p->code, p->img, out,
+					  p->code->insns[c->first].addr);
+	memmove(w + 1, w, (out->nr++ - at) * sizeof(*w));
+	*w = (struct range_window){.first = c->first,
+				   .end = c->end,
+				   .first_site = first_site,
+				   .relay = relay};
+	return w;
+}
+
+static void serve_in(const struct placer *p, const struct range_site *s,
+		     uint32_t gap, struct range_window *w)
+{
+	struct range_windows *out = p->out;
+	struct range_site *to = &out->site[w->first_site + w->nr_sites++];
+	memmove(to + 1, to,
+		(size_t)(out->site + out->nr_sites++ - to) * sizeof(*to));
+	*to = *s;
+	to->fall = !is_for_all(p, s, gap);
+	to->gap = gap;
+	while (++w < out->window + out->nr)
+		w->first_site++;
+}
+
+/* After all that have room: in such a window that is there, or a new one. */
+static bool place_short(struct placer *p, const struct range_site *s)
+{
+	struct range_windows *out = p->out;
+	struct range_window *w = NULL;
+	uint32_t last = last_gap(p, s), gap = UINT32_MAX;
+	for (size_t i = 0; i < out->nr && gap == UINT32_MAX; i++) {
+		w = &out->window[i];
+		if (w->relay)
+			gap = best_gap(p, s, last, w->first, w->end);
+	}
+	if (gap == UINT32_MAX) {
+		p->is_short = true;
+		struct choice c = choose(p, s, last, 0);
+		p->is_short = false;
+		if (c.score == INT32_MIN)
+			return false;
+		gap = c.gap;
+		w = add_short(p, &c);
+	}
+	serve_in(p, s, gap, w);
+	return true;
+}
+
 static int by_gap(const void *a, const void *b)
 {
 	const struct range_site *x = a, *y = b;
@@ -375,13 +427,21 @@ int range_windows_find(struct range_windows *ret, const struct range_code *code,
 	memset(ret, 0, sizeof(*ret));
 	ret->window = calloc(sites->nr + 1, sizeof(*ret->window));
 	ret->site = calloc(sites->nr + 1, sizeof(*ret->site));
-	if (!ret->window || !ret->site) {
+	_cleanup_free_ uint32_t *left =
+		calloc(sites->nr + 1, sizeof(*left)); /* without a window */
+	size_t nr_left = 0;
+	if (!ret->window || !ret->site || !left) {
 		range_windows_deinit(ret);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
 	for (size_t i = 0; i < sites->nr; i++) {
 		const struct range_site *s = &sites->site[i];
 		if (!place(&p, s) && !place_behind(&p, s))
+			left[nr_left++] = (uint32_t)i;
+	}
+	for (size_t i = 0; i < nr_left; i++) {
+		const struct range_site *s = &sites->site[left[i]];
+		if (!place_short(&p, s))
 			ret->nr_refused[why_not(&p, s)]++;
 	}
 	range_edges_deinit(&p.edges);

@@ -1,7 +1,8 @@
 /*
  * range-window.h - which bytes of a function are overwritten by jumps so that
  * all its sites are reached: windows of whole instructions, five bytes at
- * least, into which nothing jumps. Pure.
+ * least, into which nothing jumps; or two where there is padding for the rest
+ * of the way (range-relay.h). Pure.
  */
 #ifndef SMCO_RANGE_WINDOW_H
 #define SMCO_RANGE_WINDOW_H
@@ -13,10 +14,12 @@ struct range_window {
 	uint32_t end;	/* exclusive */
 	uint32_t first_site;
 	uint32_t nr_sites;
+	uint64_t relay; /* a short jump goes there; 0: a long one to the stub */
 };
 
 enum range_refusal {
-	RR_NO_ROOM, /* a branch target behind less than five bytes */
+	RR_NO_ROOM, /* a branch target behind less than five bytes, and no
+		     * padding in reach */
 	RR_PINNED,  /* an instruction there cannot run anywhere else */
 	RR_NR,
 };

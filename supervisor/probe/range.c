@@ -215,13 +215,12 @@ static int inherit(struct ranges *r, const struct ranges *parent,
 	       from->nr_steps * sizeof(*to->step_addr));
 	for (size_t i = 0; i < to->nr_spans; i++) {
 		struct live_span *s = &to->span[i];
-		taddr_t start = to->window[s->first].addr;
 		if (s->patch)
-			s->patch =
-				tproc_patch_at(r->p, start,
-					       to->window[s->end - 1].addr +
-						       CODE_JUMP_BYTES - start);
+			s->patch = tproc_patch_at(r->p, live_span_start(to, s),
+						  live_span_len(to, s));
 	}
+	if (!range_inherit_relays(r, to))
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	return 0;
 }
 
@@ -551,8 +550,11 @@ bool ranges_home(const struct ranges *r, struct user_regs_struct *regs)
 {
 	size_t step;
 	const struct live_function *f = range_function_at(r, regs->rip, &step);
+	const struct live_window *by = f ? NULL : range_relay_at(r, regs->rip);
+	if (by)
+		regs->rip = by->addr;
 	if (!f)
-		return false;
+		return by;
 	regs->rip = f->step_addr[step] + r->bias;
 	regs->rsp += f->step[step].pushed;
 	return true;
@@ -577,6 +579,7 @@ void ranges_destroy(struct ranges *r)
 		range_unprepare(&r->function[i]);
 	if (r->data)
 		munmap(r->data, r->data_bytes);
+	free(r->relayed);
 	free(r->function);
 	free(r->told);
 	free(r->worth);

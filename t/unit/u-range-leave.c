@@ -45,19 +45,45 @@ static void exceptions(const char *cc, const char *flags, unsigned exact)
 
 /* --- forks --- */
 
+/* Byte for byte the file's. */
+static bool is_clean(const struct run *r)
+{
+	char cmd[512];
+	snprintf(cmd, sizeof(cmd),
+		 "b=$(grep -m1 'r-xp.*prog' /proc/%d/maps) && "
+		 "s=$(printf %%d 0x${b%%%%-*}) && "
+		 "n=$(printf %%d 0x$(readelf -lW $D/prog | "
+		 "awk '/LOAD.*R E/ {print substr($5, 3)}')) && "
+		 "o=$(printf %%d 0x$(echo $b | cut -d' ' -f3)) && "
+		 "cmp -n $n -i $s:$o /proc/%d/mem $D/prog",
+		 tproc_pid(r->p), tproc_pid(r->p));
+	return system(cmd) == 0;
+}
+
+static bool goes_out, child_is_clean;
+
 static void forked(struct run *run, struct tproc *child)
 {
 	struct smco_err err = {0};
 	(void)run;
 	if (ranges_fork(&x.child_r, x.r, child, &err))
 		printf("# fork: %s\n", err.msg);
+	/* Out and in again: what was the parent's patch is the child's. */
+	const struct run of = {.p = child};
+	if (!x.child_r || !goes_out)
+		return;
+	ranges_set(x.child_r, x.all, x.nr, false, NULL, NULL);
+	child_is_clean = is_clean(&of);
+	ranges_set(x.child_r, x.all, x.nr, true, NULL, NULL);
 }
 
-static void forks(bool follow)
+static void forks(bool follow, bool out_and_in)
 {
 	int64_t lo = 0, hi = 0;
 	if (!build("gcc", "-O2", "forks.c"))
 		return;
+	goes_out = out_and_in;
+	child_is_clean = false;
 	if (follow)
 		x.run.forked = forked;
 	check(range_run_to_end(&x, (char *[]){prog, NULL}, out));
@@ -65,11 +91,16 @@ static void forks(bool follow)
 	check(range_run_range(&x, x.r, "work::value", &lo, &hi));
 	check_int(lo, 0);
 	check_int(hi, 9);
+	check(range_run_range(&x, x.r, "turned::low", &lo, &hi));
+	check_int(lo, -9);
 	if (follow && check(x.child_r != NULL)) {
 		lo = hi = 0;
 		check(range_run_range(&x, x.child_r, "work::value", &lo, &hi));
 		check_int(lo, 100);
 		check_int(hi, 109);
+		check(range_run_range(&x, x.child_r, "turned::low", &lo, &hi));
+		check_int(lo, -13);
+		check_int(child_is_clean, goes_out);
 	}
 	range_run_free(&x);
 }
@@ -100,21 +131,6 @@ static bool nothing_left(void)
 
 static bool detaches, detached_well;
 static pid_t left_alone;
-
-/* Byte for byte the file's. */
-static bool is_clean(const struct run *r)
-{
-	char cmd[512];
-	snprintf(cmd, sizeof(cmd),
-		 "b=$(grep -m1 'r-xp.*prog' /proc/%d/maps) && "
-		 "s=$(printf %%d 0x${b%%%%-*}) && "
-		 "n=$(printf %%d 0x$(readelf -lW $D/prog | "
-		 "awk '/LOAD.*R E/ {print substr($5, 3)}')) && "
-		 "o=$(printf %%d 0x$(echo $b | cut -d' ' -f3)) && "
-		 "cmp -n $n -i $s:$o /proc/%d/mem $D/prog",
-		 tproc_pid(r->p), tproc_pid(r->p));
-	return system(cmd) == 0;
-}
 
 /* In a forked copy it is the engine that owns the patches, and undoes them only
  * when the stubs have gone: the text must be the program's before that. */
@@ -208,6 +224,76 @@ static void forgetting(void)
 	check_int(x.run.exit_status, 0);
 	check(!too_early);
 	check(text_is_clean);
+	check_int(run("grep -q '^0 wrong' $D/out"), 0);
+	range_run_free(&x);
+}
+
+/* --- where a jump of two bytes leads --- */
+
+static unsigned nr_relays, nr_sent_back, nr_at_home, nr_spoiled_in;
+static taddr_t spoiled;
+
+/* A thread that has come to padding, and no further, goes back when it is
+ * padding again; is at home where it came from. */
+static void stand_at_relay(struct run *r, const struct live_window *w)
+{
+	struct task *t = tproc_first_task(r->p);
+	struct user_regs_struct was, now;
+	/* One that is not in the kernel. */
+	while (t && (task_get_regs(t, &was) || (int64_t)was.orig_rax >= 0))
+		t = task_next(t);
+	if (!t)
+		return;
+	now = was;
+	now.rip = w->relay;
+	nr_relays++;
+	task_set_regs(t, &now);
+	nr_at_home += ranges_home(x.r, &now) && now.rip == w->addr;
+	ranges_set(x.r, x.all, x.nr, false, NULL, NULL);
+	nr_sent_back += task_get_regs(t, &now) == 0 && now.rip == w->addr;
+	text_is_clean &= spoiled || is_clean(r);
+	/* Somebody else's padding by now is theirs. */
+	const uint8_t other = 0x90;
+	if (w->relay_old[4] == 0xcc && !spoiled) {
+		spoiled = w->relay;
+		tmem_write(r->p, w->relay + 4, &other, 1);
+	}
+	ranges_set(x.r, x.all, x.nr, true, NULL, NULL);
+	nr_spoiled_in += spoiled == w->relay && w->in;
+	task_set_regs(t, &was);
+}
+
+static void stand_after_a_while(struct run *r)
+{
+	if (!x.r || ++nr_ticks != 60 || tproc_stop(r->p, NULL))
+		return;
+	for (uint32_t i = 0; i < x.nr; i++)
+		for (size_t k = 0; k < x.r->function[i].nr_windows; k++)
+			if (x.r->function[i].window[k].relay)
+				stand_at_relay(r, &x.r->function[i].window[k]);
+	tproc_cont(r->p);
+	close(gate);
+	gate = -1;
+}
+
+static void standing(void)
+{
+	nr_ticks = nr_relays = nr_sent_back = nr_at_home = nr_spoiled_in = 0;
+	spoiled = 0;
+	text_is_clean = true;
+	char input[] = "-";
+	if (!build("gcc", "-O2", "churn.c") || !check(open_gate()))
+		return;
+	x.run.tick = stand_after_a_while;
+	x.run.tick_ms = 2;
+	check(range_run_to_end(&x, (char *[]){prog, input, NULL}, out));
+	check_int(x.run.exit_status, 0);
+	check(nr_relays > 0);
+	check_int(nr_at_home, nr_relays);
+	check_int(nr_sent_back, nr_relays);
+	check(text_is_clean);
+	check(spoiled != 0);
+	check_int(nr_spoiled_in, 0);
 	check_int(run("grep -q '^0 wrong' $D/out"), 0);
 	range_run_free(&x);
 }
@@ -320,11 +406,13 @@ int main(void)
 	exceptions("g++", "-O0", 5);
 	exceptions("g++", "-O2", 3);
 	exceptions("clang++", "-O2", 2);
-	forks(true);
-	forks(false);
+	forks(true, false);
+	forks(true, true);
+	forks(false, false);
 	leaving(false);
 	leaving(true);
 	forgetting();
+	standing();
 	unloading();
 	dying();
 	return finish();
