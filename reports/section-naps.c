@@ -18,6 +18,7 @@ enum nap_column {
 	NAP_SYSCALL,
 	NAP_NEVER_USED,
 	NAP_ONLY_WRITES,
+	NAP_UNSEEN_HEAD,
 	NAP_NEARBY,
 	NAP_SITE,
 	NAP_LAST_USED,
@@ -44,6 +45,8 @@ static const struct column nap_columns[NAP_COLUMNS] = {
 			    "not once since it was allocated"},
 	[NAP_ONLY_WRITES] = {"writes_only", KIND_FLAG, 0,
 			     "reads could not be seen"},
+	[NAP_UNSEEN_HEAD] = {"head_unseen", KIND_FLAG, 0,
+			     "its beginning could not be watched"},
 	[NAP_NEARBY] = {"seen_nearby", KIND_FLAG, 0,
 			"who ended it is likely, not proven"},
 	[NAP_SITE] = {"site", KIND_TEXT, 40, "allocation stack"},
@@ -103,6 +106,8 @@ static void nap_get(const void *ctx, const void *item, size_t column,
 		return value_number(ret, !!(n->flags & NAP_NEVER_ACCESSED));
 	case NAP_ONLY_WRITES:
 		return value_number(ret, !!(n->flags & NAP_WRITES_ONLY));
+	case NAP_UNSEEN_HEAD:
+		return value_number(ret, !!(n->flags & NAP_HEAD_UNSEEN));
 	case NAP_NEARBY:
 		return value_number(ret, !!(n->flags & NAP_END_NEARBY));
 	case NAP_SITE:

@@ -150,6 +150,13 @@
 		if (report.naps.length) {
 			showTab("naps");
 			check("a row for each nap", rowsOf("naps").length === Math.min(100, report.naps.length));
+			const unseen = report.naps.filter(n => n.head_unseen);
+			check("whose block's beginning was not watched is counted", !unseen.length ||
+				$("notes").textContent.includes("In " + countText(report.unused.head_unseen) + (report.unused.head_unseen === 1 ? " nap " : " naps ") + "the block's beginning"),
+				$("notes").textContent);
+			check("and said of each", rowsOf("naps").length < report.naps.length ||
+				rowsOf("naps").filter(tr => tr.textContent.includes("its beginning")).length === unseen.length);
+			check("and of no other", report.naps.every(n => n.head_unseen === napTip(n).some(row => row[1] === "its beginning was not watched")));
 		}
 		if (phases.length) {
 			const per = runs.length;

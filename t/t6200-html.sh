@@ -31,6 +31,15 @@ ok "it names nothing outside" alone
 small() { sample 15 100000 many.trace && smco-report --html many.trace -o many.html && [ "$(stat -c %s many.html)" -lt 20000000 ]; }
 ok "100 000 naps: below 20 MB" small
 
+# Of 50 naps two are of blocks whose first pages were not watched.
+unseen() {
+	smco-report --naps --csv --where 'head_unseen == true' run.trace >naps.csv && smco-report --naps --csv run.trace >all.csv || return 1
+	cat naps.csv
+	[ "$(wc -l <naps.csv)" = 3 ] && [ "$(wc -l <all.csv)" = 51 ] &&
+		[ "$(grep -o '"head_unseen":true' run.html | wc -l)" = 2 ] && grep -q '"head_unseen":2,' run.html
+}
+ok "whose beginning was not watched, in the table and the page" unseen
+
 cut_short() {
 	test_exit 10 smco-report --html cut.trace -o cut.html 2>err || return 1
 	grep -q 'cut.trace has no end' err && is_page cut.html && grep -q '"truncated":true' cut.html

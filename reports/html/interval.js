@@ -89,6 +89,8 @@ function napTable() {
 			{name: "±", number: true, value: n => n.error_ns, text: n => timeText(n.error_ns)},
 			{name: "from", number: true, value: n => n.start_ns, text: n => pointText(n.start_ns, 1e6)},
 			{name: "how it ended", value: n => END_TEXT[n.ended] + (n.syscall ? " (" + n.syscall + ")" : "")},
+			...(report.naps.some(n => n.head_unseen) ?
+				[{name: "not watched", value: n => n.head_unseen ? "its beginning" : ""}] : []),
 			{name: "process", number: true, value: n => n.pid},
 		],
 		more: report.left_out.naps ? "The largest ones; " + countText(report.left_out.naps) +

@@ -31,6 +31,9 @@ function showNotes() {
 			(f.damaged_chunks === 1 ? " part is" : " parts are") + " missing, " + countText(f.lost_records) + " records.");
 		if (f.dropped_records) note(name + countText(f.dropped_records) + " records were not written, because the disk was too slow.");
 	}
+	const unseen = report.unused.head_unseen;
+	if (unseen) note("In " + countText(unseen) + (unseen === 1 ? " nap" : " naps") + " the block's beginning (16 KiB, or a huge page) could not be watched: " +
+		"it lies directly above a stack that was sampled.");
 	if (report.not_selected) note(countText(report.not_selected) + " naps were left out by --where, --process, --from or --to.");
 	if (report.suppressed.naps) note(countText(report.suppressed.naps) + " naps were suppressed.");
 }

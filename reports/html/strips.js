@@ -222,6 +222,7 @@ function napTip(nap) {
 	rows.push(["", END_TEXT[nap.ended] + (nap.syscall ? " (" + nap.syscall + ")" : "")]);
 	rows.push(["allocated", nap.alloc_ns === null ? "before the attach" : "at " + pointText(nap.alloc_ns, 1e6)]);
 	if (nap.never_accessed) rows.push(["", "never accessed before"]);
+	if (nap.head_unseen) rows.push(["", "its beginning was not watched"]);
 	const ended = stacks.get(nap.ended_stack);
 	if (ended && ended.length) rows.push([nap.seen_nearby ? "seen nearby" : "by", frameName(ended[0]) + " " + framePlace(ended[0])]);
 	rows.push(["block", nap.addr + " of process " + nap.pid]);

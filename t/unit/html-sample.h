@@ -66,7 +66,8 @@ static inline void html_sample_naps(struct trace_writer *w, unsigned nr)
 			.alloc_stack = i % 5, /* 0: none */
 			.ended_stack = 3,
 			.ended_syscall = -1,
-			.flags = how[i % ARRAY_SIZE(how)],
+			.flags = how[i % ARRAY_SIZE(how)] |
+				 (i % 25 == 3 ? NAP_HEAD_UNSEEN : 0),
 		};
 		SAMPLE_PUT(w, EV_NAP, 30000, i + 1, nap);
 	}
