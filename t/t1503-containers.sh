@@ -28,7 +28,7 @@ sleep 0.3
 # Sensors are planted by calls in the program, and stacks are read at their
 # traps.
 watched() {
-	test_exit 0 smco-trace -q -o a.trace -d 2 -p "$1" &&
+	test_exit 0 timeout -s KILL 40 smco-trace -q -o a.trace -d 2 -p "$1" &&
 		smco-report a.trace >report && cat report &&
 		grep -q "sensors in glibc malloc" report &&
 		! grep -q "does not come back" report &&
@@ -41,7 +41,7 @@ ok "another one" watched "$two"
 killed() {
 	smco-trace -q -o k.trace -p "$1" &
 	local smco=$!
-	wait_for 10 grep -q smco "/proc/$1/maps" || return
+	wait_for 10 grep -q smco "/proc/$1/maps" || { kill -9 $smco && return 1; }
 	kill -9 $smco
 	wait $smco
 	watched "$1"
@@ -50,11 +50,13 @@ ok "killed and attached again, the first" killed "$one"
 ok "killed and attached again, the other" killed "$two"
 launched() {
 	"$FIXTURES/forgetful-server" 2 >plain || return
-	test_exit 0 smco-trace -q -o l.trace -- unshare -pf \
-		"$FIXTURES/forgetful-server" 2 >inside || return
+	SMCO_DEBUG=ptrace test_exit 0 timeout -s KILL 40 smco-trace -q \
+		-o l.trace -- unshare -pf "$FIXTURES/forgetful-server" 2 \
+		>inside 2>said || return
 	smco-report l.trace >report
 	cat report inside
-	grep -q "sensors in glibc malloc" report &&
+	! grep "does not come back" said report &&
+		grep -q "sensors in glibc malloc" report &&
 		grep -q "^allocated\|    allocated .*forgetful-server.c" report &&
 		[ "$(wc -l <plain)" = "$(wc -l <inside)" ]
 }
