@@ -120,6 +120,25 @@ second_tracer() {
 }
 ok "the second smco-trace says who has it" second_tracer
 
+# Both come at once: one has it, and the other says so.
+at_once() {
+	local ended other status
+	for _ in 1 2 3 4 5; do
+		smco-trace -q -o e.trace -p "${pids[0]}" 2>err.1 &
+		other=$!
+		smco-trace -q -o f.trace -p "${pids[0]}" 2>err.2 &
+		wait -n -p ended $other $!
+		status=$?
+		cat err.1 err.2
+		[ "$ended" = $other ] && other=$!
+		kill $other
+		wait $other && [ $status -eq 125 ] &&
+			cat err.1 err.2 | grep -q "\b$other\b" || return
+	done
+	untraced "${pids[0]}"
+}
+ok "of two at once one does" at_once
+
 # -d with a command: it runs on when we leave.
 runs_on() {
 	local status
