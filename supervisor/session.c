@@ -464,6 +464,8 @@ int session_create(const struct options *o, struct session **ret,
 	if (!rc) {
 		/* Not before: the tracer tries on a child what stops cost. */
 		meter_prepare();
+		if (!o->command)
+			*ret = s;
 		rc = start_program(s, err);
 	}
 	if (!rc) {
@@ -472,6 +474,7 @@ int session_create(const struct options *o, struct session **ret,
 		trace_writer_publish_soon(s->trace);
 	}
 	if (rc) {
+		*ret = NULL;
 		/* It has not run a single instruction yet. */
 		if (s->command_pid)
 			kill(s->command_pid, SIGKILL);

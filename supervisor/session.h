@@ -29,7 +29,9 @@ struct session_result {
 /*
  * Check everything that can be checked, open the trace, start or attach.
  * Errors: SMCO_NOTFOUND and SMCO_PERM for the command as exec says; message
- * for the user in @err. Nothing runs and nothing is left on failure.
+ * for the user in @err. Nothing runs and nothing is left on failure. *ret is
+ * there for session_interrupt() before a process is attached to, and NULL after
+ * a failure.
  */
 int session_create(const struct options *o, struct session **ret,
 		   struct smco_err *err);

@@ -22,12 +22,18 @@
 #define MMAP_BYTES (128 << 10)
 
 static struct session *session; /* for the signal handlers */
+/* There may be no session yet, and then there is nothing to leave. */
+static volatile sig_atomic_t is_starting;
 
 static void on_signal(int sig)
 {
 	int saved = errno;
-	if (session)
+	if (session) {
 		session_interrupt(session, sig);
+	} else if (is_starting) {
+		signal(sig, SIG_DFL);
+		raise(sig);
+	}
 	errno = saved;
 }
 
@@ -159,11 +165,17 @@ static int trace(const struct options *o)
 	struct session_result result = {.end = SESSION_DETACHED};
 	struct status *line = NULL;
 
-	/* Before the command starts: exec would give it our ignored ones. */
+	/* Who is attached to is left in order from the first moment on. With a
+	 * command not before it starts: exec would give it our ignored ones. */
+	is_starting = !o->command;
+	if (is_starting)
+		catch_signals(false);
 	int rc = session_create(o, &session, &err);
+	is_starting = false;
 	if (rc)
 		return fail(&err, exit_status_of(&err, o->command != NULL));
-	catch_signals(o->command != NULL);
+	if (o->command)
+		catch_signals(true);
 	rc = status_create(STDERR_FILENO, o->quiet, &line, &err);
 	if (!rc)
 		rc = session_run(session, line, &result, &err);

@@ -139,6 +139,24 @@ at_once() {
 }
 ok "of two at once one does" at_once
 
+# A signal that comes as soon as the program has a tracer: left in order, and the
+# trace has its end.
+left_at_once() {
+	local smco
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		smco-trace -q -o e.trace -p "${pids[0]}" 2>err &
+		smco=$!
+		until grep -q "TracerPid:.$smco$" "/proc/${pids[0]}/status"; do
+			kill -0 $smco || return
+		done
+		kill $smco
+		wait $smco || return
+		smco-report e.trace >report || return
+	done
+	untraced "${pids[0]}"
+}
+ok "a signal right after it has come" left_at_once
+
 # -d with a command: it runs on when we leave.
 runs_on() {
 	local status
