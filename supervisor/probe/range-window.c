@@ -206,15 +206,16 @@ static bool ends_in_call(const struct placer *p, uint32_t end)
 struct choice {
 	uint32_t first, end, gap;
 	int score;
+	uint64_t relay; /* of a short jump */
 };
 
-/* Two bytes at instruction @first are free, and there is padding in reach. */
-static bool can_relay(const struct placer *p, uint32_t first, uint32_t end)
+/* Padding in reach of instruction @first, if that is free until @end; or 0. */
+static uint64_t relay_of(const struct placer *p, uint32_t first, uint32_t end)
 {
 	const struct range_windows *w = p->out;
 	for (size_t i = 0; i < w->nr; i++)
 		if (w->window[i].first < end && first < w->window[i].end)
-			return false;
+			return 0;
 	return range_relay_find(p->code, p->img, w, p->code->insns[first].addr);
 }
 
@@ -227,8 +228,10 @@ static struct choice choose(const struct placer *p, const struct range_site *s,
 		uint32_t least = s->gap > b ? s->gap - b : 1;
 		uint32_t end = window_end(p, b, least);
 		uint32_t gap = end ? best_gap(p, s, last, b, end) : UINT32_MAX;
-		if (gap != UINT32_MAX &&
-		    (!p->is_short || can_relay(p, b, end))) {
+		uint64_t relay = 0;
+		if (p->is_short && gap != UINT32_MAX)
+			relay = relay_of(p, b, end);
+		if (gap != UINT32_MAX && (!p->is_short || relay)) {
 			bool dead = !(p->code->insns[gap].live & RANGE_FLAGS);
 			/* One far ahead leaves the sites between it and
 			 * here to themselves. */
@@ -236,7 +239,8 @@ static struct choice choose(const struct placer *p, const struct range_site *s,
 			int score = 16 * dead - 64 * ends_in_call(p, end) -
 				    2 * (int)(end - b) - 8 * ahead;
 			if (score > best.score)
-				best = (struct choice){b, end, gap, score};
+				best = (struct choice){b, end, gap, score,
+						       relay};
 		}
 		/* Behind the start of a block windows of it cannot begin. */
 		if (b <= s->gap && b > 0 &&
@@ -362,13 +366,11 @@ static struct range_window *add_short(const struct placer *p,
 	struct range_window *w = &out->window[at];
 	uint32_t first_site =
 		at < out->nr ? w->first_site : (uint32_t)out->nr_sites;
-	uint64_t relay = range_relay_find(p->code, p->img, out,
-					  p->code->insns[c->first].addr);
 	memmove(w + 1, w, (out->nr++ - at) * sizeof(*w));
 	*w = (struct range_window){.first = c->first,
 				   .end = c->end,
 				   .first_site = first_site,
-				   .relay = relay};
+				   .relay = c->relay};
 	return w;
 }
 

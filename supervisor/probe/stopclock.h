@@ -19,8 +19,9 @@ struct stopclock;
 struct stopclock_reading {
 	uint64_t stop_ns;  /* sum over tasks */
 	uint64_t nr_stops; /* that ended */
-	/* Stops of which the kernel could not tell more: the first of a task,
-	 * now and then. They are in no other number here. */
+	/* Stops of which the kernel did not tell the beginning (of a task's
+	 * first, now and then) or the end (of one in some ten thousand). They
+	 * are in no other number here. */
 	uint64_t nr_unseen;
 	uint64_t longest_ns;
 	/* Tasks were ready to run and waited for a CPU while this process ran,
