@@ -230,8 +230,10 @@ struct tracer {
 
 	sigset_t child_mask; /* what launched commands get */
 	struct urgent {
-		unsigned nr; /* processes whose threads all wait, and asked */
-		bool asked;  /* tracer_urgent() */
+		unsigned nr_stand; /* processes whose threads all wait */
+		bool asked;	   /* tracer_urgent() */
+		bool by_deadline;  /* real time is refused; see urgent.c */
+		bool had_deadline;
 		int own_policy;
 		struct rlimit own_limit; /* RLIMIT_RTTIME */
 		bool may;		 /* as far as is known */

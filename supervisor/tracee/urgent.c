@@ -13,7 +13,11 @@
  * (getrlimit(2), RLIMIT_RTTIME), and it takes its turn like everybody else, up
  * to the next thing that is urgent.
  */
+#include <errno.h>
+#include <linux/sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "supervisor/tracee/internal.h"
 
@@ -69,25 +73,66 @@ static bool start_hurrying(struct urgent *u)
 	       !sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &sp);
 }
 
+/*
+ * Where groups of processes have real time of their own and ours has none
+ * (CONFIG_RT_GROUP_SCHED), that is refused, but not a deadline, which goes
+ * before all others as well: 40 ms in each 50 that it wants. Who has one must
+ * be free to run on any CPU and cannot choose one, so it is only for as long as
+ * somebody stands.
+ */
+static bool set_deadline(void)
+{
+	const struct {
+		uint32_t size;
+		uint32_t policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime_ns;
+		uint64_t deadline_ns;
+		uint64_t period_ns;
+	} attr = {
+		.size = sizeof(attr),
+		.policy = SCHED_DEADLINE,
+		.flags = SCHED_FLAG_RESET_ON_FORK | SCHED_FLAG_DL_OVERRUN,
+		.runtime_ns = 40 * NSEC_PER_MSEC,
+		.deadline_ns = 50 * NSEC_PER_MSEC,
+		.period_ns = 50 * NSEC_PER_MSEC,
+	};
+	was_too_long = 0;
+	return !syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
+static bool start(struct urgent *u)
+{
+	if (!u->by_deadline && start_hurrying(u))
+		return true;
+	u->by_deadline = true;
+	if (!u->nr_stand)
+		return false;
+	if (set_deadline())
+		return u->had_deadline = true;
+	/* Not while we follow the program to one CPU, or other deadlines leave
+	 * no room. */
+	u->may = u->had_deadline || errno == EBUSY;
+	return false;
+}
+
 static void begin(struct urgent *u)
 {
-	if (u->nr++ || !u->may)
+	if (!u->may)
 		return;
 	u->own_policy = sched_getscheduler(0);
 	/* Who chose real time for us has chosen better. Otherwise it needs
 	 * CAP_SYS_NICE or RLIMIT_RTPRIO. */
-	u->may = (u->own_policy == SCHED_OTHER ||
-		  u->own_policy == SCHED_BATCH) &&
-		 start_hurrying(u);
-	u->is_on = u->may;
+	u->may = u->own_policy == SCHED_OTHER || u->own_policy == SCHED_BATCH;
+	u->is_on = u->may && start(u);
 }
 
 static void end(struct urgent *u)
 {
 	struct sched_param sp = {0};
 
-	if (--u->nr || !u->is_on)
-		return;
 	/* It keeps its nice value. Who may not take the flag back (no
 	 * CAP_SYS_NICE) keeps that, too, which concerns our children only. */
 	if (sched_setscheduler(0, u->own_policy, &sp))
@@ -95,25 +140,31 @@ static void end(struct urgent *u)
 	u->is_on = false;
 }
 
-static void set(struct urgent *u, bool *is_urgent, bool now)
+static void begin_or_end(struct urgent *u)
 {
-	if (now && u->is_on && was_too_long)
-		start_hurrying(u);
-	if (*is_urgent == now)
-		return;
-	*is_urgent = now;
-	if (now)
+	bool wants = u->nr_stand || (u->asked && !u->by_deadline);
+
+	if (wants && u->is_on && was_too_long)
+		start(u);
+	if (wants && !u->is_on)
 		begin(u);
-	else
+	else if (!wants && u->is_on)
 		end(u);
 }
 
 void tproc_urgent(struct tproc *p, bool is_urgent)
 {
-	set(&p->tr->urgent, &p->is_urgent, is_urgent);
+	struct urgent *u = &p->tr->urgent;
+	if (p->is_urgent && !is_urgent)
+		u->nr_stand--;
+	else if (!p->is_urgent && is_urgent)
+		u->nr_stand++;
+	p->is_urgent = is_urgent;
+	begin_or_end(u);
 }
 
 void tracer_urgent(struct tracer *tr, bool is_urgent)
 {
-	set(&tr->urgent, &tr->urgent.asked, is_urgent);
+	tr->urgent.asked = is_urgent;
+	begin_or_end(&tr->urgent);
 }
