@@ -90,6 +90,21 @@ nothing_known() {
 }
 ok "no debug information: it runs, and it is said" nothing_known
 
+not_understood() {
+	cat >odd.c <<-EOF
+		int odd(int n) {
+			int twice = 2 * n;
+			__asm__ volatile("jmp 1f; .byte 6, 7; 1:" : "+r"(twice));
+			return twice; }
+		int main(void) { return odd(4) - 8; }
+	EOF
+	"${CC:-cc}" -g -o odd odd.c &&
+		smco-trace -q -m range -t unlimited -o run.trace -- ./odd &&
+		smco-report --ranges --csv run.trace | tee said &&
+		grep '^odd::twice,.*its function has data in it' said
+}
+ok "data in a function: it is left alone, and it is said" not_understood
+
 # broken SECTION AT... - with bytes of it overwritten, from its start
 broken() {
 	local section=$1 at

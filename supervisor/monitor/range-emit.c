@@ -22,6 +22,7 @@ enum unwatched {
 	TOO_LARGE,
 	NO_TURN,
 	EXPORTED,
+	NOT_UNDERSTOOD,
 };
 
 static const char *unwatched_text(unsigned why)
@@ -39,6 +40,9 @@ static const char *unwatched_text(unsigned why)
 		return "too large, or of unknown size, to be looked at";
 	case EXPORTED:
 		return "exported by a library that does not use it itself";
+	case NOT_UNDERSTOOD:
+		return "its function has data in it, or jumps whose targets "
+		       "were not found";
 	case NO_TURN:
 		return "its function's turn had not come";
 	default:
@@ -65,6 +69,19 @@ static bool is_in_unplanned(const struct range_unit *u,
 	return false;
 }
 
+/* Is it in a function that is left alone whole? */
+static bool is_in_refused(const struct range_unit *u,
+			  const struct variable *var)
+{
+	for (uint32_t i = 0; u->plan && i < var->nr_places; i++) {
+		uint32_t f = u->vars->places[var->first_place + i].function;
+		if (f != VAR_NO_FUNCTION &&
+		    range_plan_function(u->plan, f)->refused)
+			return true;
+	}
+	return false;
+}
+
 /* Why variable @i is not watched; VAR_FINE if it is. */
 static unsigned why_unwatched(const struct range_unit *u, uint32_t i)
 {
@@ -86,6 +103,8 @@ static unsigned why_unwatched(const struct range_unit *u, uint32_t i)
 		return var->flags & VAR_IN_UNION ? IN_UNION : TOO_LARGE;
 	if (is_in_unplanned(u, var))
 		return NO_TURN;
+	if (is_in_refused(u, var))
+		return NOT_UNDERSTOOD;
 	return info && info->nr_sites ? NO_SENSOR : NO_WRITES;
 }
 

@@ -485,3 +485,16 @@ size_t range_doubt_late(const struct range_edges *e,
 	}
 	return l.nr && !is_others(v, all, nr, var, p) ? l.nr : 0;
 }
+
+bool range_doubt_bit(const struct range_code *code, const struct variable *var,
+		     const struct var_place *p, size_t i)
+{
+	if (var->type.class_ != VAR_BOOL || var->type.bit_size ||
+	    p->kind != VAR_REG)
+		return false;
+	if (!i || i > code->nr || !range_falls(code, i - 1))
+		return true;
+	const struct range_insn *in = &code->insns[i - 1];
+	return !(in->bits & RB_READS) || in->mem_size != 1 ||
+	       !(in->wrote >> range_reg_of_dwarf(p->reg) & 1);
+}

@@ -110,6 +110,15 @@ bool range_doubt_slot(const struct variables *v,
 		      uint64_t addr);
 
 /*
+ * May @var at @p be but the lowest bit of a number in that register, just
+ * before instruction @i? Of a bool of optimised code gcc says so where nobody
+ * wants it alone. Not where it was just read, as the byte that somebody stored.
+ * What is computed says it itself (symbols/varplace.c).
+ */
+bool range_doubt_bit(const struct range_code *code, const struct variable *var,
+		     const struct var_place *p, size_t i);
+
+/*
  * The instructions before place @p (VAR_LATE) of variable @var that store what
  * is in it when it begins: each leads there and nowhere else, no call comes in
  * between, and nothing that writes to where it has. None if another variable is

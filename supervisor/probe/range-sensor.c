@@ -64,7 +64,8 @@ static unsigned registers_wanted(const struct range_sensor *x,
 	const struct var_type *t = type_of(x, s);
 	switch (s->source) {
 	case RS_REG:
-		return s->shift || t->bit_size || s->reg == RANGE_RSP;
+		return s->shift || t->bit_size || s->low_bit ||
+		       s->reg == RANGE_RSP;
 	case RS_CONST:
 		return !short_constant(t, constant(t, s->offset));
 	case RS_EXPR:
@@ -174,6 +175,14 @@ static void leave(struct range_sensor *x, const struct frame *f)
 	}
 }
 
+static void only_bits(struct code_buf *e, uint8_t reg, unsigned width,
+		      unsigned offset, unsigned size, bool is_signed)
+{
+	asm_shift(e, width, SHIFT_LEFT, reg, 8 * width - offset - size);
+	asm_shift(e, width, is_signed ? SHIFT_RIGHT_SIGN : SHIFT_RIGHT, reg,
+		  8 * width - size);
+}
+
 /* The value of @s, with nothing but what counts in as many bytes as are
  * compared; the register it is in. */
 static uint8_t fetch(struct range_sensor *x, const struct range_site *s)
@@ -192,7 +201,8 @@ static uint8_t fetch(struct range_sensor *x, const struct range_site *s)
 	}
 	switch (s->source) {
 	case RS_REG:
-		if (!s->shift && !t->bit_size && s->reg != RANGE_RSP)
+		if (!s->shift && !t->bit_size && !s->low_bit &&
+		    s->reg != RANGE_RSP)
 			return x->alias[s->reg];
 		if (s->reg == RANGE_RSP)
 			asm_mem(e, 8, OP_LEA, to, RANGE_RSP,
@@ -231,13 +241,11 @@ static uint8_t fetch(struct range_sensor *x, const struct range_site *s)
 		range_expression(x, x->v->ops + p->first_op, p->nr_ops);
 		break;
 	}
-	if (t->bit_size) {
-		unsigned left = 8 * width - t->bit_offset - t->bit_size;
-		asm_shift(e, width, SHIFT_LEFT, to, left);
-		asm_shift(e, width,
-			  t->is_signed ? SHIFT_RIGHT_SIGN : SHIFT_RIGHT, to,
-			  8 * width - t->bit_size);
-	}
+	if (t->bit_size)
+		only_bits(e, to, width, t->bit_offset, t->bit_size,
+			  t->is_signed);
+	else if (s->low_bit)
+		only_bits(e, to, 4, 0, 1, false);
 	return to;
 }
 

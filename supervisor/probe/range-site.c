@@ -434,6 +434,7 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	const struct variable *variable = &f->v->vars[var];
 	struct range_site s = {.var = var, .place = place};
 	uint32_t regs;
+	bool bit = !f->plain && !comes_in(f, p, variable);
 
 	bool whose =
 		(p->flags & VAR_PART && !(variable->flags & VAR_PARAMETER)) ||
@@ -450,8 +451,11 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	 * others are to fill begins when it gets its place, with nothing. */
 	if ((p->flags & VAR_BEGINS || comes_in(f, p, variable)) &&
 	    !variable->type.nr_dims && !(p->kind == VAR_MEM && taken) &&
-	    !(variable->flags & VAR_IN_UNION))
+	    !(variable->flags & VAR_IN_UNION)) {
+		size_t i = range_code_find(f->code, p->lo);
+		s.low_bit = bit && range_doubt_bit(f->code, variable, p, i);
 		begin(f, s, p);
+	}
 	if (p->kind == VAR_ADDR || p->flags & VAR_LAST)
 		return; /* by address, below; nothing more */
 	if (p->flags & VAR_LATE) {
@@ -475,6 +479,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		struct range_site after = s;
 		after.gap = (uint32_t)i + 1;
 		after.fall = true;
+		after.low_bit =
+			bit && range_doubt_bit(f->code, variable, p, i + 1);
 		add(f, after);
 	}
 }

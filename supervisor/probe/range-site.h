@@ -37,6 +37,9 @@ struct range_site {
 	/* The variable may be elsewhere than its place says: it is where the
 	 * instruction of the site has it. */
 	bool apart;
+	/* A bool of optimised code is often said to be where a number is whose
+	 * lowest bit it is. */
+	bool low_bit;
 	int64_t offset;
 };
 

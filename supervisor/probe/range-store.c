@@ -93,8 +93,9 @@ static bool site_fits(const struct range_plan *plan, const struct range_site *s)
 	const struct variables *v = plan->v;
 	size_t owners = v->nr_vars + plan->nr_subscripts;
 	if (!is_bool(&s->fall) || !is_bool(&s->apart) ||
-	    !is_bool(&s->subscript) || s->source > RS_TLS || s->shift >= 64 ||
-	    s->var >= owners || s->subscript != (s->var >= v->nr_vars) ||
+	    !is_bool(&s->low_bit) || !is_bool(&s->subscript) ||
+	    s->source > RS_TLS || s->shift >= 64 || s->var >= owners ||
+	    s->subscript != (s->var >= v->nr_vars) ||
 	    plan->cell_of[s->var] >= plan->nr_cells)
 		return false;
 	if (s->source == RS_EXPR) {

@@ -80,7 +80,7 @@ static void doubt(void)
 	check_int(x.run.exit_status, 0);
 	if (check(x.r != NULL)) {
 		struct range_score s = range_run_score(&x, x.r, out);
-		check_int(s.exact, 18);
+		check_int(s.exact, 20);
 		/* inplace, pair.a, pair.b, stored, address */
 		check_int(s.unseen, 5);
 		check_int(s.wide + s.narrow, 0);
