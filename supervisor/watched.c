@@ -179,10 +179,12 @@ struct sym_space *watched_expect(pid_t pid)
 int watched_update_modules(struct watched *w, struct smco_err *err)
 {
 	uint64_t began_ns = smco_now_ns();
-	const struct tmaps *maps;
-	int rc = tproc_get_maps(w->proc, &maps, err);
-	if (!rc)
-		rc = update_space(w->space, w->pid, maps, err);
+	struct tmaps maps;
+	int rc = tproc_code_maps(w->proc, &maps, err);
+	if (!rc) {
+		rc = update_space(w->space, w->pid, &maps, err);
+		tmaps_deinit(&maps);
+	}
 	w->maps_read_ns = began_ns;
 	if (!rc)
 		mapped_forget(&w->mapped);

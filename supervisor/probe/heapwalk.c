@@ -27,6 +27,8 @@ struct walk {
 	void *ctx;
 	bool late;
 	taddr_t skip_start, skip_end;
+	const taddr_t *sps; /* where stacks are, sorted */
+	size_t nr_sps;
 	taddr_t window; /* what buf holds */
 	size_t window_len;
 	uint8_t buf[WINDOW];
@@ -248,6 +250,57 @@ static bool is_heap(const struct tmap *m)
 	return !strcmp(m->path, "[heap]");
 }
 
+/* Where blocks may be. */
+static bool is_walked(const struct walk *w, const struct tmap *m)
+{
+	if (is_heap(m))
+		return true;
+	return !m->path[0] && !m->inode && !m->shared &&
+	       (m->prot & (PROT_READ | PROT_WRITE)) ==
+		       (PROT_READ | PROT_WRITE) &&
+	       (m->start >= w->skip_end || w->skip_start >= m->end) &&
+	       !is_stack(m, w->sps, w->nr_sps);
+}
+
+/* Those of @maps that are there still, from the first one on, as far as there
+ * is time to ask. False: one of them is not. */
+static bool are_there(struct walk *w, const struct tmaps *maps, size_t *nr_ret)
+{
+	*nr_ret = maps->nr;
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct tmap *m = &maps->maps[i];
+		if (!is_walked(w, m))
+			continue;
+		if (out_of_time(w)) {
+			*nr_ret = i;
+			return true;
+		}
+		if (!tproc_has_map(w->p, m))
+			return false;
+	}
+	return true;
+}
+
+/* @nr of the mappings, and what is in them. */
+static int known_maps(struct walk *w, uint64_t budget_ns,
+		      const struct tmaps **ret, size_t *nr_ret,
+		      struct smco_err *err)
+{
+	uint64_t end_ns = w->cpu_end_ns;
+	int r = tproc_recent_maps(w->p, ret, err);
+	if (r)
+		return r;
+	w->cpu_end_ns = end_ns - budget_ns / 2;
+	bool fine = are_there(w, *ret, nr_ret);
+	w->cpu_end_ns = end_ns;
+	w->late = false;
+	if (fine)
+		return 0;
+	r = tproc_get_maps(w->p, ret, err);
+	*nr_ret = (*ret)->nr;
+	return r;
+}
+
 int heapwalk(struct tproc *p, uint64_t min_bytes, taddr_t skip_start,
 	     taddr_t skip_end, uint64_t budget_ns,
 	     void (*fn)(void *ctx, const struct heap_block *b), void *ctx,
@@ -255,13 +308,10 @@ int heapwalk(struct tproc *p, uint64_t min_bytes, taddr_t skip_start,
 {
 	static struct walk w; /* large; one thread traces */
 	const struct tmaps *maps;
-	size_t nr_sps;
+	size_t nr, nr_sps;
 	_cleanup_free_ taddr_t *sps = stack_pointers(p, &nr_sps);
 	if (!sps)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	int r = tproc_get_maps(p, &maps, err);
-	if (r)
-		return r;
 	w = (struct walk){.p = p,
 			  .min_bytes = min_bytes < HEAPWALK_MIN_BYTES
 					       ? HEAPWALK_MIN_BYTES
@@ -271,30 +321,29 @@ int heapwalk(struct tproc *p, uint64_t min_bytes, taddr_t skip_start,
 			  .fn = fn,
 			  .ctx = ctx,
 			  .skip_start = skip_start,
-			  .skip_end = skip_end};
+			  .skip_end = skip_end,
+			  .sps = sps,
+			  .nr_sps = nr_sps};
+	int r = known_maps(&w, budget_ns, &maps, &nr, err);
+	if (r)
+		return r;
 	/* Few and large ones first, in case the time runs out. */
-	for (size_t i = 0; i < maps->nr; i++) {
+	for (size_t i = 0; i < nr; i++) {
 		const struct tmap *m = &maps->maps[i];
-		if (m->path[0] || m->inode || m->shared ||
-		    (m->prot & (PROT_READ | PROT_WRITE)) !=
-			    (PROT_READ | PROT_WRITE) ||
-		    (m->start < skip_end && skip_start < m->end) ||
-		    is_stack(m, sps, nr_sps))
-			continue;
-		walk_anonymous(&w, m);
+		if (!is_heap(m) && is_walked(&w, m))
+			walk_anonymous(&w, m);
 	}
-	for (size_t i = 0; i < maps->nr; i++) {
+	for (size_t i = 0; i < nr; i++) {
 		const struct tmap *m = &maps->maps[i];
 		if (!is_heap(m) || (i && is_heap(&maps->maps[i - 1])))
 			continue;
 		taddr_t end = m->end;
-		for (size_t k = i + 1;
-		     k < maps->nr && is_heap(&maps->maps[k]) &&
-		     maps->maps[k].start == end;
+		for (size_t k = i + 1; k < nr && is_heap(&maps->maps[k]) &&
+				       maps->maps[k].start == end;
 		     k++)
 			end = maps->maps[k].end;
 		walk_heap(&w, m->start, m->start, end, 0);
 	}
-	*complete_ret = !w.late;
+	*complete_ret = !w.late && nr == maps->nr;
 	return 0;
 }

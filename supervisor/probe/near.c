@@ -162,14 +162,12 @@ int near_unmap(struct tproc *p, taddr_t base, uint64_t bytes,
 			 &ret, err);
 }
 
-static int try_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
-		   taddr_t *base_ret, struct smco_err *err)
+static int try_map(struct tproc *p, const struct tmaps *maps, taddr_t start,
+		   taddr_t end, uint64_t bytes, taddr_t *base_ret,
+		   struct smco_err *err)
 {
 	taddr_t places[NR_ATTEMPTS];
-	const struct tmaps *maps;
-	int r = tproc_get_maps(p, &maps, err);
-	if (r)
-		return r;
+	int r;
 	size_t nr = candidates(maps, start, end, bytes, places);
 
 	r = smco_fail(err, SMCO_UNSUPPORTED, 0,
@@ -210,14 +208,21 @@ int near_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
 	     taddr_t *base_ret, struct smco_err *err)
 {
 	struct smco_err first = {0};
+	const struct tmaps *maps;
 	int64_t ret;
 	int r = near_call(p, SYS_getpid, (uint64_t[6]){0}, "getpid", &ret, err);
 	if (r)
 		return r;
-	r = try_map(p, start, end, bytes, base_ret, &first);
+	r = tproc_recent_maps(p, &maps, err);
+	if (r)
+		return r;
+	r = try_map(p, maps, start, end, bytes, base_ret, &first);
 	if (r == SMCO_SYS && first.sys_errno == EEXIST) {
 		tproc_forget_maps(p);
-		r = try_map(p, start, end, bytes, base_ret, &first);
+		r = tproc_get_maps(p, &maps, err);
+		if (r)
+			return r;
+		r = try_map(p, maps, start, end, bytes, base_ret, &first);
 	}
 	if (r && err)
 		*err = first;

@@ -520,6 +520,7 @@ void tproc_resume_new(struct tproc *p)
 			   (unsigned)(held_ns / NSEC_PER_USEC),
 			   (unsigned)((smco_now_ns() - p->stop_began_ns) /
 				      NSEC_PER_USEC));
+	tmaps_deinit(&p->recent);
 }
 
 int tproc_trace_syscalls(struct tproc *p, bool on)

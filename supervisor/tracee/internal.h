@@ -152,6 +152,7 @@ struct tproc {
 	int exit_status;
 
 	struct tmaps maps;   /* as of this stop; none: not read */
+	struct tmaps recent; /* from just before it; see maps-ask.c */
 	int mem_fd, maps_fd; /* -1 = not open */
 	bool mem_readonly;   /* the kernel refuses to write text there */
 	bool trace_syscalls;
@@ -437,6 +438,14 @@ void whole_end(struct task *t);
 /* Its process was left before it stopped: the last one takes the code out. */
 void whole_leave(struct task *t);
 void whole_inherit(struct tproc *child, struct tproc *parent);
+
+/* --- maps.c, maps-ask.c --- */
+/* @path ended in " (deleted)", and does so no more. */
+bool tmap_strip_deleted(char *path);
+int tproc_open_maps(struct tproc *p); /* 0: .maps_fd is open */
+/* All tasks are about to stand: reads all mappings for tproc_recent_maps(),
+ * where single ones can be asked for afterwards. */
+void tproc_look_ahead(struct tproc *p);
 
 /* --- birth.c --- */
 void note_birth(struct task *parent);

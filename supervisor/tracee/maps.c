@@ -38,6 +38,15 @@ static bool number(char **at, int base, char end, uint64_t *ret)
 	return true;
 }
 
+bool tmap_strip_deleted(char *path)
+{
+	size_t len = strlen(path), mark = sizeof(deleted_mark) - 1;
+	if (len <= mark || memcmp(path + len - mark, deleted_mark, mark) != 0)
+		return false;
+	path[len - mark] = '\0';
+	return true;
+}
+
 /*
  * start-end perms offset major:minor inode, and perhaps a path. By hand: with a
  * thousand threads there are two thousand lines, while all of those stand.
@@ -62,13 +71,8 @@ static bool parse_line(char *line, struct tmap *m)
 	m->shared = perms[3] == 's';
 
 	char *path = at + strspn(at, " ");
-	size_t len = strcspn(path, "\n");
-	size_t mark = sizeof(deleted_mark) - 1;
-	if (len > mark && !memcmp(path + len - mark, deleted_mark, mark)) {
-		m->deleted = true;
-		len -= mark;
-	}
-	path[len] = '\0';
+	path[strcspn(path, "\n")] = '\0';
+	m->deleted = tmap_strip_deleted(path);
 	unescape(path);
 	m->path = strdup(path);
 	return m->path != NULL;
@@ -182,7 +186,7 @@ void tproc_forget_maps(struct tproc *p)
 	tmaps_deinit(&p->maps);
 }
 
-int tproc_read_maps(struct tproc *p, struct tmaps *ret, struct smco_err *err)
+int tproc_open_maps(struct tproc *p)
 {
 	for (struct task *t = tproc_first_task(p);
 	     t && p->maps_fd < 0 && !p->execed; t = task_next(t)) {
@@ -190,7 +194,12 @@ int tproc_read_maps(struct tproc *p, struct tmaps *ret, struct smco_err *err)
 		snprintf(name, sizeof(name), "/proc/%d/maps", t->tid);
 		p->maps_fd = open(name, O_RDONLY | O_CLOEXEC);
 	}
-	if (p->maps_fd >= 0 && !p->execed && !read_fd(p->maps_fd, ret, NULL)) {
+	return p->maps_fd >= 0 && !p->execed ? 0 : SMCO_GONE;
+}
+
+int tproc_read_maps(struct tproc *p, struct tmaps *ret, struct smco_err *err)
+{
+	if (tproc_open_maps(p) == 0 && !read_fd(p->maps_fd, ret, NULL)) {
 		if (ret->nr)
 			return 0;
 		tmaps_deinit(ret);

@@ -319,6 +319,22 @@ int tproc_read_maps(struct tproc *p, struct tmaps *ret, struct smco_err *err);
  */
 int tproc_get_maps(struct tproc *p, const struct tmaps **ret,
 		   struct smco_err *err);
+/*
+ * Those of @p that code may be in, as they are now: the mappings of files, and
+ * executable ones ([vsyscall] perhaps left out, which is the kernel's). To be
+ * freed; a few questions where there may be thousands of others. In the stop
+ * that it was attached by, one that came just before it may be missing.
+ */
+int tproc_code_maps(struct tproc *p, struct tmaps *ret, struct smco_err *err);
+/*
+ * As tproc_get_maps(), but perhaps from just before all came to stand (when
+ * attached to): reading thousands then would keep them waiting. Who relies on
+ * one asks tproc_has_map() about it, a pointer into the list, in the same stop:
+ * is all of it there, just so?
+ */
+int tproc_recent_maps(struct tproc *p, const struct tmaps **ret,
+		      struct smco_err *err);
+bool tproc_has_map(struct tproc *p, const struct tmap *m);
 /* The next question reads them anew: calls of ours have changed them. */
 void tproc_forget_maps(struct tproc *p);
 const struct tmap *tmaps_find(const struct tmaps *m, taddr_t addr);

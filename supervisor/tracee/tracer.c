@@ -216,6 +216,7 @@ void tproc_forget_memory(struct tproc *p)
 {
 	undo_forget_all(p);
 	tproc_forget_maps(p);
+	tmaps_deinit(&p->recent);
 	smco_close_fd(&p->mem_fd);
 	smco_close_fd(&p->maps_fd);
 	p->mem_fd = p->maps_fd = -1;
