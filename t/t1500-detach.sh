@@ -201,9 +201,9 @@ frozen() {
 # the way into a stop nobody can lead on: such a call is short then, with us as
 # without, and that its thread could not be released is said.
 kinds_cut() { sed -n 's/: .* not .*//p' "$1" | sort -u | wc -l; }
-cut_without_us() {
-	local group=$1/smco-t1500-$$
-	mkdir "$group" && start whole_vectors 30 || return 1
+cut_once() {
+	local group=$1 nr
+	start whole_vectors 30 || return
 	echo "$pid" >"$group/cgroup.procs"
 	sleep 0.3
 	echo FROZEN >"$group/freezer.state"
@@ -212,9 +212,20 @@ cut_without_us() {
 	sleep 0.2
 	kill "$pid"
 	wait "$pid"
-	cut_natively=$(kinds_cut out)
+	nr=$(kinds_cut out)
+	[ "$nr" -le "$cut_natively" ] || cut_natively=$nr
+}
+# On a busy machine none of them may have been at a call just then.
+cut_without_us() {
+	local group=$1/smco-t1500-$$ i
+	mkdir "$group" || return 1
+	cut_natively=0
+	for ((i = 1; i <= 20 && cut_natively < 5; i++)); do
+		cut_once "$group"
+	done
 	wait_for 5 rmdir "$group"
-	echo "$cut_natively kinds of calls" && [ "$cut_natively" -ge 1 ]
+	echo "$cut_natively kinds of calls, $((i - 1)) times frozen"
+	[ "$cut_natively" -ge 1 ]
 }
 short_and_said() {
 	[ "$1" = freezer.state ] && grep -q 'cannot be released yet' said &&
