@@ -17,6 +17,10 @@ ok "death by its own fault" same guard_signals null
 ok "death by a signal sent to itself" same guard_signals raise
 ok "fork, vfork, spawn, system, exec" same guard_fork
 ok "guarded while threads wait in system calls" same guard_inflight
+if "$FIXTURES/guard_late" | grep -q EXIT-SUCCESS; then
+	ok "guarded while one waits where no stop reaches it" same guard_late
+	ok "all but what it waits for" counted guard_late hits 3
+fi
 ok "how many threads a FUTEX_WAKE has woken" same guard_futex
 refused() {
 	same "$@" && grep "refused: $why" "$1.err"
@@ -27,9 +31,25 @@ ok "io_uring with a polling kernel thread" refused guard_uring poll
 ok "io_uring with registered buffers" refused guard_uring fixed
 ok "kernel AIO" refused guard_uring aio
 ok "signal stacks set before" same guard_altstack
+# A stack that is known is not guarded: its thread would meet that at once.
+not_armed() { grep 'hits 0 .*gaps 0 ' "$1.err"; }
 ok "signals to a thread whose stack is to be guarded" same guard_stack
+ok "it was not" not_armed guard_stack
+ok "to one that is far below on it" same guard_stack deep
+ok "nor was that" not_armed guard_stack
+ok "to one on a stack of its own choice" same guard_stack fiber0
+ok "nor was what is around its stack pointer" not_armed guard_stack
+ok "to one on a stack that it has switched to" same guard_stack fiber
+ok "which was guarded" counted guard_stack hits 1
 ok "an area for restartable sequences" same guard_rseq
 ok "one from before the first guard" same guard_rseq early
+through_the_tool() {
+	"$FIXTURES/guard_stack" fiber 1 >plain &&
+		smco-trace -q -t 100 --nap 100ms --mechanism=mprotect \
+			-o stack.trace -- "$FIXTURES/guard_stack" fiber 600 \
+			>traced && cmp plain traced
+}
+ok "the same through the whole tool" through_the_tool
 # Through the whole tool: done without, and the report says so.
 told() {
 	local fixture=$1

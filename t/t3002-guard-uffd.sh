@@ -18,6 +18,7 @@ ok "the program's own faults and handlers" same guard_signals
 ok "death by its own fault" same guard_signals null
 ok "fork, vfork, spawn, system, exec" same guard_fork
 ok "guarded while threads wait in system calls" same guard_inflight
+ok "where no stop reaches them" same guard_late
 ok "how many threads a FUTEX_WAKE has woken" same guard_futex
 ok "io_uring" same guard_uring
 ok "each of its reads was a hit in the kernel" counted guard_uring kernel 20
@@ -26,6 +27,8 @@ ok "io_uring with registered buffers" same guard_uring fixed
 ok "kernel AIO" same guard_uring aio
 ok "signal stacks set before" same guard_altstack
 ok "signals to a thread whose stack is to be guarded" same guard_stack
+ok "far below on it" same guard_stack deep
+ok "on a stack that it has switched to" same guard_stack fiber
 ok "an area for restartable sequences" same guard_rseq
 ok "one from before the first guard" same guard_rseq early
 ok "unshare" same guard_reaper unshare

@@ -22,6 +22,7 @@ the_matrix() {
 	ok "$1: death by a signal sent to itself" same guard_signals raise
 	ok "$1: fork, vfork, spawn, system, exec" same guard_fork
 	ok "$1: threads wait in system calls" same guard_inflight
+	ok "$1: where no stop reaches them" same guard_late
 	ok "$1: how many threads a FUTEX_WAKE has woken" same guard_futex
 	ok "$1: io_uring" same guard_uring
 	ok "$1: io_uring with a polling kernel thread" same guard_uring poll
@@ -29,6 +30,7 @@ the_matrix() {
 	ok "$1: kernel AIO" same guard_uring aio
 	ok "$1: signal stacks" same guard_altstack
 	ok "$1: signals to a thread on watched memory" same guard_stack
+	ok "$1: on a stack that it has switched to" same guard_stack fiber
 	ok "$1: an area for restartable sequences" same guard_rseq
 	ok "$1: one from before" same guard_rseq early
 	ok "$1: a program that adopts orphans" same guard_reaper

@@ -154,6 +154,7 @@ void guard_untrace(struct guard *g)
 	bool stand = !tproc_stop(p, NULL); /* once for all of that */
 	guard_off(g);
 	g->traced = false;
+	tproc_before_signals(p, NULL, NULL);
 	if (warden_is_running(g->w))
 		warden_do(g->w, WARDEN_QUIT, NULL, 0, NULL);
 	tproc_trace_syscalls(p, false);
@@ -202,6 +203,7 @@ static int start_tracing(struct guard *g, struct smco_err *err)
 	if (rc)
 		return rc;
 	g->traced = true;
+	tproc_before_signals(p, guard_before_signal, g);
 	g->traced_ns = smco_now_ns();
 	g->nr_syscall_stops = 0;
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t))

@@ -95,6 +95,8 @@ bool guard_next_hit(struct access *a, struct access_hit *hit);
 /* --- guard_event.c --- */
 bool guard_on_event(struct access *a, struct tevent *ev,
 		    struct access_hit *hit);
+/* tproc_before_signals(); @arg: struct guard. */
+void guard_before_signal(struct task *t, void *arg);
 
 /* --- guard_call.c --- */
 /* Never NULL unless out of memory. */
@@ -113,7 +115,8 @@ int guard_place_look(struct guard *g, struct smco_err *err);
 /* Why [start, end) must not be guarded, NULL if it may; *prot_ret as it is. */
 const char *guard_place_check(const struct guard *g, const struct tmaps *maps,
 			      taddr_t start, taddr_t end, uint32_t *prot_ret);
-/* Around a stack pointer. */
+/* Around a stack pointer: a signal's frame, and what it belongs to. */
+struct addr_range guard_stack_around(taddr_t addr);
 void guard_stack_add(struct guard *g, taddr_t addr);
 
 /* --- guard_other.c --- */

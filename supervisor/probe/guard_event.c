@@ -205,6 +205,32 @@ static void take_ranges(struct guard *g, const struct guard_call *c,
 	guard_flush(g, NULL);
 }
 
+#define RED_ZONE 128
+
+/*
+ * A stack that the thread had not when tracing began, of a coroutine perhaps:
+ * the frame is not seen before it is written, and what cannot be written kills.
+ * It is not guarded again before the thread has got there, nor later.
+ */
+void guard_before_signal(struct task *t, void *arg)
+{
+	struct guard *g = arg;
+	struct user_regs_struct r;
+	struct access_hit hit = {.time_ns = smco_now_ns()};
+	if (task_get_regs(t, &r)) {
+		guard_off(g);
+		return;
+	}
+	struct addr_range around = guard_stack_around(r.rsp);
+	const struct sysrange frame = {r.rsp - RED_ZONE - 8, r.rsp - RED_ZONE,
+				       SYSARG_WRITE},
+			      rest = {around.start, around.end, SYSARG_MAP};
+	take_range(g, &frame, &hit);
+	take_range(g, &rest, &hit);
+	addr_ranges_add(&g->stacks, around.start, around.end);
+	guard_flush(g, NULL);
+}
+
 static void lock_is_kept(struct guard *g, long nr, const uint64_t args[6])
 {
 	if (nr == SYS_mlockall)

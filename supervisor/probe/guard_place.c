@@ -21,10 +21,18 @@
 #define STACK_BELOW (32 << 10)
 #define STACK_ABOVE (4 << 10)
 
+struct addr_range guard_stack_around(taddr_t addr)
+{
+	return (struct addr_range){
+		.start = addr > STACK_BELOW ? addr - STACK_BELOW : 0,
+		.end = addr + STACK_ABOVE,
+	};
+}
+
 void guard_stack_add(struct guard *g, taddr_t addr)
 {
-	taddr_t start = addr > STACK_BELOW ? addr - STACK_BELOW : 0;
-	addr_ranges_add(&g->stacks, start, addr + STACK_ABOVE);
+	struct addr_range r = guard_stack_around(addr);
+	addr_ranges_add(&g->stacks, r.start, r.end);
 }
 
 /* Stack and thread area in one mapping: the whole lower part is stack. */

@@ -12,10 +12,22 @@
 #define AREA_BELOW 736
 #define AREA_ABOVE 4096
 
+/* What overlaps is one, lest stack pointers that move make ever more. */
+static bool join(struct addr_range *v, taddr_t start, taddr_t end)
+{
+	if (v->start >= end || v->end <= start)
+		return false;
+	if (start < v->start)
+		v->start = start;
+	if (end > v->end)
+		v->end = end;
+	return true;
+}
+
 bool addr_ranges_add(struct addr_ranges *r, taddr_t start, taddr_t end)
 {
 	for (size_t i = 0; i < r->nr; i++)
-		if (r->v[i].start <= start && r->v[i].end >= end)
+		if (join(&r->v[i], start, end))
 			return true;
 	if (r->nr == r->cap) {
 		size_t cap = r->cap ? r->cap * 2 : 32;

@@ -107,6 +107,9 @@ void task_charge_stop(struct task *t)
 
 void task_restart(struct task *t)
 {
+	if (t->state == TASK_STOPPED && t->deliver && t->proc &&
+	    t->proc->before_signal)
+		t->proc->before_signal(t, t->proc->before_signal_arg);
 	if (t->state != TASK_STOPPED)
 		return;
 	enum stop_kind kind = task_kind(t);
@@ -521,6 +524,13 @@ void tproc_resume_new(struct tproc *p)
 			   (unsigned)((smco_now_ns() - p->stop_began_ns) /
 				      NSEC_PER_USEC));
 	tmaps_deinit(&p->recent);
+}
+
+void tproc_before_signals(struct tproc *p,
+			  void (*fn)(struct task *t, void *arg), void *arg)
+{
+	p->before_signal = fn;
+	p->before_signal_arg = arg;
 }
 
 int tproc_trace_syscalls(struct tproc *p, bool on)

@@ -156,6 +156,8 @@ struct tproc {
 	int mem_fd, maps_fd; /* -1 = not open */
 	bool mem_readonly;   /* the kernel refuses to write text there */
 	bool trace_syscalls;
+	void (*before_signal)(struct task *t, void *arg); /* NULL = none */
+	void *before_signal_arg;
 	int trap_sig; /* 0 = not chosen */
 	struct trange *trap_ranges;
 	size_t nr_trap_ranges;

@@ -456,6 +456,13 @@ void tproc_take_back_faults(struct tproc *p);
 
 /* Syscall stops (PTRACE_SYSCALL) for all tasks of @p on or off. */
 int tproc_trace_syscalls(struct tproc *p, bool on);
+/*
+ * @fn is called before a task goes on with a signal that is not ignored: the
+ * kernel is about to write a frame to its stack, with nobody to ask. The task
+ * is stopped, others may run. NULL: no more. Forgotten by exec.
+ */
+void tproc_before_signals(struct tproc *p,
+			  void (*fn)(struct task *t, void *arg), void *arg);
 
 /* How the pid is traced or not attachable: a sentence with cause, current
  * value and fix (Yama, capability, other tracer with pid, container, 32-bit).

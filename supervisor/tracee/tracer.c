@@ -237,6 +237,7 @@ void tproc_forget_memory(struct tproc *p)
 	p->libs_patch = NULL;
 	p->r_debug = 0;
 	p->trace_syscalls = false;
+	p->before_signal = NULL;
 }
 
 void tproc_unlink(struct tproc *p)
