@@ -36,6 +36,9 @@ struct counter_thread {
 	size_t page_group, page_place;		 /* whose */
 	uint32_t seen_lock;
 	bool has_moved; /* by the last reading it had run since that before */
+	/* It counts context switches: a reading tells whether the thread was
+	 * off its CPU; it was by that of the page's group. */
+	bool tells_off, is_off;
 	/* Where the kernel writes intervals down, of all groups. */
 	struct ring ring; /* .data NULL = none */
 	size_t ring_bytes;

@@ -168,13 +168,22 @@ static size_t places_of(const struct counter_plan *plan, size_t group,
 
 static size_t nr_pages;
 
+static bool is_telling(const struct pmu_event *ev, bool switches)
+{
+	if (ev->attr.type != PERF_TYPE_SOFTWARE)
+		return false;
+	return !switches ||
+	       (ev->role == PMU_SWITCHES && !ev->attr.exclude_kernel);
+}
+
 /*
  * One of the group's that the kernel says of when it begins on a CPU: the
  * software events' code does, that of tracepoints does not. -1: none. Hardware
- * groups may have to wait for their turn.
+ * groups may have to wait for their turn. @switches: it has to count those.
  */
 static int telling_fd(const struct counter_plan *plan,
-		      const struct open_group *o, size_t *place_ret)
+		      const struct open_group *o, bool switches,
+		      size_t *place_ret)
 {
 	const struct counter_group *g = &plan->group[o->group];
 	for (size_t i = 0; i < g->nr; i++)
@@ -182,8 +191,7 @@ static int telling_fd(const struct counter_plan *plan,
 			return -1;
 	for (size_t i = 0; i < o->nr; i++) {
 		size_t place = counter_place(o, i, o->nr);
-		if (plan->event[g->first + place].attr.type ==
-		    PERF_TYPE_SOFTWARE) {
+		if (is_telling(&plan->event[g->first + place], switches)) {
 			*place_ret = place;
 			return o->fd[i];
 		}
@@ -191,24 +199,39 @@ static int telling_fd(const struct counter_plan *plan,
 	return -1;
 }
 
+/* The page of one that counts context switches, if there is such a one. */
+static int find_page(struct counter_thread *t)
+{
+	for (int any = 0; any < 2; any++)
+		for (size_t i = 0; i < t->nr; i++) {
+			int fd = telling_fd(t->plan, &t->open[i], !any,
+					    &t->page_place);
+			if (fd < 0)
+				continue;
+			t->page_group = t->open[i].group;
+			/* What inherits may go from thread to thread as it is,
+			 * while it counts. */
+			t->tells_off =
+				!any && !t->plan->group[t->page_group].inherits;
+			return fd;
+		}
+	return -1;
+}
+
 static void map_page(struct counter_thread *t)
 {
 	if (!t->tid || (nr_pages >= UNPRIVILEGED_PAGES && geteuid()))
 		return;
-	for (size_t i = 0; i < t->nr; i++) {
-		int fd = telling_fd(t->plan, &t->open[i], &t->page_place);
-		if (fd < 0)
-			continue;
-		void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE),
-				  PROT_READ, MAP_SHARED, fd, 0);
-		if (page != MAP_FAILED) {
-			t->page = page;
-			t->page_group = t->open[i].group;
-			t->has_moved = true;
-			nr_pages++;
-		}
+	int fd = find_page(t);
+	if (fd < 0)
 		return;
-	}
+	void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ,
+			  MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return;
+	t->page = page;
+	t->has_moved = true;
+	nr_pages++;
 }
 
 int counter_thread_open(const struct counter_plan *plan, pid_t tid,
@@ -318,21 +341,6 @@ static int read_group(const struct open_group *o, struct reading *ret)
 	return 1;
 }
 
-static bool take_one(struct open_group *o, struct counter_sum *add, bool *busy)
-{
-	struct reading now;
-	if (o->is_lost)
-		return false;
-	int rc = read_group(o, &now);
-	if (rc == 0) { /* pinned, and somebody else has its counters */
-		o->is_lost = true;
-		if (busy)
-			*busy = true;
-	}
-	return rc > 0 &&
-	       counter_note(o, now.enabled_ns, now.running_ns, now.value, add);
-}
-
 bool counter_thread_told(const struct counter_thread *t, size_t group,
 			 size_t index, uint64_t *ret)
 {
@@ -346,6 +354,38 @@ bool counter_thread_told(const struct counter_thread *t, size_t group,
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	} while (lock != __atomic_load_n(&t->page->lock, __ATOMIC_RELAXED));
 	return true;
+}
+
+/*
+ * The thread had left its CPU when this was read: a switch is counted at its
+ * end on a CPU, the page has what there was at its beginning on one.
+ */
+static bool was_off(const struct counter_thread *t, const struct open_group *o,
+		    const struct reading *now)
+{
+	uint64_t began;
+	return t->tells_off &&
+	       counter_thread_told(t, o->group, t->page_place, &began) &&
+	       now->value[t->page_place] > began;
+}
+
+static bool take_one(struct counter_thread *t, struct open_group *o,
+		     struct counter_sum *add, bool *busy)
+{
+	struct reading now;
+	if (o->is_lost)
+		return false;
+	int rc = read_group(o, &now);
+	if (rc == 0) { /* pinned, and somebody else has its counters */
+		o->is_lost = true;
+		if (busy)
+			*busy = true;
+	}
+	if (rc <= 0)
+		return false;
+	if (o->group == t->page_group)
+		t->is_off = was_off(t, o, &now);
+	return counter_note(o, now.enabled_ns, now.running_ns, now.value, add);
 }
 
 uint64_t counter_thread_peek(const struct counter_thread *t, size_t group,
@@ -405,11 +445,13 @@ bool counter_thread_has_run(struct counter_thread *t)
 	if (!t->page || t->is_paused)
 		return true;
 	uint32_t lock = __atomic_load_n(&t->page->lock, __ATOMIC_ACQUIRE);
-	/* One that was found to be where it had been was on no CPU then. */
+	/* One that was found to be where it had been, or off its CPU, was on
+	 * none then. */
 	if (lock == t->seen_lock && !t->has_moved)
 		return false;
 	t->seen_lock = lock;
 	t->has_moved = false;
+	t->is_off = false;
 	return true;
 }
 
@@ -422,8 +464,9 @@ bool counter_thread_take(struct counter_thread *t, size_t group,
 		note_unseen(t);
 	for (size_t i = 0; i < t->nr; i++)
 		if (t->open[i].group == group)
-			any |= take_one(&t->open[i], ret, busy);
-	t->has_moved |= any;
+			any |= take_one(t, &t->open[i], ret, busy);
+	/* What is read after it has left its CPU is the last of it. */
+	t->has_moved |= any && !t->is_off;
 	return any;
 }
 

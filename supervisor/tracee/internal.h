@@ -216,6 +216,7 @@ struct tracer {
 	timer_t timer;
 	bool has_timer;
 	uint64_t armed_ns;    /* when the timer fires, 0 = disarmed */
+	uint64_t again_ns;    /* and when after that if it is not set anew */
 	volatile int *ticked; /* this thread's flag */
 	volatile int wake_asked;
 	unsigned drain_in; /* stops until the next fairness round */

@@ -17,9 +17,15 @@
  * two, libraries that want one take the lowest. */
 #define TICK_SIGNAL (SIGRTMAX - 2)
 
-/* After the deadline the timer goes on at this pace until it is set anew: a
- * tick that a nested signal handler swallowed is made up for. */
-#define TICK_AGAIN_NS NSEC_PER_MSEC
+/*
+ * After the deadline the timer goes on at this pace until it is set anew: a
+ * tick that a nested signal handler swallowed is made up for. Not sooner than
+ * the kernel's own tick comes: as the next event of a CPU the timer has to be
+ * given to the hardware, which in a virtual machine takes 10 us, each time.
+ */
+#define TICK_AGAIN_NS (10 * NSEC_PER_MSEC)
+/* The same where a wake-up was asked for, which is not to be late. */
+#define WAKE_AGAIN_NS NSEC_PER_MSEC
 
 /* A wait that was to last for so long has looked at what was there before. */
 #define LOOKED_NS NSEC_PER_MSEC
@@ -90,13 +96,24 @@ static void arm(struct tracer *tr, uint64_t at_ns)
 	};
 	timer_settime(tr->timer, TIMER_ABSTIME, &its, NULL);
 	tr->armed_ns = at;
+	tr->again_ns = at + TICK_AGAIN_NS;
+}
+
+/* One that was due before now may have come when nobody waited. */
+static bool must_arm(struct tracer *tr, uint64_t deadline_ns, uint64_t now_ns)
+{
+	if (!tr->armed_ns && deadline_ns == tr->again_ns) { /* by itself */
+		tr->armed_ns = deadline_ns;
+		tr->again_ns += TICK_AGAIN_NS;
+	}
+	return deadline_ns < tr->armed_ns || tr->armed_ns <= now_ns;
 }
 
 static void disarm(struct tracer *tr)
 {
 	struct itimerspec its = {0};
 	timer_settime(tr->timer, 0, &its, NULL);
-	tr->armed_ns = 0;
+	tr->armed_ns = tr->again_ns = 0;
 }
 
 bool tracer_is_in_group_stop(struct tracer *tr, pid_t pid)
@@ -117,8 +134,8 @@ void tracer_wake(struct tracer *tr)
 	 * The signal ends the wait at once unless we are in a handler on top
 	 * of the very wait; for that the timer ticks until it is set anew.
 	 */
-	struct itimerspec its = {.it_value.tv_nsec = TICK_AGAIN_NS,
-				 .it_interval.tv_nsec = TICK_AGAIN_NS};
+	struct itimerspec its = {.it_value.tv_nsec = WAKE_AGAIN_NS,
+				 .it_interval.tv_nsec = WAKE_AGAIN_NS};
 	timer_settime(tr->timer, 0, &its, NULL);
 	syscall(SYS_tgkill, getpid(), tr->tid, TICK_SIGNAL);
 	errno = saved;
@@ -145,7 +162,7 @@ pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 			/* What is there already is taken all the same. */
 			pid_t r = waitpid(pid, status, __WALL | WNOHANG);
 			return r < 0 ? -errno : r;
-		} else if (deadline_ns < tr->armed_ns || !tr->armed_ns) {
+		} else if (must_arm(tr, deadline_ns, now_ns)) {
 			arm(tr, deadline_ns);
 		}
 		long r = arch_endable_call(SYS_wait4, pid, (long)status, __WALL,
@@ -161,9 +178,9 @@ pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 int wait_seize(struct tracer *tr, pid_t tid, unsigned long options,
 	       uint64_t deadline_ns)
 {
-	if (deadline_ns < tr->armed_ns || !tr->armed_ns)
-		arm(tr, deadline_ns);
 	*tr->ticked = 0;
+	if (must_arm(tr, deadline_ns, smco_now_ns()))
+		arm(tr, deadline_ns);
 	long r = arch_endable_call(SYS_ptrace, PTRACE_SEIZE, tid, 0,
 				   (long)options, tr->ticked);
 	if (r == -EINTR)

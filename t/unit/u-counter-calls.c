@@ -84,20 +84,29 @@ static bool settle(struct counters *c)
 	return false;
 }
 
+/* Of two ticks in a row. */
+struct ticks {
+	uint64_t first, second;
+};
+
 /*
- * Calls of a tick after which @nr of them have done something. One that did
+ * Calls of ticks after which @nr of them have done something. One that did
  * before may have had to wait for a CPU until now to go to sleep again: so the
- * least of some.
+ * least of some, which are to be @want.
  */
-static uint64_t least_calls(struct counters *c, struct puppet *pup, size_t nr)
+static struct ticks least_calls(struct counters *c, struct puppet *pup,
+				size_t nr, const struct ticks *want)
 {
-	uint64_t least = UINT64_MAX;
-	for (int i = 0; i < 100 && least > NR_OWN + nr; i++) {
+	struct ticks least = {UINT64_MAX, UINT64_MAX};
+	for (int i = 0; i < 100 && (least.first > want->first ||
+				    least.second > want->second);
+	     i++) {
 		check(settle(c));
 		for (size_t k = 0; k < nr; k++)
 			puppet_do(&pup[k], nothing, 0, 0);
-		uint64_t calls_now = tick(c);
-		least = calls_now < least ? calls_now : least;
+		uint64_t first = tick(c), second = tick(c);
+		least.first = first < least.first ? first : least.first;
+		least.second = second < least.second ? second : least.second;
 	}
 	return least;
 }
@@ -119,7 +128,8 @@ static struct counters *start_counting(const char *events, struct ledger *l)
 	return c;
 }
 
-static void test_ticks(const char *events)
+/* @again: it is not known that who was read had left its CPU. */
+static void test_ticks(const char *events, bool again)
 {
 	static struct puppet pup[NR_THREADS];
 	struct ledger *l = ledger_create(INT64_MAX);
@@ -128,13 +138,74 @@ static void test_ticks(const char *events)
 		pup[i] = puppet_start();
 		counters_add(c, pup[i].pid, pup[i].pid, NULL, COUNTER_NOW);
 	}
-	for (size_t nr = 0; nr <= NR_THREADS; nr++)
-		check_int(least_calls(c, pup, nr), NR_OWN + nr);
+	for (size_t nr = 0; nr <= NR_THREADS; nr++) {
+		const struct ticks want = {NR_OWN + nr,
+					   NR_OWN + (again ? nr : 0)};
+		struct ticks least = least_calls(c, pup, nr, &want);
+		check_int(least.first, want.first);
+		check_int(least.second, want.second);
+	}
 	counters_finish(c, now_ns);
 	counters_destroy(c);
 	ledger_destroy(l);
 	for (size_t i = 0; i < NR_THREADS; i++)
 		puppet_end(&pup[i]);
+}
+
+/* --------------------------------------------------------------- exact --- */
+
+#define NR_BURSTS 200
+
+static long burst(long rounds, long unused)
+{
+	for (volatile long i = 0; i < rounds; i++)
+		;
+	return unused;
+}
+
+static size_t nr_left(const struct counter_thread *t, size_t nr)
+{
+	size_t left = 0;
+	for (size_t i = 0; i < nr; i++)
+		left += counter_thread_peek(t, 0, i) != 0;
+	return left;
+}
+
+/* Whatever moment it was read at, coming, running and going: if there is
+ * nothing to take now there is nothing that was not taken. */
+static void test_nothing_is_left(void)
+{
+	struct puppet pup = puppet_start();
+	struct pmu_event *event = NULL;
+	struct counter_plan plan;
+	struct counter_thread *t = NULL;
+	struct counter_sum sum;
+	size_t nr, nr_lacking = 0, nr_skipped = 0;
+	check_int(pmu_event_parse_list(EVENTS, &event, &nr, NULL), 0);
+	check_int(counter_plan_make(event, nr, false, NULL, &plan, NULL), 0);
+	free(event);
+	check_int(counter_thread_open(&plan, pup.pid, COUNTER_NOW, &t, NULL),
+		  0);
+	for (long i = 0; i < NR_BURSTS; i++) {
+		uint64_t until_ns = smco_now_ns() + (uint64_t)i * 10000;
+		puppet_begin(&pup, burst, 1000 << i % 12, 0);
+		while (smco_now_ns() < until_ns)
+			if (counter_thread_has_run(t))
+				counter_thread_take(t, 0, &sum, NULL);
+			else
+				nr_skipped++;
+		puppet_wait(&pup);
+		usleep(1000); /* it waits for the next order */
+		/* It may come on a CPU between one question and the next. */
+		size_t left = nr_left(t, nr);
+		if (!counter_thread_has_run(t))
+			nr_lacking += left != 0;
+	}
+	check_int(nr_lacking, 0);
+	check(nr_skipped > 0);
+	counter_thread_close(t);
+	counter_plan_deinit(&plan);
+	puppet_end(&pup);
 }
 
 /* ------------------------------------------------------------- charges --- */
@@ -168,30 +239,56 @@ static void test_charged(const char *event)
 
 /* ---------------------------------------------------------------- waits --- */
 
+/* What a wait until @until_ns takes, 0 if it did not end by itself. */
+static uint64_t calls_of_wait(struct tracer *tr, uint64_t until_ns)
+{
+	struct tevent ev;
+	nr_calls();
+	int rc = tracer_next(tr, until_ns, &ev);
+	uint64_t nr = nr_calls();
+	return rc > 0 && ev.kind == TEV_NONE ? nr : 0;
+}
+
 /* The timer is set, the wait begins, its signal ends it. That a deadline has
  * passed needs no second look. Where we got no CPU in time the deadline is
  * over before, or its signal comes more than once: so one of some. */
-static void test_wait(void)
+static void test_wait(struct tracer *tr)
+{
+	uint64_t nr = 0;
+	for (int i = 0; i < 500 && nr != 3; i++)
+		nr = calls_of_wait(tr, smco_now_ns() + 5 * NSEC_PER_MSEC);
+	check_int(nr, 3);
+}
+
+/* One that ends 10 ms after the last one has its timer set already; it ends at
+ * the right time. */
+static void test_next_wait(struct tracer *tr)
+{
+	uint64_t until_ns = 0, nr = 0;
+	for (int i = 0; i < 500 && nr != 2; i++) {
+		uint64_t now = smco_now_ns();
+		if (until_ns + 9 * NSEC_PER_MSEC < now)
+			until_ns = now;
+		until_ns += 10 * NSEC_PER_MSEC;
+		nr = calls_of_wait(tr, until_ns);
+		check(!nr || smco_now_ns() >= until_ns);
+	}
+	check_int(nr, 2);
+}
+
+static void test_waits(void)
 {
 	struct puppet pup = puppet_start();
 	struct tracer *tr = NULL;
 	struct smco_err err = {0};
-	struct tevent ev;
-	uint64_t nr = 0;
 	check_int(tracer_create(&tr, NULL, &err), 0);
 	struct tproc *p = traced_attach(tr, pup.pid, &err);
 	if (!check(p != NULL))
 		exit(2);
 	tproc_resume_new(p);
-	for (int i = 0; i < 500 && nr != 3; i++) {
-		uint64_t until_ns = smco_now_ns() + 5 * NSEC_PER_MSEC;
-		nr_calls();
-		int rc = tracer_next(tr, until_ns, &ev);
-		nr = nr_calls();
-		if (rc <= 0 || ev.kind != TEV_NONE)
-			nr = 0;
-	}
-	check_int(nr, 3);
+	test_wait(tr);
+	test_next_wait(tr);
+	test_wait(tr);
 	check_int(tproc_detach(p, &err), 0);
 	tracer_destroy(tr);
 	puppet_end(&pup);
@@ -203,13 +300,17 @@ int main(void)
 		tap_skip("no tracepoint of system calls here");
 		return tap_done();
 	}
-	test_ticks(EVENTS);
+	test_ticks(EVENTS, false);
+	/* The switches are not the first of them. */
+	test_ticks("page-faults,context-switches", false);
+	test_ticks("task-clock,minor-faults", false);
 	/* The switches that only the ledger wants are told without one. */
-	test_ticks("raw_syscalls:sys_exit");
+	test_ticks("raw_syscalls:sys_exit", true);
+	test_nothing_is_left();
 	test_charged("raw_syscalls:sys_enter");
 	test_charged("syscalls-wait"); /* of which there is none */
 	test_charged("raw_syscalls:sys_exit");
-	test_wait();
+	test_waits();
 	counter_thread_close(calls);
 	counter_plan_deinit(&calls_plan);
 	return tap_done();
