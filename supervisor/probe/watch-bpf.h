@@ -11,21 +11,36 @@
 #define WATCH_GUARDS 10	  /* pointers that lead to one, and other words */
 #define WATCH_WORDS  1024 /* armed at the same time, all processes together */
 
-/* A part of a word: a variable. */
+/* Where a part's value is when an instruction is reached. */
+enum watch_source {
+	WATCH_REG,    /* in a register */
+	WATCH_AT_REG, /* in memory, at register + offset */
+	WATCH_AT,     /* in memory, at offset */
+	WATCH_SUM,    /* register + offset */
+	WATCH_CONST,  /* offset */
+};
+
+/* A part of a word, or of what an instruction finds: a variable. */
 struct watch_part {
 	__u8 shift; /* of its lowest bit */
 	__u8 bits;  /* 1 to 64 */
 	__u8 is_signed;
-	__u8 pad[5];
+	/* Of an instruction only: */
+	__u8 source; /* enum watch_source */
+	__u8 reg;    /* rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 on */
+	__u8 bytes;  /* of memory: 1, 2, 4 or 8 */
+	__u8 pad[2];
+	__s64 offset;
 	/* Of those that were seen; before that, the reverse of everything. */
 	__s64 smallest;
 	__s64 largest;
 };
 
-/* One armed word. The supervisor writes it while nobody hits it. */
+/* One armed word, or instruction. The supervisor writes it while nobody hits
+ * it. */
 struct watch_word {
 	__u64 addr;
-	__u32 bytes; /* 1, 2, 4 or 8 */
+	__u32 bytes; /* 1, 2, 4 or 8; 0: an instruction */
 	__u32 nr_parts;
 	__s64 left; /* hits before it is switched off; may go below 0 */
 	__u64 nr_hits;

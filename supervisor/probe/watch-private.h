@@ -13,7 +13,7 @@ struct bpf_object;
 struct watchpoints {
 	struct bpf_object *obj;	 /* NULL: by what the kernel tells of hits */
 	bool own_only;		 /* those at the program's own level */
-	int prog;		 /* owned by obj */
+	int prog, insn_prog;	 /* owned by obj */
 	struct watch_word *word; /* shared with the program, if there is one */
 	size_t word_bytes;
 	bool is_used[WATCH_WORDS];

@@ -1,7 +1,9 @@
 /*
  * Run at each hit of a debug register that watches writes to a variable, in the
  * thread that wrote: reads the variable and widens its smallest and largest
- * value. Nothing is told to anybody; the supervisor reads the shared map.
+ * value. Or of one that waits for an instruction, before that runs: reads the
+ * variables that have a value there, most of them in registers. Nothing is told
+ * to anybody; the supervisor reads the shared map.
  *
  * Which word it is comes with the event (the link's cookie). Returns 1 when the
  * word's hits are used up: the kernel then counts the overflow against the
@@ -63,14 +65,14 @@ __noinline int widen(__u32 k, __u32 i, __u64 word)
 	return 0;
 }
 
-static __always_inline long read_word(const struct watch_word *w, __u64 *ret)
+static __always_inline long read_memory(__u64 addr, __u32 bytes, __u64 *ret)
 {
-	const void *at = (const void *)w->addr;
+	const void *at = (const void *)addr;
 	__u32 v4 = 0;
 	__u16 v2 = 0;
 	__u8 v1 = 0;
 	long bad;
-	switch (w->bytes) {
+	switch (bytes) {
 	case 8:
 		return bpf_probe_read_user(ret, 8, at);
 	case 4:
@@ -105,19 +107,9 @@ __noinline int is_reached(__u32 k)
 	return 1;
 }
 
-SEC("perf_event") int watch_hit(struct bpf_perf_event_data *ctx)
+/* One more; 1: it was the last. */
+static __always_inline int count(struct watch_word *w)
 {
-	__u32 k = (__u32)bpf_get_attach_cookie(ctx);
-	struct watch_word *w = bpf_map_lookup_elem(&words, &k);
-	__u64 v = 0;
-	if (!w)
-		return 1;
-	if (!is_reached(k) || read_word(w, &v) || !is_reached(k)) {
-		__sync_fetch_and_add(&w->nr_unread, 1);
-	} else {
-		for (__u32 i = 0; i < WATCH_FIELDS && i < w->nr_parts; i++)
-			widen(k, i, v);
-	}
 	__sync_fetch_and_add(&w->nr_hits, 1);
 	__s64 left = __sync_fetch_and_add(&w->left, -1);
 	if (left == 1)
@@ -126,4 +118,72 @@ SEC("perf_event") int watch_hit(struct bpf_perf_event_data *ctx)
 		return 0;
 	__sync_fetch_and_add(&w->nr_off, 1);
 	return 1;
+}
+
+SEC("perf_event") int watch_hit(struct bpf_perf_event_data *ctx)
+{
+	__u32 k = (__u32)bpf_get_attach_cookie(ctx);
+	struct watch_word *w = bpf_map_lookup_elem(&words, &k);
+	__u64 v = 0;
+	if (!w)
+		return 1;
+	if (!is_reached(k) || read_memory(w->addr, w->bytes, &v) ||
+	    !is_reached(k)) {
+		__sync_fetch_and_add(&w->nr_unread, 1);
+	} else {
+		for (__u32 i = 0; i < WATCH_FIELDS && i < w->nr_parts; i++)
+			widen(k, i, v);
+	}
+	return count(w);
+}
+
+/* What part @p finds; false: it cannot be read now. */
+static __always_inline int find(const struct watch_part *p, const __u64 *reg,
+				__u64 *ret)
+{
+	__u64 sum = reg[p->reg & 15] + (__u64)p->offset;
+	switch (p->source) {
+	case WATCH_REG:
+		*ret = reg[p->reg & 15];
+		return 1;
+	case WATCH_AT_REG:
+		return !read_memory(sum, p->bytes, ret);
+	case WATCH_AT:
+		return !read_memory((__u64)p->offset, p->bytes, ret);
+	case WATCH_SUM:
+		*ret = sum;
+		return 1;
+	default:
+		*ret = (__u64)p->offset;
+		return 1;
+	}
+}
+
+SEC("perf_event") int insn_hit(struct bpf_perf_event_data *ctx)
+{
+	__u32 k = (__u32)bpf_get_attach_cookie(ctx);
+	struct watch_word *w = bpf_map_lookup_elem(&words, &k);
+	const __u64 reg[16] = {
+		ctx->regs.rax, ctx->regs.rcx, ctx->regs.rdx, ctx->regs.rbx,
+		ctx->regs.rsp, ctx->regs.rbp, ctx->regs.rsi, ctx->regs.rdi,
+		ctx->regs.r8,  ctx->regs.r9,  ctx->regs.r10, ctx->regs.r11,
+		ctx->regs.r12, ctx->regs.r13, ctx->regs.r14, ctx->regs.r15,
+	};
+	int all = 1;
+	if (!w)
+		return 1;
+	if (!is_reached(k)) {
+		__sync_fetch_and_add(&w->nr_unread, 1);
+		return count(w);
+	}
+	for (__u32 i = 0; i < WATCH_FIELDS && i < w->nr_parts; i++) {
+		__u64 v = 0;
+		if (find(&w->part[i], reg, &v))
+			widen(k, i, v);
+		else
+			all = 0;
+	}
+	if (!all)
+		__sync_fetch_and_add(&w->nr_unread, 1);
+	return count(w);
 }

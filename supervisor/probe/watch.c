@@ -90,7 +90,8 @@ static int attach(const struct watchpoints *ws, uint32_t index, int64_t limit,
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts);
 	opts.perf_event.bpf_cookie = index;
-	t->link = bpf_link_create(ws->prog, t->event, BPF_PERF_EVENT, &opts);
+	int prog = ws->word[index].bytes ? ws->prog : ws->insn_prog;
+	t->link = bpf_link_create(prog, t->event, BPF_PERF_EVENT, &opts);
 	if (t->link < 0)
 		return explain(errno, t->tid, err);
 	t->left = ws->counts_all ? limit : 1;
@@ -114,6 +115,10 @@ int watch_open_task(const struct watchpoints *ws, uint32_t index, pid_t tid,
 		.remove_on_exec = 1,
 	};
 	*ret = (struct watch_task){.tid = tid, .event = -1, .link = -1};
+	if (!ws->word[index].bytes) {
+		attr.bp_type = HW_BREAKPOINT_X;
+		attr.bp_len = sizeof(long); /* as the kernel wants it */
+	}
 	if (!ws->obj)
 		watch_hits_attr(&attr);
 	ret->event = pmu_open(&attr, tid, -1, -1);
@@ -134,17 +139,25 @@ int watch_open_task(const struct watchpoints *ws, uint32_t index, pid_t tid,
 	return rc;
 }
 
+static bool is_width(unsigned bytes)
+{
+	return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
+}
+
 static bool is_sound(const struct watch_what *what)
 {
-	unsigned n = what->bytes;
-	if ((n != 1 && n != 2 && n != 4 && n != 8) || what->addr % n ||
+	unsigned n = what->is_insn ? 8 : what->bytes;
+	if (!is_width(n) || (!what->is_insn && what->addr % n) ||
 	    !what->nr_fields || what->nr_fields > WATCH_FIELDS ||
 	    what->nr_pointers > WATCH_GUARDS)
 		return false;
-	for (size_t i = 0; i < what->nr_fields; i++)
-		if (!what->field[i].bits ||
-		    what->field[i].shift + what->field[i].bits > 8 * n)
+	for (size_t i = 0; i < what->nr_fields; i++) {
+		const struct watch_field *f = &what->field[i];
+		if (!f->bits || f->shift + f->bits > 8 * n)
 			return false;
+		if (what->is_insn && (f->reg > 15 || !is_width(f->bytes)))
+			return false;
+	}
 	return true;
 }
 
@@ -153,7 +166,7 @@ void watch_fill(struct watch_word *w, const struct watch_what *what,
 {
 	*w = (struct watch_word){
 		.addr = what->addr,
-		.bytes = what->bytes,
+		.bytes = what->is_insn ? 0 : what->bytes,
 		.nr_parts = (__u32)what->nr_fields,
 		.left = most_hits,
 		.nr_guards = (__u32)what->nr_pointers,
@@ -169,6 +182,10 @@ void watch_fill(struct watch_word *w, const struct watch_what *what,
 			.shift = f->shift,
 			.bits = f->bits,
 			.is_signed = f->is_signed,
+			.source = (__u8)f->source,
+			.reg = f->reg,
+			.bytes = f->bytes,
+			.offset = f->offset,
 			.smallest = f->is_signed ? INT64_MAX : -1,
 			.largest = f->is_signed ? INT64_MIN : 0,
 		};
@@ -299,6 +316,7 @@ static int try_open(struct watchpoints **ret, enum how how,
 			     &ws->obj, err);
 		if (!rc) {
 			ws->prog = bpfload_prog(ws->obj, "watch_hit");
+			ws->insn_prog = bpfload_prog(ws->obj, "insn_hit");
 			rc = share_words(ws, err);
 		}
 	} else {
@@ -399,7 +417,8 @@ int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
 		   int64_t most_hits, struct smco_err *err)
 {
 	uint32_t index = watch_find_word(ws);
-	if (!is_sound(what) || (!ws->obj && what->nr_pointers))
+	if (!is_sound(what) ||
+	    (!ws->obj && (what->nr_pointers || what->is_insn)))
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "%u bytes at %" PRIx64
 				 " fit no debug register",

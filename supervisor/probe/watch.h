@@ -9,6 +9,11 @@
  * descriptors: there is nothing to undo, the program's death, exec and ours
  * included. A forked child has none.
  *
+ * A breakpoint is the same at an instruction of the program: what registers
+ * hold, and memory that they lead to, just before it runs. Its text is not
+ * touched, so there is nothing to undo either, and it is at instructions of any
+ * length.
+ *
  * Where BPF is not permitted, but perf events are, the kernel's too
  * (perf_event_paranoid 1), the kernel tells of each hit the address of the next
  * instruction and the registers. A plain store says what it wrote; for all
@@ -83,6 +88,10 @@ struct watch_field {
 	uint8_t shift; /* of its lowest bit in the word */
 	uint8_t bits;  /* 1 to 64, within the word */
 	bool is_signed;
+	/* Of an instruction: where the word is then, see struct watch_part. */
+	enum watch_source source;
+	uint8_t reg, bytes;
+	int64_t offset;
 };
 /* A pointer that leads to what is watched, or another word that says that it is
  * there: as long as @value is at @addr. */
@@ -97,6 +106,10 @@ typedef const uint8_t *(*watch_insn_fn)(void *ctx, taddr_t ip, size_t *len_ret);
 struct watch_what {
 	taddr_t addr;	/* a multiple of @bytes */
 	unsigned bytes; /* 1, 2, 4 or 8 */
+	/* No word but the instruction at @addr, whatever @bytes: a breakpoint.
+	 * The fields are read each time that a thread is about to run it. Only
+	 * with BPF. */
+	bool is_insn;
 	struct watch_field field[WATCH_FIELDS];
 	size_t nr_fields;
 	struct watch_pointer pointer[WATCH_GUARDS];

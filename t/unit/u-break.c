@@ -1,0 +1,398 @@
+/*
+ * Breakpoints: what registers hold, and memory that they lead to, when an
+ * instruction is reached, which runs once; of every register, width and sign;
+ * no hit once the limit is reached; of all threads, and of no copy; they share
+ * the four registers with watchpoints, and nothing is left in the program.
+ */
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+
+#include "supervisor/probe/watch.h"
+#include "t/unit/tap.h"
+#include "t/unit/traced.h"
+
+static struct tracer *tr;
+static struct watchpoints *ws;
+static struct puppet pup;
+static struct tproc *proc;
+
+static volatile int64_t word, other;
+static struct {
+	uint64_t before[16], rsp, after;
+} regs;
+#define OFFSET_RSP   "128"
+#define OFFSET_AFTER "136"
+
+/* The registers become what @state has, but for rsp, which is kept there; then
+ * "site" adds 1 to rax. */
+void pass(void *state);
+extern const uint8_t site[], behind_site[];
+__asm__(".text\n"
+	"pass: push %rbx; push %rbp; push %r12; push %r13; push %r14; push "
+	"%r15\n"
+	"push %rdi\n"
+	"mov %rsp, " OFFSET_RSP "(%rdi)\n"
+	"mov (%rdi), %rax; mov 8(%rdi), %rcx; mov 16(%rdi), %rdx\n"
+	"mov 24(%rdi), %rbx; mov 40(%rdi), %rbp; mov 48(%rdi), %rsi\n"
+	"mov 64(%rdi), %r8; mov 72(%rdi), %r9; mov 80(%rdi), %r10\n"
+	"mov 88(%rdi), %r11; mov 96(%rdi), %r12; mov 104(%rdi), %r13\n"
+	"mov 112(%rdi), %r14; mov 120(%rdi), %r15; mov 56(%rdi), %rdi\n"
+	"site: inc %rax\n"
+	"behind_site: pop %rdi\n"
+	"mov %rax, " OFFSET_AFTER "(%rdi)\n"
+	"pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx\n"
+	"ret\n");
+
+/* Register i is first + i * step: what rax is then. */
+static long act_pass(long first, long step)
+{
+	for (long i = 0; i < 16; i++)
+		regs.before[i] = (uint64_t)(first + i * step);
+	pass(&regs);
+	return (long)regs.after;
+}
+
+static long act_rsp(long first, long step)
+{
+	act_pass(first, step);
+	return (long)regs.rsp;
+}
+
+/* All lead to 8 bytes behind the word. */
+static long act_lead(long value, long nr)
+{
+	for (long i = 0; i < nr; i++) {
+		word = value + i;
+		act_pass((long)(uintptr_t)(&word + 1), 0);
+	}
+	return 0;
+}
+
+static void *thread_main(void *value)
+{
+	act_pass((long)value, 0);
+	return NULL;
+}
+
+static long act_thread(long value, long unused)
+{
+	pthread_t t;
+	(void)unused;
+	pthread_create(&t, NULL, thread_main, (void *)value);
+	pthread_join(t, NULL);
+	return 0;
+}
+
+static long act_fork(long value, long unused)
+{
+	pid_t pid = fork();
+	int status = 0;
+	(void)unused;
+	if (!pid)
+		_exit(act_pass(value, 0) != value + 1);
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+static long act_write(long value, long unused)
+{
+	(void)unused;
+	word = value;
+	return 0;
+}
+
+static struct watch_what at_site(size_t nr_fields)
+{
+	struct watch_what what = {
+		.addr = (taddr_t)(uintptr_t)site,
+		.is_insn = true,
+		.nr_fields = nr_fields,
+	};
+	for (size_t i = 0; i < nr_fields; i++)
+		what.field[i] = (struct watch_field){
+			.bits = 64,
+			.is_signed = true,
+			.source = WATCH_REG,
+			.bytes = 8,
+		};
+	return what;
+}
+
+static struct watchpoint *armed(const struct watch_what *what, int64_t limit)
+{
+	struct smco_err err = {0};
+	struct watchpoint *w = NULL;
+	if (!check_int(watchpoint_arm(&w, ws, proc, what, limit, &err), 0))
+		printf("# %s\n", err.msg);
+	return w;
+}
+
+static bool is_range(struct watchpoint *w, size_t i, int64_t lo, int64_t hi)
+{
+	int64_t smallest, largest;
+	if (!watchpoint_read(w, i, &smallest, &largest))
+		return false;
+	printf("# %jd to %jd\n", (intmax_t)smallest, (intmax_t)largest);
+	return smallest == lo && largest == hi;
+}
+
+static void test_registers(void)
+{
+	for (uint8_t first = 0; first < 16; first += WATCH_FIELDS) {
+		struct watch_what what = at_site(WATCH_FIELDS);
+		for (uint8_t i = 0; i < WATCH_FIELDS; i++)
+			what.field[i].reg = first + i;
+		struct watchpoint *w = armed(&what, INT64_MAX);
+		check_int(puppet_do(&pup, act_pass, 1000, 7), 1001);
+		int64_t rsp = puppet_do(&pup, act_rsp, -2000, -9);
+		check_int(watchpoint_hits(w), 2);
+		for (uint8_t i = 0; i < WATCH_FIELDS; i++) {
+			int64_t lo = -2000 - 9 * (first + i);
+			int64_t hi = 1000 + 7 * (first + i);
+			if (first + i == 4)
+				lo = hi = rsp;
+			check(is_range(w, i, lo, hi));
+		}
+		watchpoint_disarm(w);
+		check_int(puppet_do(&pup, act_pass, 5, 0), 6);
+	}
+}
+
+static void test_sources(void)
+{
+	struct watch_what what = at_site(8);
+	struct watch_field *f = what.field;
+	/* Of the last pass: word is 0x1234_f6f7_8899_aabc. */
+	f[0] = (struct watch_field){.source = WATCH_AT_REG,
+				    .reg = 3,
+				    .offset = -8,
+				    .bytes = 8,
+				    .bits = 64,
+				    .is_signed = true};
+	f[1] = (struct watch_field){.source = WATCH_AT_REG,
+				    .reg = 15,
+				    .offset = -4,
+				    .bytes = 2,
+				    .bits = 16,
+				    .is_signed = true};
+	f[2] = (struct watch_field){.source = WATCH_AT_REG,
+				    .reg = 0,
+				    .offset = -8,
+				    .bytes = 1,
+				    .bits = 8};
+	f[3] = (struct watch_field){.source = WATCH_AT,
+				    .offset = (int64_t)(uintptr_t)&word,
+				    .bytes = 4,
+				    .bits = 32};
+	f[4] = (struct watch_field){.source = WATCH_AT,
+				    .offset = (int64_t)(uintptr_t)&word,
+				    .bytes = 4,
+				    .shift = 2,
+				    .bits = 3,
+				    .is_signed = true};
+	f[5] = (struct watch_field){.source = WATCH_SUM,
+				    .reg = 1,
+				    .offset = -1 - (int64_t)(uintptr_t)&word,
+				    .bytes = 1,
+				    .bits = 8};
+	f[6] = (struct watch_field){.source = WATCH_CONST,
+				    .offset = -3,
+				    .bytes = 4,
+				    .bits = 32,
+				    .is_signed = true};
+	/* Nothing is there. */
+	f[7] = (struct watch_field){
+		.source = WATCH_AT, .offset = 64, .bytes = 4, .bits = 32};
+	struct watchpoint *w = armed(&what, INT64_MAX);
+	int64_t lo, hi;
+	puppet_do(&pup, act_lead, 0x1234f6f78899aabb, 2);
+	check(is_range(w, 0, 0x1234f6f78899aabb, 0x1234f6f78899aabc));
+	check(is_range(w, 1, (int16_t)0xf6f7, (int16_t)0xf6f7));
+	check(is_range(w, 2, 0xbb, 0xbc));
+	check(is_range(w, 3, 0x8899aabb, 0x8899aabc));
+	check(is_range(w, 4, -2, -1));
+	check(is_range(w, 5, 7, 7));
+	check(is_range(w, 6, -3, -3));
+	check(!watchpoint_read(w, 7, &lo, &hi));
+	check_int(watchpoint_hits(w), 2);
+	watchpoint_disarm(w);
+	/* What says that its library is there says that it is not. */
+	what = at_site(1);
+	what.pointer[0] =
+		(struct watch_pointer){(taddr_t)(uintptr_t)&other, 4711};
+	what.nr_pointers = 1;
+	w = armed(&what, INT64_MAX);
+	puppet_do(&pup, act_pass, 1, 1);
+	check(!watchpoint_read(w, 0, &lo, &hi));
+	check_int(watchpoint_hits(w), 1);
+	watchpoint_disarm(w);
+}
+
+static void test_limit(void)
+{
+	const struct watch_what what = at_site(1);
+	struct watchpoint *w = armed(&what, 10);
+	for (int i = 0; i < 9; i++)
+		puppet_do(&pup, act_pass, i, 0);
+	check(watchpoint_spent_ns(w) == UINT64_MAX);
+	bool refilled = watchpoint_refill(w, 5); /* since Linux 6.9 */
+	for (int i = 9; i < 1000; i++)
+		puppet_do(&pup, act_pass, i, 0);
+	check_int(watchpoint_hits(w), refilled ? 14 : 10);
+	check(is_range(w, 0, 0, refilled ? 13 : 9));
+	check(watchpoint_spent_ns(w) <= smco_now_ns());
+	check(!watchpoint_refill(w, 5));
+	watchpoint_disarm(w);
+}
+
+/* One of the tracer's events: new threads are told of before they run. False:
+ * there is none to come. */
+static bool follow(struct watchpoint *w)
+{
+	struct smco_err err = {0};
+	struct tevent ev;
+	if (tracer_next(tr, smco_now_ns() + NSEC_PER_MSEC, &ev) < 1)
+		return false;
+	if (ev.kind == TEV_TASK_NEW) {
+		check_int(watchpoint_add_task(w, task_tid(ev.task), &err), 0);
+		tracer_resume(tr, ev.task, 0);
+	} else if (ev.kind == TEV_TASK_GONE) {
+		watchpoint_drop_task(w, task_tid(ev.task));
+	} else if (ev.kind == TEV_PROC_NEW) {
+		tproc_resume_new(ev.proc);
+	}
+	return true;
+}
+
+/* Until it is done, and the threads that it made are gone. */
+static long run(struct watchpoint *w, puppet_fn fn, long a)
+{
+	struct pollfd fd = {.fd = pup.answer, .events = POLLIN};
+	puppet_begin(&pup, fn, a, 0);
+	while ((poll(&fd, 1, 0) <= 0 || task_next(tproc_first_task(proc))) &&
+	       follow(w))
+		;
+	return puppet_wait(&pup);
+}
+
+static void test_threads(void)
+{
+	const struct watch_what what = at_site(1);
+	struct watchpoint *w = armed(&what, INT64_MAX);
+	puppet_do(&pup, act_pass, 10, 0);
+	run(w, act_thread, 55);
+	check(is_range(w, 0, 10, 55));
+	/* A copy has none. */
+	check_int(run(w, act_fork, 99), 0);
+	check(is_range(w, 0, 10, 55));
+	check_int(watchpoint_hits(w), 2);
+	watchpoint_disarm(w);
+}
+
+/* Registers of the puppet's first thread that anybody could have now. */
+static unsigned nr_free(void)
+{
+	int fd[8];
+	unsigned nr = 0;
+	for (; nr < 8; nr++) {
+		struct perf_event_attr attr = {
+			.type = PERF_TYPE_BREAKPOINT,
+			.size = sizeof(attr),
+			.bp_type = HW_BREAKPOINT_X,
+			.bp_addr = (uint64_t)(uintptr_t)behind_site,
+			.bp_len = sizeof(long),
+		};
+		fd[nr] = (int)syscall(SYS_perf_event_open, &attr, pup.pid, -1,
+				      -1, 0);
+		if (fd[nr] < 0)
+			break;
+	}
+	for (unsigned i = 0; i < nr; i++)
+		close(fd[i]);
+	return nr;
+}
+
+static void test_shared(void)
+{
+	struct smco_err err = {0};
+	struct watchpoint *w[WATCH_REGISTERS], *more = NULL;
+	struct watch_what data = {
+		.addr = (taddr_t)(uintptr_t)&word,
+		.bytes = 8,
+		.field = {{.bits = 64, .is_signed = true}},
+		.nr_fields = 1,
+	};
+	struct watch_what what = at_site(1);
+	check_int(nr_free(), WATCH_REGISTERS);
+	w[0] = armed(&what, INT64_MAX);
+	w[1] = armed(&data, INT64_MAX);
+	what.addr = (taddr_t)(uintptr_t)behind_site;
+	w[2] = armed(&what, INT64_MAX);
+	data.addr = (taddr_t)(uintptr_t)&other;
+	w[3] = armed(&data, INT64_MAX);
+	check_int(nr_free(), 0);
+	check_int(watchpoint_arm(&more, ws, proc, &what, 1, &err), SMCO_BUSY);
+	puppet_do(&pup, act_write, 33, 0);
+	check_int(puppet_do(&pup, act_pass, 44, 1), 45);
+	check(is_range(w[0], 0, 44, 44));
+	check(is_range(w[1], 0, 33, 33));
+	check(is_range(w[2], 0, 45, 45));
+	check_int(watchpoint_hits(w[3]), 0);
+	for (int i = 0; i < WATCH_REGISTERS; i++)
+		watchpoint_disarm(w[i]);
+	check_int(nr_free(), WATCH_REGISTERS);
+	/* What nothing can be read from. */
+	what = at_site(1);
+	what.field[0].reg = 16;
+	check_int(watchpoint_arm(&more, ws, proc, &what, 1, &err),
+		  SMCO_UNSUPPORTED);
+	what = at_site(1);
+	what.field[0].bytes = 3;
+	check_int(watchpoint_arm(&more, ws, proc, &what, 1, &err),
+		  SMCO_UNSUPPORTED);
+}
+
+static void test_without_bpf(void)
+{
+	struct smco_err err = {0};
+	struct watchpoint *w = NULL;
+	struct watch_what what = at_site(1);
+	watchpoints_close(ws);
+	ws = NULL;
+	if (!check_int(watchpoints_open_without_bpf(&ws, &err), 0))
+		return;
+	check_int(watchpoint_arm(&w, ws, proc, &what, 1, &err),
+		  SMCO_UNSUPPORTED);
+	check(!w);
+}
+
+int main(void)
+{
+	struct smco_err err = {0};
+	const struct tracer_options opts = {.follow = true,
+					    .hold_new_tasks = true};
+	if (watchpoints_open(&ws, &err) || !watchpoints_have_bpf(ws)) {
+		printf("1..0 # SKIP %s\n", ws ? "no BPF" : err.msg);
+		watchpoints_close(ws);
+		return 0;
+	}
+	check_int(tracer_create(&tr, &opts, &err), 0);
+	pup = puppet_start();
+	proc = traced_attach(tr, pup.pid, &err);
+	if (!check(proc != NULL))
+		return tap_done();
+	tproc_resume_new(proc);
+	test_registers();
+	test_sources();
+	test_limit();
+	test_threads();
+	test_shared();
+	test_without_bpf();
+	tracer_destroy(tr);
+	check_int(nr_free(), WATCH_REGISTERS);
+	watchpoints_close(ws);
+	puppet_end(&pup);
+	return tap_done();
+}
