@@ -45,7 +45,8 @@ long double range_number(const struct model_range *r, int64_t bound)
 
 int64_t range_watched_ppb(const struct model_range *r)
 {
-	if (!r->alive_ns || !(r->flags & (RANGE_SENSED | RANGE_WATCHPOINT)))
+	if (!r->alive_ns ||
+	    !(r->flags & (RANGE_SENSED | RANGE_WATCHPOINT | RANGE_BREAKPOINT)))
 		return -1;
 	if (r->watched_ns >= r->alive_ns)
 		return 1000000000;

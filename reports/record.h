@@ -220,6 +220,7 @@ enum range_flags {
 	RANGE_ODD_SMALLEST = 1 << 2,
 	RANGE_ODD_LARGEST = 1 << 3,
 	RANGE_WATCHPOINT = 1 << 4, /* seen when written, by whomever */
+	RANGE_BREAKPOINT = 1 << 5, /* seen where no sensor has room */
 };
 
 struct ev_range { /* cumulative; the last of a variable and process counts */

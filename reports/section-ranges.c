@@ -36,7 +36,8 @@ static const struct column range_columns[RANGE_COLUMNS] = {
 	[RANGE_TYPE] = {"type", KIND_TEXT, 14, "its type"},
 	[RANGE_HOW] = {"how", KIND_TEXT, 10,
 		       "watchpoint (every write), sensors (every assignment), "
-		       "polled, both of these"},
+		       "breakpoint (assignments without room for a sensor), "
+		       "polled, both (sensors and polled)"},
 	[RANGE_WATCHED] = {"watched", KIND_SHARE, 8,
 			   "share of the time that assignments were seen"},
 	[RANGE_FINDING] = {"finding", KIND_TEXT, 8,
@@ -69,6 +70,9 @@ static const char *how_text(uint32_t flags)
 	/* Nothing escapes it, so whoever else looks adds nothing. */
 	if (flags & RANGE_WATCHPOINT)
 		return "watchpoint";
+	if (flags & RANGE_BREAKPOINT)
+		return flags & RANGE_SENSED ? "sensors and breakpoint"
+					    : "breakpoint";
 	if (!(flags & RANGE_SENSED))
 		return flags & RANGE_POLLED ? "polled" : "";
 	return flags & RANGE_POLLED ? "both" : "sensors";

@@ -438,6 +438,8 @@ static void put_ranges(struct writer *w)
 			     {"polled", json_boolean(r->flags & RANGE_POLLED)},
 			     {"watchpoint",
 			      json_boolean(r->flags & RANGE_WATCHPOINT)},
+			     {"breakpoint",
+			      json_boolean(r->flags & RANGE_BREAKPOINT)},
 			     {"watched_ppb", watched < 0
 						     ? json_null()
 						     : json_integer(watched)},

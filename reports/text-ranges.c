@@ -80,6 +80,11 @@ static void finding(const struct view *v, const struct model_range *r,
 		line_words(&l, INK_DIM, "of the time");
 		if (r->flags & RANGE_WATCHPOINT)
 			line_words(&l, INK_DIM, "by a watchpoint");
+		else if (r->flags & RANGE_BREAKPOINT)
+			line_words(&l, INK_DIM,
+				   r->flags & RANGE_SENSED
+					   ? "by sensors and a breakpoint"
+					   : "by a breakpoint");
 	} else if (r->flags & RANGE_POLLED) {
 		line_add(&l, INK_DIM, ",");
 		line_words(&l, INK_DIM, "polled");

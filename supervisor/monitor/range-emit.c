@@ -16,6 +16,7 @@
 enum unwatched {
 	/* Those before are enum var_reason. */
 	NO_SENSOR = VAR_NR_REASONS,
+	NO_BREAK,
 	NO_WRITES,
 	IN_UNION,
 	IS_CONST,
@@ -30,6 +31,9 @@ static const char *unwatched_text(unsigned why)
 	switch (why) {
 	case NO_SENSOR:
 		return "no room for a sensor where it is assigned";
+	case NO_BREAK:
+		return "no room for a sensor where it is assigned, and no "
+		       "breakpoints to be had";
 	case NO_WRITES:
 		return "never assigned where that can be seen";
 	case IN_UNION:
@@ -83,14 +87,18 @@ static bool is_in_refused(const struct range_unit *u,
 }
 
 /* Why variable @i is not watched; VAR_FINE if it is. */
-static unsigned why_unwatched(const struct range_unit *u, uint32_t i)
+static unsigned why_unwatched(const struct range_monitor *m,
+			      const struct range_unit *u, uint32_t i)
 {
+	size_t nr_insns;
+	range_insn_uses(u, i, &nr_insns);
 	const struct variable *var = &u->vars->vars[i];
 	const struct range_var_info *info =
 		u->plan ? range_plan_variable(u->plan, i) : NULL;
 	if (!var->nr_places)
 		return var->reason;
-	if ((info && info->nr_served) || is_polled(u, i))
+	if ((info && info->nr_served) || is_polled(u, i) ||
+	    (nr_insns && range_have_insns(m)))
 		return VAR_FINE;
 	if (var->type.is_const)
 		return IS_CONST;
@@ -105,6 +113,8 @@ static unsigned why_unwatched(const struct range_unit *u, uint32_t i)
 		return NO_TURN;
 	if (is_in_refused(u, var))
 		return NOT_UNDERSTOOD;
+	if (nr_insns)
+		return NO_BREAK;
 	return info && info->nr_sites ? NO_SENSOR : NO_WRITES;
 }
 
@@ -198,7 +208,7 @@ static bool tell_variable(struct range_monitor *m, const struct range_unit *u,
 		.bits = t->bit_size ? t->bit_size : 8u * t->width,
 		.class_ = classes[t->class_],
 		.flags = flags_of(var),
-		.unwatched = reason_stack(m, why_unwatched(u, i)),
+		.unwatched = reason_stack(m, why_unwatched(m, u, i)),
 	};
 	return range_emit_record(m, EV_VARIABLE, id, now_ns, &ev, sizeof(ev));
 }
@@ -338,24 +348,6 @@ void range_collect(struct range_part *rp)
 					RANGE_SENSED);
 }
 
-/* How long the places that assign @var were watched, on average, and how many
- * values they gave it meanwhile. */
-static uint64_t watched_ns(const struct range_part *rp, uint32_t var,
-			   uint64_t end_ns, uint64_t *hits_ret)
-{
-	size_t nr = 0;
-	u128 sum = 0;
-	*hits_ret = 0;
-	if (!rp->unit->plan)
-		return 0;
-	const struct range_use *use = range_plan_uses(rp->unit->plan, var, &nr);
-	for (size_t i = 0; i < nr; i++) {
-		sum += range_duty_watched_ns(&rp->duty, use[i].window, end_ns);
-		*hits_ret = sat_add_u64(*hits_ret, rp->hits[use[i].window]);
-	}
-	return nr ? sat_u64(sum / nr) : 0;
-}
-
 /* Are they bits that are or'ed together? */
 static bool are_bits(const struct var_enumerator *e, size_t nr)
 {
@@ -409,7 +401,8 @@ static bool emit_proc(struct range_monitor *m, struct range_part *rp,
 		if (!tell(m, u, i, now_ns))
 			return false;
 		uint64_t hits, writes;
-		uint64_t ns = watched_ns(rp, i, end_ns, &hits);
+		bool by_insn;
+		uint64_t ns = range_sites_ns(rp, i, end_ns, &hits, &by_insn);
 		uint64_t watch_ns = range_watch_ns(rp, i, end_ns, &writes);
 		ns = max_u64(ns, watch_ns);
 		hits = sat_add_u64(hits, writes);
@@ -424,7 +417,8 @@ static bool emit_proc(struct range_monitor *m, struct range_part *rp,
 			.pid = rp->pid,
 			/* What nobody wrote to was watched all the same. */
 			.flags = v->flags | odd_flags(u->vars, i, v) |
-				 (watch_ns ? RANGE_WATCHPOINT : 0u),
+				 (watch_ns ? RANGE_WATCHPOINT : 0u) |
+				 (by_insn ? RANGE_BREAKPOINT : 0u),
 		};
 		if (!range_emit_record(m, EV_RANGE, u->first_id + i, now_ns,
 				       &ev, sizeof(ev)))

@@ -24,12 +24,19 @@ struct range_poll {
 };
 
 /* Variables that one debug register can watch: those at one address, of one
- * width. */
+ * width; or those that have a value where an instruction is. */
 struct range_word {
 	uint64_t addr; /* the file's; of one behind pointers: 0 */
 	uint32_t bytes;
 	uint32_t nr;
 	uint32_t var[WATCH_FIELDS];
+	bool is_insn;
+	uint32_t first_break; /* then: of unit->breaks, as many as variables */
+};
+
+/* Variable @var is seen at instruction @word, too. */
+struct range_insn_use {
+	uint32_t var, word;
 };
 
 /* What is known of a program file; lives as long as the monitor. */
@@ -54,7 +61,12 @@ struct range_unit {
 	uint8_t *is_polled; /* bit of each variable */
 	struct range_word *words;
 	size_t nr_words;
-	uint32_t *word_of;	  /* of each variable; UINT32_MAX: none */
+	uint32_t *word_of; /* of each variable; UINT32_MAX: none */
+	/* Sites that no sensor has room at, by address; those words are the
+	 * last. And their variables, by number. */
+	const struct range_break **breaks;
+	struct range_insn_use *insn_uses;
+	size_t nr_breaks, nr_insns;
 	struct pointee *pointees; /* numbered behind most_subscripts */
 	size_t nr_pointees;
 	uint32_t first_id; /* of variables in the trace, then subscripts */
@@ -284,8 +296,15 @@ void range_pointees_poll(struct range_part *rp);
 /* range-watch.c: how long no register may be armed after they cost @cost_ns by
  * being so: a part of the target, @m_t_ppb of the time. 0 without a bound. */
 uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb);
-/* Which words, after range_polls_find: SMCO_NOMEM */
+/* range-words.c: which words, after range_polls_find: SMCO_NOMEM */
 int range_words_find(struct range_unit *u);
+void range_words_free(struct range_unit *u);
+/* What a register has to be told to watch @word; false: it is nowhere now. */
+bool range_word_what(struct range_part *rp, uint32_t word,
+		     struct watch_what *ret);
+/* The instructions at which variable @var is seen, but by no sensor. */
+const struct range_insn_use *range_insn_uses(const struct range_unit *u,
+					     uint32_t var, size_t *nr_ret);
 /* Before they are needed. */
 void range_watch_open(struct range_monitor *m);
 /* In a process: the first get their turn; if it @may_come_often (a forked copy,
@@ -309,10 +328,19 @@ void range_watch_tick(struct range_monitor *m, struct range_part *rp,
 void range_watch_collect(struct range_part *rp);
 /* For good; the results are in rp->value. Does not touch the tproc. */
 void range_watch_stop(struct range_monitor *m, struct range_part *rp);
-/* How long variable @var was watched, and how often it was written then; 0
- * where it is none of these. */
+/* Until when @reg saw what was written, as of now. */
+uint64_t range_seen_until(const struct range_register *reg, uint64_t now_ns);
+/* range-watched.c: how long variable @var was watched, and how often it was
+ * written then; 0 where it is none of these. */
 uint64_t range_watch_ns(const struct range_part *rp, uint32_t var,
 			uint64_t now_ns, uint64_t *hits_ret);
+/* How long all the places that assign @var were watched, by sensors and
+ * breakpoints, on average, and how many values they gave it meanwhile.
+ * *by_insn_ret: breakpoints were among that. */
+uint64_t range_sites_ns(const struct range_part *rp, uint32_t var,
+			uint64_t end_ns, uint64_t *hits_ret, bool *by_insn_ret);
+/* Breakpoints are to be had. */
+bool range_have_insns(const struct range_monitor *m);
 /* For the trace: how, and what it cost. */
 void range_watch_tell(struct range_monitor *m);
 /* range-phases.c: @rp has variables, no values yet. Nothing without phases. */

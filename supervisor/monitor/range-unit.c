@@ -226,8 +226,7 @@ void range_unit_destroy(struct range_unit *u)
 	free(u->polls);
 	free(u->is_polled);
 	range_pointees_free(u);
-	free(u->words);
-	free(u->word_of);
+	range_words_free(u);
 	free(u->told);
 	free(u->path);
 	free(u->module_path);

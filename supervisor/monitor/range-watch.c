@@ -1,6 +1,7 @@
 /*
- * Variables in memory that others write to through pointers, by watchpoints:
- * four words at a time, in turn, as plants of a controller. A word that is
+ * Variables in memory that others write to through pointers, by watchpoints,
+ * and sites where no sensor has room, by breakpoints: four words at a time, in
+ * turn, as plants of a controller. A word that is
  * written often is switched off by the kernel when it has cost what there was
  * room for, and is due again when the controller says; one that sits still
  * leaves when others wait.
@@ -29,65 +30,6 @@
 /* What one word may use of the room there is. */
 #define ROOM_SHARE 4
 
-/* --- which --- */
-
-/* One that others write to, or that no sensor sees. */
-static bool is_wanted(const struct range_unit *u, uint32_t i, bool shared)
-{
-	/* Of many variables few are: the others are not even looked at. */
-	if (!(u->is_polled[i / 8] & 1 << i % 8))
-		return false;
-	const struct variable *var = &u->vars->vars[i];
-	const struct var_place *at = &u->vars->places[var->first_place];
-	unsigned width = var->type.width;
-	if (var->type.nr_dims || at->kind != VAR_ADDR ||
-	    (width & (width - 1)) || width > 8 || (uint64_t)at->offset % width)
-		return false;
-	return shared ==
-	       (u->plan && range_plan_variable(u->plan, i)->shared_out);
-}
-
-/* Room for variable @i: with others that are in the same bytes. */
-static void add_word(struct range_unit *u, uint32_t i)
-{
-	const struct variable *var = &u->vars->vars[i];
-	uint64_t addr = (uint64_t)u->vars->places[var->first_place].offset;
-	struct range_word *w = u->nr_words ? &u->words[u->nr_words - 1] : NULL;
-	/* Bit-fields follow each other as they are declared. */
-	if (!w || !w->addr || w->addr != addr || w->bytes != var->type.width ||
-	    w->nr == WATCH_FIELDS) {
-		w = &u->words[u->nr_words++];
-		*w = (struct range_word){.addr = addr,
-					 .bytes = var->type.width};
-	}
-	w->var[w->nr++] = i;
-	u->word_of[i] = (uint32_t)(w - u->words);
-}
-
-int range_words_find(struct range_unit *u)
-{
-	size_t nr = range_unit_nr(u);
-	u->words = calloc(u->nr_polls + u->nr_pointees + 1, sizeof(*u->words));
-	u->word_of = malloc((nr + 1) * sizeof(*u->word_of));
-	if (!u->words || !u->word_of)
-		return SMCO_NOMEM;
-	memset(u->word_of, 0xff, nr * sizeof(*u->word_of));
-	/* Those that were asked for by name come first. */
-	for (uint32_t i = (uint32_t)(nr - u->nr_pointees); i < nr; i++) {
-		u->word_of[i] = (uint32_t)u->nr_words;
-		u->words[u->nr_words++] = (struct range_word){
-			.bytes = range_type_at(u, i)->width,
-			.nr = 1,
-			.var = {i},
-		};
-	}
-	for (int pass = 0; pass < 2; pass++)
-		for (uint32_t i = 0; i < u->vars->nr_vars; i++)
-			if (is_wanted(u, i, pass == 0))
-				add_word(u, i);
-	return 0;
-}
-
 /* --- in a process --- */
 
 void range_watch_open(struct range_monitor *m)
@@ -105,61 +47,17 @@ void range_watch_open(struct range_monitor *m)
 							  : "without BPF");
 }
 
-/* Of what is loaded for good: what is in its text then does not change. */
-static const uint8_t *insn_before(void *part, taddr_t ip, size_t *len_ret)
-{
-	const struct range_part *rp = part;
-	for (size_t i = 0; rp->owner && i < rp->owner->nr; i++) {
-		const struct range_part *code = rp->owner->part[i];
-		const uint8_t *insn =
-			code->can_go || !code->unit->plan
-				? NULL
-				: range_plan_insn_before(code->unit->plan,
-							 ip - code->bias,
-							 len_ret);
-		if (insn)
-			return insn;
-	}
-	return NULL;
-}
-
-/* What a register has to be told to watch @word; false: it is nowhere now. */
-static bool what_of(struct range_part *rp, uint32_t word,
-		    struct watch_what *ret)
-{
-	const struct range_word *w = &rp->unit->words[word];
-	const struct pointee *p = range_pointee_at(rp->unit, w->var[0]);
-	*ret = (struct watch_what){
-		.bytes = w->bytes,
-		.nr_fields = w->nr,
-		.insn = insn_before,
-		.insn_ctx = rp,
-	};
-	if (!range_loaded_guard(rp, p ? p->root : w->addr, ret) ||
-	    (!p && !range_part_static(rp, w->addr, &ret->addr)))
-		return false;
-	for (uint32_t k = 0; k < w->nr; k++) {
-		const struct var_type *t = range_type_at(rp->unit, w->var[k]);
-		ret->field[k] = (struct watch_field){
-			.shift = t->bit_size ? t->bit_offset : 0,
-			.bits = t->bit_size ? t->bit_size
-					    : (uint8_t)(8 * t->width),
-			.is_signed = t->is_signed,
-		};
-	}
-	return !p || range_pointee_follow(rp, p, ret);
-}
-
 /* What was written to the word of @reg, to rp->value. */
 static void take_in(struct range_part *rp, const struct range_register *reg)
 {
 	const struct range_word *w = &rp->unit->words[reg->word];
+	uint32_t how = w->is_insn ? RANGE_BREAKPOINT : RANGE_WATCHPOINT;
 	int64_t smallest, largest;
 	for (uint32_t k = 0; k < w->nr; k++)
 		if (watchpoint_read(reg->w, k, &smallest, &largest))
 			range_value_add(&rp->value[w->var[k]],
 					range_type_at(rp->unit, w->var[k]),
-					smallest, largest, RANGE_WATCHPOINT);
+					smallest, largest, how);
 }
 
 void range_watch_collect(struct range_part *rp)
@@ -190,8 +88,7 @@ static uint64_t charge_hits(struct range_monitor *m, struct range_part *rp,
 	return hits;
 }
 
-/* Until when it saw what was written, as of now. */
-static uint64_t seen_until(const struct range_register *reg, uint64_t now_ns)
+uint64_t range_seen_until(const struct range_register *reg, uint64_t now_ns)
 {
 	return max_u64(min_u64(watchpoint_spent_ns(reg->w), now_ns),
 		       reg->since_ns);
@@ -219,7 +116,7 @@ static void leave(struct range_monitor *m, struct range_part *rp,
 	uint64_t start_ns = smco_now_ns();
 	struct watchpoint *w = reg->w;
 	rp->turns[reg->word].watched_ns +=
-		seen_until(reg, now_ns) - reg->since_ns;
+		range_seen_until(reg, now_ns) - reg->since_ns;
 	watchpoint_stop(w);
 	take_in(rp, reg);
 	charge_hits(m, rp, reg);
@@ -250,7 +147,7 @@ static int come(struct range_monitor *m, struct range_part *rp,
 	struct smco_err err = {0};
 	struct watch_what what;
 	uint64_t start_ns = smco_now_ns();
-	if (!what_of(rp, word, &what) ||
+	if (!range_word_what(rp, word, &what) ||
 	    (what.nr_pointers && !watchpoints_have_bpf(m->watchpoints)))
 		return SMCO_NOTFOUND;
 	int rc = watchpoint_arm(&reg->w, m->watchpoints, rp->proc, &what, hits,
@@ -336,11 +233,15 @@ void range_watch_start(struct range_monitor *m, struct range_part *rp,
 	};
 	uint64_t now_ns = smco_now_ns();
 	size_t nr = rp->unit->nr_words;
-	if (!nr || !m->watchpoints)
+	if (!m->watchpoints)
+		return;
+	if (!watchpoints_have_bpf(m->watchpoints))
+		nr -= rp->unit->nr_insns; /* they are the last */
+	if (!nr)
 		return;
 	/* A library that was unloaded had turns before. */
 	if (!rp->turns)
-		rp->turns = calloc(nr, sizeof(*rp->turns));
+		rp->turns = calloc(rp->unit->nr_words, sizeof(*rp->turns));
 	rp->turn_control = control_create(&params, now_ns);
 	if (!rp->turns || !rp->turn_control) {
 		range_watch_stop(m, rp);
@@ -409,7 +310,8 @@ static bool has_moved(struct range_part *rp, const struct range_register *reg)
 	struct watch_what what;
 	if (!reg->what.nr_pointers)
 		return false;
-	return !what_of(rp, reg->word, &what) || !is_same(&what, &reg->what);
+	return !range_word_what(rp, reg->word, &what) ||
+	       !is_same(&what, &reg->what);
 }
 
 uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb)
@@ -422,9 +324,9 @@ uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb)
 /* Charges what being armed has cost since the last time, if any was. */
 static uint64_t charge_standing(struct range_monitor *m, struct range_part *rp)
 {
-	bool any = false;
+	bool any = false; /* breakpoints cost nothing but hits */
 	for (unsigned i = 0; i < WATCH_REGISTERS; i++)
-		any |= rp->reg[i].w != NULL;
+		any |= rp->reg[i].w && !rp->reg[i].what.is_insn;
 	struct range_moved now = read_moved(rp), was = rp->moved;
 	uint64_t ns = watchpoints_standing_ns(
 		m->watchpoints, sat_sub_u64(now.bytes, was.bytes),
@@ -534,61 +436,4 @@ bool range_wants_tasks(const struct range_monitor *m)
 {
 	/* A program that is begun later may be the first to want them. */
 	return m->p.target_overhead_ppb;
-}
-
-/* --- what came of it --- */
-
-uint64_t range_watch_ns(const struct range_part *rp, uint32_t var,
-			uint64_t now_ns, uint64_t *hits_ret)
-{
-	uint32_t word = rp->turns && var < range_unit_nr(rp->unit)
-				? rp->unit->word_of[var]
-				: UINT32_MAX;
-	*hits_ret = 0;
-	if (word == UINT32_MAX)
-		return 0;
-	const struct range_turns *t = &rp->turns[word];
-	uint64_t ns = t->watched_ns;
-	*hits_ret = t->hits;
-	for (unsigned i = 0; i < WATCH_REGISTERS; i++)
-		if (rp->reg[i].w && rp->reg[i].word == word)
-			ns += seen_until(&rp->reg[i], now_ns) -
-			      rp->reg[i].since_ns;
-	return ns;
-}
-
-void range_watch_tell(struct range_monitor *m)
-{
-	char text[400];
-	size_t nr = 0;
-	for (struct range_unit *u = m->units; u; u = u->next)
-		for (size_t i = 0; i < u->nr_words; i++)
-			nr += u->words[i].nr;
-	if (!nr || !m->watch_tried)
-		return;
-	if (!m->watchpoints)
-		snprintf(text, sizeof(text), "none, looked at now and then: %s",
-			 m->why_no_watch);
-	else
-		snprintf(text, sizeof(text),
-			 "%zu variables in turn, %d at a time, %" PRIu64
-			 " hits of %" PRIu64 " ns: %" PRIu64 " ms, %" PRIu64
-			 " ms for arming%s",
-			 nr, WATCH_REGISTERS, m->nr_hits,
-			 watchpoints_hit_ns(m->watchpoints),
-			 ledger_spent_ns(m->ledger, LEDGER_TOUCH,
-					 RANGE_WATCH_MONITOR) /
-				 NSEC_PER_MSEC,
-			 ledger_spent_ns(m->ledger, LEDGER_ARM,
-					 RANGE_WATCH_MONITOR) /
-				 NSEC_PER_MSEC,
-			 watchpoints_have_bpf(m->watchpoints) ? ""
-			 : watchpoints_see_kernel(m->watchpoints)
-				 ? ", without BPF: what plain stores wrote, "
-				   "else what is there a little later"
-				 : ", without BPF: what plain stores wrote, "
-				   "else what is there a little later; what "
-				   "the kernel writes is not seen "
-				   "(perf_event_paranoid is 2 or more)");
-	m->p.put_meta(m->p.ctx, "range.watchpoints", text);
 }

@@ -31,6 +31,7 @@ static void need_variables(const struct range_plan *plan,
 	for (size_t i = 0; i < w->nr_sites; i++)
 		code->insns[w->site[i].gap].use |=
 			range_site_regs(&w->site[i], plan->v);
+	range_breaks_need(w, plan->v, code);
 	if (w->nr_sites)
 		range_code_live(code);
 }
@@ -51,7 +52,7 @@ static bool are_in_code(const struct range_windows *w,
 	for (size_t i = 0; i < w->nr_sites; i++)
 		if (w->site[i].gap >= code->nr)
 			return false;
-	return range_relays_fit(code, img, w);
+	return range_breaks_fit(w, code) && range_relays_fit(code, img, w);
 }
 
 int range_plan_decode(const struct range_plan *plan, uint32_t function,

@@ -18,13 +18,15 @@ struct kept_function {
 	struct range_function_info info;
 	uint64_t nr_windows, nr_sites;
 	uint64_t nr_refused[RR_NR];
+	uint64_t nr_breaks;
 	uint64_t first_window;
 	uint64_t is_planned;
 };
 
 static void put_functions(struct store_out *o, const struct range_plan *plan)
 {
-	size_t nr_windows = 0, nr_sites = 0, nr = plan->v->nr_functions;
+	size_t nr_windows = 0, nr_sites = 0, nr_breaks = 0;
+	size_t nr = plan->v->nr_functions;
 	store_begin(o, nr, sizeof(struct kept_function));
 	for (size_t i = 0; i < nr; i++) {
 		const struct range_plan_function *f = &plan->function[i];
@@ -32,6 +34,7 @@ static void put_functions(struct store_out *o, const struct range_plan *plan)
 			.info = f->info,
 			.nr_windows = f->windows.nr,
 			.nr_sites = f->windows.nr_sites,
+			.nr_breaks = f->windows.nr_breaks,
 			.first_window = f->first_window,
 			.is_planned = f->is_planned,
 		};
@@ -40,6 +43,7 @@ static void put_functions(struct store_out *o, const struct range_plan *plan)
 		k.info.refused = store_string(o, k.info.refused);
 		nr_windows += k.nr_windows;
 		nr_sites += k.nr_sites;
+		nr_breaks += k.nr_breaks;
 		store_more(o, &k, sizeof(k));
 	}
 	store_end(o);
@@ -54,6 +58,12 @@ static void put_functions(struct store_out *o, const struct range_plan *plan)
 		store_more(o, plan->function[i].windows.site,
 			   plan->function[i].windows.nr_sites *
 				   sizeof(struct range_site));
+	store_end(o);
+	store_begin(o, nr_breaks, sizeof(struct range_break));
+	for (size_t i = 0; i < nr; i++)
+		store_more(o, plan->function[i].windows.brk,
+			   plan->function[i].windows.nr_breaks *
+				   sizeof(struct range_break));
 	store_end(o);
 }
 
@@ -95,8 +105,7 @@ static bool site_fits(const struct range_plan *plan, const struct range_site *s)
 	if (!is_bool(&s->fall) || !is_bool(&s->apart) ||
 	    !is_bool(&s->low_bit) || !is_bool(&s->subscript) ||
 	    s->source > RS_TLS || s->shift >= 64 || s->var >= owners ||
-	    s->subscript != (s->var >= v->nr_vars) ||
-	    plan->cell_of[s->var] >= plan->nr_cells)
+	    s->subscript != (s->var >= v->nr_vars))
 		return false;
 	if (s->source == RS_EXPR) {
 		if (s->place >= v->nr_places)
@@ -125,28 +134,47 @@ static bool windows_fit(const struct range_plan *plan,
 		for (uint32_t k = win->first_site; k < sites; k++)
 			if (w->site[k].gap < win->first ||
 			    w->site[k].gap > win->end ||
-			    !site_fits(plan, &w->site[k]))
+			    !site_fits(plan, &w->site[k]) ||
+			    plan->cell_of[w->site[k].var] >= plan->nr_cells)
 				return false;
 	}
 	return sites == w->nr_sites;
 }
 
+static bool breaks_fit(const struct range_plan *plan,
+		       const struct range_windows *w)
+{
+	const struct range_image *img = &plan->img;
+	for (size_t i = 0; i < w->nr_breaks; i++) {
+		const struct range_break *b = &w->brk[i];
+		if (b->addr < img->lo || b->addr >= img->hi ||
+		    !(img->mark[b->addr - img->lo] & RANGE_MARK_INSN) ||
+		    !site_fits(plan, &b->site) ||
+		    !range_break_can_read(&b->site))
+			return false;
+	}
+	return true;
+}
+
 static bool take_functions(struct range_plan *plan, struct store_in *in)
 {
-	size_t nr = plan->v->nr_functions, nr_windows, nr_sites;
+	size_t nr = plan->v->nr_functions, nr_windows, nr_sites, nr_breaks;
 	const struct kept_function *k = store_take_some(in, sizeof(*k), nr);
 	struct range_window *window =
 		store_take(in, sizeof(*window), &nr_windows);
 	struct range_site *site = store_take(in, sizeof(*site), &nr_sites);
+	struct range_break *brk = store_take(in, sizeof(*brk), &nr_breaks);
 	store_take_strings(in);
 	for (size_t i = 0; !in->bad && i < nr; i++) {
 		struct range_plan_function *f = &plan->function[i];
 		if (k[i].nr_windows > nr_windows || k[i].nr_sites > nr_sites ||
+		    k[i].nr_breaks > nr_breaks ||
 		    k[i].nr_windows != k[i].info.nr_windows ||
 		    k[i].first_window > plan->nr_windows ||
 		    k[i].nr_windows > plan->nr_windows - k[i].first_window ||
 		    k[i].is_planned > 1 ||
-		    (!k[i].is_planned && (k[i].nr_windows || k[i].nr_sites)))
+		    (!k[i].is_planned &&
+		     (k[i].nr_windows || k[i].nr_sites || k[i].nr_breaks)))
 			return false;
 		if (!k[i].is_planned)
 			continue;
@@ -159,16 +187,21 @@ static bool take_functions(struct range_plan *plan, struct store_in *in)
 		f->windows.nr = k[i].nr_windows;
 		f->windows.site = site;
 		f->windows.nr_sites = k[i].nr_sites;
+		f->windows.brk = brk;
+		f->windows.nr_breaks = k[i].nr_breaks;
 		for (unsigned n = 0; n < RR_NR; n++)
 			f->windows.nr_refused[n] = k[i].nr_refused[n];
-		if (!windows_fit(plan, &f->windows))
+		if (!windows_fit(plan, &f->windows) ||
+		    !breaks_fit(plan, &f->windows))
 			return false;
 		window += f->windows.nr;
 		site += f->windows.nr_sites;
+		brk += f->windows.nr_breaks;
 		nr_windows -= f->windows.nr;
 		nr_sites -= f->windows.nr_sites;
+		nr_breaks -= f->windows.nr_breaks;
 	}
-	return !in->bad && !nr_windows && !nr_sites;
+	return !in->bad && !nr_windows && !nr_sites && !nr_breaks;
 }
 
 static bool subscript_fits(const struct variables *v,

@@ -330,13 +330,13 @@ static bool from_place(const struct placer *p, const struct range_site *s,
 	return true;
 }
 
-/* Where the variable has a value whichever way control comes, it may as well be
- * looked at behind the join. */
-static bool place_behind(struct placer *p, const struct range_site *written)
+/* Has the variable a value whichever way control comes to the site? Then it may
+ * as well be looked at behind the join: at *s. */
+static bool is_settled_behind(struct placer *p,
+			      const struct range_site *written,
+			      struct range_site *s)
 {
-	struct range_site own;
-	const struct range_site *s = &own;
-	if (p->no_memory || !written->fall || !from_place(p, written, &own))
+	if (p->no_memory || !written->fall || !from_place(p, written, s))
 		return false;
 	if (!p->state) {
 		p->state = malloc(p->code->nr);
@@ -349,8 +349,16 @@ static bool place_behind(struct placer *p, const struct range_site *written)
 	    p->state_of->place != s->place)
 		range_settled(&p->edges, p->code, p->v, p->sites, s, p->state);
 	p->state_of = written;
+	return range_is_settled(p->state, s->gap);
+}
+
+static bool place_behind(struct placer *p, const struct range_site *written)
+{
+	struct range_site own;
+	if (!is_settled_behind(p, written, &own))
+		return false;
 	p->by_state = true;
-	bool placed = range_is_settled(p->state, s->gap) && place(p, s);
+	bool placed = place(p, &own);
 	p->by_state = false;
 	return placed;
 }
@@ -412,6 +420,39 @@ static bool place_short(struct placer *p, const struct range_site *s)
 	return true;
 }
 
+/* Is there an instruction that just those come to who pass the site, with the
+ * value where it is? */
+static bool add_break(struct placer *p, const struct range_site *s)
+{
+	struct range_windows *out = p->out;
+	uint32_t last = last_gap(p, s);
+	for (uint32_t k = s->gap; k <= last && k < p->code->nr; k++) {
+		const struct range_insn *in = &p->code->insns[k];
+		if (in->kind == RK_BAD || in->bits & RB_UNREACHED ||
+		    (in->bits & RB_LEADER && !is_for_all(p, s, k)))
+			continue;
+		struct range_break *b = &out->brk[out->nr_breaks++];
+		*b = (struct range_break){.addr = in->addr, .site = *s};
+		b->site.gap = k;
+		return true;
+	}
+	return false;
+}
+
+/* No jump for @s. */
+static void refuse(struct placer *p, const struct range_site *s)
+{
+	struct range_site own;
+	p->out->nr_refused[why_not(p, s)]++;
+	if (range_break_can_read(s) && add_break(p, s))
+		return;
+	if (!is_settled_behind(p, s, &own) || !range_break_can_read(&own))
+		return;
+	p->by_state = true;
+	add_break(p, &own);
+	p->by_state = false;
+}
+
 static int by_gap(const void *a, const void *b)
 {
 	const struct range_site *x = a, *y = b;
@@ -441,11 +482,14 @@ int range_windows_find(struct range_windows *ret, const struct range_code *code,
 		if (!place(&p, s) && !place_behind(&p, s))
 			left[nr_left++] = (uint32_t)i;
 	}
-	for (size_t i = 0; i < nr_left; i++) {
+	ret->brk = nr_left ? calloc(nr_left, sizeof(*ret->brk)) : NULL;
+	p.no_memory |= nr_left && !ret->brk;
+	for (size_t i = 0; i < nr_left && ret->brk; i++) {
 		const struct range_site *s = &sites->site[left[i]];
 		if (!place_short(&p, s))
-			ret->nr_refused[why_not(&p, s)]++;
+			refuse(&p, s);
 	}
+	range_breaks_settle(ret);
 	range_edges_deinit(&p.edges);
 	free(p.state);
 	if (p.no_memory) {
@@ -462,5 +506,6 @@ void range_windows_deinit(struct range_windows *w)
 {
 	free(w->window);
 	free(w->site);
+	free(w->brk);
 	memset(w, 0, sizeof(*w));
 }

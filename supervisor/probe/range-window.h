@@ -7,7 +7,7 @@
 #ifndef SMCO_RANGE_WINDOW_H
 #define SMCO_RANGE_WINDOW_H
 
-#include "supervisor/probe/range-site.h"
+#include "supervisor/probe/range-break.h"
 
 struct range_window {
 	uint32_t first; /* instruction, where the jump goes */
@@ -31,6 +31,9 @@ struct range_windows {
 	struct range_site *site;
 	size_t nr_sites;
 	size_t nr_refused[RR_NR]; /* sites without a window, by reason */
+	/* Of those, the ones that a breakpoint can see. */
+	struct range_break *brk;
+	size_t nr_breaks;
 };
 
 int range_windows_find(struct range_windows *ret, const struct range_code *code,

@@ -96,6 +96,11 @@ struct range_var_info {
 const struct range_var_info *range_plan_variable(const struct range_plan *plan,
 						 uint32_t var);
 
+/* Sites of @function where no jump has room, for breakpoints: range-break.h. */
+struct range_break;
+const struct range_break *range_plan_breaks(const struct range_plan *plan,
+					    uint32_t function, size_t *nr_ret);
+
 /* A window is a place where one jump leads to the sensors of one or more
  * sites: what goes in and out. They have numbers below this; some numbers are
  * of none. */

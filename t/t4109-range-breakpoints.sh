@@ -1,0 +1,134 @@
+#!/bin/bash
+# Variables whose assignments have no room for a jump: by breakpoints, which
+# share the four debug registers with watchpoints.
+# shellcheck source=t/test-lib.sh
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+# shellcheck source=t/range-lib.sh
+. "$SRC/t/range-lib.sh"
+
+export LC_ALL=C.UTF-8
+source=$SRC/t/fixtures/range
+"${CC:-cc}" -O1 -o no-room "$source/no-room.c" "$source/no-room.S" -lpthread ||
+	exit 1
+"${CC:-cc}" -O1 -shared -fPIC -o deny.so "$SRC/t/fixtures/preload/deny.c" ||
+	exit 1
+
+# seen OPTIONS... -- ARGUMENTS... - what it prints, sorted, is the truth
+seen() {
+	local options=()
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	timeout 60 "${WITH[@]}" smco-trace -q -m range -o run.trace \
+		"${options[@]}" -- ./no-room "$@" >out || return 1
+	sort out >truth
+	found >found.txt
+	smco-report run.trace | tr -s '\n ' ' ' >summary
+}
+WITH=(env)
+by_breakpoint() { smco-report --ranges --csv --where 'how == "breakpoint"' run.trace; }
+only() { grep -E "^($1) " truth >some && mv some truth; }
+
+seen -t unlimited -- 1 1 0 || exit 1
+if grep -q 'watchpoints: none\|without BPF' summary; then
+	echo "1..0 # SKIP no BPF, or no perf events, here"
+	exit 0
+fi
+said() {
+	cat summary && grep -q 'watchpoints: 8 places without room for a jump in turn, 4 at a time' summary
+}
+ok "how many there are is said" said
+
+# Four of them at a time: nothing is missed, by any thread; a child has its own.
+four() {
+	./no-room 3 20 0 fork >plain &&
+		seen -t unlimited --var f::down --var f::twice --var f::kept \
+			--var f::more -- 3 20 0 fork && cmp plain out &&
+		only 'f::(down|twice|kept|more)' && by_breakpoint | tee table &&
+		[ "$(wc -l <table)" = 5 ] && compare exact
+}
+ok "exact: registers, parts of them, memory and sums, of threads and a child" four
+fixed() {
+	seen -t unlimited --var f::fixed --var f::one --var f::two --var f::flag \
+		--var g::far -- 1 5 0 && only 'f::(fixed|one|two|flag)' &&
+		by_breakpoint | tee table && compare exact &&
+		grep -q '^f::one,.*,breakpoint,[0-9]*,.*,5,int' table &&
+		! grep -q '^g::far.*breakpoint' table
+}
+ok "exact: constants, three at one place; how often; nothing of what never ran" fixed
+both() { # what a breakpoint reads no sensor takes
+	seen -t unlimited --var f::down --var f::sum -- 3 20 0 &&
+		only 'f::(down|sum)' && compare exact
+}
+ok "beside a sensor that needs a register" both
+joins() {
+	seen -t unlimited --var f::joined --var f::wrong -- 3 20 100 &&
+		only f::joined && smco-report --ranges --csv run.trace | tee table &&
+		compare exact && grep -q '^f::joined,.*,sensors and breakpoint,' table &&
+		grep -q '^f::wrong,.*,no room for a sensor where it is assigned,' table
+}
+ok "behind a join: if all who come were given a value, otherwise that is said" joins
+how() {
+	smco-report run.trace >said && smco-report --ranges --json run.trace >rows.json &&
+		smco-report --json run.trace >report.json &&
+		grep -q '"breakpoint": *true' report.json rows.json
+}
+ok "how is said" how
+turns() { # on a busy machine a turn takes longer
+	for ms in 500 2000 8000; do
+		seen -t unlimited -- 1 20 $ms && compare within || return 1
+		by_breakpoint | tee table
+		[ "$(wc -l <table)" = 9 ] && return
+	done
+	return 1
+}
+ok "more than four each have their turn" turns
+
+# With a target the kernel switches each off in time; what is seen is true.
+limited() {
+	local target
+	for target in 10 1; do
+		./no-room 2 20 300 >plain && seen -t $target -- 2 20 300 &&
+			cmp plain out && { compare within || [ $? -eq 2 ]; } || return 1
+		smco-report --json run.trace >report.json
+	done
+}
+ok "with a limit, no value that it did not have" limited
+cached() {
+	mkdir -p cache && export XDG_CACHE_HOME=$PWD/cache
+	for _ in 1 2; do
+		seen -t unlimited --var 'f::[dkm]*' --var f::twice -- 3 20 0 &&
+			only 'f::(down|twice|kept|more)' && compare exact || return 1
+	done
+}
+ok "the same from the cache" cached
+
+# What stayed would be in the way of who comes next, and trap for nobody.
+killed() {
+	local pid
+	smco-trace -q -m range -t unlimited -o gone.trace -- ./no-room 1 20 5000 >out &
+	local smco=$!
+	wait_for 60 test -s gone.trace && pid=$(pgrep -P $smco) && sleep 0.2 &&
+		kill -9 $smco || return 1
+	wait $smco
+	timeout 20 smco-trace -q -m range -t unlimited -d 500ms -o run.trace \
+		--var 'f::[dkm]*' --var f::twice -p "$pid" || return 1
+	by_breakpoint | tee table
+	wait_for 60 grep -q '^f::flag 1 1' out && [ "$(wc -l <table)" = 5 ]
+}
+ok "killed: the program goes on to its end, all four registers are free" killed
+
+without() {
+	WITH=(env DENY=bpf "LD_PRELOAD=$PWD/deny.so")
+	seen -t unlimited -- 1 20 0
+	local status=$?
+	WITH=(env)
+	[ $status = 0 ] && ! grep -Ev "^f::(joined|sum) " found.txt &&
+		smco-report --ranges --csv run.trace >table &&
+		grep '^f::down,' table | grep -q 'no breakpoints to be had'
+}
+ok "without BPF: none, and why is said" without
+done_testing
