@@ -62,25 +62,41 @@ static bool is_changed(const struct range_code *code, uint8_t reg, int64_t disp,
 	return false;
 }
 
+/* Memory that an expression reads, at a register plus a constant. */
+struct load {
+	uint32_t at; /* the next operation to look at */
+	uint8_t reg; /* DWARF's */
+	int64_t disp;
+	uint64_t bytes;
+};
+
+static bool next_load(const struct variables *v, const struct var_place *p,
+		      struct load *l)
+{
+	const struct var_op *ops = v->ops + p->first_op;
+	while (l->at < p->nr_ops) {
+		uint32_t base = l->at++;
+		if (!base || ops[base].code != VAR_OP_LOAD)
+			continue;
+		l->bytes = (uint64_t)ops[base--].arg;
+		l->disp = 0;
+		if (ops[base].code == VAR_OP_PLUS_CONST && base > 0)
+			l->disp = ops[base--].arg;
+		l->reg = (uint8_t)ops[base].arg;
+		if (ops[base].code == VAR_OP_REG)
+			return true;
+	}
+	return false;
+}
+
 bool range_doubt_memory(const struct range_code *code,
 			const struct variables *v, const struct var_place *p)
 {
-	if (p->kind != VAR_EXPR)
-		return false;
-	const struct var_op *ops = v->ops + p->first_op;
-	for (uint32_t i = 1; i < p->nr_ops; i++) {
-		uint32_t base = i - 1;
-		int64_t disp = 0;
-		if (ops[i].code != VAR_OP_LOAD)
-			continue;
-		if (ops[base].code == VAR_OP_PLUS_CONST && base > 0)
-			disp = ops[base--].arg;
-		if (ops[base].code == VAR_OP_REG &&
-		    is_changed(code,
-			       range_reg_of_dwarf((unsigned)ops[base].arg),
-			       disp, (uint64_t)ops[i].arg))
+	struct load l = {.at = 0};
+	while (p->kind == VAR_EXPR && next_load(v, p, &l))
+		if (is_changed(code, range_reg_of_dwarf(l.reg), l.disp,
+			       l.bytes))
 			return true;
-	}
 	return false;
 }
 
@@ -272,6 +288,16 @@ static bool is_place(const struct variables *v,
 	return false;
 }
 
+/* Does @in move the stack pointer to make room for that? */
+static bool makes_room(const struct range_insn *in, uint8_t base,
+		       int64_t offset, uint64_t bytes)
+{
+	return base == RANGE_RSP && in->bits & RB_ADDS &&
+	       in->wrote == 1u << RANGE_RSP && in->imm < 0 && offset >= 0 &&
+	       bytes <= (uint64_t)-in->imm &&
+	       (uint64_t)offset <= (uint64_t)-in->imm - bytes;
+}
+
 bool range_doubt_unset(const struct range_code *code, const struct variables *v,
 		       const struct range_index_entry *all, size_t nr,
 		       const struct var_place *p, uint64_t bytes, size_t i)
@@ -286,11 +312,33 @@ bool range_doubt_unset(const struct range_code *code, const struct variables *v,
 	    !is_operand(&code->insns[k], base, p->offset, bytes) ||
 	    code->insns[k].bits & RB_READS || !i || !range_falls(code, i - 1))
 		return false;
-	for (k = i; k > 0 && i - k < FILL_REACH && range_falls(code, k - 1);)
-		if (is_operand(&code->insns[--k], base, p->offset, bytes))
+	for (k = i; k > 0 && i - k < FILL_REACH && range_falls(code, k - 1);
+	     k--) {
+		const struct range_insn *in = &code->insns[k - 1];
+		if (makes_room(in, base, p->offset, bytes))
+			break;
+		if (is_operand(in, base, p->offset, bytes))
 			return false;
+	}
 	return !is_place(v, all, nr, p, bytes, code->insns[k].addr,
 			 code->insns[i].addr);
+}
+
+bool range_doubt_loads(const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *all, size_t nr,
+		       const struct var_place *p, size_t i)
+{
+	struct load l = {.at = 0};
+	while (p->kind == VAR_EXPR && next_load(v, p, &l)) {
+		struct var_place memory = {.kind = VAR_MEM,
+					   .reg = l.reg,
+					   .offset = l.disp,
+					   .lo = p->lo,
+					   .hi = p->hi};
+		if (range_doubt_unset(code, v, all, nr, &memory, l.bytes, i))
+			return true;
+	}
+	return false;
 }
 
 /* Does an instruction that ends at @addr add @k to register @reg? */

@@ -86,6 +86,10 @@ bool range_doubt_early(const struct range_code *code, const struct variables *v,
 bool range_doubt_unset(const struct range_code *code, const struct variables *v,
 		       const struct range_index_entry *all, size_t nr,
 		       const struct var_place *p, uint64_t bytes, size_t i);
+/* The same of any memory that the expression of @p, if it is one, reads. */
+bool range_doubt_loads(const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *all, size_t nr,
+		       const struct var_place *p, size_t i);
 
 /*
  * Is @p a register plus a constant that was added already? Where the compiler

@@ -356,6 +356,10 @@ static bool is_led_to(const struct finder *f, size_t i)
 static bool begins_empty(const struct finder *f, const struct var_place *p,
 			 uint64_t bytes, size_t i)
 {
+	if (p->kind == VAR_EXPR)
+		return !is_led_to(f, i) &&
+		       range_doubt_loads(f->code, f->v, f->all, f->nr_all, p,
+					 i);
 	return p->kind == VAR_MEM &&
 	       (range_doubt_early(f->code, f->v, f->own, f->nr_own, p, bytes,
 				  i) ||
