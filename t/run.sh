@@ -1,9 +1,23 @@
 #!/bin/sh
 # Runs one test for prove: a timeout is a failure, no core files. Called as
-# `prove --exec t/run.sh TEST`, so TEST is a unit test binary or a script.
+# `prove --exec t/run.sh TEST`, so TEST is a unit test binary or a script. What
+# was running shortly before the timeout is said.
 # shellcheck disable=SC3045 # every sh that Debian has knows -c
 ulimit -c 0
+limit=${SMCO_TEST_TIMEOUT:-180}
 case $1 in
 *.sh) set -- bash "$@" ;;
 esac
-exec timeout -k 5 "${SMCO_TEST_TIMEOUT:-180}" "$@"
+# shellcheck disable=SC2016 # perl's
+exec timeout -k 5 "$limit" perl -e '
+	my $late = shift() - 5;
+	my $pid = fork() // die "cannot fork: $!\n";
+	exec @ARGV or die "cannot run $ARGV[0]: $!\n" if !$pid;
+	$SIG{ALRM} = sub {
+		print STDERR "# $ARGV[-1], after $late s there are:\n";
+		system "ps -eo pid,ppid,stat,wchan:24,etimes,args --forest |
+			grep -v \" \\\\[\" | tail -n 60 >&2";
+	};
+	alarm $late if $late > 0;
+	while (waitpid($pid, 0) != $pid) { }
+	exit($? & 127 ? 128 + ($? & 127) : $? >> 8);' "$limit" "$@"
