@@ -102,7 +102,7 @@ static bool is_dynamic(struct tproc *p)
 	struct tmaps maps;
 	const char *first = NULL;
 	bool several = false;
-	if (tproc_read_maps(p, &maps, NULL))
+	if (tproc_code_maps(p, &maps, NULL))
 		return false;
 	for (size_t i = 0; i < maps.nr; i++) {
 		const struct tmap *m = &maps.maps[i];

@@ -81,6 +81,12 @@ prereq_PTRACE() {
 		my $r = syscall(101, 0x4206, $p, 0, 0);
 		kill 9, $p; waitpid $p, 0; exit $r != 0'
 }
+# The kernel tells of single mappings (PROCMAP_QUERY, Linux 6.11).
+prereq_PROCMAP() {
+	perl -e 'open(my $f, "<", "/proc/self/maps") or exit 1;
+		my $ask = pack("Q13", 104, 16);
+		exit !ioctl($f, 0xc0686611, $ask)'
+}
 
 # lengths_by_bits - the share of naps whose lengths are as said (nap-check.pl):
 # all, but where DAMON takes accessed bits away, and gives old ones back.

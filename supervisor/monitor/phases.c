@@ -358,7 +358,7 @@ void phases_plant(struct phases *ph, struct phase_proc **ret, struct tproc *p,
 	struct tmaps maps;
 	if (!pp)
 		pp = *ret = calloc(1, sizeof(*pp));
-	if (!pp || tproc_read_maps(p, &maps, NULL))
+	if (!pp || tproc_code_maps(p, &maps, NULL))
 		return;
 	pp->p = p;
 	note_process(ph, p);
@@ -471,7 +471,7 @@ bool phases_reload(struct phases *ph, struct phase_proc *pp,
 {
 	struct tmaps maps;
 	bool any = false;
-	if (!pp || tproc_read_maps(pp->p, &maps, NULL))
+	if (!pp || tproc_code_maps(pp->p, &maps, NULL))
 		return false;
 	pp->is_late = true;
 	pp->since_ns = since_ns;

@@ -182,7 +182,7 @@ void range_proc_libraries(struct range_monitor *m, struct range_proc *p,
 {
 	bool all = target_is_unlimited(m->p.target_overhead_ppb);
 	struct tmaps maps;
-	if (!p || tproc_read_maps(p->proc, &maps, NULL))
+	if (!p || tproc_code_maps(p->proc, &maps, NULL))
 		return;
 	p->is_behind |= !read_files(m, p, &maps, all ? UINT64_MAX : 0);
 	follow(m, p, &maps, !for_good);
@@ -205,7 +205,7 @@ void range_proc_look(struct range_monitor *m, struct range_proc *p,
 	}
 	p->is_behind |= linkmap_changed(&p->linkmap, p->proc);
 	if (!p->is_behind || ledger_room_ns(m->ledger) < 0 ||
-	    tproc_read_maps(p->proc, &maps, NULL))
+	    tproc_code_maps(p->proc, &maps, NULL))
 		return;
 	p->is_behind = !read_files(m, p, &maps, 0);
 	bool other = has_other(m, p, &maps);
@@ -217,7 +217,7 @@ void range_proc_look(struct range_monitor *m, struct range_proc *p,
 		p->is_behind = true;
 		return;
 	}
-	if (!tproc_read_maps(p->proc, &maps, NULL)) {
+	if (!tproc_code_maps(p->proc, &maps, NULL)) {
 		follow(m, p, &maps, true);
 		p->is_late &= p->is_behind;
 		tmaps_deinit(&maps);
@@ -266,7 +266,7 @@ struct range_proc *range_proc_create(struct range_monitor *m, struct tproc *tp,
 		return p;
 	}
 	struct range_unit *u = range_unit_find(m, p->path);
-	if (u && u->vars && !tproc_read_maps(tp, &maps, NULL)) {
+	if (u && u->vars && !tproc_code_maps(tp, &maps, NULL)) {
 		keep(p, range_part_create(m, p, u, false, &maps));
 		tmaps_deinit(&maps);
 	}

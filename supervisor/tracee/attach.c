@@ -218,8 +218,8 @@ int tracer_seize(struct tracer *tr, pid_t pid, struct smco_err *err)
 static int stop_seized(struct tproc *p, struct smco_err *err)
 {
 	p->seized = false;
-	p->is_new = true;
 	tproc_look_ahead(p);
+	p->is_new = true;
 	/* In this all must show up, so they get more time than usual. */
 	struct task *stuck = tproc_stop_all(p, ATTACH_BOUND_NS);
 	if (stuck) {

@@ -199,6 +199,9 @@ int tproc_open_maps(struct tproc *p)
 
 int tproc_read_maps(struct tproc *p, struct tmaps *ret, struct smco_err *err)
 {
+	if (p->stop_depth || (p->is_new && p->stop_began_ns))
+		smco_debug("stop", "all of %d stand, mappings are read",
+			   p->pid);
 	if (tproc_open_maps(p) == 0 && !read_fd(p->maps_fd, ret, NULL)) {
 		if (ret->nr)
 			return 0;
