@@ -114,29 +114,42 @@ static void mechanisms(const struct view *v, const struct ev_ledger *last)
  * process hardly ran. */
 #define SHORT_NS (100 * NSEC_PER_MSEC)
 
+static uint64_t short_ns(const struct view *v)
+{
+	return (v->s->nr_processes ? v->s->nr_processes : 1) * SHORT_NS;
+}
+
 static bool is_short(const struct view *v, const struct ev_ledger *last)
 {
-	size_t nr_starts = v->s->nr_processes ? v->s->nr_processes : 1;
 	return last->run_ns < last->spent_ns ||
-	       last->run_ns - last->spent_ns < nr_starts * SHORT_NS;
+	       last->run_ns - last->spent_ns < short_ns(v);
 }
 
 static void short_run(const struct view *v, const struct ev_ledger *last)
 {
-	char own[UNITS_MAX], cost[UNITS_MAX], most[UNITS_MAX], limit[64] = "";
+	char ran[UNITS_MAX], cost[UNITS_MAX], most[UNITS_MAX], limit[64] = "";
 	uint64_t target = model_meta_u64(v->s, "target_ppb", UINT64_MAX);
 	if (target < INT64_MAX)
 		snprintf(limit, sizeof(limit), " (at most %s wanted)",
 			 units_percent((int64_t)target, most));
-	uint64_t ran = last->run_ns > last->spent_ns
+	units_duration(last->spent_ns, cost);
+	/* Many hits, each of which took less than when it was measured. */
+	if (last->run_ns <= last->spent_ns && last->spent_ns >= short_ns(v)) {
+		text_paragraph(v, "overhead", INK_WARN,
+			       "several times the program's own time%s: of the "
+			       "%s that it ran, watching it took %s or nearly "
+			       "all",
+			       limit, units_duration(last->run_ns, ran), cost);
+		return;
+	}
+	uint64_t own = last->run_ns > last->spent_ns
 			       ? last->run_ns - last->spent_ns
 			       : 0;
 	text_paragraph(v, "overhead", INK_NONE,
 		       "too short to judge%s: ran %s by itself, and watching "
 		       "it cost %s, most of that once for each start of a "
 		       "program",
-		       limit, units_duration(ran, own),
-		       units_duration(last->spent_ns, cost));
+		       limit, units_duration(own, ran), cost);
 }
 
 static void stops(const struct view *v, const struct ev_ledger *last)

@@ -187,6 +187,20 @@ static void short_run(void)
 	trace_writer_close(w, NULL);
 }
 
+/* What is charged for a hit is more than it takes in a row. */
+static void many_hits(void)
+{
+	struct trace_writer *w = NULL;
+	struct ev_ledger l = {.run_ns = SAMPLE_MS(3492),
+			      .spent_ns = SAMPLE_MS(5034),
+			      .mech_ns = {SAMPLE_MS(5034)}};
+	check_int(trace_writer_create(path, 1, &w, NULL), 0);
+	trace_put_meta(w, "command", "true");
+	trace_put_meta(w, "target_ppb", "9223372036854775807");
+	SAMPLE_PUT(w, EV_LEDGER, 6300, 0, l);
+	trace_writer_close(w, NULL);
+}
+
 /* Nothing but a header: the supervisor was killed at once. */
 static void empty(void)
 {
@@ -212,6 +226,8 @@ int main(int argc, char **argv)
 	golden("writes-only", (struct summary_style){.width = 80});
 	short_run();
 	golden("short", (struct summary_style){.width = 80});
+	many_hits();
+	golden("many-hits", (struct summary_style){.width = 80});
 	empty();
 	golden("empty", (struct summary_style){.width = 80});
 	return tap_done();
