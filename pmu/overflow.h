@@ -17,10 +17,21 @@
 /*
  * The calling thread's clock, open and counting, writes into the ring that
  * @page begins: how much longer the thread takes for what it does when an
- * overflow comes, ns, the median of some. Everything in the ring is taken.
- * 0: none came in 300 ms, or there is no memory. Mostly 12 ms, at most 30 if
- * one came.
+ * overflow comes, ns, the median of some. It computes in as much memory as the
+ * core's caches hold, so what it has to get back into them is part of that.
+ * Everything in the ring is taken. 0: none came in 300 ms, or there is no
+ * memory. Mostly 24 ms, at most 30 if one came.
  */
 uint64_t overflow_cost_ns(struct perf_event_mmap_page *page);
+
+/* An overflow is seen in the middle of so many rounds of work. */
+#define OVERFLOW_ROUNDS 3
+/*
+ * What comes of that: of @nr times OVERFLOW_ROUNDS rounds took @gap_ns with an
+ * overflow, one round @round_ns without, @nr_rounds times. The medians', at
+ * least 1; 0 if there is none of either. Both are sorted.
+ */
+uint64_t overflow_cost_of(uint64_t *gap_ns, size_t nr, uint64_t *round_ns,
+			  size_t nr_rounds);
 
 #endif

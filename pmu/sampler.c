@@ -15,6 +15,8 @@
 /* asm/perf_regs.h: AX BX CX DX SI DI BP SP IP are 0 to 8, R8 to R15 16 to 23 */
 #define REGS_MASK 0xff01ffull
 
+#define MOST_STACK_BYTES 32768
+
 /* A new period for an event after so many samples: each begins the current
  * period anew, half of which is lost then. */
 #define DITHER_SAMPLES 16
@@ -103,7 +105,7 @@ int sampler_create(const struct sampler_params *p, struct sampler **ret,
 {
 	long nr = sysconf(_SC_NPROCESSORS_CONF);
 	if ((!p->period && !p->frequency_hz) || p->stack_bytes % 8 ||
-	    p->stack_bytes > 32768)
+	    p->stack_bytes > MOST_STACK_BYTES)
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "'%.60s' cannot be sampled at %ju Hz with "
 				 "%u bytes of stack",
@@ -377,6 +379,19 @@ uint64_t sampler_damaged(const struct sampler *s)
 
 /* ------------------------------------------------------------ calibrate --- */
 
+/* With as much above it on the stack as a sample copies at most: a program that
+ * has less is charged for more. */
+static __attribute__((noinline)) uint64_t
+cost_when_deep(struct perf_event_mmap_page *page)
+{
+	volatile char above[MOST_STACK_BYTES];
+	for (size_t i = 0; i < sizeof(above); i += 64)
+		above[i] = 1;
+	uint64_t cost_ns = overflow_cost_ns(page);
+	above[0] = 0; /* it is there until now */
+	return cost_ns;
+}
+
 uint64_t sampler_cost_ns(const struct sampler_params *p)
 {
 	struct sampler_params own = *p;
@@ -392,7 +407,7 @@ uint64_t sampler_cost_ns(const struct sampler_params *p)
 	s->nr_cpus = 1;
 	s->cpu[0].cpu = -1;
 	if (!sampler_add(s, 0, false, NULL))
-		cost_ns = overflow_cost_ns(s->cpu[0].page);
+		cost_ns = cost_when_deep(s->cpu[0].page);
 	sampler_destroy(s);
 	return cost_ns;
 }
