@@ -117,7 +117,7 @@ bool range_doubt_address(const struct range_code *code,
 			 const struct variables *v, const struct var_place *p)
 {
 	bool framed = has_frame_pointer(code);
-	if (p->kind == VAR_VALUE) {
+	if (p->kind == VAR_VALUE || p->kind == VAR_REG) {
 		uint8_t reg = range_reg_of_dwarf(p->reg);
 		return reg == RANGE_RSP || (framed && reg == RANGE_RBP);
 	}

@@ -13,9 +13,7 @@
 #include "supervisor/probe/range-doubt.h"
 #include "supervisor/probe/range-edge.h"
 #include "supervisor/probe/range-site.h"
-
-/* How far before a member its struct may begin. */
-#define STRUCT_REACH 4096
+#include "supervisor/probe/range-taken.h"
 
 struct finder {
 	const struct range_code *code;
@@ -29,9 +27,8 @@ struct finder {
 	size_t nr_own;
 	const struct range_index_entry *all; /* those of all variables */
 	size_t nr_all;
-	bool plain;	 /* not optimised */
-	uint32_t *giver; /* instructions, see find_givers */
-	size_t nr_givers;
+	bool plain; /* not optimised */
+	struct range_givers givers;
 	bool failed;
 };
 
@@ -285,61 +282,6 @@ static void touched(struct finder *f, size_t i, struct range_site s,
 	}
 }
 
-static bool is_part(const struct variable *var)
-{
-	return strpbrk(var->name, ".[") != NULL;
-}
-
-/* mov %rsp, ... */
-static bool copies_stack(const struct range_insn *in)
-{
-	return in->kind == RK_PLAIN && !in->mem_size && in->wrote &&
-	       in->use >> RANGE_RSP & 1 && !(in->wrote >> RANGE_RSP & 1);
-}
-
-/* Instructions that make addresses of registers. */
-static void find_givers(struct finder *f)
-{
-	f->giver = malloc((f->code->nr + 1) * sizeof(*f->giver));
-	f->failed |= !f->giver;
-	for (uint32_t i = 0; f->giver && i < f->code->nr; i++)
-		if (f->code->insns[i].bits & RB_LEA ||
-		    copies_stack(&f->code->insns[i]))
-			f->giver[f->nr_givers++] = i;
-}
-
-/*
- * Does the function hand out the address of @p, or of what it is part of? It
- * may do so before the place is said to begin: what it is part of may be
- * something else there.
- */
-static bool frame_taken(const struct finder *f, const struct var_place *p,
-			const struct variable *var)
-{
-	uint8_t reg = range_reg_of_dwarf(p->reg);
-	int64_t reach = is_part(var) ? STRUCT_REACH : 0;
-	for (size_t i = 0; i < f->nr_givers; i++) {
-		const struct range_insn *in = &f->code->insns[f->giver[i]];
-		bool inside = in->addr >= p->lo && in->addr < p->hi;
-		bool lea = in->bits & RB_LEA && in->base == reg;
-		bool copy = reg == RANGE_RSP && copies_stack(in);
-		int64_t at = lea ? in->disp : 0;
-		if ((lea || copy) && at <= p->offset &&
-		    at >= p->offset - (inside ? reach : 0))
-			return true;
-	}
-	return false;
-}
-
-static bool data_taken(const struct finder *f, const struct var_place *p,
-		       const struct variable *var)
-{
-	uint64_t at = (uint64_t)p->offset;
-	uint64_t reach = is_part(var) ? STRUCT_REACH : 0;
-	return range_image_taken(f->img, at - (reach < at ? reach : at),
-				 at + 1);
-}
-
 /* --- one function --- */
 
 /* Does a jump lead to instruction @i, or may one? */
@@ -501,7 +443,8 @@ static void locals(struct finder *f, uint32_t function)
 		for (b = a; b < f->nr_all && all[b].var == var; b++) {
 			const struct var_place *p = &f->v->places[all[b].place];
 			taken |= p->kind == VAR_MEM &&
-				 frame_taken(f, p, &f->v->vars[var]);
+				 range_frame_taken(&f->givers, p,
+						   &f->v->vars[var]);
 		}
 		f->own = &all[a];
 		f->nr_own = b - a;
@@ -557,7 +500,8 @@ static void data(struct finder *f)
 			};
 			if (c.yes && !(var->flags & VAR_MIXED))
 				touched(f, i, s, c,
-					thread || data_taken(f, p, var));
+					thread || range_data_taken(f->img, p,
+								   var));
 		}
 	}
 }
@@ -583,14 +527,14 @@ int range_sites_find(struct range_sites *ret, const struct range_code *code,
 		.code = code, .img = img, .v = v, .ix = ix, .out = ret};
 	memset(ret, 0, sizeof(*ret));
 	if (range_edges_init(&f.edges, code)) {
-		find_givers(&f);
+		f.failed |= !range_givers_init(&f.givers, code);
 		locals(&f, function);
 		data(&f);
 	} else {
 		f.failed = true;
 	}
 	range_edges_deinit(&f.edges);
-	free(f.giver);
+	range_givers_deinit(&f.givers);
 	if (f.failed) {
 		range_sites_deinit(ret);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
