@@ -48,6 +48,7 @@ void text_phases(const struct view *v)
 	const char *failed = trace_meta(v->s->reader, "phases.failed");
 	const char *late = trace_meta(v->s->reader, "phases.late");
 	const char *missing = trace_meta(v->s->reader, "phases.missing");
+	const char *unknown = trace_meta(v->s->reader, "phases.unknown");
 	const char *ended = trace_meta(v->s->reader, "phases.ended");
 	if (!model_has_monitor(v->s, "phases"))
 		return;
@@ -64,6 +65,8 @@ void text_phases(const struct view *v)
 	if (ended)
 		text_paragraph(v, "", INK_WARN, "no longer counted in %s",
 			       ended);
+	if (unknown)
+		text_paragraph(v, "", INK_WARN, "not timed: %s", unknown);
 	if (failed)
 		text_paragraph(v, "", INK_WARN, "not seen in %s", failed);
 }

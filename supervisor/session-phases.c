@@ -70,7 +70,8 @@ static int expect(struct session *s, struct smco_err *err)
 	return rc;
 }
 
-int session_phases_create(struct session *s, struct smco_err *err)
+int session_phases_create(struct session *s, struct tracer_options *topt,
+			  struct smco_err *err)
 {
 	const struct phases_params p = {
 		.name = s->opt->phase,
@@ -88,6 +89,7 @@ int session_phases_create(struct session *s, struct smco_err *err)
 	};
 	if (!(s->opt->monitors & MONITOR_PHASES))
 		return 0;
+	topt->hold_new_tasks = true;
 	int rc = phases_create(&p, s->ledger, &s->phases, err);
 	if (!rc)
 		rc = expect(s, err);
@@ -133,6 +135,18 @@ void session_phases_process(struct session *s, struct watched *w,
 		return;
 	if (!watched_update_modules(w, NULL))
 		phases_plant(s->phases, &w->phases, w->proc, w->space);
+}
+
+void session_phases_task(struct session *s, const struct tevent *ev)
+{
+	struct watched *w = ev->proc ? tproc_user(ev->proc) : NULL;
+	if (!s->phases)
+		return;
+	if (ev->kind == TEV_TASK_NEW)
+		phases_new_thread(s->phases, w ? w->phases : NULL, ev->task);
+	else if (w)
+		phases_thread_gone(s->phases, w->phases,
+				   (uint32_t)task_tid(ev->task));
 }
 
 void session_phases_drop(struct session *s, struct watched *w, bool gone)

@@ -161,7 +161,9 @@ void session_samples_attached(struct session *s, struct tproc *p);
 void session_samples_running(struct session *s, struct tproc *p);
 uint64_t session_samples_due_ns(const struct session *s);
 /* session-phases.c: the phases' part of it all; nothing without them */
-int session_phases_create(struct session *s, struct smco_err *err);
+void session_phases_task(struct session *s, const struct tevent *ev);
+int session_phases_create(struct session *s, struct tracer_options *topt,
+			  struct smco_err *err);
 /* A process came, or its libraries did: all its tasks are stopped. */
 void session_phases_process(struct session *s, struct watched *w,
 			    const struct tevent *ev);

@@ -401,8 +401,7 @@ void session_dispatch(struct session *s, struct tevent *ev)
 	case TEV_TASK_GONE:
 		session_counters_task(s, ev);
 		session_range_task(s, ev);
-		if (s->phases && ev->kind == TEV_TASK_NEW)
-			phases_new_thread(s->phases);
+		session_phases_task(s, ev);
 		if (ev->kind == TEV_TASK_NEW)
 			tracer_resume(s->tracer, ev->task, 0);
 		break;

@@ -458,7 +458,7 @@ int session_create(const struct options *o, struct session **ret,
 	if (!rc)
 		rc = session_samples_create(s, err);
 	if (!rc)
-		rc = session_phases_create(s, err);
+		rc = session_phases_create(s, &topt, err);
 	if (!rc)
 		rc = tracer_create(&s->tracer, &topt, err);
 	if (!rc) {

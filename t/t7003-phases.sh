@@ -77,6 +77,117 @@ threads() {
 	is "$(column t sdt:work:load count)" 160 && is "$(column t sdt:work:step count)" 3200000
 }
 ok "no count is lost between threads" threads
+# Threads that were made without a thread area of their own find their creator's
+# number in it. $1 of them, and the creator itself; each takes turns.
+raw_threads() {
+	cat >raw.c <<-'EOF'
+		#include <pthread.h>
+		#include <sched.h>
+		#include <smco-phase.h>
+		#include <stdlib.h>
+		#include <sys/syscall.h>
+		#include <time.h>
+		#include <unistd.h>
+		#ifndef HOW
+		#define HOW 0
+		#endif
+		enum { one_by_one = HOW == 1, within = HOW == 2 };
+		static char stacks[2][1 << 17] __attribute__((aligned(4096)));
+		static volatile int left, go;
+		static void turns(long us)
+		{
+			struct timespec ts = {0, us * 1000};
+			for (int i = 0; i < 20; i++) {
+				SMCO_PHASE_BEGIN(raw, turn);
+				syscall(SYS_nanosleep, &ts, NULL);
+				SMCO_PHASE_END(raw, turn);
+			}
+		}
+		static int run(void *us)
+		{
+			while (!go)
+				syscall(SYS_sched_yield);
+			turns((long)us);
+			__atomic_sub_fetch(&left, 1, __ATOMIC_SEQ_CST);
+			syscall(SYS_exit, 0);
+			return 0;
+		}
+		static int create(int nr, int seen)
+		{
+			left = nr;
+			go = one_by_one;
+			for (long i = 0; i < nr; i++) {
+				char *top = stacks[one_by_one ? 1 : nr - 1 - i] + sizeof(*stacks);
+				int tid = clone(run, top, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
+						CLONE_THREAD | CLONE_SYSVSEM, (void *)(6000 + i * 1000));
+				while (one_by_one && !syscall(SYS_tkill, tid, 0)) /* until it has left its stack */
+					usleep(1000);
+				if (tid < 0)
+					return 1;
+			}
+			char c;
+			if (write(1, "made\n", 5) != 5 || (!seen && read(0, &c, 1) != 1))
+				return 1;
+			go = 1;
+			turns(5000);
+			while (left)
+				usleep(1000);
+			return 0;
+		}
+		static void *in_thread(void *nr) { return (void *)(long)create(*(int *)nr, 1); }
+		int main(int argc, char **argv)
+		{
+			int nr = atoi(argv[1]);
+			void *result = NULL;
+			pthread_attr_t attr;
+			pthread_t t;
+			if (!within)
+				return create(nr, argc == 2);
+			pthread_attr_init(&attr);
+			pthread_attr_setstack(&attr, stacks[1], sizeof(*stacks));
+			return pthread_create(&t, &attr, in_thread, &nr) || pthread_join(t, &result) || result;
+		}
+	EOF
+	${CC:-gcc} -D_GNU_SOURCE "${@:2}" -I "$SRC/supervisor/marks" -o raw raw.c && trace r -t 50 --phase sdt:raw:turn -- ./raw "$1" || return 1
+	smco-report --phases r.trace
+	is "$(column r sdt:raw:turn count)" $((20 * $1 + 20))
+}
+# Each has its own, and all were timed.
+apart() { # OPTIONS: of the compiler
+	raw_threads 2 "$@" && is "$(column r sdt:raw:turn timed)" 60 || return 1
+	smco-report --events --csv --where 'event == "phase"' r.trace >r.csv
+	is "$(tail -n +2 r.csv | cut -d, -f6 | sort -u | wc -l)" 3 && ! smco-report r.trace | grep 'not timed'
+}
+ok "threads that share their creator's area are told apart" apart
+# Where they cannot be, none is taken for another.
+left_out() { # NR
+	is "$(column r sdt:raw:turn count) $(column r sdt:raw:turn timed)" "$1 0" &&
+		smco-report r.trace | tr -s '\n ' ' ' | tee told | grep "not timed: $1 times that were recorded"
+}
+# It was not seen where they began.
+more_maps() { [ "$(grep -c . "/proc/$1/maps")" -gt "$2" ]; }
+not_seen() {
+	mkfifo raw.in
+	./raw 1 wait <raw.in >raw.out &
+	local pid=$!
+	exec 7>raw.in
+	wait_for 10 grep -q made raw.out
+	local maps
+	maps=$(grep -c . /proc/$pid/maps)
+	smco-trace -q -t 50 --phase sdt:raw:turn -o r.trace -p $pid >r.out 2>&1 &
+	wait_for 10 more_maps $pid "$maps"
+	echo >&7
+	exec 7>&-
+	wait $pid && wait $! || return 1
+	left_out 40
+}
+ok "or left out, where they began before us" not_seen
+one_mapping() { raw_threads 1 -DHOW=2 && left_out 40; }
+ok "one that has another's stack is told apart" apart -DHOW=1
+ok "left out where their stacks and the creator's are in one mapping" one_mapping
+# Its threads have no number in memory when it begins.
+no_number() { raw_threads 2 -static && left_out 60; }
+ok "and where no thread's number is known" no_number
 executed() {
 	cat >e.c <<-'EOF'
 		#include <smco-phase.h>

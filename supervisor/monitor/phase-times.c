@@ -134,10 +134,19 @@ static void take_function(struct phases *ph, struct thread_phase *o,
 }
 
 /* The number by which we know the thread; 0: it has ended, and nobody is left
- * to ask. */
-static uint32_t tid_of(const struct phases *ph, struct shared *sh, uint32_t own)
+ * to ask, or it cannot be told. */
+static uint32_t tid_of(struct phases *ph, struct shared *sh,
+		       const struct mark_record *r)
 {
+	uint32_t own = r->tid, tid;
 	struct own_number *n = &sh->number[own % PHASE_NUMBERS];
+	enum phase_thread is = phase_threads_find(sh, r, &tid);
+	if (is == PHASE_THREAD_TOLD)
+		return tid;
+	if (is == PHASE_THREAD_UNKNOWN) {
+		ph->nr_unknown += r->what % 4 != MARK_END;
+		return 0;
+	}
 	if (!own)
 		return sh->pid;
 	if (!sh->has_own_numbers)
@@ -153,7 +162,7 @@ static uint32_t tid_of(const struct phases *ph, struct shared *sh, uint32_t own)
 void phase_times_take(struct phases *ph, struct shared *sh,
 		      const struct mark_record *r)
 {
-	uint32_t tid = tid_of(ph, sh, r->tid);
+	uint32_t tid = tid_of(ph, sh, r);
 	uint32_t number = r->what / 4;
 	enum mark_kind kind = (enum mark_kind)(r->what % 4);
 	if (number >= ph->p.nr || !tid) /* the tracee can write there */

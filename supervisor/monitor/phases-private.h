@@ -21,6 +21,7 @@ struct phase {
 	bool is_missed;
 };
 
+#define PHASE_STACKS  64
 #define PHASE_NUMBERS 64
 
 /* Memory that processes share with us. */
@@ -38,6 +39,16 @@ struct shared {
 	uint64_t counted; /* passings that the ledger was told of */
 	int64_t debt_ns;  /* what counting has cost beyond the budget */
 	bool is_dear;	  /* so much that it ends */
+	bool is_shared;	  /* there are or were several threads */
+	/* Of threads that do not read their own number, but @there; if it is
+	 * not known, records of that number may be theirs wherever they are. */
+	struct thread_stack {
+		uint32_t there, tid;
+		taddr_t start, end;
+		bool is_known;
+	} stack[PHASE_STACKS];
+	size_t nr_stacks;
+	bool has_too_many;
 };
 
 struct phase_proc {
@@ -118,6 +129,7 @@ struct phases {
 	uint64_t base_ns;    /* the program's time at the last tick */
 	size_t nr_trimmed;   /* modules, in copies once */
 	uint64_t trimmed_ns; /* the first of them, since the beginning */
+	uint64_t nr_unknown; /* entries of a thread that cannot be told */
 	bool is_finished;
 };
 
@@ -127,6 +139,19 @@ const struct phase_file *phase_file_get(struct phases *ph, uint64_t inode,
 					Elf *elf, struct sym_space *space,
 					uint32_t module);
 void phase_files_free(struct phases *ph);
+
+/* phase-threads.c: thread @t, stopped, of @p, which is there or just born. */
+void phase_threads_note(struct shared *sh, struct tproc *p, struct task *t,
+			bool is_new);
+void phase_threads_forget(struct shared *sh, uint32_t tid);
+enum phase_thread {
+	PHASE_THREAD_AS_SAID,
+	PHASE_THREAD_TOLD, /* *tid is set, as we number threads */
+	PHASE_THREAD_UNKNOWN,
+};
+enum phase_thread phase_threads_find(const struct shared *sh,
+				     const struct mark_record *r,
+				     uint32_t *tid);
 
 /* phase-times.c */
 void phase_times_take(struct phases *ph, struct shared *sh,

@@ -176,6 +176,14 @@ void phases_finish(struct phases *ph, uint64_t now_ns)
 				 ph->late, ph->nr_late - 1);
 		ph->p.put_meta(ph->p.ctx, "phases.late", text);
 	}
+	if (ph->nr_unknown) {
+		snprintf(
+			text, sizeof(text),
+			"%llu times that were recorded: in which thread cannot "
+			"be told",
+			(unsigned long long)ph->nr_unknown);
+		ph->p.put_meta(ph->p.ctx, "phases.unknown", text);
+	}
 	put_missing(ph);
 	if (ph->nr_trimmed) {
 		snprintf(text, sizeof(text),
@@ -203,6 +211,8 @@ static struct shared *share(struct phases *ph, struct marks *m, struct tproc *p)
 		.has_own_numbers = t && task_own_tid(t) != task_tid(t),
 	};
 	mark_shm_ref(sh->shm);
+	for (; t; t = task_next(t))
+		phase_threads_note(sh, p, t, false);
 	ph->shared = sh;
 	want(ph, sh);
 	return sh;
@@ -334,9 +344,21 @@ static void plant_module(struct phases *ph, struct phase_proc *pp,
 	marks_destroy(m);
 }
 
-void phases_new_thread(struct phases *ph)
+void phases_new_thread(struct phases *ph, struct phase_proc *pp, struct task *t)
 {
 	ph->has_more = true;
+	for (size_t i = 0; pp && i < pp->nr; i++)
+		phase_threads_note(pp->shared[i], pp->p, t, true);
+}
+
+void phases_thread_gone(struct phases *ph, struct phase_proc *pp, uint32_t tid)
+{
+	for (size_t i = 0; pp && i < pp->nr; i++) {
+		if (!pp->shared[i]->nr_stacks)
+			continue;
+		drain(ph, pp->shared[i]);
+		phase_threads_forget(pp->shared[i], tid);
+	}
 }
 
 static void note_process(struct phases *ph, struct tproc *p)
@@ -390,6 +412,7 @@ struct phase_proc *phases_fork(struct phases *ph, struct phase_proc *parent,
 			continue;
 		if (add_marks(pp, m, parent->shared[i], &parent->place[i])) {
 			parent->shared[i]->nr_owners++;
+			parent->shared[i]->is_shared = true;
 			continue;
 		}
 		marks_remove(m);

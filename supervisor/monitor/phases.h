@@ -43,9 +43,12 @@ void phases_destroy(struct phases *ph);
 /* What they are called; once the trace is open. */
 void phases_put_meta(struct phases *ph);
 
-/* The program has one more thread. Until there is one, and one process, it is
- * known who passed a mark without a record of it. */
-void phases_new_thread(struct phases *ph);
+/* The program has one more thread, which stands at its first instruction. Until
+ * there is one, and one process, it is known who passed a mark without a record
+ * of it. */
+void phases_new_thread(struct phases *ph, struct phase_proc *pp,
+		       struct task *t);
+void phases_thread_gone(struct phases *ph, struct phase_proc *pp, uint32_t tid);
 
 /* Is @name of the form that can be asked for? */
 bool phases_is_name(const char *name);

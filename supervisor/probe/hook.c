@@ -1,6 +1,7 @@
 /* Planting, traps and the small accessors, see hook.h. */
 #include "supervisor/probe/hook-private.h"
 #include "supervisor/probe/near.h"
+#include "supervisor/probe/own-tid.h"
 #include "supervisor/probe/sigframe.h"
 
 #include <stdio.h>
@@ -70,12 +71,7 @@ static bool all_agree(struct tproc *p, uint32_t off)
 
 static uint32_t find_tid_offset(struct tproc *p)
 {
-	struct task *t = tproc_first_task(p);
-	struct user_regs_struct regs;
-	if (!t || task_get_regs(t, &regs))
-		return 0;
-	uint32_t off =
-		hook_tid_offset(regs.fs_base, task_own_tid(t), read_tracee, p);
+	uint32_t off = own_tid_offset(p);
 	return off && all_agree(p, off) ? off : 0;
 }
 

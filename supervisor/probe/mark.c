@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "supervisor/probe/hook-plan.h"
 #include "supervisor/probe/hook-shm.h"
 #include "supervisor/probe/near.h"
+#include "supervisor/probe/own-tid.h"
 #include "supervisor/probe/sigframe.h"
 
 #define STUB_BYTES 512 /* on average, at most */
@@ -29,6 +29,7 @@ struct mark_shm {
 	uint32_t last_run;
 	uint64_t stuck_ns; /* since when the next one is awaited; 0 */
 	struct tsc_map clock;
+	uint32_t tid_offset;
 };
 
 struct marks {
@@ -60,6 +61,11 @@ void mark_shm_unref(struct mark_shm *shm)
 		return;
 	munmap(shm->data, DATA_BYTES);
 	free(shm);
+}
+
+uint32_t mark_shm_tid_offset(const struct mark_shm *shm)
+{
+	return shm->tid_offset;
 }
 
 uint64_t mark_shm_count(const struct mark_shm *shm, uint32_t counter)
@@ -261,21 +267,6 @@ void marks_destroy(struct marks *m)
 /* --------------------------------------------------------------- planting ---
  */
 
-static size_t read_tracee(void *ctx, taddr_t addr, void *buf, size_t len)
-{
-	return tmem_read_some(ctx, addr, buf, len);
-}
-
-static uint32_t tid_offset_of(struct tproc *p)
-{
-	struct task *t = tproc_first_task(p);
-	struct user_regs_struct regs;
-	if (!t || task_get_regs(t, &regs))
-		return 0;
-	return hook_tid_offset(regs.fs_base, (uint32_t)task_own_tid(t),
-			       read_tracee, p);
-}
-
 /* Where those go on who stand in the bytes of a window that become a jump. */
 struct moving {
 	struct marks *m;
@@ -396,7 +387,7 @@ static int map_area(struct marks *m, taddr_t lo, taddr_t hi,
 static int plant_all(struct marks *m, const struct mark_plan *plan,
 		     uint64_t bias, size_t *nr_planted, struct smco_err *err)
 {
-	uint32_t tid_offset = tid_offset_of(m->p);
+	uint32_t tid_offset = m->shm->tid_offset = own_tid_offset(m->p);
 	struct smco_err why = {0};
 	for (size_t i = 0; i < plan->nr_windows; i++) {
 		const struct mark_window *w = &plan->window[i];

@@ -58,6 +58,8 @@ struct mark_shm; /* what a process and its copies share */
 struct mark_shm *marks_shm(struct marks *m);
 void mark_shm_ref(struct mark_shm *shm);
 void mark_shm_unref(struct mark_shm *shm);
+/* Where its threads read the number in their records, see own-tid.h. */
+uint32_t mark_shm_tid_offset(const struct mark_shm *shm);
 /* Passings so far. */
 uint64_t mark_shm_count(const struct mark_shm *shm, uint32_t counter);
 /*
@@ -71,7 +73,7 @@ uint32_t mark_shm_room(const struct mark_shm *shm);
 
 struct mark_record {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
-	uint32_t tid;	  /* 0 = not known */
+	uint32_t tid;	  /* 0 = not known; may be the creator's: own-tid.h */
 	uint32_t what;
 	uint32_t run; /* of its channel */
 	taddr_t sp;   /* the thread's stack pointer there */

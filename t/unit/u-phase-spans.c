@@ -178,7 +178,7 @@ int main(void)
 		check_int(span[0].count, 4);
 		check_int(span_tid[0], i ? 0 : 9);
 		check_int(span[0].pid, i ? 0 : 7);
-		phases_new_thread(&ph);
+		phases_new_thread(&ph, NULL, NULL);
 	}
 	return tap_done();
 }
