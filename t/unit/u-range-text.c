@@ -5,41 +5,7 @@
 #include <stdlib.h>
 
 #include "supervisor/probe/range-relay.h"
-#include "supervisor/probe/range-window.h"
-#include "t/unit/tap.h"
-
-#define TEXT  0x1000
-#define TABLE 0x3000
-
-static uint8_t text[256], table[256];
-static struct range_image img;
-static struct range_code code;
-static uint8_t behind = 0x50; /* the code there is push %rax */
-
-static void load(const void *bytes, size_t len, const void *words, size_t n)
-{
-	uint64_t start = TEXT;
-	range_code_deinit(&code);
-	range_image_deinit(&img);
-	memset(text, behind, sizeof(text));
-	memcpy(text, bytes, len);
-	memset(table, 0xff, sizeof(table));
-	if (n)
-		memcpy(table, words, n);
-	img.segment[0] = (struct range_segment){.vaddr = TEXT,
-						.len = sizeof(text),
-						.bytes = text,
-						.exec = true};
-	img.segment[1] = (struct range_segment){
-		.vaddr = TABLE, .len = sizeof(table), .bytes = table};
-	img.nr_segments = 2;
-	range_image_scan(&img, &start, 1, NULL);
-	struct range_chunk chunk = {TEXT, TEXT + len};
-	range_code_init(&code, &img, &chunk, 1, NULL);
-}
-#define LOAD(...)                                                              \
-	load((const uint8_t[]){__VA_ARGS__},                                   \
-	     sizeof((const uint8_t[]){__VA_ARGS__}), NULL, 0)
+#include "t/unit/range-code.h"
 
 static bool leads(uint64_t off)
 {
@@ -176,43 +142,6 @@ static void liveness(void)
 
 /* --- sites and windows --- */
 
-static struct variable var;
-static struct range_sites sites;
-static struct range_windows windows;
-
-static void find_two(struct var_type type, struct var_place p,
-		     struct var_place other, uint32_t nr)
-{
-	static struct var_op ops[1];
-	static struct var_function function;
-	static struct var_place place[2];
-	struct variables v = {.vars = &var,
-			      .nr_vars = 1,
-			      .places = place,
-			      .nr_places = nr,
-			      .ops = ops,
-			      .functions = &function,
-			      .nr_functions = 1};
-	struct range_index ix;
-	var = (struct variable){.name = "v", .type = type, .nr_places = nr};
-	place[0] = p;
-	place[1] = other;
-	range_sites_deinit(&sites);
-	range_windows_deinit(&windows);
-	range_index_init(&ix, &v, NULL);
-	range_sites_find(&sites, &code, &img, &v, &ix, 0, NULL);
-	range_windows_find(&windows, &code, &img, &v, &sites, NULL);
-	range_index_deinit(&ix);
-}
-
-static void find(struct var_type type, struct var_place p)
-{
-	find_two(type, p, p, 1);
-}
-static const struct var_type int4 = {.width = 4, .is_signed = true};
-
-#define HERE .lo = TEXT, .hi = TEXT + sizeof(text)
-
 static void registers(void)
 {
 	/* 0 mov $7,%ebx; 5 add %ecx,%ebx; 7 mov %ebx,%eax; 9 pop %rbx;
@@ -348,108 +277,6 @@ static void window_rules(void)
 	find(int4, (struct var_place){HERE, .kind = VAR_REG, .reg = 3});
 	check_int(windows.nr, 1);
 	check_int(windows.window[0].end, 1);
-}
-
-static const struct var_place always_ebx = {HERE, .kind = VAR_REG, .reg = 3};
-
-/* Where the one short jump's relay is; 0: there is none, or more. */
-static uint64_t relay_of_ebx(void)
-{
-	find(int4, always_ebx);
-	return windows.nr == 1 && windows.nr_sites == 1
-		       ? windows.window[0].relay
-		       : 0;
-}
-
-/* Jumps of two bytes to padding, where five do not fit. */
-static void relays(void)
-{
-	uint8_t far[160];
-	/* 0 inc %ebx; 2 jmp 0; 4 mov %eax,%ecx; 6 ret; nine bytes of padding
-	 * to where the next function may begin */
-	behind = 0xcc;
-	LOAD(0xff, 0xc3, 0xeb, 0xfc, 0x89, 0xc1, 0xc3);
-	check_int(relay_of_ebx(), TEXT + 7);
-	check_int(windows.nr_refused[RR_NO_ROOM], 0);
-	check(range_relays_fit(&code, &img, &windows));
-	/* Somebody else's bytes, out of reach, no padding: as from a file. */
-	for (uint64_t at = TEXT; at < TEXT + 200; at++) {
-		windows.window[0].relay = at;
-		if (range_relays_fit(&code, &img, &windows) !=
-		    (at >= TEXT + 7 && at + 5 <= TEXT + 16))
-			check_int(at, 0);
-	}
-	/* Four bytes are too few: 0 inc %ebx; 2 jmp 0; 4 mov...; 11 ret */
-	LOAD(0xff, 0xc3, 0xeb, 0xfc, 0xc7, 0x45, 0xec, 0, 0, 0, 0, 0xc3);
-	check_int(relay_of_ebx(), 0);
-	check_int(windows.nr_refused[RR_NO_ROOM], 1);
-	/* One that goes on into it: 4 call 0x1100; 9 nop */
-	behind = 0x50;
-	LOAD(0xff, 0xc3, 0xeb, 0xfc, 0xe8, 0xf7, 0, 0, 0, 0x90, 0x90, 0x90,
-	     0x90, 0x90, 0x90);
-	check_int(relay_of_ebx(), 0);
-	/* 4 jmp 12; 6 nops of 3 + 3; 12 ret: padding inside */
-	LOAD(0xff, 0xc3, 0xeb, 0xfc, 0xeb, 6, 0x0f, 0x1f, 0, 0x0f, 0x1f, 0,
-	     0xc3);
-	check_int(relay_of_ebx(), TEXT + 6);
-	/* The same, and somebody jumps there: 12 jmp 9 */
-	LOAD(0xff, 0xc3, 0xeb, 0xfc, 0xeb, 6, 0x0f, 0x1f, 0, 0x0f, 0x1f, 0,
-	     0xeb, 0xfb);
-	check_int(relay_of_ebx(), 0);
-	/* Reach: the jump goes to where the inc is, or behind it. */
-	for (unsigned n = 120; n <= 140; n++) {
-		memset(far, 0xc9, sizeof(far)); /* leave */
-		memcpy(far, (uint8_t[]){0xff, 0xc3, 0xeb, 0xfc}, 4);
-		far[n - 1] = 0xc3;
-		memset(far + n, 0x90, 5);
-		far[n + 5] = 0xc3;
-		load(far, n + 6, NULL, 0);
-		uint64_t want = n <= 131 ? TEXT + n : 0;
-		if (relay_of_ebx() != want)
-			check_int(n, 0);
-		if (want && !check(range_relays_fit(&code, &img, &windows)))
-			printf("# at %u\n", n);
-	}
-}
-
-/* Each has padding of its own, and a long jump's end is not there. */
-static void many_relays(void)
-{
-	behind = 0x50;
-	/* 0 inc %ebx; 2 jmp 4; 4 dec %ebx; 6 jmp 8; 8 ret; 9 six bytes; 15 */
-	LOAD(0xff, 0xc3, 0xeb, 0, 0xff, 0xcb, 0xeb, 0, 0xc3, 0x90, 0x90, 0x90,
-	     0x90, 0x90, 0x90, 0xc3);
-	find(int4, always_ebx);
-	check_int(sites.nr, 2);
-	check_int(windows.nr_sites, 1);
-	check_int(windows.nr_refused[RR_NO_ROOM], 1);
-	/* ... and with ten. */
-	LOAD(0xff, 0xc3, 0xeb, 0, 0xff, 0xcb, 0xeb, 0, 0xc3, 0x90, 0x90, 0x90,
-	     0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3);
-	find(int4, always_ebx);
-	check_int(windows.nr_refused[RR_NO_ROOM], 0);
-	if (check_int(windows.nr, 2)) {
-		check_int(windows.window[0].relay, TEXT + 9);
-		check_int(windows.window[1].relay, TEXT + 14);
-		check(range_relays_fit(&code, &img, &windows));
-		windows.window[1].relay--;
-		check(!range_relays_fit(&code, &img, &windows));
-	}
-	/* 0 inc %ebx; 2 jmp 4; 4 dec %ebx; 6 ret; 7 eight bytes, of which a
-	 * long jump at 6 takes four */
-	LOAD(0xff, 0xc3, 0xeb, 0, 0xff, 0xcb, 0xc3, 0x90, 0x90, 0x90, 0x90,
-	     0x90, 0x90, 0x90, 0x90, 0xc3);
-	find(int4, always_ebx);
-	check_int(windows.nr_sites, 1);
-	check_int(windows.window[0].relay, 0);
-	/* ... and nine. */
-	LOAD(0xff, 0xc3, 0xeb, 0, 0xff, 0xcb, 0xc3, 0x90, 0x90, 0x90, 0x90,
-	     0x90, 0x90, 0x90, 0x90, 0x90, 0xc3);
-	find(int4, always_ebx);
-	if (check_int(windows.nr, 2)) {
-		check_int(windows.window[0].relay, TEXT + 11);
-		check_int(windows.window[1].relay, 0);
-	}
 }
 
 static struct var_place in_ebx(uint64_t from, uint64_t to)
@@ -606,15 +433,10 @@ int main(void)
 	registers();
 	frame();
 	window_rules();
-	relays();
-	many_relays();
 	goes_on();
 	moves_on();
 	settled();
 	random_code();
-	range_code_deinit(&code);
-	range_image_deinit(&img);
-	range_sites_deinit(&sites);
-	range_windows_deinit(&windows);
+	forget_code();
 	return tap_done();
 }
