@@ -108,6 +108,8 @@ raw_threads() {
 			while (!go)
 				syscall(SYS_sched_yield);
 			turns((long)us);
+			while (!one_by_one && go == 1) /* the creator cannot be told from it as long as it lives */
+				syscall(SYS_sched_yield);
 			__atomic_sub_fetch(&left, 1, __ATOMIC_SEQ_CST);
 			syscall(SYS_exit, 0);
 			return 0;
@@ -130,6 +132,7 @@ raw_threads() {
 				return 1;
 			go = 1;
 			turns(5000);
+			go = 2;
 			while (left)
 				usleep(1000);
 			return 0;
