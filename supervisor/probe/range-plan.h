@@ -82,6 +82,17 @@ void range_plan_release(const struct range_plan *plan, uint32_t function,
 /* The code of a function that was planned while others were in use already is
  * kept until this says that its sensors are made; then only if little is. */
 void range_plan_forget(struct range_plan *plan, uint32_t function);
+/*
+ * A register that the program has done with may still hold a variable: sensors
+ * before the one that looks there must not take it for their own.
+ */
+void range_plan_need(const struct range_plan *plan,
+		     const struct range_windows *w, struct range_code *code);
+/* @code becomes @f's, or is released where that has no windows or much is kept;
+ * what is planned while the plan is in use is asked for at once. */
+void range_plan_keep_or_release(struct range_plan *plan,
+				struct range_plan_function *f,
+				struct range_code *code);
 /* How much is kept at the most. */
 #define RANGE_KEEP_BYTES      (64ULL << 20)
 #define RANGE_KEEP_LATE_BYTES (12ULL << 20)
