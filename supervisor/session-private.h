@@ -94,12 +94,22 @@ enum process_why {
 };
 
 /*
- * session.c: more is spent than half a second's budget can pay back. What
+ * session-tick.c: more is spent than half a second's budget can pay back. What
  * costs the program by standing or by starting has to wait.
  */
 bool session_is_far_overdrawn(const struct session *s);
 /* Of the program's time, parts of 1e9; all of it without a bound. */
 int64_t session_budget_ppb(const struct session *s);
+/* What the time since the last call was spent on goes into the ledger. */
+void session_account(struct session *s, uint64_t now_ns);
+/* Looks at memory, and does what else has to be done now and then. */
+void session_tick(struct session *s, uint64_t now_ns);
+/* When the next one is due, monotonic ns; the last one began at @began_ns. */
+uint64_t session_next_tick(struct session *s, uint64_t began_ns);
+/* Are there guards that cost the program by standing, and may stand now? */
+bool session_has_standing(const struct session *s);
+/* May they go on? Between ticks, which may be far apart. */
+void session_check_standing(struct session *s, uint64_t now_ns);
 
 /* session-suspend.c: job control. When to look whether the command stands. */
 uint64_t session_suspend_due_ns(const struct session *s);
