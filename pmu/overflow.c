@@ -50,7 +50,8 @@ uint64_t overflow_cost_of(uint64_t *gap_ns, size_t nr, uint64_t *round_ns,
 		return 0;
 	uint64_t with_ns = median(gap_ns, nr);
 	uint64_t none_ns = OVERFLOW_ROUNDS * median(round_ns, nr_rounds);
-	return with_ns > none_ns ? with_ns - none_ns : 1;
+	uint64_t more_ns = with_ns > none_ns ? with_ns - none_ns : 1;
+	return more_ns + more_ns / OVERFLOW_LATER;
 }
 
 /*
