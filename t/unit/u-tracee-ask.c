@@ -59,7 +59,7 @@ static long act_private(long unused, long unused2)
 {
 	(void)unused, (void)unused2;
 	/* Apart from all others, which it would be one mapping with. */
-	return (long)mmap((void *)0x600000000000, BYTES, PROT_READ | PROT_WRITE,
+	return (long)mmap((void *)0x200000000000, BYTES, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
 			  0);
 }
@@ -106,6 +106,12 @@ static void found(void *ctx, const struct heap_block *b)
 		++*(unsigned *)ctx;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+#define NR_BLOCKS 0 /* its heap is not glibc's */
+#else
+#define NR_BLOCKS 1
+#endif
+
 static unsigned nr_found(struct tproc *p)
 {
 	bool complete = false;
@@ -151,7 +157,7 @@ static void test_recent(struct tproc *p)
 	check(nr > 20 && mine);
 	check_int(nr_there, nr);
 	check_code(p);
-	check_int(nr_found(p), 1);
+	check_int(nr_found(p), NR_BLOCKS);
 
 	taddr_t base = 0;
 	struct smco_err err = {0};
@@ -166,11 +172,11 @@ static void test_recent(struct tproc *p)
 
 	add(p);
 	check(tproc_has_map(p, mine));
-	check_int(nr_found(p), 1);
+	check_int(nr_found(p), NR_BLOCKS);
 	check_int(p->maps.nr, 0); /* not read since it stands */
 	protect(p);
 	check(!tproc_has_map(p, mine));
-	check_int(nr_found(p), 1);
+	check_int(nr_found(p), NR_BLOCKS);
 	check(p->maps.nr > 0);
 }
 
@@ -202,7 +208,7 @@ static void test_without(struct tproc *p)
 	check_int(tproc_recent_maps(p, &maps, NULL), 0);
 	check(maps == &p->maps && maps->nr > 20);
 	check(tproc_has_map(p, &maps->maps[0]));
-	check_int(nr_found(p), 1);
+	check_int(nr_found(p), NR_BLOCKS);
 }
 
 static void attach_and(void (*test)(struct tproc *p), struct tracer *tr,
@@ -236,7 +242,7 @@ int main(void)
 	struct puppet pup = puppet_start();
 	block = (taddr_t)puppet_do(&pup, act_map, 0, 0);
 	private = (taddr_t)puppet_do(&pup, act_private, 0, 0);
-	check(block && private == 0x600000000000);
+	check(block && private == 0x200000000000);
 	if (!check_int(tracer_create(&tr, NULL, NULL), 0))
 		return tap_done();
 	if (kernel_tells())
