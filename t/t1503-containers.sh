@@ -33,7 +33,7 @@ watched() {
 		grep -q "sensors in glibc malloc" report &&
 		! grep -q "does not come back" report &&
 		grep -q "^TracerPid:.0$" "/proc/$1/status" &&
-		! grep smco "/proc/$1/maps"
+		! grep memfd:smco "/proc/$1/maps"
 }
 [ "$(sed -n 's/^NSpid:.*\t//p' "/proc/$one/status")" = 1 ] || exit 1
 ok "the first process of a container" watched "$one"
@@ -41,7 +41,7 @@ ok "another one" watched "$two"
 killed() {
 	smco-trace -q -o k.trace -p "$1" &
 	local smco=$!
-	wait_for 10 grep -q smco "/proc/$1/maps" || { kill -9 $smco && return 1; }
+	wait_for 10 grep -q memfd:smco "/proc/$1/maps" || { kill -9 $smco && return 1; }
 	kill -9 $smco
 	wait $smco
 	watched "$1"

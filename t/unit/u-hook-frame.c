@@ -102,7 +102,7 @@ static bool has_area(pid_t pid)
 	if (tmaps_read(pid, &maps, NULL))
 		return true;
 	for (size_t i = 0; i < maps.nr; i++)
-		found |= strstr(maps.maps[i].path, "smco") != NULL;
+		found |= strstr(maps.maps[i].path, "memfd:smco") != NULL;
 	tmaps_deinit(&maps);
 	return found;
 }
