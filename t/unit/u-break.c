@@ -4,19 +4,9 @@
  * no hit once the limit is reached; of all threads, and of no copy; they share
  * the four registers with watchpoints, and nothing is left in the program.
  */
-#include <linux/hw_breakpoint.h>
-#include <linux/perf_event.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 
-#include "supervisor/probe/watch.h"
-#include "t/unit/tap.h"
-#include "t/unit/traced.h"
-
-static struct tracer *tr;
-static struct watchpoints *ws;
-static struct puppet pup;
-static struct tproc *proc;
+#include "t/unit/watching.h"
 
 static volatile int64_t word, other;
 static struct {
@@ -118,24 +108,6 @@ static struct watch_what at_site(size_t nr_fields)
 			.bytes = 8,
 		};
 	return what;
-}
-
-static struct watchpoint *armed(const struct watch_what *what, int64_t limit)
-{
-	struct smco_err err = {0};
-	struct watchpoint *w = NULL;
-	if (!check_int(watchpoint_arm(&w, ws, proc, what, limit, &err), 0))
-		printf("# %s\n", err.msg);
-	return w;
-}
-
-static bool is_range(struct watchpoint *w, size_t i, int64_t lo, int64_t hi)
-{
-	int64_t smallest, largest;
-	if (!watchpoint_read(w, i, &smallest, &largest))
-		return false;
-	printf("# %jd to %jd\n", (intmax_t)smallest, (intmax_t)largest);
-	return smallest == lo && largest == hi;
 }
 
 static void test_registers(void)
@@ -291,29 +263,6 @@ static void test_threads(void)
 	watchpoint_disarm(w);
 }
 
-/* Registers of the puppet's first thread that anybody could have now. */
-static unsigned nr_free(void)
-{
-	int fd[8];
-	unsigned nr = 0;
-	for (; nr < 8; nr++) {
-		struct perf_event_attr attr = {
-			.type = PERF_TYPE_BREAKPOINT,
-			.size = sizeof(attr),
-			.bp_type = HW_BREAKPOINT_X,
-			.bp_addr = (uint64_t)(uintptr_t)behind_site,
-			.bp_len = sizeof(long),
-		};
-		fd[nr] = (int)syscall(SYS_perf_event_open, &attr, pup.pid, -1,
-				      -1, 0);
-		if (fd[nr] < 0)
-			break;
-	}
-	for (unsigned i = 0; i < nr; i++)
-		close(fd[i]);
-	return nr;
-}
-
 static void test_shared(void)
 {
 	struct smco_err err = {0};
@@ -325,14 +274,14 @@ static void test_shared(void)
 		.nr_fields = 1,
 	};
 	struct watch_what what = at_site(1);
-	check_int(nr_free(), WATCH_REGISTERS);
+	check_int(nr_free(HW_BREAKPOINT_X, behind_site), WATCH_REGISTERS);
 	w[0] = armed(&what, INT64_MAX);
 	w[1] = armed(&data, INT64_MAX);
 	what.addr = (taddr_t)(uintptr_t)behind_site;
 	w[2] = armed(&what, INT64_MAX);
 	data.addr = (taddr_t)(uintptr_t)&other;
 	w[3] = armed(&data, INT64_MAX);
-	check_int(nr_free(), 0);
+	check_int(nr_free(HW_BREAKPOINT_X, behind_site), 0);
 	check_int(watchpoint_arm(&more, ws, proc, &what, 1, &err), SMCO_BUSY);
 	puppet_do(&pup, act_write, 33, 0);
 	check_int(puppet_do(&pup, act_pass, 44, 1), 45);
@@ -342,7 +291,7 @@ static void test_shared(void)
 	check_int(watchpoint_hits(w[3]), 0);
 	for (int i = 0; i < WATCH_REGISTERS; i++)
 		watchpoint_disarm(w[i]);
-	check_int(nr_free(), WATCH_REGISTERS);
+	check_int(nr_free(HW_BREAKPOINT_X, behind_site), WATCH_REGISTERS);
 	/* What nothing can be read from. */
 	what = at_site(1);
 	what.field[0].reg = 16;
@@ -391,7 +340,7 @@ int main(void)
 	test_shared();
 	test_without_bpf();
 	tracer_destroy(tr);
-	check_int(nr_free(), WATCH_REGISTERS);
+	check_int(nr_free(HW_BREAKPOINT_X, behind_site), WATCH_REGISTERS);
 	watchpoints_close(ws);
 	puppet_end(&pup);
 	return tap_done();

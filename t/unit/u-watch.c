@@ -5,20 +5,10 @@
  * With BPF, and without.
  */
 #include <fcntl.h>
-#include <linux/hw_breakpoint.h>
-#include <linux/perf_event.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 
 #include "supervisor/monitor/range-private.h"
-#include "supervisor/probe/watch.h"
-#include "t/unit/tap.h"
-#include "t/unit/traced.h"
-
-static struct tracer *tr;
-static struct watchpoints *ws;
-static struct puppet pup;
-static struct tproc *proc;
+#include "t/unit/watching.h"
 
 /* What the puppet writes to. */
 static volatile union {
@@ -132,24 +122,6 @@ static struct watch_what word_at(int i, unsigned bytes, bool is_signed)
 		.nr_fields = 1,
 		.insn = insn_before,
 	};
-}
-
-static struct watchpoint *armed(const struct watch_what *what, int64_t limit)
-{
-	struct smco_err err = {0};
-	struct watchpoint *w = NULL;
-	if (!check_int(watchpoint_arm(&w, ws, proc, what, limit, &err), 0))
-		printf("# %s\n", err.msg);
-	return w;
-}
-
-static bool is_range(struct watchpoint *w, size_t i, int64_t lo, int64_t hi)
-{
-	int64_t smallest, largest;
-	if (!watchpoint_read(w, i, &smallest, &largest))
-		return false;
-	printf("# %jd to %jd\n", (intmax_t)smallest, (intmax_t)largest);
-	return smallest == lo && largest == hi;
 }
 
 static void test_values(void)
@@ -381,40 +353,17 @@ static void test_standing(void)
 	check_int(range_watch_rest_ns(4000, 0), 0);
 }
 
-/* Registers of the puppet's first thread that anybody could have now. */
-static unsigned nr_free(void)
-{
-	int fd[8];
-	unsigned nr = 0;
-	for (; nr < 8; nr++) {
-		struct perf_event_attr attr = {
-			.type = PERF_TYPE_BREAKPOINT,
-			.size = sizeof(attr),
-			.bp_type = HW_BREAKPOINT_W,
-			.bp_addr = (uint64_t)(uintptr_t)&words[0],
-			.bp_len = 8,
-		};
-		fd[nr] = (int)syscall(SYS_perf_event_open, &attr, pup.pid, -1,
-				      -1, 0);
-		if (fd[nr] < 0)
-			break;
-	}
-	for (unsigned i = 0; i < nr; i++)
-		close(fd[i]);
-	return nr;
-}
-
 static void test_four(void)
 {
 	struct smco_err err = {0};
 	struct watchpoint *w[WATCH_REGISTERS], *more = NULL;
 	struct watch_what what;
-	check_int(nr_free(), WATCH_REGISTERS);
+	check_int(nr_free(HW_BREAKPOINT_W, &words[0]), WATCH_REGISTERS);
 	for (int i = 0; i < WATCH_REGISTERS; i++) {
 		what = word_at(i, 8, true);
 		w[i] = armed(&what, INT64_MAX);
 	}
-	check_int(nr_free(), 0);
+	check_int(nr_free(HW_BREAKPOINT_W, &words[0]), 0);
 	what = word_at(4, 8, true);
 	check_int(watchpoint_arm(&more, ws, proc, &what, 1, &err), SMCO_BUSY);
 	check(strstr(err.msg, "in use") != NULL);
@@ -424,7 +373,7 @@ static void test_four(void)
 		check(is_range(w[i], 0, 100 + i, 100 + i));
 		watchpoint_disarm(w[i]);
 	}
-	check_int(nr_free(), WATCH_REGISTERS);
+	check_int(nr_free(HW_BREAKPOINT_W, &words[0]), WATCH_REGISTERS);
 	/* What no register can watch. */
 	what = word_at(0, 4, true);
 	what.addr++;
@@ -543,7 +492,7 @@ int main(void)
 	}
 	test_all();
 	tracer_destroy(tr);
-	check_int(nr_free(), WATCH_REGISTERS);
+	check_int(nr_free(HW_BREAKPOINT_W, &words[0]), WATCH_REGISTERS);
 	watchpoints_close(ws);
 	puppet_end(&pup);
 	return tap_done();
