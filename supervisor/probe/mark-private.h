@@ -37,7 +37,7 @@ struct mark_stub {
 /*
  * The code that a window's jump leads to, into @ret->code. @bias is added to
  * the plan's addresses; @data is where the tracee has struct mark_data,
- * @tid_offset hook_tid_offset's. Returns why it cannot be, or NULL.
+ * @tid_offset own_tid_offset's. Returns why it cannot be, or NULL.
  */
 const char *mark_stub_build(struct mark_stub *ret, const struct mark_plan *plan,
 			    const struct mark_window *w, uint64_t bias,
