@@ -393,6 +393,31 @@ static int pagescan_probe(struct smco_err *err)
 	return try_here(&ns, err);
 }
 
+/* Both take long (tens of ms, on a busy machine hundreds), and are the same for
+ * all processes. */
+static int costs(uint64_t *touch_ns, uint64_t *shootdown_ns,
+		 struct smco_err *err)
+{
+	static uint64_t known_touch_ns;
+	if (!known_touch_ns) {
+		int r = try_here(&known_touch_ns, err);
+		if (r) {
+			known_touch_ns = 0;
+			return r;
+		}
+	}
+	*touch_ns = known_touch_ns;
+	struct bits_cost bits;
+	*shootdown_ns = bits_cost_get(&bits, NULL) ? 0 : bits.shootdown_ns;
+	return 0;
+}
+
+static int pagescan_prepare(struct smco_err *err)
+{
+	uint64_t touch_ns, shootdown_ns;
+	return costs(&touch_ns, &shootdown_ns, err);
+}
+
 static int pagescan_open(struct tproc *p, struct access **ret,
 			 struct smco_err *err)
 {
@@ -402,7 +427,7 @@ static int pagescan_open(struct tproc *p, struct access **ret,
 	s->access.ops = &access_pagescan;
 	s->access.proc = p;
 	s->uffd = s->pagemap_fd = -1;
-	int r = try_here(&s->touch_ns, err);
+	int r = costs(&s->touch_ns, &s->shootdown_ns, err);
 	if (r)
 		goto fail;
 	char path[64];
@@ -422,9 +447,6 @@ static int pagescan_open(struct tproc *p, struct access **ret,
 			      "page-scan: asynchronous write-protect");
 		goto fail;
 	}
-	struct bits_cost cost;
-	if (!bits_cost_get(&cost, NULL))
-		s->shootdown_ns = cost.shootdown_ns;
 	*ret = &s->access;
 	return 0;
 fail:
@@ -455,6 +477,7 @@ const struct access_ops access_pagescan = {
 	.name = "pagescan",
 	.sees = ACCESS_WRITES | ACCESS_KERNEL,
 	.probe = pagescan_probe,
+	.prepare = pagescan_prepare,
 	.open = pagescan_open,
 	.close = pagescan_close,
 	.forget = pagescan_close,
