@@ -173,7 +173,7 @@ by_watchpoint() {
 	smco-report --ranges --csv --where 'how == "watchpoint"' run.trace | tee table
 	[ "$(wc -l <table)" = $(($# + 1)) ] && [ "$(wc -l <truth)" = $# ] && compare exact
 }
-if ! grep -q "watchpoints: none" summary; then
+if prereq_WATCHPOINTS; then
 	ok "watchpoints: exact, through pointers, by threads and a child" \
 		by_watchpoint number large half still
 	ok "watchpoints: exact, bit-fields, written by the kernel" \
@@ -195,7 +195,7 @@ ok "watchpoints: with a limit, no value that it did not have" within pointed -t 
 killed() {
 	smco-trace -q -m range -t unlimited -o run.trace -- ./pointed 400 >out &
 	local pid=$!
-	wait_for 60 test -s run.trace
+	wait_for 60 pgrep -x -P $pid pointed
 	sleep 0.2
 	[ ! -s out ] && kill -9 $pid
 	wait $pid
@@ -217,10 +217,11 @@ behind() {
 behind_at_times() {
 	within behind -t 2 --watch 'server.conf->in->limit' --watch 'server.conf->level'
 }
-if ! grep -q "watchpoints: none" summary; then
+if prereq_WATCHPOINTS; then
 	ok "--watch: exactly what was written while the pointers led there" behind
 	ok "--watch: DWARF 4" behind -gdwarf-4
 fi
+build_behind || exit 1
 ok "--watch: with a limit, no value that it did not have" behind_at_times
 # wrong PATH PATTERN
 wrong() {

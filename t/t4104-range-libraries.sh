@@ -184,7 +184,7 @@ in_turns() {
 	done
 	return 1
 }
-if ! grep -q "watchpoints: none" summary; then
+if prereq_WATCHPOINTS; then
 	ok "more libraries than debug registers: in turn" in_turns
 	ok "written through pointers: exactly, each time that it is loaded" written
 fi
@@ -217,7 +217,7 @@ killed() {
 	smco-trace -q -m range -t unlimited -o run.trace -- ./libraries \
 		"$PWD/later.so" 3 500 >out &
 	local pid=$!
-	wait_for 60 test -s run.trace
+	wait_for 60 pgrep -x -P $pid libraries
 	sleep 0.3
 	kill -9 $pid
 	wait $pid

@@ -81,6 +81,8 @@ prereq_PTRACE() {
 		my $r = syscall(101, 0x4206, $p, 0, 0);
 		kill 9, $p; waitpid $p, 0; exit $r != 0'
 }
+# Perf may use the debug registers, and they fire.
+prereq_WATCHPOINTS() { "$FIXTURES/debug-registers"; }
 # The kernel tells of single mappings (PROCMAP_QUERY, Linux 6.11).
 prereq_PROCMAP() {
 	perl -e 'open(my $f, "<", "/proc/self/maps") or exit 1;

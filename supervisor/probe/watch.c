@@ -345,8 +345,12 @@ int watchpoints_open_without_bpf(struct watchpoints **ret, struct smco_err *err)
 {
 	struct smco_err own = {0}, user = {0};
 	int rc = try_open(ret, BY_RECORDS, &own);
-	if (rc == SMCO_PERM && !try_open(ret, BY_RECORDS_OF_USER, &user))
-		return 0;
+	if (rc == SMCO_PERM) {
+		rc = try_open(ret, BY_RECORDS_OF_USER, &user);
+		/* Nothing is gained by a permission for what does not work. */
+		if (rc != SMCO_PERM)
+			own = user;
+	}
 	if (rc && err)
 		*err = own;
 	return rc;
