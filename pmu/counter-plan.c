@@ -90,11 +90,24 @@ static int no_room(struct smco_err *err)
 			 "more than %d groups of events", COUNTER_MAX_GROUPS);
 }
 
+/* One that tells of the first group what other hidden ones by themselves know:
+ * no harm if there is no place for it. */
+static void place_with_creators(struct builder *b, const struct pmu_event *ev)
+{
+	if (b->nr_groups && b->member[b->nr_groups - 1][0]->is_hidden &&
+	    may_share(b, b->member[0][0], ev))
+		join(b, 0, ev);
+}
+
 static bool place(struct builder *b, const struct pmu_event *ev)
 {
+	if (ev->is_with_creator) {
+		place_with_creators(b, ev);
+		return true;
+	}
 	for (size_t g = 0; g < b->nr_groups; g++)
-		if (!b->is_closed[g] && may_share(b, b->member[g][0], ev) &&
-		    join(b, g, ev))
+		if ((!b->is_closed[g] || ev->is_hidden) &&
+		    may_share(b, b->member[g][0], ev) && join(b, g, ev))
 			return true;
 	if (b->nr_groups == COUNTER_MAX_GROUPS)
 		return false;

@@ -21,6 +21,16 @@ struct open_group {
 	uint64_t unseen_ns; /* paused, on a CPU, not yet taken */
 	bool has_every;	    /* the leader is the plan's last of the group */
 	uint64_t id;	    /* then: the leader's */
+	/* Its event that counts context switches, -1 = none; and by how much
+	 * the count of the page's event is ahead of it, at least. */
+	int switches;
+	bool has_lead;
+	int64_t lead;
+};
+
+/* What the kernel says of a group, in the order of its events. */
+struct counter_reading {
+	uint64_t enabled_ns, running_ns, value[COUNTER_GROUP_MAX];
 };
 
 struct counter_thread {
@@ -36,9 +46,11 @@ struct counter_thread {
 	size_t page_group, page_place;		 /* whose */
 	uint32_t seen_lock;
 	bool has_moved; /* by the last reading it had run since that before */
-	/* It counts context switches: a reading tells whether the thread was
-	 * off its CPU; it was by that of the page's group. */
+	/* The page's event counts context switches: a reading of these tells
+	 * whether the thread was off its CPU. It was by the first since it was
+	 * asked whether the thread has run, so also when all others were. */
 	bool tells_off, is_off;
+	bool is_first; /* the next reading is that first one */
 	/* Where the kernel writes intervals down, of all groups. */
 	struct ring ring; /* .data NULL = none */
 	size_t ring_bytes;
@@ -72,6 +84,28 @@ static inline size_t counter_place(const struct open_group *o, size_t nr,
 		return nr;
 	return nr ? nr - 1 : nr_of_group - 1;
 }
+
+/* The group's sums now: 1; 0 if it has lost its counters, or a failure. */
+int counter_read_group(const struct open_group *o, struct counter_reading *ret);
+
+/* ---- counter-page.c ---- */
+
+/* Which event of @g counts all context switches; -1: none, or the group may
+ * have to wait for its turn. */
+int counter_find_switches(const struct counter_plan *plan,
+			  const struct counter_group *g);
+/* The page of @t, whose groups are open, if there is one to be had. */
+void counter_map_page(struct counter_thread *t);
+void counter_unmap_page(struct counter_thread *t);
+/* How many context switches the page's event has counted, where that has to be
+ * known before @o is read: it is compared with what @o has, and a lead that is
+ * too small says less, one that is too large what is not true. */
+bool counter_read_ahead(const struct counter_thread *t,
+			const struct open_group *o, uint64_t *ret);
+/* @o was read just now, @ahead (or NULL) before it: had the thread left its CPU
+ * already? */
+void counter_note_off(struct counter_thread *t, struct open_group *o,
+		      const struct counter_reading *now, const uint64_t *ahead);
 
 /* ---- counter-every.c ---- */
 

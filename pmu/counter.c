@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -70,6 +69,8 @@ static void read_history(pid_t tid, struct history *h)
 
 bool counter_has_history(const struct pmu_event *ev)
 {
+	if (ev->is_with_creator)
+		return false;
 	/* It has run no instruction of its own, and made no call. */
 	if (ev->attr.exclude_kernel || ev->is_call_entry)
 		return true;
@@ -122,7 +123,9 @@ int counter_open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 		       struct smco_err *err)
 {
 	const struct counter_group *g = &plan->group[group];
-	*o = (struct open_group){.group = group, .has_every = g->has_every};
+	*o = (struct open_group){.group = group,
+				 .has_every = g->has_every,
+				 .switches = counter_find_switches(plan, g)};
 	for (size_t i = 0; i < g->nr; i++) {
 		size_t place = counter_place(o, i, g->nr);
 		const struct pmu_event *ev = &plan->event[g->first + place];
@@ -163,77 +166,6 @@ static size_t places_of(const struct counter_plan *plan, size_t group,
 	return machine_wide ? plan->event[g->first].nr_cpus : 1;
 }
 
-/* Who may not lock memory has room for so many pages, beside rings. */
-#define UNPRIVILEGED_PAGES 64
-
-static size_t nr_pages;
-
-static bool is_telling(const struct pmu_event *ev, bool switches)
-{
-	if (ev->attr.type != PERF_TYPE_SOFTWARE)
-		return false;
-	return !switches ||
-	       (ev->role == PMU_SWITCHES && !ev->attr.exclude_kernel);
-}
-
-/*
- * One of the group's that the kernel says of when it begins on a CPU: the
- * software events' code does, that of tracepoints does not. -1: none. Hardware
- * groups may have to wait for their turn. @switches: it has to count those.
- */
-static int telling_fd(const struct counter_plan *plan,
-		      const struct open_group *o, bool switches,
-		      size_t *place_ret)
-{
-	const struct counter_group *g = &plan->group[o->group];
-	for (size_t i = 0; i < g->nr; i++)
-		if (!plan->event[g->first + i].is_software)
-			return -1;
-	for (size_t i = 0; i < o->nr; i++) {
-		size_t place = counter_place(o, i, o->nr);
-		if (is_telling(&plan->event[g->first + place], switches)) {
-			*place_ret = place;
-			return o->fd[i];
-		}
-	}
-	return -1;
-}
-
-/* The page of one that counts context switches, if there is such a one. */
-static int find_page(struct counter_thread *t)
-{
-	for (int any = 0; any < 2; any++)
-		for (size_t i = 0; i < t->nr; i++) {
-			int fd = telling_fd(t->plan, &t->open[i], !any,
-					    &t->page_place);
-			if (fd < 0)
-				continue;
-			t->page_group = t->open[i].group;
-			/* What inherits may go from thread to thread as it is,
-			 * while it counts. */
-			t->tells_off =
-				!any && !t->plan->group[t->page_group].inherits;
-			return fd;
-		}
-	return -1;
-}
-
-static void map_page(struct counter_thread *t)
-{
-	if (!t->tid || (nr_pages >= UNPRIVILEGED_PAGES && geteuid()))
-		return;
-	int fd = find_page(t);
-	if (fd < 0)
-		return;
-	void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ,
-			  MAP_SHARED, fd, 0);
-	if (page == MAP_FAILED)
-		return;
-	t->page = page;
-	t->has_moved = true;
-	nr_pages++;
-}
-
 int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 			enum counter_since since, struct counter_thread **ret,
 			struct smco_err *err)
@@ -272,7 +204,7 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 		counter_thread_close(t);
 		return rc;
 	}
-	map_page(t);
+	counter_map_page(t);
 	if (since == COUNTER_BIRTH && !wide) {
 		read_history(tid, &history);
 		for (size_t i = 0; i < t->nr; i++)
@@ -286,11 +218,7 @@ void counter_thread_close(struct counter_thread *t)
 {
 	if (!t)
 		return;
-	if (t->page) {
-		munmap((void *)(uintptr_t)t->page,
-		       (size_t)sysconf(_SC_PAGESIZE));
-		nr_pages--;
-	}
+	counter_unmap_page(t);
 	counter_every_close(t);
 	for (size_t i = 0; i < t->nr; i++)
 		counter_close_group(&t->open[i]);
@@ -319,12 +247,7 @@ bool counter_note(struct open_group *o, uint64_t enabled_ns,
 	return any;
 }
 
-struct reading {
-	uint64_t enabled_ns, running_ns, value[COUNTER_GROUP_MAX];
-};
-
-/* The group's sums now: 1; 0 if it has lost its counters, or a failure. */
-static int read_group(const struct open_group *o, struct reading *ret)
+int counter_read_group(const struct open_group *o, struct counter_reading *ret)
 {
 	struct {
 		uint64_t nr, enabled_ns, running_ns, value[COUNTER_GROUP_MAX];
@@ -341,41 +264,15 @@ static int read_group(const struct open_group *o, struct reading *ret)
 	return 1;
 }
 
-bool counter_thread_told(const struct counter_thread *t, size_t group,
-			 size_t index, uint64_t *ret)
-{
-	uint32_t lock;
-	if (!t->page || group != t->page_group || index != t->page_place)
-		return false;
-	do { /* the kernel's rule for such a page */
-		lock = __atomic_load_n(&t->page->lock, __ATOMIC_ACQUIRE);
-		*ret = (uint64_t)__atomic_load_n(&t->page->offset,
-						 __ATOMIC_RELAXED);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	} while (lock != __atomic_load_n(&t->page->lock, __ATOMIC_RELAXED));
-	return true;
-}
-
-/*
- * The thread had left its CPU when this was read: a switch is counted at its
- * end on a CPU, the page has what there was at its beginning on one.
- */
-static bool was_off(const struct counter_thread *t, const struct open_group *o,
-		    const struct reading *now)
-{
-	uint64_t began;
-	return t->tells_off &&
-	       counter_thread_told(t, o->group, t->page_place, &began) &&
-	       now->value[t->page_place] > began;
-}
-
 static bool take_one(struct counter_thread *t, struct open_group *o,
 		     struct counter_sum *add, bool *busy)
 {
-	struct reading now;
+	struct counter_reading now;
+	uint64_t ahead;
 	if (o->is_lost)
 		return false;
-	int rc = read_group(o, &now);
+	bool learns = counter_read_ahead(t, o, &ahead);
+	int rc = counter_read_group(o, &now);
 	if (rc == 0) { /* pinned, and somebody else has its counters */
 		o->is_lost = true;
 		if (busy)
@@ -383,19 +280,22 @@ static bool take_one(struct counter_thread *t, struct open_group *o,
 	}
 	if (rc <= 0)
 		return false;
-	if (o->group == t->page_group)
-		t->is_off = was_off(t, o, &now);
-	return counter_note(o, now.enabled_ns, now.running_ns, now.value, add);
+	counter_note_off(t, o, &now, learns ? &ahead : NULL);
+	bool any =
+		counter_note(o, now.enabled_ns, now.running_ns, now.value, add);
+	if (!any) /* then it was read in vain, for want of knowing better */
+		o->has_lead = false;
+	return any;
 }
 
 uint64_t counter_thread_peek(const struct counter_thread *t, size_t group,
 			     size_t index)
 {
 	uint64_t sum = 0;
-	struct reading now;
+	struct counter_reading now;
 	for (size_t i = 0; i < t->nr; i++)
 		if (t->open[i].group == group &&
-		    read_group(&t->open[i], &now) > 0)
+		    counter_read_group(&t->open[i], &now) > 0)
 			sum += now.value[index] - t->open[i].last.value[index];
 	return sum;
 }
@@ -436,23 +336,10 @@ void counter_thread_go_on(struct counter_thread *t)
 	note_unseen(t);
 	t->is_paused = false;
 	t->has_moved = true; /* what was not seen is to be taken */
-	for (size_t i = 0; i < t->nr; i++)
+	for (size_t i = 0; i < t->nr; i++) {
 		ioctl(t->open[i].fd[0], PERF_EVENT_IOC_ENABLE, 0);
-}
-
-bool counter_thread_has_run(struct counter_thread *t)
-{
-	if (!t->page || t->is_paused)
-		return true;
-	uint32_t lock = __atomic_load_n(&t->page->lock, __ATOMIC_ACQUIRE);
-	/* One that was found to be where it had been, or off its CPU, was on
-	 * none then. */
-	if (lock == t->seen_lock && !t->has_moved)
-		return false;
-	t->seen_lock = lock;
-	t->has_moved = false;
-	t->is_off = false;
-	return true;
+		t->open[i].has_lead = false;
+	}
 }
 
 bool counter_thread_take(struct counter_thread *t, size_t group,

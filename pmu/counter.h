@@ -110,13 +110,19 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 			struct smco_err *err);
 /*
  * Could the thread have counted anything since this was asked last, if all its
- * groups were taken when it said so? False only if the kernel tells that it was
- * on no CPU meanwhile: nothing need be read then, and nothing is lost if it is.
- * Costs no system call: the kernel says in a page that it shares when it puts
- * the thread's counters on a CPU. Always true for machine-wide ones, and where
- * there is no page to be had.
+ * groups were taken when it said so, counter_thread_first first? False only if
+ * the kernel tells that it was on no CPU meanwhile: nothing need be read then.
+ * What it did while it was being read and left its CPU, less than a
+ * microsecond, may have to wait until it runs again: so a last reading is worth
+ * it in any case. Costs no system call: the kernel says in a page that it
+ * shares when it puts the thread's counters on a CPU. Always true for
+ * machine-wide ones, and where there is no page to be had.
  */
 bool counter_thread_has_run(struct counter_thread *t);
+/* The group to be taken first of all: it tells, where one does, whether the
+ * thread had left its CPU, so that the others have nothing more to tell, too.
+ */
+size_t counter_thread_first(const struct counter_thread *t);
 /*
  * Read group @group. True if anything was counted since the last call, and
  * then *ret has what: differences, not sums. The thread may have ended. *busy

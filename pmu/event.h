@@ -67,6 +67,11 @@ struct pmu_event {
 	 * at all; @is_weak: or each by itself. pmu_event_parse_list */
 	unsigned group;
 	bool is_weak;
+	/* Nobody has asked for it: a group in braces takes it in, too. With
+	 * @is_with_creator it stands with those that a new thread's creator
+	 * counts for it (counter_plan_inherit), in the first group, where
+	 * other hidden ones are in none of them, or nowhere. */
+	bool is_hidden, is_with_creator;
 	/* Not "": it is known, but not here, and why. Only in a list;
 	 * pmu_try says so. */
 	char absent[300];

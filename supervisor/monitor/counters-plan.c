@@ -37,33 +37,41 @@ static bool lacks_switches(const struct counter_plan *plan)
 }
 
 static bool append(struct pmu_event *all, size_t *nr, const char *name,
-		   const char *hidden)
+		   const char *hidden, bool with_creator)
 {
 	struct pmu_event *ev = &all[*nr];
 	if (*nr == PMU_MAX_EVENTS || pmu_event_parse(name, ev, NULL) ||
 	    pmu_try(ev, NULL))
 		return false;
 	snprintf(ev->name, sizeof(ev->name), "%s", hidden);
+	ev->is_hidden = true;
+	ev->is_with_creator = with_creator;
 	++*nr;
 	return true;
 }
 
-/* Context switches are counted in any case, where they may be: each costs a
+/*
+ * Context switches are counted in any case, where they may be: each costs a
  * little more with counters, which the ledger has to know. So does each system
- * call if those of a class are counted. */
+ * call if those of a class are counted. Another one of the first stands beside
+ * tracepoints: a reading of these then tells whether the thread had left its
+ * CPU, so that it is not read again for nothing.
+ */
 static void add_hidden(const struct pmu_event *events, size_t nr,
 		       bool if_available, const struct counter_every *every,
 		       struct counter_plan *plan)
 {
 	struct counter_plan more;
-	_cleanup_free_ struct pmu_event *all = calloc(nr + 2, sizeof(*all));
+	_cleanup_free_ struct pmu_event *all = calloc(nr + 3, sizeof(*all));
 	if (!all)
 		return;
 	memcpy(all, events, nr * sizeof(*all));
 	bool any = lacks_switches(plan) &&
-		   append(all, &nr, "context-switches", HIDDEN_SWITCHES);
+		   append(all, &nr, "context-switches", HIDDEN_SWITCHES, false);
 	any |= lacks_calls(plan) &&
-	       append(all, &nr, "raw_syscalls:sys_enter", HIDDEN_CALLS);
+	       append(all, &nr, "raw_syscalls:sys_enter", HIDDEN_CALLS, false);
+	any |= any && !every &&
+	       append(all, &nr, "context-switches", HIDDEN_SWITCHES, true);
 	if (!any ||
 	    counter_plan_make(all, nr, if_available, every, &more, NULL))
 		return;
@@ -171,7 +179,7 @@ static void find_charged(struct counters *c)
 			const struct pmu_event *ev =
 				&c->plan.event[c->plan.group[g].first + i];
 			if (!c->has_switches && ev->role == PMU_SWITCHES &&
-			    counts_all(ev)) {
+			    counts_all(ev) && !ev->is_with_creator) {
 				c->has_switches = true;
 				c->switch_group = g;
 				c->switch_index = i;

@@ -45,6 +45,7 @@ struct counters {
 	uint64_t due_ns;       /* the next records */
 	uint64_t check_ns;     /* the next look at what is spent, without */
 	bool is_paused;
+	bool is_last;	 /* the reading after which there is none */
 	bool is_crowded; /* intervals come too fast to look at CHECK_NS */
 	/* Counts of context switches and system calls, for the ledger: their
 	 * groups and places. */

@@ -124,7 +124,9 @@ static bool take_told(struct counters *c, struct thread *t, size_t group)
 
 static void take_all(struct counters *c, struct thread *t)
 {
-	for (size_t g = 0; g < c->plan.nr_groups; g++) {
+	size_t first = counter_thread_first(t->counters);
+	for (size_t i = 0; i < c->plan.nr_groups; i++) {
+		size_t g = (first + i) % c->plan.nr_groups;
 		struct counter_sum sum;
 		bool busy = false;
 		if (take_told(c, t, g))
@@ -144,7 +146,7 @@ static void take_all(struct counters *c, struct thread *t)
 static void collect(struct counters *c, struct thread *t)
 {
 	/* Not every reading was a taking if events end the intervals. */
-	if (c->every.nr || counter_thread_has_run(t->counters))
+	if (c->every.nr || c->is_last || counter_thread_has_run(t->counters))
 		take_all(c, t);
 }
 
@@ -210,7 +212,7 @@ static uint64_t told_ns(const struct counters *c, const struct thread *t,
 static void read_thread(struct counters *c, struct thread *t, uint64_t now_ns)
 {
 	counters_drain(c, t);
-	collect(c, t);
+	take_all(c, t);
 	write_out(c, t, now_ns);
 }
 
@@ -497,6 +499,7 @@ static void drop_all(struct counters *c)
 void counters_finish(struct counters *c, uint64_t now_ns)
 {
 	char text[800];
+	c->is_last = true;
 	read_all(c, true, now_ns);
 	for (size_t i = 0; i < COUNTERS_HASH; i++)
 		for (struct thread *t = c->hash[i]; t; t = t->next) {

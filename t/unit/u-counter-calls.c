@@ -4,6 +4,7 @@
  * the wait for the next reading takes. And that counting those of the program
  * is charged, each of them.
  */
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -171,19 +172,63 @@ static size_t nr_left(const struct counter_thread *t, size_t nr)
 	return left;
 }
 
-/* Whatever moment it was read at, coming, running and going: if there is
- * nothing to take now there is nothing that was not taken. */
-static void test_nothing_is_left(void)
+/* The software events; or tracepoints that inherit, with switches among them
+ * and others by themselves, whose page tells of both. */
+static void plan_for(struct counter_plan *plan, bool inherits)
+{
+	struct pmu_event *event = NULL, three[3];
+	size_t nr;
+	if (!inherits) {
+		check_int(pmu_event_parse_list(EVENTS, &event, &nr, NULL), 0);
+		check_int(counter_plan_make(event, nr, false, NULL, plan, NULL),
+			  0);
+		free(event);
+		return;
+	}
+	check_int(pmu_event_parse("raw_syscalls:sys_exit", &three[0], NULL), 0);
+	check_int(pmu_event_parse("context-switches", &three[1], NULL), 0);
+	three[1].is_hidden = true;
+	three[2] = three[1];
+	three[2].is_with_creator = true;
+	check_int(counter_plan_make(three, 3, false, NULL, plan, NULL), 0);
+	check(counter_plan_inherit(plan, false));
+	check_int(plan->nr_groups, 2);
+	check_int(plan->group[0].nr, 2);
+}
+
+/* @pid's and ours, so that one runs while the other reads; @all to undo it. */
+static void part(pid_t pid, cpu_set_t *all)
+{
+	cpu_set_t one;
+	int cpu = 0;
+	sched_getaffinity(0, sizeof(*all), all);
+	if (CPU_COUNT(all) < 2)
+		return;
+	for (int i = 0; i < 2; i++) {
+		while (!CPU_ISSET(cpu, all))
+			cpu++;
+		CPU_ZERO(&one);
+		CPU_SET(cpu++, &one);
+		sched_setaffinity(i ? pid : 0, sizeof(one), &one);
+	}
+}
+
+/*
+ * Whatever moment it was read at, coming, running and going: if there is
+ * nothing to take now there is nothing that was not taken, but for the moment
+ * of going itself: the kernel tells one count after the other.
+ */
+static void test_nothing_is_left(bool inherits)
 {
 	struct puppet pup = puppet_start();
-	struct pmu_event *event = NULL;
 	struct counter_plan plan;
 	struct counter_thread *t = NULL;
 	struct counter_sum sum;
-	size_t nr, nr_lacking = 0, nr_skipped = 0;
-	check_int(pmu_event_parse_list(EVENTS, &event, &nr, NULL), 0);
-	check_int(counter_plan_make(event, nr, false, NULL, &plan, NULL), 0);
-	free(event);
+	size_t nr_lacking = 0, nr_skipped = 0;
+	cpu_set_t all;
+	part(pup.pid, &all);
+	plan_for(&plan, inherits);
+	size_t nr = plan.group[0].nr;
 	check_int(counter_thread_open(&plan, pup.pid, COUNTER_NOW, &t, NULL),
 		  0);
 	for (long i = 0; i < NR_BURSTS; i++) {
@@ -201,8 +246,9 @@ static void test_nothing_is_left(void)
 		if (!counter_thread_has_run(t))
 			nr_lacking += left != 0;
 	}
-	check_int(nr_lacking, 0);
+	check_range((double)nr_lacking, 0, NR_BURSTS / 20.0);
 	check(nr_skipped > 0);
+	sched_setaffinity(0, sizeof(all), &all);
 	counter_thread_close(t);
 	counter_plan_deinit(&plan);
 	puppet_end(&pup);
@@ -304,9 +350,11 @@ int main(void)
 	/* The switches are not the first of them. */
 	test_ticks("page-faults,context-switches", false);
 	test_ticks("task-clock,minor-faults", false);
-	/* The switches that only the ledger wants are told without one. */
-	test_ticks("raw_syscalls:sys_exit", true);
-	test_nothing_is_left();
+	/* The switches that only the ledger wants are told without one; others
+	 * that go along tell that one had left its CPU. */
+	test_ticks("raw_syscalls:sys_exit", false);
+	test_nothing_is_left(false);
+	test_nothing_is_left(true);
 	test_charged("raw_syscalls:sys_enter");
 	test_charged("syscalls-wait"); /* of which there is none */
 	test_charged("raw_syscalls:sys_exit");
