@@ -17,12 +17,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
-#include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -32,6 +29,7 @@
 #include "supervisor/probe/guardtab.h"
 #include "supervisor/probe/place.h"
 #include "supervisor/probe/robust.h"
+#include "supervisor/probe/uffd-private.h"
 
 #ifndef UFFD_FEATURE_WP_UNPOPULATED
 #define UFFD_FEATURE_WP_UNPOPULATED (1 << 13)
@@ -39,34 +37,8 @@
 #define FEATURES                                                               \
 	(UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID |             \
 	 UFFD_FEATURE_EXACT_ADDRESS | UFFD_FEATURE_WP_UNPOPULATED)
-/* A thread waits no longer than this for the event loop to look at it. */
-#define PATIENCE_MS  5
 #define HIT_GUESS_NS (100 * NSEC_PER_USEC)
 #define MAX_RANGES   16384
-
-struct uffd_hit {
-	struct access_hit hit;
-	pid_t tid;
-	bool waits; /* still in the fault: to be stopped, then let go */
-};
-
-struct uffd {
-	struct access base;
-	int fd;
-	int quit_fd; /* eventfd: the reader ends */
-	struct tundo *undo;
-	pthread_t reader;
-	bool has_reader;
-	pthread_mutex_t lock;  /* protects all below */
-	pthread_cond_t looked; /* the loop took hits */
-	struct guardtab tab;
-	struct uffd_hit *queue; /* ring */
-	size_t head;
-	size_t nr;
-	size_t cap;
-	uint64_t hit_ns;
-	uint64_t side_ns;
-};
 
 static void uffd_close(struct access *a);
 
@@ -90,220 +62,6 @@ static int wp_register(struct uffd *u, taddr_t start, taddr_t end)
 		return -e;
 	}
 	return 0;
-}
-
-/* Takes the protection off, wakes who waits there, and leaves the mapping as
- * it was. What is no longer mapped has nothing to open. */
-static void wp_open(struct uffd *u, taddr_t start, taddr_t end)
-{
-	struct uffdio_range r = {start, end - start};
-	if (ioctl(u->fd, UFFDIO_UNREGISTER, &r)) {
-		struct uffdio_writeprotect wp = {.range = r, .mode = 0};
-		ioctl(u->fd, UFFDIO_WRITEPROTECT, &wp);
-	}
-	ioctl(u->fd, UFFDIO_WAKE, &r);
-}
-
-/*
- * Where does the thread wait? In a system call: its number. In the program's
- * own code: -1. Unknown, as for a kernel thread that works for it: -2.
- */
-static long waits_in(pid_t tid)
-{
-	char path[64], buf[64];
-	long nr;
-	/* Not below the process: a vfork child uses the same memory. */
-	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)tid);
-	/* It may not have fallen asleep yet. */
-	for (int i = 0; i < 20; i++) {
-		_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-		ssize_t n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
-		if (n <= 0)
-			return -2;
-		buf[n] = '\0';
-		if (sscanf(buf, "%ld", &nr) == 1)
-			return nr < 0 ? -1 : nr;
-		usleep(20);
-	}
-	return -2;
-}
-
-/* --- the queue; called with the lock held --- */
-
-/* Room for what @more guards will put there: a hit that cannot be kept would
- * leave its thread waiting for ever. False: no memory. */
-static bool queue_reserve(struct uffd *u, size_t more)
-{
-	size_t need = u->nr + u->tab.nr + more;
-	if (need <= u->cap)
-		return true;
-	size_t cap = u->cap ? u->cap * 2 : 64;
-	if (cap < need)
-		cap = need;
-	struct uffd_hit *q = malloc(cap * sizeof(*q));
-	if (!q)
-		return false;
-	for (size_t i = 0; i < u->nr; i++)
-		q[i] = u->queue[(u->head + i) % u->cap];
-	free(u->queue);
-	u->queue = q;
-	u->head = 0;
-	u->cap = cap;
-	return true;
-}
-
-/* Of a guard that was reserved for and is in the table no more. */
-static void queue_put(struct uffd *u, const struct uffd_hit *h)
-{
-	u->queue[(u->head + u->nr++) % u->cap] = *h;
-}
-
-static bool queue_get(struct uffd *u, struct uffd_hit *ret)
-{
-	if (!u->nr)
-		return false;
-	*ret = u->queue[u->head];
-	u->head = (u->head + 1) % u->cap;
-	u->nr--;
-	return true;
-}
-
-static void open_waiting(struct uffd *u, struct uffd_hit *h)
-{
-	if (h->waits)
-		wp_open(u, h->hit.range.start, h->hit.range.end);
-	h->waits = false;
-}
-
-static bool anybody_waits(const struct uffd *u)
-{
-	for (size_t i = 0; i < u->nr; i++)
-		if (u->queue[(u->head + i) % u->cap].waits)
-			return true;
-	return false;
-}
-
-/* --- the reader --- */
-
-static void on_message(struct uffd *u, const struct uffd_msg *m)
-{
-	if (m->event != UFFD_EVENT_PAGEFAULT)
-		return;
-	taddr_t addr = m->arg.pagefault.address;
-	pid_t tid = (pid_t)m->arg.pagefault.feat.ptid;
-	uint64_t now = smco_now_ns();
-	size_t i = guardtab_first(&u->tab, addr);
-	if (i == u->tab.nr || u->tab.v[i].start > addr) {
-		/* A second thread on a block whose first hit is being told:
-		 * opening that block wakes this one too. Or opened by now. */
-		struct uffdio_range page = {addr & ~(TPAGE_SIZE - 1),
-					    TPAGE_SIZE};
-		if (!anybody_waits(u))
-			ioctl(u->fd, UFFDIO_WAKE, &page);
-		return;
-	}
-	const struct guard_entry e = u->tab.v[i];
-	long nr = waits_in(tid);
-	struct uffd_hit h = {
-		.tid = tid,
-		.waits = nr == -1,
-		.hit =
-			{
-				.range = {.start = e.start,
-					  .end = e.end,
-					  .user = e.user},
-				.time_ns = now,
-				.is_write = true,
-				.in_kernel = nr != -1,
-				.syscall_nr = nr < 0 ? -1 : nr,
-				.addr = addr,
-			},
-	};
-	guardtab_remove(&u->tab, i);
-	if (!h.waits) {
-		wp_open(u, e.start, e.end);
-		h.hit.cost_ns = u->hit_ns + smco_now_ns() - now;
-	}
-	queue_put(u, &h);
-	tracer_wake(tproc_tracer(u->base.proc));
-}
-
-/* Give the loop a moment to look at threads that wait, then let them go. */
-static void be_patient(struct uffd *u)
-{
-	struct timespec until;
-	if (!anybody_waits(u))
-		return;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += PATIENCE_MS * (long)NSEC_PER_MSEC;
-	if (until.tv_nsec >= (long)NSEC_PER_SEC) {
-		until.tv_nsec -= (long)NSEC_PER_SEC;
-		until.tv_sec++;
-	}
-	while (anybody_waits(u))
-		if (pthread_cond_timedwait(&u->looked, &u->lock, &until))
-			break;
-	for (size_t i = 0; i < u->nr; i++)
-		open_waiting(u, &u->queue[(u->head + i) % u->cap]);
-}
-
-/* With the lock held, so that no message is on its way while somebody else
- * asks what was hit. The descriptor never makes us wait. */
-static void take_messages(struct uffd *u)
-{
-	struct uffd_msg m[16];
-	ssize_t n;
-	while ((n = read(u->fd, m, sizeof(m))) > 0)
-		for (size_t i = 0; i < (size_t)n / sizeof(m[0]); i++)
-			on_message(u, &m[i]);
-}
-
-static void *reader(void *arg)
-{
-	struct uffd *u = arg;
-	struct pollfd p[2] = {{u->fd, POLLIN, 0}, {u->quit_fd, POLLIN, 0}};
-	for (;;) {
-		if (poll(p, 2, -1) < 0 && errno != EINTR)
-			break;
-		if (p[1].revents || p[0].revents & (POLLERR | POLLHUP))
-			break;
-		pthread_mutex_lock(&u->lock);
-		take_messages(u);
-		be_patient(u);
-		pthread_mutex_unlock(&u->lock);
-	}
-	return NULL;
-}
-
-static int start_reader(struct uffd *u)
-{
-	pthread_condattr_t attr;
-	sigset_t all, old;
-	pthread_mutex_init(&u->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&u->looked, &attr);
-	pthread_condattr_destroy(&attr);
-	u->quit_fd = eventfd(0, EFD_CLOEXEC);
-	if (u->quit_fd < 0)
-		return errno;
-	/* Signals are the event loop's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int e = pthread_create(&u->reader, NULL, reader, u);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	u->has_reader = !e;
-	return e;
-}
-
-static void stop_reader(struct uffd *u)
-{
-	uint64_t one = 1;
-	if (!u->has_reader)
-		return;
-	if (write(u->quit_fd, &one, sizeof(one)) == sizeof(one))
-		pthread_join(u->reader, NULL);
-	u->has_reader = false;
 }
 
 /* --- hits --- */
@@ -331,13 +89,13 @@ static bool uffd_next_hit(struct access *a, struct access_hit *hit)
 	/* Whoever met a guard before this call is told of by it, also when the
 	 * reader did not get to it yet: who was not may be called quiet. */
 	if (!u->nr && u->fd >= 0)
-		take_messages(u);
-	bool any = queue_get(u, &h);
+		uffd_take_messages(u);
+	bool any = uffd_queue_get(u, &h);
 	if (any && h.waits) {
 		/* The lock keeps the reader from letting it go meanwhile. */
 		h.hit.task = find_task(u, h.tid);
 		h.hit.stopped = h.hit.task && !task_stop(h.hit.task);
-		open_waiting(u, &h);
+		uffd_open_waiting(u, &h);
 		h.hit.cost_ns = smco_now_ns() - h.hit.time_ns +
 				tracer_stop_cost_ns(tproc_tracer(a->proc));
 		average(u, h.hit.cost_ns);
@@ -380,7 +138,7 @@ static void drop_overlaps(struct uffd *u, taddr_t start, taddr_t end)
 			return;
 		taddr_t s = u->tab.v[i].start, e = u->tab.v[i].end;
 		guardtab_remove(&u->tab, i);
-		wp_open(u, s, e);
+		uffd_wp_open(u, s, e);
 	}
 }
 
@@ -431,7 +189,7 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		uint32_t slot;
 		const char *why = may_guard(&maps, &r[i]);
-		if (!why && !queue_reserve(u, 1))
+		if (!why && !uffd_queue_reserve(u, 1))
 			why = "out of memory";
 		if (!why && guardtab_add(&u->tab, r[i].start, r[i].end, 0,
 					 r[i].user, &slot))
@@ -527,7 +285,7 @@ static int take_descriptor(struct uffd *u, struct smco_err *err)
 
 static void uffd_free(struct uffd *u)
 {
-	stop_reader(u);
+	uffd_stop_reader(u);
 	if (u->fd >= 0)
 		close(u->fd); /* opens everything */
 	if (u->quit_fd >= 0)
@@ -539,7 +297,7 @@ static void uffd_free(struct uffd *u)
 
 static void let_go(struct uffd *u)
 {
-	stop_reader(u);
+	uffd_stop_reader(u);
 	if (u->fd >= 0)
 		close(u->fd);
 	u->fd = -1;
@@ -566,7 +324,7 @@ static int uffd_open(struct tproc *p, struct access **ret, struct smco_err *err)
 	guardtab_init(&u->tab, MAX_RANGES);
 	int rc = take_descriptor(u, err);
 	if (!rc) {
-		int e = start_reader(u);
+		int e = uffd_start_reader(u);
 		if (e)
 			rc = smco_fail(err, SMCO_SYS, e, "thread");
 	}

@@ -1,0 +1,60 @@
+/* What uffd.c and its reader share. */
+#ifndef SMCO_PROBE_UFFD_PRIVATE_H
+#define SMCO_PROBE_UFFD_PRIVATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "supervisor/probe/access.h"
+#include "supervisor/probe/guardtab.h"
+
+struct uffd_hit {
+	struct access_hit hit;
+	pid_t tid;
+	bool waits; /* still in the fault: to be stopped, then let go */
+};
+
+struct uffd {
+	struct access base;
+	int fd;
+	int quit_fd; /* eventfd: the reader ends */
+	struct tundo *undo;
+	pthread_t reader;
+	bool has_reader;
+	pthread_mutex_t lock;  /* protects all below */
+	pthread_cond_t looked; /* the loop took hits */
+	struct guardtab tab;
+	struct uffd_hit *queue; /* ring */
+	size_t head;
+	size_t nr;
+	size_t cap;
+	uint64_t hit_ns;
+	uint64_t side_ns;
+};
+
+/* Takes the protection off, wakes who waits there, and leaves the mapping as
+ * it was. What is no longer mapped has nothing to open. */
+void uffd_wp_open(struct uffd *u, taddr_t start, taddr_t end);
+
+/* The following four with the lock held. */
+
+/* Room for what @more guards will put there: a hit that cannot be kept would
+ * leave its thread waiting for ever. False: no memory. */
+bool uffd_queue_reserve(struct uffd *u, size_t more);
+/* The oldest hit; false if there is none. */
+bool uffd_queue_get(struct uffd *u, struct uffd_hit *ret);
+/* Opens the block for a thread that still waits there. */
+void uffd_open_waiting(struct uffd *u, struct uffd_hit *h);
+/* Queues what the kernel has to tell, so that no message is on its way while
+ * somebody asks what was hit. The descriptor never makes us wait. */
+void uffd_take_messages(struct uffd *u);
+
+/* Initializes lock and queue, begins the thread; 0 or an errno. */
+int uffd_start_reader(struct uffd *u);
+/* Ends the thread, if there is one, and waits for its end. */
+void uffd_stop_reader(struct uffd *u);
+
+#endif

@@ -1,0 +1,226 @@
+/*
+ * The thread that reads a userfaultfd: it opens the block at once for threads
+ * that wait in a system call, and queues the others for the event loop.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "supervisor/probe/uffd-private.h"
+
+/* A thread waits no longer than this for the event loop to look at it. */
+#define PATIENCE_MS 5
+
+void uffd_wp_open(struct uffd *u, taddr_t start, taddr_t end)
+{
+	struct uffdio_range r = {start, end - start};
+	if (ioctl(u->fd, UFFDIO_UNREGISTER, &r)) {
+		struct uffdio_writeprotect wp = {.range = r, .mode = 0};
+		ioctl(u->fd, UFFDIO_WRITEPROTECT, &wp);
+	}
+	ioctl(u->fd, UFFDIO_WAKE, &r);
+}
+
+/*
+ * Where does the thread wait? In a system call: its number. In the program's
+ * own code: -1. Unknown, as for a kernel thread that works for it: -2.
+ */
+static long waits_in(pid_t tid)
+{
+	char path[64], buf[64];
+	long nr;
+	/* Not below the process: a vfork child uses the same memory. */
+	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)tid);
+	/* It may not have fallen asleep yet. */
+	for (int i = 0; i < 20; i++) {
+		_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
+		if (n <= 0)
+			return -2;
+		buf[n] = '\0';
+		if (sscanf(buf, "%ld", &nr) == 1)
+			return nr < 0 ? -1 : nr;
+		usleep(20);
+	}
+	return -2;
+}
+
+/* --- the queue; called with the lock held --- */
+
+bool uffd_queue_reserve(struct uffd *u, size_t more)
+{
+	size_t need = u->nr + u->tab.nr + more;
+	if (need <= u->cap)
+		return true;
+	size_t cap = u->cap ? u->cap * 2 : 64;
+	if (cap < need)
+		cap = need;
+	struct uffd_hit *q = malloc(cap * sizeof(*q));
+	if (!q)
+		return false;
+	for (size_t i = 0; i < u->nr; i++)
+		q[i] = u->queue[(u->head + i) % u->cap];
+	free(u->queue);
+	u->queue = q;
+	u->head = 0;
+	u->cap = cap;
+	return true;
+}
+
+/* Of a guard that was reserved for and is in the table no more. */
+static void queue_put(struct uffd *u, const struct uffd_hit *h)
+{
+	u->queue[(u->head + u->nr++) % u->cap] = *h;
+}
+
+bool uffd_queue_get(struct uffd *u, struct uffd_hit *ret)
+{
+	if (!u->nr)
+		return false;
+	*ret = u->queue[u->head];
+	u->head = (u->head + 1) % u->cap;
+	u->nr--;
+	return true;
+}
+
+void uffd_open_waiting(struct uffd *u, struct uffd_hit *h)
+{
+	if (h->waits)
+		uffd_wp_open(u, h->hit.range.start, h->hit.range.end);
+	h->waits = false;
+}
+
+static bool anybody_waits(const struct uffd *u)
+{
+	for (size_t i = 0; i < u->nr; i++)
+		if (u->queue[(u->head + i) % u->cap].waits)
+			return true;
+	return false;
+}
+
+/* --- the reader --- */
+
+static void on_message(struct uffd *u, const struct uffd_msg *m)
+{
+	if (m->event != UFFD_EVENT_PAGEFAULT)
+		return;
+	taddr_t addr = m->arg.pagefault.address;
+	pid_t tid = (pid_t)m->arg.pagefault.feat.ptid;
+	uint64_t now = smco_now_ns();
+	size_t i = guardtab_first(&u->tab, addr);
+	if (i == u->tab.nr || u->tab.v[i].start > addr) {
+		/* A second thread on a block whose first hit is being told:
+		 * opening that block wakes this one too. Or opened by now. */
+		struct uffdio_range page = {addr & ~(TPAGE_SIZE - 1),
+					    TPAGE_SIZE};
+		if (!anybody_waits(u))
+			ioctl(u->fd, UFFDIO_WAKE, &page);
+		return;
+	}
+	const struct guard_entry e = u->tab.v[i];
+	long nr = waits_in(tid);
+	struct uffd_hit h = {
+		.tid = tid,
+		.waits = nr == -1,
+		.hit =
+			{
+				.range = {.start = e.start,
+					  .end = e.end,
+					  .user = e.user},
+				.time_ns = now,
+				.is_write = true,
+				.in_kernel = nr != -1,
+				.syscall_nr = nr < 0 ? -1 : nr,
+				.addr = addr,
+			},
+	};
+	guardtab_remove(&u->tab, i);
+	if (!h.waits) {
+		uffd_wp_open(u, e.start, e.end);
+		h.hit.cost_ns = u->hit_ns + smco_now_ns() - now;
+	}
+	queue_put(u, &h);
+	tracer_wake(tproc_tracer(u->base.proc));
+}
+
+/* Give the loop a moment to look at threads that wait, then let them go. */
+static void be_patient(struct uffd *u)
+{
+	struct timespec until;
+	if (!anybody_waits(u))
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += PATIENCE_MS * (long)NSEC_PER_MSEC;
+	if (until.tv_nsec >= (long)NSEC_PER_SEC) {
+		until.tv_nsec -= (long)NSEC_PER_SEC;
+		until.tv_sec++;
+	}
+	while (anybody_waits(u))
+		if (pthread_cond_timedwait(&u->looked, &u->lock, &until))
+			break;
+	for (size_t i = 0; i < u->nr; i++)
+		uffd_open_waiting(u, &u->queue[(u->head + i) % u->cap]);
+}
+
+void uffd_take_messages(struct uffd *u)
+{
+	struct uffd_msg m[16];
+	ssize_t n;
+	while ((n = read(u->fd, m, sizeof(m))) > 0)
+		for (size_t i = 0; i < (size_t)n / sizeof(m[0]); i++)
+			on_message(u, &m[i]);
+}
+
+static void *reader(void *arg)
+{
+	struct uffd *u = arg;
+	struct pollfd p[2] = {{u->fd, POLLIN, 0}, {u->quit_fd, POLLIN, 0}};
+	for (;;) {
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
+			break;
+		if (p[1].revents || p[0].revents & (POLLERR | POLLHUP))
+			break;
+		pthread_mutex_lock(&u->lock);
+		uffd_take_messages(u);
+		be_patient(u);
+		pthread_mutex_unlock(&u->lock);
+	}
+	return NULL;
+}
+
+int uffd_start_reader(struct uffd *u)
+{
+	pthread_condattr_t attr;
+	sigset_t all, old;
+	pthread_mutex_init(&u->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&u->looked, &attr);
+	pthread_condattr_destroy(&attr);
+	u->quit_fd = eventfd(0, EFD_CLOEXEC);
+	if (u->quit_fd < 0)
+		return errno;
+	/* Signals are the event loop's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int e = pthread_create(&u->reader, NULL, reader, u);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	u->has_reader = !e;
+	return e;
+}
+
+void uffd_stop_reader(struct uffd *u)
+{
+	uint64_t one = 1;
+	if (!u->has_reader)
+		return;
+	if (write(u->quit_fd, &one, sizeof(one)) == sizeof(one))
+		pthread_join(u->reader, NULL);
+	u->has_reader = false;
+}
