@@ -477,15 +477,32 @@ static bool is_overwritten(const struct late *l, const struct range_insn *in)
 	return false;
 }
 
+/* The only jump to instruction @k, which nothing else leads to, and control
+ * comes to the jump from the instruction before it; 0: there is none. */
+static size_t jump_to(const struct range_edges *e,
+		      const struct range_code *code, size_t k)
+{
+	uint64_t to = code->insns[k].addr;
+	size_t a = range_edges_first(e, to);
+	if (a == e->nr || e->edge[a].to != to ||
+	    (a + 1 < e->nr && e->edge[a + 1].to == to))
+		return 0;
+	uint32_t from = e->edge[a].from;
+	return code->insns[from].kind == RK_JUMP && from > 0 &&
+			       range_falls(code, from - 1)
+		       ? from
+		       : 0;
+}
+
 /* Those of the instructions up to @i, which control comes from, that go
  * straight on to it. */
-static void stores_up_to(struct late *l, size_t i)
+static void stores_up_to(const struct range_edges *e, struct late *l, size_t i)
 {
 	size_t first = l->nr; /* others are on other ways */
 	struct late way = *l;
 	way.store += first;
 	way.nr = 0;
-	for (size_t k = i; i - k < FILL_REACH; k--) {
+	for (size_t k = i, n = 0; n < FILL_REACH; k--, n++) {
 		const struct range_insn *in = &l->code->insns[k];
 		bool stores = (in->bits & (RB_STORES | RB_WRITES)) != 0;
 		if (in->kind != RK_PLAIN || in->wrote >> l->base & 1 ||
@@ -498,7 +515,8 @@ static void stores_up_to(struct late *l, size_t i)
 			if (!is_overwritten(&way, in))
 				way.store[way.nr++] = (uint32_t)k;
 		}
-		if (!k || !range_falls(l->code, k - 1))
+		if ((!k || !range_falls(l->code, k - 1)) &&
+		    !(k = jump_to(e, l->code, k)))
 			break;
 	}
 	l->nr = first + way.nr;
@@ -523,13 +541,13 @@ size_t range_doubt_late(const struct range_edges *e,
 	    l.base == RANGE_NO_REG)
 		return 0;
 	if (i > 0 && range_falls(code, i - 1))
-		stores_up_to(&l, i - 1);
+		stores_up_to(e, &l, i - 1);
 	for (size_t a = range_edges_first(e, p->lo);
 	     a < e->nr && e->edge[a].to == p->lo; a++) {
 		uint32_t from = e->edge[a].from;
 		if (code->insns[from].kind == RK_JUMP && from > 0 &&
 		    range_falls(code, from - 1))
-			stores_up_to(&l, from - 1);
+			stores_up_to(e, &l, from - 1);
 	}
 	return l.nr && !is_others(v, all, nr, var, p) ? l.nr : 0;
 }
