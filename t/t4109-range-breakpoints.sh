@@ -39,7 +39,7 @@ if grep -q 'without BPF' summary; then
 	exit 0
 fi
 said() {
-	cat summary && grep -q 'watchpoints: 8 places without room for a jump in turn, 4 at a time' summary
+	cat summary && grep -q 'watchpoints: 10 places without room for a jump in turn, 4 at a time' summary
 }
 ok "how many there are is said" said
 
@@ -52,6 +52,13 @@ four() {
 		[ "$(wc -l <table)" = 5 ] && compare exact
 }
 ok "exact: registers, parts of them, memory and sums, of threads and a child" four
+computed() {
+	./no-room 3 20 0 fork >plain &&
+		seen -t unlimited --var f::scaled --var f::thread -- 3 20 0 fork &&
+		cmp plain out && only 'f::(scaled|thread)' && by_breakpoint | tee table &&
+		[ "$(wc -l <table)" = 3 ] && compare exact
+}
+ok "exact: an expression, and each thread's own memory" computed
 fixed() {
 	seen -t unlimited --var f::fixed --var f::one --var f::two --var f::flag \
 		--var g::far -- 1 5 0 && only 'f::(fixed|one|two|flag)' &&
@@ -82,7 +89,7 @@ turns() { # on a busy machine a turn takes longer
 	for ms in 500 2000 8000; do
 		seen -t unlimited -- 1 20 $ms && compare within || return 1
 		by_breakpoint | tee table
-		[ "$(wc -l <table)" = 9 ] && return
+		[ "$(wc -l <table)" = 11 ] && return
 	done
 	return 1
 }
@@ -106,6 +113,28 @@ cached() {
 	done
 }
 ok "the same from the cache" cached
+
+# More places than are looked at before a program begins: f is one of the last.
+large() {
+	{
+		for i in $(seq 6000); do
+			echo "int f$i(int a) { int b = a + 777;"
+			echo "if (b > a) a = b * 2; while (a > b) a -= b; return a; }"
+		done
+	} >many.c
+	"${CC:-cc}" -O0 -g -c many.c && "${CC:-cc}" -O1 -o large many.o \
+		"$source/no-room.c" "$source/no-room.S" -lpthread || return 1
+	for ms in 2000 8000; do
+		XDG_CACHE_HOME=$PWD/none.$ms timeout 60 smco-trace -q -m range -t 1000 \
+			-o run.trace -- ./large 1 20 $ms >out || return 1
+		sort out >truth
+		found >found.txt
+		compare within 'f::' && by_breakpoint | tee table
+		[ "$(grep -c '^f::' table)" = 10 ] && return
+	done
+	return 1
+}
+ok "of functions that are looked at while the program runs" large
 
 # What stayed would be in the way of who comes next, and trap for nobody.
 killed() {

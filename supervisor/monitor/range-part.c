@@ -384,6 +384,7 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 	if (rp->is_unloaded)
 		return;
 	range_poll(m, rp, now_ns);
+	range_watch_more(m, rp);
 	range_watch_tick(m, rp, now_ns);
 	if (!rp->ranges || now_ns < range_duty_due_ns(&rp->duty))
 		return;

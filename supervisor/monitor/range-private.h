@@ -62,8 +62,8 @@ struct range_unit {
 	struct range_word *words;
 	size_t nr_words;
 	uint32_t *word_of; /* of each variable; UINT32_MAX: none */
-	/* Sites that no sensor has room at, by address; those words are the
-	 * last. And their variables, by number. */
+	/* Sites that no sensor has room at, those of one address behind each
+	 * other; those words are the last. And their variables, by number. */
 	const struct range_break **breaks;
 	struct range_insn_use *insn_uses;
 	size_t nr_breaks, nr_insns;
@@ -168,7 +168,8 @@ struct range_part {
 	taddr_t *export; /* where each of unit->slots' is; 0: not known yet */
 	/* Watchpoints; NULL: none. */
 	struct control *turn_control;
-	struct range_turns *turns; /* of unit->words */
+	struct range_turns *turns; /* of unit->words, the first nr_turns */
+	size_t nr_turns;
 	struct range_register reg[WATCH_REGISTERS];
 	unsigned nr_regs;      /* that it can have */
 	uint64_t run_watch_ns; /* its processor time, as the control knows */
@@ -298,6 +299,8 @@ void range_pointees_poll(struct range_part *rp);
 uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb);
 /* range-words.c: which words, after range_polls_find: SMCO_NOMEM */
 int range_words_find(struct range_unit *u);
+/* Those of function @f, which was planned after that: the same. */
+int range_words_more(struct range_unit *u, uint32_t f);
 void range_words_free(struct range_unit *u);
 /* What a register has to be told to watch @word; false: it is nowhere now. */
 bool range_word_what(struct range_part *rp, uint32_t word,
@@ -312,6 +315,8 @@ void range_watch_open(struct range_monitor *m);
  */
 void range_watch_start(struct range_monitor *m, struct range_part *rp,
 		       bool may_come_often);
+/* Functions were planned meanwhile, with words of their own. */
+void range_watch_more(struct range_monitor *m, struct range_part *rp);
 /* At most @nr registers at a time from now on. */
 void range_watch_allow(struct range_monitor *m, struct range_part *rp,
 		       unsigned nr);

@@ -172,7 +172,8 @@ void range_unit_ready(struct range_monitor *m, struct range_unit *u)
 	}
 	u->first_id = m->next_id;
 	m->next_id += (uint32_t)range_unit_nr(u);
-	if (u->nr_words)
+	/* What is planned later may have some. */
+	if (u->nr_words || (u->plan && !range_plan_is_whole(u->plan)))
 		range_watch_open(m);
 }
 
@@ -198,6 +199,8 @@ bool range_unit_plan(struct range_unit *u, uint32_t f)
 	}
 	u->nr_late++;
 	u->subscripts = range_plan_subscripts(u->plan, &u->nr_subscripts);
+	if (range_words_more(u, f))
+		smco_debug("range", "%s: no memory for breakpoints", u->path);
 	return true;
 }
 

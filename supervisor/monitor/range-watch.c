@@ -223,6 +223,51 @@ static struct range_moved read_moved(const struct range_part *rp)
 	};
 }
 
+/* The words that can be watched. */
+static size_t nr_wanted(const struct range_monitor *m,
+			const struct range_part *rp)
+{
+	const struct range_unit *u = rp->unit;
+	/* Instructions are the last. */
+	return range_have_insns(m) ? u->nr_words : u->nr_words - u->nr_insns;
+}
+
+static void add_plant(struct range_part *rp, size_t word, uint64_t now_ns)
+{
+	rp->turns[word].plant =
+		control_add(rp->turn_control, now_ns, (void *)(uintptr_t)word);
+}
+
+/* To words that had none. False: no memory. */
+static bool add_turns(const struct range_monitor *m, struct range_part *rp,
+		      uint64_t now_ns)
+{
+	size_t nr = nr_wanted(m, rp);
+	if (nr == rp->nr_turns)
+		return true;
+	struct range_turns *more =
+		reallocarray(rp->turns, nr, sizeof(*rp->turns));
+	if (!more)
+		return false;
+	rp->turns = more;
+	for (size_t i = rp->nr_turns; i < nr; i++) {
+		rp->turns[i] = (struct range_turns){.hits = 0};
+		add_plant(rp, i, now_ns);
+	}
+	rp->nr_turns = nr;
+	return true;
+}
+
+void range_watch_more(struct range_monitor *m, struct range_part *rp)
+{
+	if (!m->watchpoints || nr_wanted(m, rp) == rp->nr_turns)
+		return;
+	if (!rp->turn_control)
+		range_watch_start(m, rp, true);
+	else
+		add_turns(m, rp, smco_now_ns());
+}
+
 void range_watch_start(struct range_monitor *m, struct range_part *rp,
 		       bool may_come_often)
 {
@@ -232,24 +277,16 @@ void range_watch_start(struct range_monitor *m, struct range_part *rp,
 		.interval_ns = m->p.kind == CONTROL_ADHOC ? 0 : INTERVAL_NS,
 	};
 	uint64_t now_ns = smco_now_ns();
-	size_t nr = rp->unit->nr_words;
-	if (!m->watchpoints)
+	if (!m->watchpoints || !nr_wanted(m, rp))
 		return;
-	if (!watchpoints_have_bpf(m->watchpoints))
-		nr -= rp->unit->nr_insns; /* they are the last */
-	if (!nr)
-		return;
-	/* A library that was unloaded had turns before. */
-	if (!rp->turns)
-		rp->turns = calloc(rp->unit->nr_words, sizeof(*rp->turns));
 	rp->turn_control = control_create(&params, now_ns);
-	if (!rp->turns || !rp->turn_control) {
+	/* A library that was unloaded had turns before. */
+	for (size_t i = 0; rp->turn_control && i < rp->nr_turns; i++)
+		add_plant(rp, i, now_ns);
+	if (!rp->turn_control || !add_turns(m, rp, now_ns)) {
 		range_watch_stop(m, rp);
 		return;
 	}
-	for (size_t i = 0; i < nr; i++)
-		rp->turns[i].plant = control_add(rp->turn_control, now_ns,
-						 (void *)(uintptr_t)i);
 	rp->nr_regs = WATCH_REGISTERS;
 	rp->watch_tick_ns = now_ns;
 	rp->watch_due_ns = now_ns + QUICK_NS;

@@ -45,7 +45,9 @@ uint64_t range_sites_ns(const struct range_part *rp, uint32_t var,
 	}
 	const struct range_insn_use *insn =
 		range_insn_uses(rp->unit, var, &nr_insns);
-	for (size_t i = 0; rp->turns && i < nr_insns; i++) {
+	for (size_t i = 0; i < nr_insns; i++) {
+		if (insn[i].word >= rp->nr_turns)
+			continue; /* it had none yet */
 		uint64_t ns = word_ns(rp, insn[i].word, end_ns);
 		sum += ns;
 		*by_insn_ret |= ns > 0;

@@ -56,22 +56,22 @@ static int by_var(const void *pa, const void *pb)
 	return a->word < b->word ? -1 : a->word > b->word;
 }
 
-/* At most so many. Functions that are planned later have none. */
-static void count_breaks(struct range_unit *u)
+/* The breakpoints of functions from @f to @end. */
+static size_t count_breaks(const struct range_unit *u, uint32_t f, uint32_t end)
 {
-	size_t nr;
-	for (uint32_t f = 0; u->plan && f < u->vars->nr_functions; f++) {
+	size_t nr, sum = 0;
+	for (; f < end; f++) {
 		range_plan_breaks(u->plan, f, &nr);
-		u->nr_breaks += nr;
+		sum += nr;
 	}
+	return sum;
 }
 
 /* Of variables that no register watches where they are. */
-static void collect_breaks(struct range_unit *u)
+static void collect_breaks(struct range_unit *u, uint32_t f, uint32_t end)
 {
 	size_t nr;
-	u->nr_breaks = 0;
-	for (uint32_t f = 0; u->plan && f < u->vars->nr_functions; f++) {
+	for (; f < end; f++) {
 		const struct range_break *b =
 			range_plan_breaks(u->plan, f, &nr);
 		for (size_t i = 0; i < nr; i++)
@@ -80,31 +80,65 @@ static void collect_breaks(struct range_unit *u)
 	}
 }
 
-/* The words of breakpoints. */
-static int find_insns(struct range_unit *u)
+/* Room for @more breakpoints. False: no memory. */
+static bool grow(struct range_unit *u, size_t more)
 {
-	u->breaks = calloc(u->nr_breaks + 1, sizeof(*u->breaks));
-	u->insn_uses = calloc(u->nr_breaks + 1, sizeof(*u->insn_uses));
-	if (!u->breaks || !u->insn_uses)
-		return SMCO_NOMEM;
-	collect_breaks(u);
-	qsort(u->breaks, u->nr_breaks, sizeof(*u->breaks), by_addr);
+	size_t nr = u->nr_breaks + more;
+	void *breaks = reallocarray(u->breaks, nr, sizeof(*u->breaks));
+	u->breaks = breaks ? breaks : u->breaks;
+	void *uses = reallocarray(u->insn_uses, nr, sizeof(*u->insn_uses));
+	u->insn_uses = uses ? uses : u->insn_uses;
+	void *words =
+		reallocarray(u->words, u->nr_words + more, sizeof(*u->words));
+	u->words = words ? words : u->words;
+	return breaks && uses && words;
+}
+
+/* Operations of an expression. */
+static unsigned nr_ops(const struct range_unit *u, const struct range_site *s)
+{
+	return s->source == RS_EXPR ? u->vars->places[s->place].nr_ops : 0;
+}
+
+/* A word for all breakpoints at one address, from the @first on. */
+static void add_insns(struct range_unit *u, size_t first)
+{
 	struct range_word *w = NULL;
-	for (uint32_t i = 0; i < u->nr_breaks; i++) {
+	unsigned ops = 0;
+	for (size_t i = first; i < u->nr_breaks; i++) {
 		const struct range_break *b = u->breaks[i];
-		if (!w || w->addr != b->addr || w->nr == WATCH_FIELDS) {
+		unsigned more = nr_ops(u, &b->site);
+		if (!w || w->addr != b->addr || w->nr == WATCH_FIELDS ||
+		    ops + more > WATCH_OPS) {
 			w = &u->words[u->nr_words++];
 			*w = (struct range_word){.addr = b->addr,
 						 .is_insn = true,
-						 .first_break = i};
+						 .first_break = (uint32_t)i};
+			ops = 0;
 			u->nr_insns++;
 		}
+		ops += more;
 		w->var[w->nr++] = b->site.var;
 		u->insn_uses[i] = (struct range_insn_use){
 			.var = b->site.var,
 			.word = (uint32_t)(w - u->words),
 		};
 	}
+}
+
+/* The words of breakpoints in functions from @f to @end. */
+static int find_insns(struct range_unit *u, uint32_t f, uint32_t end)
+{
+	size_t nr = u->plan ? count_breaks(u, f, end) : 0;
+	size_t first = u->nr_breaks;
+	if (!nr)
+		return 0;
+	if (!grow(u, nr))
+		return SMCO_NOMEM;
+	collect_breaks(u, f, end);
+	qsort(u->breaks + first, u->nr_breaks - first, sizeof(*u->breaks),
+	      by_addr);
+	add_insns(u, first);
 	qsort(u->insn_uses, u->nr_breaks, sizeof(*u->insn_uses), by_var);
 	return 0;
 }
@@ -112,9 +146,7 @@ static int find_insns(struct range_unit *u)
 int range_words_find(struct range_unit *u)
 {
 	size_t nr = range_unit_nr(u);
-	count_breaks(u);
-	u->words = calloc(u->nr_polls + u->nr_pointees + u->nr_breaks + 1,
-			  sizeof(*u->words));
+	u->words = calloc(u->nr_polls + u->nr_pointees + 1, sizeof(*u->words));
 	u->word_of = malloc((nr + 1) * sizeof(*u->word_of));
 	if (!u->words || !u->word_of)
 		return SMCO_NOMEM;
@@ -132,7 +164,12 @@ int range_words_find(struct range_unit *u)
 		for (uint32_t i = 0; i < u->vars->nr_vars; i++)
 			if (is_wanted(u, i, pass == 0))
 				add_word(u, i);
-	return find_insns(u);
+	return find_insns(u, 0, (uint32_t)u->vars->nr_functions);
+}
+
+int range_words_more(struct range_unit *u, uint32_t f)
+{
+	return find_insns(u, f, f + 1);
 }
 
 void range_words_free(struct range_unit *u)
@@ -185,7 +222,8 @@ static struct watch_field field_of(const struct range_part *rp,
 	static const enum watch_source source[] = {
 		[RS_REG] = WATCH_REG,	  [RS_FRAME] = WATCH_AT_REG,
 		[RS_DATA] = WATCH_AT,	  [RS_SUM] = WATCH_SUM,
-		[RS_CONST] = WATCH_CONST,
+		[RS_CONST] = WATCH_CONST, [RS_TLS] = WATCH_AT_THREAD,
+		[RS_EXPR] = WATCH_EXPR,
 	};
 	const struct var_type *t = range_type_at(rp->unit, s->var);
 	bool has_reg = s->source == RS_REG || s->source == RS_FRAME ||
@@ -206,6 +244,35 @@ static struct watch_field field_of(const struct range_part *rp,
 	};
 }
 
+/* The operations of place @p behind those that @what has. */
+static void add_ops(const struct range_part *rp, const struct var_place *p,
+		    struct watch_what *what, struct watch_field *field)
+{
+	static const enum watch_op_code code[] = {
+		[VAR_OP_REG] = WATCH_PUSH_REG, [VAR_OP_CONST] = WATCH_PUSH,
+		[VAR_OP_ADDR] = WATCH_PUSH,    [VAR_OP_PLUS_CONST] = WATCH_PLUS,
+		[VAR_OP_ADD] = WATCH_ADD,      [VAR_OP_SUB] = WATCH_SUB,
+		[VAR_OP_MUL] = WATCH_MUL,      [VAR_OP_AND] = WATCH_AND,
+		[VAR_OP_OR] = WATCH_OR,	       [VAR_OP_XOR] = WATCH_XOR,
+		[VAR_OP_SHL] = WATCH_SHL,      [VAR_OP_SHR] = WATCH_SHR,
+		[VAR_OP_SAR] = WATCH_SAR,      [VAR_OP_NEG] = WATCH_NEG,
+		[VAR_OP_NOT] = WATCH_NOT,      [VAR_OP_LOAD] = WATCH_LOAD,
+		[VAR_OP_ZEXT] = WATCH_ZEXT,    [VAR_OP_SEXT] = WATCH_SEXT,
+	}; /* all that range_expr_ok knows */
+	const struct var_op *op = rp->unit->vars->ops + p->first_op;
+	field->first_op = (uint8_t)what->nr_ops;
+	field->nr_ops = (uint8_t)p->nr_ops;
+	for (uint32_t i = 0; i < p->nr_ops; i++) {
+		int64_t arg = op[i].arg;
+		if (op[i].code == VAR_OP_REG)
+			arg = range_reg_of_dwarf((unsigned)arg);
+		else if (op[i].code == VAR_OP_ADDR)
+			arg = (int64_t)((uint64_t)arg + rp->bias);
+		what->op[what->nr_ops++] =
+			(struct watch_op){code[op[i].code], arg};
+	}
+}
+
 static bool what_of_insn(struct range_part *rp, const struct range_word *w,
 			 struct watch_what *ret)
 {
@@ -214,9 +281,14 @@ static bool what_of_insn(struct range_part *rp, const struct range_word *w,
 		.is_insn = true,
 		.nr_fields = w->nr,
 	};
-	for (uint32_t k = 0; k < w->nr; k++)
-		ret->field[k] = field_of(
-			rp, &rp->unit->breaks[w->first_break + k]->site);
+	for (uint32_t k = 0; k < w->nr; k++) {
+		const struct range_site *s =
+			&rp->unit->breaks[w->first_break + k]->site;
+		ret->field[k] = field_of(rp, s);
+		if (s->source == RS_EXPR)
+			add_ops(rp, &rp->unit->vars->places[s->place], ret,
+				&ret->field[k]);
+	}
 	return range_loaded_guard(rp, w->addr, ret);
 }
 

@@ -14,8 +14,7 @@ struct range_break {
 	struct range_site site;
 };
 
-/* Do registers, and memory at a register plus a distance, say the value of @s?
- * Threads' own memory and expressions do not count among that. */
+/* Does it say the value of a variable? */
 bool range_break_can_read(const struct range_site *s);
 /* Those whose instruction runs where it is: none that a window moves away. */
 void range_breaks_settle(struct range_windows *w);

@@ -23,6 +23,7 @@ struct watchpoints {
 	uint64_t hit_ns;
 	uint64_t byte_ps;     /* of a copy in the kernel */
 	uint64_t measured_ns; /* when */
+	uint32_t thread_at;   /* watch_thread_at; 0: not asked yet */
 	uint32_t *walk;	      /* at each line, the next one's number */
 };
 
@@ -39,6 +40,8 @@ struct watch_task {
 
 /* A word that nobody uses; WATCH_WORDS if there is none. */
 uint32_t watch_find_word(struct watchpoints *ws);
+/* watch-what.c: can all of it be watched? */
+bool watch_is_sound(const struct watch_what *what);
 /* @w is watched from the next task on that is opened for it. */
 void watch_fill(struct watch_word *w, const struct watch_what *what,
 		int64_t most_hits);
@@ -53,6 +56,10 @@ void watch_close_task(struct watch_task *t);
  * @w as far as it is known whose they are, or NULL. */
 void watch_take_told(struct watch_word *word, struct watch_task *t,
 		     struct watchpoint *w);
+
+/* watch-thread.c: where in the kernel's record of a thread (task_struct) the
+ * thread's pointer (FS base) is; 0 where that is not known. Some ms. */
+uint32_t watch_thread_at(void);
 
 /* watch-cost.c: measures what hits and copies cost, once, at open. */
 int watch_calibrate(struct watchpoints *ws, struct smco_err *err);

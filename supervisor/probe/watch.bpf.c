@@ -137,14 +137,117 @@ SEC("perf_event") int watch_hit(struct bpf_perf_event_data *ctx)
 	return count(w);
 }
 
-/* What part @p finds; false: it cannot be read now. */
-static __always_inline int find(const struct watch_part *p, const __u64 *reg,
-				__u64 *ret)
+struct registers {
+	__u64 at[16]; /* as the processor counts them */
+};
+
+/* The top of an expression's stack, and what is below. */
+struct stack {
+	__u64 a, b, c;
+};
+
+static __always_inline __u64 extend(__u64 a, __u64 bytes, int is_signed)
 {
-	__u64 sum = reg[p->reg & 15] + (__u64)p->offset;
+	__u32 unused = (64 - 8 * (__u32)bytes) & 63;
+	return is_signed ? (__u64)((__s64)(a << unused) >> unused)
+			 : a << unused >> unused;
+}
+
+/* One operation that leaves as much on the stack; false: nothing to be read. */
+static __always_inline int change(struct stack *s, __u8 code, __s64 arg)
+{
+	switch (code) {
+	case WATCH_PLUS:
+		s->a += (__u64)arg;
+		return 1;
+	case WATCH_LOAD: {
+		__u64 v = 0;
+		long bad = read_memory(s->a, (__u32)arg, &v);
+		s->a = v;
+		return !bad;
+	}
+	case WATCH_ZEXT:
+	case WATCH_SEXT:
+		s->a = extend(s->a, (__u64)arg, code == WATCH_SEXT);
+		return 1;
+	case WATCH_NEG:
+		s->a = -s->a;
+		return 1;
+	default:
+		s->a = ~s->a;
+		return 1;
+	}
+}
+
+/* One that takes the top away. */
+static __always_inline void join(struct stack *s, __u8 code)
+{
+	__u64 a = s->b, b = s->a;
+	s->b = s->c;
+	if (code == WATCH_ADD)
+		s->a = a + b;
+	else if (code == WATCH_SUB)
+		s->a = a - b;
+	else if (code == WATCH_MUL)
+		s->a = a * b;
+	else if (code == WATCH_AND)
+		s->a = a & b;
+	else if (code == WATCH_OR)
+		s->a = a | b;
+	else if (code == WATCH_XOR)
+		s->a = a ^ b;
+	else if (code == WATCH_SHL)
+		s->a = a << (b & 63);
+	else if (code == WATCH_SHR)
+		s->a = a >> (b & 63);
+	else
+		s->a = (__u64)((__s64)a >> (b & 63));
+}
+
+/* Operation @at of word @k; 0: its operand cannot be read. Global for the
+ * verifier, which would look at each of all ways through it anew. */
+__noinline int operate(__u32 k, __u32 at, const struct registers *reg,
+		       struct stack *s)
+{
+	struct watch_word *w = bpf_map_lookup_elem(&words, &k);
+	if (!w || !reg || !s || at >= WATCH_OPS)
+		return 0;
+	__u8 code = w->op_code[at];
+	__s64 arg = w->op_arg[at];
+	if (code > WATCH_PUSH && code < WATCH_ADD)
+		return change(s, code, arg);
+	if (code >= WATCH_ADD) {
+		join(s, code);
+		return 1;
+	}
+	s->c = s->b;
+	s->b = s->a;
+	s->a = code == WATCH_PUSH_REG ? reg->at[arg & 15] : (__u64)arg;
+	return 1;
+}
+
+/* The thread's pointer, which is at itself, too: so where it was changed
+ * without the kernel's help what is read was some thread's all the same. */
+static __always_inline int thread_pointer(const struct watch_word *w,
+					  __u64 *ret)
+{
+	__u64 task = bpf_get_current_task(), itself = 0;
+	return !bpf_probe_read_kernel(ret, 8, (void *)(task + w->thread_at)) &&
+	       !bpf_probe_read_user(&itself, 8, (void *)*ret) && itself == *ret;
+}
+
+/* What part @i of word @k finds; 0: it cannot be read now. Global, as above. */
+__noinline int find(__u32 k, __u32 i, const struct registers *reg, __u64 *ret)
+{
+	struct watch_word *w = bpf_map_lookup_elem(&words, &k);
+	if (!w || !reg || !ret || i >= WATCH_FIELDS)
+		return 0;
+	const struct watch_part *p = &w->part[i];
+	struct stack s = {0};
+	__u64 sum = reg->at[p->reg & 15] + (__u64)p->offset;
 	switch (p->source) {
 	case WATCH_REG:
-		*ret = reg[p->reg & 15];
+		*ret = reg->at[p->reg & 15];
 		return 1;
 	case WATCH_AT_REG:
 		return !read_memory(sum, p->bytes, ret);
@@ -152,6 +255,15 @@ static __always_inline int find(const struct watch_part *p, const __u64 *reg,
 		return !read_memory((__u64)p->offset, p->bytes, ret);
 	case WATCH_SUM:
 		*ret = sum;
+		return 1;
+	case WATCH_AT_THREAD:
+		return thread_pointer(w, &s.a) &&
+		       !read_memory(s.a + (__u64)p->offset, p->bytes, ret);
+	case WATCH_EXPR:
+		for (__u32 n = 0; n < WATCH_OPS && n < p->nr_ops; n++)
+			if (!operate(k, p->first_op + n, reg, &s))
+				return 0;
+		*ret = s.a;
 		return 1;
 	default:
 		*ret = (__u64)p->offset;
@@ -163,12 +275,24 @@ SEC("perf_event") int insn_hit(struct bpf_perf_event_data *ctx)
 {
 	__u32 k = (__u32)bpf_get_attach_cookie(ctx);
 	struct watch_word *w = bpf_map_lookup_elem(&words, &k);
-	const __u64 reg[16] = {
-		ctx->regs.rax, ctx->regs.rcx, ctx->regs.rdx, ctx->regs.rbx,
-		ctx->regs.rsp, ctx->regs.rbp, ctx->regs.rsi, ctx->regs.rdi,
-		ctx->regs.r8,  ctx->regs.r9,  ctx->regs.r10, ctx->regs.r11,
-		ctx->regs.r12, ctx->regs.r13, ctx->regs.r14, ctx->regs.r15,
-	};
+	const struct registers reg = {{
+		ctx->regs.rax,
+		ctx->regs.rcx,
+		ctx->regs.rdx,
+		ctx->regs.rbx,
+		ctx->regs.rsp,
+		ctx->regs.rbp,
+		ctx->regs.rsi,
+		ctx->regs.rdi,
+		ctx->regs.r8,
+		ctx->regs.r9,
+		ctx->regs.r10,
+		ctx->regs.r11,
+		ctx->regs.r12,
+		ctx->regs.r13,
+		ctx->regs.r14,
+		ctx->regs.r15,
+	}};
 	int all = 1;
 	if (!w)
 		return 1;
@@ -178,7 +302,7 @@ SEC("perf_event") int insn_hit(struct bpf_perf_event_data *ctx)
 	}
 	for (__u32 i = 0; i < WATCH_FIELDS && i < w->nr_parts; i++) {
 		__u64 v = 0;
-		if (find(&w->part[i], reg, &v))
+		if (find(k, i, &reg, &v))
 			widen(k, i, v);
 		else
 			all = 0;

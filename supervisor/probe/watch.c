@@ -139,59 +139,6 @@ int watch_open_task(const struct watchpoints *ws, uint32_t index, pid_t tid,
 	return rc;
 }
 
-static bool is_width(unsigned bytes)
-{
-	return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
-}
-
-static bool is_sound(const struct watch_what *what)
-{
-	unsigned n = what->is_insn ? 8 : what->bytes;
-	if (!is_width(n) || (!what->is_insn && what->addr % n) ||
-	    !what->nr_fields || what->nr_fields > WATCH_FIELDS ||
-	    what->nr_pointers > WATCH_GUARDS)
-		return false;
-	for (size_t i = 0; i < what->nr_fields; i++) {
-		const struct watch_field *f = &what->field[i];
-		if (!f->bits || f->shift + f->bits > 8 * n)
-			return false;
-		if (what->is_insn && (f->reg > 15 || !is_width(f->bytes)))
-			return false;
-	}
-	return true;
-}
-
-void watch_fill(struct watch_word *w, const struct watch_what *what,
-		int64_t most_hits)
-{
-	*w = (struct watch_word){
-		.addr = what->addr,
-		.bytes = what->is_insn ? 0 : what->bytes,
-		.nr_parts = (__u32)what->nr_fields,
-		.left = most_hits,
-		.nr_guards = (__u32)what->nr_pointers,
-	};
-	for (size_t i = 0; i < what->nr_pointers; i++)
-		w->guard[i] = (struct watch_guard){
-			.addr = what->pointer[i].addr,
-			.value = what->pointer[i].value,
-		};
-	for (size_t i = 0; i < what->nr_fields; i++) {
-		const struct watch_field *f = &what->field[i];
-		w->part[i] = (struct watch_part){
-			.shift = f->shift,
-			.bits = f->bits,
-			.is_signed = f->is_signed,
-			.source = (__u8)f->source,
-			.reg = f->reg,
-			.bytes = f->bytes,
-			.offset = f->offset,
-			.smallest = f->is_signed ? INT64_MAX : -1,
-			.largest = f->is_signed ? INT64_MIN : 0,
-		};
-	}
-}
-
 /* --- without a BPF program: what the kernel tells of hits --- */
 
 static void widen(struct watch_part *p, uint64_t word)
@@ -416,12 +363,28 @@ static int64_t share_of(struct tproc *p, int64_t most_hits)
 	return clamp_i64(most_hits / nr, 1, INT64_MAX);
 }
 
+static bool is_of_thread(const struct watch_what *what)
+{
+	for (size_t i = 0; i < what->nr_fields; i++)
+		if (what->field[i].source == WATCH_AT_THREAD)
+			return true;
+	return false;
+}
+
+/* Few programs ask. */
+static bool need_thread_at(struct watchpoints *ws)
+{
+	if (!ws->thread_at)
+		ws->thread_at = watch_thread_at();
+	return ws->thread_at;
+}
+
 int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
 		   struct tproc *p, const struct watch_what *what,
 		   int64_t most_hits, struct smco_err *err)
 {
 	uint32_t index = watch_find_word(ws);
-	if (!is_sound(what) ||
+	if (!watch_is_sound(what) ||
 	    (!ws->obj && (what->nr_pointers || what->is_insn)))
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "%u bytes at %" PRIx64
@@ -431,6 +394,10 @@ int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
 		return smco_fail(err, SMCO_BUSY, 0,
 				 "%d watchpoints are armed already",
 				 WATCH_WORDS);
+	if (is_of_thread(what) && !need_thread_at(ws))
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "where the kernel has a thread's pointer is "
+				 "not in /sys/kernel/btf/vmlinux");
 	struct watchpoint *w = calloc(1, sizeof(*w));
 	if (!w)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
@@ -446,6 +413,7 @@ int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
 	};
 	ws->is_used[index] = true;
 	watch_fill(&ws->word[index], what, most_hits);
+	ws->word[index].thread_at = ws->thread_at;
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
 		/* One that is about to end is none that is missing. */
 		int rc = watchpoint_add_task(w, task_tid(t), err);

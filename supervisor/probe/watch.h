@@ -91,7 +91,12 @@ struct watch_field {
 	/* Of an instruction: where the word is then, see struct watch_part. */
 	enum watch_source source;
 	uint8_t reg, bytes;
+	uint8_t first_op, nr_ops; /* WATCH_EXPR: of watch_what's */
 	int64_t offset;
+};
+struct watch_op {
+	enum watch_op_code code;
+	int64_t arg;
 };
 /* A pointer that leads to what is watched, or another word that says that it is
  * there: as long as @value is at @addr. */
@@ -112,6 +117,8 @@ struct watch_what {
 	bool is_insn;
 	struct watch_field field[WATCH_FIELDS];
 	size_t nr_fields;
+	struct watch_op op[WATCH_OPS];
+	size_t nr_ops;
 	struct watch_pointer pointer[WATCH_GUARDS];
 	size_t nr_pointers; /* 0 without BPF */
 	watch_insn_fn insn; /* without BPF; NULL: nobody knows any */

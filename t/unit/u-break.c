@@ -202,6 +202,136 @@ static void test_sources(void)
 	watchpoint_disarm(w);
 }
 
+/* Are @a and @b what @ops make of registers in two passes? */
+static bool is_made(const struct watch_op *ops, uint8_t nr, int64_t a,
+		    int64_t b)
+{
+	int64_t lo = a < b ? a : b, hi = a < b ? b : a;
+	struct watch_what what = at_site(2);
+	memcpy(what.op, ops, nr * sizeof(*ops));
+	what.nr_ops = nr;
+	what.field[0].source = WATCH_EXPR;
+	what.field[0].nr_ops = nr;
+	struct watchpoint *w = armed(&what, INT64_MAX);
+	puppet_do(&pup, act_pass, 7000, 1);
+	puppet_do(&pup, act_pass, 6000, -2);
+	bool made = w && is_range(w, 0, lo, hi) && is_range(w, 1, 6000, 7000);
+	watchpoint_disarm(w);
+	return made;
+}
+#define IS_MADE(a, b, ...)                                                     \
+	do {                                                                   \
+		const struct watch_op ops[] = {__VA_ARGS__};                   \
+		check(is_made(ops, sizeof(ops) / sizeof(*ops), a, b));         \
+	} while (0)
+
+/* Registers 3 and 5 are 7003 and 7005, then 5994 and 5990. */
+#define REG(i)                                                                 \
+	{                                                                      \
+		WATCH_PUSH_REG, i                                              \
+	}
+#define PUSH(c)                                                                \
+	{                                                                      \
+		WATCH_PUSH, c                                                  \
+	}
+#define OP(o)                                                                  \
+	{                                                                      \
+		WATCH_##o, 0                                                   \
+	}
+static void test_expressions(void)
+{
+	IS_MADE(5994, 7003, REG(3));
+	IS_MADE(5994 + 5990, 7003 + 7005, REG(3), REG(5), OP(ADD));
+	IS_MADE(-2, 4, REG(3), REG(5), OP(SUB));
+	IS_MADE(5994L * 5990, 7003L * 7005, REG(3), REG(5), OP(MUL));
+	IS_MADE(5994 & 15, 7003 & 15, REG(3), PUSH(15), OP(AND));
+	IS_MADE(5994 | 5990, 7003 | 7005, REG(3), REG(5), OP(OR));
+	IS_MADE(5994 ^ 5990, 7003 ^ 7005, REG(3), REG(5), OP(XOR));
+	IS_MADE(5994L << 40, 7003L << 40, REG(3), PUSH(40), OP(SHL));
+	IS_MADE(-7003 >> 3, -5994 >> 3, REG(3), OP(NEG), PUSH(3), OP(SAR));
+	IS_MADE((int64_t)(-7003UL >> 3), (int64_t)(-5994UL >> 3), REG(3),
+		OP(NEG), PUSH(3), OP(SHR));
+	IS_MADE(~7003, ~5994, REG(3), OP(NOT));
+	IS_MADE(5994 - 5, 7003 - 5, REG(3), {WATCH_PLUS, -5});
+	IS_MADE(5994 & 255, 7003 & 255, REG(3), {WATCH_ZEXT, 1});
+	IS_MADE((int8_t)7003, (int8_t)5994, REG(3), {WATCH_SEXT, 1});
+	IS_MADE((int16_t)(6 * 7003), (int16_t)(6 * 5994), REG(3), PUSH(6),
+		OP(MUL), {WATCH_SEXT, 2});
+	/* Three on the stack; what is below stays there. */
+	IS_MADE(1000 - 7003 * 10, 1000 - 5994 * 10, PUSH(1000), REG(3),
+		PUSH(10), OP(MUL), OP(SUB));
+	/* Memory, of its first bytes. */
+	word = 0x1122334455667788;
+	int64_t at = (int64_t)(uintptr_t)&word;
+	puppet_do(&pup, act_write, word, 0);
+	IS_MADE(0x7788, 0x7788, PUSH(at), {WATCH_LOAD, 2});
+	IS_MADE(0x55667788, 0x55667788, PUSH(at - 4), {WATCH_PLUS, 4},
+		{WATCH_LOAD, 4});
+}
+
+static bool is_refused(const struct watch_op *ops, uint8_t nr)
+{
+	struct smco_err err = {0};
+	struct watchpoint *w = NULL;
+	struct watch_what what = at_site(1);
+	memcpy(what.op, ops, nr * sizeof(*ops));
+	what.nr_ops = nr;
+	what.field[0].source = WATCH_EXPR;
+	what.field[0].nr_ops = nr;
+	int rc = watchpoint_arm(&w, ws, proc, &what, 1, &err);
+	watchpoint_disarm(w);
+	return rc == SMCO_UNSUPPORTED;
+}
+#define IS_REFUSED(...)                                                        \
+	do {                                                                   \
+		const struct watch_op ops[] = {__VA_ARGS__};                   \
+		check(is_refused(ops, sizeof(ops) / sizeof(*ops)));            \
+	} while (0)
+
+static void test_no_expressions(void)
+{
+	IS_REFUSED(REG(1), REG(2));
+	IS_REFUSED(REG(1), OP(ADD));
+	IS_REFUSED(OP(NEG));
+	IS_REFUSED(PUSH(1), PUSH(2), PUSH(3), PUSH(4), OP(ADD), OP(ADD),
+		   OP(ADD));
+	IS_REFUSED(PUSH(1), {WATCH_LOAD, 3});
+	/* Memory that is not there: of that one nothing, of others all. */
+	struct watch_what what = at_site(2);
+	what.op[0] = (struct watch_op){WATCH_PUSH, 64};
+	what.op[1] = (struct watch_op){WATCH_LOAD, 4};
+	what.nr_ops = 2;
+	what.field[0].source = WATCH_EXPR;
+	what.field[0].nr_ops = 2;
+	struct watchpoint *w = armed(&what, INT64_MAX);
+	int64_t lo, hi;
+	puppet_do(&pup, act_pass, 7000, 1);
+	check(!watchpoint_read(w, 0, &lo, &hi));
+	check(is_range(w, 1, 7000, 7000));
+	watchpoint_disarm(w);
+}
+
+/* Each thread's own, where its pointer leads. */
+static __thread int64_t own;
+
+static void *own_thread(void *value)
+{
+	own = (long)value;
+	act_pass(0, 0);
+	own = 0;
+	return NULL;
+}
+
+static long act_own(long value, long unused)
+{
+	pthread_t t;
+	(void)unused;
+	own_thread((void *)value);
+	pthread_create(&t, NULL, own_thread, (void *)(-2 * value));
+	pthread_join(t, NULL);
+	return 0;
+}
+
 static void test_limit(void)
 {
 	const struct watch_what what = at_site(1);
@@ -247,6 +377,18 @@ static long run(struct watchpoint *w, puppet_fn fn, long a)
 	       follow(w))
 		;
 	return puppet_wait(&pup);
+}
+
+static void test_own(void)
+{
+	struct watch_what what = at_site(1);
+	what.field[0].source = WATCH_AT_THREAD;
+	what.field[0].offset =
+		(char *)&own - (char *)__builtin_thread_pointer();
+	struct watchpoint *w = armed(&what, INT64_MAX);
+	run(w, act_own, 111);
+	check(is_range(w, 0, -222, 111));
+	watchpoint_disarm(w);
 }
 
 static void test_threads(void)
@@ -335,7 +477,10 @@ int main(void)
 	tproc_resume_new(proc);
 	test_registers();
 	test_sources();
+	test_expressions();
+	test_no_expressions();
 	test_limit();
+	test_own();
 	test_threads();
 	test_shared();
 	test_without_bpf();
