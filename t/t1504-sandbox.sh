@@ -42,4 +42,15 @@ for how in "" --mechanism=mprotect --mechanism=uffd "-m range" "--phase work"; d
 done
 ok "watched to its end" watched_to_its_end
 
+# Who only finds out which filters there are has none, and its stacks are whole.
+asked() {
+	test_exit 0 smco-trace -q -t 50 --nap 200ms -o q.trace -- \
+		"$FIXTURES/asks_for_filters" 1500 >out &&
+		grep EXIT-SUCCESS out || return
+	smco-report q.trace >report
+	cat report
+	grep -q "for_one  " report && grep -q "for_another  " report
+}
+ok "one that asks for filters and sets none has its stacks" asked
+
 done_testing

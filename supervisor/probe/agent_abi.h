@@ -158,7 +158,7 @@ struct agent_private {
 	/* agent: */
 	uint64_t arena_max; /* largest size seen that malloc did not mmap */
 	uint32_t inside;    /* threads in the agent's C code */
-	uint32_t no_calls;  /* 1 = a filter could kill us for system calls */
+	uint32_t no_calls;  /* not 0: a filter could kill us for calls */
 	uint64_t segments[AGENT_MAX_SEGMENTS]; /* addresses, 0 = none yet */
 	uint64_t waste; /* bytes that pages of their own cost small blocks */
 };

@@ -9,6 +9,8 @@
  */
 #include "agent.h"
 
+#include <linux/seccomp.h>
+
 #define PAGE	     4096ULL
 #define ERRNO_NOMEM  12
 #define BIG	     (128ULL << 10) /* glibc maps blocks of this size */
@@ -544,6 +546,23 @@ static struct agent_result do_mremap(struct agent_frame *f, struct timing *t)
 	return give(p);
 }
 
+/*
+ * A seccomp filter is coming. From now on a call that the program itself would
+ * not make may be its death: none is made, no more stacks are asked for. If the
+ * kernel refuses the filter all is as before: programs find out in this way
+ * which kinds there are (libseccomp, qemu, browsers).
+ */
+static struct agent_result do_filter(struct agent_frame *f)
+{
+	add(&agent_priv.no_calls, 1);
+	uint64_t r = ((fn6 *)orig_of(f))(f->args[0], f->args[1], f->args[2],
+					 f->args[3], f->args[4], f->args[5]);
+	result_is(f, r);
+	if ((int32_t)r == -1)
+		add(&agent_priv.no_calls, -1);
+	return give(r);
+}
+
 struct agent_result agent_dispatch(struct agent_frame *f)
 {
 	struct timing t;
@@ -599,11 +618,11 @@ struct agent_result agent_dispatch(struct agent_frame *f)
 		res = do_mremap(f, &t);
 		break;
 	case AK_PRCTL:
+		res = do_filter(f);
+		break;
 	case AK_SYSCALL:
-		/* From now on a call that the program itself would not make
-		 * may be its death: no more stacks are asked for. */
-		store(&agent_priv.no_calls, 1);
-		res = pass(f);
+		res = f->args[1] > SECCOMP_SET_MODE_FILTER ? pass(f)
+							   : do_filter(f);
 		break;
 	default:
 		res = pass(f);
