@@ -38,6 +38,16 @@ static enum ink describe_end(const struct summary *s, size_t file, char *buf,
 	return INK_NONE;
 }
 
+/* How long a command ran: not while we got ready for it, which takes a tenth of
+ * a second. For how long it was watched, where we came to it. */
+static uint64_t time_of(const struct summary *s, size_t file)
+{
+	const struct model_process *p = model_root(s, file);
+	uint64_t all_ns = s->file[file].duration_ns;
+	bool is_known = p && !is_attached(s, file) && p->start_ns < all_ns;
+	return is_known ? all_ns - p->start_ns : all_ns;
+}
+
 static void run(const struct view *v, size_t file)
 {
 	const struct summary *s = v->s;
@@ -49,7 +59,7 @@ static void run(const struct view *v, size_t file)
 	enum ink ink = describe_end(s, file, end, sizeof(end));
 	snprintf(ran, sizeof(ran), "%s %s,",
 		 is_attached(s, file) ? "watched for" : "ran",
-		 units_duration(s->file[file].duration_ns, time));
+		 units_duration(time_of(s, file), time));
 
 	/* The facts stay visible however long the command is. */
 	unsigned tail = line_columns(ran) + line_columns(end) + 4;

@@ -195,6 +195,11 @@ static const char pages_caveat[] =
 	"process_vm_readv gets an error, unless it was let in with "
 	"PR_SET_PTRACER";
 
+static const char no_malloc[] =
+	": the program has no malloc that could be found, as Go's have none; "
+	"of such programs only what is mapped when they are attached to (-p) "
+	"can be watched";
+
 void text_mechanism(const struct view *v)
 {
 	const char *mechanism = trace_meta(v->s->reader, "mechanism");
@@ -223,7 +228,8 @@ void text_mechanism(const struct view *v)
 		text_paragraph(v, "", INK_NONE, "sensors in %s", sensors);
 	else
 		text_paragraph(v, "", INK_WARN,
-			       "no sensors in allocation functions");
+			       "no sensors in allocation functions%s",
+			       missing && *missing ? "" : no_malloc);
 	if (missing && *missing)
 		text_paragraph(v, "", INK_WARN, "%s", missing);
 }

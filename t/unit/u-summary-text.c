@@ -187,7 +187,8 @@ static void short_run(void)
 	trace_writer_close(w, NULL);
 }
 
-/* What is charged for a hit is more than it takes in a row. */
+/* What is charged for a hit is more than it takes in a row. And getting ready
+ * is no part of the time for which the command ran. */
 static void many_hits(void)
 {
 	struct trace_writer *w = NULL;
@@ -197,6 +198,8 @@ static void many_hits(void)
 	check_int(trace_writer_create(path, 1, &w, NULL), 0);
 	trace_put_meta(w, "command", "true");
 	trace_put_meta(w, "target_ppb", "9223372036854775807");
+	SAMPLE_PUT(w, EV_PROCESS, 500, 4711,
+		   (struct ev_process){4711, 1, -1, 0});
 	SAMPLE_PUT(w, EV_LEDGER, 6300, 0, l);
 	trace_writer_close(w, NULL);
 }
