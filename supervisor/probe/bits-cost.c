@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "supervisor/probe/bits-loss.h"
+
 #define TOUCH_PAGES    1024
 #define TOUCH_ROUNDS   7
 #define TOUCH_STRIDE   (16 * TPAGE_SIZE)
@@ -19,6 +21,7 @@
 #define IPI_MIN_ROUNDS 8
 #define IPI_IDLE_NS    (50 * NSEC_PER_USEC)
 #define TOTAL_NS       (15 * NSEC_PER_MSEC) /* each part at most */
+#define WALK_WAIT_NS   (100 * NSEC_PER_MSEC)
 
 #define ATTEMPTS 2
 /* Where all attempts met a busy CPU: rather too much. */
@@ -113,6 +116,7 @@ struct spin {
 	volatile uint32_t touch_round; /* set by the parent: touch all */
 	volatile uint32_t touch_done;  /* set by the child */
 	volatile int64_t touch_ns[TOUCH_ROUNDS + 1]; /* first less second */
+	struct loss_walk walk;			     /* second part */
 	volatile uint32_t round; /* set by the parent: touch and start */
 	volatile uint32_t ready; /* set by the child: touched, spinning */
 	volatile uint32_t done;	 /* set by the parent: round is over */
@@ -132,7 +136,7 @@ static void touch_on_request(struct spin *s, char *mem)
 	}
 }
 
-/* Second part: touch one page, then look at the clock and nothing else. */
+/* Third part: touch one page, then look at the clock and nothing else. */
 static void spin_on_request(struct spin *s, volatile char *page)
 {
 	for (uint32_t k = 1; k <= IPI_ROUNDS; k++) {
@@ -244,6 +248,32 @@ static void pin(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
+/* In @c what is dearer here than it was known to be. */
+static void play_all(struct bits_cost *c, struct spin *s, int pidfd, char *mem,
+		     size_t size)
+{
+	struct bits_loss loss;
+	uint64_t ns = play_touch(s, pidfd, mem, size);
+	if (ns > c->touch_ns)
+		c->touch_ns = ns;
+	s->touch_round = UINT32_MAX; /* also if it was too slow for that */
+	/* The child is to be there; that it walks takes no longer than this. */
+	uint64_t deadline = smco_now_ns() + WALK_WAIT_NS;
+	while (!s->walk.steps && smco_now_ns() < deadline)
+		;
+	bool dear = loss_measure(&s->walk, pidfd, mem, c->touch_ns, &loss);
+	c->shootdown_ns = play_shootdown(s, pidfd, mem);
+	if (!dear)
+		return;
+	smco_debug("bits", "lost: %llu ns for a page, %llu for a range",
+		   (unsigned long long)loss.touch_ns,
+		   (unsigned long long)loss.range_ns);
+	if (loss.touch_ns > c->touch_ns)
+		c->touch_ns = loss.touch_ns;
+	if (loss.range_ns > c->shootdown_ns)
+		c->flush_ns = loss.range_ns - c->shootdown_ns;
+}
+
 static void play_with_child(struct bits_cost *c, struct spin *s, char *mem,
 			    size_t size, int cpu)
 {
@@ -259,6 +289,7 @@ static void play_with_child(struct bits_cost *c, struct spin *s, char *mem,
 			write_all(mem); /* its own copies, see lrudrain.h */
 			s->touch_done = 0;
 			touch_on_request(s, mem);
+			loss_walk(&s->walk, mem);
 			spin_on_request(s, mem);
 		}
 		_exit(0);
@@ -267,11 +298,7 @@ static void play_with_child(struct bits_cost *c, struct spin *s, char *mem,
 		return;
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd >= 0) {
-		uint64_t ns = play_touch(s, pidfd, mem, size);
-		if (ns) {
-			c->touch_ns = ns;
-			c->shootdown_ns = play_shootdown(s, pidfd, mem);
-		}
+		play_all(c, s, pidfd, mem, size);
 		close(pidfd);
 	}
 	kill(pid, SIGKILL);
@@ -312,6 +339,7 @@ int bits_cost_get(struct bits_cost *ret, struct smco_err *err)
 			return smco_fail(err, SMCO_NOMEM, errno,
 					 "cannot map pages to calibrate with");
 		uint64_t here_ns = measure_touch_here(mem, size);
+		known.touch_ns = here_ns;
 		uint64_t miss_ns = measure_miss(mem);
 		/* The other CPU may be too busy once. Never again later, when
 		 * a stopped program would wait for it. */

@@ -10,11 +10,14 @@
 struct bits_cost {
 	uint64_t touch_ns;     /* first touch of a page after its reset */
 	uint64_t shootdown_ns; /* interrupt to another CPU per range reset */
+	/* What each range costs besides, on whichever CPU it is reset: 0, but
+	 * where a host keeps a copy of the page tables (bits-loss.h). */
+	uint64_t flush_ns;
 };
 
-/* Measured at the first call (20 to 60 ms), remembered afterwards. Where other
- * CPUs are too busy for that, shootdown_ns is on the high side; with one CPU it
- * is 0. */
+/* Measured at the first call (20 to 60 ms, 150 where flush_ns is not 0),
+ * remembered afterwards. Where other CPUs are too busy for that, shootdown_ns
+ * is on the high side; with one CPU it is 0. */
 int bits_cost_get(struct bits_cost *ret, struct smco_err *err);
 
 /*

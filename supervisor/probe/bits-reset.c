@@ -229,6 +229,7 @@ int bits_reset(struct bits_reset *br, const struct reset_work *w,
 	struct progress pg = {0};
 	int r = 0;
 	memset(w->error, 0, w->n * sizeof(*w->error));
+	br->side_ns += w->n * br->flush_ns;
 	if (br->by_injection)
 		return reset_injected(br, w);
 	if (choose_way(br, w, 0, mm) == WAY_STOP)
@@ -251,12 +252,14 @@ static bool may_madvise(const struct bits_reset *br)
 }
 
 void bits_reset_init(struct bits_reset *br, struct tproc *p,
-		     uint64_t shootdown_ns, bits_who_runs *who_runs, void *arg)
+		     const struct bits_cost *cost, bits_who_runs *who_runs,
+		     void *arg)
 {
 	*br = (struct bits_reset){.proc = p,
 				  .who_runs = who_runs,
 				  .who_arg = arg,
-				  .shootdown_ns = shootdown_ns,
+				  .shootdown_ns = cost->shootdown_ns,
+				  .flush_ns = cost->flush_ns,
 				  .stopped_most_ns = STOPPED_MOST_NS};
 	br->pidfd = (int)syscall(SYS_pidfd_open, tproc_pid(p), 0);
 	br->by_injection = !may_madvise(br);

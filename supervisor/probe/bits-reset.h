@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <sys/uio.h>
 
+#include "supervisor/probe/bits-cost.h"
 #include "supervisor/probe/ptread.h"
 #include "supervisor/tracee/tracee.h"
 
@@ -20,8 +21,9 @@ struct bits_reset {
 	int pidfd;
 	bits_who_runs *who_runs;
 	void *who_arg;
-	bool by_injection;	  /* process_madvise is not permitted */
-	uint64_t shootdown_ns;	  /* struct bits_cost */
+	bool by_injection;     /* process_madvise is not permitted */
+	uint64_t shootdown_ns; /* struct bits_cost */
+	uint64_t flush_ns;
 	uint64_t stopped_most_ns; /* a stop for a reset lasts no longer */
 	uint64_t side_ns;	  /* cost that no clock of ours has, so far */
 };
@@ -35,12 +37,14 @@ struct reset_work {
 	uint64_t nr_pages;
 };
 
-/* Ready for @p, of which it keeps a descriptor. @shootdown_ns: what each range
- * costs every other CPU that runs @p, by the interrupt. @who_runs is asked with
+/* Ready for @p, of which it keeps a descriptor. @cost: what each range
+ * costs every other CPU that runs @p, by the interrupt, and @p besides.
+ * @who_runs is asked with
  * @arg. Cannot fail: without the permission to do it from here, calls are run
  * in @p. */
 void bits_reset_init(struct bits_reset *br, struct tproc *p,
-		     uint64_t shootdown_ns, bits_who_runs *who_runs, void *arg);
+		     const struct bits_cost *cost, bits_who_runs *who_runs,
+		     void *arg);
 void bits_reset_deinit(struct bits_reset *br);
 
 /*

@@ -453,7 +453,7 @@ static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
 	r = bits_cost_get(&b->cost, err);
 	if (r)
 		goto fail;
-	bits_reset_init(&b->reset, p, b->cost.shootdown_ns, who_runs, b);
+	bits_reset_init(&b->reset, p, &b->cost, who_runs, b);
 	smco_debug("bits", "pid %d: reset by %s, first touch %llu ns",
 		   (int)tproc_pid(p),
 		   b->reset.by_injection ? "injected madvise"

@@ -408,7 +408,9 @@ static int costs(uint64_t *touch_ns, uint64_t *shootdown_ns,
 	}
 	*touch_ns = known_touch_ns;
 	struct bits_cost bits;
-	*shootdown_ns = bits_cost_get(&bits, NULL) ? 0 : bits.shootdown_ns;
+	*shootdown_ns = bits_cost_get(&bits, NULL)
+				? 0
+				: bits.shootdown_ns + bits.flush_ns;
 	return 0;
 }
 

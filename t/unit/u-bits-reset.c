@@ -17,6 +17,7 @@
 #define PAGES  (BIG_AT + BIG_NR)
 _Static_assert(RANGES < PTREAD_MAX_SLOTS, "looked at together");
 #define SHOOT_NS 5000
+#define FLUSH_NS 7
 /* Calls for all but the last range, 128 in one. */
 #define SMALL_CALLS ((RANGES + 127) / 128)
 #include "t/unit/pages.h"
@@ -135,6 +136,8 @@ static size_t nr_errors(int which)
 	return n;
 }
 
+static struct bits_cost cost = {.shootdown_ns = SHOOT_NS};
+
 #define UNTOLD UINT64_MAX
 struct expected {
 	unsigned stops;
@@ -155,7 +158,7 @@ static unsigned test_way(const char *what, uint64_t most_ns,
 	for (int k = 0; k < 50; k++) {
 		memset(&proc, 0, sizeof(proc));
 		asked = (struct asked){.says = *later};
-		bits_reset_init(&br, &proc, SHOOT_NS, who_runs, &asked);
+		bits_reset_init(&br, &proc, &cost, who_runs, &asked);
 		check(!br.by_injection);
 		br.stopped_most_ns = most_ns;
 		left = reset_all(&br, mm);
@@ -189,6 +192,13 @@ static void test_ways(void)
 		 (struct expected){0, 0}); /* nobody is interrupted */
 	test_way("stopped", 3600 * NSEC_PER_SEC, &two, &two,
 		 (struct expected){1, 0});
+	/* What the flush of a range costs is lost whoever runs then. */
+	cost.flush_ns = FLUSH_NS;
+	test_way("stopped, flushed", 3600 * NSEC_PER_SEC, &two, &two,
+		 (struct expected){1, (RANGES + 1) * FLUSH_NS});
+	test_way("nobody runs, flushed", NSEC_PER_SEC, &none, &none,
+		 (struct expected){0, (RANGES + 1) * FLUSH_NS});
+	cost.flush_ns = 0;
 	unsigned calls = 1 + test_way("too much for a stop", 1, &two, &two,
 				      (struct expected){0, UNTOLD});
 	/* Each range, and the large one once for each call that has a part. */
@@ -248,7 +258,7 @@ static void test_time_over(void)
 	for (size_t i = 0; i < AGAIN; i++)
 		many[i] = iov[RANGES];
 	struct asked asked = {.says = two};
-	bits_reset_init(&br, &proc, SHOOT_NS, who_runs, &asked);
+	bits_reset_init(&br, &proc, &cost, who_runs, &asked);
 	br.stopped_most_ns = 2 * NSEC_PER_MSEC; /* more than w seems to take */
 	check_int(bits_reset(&br, &w, &two), 0);
 	check_int(proc.nr_stops, 1);
@@ -271,7 +281,7 @@ static void test_hole(void)
 	struct reset_work w = {.iov = iov, .error = error, .n = RANGES + 1};
 	printf("# --- a hole\n");
 	struct asked asked = {.says = none};
-	bits_reset_init(&br, &proc, SHOOT_NS, who_runs, &asked);
+	bits_reset_init(&br, &proc, &cost, who_runs, &asked);
 	check_int(bits_reset(&br, &w, &none), 0);
 	check_int(error[GONE], ENOMEM);
 	check_int(nr_errors(0), RANGES);

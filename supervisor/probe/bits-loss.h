@@ -1,0 +1,51 @@
+/*
+ * bits-loss.h - what a program loses whose accessed bits are reset while it
+ * runs, seen by itself: by how much fewer steps it makes.
+ */
+#ifndef SMCO_BITS_LOSS_H
+#define SMCO_BITS_LOSS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* At @mem in loss_walk and loss_measure. */
+#define LOSS_MEM_BYTES (32ul << 20)
+
+/* Pages of a range that is more than one. */
+#define LOSS_RANGE_PAGES 4
+
+struct bits_loss {
+	uint64_t touch_ns; /* each page of a range */
+	uint64_t range_ns; /* each range besides: interrupt and flush */
+};
+
+/* Of what was lost for a page: @single_ns for each that is a range of its own,
+ * @in_range_ns for each in a range of LOSS_RANGE_PAGES. */
+void bits_loss_split(double single_ns, double in_range_ns,
+		     struct bits_loss *ret);
+
+/* Shared by the one who walks and the one who measures; zero at first. */
+struct loss_walk {
+	volatile uint64_t steps;
+	volatile uint32_t over; /* set by the one who measures */
+};
+
+/*
+ * Touches pages of @mem in no order until w->over, so that each reset page is
+ * touched before long, among others. They are written first.
+ */
+void loss_walk(struct loss_walk *w, volatile char *mem);
+
+/*
+ * Resets pages of @mem in the process @pidfd that walks there, in every other
+ * spell of half a millisecond, and compares its steps (8 to 26 ms). A first
+ * touch in itself, as a loop sees it, is not all: where the machine is a guest
+ * whose page tables its host keeps a copy of, being away there and the flush of
+ * each range cost the program more: 5 to 8 us a page and 11 to 45 a range,
+ * where a loop saw 6. False if nothing could be told, or if both are below
+ * @enough_ns: the spells are too short to tell more.
+ */
+bool loss_measure(struct loss_walk *w, int pidfd, char *mem, uint64_t enough_ns,
+		  struct bits_loss *ret);
+
+#endif
