@@ -218,6 +218,7 @@ struct tracer {
 	uint64_t armed_ns;    /* when the timer fires, 0 = disarmed */
 	uint64_t again_ns;    /* and when after that if it is not set anew */
 	volatile int *ticked; /* this thread's flag */
+	unsigned nr_asleep;   /* stops to come that are slept for in any case */
 	volatile int wake_asked;
 	unsigned drain_in; /* stops until the next fairness round */
 
@@ -279,6 +280,10 @@ void wait_deinit(struct tracer *tr);
  * woken, negative errno (ECHILD). */
 pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 		  int *status);
+/* The same of one thread (@pid > 0) that is about to stop: awake at first,
+ * where it has another CPU for that. */
+pid_t wait_status_soon(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
+		       int *status);
 /*
  * PTRACE_SEIZE until about @deadline_ns: 0 or negative errno, -EINTR if it has
  * not been possible by then. It waits while a thread of @tid's process execs,

@@ -81,7 +81,7 @@ int task_await(struct task *t, uint64_t deadline_ns)
 		if (until > deadline_ns)
 			until = deadline_ns;
 		int status;
-		pid_t tid = wait_status(tr, t->tid, until, &status);
+		pid_t tid = wait_status_soon(tr, t->tid, until, &status);
 		if (tid > 0)
 			gather(tr, tid, status);
 		else
@@ -215,8 +215,8 @@ int task_stop(struct task *t)
 int task_next_stop(struct task *t, int *status_ret)
 {
 	int r = 0;
-	pid_t tid = wait_status(t->tr, t->tid, smco_now_ns() + LOAN_BOUND_NS,
-				status_ret);
+	pid_t tid = wait_status_soon(t->tr, t->tid,
+				     smco_now_ns() + LOAN_BOUND_NS, status_ret);
 	t->regs_valid = false;
 	if (tid == 0) {
 		smco_debug("ptrace", "%d does not come back", t->tid);

@@ -27,6 +27,15 @@
 /* The same where a wake-up was asked for, which is not to be late. */
 #define WAKE_AGAIN_NS NSEC_PER_MSEC
 
+/*
+ * Most stops come within this time. To fall asleep and to wake up again takes
+ * longer, in a virtual machine 50 us and more, and the program stands for all
+ * of that. Whoever waits in vain sleeps for as many stops as follow below: the
+ * thread has no CPU to stop on, perhaps because of us.
+ */
+#define SOON_NS	  (50 * NSEC_PER_USEC)
+#define NR_ASLEEP 16
+
 /* A wait that was to last for so long has looked at what was there before. */
 #define LOOKED_NS NSEC_PER_MSEC
 
@@ -173,6 +182,25 @@ pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 		/* Set it anew: it was an older deadline, or a wake-up. */
 		tr->armed_ns = 0;
 	}
+}
+
+pid_t wait_status_soon(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
+		       int *status)
+{
+	uint64_t until_ns = smco_now_ns() + SOON_NS;
+	if (tr->nr_cpus < 2 || tr->follow.pinned)
+		return wait_status(tr, pid, deadline_ns, status);
+	if (tr->nr_asleep) {
+		tr->nr_asleep--;
+		return wait_status(tr, pid, deadline_ns, status);
+	}
+	do {
+		pid_t r = waitpid(pid, status, __WALL | WNOHANG);
+		if (r)
+			return r < 0 ? -errno : r;
+	} while (smco_now_ns() < until_ns);
+	tr->nr_asleep = NR_ASLEEP;
+	return wait_status(tr, pid, deadline_ns, status);
 }
 
 int wait_seize(struct tracer *tr, pid_t tid, unsigned long options,
