@@ -427,7 +427,9 @@ uint64_t counter_call_cost_ns(const struct counter_plan *plan)
 		time_calls(&with_ns);
 	}
 	counter_thread_close(self);
-	return with_ns > none_ns ? (with_ns - none_ns) / CALIBRATE_CALLS : 0;
+	uint64_t each_ns =
+		with_ns > none_ns ? (with_ns - none_ns) / CALIBRATE_CALLS : 0;
+	return each_ns ? each_ns : 1;
 }
 
 uint64_t counter_scale(uint64_t value, uint64_t enabled_ns, uint64_t running_ns)

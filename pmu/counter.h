@@ -186,7 +186,8 @@ uint64_t counter_switch_cost_ns(const struct counter_plan *plan);
 /*
  * What one system call of a counted thread costs it more, ns: each event of
  * @plan that is one for all system calls looks at it. Measured on the calling
- * thread, some milliseconds; 0 if that is not permitted.
+ * thread, some milliseconds; 0 if that is not permitted, and at least 1
+ * otherwise, also where calls are so dear that it cannot be told.
  */
 uint64_t counter_call_cost_ns(const struct counter_plan *plan);
 
