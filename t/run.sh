@@ -4,7 +4,7 @@
 # was running shortly before the timeout is said.
 # shellcheck disable=SC3045 # every sh that Debian has knows -c
 ulimit -c 0
-limit=${SMCO_TEST_TIMEOUT:-180}
+limit=${SMCO_TEST_TIMEOUT:-300}
 case $1 in
 *.sh) set -- bash "$@" ;;
 esac
