@@ -47,13 +47,14 @@ static struct tproc *attach(struct tracer *tr, pid_t pid)
 	return p;
 }
 
-/* It has answered and waits for the next order: in the call that answers,
- * leave_call() would have it answer twice. */
+/* It waits for the next order: in the call that answers, leave_call() would
+ * have it answer twice, and on its way back to a call it is in none. */
 static void await_reading(pid_t pid)
 {
 	char path[64], call[128];
 	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)pid);
-	while (smco_slurp(path, call, sizeof(call)) <= 0 ||
+	while (puppet_state(pid) != 'S' ||
+	       smco_slurp(path, call, sizeof(call)) <= 0 ||
 	       strncmp(call, "0 ", 2) != 0)
 		usleep(100);
 }
@@ -78,6 +79,7 @@ static void leave(struct tracer *tr, int sig, int code, uint64_t mask,
 	check_int(puppet_do(&pup, queue_fault, sig, code), 0);
 	await_reading(pup.pid);
 	struct tproc *p = attach(tr, pup.pid);
+	await_reading(pup.pid);
 	check_int(traced_stop(p, NULL), 0);
 	check_int(task_set_sigmask(tproc_first_task(p), mask), 0);
 	if (!in_call)
