@@ -341,39 +341,6 @@ bool range_doubt_loads(const struct range_code *code, const struct variables *v,
 	return false;
 }
 
-/* Does an instruction that ends at @addr add @k to register @reg? */
-static bool adds(const struct range_code *code, uint64_t addr, uint8_t reg,
-		 int64_t k)
-{
-	size_t i = range_code_find(code, addr);
-	if (!i)
-		return false;
-	const struct range_insn *in = &code->insns[i - 1];
-	return in->addr + in->len == addr && in->bits & RB_ADDS &&
-	       in->wrote == 1u << reg && in->imm == k;
-}
-
-bool range_doubt_sum(const struct range_code *code, const struct variables *v,
-		     const struct range_index_entry *own, size_t nr,
-		     const struct var_place *p)
-{
-	uint8_t reg = range_reg_of_dwarf(p->reg);
-	if (p->kind != VAR_VALUE || reg == RANGE_NO_REG)
-		return false;
-	size_t at = range_code_find(code, p->lo);
-	bool last = at < code->nr && code->insns[at].bits & RB_ADDS &&
-		    code->insns[at].wrote == 1u << reg &&
-		    code->insns[at].addr + code->insns[at].len == p->hi;
-	for (size_t i = 0; i < nr; i++) {
-		const struct var_place *q = &v->places[own[i].place];
-		last &= q->lo != p->hi;
-		if (q->kind == VAR_REG && q->reg == p->reg && q->hi == p->lo &&
-		    adds(code, q->lo, reg, p->offset))
-			return true;
-	}
-	return last;
-}
-
 /* Bytes from its first to its last element; as much as there is if it does not
  * say how many they are. */
 static uint64_t bytes_of(const struct var_type *t)

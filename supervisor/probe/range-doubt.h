@@ -92,15 +92,33 @@ bool range_doubt_loads(const struct range_code *code, const struct variables *v,
 		       const struct var_place *p, size_t i);
 
 /*
- * Is @p a register plus a constant that was added already? Where the compiler
- * moves the addition ahead of the statement that it belongs to, it still says
- * "plus 1" at the statement. Or one that is
- * said only where the same register is added to, and nothing behind that: what
- * will be its value if the loop goes on.
+ * range-ahead.c. Is @p a register plus a constant that was added already? Where
+ * the compiler moves the addition ahead of the statement that it belongs to, it
+ * still says "plus 1" at the statement. So it does where the register is copied
+ * to the one that the variable was in until then, which makes it the variable's
+ * next value, or was changed when the variable left it. Or one that is said
+ * only where the same register is added to, and nothing behind that: what will
+ * be its value if the loop goes on.
  */
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,
 		     const struct var_place *p);
+
+/*
+ * range-ahead.c. Place @p begins at instruction @i, and nothing was just
+ * computed for it. Is that a branch, what is said there may belong to one of
+ * its ways only: compilers move what comes first behind a branch ahead of it.
+ * It is that of the way on which the variable still is somewhere.
+ */
+enum range_ways {
+	RANGE_BOTH_WAYS,
+	RANGE_STRAIGHT_ON, /* only of those who do not jump */
+	RANGE_NEITHER_WAY,
+};
+enum range_ways range_doubt_ways(const struct range_code *code,
+				 const struct variables *v,
+				 const struct range_index_entry *own, size_t nr,
+				 const struct var_place *p, size_t i);
 
 /*
  * Is memory at @offset in scope place @p, at address @addr of the code, also a

@@ -341,6 +341,16 @@ static void begin(struct finder *f, struct range_site s,
 	    range_goes_on(&f->edges, f->code, f->v, f->own, f->nr_own, p,
 			  (uint32_t)i))
 		return;
+	switch (range_doubt_ways(f->code, f->v, f->own, f->nr_own, p, i)) {
+	case RANGE_NEITHER_WAY:
+		return;
+	case RANGE_STRAIGHT_ON:
+		s.fall = true;
+		i++;
+		break;
+	case RANGE_BOTH_WAYS:
+		break;
+	}
 	s.gap = (uint32_t)i;
 	add(f, s);
 }

@@ -1,0 +1,133 @@
+/* Places that are said to begin ahead of the statement that gives the value,
+ * see range-doubt.h. */
+#include "supervisor/probe/range-doubt.h"
+
+/* The instruction that ends at @addr; NULL: there is none. */
+static const struct range_insn *ending_at(const struct range_code *code,
+					  uint64_t addr)
+{
+	size_t i = range_code_find(code, addr);
+	const struct range_insn *in = i ? &code->insns[i - 1] : NULL;
+	return in && in->addr + in->len == addr ? in : NULL;
+}
+
+/* A whole register, or its lower half, is copied: the one that is written, or
+ * RANGE_NO_REG; *from_ret is the other one. */
+static uint8_t copies(const struct range_insn *in, uint8_t *from_ret)
+{
+	uint32_t from = in->use & RANGE_ALL_REGS;
+	if (in->kind != RK_PLAIN || in->mem_size || in->bits & RB_LEA ||
+	    !(in->bits & RB_COMPUTES) || in->def & RANGE_FLAGS ||
+	    __builtin_popcount(from) != 1 || __builtin_popcount(in->wrote) != 1)
+		return RANGE_NO_REG;
+	*from_ret = (uint8_t)__builtin_ctz(from);
+	return (uint8_t)__builtin_ctz(in->wrote);
+}
+
+/* How far before a copy is looked for what it copies. */
+#define COPY_REACH 8
+
+/* Does an instruction that ends at @addr add @k to register @reg? Also by way
+ * of another one, where that is not all in one. */
+static bool adds(const struct range_code *code, uint64_t addr, uint8_t reg,
+		 int64_t k)
+{
+	const struct range_insn *in = ending_at(code, addr);
+	uint8_t by;
+	if (!in)
+		return false;
+	if (in->bits & RB_ADDS && in->wrote == 1u << reg)
+		return in->imm == k;
+	if (copies(in, &by) != reg)
+		return false;
+	for (size_t i = (size_t)(in - code->insns), n = 0;
+	     i > 0 && n < COPY_REACH && !(code->insns[i].bits & RB_LEADER) &&
+	     range_falls(code, i - 1);
+	     i--, n++) {
+		const struct range_insn *sum = &code->insns[i - 1];
+		if (sum->wrote >> by & 1)
+			return sum->bits & RB_LEA && sum->base == reg &&
+			       sum->index == RANGE_NO_REG && sum->disp == k &&
+			       by != reg;
+		if (sum->wrote >> reg & 1)
+			return false;
+	}
+	return false;
+}
+
+/* Is @reg left alone from @lo to before @hi? */
+static bool is_kept(const struct range_code *code, uint8_t reg, uint64_t lo,
+		    uint64_t hi)
+{
+	for (size_t i = range_code_find(code, lo);
+	     i < code->nr && code->insns[i].addr < hi; i++)
+		if (code->insns[i].wrote >> reg & 1)
+			return false;
+	return true;
+}
+
+bool range_doubt_sum(const struct range_code *code, const struct variables *v,
+		     const struct range_index_entry *own, size_t nr,
+		     const struct var_place *p)
+{
+	uint8_t reg = range_reg_of_dwarf(p->reg), from;
+	if (p->kind != VAR_VALUE || reg == RANGE_NO_REG)
+		return false;
+	size_t at = range_code_find(code, p->lo);
+	bool last = at < code->nr && code->insns[at].bits & RB_ADDS &&
+		    code->insns[at].wrote == 1u << reg &&
+		    code->insns[at].addr + code->insns[at].len == p->hi;
+	uint8_t to = RANGE_NO_REG;
+	if (at < code->nr && code->insns[at].addr == p->lo) {
+		to = copies(&code->insns[at], &from);
+		to = to != RANGE_NO_REG && from == reg ? to : RANGE_NO_REG;
+	}
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		uint8_t was = range_reg_of_dwarf(q->reg);
+		last &= q->lo != p->hi;
+		if (q->kind != VAR_REG || was == RANGE_NO_REG)
+			continue;
+		if (was == reg && q->hi == p->lo &&
+		    adds(code, q->lo, reg, p->offset))
+			return true;
+		if (was == reg && q->hi <= p->lo &&
+		    adds(code, q->hi, reg, p->offset) &&
+		    is_kept(code, reg, q->hi, p->lo))
+			return true;
+		if (was == to && was != reg && q->hi == p->lo)
+			return true;
+	}
+	return last;
+}
+
+/* Is it known at @addr where the variable is? */
+static bool is_known(const struct variables *v,
+		     const struct range_index_entry *own, size_t nr,
+		     uint64_t addr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		if (addr >= q->lo && addr < q->hi)
+			return true;
+	}
+	return false;
+}
+
+enum range_ways range_doubt_ways(const struct range_code *code,
+				 const struct variables *v,
+				 const struct range_index_entry *own, size_t nr,
+				 const struct var_place *p, size_t i)
+{
+	const struct range_insn *in = &code->insns[i];
+	uint8_t reg = range_reg_of_dwarf(p->reg);
+	bool written =
+		i > 0 && range_falls(code, i - 1) &&
+		(reg == RANGE_NO_REG || code->insns[i - 1].wrote >> reg & 1);
+	if (in->kind != RK_BRANCH || p->kind == VAR_MEM ||
+	    p->kind == VAR_ADDR || p->kind == VAR_TLS ||
+	    (p->kind == VAR_REG && written) || is_known(v, own, nr, in->target))
+		return RANGE_BOTH_WAYS;
+	return is_known(v, own, nr, in->addr + in->len) ? RANGE_STRAIGHT_ON
+							: RANGE_NEITHER_WAY;
+}
