@@ -70,6 +70,15 @@ static int expect(struct session *s, struct smco_err *err)
 	return rc;
 }
 
+/* The bound: a point or a tenth more. */
+static int64_t most_ppb(const struct options *o)
+{
+	int64_t tenth = o->target_ppb / 10;
+	if (o->is_unlimited)
+		return 0;
+	return o->target_ppb + (tenth > PPB / 100 ? tenth : PPB / 100);
+}
+
 int session_phases_create(struct session *s, struct tracer_options *topt,
 			  struct smco_err *err)
 {
@@ -81,6 +90,7 @@ int session_phases_create(struct session *s, struct tracer_options *topt,
 		.m_t_ppb = s->opt->is_unlimited ? INT64_MAX
 						: control_m_from_overhead(
 							  s->opt->target_ppb),
+		.m_most_ppb = control_m_from_overhead(most_ppb(s->opt)),
 		.pid_of = pid_of,
 		.tid_of = tid_of,
 		.emit = session_emit,
@@ -129,6 +139,9 @@ void session_phases_process(struct session *s, struct watched *w,
 			s->phases, parent ? parent->phases : NULL, w->proc);
 		return;
 	}
+	if (ev->kind == TEV_PROC_NEW && parent) /* no longer in its memory */
+		phases_thread_gone(s->phases, parent->phases,
+				   tproc_first_task(w->proc));
 	/* What is there by now, and libraries later, if others will plant. */
 	if (ev->kind == TEV_PROC_NEW && ev->why != TPROC_ATTACHED &&
 	    !s->range && is_dynamic(w->proc))
@@ -145,8 +158,7 @@ void session_phases_task(struct session *s, const struct tevent *ev)
 	if (ev->kind == TEV_TASK_NEW)
 		phases_new_thread(s->phases, w ? w->phases : NULL, ev->task);
 	else if (w)
-		phases_thread_gone(s->phases, w->phases,
-				   (uint32_t)task_tid(ev->task));
+		phases_thread_gone(s->phases, w->phases, ev->task);
 }
 
 void session_phases_drop(struct session *s, struct watched *w, bool gone)

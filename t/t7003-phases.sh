@@ -77,6 +77,118 @@ threads() {
 	is "$(column t sdt:work:load count)" 160 && is "$(column t sdt:work:step count)" 3200000
 }
 ok "no count is lost between threads" threads
+# Two that have one number in memory pass the same mark at the same time, each
+# 3 million times: a raw thread and its creator, a raw copy and its. Then the
+# creator 1 million times more, alone.
+one_number() { # HOW
+	cat >one.c <<-'EOF'
+		#include <sched.h>
+		#include <signal.h>
+		#include <smco-phase.h>
+		#include <stdlib.h>
+		#include <sys/mman.h>
+		#include <sys/syscall.h>
+		#include <sys/wait.h>
+		#include <unistd.h>
+		static char stack[1 << 16] __attribute__((aligned(4096)));
+		static volatile int *ready;
+		static void turns(long nr)
+		{
+			for (long i = 0; i < nr; i++)
+				SMCO_PHASE_POINT(one, turn);
+		}
+		static void both(void)
+		{
+			for (int i = 1; i <= 100; i++) { /* side by side, not one after the other */
+				__atomic_add_fetch(ready, 1, __ATOMIC_SEQ_CST);
+				while (*ready < 2 * i)
+					;
+				turns(30000);
+			}
+		}
+		static int run(void *unused)
+		{
+			both();
+			__atomic_add_fetch(ready, 1, __ATOMIC_SEQ_CST);
+			syscall(SYS_exit, 0);
+			return unused != 0;
+		}
+		int main(int argc, char **argv)
+		{
+			int is_copy = argc > 1 && atoi(argv[1]);
+			ready = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+			int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+			long t = is_copy ? syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : clone(run, stack + sizeof(stack), flags, 0);
+			if (t < 0)
+				return 1;
+			if (is_copy && !t)
+				run(0);
+			both();
+			while (*ready < 201)
+				usleep(1000);
+			usleep(100000);
+			turns(1000000);
+			return 0;
+		}
+	EOF
+	${CC:-gcc} -O2 -D_GNU_SOURCE -I "$SRC/supervisor/marks" -o one one.c && trace one -t unlimited --phase sdt:one:turn -- ./one "$1" || return 1
+	is "$(column one sdt:one:turn count)" 7000000
+}
+ok "nor between two that have one number" one_number 0
+ok "nor between a program and a copy that has its number" one_number 1
+handlers() {
+	cat >h.c <<-'EOF'
+		#include <signal.h>
+		#include <smco-phase.h>
+		#include <stdio.h>
+		#include <sys/time.h>
+		static volatile long nr;
+		static void turn(void) { SMCO_PHASE_POINT(h, turn); }
+		static void handler(int sig) { (void)sig; turn(); nr++; }
+		int main(void)
+		{
+			struct itimerval every = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
+			signal(SIGALRM, handler);
+			setitimer(ITIMER_REAL, &every, 0);
+			long own = 0;
+			while (nr < 2000) {
+				turn();
+				own++;
+			}
+			setitimer(ITIMER_REAL, &never, 0);
+			printf("%ld\n", own + nr);
+			return 0;
+		}
+	EOF
+	${CC:-gcc} -O2 -fno-inline -I "$SRC/supervisor/marks" -o h h.c && trace h -t unlimited --phase sdt:h:turn -- ./h || return 1
+	is "$(column h sdt:h:turn count)" "$(cat h.out)"
+}
+ok "nor where a signal handler passes what it has interrupted" handlers
+# Each child has its parent's number until it execs.
+spawns() {
+	cat >sp.c <<-'EOF'
+		#include <smco-phase.h>
+		#include <spawn.h>
+		#include <sys/wait.h>
+		extern char **environ;
+		int main(void)
+		{
+			char *args[] = {"true", 0};
+			pid_t pid;
+			for (int i = 0; i < 100; i++) {
+				SMCO_PHASE_BEGIN(sp, turn);
+				if (posix_spawn(&pid, "/bin/true", 0, 0, args, environ))
+					return 1;
+				waitpid(pid, 0, 0);
+				SMCO_PHASE_END(sp, turn);
+			}
+			return 0;
+		}
+	EOF
+	${CC:-gcc} -I "$SRC/supervisor/marks" -o sp sp.c && trace sp -t unlimited --phase sdt:sp:turn -- ./sp || return 1
+	is "$(column sp sdt:sp:turn count) $(column sp sdt:sp:turn timed)" "100 100"
+}
+ok "a hundred programs that it begins take no number away" spawns
 # Threads that were made without a thread area of their own find their creator's
 # number in it. $1 of them, and the creator itself; each takes turns.
 raw_threads() {

@@ -175,7 +175,7 @@ dear() {
 	kill "$child"
 	wait $pid || return 1
 	cat dear.err
-	[ $status = 0 ] && grep -q 'no longer counted in 1 module after .*: counting there alone' dear.err &&
+	[ $status = 0 ] && grep -q 'no longer counted in 1 module after .*: counting there cost' dear.err &&
 		is "$(tail -1 dear)" "done" && [ "$(column dear hot count)" -gt 2000000 ]
 }
 ok "what is too dear to count is not counted any more, and that is said" dear

@@ -51,26 +51,62 @@ static void add(struct shared *sh, const struct thread_stack *s)
 		sh->stack[sh->nr_stacks++] = *s;
 }
 
-void phase_threads_forget(struct shared *sh, uint32_t tid)
+static bool is_read_by_others(const struct shared *sh, uint32_t number)
 {
 	for (size_t i = 0; i < sh->nr_stacks; i++)
-		if (sh->stack[i].tid == tid)
-			sh->stack[i--] = sh->stack[--sh->nr_stacks];
+		if (sh->stack[i].there == number)
+			return true;
+	return false;
 }
 
-void phase_threads_note(struct shared *sh, struct tproc *p, struct task *t,
-			bool is_new)
+void phase_threads_forget(struct shared *sh, uint32_t pid, struct task *t)
+{
+	uint32_t tid = (uint32_t)task_tid(t);
+	for (size_t i = 0; i < sh->nr_stacks; i++) {
+		uint32_t there = sh->stack[i].there;
+		if (sh->stack[i].tid != tid)
+			continue;
+		sh->stack[i--] = sh->stack[--sh->nr_stacks];
+		if (!is_read_by_others(sh, there))
+			mark_shm_resume(sh->shm, there);
+	}
+	mark_shm_disown(sh->shm, (uint32_t)task_own_tid(t), pid);
+}
+
+void phase_threads_note(struct shared *sh, const struct phase_proc *p,
+			struct task *t, bool is_new)
 {
 	uint32_t off = mark_shm_tid_offset(sh->shm);
-	if (is_new || tproc_nr_tasks(p) > 1)
+	if (is_new || tproc_nr_tasks(p->p) > 1)
 		sh->is_shared = true;
 	if (!off)
 		return;
 	uint32_t there = own_tid_there(t, off);
-	if (!there || there == (uint32_t)task_own_tid(t))
+	if (there == (uint32_t)task_own_tid(t)) {
+		if (!is_read_by_others(sh, there))
+			mark_shm_own(sh->shm, there, p->pid);
 		return;
-	const struct thread_stack s = stack_of(p, t, there, is_new);
+	}
+	if (!there) { /* it may come to read any */
+		mark_shm_share(sh->shm);
+		return;
+	}
+	mark_shm_pause(sh->shm, there);
+	const struct thread_stack s = stack_of(p->p, t, there, is_new);
 	add(sh, &s);
+	if (sh->has_too_many)
+		mark_shm_share(sh->shm);
+}
+
+void phase_threads_copied(struct shared *sh, const struct phase_proc *copy)
+{
+	struct task *t = tproc_first_task(copy->p);
+	uint32_t off = mark_shm_tid_offset(sh->shm);
+	sh->is_shared = true;
+	if (t && off && own_tid_there(t, off) == (uint32_t)task_own_tid(t))
+		mark_shm_own(sh->shm, (uint32_t)task_own_tid(t), copy->pid);
+	else /* it may read its creator's */
+		mark_shm_share(sh->shm);
 }
 
 enum phase_thread phase_threads_find(const struct shared *sh,

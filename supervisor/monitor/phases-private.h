@@ -36,8 +36,9 @@ struct shared {
 	struct own_number {
 		uint32_t own, tid;
 	} number[PHASE_NUMBERS];
-	uint64_t counted; /* passings that the ledger was told of */
-	int64_t debt_ns;  /* what counting has cost beyond the budget */
+	struct mark_passings counted; /* that the ledger was told of */
+	uint64_t last_ns; /* what counting has cost since the last tick */
+	int64_t debt_ns;  /* what it has cost beyond the budget */
 	bool is_dear;	  /* so much that it ends */
 	bool is_shared;	  /* there are or were several threads */
 	/* Of threads that do not read their own number, but @there; if it is
@@ -53,6 +54,7 @@ struct shared {
 
 struct phase_proc {
 	struct tproc *p;
+	uint32_t pid;
 	uint32_t *module; /* that were looked at */
 	size_t nr_modules, cap_modules;
 	struct marks **marks;
@@ -126,10 +128,12 @@ struct phases {
 	uint64_t due_ns;
 	size_t nr_refused; /* modules */
 	struct smco_err why_refused;
-	uint64_t base_ns;    /* the program's time at the last tick */
-	size_t nr_trimmed;   /* modules, in copies once */
-	uint64_t trimmed_ns; /* the first of them, since the beginning */
-	uint64_t nr_unknown; /* entries of a thread that cannot be told */
+	uint64_t base_ns;     /* the program's time at the last tick */
+	uint64_t tick_ns;     /* when that was */
+	uint64_t counting_ns; /* what counting has cost so far */
+	size_t nr_trimmed;    /* modules, in copies once */
+	uint64_t trimmed_ns;  /* the first of them, since the beginning */
+	uint64_t nr_unknown;  /* entries of a thread that cannot be told */
 	bool is_finished;
 };
 
@@ -140,10 +144,19 @@ const struct phase_file *phase_file_get(struct phases *ph, uint64_t inode,
 					uint32_t module);
 void phase_files_free(struct phases *ph);
 
-/* phase-threads.c: thread @t, stopped, of @p, which is there or just born. */
-void phase_threads_note(struct shared *sh, struct tproc *p, struct task *t,
-			bool is_new);
-void phase_threads_forget(struct shared *sh, uint32_t tid);
+/* phase-cost.c: what counting in @sh has cost since it was asked last. */
+uint64_t phase_cost_take(struct phases *ph, struct shared *sh);
+/* Where it is too much it ends (is_dear). When to come again, ns, at most
+ * @tick_ns. */
+uint64_t phase_cost_judge(struct phases *ph, uint64_t now_ns, uint64_t tick_ns);
+
+/* phase-threads.c: thread @t, stopped, of @p, which is there or just born. Who
+ * is alone with its number counts for itself. */
+void phase_threads_note(struct shared *sh, const struct phase_proc *p,
+			struct task *t, bool is_new);
+/* @copy, which stands at its first instruction, shares @sh. */
+void phase_threads_copied(struct shared *sh, const struct phase_proc *copy);
+void phase_threads_forget(struct shared *sh, uint32_t pid, struct task *t);
 enum phase_thread {
 	PHASE_THREAD_AS_SAID,
 	PHASE_THREAD_TOLD, /* *tid is set, as we number threads */

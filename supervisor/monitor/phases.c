@@ -5,30 +5,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "supervisor/control/allowance.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/phases-private.h"
 
 #define TICK_NS	     (10 * NSEC_PER_MSEC)
-#define MAX_TOKENS   1024 /* of a phase, until the next tick */
+#define FIRST_NS     (2 * NSEC_PER_MSEC) /* after marks came */
+#define MAX_TOKENS   1024		 /* of a phase, until the next tick */
 #define LEAST_TOKENS 16
-#define LEAST_CREDIT NSEC_PER_MSEC
 
 /* --- records --- */
-
-/*
- * What counting has cost since it was asked last. The counts are where the
- * program can write: more than it can pass in an hour is not believed.
- */
-static uint64_t count_passings(const struct phases *ph, struct shared *sh)
-{
-	uint64_t nr = 0;
-	for (uint32_t i = 0; i < ph->p.nr * 2; i++)
-		nr += mark_shm_count(sh->shm, i);
-	uint64_t grown = min_u64(nr - sh->counted, UINT32_MAX);
-	sh->counted = nr;
-	return grown * MARK_COUNT_NS;
-}
 
 static void drain(struct phases *ph, struct shared *sh)
 {
@@ -38,10 +23,8 @@ static void drain(struct phases *ph, struct shared *sh)
 		phase_times_take(ph, sh, &r);
 		nr++;
 	}
-	uint64_t counting_ns = count_passings(ph, sh);
-	sh->debt_ns += (int64_t)counting_ns;
 	ledger_charge(ph->ledger, LEDGER_OTHER, PHASES_MONITOR,
-		      nr * MARK_RECORD_NS + counting_ns);
+		      nr * MARK_RECORD_NS + phase_cost_take(ph, sh));
 }
 
 uint64_t phases_count(const struct phases *ph, size_t phase)
@@ -78,42 +61,13 @@ static void drain_all(struct phases *ph)
 		drain(ph, sh);
 }
 
-/* Has counting cost more than the budget, so far that it is too much? */
-static void judge(struct phases *ph, struct shared *sh, uint64_t base_ns,
-		  uint64_t now_ns)
-{
-	int64_t credit = allowance_credit_ns(ph->p.m_t_ppb);
-	sh->debt_ns -= allowance_budget_ns(base_ns, ph->p.m_t_ppb);
-	if (sh->debt_ns < 0)
-		sh->debt_ns = 0;
-	if (sh->is_dear || sh->debt_ns <= credit ||
-	    sh->debt_ns <= (int64_t)LEAST_CREDIT)
-		return;
-	sh->is_dear = true;
-	if (!ph->nr_trimmed++)
-		ph->trimmed_ns = now_ns - ph->p.start_ns;
-}
-
-static void judge_all(struct phases *ph, uint64_t now_ns)
-{
-	struct ledger_totals t;
-	if (ph->p.m_t_ppb == INT64_MAX)
-		return;
-	ledger_get(ph->ledger, &t);
-	uint64_t base_ns = sat_sub_u64(t.base_ns, ph->base_ns);
-	ph->base_ns = t.base_ns;
-	for (struct shared *sh = ph->shared; sh; sh = sh->next)
-		judge(ph, sh, base_ns, now_ns);
-}
-
 void phases_tick(struct phases *ph, uint64_t now_ns)
 {
 	if (now_ns < phases_due_ns(ph))
 		return;
-	ph->due_ns = now_ns + TICK_NS;
 	phase_spans_look(ph, now_ns);
 	drain_all(ph);
-	judge_all(ph, now_ns);
+	ph->due_ns = now_ns + phase_cost_judge(ph, now_ns, TICK_NS);
 	for (struct shared *sh = ph->shared; sh; sh = sh->next)
 		want(ph, sh);
 	phase_spans_tick(ph, now_ns);
@@ -187,8 +141,8 @@ void phases_finish(struct phases *ph, uint64_t now_ns)
 	put_missing(ph);
 	if (ph->nr_trimmed) {
 		snprintf(text, sizeof(text),
-			 "%zu module%s after %.3g s: counting there alone cost "
-			 "more than the budget",
+			 "%zu module%s after %.3g s: counting there cost more "
+			 "than was left of the budget",
 			 ph->nr_trimmed, ph->nr_trimmed == 1 ? "" : "s",
 			 (double)ph->trimmed_ns / (double)NSEC_PER_SEC);
 		ph->p.put_meta(ph->p.ctx, "phases.ended", text);
@@ -197,24 +151,28 @@ void phases_finish(struct phases *ph, uint64_t now_ns)
 
 /* --- processes --- */
 
-static struct shared *share(struct phases *ph, struct marks *m, struct tproc *p)
+static struct shared *share(struct phases *ph, struct marks *m,
+			    struct phase_proc *pp)
 {
-	struct task *t = tproc_first_task(p);
+	struct task *t = tproc_first_task(pp->p);
+	uint64_t soon_ns = smco_now_ns() + FIRST_NS;
 	struct shared *sh = calloc(1, sizeof(*sh));
 	if (!sh)
 		return NULL;
 	*sh = (struct shared){
 		.next = ph->shared,
 		.shm = marks_shm(m),
-		.pid = (uint32_t)tproc_pid(p),
+		.pid = pp->pid,
 		.nr_owners = 1,
 		.has_own_numbers = t && task_own_tid(t) != task_tid(t),
 	};
 	mark_shm_ref(sh->shm);
 	for (; t; t = task_next(t))
-		phase_threads_note(sh, p, t, false);
+		phase_threads_note(sh, pp, t, false);
 	ph->shared = sh;
 	want(ph, sh);
+	if (ph->due_ns > soon_ns)
+		ph->due_ns = soon_ns;
 	return sh;
 }
 
@@ -331,7 +289,7 @@ static void plant_module(struct phases *ph, struct phase_proc *pp,
 	note_refused(ph, &file->plan, planted, &err);
 	if (rc)
 		return;
-	struct shared *sh = share(ph, m, pp->p);
+	struct shared *sh = share(ph, m, pp);
 	const struct place place = {module, map->start, map->inode};
 	if (sh && add_marks(pp, m, sh, &place)) {
 		if (pp->is_late)
@@ -348,16 +306,16 @@ void phases_new_thread(struct phases *ph, struct phase_proc *pp, struct task *t)
 {
 	ph->has_more = true;
 	for (size_t i = 0; pp && i < pp->nr; i++)
-		phase_threads_note(pp->shared[i], pp->p, t, true);
+		phase_threads_note(pp->shared[i], pp, t, true);
 }
 
-void phases_thread_gone(struct phases *ph, struct phase_proc *pp, uint32_t tid)
+void phases_thread_gone(struct phases *ph, struct phase_proc *pp,
+			struct task *t)
 {
 	for (size_t i = 0; pp && i < pp->nr; i++) {
-		if (!pp->shared[i]->nr_stacks)
-			continue;
-		drain(ph, pp->shared[i]);
-		phase_threads_forget(pp->shared[i], tid);
+		if (pp->shared[i]->nr_stacks)
+			drain(ph, pp->shared[i]);
+		phase_threads_forget(pp->shared[i], pp->pid, t);
 	}
 }
 
@@ -383,6 +341,7 @@ void phases_plant(struct phases *ph, struct phase_proc **ret, struct tproc *p,
 	if (!pp || tproc_code_maps(p, &maps, NULL))
 		return;
 	pp->p = p;
+	pp->pid = (uint32_t)tproc_pid(p);
 	note_process(ph, p);
 	for (size_t i = 0; i < maps.nr; i++) {
 		const struct tmap *map = &maps.maps[i];
@@ -404,6 +363,7 @@ struct phase_proc *phases_fork(struct phases *ph, struct phase_proc *parent,
 	if (!pp)
 		return NULL;
 	pp->p = child;
+	pp->pid = (uint32_t)tproc_pid(child);
 	for (size_t i = 0; i < parent->nr_modules; i++)
 		is_known(pp, parent->module[i]);
 	for (size_t i = 0; i < parent->nr; i++) {
@@ -412,7 +372,7 @@ struct phase_proc *phases_fork(struct phases *ph, struct phase_proc *parent,
 			continue;
 		if (add_marks(pp, m, parent->shared[i], &parent->place[i])) {
 			parent->shared[i]->nr_owners++;
-			parent->shared[i]->is_shared = true;
+			phase_threads_copied(parent->shared[i], pp);
 			continue;
 		}
 		marks_remove(m);
@@ -536,12 +496,12 @@ void phases_drop(struct phases *ph, struct phase_proc *pp, bool gone)
 	for (size_t i = 0; i < pp->nr; i++) {
 		if (!gone)
 			marks_remove(pp->marks[i]);
+		mark_shm_disown(pp->shared[i]->shm, 0, pp->pid);
 		unshare_it(ph, pp->shared[i]);
 		marks_destroy(pp->marks[i]);
 	}
 	if (pp->p)
-		phase_times_leave(ph, (uint32_t)tproc_pid(pp->p),
-				  smco_now_ns());
+		phase_times_leave(ph, pp->pid, smco_now_ns());
 	free(pp->marks);
 	free(pp->shared);
 	free(pp->place);

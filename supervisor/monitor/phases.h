@@ -23,10 +23,11 @@ struct phases_params {
 	const char *const *name; /* sdt:PROVIDER:NAME, or functions; must
 				  * stay */
 	size_t nr;
-	uint64_t start_ns; /* CLOCK_MONOTONIC of session time 0 */
-	uint64_t span_ns;  /* of those that come often one record, that often
-			    */
-	int64_t m_t_ppb;   /* of the program's time; INT64_MAX: no bound */
+	uint64_t start_ns;  /* CLOCK_MONOTONIC of session time 0 */
+	uint64_t span_ns;   /* of those that come often one record, that often
+			     */
+	int64_t m_t_ppb;    /* of the program's time; INT64_MAX: no bound */
+	int64_t m_most_ppb; /* the same of what is never exceeded */
 	uint32_t (*pid_of)(void *ctx, uint32_t tid); /* 0 = not known */
 	/* Of a thread that calls itself @own, in a PID namespace of its own,
 	 * which is process @pid's or a copy's. 0 = not known. */
@@ -48,7 +49,9 @@ void phases_put_meta(struct phases *ph);
  * of it. */
 void phases_new_thread(struct phases *ph, struct phase_proc *pp,
 		       struct task *t);
-void phases_thread_gone(struct phases *ph, struct phase_proc *pp, uint32_t tid);
+/* @t has ended, or left @pp's memory for a program of its own. */
+void phases_thread_gone(struct phases *ph, struct phase_proc *pp,
+			struct task *t);
 
 /* Is @name of the form that can be asked for? */
 bool phases_is_name(const char *name);
@@ -103,8 +106,8 @@ enum phase_presence phases_presence(struct phases *ph, struct phase_proc *pp,
 uint64_t phases_due_ns(const struct phases *ph);
 void phases_tick(struct phases *ph, uint64_t now_ns);
 /*
- * Counting has no tokens. Where it alone has cost half a second's budget more
- * than there was, the sensors of that module go for good: true if @pp, which
+ * Counting has no tokens. Where it would cost more than the bound allows
+ * (phase-cost.c), the sensors of that module go for good: true if @pp, which
  * may be NULL, has such a module. phases_trim takes them out; all tasks
  * stopped.
  */

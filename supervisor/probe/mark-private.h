@@ -3,6 +3,7 @@
 #define SMCO_MARK_PRIVATE_H
 
 #include "supervisor/probe/code.h"
+#include "supervisor/probe/hook-shm.h"
 #include "supervisor/probe/mark.h"
 
 /* The tracee writes to it: hostile. */
@@ -21,13 +22,49 @@ struct mark_channel {
 	int32_t tokens; /* below 0: run out */
 };
 
+#define MARK_OWNERS   256 /* the lowest byte of a thread's number says which */
+#define MARK_OWN_STEP 10  /* bits: what an owner's counts take */
+
 struct mark_data {
 	uint32_t head; /* of the ring; wraps */
 	uint32_t pad[15];
 	struct mark_channel channel[MARK_MAX_CHANNELS];
-	uint64_t count[MARK_MAX_COUNTERS];
+	uint64_t count[MARK_MAX_COUNTERS]; /* of all that are no owners */
+	/* The number of the thread that alone counts there; mark_owner_none:
+	 * nobody. */
+	uint32_t owner[MARK_OWNERS];
+	uint64_t own[MARK_OWNERS][MARK_MAX_COUNTERS];
 	struct mark_slot ring[MARK_RING];
 };
+_Static_assert(sizeof(uint64_t[MARK_MAX_COUNTERS]) == 1 << MARK_OWN_STEP,
+	       "the stub shifts by it");
+#define MARK_DATA_BYTES                                                        \
+	((sizeof(struct mark_data) + TPAGE_SIZE - 1) & ~(TPAGE_SIZE - 1))
+
+/* A number that leads no thread to owner @at. */
+static inline uint32_t mark_owner_none(uint32_t at)
+{
+	return ~at;
+}
+
+struct mark_shm {
+	unsigned nr_refs;
+	struct mark_data *data;
+	uint32_t tail;
+	uint32_t last_run;
+	uint64_t stuck_ns; /* since when the next one is awaited; 0 */
+	struct tsc_map clock;
+	uint32_t tid_offset;
+	bool is_shared; /* nobody owns any more */
+	/* What is true of owners; the tracee can write to mark_data's. */
+	struct mark_owner {
+		uint32_t number, pid; /* 0: free */
+		bool was_used;
+	} owner[MARK_OWNERS];
+};
+
+/* Maps @fd, MARK_DATA_BYTES that are 0. */
+struct mark_shm *mark_shm_create(int fd, struct smco_err *err);
 
 struct mark_stub {
 	struct code_buf code;

@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "supervisor/probe/hook-shm.h"
 #include "supervisor/probe/near.h"
 #include "supervisor/probe/own-tid.h"
 #include "supervisor/probe/sigframe.h"
@@ -17,20 +16,7 @@
 #define CODE_BYTES (MARK_MAX * STUB_BYTES)
 #define NAME_OFF   CODE_BYTES /* a page between code and data */
 #define DATA_OFF   (CODE_BYTES + TPAGE_SIZE)
-#define DATA_BYTES                                                             \
-	((sizeof(struct mark_data) + TPAGE_SIZE - 1) & ~(TPAGE_SIZE - 1))
-#define AREA_BYTES (DATA_OFF + DATA_BYTES)
-#define STUCK_NS   NSEC_PER_SEC
-
-struct mark_shm {
-	unsigned nr_refs;
-	struct mark_data *data;
-	uint32_t tail;
-	uint32_t last_run;
-	uint64_t stuck_ns; /* since when the next one is awaited; 0 */
-	struct tsc_map clock;
-	uint32_t tid_offset;
-};
+#define AREA_BYTES (DATA_OFF + MARK_DATA_BYTES)
 
 struct marks {
 	struct tproc *p;
@@ -47,126 +33,6 @@ struct marks {
 	size_t nr_planted; /* of addr and old */
 	bool planted;
 };
-
-/* --------------------------------------------------------------- shared --- */
-
-void mark_shm_ref(struct mark_shm *shm)
-{
-	shm->nr_refs++;
-}
-
-void mark_shm_unref(struct mark_shm *shm)
-{
-	if (!shm || --shm->nr_refs)
-		return;
-	munmap(shm->data, DATA_BYTES);
-	free(shm);
-}
-
-uint32_t mark_shm_tid_offset(const struct mark_shm *shm)
-{
-	return shm->tid_offset;
-}
-
-uint64_t mark_shm_count(const struct mark_shm *shm, uint32_t counter)
-{
-	return __atomic_load_n(&shm->data->count[counter], __ATOMIC_RELAXED);
-}
-
-uint32_t mark_shm_room(const struct mark_shm *shm)
-{
-	uint32_t head = __atomic_load_n(&shm->data->head, __ATOMIC_ACQUIRE);
-	uint64_t used = head - shm->tail;
-	for (size_t i = 0; i < MARK_MAX_CHANNELS; i++) {
-		const struct mark_channel *c = &shm->data->channel[i];
-		int32_t left = __atomic_load_n(&c->tokens, __ATOMIC_RELAXED);
-		if (left > 0)
-			used += (uint32_t)left;
-	}
-	return used < MARK_RING ? (uint32_t)(MARK_RING - used) : 0;
-}
-
-bool mark_shm_want(struct mark_shm *shm, uint32_t channel, uint32_t tokens)
-{
-	struct mark_channel *c = &shm->data->channel[channel];
-	if (tokens > MARK_RING)
-		tokens = MARK_RING;
-	int32_t left = __atomic_load_n(&c->tokens, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&c->run, __ATOMIC_ACQUIRE) && left >= 0) {
-		if (left < (int32_t)tokens)
-			__atomic_fetch_add(&c->tokens, (int32_t)tokens - left,
-					   __ATOMIC_RELAXED);
-		return false;
-	}
-	__atomic_store_n(&c->run, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&c->tokens, (int32_t)tokens, __ATOMIC_RELAXED);
-	if (!++shm->last_run)
-		shm->last_run = 1;
-	if (tokens)
-		__atomic_store_n(&c->run, shm->last_run, __ATOMIC_RELEASE);
-	return left < 0; /* not if they are the first */
-}
-
-/* A thread that took a slot and never filled it: it was killed in there. */
-static bool is_stuck(struct mark_shm *shm)
-{
-	uint64_t now_ns = smco_now_ns();
-	if (!shm->stuck_ns)
-		shm->stuck_ns = now_ns;
-	return now_ns - shm->stuck_ns > STUCK_NS;
-}
-
-bool mark_shm_next(struct mark_shm *shm, struct mark_record *ret)
-{
-	for (;;) {
-		uint32_t head =
-			__atomic_load_n(&shm->data->head, __ATOMIC_ACQUIRE);
-		if (head - shm->tail > MARK_RING) /* never, or it is hostile */
-			shm->tail = head;
-		if (head == shm->tail)
-			return false;
-		const struct mark_slot *slot =
-			&shm->data->ring[shm->tail % MARK_RING];
-		uint32_t seq = __atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE);
-		if (seq != shm->tail + 1 && !is_stuck(shm))
-			return false;
-		shm->stuck_ns = 0;
-		shm->tail++;
-		if (seq != shm->tail)
-			continue;
-		*ret = (struct mark_record){
-			.time_ns = tsc_map_ns(&shm->clock, slot->tsc),
-			.tid = slot->tid,
-			.what = slot->what,
-			.run = slot->run,
-			.sp = slot->sp,
-		};
-		return true;
-	}
-}
-
-struct mark_shm *marks_shm(struct marks *m)
-{
-	return m->shm;
-}
-
-static struct mark_shm *shm_create(int fd, struct smco_err *err)
-{
-	struct mark_shm *shm = calloc(1, sizeof(*shm));
-	void *map = mmap(NULL, DATA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
-			 fd, 0);
-	if (!shm || map == MAP_FAILED) {
-		free(shm);
-		if (map != MAP_FAILED)
-			munmap(map, DATA_BYTES);
-		smco_fail(err, SMCO_NOMEM, 0, "no memory to share");
-		return NULL;
-	}
-	shm->nr_refs = 1;
-	shm->data = map;
-	tsc_map_init(&shm->clock);
-	return shm;
-}
 
 /* ---------------------------------------------------------------- taking out
  */
@@ -262,6 +128,11 @@ void marks_destroy(struct marks *m)
 		return;
 	mark_shm_unref(m->shm);
 	free(m);
+}
+
+struct mark_shm *marks_shm(struct marks *m)
+{
+	return m->shm;
 }
 
 /* --------------------------------------------------------------- planting ---
@@ -371,10 +242,11 @@ static int map_area(struct marks *m, taddr_t lo, taddr_t hi,
 		return rc;
 	m->planted = true;
 	rc = near_share(m->p, m->base, m->base + NAME_OFF, m->base + DATA_OFF,
-			DATA_BYTES, PROT_READ | PROT_WRITE, &addr, &fd, err);
+			MARK_DATA_BYTES, PROT_READ | PROT_WRITE, &addr, &fd,
+			err);
 	if (rc)
 		return rc;
-	m->shm = shm_create(fd, err);
+	m->shm = mark_shm_create(fd, err);
 	if (!m->shm)
 		return SMCO_NOMEM;
 	return near_call(

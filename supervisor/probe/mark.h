@@ -21,9 +21,7 @@
 #define MARK_MAX_COUNTERS 128
 #define MARK_RING	  8192 /* records */
 
-/* What passings cost, about: counted; and recorded in addition. */
-#define MARK_COUNT_NS  12
-#define MARK_RECORD_NS 50
+#define MARK_RECORD_NS 50 /* what a record costs in addition, about */
 
 struct marks;
 
@@ -62,6 +60,28 @@ void mark_shm_unref(struct mark_shm *shm);
 uint32_t mark_shm_tid_offset(const struct mark_shm *shm);
 /* Passings so far. */
 uint64_t mark_shm_count(const struct mark_shm *shm, uint32_t counter);
+/* Of the first @nr_counters together: by threads that count for themselves, and
+ * by all others, see mark-cost.h. */
+struct mark_passings {
+	uint64_t by_owners, by_others;
+};
+struct mark_passings mark_shm_passings(const struct mark_shm *shm,
+				       uint32_t nr_counters);
+/*
+ * Who is known to be the only one that reads @number as its own (own-tid.h)
+ * counts for itself from now on, a thread of process @pid, which costs a
+ * quarter; if there is room. If somebody does already, nobody can be told from
+ * others any more, as mark_shm_share.
+ */
+void mark_shm_own(struct mark_shm *shm, uint32_t number, uint32_t pid);
+/* One who reads @number, too, stands and is about to run: who owns it counts as
+ * others do from now on. Or those have gone. */
+void mark_shm_pause(struct mark_shm *shm, uint32_t number);
+void mark_shm_resume(struct mark_shm *shm, uint32_t number);
+/* Thread @number of process @pid has gone; 0: all of that process's. */
+void mark_shm_disown(struct mark_shm *shm, uint32_t number, uint32_t pid);
+/* Nobody counts for itself any more. */
+void mark_shm_share(struct mark_shm *shm);
 /*
  * Let the next @tokens passings of @channel be recorded, at least. While none
  * goes missing the run, which stands in each record, stays the same; where
