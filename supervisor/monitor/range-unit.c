@@ -177,6 +177,18 @@ void range_unit_ready(struct range_monitor *m, struct range_unit *u)
 		range_watch_open(m);
 }
 
+/* What its processes' stubs have in common: at least one is about to begin, or
+ * stands for it. Of libraries it is not known where they will be. */
+static void make_stubs(const struct range_monitor *m, struct range_unit *u)
+{
+	struct smco_err err = {0};
+	size_t most = target_is_unlimited(m->p.target_overhead_ppb)
+			      ? SIZE_MAX
+			      : RANGE_FIRST_WINDOWS;
+	if (u->plan && !u->is_library && range_plan_make(u->plan, most, &err))
+		smco_debug("range", "%s: %s", u->path, err.msg);
+}
+
 struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
 				  const char *open_path, bool is_library)
 {
@@ -184,6 +196,7 @@ struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
 	if (u || !(u = range_unit_new(m, path, is_library)))
 		return u;
 	range_unit_read(m, u, open_path);
+	make_stubs(m, u);
 	range_unit_ready(m, u);
 	return u;
 }

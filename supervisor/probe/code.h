@@ -54,6 +54,7 @@ bool code_decode(const uint8_t *bytes, size_t len, taddr_t addr,
  * moved, or NULL.
  */
 #define CODE_CALL_PUSH_BYTES 6 /* of a call: the push, a jump behind it */
+#define CODE_CALL_BACK_BYTES 8 /* and last the address it pushes */
 const char *code_relocate(struct code_buf *e, const uint8_t *bytes,
 			  const struct code_insn *in);
 

@@ -82,6 +82,13 @@ static size_t candidates(const struct tmaps *m, taddr_t start, taddr_t end,
 	return nr;
 }
 
+bool near_likely(uint64_t start, uint64_t bytes, taddr_t *base_ret)
+{
+	*base_ret = start - bytes - GUARD;
+	/* Where it begins at 0 it goes to where there is room below. */
+	return !start || start >= LOWEST + bytes + 2 * GUARD;
+}
+
 /* The tracee's descriptor as one of ours. */
 static int take_fd(struct tproc *p, int fd)
 {

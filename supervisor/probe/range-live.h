@@ -35,20 +35,27 @@ struct live_span {
 /* Windows whose counters are in one line of the cache. */
 #define LIVE_LINE 8
 
+/* Where a thread in a function's stubs is; the same in all processes. */
+struct range_steps {
+	struct range_step *step; /* by offset, from the function's first byte */
+	uint64_t *addr;		 /* of each: the file's address */
+	size_t nr;
+	unsigned nr_users; /* functions of processes */
+};
+
 struct live_function {
 	struct live_window *window; /* NULL: not prepared */
 	struct live_span *span;
 	size_t nr_windows, nr_spans, nr_relays;
 	struct ranges *of;	  /* while it holds relays */
 	struct tundo *relay_undo; /* NULL: it holds none */
-	struct range_step *step; /* by offset, from the function's first byte */
-	uint64_t *step_addr;	 /* the file's address of the step */
-	size_t nr_steps;
+	struct range_steps *steps;
 	uint32_t code_off; /* in the area */
 	uint32_t code_len;
 	bool in;      /* a window is */
 	bool useless; /* its stubs could not be built */
 	bool chosen;  /* within ranges_choose: it is on the list */
+	bool pooled;  /* window and span are of the pool */
 };
 
 /* How a cell has widened. */
@@ -60,7 +67,7 @@ struct live_worth {
 };
 
 struct ranges {
-	struct tproc *p;
+	struct tproc *p; /* NULL: range-made.c */
 	const struct range_plan *plan;
 	uint64_t bias;
 	taddr_t base;	   /* of the area: code, a gap, shared data */
@@ -68,6 +75,18 @@ struct ranges {
 	uint64_t bytes;	   /* of the area */
 	uint64_t data_bytes;
 	uint64_t code_used;
+	/* What was made ahead of time for this very distance, or NULL. The rest
+	 * of the plan's stubs are made here. */
+	const struct ranges *made;
+	size_t nr_built; /* functions: see ranges_nr_built */
+	uint8_t *pool;	 /* for copies of what was made */
+	size_t pool_bytes, pool_used;
+	/* Without a process: the code from the base on, and which words of it
+	 * are addresses of the module. */
+	uint8_t *code;
+	size_t cap_code;
+	uint32_t *back;
+	size_t nr_back, cap_back;
 	uint8_t *data;	 /* the supervisor's mapping; NULL: none yet */
 	size_t nr_cells; /* that have begun empty; the plan may have more */
 	uint64_t *told;	 /* hits of each window, when they were told of */
@@ -138,7 +157,25 @@ uint64_t range_counters_off(const struct range_plan *plan);
 /* Those of functions that were planned since: nobody has used them. */
 void range_empty_cells(struct ranges *r);
 
+/* Nothing in any process. NULL: no memory. */
+struct ranges *range_new(struct tproc *p, const struct range_plan *plan,
+			 uint64_t bias);
+
+/* range-made.c */
+/* The next stubs of @r, which has no process. */
+int range_keep_code(struct ranges *r, const struct range_stubs *s,
+		    struct smco_err *err);
+/* @to has nothing before. False: no memory, and it needs range_unprepare. */
+bool range_copy_function(struct live_function *to,
+			 const struct live_function *from);
+/* What was made ahead is for @r, if it is for where that has its area. */
+void range_use_made(struct ranges *r);
+/* Those of @functions that were are in the process then. */
+int range_place_made(struct ranges *r, const uint32_t *functions, size_t nr,
+		     struct smco_err *err);
+
 /* range-prepare.c */
+#define RANGE_STUB_ALIGN 64u /* each function's first */
 int range_prepare(struct ranges *r, uint32_t function, struct smco_err *err);
 void range_unprepare(struct live_function *f);
 /* The function whose stub @pc is in, and the step; NULL: in none. */

@@ -224,11 +224,10 @@ bool range_nobody_inside(void *ranges)
 			task_get_regs(t, &regs)
 				? NULL
 				: range_function_at(r, regs.rip, &step);
-		taddr_t begin =
-			f ? r->base + f->code_off + f->step[step].offset : 0;
-		if (f && (f->step[step].clean ||
-			  (f->step[step].at_insn && begin == regs.rip))) {
-			regs.rip = f->step_addr[step] + r->bias;
+		const struct range_step *at = f ? &f->steps->step[step] : NULL;
+		taddr_t begin = f ? r->base + f->code_off + at->offset : 0;
+		if (f && (at->clean || (at->at_insn && begin == regs.rip))) {
+			regs.rip = f->steps->addr[step] + r->bias;
 			task_set_regs(t, &regs);
 		}
 		if (sigframes_leads_to(t, r->base, r->base + r->code_used))

@@ -418,6 +418,7 @@ void range_plan_destroy(struct range_plan *plan)
 {
 	if (!plan)
 		return;
+	ranges_destroy(plan->made);
 	for (size_t i = 0; plan->function && i < plan->v->nr_functions; i++) {
 		if (!plan->function[i].is_borrowed)
 			range_windows_deinit(&plan->function[i].windows);

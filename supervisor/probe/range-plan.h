@@ -52,6 +52,7 @@ struct range_plan {
 	 * all arrays but function and owner_of are, too, if they are borrowed.
 	 */
 	bool is_taken, is_borrowed;
+	struct ranges *made; /* range_plan_make; NULL: none are */
 };
 
 /*

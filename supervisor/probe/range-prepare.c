@@ -79,20 +79,35 @@ static void make_spans(struct live_function *f, const struct range_windows *w,
 static bool keep_steps(struct live_function *f, struct range_stubs *stubs,
 		       const struct range_code *code)
 {
-	f->step_addr = calloc(stubs->nr_steps + 1, sizeof(*f->step_addr));
-	if (!f->step_addr)
+	struct range_steps *to = calloc(1, sizeof(*to));
+	f->steps = to;
+	if (!to)
 		return false;
-	f->nr_steps = stubs->nr_steps;
-	f->step = stubs->step;
+	to->nr_users = 1;
+	to->addr = calloc(stubs->nr_steps + 1, sizeof(*to->addr));
+	if (!to->addr)
+		return false;
+	to->nr = stubs->nr_steps;
+	to->step = stubs->step;
 	stubs->step = NULL;
-	for (size_t i = 0; i < f->nr_steps; i++) {
-		const struct range_insn *in = &code->insns[f->step[i].insn];
+	for (size_t i = 0; i < to->nr; i++) {
+		const struct range_insn *in = &code->insns[to->step[i].insn];
 		/* The end of the function, behind its last instruction. */
-		f->step_addr[i] = f->step[i].insn < code->nr
-					  ? in->addr
-					  : in[-1].addr + in[-1].len;
+		to->addr[i] = to->step[i].insn < code->nr
+				      ? in->addr
+				      : in[-1].addr + in[-1].len;
 	}
 	return true;
+}
+
+static int put_code(struct ranges *r, const struct range_stubs *stubs,
+		    struct smco_err *err)
+{
+	if (!r->p)
+		return range_keep_code(r, stubs, err);
+	int ret = tmem_write(r->p, r->base + r->code_used, stubs->code.buf,
+			     stubs->code.len);
+	return ret ? smco_fail(err, ret, 0, "cannot write the stubs") : 0;
 }
 
 static int build(struct ranges *r, uint32_t number, struct live_function *f,
@@ -130,20 +145,26 @@ static int build(struct ranges *r, uint32_t number, struct live_function *f,
 	make_spans(f, &pf->windows, code);
 	if (!keep_steps(f, stubs, code))
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	ret = tmem_write(r->p, r->base + r->code_used, stubs->code.buf,
-			 stubs->code.len);
+	ret = put_code(r, stubs, err);
 	if (ret)
-		return smco_fail(err, ret, 0, "cannot write the stubs");
-	r->code_used += (stubs->code.len + 63) & ~63ULL;
+		return ret;
+	r->code_used += (stubs->code.len + RANGE_STUB_ALIGN - 1) &
+			~(uint64_t)(RANGE_STUB_ALIGN - 1);
+	r->nr_built++;
 	return 0;
 }
 
 void range_unprepare(struct live_function *f)
 {
-	free(f->window);
-	free(f->span);
-	free(f->step);
-	free(f->step_addr);
+	if (!f->pooled) {
+		free(f->window);
+		free(f->span);
+	}
+	if (f->steps && !--f->steps->nr_users) {
+		free(f->steps->step);
+		free(f->steps->addr);
+		free(f->steps);
+	}
 	*f = (struct live_function){.useless = f->useless};
 }
 
@@ -181,13 +202,13 @@ const struct live_function *range_function_at(const struct ranges *r,
 		if (!f->window || off < f->code_off ||
 		    off - f->code_off >= f->code_len)
 			continue;
-		struct range_stubs s = {.step = f->step,
-					.nr_steps = f->nr_steps};
+		struct range_stubs s = {.step = f->steps->step,
+					.nr_steps = f->steps->nr};
 		const struct range_step *step =
 			range_stubs_step(&s, (uint32_t)(off - f->code_off));
 		if (!step)
 			return NULL;
-		*step_ret = (size_t)(step - f->step);
+		*step_ret = (size_t)(step - f->steps->step);
 		return f;
 	}
 	return NULL;

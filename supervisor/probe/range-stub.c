@@ -103,6 +103,22 @@ void range_note_step(struct range_stubs *s, uint32_t insn, unsigned pushed,
 				    .clean = kind == RANGE_CLEAN};
 }
 
+/* The return address of a call is the last of what was put. */
+static void note_back(struct range_stubs *s)
+{
+	if (s->nr_back == s->cap_back) {
+		size_t cap = s->cap_back ? 2 * s->cap_back : 16;
+		uint32_t *more = realloc(s->back, cap * sizeof(*more));
+		if (!more) {
+			s->code.failed = true;
+			return;
+		}
+		s->back = more;
+		s->cap_back = cap;
+	}
+	s->back[s->nr_back++] = (uint32_t)(s->code.len - CODE_CALL_BACK_BYTES);
+}
+
 static const char *displace(struct range_stubs *s,
 			    const struct range_image *img,
 			    const struct range_code *code, uint32_t i,
@@ -121,6 +137,7 @@ static const char *displace(struct range_stubs *s,
 		s->code.len = at + CODE_CALL_PUSH_BYTES;
 		range_note_step(s, i, 8, RANGE_DIRTY);
 		s->code.len = end;
+		note_back(s);
 	}
 	return why;
 }
@@ -212,6 +229,7 @@ void range_stubs_deinit(struct range_stubs *s)
 	free(s->start);
 	free(s->shape);
 	free(s->step);
+	free(s->back);
 	memset(s, 0, sizeof(*s));
 }
 

@@ -70,6 +70,10 @@ struct range_stubs {
 	struct range_shape *shape; /* of each window's stub */
 	struct range_step *step;   /* by offset */
 	size_t nr_steps, cap_steps;
+	/* Offsets in code, rising: words that are addresses of the module. All
+	 * else is distances. */
+	uint32_t *back;
+	size_t nr_back, cap_back;
 	size_t nr_windows;
 };
 

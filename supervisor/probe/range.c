@@ -72,8 +72,8 @@ static size_t nr_lines(const struct range_plan *plan)
 	return (plan->nr_windows + LIVE_LINE - 1) / LIVE_LINE;
 }
 
-static struct ranges *create(struct tproc *p, const struct range_plan *plan,
-			     uint64_t bias)
+struct ranges *range_new(struct tproc *p, const struct range_plan *plan,
+			 uint64_t bias)
 {
 	struct ranges *r = calloc(1, sizeof(*r));
 	if (!r)
@@ -108,7 +108,7 @@ static struct ranges *create(struct tproc *p, const struct range_plan *plan,
 void range_empty_cells(struct ranges *r)
 {
 	const struct range_plan *plan = r->plan;
-	for (; r->nr_cells < plan->nr_cells; r->nr_cells++)
+	for (; r->data && r->nr_cells < plan->nr_cells; r->nr_cells++)
 		cells(r)[r->nr_cells] = range_cell_empty(
 			range_cell_type(plan->v, plan->owner_of[r->nr_cells]));
 }
@@ -174,7 +174,7 @@ int ranges_install(struct ranges **ret, struct tproc *p,
 	int r = near_calls_allowed(p, err);
 	if (r)
 		return r;
-	struct ranges *x = create(p, plan, bias);
+	struct ranges *x = range_new(p, plan, bias);
 	if (!x)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	x->undo = tproc_undo_push(p, undo_ranges, x);
@@ -185,9 +185,10 @@ int ranges_install(struct ranges **ret, struct tproc *p,
 		give_up(x);
 		return r;
 	}
-	smco_debug("range", "pid %d: %llu KiB for stubs at 0x%llx",
+	range_use_made(x);
+	smco_debug("range", "pid %d: %llu KiB for stubs at 0x%llx%s",
 		   tproc_pid(p), (unsigned long long)(x->bytes >> 10),
-		   (unsigned long long)x->base);
+		   (unsigned long long)x->base, x->made ? ", made before" : "");
 	*ret = x;
 	return 0;
 }
@@ -200,19 +201,8 @@ static int inherit(struct ranges *r, const struct ranges *parent,
 	struct live_function *to = &r->function[number];
 	if (!from->window)
 		return 0;
-	*to = *from;
-	to->window = calloc(from->nr_windows + 1, sizeof(*to->window));
-	to->span = calloc(from->nr_windows + 1, sizeof(*to->span));
-	to->step = calloc(from->nr_steps + 1, sizeof(*to->step));
-	to->step_addr = calloc(from->nr_steps + 1, sizeof(*to->step_addr));
-	if (!to->window || !to->span || !to->step || !to->step_addr)
+	if (!range_copy_function(to, from))
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	memcpy(to->window, from->window,
-	       from->nr_windows * sizeof(*to->window));
-	memcpy(to->span, from->span, from->nr_spans * sizeof(*to->span));
-	memcpy(to->step, from->step, from->nr_steps * sizeof(*to->step));
-	memcpy(to->step_addr, from->step_addr,
-	       from->nr_steps * sizeof(*to->step_addr));
 	for (size_t i = 0; i < to->nr_spans; i++) {
 		struct live_span *s = &to->span[i];
 		if (s->patch)
@@ -227,11 +217,12 @@ static int inherit(struct ranges *r, const struct ranges *parent,
 int ranges_fork(struct ranges **ret, struct ranges *parent, struct tproc *child,
 		struct smco_err *err)
 {
-	struct ranges *x = create(child, parent->plan, parent->bias);
+	struct ranges *x = range_new(child, parent->plan, parent->bias);
 	if (!x)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	x->base = parent->base;
 	x->code_used = parent->code_used;
+	x->made = parent->made;
 	x->planted = true;
 	int r = 0;
 	for (uint32_t i = 0; r == 0 && i < x->plan->v->nr_functions; i++)
@@ -252,13 +243,18 @@ int ranges_fork(struct ranges **ret, struct ranges *parent, struct tproc *child,
 int ranges_prepare(struct ranges *r, const uint32_t *functions, size_t nr,
 		   struct smco_err *err)
 {
-	int ret = 0;
 	if (!r->planted)
 		return smco_fail(err, SMCO_GONE, 0, "the sensors are out");
+	int ret = range_place_made(r, functions, nr, err);
 	for (size_t i = 0; i < nr && ret == 0; i++)
 		if (functions[i] < r->plan->v->nr_functions)
 			ret = range_prepare(r, functions[i], err);
 	return ret;
+}
+
+size_t ranges_nr_built(const struct ranges *r)
+{
+	return r->nr_built;
 }
 
 static bool puts_in(const struct live_function *f)
@@ -555,8 +551,8 @@ bool ranges_home(const struct ranges *r, struct user_regs_struct *regs)
 		regs->rip = by->addr;
 	if (!f)
 		return by;
-	regs->rip = f->step_addr[step] + r->bias;
-	regs->rsp += f->step[step].pushed;
+	regs->rip = f->steps->addr[step] + r->bias;
+	regs->rsp += f->steps->step[step].pushed;
 	return true;
 }
 
@@ -579,6 +575,10 @@ void ranges_destroy(struct ranges *r)
 		range_unprepare(&r->function[i]);
 	if (r->data)
 		munmap(r->data, r->data_bytes);
+	free(r->code);
+	free(r->back);
+	if (r->pool)
+		munmap(r->pool, r->pool_bytes);
 	free(r->relayed);
 	free(r->function);
 	free(r->told);

@@ -75,6 +75,14 @@ void range_plan_settle(struct range_plan *plan);
  * kept in memory: it would be decoded again. */
 void range_plan_forget(struct range_plan *plan, uint32_t function);
 
+/*
+ * The stubs of the first functions, as many as have @windows together, are made
+ * here, by no process' time: where one has its stubs as far from the module as
+ * most have, they are only copied into it. Once. SMCO_NOMEM.
+ */
+int range_plan_make(struct range_plan *plan, size_t windows,
+		    struct smco_err *err);
+
 struct range_function_info {
 	uint32_t nr_sites;   /* pairs of a place in the code and a variable */
 	uint32_t nr_served;  /* of them, those that a sensor can be at */
@@ -183,6 +191,9 @@ bool ranges_window_is_ready(const struct ranges *r, uint32_t window);
  * stop. Tasks may run. */
 int ranges_prepare(struct ranges *r, const uint32_t *functions, size_t nr,
 		   struct smco_err *err);
+
+/* How many functions' stubs were made for this process alone. */
+size_t ranges_nr_built(const struct ranges *r);
 
 /* False: no value seen yet. Unsigned 64-bit values come as int64_t. */
 bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,

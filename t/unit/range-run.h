@@ -5,6 +5,7 @@
 #ifndef RANGE_RUN_H
 #define RANGE_RUN_H
 
+#include "supervisor/probe/near.h"
 #include "supervisor/probe/range.h"
 #include "t/unit/hook-run.h"
 
@@ -17,6 +18,9 @@ struct range_run {
 	size_t nr;
 	bool start_out; /* nothing is put in at first */
 	bool late; /* functions are planned when they go in, the last first */
+	size_t ahead;	  /* windows whose stubs are made before */
+	bool elsewhere;	  /* where sensors usually are, something else is */
+	size_t nr_built;  /* functions that were not, when all was in */
 	const char *only; /* variables so called, with commas; NULL: all */
 	/* Called once everything is where it is at first, all stopped. */
 	void (*planted)(struct range_run *x);
@@ -60,6 +64,11 @@ static inline int range_run_plant(struct run *run, struct smco_err *err)
 		return SMCO_NOTFOUND;
 	int r = range_plan_begin(&x->plan, run->syms, at.module, x->vars,
 				 x->late ? 0 : SIZE_MAX, err);
+	if (r == 0 && x->ahead)
+		r = range_plan_make(x->plan, x->ahead, err);
+	taddr_t taken;
+	if (r == 0 && x->elsewhere)
+		r = near_map(run->p, start, start + 1, TPAGE_SIZE, &taken, err);
 	if (r == 0)
 		r = ranges_install(&x->r, run->p, x->plan, start - at.offset,
 				   err);
@@ -81,6 +90,7 @@ static inline int range_run_plant(struct run *run, struct smco_err *err)
 		r = ranges_prepare(x->r, x->all, x->nr, err);
 	if (r == 0 && !x->start_out)
 		r = ranges_set(x->r, x->all, x->nr, true, &x->set_all_ns, err);
+	x->nr_built = ranges_nr_built(x->r);
 	if (r == 0 && x->planted)
 		x->planted(x);
 	return r;

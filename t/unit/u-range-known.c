@@ -35,15 +35,50 @@ static void check_functions(const struct range_run *x)
 	check_int(strangers, 0);
 }
 
+/* When functions are planned and their stubs made. */
+enum when {
+	AT_ONCE,
+	LATE,
+	AHEAD,	    /* stubs are made before there is a process */
+	SOME_AHEAD, /* of the first functions */
+	FOR_NOTHING /* they are to lie elsewhere then */
+};
+
+static void check_built(const struct range_run *x, enum when when)
+{
+	size_t all = 0;
+	for (uint32_t i = 0; i < x->nr; i++)
+		all += range_plan_function(x->plan, i)->nr_windows > 0;
+	printf("# %zu of %zu functions are made in the process\n", x->nr_built,
+	       all);
+	if (when == AHEAD)
+		check_int(x->nr_built, 0);
+	else if (when == SOME_AHEAD)
+		check(x->nr_built > 0 && x->nr_built < all);
+	else
+		check_int(x->nr_built, all);
+}
+
 /* Not all that is known exists where the compiler optimises. */
-static void known(const char *cc, const char *flags, bool late,
+static void known(const char *cc, const char *flags, enum when when,
 		  unsigned exact_at_least)
 {
+	static const char *const text[] = {
+		[AT_ONCE] = "",
+		[LATE] = ", planned late",
+		[AHEAD] = ", made ahead",
+		[SOME_AHEAD] = ", some made ahead",
+		[FOR_NOTHING] = ", made for elsewhere",
+	};
 	static struct range_run x;
 	char prog[256], out[256];
 	memset(&x, 0, sizeof(x));
-	x.late = late;
-	printf("# %s %s%s\n", cc, flags, late ? ", planned late" : "");
+	x.late = when == LATE;
+	x.ahead = when == AT_ONCE || when == LATE ? 0
+		  : when == SOME_AHEAD		  ? 40
+						  : SIZE_MAX;
+	x.elsewhere = when == FOR_NOTHING;
+	printf("# %s %s%s\n", cc, flags, text[when]);
 	if (run("%s %s -g -o $D/known t/fixtures/range/known.c -lpthread && "
 		"$D/known >$D/plain",
 		cc, flags)) {
@@ -63,6 +98,7 @@ static void known(const char *cc, const char *flags, bool late,
 		check(s.exact >= exact_at_least);
 		check_int(s.exact + s.narrow + s.unseen, NR_KNOWN);
 		check_functions(&x);
+		check_built(&x, when);
 	}
 	range_run_free(&x);
 }
@@ -115,13 +151,18 @@ static void late(const char *flags, unsigned exact)
 int main(void)
 {
 	make_scratch();
-	known("gcc", "-O0", false, NR_KNOWN);
-	known("gcc", "-O2", false, 25);
-	known("gcc", "-O2 -no-pie -fcf-protection", false, 25);
-	known("clang", "-O0", false, NR_KNOWN);
-	known("clang", "-O2", false, 20);
-	known("gcc", "-O0", true, NR_KNOWN);
-	known("gcc", "-O2", true, 25);
+	known("gcc", "-O0", AT_ONCE, NR_KNOWN);
+	known("gcc", "-O2", AT_ONCE, 25);
+	known("gcc", "-O2 -no-pie -fcf-protection", AT_ONCE, 25);
+	known("clang", "-O0", AT_ONCE, NR_KNOWN);
+	known("clang", "-O2", AT_ONCE, 20);
+	known("gcc", "-O0", LATE, NR_KNOWN);
+	known("gcc", "-O2", LATE, 25);
+	known("gcc", "-O0", AHEAD, NR_KNOWN);
+	known("gcc", "-O2", AHEAD, 25);
+	known("gcc", "-O2 -no-pie", AHEAD, 25);
+	known("gcc", "-O0", SOME_AHEAD, NR_KNOWN);
+	known("gcc", "-O0", FOR_NOTHING, NR_KNOWN);
 	doubt();
 	late("-DLANGUAGE=28", 5);
 	late("-DLANGUAGE=28 -DOPTIMISED", 1);

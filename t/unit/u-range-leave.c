@@ -10,11 +10,14 @@
 
 static struct range_run x;
 static char prog[256], out[256];
+static size_t ahead; /* what is made before, see range-run.h */
 
 static bool build(const char *cc, const char *flags, const char *source)
 {
-	printf("# %s %s %s\n", cc, flags, source);
+	printf("# %s %s %s%s\n", cc, flags, source,
+	       ahead ? ", made ahead" : "");
 	memset(&x, 0, sizeof(x));
+	x.ahead = ahead;
 	snprintf(prog, sizeof(prog), "%s/prog", scratch);
 	snprintf(out, sizeof(out), "%s/out", scratch);
 	return check_int(
@@ -39,6 +42,7 @@ static void exceptions(const char *cc, const char *flags, unsigned exact)
 		struct range_score s = range_run_score(&x, x.r, out);
 		check_int(s.wide, 0);
 		check(s.exact >= exact);
+		check(ahead ? !x.nr_built : x.nr_built > 0);
 	}
 	range_run_free(&x);
 }
@@ -415,5 +419,11 @@ int main(void)
 	standing();
 	unloading();
 	dying();
+	ahead = SIZE_MAX;
+	exceptions("g++", "-O0", 5);
+	exceptions("g++", "-O2", 3);
+	forks(true, true);
+	leaving(true);
+	standing();
 	return finish();
 }
