@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #define PPB_PER_PERCENT 1e7
@@ -129,6 +130,18 @@ static bool is_foreground(int fd)
 	return group < 0 || group == getpgrp();
 }
 
+/*
+ * An editor, a pager, a shell's prompt or a question for a password: what is on
+ * the screen then, and where the cursor stands, is somebody's who would not
+ * draw it anew.
+ */
+static bool is_taken(int fd)
+{
+	struct termios t;
+	return !tcgetattr(fd, &t) &&
+	       (t.c_lflag & (ICANON | ECHO)) != (ICANON | ECHO);
+}
+
 uint64_t status_due_ns(const struct status *s)
 {
 	return s->fd < 0 ? UINT64_MAX : s->due_ns;
@@ -140,7 +153,7 @@ void status_show(struct status *s, uint64_t now_ns,
 	if (s->fd < 0 || now_ns < s->due_ns)
 		return;
 	s->due_ns = now_ns + STATUS_INTERVAL_NS;
-	if (!is_foreground(s->fd))
+	if (!is_foreground(s->fd) || is_taken(s->fd))
 		return;
 	struct winsize ws = {.ws_col = 0};
 	if (ioctl(s->fd, TIOCGWINSZ, &ws) || !ws.ws_col)
@@ -162,6 +175,7 @@ void status_erase(struct status *s)
 	if (s->fd < 0 || !s->is_on_screen)
 		return;
 	s->is_on_screen = false;
-	if (is_foreground(s->fd) && write(s->fd, erase, sizeof(erase) - 1) < 0)
+	if (is_foreground(s->fd) && !is_taken(s->fd) &&
+	    write(s->fd, erase, sizeof(erase) - 1) < 0)
 		smco_debug("status", "erase: %s", strerror(errno));
 }

@@ -1,6 +1,7 @@
 /*
  * status.h - the one line that says how the run is going, while it goes. Only
- * on a terminal, and only while smco-trace is in its foreground; redrawn at
+ * on a terminal, and only while smco-trace is in its foreground and nobody
+ * reads keys one by one or unseen there (vim, less, a password); redrawn at
  * most five times a second; never waits for a terminal that was stopped with
  * Ctrl-S, since the monitored program would wait with it.
  */

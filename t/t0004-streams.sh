@@ -43,6 +43,22 @@ ok "it is erased at the end" erased
 ok "on a terminal with -q" on_terminal smco-trace -q -o t -- sleep 0.7
 ok "nothing" test_exit 1 grep -q 'overhead' screen
 
+# Editors, pagers, and who asks for a password: the screen is theirs.
+cat >editor.sh <<'E2'
+stty $1
+echo taken
+sleep 2
+echo given back
+stty sane
+sleep 1
+E2
+untouched() { # HOW: nothing of ours between the two, and something behind
+	on_terminal smco-trace -o t -- sh editor.sh "$1" || return
+	perl -0777 -ne 'exit !/taken\s+given back.*overhead /s' screen
+}
+ok "nothing where keys are read one by one" untouched -icanon
+ok "nor where they are not shown" untouched -echo
+
 escape=$(printf '\033\\[[0-9;]*m')
 unset NO_COLOR
 ok "run on a terminal" on_terminal smco-trace -o t -- true
