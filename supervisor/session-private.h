@@ -71,6 +71,8 @@ struct session {
 	uint64_t gap_ns;	/* between the last two */
 	bool has_mechanism;
 	bool has_refusal;
+	pid_t *attached; /* of those asked for who was there */
+	size_t nr_attached;
 	bool has_leftovers; /* one of those attached to has memory of ours */
 	struct ev_coverage not_admitted, lost;
 	uint64_t nr_unwatched; /* processes that ended before their turn */

@@ -149,7 +149,7 @@ static void put_command(struct session *s)
 	char line[256];
 	if (s->opt->command)
 		command_put(s->trace, s->opt->command);
-	else if (s->opt->nr_pids == 1 && read_command(s->opt->pids[0], line))
+	else if (s->nr_attached == 1 && read_command(s->attached[0], line))
 		trace_put_meta(s->trace, "command", line);
 }
 
@@ -157,9 +157,9 @@ static void put_attached(struct session *s)
 {
 	char line[1024];
 	size_t len = 0;
-	for (size_t i = 0; i < s->opt->nr_pids && len < sizeof(line) - 1; i++)
+	for (size_t i = 0; i < s->nr_attached && len < sizeof(line) - 1; i++)
 		len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%d",
-					len ? " " : "", s->opt->pids[i]);
+					len ? " " : "", s->attached[i]);
 	if (len)
 		trace_put_meta(s->trace, "attached", line);
 }

@@ -98,6 +98,45 @@ static int make_controllers(struct session *s, struct smco_err *err)
 	return 0;
 }
 
+static void warn_gone(struct session *s, pid_t first, size_t nr)
+{
+	if (nr == 1)
+		smco_fail(&s->warning, SMCO_GONE, 0,
+			  "process %d had ended before it could be watched",
+			  first);
+	else if (nr)
+		smco_fail(&s->warning, SMCO_GONE, 0,
+			  "%zu processes, the first %d, had ended before they "
+			  "could be watched",
+			  nr, first);
+}
+
+/* All that were asked for, but for those that have ended meanwhile: where
+ * processes come and go, what pgrep prints is old. At least one. */
+static int seize_all(struct session *s, struct smco_err *err)
+{
+	const struct options *o = s->opt;
+	size_t nr_gone = 0;
+	pid_t first = 0;
+	s->attached = calloc(o->nr_pids, sizeof(*s->attached));
+	if (!s->attached)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	for (size_t i = 0; i < o->nr_pids; i++) {
+		pid_t pid = o->pids[i];
+		int rc = tracer_seize(s->tracer, pid, err);
+		if (rc == SMCO_GONE && !nr_gone++)
+			first = pid;
+		if (rc == SMCO_GONE && nr_gone < o->nr_pids)
+			continue;
+		if (rc)
+			return rc;
+		s->attached[s->nr_attached++] = pid;
+		s->has_leftovers |= leftover_is_there(pid);
+	}
+	warn_gone(s, first, nr_gone);
+	return 0;
+}
+
 static int start_program(struct session *s, struct smco_err *err)
 {
 	const struct options *o = s->opt;
@@ -108,13 +147,8 @@ static int start_program(struct session *s, struct smco_err *err)
 			*err = s->trace_err;
 		return rc ? rc : s->trace_err.code;
 	}
-	for (size_t i = 0; i < o->nr_pids; i++) {
-		int rc = tracer_seize(s->tracer, o->pids[i], err);
-		if (rc)
-			return rc;
-		s->has_leftovers |= leftover_is_there(o->pids[i]);
-	}
-	return open_trace(s, getpid(), err);
+	int rc = seize_all(s, err);
+	return rc ? rc : open_trace(s, getpid(), err);
 }
 
 /*
@@ -147,15 +181,15 @@ static void answer_started(struct session *s)
 }
 
 /*
- * All are ours, or none is; they stand still one after the other, each for its
- * own start only. Returns an error if one cannot be stopped.
+ * All are seized, or none is; they stand still one after the other, each for
+ * its own start only. Returns an error if one cannot be stopped.
  */
 static int attach_all(struct session *s, struct smco_err *err)
 {
-	int rc = s->opt->nr_pids ? 1 : 0;
+	int rc = s->nr_attached ? 1 : 0;
 	while (rc && !s->interrupted) {
 		rc = tracer_stop_seized(s->tracer, err);
-		if (rc < 0 && (rc != SMCO_GONE || s->opt->nr_pids == 1))
+		if (rc < 0 && (rc != SMCO_GONE || s->nr_attached == 1))
 			return rc;
 		if (rc) {
 			start_stopped(s);
@@ -417,6 +451,7 @@ void session_destroy(struct session *s)
 	for (size_t i = 0; i < s->nr_spaces; i++)
 		sym_space_destroy(s->spaces[i]);
 	free(s->spaces);
+	free(s->attached);
 	free(s->ws);
 	if (s->trace)
 		trace_writer_close(s->trace, NULL);

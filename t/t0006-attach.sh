@@ -95,16 +95,35 @@ answered() {
 }
 ok "who was started first has its answer before the last is started" answered
 
-all_or_nothing() {
+# Where processes come and go, what pgrep prints is old.
+some_gone() {
 	local status
 	sh -c 'echo $$' >gone
-	smco-trace -q -o d.trace -d 20 -p "${pids[0]},$(cat gone)" 2>err
+	smco-trace -q -o d.trace -d 0.3 -p "$(cat gone) ${pids[0]}" 2>err
 	status=$?
 	cat err
-	[ $status -eq 125 ] && grep -q "$(cat gone)" err &&
-		untraced "${pids[0]}"
+	smco-report d.trace >report
+	head -1 report
+	[ $status -eq 0 ] && untraced "${pids[0]}" && grep -q "$(cat gone)" err &&
+		grep -q "watched for" report
 }
-ok "one of two pids is gone: said, and the other left alone" all_or_nothing
+ok "one of two pids is gone: said, and the other watched" some_gone
+all_gone() {
+	local status
+	smco-trace -q -o d.trace -d 20 -p "$(cat gone),$(sh -c 'echo $$')" 2>err
+	status=$?
+	cat err
+	[ $status -eq 125 ] && grep -q "no process " err
+}
+ok "both are gone: an error" all_gone
+all_or_nothing() {
+	local status
+	smco-trace -q -o d.trace -d 20 -p "${pids[0]},2" 2>err
+	status=$?
+	cat err
+	[ $status -eq 125 ] && grep -q "process 2 " err && untraced "${pids[0]}"
+}
+ok "one of two cannot be watched: said, and the other left alone" all_or_nothing
 
 second_tracer() {
 	local smco status
