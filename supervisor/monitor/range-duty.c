@@ -39,6 +39,10 @@
 /* Of what the window of 10 s has room for, those put in at once may take this
  * part before they can be put out. */
 #define CREDIT 16
+/* For as long again as it took, that at least, until a window came along that
+ * had never been passed before, others are to be expected: what is in may begin
+ * to cost all of the time at any moment, and does so until somebody looks. */
+#define START_NS (100 * NSEC_PER_MSEC)
 /* Shares while something is owed; and if that is more than what may be spent in
  * such a time, who waited for it may have kept the CPU from us, and shares that
  * have grown meanwhile are none. */
@@ -61,6 +65,8 @@ int range_duty_init(struct range_duty *d, enum controller_kind kind,
 				? INT64_MAX
 				: control_m_from_overhead(target_overhead_ppb),
 		.last_ns = now_ns,
+		.born_ns = now_ns,
+		.new_ns = now_ns + START_NS,
 		.told_ns = now_ns,
 		.control = control_create(&params, now_ns),
 		.window = calloc(nr + 1, sizeof(*d->window)),
@@ -217,6 +223,9 @@ static size_t learn(struct range_duty *d, const struct range_duty_cost *cost,
 	d->load_ppb = 0;
 	for (size_t i = 0; i < nr; i++) {
 		struct range_duty_window *w = &d->window[cost[i].window];
+		if (!w->was_passed)
+			d->new_ns = max_u64(d->new_ns, s->now_ns);
+		w->was_passed = true;
 		if (!w->is_in || !dt_ns)
 			continue;
 		w->is_spent = !cost[i].worth;
@@ -305,7 +314,9 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 	size_t nr_leaving = learn(d, cost, nr, dt_ns, s);
 	/* Whatever runs may come to what is in at any time. */
 	bool is_free = s->taken_ppk <= TAKEN_ALL / FREE_PART;
-	d->idle_ns = nr || (is_free && s->run_ns)
+	bool is_young =
+		sat_sub_u64(s->now_ns, d->new_ns) <= d->new_ns - d->born_ns;
+	d->idle_ns = nr || ((is_free || is_young) && s->run_ns)
 			     ? 0
 			     : min_u64(2 * dt_ns, SLOW_STEP_NS);
 	bool any = come(d, s);

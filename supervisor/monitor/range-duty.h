@@ -32,6 +32,7 @@ struct range_duty_window {
 	uint64_t rate_ppb;   /* of the time, when it was last passed */
 	uint32_t part;	     /* its share, by what it is worth */
 	bool is_spent;	     /* nothing more is to be seen there */
+	bool was_passed;     /* ever */
 };
 
 struct range_duty {
@@ -58,6 +59,8 @@ struct range_duty {
 	uint64_t load_ppb;   /* what all that are in cost in the last step */
 	uint64_t overrun_ps; /* by windows that had their turn, and stayed in */
 	uint64_t sum_parts;  /* of all plants */
+	uint64_t born_ns;
+	uint64_t new_ns; /* a window was passed that never had been before */
 };
 
 struct range_duty_cost {

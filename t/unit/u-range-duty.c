@@ -206,7 +206,8 @@ static uint64_t step_ns(int64_t target, uint64_t ppb)
 	for (size_t i = 0; i < NR; i++)
 		s.rate_ppb[i] = ppb / NR;
 	sim_step(&s);
-	for (int i = 0; i < 8 && !ppb; i++)
+	uint64_t old_ns = s.now_ns + NSEC_PER_SEC / 2;
+	while (!ppb && s.now_ns < old_ns)
 		sim_step(&s);
 	uint64_t ns = range_duty_due_ns(&s.duty) - s.now_ns;
 	sim_end(&s);
@@ -251,6 +252,50 @@ static void test_free(void)
 	check_range((double)step_ns(20000000, 10000000), 3e6, 3.2e6);
 	check_int(step_ns(20000000, 0), 20 * NSEC_PER_MSEC);
 	taken_ppk = TAKEN_ALL;
+}
+
+/* The looks in the next @run_ns of a program none of whose windows is passed,
+ * where looking is not free. */
+static unsigned looks(struct sim *s, uint64_t run_ns)
+{
+	uint64_t end_ns = s->now_ns + run_ns;
+	unsigned before = s->nr_steps;
+	while (s->now_ns < end_ns)
+		sim_step(s);
+	return s->nr_steps - before;
+}
+
+/* At first, and when something came that had not come before, it is looked
+ * after as often as looking may cost; not when nothing new came for long. */
+static void test_young(void)
+{
+	struct sim s;
+	taken_ppk = TAKEN_ALL / 4;
+	sim_init(&s, CONTROL_CASCADE, 20000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = 0;
+	check(looks(&s, 150 * NSEC_PER_MSEC) > 40);
+	looks(&s, 50 * NSEC_PER_MSEC);
+	check(looks(&s, 200 * NSEC_PER_MSEC) < 20);
+	s.rate_ppb[0] = 1000;
+	looks(&s, 50 * NSEC_PER_MSEC);
+	s.rate_ppb[0] = 0;
+	check(looks(&s, 150 * NSEC_PER_MSEC) > 40);
+	/* It was passed before. */
+	looks(&s, NSEC_PER_SEC);
+	s.rate_ppb[0] = 1000;
+	looks(&s, 50 * NSEC_PER_MSEC);
+	s.rate_ppb[0] = 0;
+	check(looks(&s, 150 * NSEC_PER_MSEC) < 20);
+	is_asleep = true;
+	sim_end(&s);
+	sim_init(&s, CONTROL_CASCADE, 20000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = 0;
+	check(looks(&s, 150 * NSEC_PER_MSEC) < 20);
+	is_asleep = false;
+	taken_ppk = TAKEN_ALL;
+	sim_end(&s);
 }
 
 /* Those that are due and wait for room are not looked after meanwhile. */
@@ -431,6 +476,7 @@ int main(void)
 	test_deep();
 	test_worth();
 	test_spent();
+	test_young();
 	test_waiting();
 	test_starts_out(100000000);
 	test_starts_out(INT64_MAX);
