@@ -345,6 +345,11 @@ int sink_drain(struct sink *s, struct smco_err *err)
 	return sink_failure(s, err);
 }
 
+bool sink_which(const struct sink *s, struct stat *ret)
+{
+	return !fstat(s->file.fd, ret);
+}
+
 void sink_stats(struct sink *s, struct trace_stats *add)
 {
 	pthread_mutex_lock(&s->lock);

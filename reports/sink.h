@@ -7,6 +7,8 @@
 #ifndef SMCO_SINK_H
 #define SMCO_SINK_H
 
+#include <sys/stat.h>
+
 #include "reports/bytes.h"
 #include "reports/disk.h"
 #include "reports/trace.h"
@@ -44,6 +46,8 @@ int sink_failure(const struct sink *s, struct smco_err *err);
 /* Wait until all that was handed over is in the file. The same result. */
 int sink_drain(struct sink *s, struct smco_err *err);
 void sink_stats(struct sink *s, struct trace_stats *add);
+/* Which file it is, whatever its name is by now. False: not known. */
+bool sink_which(const struct sink *s, struct stat *ret);
 
 /* Drain, append the last part of the index and the end chunk, close, free.
  * @nr_records, @nr_dropped: of the whole trace. */

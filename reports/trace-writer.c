@@ -548,6 +548,11 @@ int trace_name_frame(struct trace_writer *w, const struct trace_frame *f,
 
 /* ------------------------------------------------------------------ end --- */
 
+bool trace_writer_which(const struct trace_writer *w, struct stat *ret)
+{
+	return w->sink && sink_which(w->sink, ret);
+}
+
 void trace_writer_stats(const struct trace_writer *w, struct trace_stats *ret)
 {
 	*ret = (struct trace_stats){

@@ -7,6 +7,8 @@
 #ifndef SMCO_TRACE_H
 #define SMCO_TRACE_H
 
+#include <sys/stat.h>
+
 #include "reports/record.h"
 
 /* ---- writer: one thread at a time; it has another of its own ---- */
@@ -105,6 +107,9 @@ struct trace_stats { /* of the writer, so far */
 	uint64_t record_stored_bytes; /* and in the file, headers included */
 	uint64_t file_bytes;	      /* in the file now */
 };
+/* Which file it is: another trace may be given its name, and it PATH.old.
+ * False: not known. */
+bool trace_writer_which(const struct trace_writer *w, struct stat *ret);
 void trace_writer_stats(const struct trace_writer *w, struct trace_stats *ret);
 
 /* ---- reader: hostile input ---- */

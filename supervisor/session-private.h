@@ -135,7 +135,9 @@ void session_put_meta(struct session *s);
 void session_put_meta_u64(struct session *s, const char *key, uint64_t v);
 /* Everything known so far, at least once a second. */
 void session_flush(struct session *s, uint64_t now_ns);
-/* The program is gone or left alone: totals, coverage, names; closes. */
+/* The program is gone or left alone: totals, coverage, names; closes. Then
+ * trace_path is where the trace is: PATH.old if another has its name by now,
+ * NULL if it is gone. */
 int session_finish_trace(struct session *s, struct smco_err *err);
 
 /* session-files.c: the program's file, or those of processes, then their

@@ -1,6 +1,7 @@
 /* What goes into the trace. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -242,6 +243,35 @@ static void emit_coverage(struct session *s)
 }
 
 /* The program is gone or left alone: name what the trace refers to. */
+static bool is_at(const char *path, const struct stat *file)
+{
+	struct stat now;
+	return !stat(path, &now) && now.st_dev == file->st_dev &&
+	       now.st_ino == file->st_ino;
+}
+
+/* Another smco-trace may have begun here meanwhile, with the same name. */
+static void find_trace(struct session *s, const struct stat *file)
+{
+	char *old;
+	if (is_at(s->trace_path, file) ||
+	    asprintf(&old, "%s.old", s->trace_path) < 0)
+		return;
+	if (is_at(old, file)) {
+		free(s->trace_path);
+		s->trace_path = old;
+		return;
+	}
+	free(old);
+	if (!s->warning.code)
+		smco_fail(&s->warning, SMCO_NOTFOUND, 0,
+			  "the trace is not at %s any more: others have been "
+			  "written there since (--output)",
+			  s->trace_path);
+	free(s->trace_path);
+	s->trace_path = NULL;
+}
+
 int session_finish_trace(struct session *s, struct smco_err *err)
 {
 	uint64_t now = smco_now_ns();
@@ -266,8 +296,12 @@ int session_finish_trace(struct session *s, struct smco_err *err)
 		session_put_meta_u64(s, "unwatched_processes", s->nr_unwatched);
 	if (!s->trace_failed)
 		stacks_put(s->stacks, s->trace, true);
+	struct stat file;
+	bool is_known = trace_writer_which(s->trace, &file);
 	int rc = trace_writer_close(s->trace, err);
 	s->trace = NULL;
+	if (is_known && !rc && !s->trace_failed)
+		find_trace(s, &file);
 	if (s->trace_failed && s->trace_err.code) {
 		if (err)
 			*err = s->trace_err;

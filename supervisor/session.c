@@ -409,12 +409,10 @@ int session_run(struct session *s, struct status *line,
 	session_account(s, smco_now_ns());
 	session_note_foreign(s);
 	ret->wait_status = s->command_status;
+	int rc = session_finish_trace(s, failed ? NULL : err);
 	ret->warning = s->warning.code ? s->warning.msg : NULL;
 	ret->trace_path = s->trace_path;
-	if (!failed)
-		return session_finish_trace(s, err);
-	session_finish_trace(s, NULL);
-	return failed;
+	return failed ? failed : rc;
 }
 
 void session_interrupt(struct session *s, int sig)

@@ -20,7 +20,7 @@ enum session_end {
 struct session_result {
 	enum session_end end;
 	int wait_status;  /* of the command; 0 when attached */
-	char *trace_path; /* owned by the session */
+	char *trace_path; /* owned by the session; NULL if it is gone */
 	/* What was different for the program because of us, or NULL. Owned by
 	 * the session. */
 	const char *warning;

@@ -83,4 +83,29 @@ its_own_stops() {
 }
 ok "the stops are the program's" its_own_stops
 
+# Others begin in the same directory while one runs.
+beside() { # NUMBER OF OTHERS
+	local one status
+	smco-trace -o shared.trace -- sh -c 'until [ -e end ]; do sleep 0.02; done
+		exit 3' 2>err &
+	one=$!
+	wait_for 20 test -s shared.trace || return
+	for ((; $1; $1)); do
+		smco-trace -q -o shared.trace -- true || return
+		set -- $(($1 - 1))
+	done
+	: >end
+	wait $one
+	status=$?
+	rm end shared.trace*
+	cat err
+	[ $status -eq 3 ]
+}
+ok "another begins with the same name" beside 1
+ok "each has its own summary, and says where its trace is" eval \
+	'grep -q "exited with status 3" err && grep -q "shared.trace.old$" err'
+ok "two others begin" beside 2
+ok "what is gone is said" eval '! grep -q "exited with" err &&
+	grep -q "not at shared.trace any more" err'
+
 done_testing
