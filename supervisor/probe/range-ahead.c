@@ -120,13 +120,10 @@ enum range_ways range_doubt_ways(const struct range_code *code,
 				 const struct var_place *p, size_t i)
 {
 	const struct range_insn *in = &code->insns[i];
-	uint8_t reg = range_reg_of_dwarf(p->reg);
-	bool written =
-		i > 0 && range_falls(code, i - 1) &&
-		(reg == RANGE_NO_REG || code->insns[i - 1].wrote >> reg & 1);
-	if (in->kind != RK_BRANCH || p->kind == VAR_MEM ||
-	    p->kind == VAR_ADDR || p->kind == VAR_TLS ||
-	    (p->kind == VAR_REG && written) || is_known(v, own, nr, in->target))
+	bool is_said = p->kind == VAR_CONST || p->kind == VAR_VALUE ||
+		       p->kind == VAR_EXPR;
+	if (in->kind != RK_BRANCH || !is_said ||
+	    is_known(v, own, nr, in->target))
 		return RANGE_BOTH_WAYS;
 	return is_known(v, own, nr, in->addr + in->len) ? RANGE_STRAIGHT_ON
 							: RANGE_NEITHER_WAY;

@@ -105,10 +105,11 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct var_place *p);
 
 /*
- * range-ahead.c. Place @p begins at instruction @i, and nothing was just
- * computed for it. Is that a branch, what is said there may belong to one of
- * its ways only: compilers move what comes first behind a branch ahead of it.
- * It is that of the way on which the variable still is somewhere.
+ * range-ahead.c. Place @p, which begins at instruction @i, may be none: a
+ * constant, or what would have to be computed. Is that a branch, what is said
+ * there may belong to one of its ways only: compilers move what comes first
+ * behind a branch ahead of it. It is that of the way on which the variable
+ * still is somewhere.
  */
 enum range_ways {
 	RANGE_BOTH_WAYS,

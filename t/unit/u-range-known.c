@@ -116,7 +116,7 @@ static void doubt(void)
 	check_int(x.run.exit_status, 0);
 	if (check(x.r != NULL)) {
 		struct range_score s = range_run_score(&x, x.r, out);
-		check_int(s.exact, 23);
+		check_int(s.exact, 24);
 		/* loaded, slot, nowhere, inplace, pair.a, pair.b, stored,
 		 * address, pushed, stack */
 		check_int(s.unseen, 10);
