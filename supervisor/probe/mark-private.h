@@ -59,8 +59,10 @@ struct mark_shm {
 	/* What is true of owners; the tracee can write to mark_data's. */
 	struct mark_owner {
 		uint32_t number, pid; /* 0: free */
-		bool was_used;
+		bool was_used;	      /* there are counts */
 	} owner[MARK_OWNERS];
+	uint8_t used[MARK_OWNERS]; /* which were, one after the other */
+	size_t nr_used;
 };
 
 /* Maps @fd, MARK_DATA_BYTES that are 0. */

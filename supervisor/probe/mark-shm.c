@@ -27,10 +27,9 @@ uint32_t mark_shm_tid_offset(const struct mark_shm *shm)
 static uint64_t own_count(const struct mark_shm *shm, uint32_t counter)
 {
 	uint64_t nr = 0;
-	for (size_t i = 0; i < MARK_OWNERS; i++)
-		if (shm->owner[i].was_used)
-			nr += __atomic_load_n(&shm->data->own[i][counter],
-					      __ATOMIC_RELAXED);
+	for (size_t i = 0; i < shm->nr_used; i++)
+		nr += __atomic_load_n(&shm->data->own[shm->used[i]][counter],
+				      __ATOMIC_RELAXED);
 	return nr;
 }
 
@@ -76,6 +75,8 @@ void mark_shm_own(struct mark_shm *shm, uint32_t number, uint32_t pid)
 		mark_shm_share(shm);
 	if (o->number)
 		return;
+	if (!o->was_used)
+		shm->used[shm->nr_used++] = (uint8_t)i;
 	*o = (struct mark_owner){number, pid, true};
 	publish(shm, i, number);
 }
