@@ -51,15 +51,17 @@ struct counters {
 	 * groups and places. */
 	size_t switch_group, switch_index, call_group, call_index;
 	bool has_switches, has_calls;
-	bool inherits;	      /* a group of the plan does */
-	uint64_t switch_ns;   /* what each costs more with counters */
-	uint64_t call_ns;     /* the same of a system call */
-	uint64_t hit_ns;      /* and of any other tracepoint */
-	uint64_t own_read_ns; /* a reading that disturbs nobody */
-	uint64_t nr_failed;   /* threads that could not be counted */
-	uint64_t nr_busy;     /* groups that lost their counters */
-	uint64_t nr_stops;    /* of threads that are counted no more */
-	uint64_t nr_readings; /* of threads, group by group */
+	bool inherits;		/* a group of the plan does */
+	uint64_t switch_ns;	/* what each costs more with counters */
+	uint64_t call_ns;	/* the same of a system call */
+	uint64_t hit_ns;	/* and of any other tracepoint */
+	uint64_t own_read_ns;	/* a reading that disturbs nobody */
+	uint64_t measure_ns;	/* when it is asked next what reading takes */
+	uint64_t nr_unmeasured; /* readings of all since */
+	uint64_t nr_failed;	/* threads that could not be counted */
+	uint64_t nr_busy;	/* groups that lost their counters */
+	uint64_t nr_stops;	/* of threads that are counted no more */
+	uint64_t nr_readings;	/* of threads, group by group */
 	struct smco_err why_failed;
 };
 
