@@ -49,27 +49,40 @@ none_told() {
 }
 ok "none where there is no limit" none_told
 
-# On a machine where everything takes ten times as long, 1 % may be too little
-# to see anything: three times lucky, but nothing wrong in any of them.
-nap_at_1() {
-	local right
-	right=$(lengths_by_bits)
+# lucky RECALL JUDGE_OPTION... -- TARGET NAP_MS SECONDS [SMCO OPTIONS...]
+# On a machine where everything takes ten times as long, so little may be too
+# little to see anything: three times lucky, but nothing wrong in any of them.
+lucky() {
+	local recall=$1 options=()
+	shift
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
 	for _ in 1 2 3; do
-		schedule_run 1 600 15 || return 1
-		judge --recall 0.1 --lengths "$right" --kinds "$KINDS" && return
-		judge --recall 0 --lengths "$right" --kinds "$KINDS" || return 1
+		schedule_run "$@" || return 1
+		judge --recall "$recall" "${options[@]}" && return
+		judge --recall 0 "${options[@]}" || return 1
 	done
 	return 1
+}
+
+nap_at_1() {
+	lucky 0.1 --lengths "$(lengths_by_bits)" --kinds "$KINDS" -- 1 600 15
 }
 ok "-t 1: fewer found, none made up" nap_at_1
 
 by_guards() {
-	schedule_run "$1" 600 10 --mechanism=mprotect &&
-		judge --recall "$2" --kinds "$KINDS"
+	schedule_run 100 600 10 --mechanism=mprotect &&
+		judge --recall 0.4 --kinds "$KINDS"
 }
-ok "by mprotect guards alone: none made up" by_guards 100 0.4
+ok "by mprotect guards alone: none made up" by_guards
 # They stand for a part of the time then, which was never long enough once.
-ok "by them at -t 10" by_guards 10 0.1
+by_guards_at_10() {
+	lucky 0.1 --kinds "$KINDS" -- 10 600 10 --mechanism=mprotect
+}
+ok "by them at -t 10" by_guards_at_10
 
 writes_only() {
 	schedule_run 10 600 10 --mechanism="$1" &&

@@ -7,15 +7,18 @@
 
 #include "reports/base.h"
 
+struct bits_loss;
+
 struct bits_cost {
 	uint64_t touch_ns;     /* first touch of a page after its reset */
 	uint64_t shootdown_ns; /* interrupt to another CPU per range reset */
-	/* What each range costs besides, on whichever CPU it is reset: 0, but
-	 * where a host keeps a copy of the page tables (bits-loss.h). */
+	/* What each page table costs besides in which something was reset, on
+	 * whichever CPU: 0, but where a host keeps a copy of the page tables
+	 * (bits-loss.h). */
 	uint64_t flush_ns;
 };
 
-/* Measured at the first call (20 to 60 ms, 150 where flush_ns is not 0),
+/* Measured at the first call (30 to 70 ms, 250 where flush_ns is not 0),
  * remembered afterwards. Where other CPUs are too busy for that, shootdown_ns
  * is on the high side; with one CPU it is 0. */
 int bits_cost_get(struct bits_cost *ret, struct smco_err *err);
@@ -33,5 +36,8 @@ int bits_cost_get(struct bits_cost *ret, struct smco_err *err);
  */
 uint64_t bits_cost_touch_ns(uint64_t here_ns, uint64_t other_ns,
 			    uint64_t miss_ns);
+
+/* @c with what a program was seen to lose, where that is more. */
+void bits_cost_add_loss(struct bits_cost *c, const struct bits_loss *loss);
 
 #endif

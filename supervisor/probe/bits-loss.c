@@ -10,40 +10,27 @@
 #include "reports/base.h"
 #include "supervisor/tracee/tracee.h"
 
-/* Half of the pages are far apart, half of them beside each other. */
-#define NR_FAR	    256
-#define FAR_AT	    (16ul << 20)
-#define FAR_STRIDE  (16 * TPAGE_SIZE)
-#define NR_NEAR	    2048
-#define NR_RESET    8
-#define SPELL_NS    (500 * NSEC_PER_USEC)
+/* Page tables that are full: what a host pays for one that has changed depends
+ * on how many pages it has. */
+#define NR_TABLES   8
+#define TABLE_PAGES (TPAGE_SIZE / sizeof(uint64_t))
+#define NR_PAGES    (NR_TABLES * TABLE_PAGES)
+#define SPELL_NS    NSEC_PER_MSEC
 #define FEW_ROUNDS  4
-#define MOST_ROUNDS 12
-
-static size_t far_page(size_t i)
-{
-	return FAR_AT + i % NR_FAR * FAR_STRIDE;
-}
-
-static size_t near_page(size_t i)
-{
-	return i % NR_NEAR * TPAGE_SIZE;
-}
+#define MOST_ROUNDS 16
+_Static_assert(NR_PAGES *TPAGE_SIZE <= LOSS_MEM_BYTES, "room to walk in");
 
 void loss_walk(struct loss_walk *w, volatile char *mem)
 {
-	for (size_t i = 0; i < NR_FAR; i++)
-		mem[far_page(i)] = 1;
-	for (size_t i = 0; i < NR_NEAR; i++)
-		mem[near_page(i)] = 1;
+	for (size_t i = 0; i < NR_PAGES; i++)
+		mem[i * TPAGE_SIZE] = 1;
 	uint64_t x = 88172645463325252;
 	while (!w->over) {
 		for (int i = 0; i < 8; i++) {
 			x ^= x << 13;
 			x ^= x >> 7;
 			x ^= x << 17;
-			size_t k = x >> 20;
-			(void)mem[x & 1 ? far_page(k) : near_page(k)];
+			(void)mem[(x >> 20) % NR_PAGES * TPAGE_SIZE];
 		}
 		w->steps++;
 	}
@@ -67,16 +54,22 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Spells with a reset of [0..n) of @v and without in turn; ns that were lost
- * for one of @nr. Rather too little where rounds differ. */
-static double lost_ns(struct loss_walk *w, int pidfd, const struct iovec *v,
-		      size_t n, double enough_ns)
+/* Spells with a reset of @pages in a row of each table and without in turn; ns
+ * that were lost for one page. Rather too little where rounds differ. */
+static double lost_ns(struct loss_walk *w, int pidfd, char *mem, size_t pages,
+		      double enough_ns)
 {
-	double lost[MOST_ROUNDS];
+	struct iovec v[NR_TABLES];
+	double lost[MOST_ROUNDS], nr = (double)(NR_TABLES * pages);
 	double before = spell(w, pidfd, NULL, 0);
 	size_t k = 0;
-	for (int i = 0; i < MOST_ROUNDS; i++) {
-		double with = spell(w, pidfd, v, n);
+	for (size_t i = 0; i < MOST_ROUNDS; i++) {
+		for (size_t t = 0; t < NR_TABLES; t++)
+			v[t] = (struct iovec){
+				mem + (t * TABLE_PAGES + i * LOSS_RANGE_PAGES) *
+						TPAGE_SIZE,
+				pages * TPAGE_SIZE};
+		double with = spell(w, pidfd, v, NR_TABLES);
 		double after = spell(w, pidfd, NULL, 0);
 		double whole = (before + after) / 2;
 		/* Without a step it was not on its CPU. */
@@ -85,11 +78,10 @@ static double lost_ns(struct loss_walk *w, int pidfd, const struct iovec *v,
 		before = after;
 		if (i + 1 == FEW_ROUNDS || i + 1 == MOST_ROUNDS)
 			qsort(lost, k, sizeof(*lost), by_value);
-		if (i + 1 == FEW_ROUNDS &&
-		    (!k || lost[k / 2] / NR_RESET < enough_ns))
+		if (i + 1 == FEW_ROUNDS && (!k || lost[k / 2] / nr < enough_ns))
 			return 0;
 	}
-	return lost[k / 4] > 0 ? lost[k / 2] / NR_RESET : 0;
+	return lost[k / 4] > 0 ? lost[k / 2] / nr : 0;
 }
 
 void bits_loss_split(double single_ns, double in_range_ns,
@@ -107,17 +99,10 @@ void bits_loss_split(double single_ns, double in_range_ns,
 bool loss_measure(struct loss_walk *w, int pidfd, char *mem, uint64_t enough_ns,
 		  struct bits_loss *ret)
 {
-	struct iovec single[NR_RESET], range[NR_RESET / LOSS_RANGE_PAGES];
-	for (size_t i = 0; i < NR_RESET; i++)
-		single[i] = (struct iovec){
-			mem + far_page(i * NR_FAR / NR_RESET), TPAGE_SIZE};
-	for (size_t i = 0; i < NR_RESET / LOSS_RANGE_PAGES; i++)
-		range[i] = (struct iovec){mem + near_page(i * NR_NEAR / 2),
-					  LOSS_RANGE_PAGES * TPAGE_SIZE};
 	double enough = (double)enough_ns;
-	double page = lost_ns(w, pidfd, single, NR_RESET, enough);
-	double in_range = lost_ns(w, pidfd, range, NR_RESET / LOSS_RANGE_PAGES,
-				  page > 0 ? 0 : enough);
+	double page = lost_ns(w, pidfd, mem, 1, enough);
+	double in_range =
+		lost_ns(w, pidfd, mem, LOSS_RANGE_PAGES, page > 0 ? 0 : enough);
 	w->over = 1;
 	if (page <= 0 && in_range <= 0)
 		return false;

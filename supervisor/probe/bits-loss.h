@@ -16,7 +16,7 @@
 
 struct bits_loss {
 	uint64_t touch_ns; /* each page of a range */
-	uint64_t range_ns; /* each range besides: interrupt and flush */
+	uint64_t range_ns; /* each range besides, in a page table of its own */
 };
 
 /* Of what was lost for a page: @single_ns for each that is a range of its own,
@@ -38,12 +38,13 @@ void loss_walk(struct loss_walk *w, volatile char *mem);
 
 /*
  * Resets pages of @mem in the process @pidfd that walks there, in every other
- * spell of half a millisecond, and compares its steps (8 to 26 ms). A first
- * touch in itself, as a loop sees it, is not all: where the machine is a guest
- * whose page tables its host keeps a copy of, being away there and the flush of
- * each range cost the program more: 5 to 8 us a page and 11 to 45 a range,
- * where a loop saw 6. False if nothing could be told, or if both are below
- * @enough_ns: the spells are too short to tell more.
+ * spell of a millisecond, and compares its steps (20 to 70 ms). A first touch
+ * in itself, as a loop sees it, is not all: where the machine is a guest whose
+ * page tables its host keeps a copy of, each page table in which something was
+ * reset is compared entry by entry: 8 us a page and 15 to 20 a page table were
+ * measured, where a loop saw 6. False if nothing could be told, or if a page
+ * with all that belongs to it is below @enough_ns: the spells are too short to
+ * tell more.
  */
 bool loss_measure(struct loss_walk *w, int pidfd, char *mem, uint64_t enough_ns,
 		  struct bits_loss *ret);

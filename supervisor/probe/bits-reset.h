@@ -38,10 +38,9 @@ struct reset_work {
 };
 
 /* Ready for @p, of which it keeps a descriptor. @cost: what each range
- * costs every other CPU that runs @p, by the interrupt, and @p besides.
- * @who_runs is asked with
- * @arg. Cannot fail: without the permission to do it from here, calls are run
- * in @p. */
+ * costs every other CPU that runs @p, by the interrupt, and each page table
+ * @p besides. @who_runs is asked with @arg. Cannot fail: without the permission
+ * to do it from here, calls are run in @p. */
 void bits_reset_init(struct bits_reset *br, struct tproc *p,
 		     const struct bits_cost *cost, bits_who_runs *who_runs,
 		     void *arg);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "supervisor/probe/bits-cost.h"
+#include "supervisor/probe/bits-loss.h"
 #include "t/unit/tap.h"
 
 /* A process that leaves @cpu to nobody; 0 if that is not permitted. */
@@ -40,8 +41,21 @@ static pid_t occupy(int cpu)
 	return n == 1 && c ? pid : 0;
 }
 
+/* What a program was seen to lose counts where it is more. */
+static void test_loss(void)
+{
+	struct bits_cost c = {.touch_ns = 300, .shootdown_ns = 4000};
+	bits_cost_add_loss(&c, &(struct bits_loss){200, 3900});
+	check(c.touch_ns == 300 && c.shootdown_ns == 4000 && c.flush_ns == 0);
+	bits_cost_add_loss(&c, &(struct bits_loss){8000, 15000});
+	check_int(c.touch_ns, 8000);
+	check_int(c.flush_ns, 15000);
+	check_int(c.shootdown_ns, 45000);
+}
+
 int main(void)
 {
+	test_loss();
 	/* Page tables that no cache has, whoever had them last. */
 	check_int((long)bits_cost_touch_ns(200, 0, 150), 400);
 	check_int((long)bits_cost_touch_ns(50, 60, 150), 250);

@@ -18,6 +18,7 @@
 _Static_assert(RANGES < PTREAD_MAX_SLOTS, "looked at together");
 #define SHOOT_NS 5000
 #define FLUSH_NS 7
+#define DEAR_NS	 30000
 /* Calls for all but the last range, 128 in one. */
 #define SMALL_CALLS ((RANGES + 127) / 128)
 #include "t/unit/pages.h"
@@ -178,6 +179,13 @@ static unsigned test_way(const char *what, uint64_t most_ns,
 	return asked.times;
 }
 
+/* All page tables from the first range to the last. */
+static uint64_t nr_tables(void)
+{
+	uintptr_t first = (uintptr_t)mem, last = first + PAGES * PAGE - 1;
+	return last / (2 << 20) - first / (2 << 20) + 1;
+}
+
 static void test_ways(void)
 {
 	const struct ptread_mm two = {.nr_running = 2, .running_cpu = -1};
@@ -192,12 +200,19 @@ static void test_ways(void)
 		 (struct expected){0, 0}); /* nobody is interrupted */
 	test_way("stopped", 3600 * NSEC_PER_SEC, &two, &two,
 		 (struct expected){1, 0});
-	/* What the flush of a range costs is lost whoever runs then. */
+	/* What a page table costs is lost whoever runs then. */
 	cost.flush_ns = FLUSH_NS;
 	test_way("stopped, flushed", 3600 * NSEC_PER_SEC, &two, &two,
-		 (struct expected){1, (RANGES + 1) * FLUSH_NS});
+		 (struct expected){1, nr_tables() * FLUSH_NS});
 	test_way("nobody runs, flushed", NSEC_PER_SEC, &none, &none,
-		 (struct expected){0, (RANGES + 1) * FLUSH_NS});
+		 (struct expected){0, nr_tables() * FLUSH_NS});
+	/* None of its calls may last, at half of that for each range. */
+	cost.flush_ns = DEAR_NS;
+	unsigned brief =
+		test_way("nobody runs, flushed, dear", NSEC_PER_SEC, &none,
+			 &none, (struct expected){0, nr_tables() * DEAR_NS});
+	check_msg(brief >= RANGES / (300000 / (DEAR_NS / 2)), "%u calls",
+		  brief);
 	cost.flush_ns = 0;
 	unsigned calls = 1 + test_way("too much for a stop", 1, &two, &two,
 				      (struct expected){0, UNTOLD});
