@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "supervisor/probe/bits-loss.h"
@@ -23,11 +24,8 @@
 #define TOTAL_NS       (15 * NSEC_PER_MSEC) /* each part at most */
 #define WALK_WAIT_NS   (200 * NSEC_PER_MSEC)
 
-/* By this much dearer is a page table that was changed from another CPU, to a
- * large program: 82 us against 20 on the same CPU (300 000 pages, 100 ranges a
- * call). A small one, which is what can be measured at each start, sees 15 from
- * either. */
-#define FLUSH_ACROSS 3
+/* The loss of a spell cannot be told to less than that, for a page table. */
+#define LEAST_FLUSH_NS (4 * NSEC_PER_USEC)
 
 #define ATTEMPTS 2
 /* Where all attempts met a busy CPU: rather too much. */
@@ -49,10 +47,11 @@ static uint64_t median(int64_t *v, size_t n)
  * permutation of the pages. */
 static int64_t touch_all_ns(volatile char *mem)
 {
-	uint64_t start = smco_now_ns();
+	/* Without what others had of the CPU meanwhile. */
+	uint64_t start = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	for (size_t i = 0; i < TOUCH_PAGES; i++)
 		(void)mem[i * 389 % TOUCH_PAGES * TOUCH_STRIDE];
-	return (int64_t)(smco_now_ns() - start);
+	return (int64_t)(smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start);
 }
 
 /* Pages far apart, so that each has its own cache line of page table, as
@@ -119,13 +118,11 @@ uint64_t bits_cost_touch_ns(uint64_t here_ns, uint64_t other_ns,
 
 void bits_cost_add_loss(struct bits_cost *c, const struct bits_loss *loss)
 {
-	if (loss->touch_ns > c->touch_ns)
-		c->touch_ns = loss->touch_ns;
-	if (loss->range_ns <= c->shootdown_ns)
+	if (loss->range_ns < LEAST_FLUSH_NS)
 		return;
 	c->flush_ns = loss->range_ns;
-	if (c->shootdown_ns < FLUSH_ACROSS * c->flush_ns)
-		c->shootdown_ns = FLUSH_ACROSS * c->flush_ns;
+	if (loss->touch_ns > c->touch_ns)
+		c->touch_ns = loss->touch_ns;
 }
 
 /* What the spinning child and its parent share. */
@@ -266,22 +263,15 @@ static void pin(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* In @c what is dearer here than it was known to be. */
-static void play_all(struct bits_cost *c, struct spin *s, int pidfd, char *mem,
-		     size_t size)
+/* Where the child of play_with_child() runs. */
+static void play_loss(struct bits_cost *c, struct spin *s, int pidfd, char *mem)
 {
 	struct bits_loss loss;
-	uint64_t ns = play_touch(s, pidfd, mem, size);
-	if (ns > c->touch_ns)
-		c->touch_ns = ns;
-	s->touch_round = UINT32_MAX; /* also if it was too slow for that */
-	c->shootdown_ns = play_shootdown(s, pidfd, mem);
-	/* The child is to be there; that it walks takes no longer than this. */
+	/* It is to be there; that it walks takes no longer than this. */
 	uint64_t deadline = smco_now_ns() + WALK_WAIT_NS;
 	while (!s->walk.steps && smco_now_ns() < deadline)
-		;
-	if (!loss_measure(&s->walk, pidfd, mem, c->touch_ns + c->shootdown_ns,
-			  &loss))
+		idle_ns(IPI_IDLE_NS);
+	if (!loss_measure(&s->walk, pidfd, mem, 2 * c->touch_ns, &loss))
 		return;
 	smco_debug("bits", "lost: %llu ns for a page, %llu for a page table",
 		   (unsigned long long)loss.touch_ns,
@@ -289,8 +279,23 @@ static void play_all(struct bits_cost *c, struct spin *s, int pidfd, char *mem,
 	bits_cost_add_loss(c, &loss);
 }
 
+/* In @c what is dearer here than it was known to be. From CPU @self, where the
+ * child is on CPU @cpu. */
+static void play_all(struct bits_cost *c, struct spin *s, int pidfd, char *mem,
+		     size_t size, int self, int cpu)
+{
+	uint64_t ns = play_touch(s, pidfd, mem, size);
+	if (ns > c->touch_ns)
+		c->touch_ns = ns;
+	s->touch_round = UINT32_MAX; /* also if it was too slow for that */
+	c->shootdown_ns = play_shootdown(s, pidfd, mem);
+	pin(cpu); /* without an interrupt */
+	play_loss(c, s, pidfd, mem);
+	pin(self);
+}
+
 static void play_with_child(struct bits_cost *c, struct spin *s, char *mem,
-			    size_t size, int cpu)
+			    size_t size, int self, int cpu)
 {
 	pid_t parent = getpid();
 	s->touch_done = UINT32_MAX; /* until the child is ready */
@@ -313,7 +318,7 @@ static void play_with_child(struct bits_cost *c, struct spin *s, char *mem,
 		return;
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd >= 0) {
-		play_all(c, s, pidfd, mem, size);
+		play_all(c, s, pidfd, mem, size, self, cpu);
 		close(pidfd);
 	}
 	kill(pid, SIGKILL);
@@ -337,7 +342,7 @@ static bool measure_across(struct bits_cost *c, char *mem, size_t size)
 	if (s == MAP_FAILED)
 		return true;
 	pin(self);
-	play_with_child(c, s, mem, size, cpu);
+	play_with_child(c, s, mem, size, self, cpu);
 	sched_setaffinity(0, sizeof(allowed), &allowed);
 	munmap(s, sizeof(*s));
 	return true;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "reports/base.h"
@@ -36,16 +37,16 @@ void loss_walk(struct loss_walk *w, volatile char *mem)
 	}
 }
 
-/* The steps of a spell, a second. */
+/* The steps of a spell, a second of which the one who walks had. */
 static double spell(struct loss_walk *w, int pidfd, const struct iovec *v,
 		    size_t n)
 {
-	uint64_t steps = w->steps, start = smco_now_ns(), now;
+	struct timespec ts = {.tv_nsec = SPELL_NS};
 	if (n && syscall(SYS_process_madvise, pidfd, v, n, MADV_COLD, 0) < 0)
 		return 0;
-	while ((now = smco_now_ns()) - start < SPELL_NS)
-		;
-	return (double)(w->steps - steps) / (double)(now - start);
+	uint64_t steps = w->steps, start = smco_now_ns();
+	nanosleep(&ts, NULL);
+	return (double)(w->steps - steps) / (double)(smco_now_ns() - start);
 }
 
 static int by_value(const void *a, const void *b)

@@ -37,14 +37,14 @@ struct loss_walk {
 void loss_walk(struct loss_walk *w, volatile char *mem);
 
 /*
- * Resets pages of @mem in the process @pidfd that walks there, in every other
- * spell of a millisecond, and compares its steps (20 to 70 ms). A first touch
- * in itself, as a loop sees it, is not all: where the machine is a guest whose
- * page tables its host keeps a copy of, each page table in which something was
- * reset is compared entry by entry: 8 us a page and 15 to 20 a page table were
- * measured, where a loop saw 6. False if nothing could be told, or if a page
- * with all that belongs to it is below @enough_ns: the spells are too short to
- * tell more.
+ * Resets pages of @mem in the process @pidfd that walks there, on the CPU that
+ * we are on, in every other spell of a millisecond, and compares its steps (20
+ * to 80 ms). A first touch in itself, as a loop sees it, is not all: where the
+ * machine is a guest whose page tables its host keeps a copy of, each page
+ * table in which something was reset is compared entry by entry: 8 us a page
+ * and 20 a page table were measured, where a loop saw 6. False if nothing could
+ * be told, or if a page with all that belongs to it is below @enough_ns: the
+ * spells are too short to tell more.
  */
 bool loss_measure(struct loss_walk *w, int pidfd, char *mem, uint64_t enough_ns,
 		  struct bits_loss *ret);

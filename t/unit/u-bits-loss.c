@@ -1,4 +1,5 @@
 /* What a program that is reset loses: who walks and who measures. */
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,7 +17,7 @@ static void split(double single_ns, double in_range_ns, uint64_t range_ns,
 	check_int((long)loss.touch_ns, (long)touch_ns);
 }
 
-/* A process that walks, until it is told that it is over. */
+/* A process that walks on our CPU, until it is told that it is over. */
 static bool measure(uint64_t enough_ns, struct bits_loss *ret)
 {
 	struct loss_walk *w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE,
@@ -24,6 +25,10 @@ static bool measure(uint64_t enough_ns, struct bits_loss *ret)
 	char *mem = mmap(NULL, LOSS_MEM_BYTES, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	int status = -1;
+	cpu_set_t here;
+	CPU_ZERO(&here);
+	CPU_SET(sched_getcpu(), &here);
+	sched_setaffinity(0, sizeof(here), &here);
 	pid_t pid = fork();
 	if (!pid) {
 		loss_walk(w, mem);
