@@ -135,6 +135,13 @@ static bool is_short(const struct view *v, const struct ev_ledger *last)
 	       last->run_ns - last->spent_ns < short_ns(v);
 }
 
+/* Nothing, or less, is left of what it ran if what was spent is taken off. */
+static bool is_all(const struct view *v, const struct ev_ledger *last)
+{
+	return last->run_ns && last->run_ns <= last->spent_ns &&
+	       last->spent_ns >= short_ns(v);
+}
+
 static void short_run(const struct view *v, const struct ev_ledger *last)
 {
 	char ran[UNITS_MAX], cost[UNITS_MAX], most[UNITS_MAX], limit[64] = "";
@@ -144,7 +151,7 @@ static void short_run(const struct view *v, const struct ev_ledger *last)
 			 units_percent((int64_t)target, most));
 	units_duration(last->spent_ns, cost);
 	/* Many hits, each of which took less than when it was measured. */
-	if (last->run_ns <= last->spent_ns && last->spent_ns >= short_ns(v)) {
+	if (is_all(v, last)) {
 		text_paragraph(v, "overhead", INK_WARN,
 			       "several times the program's own time%s: of the "
 			       "%s that it ran, watching it took %s or nearly "
@@ -185,7 +192,8 @@ void text_overhead(const struct view *v)
 		return;
 	}
 	const struct ev_ledger *last = &s->overhead;
-	if (last->run_ns && is_short(v, last) && !is_attached(s, 0)) {
+	if (is_all(v, last) ||
+	    (last->run_ns && is_short(v, last) && !is_attached(s, 0))) {
 		short_run(v, last);
 		stops(v, last);
 		return;

@@ -189,7 +189,7 @@ static void short_run(void)
 
 /* What is charged for a hit is more than it takes in a row. And getting ready
  * is no part of the time for which the command ran. */
-static void many_hits(void)
+static void many_hits(bool attached)
 {
 	struct trace_writer *w = NULL;
 	struct ev_ledger l = {.run_ns = SAMPLE_MS(3492),
@@ -198,6 +198,8 @@ static void many_hits(void)
 	check_int(trace_writer_create(path, 1, &w, NULL), 0);
 	trace_put_meta(w, "command", "true");
 	trace_put_meta(w, "target_ppb", "9223372036854775807");
+	if (attached)
+		trace_put_meta(w, "attached", "4711");
 	SAMPLE_PUT(w, EV_PROCESS, 500, 4711,
 		   (struct ev_process){4711, 1, -1, 0});
 	SAMPLE_PUT(w, EV_LEDGER, 6300, 0, l);
@@ -229,8 +231,10 @@ int main(int argc, char **argv)
 	golden("writes-only", (struct summary_style){.width = 80});
 	short_run();
 	golden("short", (struct summary_style){.width = 80});
-	many_hits();
+	many_hits(false);
 	golden("many-hits", (struct summary_style){.width = 80});
+	many_hits(true); /* who was attached to did use CPU time */
+	golden("many-hits-attached", (struct summary_style){.width = 80});
 	empty();
 	golden("empty", (struct summary_style){.width = 80});
 	return tap_done();
