@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,6 +25,8 @@
 /* A command that takes longer has nobody to carry it out. Long, because a
  * machine may be very busy. */
 #define ANSWER_NS (3 * NSEC_PER_SEC)
+/* So often it is asked whether it has ended by itself. */
+#define LOOK_NS (2 * NSEC_PER_MSEC)
 /* Worth a line of debugging. */
 #define LONG_NS (5 * NSEC_PER_MSEC)
 
@@ -47,9 +50,17 @@ static void kill_it(struct warden *w)
 		syscall(SYS_pidfd_send_signal, w->pidfd, SIGKILL, NULL, 0);
 }
 
+/* Known of it, and it has left the memory. */
+static bool is_ended(const struct warden *w)
+{
+	struct pollfd p = {.fd = w->pidfd, .events = POLLIN};
+	return w->pidfd >= 0 && poll(&p, 1, 0) > 0;
+}
+
 /*
- * It has ended: the kernel says so in the table, after its last instruction.
- * One that does not within reason is killed; the next would share its stack.
+ * It has ended: the kernel says so in the table, after its last instruction,
+ * but not where the program has left the memory before it. One that does not
+ * end within reason is killed; the next would share its stack.
  */
 static bool wait_gone(struct warden *w)
 {
@@ -60,6 +71,10 @@ static bool wait_gone(struct warden *w)
 		uint32_t tid = __atomic_load_n(&s->alive, __ATOMIC_ACQUIRE);
 		if (!tid)
 			break;
+		if (is_ended(w)) {
+			__atomic_store_n(&s->alive, 0, __ATOMIC_RELEASE);
+			break;
+		}
 		if (smco_now_ns() > end) {
 			if (killed || w->pidfd < 0)
 				return false;
@@ -67,7 +82,7 @@ static bool wait_gone(struct warden *w)
 			killed = true;
 			end += ANSWER_NS;
 		}
-		struct timespec ts = {.tv_nsec = 20 * NSEC_PER_MSEC};
+		struct timespec ts = {.tv_nsec = LOOK_NS};
 		syscall(SYS_futex, &s->alive, FUTEX_WAIT, tid, &ts, NULL, 0);
 	}
 	if (w->pidfd >= 0)
@@ -471,13 +486,16 @@ static bool wait_done(struct warden *w, uint32_t cmd)
 {
 	struct warden_shared *s = w->shared;
 	uint64_t end = smco_now_ns() + ANSWER_NS;
+	bool has_ended = false;
 	for (;;) {
 		uint32_t done = __atomic_load_n(&s->done, __ATOMIC_ACQUIRE);
 		if (done == cmd)
 			return true;
-		if (smco_now_ns() > end)
+		if (has_ended || smco_now_ns() > end)
 			return false;
-		struct timespec ts = {.tv_nsec = 20 * NSEC_PER_MSEC};
+		/* What it did last counts, so done is looked at once more. */
+		has_ended = is_ended(w);
+		struct timespec ts = {.tv_nsec = LOOK_NS};
 		syscall(SYS_futex, &s->done, FUTEX_WAIT, done, &ts, NULL, 0);
 	}
 }
