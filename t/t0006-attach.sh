@@ -190,9 +190,9 @@ runs_on() {
 ok "-d with a command leaves it running" runs_on
 ok "-d longer than the command: the command's status" \
 	test_exit 4 smco-trace -q -o h.trace -d 60 -- sh -c 'exit 4'
-# Not before we are there, however long that takes.
+# Not before we are there, however long that takes, nor in the middle of it.
 # shellcheck disable=SC2016
-ends='until grep -q "^TracerPid:.*[1-9]" /proc/$$/status; do sleep 0.05; done'
+ends='until grep -q "^TracerPid:.*[1-9]" /proc/$$/status; do sleep 0.05; done; sleep 1'
 # shellcheck disable=SC2016
 ok "-p of a program that ends by itself: status 0" sh -c \
 	'sh -c "$1" & exec smco-trace -q -o i.trace -p $!' - "$ends"
