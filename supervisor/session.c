@@ -131,7 +131,8 @@ static int seize_all(struct session *s, struct smco_err *err)
 		if (rc)
 			return rc;
 		s->attached[s->nr_attached++] = pid;
-		s->has_leftovers |= leftover_is_there(pid);
+		s->has_leftovers |=
+			leftover_is_there(tracer_proc_of(s->tracer, pid));
 	}
 	warn_gone(s, first, nr_gone);
 	return 0;

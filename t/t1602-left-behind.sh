@@ -108,6 +108,35 @@ short_jump_cleared() {
 }
 ok "a short jump and what it leads to" short_jump_cleared
 
+# Killed before the linker has mapped the libraries, which its call is to tell
+# us: that stays in its text. Here it waits for a library that is a pipe.
+linker_waits() {
+	[[ $(readlink "/proc/$1/exe") = */thread_churn ]] &&
+		! text_is_own "$1" vdso
+}
+linker_call_cleared() {
+	local smco pid status=0
+	rm -f out vdso pid library
+	mkfifo library
+	# shellcheck disable=SC2016 # for the other shell
+	smco-trace -q -o left.trace -- sh -c 'echo $$ >pid
+		LD_PRELOAD=$PWD/library exec "$1" 0' sh \
+		"$FIXTURES/thread_churn" >out 2>err &
+	smco=$!
+	wait_for 10 test -s pid && pid=$(<pid) &&
+		wait_for 10 linker_waits "$pid" || status=1
+	kill -9 $smco
+	wait $smco 2>/dev/null
+	timeout 10 sh -c ': >library'
+	[ $status = 0 ] && wait_for 10 grep -q ready out &&
+		! text_is_own "$pid" vdso || return
+	smco-trace -q -m counters -d 0.2 -o last.trace -p "$pid" || status=1
+	untouched "$pid" && text_is_own "$pid" vdso || status=1
+	kill -TERM "$pid"
+	wait_for 10 grep -q EXIT-SUCCESS out && return $status
+}
+ok "the linker's call" linker_call_cleared
+
 # Threads that get a CPU for a millisecond in 600 do not stand in time, when what
 # was left has gone and all are to stand again for their start: that is tried
 # anew, more than once. The group's files are those of either version.

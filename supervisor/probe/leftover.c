@@ -73,12 +73,14 @@ static int next_descriptor(pid_t pid, int fd)
 	return found;
 }
 
-bool leftover_is_there(pid_t pid)
+bool leftover_is_there(struct tproc *p)
 {
 	struct tmaps maps;
-	bool found = false;
-	if (tmaps_read(pid, &maps, NULL))
-		return false;
+	size_t len;
+	pid_t pid = tproc_pid(p);
+	bool found = tproc_left_call(p, &len) != 0;
+	if (found || tmaps_read(pid, &maps, NULL))
+		return found;
 	for (size_t i = 0; i < maps.nr && !found; i++)
 		found = is_of_ours(maps.maps[i].path);
 	tmaps_deinit(&maps);
@@ -125,9 +127,6 @@ static void look_at_agent(struct leftover *l, struct area *a)
 
 static int find_areas(struct leftover *l, struct smco_err *err)
 {
-	int r = tproc_read_maps(l->p, &l->maps, err);
-	if (r)
-		return r;
 	l->areas = calloc(l->maps.nr + 1, sizeof(*l->areas));
 	if (!l->areas)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
@@ -211,8 +210,8 @@ static void move_frame(void *ctx, taddr_t slot, taddr_t pc)
 	tmem_write(m->l->p, slot, &m->to, sizeof(m->to));
 }
 
-/* Threads that have jumped from @to to padding at @at, and no further yet. */
-static bool move_back(struct leftover *l, taddr_t at, taddr_t to)
+/* Threads that are in [@from, @end), or will be after a handler, to @to. */
+static bool move_back(struct leftover *l, taddr_t from, taddr_t end, taddr_t to)
 {
 	struct move m = {l, to};
 	for (struct task *t = tproc_first_task(l->p); t; t = task_next(t)) {
@@ -221,8 +220,8 @@ static bool move_back(struct leftover *l, taddr_t at, taddr_t to)
 		if (task_get_place(t, &pc, &sp))
 			continue;
 		if (task_in_handler(t))
-			sigframes_find(l->p, sp, at, at + 1, move_frame, &m);
-		if (pc != at)
+			sigframes_find(l->p, sp, from, end, move_frame, &m);
+		if (pc < from || pc >= end)
 			continue;
 		bool moved = task_get_regs(t, &regs) == 0;
 		regs.rip = to;
@@ -244,7 +243,8 @@ static bool restore_short(struct leftover *l, const uint8_t *is,
 	    !leads_to_area(l, there, to))
 		return true;
 	return !tmem_write(l->p, addr, was, CODE_SHORT_BYTES) &&
-	       move_back(l, to, addr);
+	       /* Who has jumped there, and no further yet. */
+	       move_back(l, to, to + 1, addr);
 }
 
 /* [from, to) of @m, pages that are no longer the file's. */
@@ -342,6 +342,28 @@ static void restore_text(struct leftover *l)
 	restore_all(l, fd, failed);
 }
 
+/* The linker's call. Its function is empty, so whatever of the code a thread
+ * has run, it begins again. */
+static int restore_call(struct leftover *l, struct smco_err *err)
+{
+	uint8_t was[64];
+	size_t len;
+	taddr_t at = tproc_left_call(l->p, &len);
+	const struct tmap *m = at ? tmaps_find(&l->maps, at) : NULL;
+	if (!at)
+		return 0;
+	_cleanup_close_ int fd = m && m->inode ? open_file(l, m) : -1;
+	if (fd < 0 || len > sizeof(was) ||
+	    pread_all(fd, was, len, m->offset + (at - m->start)) != len ||
+	    !move_back(l, at + 1, at + len, at) ||
+	    tmem_write(l->p, at, was, len))
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "process %d: its linker's call of a killed "
+				 "smco-trace stays",
+				 tproc_pid(l->p));
+	return 0;
+}
+
 /* --- the memory --- */
 
 static bool nobody_inside(void *ctx)
@@ -436,16 +458,20 @@ static void close_descriptors(struct tproc *p)
 int leftover_remove(struct tproc *p, struct smco_err *err)
 {
 	struct leftover l = {.p = p};
-	int nr = near_calls_allowed(p, err);
+	int nr = tproc_read_maps(p, &l.maps, err);
+	int call = nr == 0 ? restore_call(&l, err) : 0;
+	if (nr == 0)
+		nr = near_calls_allowed(p, err);
+	bool is_allowed = nr == 0;
 	if (nr == 0)
 		nr = find_areas(&l, err);
 	if (nr == 0)
 		close_descriptors(p);
 	if (nr == 0 && l.nr)
 		nr = remove_areas(&l, err);
-	if (l.maps.nr)
+	if (is_allowed)
 		guard_older_remove(p, &l.maps);
 	free(l.areas);
 	tmaps_deinit(&l.maps);
-	return nr;
+	return nr >= 0 && call ? call : nr;
 }

@@ -9,16 +9,17 @@
 
 #include "supervisor/tracee/tracee.h"
 
-/* True if process @pid has memory of ours. Its tasks may run: best asked when
- * nobody else can supervise it any more, and before it is stopped. */
-bool leftover_is_there(pid_t pid);
+/* True if @p has memory of ours, or our call in its linker. Its tasks may run:
+ * best asked when nobody else can supervise it any more, and before it is
+ * stopped. */
+bool leftover_is_there(struct tproc *p);
 /*
- * Text gets the bytes of its file back wherever a jump leads to memory of
- * ours, and that memory goes as soon as no thread is in it. All tasks of @p
- * stopped, nothing planted by us yet; they may run for a moment meanwhile.
- * Returns the number of areas taken out, or a negative smco_code. What cannot
- * be taken out (a thread stays in it, the file is not to be had) is left as it
- * was, and *err says so.
+ * The linker gets its empty function back (tproc_left_call()). Text gets the
+ * bytes of its file back wherever a jump leads to memory of ours, and that
+ * memory goes as soon as no thread is in it. All tasks of @p stopped, nothing
+ * planted by us yet; they may run for a moment meanwhile. Returns the number of
+ * areas taken out, or a negative smco_code. What cannot be taken out (a thread
+ * stays in it, the file is not to be had) is left as it was, and *err says so.
  */
 int leftover_remove(struct tproc *p, struct smco_err *err);
 

@@ -354,7 +354,9 @@ static bool x86_restart_pending(const struct user_regs_struct *r)
 	}
 }
 
-#define NR_KILL 62
+#define NR_KILL	     62
+#define RAISE_PID    5 /* where in the code it is */
+#define RAISE_SIGNAL 11
 
 static size_t x86_raise_code(uint8_t *buf, pid_t pid, int sig,
 			     size_t *done_offset_ret)
@@ -382,6 +384,17 @@ static size_t x86_raise_code(uint8_t *buf, pid_t pid, int sig,
 	memcpy(buf, code, sizeof(code));
 	*done_offset_ret = sizeof(code) - 1;
 	return sizeof(code);
+}
+
+static size_t x86_raise_code_len(const uint8_t *code)
+{
+	uint8_t same[ARCH_RAISE_MAX];
+	uint32_t pid;
+	size_t done;
+	memcpy(&pid, code + RAISE_PID, sizeof(pid));
+	size_t len = x86_raise_code(
+		same, (pid_t)pid, (int8_t)code[RAISE_SIGNAL] + NR_KILL, &done);
+	return memcmp(code, same, len) ? 0 : len;
 }
 
 /* The length of what compilers fill gaps with, 0 if it is not that. */
@@ -462,6 +475,7 @@ const struct arch_ops arch = {
 	.breakpoint_len = 1,
 	.breakpoint_pc_bias = 1,
 	.raise_code = x86_raise_code,
+	.raise_code_len = x86_raise_code_len,
 	.is_empty_function = x86_is_empty_function,
 	.pc = x86_pc,
 	.sp = x86_sp,

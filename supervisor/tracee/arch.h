@@ -44,6 +44,9 @@ struct arch_ops {
 	 */
 	size_t (*raise_code)(uint8_t *buf, pid_t pid, int sig,
 			     size_t *done_offset_ret);
+	/* The length of such code, of any process and signal, at the start of
+	 * the ARCH_RAISE_MAX bytes @code; 0: it is other code. */
+	size_t (*raise_code_len)(const uint8_t *code);
 	/* Is there an empty function, with @len bytes up to what follows? */
 	bool (*is_empty_function)(const uint8_t *code, size_t len);
 	/* The call being made, -1 if the kernel was not entered by one. */

@@ -153,16 +153,20 @@ static size_t choose_code(struct tproc *p, struct task *t, taddr_t at,
 	return arch.breakpoint_len;
 }
 
+static taddr_t find_linker(const struct tproc *p)
+{
+	taddr_t base = proc_auxv(p->pid, AT_BASE);
+
+	/* The linker run as a program: ld.so ./prog. */
+	return base ? base : proc_auxv(p->pid, AT_PHDR) & ~(TPAGE_SIZE - 1);
+}
+
 void libs_start(struct tproc *p)
 {
 	struct dynamic d;
 	uint8_t code[ARCH_RAISE_MAX];
 	struct task *t = tproc_first_task(p);
-	taddr_t base = proc_auxv(p->pid, AT_BASE);
-
-	/* The linker run as a program: ld.so ./prog. */
-	if (!base)
-		base = proc_auxv(p->pid, AT_PHDR) & ~(TPAGE_SIZE - 1);
+	taddr_t base = find_linker(p);
 	if (!base || !t || !read_dynamic(p, base, &d))
 		return;
 	taddr_t at = find_symbol(p, base, &d, "_dl_debug_state");
@@ -192,6 +196,19 @@ static taddr_t to_start(void *ctx, taddr_t pc)
 	const struct tpatch *patch = ctx;
 	(void)pc;
 	return patch->addr;
+}
+
+taddr_t tproc_left_call(struct tproc *p, size_t *len_ret)
+{
+	struct dynamic d;
+	uint8_t code[ARCH_RAISE_MAX];
+	taddr_t base = find_linker(p), at = 0;
+	if (base && read_dynamic(p, base, &d))
+		at = find_symbol(p, base, &d, "_dl_debug_state");
+	if (!at || tmem_read(p, at, code, sizeof(code)) < 0)
+		return 0;
+	*len_ret = arch.raise_code_len(code);
+	return *len_ret ? at : 0;
 }
 
 bool libs_on_signal(struct task *t, int sig, bool *complete_ret)

@@ -2,11 +2,14 @@
  * What a supervisor that was killed in the middle of a call has left at the
  * end of the vdso is no hindrance for the next one: it makes its calls from
  * there, where its own death does no harm, and leaves nothing. Nor does the
- * page stay where a thread still was when the next one came.
+ * page stay where a thread still was when the next one came; nor the code in
+ * the linker of one who was killed before the libraries were there.
  */
+#include <link.h>
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "supervisor/probe/leftover.h"
 #include "supervisor/tracee/internal.h"
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
@@ -111,6 +114,51 @@ static void check_busy_stub(struct tracer *tr)
 	check_int(nr_stubs(), 0);
 }
 
+/* The function that the linker calls for debuggers. */
+static taddr_t linker_function(void)
+{
+	return _r_debug.r_brk;
+}
+
+/* A thread has run @done bytes of the code there when the next one comes. */
+static void check_linker_call(struct tracer *tr, pid_t raised_for)
+{
+	uint8_t was[ARCH_RAISE_MAX], is[ARCH_RAISE_MAX], code[ARCH_RAISE_MAX];
+	struct smco_err err = {0};
+	struct user_regs_struct own, regs;
+	taddr_t at = linker_function();
+	size_t done, found = 0;
+	size_t len = arch.raise_code(code, raised_for, SIGWINCH, &done);
+	struct tproc *p = traced_attach(tr, pup.pid, &err);
+	if (!check_msg(p != NULL, "attached for the linker %s", err.msg))
+		return;
+	struct task *t = tproc_first_task(p);
+	check_int(tmem_read(p, at, was, sizeof(was)), 0);
+	check_int(tproc_left_call(p, &found), 0);
+	check(!leftover_is_there(p));
+	check_int(tmem_write(p, at, code, len), 0);
+	check(tproc_left_call(p, &found) == at);
+	check_int(found, len);
+	check(leftover_is_there(p));
+	check_int(task_get_regs(t, &own), 0);
+	regs = own;
+	arch.set_pc(&regs, at + done);
+	check_int(task_set_regs(t, &regs), 0);
+	check_int(leftover_remove(p, &err), 0);
+	check_int(task_get_regs(t, &regs), 0);
+	check(arch.pc(&regs) == at);
+	check_int(task_set_regs(t, &own), 0);
+	check_int(tmem_read(p, at, is, sizeof(is)), 0);
+	check(!memcmp(was, is, sizeof(is)));
+	check(!leftover_is_there(p));
+	/* Not quite that code. */
+	code[len - 1] ^= 1;
+	check_int(tmem_write(p, at, code, len), 0);
+	check_int(tproc_left_call(p, &found), 0);
+	check_int(tmem_write(p, at, was, len), 0);
+	check_int(tproc_detach(p, &err), 0);
+}
+
 int main(void)
 {
 	uint8_t before[TPAGE_SIZE], after[TPAGE_SIZE];
@@ -147,6 +195,8 @@ int main(void)
 		check_int(tproc_detach(p, &err), 0);
 	}
 	check_busy_stub(tr);
+	check_linker_call(tr, pup.pid);
+	check_linker_call(tr, 0x7ffffff); /* of its parent, say */
 	tracer_destroy(tr);
 	puppet_end(&pup);
 	return tap_done();
