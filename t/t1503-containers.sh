@@ -50,8 +50,10 @@ ok "killed and attached again, the first" killed "$one"
 ok "killed and attached again, the other" killed "$two"
 launched() {
 	"$FIXTURES/forgetful-server" 2 >plain || return
+	# Found in two seconds on a busy machine, too.
 	SMCO_DEBUG=ptrace test_exit 0 timeout -s KILL 40 smco-trace -q \
-		-o l.trace -- unshare -pf "$FIXTURES/forgetful-server" 2 \
+		-t unlimited --nap 500ms -o l.trace -- \
+		unshare -pf "$FIXTURES/forgetful-server" 2 \
 		>inside 2>said || return
 	smco-report l.trace >report
 	cat report inside
