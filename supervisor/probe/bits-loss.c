@@ -37,16 +37,18 @@ void loss_walk(struct loss_walk *w, volatile char *mem)
 	}
 }
 
-/* The steps of a spell, a second of which the one who walks had. */
+/* The steps of a spell, for each ns that the one who walks had of it: *ns_ret.
+ */
 static double spell(struct loss_walk *w, int pidfd, const struct iovec *v,
-		    size_t n)
+		    size_t n, double *ns_ret)
 {
 	struct timespec ts = {.tv_nsec = SPELL_NS};
 	if (n && syscall(SYS_process_madvise, pidfd, v, n, MADV_COLD, 0) < 0)
 		return 0;
 	uint64_t steps = w->steps, start = smco_now_ns();
 	nanosleep(&ts, NULL);
-	return (double)(w->steps - steps) / (double)(smco_now_ns() - start);
+	*ns_ret = (double)(smco_now_ns() - start);
+	return (double)(w->steps - steps) / *ns_ret;
 }
 
 static int by_value(const void *a, const void *b)
@@ -62,7 +64,7 @@ static double lost_ns(struct loss_walk *w, int pidfd, char *mem, size_t pages,
 {
 	struct iovec v[NR_TABLES];
 	double lost[MOST_ROUNDS], nr = (double)(NR_TABLES * pages);
-	double before = spell(w, pidfd, NULL, 0);
+	double ns, unused, before = spell(w, pidfd, NULL, 0, &unused);
 	size_t k = 0;
 	for (size_t i = 0; i < MOST_ROUNDS; i++) {
 		for (size_t t = 0; t < NR_TABLES; t++)
@@ -70,12 +72,12 @@ static double lost_ns(struct loss_walk *w, int pidfd, char *mem, size_t pages,
 				mem + (t * TABLE_PAGES + i * LOSS_RANGE_PAGES) *
 						TPAGE_SIZE,
 				pages * TPAGE_SIZE};
-		double with = spell(w, pidfd, v, NR_TABLES);
-		double after = spell(w, pidfd, NULL, 0);
+		double with = spell(w, pidfd, v, NR_TABLES, &ns);
+		double after = spell(w, pidfd, NULL, 0, &unused);
 		double whole = (before + after) / 2;
 		/* Without a step it was not on its CPU. */
 		if (with > 0 && before > 0 && after > 0)
-			lost[k++] = (1 - with / whole) * (double)SPELL_NS;
+			lost[k++] = (1 - with / whole) * ns;
 		before = after;
 		if (i + 1 == FEW_ROUNDS || i + 1 == MOST_ROUNDS)
 			qsort(lost, k, sizeof(*lost), by_value);
