@@ -70,15 +70,6 @@ static int expect(struct session *s, struct smco_err *err)
 	return rc;
 }
 
-/* The bound: a point or a tenth more. */
-static int64_t most_ppb(const struct options *o)
-{
-	int64_t tenth = o->target_ppb / 10;
-	if (o->is_unlimited)
-		return 0;
-	return o->target_ppb + (tenth > PPB / 100 ? tenth : PPB / 100);
-}
-
 int session_phases_create(struct session *s, struct tracer_options *topt,
 			  struct smco_err *err)
 {
@@ -90,7 +81,8 @@ int session_phases_create(struct session *s, struct tracer_options *topt,
 		.m_t_ppb = s->opt->is_unlimited ? INT64_MAX
 						: control_m_from_overhead(
 							  s->opt->target_ppb),
-		.m_most_ppb = control_m_from_overhead(most_ppb(s->opt)),
+		.m_most_ppb = control_m_from_overhead(
+			control_bound_ppb(s->opt->target_ppb)),
 		.pid_of = pid_of,
 		.tid_of = tid_of,
 		.emit = session_emit,

@@ -108,20 +108,17 @@ some_gone() {
 		grep -q "watched for" report
 }
 ok "one of two pids is gone: said, and the other watched" some_gone
-all_gone() {
+# refused PIDS WHY
+refused() {
 	local status
-	smco-trace -q -o d.trace -d 20 -p "$(cat gone),$(sh -c 'echo $$')" 2>err
+	smco-trace -q -o d.trace -d 20 -p "$1" 2>err
 	status=$?
 	cat err
-	[ $status -eq 125 ] && grep -q "no process " err
+	[ $status -eq 125 ] && grep -q "$2" err
 }
-ok "both are gone: an error" all_gone
+ok "both are gone: an error" refused "$(cat gone),$(sh -c 'echo $$')" "no process "
 all_or_nothing() {
-	local status
-	smco-trace -q -o d.trace -d 20 -p "${pids[0]},2" 2>err
-	status=$?
-	cat err
-	[ $status -eq 125 ] && grep -q "process 2 " err && untraced "${pids[0]}"
+	refused "${pids[0]},2" "process 2 " && untraced "${pids[0]}"
 }
 ok "one of two cannot be watched: said, and the other left alone" all_or_nothing
 

@@ -19,6 +19,9 @@
 
 /* o_t -> m_t, both ppb. */
 int64_t control_m_from_overhead(int64_t overhead_ppb);
+/* The overhead that must not be exceeded, ppb, at a target of @target_ppb: a
+ * point more, or a tenth of it, whichever is larger. Saturates. */
+int64_t control_bound_ppb(int64_t target_ppb);
 
 /* ------------------------------------------------------------- ledger --- */
 

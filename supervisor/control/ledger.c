@@ -74,6 +74,12 @@ int64_t control_m_from_overhead(int64_t o)
 	return (int64_t)((u128)(uint64_t)o * PPB / ((u128)(uint64_t)o + PPB));
 }
 
+int64_t control_bound_ppb(int64_t target)
+{
+	int64_t more = target / 10 > PPB / 100 ? target / 10 : PPB / 100;
+	return sat_i64((i128)target + more);
+}
+
 const char *ledger_mech_name(enum ledger_mech m)
 {
 	static const char *const names[LEDGER_NR] = {
@@ -91,12 +97,10 @@ struct ledger *ledger_create(int64_t target)
 		return NULL;
 	l->is_unlimited = target_is_unlimited(target);
 	l->m_t_ppb = control_m_from_overhead(target);
-	if (target > 0 && !l->is_unlimited) {
-		int64_t more =
-			target / 10 > PPB / 100 ? target / 10 : PPB / 100;
-		int64_t hi = sat_i64((i128)target + more);
-		l->slack_ppb = control_m_from_overhead(hi) - l->m_t_ppb;
-	}
+	if (target > 0 && !l->is_unlimited)
+		l->slack_ppb =
+			control_m_from_overhead(control_bound_ppb(target)) -
+			l->m_t_ppb;
 	window_init(&l->recent);
 	window_init(&l->own);
 	return l;
