@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* At @mem in loss_walk and loss_measure. */
 #define LOSS_MEM_BYTES (32ul << 20)
@@ -27,6 +28,7 @@ void bits_loss_split(double single_ns, double in_range_ns,
 /* Shared by the one who walks and the one who measures; zero at first. */
 struct loss_walk {
 	volatile uint64_t steps;
+	volatile pid_t pid; /* of the one who walks, before its first step */
 	volatile uint32_t over; /* set by the one who measures */
 };
 
@@ -38,8 +40,9 @@ void loss_walk(struct loss_walk *w, volatile char *mem);
 
 /*
  * Resets pages of @mem in the process @pidfd that walks there, on the CPU that
- * we are on, in every other spell of a millisecond, and compares its steps (20
- * to 80 ms). A first touch in itself, as a loop sees it, is not all: where the
+ * we are on, in every other spell of a millisecond of its CPU time, and
+ * compares its steps (20 to 80 ms, up to four times that where others want the
+ * CPU). A first touch in itself, as a loop sees it, is not all: where the
  * machine is a guest whose page tables its host keeps a copy of, each page
  * table in which something was reset is compared entry by entry: 8 us a page
  * and 20 a page table were measured, where a loop saw 6. False if nothing could

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "reports/base.h"
@@ -62,10 +63,12 @@ long syscall(long nr, ...)
 
 static void seem_to_walk(void)
 {
+	scene->walk.pid = getpid();
 	while (!scene->walk.over) {
-		uint64_t until = smco_now_ns() + scene->to_lose_ns;
+		uint64_t until = smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID) +
+				 scene->to_lose_ns;
 		scene->to_lose_ns = 0;
-		while (smco_now_ns() < until)
+		while (smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID) < until)
 			;
 		scene->walk.steps++;
 	}
