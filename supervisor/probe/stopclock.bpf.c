@@ -28,7 +28,10 @@ char LICENSE[] SEC("license") = "GPL";
 #define STATE_TRACED 8
 /* On a CPU for this long from sleep to stop or from stop to sleep: it did
  * nothing but that. */
-#define BRIEF_NS	 60000
+#define BRIEF_NS 60000
+/* And from its first stop, whose way back takes page faults where pages of the
+ * guest's are mapped by a hypervisor one by one. */
+#define FIRST_BRIEF_NS	 (2 * BRIEF_NS)
 #define JOBCTL_LISTENING (1UL << 22)
 #define EVENT_STOP	 128 /* PTRACE_EVENT_STOP: it was asked to */
 
@@ -77,7 +80,8 @@ struct stopped {
 	__u64 run_delay;  /* what it had waited for CPUs by then, ns */
 	__u64 pcount;	  /* and how often it had got one */
 	__u64 undecided;  /* ns of stops that count if it does not sleep now */
-	__u32 is_known;	  /* it was seen to leave a CPU before */
+	__u16 is_known;	  /* it was seen to leave a CPU before */
+	__u16 nr_back;	  /* times it came back from one, up to 2 */
 	__u16 slept;	  /* and did not do anything since exec_ns */
 	__u16 was_asleep; /* when it was asked to stop */
 	struct waits waits;
@@ -339,7 +343,8 @@ static __always_inline void leaves(struct task_struct *prev, unsigned int state)
 		count_unseen();
 	st->since = 0;
 	__u64 exec = prev->se.sum_exec_runtime;
-	int is_brief = exec - st->exec_ns < BRIEF_NS;
+	int is_brief = exec - st->exec_ns <
+		       (st->nr_back == 1 ? FIRST_BRIEF_NS : BRIEF_NS);
 	int sleeps = state & STATE_SLEEPS && !(state & STATE_TRACED);
 
 	if (!is_brief)
@@ -396,6 +401,8 @@ static __always_inline void returns(struct task_struct *prev,
 {
 	__u64 ns = bpf_ktime_get_ns() - st->since;
 	st->since = 0;
+	if (st->nr_back < 2)
+		st->nr_back++;
 	/* It was on a CPU before, and then not traced any more. */
 	if (bpf_core_field_exists(next->sched_info) &&
 	    next->sched_info.pcount != st->pcount) {
