@@ -210,6 +210,7 @@ lived() {
 }
 ok "what was used before the attach does not count" lived
 
+counts() { smco-report --json "$1" | grep -q '"time_ns":[1-9][0-9]*,"run_ns"'; }
 # What it stands at a stop signal is no time in which we may spend.
 stood() {
 	local program smco
@@ -219,7 +220,8 @@ stood() {
 	wait_for 20 test -s k.out || return 1
 	smco-trace -q -o k.trace -p "$program" &
 	smco=$!
-	wait_for 20 traced "$program" || return 1
+	# Not before its time begins to count.
+	wait_for 20 counts k.trace || return 1
 	kill -STOP "$program"
 	sleep 3
 	kill -CONT "$program"

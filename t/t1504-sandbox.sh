@@ -8,16 +8,20 @@ prereq_SECCOMP() { timeout 20 "$FIXTURES/strict_sandbox" 0 | grep EXIT-SUCCESS; 
 need SECCOMP
 
 attached() {
-	"$FIXTURES/strict_sandbox" 6 >out &
+	rm -f end
+	"$FIXTURES/strict_sandbox" 100 end >out &
 	local pid=$! status
 	wait_for 10 grep -q ready out || return
 	test_exit 0 smco-trace -q -t 50 -d 2 -o a.trace "$@" -p $pid
 	status=$?
+	touch end
 	wait $pid && grep EXIT-SUCCESS out && [ $status -eq 0 ]
 }
 left() {
+	rm -f end
 	test_exit 0 smco-trace -q -t 50 -d 2 -o l.trace "$@" -- \
-		"$FIXTURES/strict_sandbox" 6 >out || return
+		"$FIXTURES/strict_sandbox" 100 end >out || return
+	touch end
 	wait_for 20 grep EXIT-SUCCESS out && grep -q ready out
 }
 watched_to_its_end() {

@@ -138,7 +138,9 @@ death() {
 	wait_for 60 grep -q EXIT-SUCCESS died
 }
 ok "our death does it no harm" death
-# What counting alone costs is within the bound, too.
+# What counting alone costs is within the bound, too. A hundredth of a second has
+# room for millions of counts, on a slow machine for some hundred thousand; how
+# many exactly is u-phase-cost's.
 dear() {
 	cat >hot.c <<-'EOF'
 		#include <signal.h>
@@ -176,7 +178,7 @@ dear() {
 	wait $pid || return 1
 	cat dear.err
 	[ $status = 0 ] && grep -q 'no longer counted in 1 module after .*: counting there cost' dear.err &&
-		is "$(tail -1 dear)" "done" && [ "$(column dear hot count)" -gt 2000000 ]
+		is "$(tail -1 dear)" "done" && [ "$(column dear hot count)" -gt 100000 ]
 }
 ok "what is too dear to count is not counted any more, and that is said" dear
 # Both want to begin at the same place: the one that comes second stands back.

@@ -16,7 +16,7 @@ static inline struct tproc *traced_attach(struct tracer *tr, pid_t pid,
 	struct tevent ev;
 	if (tracer_attach(tr, pid, err))
 		return NULL;
-	uint64_t deadline = smco_now_ns() + 20 * NSEC_PER_SEC;
+	uint64_t deadline = smco_now_ns() + 120 * NSEC_PER_SEC;
 	while (tracer_next(tr, deadline, &ev) > 0 && ev.kind != TEV_NONE)
 		if (ev.kind == TEV_PROC_NEW)
 			return ev.proc;

@@ -39,7 +39,7 @@ static bool run_until(struct run *r, struct child *c, const char *line)
 	char buf[256];
 	struct tevent ev;
 	struct smco_err err = {0};
-	uint64_t end = smco_now_ns() + 20 * NSEC_PER_SEC;
+	uint64_t end = smco_now_ns() + 120 * NSEC_PER_SEC;
 	int fd = fileno(c->out);
 	size_t got = 0;
 	while (smco_now_ns() < end) {
@@ -106,6 +106,16 @@ static bool attach(struct run *r, pid_t pid)
 		else if (ev.kind == TEV_PROC_NEW)
 			r->p = ev.proc;
 	return true;
+}
+
+/* A thread may get no CPU to stop on for longer than is waited. */
+static bool stand(struct run *r)
+{
+	int ret;
+	do
+		ret = tproc_stop(r->p, NULL);
+	while (ret == SMCO_BUSY);
+	return ret == 0;
 }
 
 struct held {
@@ -193,15 +203,17 @@ int main(void)
 			if (tracer_next(r.tr, end, &ev) > 0)
 				run_event(&r, &ev, &err);
 		/* Also inside somebody's stop, as at the end of a session. */
-		bool nested = i % 2 && tproc_stop(r.p, &err) == 0;
-		hooks_remove(r.h);
+		bool nested = i % 2 && stand(&r);
+		do /* it does nothing where they do not stand in time */
+			hooks_remove(r.h);
+		while (r.h->planted);
 		if (nested)
 			tproc_cont(r.p);
 		left += r.h->left;
 		unequal += text_sum(&r) != sum;
 		hooks_destroy(r.h);
 		r.h = NULL;
-		if (tproc_stop(r.p, &err) == 0) {
+		if (stand(&r)) {
 			not_planted += run_plant(&r, &err) != 0;
 			tproc_cont(r.p);
 		}
@@ -220,13 +232,15 @@ int main(void)
 			if (ev.kind != TEV_TRAP)
 				run_event(&r, &ev, &err);
 		nr_waiting += ev.kind == TEV_TRAP;
-		hooks_remove(r.h);
+		do /* it does nothing where they do not stand in time */
+			hooks_remove(r.h);
+		while (r.h->planted);
 		left += r.h->left;
 		hooks_destroy(r.h);
 		r.h = NULL;
 		if (ev.task)
 			tracer_resume(r.tr, ev.task, 0);
-		if (tproc_stop(r.p, &err) == 0) {
+		if (stand(&r)) {
 			not_planted += run_plant(&r, &err) != 0;
 			tproc_cont(r.p);
 		}

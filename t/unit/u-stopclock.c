@@ -77,8 +77,9 @@ static uint64_t nr_seen_or_not(struct stopclock_reading r)
 	return r.nr_stops + r.nr_unseen;
 }
 
-/* Stop @pid five times for 20 ms. What the clock says that it lost. */
-static uint64_t hold(pid_t pid, int fd, bool give_work)
+/* Stop @pid five times for 20 ms. What the clock says that it lost, and by how
+ * many of these stops: *nr_ret. */
+static uint64_t hold(pid_t pid, int fd, bool give_work, uint64_t *nr_ret)
 {
 	struct stopclock_reading before = now();
 	int status;
@@ -91,8 +92,10 @@ static uint64_t hold(pid_t pid, int fd, bool give_work)
 		ptrace(PTRACE_CONT, pid, 0, 0);
 		usleep(50000);
 	}
-	check_int(nr_seen_or_not(now()) - nr_seen_or_not(before), 5);
-	return now().stop_ns - before.stop_ns;
+	struct stopclock_reading after = now();
+	check_int(nr_seen_or_not(after) - nr_seen_or_not(before), 5);
+	*nr_ret = after.nr_stops - before.nr_stops;
+	return after.stop_ns - before.stop_ns;
 }
 
 static void test_asleep(void)
@@ -101,12 +104,13 @@ static void test_asleep(void)
 	pid_t pid = start_reader(&fd);
 	/* It sleeps before, and goes on sleeping; on a machine with too much to
 	 * do even that may take long. */
-	uint64_t lost = UINT64_MAX;
-	for (int i = 0; i < 10 && lost >= 50 * NSEC_PER_MSEC; i++)
-		lost = hold(pid, fd, false);
+	uint64_t lost = UINT64_MAX, nr;
+	for (int i = 0; i < 30 && lost >= 50 * NSEC_PER_MSEC; i++)
+		lost = hold(pid, fd, false, &nr);
 	check(lost < 50 * NSEC_PER_MSEC);
 	/* Work came meanwhile, which had to wait. */
-	check(hold(pid, fd, true) >= 100 * NSEC_PER_MSEC);
+	lost = hold(pid, fd, true, &nr);
+	check(nr > 0 && lost >= nr * 20 * NSEC_PER_MSEC);
 	close(fd);
 	check_int(waitpid(pid, &status, 0), pid);
 }

@@ -46,7 +46,7 @@ static void send_value(pid_t pid, int sig, int value)
 
 static void await_state(pid_t pid, char state)
 {
-	for (int ms = 0; ms < 10000 && puppet_state(pid) != state; ms++)
+	for (int ms = 0; ms < 60000 && puppet_state(pid) != state; ms++)
 		usleep(1000);
 	check_int(puppet_state(pid), state);
 }

@@ -302,7 +302,7 @@ static void handled(struct tracer *tr, const struct kind *k, int flags)
 	kill(pup.pid, SIGUSR1);
 	pass(tr, 20);
 	bool ends = !flags || k->expected == -EIDRM || k->b;
-	for (int i = 0; i < 100 && ends && !shm->stood; i++)
+	for (int i = 0; i < 3000 && ends && !shm->stood; i++)
 		pass(tr, 20); /* a busy machine */
 	if (!ends)
 		until_it_waits();

@@ -116,7 +116,7 @@ static void others_go_on(struct tproc *p, struct puppet *other,
 	check_int(traced_stop(p, &err), 0);
 	puppet_begin(other, births, 0, 0);
 	bool answers = false;
-	for (int i = 0; i < ROUNDS && !answers; i++) {
+	for (int i = 0; i < 20 * ROUNDS && !answers; i++) {
 		while (tproc_let_run(p, 20 * NSEC_PER_MSEC, &err) < 0)
 			;
 		answers = poll(&answer, 1, 0) > 0;

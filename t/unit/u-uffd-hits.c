@@ -59,7 +59,7 @@ static bool bind_all(pid_t pid, int cpu)
 static bool spin_until_asleep(pid_t pid)
 {
 	char path[64], buf[512];
-	uint64_t end = smco_now_ns() + 500 * NSEC_PER_MSEC;
+	uint64_t end = smco_now_ns() + 20 * NSEC_PER_SEC;
 	snprintf(path, sizeof(path), "/proc/%d/wchan", (int)pid);
 	while (smco_now_ns() < end) {
 		FILE *f = fopen(path, "re");
