@@ -14,6 +14,16 @@
 #include "t/unit/trace-random.h"
 #include "t/unit/trace-show.h"
 
+#ifdef __SANITIZE_ADDRESS__
+/* Thousands of readers, and each would get memory that nobody has had yet. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "quarantine_size_mb=1:thread_local_quarantine_size_kb=64:"
+	       "allocator_release_to_os_interval_ms=-1";
+}
+#endif
+
 #define CHUNKS	  4
 #define PER_CHUNK 10
 #define NR	  (CHUNKS * PER_CHUNK)
