@@ -12,6 +12,7 @@
 
 #include "pmu/counter-private.h"
 #include "pmu/open.h"
+#include "reports/procfs.h"
 
 /* ---------------------------------------------------------------- birth --- */
 
@@ -26,10 +27,9 @@ static uint64_t stat_field(const char *stat, unsigned nr)
 
 static bool read_task_file(pid_t tid, const char *file, char *buf, size_t size)
 {
-	char path[96];
+	char path[PROCFS_PATH];
 	/* Not /proc/TID/FILE, which has the sums of the process. */
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)tid, (int)tid,
-		 file);
+	procfs_path(path, sizeof(path), tid, "task/%d/%s", (int)tid, file);
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
 	if (n <= 0)

@@ -1,3 +1,4 @@
+#include "reports/procfs.h"
 #include "supervisor/meter.h"
 
 #include <dirent.h>
@@ -132,8 +133,8 @@ uint64_t meter_stood(struct meter *m)
  * running, ns. Summed over the first tasks of a process. */
 static uint64_t run_delay_ns(pid_t pid)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	char path[PROCFS_PATH];
+	procfs_path(path, sizeof(path), pid, "task");
 	DIR *dir = opendir(path);
 	if (!dir)
 		return 0;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "reports/procfs.h"
 #include "supervisor/command.h"
 #include "supervisor/session-private.h"
 
@@ -13,8 +14,8 @@ static int each_mapped(struct session *s, pid_t pid, session_file_fn fn,
 		       struct smco_err *err)
 {
 	struct tmaps maps;
-	char path[64], exe[4096] = "";
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	char path[PROCFS_PATH], exe[4096] = "";
+	procfs_path(path, sizeof(path), pid, "exe");
 	ssize_t n = readlink(path, exe, sizeof(exe) - 1);
 	exe[n > 0 ? n : 0] = '\0';
 	int rc = n > 0 ? fn(s, exe, path, false, err) : 0;
@@ -28,9 +29,9 @@ static int each_mapped(struct session *s, pid_t pid, session_file_fn fn,
 		if (!(m->prot & PROT_EXEC) || !m->inode ||
 		    !strcmp(m->path, exe))
 			continue;
-		snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx",
-			 (int)pid, (unsigned long long)m->start,
-			 (unsigned long long)m->end);
+		procfs_path(path, sizeof(path), pid, "map_files/%llx-%llx",
+			    (unsigned long long)m->start,
+			    (unsigned long long)m->end);
 		rc = fn(s, m->path, access(path, R_OK) ? m->path : path, true,
 			err);
 	}

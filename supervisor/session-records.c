@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "reports/command.h"
+#include "reports/procfs.h"
 #include "supervisor/session-private.h"
 
 void session_emit(void *ctx, const struct record *r)
@@ -36,8 +37,8 @@ void session_emit(void *ctx, const struct record *r)
  * the reader's business. False if there is none. */
 static bool read_command(pid_t pid, char line[256])
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	char path[PROCFS_PATH];
+	procfs_path(path, sizeof(path), pid, "cmdline");
 	ssize_t n = smco_slurp(path, line, 256);
 	if (n <= 0)
 		return false;

@@ -1,3 +1,4 @@
+#include "reports/procfs.h"
 #include "supervisor/watched.h"
 
 #include <stdio.h>
@@ -79,8 +80,8 @@ struct watched *watched_create(struct tproc *p, struct smco_err *err)
 	w->proc = p;
 	w->pid = tproc_pid(p);
 	w->cpu_ns = tproc_cpu_ns(p); /* not what it used before us */
-	char root[64];
-	snprintf(root, sizeof(root), "/proc/%d/root", (int)w->pid);
+	char root[PROCFS_PATH];
+	procfs_path(root, sizeof(root), w->pid, "root");
 	w->space = sym_space_create(w->pid, root, read_tracee, p);
 	if (!w->space) {
 		free(w);
@@ -159,8 +160,8 @@ static int update_space(struct sym_space *space, pid_t pid,
 
 struct sym_space *watched_expect(pid_t pid)
 {
-	char root[64];
-	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
+	char root[PROCFS_PATH];
+	procfs_path(root, sizeof(root), pid, "root");
 	struct sym_space *space = sym_space_create(pid, root, NULL, NULL);
 	struct tmaps maps = {0};
 	int rc = space ? tmaps_read(pid, &maps, NULL) : SMCO_NOMEM;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "reports/procfs.h"
 #include "symbols/space.h"
 
 #define MAX_DYN	      512
@@ -16,11 +17,11 @@
 
 static bool is_exe_of(const struct module *m, pid_t pid)
 {
-	char name[64];
+	char name[PROCFS_PATH];
 	struct stat exe, mine;
 	if (pid <= 0 || m->fd < 0)
 		return false;
-	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+	procfs_path(name, sizeof(name), pid, "exe");
 	return !stat(name, &exe) && !fstat(m->fd, &mine) &&
 	       exe.st_dev == mine.st_dev && exe.st_ino == mine.st_ino;
 }

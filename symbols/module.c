@@ -1,3 +1,4 @@
+#include "reports/procfs.h"
 #include "symbols/module.h"
 
 #include <elfutils/libdwelf.h>
@@ -64,20 +65,20 @@ static int check_inode(int fd, uint64_t inode)
  */
 static int open_mapped(const struct sym_mapping *map, pid_t pid, int root_fd)
 {
-	char name[96];
+	char name[PROCFS_PATH];
 	bool named = !map->deleted && map->path[0] == '/';
 	int fd = -1;
 	if (named)
 		fd = check_inode(module_open_path(root_fd, map->path),
 				 map->inode);
 	if (fd < 0 && pid > 0) {
-		snprintf(name, sizeof(name), "/proc/%d/map_files/%llx-%llx",
-			 (int)pid, (unsigned long long)map->start,
-			 (unsigned long long)map->end);
+		procfs_path(name, sizeof(name), pid, "map_files/%llx-%llx",
+			    (unsigned long long)map->start,
+			    (unsigned long long)map->end);
 		fd = check_inode(module_open_path(ROOT_OURS, name), 0);
 	}
 	if (fd < 0 && pid > 0) {
-		snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+		procfs_path(name, sizeof(name), pid, "exe");
 		fd = check_inode(module_open_path(ROOT_OURS, name), map->inode);
 	}
 	if (fd < 0 && named)

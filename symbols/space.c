@@ -1,3 +1,4 @@
+#include "reports/procfs.h"
 #include "symbols/space.h"
 
 #include <fcntl.h>
@@ -12,11 +13,11 @@
  */
 static int open_root(pid_t pid, const char *root)
 {
-	char name[64];
+	char name[PROCFS_PATH];
 	struct stat mine, its;
 	if (!root || !*root)
 		return ROOT_OURS;
-	snprintf(name, sizeof(name), "/proc/%d/ns/mnt", (int)pid);
+	procfs_path(name, sizeof(name), pid, "ns/mnt");
 	if (pid > 0 && !stat("/proc/self/ns/mnt", &mine) && !stat(name, &its) &&
 	    mine.st_ino == its.st_ino && !stat("/", &mine) &&
 	    !stat(root, &its) && mine.st_ino == its.st_ino &&

@@ -201,6 +201,15 @@ if smco-trace --list-events raw_syscalls:sys_enter | grep -q '^yes'; then
 	ok "where they cannot be told from the program's own that is said" own_part
 	ok "no stops of ours among switches by tracepoint, nor signals that only a tracer sees" switches
 fi
+if [ "$(id -u)" = 0 ] && smco-trace --list-events timestamp:inode_set_ctime_to_ts | grep -q '^yes'; then
+	# An inode is made for whoever asks first: its directory, exe and stat.
+	untouched() {
+		smco-trace -q -t unlimited -e timestamp:inode_set_ctime_to_ts -o inode.trace -- \
+			perl -e 'readlink "/proc/self/exe"; open my $f, "<", "/proc/$$/stat"; exit !<$f>' &&
+			[ "$(get inode.trace 'n("timestamp:inode_set_ctime_to_ts")' | tee /dev/stderr)" = 3 ]
+	}
+	ok "what it asks /proc of itself was not asked there before" untouched
+fi
 if smco-trace --list-events signal:signal_generate | grep -q '^yes'; then
 	# Each of these is a stop, of which the kernel would tell us by one more.
 	signals_of_its_own() {

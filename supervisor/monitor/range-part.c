@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "reports/procfs.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-private.h"
 #include "supervisor/probe/range-cost.h"
@@ -51,8 +52,8 @@ static bool is_same_file(struct range_part *rp, const struct tmap *t,
 		.deleted = t->deleted,
 		.path = t->path,
 	};
-	char root[64];
-	snprintf(root, sizeof(root), "/proc/%u/root", rp->pid);
+	char root[PROCFS_PATH];
+	procfs_path(root, sizeof(root), rp->pid, "root");
 	struct sym_space *space =
 		sym_space_create((pid_t)rp->pid, root, NULL, NULL);
 	if (!space || sym_space_update(space, &map, 1, NULL)) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "reports/array.h"
+#include "reports/procfs.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-private.h"
 
@@ -38,7 +39,7 @@ static const char *path_for_us(const struct range_proc *p, const char *path,
 {
 	if (!access(path, R_OK))
 		return path;
-	snprintf(full, size, "/proc/%d/root%s", (int)tproc_pid(p->proc), path);
+	procfs_path(full, size, tproc_pid(p->proc), "root%s", path);
 	return full;
 }
 
@@ -230,8 +231,8 @@ void range_proc_look(struct range_monitor *m, struct range_proc *p,
 static struct range_proc *new_process(struct range_monitor *m, struct tproc *p)
 {
 	struct range_proc *rp = calloc(1, sizeof(*rp));
-	char exe[64], path[PATH_MAX];
-	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)tproc_pid(p));
+	char exe[PROCFS_PATH], path[PATH_MAX];
+	procfs_path(exe, sizeof(exe), tproc_pid(p), "exe");
 	ssize_t n = readlink(exe, path, sizeof(path) - 1);
 	if (!rp || n <= 0 || !m->p.target_overhead_ppb) {
 		free(rp);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "reports/procfs.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-private.h"
 
@@ -201,12 +202,12 @@ static void fill(struct range_monitor *m, struct range_part *rp,
 /* So far. */
 static struct range_moved read_moved(const struct range_part *rp)
 {
-	char path[64], text[1024];
+	char path[PROCFS_PATH], text[1024];
 	unsigned long long in = 0, out = 0, faults = 0, ticks = 0;
-	snprintf(path, sizeof(path), "/proc/%u/io", rp->pid);
+	procfs_path(path, sizeof(path), rp->pid, "io");
 	if (smco_slurp(path, text, sizeof(text)) > 0)
 		(void)sscanf(text, "rchar: %llu wchar: %llu", &in, &out);
-	snprintf(path, sizeof(path), "/proc/%u/stat", rp->pid);
+	procfs_path(path, sizeof(path), rp->pid, "stat");
 	if (smco_slurp(path, text, sizeof(text)) > 0) {
 		const char *at = strrchr(text, ')');
 		if (at)

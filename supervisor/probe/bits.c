@@ -18,6 +18,7 @@
  * away whether or not the bit is set, so a mark that is there later is an
  * access since (nr_aged). Reclaim leaves none.
  */
+#include "reports/procfs.h"
 #include "supervisor/probe/access.h"
 
 #include <errno.h>
@@ -435,12 +436,13 @@ static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
 	int r = ptread_get(&b->pt, err);
 	if (r)
 		goto fail;
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)tproc_pid(p));
+	char path[PROCFS_PATH];
+	procfs_path(path, sizeof(path), tproc_pid(p), "pagemap");
 	b->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (b->pagemap_fd < 0) {
 		r = smco_fail(err, errno == ENOENT ? SMCO_GONE : SMCO_PERM,
-			      errno, "cannot open %s", path);
+			      errno, "cannot open /proc/%d/pagemap",
+			      (int)tproc_pid(p));
 		goto fail;
 	}
 	r = scan(b, 0);

@@ -1,4 +1,5 @@
 /* System calls in flight: memory that must not become guarded meanwhile. */
+#include "reports/procfs.h"
 #include "supervisor/probe/guard.h"
 
 #include <fcntl.h>
@@ -77,9 +78,9 @@ void guard_calls_prune(struct guard *g)
 static bool blocked_call(struct guard *g, pid_t tid, long *nr, uint64_t args[6],
 			 taddr_t *sp)
 {
-	char path[64], buf[256];
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall",
-		 (int)tproc_pid(g->base.proc), (int)tid);
+	char path[PROCFS_PATH], buf[256];
+	procfs_path(path, sizeof(path), tproc_pid(g->base.proc),
+		    "task/%d/syscall", (int)tid);
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return false;
 	unsigned long long a[7];

@@ -4,6 +4,7 @@
  * the call is seen before it is made, and the guards of the process that it
  * names go for good. (/proc/PID/mem does not mind protections.)
  */
+#include "reports/procfs.h"
 #include "supervisor/probe/guard.h"
 
 #include <stdio.h>
@@ -32,8 +33,8 @@ void guard_others_remove(struct guard *g)
 
 static bool pid_space(pid_t pid, char *buf, size_t size)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+	char path[PROCFS_PATH];
+	procfs_path(path, sizeof(path), pid, "ns/pid");
 	ssize_t n = readlink(path, buf, size - 1);
 	if (n < 0)
 		return false;
@@ -45,14 +46,14 @@ static bool pid_space(pid_t pid, char *buf, size_t size)
  * space of process numbers is not looked for. */
 static bool may_name(pid_t caller, int nr, pid_t pid)
 {
-	char path[64], his[64], ours[64], its[64];
+	char path[PROCFS_PATH], his[64], ours[64], its[64];
 	if (!pid_space(caller, his, sizeof(his)) ||
 	    !pid_space(getpid(), ours, sizeof(ours)) ||
 	    !pid_space(pid, its, sizeof(its)))
 		return true;
 	if (strcmp(his, ours) != 0)
 		return strcmp(his, its) == 0;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, nr);
+	procfs_path(path, sizeof(path), pid, "task/%d", nr);
 	return access(path, F_OK) == 0;
 }
 

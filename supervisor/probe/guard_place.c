@@ -5,6 +5,7 @@
  * lists, locked memory. A program that lets the kernel work on its memory
  * with no system call at all is not guarded.
  */
+#include "reports/procfs.h"
 #include "supervisor/probe/guard.h"
 #include "supervisor/probe/place.h"
 
@@ -56,9 +57,9 @@ static void look_at_thread(struct guard *g, struct task *t,
 
 static bool has_ring_fd(pid_t pid)
 {
-	char path[64], to[64];
+	char path[PROCFS_PATH], to[64];
 	bool found = false;
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	procfs_path(path, sizeof(path), pid, "fd");
 	DIR *dir = opendir(path);
 	struct dirent *e;
 	while (dir && !found && (e = readdir(dir))) {
@@ -76,9 +77,9 @@ static bool has_ring_fd(pid_t pid)
 
 static uint64_t locked_kib(pid_t pid)
 {
-	char path[64], line[256];
+	char path[PROCFS_PATH], line[256];
 	unsigned long long v = 0;
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	procfs_path(path, sizeof(path), pid, "status");
 	FILE *f = fopen(path, "re");
 	if (!f)
 		return 0;
@@ -92,13 +93,13 @@ static uint64_t locked_kib(pid_t pid)
 /* Mappings with the flag "lo"; smaps is slow, so only if there are any. */
 static void look_at_locked(struct guard *g)
 {
-	char path[64], line[512];
+	char path[PROCFS_PATH], line[512];
 	pid_t pid = tproc_pid(g->base.proc);
 	unsigned long long s, e, start = 0, end = 0;
 	char perm;
 	if (!locked_kib(pid))
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/smaps", (int)pid);
+	procfs_path(path, sizeof(path), pid, "smaps");
 	FILE *f = fopen(path, "re");
 	if (!f) {
 		guard_refuse(g, "it locks memory, and smaps cannot be read");

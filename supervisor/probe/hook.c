@@ -1,4 +1,5 @@
 /* Planting, traps and the small accessors, see hook.h. */
+#include "reports/procfs.h"
 #include "supervisor/probe/hook-private.h"
 #include "supervisor/probe/near.h"
 #include "supervisor/probe/own-tid.h"
@@ -336,9 +337,9 @@ bool hooks_on_trap(struct hooks *h, struct task *t, const siginfo_t *si,
 /* Another pool, if that is little beside what the program has mapped. */
 static int more_stacks(struct hooks *h)
 {
-	char path[64];
+	char path[PROCFS_PATH];
 	unsigned long pages = 0;
-	snprintf(path, sizeof(path), "/proc/%d/statm", tproc_pid(h->p));
+	procfs_path(path, sizeof(path), tproc_pid(h->p), "statm");
 	FILE *f = fopen(path, "re");
 	if (!f)
 		return SMCO_GONE;

@@ -1,4 +1,5 @@
 /* See leftover.h. */
+#include "reports/procfs.h"
 #include "supervisor/probe/leftover.h"
 
 #include <dirent.h>
@@ -52,9 +53,9 @@ static bool is_of_ours(const char *path)
  * the next one from @fd on, -1 if there is none. */
 static int next_descriptor(pid_t pid, int fd)
 {
-	char path[64], to[64];
+	char path[PROCFS_PATH], to[64];
 	int found = -1;
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	procfs_path(path, sizeof(path), pid, "fd");
 	DIR *dir = opendir(path);
 	struct dirent *e;
 	while (dir && (e = readdir(dir))) {
@@ -158,14 +159,12 @@ static int open_file(const struct leftover *l, const struct tmap *m)
 {
 	char name[4096 + 64];
 	struct stat st;
-	snprintf(name, sizeof(name), "/proc/%d/map_files/%llx-%llx",
-		 tproc_pid(l->p), (unsigned long long)m->start,
-		 (unsigned long long)m->end);
+	procfs_path(name, sizeof(name), tproc_pid(l->p), "map_files/%llx-%llx",
+		    (unsigned long long)m->start, (unsigned long long)m->end);
 	int fd = open(name, O_RDONLY | O_CLOEXEC); /* needs privilege */
 	if (fd >= 0 || m->deleted)
 		return fd;
-	snprintf(name, sizeof(name), "/proc/%d/root%s", tproc_pid(l->p),
-		 m->path);
+	procfs_path(name, sizeof(name), tproc_pid(l->p), "root%s", m->path);
 	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || (fstat(fd, &st) == 0 && st.st_ino == m->inode))
 		return fd;
@@ -328,8 +327,8 @@ static void restore_all(struct leftover *l, int fd, bool *failed)
 
 static void restore_text(struct leftover *l)
 {
-	char name[64];
-	snprintf(name, sizeof(name), "/proc/%d/pagemap", tproc_pid(l->p));
+	char name[PROCFS_PATH];
+	procfs_path(name, sizeof(name), tproc_pid(l->p), "pagemap");
 	_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC);
 	_cleanup_free_ bool *failed = calloc(l->maps.nr + 1, sizeof(*failed));
 	l->text_stays = !failed;

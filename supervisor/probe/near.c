@@ -1,4 +1,5 @@
 /* Memory in the tracee, see near.h. */
+#include "reports/procfs.h"
 #include "supervisor/probe/near.h"
 
 #include <errno.h>
@@ -100,8 +101,8 @@ static int take_fd(struct tproc *p, int fd)
 	}
 	for (struct task *t = tproc_first_task(p); t && ret < 0;
 	     t = task_next(t)) {
-		char path[64];
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", task_tid(t), fd);
+		char path[PROCFS_PATH];
+		procfs_path(path, sizeof(path), task_tid(t), "fd/%d", fd);
 		ret = open(path, O_RDWR | O_CLOEXEC);
 	}
 	return ret;

@@ -13,6 +13,7 @@
  * first write. Ranges with one get nr_stuck. Mappings are registered as a
  * whole, never a part of one, so that none is split.
  */
+#include "reports/procfs.h"
 #include "supervisor/probe/access.h"
 
 #include <errno.h>
@@ -253,9 +254,9 @@ static void pagescan_close(struct access *a)
 /* An unknown system call may be death to a program under a filter. */
 static bool has_seccomp(pid_t pid)
 {
-	char path[64], line[128];
+	char path[PROCFS_PATH], line[128];
 	int mode = 0;
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	procfs_path(path, sizeof(path), pid, "status");
 	FILE *f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "Seccomp: %d", &mode) == 1)
@@ -432,12 +433,13 @@ static int pagescan_open(struct tproc *p, struct access **ret,
 	int r = costs(&s->touch_ns, &s->shootdown_ns, err);
 	if (r)
 		goto fail;
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)tproc_pid(p));
+	char path[PROCFS_PATH];
+	procfs_path(path, sizeof(path), tproc_pid(p), "pagemap");
 	s->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (s->pagemap_fd < 0) {
 		r = smco_fail(err, errno == ENOENT ? SMCO_GONE : SMCO_PERM,
-			      errno, "cannot open %s", path);
+			      errno, "cannot open /proc/%d/pagemap",
+			      (int)tproc_pid(p));
 		goto fail;
 	}
 	r = s->uffd = make_there(p, err);

@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "reports/procfs.h"
 #include "supervisor/probe/uffd-private.h"
 
 /* A thread waits no longer than this for the event loop to look at it. */
@@ -33,10 +34,10 @@ void uffd_wp_open(struct uffd *u, taddr_t start, taddr_t end)
  */
 static long waits_in(pid_t tid)
 {
-	char path[64], buf[64];
+	char path[PROCFS_PATH], buf[64];
 	long nr;
 	/* Not below the process: a vfork child uses the same memory. */
-	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)tid);
+	procfs_path(path, sizeof(path), tid, "syscall");
 	/* It may not have fallen asleep yet. */
 	for (int i = 0; i < 20; i++) {
 		_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -3,6 +3,7 @@
  * as long as the mechanism is open; the helper process only while guards are
  * armed, because some calls (unshare) fail while anybody shares the memory.
  */
+#include "reports/procfs.h"
 #include "supervisor/probe/warden.h"
 
 #include <errno.h>
@@ -360,8 +361,8 @@ static int run_entry(struct warden *w, struct task *t, unsigned entry,
 
 static bool has_our_name(pid_t pid)
 {
-	char path[64], name[32] = "";
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	char path[PROCFS_PATH], name[32] = "";
+	procfs_path(path, sizeof(path), pid, "comm");
 	FILE *f = fopen(path, "re");
 	if (!f)
 		return false;

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "reports/procfs.h"
 #include "supervisor/tracee/internal.h"
 
 #define ATTACH_BOUND_NS (2 * NSEC_PER_SEC)
@@ -57,8 +58,8 @@ static bool book(struct tracer *tr, struct tproc *p, pid_t tid, bool born)
 static int scan(struct tracer *tr, struct tproc *p, uint64_t deadline_ns,
 		int *errno_ret)
 {
-	char path[32];
-	snprintf(path, sizeof(path), "/proc/%d/task", p->pid);
+	char path[PROCFS_PATH];
+	procfs_path(path, sizeof(path), p->pid, "task");
 	DIR *dir = opendir(path);
 	if (!dir) {
 		*errno_ret = errno;

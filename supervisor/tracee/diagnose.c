@@ -13,14 +13,15 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "reports/procfs.h"
 #include "supervisor/tracee/internal.h"
 
 #define CAP_SYS_PTRACE_BIT 19
 
 static void comm_of(pid_t pid, char *buf, size_t size)
 {
-	char path[32];
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	char path[PROCFS_PATH];
+	procfs_path(path, sizeof(path), pid, "comm");
 	if (smco_slurp(path, buf, size) > 0)
 		buf[strcspn(buf, "\n")] = '\0';
 	else
@@ -135,10 +136,10 @@ static bool explain_rights(pid_t pid, struct smco_err *err)
 			  pid, (unsigned)uid, (unsigned)geteuid());
 		return true;
 	}
-	char path[32];
+	char path[PROCFS_PATH];
 	struct stat st;
 	/* Not its directory, which is the user's always. */
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	procfs_path(path, sizeof(path), pid, "fd");
 	if (known && stat(path, &st) == 0 && st.st_uid != (uid_t)uid) {
 		smco_fail(err, SMCO_PERM, 0,
 			  "process %d is protected (not dumpable: a setuid "
@@ -207,8 +208,8 @@ void tracer_explain_attach(pid_t pid, int sys_errno, struct smco_err *err)
 /* The effective one, the second in its line of /proc/PID/status. */
 static bool effective_id(pid_t pid, const char *field, unsigned *ret)
 {
-	char path[32], line[256];
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	char path[PROCFS_PATH], line[256];
+	procfs_path(path, sizeof(path), pid, "status");
 	FILE *f = fopen(path, "re");
 	bool found = false;
 	if (!f)
@@ -246,11 +247,11 @@ static const char *privilege_of(pid_t pid, const char *exe)
 
 bool tproc_explain_privilege(struct tproc *p, struct smco_err *err)
 {
-	char exe[32], name[256];
+	char exe[PROCFS_PATH], name[256];
 
 	if (have_ptrace_cap())
 		return false;
-	snprintf(exe, sizeof(exe), "/proc/%d/exe", p->pid);
+	procfs_path(exe, sizeof(exe), p->pid, "exe");
 	const char *what = privilege_of(p->pid, exe);
 	if (!what)
 		return false;

@@ -13,6 +13,7 @@
 #include <sys/ptrace.h>
 #include <unistd.h>
 
+#include "reports/procfs.h"
 #include "supervisor/tracee/internal.h"
 
 /* The rate is taken over windows of this length. */
@@ -87,8 +88,8 @@ static int cpu_by_rseq(struct task *t)
 /* Field 39 of /proc/TID/stat. */
 static int cpu_by_proc(struct task *t)
 {
-	char path[64], buf[1024];
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", t->tgid, t->tid);
+	char path[PROCFS_PATH], buf[1024];
+	procfs_path(path, sizeof(path), t->tgid, "task/%d/stat", t->tid);
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return -1;
 	char *s = strrchr(buf, ')');

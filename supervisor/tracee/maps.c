@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "reports/procfs.h"
 #include "supervisor/tracee/internal.h"
 
 static const char deleted_mark[] = " (deleted)";
@@ -149,14 +150,14 @@ static int read_file(const char *name, struct tmaps *ret, struct smco_err *err)
 
 int tmaps_read(pid_t pid, struct tmaps *ret, struct smco_err *err)
 {
-	char name[64];
-	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
+	char name[PROCFS_PATH];
+	procfs_path(name, sizeof(name), pid, "maps");
 	int r = read_file(name, ret, err);
 	if (r < 0 || ret->nr)
 		return r;
 
 	/* The leader has ended; its threads still show the memory. */
-	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	procfs_path(name, sizeof(name), pid, "task");
 	DIR *dir = opendir(name);
 	struct dirent *de;
 	while (dir && !ret->nr && (de = readdir(dir))) {
@@ -164,7 +165,7 @@ int tmaps_read(pid_t pid, struct tmaps *ret, struct smco_err *err)
 		if (tid <= 0 || tid == pid)
 			continue;
 		tmaps_deinit(ret);
-		snprintf(name, sizeof(name), "/proc/%d/maps", tid);
+		procfs_path(name, sizeof(name), tid, "maps");
 		read_file(name, ret, NULL);
 	}
 	if (dir)
@@ -190,8 +191,8 @@ int tproc_open_maps(struct tproc *p)
 {
 	for (struct task *t = tproc_first_task(p);
 	     t && p->maps_fd < 0 && !p->execed; t = task_next(t)) {
-		char name[32];
-		snprintf(name, sizeof(name), "/proc/%d/maps", t->tid);
+		char name[PROCFS_PATH];
+		procfs_path(name, sizeof(name), t->tid, "maps");
 		p->maps_fd = open(name, O_RDONLY | O_CLOEXEC);
 	}
 	return p->maps_fd >= 0 && !p->execed ? 0 : SMCO_GONE;

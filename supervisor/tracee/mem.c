@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "reports/procfs.h"
 #include "supervisor/tracee/internal.h"
 
 static int mem_fd(struct tproc *p)
@@ -15,8 +16,8 @@ static int mem_fd(struct tproc *p)
 		return p->mem_fd;
 	/* Any live task will do; the leader may have ended. */
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
-		char path[32];
-		snprintf(path, sizeof(path), "/proc/%d/mem", t->tid);
+		char path[PROCFS_PATH];
+		procfs_path(path, sizeof(path), t->tid, "mem");
 		p->mem_fd = open(path, O_RDWR | O_CLOEXEC);
 		if (p->mem_fd < 0)
 			p->mem_fd = open(path, O_RDONLY | O_CLOEXEC);

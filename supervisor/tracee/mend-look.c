@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "reports/procfs.h"
 #include "supervisor/tracee/internal.h"
 
 #define FIRST_LOOKS 8
@@ -41,8 +42,8 @@ static bool sched_field(const char *buf, const char *name, uint64_t *ret,
 
 static bool last_ran(const struct task *t, struct sleep_clock *ret)
 {
-	char path[64], buf[2048];
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/sched", t->tgid, t->tid);
+	char path[PROCFS_PATH], buf[2048];
+	procfs_path(path, sizeof(path), t->tgid, "task/%d/sched", t->tid);
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return false;
 	unsigned long long frac, none;
@@ -75,8 +76,8 @@ struct place {
 
 static bool look(const struct task *t, struct place *ret)
 {
-	char path[64], buf[256];
-	snprintf(path, sizeof(path), "/proc/%d/syscall", t->tid);
+	char path[PROCFS_PATH], buf[256];
+	procfs_path(path, sizeof(path), t->tid, "syscall");
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return false;
 	unsigned long *a = ret->args;

@@ -8,12 +8,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "reports/procfs.h"
 #include "supervisor/tracee/internal.h"
 
 char task_proc_state(const struct task *t)
 {
-	char path[64], buf[512];
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", t->tgid, t->tid);
+	char path[PROCFS_PATH], buf[512];
+	procfs_path(path, sizeof(path), t->tgid, "task/%d/stat", t->tid);
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return 0;
 	/* The name may hold anything, blanks and parentheses too. */
@@ -24,8 +25,8 @@ char task_proc_state(const struct task *t)
 /* -1 or a number and arguments, then stack pointer and program counter. */
 int proc_place(const struct task *t, taddr_t *pc_ret, taddr_t *sp_ret)
 {
-	char path[64], buf[256];
-	snprintf(path, sizeof(path), "/proc/%d/syscall", t->tid);
+	char path[PROCFS_PATH], buf[256];
+	procfs_path(path, sizeof(path), t->tid, "syscall");
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return SMCO_BUSY;
 	char *pc = strrchr(buf, ' ');
@@ -85,8 +86,8 @@ bool proc_field_u64(const char *buf, const char *field, int base, uint64_t *ret)
 
 bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret)
 {
-	char path[32], buf[4096];
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	char path[PROCFS_PATH], buf[4096];
+	procfs_path(path, sizeof(path), tid, "status");
 	return smco_slurp(path, buf, sizeof(buf)) > 0 &&
 	       proc_field_u64(buf, field, base, ret);
 }
@@ -100,9 +101,9 @@ bool proc_has_filter(pid_t tid)
 /* How many filters see its calls; strict mode counts as many more. */
 static unsigned nr_filters(pid_t tid)
 {
-	char path[32], buf[4096];
+	char path[PROCFS_PATH], buf[4096];
 	uint64_t mode = 0, nr = 0;
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	procfs_path(path, sizeof(path), tid, "status");
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0 ||
 	    !proc_field_u64(buf, "Seccomp", 10, &mode))
 		return 0;
@@ -123,8 +124,8 @@ bool tproc_is_sandboxed(struct tproc *p)
 
 int proc_shares_namespace(pid_t pid, const char *kind)
 {
-	char path[64], theirs[64], mine[64];
-	snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, kind);
+	char path[PROCFS_PATH], theirs[64], mine[64];
+	procfs_path(path, sizeof(path), pid, "ns/%s", kind);
 	ssize_t n = readlink(path, theirs, sizeof(theirs));
 	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
 	ssize_t m = readlink(path, mine, sizeof(mine));
@@ -135,8 +136,8 @@ int proc_shares_namespace(pid_t pid, const char *kind)
 
 bool proc_fdinfo(pid_t tid, int fd, char *buf, size_t size)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", tid, fd);
+	char path[PROCFS_PATH];
+	procfs_path(path, sizeof(path), tid, "fdinfo/%d", fd);
 	return smco_slurp(path, buf, size) > 0;
 }
 
@@ -151,8 +152,8 @@ static pid_t last_number(const char *buf, const char *field)
 
 static void ask_own(pid_t tid, pid_t *tgid_ret, pid_t *tid_ret)
 {
-	char path[32], buf[4096];
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	char path[PROCFS_PATH], buf[4096];
+	procfs_path(path, sizeof(path), tid, "status");
 	*tgid_ret = *tid_ret = 0;
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return;
@@ -193,12 +194,12 @@ pid_t task_own_tgid(struct task *t)
 
 uint64_t proc_auxv(pid_t pid, uint64_t type)
 {
-	char path[32];
+	char path[PROCFS_PATH];
 	union {
 		char bytes[4096];
 		Elf64_auxv_t auxv[4096 / sizeof(Elf64_auxv_t)];
 	} u;
-	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	procfs_path(path, sizeof(path), pid, "auxv");
 	ssize_t n = smco_slurp(path, u.bytes, sizeof(u.bytes));
 	for (ssize_t i = 0; (i + 1) * (ssize_t)sizeof(Elf64_auxv_t) <= n; i++)
 		if (u.auxv[i].a_type == type)
@@ -208,9 +209,9 @@ uint64_t proc_auxv(pid_t pid, uint64_t type)
 
 bool proc_is_32bit(pid_t pid)
 {
-	char path[32];
+	char path[PROCFS_PATH];
 	unsigned char ident[EI_NIDENT];
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	procfs_path(path, sizeof(path), pid, "exe");
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;

@@ -20,6 +20,7 @@
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 
+#include "reports/procfs.h"
 #include "supervisor/tracee/internal.h"
 
 #define MEM_MAJOR	1
@@ -50,8 +51,8 @@ static bool is_tty(dev_t dev)
 
 static bool stat_fd(const struct task *t, uint64_t fd, struct stat *st)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", t->tid, (int)fd);
+	char path[PROCFS_PATH];
+	procfs_path(path, sizeof(path), t->tid, "fd/%d", (int)fd);
 	return stat(path, st) == 0;
 }
 
