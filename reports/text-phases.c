@@ -50,6 +50,7 @@ void text_phases(const struct view *v)
 	const char *missing = trace_meta(v->s->reader, "phases.missing");
 	const char *unknown = trace_meta(v->s->reader, "phases.unknown");
 	const char *ended = trace_meta(v->s->reader, "phases.ended");
+	const char *beside = trace_meta(v->s->reader, "phases.beside");
 	if (!model_has_monitor(v->s, "phases"))
 		return;
 	for (size_t i = 0; i < m->nr; i++)
@@ -67,6 +68,9 @@ void text_phases(const struct view *v)
 			       ended);
 	if (unknown)
 		text_paragraph(v, "", INK_WARN, "not timed: %s", unknown);
+	if (beside)
+		text_paragraph(v, "", INK_DIM, "counted, not timed: %s",
+			       beside);
 	if (failed)
 		text_paragraph(v, "", INK_WARN, "not seen in %s", failed);
 }

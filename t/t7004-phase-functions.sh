@@ -181,14 +181,33 @@ dear() {
 		is "$(tail -1 dear)" "done" && [ "$(column dear hot count)" -gt 100000 ]
 }
 ok "what is too dear to count is not counted any more, and that is said" dear
-# Both want to begin at the same place: the one that comes second stands back.
+# Both begin at the same place: the phase comes first and leads to the other.
 beside() {
-	trace b -m nap,range --min-size 8K --phase malloc -- "$FIXTURES/forgetful-server" || return 1
-	smco-report b.trace >b.txt
-	grep phases b.txt
-	grep -q 'somebody has changed it' b.txt
+	cat >alloc.c <<-'EOF'
+		#include <stdlib.h>
+		static char *volatile kept;
+		int main(void)
+		{
+			for (int i = 0; i < 3000; i++) {
+				kept = malloc(i % 10 ? 100 : 20000);
+				*kept = 1;
+				free(kept);
+			}
+			return 0;
+		}
+	EOF
+	${CC:-gcc} -O1 -fno-builtin -o alloc alloc.c || return 1
+	trace a0 --phase malloc --phase free -- ./alloc &&
+		trace a1 -m nap --min-size 8K --phase malloc --phase free -- ./alloc || return 1
+	smco-report a1.trace >a1.txt
+	cat a1.txt
+	! grep -q 'somebody has changed it' a1.txt || return 1
+	grep -q 'counted, not timed: calls that allocation sensors record' a1.txt &&
+		grep -q 'sensors in glibc malloc, ' a1.txt || return 1
+	[ "$(column a0 malloc count)" -ge 3000 ] && is "$(column a1 malloc count)" "$(column a0 malloc count)" &&
+		is "$(column a1 free count)" "$(column a0 free count)" && timed a1 malloc && timed a1 free
 }
-ok "the allocator's sensors have precedence" beside
+ok "calls of the allocator are counted beside its own sensors" beside
 allocator() { # PID: the beginning of libc's malloc, as it is in memory
 	perl -e '
 		my ($libc) = grep { m{/libc\.so} } do { open my $m, "<", "/proc/$ARGV[0]/maps" or die; <$m> } or die;

@@ -154,6 +154,7 @@ function phaseTable() {
 			"what is in several phases, one within the other, counts for each." : null,
 		report.left_out.phase_threads ? countText(report.left_out.phase_threads) + " threads more are in the sums, but not in the strips." : null,
 		...runs.flatMap(r => [r.meta["phases.ended"] && "No longer counted in " + r.meta["phases.ended"] + ".",
+			r.meta["phases.beside"] && "Counted, not timed: " + r.meta["phases.beside"] + ".",
 			r.meta["phases.late"] && "Loaded later: " + r.meta["phases.late"] + ".",
 			r.meta["phases.missing"] && "In none of the program's libraries: " + r.meta["phases.missing"] + ".",
 			r.meta["phases.failed"] && "Not seen in " + r.meta["phases.failed"] + "."])].filter(x => x).join(" ") || null,

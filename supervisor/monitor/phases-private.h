@@ -113,6 +113,7 @@ struct phases {
 	 */
 	char late[300];
 	size_t nr_late;
+	size_t nr_beside; /* places that lead to another sensor of ours */
 	struct phase_file *file;
 	char **expected; /* paths */
 	size_t nr_expected, cap_expected;

@@ -138,6 +138,13 @@ void phases_finish(struct phases *ph, uint64_t now_ns)
 			(unsigned long long)ph->nr_unknown);
 		ph->p.put_meta(ph->p.ctx, "phases.unknown", text);
 	}
+	if (ph->nr_beside) {
+		snprintf(text, sizeof(text),
+			 "calls that allocation sensors record as well (%zu "
+			 "function%s)",
+			 ph->nr_beside, ph->nr_beside == 1 ? "" : "s");
+		ph->p.put_meta(ph->p.ctx, "phases.beside", text);
+	}
 	put_missing(ph);
 	if (ph->nr_trimmed) {
 		snprintf(text, sizeof(text),
@@ -289,6 +296,7 @@ static void plant_module(struct phases *ph, struct phase_proc *pp,
 	note_refused(ph, &file->plan, planted, &err);
 	if (rc)
 		return;
+	ph->nr_beside = max_u64(ph->nr_beside, marks_nr_beside(m));
 	struct shared *sh = share(ph, m, pp);
 	const struct place place = {module, map->start, map->inode};
 	if (sh && add_marks(pp, m, sh, &place)) {

@@ -31,6 +31,7 @@ struct marks {
 	uint8_t old[MARK_MAX][CODE_JUMP_BYTES];
 	size_t nr_patches;
 	size_t nr_planted; /* of addr and old */
+	size_t nr_beside;  /* of these: another of ours comes next */
 	bool planted;
 };
 
@@ -187,21 +188,55 @@ static void listen(struct marks *m, const struct mark_plan *plan,
 	}
 }
 
-static int plant_one(struct marks *m, const struct mark_plan *plan,
-		     const struct mark_window *w, uint64_t bias,
-		     uint32_t tid_offset, struct smco_err *err)
+/*
+ * What a window is in memory. Where it begins with a jump of ours, which was
+ * put there before, that is its only instruction: what it leads to goes on as
+ * the file does. Sensors further on in it are left out.
+ */
+static bool look_at(struct marks *m, const struct mark_plan *plan,
+		    const struct mark_window *w, taddr_t addr,
+		    struct mark_window *ret)
 {
-	uint8_t code[4096], jump[CODE_JUMP_BYTES], now[MARK_WINDOW_BYTES];
+	uint8_t now[MARK_WINDOW_BYTES];
 	size_t n = w->len > w->room ? w->len : w->room;
+	const size_t jump = CODE_JUMP_BYTES;
+	*ret = *w;
+	if (tmem_read(m->p, addr, now, n))
+		return false;
+	if (!memcmp(now, w->bytes, n))
+		return true;
+	const struct tpatch *patch = tproc_patch_at(m->p, addr, jump);
+	if (!patch || n < jump || memcmp(tpatch_old(patch), w->bytes, jump) ||
+	    memcmp(now + jump, w->bytes + jump, n - jump) != 0)
+		return false;
+	memcpy(ret->bytes, now, jump);
+	ret->len = ret->room = (uint8_t)jump;
+	ret->nr_insns = 1;
+	ret->goes_on = false;
+	ret->nr_spots = 0;
+	while (ret->nr_spots < w->nr_spots &&
+	       plan->spot[w->first_spot + ret->nr_spots].addr == w->addr)
+		ret->nr_spots++;
+	m->nr_beside += ret->nr_spots > 0;
+	return ret->nr_spots > 0;
+}
+
+static int plant_one(struct marks *m, const struct mark_plan *plan,
+		     const struct mark_window *planned, uint64_t bias,
+		     uint32_t tid_offset, size_t *nr_ret, struct smco_err *err)
+{
+	uint8_t code[4096], jump[CODE_JUMP_BYTES];
+	struct mark_window there;
+	const struct mark_window *w = &there;
 	struct mark_stub stub = {
 		.code = {.buf = code,
 			 .cap = sizeof(code),
 			 .base = m->base + m->code_used},
 	};
-	struct moving x = {m, w, &stub, w->addr + bias};
+	struct moving x = {m, w, &stub, planned->addr + bias};
 	struct tpatch *patch;
 	memset(stub.at, 0xff, sizeof(stub.at));
-	if (tmem_read(m->p, x.addr, now, n) || memcmp(now, w->bytes, n) != 0)
+	if (!look_at(m, plan, planned, x.addr, &there))
 		return smco_fail(err, SMCO_BUSY, 0,
 				 "the code at 0x%llx is not the file's: "
 				 "somebody has changed it",
@@ -224,10 +259,11 @@ static int plant_one(struct marks *m, const struct mark_plan *plan,
 	move_frames(&x);
 	m->code_used += (uint32_t)(stub.code.len + 15) & ~15U;
 	m->addr[m->nr_patches] = x.addr;
-	memcpy(m->old[m->nr_patches], now, CODE_JUMP_BYTES);
+	memcpy(m->old[m->nr_patches], w->bytes, CODE_JUMP_BYTES);
 	m->patch[m->nr_patches++] = patch;
 	m->nr_planted = m->nr_patches;
 	listen(m, plan, w, bias);
+	*nr_ret += w->nr_spots;
 	return 0;
 }
 
@@ -264,10 +300,10 @@ static int plant_all(struct marks *m, const struct mark_plan *plan,
 	for (size_t i = 0; i < plan->nr_windows; i++) {
 		const struct mark_window *w = &plan->window[i];
 		struct smco_err this = {0};
-		int rc = plant_one(m, plan, w, bias, tid_offset, &this);
+		int rc = plant_one(m, plan, w, bias, tid_offset, nr_planted,
+				   &this);
 		if (rc == SMCO_GONE)
 			return smco_fail(err, rc, 0, "%s", this.msg);
-		*nr_planted += rc ? 0 : w->nr_spots;
 		if (rc && !why.code)
 			why = this;
 	}
@@ -310,6 +346,11 @@ int marks_plant(struct marks **ret, struct tproc *p,
 		*nr_ret = nr_planted;
 	*ret = m;
 	return 0;
+}
+
+size_t marks_nr_beside(const struct marks *m)
+{
+	return m->nr_beside;
 }
 
 int marks_fork(struct marks **ret, struct marks *parent, struct tproc *child,

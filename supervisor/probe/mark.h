@@ -28,14 +28,18 @@ struct marks;
 /*
  * Sensors in all windows of @plan, in a process all of whose tasks are stopped;
  * the module's addresses are the plan's plus @bias, [lo, hi) is its code.
- * Registered for undo. Windows whose code is not the file's (somebody has
- * changed it), or that a thread stands in, are left out: *nr_ret (optional) is
+ * Registered for undo. Where a jump of ours is already (an allocation sensor,
+ * planted before), the mark comes first and leads there. Windows whose code is
+ * not the file's otherwise (somebody has changed it), or that a thread stands
+ * in, are left out: *nr_ret (optional) is
  * how many spots have one, and @err (optional) says why of the first, though it
  * is a success. SMCO_NOTFOUND: none has. The plan may go.
  */
 int marks_plant(struct marks **ret, struct tproc *p,
 		const struct mark_plan *plan, uint64_t bias, taddr_t lo,
 		taddr_t hi, size_t *nr_ret, struct smco_err *err);
+/* At how many windows others of ours come next. */
+size_t marks_nr_beside(const struct marks *m);
 /* A forked copy of @parent's process, stopped: what is to be undone there. */
 int marks_fork(struct marks **ret, struct marks *parent, struct tproc *child,
 	       struct smco_err *err);

@@ -201,6 +201,11 @@ struct tpatch *tproc_patch_at(struct tproc *p, taddr_t addr, size_t len)
 	return NULL;
 }
 
+const uint8_t *tpatch_old(const struct tpatch *patch)
+{
+	return patch->old_bytes;
+}
+
 int tproc_unpatch(struct tproc *p, struct tpatch *patch,
 		  taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
 		  struct smco_err *err)

@@ -419,6 +419,8 @@ int tproc_unpatch(struct tproc *p, struct tpatch *patch,
 /* The newest patch of exactly these bytes, NULL if there is none: a forked
  * process has copies of its own. */
 struct tpatch *tproc_patch_at(struct tproc *p, taddr_t addr, size_t len);
+/* The bytes that it will put back, as many as it has written. */
+const uint8_t *tpatch_old(const struct tpatch *patch);
 
 /*
  * Register something that must be undone before this process is left alone.
