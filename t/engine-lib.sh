@@ -28,7 +28,7 @@ finish() {
 
 # drive ARGS... - our own driver, whose errors count.
 drive() {
-	timeout 100 "$DRIVE" "$@" 2>drive.err || {
+	timeout 300 "$DRIVE" "$@" 2>drive.err || {
 		cat drive.err
 		return 1
 	}
