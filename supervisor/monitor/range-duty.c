@@ -43,6 +43,22 @@
  * had never been passed before, others are to be expected: what is in may begin
  * to cost all of the time at any moment, and does so until somebody looks. */
 #define START_NS (100 * NSEC_PER_MSEC)
+/* The cheapest windows stay in: all together this part of the target in such a
+ * time. Those that are out come back, for stops of no more than that part. */
+#define CHEAP_PART 4
+#define LATELY_NS  NSEC_PER_SEC
+#define BACK_PART  16
+/* A turn for all, but for what takes a large part of the time wherever it runs:
+ * all together this part of the target, and of what the window of 10 s has room
+ * for. Each of them is out again soon after it has begun to run, if somebody
+ * looks often, as long as that costs the program nothing. */
+#define GLANCE_SHARE   8
+#define GLANCE_CREDIT  4
+#define GLANCE_MOST    (PPB / 8)
+#define GLANCE_NS      (50 * NSEC_PER_MSEC)
+#define GLANCE_STEP_NS (500 * NSEC_PER_USEC)
+/* A process' time is told late, by a tick of its kernel. */
+#define TOLD_LATE_NS (12 * NSEC_PER_MSEC)
 /* Shares while something is owed; and if that is more than what may be spent in
  * such a time, who waited for it may have kept the CPU from us, and shares that
  * have grown meanwhile are none. */
@@ -65,6 +81,9 @@ int range_duty_init(struct range_duty *d, enum controller_kind kind,
 				? INT64_MAX
 				: control_m_from_overhead(target_overhead_ppb),
 		.last_ns = now_ns,
+		.ran_ns = now_ns,
+		.halved_ns = now_ns,
+		.back_ns = now_ns,
 		.born_ns = now_ns,
 		.new_ns = now_ns + START_NS,
 		.told_ns = now_ns,
@@ -186,6 +205,56 @@ static void end_cycle(struct range_duty *d, struct range_duty_window *w,
 	w->cost_ps = 0;
 }
 
+static unsigned power_of(uint64_t ps)
+{
+	return 63 - (unsigned)__builtin_clzll(ps | 1);
+}
+
+static void note_cost(struct range_duty *d, struct range_duty_window *w,
+		      uint64_t ps)
+{
+	d->sum_ps[power_of(w->lately_ps)] -= w->lately_ps;
+	w->lately_ps = sat_add_u64(w->lately_ps, ps);
+	d->sum_ps[power_of(w->lately_ps)] += w->lately_ps;
+}
+
+/* What was counts half as much from now on; not of those that are out, which
+ * could only come to seem cheap. */
+static void fade(struct range_duty *d, uint64_t now_ns)
+{
+	d->halved_ns = now_ns;
+	d->lately_ns /= 2;
+	for (unsigned b = 0; b < 64; b++)
+		d->sum_ps[b] = 0;
+	for (size_t i = 0; i < d->nr; i++) {
+		struct range_duty_window *w = &d->window[i];
+		if (w->is_in)
+			w->lately_ps /= 2;
+		d->sum_ps[power_of(w->lately_ps)] += w->lately_ps;
+	}
+}
+
+/* Which are the cheapest, to within a factor of two. */
+static void find_cheap(struct range_duty *d, uint64_t now_ns, uint64_t dt_ns)
+{
+	unsigned b = 0;
+	d->lately_ns += dt_ns;
+	if (now_ns - d->halved_ns >= LATELY_NS)
+		fade(d, now_ns);
+	uint64_t left_ps =
+		mul_ppb(d->lately_ns * 1000, d->m_t_ppb / CHEAP_PART);
+	while (b < 63 && d->sum_ps[b] <= left_ps)
+		left_ps -= d->sum_ps[b++];
+	d->cheap_ps = 1ULL << b;
+}
+
+static bool is_cheap(const struct range_duty *d,
+		     const struct range_duty_window *w)
+{
+	return w->lately_ps < d->cheap_ps &&
+	       w->rate_ppb <= (uint64_t)d->m_t_ppb;
+}
+
 /* Has it cost more than its share of the time since it came in? */
 static bool is_beyond(const struct range_duty *d,
 		      const struct range_duty_window *w,
@@ -195,7 +264,8 @@ static bool is_beyond(const struct range_duty *d,
 	int64_t least = d->m_t_ppb /
 			(OWING * ((int64_t)control_nr_plants(d->control) + 1));
 	int64_t share = control_local_target_ppb(d->control);
-	if (w->cost_ps < QUANTUM_PS / (s->room_ns < 0 ? OWING : 1))
+	if (w->cost_ps < QUANTUM_PS / (s->room_ns < 0 ? OWING : 1) ||
+	    is_cheap(d, w))
 		return false;
 	/* One switch for all, but for those that all together cost little. */
 	if (s->window_room_ns < 0 ||
@@ -215,25 +285,39 @@ static bool is_beyond(const struct range_duty *d,
 	return (u128)w->cost_ps * PPB / 1000 > (u128)armed_ns * (uint64_t)share;
 }
 
-/* What each cost; those in that have cost more than they may: how many. */
-static size_t learn(struct range_duty *d, const struct range_duty_cost *cost,
-		    size_t nr, uint64_t dt_ns, const struct range_duty_state *s)
+/* What each cost. */
+static void note(struct range_duty *d, const struct range_duty_cost *cost,
+		 size_t nr, uint64_t dt_ns, uint64_t now_ns)
 {
-	size_t nr_leaving = 0;
 	d->load_ppb = 0;
 	for (size_t i = 0; i < nr; i++) {
 		struct range_duty_window *w = &d->window[cost[i].window];
 		if (!w->was_passed)
-			d->new_ns = max_u64(d->new_ns, s->now_ns);
+			d->new_ns = max_u64(d->new_ns, now_ns);
 		w->was_passed = true;
 		if (!w->is_in || !dt_ns)
 			continue;
 		w->is_spent = !cost[i].worth;
 		set_part(d, w, cost[i].worth);
 		w->cost_ps = sat_add_u64(w->cost_ps, cost[i].cost_ps);
+		note_cost(d, w, cost[i].cost_ps);
 		w->rate_ppb =
 			sat_u64((u128)cost[i].cost_ps * (PPB / 1000) / dt_ns);
 		d->load_ppb = sat_add_u64(d->load_ppb, w->rate_ppb);
+	}
+	find_cheap(d, now_ns, dt_ns);
+}
+
+/* Those that are in and have cost more than they may: how many. */
+static size_t judge(struct range_duty *d, const struct range_duty_cost *cost,
+		    size_t nr, uint64_t dt_ns, const struct range_duty_state *s)
+{
+	size_t nr_leaving = 0;
+	for (size_t i = 0; i < nr && dt_ns; i++) {
+		struct range_duty_window *w = &d->window[cost[i].window];
+		if (!w->is_in)
+			continue;
+		d->has_news |= cost[i].news && is_cheap(d, w);
 		if (w->is_spent || is_beyond(d, w, s)) {
 			d->leaving[nr_leaving++] = cost[i].window;
 			d->overrun_ps =
@@ -287,6 +371,77 @@ static bool come(struct range_duty *d, const struct range_duty_state *s)
 	return any;
 }
 
+/* Not for good. */
+static bool is_out(const struct range_duty_window *w)
+{
+	return w->exists && w->plant != PLANT_NONE && !w->is_in && !w->is_spent;
+}
+
+/* Nor does it cost too much for a glance at all. */
+static bool is_in_glance(const struct range_duty_window *w)
+{
+	return is_out(w) && w->rate_ppb <= GLANCE_MOST;
+}
+
+/* All of those, if there is news. */
+static bool glance(struct range_duty *d, const struct range_duty_state *s)
+{
+	bool has_news = d->has_news, any = false;
+	uint64_t sum_ppb = 0;
+	d->has_news = false;
+	if (!has_news || d->kind == CONTROL_GLOBAL ||
+	    s->now_ns < d->next_glance_ns)
+		return false;
+	for (size_t i = 0; i < d->nr; i++)
+		if (is_in_glance(&d->window[i]))
+			sum_ppb += d->window[i].rate_ppb;
+	uint64_t ns = s->stop_ns + mul_ppb(max_u64(QUICK_STEP_NS, s->took_ns),
+					   sat_i64(sum_ppb));
+	if (s->window_room_ns < 0 ||
+	    ns > (uint64_t)s->window_room_ns / GLANCE_CREDIT)
+		return false;
+	for (uint32_t i = 0; i < d->nr; i++) {
+		if (!is_in_glance(&d->window[i]))
+			continue;
+		control_armed(d->control, d->window[i].plant, s->now_ns);
+		want(d, i, true);
+		any = true;
+	}
+	d->load_ppb = sat_add_u64(d->load_ppb, sum_ppb);
+	d->next_glance_ns = s->now_ns + sat_u64((u128)ns * GLANCE_SHARE * PPB /
+						(uint64_t)d->m_t_ppb);
+	d->glance_ns = s->now_ns + GLANCE_NS;
+	return any;
+}
+
+/* The cheap that went out when they were new, or had cost more for a moment. */
+static bool back(struct range_duty *d, const struct range_duty_state *s)
+{
+	uint64_t gap_ns = sat_u64((u128)s->stop_ns * 2 * BACK_PART * PPB /
+				  (uint64_t)d->m_t_ppb);
+	uint64_t step_ns = max_u64(QUICK_STEP_NS, s->took_ns);
+	uint64_t left_ns = mul_ppb(QUICK_STEP_NS, d->m_t_ppb);
+	bool any = false;
+	if (s->now_ns < d->back_ns + gap_ns ||
+	    s->room_ns < -2 * (int64_t)mul_ppb(DEEP_NS, d->m_t_ppb))
+		return false;
+	d->back_ns = s->now_ns;
+	for (uint32_t i = 0; i < d->nr; i++) {
+		struct range_duty_window *w = &d->window[i];
+		if (!is_out(w) || !is_cheap(d, w) ||
+		    w->lately_ps >= d->cheap_ps / 2)
+			continue;
+		uint64_t ns = mul_ppb(step_ns, (int64_t)w->rate_ppb);
+		if (ns > left_ns)
+			continue;
+		left_ns -= ns;
+		control_armed(d->control, w->plant, s->now_ns);
+		want(d, i, true);
+		any = true;
+	}
+	return any;
+}
+
 static bool all_or_none(struct range_duty *d, bool in)
 {
 	for (uint32_t i = 0; i < d->nr; i++)
@@ -311,15 +466,19 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 		d->told_ns = s->now_ns;
 		d->run_ns = 0;
 	}
-	size_t nr_leaving = learn(d, cost, nr, dt_ns, s);
+	note(d, cost, nr, dt_ns, s->now_ns);
+	size_t nr_leaving = judge(d, cost, nr, dt_ns, s);
 	/* Whatever runs may come to what is in at any time. */
-	bool is_free = s->taken_ppk <= TAKEN_ALL / FREE_PART;
+	d->is_free = s->taken_ppk <= TAKEN_ALL / FREE_PART;
 	bool is_young =
 		sat_sub_u64(s->now_ns, d->new_ns) <= d->new_ns - d->born_ns;
-	d->idle_ns = nr || ((is_free || is_young) && s->run_ns)
+	if (nr || s->run_ns)
+		d->ran_ns = s->now_ns;
+	bool runs = s->now_ns - d->ran_ns < TOLD_LATE_NS;
+	d->idle_ns = nr || ((d->is_free || is_young) && runs)
 			     ? 0
 			     : min_u64(2 * dt_ns, SLOW_STEP_NS);
-	bool any = come(d, s);
+	bool any = glance(d, s) || back(d, s) || come(d, s);
 	/* A stop of their own is worth it when they have cost one. */
 	if (!any && d->overrun_ps / 1000 < s->stop_ns)
 		return false;
@@ -344,6 +503,8 @@ uint64_t range_duty_due_ns(const struct range_duty *d)
 					    PPB / (uint64_t)d->m_t_ppb),
 				    d->look_ns * PPB / FREE_PPB);
 	quiet_ns = max_u64(quiet_ns, QUICK_STEP_NS);
+	if (d->is_free && d->last_ns < d->glance_ns)
+		quiet_ns = GLANCE_STEP_NS;
 	if (d->load_ppb >= (uint64_t)d->m_t_ppb) {
 		uint64_t ns = sat_u64((u128)d->stop_ns * STOPS_A_STEP * PPB /
 				      d->load_ppb);

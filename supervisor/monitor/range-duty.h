@@ -10,6 +10,13 @@
  * nothing and stays in, so whatever begins is seen from its beginning. Windows
  * go in and out together, for each time is a stop.
  *
+ * Those that cost least, all together a part of the target, stay in whatever is
+ * owed: to see all of a hundred of them takes as much as a hundredth of a hot
+ * one. When one of them, or one that costs nothing, is told to have seen
+ * something that it had not seen before by far, the program has begun with
+ * something else: then the others get a turn, too, for what is new there may
+ * stay for a moment only.
+ *
  * A window of which something is to be expected has a larger share than one
  * whose variables have long not widened (range_duty_cost, worth); all shares
  * together are as with the paper's cascade. The global controller knows no
@@ -29,6 +36,7 @@ struct range_duty_window {
 	uint64_t watched_ns; /* before that */
 	uint64_t cycle_ns;   /* armed since */
 	uint64_t cost_ps;    /* since then */
+	uint64_t lately_ps;  /* see range_duty, lately_ns */
 	uint64_t rate_ppb;   /* of the time, when it was last passed */
 	uint32_t part;	     /* its share, by what it is worth */
 	bool is_spent;	     /* nothing more is to be seen there */
@@ -51,6 +59,7 @@ struct range_duty {
 	uint64_t last_ns;
 	uint64_t run_ns;     /* not yet told to the controller */
 	uint64_t told_ns;    /* when it was told last */
+	uint64_t ran_ns;     /* when it was seen to run last */
 	uint64_t put_in_ns;  /* when some were put in last */
 	uint64_t stop_ns;    /* as the last step had it */
 	uint64_t look_ns;    /* that, too, and to wake up for it */
@@ -61,6 +70,16 @@ struct range_duty {
 	uint64_t sum_parts;  /* of all plants */
 	uint64_t born_ns;
 	uint64_t new_ns; /* a window was passed that never had been before */
+	/* The last second or two, with what was before counting less and less;
+	 * what windows cost in it, by how much that was (powers of two). */
+	uint64_t lately_ns, halved_ns;
+	uint64_t sum_ps[64];
+	uint64_t cheap_ps; /* who cost less in it stays in */
+	uint64_t back_ns;  /* when such windows came back last */
+	bool is_free;	   /* looking costs the program nothing */
+	bool has_news;
+	uint64_t next_glance_ns; /* no other before that */
+	uint64_t glance_ns;	 /* until then what came in begins to run */
 };
 
 struct range_duty_cost {
@@ -68,6 +87,7 @@ struct range_duty_cost {
 	uint64_t cost_ps;
 	/* What is to be expected of it, of CONTROL_WHOLE; 0: nothing at all. */
 	uint32_t worth;
+	bool news; /* a variable there has at least doubled its range */
 };
 struct range_duty_state {
 	uint64_t now_ns;

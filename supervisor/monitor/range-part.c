@@ -296,6 +296,23 @@ bool range_part_reopen(struct range_monitor *m, struct range_part *rp,
 	return true;
 }
 
+/* Sensors cannot have taken longer than there was time, for each thread. What a
+ * hit costs is known within a factor. */
+static void bound(struct range_part *rp, struct range_duty_cost *cost,
+		  size_t nr, uint64_t *sum_ps, uint64_t gone_ns)
+{
+	unsigned before = rp->nr_threads;
+	rp->nr_threads = rp->proc ? tproc_nr_tasks(rp->proc) : 0;
+	u128 most_ps = (u128)gone_ns * 1000 *
+		       max_u64(max_u64(before, rp->nr_threads), 1);
+	if (*sum_ps <= most_ps)
+		return;
+	for (size_t i = 0; i < nr; i++)
+		cost[i].cost_ps =
+			sat_u64((u128)cost[i].cost_ps * most_ps / *sum_ps);
+	*sum_ps = (uint64_t)most_ps;
+}
+
 /* What was passed since the last time, @all or what a glance shows: to the
  * ledger, and to m->cost, how many that are. */
 static size_t charge(struct range_monitor *m, struct range_part *rp, bool all)
@@ -317,6 +334,7 @@ static size_t charge(struct range_monitor *m, struct range_part *rp, bool all)
 		rp->hits[n->window] += n->hits;
 		sum_ps = sat_add_u64(sum_ps, m->cost[i].cost_ps);
 	}
+	bound(rp, m->cost, nr, &sum_ps, gone_ns);
 	ledger_charge(m->ledger, LEDGER_AGENT, RANGE_MONITOR, sum_ps / 1000);
 	return nr;
 }
@@ -329,7 +347,8 @@ static void weigh(struct range_monitor *m, struct range_part *rp, size_t nr)
 		m->cost[i].worth =
 			rp->fresh ? CONTROL_WHOLE
 				  : ranges_worth(rp->ranges, m->cost[i].window,
-						 m->news[i].hits);
+						 m->news[i].hits,
+						 &m->cost[i].news);
 }
 
 /* Windows that were in are so no more. */

@@ -158,6 +158,7 @@ struct range_part {
 	unsigned nr_refused;	   /* changes in a row, for want of a CPU */
 	uint64_t look_ns;	   /* CPU time of a look, lately */
 	uint64_t charged_ns;	   /* when hits were charged last */
+	unsigned nr_threads;	   /* by then */
 	struct range_value *value; /* of unit->vars, then subscripts */
 	/* With phases: what sensors saw since the last step, of unit->vars, and
 	 * in each phase one after the other; NULL: nothing yet. */

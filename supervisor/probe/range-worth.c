@@ -35,10 +35,12 @@ static bool is_within(const struct var_type *t, const struct range_site *s,
 }
 
 /* Cells that others have emptied begin anew. */
-static uint32_t worth_of(struct live_worth *w, uint64_t width, uint64_t hits)
+static uint32_t worth_of(struct live_worth *w, uint64_t width, uint64_t hits,
+			 bool *doubled)
 {
 	uint32_t more = FIRST_GAIN;
 	w->nr += hits;
+	*doubled |= w->nr_then && width / 2 >= w->width && width;
 	if (w->nr_then && width > w->width)
 		more = (uint32_t)((double)(width - w->width) / (double)width *
 				  RANGE_WORTH);
@@ -51,7 +53,7 @@ static uint32_t worth_of(struct live_worth *w, uint64_t width, uint64_t hits)
 }
 
 static uint32_t site_worth(struct ranges *r, const struct range_site *s,
-			   uint64_t hits)
+			   uint64_t hits, bool *doubled)
 {
 	const struct var_type *t = range_cell_type(r->plan->v, s->var);
 	uint32_t cell = r->plan->cell_of[s->var];
@@ -61,20 +63,24 @@ static uint32_t site_worth(struct ranges *r, const struct range_site *s,
 	if (is_full(t, lo, hi) ||
 	    (s->source == RS_CONST && is_within(t, s, lo, hi)))
 		return 0;
-	return worth_of(&r->worth[cell], (uint64_t)hi - (uint64_t)lo, hits);
+	return worth_of(&r->worth[cell], (uint64_t)hi - (uint64_t)lo, hits,
+			doubled);
 }
 
-uint32_t ranges_worth(struct ranges *r, uint32_t window, uint64_t hits)
+uint32_t ranges_worth(struct ranges *r, uint32_t window, uint64_t hits,
+		      bool *doubled_ret)
 {
 	uint32_t f = range_plan_function_of(r->plan, window), most = 0;
+	*doubled_ret = false;
 	if (f == UINT32_MAX)
 		return RANGE_WORTH;
 	const struct range_plan_function *pf = &r->plan->function[f];
 	const struct range_window *w =
 		&pf->windows.window[window - pf->first_window];
 	for (uint32_t i = 0; i < w->nr_sites; i++) {
-		uint32_t worth = site_worth(
-			r, &pf->windows.site[w->first_site + i], hits);
+		uint32_t worth =
+			site_worth(r, &pf->windows.site[w->first_site + i],
+				   hits, doubled_ret);
 		most = worth > most ? worth : most;
 	}
 	return most;

@@ -228,10 +228,12 @@ size_t ranges_glance(struct ranges *r, struct range_news *ret);
  * have widened when they did, and how many values ago that was. @hits: since
  * this was asked last. 0: nothing, for what
  * is assigned there are constants that were seen, or values of types whose
- * smallest and largest were. To be asked when it was passed.
+ * smallest and largest were. To be asked when it was passed. *doubled_ret: one
+ * of them has at least doubled its range since that was asked of it.
  */
 #define RANGE_WORTH 1024
-uint32_t ranges_worth(struct ranges *r, uint32_t window, uint64_t hits);
+uint32_t ranges_worth(struct ranges *r, uint32_t window, uint64_t hits,
+		      bool *doubled_ret);
 
 /*
  * Is @regs->rip in a stub? Then the registers become what the function would

@@ -20,6 +20,7 @@ struct sim {
 	struct ledger *ledger;
 	uint64_t rate_ppb[NR]; /* what it would cost, were it in */
 	uint32_t worth[NR];
+	bool news[NR];	   /* in the next step */
 	uint64_t burst_ns; /* window 0 costs only in every second of these */
 	uint64_t now_ns, spent_ns;
 	uint64_t took_ns;     /* a change */
@@ -69,8 +70,11 @@ static void sim_step(struct sim *s)
 		uint64_t ps = dt_ns * rate_now(s, i) / 1000000;
 		if (!is_in(s, i) || !ps)
 			continue;
-		cost[nr++] = (struct range_duty_cost){
-			.window = i, .cost_ps = ps, .worth = s->worth[i]};
+		cost[nr++] = (struct range_duty_cost){.window = i,
+						      .cost_ps = ps,
+						      .worth = s->worth[i],
+						      .news = s->news[i]};
+		s->news[i] = false;
 		sum_ns += ps / 1000;
 	}
 	s->now_ns = due_ns;
@@ -457,6 +461,118 @@ static void test_spent(void)
 	sim_end(&s);
 }
 
+/* While much is owed those that cost least stay in: together a quarter of the
+ * target, and no more at their start, when all cost as much. */
+static void test_cheap(void)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, 20000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = i < 20 ? 100000 : 40000000;
+	sim_run(&s);
+	ledger_charge(s.ledger, LEDGER_OTHER, 2, 100 * NSEC_PER_MSEC);
+	uint64_t spent_ns = s.spent_ns, start_ns = s.now_ns;
+	while (s.now_ns < start_ns + 2 * NSEC_PER_SEC)
+		sim_step(&s);
+	for (size_t i = 0; i < NR; i++)
+		if (is_in(&s, i) != (i < 20))
+			check_msg(false, "%zu is %s", i, i < 20 ? "out" : "in");
+	check_range((double)(s.spent_ns - spent_ns), 3.9e6, 4.5e6);
+	/* Not if they are as hot now: nor are they all in for long. */
+	for (size_t i = 0; i < 20; i++)
+		s.rate_ppb[i] = 5000000;
+	spent_ns = s.spent_ns, start_ns = s.now_ns;
+	while (s.now_ns < start_ns + NSEC_PER_SEC / 2)
+		sim_step(&s);
+	check_range((double)(s.spent_ns - spent_ns), 0, 15e6);
+	check(!is_in(&s, 0) && !is_in(&s, 19));
+	sim_end(&s);
+}
+
+/* Those that were put out, because at first nothing was known to cost more or
+ * because they cost more for a moment, come back though much is owed. */
+static void test_back(void)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, 20000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = i < 20 ? 5000000 : 40000000;
+	sim_step(&s);
+	sim_step(&s);
+	check(!is_in(&s, 0) && !is_in(&s, NR - 1));
+	for (size_t i = 0; i < 20; i++)
+		s.rate_ppb[i] = 10000;
+	ledger_charge(s.ledger, LEDGER_OTHER, 2, 25 * NSEC_PER_MSEC);
+	uint64_t end_ns = s.now_ns + NSEC_PER_SEC;
+	while (s.now_ns < end_ns)
+		sim_step(&s);
+	check(ledger_room_ns(s.ledger) < 0);
+	for (size_t i = 0; i < NR; i++)
+		if (is_in(&s, i) != (i < 20))
+			check_msg(false, "%zu is %s", i, i < 20 ? "out" : "in");
+	sim_end(&s);
+}
+
+/* How many of the hot come in within 20 ms after window 0 told something new,
+ * whatever is owed by the mean. */
+static unsigned glanced(struct sim *s)
+{
+	unsigned nr = 0;
+	bool came[NR] = {false};
+	while (control_nr_armed(s->duty.control) > 20)
+		sim_step(s);
+	uint64_t end_ns = s->now_ns + 20 * NSEC_PER_MSEC;
+	ledger_charge(s->ledger, LEDGER_OTHER, 2, 20 * NSEC_PER_MSEC);
+	s->news[0] = true;
+	while (s->now_ns < end_ns) {
+		sim_step(s);
+		for (size_t i = 0; i < NR; i++)
+			came[i] |= is_in(s, i);
+	}
+	for (size_t i = 20; i < NR; i++)
+		nr += came[i];
+	return nr;
+}
+
+/* When something new comes where all is seen, the rest has a turn; not the
+ * very hot, not again at once, and nobody without news. */
+static void test_glance(void)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, 20000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = i < 20 ? 100000 : 10000000;
+	s.rate_ppb[NR - 1] = 300000000;
+	sim_run(&s);
+	uint64_t spent_ns = s.spent_ns;
+	check_int(glanced(&s), NR - 21);
+	check_range((double)(s.spent_ns - spent_ns), 0, 1e6);
+	check_int(glanced(&s), 0);
+	sim_run(&s);
+	check_int(glanced(&s), NR - 21);
+	sim_end(&s);
+	/* Looked after often meanwhile, where that is free. */
+	taken_ppk = 0;
+	sim_init(&s, CONTROL_CASCADE, 20000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = i < 20 ? 100000 : 10000000;
+	sim_run(&s);
+	for (size_t i = 20; i < NR; i++)
+		s.rate_ppb[i] = 0;
+	unsigned before = s.nr_steps;
+	check_int(glanced(&s), NR - 20);
+	check_range(s.nr_steps - before, 30, 60);
+	taken_ppk = TAKEN_ALL;
+	sim_end(&s);
+	/* One switch is for all. */
+	sim_init(&s, CONTROL_GLOBAL, 20000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = i < 20 ? 100000 : 10000000;
+	sim_run(&s);
+	check_int(glanced(&s), 0);
+	sim_end(&s);
+}
+
 int main(void)
 {
 	static const int64_t targets[] = {10000000, 20000000, 100000000,
@@ -478,6 +594,9 @@ int main(void)
 	test_spent();
 	test_young();
 	test_waiting();
+	test_cheap();
+	test_back();
+	test_glance();
 	test_starts_out(100000000);
 	test_starts_out(INT64_MAX);
 	return tap_done();

@@ -5,6 +5,7 @@
  */
 #include "t/unit/symhelp.h"
 #include <fcntl.h>
+#include "supervisor/probe/range-live.h"
 #include "t/unit/range-run.h"
 
 static struct range_run x;
@@ -26,20 +27,60 @@ static unsigned passed(const char *program, const char *name, unsigned *none)
 	for (uint32_t i = 0; i < range_plan_nr_windows(x.plan); i++) {
 		if (!ranges_hits(x.r, i))
 			continue;
-		uint32_t first = ranges_worth(x.r, i, 10);
+		bool doubled;
+		uint32_t first = ranges_worth(x.r, i, 10, &doubled);
+		check(!doubled);
 		nr++;
 		*none += !first;
 		check(first <= RANGE_WORTH);
-		uint32_t second = ranges_worth(x.r, i, 10);
+		uint32_t second = ranges_worth(x.r, i, 10, &doubled);
+		check(!doubled);
 		check(first ? second && second < first : !second);
 		/* It is values that count, however seldom it is asked. */
-		second = ranges_worth(x.r, i, 1000);
+		second = ranges_worth(x.r, i, 1000, &doubled);
 		check(first ? second && second < RANGE_WORTH / 100 : !second);
-		second = ranges_worth(x.r, i, UINT64_MAX / 2);
+		second = ranges_worth(x.r, i, UINT64_MAX / 2, &doubled);
 		check_int(second, first ? 1 : 0);
 	}
 	range_run_free(&x);
 	return nr;
+}
+
+/* Is something new told of @window when the largest value is @more larger? */
+static bool told(uint32_t window, uint32_t var, int32_t more)
+{
+	struct range_cell *cell =
+		(struct range_cell *)x.r->data + x.plan->cell_of[var];
+	bool doubled;
+	cell->largest += (uint32_t)more;
+	ranges_worth(x.r, window, 10, &doubled);
+	return doubled;
+}
+
+/* "part" is 0 to 9. A range that becomes twice as wide is something new, once;
+ * others are not. */
+static void test_doubled(void)
+{
+	char prog[256], out[256];
+	memset(&x, 0, sizeof(x));
+	x.only = "part";
+	snprintf(prog, sizeof(prog), "%s/plain", scratch);
+	snprintf(out, sizeof(out), "%s/out", scratch);
+	check(range_run_to_end(&x, (char *[]){prog, NULL}, out));
+	uint32_t var = 0, window = 0;
+	while (var < x.vars->nr_vars && strcmp(x.vars->vars[var].name, "part"))
+		var++;
+	while (window < range_plan_nr_windows(x.plan) &&
+	       !ranges_hits(x.r, window))
+		window++;
+	check(var < x.vars->nr_vars && window < range_plan_nr_windows(x.plan));
+	check(!told(window, var, 0));
+	check(told(window, var, 9));
+	check(!told(window, var, 0));
+	check(!told(window, var, 17));
+	check(told(window, var, 35));
+	check(!told(window, var, 1));
+	range_run_free(&x);
 }
 
 static void check_none(const char *program, const char *name, bool is_none)
@@ -65,5 +106,6 @@ int main(void)
 	/* Constants, whatever else it may have been. */
 	check_none("fast", "state", true);
 	check_none("plain", "state", true);
+	test_doubled();
 	return finish();
 }
