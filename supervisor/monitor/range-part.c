@@ -296,21 +296,12 @@ bool range_part_reopen(struct range_monitor *m, struct range_part *rp,
 	return true;
 }
 
-/* Sensors cannot have taken longer than there was time, for each thread. What a
- * hit costs is known within a factor. */
-static void bound(struct range_part *rp, struct range_duty_cost *cost,
-		  size_t nr, uint64_t *sum_ps, uint64_t gone_ns)
+/* How many threads may have run since the last look. */
+static unsigned nr_threads(struct range_part *rp)
 {
 	unsigned before = rp->nr_threads;
 	rp->nr_threads = rp->proc ? tproc_nr_tasks(rp->proc) : 0;
-	u128 most_ps = (u128)gone_ns * 1000 *
-		       max_u64(max_u64(before, rp->nr_threads), 1);
-	if (*sum_ps <= most_ps)
-		return;
-	for (size_t i = 0; i < nr; i++)
-		cost[i].cost_ps =
-			sat_u64((u128)cost[i].cost_ps * most_ps / *sum_ps);
-	*sum_ps = (uint64_t)most_ps;
+	return (unsigned)max_u64(max_u64(before, rp->nr_threads), 1);
 }
 
 /* What was passed since the last time, @all or what a glance shows: to the
@@ -334,7 +325,8 @@ static size_t charge(struct range_monitor *m, struct range_part *rp, bool all)
 		rp->hits[n->window] += n->hits;
 		sum_ps = sat_add_u64(sum_ps, m->cost[i].cost_ps);
 	}
-	bound(rp, m->cost, nr, &sum_ps, gone_ns);
+	sum_ps =
+		range_duty_bound(m->cost, nr, sum_ps, gone_ns * nr_threads(rp));
 	ledger_charge(m->ledger, LEDGER_AGENT, RANGE_MONITOR, sum_ps / 1000);
 	return nr;
 }

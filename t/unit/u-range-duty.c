@@ -573,6 +573,40 @@ static void test_glance(void)
 	sim_end(&s);
 }
 
+static void test_sum(void)
+{
+	struct range_duty_cost cost[2] = {{.cost_ps = 3000000},
+					  {.cost_ps = 1000000}};
+	check_int(range_duty_bound(cost, 2, 4000000, 4000), 4000000);
+	check_int(cost[0].cost_ps, 3000000);
+	check_int(range_duty_bound(cost, 2, 4000000, 2000), 2000000);
+	check_int(cost[0].cost_ps, 1500000);
+	check_int(cost[1].cost_ps, 500000);
+}
+
+/* The kernel tells of a process' time only at its ticks: it runs all the same.
+ */
+static void test_told_late(void)
+{
+	struct sim s;
+	unsigned before, nr = 0;
+	taken_ppk = 0;
+	sim_init(&s, CONTROL_CASCADE, 20000000);
+	for (size_t i = 0; i < NR; i++)
+		s.rate_ppb[i] = 0;
+	looks(&s, NSEC_PER_SEC);
+	before = s.nr_steps;
+	uint64_t end_ns = s.now_ns + 100 * NSEC_PER_MSEC;
+	while (s.now_ns < end_ns) {
+		is_asleep = nr++ % 5;
+		sim_step(&s);
+	}
+	check(s.nr_steps - before > 55);
+	is_asleep = false;
+	taken_ppk = TAKEN_ALL;
+	sim_end(&s);
+}
+
 int main(void)
 {
 	static const int64_t targets[] = {10000000, 20000000, 100000000,
@@ -594,6 +628,8 @@ int main(void)
 	test_spent();
 	test_young();
 	test_waiting();
+	test_sum();
+	test_told_late();
 	test_cheap();
 	test_back();
 	test_glance();
