@@ -48,6 +48,8 @@
 #define CHEAP_PART 4
 #define LATELY_NS  NSEC_PER_SEC
 #define BACK_PART  16
+/* The program stands while they come: so many at once. */
+#define MOST_AT_ONCE 1024
 /* A turn for all, but for what takes a large part of the time wherever it runs:
  * all together this part of the target, and of what the window of 10 s has room
  * for. Each of them is out again soon after it has begun to run, if somebody
@@ -386,32 +388,35 @@ static bool is_in_glance(const struct range_duty_window *w)
 /* All of those, if there is news. */
 static bool glance(struct range_duty *d, const struct range_duty_state *s)
 {
-	bool has_news = d->has_news, any = false;
+	bool has_news = d->has_news;
 	uint64_t sum_ppb = 0;
+	size_t nr = 0;
 	d->has_news = false;
 	if (!has_news || d->kind == CONTROL_GLOBAL ||
 	    s->now_ns < d->next_glance_ns)
 		return false;
-	for (size_t i = 0; i < d->nr; i++)
-		if (is_in_glance(&d->window[i]))
-			sum_ppb += d->window[i].rate_ppb;
+	for (size_t i = 0; i < d->nr && nr < MOST_AT_ONCE; i++) {
+		if (!is_in_glance(&d->window[i]))
+			continue;
+		sum_ppb += d->window[i].rate_ppb;
+		nr++;
+	}
 	uint64_t ns = s->stop_ns + mul_ppb(max_u64(QUICK_STEP_NS, s->took_ns),
 					   sat_i64(sum_ppb));
 	if (s->window_room_ns < 0 ||
 	    ns > (uint64_t)s->window_room_ns / GLANCE_CREDIT)
 		return false;
-	for (uint32_t i = 0; i < d->nr; i++) {
+	for (uint32_t i = 0; d->nr_changed < nr; i++) {
 		if (!is_in_glance(&d->window[i]))
 			continue;
 		control_armed(d->control, d->window[i].plant, s->now_ns);
 		want(d, i, true);
-		any = true;
 	}
 	d->load_ppb = sat_add_u64(d->load_ppb, sum_ppb);
 	d->next_glance_ns = s->now_ns + sat_u64((u128)ns * GLANCE_SHARE * PPB /
 						(uint64_t)d->m_t_ppb);
 	d->glance_ns = s->now_ns + GLANCE_NS;
-	return any;
+	return nr;
 }
 
 /* The cheap that went out when they were new, or had cost more for a moment. */
@@ -421,12 +426,11 @@ static bool back(struct range_duty *d, const struct range_duty_state *s)
 				  (uint64_t)d->m_t_ppb);
 	uint64_t step_ns = max_u64(QUICK_STEP_NS, s->took_ns);
 	uint64_t left_ns = mul_ppb(QUICK_STEP_NS, d->m_t_ppb);
-	bool any = false;
 	if (s->now_ns < d->back_ns + gap_ns ||
 	    s->room_ns < -2 * (int64_t)mul_ppb(DEEP_NS, d->m_t_ppb))
 		return false;
 	d->back_ns = s->now_ns;
-	for (uint32_t i = 0; i < d->nr; i++) {
+	for (uint32_t i = 0; i < d->nr && d->nr_changed < MOST_AT_ONCE; i++) {
 		struct range_duty_window *w = &d->window[i];
 		if (!is_out(w) || !is_cheap(d, w) ||
 		    w->lately_ps >= d->cheap_ps / 2)
@@ -437,9 +441,8 @@ static bool back(struct range_duty *d, const struct range_duty_state *s)
 		left_ns -= ns;
 		control_armed(d->control, w->plant, s->now_ns);
 		want(d, i, true);
-		any = true;
 	}
-	return any;
+	return d->nr_changed;
 }
 
 static bool all_or_none(struct range_duty *d, bool in)
