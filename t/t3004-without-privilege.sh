@@ -11,14 +11,36 @@ prereq_BITS() {
 	"$BUILD/t/unit/u-access" | grep -q '^# bits: works here'
 }
 
-# works_without WHAT MECHANISM [AS...]
+# judge RECALL LENGTHS
+judge() {
+	perl "$SRC/t/nap-check.pl" --threshold 300 --recall "$1" --lengths "$2" \
+		--kinds read,write,syscall,never truth report.json >judged
+	local status=$?
+	cat judged
+	return $status
+}
+
+# works_without WHAT MECHANISM [AS...] - beside a load few naps may be found:
+# then once more, for longer, but nothing is wrong in any of them.
 works_without() {
-	local what=$1 mechanism=$2 right=1
-	shift 2
-	[ "$mechanism" != bits ] || right=$(lengths_by_bits)
+	local ms right=1
+	[ "$2" != bits ] || right=$(lengths_by_bits)
+	for ms in 2500 5000 10000; do
+		runs_without $ms "$@" || return
+		judge 0.2 "$right" && return
+		judge 0 "$right" ||
+			grep -q "^naps: 0 of .* 0 false, 0 of 0 lengths wrong, 0 split" \
+				judged || return
+	done
+	return 1
+}
+# runs_without MILLISECONDS WHAT MECHANISM [AS...]
+runs_without() {
+	local ms=$1 what=$2 mechanism=$3
+	shift 3
 	"$@" env DENY="$what" LD_PRELOAD="$PWD/deny.so" "$BUILD/smco-trace" -q \
 		-t 100 --nap 300ms -o w.trace -- sh -c 'echo "<$LD_PRELOAD$DENY>" >&2
-		LD_PRELOAD=$HIDE "$0" -n 60 -t 300 -m 50 -j 2 -i -d 2500 -s 7; exit 7' \
+		LD_PRELOAD=$HIDE "$0" -n 60 -t 300 -m 50 -j 2 -i -d '"$ms"' -s 7; exit 7' \
 		"$FIXTURES/nap-schedule" >truth 2>err
 	local got=$?
 	cat err
@@ -26,9 +48,7 @@ works_without() {
 	smco-report --json w.trace >report.json &&
 		smco-report w.trace >report || return
 	cat report
-	perl "$SRC/t/nap-check.pl" --threshold 300 --recall 0.2 \
-		--lengths "$right" --kinds read,write,syscall,never truth report.json &&
-		grep -q "^mechanism *$mechanism:" report &&
+	grep -q "^mechanism *$mechanism:" report &&
 		grep -q '^overhead *[0-9.]* % of at most 100 %' report &&
 		grep -q '^ *stops [0-9.]* %' report
 }
