@@ -2,6 +2,7 @@
 # Copies of a program whose memory is watched, followed or let go: they see
 # their data, whatever was planted in their parent.
 . "$(dirname "$0")/test-lib.sh"
+. "$SRC/t/engine-lib.sh"
 need PTRACE
 
 "$FIXTURES/fork-data" 0 2 >want
@@ -40,5 +41,42 @@ for mechanism in bits mprotect uffd pagescan; do
 		fi
 	done
 done
+
+# A copy that is made while the linker still works, by a library that looks on.
+cat >audit.c <<'EOF'
+#include <unistd.h>
+unsigned la_version(unsigned version)
+{
+	static int is_copied;
+	if (!is_copied++)
+		fork();
+	return version;
+}
+EOF
+# early_copy OPTION NUMBER - of the two so many have nothing of ours in them.
+early_copy() {
+	local smco pid nr=0 status
+	rm -f go
+	mkfifo go
+	text_is_own $$ vdso || return
+	smco-trace -q "$1" -o e.trace -- sh -c \
+		'LD_AUDIT=$PWD/audit.so exec sh -c "echo \$\$; read -r line <go"' >got &
+	smco=$!
+	wait_for 10 are_there
+	while read -r pid; do
+		text_is_own "$pid" vdso && nr=$((nr + 1))
+	done <got
+	: >go
+	wait $smco
+	status=$?
+	cat got
+	echo "$nr without us, status $status"
+	[ $nr = "$2" ] && [ $status = 1 ] && [ "$(sort -u got | wc -l)" = 2 ]
+}
+are_there() { [ "$(wc -l <got)" = 2 ]; }
+if "${CC:-cc}" -shared -fPIC -o audit.so audit.c; then
+	ok "a copy made by the linker" early_copy --follow 0
+	ok "the same, let go" early_copy --no-follow 1
+fi
 
 done_testing

@@ -108,34 +108,36 @@ short_jump_cleared() {
 }
 ok "a short jump and what it leads to" short_jump_cleared
 
-# Killed before the linker has mapped the libraries, which its call is to tell
-# us: that stays in its text. Here it waits for a library that is a pipe.
+# Killed before the linker has mapped the libraries, of which it is to tell us:
+# that does nothing to the program, whose files' text is its own. Here the linker
+# waits for a library that is a pipe.
 linker_waits() {
-	[[ $(readlink "/proc/$1/exe") = */thread_churn ]] &&
-		! text_is_own "$1" vdso
+	[[ $(readlink "/proc/$1/exe") = */linker_left ]] &&
+		grep -q "^257 " "/proc/$1/syscall" && ! text_is_own "$1" vdso
 }
-linker_call_cleared() {
-	local smco pid status=0
-	rm -f out vdso pid library
+# left_in_linker COMMAND... - that of linker_left
+left_in_linker() {
+	local smco status=0
+	rm -f out vdso other pid library
+	text_is_own $$ vdso || return
 	mkfifo library
 	# shellcheck disable=SC2016 # for the other shell
 	smco-trace -q -o left.trace -- sh -c 'echo $$ >pid
-		LD_PRELOAD=$PWD/library exec "$1" 0' sh \
-		"$FIXTURES/thread_churn" >out 2>err &
+		LD_PRELOAD=$PWD/library exec "$@"' sh "$@" >out 2>err &
 	smco=$!
 	wait_for 10 test -s pid && pid=$(<pid) &&
 		wait_for 10 linker_waits "$pid" || status=1
 	kill -9 $smco
 	wait $smco 2>/dev/null
 	timeout 10 sh -c ': >library'
-	[ $status = 0 ] && wait_for 10 grep -q ready out &&
-		! text_is_own "$pid" vdso || return
+	[ $status = 0 ] && wait_for 10 grep -qx "ready, 0 signals" out &&
+		! text_is_own "$pid" vdso && text_is_own "$pid" other || return
 	smco-trace -q -m counters -d 0.2 -o last.trace -p "$pid" || status=1
 	untouched "$pid" && text_is_own "$pid" vdso || status=1
 	kill -TERM "$pid"
 	wait_for 10 grep -q EXIT-SUCCESS out && return $status
 }
-ok "the linker's call" linker_call_cleared
+ok "what waits for the linker" left_in_linker "$FIXTURES/linker_left"
 
 # Threads that get a CPU for a millisecond in 600 do not stand in time, when what
 # was left has gone and all are to stand again for their start: that is tried

@@ -367,4 +367,23 @@ else
 	echo "ok $TAP_NR # SKIP no compiler"
 fi
 
+# Another linker, which jumps to the program's entry: constructors come after that.
+prereq_MUSL() { command -v musl-gcc; }
+musl() {
+	cat >own.c <<-'EOF'
+		static volatile int nr;
+		__attribute__((noipa)) int in_library(int n) { nr += n; return nr; }
+		__attribute__((constructor)) static void first(void) { for (int i = 0; i < 7; i++) in_library(i); }
+	EOF
+	cat >user.c <<-'EOF'
+		#include <stdio.h>
+		int in_library(int n);
+		int main(void) { for (int i = 0; i < 1000; i++) in_library(i); return puts("EXIT-SUCCESS") < 0; }
+	EOF
+	musl-gcc -g -O1 -shared -fPIC -o libown.so own.c && musl-gcc -g -O1 -o user user.c ./libown.so || return 1
+	trace musl -t 50 --if-available --phase in_library -- ./user || return 1
+	count musl in_library 1007 && is "$(cat musl.out)" EXIT-SUCCESS
+}
+! prereq_MUSL || ok "of a library of musl's linker, constructors too" musl
+
 done_testing

@@ -77,9 +77,8 @@ static int next_descriptor(pid_t pid, int fd)
 bool leftover_is_there(struct tproc *p)
 {
 	struct tmaps maps;
-	size_t len;
 	pid_t pid = tproc_pid(p);
-	bool found = tproc_left_call(p, &len) != 0;
+	bool found = tproc_has_left_call(p);
 	if (found || tmaps_read(pid, &maps, NULL))
 		return found;
 	for (size_t i = 0; i < maps.nr && !found; i++)
@@ -341,28 +340,6 @@ static void restore_text(struct leftover *l)
 	restore_all(l, fd, failed);
 }
 
-/* The linker's call. Its function is empty, so whatever of the code a thread
- * has run, it begins again. */
-static int restore_call(struct leftover *l, struct smco_err *err)
-{
-	uint8_t was[64];
-	size_t len;
-	taddr_t at = tproc_left_call(l->p, &len);
-	const struct tmap *m = at ? tmaps_find(&l->maps, at) : NULL;
-	if (!at)
-		return 0;
-	_cleanup_close_ int fd = m && m->inode ? open_file(l, m) : -1;
-	if (fd < 0 || len > sizeof(was) ||
-	    pread_all(fd, was, len, m->offset + (at - m->start)) != len ||
-	    !move_back(l, at + 1, at + len, at) ||
-	    tmem_write(l->p, at, was, len))
-		return smco_fail(err, SMCO_UNSUPPORTED, 0,
-				 "process %d: its linker's call of a killed "
-				 "smco-trace stays",
-				 tproc_pid(l->p));
-	return 0;
-}
-
 /* --- the memory --- */
 
 static bool nobody_inside(void *ctx)
@@ -458,7 +435,12 @@ int leftover_remove(struct tproc *p, struct smco_err *err)
 {
 	struct leftover l = {.p = p};
 	int nr = tproc_read_maps(p, &l.maps, err);
-	int call = nr == 0 ? restore_call(&l, err) : 0;
+	int call = nr == 0 ? tproc_drop_left_call(p) : 0;
+	if (call)
+		smco_fail(err, SMCO_BUSY, 0,
+			  "process %d: a few instructions of a killed "
+			  "smco-trace stay, for a thread is in them",
+			  tproc_pid(p));
 	if (nr == 0)
 		nr = near_calls_allowed(p, err);
 	bool is_allowed = nr == 0;

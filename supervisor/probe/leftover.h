@@ -9,12 +9,12 @@
 
 #include "supervisor/tracee/tracee.h"
 
-/* True if @p has memory of ours, or our call in its linker. Its tasks may run:
- * best asked when nobody else can supervise it any more, and before it is
+/* True if @p has memory of ours, or code of ours in its vdso. Its tasks may
+ * run: best asked when nobody else can supervise it any more, and before it is
  * stopped. */
 bool leftover_is_there(struct tproc *p);
 /*
- * The linker gets its empty function back (tproc_left_call()). Text gets the
+ * What waits for the libraries goes (tproc_drop_left_call()). Text gets the
  * bytes of its file back wherever a jump leads to memory of ours, and that
  * memory goes as soon as no thread is in it. All tasks of @p stopped, nothing
  * planted by us yet; they may run for a moment meanwhile. Returns the number of

@@ -323,12 +323,6 @@ static void x86_stub_save(struct arch_stub_data *d,
 			  r.eflags, r.rsp, r.rip, mask}};
 }
 
-static void x86_leave_function(struct user_regs_struct *r, taddr_t to)
-{
-	r->rip = to;
-	r->rsp += 8;
-}
-
 static void x86_ask_restart(struct user_regs_struct *r)
 {
 	r->rax = (uint64_t)-ERESTARTNOHAND;
@@ -354,94 +348,73 @@ static bool x86_restart_pending(const struct user_regs_struct *r)
 	}
 }
 
-#define NR_KILL	     62
-#define RAISE_PID    5 /* where in the code it is */
-#define RAISE_SIGNAL 11
+#define RAISE_SIGNAL 13 /* where in the code these are */
+#define RAISE_HOME   29
+#define RAISE_SLOT   39
 
-static size_t x86_raise_code(uint8_t *buf, pid_t pid, int sig,
+static size_t x86_raise_code(uint8_t *buf, const struct arch_raise *r,
 			     size_t *done_offset_ret)
 {
-	const uint32_t p = (uint32_t)pid;
-	const uint8_t code[] = {
-		0x31,
-		0xc0, /* xorl %eax, %eax */
-		0xb0,
-		NR_KILL, /* movb $NR_KILL, %al */
-		0xbf,
-		(uint8_t)p,
-		(uint8_t)(p >> 8),
-		(uint8_t)(p >> 16),
-		(uint8_t)(p >> 24), /* movl $pid, %edi */
-		0x8d,
-		0x70,
-		(uint8_t)(sig - NR_KILL), /* leal d(%rax), %esi */
-		0x0f,
-		0x05, /* syscall */
-		0xc3, /* ret */
+	static const uint8_t raise[] = {
+		0x49, 0x89, 0xc0,	      /* movq %rax, %r8 */
+		0xb8, 0xba, 0x00, 0x00, 0x00, /* movl $SYS_gettid, %eax */
+		0x0f, 0x05,		      /* syscall */
+		0x89, 0xc7,		      /* movl %eax, %edi */
+		0xbe, 0x00, 0x00, 0x00, 0x00, /* movl $sig, %esi */
+		0xb8, 0xc8, 0x00, 0x00, 0x00, /* movl $SYS_tkill, %eax */
+		0x0f, 0x05,		      /* syscall */
 	};
-	_Static_assert(sizeof(code) <= ARCH_RAISE_MAX, "");
-	_Static_assert(SYS_kill == NR_KILL, "");
-	memcpy(buf, code, sizeof(code));
-	*done_offset_ret = sizeof(code) - 1;
-	return sizeof(code);
+	static const uint8_t go_home[] = {
+		0x4c, 0x89, 0xc0,		       /* movq %r8, %rax */
+		0x48, 0xb9, 0,	  0, 0, 0, 0, 0, 0, 0, /* movabsq, %rcx */
+		0x48, 0xbe, 0,	  0, 0, 0, 0, 0, 0, 0, /* movabsq, %rsi */
+		0x48, 0x89, 0x0e,		       /* movq %rcx, (%rsi) */
+		0xff, 0xe1,			       /* jmpq *%rcx */
+	};
+	_Static_assert(SYS_gettid == 0xba && SYS_tkill == 0xc8, "");
+	_Static_assert(sizeof(raise) + sizeof(go_home) <= ARCH_RAISE_MAX, "");
+	memcpy(buf, raise, sizeof(raise));
+	memcpy(buf + sizeof(raise), go_home, sizeof(go_home));
+	memcpy(buf + RAISE_SIGNAL, &r->sig, 4);
+	memcpy(buf + RAISE_HOME, &r->home, 8);
+	memcpy(buf + RAISE_SLOT, &r->slot, 8);
+	*done_offset_ret = sizeof(raise);
+	return sizeof(raise) + sizeof(go_home);
 }
 
-static size_t x86_raise_code_len(const uint8_t *code)
+static bool x86_is_raise_code(const uint8_t *code, struct arch_raise *ret)
 {
 	uint8_t same[ARCH_RAISE_MAX];
-	uint32_t pid;
 	size_t done;
-	memcpy(&pid, code + RAISE_PID, sizeof(pid));
-	size_t len = x86_raise_code(
-		same, (pid_t)pid, (int8_t)code[RAISE_SIGNAL] + NR_KILL, &done);
-	return memcmp(code, same, len) ? 0 : len;
+	memcpy(&ret->sig, code + RAISE_SIGNAL, 4);
+	memcpy(&ret->home, code + RAISE_HOME, 8);
+	memcpy(&ret->slot, code + RAISE_SLOT, 8);
+	return !memcmp(code, same, x86_raise_code(same, ret, &done));
 }
 
-/* The length of what compilers fill gaps with, 0 if it is not that. */
-static size_t filler_len(const uint8_t *code, size_t len)
+static void x86_leave_raise(struct user_regs_struct *r, taddr_t home)
 {
-	size_t i = 0;
-	if (len && (code[0] == 0x90 || code[0] == 0xcc))
-		return 1;
-	while (i < len && (code[i] == 0x66 || code[i] == 0x2e))
-		i++;
-	if (i + 3 > len)
-		return i;
-	if (i && code[i] == 0x90)
-		return i + 1;
-	if (code[i] != 0x0f || code[i + 1] != 0x1f)
-		return 0;
-	/* A nop with an operand, by its form. */
-	switch (code[i + 2]) {
-	case 0x00:
-		return i + 3;
-	case 0x40:
-		return i + 4;
-	case 0x44:
-		return i + 5;
-	case 0x80:
-		return i + 7;
-	case 0x84:
-		return i + 8;
-	default:
-		return 0;
-	}
+	r->rax = r->r8;
+	r->orig_rax = (uint64_t)-1;
+	r->rip = home;
 }
 
-static bool x86_is_empty_function(const uint8_t *code, size_t len)
+/* glibc's: movq %rsp, %rdi; call _dl_start. */
+static bool x86_enter_linker(struct user_regs_struct *r, const uint8_t *code,
+			     taddr_t *home_ret)
 {
 	static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	size_t i = 0, n;
-
-	if (len > sizeof(endbr) && !memcmp(code, endbr, sizeof(endbr)))
-		i = sizeof(endbr);
-	if (i >= len || code[i++] != 0xc3)
+	static const uint8_t begin[] = {0x48, 0x89, 0xe7, 0xe8};
+	int32_t rel;
+	size_t i = memcmp(code, endbr, sizeof(endbr)) ? 0 : sizeof(endbr);
+	if (memcmp(code + i, begin, sizeof(begin)) != 0)
 		return false;
-	for (; i < len; i += n) {
-		n = filler_len(code + i, len - i);
-		if (!n)
-			return false;
-	}
+	i += sizeof(begin);
+	memcpy(&rel, code + i, sizeof(rel));
+	*home_ret = r->rip + i + sizeof(rel);
+	r->rip = *home_ret + (uint64_t)(int64_t)rel;
+	r->rdi = r->rsp;
+	r->rsp -= 8;
 	return true;
 }
 
@@ -475,8 +448,9 @@ const struct arch_ops arch = {
 	.breakpoint_len = 1,
 	.breakpoint_pc_bias = 1,
 	.raise_code = x86_raise_code,
-	.raise_code_len = x86_raise_code_len,
-	.is_empty_function = x86_is_empty_function,
+	.is_raise_code = x86_is_raise_code,
+	.leave_raise = x86_leave_raise,
+	.enter_linker = x86_enter_linker,
 	.pc = x86_pc,
 	.sp = x86_sp,
 	.set_pc = x86_set_pc,
@@ -495,7 +469,6 @@ const struct arch_ops arch = {
 	.set_stub = x86_set_stub,
 	.restart_by_hand = x86_restart_by_hand,
 	.stub_save = x86_stub_save,
-	.leave_function = x86_leave_function,
 	.ask_restart = x86_ask_restart,
 	.set_syscall_ret = x86_set_syscall_ret,
 	.restart_pending = x86_restart_pending,

@@ -14,6 +14,7 @@
 
 /* The stub's data page, ARCH_STUB_DATA bytes after its code. */
 #define ARCH_STUB_DATA	    4096
+#define ARCH_BOOT_LIBS	    192 /* where the code of libs.c has its place */
 #define ARCH_BOOT_DATA	    256
 #define ARCH_BOOT_SAVED	    160 /* bytes of struct arch_stub_data in use */
 #define ARCH_STUB_CALLS	    256 /* offset of the array of struct tsyscall */
@@ -22,7 +23,14 @@ struct arch_stub_data {
 	uint64_t words[ARCH_STUB_CALLS / 8];
 };
 
-#define ARCH_RAISE_MAX 16
+#define ARCH_RAISE_MAX (ARCH_BOOT_DATA - ARCH_BOOT_LIBS)
+/* Of code that raises @sig for the thread that runs it, puts @home where its
+ * own address was, and goes there. */
+struct arch_raise {
+	int sig;
+	taddr_t slot, home;
+};
+#define ARCH_LINKER_CODE 16
 
 struct arch_ops {
 	const char *name;
@@ -37,18 +45,23 @@ struct arch_ops {
 	void (*set_pc)(struct user_regs_struct *r, taddr_t pc);
 	void (*set_sp)(struct user_regs_struct *r, taddr_t sp);
 	int64_t (*syscall_ret)(const struct user_regs_struct *r);
-	/*
-	 * In place of an empty function: code that raises @sig for the process
-	 * @pid and returns, without using the stack. Its length, at most
-	 * ARCH_RAISE_MAX, and where it stands when the signal comes.
-	 */
-	size_t (*raise_code)(uint8_t *buf, pid_t pid, int sig,
+	/* That code, its length, at most ARCH_RAISE_MAX, and where it stands
+	 * when the signal comes. What a function returns, and what a program is
+	 * begun with, is as it was when it goes home. */
+	size_t (*raise_code)(uint8_t *buf, const struct arch_raise *r,
 			     size_t *done_offset_ret);
-	/* The length of such code, of any process and signal, at the start of
-	 * the ARCH_RAISE_MAX bytes @code; 0: it is other code. */
-	size_t (*raise_code_len)(const uint8_t *code);
-	/* Is there an empty function, with @len bytes up to what follows? */
-	bool (*is_empty_function)(const uint8_t *code, size_t len);
+	/* Are the ARCH_RAISE_MAX bytes @code such code? */
+	bool (*is_raise_code)(const uint8_t *code, struct arch_raise *ret);
+	/* From behind its first instruction, straight home. */
+	void (*leave_raise)(struct user_regs_struct *r, taddr_t home);
+	/*
+	 * The ARCH_LINKER_CODE bytes @code at the program counter begin with
+	 * the call that is all that a dynamic linker does before constructors
+	 * run: as if it had been made, but that @*home_ret, where it returns
+	 * to, is not at the stack pointer yet. False: it is other code.
+	 */
+	bool (*enter_linker)(struct user_regs_struct *r, const uint8_t *code,
+			     taddr_t *home_ret);
 	/* The call being made, -1 if the kernel was not entered by one. */
 	long (*syscall_nr)(const struct user_regs_struct *r);
 	uint64_t (*syscall_arg)(const struct user_regs_struct *r, int i);
@@ -72,7 +85,8 @@ struct arch_ops {
 	/*
 	 * The same for a single call @call (number, six arguments), with its
 	 * data ARCH_BOOT_DATA bytes after the start, in memory that need not
-	 * be writable. The result is in a register when the call is done.
+	 * be writable, and nothing of its own from ARCH_BOOT_LIBS on. The
+	 * result is in a register when the call is done.
 	 */
 	size_t (*boot_code)(const uint8_t **ret, size_t *done_offset_ret);
 	void (*set_boot)(struct user_regs_struct *r, taddr_t code,
@@ -84,8 +98,6 @@ struct arch_ops {
 	/* What the stub needs to go back by itself, without a supervisor. */
 	void (*stub_save)(struct arch_stub_data *d,
 			  const struct user_regs_struct *r, uint64_t mask);
-	/* Return from a function whose first instruction is next. */
-	void (*leave_function)(struct user_regs_struct *r, taddr_t to);
 	/* Restart the call, or end it with EINTR if a handler runs. */
 	void (*ask_restart)(struct user_regs_struct *r);
 	void (*set_syscall_ret)(struct user_regs_struct *r, int64_t ret);

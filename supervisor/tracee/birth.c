@@ -78,6 +78,7 @@ static void place(struct task *c, struct task *parent)
 		patch_copy_all(p, q);
 		stub_inherit(q, p);
 		whole_inherit(q, p);
+		libs_inherit(q, p);
 		for (size_t i = 0; i < p->nr_trap_ranges; i++)
 			tproc_set_trap_range(q, p->trap_ranges[i].start,
 					     p->trap_ranges[i].end);

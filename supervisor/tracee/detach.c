@@ -103,7 +103,6 @@ static int undo_all(struct tproc *p, struct smco_err *err)
 {
 	if (p->execed || !tproc_first_task(p))
 		return 0;
-	libs_stop(p);
 	return undo_run_all(p, err);
 }
 

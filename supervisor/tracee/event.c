@@ -191,15 +191,10 @@ static void act_signal(struct task *t)
 	t->deliver = sig;
 	bool fault = sig == SIGSEGV || sig == SIGBUS;
 	bool trap = sig == p->trap_sig;
-	bool complete = false;
-	if (libs_on_signal(t, sig, &complete)) {
+	if (libs_on_signal(t, sig)) {
 		t->deliver = 0;
-		if (complete) {
-			event_push(t->tr, TEV_LIBS, p, t);
-			hold(t);
-		} else {
-			task_release(t);
-		}
+		event_push(t->tr, TEV_LIBS, p, t);
+		hold(t);
 		return;
 	}
 	/* Seen under ptrace even if the program ignores it, it must not end a

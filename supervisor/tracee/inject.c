@@ -180,6 +180,15 @@ static void keep_deserted_stubs(struct tproc *p)
 	p->nr_old_stubs = nr;
 }
 
+/* But for the place of libs.c. */
+static int write_boot(struct tproc *p, taddr_t site, const uint8_t *image)
+{
+	int r = tmem_write(p, site, image, ARCH_BOOT_LIBS);
+	return r ? r
+		 : tmem_write(p, site + ARCH_BOOT_DATA, image + ARCH_BOOT_DATA,
+			      ARCH_BOOT_SAVED);
+}
+
 static taddr_t boot_below(taddr_t end)
 {
 	return (end - BOOT_LEN) & ~15ULL;
@@ -215,8 +224,9 @@ static taddr_t find_boot_site(struct tproc *p)
 	const uint8_t *at = page + sizeof(page) - (end - site);
 	if (!all_zero(at - 32, 32))
 		return 0;
-	if (all_zero(at, end - site) ||
-	    (!memcmp(at, code, len) && !stands_in(p, site, end)))
+	if ((all_zero(at, ARCH_BOOT_LIBS) &&
+	     all_zero(at + ARCH_BOOT_DATA, ARCH_BOOT_SAVED)) ||
+	    (!memcmp(at, code, len) && !stands_in(p, site, site + len)))
 		p->boot_site = site;
 	return p->boot_site == 1 ? 0 : p->boot_site;
 }
@@ -235,6 +245,12 @@ taddr_t inject_spare_code(struct tproc *p, size_t len)
 	return at;
 }
 
+taddr_t inject_libs_place(struct tproc *p)
+{
+	inject_look(p);
+	return p->vdso_end ? boot_below(p->vdso_end) + ARCH_BOOT_LIBS : 0;
+}
+
 taddr_t inject_spare_was(struct tproc *p, size_t len)
 {
 	inject_look(p);
@@ -250,9 +266,10 @@ static int undo_boot(struct tproc *p, void *arg)
 	(void)arg;
 
 	p->has_boot_undo = false;
-	if (site <= 1 || p->nr_owed || stands_in(p, site, site + BOOT_LEN))
+	if (site <= 1 || p->nr_owed ||
+	    stands_in(p, site, site + ARCH_BOOT_LIBS))
 		return 0;
-	return tmem_write(p, site, zeros, sizeof(zeros));
+	return write_boot(p, site, zeros);
 }
 
 static int call_by_boot(struct loan *l, struct tsyscall *c)
@@ -267,7 +284,7 @@ static int call_by_boot(struct loan *l, struct tsyscall *c)
 	const uint8_t *code;
 	size_t done, len = arch.boot_code(&code, &done);
 
-	if (!site || len > ARCH_BOOT_DATA)
+	if (!site || len > ARCH_BOOT_LIBS)
 		return call_plain(l, c);
 	if (l->in_entry)
 		arch.rewind_syscall(&regs, arch.syscall_nr(&l->regs));
@@ -276,7 +293,7 @@ static int call_by_boot(struct loan *l, struct tsyscall *c)
 	memcpy(image + ARCH_BOOT_DATA, &back, ARCH_BOOT_SAVED);
 	if (!p->has_boot_undo)
 		p->has_boot_undo = tproc_undo_push(p, undo_boot, NULL) != NULL;
-	if (tmem_write(p, site, image, sizeof(image)) < 0)
+	if (write_boot(p, site, image) < 0)
 		return call_plain(l, c);
 
 	uint64_t call[7] = {(uint64_t)c->nr};
@@ -296,7 +313,7 @@ static int call_by_boot(struct loan *l, struct tsyscall *c)
 	if (r == 0)
 		r = loan_leave_code(l);
 	if (r != SMCO_BUSY)
-		tmem_write(p, site, zeros, sizeof(zeros));
+		write_boot(p, site, zeros);
 	return r;
 }
 

@@ -126,9 +126,13 @@ struct trange {
 	taddr_t end; /* exclusive */
 };
 
-enum libs_phase {
-	LIBS_NONE,    /* static, attached, or done */
-	LIBS_WAITING, /* breakpoint planted, linker still at work */
+/* See libs.c. */
+struct libs {
+	taddr_t at; /* the code; 0 = static, attached, or done */
+	size_t len;
+	taddr_t done; /* where a task stands when the signal comes */
+	struct arch_raise raise;
+	struct tundo *undo; /* NULL = a killed supervisor's */
 };
 
 struct tproc {
@@ -179,11 +183,8 @@ struct tproc {
 	bool has_rooms;	  /* a thread was seen in such a call; mend-look.c */
 	bool stub_refused;
 	unsigned nr_owed; /* tasks with .owed */
-	enum libs_phase libs;
-	struct tpatch *libs_patch;
-	int libs_sig;	   /* that it raises */
-	taddr_t libs_done; /* where a task stands when it does */
-	taddr_t r_debug;   /* 0 = not found */
+	struct libs libs;
+	taddr_t r_debug; /* 0 = not found */
 
 	bool is_urgent; /* see tproc_urgent() */
 	uint64_t stop_began_ns;
@@ -500,7 +501,10 @@ void stub_inherit(struct tproc *child, struct tproc *parent);
 /* @len bytes, below what the injection needs, in the unused end of the vdso;
  * 0 = there are not so many. */
 taddr_t inject_spare_code(struct tproc *p, size_t len);
-/* Where that would have been for another supervisor; 0 = nowhere. */
+/* ARCH_RAISE_MAX bytes for libs.c; 0 = no such place. What is there is to be
+ * looked at. The process may run. */
+taddr_t inject_libs_place(struct tproc *p);
+/* Where spare code would have been for another supervisor; 0 = nowhere. */
 taddr_t inject_spare_was(struct tproc *p, size_t len);
 
 /* --- signal.c --- */
@@ -525,11 +529,10 @@ void handler_look(struct task *t);
 
 /* --- libs.c --- */
 void libs_start(struct tproc *p); /* at the first stop after exec */
-/* Is this signal our patch's? The task is past it then; *complete_ret: all
- * libraries are mapped, the patch is gone. */
-bool libs_on_signal(struct task *t, int sig, bool *complete_ret);
-/* Before the patch is taken out by detach. */
-void libs_stop(struct tproc *p);
+void libs_inherit(struct tproc *child, const struct tproc *parent);
+/* Is this the signal of our code? Then all libraries are mapped, the task is
+ * past the code, and that is gone. */
+bool libs_on_signal(struct task *t, int sig);
 
 /* --- urgent.c --- */
 /* @u is zeroed. Handles SIGXCPU in this thread from now on, unless somebody

@@ -1,12 +1,16 @@
 /*
- * When has the dynamic linker mapped the program's libraries? It calls an
- * empty function, _dl_debug_state, each time its list of modules changes, for
- * debuggers to put a breakpoint on. Ours stays from exec to the first time the
- * list is complete, before any constructor has run, a millisecond as a rule. It
- * raises a signal that is ignored by default, which stops a traced task and
- * does nothing to any other, should the supervisor die.
+ * When has the dynamic linker mapped the program's libraries? An address leads
+ * on from there, and is on the stack when the program is exec'ed, or about to
+ * be: where the linker's one call returns to, before any constructor (glibc),
+ * or the program's entry, which the kernel tells the linker (others; musl's
+ * constructors run after that). In its place goes the address of some
+ * instructions at the end of the vdso that raise a signal which is ignored by
+ * default, put the address back, and go on there. The signal stops a traced
+ * task. Should we have died nothing comes of it, and as they are run once, and
+ * nothing else is changed, nothing can come of them later.
  */
 #include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -19,9 +23,9 @@
 #define MAX_DYNAMIC 256
 #define MAX_SYMBOLS 65536
 
-/* Offset of r_state in struct r_debug, and its value when all is mapped. */
-#define R_STATE_OFFSET	   24
-#define R_STATE_CONSISTENT 0
+/* Words between the stack pointer of a new program and what the kernel tells
+ * its linker: so many arguments and variables at most (6 MiB by default). */
+#define MAX_WORDS (1 << 20)
 
 struct dynamic {
 	taddr_t symtab;
@@ -114,43 +118,23 @@ static taddr_t find_symbol(struct tproc *p, taddr_t base,
 	return 0;
 }
 
-static bool is_in_set(pid_t tid, const char *field, int sig)
-{
-	uint64_t set = 0;
-	return !proc_status_u64(tid, field, 16, &set) || (set >> (sig - 1) & 1);
-}
-
-/*
- * Raising a signal that is ignored by default does no harm should we die; that
- * needs some room, a signal that is not blocked, and that the call is allowed.
- * Otherwise it is a breakpoint, which kills then; also its trap must be neither
- * ignored nor blocked, or the program's disposition would be lost.
- */
-static size_t choose_code(struct tproc *p, struct task *t, taddr_t at,
-			  uint8_t *code, size_t *done_ret)
+/* One that it does not block; 0: there is none, or it may make no calls. */
+static int choose_signal(pid_t tid)
 {
 	static const int signals[] = {SIGURG, SIGWINCH, SIGCHLD};
-	uint8_t old[ARCH_RAISE_MAX];
-	bool has_filter = proc_has_filter(p->pid);
-	pid_t pid = proc_own_pid(p->pid);
-
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
-		if (!pid || has_filter ||
-		    is_in_set(t->tid, "SigBlk", signals[i]))
-			continue;
-		size_t n = arch.raise_code(code, pid, signals[i], done_ret);
-		p->libs_sig = signals[i];
-		if (tmem_read(p, at, old, n) == 0 &&
-		    arch.is_empty_function(old, n))
-			return n;
-	}
-	if (is_in_set(t->tid, "SigBlk", SIGTRAP) ||
-	    is_in_set(t->tid, "SigIgn", SIGTRAP))
+	char path[32], buf[4096];
+	uint64_t blocked, filtered;
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	if (smco_slurp(path, buf, sizeof(buf)) <= 0 ||
+	    !proc_field_u64(buf, "SigBlk", 16, &blocked))
 		return 0;
-	p->libs_sig = SIGTRAP;
-	memcpy(code, arch.breakpoint, arch.breakpoint_len);
-	*done_ret = arch.breakpoint_pc_bias;
-	return arch.breakpoint_len;
+	if (proc_field_u64(buf, "Seccomp", 10, &filtered) && filtered &&
+	    proc_has_own_filter(tid))
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		if (!(blocked >> (signals[i] - 1) & 1))
+			return signals[i];
+	return 0;
 }
 
 static taddr_t find_linker(const struct tproc *p)
@@ -161,23 +145,179 @@ static taddr_t find_linker(const struct tproc *p)
 	return base ? base : proc_auxv(p->pid, AT_PHDR) & ~(TPAGE_SIZE - 1);
 }
 
-void libs_start(struct tproc *p)
+/* Where the kernel has put the program's entry, for the linker to read. */
+static taddr_t find_entry(struct tproc *p, taddr_t sp, taddr_t *entry_ret)
+{
+	uint64_t words[512];
+	unsigned nr_nulls = 0; /* the ends of arguments and environment */
+	sp += sizeof(*words);  /* how many arguments there are */
+	for (size_t done = 0; done < MAX_WORDS;) {
+		size_t n = tmem_read_some(p, sp, words, sizeof(words)) /
+			   sizeof(*words);
+		size_t i = 0;
+		while (i < n && nr_nulls < 2)
+			nr_nulls += !words[i++];
+		for (; i + 1 < n; i += 2) {
+			if (words[i] == AT_ENTRY) {
+				*entry_ret = words[i + 1];
+				return sp + (i + 1) * sizeof(*words);
+			}
+			if (words[i] == AT_NULL)
+				return 0;
+		}
+		if (!i)
+			return 0;
+		sp += i * sizeof(*words);
+		done += i;
+	}
+	return 0;
+}
+
+/* What leads on from the linker, and where that is; @regs as they are to be
+ * then. False: there is no linker, or none that is known. */
+static bool find_way(struct tproc *p, struct user_regs_struct *regs,
+		     struct arch_raise *raise)
 {
 	struct dynamic d;
-	uint8_t code[ARCH_RAISE_MAX];
+	uint8_t code[ARCH_LINKER_CODE];
+	bool is_alone =
+		!proc_auxv(p->pid, AT_BASE); /* static, or "ld.so PROG" */
+	if (is_alone && read_dynamic(p, find_linker(p), &d))
+		p->r_debug = find_symbol(p, find_linker(p), &d, "_r_debug");
+	if (is_alone && !p->r_debug)
+		return false;
+	if (tmem_read(p, arch.pc(regs), code, sizeof(code)) == 0 &&
+	    arch.enter_linker(regs, code, &raise->home)) {
+		raise->slot = arch.sp(regs);
+		return true;
+	}
+	raise->slot = find_entry(p, arch.sp(regs), &raise->home);
+	return raise->slot && !is_alone;
+}
+
+/* A task of @p's, in its code: home from there, where that can be done. */
+static bool lead_out(struct task *t, const struct libs *l)
+{
+	taddr_t pc, sp;
+	struct user_regs_struct regs;
+	int r = task_get_place(t, &pc, &sp);
+	if (r < 0 || pc < l->at || pc >= l->at + l->len)
+		return r == 0 || r == SMCO_GONE;
+	if (task_get_regs(t, &regs) < 0)
+		return false;
+	bool is_raised = pc == l->done && task_kind(t) == STOP_SIGNAL &&
+			 WSTOPSIG(t->status) == l->raise.sig;
+	if (pc == l->at)
+		arch.set_pc(&regs, l->raise.home);
+	else if (is_raised)
+		arch.leave_raise(&regs, l->raise.home);
+	else
+		return false;
+	t->no_signal = is_raised && l->undo;
+	return task_set_regs(t, &regs) == 0;
+}
+
+/* The address goes back, and the code, unless a task is in it: that finds its
+ * way alone. */
+static int take_out(struct tproc *p)
+{
+	static const uint8_t zeros[ARCH_RAISE_MAX];
+	struct libs l = p->libs;
+	taddr_t to = 0;
+	memset(&p->libs, 0, sizeof(p->libs));
+	if (tmem_read(p, l.raise.slot, &to, sizeof(to)) == 0 && to == l.at)
+		tmem_write(p, l.raise.slot, &l.raise.home, sizeof(to));
+	for (struct task *t = tproc_first_task(p); t; t = task_next(t))
+		if (!lead_out(t, &l))
+			return SMCO_BUSY;
+	return tmem_write(p, l.at, zeros, l.len);
+}
+
+static int undo_libs(struct tproc *p, void *arg)
+{
+	(void)arg;
+	take_out(p);
+	return 0;
+}
+
+void libs_start(struct tproc *p)
+{
+	uint8_t code[ARCH_RAISE_MAX] = {0}, there[ARCH_RAISE_MAX];
 	struct task *t = tproc_first_task(p);
-	taddr_t base = find_linker(p);
-	if (!base || !t || !read_dynamic(p, base, &d))
+	struct user_regs_struct regs, was;
+	struct libs l = {.at = inject_libs_place(p)};
+	if (!l.at || !t || task_get_regs(t, &regs) < 0)
 		return;
-	taddr_t at = find_symbol(p, base, &d, "_dl_debug_state");
-	size_t done, len = at ? choose_code(p, t, at, code, &done) : 0;
-	if (!len)
+	was = regs;
+	l.raise.sig = choose_signal(t->tid);
+	if (!l.raise.sig || !find_way(p, &regs, &l.raise) ||
+	    tmem_read(p, l.at, there, sizeof(there)) < 0 ||
+	    memcmp(there, code, sizeof(code)) != 0)
 		return;
-	p->r_debug = find_symbol(p, base, &d, "_r_debug");
-	p->libs_done = at + done;
-	if (tproc_patch(p, at, code, len, NULL, NULL, &p->libs_patch, NULL) ==
-	    0)
-		p->libs = LIBS_WAITING;
+	l.len = arch.raise_code(code, &l.raise, &l.done);
+	l.done += l.at;
+	l.undo = tproc_undo_push(p, undo_libs, NULL);
+	if (!l.undo)
+		return;
+	p->libs = l;
+	/* In this order, for we may die in between. */
+	if (tmem_write(p, l.at, code, l.len) == 0 &&
+	    tmem_write(p, l.raise.slot, &l.at, sizeof(l.at)) == 0 &&
+	    task_set_regs(t, &regs) == 0)
+		return;
+	task_set_regs(t, &was);
+	tproc_undo_drop(p, l.undo);
+	take_out(p);
+}
+
+void libs_inherit(struct tproc *child, const struct tproc *parent)
+{
+	child->libs = parent->libs;
+	if (parent->libs.at)
+		child->libs.undo = tproc_undo_push(child, undo_libs, NULL);
+}
+
+bool libs_on_signal(struct task *t, int sig)
+{
+	struct tproc *p = t->proc;
+	struct user_regs_struct regs;
+	if (!p->libs.at || sig != p->libs.raise.sig ||
+	    task_get_regs(t, &regs) < 0 || arch.pc(&regs) != p->libs.done)
+		return false;
+	arch.leave_raise(&regs, p->libs.raise.home);
+	task_set_regs(t, &regs);
+	tproc_undo_drop(p, p->libs.undo);
+	take_out(p);
+	return true;
+}
+
+/* --- what a killed supervisor has left --- */
+
+static bool find_left(struct tproc *p, struct libs *ret)
+{
+	uint8_t code[ARCH_RAISE_MAX];
+	*ret = (struct libs){.at = inject_libs_place(p)};
+	if (!ret->at || tmem_read(p, ret->at, code, sizeof(code)) < 0 ||
+	    !arch.is_raise_code(code, &ret->raise))
+		return false;
+	ret->len = arch.raise_code(code, &ret->raise, &ret->done);
+	ret->done += ret->at;
+	return true;
+}
+
+bool tproc_has_left_call(struct tproc *p)
+{
+	struct libs l;
+	return find_left(p, &l);
+}
+
+int tproc_drop_left_call(struct tproc *p)
+{
+	struct libs l;
+	if (!find_left(p, &l))
+		return 0;
+	p->libs = l;
+	return take_out(p);
 }
 
 taddr_t tproc_r_debug(struct tproc *p)
@@ -187,77 +327,4 @@ taddr_t tproc_r_debug(struct tproc *p)
 	if (!p->r_debug && base && read_dynamic(p, base, &d))
 		p->r_debug = find_symbol(p, base, &d, "_r_debug");
 	return p->r_debug;
-}
-
-/* To the start of the function, which does nothing but return: whatever of the
- * patch the task has run. */
-static taddr_t to_start(void *ctx, taddr_t pc)
-{
-	const struct tpatch *patch = ctx;
-	(void)pc;
-	return patch->addr;
-}
-
-taddr_t tproc_left_call(struct tproc *p, size_t *len_ret)
-{
-	struct dynamic d;
-	uint8_t code[ARCH_RAISE_MAX];
-	taddr_t base = find_linker(p), at = 0;
-	if (base && read_dynamic(p, base, &d))
-		at = find_symbol(p, base, &d, "_dl_debug_state");
-	if (!at || tmem_read(p, at, code, sizeof(code)) < 0)
-		return 0;
-	*len_ret = arch.raise_code_len(code);
-	return *len_ret ? at : 0;
-}
-
-bool libs_on_signal(struct task *t, int sig, bool *complete_ret)
-{
-	struct tproc *p = t->proc;
-	struct user_regs_struct regs;
-
-	if (p->libs != LIBS_WAITING || sig != p->libs_sig ||
-	    task_get_regs(t, &regs) < 0 || arch.pc(&regs) != p->libs_done)
-		return false;
-
-	int32_t state = R_STATE_CONSISTENT;
-	if (p->r_debug)
-		tmem_read(p, p->r_debug + R_STATE_OFFSET, &state,
-			  sizeof(state));
-	*complete_ret = state == R_STATE_CONSISTENT;
-	if (!*complete_ret) {
-		/* The function is empty: it has returned. */
-		taddr_t to;
-		if (tmem_read(p, arch.sp(&regs), &to, sizeof(to)) == 0) {
-			arch.leave_function(&regs, to);
-			task_set_regs(t, &regs);
-			return true;
-		}
-		*complete_ret = true;
-	}
-	arch.set_pc(&regs, p->libs_patch->addr);
-	task_set_regs(t, &regs);
-	tproc_unpatch(p, p->libs_patch, to_start, p->libs_patch, NULL);
-	p->libs_patch = NULL;
-	p->libs = LIBS_NONE;
-	return true;
-}
-
-void libs_stop(struct tproc *p)
-{
-	/* A thread that has run into the patch goes back before it. */
-	for (struct task *t = p->tasks; t && p->libs == LIBS_WAITING;
-	     t = t->next) {
-		const struct tpatch *patch = p->libs_patch;
-		struct user_regs_struct regs;
-		if (t->state != TASK_STOPPED || task_get_regs(t, &regs) < 0 ||
-		    arch.pc(&regs) <= patch->addr ||
-		    arch.pc(&regs) > patch->addr + patch->len)
-			continue;
-		t->no_signal = task_kind(t) == STOP_SIGNAL &&
-			       WSTOPSIG(t->status) == p->libs_sig &&
-			       arch.pc(&regs) == p->libs_done;
-		arch.set_pc(&regs, patch->addr);
-		task_set_regs(t, &regs);
-	}
 }

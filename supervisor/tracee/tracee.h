@@ -203,10 +203,11 @@ pid_t tproc_pid(const struct tproc *p);
 /* Where the dynamic linker's struct r_debug is, for debuggers to find what is
  * loaded; 0: it has none, or none that is known. The process may run. */
 taddr_t tproc_r_debug(struct tproc *p);
-/* The code in the dynamic linker that raises a signal for a supervisor to know
- * that the libraries are there: of one that was killed before they were. Its
- * address and length, or 0: there is none. The process may run. */
-taddr_t tproc_left_call(struct tproc *p, size_t *len_ret);
+/* Has a supervisor left its code for TEV_LIBS there, that was killed before the
+ * libraries were? It harms nobody. The process may run. */
+bool tproc_has_left_call(struct tproc *p);
+/* Takes it out. All tasks stopped. SMCO_BUSY: one is in it, and it stays. */
+int tproc_drop_left_call(struct tproc *p);
 struct tracer *tproc_tracer(struct tproc *p);
 void *tproc_user(const struct tproc *p); /* the session's own pointer */
 void tproc_set_user(struct tproc *p, void *user);

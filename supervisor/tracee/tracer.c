@@ -233,8 +233,7 @@ void tproc_forget_memory(struct tproc *p)
 	p->stub = 0;
 	p->whole = 0;
 	p->stub_refused = false;
-	p->libs = LIBS_NONE;
-	p->libs_patch = NULL;
+	memset(&p->libs, 0, sizeof(p->libs));
 	p->r_debug = 0;
 	p->trace_syscalls = false;
 	p->before_signal = NULL;

@@ -2,10 +2,9 @@
  * What a supervisor that was killed in the middle of a call has left at the
  * end of the vdso is no hindrance for the next one: it makes its calls from
  * there, where its own death does no harm, and leaves nothing. Nor does the
- * page stay where a thread still was when the next one came; nor the code in
- * the linker of one who was killed before the libraries were there.
+ * page stay where a thread still was when the next one came; nor the code of
+ * one who was killed before the libraries were there.
  */
-#include <link.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -114,48 +113,53 @@ static void check_busy_stub(struct tracer *tr)
 	check_int(nr_stubs(), 0);
 }
 
-/* The function that the linker calls for debuggers. */
-static taddr_t linker_function(void)
-{
-	return _r_debug.r_brk;
-}
+static taddr_t way; /* leads on from the linker */
 
-/* A thread has run @done bytes of the code there when the next one comes. */
-static void check_linker_call(struct tracer *tr, pid_t raised_for)
+/* A task stands @in bytes into the code when the next one comes, -1 = in none
+ * of it, and is sent home. */
+static void check_linker_call(struct tracer *tr, int in, bool comes_home)
 {
-	uint8_t was[ARCH_RAISE_MAX], is[ARCH_RAISE_MAX], code[ARCH_RAISE_MAX];
+	const taddr_t home = (taddr_t)(uintptr_t)act_add;
+	const struct arch_raise raise = {.sig = SIGWINCH,
+					 .slot = (taddr_t)(uintptr_t)&way,
+					 .home = home};
+	uint8_t code[ARCH_RAISE_MAX] = {0}, is[ARCH_RAISE_MAX];
+	static const uint8_t zeros[ARCH_RAISE_MAX];
 	struct smco_err err = {0};
 	struct user_regs_struct own, regs;
-	taddr_t at = linker_function();
-	size_t done, found = 0;
-	size_t len = arch.raise_code(code, raised_for, SIGWINCH, &done);
+	size_t done;
 	struct tproc *p = traced_attach(tr, pup.pid, &err);
 	if (!check_msg(p != NULL, "attached for the linker %s", err.msg))
 		return;
 	struct task *t = tproc_first_task(p);
-	check_int(tmem_read(p, at, was, sizeof(was)), 0);
-	check_int(tproc_left_call(p, &found), 0);
+	const taddr_t at = inject_libs_place(p);
+	arch.raise_code(code, &raise, &done);
+	check(!tproc_has_left_call(p));
 	check(!leftover_is_there(p));
-	check_int(tmem_write(p, at, code, len), 0);
-	check(tproc_left_call(p, &found) == at);
-	check_int(found, len);
+	check_int(tmem_write(p, at, code, sizeof(code)), 0);
+	check_int(tmem_write(p, raise.slot, &at, sizeof(at)), 0);
 	check(leftover_is_there(p));
 	check_int(task_get_regs(t, &own), 0);
 	regs = own;
-	arch.set_pc(&regs, at + done);
+	if (in >= 0)
+		arch.set_pc(&regs, at + (taddr_t)in);
 	check_int(task_set_regs(t, &regs), 0);
-	check_int(leftover_remove(p, &err), 0);
+	check_int(leftover_remove(p, &err), comes_home ? 0 : SMCO_BUSY);
 	check_int(task_get_regs(t, &regs), 0);
-	check(arch.pc(&regs) == at);
+	taddr_t to = arch.pc(&own);
+	if (in >= 0)
+		to = comes_home ? home : at + (taddr_t)in;
+	check(arch.pc(&regs) == to);
 	check_int(task_set_regs(t, &own), 0);
+	check_int(tmem_read(p, raise.slot, &to, sizeof(to)), 0);
+	check(to == home);
 	check_int(tmem_read(p, at, is, sizeof(is)), 0);
-	check(!memcmp(was, is, sizeof(is)));
-	check(!leftover_is_there(p));
+	check(!memcmp(is, comes_home ? zeros : code, sizeof(is)));
 	/* Not quite that code. */
-	code[len - 1] ^= 1;
-	check_int(tmem_write(p, at, code, len), 0);
-	check_int(tproc_left_call(p, &found), 0);
-	check_int(tmem_write(p, at, was, len), 0);
+	code[0] ^= 1;
+	check_int(tmem_write(p, at, code, sizeof(code)), 0);
+	check(!tproc_has_left_call(p));
+	check_int(tmem_write(p, at, zeros, sizeof(zeros)), 0);
 	check_int(tproc_detach(p, &err), 0);
 }
 
@@ -195,8 +199,9 @@ int main(void)
 		check_int(tproc_detach(p, &err), 0);
 	}
 	check_busy_stub(tr);
-	check_linker_call(tr, pup.pid);
-	check_linker_call(tr, 0x7ffffff); /* of its parent, say */
+	check_linker_call(tr, -1, true);
+	check_linker_call(tr, 0, true);
+	check_linker_call(tr, 5, false);
 	tracer_destroy(tr);
 	puppet_end(&pup);
 	return tap_done();
