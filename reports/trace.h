@@ -44,7 +44,7 @@ void trace_writer_publish_soon(struct trace_writer *w);
  *   detached       why the run ended before the program did, e.g.
  *                  "after 60 s (-d)", "on SIGINT"; "1" without a reason
  *   elapsed_ns     length of the session, put at its end
- *   pid.N.command  command line of process N
+ *   pid.N.command  command line of process N, as seen last
  */
 int trace_put_meta(struct trace_writer *w, const char *key, const char *value);
 /*

@@ -199,6 +199,15 @@ void session_range_libraries(struct session *s, struct watched *w);
 void session_range_drop(struct session *s, struct watched *w, bool gone);
 uint64_t session_range_due_ns(const struct session *s);
 
+/* session-names.c: @w's name as it is now goes into the trace; when it came and
+ * before it is left, and in between when that is due. */
+void session_name(struct session *s, struct watched *w);
+void session_names_tick(struct session *s, uint64_t now_ns);
+/* The command line of a process, as far as it is short, and another name that
+ * it has given itself; control characters are the reader's business. False if
+ * there is none. */
+bool session_read_command(pid_t pid, char line[WATCHED_NAME]);
+
 /* session-processes.c: what comes and goes */
 void session_dispatch(struct session *s, struct tevent *ev);
 /* Destroyed at the end: stacks point into it, and a thread works on it. */

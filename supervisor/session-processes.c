@@ -236,6 +236,7 @@ static void start_watching(struct session *s, struct tproc *p,
 	struct watched *w = add_watched(s, p);
 	if (!w)
 		return;
+	session_name(s, w);
 	if (s->opt->monitors & MONITOR_NAP)
 		start_naps(s, w, ev);
 	/* Who plants last leaves first: sensors may want the same place. A

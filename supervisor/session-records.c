@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "reports/command.h"
-#include "reports/procfs.h"
 #include "supervisor/session-private.h"
 
 void session_emit(void *ctx, const struct record *r)
@@ -33,32 +32,6 @@ void session_emit(void *ctx, const struct record *r)
 		s->trace_failed = true;
 }
 
-/* The command line of a process, as far as it is short; control characters are
- * the reader's business. False if there is none. */
-static bool read_command(pid_t pid, char line[256])
-{
-	char path[PROCFS_PATH];
-	procfs_path(path, sizeof(path), pid, "cmdline");
-	ssize_t n = smco_slurp(path, line, 256);
-	if (n <= 0)
-		return false;
-	for (ssize_t i = 0; i + 1 < n; i++)
-		if (!line[i])
-			line[i] = ' ';
-	/* Who sets its own title leaves blanks at the end. */
-	for (size_t len = strlen(line); len && line[len - 1] == ' ';)
-		line[--len] = '\0';
-	return true;
-}
-
-static void put_pid_command(struct session *s, pid_t pid)
-{
-	char key[32], line[256];
-	snprintf(key, sizeof(key), "pid.%d.command", (int)pid);
-	if (read_command(pid, line))
-		trace_put_meta(s->trace, key, line);
-}
-
 void session_emit_process(struct session *s, pid_t pid, enum process_why why,
 			  int exit_status)
 {
@@ -76,8 +49,6 @@ void session_emit_process(struct session *s, pid_t pid, enum process_why why,
 		.payload = &ev,
 	};
 	session_emit(s, &r);
-	if (why != PROCESS_ENDED && why != PROCESS_DETACHED)
-		put_pid_command(s, pid);
 }
 
 /* The local target that blocks are watched by, where it has one. */
@@ -151,7 +122,8 @@ static void put_command(struct session *s)
 	char line[256];
 	if (s->opt->command)
 		command_put(s->trace, s->opt->command);
-	else if (s->nr_attached == 1 && read_command(s->attached[0], line))
+	else if (s->nr_attached == 1 &&
+		 session_read_command(s->attached[0], line))
 		trace_put_meta(s->trace, "command", line);
 }
 

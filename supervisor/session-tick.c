@@ -217,6 +217,7 @@ void session_tick(struct session *s, uint64_t now_ns)
 	s->run_ns = 0;
 
 	session_start_late(s, now_ns);
+	session_names_tick(s, now_ns);
 	keep_or_relax(s, now_ns);
 	session_recording_read(s);
 	look_at_memory(s, now_ns);

@@ -291,6 +291,7 @@ static void leave(struct session *s, struct session_result *ret)
 	while (s->nr_ws) {
 		tracer_leave_newborn(s->tracer);
 		struct watched *w = s->ws[s->nr_ws - 1];
+		session_name(s, w);
 		bool stopped = !tproc_stop(w->proc, NULL);
 		struct tproc *p = w->proc;
 		session_emit_process(s, w->pid, PROCESS_DETACHED, -1);

@@ -17,6 +17,7 @@
 #include "supervisor/tracee/tracee.h"
 #include "symbols/symbols.h"
 
+#define WATCHED_NAME 256
 struct watched {
 	struct tproc *proc;
 	pid_t pid;
@@ -42,6 +43,9 @@ struct watched {
 	bool adopted;		 /* existing blocks were taken in */
 	uint64_t late_ns; /* when it came, while it waits for its start; 0 */
 	bool is_patient;  /* stacks wait for tables, but not for long */
+	/* the session's */
+	char name[WATCHED_NAME]; /* its command line, as was said last */
+	uint64_t came_ns, name_due_ns;
 };
 
 /* Before any program is under control: load and calibrate what the mechanism

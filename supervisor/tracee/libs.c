@@ -10,12 +10,12 @@
  * nothing else is changed, nothing can come of them later.
  */
 #include <elf.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "reports/procfs.h"
 #include "supervisor/tracee/internal.h"
 
 /* Bounds on what a broken or hostile linker image can make us read. */
@@ -122,9 +122,9 @@ static taddr_t find_symbol(struct tproc *p, taddr_t base,
 static int choose_signal(pid_t tid)
 {
 	static const int signals[] = {SIGURG, SIGWINCH, SIGCHLD};
-	char path[32], buf[4096];
+	char path[PROCFS_PATH], buf[4096];
 	uint64_t blocked, filtered;
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	procfs_path(path, sizeof(path), tid, "status");
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0 ||
 	    !proc_field_u64(buf, "SigBlk", 16, &blocked))
 		return 0;
