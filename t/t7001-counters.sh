@@ -199,6 +199,18 @@ if smco-trace --list-events raw_syscalls:sys_enter | grep -q '^yes'; then
 			smco-trace -t unlimited -e sched:sched_switch -o own.trace true 2>err && ! grep 'stops of ours' err
 	}
 	ok "where they cannot be told from the program's own that is said" own_part
+	moved() { # EXPECTED MASK... - it goes to these CPUs, stopped five times
+		local want=$1
+		shift
+		smco-trace -q -t unlimited -e cpu-migrations -o moved.trace -- \
+			perl -e '$SIG{USR1} = sub {}; for my $m (@ARGV) { syscall 203, 0, 8, pack "Q", $m; kill USR1 => $$ for 1 .. 5 }' "$@" &&
+			get moved.trace '"$c->{stops} of " . n("cpu-migrations")' | tee line && grep -Eq "$want" line
+	}
+	if [ "$(nproc)" -gt 1 ] && taskset -c 0 true 2>err && taskset -c 1 true 2>err; then
+		ok "also where they move it" moved '^up to 1[0-9] stops of ours are in each of cpu-migrations of [1-9]' 1 2
+		on_one() { taskset -c 0 bash -c "$(declare -f get moved); moved '^ of 0$' 1 1"; }
+		ok "and not where nobody does" on_one
+	fi
 	ok "no stops of ours among switches by tracepoint, nor signals that only a tracer sees" switches
 fi
 if [ "$(id -u)" = 0 ] && smco-trace --list-events timestamp:inode_set_ctime_to_ts | grep -q '^yes'; then

@@ -123,6 +123,10 @@ static const char *const of_stops[] = {
 	NULL,
 };
 
+/* Who is let go where we run is taken to another CPU, if the scheduler likes
+ * that better. Not said where nobody was moved. */
+static const char *const of_moves[] = {"cpu-migrations", "migrations", NULL};
+
 /* The kernel interrupts a thread that runs to read its counters. */
 static const char *const of_readings[] = {
 	"irq_vectors:call_function_single_entry",
@@ -132,6 +136,13 @@ static const char *const of_readings[] = {
 	NULL,
 };
 
+static bool is_in(const char *name, const char *const *names)
+{
+	while (*names && strcmp(*names, name) != 0)
+		names++;
+	return *names;
+}
+
 /* ", up to 5 @what of ours are in each of A, B" behind @len bytes of @buf, if
  * events that are counted are in @names. */
 static size_t say_ours(const struct counters *c, const char *const *names,
@@ -140,10 +151,8 @@ static size_t say_ours(const struct counters *c, const char *const *names,
 {
 	bool any = false;
 	for (size_t i = 0; nr && i < c->plan.nr_events; i++) {
-		const char *const *name = names;
-		while (*name && strcmp(*name, c->plan.event[i].name) != 0)
-			name++;
-		if (!*name || len >= size)
+		const char *name = c->plan.event[i].name;
+		if (!is_in(name, names) || len >= size)
 			continue;
 		if (!any)
 			len += (size_t)snprintf(
@@ -152,7 +161,7 @@ static size_t say_ours(const struct counters *c, const char *const *names,
 				len ? "; " : "", (uintmax_t)nr, what);
 		if (len < size)
 			len += (size_t)snprintf(buf + len, size - len, "%s%s",
-						any ? ", " : "", *name);
+						any ? ", " : "", name);
 		any = true;
 	}
 	return len;
@@ -161,6 +170,8 @@ static size_t say_ours(const struct counters *c, const char *const *names,
 bool counters_say_ours(const struct counters *c, char *buf, size_t size)
 {
 	size_t len = say_ours(c, of_stops, c->nr_stops, "stops", buf, size, 0);
+	len = say_ours(c, of_moves, c->nr_moves ? c->nr_stops : 0, "stops", buf,
+		       size, len);
 	len = say_ours(c, of_readings, c->nr_readings, "readings", buf, size,
 		       len);
 	return len > 0;
@@ -187,6 +198,10 @@ static void find_charged(struct counters *c)
 				c->has_calls = true;
 				c->call_group = g;
 				c->call_index = i;
+			} else if (!c->has_moves && is_in(ev->name, of_moves)) {
+				c->has_moves = true;
+				c->move_group = g;
+				c->move_index = i;
 			}
 		}
 }

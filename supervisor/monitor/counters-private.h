@@ -51,6 +51,10 @@ struct counters {
 	 * groups and places. */
 	size_t switch_group, switch_index, call_group, call_index;
 	bool has_switches, has_calls;
+	/* Count of migrations that is told; what it came to so far. */
+	size_t move_group, move_index;
+	bool has_moves;
+	uint64_t nr_moves;
 	bool inherits;		/* a group of the plan does */
 	uint64_t switch_ns;	/* what each costs more with counters */
 	uint64_t call_ns;	/* the same of a system call */

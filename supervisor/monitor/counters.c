@@ -106,6 +106,8 @@ void counters_settle(struct counters *c, struct thread *t, size_t group,
 	if (c->hit_ns)
 		ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
 			      counters_nr_hits(c, group, sum) * c->hit_ns);
+	if (c->has_moves && group == c->move_group)
+		c->nr_moves += sum->value[c->move_index];
 	take_off_stops(c, t, group, sum);
 	add_sum(&t->pending[group].sum, sum, c->plan.group[group].nr);
 }
