@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <linux/kcmp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -51,17 +52,18 @@ static void kill_it(struct warden *w)
 		syscall(SYS_pidfd_send_signal, w->pidfd, SIGKILL, NULL, 0);
 }
 
-/* Known of it, and it has left the memory. */
+/* It has left the memory. The kernel says so in the table, but not where the
+ * program has left it before. */
 static bool is_ended(const struct warden *w)
 {
 	struct pollfd p = {.fd = w->pidfd, .events = POLLIN};
-	return w->pidfd >= 0 && poll(&p, 1, 0) > 0;
+	return !__atomic_load_n(&w->shared->alive, __ATOMIC_ACQUIRE) ||
+	       (w->pidfd >= 0 && poll(&p, 1, 0) > 0);
 }
 
 /*
- * It has ended: the kernel says so in the table, after its last instruction,
- * but not where the program has left the memory before it. One that does not
- * end within reason is killed; the next would share its stack.
+ * After its last instruction. One that does not end within reason is killed;
+ * the next would share its stack.
  */
 static bool wait_gone(struct warden *w)
 {
@@ -359,6 +361,13 @@ static int run_entry(struct warden *w, struct task *t, unsigned entry,
 	return task_run(t, &run, err);
 }
 
+/* False also where the kernel does not tell. */
+static bool shares_memory(const struct warden *w, pid_t pid)
+{
+	return pid > 0 &&
+	       syscall(SYS_kcmp, tproc_pid(w->proc), pid, KCMP_VM, 0, 0) == 0;
+}
+
 static bool has_our_name(pid_t pid)
 {
 	char path[PROCFS_PATH], name[32] = "";
@@ -395,6 +404,14 @@ static void hurry(struct warden *w)
 		return;
 	brief.nice = getpriority(PRIO_PROCESS, (id_t)w->pid);
 	syscall(SYS_sched_setattr, w->pid, &brief, 0);
+}
+
+/* Its number is one of ours. */
+static void meet(struct warden *w)
+{
+	w->pid = w->shared->pid;
+	w->pidfd = (int)syscall(SYS_pidfd_open, w->pid, 0);
+	hurry(w);
 }
 
 int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
@@ -438,8 +455,10 @@ int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 	w->is_rt = false;
 	w->pid = 0;
 	w->cpu = -1;
+	/* Before its first answer, for which it needs a CPU as well. */
+	if (shares_memory(w, s->pid))
+		meet(w);
 	rc = warden_do(w, WARDEN_NOP, NULL, 0, NULL);
-	w->pid = s->pid;
 	if (rc) {
 		disown(w);
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
@@ -447,11 +466,8 @@ int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 				 "(a seccomp filter?)");
 	}
 	/* Inside another pid namespace its number is somebody else's here. */
-	if (!has_our_name(w->pid))
-		w->pid = 0;
-	if (w->pid)
-		w->pidfd = (int)syscall(SYS_pidfd_open, w->pid, 0);
-	hurry(w);
+	if (!w->pid && has_our_name(s->pid))
+		meet(w);
 	return 0;
 }
 

@@ -1,9 +1,14 @@
 /*
- * Whoever has killed the helper in the program: it is not waited for, and the
- * guards are opened without it.
+ * Whoever has killed the helper in the program, be it before its first answer:
+ * it is not waited for, and the guards are opened without it.
  */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PAGES 16
@@ -27,32 +32,84 @@ static void kill_helper(struct access *a)
 		usleep(1000);
 }
 
-int main(void)
+/* For the first call that the helper makes, and nobody else. What is inherited
+ * is no sandbox of the program's own. */
+static int kill_who_closes_all(void)
 {
-	struct tracer *tr = NULL;
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {ARRAY_SIZE(code), code};
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+static struct access *attach(struct tracer *tr, struct tproc **proc_ret)
+{
 	struct access *a = NULL;
 	struct smco_err err = {0};
-	struct tproc *proc = NULL;
-	start_with_pages();
-	if (!tracer_create(&tr, NULL, &err))
-		proc = traced_attach(tr, pup.pid, &err);
-	if (!proc || access_mprotect.open(proc, &a, &err)) {
-		printf("Bail out! %s\n", err.msg);
-		return 1;
-	}
+	*proc_ret = traced_attach(tr, pup.pid, &err);
+	if (*proc_ret && !access_mprotect.open(*proc_ret, &a, &err))
+		return a;
+	printf("Bail out! %s\n", err.msg);
+	exit(1);
+}
+
+/* For three seconds, each time it is asked for something, it was 150 times and
+ * more. */
+static void check_waits(long since)
+{
+	long waits = nr_waits() - since;
+	check_msg(waits < 75, "waited %ld times", waits);
+}
+
+static void killed_later(struct tracer *tr)
+{
+	struct tproc *proc;
+	struct access *a = attach(tr, &proc);
 	struct page_range all = range_at(mem, PAGES);
 	check_int(access_mprotect.arm(a, &all, 1), 0);
 	check_int(all.nr_reset, PAGES);
 	kill_helper(a);
 	long before = nr_waits();
-	check_int(tproc_detach(proc, &err), 0);
+	check_int(tproc_detach(proc, NULL), 0);
 	access_mprotect.forget(a);
-	/* For three seconds, each time it is asked for something, it was 150
-	 * times and more. */
-	long waits = nr_waits() - before;
-	check_msg(waits < 75, "waited %ld times", waits);
+	check_waits(before);
 	check_int(puppet_do(&pup, act_store, 0, 1), 0);
-	tracer_destroy(tr);
+}
+
+static void killed_at_once(struct tracer *tr)
+{
+	struct tproc *proc;
+	struct access *a = attach(tr, &proc);
+	struct page_range all = range_at(mem, PAGES);
+	long before = nr_waits();
+	check_int(access_mprotect.arm(a, &all, 1), SMCO_UNSUPPORTED);
+	check_int(tproc_detach(proc, NULL), 0);
+	access_mprotect.forget(a);
+	check_waits(before);
+	check_int(puppet_do(&pup, act_store, 0, 1), 0);
+}
+
+int main(void)
+{
+	struct tracer *tr = NULL;
+	struct smco_err err = {0};
+	if (tracer_create(&tr, NULL, &err)) {
+		printf("Bail out! %s\n", err.msg);
+		return 1;
+	}
+	start_with_pages();
+	killed_later(tr);
 	puppet_end(&pup);
+	check_int(kill_who_closes_all(), 0);
+	start_with_pages();
+	killed_at_once(tr);
+	puppet_end(&pup);
+	tracer_destroy(tr);
 	return tap_done();
 }

@@ -85,13 +85,14 @@ struct warden_shared {
 	uint32_t cmd __attribute__((
 		aligned(64))); /* futex: bumped by the supervisor */
 	uint32_t done __attribute__((aligned(64))); /* futex: = cmd when done */
-	uint32_t alive; /* futex: the warden's tid, cleared by the kernel when
-			 * it has ended and needs its stack no more */
+	uint32_t alive; /* futex: the warden's tid from its clone on, cleared
+			 * by the kernel when it has ended and needs its stack
+			 * no more */
 	uint32_t op;
 	uint32_t nr_batch;
 	uint32_t nr_slots;   /* slots ever used, for "all" */
 	int32_t program_pid; /* as the program sees it itself */
-	int32_t pid;	     /* the warden's, as it sees it; 0 until it runs */
+	int32_t pid;	     /* the warden's, as its parent sees it; 0: none yet */
 	int32_t spawn_error; /* negative errno of the clone */
 	uint32_t is_on;	     /* our SIGSEGV action is installed */
 	uint32_t dead;	     /* somebody noticed that the supervisor is gone */

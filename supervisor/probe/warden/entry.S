@@ -23,8 +23,8 @@
 	.globl warden_clone
 warden_clone:
 	movq %rdx, %r9
-	xorl %edx, %edx
-	movq %rcx, %r10
+	movq %rcx, %rdx /* for whoever makes it, */
+	movq %rcx, %r10 /* and to be cleared in the end */
 	xorl %r8d, %r8d
 	movl $56, %eax
 	syscall

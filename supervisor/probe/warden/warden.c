@@ -29,8 +29,8 @@
 #define FLAG_CLONE_VM		  0x100
 #define FLAG_CLONE_SIGHAND	  0x800
 #define FLAG_CLONE_UNTRACED	  0x800000
+#define FLAG_CLONE_PARENT_SETTID  0x100000
 #define FLAG_CLONE_CHILD_CLEARTID 0x200000
-#define FLAG_CLONE_CHILD_SETTID	  0x1000000
 #define FLAGS			  (FLAG_CLONE_VM | FLAG_CLONE_SIGHAND | FLAG_CLONE_UNTRACED)
 #define FLAG_WALL		  0x40000000
 #define FUTEX_WAKE		  1
@@ -52,7 +52,7 @@
 typedef uint64_t u64;
 
 long warden_clone(u64 flags, u64 stack_top, void (*fn)(void),
-		  uint32_t *child_tid);
+		  uint32_t *tid);
 void warden_restore(void) __attribute__((noreturn));
 void warden_spawn(u64 trap_signal);
 void warden_altstack(u64 trap_signal);
@@ -274,7 +274,6 @@ static void warden_main(void)
 	call(NR_SETPGID, 0, 0, 0, 0, 0);
 	call(NR_CHDIR, addr(root), 0, 0, 0, 0);
 	call(NR_PRCTL, PR_SET_NAME, addr(name), 0, 0, 0);
-	store(&s->pid, (int32_t)call(NR_GETPID, 0, 0, 0, 0, 0));
 
 	for (;;) {
 		uint32_t cmd = load(&s->cmd);
@@ -304,11 +303,13 @@ static void warden_main(void)
 static void first_child(void)
 {
 	struct warden_shared *s = shared();
-	long pid = warden_clone(FLAGS | FLAG_CLONE_CHILD_SETTID |
+	long pid = warden_clone(FLAGS | FLAG_CLONE_PARENT_SETTID |
 					FLAG_CLONE_CHILD_CLEARTID,
 				addr(s->stack_warden + WARDEN_STACK_SIZE / 8),
 				warden_main, &s->alive);
 	s->spawn_error = pid < 0 ? (int32_t)pid : 0;
+	if (pid > 0)
+		store(&s->pid, (int32_t)pid);
 	leave();
 }
 
