@@ -167,12 +167,11 @@ static int64_t waited(pid_t pid)
 
 #define SLACK_NS ((int64_t)NSEC_PER_MSEC)
 
-/* All its waits count, for us and for a stranger; how often for us, too. */
-static void test_waits(void)
+/* All its waits count, for us and for a stranger; how often for us, too. The
+ * kernel does not tell of each single switch, so the last wait may be missing
+ * now and then. */
+static bool try_waits(pid_t pid)
 {
-	pid_t stranger = start_computing(-1), pid = start_computing(-1);
-	check_int(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
-	usleep(50000);
 	int64_t out = waited(pid);
 	struct stopclock_reading a = now();
 	int64_t in = waited(pid);
@@ -186,10 +185,18 @@ static void test_waits(void)
 	printf("# waited %jd ns, the scheduler says %jd to %jd, %ju times for "
 	       "us\n",
 	       (intmax_t)ns, (intmax_t)in, (intmax_t)out, (uintmax_t)nr);
-	check(in > 0);
-	check(ns >= in - SLACK_NS);
-	check(ns <= out + SLACK_NS);
-	check(nr >= 1);
+	return in > 0 && nr >= 1 && ns >= in - SLACK_NS && ns <= out + SLACK_NS;
+}
+
+static void test_waits(void)
+{
+	pid_t stranger = start_computing(-1), pid = start_computing(-1);
+	bool is_right = false;
+	check_int(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
+	usleep(50000);
+	for (int i = 0; i < 10 && !is_right; i++)
+		is_right = try_waits(pid);
+	check(is_right);
 	end(pid);
 	end(stranger);
 }
