@@ -92,7 +92,7 @@ struct warden_shared {
 	uint32_t nr_batch;
 	uint32_t nr_slots;   /* slots ever used, for "all" */
 	int32_t program_pid; /* as the program sees it itself */
-	int32_t pid;	     /* the warden's, as its parent sees it; 0: none yet */
+	int32_t pid; /* the warden's, as its parent sees it; 0: none yet */
 	int32_t spawn_error; /* negative errno of the clone */
 	uint32_t is_on;	     /* our SIGSEGV action is installed */
 	uint32_t dead;	     /* somebody noticed that the supervisor is gone */

@@ -51,8 +51,7 @@
 
 typedef uint64_t u64;
 
-long warden_clone(u64 flags, u64 stack_top, void (*fn)(void),
-		  uint32_t *tid);
+long warden_clone(u64 flags, u64 stack_top, void (*fn)(void), uint32_t *tid);
 void warden_restore(void) __attribute__((noreturn));
 void warden_spawn(u64 trap_signal);
 void warden_altstack(u64 trap_signal);
