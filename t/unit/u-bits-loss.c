@@ -3,7 +3,6 @@
  * that loses a known time for each page and each range is believed.
  */
 #include <sched.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -13,6 +12,7 @@
 
 #include "reports/base.h"
 #include "supervisor/probe/bits-loss.h"
+#include "t/fixtures/own-syscall.h"
 #include "t/unit/tap.h"
 
 #define PAGE_LOSS_NS  12000
@@ -42,23 +42,14 @@ static long seem_to_reset(const struct iovec *v, size_t n)
 /* The C library's, as the measured code calls it. */
 long syscall(long nr, ...)
 {
-	long a[6], ret;
+	long a[6];
 	va_list ap;
 	va_start(ap, nr);
-	for (int i = 0; i < 6; i++)
-		a[i] = va_arg(ap, long);
+	own_syscall_args(ap, a);
 	va_end(ap);
 	if (nr == SYS_process_madvise && scene && scene->is_fake)
 		return seem_to_reset((const struct iovec *)a[1], (size_t)a[2]);
-	register long r10 __asm__("r10") = a[3];
-	register long r8 __asm__("r8") = a[4];
-	register long r9 __asm__("r9") = a[5];
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "0"(nr), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10),
-			   "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
+	return own_syscall(nr, a);
 }
 
 static void seem_to_walk(void)

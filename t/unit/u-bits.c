@@ -7,20 +7,17 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
-#include "supervisor/probe/hugeseen.h"
 #include "supervisor/probe/ptread.h"
 
 #define PAGES  4096
 #define BIG_NR 100000
-#include "t/unit/pages.h"
+#include "t/unit/bits.h"
 #include "t/unit/pidproc.h"
 
 static char *huge; /* 4 huge pages, if there are any */
 static char *big;  /* 2 * BIG_NR pages, every other one used */
 static volatile long *shared_rounds;
 static volatile bool *shared_quit;
-
-static struct access *a;
 
 /* Through a pipe: write(2) reads the page, read(2) writes it. */
 static long act_syscalls(long first, long is_read)
@@ -101,41 +98,6 @@ static long act_map(long pages, long unused)
 	return at == MAP_FAILED ? 0 : (long)at;
 }
 
-static void set_pages(struct page_range *r, size_t n, const char *base,
-		      size_t stride)
-{
-	for (size_t i = 0; i < n; i++)
-		r[i] = (struct page_range){
-			.start = (uintptr_t)base + i * stride * PAGE,
-			.end = (uintptr_t)base + (i * stride + 1) * PAGE};
-}
-
-/*
- * Arm until everything is quiet: new pages can take a moment until they are
- * resettable (lrudrain.h). False if that never happens.
- */
-static bool settle(struct page_range *r, size_t n)
-{
-	for (int k = 0; k < 1000; k++) {
-		size_t touched = 0;
-		if (a->ops->arm(a, r, n) || a->ops->collect(a, r, n))
-			return false;
-		for (size_t i = 0; i < n; i++)
-			touched += r[i].nr_touched;
-		if (!touched)
-			return true;
-		usleep(20000);
-	}
-	return false;
-}
-
-/*
- * The kernel clears accessed bits too (reclaim, khugepaged, DAMON where it is
- * on, a page in ten thousand here), so a trial may miss a page. What is wrong
- * with our code is wrong every time: one perfect trial is asked for. A page
- * seen touched that was not is an error at once.
- */
-#define TRIALS 40
 struct trial {
 	int nr, missed, wrong, other;
 };
@@ -298,96 +260,6 @@ static void test_running(void)
 	check_int(failed, 0);
 	ptread_put(pt);
 	close(fd);
-}
-
-/* Pages of @r[0..n) whose mark somebody else took away. */
-static uint32_t nr_aged(struct page_range *r, size_t n)
-{
-	uint32_t nr = 0;
-	a->ops->collect(a, r, n);
-	for (size_t i = 0; i < n; i++)
-		nr += r[i].nr_aged;
-	return nr;
-}
-
-/* Few, so that DAMON hardly comes by while they are looked at. */
-#define FEW_PAGES 64
-
-/* Untouched, touched by the program, reset again: nobody else was there. One
- * perfect trial is asked for here, too. */
-static bool try_not_aged(struct page_range *few)
-{
-	few->want_aged = true;
-	if (!settle(few, 1) || nr_aged(few, 1))
-		return false;
-	puppet_do(&pup, act_load, 0, 2);
-	if (nr_aged(few, 1) || few->nr_touched != FEW_PAGES / 2)
-		return false;
-	puppet_do(&pup, act_store, 0, 1);
-	if (nr_aged(few, 1) || few->nr_touched != FEW_PAGES)
-		return false;
-	a->ops->arm(a, few, 1);
-	return !nr_aged(few, 1);
-}
-
-/* Arm some of @r[0..PAGES) with an aged page among them until none is. */
-static bool arm_away(struct page_range *r)
-{
-	size_t first = 0;
-	while (first < PAGES - FEW_PAGES && !r[first].nr_aged)
-		first++;
-	for (size_t i = first; i < first + FEW_PAGES; i++)
-		r[i].was_aged = true;
-	for (int k = 0; k < TRIALS; k++) {
-		a->ops->arm(a, r + first, FEW_PAGES);
-		if (!nr_aged(r + first, FEW_PAGES))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Nothing but DAMON or idle page tracking makes a page look like that. Where
- * DAMON runs we need not wait long: it is seen, only if asked for, and arming
- * page by page takes all of it away, though no bit is set there.
- */
-static void test_aged(void)
-{
-	static struct page_range r[PAGES];
-	struct page_range all = range_at(mem, PAGES);
-	struct ptread *pt = NULL;
-	bool is_known = !ptread_get(&pt, NULL) && ptread_sees_aged(pt);
-	ptread_put(pt);
-	if (!is_known) {
-		tap_skip("this kernel keeps no young flag");
-		return;
-	}
-	bool good = false;
-	for (size_t at = 0; at < PAGES && !good; at += FEW_PAGES) {
-		struct page_range few = range_at(mem + at * PAGE, FEW_PAGES);
-		good = try_not_aged(&few);
-	}
-	check_msg(good, "nobody else's doing: no page is aged");
-
-	/* Page by page: of a range with touched pages not all are counted. */
-	uint32_t nr = 0;
-	set_pages(r, PAGES, mem, 1);
-	for (size_t i = 0; i < PAGES; i++)
-		r[i].want_aged = true;
-	puppet_do(&pup, act_load, 0, 1);
-	for (int k = 0; k < 100 && !nr; k++) {
-		usleep(50000);
-		nr = nr_aged(r, PAGES);
-	}
-	if (!nr) {
-		tap_skip("no DAMON at work here");
-		return;
-	}
-	printf("# %u of %u aged\n", nr, PAGES);
-	all.want_aged = false;
-	check_int(nr_aged(&all, 1), 0);
-	check(all.nr_touched < PAGES);
-	check(arm_away(r));
 }
 
 /* Of so many somebody else takes a bit away in nearly every trial: each is to
@@ -644,34 +516,8 @@ static void test_gone(void)
 	check(none == NULL && err.msg[0]);
 }
 
-static void test_hugeseen(void)
-{
-	struct hugeseen h = {0};
-	check_int(hugeseen_last(&h, HUGE_PAGE), 0);
-	hugeseen_drop(&h, 0, UINT64_MAX);
-	for (uint64_t i = 0; i < 1000; i++)
-		hugeseen_note(&h, i * HUGE_PAGE, i + 1);
-	int wrong = 0;
-	for (uint64_t i = 0; i < 1000; i++)
-		wrong += hugeseen_last(&h, i * HUGE_PAGE) != i + 1;
-	check_int(wrong, 0);
-	check_int(hugeseen_last(&h, 1000 * HUGE_PAGE), 0);
-	hugeseen_drop(&h, 10 * HUGE_PAGE - 1, 20 * HUGE_PAGE + 1);
-	check_int(hugeseen_last(&h, 9 * HUGE_PAGE), 10);
-	check_int(hugeseen_last(&h, 10 * HUGE_PAGE), 0);
-	check_int(hugeseen_last(&h, 19 * HUGE_PAGE), 0);
-	check_int(hugeseen_last(&h, 20 * HUGE_PAGE), 21);
-	hugeseen_drop(&h, 500 * HUGE_PAGE, UINT64_MAX);
-	check_int(hugeseen_last(&h, 499 * HUGE_PAGE), 500);
-	check_int(hugeseen_last(&h, 999 * HUGE_PAGE), 0);
-	hugeseen_note(&h, 999 * HUGE_PAGE, 77);
-	check_int(hugeseen_last(&h, 999 * HUGE_PAGE), 77);
-	hugeseen_deinit(&h);
-}
-
 int main(void)
 {
-	test_hugeseen();
 	big = map_anon(2 * BIG_NR * PAGE, MAP_PRIVATE);
 	madvise(big, 2 * BIG_NR * PAGE, MADV_NOHUGEPAGE);
 	huge = map_huge(4);
@@ -680,16 +526,8 @@ int main(void)
 
 	start_with_pages();
 	struct tproc proc = {pup.pid};
-	struct smco_err err = {0};
-	int r = access_bits.open(&proc, &a, &err);
-	if (r == SMCO_PERM || r == SMCO_UNSUPPORTED) {
-		printf("# %s\n", err.msg);
-		tap_skip("accessed bits are not available here");
+	if (!bits_open(&proc)) {
 		puppet_end(&pup);
-		return tap_done();
-	}
-	if (!check_int(r, 0)) {
-		printf("# %s\n", err.msg);
 		return tap_done();
 	}
 	test_exact("load", act_load, 5, 13, 13);
@@ -702,7 +540,6 @@ int main(void)
 	test_running();
 	test_order();
 	test_new();
-	test_aged();
 	test_many();
 	test_stuck();
 	test_huge();

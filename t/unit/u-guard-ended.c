@@ -2,17 +2,14 @@
  * Whoever has killed the helper in the program, be it before its first answer:
  * it is not waited for, and the guards are opened without it.
  */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define PAGES 16
 #include "supervisor/probe/guard.h"
+#include "t/fixtures/forbid.h"
 #include "t/unit/pages.h"
 #include "t/unit/traced.h"
 
@@ -32,21 +29,9 @@ static void kill_helper(struct access *a)
 		usleep(1000);
 }
 
-/* For the first call that the helper makes, and nobody else. What is inherited
- * is no sandbox of the program's own. */
-static int kill_who_closes_all(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = {ARRAY_SIZE(code), code};
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
-}
+/* The first call that the helper makes, and nobody else. What is inherited is
+ * no sandbox of the program's own. */
+static const unsigned close_all[] = {SYS_close_range};
 
 static struct access *attach(struct tracer *tr, struct tproc **proc_ret)
 {
@@ -106,7 +91,7 @@ int main(void)
 	start_with_pages();
 	killed_later(tr);
 	puppet_end(&pup);
-	check_int(kill_who_closes_all(), 0);
+	check_int(forbid(close_all, ARRAY_SIZE(close_all)), 0);
 	start_with_pages();
 	killed_at_once(tr);
 	puppet_end(&pup);

@@ -5,9 +5,6 @@
  * sandbox is not touched.
  */
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -15,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "supervisor/tracee/internal.h"
+#include "t/fixtures/forbid.h"
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
 
@@ -146,18 +144,9 @@ static void check_left(void)
 
 static long act_exec(long unused1, long unused2)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_gettid, 2, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tkill, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-	};
-	struct sock_fprog prog = {ARRAY_SIZE(code), code};
+	static const unsigned ours[] = {SYS_gettid, SYS_tkill};
 	(void)unused1, (void)unused2;
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog))
+	if (forbid(ours, ARRAY_SIZE(ours)))
 		return -1;
 	return execv(plain[0], (char **)plain);
 }
