@@ -41,21 +41,25 @@ state() {
 	sed 's/.*) \(.\).*/\1/' "/proc/$1/stat"
 }
 
-# untouched PID - nobody traces any thread, and none is left in a trace stop.
+# untouched PID - nobody traces any thread, and none is left in a trace stop. By
+# one process, for it shares the CPUs with all of those threads.
 untouched() {
-	local task bad=0
-	for task in "/proc/$1/task"/*; do
-		grep -q '^TracerPid:[[:space:]]*[1-9]' "$task/status" 2>/dev/null && {
-			echo "$task is traced:"
-			grep -E '^(Name|State|Tgid|TracerPid)' "$task/status"
-			bad=1
-		}
-		grep -q '^State:[[:space:]]*t' "$task/status" 2>/dev/null && {
-			echo "$task is left in a trace stop"
-			bad=1
-		}
-	done
-	return $bad
+	perl - "$1" <<-'END'
+	use strict;
+	my $bad = 0;
+	for my $task (glob "/proc/$ARGV[0]/task/*") {
+		open my $f, '<', "$task/status" or next;
+		# Empty if it has ended just now.
+		my $status = join '', <$f>;
+		my $how = $status =~ /^TracerPid:\s*[1-9]/m ? 'is traced' :
+			$status =~ /^State:\s*t/m ? 'is left in a trace stop' :
+			next;
+		print "$task $how:\n",
+			grep { /^(Name|State|Tgid|TracerPid)/ } $status =~ /.*\n/g;
+		$bad = 1;
+	}
+	exit $bad;
+	END
 }
 
 # layout PID - its mappings without their sizes of stacks and heaps: names,

@@ -55,7 +55,7 @@ ok "whom an exec ended is told" exec_told
 # is gone with the old one.
 exec_attached() {
 	local i=0
-	"$FIXTURES/exec_by_thread" 600 >out 2>err &
+	"$FIXTURES/exec_by_thread" 150 >out 2>err &
 	pid=$!
 	while kill -0 "$pid" 2>/dev/null; do
 		timeout 20 "$DRIVE" -d $((i++ % 7)) "$@" -p "$pid" 2>>said
@@ -71,7 +71,7 @@ ok "the same, left at once" exec_attached -D
 # Its exec cannot come to an end, for another tracer has one of its threads and
 # does not wait for it: nobody can be attached to meanwhile, and that is said.
 exec_stuck() {
-	"$FIXTURES/exec_by_thread" 600 >out 2>err &
+	"$FIXTURES/exec_by_thread" 100 >out 2>err &
 	pid=$!
 	# PTRACE_SEIZE of the first thread that is not the leader.
 	perl -e 'my $pid = shift; my ($r, @t) = -1;

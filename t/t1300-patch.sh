@@ -5,10 +5,10 @@
 
 # patch_run OPTIONS... - every call was the one function or the other
 patch_run() {
-	start patch_target 1500
+	start patch_target 800
 	local where
 	where=$(awk '/ready/ { print $3 }' out)
-	drive -t "$where" -d 900 "$@" -p "$pid" || return 1
+	drive -t "$where" -d 500 "$@" -p "$pid" || return 1
 	grep -q 'patches [1-9]' drive.err || return 1
 	untouched "$pid" || return 1
 	finish || return 1

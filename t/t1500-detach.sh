@@ -128,7 +128,7 @@ freeze() {
 # thawed. AFTER: seconds from the attach to that.
 frozen_before() {
 	local group=$1/smco-t1500-$$ after=$2 status
-	freeze "$group" whole_vectors 20 || return 1
+	freeze "$group" whole_vectors 10 || return 1
 	timeout -k 1 30 "$DRIVE" -s 0 -i 9 -d 5000 -p "$pid" 2>said &
 	local drive=$!
 	wait_for 10 grep -q 'TracerPid:.[1-9]' "/proc/$pid/status" || return 1
@@ -176,7 +176,7 @@ frozen() {
 	local group=$1/smco-t1500-$$ status left=0
 	shift
 	mkdir "$group" || return 1
-	start whole_vectors 30
+	start whole_vectors 12
 	echo "$pid" >"$group/cgroup.procs"
 	timeout -k 1 30 "$DRIVE" -s 0 -i 9 -d 1500 -p "$pid" 2>said &
 	local drive=$!

@@ -23,7 +23,7 @@ comes_and_goes() {
 		text_is_own "$pid" vdso && smco-report go.trace >report &&
 		kill -TERM "$pid" && finish
 }
-times=${SMCO_TEST_ATTACHES:-6}
+times=${SMCO_TEST_ATTACHES:-3}
 ok "come and gone, it loses no count and nothing stays" comes_and_goes "$times"
 ok "with protected pages" comes_and_goes "$times" --mechanism=mprotect
 ! prereq_ROOT || ok "with userfaultfd" \

@@ -18,7 +18,7 @@ killed() {
 	kill -TERM "$pid"
 	finish
 }
-ok "the program goes on and counts right" killed "${SMCO_TEST_KILLS:-40}"
+ok "the program goes on and counts right" killed "${SMCO_TEST_KILLS:-20}"
 
 # While commands start: from exec through the linker to their end.
 started() {
@@ -26,7 +26,7 @@ started() {
 	cat >starts <<-'END'
 		: >"began.$1"
 		n=0
-		while [ $n -lt 60 ]; do
+		while [ $n -lt 30 ]; do
 			/bin/true || echo "status $?" >>died
 			n=$((n + 1))
 		done
@@ -42,6 +42,6 @@ started() {
 	[ ! -e died ] || { cat died; return 1; }
 }
 ok "commands that start" started \
-	"${SMCO_TEST_KILLS:-60}"
+	"${SMCO_TEST_KILLS:-30}"
 
 done_testing

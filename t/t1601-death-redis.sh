@@ -100,7 +100,7 @@ survives() {
 	wait $server
 	[ $died = 0 ] && [ $attached -gt $((kills / 3)) ] && grep -q EXIT-SUCCESS client.out
 }
-kills=${SMCO_TEST_KILLS:-6}
+kills=${SMCO_TEST_KILLS:-3}
 ok "redis-server under load" survives "$kills"
 for mechanism in uffd mprotect; do
 	ok "with $mechanism guards" survives "$kills" --mechanism=$mechanism
