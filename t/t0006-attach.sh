@@ -3,9 +3,11 @@
 . "$(dirname "$0")/test-lib.sh"
 need PTRACE
 
-# A program with something to find; any ancestor-less tracer may attach.
+# A program with something to find; any ancestor-less tracer may attach. It runs
+# for a part of the time: of four that always do, smco-trace and these checks get
+# a fifth of what CPUs there are.
 start() {
-	"$FIXTURES/forgetful-server" 600 >server.out &
+	"$FIXTURES/forgetful-server" 600 2 >server.out &
 	pids+=($!)
 }
 pids=()
@@ -139,7 +141,7 @@ ok "the second smco-trace says who has it" second_tracer
 # Both come at once: one has it, and the other says so.
 at_once() {
 	local ended other status
-	for _ in 1 2 3 4 5; do
+	for _ in 1 2 3; do
 		smco-trace -q -o e.trace -p "${pids[0]}" 2>err.1 &
 		other=$!
 		smco-trace -q -o f.trace -p "${pids[0]}" 2>err.2 &
@@ -159,7 +161,7 @@ ok "of two at once one does" at_once
 # trace has its end.
 left_at_once() {
 	local smco
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
+	for _ in 1 2 3 4 5; do
 		smco-trace -q -o e.trace -p "${pids[0]}" 2>err &
 		smco=$!
 		until grep -q "TracerPid:.$smco$" "/proc/${pids[0]}/status"; do
@@ -197,7 +199,7 @@ ok "-p of a program that ends by itself: status 0" sh -c \
 # What it used before us is nothing that we may have a share of. One thread has
 # no more processor time than there is time.
 lived() {
-	perl -e 'until ((times)[0] > 2) { $n++ for 1 .. 1e5 }
+	perl -e 'until ((times)[0] > 1.5) { $n++ for 1 .. 1e5 }
 		open F, ">", "burnt"; sleep 600' &
 	pids+=($!)
 	wait_for 60 test -e burnt &&
@@ -206,7 +208,7 @@ lived() {
 	perl -MJSON::PP -0777 -ne '
 		my $o = decode_json($_)->{overhead};
 		print "$o->{run_ns} ns used in $o->{time_ns}\n";
-		exit($o->{run_ns} > $o->{time_ns} + 1e9)' j.json
+		exit($o->{run_ns} > $o->{time_ns} + 7e8)' j.json
 }
 ok "what was used before the attach does not count" lived
 

@@ -16,10 +16,10 @@ start() {
 }
 pids=()
 trap 'kill -9 "${pids[@]}" 2>/dev/null' EXIT
-start "$FIXTURES/forgetful-server" 600
+start "$FIXTURES/forgetful-server" 600 2
 pids+=("$first")
 one=$first
-start sh -c "\"$FIXTURES/forgetful-server\" 600; true"
+start sh -c "\"$FIXTURES/forgetful-server\" 600 2; true"
 pids+=("$first")
 wait_for 10 pgrep -P "$first" >/dev/null
 two=$(pgrep -P "$first")
