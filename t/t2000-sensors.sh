@@ -1,6 +1,7 @@
 #!/bin/bash
 # The allocation sensors through the whole tool: the program's result is its
 # own, whatever allocator it brings, and also when smco-trace is killed.
+# SMCO_TEST_KILLS=200 for more.
 . "$(dirname "$0")/test-lib.sh"
 
 JEMALLOC=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2
@@ -44,13 +45,13 @@ start_held() {
 # chance to clean up: the program frees what it had and ends well.
 killed() {
 	local i held trace
-	for i in 1 2 3 4 5; do
+	for ((i = 1; i <= ${SMCO_TEST_KILLS:-3}; i++)); do
 		start_held
 		echo c >&8
-		smco-trace -q -o "k$i.trace" -t 20 -p "$held" &
+		smco-trace -q -o k.trace -t 20 -p "$held" &
 		trace=$!
 		wait_for 10 grep -q memfd:smco "/proc/$held/maps" || return 1
-		sleep 0.$i
+		sleep 0.$((i * 2 % 10))
 		kill -9 $trace
 		wait $trace
 		grep -q memfd:smco "/proc/$held/maps" || echo "already gone"

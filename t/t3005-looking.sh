@@ -41,7 +41,7 @@ the_matrix() {
 	ok "$1: that one was touched" counted guard_same hits 5
 	opt="-m $1 -a -d 5"
 	ok "$1: detach in the middle leaves nothing" same guard_threads 300 maps
-	ok "$1: kill -9 of the supervisor" killed "$1" "${SMCO_TEST_KILLS:-50}"
+	ok "$1: kill -9 of the supervisor" killed "$1" "${SMCO_TEST_KILLS:-10}"
 }
 
 prereq_LOOKING() { works bits || works pagescan; }
