@@ -27,9 +27,10 @@ check:
 	@t/deps.sh build check
 	+$(Q)$(MAKE) --no-print-directory check-run
 
-# One prove for all, so that its last lines are the sum of everything.
+# One prove for all, so that its last lines are the sum of everything. The short
+# tests last: then no long one is left for a single CPU.
 check-run: tools unit fixtures
-	$(Q)$(RUN_PROVE) $(UNIT_TESTS) $(SHELL_TESTS)
+	$(Q)$(RUN_PROVE) $(SHELL_TESTS) $(UNIT_TESTS)
 
 check-unit: unit fixtures
 	$(Q)$(RUN_PROVE) $(UNIT_TESTS)
