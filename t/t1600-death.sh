@@ -18,7 +18,7 @@ killed() {
 	kill -TERM "$pid"
 	finish
 }
-ok "the program goes on and counts right" killed "${SMCO_TEST_KILLS:-20}"
+ok "the program goes on and counts right" killed "${SMCO_TEST_KILLS:-40}"
 
 # While commands start: from exec through the linker to their end.
 started() {
@@ -42,6 +42,6 @@ started() {
 	[ ! -e died ] || { cat died; return 1; }
 }
 ok "commands that start" started \
-	"${SMCO_TEST_KILLS:-30}"
+	"${SMCO_TEST_KILLS:-60}"
 
 done_testing
