@@ -9,6 +9,7 @@
 #include "reports/json-values.h"
 #include "reports/model.h"
 #include "reports/shortage.h"
+#include "reports/terse.h"
 
 #define ASLEEP_BUCKETS 2048
 #define ASLEEP_SITES   100 /* with a strip of their own */
@@ -24,36 +25,6 @@ static const struct summary_limits limits = {
 	.pieces = 60000,
 	.ledger = 4000,
 };
-
-/* ------------------------------------------------------------- the stream ---
- */
-
-/*
- * JSON inside of a script element: the element must not end, nor another
- * begin, within it. In JSON '<' is part of strings only, where it has an
- * escape.
- */
-static ssize_t write_safe(void *cookie, const char *data, size_t size)
-{
-	FILE *out = cookie;
-	size_t done = 0;
-	while (done < size) {
-		const char *at = data + done;
-		const char *less = memchr(at, '<', size - done);
-		size_t n = less ? (size_t)(less - at) : size - done;
-		if (fwrite(at, 1, n, out) != n ||
-		    (less && fputs("\\u003c", out) < 0))
-			return 0;
-		done += n + (less != NULL);
-	}
-	return (ssize_t)size;
-}
-
-static FILE *open_safe(FILE *out)
-{
-	cookie_io_functions_t io = {.write = write_safe};
-	return fopencookie(out, "w", io);
-}
 
 /* ------------------------------------------------------------- the strips ---
  */
@@ -212,20 +183,19 @@ static int put_strips(const struct summary *s, FILE *out)
 int html_print(const struct summary *s, FILE *out, struct smco_err *err)
 {
 	html_image_write(html_page_start, html_page_data, out);
-	FILE *safe = open_safe(out);
-	if (!safe)
+	FILE *data = terse_open(out);
+	if (!data)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	fputs("{\"report\":", safe);
-	int rc = summary_print_json_some(s, &limits, safe, err);
+	int rc = summary_print_json_some(s, &limits, data, err);
 	if (!rc) {
-		fputs(",\"strips\":", safe);
-		rc = put_strips(s, safe);
+		fputs("{\"strips\":", data);
+		rc = put_strips(s, data);
 		if (rc)
 			smco_fail(err, rc, 0, "out of memory for the page");
 		else
-			fputs("}", safe);
+			fputs("}", data);
 	}
-	if (fclose(safe) && !rc)
+	if (fclose(data) && !rc)
 		rc = smco_fail(err, SMCO_SYS, errno, "cannot write");
 	if (!rc)
 		rc = shortage_check(err);

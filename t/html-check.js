@@ -15,10 +15,20 @@
 	const rowsOf = id => [...document.querySelectorAll(`#table-${id} tbody tr.row`)];
 	const numbers = (id, column) => rowsOf(id).map(tr => Number(tr.children[column].dataset.value));
 	const shown = s => s.element.getClientRects().length > 0;
+	/* Scroll to a strip, and wait until it shows what holds now. */
+	async function shows(strip) {
+		strip.element.scrollIntoView({block: "nearest"});
+		while (strip.isDirty || strip.isStale) {
+			$("timeline").dispatchEvent(new Event("scroll"));
+			await frame();
+		}
+	}
 
 	/* How much of a canvas is not as empty as its first column. */
 	function isDrawn(canvas) {
-		const c = canvas.getContext("2d"), d = c.getImageData(0, 0, canvas.width, canvas.height).data;
+		const copy = make("canvas", {width: canvas.width, height: canvas.height}), c = copy.getContext("2d", {willReadFrequently: true});
+		c.drawImage(canvas, 0, 0);
+		const d = c.getImageData(0, 0, canvas.width, canvas.height).data;
 		const seen = new Set();
 		for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 24 | d[i + 1] << 16 | d[i + 2] << 8 | d[i + 3]);
 		return seen.size > 3;
@@ -79,7 +89,7 @@
 			const of = sites.filter(e => e.asleep[0]).map(e => siteWithin(e, 0));
 			const naps = report.naps.filter(n => n.file === 0);
 			const want = naps.reduce((sum, n) => sum + n.size / 1e9 *
-				Math.max(0, Math.min(n.end_ns, s.to) - Math.max(n.start_ns, s.from)), 0);
+				Math.max(0, Math.min(endOf(n), s.to) - Math.max(n.start_ns, s.from)), 0);
 			const have = of.reduce((a, b) => a + b, 0);
 			if (report.left_out.naps === 0) check("byte seconds of the selection", near(have, want, 0.01), have + " " + want);
 		}
@@ -115,7 +125,7 @@
 		if (sites.length) {
 			showTab("sites");
 			check("a row for each site", rowsOf("sites").length === Math.min(100, report.sites.length));
-			const want = report.sites.map((s, i) => data.strips[0].sites[i][0].byte_seconds).sort((a, b) => b - a).slice(0, 100);
+			const want = report.sites.map((s, i) => report.strips[0].sites[i][0].byte_seconds).sort((a, b) => b - a).slice(0, 100);
 			check("with its byte seconds, largest first", JSON.stringify(numbers("sites", 2)) === JSON.stringify(want));
 			document.querySelectorAll("#table-sites th button")[2].click();
 			const up = numbers("sites", 2);
@@ -164,6 +174,7 @@
 			check("a row for each phase", rowsOf("phases").length === phases.length);
 			const row = p => rowsOf("phases").find(tr => tr.children[0].textContent === p.name);
 			check("entries", phases.every(p => Number(row(p).children[1].dataset.value) === p.byRun[0].count));
+			for (const x of Strip.all) if (x instanceof PhaseStrip && shown(x)) await shows(x);
 			check("of what was never timed it is not known", phases.every(p => p.byRun[0].timed || p.byRun[0].in_ns || row(p).children[1 + per].textContent === "\u2013") &&
 				Strip.all.filter(x => x instanceof PhaseStrip && !x.entry.byRun[0].timed && x.entry.byRun[0].count).every(x => x.now.textContent.includes("never timed")));
 			check("time in it", phases.every(p => near(Number(row(p).children[1 + per].dataset.value ?? 0), p.byRun[0].in_ns, 1e-6)));
@@ -194,8 +205,8 @@
 			const all = rowsOf("cost").find(tr => tr.textContent.includes("in all") && (runs.length < 2 || tr.textContent.includes(runs[0].name)));
 			check("overhead", near(Number(all.children[column].dataset.value) * 1e9, last.overhead_ppb, 1e-6));
 			const strip = Strip.all.find(x => x.name === "Overhead");
-			view.cursor = null;
-			showValues();
+			view.point(null);
+			await shows(strip);
 			check("its strip says the same of the whole run", strip.now.textContent.includes(shareText(last.overhead_ppb / 1e9)), strip.now.textContent);
 			const at = (s, ran, spent) => ({time_ns: s * NS, run_ns: ran * NS, spent_ns: spent * NS, by_mechanism_ns: {}});
 			const dear = overheadLines({index: 0, duration: 9 * NS, ledger: [at(0.1, 0.09, 0.08), at(3, 2.9, 0.2), at(9, 8.8, 0.8)]}).total;
@@ -207,6 +218,7 @@
 			if (told.length) {
 				const some = told[Math.floor(told.length / 2)];
 				view.point(some.time_ns);
+				await shows(local);
 				check("which says it", local.now.textContent.includes(shareText(some.local_target_ppb / 1e9)), local.now.textContent);
 				check("of the moment", near(local.lines[0].value(some.time_ns, some.time_ns + 1), some.local_target_ppb / 1e9, 1e-9));
 				view.point(null);
@@ -235,7 +247,9 @@
 			check("is that of its parts", near(parts[0].inside + parts[1].inside, all.inside, 1e-6) && near(parts[0].nr + parts[1].nr, all.nr, 1e-6));
 		}
 		const strip = strips[0], track = strip.entry.tracks[0][0], [start, length] = track.pieces[Math.floor(track.pieces.length / 2)];
+		await shows(strip);
 		at(strip, start + length / 2, "pointermove");
+		await shows(strip);
 		check("in it at the mouse", strip.now.textContent.includes("100 % in it"), strip.now.textContent);
 		if (runs.length === 1) {
 			const bar = strip.bars[0].find(b => b.from === start), box = strip.canvas.getBoundingClientRect();
@@ -269,6 +283,45 @@
 		view.select(null);
 		view.show(0, duration);
 		await frame();
+	}
+
+	/* What is outside of the window is drawn when it is scrolled to, as what was
+	 * zoomed to and filtered for meanwhile, and takes no other room then. */
+	async function scrolling() {
+		const box = $("timeline"), basis = box.style.flexBasis, strips = Strip.all.filter(shown);
+		box.style.flexBasis = "100px";
+		box.scrollTop = 0;
+		view.show(0, duration);
+		await frame();
+		await frame();
+		const outside = s => s.element.getBoundingClientRect().top > box.getBoundingClientRect().bottom + 200;
+		const far = strips.filter(s => outside(s) && s.text.trim());
+		check("some are outside of the window, or there are few", far.length > 0 || strips.length < 6, strips.length);
+		for (const s of far.slice(-3)) {
+			const paint = s.paint;
+			let from = null;
+			s.paint = function() { from = view.from; paint.call(this); };
+			view.show(duration * 0.25, duration * 0.5);
+			view.setFilter(s.text.trim().split(/\s+/)[0]);
+			view.setFilter("");
+			await frame();
+			check("not drawn where it cannot be seen: " + JSON.stringify(s.name).slice(0, 30), from === null && s.isDirty && outside(s));
+			const height = s.element.offsetHeight;
+			await shows(s);
+			await frame();
+			const [line] = (s.lines || []).filter(x => x), was = pixels(s.canvas);
+			check("it is when it is scrolled to", from === duration * 0.25 && !outside(s) && isDrawn(s.canvas) && s.element.offsetHeight === height);
+			if (line) check("of the time that is shown", near(axis.time(axis.width), duration * 0.5) && s.now.textContent !== "");
+			s.paint();
+			check("and is what it would be anyhow", pixels(s.canvas) === was);
+			s.paint = paint;
+			view.show(0, duration);
+			box.scrollTop = 0;
+			await frame();
+			await frame();
+		}
+		box.style.flexBasis = basis;
+		painter.some();
 	}
 
 	async function filtering() {
@@ -307,7 +360,7 @@
 
 	async function all() {
 		try {
-			for (const part of [drawing, zooming, selecting, numbersInTables, phasesOverTime, filtering, looks]) await part();
+			for (const part of [drawing, zooming, selecting, numbersInTables, phasesOverTime, scrolling, filtering, looks]) await part();
 			await frame();
 		} catch (e) {
 			check("no exception", false, e.stack);

@@ -12,6 +12,9 @@ const axis = {
 	time(x) { return view.from + x / this.width * (view.to - view.from); },
 };
 
+const font = {};
+later(font, "text", () => "11px " + getComputedStyle(document.body).fontFamily);
+
 /* A context in CSS pixels, cleared. */
 function begin(canvas, width, height) {
 	const ratio = window.devicePixelRatio || 1;
@@ -23,7 +26,7 @@ function begin(canvas, width, height) {
 	const c = canvas.getContext("2d");
 	c.setTransform(ratio, 0, 0, ratio, 0, 0);
 	c.clearRect(0, 0, width, height);
-	c.font = "11px " + getComputedStyle(document.body).fontFamily;
+	c.font = font.text;
 	c.textBaseline = "middle";
 	return c;
 }

@@ -18,20 +18,26 @@ function swatch(kind, text) {
 	return make("span", {}, make("i", {class: "swatch " + kind}), text);
 }
 
-/* Colours of the theme, by the names that chrome.css gives them. */
+/* Colours of the theme, by the names that chrome.css gives them. They are all
+ * read at once: each reading may have the page styled anew. */
 const colours = {
-	known: {},
+	known: null,
 	get(name) {
-		if (!this.known[name]) {
-			const probe = make("i", {hidden: true});
-			probe.style.color = `var(--${name})`;
-			document.body.append(probe);
-			this.known[name] = getComputedStyle(probe).color;
-			probe.remove();
-		}
+		if (!this.known) this.read();
 		return this.known[name];
 	},
-	forget() { this.known = {}; },
+	read() {
+		const probes = [...document.styleSheets[0].cssRules].filter(r => r.selectorText === ":root")
+			.flatMap(r => [...r.style]).filter(name => name.startsWith("--")).map(name => {
+				const probe = make("i", {hidden: true, "data-name": name.slice(2)});
+				probe.style.color = `var(${name})`;
+				return probe;
+			});
+		document.body.append(...probes);
+		this.known = Object.fromEntries(probes.map(p => [p.dataset.name, getComputedStyle(p).color]));
+		for (const p of probes) p.remove();
+	},
+	forget() { this.known = null; },
 };
 
 /* A colour with another opacity; browsers tell colours as rgb(...). */

@@ -1,7 +1,7 @@
 /* A flame graph of stacks: callers above, the innermost function below, as
  * wide as what they weigh. Of allocation stacks, and of samples. */
 
-const samples = (report.samples ? report.samples.stacks : []).map(s => ({...s, frames: stacks.get(s.stack) || []}));
+const samples = report.samples ? report.samples.stacks : [];
 const sampled = report.samples && /clock/.test(report.samples.event || "") ? timeText : countText;
 /* Name, the weight of a stack in a run, that for people, the stacks. */
 const WEIGHTS = {
@@ -22,7 +22,8 @@ function flameTree() {
 		if (!(v > 0)) continue;
 		root.value += v;
 		let node = root;
-		const frames = e.frames.length ? framesWithin(e.frames) : [{function: "(stack unknown)", file: "", module: "", offset: "0x0"}];
+		const of = e.frames || stacks.get(e.stack) || [];
+		const frames = of.length ? framesWithin(of) : [{function: "(stack unknown)", file: "", module: "", offset: "0x0"}];
 		for (let i = frames.length - 1; i >= 0; i--) {
 			/* A function is one box, from whichever of its lines it calls. */
 			const f = frames[i], name = frameName(f), key = name + "\n" + f.file + "\n" + f.module;

@@ -44,7 +44,7 @@ function siteTable() {
 		columns: [
 			{name: "#", number: true, value: e => e.index + 1},
 			{name: "allocation site", wide: true, code: true, value: e => e.name,
-				text: e => e.name + "  " + e.place, title: e => e.frames.map(f => frameName(f) + " " + framePlace(f)).join("\n")},
+				text: e => e.name + "  " + e.place, title: e => e.lines},
 			...perRun("unused, run", (e, r) => e.byRun[r].byte_seconds, byteSecondsText, {bar: !view.selection && runs.length === 1}),
 			...(view.selection ? perRun("selection", siteWithin, known(byteSecondsText), {bar: runs.length === 1}) : []),
 			...perRun("naps", (e, r) => e.byRun[r].naps, countText),
@@ -73,10 +73,10 @@ function showSite(index) {
 
 function napTable() {
 	const s = interval();
-	const rows = report.naps.filter(n => n.end_ns > s.from && n.start_ns < s.to);
-	const name = n => n.site === undefined ? "(stack unknown)" : sites[n.site].name;
+	const rows = report.naps.filter(n => endOf(n) > s.from && n.start_ns < s.to);
+	const name = n => siteOf(n) === undefined ? "(stack unknown)" : sites[siteOf(n)].name;
 	return tableOf({
-		id: "naps", rows, sort: 3, text: n => n.site === undefined ? "" : sites[n.site].text,
+		id: "naps", rows, sort: 3, text: n => siteOf(n) === undefined ? "" : sites[siteOf(n)].text,
 		detail: n => make("div", {class: "columns"}, ...[["allocated by", n.alloc_stack], ["used before by", n.last_stack],
 			[n.seen_nearby ? "seen running when it ended" : "ended by", n.ended_stack]].map(([what, id]) => make("div", {},
 			make("small", {}, what), stacks.get(id) ? frameList(stacks.get(id)) : make("p", {class: "dim"}, "not known")))),

@@ -1,10 +1,11 @@
-/* A strip: a label and a picture over time. It is drawn again when what it
- * shows changes, once a frame, and only while it can be seen. */
+/* A strip: a label and a picture over time. It is drawn, and its values told,
+ * again when what it shows changes, once a frame, and only while it can be
+ * seen or nearly: what is scrolled to is drawn then. */
 
 class Strip {
 	/* @name, @height of one row; @text: what the filter looks at. */
 	constructor(name, height, text) {
-		Object.assign(this, {name, height, text: text.toLowerCase(), isDirty: true});
+		Object.assign(this, {name, height, text: text.toLowerCase(), isDirty: true, isStale: true});
 		this.canvas = make("canvas", {"aria-label": name});
 		this.title = make("div", {class: "name"}, make("span", {title: name}, name));
 		this.note = make("div", {class: "note"});
@@ -19,11 +20,12 @@ class Strip {
 	inRow(row) { return view.overlaid ? runs : [runs[row]]; }
 	get rows() { return view.overlaid ? 1 : runs.length; }
 
+	/* Also while it is not drawn it takes the room that it will. */
+	layOut() { this.canvas.style.height = this.height * this.rows + "px"; }
+
 	paint() {
-		const height = this.height * this.rows;
-		this.canvas.style.height = height + "px";
-		const c = begin(this.canvas, axis.width, height);
-		gridLines(c, axis.width, height);
+		const c = begin(this.canvas, axis.width, this.height * this.rows);
+		gridLines(c, axis.width, this.height * this.rows);
 		for (let row = 0; row < this.rows; row++) {
 			c.save();
 			c.translate(0, row * this.height);
@@ -47,29 +49,42 @@ class Strip {
 	hover() {}
 	/* Values at the cursor, in the label. */
 	showNow() {}
-	isShown() { return !this.element.hidden && this.element.offsetParent !== null; }
 }
 Strip.all = [];
 
 const painter = {
 	isDue: false,
+	/* All pictures are others now. */
 	all() {
 		for (const s of Strip.all) s.isDirty = true;
+		this.values();
+	},
+	/* All values are. */
+	values() {
+		for (const s of Strip.all) s.isStale = true;
 		this.some();
 	},
+	/* Others can be seen. */
 	some() {
 		if (this.isDue) return;
 		this.isDue = true;
 		requestAnimationFrame(() => this.flush());
 	},
+	/* First look where they all are, then draw: what changes a page between two
+	 * looks has it laid out anew. */
 	flush() {
 		this.isDue = false;
 		axis.measure();
 		const box = $("timeline").getBoundingClientRect();
-		for (const s of Strip.all) {
-			if (!s.isDirty || !s.isShown()) continue;
+		const seen = Strip.all.filter(s => {
+			if (!s.isDirty && !s.isStale) return false;
 			const at = s.element.getBoundingClientRect();
-			if (at.bottom >= box.top - 200 && at.top <= box.bottom + 200) s.paint();
+			return at.height > 0 && at.bottom >= box.top - 200 && at.top <= box.bottom + 200;
+		});
+		for (const s of seen) {
+			if (s.isDirty) s.paint();
+			if (s.isStale) s.showNow();
+			s.isStale = false;
 		}
 	},
 };

@@ -50,17 +50,12 @@ function placeMarks() {
 	if (view.cursor !== null) $("cursor").style.left = label + axis.x(view.cursor) + "px";
 }
 
-function showValues() {
-	for (const s of Strip.all) if (s.isShown()) s.showNow();
-}
-
 function repaint() {
 	axis.measure();
 	paintRuler();
 	paintOverview();
 	painter.all();
 	placeMarks();
-	showValues();
 }
 
 function start() {
@@ -77,6 +72,7 @@ function start() {
 		view.overlaid = overlaid;
 		$("overlay").setAttribute("aria-pressed", String(overlaid));
 		$("split").setAttribute("aria-pressed", String(!overlaid));
+		for (const s of Strip.all) s.layOut();
 		repaint();
 	};
 	$("overlay").addEventListener("click", mode(true));
@@ -95,14 +91,14 @@ function start() {
 		placeMarks();
 		showInterval();
 		paintOverview();
-		showValues();
+		painter.values();
 		/* Tables follow once a frame, however fast the mouse goes. */
 		if (!due) requestAnimationFrame(() => { due = false; showTab(); });
 		due = true;
 	});
 	view.on("view", repaint);
-	view.on("cursor", () => { placeMarks(); showValues(); });
-	view.on("filter", () => { showTab(); showValues(); });
+	view.on("cursor", () => { placeMarks(); painter.values(); });
+	view.on("filter", () => { showTab(); painter.values(); });
 	$("timeline").addEventListener("scroll", () => painter.some());
 	addEventListener("resize", () => { repaint(); paintFlame(); });
 	repaint();

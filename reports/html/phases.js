@@ -37,35 +37,35 @@ function phaseWithin(entry, run, from, to) {
 
 /* Threads get a row each, the lowest that is free as long as the thread is seen
  * in the phase. */
-function phaseBars(entry, run) {
+function phaseRows(entry, run) {
 	const tracks = entry.tracks[run].filter(t => t.pieces.length).map(track => {
 		const last = track.pieces[track.pieces.length - 1];
 		return {track, from: track.pieces[0][0], to: last[0] + last[1], size: 1};
 	});
-	const most = pile(tracks), bars = [];
-	for (const {track, at} of tracks)
-		for (const [start, length, part, entered] of track.pieces)
-			bars.push({
-				from: start, to: start + length, at, size: 1, share: part / length, kind: "hue-" + entry.index % 6,
-				tip: () => [[entry.name], ["thread", track.tid === null ? "not known" : String(track.tid)],
-					["process", track.pid === null ? "not known" : String(track.pid)],
-					["from", pointText(start, 1e3)], [entered > 1 ? "together" : "for", timeText(length)],
-					["entered", countText(entered) + (entered === 1 ? " time" : " times")],
-					...(part < length ? [["in it", timeText(part) + ", " + shareText(part / length)]] : [])],
-			});
-	return {bars, most};
+	return {tracks, most: pile(tracks)};
+}
+
+function phaseBars(entry, tracks) {
+	return tracks.flatMap(({track, at}) => track.pieces.map(([start, length, part, entered]) => ({
+		from: start, to: start + length, at, size: 1, share: part / length, kind: "hue-" + entry.index % 6,
+		tip: () => [[entry.name], ["thread", track.tid === null ? "not known" : String(track.tid)],
+			["process", track.pid === null ? "not known" : String(track.pid)],
+			["from", pointText(start, 1e3)], [entered > 1 ? "together" : "for", timeText(length)],
+			["entered", countText(entered) + (entered === 1 ? " time" : " times")],
+			...(part < length ? [["in it", timeText(part) + ", " + shareText(part / length)]] : [])],
+	})));
 }
 
 class PhaseStrip extends BarStrip {
 	constructor(entry) {
-		const of = runs.map(r => phaseBars(entry, r.index)), most = Math.max(1, ...of.map(o => o.most));
-		super(entry.name, of.map(o => o.bars), {text: entry.name + " phase", most, height: Math.min(120, 16 + 12 * most)});
+		const of = runs.map(r => phaseRows(entry, r.index)), most = Math.max(1, ...of.map(o => o.most));
+		super(entry.name, run => phaseBars(entry, of[run.index].tracks),
+			{text: entry.name + " phase", most, height: Math.min(120, 16 + 12 * most)});
 		this.entry = entry;
 		this.title.className = "name mono";
 		this.now.classList.toggle("lines", runs.length > 1);
 		this.label.classList.add("opens");
 		this.label.addEventListener("click", () => showTab("phases"));
-		this.showNow();
 	}
 	showNow() {
 		const at = view.cursor, step = (view.to - view.from) / axis.width, s = view.selection || view;

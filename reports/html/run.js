@@ -1,16 +1,53 @@
-/* The data: reports/JSON.md describes "report", html.c "strips". */
+/* @o has as @key what @make returns, from when it is asked for it on. */
+function later(o, key, make) {
+	let value;
+	Object.defineProperty(o, key, {enumerable: true, configurable: true, get() {
+		if (make) value = make();
+		make = null;
+		return value;
+	}});
+}
 
-const data = JSON.parse($("data").textContent);
-const report = data.report;
-const stacks = new Map(report.stacks.map(s => [s.id, s.frames]));
+/* What terse.h has written as @text. */
+function unpack(text) {
+	const {data, shapes, texts} = JSON.parse(text);
+	const known = shapes.map(keys => keys.map(k => [k.slice(1), k[0]]));
+	const value = v => {
+		if (!Array.isArray(v)) return v;
+		const keys = known[v.pop()];
+		if (!keys) {
+			for (let i = 0; i < v.length; i++) if (typeof v[i] === "object") v[i] = value(v[i]);
+			return v;
+		}
+		const o = {};
+		for (let i = 0; i < keys.length; i++) {
+			const [key, kind] = keys[i], x = v[i];
+			if (kind === "#") later(o, key, () => JSON.parse(x));
+			else if (key === "__proto__") later(o, key, () => kind === "$" ? texts[x] : value(x));
+			else o[key] = kind === "$" ? texts[x] : typeof x === "object" ? value(x) : x;
+		}
+		return o;
+	};
+	return value(data);
+}
+
+/* The data: reports/JSON.md describes them, html.c "strips". Each part is
+ * read when it is first asked for. */
+const report = {};
+for (const e of document.querySelectorAll("script[type='application/json']"))
+	later(report, e.id.replace("data-", ""), () => unpack(e.textContent));
+const stacks = {
+	get(id) { return this.frames.get(id); },
+};
+later(stacks, "frames", () => new Map(report.stacks.map(s => [s.id, s.frames])));
 const FILL = ["run-a", "run-b", "hue-2", "hue-1", "hue-3", "hue-4", "hue-5", "hue-0"];
 
 /* As smco-report has it, but for control characters. */
 const shellWord = w => /^[\w@%+=:,./\u0080-\u{10ffff}-]+$/u.test(w) ? w : "'" + w.replace(/'/g, "'\\''") + "'";
 
 const runs = report.files.map((file, i) => {
-	const strip = data.strips[i];
-	return {
+	const strip = report.strips[i];
+	const run = {
 		index: i,
 		name: file.file === null ? "run " + (i + 1) : file.file.replace(/.*\//, ""),
 		colour: FILL[i % FILL.length],
@@ -22,9 +59,20 @@ const runs = report.files.map((file, i) => {
 		duration: Math.max(1, file.duration_ns),
 		ledger: report.ledger.filter(l => l.file === i),
 		counters: report.counters[i],
-		naps: report.naps.filter(n => n.file === i),
 		processes: report.processes.filter(p => p.file === i),
 	};
+	later(run, "naps", () => report.naps.filter(n => n.file === i));
+	/* By the number of their site; those of none have undefined. */
+	later(run, "napsOfSite", () => {
+		const of = new Map();
+		for (const nap of run.naps) {
+			const site = siteOf(nap);
+			if (!of.has(site)) of.set(site, []);
+			of.get(site).push(nap);
+		}
+		return of;
+	});
+	return run;
 });
 const duration = Math.max(...runs.map(r => r.duration));
 
@@ -63,21 +111,24 @@ const siteOfStack = new Map();
 const sites = report.sites.map((site, index) => {
 	const frames = site.frames || [];
 	for (const id of site.stacks) siteOfStack.set(id, index);
-	return {
+	const entry = {
 		index, site, frames,
 		name: frames.length ? frameName(frames[0]) : "(stack unknown)",
 		place: frames.length ? framePlace(frames[0]) : "",
-		text: frames.map(f => frameName(f) + " " + framePlace(f)).join("\n").toLowerCase() || "(stack unknown)",
 		byRun: runs.map(r => r.strip.sites[index][0]),
 		asleep: runs.map(r => r.strip.sites[index][1]),
 	};
+	later(entry, "lines", () => frames.map(f => frameName(f) + " " + framePlace(f)).join("\n"));
+	later(entry, "text", () => entry.lines.toLowerCase() || "(stack unknown)");
+	return entry;
 });
-for (const run of runs)
-	for (const nap of run.naps) {
-		const site = siteOfStack.get(nap.alloc_stack);
-		nap.site = site === undefined ? siteOfStack.get(0) : site;
-		nap.end_ns = nap.start_ns + nap.length_ns;
-	}
+
+/* The number of a nap's site, undefined if it has none. */
+function siteOf(nap) {
+	const site = siteOfStack.get(nap.alloc_stack);
+	return site === undefined ? siteOfStack.get(0) : site;
+}
+const endOf = nap => nap.start_ns + nap.length_ns;
 
 /* How a nap ended, as few kinds as one can tell apart. */
 function endKind(nap) {

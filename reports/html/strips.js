@@ -134,15 +134,16 @@ function pile(bars) {
 }
 
 class BarStrip extends Strip {
-	/* @bars by run: {from, to, size, kind, label, tip()}, and share, how much
-	 * of that time it was so; with options.most each has its place, too. */
-	constructor(name, bars, options = {}) {
+	/* @barsOf(run): {from, to, size, kind, label, tip()}, and share, how much
+	 * of that time it was so; with options.most each has its place, too. They
+	 * are made when they are first drawn. */
+	constructor(name, barsOf, options = {}) {
 		super(name, options.height || 48, options.text || name);
-		this.bars = bars;
 		this.isBytes = Boolean(options.lines);
-		this.lines = options.lines || bars.map(() => null);
-		this.most = options.most || Math.max(...bars.map(pile), ...this.lines.map(l => l ? l.peak(0, duration) || 0 : 0));
-		this.now.textContent = this.isBytes ? "" : bars.map(b => countText(b.length)).join(", ");
+		this.lines = options.lines || runs.map(() => null);
+		later(this, "bars", () => runs.map(barsOf));
+		later(this, "most", () => options.most ||
+			Math.max(...this.bars.map(pile), ...this.lines.map(l => l ? l.peak(0, duration) || 0 : 0)));
 	}
 	/* Only bytes can be compared in one picture. */
 	get rows() { return this.isBytes ? super.rows : runs.length; }
@@ -204,7 +205,7 @@ class BarStrip extends Strip {
 	}
 	showNow() {
 		const at = view.cursor, step = (view.to - view.from) / axis.width, s = view.selection || view;
-		if (!this.isBytes) return;
+		if (!this.isBytes) return this.now.replaceChildren(this.bars.map(b => countText(b.length)).join(", "));
 		this.now.replaceChildren(...runs.map(r => {
 			const line = this.lines[r.index];
 			const text = at !== null ? bytesText(line && line.value(at, at + step) || 0) :
@@ -231,8 +232,8 @@ function napTip(nap) {
 
 class SiteStrip extends BarStrip {
 	constructor(entry) {
-		super(entry.name, runs.map(r => r.naps.filter(n => n.site === entry.index).map(n =>
-			({from: n.start_ns, to: n.end_ns, size: n.size, kind: endKind(n), tip: () => napTip(n)}))), {
+		super(entry.name, run => (run.napsOfSite.get(entry.index) || []).map(n =>
+			({from: n.start_ns, to: endOf(n), size: n.size, kind: endKind(n), tip: () => napTip(n)})), {
 			text: entry.text,
 			height: 50,
 			lines: runs.map(r => entry.asleep[r.index] && asleepLine(r, entry.asleep[r.index])),
@@ -243,7 +244,7 @@ class SiteStrip extends BarStrip {
 		this.note.textContent = entry.place;
 		this.label.classList.add("opens");
 		this.label.addEventListener("click", () => showSite(entry.index));
-		this.note.title = entry.frames.map(f => frameName(f) + " " + framePlace(f)).join("\n");
+		this.note.title = entry.lines;
 	}
 }
 
@@ -326,7 +327,7 @@ function processBars(run) {
 
 function processStrips() {
 	const bars = runs.map(processBars), most = Math.max(...bars.map(b => b.length));
-	return most > 1 ? [new BarStrip("Processes and threads", bars, {
+	return most > 1 ? [new BarStrip("Processes and threads", run => bars[run.index], {
 		height: Math.min(120, 12 + 14 * Math.max(...bars.map(pile))), text: "processes threads",
 	})] : [];
 }
@@ -366,6 +367,7 @@ function addGroup(title, legend, strips, first) {
 		heading.hidden = view.filter !== "" && !nr;
 		painter.some();
 	};
+	for (const s of strips) s.layOut();
 	box.append(...strips.map(s => s.element), more);
 	$("strips").append(heading, box);
 	view.on("filter", refilter);
