@@ -5,11 +5,11 @@
 
 . "$SRC/t/guard-lib.sh"
 
-ok "mprotect" killed mprotect "${SMCO_TEST_KILLS:-15}"
+ok "mprotect" killed mprotect "${SMCO_TEST_KILLS:-40}"
 # Their helper has no right to run at once.
 as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 if prereq_ROOT && "${as_nobody[@]}" test -x "$drive"; then
-	ok "an ordinary user's" killed mprotect "${SMCO_TEST_KILLS:-15}" \
+	ok "an ordinary user's" killed mprotect "${SMCO_TEST_KILLS:-40}" \
 		"${as_nobody[@]}"
 fi
 

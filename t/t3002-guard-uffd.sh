@@ -61,6 +61,6 @@ without() {
 	grep -q "needs CAP_SYS_PTRACE" out
 }
 ok "without any right to one: said, with the fix" without
-ok "kill -9 of the supervisor" killed uffd "${SMCO_TEST_KILLS:-15}"
+ok "kill -9 of the supervisor" killed uffd "${SMCO_TEST_KILLS:-40}"
 
 done_testing
