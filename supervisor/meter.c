@@ -60,6 +60,8 @@ void meter_init(struct meter *m, struct ledger *l, struct tracer *tr)
 	m->nr_displaced = m->clock.nr_displaced;
 	meter_waits(m);
 	meter_stood(m);
+	m->strange_ns = m->clock.strange_ns;
+	m->share_ns = smco_now_ns();
 	m->delay_own_cpu_ns = smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
@@ -129,6 +131,14 @@ uint64_t meter_stood(struct meter *m)
 	return growth(tracer_stood_ns(m->tracer), &m->stood_ns);
 }
 
+void meter_share(struct meter *m, uint64_t now_ns, uint64_t run_ns,
+		 int64_t wait_ns)
+{
+	uint64_t wall_ns = growth(now_ns, &m->share_ns);
+	share_learn(&m->share, wall_ns, run_ns, wait_ns,
+		    growth(m->clock.strange_ns, &m->strange_ns));
+}
+
 /* Second number of /proc/PID/task/TID/schedstat: time spent runnable but not
  * running, ns. Summed over the first tasks of a process. */
 static uint64_t run_delay_ns(pid_t pid)
@@ -171,6 +181,8 @@ uint64_t meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
 		uint64_t times =
 			growth(m->clock.nr_displaced, &m->nr_displaced);
 		ns = wakecost_displaced(ns, times, &wakecost);
+		m->taken_ns += ns;
+		ns = share_of(&m->share, ns);
 		ledger_charge(m->ledger, LEDGER_CPU, NAP_MONITOR, ns);
 		return ns;
 	}
@@ -189,6 +201,7 @@ uint64_t meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
 	if (first)
 		return 0;
 	uint64_t ns = used < waited ? used : waited;
+	m->taken_ns += ns;
 	ledger_charge(m->ledger, LEDGER_CPU, NAP_MONITOR, ns);
 	return ns;
 }

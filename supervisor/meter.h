@@ -7,6 +7,7 @@
 #define SMCO_METER_H
 
 #include "supervisor/control/control.h"
+#include "supervisor/control/share.h"
 #include "supervisor/probe/stopclock.h"
 #include "supervisor/watched.h"
 
@@ -18,6 +19,11 @@ struct meter {
 	uint64_t stop_ns, displaced_ns, nr_displaced; /* charged so far */
 	int64_t waited_ns;			      /* told so far */
 	uint64_t stood_ns;			      /* the same */
+	struct share share;
+	uint64_t strange_ns, share_ns; /* it knows of, and since when */
+	/* Of our CPU time: the program waited for it so far, whatever it would
+	 * have had of it. */
+	uint64_t taken_ns;
 	/* Without that clock: */
 	uint64_t delay_ns;	/* the program's waits for a CPU, summed */
 	uint64_t delay_read_ns; /* when */
@@ -52,9 +58,17 @@ int64_t meter_waits(struct meter *m);
  * last, ns: no time of its own. */
 uint64_t meter_stood(struct meter *m);
 /*
- * The CPU the supervisor took from the program, after meter_stops. Exact with
- * the kernel's clock; else at most what the processes @ws waited for a CPU, for
- * which it reads /proc ten times a second. Returns ns charged.
+ * The program ran for @run_ns since the last call, and meter_waits said
+ * @wait_ns: what it has of the CPUs that it wants (control/share.h). Before
+ * meter_cpu.
+ */
+void meter_share(struct meter *m, uint64_t now_ns, uint64_t run_ns,
+		 int64_t wait_ns);
+/*
+ * The CPU the supervisor took from the program, after meter_stops: of the time
+ * that it waited for us, what it would have had. Exact with the kernel's clock;
+ * else at most what the processes @ws waited for a CPU, for which it reads
+ * /proc ten times a second. Returns ns charged.
  */
 uint64_t meter_cpu(struct meter *m, struct watched *const *ws, size_t nr,
 		   uint64_t now_ns);

@@ -84,13 +84,14 @@ void session_account(struct session *s, uint64_t now_ns)
 	uint64_t run_ns = meter_stops(&s->meter);
 	for (size_t i = 0; i < s->nr_ws; i++)
 		run_ns += meter_process(&s->meter, s->ws[i]);
+	int64_t wait_ns = meter_waits(&s->meter);
+	meter_share(&s->meter, now_ns, run_ns, wait_ns);
 	if (meter_cpu(&s->meter, s->ws, s->nr_ws, now_ns))
 		tracer_step_aside(s->tracer);
 	/* The share of time that is lost: of CPU time where several threads
 	 * run, of the wall's where the program waits, but not for a CPU: that
 	 * takes as many times longer as what it lost. Nor for SIGCONT. */
-	int64_t wall_ns = (int64_t)(now_ns - s->accounted_ns) -
-			  meter_waits(&s->meter) -
+	int64_t wall_ns = (int64_t)(now_ns - s->accounted_ns) - wait_ns -
 			  (int64_t)meter_stood(&s->meter);
 	s->accounted_ns = now_ns;
 	run_ns = least_add(&s->time, run_ns, wall_ns, TIME_AHEAD_NS,
@@ -244,11 +245,10 @@ void session_tick(struct session *s, uint64_t now_ns)
 /* Since @began_ns there was one. */
 uint64_t session_next_tick(struct session *s, uint64_t began_ns)
 {
-	uint64_t next = pace_next_ns(
-		&s->pace, s->tick_cpu_ns,
-		smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
-		ledger_spent_ns(s->ledger, LEDGER_CPU, NAP_MONITOR),
-		ledger_room_ns(s->ledger) > 0);
+	uint64_t next =
+		pace_next_ns(&s->pace, s->tick_cpu_ns,
+			     smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+			     s->meter.taken_ns, ledger_room_ns(s->ledger) > 0);
 	/* The shortest is from the end of one to the beginning of the next. */
 	uint64_t soonest = smco_now_ns() + s->tick_ns;
 	return began_ns + next > soonest ? began_ns + next : soonest;

@@ -273,6 +273,23 @@ static __always_inline __u64 account_waits(struct stopclock_cpu *c,
 	return delay;
 }
 
+/* @prev leaves the CPU, which was kept from whoever waited for one. */
+static __always_inline void account_stranger(struct task_struct *prev,
+					     int prev_is_traced)
+{
+	if (prev_is_traced || prev->pid == 0 || prev->tgid == tracer_tgid ||
+	    !bpf_core_field_exists(prev->sched_info) || get_partner(prev))
+		return;
+	struct stopclock_cpu *c = get_cpu();
+	struct stopclock_sum *s = get_sum();
+	__u64 since = prev->sched_info.last_arrival;
+	if (!c || !s || !c->clock_offset || !since)
+		return;
+	__s64 ran = bpf_ktime_get_ns() - (since + c->clock_offset);
+	if (ran > 0)
+		s->strange_ns += ran;
+}
+
 /* @next was traced. */
 static __always_inline void account_traced(struct task_struct *next,
 					   struct stopped *st, int was_stopped)
@@ -453,6 +470,7 @@ int BPF_PROG(stopclock_switch, _Bool preempt, struct task_struct *prev,
 	int prev_is_traced = is_ours(prev);
 	if (prev_is_traced)
 		leaves(prev, prev_state);
+	account_stranger(prev, prev_is_traced);
 	/* Not "if traced": one that was detached in its stop counts too. */
 	struct stopped *st = bpf_task_storage_get(&tasks, next, 0, 0);
 	int is_traced = is_ours(next);

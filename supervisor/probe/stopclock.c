@@ -77,6 +77,7 @@ int stopclock_read(struct stopclock *c, struct stopclock_reading *ret)
 		ret->displaced_ns += s->displaced_ns;
 		ret->nr_displaced += s->nr_displaced;
 		ret->waited_ns += s->waited_ns;
+		ret->strange_ns += s->strange_ns;
 		if (s->longest_ns > ret->longest_ns)
 			ret->longest_ns = s->longest_ns;
 	}

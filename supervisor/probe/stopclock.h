@@ -35,6 +35,9 @@ struct stopclock_reading {
 	 * over tasks; what of it is in stop_ns is not in here. It may go down a
 	 * little. */
 	int64_t waited_ns;
+	/* Others ran: neither those nor their partners, nor this process. Told
+	 * when they leave their CPU, sum over CPUs. */
+	uint64_t strange_ns;
 };
 
 /* From now on. SMCO_PERM or SMCO_UNSUPPORTED say what is missing. */

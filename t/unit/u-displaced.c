@@ -151,18 +151,33 @@ static void test_elsewhere(int own, int other)
 		end(pids[i]);
 }
 
-/* How long task @pid waited for CPUs, as the scheduler says. */
-static int64_t waited(pid_t pid)
+/* How long task @pid ran and waited for CPUs, as the scheduler says. */
+static void ask(pid_t pid, int64_t *ran_ret, int64_t *waited_ret)
 {
 	char path[64];
-	unsigned long long ran, ns = 0;
+	unsigned long long ran = 0, waits = 0;
 	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
 	FILE *f = fopen(path, "r");
-	if (f && fscanf(f, "%llu %llu", &ran, &ns) != 2)
-		ns = 0;
+	if (f && fscanf(f, "%llu %llu", &ran, &waits) != 2)
+		ran = waits = 0;
 	if (f)
 		fclose(f);
-	return (int64_t)ns;
+	*ran_ret = (int64_t)ran;
+	*waited_ret = (int64_t)waits;
+}
+
+static int64_t waited(pid_t pid)
+{
+	int64_t ran, waits;
+	ask(pid, &ran, &waits);
+	return waits;
+}
+
+static int64_t has_run(pid_t pid)
+{
+	int64_t ran, waits;
+	ask(pid, &ran, &waits);
+	return ran;
 }
 
 #define SLACK_NS ((int64_t)NSEC_PER_MSEC)
@@ -201,6 +216,45 @@ static void test_waits(void)
 	end(stranger);
 }
 
+/* What a stranger runs is told when it leaves its CPU; what we and the traced
+ * one run is not in it. */
+#define TURN_NS (50 * (int64_t)NSEC_PER_MSEC)
+
+static bool try_strange(pid_t stranger, pid_t pid)
+{
+	int64_t nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t since = smco_now_ns();
+	uint64_t own = smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	int64_t ran = has_run(stranger), theirs = has_run(pid);
+	struct stopclock_reading a = now();
+	spin(SPIN_NS);
+	usleep(50000);
+	struct stopclock_reading b = now();
+	theirs = has_run(pid) - theirs;
+	ran = has_run(stranger) - ran;
+	own = smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own;
+	int64_t all = nr_cpus * (int64_t)(smco_now_ns() - since);
+	int64_t ns = (int64_t)(b.strange_ns - a.strange_ns);
+	printf("# strangers %jd ns, that one %jd, traced %jd, we %jd of %jd\n",
+	       (intmax_t)ns, (intmax_t)ran, (intmax_t)theirs, (intmax_t)own,
+	       (intmax_t)all);
+	return ran > TURN_NS && ns >= ran - TURN_NS &&
+	       ns <= all - theirs - (int64_t)own + nr_cpus * TURN_NS;
+}
+
+static void test_strange(void)
+{
+	pid_t stranger = start_computing(-1), pid = start_computing(-1);
+	bool is_right = false;
+	check_int(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
+	usleep(50000);
+	for (int i = 0; i < 10 && !is_right; i++)
+		is_right = try_strange(stranger, pid);
+	check(is_right);
+	end(pid);
+	end(stranger);
+}
+
 /* It computes; if it is a partner the bytes go to a traced reader. */
 static uint64_t beside(bool is_traced)
 {
@@ -230,6 +284,7 @@ int main(void)
 		test_elsewhere(cpu, other);
 	test_many();
 	test_waits();
+	test_strange();
 	check(beside(true) >= SPIN_NS / 2);
 	check_int(beside(false), 0);
 	stopclock_close(c);
