@@ -1,19 +1,25 @@
 #include "supervisor/pace.h"
 
+#include "supervisor/control/fixed.h"
+
 #define LONGEST_NS (500 * NSEC_PER_MSEC)
 #define FREE_PPB   40000000 /* of one CPU, beyond the target */
 /* What waking up for a tick and going back to sleep take beside it, in caches
  * that the program has filled: 100 to 200 us were measured. */
 #define WAKE_NS (100 * NSEC_PER_USEC)
-#define MEMORY	8 /* times */
+/* What was used before that much more was counts less by one in so many. */
+#define LEARN_NS (250 * NSEC_PER_USEC)
+#define MEMORY	 8
+/* And no more than that is learnt at once. */
+#define MOST_NS (4 * LEARN_NS)
 
 void pace_init(struct pace *p, uint64_t shortest_ns, int64_t m_t_ppb)
 {
 	*p = (struct pace){
 		.shortest_ns = shortest_ns,
 		.m_t_ppb = m_t_ppb,
-		.taken.ppk = TAKEN_ALL,
 	};
+	taken_init(&p->taken, TAKEN_ALL);
 }
 
 static uint64_t growth(uint64_t now, uint64_t *last)
@@ -23,15 +29,35 @@ static uint64_t growth(uint64_t now, uint64_t *last)
 	return d;
 }
 
-void taken_learn(struct taken *t, uint64_t used_ns, uint64_t charged_ns)
+void taken_init(struct taken *t, uint32_t ppk)
 {
-	uint64_t used = growth(used_ns, &t->used_ns);
-	uint64_t charged = growth(charged_ns, &t->charged_ns);
-	if (!used)
+	*t = (struct taken){
+		.used_lately_ns = MEMORY * LEARN_NS,
+		.waited_lately_ns = MEMORY * LEARN_NS * ppk / TAKEN_ALL,
+		.ppk = ppk,
+	};
+}
+
+void taken_learn(struct taken *t, uint64_t used_ns, uint64_t waited_ns)
+{
+	if (t->used_ns && used_ns < t->used_ns + LEARN_NS)
 		return;
-	uint64_t ppk = charged >= used ? TAKEN_ALL : charged * TAKEN_ALL / used;
-	t->ppk =
-		(uint32_t)((t->ppk * (MEMORY - 1) + ppk + MEMORY / 2) / MEMORY);
+	bool is_first = !t->used_ns;
+	uint64_t used = growth(used_ns, &t->used_ns);
+	uint64_t waited = growth(waited_ns, &t->waited_ns);
+	/* What was before says nothing. */
+	if (is_first || !used)
+		return;
+	if (used > MOST_NS) {
+		waited = sat_u64((u128)waited * MOST_NS / used);
+		used = MOST_NS;
+	}
+	t->used_lately_ns += used - t->used_lately_ns / MEMORY;
+	t->waited_lately_ns += waited - t->waited_lately_ns / MEMORY;
+	t->ppk = t->waited_lately_ns >= t->used_lately_ns
+			 ? TAKEN_ALL
+			 : (uint32_t)(t->waited_lately_ns * TAKEN_ALL /
+				      t->used_lately_ns);
 }
 
 /* At @ppb of a CPU. */
@@ -42,9 +68,9 @@ static uint64_t time_for(uint64_t cpu_ns, uint64_t ppb)
 }
 
 uint64_t pace_next_ns(struct pace *p, uint64_t tick_ns, uint64_t used_ns,
-		      uint64_t charged_ns, bool has_room)
+		      uint64_t waited_ns, bool has_room)
 {
-	taken_learn(&p->taken, used_ns, charged_ns);
+	taken_learn(&p->taken, used_ns, waited_ns);
 	if (p->m_t_ppb <= 0)
 		return p->shortest_ns;
 	uint64_t m_t = (uint64_t)p->m_t_ppb;

@@ -3,7 +3,9 @@
  * bound: where the program waits for that CPU, a quarter of the budget must do,
  * nine tenths of it when there is room, which nobody else has asked for; where
  * it does not, a few percent of a CPU, which slow nothing down. Which of the
- * two holds is what was charged of the CPU time that was used. What is done
+ * two holds is what of the CPU time that was used the program waited for; where
+ * it shares the CPUs with strangers it gets as much of the time between as it
+ * loses of that (control/share.h). What is done
  * only while there is room in the budget (arming) is not meant: it does not
  * become less where ticks are farther apart.
  */
@@ -12,14 +14,19 @@
 
 #include "reports/base.h"
 
-/* How much of the CPU time that the supervisor used the program missed. */
+/* How much of the CPU time that the supervisor used the program waited for. */
 struct taken {
-	uint64_t used_ns, charged_ns; /* when that was asked last */
-	uint32_t ppk;		      /* of TAKEN_ALL used, lately */
+	uint64_t used_ns, waited_ns; /* when that was asked last */
+	/* The same, of late, what was before counting less and less. */
+	uint64_t used_lately_ns, waited_lately_ns;
+	uint32_t ppk; /* of TAKEN_ALL used */
 };
 #define TAKEN_ALL 1024
-/* So far @used_ns were used, of which @charged_ns are in the ledger. */
-void taken_learn(struct taken *t, uint64_t used_ns, uint64_t charged_ns);
+/* @ppk is what it is to seem at first. */
+void taken_init(struct taken *t, uint32_t ppk);
+/* So far @used_ns were used, and @waited_ns were waited for that. It comes in
+ * leaps, later than what was used: each time the program has a CPU again. */
+void taken_learn(struct taken *t, uint64_t used_ns, uint64_t waited_ns);
 
 struct pace {
 	uint64_t shortest_ns; /* between two ticks */
@@ -27,12 +34,12 @@ struct pace {
 	struct taken taken;
 };
 
-/* At first all of it is taken to be charged. */
+/* At first all of it is taken to be waited for. */
 void pace_init(struct pace *p, uint64_t shortest_ns, int64_t m_t_ppb);
 /* From the beginning of a tick to that of the next one, ns. The tick took
  * @tick_ns of a CPU for that; so far the supervisor has used @used_ns, of which
- * @charged_ns are in the ledger, which has room left or not. */
+ * the program waited for @waited_ns; the ledger has room left or not. */
 uint64_t pace_next_ns(struct pace *p, uint64_t tick_ns, uint64_t used_ns,
-		      uint64_t charged_ns, bool has_room);
+		      uint64_t waited_ns, bool has_room);
 
 #endif

@@ -337,7 +337,7 @@ static void do_what_is_due(struct session *s, struct status *line,
 	if (range_due) {
 		if (now_ns >= s->accounted_ns + RANGE_ACCOUNT_NS)
 			session_account(s, now_ns);
-		range_tick(s->range, now_ns);
+		range_tick(s->range, now_ns, s->meter.taken_ns);
 	}
 	if (sample_due) {
 		session_account(s, now_ns);

@@ -96,7 +96,7 @@ int range_duty_init(struct range_duty *d, enum controller_kind kind,
 		.changed = calloc(nr + 1, sizeof(*d->changed)),
 	};
 	/* What is in at first may cost anything. */
-	d->load_ppb = d->m_t_ppb > 0 ? (uint64_t)d->m_t_ppb : 0;
+	d->load_ppb = PPB;
 	return d->control && d->window && d->want && d->leaving && d->changed
 		       ? 0
 		       : SMCO_NOMEM;
@@ -471,7 +471,9 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 	d->last_ns = s->now_ns;
 	d->stop_ns = s->stop_ns;
 	d->look_ns = max_u64(s->look_ns + WAKE_NS, LOOK_NS);
-	d->taken_ns = d->look_ns * s->taken_ppk / TAKEN_ALL;
+	uint64_t all_ns = s->look_ns + max_u64(s->wake_ns, WAKE_NS);
+	d->taken_ns = max_u64(all_ns, LOOK_NS) * s->taken_ppk / TAKEN_ALL;
+	d->owes = s->room_ns < 0;
 	d->nr_changed = 0;
 	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
 		return all_or_none(d, d->m_t_ppb > 0);
@@ -510,22 +512,33 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 	return any;
 }
 
+/* How long it is until @ns are @ppb of it. */
+static uint64_t part_of_ns(uint64_t ns, int64_t ppb)
+{
+	return sat_u64((u128)ns * PPB / (uint64_t)ppb);
+}
+
 uint64_t range_duty_due_ns(const struct range_duty *d)
 {
+	int64_t load_ppb = sat_i64(d->load_ppb);
 	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
 		return d->last_ns + SLOW_STEP_NS;
-	uint64_t quiet_ns = max_u64(sat_u64((u128)d->taken_ns * LOOKS_SHARE *
-					    PPB / (uint64_t)d->m_t_ppb),
-				    d->look_ns * PPB / FREE_PPB);
+	/* What looking takes is most of what is owed, where it takes much. */
+	unsigned share = LOOKS_SHARE * (d->owes && !d->is_free ? OWING : 1);
+	uint64_t quiet_ns = part_of_ns(d->taken_ns * share, d->m_t_ppb);
+	quiet_ns = max_u64(quiet_ns, d->look_ns * PPB / FREE_PPB);
 	quiet_ns = max_u64(quiet_ns, QUICK_STEP_NS);
 	if (d->is_free && d->last_ns < d->glance_ns)
 		quiet_ns = GLANCE_STEP_NS;
 	if (d->load_ppb >= (uint64_t)d->m_t_ppb) {
 		uint64_t ns = sat_u64((u128)d->stop_ns * STOPS_A_STEP * PPB /
 				      d->load_ppb);
-		/* Nor does looking ever take as long as what is looked at. */
+		/* Nor does looking ever take as long as what is looked at, or
+		 * cost the program as much. */
 		ns = max_u64(min_u64(ns, QUICK_STEP_NS), SHORTEST_STEP_NS);
-		return d->last_ns + max_u64(ns, 2 * d->look_ns);
+		ns = max_u64(ns, part_of_ns(d->taken_ns, load_ppb));
+		ns = max_u64(ns, 2 * d->look_ns);
+		return d->last_ns + min_u64(ns, SLOW_STEP_NS);
 	}
 	/* What is due may have to wait for room. */
 	uint64_t due_ns = d->last_ns + max_u64(quiet_ns, d->idle_ns);

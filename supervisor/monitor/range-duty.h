@@ -77,6 +77,7 @@ struct range_duty {
 	uint64_t cheap_ps; /* who cost less in it stays in */
 	uint64_t back_ns;  /* when such windows came back last */
 	bool is_free;	   /* looking costs the program nothing */
+	bool owes;	   /* more was spent than may be */
 	bool has_news;
 	uint64_t next_glance_ns; /* no other before that */
 	uint64_t glance_ns;	 /* until then what came in begins to run */
@@ -97,6 +98,7 @@ struct range_duty_state {
 	uint64_t stop_ns;	/* what it costs to put some in, or out */
 	uint64_t took_ns;	/* from when it was wanted until it was so */
 	uint64_t look_ns;	/* what it took to see what they cost */
+	uint64_t wake_ns;	/* and to wake up for that, and sleep again */
 	uint32_t taken_ppk;	/* of TAKEN_ALL of that, the program missed */
 };
 

@@ -12,6 +12,8 @@
 #include "supervisor/probe/range-cost.h"
 
 #define IDLE_NS (20 * NSEC_PER_MSEC)
+/* So much counts of what waking up took. */
+#define MOST_WAKE_NS (200 * NSEC_PER_USEC)
 
 /* At first, with more than one CPU, looking is taken to cost little: a program
  * begins with all sensors in. */
@@ -31,7 +33,7 @@ struct range_monitor *range_monitor_create(const struct range_params *params,
 		return NULL;
 	m->p = *params;
 	m->ledger = l;
-	m->taken.ppk = taken_at_first();
+	taken_init(&m->taken, taken_at_first());
 	m->cache_dir = params->use_cache ? cachedir_open() : -1;
 	/* Before this thread begins to follow the program to its CPU. */
 	sched_getaffinity(0, sizeof(m->cpus), &m->cpus);
@@ -132,10 +134,21 @@ int range_check(const struct range_monitor *m, struct smco_err *err)
 	return 0;
 }
 
-void range_tick(struct range_monitor *m, uint64_t now_ns)
+/* Others may have done something of their own meanwhile. */
+static void learn_wake(struct range_monitor *m)
 {
+	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (m->left_cpu_ns)
+		m->wake_ns = (m->wake_ns * 7 +
+			      min_u64(cpu_ns - m->left_cpu_ns, MOST_WAKE_NS)) /
+			     8;
+}
+
+void range_tick(struct range_monitor *m, uint64_t now_ns, uint64_t taken_ns)
+{
+	learn_wake(m);
 	taken_learn(&m->taken, smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
-		    ledger_spent_ns(m->ledger, LEDGER_CPU, NAP_MONITOR));
+		    taken_ns);
 	m->next_tick_ns = now_ns + IDLE_NS;
 	range_reader_busy(m, 0);
 	for (struct range_proc *p = m->procs; p; p = p->next) {
@@ -146,6 +159,7 @@ void range_tick(struct range_monitor *m, uint64_t now_ns)
 			m->next_tick_ns = min_u64(m->next_tick_ns, due_ns);
 		}
 	}
+	m->left_cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 uint64_t range_due_ns(const struct range_monitor *m)

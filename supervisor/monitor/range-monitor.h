@@ -111,8 +111,9 @@ void range_task_gone(struct range_proc *rp, pid_t tid);
 void range_proc_home(const struct range_proc *rp,
 		     struct user_regs_struct *regs);
 
-/* Decide what is in, look at what is polled. Tasks run. */
-void range_tick(struct range_monitor *m, uint64_t now_ns);
+/* Decide what is in, look at what is polled. Tasks run. So far the program has
+ * waited @taken_ns for our CPU time. */
+void range_tick(struct range_monitor *m, uint64_t now_ns, uint64_t taken_ns);
 /* What sensors saw since the last time goes to the phases that processes were
  * in: often, for it is told apart by these times. */
 void range_phases_tick(struct range_monitor *m, uint64_t now_ns);

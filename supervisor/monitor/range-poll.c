@@ -205,13 +205,14 @@ void range_poll(struct range_monitor *m, struct range_part *rp, uint64_t now_ns)
 		range_pointees_poll(rp);
 	}
 	uint64_t took_ns = smco_now_ns() - start_ns, gap_ns = USUAL_NS;
+	uint64_t cost_ns = took_ns + m->wake_ns * m->taken.ppk / TAKEN_ALL;
 	if (target_is_unlimited(target)) {
 		gap_ns = SHORTEST_NS;
 	} else {
 		int64_t share = control_m_from_overhead(target) / SHARE /
 				rp->nr_sharing;
 		uint64_t least =
-			sat_u64((u128)took_ns * PPB / ((uint64_t)share + 1));
+			sat_u64((u128)cost_ns * PPB / ((uint64_t)share + 1));
 		gap_ns = min_u64(max_u64(gap_ns, least), LONGEST_NS);
 	}
 	rp->next_poll_ns = now_ns + max_u64(gap_ns, 2 * took_ns);

@@ -222,7 +222,10 @@ struct range_monitor {
 	uint32_t next_id;
 	uint64_t next_tick_ns;
 	uint64_t next_emit_ns;
-	struct taken taken;		 /* of what looking takes */
+	struct taken taken; /* of what looking takes */
+	/* CPU time from the end of one tick to the beginning of the next, of
+	 * late, and when the last one ended. */
+	uint64_t wake_ns, left_cpu_ns;
 	uint32_t told_reasons;		 /* 1 << enum var_reason, and others */
 	uint8_t *buf;			 /* for polling */
 	struct watchpoints *watchpoints; /* NULL: none needed, or to be had */

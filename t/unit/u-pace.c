@@ -11,6 +11,7 @@
 #define ONE_PPB	 10000000  /* 1 % */
 #define TEN_PPB	 100000000 /* 10 % */
 #define MANY	 100
+#define LOOK_NS	 (60 * NSEC_PER_USEC)
 
 /* The pace after @MANY ticks of @tick_ns, of which @charged in 4 quarters are
  * in the ledger. */
@@ -35,8 +36,51 @@ static bool is_near(uint64_t next_ns, uint64_t tick_ns, uint64_t ppb)
 	return tick_ns <= most && tick_ns >= most / 2;
 }
 
+/* What is learnt of @nr looks of 60 us, of which @charged in 4 quarters are
+ * charged, each @leap-th time for all before. */
+static uint32_t learnt(unsigned nr, unsigned charged, unsigned leap)
+{
+	struct taken t;
+	uint64_t used = 300 * MS, all = 0;
+	taken_init(&t, TAKEN_ALL / 8);
+	for (unsigned i = 1; i <= nr; i++) {
+		used += LOOK_NS;
+		if (i % leap == 0)
+			all += leap * LOOK_NS / 4 * charged;
+		taken_learn(&t, used, all);
+	}
+	return t.ppk;
+}
+
+/* As a share of all: within a sixth. */
+static bool is_share(uint32_t ppk, unsigned quarters)
+{
+	uint32_t want = TAKEN_ALL / 4 * quarters;
+	printf("# learnt %u of %u\n", ppk, want);
+	return ppk + TAKEN_ALL / 6 >= want && ppk <= want + TAKEN_ALL / 6;
+}
+
+/* It is told late and in leaps: the program waits for its next turn. */
+static void test_leaps(void)
+{
+	struct taken t;
+	for (unsigned quarters = 0; quarters <= 4; quarters++) {
+		check(is_share(learnt(MANY, quarters, 1), quarters));
+		check(is_share(learnt(MANY, quarters, 10), quarters));
+	}
+	/* What a start took says nothing of looks; nor does one step say all.
+	 */
+	check_int((long)learnt(1, 4, 1), TAKEN_ALL / 8);
+	check(learnt(MANY / 10, 4, 1) < TAKEN_ALL / 2);
+	taken_init(&t, 0);
+	taken_learn(&t, MS, MS);
+	taken_learn(&t, 2000 * MS, 2000 * MS);
+	check(t.ppk < TAKEN_ALL / 2);
+}
+
 int main(void)
 {
+	test_leaps();
 	/* Nobody waits: nearly free, the shortest will do for short ticks. */
 	check_int((long)settled(ONE_PPB, MS / 2, 0, false), (long)SHORTEST);
 	check(is_near(settled(ONE_PPB, 3 * MS, 0, false), 3 * MS, 50000000));

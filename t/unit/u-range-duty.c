@@ -12,6 +12,8 @@
 #define RUN_NS	(20 * NSEC_PER_SEC)
 
 static uint64_t look_ns;	       /* of each look, but for waking up */
+static uint64_t wake_ns;	       /* that */
+static int64_t owed_ns;		       /* by others */
 static uint32_t taken_ppk = TAKEN_ALL; /* of that, from the program */
 static bool is_asleep;
 
@@ -83,11 +85,12 @@ static void sim_step(struct sim *s)
 	const struct range_duty_state state = {
 		.now_ns = s->now_ns,
 		.run_ns = is_asleep ? 0 : dt_ns,
-		.room_ns = ledger_room_ns(s->ledger),
+		.room_ns = ledger_room_ns(s->ledger) - owed_ns,
 		.window_room_ns = ledger_window_room_ns(s->ledger),
 		.stop_ns = STOP_NS,
 		.took_ns = s->took_ns,
 		.look_ns = look_ns,
+		.wake_ns = wake_ns,
 		.taken_ppk = taken_ppk,
 	};
 	unsigned nr_others = 0;
@@ -224,7 +227,8 @@ static void test_steps(void)
 {
 	check_int(step_ns(20000000, 0), 20 * NSEC_PER_MSEC);
 	check_range((double)step_ns(20000000, 10000000), 12e6, 13e6);
-	check_int(step_ns(20000000, 30000000), NSEC_PER_MSEC);
+	/* Nor do looks cost more than what is looked at. */
+	check_range((double)step_ns(20000000, 30000000), 1.9e6, 2.1e6);
 	check_int(step_ns(1000000, 100000), 20 * NSEC_PER_MSEC);
 	check_int(step_ns(100000000, 0), 20 * NSEC_PER_MSEC);
 	check_range((double)step_ns(100000000, 10000000), 2.6e6, 2.7e6);
@@ -237,6 +241,34 @@ static void test_steps(void)
 	check_range((double)step_ns(100000000, 10000000), 9.4e6, 9.5e6);
 	check_int(step_ns(100000000, 1000000000), 430 * NSEC_PER_USEC);
 	look_ns = 0;
+}
+
+/* What it takes to wake up is the program's, too, where it waits for us; and
+ * what is owed is not paid back while looks take a quarter of the target. */
+static void test_dear(void)
+{
+	wake_ns = 60 * NSEC_PER_USEC;
+	check_int(step_ns(100000000, 10000000), 2640 * NSEC_PER_USEC);
+	wake_ns = 120 * NSEC_PER_USEC;
+	check_int(step_ns(100000000, 10000000), 5280 * NSEC_PER_USEC);
+	check_range((double)step_ns(20000000, 30000000), 3.9e6, 4.1e6);
+	/* Never so seldom that what begins to run is not noticed. */
+	wake_ns = 6 * NSEC_PER_MSEC;
+	check_int(step_ns(20000000, 30000000), 20 * NSEC_PER_MSEC);
+	wake_ns = 0;
+	owed_ns = 100 * NSEC_PER_MSEC;
+	check_int(step_ns(100000000, 10000000), 10560 * NSEC_PER_USEC);
+	check_int(step_ns(20000000, 10000000), 20 * NSEC_PER_MSEC);
+	/* That is not so where they are nearly free. */
+	wake_ns = 120 * NSEC_PER_USEC;
+	taken_ppk = TAKEN_ALL / 8;
+	check_range((double)step_ns(20000000, 10000000), 3.0e6, 3.1e6);
+	taken_ppk = 0;
+	check_int(step_ns(20000000, 10000000), 1500 * NSEC_PER_USEC);
+	check_int(step_ns(20000000, 30000000), NSEC_PER_MSEC);
+	taken_ppk = TAKEN_ALL;
+	wake_ns = 0;
+	owed_ns = 0;
 }
 
 /* What costs the program nothing is done more often, as long as it runs. */
@@ -621,6 +653,7 @@ int main(void)
 	test_pauses();
 	test_steps();
 	test_free();
+	test_dear();
 	test_turns();
 	test_took();
 	test_deep();
