@@ -267,10 +267,12 @@ static void pin(int cpu)
 static void play_loss(struct bits_cost *c, struct spin *s, int pidfd, char *mem)
 {
 	struct bits_loss loss;
-	/* It is to be there; that it walks takes no longer than this. */
+	/* It is to be there; that it walks takes no longer than this. It needs
+	 * the CPU for that which we are on, too. */
+	const struct timespec ts = {.tv_nsec = NSEC_PER_MSEC};
 	uint64_t deadline = smco_now_ns() + WALK_WAIT_NS;
 	while (!s->walk.steps && smco_now_ns() < deadline)
-		idle_ns(IPI_IDLE_NS);
+		nanosleep(&ts, NULL);
 	if (!loss_measure(&s->walk, pidfd, mem, 2 * c->touch_ns, &loss))
 		return;
 	smco_debug("bits", "lost: %llu ns for a page, %llu for a page table",
@@ -280,22 +282,25 @@ static void play_loss(struct bits_cost *c, struct spin *s, int pidfd, char *mem)
 }
 
 /* In @c what is dearer here than it was known to be. From CPU @self, where the
- * child is on CPU @cpu. */
+ * child is on CPU @cpu. What is lost takes longest: it is measured once, when
+ * the other CPU had time for the rest, or at the @last attempt. */
 static void play_all(struct bits_cost *c, struct spin *s, int pidfd, char *mem,
-		     size_t size, int self, int cpu)
+		     size_t size, int self, int cpu, bool last)
 {
 	uint64_t ns = play_touch(s, pidfd, mem, size);
 	if (ns > c->touch_ns)
 		c->touch_ns = ns;
 	s->touch_round = UINT32_MAX; /* also if it was too slow for that */
 	c->shootdown_ns = play_shootdown(s, pidfd, mem);
+	if (!c->shootdown_ns && !last)
+		return;
 	pin(cpu); /* without an interrupt */
 	play_loss(c, s, pidfd, mem);
 	pin(self);
 }
 
 static void play_with_child(struct bits_cost *c, struct spin *s, char *mem,
-			    size_t size, int self, int cpu)
+			    size_t size, int self, int cpu, bool last)
 {
 	pid_t parent = getpid();
 	s->touch_done = UINT32_MAX; /* until the child is ready */
@@ -318,7 +323,7 @@ static void play_with_child(struct bits_cost *c, struct spin *s, char *mem,
 		return;
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd >= 0) {
-		play_all(c, s, pidfd, mem, size, self, cpu);
+		play_all(c, s, pidfd, mem, size, self, cpu, last);
 		close(pidfd);
 	}
 	kill(pid, SIGKILL);
@@ -327,8 +332,9 @@ static void play_with_child(struct bits_cost *c, struct spin *s, char *mem,
 }
 
 /* With a child on another CPU. Leaves *c as it is when that was too busy to
- * tell. False with one CPU only. */
-static bool measure_across(struct bits_cost *c, char *mem, size_t size)
+ * tell. False with one CPU only. @last: it is not tried again. */
+static bool measure_across(struct bits_cost *c, char *mem, size_t size,
+			   bool last)
 {
 	cpu_set_t allowed;
 	int self = sched_getcpu();
@@ -342,7 +348,7 @@ static bool measure_across(struct bits_cost *c, char *mem, size_t size)
 	if (s == MAP_FAILED)
 		return true;
 	pin(self);
-	play_with_child(c, s, mem, size, self, cpu);
+	play_with_child(c, s, mem, size, self, cpu, last);
 	sched_setaffinity(0, sizeof(allowed), &allowed);
 	munmap(s, sizeof(*s));
 	return true;
@@ -366,7 +372,8 @@ int bits_cost_get(struct bits_cost *ret, struct smco_err *err)
 		bool has_other = true;
 		for (int k = 0;
 		     has_other && k < ATTEMPTS && !known.shootdown_ns; k++)
-			has_other = measure_across(&known, mem, size);
+			has_other = measure_across(&known, mem, size,
+						   k + 1 == ATTEMPTS);
 		if (has_other && !known.shootdown_ns)
 			known.shootdown_ns = SHOOTDOWN_BUSY_NS;
 		munmap(mem, size);
