@@ -1,6 +1,7 @@
 /*
  * A comparison as one page that needs nothing else: no script, no font, no
- * address. Everything from a trace goes through put().
+ * address. Everything from a trace goes through
+ * markup_text().
  */
 #include "reports/diff-print.h"
 
@@ -10,34 +11,12 @@
 
 #include "reports/diff-words.h"
 #include "reports/html-image.h"
+#include "reports/markup.h"
 #include "reports/names.h"
 #include "reports/shortage.h"
 #include "reports/units.h"
 
 #define COMMAND_MAX 200 /* bytes of one that are shown */
-
-/* Text, safe between tags and in quoted attributes; control characters and
- * what is no UTF-8 do not get through. */
-static void put(FILE *out, const char *s)
-{
-	bool ok;
-	for (size_t n; (n = line_char(s, &ok)) != 0; s += n) {
-		if (!ok)
-			fputc('?', out);
-		else if (*s == '<')
-			fputs("&lt;", out);
-		else if (*s == '>')
-			fputs("&gt;", out);
-		else if (*s == '&')
-			fputs("&amp;", out);
-		else if (*s == '"')
-			fputs("&quot;", out);
-		else if (*s == '\'')
-			fputs("&#39;", out);
-		else
-			fwrite(s, 1, n, out);
-	}
-}
 
 /* <@tag class=@class>@text</@tag>; @class may be NULL. */
 static void element(FILE *out, const char *tag, const char *class,
@@ -47,7 +26,7 @@ static void element(FILE *out, const char *tag, const char *class,
 		fprintf(out, "<%s class=\"%s\">", tag, class);
 	else
 		fprintf(out, "<%s>", tag);
-	put(out, text);
+	markup_text(out, text);
 	fprintf(out, "</%s>", tag);
 }
 
@@ -106,9 +85,9 @@ static void frames(FILE *out, const struct diff_item *item, unsigned max)
 	fputs("<ol>", out);
 	for (size_t i = 0; i < nr; i++) {
 		fputs("<li>", out);
-		put(out, names_function(&item->shown[i], 120, name));
+		markup_text(out, names_function(&item->shown[i], 120, name));
 		fputs(" <small>", out);
-		put(out, names_place(&item->shown[i], place));
+		markup_text(out, names_place(&item->shown[i], place));
 		fputs("</small></li>\n", out);
 	}
 	if (nr < item->nr_frames) {
@@ -146,7 +125,7 @@ static void change(FILE *out, const struct diff *d, const struct diff_style *st,
 	element(out, "span", class[c->verdict], diff_verdict_name(c->verdict));
 	fputc(' ', out);
 	if (c->verdict != VERDICT_SAME)
-		put(out, diff_words_finding(c, false, text));
+		markup_text(out, diff_words_finding(c, false, text));
 	fputs("</h2>\n", out);
 	if (c->kind == DIFF_MISTAKE)
 		mistakes(out, d, c);
@@ -154,12 +133,12 @@ static void change(FILE *out, const struct diff *d, const struct diff_style *st,
 		table(out, d, c, st->all);
 	if (*diff_words_watched(d, c, text)) {
 		fputs("<p class=\"warn\">watched ", out);
-		put(out, text);
+		markup_text(out, text);
 		fputs("</p>\n", out);
 	}
 	if (diff_words_match(c)) {
 		fputs("<p class=\"dim\">matched ", out);
-		put(out, diff_words_match(c));
+		markup_text(out, diff_words_match(c));
 		fputs("</p>\n", out);
 	}
 	if (c->kind != DIFF_SITE) {
@@ -185,15 +164,16 @@ static void sides(const struct diff *d, FILE *out)
 		fputs("<div>", out);
 		element(out, "h2", NULL, label[i]);
 		snprintf(command, sizeof(command), "%s", diff_words_command(s));
-		put(out, command);
-		put(out, strlen(diff_words_command(s)) >= sizeof(command)
-				 ? " \u2026, "
-				 : ", ");
-		put(out, diff_words_runs(s, text));
+		markup_text(out, command);
+		markup_text(out,
+			    strlen(diff_words_command(s)) >= sizeof(command)
+				    ? " \u2026, "
+				    : ", ");
+		markup_text(out, diff_words_runs(s, text));
 		fputs("<br><small>", out);
 		for (size_t k = 0; k < s->nr_runs; k++) {
 			fputs(k ? ", " : "", out);
-			put(out, s->run[k].path);
+			markup_text(out, s->run[k].path);
 		}
 		fputs("</small></div>\n", out);
 	}
@@ -234,7 +214,7 @@ void diff_print_html(const struct diff *d, const struct diff_rules *rules,
 			continue;
 		fprintf(out, "<p class=\"dim\">%s: ",
 			diff_kind_name((enum diff_kind)kind));
-		put(out, text);
+		markup_text(out, text);
 		fputs("</p>\n", out);
 	}
 	if (!shortage_any())

@@ -1,15 +1,16 @@
 /*
  * html-image.h - the HTML pages that html/build.mk puts together from the
- * files there: what stands before the data and what stands behind it.
+ * files there: what stands before and behind what is of the run.
  */
 #ifndef SMCO_HTML_IMAGE_H
 #define SMCO_HTML_IMAGE_H
 
 #include <stdio.h>
 
-/* [start, data) goes before the data, [data, end) behind it. The page of
- * smco-report --html: the data is one JSON document, in which no '<' may be. */
-extern const char html_page_start[], html_page_data[], html_page_end[];
+/* The page of smco-report --html: where html-head.h's lines go, where the data,
+ * which terse.h has written. */
+extern const char html_page_start[], html_page_runs[], html_page_data[],
+	html_page_end[];
 /* That of smco-diff --html: the data is HTML. */
 extern const char html_diff_start[], html_diff_data[], html_diff_end[];
 

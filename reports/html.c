@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reports/asleep.h"
+#include "reports/html-head.h"
 #include "reports/html-image.h"
 #include "reports/json-values.h"
 #include "reports/model.h"
@@ -182,7 +183,10 @@ static int put_strips(const struct summary *s, FILE *out)
 
 int html_print(const struct summary *s, FILE *out, struct smco_err *err)
 {
-	html_image_write(html_page_start, html_page_data, out);
+	html_image_write(html_page_start, html_page_runs, out);
+	if (html_head_print(s, out))
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	html_image_write(html_page_runs, html_page_data, out);
 	FILE *data = terse_open(out);
 	if (!data)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");

@@ -45,6 +45,15 @@
 	async function drawing() {
 		check("no script but the page's own ran", !document.title.includes("pwned") && !Object.prototype.polluted);
 		check("there are strips", Strip.all.length > 0);
+		const lines = [...document.querySelectorAll("#runs .run")].map(e => e.querySelector(".facts").textContent);
+		check("a line for each run", lines.length === runs.length && $("runs").children.length === runs.length);
+		for (const r of runs) {
+			const last = r.ledger[r.ledger.length - 1], nr = sites.reduce((n, e) => n + e.byRun[r.index].naps, 0);
+			const said = what => Number((lines[r.index].match(what) || ["", "-1"])[1].replace(/[^-\d.]/g, ""));
+			check("what it cost", last ? near(said(/overhead (\S+) %/) * 1e7, last.overhead_ppb, 5e-3) : said(/overhead/) === -1, lines[r.index]);
+			check("its naps", nr ? said(/unused in ([\d\s]*\d)/) === nr : said(/unused/) === -1, lines[r.index]);
+			check("what was run", document.querySelectorAll("#runs code")[r.index].textContent.includes("<script>document.title"));
+		}
 		check("the overview is drawn", isDrawn($("overview")));
 		check("the ruler is drawn", isDrawn($("ruler")));
 		$("timeline").style.flexBasis = "5000px";

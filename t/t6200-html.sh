@@ -26,6 +26,13 @@ forms() {
 	done
 }
 ok "-o with every form" forms
+# Before the data and the script, so that it is there when the page is opened.
+at_once() {
+	sed '/id="data-/,$d' run.html >first && grep -q 'ran <b>30 s</b> · overhead <b>5.26 %</b> of at most 10 %' first &&
+		grep -q 'unused in <b>50</b> naps · 20..-..-.. ..:..:.. UTC on &lt;img' first &&
+		grep -q '<code title="./run &#39;&lt;/script&gt;&lt;script&gt;' first
+}
+ok "the figures in short come first" at_once
 alone() { ! grep -Eqi '(src|href|@import|url\()[ =]*["'"'"']?(http|//)' run.html && ! grep -q 'https\?://' run.html; }
 ok "it names nothing outside" alone
 small() { sample 15 100000 many.trace && smco-report --html many.trace -o many.html && [ "$(stat -c %s many.html)" -lt 20000000 ]; }

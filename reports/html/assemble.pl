@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # assemble.pl OUT PAGE FILE... - PAGE with the FILEs in it, style sheets at
-# @style@, scripts at @script@, cut at @data@ into OUT.head and OUT.tail. Its
-# policy allows just these, by their hashes, and no network. Tabs are for who
+# @style@, scripts at @script@, cut at @runs@, where there is that, and @data@
+# into OUT.head, OUT.body and OUT.tail. Its policy allows just these, by their hashes, and no network. Tabs are for who
 # reads the sources: no page has a control character but its line ends.
 use strict;
 use warnings;
@@ -33,7 +33,8 @@ for my $kind (qw(style script)) {
 	$html =~ s/\@$kind-hash\@/$hash/;
 	$html =~ s/\@$kind\@/$text{$kind}/;
 }
-my ($head, $tail, $more) = split /\@data\@/, $html;
+my ($body, $tail, $more) = split /\@data\@/, $html;
 die "$page: needs one \@data\@\n" if !defined $tail || defined $more;
-spill("$out.head", $head);
+spill("$out.head", $1) if $body =~ s/^(.*)\@runs\@//s;
+spill($body =~ /^<!DOCTYPE/ ? "$out.head" : "$out.body", $body);
 spill("$out.tail", $tail);

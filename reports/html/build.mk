@@ -14,11 +14,12 @@ $(HTML)/page.head: reports/html/page.html $(PAGE_CSS) $(PAGE_JS) reports/html/as
 $(HTML)/diff.head: reports/html/diff.html $(DIFF_CSS) reports/html/assemble.pl
 	@mkdir -p $(@D)
 	$(call say,PAGE,$@)perl reports/html/assemble.pl $(HTML)/diff $< $(DIFF_CSS)
-$(HTML)/page.tail: $(HTML)/page.head
+$(HTML)/page.body $(HTML)/page.tail: $(HTML)/page.head
 $(HTML)/diff.tail: $(HTML)/diff.head
 
-$(O)/reports/html-image.o: $(HTML)/page.head $(HTML)/page.tail \
-	$(HTML)/diff.head $(HTML)/diff.tail
+$(O)/reports/html-image.o: $(HTML)/page.head $(HTML)/page.body \
+	$(HTML)/page.tail $(HTML)/diff.head $(HTML)/diff.tail
 $(O)/reports/html-image.o: CPPFLAGS += \
-	-DPAGE_HEAD='"$(HTML)/page.head"' -DPAGE_TAIL='"$(HTML)/page.tail"' \
-	-DDIFF_HEAD='"$(HTML)/diff.head"' -DDIFF_TAIL='"$(HTML)/diff.tail"'
+	-DPAGE_HEAD='"$(HTML)/page.head"' -DPAGE_BODY='"$(HTML)/page.body"' \
+	-DPAGE_TAIL='"$(HTML)/page.tail"' -DDIFF_HEAD='"$(HTML)/diff.head"' \
+	-DDIFF_TAIL='"$(HTML)/diff.tail"'

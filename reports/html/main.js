@@ -1,27 +1,5 @@
 /* Puts the page together. */
 
-function showRuns() {
-	document.title = runs.map(r => r.name).join(", ") + " – smco-report";
-	$("runs").replaceChildren(...runs.map(run => {
-		const last = run.ledger[run.ledger.length - 1], facts = [];
-		const fact = (...parts) => facts.push(...(facts.length ? [" · "] : []), ...parts);
-		const bold = (text, kind) => make("b", {class: kind || null}, text);
-		fact("ran ", bold(timeText(run.duration)));
-		if (last && last.overhead_ppb !== null) {
-			const over = run.target !== null && last.overhead_ppb / 1e9 > run.target;
-			fact("overhead ", bold(shareText(last.overhead_ppb / 1e9), over && "bad"),
-				run.target === null ? ", no limit" : " of at most " + shareText(run.target));
-		}
-		const naps = sites.reduce((n, e) => n + e.byRun[run.index].naps, 0);
-		if (naps) fact(bold(byteSecondsText(sites.reduce((n, e) => n + e.byRun[run.index].byte_seconds, 0))),
-			" unused in ", bold(countText(naps)), naps === 1 ? " nap" : " naps");
-		fact(new Date(run.file.start_real_ns / 1e6).toISOString().replace("T", " ").slice(0, 19) + " UTC" +
-			(run.meta.hostname ? " on " + run.meta.hostname : ""));
-		return make("div", {class: "run"}, runs.length > 1 ? make("i", {class: "swatch " + (run.index ? "b" : "a")}) : null,
-			make("code", {title: run.command}, (runs.length > 1 ? run.name + ": " : "") + run.command), make("span", {class: "facts"}, ...facts));
-	}));
-}
-
 function showNotes() {
 	const note = text => $("notes").append(make("p", {}, text));
 	for (const run of runs) {
@@ -59,7 +37,7 @@ function repaint() {
 }
 
 function start() {
-	showRuns();
+	document.title = runs.map(r => r.name).join(", ") + " – smco-report";
 	showNotes();
 	buildStrips();
 	buildTabs();

@@ -42,16 +42,12 @@ const stacks = {
 later(stacks, "frames", () => new Map(report.stacks.map(s => [s.id, s.frames])));
 const FILL = ["run-a", "run-b", "hue-2", "hue-1", "hue-3", "hue-4", "hue-5", "hue-0"];
 
-/* As smco-report has it, but for control characters. */
-const shellWord = w => /^[\w@%+=:,./\u0080-\u{10ffff}-]+$/u.test(w) ? w : "'" + w.replace(/'/g, "'\\''") + "'";
-
 const runs = report.files.map((file, i) => {
 	const strip = report.strips[i];
 	const run = {
 		index: i,
 		name: file.file === null ? "run " + (i + 1) : file.file.replace(/.*\//, ""),
 		colour: FILL[i % FILL.length],
-		command: file.argv ? file.argv.map(shellWord).join(" ") : file.command || "(command unknown)",
 		file,
 		meta: strip.meta,
 		target: strip.target_ppb === null ? null : strip.target_ppb / 1e9,
