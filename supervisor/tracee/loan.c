@@ -108,6 +108,7 @@ int loan_block(struct loan *l)
 int loan_set_regs(struct loan *l, const struct user_regs_struct *regs)
 {
 	l->t->regs_valid = false;
+	l->from = arch.pc(regs);
 	return ptrace(PTRACE_SETREGS, l->t->tid, NULL, regs) < 0 ? SMCO_GONE
 								 : 0;
 }
@@ -176,8 +177,11 @@ int loan_run_to_signal(struct loan *l, int sig, taddr_t pc)
 		if (ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0 ||
 		    ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
 			return SMCO_GONE;
+		/* What the thread has sent itself before, as our sensors do,
+		 * looks like ours but comes before the first instruction. */
 		bool there = pc ? arch.pc(&regs) == pc
-				: si.si_code == SI_TKILL &&
+				: arch.pc(&regs) != l->from &&
+					     si.si_code == SI_TKILL &&
 					     si.si_pid == task_own_tgid(t);
 		/* One that was pending swallows ours: both are there then. */
 		if (!there || si.si_code != SI_TKILL) {

@@ -19,6 +19,7 @@ struct loan {
 	bool has_regs;
 	struct user_regs_struct regs;
 	uint64_t mask;
+	taddr_t from; /* where it was sent last */
 	siginfo_t si; /* STOP_SIGNAL */
 	bool stray;   /* the program's own came in between: in .stray_si */
 	siginfo_t stray_si;
@@ -37,8 +38,9 @@ int loan_set_regs(struct loan *l, const struct user_regs_struct *regs);
 int loan_to_syscall_stop(struct loan *l);
 /*
  * PTRACE_CONT, with nothing but @sig unblocked, until the code has raised @sig
- * for itself by tgkill with the pc at @pc (0 = anywhere). SMCO_FAULT: the code
- * crashed.
+ * for itself by tgkill with the pc at @pc (0 = anywhere but at its beginning).
+ * What was pending is the program's, and put back in the end. SMCO_FAULT: the
+ * code crashed.
  */
 int loan_run_to_signal(struct loan *l, int sig, taddr_t pc);
 /* A harmless signal for that, none of which the program has pending. */
