@@ -86,8 +86,8 @@ void session_account(struct session *s, uint64_t now_ns)
 		run_ns += meter_process(&s->meter, s->ws[i]);
 	int64_t wait_ns = meter_waits(&s->meter);
 	meter_share(&s->meter, now_ns, run_ns, wait_ns);
-	if (meter_cpu(&s->meter, s->ws, s->nr_ws, now_ns))
-		tracer_step_aside(s->tracer);
+	tracer_step_aside(s->tracer,
+			  meter_cpu(&s->meter, s->ws, s->nr_ws, now_ns));
 	/* The share of time that is lost: of CPU time where several threads
 	 * run, of the wall's where the program waits, but not for a CPU: that
 	 * takes as many times longer as what it lost. Nor for SIGCONT. */

@@ -26,11 +26,6 @@
 #define LOOK_RSEQ_NS NSEC_PER_MSEC
 #define LOOK_PROC_NS (10 * NSEC_PER_MSEC)
 
-/* From one step aside to the next: longer while they come one after the
- * other, for then the program is everywhere. */
-#define ASIDE_NS      (2 * NSEC_PER_MSEC)
-#define ASIDE_MOST_NS NSEC_PER_SEC
-
 /* Offset of cpu_id_start in struct rseq: the CPU at the last return to user
  * mode. */
 #define RSEQ_CPU_OFFSET 0
@@ -167,24 +162,20 @@ void follow_rest(struct tracer *tr)
  * where the program runs since that woke up there, after a stop, and goes when
  * that has cost something.
  */
-void tracer_step_aside(struct tracer *tr)
+void tracer_step_aside(struct tracer *tr, uint64_t waited_ns)
 {
 	struct follow *f = &tr->follow;
-	uint64_t now_ns = smco_now_ns();
 	int cpu = sched_getcpu();
 	cpu_set_t set = tr->own_cpus;
-	if (f->pinned || cpu < 0 || now_ns < f->aside_ns + f->aside_gap_ns)
+	bool is_better = aside_is_better(&f->aside, smco_now_ns(), waited_ns);
+	if (f->pinned || cpu < 0 || !is_better)
 		return;
-	bool soon = now_ns < f->aside_ns + 4 * f->aside_gap_ns;
 	CPU_CLR((unsigned)cpu, &set);
 	if (!CPU_COUNT(&set) || sched_setaffinity(0, sizeof(set), &set))
 		return;
 	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
-	/* It may have waited for its turn there, for longer than the gap. */
-	f->aside_ns = smco_now_ns();
-	f->aside_gap_ns = soon ? 2 * f->aside_gap_ns : ASIDE_NS;
-	if (f->aside_gap_ns > ASIDE_MOST_NS)
-		f->aside_gap_ns = ASIDE_MOST_NS;
+	/* It may have waited there for its turn, and for long. */
+	aside_went(&f->aside, smco_now_ns(), waited_ns);
 }
 
 void follow_end(struct tracer *tr)

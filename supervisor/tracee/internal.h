@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "supervisor/tracee/arch.h"
+#include "supervisor/tracee/aside.h"
 #include "supervisor/tracee/stop.h"
 #include "supervisor/tracee/tracee.h"
 
@@ -255,8 +256,7 @@ struct tracer {
 		uint64_t window_ns; /* start of the rate window */
 		uint64_t window_stops;
 		uint64_t looked_ns; /* last look where the tracee runs */
-		uint64_t aside_ns;  /* last step aside, and how long no other */
-		uint64_t aside_gap_ns;
+		struct aside aside;
 	} follow;
 };
 

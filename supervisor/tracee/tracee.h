@@ -193,9 +193,10 @@ uint64_t tracer_stop_cost_ns(const struct tracer *tr);
  * stops come often; switched off for measurements only.
  */
 void tracer_follow_cpu(struct tracer *tr, bool on);
-/* The program waited for a CPU that this thread had: it goes on on another one,
- * if it may and does not follow. Often in vain, it is done seldom. */
-void tracer_step_aside(struct tracer *tr);
+/* Once a tick: the program has waited for @waited_ns for CPUs that this thread
+ * had, since the last one. It goes on on another CPU, if it may, does not
+ * follow and was not in the program's way there as much (aside.h). */
+void tracer_step_aside(struct tracer *tr, uint64_t waited_ns);
 
 /* --- processes and tasks --- */
 

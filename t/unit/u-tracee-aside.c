@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "supervisor/tracee/aside.h"
 #include "supervisor/tracee/tracee.h"
 #include "t/unit/tap.h"
 
@@ -15,7 +16,8 @@
 #define NR_LOADS 6
 #define NAP_NS	 (20 * NSEC_PER_MSEC)
 
-/* Of a tracer of its own: one that has stepped aside waits longer and longer.
+/* Of a tracer of its own: one that has stepped aside does not do so again at
+ * once.
  */
 static bool goes_once(const cpu_set_t *all)
 {
@@ -24,9 +26,9 @@ static bool goes_once(const cpu_set_t *all)
 	if (!check_int(tracer_create(&tr, NULL, NULL), 0))
 		return false;
 	int was = sched_getcpu();
-	tracer_step_aside(tr);
+	tracer_step_aside(tr, 1);
 	int is = sched_getcpu();
-	tracer_step_aside(tr);
+	tracer_step_aside(tr, 1);
 	bool once = is != was && sched_getcpu() == is;
 	sched_getaffinity(0, sizeof(now), &now);
 	check(CPU_EQUAL(&now, all));
@@ -77,11 +79,62 @@ static void test_busy(const cpu_set_t *all)
 	}
 }
 
+#define TICK_NS	  (20 * NSEC_PER_MSEC)
+#define NR_TICKS  500 /* ten seconds */
+#define AT_TICK	  (300 * NSEC_PER_USEC)
+#define AT_WAKING (90 * NSEC_PER_USEC) /* of it, before the step */
+#define AT_FIRST  (10 * NSEC_PER_USEC) /* a short tick */
+
+/*
+ * Ticks on CPUs 0 and 1, in each of which the program waits for @waits[CPU];
+ * the figure of a tick is told in the next one. Returns how often we went, and
+ * in how many ticks we were on CPU 1.
+ */
+static int play(const uint64_t waits[2], int *nr_on_1)
+{
+	struct aside a = {0};
+	uint64_t now_ns = NSEC_PER_SEC, told = waits[1] ? AT_FIRST : 0;
+	int cpu = 1, nr = 0;
+	*nr_on_1 = 0;
+	for (int i = 0; i < NR_TICKS; i++) {
+		bool goes = aside_is_better(&a, now_ns, told);
+		uint64_t was = waits[cpu];
+		if (goes) {
+			aside_went(&a, now_ns, told);
+			cpu = 1 - cpu;
+			nr++;
+		}
+		/* Where it stood at its beginning, and where it went. */
+		told = goes && was ? AT_WAKING : 0;
+		told += waits[cpu];
+		*nr_on_1 += cpu == 1;
+		now_ns += TICK_NS;
+	}
+	return nr;
+}
+
+static void test_choice(void)
+{
+	int nr_on_1;
+	/* Away from the program, and not back to it again. */
+	check_int(play((const uint64_t[]){0, AT_TICK}, &nr_on_1), 1);
+	check_int(nr_on_1, 0);
+	/* Something runs there, too, but less. */
+	check(play((const uint64_t[]){AT_TICK / 20, AT_TICK}, &nr_on_1) <= 5);
+	check(nr_on_1 <= 6);
+	/* It is everywhere: seldom, and not at every tick. */
+	int nr = play((const uint64_t[]){AT_TICK, AT_TICK}, &nr_on_1);
+	check(nr >= 2 && nr <= 12);
+	/* Nobody waits. */
+	check_int(play((const uint64_t[]){0, 0}, &nr_on_1), 0);
+}
+
 int main(void)
 {
 	struct smco_err err = {0};
 	struct tracer *tr;
 	cpu_set_t all, now, one;
+	test_choice();
 	sched_getaffinity(0, sizeof(all), &all);
 	if (CPU_COUNT(&all) < 2) {
 		tap_skip("there is no other CPU");
@@ -95,7 +148,7 @@ int main(void)
 	CPU_SET((unsigned)sched_getcpu(), &one);
 	if (check_int(sched_setaffinity(0, sizeof(one), &one), 0) &&
 	    check_int(tracer_create(&tr, NULL, &err), 0)) {
-		tracer_step_aside(tr);
+		tracer_step_aside(tr, 1);
 		sched_getaffinity(0, sizeof(now), &now);
 		check(CPU_EQUAL(&now, &one));
 		tracer_destroy(tr);
