@@ -13,7 +13,7 @@ struct stopclock_sum {
 	__u64 displaced_ns; /* they or partners waited while we had a CPU */
 	__u64 nr_displaced; /* how often */
 	__s64 waited_ns;    /* they waited for CPUs, whoever used those */
-	__u64 strange_ns;   /* others ran: neither they, partners nor we */
+	__u64 strange_ns;   /* strangers ran: who woke none, nor was woken */
 };
 
 /* What one CPU did lately. */

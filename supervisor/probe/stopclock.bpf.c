@@ -37,6 +37,8 @@ char LICENSE[] SEC("license") = "GPL";
 
 /* Who used less CPU than this since it woke a traced task is its partner. */
 #define PARTNER_NS 10000000
+/* Who has met none for so long is a stranger. */
+#define KNOWN_NS 1000000000ULL
 /* What clocks that are not read together may differ. */
 #define CLOCK_SLACK_NS 20000
 
@@ -120,6 +122,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct stopclock_cpu);
 } cpus SEC(".maps");
+
+/* When a traced task woke it, or was woken by it, last. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, __u64);
+} known SEC(".maps");
 
 int tracer_tgid;	/* as the initial pid namespace counts */
 __u64 our_total_ns;	/* the supervisor's CPU time, up to when it last ran */
@@ -273,12 +283,28 @@ static __always_inline __u64 account_waits(struct stopclock_cpu *c,
 	return delay;
 }
 
+static __always_inline void note_known(struct task_struct *t)
+{
+	__u64 *at = bpf_task_storage_get(&known, t, 0,
+					 BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (at)
+		*at = bpf_ktime_get_ns();
+}
+
+/* Clients of a server that is never idle do not wake it, but it wakes them: who
+ * has to do with the program in either way has more to do as it gets on. */
+static __always_inline int is_known(struct task_struct *t)
+{
+	__u64 *at = bpf_task_storage_get(&known, t, 0, 0);
+	return at && bpf_ktime_get_ns() - *at < KNOWN_NS;
+}
+
 /* @prev leaves the CPU, which was kept from whoever waited for one. */
 static __always_inline void account_stranger(struct task_struct *prev,
 					     int prev_is_traced)
 {
 	if (prev_is_traced || prev->pid == 0 || prev->tgid == tracer_tgid ||
-	    !bpf_core_field_exists(prev->sched_info) || get_partner(prev))
+	    !bpf_core_field_exists(prev->sched_info) || is_known(prev))
 		return;
 	struct stopclock_cpu *c = get_cpu();
 	struct stopclock_sum *s = get_sum();
@@ -492,11 +518,12 @@ int BPF_PROG(stopclock_waking, struct task_struct *woken)
 {
 	int traced = is_ours(woken);
 	begins_to_wait(woken, traced);
-	if (!traced)
-		return 0;
 	struct task_struct *waker = bpf_get_current_task_btf();
-	if (waker->pid == 0 || waker->tgid == tracer_tgid)
+	if (!traced && is_ours(waker))
+		note_known(woken);
+	if (!traced || waker->pid == 0 || waker->tgid == tracer_tgid)
 		return 0;
+	note_known(waker);
 	struct partner *p = bpf_task_storage_get(
 		&partners, waker, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (p)

@@ -35,8 +35,9 @@ struct stopclock_reading {
 	 * over tasks; what of it is in stop_ns is not in here. It may go down a
 	 * little. */
 	int64_t waited_ns;
-	/* Others ran: neither those nor their partners, nor this process. Told
-	 * when they leave their CPU, sum over CPUs. */
+	/* Strangers ran: neither those nor this process, nor who woke one of
+	 * those, or was woken by one, in the last second. Told when they leave
+	 * their CPU, sum over CPUs. */
 	uint64_t strange_ns;
 };
 

@@ -255,6 +255,68 @@ static void test_strange(void)
 	end(stranger);
 }
 
+/* A child that computes for half a millisecond for each byte. */
+static pid_t start_working(int fd)
+{
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid)
+		return pid;
+	char byte;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (read(fd, &byte, 1) == 1)
+		spin(NSEC_PER_MSEC / 2);
+	_exit(0);
+}
+
+/* While strangers keep all other CPUs: what @worker runs is not theirs. */
+static bool try_known(pid_t pid, pid_t worker)
+{
+	int64_t nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t since = smco_now_ns();
+	int64_t ran = has_run(worker), theirs = has_run(pid);
+	struct stopclock_reading a = now();
+	usleep(800000);
+	struct stopclock_reading b = now();
+	int64_t all = nr_cpus * (int64_t)(smco_now_ns() - since);
+	ran = has_run(worker) - ran;
+	theirs = has_run(pid) - theirs;
+	int64_t ns = (int64_t)(b.strange_ns - a.strange_ns);
+	printf("# strangers %jd ns, worker %jd, traced %jd, of %jd\n",
+	       (intmax_t)ns, (intmax_t)ran, (intmax_t)theirs, (intmax_t)all);
+	return ran > 3 * nr_cpus * TURN_NS &&
+	       ns <= all - theirs - ran + nr_cpus * TURN_NS;
+}
+
+#define MOST_CPUS 64
+
+/* Two on each other CPU, so that they take turns: a turn is told at its end. */
+static void test_known(int own)
+{
+	pid_t strangers[2 * MOST_CPUS];
+	int fds[2], nr = 0;
+	long nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	bool is_right = false;
+	for (int cpu = 0; cpu < nr_cpus && cpu < MOST_CPUS; cpu++)
+		for (int i = 0; cpu != own && i < 2; i++) {
+			strangers[nr] = start_computing(-1);
+			stay_on(strangers[nr++], cpu);
+		}
+	check_int(pipe(fds), 0);
+	pid_t worker = start_working(fds[0]), pid = start_computing(fds[1]);
+	check_int(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
+	usleep(50000);
+	for (int i = 0; i < 10 && !is_right; i++)
+		is_right = try_known(pid, worker);
+	check(is_right);
+	close(fds[0]);
+	close(fds[1]);
+	end(pid);
+	end(worker);
+	while (nr)
+		end(strangers[--nr]);
+}
+
 /* It computes; if it is a partner the bytes go to a traced reader. */
 static uint64_t beside(bool is_traced)
 {
@@ -285,6 +347,7 @@ int main(void)
 	test_many();
 	test_waits();
 	test_strange();
+	test_known(cpu);
 	check(beside(true) >= SPIN_NS / 2);
 	check_int(beside(false), 0);
 	stopclock_close(c);
