@@ -77,6 +77,8 @@ static uint64_t widen_most(const struct block *b)
 	 * while smaller ones wait for a turn. */
 	if (is_large(b) && room > np->nap->large_room_ns)
 		room = np->nap->large_room_ns;
+	if (b->flags & BLOCK_DEAR && room > np->nap->dear_room_ns)
+		room = np->nap->dear_room_ns;
 	if (room <= 0)
 		return 0;
 	uint64_t most = cost ? (uint64_t)room / cost : step;
@@ -101,6 +103,7 @@ bool nap_poll_widen(struct block *b)
 	uint64_t most = widen_most(b);
 	if (!most) {
 		n->was_short |= !is_large(b);
+		n->waits_cheap |= !(b->flags & BLOCK_DEAR);
 		return false;
 	}
 	uint64_t touched = left <= most || left <= NAP_SMALL_PAGES
@@ -113,9 +116,11 @@ bool nap_poll_widen(struct block *b)
 		nap_account(b);
 	if (!plan(b, b->cursor, step, touched))
 		return false;
+	int64_t ns = (int64_t)(touched * nap_touch_cost(block_proc(b)));
 	if (is_large(b))
-		n->large_room_ns -=
-			(int64_t)(touched * nap_touch_cost(block_proc(b)));
+		n->large_room_ns -= ns;
+	if (b->flags & BLOCK_DEAR)
+		n->dear_room_ns -= ns;
 	b->state = BLOCK_WIDEN;
 	return true;
 }
@@ -150,6 +155,7 @@ bool nap_poll_arm(struct block *b, uint64_t now_ns)
 
 	b->armed_ns = now_ns;
 	b->cursor = 0;
+	nap_judge_dear(b);
 	if (first && nr > NAP_SMALL_PAGES && is_untouched(b)) {
 		watch_fresh(b);
 	} else if (nr_unarmed(b) <= whole_pages(b)) {

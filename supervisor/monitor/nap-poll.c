@@ -76,6 +76,19 @@ static void add_armed(struct nap_ranges *l, struct block *b)
 	}
 }
 
+/* What is reserved for @b, of which it has its part or more. */
+static void hold_dear(const struct block *b, uint64_t ns)
+{
+	if (b->flags & BLOCK_DEAR)
+		block_proc(b)->nap->dear_ns += ns;
+}
+
+static void release_dear(const struct block *b, uint64_t ns)
+{
+	if (b->flags & BLOCK_DEAR)
+		block_proc(b)->nap->dear_ns -= ns;
+}
+
 /*
  * @nr_clear pages of @b now stand reset: untouched, they cost nothing, but the
  * program may wake up and walk through them all, so their price is reserved
@@ -91,12 +104,29 @@ void nap_set_clear(struct block *b, uint32_t nr_clear)
 		ledger_release_settled(l, b->nr_clear * cost);
 		ledger_reserve(l, b->nr_clear * cost);
 		b->flags &= (uint16_t)~BLOCK_SETTLED;
+		hold_dear(b, b->nr_clear * cost);
 	}
+	release_dear(b, b->nr_clear * cost);
 	if (nr_clear > b->nr_clear)
 		ledger_reserve(l, (nr_clear - b->nr_clear) * cost);
 	else
 		ledger_release(l, (b->nr_clear - nr_clear) * cost);
 	b->nr_clear = nr_clear;
+	hold_dear(b, nr_clear * cost);
+}
+
+void nap_judge_dear(struct block *b)
+{
+	const struct nap_proc *np = block_proc(b);
+	uint64_t nr = nap_nr_pages(b), cost = nap_touch_cost(np);
+	uint64_t held = b->flags & BLOCK_SETTLED ? 0 : b->nr_clear * cost;
+	bool is =
+		nr > NAP_SMALL_PAGES && (int64_t)(nr * cost) > np->nap->fair_ns;
+	if (is == !!(b->flags & BLOCK_DEAR))
+		return;
+	release_dear(b, held);
+	b->flags ^= BLOCK_DEAR;
+	hold_dear(b, held);
 }
 
 void nap_poll_forget(struct block *b)
@@ -111,8 +141,9 @@ static void settle_reservation(struct block *b, uint64_t now_ns)
 	if (b->flags & BLOCK_SETTLED || !b->nr_clear ||
 	    now_ns < b->full_ns + LONG_QUIET_NS)
 		return;
-	ledger_settle(block_proc(b)->nap->ledger,
-		      b->nr_clear * nap_touch_cost(block_proc(b)));
+	uint64_t ns = b->nr_clear * nap_touch_cost(block_proc(b));
+	ledger_settle(block_proc(b)->nap->ledger, ns);
+	release_dear(b, ns);
 	b->flags |= BLOCK_SETTLED;
 }
 

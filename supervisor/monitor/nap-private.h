@@ -38,6 +38,10 @@ struct nap {
 	uint32_t full_price;   /* of an event, in sixteenths of its p */
 	int64_t tick_room_ns;  /* at the beginning of this tick */
 	int64_t large_room_ns; /* for large blocks, in this tick */
+	int64_t fair_ns;       /* an even part of what may be reserved */
+	int64_t dear_room_ns;  /* for those that take more, in this tick */
+	uint64_t dear_ns;      /* reserved for these */
+	bool waits_cheap;      /* one that takes no more had no room */
 	bool was_short;	       /* a small one was put off for lack of room */
 	bool has_armed;	       /* somebody had a turn in this tick */
 	uint64_t witness_ns;   /* what second witnesses cost so far */
@@ -114,6 +118,9 @@ void nap_set_clear(struct block *b, uint32_t nr_clear);
 void nap_account_for(struct block *b, uint32_t nr_clear);
 /* The same after a look at the whole block. */
 void nap_account(struct block *b);
+
+/* Is more reserved for @b than its part, when all of it stands reset? */
+void nap_judge_dear(struct block *b);
 
 /* nap-arm.c: arming. Plans only, until nap_poll_flush. */
 #define NAP_PLAN_BATCH 4096

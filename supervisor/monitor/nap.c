@@ -415,6 +415,7 @@ static bool arm_plant(struct block *b, uint64_t now_ns)
 		return true;
 	}
 	n->was_short = true;
+	n->waits_cheap |= !(b->flags & BLOCK_DEAR);
 	return false;
 }
 
@@ -425,6 +426,28 @@ void nap_look(struct nap *n, uint64_t now_ns)
 			nap_guard_tick(np, now_ns);
 }
 
+/*
+ * Each block may have an even part of what the bound lets stand reset at once,
+ * as each plant has one of the budget. Those that take more get what is left:
+ * while others wait, half of it at most. Else a few large ones, held ready for
+ * as long as they are quiet, would keep hundreds from their turn.
+ */
+static void share_reservable(struct nap *n)
+{
+	int64_t room = ledger_window_room_ns(n->ledger);
+	uint32_t nr = control_nr_plants(n->control);
+	if (room == INT64_MAX) {
+		n->fair_ns = n->dear_room_ns = INT64_MAX;
+		return;
+	}
+	struct ledger_totals t;
+	ledger_get(n->ledger, &t);
+	int64_t all = sat_i64((i128)room + t.reserved_ns);
+	n->fair_ns = all / (nr ? nr : 1);
+	n->dear_room_ns = n->waits_cheap ? sat_i64((i128)all / 2 - n->dear_ns)
+					 : INT64_MAX;
+}
+
 static void begin_tick(struct nap *n, uint64_t now_ns)
 {
 	adapt_stretch(n, now_ns);
@@ -433,7 +456,8 @@ static void begin_tick(struct nap *n, uint64_t now_ns)
 	n->large_room_ns = ledger_reservable_ns(n->ledger);
 	if (n->was_short)
 		n->large_room_ns /= 2;
-	n->was_short = n->has_armed = false;
+	share_reservable(n);
+	n->was_short = n->has_armed = n->waits_cheap = false;
 	for (struct nap_proc *np = n->procs; np; np = np->next) {
 		np->ended = NULL;
 		if (!np->primary)

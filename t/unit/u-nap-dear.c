@@ -1,10 +1,11 @@
 /*
- * Where CPU time is dear: a thousand blocks in bursts and pauses, mostly small
- * ones and a few of 64 MiB, as t/fixtures/nap-schedule has them, under a target
- * of 1 % that has to pay for our own CPU time, too. On virtual time, with what
- * looks, resets and waking up cost on the machine this was written on: how many
- * naps are found does not depend on the one it runs on.
+ * Where CPU time is dear, or touches are: a thousand blocks in bursts and
+ * pauses, mostly small ones and a few of 64 MiB, as t/fixtures/nap-schedule has
+ * them, under a target that has to pay for our own CPU time, too. On virtual
+ * time, with what looks, resets and waking up cost on the machine this was
+ * written on: how many naps are found does not depend on the one it runs on.
  */
+#include "supervisor/monitor/nap-private.h"
 #include "supervisor/pace.h"
 #include "t/unit/napsim.h"
 #include "t/unit/rnd.h"
@@ -15,7 +16,6 @@
 #define NR_WORDS  (MAX_PAGES / 64)
 #define THRESHOLD NSEC_PER_SEC
 #define LENGTH_NS (20 * NSEC_PER_SEC)
-#define TARGET	  (PPB / 100)
 
 /* ns of our CPU */
 #define CALL_NS	      3000 /* of the kernel's */
@@ -25,6 +25,8 @@
 #define RESET_PAGE_NS 100
 #define WAKE_NS	      100000
 #define BLOCK_NS      500 /* what else is done for each range looked at */
+
+#define SHADOW_NS 11000 /* of a touch */
 
 /* Part of the time that stops and the recording of allocations take. */
 #define OTHERS 500
@@ -178,7 +180,23 @@ static int arm(struct access *a, struct page_range *r, size_t n)
 	return 0;
 }
 
-static const struct access_ops ops = NAPSIM_POLLED(arm, collect);
+static uint64_t touch_ns;
+
+static uint64_t touch_cost(const struct access *a)
+{
+	(void)a;
+	return touch_ns;
+}
+
+static const struct access_ops ops = {
+	.name = "fake",
+	.sees = ACCESS_READS | ACCESS_WRITES | ACCESS_KERNEL,
+	.arm = arm,
+	.disarm = fake_disarm,
+	.collect = collect,
+	.drop = fake_drop,
+	.touch_cost_ns = touch_cost,
+};
 
 static void judge(void *ctx, const struct record *r)
 {
@@ -236,14 +254,14 @@ static double recall(void)
 	return (double)nr_found / nr;
 }
 
-static void run(uint64_t which)
+static double run(uint64_t which, int64_t target)
 {
 	const struct control_params cp = {.kind = CONTROL_CASCADE,
-					  .target_overhead_ppb = TARGET};
+					  .target_overhead_ppb = target};
 	const struct nap_params p = {
 		.nap_ns = THRESHOLD,
 		.min_size = TPAGE_SIZE,
-		.target_overhead_ppb = TARGET,
+		.target_overhead_ppb = target,
 		.emit = judge,
 		.clock = virtual_clock,
 		.cpu_clock = own_clock,
@@ -254,11 +272,11 @@ static void run(uint64_t which)
 	seed = which;
 	now = NSEC_PER_SEC;
 	own_ns = nr_looks = nr_resets = nr_false = 0;
-	w.l = ledger_create(TARGET);
+	w.l = ledger_create(target);
 	w.c = control_create(&cp, now);
 	w.n = nap_create(&p, w.l, w.c);
 	w.np = nap_proc_create(w.n, 1, &w.a);
-	pace_init(&pace, nap_window_ns(w.n), control_m_from_overhead(TARGET));
+	pace_init(&pace, nap_window_ns(w.n), control_m_from_overhead(target));
 	make_blocks(&w);
 	uint64_t end_ns = now + LENGTH_NS, charged_ns = 0, ticked_ns = now;
 	unsigned nr_ticks = 0;
@@ -283,6 +301,7 @@ static void run(uint64_t which)
 	}
 	live();
 	ledger_get(w.l, &t);
+	check(w.n->dear_ns <= t.reserved_ns);
 	napsim_stop(&w);
 	double found = recall();
 	printf("# %u ticks, %u looks, %u resets, %.2f %% of CPU, %.2f %% in "
@@ -290,12 +309,26 @@ static void run(uint64_t which)
 	       nr_ticks, nr_looks, nr_resets, (double)own_ns * 100 / LENGTH_NS,
 	       (double)t.spent_ns * 100 / (double)t.base_ns);
 	check_int(nr_false, 0);
-	check_range(found, 0.93, 1);
+	check((double)t.spent_ns / (double)(t.base_ns - t.spent_ns) <=
+	      (double)control_bound_ppb(target) / PPB);
+	return found;
+}
+
+/* Thrice, and within the bound: naps found, of all that are a tenth longer than
+ * need be. */
+static void run_some(int64_t target, uint64_t cost_ns, double least)
+{
+	touch_ns = cost_ns;
+	for (uint64_t i = 1; i <= 3; i++)
+		check_range(run(i * 7919, target), least, 1);
 }
 
 int main(void)
 {
-	for (uint64_t i = 1; i <= 3; i++)
-		run(i * 7919);
+	run_some(PPB / 100, NAPSIM_COST_NS, 0.92);
+	/* Where a touch is dear: in a guest whose host has page tables of its
+	 * own. Few large blocks could have all that may stand reset. */
+	run_some(PPB / 10, SHADOW_NS, 0.92);
+	run_some(PPB / 100, SHADOW_NS, 0.18);
 	return tap_done();
 }
