@@ -84,18 +84,26 @@ static inline bool show_tables(const struct summary *s, const uint8_t *data,
 	return ok;
 }
 
-/* The page: a script's end is at its end only. */
+/* The page: parts of the data, in which nothing begins or ends an element, and
+ * a script; no other script's end. */
 static inline bool show_page(const struct summary *s)
 {
+	static const char part[] = "<script type=\"application/json\" id=\"";
 	char *text = NULL;
-	size_t size = 0, nr = 0;
+	size_t size = 0, nr_parts = 0, nr_ends = 0;
 	FILE *f = open_memstream(&text, &size);
 	bool ok = !html_print(s, f, NULL);
 	fclose(f);
+	for (const char *at = text; (at = strstr(at, part)); nr_parts++) {
+		at = strchr(at + 1, '<');
+		ok &= at && !strncmp(at, "</script>", strlen("</script>"));
+		if (!at)
+			break;
+	}
 	for (const char *at = text; (at = strstr(at, "</script")); at++)
-		nr++;
+		nr_ends++;
 	free(text);
-	return ok && nr == 2;
+	return ok && nr_parts && nr_ends == nr_parts + 1;
 }
 
 /* Text and JSON of the trace, @tables as well; false if it is none, or if a

@@ -276,7 +276,10 @@ static bool try_known(pid_t pid, pid_t worker)
 	uint64_t since = smco_now_ns();
 	int64_t ran = has_run(worker), theirs = has_run(pid);
 	struct stopclock_reading a = now();
-	usleep(800000);
+	/* Long enough for the difference to be told. */
+	while (has_run(worker) - ran < 4 * nr_cpus * TURN_NS &&
+	       smco_now_ns() - since < 10 * NSEC_PER_SEC)
+		usleep(100000);
 	struct stopclock_reading b = now();
 	int64_t all = nr_cpus * (int64_t)(smco_now_ns() - since);
 	ran = has_run(worker) - ran;
@@ -284,7 +287,7 @@ static bool try_known(pid_t pid, pid_t worker)
 	int64_t ns = (int64_t)(b.strange_ns - a.strange_ns);
 	printf("# strangers %jd ns, worker %jd, traced %jd, of %jd\n",
 	       (intmax_t)ns, (intmax_t)ran, (intmax_t)theirs, (intmax_t)all);
-	return ran > 3 * nr_cpus * TURN_NS &&
+	return ran >= 4 * nr_cpus * TURN_NS &&
 	       ns <= all - theirs - ran + nr_cpus * TURN_NS;
 }
 
