@@ -84,26 +84,33 @@ static inline bool show_tables(const struct summary *s, const uint8_t *data,
 	return ok;
 }
 
-/* The page: parts of the data, in which nothing begins or ends an element, and
- * a script; no other script's end. */
-static inline bool show_page(const struct summary *s)
+/* A page: parts of the data, in which nothing begins or ends an element, and a
+ * script; no other script's end. */
+static inline bool page_is_whole(const char *text)
 {
 	static const char part[] = "<script type=\"application/json\" id=\"";
+	static const char end[] = "</script";
+	size_t nr_parts = 0, nr_ends = 0;
+	for (const char *at = text; (at = strstr(at, part)); nr_parts++) {
+		at = strchr(at + 1, '<');
+		if (!at || strncmp(at, end, strlen(end)))
+			return false;
+	}
+	for (const char *at = text; (at = strstr(at, end)); at++)
+		nr_ends++;
+	return nr_parts && nr_ends == nr_parts + 1;
+}
+
+static inline bool show_page(const struct summary *s)
+{
 	char *text = NULL;
-	size_t size = 0, nr_parts = 0, nr_ends = 0;
+	size_t size = 0;
 	FILE *f = open_memstream(&text, &size);
 	bool ok = !html_print(s, f, NULL);
 	fclose(f);
-	for (const char *at = text; (at = strstr(at, part)); nr_parts++) {
-		at = strchr(at + 1, '<');
-		ok &= at && !strncmp(at, "</script>", strlen("</script>"));
-		if (!at)
-			break;
-	}
-	for (const char *at = text; (at = strstr(at, "</script")); at++)
-		nr_ends++;
+	ok &= page_is_whole(text);
 	free(text);
-	return ok && nr_parts && nr_ends == nr_parts + 1;
+	return ok;
 }
 
 /* Text and JSON of the trace, @tables as well; false if it is none, or if a
