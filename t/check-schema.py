@@ -4,6 +4,8 @@ key may be there that the schema does not have: it is published, and who adds on
 FILE may be a page of smco-report --html: then it is that document within it.
 """
 import json
+import os
+import subprocess
 import sys
 
 import jsonschema
@@ -36,10 +38,14 @@ with open(sys.argv[1], encoding="utf-8") as f:
     schema = json.load(f)
 with open(sys.argv[2], encoding="utf-8") as f:
     text = f.read()
-if text.startswith("<!DOCTYPE html>"):
-    text = text.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+is_page = text.startswith("<!DOCTYPE html>")
+if is_page:
+    # In parts (reports/terse.h).
+    reader = os.path.join(os.path.dirname(__file__), "read-page.pl")
+    text = subprocess.run(["perl", reader, sys.argv[2]], check=True, capture_output=True, text=True).stdout
 document = json.loads(text, object_pairs_hook=once, parse_constant=no_constant)
-document = document.get("report", document)
+if is_page:
+    del document["strips"]
 jsonschema.Draft202012Validator.check_schema(schema)
 errors = list(jsonschema.Draft202012Validator(strict(schema)).iter_errors(document))
 for error in errors[:9]:
