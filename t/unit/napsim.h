@@ -17,6 +17,8 @@
 
 static uint64_t now = NSEC_PER_SEC; /* virtual CLOCK_MONOTONIC */
 
+static uint64_t napsim_cost_ns = NAPSIM_COST_NS; /* of a touch, as told */
+
 /* What was reported. */
 static unsigned nr_naps; /* also those that go on */
 static unsigned nr_ongoing;
@@ -44,7 +46,7 @@ static inline void fake_drop(struct access *a, taddr_t start, taddr_t end)
 static inline uint64_t fake_cost(const struct access *a)
 {
 	(void)a;
-	return NAPSIM_COST_NS;
+	return napsim_cost_ns;
 }
 
 /* Of a struct access_ops: a guard that @arm_fn arms. */

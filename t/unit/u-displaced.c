@@ -59,8 +59,8 @@ static pid_t start_computing(int fd)
 	}
 }
 
-/* A child that sleeps unless a byte comes. */
-static pid_t start_reading(int fd)
+/* A child that sleeps unless a byte comes, and computes for so long then. */
+static pid_t start_reading(int fd, uint64_t ns)
 {
 	fflush(stdout);
 	pid_t pid = fork();
@@ -69,7 +69,7 @@ static pid_t start_reading(int fd)
 	char byte;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(fd, &byte, 1) == 1)
-		;
+		spin(ns);
 	_exit(0);
 }
 
@@ -255,20 +255,6 @@ static void test_strange(void)
 	end(stranger);
 }
 
-/* A child that computes for half a millisecond for each byte. */
-static pid_t start_working(int fd)
-{
-	fflush(stdout);
-	pid_t pid = fork();
-	if (pid)
-		return pid;
-	char byte;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	while (read(fd, &byte, 1) == 1)
-		spin(NSEC_PER_MSEC / 2);
-	_exit(0);
-}
-
 /* While strangers keep all other CPUs: what @worker runs is not theirs. */
 static bool try_known(pid_t pid, pid_t worker)
 {
@@ -306,7 +292,8 @@ static void test_known(int own)
 			stay_on(strangers[nr++], cpu);
 		}
 	check_int(pipe(fds), 0);
-	pid_t worker = start_working(fds[0]), pid = start_computing(fds[1]);
+	pid_t worker = start_reading(fds[0], NSEC_PER_MSEC / 2),
+	      pid = start_computing(fds[1]);
 	check_int(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
 	usleep(50000);
 	for (int i = 0; i < 10 && !is_right; i++)
@@ -325,7 +312,7 @@ static uint64_t beside(bool is_traced)
 {
 	int fds[2];
 	check_int(pipe(fds), 0);
-	pid_t reader = start_reading(fds[0]);
+	pid_t reader = start_reading(fds[0], 0);
 	if (is_traced)
 		check_int(ptrace(PTRACE_SEIZE, reader, 0, 0), 0);
 	pid_t writer = start_computing(fds[1]);

@@ -180,23 +180,7 @@ static int arm(struct access *a, struct page_range *r, size_t n)
 	return 0;
 }
 
-static uint64_t touch_ns;
-
-static uint64_t touch_cost(const struct access *a)
-{
-	(void)a;
-	return touch_ns;
-}
-
-static const struct access_ops ops = {
-	.name = "fake",
-	.sees = ACCESS_READS | ACCESS_WRITES | ACCESS_KERNEL,
-	.arm = arm,
-	.disarm = fake_disarm,
-	.collect = collect,
-	.drop = fake_drop,
-	.touch_cost_ns = touch_cost,
-};
+static const struct access_ops ops = NAPSIM_POLLED(arm, collect);
 
 static void judge(void *ctx, const struct record *r)
 {
@@ -318,7 +302,7 @@ static double run(uint64_t which, int64_t target)
  * need be. */
 static void run_some(int64_t target, uint64_t cost_ns, double least)
 {
-	touch_ns = cost_ns;
+	napsim_cost_ns = cost_ns;
 	for (uint64_t i = 1; i <= 3; i++)
 		check_range(run(i * 7919, target), least, 1);
 }
