@@ -175,7 +175,7 @@ void tracer_step_aside(struct tracer *tr, uint64_t waited_ns)
 		return;
 	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
 	/* It may have waited there for its turn, and for long. */
-	aside_went(&f->aside, smco_now_ns(), waited_ns);
+	aside_went(&f->aside, smco_now_ns());
 }
 
 void follow_end(struct tracer *tr)

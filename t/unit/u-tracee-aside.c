@@ -100,7 +100,7 @@ static int play(const uint64_t waits[2], int *nr_on_1)
 		bool goes = aside_is_better(&a, now_ns, told);
 		uint64_t was = waits[cpu];
 		if (goes) {
-			aside_went(&a, now_ns, told);
+			aside_went(&a, now_ns);
 			cpu = 1 - cpu;
 			nr++;
 		}
@@ -129,12 +129,53 @@ static void test_choice(void)
 	check_int(play((const uint64_t[]){0, 0}, &nr_on_1), 0);
 }
 
+/* How much the program waits for us after it has come to our CPU, where it had
+ * not waited for @quiet_ns since we went there, for what it waited elsewhere.
+ */
+static uint64_t came_here(uint64_t quiet_ns)
+{
+	struct aside a = {0};
+	uint64_t now_ns = NSEC_PER_SEC, sum_ns = 0;
+	check(aside_is_better(&a, now_ns, 2 * NSEC_PER_MSEC));
+	aside_went(&a, now_ns);
+	for (uint64_t i = 0; i <= quiet_ns; i += NSEC_PER_MSEC)
+		check(!aside_is_better(&a, now_ns += NSEC_PER_MSEC, 0));
+	for (int i = 0; i < 1000; i++) {
+		sum_ns += AT_WAKING;
+		if (aside_is_better(&a, now_ns += 2 * NSEC_PER_MSEC, AT_WAKING))
+			break;
+	}
+	return sum_ns;
+}
+
+/* That it waited for long elsewhere, once, does not hold us for ever. */
+static void test_moved(void)
+{
+	check_range((double)came_here(400 * NSEC_PER_MSEC), 0.2e6, 0.4e6);
+	check_range((double)came_here(20 * NSEC_PER_MSEC), 3.9e6, 7e6);
+}
+
+/* A wait now and then is none of that. */
+static void test_chance(void)
+{
+	struct aside a = {0};
+	uint64_t now_ns = NSEC_PER_SEC;
+	check(aside_is_better(&a, now_ns, AT_TICK));
+	aside_went(&a, now_ns);
+	for (int i = 0; i < 5000; i++)
+		if (aside_is_better(&a, now_ns += 2 * NSEC_PER_MSEC,
+				    i % 100 ? 0 : AT_WAKING))
+			check_msg(false, "goes in turn %d", i);
+}
+
 int main(void)
 {
 	struct smco_err err = {0};
 	struct tracer *tr;
 	cpu_set_t all, now, one;
 	test_choice();
+	test_moved();
+	test_chance();
 	sched_getaffinity(0, sizeof(all), &all);
 	if (CPU_COUNT(&all) < 2) {
 		tap_skip("there is no other CPU");
