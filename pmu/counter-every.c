@@ -12,6 +12,8 @@
 
 /* Some 500 intervals of eight events. */
 #define RING_BYTES 65536
+/* Some 200 that a BPF program wants written down. */
+#define JOT_BYTES 32768
 
 void counter_every_clock(struct perf_event_attr *attr)
 {
@@ -42,7 +44,7 @@ static int map_ring(struct counter_thread *t, int fd,
 		    const struct perf_event_attr *attr, struct smco_err *err)
 {
 	const struct ring_format format = ring_format_of(attr);
-	size_t bytes = RING_BYTES;
+	size_t bytes = t->plan->is_jotted ? JOT_BYTES : RING_BYTES;
 	void *page;
 	do
 		page = mmap(NULL, page_bytes() + bytes, PROT_READ | PROT_WRITE,
@@ -102,28 +104,62 @@ static struct open_group *find(const struct counter_thread *t, uint64_t id)
 	return NULL;
 }
 
-bool counter_thread_next(struct counter_thread *t, size_t *group_ret,
-			 struct counter_sum *ret, uint64_t *at_ns_ret)
+/* The switch that a thread is about to make is counted once it has left. */
+static void add_switch(const struct counter_thread *t,
+		       const struct open_group *o, uint64_t *value)
 {
-	struct ring_record r;
+	const struct counter_group *g = &t->plan->group[o->group];
+	for (size_t i = 0; o->switches >= 0 && i < g->nr; i++)
+		value[i] +=
+			counter_counts_switches(&t->plan->event[g->first + i]);
+}
+
+static bool next(struct counter_thread *t, size_t *group_ret,
+		 struct counter_sum *ret, struct ring_record *r)
+{
 	int rc;
-	while (t->ring.data && (rc = ring_next(&t->ring, &r, NULL)) != 0) {
-		const struct ring_read *read = &r.sample.read;
+	while (t->ring.data && (rc = ring_next(&t->ring, r, NULL)) != 0) {
+		const struct ring_read *read = &r->sample.read;
 		uint64_t value[COUNTER_GROUP_MAX];
 		struct open_group *o;
-		if (rc < 0 || r.type != PERF_RECORD_SAMPLE ||
-		    !(o = find(t, r.id)) || read->nr != o->nr)
+		if (rc < 0 || r->type != PERF_RECORD_SAMPLE ||
+		    !(o = find(t, r->id)) || read->nr != o->nr)
 			continue;
 		for (size_t i = 0; i < o->nr; i++)
 			value[counter_place(o, i, o->nr)] =
 				ring_u64(read->entry, i * read->stride);
+		if (t->plan->is_jotted && r->sample.raw.nr >= 24 &&
+		    ring_u64(r->sample.raw, 2))
+			add_switch(t, o, value);
 		*ret = (struct counter_sum){0};
 		counter_note(o, read->enabled_ns, read->running_ns, value, ret);
 		*group_ret = o->group;
-		*at_ns_ret = r.time;
 		return true;
 	}
 	return false;
+}
+
+bool counter_thread_next(struct counter_thread *t, size_t *group_ret,
+			 struct counter_sum *ret, uint64_t *at_ns_ret)
+{
+	struct ring_record r;
+	if (!next(t, group_ret, ret, &r))
+		return false;
+	*at_ns_ret = r.time;
+	return true;
+}
+
+bool counter_thread_next_jotted(struct counter_thread *t, size_t *group_ret,
+				struct counter_sum *ret, void *note,
+				size_t size)
+{
+	struct ring_record r;
+	if (!next(t, group_ret, ret, &r))
+		return false;
+	size_t has = r.sample.raw.nr;
+	memset(note, 0, size);
+	memcpy(note, r.sample.raw.data, has < size ? has : size);
+	return true;
 }
 
 bool counter_thread_is_crowded(const struct counter_thread *t)

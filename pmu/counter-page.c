@@ -12,7 +12,7 @@
 
 static size_t nr_pages;
 
-static bool counts_switches(const struct pmu_event *ev)
+bool counter_counts_switches(const struct pmu_event *ev)
 {
 	return ev->role == PMU_SWITCHES && !ev->attr.exclude_kernel;
 }
@@ -25,7 +25,7 @@ int counter_find_switches(const struct counter_plan *plan,
 		const struct pmu_event *ev = &plan->event[g->first + i];
 		if (!ev->is_software)
 			return -1;
-		if (found < 0 && counts_switches(ev))
+		if (found < 0 && counter_counts_switches(ev))
 			found = (int)i;
 	}
 	return found;
@@ -50,7 +50,7 @@ static int telling_fd(const struct counter_plan *plan,
 		size_t place = counter_place(o, i, o->nr);
 		const struct pmu_event *ev = &plan->event[g->first + place];
 		if (ev->attr.type == PERF_TYPE_SOFTWARE &&
-		    (!switches || counts_switches(ev))) {
+		    (!switches || counter_counts_switches(ev))) {
 			*place_ret = place;
 			return o->fd[i];
 		}

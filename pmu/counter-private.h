@@ -94,6 +94,8 @@ int counter_read_group(const struct open_group *o, struct counter_reading *ret);
  * have to wait for its turn. */
 int counter_find_switches(const struct counter_plan *plan,
 			  const struct counter_group *g);
+/* Does it count each switch of a thread, also for the kernel's sake? */
+bool counter_counts_switches(const struct pmu_event *ev);
 /* The page of @t, whose groups are open, if there is one to be had. */
 void counter_map_page(struct counter_thread *t);
 void counter_unmap_page(struct counter_thread *t);

@@ -232,6 +232,9 @@ bool counter_note(struct open_group *o, uint64_t enabled_ns,
 		  uint64_t running_ns, const uint64_t *value,
 		  struct counter_sum *add)
 {
+	/* Written down before it was read, and taken after that. */
+	if ((int64_t)(enabled_ns - o->last.enabled_ns) < 0)
+		return false;
 	bool any = enabled_ns != o->last.enabled_ns || o->unseen_ns;
 	add->enabled_ns += o->unseen_ns;
 	o->unseen_ns = 0;
@@ -240,7 +243,10 @@ bool counter_note(struct open_group *o, uint64_t enabled_ns,
 	o->last.enabled_ns = enabled_ns;
 	o->last.running_ns = running_ns;
 	for (size_t i = 0; i < o->nr; i++) {
-		any |= value[i] != o->last.value[i];
+		/* A switch may be known before it is counted. */
+		if ((int64_t)(value[i] - o->last.value[i]) <= 0)
+			continue;
+		any = true;
 		add->value[i] += value[i] - o->last.value[i];
 		o->last.value[i] = value[i];
 	}

@@ -36,6 +36,7 @@ struct counter_plan {
 	char missing[900];
 	struct pmu_hold hold; /* its tracepoints, as long as it lives */
 	bool threads_only;    /* what inherits does so for no new process */
+	bool is_jotted;	      /* counter_plan_jot */
 };
 
 /* @ev ends an interval each @nr times that a thread counts it. */
@@ -76,6 +77,14 @@ int counter_plan_os(const struct counter_every *every, struct counter_plan *ret,
  * the kernel cannot do it.
  */
 bool counter_plan_inherit(struct counter_plan *p, bool of_processes);
+/*
+ * Have the kernel write down what groups of threads have counted whenever a BPF
+ * program says so, and so that counter_thread_next tells it: each gets one more
+ * event, its last (has_every), which counts nothing and leads it. False, and
+ * nothing changes: a group is full, or inherits, or is the machine's; or events
+ * end intervals; or the kernel cannot do it. After counter_plan_inherit.
+ */
+bool counter_plan_jot(struct counter_plan *p);
 /* Some 35 ms for each of its tracepoints that nobody counts any more
  * (hold.h). */
 void counter_plan_deinit(struct counter_plan *p);
@@ -156,6 +165,18 @@ int counter_thread_renew(struct counter_thread *t, struct smco_err *err);
  */
 bool counter_thread_next(struct counter_thread *t, size_t *group_ret,
 			 struct counter_sum *ret, uint64_t *at_ns_ret);
+/*
+ * The same where a BPF program has had them written down (counter_plan_jot);
+ * with @note, @size bytes at most, what it gave along, and 0 behind that. Where
+ * the first u64 of that is the time, and the third one is not 0, the thread was
+ * about to leave its CPU, which is a context switch that is counted in here.
+ */
+bool counter_thread_next_jotted(struct counter_thread *t, size_t *group_ret,
+				struct counter_sum *ret, void *note,
+				size_t size);
+/* The events that lead its groups, which stay the thread's: so many. */
+size_t counter_thread_leaders(const struct counter_thread *t,
+			      int fd[COUNTER_MAX_GROUPS]);
 /* Is a quarter of the room for them used? */
 bool counter_thread_is_crowded(const struct counter_thread *t);
 /* What event @index of @group has counted and nobody has taken. */

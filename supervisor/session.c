@@ -328,6 +328,8 @@ static void do_what_is_due(struct session *s, struct status *line,
 	bool sample_due = now_ns >= session_samples_due_ns(s);
 	bool phase_due = now_ns >= session_phases_due_ns(s);
 	bool tick_due = now_ns >= s->next_tick_ns;
+	count_due |= tick_due && s->counters &&
+		     counters_may_tick(s->counters, now_ns);
 	bool read_due = now_ns >= session_recording_due_ns(s);
 	bool check_due = standing && now_ns >= s->next_check_ns;
 	if (read_due && !tick_due) /* which reads, too */

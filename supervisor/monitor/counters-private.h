@@ -31,7 +31,14 @@ struct thread {
 	struct pending *pending; /* by group */
 	/* Context switches that were taken, and that the ledger has. */
 	uint64_t nr_switches, nr_charged;
+	/* The kernel writes its counts down: where; -1 = it does not. When it
+	 * did so last for the pending, 0 = they are in a record; and when it
+	 * left its CPU without, and was read. What that has cost so far. */
+	int slot;
+	uint64_t at_ns, more_ns, cost_ns;
 };
+
+struct jot;
 
 struct counters {
 	struct counters_params p;
@@ -42,8 +49,11 @@ struct counters {
 	uint64_t nr_joined;	    /* intervals that are part of the next */
 	struct thread *hash[COUNTERS_HASH];
 	struct thread machine; /* tid 0 */
-	uint64_t due_ns;       /* the next records */
-	uint64_t check_ns;     /* the next look at what is spent, without */
+	struct jot *jot;       /* NULL = everybody is read */
+	uint64_t nr_unjotted;  /* threads that are read all the same */
+	uint64_t ticked_ns;
+	uint64_t due_ns;   /* the next records */
+	uint64_t check_ns; /* the next look at what is spent, without */
 	bool is_paused;
 	bool is_last;	 /* the reading after which there is none */
 	bool is_crowded; /* intervals come too fast to look at CHECK_NS */
@@ -81,15 +91,15 @@ size_t counters_nr_shown(const struct counters *c, size_t group);
  * one sentence; false: none. */
 bool counters_say_ours(const struct counters *c, char *buf, size_t size);
 
+/* What reading a thread takes that does not run on another CPU: this one. */
+uint64_t counters_read_cost_ns(const struct counter_plan *plan);
+
 /* ---- counters.c ---- */
 
 /* @sum of @t's @group was taken: what is not the program's is taken off, and
  * the rest waits to be written. */
 void counters_settle(struct counters *c, struct thread *t, size_t group,
 		     struct counter_sum *sum);
-/* The group's record, which ends at @now_ns, if anything was counted. */
-void counters_write_group(struct counters *c, struct thread *t, size_t group,
-			  uint64_t now_ns);
 /* What one hit of any tracepoint of the plan costs but those of system calls,
  * ns; 0 if there is none, or it cannot be measured. */
 uint64_t counters_hit_cost_ns(const struct counters *c);
@@ -99,6 +109,28 @@ uint64_t counters_nr_hits(const struct counters *c, size_t group,
 /* Context switches of @t up to now: @waiting of them were not yet taken. */
 void counters_charge_switches(struct counters *c, struct thread *t,
 			      uint64_t waiting);
+
+/* ---- counters-jot.c ---- */
+
+/* Have the kernel write down what is counted, if it can and that saves
+ * something; once it is known what is. */
+void counters_jot_open(struct counters *c);
+/* @t's counters are open, or about to be closed. */
+void counters_jot_add(struct counters *c, struct thread *t);
+void counters_jot_remove(struct counters *c, struct thread *t);
+/* The records of what was written down of one thread. True if it has counted
+ * more, stands, and is to be read. */
+bool counters_jot_drain(struct counters *c, struct thread *t, uint64_t now_ns);
+/* Need nobody be read? */
+bool counters_jots_all(const struct counters *c);
+/* When to look again. */
+uint64_t counters_jot_due_ns(const struct counters *c, uint64_t now_ns);
+
+/* ---- counters-record.c ---- */
+
+/* The group's record, which ends at @now_ns, if anything was counted. */
+void counters_write_group(struct counters *c, struct thread *t, size_t group,
+			  uint64_t now_ns);
 
 /* ---- counters-every.c ---- */
 

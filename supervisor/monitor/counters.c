@@ -1,6 +1,7 @@
 #include "supervisor/monitor/counters-private.h"
 
 #include "pmu/open.h"
+#include "supervisor/probe/jot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,31 +58,6 @@ void counters_charge_switches(struct counters *c, struct thread *t,
 	ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
 		      (now - t->nr_charged) * c->switch_ns);
 	t->nr_charged = now;
-}
-
-static void emit(struct counters *c, const struct thread *t, size_t group,
-		 const struct counter_sum *sum, uint64_t now_ns)
-{
-	_Static_assert(COUNTER_GROUP_MAX ==
-			       ARRAY_SIZE(((struct ev_counts *)0)->value),
-		       "a record has room for a group");
-	struct ev_counts ev = {
-		.pid = (uint32_t)t->pid,
-		.nr = (uint32_t)counters_nr_shown(c, group),
-		.length_ns = now_ns - t->pending[group].read_ns,
-		.enabled_ns = sum->enabled_ns,
-		.missed_ns = sum->enabled_ns - sum->running_ns,
-	};
-	memcpy(ev.value, sum->value, ev.nr * sizeof(ev.value[0]));
-	c->p.emit(c->p.ctx, &(struct record){
-				    .event = EV_COUNTS,
-				    .time_ns = now_ns - c->p.start_ns,
-				    .cpu = UINT32_MAX,
-				    .tid = (uint32_t)t->tid,
-				    .param = (uint32_t)group,
-				    .payload_len = sizeof(ev),
-				    .payload = &ev,
-			    });
 }
 
 static void add_sum(struct counter_sum *to, const struct counter_sum *from,
@@ -153,50 +129,6 @@ static void collect(struct counters *c, struct thread *t)
 		take_all(c, t);
 }
 
-/* *v to whole units in *whole; what is left stays for the next record. */
-static void take_units(uint64_t *v, uint64_t *whole)
-{
-	*whole = in_units(*v, COUNTS_UNIT_NS);
-	*v -= *whole;
-}
-
-/* What of @sum is told now. */
-static struct counter_sum take_whole(const struct counters *c, size_t group,
-				     struct counter_sum *sum)
-{
-	const struct counter_group *g = &c->plan.group[group];
-	struct counter_sum whole = *sum;
-	for (size_t i = 0; i < g->nr; i++)
-		sum->value[i] = 0;
-	take_units(&sum->enabled_ns, &whole.enabled_ns);
-	take_units(&sum->running_ns, &whole.running_ns);
-	if (whole.running_ns > whole.enabled_ns) {
-		sum->running_ns += whole.running_ns - whole.enabled_ns;
-		whole.running_ns = whole.enabled_ns;
-	}
-	for (size_t i = 0; i < g->nr; i++) {
-		enum pmu_role role = c->plan.event[g->first + i].role;
-		if (role == PMU_TASK_CLOCK || role == PMU_TSC) {
-			sum->value[i] = whole.value[i];
-			take_units(&sum->value[i], &whole.value[i]);
-		}
-	}
-	return whole;
-}
-
-void counters_write_group(struct counters *c, struct thread *t, size_t group,
-			  uint64_t now_ns)
-{
-	struct counter_sum sum = take_whole(c, group, &t->pending[group].sum);
-	size_t nr = counters_nr_shown(c, group);
-	bool any = sum.enabled_ns != 0;
-	for (size_t i = 0; i < nr; i++)
-		any |= sum.value[i] != 0;
-	if (any && nr)
-		emit(c, t, group, &sum, now_ns);
-	t->pending[group].read_ns = now_ns;
-}
-
 static void write_out(struct counters *c, struct thread *t, uint64_t now_ns)
 {
 	for (size_t g = 0; g < c->plan.nr_groups; g++)
@@ -215,6 +147,7 @@ static uint64_t told_ns(const struct counters *c, const struct thread *t,
 static void read_thread(struct counters *c, struct thread *t, uint64_t now_ns)
 {
 	counters_drain(c, t);
+	counters_jot_drain(c, t, now_ns);
 	take_all(c, t);
 	write_out(c, t, now_ns);
 }
@@ -258,6 +191,7 @@ static void start(struct counters *c, struct thread *t,
 		t->stops = NULL;
 		return;
 	}
+	counters_jot_add(c, t);
 	if (c->is_paused)
 		counter_thread_pause(t->counters);
 	uint64_t now_ns = smco_now_ns();
@@ -291,6 +225,7 @@ void counters_add(struct counters *c, pid_t pid, pid_t tid, const void *task,
 		return;
 	}
 	*t = (struct thread){
+		.slot = -1,
 		.pid = pid,
 		.tid = tid,
 		.task = task,
@@ -341,8 +276,9 @@ static void count_stops(struct counters *c, const struct thread *t)
 		c->nr_stops += c->p.nr_stops(t->task) - t->nr_before;
 }
 
-static void free_thread(struct thread *t)
+static void free_thread(struct counters *c, struct thread *t)
 {
+	counters_jot_remove(c, t);
 	counter_thread_close(t->counters);
 	free(t->pending);
 	free(t->stops);
@@ -356,7 +292,7 @@ static void end_thread(struct counters *c, struct thread **link,
 	read_thread(c, t, now_ns);
 	count_stops(c, t);
 	*link = t->next;
-	free_thread(t);
+	free_thread(c, t);
 }
 
 void counters_gone(struct counters *c, pid_t tid, uint64_t now_ns)
@@ -393,8 +329,21 @@ void counters_exec(struct counters *c, pid_t pid, pid_t tid, const void *task,
 uint64_t counters_due_ns(const struct counters *c)
 {
 	/* Where there is no limit nothing need be known before. */
+	if (counters_jots_all(c))
+		return c->due_ns;
 	bool checks = c->p.target_overhead_ppb != INT64_MAX || c->every.nr;
 	return checks && c->check_ns < c->due_ns ? c->check_ns : c->due_ns;
+}
+
+static void read_jotted(struct counters *c, struct thread *t, uint64_t now_ns)
+{
+	bool has_more = counters_jot_drain(c, t, now_ns);
+	if (!has_more && !c->is_paused && !c->is_last)
+		return;
+	take_all(c, t);
+	if (!c->is_last) /* which is written with all others */
+		write_out(c, t, told_ns(c, t, now_ns));
+	t->at_ns = 0;
 }
 
 /* Intervals that events have ended, and what the ledger must know before. */
@@ -422,7 +371,8 @@ static void charge_reading(struct counters *c, uint64_t more_ns,
 /* @whole: records, too. */
 static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 {
-	bool measures = c->is_last || now_ns >= c->measure_ns;
+	bool measures = !counters_jots_all(c) &&
+			(c->is_last || now_ns >= c->measure_ns);
 	uint64_t nr = 0, began_ns = measures ? smco_clock_ns(OWN_CLOCK) : 0;
 	if (c->machine.counters)
 		collect(c, &c->machine);
@@ -430,6 +380,8 @@ static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 		for (struct thread *t = c->hash[i]; t; t = t->next, nr++)
 			if (c->every.nr)
 				look_at(c, t);
+			else if (t->slot >= 0)
+				read_jotted(c, t, now_ns);
 			else
 				collect(c, t);
 	c->nr_unmeasured++;
@@ -447,7 +399,8 @@ static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 		return;
 	for (size_t i = 0; i < COUNTERS_HASH; i++)
 		for (struct thread *t = c->hash[i]; t; t = t->next)
-			write_out(c, t, told_ns(c, t, now_ns));
+			if (t->slot < 0 || c->is_last)
+				write_out(c, t, told_ns(c, t, now_ns));
 }
 
 /* Is there no room, and counting by itself takes more than all may? */
@@ -482,16 +435,20 @@ static void pause_or_go_on(struct counters *c)
 
 void counters_tick(struct counters *c, uint64_t now_ns)
 {
-	if (now_ns < counters_due_ns(c))
+	bool jots = counters_jots_all(c);
+	if (now_ns < counters_due_ns(c) && !counters_may_tick(c, now_ns))
 		return;
-	bool whole = now_ns >= c->due_ns;
+	c->ticked_ns = now_ns;
+	bool whole = jots || now_ns >= c->due_ns;
 	/* On the grid, so that intervals do not drift. */
-	if (whole)
+	if (whole && !jots)
 		c->due_ns += ((now_ns - c->due_ns) / c->p.interval_ns + 1) *
 			     c->p.interval_ns;
 	c->is_crowded = false;
 	if (!c->is_paused || whole)
 		read_all(c, whole, now_ns);
+	if (jots)
+		c->due_ns = counters_jot_due_ns(c, now_ns);
 	c->check_ns = now_ns + (c->is_crowded ? CROWDED_NS : CHECK_NS);
 	pause_or_go_on(c);
 }
@@ -502,8 +459,10 @@ static void drop_all(struct counters *c)
 		while (c->hash[i]) {
 			struct thread *t = c->hash[i];
 			c->hash[i] = t->next;
-			free_thread(t);
+			free_thread(c, t);
 		}
+	jot_close(c->jot);
+	c->jot = NULL;
 	counter_thread_close(c->machine.counters);
 	free(c->machine.pending);
 	free(c->machine.stops);
@@ -545,26 +504,6 @@ void counters_finish(struct counters *c, uint64_t now_ns)
 /* ------------------------------------------------------ coming and going ---
  */
 
-/* What reading a thread takes that does not run on another CPU: this one. */
-static uint64_t calibrate(const struct counter_plan *plan)
-{
-	struct counter_thread *self;
-	struct counter_sum sum;
-	uint64_t best_ns = UINT64_MAX;
-	if (counter_thread_open(plan, gettid(), COUNTER_NOW, &self, NULL))
-		return 0;
-	for (int i = 0; i < 20; i++) {
-		uint64_t began_ns = smco_clock_ns(OWN_CLOCK);
-		for (size_t g = 0; g < plan->nr_groups; g++)
-			counter_thread_take(self, g, &sum, NULL);
-		uint64_t took_ns = smco_clock_ns(OWN_CLOCK) - began_ns;
-		if (took_ns < best_ns)
-			best_ns = took_ns;
-	}
-	counter_thread_close(self);
-	return best_ns;
-}
-
 int counters_create(const struct counters_params *p, struct ledger *ledger,
 		    struct counters **ret, struct smco_err *err)
 {
@@ -582,7 +521,7 @@ int counters_create(const struct counters_params *p, struct ledger *ledger,
 		c->every_ns = counter_every_cost_ns(&c->plan);
 	if (!c->every_ns)
 		c->every_ns = USUAL_END_NS;
-	c->own_read_ns = calibrate(&c->plan);
+	c->own_read_ns = counters_read_cost_ns(&c->plan);
 	c->switch_ns = counter_switch_cost_ns(&c->plan);
 	if (c->has_calls)
 		c->call_ns = counter_call_cost_ns(&c->plan);

@@ -30,6 +30,9 @@ struct counters_params {
 	bool if_available; /* leave out what the machine does not have */
 	bool follows;	   /* new processes, too, are told of */
 	uint64_t interval_ns;
+	/* Read threads, also where the kernel could write down what they count.
+	 */
+	bool reads_all;
 	/* Threads have intervals of so many of that event; 0 = of time. The
 	 * machine's are always of time. */
 	uint64_t every_nr;
@@ -79,6 +82,9 @@ void counters_gone(struct counters *c, pid_t tid, uint64_t now_ns);
 
 /* When counters_tick wants to be called; UINT64_MAX: never. */
 uint64_t counters_due_ns(const struct counters *c);
+/* Somebody is awake: may counters_tick be called now, before it is due, so that
+ * nobody need wake up for it? */
+bool counters_may_tick(const struct counters *c, uint64_t now_ns);
 /* Read all threads, if it is time; pause or go on as the ledger has room. */
 void counters_tick(struct counters *c, uint64_t now_ns);
 /* The last records of everything, and what was not counted. Nothing is counted

@@ -30,4 +30,13 @@ watch_object_start:
 watch_object_end:
 	.byte 0
 
+	.balign 16
+	.globl jot_object_start, jot_object_end
+jot_object_start:
+#ifdef JOT_OBJECT
+	.incbin JOT_OBJECT
+#endif
+jot_object_end:
+	.byte 0
+
 	.section .note.GNU-stack, "", @progbits

@@ -19,7 +19,8 @@ $(O)/supervisor/probe/bpf-objects.o: $(BPF_OBJ)
 $(O)/supervisor/probe/bpf-objects.o: CPPFLAGS += \
 	-DPTREAD_OBJECT='"$(O)/supervisor/probe/ptread.bpf.o"' \
 	-DSTOPCLOCK_OBJECT='"$(O)/supervisor/probe/stopclock.bpf.o"' \
-	-DWATCH_OBJECT='"$(O)/supervisor/probe/watch.bpf.o"'
+	-DWATCH_OBJECT='"$(O)/supervisor/probe/watch.bpf.o"' \
+	-DJOT_OBJECT='"$(O)/supervisor/probe/jot.bpf.o"'
 endif
 -include $(BPF_OBJ:.o=.d)
 # -------------------------------------------------------- end of BPF block --

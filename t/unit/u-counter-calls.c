@@ -141,6 +141,7 @@ static struct counters *start_counting(const char *events, struct ledger *l)
 	const struct counters_params p = {
 		.events = events,
 		.interval_ns = 10 * NSEC_PER_MSEC,
+		.reads_all = true,
 		.target_overhead_ppb = INT64_MAX,
 		.start_ns = now_ns,
 		.emit = emit,

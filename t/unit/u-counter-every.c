@@ -109,6 +109,17 @@ static void test_groups(uint64_t start)
 	check(counter_note(&open[0], 210, 155,
 			   (const uint64_t[]){2750, 26, 4100001}, &sum));
 	check_int(open[0].last.value[0], 2750);
+	/* What was written down before, and is taken later, is in it. */
+	sum = (struct counter_sum){0};
+	check(!counter_note(&open[0], 205, 152,
+			    (const uint64_t[]){2730, 25, 4100000}, &sum));
+	check_int(sum.enabled_ns, 0);
+	check_int(sum.value[0], 0);
+	check(counter_note(&open[0], 220, 155,
+			   (const uint64_t[]){2749, 27, 4100001}, &sum));
+	check_int(sum.value[0], 0); /* known before it was counted */
+	check_int(sum.value[1], 1);
+	check_int(sum.enabled_ns, 10);
 	ring_close(&t.ring);
 }
 

@@ -1,0 +1,73 @@
+/* What was counted, as records have it. */
+#include <string.h>
+
+#include "supervisor/monitor/counters-private.h"
+
+static void emit(struct counters *c, const struct thread *t, size_t group,
+		 const struct counter_sum *sum, uint64_t now_ns)
+{
+	_Static_assert(COUNTER_GROUP_MAX ==
+			       ARRAY_SIZE(((struct ev_counts *)0)->value),
+		       "a record has room for a group");
+	struct ev_counts ev = {
+		.pid = (uint32_t)t->pid,
+		.nr = (uint32_t)counters_nr_shown(c, group),
+		.length_ns = now_ns - t->pending[group].read_ns,
+		.enabled_ns = sum->enabled_ns,
+		.missed_ns = sum->enabled_ns - sum->running_ns,
+	};
+	memcpy(ev.value, sum->value, ev.nr * sizeof(ev.value[0]));
+	c->p.emit(c->p.ctx, &(struct record){
+				    .event = EV_COUNTS,
+				    .time_ns = now_ns - c->p.start_ns,
+				    .cpu = UINT32_MAX,
+				    .tid = (uint32_t)t->tid,
+				    .param = (uint32_t)group,
+				    .payload_len = sizeof(ev),
+				    .payload = &ev,
+			    });
+}
+
+/* *v to whole units in *whole; what is left stays for the next record. */
+static void take_units(uint64_t *v, uint64_t *whole)
+{
+	*whole = in_units(*v, COUNTS_UNIT_NS);
+	*v -= *whole;
+}
+
+/* What of @sum is told now. */
+static struct counter_sum take_whole(const struct counters *c, size_t group,
+				     struct counter_sum *sum)
+{
+	const struct counter_group *g = &c->plan.group[group];
+	struct counter_sum whole = *sum;
+	for (size_t i = 0; i < g->nr; i++)
+		sum->value[i] = 0;
+	take_units(&sum->enabled_ns, &whole.enabled_ns);
+	take_units(&sum->running_ns, &whole.running_ns);
+	if (whole.running_ns > whole.enabled_ns) {
+		sum->running_ns += whole.running_ns - whole.enabled_ns;
+		whole.running_ns = whole.enabled_ns;
+	}
+	for (size_t i = 0; i < g->nr; i++) {
+		enum pmu_role role = c->plan.event[g->first + i].role;
+		if (role == PMU_TASK_CLOCK || role == PMU_TSC) {
+			sum->value[i] = whole.value[i];
+			take_units(&sum->value[i], &whole.value[i]);
+		}
+	}
+	return whole;
+}
+
+void counters_write_group(struct counters *c, struct thread *t, size_t group,
+			  uint64_t now_ns)
+{
+	struct counter_sum sum = take_whole(c, group, &t->pending[group].sum);
+	size_t nr = counters_nr_shown(c, group);
+	bool any = sum.enabled_ns != 0;
+	for (size_t i = 0; i < nr; i++)
+		any |= sum.value[i] != 0;
+	if (any && nr)
+		emit(c, t, group, &sum, now_ns);
+	t->pending[group].read_ns = now_ns;
+}

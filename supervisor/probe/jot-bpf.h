@@ -1,0 +1,32 @@
+/* jot-bpf.h - shared by jot.c and its BPF programs. */
+#ifndef SMCO_JOT_BPF_H
+#define SMCO_JOT_BPF_H
+
+#include <linux/types.h>
+
+#define JOT_MAX_THREADS 4096
+#define JOT_MAX_GROUPS	4 /* of a thread */
+
+/* The grid of intervals. */
+struct jot_grid {
+	__u64 start_ns, interval_ns; /* 0 = not yet told */
+};
+
+/* One thread. Monotonic ns; 0 = not yet. */
+struct jot_slot {
+	__u64 arrived_ns; /* on a CPU, last */
+	__u64 left_ns;	  /* and off it */
+	/* On a CPU for the first time since its counts were written down. */
+	__u64 first_ns;
+	__u64 written_ns; /* they were */
+	__u64 cost_ns;	  /* of all this so far */
+	__u64 nr_written; /* in the interval of written_ns */
+};
+
+/* Goes along with the counts. */
+struct jot_note {
+	__u64 at_ns, first_ns; /* first_ns: of its slot until then */
+	__u64 leaves;	       /* it is leaving its CPU, which is a switch */
+};
+
+#endif

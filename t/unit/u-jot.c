@@ -1,0 +1,358 @@
+/*
+ * What the kernel writes down of counts by itself: records that are told of it
+ * long after, without a reading, say together what a reading of the events says
+ * in the end, and follow each other. Of processes that sleep, spin, touch
+ * memory, fork, make threads, end.
+ */
+#include <pthread.h>
+#include <time.h>
+
+#include "supervisor/control/fixed.h"
+#include "supervisor/monitor/counters-private.h"
+#include "supervisor/probe/jot.h"
+#include "t/unit/puppet.h"
+#include "t/unit/tap.h"
+
+#include "pmu/counter-private.h"
+
+#define EVENTS                                                                 \
+	"task-clock,minor-faults,major-faults,context-switches,"               \
+	"cpu-migrations,page-faults:u,alignment-faults,emulation-faults"
+#define NR_EVENTS   8
+#define INTERVAL_NS (10 * NSEC_PER_MSEC)
+
+/* ------------------------------------------------------------- records --- */
+
+struct told {
+	uint64_t nr, nr_wrong; /* records; those that begin before the last */
+	uint64_t begin_ns;     /* of the first since this was 0 */
+	uint64_t end_ns;
+	struct counter_sum sum;
+};
+
+static struct told told[2]; /* of two threads */
+static uint32_t tids[2];
+static uint64_t start_ns;
+
+static void emit(void *ctx, const struct record *r)
+{
+	const struct ev_counts *ev = r->payload;
+	(void)ctx;
+	for (size_t i = 0; i < 2; i++) {
+		struct told *t = &told[i];
+		if (r->event != EV_COUNTS || r->tid != tids[i])
+			continue;
+		t->nr++;
+		t->nr_wrong += r->time_ns < t->end_ns + ev->length_ns ||
+			       !ev->length_ns;
+		t->end_ns = r->time_ns;
+		if (!t->begin_ns)
+			t->begin_ns = r->time_ns - ev->length_ns;
+		t->sum.enabled_ns += ev->enabled_ns;
+		for (size_t k = 0; k < NR_EVENTS; k++)
+			t->sum.value[k] += ev->value[k];
+	}
+}
+
+static void put_meta(void *ctx, const char *key, const char *value)
+{
+	(void)ctx, (void)key, (void)value;
+}
+
+static struct thread *thread_of(struct counters *c, pid_t tid)
+{
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
+		for (struct thread *t = c->hash[i]; t; t = t->next)
+			if (t->tid == tid)
+				return t;
+	return NULL;
+}
+
+static struct counters *start(const char *events, struct ledger *l)
+{
+	struct counters *c = NULL;
+	start_ns = smco_now_ns() - INTERVAL_NS;
+	const struct counters_params p = {
+		.events = events,
+		.interval_ns = INTERVAL_NS,
+		.target_overhead_ppb = INT64_MAX,
+		.start_ns = start_ns,
+		.emit = emit,
+		.put_meta = put_meta,
+	};
+	memset(told, 0, sizeof(told));
+	check_int(counters_create(&p, l, &c, NULL), 0);
+	return c;
+}
+
+/* ------------------------------------------------------- what they do --- */
+
+static long spin(long ms, long unused)
+{
+	uint64_t until_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) +
+			    (uint64_t)ms * NSEC_PER_MSEC;
+	while (smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns)
+		;
+	return unused;
+}
+
+static long doze(long times, long us)
+{
+	for (long i = 0; i < times; i++)
+		usleep((useconds_t)us);
+	return 0;
+}
+
+static long touch(long pages, long unused)
+{
+	char *at = mmap(NULL, (size_t)pages * 4096, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (long i = 0; i < pages; i++)
+		at[i * 4096] = 1;
+	munmap(at, (size_t)pages * 4096);
+	return unused;
+}
+
+static long fork_some(long nr, long unused)
+{
+	for (long i = 0; i < nr; i++) {
+		pid_t pid = fork();
+		if (!pid)
+			_exit(0);
+		waitpid(pid, NULL, 0);
+	}
+	return unused;
+}
+
+static void *thread_does(void *arg)
+{
+	touch(3, 0);
+	return arg;
+}
+
+static long make_threads(long nr, long unused)
+{
+	for (long i = 0; i < nr; i++) {
+		pthread_t t;
+		if (!pthread_create(&t, NULL, thread_does, NULL))
+			pthread_join(t, NULL);
+	}
+	return unused;
+}
+
+/* It waits for its next order. */
+static void settle(const struct puppet *p)
+{
+	while (puppet_state(p->pid) != 'S')
+		usleep(1000);
+}
+
+/* What was written down by now is in records, for all intervals are over. */
+static void drain(struct counters *c)
+{
+	usleep(130000);
+	counters_tick(c, smco_now_ns());
+}
+
+/* The records say what the events do. */
+static void check_sums(struct counters *c, const struct puppet *p, bool to_end)
+{
+	struct counter_reading now;
+	struct thread *t = thread_of(c, p->pid);
+	if (!check(t != NULL) ||
+	    !check_int(counter_read_group(&t->counters->open[0], &now), 1))
+		return;
+	/* The clock, in units, may have one left. */
+	if (to_end)
+		check(now.value[0] - told[0].sum.value[0] < 2 * COUNTS_UNIT_NS);
+	else
+		check(told[0].sum.value[0] <= now.value[0]);
+	for (size_t i = 1; i < NR_EVENTS; i++)
+		check_int(told[0].sum.value[i], now.value[i]);
+}
+
+static void test_sums(void)
+{
+	static const struct {
+		puppet_fn fn;
+		long a, b;
+		uint64_t least; /* records */
+	} does[] = {
+		{touch, 70, 0, 1},   {spin, 60, 0, 4},
+		{doze, 8, 7000, 4},  {touch, 5, 0, 1},
+		{doze, 300, 100, 2}, {fork_some, 5, 0, 1},
+		{spin, 1, 0, 1},     {make_threads, 5, 0, 1},
+		{doze, 1, 50000, 1},
+	};
+	struct ledger *l = ledger_create(INT64_MAX);
+	struct counters *c = start(EVENTS, l);
+	struct puppet p = puppet_start();
+	tids[0] = (uint32_t)p.pid;
+	settle(&p);
+	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
+	check(counters_jots_all(c));
+	for (size_t i = 0; i < ARRAY_SIZE(does); i++) {
+		uint64_t before = told[0].nr;
+		uint64_t now_ns = smco_now_ns() - start_ns;
+		told[0].begin_ns = 0;
+		puppet_do(&p, does[i].fn, does[i].a, does[i].b);
+		settle(&p);
+		drain(c);
+		check(told[0].nr >= before + does[i].least);
+		/* Nothing was counted while it waited. */
+		check(told[0].begin_ns >= now_ns - now_ns % INTERVAL_NS);
+		check_sums(c, &p, false);
+	}
+	/* Nobody does anything. */
+	uint64_t nr = told[0].nr, nr_readings = c->nr_readings;
+	drain(c);
+	drain(c);
+	check_int(told[0].nr, nr);
+	check_int(c->nr_readings, nr_readings);
+	/* What switches cost more with counters, and what was written down. */
+	const struct thread *costs = thread_of(c, p.pid);
+	check(costs->cost_ns > 0);
+	check_int(ledger_spent_ns(l, LEDGER_OTHER, COUNTERS_MONITOR),
+		  costs->cost_ns + costs->nr_charged * c->switch_ns);
+	/* The last of it is a reading. */
+	puppet_do(&p, touch, 20, 0);
+	settle(&p);
+	struct thread *t = thread_of(c, p.pid);
+	struct counter_reading now;
+	check_int(counter_read_group(&t->counters->open[0], &now), 1);
+	counters_finish(c, smco_now_ns());
+	check(now.value[0] - told[0].sum.value[0] < 2 * COUNTS_UNIT_NS);
+	for (size_t i = 1; i < NR_EVENTS; i++)
+		check_int(told[0].sum.value[i], now.value[i]);
+	check(now.enabled_ns - told[0].sum.enabled_ns < 2 * COUNTS_UNIT_NS);
+	check_int(told[0].nr_wrong, 0);
+	counters_destroy(c);
+	ledger_destroy(l);
+	puppet_end(&p);
+}
+
+/* One that ends, beside one that goes on; another counter of each is read. */
+static void test_end(void)
+{
+	struct pmu_event *event = NULL;
+	struct counter_plan plan;
+	struct counter_thread *beside[2];
+	struct puppet p[2];
+	struct counter_sum sum;
+	size_t nr;
+	struct ledger *l = ledger_create(INT64_MAX);
+	struct counters *c = start(EVENTS, l);
+	check_int(pmu_event_parse_list(EVENTS, &event, &nr, NULL), 0);
+	check_int(counter_plan_make(event, nr, false, NULL, &plan, NULL), 0);
+	free(event);
+	for (size_t i = 0; i < 2; i++) {
+		p[i] = puppet_start();
+		tids[i] = (uint32_t)p[i].pid;
+		settle(&p[i]);
+		counters_add(c, p[i].pid, p[i].pid, NULL, COUNTER_NOW);
+		check_int(counter_thread_open(&plan, p[i].pid, COUNTER_NOW,
+					      &beside[i], NULL),
+			  0);
+	}
+	for (int i = 0; i < 5; i++) {
+		puppet_begin(&p[0], doze, 20, 1000);
+		puppet_do(&p[1], touch, 11, 0);
+		puppet_wait(&p[0]);
+		drain(c);
+	}
+	/* Intervals that nobody has asked for until it has ended. */
+	uint64_t before = told[0].nr;
+	puppet_do(&p[0], doze, 6, 15000);
+	puppet_end(&p[0]);
+	counters_gone(c, p[0].pid, smco_now_ns());
+	check(told[0].nr >= before + 4);
+	settle(&p[1]);
+	counters_gone(c, p[1].pid, smco_now_ns());
+	for (size_t i = 0; i < 2; i++) {
+		counter_thread_take(beside[i], 0, &sum, NULL);
+		for (size_t k = 1; k < NR_EVENTS; k++)
+			check_int(told[i].sum.value[k], sum.value[k]);
+		check_int(told[i].nr_wrong, 0);
+		counter_thread_close(beside[i]);
+	}
+	puppet_end(&p[1]);
+	counter_plan_deinit(&plan);
+	counters_destroy(c);
+	ledger_destroy(l);
+}
+
+/* Tracepoints, in two groups, one of which is hidden. */
+static void test_groups(void)
+{
+	struct ledger *l = ledger_create(INT64_MAX);
+	struct counters *c =
+		start("raw_syscalls:sys_enter:u,context-switches", l);
+	struct puppet p = puppet_start();
+	tids[0] = (uint32_t)p.pid;
+	settle(&p);
+	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
+	check(counters_jots_all(c));
+	puppet_do(&p, doze, 30, 500);
+	settle(&p);
+	drain(c);
+	/* Each a call and a switch, those of the order beside. */
+	check(told[0].sum.value[0] + told[0].sum.value[1] >= 30);
+	check_int(told[0].nr_wrong, 0);
+	counters_destroy(c);
+	ledger_destroy(l);
+	puppet_end(&p);
+}
+
+/* One that runs on is seen in the tick. */
+static void test_runs_on(void)
+{
+	struct pmu_event event;
+	struct counter_plan plan;
+	struct counter_thread *self;
+	struct jot *j = NULL;
+	struct counter_sum sum;
+	struct jot_note note = {.leaves = 1};
+	int fd[COUNTER_MAX_GROUPS];
+	size_t group;
+	check_int(pmu_event_parse("page-faults", &event, NULL), 0);
+	check_int(counter_plan_make(&event, 1, false, NULL, &plan, NULL), 0);
+	check(counter_plan_jot(&plan));
+	check_int(
+		counter_thread_open(&plan, gettid(), COUNTER_NOW, &self, NULL),
+		0);
+	check_int(jot_open(smco_now_ns(), INTERVAL_NS, &j, NULL), 0);
+	check_int(counter_thread_leaders(self, fd), 1);
+	int slot = jot_add(j, gettid(), fd, 1, NULL);
+	check(slot >= 0);
+	for (int i = 0; i < 100 && note.leaves; i++) {
+		spin(20, 0);
+		while (note.leaves &&
+		       counter_thread_next_jotted(self, &group, &sum, &note,
+						  sizeof(note)))
+			;
+	}
+	check_int(note.leaves, 0);
+	check(note.at_ns > note.first_ns);
+	jot_remove(j, slot, gettid());
+	jot_close(j);
+	counter_thread_close(self);
+	counter_plan_deinit(&plan);
+}
+
+int main(void)
+{
+	struct ledger *l = ledger_create(INT64_MAX);
+	struct counters *c = start(EVENTS, l);
+	bool can = counters_jots_all(c);
+	counters_destroy(c);
+	ledger_destroy(l);
+	if (!can) {
+		tap_skip("the kernel lets us not write counts down here");
+		return tap_done();
+	}
+	test_sums();
+	test_end();
+	test_groups();
+	test_runs_on();
+	return tap_done();
+}
