@@ -39,11 +39,12 @@ struct warden {
 	struct warden_shared *shared;
 	taddr_t base; /* image in the program; the table follows it */
 	bool running;
-	bool owned; /* the robust mutex is held */
-	pid_t pid;  /* 0 = not known here */
-	bool is_rt; /* runs as soon as it is woken */
-	int pidfd;  /* of it, -1 = none */
-	int cpu;    /* where it was put last, -1 = anywhere */
+	bool owned;    /* the robust mutex is held */
+	pid_t pid;     /* 0 = not known here */
+	bool is_rt;    /* runs as soon as it is woken */
+	bool was_late; /* it had not ended when it was not waited for longer */
+	int pidfd;     /* of it, -1 = none */
+	int cpu;       /* where it was put last, -1 = anywhere */
 };
 
 static void kill_it(struct warden *w)
@@ -414,6 +415,21 @@ static void meet(struct warden *w)
 	hurry(w);
 }
 
+int warden_spawn_result(const struct warden_shared *s, struct smco_err *err)
+{
+	if (!s->program_pid)
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "the thread has not run our code");
+	if (s->spawn_error == WARDEN_ADOPTS)
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "the program adopts orphans (subreaper or "
+				 "init): it would see the helper");
+	if (s->spawn_error)
+		return smco_fail(err, SMCO_UNSUPPORTED, -s->spawn_error,
+				 "the program cannot create a process");
+	return 0;
+}
+
 int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 {
 	struct warden_shared *s = w->shared;
@@ -429,6 +445,7 @@ int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 		w->owned = true;
 	}
 	s->pid = 0;
+	s->program_pid = 0;
 	s->op = WARDEN_NOP;
 	s->cmd = s->done = 0;
 	s->dead = s->relieved = 0;
@@ -440,13 +457,8 @@ int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	int rc = run_entry(w, t, WARDEN_ENTRY_SPAWN, err);
 	prctl(PR_SET_CHILD_SUBREAPER, subreaper);
-	if (!rc && s->spawn_error == WARDEN_ADOPTS)
-		rc = smco_fail(err, SMCO_UNSUPPORTED, 0,
-			       "the program adopts orphans (subreaper or "
-			       "init): it would see the helper");
-	if (!rc && s->spawn_error)
-		rc = smco_fail(err, SMCO_UNSUPPORTED, -s->spawn_error,
-			       "the program cannot create a process");
+	if (!rc)
+		rc = warden_spawn_result(s, err);
 	if (rc) {
 		disown(w);
 		return rc;
@@ -462,8 +474,11 @@ int warden_spawn(struct warden *w, struct task *t, struct smco_err *err)
 	if (rc) {
 		disown(w);
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
-				 "the helper in the program does not answer "
-				 "(a seccomp filter?)");
+				 w->was_late ? "the helper in the program has "
+					       "not answered for three seconds"
+					     : "the helper in the program has "
+					       "ended before it answered (a "
+					       "seccomp filter?)");
 	}
 	/* Inside another pid namespace its number is somebody else's here. */
 	if (!w->pid && has_our_name(s->pid))
@@ -508,6 +523,7 @@ static bool wait_done(struct warden *w, uint32_t cmd)
 		uint32_t done = __atomic_load_n(&s->done, __ATOMIC_ACQUIRE);
 		if (done == cmd)
 			return true;
+		w->was_late = !has_ended;
 		if (has_ended || smco_now_ns() > end)
 			return false;
 		/* What it did last counts, so done is looked at once more. */

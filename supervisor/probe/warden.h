@@ -31,9 +31,14 @@ void warden_destroy(struct warden *w, bool gone);
 
 /*
  * Start the helper in the program, if it is not running; @t is stopped.
- * SMCO_UNSUPPORTED when the program would notice it.
+ * SMCO_UNSUPPORTED when the program would notice it. SMCO_BUSY when @t cannot
+ * be borrowed now, or has not run our code: another thread may do, or a later
+ * time.
  */
 int warden_spawn(struct warden *w, struct task *t, struct smco_err *err);
+/* What that says when @t has come back, by what its code has put down; 0: a
+ * helper was made. */
+int warden_spawn_result(const struct warden_shared *s, struct smco_err *err);
 /* OFF, and nobody but the program uses its memory any more; waits for that. */
 void warden_quit(struct warden *w);
 bool warden_is_running(const struct warden *w);
