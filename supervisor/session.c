@@ -280,6 +280,15 @@ int session_create(const struct options *o, struct session **ret,
 	return 0;
 }
 
+/* What has to stay in a program is said. */
+static void let_go(struct session *s, struct tproc *p)
+{
+	struct smco_err err = {0};
+	if (tproc_detach(p, &err) && !s->warning.code)
+		smco_fail(&s->warning, SMCO_BUSY, 0, "process %d: %s",
+			  tproc_pid(p), err.msg);
+}
+
 static void leave(struct session *s, struct session_result *ret)
 {
 	session_account(s, smco_now_ns()); /* while there is somebody to ask */
@@ -298,11 +307,11 @@ static void leave(struct session *s, struct session_result *ret)
 		/* Threads that do not stop in time: detaching undoes what is
 		 * planted all the same, so that first, and then forget it. */
 		if (!stopped)
-			tproc_detach(p, NULL);
+			let_go(s, p);
 		session_drop_watched(s, w, !stopped);
 		/* They stand: on a busy machine it takes long till they do. */
 		if (stopped)
-			tproc_detach(p, NULL);
+			let_go(s, p);
 	}
 	tracer_detach_all(s->tracer, NULL);
 	const char *why = "when its time was over";

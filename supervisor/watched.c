@@ -107,8 +107,12 @@ void watched_destroy(struct watched *w, bool gone)
 			both[i]->ops->close(both[i]);
 	}
 	if (w->hooks) {
-		if (!gone)
-			hooks_remove(w->hooks);
+		struct smco_err err = {0};
+		if (!gone && hooks_remove(w->hooks, &err))
+			smco_debug("session",
+				   "pid %d: sensors stay until we "
+				   "leave: %s",
+				   (int)w->pid, err.msg);
 		hooks_destroy(w->hooks);
 	}
 	mapped_deinit(&w->mapped);

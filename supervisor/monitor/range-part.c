@@ -363,8 +363,10 @@ void range_part_close(struct range_monitor *m, struct range_part *rp,
 	if (end == RANGE_LEFT)
 		range_poll(m, rp, now_ns);
 	/* Of text that is not there any more nothing is written. */
-	if (end != RANGE_GONE && rp->ranges)
-		ranges_remove(rp->ranges);
+	struct smco_err err = {0};
+	if (end != RANGE_GONE && rp->ranges && ranges_remove(rp->ranges, &err))
+		smco_debug("range", "pid %d: sensors stay until we leave: %s",
+			   tproc_pid(rp->proc), err.msg);
 	if (rp->fresh)
 		range_phases_step(m, rp);
 	range_collect(rp);

@@ -16,6 +16,8 @@ struct hooks {
 	struct tundo *undo;
 	bool planted;	   /* text is patched, area mapped */
 	bool left;	   /* taken out, but the area had to stay */
+	bool is_owed;	   /* could not be taken out: detach does it */
+	bool is_orphan;	   /* and frees this, too */
 	taddr_t trap_slot; /* of the trap being answered */
 	char text[256];
 };
@@ -37,6 +39,8 @@ static inline void hook_frame_regs(struct user_regs_struct *regs, taddr_t at,
 /* Takes everything out; all tasks stopped. Whether the area could go is in
  * h->left. */
 void hook_take_out(struct hooks *h);
+/* Whoever it belongs to. */
+void hook_free(struct hooks *h);
 /* Appends to what hooks_describe returns. */
 void hook_say(struct hooks *h, const char *text);
 

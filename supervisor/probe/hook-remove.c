@@ -180,13 +180,18 @@ void hook_take_out(struct hooks *h)
 				    "mapped");
 }
 
-void hooks_remove(struct hooks *h)
+int hooks_remove(struct hooks *h, struct smco_err *err)
 {
-	if (!h->planted || tproc_stop(h->p, NULL))
-		return;
+	if (!h->planted)
+		return 0;
+	int rc = tproc_stop(h->p, err);
+	h->is_owed = rc == SMCO_BUSY;
+	if (rc)
+		return rc;
 	hook_take_out(h);
 	if (h->undo)
 		tproc_undo_drop(h->p, h->undo);
 	h->undo = NULL;
 	tproc_cont(h->p);
+	return 0;
 }

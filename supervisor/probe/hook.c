@@ -45,7 +45,10 @@ static int undo_hooks(struct tproc *p, void *arg)
 	 * in a forked copy, where it finds them restored. */
 	memset(h->patches, 0, sizeof(h->patches));
 	hook_take_out(h);
-	return h->left ? SMCO_BUSY : 0;
+	bool left = h->left;
+	if (h->is_orphan)
+		hook_free(h);
+	return left ? SMCO_BUSY : 0;
 }
 
 /* Does each of @p's threads keep its number there? */
@@ -267,12 +270,21 @@ int hooks_fork(struct hooks *parent, struct tproc *child, struct hooks **ret,
 	return r;
 }
 
+void hook_free(struct hooks *h)
+{
+	hook_shm_deinit(&h->shm);
+	free(h);
+}
+
 void hooks_destroy(struct hooks *h)
 {
 	if (!h)
 		return;
-	hook_shm_deinit(&h->shm);
-	free(h);
+	/* Detach is still to come for it (or an end: then it stays). */
+	if (h->is_owed && h->planted)
+		h->is_orphan = true;
+	else
+		hook_free(h);
 }
 
 static int32_t as_tokens(uint32_t tokens)

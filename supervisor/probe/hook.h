@@ -74,10 +74,13 @@ int hooks_fork(struct hooks *parent, struct tproc *child, struct hooks **ret,
  * Takes the sensors out (also done by detach through the undo list). What is
  * in the ring can still be drained. If a thread stays inside the agent, its
  * code is left mapped, unreachable, and hooks_describe says so.
+ * SMCO_BUSY: a thread does not stop in time (none does where all stand
+ * already). Then they stay, for a later call, or for detach.
  */
-void hooks_remove(struct hooks *h);
+int hooks_remove(struct hooks *h, struct smco_err *err);
 /* Frees the supervisor's side: after hooks_remove or detach, or when the
- * process is gone or has exec'ed. Does not touch the tproc. NULL is fine. */
+ * process is gone or has exec'ed. What hooks_remove could not take out is
+ * freed when detach has. Does not touch the tproc. NULL is fine. */
 void hooks_destroy(struct hooks *h);
 
 /*

@@ -53,6 +53,26 @@ static void take_out(struct ranges *r)
 			   gone ? err.msg : "a thread is in them");
 }
 
+/* Whoever it belongs to. */
+static void range_free(struct ranges *r)
+{
+	for (size_t i = 0; i < r->plan->v->nr_functions; i++)
+		range_unprepare(&r->function[i]);
+	if (r->data)
+		munmap(r->data, r->data_bytes);
+	free(r->code);
+	free(r->back);
+	if (r->pool)
+		munmap(r->pool, r->pool_bytes);
+	free(r->relayed);
+	free(r->function);
+	free(r->told);
+	free(r->worth);
+	free(r->warm);
+	free(r->is_warm);
+	free(r);
+}
+
 static int undo_ranges(struct tproc *p, void *arg)
 {
 	struct ranges *r = arg;
@@ -64,7 +84,10 @@ static int undo_ranges(struct tproc *p, void *arg)
 		for (size_t k = 0; k < r->function[i].nr_spans; k++)
 			r->function[i].span[k].patch = NULL;
 	take_out(r);
-	return r->left ? SMCO_BUSY : 0;
+	bool left = r->left;
+	if (r->is_orphan)
+		range_free(r);
+	return left ? SMCO_BUSY : 0;
 }
 
 static size_t nr_lines(const struct range_plan *plan)
@@ -556,34 +579,27 @@ bool ranges_home(const struct ranges *r, struct user_regs_struct *regs)
 	return true;
 }
 
-void ranges_remove(struct ranges *r)
+int ranges_remove(struct ranges *r, struct smco_err *err)
 {
-	if (!r->planted || tproc_stop(r->p, NULL))
-		return;
+	if (!r->planted)
+		return 0;
+	int rc = tproc_stop(r->p, err);
+	r->is_owed = rc == SMCO_BUSY;
+	if (rc)
+		return rc;
 	take_out(r);
 	if (r->undo)
 		tproc_undo_drop(r->p, r->undo);
 	r->undo = NULL;
 	tproc_cont(r->p);
+	return 0;
 }
 
 void ranges_destroy(struct ranges *r)
 {
-	if (!r)
-		return;
-	for (size_t i = 0; i < r->plan->v->nr_functions; i++)
-		range_unprepare(&r->function[i]);
-	if (r->data)
-		munmap(r->data, r->data_bytes);
-	free(r->code);
-	free(r->back);
-	if (r->pool)
-		munmap(r->pool, r->pool_bytes);
-	free(r->relayed);
-	free(r->function);
-	free(r->told);
-	free(r->worth);
-	free(r->warm);
-	free(r->is_warm);
-	free(r);
+	/* Detach is still to come for it (or an end: then it stays). */
+	if (r && r->is_owed && r->planted)
+		r->is_orphan = true;
+	else if (r)
+		range_free(r);
 }

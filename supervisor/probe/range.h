@@ -243,10 +243,12 @@ uint32_t ranges_worth(struct ranges *r, uint32_t window, uint64_t hits,
 bool ranges_home(const struct ranges *r, struct user_regs_struct *regs);
 
 /* Everything out, and the memory given back unless a thread stays in it. The
- * results stay readable. */
-void ranges_remove(struct ranges *r);
+ * results stay readable. SMCO_BUSY: a thread does not stop in time (none does
+ * where all stand already). Then all stays, for a later call, or for detach. */
+int ranges_remove(struct ranges *r, struct smco_err *err);
 /* After ranges_remove or detach, or when the process is gone or has exec'ed.
- * Does not touch the tproc. NULL is fine. */
+ * What ranges_remove could not take out is freed when detach has: the plan has
+ * to be there until then. Does not touch the tproc. NULL is fine. */
 void ranges_destroy(struct ranges *r);
 
 #endif

@@ -205,7 +205,7 @@ int main(void)
 		/* Also inside somebody's stop, as at the end of a session. */
 		bool nested = i % 2 && stand(&r);
 		do /* it does nothing where they do not stand in time */
-			hooks_remove(r.h);
+			hooks_remove(r.h, NULL);
 		while (r.h->planted);
 		if (nested)
 			tproc_cont(r.p);
@@ -233,7 +233,7 @@ int main(void)
 				run_event(&r, &ev, &err);
 		nr_waiting += ev.kind == TEV_TRAP;
 		do /* it does nothing where they do not stand in time */
-			hooks_remove(r.h);
+			hooks_remove(r.h, NULL);
 		while (r.h->planted);
 		left += r.h->left;
 		hooks_destroy(r.h);

@@ -116,7 +116,7 @@ static void returns_under_sensors(void)
 	shared->go = 1;
 	check_int(traced_wait(tr, &pup), BYTES);
 	if (h)
-		hooks_remove(h);
+		hooks_remove(h, NULL);
 	hooks_destroy(h);
 	check_int(tproc_detach(p, NULL), 0);
 	puppet_end(&pup);
@@ -128,7 +128,7 @@ static void returns_when_they_are_gone(void)
 	struct tproc *p = attach_in_handler(&pup);
 	struct hooks *h = plant(p);
 	if (h)
-		hooks_remove(h);
+		hooks_remove(h, NULL);
 	hooks_destroy(h);
 	check_int(tproc_detach(p, NULL), 0);
 	check(!has_area(pup.pid));

@@ -99,7 +99,7 @@ static void heard_of(struct run *r, struct puppet *p, puppet_fn fn, bool known)
 	hooks_drain(r->h, run_hear, r);
 	check(tid > 0);
 	check_int(heard, tid);
-	hooks_remove(r->h);
+	hooks_remove(r->h, NULL);
 	hooks_destroy(r->h);
 	check_int(tproc_detach(r->p, &err), 0);
 	sym_space_destroy(r->syms);

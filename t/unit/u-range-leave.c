@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include "supervisor/probe/range-live.h"
 #include "t/unit/begun.h"
+#include "t/unit/hog.h"
 #include "t/unit/range-run.h"
 
 static struct range_run x;
@@ -145,6 +146,7 @@ static bool stand(struct run *r)
 }
 
 static bool detaches, detached_well;
+static int removed;
 static pid_t left_alone;
 
 /* In a forked copy it is the engine that owns the patches, and undoes them only
@@ -180,7 +182,7 @@ static void leave_after_a_while(struct run *r)
 	if (detaches)
 		detached_well = tproc_detach(r->p, NULL) == 0;
 	else if (stand(r)) {
-		ranges_remove(x.r);
+		removed = ranges_remove(x.r, NULL);
 		tproc_cont(r->p);
 	}
 	area_is_gone = nothing_left();
@@ -202,6 +204,7 @@ static bool open_gate(void)
 static void leaving(bool by_detach)
 {
 	nr_ticks = 0;
+	removed = 1;
 	detaches = by_detach;
 	text_is_clean = area_is_gone = false;
 	char input[] = "-";
@@ -215,6 +218,7 @@ static void leaving(bool by_detach)
 		x.run.exit_status = -1;
 	check_int(x.run.exit_status, 0);
 	check(!by_detach || detached_well);
+	check(by_detach || removed == 0);
 	check(text_is_clean);
 	check(area_is_gone);
 	check_int(run("grep -q '^0 wrong' $D/out"), 0);
@@ -223,6 +227,76 @@ static void leaving(bool by_detach)
 	check(range_run_range(&x, x.r, "pick::what", &lo, &hi));
 	check(lo >= 0 && hi <= 5);
 	range_run_free(&x);
+}
+
+/* --- leaving while a thread does not stop in time --- */
+
+static int cpus[2], when_busy;
+static bool was_busy;
+
+static void leave_beside_a_hog(struct run *r)
+{
+	if (!x.r || ++nr_ticks != 60)
+		return;
+	left_alone = tproc_pid(r->p);
+	bind_to(cpus[0]);
+	for (struct task *t = tproc_first_task(r->p); t; t = task_next(t))
+		bind_lowly(task_tid(t), cpus[1]);
+	pid_t other = hog_met(r->p, cpus[1]);
+	when_busy = 1; /* where there is no hog */
+	if (other > 0) {
+		when_busy = ranges_remove(x.r, NULL);
+		was_busy = !is_clean(r);
+		ranges_destroy(x.r);
+		x.r = NULL;
+		hog_end(other);
+	}
+	for (struct task *t = tproc_first_task(r->p); t; t = task_next(t))
+		lift(task_tid(t));
+	detached_well = tproc_detach(r->p, NULL) == 0;
+	area_is_gone = nothing_left();
+	text_is_clean = is_clean(r);
+	close(gate);
+	gate = -1;
+}
+
+/* Nothing is lost of what could not be taken out: detach does it. */
+static void leave_late(void)
+{
+	nr_ticks = 0;
+	when_busy = 0;
+	was_busy = detached_well = text_is_clean = area_is_gone = false;
+	char input[] = "-";
+	if (!build("gcc", "-O2", "churn.c") || !check(open_gate()))
+		return;
+	x.run.tick = leave_beside_a_hog;
+	x.run.tick_ms = 2;
+	check(range_run_to_end(&x, (char *[]){prog, input, NULL}, out));
+	bind_to_both(cpus);
+	if (waitpid(left_alone, &x.run.exit_status, 0) < 0)
+		x.run.exit_status = -1;
+	check_int(x.run.exit_status, 0);
+	check(was_busy == (when_busy == SMCO_BUSY));
+	check(detached_well);
+	check(text_is_clean);
+	check(area_is_gone);
+	check_int(run("grep -q '^0 wrong' $D/out"), 0);
+	range_run_free(&x);
+}
+
+static void busy(void)
+{
+	if (!hog_prepare() || !two_cpus(cpus)) {
+		tap_skip("one CPU only");
+		return;
+	}
+	/* It may get its turn all the same. */
+	for (int i = 0; i < HOG_TRIES && when_busy == 0; i++)
+		leave_late();
+	if (when_busy > 0)
+		tap_skip("no real time here");
+	else
+		check_int(when_busy, SMCO_BUSY);
 }
 
 static void forgetting(void)
@@ -440,6 +514,7 @@ int main(void)
 	leaving(false);
 	leaving(true);
 	forgetting();
+	busy();
 	standing();
 	unloading();
 	dying();
