@@ -55,6 +55,10 @@
 			check("what was run", document.querySelectorAll("#runs code")[r.index].textContent.includes("<script>document.title"));
 		}
 		check("the overview is drawn", isDrawn($("overview")));
+		const dearStart = {lines: [{peak: () => 2665, usual: 10}], usual: () => 10, target: () => 10};
+		const scale = LineStrip.prototype.scale.call(dearStart, 0, duration);
+		check("a dear start leaves the rest its height", near(scale.top, 13, 1e-9) && scale.most === 2665, JSON.stringify(scale));
+		check("what was found comes before what it cost", tabs.findIndex(t => t[0] === "ranges") < tabs.findIndex(t => t[0] === "cost"));
 		check("the ruler is drawn", isDrawn($("ruler")));
 		$("timeline").style.flexBasis = "5000px";
 		painter.all();

@@ -235,13 +235,13 @@ function aboutTable() {
 const tabs = [
 	["sites", "Allocation sites", () => sites.length > 0, siteTable],
 	["naps", "Naps", () => report.naps.length > 0, napTable],
+	["ranges", "Ranges", () => report.ranges.length > 0, rangeTable],
+	["phase-ranges", "Ranges by phase", () => phaseRanges.length > 0, phaseRangeTable],
 	["phases", "Phases", () => phases.length > 0, phaseTable],
 	["counters", "Counters", () => runs.some(r => r.counters), counterTable],
 	["cost", "Cost", () => runs.some(r => r.ledger.length), costTable],
 	["functions", "Functions", () => report.samples && report.samples.samples > 0, functionTable],
 	["flame", "Flame graph", () => flame.weight !== undefined, flamePanel],
-	["ranges", "Ranges", () => report.ranges.length > 0, rangeTable],
-	["phase-ranges", "Ranges by phase", () => phaseRanges.length > 0, phaseRangeTable],
 	["threads", "Processes and threads", () => true, threadTable],
 	["about", "About the run", () => true, aboutTable],
 ].filter(t => t[2]());

@@ -10,8 +10,8 @@ function overviewLines() {
 function paintOverview() {
 	const width = axis.width, height = 42, c = begin($("overview"), width, height), strip = overviewLines();
 	if (strip) {
-		const top = Math.max(...strip.lines.map(l => l ? l.peak(0, duration) || 0 : 0)) || 1;
-		const y = v => height - 1 - v / top * (height - 8);
+		const {top} = strip.scale(0, duration);
+		const y = v => height - 1 - Math.min(1, v / top) * (height - 8);
 		for (const r of runs) {
 			if (!strip.lines[r.index]) continue;
 			const {mean} = columns(strip.lines[r.index], width, 0, duration);

@@ -15,13 +15,7 @@ class LineStrip extends Strip {
 
 	draw(c, width, height, shown) {
 		const cols = shown.map(r => this.lines[r.index] && columns(this.lines[r.index], width, view.from, view.to));
-		let top = 0;
-		/* In all rows alike, so that they can be compared. */
-		for (const line of this.lines) if (line) top = Math.max(top, line.peak(view.from, view.to) || 0);
-		const most = top;
-		for (const line of this.lines) if (line && line.usual !== undefined) top = Math.min(top, this.usual() * 1.3);
-		for (const r of runs) if (this.target && this.target(r)) top = Math.max(top, this.target(r) * 1.3);
-		top = top > 0 ? top : 1;
+		const {top, most} = this.scale(view.from, view.to);
 		const y = v => height - 1 - Math.min(1, Math.max(0, v) / top) * (height - 7);
 		if (this.stack && shown.length === 1) this.drawStack(c, width, height, shown[0], y);
 		shown.forEach((r, i) => {
@@ -56,6 +50,15 @@ class LineStrip extends Strip {
 		values.forEach((v, i) => c.fillText("target " + this.format(v), width - 6, y(v) + (i ? 8 : -7)));
 		if (most > top) scaleText(c, this.format(top) + ", at the start up to " + this.format(most), 9);
 		else if (cols.some(x => x) && !(targets.length && top <= this.target(targets[0]) * 1.31)) scaleText(c, this.format(top), 9);
+	}
+	/* What the height stands for, and the most there is. In all rows alike, so that they can be compared. */
+	scale(from, to) {
+		let most = 0;
+		for (const line of this.lines) if (line) most = Math.max(most, line.peak(from, to) || 0);
+		let top = most;
+		for (const line of this.lines) if (line && line.usual !== undefined) top = Math.min(top, this.usual() * 1.3);
+		for (const r of runs) if (this.target && this.target(r)) top = Math.max(top, this.target(r) * 1.3);
+		return {top: top > 0 ? top : 1, most};
 	}
 	usual() { return Math.max(...this.lines.map(l => l ? l.usual : 0)); }
 	drawStack(c, width, height, run, y) {
