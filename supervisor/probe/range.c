@@ -56,7 +56,7 @@ static void take_out(struct ranges *r)
 /* Whoever it belongs to. */
 static void range_free(struct ranges *r)
 {
-	for (size_t i = 0; i < r->plan->v->nr_functions; i++)
+	for (size_t i = 0; r->function && i < r->plan->v->nr_functions; i++)
 		range_unprepare(&r->function[i]);
 	if (r->data)
 		munmap(r->data, r->data_bytes);
@@ -117,12 +117,7 @@ struct ranges *range_new(struct tproc *p, const struct range_plan *plan,
 	r->warm = calloc(nr_lines, sizeof(*r->warm));
 	r->is_warm = calloc(nr_lines, sizeof(*r->is_warm));
 	if (!r->function || !r->told || !r->worth || !r->warm || !r->is_warm) {
-		free(r->function);
-		free(r->told);
-		free(r->worth);
-		free(r->warm);
-		free(r->is_warm);
-		free(r);
+		range_free(r);
 		return NULL;
 	}
 	return r;

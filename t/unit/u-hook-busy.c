@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <sys/uio.h>
 
-#include "supervisor/probe/hook.h"
 #include "t/unit/hog.h"
+#include "t/unit/hook-copy.h"
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
 
@@ -24,27 +24,7 @@ static long act_malloc(long unused, long unused2)
 	(void)unused;
 	(void)unused2;
 	char *volatile p = malloc(BYTES);
-	if (!p)
-		return -1;
-	memset(p, 'x', BYTES);
-	bool whole = p[0] == 'x' && p[BYTES - 1] == 'x';
-	free(p);
-	return whole ? BYTES : -2;
-}
-
-/* Ours, of which it is a copy. */
-static taddr_t find(void *ctx, const char *name, taddr_t *start, taddr_t *end)
-{
-	struct tmaps maps;
-	taddr_t at = (taddr_t)(uintptr_t)dlsym(RTLD_DEFAULT, name);
-	(void)ctx;
-	if (!at || tmaps_read(getpid(), &maps, NULL))
-		return 0;
-	const struct tmap *m = tmaps_find(&maps, at);
-	*start = m->start;
-	*end = m->end;
-	tmaps_deinit(&maps);
-	return at;
+	return copy_uses(p, BYTES);
 }
 
 static bool is_changed(pid_t pid)
@@ -56,21 +36,9 @@ static bool is_changed(pid_t pid)
 	       memcmp(now, ours, JUMP);
 }
 
-static bool has_area(pid_t pid)
-{
-	struct tmaps maps;
-	bool found = false;
-	if (tmaps_read(pid, &maps, NULL))
-		return true;
-	for (size_t i = 0; i < maps.nr; i++)
-		found |= strstr(maps.maps[i].path, "memfd:smco") != NULL;
-	tmaps_deinit(&maps);
-	return found;
-}
-
 static int plant(struct tproc *p, struct hooks **ret, struct smco_err *err)
 {
-	const struct hook_symbols syms = {.find = find};
+	const struct hook_symbols syms = {.find = copy_find};
 	return hooks_plant(p, &syms, 1000, ret, err);
 }
 
@@ -124,11 +92,11 @@ static bool leaves(bool tries_again)
 		rc = hooks_remove(h, NULL);
 	check_int(rc, 0);
 	check_int(is_changed(pup.pid), !tries_again);
-	check_int(has_area(pup.pid), !tries_again);
+	check_int(copy_has_area(pup.pid), !tries_again);
 	hooks_destroy(h);
 	check_int(tproc_detach(p, &err), 0);
 	check(!is_changed(pup.pid));
-	check(!has_area(pup.pid));
+	check(!copy_has_area(pup.pid));
 	check_int(puppet_do(&pup, act_malloc, 0, 0), BYTES);
 	puppet_end(&pup);
 	return other > 0;

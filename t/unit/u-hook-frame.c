@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
-#include "supervisor/probe/hook.h"
+#include "t/unit/hook-copy.h"
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
 
@@ -46,13 +46,7 @@ static long act_malloc(long unused, long unused2)
 	void *(*volatile fn)(size_t) = (void *(*)(size_t))entry;
 	__asm__ volatile("pushfq; orq %0, (%%rsp); popfq" ::"i"(TRAP_FLAG)
 			 : "cc", "memory");
-	char *p = fn(BYTES);
-	if (!p)
-		return -1;
-	memset(p, 'x', BYTES);
-	bool whole = p[0] == 'x' && p[BYTES - 1] == 'x';
-	free(p);
-	return whole ? BYTES : -2;
+	return copy_uses(fn(BYTES), BYTES);
 }
 
 static struct tproc *attach_in_handler(struct puppet *pup)
@@ -70,41 +64,14 @@ static struct tproc *attach_in_handler(struct puppet *pup)
 	return p;
 }
 
-/* Ours, of which it is a copy. */
-static taddr_t find(void *ctx, const char *name, taddr_t *start, taddr_t *end)
-{
-	struct tmaps maps;
-	taddr_t at = (taddr_t)(uintptr_t)dlsym(RTLD_DEFAULT, name);
-	(void)ctx;
-	if (!at || tmaps_read(getpid(), &maps, NULL))
-		return 0;
-	const struct tmap *m = tmaps_find(&maps, at);
-	*start = m->start;
-	*end = m->end;
-	tmaps_deinit(&maps);
-	return at;
-}
-
 static struct hooks *plant(struct tproc *p)
 {
-	const struct hook_symbols syms = {.find = find};
+	const struct hook_symbols syms = {.find = copy_find};
 	struct smco_err err = {0};
 	struct hooks *h = NULL;
 	check_int(hooks_plant(p, &syms, 1 << 20, &h, &err), 0);
 	printf("# %s\n", h ? hooks_describe(h) : err.msg);
 	return h;
-}
-
-static bool has_area(pid_t pid)
-{
-	struct tmaps maps;
-	bool found = false;
-	if (tmaps_read(pid, &maps, NULL))
-		return true;
-	for (size_t i = 0; i < maps.nr; i++)
-		found |= strstr(maps.maps[i].path, "memfd:smco") != NULL;
-	tmaps_deinit(&maps);
-	return found;
 }
 
 static void returns_under_sensors(void)
@@ -131,7 +98,7 @@ static void returns_when_they_are_gone(void)
 		hooks_remove(h, NULL);
 	hooks_destroy(h);
 	check_int(tproc_detach(p, NULL), 0);
-	check(!has_area(pup.pid));
+	check(!copy_has_area(pup.pid));
 	shared->go = 1;
 	check_int(puppet_wait(&pup), BYTES);
 	puppet_end(&pup);
