@@ -60,15 +60,17 @@ early_copy() {
 	mkfifo go
 	text_is_own $$ vdso || return
 	smco-trace -q "$1" -o e.trace -- sh -c \
-		'LD_AUDIT=$PWD/audit.so exec sh -c "echo \$\$; read -r line <go"' >got &
+		'LD_AUDIT=$PWD/audit.so exec sh -c "echo \$\$; read -r line <go; exit 1"' >got &
 	smco=$!
+	exec 3<>go # open for who comes late, too
 	wait_for 10 are_there
 	while read -r pid; do
 		text_is_own "$pid" vdso && nr=$((nr + 1))
 	done <got
-	: >go
+	printf '\n\n' >&3 # a line for each
 	wait $smco
 	status=$?
+	exec 3>&-
 	cat got
 	echo "$nr without us, status $status"
 	[ $nr = "$2" ] && [ $status = 1 ] && [ "$(sort -u got | wc -l)" = 2 ]
