@@ -81,13 +81,20 @@ static void finish(struct counters *c, struct thread *t, bool was_off)
 	t->at_ns = 0;
 }
 
+/* Since when it has counted what is written down. The kernel does not know that
+ * it was read when it had left. */
+static uint64_t first_ns(const struct thread *t, const struct jot_note *note)
+{
+	return note->first_ns <= t->more_ns ? note->arrived_ns : note->first_ns;
+}
+
 static void take(struct counters *c, struct thread *t, size_t group,
 		 struct counter_sum *sum, const struct jot_note *note)
 {
 	if (t->at_ns && edge_of(c, note->at_ns) > edge_of(c, t->at_ns))
 		finish(c, t, note->first_ns >= edge_after(c, t->at_ns));
 	if (!t->at_ns)
-		begin_at(c, t, edge_of(c, note->first_ns));
+		begin_at(c, t, edge_of(c, first_ns(t, note)));
 	t->at_ns = note->at_ns;
 	counters_settle(c, t, group, sum);
 }

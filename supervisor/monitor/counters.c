@@ -328,9 +328,9 @@ void counters_exec(struct counters *c, pid_t pid, pid_t tid, const void *task,
 
 uint64_t counters_due_ns(const struct counters *c)
 {
-	/* Where there is no limit nothing need be known before. */
 	if (counters_jots_all(c))
 		return c->due_ns;
+	/* Where there is no limit nothing need be known before. */
 	bool checks = c->p.target_overhead_ppb != INT64_MAX || c->every.nr;
 	return checks && c->check_ns < c->due_ns ? c->check_ns : c->due_ns;
 }

@@ -27,6 +27,7 @@ struct jot_slot {
 struct jot_note {
 	__u64 at_ns, first_ns; /* first_ns: of its slot until then */
 	__u64 leaves;	       /* it is leaving its CPU, which is a switch */
+	__u64 arrived_ns;      /* of its slot */
 };
 
 #endif

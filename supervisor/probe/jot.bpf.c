@@ -85,6 +85,7 @@ static __always_inline void write_down(void *ctx, struct jot_slot *s, __u32 nr,
 		.at_ns = now_ns,
 		.first_ns = s->first_ns,
 		.leaves = leaves,
+		.arrived_ns = s->arrived_ns,
 	};
 	int any = 0;
 	/* A group that does not count, or is not there, refuses. */
