@@ -48,9 +48,8 @@ void counters_jot_remove(struct counters *c, struct thread *t)
 /* When the interval of @ns began. */
 static uint64_t edge_of(const struct counters *c, uint64_t ns)
 {
-	return ns < c->p.start_ns
-		       ? 0
-		       : ns - (ns - c->p.start_ns) % c->p.interval_ns;
+	const struct jot_grid grid = {c->p.start_ns, c->p.interval_ns};
+	return jot_edge(&grid, ns);
 }
 
 static uint64_t edge_after(const struct counters *c, uint64_t ns)

@@ -12,6 +12,13 @@ struct jot_grid {
 	__u64 start_ns, interval_ns; /* 0 = not yet told */
 };
 
+/* When the interval of @ns began. */
+static inline __attribute__((always_inline)) __u64
+jot_edge(const struct jot_grid *g, __u64 ns)
+{
+	return ns < g->start_ns ? 0 : ns - (ns - g->start_ns) % g->interval_ns;
+}
+
 /* One thread. Monotonic ns; 0 = not yet. */
 struct jot_slot {
 	__u64 arrived_ns; /* on a CPU, last */

@@ -62,12 +62,6 @@ static __always_inline struct jot_grid *get_grid(void)
 	return g && g->interval_ns ? g : 0;
 }
 
-/* When the interval of @ns began. */
-static __always_inline __u64 edge_of(const struct jot_grid *g, __u64 ns)
-{
-	return ns < g->start_ns ? 0 : ns - (ns - g->start_ns) % g->interval_ns;
-}
-
 static __always_inline struct jot_slot *find(int pid, __u32 *nr_ret)
 {
 	__u32 *nr = bpf_map_lookup_elem(&threads, &pid);
@@ -103,7 +97,7 @@ static __always_inline void write_down(void *ctx, struct jot_slot *s, __u32 nr,
 static __always_inline void leaves(void *ctx, const struct jot_grid *g,
 				   struct jot_slot *s, __u32 nr, __u64 now_ns)
 {
-	if (s->written_ns < edge_of(g, now_ns))
+	if (s->written_ns < jot_edge(g, now_ns))
 		s->nr_written = 0;
 	if (s->nr_written < FREE_TIMES ||
 	    now_ns - s->written_ns >= g->interval_ns / PER_INTERVAL)
@@ -150,7 +144,7 @@ int jot_tick(unsigned long long *ctx)
 	struct jot_slot *s = g ? find(pid, &nr) : 0;
 	if (!s)
 		return 0;
-	__u64 edge_ns = edge_of(g, now_ns);
+	__u64 edge_ns = jot_edge(g, now_ns);
 	if (s->written_ns < edge_ns && s->arrived_ns < edge_ns &&
 	    now_ns - edge_ns >= g->interval_ns / LATE_PART) {
 		s->nr_written = 0;
