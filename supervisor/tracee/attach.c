@@ -12,7 +12,10 @@
 #include "supervisor/tracee/internal.h"
 
 #define ATTACH_BOUND_NS (2 * NSEC_PER_SEC)
-#define MAX_REFUSED	20
+/* So often all are to stand for their start, where one gets no CPU for so long:
+ * in a group with little of one, where the machine is short of them. */
+#define MAX_TRIES   5
+#define MAX_REFUSED 20
 /* A thread cannot be seized for so long: somebody may wait for us. */
 #define SEIZE_NS (2 * NSEC_PER_MSEC)
 
@@ -216,6 +219,15 @@ int tracer_seize(struct tracer *tr, pid_t pid, struct smco_err *err)
 	return seize(tr, pid, &p, err);
 }
 
+/* They run on, and are stopped anew by the next call. */
+static void let_go(struct tproc *p)
+{
+	p->nr_tries++;
+	p->is_new = false;
+	p->seized = true;
+	tproc_cont(p);
+}
+
 static int stop_seized(struct tproc *p, struct smco_err *err)
 {
 	p->seized = false;
@@ -225,6 +237,12 @@ static int stop_seized(struct tproc *p, struct smco_err *err)
 	struct task *stuck = tproc_stop_all(p, ATTACH_BOUND_NS);
 	if (stuck) {
 		pid_t tid = stuck->tid, pid = p->pid;
+		/* Who only waits for a CPU may get one the next time. */
+		if (task_proc_state(stuck) == 'R' &&
+		    p->nr_tries + 1 < MAX_TRIES) {
+			let_go(p);
+			return 0;
+		}
 		give_up(p);
 		return smco_fail(err, SMCO_BUSY, 0,
 				 "thread %d of process %d does not stop", tid,
@@ -270,5 +288,12 @@ int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err)
 {
 	struct tproc *p;
 	int r = seize(tr, pid, &p, err);
-	return r ? r : stop_seized(p, err);
+	if (r)
+		return r;
+	do {
+		tracer_drain(tr);
+		tracer_pass_on(tr);
+		r = stop_seized(p, err);
+	} while (!r && p->seized);
+	return r;
 }

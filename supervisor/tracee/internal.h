@@ -149,9 +149,10 @@ struct tproc {
 	bool execed; /* exec seen, TEV_PROC_NEW not handed out yet */
 	bool told;   /* TEV_PROC_NEW handed out */
 	bool launched;
-	bool seized;  /* and not announced yet */
-	bool split;   /* a vfork child's new program, or the like */
-	bool leaving; /* detached but for tasks that could not stop yet */
+	bool seized;	   /* and not announced yet */
+	unsigned nr_tries; /* to stop all for that, in vain */
+	bool split;	   /* a vfork child's new program, or the like */
+	bool leaving;	   /* detached but for tasks that could not stop yet */
 	enum tproc_why why;
 	struct tproc *parent; /* valid while the fork event is due */
 	int exit_status;

@@ -72,8 +72,6 @@ int task_await(struct task *t, uint64_t deadline_ns)
 
 	while (!is_quiet(t)) {
 		uint64_t now = smco_now_ns();
-		if (now >= deadline_ns)
-			return SMCO_BUSY;
 		/* Another stop came first and took the request with it. */
 		if (t->state != TASK_DEAD && !t->interrupted && !t->is_new)
 			task_interrupt(t);
@@ -86,6 +84,10 @@ int task_await(struct task *t, uint64_t deadline_ns)
 			gather(tr, tid, status);
 		else
 			look_closer(t);
+		/* Not before it was looked: another one may have used up the
+		 * time, while this one stood. */
+		if (now >= deadline_ns && !is_quiet(t))
+			return SMCO_BUSY;
 	}
 	return 0;
 }

@@ -115,8 +115,9 @@ int tracer_launch(struct tracer *tr, char *const argv[], pid_t *pid_ret,
 /* All threads of @pid are ours; they run on, and nobody hears of them. */
 int tracer_seize(struct tracer *tr, pid_t pid, struct smco_err *err);
 /* One of those that are seized: stop all its threads, TEV_PROC_NEW follows from
- * tracer_next(). 1, 0 = there is none any more, or an error: SMCO_GONE, it has
- * ended, SMCO_BUSY, left alone. */
+ * tracer_next(); or, where one of them got no CPU to stop on, let it run to be
+ * asked for again. 1, 0 = there is none any more, or an error: SMCO_GONE, it
+ * has ended, SMCO_BUSY, left alone. */
 int tracer_stop_seized(struct tracer *tr, struct smco_err *err);
 /* Both for @pid: 0 or an error. */
 int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err);
