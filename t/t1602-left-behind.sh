@@ -6,18 +6,33 @@
 . "$SRC/t/engine-lib.sh"
 need PTRACE
 
-# planted PID OLD - memory of ours that is not in OLD, by its inode.
+# files_of_ours PID - sets $files to the inodes of what is mapped of ours, each
+# with a space before and after it. Without a process, for it is asked often.
+files_of_ours() {
+	local maps inode rest
+	files=' '
+	read -r -d '' maps <"/proc/$1/maps"
+	while read -r _ _ _ _ inode rest; do
+		[[ $rest != *memfd:smco* || $files = *" $inode "* ]] || files+="$inode "
+	done <<<"$maps"
+}
+
+# planted PID OLD - there is one that is not in OLD.
 planted() {
-	grep memfd:smco "/proc/$1/maps" | awk -v old="$2" \
-		'!index(old, " " $5 " ") { new = 1 } END { exit !new }'
+	local files inode
+	files_of_ours "$1"
+	for inode in $files; do
+		[[ $2 = *" $inode "* ]] || return 0
+	done
+	return 1
 }
 
 # killed_in PID OPTIONS... - attached to, killed when it has planted.
 killed_in() {
-	local pid=$1 old smco status=0
+	local pid=$1 files old smco status=0
 	shift
-	old=" $(grep memfd:smco "/proc/$pid/maps" | awk '{ print $5 }' |
-		tr '\n' ' ')"
+	files_of_ours "$pid"
+	old=$files
 	smco-trace -q -t 50 --nap 20ms "$@" -o left.trace -p "$pid" &
 	smco=$!
 	wait_for 60 planted "$pid" "$old" || status=1
@@ -33,12 +48,12 @@ pages() { grep -cE 'r-xp 00000000 00:00 0 +$' "/proc/$1/maps"; }
 # from no file: theirs, and a page where calls are run, or two if a thread was in
 # it. Not more than one more of that than the PAGES of the first death.
 left_at_most() {
-	local files pages
-	files=$(grep memfd:smco "/proc/$1/maps" | awk '{ print $5 }' |
-		sort -u | wc -l)
+	local files pages inodes
+	files_of_ours "$1"
+	read -ra inodes <<<"$files"
 	pages=$(pages "$1")
-	echo "$files files, $pages executable mappings, $3 at first"
-	[ "$files" -gt 0 ] && [ "$files" -le "$2" ] && [ "$pages" -le 4 ] &&
+	echo "${#inodes[@]} files, $pages executable mappings, $3 at first"
+	[ "${#inodes[@]}" -gt 0 ] && [ "${#inodes[@]}" -le "$2" ] && [ "$pages" -le 4 ] &&
 		[ "$pages" -le $(($3 + 1)) ]
 }
 
@@ -48,7 +63,7 @@ cleared() {
 	local times=$1 files=$2 i first
 	shift 2
 	rm -f vdso
-	start thread_churn 0 5000 || return
+	start thread_churn 0 20000 || return
 	belongings "$pid" >before
 	text_is_own "$pid" vdso || return
 	for ((i = 0; i < times; i++)); do
@@ -75,7 +90,7 @@ ok "sensors at marks" cleared "$times" 1 --phase sdt:churn:leaf
 # All of it at once, by one that wants none of it.
 cleared_by_another() {
 	rm -f vdso
-	start thread_churn 0 5000 || return
+	start thread_churn 0 20000 || return
 	belongings "$pid" >before
 	text_is_own "$pid" vdso || return
 	killed_in "$pid" -m nap,range --phase sdt:churn:leaf \
@@ -103,7 +118,7 @@ has_short_jump() {
 short_jump_cleared() {
 	local smco status=0
 	rm -f vdso
-	start thread_churn 0 5000 && text_is_own "$pid" vdso || return
+	start thread_churn 0 20000 && text_is_own "$pid" vdso || return
 	smco-trace -q -t unlimited -m range -o left.trace -p "$pid" &
 	smco=$!
 	wait_for 60 has_short_jump "$pid" || status=1
