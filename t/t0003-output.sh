@@ -38,7 +38,7 @@ ok "nor beside what a link leads to" unwritable \
 mkdir link.old
 rmdir old-is-dir.old
 ok "what lies beside the link is in nobody's way" test_exit 0 \
-	smco-trace -q -o link -- true
+	smco-trace -q -m counters -o link -- true
 rm -r old-is-dir* link*
 if [ "$(id -u)" != 0 ]; then
 	mkdir -m 500 read-only
@@ -60,12 +60,12 @@ ok "and nothing else" sh -c '[ "$(ls smco.trace*)" = "smco.trace
 smco.trace.old" ]'
 
 # shellcheck disable=SC2016
-ok "%n and %p" test_exit 0 smco-trace -q -o 'dir/%n.%p.%%' -- \
+ok "%n and %p" test_exit 0 smco-trace -q -m counters -o 'dir/%n.%p.%%' -- \
 	sh -c 'echo $$ >pid'
 ok "they are the command's" test -s "dir/sh.$(cat pid).%"
 mkdir '%n'
 ok "what the pattern gives is looked at, not the pattern" test_exit 0 \
-	smco-trace -q -o '%n' -- true
+	smco-trace -q -m counters -o '%n' -- true
 ok "that is where it went" test -s true
 ok "-o is relative to where smco-trace was started" test_exit 0 \
 	smco-trace -q -o here.trace -- sh -c 'cd dir'
@@ -91,7 +91,7 @@ beside() { # NUMBER OF OTHERS
 	one=$!
 	wait_for 20 test -s shared.trace || return
 	for ((; $1; $1)); do
-		smco-trace -q -o shared.trace -- true || return
+		smco-trace -q -m counters -o shared.trace -- true || return
 		set -- $(($1 - 1))
 	done
 	: >end
