@@ -22,7 +22,8 @@ static uint64_t kind_of(const struct pmu_event *ev)
 	case PERF_TYPE_RAW:
 		return 1ull << 33;
 	default:
-		return ev->attr.type;
+		/* The kernel reads it as it reads its clocks. */
+		return ev->role == PMU_TSC ? 1ull << 32 : ev->attr.type;
 	}
 }
 

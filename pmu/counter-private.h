@@ -56,11 +56,19 @@ struct counter_thread {
 	size_t ring_bytes;
 };
 
-/* ---- counter.c ---- */
+/* ---- counter-birth.c ---- */
 
 /* Is it known what a thread has counted since its birth, before it was stopped
- * for the first time? */
+ * for the first time? The first question of the time stamp counter takes 2 ms.
+ */
 bool counter_has_history(const struct pmu_event *ev);
+/* @t, whose groups have just been opened, has counted that, too. */
+void counter_add_history(struct counter_thread *t);
+/* Time of a thread on a CPU, ns; 0 once it has ended. */
+uint64_t counter_cpu_ns(pid_t tid);
+
+/* ---- counter.c ---- */
+
 /* Open @group of @plan; errors as counter_thread_open, and nothing is open. */
 int counter_open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 		       int cpu, enum counter_since since, struct open_group *o,

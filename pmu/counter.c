@@ -1,10 +1,7 @@
 #include "pmu/counter.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -12,101 +9,6 @@
 
 #include "pmu/counter-private.h"
 #include "pmu/open.h"
-#include "reports/procfs.h"
-
-/* ---------------------------------------------------------------- birth --- */
-
-/* Number @nr (from 1) behind the command's name in a stat line, or 0. */
-static uint64_t stat_field(const char *stat, unsigned nr)
-{
-	const char *p = strrchr(stat, ')');
-	for (unsigned i = 2; p && i < nr; i++)
-		p = strchr(p + 1, ' ');
-	return p ? strtoull(p + 1, NULL, 10) : 0;
-}
-
-static bool read_task_file(pid_t tid, const char *file, char *buf, size_t size)
-{
-	char path[PROCFS_PATH];
-	/* Not /proc/TID/FILE, which has the sums of the process. */
-	procfs_path(path, sizeof(path), tid, "task/%d/%s", (int)tid, file);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
-	if (n <= 0)
-		return false;
-	buf[n] = '\0';
-	return true;
-}
-
-static uint64_t status_number(const char *status, const char *key)
-{
-	const char *p = strstr(status, key);
-	return p ? strtoull(p + strlen(key), NULL, 10) : 0;
-}
-
-/* What the kernel has counted for a thread since its birth, by role. */
-struct history {
-	uint64_t value[PMU_NR_ROLES];
-};
-
-static void read_history(pid_t tid, struct history *h)
-{
-	char buf[4096];
-	*h = (struct history){0};
-	if (read_task_file(tid, "stat", buf, sizeof(buf))) {
-		h->value[PMU_MINOR_FAULTS] = stat_field(buf, 10);
-		h->value[PMU_MAJOR_FAULTS] = stat_field(buf, 12);
-		h->value[PMU_FAULTS] =
-			h->value[PMU_MINOR_FAULTS] + h->value[PMU_MAJOR_FAULTS];
-	}
-	if (read_task_file(tid, "schedstat", buf, sizeof(buf)))
-		h->value[PMU_TASK_CLOCK] = strtoull(buf, NULL, 10);
-	if (read_task_file(tid, "status", buf, sizeof(buf)))
-		h->value[PMU_SWITCHES] =
-			status_number(buf, "\nvoluntary_ctxt_switches:") +
-			status_number(buf, "\nnonvoluntary_ctxt_switches:");
-}
-
-bool counter_has_history(const struct pmu_event *ev)
-{
-	if (ev->is_with_creator)
-		return false;
-	/* It has run no instruction of its own, and made no call. */
-	if (ev->attr.exclude_kernel || ev->is_call_entry)
-		return true;
-	if (ev->attr.type != PERF_TYPE_SOFTWARE)
-		return false;
-	switch (ev->role) {
-	case PMU_TASK_CLOCK: /* clocks know no levels */
-		return true;
-	case PMU_FAULTS:
-	case PMU_MINOR_FAULTS:
-	case PMU_MAJOR_FAULTS:
-	case PMU_SWITCHES:
-	case PMU_MIGRATIONS: /* the first CPU is none */
-		return !ev->attr.exclude_user;
-	default: /* instructions' */
-		return ev->attr.config == PERF_COUNT_SW_ALIGNMENT_FAULTS ||
-		       ev->attr.config == PERF_COUNT_SW_EMULATION_FAULTS;
-	}
-}
-
-/* Taken as if the counters had begun that much below zero. */
-static void add_history(const struct counter_plan *plan, struct open_group *o,
-			const struct history *h)
-{
-	const struct counter_group *g = &plan->group[o->group];
-	if (g->inherits) /* with its creator, all of a group */
-		return;
-	for (size_t i = 0; i < g->nr; i++) {
-		const struct pmu_event *ev = &plan->event[g->first + i];
-		bool counts_all =
-			!ev->attr.exclude_kernel && !ev->attr.exclude_user;
-		if (ev->attr.type == PERF_TYPE_SOFTWARE &&
-		    (counts_all || ev->role == PMU_TASK_CLOCK))
-			o->last.value[i] -= h->value[ev->role];
-	}
-}
 
 /* ----------------------------------------------------------------- open --- */
 
@@ -170,7 +72,6 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 			enum counter_since since, struct counter_thread **ret,
 			struct smco_err *err)
 {
-	struct history history;
 	size_t nr = 0;
 	bool wide = tid == 0;
 	for (size_t g = 0; g < plan->nr_groups; g++)
@@ -205,11 +106,8 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 		return rc;
 	}
 	counter_map_page(t);
-	if (since == COUNTER_BIRTH && !wide) {
-		read_history(tid, &history);
-		for (size_t i = 0; i < t->nr; i++)
-			add_history(plan, &t->open[i], &history);
-	}
+	if (since == COUNTER_BIRTH && !wide)
+		counter_add_history(t);
 	*ret = t;
 	return 0;
 }
@@ -306,18 +204,9 @@ uint64_t counter_thread_peek(const struct counter_thread *t, size_t group,
 	return sum;
 }
 
-/* Time of a thread on a CPU, ns; 0 once it has ended. */
-static uint64_t cpu_ns(pid_t tid)
-{
-	char buf[128];
-	return read_task_file(tid, "schedstat", buf, sizeof(buf))
-		       ? strtoull(buf, NULL, 10)
-		       : 0;
-}
-
 static void note_unseen(struct counter_thread *t)
 {
-	uint64_t now_ns = cpu_ns(t->tid);
+	uint64_t now_ns = counter_cpu_ns(t->tid);
 	if (!t->is_paused || now_ns <= t->paused_at_ns)
 		return;
 	for (size_t i = 0; i < t->nr; i++)
@@ -331,7 +220,7 @@ void counter_thread_pause(struct counter_thread *t)
 		return;
 	for (size_t i = 0; i < t->nr; i++)
 		ioctl(t->open[i].fd[0], PERF_EVENT_IOC_DISABLE, 0);
-	t->paused_at_ns = cpu_ns(t->tid);
+	t->paused_at_ns = counter_cpu_ns(t->tid);
 	t->is_paused = true;
 }
 

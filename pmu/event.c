@@ -422,7 +422,8 @@ int pmu_event_parse(const char *name, struct pmu_event *ret,
 	ev.attr.size = sizeof(ev.attr);
 	ev.role = role_of(&ev);
 	ev.is_software = ev.attr.type == PERF_TYPE_SOFTWARE ||
-			 ev.attr.type == PERF_TYPE_TRACEPOINT;
+			 ev.attr.type == PERF_TYPE_TRACEPOINT ||
+			 ev.role == PMU_TSC;
 	if (ev.attr.type == PERF_TYPE_SOFTWARE &&
 	    ev.attr.config <= PERF_COUNT_SW_TASK_CLOCK)
 		snprintf(ev.unit, sizeof(ev.unit), "ns");

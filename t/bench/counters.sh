@@ -1,7 +1,7 @@
 #!/bin/bash
 # make bench-counters [REPS=5] [SECONDS_EACH=4] [EVENTS=list] [RESULTS=file]
 #
-# What it costs to read 8 events of 32 busy threads every 10 ms: the CPU time
+# What it costs to read EVENTS (8) of 32 busy threads every 10 ms: the CPU time
 # that smco-trace and its BPF programs, which run in the time of others, take for SECONDS_EACH
 # once it has attached to them, less that of one that reads them once an hour, as a share of
 # what the machine's CPUs have in that time. The kernel measures its BPF programs meanwhile. Counted work,
@@ -15,7 +15,7 @@
 # steady INTERVAL - CPU time, µs: of a second of counting, and of all before
 steady() {
 	perl -MTime::HiRes=clock_gettime,CLOCK_MONOTONIC,sleep -e '
-		my ($pid, $for, @command) = @ARGV;
+		my ($pid, $for, $nr_events, @command) = @ARGV;
 		my $us = sub {
 			my $sum = 0;
 			for (glob "/proc/$_[0]/task/*/schedstat") {
@@ -37,9 +37,9 @@ steady() {
 		my $stats = syscall 321, 32, $none, 128;
 		my $self = fork // die;
 		exec @command or die if !$self;
-		# Each of the threads has its eight, and the session its rest.
+		# Each of the threads has its events, and the session its rest.
 		my $nr = 0;
-		while ($nr < 33 * 8) {
+		while ($nr < 32 * $nr_events) {
 			sleep 0.1;
 			$nr = grep { (readlink // "") =~ /perf_event/ }
 				glob "/proc/$self/fd/*";
@@ -54,10 +54,11 @@ steady() {
 		kill "INT", $self;
 		waitpid $self, 0;
 		printf "%.0f %.0f %.0f\n", ($took + $bpf) / $s, $before, $bpf / $s' \
-		$pid "$SECONDS_EACH" "$BUILD/smco-trace" -q -t unlimited \
+		$pid "$SECONDS_EACH" "$nr_events" "$BUILD/smco-trace" -q -t unlimited \
 		-e "$EVENTS" --interval "$1" -o c.trace -p $pid
 }
 
+nr_events=$(tr , '\n' <<<"$EVENTS" | wc -l)
 "$BUILD/t/fixtures/many_threads" 32 run >ready &
 pid=$!
 until grep -q ready ready; do sleep 0.1; done

@@ -479,6 +479,32 @@ static void test_birth(const struct counter_plan *p)
 	close(c.answer);
 }
 
+/* The time stamp counter has gone on as the clock has, also before. */
+static void test_birth_tsc(void)
+{
+	struct counter_plan p;
+	struct counter_thread *t = NULL;
+	struct counter_sum before, since;
+	if (!plan_of("task-clock,msr/tsc/", &p))
+		return;
+	check_int(p.nr_groups, 1);
+	check(!counter_plan_inherit(&p, true));
+	struct child c = make_child();
+	tell(&c, 20000);
+	check_int(counter_thread_open(&p, c.pid, COUNTER_BIRTH, &t, NULL), 0);
+	check(counter_thread_take(t, 0, &before, NULL));
+	tell(&c, 20000);
+	check(counter_thread_take(t, 0, &since, NULL));
+	check(before.value[0] > 0 && since.value[0] > 0);
+	check_range((double)before.value[1] / (double)before.value[0] *
+			    (double)since.value[0] / (double)since.value[1],
+		    0.9, 1.1);
+	counter_thread_close(t);
+	tell(&c, 'q');
+	end_child(&c);
+	counter_plan_deinit(&p);
+}
+
 /* Of one event of no history. */
 static uint64_t taken(struct counter_thread *t)
 {
@@ -679,6 +705,7 @@ int main(void)
 		test_has_run_traced();
 		test_told();
 		test_birth(&p);
+		test_birth_tsc();
 		test_renew(true);
 		test_renew(false);
 		test_renew_nothing();

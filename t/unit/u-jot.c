@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "pmu/open.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/counters-private.h"
 #include "supervisor/probe/jot.h"
@@ -304,6 +305,40 @@ static void test_groups(void)
 	puppet_end(&p);
 }
 
+/* The time stamp counter, where there is one to be had. */
+static void test_tsc(void)
+{
+	struct ledger *l;
+	struct counter_reading now;
+	struct pmu_event ev;
+	if (pmu_event_parse("msr/tsc/", &ev, NULL) || pmu_try(&ev, NULL))
+		return;
+	l = ledger_create(INT64_MAX);
+	struct counters *c = start("minor-faults,msr/tsc/", l);
+	struct puppet p = puppet_start();
+	tids[0] = (uint32_t)p.pid;
+	settle(&p);
+	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
+	check(counters_jots_all(c));
+	puppet_do(&p, spin, 40, 0);
+	puppet_do(&p, touch, 30, 0);
+	settle(&p);
+	uint64_t nr_readings = c->nr_readings;
+	drain(c);
+	check(told[0].nr >= 3);
+	check(told[0].sum.value[1] > 0);
+	/* What came too often to be written down. */
+	check(c->nr_readings <= nr_readings + 1);
+	struct thread *t = thread_of(c, p.pid);
+	check_int(counter_read_group(&t->counters->open[0], &now), 1);
+	counters_finish(c, smco_now_ns());
+	check_int(told[0].sum.value[0], now.value[0]);
+	check(now.value[1] - told[0].sum.value[1] < 2 * COUNTS_UNIT_NS);
+	counters_destroy(c);
+	ledger_destroy(l);
+	puppet_end(&p);
+}
+
 /* One that runs on is seen in the tick. */
 static void test_runs_on(void)
 {
@@ -354,6 +389,7 @@ int main(void)
 	test_sums();
 	test_end();
 	test_groups();
+	test_tsc();
 	test_runs_on();
 	return tap_done();
 }
