@@ -74,12 +74,25 @@ bool counter_plan_jot(struct counter_plan *p)
 		if (!may_lead(&p->group[i]))
 			return false;
 	lay_out(p, true);
-	if (counter_thread_open(p, gettid(), COUNTER_EXEC, &self, NULL)) {
-		lay_out(p, false);
-		return false;
+	bool ok = !counter_thread_open(p, gettid(), COUNTER_EXEC, &self, NULL);
+	if (ok) {
+		ok = !counter_thread_make_room(self, NULL);
+		counter_thread_close(self);
 	}
-	counter_thread_close(self);
-	return true;
+	if (!ok)
+		lay_out(p, false);
+	return ok;
+}
+
+int counter_thread_make_room(struct counter_thread *t, struct smco_err *err)
+{
+	return counter_every_open(t, err);
+}
+
+void counter_thread_watch(struct counter_thread *t)
+{
+	counter_every_close(t);
+	counter_map_page(t);
 }
 
 size_t counter_thread_leaders(const struct counter_thread *t,

@@ -100,12 +100,13 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 			t->nr++;
 		}
 	}
-	int rc = counter_every_open(t, err);
+	int rc = plan->is_jotted ? 0 : counter_every_open(t, err);
 	if (rc) {
 		counter_thread_close(t);
 		return rc;
 	}
-	counter_map_page(t);
+	if (!plan->is_jotted)
+		counter_map_page(t);
 	if (since == COUNTER_BIRTH && !wide)
 		counter_add_history(t);
 	*ret = t;

@@ -174,6 +174,14 @@ bool counter_thread_next(struct counter_thread *t, size_t *group_ret,
 bool counter_thread_next_jotted(struct counter_thread *t, size_t *group_ret,
 				struct counter_sum *ret, void *note,
 				size_t size);
+/*
+ * Of a plan of counter_plan_jot: from now on there is room for what is written
+ * down of the thread; nothing is before. Where it stays without, its groups are
+ * read as others are (counter_thread_watch). Errors as counter_thread_open.
+ */
+int counter_thread_make_room(struct counter_thread *t, struct smco_err *err);
+/* It is read, so have the kernel tell when it runs (counter_thread_has_run). */
+void counter_thread_watch(struct counter_thread *t);
 /* The events that lead its groups, which stay the thread's: so many. */
 size_t counter_thread_leaders(const struct counter_thread *t,
 			      int fd[COUNTER_MAX_GROUPS]);

@@ -26,25 +26,6 @@ void counters_jot_open(struct counters *c)
 	}
 }
 
-void counters_jot_add(struct counters *c, struct thread *t)
-{
-	int fd[COUNTER_MAX_GROUPS];
-	t->slot = -1;
-	if (!c->jot)
-		return;
-	size_t nr = counter_thread_leaders(t->counters, fd);
-	t->slot = jot_add(c->jot, t->tid, fd, nr, NULL);
-	c->nr_unjotted += t->slot < 0;
-}
-
-void counters_jot_remove(struct counters *c, struct thread *t)
-{
-	if (c->jot && t->slot >= 0)
-		jot_remove(c->jot, t->slot, t->tid);
-	else if (c->jot)
-		c->nr_unjotted--;
-}
-
 /* When the interval of @ns began. */
 static uint64_t edge_of(const struct counters *c, uint64_t ns)
 {
@@ -55,6 +36,40 @@ static uint64_t edge_of(const struct counters *c, uint64_t ns)
 static uint64_t edge_after(const struct counters *c, uint64_t ns)
 {
 	return edge_of(c, ns) + c->p.interval_ns;
+}
+
+void counters_jot_begin(struct counters *c, struct thread *t)
+{
+	int fd[COUNTER_MAX_GROUPS];
+	c->nr_fresh -= t->is_fresh;
+	t->is_fresh = false;
+	size_t nr = counter_thread_leaders(t->counters, fd);
+	if (!counter_thread_make_room(t->counters, NULL))
+		t->slot = jot_add(c->jot, t->tid, fd, nr, NULL);
+	if (t->slot >= 0)
+		return;
+	c->nr_unjotted++;
+	counter_thread_watch(t->counters);
+}
+
+void counters_jot_add(struct counters *c, struct thread *t, bool is_new)
+{
+	t->slot = -1;
+	t->is_fresh = c->jot && is_new;
+	if (t->is_fresh && !c->nr_fresh++)
+		c->fresh_ns = edge_after(c, smco_now_ns());
+	if (c->jot && !is_new)
+		counters_jot_begin(c, t);
+}
+
+void counters_jot_remove(struct counters *c, struct thread *t)
+{
+	if (c->jot && t->slot >= 0)
+		jot_remove(c->jot, t->slot, t->tid);
+	else if (t->is_fresh)
+		c->nr_fresh--;
+	else if (c->jot)
+		c->nr_unjotted--;
 }
 
 /* Nothing was counted until @ns since the last record. */

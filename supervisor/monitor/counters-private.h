@@ -35,6 +35,7 @@ struct thread {
 	 * did so last for the pending, 0 = they are in a record; and when it
 	 * left its CPU without, and was read. What that has cost so far. */
 	int slot;
+	bool is_fresh; /* not yet, from the end of this interval on */
 	uint64_t at_ns, more_ns, cost_ns;
 };
 
@@ -51,6 +52,8 @@ struct counters {
 	struct thread machine; /* tid 0 */
 	struct jot *jot;       /* NULL = everybody is read */
 	uint64_t nr_unjotted;  /* threads that are read all the same */
+	uint64_t nr_fresh;     /* those that are not yet written down */
+	uint64_t fresh_ns;     /* and when they are to be */
 	uint64_t ticked_ns;
 	uint64_t due_ns;   /* the next records */
 	uint64_t check_ns; /* the next look at what is spent, without */
@@ -115,9 +118,13 @@ void counters_charge_switches(struct counters *c, struct thread *t,
 /* Have the kernel write down what is counted, if it can and that saves
  * something; once it is known what is. */
 void counters_jot_open(struct counters *c);
-/* @t's counters are open, or about to be closed. */
-void counters_jot_add(struct counters *c, struct thread *t);
+/* @t's counters are open, or about to be closed. One that @is_new is written
+ * down from the interval's end on: many do not live so long, and all that it
+ * takes is saved then. */
+void counters_jot_add(struct counters *c, struct thread *t, bool is_new);
 void counters_jot_remove(struct counters *c, struct thread *t);
+/* A new thread's first interval is over, and was read. */
+void counters_jot_begin(struct counters *c, struct thread *t);
 /* The records of what was written down of one thread. True if it has counted
  * more, stands, and is to be read. */
 bool counters_jot_drain(struct counters *c, struct thread *t, uint64_t now_ns);

@@ -191,7 +191,7 @@ static void start(struct counters *c, struct thread *t,
 		t->stops = NULL;
 		return;
 	}
-	counters_jot_add(c, t);
+	counters_jot_add(c, t, since == COUNTER_BIRTH);
 	if (c->is_paused)
 		counter_thread_pause(t->counters);
 	uint64_t now_ns = smco_now_ns();
@@ -326,13 +326,34 @@ void counters_exec(struct counters *c, pid_t pid, pid_t tid, const void *task,
 
 /* -------------------------------------------------------------- reading --- */
 
-uint64_t counters_due_ns(const struct counters *c)
+static uint64_t reading_due_ns(const struct counters *c)
 {
 	if (counters_jots_all(c))
 		return c->due_ns;
 	/* Where there is no limit nothing need be known before. */
 	bool checks = c->p.target_overhead_ppb != INT64_MAX || c->every.nr;
 	return checks && c->check_ns < c->due_ns ? c->check_ns : c->due_ns;
+}
+
+uint64_t counters_due_ns(const struct counters *c)
+{
+	uint64_t due_ns = reading_due_ns(c);
+	return c->nr_fresh && c->fresh_ns < due_ns ? c->fresh_ns : due_ns;
+}
+
+/* Who is new has its first record, and is written down by the kernel then. */
+static void begin_jots(struct counters *c, uint64_t now_ns)
+{
+	if (!c->nr_fresh || now_ns < c->fresh_ns)
+		return;
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
+		for (struct thread *t = c->hash[i]; t; t = t->next) {
+			if (!t->is_fresh)
+				continue;
+			take_all(c, t);
+			write_out(c, t, told_ns(c, t, now_ns));
+			counters_jot_begin(c, t);
+		}
 }
 
 static void read_jotted(struct counters *c, struct thread *t, uint64_t now_ns)
@@ -382,7 +403,7 @@ static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 				look_at(c, t);
 			else if (t->slot >= 0)
 				read_jotted(c, t, now_ns);
-			else
+			else if (!t->is_fresh || c->is_last)
 				collect(c, t);
 	c->nr_unmeasured++;
 	if (measures) {
@@ -399,7 +420,7 @@ static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 		return;
 	for (size_t i = 0; i < COUNTERS_HASH; i++)
 		for (struct thread *t = c->hash[i]; t; t = t->next)
-			if (t->slot < 0 || c->is_last)
+			if ((t->slot < 0 && !t->is_fresh) || c->is_last)
 				write_out(c, t, told_ns(c, t, now_ns));
 }
 
@@ -436,7 +457,8 @@ static void pause_or_go_on(struct counters *c)
 void counters_tick(struct counters *c, uint64_t now_ns)
 {
 	bool jots = counters_jots_all(c);
-	if (now_ns < counters_due_ns(c) && !counters_may_tick(c, now_ns))
+	begin_jots(c, now_ns);
+	if (now_ns < reading_due_ns(c) && !counters_may_tick(c, now_ns))
 		return;
 	c->ticked_ns = now_ns;
 	bool whole = jots || now_ns >= c->due_ns;

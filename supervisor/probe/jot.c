@@ -19,8 +19,9 @@ extern const char jot_object_start[], jot_object_end[];
 struct jot {
 	struct bpf_object *obj;
 	struct bpf_link *switches, *ticks;
-	int threads_fd, slots_fd, rings_fd;    /* owned by obj */
-	const volatile struct jot_slot *slots; /* NULL = not mapped */
+	int threads_fd, slots_fd, rings_fd; /* owned by obj */
+	volatile struct jot_slot *slots;    /* NULL = not mapped */
+	size_t nr_rings[JOT_MAX_THREADS];   /* by slot */
 	int free_slot[JOT_MAX_THREADS];
 	size_t nr_free;
 };
@@ -39,8 +40,8 @@ static int begin(struct jot *j, const struct jot_grid *grid,
 	j->slots_fd = bpf_object__find_map_fd_by_name(j->obj, "slots");
 	j->rings_fd = bpf_object__find_map_fd_by_name(j->obj, "rings");
 	int grid_fd = bpf_object__find_map_fd_by_name(j->obj, "grid");
-	void *slots =
-		mmap(NULL, SLOTS_BYTES, PROT_READ, MAP_SHARED, j->slots_fd, 0);
+	void *slots = mmap(NULL, SLOTS_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_SHARED, j->slots_fd, 0);
 	if (slots == MAP_FAILED ||
 	    bpf_map_update_elem(grid_fd, &zero, grid, BPF_ANY))
 		return smco_fail(err, SMCO_UNSUPPORTED, errno,
@@ -82,9 +83,9 @@ int jot_open(uint64_t start_ns, uint64_t interval_ns, struct jot **ret,
 	return rc;
 }
 
-static void forget_rings(const struct jot *j, __u32 slot, size_t nr)
+static void forget_rings(const struct jot *j, __u32 slot)
 {
-	for (__u32 i = 0; i < nr; i++) {
+	for (__u32 i = 0; i < j->nr_rings[slot]; i++) {
 		__u32 place = slot * JOT_MAX_GROUPS + i;
 		bpf_map_delete_elem(j->rings_fd, &place);
 	}
@@ -93,19 +94,20 @@ static void forget_rings(const struct jot *j, __u32 slot, size_t nr)
 int jot_add(struct jot *j, pid_t tid, const int *fd, size_t nr,
 	    struct smco_err *err)
 {
-	const struct jot_slot fresh = {0};
+	bool ok = true;
 	if (!j->nr_free || nr > JOT_MAX_GROUPS)
 		return smco_fail(err, SMCO_UNSUPPORTED, 0, "too many %s",
 				 j->nr_free ? "groups" : "threads");
 	__u32 slot = (__u32)j->free_slot[j->nr_free - 1];
-	bool ok = !bpf_map_update_elem(j->slots_fd, &slot, &fresh, BPF_ANY);
+	j->slots[slot] = (struct jot_slot){0}; /* nobody looks at it yet */
+	j->nr_rings[slot] = nr;
 	for (__u32 i = 0; ok && i < nr; i++) {
 		__u32 place = slot * JOT_MAX_GROUPS + i;
 		ok = !bpf_map_update_elem(j->rings_fd, &place, &fd[i], BPF_ANY);
 	}
 	if (!ok || bpf_map_update_elem(j->threads_fd, &tid, &slot, BPF_ANY)) {
 		int e = errno;
-		forget_rings(j, slot, nr);
+		forget_rings(j, slot);
 		return smco_fail(err, SMCO_SYS, e, "a thread's counts");
 	}
 	j->nr_free--;
@@ -115,7 +117,7 @@ int jot_add(struct jot *j, pid_t tid, const int *fd, size_t nr,
 void jot_remove(struct jot *j, int slot, pid_t tid)
 {
 	bpf_map_delete_elem(j->threads_fd, &tid);
-	forget_rings(j, (__u32)slot, JOT_MAX_GROUPS);
+	forget_rings(j, (__u32)slot);
 	j->free_slot[j->nr_free++] = slot;
 }
 

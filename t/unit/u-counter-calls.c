@@ -134,14 +134,15 @@ static uint64_t least_of_ten(struct counters *c)
 }
 
 /* From now on, with all the budget there is. */
-static struct counters *start_counting(const char *events, struct ledger *l)
+static struct counters *start_counting(const char *events, struct ledger *l,
+				       bool reads_all)
 {
 	struct counters *c = NULL;
 	now_ns = smco_now_ns();
 	const struct counters_params p = {
 		.events = events,
 		.interval_ns = 10 * NSEC_PER_MSEC,
-		.reads_all = true,
+		.reads_all = reads_all,
 		.target_overhead_ppb = INT64_MAX,
 		.start_ns = now_ns,
 		.emit = emit,
@@ -156,7 +157,7 @@ static void test_ticks(const char *events, bool again)
 {
 	static struct puppet pup[NR_THREADS];
 	struct ledger *l = ledger_create(INT64_MAX);
-	struct counters *c = start_counting(events, l);
+	struct counters *c = start_counting(events, l, true);
 	for (size_t i = 0; i < NR_THREADS; i++) {
 		pup[i] = puppet_start();
 		counters_add(c, pup[i].pid, pup[i].pid, NULL, COUNTER_NOW);
@@ -306,7 +307,7 @@ static void test_charged(const char *event)
 {
 	struct puppet pup = puppet_start();
 	struct ledger *l = ledger_create(INT64_MAX);
-	struct counters *c = start_counting(event, l);
+	struct counters *c = start_counting(event, l, true);
 	counters_add(c, pup.pid, pup.pid, NULL, COUNTER_NOW);
 	puppet_do(&pup, make_calls, NR_CHARGED, 0);
 	tick(c);
@@ -316,6 +317,46 @@ static void test_charged(const char *event)
 	counters_destroy(c);
 	ledger_destroy(l);
 	puppet_end(&pup);
+}
+
+/* ------------------------------------------------------------- a life --- */
+
+/* For a new thread that does nothing; one that @stays ends after its first
+ * interval. */
+static uint64_t calls_of_life(bool reads_all, bool stays)
+{
+	struct puppet pup = puppet_start();
+	struct ledger *l = ledger_create(INT64_MAX);
+	struct counters *c = start_counting(EVENTS, l, reads_all);
+	puppet_do(&pup, nothing, 0, 0);
+	while (puppet_state(pup.pid) != 'S')
+		usleep(1000);
+	nr_calls();
+	counters_born(c, pup.pid, pup.pid, NULL, 0);
+	now_ns = smco_now_ns() + 20 * NSEC_PER_MSEC;
+	if (stays)
+		counters_tick(c, now_ns);
+	counters_gone(c, pup.pid, now_ns);
+	uint64_t ret = nr_calls();
+	counters_finish(c, now_ns);
+	counters_destroy(c);
+	ledger_destroy(l);
+	puppet_end(&pup);
+	return ret;
+}
+
+/* What the kernel writes down takes two calls to map its ring and unmap it, one
+ * for the number of what leads the group, two each to have it written and to
+ * end that, and a reading of what came before; nothing if the thread does not
+ * live so long. */
+static void test_life(void)
+{
+	calls_of_life(true, false); /* what is allocated once */
+	uint64_t read = calls_of_life(true, false);
+	uint64_t written = calls_of_life(false, false);
+	check_range((double)written, 1, (double)read);
+	check_range((double)calls_of_life(false, true), (double)written,
+		    (double)written + 8);
 }
 
 /* ---------------------------------------------------------------- waits --- */
@@ -393,6 +434,7 @@ int main(void)
 	test_charged("raw_syscalls:sys_enter");
 	test_charged("syscalls-wait"); /* of which there is none */
 	test_charged("raw_syscalls:sys_exit");
+	test_life();
 	test_waits();
 	counter_thread_close(calls);
 	counter_plan_deinit(&calls_plan);

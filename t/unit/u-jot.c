@@ -283,6 +283,38 @@ static void test_end(void)
 	ledger_destroy(l);
 }
 
+/* A new one is read at the end of its first interval, and not after that. */
+static void test_new(void)
+{
+	struct ledger *l = ledger_create(INT64_MAX);
+	struct counters *c = start(EVENTS, l);
+	struct puppet p = puppet_start();
+	tids[0] = (uint32_t)p.pid;
+	settle(&p);
+	counters_born(c, p.pid, p.pid, NULL, 0);
+	struct thread *t = thread_of(c, p.pid);
+	check(t->slot < 0 && counters_jots_all(c));
+	check(counters_due_ns(c) <= smco_now_ns() + INTERVAL_NS);
+	puppet_do(&p, touch, 10, 0);
+	settle(&p);
+	usleep(INTERVAL_NS / NSEC_PER_USEC);
+	counters_tick(c, smco_now_ns());
+	check(t->slot >= 0);
+	check(told[0].nr == 1 && told[0].sum.value[1] >= 10);
+	uint64_t before = told[0].sum.value[1];
+	puppet_do(&p, touch, 50, 0);
+	puppet_do(&p, doze, 3, 15000);
+	settle(&p);
+	drain(c);
+	check(told[0].nr >= 4 && told[0].sum.value[1] >= before + 50);
+	for (size_t i = 1; i < NR_EVENTS; i++)
+		check_int(counter_thread_peek(t->counters, 0, i), 0);
+	check_int(told[0].nr_wrong, 0);
+	counters_destroy(c);
+	ledger_destroy(l);
+	puppet_end(&p);
+}
+
 /* Tracepoints, in two groups, one of which is hidden. */
 static void test_groups(void)
 {
@@ -357,6 +389,7 @@ static void test_runs_on(void)
 		counter_thread_open(&plan, gettid(), COUNTER_NOW, &self, NULL),
 		0);
 	check_int(jot_open(smco_now_ns(), INTERVAL_NS, &j, NULL), 0);
+	check_int(counter_thread_make_room(self, NULL), 0);
 	check_int(counter_thread_leaders(self, fd), 1);
 	int slot = jot_add(j, gettid(), fd, 1, NULL);
 	check(slot >= 0);
@@ -388,6 +421,7 @@ int main(void)
 	}
 	test_sums();
 	test_end();
+	test_new();
 	test_groups();
 	test_tsc();
 	test_runs_on();
