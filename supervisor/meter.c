@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "supervisor/kept.h"
 #include "supervisor/probe/stopclock.h"
 #include "supervisor/probe/wakecost.h"
 
@@ -20,6 +21,20 @@
 static struct stopclock *stopclock; /* NULL = not to be had */
 static struct wakecost wakecost;
 
+static void know_wakecost(void)
+{
+	uint64_t v[KEPT_FIGURES];
+	if (kept_get(KEPT_WAKE, v)) {
+		wakecost = (struct wakecost){v[0], v[1]};
+		return;
+	}
+	if (wakecost_measure(&wakecost))
+		kept_add(KEPT_WAKE,
+			 (const uint64_t[KEPT_FIGURES]){wakecost.wake_ns,
+							wakecost.cold_ns});
+	smco_debug("meter", "measured: what it costs to wake up");
+}
+
 void meter_prepare(void)
 {
 	struct smco_err err = {0};
@@ -27,7 +42,7 @@ void meter_prepare(void)
 		smco_debug("meter", "%s", err.msg);
 		return;
 	}
-	wakecost = wakecost_measure();
+	know_wakecost();
 	smco_debug("meter",
 		   "to wake up costs %" PRIu64 " ns, to stay %" PRIu64 " more",
 		   wakecost.wake_ns, wakecost.cold_ns);

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "supervisor/control/fixed.h"
+#include "supervisor/kept.h"
+#include "supervisor/monitor/range-cache.h"
 #include "supervisor/output.h"
 #include "supervisor/probe/leftover.h"
 #include "supervisor/session-private.h"
@@ -234,6 +236,8 @@ int session_create(const struct options *o, struct session **ret,
 			tables_expect(s->tables, o->command[0]);
 		for (size_t i = 0; i < o->nr_pids; i++)
 			session_keep_space(s, watched_expect(o->pids[i]));
+		if (!o->no_cache)
+			kept_open(range_cache_build(), time(NULL));
 		if (o->monitors & MONITOR_NAP)
 			watched_prepare(o->mechanism);
 		s->start_ns = smco_now_ns();
@@ -451,6 +455,7 @@ void session_destroy(struct session *s)
 	watched_set_tables(NULL);
 	tables_destroy(s->tables);
 	meter_unprepare();
+	kept_close();
 	nap_destroy(s->nap);
 	counters_destroy(s->counters);
 	range_monitor_destroy(s->range);

@@ -48,7 +48,7 @@ same() {
 	shift
 	ranges "$@" && diff truth found && grep "$how" err
 }
-files() { find "$SMCO_CACHE_DIR" -type f | wc -l; }
+files() { find "$SMCO_CACHE_DIR" -name '*.range' | wc -l; }
 
 ranges --no-cache && mv found truth
 ok "--no-cache keeps nothing" absent "$SMCO_CACHE_DIR"

@@ -13,15 +13,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "supervisor/kept.h"
 #include "supervisor/probe/bits-loss.h"
 
 #define TOUCH_PAGES    1024
 #define TOUCH_ROUNDS   7
+#define TOUCH_LEAST    3 /* rounds, however long they take */
 #define TOUCH_STRIDE   (16 * TPAGE_SIZE)
 #define IPI_ROUNDS     64
 #define IPI_MIN_ROUNDS 8
 #define IPI_IDLE_NS    (50 * NSEC_PER_USEC)
-#define TOTAL_NS       (15 * NSEC_PER_MSEC) /* each part at most */
+#define TOTAL_NS       (15 * NSEC_PER_MSEC)  /* each part then ends */
+#define PATIENCE_NS    (100 * NSEC_PER_MSEC) /* for what takes longer */
 #define WALK_WAIT_NS   (200 * NSEC_PER_MSEC)
 
 /* The loss of a spell cannot be told to less than that, for a page table. */
@@ -77,13 +80,16 @@ static void write_all(volatile char *mem)
 static uint64_t measure_touch_here(char *mem, size_t size)
 {
 	int64_t cost[TOUCH_ROUNDS];
+	size_t nr = 0;
+	uint64_t end_ns = smco_now_ns() + TOTAL_NS;
 	write_all(mem);
-	for (size_t k = 0; k < TOUCH_ROUNDS; k++) {
+	while (nr < TOUCH_LEAST ||
+	       (nr < TOUCH_ROUNDS && smco_now_ns() < end_ns)) {
 		madvise(mem, size, MADV_COLD);
 		int64_t first = touch_all_ns(mem);
-		cost[k] = (first - touch_all_ns(mem)) / TOUCH_PAGES;
+		cost[nr++] = (first - touch_all_ns(mem)) / TOUCH_PAGES;
 	}
-	return median(cost, TOUCH_ROUNDS);
+	return median(cost, nr);
 }
 
 /*
@@ -127,8 +133,9 @@ void bits_cost_add_loss(struct bits_cost *c, const struct bits_loss *loss)
 
 /* What the spinning child and its parent share. */
 struct spin {
-	volatile uint32_t touch_round; /* set by the parent: touch all */
-	volatile uint32_t touch_done;  /* set by the child */
+	/* Set by the parent: touch all; UINT32_MAX: no more. */
+	volatile uint32_t touch_round;
+	volatile uint32_t touch_done;		     /* set by the child */
 	volatile int64_t touch_ns[TOUCH_ROUNDS + 1]; /* first less second */
 	struct loss_walk walk;			     /* third part */
 	volatile uint32_t round; /* set by the parent: touch and start */
@@ -144,6 +151,8 @@ static void touch_on_request(struct spin *s, char *mem)
 	for (uint32_t k = 1; k <= TOUCH_ROUNDS; k++) {
 		while (s->touch_round < k)
 			;
+		if (s->touch_round == UINT32_MAX)
+			break;
 		int64_t first = touch_all_ns(mem);
 		s->touch_ns[k] = first - touch_all_ns(mem);
 		s->touch_done = k;
@@ -196,10 +205,12 @@ static uint64_t play_touch(struct spin *s, int pidfd, char *mem, size_t size)
 	int64_t cost[TOUCH_ROUNDS];
 	size_t nr = 0;
 	struct iovec iov = {.iov_base = mem, .iov_len = size};
-	uint64_t deadline = smco_now_ns() + TOTAL_NS;
-	if (!spin_until(&s->touch_done, 0, deadline))
+	uint64_t start_ns = smco_now_ns(), deadline = start_ns + PATIENCE_NS;
+	if (!spin_until(&s->touch_done, 0, start_ns + TOTAL_NS))
 		return 0;
 	for (uint32_t k = 1; k <= TOUCH_ROUNDS; k++) {
+		if (nr >= TOUCH_LEAST && smco_now_ns() > start_ns + TOTAL_NS)
+			break;
 		if (syscall(SYS_process_madvise, pidfd, &iov, 1, MADV_COLD, 0) <
 		    0)
 			break;
@@ -208,7 +219,7 @@ static uint64_t play_touch(struct spin *s, int pidfd, char *mem, size_t size)
 			break;
 		cost[nr++] = s->touch_ns[k] / TOUCH_PAGES;
 	}
-	return nr < TOUCH_ROUNDS ? 0 : median(cost, nr);
+	return nr < TOUCH_LEAST ? 0 : median(cost, nr);
 }
 
 /* Rounds with and without a reset in turn; the difference of the longest gap
@@ -218,12 +229,15 @@ static uint64_t play_shootdown(struct spin *s, int pidfd, char *page)
 	int64_t with[IPI_ROUNDS], without[IPI_ROUNDS];
 	size_t nr_with = 0, nr_without = 0;
 	struct iovec iov = {.iov_base = page, .iov_len = TPAGE_SIZE};
-	uint64_t deadline = smco_now_ns() + TOTAL_NS;
+	/* It may be touching still. */
+	uint64_t deadline = smco_now_ns() + PATIENCE_NS;
 
 	for (uint32_t k = 1; k <= IPI_ROUNDS; k++) {
 		s->round = k;
 		if (!spin_until(&s->ready, k, deadline))
 			break;
+		if (k == 1)
+			deadline = smco_now_ns() + TOTAL_NS;
 		if (k & 1 && syscall(SYS_process_madvise, pidfd, &iov, 1,
 				     MADV_COLD, 0) < 0)
 			break;
@@ -354,37 +368,57 @@ static bool measure_across(struct bits_cost *c, char *mem, size_t size,
 	return true;
 }
 
+/* False: the other CPU was too busy to tell all. */
+static bool measure(struct bits_cost *c, char *mem, size_t size)
+{
+	uint64_t here_ns = measure_touch_here(mem, size);
+	c->touch_ns = here_ns;
+	uint64_t miss_ns = measure_miss(mem);
+	/* The other CPU may be too busy once. Never again later, when a stopped
+	 * program would wait for it. */
+	bool has_other = true;
+	for (int k = 0; has_other && k < ATTEMPTS && !c->shootdown_ns; k++)
+		has_other = measure_across(c, mem, size, k + 1 == ATTEMPTS);
+	bool is_whole = !has_other || c->shootdown_ns;
+	if (!is_whole)
+		c->shootdown_ns = SHOOTDOWN_BUSY_NS;
+	smco_debug("bits",
+		   "measured: first touch %llu ns, on another CPU %llu, a miss "
+		   "%llu",
+		   (unsigned long long)here_ns, (unsigned long long)c->touch_ns,
+		   (unsigned long long)miss_ns);
+	c->touch_ns = bits_cost_touch_ns(here_ns, c->touch_ns, miss_ns);
+	return is_whole;
+}
+
+static int measure_and_keep(struct bits_cost *c, struct smco_err *err)
+{
+	size_t size;
+	char *mem = map_pages(&size);
+	if (!mem)
+		return smco_fail(err, SMCO_NOMEM, errno,
+				 "cannot map pages to calibrate with");
+	if (measure(c, mem, size))
+		kept_add(KEPT_BITS,
+			 (const uint64_t[KEPT_FIGURES]){
+				 c->touch_ns, c->shootdown_ns, c->flush_ns});
+	munmap(mem, size);
+	return 0;
+}
+
 int bits_cost_get(struct bits_cost *ret, struct smco_err *err)
 {
 	static struct bits_cost known;
 	static bool is_known;
+	uint64_t v[KEPT_FIGURES];
+	if (!is_known && kept_get(KEPT_BITS, v)) {
+		known = (struct bits_cost){v[0], v[1], v[2]};
+		is_known = true;
+	}
 	if (!is_known) {
-		size_t size;
-		char *mem = map_pages(&size);
-		if (!mem)
-			return smco_fail(err, SMCO_NOMEM, errno,
-					 "cannot map pages to calibrate with");
-		uint64_t here_ns = measure_touch_here(mem, size);
-		known.touch_ns = here_ns;
-		uint64_t miss_ns = measure_miss(mem);
-		/* The other CPU may be too busy once. Never again later, when
-		 * a stopped program would wait for it. */
-		bool has_other = true;
-		for (int k = 0;
-		     has_other && k < ATTEMPTS && !known.shootdown_ns; k++)
-			has_other = measure_across(&known, mem, size,
-						   k + 1 == ATTEMPTS);
-		if (has_other && !known.shootdown_ns)
-			known.shootdown_ns = SHOOTDOWN_BUSY_NS;
-		munmap(mem, size);
-		smco_debug("bits",
-			   "first touch %llu ns, on another CPU %llu, a miss "
-			   "%llu",
-			   (unsigned long long)here_ns,
-			   (unsigned long long)known.touch_ns,
-			   (unsigned long long)miss_ns);
-		known.touch_ns =
-			bits_cost_touch_ns(here_ns, known.touch_ns, miss_ns);
+		int rc = measure_and_keep(&known, err);
+		if (rc)
+			return rc;
 		is_known = true;
 	}
 	*ret = known;

@@ -1,6 +1,7 @@
 /*
  * bits-cost.h - what the monitored program pays for accessed bits on this
- * machine, measured once per supervisor in a child that does nothing else.
+ * machine, measured at most once per supervisor in a child that does nothing
+ * else.
  */
 #ifndef SMCO_BITS_COST_H
 #define SMCO_BITS_COST_H
@@ -18,9 +19,10 @@ struct bits_cost {
 	uint64_t flush_ns;
 };
 
-/* Measured at the first call (30 to 70 ms, 250 where flush_ns is not 0),
- * remembered afterwards. Where other CPUs are too busy for that, shootdown_ns
- * is on the high side; with one CPU it is 0. */
+/* Taken from what is kept (kept.h), or else measured, at the first call (30 to
+ * 70 ms, 250 where flush_ns is not 0), remembered afterwards. Where other CPUs
+ * are too busy for that, shootdown_ns is on the high side; with one CPU it is
+ * 0. */
 int bits_cost_get(struct bits_cost *ret, struct smco_err *err);
 
 /*

@@ -128,10 +128,9 @@ static uint64_t measure_stays(struct shared *s, unsigned nr, uint64_t sleep_ns,
 				   : 0;
 }
 
-static struct wakecost measure(struct shared *s)
+static bool measure(struct shared *s, struct wakecost *ret)
 {
 	const struct timespec some = {.tv_nsec = SLEEP_NS};
-	struct wakecost cost = {USUAL_WAKE_NS, USUAL_COLD_NS};
 	pid_t parent = getpid();
 	int status;
 	bool is_gone = false;
@@ -140,13 +139,13 @@ static struct wakecost measure(struct shared *s)
 	if (!pid)
 		child(s, parent);
 	if (pid < 0)
-		return cost;
+		return false;
 	while (!s->is_ready && !is_gone) {
 		nanosleep(&some, NULL);
 		is_gone = waitpid(pid, &status, WNOHANG) != 0;
 	}
 	if (is_gone)
-		return cost;
+		return false;
 	uint64_t wake_ns = measure_stays(s, NR_WAKES, SLEEP_NS, WAKE_WORDS, 0,
 					 MOST_WAKE_NS);
 	uint64_t stay_ns = measure_stays(s, NR_STAYS, STAY_SLEEP_NS, STAY_WORDS,
@@ -154,29 +153,30 @@ static struct wakecost measure(struct shared *s)
 	s->is_over = 1;
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
-	if (wake_ns && stay_ns)
-		cost = (struct wakecost){wake_ns,
-					 sat_sub_u64(stay_ns, wake_ns)};
-	return cost;
+	if (!wake_ns || !stay_ns)
+		return false;
+	*ret = (struct wakecost){wake_ns, sat_sub_u64(stay_ns, wake_ns)};
+	return true;
 }
 
-struct wakecost wakecost_measure(void)
+bool wakecost_measure(struct wakecost *ret)
 {
 	struct shared *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	cpu_set_t was, one;
 	int cpu = sched_getcpu();
-	struct wakecost cost = {USUAL_WAKE_NS, USUAL_COLD_NS};
+	bool is_told = false;
+	*ret = (struct wakecost){USUAL_WAKE_NS, USUAL_COLD_NS};
 	if (s == MAP_FAILED)
-		return cost;
+		return false;
 	if (cpu >= 0 && !sched_getaffinity(0, sizeof(was), &was)) {
 		CPU_ZERO(&one);
 		CPU_SET((unsigned)cpu, &one);
 		if (!sched_setaffinity(0, sizeof(one), &one)) {
-			cost = measure(s);
+			is_told = measure(s, ret);
 			sched_setaffinity(0, sizeof(was), &was);
 		}
 	}
 	munmap(s, sizeof(*s));
-	return cost;
+	return is_told;
 }

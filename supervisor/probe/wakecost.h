@@ -26,10 +26,10 @@ struct wakecost {
  * Measured now, in some 30 ms: a child computes on our CPU, in as much memory
  * as the core's own caches hold, and looks at its own clock while we wake up
  * there so many times, for a moment and then for longer, and go back to sleep.
- * Where that cannot be told, usual figures. This process may have no other
- * child that ends meanwhile.
+ * False where that cannot be told: usual figures. This process may have no
+ * other child that ends meanwhile.
  */
-struct wakecost wakecost_measure(void);
+bool wakecost_measure(struct wakecost *ret);
 /* What comes of it: @nr times took @more_ns more of a clock than without; at
  * most @most_ns of one time, for others work on the machine, too. */
 uint64_t wakecost_of(uint64_t more_ns, unsigned nr, uint64_t most_ns);
