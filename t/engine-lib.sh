@@ -2,7 +2,7 @@
 # Sourced by t1*.sh after test-lib.sh: programs under nothing but the engine.
 
 DRIVE=$BUILD/t/drive/engine-drive
-make -s -C "$SRC" O="$O" "$O/t/drive/engine-drive" >build.out 2>&1 ||
+[ -n "$SMCO_TEST_BUILT" ] || make -s -C "$SRC" O="$O" "$O/t/drive/engine-drive" >build.out 2>&1 ||
 	sed 's/^/# /' build.out
 
 # start FIXTURE ARGS... - in the background, until it has said "ready"; its

@@ -2,7 +2,7 @@
 # Sourced by t/t300*-*.sh after test-lib.sh.
 
 drive=$BUILD/t/drive/guard-drive
-make -s -C "$SRC" O="$O" "$O/t/drive/guard-drive" >build.out 2>&1 || cat build.out
+[ -n "$SMCO_TEST_BUILT" ] || make -s -C "$SRC" O="$O" "$O/t/drive/guard-drive" >build.out 2>&1 || cat build.out
 
 # same FIXTURE [ARGUMENT...] - output and status guarded and not; driver
 # options in $opt.

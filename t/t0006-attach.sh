@@ -42,9 +42,11 @@ done
 
 start
 start
+# How they are named has nothing to do with naps: counters begin in a third of the
+# time.
 several() {
 	local smco status pid
-	smco-trace -q -o c.trace -p "$@" &
+	smco-trace -q "${monitor[@]}" -o c.trace -p "$@" &
 	smco=$!
 	for pid in "${pids[@]}"; do
 		wait_for 10 traced "$pid" || { kill $smco && return 1; }
@@ -57,7 +59,9 @@ several() {
 	done
 	return $status
 }
+monitor=()
 ok "several pids with commas" several "${pids[0]},${pids[1]},${pids[2]}"
+monitor=(-m counters)
 ok "several -p" several "${pids[0]}" -p "${pids[1]}" -p "${pids[2]}"
 ok "the output of pgrep" several "$(pgrep -P $$ -x forgetful-serve)"
 ok "the output of pidof's kind" several "${pids[*]}"

@@ -341,7 +341,7 @@ dear() {
 ok "where counting costs more than the target it pauses, and says so" dear
 
 both() {
-	smco-trace -m counters,nap -o b.trace -- "$FIXTURES/forgetful-server" >out 2>err || return 1
+	smco-trace -m counters,nap -o b.trace -- "$FIXTURES/forgetful-server" 4 2 >out 2>err || return 1
 	cat err
 	grep -q '^counters ' err && grep -q '^unused ' err && grep -q '^1 ' err &&
 		get b.trace 'n("minor-faults") > 1000 ? 1 : die'
