@@ -57,13 +57,16 @@ left_at_most() {
 		[ "$pages" -le $(($3 + 1)) ]
 }
 
-# Its threads rest a little, or smco-trace and these checks would wait for a CPU.
+# Its threads rest a little, or smco-trace and these checks would wait for a CPU;
+# less where there is time for more.
+rest=${SMCO_TEST_KILLS:+5000}
+rest=${rest:-20000}
 # cleared TIMES FILES OPTIONS...
 cleared() {
 	local times=$1 files=$2 i first
 	shift 2
 	rm -f vdso
-	start thread_churn 0 20000 || return
+	start thread_churn 0 "$rest" || return
 	belongings "$pid" >before
 	text_is_own "$pid" vdso || return
 	for ((i = 0; i < times; i++)); do
@@ -90,7 +93,7 @@ ok "sensors at marks" cleared "$times" 1 --phase sdt:churn:leaf
 # All of it at once, by one that wants none of it.
 cleared_by_another() {
 	rm -f vdso
-	start thread_churn 0 20000 || return
+	start thread_churn 0 "$rest" || return
 	belongings "$pid" >before
 	text_is_own "$pid" vdso || return
 	killed_in "$pid" -m nap,range --phase sdt:churn:leaf \
@@ -118,7 +121,7 @@ has_short_jump() {
 short_jump_cleared() {
 	local smco status=0
 	rm -f vdso
-	start thread_churn 0 20000 && text_is_own "$pid" vdso || return
+	start thread_churn 0 "$rest" && text_is_own "$pid" vdso || return
 	smco-trace -q -t unlimited -m range -o left.trace -p "$pid" &
 	smco=$!
 	wait_for 60 has_short_jump "$pid" || status=1
