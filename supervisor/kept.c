@@ -1,7 +1,6 @@
 #include "supervisor/kept.h"
 
 #include <cpuid.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -38,15 +37,6 @@ static struct kept {
 	struct measured measured[KEPT_NR][KEPT_TIMES]; /* the latest, in turn */
 } kept = {.dir = -1};
 
-static size_t read_bytes(int fd, char *buf, size_t size)
-{
-	size_t len = 0;
-	ssize_t n = 0;
-	while (len < size && (n = read(fd, buf + len, size - len)) > 0)
-		len += (size_t)n;
-	return len;
-}
-
 /* What this machine is, and what of it is ours; 0: not known. */
 static uint64_t machine(uint64_t build)
 {
@@ -54,11 +44,10 @@ static uint64_t machine(uint64_t build)
 	struct utsname un = {0};
 	cpu_set_t cpus;
 	uint32_t cpu[4 * 4] = {0};
-	int fd _cleanup_close_ =
-		open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	size_t len = fd < 0 ? 0 : read_bytes(fd, boot, sizeof(boot));
+	ssize_t len = smco_slurp("/proc/sys/kernel/random/boot_id", boot,
+				 sizeof(boot));
 	CPU_ZERO(&cpus);
-	if (!build || !len || uname(&un) ||
+	if (!build || len <= 0 || uname(&un) ||
 	    sched_getaffinity(0, sizeof(cpus), &cpus))
 		return 0;
 	for (unsigned i = 0; i < 4; i++) /* family and steps, then its name */
@@ -68,7 +57,7 @@ static uint64_t machine(uint64_t build)
 	struct store_sum sum;
 	store_sum_init(&sum);
 	store_sum_add(&sum, &build, sizeof(build));
-	store_sum_add(&sum, boot, len);
+	store_sum_add(&sum, boot, (size_t)len);
 	store_sum_add(&sum, un.release, sizeof(un.release));
 	store_sum_add(&sum, un.version, sizeof(un.version));
 	store_sum_add(&sum, &cpus, sizeof(cpus));
@@ -140,8 +129,8 @@ void kept_open(uint64_t build, time_t now_s)
 	int fd _cleanup_close_ = cachedir_find(kept.dir, FILE_NAME, &len);
 	if (fd < 0)
 		return;
-	len = read_bytes(fd, text, MOST_BYTES);
-	text[len] = '\0';
+	ssize_t n = read(fd, text, MOST_BYTES);
+	text[n < 0 ? 0 : n] = '\0';
 	take_file(text);
 }
 

@@ -175,8 +175,7 @@ static void look_at_threads(struct tproc *p)
 	tproc_trap_signal(p);
 }
 
-static int seize(struct tracer *tr, pid_t pid, struct tproc **ret,
-		 struct smco_err *err)
+int tracer_seize(struct tracer *tr, pid_t pid, struct smco_err *err)
 {
 	uint64_t tgid;
 	if (!proc_status_u64(pid, "Tgid", 10, &tgid))
@@ -209,14 +208,7 @@ static int seize(struct tracer *tr, pid_t pid, struct tproc **ret,
 	/* Whatever stops by itself until it is announced runs on. */
 	p->is_new = false;
 	p->seized = true;
-	*ret = p;
 	return 0;
-}
-
-int tracer_seize(struct tracer *tr, pid_t pid, struct smco_err *err)
-{
-	struct tproc *p;
-	return seize(tr, pid, &p, err);
 }
 
 /* They run on, and are stopped anew by the next call. */
@@ -286,14 +278,11 @@ int tracer_stop_seized(struct tracer *tr, struct smco_err *err)
 
 int tracer_attach(struct tracer *tr, pid_t pid, struct smco_err *err)
 {
-	struct tproc *p;
-	int r = seize(tr, pid, &p, err);
+	int r = tracer_seize(tr, pid, err);
 	if (r)
 		return r;
-	do {
-		tracer_drain(tr);
-		tracer_pass_on(tr);
-		r = stop_seized(p, err);
-	} while (!r && p->seized);
+	do
+		r = tracer_stop_seized(tr, err);
+	while (r > 0);
 	return r;
 }
