@@ -148,6 +148,31 @@ static void settle(const struct puppet *p)
 		usleep(1000);
 }
 
+/* One that waits, the first of those that records are told of. */
+static struct puppet told_of(void)
+{
+	struct puppet p = puppet_start();
+	tids[0] = (uint32_t)p.pid;
+	settle(&p);
+	return p;
+}
+
+/* And is counted. */
+static struct puppet watched(struct counters *c)
+{
+	struct puppet p = told_of();
+	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
+	check(counters_jots_all(c));
+	return p;
+}
+
+static void end(struct counters *c, struct ledger *l, struct puppet *p)
+{
+	counters_destroy(c);
+	ledger_destroy(l);
+	puppet_end(p);
+}
+
 /* What was written down by now is in records, for all intervals are over. */
 static void drain(struct counters *c)
 {
@@ -187,11 +212,7 @@ static void test_sums(void)
 	};
 	struct ledger *l = ledger_create(INT64_MAX);
 	struct counters *c = start(EVENTS, l);
-	struct puppet p = puppet_start();
-	tids[0] = (uint32_t)p.pid;
-	settle(&p);
-	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
-	check(counters_jots_all(c));
+	struct puppet p = watched(c);
 	for (size_t i = 0; i < ARRAY_SIZE(does); i++) {
 		uint64_t before = told[0].nr;
 		usleep(2 * INTERVAL_NS / NSEC_PER_USEC);
@@ -228,9 +249,7 @@ static void test_sums(void)
 		check_int(told[0].sum.value[i], now.value[i]);
 	check(now.enabled_ns - told[0].sum.enabled_ns < 2 * COUNTS_UNIT_NS);
 	check_int(told[0].nr_wrong, 0);
-	counters_destroy(c);
-	ledger_destroy(l);
-	puppet_end(&p);
+	end(c, l, &p);
 }
 
 /* One that ends, beside one that goes on; another counter of each is read. */
@@ -288,9 +307,7 @@ static void test_new(void)
 {
 	struct ledger *l = ledger_create(INT64_MAX);
 	struct counters *c = start(EVENTS, l);
-	struct puppet p = puppet_start();
-	tids[0] = (uint32_t)p.pid;
-	settle(&p);
+	struct puppet p = told_of();
 	counters_born(c, p.pid, p.pid, NULL, 0);
 	struct thread *t = thread_of(c, p.pid);
 	check(t->slot < 0 && counters_jots_all(c));
@@ -310,9 +327,7 @@ static void test_new(void)
 	for (size_t i = 1; i < NR_EVENTS; i++)
 		check_int(counter_thread_peek(t->counters, 0, i), 0);
 	check_int(told[0].nr_wrong, 0);
-	counters_destroy(c);
-	ledger_destroy(l);
-	puppet_end(&p);
+	end(c, l, &p);
 }
 
 /* Tracepoints, in two groups, one of which is hidden. */
@@ -321,20 +336,14 @@ static void test_groups(void)
 	struct ledger *l = ledger_create(INT64_MAX);
 	struct counters *c =
 		start("raw_syscalls:sys_enter:u,context-switches", l);
-	struct puppet p = puppet_start();
-	tids[0] = (uint32_t)p.pid;
-	settle(&p);
-	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
-	check(counters_jots_all(c));
+	struct puppet p = watched(c);
 	puppet_do(&p, doze, 30, 500);
 	settle(&p);
 	drain(c);
 	/* Each a call and a switch, those of the order beside. */
 	check(told[0].sum.value[0] + told[0].sum.value[1] >= 30);
 	check_int(told[0].nr_wrong, 0);
-	counters_destroy(c);
-	ledger_destroy(l);
-	puppet_end(&p);
+	end(c, l, &p);
 }
 
 /* The time stamp counter, where there is one to be had. */
@@ -347,11 +356,7 @@ static void test_tsc(void)
 		return;
 	l = ledger_create(INT64_MAX);
 	struct counters *c = start("minor-faults,msr/tsc/", l);
-	struct puppet p = puppet_start();
-	tids[0] = (uint32_t)p.pid;
-	settle(&p);
-	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
-	check(counters_jots_all(c));
+	struct puppet p = watched(c);
 	puppet_do(&p, spin, 40, 0);
 	puppet_do(&p, touch, 30, 0);
 	settle(&p);
@@ -366,9 +371,7 @@ static void test_tsc(void)
 	counters_finish(c, smco_now_ns());
 	check_int(told[0].sum.value[0], now.value[0]);
 	check(now.value[1] - told[0].sum.value[1] < 2 * COUNTS_UNIT_NS);
-	counters_destroy(c);
-	ledger_destroy(l);
-	puppet_end(&p);
+	end(c, l, &p);
 }
 
 /* One that runs on is seen in the tick. */
