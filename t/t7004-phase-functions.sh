@@ -95,6 +95,38 @@ library() {
 	count lib in_library 300
 }
 ok "what a stripped library exports" library
+# Copies of copies, each there long enough to be looked at, which then begin
+# another program. With other monitors the space of the first one numbers its
+# libraries otherwise than a copy's does.
+copies() {
+	cat >copies.c <<-'EOF'
+		#include <stdlib.h>
+		#include <sys/wait.h>
+		#include <unistd.h>
+		int main(void)
+		{
+			for (int i = 0; i < 3; i++) {
+				int status;
+				pid_t pid = fork();
+				if (pid)
+					return waitpid(pid, &status, 0) != pid || status;
+				usleep(150000);
+				for (int k = 0; k < 1000; k++)
+					getppid();
+			}
+			execl("/bin/true", "true", (char *)0);
+			return 3;
+		}
+	EOF
+	${CC:-gcc} -O1 -o copies copies.c || return 1
+	local opt
+	for opt in "" "-m nap" "-m range"; do
+		# shellcheck disable=SC2086
+		trace cc $opt -t unlimited --phase getppid -- ./copies || return 1
+		count cc getppid 3000 || return 1
+	done
+}
+ok "what copies of copies call counts once" copies
 
 text() { # PID: the text of all five functions, as it is in memory
 	perl -e '

@@ -55,8 +55,8 @@ struct shared {
 struct phase_proc {
 	struct tproc *p;
 	uint32_t pid;
-	uint32_t *module; /* that were looked at */
-	size_t nr_modules, cap_modules;
+	struct code_file *known; /* that were looked at */
+	size_t nr_known, cap_known;
 	struct marks **marks;
 	struct shared **shared;
 	struct place *place; /* of marks */
@@ -71,11 +71,19 @@ struct phase_proc {
 	} * seen;
 };
 
+/*
+ * A file that is mapped as code. Not the number that its space has for it: a
+ * forked copy has a space of its own, with other numbers for the same files.
+ */
+struct code_file {
+	taddr_t bias;
+	uint64_t inode; /* 0: none, it was forgotten */
+};
+
 /* The code that has marks. */
 struct place {
-	uint32_t module;
+	struct code_file file;
 	taddr_t start;
-	uint64_t inode;
 };
 
 /* What a file has of the phases. */

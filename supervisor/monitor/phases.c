@@ -225,20 +225,26 @@ static bool add_marks(struct phase_proc *pp, struct marks *m, struct shared *sh,
 	return true;
 }
 
-static bool is_known(struct phase_proc *pp, uint32_t module)
+static bool is_same(struct code_file a, struct code_file b)
 {
-	for (size_t i = 0; i < pp->nr_modules; i++)
-		if (pp->module[i] == module)
+	return a.bias == b.bias && a.inode == b.inode;
+}
+
+static bool is_known(struct phase_proc *pp, struct code_file file)
+{
+	for (size_t i = 0; i < pp->nr_known; i++)
+		if (is_same(pp->known[i], file))
 			return true;
-	if (pp->nr_modules == pp->cap_modules) {
-		size_t cap = pp->cap_modules * 2 + 16;
-		uint32_t *more = realloc(pp->module, cap * sizeof(*more));
+	if (pp->nr_known == pp->cap_known) {
+		size_t cap = pp->cap_known * 2 + 16;
+		struct code_file *more =
+			realloc(pp->known, cap * sizeof(*more));
 		if (!more)
 			return true;
-		pp->module = more;
-		pp->cap_modules = cap;
+		pp->known = more;
+		pp->cap_known = cap;
 	}
-	pp->module[pp->nr_modules++] = module;
+	pp->known[pp->nr_known++] = file;
 	return false;
 }
 
@@ -298,7 +304,7 @@ static void plant_module(struct phases *ph, struct phase_proc *pp,
 		return;
 	ph->nr_beside = max_u64(ph->nr_beside, marks_nr_beside(m));
 	struct shared *sh = share(ph, m, pp);
-	const struct place place = {module, map->start, map->inode};
+	const struct place place = {{bias, map->inode}, map->start};
 	if (sh && add_marks(pp, m, sh, &place)) {
 		if (pp->is_late)
 			note_late(ph, map->path, pp->since_ns);
@@ -356,9 +362,10 @@ void phases_plant(struct phases *ph, struct phase_proc **ret, struct tproc *p,
 		if (!(map->prot & PROT_EXEC) || !map->inode)
 			continue;
 		struct sym_place at = sym_pin(space, map->start);
-		if (at.module && !is_known(pp, at.module))
-			plant_module(ph, pp, space, at.module, map,
-				     map->start - at.offset);
+		const struct code_file code = {map->start - at.offset,
+					       map->inode};
+		if (at.module && !is_known(pp, code))
+			plant_module(ph, pp, space, at.module, map, code.bias);
 	}
 	tmaps_deinit(&maps);
 }
@@ -372,8 +379,8 @@ struct phase_proc *phases_fork(struct phases *ph, struct phase_proc *parent,
 		return NULL;
 	pp->p = child;
 	pp->pid = (uint32_t)tproc_pid(child);
-	for (size_t i = 0; i < parent->nr_modules; i++)
-		is_known(pp, parent->module[i]);
+	for (size_t i = 0; i < parent->nr_known; i++)
+		is_known(pp, parent->known[i]);
 	for (size_t i = 0; i < parent->nr; i++) {
 		struct marks *m;
 		if (marks_fork(&m, parent->marks[i], child, NULL))
@@ -414,18 +421,18 @@ static void take_out(struct phases *ph, struct phase_proc *pp, size_t i,
 	pp->place[i] = pp->place[pp->nr];
 }
 
-static void unknow(struct phase_proc *pp, uint32_t module)
+static void unknow(struct phase_proc *pp, struct code_file file)
 {
-	for (size_t i = 0; i < pp->nr_modules; i++)
-		if (pp->module[i] == module)
-			pp->module[i] = 0;
+	for (size_t i = 0; i < pp->nr_known; i++)
+		if (is_same(pp->known[i], file))
+			pp->known[i] = (struct code_file){0};
 }
 
 static bool is_mapped(const struct tmaps *maps, const struct place *place)
 {
 	for (size_t i = 0; i < maps->nr; i++)
 		if (maps->maps[i].start == place->start &&
-		    maps->maps[i].inode == place->inode)
+		    maps->maps[i].inode == place->file.inode)
 			return true;
 	return false;
 }
@@ -441,7 +448,9 @@ static bool has_news(struct phases *ph, struct phase_proc *pp,
 		if (!(map->prot & PROT_EXEC) || !map->inode)
 			continue;
 		struct sym_place at = sym_pin(space, map->start);
-		if (!at.module || is_known(pp, at.module))
+		const struct code_file code = {map->start - at.offset,
+					       map->inode};
+		if (!at.module || is_known(pp, code))
 			continue;
 		Elf *elf = sym_module_elf(space, at.module);
 		const struct phase_file *file =
@@ -451,7 +460,7 @@ static bool has_news(struct phases *ph, struct phase_proc *pp,
 		elf_end(elf);
 		if (!file || !file->plan.nr_windows)
 			continue;
-		unknow(pp, at.module);
+		unknow(pp, code);
 		any = true;
 	}
 	return any;
@@ -473,7 +482,7 @@ bool phases_reload(struct phases *ph, struct phase_proc *pp,
 		any = true;
 		if (!may_touch)
 			continue;
-		unknow(pp, pp->place[i].module);
+		unknow(pp, pp->place[i].file);
 		take_out(ph, pp, i, true);
 	}
 	if (has_news(ph, pp, space, &maps))
@@ -513,7 +522,7 @@ void phases_drop(struct phases *ph, struct phase_proc *pp, bool gone)
 	free(pp->marks);
 	free(pp->shared);
 	free(pp->place);
-	free(pp->module);
+	free(pp->known);
 	free(pp->seen);
 	free(pp);
 }
