@@ -104,9 +104,8 @@ static struct open_group *find(const struct counter_thread *t, uint64_t id)
 	return NULL;
 }
 
-/* The switch that a thread is about to make is counted once it has left. */
-static void add_switch(const struct counter_thread *t,
-		       const struct open_group *o, uint64_t *value)
+void counter_add_switch(const struct counter_thread *t,
+			const struct open_group *o, uint64_t *value)
 {
 	const struct counter_group *g = &t->plan->group[o->group];
 	for (size_t i = 0; o->switches >= 0 && i < g->nr; i++)
@@ -114,8 +113,8 @@ static void add_switch(const struct counter_thread *t,
 			counter_counts_switches(&t->plan->event[g->first + i]);
 }
 
-static bool next(struct counter_thread *t, size_t *group_ret,
-		 struct counter_sum *ret, struct ring_record *r)
+bool counter_every_next(struct counter_thread *t, size_t *group_ret,
+			struct counter_sum *ret, struct ring_record *r)
 {
 	int rc;
 	while (t->ring.data && (rc = ring_next(&t->ring, r, NULL)) != 0) {
@@ -128,9 +127,10 @@ static bool next(struct counter_thread *t, size_t *group_ret,
 		for (size_t i = 0; i < o->nr; i++)
 			value[counter_place(o, i, o->nr)] =
 				ring_u64(read->entry, i * read->stride);
-		if (t->plan->is_jotted && r->sample.raw.nr >= 24 &&
-		    ring_u64(r->sample.raw, 2))
-			add_switch(t, o, value);
+		if (t->plan->is_jotted &&
+		    r->sample.raw.nr >= COUNTER_NOTE_WORDS * 8 &&
+		    ring_u64(r->sample.raw, COUNTER_NOTE_LEAVES))
+			counter_add_switch(t, o, value);
 		*ret = (struct counter_sum){0};
 		counter_note(o, read->enabled_ns, read->running_ns, value, ret);
 		*group_ret = o->group;
@@ -143,22 +143,9 @@ bool counter_thread_next(struct counter_thread *t, size_t *group_ret,
 			 struct counter_sum *ret, uint64_t *at_ns_ret)
 {
 	struct ring_record r;
-	if (!next(t, group_ret, ret, &r))
+	if (!counter_every_next(t, group_ret, ret, &r))
 		return false;
 	*at_ns_ret = r.time;
-	return true;
-}
-
-bool counter_thread_next_jotted(struct counter_thread *t, size_t *group_ret,
-				struct counter_sum *ret, void *note,
-				size_t size)
-{
-	struct ring_record r;
-	if (!next(t, group_ret, ret, &r))
-		return false;
-	size_t has = r.sample.raw.nr;
-	memset(note, 0, size);
-	memcpy(note, r.sample.raw.data, has < size ? has : size);
 	return true;
 }
 

@@ -54,6 +54,13 @@ struct counter_thread {
 	/* Where the kernel writes intervals down, of all groups. */
 	struct ring ring; /* .data NULL = none */
 	size_t ring_bytes;
+	/* Of the last that a BPF program had written down: its note, and what
+	 * stood behind that. */
+	uint64_t note[COUNTER_NOTE_WORDS];
+	uint64_t ahead_ns[COUNTER_DIRECT_MAX], count[PMU_MAX_EVENTS];
+	size_t nr_counts;		 /* 0 = nothing, or all is told */
+	size_t at_count, at_group, from; /* next in count, ahead_ns, open */
+	uint64_t beside_ns;		 /* enabled_ns of the record's group */
 };
 
 /* ---- counter-birth.c ---- */
@@ -127,5 +134,13 @@ void counter_every_clock(struct perf_event_attr *attr);
  * events end. Errors as counter_thread_open. */
 int counter_every_open(struct counter_thread *t, struct smco_err *err);
 void counter_every_close(struct counter_thread *t);
+/* The next of one group that is written down: true, and what it has counted
+ * more; *r is valid until the next call. */
+bool counter_every_next(struct counter_thread *t, size_t *group_ret,
+			struct counter_sum *ret, struct ring_record *r);
+/* The switch that @t is about to make is counted once it has left: it is added
+ * to @value of @o. */
+void counter_add_switch(const struct counter_thread *t,
+			const struct open_group *o, uint64_t *value);
 
 #endif

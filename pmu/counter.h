@@ -25,6 +25,7 @@ struct counter_group {
 	bool is_machine_wide;
 	bool has_every; /* its last event ends the intervals */
 	bool inherits;	/* counter_plan_inherit */
+	bool is_direct; /* counter_plan_jot: read where it counts */
 };
 
 struct counter_plan {
@@ -79,12 +80,19 @@ int counter_plan_os(const struct counter_every *every, struct counter_plan *ret,
 bool counter_plan_inherit(struct counter_plan *p, bool of_processes);
 /*
  * Have the kernel write down what groups of threads have counted whenever a BPF
- * program says so, and so that counter_thread_next tells it: each gets one more
- * event, its last (has_every), which counts nothing and leads it. False, and
- * nothing changes: a group is full, or inherits, or is the machine's; or events
- * end intervals; or the kernel cannot do it. After counter_plan_inherit.
+ * program says so, and so that counter_thread_next_jotted tells it. Groups that
+ * do not inherit get one more event, their last (has_every), which counts
+ * nothing and leads them. The kernel lets nobody have those that inherit
+ * written down; where the events of such a group count at once whatever they
+ * count, the program can read them where the kernel keeps them (is_direct,
+ * counter_thread_direct), if there is a group of the first kind beside it.
+ * False, and nothing changes: a group is full, or inherits and is not of that
+ * kind, or is the machine's; or events end intervals; or the kernel cannot do
+ * it. After counter_plan_inherit.
  */
 bool counter_plan_jot(struct counter_plan *p);
+/* As it was before; nobody's threads are open. */
+void counter_plan_unjot(struct counter_plan *p);
 /* Some 35 ms for each of its tracepoints that nobody counts any more
  * (hold.h). */
 void counter_plan_deinit(struct counter_plan *p);
@@ -165,11 +173,18 @@ int counter_thread_renew(struct counter_thread *t, struct smco_err *err);
  */
 bool counter_thread_next(struct counter_thread *t, size_t *group_ret,
 			 struct counter_sum *ret, uint64_t *at_ns_ret);
+/* What such a program gives along: so many u64, see below. Behind them it
+ * tells of each direct group by how many ns its time is ahead of that of the
+ * first that is none, and then what all events of these groups have counted. */
+#define COUNTER_NOTE_WORDS  4
+#define COUNTER_NOTE_LEAVES 2 /* which of them */
+#define COUNTER_DIRECT_MAX  4 /* groups: so many times, used or not */
 /*
  * The same where a BPF program has had them written down (counter_plan_jot);
  * with @note, @size bytes at most, what it gave along, and 0 behind that. Where
- * the first u64 of that is the time, and the third one is not 0, the thread was
+ * the u64 number COUNTER_NOTE_LEAVES of that is not 0, the thread was
  * about to leave its CPU, which is a context switch that is counted in here.
+ * Direct groups follow the one that they came along with.
  */
 bool counter_thread_next_jotted(struct counter_thread *t, size_t *group_ret,
 				struct counter_sum *ret, void *note,
@@ -182,9 +197,16 @@ bool counter_thread_next_jotted(struct counter_thread *t, size_t *group_ret,
 int counter_thread_make_room(struct counter_thread *t, struct smco_err *err);
 /* It is read, so have the kernel tell when it runs (counter_thread_has_run). */
 void counter_thread_watch(struct counter_thread *t);
-/* The events that lead its groups, which stay the thread's: so many. */
+/* The events that lead its groups but direct ones, which stay the thread's: so
+ * many. */
 size_t counter_thread_leaders(const struct counter_thread *t,
 			      int fd[COUNTER_MAX_GROUPS]);
+/* The events of direct groups, group by group, and the first of each
+ * group: so many, at most @max; more than @max: that many there are. They are
+ * others after counter_thread_renew. */
+size_t counter_thread_direct(const struct counter_thread *t, int *fd,
+			     size_t max, int leader[COUNTER_DIRECT_MAX],
+			     size_t *nr_groups_ret);
 /* Is a quarter of the room for them used? */
 bool counter_thread_is_crowded(const struct counter_thread *t);
 /* What event @index of @group has counted and nobody has taken. */

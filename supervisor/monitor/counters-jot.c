@@ -4,6 +4,11 @@
 
 #include "supervisor/probe/jot.h"
 
+_Static_assert(sizeof(struct jot_note) == COUNTER_NOTE_WORDS * sizeof(uint64_t),
+	       "a note is as counter.h has it");
+_Static_assert(JOT_MAX_GROUPS == COUNTER_DIRECT_MAX,
+	       "what stands behind it is, too");
+
 /* Longer ones are read: so seldom it costs no more. */
 #define MOST_NS	   (50 * NSEC_PER_MSEC)
 #define USUAL_NS   (120 * NSEC_PER_MSEC)
@@ -13,16 +18,12 @@
 void counters_jot_open(struct counters *c)
 {
 	struct smco_err err;
-	if (c->every.nr || c->inherits || c->p.reads_all ||
-	    c->p.interval_ns > MOST_NS || c->plan.nr_groups > JOT_MAX_GROUPS)
+	if (c->every.nr || c->p.reads_all || c->p.interval_ns > MOST_NS ||
+	    c->plan.nr_groups > JOT_MAX_GROUPS || !counter_plan_jot(&c->plan))
 		return;
 	if (jot_open(c->p.start_ns, c->p.interval_ns, &c->jot, &err)) {
 		smco_debug("pmu", "%s", err.msg);
-		return;
-	}
-	if (!counter_plan_jot(&c->plan)) {
-		jot_close(c->jot);
-		c->jot = NULL;
+		counter_plan_unjot(&c->plan);
 	}
 }
 
@@ -38,14 +39,34 @@ static uint64_t edge_after(const struct counters *c, uint64_t ns)
 	return edge_of(c, ns) + c->p.interval_ns;
 }
 
+/* Those of @t now. */
+struct events {
+	int ring[COUNTER_MAX_GROUPS], direct[JOT_MAX_DIRECT];
+	int leader[COUNTER_DIRECT_MAX];
+	struct jot_events of;
+};
+
+static void list_events(const struct thread *t, struct events *ret)
+{
+	ret->of = (struct jot_events){
+		.ring = ret->ring,
+		.nr_rings = counter_thread_leaders(t->counters, ret->ring),
+		.direct = ret->direct,
+		.direct_leader = ret->leader,
+	};
+	ret->of.nr_direct =
+		counter_thread_direct(t->counters, ret->direct, JOT_MAX_DIRECT,
+				      ret->leader, &ret->of.nr_direct_groups);
+}
+
 void counters_jot_begin(struct counters *c, struct thread *t)
 {
-	int fd[COUNTER_MAX_GROUPS];
+	struct events ev;
 	c->nr_fresh -= t->is_fresh;
 	t->is_fresh = false;
-	size_t nr = counter_thread_leaders(t->counters, fd);
+	list_events(t, &ev);
 	if (!counter_thread_make_room(t->counters, NULL))
-		t->slot = jot_add(c->jot, t->tid, fd, nr, NULL);
+		t->slot = jot_add(c->jot, t->tid, &ev.of, NULL);
 	if (t->slot >= 0)
 		return;
 	c->nr_unjotted++;
@@ -102,15 +123,15 @@ static uint64_t first_ns(const struct thread *t, const struct jot_note *note)
 	return note->first_ns <= t->more_ns ? note->arrived_ns : note->first_ns;
 }
 
-static void take(struct counters *c, struct thread *t, size_t group,
-		 struct counter_sum *sum, const struct jot_note *note)
+/* What comes now was counted in the time that @note tells. */
+static void go_to(struct counters *c, struct thread *t,
+		  const struct jot_note *note)
 {
 	if (t->at_ns && edge_of(c, note->at_ns) > edge_of(c, t->at_ns))
 		finish(c, t, note->first_ns >= edge_after(c, t->at_ns));
 	if (!t->at_ns)
 		begin_at(c, t, edge_of(c, first_ns(t, note)));
 	t->at_ns = note->at_ns;
-	counters_settle(c, t, group, sum);
 }
 
 /* It left its CPU some time ago, and that was not written down, for want of
@@ -133,8 +154,10 @@ bool counters_jot_drain(struct counters *c, struct thread *t, uint64_t now_ns)
 	c->is_crowded |= counter_thread_is_crowded(t->counters);
 	const struct jot_slot s = jot_look(c->jot, t->slot);
 	while (counter_thread_next_jotted(t->counters, &group, &sum, &note,
-					  sizeof(note)))
-		take(c, t, group, &sum, &note);
+					  sizeof(note))) {
+		go_to(c, t, &note);
+		counters_settle(c, t, group, &sum);
+	}
 	/* What came after the look is for the next one. */
 	if (t->at_ns && t->at_ns <= s.written_ns &&
 	    edge_after(c, t->at_ns) <= now_ns)
@@ -147,6 +170,38 @@ bool counters_jot_drain(struct counters *c, struct thread *t, uint64_t now_ns)
 		return false;
 	t->more_ns = s.left_ns;
 	return true;
+}
+
+void counters_jot_stands(struct counters *c, struct thread *t, uint64_t now_ns)
+{
+	if (t->slot < 0)
+		return;
+	counters_jot_drain(c, t, now_ns);
+	const struct jot_slot s = jot_look(c->jot, t->slot);
+	const struct jot_note note = {
+		.at_ns = s.left_ns,
+		.first_ns = s.first_ns ? s.first_ns : s.left_ns,
+		.arrived_ns = s.arrived_ns,
+	};
+	/* All until it left is in a record, or has a time. */
+	if (s.left_ns <= s.written_ns)
+		return;
+	go_to(c, t, &note);
+	t->more_ns = s.left_ns;
+}
+
+void counters_jot_renewed(struct counters *c, struct thread *t)
+{
+	struct events ev;
+	if (t->slot < 0)
+		return;
+	list_events(t, &ev);
+	if (!jot_renew(c->jot, t->slot, &ev.of, NULL))
+		return;
+	counters_jot_remove(c, t);
+	t->slot = -1;
+	c->nr_unjotted++;
+	counter_thread_watch(t->counters);
 }
 
 bool counters_jots_all(const struct counters *c)

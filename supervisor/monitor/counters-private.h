@@ -128,6 +128,11 @@ void counters_jot_begin(struct counters *c, struct thread *t);
 /* The records of what was written down of one thread. True if it has counted
  * more, stands, and is to be read. */
 bool counters_jot_drain(struct counters *c, struct thread *t, uint64_t now_ns);
+/* @t stands and is about to be read: what comes was counted until it left its
+ * CPU. */
+void counters_jot_stands(struct counters *c, struct thread *t, uint64_t now_ns);
+/* @t, which stands, has other events now (counter_thread_renew). */
+void counters_jot_renewed(struct counters *c, struct thread *t);
 /* Need nobody be read? */
 bool counters_jots_all(const struct counters *c);
 /* When to look again. */

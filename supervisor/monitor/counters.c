@@ -263,9 +263,11 @@ void counters_born(struct counters *c, pid_t pid, pid_t tid, const void *task,
 	struct thread *t = *find(c, creator);
 	if (c->inherits && creator && t) {
 		owe_stops(c, t, c->p.nr_stops(task));
+		counters_jot_stands(c, t, smco_now_ns());
 		take_all(c, t);
 		if (counter_thread_renew(t->counters, &err))
 			note_failure(c, &err);
+		counters_jot_renewed(c, t);
 	}
 	counters_add(c, pid, tid, task, COUNTER_BIRTH);
 }

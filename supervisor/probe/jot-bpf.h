@@ -5,7 +5,8 @@
 #include <linux/types.h>
 
 #define JOT_MAX_THREADS 4096
-#define JOT_MAX_GROUPS	4 /* of a thread */
+#define JOT_MAX_GROUPS	4  /* of a thread */
+#define JOT_MAX_DIRECT	40 /* events of it that are read where they count */
 
 /* The grid of intervals. */
 struct jot_grid {
@@ -35,6 +36,32 @@ struct jot_note {
 	__u64 at_ns, first_ns; /* first_ns: of its slot until then */
 	__u64 leaves;	       /* it is leaving its CPU, which is a switch */
 	__u64 arrived_ns;      /* of its slot */
+};
+
+/*
+ * Events that no ring may have, for new tasks inherit them: the kernel's
+ * addresses of them; until these are found, our descriptors.
+ */
+struct jot_direct {
+	__u64 beside; /* who leads the group of the first ring */
+	__u64 nr;     /* of event[]; 0 = not yet found, or none */
+	__u64 nr_wanted, nr_groups;
+	__u64 leader[JOT_MAX_GROUPS]; /* those of event[] that lead groups */
+	__u64 event[JOT_MAX_DIRECT];
+};
+
+/* Behind the note that goes to the first of the slot's rings stands of each
+ * group of such events by how much its time is ahead of that ring's group, and
+ * what they have counted. */
+struct jot_long_note {
+	struct jot_note note;
+	__u64 ahead_ns[JOT_MAX_GROUPS];
+	__u64 count[JOT_MAX_DIRECT];
+};
+
+/* Whose events are to be found. */
+struct jot_ask {
+	__u32 slot;
 };
 
 #endif

@@ -20,8 +20,42 @@ char LICENSE[] SEC("license") = "GPL";
  * is cheaper: it waits for so large a part of an interval. */
 #define LATE_PART 4
 
+struct file {
+	void *private_data;
+} __attribute__((preserve_access_index));
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} __attribute__((preserve_access_index));
+
+struct files_struct {
+	struct fdtable *fdt;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
 	int pid;
+	struct files_struct *files;
+} __attribute__((preserve_access_index));
+
+typedef struct {
+	long counter;
+} atomic64_t;
+typedef struct {
+	atomic64_t a;
+} local_t;
+typedef struct {
+	local_t a;
+} local64_t;
+
+struct perf_event_context;
+
+struct perf_event {
+	local64_t count;
+	atomic64_t child_count;
+	__u64 total_time_enabled, tstamp;
+	atomic64_t child_total_time_enabled;
+	struct perf_event_context *ctx;
 } __attribute__((preserve_access_index));
 
 /* Which slot has the thread of that number, of the initial namespace? */
@@ -48,6 +82,22 @@ struct {
 	__type(value, __u32);
 } rings SEC(".maps");
 
+/* Of each slot, what is read where it counts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, JOT_MAX_THREADS);
+	__type(key, __u32);
+	__type(value, struct jot_direct);
+} direct SEC(".maps");
+
+/* Where a note is made that is too long for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct jot_long_note);
+} long_note SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -71,6 +121,54 @@ static __always_inline struct jot_slot *find(int pid, __u32 *nr_ret)
 	return bpf_map_lookup_elem(&slots, nr);
 }
 
+#define READ(event, member)                                                    \
+	({                                                                     \
+		__u64 value = 0;                                               \
+		bpf_core_read(&value, sizeof(value), &(event)->member);        \
+		value;                                                         \
+	})
+
+/* How far its time is on behind its context's. */
+static __always_inline __u64 time_of(const struct perf_event *e)
+{
+	return READ(e, total_time_enabled) + READ(e, child_total_time_enabled) -
+	       READ(e, tstamp);
+}
+
+/* What the events of @d have counted. The kernel counts each such event at
+ * once, and these of a task that is on this CPU nobody changes meanwhile. */
+static __always_inline void read_direct(const struct jot_direct *d,
+					struct jot_long_note *ret)
+{
+	__u64 beside_ns = time_of((void *)d->beside);
+	for (__u32 i = 0; i < JOT_MAX_GROUPS && i < d->nr_groups; i++)
+		ret->ahead_ns[i] = time_of((void *)d->leader[i]) - beside_ns;
+	for (__u32 i = 0; i < JOT_MAX_DIRECT && i < d->nr; i++) {
+		const struct perf_event *e = (void *)d->event[i];
+		ret->count[i] = READ(e, count) + READ(e, child_count);
+	}
+}
+
+/* With what is read where it counts, for the first ring. */
+static __always_inline long write_first(void *ctx, __u32 nr,
+					const struct jot_note *note)
+{
+	__u32 zero = 0;
+	struct jot_long_note *all = bpf_map_lookup_elem(&long_note, &zero);
+	const struct jot_direct *d = bpf_map_lookup_elem(&direct, &nr);
+	if (!all || !d || !d->nr)
+		return bpf_perf_event_output(ctx, &rings, nr * JOT_MAX_GROUPS,
+					     (void *)note, sizeof(*note));
+	all->note = *note;
+	read_direct(d, all);
+	__u64 bytes = d->nr * sizeof(__u64);
+	if (bytes > sizeof(all->count))
+		return -1;
+	return bpf_perf_event_output(
+		ctx, &rings, nr * JOT_MAX_GROUPS, all,
+		__builtin_offsetof(struct jot_long_note, count) + bytes);
+}
+
 /* What the current thread has counted, now. */
 static __always_inline void write_down(void *ctx, struct jot_slot *s, __u32 nr,
 				       __u64 now_ns, int leaves)
@@ -81,9 +179,9 @@ static __always_inline void write_down(void *ctx, struct jot_slot *s, __u32 nr,
 		.leaves = leaves,
 		.arrived_ns = s->arrived_ns,
 	};
-	int any = 0;
 	/* A group that does not count, or is not there, refuses. */
-	for (__u32 i = 0; i < JOT_MAX_GROUPS; i++)
+	int any = !write_first(ctx, nr, &note);
+	for (__u32 i = 1; i < JOT_MAX_GROUPS; i++)
 		if (!bpf_perf_event_output(ctx, &rings, nr * JOT_MAX_GROUPS + i,
 					   &note, sizeof(note)))
 			any = 1;
@@ -151,5 +249,47 @@ int jot_tick(unsigned long long *ctx)
 		write_down(ctx, s, nr, now_ns, 0);
 	}
 	s->cost_ns += bpf_ktime_get_ns() - now_ns;
+	return 0;
+}
+
+/* Which event is descriptor @fd of the task that asks? It has nothing else
+ * there. */
+static __always_inline __u64 event_of(const struct fdtable *table, __u64 fd)
+{
+	struct file **at = 0, *file = 0;
+	void *event = 0;
+	if (fd >= BPF_CORE_READ(table, max_fds))
+		return 0;
+	bpf_core_read(&at, sizeof(at), &table->fd);
+	bpf_probe_read_kernel(&file, sizeof(file), at + fd);
+	bpf_core_read(&event, sizeof(event), &file->private_data);
+	return (__u64)event;
+}
+
+static __always_inline __u64 context_of(const struct perf_event *e)
+{
+	return READ(e, ctx);
+}
+
+SEC("syscall")
+int jot_find(struct jot_ask *ask)
+{
+	struct task_struct *self = (void *)bpf_get_current_task();
+	struct fdtable *table = BPF_CORE_READ(self, files, fdt);
+	__u32 slot = ask->slot;
+	struct jot_direct *d = bpf_map_lookup_elem(&direct, &slot);
+	if (!d)
+		return -1;
+	d->beside = event_of(table, d->beside);
+	__u64 ctx = context_of((void *)d->beside);
+	for (__u32 i = 0; i < JOT_MAX_DIRECT && i < d->nr_wanted; i++) {
+		d->event[i] = event_of(table, d->event[i]);
+		/* Times of two contexts cannot be compared. */
+		if (!ctx || context_of((void *)d->event[i]) != ctx)
+			return -1;
+	}
+	for (__u32 i = 0; i < JOT_MAX_GROUPS && i < d->nr_groups; i++)
+		d->leader[i] = event_of(table, d->leader[i]);
+	d->nr = d->nr_wanted;
 	return 0;
 }

@@ -19,11 +19,13 @@ extern const char jot_object_start[], jot_object_end[];
 struct jot {
 	struct bpf_object *obj;
 	struct bpf_link *switches, *ticks;
-	int threads_fd, slots_fd, rings_fd; /* owned by obj */
-	volatile struct jot_slot *slots;    /* NULL = not mapped */
-	size_t nr_rings[JOT_MAX_THREADS];   /* by slot */
+	/* Owned by obj. */
+	int threads_fd, slots_fd, rings_fd, direct_fd, find_fd;
+	volatile struct jot_slot *slots;  /* NULL = not mapped */
+	size_t nr_rings[JOT_MAX_THREADS]; /* by slot */
 	int free_slot[JOT_MAX_THREADS];
 	size_t nr_free;
+	bool has_direct; /* some slot has or had events that need no ring */
 };
 
 static bool has_kernels_numbers(void)
@@ -39,6 +41,8 @@ static int begin(struct jot *j, const struct jot_grid *grid,
 	j->threads_fd = bpf_object__find_map_fd_by_name(j->obj, "threads");
 	j->slots_fd = bpf_object__find_map_fd_by_name(j->obj, "slots");
 	j->rings_fd = bpf_object__find_map_fd_by_name(j->obj, "rings");
+	j->direct_fd = bpf_object__find_map_fd_by_name(j->obj, "direct");
+	j->find_fd = bpfload_prog(j->obj, "jot_find");
 	int grid_fd = bpf_object__find_map_fd_by_name(j->obj, "grid");
 	void *slots = mmap(NULL, SLOTS_BYTES, PROT_READ | PROT_WRITE,
 			   MAP_SHARED, j->slots_fd, 0);
@@ -91,25 +95,62 @@ static void forget_rings(const struct jot *j, __u32 slot)
 	}
 }
 
-int jot_add(struct jot *j, pid_t tid, const int *fd, size_t nr,
+int jot_renew(const struct jot *j, int slot, const struct jot_events *ev,
+	      struct smco_err *err)
+{
+	struct jot_ask ask = {.slot = (__u32)slot};
+	struct jot_direct d = {
+		.beside = (__u64)ev->ring[0],
+		.nr_wanted = ev->nr_direct,
+		.nr_groups = ev->nr_direct_groups,
+	};
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &ask,
+		    .ctx_size_in = sizeof(ask));
+	if (ev->nr_direct > JOT_MAX_DIRECT ||
+	    ev->nr_direct_groups > JOT_MAX_GROUPS)
+		return smco_fail(err, SMCO_UNSUPPORTED, 0, "too many events");
+	for (size_t i = 0; i < ev->nr_direct; i++)
+		d.event[i] = (__u64)ev->direct[i];
+	for (size_t i = 0; i < ev->nr_direct_groups; i++)
+		d.leader[i] = (__u64)ev->direct_leader[i];
+	if (bpf_map_update_elem(j->direct_fd, &ask.slot, &d, BPF_ANY) ||
+	    bpf_prog_test_run_opts(j->find_fd, &run) || run.retval)
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "counts by the kernel: where events count");
+	return 0;
+}
+
+static int fill(struct jot *j, __u32 slot, const struct jot_events *ev,
+		struct smco_err *err)
+{
+	j->slots[slot] = (struct jot_slot){0}; /* nobody looks at it yet */
+	j->nr_rings[slot] = ev->nr_rings;
+	for (__u32 i = 0; i < ev->nr_rings; i++) {
+		__u32 place = slot * JOT_MAX_GROUPS + i;
+		if (bpf_map_update_elem(j->rings_fd, &place, &ev->ring[i],
+					BPF_ANY))
+			return smco_fail(err, SMCO_SYS, errno,
+					 "a thread's counts");
+	}
+	return j->has_direct || ev->nr_direct ? jot_renew(j, (int)slot, ev, err)
+					      : 0;
+}
+
+int jot_add(struct jot *j, pid_t tid, const struct jot_events *ev,
 	    struct smco_err *err)
 {
-	bool ok = true;
-	if (!j->nr_free || nr > JOT_MAX_GROUPS)
+	if (!j->nr_free || !ev->nr_rings || ev->nr_rings > JOT_MAX_GROUPS)
 		return smco_fail(err, SMCO_UNSUPPORTED, 0, "too many %s",
 				 j->nr_free ? "groups" : "threads");
 	__u32 slot = (__u32)j->free_slot[j->nr_free - 1];
-	j->slots[slot] = (struct jot_slot){0}; /* nobody looks at it yet */
-	j->nr_rings[slot] = nr;
-	for (__u32 i = 0; ok && i < nr; i++) {
-		__u32 place = slot * JOT_MAX_GROUPS + i;
-		ok = !bpf_map_update_elem(j->rings_fd, &place, &fd[i], BPF_ANY);
-	}
-	if (!ok || bpf_map_update_elem(j->threads_fd, &tid, &slot, BPF_ANY)) {
-		int e = errno;
+	int rc = fill(j, slot, ev, err);
+	if (!rc && bpf_map_update_elem(j->threads_fd, &tid, &slot, BPF_ANY))
+		rc = smco_fail(err, SMCO_SYS, errno, "a thread's counts");
+	if (rc) {
 		forget_rings(j, slot);
-		return smco_fail(err, SMCO_SYS, e, "a thread's counts");
+		return rc;
 	}
+	j->has_direct |= ev->nr_direct > 0;
 	j->nr_free--;
 	return (int)slot;
 }

@@ -27,12 +27,30 @@ struct jot;
 int jot_open(uint64_t start_ns, uint64_t interval_ns, struct jot **ret,
 	     struct smco_err *err);
 /*
- * Thread @tid from now on; @fd: the @nr events that lead its groups, whose
- * rings get the counts. Returns its slot; SMCO_UNSUPPORTED: there are too many,
- * of threads or groups; SMCO_SYS.
+ * A thread's events. Rings get the counts of their own groups. Other events
+ * need no ring, for what they count is read where the kernel keeps it: each
+ * must count at once whatever it counts. It stands behind the notes that go to
+ * the first ring (jot_long_note).
  */
-int jot_add(struct jot *j, pid_t tid, const int *fd, size_t nr,
+struct jot_events {
+	const int *ring; /* those that lead their groups */
+	size_t nr_rings;
+	const int *direct;	  /* group by group */
+	const int *direct_leader; /* those of them that lead theirs */
+	size_t nr_direct, nr_direct_groups;
+};
+
+/*
+ * Thread @tid from now on. Returns its slot; SMCO_UNSUPPORTED: there are too
+ * many, of threads, groups or events, or the kernel keeps the times of two
+ * groups apart; SMCO_SYS.
+ */
+int jot_add(struct jot *j, pid_t tid, const struct jot_events *ev,
 	    struct smco_err *err);
+/* The thread of @slot, which must be on no CPU, has others now that are read
+ * where they count. Errors as jot_add; then nothing of these is told. */
+int jot_renew(const struct jot *j, int slot, const struct jot_events *ev,
+	      struct smco_err *err);
 /* No more, and before its events are closed. */
 void jot_remove(struct jot *j, int slot, pid_t tid);
 /* What is known of the thread now; costs no system call. */

@@ -5,6 +5,7 @@
  * memory, fork, make threads, end.
  */
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "pmu/open.h"
@@ -33,6 +34,7 @@ struct told {
 
 static struct told told[2]; /* of two threads */
 static uint32_t tids[2];
+static uint32_t only_group = UINT32_MAX; /* of records that are told */
 static uint64_t start_ns;
 
 static void emit(void *ctx, const struct record *r)
@@ -41,7 +43,8 @@ static void emit(void *ctx, const struct record *r)
 	(void)ctx;
 	for (size_t i = 0; i < 2; i++) {
 		struct told *t = &told[i];
-		if (r->event != EV_COUNTS || r->tid != tids[i])
+		if (r->event != EV_COUNTS || r->tid != tids[i] ||
+		    (only_group != UINT32_MAX && r->param != only_group))
 			continue;
 		t->nr++;
 		t->nr_wrong += r->time_ns < t->end_ns + ev->length_ns ||
@@ -69,13 +72,20 @@ static struct thread *thread_of(struct counters *c, pid_t tid)
 	return NULL;
 }
 
+static uint64_t no_stops(const void *task)
+{
+	return task ? 1 : 0;
+}
+
 static struct counters *start(const char *events, struct ledger *l)
 {
 	struct counters *c = NULL;
 	start_ns = smco_now_ns() - INTERVAL_NS;
 	const struct counters_params p = {
 		.events = events,
+		.follows = true,
 		.interval_ns = INTERVAL_NS,
+		.nr_stops = no_stops,
 		.target_overhead_ppb = INT64_MAX,
 		.start_ns = start_ns,
 		.emit = emit,
@@ -346,6 +356,129 @@ static void test_groups(void)
 	end(c, l, &p);
 }
 
+/*
+ * Events that inherit, which the kernel lets nobody have in a ring: what is
+ * read where they count is what a reading says. What a new task has done before
+ * it stood is its creator's, once; from then on it counts for itself.
+ */
+#define TRACED                                                                 \
+	"{context-switches,syscalls:sys_exit_getppid,"                         \
+	"sched:sched_process_fork},minor-faults"
+enum { SWITCHES, CALLS, FORKS, NR_TRACED };
+
+static long call_some(long nr, long unused)
+{
+	for (long i = 0; i < nr; i++)
+		syscall(SYS_getppid);
+	return unused;
+}
+
+/* Children that nobody is told of. */
+static long fork_callers(long nr, long calls)
+{
+	for (long i = 0; i < nr; i++) {
+		pid_t pid = fork();
+		if (!pid) {
+			call_some(calls, 0);
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+	}
+	return 0;
+}
+
+/* A child that calls so often, stands still, goes on as often and waits. */
+static long fork_one(long calls, long again)
+{
+	pid_t pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		call_some(calls, 0);
+		raise(SIGSTOP);
+		call_some(again, 0);
+		doze(3, 15000);
+		pause();
+	}
+	return pid;
+}
+
+/* The group's events say what the records do; all of the latter is told. */
+static void check_traced(struct counters *c, pid_t pid, const struct told *has,
+			 const uint64_t *before)
+{
+	struct counter_reading now;
+	const struct counter_thread *t = thread_of(c, pid)->counters;
+	check(t->open[0].group == 0 && t->plan->group[0].is_direct);
+	check_int(counter_read_group(&t->open[0], &now), 1);
+	for (size_t i = 0; i < NR_TRACED; i++)
+		check_int(has->sum.value[i], before[i] + now.value[i]);
+	/* A new group's time begins anew. */
+	check(t->open[0].last.enabled_ns <= now.enabled_ns);
+}
+
+static void await(pid_t pid, char state)
+{
+	while (puppet_state(pid) != state)
+		usleep(1000);
+}
+
+static void test_inherited(void)
+{
+	static const uint64_t none[NR_TRACED];
+	struct ledger *l = ledger_create(INT64_MAX);
+	struct counters *c = start(TRACED, l);
+	struct puppet p = told_of();
+	only_group = 0;
+	check(c->inherits);
+	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
+	check(counters_jots_all(c));
+	struct thread *t = thread_of(c, p.pid);
+	uint64_t nr_readings = c->nr_readings;
+	puppet_do(&p, call_some, 1000, 0);
+	puppet_do(&p, doze, 4, 15000);
+	puppet_do(&p, fork_callers, 3, 50);
+	puppet_do(&p, doze, 2, 15000);
+	settle(&p);
+	drain(c);
+	check(told[0].nr >= 5);
+	check_int(told[0].sum.value[CALLS], 1000 + 3 * 50);
+	check_int(told[0].sum.value[FORKS], 3);
+	check_traced(c, p.pid, &told[0], none);
+	check_int(c->nr_readings, nr_readings);
+	/* One that is told of. */
+	pid_t child = (pid_t)puppet_do(&p, fork_one, 7, 5);
+	await(child, 'T');
+	settle(&p);
+	tids[1] = (uint32_t)child;
+	counters_born(c, child, child, NULL, p.pid);
+	const uint64_t before[NR_TRACED] = {
+		told[0].sum.value[SWITCHES] + t->pending[0].sum.value[SWITCHES],
+		1157, 4};
+	check_int(told[0].sum.value[CALLS] + t->pending[0].sum.value[CALLS],
+		  before[CALLS]);
+	counters_tick(c, smco_now_ns() + 2 * INTERVAL_NS);
+	check(counters_jots_all(c));
+	nr_readings = c->nr_readings;
+	kill(child, SIGCONT);
+	puppet_do(&p, call_some, 20, 0);
+	puppet_do(&p, doze, 3, 15000);
+	await(child, 'S');
+	settle(&p);
+	drain(c);
+	check_int(told[0].sum.value[CALLS], 1177);
+	check_traced(c, p.pid, &told[0], before);
+	check_int(told[1].sum.value[CALLS], 5);
+	check_traced(c, child, &told[1], none);
+	check_int(c->nr_readings, nr_readings);
+	kill(child, SIGKILL);
+	counters_finish(c, smco_now_ns());
+	check(told[0].sum.enabled_ns > 0 &&
+	      told[0].sum.enabled_ns < smco_now_ns() - start_ns);
+	check_int(told[0].nr_wrong + told[1].nr_wrong, 0);
+	only_group = UINT32_MAX;
+	end(c, l, &p);
+}
+
 /* The time stamp counter, where there is one to be had. */
 static void test_tsc(void)
 {
@@ -394,7 +527,8 @@ static void test_runs_on(void)
 	check_int(jot_open(smco_now_ns(), INTERVAL_NS, &j, NULL), 0);
 	check_int(counter_thread_make_room(self, NULL), 0);
 	check_int(counter_thread_leaders(self, fd), 1);
-	int slot = jot_add(j, gettid(), fd, 1, NULL);
+	const struct jot_events events = {.ring = fd, .nr_rings = 1};
+	int slot = jot_add(j, gettid(), &events, NULL);
 	check(slot >= 0);
 	for (int i = 0; i < 100 && note.leaves; i++) {
 		spin(20, 0);
@@ -426,6 +560,7 @@ int main(void)
 	test_end();
 	test_new();
 	test_groups();
+	test_inherited();
 	test_tsc();
 	test_runs_on();
 	return tap_done();
