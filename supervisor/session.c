@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "supervisor/build-number.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/kept.h"
-#include "supervisor/monitor/range-cache.h"
 #include "supervisor/output.h"
 #include "supervisor/probe/leftover.h"
 #include "supervisor/session-private.h"
@@ -237,7 +237,7 @@ int session_create(const struct options *o, struct session **ret,
 		for (size_t i = 0; i < o->nr_pids; i++)
 			session_keep_space(s, watched_expect(o->pids[i]));
 		if (!o->no_cache)
-			kept_open(range_cache_build(), time(NULL));
+			kept_open(build_number(), time(NULL));
 		if (o->monitors & MONITOR_NAP)
 			watched_prepare(o->mechanism);
 		s->start_ns = smco_now_ns();

@@ -1,6 +1,5 @@
 #include "supervisor/monitor/range-cache.h"
 
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "supervisor/build-number.h"
 #include "symbols/blocks.h"
 #include "symbols/symbols.h"
 #include "symbols/varstore.h"
@@ -17,39 +17,6 @@
 
 _Static_assert(sizeof(struct range_cache_head) % 32 == 0,
 	       "keeps the alignment");
-
-/* The linker's number of an executable: a note in its memory. */
-static int add_notes(struct dl_phdr_info *info, size_t size, void *sum)
-{
-	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		const char *at = (const char *)(info->dlpi_addr + p->p_vaddr);
-		if (p->p_type != PT_NOTE)
-			continue;
-		for (uint64_t left = p->p_memsz; left > sizeof(ElfW(Nhdr));) {
-			const ElfW(Nhdr) *n = (const void *)at;
-			uint64_t len = sizeof(*n) +
-				       ((n->n_namesz + 3ULL) & ~3ULL) +
-				       ((n->n_descsz + 3ULL) & ~3ULL);
-			if (len > left)
-				break;
-			if (n->n_type == NT_GNU_BUILD_ID)
-				store_sum_add(sum, at, len);
-			at += len;
-			left -= len;
-		}
-	}
-	(void)size;
-	return 1; /* the first is the program */
-}
-
-uint64_t range_cache_build(void)
-{
-	struct store_sum sum;
-	store_sum_init(&sum);
-	dl_iterate_phdr(add_notes, &sum);
-	return sum.bytes ? store_sum_end(&sum) : 0;
-}
 
 static void add_globs(struct store_sum *sum, const struct range_globs *g)
 {
@@ -66,7 +33,7 @@ void range_cache_key(struct range_cache_key *key, struct sym_space *s,
 	struct store_sum sum;
 	*key = (struct range_cache_key){.name = ""};
 	sym_module_info(s, 1, &info);
-	if (!info.build_id || !*info.build_id || !range_cache_build())
+	if (!info.build_id || !*info.build_id || !build_number())
 		return;
 	store_sum_init(&sum);
 	add_globs(&sum, &select->vars);
@@ -102,7 +69,7 @@ static bool is_good(const uint8_t *bytes, size_t len, uint64_t sum,
 	struct range_cache_head h;
 	memcpy(&h, bytes, sizeof(h));
 	return !memcmp(h.magic, MAGIC, sizeof(h.magic)) &&
-	       h.head_sum == head_sum(&h) && h.build == range_cache_build() &&
+	       h.head_sum == head_sum(&h) && h.build == build_number() &&
 	       h.sign == key->sign && h.select == key->select && h.len == len &&
 	       h.has_plan <= 1 && h.sum == sum;
 }
@@ -251,7 +218,7 @@ static bool put_all(struct cachefile *f, const struct range_cache_key *key,
 {
 	struct range_cache_head h = {
 		.magic = MAGIC,
-		.build = range_cache_build(),
+		.build = build_number(),
 		.sign = key->sign,
 		.select = key->select,
 		.has_plan = plan != NULL,

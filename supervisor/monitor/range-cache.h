@@ -41,13 +41,10 @@ bool range_cache_store(int dir, const struct range_cache_key *key,
 		       const struct variables *vars,
 		       const struct range_plan *plan, uint64_t most);
 
-/* What stands for this build of the program that runs; 0: not known. */
-uint64_t range_cache_build(void);
-
 /* The head of a file; for those who damage it on purpose. */
 struct range_cache_head {
 	char magic[8];
-	uint64_t build; /* range_cache_build */
+	uint64_t build; /* build_number */
 	uint64_t sign, select;
 	uint64_t len; /* of all */
 	uint64_t sum; /* store_blocks_sum of all that follows the head */
