@@ -63,6 +63,25 @@ static long act_handle(long unused, long unused2)
 	return sigaction(SIGUSR1, &sa, NULL);
 }
 
+static uint64_t cpu_ns(clockid_t clock)
+{
+	struct timespec ts = {0};
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* Its state is no sign of that: /proc says R of one that is being woken, too,
+ * whose place is known until it is on a queue (TASK_WAKING). */
+static void wait_until_it_runs(const struct puppet *p)
+{
+	clockid_t clock;
+	if (!check_int(clock_getcpuclockid(p->pid, &clock), 0))
+		exit(tap_done());
+	uint64_t until_ns = cpu_ns(clock) + NSEC_PER_MSEC;
+	while (cpu_ns(clock) < until_ns)
+		usleep(1000);
+}
+
 static struct tproc *attach(struct puppet *p)
 {
 	struct smco_err err = {0};
@@ -120,8 +139,7 @@ static void looked_at_when_it_stands(struct puppet *runs, struct tproc *p)
 	check(!task_in_handler(t));
 	check(t->no_handler);
 	tproc_cont(p);
-	while (puppet_state(runs->pid) != 'R')
-		usleep(1000);
+	wait_until_it_runs(runs);
 }
 
 int main(void)
@@ -166,13 +184,11 @@ int main(void)
 	check_around(t, (taddr_t)act_spin);
 
 	puppet_begin(&runs, act_spin, 0, 0);
-	while (puppet_state(runs.pid) != 'R')
-		usleep(1000);
+	wait_until_it_runs(&runs);
 	p = attach(&runs);
 	tproc_resume_new(p);
 	t = tproc_first_task(p);
-	while (puppet_state(runs.pid) != 'R')
-		usleep(1000);
+	wait_until_it_runs(&runs);
 	looked_at_when_it_stands(&runs, p);
 	check_int(task_get_place(t, &pc, &sp), SMCO_BUSY);
 	check(sigframes_leads_to(t, 4096, 8192));
