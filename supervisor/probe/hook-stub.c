@@ -194,16 +194,56 @@ static int refuse(struct smco_err *err, const struct stub_site *s,
 			 (unsigned long long)s->addr, why);
 }
 
-/* A jump from the function's own code to the middle of the patched bytes. */
-static bool jumped_into(const struct stub_site *s, taddr_t patch)
+/* The window's bytes that a jump must not lead to: all but its first. */
+static bool in_window(taddr_t target, taddr_t patch)
 {
-	taddr_t end =
-		s->addr + (s->code_len < SCAN_BYTES ? s->code_len : SCAN_BYTES);
+	return target > patch && target < patch + STUB_JUMP_BYTES;
+}
+
+static bool is_short_branch(uint8_t opcode)
+{
+	return (opcode & 0xf0) == 0x70 || (opcode & 0xfc) == 0xe0 ||
+	       opcode == 0xeb;
+}
+
+/*
+ * Where the last branch into the window would end, if any bytes that look like
+ * the distance of one are that; 0 = there are none. A branch ends with its
+ * distance, of 8 or 32 bits. Nothing is decoded for this, which takes a hundred
+ * times as long; most functions have no such bytes.
+ */
+static taddr_t last_suspect(const struct stub_site *s, taddr_t patch,
+			    size_t len)
+{
+	for (size_t end = len; end >= 2; end--) {
+		const uint8_t *p = s->code + end;
+		taddr_t at = s->addr + end;
+		int32_t far;
+		if (is_short_branch(p[-2]) &&
+		    in_window(at + (uint64_t)(int8_t)p[-1], patch))
+			return at;
+		if (end < sizeof(far) + 1)
+			continue;
+		memcpy(&far, p - sizeof(far), sizeof(far));
+		if (in_window(at + (uint64_t)(int64_t)far, patch))
+			return at;
+	}
+	return 0;
+}
+
+/* A jump from the function's own code to the middle of the patched bytes.
+ * *nr_ret: instructions that were decoded for that. */
+static bool jumped_into(const struct stub_site *s, taddr_t patch,
+			unsigned *nr_ret)
+{
+	size_t len = s->code_len < SCAN_BYTES ? s->code_len : SCAN_BYTES;
+	taddr_t end = last_suspect(s, patch, len);
 	struct code_insn in;
 	for (taddr_t at = s->addr; at < end; at += in.z.length) {
+		++*nr_ret;
 		if (!decode(s, at, &in))
 			return false; /* data behind the code, no matter */
-		if (in.target > patch && in.target < patch + STUB_JUMP_BYTES)
+		if (in_window(in.target, patch))
 			return true;
 	}
 	return false;
@@ -288,7 +328,7 @@ int stub_build(const struct stub_site *s, struct stub *ret,
 	if (s->code_len < ret->patch - s->addr + STUB_JUMP_BYTES)
 		return refuse(err, s, "its code cannot be read");
 	memcpy(ret->old, s->code + (ret->patch - s->addr), STUB_JUMP_BYTES);
-	if (jumped_into(s, ret->patch))
+	if (jumped_into(s, ret->patch, &ret->nr_scanned))
 		return refuse(err, s, "it jumps into its beginning");
 
 	struct test t = {.nr_slow = 0};

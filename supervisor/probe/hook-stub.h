@@ -39,6 +39,8 @@ struct stub {
 	unsigned nr;
 	taddr_t from[STUB_MAX_INSNS];
 	taddr_t to[STUB_MAX_INSNS];
+	unsigned nr_scanned; /* instructions that were decoded to see whether
+				any jumps back into the window */
 };
 
 /*

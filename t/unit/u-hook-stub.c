@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "supervisor/probe/code.h"
 #include "supervisor/probe/hook-stub.h"
 #include "t/unit/tap.h"
 
@@ -124,6 +125,71 @@ static void refused(void)
 	check_int(BUILD(AK_FREE, 0x06, 0x06, 0x06, 0x06, 0x06), SMCO_FORMAT);
 }
 
+/* Whether a function jumps back into its window is seen without decoding it,
+ * but where bytes look as if it did: then as far as those. */
+static void scanned(void)
+{
+	uint8_t code[200];
+	memset(code, 0x53, sizeof(code)); /* push %rbx */
+	check_int(build(code, sizeof(code), AK_FREE), 0);
+	check_int(out.nr_scanned, 0);
+	/* mov $0x..9feb, %eax at 80: no jump, but it looks like one to 1 */
+	memcpy(code + 80, "\xb8\0\0\xeb\xac", 5);
+	check_int(build(code, sizeof(code), AK_FREE), 0);
+	check_int(out.nr_scanned, 81);
+	/* and a jump to 3, in each form that there is */
+	memcpy(code + 60, "\x75\xc5", 2);
+	check_int(build(code, sizeof(code), AK_FREE), SMCO_UNSUPPORTED);
+	memcpy(code + 60, "\x53\xe9\xc1\xff\xff\xff", 6);
+	check_int(build(code, sizeof(code), AK_FREE), SMCO_UNSUPPORTED);
+	memcpy(code + 60, "\x0f\x84\xc1\xff\xff\xff", 6);
+	check_int(build(code, sizeof(code), AK_FREE), SMCO_UNSUPPORTED);
+	/* the same behind what is no instruction: nobody comes there */
+	code[59] = 0x06;
+	check_int(build(code, sizeof(code), AK_FREE), 0);
+}
+
+/* As if each instruction were decoded. */
+static bool jumps_back(const uint8_t *code, size_t len)
+{
+	struct code_insn in;
+	for (size_t at = 0; at < len; at += in.z.length) {
+		if (!code_decode(code + at, len - at, FUNC + at, &in))
+			return false;
+		if (in.target > FUNC && in.target < FUNC + STUB_JUMP_BYTES)
+			return true;
+	}
+	return false;
+}
+
+static void as_decoded(void)
+{
+	static const char *const forms[] = {
+		"\xeb", "\x70",	    "\x7f", "\xe0",	"\xe3",
+		"\xe9", "\x0f\x8a", "\xe8", "\x2e\x74", "\xf2\xeb"};
+	unsigned seed = 7, differ = 0, nr = 0;
+	for (int i = 0; i < 20000; i++) {
+		uint8_t code[256];
+		for (size_t k = 0; k < sizeof(code); k++)
+			code[k] = rand_r(&seed) % 3 ? 0x53 : rand_r(&seed) >> 7;
+		memset(code, 0x53, 8); /* the window itself is movable */
+		const char *form = forms[i % ARRAY_SIZE(forms)];
+		size_t len = strlen(form), at = 8 + rand_r(&seed) % 100;
+		bool far = i % ARRAY_SIZE(forms) >= 5 &&
+			   i % ARRAY_SIZE(forms) <= 7;
+		memcpy(code + at, form, len);
+		int32_t dist =
+			rand_r(&seed) % 7 - (int32_t)(at + len + (far ? 4 : 1));
+		memcpy(code + at + len, &dist, far ? 4 : 1);
+		bool jumps = jumps_back(code, sizeof(code));
+		nr += jumps;
+		differ += jumps != (build(code, sizeof(code), AK_FREE) ==
+				    SMCO_UNSUPPORTED);
+	}
+	check(nr > 1000);
+	check_int(differ, 0);
+}
+
 /* Anything at all as a function: refused or displaced, nothing else. */
 static void random_bytes(void)
 {
@@ -150,6 +216,8 @@ int main(void)
 	addresses();
 	branches();
 	refused();
+	scanned();
+	as_decoded();
 	random_bytes();
 	return tap_done();
 }
