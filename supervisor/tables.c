@@ -131,8 +131,11 @@ static void expect(struct tables *t, size_t i, const char *name)
 	_cleanup_free_ char *path = name ? realpath(name, NULL) : NULL;
 	if (!t->expected[i] && path)
 		t->expected[i] = sym_space_of_file(path);
-	if (t->expected[i])
-		tables_want(t, t->expected[i]);
+	if (!t->expected[i])
+		return;
+	/* What is looked up there while the program stands is read now. */
+	sym_find(t->expected[i], "malloc", "malloc", NULL, NULL, NULL);
+	tables_want(t, t->expected[i]);
 }
 
 void tables_expect(struct tables *t, const char *command)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "supervisor/probe/hook-plan.h"
 #include "supervisor/probe/hook-shm.h"
 #include "supervisor/tables.h"
 
@@ -162,6 +163,37 @@ static int update_space(struct sym_space *space, pid_t pid,
 	return sym_space_update(space, m, nr, err);
 }
 
+static taddr_t find_symbol(void *ctx, const char *name, taddr_t *start,
+			   taddr_t *end)
+{
+	struct watched *w = ctx;
+	uint64_t size;
+	return sym_find(w->space, name, "malloc", start, end, &size);
+}
+
+/* Where libc is part of the program its calls cannot be told from that one's.
+ */
+static taddr_t find_in_libc(void *ctx, const char *name, taddr_t *start,
+			    taddr_t *end)
+{
+	static const char libc[] = "gnu_get_libc_version";
+	struct watched *w = ctx;
+	uint64_t size;
+	if (sym_find(w->space, "_start", libc, NULL, NULL, NULL))
+		return 0;
+	return sym_find(w->space, name, libc, start, end, &size);
+}
+
+/* All names that planting looks for, so that nothing is read for them then. */
+static void look_up_all(struct sym_space *space)
+{
+	struct watched nobody = {.space = space};
+	struct hook_symbols syms = {
+		.find = find_symbol, .find_libc = find_in_libc, .ctx = &nobody};
+	struct hook_plan plan;
+	hook_plan_find(&plan, &syms, NULL);
+}
+
 struct sym_space *watched_expect(pid_t pid)
 {
 	char root[PROCFS_PATH];
@@ -176,7 +208,7 @@ struct sym_space *watched_expect(pid_t pid)
 		sym_space_destroy(space);
 		return NULL;
 	}
-	sym_find(space, "malloc", "malloc", NULL, NULL, NULL);
+	look_up_all(space);
 	tables_want(tables, space);
 	return space;
 }
@@ -240,27 +272,6 @@ void watched_open_guard(struct watched *w)
 	tproc_cont(w->proc);
 	if (w->guard)
 		nap_set_guard(w->nap, w->guard);
-}
-
-static taddr_t find_symbol(void *ctx, const char *name, taddr_t *start,
-			   taddr_t *end)
-{
-	struct watched *w = ctx;
-	uint64_t size;
-	return sym_find(w->space, name, "malloc", start, end, &size);
-}
-
-/* Where libc is part of the program its calls cannot be told from that one's.
- */
-static taddr_t find_in_libc(void *ctx, const char *name, taddr_t *start,
-			    taddr_t *end)
-{
-	static const char libc[] = "gnu_get_libc_version";
-	struct watched *w = ctx;
-	uint64_t size;
-	if (sym_find(w->space, "_start", libc, NULL, NULL, NULL))
-		return 0;
-	return sym_find(w->space, name, libc, start, end, &size);
 }
 
 int watched_plant(struct watched *w, uint64_t cutoff, struct smco_err *err)

@@ -217,8 +217,7 @@ int near_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
 {
 	struct smco_err first = {0};
 	const struct tmaps *maps;
-	int64_t ret;
-	int r = near_call(p, SYS_getpid, (uint64_t[6]){0}, "getpid", &ret, err);
+	int r = tproc_syscalls(p, NULL, 0, err);
 	if (r)
 		return r;
 	r = tproc_recent_maps(p, &maps, err);

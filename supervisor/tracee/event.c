@@ -129,6 +129,7 @@ void task_restart(struct task *t)
 		tproc_forget_maps(t->proc);
 	task_set_in_group_stop(t, listen);
 	t->no_handler &= sig == 0;
+	t->has_no_filter = false;
 	t->deliver = 0;
 	t->regs_valid = false;
 	t->state = listen ? TASK_LISTENING : TASK_RUNNING;

@@ -487,10 +487,17 @@ static int explain(const struct task *t, int code, const char *where,
 }
 
 /* A sandbox may kill it for calls that it never makes itself. */
-static int refuse_sandbox(const struct task *t, struct smco_err *err)
+static int refuse_sandbox(struct task *t, struct smco_err *err)
 {
-	if (!proc_has_own_filter(t->tid))
+	struct tproc *p = t->proc;
+	if (t->has_no_filter)
 		return 0;
+	if (!proc_has_own_filter(t->tid)) {
+		/* Only it or another thread could give it one. */
+		t->has_no_filter =
+			p->stop_depth || p->is_new || p->nr_tasks == 1;
+		return 0;
+	}
 	return smco_fail(err, SMCO_UNSUPPORTED, 0,
 			 "process %d has a seccomp filter of its own, which "
 			 "might kill it for calls of ours",

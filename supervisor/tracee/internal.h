@@ -101,7 +101,8 @@ struct task {
 	taddr_t rseq; /* 0 = none, 1 = not asked yet */
 	/* As it sees them itself, in its PID namespace; 0 = not asked yet. */
 	pid_t own_tid, own_tgid;
-	bool no_handler; /* no signal's is running in it; false: not known */
+	bool has_no_filter; /* of seccomp, but ours; known in this stop */
+	bool no_handler;    /* no signal's is running in it; false: not known */
 	/* It was borrowed and did not come back in time (loan.c): what it gets
 	 * at its next stop. .quiet until then. */
 	struct loan *owed;

@@ -114,7 +114,8 @@ static unsigned nr_filters(pid_t tid)
 
 bool proc_has_own_filter(pid_t tid)
 {
-	return nr_filters(tid) > nr_filters(getpid());
+	unsigned nr = nr_filters(tid);
+	return nr && nr > nr_filters(getpid());
 }
 
 bool tproc_is_sandboxed(struct tproc *p)

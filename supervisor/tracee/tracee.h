@@ -363,7 +363,8 @@ struct tsyscall {
 	uint64_t args[6];
 	int64_t ret; /* out */
 };
-/* The same for @n calls in one resume (batch stub where it is installed). */
+/* The same for @n calls in one resume (batch stub where it is installed); of 0
+ * only the stub is made, if it is not there. */
 int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
 		   struct smco_err *err);
 

@@ -1,0 +1,59 @@
+/*
+ * What planting looks up while a program stands was read before: the names of
+ * the C library, for a command, and of a process that is attached to.
+ */
+#include <gnu/lib-names.h>
+#include <dlfcn.h>
+
+#include "supervisor/tables.h"
+#include "supervisor/watched.h"
+#include "symbols/module.h"
+#include "symbols/space.h"
+#include "t/unit/puppet.h"
+#include "t/unit/tap.h"
+
+/* Modules are shared: what we see of it is what everybody has. */
+static struct sym_space *libc_space(void)
+{
+	Dl_info info;
+	check(dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &info) != 0);
+	_cleanup_free_ char *path = realpath(info.dli_fname, NULL);
+	return sym_space_of_file(path);
+}
+
+static bool is_read(struct sym_space *s)
+{
+	struct module *m = space_module(s, 1);
+	return m && m->symtab_tried && m->gnuhash_tried;
+}
+
+static void a_command(void)
+{
+	struct sym_space *libc = libc_space();
+	check(!is_read(libc));
+	struct tables *t = tables_create();
+	tables_expect(t, "/bin/true");
+	check(is_read(libc));
+	tables_destroy(t);
+	sym_space_destroy(libc);
+}
+
+static void a_process(void)
+{
+	struct puppet pup = puppet_start();
+	struct sym_space *libc = libc_space();
+	check(!is_read(libc));
+	struct sym_space *s = watched_expect(pup.pid);
+	check(s != NULL);
+	check(is_read(libc));
+	sym_space_destroy(s);
+	sym_space_destroy(libc);
+	puppet_end(&pup);
+}
+
+int main(void)
+{
+	a_command();
+	a_process();
+	return tap_done();
+}
