@@ -66,6 +66,13 @@ static bool is_kept(const struct range_code *code, uint8_t reg, uint64_t lo,
 	return true;
 }
 
+/* Does control come to @addr from the instruction before it? */
+static bool goes_on_to(const struct range_code *code, uint64_t addr)
+{
+	const struct range_insn *in = ending_at(code, addr);
+	return in && range_falls(code, (size_t)(in - code->insns));
+}
+
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,
 		     const struct var_place *p)
@@ -86,6 +93,10 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		const struct var_place *q = &v->places[own[i].place];
 		uint8_t was = range_reg_of_dwarf(q->reg);
 		last &= q->lo != p->hi;
+		if (q->kind == VAR_REG && was == reg && q->lo == p->hi &&
+		    p->offset && goes_on_to(code, p->hi) &&
+		    is_kept(code, reg, p->lo, p->hi))
+			return true;
 		if (q->kind != VAR_REG || was == RANGE_NO_REG)
 			continue;
 		if (was == reg && q->hi == p->lo &&

@@ -339,7 +339,7 @@ static void decode_chunk(struct range_code *code, const struct range_image *img,
 					 .index = RANGE_NO_REG,
 					 .reg = RANGE_NO_REG,
 					 .use = RANGE_ALL_REGS | RANGE_FLAGS};
-		if (img->mark[at - img->lo] & RANGE_MARK_LEADER)
+		if (range_image_is_leader(img, at))
 			i->bits |= RB_LEADER;
 		if (code_decode(bytes + (at - c->lo), c->hi - at, at, &in)) {
 			i->len = in.z.length;

@@ -271,6 +271,8 @@ bool range_doubt_early(const struct range_code *code, const struct variables *v,
 
 /* How far before a place a store to it is looked for. */
 #define FILL_REACH 64
+/* Registers that calls do not keep: rax, rcx, rdx, rsi, rdi, r8 to r11. */
+#define CALL_CHANGES 0x0fc7u
 
 /* Is some of the memory a place of a variable anywhere in [@lo, @hi)? */
 static bool is_place(const struct variables *v,
@@ -324,9 +326,58 @@ bool range_doubt_unset(const struct range_code *code, const struct variables *v,
 			 code->insns[i].addr);
 }
 
-bool range_doubt_loads(const struct range_code *code, const struct variables *v,
+/* Is the memory an operand in what goes straight on to behind instruction @k,
+ * as far as the last call (which writes to the stack pointer) or way in? */
+static bool is_used_up_to(const struct range_code *code, size_t k, uint8_t base,
+			  int64_t offset, uint64_t bytes)
+{
+	for (size_t n = 0; n < FILL_REACH; k--, n++) {
+		const struct range_insn *in = &code->insns[k];
+		if (in->wrote >> base & 1)
+			return false;
+		if (is_operand(in, base, offset, bytes))
+			return true;
+		if (!k || in->bits & RB_LEADER || !range_falls(code, k - 1))
+			return false;
+	}
+	return true;
+}
+
+bool range_doubt_filled(const struct range_edges *e,
+			const struct range_code *code,
+			const struct variables *v,
+			const struct range_index_entry *all, size_t nr,
+			const struct var_place *p, uint64_t bytes, size_t i)
+{
+	uint8_t base = range_reg_of_dwarf(p->reg);
+	const struct range_insn *in = NULL;
+	for (size_t k = i; k < code->nr && code->insns[k].addr < p->hi; k++) {
+		in = &code->insns[k];
+		if (is_operand(in, base, p->offset, bytes))
+			break;
+		if (!goes_straight(code, k, base))
+			return false;
+	}
+	if (!in || !is_operand(in, base, p->offset, bytes) ||
+	    in->bits & RB_READS || in->addr + in->len != p->hi ||
+	    is_place(v, all, nr, p, bytes, code->insns[i].addr - 1,
+		     code->insns[i].addr))
+		return false;
+	if (i > 0 && range_falls(code, i - 1) &&
+	    is_used_up_to(code, i - 1, base, p->offset, bytes))
+		return false;
+	for (size_t a = range_edges_first(e, code->insns[i].addr);
+	     a < e->nr && e->edge[a].to == code->insns[i].addr; a++)
+		if (is_used_up_to(code, e->edge[a].from, base, p->offset,
+				  bytes))
+			return false;
+	return true;
+}
+
+bool range_doubt_loads(const struct range_edges *e,
+		       const struct range_code *code, const struct variables *v,
 		       const struct range_index_entry *all, size_t nr,
-		       const struct var_place *p, size_t i)
+		       const struct var_place *p, size_t i, bool is_led_to)
 {
 	struct load l = {.at = 0};
 	while (p->kind == VAR_EXPR && next_load(v, p, &l)) {
@@ -335,9 +386,26 @@ bool range_doubt_loads(const struct range_code *code, const struct variables *v,
 					   .offset = l.disp,
 					   .lo = p->lo,
 					   .hi = p->hi};
-		if (range_doubt_unset(code, v, all, nr, &memory, l.bytes, i))
+		if ((!is_led_to && range_doubt_unset(code, v, all, nr, &memory,
+						     l.bytes, i)) ||
+		    range_doubt_filled(e, code, v, all, nr, &memory, l.bytes,
+				       i))
 			return true;
 	}
+	return false;
+}
+
+bool range_doubt_called(const struct range_code *code,
+			const struct var_place *p, size_t i)
+{
+	uint8_t reg = range_reg_of_dwarf(p->reg);
+	if (p->kind != VAR_REG || reg >= 16 || !(CALL_CHANGES >> reg & 1) ||
+	    code->insns[i].use >> reg & 1)
+		return false;
+	for (size_t k = i; k-- > 0 && code->insns[k].addr >= p->lo;)
+		if (code->insns[k].kind == RK_CALL ||
+		    code->insns[k].kind == RK_CALL_TO)
+			return true;
 	return false;
 }
 

@@ -86,10 +86,31 @@ bool range_doubt_early(const struct range_code *code, const struct variables *v,
 bool range_doubt_unset(const struct range_code *code, const struct variables *v,
 		       const struct range_index_entry *all, size_t nr,
 		       const struct var_place *p, uint64_t bytes, size_t i);
-/* The same of any memory that the expression of @p, if it is one, reads. */
-bool range_doubt_loads(const struct range_code *code, const struct variables *v,
+/*
+ * The same, whatever else the slot was used for before: is it first touched by
+ * the store with which @p ends, and by nothing in what leads to @i, since the
+ * last call or way in? Then the value is said to be where it is put at the end.
+ */
+bool range_doubt_filled(const struct range_edges *e,
+			const struct range_code *code,
+			const struct variables *v,
+			const struct range_index_entry *all, size_t nr,
+			const struct var_place *p, uint64_t bytes, size_t i);
+/* Either, of any memory that the expression of @p, if it is one, reads. The
+ * first only if nothing else leads to @i: not @is_led_to. */
+bool range_doubt_loads(const struct range_edges *e,
+		       const struct range_code *code, const struct variables *v,
 		       const struct range_index_entry *all, size_t nr,
-		       const struct var_place *p, size_t i);
+		       const struct var_place *p, size_t i, bool is_led_to);
+
+/*
+ * Is what instruction @i writes to the register of @p something else? Behind a
+ * call there is nothing left in a register that calls do not keep, and gcc
+ * sometimes does not say that the variable has left it. Where what is there is
+ * changed, the function that was called does keep it.
+ */
+bool range_doubt_called(const struct range_code *code,
+			const struct var_place *p, size_t i);
 
 /*
  * range-ahead.c. Is @p a register plus a constant that was added already? Where
@@ -98,7 +119,8 @@ bool range_doubt_loads(const struct range_code *code, const struct variables *v,
  * to the one that the variable was in until then, which makes it the variable's
  * next value, or was changed when the variable left it. Or one that is said
  * only where the same register is added to, and nothing behind that: what will
- * be its value if the loop goes on.
+ * be its value if the loop goes on. Or one behind which, straight on, the
+ * variable is in that very register, though nothing has changed it.
  */
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,

@@ -298,16 +298,25 @@ static bool is_led_to(const struct finder *f, size_t i)
 static bool begins_empty(const struct finder *f, const struct var_place *p,
 			 uint64_t bytes, size_t i)
 {
+	bool led_to = is_led_to(f, i);
 	if (p->kind == VAR_EXPR)
-		return !is_led_to(f, i) &&
-		       range_doubt_loads(f->code, f->v, f->all, f->nr_all, p,
-					 i);
+		return range_doubt_loads(&f->edges, f->code, f->v, f->all,
+					 f->nr_all, p, i, led_to);
 	return p->kind == VAR_MEM &&
 	       (range_doubt_early(f->code, f->v, f->own, f->nr_own, p, bytes,
 				  i) ||
-		(!is_led_to(f, i) &&
-		 range_doubt_unset(f->code, f->v, f->all, f->nr_all, p, bytes,
-				   i)));
+		(!led_to && range_doubt_unset(f->code, f->v, f->all, f->nr_all,
+					      p, bytes, i)) ||
+		range_doubt_filled(&f->edges, f->code, f->v, f->all, f->nr_all,
+				   p, bytes, i));
+}
+
+/* Does nobody come to instruction @i, behind a call, but from that? */
+static bool is_behind_call(const struct finder *f, size_t i)
+{
+	uint8_t last = i ? f->code->insns[i - 1].kind : RK_BAD;
+	return (last == RK_CALL || last == RK_CALL_TO) && !is_led_to(f, i) &&
+	       !range_image_is_leader(f->img, f->code->insns[i].addr);
 }
 
 static void begin(struct finder *f, struct range_site s,
@@ -336,7 +345,10 @@ static void begin(struct finder *f, struct range_site s,
 	if (p->kind != VAR_CONST && !(p->flags & VAR_ENDS) && k > i &&
 	    k < f->code->nr && f->code->insns[k].addr >= p->hi)
 		return;
-	s.fall |= (p->flags & VAR_LAST) != 0;
+	/* A block that ends with a jump nobody leaves this way. */
+	if (p->flags & VAR_LAST && !(i && range_falls(f->code, i - 1)))
+		return;
+	s.fall |= p->flags & VAR_LAST && !is_behind_call(f, i);
 	if (p->flags & VAR_BEGINS && !s.fall &&
 	    range_goes_on(&f->edges, f->code, f->v, f->own, f->nr_own, p,
 			  (uint32_t)i))
@@ -412,8 +424,12 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		s.low_bit = bit && range_doubt_bit(f->code, variable, p, i);
 		begin(f, s, p);
 	}
-	if (p->kind == VAR_ADDR || p->flags & VAR_LAST)
-		return; /* by address, below; nothing more */
+	/* By address, below; nothing more; or of a parameter that came in
+	 * parts, which gcc goes on saying when the register holds something
+	 * else. */
+	if (p->kind == VAR_ADDR || p->flags & VAR_LAST ||
+	    (p->flags & VAR_PART && p->kind != VAR_MEM))
+		return;
 	if (p->flags & VAR_LATE) {
 		uint32_t late[RANGE_DOUBT_LATE];
 		size_t nr = range_doubt_late(&f->edges, f->code, f->v, f->all,
@@ -430,7 +446,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		}
 		if (!(in->wrote & regs) || !range_falls(f->code, i) ||
 		    in->addr + in->len >= p->hi || in->kind != RK_PLAIN ||
-		    range_doubt_restore(f->code, i))
+		    range_doubt_restore(f->code, i) ||
+		    range_doubt_called(f->code, p, i))
 			continue;
 		struct range_site after = s;
 		after.gap = (uint32_t)i + 1;

@@ -65,6 +65,12 @@ void range_sweep_lead(struct range_image *img, uint64_t addr);
 /* The bytes at @vaddr, @len of them, or NULL if the file has them not. */
 const uint8_t *range_image_at(const struct range_image *img, uint64_t vaddr,
 			      uint64_t len);
+/* May control come to @addr, in the text, from elsewhere in the file? */
+static inline bool range_image_is_leader(const struct range_image *img,
+					 uint64_t addr)
+{
+	return img->mark[addr - img->lo] & RANGE_MARK_LEADER;
+}
 /* Is an address in [lo, hi) named by code or data? */
 bool range_image_taken(const struct range_image *img, uint64_t lo, uint64_t hi);
 
