@@ -272,6 +272,11 @@ int sampler_add(struct sampler *s, pid_t tid, bool on_exec,
 	return 0;
 }
 
+size_t sampler_ring_bytes(const struct sampler *s)
+{
+	return s->ring_bytes;
+}
+
 void sampler_set(struct sampler *s, bool on)
 {
 	s->is_off = !on;

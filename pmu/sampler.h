@@ -56,6 +56,8 @@ void sampler_destroy(struct sampler *s);
  */
 int sampler_add(struct sampler *s, pid_t tid, bool on_exec,
 		struct smco_err *err);
+/* Of each CPU's ring. */
+size_t sampler_ring_bytes(const struct sampler *s);
 /* All threads stop to be sampled, or go on. At first they are. */
 void sampler_set(struct sampler *s, bool on);
 
@@ -63,9 +65,11 @@ void sampler_set(struct sampler *s, bool on);
  * Samples at a fixed period fall in step with a program that repeats itself in
  * the same time, and see always the same part of it. So each thread's period is
  * changed now and then, at random, by up to a quarter; the mean stays. To be
- * called often (each 20 ms). What is inherited keeps the period that its
- * parent had at its birth. Nothing is done for events by frequency, whose
- * period the kernel changes by itself, nor for every @period-th event.
+ * called often (each 20 to 100 ms) while sampling is on; @now_ns stands still
+ * while it is off, for each change costs half a period. What is inherited keeps
+ * the period that its parent had at its birth. Nothing is done for events by
+ * frequency, whose period the kernel changes by itself, nor for every
+ * @period-th event.
  */
 void sampler_dither(struct sampler *s, uint64_t now_ns);
 

@@ -21,6 +21,8 @@
 static const char *const names[KEPT_NR] = {
 	[KEPT_BITS] = "bits",
 	[KEPT_WAKE] = "wake",
+	[KEPT_SAMPLE] = "sample",
+	[KEPT_SAMPLE_USER] = "usample",
 };
 
 struct measured {

@@ -20,8 +20,10 @@
 #define KEPT_S	     3600
 
 enum kept_what {
-	KEPT_BITS, /* struct bits_cost, ns */
-	KEPT_WAKE, /* struct wakecost, ns */
+	KEPT_BITS,	  /* struct bits_cost, ns */
+	KEPT_WAKE,	  /* struct wakecost, ns */
+	KEPT_SAMPLE,	  /* sampler_cost_ns */
+	KEPT_SAMPLE_USER, /* the same, of the user's level only */
 	KEPT_NR,
 };
 

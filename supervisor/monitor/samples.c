@@ -6,13 +6,20 @@
 #include "pmu/open.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/control/window.h"
+#include "supervisor/kept.h"
 
-#define DRAIN_NS (20 * NSEC_PER_MSEC)
+/* Each time somebody wakes up for it, which a slow virtual machine charges with
+ * as much as a sample or two. */
+#define DRAIN_SOONEST_NS (20 * NSEC_PER_MSEC)
+#define DRAIN_LATEST_NS	 (100 * NSEC_PER_MSEC)
+#define DRAIN_PART	 4 /* of the ring may be full by then */
+#define SLOT_NS		 (20 * NSEC_PER_MSEC)
 /* More is hardly dearer, for nearly all is the interrupt; with half of it
  * nearly all stacks of programs with buffers on them were cut. */
-#define STACK_BYTES 16384
-#define RING_LEAST  (1u << 20)
-#define RING_MOST   (4u << 20)
+#define STACK_BYTES  16384
+#define SAMPLE_BYTES (STACK_BYTES + 512)
+#define RING_LEAST   (1u << 20)
+#define RING_MOST    (4u << 20)
 /* What sampling may take of the target: the rest is for reading it, and for
  * what else is watched. */
 #define SHARE_ALONE  4 / 5
@@ -32,12 +39,15 @@ struct samples {
 	uint64_t due_ns;
 	uint64_t nr, nr_lost, nr_charged, nr_failed;
 	bool is_off;
-	uint64_t off_since_ns;
+	uint64_t off_since_ns, on_since_ns;
+	uint64_t on_ns; /* how long it was on so far, before that */
 	enum samples_pace pace;
 	uint64_t paced_ns;		    /* since when */
 	uint64_t pace_ns[SAMPLES_NONE + 1]; /* how long so far, before that */
-	/* One of so many slots in a row, SAMPLES_SPARSE. */
-	unsigned slot, chosen_slot;
+	/* One of so many slots in a row, SAMPLES_SPARSE: which, and whether
+	 * this is it; what it is lasts until then. */
+	unsigned chosen_slot;
+	bool is_chosen;
 	uint64_t slot_until_ns, random, nr_added;
 	bool is_finished;
 	struct smco_err why_failed;
@@ -73,14 +83,23 @@ static int64_t credit_ns(const struct samples *s)
 	       3;
 }
 
-/* As much as comes on a CPU until we are there again, twice. */
+/* As much as comes on a CPU in the least time until we are there again, twice.
+ */
 static size_t ring_bytes_for(uint64_t hz)
 {
-	uint64_t need = 2 * hz * DRAIN_NS / NSEC_PER_SEC * (STACK_BYTES + 512);
+	uint64_t need = 2 * hz * DRAIN_SOONEST_NS / NSEC_PER_SEC * SAMPLE_BYTES;
 	size_t bytes = RING_LEAST;
 	while (bytes < need && bytes < RING_MOST)
 		bytes *= 2;
 	return bytes;
+}
+
+uint64_t samples_drain_ns(uint64_t hz, size_t ring_bytes)
+{
+	uint64_t room = ring_bytes / DRAIN_PART / SAMPLE_BYTES;
+	uint64_t ns = room * NSEC_PER_SEC / (hz ? hz : 1);
+	return ns < DRAIN_SOONEST_NS ? DRAIN_SOONEST_NS
+				     : min_u64(ns, DRAIN_LATEST_NS);
 }
 
 /* Cycles where the machine can count them, else the time itself. */
@@ -91,6 +110,20 @@ static int choose_event(struct pmu_event *ret, struct smco_err *err)
 		return 0;
 	rc = pmu_event_parse("cpu-clock", ret, err);
 	return rc ? rc : pmu_try(ret, err);
+}
+
+/* Measuring takes what sampling may at -t 2 in more than a second. */
+static uint64_t know_cost_ns(const struct sampler_params *how)
+{
+	enum kept_what what =
+		how->event.attr.exclude_kernel ? KEPT_SAMPLE_USER : KEPT_SAMPLE;
+	uint64_t v[KEPT_FIGURES] = {0};
+	if (kept_get(what, v))
+		return v[0];
+	v[0] = sampler_cost_ns(how);
+	if (v[0])
+		kept_add(what, v);
+	return v[0] ? v[0] : USUAL_COST_NS;
 }
 
 int samples_create(const struct samples_params *p, struct ledger *ledger,
@@ -112,9 +145,7 @@ int samples_create(const struct samples_params *p, struct ledger *ledger,
 	if (!rc) {
 		int64_t share = INT64_MAX;
 		s->how.with_address = !s->how.event.is_software;
-		s->cost_ns = sampler_cost_ns(&s->how);
-		if (!s->cost_ns)
-			s->cost_ns = USUAL_COST_NS;
+		s->cost_ns = know_cost_ns(&s->how);
 		if (p->target_overhead_ppb != INT64_MAX) {
 			share = control_m_from_overhead(p->target_overhead_ppb);
 			share = p->is_alone ? share * SHARE_ALONE
@@ -134,8 +165,9 @@ int samples_create(const struct samples_params *p, struct ledger *ledger,
 		free(s);
 		return rc;
 	}
-	s->due_ns = p->start_ns + DRAIN_NS;
+	s->due_ns = p->start_ns + DRAIN_SOONEST_NS;
 	s->paced_ns = p->start_ns;
+	s->on_since_ns = p->start_ns;
 	s->random = p->start_ns | 1;
 	*ret = s;
 	return 0;
@@ -228,27 +260,43 @@ static void set(struct samples *s, bool on, uint64_t now_ns)
 	if (on == !s->is_off)
 		return;
 	s->is_off = !on;
-	if (!on)
+	if (on) {
+		s->on_since_ns = now_ns;
+	} else {
 		s->off_since_ns = now_ns;
+		s->on_ns += sat_sub_u64(now_ns, s->on_since_ns);
+	}
 	sampler_set(s->sampler, on);
 	if (on)
 		s->p.resumed(s->p.ctx, s->off_since_ns);
 }
 
-/* The next slot begins, if it is time; the chosen one of each row is sampled.
- */
+/* So many slots from when the last one was to end, so that it does not matter
+ * how late we come, but by how much that differs. */
+static void stay(struct samples *s, unsigned nr, uint64_t now_ns)
+{
+	uint64_t slot_ns = SLOT_NS * (1 + s->nr_added / ADDED_A_SLOT);
+	s->slot_until_ns += nr * slot_ns;
+	if (s->slot_until_ns <= now_ns)
+		s->slot_until_ns = now_ns + nr * slot_ns;
+}
+
+/* Of each row of slots the chosen one is sampled. Nobody need wake up for each
+ * of the others: those behind it and those before the next row's are one. */
 static void step_slot(struct samples *s, uint64_t now_ns)
 {
 	if (now_ns < s->slot_until_ns)
 		return;
-	s->slot_until_ns =
-		now_ns + DRAIN_NS * (1 + s->nr_added / ADDED_A_SLOT) - 1;
-	s->slot = (s->slot + 1) % SAMPLES_SPARSELY;
-	if (!s->slot) {
+	unsigned others = 0;
+	if (s->is_chosen) {
+		others = SAMPLES_SPARSELY - 1 - s->chosen_slot;
 		s->random = s->random * 6364136223846793005 + 1; /* Knuth's */
 		s->chosen_slot = (s->random >> 33) % SAMPLES_SPARSELY;
+		others += s->chosen_slot;
 	}
-	set(s, s->slot == s->chosen_slot, now_ns);
+	s->is_chosen = !others;
+	stay(s, others ? others : 1, now_ns);
+	set(s, s->is_chosen, now_ns);
 }
 
 /* All samples until now have been taken. */
@@ -258,8 +306,9 @@ static void set_pace(struct samples *s, enum samples_pace pace, uint64_t now_ns)
 		s->pace_ns[s->pace] += sat_sub_u64(now_ns, s->paced_ns);
 		s->paced_ns = now_ns;
 		s->pace = pace;
-		s->slot = SAMPLES_SPARSELY - 1; /* a row begins */
-		s->slot_until_ns = 0;
+		s->chosen_slot = SAMPLES_SPARSELY - 1; /* a row begins */
+		s->is_chosen = true;
+		s->slot_until_ns = now_ns;
 	}
 	if (pace == SAMPLES_SPARSE)
 		step_slot(s, now_ns);
@@ -276,11 +325,16 @@ void samples_tick(struct samples *s, uint64_t now_ns)
 {
 	if (now_ns < samples_due_ns(s))
 		return;
-	s->due_ns = now_ns + DRAIN_NS;
 	samples_drain(s);
 	set_pace(s, samples_pace_of(ledger_room_ns(s->ledger), credit_ns(s)),
 		 now_ns);
-	sampler_dither(s->sampler, now_ns);
+	s->due_ns = now_ns +
+		    samples_drain_ns(s->hz, sampler_ring_bytes(s->sampler));
+	if (s->pace == SAMPLES_SPARSE)
+		s->due_ns = min_u64(s->due_ns, s->slot_until_ns);
+	if (!s->is_off)
+		sampler_dither(s->sampler,
+			       s->on_ns + sat_sub_u64(now_ns, s->on_since_ns));
 }
 
 void samples_finish(struct samples *s)

@@ -48,6 +48,10 @@ struct samples_params {
 uint64_t samples_rate_hz(uint64_t wanted_hz, int64_t share_ppb,
 			 uint64_t cost_ns);
 
+/* How long nobody need look at rings of so many bytes into which @hz samples a
+ * second come: 20 to 100 ms. */
+uint64_t samples_drain_ns(uint64_t hz, size_t ring_bytes);
+
 /* How much of the time there are samples. */
 enum samples_pace {
 	SAMPLES_ALL,

@@ -8,6 +8,7 @@
 
 #include "reports/folded.h"
 #include "reports/model.h"
+#include "supervisor/kept.h"
 #include "supervisor/monitor/samples.h"
 #include "symbols/kallsyms.h"
 #include "t/unit/scratch.h"
@@ -215,6 +216,17 @@ static void rates(void)
 	check_int(samples_rate_hz(999, 1000, 0), 999);
 }
 
+/* A quarter of the ring, never too soon, never too late. */
+static void drains(void)
+{
+	check_int(samples_drain_ns(500, 1 << 20), 30 * NSEC_PER_MSEC);
+	check_int(samples_drain_ns(150, 1 << 20), 100 * NSEC_PER_MSEC);
+	check_int(samples_drain_ns(1, 1 << 20), 100 * NSEC_PER_MSEC);
+	check_int(samples_drain_ns(0, 1 << 20), 100 * NSEC_PER_MSEC);
+	check_int(samples_drain_ns(3999, 4 << 20), 20 * NSEC_PER_MSEC);
+	check_int(samples_drain_ns(150, 4096), 20 * NSEC_PER_MSEC);
+}
+
 /* ----------------------------------------------------------------- pace --- */
 
 struct paced {
@@ -292,7 +304,7 @@ static void pays_back(void)
 	check_int(samples_create(&p, l, &s, NULL), 0);
 	samples_put_meta(s);
 	ledger_advance(l, now_ns, 0);
-	ledger_charge(l, LEDGER_CPU, 0, 15 * NSEC_PER_MSEC);
+	ledger_charge(l, LEDGER_CPU, 0, 28 * NSEC_PER_MSEC);
 	samples_tick(s, now_ns += 20 * NSEC_PER_MSEC);
 	samples_add(s, gettid(), false);
 	int ticks = 0;
@@ -306,7 +318,8 @@ static void pays_back(void)
 	check_int(seen.nr_other, 0);
 	/* Much more than that: none. */
 	ledger_charge(l, LEDGER_CPU, 0, 100 * NSEC_PER_MSEC);
-	work_a_tick(s, l, &now_ns);
+	for (uint64_t due_ns = samples_due_ns(s); now_ns < due_ns;)
+		work_a_tick(s, l, &now_ns);
 	uint64_t nr = seen.nr_all + seen.nr_sparse;
 	for (int i = 0; i < 20; i++)
 		work_a_tick(s, l, &now_ns);
@@ -314,6 +327,102 @@ static void pays_back(void)
 	samples_finish(s);
 	samples_destroy(s);
 	ledger_destroy(l);
+}
+
+/* While samples are sparse nobody wakes up but where that begins and ends, at
+ * most twice in a row of slots, and once more where a pause is long. */
+static void sleeps(void)
+{
+	struct paced seen = {0};
+	uint64_t start_ns = 1, now_ns = start_ns, nr = 0;
+	struct ledger *l = ledger_create(20000000);
+	struct samples_params p = {
+		.frequency_hz = 100,
+		.target_overhead_ppb = 20000000,
+		.is_alone = true,
+		.start_ns = start_ns,
+		.stack = no_stack,
+		.mapped = ignore_mapping,
+		.resumed = ignore_gap,
+		.emit = weigh,
+		.put_meta = note_rate,
+		.ctx = &seen,
+	};
+	struct samples *s = NULL;
+	check_int(samples_create(&p, l, &s, NULL), 0);
+	ledger_advance(l, now_ns, 0);
+	ledger_charge(l, LEDGER_CPU, 0, 20 * NSEC_PER_MSEC);
+	while (now_ns < start_ns + 8 * NSEC_PER_SEC) {
+		uint64_t due_ns = samples_due_ns(s);
+		if (due_ns <= now_ns && !check(!"time goes on"))
+			break;
+		now_ns = due_ns;
+		samples_tick(s, now_ns);
+		nr++;
+	}
+	/* A hundred rows; each slot by itself would be 400. */
+	check_range((double)nr, 130, 260);
+	samples_finish(s);
+	samples_destroy(s);
+	ledger_destroy(l);
+}
+
+static void note_cost(void *ctx, const char *key, const char *value)
+{
+	if (!strcmp(key, "samples.cost_ns"))
+		*(uint64_t *)ctx = strtoull(value, NULL, 10);
+}
+
+/* What a start takes a sample to cost; @is_told: it was 7 ms three times. */
+static uint64_t cost_of_start(bool is_told)
+{
+	uint64_t cost_ns = 0;
+	struct ledger *l = ledger_create(20000000);
+	struct samples_params p = {
+		.frequency_hz = 100,
+		.target_overhead_ppb = 20000000,
+		.stack = no_stack,
+		.mapped = ignore_mapping,
+		.resumed = ignore_gap,
+		.emit = weigh,
+		.put_meta = note_cost,
+		.ctx = &cost_ns,
+	};
+	struct samples *s = NULL;
+	kept_open(17, 1700000000);
+	for (int i = 0; is_told && i < KEPT_TIMES; i++) {
+		const uint64_t v[KEPT_FIGURES] = {7000001};
+		kept_add(KEPT_SAMPLE, v);
+		kept_add(KEPT_SAMPLE_USER, v);
+	}
+	check_int(samples_create(&p, l, &s, NULL), 0);
+	samples_put_meta(s);
+	samples_destroy(s);
+	kept_close();
+	ledger_destroy(l);
+	return cost_ns;
+}
+
+/* It is measured by so many starts, and then kept. */
+static void keeps_cost(void)
+{
+	uint64_t cost_ns[KEPT_TIMES + 1];
+	char text[400] = "";
+	check(setenv("SMCO_CACHE_DIR", scratch_dir(), 1) == 0);
+	for (int i = 0; i <= KEPT_TIMES; i++)
+		cost_ns[i] = cost_of_start(false);
+	/* The median of those that were measured. */
+	uint64_t a = cost_ns[0], b = cost_ns[1], c = cost_ns[2];
+	uint64_t most = a > b ? a : b, least = a > b ? b : a;
+	check_int(cost_ns[KEPT_TIMES], c > most ? most : c < least ? least : c);
+	FILE *f = fopen(scratch_path("costs"), "re");
+	int nr = 0;
+	while (f && fgets(text, sizeof(text), f))
+		nr += strstr(text, "sample ") != NULL;
+	check(f && !fclose(f));
+	check_int(nr, KEPT_TIMES);
+	check_int(cost_of_start(true), 7000001);
+	unsetenv("SMCO_CACHE_DIR");
 }
 
 static void paces(void)
@@ -380,8 +489,11 @@ int main(void)
 	selected(path);
 	two(path);
 	rates();
+	drains();
 	paces();
 	pays_back();
+	sleeps();
+	keeps_cost();
 	kernel();
 	return tap_done();
 }
