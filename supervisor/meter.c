@@ -104,6 +104,11 @@ void meter_get_stops(const struct meter *m, uint64_t *nr, uint64_t *longest_ns)
 
 const char *meter_longest_was(const struct meter *m)
 {
+	/* Most of it was before the tracer saw it: of what the tracer calls its
+	 * longest it knows what it was for, but that was another one. */
+	if (m->has_clock &&
+	    m->clock.longest_ns / 2 > tracer_longest_stop_ns(m->tracer))
+		return "which smco-trace saw late";
 	return tracer_longest_was(m->tracer);
 }
 

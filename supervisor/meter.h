@@ -42,7 +42,8 @@ uint64_t meter_stops(struct meter *m);
  * until it went on with what it had been at, and where the kernel tells, until
  * it was on a CPU again as far as others did not keep it from one. */
 void meter_get_stops(const struct meter *m, uint64_t *nr, uint64_t *longest_ns);
-/* What that one was for; NULL = not known. */
+/* What that one was for, or that we did not see it for most of its time (there
+ * was no CPU for us, or somebody had stopped us); NULL = not known. */
 const char *meter_longest_was(const struct meter *m);
 /* One process's sensors and mechanism: to the ledger. Returns CPU time it
  * used since the last call, ns. */
