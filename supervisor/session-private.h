@@ -9,6 +9,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/control/duty.h"
 #include "supervisor/control/least.h"
+#include "supervisor/control/price.h"
 #include "supervisor/meter.h"
 #include "supervisor/monitor/counters.h"
 #include "supervisor/monitor/nap.h"
@@ -22,10 +23,11 @@
 /* What the sensors record of allocations. */
 struct recording {
 	struct allowance allowance;
-	uint64_t cpu_ns;  /* of ours, for reading it, so far */
-	uint64_t read_ns; /* when it was read last */
-	uint64_t due_ns;  /* a ring will be as good as full */
-	bool is_due;	  /* one was full */
+	uint64_t cpu_ns;    /* of ours, for reading it, so far */
+	uint64_t read_ns;   /* when it was read last */
+	uint64_t due_ns;    /* a ring will be as good as full */
+	bool is_due;	    /* one was full */
+	struct price stack; /* a stop for a call stack */
 };
 
 struct session {
@@ -122,6 +124,8 @@ void session_recording_init(struct session *s);
 /* When rings are to be read between two ticks; UINT64_MAX: they can wait. */
 uint64_t session_recording_due_ns(const struct session *s);
 void session_recording_read(struct session *s);
+/* A thread stood for its call stack since @stop_ns, and goes on. */
+void session_recording_stack(struct session *s, uint64_t stop_ns);
 /* What it has cost by now; once a tick, before the refills. */
 void session_recording_advance(struct session *s);
 /* How many may be recorded until the next tick. */

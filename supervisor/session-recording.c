@@ -4,9 +4,9 @@
 #include "supervisor/control/fixed.h"
 #include "supervisor/session-private.h"
 
-#define MAX_TOKENS   (1u << 20)
-#define TRAP_TOKENS  64
-#define TRAP_COST_NS (20 * NSEC_PER_USEC)
+#define MAX_TOKENS    (1u << 20)
+#define TRAP_TOKENS   64
+#define STACK_COST_NS (20 * NSEC_PER_USEC)
 /* A ring that fills faster than this stops its program when it is full. */
 #define SOONEST_NS (5 * NSEC_PER_MSEC)
 #define ENOUGH	   (HOOKS_RING / 4 * 3)
@@ -16,6 +16,13 @@ void session_recording_init(struct session *s)
 	allowance_init(&s->recording.allowance, session_budget_ppb(s));
 	s->recording.read_ns = s->start_ns;
 	s->recording.due_ns = UINT64_MAX;
+	price_init(&s->recording.stack, STACK_COST_NS);
+}
+
+void session_recording_stack(struct session *s, uint64_t stop_ns)
+{
+	price_learn(&s->recording.stack,
+		    smco_now_ns() - stop_ns + tracer_stop_cost_ns(s->tracer));
 }
 
 uint64_t session_recording_due_ns(const struct session *s)
@@ -50,18 +57,20 @@ void session_recording_advance(struct session *s)
 	double reading = (double)t.mech_ns[LEDGER_CPU] * (double)r->cpu_ns /
 			 (own_ns + 1);
 	allowance_advance(&r->allowance, t.base_ns,
-			  t.mech_ns[LEDGER_AGENT] + (uint64_t)reading);
+			  t.mech_ns[LEDGER_AGENT] + (uint64_t)reading +
+				  r->stack.spent_ns);
 }
 
 void session_recording_refill(struct session *s, struct watched *w)
 {
 	if (!s->opt->target_ppb)
 		return;
-	uint64_t ns =
-		allowance_ns(&s->recording.allowance, ledger_room_ns(s->ledger),
-			     s->gap_ns, s->nr_ws);
+	const struct allowance *a = &s->recording.allowance;
+	int64_t room_ns = ledger_room_ns(s->ledger);
+	uint64_t ns = allowance_ns(a, room_ns, s->gap_ns, s->nr_ws);
+	uint64_t dear_ns = allowance_dear_ns(a, room_ns, s->gap_ns, s->nr_ws);
 	uint64_t tokens = ns / (hooks_cost_ns(w->hooks) + 1);
-	uint64_t traps = ns / TRAP_COST_NS;
+	uint64_t traps = price_buys(&s->recording.stack, dear_ns);
 	hooks_set_tokens(w->hooks, (uint32_t)min_u64(tokens, MAX_TOKENS));
 	hooks_set_trap_tokens(w->hooks, (uint32_t)min_u64(traps, TRAP_TOKENS));
 }

@@ -230,7 +230,7 @@ int session_create(const struct options *o, struct session **ret,
 	int rc = output_check(o->output, name_for_output(o), err);
 	if (!rc) {
 		/* First, so that it is ready when the command is. */
-		s->tables = tables_create();
+		s->tables = tables_create(session_budget_ppb(s));
 		watched_set_tables(s->tables);
 		if (o->command)
 			tables_expect(s->tables, o->command[0]);

@@ -5,10 +5,18 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "supervisor/command.h"
+#include "supervisor/control/control.h"
+#include "supervisor/control/fixed.h"
+#include "symbols/cfi.h"
+
+/* So soon it is looked again whether anybody wants the CPU. */
+#define MOST_REST_NS (50 * NSEC_PER_MSEC)
 
 struct tables {
 	pthread_t thread;
@@ -16,13 +24,59 @@ struct tables {
 	pthread_cond_t more;
 	struct sym_space **wanted; /* the next is the last */
 	size_t nr, cap;
+	pthread_cond_t done; /* leave is set */
 	bool leave;
 	struct sym_space *expected[2]; /* ours; NULL = none */
+	int64_t m_t_ppb;
+	/* The thread's: when it rested last, of its CPU time; how often it had
+	 * been pushed off its CPU by then. */
+	uint64_t rested_ns;
+	long nr_pushed;
 };
+
+/* Of a CPU that others want, too. */
+uint64_t tables_rest_ns(uint64_t cpu_ns, bool is_wanted, int64_t m_t_ppb)
+{
+	if (!is_wanted || m_t_ppb >= PPB)
+		return 0;
+	if (m_t_ppb <= 0)
+		return MOST_REST_NS;
+	uint64_t ns =
+		sat_u64((u128)cpu_ns * (u128)(PPB - m_t_ppb) / (u128)m_t_ppb);
+	return min_u64(ns, MOST_REST_NS);
+}
+
+/* Now and then while a table is made; by now the program may want our CPU. */
+static void give_way(void *arg)
+{
+	struct tables *t = arg;
+	struct rusage usage;
+	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (getrusage(RUSAGE_THREAD, &usage))
+		return;
+	bool is_wanted = usage.ru_nivcsw != t->nr_pushed;
+	uint64_t ns =
+		tables_rest_ns(cpu_ns - t->rested_ns, is_wanted, t->m_t_ppb);
+	if (!is_wanted)
+		return;
+	t->nr_pushed = usage.ru_nivcsw;
+	t->rested_ns = cpu_ns;
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	ns += (uint64_t)ts.tv_nsec;
+	ts.tv_sec += (time_t)(ns / NSEC_PER_SEC);
+	ts.tv_nsec = (long)(ns % NSEC_PER_SEC);
+	pthread_mutex_lock(&t->lock);
+	while (!t->leave && !pthread_cond_clockwait(&t->done, &t->lock,
+						    CLOCK_MONOTONIC, &ts))
+		;
+	pthread_mutex_unlock(&t->lock);
+}
 
 static void *run(void *arg)
 {
 	struct tables *t = arg;
+	cfi_set_pause(give_way, t);
 	pthread_mutex_lock(&t->lock);
 	while (!t->leave) {
 		if (!t->nr) {
@@ -63,11 +117,13 @@ static int create_thread(pthread_t *ret, void *arg)
 	return failed;
 }
 
-struct tables *tables_create(void)
+struct tables *tables_create(int64_t m_t_ppb)
 {
 	struct tables *t = calloc(1, sizeof(*t));
 	if (!t)
 		return NULL;
+	t->m_t_ppb = m_t_ppb;
+	pthread_cond_init(&t->done, NULL);
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->more, NULL);
 	sigset_t all, before;
@@ -78,6 +134,7 @@ struct tables *tables_create(void)
 	if (!rc)
 		return t;
 	pthread_cond_destroy(&t->more);
+	pthread_cond_destroy(&t->done);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 	return NULL;
@@ -90,9 +147,11 @@ void tables_destroy(struct tables *t)
 	pthread_mutex_lock(&t->lock);
 	t->leave = true;
 	pthread_cond_signal(&t->more);
+	pthread_cond_signal(&t->done);
 	pthread_mutex_unlock(&t->lock);
 	pthread_join(t->thread, NULL);
 	pthread_cond_destroy(&t->more);
+	pthread_cond_destroy(&t->done);
 	pthread_mutex_destroy(&t->lock);
 	for (size_t i = 0; i < ARRAY_SIZE(t->expected); i++)
 		sym_space_destroy(t->expected[i]);

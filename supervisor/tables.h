@@ -10,9 +10,17 @@
 
 struct tables;
 
-/* Before the caller changes its CPUs or priority: the thread keeps those that
- * it starts with. NULL if there can be no thread. */
-struct tables *tables_create(void);
+/*
+ * Before the caller changes its CPUs or priority: the thread keeps those that
+ * it starts with. A large table takes a tenth of a second, which a program of a
+ * second cannot pay on the spot: where others want its CPU the thread rests in
+ * between, so that it has @m_t_ppb of that (parts of 1e9). NULL if there can be
+ * no thread.
+ */
+struct tables *tables_create(int64_t m_t_ppb);
+/* How long it rests after @cpu_ns, ns; @is_wanted: somebody has taken the CPU
+ * meanwhile. */
+uint64_t tables_rest_ns(uint64_t cpu_ns, bool is_wanted, int64_t m_t_ppb);
 /* Waits for the table in work, forgets the others. NULL is fine. */
 void tables_destroy(struct tables *t);
 

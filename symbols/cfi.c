@@ -7,6 +7,8 @@
 #include "symbols/ehframe.h"
 
 /* Bounds on what a hostile file can make us build. */
+/* Compiled at a stretch: some 100 us. */
+#define PAUSE_FDES     128
 #define MAX_ROWS       (16u << 20)
 #define MAX_RULES      (1u << 20)
 #define MAX_REMEMBERED 32
@@ -450,6 +452,15 @@ static void compile_fde(struct compiler *c, const struct ehframe *e,
 	c->clip = from;
 }
 
+static _Thread_local void (*pause_fn)(void *ctx);
+static _Thread_local void *pause_ctx;
+
+void cfi_set_pause(void (*fn)(void *ctx), void *ctx)
+{
+	pause_fn = fn;
+	pause_ctx = ctx;
+}
+
 static bool compile(struct compiler *c, const struct ehframe *e)
 {
 	const struct cfi_rule none = {0};
@@ -459,8 +470,11 @@ static bool compile(struct compiler *c, const struct ehframe *e)
 	if (!c->cie_states)
 		return false;
 	c->base = c->clip = e->fdes[0].start;
-	for (size_t i = 0; i < e->nr_fdes && !c->no_memory; i++)
+	for (size_t i = 0; i < e->nr_fdes && !c->no_memory; i++) {
+		if (pause_fn && i % PAUSE_FDES == 0)
+			pause_fn(pause_ctx);
 		compile_fde(c, e, &e->fdes[i]);
+	}
 	return c->nr && !c->no_memory;
 }
 

@@ -75,6 +75,9 @@ struct cfi_table {
  * rows. */
 struct cfi_table *cfi_create(Elf *elf);
 void cfi_destroy(struct cfi_table *t);
+/* What the calling thread does now and then, some ten times a millisecond,
+ * while it compiles; NULL = nothing. */
+void cfi_set_pause(void (*fn)(void *ctx), void *ctx);
 
 /* The rule at file address @addr; NULL if there is none. */
 const struct cfi_rule *cfi_lookup(const struct cfi_table *t, uint64_t addr);

@@ -5,9 +5,12 @@
  * An allocation that is not recorded is not watched for the rest of its life,
  * while a block that is not armed now will be armed later. So allocations may
  * be recorded on credit, half a second's budget; the debt is paid back by
- * arming less. Programs allocate in bursts, at their start above all. One that
- * always does has no more than half of the budget for that: what is recorded
- * and never armed is of no use.
+ * arming less. A program may end at any time, and the bound is to hold for one
+ * that runs for a second: so what is owed has been paid back by then, but for a
+ * twentieth of all that was to be spent, which is half of what the bound leaves
+ * above the target. Programs allocate in bursts, at their start above all. One
+ * that always does has no more than half of the budget for that: what is
+ * recorded and never armed is of no use.
  */
 #ifndef SMCO_ALLOWANCE_H
 #define SMCO_ALLOWANCE_H
@@ -39,5 +42,9 @@ void allowance_advance(struct allowance *a, uint64_t base_ns,
  */
 uint64_t allowance_ns(const struct allowance *a, int64_t room_ns,
 		      uint64_t gap_ns, size_t nr);
+/* Of that, what may go into what is dear and can be done without: once the
+ * credit is used up no more than the tenth of the gap's budget. */
+uint64_t allowance_dear_ns(const struct allowance *a, int64_t room_ns,
+			   uint64_t gap_ns, size_t nr);
 
 #endif

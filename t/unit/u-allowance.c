@@ -21,6 +21,28 @@ static uint64_t at(int64_t room_ns, size_t nr)
 	return allowance_ns(&a, room_ns, GAP_NS, nr);
 }
 
+static uint64_t dear_at(int64_t room_ns, size_t nr)
+{
+	struct allowance a;
+	allowance_init(&a, TEN_PPB);
+	return allowance_dear_ns(&a, room_ns, GAP_NS, nr);
+}
+
+/* Of a program that always wants what is dear: its room then. */
+static int64_t owed_after_a_second(void)
+{
+	struct allowance a;
+	int64_t room = 0, spent = 0;
+	allowance_init(&a, TEN_PPB);
+	for (uint64_t now = 0; now < NSEC_PER_SEC; now += GAP_NS) {
+		allowance_advance(&a, now, (uint64_t)spent);
+		int64_t most = (int64_t)allowance_dear_ns(&a, room, GAP_NS, 1);
+		spent += most;
+		room += (int64_t)GAP_NS / 10 - most;
+	}
+	return room;
+}
+
 /* Of a program that allocates all the time and would have all blocks armed:
  * what recording got of the budget in the end, percent. */
 static int64_t share_of_recording(int64_t arming_wants_ns)
@@ -113,8 +135,22 @@ int main(void)
 	/* A burst is paid back from that half. */
 	check_int(after_burst(40 * MS, 0), 10 * MS);
 	check_int(after_burst(40 * MS, NSEC_PER_SEC / 2), 35 * MS);
-	check_int(after_burst(40 * MS, NSEC_PER_SEC), CREDIT_NS);
+	check_int(after_burst(0, NSEC_PER_SEC / 2), CREDIT_NS);
+	check_int(after_burst(0, NSEC_PER_SEC / 4 * 3), CREDIT_NS / 2);
+	/* From a second on as much as the bound has room for. */
+	check_int(after_burst(40 * MS, NSEC_PER_SEC), 5 * MS);
+	check_int(after_burst(40 * MS, 4 * NSEC_PER_SEC), 20 * MS);
+	check_int(after_burst(40 * MS, 10 * NSEC_PER_SEC), CREDIT_NS);
+	check_int(after_burst(40 * MS, 20 * NSEC_PER_SEC), CREDIT_NS);
 	check_int(after_burst(9 * CREDIT_NS, 0), LEAST_NS);
-	check_int(after_burst(9 * CREDIT_NS, 2 * NSEC_PER_SEC), CREDIT_NS);
+	check_int(after_burst(9 * CREDIT_NS, 2 * NSEC_PER_SEC), 10 * MS);
+	/* What is dear is not bought by who owes all of the credit. */
+	check_int(dear_at(0, 1), CREDIT_NS);
+	check_int(dear_at(4 * CREDIT_NS, 2), CREDIT_NS);
+	check_int(dear_at(-10 * MS, 1), 40 * MS);
+	check_int(dear_at(-CREDIT_NS, 1), LEAST_NS);
+	check_int(dear_at(-2 * CREDIT_NS, 1), LEAST_NS);
+	/* However much is wanted, a second later it is paid back. */
+	check(owed_after_a_second() >= -5 * MS - LEAST_NS);
 	return tap_done();
 }

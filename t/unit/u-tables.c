@@ -7,6 +7,8 @@
 
 #include "supervisor/tables.h"
 #include "supervisor/watched.h"
+#include "symbols/cfi.h"
+#include "symbols/ehframe.h"
 #include "symbols/module.h"
 #include "symbols/space.h"
 #include "t/unit/puppet.h"
@@ -31,7 +33,7 @@ static void a_command(void)
 {
 	struct sym_space *libc = libc_space();
 	check(!is_read(libc));
-	struct tables *t = tables_create();
+	struct tables *t = tables_create(PPB);
 	tables_expect(t, "/bin/true");
 	check(is_read(libc));
 	tables_destroy(t);
@@ -51,9 +53,47 @@ static void a_process(void)
 	puppet_end(&pup);
 }
 
+static unsigned nr_pauses;
+
+static void count_pause(void *ctx)
+{
+	++*(unsigned *)ctx;
+}
+
+/* Who makes a large table may rest again and again, and does so where its CPU
+ * is wanted. */
+static void gives_way(void)
+{
+	struct sym_space *libc = libc_space();
+	struct ehframe_section section;
+	struct ehframe e;
+	Elf *elf = module_elf(space_module(libc, 1));
+	check(ehframe_load(&section, elf) && ehframe_parse(&e, &section));
+	cfi_set_pause(count_pause, &nr_pauses);
+	cfi_destroy(cfi_create(elf));
+	check_int(nr_pauses, (e.nr_fdes + 127) / 128);
+	cfi_set_pause(NULL, NULL);
+	cfi_destroy(cfi_create(elf));
+	check_int(nr_pauses, (e.nr_fdes + 127) / 128);
+	ehframe_deinit(&e);
+	ehframe_section_deinit(&section);
+	elf_end(elf);
+	sym_space_destroy(libc);
+
+	int64_t tenth = PPB / 10;
+	check_int(tables_rest_ns(NSEC_PER_MSEC, true, tenth),
+		  9 * NSEC_PER_MSEC);
+	check_int(tables_rest_ns(NSEC_PER_MSEC, false, tenth), 0);
+	check_int(tables_rest_ns(NSEC_PER_MSEC, true, PPB), 0);
+	check_int(tables_rest_ns(NSEC_PER_SEC, true, tenth),
+		  50 * NSEC_PER_MSEC);
+	check_int(tables_rest_ns(NSEC_PER_SEC, true, 0), 50 * NSEC_PER_MSEC);
+}
+
 int main(void)
 {
 	a_command();
 	a_process();
+	gives_way();
 	return tap_done();
 }
