@@ -145,6 +145,11 @@ static void plant(struct session *s, struct watched *w)
 	}
 }
 
+static bool has_room(const struct session *s)
+{
+	return s->opt->is_unlimited || ledger_room_ns(s->ledger) > 0;
+}
+
 /*
  * Starting to watch a process costs milliseconds, which those that live for
  * less (a shell's, a build's) are not worth, and which add up. The first few
@@ -157,7 +162,17 @@ static bool has_to_wait(const struct session *s, const struct tevent *ev)
 	const struct watched *parent = find_watched(ev->parent);
 	if (ev->why == TPROC_FORKED)
 		return parent && parent->late_ns; /* as its parent does */
+	/* Of several that we attach to the first is started at once, the others
+	 * when the budget can pay for them. */
+	if (ev->why == TPROC_ATTACHED)
+		return s->nr_ws > 1 && !has_room(s);
 	return ev->why == TPROC_EXECED && session_is_far_overdrawn(s);
+}
+
+/* What had to wait for its start may begin. */
+static bool may_start(const struct session *s, const struct watched *w)
+{
+	return w->is_attached ? has_room(s) : !session_is_far_overdrawn(s);
 }
 
 static void open_access(struct session *s, struct watched *w)
@@ -181,7 +196,7 @@ void session_start_late(struct session *s, uint64_t now_ns)
 	for (size_t i = 0; i < s->nr_ws; i++) {
 		struct watched *w = s->ws[i];
 		if (!w->late_ns || now_ns - w->late_ns < LATE_NS ||
-		    session_is_far_overdrawn(s))
+		    !may_start(s, w))
 			continue;
 		tracer_stops_are(s->tracer, "to start watching");
 		if (tproc_stop(w->proc, NULL))
@@ -197,6 +212,7 @@ static void start_naps(struct session *s, struct watched *w,
 		       const struct tevent *ev)
 {
 	struct smco_err err = {0};
+	w->is_attached = ev->why == TPROC_ATTACHED;
 	if (has_to_wait(s, ev)) {
 		w->late_ns = smco_now_ns();
 		return;

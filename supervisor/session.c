@@ -197,6 +197,7 @@ static int attach_all(struct session *s, struct smco_err *err)
 		if (rc) {
 			start_stopped(s);
 			answer_started(s);
+			session_account(s, smco_now_ns());
 		}
 	}
 	return 0;

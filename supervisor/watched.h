@@ -42,6 +42,7 @@ struct watched {
 	char why_mechanism[256]; /* which one, and why none better */
 	bool adopted;		 /* existing blocks were taken in */
 	uint64_t late_ns; /* when it came, while it waits for its start; 0 */
+	bool is_attached; /* to it, not begun by what is watched */
 	bool is_patient;  /* stacks wait for tables, but not for long */
 	/* the session's */
 	char name[WATCHED_NAME]; /* its command line, as was said last */

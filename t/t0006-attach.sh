@@ -101,6 +101,42 @@ answered() {
 }
 ok "who was started first has its answer before the last is started" answered
 
+# Of those that compute all the time the second and third are started when the
+# budget can pay for that: never, soon, at once.
+planted() {
+	local pid nr=0
+	for pid in "${busy[@]}"; do
+		! grep -q 'memfd:smco-trace@' "/proc/$pid/maps" || nr=$((nr + 1))
+	done
+	[ $nr -eq "$1" ]
+}
+in_time() {
+	local smco pid busy=() status=0
+	for _ in 1 2 3; do
+		perl -e '1 while kill 0, $ARGV[0]' $$ &
+		busy+=($!)
+	done
+	pids+=("${busy[@]}")
+	smco-trace -q -t "$1" -o c.trace -p "${busy[*]}" &
+	smco=$!
+	for pid in "${busy[@]}"; do
+		wait_for 10 traced "$pid" || status=1
+	done
+	wait_for 20 planted "$2" || status=1
+	sleep 0.5
+	planted "$2" || status=1
+	kill $smco
+	wait $smco || status=1
+	planted 0 || status=1
+	kill "${busy[@]}"
+	wait "${busy[@]}" 2>/dev/null
+	return $status
+}
+ok "several that compute: one is started where the budget is for one" \
+	in_time 0.01 1
+ok "all, as the budget grows" in_time 20 3
+ok "all, at once, without one" in_time unlimited 3
+
 # Where processes come and go, what pgrep prints is old.
 some_gone() {
 	local status
