@@ -70,6 +70,8 @@ void meter_init(struct meter *m, struct ledger *l, struct tracer *tr)
 		.ledger = l,
 		.tracer = tr,
 	};
+	if (stopclock)
+		tracer_tell_lent(tr, stopclock_lending(stopclock));
 	m->stop_ns = read_clock(m);
 	m->displaced_ns = m->clock.displaced_ns;
 	m->nr_displaced = m->clock.nr_displaced;
@@ -96,8 +98,8 @@ void meter_get_stops(const struct meter *m, uint64_t *nr, uint64_t *longest_ns)
 	if (!m->has_clock)
 		return;
 	*nr = m->clock.nr_stops;
-	/* The kernel sees the stops' true ends, but one that a thread was lent
-	 * from for our calls as several, and waits for others in none. */
+	/* The kernel sees the stops' true ends, but waits for others in none,
+	 * and perhaps one that a thread was lent from as several. */
 	if (m->clock.longest_ns > *longest_ns)
 		*longest_ns = m->clock.longest_ns;
 }

@@ -10,6 +10,9 @@
  * may, has lost nothing. So its stop counts only when it is seen to do
  * something else afterwards.
  *
+ * A task that is let go to make a call of ours is in the same stop until it
+ * goes on with its own work.
+ *
  * And how long they waited for a CPU because the supervisor ran: what it ran
  * meanwhile, on that CPU or on another one, to which the scheduler would have
  * taken one of those that waited. The same of their partners, those who woke a
@@ -86,6 +89,7 @@ struct stopped {
 	__u16 nr_back;	  /* times it came back from one, up to 2 */
 	__u16 slept;	  /* and did not do anything since exec_ns */
 	__u16 was_asleep; /* when it was asked to stop */
+	__u16 is_lent;	  /* it was let go for us, and did not stop since */
 	struct waits waits;
 	__u64 told_ns; /* of its waits */
 };
@@ -130,6 +134,15 @@ struct {
 	__type(key, int);
 	__type(value, __u64);
 } known SEC(".maps");
+
+/* Whom the supervisor lets go now, it does for a call of its own. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} lending SEC(".maps");
 
 int tracer_tgid;	/* as the initial pid namespace counts */
 __u64 our_total_ns;	/* the supervisor's CPU time, up to when it last ran */
@@ -380,6 +393,16 @@ static __always_inline void leaves(struct task_struct *prev, unsigned int state)
 		count_unseen();
 	if (!st)
 		return;
+	/* The stop goes on. */
+	if (st->is_lent && st->since) {
+		if (!(state & STATE_TRACED))
+			return;
+		st->is_lent = 0;
+		if (bpf_core_field_exists(prev->sched_info))
+			st->pcount = prev->sched_info.pcount;
+		return;
+	}
+	st->is_lent = 0;
 	/* It was put on a CPU and the kernel did not tell, as where the one
 	 * before it was idle in a way that RCU does not watch. */
 	if (st->since)
@@ -443,6 +466,8 @@ static __always_inline void returns(struct task_struct *prev,
 				    struct stopped *st, __u64 ran_ns)
 {
 	__u64 ns = bpf_ktime_get_ns() - st->since;
+	if (st->is_lent)
+		return;
 	st->since = 0;
 	if (st->nr_back < 2)
 		st->nr_back++;
@@ -489,6 +514,17 @@ static __always_inline void begins_to_wait(struct task_struct *t, int traced)
 		p->waits.free_ns = free_ns();
 }
 
+/* The supervisor lets @t go. */
+static __always_inline void note_lent(struct task_struct *t)
+{
+	__u32 zero = 0, *is_lent = bpf_map_lookup_elem(&lending, &zero);
+	struct stopped *st = 0;
+	if (is_lent && *is_lent)
+		st = bpf_task_storage_get(&tasks, t, 0, 0);
+	if (st && st->since)
+		st->is_lent = 1;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(stopclock_switch, _Bool preempt, struct task_struct *prev,
 	     struct task_struct *next, unsigned int prev_state)
@@ -519,6 +555,8 @@ int BPF_PROG(stopclock_waking, struct task_struct *woken)
 	int traced = is_ours(woken);
 	begins_to_wait(woken, traced);
 	struct task_struct *waker = bpf_get_current_task_btf();
+	if (traced && waker->tgid == tracer_tgid)
+		note_lent(woken);
 	if (!traced && is_ours(waker))
 		note_known(woken);
 	if (!traced || waker->pid == 0 || waker->tgid == tracer_tgid)

@@ -4,6 +4,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "supervisor/probe/bpfload.h"
 #include "supervisor/probe/stopclock-bpf.h"
@@ -13,7 +14,8 @@ extern const char stopclock_object_start[], stopclock_object_end[];
 struct stopclock {
 	struct bpf_object *obj;
 	struct bpf_link *switches, *wakings;
-	int sums_fd; /* owned by obj */
+	int sums_fd;	   /* owned by obj */
+	uint32_t *lending; /* its map; NULL = not to be had */
 	int nr_cpus;
 	struct stopclock_sum *sums; /* one per CPU, for reading */
 };
@@ -35,6 +37,10 @@ static int attach(struct stopclock *c, struct smco_err *err)
 				 "stop clock: attaching to sched_%s",
 				 c->switches ? "waking" : "switch");
 	c->sums_fd = bpf_object__find_map_fd_by_name(c->obj, "sums");
+	void *lending =
+		mmap(NULL, TPAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+		     bpf_object__find_map_fd_by_name(c->obj, "lending"), 0);
+	c->lending = lending == MAP_FAILED ? NULL : lending;
 	c->nr_cpus = libbpf_num_possible_cpus();
 	if (c->nr_cpus < 1)
 		return smco_fail(err, SMCO_SYS, -c->nr_cpus,
@@ -84,6 +90,11 @@ int stopclock_read(struct stopclock *c, struct stopclock_reading *ret)
 	return 0;
 }
 
+uint32_t *stopclock_lending(struct stopclock *c)
+{
+	return c->lending;
+}
+
 void stopclock_close(struct stopclock *c)
 {
 	if (!c)
@@ -91,6 +102,8 @@ void stopclock_close(struct stopclock *c)
 	bpf_link__destroy(c->switches);
 	bpf_link__destroy(c->wakings);
 	bpf_object__close(c->obj);
+	if (c->lending)
+		munmap(c->lending, TPAGE_SIZE);
 	free(c->sums);
 	free(c);
 }

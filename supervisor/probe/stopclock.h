@@ -45,6 +45,9 @@ struct stopclock_reading {
 int stopclock_open(struct stopclock **ret, struct smco_err *err);
 /* Sums since open; about 1 us. */
 int stopclock_read(struct stopclock *c, struct stopclock_reading *ret);
+/* Set it to 1 while a task is let go to make a call of ours, in which its stop
+ * goes on; else 0. NULL: each such call ends one stop and begins another. */
+uint32_t *stopclock_lending(struct stopclock *c);
 void stopclock_close(struct stopclock *c); /* NULL is fine */
 
 #endif

@@ -214,6 +214,7 @@ struct tracer {
 	uint64_t orphans_ns; /* when to look for some again */
 	pid_t launched_pid;  /* our own child, 0 = none */
 	pid_t left_pid;	     /* the same, left; its end is waited for */
+	uint32_t *lent;	     /* is 1 while one is let go for us; NULL */
 	unsigned nr_foreign; /* programs left, for they have 32 bits */
 
 	/* waiting; see wait.c */
@@ -340,6 +341,8 @@ struct task *tproc_stop_all(struct tproc *p, uint64_t bound_ns);
 /* PTRACE_INTERRUPT, then @t sits in a PTRACE_EVENT_STOP. From any stop; a
  * signal of a signal-delivery-stop is lost. SMCO_BUSY: see task_next_stop(). */
 int task_to_event_stop(struct task *t);
+/* Let stopped @t go by @req for a call of ours. SMCO_GONE. */
+int task_lend(struct task *t, int req);
 /*
  * @t, which we have just let go, to its next stop: 0, SMCO_GONE, or SMCO_BUSY
  * if that takes longer than LOAN_BOUND_NS, because it is frozen (cgroups) or a

@@ -61,7 +61,7 @@ struct task *loan_choose(struct tproc *p)
 static int go_on(struct loan *l, enum __ptrace_request req)
 {
 	l->t->regs_valid = false;
-	return ptrace(req, l->t->tid, NULL, 0L) < 0 ? SMCO_GONE : 0;
+	return task_lend(l->t, req);
 }
 
 static int set_mask(struct loan *l, uint64_t mask)

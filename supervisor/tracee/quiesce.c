@@ -245,6 +245,22 @@ int task_next_stop(struct task *t, int *status_ret)
 	return r;
 }
 
+int task_lend(struct task *t, int req)
+{
+	uint32_t *lent = t->tr->lent;
+	if (lent)
+		__atomic_store_n(lent, 1, __ATOMIC_RELAXED);
+	long r = ptrace((enum __ptrace_request)req, t->tid, NULL, 0L);
+	if (lent)
+		__atomic_store_n(lent, 0, __ATOMIC_RELAXED);
+	return r < 0 ? SMCO_GONE : 0;
+}
+
+void tracer_tell_lent(struct tracer *tr, uint32_t *lent)
+{
+	tr->lent = lent;
+}
+
 int task_to_event_stop(struct task *t)
 {
 	int status;
@@ -254,7 +270,7 @@ int task_to_event_stop(struct task *t)
 		return SMCO_GONE;
 	/* Others are not expected before the event-stop: they are passed by. */
 	do {
-		if (ptrace(PTRACE_CONT, t->tid, NULL, 0L) < 0)
+		if (task_lend(t, PTRACE_CONT) < 0)
 			return SMCO_GONE;
 		int r = task_next_stop(t, &status);
 		if (r < 0)

@@ -184,6 +184,10 @@ void tracer_stops_are(struct tracer *tr, const char *what_for);
 /* What the longest one was for; NULL = that had not been said then. */
 const char *tracer_longest_was(const struct tracer *tr);
 
+/* From now on *@lent is 1 while a stopped task is let go only to make a call of
+ * ours; its stop goes on. NULL: nobody wants to know. */
+void tracer_tell_lent(struct tracer *tr, uint32_t *lent);
+
 /* What one stop and resume costs the tracee beyond the measured time, found
  * by calibration at tracer_create, ns. */
 uint64_t tracer_stop_cost_ns(const struct tracer *tr);

@@ -8,9 +8,11 @@
 #include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "t/unit/clock.h"
 #include "t/unit/puppet.h"
+#include "t/unit/traced.h"
 
 /* A tracee that stops itself @nr times for its tracer, then exits. */
 static pid_t start_tracee(int nr)
@@ -215,6 +217,52 @@ static void test_turns(void)
 	}
 }
 
+/* The stops of a process that was stopped @nr_stops times, and made a hundred
+ * calls of ours in each. */
+static uint64_t stops_with_calls(struct tproc *p, int nr_stops)
+{
+	struct stopclock_reading before = now();
+	int64_t ret;
+	for (int i = 0; i < nr_stops; i++) {
+		check_int(tproc_stop(p, NULL), 0);
+		for (int k = 0; k < 100; k++)
+			tproc_syscall(p, SYS_getpid, (uint64_t[6]){0}, &ret,
+				      NULL);
+		tproc_cont(p);
+		usleep(20000);
+	}
+	return nr_seen_or_not(now()) - nr_seen_or_not(before);
+}
+
+static void test_lent(void)
+{
+	struct tracer *tr = NULL;
+	struct smco_err err = {0};
+	struct puppet pup = puppet_start();
+	check_int(tracer_create(&tr, NULL, &err), 0);
+	struct tproc *p = traced_attach(tr, pup.pid, &err);
+	check_msg(p != NULL, "attached %s", err.msg);
+	tproc_resume_new(p);
+	usleep(20000);
+	/* Nobody says so: each call is a stop. */
+	check(stops_with_calls(p, 2) > 150);
+	tracer_tell_lent(tr, stopclock_lending(c));
+	check_int(stops_with_calls(p, 3), 3);
+	/* And what one that slept lends us is not its own time. */
+	uint64_t lost = UINT64_MAX, nr = 0;
+	for (int i = 0; i < 30 && (lost || nr != 1); i++) {
+		struct stopclock_reading before = now();
+		stops_with_calls(p, 1);
+		lost = now().stop_ns - before.stop_ns;
+		nr = now().nr_stops - before.nr_stops;
+	}
+	check_int(lost, 0);
+	check_int(nr, 1);
+	check_int(tproc_detach(p, &err), 0);
+	tracer_destroy(tr);
+	puppet_end(&pup);
+}
+
 int main(void)
 {
 	clock_open();
@@ -263,6 +311,7 @@ int main(void)
 	test_asleep();
 	test_first_stop();
 	test_turns();
+	test_lent();
 	stopclock_close(c);
 	stopclock_close(NULL);
 	return tap_done();
