@@ -8,19 +8,24 @@
 # -O0: none should be, but for what -O0 sets through a pointer, in a function of
 # its own, where it is not seen. What differs from run to run (addresses, times,
 # inodes) is not compared between the two.
+#
+# And how much is found without a limit of what a build notes that was
+# instrumented in the compiler, before it optimises (truth.cc); the headers of
+# gcc's plugins are fetched for it.
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
 # shellcheck source=t/bench/workloads.sh
 . "$SRC/t/bench/workloads.sh"
 : "${TARGETS:=10 2}" "${CONTROLLERS:=cascade global}" "${TREE:=/usr/share}"
 
+# build_NAME DIRECTORY FLAGS [LDFLAGS] - to DIRECTORY/NAME. What configures must
+# not be instrumented.
 build_bzip2() {
-	make -C "$1" CFLAGS="-g $2 -D_FILE_OFFSET_BITS=64" bzip2 &&
-		cp "$1/bzip2" "bzip2$2"
+	make -C "$1" CFLAGS="-g $2 -D_FILE_OFFSET_BITS=64" LDFLAGS="$3" bzip2
 }
 build_grep() {
-	(cd "$1" && FORCE_UNSAFE_CONFIGURE=1 ./configure --disable-nls -q \
-		CFLAGS="-g $2" && make) && cp "$1/src/grep" "grep$2"
+	(cd "$1" && FORCE_UNSAFE_CONFIGURE=1 ./configure --disable-nls -q &&
+		make CFLAGS="-g $2" LDFLAGS="$3") && cp "$1/src/grep" "$1/grep"
 }
 run_bzip2() { "$@" -9c mixed; }
 run_grep() { "$@" -rcE '(static|struct) [a-z_]+[0-9]{2,}|colou?r$' "$TREE"; }
@@ -58,6 +63,74 @@ wider() {
 		printf "%d of %d\n", scalar @wide, scalar @both' "$1" "$2"
 }
 
+# The plugin, and what keeps its notes.
+build_truth() {
+	local version headers
+	version=$(gcc -dumpversion | cut -d. -f1)
+	headers=$(gcc -print-file-name=plugin)/include
+	if [ ! -e "$headers/gcc-plugin.h" ]; then
+		mkdir -p headers
+		(cd headers && apt-get -q download "gcc-$version-plugin-dev" \
+			libgmp-dev libmpc-dev libmpfr-dev &&
+			for f in *.deb; do dpkg -x "$f" .; done) || return
+		headers=$(dirname headers/usr/lib/gcc/*/"$version"/plugin/include/gcc-plugin.h)
+	fi
+	g++ -O1 -fPIC -shared -fno-rtti -I"$headers" -Iheaders/usr/include \
+		-Iheaders/usr/include/"$(gcc -print-multiarch)" \
+		-o truth.so "$SRC/t/bench/truth.cc" &&
+		gcc -O2 -c -o truth.o "$SRC/t/bench/truth.c"
+}
+# instrumented NAME - a run of it, noted in NAME.truth
+instrumented() {
+	[ -x "$1-truth" ] || { rm -f "$1.list" && unpack_source "$1" "$1.src-truth" &&
+		SMCO_TRUTH_LIST=$PWD/$1.list build_"$1" "$1.src-truth" \
+			"-O1 -fplugin=$PWD/truth.so" "$PWD/truth.o" &&
+		cp "$1.src-truth/$1" "$1-truth"; } >build.log 2>&1 ||
+		fail "$1 cannot be instrumented: $(tail -n 1 build.log)"
+	rm -f "$1.truth"
+	SMCO_TRUTH=$1.truth run_"$1" "./$1-truth" >out 2>err </dev/null
+	[ -s "$1.truth" ] || fail "$1 noted nothing"
+}
+# truth TRACE NAME - what of NAME.truth's is found, and what is beyond it. A
+# variable that others may write to begins with a value that nobody gave it.
+truth() {
+	"$BUILD/smco-report" --ranges --json "$1" >"$1.json" || return 1
+	perl -MJSON::PP -MList::Util=min,max -0777 -e '
+		my ($trace, $name) = @ARGV;
+		my (@what, %true, %found, $sum, $both, @wide);
+		my $slurp = sub { open my $f, "<", $_[0] or die; <$f> };
+		my $list = $slurp->("$name.list");
+		@what = map { [split /\t/, s/ *$//r] } $list =~ /(.{255})\n/g;
+		for (split /\n/, $slurp->("$name.truth")) {
+			my ($n, $lo, $hi) = split /\t/;
+			my ($variable, $place, $first) = @{$what[$n]};
+			my $t = $true{"$variable $place"} //= [$lo, $hi, $first];
+			@$t[0, 1] = (min($t->[0], $lo), max($t->[1], $hi));
+		}
+		for (grep { defined $_->{smallest} }
+		     @{decode_json($slurp->("$trace.json"))->{rows}}) {
+			my $key = "$_->{variable} " . ($_->{declared} =~ s{.*/}{}r);
+			my $t = $true{$key} or next;
+			my $f = $found{$key} //= [$_->{smallest}, $_->{largest}];
+			@$f = (min($f->[0], $_->{smallest}), max($f->[1], $_->{largest}));
+		}
+		for (sort keys %found) {
+			my ($lo, $hi, $first) = @{$true{$_}};
+			my ($least, $most) = @{$found{$_}};
+			my $width = min($hi, $most) - max($lo, $least);
+			$sum += $hi > $lo ? max(0, $width / ($hi - $lo))
+					  : $least <= $lo && $most >= $hi;
+			push @wide, "$_, $least to $most, true are $lo to $hi"
+				if ($first // "") ne "?" &&
+				!/vma|sigsegv|stack_top|stk_|_stat\b/ &&
+				($least < min($lo, $first // $lo) ||
+				 $most > max($hi, $first // $hi));
+		}
+		print "# beyond: $_\n" for @wide;
+		printf "| %d | %.2f | %d |\n", scalar keys %found,
+			100 * $sum / keys %found, scalar @wide' "$1" "$2"
+}
+
 BENCH_BZIP2_MB=${BENCH_BZIP2_MB:-30}
 [ -e mixed ] || "$SRC/t/bench/mixed-file.pl" "$BENCH_BZIP2_MB" >mixed
 for name in bzip2 grep; do
@@ -65,7 +138,8 @@ for name in bzip2 grep; do
 		fail "the source of $name cannot be fetched: $(tail -n 1 fetch.log)"
 	for level in -O0 -O2; do
 		[ -x "$name$level" ] || { unpack_source $name "$name.src$level" &&
-			build_$name "$name.src$level" $level; } >build.log 2>&1 ||
+			build_$name "$name.src$level" $level &&
+			cp "$name.src$level/$name" "$name$level"; } >build.log 2>&1 ||
 			fail "$name cannot be built: $(tail -n 1 build.log)"
 		watched $name$level $name$level.reference -t unlimited
 	done
@@ -93,4 +167,17 @@ done
 			$name-O0.reference | tee $name.wider | tail -n 1)"
 		grep '^#' $name.wider >&2
 	done
+	echo
+	if build_truth >build.log 2>&1; then
+		echo "| program, no limit | variables | found of what an instrumented build notes, % | beyond it |"
+		echo "| --- | --- | --- | --- |"
+		for program in bzip2-O2 bzip2-O0 grep-O2 grep-O0; do
+			[ -s ${program%-*}.truth ] || instrumented ${program%-*}
+			echo "| $program $(truth $program.reference ${program%-*} |
+				tee $program.beyond | tail -n 1)"
+			grep '^#' $program.beyond >&2
+		done
+	else
+		echo "No build was instrumented: $(tail -n 1 build.log)"
+	fi
 } | tee -a "$RESULTS"
