@@ -7,7 +7,8 @@ SHELL_TESTS := $(sort $(wildcard t/t[0-9]*.sh))
 FUZZ := $(sort $(wildcard t/fuzz/fuzz-*.c))
 FUZZ_BIN := $(FUZZ:t/fuzz/%.c=$(O)/t/fuzz/%)
 FUZZ_SECONDS ?= 20
-PROVE_JOBS ?= 2
+# One more than there are CPUs: a test waits a fifth of its time.
+PROVE_JOBS ?= $(shell expr $(JOBS) + 1)
 # --comments as well shows what the failed ones had to say.
 PROVE_FLAGS ?= --failures
 # Machine-written or generated files are nobody's style.
