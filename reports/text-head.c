@@ -171,12 +171,21 @@ static void short_run(const struct view *v, const struct ev_ledger *last)
 
 static void stops(const struct view *v, const struct ev_ledger *last)
 {
-	char number[UNITS_MAX], time[UNITS_MAX];
+	char number[UNITS_MAX], of[UNITS_MAX], time[UNITS_MAX];
 	const char *what_for = trace_meta(v->s->reader, "longest_stop");
+	uint64_t signals = model_meta_u64(v->s, "signal_stops", 0);
+	/* Few need not be told: they are not what stops cost. */
+	bool many = signals > last->nr_stops / 2;
 	if (last->nr_stops)
-		text_paragraph(v, "", INK_DIM, "%s stop%s, the longest %s%s%s",
+		text_paragraph(v, "", INK_DIM,
+			       "%s stop%s, %s%sthe longest %s%s%s",
 			       units_count(last->nr_stops, number),
 			       plural(last->nr_stops),
+			       many ? units_count(signals, of) : "",
+			       many ? " of them for signals of the program's "
+				      "own, which nobody who traces it can "
+				      "avoid, "
+				    : "",
 			       units_duration(last->longest_stop_ns, time),
 			       what_for ? ", " : "", what_for ? what_for : "");
 }

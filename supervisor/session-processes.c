@@ -331,6 +331,8 @@ static void memory_event(struct session *s, struct tevent *ev)
 		session_take_hits(s, w);
 		break;
 	}
+	if (sig)
+		tracer_stops_are(s->tracer, SESSION_PASSED_ON);
 	tracer_resume(s->tracer, ev->task, sig);
 }
 

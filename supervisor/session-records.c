@@ -265,6 +265,7 @@ int session_finish_trace(struct session *s, struct smco_err *err)
 	if (meter_longest_was(&s->meter))
 		trace_put_meta(s->trace, "longest_stop",
 			       meter_longest_was(&s->meter));
+	session_put_meta_u64(s, "signal_stops", tracer_nr_signals(s->tracer));
 	if (s->nr_unwatched)
 		session_put_meta_u64(s, "unwatched_processes", s->nr_unwatched);
 	if (!s->trace_failed)

@@ -32,6 +32,22 @@ ok "and the trace is whole" test_exit 0 smco-report t
 ok "SIGINT that the command ignores" test_exit 6 in_group INT \
 	smco-trace -q -o t -- sh -c 'trap "" INT; touch ready; sleep 0.5; exit 6'
 
+# own NR - a command that sends itself so many: each of them is a stop.
+own() {
+	# shellcheck disable=SC2016
+	smco-trace --color=never -o t -- perl -e '
+		$SIG{USR1} = sub { $n++ }; kill USR1 => $$ for 1 .. shift;
+		exit($n != shift)' "$1" "$1" 2>err || return 1
+	smco-report --json t | perl -MJSON::PP -0777 -e '
+		print decode_json(<STDIN>)->{meta}{signal_stops}, "\n"' >nr
+	cat nr && [ "$(cat nr)" = "$1" ]
+}
+ok "the command's own signals are counted" own 900
+ok "and the summary says that they are what stops are for" \
+	grep -q 'stops, 900 of them for signals' err
+ok "of few of them, too" own 2
+ok "and the summary does not speak of these" test_exit 1 grep -q signals err
+
 # to_smco SIGNAL COMMAND... - to smco-trace only.
 to_smco() {
 	local signal=$1 pid

@@ -125,6 +125,7 @@ void task_restart(struct task *t)
 			req = PTRACE_SYSCALL;
 	}
 	task_charge_stop(t);
+	t->tr->nr_signals += sig != 0;
 	if (t->proc)
 		tproc_forget_maps(t->proc);
 	task_set_in_group_stop(t, listen);

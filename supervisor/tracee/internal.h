@@ -231,6 +231,7 @@ struct tracer {
 	uint64_t now_ns; /* of the last wait status */
 	uint64_t stop_sum_ns;
 	uint64_t nr_stops;
+	uint64_t nr_signals;
 	uint64_t longest_stop_ns;
 	const char *stops_are_for, *longest_was_for;
 	uint64_t stop_cost_ns;

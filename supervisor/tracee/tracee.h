@@ -170,6 +170,9 @@ void tracer_leave_newborn(struct tracer *tr);
  * start; longest single stop. Per tracer; the ledger takes differences. */
 uint64_t tracer_stop_ns(const struct tracer *tr);
 uint64_t tracer_nr_stops(const struct tracer *tr);
+/* Of these, those in which the program was handed a signal of its own: each
+ * signal stops whoever is traced. */
+uint64_t tracer_nr_signals(const struct tracer *tr);
 uint64_t tracer_longest_stop_ns(const struct tracer *tr);
 
 /* From now on stops are waited for and answered, or no longer: in the first

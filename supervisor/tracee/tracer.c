@@ -396,6 +396,11 @@ uint64_t tracer_nr_stops(const struct tracer *tr)
 	return tr->nr_stops;
 }
 
+uint64_t tracer_nr_signals(const struct tracer *tr)
+{
+	return tr->nr_signals;
+}
+
 uint64_t tracer_longest_stop_ns(const struct tracer *tr)
 {
 	return tr->longest_stop_ns;
