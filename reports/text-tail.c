@@ -153,10 +153,11 @@ void text_coverage(const struct view *v)
 	not_watched(v, COVER_SHORT_LIVED);
 	if (unwatched)
 		text_paragraph(v, "", INK_NONE,
-			       "not %s process%s that ended before the budget "
-			       "had room to start",
+			       "not %s process%s that ended, or %s left, "
+			       "before the budget had room to start",
 			       units_count(unwatched, a),
-			       unwatched == 1 ? "" : "es");
+			       unwatched == 1 ? "" : "es",
+			       unwatched == 1 ? "was" : "were");
 	if (cutoff)
 		text_paragraph(v, "", INK_NONE,
 			       "not blocks smaller than %s (--min-size)",

@@ -185,6 +185,14 @@ if smco-trace --list-events raw_syscalls:sys_enter | grep -q '^yes'; then
 		# SIGCHLD, ignored, is delivered to nobody.
 		[[ $(cat line) =~ ^([0-9]+)\ ([0-9]+)\ 50$ ]] && [ "${BASH_REMATCH[1]}" = "${BASH_REMATCH[2]}" ]
 	}
+	time_is_no_hit() {
+		smco-trace -q -t unlimited -e sched:sched_stat_runtime -o time.trace -- \
+			"$FIXTURES/count-work" 2 0 1000 0 >out || return 1
+		smco-report --json time.trace | perl -MJSON::PP -0777 -ne '
+			my $all = decode_json($_); my $c = $all->{counters}[0]{counts}[0]{count};
+			my $other = $all->{overhead}{by_mechanism_ns}{other};
+			print "$c ns ran, $other ns charged\n"; exit !($c > 0 && $other < $c)'
+	}
 	own_part() {
 		smco-trace -t unlimited -e sched:sched_waking,page-faults -o own.trace -- \
 			perl -e '$SIG{USR1} = sub {}; kill USR1 => $$ for 1 .. 50' 2>err || return 1
@@ -211,6 +219,7 @@ if smco-trace --list-events raw_syscalls:sys_enter | grep -q '^yes'; then
 		on_one() { taskset -c 0 bash -c "$(declare -f get moved); moved '^ of 0$' 1 1"; }
 		ok "and not where nobody does" on_one
 	fi
+	ok "a statistic of time is not charged as so many hits" time_is_no_hit
 	ok "no stops of ours among switches by tracepoint, nor signals that only a tracer sees" switches
 fi
 if [ "$(id -u)" = 0 ] && smco-trace --list-events timestamp:inode_set_ctime_to_ts | grep -q '^yes'; then

@@ -208,10 +208,18 @@ static void find_charged(struct counters *c)
 		}
 }
 
+/* What the scheduler's statistics count is ns (__perf_count), and how often they
+ * are hit is not known. */
+static bool is_time(const struct pmu_event *ev)
+{
+	static const char statistics[] = "sched:sched_stat_";
+	return !strncmp(ev->name, statistics, sizeof(statistics) - 1);
+}
+
 static bool is_hit(const struct pmu_event *ev)
 {
 	return ev->attr.type == PERF_TYPE_TRACEPOINT && !ev->filter &&
-	       !is_call(ev);
+	       !is_call(ev) && !is_time(ev);
 }
 
 uint64_t counters_nr_hits(const struct counters *c, size_t group,

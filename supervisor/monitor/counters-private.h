@@ -106,7 +106,8 @@ void counters_settle(struct counters *c, struct thread *t, size_t group,
 /* What one hit of any tracepoint of the plan costs but those of system calls,
  * ns; 0 if there is none, or it cannot be measured. */
 uint64_t counters_hit_cost_ns(const struct counters *c);
-/* How many of such there are in @sum, of group @group. */
+/* How many of such there are in @sum, of group @group, but for those that count
+ * something else than how often they are hit. */
 uint64_t counters_nr_hits(const struct counters *c, size_t group,
 			  const struct counter_sum *sum);
 /* Context switches of @t up to now: @waiting of them were not yet taken. */
