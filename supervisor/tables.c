@@ -14,6 +14,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/control/fixed.h"
 #include "symbols/cfi.h"
+#include "symbols/module.h"
 
 /* So soon it is looked again whether anybody wants the CPU. */
 #define MOST_REST_NS (50 * NSEC_PER_MSEC)
@@ -54,7 +55,8 @@ static void give_way(void *arg)
 	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (getrusage(RUSAGE_THREAD, &usage))
 		return;
-	bool is_wanted = usage.ru_nivcsw != t->nr_pushed;
+	bool is_wanted = usage.ru_nivcsw != t->nr_pushed &&
+			 !module_cfi_is_awaited();
 	uint64_t ns =
 		tables_rest_ns(cpu_ns - t->rested_ns, is_wanted, t->m_t_ppb);
 	if (!is_wanted)

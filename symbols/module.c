@@ -485,10 +485,23 @@ static void build_cfi(struct module *m)
 	__atomic_store_n(&m->cfi_tried, true, __ATOMIC_RELEASE);
 }
 
+static unsigned nr_awaiting_cfi; /* threads that another one keeps waiting */
+
+bool module_cfi_is_awaited(void)
+{
+	return __atomic_load_n(&nr_awaiting_cfi, __ATOMIC_RELAXED) != 0;
+}
+
 struct cfi_table *module_cfi(struct module *m)
 {
 	if (!__atomic_load_n(&m->cfi_tried, __ATOMIC_ACQUIRE)) {
-		pthread_mutex_lock(&m->cfi_lock);
+		if (pthread_mutex_trylock(&m->cfi_lock)) {
+			__atomic_add_fetch(&nr_awaiting_cfi, 1,
+					   __ATOMIC_RELAXED);
+			pthread_mutex_lock(&m->cfi_lock);
+			__atomic_sub_fetch(&nr_awaiting_cfi, 1,
+					   __ATOMIC_RELAXED);
+		}
 		build_cfi(m);
 		pthread_mutex_unlock(&m->cfi_lock);
 	}

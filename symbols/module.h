@@ -122,6 +122,9 @@ struct symtab *module_symtab(struct module *m);
 bool module_may_export(struct module *m, const char *name);
 /* Its frame table, built on first use. */
 struct cfi_table *module_cfi(struct module *m);
+/* Does anybody stand in that who waits for what another thread makes? Who waits
+ * no longer than some time (module_cfi_by) does not count. */
+bool module_cfi_is_awaited(void);
 /*
  * The same for those who cannot wait: a small table is built, a large one that
  * another thread is building waited for until @deadline_ns (CLOCK_MONOTONIC).

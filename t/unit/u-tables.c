@@ -4,6 +4,7 @@
  */
 #include <gnu/lib-names.h>
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include "supervisor/tables.h"
 #include "supervisor/watched.h"
@@ -90,10 +91,47 @@ static void gives_way(void)
 	check_int(tables_rest_ns(NSEC_PER_SEC, true, 0), 50 * NSEC_PER_MSEC);
 }
 
+static struct module *shared;
+static int has_begun;
+
+static void rest_until_awaited(void *unused)
+{
+	(void)unused;
+	__atomic_store_n(&has_begun, 1, __ATOMIC_RELEASE);
+	while (!module_cfi_is_awaited())
+		usleep(1000);
+}
+
+static void *make(void *unused)
+{
+	(void)unused;
+	cfi_set_pause(rest_until_awaited, NULL);
+	return module_cfi(shared);
+}
+
+/* But not while somebody waits for the table: this would not end. */
+static void is_awaited(void)
+{
+	pthread_t thread;
+	void *made = NULL;
+	struct sym_space *libc = libc_space();
+	shared = space_module(libc, 1);
+	check_int(pthread_create(&thread, NULL, make, NULL), 0);
+	while (!__atomic_load_n(&has_begun, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	check(!module_cfi_is_awaited());
+	struct cfi_table *table = module_cfi(shared);
+	check(!module_cfi_is_awaited());
+	check_int(pthread_join(thread, &made), 0);
+	check(table && table == made);
+	sym_space_destroy(libc);
+}
+
 int main(void)
 {
 	a_command();
 	a_process();
 	gives_way();
+	is_awaited();
 	return tap_done();
 }
