@@ -55,8 +55,8 @@ static void give_way(void *arg)
 	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (getrusage(RUSAGE_THREAD, &usage))
 		return;
-	bool is_wanted = usage.ru_nivcsw != t->nr_pushed &&
-			 !module_cfi_is_awaited();
+	bool is_wanted =
+		usage.ru_nivcsw != t->nr_pushed && !module_cfi_is_awaited();
 	uint64_t ns =
 		tables_rest_ns(cpu_ns - t->rested_ns, is_wanted, t->m_t_ppb);
 	if (!is_wanted)

@@ -208,8 +208,8 @@ static void find_charged(struct counters *c)
 		}
 }
 
-/* What the scheduler's statistics count is ns (__perf_count), and how often they
- * are hit is not known. */
+/* What the scheduler's statistics count is ns (__perf_count), and how often
+ * they are hit is not known. */
 static bool is_time(const struct pmu_event *ev)
 {
 	static const char statistics[] = "sched:sched_stat_";
