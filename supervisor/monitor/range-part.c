@@ -222,6 +222,11 @@ static void install(struct range_monitor *m, struct range_part *rp)
 	if (rp->ranges)
 		range_start_first(rp, first_windows(m, rp));
 	range_watch_start(m, rp, rp->can_go);
+	/* What is there before the program's first instruction is a value of
+	 * those, too, that are only looked at; at once if nothing is to be
+	 * missed, else at the first tick. */
+	if (target_is_unlimited(m->p.target_overhead_ppb))
+		range_poll(m, rp, smco_now_ns());
 	m->next_tick_ns = 0;
 }
 
