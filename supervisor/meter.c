@@ -70,8 +70,10 @@ void meter_init(struct meter *m, struct ledger *l, struct tracer *tr)
 		.ledger = l,
 		.tracer = tr,
 	};
-	if (stopclock)
+	if (stopclock) {
 		tracer_tell_lent(tr, stopclock_lending(stopclock));
+		stopclock_set_own(stopclock, tracer_stop_own_ns(tr));
+	}
 	m->stop_ns = read_clock(m);
 	m->displaced_ns = m->clock.displaced_ns;
 	m->nr_displaced = m->clock.nr_displaced;

@@ -16,6 +16,12 @@ struct stopclock_sum {
 	__u64 strange_ns;   /* strangers ran: who woke none, nor was woken */
 };
 
+/* By the supervisor. */
+struct stopclock_told {
+	__u32 is_lent; /* whom it lets go now, it does for a call of its own */
+	__u32 own_ns;  /* CPU time that a task needs to stop and to go on */
+};
+
 /* What one CPU did lately. */
 struct stopclock_cpu {
 	/* of the supervisor or a traced task, if one runs here; else 0 */

@@ -135,14 +135,13 @@ struct {
 	__type(value, __u64);
 } known SEC(".maps");
 
-/* Whom the supervisor lets go now, it does for a call of its own. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u32);
-} lending SEC(".maps");
+	__type(value, struct stopclock_told);
+} told SEC(".maps");
 
 int tracer_tgid;	/* as the initial pid namespace counts */
 __u64 our_total_ns;	/* the supervisor's CPU time, up to when it last ran */
@@ -354,6 +353,12 @@ static __always_inline void account_partner(struct task_struct *next)
 		account_waits(c, next, &p->waits, 0, &last);
 }
 
+static __always_inline struct stopclock_told *get_told(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&told, &zero);
+}
+
 static __always_inline void count(__u64 ns)
 {
 	struct stopclock_sum *s = get_sum();
@@ -491,6 +496,8 @@ static __always_inline void returns(struct task_struct *prev,
 	s->waited_ns += (__s64)not_ours;
 	if (ns > s->longest_ns)
 		s->longest_ns = ns;
+	struct stopclock_told *say = get_told();
+	ns += say ? say->own_ns : 0;
 	if (!st->was_asleep) {
 		s->stop_ns += ns;
 		return;
@@ -517,9 +524,9 @@ static __always_inline void begins_to_wait(struct task_struct *t, int traced)
 /* The supervisor lets @t go. */
 static __always_inline void note_lent(struct task_struct *t)
 {
-	__u32 zero = 0, *is_lent = bpf_map_lookup_elem(&lending, &zero);
+	struct stopclock_told *say = get_told();
 	struct stopped *st = 0;
-	if (is_lent && *is_lent)
+	if (say && say->is_lent)
 		st = bpf_task_storage_get(&tasks, t, 0, 0);
 	if (st && st->since)
 		st->is_lent = 1;

@@ -14,8 +14,8 @@ extern const char stopclock_object_start[], stopclock_object_end[];
 struct stopclock {
 	struct bpf_object *obj;
 	struct bpf_link *switches, *wakings;
-	int sums_fd;	   /* owned by obj */
-	uint32_t *lending; /* its map; NULL = not to be had */
+	int sums_fd;		     /* owned by obj */
+	struct stopclock_told *told; /* its map; NULL = not to be had */
 	int nr_cpus;
 	struct stopclock_sum *sums; /* one per CPU, for reading */
 };
@@ -37,10 +37,9 @@ static int attach(struct stopclock *c, struct smco_err *err)
 				 "stop clock: attaching to sched_%s",
 				 c->switches ? "waking" : "switch");
 	c->sums_fd = bpf_object__find_map_fd_by_name(c->obj, "sums");
-	void *lending =
-		mmap(NULL, TPAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
-		     bpf_object__find_map_fd_by_name(c->obj, "lending"), 0);
-	c->lending = lending == MAP_FAILED ? NULL : lending;
+	void *told = mmap(NULL, TPAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+			  bpf_object__find_map_fd_by_name(c->obj, "told"), 0);
+	c->told = told == MAP_FAILED ? NULL : told;
 	c->nr_cpus = libbpf_num_possible_cpus();
 	if (c->nr_cpus < 1)
 		return smco_fail(err, SMCO_SYS, -c->nr_cpus,
@@ -92,7 +91,13 @@ int stopclock_read(struct stopclock *c, struct stopclock_reading *ret)
 
 uint32_t *stopclock_lending(struct stopclock *c)
 {
-	return c->lending;
+	return c->told ? &c->told->is_lent : NULL;
+}
+
+void stopclock_set_own(struct stopclock *c, uint64_t ns)
+{
+	if (c->told)
+		c->told->own_ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
 }
 
 void stopclock_close(struct stopclock *c)
@@ -102,8 +107,8 @@ void stopclock_close(struct stopclock *c)
 	bpf_link__destroy(c->switches);
 	bpf_link__destroy(c->wakings);
 	bpf_object__close(c->obj);
-	if (c->lending)
-		munmap(c->lending, TPAGE_SIZE);
+	if (c->told)
+		munmap(c->told, TPAGE_SIZE);
 	free(c->sums);
 	free(c);
 }

@@ -4,7 +4,8 @@
  * the moment it leaves the CPU in a stop until it is let go, and on until it is
  * on a CPU again as far as that was idle or ours. Exact where the supervisor
  * can only guess: it neither sees when a task stopped nor when a resumed one
- * really ran. About 0.1 us per stop.
+ * really ran. What the task itself computes in the kernel to stop and to go on
+ * has to be told (stopclock_set_own). About 0.1 us per stop.
  *
  * A stop counts when it has ended. Stops of job control (PTRACE_LISTEN) do
  * not count.
@@ -48,6 +49,9 @@ int stopclock_read(struct stopclock *c, struct stopclock_reading *ret);
 /* Set it to 1 while a task is let go to make a call of ours, in which its stop
  * goes on; else 0. NULL: each such call ends one stop and begins another. */
 uint32_t *stopclock_lending(struct stopclock *c);
+/* Each stop that counts from now on costs @ns more: what its task needs to stop
+ * and to go on is its own CPU time, which is not seen. 0 at first. */
+void stopclock_set_own(struct stopclock *c, uint64_t ns);
 void stopclock_close(struct stopclock *c); /* NULL is fine */
 
 #endif

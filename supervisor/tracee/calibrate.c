@@ -16,24 +16,33 @@
 #include "supervisor/tracee/internal.h"
 
 #define NR_STOPS 200
-/* Where measuring is forbidden (no ptrace, no fork): a usual figure. */
-#define FALLBACK_NS 4000
+/* Where measuring is forbidden (no ptrace, no fork): usual figures. */
+#define FALLBACK_NS	4000
+#define FALLBACK_OWN_NS 1000
 /* A stop that took longer was disturbed. */
 #define OUTLIER_NS (100 * NSEC_PER_USEC)
 
+struct took {
+	uint64_t ns, own_ns; /* in all; of its own CPU time */
+};
+
 struct shared {
 	volatile int go;
-	volatile uint64_t plain_ns; /* the same work, not traced */
-	volatile uint64_t traced_ns;
+	struct took plain; /* the same work, not traced */
+	struct took traced;
 };
 
 /* Raises a signal that is ignored by default: free untraced, a stop traced. */
-static uint64_t raise_some(pid_t pid)
+static struct took raise_some(pid_t pid)
 {
+	uint64_t own = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	uint64_t start = smco_now_ns();
 	for (int i = 0; i < NR_STOPS; i++)
 		syscall(SYS_tgkill, pid, pid, SIGURG);
-	return smco_now_ns() - start;
+	return (struct took){
+		.ns = smco_now_ns() - start,
+		.own_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - own,
+	};
 }
 
 static void __attribute__((noreturn)) child(struct shared *s, pid_t parent)
@@ -47,11 +56,11 @@ static void __attribute__((noreturn)) child(struct shared *s, pid_t parent)
 	sigemptyset(&none);
 	signal(SIGURG, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	s->plain_ns = raise_some(pid);
+	s->plain = raise_some(pid);
 	s->go = 1;
 	while (s->go != 2)
 		sched_yield();
-	s->traced_ns = raise_some(pid);
+	s->traced = raise_some(pid);
 	_exit(0);
 }
 
@@ -74,7 +83,8 @@ static uint64_t serve(pid_t pid, int *nr_ret)
 	}
 }
 
-static uint64_t measure(struct shared *s)
+/* FALLBACK_NS, and *own_ret as it was: it cannot be. */
+static uint64_t measure(struct shared *s, uint64_t *own_ret)
 {
 	pid_t parent = getpid();
 	pid_t pid = fork();
@@ -92,14 +102,22 @@ static uint64_t measure(struct shared *s)
 	}
 	s->go = 2;
 	uint64_t held = serve(pid, &nr);
-	if (nr != NR_STOPS || s->traced_ns <= s->plain_ns + held)
+	if (nr != NR_STOPS || s->traced.ns <= s->plain.ns + held)
 		return FALLBACK_NS;
-	uint64_t ns = (s->traced_ns - s->plain_ns - held) / NR_STOPS;
-	return ns < OUTLIER_NS ? ns : FALLBACK_NS;
+	uint64_t ns = (s->traced.ns - s->plain.ns - held) / NR_STOPS;
+	if (ns >= OUTLIER_NS)
+		return FALLBACK_NS;
+	/* Of clocks that tick, nothing can be known. */
+	if (s->traced.own_ns <= s->plain.own_ns)
+		return ns;
+	uint64_t own = (s->traced.own_ns - s->plain.own_ns) / NR_STOPS;
+	*own_ret = own < ns ? own : ns;
+	return ns;
 }
 
-uint64_t calibrate_stop_cost(void)
+uint64_t calibrate_stop_cost(uint64_t *own_ret)
 {
+	*own_ret = FALLBACK_OWN_NS;
 	struct shared *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s == MAP_FAILED)
@@ -113,7 +131,7 @@ uint64_t calibrate_stop_cost(void)
 		CPU_SET((unsigned)cpu, &one);
 		pinned = sched_setaffinity(0, sizeof(one), &one) == 0;
 	}
-	uint64_t ns = measure(s);
+	uint64_t ns = measure(s, own_ret);
 	if (pinned)
 		sched_setaffinity(0, sizeof(was), &was);
 	munmap(s, sizeof(*s));

@@ -234,7 +234,7 @@ struct tracer {
 	uint64_t nr_signals;
 	uint64_t longest_stop_ns;
 	const char *stops_are_for, *longest_was_for;
-	uint64_t stop_cost_ns;
+	uint64_t stop_cost_ns, stop_own_ns;
 	unsigned nr_in_group_stop; /* of the tasks in the hash */
 	uint64_t all_stand_ns;	   /* since when all are; 0 = they are not */
 	uint64_t stood_ns;	   /* they were, before that */
@@ -556,7 +556,8 @@ void follow_rest(struct tracer *tr); /* when nothing happened */
 void follow_end(struct tracer *tr);
 
 /* --- calibrate.c --- */
-uint64_t calibrate_stop_cost(void);
+/* ns; *own_ret: the task's own CPU time of that. */
+uint64_t calibrate_stop_cost(uint64_t *own_ret);
 
 /* --- proc files --- */
 /* getsockopt(SOL_SOCKET) of a descriptor of @t's; SMCO_UNSUPPORTED. */

@@ -194,6 +194,8 @@ void tracer_tell_lent(struct tracer *tr, uint32_t *lent);
 /* What one stop and resume costs the tracee beyond the measured time, found
  * by calibration at tracer_create, ns. */
 uint64_t tracer_stop_cost_ns(const struct tracer *tr);
+/* What of that is its own CPU time, ns. */
+uint64_t tracer_stop_own_ns(const struct tracer *tr);
 
 /*
  * Place the event loop on the CPU of the task that stopped last (a stop

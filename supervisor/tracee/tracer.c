@@ -61,7 +61,7 @@ int tracer_create(struct tracer **ret, const struct tracer_options *opts,
 		free(tr);
 		return r;
 	}
-	tr->stop_cost_ns = calibrate_stop_cost();
+	tr->stop_cost_ns = calibrate_stop_cost(&tr->stop_own_ns);
 	raise_nofile(tr);
 	urgent_init(&tr->urgent);
 	*ret = tr;
@@ -419,6 +419,11 @@ const char *tracer_longest_was(const struct tracer *tr)
 uint64_t tracer_stop_cost_ns(const struct tracer *tr)
 {
 	return tr->stop_cost_ns;
+}
+
+uint64_t tracer_stop_own_ns(const struct tracer *tr)
+{
+	return tr->stop_own_ns;
 }
 
 int task_get_regs(struct task *t, struct user_regs_struct *ret)

@@ -263,6 +263,21 @@ static void test_lent(void)
 	puppet_end(&pup);
 }
 
+/* What a task takes itself to stop and to go on is added to each stop, but not
+ * to those of one that sleeps, see test_lent(). */
+static void test_own(void)
+{
+	struct stopclock_reading before = now();
+	stopclock_set_own(c, NSEC_PER_SEC);
+	check_int(serve(start_tracee(100), 0), 100);
+	struct stopclock_reading after = now();
+	uint64_t nr = after.nr_stops - before.nr_stops;
+	uint64_t lost = after.stop_ns - before.stop_ns;
+	check(nr > 50);
+	check(lost > nr * NSEC_PER_SEC && lost < 2 * nr * NSEC_PER_SEC);
+	check(after.longest_ns < NSEC_PER_SEC);
+}
+
 int main(void)
 {
 	clock_open();
@@ -311,6 +326,7 @@ int main(void)
 	test_asleep();
 	test_first_stop();
 	test_turns();
+	test_own();
 	test_lent();
 	stopclock_close(c);
 	stopclock_close(NULL);

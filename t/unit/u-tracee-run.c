@@ -351,7 +351,8 @@ int main(void)
 		printf("# %s\n", err.msg);
 		return 1;
 	}
-	check(tracer_stop_cost_ns(tr) > 0);
+	check(tracer_stop_own_ns(tr) > 0);
+	check(tracer_stop_own_ns(tr) <= tracer_stop_cost_ns(tr));
 	check_int(next(&ev, LONG_MS), TEV_PROC_NEW);
 	check_int(ev.why, TPROC_ATTACHED);
 	check_int(tracer_attach(tr, pid, &err), SMCO_BUSY);
