@@ -57,10 +57,11 @@ reported() {
 	build -O0 && ranges -t unlimited "${all[@]}" && smco-report --json run.trace | perl -MJSON::PP -0777 -e '
 		my ($r) = grep { $_->{variable} eq "table[1].len" }
 			@{decode_json(<STDIN>)->{ranges}};
-		print "$r->{smallest} $r->{largest}\n"' | tee said
-	[ "$(cat said)" = "0 1600" ]
+		print "$r->{smallest} $r->{largest} $r->{watched_ppb}\n"' | tee said
+	# All of the time: while what it begins with is planted it stands.
+	[ "$(cat said)" = "0 1600 1000000000" ]
 }
-ok "in JSON" reported
+ok "in JSON, and how much of the time they were watched" reported
 changed() {
 	cp run.trace before.trace && sed 's/i \* i/2 * i * i/' \
 		"$SRC/t/fixtures/range/elements.c" >elements.c &&

@@ -250,6 +250,9 @@ struct range_part *range_part_create(struct range_monitor *m,
 		return NULL;
 	}
 	install(m, rp);
+	/* Until now it stood, and nothing was missed, however long that took.
+	 */
+	rp->born_ns = smco_now_ns();
 	keep(m, rp);
 	return rp;
 }
