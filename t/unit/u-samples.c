@@ -271,6 +271,27 @@ static void note_rate(void *ctx, const char *key, const char *value)
 			NSEC_PER_SEC / strtoull(value, NULL, 10);
 }
 
+/* With two hundredths to spend, and from @start_ns on. */
+static struct samples *create_paced(struct ledger *l, uint64_t hz,
+				    uint64_t start_ns, struct paced *seen)
+{
+	struct samples_params p = {
+		.frequency_hz = hz,
+		.target_overhead_ppb = 20000000,
+		.is_alone = true,
+		.start_ns = start_ns,
+		.stack = no_stack,
+		.mapped = ignore_mapping,
+		.resumed = ignore_gap,
+		.emit = weigh,
+		.put_meta = note_rate,
+		.ctx = seen,
+	};
+	struct samples *s = NULL;
+	check_int(samples_create(&p, l, &s, NULL), 0);
+	return s;
+}
+
 /* Ten milliseconds of work, which are twenty for the monitor. */
 static void work_a_tick(struct samples *s, struct ledger *l, uint64_t *now_ns)
 {
@@ -288,20 +309,7 @@ static void pays_back(void)
 	struct paced seen = {0};
 	uint64_t now_ns = 1;
 	struct ledger *l = ledger_create(20000000);
-	struct samples_params p = {
-		.frequency_hz = 20000,
-		.target_overhead_ppb = 20000000,
-		.is_alone = true,
-		.start_ns = now_ns,
-		.stack = no_stack,
-		.mapped = ignore_mapping,
-		.resumed = ignore_gap,
-		.emit = weigh,
-		.put_meta = note_rate,
-		.ctx = &seen,
-	};
-	struct samples *s = NULL;
-	check_int(samples_create(&p, l, &s, NULL), 0);
+	struct samples *s = create_paced(l, 20000, now_ns, &seen);
 	samples_put_meta(s);
 	ledger_advance(l, now_ns, 0);
 	ledger_charge(l, LEDGER_CPU, 0, 28 * NSEC_PER_MSEC);
@@ -336,20 +344,7 @@ static void sleeps(void)
 	struct paced seen = {0};
 	uint64_t start_ns = 1, now_ns = start_ns, nr = 0;
 	struct ledger *l = ledger_create(20000000);
-	struct samples_params p = {
-		.frequency_hz = 100,
-		.target_overhead_ppb = 20000000,
-		.is_alone = true,
-		.start_ns = start_ns,
-		.stack = no_stack,
-		.mapped = ignore_mapping,
-		.resumed = ignore_gap,
-		.emit = weigh,
-		.put_meta = note_rate,
-		.ctx = &seen,
-	};
-	struct samples *s = NULL;
-	check_int(samples_create(&p, l, &s, NULL), 0);
+	struct samples *s = create_paced(l, 100, start_ns, &seen);
 	ledger_advance(l, now_ns, 0);
 	ledger_charge(l, LEDGER_CPU, 0, 20 * NSEC_PER_MSEC);
 	while (now_ns < start_ns + 8 * NSEC_PER_SEC) {
