@@ -110,6 +110,24 @@ bool range_goes_on(const struct range_edges *e, const struct range_code *code,
 	return any;
 }
 
+bool range_is_entered(const struct range_edges *e,
+		      const struct range_code *code, const struct variables *v,
+		      const struct range_index_entry *own, size_t nr,
+		      const struct var_place *p, uint32_t regs, uint32_t i)
+{
+	uint64_t addr = code->insns[i].addr;
+	for (size_t a = range_edges_first(e, addr);
+	     a < e->nr && e->edge[a].to == addr; a++) {
+		const struct range_insn *from = &code->insns[e->edge[a].from];
+		bool inside = from->addr >= p->lo && from->addr < p->hi &&
+			      !(from->wrote & regs);
+		if (!inside &&
+		    !comes_from(code, v, own, nr, p, e->edge[a].from))
+			return true;
+	}
+	return false;
+}
+
 /* Bits of an instruction's state. */
 #define SETTLED 1 /* before it; range_is_settled */
 #define GIVES	2 /* a value, for those who go on behind it */

@@ -36,6 +36,17 @@ bool range_goes_on(const struct range_edges *e, const struct range_code *code,
 		   const struct var_place *p, uint32_t i);
 
 /*
+ * Does a branch lead to instruction @i, inside of place @p, which is read from
+ * @regs, from where the variable was not in the same place, or was changed?
+ * Then it gets its place there, as at the beginning of a loop of which the
+ * compiler only says where the variable is once it has begun.
+ */
+bool range_is_entered(const struct range_edges *e,
+		      const struct range_code *code, const struct variables *v,
+		      const struct range_index_entry *own, size_t nr,
+		      const struct var_place *p, uint32_t regs, uint32_t i);
+
+/*
  * Of each instruction: whether on every way there the variable of @site was
  * given a value in the site's place, and has stayed in it. @state has room for
  * code->nr; @sites are all of the function's: where values are given.

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "supervisor/probe/range-cover.h"
 #include "supervisor/probe/range-doubt.h"
 #include "supervisor/probe/range-edge.h"
 #include "supervisor/probe/range-site.h"
@@ -177,54 +178,6 @@ static bool source_of(struct finder *f, const struct var_place *p,
 
 /* --- memory --- */
 
-/* Is @delta bytes behind the place an element of the variable? */
-static bool element_at(const struct var_type *t, int64_t delta)
-{
-	if (delta == 0)
-		return true;
-	if (delta < 0 || !t->nr_dims || t->nr_dims > VAR_MAX_DIMS)
-		return false;
-	uint64_t left = (uint64_t)delta;
-	for (unsigned i = 0; i < t->nr_dims; i++) {
-		uint64_t n = t->dim[i].count, stride = t->dim[i].stride;
-		if (!n || !stride || left / stride >= n)
-			return false;
-		left %= stride;
-	}
-	return left == 0;
-}
-
-/* The variable's place in memory, or what counts of it, lies wholly in the
- * instruction's operand, which begins @delta bytes before it. */
-struct covered {
-	bool yes;
-	bool whole;	/* nothing is missing of the place */
-	int64_t delta;	/* negative: the operand begins inside the place */
-	int64_t offset; /* of the element */
-};
-
-static struct covered covers(const struct range_insn *in,
-			     const struct var_type *t, int64_t offset)
-{
-	int64_t skip = t->bit_size ? t->bit_offset / 8 : 0;
-	int64_t bytes = t->width;
-	struct covered c = {.yes = false};
-	if (t->bit_size)
-		bytes = (t->bit_offset + t->bit_size + 7) / 8 - skip;
-	if (in->index != RANGE_NO_REG)
-		return c;
-	/* Of the elements that it could be, the first that it covers. */
-	for (int64_t d = 0; d + bytes <= in->mem_size; d++) {
-		int64_t element = in->disp + d - skip;
-		if (!element_at(t, element - offset))
-			continue;
-		c = (struct covered){true, false, d - skip, element};
-		c.whole = c.delta >= 0 && c.delta + t->width <= in->mem_size;
-		break;
-	}
-	return c;
-}
-
 /* Is a bit-field not what was meant by a write to the bytes that it is in? */
 static bool is_kept(const struct finder *f, size_t i, const struct var_type *t,
 		    int64_t delta)
@@ -238,7 +191,7 @@ static bool is_kept(const struct finder *f, size_t i, const struct var_type *t,
 
 /* An access at instruction @i that covers @var: its site, or two. */
 static void touched(struct finder *f, size_t i, struct range_site s,
-		    struct covered c, bool loads)
+		    struct range_cover c, bool loads)
 {
 	const struct range_insn *in = &f->code->insns[i];
 	const struct variable *var = &f->v->vars[s.var];
@@ -367,6 +320,41 @@ static void begin(struct finder *f, struct range_site s,
 	add(f, s);
 }
 
+/* Those who pass the site that was added last come to instruction @i, too, with
+ * the same value in the same place: it may as well be there. */
+static bool goes_on_to(const struct finder *f, size_t i,
+		       const struct range_site *s, uint32_t regs)
+{
+	const struct range_site *last = f->out->site + f->out->nr;
+	if (!f->out->nr || (--last)->var != s->var || last->place != s->place ||
+	    last->source != s->source || last->gap > i)
+		return false;
+	for (size_t k = last->gap; k < i; k++)
+		if (f->code->insns[k].kind != RK_PLAIN ||
+		    f->code->insns[k].wrote & regs || !range_falls(f->code, k))
+			return false;
+	return true;
+}
+
+/* A place that is no memory begins, too, where a branch leads into it. */
+static void enter(struct finder *f, size_t i, struct range_site s,
+		  const struct var_place *p, uint32_t regs)
+{
+	const struct variable *var = &f->v->vars[s.var];
+	if (p->flags & VAR_SCOPE || var->flags & VAR_IN_UNION ||
+	    var->type.nr_dims || f->code->insns[i].addr == p->lo ||
+	    !range_is_entered(&f->edges, f->code, f->v, f->own, f->nr_own, p,
+			      regs, (uint32_t)i) ||
+	    range_doubt_sum(f->code, f->v, f->own, f->nr_own, p) ||
+	    range_doubt_ways(f->code, f->v, f->own, f->nr_own, p, i) !=
+		    RANGE_BOTH_WAYS)
+		return;
+	if (goes_on_to(f, i, &s, regs))
+		f->out->nr--;
+	s.gap = (uint32_t)i;
+	add(f, s);
+}
+
 /* A parameter that stays in the register it came in begins with the function,
  * also where its range is said to be just that. */
 static bool comes_in(const struct finder *f, const struct var_place *p,
@@ -389,7 +377,8 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 	    (in->bits & RB_WRITES &&
 	     range_doubt_store(f->v, f->own, f->nr_own, p, in)))
 		return;
-	struct covered c = covers(in, &f->v->vars[s.var].type, p->offset);
+	struct range_cover c =
+		range_covers(in, &f->v->vars[s.var].type, p->offset);
 	if (c.yes && !range_doubt_slot(f->v, f->all, f->nr_all, s.var, p,
 				       c.offset, in->addr))
 		touched(f, i, s, c, taken);
@@ -444,6 +433,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 			local_access(f, i, s, p, taken);
 			continue;
 		}
+		s.low_bit = bit && range_doubt_bit(f->code, variable, p, i);
+		enter(f, i, s, p, regs);
 		if (!(in->wrote & regs) || !range_falls(f->code, i) ||
 		    in->addr + in->len >= p->hi || in->kind != RK_PLAIN ||
 		    range_doubt_restore(f->code, i) ||
@@ -513,9 +504,9 @@ static void data(struct finder *f)
 			if (e->hi <= lo || in->addr < p->lo ||
 			    in->addr >= p->hi)
 				continue;
-			struct covered c =
-				covers(in, &var->type,
-				       p->offset - (apart ? (int64_t)by : 0));
+			struct range_cover c = range_covers(
+				in, &var->type,
+				p->offset - (apart ? (int64_t)by : 0));
 			struct range_site s = {
 				.var = e->var,
 				.place = e->place,

@@ -170,7 +170,7 @@ int main(void)
 	/* loaded, slot, nowhere, inplace, pair.a, pair.b, stored, address,
 	 * pushed, stack */
 	doubt("doubt", 24, 10);
-	doubt("against", 12, 5); /* late, across, sum, named, left */
+	doubt("against", 13, 5); /* late, across, sum, named, left */
 	late("-DLANGUAGE=28", 5);
 	late("-DLANGUAGE=28 -DOPTIMISED", 1);
 	late("-DLANGUAGE=12", 1);

@@ -320,12 +320,47 @@ static void goes_on(void)
 	check_int(sites.nr, 1);
 }
 
+/* A branch may lead into the middle of a place, to which those come, too, who
+ * passed where it begins. */
+static void is_entered(void)
+{
+	/* 0 je 4; 2 mov %eax,%ecx; 4 mov %eax,%edx; 6 mov $5,%edx; 11 ret */
+	LOAD(0x74, 0x02, 0x89, 0xc1, 0x89, 0xc2, 0xba, 5, 0, 0, 0, 0xc3);
+	find(int4, in_ebx(2, 12));
+	check_int(sites.nr, 1);
+	check_int(sites.site[0].gap, 2);
+	check(!sites.site[0].fall);
+	/* Not where the variable was in the register before, */
+	find_two(int4, in_ebx(0, 2), in_ebx(2, 12), 2);
+	check_int(sites.nr, 1);
+	check_int(sites.site[0].gap, 0);
+	/* but from another one, */
+	struct var_place other = in_ebx(0, 2);
+	other.reg = 6;
+	find_two(int4, other, in_ebx(2, 12), 2);
+	check_int(sites.nr, 2);
+	check_int(sites.site[1].gap, 2);
+	/* nor where it is said to be in a block, whatever it has there. */
+	struct var_place block = in_ebx(2, 12);
+	block.flags = VAR_SCOPE;
+	find(int4, block);
+	check_int(sites.nr, 0);
+	/* 0 je 4; 2 mov %eax,%ebx; 4 ...: a value of its own before the join,
+	 */
+	LOAD(0x74, 0x02, 0x89, 0xc3, 0x89, 0xc2, 0xba, 5, 0, 0, 0, 0xc3);
+	find(int4, in_ebx(2, 12));
+	check_int(sites.nr, 2);
+	check_int(sites.site[0].gap, 1);
+	check_int(sites.site[1].gap, 2);
+	check(!sites.site[1].fall);
+}
+
 /* A site may move on to where others come, too, as long as its place lasts. */
 static void moves_on(void)
 {
-	/* 0 je 4; 2 mov %eax,%ecx; 4 mov $5,%edx; 9 jne 2; 11 ret */
-	LOAD(0x74, 0x02, 0x89, 0xc1, 0xba, 5, 0, 0, 0, 0x75, 0xf7, 0xc3);
-	find(int4, in_ebx(2, 12));
+	/* 0 je 11; 2 mov %eax,%ecx; 4 mov $5,%edx; 9 jne 4; 11 ret */
+	LOAD(0x74, 0x09, 0x89, 0xc1, 0xba, 5, 0, 0, 0, 0x75, 0xf9, 0xc3);
+	find(int4, in_ebx(2, 11));
 	check_int(sites.nr, 1);
 	check_int(sites.site[0].gap, 1);
 	if (check_int(windows.nr_sites, 1)) {
@@ -434,6 +469,7 @@ int main(void)
 	frame();
 	window_rules();
 	goes_on();
+	is_entered();
 	moves_on();
 	settled();
 	random_code();

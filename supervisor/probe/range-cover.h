@@ -1,0 +1,23 @@
+/* range-cover.h - what of a variable in memory an instruction accesses. Pure.
+ */
+#ifndef SMCO_RANGE_COVER_H
+#define SMCO_RANGE_COVER_H
+
+#include "supervisor/probe/range-text.h"
+#include "symbols/variable.h"
+
+/* The variable's place in memory, or what counts of it, lies wholly in the
+ * instruction's operand, which begins @delta bytes before it. */
+struct range_cover {
+	bool yes;
+	bool whole;	/* nothing is missing of the place */
+	int64_t delta;	/* negative: the operand begins inside the place */
+	int64_t offset; /* of the element */
+};
+
+/* What @in, whose address has no index, covers of what is of @t at @offset from
+ * the same base: of an array the first element. */
+struct range_cover range_covers(const struct range_insn *in,
+				const struct var_type *t, int64_t offset);
+
+#endif
