@@ -73,13 +73,36 @@ static bool goes_on_to(const struct range_code *code, uint64_t addr)
 	return in && range_falls(code, (size_t)(in - code->insns));
 }
 
+/* Does @p, a register, begin with the instruction that adds to it what was said
+ * to be added until then? Then it is said one instruction too early. */
+static bool is_next(const struct range_code *code, const struct variables *v,
+		    const struct range_index_entry *own, size_t nr,
+		    const struct var_place *p, uint8_t reg)
+{
+	size_t at = range_code_find(code, p->lo);
+	const struct range_insn *in = &code->insns[at];
+	if (at == code->nr || in->addr != p->lo || !(in->bits & RB_ADDS) ||
+	    in->wrote != 1u << reg)
+		return false;
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		if (q->kind == VAR_VALUE && q->hi == p->lo &&
+		    range_reg_of_dwarf(q->reg) == reg && q->offset == in->imm &&
+		    goes_on_to(code, p->lo))
+			return true;
+	}
+	return false;
+}
+
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,
 		     const struct var_place *p)
 {
 	uint8_t reg = range_reg_of_dwarf(p->reg), from;
-	if (p->kind != VAR_VALUE || reg == RANGE_NO_REG)
+	if (reg == RANGE_NO_REG)
 		return false;
+	if (p->kind != VAR_VALUE)
+		return p->kind == VAR_REG && is_next(code, v, own, nr, p, reg);
 	size_t at = range_code_find(code, p->lo);
 	bool last = at < code->nr && code->insns[at].bits & RB_ADDS &&
 		    code->insns[at].wrote == 1u << reg &&

@@ -113,6 +113,38 @@ bool range_doubt_called(const struct range_code *code,
 			const struct var_place *p, size_t i);
 
 /*
+ * range-register.c. Is @p, of a variable of @width bytes, in a register that is
+ * an address before instruction @i? Memory is accessed by it, straight on or
+ * just before. LLVM says so where a loop counts something else than the source
+ * does: an address, for instance, that another distance is added to. Less than
+ * eight bytes are no address, and one plus a constant that is nowhere, while
+ * the register moves on, is none that the program has.
+ */
+bool range_doubt_walk(const struct range_code *code, const struct var_place *p,
+		      unsigned width, size_t i);
+/*
+ * Does the write at @addr to the register of @p, a place of @var, give the
+ * value to another variable? That came to the same register later, and is there
+ * for as long: of two names that have become one variable (rustc makes one of
+ * "let mut i = n") the write was the later one's. @all are the places in the
+ * function, @nr of them.
+ */
+bool range_doubt_inner(const struct variables *v,
+		       const struct range_index_entry *all, size_t nr,
+		       uint32_t var, const struct var_place *p, uint64_t addr);
+
+/*
+ * range-senseless.c. Is @p computed from registers, but the same whatever they
+ * hold, as "rax - (rax + 1)"? LLVM says so where two that it knew apart have
+ * become one.
+ */
+bool range_doubt_cancels(const struct variables *v, const struct var_place *p);
+/* Is @p a constant that no variable of type @t, which has a sign, can be? gcc
+ * says so of what has overflowed while it tried to express the one variable by
+ * another one. */
+bool range_doubt_beyond(const struct var_type *t, const struct var_place *p);
+
+/*
  * range-ahead.c. Is @p a register plus a constant that was added already? Where
  * the compiler moves the addition ahead of the statement that it belongs to, it
  * still says "plus 1" at the statement. So it does where the register is copied

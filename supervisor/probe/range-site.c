@@ -288,8 +288,10 @@ static void begin(struct finder *f, struct range_site s,
 	}
 	if (i == f->code->nr || f->code->insns[i].addr >= p->hi)
 		return;
+	unsigned width = f->v->vars[s.var].type.width;
 	if (range_doubt_sum(f->code, f->v, f->own, f->nr_own, p) ||
-	    begins_empty(f, p, f->v->vars[s.var].type.width, i))
+	    range_doubt_walk(f->code, p, width, i) ||
+	    begins_empty(f, p, width, i))
 		return;
 	/* What is left of it in the block is padding. */
 	size_t k = i;
@@ -399,6 +401,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		(variable->flags & VAR_IN_UNION && p->kind != VAR_MEM &&
 		 p->kind != VAR_ADDR);
 	if (!source_of(f, p, &s, &regs) || whose ||
+	    range_doubt_beyond(&variable->type, p) ||
+	    range_doubt_cancels(f->v, p) ||
 	    range_doubt_memory(f->code, f->v, p) ||
 	    range_doubt_address(f->code, f->v, p)) {
 		f->out->nr_unreadable++;
@@ -438,7 +442,10 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		if (!(in->wrote & regs) || !range_falls(f->code, i) ||
 		    in->addr + in->len >= p->hi || in->kind != RK_PLAIN ||
 		    range_doubt_restore(f->code, i) ||
-		    range_doubt_called(f->code, p, i))
+		    range_doubt_called(f->code, p, i) ||
+		    range_doubt_inner(f->v, f->all, f->nr_all, var, p,
+				      in->addr) ||
+		    range_doubt_walk(f->code, p, variable->type.width, i + 1))
 			continue;
 		struct range_site after = s;
 		after.gap = (uint32_t)i + 1;

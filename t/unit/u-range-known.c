@@ -171,6 +171,7 @@ int main(void)
 	 * pushed, stack */
 	doubt("doubt", 24, 10);
 	doubt("against", 13, 5); /* late, across, sum, named, left */
+	doubt("loops", 11, 5);	 /* half, whole, next, same, beyond */
 	late("-DLANGUAGE=28", 5);
 	late("-DLANGUAGE=28 -DOPTIMISED", 1);
 	late("-DLANGUAGE=12", 1);

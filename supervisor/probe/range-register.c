@@ -1,0 +1,88 @@
+/* Registers that hold something else than is said, see range-doubt.h. */
+#include "supervisor/probe/range-doubt.h"
+
+/* How far an access is looked for. */
+#define WALK_REACH 32
+
+/* Is a constant added to @reg in the code of @p, or where that begins or ends?
+ */
+static bool is_stepped(const struct range_code *code, const struct var_place *p,
+		       uint8_t reg)
+{
+	size_t i = range_code_find(code, p->lo);
+	for (i -= i > 0; i < code->nr && code->insns[i].addr <= p->hi; i++) {
+		const struct range_insn *in = &code->insns[i];
+		if (in->bits & RB_ADDS && in->wrote == 1u << reg &&
+		    in->addr + in->len >= p->lo)
+			return true;
+	}
+	return false;
+}
+
+/* Is @reg where memory is accessed, and not an index of what lies at a fixed
+ * address? */
+static bool leads_to_memory(const struct range_insn *in, uint8_t reg)
+{
+	return in->bits & (RB_READS | RB_WRITES) && !(in->bits & RB_PADDING) &&
+	       in->base == reg && in->index == RANGE_NO_REG &&
+	       in->disp >= -4096 && in->disp <= 4096;
+}
+
+/* What goes straight on from instruction @i, while the register is what it was
+ * there. */
+static bool leads_on(const struct range_code *code, uint8_t reg, size_t i)
+{
+	for (size_t k = i; k < code->nr && k < i + WALK_REACH; k++) {
+		const struct range_insn *in = &code->insns[k];
+		if (leads_to_memory(in, reg))
+			return true;
+		if (in->wrote >> reg & 1 || in->kind != RK_PLAIN ||
+		    !range_falls(code, k))
+			return false;
+	}
+	return false;
+}
+
+/* What went straight on to instruction @i, before a constant was added. */
+static bool led_up_to(const struct range_code *code, uint8_t reg, size_t i)
+{
+	for (size_t k = i, n = 0; k > 0 && n < WALK_REACH; k--, n++) {
+		const struct range_insn *in = &code->insns[k - 1];
+		if (code->insns[k].bits & RB_LEADER ||
+		    !range_falls(code, k - 1) ||
+		    (in->kind != RK_PLAIN && in->kind != RK_BRANCH))
+			return false;
+		bool steps = in->bits & RB_ADDS && in->wrote == 1u << reg;
+		if (in->wrote >> reg & 1 && !steps)
+			return false;
+		if (leads_to_memory(in, reg))
+			return true;
+	}
+	return false;
+}
+
+bool range_doubt_walk(const struct range_code *code, const struct var_place *p,
+		      unsigned width, size_t i)
+{
+	uint8_t reg = range_reg_of_dwarf(p->reg);
+	if (reg >= 16 || reg == RANGE_RSP || p->shift ||
+	    (p->kind != VAR_VALUE && (p->kind != VAR_REG || width == 8)) ||
+	    (width == 8 && !is_stepped(code, p, reg)))
+		return false;
+	return leads_on(code, reg, i) || led_up_to(code, reg, i);
+}
+
+bool range_doubt_inner(const struct variables *v,
+		       const struct range_index_entry *all, size_t nr,
+		       uint32_t var, const struct var_place *p, uint64_t addr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[all[i].place];
+		if (p->kind == VAR_REG && q->kind == VAR_REG &&
+		    all[i].var != var && q->reg == p->reg &&
+		    q->shift == p->shift && q->lo > p->lo && q->lo <= addr &&
+		    q->hi == p->hi)
+			return true;
+	}
+	return false;
+}

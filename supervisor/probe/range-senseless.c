@@ -1,0 +1,106 @@
+/* Values that no compiler means, see range-doubt.h. */
+#include "supervisor/probe/range-doubt.h"
+
+/* How many times an expression is computed, with other registers each time: so
+ * unlikely is it that one that depends on them gives the same all the same. */
+#define TRIES 64
+
+static uint64_t some_number(uint64_t of)
+{
+	of = (of + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	of = (of ^ of >> 31) * UINT64_C(0xbf58476d1ce4e5b9);
+	return of ^ of >> 29;
+}
+
+static uint64_t of_two(uint8_t code, uint64_t a, uint64_t b)
+{
+	switch (code) {
+	case VAR_OP_ADD:
+		return a + b;
+	case VAR_OP_SUB:
+		return a - b;
+	case VAR_OP_MUL:
+		return a * b;
+	case VAR_OP_AND:
+		return a & b;
+	case VAR_OP_OR:
+		return a | b;
+	case VAR_OP_XOR:
+		return a ^ b;
+	case VAR_OP_SHL:
+		return a << (b & 63);
+	case VAR_OP_SHR:
+		return a >> (b & 63);
+	default:
+		return (uint64_t)((int64_t)a >> (b & 63));
+	}
+}
+
+static uint64_t of_one(const struct var_op *op, uint64_t a)
+{
+	unsigned unused = 64 - 8 * (unsigned)op->arg;
+	switch (op->code) {
+	case VAR_OP_PLUS_CONST:
+		return a + (uint64_t)op->arg;
+	case VAR_OP_ZEXT:
+		return a << unused >> unused;
+	case VAR_OP_SEXT:
+		return (uint64_t)((int64_t)(a << unused) >> unused);
+	case VAR_OP_NEG:
+		return -a;
+	default:
+		return ~a;
+	}
+}
+
+/* What an expression that range_expr_ok likes gives, the registers being
+ * numbers that @seed tells. */
+static uint64_t compute(const struct var_op *op, size_t nr, uint64_t seed)
+{
+	uint64_t stack[RANGE_EXPR_DEPTH + 1] = {0};
+	size_t n = 0;
+	for (size_t i = 0; i < nr; i++) {
+		switch (var_op_pops(op[i].code)) {
+		case 0:
+			stack[n++] = op[i].code == VAR_OP_REG
+					     ? some_number(seed << 8 |
+							   (uint64_t)op[i].arg)
+					     : (uint64_t)op[i].arg;
+			break;
+		case 1:
+			stack[n - 1] = of_one(&op[i], stack[n - 1]);
+			break;
+		default:
+			n--;
+			stack[n - 1] =
+				of_two(op[i].code, stack[n - 1], stack[n]);
+		}
+	}
+	return stack[0];
+}
+
+bool range_doubt_cancels(const struct variables *v, const struct var_place *p)
+{
+	const struct var_op *op = v->ops + p->first_op;
+	bool has_register = false;
+	if (p->kind != VAR_EXPR || !range_expr_ok(op, p->nr_ops))
+		return false;
+	for (uint32_t i = 0; i < p->nr_ops; i++) {
+		has_register |= op[i].code == VAR_OP_REG;
+		if (op[i].code == VAR_OP_LOAD)
+			return false;
+	}
+	for (uint64_t try = 1; has_register && try < TRIES; try++)
+		if (compute(op, p->nr_ops, try) != compute(op, p->nr_ops, 0))
+			return false;
+	return has_register;
+}
+
+bool range_doubt_beyond(const struct var_type *t, const struct var_place *p)
+{
+	if (p->kind != VAR_CONST || !t->is_signed || t->bit_size ||
+	    t->width >= 8 || t->class_ == VAR_BOOL)
+		return false;
+	int64_t beyond = INT64_C(1) << (8 * t->width - 1);
+	return p->offset >= beyond || p->offset < -beyond;
+}
