@@ -47,22 +47,9 @@ uint64_t tables_rest_ns(uint64_t cpu_ns, bool is_wanted, int64_t m_t_ppb)
 	return min_u64(ns, MOST_REST_NS);
 }
 
-/* Now and then while a table is made; by now the program may want our CPU. */
-static void give_way(void *arg)
+/* For @ns, or until we leave. */
+static void rest(struct tables *t, uint64_t ns)
 {
-	struct tables *t = arg;
-	struct rusage usage;
-	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	if (getrusage(RUSAGE_THREAD, &usage))
-		return;
-	bool is_wanted =
-		usage.ru_nivcsw != t->nr_pushed && !module_cfi_is_awaited();
-	uint64_t ns =
-		tables_rest_ns(cpu_ns - t->rested_ns, is_wanted, t->m_t_ppb);
-	if (!is_wanted)
-		return;
-	t->nr_pushed = usage.ru_nivcsw;
-	t->rested_ns = cpu_ns;
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	ns += (uint64_t)ts.tv_nsec;
@@ -73,6 +60,25 @@ static void give_way(void *arg)
 						    CLOCK_MONOTONIC, &ts))
 		;
 	pthread_mutex_unlock(&t->lock);
+}
+
+/* Now and then while a table is made; by now the program may want our CPU. */
+static void give_way(void *arg)
+{
+	struct tables *t = arg;
+	struct rusage usage;
+	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (getrusage(RUSAGE_THREAD, &usage))
+		return;
+	uint64_t ns =
+		tables_rest_ns(cpu_ns - t->rested_ns,
+			       usage.ru_nivcsw != t->nr_pushed, t->m_t_ppb);
+	if (!ns || !module_cfi_begin_rest())
+		return;
+	t->nr_pushed = usage.ru_nivcsw;
+	t->rested_ns = cpu_ns;
+	rest(t, ns);
+	module_cfi_end_rest();
 }
 
 static void *run(void *arg)

@@ -486,22 +486,46 @@ static void build_cfi(struct module *m)
 }
 
 static unsigned nr_awaiting_cfi; /* threads that another one keeps waiting */
+static unsigned nr_resting;	 /* of those that make tables */
 
-bool module_cfi_is_awaited(void)
+/* In this order here, and the other way round where somebody waits: of the two
+ * at least one sees the other. */
+bool module_cfi_begin_rest(void)
 {
-	return __atomic_load_n(&nr_awaiting_cfi, __ATOMIC_RELAXED) != 0;
+	__atomic_add_fetch(&nr_resting, 1, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&nr_awaiting_cfi, __ATOMIC_SEQ_CST))
+		return true;
+	module_cfi_end_rest();
+	return false;
+}
+
+void module_cfi_end_rest(void)
+{
+	__atomic_sub_fetch(&nr_resting, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Take @m's lock, waiting until @until (NULL: as long as it takes) for somebody
+ * who works at a table meanwhile; where that one rests, only if it takes as
+ * long as it takes. */
+static int lock_cfi(struct module *m, const struct timespec *until)
+{
+	int rc = pthread_mutex_trylock(&m->cfi_lock);
+	if (!rc)
+		return 0;
+	__atomic_add_fetch(&nr_awaiting_cfi, 1, __ATOMIC_SEQ_CST);
+	if (!until)
+		rc = pthread_mutex_lock(&m->cfi_lock);
+	else if (!__atomic_load_n(&nr_resting, __ATOMIC_SEQ_CST))
+		rc = pthread_mutex_clocklock(&m->cfi_lock, CLOCK_MONOTONIC,
+					     until);
+	__atomic_sub_fetch(&nr_awaiting_cfi, 1, __ATOMIC_SEQ_CST);
+	return rc;
 }
 
 struct cfi_table *module_cfi(struct module *m)
 {
 	if (!__atomic_load_n(&m->cfi_tried, __ATOMIC_ACQUIRE)) {
-		if (pthread_mutex_trylock(&m->cfi_lock)) {
-			__atomic_add_fetch(&nr_awaiting_cfi, 1,
-					   __ATOMIC_RELAXED);
-			pthread_mutex_lock(&m->cfi_lock);
-			__atomic_sub_fetch(&nr_awaiting_cfi, 1,
-					   __ATOMIC_RELAXED);
-		}
+		lock_cfi(m, NULL);
 		build_cfi(m);
 		pthread_mutex_unlock(&m->cfi_lock);
 	}
@@ -519,7 +543,7 @@ struct cfi_table *module_cfi_by(struct module *m, uint64_t deadline_ns,
 	if (__atomic_load_n(&m->cfi_tried, __ATOMIC_ACQUIRE))
 		return m->cfi;
 	*late_ret = true;
-	if (pthread_mutex_clocklock(&m->cfi_lock, CLOCK_MONOTONIC, &ts))
+	if (lock_cfi(m, &ts))
 		return NULL;
 	if (m->frame_bytes <= SMALL_FRAMES)
 		build_cfi(m);

@@ -122,12 +122,18 @@ struct symtab *module_symtab(struct module *m);
 bool module_may_export(struct module *m, const char *name);
 /* Its frame table, built on first use. */
 struct cfi_table *module_cfi(struct module *m);
-/* Does anybody stand in that who waits for what another thread makes? Who waits
- * no longer than some time (module_cfi_by) does not count. */
-bool module_cfi_is_awaited(void);
+/*
+ * Who makes a table for others may rest in between (cfi_set_pause), from the
+ * one to the other, so that nobody waits for it in vain: false if somebody
+ * waits for a table now. Whoever comes while it rests does not wait, but for
+ * module_cfi.
+ */
+bool module_cfi_begin_rest(void);
+void module_cfi_end_rest(void);
 /*
  * The same for those who cannot wait: a small table is built, a large one that
- * another thread is building waited for until @deadline_ns (CLOCK_MONOTONIC).
+ * another thread is building waited for until @deadline_ns (CLOCK_MONOTONIC),
+ * unless that one rests.
  * *late_ret says that the table is not there yet.
  */
 struct cfi_table *module_cfi_by(struct module *m, uint64_t deadline_ns,

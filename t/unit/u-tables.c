@@ -98,32 +98,81 @@ static void rest_until_awaited(void *unused)
 {
 	(void)unused;
 	__atomic_store_n(&has_begun, 1, __ATOMIC_RELEASE);
-	while (!module_cfi_is_awaited())
+	while (module_cfi_begin_rest()) {
+		module_cfi_end_rest();
 		usleep(1000);
+	}
 }
 
-static void *make(void *unused)
+static void *make(void *pause)
 {
-	(void)unused;
-	cfi_set_pause(rest_until_awaited, NULL);
+	cfi_set_pause((void (*)(void *))pause, NULL);
 	return module_cfi(shared);
+}
+
+static pthread_t begin_to_make(struct sym_space *libc,
+			       void (*pause)(void *unused))
+{
+	pthread_t thread;
+	has_begun = 0;
+	shared = space_module(libc, 1);
+	check_int(pthread_create(&thread, NULL, make, (void *)pause), 0);
+	while (!__atomic_load_n(&has_begun, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	return thread;
 }
 
 /* But not while somebody waits for the table: this would not end. */
 static void is_awaited(void)
 {
-	pthread_t thread;
 	void *made = NULL;
 	struct sym_space *libc = libc_space();
-	shared = space_module(libc, 1);
-	check_int(pthread_create(&thread, NULL, make, NULL), 0);
-	while (!__atomic_load_n(&has_begun, __ATOMIC_ACQUIRE))
-		usleep(1000);
-	check(!module_cfi_is_awaited());
+	pthread_t thread = begin_to_make(libc, rest_until_awaited);
 	struct cfi_table *table = module_cfi(shared);
-	check(!module_cfi_is_awaited());
 	check_int(pthread_join(thread, &made), 0);
 	check(table && table == made);
+	check(module_cfi_begin_rest());
+	module_cfi_end_rest();
+	sym_space_destroy(libc);
+}
+
+static int may_go_on;
+
+static void rest_until_told(void *unused)
+{
+	(void)unused;
+	bool rests = !__atomic_load_n(&may_go_on, __ATOMIC_ACQUIRE) &&
+		     module_cfi_begin_rest();
+	__atomic_store_n(&has_begun, 1, __ATOMIC_RELEASE);
+	while (rests && !__atomic_load_n(&may_go_on, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	if (rests)
+		module_cfi_end_rest();
+}
+
+/* A stop does not wait for who rests: this would take an hour. But it does for
+ * who works, until the table is there. */
+static void is_not_waited_for(void)
+{
+	bool is_late;
+	void *made = NULL;
+	struct sym_space *libc = libc_space();
+	pthread_t thread = begin_to_make(libc, rest_until_told);
+	uint64_t hour_ns = smco_now_ns() + 3600 * NSEC_PER_SEC;
+	check(!module_cfi_by(shared, hour_ns, &is_late));
+	check(is_late);
+	__atomic_store_n(&may_go_on, 1, __ATOMIC_RELEASE);
+	check_int(pthread_join(thread, &made), 0);
+	check(made && module_cfi_by(shared, 0, &is_late) == made);
+	check(!is_late);
+	sym_space_destroy(libc);
+
+	libc = libc_space();
+	thread = begin_to_make(libc, rest_until_awaited);
+	struct cfi_table *table = module_cfi_by(shared, hour_ns, &is_late);
+	check_int(pthread_join(thread, &made), 0);
+	check(table && table == made);
+	check(!is_late);
 	sym_space_destroy(libc);
 }
 
@@ -133,5 +182,6 @@ int main(void)
 	a_process();
 	gives_way();
 	is_awaited();
+	is_not_waited_for();
 	return tap_done();
 }
