@@ -53,6 +53,27 @@ if command -v clang >/dev/null; then
 	ok "clang -O0" exact clang -t unlimited
 fi
 
+# What globals had before the program's first instruction is among them, of those
+# that it comes to.
+build_firsts() {
+	"${CC:-cc}" -g -o firsts "$@" "$SRC/t/fixtures/range/firsts.c"
+}
+firsts() {
+	build_firsts -O0 && exact firsts -t unlimited && ! grep unreached found.txt
+}
+ok "first values of globals" firsts
+ok "first values of globals, with a limit" within firsts -t 10
+build_firsts -O2 || exit 1
+ok "first values of globals, -O2: no value that it did not have" \
+	within firsts -t unlimited
+# What the file has in the place of an address is no value.
+build_firsts -O0 -static-pie -Wl,-z,pack-relative-relocs || exit 1
+links_itself() {
+	MS=1 within firsts -t unlimited && grep ^address found.txt >found &&
+		cat found truth && grep -qE "^address 1 (2|$(sed -n 's/^address 1 //p' truth))$" found
+}
+ok "first values of a program that links itself" links_itself
+
 only() {
 	ranges plain -t unlimited --function kinds --var 's.*' &&
 		cut -d' ' -f1 found.txt | tr '\n' ' ' >names &&

@@ -341,6 +341,7 @@ void range_collect(struct range_part *rp)
 		else if (ranges_read(rp->ranges, i, &smallest, &largest))
 			range_value_add(&rp->value[i], &u->vars->vars[i].type,
 					smallest, largest, RANGE_SENSED);
+	range_firsts_collect(rp);
 	for (uint32_t i = 0; rp->ranges && i < u->nr_subscripts; i++)
 		if (ranges_read_subscript(rp->ranges, i, &smallest, &largest))
 			range_value_add(&rp->value[u->vars->nr_vars + i],

@@ -27,6 +27,7 @@ void range_part_free(struct range_part *rp)
 	free(rp->fresh);
 	free(rp->in_phase);
 	free(rp->polled);
+	free(rp->first);
 	free(rp->export);
 	free(rp->turns);
 	free(rp);
@@ -183,10 +184,11 @@ static struct range_part *new_part(struct range_monitor *m,
 	rp->had_turn = calloc(u->vars->nr_functions / 8 + 1, 1);
 	rp->value = calloc(range_unit_nr(u) + 1, sizeof(*rp->value));
 	rp->polled = malloc(u->poll_bytes + 1);
+	rp->first = calloc(u->nr_firsts + 1, sizeof(*rp->first));
 	rp->export = calloc(u->slots.nr_exports + 1, sizeof(*rp->export));
 	range_phases_begin(m, rp);
 	if (!rc && rp->hits && rp->had_turn && rp->value && rp->polled &&
-	    rp->export && grow(m, u->most_windows))
+	    rp->first && rp->export && grow(m, u->most_windows))
 		return rp;
 	range_part_free(rp);
 	return NULL;
@@ -222,6 +224,7 @@ static void install(struct range_monitor *m, struct range_part *rp)
 	if (rp->ranges)
 		range_start_first(rp, first_windows(m, rp));
 	range_watch_start(m, rp, rp->can_go);
+	range_firsts_look(m, rp);
 	/* What is there before the program's first instruction is a value of
 	 * those, too, that are only looked at; at once if nothing is to be
 	 * missed, else at the first tick. */

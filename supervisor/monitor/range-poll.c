@@ -37,13 +37,20 @@ static bool is_nowhere(const struct range_unit *u, uint64_t addr)
 	return x && !x->slot;
 }
 
-/* In memory for good, can change, and sensors do not see all of it. */
+bool range_is_kept(const struct range_unit *u, uint32_t i)
+{
+	const struct variable *var = &u->vars->vars[i];
+	return var->flags & VAR_STATIC && !(var->flags & VAR_IN_UNION) &&
+	       !var->type.is_const && extent(&var->type) &&
+	       !is_nowhere(u,
+			   (uint64_t)u->vars->places[var->first_place].offset);
+}
+
+/* Sensors do not see all of it. */
 static bool is_pollable(const struct range_unit *u, uint32_t i)
 {
 	const struct variable *var = &u->vars->vars[i];
-	if (!(var->flags & VAR_STATIC) || var->flags & VAR_IN_UNION ||
-	    var->type.is_const || !extent(&var->type) ||
-	    is_nowhere(u, (uint64_t)u->vars->places[var->first_place].offset))
+	if (!range_is_kept(u, i))
 		return false;
 	if (!u->plan)
 		return true;
@@ -57,6 +64,12 @@ static int by_addr(const void *pa, const void *pb)
 	if (a->addr != b->addr)
 		return a->addr < b->addr ? -1 : 1;
 	return a->var < b->var ? -1 : a->var > b->var;
+}
+
+void range_polls_sort(struct range_poll *polls, size_t nr)
+{
+	if (nr)
+		qsort(polls, nr, sizeof(*polls), by_addr);
 }
 
 int range_polls_find(struct range_unit *u)
@@ -86,8 +99,7 @@ int range_polls_find(struct range_unit *u)
 		total += len;
 	}
 	u->poll_bytes = total;
-	if (u->nr_polls)
-		qsort(u->polls, u->nr_polls, sizeof(*u->polls), by_addr);
+	range_polls_sort(u->polls, u->nr_polls);
 	return 0;
 }
 
@@ -112,7 +124,7 @@ void range_value_add(struct range_value *v, const struct var_type *t,
 	v->flags |= flags;
 }
 
-static int64_t value_of(const struct var_type *t, const uint8_t *bytes)
+int64_t range_value_at(const struct var_type *t, const uint8_t *bytes)
 {
 	uint64_t word = 0;
 	unsigned bits = t->bit_size ? t->bit_size : 8u * t->width;
@@ -127,7 +139,7 @@ static void look(struct range_value *v, const struct var_type *t, unsigned dim,
 		 const uint8_t *bytes)
 {
 	if (dim == t->nr_dims) {
-		int64_t value = value_of(t, bytes);
+		int64_t value = range_value_at(t, bytes);
 		range_value_add(v, t, value, value, RANGE_POLLED);
 		return;
 	}
@@ -136,7 +148,7 @@ static void look(struct range_value *v, const struct var_type *t, unsigned dim,
 }
 
 /* What is there now. */
-static void see(struct range_part *rp, const struct range_poll *p,
+static void saw(struct range_part *rp, const struct range_poll *p,
 		const uint8_t *now)
 {
 	struct range_value *v = &rp->value[p->var];
@@ -148,7 +160,7 @@ static void see(struct range_part *rp, const struct range_poll *p,
 }
 
 static void read_apart(struct range_part *rp, const struct range_poll *p,
-		       uint8_t *buf)
+		       range_poll_see *see, uint8_t *buf)
 {
 	taddr_t addr;
 	uint8_t *own = buf;
@@ -161,18 +173,18 @@ static void read_apart(struct range_part *rp, const struct range_poll *p,
 		free(own);
 }
 
-/* Those from @i on that are read together; returns how many. */
-static size_t read_some(struct range_part *rp, size_t i, uint8_t *buf)
+/* The first of @nr that are read together; returns how many. */
+static size_t read_some(struct range_part *rp, const struct range_poll *polls,
+			size_t nr, range_poll_see *see, uint8_t *buf)
 {
-	const struct range_unit *u = rp->unit;
-	if (u->polls[i].apart) {
-		read_apart(rp, &u->polls[i], buf);
+	if (polls->apart) {
+		read_apart(rp, polls, see, buf);
 		return 1;
 	}
-	uint64_t from = u->polls[i].addr, to = from;
+	uint64_t from = polls->addr, to = from;
 	size_t n = 0;
-	for (; i + n < u->nr_polls; n++) {
-		const struct range_poll *p = &u->polls[i + n];
+	for (; n < nr; n++) {
+		const struct range_poll *p = &polls[n];
 		uint64_t end = p->addr + p->len;
 		if (n && (p->apart || p->addr > to + GAP_BYTES ||
 			  end - from > RANGE_POLL_BYTES))
@@ -184,11 +196,18 @@ static size_t read_some(struct range_part *rp, size_t i, uint8_t *buf)
 		return n;
 	if (!tmem_read(rp->proc, from + rp->bias, own, to - from) &&
 	    range_loaded_still(rp))
-		for (size_t k = i; k < i + n; k++)
-			see(rp, &u->polls[k], own + (u->polls[k].addr - from));
+		for (size_t k = 0; k < n; k++)
+			see(rp, &polls[k], own + (polls[k].addr - from));
 	if (own != buf)
 		free(own);
 	return n;
+}
+
+void range_polls_read(struct range_part *rp, const struct range_poll *polls,
+		      size_t nr, range_poll_see *see, uint8_t *buf)
+{
+	for (size_t i = 0; i < nr;)
+		i += read_some(rp, polls + i, nr - i, see, buf);
 }
 
 void range_poll(struct range_monitor *m, struct range_part *rp, uint64_t now_ns)
@@ -200,8 +219,7 @@ void range_poll(struct range_monitor *m, struct range_part *rp, uint64_t now_ns)
 		return;
 	uint64_t start_ns = smco_now_ns();
 	if (range_loaded(rp)) {
-		for (size_t i = 0; i < u->nr_polls;)
-			i += read_some(rp, i, m->buf);
+		range_polls_read(rp, u->polls, u->nr_polls, saw, m->buf);
 		range_pointees_poll(rp);
 	}
 	uint64_t took_ns = smco_now_ns() - start_ns, gap_ns = USUAL_NS;

@@ -23,6 +23,12 @@ struct range_poll {
 	bool apart;    /* it may be elsewhere: range_part_static */
 };
 
+/* What a variable had when its part began. */
+struct range_first {
+	int64_t value;
+	bool is_known;
+};
+
 /* Variables that one debug register can watch: those at one address, of one
  * width; or those that have a value where an instruction is. */
 struct range_word {
@@ -59,6 +65,10 @@ struct range_unit {
 	size_t nr_polls;
 	size_t poll_bytes;  /* of all together */
 	uint8_t *is_polled; /* bit of each variable */
+	/* Those whose first value is looked at, for sensors see the rest; at is
+	 * the number of the struct range_first. */
+	struct range_poll *firsts; /* by address */
+	size_t nr_firsts;
 	struct range_word *words;
 	size_t nr_words;
 	uint32_t *word_of; /* of each variable; UINT32_MAX: none */
@@ -165,7 +175,8 @@ struct range_part {
 	struct range_value *fresh;
 	struct range_phase_value *in_phase;
 	uint64_t next_phases_ns;
-	uint8_t *polled; /* what unit->polls had when read last */
+	uint8_t *polled;	   /* what unit->polls had when read last */
+	struct range_first *first; /* of unit->firsts, by their at */
 	taddr_t *export; /* where each of unit->slots' is; 0: not known yet */
 	/* Watchpoints; NULL: none. */
 	struct control *turn_control;
@@ -275,6 +286,23 @@ void range_start_some(struct range_part *rp, uint64_t now_ns, int64_t room_ns);
 void range_start_fork(struct range_part *rp, const struct range_part *parent);
 /* range-poll.c */
 int range_polls_find(struct range_unit *u);
+void range_polls_sort(struct range_poll *polls, size_t nr);
+/* Is variable @i in memory for good, where it is known, and can it change? */
+bool range_is_kept(const struct range_unit *u, uint32_t i);
+/* What is at @bytes. */
+int64_t range_value_at(const struct var_type *t, const uint8_t *bytes);
+/* @see is told what each of @polls, @nr by address, has now; not of those that
+ * cannot be read. @buf has RANGE_POLL_BYTES. */
+typedef void range_poll_see(struct range_part *rp, const struct range_poll *p,
+			    const uint8_t *now);
+void range_polls_read(struct range_part *rp, const struct range_poll *polls,
+		      size_t nr, range_poll_see *see, uint8_t *buf);
+/* range-first.c. SMCO_NOMEM. */
+int range_firsts_find(struct range_unit *u);
+/* The part begins: what is there now is a value of those, too. */
+void range_firsts_look(struct range_monitor *m, struct range_part *rp);
+/* Of those that sensors have seen since. */
+void range_firsts_collect(struct range_part *rp);
 /* Look at all of them once. */
 void range_poll(struct range_monitor *m, struct range_part *rp,
 		uint64_t now_ns);

@@ -165,7 +165,8 @@ void range_unit_ready(struct range_monitor *m, struct range_unit *u)
 	if (!u->vars)
 		return;
 	u->told = calloc(range_unit_nr(u) / 8 + 1, 1);
-	if (!u->told || range_polls_find(u) || range_words_find(u)) {
+	if (!u->told || range_polls_find(u) || range_firsts_find(u) ||
+	    range_words_find(u)) {
 		smco_fail(&err, SMCO_NOMEM, 0, "out of memory");
 		fail(u, &err);
 		return;
@@ -240,6 +241,7 @@ void range_unit_destroy(struct range_unit *u)
 	variables_destroy(u->vars);
 	data_slots_deinit(&u->slots);
 	free(u->polls);
+	free(u->firsts);
 	free(u->is_polled);
 	range_pointees_free(u);
 	range_words_free(u);

@@ -489,6 +489,11 @@ const uint8_t *range_plan_insn_before(const struct range_plan *plan,
 	return found;
 }
 
+bool range_plan_in_file(const struct range_plan *plan, uint64_t addr)
+{
+	return range_image_at(&plan->img, addr, 1) != NULL;
+}
+
 bool range_plan_is_whole(const struct range_plan *plan)
 {
 	return plan->nr_planned == plan->v->nr_functions;

@@ -129,6 +129,9 @@ struct range_use {
 };
 const struct range_use *range_plan_uses(const struct range_plan *plan,
 					uint32_t var, size_t *nr_ret);
+/* Does the file have the byte at @addr of its memory? Otherwise it begins with
+ * 0, whatever the linker does. */
+bool range_plan_in_file(const struct range_plan *plan, uint64_t addr);
 /* Variables that are used as subscripts (range-subscript.h), by number. In
  * range_plan_uses those numbers follow the variables'. */
 const struct range_subscript *
