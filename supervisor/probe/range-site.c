@@ -348,6 +348,7 @@ static void enter(struct finder *f, size_t i, struct range_site s,
 	    !range_is_entered(&f->edges, f->code, f->v, f->own, f->nr_own, p,
 			      regs, (uint32_t)i) ||
 	    range_doubt_sum(f->code, f->v, f->own, f->nr_own, p) ||
+	    range_doubt_walk(f->code, p, var->type.width, i) ||
 	    range_doubt_ways(f->code, f->v, f->own, f->nr_own, p, i) !=
 		    RANGE_BOTH_WAYS)
 		return;

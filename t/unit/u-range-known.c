@@ -171,7 +171,8 @@ int main(void)
 	 * pushed, stack */
 	doubt("doubt", 24, 10);
 	doubt("against", 13, 5); /* late, across, sum, named, left */
-	doubt("loops", 11, 5);	 /* half, whole, next, same, beyond */
+	/* half, whole, entered, next, same, beyond */
+	doubt("loops", 11, 6);
 	late("-DLANGUAGE=28", 5);
 	late("-DLANGUAGE=28 -DOPTIMISED", 1);
 	late("-DLANGUAGE=12", 1);
