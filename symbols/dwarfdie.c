@@ -94,6 +94,18 @@ Dwarf_Die die_origin(const Dwarf_Die *die)
 	return at;
 }
 
+Dwarf_Attribute *die_expression(Dwarf_Attribute *attr)
+{
+	unsigned form = attr ? dwarf_whatform(attr) : 0;
+	Dwarf_Block block;
+	/* A length below 128 has the same byte in all of these forms. */
+	if ((form == DW_FORM_block || form == DW_FORM_block1) &&
+	    !dwarf_formblock(attr, &block) &&
+	    (form == DW_FORM_block || block.length < 128))
+		attr->form = DW_FORM_exprloc;
+	return attr;
+}
+
 bool die_const_value(Dwarf_Attribute *attr, int64_t *ret)
 {
 	Dwarf_Word value;

@@ -32,6 +32,12 @@ const char *die_linkage_name(Dwarf_Die *die);
 /* What @die was declared as: through abstract origins and specifications. */
 Dwarf_Die die_origin(const Dwarf_Die *die);
 
+/*
+ * @attr, or NULL, whose value should be an expression, made one if it is a
+ * block of bytes: Go writes those in DWARF 4, where libdw does not take them.
+ */
+Dwarf_Attribute *die_expression(Dwarf_Attribute *attr);
+
 /* DW_AT_const_value: the forms of fixed size have no sign, those of a variable
  * one say it. False: it is a block, or no number. */
 bool die_const_value(Dwarf_Attribute *attr, int64_t *ret);

@@ -139,7 +139,7 @@ static bool address_of(Dwarf_Die *die, uint64_t *ret)
 	Dwarf_Attribute mem;
 	Dwarf_Op *ops;
 	size_t nr;
-	if (!dwarf_attr_integrate(die, DW_AT_location, &mem) ||
+	if (!die_expression(dwarf_attr_integrate(die, DW_AT_location, &mem)) ||
 	    dwarf_getlocation(&mem, &ops, &nr) || nr != 1 ||
 	    ops[0].atom != DW_OP_addr)
 		return false;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/dwarfdie.h"
+
 #define MAX_STACK 8
 
 /* One entry of the expression's stack: how to compute it. */
@@ -570,11 +572,9 @@ struct var_frame_base var_frame_base_read(Dwarf_Die *die)
 	Dwarf_Op *ops;
 	size_t nr;
 	Dwarf_Addr base, lo, hi;
-	ptrdiff_t at = 0;
 	/* A list of them is what compilers did before they wrote the CFA. */
-	if (!dwarf_attr(die, DW_AT_frame_base, &mem) ||
-	    (at = dwarf_getlocations(&mem, at, &base, &lo, &hi, &ops, &nr)) <=
-		    0 ||
+	if (!die_expression(dwarf_attr(die, DW_AT_frame_base, &mem)) ||
+	    dwarf_getlocations(&mem, 0, &base, &lo, &hi, &ops, &nr) <= 0 ||
 	    lo || hi != (Dwarf_Addr)-1)
 		return none;
 	struct var_piece p[VAR_MAX_PIECES];

@@ -400,7 +400,7 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 	Dwarf_Op *ops;
 	size_t nr;
 	ptrdiff_t at = 0;
-	if (!dwarf_attr_integrate(die, DW_AT_location, &attr)) {
+	if (!die_expression(dwarf_attr_integrate(die, DW_AT_location, &attr))) {
 		if (dwarf_attr_integrate(die, DW_AT_const_value, &attr))
 			place_constant(&s, &g, &attr);
 		return;
@@ -440,7 +440,7 @@ bool var_is_optimised(struct var_build *b, const struct var_scope *sc,
 	Dwarf_Op *ops;
 	size_t nr;
 	ptrdiff_t at = 0;
-	if (!dwarf_attr(die, DW_AT_location, &attr) ||
+	if (!die_expression(dwarf_attr(die, DW_AT_location, &attr)) ||
 	    dwarf_whatform(&attr) == DW_FORM_exprloc)
 		return false;
 	while ((at = dwarf_getlocations(&attr, at, &base, &lo, &hi, &ops,

@@ -512,13 +512,18 @@ static void test_none(void)
 		  "says what to do: %s", err.msg);
 }
 
-/* Where gcc names one register for a whole scope, others are in it, too. */
-static void test_scope(const char *producer, bool trusted)
+/*
+ * Where gcc names one register for a whole scope, others are in it, too. @form
+ * is how that is said: as an expression (0x18), or, as Go does, as a block.
+ */
+static void test_scope(const char *producer, bool trusted, unsigned form)
 {
 	struct smco_err err = {0};
-	printf("# --- a register for a whole scope, by %s\n", producer);
-	check(!run("gcc -DPRODUCER='\"%s\"' -o \"$D\"/prog " FIX "/scope.S",
-		   producer));
+	printf("# --- a register for a whole scope, by %s, form %#x\n",
+	       producer, form);
+	check(!run("gcc -DPRODUCER='\"%s\"' -DEXPRESSION_FORM=%#x -o "
+		   "\"$D\"/prog " FIX "/scope.S",
+		   producer, form));
 	struct variables *v = load("prog", &err);
 	check_msg(v != NULL, "read: %s", err.msg);
 	const struct variable *whole = find(v, "f::whole");
@@ -526,6 +531,7 @@ static void test_scope(const char *producer, bool trusted)
 	check_int(whole->nr_places, trusted);
 	check_int(whole->reason, trusted ? VAR_FINE : VAR_SHARED);
 	check_int(find(v, "f::part")->nr_places, 1);
+	check_int(v->nr_damaged, 0);
 	variables_destroy(v);
 }
 
@@ -582,8 +588,10 @@ int main(void)
 	test_count();
 	test_wanted();
 	test_none();
-	test_scope("GNU C17 12.2.0 -O2", false);
-	test_scope("clang version 14.0.6", true);
+	test_scope("GNU C17 12.2.0 -O2", false, 0x18);
+	test_scope("clang version 14.0.6", true, 0x18);
+	test_scope("Go cmd/compile go1.19.8; regabi", true, 0x0a);
+	test_scope("Go cmd/compile go1.19.8; regabi", true, 0x09);
 	test_cxx("g++");
 	test_cxx("clang++");
 	return finish();
