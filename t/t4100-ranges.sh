@@ -74,6 +74,14 @@ links_itself() {
 }
 ok "first values of a program that links itself" links_itself
 
+build_stacked() {
+	"${CC:-cc}" -g -o stacked "$@" "$SRC/t/fixtures/range/stacked.c"
+}
+build_stacked -O0 || exit 1
+ok "arrays on the stack, by a variable subscript" exact stacked -t unlimited
+build_stacked -O2 -fno-tree-vectorize || exit 1
+ok "arrays on the stack, -O2: no value that it did not have" within stacked -t unlimited
+
 only() {
 	ranges plain -t unlimited --function kinds --var 's.*' &&
 		cut -d' ' -f1 found.txt | tr '\n' ' ' >names &&

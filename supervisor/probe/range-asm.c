@@ -53,6 +53,23 @@ void asm_rip(struct code_buf *e, unsigned size, unsigned opcode, unsigned reg,
 	code_put_rel(e, target, tail);
 }
 
+void asm_scaled(struct code_buf *e, unsigned reg, unsigned index,
+		unsigned scale, int32_t disp)
+{
+	unsigned log2 = (unsigned)__builtin_ctz(scale);
+	CODE(e, (uint8_t)(0x48 | (reg >= 8) << 2 | (index >= 8) << 1), OP_LEA,
+	     (uint8_t)(0x04 | (reg & 7) << 3),
+	     (uint8_t)(log2 << 6 | (index & 7) << 3 | 5));
+	code_put32(e, (uint32_t)disp);
+}
+
+void asm_cmp_const(struct code_buf *e, unsigned reg, int32_t value)
+{
+	CODE(e, (uint8_t)(0x48 | (reg >= 8)), 0x81,
+	     (uint8_t)(0xf8 | (reg & 7)));
+	code_put32(e, (uint32_t)value);
+}
+
 void asm_push(struct code_buf *e, unsigned reg)
 {
 	if (reg >= 8)

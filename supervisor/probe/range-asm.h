@@ -26,6 +26,9 @@ void asm_mem(struct code_buf *e, unsigned size, unsigned opcode, unsigned reg,
  * more. */
 void asm_rip(struct code_buf *e, unsigned size, unsigned opcode, unsigned reg,
 	     taddr_t target, unsigned tail);
+/* lea @disp(, @index, @scale), @reg; 64 bits. */
+void asm_scaled(struct code_buf *e, unsigned reg, unsigned index,
+		unsigned scale, int32_t disp);
 void asm_push(struct code_buf *e, unsigned reg);
 void asm_pop(struct code_buf *e, unsigned reg);
 /* lea @by(%rsp), %rsp: no flags are touched. */
@@ -44,6 +47,8 @@ void asm_const(struct code_buf *e, unsigned reg, int64_t value);
 void asm_shift(struct code_buf *e, unsigned size, unsigned how, unsigned reg,
 	       unsigned by);
 /* jcc rel32 to a place not known yet; returns where to put the distance. */
+/* cmp with a constant that is extended by its sign. */
+void asm_cmp_const(struct code_buf *e, unsigned reg, int32_t value);
 size_t asm_branch(struct code_buf *e, uint8_t condition);
 void asm_land(struct code_buf *e, size_t branch);
 

@@ -3,7 +3,7 @@
 
 bool range_break_can_read(const struct range_site *s)
 {
-	return !s->subscript;
+	return !s->subscript && !s->within.scale;
 }
 
 /* Inside of a window the stub runs it, at another address. */

@@ -72,6 +72,7 @@ static void memory_operand(struct range_insn *i, const struct code_insn *in,
 	i->mem_size = (uint8_t)(op->size / 8);
 	i->disp = op->mem.disp.has_displacement ? op->mem.disp.value : 0;
 	i->index = index >= 0 ? (uint8_t)index : RANGE_NO_REG;
+	i->scale = op->mem.scale;
 	if (op->mem.index != ZYDIS_REGISTER_NONE && index < 0)
 		return; /* a vector of addresses */
 	if (thread) {

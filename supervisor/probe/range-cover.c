@@ -39,3 +39,41 @@ struct range_cover range_covers(const struct range_insn *in,
 	}
 	return c;
 }
+
+bool range_covers_one(const struct range_insn *in, const struct var_type *t,
+		      int64_t offset, struct range_within *ret)
+{
+	int64_t delta;
+	uint64_t stride = t->dim[0].stride, extent;
+	if (in->index == RANGE_NO_REG || !in->scale || t->nr_dims != 1 ||
+	    t->bit_size || in->mem_size != t->width || !stride ||
+	    in->scale % stride ||
+	    __builtin_mul_overflow(t->dim[0].count, stride, &extent) ||
+	    !extent || extent > INT32_MAX ||
+	    __builtin_sub_overflow(in->disp, offset, &delta) ||
+	    delta != (int32_t)delta || delta % (int64_t)stride)
+		return false;
+	*ret = (struct range_within){.index = in->index,
+				     .scale = in->scale,
+				     .delta = (int32_t)delta,
+				     .extent = (uint32_t)extent};
+	return delta >= -(int64_t)extent && delta < (int64_t)extent;
+}
+
+bool range_cover_half(const struct range_code *code, size_t i)
+{
+	const struct range_insn *in = &code->insns[i];
+	uint32_t by = 1u << in->index | 1u << in->base;
+	for (size_t k = i; code->insns[k].kind == RK_PLAIN &&
+			   range_falls(code, k) && !(code->insns[k].wrote & by);
+	     k++) {
+		const struct range_insn *next = &code->insns[k + 1];
+		if (next->bits & RB_LEADER)
+			return false;
+		if (next->base == in->base && next->index == in->index &&
+		    next->scale == in->scale && next->disp == in->disp &&
+		    next->bits & (RB_READS | RB_WRITES))
+			return next->bits & RB_READS && next->bits & RB_WRITES;
+	}
+	return false;
+}

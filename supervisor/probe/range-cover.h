@@ -3,8 +3,7 @@
 #ifndef SMCO_RANGE_COVER_H
 #define SMCO_RANGE_COVER_H
 
-#include "supervisor/probe/range-text.h"
-#include "symbols/variable.h"
+#include "supervisor/probe/range-site.h"
 
 /* The variable's place in memory, or what counts of it, lies wholly in the
  * instruction's operand, which begins @delta bytes before it. */
@@ -19,5 +18,13 @@ struct range_cover {
  * the same base: of an array the first element. */
 struct range_cover range_covers(const struct range_insn *in,
 				const struct var_type *t, int64_t offset);
+
+/* @in, whose address has an index, accesses one element of what is of @t at
+ * @offset from the same base, if that is in the array: *ret tells. */
+bool range_covers_one(const struct range_insn *in, const struct var_type *t,
+		      int64_t offset, struct range_within *ret);
+/* Is the element that instruction @i stores to changed at once, where it lies?
+ * See range_doubt_half. */
+bool range_cover_half(const struct range_code *code, size_t i);
 
 #endif

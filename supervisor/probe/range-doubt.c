@@ -436,9 +436,8 @@ static bool same_object(const struct variable *a, const struct variable *b)
 bool range_doubt_slot(const struct variables *v,
 		      const struct range_index_entry *all, size_t nr,
 		      uint32_t var, const struct var_place *p, int64_t offset,
-		      uint64_t addr)
+		      uint64_t bytes, uint64_t addr)
 {
-	uint64_t width = v->vars[var].type.width;
 	if (!(p->flags & VAR_SCOPE))
 		return false;
 	for (size_t i = 0; i < nr; i++) {
@@ -446,7 +445,7 @@ bool range_doubt_slot(const struct variables *v,
 		const struct variable *other = &v->vars[all[i].var];
 		if (q->kind != VAR_MEM || q->reg != p->reg || addr < q->lo ||
 		    addr >= q->hi ||
-		    !overlap(offset, width, q->offset,
+		    !overlap(offset, bytes, q->offset,
 			     bytes_of(&other->type)) ||
 		    same_object(other, &v->vars[var]))
 			continue;

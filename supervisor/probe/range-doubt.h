@@ -176,15 +176,15 @@ enum range_ways range_doubt_ways(const struct range_code *code,
 				 const struct var_place *p, size_t i);
 
 /*
- * Is memory at @offset in scope place @p, at address @addr of the code, also a
- * place of another variable there? Compilers put variables in one slot that are
- * not alive at the same time: it is the innermost block's. @all are the places
- * in the function, @nr of them.
+ * Is memory at @offset, @bytes of it, in scope place @p, at address @addr of
+ * the code, also a place of another variable there? Compilers put variables in
+ * one slot that are not alive at the same time: it is the innermost block's.
+ * @all are the places in the function, @nr of them.
  */
 bool range_doubt_slot(const struct variables *v,
 		      const struct range_index_entry *all, size_t nr,
 		      uint32_t var, const struct var_place *p, int64_t offset,
-		      uint64_t addr);
+		      uint64_t bytes, uint64_t addr);
 
 /*
  * May @var at @p be but the lowest bit of a number in that register, just

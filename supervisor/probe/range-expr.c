@@ -3,6 +3,70 @@
 #include "supervisor/probe/range-asm.h"
 #include "supervisor/probe/range-sensor.h"
 
+static bool load_is_safe(const struct var_op *ops, size_t at)
+{
+	if (at > 0 && ops[at - 1].code == VAR_OP_PLUS_CONST)
+		at--;
+	return at > 0 && ops[at - 1].code == VAR_OP_REG &&
+	       range_reg_of_dwarf((unsigned)ops[at - 1].arg) == RANGE_RSP &&
+	       (ops[at].code == VAR_OP_LOAD ||
+		(ops[at].arg >= -4096 && ops[at].arg < (1 << 20)));
+}
+
+bool range_expr_ok(const struct var_op *ops, size_t nr)
+{
+	unsigned depth = 0;
+	for (size_t i = 0; i < nr; i++) {
+		switch (ops[i].code) {
+		case VAR_OP_REG:
+			if (ops[i].arg < 0 || ops[i].arg > 15)
+				return false;
+			break;
+		case VAR_OP_CONST:
+		case VAR_OP_ADDR:
+		case VAR_OP_ADD:
+		case VAR_OP_SUB:
+		case VAR_OP_MUL:
+		case VAR_OP_AND:
+		case VAR_OP_OR:
+		case VAR_OP_XOR:
+		case VAR_OP_NEG:
+		case VAR_OP_NOT:
+			break;
+		case VAR_OP_SHL:
+		case VAR_OP_SHR:
+		case VAR_OP_SAR: /* by a constant only */
+			if (!i || ops[i - 1].code != VAR_OP_CONST ||
+			    ops[i - 1].arg < 0 || ops[i - 1].arg > 63)
+				return false;
+			break;
+		case VAR_OP_LOAD:
+			if (!load_is_safe(ops, i))
+				return false;
+			__attribute__((fallthrough));
+		case VAR_OP_ZEXT:
+		case VAR_OP_SEXT:
+			if (ops[i].arg != 1 && ops[i].arg != 2 &&
+			    ops[i].arg != 4 && ops[i].arg != 8)
+				return false;
+			break;
+		case VAR_OP_PLUS_CONST:
+			if (ops[i].arg != (int32_t)ops[i].arg)
+				return false;
+			break;
+		default:
+			return false;
+		}
+		unsigned pops = var_op_pops(ops[i].code);
+		if (depth < pops)
+			return false;
+		depth = depth - pops + 1;
+		if (depth > RANGE_EXPR_DEPTH)
+			return false;
+	}
+	return depth == 1;
+}
+
 static void push_register(struct range_sensor *x, uint8_t to, int64_t dwarf)
 {
 	struct code_buf *e = &x->s->code;

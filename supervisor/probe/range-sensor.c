@@ -62,6 +62,8 @@ static unsigned registers_wanted(const struct range_sensor *x,
 				 const struct range_site *s)
 {
 	const struct var_type *t = type_of(x, s);
+	if (s->within.scale)
+		return 1;
 	switch (s->source) {
 	case RS_REG:
 		return s->shift || t->bit_size || s->low_bit ||
@@ -276,6 +278,15 @@ static void compare_constant(struct code_buf *e, unsigned width, taddr_t word,
 	}
 }
 
+/* Past the sensor, if the element is not in its array: where that branches. */
+static size_t leave_out(struct range_sensor *x, const struct range_within *w)
+{
+	struct code_buf *e = &x->s->code;
+	asm_scaled(e, x->scratch[0], x->alias[w->index], w->scale, w->delta);
+	asm_cmp_const(e, x->scratch[0], (int32_t)w->extent);
+	return asm_branch(e, AT_LEAST);
+}
+
 static void one_sensor(struct range_sensor *x, const struct range_site *s)
 {
 	struct code_buf *e = &x->s->code;
@@ -287,6 +298,7 @@ static void one_sensor(struct range_sensor *x, const struct range_site *s)
 				  .word = word};
 	slow.value = s->source == RS_CONST ? constant(t, s->offset) : 0;
 	slow.is_const = s->source == RS_CONST && short_constant(t, slow.value);
+	size_t past = s->within.scale ? leave_out(x, &s->within) : 0;
 	if (!slow.is_const)
 		slow.reg = fetch(x, s);
 	for (int largest = 0; largest < 2; largest++) {
@@ -304,10 +316,13 @@ static void one_sensor(struct range_sensor *x, const struct range_site *s)
 		word += sizeof(uint64_t);
 		slow.word = word;
 	}
+	if (past)
+		asm_land(e, past);
 }
 
 static void note_value(struct range_shape *to, const struct range_site *s)
 {
+	to->regs += s->within.scale != 0; /* the subscript */
 	if (s->source == RS_EXPR)
 		to->exprs++;
 	else if (s->source == RS_FRAME || s->source == RS_DATA ||

@@ -60,70 +60,6 @@ static void add(struct finder *f, struct range_site site)
 
 /* --- values in registers, and computed from them --- */
 
-static bool load_is_safe(const struct var_op *ops, size_t at)
-{
-	if (at > 0 && ops[at - 1].code == VAR_OP_PLUS_CONST)
-		at--;
-	return at > 0 && ops[at - 1].code == VAR_OP_REG &&
-	       range_reg_of_dwarf((unsigned)ops[at - 1].arg) == RANGE_RSP &&
-	       (ops[at].code == VAR_OP_LOAD ||
-		(ops[at].arg >= -4096 && ops[at].arg < (1 << 20)));
-}
-
-bool range_expr_ok(const struct var_op *ops, size_t nr)
-{
-	unsigned depth = 0;
-	for (size_t i = 0; i < nr; i++) {
-		switch (ops[i].code) {
-		case VAR_OP_REG:
-			if (ops[i].arg < 0 || ops[i].arg > 15)
-				return false;
-			break;
-		case VAR_OP_CONST:
-		case VAR_OP_ADDR:
-		case VAR_OP_ADD:
-		case VAR_OP_SUB:
-		case VAR_OP_MUL:
-		case VAR_OP_AND:
-		case VAR_OP_OR:
-		case VAR_OP_XOR:
-		case VAR_OP_NEG:
-		case VAR_OP_NOT:
-			break;
-		case VAR_OP_SHL:
-		case VAR_OP_SHR:
-		case VAR_OP_SAR: /* by a constant only */
-			if (!i || ops[i - 1].code != VAR_OP_CONST ||
-			    ops[i - 1].arg < 0 || ops[i - 1].arg > 63)
-				return false;
-			break;
-		case VAR_OP_LOAD:
-			if (!load_is_safe(ops, i))
-				return false;
-			__attribute__((fallthrough));
-		case VAR_OP_ZEXT:
-		case VAR_OP_SEXT:
-			if (ops[i].arg != 1 && ops[i].arg != 2 &&
-			    ops[i].arg != 4 && ops[i].arg != 8)
-				return false;
-			break;
-		case VAR_OP_PLUS_CONST:
-			if (ops[i].arg != (int32_t)ops[i].arg)
-				return false;
-			break;
-		default:
-			return false;
-		}
-		unsigned pops = var_op_pops(ops[i].code);
-		if (depth < pops)
-			return false;
-		depth = depth - pops + 1;
-		if (depth > RANGE_EXPR_DEPTH)
-			return false;
-	}
-	return depth == 1;
-}
-
 static uint32_t expr_regs(const struct var_op *ops, size_t nr)
 {
 	uint32_t regs = 0;
@@ -371,6 +307,31 @@ static bool comes_in(const struct finder *f, const struct var_place *p,
 	       arguments >> range_reg_of_dwarf(p->reg) & 1;
 }
 
+/* A store at instruction @i to an element of an array at @p. Which one, its
+ * sensor is told, and whether it is one at all. */
+static void stored_to_one(struct finder *f, size_t i, struct range_site s,
+			  const struct var_place *p)
+{
+	const struct range_insn *in = &f->code->insns[i];
+	const struct variable *var = &f->v->vars[s.var];
+	if (!(in->bits & RB_WRITES) || !range_falls(f->code, i) ||
+	    var->flags & VAR_IN_UNION ||
+	    !range_covers_one(in, &var->type, p->offset, &s.within) ||
+	    range_doubt_slot(f->v, f->all, f->nr_all, s.var, p, p->offset,
+			     s.within.extent, in->addr) ||
+	    (!f->plain && !var->type.is_volatile &&
+	     range_cover_half(f->code, i)))
+		return;
+	s.source = in->bits & RB_IMM ? RS_CONST : RS_REG;
+	s.reg = in->reg;
+	s.shift = 0;
+	s.offset = in->imm;
+	s.gap = (uint32_t)i + 1;
+	s.fall = true;
+	if (in->bits & RB_IMM || in->reg != RANGE_NO_REG)
+		add(f, s);
+}
+
 /* An access to the memory of @p at instruction @i, if it is the variable's. */
 static void local_access(struct finder *f, size_t i, struct range_site s,
 			 const struct var_place *p, bool taken)
@@ -380,10 +341,15 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 	    (in->bits & RB_WRITES &&
 	     range_doubt_store(f->v, f->own, f->nr_own, p, in)))
 		return;
+	if (in->index != RANGE_NO_REG) {
+		stored_to_one(f, i, s, p);
+		return;
+	}
 	struct range_cover c =
 		range_covers(in, &f->v->vars[s.var].type, p->offset);
-	if (c.yes && !range_doubt_slot(f->v, f->all, f->nr_all, s.var, p,
-				       c.offset, in->addr))
+	if (c.yes &&
+	    !range_doubt_slot(f->v, f->all, f->nr_all, s.var, p, c.offset,
+			      f->v->vars[s.var].type.width, in->addr))
 		touched(f, i, s, c, taken);
 }
 

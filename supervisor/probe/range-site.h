@@ -23,6 +23,15 @@ enum range_source {
 	RS_TLS,	  /* memory at the thread's pointer + offset */
 };
 
+/* Of an element whose subscript is in a register: it is one of the array only
+ * if index * scale + delta, without a sign, is below extent. */
+struct range_within {
+	uint8_t index; /* register */
+	uint8_t scale; /* 0: nothing is asked */
+	int32_t delta;
+	uint32_t extent; /* bytes */
+};
+
 struct range_site {
 	uint32_t gap;	/* index of the instruction behind it */
 	uint32_t var;	/* index into variables->vars */
@@ -40,6 +49,7 @@ struct range_site {
 	/* A bool of optimised code is often said to be where a number is whose
 	 * lowest bit it is. */
 	bool low_bit;
+	struct range_within within;
 	int64_t offset;
 };
 

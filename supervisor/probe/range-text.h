@@ -127,6 +127,7 @@ struct range_insn {
 	uint8_t kind;
 	uint8_t base;	  /* of the memory operand */
 	uint8_t index;	  /* RANGE_NO_REG: none */
+	uint8_t scale;	  /* of the index */
 	uint8_t mem_size; /* bytes of the memory operand */
 	uint8_t reg; /* a mov to or from the memory operand: afterwards equal to
 		      * it in as many bits; else RANGE_NO_REG */

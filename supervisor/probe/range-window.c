@@ -35,12 +35,12 @@ struct placer {
 uint32_t range_site_regs(const struct range_site *site,
 			 const struct variables *v)
 {
-	uint32_t regs = 0;
+	uint32_t regs = site->within.scale ? 1u << site->within.index : 0;
 	switch (site->source) {
 	case RS_REG:
 	case RS_FRAME:
 	case RS_SUM:
-		return 1u << site->reg;
+		return regs | 1u << site->reg;
 	case RS_EXPR: {
 		const struct var_place *p = &v->places[site->place];
 		for (uint32_t i = 0; i < p->nr_ops; i++) {
@@ -52,7 +52,7 @@ uint32_t range_site_regs(const struct range_site *site,
 		return regs;
 	}
 	default:
-		return 0;
+		return regs;
 	}
 }
 

@@ -186,6 +186,26 @@ static uint64_t expected(const struct scene *s, unsigned i)
 	return cut(v, t);
 }
 
+/* Is the element that the site is of in its array? */
+static bool is_within(const struct range_within *w)
+{
+	return !w->scale ||
+	       program_reg(w->index) * w->scale + (uint64_t)(int64_t)w->delta <
+		       w->extent;
+}
+
+static void of_element(struct range_within *w)
+{
+	static const uint8_t index[] = {0, 1,  2,  3,  5,  6,  7, 8,
+					9, 10, 11, 12, 13, 14, 15};
+	*w = (struct range_within){
+		.index = index[any(ARRAY_SIZE(index))],
+		.scale = (uint8_t)(1u << any(4)),
+		.delta = (int32_t)any(400) - 200,
+		.extent = 1 + any(500),
+	};
+}
+
 static void expression(struct scene *s, unsigned i)
 {
 	struct var_op *op = &s->op[i * VAR_MAX_OPS];
@@ -219,6 +239,8 @@ static void make_site(struct scene *s, unsigned i, unsigned kind)
 				    .source = (uint8_t)kind,
 				    .reg = (uint8_t)any(16)};
 	s->cell_of[i] = i;
+	if ((kind == RS_REG || kind == RS_CONST) && any(2))
+		of_element(&site->within);
 	switch (kind) {
 	case RS_REG:
 		site->shift = any(4) ? 0 : 8;
@@ -299,6 +321,7 @@ static bool right_shape(const struct scene *s)
 	unsigned of[3] = {0}, pushes = 0;
 	for (unsigned i = 0; i < s->nr; i++) {
 		unsigned source = s->site[i].source;
+		of[0] += s->site[i].within.scale != 0;
 		of[source == RS_EXPR			     ? 2
 		   : source == RS_FRAME || source == RS_DATA ? 1
 							     : 0]++;
@@ -317,6 +340,7 @@ static void run_scene(struct scene *s, struct bad *bad)
 	static uint64_t before[ARRAY_SIZE(stack)];
 	struct range_cell *cells = (void *)(arena + CELL_OFF);
 	int64_t lo[MAX_VARS] = {0}, hi[MAX_VARS] = {0};
+	bool had[MAX_VARS] = {false};
 	unsigned rounds = 1 + any(6);
 
 	code_at = arena;
@@ -324,13 +348,16 @@ static void run_scene(struct scene *s, struct bad *bad)
 		random_state();
 		for (unsigned i = 0; i < s->nr; i++) {
 			int64_t v = (int64_t)expected(s, i);
+			if (!is_within(&s->site[i].within))
+				continue;
 			bool u = !s->var[i].type.is_signed;
-			if (!n ||
+			if (!had[i] ||
 			    (u ? (uint64_t)v < (uint64_t)lo[i] : v < lo[i]))
 				lo[i] = v;
-			if (!n ||
+			if (!had[i] ||
 			    (u ? (uint64_t)v > (uint64_t)hi[i] : v > hi[i]))
 				hi[i] = v;
+			had[i] = true;
 		}
 		memcpy(before, stack, sizeof(before));
 		range_run();
@@ -340,7 +367,9 @@ static void run_scene(struct scene *s, struct bad *bad)
 		int64_t got_lo = 0, got_hi = 0;
 		bool seen = range_cell_read(&cells[i], &s->var[i].type, &got_lo,
 					    &got_hi);
-		if (seen && got_lo == lo[i] && got_hi == hi[i] &&
+		if (!seen && !had[i])
+			continue;
+		if (seen && had[i] && got_lo == lo[i] && got_hi == hi[i] &&
 		    takes(&cells[i], &s->var[i].type, lo[i], hi[i]))
 			continue;
 		if (!bad->cell++)
