@@ -1,7 +1,8 @@
 /*
  * First values: what variables have before the program gives them one, which no
  * sensor sees. They count of variables that sensors have seen; what the program
- * never came to is not told.
+ * never came to is not told. Elements of arrays begin with what they are given:
+ * the array as a whole is looked at.
  */
 #include <stdlib.h>
 
@@ -23,7 +24,7 @@ int range_firsts_find(struct range_unit *u)
 	for (uint32_t i = 0; u->plan && i < v->nr_vars; i++) {
 		const struct variable *var = &v->vars[i];
 		if (u->is_polled[i / 8] & 1 << i % 8 || !range_is_kept(u, i) ||
-		    var->type.nr_dims)
+		    var->type.nr_dims || var->flags & VAR_ELEMENT)
 			continue;
 		uint64_t addr = (uint64_t)v->places[var->first_place].offset;
 		if (data_export_find(&u->slots, addr) ||
