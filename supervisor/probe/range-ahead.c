@@ -135,6 +135,14 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 	return last;
 }
 
+bool range_doubt_added(const struct range_code *code, const struct var_place *p,
+		       size_t i)
+{
+	const struct range_insn *in = &code->insns[i];
+	return p->kind == VAR_VALUE && in->addr == p->lo &&
+	       in->bits & RB_ADDS && in->imm == p->offset;
+}
+
 /* Is it known at @addr where the variable is? */
 static bool is_known(const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,

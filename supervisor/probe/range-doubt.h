@@ -118,10 +118,13 @@ bool range_doubt_called(const struct range_code *code,
  * just before. LLVM says so where a loop counts something else than the source
  * does: an address, for instance, that another distance is added to. Less than
  * eight bytes are no address, and one plus a constant that is nowhere, while
- * the register moves on, is none that the program has.
+ * the register moves on, is none that the program has; nor is one in such a
+ * register where the variable was something else until then. @own are the
+ * variable's places, @nr of them.
  */
-bool range_doubt_walk(const struct range_code *code, const struct var_place *p,
-		      unsigned width, size_t i);
+bool range_doubt_walk(const struct range_code *code, const struct variables *v,
+		      const struct range_index_entry *own, size_t nr,
+		      const struct var_place *p, unsigned width, size_t i);
 /*
  * Does the write at @addr to the register of @p, a place of @var, give the
  * value to another variable? That came to the same register later, and is there
@@ -157,6 +160,13 @@ bool range_doubt_beyond(const struct var_type *t, const struct var_place *p);
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,
 		     const struct var_place *p);
+
+/*
+ * range-ahead.c. Does @p, a register plus a constant, begin with instruction
+ * @i, which adds it? Behind that the register is the variable.
+ */
+bool range_doubt_added(const struct range_code *code, const struct var_place *p,
+		       size_t i);
 
 /*
  * range-ahead.c. Place @p, which begins at instruction @i, may be none: a

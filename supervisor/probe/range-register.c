@@ -61,15 +61,56 @@ static bool led_up_to(const struct range_code *code, uint8_t reg, size_t i)
 	return false;
 }
 
-bool range_doubt_walk(const struct range_code *code, const struct var_place *p,
-		      unsigned width, size_t i)
+/* Is what is in @reg at @addr copied, or computed, from @from, or not known? Of
+ * what goes straight on to there. */
+static bool comes_from(const struct range_code *code, uint64_t addr,
+		       uint8_t reg, uint8_t from)
+{
+	for (size_t i = range_code_find(code, addr), n = 0;
+	     i > 0 && n < WALK_REACH && range_falls(code, i - 1); i--, n++) {
+		const struct range_insn *in = &code->insns[i - 1];
+		if (in->wrote >> reg & 1)
+			return in->use >> from & 1;
+	}
+	return true;
+}
+
+/*
+ * Was the variable something else until @p began, in a register where memory is
+ * walked through? That is a constant, one plus that register, or in another one
+ * that has nothing to do with it. An address that is kept in an integer goes on
+ * as one.
+ */
+static bool was_other(const struct range_code *code, const struct variables *v,
+		      const struct range_index_entry *own, size_t nr,
+		      const struct var_place *p, uint8_t reg)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		uint8_t was = range_reg_of_dwarf(q->reg);
+		if (q->hi != p->lo)
+			continue;
+		if (q->kind == VAR_CONST ||
+		    (q->kind == VAR_VALUE && was == reg) ||
+		    (q->kind == VAR_REG && was < 16 && was != reg &&
+		     !comes_from(code, p->lo, reg, was)))
+			return true;
+	}
+	return false;
+}
+
+bool range_doubt_walk(const struct range_code *code, const struct variables *v,
+		      const struct range_index_entry *own, size_t nr,
+		      const struct var_place *p, unsigned width, size_t i)
 {
 	uint8_t reg = range_reg_of_dwarf(p->reg);
 	if (reg >= 16 || reg == RANGE_RSP || p->shift ||
-	    (p->kind != VAR_VALUE && (p->kind != VAR_REG || width == 8)) ||
-	    (width == 8 && !is_stepped(code, p, reg)))
+	    (p->kind != VAR_VALUE && p->kind != VAR_REG) ||
+	    (width == 8 && !is_stepped(code, p, reg)) ||
+	    (!leads_on(code, reg, i) && !led_up_to(code, reg, i)))
 		return false;
-	return leads_on(code, reg, i) || led_up_to(code, reg, i);
+	return width < 8 || p->kind == VAR_VALUE ||
+	       was_other(code, v, own, nr, p, reg);
 }
 
 bool range_doubt_inner(const struct variables *v,

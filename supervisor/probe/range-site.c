@@ -226,7 +226,7 @@ static void begin(struct finder *f, struct range_site s,
 		return;
 	unsigned width = f->v->vars[s.var].type.width;
 	if (range_doubt_sum(f->code, f->v, f->own, f->nr_own, p) ||
-	    range_doubt_walk(f->code, p, width, i) ||
+	    range_doubt_walk(f->code, f->v, f->own, f->nr_own, p, width, i) ||
 	    begins_empty(f, p, width, i))
 		return;
 	/* What is left of it in the block is padding. */
@@ -284,7 +284,8 @@ static void enter(struct finder *f, size_t i, struct range_site s,
 	    !range_is_entered(&f->edges, f->code, f->v, f->own, f->nr_own, p,
 			      regs, (uint32_t)i) ||
 	    range_doubt_sum(f->code, f->v, f->own, f->nr_own, p) ||
-	    range_doubt_walk(f->code, p, var->type.width, i) ||
+	    range_doubt_walk(f->code, f->v, f->own, f->nr_own, p,
+			     var->type.width, i) ||
 	    range_doubt_ways(f->code, f->v, f->own, f->nr_own, p, i) !=
 		    RANGE_BOTH_WAYS)
 		return;
@@ -412,7 +413,9 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		    range_doubt_called(f->code, p, i) ||
 		    range_doubt_inner(f->v, f->all, f->nr_all, var, p,
 				      in->addr) ||
-		    range_doubt_walk(f->code, p, variable->type.width, i + 1))
+		    range_doubt_added(f->code, p, i) ||
+		    range_doubt_walk(f->code, f->v, f->own, f->nr_own, p,
+				     variable->type.width, i + 1))
 			continue;
 		struct range_site after = s;
 		after.gap = (uint32_t)i + 1;

@@ -103,6 +103,19 @@ static void known(const char *cc, const char *flags, enum when when,
 	range_run_free(&x);
 }
 
+/* Nobody comes to where the one is said to be; the other is an address, which
+ * differs from run to run. */
+static void check_sites(const struct range_run *x)
+{
+	for (uint32_t i = 0; i < x->vars->nr_vars; i++) {
+		size_t nr = range_plan_variable(x->plan, i)->nr_sites;
+		if (!strcmp(x->vars->vars[i].qualified, "f::left"))
+			check_int(nr, 0);
+		if (!strcmp(x->vars->vars[i].qualified, "f::stays"))
+			check_int(nr, 3);
+	}
+}
+
 /* What compilers say of variables where it is not so: of fixture @name. */
 static void doubt(const char *name, unsigned exact, unsigned unseen)
 {
@@ -117,11 +130,7 @@ static void doubt(const char *name, unsigned exact, unsigned unseen)
 	check_int(x.run.exit_status, 0);
 	if (check(x.r != NULL)) {
 		struct range_score s = range_run_score(&x, x.r, out);
-		for (uint32_t i = 0; i < x.vars->nr_vars; i++)
-			if (!strcmp(x.vars->vars[i].qualified, "f::left"))
-				check_int(range_plan_variable(x.plan, i)
-						  ->nr_sites,
-					  0);
+		check_sites(&x);
 		check_int(s.exact, exact);
 		check_int(s.unseen, unseen);
 		check_int(s.wide + s.narrow, 0);
@@ -172,7 +181,7 @@ int main(void)
 	doubt("doubt", 24, 10);
 	doubt("against", 13, 5); /* late, across, sum, named, left */
 	/* half, whole, entered, next, same, beyond */
-	doubt("loops", 11, 6);
+	doubt("loops", 14, 6);
 	late("-DLANGUAGE=28", 5);
 	late("-DLANGUAGE=28 -DOPTIMISED", 1);
 	late("-DLANGUAGE=12", 1);
