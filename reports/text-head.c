@@ -135,10 +135,15 @@ static bool is_short(const struct view *v, const struct ev_ledger *last)
 	       last->run_ns - last->spent_ns < short_ns(v);
 }
 
-/* Nothing, or less, is left of what it ran if what was spent is taken off. */
+/*
+ * Of what it ran nothing, or less, is left if what was spent is taken off, or
+ * so little that what is spent is not known as exactly.
+ */
 static bool is_all(const struct view *v, const struct ev_ledger *last)
 {
-	return last->run_ns && last->run_ns <= last->spent_ns &&
+	return last->run_ns &&
+	       (last->run_ns <= last->spent_ns ||
+		last->run_ns - last->spent_ns < last->spent_ns / 10) &&
 	       last->spent_ns >= short_ns(v);
 }
 
@@ -154,8 +159,8 @@ static void short_run(const struct view *v, const struct ev_ledger *last)
 	if (is_all(v, last)) {
 		text_paragraph(v, "overhead", INK_WARN,
 			       "several times the program's own time%s: of the "
-			       "%s that it ran, watching it took %s or nearly "
-			       "all",
+			       "%s that its threads ran, watching it took %s "
+			       "or nearly all",
 			       limit, units_duration(last->run_ns, ran), cost);
 		return;
 	}
