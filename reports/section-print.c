@@ -296,10 +296,7 @@ static json_t *json_value(const struct column *c, const struct value *v)
 	case KIND_BYTES:
 	case KIND_TIME:
 	case KIND_SHARE:
-		/* jansson's integers are signed. */
-		return v->number <= INT64_MAX
-			       ? json_integer((json_int_t)v->number)
-			       : json_real((double)v->number);
+		return json_integer((json_int_t)v->number);
 	}
 	ret = b.failed ? NULL
 		       : json_stringn(b.data ? (char *)b.data : "", b.len);
@@ -307,23 +304,43 @@ static json_t *json_value(const struct column *c, const struct value *v)
 	return ret;
 }
 
+/* jansson's integers are signed, and its numbers lose digits. */
+static bool is_too_large(const struct column *c, const struct value *v)
+{
+	return v->known && v->number > INT64_MAX &&
+	       (c->kind == KIND_COUNT || c->kind == KIND_BYTES ||
+		c->kind == KIND_TIME || c->kind == KIND_SHARE);
+}
+
+static int json_cell(struct printer *p, const struct column *c,
+		     const struct value *v)
+{
+	if (is_too_large(c, v)) {
+		fprintf(p->out, "%" PRIu64, (uint64_t)v->number);
+		return SMCO_OK;
+	}
+	json_t *value = json_value(c, v);
+	int rc = value ? SMCO_OK : SMCO_NOMEM;
+	if (!rc && json_dumpf(value, p->out, JSON_COMPACT | JSON_ENCODE_ANY) &&
+	    !ferror(p->out))
+		rc = SMCO_NOMEM;
+	json_decref(value);
+	return rc;
+}
+
 static int json_row(struct printer *p, const void *item)
 {
-	json_t *o = json_object();
 	struct value v;
 	char key[64];
-	int rc = o ? SMCO_OK : SMCO_NOMEM;
+	int rc = SMCO_OK;
+	fputs(p->nr_shown ? ",\n" : "\n", p->out);
 	for (size_t i = 0; i < p->section->nr_columns && !rc; i++) {
 		const struct column *c = &p->section->column[i];
 		get(p, item, i, &v);
-		if (json_object_set_new(o, column_key(c, key),
-					json_value(c, &v)))
-			rc = SMCO_NOMEM;
+		fprintf(p->out, "%c\"%s\":", i ? ',' : '{', column_key(c, key));
+		rc = json_cell(p, c, &v);
 	}
-	fputs(p->nr_shown ? ",\n" : "\n", p->out);
-	if (!rc && json_dumpf(o, p->out, JSON_COMPACT) && !ferror(p->out))
-		rc = SMCO_NOMEM;
-	json_decref(o);
+	fputc('}', p->out);
 	return rc;
 }
 

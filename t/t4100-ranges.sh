@@ -79,6 +79,11 @@ build_stacked() {
 }
 build_stacked -O0 || exit 1
 ok "arrays on the stack, by a variable subscript" exact stacked -t unlimited
+all_digits() {
+	smco-report --ranges --json run.trace | grep '"arrays::wide\[\]"' | tee row
+	grep -q '"smallest":16167311985727847140,"largest":16167311985727847140,' row
+}
+ok "64 bits without a sign, in JSON: all digits" all_digits
 build_stacked -O2 -fno-tree-vectorize || exit 1
 ok "arrays on the stack, -O2: no value that it did not have" within stacked -t unlimited
 
