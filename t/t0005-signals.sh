@@ -109,4 +109,22 @@ touch stop
 wait $smco
 ok "its status after all that" test $? = 3
 
+# One of SIGCHLD before there is a handler, one after: what is ignored is asked
+# at each stop anew.
+late_handler() {
+	# shellcheck disable=SC2016
+	smco-trace "$@" -q -o t -- perl -e '
+		sub child { $p = fork // die; exit if !$p; waitpid $p, 0 }
+		child();
+		$SIG{CHLD} = $SIG{WINCH} = $SIG{URG} = sub { $n{$_[0]}++ };
+		child();
+		kill $_ => $$ for qw(WINCH URG);
+		print join(" ", map { "$_ $n{$_}" } sort keys %n), "\n"' >out
+}
+for monitor in nap counters; do
+	ok "a handler that is made after the first signal ($monitor)" \
+		test_exit 0 late_handler -m $monitor
+	ok "has each" grep -qx 'CHLD 1 URG 1 WINCH 1' out
+done
+
 done_testing

@@ -84,6 +84,7 @@ static void note_stop(struct task *t, int status)
 	t->in_vfork = kind == STOP_VFORK;
 	t->quiet = false;
 	t->regs_valid = false;
+	t->caught_valid = false;
 	t->deliver = 0;
 	t->tr->nr_stops++;
 	t->nr_stops++;
