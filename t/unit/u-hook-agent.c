@@ -47,6 +47,29 @@ static void *(*volatile calloc_)(size_t, size_t) = calloc;
 static void *(*volatile realloc_)(void *, size_t) = realloc;
 static void (*volatile free_)(void *) = free;
 
+/* Ticks that the agent says it took where blocks are made, grow to @bytes and
+ * go; a time would be no test, but nobody copies 128 bytes in a tick. */
+#define GROWN 256
+static uint64_t ticks_of_growing(size_t bytes)
+{
+	uint64_t before = self.shm.ctl->agent_tsc;
+	for (int i = 0; i < GROWN; i++) {
+		tokens(3);
+		void *p = malloc_(200000);
+		p = realloc_(p, bytes);
+		free_(p);
+		drain();
+	}
+	return self.shm.ctl->agent_tsc - before;
+}
+
+static void copies_are_charged(void)
+{
+	uint64_t in_place = ticks_of_growing(200001);
+	uint64_t copied = ticks_of_growing(250000);
+	check(copied > in_place + (uint64_t)GROWN * 200000 / 128);
+}
+
 static void admission(void)
 {
 	void *p[8];
@@ -500,6 +523,7 @@ int main(void)
 	self.shm.saved = malloc(self.shm.saved_cap * sizeof(*seen));
 	hook_shm_set_cutoff(&self.shm, 8192);
 	admission();
+	copies_are_charged();
 	semantics();
 	own_pages();
 	mappings();

@@ -119,10 +119,10 @@ struct timing {
  * it would outweigh everything else. About 3 us.
  */
 #define TIMING_MAX 8192
-static uint64_t elapsed(uint64_t since)
+static uint64_t elapsed(uint64_t since, uint64_t most)
 {
 	uint64_t d = rdtsc() - since;
-	return d < TIMING_MAX ? d : 0;
+	return d < most ? d : 0;
 }
 static void timing_start(struct timing *t)
 {
@@ -134,7 +134,14 @@ static void timing_start(struct timing *t)
 static void timing_pause(struct timing *t)
 {
 	if (unlikely(t->since))
-		t->sum += elapsed(t->since);
+		t->sum += elapsed(t->since, TIMING_MAX);
+}
+/* Here @n bytes were copied, which the original might not have done: at some
+ * GB a second, or we were not at it all the time. */
+static void timing_pause_copied(struct timing *t, uint64_t n)
+{
+	if (unlikely(t->since))
+		t->sum += elapsed(t->since, TIMING_MAX + n);
 }
 static void timing_go_on(struct timing *t)
 {
@@ -379,8 +386,8 @@ static struct agent_result do_free(struct agent_frame *f)
 }
 
 /* What a tracked or growing block of glibc becomes, its own pages kept. */
-static uint64_t move_block(struct agent_frame *f, uint64_t p, uint64_t size,
-			   bool tracked)
+static uint64_t move_block(struct agent_frame *f, struct timing *t, uint64_t p,
+			   uint64_t size, bool tracked)
 {
 	fn2 *realloc_orig = (fn2 *)agent_priv.orig_realloc;
 	if (!agent_priv.is_glibc)
@@ -394,7 +401,10 @@ static uint64_t move_block(struct agent_frame *f, uint64_t p, uint64_t size,
 	uint64_t q = call_memalign(PAGE, round_page(size));
 	if (!q)
 		return realloc_orig(p, size);
-	copy_bytes((void *)q, (void *)p, usable < size ? usable : size);
+	uint64_t n = usable < size ? usable : size;
+	timing_go_on(t);
+	copy_bytes((void *)q, (void *)p, n);
+	timing_pause_copied(t, n);
 	call_free(p);
 	return q;
 }
@@ -430,7 +440,7 @@ static struct agent_result do_realloc(struct agent_frame *f, struct timing *t,
 	if (tracked && table_remove(p, &val))
 		record_free(f, p, val, ARF_REALLOC);
 	timing_pause(t);
-	uint64_t q = move_block(f, p, size, tracked);
+	uint64_t q = move_block(f, t, p, size, tracked);
 	timing_go_on(t);
 	result_is(f, q);
 	uint64_t old_size = val & AGENT_SIZE_MASK;
