@@ -68,6 +68,7 @@ static int read_segments(struct range_image *img, Elf *elf,
 {
 	size_t nr = 0;
 	struct dynamic dynamic;
+	GElf_Ehdr head;
 
 	memset(img, 0, sizeof(*img));
 	if (elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &nr))
@@ -77,6 +78,7 @@ static int read_segments(struct range_image *img, Elf *elf,
 	if (dynamic_read(elf, 0, &dynamic) && dynamic.has_text_relocs)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "its code is written to when it is linked");
+	img->is_anywhere = gelf_getehdr(elf, &head) && head.e_type == ET_DYN;
 	for (size_t i = 0; i < nr && img->nr_segments < RANGE_MAX_SEGMENTS;
 	     i++) {
 		GElf_Phdr ph;

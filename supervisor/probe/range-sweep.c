@@ -1,7 +1,9 @@
 /*
  * One sweep over all code of a file for what control may come to: targets of
  * direct branches anywhere, and every address of code that code or data names
- * (labels of computed gotos, functions, tables of pointers). Much code is swept
+ * (labels of computed gotos, functions, tables of pointers). A small number is
+ * one as well, where a file's code begins at 4096: in instructions only where
+ * the file cannot be loaded elsewhere. Much code is swept
  * by two threads, the second from the beginning of a function, where one alone
  * would have begun anew, too.
  */
@@ -83,7 +85,7 @@ static bool sweep_one(struct range_image *img, const ZydisDecodedInstruction *z,
 	uint64_t next = addr + z->length;
 	if (z->raw.imm[0].is_relative)
 		lead(img, next + z->raw.imm[0].value.u);
-	else if (z->raw.imm[0].size >= 32 &&
+	else if (!img->is_anywhere && z->raw.imm[0].size >= 32 &&
 		 near_image(img, z->raw.imm[0].value.u) &&
 		 !named(img, z->raw.imm[0].value.u))
 		return false;

@@ -34,6 +34,9 @@ struct range_image {
 	uint64_t *taken; /* sorted: addresses of data that code or data name */
 	size_t nr_taken, cap_taken;
 	struct data_slots slots; /* none: of no file */
+	/* It is linked to be anywhere: none of the numbers in its instructions
+	 * is an address. */
+	bool is_anywhere;
 };
 enum range_mark {
 	RANGE_MARK_INSN = 1,   /* an instruction begins */

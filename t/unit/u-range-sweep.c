@@ -1,8 +1,10 @@
-/* Code that two threads sweep, a half each, is marked as by one. */
+/* Code that two threads sweep, a half each, is marked as by one; numbers lead
+ * nowhere in a file that can be loaded anywhere. */
 #include <fcntl.h>
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "supervisor/probe/range-text.h"
@@ -51,6 +53,60 @@ static void compare(Elf *elf, size_t nr)
 	range_image_deinit(&two);
 }
 
+/* The number of the first instruction becomes what the second's address is. */
+__asm__(".text\n"
+	"u_number: mov $0x12345678, %eax\n"
+	"u_behind: nop; ret\n");
+
+static uint64_t address_of(Elf *elf, const char *name)
+{
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+		Elf64_Shdr *sh = elf64_getshdr(scn);
+		Elf_Data *d = sh->sh_type == SHT_SYMTAB ? elf_getdata(scn, NULL)
+							: NULL;
+		const Elf64_Sym *sym = d ? d->d_buf : NULL;
+		for (size_t i = 0; d && i < d->d_size / sizeof(*sym); i++) {
+			const char *s =
+				elf_strptr(elf, sh->sh_link, sym[i].st_name);
+			if (s && !strcmp(s, name))
+				return sym[i].st_value;
+		}
+	}
+	return 0;
+}
+
+/* Of a file of type @type, at @bytes. */
+static bool leads(uint8_t *bytes, size_t len, Elf64_Half type)
+{
+	((Elf64_Ehdr *)(void *)bytes)->e_type = type;
+	Elf *elf = elf_memory((char *)bytes, len);
+	uint64_t number = address_of(elf, "u_number");
+	uint64_t behind = address_of(elf, "u_behind");
+	uint32_t imm = (uint32_t)behind;
+	struct range_image img = load(elf, UINT64_MAX, nr_starts);
+	const uint8_t *at = range_image_at(&img, number + 1, sizeof(imm));
+	check_int(behind, number + 5);
+	memcpy(bytes + (at - bytes), &imm, sizeof(imm));
+	range_image_deinit(&img);
+	img = load(elf, UINT64_MAX, nr_starts);
+	bool ret = range_image_is_leader(&img, behind);
+	range_image_deinit(&img);
+	elf_end(elf);
+	return ret;
+}
+
+static void test_numbers(int fd)
+{
+	struct stat st;
+	check_int(fstat(fd, &st), 0);
+	size_t len = (size_t)st.st_size;
+	uint8_t *bytes = malloc(len);
+	check(bytes && pread(fd, bytes, len, 0) == st.st_size);
+	check(leads(bytes, len, ET_EXEC));
+	check(!leads(bytes, len, ET_DYN));
+	free(bytes);
+}
+
 int main(void)
 {
 	elf_version(EV_CURRENT);
@@ -61,6 +117,7 @@ int main(void)
 	compare(elf, nr_starts);
 	compare(elf, 1);
 	compare(elf, 0);
+	test_numbers(fd);
 	elf_end(elf);
 	close(fd);
 	return tap_done();
