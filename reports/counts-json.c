@@ -3,12 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* jansson's integers are signed; only a forged trace has larger ones. */
-static json_t *number(uint64_t v)
-{
-	return v <= INT64_MAX ? json_integer((json_int_t)v)
-			      : json_real((double)v);
-}
+#include "reports/json-values.h"
 
 static json_t *real(double v)
 {
@@ -39,10 +34,10 @@ static json_t *sums_json(const struct counts *c, const struct counts_sum *sum)
 	for (size_t i = 0; i < c->nr_events; i++) {
 		const struct counts_sum *s = &sum[i];
 		json_t *o = json_object();
-		put(o, "count", number(s->raw));
+		put(o, "count", json_of_u64(s->raw));
 		put(o, "scaled", json_real(s->scaled));
-		put(o, "enabled_ns", number(s->enabled_ns));
-		put(o, "running_ns", number(s->enabled_ns - s->missed_ns));
+		put(o, "enabled_ns", json_of_u64(s->enabled_ns));
+		put(o, "running_ns", json_of_u64(s->enabled_ns - s->missed_ns));
 		json_array_append_new(a, o);
 	}
 	return a;
@@ -78,8 +73,8 @@ static json_t *thread_json(const struct counts *c,
 	json_t *o = json_object();
 	put(o, "pid", json_integer(t->pid));
 	put(o, "tid", t->tid ? json_integer(t->tid) : json_null());
-	put(o, "start_ns", number(t->start_ns));
-	put(o, "end_ns", number(t->end_ns));
+	put(o, "start_ns", json_of_u64(t->start_ns));
+	put(o, "end_ns", json_of_u64(t->end_ns));
 	put(o, "counts", sums_json(c, t->sum));
 	put(o, "derived", derived_json(c, t->sum, t->end_ns - t->start_ns));
 	put(o, "cpi", real(counts_cpi(c, t->sum)));
@@ -98,7 +93,7 @@ static json_t *series_json(const struct counts *c)
 				json_real(c->bucket[e * c->max_buckets + i]));
 		json_array_append_new(events, a);
 	}
-	put(o, "bucket_ns", number(c->bucket_ns));
+	put(o, "bucket_ns", json_of_u64(c->bucket_ns));
 	put(o, "scaled", events);
 	return o;
 }
@@ -121,9 +116,9 @@ static json_t *every_json(struct trace_reader *r, json_t *(*text)(const char *))
 	if (!trace_meta(r, "counters.every"))
 		return json_null();
 	json_t *o = json_object();
-	put(o, "count", number(meta_number(r, "counters.every")));
+	put(o, "count", json_of_u64(meta_number(r, "counters.every")));
 	put(o, "event", note(r, "counters.every_event", text));
-	put(o, "joined", number(meta_number(r, "counters.every_joined")));
+	put(o, "joined", json_of_u64(meta_number(r, "counters.every_joined")));
 	return o;
 }
 
@@ -142,13 +137,13 @@ json_t *counts_json(const struct model_file *f, size_t max_threads,
 	for (size_t i = 0; i < nr; i++)
 		json_array_append_new(threads, thread_json(c, &c->thread[i]));
 	put(o, "interval_ns",
-	    c->interval_ns ? number(c->interval_ns) : json_null());
+	    c->interval_ns ? json_of_u64(c->interval_ns) : json_null());
 	put(o, "every", every_json(f->reader, text));
 	put(o, "missing", note(f->reader, "counters.missing", text));
 	put(o, "failed", note(f->reader, "counters.failed", text));
 	put(o, "stops", note(f->reader, "counters.stops", text));
-	put(o, "lost", number(meta_number(f->reader, "counters.lost")));
-	put(o, "records", number(c->nr_records));
+	put(o, "lost", json_of_u64(meta_number(f->reader, "counters.lost")));
+	put(o, "records", json_of_u64(c->nr_records));
 	put(o, "events", events);
 	put(o, "counts", sums_json(c, c->total));
 	put(o, "derived", derived_json(c, c->total, f->selected_ns));

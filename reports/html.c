@@ -43,7 +43,7 @@ struct strips {
 
 static void put(struct strips *w, json_t *v)
 {
-	if (!v || json_dumpf(v, w->out, JSON_COMPACT | JSON_ENCODE_ANY))
+	if (!v || json_write(v, w->out, JSON_COMPACT | JSON_ENCODE_ANY))
 		w->failed = true;
 	json_decref(v);
 }

@@ -27,10 +27,60 @@ json_t *json_of_text(const char *s)
 	return v;
 }
 
+/*
+ * jansson's integers are signed and its other numbers have 53 bits, so a large
+ * one is a string that begins with a character that no text has, until it is
+ * written.
+ */
+#define NUMBER "\"\\u0000" /* what jansson makes of that */
+
 json_t *json_of_u64(uint64_t v)
 {
-	return v <= INT64_MAX ? json_integer((json_int_t)v)
-			      : json_real((double)v);
+	char buf[24] = {'\0'};
+	if (v <= INT64_MAX)
+		return json_integer((json_int_t)v);
+	int n = snprintf(buf + 1, sizeof(buf) - 1, "%" PRIu64, v);
+	return json_stringn(buf, (size_t)n + 1);
+}
+
+/* Where in what is written we are. */
+struct writing {
+	FILE *out;
+	size_t matched; /* of NUMBER, not written yet */
+	bool in_number;
+};
+
+static void write_char(struct writing *w, char c)
+{
+	if (w->in_number) {
+		w->in_number = c != '"';
+		if (w->in_number)
+			putc_unlocked(c, w->out);
+		return;
+	}
+	if (c != NUMBER[w->matched]) {
+		fwrite(NUMBER, 1, w->matched, w->out);
+		w->matched = 0;
+	}
+	if (c != NUMBER[w->matched])
+		putc_unlocked(c, w->out);
+	else if (++w->matched == strlen(NUMBER))
+		w->in_number = !(w->matched = 0);
+}
+
+static int write_chars(const char *s, size_t len, void *ctx)
+{
+	for (size_t i = 0; i < len; i++)
+		write_char(ctx, s[i]);
+	return 0;
+}
+
+int json_write(const json_t *v, FILE *out, size_t flags)
+{
+	struct writing w = {.out = out};
+	int rc = json_dump_callback(v, write_chars, &w, flags);
+	fwrite(NUMBER, 1, w.matched, out); /* the last quotation mark */
+	return rc || ferror(out) ? -1 : 0;
 }
 
 json_t *json_of_address(uint64_t v)
@@ -111,7 +161,7 @@ int json_print(json_t *doc, FILE *out, struct smco_err *err)
 		json_decref(doc);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory for JSON");
 	}
-	int rc = json_dumpf(doc, out, JSON_INDENT(1));
+	int rc = json_write(doc, out, JSON_INDENT(1));
 	json_decref(doc);
 	fputc('\n', out);
 	if (rc || ferror(out))

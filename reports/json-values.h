@@ -12,7 +12,8 @@
 
 /* JSON must be UTF-8; what is not is replaced, not dropped. */
 json_t *json_of_text(const char *s);
-/* Integers above 2^63 - 1, which only a forged trace has, become real. */
+/* An integer, which json_write writes with all its digits; above 2^63 - 1 it is
+ * nothing for others that write or read values. */
 json_t *json_of_u64(uint64_t v);
 /* "0x1f" */
 json_t *json_of_address(uint64_t v);
@@ -28,6 +29,8 @@ json_t *json_of_frames(const struct trace_frame *f, size_t nr);
 /* @array, which takes @value over; NULL, and neither is left, when out of
  * memory. */
 json_t *json_append(json_t *array, json_t *value);
+/* json_dumpf for values with those; -1: no memory, or it cannot be written. */
+int json_write(const json_t *v, FILE *out, size_t flags);
 /* Write the document @doc and drop it; NULL is SMCO_NOMEM. SMCO_SYS. */
 int json_print(json_t *doc, FILE *out, struct smco_err *err);
 

@@ -13,6 +13,7 @@
 #include "reports/model.h"
 
 #include "reports/array.h"
+#include "reports/json-values.h"
 #include "reports/shortage.h"
 #include "reports/spill.h"
 #include "reports/units.h"
@@ -296,7 +297,8 @@ static json_t *json_value(const struct column *c, const struct value *v)
 	case KIND_BYTES:
 	case KIND_TIME:
 	case KIND_SHARE:
-		return json_integer((json_int_t)v->number);
+		return v->number < 0 ? json_integer((json_int_t)v->number)
+				     : json_of_u64((uint64_t)v->number);
 	}
 	ret = b.failed ? NULL
 		       : json_stringn(b.data ? (char *)b.data : "", b.len);
@@ -304,24 +306,12 @@ static json_t *json_value(const struct column *c, const struct value *v)
 	return ret;
 }
 
-/* jansson's integers are signed, and its numbers lose digits. */
-static bool is_too_large(const struct column *c, const struct value *v)
-{
-	return v->known && v->number > INT64_MAX &&
-	       (c->kind == KIND_COUNT || c->kind == KIND_BYTES ||
-		c->kind == KIND_TIME || c->kind == KIND_SHARE);
-}
-
 static int json_cell(struct printer *p, const struct column *c,
 		     const struct value *v)
 {
-	if (is_too_large(c, v)) {
-		fprintf(p->out, "%" PRIu64, (uint64_t)v->number);
-		return SMCO_OK;
-	}
 	json_t *value = json_value(c, v);
 	int rc = value ? SMCO_OK : SMCO_NOMEM;
-	if (!rc && json_dumpf(value, p->out, JSON_COMPACT | JSON_ENCODE_ANY) &&
+	if (!rc && json_write(value, p->out, JSON_COMPACT | JSON_ENCODE_ANY) &&
 	    !ferror(p->out))
 		rc = SMCO_NOMEM;
 	json_decref(value);

@@ -58,7 +58,7 @@ static void emit(struct writer *w, const char *key, json_t *v)
 	w->first = false;
 	if (key)
 		fprintf(w->out, "\"%s\": ", key);
-	if (json_dumpf(v, w->out, JSON_COMPACT | JSON_ENCODE_ANY))
+	if (json_write(v, w->out, JSON_COMPACT | JSON_ENCODE_ANY))
 		w->failed = true;
 	json_decref(v);
 }

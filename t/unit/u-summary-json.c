@@ -12,7 +12,8 @@
 
 static const char *path;
 
-static json_t *load(void)
+/* @how it is parsed: jansson's integers are signed. */
+static json_t *load(size_t how)
 {
 	struct trace_reader *r = NULL;
 	struct summary *s = NULL;
@@ -26,7 +27,8 @@ static json_t *load(void)
 	check_int(summary_print_json(s, f, NULL), 0);
 	fclose(f);
 	summary_free(s);
-	json_t *doc = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+	json_t *doc =
+		json_loadb(text, size, JSON_REJECT_DUPLICATES | how, &error);
 	if (!check_msg(doc != NULL, "it is JSON"))
 		printf("# %s, line %d\n", error.text, error.line);
 	free(text);
@@ -153,7 +155,7 @@ static void odd(void)
 	struct ev_nap nap = {.size = UINT64_MAX, .length_ns = UINT64_MAX};
 	SAMPLE_PUT(w, EV_NAP, 1, 1, nap);
 	trace_writer_close(w, NULL);
-	json_t *doc = load();
+	json_t *doc = load(JSON_DECODE_INT_AS_REAL);
 	check_str(STR("run.command"), "\xef\xbf\xbd\"\\\t\xc3\xa9");
 	check(json_is_null(at(doc, "target_ppb")));
 	check(json_is_null(at(doc, "overhead")));
@@ -181,7 +183,7 @@ int main(void)
 {
 	path = scratch_path("x.trace");
 	check_int(sample_write(path, NULL), 0);
-	json_t *doc = load();
+	json_t *doc = load(0);
 	sites(doc);
 	naps(doc);
 	rest(doc);
