@@ -63,7 +63,8 @@ bool range_covers_one(const struct range_insn *in, const struct var_type *t,
 bool range_cover_half(const struct range_code *code, size_t i)
 {
 	const struct range_insn *in = &code->insns[i];
-	uint32_t by = 1u << in->index | 1u << in->base;
+	uint32_t by = 1u << in->index |
+		      (in->base == RANGE_NO_REG ? 0 : 1u << in->base);
 	for (size_t k = i; code->insns[k].kind == RK_PLAIN &&
 			   range_falls(code, k) && !(code->insns[k].wrote & by);
 	     k++) {

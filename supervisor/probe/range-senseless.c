@@ -81,9 +81,11 @@ static uint64_t compute(const struct var_op *op, size_t nr, uint64_t seed)
 
 bool range_doubt_cancels(const struct variables *v, const struct var_place *p)
 {
-	const struct var_op *op = v->ops + p->first_op;
 	bool has_register = false;
-	if (p->kind != VAR_EXPR || !range_expr_ok(op, p->nr_ops))
+	if (p->kind != VAR_EXPR || !p->nr_ops)
+		return false;
+	const struct var_op *op = v->ops + p->first_op;
+	if (!range_expr_ok(op, p->nr_ops))
 		return false;
 	for (uint32_t i = 0; i < p->nr_ops; i++) {
 		has_register |= op[i].code == VAR_OP_REG;
@@ -98,7 +100,7 @@ bool range_doubt_cancels(const struct variables *v, const struct var_place *p)
 
 bool range_doubt_beyond(const struct var_type *t, const struct var_place *p)
 {
-	if (p->kind != VAR_CONST || !t->is_signed || t->bit_size ||
+	if (p->kind != VAR_CONST || !t->is_signed || t->bit_size || !t->width ||
 	    t->width >= 8 || t->class_ == VAR_BOOL)
 		return false;
 	int64_t beyond = INT64_C(1) << (8 * t->width - 1);

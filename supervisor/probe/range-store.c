@@ -98,6 +98,13 @@ static bool is_bool(const bool *b)
 	return *(const uint8_t *)b <= 1;
 }
 
+static bool within_fits(const struct range_within *w)
+{
+	return !w->scale ||
+	       (w->index < 16 && w->index != RANGE_RSP && w->scale <= 8 &&
+		!(w->scale & (w->scale - 1)) && w->extent <= INT32_MAX);
+}
+
 static bool site_fits(const struct range_plan *plan, const struct range_site *s)
 {
 	const struct variables *v = plan->v;
@@ -105,7 +112,7 @@ static bool site_fits(const struct range_plan *plan, const struct range_site *s)
 	if (!is_bool(&s->fall) || !is_bool(&s->apart) ||
 	    !is_bool(&s->low_bit) || !is_bool(&s->subscript) ||
 	    s->source > RS_TLS || s->shift >= 64 || s->var >= owners ||
-	    s->subscript != (s->var >= v->nr_vars))
+	    !within_fits(&s->within) || s->subscript != (s->var >= v->nr_vars))
 		return false;
 	if (s->source == RS_EXPR) {
 		if (s->place >= v->nr_places)
