@@ -46,9 +46,9 @@ void asm_const(struct code_buf *e, unsigned reg, int64_t value);
 #define SHIFT_RIGHT_SIGN 7
 void asm_shift(struct code_buf *e, unsigned size, unsigned how, unsigned reg,
 	       unsigned by);
-/* jcc rel32 to a place not known yet; returns where to put the distance. */
 /* cmp with a constant that is extended by its sign. */
 void asm_cmp_const(struct code_buf *e, unsigned reg, int32_t value);
+/* jcc rel32 to a place not known yet; returns where to put the distance. */
 size_t asm_branch(struct code_buf *e, uint8_t condition);
 void asm_land(struct code_buf *e, size_t branch);
 

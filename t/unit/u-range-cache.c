@@ -311,6 +311,48 @@ static void test_damage(const char *name, size_t windows, size_t step)
 	forget(&k);
 }
 
+/* Bounds of an array that no code of ours could be made for are refused. */
+static size_t refused_within(const struct kept *k, const uint8_t *bytes,
+			     size_t len, const struct range_site *site)
+{
+	const struct range_within forged[] = {{62, 4, 0, 32},
+					      {4 /* rsp */, 4, 0, 32},
+					      {1, 3, 0, 32},
+					      {1, 16, 0, 32},
+					      {1, 4, 0, UINT32_MAX}};
+	const uint8_t *at = memmem(bytes, len, site, sizeof(*site));
+	size_t nr = 0;
+	for (size_t i = 0; check(at) && i < ARRAY_SIZE(forged); i++) {
+		uint8_t *bad = copy(bytes, len);
+		memcpy(bad + (at - bytes) + offsetof(struct range_site, within),
+		       &forged[i], sizeof(forged[i]));
+		cache_sign(bad, len);
+		nr += !take(bad, len, k);
+	}
+	return nr;
+}
+
+static void test_within(const char *name)
+{
+	struct kept k = read_file(name);
+	uint8_t *bytes = NULL;
+	size_t len = 0, nr = 0;
+	check(range_cache_store(cache, &k.key, k.v, k.plan, 1 << 30));
+	if (!check(cache_read(cache, k.key.name, &bytes, &len)))
+		return;
+	for (size_t i = 0; i < k.v->nr_functions; i++) {
+		const struct range_windows *w = &k.plan->function[i].windows;
+		for (size_t n = 0; n < w->nr_sites; n++)
+			if (w->site[n].within.scale && ++nr)
+				check_int(refused_within(&k, bytes, len,
+							 &w->site[n]),
+					  5);
+	}
+	check(nr > 0);
+	munmap(bytes, len);
+	forget(&k);
+}
+
 /* --- the directory --- */
 
 static int in_cache(const char *cmd)
@@ -514,6 +556,7 @@ int main(void)
 		      "-lpthread"),
 		  0);
 	check_int(run("cc -O2 -g -o $D/subs t/fixtures/range/subscripts.c"), 0);
+	check_int(run("cc -O1 -g -o $D/stacked t/fixtures/range/stacked.c"), 0);
 	check_int(run("c++ -O1 -g -o $D/cxx t/fixtures/sym/varscxx.cc"), 0);
 	check_int(run("echo 'enum e { A, B } x; struct { unsigned a : 3, b; } "
 		      "s; int t[4]; int main(int n, char **v) { for (int i = "
@@ -533,6 +576,7 @@ int main(void)
 	test_later(scratch_path("cxx"));
 	test_damage(scratch_path("tiny"), SIZE_MAX, 1);
 	test_damage(scratch_path("tiny"), 0, 7);
+	test_within(scratch_path("stacked"));
 	test_files(scratch_path("tiny"));
 	test_at_once(scratch_path("tiny"));
 	test_where();
