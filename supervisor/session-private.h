@@ -28,6 +28,11 @@ struct recording {
 	uint64_t due_ns;    /* a ring will be as good as full */
 	bool is_due;	    /* one was full */
 	struct price stack; /* a stop for a call stack */
+	/* Those since the last tick, as we saw them. */
+	unsigned nr_stacks;
+	uint64_t stacks_ns;
+	/* All stops, by the ledger and as we saw them, at the last tick. */
+	uint64_t charged_ns, seen_ns;
 };
 
 struct session {
@@ -124,8 +129,10 @@ void session_recording_init(struct session *s);
 /* When rings are to be read between two ticks; UINT64_MAX: they can wait. */
 uint64_t session_recording_due_ns(const struct session *s);
 void session_recording_read(struct session *s);
-/* A thread stood for its call stack since @stop_ns, and goes on. */
-void session_recording_stack(struct session *s, uint64_t stop_ns);
+/* A thread of @w stood for its call stack since @stop_ns, and goes on. NULL: a
+ * process that is not watched. */
+void session_recording_stack(struct session *s, struct watched *w,
+			     uint64_t stop_ns);
 /* What it has cost by now; once a tick, before the refills. */
 void session_recording_advance(struct session *s);
 /* How many may be recorded until the next tick. */

@@ -387,7 +387,7 @@ void session_dispatch(struct session *s, struct tevent *ev)
 		if (w && !watched_on_trap(w, ev->task, &ev->siginfo, s->stacks))
 			s->recording.is_due = true;
 		tracer_resume(s->tracer, ev->task, 0);
-		session_recording_stack(s, ev->stop_ns);
+		session_recording_stack(s, w, ev->stop_ns);
 		break;
 	case TEV_FAULT:
 	case TEV_SYSCALL_IN:

@@ -19,10 +19,36 @@ void session_recording_init(struct session *s)
 	price_init(&s->recording.stack, STACK_COST_NS);
 }
 
-void session_recording_stack(struct session *s, uint64_t stop_ns)
+/* While the table is made that they all need, stacks are but stops. */
+void session_recording_stack(struct session *s, struct watched *w,
+			     uint64_t stop_ns)
 {
-	price_learn(&s->recording.stack,
-		    smco_now_ns() - stop_ns + tracer_stop_cost_ns(s->tracer));
+	struct recording *r = &s->recording;
+	r->stacks_ns +=
+		smco_now_ns() - stop_ns + tracer_stop_cost_ns(s->tracer);
+	r->nr_stacks++;
+	if (!w || !w->hooks)
+		return;
+	price_note(&r->stack, !w->stack_late);
+	if (w->stack_late && price_is_vain(&r->stack) && s->opt->target_ppb)
+		hooks_set_trap_tokens(w->hooks, 0);
+}
+
+/* What they cost is known when the ledger has been told. */
+static void learn_stacks(struct session *s, uint64_t charged_ns)
+{
+	struct recording *r = &s->recording;
+	uint64_t seen_ns =
+		tracer_stop_ns(s->tracer) +
+		tracer_nr_stops(s->tracer) * tracer_stop_cost_ns(s->tracer);
+	uint64_t ns =
+		price_as_charged(r->stacks_ns, sat_sub_u64(seen_ns, r->seen_ns),
+				 sat_sub_u64(charged_ns, r->charged_ns));
+	price_learn_all(&r->stack, r->nr_stacks, ns);
+	r->nr_stacks = 0;
+	r->stacks_ns = 0;
+	r->seen_ns = seen_ns;
+	r->charged_ns = charged_ns;
 }
 
 uint64_t session_recording_due_ns(const struct session *s)
@@ -52,6 +78,7 @@ void session_recording_advance(struct session *s)
 	struct recording *r = &s->recording;
 	struct ledger_totals t;
 	ledger_get(s->ledger, &t);
+	learn_stacks(s, t.mech_ns[LEDGER_STOP]);
 	/* Of the CPU time that we took from the program this part. */
 	double own_ns = (double)smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	double reading = (double)t.mech_ns[LEDGER_CPU] * (double)r->cpu_ns /

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "supervisor/command.h"
+#include "supervisor/control/allowance.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/fixed.h"
 #include "symbols/cfi.h"
@@ -18,6 +19,10 @@
 
 /* So soon it is looked again whether anybody wants the CPU. */
 #define MOST_REST_NS (50 * NSEC_PER_MSEC)
+
+/* Who waits pays for it with what so much time brings in. */
+#define PATIENCE_TIME_NS (25 * NSEC_PER_MSEC)
+#define MOST_PATIENCE_NS (10 * NSEC_PER_MSEC)
 
 struct tables {
 	pthread_t thread;
@@ -45,6 +50,14 @@ uint64_t tables_rest_ns(uint64_t cpu_ns, bool is_wanted, int64_t m_t_ppb)
 	uint64_t ns =
 		sat_u64((u128)cpu_ns * (u128)(PPB - m_t_ppb) / (u128)m_t_ppb);
 	return min_u64(ns, MOST_REST_NS);
+}
+
+uint64_t tables_patience_ns(const struct tables *t)
+{
+	if (t->m_t_ppb >= PPB)
+		return MOST_PATIENCE_NS;
+	int64_t ns = allowance_budget_ns(PATIENCE_TIME_NS, t->m_t_ppb);
+	return min_u64((uint64_t)ns, MOST_PATIENCE_NS);
 }
 
 /* For @ns, or until we leave. */

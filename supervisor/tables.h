@@ -21,6 +21,9 @@ struct tables *tables_create(int64_t m_t_ppb);
 /* How long it rests after @cpu_ns, ns; @is_wanted: somebody has taken the CPU
  * meanwhile. */
 uint64_t tables_rest_ns(uint64_t cpu_ns, bool is_wanted, int64_t m_t_ppb);
+/* How long the stops of one process may wait for its tables, in all, ns: what
+ * its share is of a short time, for others may stand meanwhile, too. */
+uint64_t tables_patience_ns(const struct tables *t);
 /* Waits for the table in work, forgets the others. NULL is fine. */
 void tables_destroy(struct tables *t);
 

@@ -13,8 +13,6 @@
 #define STACK_FRAMES  32
 #define SAMPLE_FRAMES 96
 #define MAPS_AGE_NS   (200 * NSEC_PER_MSEC)
-/* How long the stops of one process may wait for tables, in all. */
-#define PATIENCE_NS (10 * NSEC_PER_MSEC)
 
 static ssize_t read_tracee(void *ctx, taddr_t addr, void *buf, size_t len)
 {
@@ -227,7 +225,7 @@ int watched_update_modules(struct watched *w, struct smco_err *err)
 		mapped_forget(&w->mapped);
 	if (!rc && tables_want(tables, w->space) && !w->is_patient) {
 		w->is_patient = true;
-		sym_space_set_patience(w->space, PATIENCE_NS);
+		sym_space_set_patience(w->space, tables_patience_ns(tables));
 	}
 	return rc;
 }
@@ -391,11 +389,13 @@ bool watched_on_trap(struct watched *w, struct task *t, const siginfo_t *si,
 	taddr_t frames[STACK_FRAMES], slots[STACK_FRAMES];
 	bool whole, complete;
 
+	w->stack_late = false;
 	if (!w->hooks || !hooks_on_trap(w->hooks, t, si, &regs))
 		return false;
 	size_t nr = unwind(w, &regs, NULL, frames, slots, &whole, &complete);
 	/* Without an answer the next call from here asks again; this one is
 	 * known by its caller. */
+	w->stack_late = !whole;
 	if (!whole)
 		return true;
 	slots[0] = regs.rsp - sizeof(taddr_t);

@@ -44,6 +44,7 @@ struct watched {
 	uint64_t late_ns; /* when it came, while it waits for its start; 0 */
 	bool is_attached; /* to it, not begun by what is watched */
 	bool is_patient;  /* stacks wait for tables, but not for long */
+	bool stack_late;  /* the last one asked for came before its table */
 	/* the session's */
 	char name[WATCHED_NAME]; /* its command line, as was said last */
 	uint64_t came_ns, name_due_ns;

@@ -53,11 +53,17 @@ void allowance_advance(struct allowance *a, uint64_t base_ns, uint64_t spent_ns)
 		a->saved_ns = -credit;
 }
 
-/* @part: of the credit, what there is of it in any case. */
-static uint64_t allow(const struct allowance *a, int64_t room_ns,
-		      uint64_t gap_ns, int64_t part)
+/* What of that may be owed for what is dear: no more than is right for who ends
+ * at once. */
+static int64_t dear_after_ns(uint64_t base_ns, int64_t m_t_ppb)
 {
-	int64_t credit = credit_after_ns(a->base_ns, a->m_t_ppb);
+	return credit_after_ns(max_u64(base_ns, BACK_NS), m_t_ppb);
+}
+
+/* @part: of the @credit, what there is of it in any case. */
+static uint64_t allow(const struct allowance *a, int64_t room_ns,
+		      uint64_t gap_ns, int64_t credit, int64_t part)
+{
 	int64_t least = allowance_budget_ns(gap_ns / 10, a->m_t_ppb);
 	int64_t most = room_ns / 2;
 	int64_t on_credit = room_ns < 0 ? credit + room_ns : credit;
@@ -75,12 +81,13 @@ static uint64_t allow(const struct allowance *a, int64_t room_ns,
 uint64_t allowance_ns(const struct allowance *a, int64_t room_ns,
 		      uint64_t gap_ns, size_t nr)
 {
-	int64_t part = credit_after_ns(a->base_ns, a->m_t_ppb) / 4;
-	return allow(a, room_ns, gap_ns, part) / (nr ? nr : 1);
+	int64_t credit = credit_after_ns(a->base_ns, a->m_t_ppb);
+	return allow(a, room_ns, gap_ns, credit, credit / 4) / (nr ? nr : 1);
 }
 
 uint64_t allowance_dear_ns(const struct allowance *a, int64_t room_ns,
 			   uint64_t gap_ns, size_t nr)
 {
-	return allow(a, room_ns, gap_ns, 0) / (nr ? nr : 1);
+	int64_t credit = dear_after_ns(a->base_ns, a->m_t_ppb);
+	return allow(a, room_ns, gap_ns, credit, 0) / (nr ? nr : 1);
 }

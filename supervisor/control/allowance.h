@@ -11,6 +11,10 @@
  * above the target. Programs allocate in bursts, at their start above all. One
  * that always does has no more than half of the budget for that: what is
  * recorded and never armed is of no use.
+ *
+ * What is dear (a call stack is a stop, in which other threads may have to
+ * stand, too) is bought on no more credit than is right after a second from the
+ * very start, so that the bound holds for a program of half a second.
  */
 #ifndef SMCO_ALLOWANCE_H
 #define SMCO_ALLOWANCE_H
@@ -43,7 +47,7 @@ void allowance_advance(struct allowance *a, uint64_t base_ns,
 uint64_t allowance_ns(const struct allowance *a, int64_t room_ns,
 		      uint64_t gap_ns, size_t nr);
 /* Of that, what may go into what is dear and can be done without: once the
- * credit is used up no more than the tenth of the gap's budget. */
+ * smaller credit is used up no more than the tenth of the gap's budget. */
 uint64_t allowance_dear_ns(const struct allowance *a, int64_t room_ns,
 			   uint64_t gap_ns, size_t nr);
 

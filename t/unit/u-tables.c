@@ -91,6 +91,23 @@ static void gives_way(void)
 	check_int(tables_rest_ns(NSEC_PER_SEC, true, 0), 50 * NSEC_PER_MSEC);
 }
 
+static uint64_t patience(int64_t m_t_ppb)
+{
+	struct tables *t = tables_create(m_t_ppb);
+	uint64_t ns = tables_patience_ns(t);
+	tables_destroy(t);
+	return ns;
+}
+
+/* No stop waits for longer than a program of a moment can pay for. */
+static void is_patient_in_proportion(void)
+{
+	check_int(patience(PPB / 10), 2500 * NSEC_PER_USEC);
+	check_int(patience(PPB / 100), 250 * NSEC_PER_USEC);
+	check_int(patience(0), 0);
+	check_int(patience(PPB), 10 * NSEC_PER_MSEC);
+}
+
 static struct module *shared;
 static int has_begun;
 
@@ -181,6 +198,7 @@ int main(void)
 	a_command();
 	a_process();
 	gives_way();
+	is_patient_in_proportion();
 	is_awaited();
 	is_not_waited_for();
 	return tap_done();
