@@ -124,6 +124,8 @@ void note_birth(struct task *parent)
 			return;
 	}
 	c->made_by = parent->tid;
+	if (c->state != TASK_STOPPED)
+		likely_born(&parent->tr->likely, c->tid);
 	hold_creator(c, parent);
 	place(c, parent);
 }

@@ -16,6 +16,8 @@
 /* Every so many stops all waiting statuses are taken before one is acted upon,
  * lest tasks at the head of the kernel's list starve the others. */
 #define FAIRNESS_STOPS 16
+/* And one stop more for so many tasks, through all of which the kernel goes. */
+#define FAIRNESS_TASKS 256
 
 void task_enqueue(struct task *t)
 {
@@ -455,11 +457,12 @@ int tracer_next(struct tracer *tr, uint64_t deadline_ns, struct tevent *ev)
 			return 0;
 		}
 		int status;
-		pid_t tid = wait_status(tr, -1, deadline_ns, &status);
+		pid_t tid = wait_any(tr, deadline_ns, &status);
 		if (tid > 0) {
 			gather(tr, tid, status);
 			if (tr->nr_tasks > 1 && !tr->drain_in--) {
-				tr->drain_in = FAIRNESS_STOPS;
+				tr->drain_in = FAIRNESS_STOPS +
+					       tr->nr_tasks / FAIRNESS_TASKS;
 				tracer_drain(tr);
 			}
 			follow_stop(task_find(tr, tid));

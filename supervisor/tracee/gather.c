@@ -163,6 +163,7 @@ void gather(struct tracer *tr, pid_t tid, int status)
 	bool interrupted = t->interrupted;
 	bool leaving = t->proc && t->proc->leaving;
 	note_stop(t, status);
+	likely_stopped(&tr->likely, tid, t->nr_stops == 1);
 	if (t->owed) {
 		gather_owed(t, leaving);
 		return;

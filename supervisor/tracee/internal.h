@@ -21,6 +21,7 @@
 
 #include "supervisor/tracee/arch.h"
 #include "supervisor/tracee/aside.h"
+#include "supervisor/tracee/likely.h"
 #include "supervisor/tracee/stop.h"
 #include "supervisor/tracee/tracee.h"
 
@@ -225,7 +226,9 @@ struct tracer {
 	volatile int *ticked; /* this thread's flag */
 	unsigned nr_asleep;   /* stops to come that are slept for in any case */
 	volatile int wake_asked;
-	unsigned drain_in; /* stops until the next fairness round */
+	unsigned drain_in;    /* stops until the next fairness round */
+	struct likely likely; /* where there are many tasks; see wait.c */
+	uint64_t nr_wide;     /* waits for any task, so far */
 
 	/* clocks */
 	uint64_t now_ns; /* of the last wait status */
@@ -285,6 +288,9 @@ void wait_deinit(struct tracer *tr);
  * woken, negative errno (ECHILD). */
 pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 		  int *status);
+/* wait_status() of any task. Where there are so many that this takes long, the
+ * one that is likely to stop next is waited for first, for a moment. */
+pid_t wait_any(struct tracer *tr, uint64_t deadline_ns, int *status);
 /* The same of one thread (@pid > 0) that is about to stop: awake at first,
  * where it has another CPU for that. */
 pid_t wait_status_soon(struct tracer *tr, pid_t pid, uint64_t deadline_ns,

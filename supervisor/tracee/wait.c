@@ -184,6 +184,28 @@ pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 	}
 }
 
+/* Another that stops meanwhile waits for so much longer at the most, no more
+ * than going through this many tasks takes. */
+#define LIKELY_NS  (200 * NSEC_PER_USEC)
+#define MANY_TASKS 1000
+
+pid_t wait_any(struct tracer *tr, uint64_t deadline_ns, int *status)
+{
+	bool are_many = tr->nr_tasks >= MANY_TASKS && !tr->wake_asked;
+	pid_t pid;
+	while (are_many && (pid = likely_next(&tr->likely))) {
+		uint64_t until_ns = smco_now_ns() + LIKELY_NS;
+		if (until_ns >= deadline_ns)
+			break;
+		pid_t r = wait_status(tr, pid, until_ns, status);
+		if (r > 0)
+			return r;
+		likely_missed(&tr->likely);
+	}
+	tr->nr_wide++;
+	return wait_status(tr, -1, deadline_ns, status);
+}
+
 pid_t wait_status_soon(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 		       int *status)
 {
