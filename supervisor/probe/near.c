@@ -83,11 +83,18 @@ static size_t candidates(const struct tmaps *m, taddr_t start, taddr_t end,
 	return nr;
 }
 
-bool near_likely(uint64_t start, uint64_t bytes, taddr_t *base_ret)
+bool near_likely(uint64_t start, uint64_t end, uint64_t bytes,
+		 taddr_t *base_ret)
 {
 	*base_ret = start - bytes - GUARD;
 	/* Where it begins at 0 it goes to where there is room below. */
-	return !start || start >= LOWEST + bytes + 2 * GUARD;
+	if (!start || start >= LOWEST + bytes + 2 * GUARD)
+		return true;
+	/* It has just begun: its heap is not mapped, nor is anything else
+	 * there. */
+	end = (end + TPAGE_SIZE - 1) & ~(uint64_t)(TPAGE_SIZE - 1);
+	*base_ret = end + GUARD + HEAP_ROOM;
+	return in_reach(*base_ret, bytes, start, end);
 }
 
 /* The tracee's descriptor as one of ours. */

@@ -20,9 +20,12 @@ int near_call(struct tproc *p, long nr, const uint64_t args[6],
  */
 int near_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
 	     taddr_t *base_ret, struct smco_err *err);
-/* Where near_map finds room for @bytes, most often, below what the file has at
- * @start, less the module's bias. False: it is not to be told. */
-bool near_likely(uint64_t start, uint64_t bytes, taddr_t *base_ret);
+/* Where near_map finds room for @bytes, most often, less the module's bias:
+ * below what the file has at @start, or, where it is to be there and there is
+ * no room, above its memory, which ends at @end. False: it is not to be told.
+ */
+bool near_likely(uint64_t start, uint64_t end, uint64_t bytes,
+		 taddr_t *base_ret);
 int near_unmap(struct tproc *p, taddr_t base, uint64_t bytes,
 	       struct smco_err *err);
 /*

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "supervisor/control/fixed.h"
 #include "supervisor/probe/range-text.h"
 #include "symbols/dynamic.h"
 #include "symbols/landing.h"
@@ -83,9 +84,11 @@ static int read_segments(struct range_image *img, Elf *elf,
 	     i++) {
 		GElf_Phdr ph;
 		if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_LOAD ||
-		    ph.p_offset > INT64_MAX ||
-		    ph.p_vaddr > INT64_MAX - ph.p_filesz)
+		    ph.p_offset > INT64_MAX || ph.p_memsz > INT64_MAX ||
+		    ph.p_vaddr > INT64_MAX - ph.p_memsz ||
+		    ph.p_filesz > ph.p_memsz)
 			continue;
+		img->end = max_u64(img->end, ph.p_vaddr + ph.p_memsz);
 		/* Most of a file with debug information is something else. */
 		const Elf_Data *d = elf_getdata_rawchunk(
 			elf, (int64_t)ph.p_offset, ph.p_filesz, ELF_T_BYTE);

@@ -50,7 +50,8 @@ int range_plan_make(struct range_plan *plan, size_t windows,
 	struct ranges *r = range_new(NULL, plan, 0);
 	if (!r)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	if (!near_likely(plan->img.segment[0].vaddr, r->bytes, &r->base)) {
+	if (!near_likely(plan->img.segment[0].vaddr, plan->img.end, r->bytes,
+			 &r->base)) {
 		ranges_destroy(r);
 		return 0;
 	}

@@ -26,6 +26,7 @@ struct range_segment {
 struct range_image {
 	struct range_segment segment[RANGE_MAX_SEGMENTS];
 	unsigned nr_segments;
+	uint64_t end; /* of what is mapped, also beyond what the file has */
 	/* The executable one (the largest, if there are several). */
 	uint64_t lo;
 	uint64_t hi; /* exclusive */
