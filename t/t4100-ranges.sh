@@ -88,6 +88,10 @@ all_digits() {
 ok "64 bits without a sign, in JSON: all digits" all_digits
 build_stacked -O2 -fno-tree-vectorize || exit 1
 ok "arrays on the stack, -O2: no value that it did not have" within stacked -t unlimited
+for level in -O0 -O2; do
+	"${CC:-cc}" -g $level -o through "$SRC/t/fixtures/range/through.c" || exit 1
+	ok "arrays on the stack, through pointers, $level" exact through -t unlimited
+done
 
 only() {
 	ranges plain -t unlimited --function kinds --var 's.*' &&

@@ -63,6 +63,20 @@ void asm_scaled(struct code_buf *e, unsigned reg, unsigned index,
 	code_put32(e, (uint32_t)disp);
 }
 
+void asm_sum(struct code_buf *e, unsigned reg, unsigned base, unsigned index,
+	     unsigned scale, int32_t disp)
+{
+	unsigned log2 = scale ? (unsigned)__builtin_ctz(scale) : 0;
+	if (index >= 16)
+		index = 4; /* says so */
+	CODE(e,
+	     (uint8_t)(0x48 | (reg >= 8) << 2 | (index >= 8) << 1 |
+		       (base >= 8)),
+	     OP_LEA, (uint8_t)(0x84 | (reg & 7) << 3),
+	     (uint8_t)(log2 << 6 | (index & 7) << 3 | (base & 7)));
+	code_put32(e, (uint32_t)disp);
+}
+
 void asm_cmp_const(struct code_buf *e, unsigned reg, int32_t value)
 {
 	CODE(e, (uint8_t)(0x48 | (reg >= 8)), 0x81,

@@ -12,6 +12,7 @@
 #define OP_CMP_RM_R   0x39
 #define OP_MOV_R_RM   0x8b
 #define OP_LEA	      0x8d
+#define OP_SUB_R_RM   0x2b
 #define OP_CMPXCHG    0x0fb1
 #define OP_MOVZX_BYTE 0x0fb6
 #define OP_MOVZX_WORD 0x0fb7
@@ -29,6 +30,9 @@ void asm_rip(struct code_buf *e, unsigned size, unsigned opcode, unsigned reg,
 /* lea @disp(, @index, @scale), @reg; 64 bits. */
 void asm_scaled(struct code_buf *e, unsigned reg, unsigned index,
 		unsigned scale, int32_t disp);
+/* lea @disp(@base, @index, @scale), @reg; @index of 16 or more: none. */
+void asm_sum(struct code_buf *e, unsigned reg, unsigned base, unsigned index,
+	     unsigned scale, int32_t disp);
 void asm_push(struct code_buf *e, unsigned reg);
 void asm_pop(struct code_buf *e, unsigned reg);
 /* lea @by(%rsp), %rsp: no flags are touched. */
@@ -40,7 +44,8 @@ void asm_load(struct code_buf *e, unsigned size, unsigned reg, unsigned base,
 void asm_fs(struct code_buf *e, unsigned size, unsigned reg, int32_t disp);
 /* 64-bit constant. */
 void asm_const(struct code_buf *e, unsigned reg, int64_t value);
-/* Shift of the 32 or 64 bit register: SHL 4, SHR 5, SAR 7. */
+/* Shift of the 32 or 64 bit register: ROR 1, SHL 4, SHR 5, SAR 7. */
+#define ROTATE_RIGHT	 1
 #define SHIFT_LEFT	 4
 #define SHIFT_RIGHT	 5
 #define SHIFT_RIGHT_SIGN 7

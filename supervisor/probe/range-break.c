@@ -3,7 +3,7 @@
 
 bool range_break_can_read(const struct range_site *s)
 {
-	return !s->subscript && !s->within.scale;
+	return !s->subscript && !s->within.extent;
 }
 
 /* Inside of a window the stub runs it, at another address. */

@@ -55,15 +55,43 @@ bool range_covers_one(const struct range_insn *in, const struct var_type *t,
 		return false;
 	*ret = (struct range_within){.index = in->index,
 				     .scale = in->scale,
+				     .base = RANGE_NO_REG,
 				     .delta = (int32_t)delta,
 				     .extent = (uint32_t)extent};
 	return delta >= -(int64_t)extent && delta < (int64_t)extent;
 }
 
+bool range_covers_through(const struct range_insn *in, const struct var_type *t,
+			  uint8_t frame, int64_t offset,
+			  struct range_within *ret)
+{
+	const int64_t most = 1 << 30;
+	int64_t delta;
+	uint64_t extent;
+	bool indexed = in->index != RANGE_NO_REG;
+	if (in->base >= 16 || in->base == RANGE_RSP ||
+	    (indexed && !in->scale) || t->nr_dims != 1 || t->bit_size ||
+	    in->mem_size != t->width || t->dim[0].stride != t->width ||
+	    t->width > 8 || t->width & (t->width - 1) ||
+	    __builtin_mul_overflow(t->dim[0].count, t->width, &extent) ||
+	    !extent || extent > INT32_MAX ||
+	    __builtin_sub_overflow(in->disp, offset, &delta) ||
+	    delta <= -most || delta >= most)
+		return false;
+	*ret = (struct range_within){.index = in->index,
+				     .scale = indexed ? in->scale : 0,
+				     .base = in->base,
+				     .frame = frame,
+				     .step = (uint8_t)t->width,
+				     .delta = (int32_t)delta,
+				     .extent = (uint32_t)extent};
+	return true;
+}
+
 bool range_cover_half(const struct range_code *code, size_t i)
 {
 	const struct range_insn *in = &code->insns[i];
-	uint32_t by = 1u << in->index |
+	uint32_t by = (in->index == RANGE_NO_REG ? 0 : 1u << in->index) |
 		      (in->base == RANGE_NO_REG ? 0 : 1u << in->base);
 	for (size_t k = i; code->insns[k].kind == RK_PLAIN &&
 			   range_falls(code, k) && !(code->insns[k].wrote & by);

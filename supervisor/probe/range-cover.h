@@ -23,6 +23,11 @@ struct range_cover range_covers(const struct range_insn *in,
  * @offset from the same base, if that is in the array: *ret tells. */
 bool range_covers_one(const struct range_insn *in, const struct var_type *t,
 		      int64_t offset, struct range_within *ret);
+/* The same for @in that reaches memory by another register than @frame, whose
+ * value @offset is from: if that is a pointer to an element. */
+bool range_covers_through(const struct range_insn *in, const struct var_type *t,
+			  uint8_t frame, int64_t offset,
+			  struct range_within *ret);
 /* Is the element that instruction @i stores to changed at once, where it lies?
  * See range_doubt_half. */
 bool range_cover_half(const struct range_code *code, size_t i);

@@ -62,7 +62,7 @@ static unsigned registers_wanted(const struct range_sensor *x,
 				 const struct range_site *s)
 {
 	const struct var_type *t = type_of(x, s);
-	if (s->within.scale)
+	if (s->within.extent)
 		return 1;
 	switch (s->source) {
 	case RS_REG:
@@ -278,12 +278,35 @@ static void compare_constant(struct code_buf *e, unsigned width, taddr_t word,
 	}
 }
 
+/* Which element it is, to scratch[0]; a lot where it is between two. Returns
+ * how many there are. */
+static uint32_t by_pointer(struct range_sensor *x, const struct range_within *w)
+{
+	struct code_buf *e = &x->s->code;
+	uint8_t at = x->scratch[0];
+	bool is_sp = w->frame == RANGE_RSP;
+	unsigned log2 = (unsigned)__builtin_ctz(w->step);
+	asm_sum(e, at, x->alias[w->base],
+		w->scale ? x->alias[w->index] : RANGE_NO_REG, w->scale,
+		w->delta - (is_sp ? (int32_t)x->pushed : 0));
+	asm_reg(e, 8, OP_SUB_R_RM, at, is_sp ? RANGE_RSP : x->alias[w->frame]);
+	if (log2)
+		asm_shift(e, 8, ROTATE_RIGHT, at, log2);
+	return w->extent >> log2;
+}
+
 /* Past the sensor, if the element is not in its array: where that branches. */
 static size_t leave_out(struct range_sensor *x, const struct range_within *w)
 {
 	struct code_buf *e = &x->s->code;
-	asm_scaled(e, x->scratch[0], x->alias[w->index], w->scale, w->delta);
-	asm_cmp_const(e, x->scratch[0], (int32_t)w->extent);
+	uint8_t at = x->scratch[0];
+	uint32_t extent = w->extent;
+	if (w->base == RANGE_NO_REG) {
+		asm_scaled(e, at, x->alias[w->index], w->scale, w->delta);
+	} else {
+		extent = by_pointer(x, w);
+	}
+	asm_cmp_const(e, at, (int32_t)extent);
 	return asm_branch(e, AT_LEAST);
 }
 
@@ -298,7 +321,7 @@ static void one_sensor(struct range_sensor *x, const struct range_site *s)
 				  .word = word};
 	slow.value = s->source == RS_CONST ? constant(t, s->offset) : 0;
 	slow.is_const = s->source == RS_CONST && short_constant(t, slow.value);
-	size_t past = s->within.scale ? leave_out(x, &s->within) : 0;
+	size_t past = s->within.extent ? leave_out(x, &s->within) : 0;
 	if (!slow.is_const)
 		slow.reg = fetch(x, s);
 	for (int largest = 0; largest < 2; largest++) {
@@ -322,7 +345,7 @@ static void one_sensor(struct range_sensor *x, const struct range_site *s)
 
 static void note_value(struct range_shape *to, const struct range_site *s)
 {
-	to->regs += s->within.scale != 0; /* the subscript */
+	to->regs += s->within.extent != 0; /* the subscript */
 	if (s->source == RS_EXPR)
 		to->exprs++;
 	else if (s->source == RS_FRAME || s->source == RS_DATA ||

@@ -13,6 +13,7 @@
 #include "supervisor/probe/range-cover.h"
 #include "supervisor/probe/range-doubt.h"
 #include "supervisor/probe/range-edge.h"
+#include "supervisor/probe/range-lead.h"
 #include "supervisor/probe/range-site.h"
 #include "supervisor/probe/range-taken.h"
 
@@ -30,6 +31,7 @@ struct finder {
 	size_t nr_all;
 	bool plain; /* not optimised */
 	struct range_givers givers;
+	struct range_leads leads;
 	bool failed;
 };
 
@@ -308,6 +310,18 @@ static bool comes_in(const struct finder *f, const struct var_place *p,
 	       arguments >> range_reg_of_dwarf(p->reg) & 1;
 }
 
+/* Perhaps of an array at @p, by a subscript or a pointer? */
+static bool is_of_array(struct finder *f, size_t i, struct range_site *s,
+			const struct var_place *p)
+{
+	const struct range_insn *in = &f->code->insns[i];
+	const struct var_type *t = &f->v->vars[s->var].type;
+	if (in->base == s->reg)
+		return range_covers_one(in, t, p->offset, &s->within);
+	return range_covers_through(in, t, s->reg, p->offset, &s->within) &&
+	       range_leads_by(&f->leads, f->code, (uint32_t)i);
+}
+
 /* A store at instruction @i to an element of an array at @p. Which one, its
  * sensor is told, and whether it is one at all. */
 static void stored_to_one(struct finder *f, size_t i, struct range_site s,
@@ -316,8 +330,7 @@ static void stored_to_one(struct finder *f, size_t i, struct range_site s,
 	const struct range_insn *in = &f->code->insns[i];
 	const struct variable *var = &f->v->vars[s.var];
 	if (!(in->bits & RB_WRITES) || !range_falls(f->code, i) ||
-	    var->flags & VAR_IN_UNION ||
-	    !range_covers_one(in, &var->type, p->offset, &s.within) ||
+	    var->flags & VAR_IN_UNION || !is_of_array(f, i, &s, p) ||
 	    range_doubt_slot(f->v, f->all, f->nr_all, s.var, p, p->offset,
 			     s.within.extent, in->addr) ||
 	    (!f->plain && !var->type.is_volatile &&
@@ -338,11 +351,12 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 			 const struct var_place *p, bool taken)
 {
 	const struct range_insn *in = &f->code->insns[i];
-	if (in->base != s.reg || in->bits & RB_LEA ||
+	bool array = f->v->vars[s.var].type.nr_dims;
+	if ((in->base != s.reg && !array) || in->bits & RB_LEA ||
 	    (in->bits & RB_WRITES &&
 	     range_doubt_store(f->v, f->own, f->nr_own, p, in)))
 		return;
-	if (in->index != RANGE_NO_REG) {
+	if (in->index != RANGE_NO_REG || in->base != s.reg) {
 		stored_to_one(f, i, s, p);
 		return;
 	}
@@ -529,6 +543,7 @@ int range_sites_find(struct range_sites *ret, const struct range_code *code,
 		f.failed = true;
 	}
 	range_edges_deinit(&f.edges);
+	range_leads_deinit(&f.leads);
 	range_givers_deinit(&f.givers);
 	if (f.failed) {
 		range_sites_deinit(ret);

@@ -23,13 +23,20 @@ enum range_source {
 	RS_TLS,	  /* memory at the thread's pointer + offset */
 };
 
-/* Of an element whose subscript is in a register: it is one of the array only
- * if index * scale + delta, without a sign, is below extent. */
+/*
+ * Of an element whose subscript is in a register: it is one of the array only
+ * if index * scale + delta, without a sign, is below extent. Where it is
+ * reached by a pointer, if base - frame + index * scale + delta is, and a
+ * multiple of step.
+ */
 struct range_within {
-	uint8_t index; /* register */
-	uint8_t scale; /* 0: nothing is asked */
-	int32_t delta;
-	uint32_t extent; /* bytes */
+	uint8_t index;	 /* register */
+	uint8_t scale;	 /* 0: no index */
+	uint8_t base;	 /* register; RANGE_NO_REG: no pointer */
+	uint8_t frame;	 /* with a pointer: register that the array lies at */
+	uint8_t step;	 /* the same: bytes of an element, a power of two */
+	int32_t delta;	 /* less than 2^30 either way with a pointer */
+	uint32_t extent; /* bytes; 0: nothing is asked */
 };
 
 struct range_site {

@@ -100,9 +100,19 @@ static bool is_bool(const bool *b)
 
 static bool within_fits(const struct range_within *w)
 {
-	return !w->scale ||
-	       (w->index < 16 && w->index != RANGE_RSP && w->scale <= 8 &&
-		!(w->scale & (w->scale - 1)) && w->extent <= INT32_MAX);
+	const int32_t most = 1 << 30;
+	bool pointer = w->base != RANGE_NO_REG;
+	if (!w->extent)
+		return true;
+	if (w->scale && (w->index >= 16 || w->index == RANGE_RSP ||
+			 w->scale > 8 || w->scale & (w->scale - 1)))
+		return false;
+	if (w->extent > INT32_MAX || !(w->scale || pointer))
+		return false;
+	return !pointer ||
+	       (w->base < 16 && w->base != RANGE_RSP && w->frame < 16 &&
+		w->step && w->step <= 8 && !(w->step & (w->step - 1)) &&
+		w->delta > -most && w->delta < most);
 }
 
 static bool site_fits(const struct range_plan *plan, const struct range_site *s)

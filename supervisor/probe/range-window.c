@@ -32,10 +32,18 @@ struct placer {
 	bool no_memory;
 };
 
+static uint32_t within_regs(const struct range_within *w)
+{
+	uint32_t regs = w->extent && w->scale ? 1u << w->index : 0;
+	if (w->extent && w->base != RANGE_NO_REG)
+		regs |= 1u << w->base | 1u << w->frame;
+	return regs;
+}
+
 uint32_t range_site_regs(const struct range_site *site,
 			 const struct variables *v)
 {
-	uint32_t regs = site->within.scale ? 1u << site->within.index : 0;
+	uint32_t regs = within_regs(&site->within);
 	switch (site->source) {
 	case RS_REG:
 	case RS_FRAME:

@@ -315,11 +315,24 @@ static void test_damage(const char *name, size_t windows, size_t step)
 static size_t refused_within(const struct kept *k, const uint8_t *bytes,
 			     size_t len, const struct range_site *site)
 {
-	const struct range_within forged[] = {{62, 4, 0, 32},
-					      {4 /* rsp */, 4, 0, 32},
-					      {1, 3, 0, 32},
-					      {1, 16, 0, 32},
-					      {1, 4, 0, UINT32_MAX}};
+	const uint8_t none = RANGE_NO_REG, rsp = 4;
+	const struct range_within forged[] = {
+		{62, 4, none, 0, 0, 0, 32},
+		{rsp, 4, none, 0, 0, 0, 32},
+		{1, 3, none, 0, 0, 0, 32},
+		{1, 16, none, 0, 0, 0, 32},
+		{1, 0, none, 0, 0, 0, 32},
+		{1, 4, none, 0, 0, 0, UINT32_MAX},
+		{62, 4, 1, rsp, 4, 0, 32},
+		{1, 4, 62, rsp, 4, 0, 32},
+		{1, 4, rsp, rsp, 4, 0, 32},
+		{1, 0, 1, 62, 4, 0, 32},
+		{1, 0, 1, rsp, 0, 0, 32},
+		{1, 0, 1, rsp, 3, 0, 32},
+		{1, 0, 1, rsp, 16, 0, 32},
+		{1, 0, 1, rsp, 4, 0, UINT32_MAX},
+		{1, 0, 1, rsp, 4, 1 << 30, 32},
+	};
 	const uint8_t *at = memmem(bytes, len, site, sizeof(*site));
 	size_t nr = 0;
 	for (size_t i = 0; check(at) && i < ARRAY_SIZE(forged); i++) {
@@ -343,10 +356,10 @@ static void test_within(const char *name)
 	for (size_t i = 0; i < k.v->nr_functions; i++) {
 		const struct range_windows *w = &k.plan->function[i].windows;
 		for (size_t n = 0; n < w->nr_sites; n++)
-			if (w->site[n].within.scale && ++nr)
+			if (w->site[n].within.extent && ++nr)
 				check_int(refused_within(&k, bytes, len,
 							 &w->site[n]),
-					  5);
+					  15);
 	}
 	check(nr > 0);
 	munmap(bytes, len);

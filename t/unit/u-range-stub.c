@@ -189,9 +189,14 @@ static uint64_t expected(const struct scene *s, unsigned i)
 /* Is the element that the site is of in its array? */
 static bool is_within(const struct range_within *w)
 {
-	return !w->scale ||
-	       program_reg(w->index) * w->scale + (uint64_t)(int64_t)w->delta <
-		       w->extent;
+	uint64_t at = (uint64_t)(int64_t)w->delta;
+	if (!w->extent)
+		return true;
+	if (w->scale)
+		at += program_reg(w->index) * w->scale;
+	if (w->base != RANGE_NO_REG)
+		at += program_reg(w->base) - program_reg(w->frame);
+	return at < w->extent && (w->base == RANGE_NO_REG || !(at % w->step));
 }
 
 static void of_element(struct range_within *w)
@@ -201,9 +206,18 @@ static void of_element(struct range_within *w)
 	*w = (struct range_within){
 		.index = index[any(ARRAY_SIZE(index))],
 		.scale = (uint8_t)(1u << any(4)),
+		.base = RANGE_NO_REG,
 		.delta = (int32_t)any(400) - 200,
 		.extent = 1 + any(500),
 	};
+	if (any(2))
+		return;
+	/* By a pointer. */
+	w->scale = any(2) ? w->scale : 0;
+	w->base = index[any(ARRAY_SIZE(index))];
+	w->frame = any(2) ? RANGE_RSP : RANGE_RBP;
+	w->step = (uint8_t)(1u << any(4));
+	w->extent = w->step * (1 + any(500 / w->step));
 }
 
 static void expression(struct scene *s, unsigned i)
@@ -268,7 +282,7 @@ static void make_site(struct scene *s, unsigned i, unsigned kind)
 static void random_state(void)
 {
 	for (unsigned r = 0; r < 16; r++)
-		in.reg[r] = any64();
+		in.reg[r] = any(3) ? any64() : (uint64_t)&stack[300] + any(800);
 	for (size_t i = 0; i < ARRAY_SIZE(stack); i++)
 		stack[i] = any64();
 	for (size_t i = 0; i < 1024; i++)
@@ -321,7 +335,7 @@ static bool right_shape(const struct scene *s)
 	unsigned of[3] = {0}, pushes = 0;
 	for (unsigned i = 0; i < s->nr; i++) {
 		unsigned source = s->site[i].source;
-		of[0] += s->site[i].within.scale != 0;
+		of[0] += s->site[i].within.extent != 0;
 		of[source == RS_EXPR			     ? 2
 		   : source == RS_FRAME || source == RS_DATA ? 1
 							     : 0]++;
