@@ -139,7 +139,7 @@ static void go_to(struct counters *c, struct thread *t,
 static bool has_more(const struct counters *c, const struct thread *t,
 		     const struct jot_slot *s, uint64_t now_ns)
 {
-	return s->left_ns > s->written_ns && s->left_ns > s->arrived_ns &&
+	return s->left_ns > s->written_ns && s->left_ns >= s->arrived_ns &&
 	       s->left_ns != t->more_ns &&
 	       now_ns > edge_after(c, s->left_ns) + c->p.interval_ns;
 }

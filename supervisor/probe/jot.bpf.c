@@ -192,9 +192,22 @@ static __always_inline void write_down(void *ctx, struct jot_slot *s, __u32 nr,
 	s->first_ns = leaves ? 0 : now_ns;
 }
 
+/* It is on this CPU. Not each switch is told of: where the kernel hides a
+ * thread, nobody hears whom it gives its CPU to. A thread that has left and not
+ * come back is here since now, as far as is known. */
+static __always_inline void is_here(struct jot_slot *s, __u64 now_ns)
+{
+	if (!s->left_ns || s->arrived_ns > s->left_ns)
+		return;
+	s->arrived_ns = now_ns;
+	if (!s->first_ns)
+		s->first_ns = now_ns;
+}
+
 static __always_inline void leaves(void *ctx, const struct jot_grid *g,
 				   struct jot_slot *s, __u32 nr, __u64 now_ns)
 {
+	is_here(s, now_ns);
 	if (s->written_ns < jot_edge(g, now_ns))
 		s->nr_written = 0;
 	if (s->nr_written < FREE_TIMES ||
@@ -243,6 +256,7 @@ int jot_tick(unsigned long long *ctx)
 	if (!s)
 		return 0;
 	__u64 edge_ns = jot_edge(g, now_ns);
+	is_here(s, now_ns);
 	if (s->written_ns < edge_ns && s->arrived_ns < edge_ns &&
 	    now_ns - edge_ns >= g->interval_ns / LATE_PART) {
 		s->nr_written = 0;

@@ -5,6 +5,7 @@
  * memory, fork, make threads, end.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -176,6 +177,25 @@ static struct puppet watched(struct counters *c)
 	return p;
 }
 
+/* Where what the kernel's program knows of threads is mapped. */
+static struct jot_slot *find_slots(void)
+{
+	static const size_t bytes = JOT_MAX_THREADS * sizeof(struct jot_slot);
+	char line[512];
+	struct jot_slot *ret = NULL;
+	FILE *f = fopen("/proc/self/maps", "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		uint64_t start, end;
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " rw-s", &start,
+			   &end) == 2 &&
+		    end - start == bytes && strstr(line, "bpf-map"))
+			ret = (struct jot_slot *)(uintptr_t)start;
+	}
+	if (f)
+		fclose(f);
+	return ret;
+}
+
 static void end(struct counters *c, struct ledger *l, struct puppet *p)
 {
 	counters_destroy(c);
@@ -223,6 +243,10 @@ static void test_sums(void)
 	struct ledger *l = ledger_create(INT64_MAX);
 	struct counters *c = start(EVENTS, l);
 	struct puppet p = watched(c);
+	/* From here on it is known when it was on no CPU. */
+	puppet_do(&p, touch, 5, 0);
+	settle(&p);
+	drain(c);
 	for (size_t i = 0; i < ARRAY_SIZE(does); i++) {
 		uint64_t before = told[0].nr;
 		usleep(2 * INTERVAL_NS / NSEC_PER_USEC);
@@ -258,6 +282,45 @@ static void test_sums(void)
 	for (size_t i = 1; i < NR_EVENTS; i++)
 		check_int(told[0].sum.value[i], now.value[i]);
 	check(now.enabled_ns - told[0].sum.enabled_ns < 2 * COUNTS_UNIT_NS);
+	check_int(told[0].nr_wrong, 0);
+	end(c, l, &p);
+}
+
+/*
+ * One that comes to its CPU without anybody being told: not each switch from a
+ * thread that the kernel hides is seen. It comes from where nothing is to be
+ * read, and from where it left without its counts being written down.
+ */
+static void test_unseen(void)
+{
+	struct ledger *l = ledger_create(INT64_MAX);
+	struct counters *c = start(EVENTS, l);
+	struct puppet p = watched(c);
+	volatile struct jot_slot *slots = find_slots();
+	puppet_do(&p, touch, 5, 0);
+	settle(&p);
+	drain(c);
+	for (int i = 0; check(slots != NULL) && i < 8; i++) {
+		volatile struct jot_slot *s = &slots[thread_of(c, p.pid)->slot];
+		puppet_do(&p, doze, i % 2 ? 300 : 1, i % 2 ? 100 : 1);
+		settle(&p);
+		drain(c);
+		usleep(2 * INTERVAL_NS / NSEC_PER_USEC);
+		const struct jot_slot slept = *s;
+		uint64_t now_ns = smco_now_ns() - start_ns;
+		told[0].begin_ns = 0;
+		puppet_begin(&p, spin, 30, 0);
+		while (s->arrived_ns == slept.arrived_ns &&
+		       s->left_ns == slept.left_ns)
+			;
+		s->arrived_ns = slept.arrived_ns;
+		s->first_ns = slept.first_ns;
+		puppet_wait(&p);
+		settle(&p);
+		drain(c);
+		check(told[0].begin_ns >= now_ns - now_ns % INTERVAL_NS);
+		check_sums(c, &p, false);
+	}
 	check_int(told[0].nr_wrong, 0);
 	end(c, l, &p);
 }
@@ -507,6 +570,13 @@ static void test_tsc(void)
 	end(c, l, &p);
 }
 
+/* Nobody takes the CPU from one that runs on, if that is permitted. */
+static void run_on(bool begin)
+{
+	const struct sched_param prio = {.sched_priority = begin};
+	sched_setscheduler(0, begin ? SCHED_FIFO : SCHED_OTHER, &prio);
+}
+
 /* One that runs on is seen in the tick. */
 static void test_runs_on(void)
 {
@@ -531,7 +601,9 @@ static void test_runs_on(void)
 	int slot = jot_add(j, gettid(), &events, NULL);
 	check(slot >= 0);
 	for (int i = 0; i < 100 && note.leaves; i++) {
+		run_on(true);
 		spin(20, 0);
+		run_on(false);
 		while (note.leaves &&
 		       counter_thread_next_jotted(self, &group, &sum, &note,
 						  sizeof(note)))
@@ -557,6 +629,7 @@ int main(void)
 		return tap_done();
 	}
 	test_sums();
+	test_unseen();
 	test_end();
 	test_new();
 	test_groups();
