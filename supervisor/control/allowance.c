@@ -7,6 +7,8 @@
 /* By then it is paid back, but for this part of what was to be spent. */
 #define BACK_NS	   NSEC_PER_SEC
 #define OWED_SHARE 20
+/* Worth no pause. */
+#define GRACE_NS (2 * (int64_t)NSEC_PER_MSEC)
 
 int64_t allowance_budget_ns(uint64_t time_ns, int64_t m_t_ppb)
 {
@@ -90,4 +92,17 @@ uint64_t allowance_dear_ns(const struct allowance *a, int64_t room_ns,
 {
 	int64_t credit = dear_after_ns(a->base_ns, a->m_t_ppb);
 	return allow(a, room_ns, gap_ns, credit, 0) / (nr ? nr : 1);
+}
+
+bool allowance_must_pause(int64_t m_t_ppb, uint64_t base_ns, int64_t room_ns,
+			  uint64_t own_ns)
+{
+	int64_t budget = allowance_budget_ns(base_ns, m_t_ppb);
+	int64_t own = own_ns < INT64_MAX ? (int64_t)own_ns : INT64_MAX;
+	if (room_ns > 0)
+		return false;
+	if (own - GRACE_NS > budget)
+		return true;
+	return own - GRACE_NS > budget / 2 &&
+	       room_ns < -budget / OWED_SHARE - GRACE_NS;
 }

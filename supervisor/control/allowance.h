@@ -50,5 +50,15 @@ uint64_t allowance_ns(const struct allowance *a, int64_t room_ns,
  * smaller credit is used up no more than the tenth of the gap's budget. */
 uint64_t allowance_dear_ns(const struct allowance *a, int64_t room_ns,
 			   uint64_t gap_ns, size_t nr);
+/*
+ * Must something that has cost @own_ns so far, of @base_ns of the program's
+ * time, pause now that @room_ns are left? It may have all of the budget where
+ * nobody else wants any. Where others that cannot pause (our own CPU time) have
+ * overdrawn it, too, by more than half of what the bound leaves above the
+ * target, half of the budget is what it may always have. 2 ms are worth no
+ * pause.
+ */
+bool allowance_must_pause(int64_t m_t_ppb, uint64_t base_ns, int64_t room_ns,
+			  uint64_t own_ns);
 
 #endif

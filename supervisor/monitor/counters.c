@@ -1,6 +1,7 @@
 #include "supervisor/monitor/counters-private.h"
 
 #include "pmu/open.h"
+#include "supervisor/control/allowance.h"
 #include "supervisor/probe/jot.h"
 
 #include <stdio.h>
@@ -9,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GRACE_NS   2e6 /* what is worth no pause */
 #define CHECK_NS   (50 * NSEC_PER_MSEC)
 #define MEASURE_NS (50 * NSEC_PER_MSEC) /* two calls, of eight each 10 ms */
 #define CROWDED_NS (5 * NSEC_PER_MSEC)
@@ -426,21 +426,18 @@ static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 				write_out(c, t, told_ns(c, t, now_ns));
 }
 
-/* Is there no room, and counting by itself takes more than all may? */
 static bool is_too_dear(const struct counters *c)
 {
 	struct ledger_totals t;
-	if (ledger_room_ns(c->ledger) > 0)
-		return false;
 	ledger_get(c->ledger, &t);
-	int64_t m_t = control_m_from_overhead(c->p.target_overhead_ppb);
-	double most_ns = (double)t.base_ns * (double)m_t / PPB + GRACE_NS;
-	return (double)ledger_spent_ns(c->ledger, LEDGER_OTHER,
-				       COUNTERS_MONITOR) > most_ns;
+	return allowance_must_pause(
+		control_m_from_overhead(c->p.target_overhead_ppb), t.base_ns,
+		ledger_room_ns(c->ledger),
+		ledger_spent_ns(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR));
 }
 
-/* Where the target does not allow for it, nothing is counted for a while. What
- * else uses the budget up is no reason: a pause would not help. */
+/* Where the target does not allow for it, nothing is counted for a while. Where
+ * others use the budget up that is no reason: a pause would not help. */
 static void pause_or_go_on(struct counters *c)
 {
 	bool pause = is_too_dear(c);

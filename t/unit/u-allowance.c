@@ -101,8 +101,64 @@ static int64_t deepest_debt(size_t nr)
 	return deepest;
 }
 
+/*
+ * Counting costs @own_ns of each tick of a program, unless it pauses, others
+ * cannot but take @others_ns, and watching has what is left. What all cost in
+ * @ticks, in parts per thousand; *pauses_ret: ticks without counting.
+ */
+static int64_t cost_with(int64_t own_ns, int64_t others_ns, bool watches,
+			 int ticks, int *pauses_ret)
+{
+	int64_t room = 0, spent = 0, own = 0;
+	*pauses_ret = 0;
+	for (int i = 1; i <= ticks; i++) {
+		bool pause = allowance_must_pause(TEN_PPB, (uint64_t)i * GAP_NS,
+						  room, (uint64_t)own);
+		int64_t now = others_ns + (pause ? 0 : own_ns);
+		own += pause ? 0 : own_ns;
+		*pauses_ret += pause;
+		room += (int64_t)GAP_NS / 10;
+		if (watches && room > now)
+			now = room;
+		room -= now;
+		spent += now;
+	}
+	return spent * 1000 / ((int64_t)GAP_NS * ticks);
+}
+
+static void pauses(void)
+{
+	const int64_t percent = (int64_t)GAP_NS / 100;
+	int nr;
+	/* Alone it may have all. */
+	check_int(cost_with(9 * percent, 0, false, 150, &nr), 90);
+	check_int(nr, 0);
+	check(cost_with(20 * percent, 0, false, 150, &nr) <= 101);
+	/* 10 and what our CPU time costs are more than the bound, soon. */
+	check(cost_with(20 * percent, 3 * percent, false, 150, &nr) <= 106);
+	check(cost_with(10 * percent, 3 * percent, false, 150, &nr) <= 106);
+	check(nr > 0 && nr < 75);
+	check(cost_with(20 * percent, 3 * percent, false, 5000, &nr) <= 106);
+	/* Whoever watches takes what is left, and it does not pause for that.
+	 */
+	check_int(cost_with(6 * percent, 3 * percent, true, 5000, &nr), 100);
+	check_int(nr, 0);
+	/* Where others take all, it has its half. */
+	check(cost_with(20 * percent, 12 * percent, false, 5000, &nr) <= 171);
+	check(cost_with(20 * percent, 12 * percent, false, 5000, &nr) >= 165);
+	check_int(cost_with(4 * percent, 12 * percent, false, 150, &nr), 160);
+	check_int(nr, 0);
+	/* No limit, and little of anything. */
+	check(!allowance_must_pause(PPB, NSEC_PER_SEC, INT64_MAX / 2,
+				    1u << 30));
+	check(!allowance_must_pause(TEN_PPB, 0, -9 * MS, 2 * MS));
+	check(allowance_must_pause(TEN_PPB, 0, -9 * MS, 2 * MS + 1));
+	check(allowance_must_pause(0, NSEC_PER_SEC, -9 * MS, UINT64_MAX));
+}
+
 int main(void)
 {
+	pauses();
 	check_int(allowance_credit_ns(TEN_PPB), CREDIT_NS);
 	/* A burst at the start, before anything was saved. */
 	check_int(at(0, 1), CREDIT_NS);
