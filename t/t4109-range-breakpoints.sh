@@ -85,6 +85,24 @@ how() {
 		grep -q '"breakpoint": *true' report.json rows.json
 }
 ok "how is said" how
+# Eight variables take turns in what the places leave, and not with them. Before
+# the first turn ends all is over but one number.
+stay() {
+	{
+		for i in 1 2 3 4 5 6 7 8; do echo "int w$i;"; done
+		echo "int *volatile at[] = {&w1, &w2, &w3, &w4, &w5, &w6, &w7, &w8};"
+		echo "__attribute__((constructor)) static void set(void)"
+		echo "{ for (int i = 0; i < 8; i++) *at[i] = i; }"
+	} >words.c
+	"${CC:-cc}" -O1 -g -c words.c && "${CC:-cc}" -O1 -o words words.o \
+		"$source/no-room.c" "$source/no-room.S" -lpthread || return 1
+	timeout 60 smco-trace -q -m range -t unlimited -o run.trace \
+		--var 'w?' --var f::down --var f::twice --var f::kept \
+		-- ./words 3 20 500 >out && sort out >truth && found >found.txt &&
+		only 'f::(down|twice|kept)' && by_breakpoint | tee table &&
+		[ "$(wc -l <table)" = 4 ] && compare exact
+}
+ok "without a limit three places stay where eight variables take turns" stay
 turns() { # on a busy machine a turn takes longer
 	for ms in 500 2000 8000; do
 		seen -t unlimited -- 1 20 $ms && compare within || return 1

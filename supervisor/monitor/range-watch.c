@@ -4,7 +4,8 @@
  * turn, as plants of a controller. A word that is
  * written often is switched off by the kernel when it has cost what there was
  * room for, and is due again when the controller says; one that sits still
- * leaves when others wait.
+ * leaves when others wait. Without a limit sites that are few enough stay in:
+ * nobody else sees what they do.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -170,6 +171,31 @@ static int come(struct range_monitor *m, struct range_part *rp,
 	return 0;
 }
 
+/* Does @word, once it has a register, keep it? One is left for variables. */
+static bool stays(const struct range_monitor *m, const struct range_part *rp,
+		  size_t word)
+{
+	const struct range_unit *u = rp->unit;
+	bool others = u->nr_words > u->nr_insns;
+	return target_is_unlimited(m->p.target_overhead_ppb) &&
+	       u->words[word].is_insn && u->nr_insns + others <= rp->nr_regs;
+}
+
+/* Those that stay come first. */
+static void fill_for_good(struct range_monitor *m, struct range_part *rp,
+			  int64_t hits)
+{
+	unsigned i = 0;
+	for (uint32_t word = 0; word < rp->nr_turns; word++) {
+		if (!stays(m, rp, word))
+			continue;
+		while (i < rp->nr_regs && rp->reg[i].w)
+			i++;
+		if (i < rp->nr_regs)
+			(void)come(m, rp, &rp->reg[i], word, hits);
+	}
+}
+
 /* Those whose turn it is get the registers that are free. */
 static void fill(struct range_monitor *m, struct range_part *rp,
 		 uint64_t now_ns, int64_t hits)
@@ -296,6 +322,7 @@ void range_watch_start(struct range_monitor *m, struct range_part *rp,
 	int64_t hits = hits_in_room(m, ledger_room_ns(m->ledger));
 	if (!may_come_often)
 		hits = clamp_i64(hits, FIRST_HITS, INT64_MAX);
+	fill_for_good(m, rp, hits);
 	fill(m, rp, now_ns, hits);
 }
 
@@ -419,7 +446,8 @@ void range_watch_tick(struct range_monitor *m, struct range_part *rp,
 		}
 		if (rests || watchpoint_spent_ns(reg->w) != UINT64_MAX ||
 		    is_beyond(m, rp, reg, now_ns) || has_moved(rp, reg) ||
-		    (others && now_ns >= reg->since_ns + turn && room_ns > 0))
+		    (others && !stays(m, rp, reg->word) &&
+		     now_ns >= reg->since_ns + turn && room_ns > 0))
 			leave(m, rp, reg, now_ns);
 		else if (hits > 0)
 			watchpoint_refill(reg->w, hits);
