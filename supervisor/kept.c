@@ -13,7 +13,7 @@
 #include "symbols/store.h"
 
 #define FILE_NAME  "costs"
-#define HEAD	   "smco-trace costs 1 of %016" PRIx64 "\n"
+#define HEAD	   "smco-trace costs 2 of %016" PRIx64 "\n"
 #define MOST_BYTES 4096
 /* No figure of a machine that is in order is more. */
 #define MOST_NS NSEC_PER_SEC
@@ -84,11 +84,12 @@ static bool take_line(const char *line)
 	char name[8];
 	struct measured m;
 	int end = 0;
-	_Static_assert(KEPT_FIGURES == 3, "so many are read");
+	_Static_assert(KEPT_FIGURES == 4, "so many are read");
 	if (sscanf(line,
-		   "%7s %" SCNd64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "%n",
+		   "%7s %" SCNd64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+		   " %" SCNu64 "%n",
 		   name, &m.at_s, &m.figures[0], &m.figures[1], &m.figures[2],
-		   &end) != 5 ||
+		   &m.figures[3], &end) != 6 ||
 	    line[end])
 		return false;
 	for (size_t i = 0; i < KEPT_FIGURES; i++)
@@ -174,9 +175,10 @@ static void write_all(void)
 			const struct measured *m = &kept.measured[i][k];
 			len += snprintf(text + len, sizeof(text) - (size_t)len,
 					"%s %" PRId64 " %" PRIu64 " %" PRIu64
-					" %" PRIu64 "\n",
+					" %" PRIu64 " %" PRIu64 "\n",
 					names[i], m->at_s, m->figures[0],
-					m->figures[1], m->figures[2]);
+					m->figures[1], m->figures[2],
+					m->figures[3]);
 		}
 	if (cachefile_create(&f, kept.dir))
 		cachefile_close(&f, FILE_NAME,

@@ -15,7 +15,7 @@
 
 #include "reports/base.h"
 
-#define KEPT_FIGURES 3
+#define KEPT_FIGURES 4
 #define KEPT_TIMES   3
 #define KEPT_S	     3600
 

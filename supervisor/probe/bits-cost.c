@@ -23,9 +23,13 @@
 #define IPI_ROUNDS     64
 #define IPI_MIN_ROUNDS 8
 #define IPI_IDLE_NS    (50 * NSEC_PER_USEC)
-#define TOTAL_NS       (15 * NSEC_PER_MSEC)  /* each part then ends */
-#define PATIENCE_NS    (100 * NSEC_PER_MSEC) /* for what takes longer */
-#define WALK_WAIT_NS   (200 * NSEC_PER_MSEC)
+/* Pages in memory from which on a first touch is dearer, and from which on it
+ * is no dearer any more (bits-cost.h). */
+#define SOME_PAGES   32768
+#define MOST_PAGES   262144
+#define TOTAL_NS     (15 * NSEC_PER_MSEC)  /* each part then ends */
+#define PATIENCE_NS  (100 * NSEC_PER_MSEC) /* for what takes longer */
+#define WALK_WAIT_NS (200 * NSEC_PER_MSEC)
 
 /* The loss of a spell cannot be told to less than that, for a page table. */
 #define LEAST_FLUSH_NS (4 * NSEC_PER_USEC)
@@ -115,11 +119,23 @@ static uint64_t measure_miss(char *mem)
 	return median(cost, TOUCH_ROUNDS);
 }
 
-uint64_t bits_cost_touch_ns(uint64_t here_ns, uint64_t other_ns,
-			    uint64_t miss_ns)
+void bits_cost_set_touch(struct bits_cost *c, uint64_t here_ns,
+			 uint64_t other_ns, uint64_t miss_ns)
 {
-	uint64_t large_ns = here_ns + miss_ns * 4 / 3;
-	return other_ns > large_ns ? other_ns : large_ns;
+	uint64_t some_ns = here_ns + miss_ns * 4 / 3;
+	c->touch_ns = other_ns > some_ns ? other_ns : some_ns;
+	uint64_t most_ns = here_ns + miss_ns * 11 / 5;
+	c->far_ns = most_ns > c->touch_ns ? most_ns - c->touch_ns : 0;
+}
+
+uint64_t bits_cost_touch_ns(const struct bits_cost *c, uint64_t nr_pages)
+{
+	if (nr_pages <= SOME_PAGES)
+		return c->touch_ns;
+	if (nr_pages > MOST_PAGES)
+		nr_pages = MOST_PAGES;
+	return c->touch_ns +
+	       c->far_ns * (nr_pages - SOME_PAGES) / (MOST_PAGES - SOME_PAGES);
 }
 
 void bits_cost_add_loss(struct bits_cost *c, const struct bits_loss *loss)
@@ -387,7 +403,7 @@ static bool measure(struct bits_cost *c, char *mem, size_t size)
 		   "%llu",
 		   (unsigned long long)here_ns, (unsigned long long)c->touch_ns,
 		   (unsigned long long)miss_ns);
-	c->touch_ns = bits_cost_touch_ns(here_ns, c->touch_ns, miss_ns);
+	bits_cost_set_touch(c, here_ns, c->touch_ns, miss_ns);
 	return is_whole;
 }
 
@@ -399,9 +415,9 @@ static int measure_and_keep(struct bits_cost *c, struct smco_err *err)
 		return smco_fail(err, SMCO_NOMEM, errno,
 				 "cannot map pages to calibrate with");
 	if (measure(c, mem, size))
-		kept_add(KEPT_BITS,
-			 (const uint64_t[KEPT_FIGURES]){
-				 c->touch_ns, c->shootdown_ns, c->flush_ns});
+		kept_add(KEPT_BITS, (const uint64_t[KEPT_FIGURES]){
+					    c->touch_ns, c->far_ns,
+					    c->shootdown_ns, c->flush_ns});
 	munmap(mem, size);
 	return 0;
 }
@@ -412,7 +428,7 @@ int bits_cost_get(struct bits_cost *ret, struct smco_err *err)
 	static bool is_known;
 	uint64_t v[KEPT_FIGURES];
 	if (!is_known && kept_get(KEPT_BITS, v)) {
-		known = (struct bits_cost){v[0], v[1], v[2]};
+		known = (struct bits_cost){v[0], v[1], v[2], v[3]};
 		is_known = true;
 	}
 	if (!is_known) {

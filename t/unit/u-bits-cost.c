@@ -56,13 +56,26 @@ static void test_loss(void)
 	check_int((long)c.shootdown_ns, 4000);
 }
 
+static long touch_ns(uint64_t here_ns, uint64_t other_ns, uint64_t miss_ns,
+		     uint64_t nr_pages)
+{
+	struct bits_cost c = {0};
+	bits_cost_set_touch(&c, here_ns, other_ns, miss_ns);
+	return (long)bits_cost_touch_ns(&c, nr_pages);
+}
+
 int main(void)
 {
 	test_loss();
 	/* Page tables that no cache has, whoever had them last. */
-	check_int((long)bits_cost_touch_ns(200, 0, 150), 400);
-	check_int((long)bits_cost_touch_ns(50, 60, 150), 250);
-	check_int((long)bits_cost_touch_ns(50, 300, 150), 300);
+	check_int(touch_ns(200, 0, 150, 1000), 400);
+	check_int(touch_ns(50, 60, 150, 32768), 250);
+	check_int(touch_ns(50, 300, 150, 1000), 300);
+	/* The more of them there are, the fewer caches have them. */
+	check_int(touch_ns(50, 60, 150, 147456), 315);
+	check_int(touch_ns(50, 60, 150, 262144), 380);
+	check_int(touch_ns(50, 60, 150, UINT64_MAX), 380);
+	check_int(touch_ns(50, 9000, 150, UINT64_MAX), 9000);
 	cpu_set_t all, here;
 	pid_t busy[CPU_SETSIZE];
 	int nr_busy = 0, self = sched_getcpu();

@@ -103,7 +103,7 @@ static void test_damage(void)
 	char *third = strstr(text, "\nbits");
 	check(fwrite(text, 1, len, f) == len);
 	for (int i = 0; f && third && i < 3; i++)
-		fprintf(f, "bits %d 3000000000 7 1000\n", NOW);
+		fprintf(f, "bits %d 3000000000 7 1000 0\n", NOW);
 	check(f && !fclose(f));
 	check_int(start(BUILD, NOW + 20), 0);
 }
