@@ -127,7 +127,7 @@ static void note_mechanism(struct session *s, const struct watched *w)
 static void plant(struct session *s, struct watched *w)
 {
 	struct smco_err err = {0};
-	if (w->hooks || !w->nap)
+	if (w->hooks || w->asleep || !w->nap)
 		return;
 	int rc = watched_plant(w, s->opt->min_size_bytes, &err);
 	if (rc) {
@@ -154,14 +154,16 @@ static bool has_room(const struct session *s)
  * Starting to watch a process costs milliseconds, which those that live for
  * less (a shell's, a build's) are not worth, and which add up. The first few
  * are watched from their first instruction; where they come so fast that the
- * budget is far overdrawn, the next have to wait until it is not. What a copy
- * has in its memory has to be dealt with at once.
+ * budget is far overdrawn, the next have to wait until it is not. So have
+ * copies (a server's, one for each client): the sensors in their memory see
+ * nothing meanwhile.
  */
 static bool has_to_wait(const struct session *s, const struct tevent *ev)
 {
 	const struct watched *parent = find_watched(ev->parent);
 	if (ev->why == TPROC_FORKED)
-		return parent && parent->late_ns; /* as its parent does */
+		return (parent && parent->late_ns) || /* as its parent does */
+		       session_is_far_overdrawn(s);
 	/* Of several that we attach to the first is started at once, the others
 	 * when the budget can pay for them. */
 	if (ev->why == TPROC_ATTACHED)
@@ -186,9 +188,31 @@ static void open_access(struct session *s, struct watched *w)
 /* All tasks stopped. */
 static void start_waiting_one(struct session *s, struct watched *w)
 {
+	struct hooks *asleep = w->asleep;
+	struct smco_err err = {0};
 	w->late_ns = 0;
+	w->asleep = NULL;
 	open_access(s, w);
-	plant(s, w);
+	if (!asleep) {
+		plant(s, w);
+		return;
+	}
+	watched_update_modules(w, NULL);
+	if (hooks_wake(asleep, &err) == 0)
+		w->hooks = asleep;
+	else
+		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
+}
+
+/* What a copy has of @parent's sensors, while it waits. */
+static void let_sleep(struct watched *w, const struct watched *parent)
+{
+	struct smco_err err = {0};
+	const struct hooks *h = NULL;
+	if (parent)
+		h = parent->hooks ? parent->hooks : parent->asleep;
+	if (h && hooks_copy(h, w->proc, &w->asleep, &err))
+		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
 }
 
 void session_start_late(struct session *s, uint64_t now_ns)
@@ -201,8 +225,11 @@ void session_start_late(struct session *s, uint64_t now_ns)
 		tracer_stops_are(s->tracer, "to start watching");
 		if (tproc_stop(w->proc, NULL))
 			continue;
+		bool is_copy = w->asleep;
 		start_waiting_one(s, w);
-		watched_adopt(w, s->opt->min_size_bytes, s->stacks, NULL);
+		if (!is_copy) /* whose blocks from before are not watched */
+			watched_adopt(w, s->opt->min_size_bytes, s->stacks,
+				      NULL);
 		tproc_cont(w->proc);
 		return; /* what that cost is known by the next tick */
 	}
@@ -215,14 +242,18 @@ static void start_naps(struct session *s, struct watched *w,
 	w->is_attached = ev->why == TPROC_ATTACHED;
 	if (has_to_wait(s, ev)) {
 		w->late_ns = smco_now_ns();
+		if (ev->why == TPROC_FORKED)
+			let_sleep(w, find_watched(ev->parent));
 		return;
 	}
 	open_access(s, w);
 	if (ev->why == TPROC_FORKED) {
 		struct watched *parent = find_watched(ev->parent);
 		watched_update_modules(w, NULL);
-		if (parent && parent->hooks)
-			hooks_fork(parent->hooks, w->proc, &w->hooks, &err);
+		if (parent && parent->hooks &&
+		    hooks_fork(parent->hooks, w->proc, &w->hooks, &err) ==
+			    SMCO_NOTFOUND)
+			plant(s, w);
 		return;
 	}
 	plant(s, w);
@@ -371,7 +402,8 @@ void session_dispatch(struct session *s, struct tevent *ev)
 		start_running(s, ev);
 		break;
 	case TEV_LIBS:
-		if (w && w->late_ns && !session_is_far_overdrawn(s))
+		if (w && w->late_ns && !w->asleep &&
+		    !session_is_far_overdrawn(s))
 			start_waiting_one(s, w);
 		else if (w)
 			plant(s, w);

@@ -90,6 +90,15 @@ struct watched *watched_create(struct tproc *p, struct smco_err *err)
 	return w;
 }
 
+static void drop_hooks(struct hooks *h, pid_t pid, bool gone)
+{
+	struct smco_err err = {0};
+	if (h && !gone && hooks_remove(h, &err))
+		smco_debug("session", "pid %d: sensors stay until we leave: %s",
+			   (int)pid, err.msg);
+	hooks_destroy(h);
+}
+
 void watched_destroy(struct watched *w, bool gone)
 {
 	if (!w)
@@ -105,15 +114,8 @@ void watched_destroy(struct watched *w, bool gone)
 		else
 			both[i]->ops->close(both[i]);
 	}
-	if (w->hooks) {
-		struct smco_err err = {0};
-		if (!gone && hooks_remove(w->hooks, &err))
-			smco_debug("session",
-				   "pid %d: sensors stay until we "
-				   "leave: %s",
-				   (int)w->pid, err.msg);
-		hooks_destroy(w->hooks);
-	}
+	drop_hooks(w->hooks, w->pid, gone);
+	drop_hooks(w->asleep, w->pid, gone);
 	mapped_deinit(&w->mapped);
 	free(w);
 }

@@ -25,6 +25,7 @@ struct watched {
 	struct sym_space *space; /* handed to the session at the end: stacks
 				  * point into it */
 	struct hooks *hooks;	 /* NULL until planted */
+	struct hooks *asleep;	 /* a copy's that waits: see hooks_copy() */
 	struct access *primary;
 	struct access *guard; /* NULL = none */
 	bool guard_tried;

@@ -13,6 +13,9 @@ struct hooks {
 	taddr_t base;
 	taddr_t trap_pc;
 	struct tpatch *patches[AGENT_MAX_SITES]; /* NULL in a forked copy */
+	struct hook_known known;      /* of a copy, as it was copied */
+	taddr_t older[AGENT_NR_MORE]; /* pools that only our parents used */
+	unsigned nr_older;
 	struct tundo *undo;
 	bool planted;	   /* text is patched, area mapped */
 	bool left;	   /* taken out, but the area had to stay */

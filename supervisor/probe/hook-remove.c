@@ -137,6 +137,11 @@ static void free_tables(struct hooks *h)
 		if (args[0])
 			tproc_syscall(h->p, SYS_munmap, args, &ret, NULL);
 	}
+	for (unsigned i = 0; i < h->nr_older; i++) {
+		int64_t ret;
+		uint64_t args[6] = {h->older[i], AGENT_MORE_BYTES};
+		tproc_syscall(h->p, SYS_munmap, args, &ret, NULL);
+	}
 	uint64_t seg[AGENT_MAX_SEGMENTS];
 	if (tmem_read(h->p,
 		      h->base + AGENT_PRIV_OFF +

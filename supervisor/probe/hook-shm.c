@@ -109,15 +109,33 @@ void hook_shm_set_cutoff(struct hook_shm *shm, uint64_t bytes)
 	__atomic_store_n(&shm->ctl->cutoff, bytes, __ATOMIC_RELAXED);
 }
 
+void hook_shm_tell(const struct hook_shm *shm, struct hook_known *ret)
+{
+	ret->cutoff = shm->cutoff;
+	ret->always_bytes = shm->ctl->always_bytes;
+	ret->use_filter = shm->ctl->use_filter;
+	ret->nr_maps_ever = shm->ctl->nr_maps_ever;
+	ret->map_lo = shm->ctl->map_lo;
+	ret->map_hi = shm->ctl->map_hi;
+	memcpy(ret->filter, shm->filter, AGENT_FILTER_SLOTS);
+}
+
+void hook_shm_learn(struct hook_shm *shm, const struct hook_known *known)
+{
+	hook_shm_set_cutoff(shm, known->cutoff);
+	shm->ctl->always_bytes = known->always_bytes;
+	shm->ctl->use_filter = known->use_filter;
+	shm->ctl->nr_maps_ever = known->nr_maps_ever;
+	shm->ctl->map_lo = known->map_lo;
+	shm->ctl->map_hi = known->map_hi;
+	memcpy(shm->filter, known->filter, AGENT_FILTER_SLOTS);
+}
+
 void hook_shm_inherit(struct hook_shm *shm, const struct hook_shm *from)
 {
-	hook_shm_set_cutoff(shm, from->cutoff);
-	shm->ctl->always_bytes = from->ctl->always_bytes;
-	shm->ctl->use_filter = from->ctl->use_filter;
-	shm->ctl->nr_maps_ever = from->ctl->nr_maps_ever;
-	shm->ctl->map_lo = from->ctl->map_lo;
-	shm->ctl->map_hi = from->ctl->map_hi;
-	memcpy(shm->filter, from->filter, AGENT_FILTER_SLOTS);
+	struct hook_known known;
+	hook_shm_tell(from, &known);
+	hook_shm_learn(shm, &known);
 	memcpy(shm->stacks, from->stacks, sizeof(*shm->stacks));
 	memcpy(shm->pool, from->pool, AGENT_POOL_BYTES);
 	/* Further pools are shared with the parent and go on being written

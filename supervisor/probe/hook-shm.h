@@ -57,7 +57,15 @@ int hook_shm_init(struct hook_shm *shm, int fd, bool fresh,
 		  struct smco_err *err);
 void hook_shm_deinit(struct hook_shm *shm);
 void hook_shm_set_cutoff(struct hook_shm *shm, uint64_t bytes);
-/* Copies cutoff, tokens, filter and known stacks of @from. */
+/* What a copy of the process takes over with its table of blocks. */
+struct hook_known {
+	uint64_t cutoff, always_bytes, map_lo, map_hi;
+	uint32_t use_filter, nr_maps_ever;
+	uint8_t filter[AGENT_FILTER_SLOTS];
+};
+void hook_shm_tell(const struct hook_shm *shm, struct hook_known *ret);
+void hook_shm_learn(struct hook_shm *shm, const struct hook_known *known);
+/* Copies all that and the known stacks of @from. */
 void hook_shm_inherit(struct hook_shm *shm, const struct hook_shm *from);
 
 size_t hook_shm_drain(struct hook_shm *shm,

@@ -222,10 +222,49 @@ failed:
 	return r;
 }
 
-int hooks_fork(struct hooks *parent, struct tproc *child, struct hooks **ret,
-	       struct smco_err *err)
+/* Taken out, so that the copy is not left with half of it. */
+static void give_up(struct hooks *h)
 {
-	_cleanup_close_ int fd = -1;
+	hook_take_out(h);
+	if (h->undo)
+		tproc_undo_drop(h->p, h->undo);
+	hook_free(h);
+}
+
+/* Pools of stacks that a copy has, too, and does not use. */
+static void note_pools(struct hooks *h, const struct hooks *parent)
+{
+	h->nr_older = parent->nr_older;
+	memcpy(h->older, parent->older, sizeof(h->older));
+	for (unsigned i = 0; i < parent->shm.nr_more; i++)
+		if (h->nr_older < ARRAY_SIZE(h->older))
+			h->older[h->nr_older++] = parent->shm.stacks->more[i];
+}
+
+/* Does @p, a copy, have the sensors of @h? It may be one from before they were
+ * planted, of which it is heard afterwards. */
+static bool are_there(const struct hooks *h, struct tproc *p)
+{
+	for (unsigned i = 0; i < h->plan.nr_sites; i++) {
+		const struct hook_site *site = &h->plan.sites[i];
+		uint8_t now[STUB_JUMP_BYTES];
+		if (site->planted)
+			return !tmem_read(p, site->stub.patch, now,
+					  sizeof(now)) &&
+			       !memcmp(now, site->stub.jump, sizeof(now));
+	}
+	return false;
+}
+
+int hooks_copy(const struct hooks *parent, struct tproc *child,
+	       struct hooks **ret, struct smco_err *err)
+{
+	if (!are_there(parent, child))
+		return smco_fail(err, SMCO_NOTFOUND, 0,
+				 "process %d was copied before sensors were "
+				 "planted",
+				 (int)tproc_pid(child));
+	/* Threads that were inside in the parent are not here. */
 	uint32_t nobody = 0, pid = tproc_pid(child);
 	struct hooks *h = calloc(1, sizeof(*h));
 	if (!h)
@@ -235,38 +274,65 @@ int hooks_fork(struct hooks *parent, struct tproc *child, struct hooks **ret,
 	h->base = parent->base;
 	h->trap_pc = parent->trap_pc;
 	memcpy(h->text, parent->text, sizeof(h->text));
+	if (parent->shm.map)
+		hook_shm_tell(&parent->shm, &h->known);
+	else
+		h->known = parent->known;
+	note_pools(h, parent);
 	h->planted = true;
 	h->undo = tproc_undo_push(child, undo_hooks, h);
 	int r = h->undo ? 0 : smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	taddr_t priv = h->base + AGENT_PRIV_OFF;
 	if (r == 0)
-		r = hook_area_renew(child, h->base, &fd, err);
-	if (r == 0)
-		r = hook_shm_init(&h->shm, fd, true, err);
-	if (r == 0) {
-		hook_shm_inherit(&h->shm, &parent->shm);
-		/* Threads that were inside in the parent are not here. */
-		taddr_t priv = h->base + AGENT_PRIV_OFF;
 		r = tmem_write(child,
 			       priv + offsetof(struct agent_private, inside),
 			       &nobody, sizeof(nobody));
-		if (r == 0)
-			r = tmem_write(
-				child,
-				priv + offsetof(struct agent_private, pid),
-				&pid, sizeof(pid));
-		if (r == 0)
-			r = write_life(h, true, err);
-	}
-	if (r == 0) {
+	if (r == 0)
+		r = tmem_write(child,
+			       priv + offsetof(struct agent_private, pid), &pid,
+			       sizeof(pid));
+	if (r == 0)
 		*ret = h;
-		return 0;
+	else
+		give_up(h);
+	return r;
+}
+
+/* With what @parent knows, if that is not NULL. */
+static int wake(struct hooks *h, const struct hooks *parent,
+		struct smco_err *err)
+{
+	_cleanup_close_ int fd = -1;
+	int r = hook_area_renew(h->p, h->base, &fd, err);
+	if (r == 0)
+		r = hook_shm_init(&h->shm, fd, true, err);
+	if (r == 0 && parent) {
+		hook_shm_inherit(&h->shm, &parent->shm);
+		h->nr_older = parent->nr_older; /* the others are used */
+	} else if (r == 0) {
+		hook_shm_learn(&h->shm, &h->known);
 	}
-	/* Taken out, so that the child is not left with half of it. */
-	hook_take_out(h);
-	if (h->undo)
-		tproc_undo_drop(child, h->undo);
-	hook_shm_deinit(&h->shm);
-	free(h);
+	if (r == 0)
+		r = write_life(h, true, err);
+	if (r)
+		give_up(h);
+	return r;
+}
+
+int hooks_wake(struct hooks *h, struct smco_err *err)
+{
+	return wake(h, NULL, err);
+}
+
+int hooks_fork(const struct hooks *parent, struct tproc *child,
+	       struct hooks **ret, struct smco_err *err)
+{
+	struct hooks *h;
+	int r = hooks_copy(parent, child, &h, err);
+	if (r == 0)
+		r = wake(h, parent, err);
+	if (r == 0)
+		*ret = h;
 	return r;
 }
 

@@ -67,9 +67,20 @@ int hooks_plant(struct tproc *p, const struct hook_symbols *syms,
 		uint64_t cutoff_bytes, struct hooks **ret,
 		struct smco_err *err);
 /* A forked copy: fresh ring and cache for the child, same sensors. All tasks
- * of @child stopped. */
-int hooks_fork(struct hooks *parent, struct tproc *child, struct hooks **ret,
-	       struct smco_err *err);
+ * of @child stopped. SMCO_NOTFOUND: it was copied before they were planted. */
+int hooks_fork(const struct hooks *parent, struct tproc *child,
+	       struct hooks **ret, struct smco_err *err);
+/*
+ * The same in two steps. After hooks_copy, which costs some microseconds, the
+ * copy has its sensors and passes every call on unseen; nothing else may be
+ * done with it than hooks_copy for a copy of its own, hooks_wake, hooks_remove,
+ * hooks_destroy. hooks_wake: from now on blocks are recorded; those from before
+ * are not known. All tasks stopped for both. A failure of hooks_wake takes the
+ * sensors out and frees @h.
+ */
+int hooks_copy(const struct hooks *parent, struct tproc *child,
+	       struct hooks **ret, struct smco_err *err);
+int hooks_wake(struct hooks *h, struct smco_err *err);
 /*
  * Takes the sensors out (also done by detach through the undo list). What is
  * in the ring can still be drained. If a thread stays inside the agent, its

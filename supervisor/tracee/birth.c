@@ -49,6 +49,14 @@ static bool same_memory(struct task *parent, pid_t child)
 	return flags & CLONE_VM;
 }
 
+/* Nobody was told of it yet, so that nothing is planted that a copy of now
+ * would have, although it may be once the copy is told of. */
+static bool is_being_attached(const struct tproc *p)
+{
+	return p->seized || p->from_before ||
+	       (p->is_new && p->why == TPROC_ATTACHED);
+}
+
 /* @c, known or not yet stopped, belongs to @parent's family. */
 static void place(struct task *c, struct task *parent)
 {
@@ -70,6 +78,7 @@ static void place(struct task *c, struct task *parent)
 		q->is_new = true;
 		q->why = TPROC_FORKED;
 		q->parent = p;
+		q->from_before = is_being_attached(p);
 		q->launched = p->launched;
 		q->syscall_insn = p->syscall_insn;
 		q->boot_site = p->boot_site;

@@ -254,8 +254,9 @@ static void act_proc_new(struct task *t)
 	t->announced = true;
 	hold(t);
 	struct tevent *ev = event_push(t->tr, TEV_PROC_NEW, p, t);
-	ev->why = p->why;
-	ev->parent = p->parent;
+	ev->why = p->from_before ? TPROC_ATTACHED : p->why;
+	ev->parent = p->from_before ? NULL : p->parent;
+	p->from_before = false;
 	ev->creator = task_find(t->tr, t->made_by);
 	if ((p->why == TPROC_LAUNCHED || p->why == TPROC_EXECED) &&
 	    !t->tr->opts.no_libs)

@@ -157,6 +157,7 @@ struct tproc {
 	bool leaving;	   /* detached but for tasks that could not stop yet */
 	enum tproc_why why;
 	struct tproc *parent; /* valid while the fork event is due */
+	bool from_before;     /* a copy of one that nobody was told of yet */
 	int exit_status;
 
 	struct tmaps maps;   /* as of this stop; none: not read */

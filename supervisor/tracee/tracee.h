@@ -67,9 +67,9 @@ enum tevent_kind {
 
 enum tproc_why {
 	TPROC_LAUNCHED, /* stopped after its first exec */
-	TPROC_ATTACHED,
-	TPROC_FORKED, /* copy of parent's memory, incl. everything planted */
-	TPROC_EXECED, /* same pid, new memory; what was planted is gone */
+	TPROC_ATTACHED, /* or a copy of such a one from before it was told of */
+	TPROC_FORKED,	/* copy of parent's memory, incl. everything planted */
+	TPROC_EXECED,	/* same pid, new memory; what was planted is gone */
 };
 
 /*

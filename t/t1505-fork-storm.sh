@@ -1,0 +1,42 @@
+#!/bin/bash
+# A program that makes one short-lived child after the other is attached to, over
+# and over: a child that it makes meanwhile, before any sensor is planted, goes on
+# as the others do. Those for which the budget has no room are not watched, have
+# nothing of ours but sensors that pass all on, and are told of. SMCO_TEST_ATTACHES=200
+# for more.
+. "$(dirname "$0")/test-lib.sh"
+. "$SRC/t/engine-lib.sh"
+need PTRACE
+
+# storm OPTIONS... - to and fro; each time children come and go meanwhile.
+storm() {
+	local i before
+	rm -f out
+	"$FIXTURES/fork-storm" stay >out 2>err &
+	pid=$!
+	wait_for 10 test -s out || return
+	for ((i = 0; i < ${SMCO_TEST_ATTACHES:-10}; i++)); do
+		before=$(wc -l <out)
+		timeout -k 2 60 smco-trace -q -d 0.5 "$@" -o storm.trace \
+			-p "$pid" || { echo "attach $i: $?"; return 1; }
+		[ "$(wc -l <out)" -gt "$before" ] ||
+			{ echo "attach $i: no ten children in all its time"; return 1; }
+		untouched "$pid" || return
+	done
+	kill -TERM "$pid" && wait "$pid"
+}
+
+many_wait() {
+	smco-report --json storm.trace | perl -MJSON::PP -0777 -ne '
+		my $p = decode_json($_)->{meta}{unwatched_processes} // 0;
+		print "$p processes\n"; exit !($p > 10)'
+}
+
+ok "naps" storm -t 10
+ok "most children are not worth their start" many_wait
+ok "without a limit" storm -t unlimited
+ok "with protected pages" storm -t 10 --mechanism=mprotect
+ok "with ranges, phases and counters" \
+	storm -t 10 -m nap,range,counters --phase work
+
+done_testing
