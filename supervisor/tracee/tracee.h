@@ -280,7 +280,8 @@ int tproc_let_run(struct tproc *p, uint64_t ns, struct smco_err *err);
  * The same in short rounds until a place is empty that nobody enters any more.
  * @is_empty is asked while all are stopped. False: somebody stayed, after 40
  * rounds of 2 ms. Rounds in which a task that computes got no CPU do not count
- * and get longer; 3 s in all. Of a process that has ended all is empty.
+ * and get longer; 3 s in all. Of a process that has ended all is empty. In
+ * TEV_PROC_NEW, where nobody can be let run, it is asked once.
  */
 bool tproc_vacate(struct tproc *p, bool (*is_empty)(void *ctx), void *ctx);
 /*

@@ -68,6 +68,9 @@ bool tproc_vacate(struct tproc *p, bool (*is_empty)(void *ctx), void *ctx)
 	uint64_t until_ns = smco_now_ns() + BOUND_NS, round_ns = ROUND_NS;
 	bool empty = has_ended(p) || is_empty(ctx);
 
+	/* Who is held until it is told of is not let run. */
+	if (!p->stop_depth)
+		return empty;
 	for (int i = 0; i < ROUNDS && !empty && smco_now_ns() < until_ns; i++) {
 		struct stand *before =
 			calloc(tproc_nr_tasks(p) + 1, sizeof(*before));

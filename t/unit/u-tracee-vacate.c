@@ -170,10 +170,13 @@ int main(void)
 	struct tproc *p = traced_attach(tr, sleeper.pid, &err);
 	if (!check(p != NULL))
 		return tap_done();
-	tproc_resume_new(p);
-	check_int(traced_stop(p, &err), 0);
 	struct asked at_once = {.empty_at = 1}, soon = {.empty_at = 7},
 		     never = {0};
+	check(!tproc_vacate(p, is_empty, &never));
+	check_int(never.nr, 1); /* it cannot be let run */
+	never.nr = 0;
+	tproc_resume_new(p);
+	check_int(traced_stop(p, &err), 0);
 	check(tproc_vacate(p, is_empty, &at_once));
 	check_int(at_once.nr, 1);
 	check(tproc_vacate(p, is_empty, &soon));
