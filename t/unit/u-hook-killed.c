@@ -43,7 +43,7 @@ int main(void)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	for (int i = 0; i < ROUNDS; i++) {
 		int status = -1, bad = 0;
-		bool started = false;
+		bool started = false, in_flight = false;
 		pid_t pid;
 		pid_t supervisor = fork();
 		if (supervisor == 0)
@@ -54,7 +54,7 @@ int main(void)
 		/* The supervisor, and the program that is ours now. */
 		while ((pid = wait(&status)) > 0)
 			if (pid == supervisor)
-				killed += WIFSIGNALED(status);
+				in_flight = WIFSIGNALED(status);
 			else if (status != SIGKILL) {
 				/* By that it dies before it was started. */
 				started = true;
@@ -63,7 +63,9 @@ int main(void)
 		if (bad)
 			printf("# the program ended with status 0x%x\n", bad);
 		ok += !bad && ends_with_success(path);
-		never += !started; /* too early */
+		/* Too early; or it had ended before, and is not ours. */
+		never += in_flight && !started;
+		killed += in_flight;
 		unlink(path);
 	}
 	printf("# killed in mid-flight %u times of %u\n", killed, ROUNDS);
