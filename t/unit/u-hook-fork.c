@@ -10,36 +10,49 @@
 
 static struct run r, child;
 
-static void run_fork_fixture(bool follow)
+/* What a fork leads to is said by now in @r. The parent's books are exact. */
+static void run_fixture(void)
 {
 	char prog[512];
-	const char *p1 = scratch_path("parent"), *p2 = scratch_path("child");
 	snprintf(prog, sizeof(prog), "%s", fixture("hook-fork"));
-	char *argv[] = {prog, (char *)p1, (char *)p2, NULL};
+	char *argv[] = {prog, (char *)scratch_path("parent"),
+			(char *)scratch_path("child"), NULL};
 
-	memset(&r, 0, sizeof(r));
-	memset(&child, 0, sizeof(child));
 	child.exit_status = -1;
 	r.cutoff = 8192;
 	r.tokens = 1u << 29;
-	if (follow)
-		r.child = &child;
 	check(run_to_end(&r, argv));
 	check_int(r.exit_status, 0);
-	check(run_live_set_is_exact(&r, p1));
+	check(run_live_set_is_exact(&r, argv[1]));
 	check_int(r.double_allocs + r.free_unknown, 0);
 	check_int(r.nr_events, r.stats.nr_recorded);
-	if (!follow)
-		return;
+}
+
+/* The child's are, too. */
+static void check_child(void)
+{
 	hooks_drain(child.h, run_hear, &child);
 	hooks_get_stats(child.h, &child.stats);
 	hooks_destroy(child.h);
 	printf("# child: %u events\n", child.nr_events);
 	check_int(child.exit_status, 0);
-	check(run_live_set_is_exact(&child, p2));
-	check_int(child.double_allocs + child.free_unknown, 0);
+	check(run_live_set_is_exact(&child, scratch_path("child")));
+	check_int(child.double_allocs, 0);
 	check_int(child.nr_events, child.stats.nr_recorded);
 	check(child.nr_events > 1000);
+}
+
+static void run_fork_fixture(bool follow)
+{
+	memset(&r, 0, sizeof(r));
+	memset(&child, 0, sizeof(child));
+	if (follow)
+		r.child = &child;
+	run_fixture();
+	if (!follow)
+		return;
+	check_child();
+	check_int(child.free_unknown, 0);
 }
 
 static enum sleeper { SLEEPS, WAKES, HAS_NONE } sleeper;
@@ -75,34 +88,15 @@ static void put_to_sleep(struct run *run, struct tproc *p)
 
 static void run_sleeper(enum sleeper what)
 {
-	char prog[512];
-	const char *p1 = scratch_path("parent"), *p2 = scratch_path("child");
-	snprintf(prog, sizeof(prog), "%s", fixture("hook-fork"));
-	char *argv[] = {prog, (char *)p1, (char *)p2, NULL};
-
 	memset(&r, 0, sizeof(r));
 	memset(&child, 0, sizeof(child));
-	child.exit_status = -1;
-	r.cutoff = 8192;
-	r.tokens = 1u << 29;
 	r.forked = put_to_sleep;
 	sleeper = what;
-	check(run_to_end(&r, argv));
-	check_int(r.exit_status, 0);
-	check(run_live_set_is_exact(&r, p1));
-	check_int(r.double_allocs + r.free_unknown, 0);
-	check_int(r.nr_events, r.stats.nr_recorded);
-	if (what == WAKES) {
-		hooks_drain(child.h, run_hear, &child);
-		hooks_get_stats(child.h, &child.stats);
-		check_int(child.exit_status, 0);
-		/* All that it had from before it has freed. */
-		check(run_live_set_is_exact(&child, p2));
-		check_int(child.double_allocs, 0);
-		check_int(child.nr_events, child.stats.nr_recorded);
-		check(child.nr_events > 1000);
-	}
-	hooks_destroy(child.h);
+	run_fixture();
+	if (what == WAKES)
+		check_child(); /* all that it had before it has freed */
+	else
+		hooks_destroy(child.h);
 }
 
 int main(void)
