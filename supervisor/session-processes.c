@@ -11,6 +11,9 @@
  */
 #define LATE_NS (100 * NSEC_PER_MSEC)
 
+/* What was charged up to then is good enough to say whether one may start. */
+#define ACCOUNT_NS (5 * NSEC_PER_MSEC)
+
 static struct watched *find_watched(const struct tproc *p)
 {
 	return p ? tproc_user(p) : NULL;
@@ -235,11 +238,20 @@ void session_start_late(struct session *s, uint64_t now_ns)
 	}
 }
 
+/* Ticks may be far apart, and starts come in between. */
+static void account_lately(struct session *s)
+{
+	uint64_t now_ns = smco_now_ns();
+	if (now_ns >= s->accounted_ns + ACCOUNT_NS)
+		session_account(s, now_ns);
+}
+
 static void start_naps(struct session *s, struct watched *w,
 		       const struct tevent *ev)
 {
 	struct smco_err err = {0};
 	w->is_attached = ev->why == TPROC_ATTACHED;
+	account_lately(s);
 	if (has_to_wait(s, ev)) {
 		w->late_ns = smco_now_ns();
 		if (ev->why == TPROC_FORKED)
