@@ -75,8 +75,8 @@ int hooks_fork(const struct hooks *parent, struct tproc *child,
  * copy has its sensors and passes every call on unseen; nothing else may be
  * done with it than hooks_copy for a copy of its own, hooks_wake, hooks_remove,
  * hooks_destroy. hooks_wake: from now on blocks are recorded; those from before
- * are not known. All tasks stopped for both. A failure of hooks_wake takes the
- * sensors out and frees @h.
+ * are not known. All tasks stopped for both. Errors of hooks_copy are those of
+ * hooks_fork. A failure of hooks_wake takes the sensors out and frees @h.
  */
 int hooks_copy(const struct hooks *parent, struct tproc *child,
 	       struct hooks **ret, struct smco_err *err);

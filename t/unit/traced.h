@@ -8,6 +8,7 @@
 
 #include "supervisor/tracee/tracee.h"
 #include "t/unit/puppet.h"
+#include "t/unit/tap.h"
 
 /* All its threads stopped until tproc_resume_new(); NULL with *err filled. */
 static inline struct tproc *traced_attach(struct tracer *tr, pid_t pid,
@@ -21,6 +22,16 @@ static inline struct tproc *traced_attach(struct tracer *tr, pid_t pid,
 		if (ev.kind == TEV_PROC_NEW)
 			return ev.proc;
 	return NULL;
+}
+
+/* The same, or the test ends. */
+static inline struct tproc *traced_must_attach(struct tracer *tr, pid_t pid)
+{
+	struct smco_err err = {0};
+	struct tproc *p = traced_attach(tr, pid, &err);
+	if (!check_msg(p != NULL, "attached %s", err.msg))
+		exit(tap_done());
+	return p;
 }
 
 /* tproc_stop(), given up never: on a busy machine a thread may get no CPU to

@@ -23,12 +23,8 @@ static long act_malloc(long unused, long unused2)
 
 static struct tproc *attach(struct puppet *pup)
 {
-	struct smco_err err = {0};
 	*pup = puppet_start();
-	struct tproc *p = traced_attach(tr, pup->pid, &err);
-	if (!check_msg(p != NULL, "attached %s", err.msg))
-		exit(tap_done());
-	return p;
+	return traced_must_attach(tr, pup->pid);
 }
 
 static void leave(struct puppet *pup, struct tproc *p, struct hooks *h)

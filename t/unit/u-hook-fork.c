@@ -82,6 +82,11 @@ static void put_to_sleep(struct run *run, struct tproc *p)
 	if (sleeper != WAKES || rc)
 		return;
 	check_int(hooks_wake(child.h, &err), 0);
+	/* Its table of blocks is the parent's: so is what says where to look.
+	 */
+	check(!memcmp(child.h->shm.filter, run->h->shm.filter,
+		      AGENT_FILTER_SLOTS));
+	check(child.h->shm.cutoff == run->h->shm.cutoff);
 	hooks_set_tokens(child.h, run->tokens);
 	run->child = &child; /* for its requests of stacks and its end */
 }

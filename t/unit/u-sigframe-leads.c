@@ -84,15 +84,6 @@ static void wait_until_it_runs(const struct puppet *p)
 		usleep(1000);
 }
 
-static struct tproc *attach(struct puppet *p)
-{
-	struct smco_err err = {0};
-	struct tproc *proc = traced_attach(tr, p->pid, &err);
-	if (!check_msg(proc != NULL, "attached %s", err.msg))
-		exit(tap_done());
-	return proc;
-}
-
 static void check_around(struct task *t, taddr_t pc)
 {
 	check(sigframes_leads_to(t, pc, pc + 1));
@@ -112,7 +103,7 @@ static void handler_comes_later(void)
 	check_int(puppet_do(&later, act_handle, 0, 0), 0);
 	while (puppet_state(later.pid) != 'S')
 		usleep(1000);
-	struct tproc *p = attach(&later);
+	struct tproc *p = traced_must_attach(tr, later.pid);
 	struct task *t = tproc_first_task(p);
 	check(t->no_handler); /* it slept */
 	check(!task_in_handler(t));
@@ -157,7 +148,7 @@ int main(void)
 	if (!check_int(tracer_create(&tr, NULL, &err), 0))
 		return tap_done();
 
-	struct task *t = tproc_first_task(attach(&reads));
+	struct task *t = tproc_first_task(traced_must_attach(tr, reads.pid));
 	check_int(task_get_regs(t, &regs), 0);
 	check_int(task_get_place(t, &pc, &sp), 0);
 	check(pc == regs.rip && sp == regs.rsp);
@@ -166,7 +157,7 @@ int main(void)
 	puppet_begin(&parent, act_vfork, 0, 0);
 	while (puppet_state(parent.pid) != 'D')
 		usleep(1000);
-	t = tproc_first_task(attach(&parent));
+	t = tproc_first_task(traced_must_attach(tr, parent.pid));
 	check_int(t->state, TASK_RUNNING);
 	if (check_int(task_get_place(t, &pc, &sp), 0)) {
 		check(pc > 4096 && sp > 4096);
@@ -179,7 +170,7 @@ int main(void)
 		kill(handles.pid, SIGUSR1);
 		usleep(1000);
 	}
-	struct tproc *p = attach(&handles);
+	struct tproc *p = traced_must_attach(tr, handles.pid);
 	t = tproc_first_task(p);
 	check_int(task_get_place(t, &pc, &sp), 0);
 	check(pc != (taddr_t)act_spin);
@@ -187,7 +178,7 @@ int main(void)
 
 	puppet_begin(&runs, act_spin, 0, 0);
 	wait_until_it_runs(&runs);
-	p = attach(&runs);
+	p = traced_must_attach(tr, runs.pid);
 	tproc_resume_new(p);
 	t = tproc_first_task(p);
 	wait_until_it_runs(&runs);
