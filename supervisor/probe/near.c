@@ -227,7 +227,7 @@ int near_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
 	int r = tproc_syscalls(p, NULL, 0, err);
 	if (r)
 		return r;
-	r = tproc_recent_maps(p, &maps, err);
+	r = tproc_occupied(p, &maps, err);
 	if (r)
 		return r;
 	r = try_map(p, maps, start, end, bytes, base_ret, &first);

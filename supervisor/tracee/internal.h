@@ -160,10 +160,11 @@ struct tproc {
 	bool from_before;     /* a copy of one that nobody was told of yet */
 	int exit_status;
 
-	struct tmaps maps;   /* as of this stop; none: not read */
-	struct tmaps recent; /* from just before it; see maps-ask.c */
-	int mem_fd, maps_fd; /* -1 = not open */
-	bool mem_readonly;   /* the kernel refuses to write text there */
+	struct tmaps maps;     /* as of this stop; none: not read */
+	struct tmaps recent;   /* from just before it; see maps-ask.c */
+	struct tmaps occupied; /* as last asked for */
+	int mem_fd, maps_fd;   /* -1 = not open */
+	bool mem_readonly;     /* the kernel refuses to write text there */
 	bool trace_syscalls;
 	void (*before_signal)(struct task *t, void *arg); /* NULL = none */
 	void *before_signal_arg;

@@ -31,7 +31,8 @@ struct ask {
 };
 static_assert(sizeof(struct ask) == 104, "the kernel's");
 
-#define ASK _IOWR('f', 17, struct ask)
+#define ASK	   _IOWR('f', 17, struct ask)
+#define NAME_BYTES 4096
 
 enum {
 	READABLE = 1,
@@ -39,21 +40,40 @@ enum {
 	EXECUTABLE = 4,
 	SHARED = 8,
 	OR_NEXT = 16,
-	OF_FILE = 32
+	OF_FILE = 32,
+	FOR_KERNEL = 63,
+	/* Ours: no names of files, which take as long as the rest. */
+	NO_FILE_NAMES = 64
 };
+
+/* One question. The name, or "", to @name, which has NAME_BYTES. */
+static int query(int fd, taddr_t addr, uint64_t flags, char *name,
+		 struct ask *ret)
+{
+	bool is_named = !(flags & NO_FILE_NAMES);
+	*ret = (struct ask){.size = sizeof(*ret),
+			    .flags = flags & FOR_KERNEL,
+			    .addr = addr,
+			    .name_size = is_named ? NAME_BYTES : 0,
+			    .name = is_named ? (uintptr_t)name : 0};
+	if (ioctl(fd, ASK, ret) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!is_named && !ret->inode) /* [heap], [stack] */
+		return query(fd, ret->start, 0, name, ret);
+	if (!ret->name_size)
+		name[0] = '\0';
+	return 1;
+}
 
 /* The one at @addr, or with OR_NEXT the first one from there on that is as the
  * @flags say; .path is to be freed. 1, 0: there is none, or negative errno. */
 static int ask(int fd, taddr_t addr, uint64_t flags, struct tmap *ret)
 {
-	char name[4096];
-	struct ask a = {.size = sizeof(a),
-			.flags = flags,
-			.addr = addr,
-			.name_size = sizeof(name),
-			.name = (uintptr_t)name};
-	if (ioctl(fd, ASK, &a) < 0)
-		return errno == ENOENT ? 0 : -errno;
+	char name[NAME_BYTES];
+	struct ask a;
+	int r = query(fd, addr, flags, name, &a);
+	if (r <= 0)
+		return r;
 	*ret = (struct tmap){
 		.start = a.start,
 		.end = a.end,
@@ -64,8 +84,6 @@ static int ask(int fd, taddr_t addr, uint64_t flags, struct tmap *ret)
 			(a.perms & EXECUTABLE ? PROT_EXEC : 0),
 		.shared = a.perms & SHARED,
 	};
-	if (!a.name_size)
-		name[0] = '\0';
 	ret->deleted = tmap_strip_deleted(name);
 	ret->path = strdup(name);
 	return ret->path ? 1 : -ENOMEM;
@@ -188,6 +206,23 @@ int tproc_recent_maps(struct tproc *p, const struct tmaps **ret,
 {
 	*ret = &p->recent;
 	return has_recent(p) ? 0 : tproc_get_maps(p, ret, err);
+}
+
+int tproc_occupied(struct tproc *p, const struct tmaps **ret,
+		   struct smco_err *err)
+{
+	size_t cap = 0;
+	*ret = &p->recent;
+	if (has_recent(p))
+		return 0;
+	*ret = &p->occupied;
+	tmaps_deinit(&p->occupied);
+	if (tproc_open_maps(p) == 0 &&
+	    append_all(p->maps_fd, NO_FILE_NAMES, &cap, &p->occupied) == 0 &&
+	    p->occupied.nr)
+		return 0;
+	tmaps_deinit(&p->occupied);
+	return tproc_get_maps(p, ret, err);
 }
 
 bool tproc_has_map(struct tproc *p, const struct tmap *m)

@@ -352,6 +352,14 @@ int tproc_code_maps(struct tproc *p, struct tmaps *ret, struct smco_err *err);
 int tproc_recent_maps(struct tproc *p, const struct tmaps **ret,
 		      struct smco_err *err);
 bool tproc_has_map(struct tproc *p, const struct tmap *m);
+/*
+ * As tproc_recent_maps(), for who wants to know where there is room: paths may
+ * be left out but those that the kernel gives ([heap], [stack]). For programs
+ * with hundreds of libraries, of which all else is read in a stop for nothing.
+ * Valid until it is asked again.
+ */
+int tproc_occupied(struct tproc *p, const struct tmaps **ret,
+		   struct smco_err *err);
 /* The next question reads them anew: calls of ours have changed them. */
 void tproc_forget_maps(struct tproc *p);
 const struct tmap *tmaps_find(const struct tmaps *m, taddr_t addr);

@@ -217,6 +217,7 @@ void tproc_forget_memory(struct tproc *p)
 	undo_forget_all(p);
 	tproc_forget_maps(p);
 	tmaps_deinit(&p->recent);
+	tmaps_deinit(&p->occupied);
 	smco_close_fd(&p->mem_fd);
 	smco_close_fd(&p->maps_fd);
 	p->mem_fd = p->maps_fd = -1;

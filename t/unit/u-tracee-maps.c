@@ -2,6 +2,7 @@
  * The mappings of a program are read once while all of its threads stand, and
  * anew when it has run.
  */
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -37,6 +38,27 @@ static taddr_t lend_and_map(struct tproc *p)
 	return (taddr_t)ret;
 }
 
+/* As all mappings are, but that those of files have no names. */
+static void check_occupied(struct tproc *p)
+{
+	struct smco_err err = {0};
+	const struct tmaps *places, *all;
+	size_t nr_same = 0, nr_files = 0;
+	check_int(tproc_occupied(p, &places, &err), 0);
+	check_int(tproc_get_maps(p, &all, &err), 0);
+	/* [vsyscall] is nobody's memory. */
+	check(places->nr == all->nr || places->nr + 1 == all->nr);
+	for (size_t i = 0; i < places->nr && i < all->nr; i++) {
+		const struct tmap *a = &places->maps[i], *b = &all->maps[i];
+		const char *want = b->inode ? "" : b->path;
+		nr_files += b->inode != 0;
+		nr_same += a->start == b->start && a->end == b->end &&
+			   !strcmp(a->path, want);
+	}
+	check_int(nr_same, places->nr);
+	check(nr_files > 4);
+}
+
 int main(void)
 {
 	struct tracer *tr = NULL;
@@ -60,6 +82,7 @@ int main(void)
 
 	check_int(traced_stop(p, NULL), 0);
 	check(has(p, second));
+	check_occupied(p);
 	ours = lend_and_map(p);
 	check(!has(p, ours));
 	tproc_cont(p);
