@@ -94,19 +94,68 @@ static bool is_next(const struct range_code *code, const struct variables *v,
 	return false;
 }
 
+/* Is @p a register, or its lower half, plus a constant? */
+static bool is_sum(const struct variables *v, const struct var_place *p,
+		   uint8_t *reg_ret, int64_t *k_ret)
+{
+	const struct var_op *op = v->ops + p->first_op;
+	uint32_t i = 1;
+	*reg_ret = range_reg_of_dwarf(p->reg);
+	*k_ret = p->offset;
+	if (p->kind != VAR_EXPR)
+		return p->kind == VAR_VALUE && *reg_ret != RANGE_NO_REG;
+	if (p->nr_ops < 2 || op[0].code != VAR_OP_REG)
+		return false;
+	if (p->nr_ops > 3 && op[1].code == VAR_OP_CONST &&
+	    op[1].arg == UINT32_MAX && op[2].code == VAR_OP_AND)
+		i = 3;
+	*reg_ret = range_reg_of_dwarf((unsigned)op[0].arg);
+	*k_ret = op[i].arg;
+	return i + 1 == p->nr_ops && op[i].code == VAR_OP_PLUS_CONST &&
+	       *reg_ret != RANGE_NO_REG;
+}
+
+/*
+ * Is there nothing in @p but an instruction that adds to its register, and does
+ * the variable have no place where that ends? At the beginning of a loop there
+ * may be padding before it; there it is what it will be if the loop goes on
+ * where more is said to be added than that adds, also in the first round.
+ */
+static bool is_added_to(const struct range_code *code,
+			const struct variables *v,
+			const struct range_index_entry *own, size_t nr,
+			const struct var_place *p)
+{
+	size_t at = range_code_find(code, p->lo), i = at;
+	uint8_t reg;
+	int64_t k;
+	if (!is_sum(v, p, &reg, &k))
+		return false;
+	while (i < code->nr && code->insns[i].bits & RB_PADDING)
+		i++;
+	const struct range_insn *in = &code->insns[i];
+	if (i == code->nr || !(in->bits & RB_ADDS) || in->wrote != 1u << reg ||
+	    in->addr + in->len != p->hi)
+		return false;
+	for (size_t n = 0; n < nr; n++)
+		if (v->places[own[n].place].lo == p->hi)
+			return false;
+	return (i == at && p->kind == VAR_VALUE) ||
+	       (k != in->imm && goes_on_to(code, p->lo));
+}
+
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,
 		     const struct var_place *p)
 {
 	uint8_t reg = range_reg_of_dwarf(p->reg), from;
+	if (p->kind == VAR_EXPR)
+		return is_added_to(code, v, own, nr, p);
 	if (reg == RANGE_NO_REG)
 		return false;
 	if (p->kind != VAR_VALUE)
 		return p->kind == VAR_REG && is_next(code, v, own, nr, p, reg);
 	size_t at = range_code_find(code, p->lo);
-	bool last = at < code->nr && code->insns[at].bits & RB_ADDS &&
-		    code->insns[at].wrote == 1u << reg &&
-		    code->insns[at].addr + code->insns[at].len == p->hi;
 	uint8_t to = RANGE_NO_REG;
 	if (at < code->nr && code->insns[at].addr == p->lo) {
 		to = copies(&code->insns[at], &from);
@@ -115,7 +164,6 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 	for (size_t i = 0; i < nr; i++) {
 		const struct var_place *q = &v->places[own[i].place];
 		uint8_t was = range_reg_of_dwarf(q->reg);
-		last &= q->lo != p->hi;
 		if (q->kind == VAR_REG && was == reg && q->lo == p->hi &&
 		    p->offset && goes_on_to(code, p->hi) &&
 		    is_kept(code, reg, p->lo, p->hi))
@@ -132,7 +180,7 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		if (was == to && was != reg && q->hi == p->lo)
 			return true;
 	}
-	return last;
+	return is_added_to(code, v, own, nr, p);
 }
 
 bool range_doubt_added(const struct range_code *code, const struct var_place *p,
@@ -156,17 +204,42 @@ static bool is_known(const struct variables *v,
 	return false;
 }
 
+/* How far before a branch what is said is of one of its ways. */
+#define WAY_REACH 4
+
+/* The branch that is decided before instruction @i of @p, and goes straight on
+ * from there; @i if there is none. */
+static size_t decided(const struct range_code *code, const struct var_place *p,
+		      size_t i)
+{
+	for (size_t k = i; k < code->nr && k <= i + WAY_REACH; k++) {
+		const struct range_insn *in = &code->insns[k];
+		if (in->addr >= p->hi || (k > i && in->bits & RB_LEADER))
+			return i;
+		if (in->kind == RK_BRANCH)
+			return k;
+		if (in->kind != RK_PLAIN || in->def & RANGE_FLAGS)
+			return i;
+	}
+	return i;
+}
+
 enum range_ways range_doubt_ways(const struct range_code *code,
 				 const struct variables *v,
 				 const struct range_index_entry *own, size_t nr,
-				 const struct var_place *p, size_t i)
+				 const struct var_place *p, size_t *i)
 {
-	const struct range_insn *in = &code->insns[i];
+	size_t k = decided(code, p, *i);
+	const struct range_insn *in = &code->insns[k];
 	bool is_said = p->kind == VAR_CONST || p->kind == VAR_VALUE ||
 		       p->kind == VAR_EXPR;
 	if (in->kind != RK_BRANCH || !is_said ||
 	    is_known(v, own, nr, in->target))
 		return RANGE_BOTH_WAYS;
-	return is_known(v, own, nr, in->addr + in->len) ? RANGE_STRAIGHT_ON
-							: RANGE_NEITHER_WAY;
+	if (k > *i && in->addr + in->len >= p->hi)
+		return RANGE_BOTH_WAYS;
+	if (!is_known(v, own, nr, in->addr + in->len))
+		return RANGE_NEITHER_WAY;
+	*i = k;
+	return RANGE_STRAIGHT_ON;
 }

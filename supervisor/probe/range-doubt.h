@@ -154,8 +154,9 @@ bool range_doubt_beyond(const struct var_type *t, const struct var_place *p);
  * to the one that the variable was in until then, which makes it the variable's
  * next value, or was changed when the variable left it. Or one that is said
  * only where the same register is added to, and nothing behind that: what will
- * be its value if the loop goes on. Or one behind which, straight on, the
- * variable is in that very register, though nothing has changed it.
+ * be its value if the loop goes on; also of the lower half, or with the loop's
+ * padding, if more is said to be added than is. Or one behind which, straight
+ * on, the variable is in that very register, though nothing has changed it.
  */
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,
@@ -169,11 +170,12 @@ bool range_doubt_added(const struct range_code *code, const struct var_place *p,
 		       size_t i);
 
 /*
- * range-ahead.c. Place @p, which begins at instruction @i, may be none: a
- * constant, or what would have to be computed. Is that a branch, what is said
- * there may belong to one of its ways only: compilers move what comes first
- * behind a branch ahead of it. It is that of the way on which the variable
- * still is somewhere.
+ * range-ahead.c. Place @p, which begins at instruction *@i, may be none: a
+ * constant, or what would have to be computed. Is that a branch, or before one
+ * and behind the comparison that it is decided by, what is said there may
+ * belong to one of its ways only: compilers move what comes first behind a
+ * branch ahead of it. It is that of the way on which the variable still is
+ * somewhere. *@i is the branch then.
  */
 enum range_ways {
 	RANGE_BOTH_WAYS,
@@ -183,7 +185,7 @@ enum range_ways {
 enum range_ways range_doubt_ways(const struct range_code *code,
 				 const struct variables *v,
 				 const struct range_index_entry *own, size_t nr,
-				 const struct var_place *p, size_t i);
+				 const struct var_place *p, size_t *i);
 
 /*
  * Is memory at @offset, @bytes of it, in scope place @p, at address @addr of

@@ -246,12 +246,13 @@ static void begin(struct finder *f, struct range_site s,
 	    range_goes_on(&f->edges, f->code, f->v, f->own, f->nr_own, p,
 			  (uint32_t)i))
 		return;
-	switch (range_doubt_ways(f->code, f->v, f->own, f->nr_own, p, i)) {
+	size_t j = i;
+	switch (range_doubt_ways(f->code, f->v, f->own, f->nr_own, p, &j)) {
 	case RANGE_NEITHER_WAY:
 		return;
 	case RANGE_STRAIGHT_ON:
 		s.fall = true;
-		i++;
+		i = j + 1;
 		break;
 	case RANGE_BOTH_WAYS:
 		break;
@@ -288,8 +289,8 @@ static void enter(struct finder *f, size_t i, struct range_site s,
 	    range_doubt_sum(f->code, f->v, f->own, f->nr_own, p) ||
 	    range_doubt_walk(f->code, f->v, f->own, f->nr_own, p,
 			     var->type.width, i) ||
-	    range_doubt_ways(f->code, f->v, f->own, f->nr_own, p, i) !=
-		    RANGE_BOTH_WAYS)
+	    range_doubt_ways(f->code, f->v, f->own, f->nr_own, p,
+			     &(size_t){i}) != RANGE_BOTH_WAYS)
 		return;
 	if (goes_on_to(f, i, &s, regs))
 		f->out->nr--;

@@ -180,8 +180,8 @@ int main(void)
 	 * pushed, stack */
 	doubt("doubt", 24, 10);
 	doubt("against", 13, 5); /* late, across, sum, named, left */
-	/* half, whole, entered, next, same, beyond */
-	doubt("loops", 14, 6);
+	/* half, whole, entered, next, same, round, rounds, ahead, beyond */
+	doubt("loops", 16, 9);
 	late("-DLANGUAGE=28", 5);
 	late("-DLANGUAGE=28 -DOPTIMISED", 1);
 	late("-DLANGUAGE=12", 1);
