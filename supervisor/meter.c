@@ -139,7 +139,21 @@ uint64_t meter_process(struct meter *m, struct watched *w)
 	ledger_charge(m->ledger, LEDGER_ARM, NAP_MONITOR,
 		      side_delta(w->primary, &w->side_ns) +
 			      side_delta(w->guard, &w->guard_side_ns));
-	return growth(tproc_cpu_ns(w->proc), &w->cpu_ns);
+	uint64_t cpu_ns = tproc_cpu_ns(w->proc);
+	return cpu_ns ? growth(cpu_ns, &w->cpu_ns) : 0; /* 0: it has ended */
+}
+
+void meter_ended(struct meter *m, struct watched *w, uint64_t cpu_ns)
+{
+	if (cpu_ns)
+		m->ended_ns += growth(cpu_ns, &w->cpu_ns);
+}
+
+uint64_t meter_last_words(struct meter *m)
+{
+	uint64_t ns = m->ended_ns;
+	m->ended_ns = 0;
+	return ns;
 }
 
 int64_t meter_waits(struct meter *m)

@@ -19,6 +19,7 @@ struct meter {
 	uint64_t stop_ns, displaced_ns, nr_displaced; /* charged so far */
 	int64_t waited_ns;			      /* told so far */
 	uint64_t stood_ns;			      /* the same */
+	uint64_t ended_ns; /* CPU time of those that ended, not told yet */
 	struct share share;
 	uint64_t strange_ns, share_ns; /* it knows of, and since when */
 	/* Of our CPU time: the program waited for it so far, whatever it would
@@ -48,6 +49,10 @@ const char *meter_longest_was(const struct meter *m);
 /* One process's sensors and mechanism: to the ledger. Returns CPU time it
  * used since the last call, ns. */
 uint64_t meter_process(struct meter *m, struct watched *w);
+/* @w has ended, with @cpu_ns used in all its life; 0 = not known. */
+void meter_ended(struct meter *m, struct watched *w, uint64_t cpu_ns);
+/* Of what those used that have ended: what nobody was told of, ns. */
+uint64_t meter_last_words(struct meter *m);
 /*
  * How long its tasks waited for CPUs that others had, neither we nor the
  * program's stops, since this was asked last, ns, summed over tasks; after

@@ -48,19 +48,41 @@ bool session_read_command(pid_t pid, char line[WATCHED_NAME])
 	return true;
 }
 
-void session_name(struct session *s, struct watched *w)
+static void set_due(struct watched *w)
 {
-	char key[32], line[WATCHED_NAME];
 	uint64_t now_ns = smco_now_ns();
 	if (!w->name_due_ns)
 		w->came_ns = now_ns;
 	uint64_t wait_ns = (now_ns - w->came_ns) / 2;
 	w->name_due_ns = now_ns + (wait_ns > SOONEST_NS ? wait_ns : SOONEST_NS);
-	if (!session_read_command(w->pid, line) || !strcmp(line, w->name))
-		return;
-	memcpy(w->name, line, sizeof(line));
+}
+
+static void set_name(struct session *s, struct watched *w,
+		     const char line[WATCHED_NAME])
+{
+	char key[32];
+	memcpy(w->name, line, WATCHED_NAME);
 	snprintf(key, sizeof(key), "pid.%d.command", (int)w->pid);
 	trace_put_meta(s->trace, key, line);
+}
+
+void session_name(struct session *s, struct watched *w)
+{
+	char line[WATCHED_NAME];
+	set_due(w);
+	if (session_read_command(w->pid, line) && strcmp(line, w->name) != 0)
+		set_name(s, w, line);
+}
+
+void session_name_copy(struct session *s, struct watched *w,
+		       const struct watched *parent)
+{
+	if (!parent || !parent->name[0]) {
+		session_name(s, w);
+		return;
+	}
+	set_due(w);
+	set_name(s, w, parent->name);
 }
 
 void session_names_tick(struct session *s, uint64_t now_ns)

@@ -82,6 +82,7 @@ struct session {
 	size_t nr_attached;
 	bool has_leftovers; /* one of those attached to has memory of ours */
 	struct ev_coverage not_admitted, lost;
+	uint64_t ahead_ns;     /* up to then starts were owed */
 	uint64_t nr_unwatched; /* processes that ended before their turn */
 	volatile sig_atomic_t interrupted; /* the signal; 0 = go on */
 	volatile sig_atomic_t nr_signals;
@@ -213,6 +214,9 @@ uint64_t session_range_due_ns(const struct session *s);
 /* session-names.c: @w's name as it is now goes into the trace; when it came and
  * before it is left, and in between when that is due. */
 void session_name(struct session *s, struct watched *w);
+/* The same of a copy made by fork, without reading anything: as @parent is. */
+void session_name_copy(struct session *s, struct watched *w,
+		       const struct watched *parent);
 void session_names_tick(struct session *s, uint64_t now_ns);
 /* The command line of a process, as far as it is short, and another name that
  * it has given itself; control characters are the reader's business. False if

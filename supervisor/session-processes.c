@@ -11,6 +11,11 @@
  */
 #define LATE_NS (100 * NSEC_PER_MSEC)
 
+/* So many are started although more is spent than may be, and another one each
+ * second. */
+#define AHEAD_NR 8
+#define AHEAD_NS NSEC_PER_SEC
+
 /* What was charged up to then is good enough to say whether one may start. */
 #define ACCOUNT_NS (5 * NSEC_PER_MSEC)
 
@@ -91,13 +96,19 @@ void session_drop_watched(struct session *s, struct watched *w, bool gone)
 	for (size_t i = 0; i < s->nr_ws; i++)
 		if (s->ws[i] == w)
 			s->ws[i] = s->ws[--s->nr_ws];
-	session_keep_space(s, w->space);
+	struct sym_space *space = w->space;
+	bool is_unused = w->late_ns && !s->samples && !sym_nr_modules(space);
+	if (!is_unused)
+		session_keep_space(s, space);
 	tproc_set_user(w->proc, NULL);
-	sym_space_retire(w->space);
+	sym_space_retire(space);
 	watched_destroy(w, gone);
+	if (is_unused)
+		sym_space_destroy(space);
 }
 
-static struct watched *add_watched(struct session *s, struct tproc *p)
+static struct watched *add_watched(struct session *s, struct tproc *p,
+				   bool is_copy)
 {
 	if (s->nr_ws == s->cap_ws) {
 		size_t cap = s->cap_ws ? s->cap_ws * 2 : 8;
@@ -107,7 +118,7 @@ static struct watched *add_watched(struct session *s, struct tproc *p)
 		s->ws = ws;
 		s->cap_ws = cap;
 	}
-	struct watched *w = watched_create(p, NULL);
+	struct watched *w = watched_create(p, is_copy, NULL);
 	if (!w)
 		return NULL;
 	s->ws[s->nr_ws++] = w;
@@ -154,6 +165,28 @@ static bool has_room(const struct session *s)
 }
 
 /*
+ * Where children come and go all the time each start that is owed is followed
+ * by the next, and what may be owed once would be owed for ever.
+ */
+static bool may_be_ahead(struct session *s)
+{
+	uint64_t now_ns = smco_now_ns();
+	uint64_t from_ns = now_ns - AHEAD_NR * AHEAD_NS;
+	if (s->ahead_ns < from_ns)
+		s->ahead_ns = from_ns;
+	if (s->ahead_ns + AHEAD_NS > now_ns)
+		return false;
+	s->ahead_ns += AHEAD_NS;
+	return true;
+}
+
+/* What can wait, and is paid for by what the program did not do yet. */
+static bool may_owe(struct session *s)
+{
+	return !session_is_far_overdrawn(s) && (has_room(s) || may_be_ahead(s));
+}
+
+/*
  * Starting to watch a process costs milliseconds, which those that live for
  * less (a shell's, a build's) are not worth, and which add up. The first few
  * are watched from their first instruction; where they come so fast that the
@@ -161,12 +194,12 @@ static bool has_room(const struct session *s)
  * copies (a server's, one for each client): the sensors in their memory see
  * nothing meanwhile.
  */
-static bool has_to_wait(const struct session *s, const struct tevent *ev)
+static bool has_to_wait(struct session *s, const struct tevent *ev)
 {
 	const struct watched *parent = find_watched(ev->parent);
 	if (ev->why == TPROC_FORKED)
 		return (parent && parent->late_ns) || /* as its parent does */
-		       session_is_far_overdrawn(s);
+		       !may_owe(s);
 	/* Of several that we attach to the first is started at once, the others
 	 * when the budget can pay for them. */
 	if (ev->why == TPROC_ATTACHED)
@@ -175,9 +208,9 @@ static bool has_to_wait(const struct session *s, const struct tevent *ev)
 }
 
 /* What had to wait for its start may begin. */
-static bool may_start(const struct session *s, const struct watched *w)
+static bool may_start(struct session *s, const struct watched *w)
 {
-	return w->is_attached ? has_room(s) : !session_is_far_overdrawn(s);
+	return w->is_attached ? has_room(s) : may_owe(s);
 }
 
 static void open_access(struct session *s, struct watched *w)
@@ -251,7 +284,8 @@ static void start_naps(struct session *s, struct watched *w,
 {
 	struct smco_err err = {0};
 	w->is_attached = ev->why == TPROC_ATTACHED;
-	account_lately(s);
+	if (!session_is_far_overdrawn(s))
+		account_lately(s);
 	if (has_to_wait(s, ev)) {
 		w->late_ns = smco_now_ns();
 		if (ev->why == TPROC_FORKED)
@@ -292,10 +326,14 @@ static void start_watching(struct session *s, struct tproc *p,
 	    !s->warning.code)
 		tproc_explain_privilege(p, &s->warning);
 	session_counters_process(s, ev);
-	struct watched *w = add_watched(s, p);
+	bool is_copy = ev->why == TPROC_FORKED;
+	struct watched *w = add_watched(s, p, is_copy);
 	if (!w)
 		return;
-	session_name(s, w);
+	if (is_copy)
+		session_name_copy(s, w, find_watched(ev->parent));
+	else
+		session_name(s, w);
 	if (s->opt->monitors & MONITOR_NAP)
 		start_naps(s, w, ev);
 	/* Who plants last leaves first: sensors may want the same place. A
@@ -439,6 +477,8 @@ void session_dispatch(struct session *s, struct tevent *ev)
 		memory_event(s, ev);
 		break;
 	case TEV_PROC_GONE:
+		if (w)
+			meter_ended(&s->meter, w, ev->cpu_ns);
 		session_drop_watched(s, w, true);
 		if (ev->is_left) {
 			session_emit_process(s, tproc_pid(ev->proc),

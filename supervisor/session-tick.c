@@ -81,7 +81,7 @@ bool session_is_far_overdrawn(const struct session *s)
 /* What the time since the last call was spent on. */
 void session_account(struct session *s, uint64_t now_ns)
 {
-	uint64_t run_ns = meter_stops(&s->meter);
+	uint64_t run_ns = meter_stops(&s->meter) + meter_last_words(&s->meter);
 	for (size_t i = 0; i < s->nr_ws; i++)
 		run_ns += meter_process(&s->meter, s->ws[i]);
 	int64_t wait_ns = meter_waits(&s->meter);

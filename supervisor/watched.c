@@ -69,7 +69,8 @@ void watched_set_tables(struct tables *t)
 	tables = t;
 }
 
-struct watched *watched_create(struct tproc *p, struct smco_err *err)
+struct watched *watched_create(struct tproc *p, bool is_copy,
+			       struct smco_err *err)
 {
 	struct watched *w = calloc(1, sizeof(*w));
 	if (!w) {
@@ -78,7 +79,8 @@ struct watched *watched_create(struct tproc *p, struct smco_err *err)
 	}
 	w->proc = p;
 	w->pid = tproc_pid(p);
-	w->cpu_ns = tproc_cpu_ns(p); /* not what it used before us */
+	if (!is_copy) /* not what it used before us */
+		w->cpu_ns = tproc_cpu_ns(p);
 	char root[PROCFS_PATH];
 	procfs_path(root, sizeof(root), w->pid, "root");
 	w->space = sym_space_create(w->pid, root, read_tracee, p);

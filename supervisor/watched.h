@@ -67,7 +67,9 @@ void watched_set_tables(struct tables *tables);
  */
 struct sym_space *watched_expect(pid_t pid);
 
-struct watched *watched_create(struct tproc *p, struct smco_err *err);
+/* @is_copy: made by fork, and has not run yet; nothing is read of it then. */
+struct watched *watched_create(struct tproc *p, bool is_copy,
+			       struct smco_err *err);
 /* @gone: the process's memory must not be touched. The space stays. */
 void watched_destroy(struct watched *w, bool gone);
 

@@ -15,8 +15,6 @@ static int open_root(pid_t pid, const char *root)
 {
 	char name[PROCFS_PATH];
 	struct stat mine, its;
-	if (!root || !*root)
-		return ROOT_OURS;
 	procfs_path(name, sizeof(name), pid, "ns/mnt");
 	if (pid > 0 && !stat("/proc/self/ns/mnt", &mine) && !stat(name, &its) &&
 	    mine.st_ino == its.st_ino && !stat("/", &mine) &&
@@ -35,7 +33,10 @@ struct sym_space *sym_space_create(pid_t pid, const char *root,
 		return NULL;
 	pthread_mutex_init(&s->lock, NULL);
 	s->pid = pid;
-	s->root_fd = open_root(pid, root);
+	s->root_fd = ROOT_OURS;
+	s->root = root && *root ? strdup(root) : NULL;
+	if (root && *root && !s->root)
+		s->root_fd = ROOT_UNKNOWN;
 	s->read = read;
 	s->read_ctx = read_ctx;
 	s->patience_ns = UINT64_MAX;
@@ -72,6 +73,7 @@ void sym_space_destroy(struct sym_space *s)
 	reference_destroy(s->reference);
 	name_state_destroy(s->names);
 	smco_close_fd(&s->root_fd);
+	free(s->root);
 	pthread_mutex_destroy(&s->lock);
 	free(s->modules);
 	free(s->ranges);
@@ -113,6 +115,10 @@ bool space_read(const struct sym_space *s, taddr_t addr, void *buf, size_t len)
 static uint32_t add_module(struct sym_space *s, const struct sym_mapping *map,
 			   taddr_t header)
 {
+	if (s->root) /* most processes end before a module is asked for */
+		s->root_fd = open_root(s->pid, s->root);
+	free(s->root);
+	s->root = NULL;
 	struct module *m = module_get(map, header, s->pid, s->root_fd, s->read,
 				      s->read_ctx);
 	if (!m)

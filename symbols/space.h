@@ -28,6 +28,7 @@ struct name_state;
 
 struct sym_space {
 	pid_t pid;
+	char *root; /* where that is to be opened, once it is wanted; or NULL */
 	int root_fd; /* of the tracee, stays valid when it is gone; ROOT_* */
 	sym_read_fn read;
 	void *read_ctx;

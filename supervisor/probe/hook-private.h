@@ -18,6 +18,7 @@ struct hooks {
 	unsigned nr_older;
 	struct tundo *undo;
 	bool planted;	   /* text is patched, area mapped */
+	bool is_unseen;	   /* as far as books say, of a copy: hook_is_there() */
 	bool left;	   /* taken out, but the area had to stay */
 	bool is_owed;	   /* could not be taken out: detach does it */
 	bool is_orphan;	   /* and frees this, too */
@@ -39,6 +40,9 @@ static inline void hook_frame_regs(struct user_regs_struct *regs, taddr_t at,
 	regs->r15 = f->r15;
 }
 
+/* Is any of it in the text of its process? Of a copy that is what was noted
+ * when it was made, by a thread that nobody had stopped perhaps. */
+bool hook_is_there(struct hooks *h);
 /* Takes everything out; all tasks stopped. Whether the area could go is in
  * h->left. */
 void hook_take_out(struct hooks *h);

@@ -13,6 +13,19 @@ static bool in_area(const struct hooks *h, taddr_t pc)
 	return pc >= h->base && pc < h->base + AGENT_LIFE_OFF;
 }
 
+bool hook_is_there(struct hooks *h)
+{
+	for (unsigned i = 0; h->is_unseen && i < h->plan.nr_sites; i++) {
+		const struct hook_site *site = &h->plan.sites[i];
+		uint8_t now[STUB_JUMP_BYTES];
+		if (site->planted &&
+		    tmem_read(h->p, site->stub.patch, now, sizeof(now)) == 0 &&
+		    !memcmp(now, site->stub.jump, sizeof(now)))
+			h->is_unseen = false;
+	}
+	return !h->is_unseen;
+}
+
 static void restore_text(struct hooks *h)
 {
 	for (unsigned i = 0; i < h->plan.nr_sites; i++) {
@@ -160,6 +173,8 @@ void hook_take_out(struct hooks *h)
 	if (!h->planted)
 		return;
 	h->planted = false;
+	if (!hook_is_there(h))
+		return;
 	if (h->shm.ctl) {
 		hook_shm_set_cutoff(&h->shm, UINT64_MAX);
 		h->shm.ctl->tokens = 0;

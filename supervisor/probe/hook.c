@@ -241,31 +241,36 @@ static void note_pools(struct hooks *h, const struct hooks *parent)
 			h->older[h->nr_older++] = parent->shm.stacks->more[i];
 }
 
-/* Does @p, a copy, have the sensors of @h? It may be one from before they were
+/* Has @child, a copy, the sensors of @h? It may be one from before they were
  * planted, of which it is heard afterwards. */
-static bool are_there(const struct hooks *h, struct tproc *p)
+static bool has_copied(const struct hooks *h, struct tproc *child)
 {
-	for (unsigned i = 0; i < h->plan.nr_sites; i++) {
-		const struct hook_site *site = &h->plan.sites[i];
-		uint8_t now[STUB_JUMP_BYTES];
-		if (site->planted)
-			return !tmem_read(p, site->stub.patch, now,
-					  sizeof(now)) &&
-			       !memcmp(now, site->stub.jump, sizeof(now));
-	}
+	for (unsigned i = 0; i < h->plan.nr_sites; i++)
+		if (h->plan.sites[i].planted)
+			return tproc_patch_at(child,
+					      h->plan.sites[i].stub.patch,
+					      STUB_JUMP_BYTES);
 	return false;
+}
+
+/* Threads that were inside in the parent are not in its copy. */
+static int nobody_is_inside(struct hooks *h)
+{
+	uint32_t nobody = 0;
+	return tmem_write(h->p,
+			  h->base + AGENT_PRIV_OFF +
+				  offsetof(struct agent_private, inside),
+			  &nobody, sizeof(nobody));
 }
 
 int hooks_copy(const struct hooks *parent, struct tproc *child,
 	       struct hooks **ret, struct smco_err *err)
 {
-	if (!are_there(parent, child))
+	if (!has_copied(parent, child))
 		return smco_fail(err, SMCO_NOTFOUND, 0,
 				 "process %d was copied before sensors were "
 				 "planted",
 				 (int)tproc_pid(child));
-	/* Threads that were inside in the parent are not here. */
-	uint32_t nobody = 0, pid = tproc_pid(child);
 	struct hooks *h = calloc(1, sizeof(*h));
 	if (!h)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
@@ -280,17 +285,11 @@ int hooks_copy(const struct hooks *parent, struct tproc *child,
 		h->known = parent->known;
 	note_pools(h, parent);
 	h->planted = true;
+	h->is_unseen = true;
 	h->undo = tproc_undo_push(child, undo_hooks, h);
 	int r = h->undo ? 0 : smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	taddr_t priv = h->base + AGENT_PRIV_OFF;
-	if (r == 0)
-		r = tmem_write(child,
-			       priv + offsetof(struct agent_private, inside),
-			       &nobody, sizeof(nobody));
-	if (r == 0)
-		r = tmem_write(child,
-			       priv + offsetof(struct agent_private, pid), &pid,
-			       sizeof(pid));
+	if (r == 0 && !tproc_is_whole_copy(child))
+		r = nobody_is_inside(h);
 	if (r == 0)
 		*ret = h;
 	else
@@ -298,12 +297,27 @@ int hooks_copy(const struct hooks *parent, struct tproc *child,
 	return r;
 }
 
+/* From now on it is @h's process that its agent speaks for. */
+static int say_who(struct hooks *h)
+{
+	uint32_t pid = tproc_pid(h->p);
+	return tmem_write(h->p,
+			  h->base + AGENT_PRIV_OFF +
+				  offsetof(struct agent_private, pid),
+			  &pid, sizeof(pid));
+}
+
 /* With what @parent knows, if that is not NULL. */
 static int wake(struct hooks *h, const struct hooks *parent,
 		struct smco_err *err)
 {
 	_cleanup_close_ int fd = -1;
-	int r = hook_area_renew(h->p, h->base, &fd, err);
+	int r = hook_is_there(h) ? say_who(h) : SMCO_NOTFOUND;
+	if (r == 0)
+		r = hook_area_renew(h->p, h->base, &fd, err);
+	else
+		smco_fail(err, r, 0, "process %d has no sensors",
+			  (int)tproc_pid(h->p));
 	if (r == 0)
 		r = hook_shm_init(&h->shm, fd, true, err);
 	if (r == 0 && parent) {

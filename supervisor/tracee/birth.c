@@ -79,6 +79,7 @@ static void place(struct task *c, struct task *parent)
 		q->why = TPROC_FORKED;
 		q->parent = p;
 		q->from_before = is_being_attached(p);
+		q->is_whole_copy = p->nr_tasks == 1;
 		q->launched = p->launched;
 		q->syscall_insn = p->syscall_insn;
 		q->boot_site = p->boot_site;
@@ -117,6 +118,17 @@ void birth_over(struct task *t)
 	task_release(creator);
 }
 
+/* The kernel's figure of a process that has ended has its children's in it. */
+static void note_family(struct task *c, struct task *parent)
+{
+	if (same_thread_group(parent->tgid, c->tid))
+		return;
+	struct task *leader = task_find(parent->tr, parent->tgid);
+	if (leader)
+		leader->is_childless = false;
+	c->is_childless = true;
+}
+
 void note_birth(struct task *parent)
 {
 	unsigned long child = 0;
@@ -133,6 +145,7 @@ void note_birth(struct task *parent)
 			return;
 	}
 	c->made_by = parent->tid;
+	note_family(c, parent);
 	if (c->state != TASK_STOPPED)
 		likely_born(&parent->tr->likely, c->tid);
 	hold_creator(c, parent);

@@ -178,6 +178,7 @@ void tproc_gone(struct tproc *p, bool announced)
 	}
 	struct tevent *ev = event_push(p->tr, TEV_PROC_GONE, p, NULL);
 	ev->exit_status = p->exit_status;
+	ev->cpu_ns = p->end_cpu_ns;
 	tproc_unlink(p);
 }
 
@@ -422,7 +423,7 @@ void tracer_drain(struct tracer *tr)
 {
 	int status;
 	pid_t tid;
-	while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
+	while ((tid = wait_now(tr, -1, &status)) > 0)
 		gather(tr, tid, status);
 }
 

@@ -123,6 +123,8 @@ void follow_stop(struct task *t)
 {
 	if (!t || !t->proc || t->state != TASK_STOPPED)
 		return;
+	/* What its memory says is where its creator was. */
+	bool knows_cpu = !t->is_new;
 	struct tracer *tr = t->tr;
 	struct follow *f = &tr->follow;
 	if (!f->on || tr->nr_cpus < 2)
@@ -132,15 +134,15 @@ void follow_stop(struct task *t)
 	uint64_t dur = tr->now_ns - f->window_ns;
 	if (dur < WINDOW_NS) {
 		/* Enough already? Then not only in the next window. */
-		if (f->pinned ||
-		    f->window_stops * NSEC_PER_SEC >= FOLLOW_RATE * WINDOW_NS)
+		if (knows_cpu && (f->pinned || f->window_stops * NSEC_PER_SEC >=
+						       FOLLOW_RATE * WINDOW_NS))
 			look(tr, t);
 		return;
 	}
 	uint64_t rate = f->window_stops * NSEC_PER_SEC / dur;
 	f->window_ns = tr->now_ns;
 	f->window_stops = 0;
-	if (rate >= FOLLOW_RATE)
+	if (rate >= FOLLOW_RATE && knows_cpu)
 		look(tr, t);
 	else if (rate < LEAVE_RATE)
 		leave(tr);

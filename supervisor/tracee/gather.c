@@ -147,6 +147,20 @@ static bool gather_kind(struct task *t, bool interrupted, bool leaving)
 	}
 }
 
+static uint64_t as_ns(const struct timeval *tv)
+{
+	return (uint64_t)tv->tv_sec * NSEC_PER_SEC +
+	       (uint64_t)tv->tv_usec * NSEC_PER_USEC;
+}
+
+/* The last that is to be had of a process's CPU time. */
+static void note_usage(const struct task *t)
+{
+	const struct rusage *u = &t->tr->usage;
+	if (t->proc && t->tid == t->proc->pid && t->is_childless)
+		t->proc->end_cpu_ns = as_ns(&u->ru_utime) + as_ns(&u->ru_stime);
+}
+
 void gather(struct tracer *tr, pid_t tid, int status)
 {
 	tr->now_ns = smco_now_ns();
@@ -156,6 +170,7 @@ void gather(struct tracer *tr, pid_t tid, int status)
 	if (!t)
 		return;
 	if (is_end(status)) {
+		note_usage(t);
 		gather_end(t, status);
 		return;
 	}

@@ -61,6 +61,9 @@ struct task {
 	uint64_t stop_ns;
 	uint64_t nr_stops;
 	pid_t made_by; /* 0 = not known */
+	/* A leader: its process was born under our eyes, and no thread of it
+	 * has made another process. */
+	bool is_childless;
 	/* hold_creators: who made it and stands until it goes on; and the
 	 * other way round. NULL = nobody. */
 	struct task *creator, *created;
@@ -113,8 +116,8 @@ struct tpatch {
 	struct tundo *undo;
 	taddr_t addr;
 	size_t len;
-	bool dead; /* its memory is gone: nothing to restore */
-	uint8_t *old_bytes;
+	bool dead;	    /* its memory is gone: nothing to restore */
+	uint8_t *old_bytes; /* both behind this */
 	uint8_t *new_bytes;
 };
 
@@ -158,7 +161,9 @@ struct tproc {
 	enum tproc_why why;
 	struct tproc *parent; /* valid while the fork event is due */
 	bool from_before;     /* a copy of one that nobody was told of yet */
+	bool is_whole_copy;   /* made by fork, of a process of one thread */
 	int exit_status;
+	uint64_t end_cpu_ns; /* all CPU time it used, 0 = not known */
 
 	struct tmaps maps;     /* as of this stop; none: not read */
 	struct tmaps recent;   /* from just before it; see maps-ask.c */
@@ -219,6 +224,9 @@ struct tracer {
 	pid_t left_pid;	     /* the same, left; its end is waited for */
 	uint32_t *lent;	     /* is 1 while one is let go for us; NULL */
 	unsigned nr_foreign; /* programs left, for they have 32 bits */
+	/* The status file that was read last, open: it is often the same. */
+	int status_fd; /* -1 = none */
+	pid_t status_tid;
 
 	/* waiting; see wait.c */
 	timer_t timer;
@@ -233,7 +241,8 @@ struct tracer {
 	uint64_t nr_wide;     /* waits for any task, so far */
 
 	/* clocks */
-	uint64_t now_ns; /* of the last wait status */
+	uint64_t now_ns;     /* of the last wait status */
+	struct rusage usage; /* that came with it, of one that has ended */
 	uint64_t stop_sum_ns;
 	uint64_t nr_stops;
 	uint64_t nr_signals;
@@ -286,6 +295,10 @@ unsigned long trace_options(const struct tracer *tr, bool launched);
 /* --- wait.c --- */
 int wait_init(struct tracer *tr, struct smco_err *err);
 void wait_deinit(struct tracer *tr);
+/* What is there of @pid (-1: of any task); waitpid(2)'s result. All waits for
+ * what gather() is given leave what the kernel tells of its CPU time in
+ * tr->usage. */
+pid_t wait_now(struct tracer *tr, pid_t pid, int *status);
 /* wait4(@pid, __WALL) until @deadline_ns: the tid, 0 at the deadline or when
  * woken, negative errno (ECHILD). */
 pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
@@ -581,7 +594,10 @@ bool proc_field_u64(const char *buf, const char *field, int base,
 		    uint64_t *ret);
 /* What the kernel tells of a descriptor; false when nothing. */
 bool proc_fdinfo(pid_t tid, int fd, char *buf, size_t size);
-/* Hex or decimal field of /proc/TID/status, false when not there. */
+/* Hex or decimal field of @t's /proc/TID/status, false when not there. */
+bool task_status_u64(const struct task *t, const char *field, int base,
+		     uint64_t *ret);
+/* The same of any thread. */
 bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret);
 bool proc_has_filter(pid_t tid); /* its system calls are filtered */
 /* By more than ours are, as in a sandbox; a container's filter is ours, too. */

@@ -9,10 +9,19 @@
 
 #include "supervisor/tracee/internal.h"
 
+/* With both kinds of bytes: a child has copies of all its parent's. */
+static struct tpatch *patch_alloc(size_t len)
+{
+	struct tpatch *patch = calloc(1, sizeof(*patch) + 2 * len);
+	if (!patch)
+		return NULL;
+	patch->old_bytes = (uint8_t *)(patch + 1);
+	patch->new_bytes = patch->old_bytes + len;
+	return patch;
+}
+
 static void patch_free(struct tpatch *patch)
 {
-	free(patch->old_bytes);
-	free(patch->new_bytes);
 	free(patch);
 }
 
@@ -55,15 +64,12 @@ static struct tpatch *patch_create(struct tproc *p, taddr_t addr,
 				   const void *old_bytes, const void *new_bytes,
 				   size_t len)
 {
-	struct tpatch *patch = calloc(1, sizeof(*patch));
+	struct tpatch *patch = patch_alloc(len);
 	if (!patch)
 		return NULL;
 	patch->addr = addr;
 	patch->len = len;
-	patch->old_bytes = malloc(len);
-	patch->new_bytes = malloc(len);
-	if (patch->old_bytes && patch->new_bytes)
-		patch->undo = tproc_undo_push(p, undo_patch, patch);
+	patch->undo = tproc_undo_push(p, undo_patch, patch);
 	if (!patch->undo) {
 		patch_free(patch);
 		return NULL;

@@ -92,6 +92,32 @@ bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret)
 	       proc_field_u64(buf, field, base, ret);
 }
 
+static ssize_t read_status(struct tracer *tr, pid_t tid, char *buf, size_t size)
+{
+	if (tr->status_fd < 0 || tr->status_tid != tid)
+		return -1;
+	ssize_t n = pread(tr->status_fd, buf, size - 1, 0);
+	if (n > 0)
+		buf[n] = '\0';
+	return n; /* ESRCH: another has its number now */
+}
+
+bool task_status_u64(const struct task *t, const char *field, int base,
+		     uint64_t *ret)
+{
+	struct tracer *tr = t->tr;
+	char path[PROCFS_PATH], buf[4096];
+	if (read_status(tr, t->tid, buf, sizeof(buf)) <= 0) {
+		smco_close_fd(&tr->status_fd);
+		procfs_path(path, sizeof(path), t->tid, "status");
+		tr->status_fd = open(path, O_RDONLY | O_CLOEXEC);
+		tr->status_tid = t->tid;
+		if (read_status(tr, t->tid, buf, sizeof(buf)) <= 0)
+			return false;
+	}
+	return proc_field_u64(buf, field, base, ret);
+}
+
 bool proc_has_filter(pid_t tid)
 {
 	uint64_t seccomp = 0;

@@ -25,7 +25,7 @@ int tproc_trap_signal(struct tproc *p)
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
 		for (size_t i = 0; t->tgid != asked && i < ARRAY_SIZE(fields);
 		     i++)
-			if (proc_status_u64(t->tid, fields[i], 16, &set))
+			if (task_status_u64(t, fields[i], 16, &set))
 				taken |= set;
 		asked = t->tgid;
 		if ((t->state == TASK_STOPPED &&
@@ -221,8 +221,7 @@ void tproc_take_back_faults(struct tproc *p)
 static bool get_caught(struct task *t, uint64_t *ret)
 {
 	if (!t->caught_valid)
-		t->caught_valid =
-			proc_status_u64(t->tid, "SigCgt", 16, &t->caught);
+		t->caught_valid = task_status_u64(t, "SigCgt", 16, &t->caught);
 	*ret = t->caught;
 	return t->caught_valid;
 }
@@ -240,8 +239,7 @@ bool signal_is_ignored(struct task *t, int sig)
 		return false;
 	if (sig == SIGCHLD || sig == SIGURG || sig == SIGWINCH)
 		return true;
-	return proc_status_u64(t->tid, "SigIgn", 16, &set) &&
-	       (set >> (sig - 1) & 1);
+	return task_status_u64(t, "SigIgn", 16, &set) && (set >> (sig - 1) & 1);
 }
 
 bool signal_stops(struct task *t, int sig)
@@ -254,7 +252,7 @@ bool signal_stops(struct task *t, int sig)
 	if (sig != SIGTSTP && sig != SIGTTIN && sig != SIGTTOU)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		if (proc_status_u64(t->tid, fields[i], 16, &set) &&
+		if (task_status_u64(t, fields[i], 16, &set) &&
 		    (set >> (sig - 1) & 1))
 			return false;
 	return true;

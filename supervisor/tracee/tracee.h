@@ -93,6 +93,9 @@ struct tevent {
 	siginfo_t siginfo; /* TEV_FAULT, TEV_TRAP */
 	int exit_status;   /* TEV_PROC_GONE, TEV_LEFT_ENDED: wait status of the
 			    * leader */
+	/* TEV_PROC_GONE: all CPU time that it has used, to the microsecond; 0 =
+	 * not known, as where it has had children. */
+	uint64_t cpu_ns;
 	/* TEV_PROC_GONE: it runs on without us, as a program that cannot be
 	 * supervised (32 bits). */
 	bool is_left;
@@ -223,6 +226,9 @@ struct tracer *tproc_tracer(struct tproc *p);
 void *tproc_user(const struct tproc *p); /* the session's own pointer */
 void tproc_set_user(struct tproc *p, void *user);
 unsigned tproc_nr_tasks(const struct tproc *p);
+/* Was it made by fork, by a process that had no other thread? Then whatever
+ * threads were in the middle of, the copy's one is in the middle of it, too. */
+bool tproc_is_whole_copy(const struct tproc *p);
 struct tproc *tracer_first_proc(struct tracer *tr);
 struct tproc *tproc_next(struct tproc *p);
 struct task *tproc_first_task(struct tproc *p);

@@ -45,6 +45,7 @@ int tracer_create(struct tracer **ret, const struct tracer_options *opts,
 	else
 		tr->opts.follow = true;
 	tr->tid = (pid_t)syscall(SYS_gettid);
+	tr->status_fd = -1;
 	tr->queue_tail = &tr->queue;
 	tr->events_tail = &tr->events;
 	tr->follow.on = true;
@@ -86,6 +87,7 @@ void tracer_destroy(struct tracer *tr)
 	tracer_free_dead(tr);
 	follow_end(tr);
 	wait_deinit(tr);
+	smco_close_fd(&tr->status_fd);
 	setrlimit(RLIMIT_NOFILE, &tr->own_nofile);
 	urgent_deinit(&tr->urgent);
 	free(tr);
@@ -295,6 +297,11 @@ void *tproc_user(const struct tproc *p)
 void tproc_set_user(struct tproc *p, void *user)
 {
 	p->user = user;
+}
+
+bool tproc_is_whole_copy(const struct tproc *p)
+{
+	return p->is_whole_copy;
 }
 
 unsigned tproc_nr_tasks(const struct tproc *p)

@@ -150,6 +150,11 @@ void tracer_wake(struct tracer *tr)
 	errno = saved;
 }
 
+pid_t wait_now(struct tracer *tr, pid_t pid, int *status)
+{
+	return wait4(pid, status, __WALL | WNOHANG, &tr->usage);
+}
+
 pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 		  int *status)
 {
@@ -169,13 +174,13 @@ pid_t wait_status(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 			if (has_looked)
 				return 0;
 			/* What is there already is taken all the same. */
-			pid_t r = waitpid(pid, status, __WALL | WNOHANG);
+			pid_t r = wait_now(tr, pid, status);
 			return r < 0 ? -errno : r;
 		} else if (must_arm(tr, deadline_ns, now_ns)) {
 			arm(tr, deadline_ns);
 		}
 		long r = arch_endable_call(SYS_wait4, pid, (long)status, __WALL,
-					   0, tr->ticked);
+					   (long)&tr->usage, tr->ticked);
 		if (r != -EINTR)
 			return (pid_t)r;
 		has_looked = pid == -1 && deadline_ns - now_ns >= LOOKED_NS;
@@ -217,7 +222,7 @@ pid_t wait_status_soon(struct tracer *tr, pid_t pid, uint64_t deadline_ns,
 		return wait_status(tr, pid, deadline_ns, status);
 	}
 	do {
-		pid_t r = waitpid(pid, status, __WALL | WNOHANG);
+		pid_t r = wait_now(tr, pid, status);
 		if (r)
 			return r < 0 ? -errno : r;
 	} while (smco_now_ns() < until_ns);

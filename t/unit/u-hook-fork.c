@@ -1,10 +1,11 @@
 /*
  * A fork under the sensors: the child gets a ring of its own, both keep exact
  * books, also of blocks allocated before; and a child that is not followed
- * writes nothing into its parent's ring, nor one that sleeps. Woken, it keeps
- * exact books of what it has allocated since.
+ * writes nothing into its parent's ring, nor one that sleeps, of which nothing
+ * is read for that. Woken, it keeps exact books of what it has allocated since.
  */
 #include "supervisor/probe/hook-private.h"
+#include "supervisor/tracee/internal.h"
 #include "t/unit/hook-run.h"
 #include "t/unit/scratch.h"
 
@@ -55,7 +56,37 @@ static void run_fork_fixture(bool follow)
 	check_int(child.free_unknown, 0);
 }
 
-static enum sleeper { SLEEPS, WAKES, HAS_NONE } sleeper;
+static enum sleeper {
+	SLEEPS,
+	WAKES,
+	HAS_NONE, /* copied before they were planted */
+	LACKS_IT, /* the same, and the books do not say so */
+	OF_MANY,  /* its parent had threads */
+} sleeper;
+
+static uint32_t nr_inside(struct tproc *p)
+{
+	uint32_t nr = UINT32_MAX;
+	check_int(tmem_read(p,
+			    r.h->base + AGENT_PRIV_OFF +
+				    offsetof(struct agent_private, inside),
+			    &nr, sizeof(nr)),
+		  0);
+	return nr;
+}
+
+/* One more than there is, a thread of its parent's. */
+static void add_inside(struct tproc *p)
+{
+	uint32_t nr = nr_inside(p) + 1;
+	check_int(tmem_write(p,
+			     r.h->base + AGENT_PRIV_OFF +
+				     offsetof(struct agent_private, inside),
+			     &nr, sizeof(nr)),
+		  0);
+	check(p->is_whole_copy);
+	p->is_whole_copy = false;
+}
 
 /* Its text is as it was before the sensors were planted. */
 static void take_text_back(struct tproc *p)
@@ -75,11 +106,23 @@ static void put_to_sleep(struct run *run, struct tproc *p)
 	hooks_drain(run->h, run_hear, run);
 	child.p = p;
 	child.tr = run->tr;
-	if (sleeper == HAS_NONE)
+	if (sleeper == HAS_NONE || sleeper == LACKS_IT)
 		take_text_back(p);
+	if (sleeper == HAS_NONE)
+		undo_forget_all(p);
+	if (sleeper == OF_MANY)
+		add_inside(p);
 	int rc = hooks_copy(run->h, p, &child.h, &err);
 	check_int(rc, sleeper == HAS_NONE ? SMCO_NOTFOUND : 0);
-	if (sleeper != WAKES || rc)
+	if (sleeper == SLEEPS)
+		check_int(p->mem_fd, -1);
+	if (sleeper == OF_MANY)
+		check_int(nr_inside(p), 0);
+	if (sleeper == LACKS_IT) {
+		check_int(hooks_wake(child.h, &err), SMCO_NOTFOUND);
+		child.h = NULL;
+	}
+	if (sleeper != WAKES)
 		return;
 	check_int(hooks_wake(child.h, &err), 0);
 	/* Its table of blocks is the parent's: so is what says where to look.
@@ -111,5 +154,7 @@ int main(void)
 	run_sleeper(SLEEPS);
 	run_sleeper(WAKES);
 	run_sleeper(HAS_NONE);
+	run_sleeper(LACKS_IT);
+	run_sleeper(OF_MANY);
 	return tap_done();
 }

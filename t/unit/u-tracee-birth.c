@@ -1,9 +1,12 @@
 /*
  * Who creates a thread or a child stands until that goes on, if that is asked
  * for; but not for ever, for the new one may wait for its creator. And whoever
- * is killed first keeps nobody waiting.
+ * is killed first keeps nobody waiting. When a child has ended, all CPU time
+ * that it used is told, to the end, if it is its own only.
  */
 #include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
@@ -37,6 +40,34 @@ static long make_child(long a, long b)
 		_exit((int)a);
 	/* Killed before it began, perhaps. */
 	return waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+#define BURNT_NS (20 * NSEC_PER_MSEC)
+
+static uint64_t all_us(const struct rusage *u)
+{
+	return (uint64_t)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1000000 +
+	       (uint64_t)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
+}
+
+/* Returns what the kernel says that it used, us; it has a child itself if
+ * @has_child. */
+static long make_busy_child(long has_child, long b)
+{
+	struct rusage u;
+	int status = 0;
+	(void)b;
+	pid_t pid = fork();
+	if (!pid) {
+		while (smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID) < BURNT_NS)
+			;
+		if (has_child)
+			make_child(0, 0);
+		_exit(0);
+	}
+	if (wait4(pid, &status, 0, &u) != pid || status)
+		return -1;
+	return (long)all_us(&u);
 }
 
 /* Up to the event of the new one, whose creator is @creator. */
@@ -147,6 +178,47 @@ static void test_told(puppet_fn make)
 	check_int(traced_wait(tr, &pup), 0);
 }
 
+/* The first child's, of those that end; *@nr_ret: of how many. */
+static uint64_t cpu_of_first(unsigned *nr_ret)
+{
+	struct pollfd fd = {.fd = pup.answer, .events = POLLIN};
+	struct tevent ev;
+	pid_t first = 0;
+	uint64_t ns = 0;
+	*nr_ret = 0;
+	while (poll(&fd, 1, 0) <= 0) {
+		if (tracer_next(tr, smco_now_ns() + NSEC_PER_MSEC, &ev) <= 0)
+			continue;
+		if (ev.kind == TEV_PROC_NEW || ev.kind == TEV_TASK_NEW) {
+			if (!first)
+				first = tproc_pid(ev.proc);
+			go_on(&ev);
+		}
+		*nr_ret += ev.kind == TEV_PROC_GONE;
+		if (ev.kind == TEV_PROC_GONE && tproc_pid(ev.proc) == first)
+			ns = ev.cpu_ns;
+	}
+	return ns;
+}
+
+static void test_cpu_time(void)
+{
+	unsigned nr;
+	puppet_begin(&pup, make_busy_child, false, 0);
+	uint64_t ns = cpu_of_first(&nr);
+	long us = puppet_wait(&pup);
+	check_int(nr, 1);
+	/* Whoever hears of it first hears of less of its last steps. */
+	check(ns / NSEC_PER_USEC + 2 >= BURNT_NS / NSEC_PER_USEC);
+	check((long)(ns / NSEC_PER_USEC) <= us);
+
+	puppet_begin(&pup, make_busy_child, true, 0);
+	ns = cpu_of_first(&nr);
+	check(puppet_wait(&pup) > 0);
+	check_int(nr, 2);
+	check_int((long)ns, 0);
+}
+
 static void run(bool hold)
 {
 	struct smco_err err = {0};
@@ -167,6 +239,7 @@ static void run(bool hold)
 	if (hold)
 		test_not_for_ever();
 	test_killed();
+	test_cpu_time();
 	tracer_destroy(tr);
 	puppet_end(&pup);
 }
