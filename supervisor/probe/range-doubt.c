@@ -3,29 +3,6 @@
 
 #include <string.h>
 
-bool range_doubt_restore(const struct range_code *code, size_t i)
-{
-	const struct range_insn *in = &code->insns[i];
-	if (in->bits & RB_POP)
-		return true;
-	if (in->mem_size != 8 || !(in->bits & RB_READS) ||
-	    in->reg == RANGE_NO_REG ||
-	    (in->base != RANGE_RSP && in->base != RANGE_RBP))
-		return false;
-	for (size_t k = i + 1; k < code->nr && k < i + 16; k++) {
-		const struct range_insn *n = &code->insns[k];
-		if (n->kind == RK_RET || n->kind == RK_JUMP)
-			return true;
-		bool load = n->bits & RB_READS && n->mem_size == 8 &&
-			    n->reg != RANGE_NO_REG &&
-			    (n->base == RANGE_RSP || n->base == RANGE_RBP);
-		bool frame = n->wrote >> RANGE_RSP & 1; /* add, pop, leave */
-		if (n->kind != RK_PLAIN || !(load || frame))
-			return false;
-	}
-	return false;
-}
-
 bool range_doubt_store(const struct variables *v,
 		       const struct range_index_entry *own, size_t nr,
 		       const struct var_place *p, const struct range_insn *in)
@@ -271,9 +248,6 @@ bool range_doubt_early(const struct range_code *code, const struct variables *v,
 
 /* How far before a place a store to it is looked for. */
 #define FILL_REACH 64
-/* Registers that calls do not keep: rax, rcx, rdx, rsi, rdi, r8 to r11. */
-#define CALL_CHANGES 0x0fc7u
-
 /* Is some of the memory a place of a variable anywhere in [@lo, @hi)? */
 static bool is_place(const struct variables *v,
 		     const struct range_index_entry *all, size_t nr,
@@ -374,6 +348,22 @@ bool range_doubt_filled(const struct range_edges *e,
 	return true;
 }
 
+/* Where the next access to the memory of @p ends that those who come from
+ * instruction @i get to straight on; 0: there is none. */
+static uint64_t next_access(const struct range_code *code,
+			    const struct var_place *p, uint64_t bytes, size_t i)
+{
+	uint8_t base = range_reg_of_dwarf(p->reg);
+	for (size_t k = i; k < code->nr && k < i + FILL_REACH; k++) {
+		const struct range_insn *in = &code->insns[k];
+		if (is_operand(in, base, p->offset, bytes))
+			return in->addr + in->len;
+		if (!goes_straight(code, k, base))
+			return 0;
+	}
+	return 0;
+}
+
 bool range_doubt_loads(const struct range_edges *e,
 		       const struct range_code *code, const struct variables *v,
 		       const struct range_index_entry *all, size_t nr,
@@ -386,26 +376,17 @@ bool range_doubt_loads(const struct range_edges *e,
 					   .offset = l.disp,
 					   .lo = p->lo,
 					   .hi = p->hi};
-		if ((!is_led_to && range_doubt_unset(code, v, all, nr, &memory,
-						     l.bytes, i)) ||
-		    range_doubt_filled(e, code, v, all, nr, &memory, l.bytes,
+		if (!is_led_to &&
+		    range_doubt_unset(code, v, all, nr, &memory, l.bytes, i))
+			return true;
+		/* It may be filled when the place has ended. */
+		uint64_t end = next_access(code, &memory, l.bytes, i);
+		if (end > memory.hi)
+			memory.hi = end;
+		if (range_doubt_filled(e, code, v, all, nr, &memory, l.bytes,
 				       i))
 			return true;
 	}
-	return false;
-}
-
-bool range_doubt_called(const struct range_code *code,
-			const struct var_place *p, size_t i)
-{
-	uint8_t reg = range_reg_of_dwarf(p->reg);
-	if (p->kind != VAR_REG || reg >= 16 || !(CALL_CHANGES >> reg & 1) ||
-	    code->insns[i].use >> reg & 1)
-		return false;
-	for (size_t k = i; k-- > 0 && code->insns[k].addr >= p->lo;)
-		if (code->insns[k].kind == RK_CALL ||
-		    code->insns[k].kind == RK_CALL_TO)
-			return true;
 	return false;
 }
 
@@ -584,17 +565,4 @@ size_t range_doubt_late(const struct range_edges *e,
 			stores_up_to(e, &l, from - 1);
 	}
 	return l.nr && !is_others(v, all, nr, var, p) ? l.nr : 0;
-}
-
-bool range_doubt_bit(const struct range_code *code, const struct variable *var,
-		     const struct var_place *p, size_t i)
-{
-	if (var->type.class_ != VAR_BOOL || var->type.bit_size ||
-	    p->kind != VAR_REG)
-		return false;
-	if (!i || i > code->nr || !range_falls(code, i - 1))
-		return true;
-	const struct range_insn *in = &code->insns[i - 1];
-	return !(in->bits & RB_READS) || in->mem_size != 1 ||
-	       !(in->wrote >> range_reg_of_dwarf(p->reg) & 1);
 }

@@ -9,9 +9,9 @@
 #include "supervisor/probe/range-site.h"
 
 /*
- * A saved register gets its caller's value back: instruction @i is a pop, or a
- * load of the whole register from the frame with nothing but the like before
- * the return.
+ * range-register.c. A saved register gets its caller's value back: instruction
+ * @i is a pop, or a load of the whole register from the frame with nothing but
+ * the like before the return.
  */
 bool range_doubt_restore(const struct range_code *code, size_t i);
 
@@ -104,7 +104,8 @@ bool range_doubt_loads(const struct range_edges *e,
 		       const struct var_place *p, size_t i, bool is_led_to);
 
 /*
- * Is what instruction @i writes to the register of @p something else? Behind a
+ * range-register.c. Is what instruction @i writes to the register of @p
+ * something else? Behind a
  * call there is nothing left in a register that calls do not keep, and gcc
  * sometimes does not say that the variable has left it. Where what is there is
  * changed, the function that was called does keep it.
@@ -199,10 +200,10 @@ bool range_doubt_slot(const struct variables *v,
 		      uint64_t bytes, uint64_t addr);
 
 /*
- * May @var at @p be but the lowest bit of a number in that register, just
- * before instruction @i? Of a bool of optimised code gcc says so where nobody
- * wants it alone. Not where it was just read, as the byte that somebody stored.
- * What is computed says it itself (symbols/varplace.c).
+ * range-register.c. May @var at @p be but the lowest bit of a number in that
+ * register, just before instruction @i? Of a bool of optimised code gcc says so
+ * where nobody wants it alone. Not where it was just read, as the byte that
+ * somebody stored. What is computed says it itself (symbols/varplace.c).
  */
 bool range_doubt_bit(const struct range_code *code, const struct variable *var,
 		     const struct var_place *p, size_t i);

@@ -127,3 +127,56 @@ bool range_doubt_inner(const struct variables *v,
 	}
 	return false;
 }
+
+bool range_doubt_restore(const struct range_code *code, size_t i)
+{
+	const struct range_insn *in = &code->insns[i];
+	if (in->bits & RB_POP)
+		return true;
+	if (in->mem_size != 8 || !(in->bits & RB_READS) ||
+	    in->reg == RANGE_NO_REG ||
+	    (in->base != RANGE_RSP && in->base != RANGE_RBP))
+		return false;
+	for (size_t k = i + 1; k < code->nr && k < i + 16; k++) {
+		const struct range_insn *n = &code->insns[k];
+		if (n->kind == RK_RET || n->kind == RK_JUMP)
+			return true;
+		bool load = n->bits & RB_READS && n->mem_size == 8 &&
+			    n->reg != RANGE_NO_REG &&
+			    (n->base == RANGE_RSP || n->base == RANGE_RBP);
+		bool frame = n->wrote >> RANGE_RSP & 1; /* add, pop, leave */
+		if (n->kind != RK_PLAIN || !(load || frame))
+			return false;
+	}
+	return false;
+}
+
+/* Registers that calls do not keep: rax, rcx, rdx, rsi, rdi, r8 to r11. */
+#define CALL_CHANGES 0x0fc7u
+
+bool range_doubt_called(const struct range_code *code,
+			const struct var_place *p, size_t i)
+{
+	uint8_t reg = range_reg_of_dwarf(p->reg);
+	if (p->kind != VAR_REG || reg >= 16 || !(CALL_CHANGES >> reg & 1) ||
+	    code->insns[i].use >> reg & 1)
+		return false;
+	for (size_t k = i; k-- > 0 && code->insns[k].addr >= p->lo;)
+		if (code->insns[k].kind == RK_CALL ||
+		    code->insns[k].kind == RK_CALL_TO)
+			return true;
+	return false;
+}
+
+bool range_doubt_bit(const struct range_code *code, const struct variable *var,
+		     const struct var_place *p, size_t i)
+{
+	if (var->type.class_ != VAR_BOOL || var->type.bit_size ||
+	    p->kind != VAR_REG)
+		return false;
+	if (!i || i > code->nr || !range_falls(code, i - 1))
+		return true;
+	const struct range_insn *in = &code->insns[i - 1];
+	return !(in->bits & RB_READS) || in->mem_size != 1 ||
+	       !(in->wrote >> range_reg_of_dwarf(p->reg) & 1);
+}
