@@ -121,7 +121,7 @@ int folded_print_samples(const struct summary *s, FILE *out,
 		struct bbuf b = {0};
 		put_command(&b, s, stack->file, stack->pid);
 		all[i].text = fold(&b, stack->frame, stack->nr_frames);
-		all[i].nr = stack->nr;
+		all[i].nr = model_samples_of(m, stack);
 	}
 	return print(all, m->nr_stacks, out, err);
 }

@@ -7,6 +7,7 @@
 #include "reports/array.h"
 #include "reports/model.h"
 #include "reports/names.h"
+#include "reports/units.h"
 
 static const struct trace_frame unknown = {
 	.function = "", .file = "", .module = "", .build_id = ""};
@@ -97,6 +98,32 @@ static struct sample_stack *stack_of(struct model_samples *m,
 	return s;
 }
 
+static void add_to_light(struct model_samples *m, double weight)
+{
+	if (m->nr == 1 || weight < m->least)
+		m->least = weight;
+	if (weight > m->most)
+		m->most = weight;
+	if (weight >= 2 * m->least)
+		return;
+	if (m->light_sum >= 2 * m->least * (double)m->nr_light) {
+		m->light_sum = 0;
+		m->nr_light = 0;
+	}
+	m->light_sum += weight;
+	m->nr_light++;
+}
+
+uint64_t model_samples_of(const struct model_samples *m,
+			  const struct sample_stack *stack)
+{
+	if (m->most < 2 * m->least || m->light_sum <= 0)
+		return stack->nr;
+	uint64_t nr =
+		units_whole(stack->weight / m->light_sum * (double)m->nr_light);
+	return nr ? nr : 1;
+}
+
 int model_samples_take(struct model_samples *m, struct trace_reader *reader,
 		       uint32_t file, uint32_t id, const struct record *r)
 {
@@ -111,6 +138,7 @@ int model_samples_take(struct model_samples *m, struct trace_reader *reader,
 	s->weight += weight;
 	m->nr++;
 	m->weight += weight;
+	add_to_light(m, weight);
 	m->nr_kernel += !!(ev.flags & SAMPLE_KERNEL);
 	m->nr_cut += !!(ev.flags & SAMPLE_CUT);
 	return SMCO_OK;

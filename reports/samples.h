@@ -40,6 +40,9 @@ struct model_samples {
 	uint64_t nr, nr_kernel, nr_cut; /* samples */
 	double weight;
 	/* private: */
+	double least, most; /* weight of a sample; 0 without any */
+	double light_sum;   /* of those below twice the least */
+	uint64_t nr_light;
 	struct hindex stack_index, function_index;
 	uint32_t recent[SAMPLE_RECENT]; /* by id: a stack's number + 1 */
 };
@@ -52,6 +55,13 @@ int model_samples_take(struct model_samples *m, struct trace_reader *reader,
 		       uint32_t file, uint32_t id, const struct record *r);
 int model_samples_finish(struct model_samples *m);
 void model_samples_free(struct model_samples *m);
+/*
+ * How many samples there would be in @stack, had as many been taken all the
+ * time as where most were: its share is that by weight. stack->nr where all
+ * stand for about the same: the time between two varies at random by a quarter.
+ */
+uint64_t model_samples_of(const struct model_samples *m,
+			  const struct sample_stack *stack);
 /* After model_samples_finish: the number in @m->function of the one that ran
  * itself, by its stack's innermost frame, NULL if that is unknown. UINT32_MAX:
  * there was no such sample. */
