@@ -52,14 +52,24 @@ static uint32_t worth_of(struct live_worth *w, uint64_t width, uint64_t hits,
 	return (uint32_t)((u128)w->gain * w->nr_then / max_u64(w->nr, 1)) + 1;
 }
 
+/* Stores that may be to an array (range-site.h, range_within), and so far never
+ * were: that the next is has a chance of one in as many, too. */
+static uint32_t fruitless(struct live_worth *w, uint64_t hits)
+{
+	w->nr = sat_add_u64(w->nr, hits);
+	return (uint32_t)(RANGE_WORTH / max_u64(w->nr, 1)) + 1;
+}
+
 static uint32_t site_worth(struct ranges *r, const struct range_site *s,
 			   uint64_t hits, bool *doubled)
 {
 	const struct var_type *t = range_cell_type(r->plan->v, s->var);
 	uint32_t cell = r->plan->cell_of[s->var];
 	int64_t lo, hi;
-	if (cell == UINT32_MAX || !ranges_read(r, s->var, &lo, &hi))
+	if (cell == UINT32_MAX)
 		return RANGE_WORTH;
+	if (!ranges_read(r, s->var, &lo, &hi))
+		return fruitless(&r->worth[cell], hits);
 	if (is_full(t, lo, hi) ||
 	    (s->source == RS_CONST && is_within(t, s, lo, hi)))
 		return 0;

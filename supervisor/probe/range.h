@@ -229,10 +229,11 @@ size_t ranges_glance(struct ranges *r, struct range_news *ret);
 /*
  * What is to be expected of @window, of RANGE_WORTH, by how much its variables
  * have widened when they did, and how many values ago that was. @hits: since
- * this was asked last. 0: nothing, for what
- * is assigned there are constants that were seen, or values of types whose
- * smallest and largest were. To be asked when it was passed. *doubled_ret: one
- * of them has at least doubled its range since that was asked of it.
+ * this was asked last. 0: nothing, for what is assigned there are constants
+ * that were seen, or values of types whose smallest and largest were. Where no
+ * value ever came, as where stores go elsewhere than to an array, the less the
+ * more often that was. To be asked when it was passed. *doubled_ret: one of
+ * them has at least doubled its range since that was asked of it.
  */
 #define RANGE_WORTH 1024
 uint32_t ranges_worth(struct ranges *r, uint32_t window, uint64_t hits,

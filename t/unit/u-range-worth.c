@@ -57,29 +57,60 @@ static bool told(uint32_t window, uint32_t var, int32_t more)
 	return doubled;
 }
 
-/* "part" is 0 to 9. A range that becomes twice as wide is something new, once;
- * others are not. */
-static void test_doubled(void)
+/* The program, with sensors of "part" alone, which is 0 to 9 then: its number,
+ * and a window's that was passed. */
+static void run_part(uint32_t *var_ret, uint32_t *window_ret)
 {
 	char prog[256], out[256];
+	uint32_t var = 0, window = 0;
 	memset(&x, 0, sizeof(x));
 	x.only = "part";
 	snprintf(prog, sizeof(prog), "%s/plain", scratch);
 	snprintf(out, sizeof(out), "%s/out", scratch);
 	check(range_run_to_end(&x, (char *[]){prog, NULL}, out));
-	uint32_t var = 0, window = 0;
 	while (var < x.vars->nr_vars && strcmp(x.vars->vars[var].name, "part"))
 		var++;
 	while (window < range_plan_nr_windows(x.plan) &&
 	       !ranges_hits(x.r, window))
 		window++;
 	check(var < x.vars->nr_vars && window < range_plan_nr_windows(x.plan));
+	*var_ret = var;
+	*window_ret = window;
+}
+
+/* A range that becomes twice as wide is something new, once; others are not. */
+static void test_doubled(void)
+{
+	uint32_t var, window;
+	run_part(&var, &window);
 	check(!told(window, var, 0));
 	check(told(window, var, 9));
 	check(!told(window, var, 0));
 	check(!told(window, var, 17));
 	check(told(window, var, 35));
 	check(!told(window, var, 1));
+	range_run_free(&x);
+}
+
+/* A place that is passed, and never gives a value: as a store that may be to an
+ * array, and is not. */
+static void test_barren(void)
+{
+	int64_t values[2];
+	bool doubled;
+	uint32_t var, window;
+	run_part(&var, &window);
+	check_int(ranges_take(x.r, var, values), 2);
+	check(ranges_worth(x.r, window, 1, &doubled) > RANGE_WORTH / 2);
+	check_range(ranges_worth(x.r, window, 9, &doubled), 2,
+		    RANGE_WORTH / 10 + 1);
+	check_int(ranges_worth(x.r, window, 100000, &doubled), 1);
+	/* One came after all. */
+	struct range_cell *cell =
+		(struct range_cell *)x.r->data + x.plan->cell_of[var];
+	cell->smallest = cell->largest = 5;
+	check(ranges_worth(x.r, window, 10, &doubled) > RANGE_WORTH / 8);
+	check(!doubled);
 	range_run_free(&x);
 }
 
@@ -107,5 +138,6 @@ int main(void)
 	check_none("fast", "state", true);
 	check_none("plain", "state", true);
 	test_doubled();
+	test_barren();
 	return finish();
 }
