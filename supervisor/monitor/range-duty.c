@@ -319,7 +319,8 @@ static size_t judge(struct range_duty *d, const struct range_duty_cost *cost,
 		struct range_duty_window *w = &d->window[cost[i].window];
 		if (!w->is_in)
 			continue;
-		d->has_news |= cost[i].news && is_cheap(d, w);
+		if (cost[i].news && is_cheap(d, w))
+			d->news_ns = s->now_ns;
 		if (w->is_spent || is_beyond(d, w, s)) {
 			d->leaving[nr_leaving++] = cost[i].window;
 			d->overrun_ps =
@@ -385,15 +386,13 @@ static bool is_in_glance(const struct range_duty_window *w)
 	return is_out(w) && w->rate_ppb <= GLANCE_MOST;
 }
 
-/* All of those, if there is news. */
+/* All of those, if there is news; when there is room, if that is soon. */
 static bool glance(struct range_duty *d, const struct range_duty_state *s)
 {
-	bool has_news = d->has_news;
 	uint64_t sum_ppb = 0;
 	size_t nr = 0;
-	d->has_news = false;
-	if (!has_news || d->kind == CONTROL_GLOBAL ||
-	    s->now_ns < d->next_glance_ns)
+	if (!d->news_ns || d->kind == CONTROL_GLOBAL ||
+	    s->now_ns - d->news_ns > GLANCE_NS || s->now_ns < d->next_glance_ns)
 		return false;
 	for (size_t i = 0; i < d->nr && nr < MOST_AT_ONCE; i++) {
 		if (!is_in_glance(&d->window[i]))
@@ -401,6 +400,8 @@ static bool glance(struct range_duty *d, const struct range_duty_state *s)
 		sum_ppb += d->window[i].rate_ppb;
 		nr++;
 	}
+	/* They are not all passed at once: see range_duty_bound. */
+	sum_ppb = min_u64(sum_ppb, (uint64_t)PPB * s->nr_threads);
 	uint64_t ns = s->stop_ns + mul_ppb(max_u64(QUICK_STEP_NS, s->took_ns),
 					   sat_i64(sum_ppb));
 	if (s->window_room_ns < 0 ||
@@ -413,6 +414,7 @@ static bool glance(struct range_duty *d, const struct range_duty_state *s)
 		want(d, i, true);
 	}
 	d->load_ppb = sat_add_u64(d->load_ppb, sum_ppb);
+	d->news_ns = 0;
 	d->next_glance_ns = s->now_ns + sat_u64((u128)ns * GLANCE_SHARE * PPB /
 						(uint64_t)d->m_t_ppb);
 	d->glance_ns = s->now_ns + GLANCE_NS;

@@ -74,11 +74,11 @@ struct range_duty {
 	 * what windows cost in it, by how much that was (powers of two). */
 	uint64_t lately_ns, halved_ns;
 	uint64_t sum_ps[64];
-	uint64_t cheap_ps; /* who cost less in it stays in */
-	uint64_t back_ns;  /* when such windows came back last */
-	bool is_free;	   /* looking costs the program nothing */
-	bool owes;	   /* more was spent than may be */
-	bool has_news;
+	uint64_t cheap_ps;	 /* who cost less in it stays in */
+	uint64_t back_ns;	 /* when such windows came back last */
+	bool is_free;		 /* looking costs the program nothing */
+	bool owes;		 /* more was spent than may be */
+	uint64_t news_ns;	 /* when there was news that nobody saw to; 0 */
 	uint64_t next_glance_ns; /* no other before that */
 	uint64_t glance_ns;	 /* until then what came in begins to run */
 };
@@ -100,6 +100,7 @@ struct range_duty_state {
 	uint64_t look_ns;	/* what it took to see what they cost */
 	uint64_t wake_ns;	/* and to wake up for that, and sleep again */
 	uint32_t taken_ppk;	/* of TAKEN_ALL of that, the program missed */
+	unsigned nr_threads;	/* that may have run; 1 at least */
 };
 
 /* @nr windows at most, none yet. SMCO_NOMEM, and then deinit does no harm. */

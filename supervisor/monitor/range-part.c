@@ -427,6 +427,7 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 		.took_ns = rp->took_ns,
 		.look_ns = rp->look_ns * rp->nr_sharing,
 		.taken_ppk = m->taken.ppk,
+		.nr_threads = (unsigned)max_u64(rp->nr_threads, 1),
 	};
 	if (range_duty_step(&rp->duty, m->cost, nr, &s))
 		change(rp, s.room_ns < 0);
