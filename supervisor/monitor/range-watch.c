@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "reports/procfs.h"
@@ -69,12 +70,23 @@ void range_watch_collect(struct range_part *rp)
 			take_in(rp, &rp->reg[i]);
 }
 
-/* Returns ns charged. */
-static uint64_t charge_arming(struct range_monitor *m, uint64_t since_ns)
+static uint64_t own_cpu_ns(void)
 {
-	uint64_t ns = smco_now_ns() - since_ns;
-	m->arm_ns = m->arm_ns ? (m->arm_ns * 7 + ns) / 8 : ns;
+	return smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t range_watch_charge(struct range_monitor *m, uint64_t since_cpu_ns)
+{
+	uint64_t ns = own_cpu_ns() - since_cpu_ns;
 	ledger_charge(m->ledger, LEDGER_ARM, RANGE_WATCH_MONITOR, ns);
+	return ns;
+}
+
+/* Returns ns charged. */
+static uint64_t charge_arming(struct range_monitor *m, uint64_t since_cpu_ns)
+{
+	uint64_t ns = range_watch_charge(m, since_cpu_ns);
+	m->arm_ns = m->arm_ns ? (m->arm_ns * 7 + ns) / 8 : ns;
 	return ns;
 }
 
@@ -115,7 +127,7 @@ static void end_cycle(struct range_part *rp, struct range_register *reg,
 static void leave(struct range_monitor *m, struct range_part *rp,
 		  struct range_register *reg, uint64_t now_ns)
 {
-	uint64_t start_ns = smco_now_ns();
+	uint64_t start_ns = own_cpu_ns();
 	struct watchpoint *w = reg->w;
 	rp->turns[reg->word].watched_ns +=
 		range_seen_until(reg, now_ns) - reg->since_ns;
@@ -148,7 +160,7 @@ static int come(struct range_monitor *m, struct range_part *rp,
 {
 	struct smco_err err = {0};
 	struct watch_what what;
-	uint64_t start_ns = smco_now_ns();
+	uint64_t start_ns = own_cpu_ns();
 	if (!range_word_what(rp, word, &what) ||
 	    (what.nr_pointers && !watchpoints_have_bpf(m->watchpoints)))
 		return SMCO_NOTFOUND;
@@ -478,7 +490,7 @@ void range_watch_task_new(struct range_monitor *m, struct range_part *rp,
 	struct smco_err err = {0};
 	if (!rp->turn_control)
 		return;
-	uint64_t start_ns = smco_now_ns();
+	uint64_t start_ns = own_cpu_ns();
 	for (unsigned i = 0; i < WATCH_REGISTERS; i++) {
 		struct range_register *reg = &rp->reg[i];
 		if (!reg->w || !watchpoint_add_task(reg->w, tid, &err))
@@ -487,8 +499,7 @@ void range_watch_task_new(struct range_monitor *m, struct range_part *rp,
 		smco_debug("range", "thread %d: %s", (int)tid, err.msg);
 		leave(m, rp, reg, smco_now_ns());
 	}
-	ledger_charge(m->ledger, LEDGER_ARM, RANGE_WATCH_MONITOR,
-		      smco_now_ns() - start_ns);
+	range_watch_charge(m, start_ns);
 }
 
 void range_watch_task_gone(struct range_part *rp, pid_t tid)

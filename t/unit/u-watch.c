@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <time.h>
 
 #include "supervisor/monitor/range-private.h"
 #include "t/unit/watching.h"
@@ -353,6 +354,25 @@ static void test_standing(void)
 	check_int(range_watch_rest_ns(4000, 0), 0);
 }
 
+static uint64_t cpu_ns(void)
+{
+	return smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* What is done to arm is charged, what is waited for meanwhile is not. */
+static void test_charge(void)
+{
+	struct range_monitor m = {.ledger = ledger_create(PPB)};
+	const struct timespec wait = {.tv_nsec = 20 * NSEC_PER_MSEC};
+	uint64_t before_ns = cpu_ns();
+	nanosleep(&wait, NULL);
+	uint64_t ns = range_watch_charge(&m, before_ns);
+	check(ns && ns <= cpu_ns() - before_ns);
+	check_int(ledger_spent_ns(m.ledger, LEDGER_ARM, RANGE_WATCH_MONITOR),
+		  ns);
+	ledger_destroy(m.ledger);
+}
+
 static void test_four(void)
 {
 	struct smco_err err = {0};
@@ -478,6 +498,7 @@ int main(void)
 		printf("1..0 # SKIP %s\n", err.msg);
 		return 0;
 	}
+	test_charge();
 	check_int(tracer_create(&tr, &opts, &err), 0);
 	pup = puppet_start();
 	proc = traced_attach(tr, pup.pid, &err);
