@@ -402,8 +402,10 @@ static bool glance(struct range_duty *d, const struct range_duty_state *s)
 	}
 	/* They are not all passed at once: see range_duty_bound. */
 	sum_ppb = min_u64(sum_ppb, (uint64_t)PPB * s->nr_threads);
-	uint64_t ns = s->stop_ns + mul_ppb(max_u64(QUICK_STEP_NS, s->took_ns),
-					   sat_i64(sum_ppb));
+	/* Until it is looked at again, and they are out. */
+	uint64_t step_ns = d->is_free ? GLANCE_STEP_NS : QUICK_STEP_NS;
+	uint64_t ns =
+		s->stop_ns + mul_ppb(step_ns + s->took_ns, sat_i64(sum_ppb));
 	if (s->window_room_ns < 0 ||
 	    ns > (uint64_t)s->window_room_ns / GLANCE_CREDIT)
 		return false;
@@ -489,12 +491,12 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 	size_t nr_leaving = judge(d, cost, nr, dt_ns, s);
 	/* Whatever runs may come to what is in at any time. */
 	d->is_free = s->taken_ppk <= TAKEN_ALL / FREE_PART;
-	bool is_young =
+	d->is_young =
 		sat_sub_u64(s->now_ns, d->new_ns) <= d->new_ns - d->born_ns;
 	if (nr || s->run_ns)
 		d->ran_ns = s->now_ns;
 	bool runs = s->now_ns - d->ran_ns < TOLD_LATE_NS;
-	d->idle_ns = nr || ((d->is_free || is_young) && runs)
+	d->idle_ns = nr || ((d->is_free || d->is_young) && runs)
 			     ? 0
 			     : min_u64(2 * dt_ns, SLOW_STEP_NS);
 	bool any = glance(d, s) || back(d, s) || come(d, s);
@@ -525,8 +527,10 @@ uint64_t range_duty_due_ns(const struct range_duty *d)
 	int64_t load_ppb = sat_i64(d->load_ppb);
 	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
 		return d->last_ns + SLOW_STEP_NS;
-	/* What looking takes is most of what is owed, where it takes much. */
-	unsigned share = LOOKS_SHARE * (d->owes && !d->is_free ? OWING : 1);
+	/* What looking takes is most of what is owed, where it takes much; not
+	 * while it is what begins that costs so much until it is seen. */
+	bool is_dear = d->owes && !d->is_free && !d->is_young;
+	unsigned share = LOOKS_SHARE * (is_dear ? OWING : 1);
 	uint64_t quiet_ns = part_of_ns(d->taken_ns * share, d->m_t_ppb);
 	quiet_ns = max_u64(quiet_ns, d->look_ns * PPB / FREE_PPB);
 	quiet_ns = max_u64(quiet_ns, QUICK_STEP_NS);

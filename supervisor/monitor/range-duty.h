@@ -77,6 +77,7 @@ struct range_duty {
 	uint64_t cheap_ps;	 /* who cost less in it stays in */
 	uint64_t back_ns;	 /* when such windows came back last */
 	bool is_free;		 /* looking costs the program nothing */
+	bool is_young;		 /* what was never passed may well be, soon */
 	bool owes;		 /* more was spent than may be */
 	uint64_t news_ns;	 /* when there was news that nobody saw to; 0 */
 	uint64_t next_glance_ns; /* no other before that */
