@@ -94,6 +94,13 @@ static bool is_next(const struct range_code *code, const struct variables *v,
 	return false;
 }
 
+/* Is only the lower half of what is computed wanted? */
+static bool halves(const struct var_op *op)
+{
+	return op[0].code == VAR_OP_CONST && op[0].arg == UINT32_MAX &&
+	       op[1].code == VAR_OP_AND;
+}
+
 /* Is @p a register, or its lower half, plus a constant? */
 static bool is_sum(const struct variables *v, const struct var_place *p,
 		   uint8_t *reg_ret, int64_t *k_ret)
@@ -106,13 +113,12 @@ static bool is_sum(const struct variables *v, const struct var_place *p,
 		return p->kind == VAR_VALUE && *reg_ret != RANGE_NO_REG;
 	if (p->nr_ops < 2 || op[0].code != VAR_OP_REG)
 		return false;
-	if (p->nr_ops > 3 && op[1].code == VAR_OP_CONST &&
-	    op[1].arg == UINT32_MAX && op[2].code == VAR_OP_AND)
+	if (p->nr_ops == 4 && halves(op + 1))
 		i = 3;
 	*reg_ret = range_reg_of_dwarf((unsigned)op[0].arg);
 	*k_ret = op[i].arg;
-	return i + 1 == p->nr_ops && op[i].code == VAR_OP_PLUS_CONST &&
-	       *reg_ret != RANGE_NO_REG;
+	return (i + 1 == p->nr_ops || (p->nr_ops == 4 && halves(op + 2))) &&
+	       op[i].code == VAR_OP_PLUS_CONST && *reg_ret != RANGE_NO_REG;
 }
 
 /*
@@ -148,13 +154,11 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,
 		     const struct var_place *p)
 {
-	uint8_t reg = range_reg_of_dwarf(p->reg), from;
-	if (p->kind == VAR_EXPR)
-		return is_added_to(code, v, own, nr, p);
-	if (reg == RANGE_NO_REG)
-		return false;
-	if (p->kind != VAR_VALUE)
-		return p->kind == VAR_REG && is_next(code, v, own, nr, p, reg);
+	uint8_t reg, from;
+	int64_t added;
+	if (!is_sum(v, p, &reg, &added))
+		return p->kind == VAR_REG && reg != RANGE_NO_REG &&
+		       is_next(code, v, own, nr, p, reg);
 	size_t at = range_code_find(code, p->lo);
 	uint8_t to = RANGE_NO_REG;
 	if (at < code->nr && code->insns[at].addr == p->lo) {
@@ -165,16 +169,16 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		const struct var_place *q = &v->places[own[i].place];
 		uint8_t was = range_reg_of_dwarf(q->reg);
 		if (q->kind == VAR_REG && was == reg && q->lo == p->hi &&
-		    p->offset && goes_on_to(code, p->hi) &&
+		    added && goes_on_to(code, p->hi) &&
 		    is_kept(code, reg, p->lo, p->hi))
 			return true;
 		if (q->kind != VAR_REG || was == RANGE_NO_REG)
 			continue;
 		if (was == reg && q->hi == p->lo &&
-		    adds(code, q->lo, reg, p->offset))
+		    adds(code, q->lo, reg, added))
 			return true;
 		if (was == reg && q->hi <= p->lo &&
-		    adds(code, q->hi, reg, p->offset) &&
+		    adds(code, q->hi, reg, added) &&
 		    is_kept(code, reg, q->hi, p->lo))
 			return true;
 		if (was == to && was != reg && q->hi == p->lo)

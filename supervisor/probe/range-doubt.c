@@ -246,6 +246,24 @@ bool range_doubt_early(const struct range_code *code, const struct variables *v,
 	return false;
 }
 
+bool range_doubt_left(const struct range_code *code, const struct var_place *p,
+		      size_t i)
+{
+	const struct range_insn *in = &code->insns[i];
+	if (!(p->flags & VAR_SCOPE) || in->addr + in->len != p->hi ||
+	    in->reg == RANGE_NO_REG)
+		return false;
+	for (size_t k = i; k-- > 0 && i - k < MASK_REACH;) {
+		const struct range_insn *before = &code->insns[k];
+		if (!goes_straight(code, k, RANGE_NO_REG))
+			return false;
+		if (before->wrote >> in->reg & 1)
+			return before->bits & RB_LEA &&
+			       before->base == RANGE_RSP;
+	}
+	return false;
+}
+
 /* How far before a place a store to it is looked for. */
 #define FILL_REACH 64
 /* Is some of the memory a place of a variable anywhere in [@lo, @hi)? */

@@ -69,6 +69,14 @@ bool range_doubt_kept(const struct range_code *code, size_t i, uint64_t mask);
 bool range_doubt_put_back(const struct range_code *code, size_t i);
 
 /*
+ * Does the block of @p end with instruction @i, which stores an address in the
+ * frame there? Compilers put in one slot what is not alive at the same time:
+ * that is who comes next. Not asked of code that is not optimised.
+ */
+bool range_doubt_left(const struct range_code *code, const struct var_place *p,
+		      size_t i);
+
+/*
  * Is memory place @p, which begins at instruction @i, written only then, before
  * anybody reads it? It is said to begin a few instructions too early.
  */

@@ -363,7 +363,7 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 	}
 	struct range_cover c =
 		range_covers(in, &f->v->vars[s.var].type, p->offset);
-	if (c.yes &&
+	if (c.yes && (f->plain || !range_doubt_left(f->code, p, i)) &&
 	    !range_doubt_slot(f->v, f->all, f->nr_all, s.var, p, c.offset,
 			      f->v->vars[s.var].type.width, in->addr))
 		touched(f, i, s, c, taken);

@@ -179,7 +179,7 @@ int main(void)
 	/* loaded, slot, nowhere, inplace, pair.a, pair.b, stored, address,
 	 * pushed, stack */
 	doubt("doubt", 24, 10);
-	doubt("against", 14, 6); /* late, across, sum, sooner, named, left */
+	doubt("against", 17, 6); /* late, across, sum, sooner, named, left */
 	/* half, whole, entered, next, same, round, rounds, ahead, beyond */
 	doubt("loops", 16, 9);
 	late("-DLANGUAGE=28", 5);
