@@ -63,7 +63,8 @@ struct session {
 	size_t nr_spaces;
 	pid_t command_pid; /* 0 = attached */
 	int command_status;
-	struct smco_err warning; /* the first there was; code 0 = none */
+	unsigned nr_command_execs; /* so often it became another program */
+	struct smco_err warning;   /* the first there was; code 0 = none */
 	uint64_t next_tick_ns, next_flush_ns, nearby_due_ns;
 	uint64_t tick_ns;
 	struct pace pace;
@@ -108,6 +109,9 @@ enum process_why {
  * costs the program by standing or by starting has to wait.
  */
 bool session_is_far_overdrawn(const struct session *s);
+/* session-processes.c: a program that the command itself has become, which does
+ * not wait for that. */
+bool session_is_asked_for(const struct session *s, const struct tevent *ev);
 /* Of the program's time, parts of 1e9; all of it without a bound. */
 int64_t session_budget_ppb(const struct session *s);
 /* What the time since the last call was spent on goes into the ledger. */

@@ -15,6 +15,8 @@
  * second. */
 #define AHEAD_NR 8
 #define AHEAD_NS NSEC_PER_SEC
+/* So many programs that the command itself becomes do not wait. */
+#define COMMAND_EXECS 16
 
 /* What was charged up to then is good enough to say whether one may start. */
 #define ACCOUNT_NS (5 * NSEC_PER_MSEC)
@@ -159,6 +161,18 @@ static void plant(struct session *s, struct watched *w)
 	}
 }
 
+/*
+ * A script that ends with exec after some small programs, as those that choose
+ * an interpreter's version do: what it becomes is what is to be watched, from
+ * its first instruction, whatever they have used up.
+ */
+bool session_is_asked_for(const struct session *s, const struct tevent *ev)
+{
+	return ev->why == TPROC_EXECED &&
+	       tproc_pid(ev->proc) == s->command_pid &&
+	       s->nr_command_execs <= COMMAND_EXECS;
+}
+
 static bool has_room(const struct session *s)
 {
 	return s->opt->is_unlimited || ledger_room_ns(s->ledger) > 0;
@@ -197,6 +211,8 @@ static bool may_owe(struct session *s)
 static bool has_to_wait(struct session *s, const struct tevent *ev)
 {
 	const struct watched *parent = find_watched(ev->parent);
+	if (session_is_asked_for(s, ev))
+		return false;
 	if (ev->why == TPROC_FORKED)
 		return (parent && parent->late_ns) || /* as its parent does */
 		       !may_owe(s);
@@ -318,8 +334,10 @@ static void start_watching(struct session *s, struct tproc *p,
 	};
 
 	/* exec: what was there is gone with its memory */
-	if (ev->why == TPROC_EXECED)
+	if (ev->why == TPROC_EXECED) {
+		s->nr_command_execs += tproc_pid(p) == s->command_pid;
 		session_drop_watched(s, find_watched(p), true);
+	}
 	session_samples_left(s, ev);
 	session_emit_process(s, tproc_pid(p), whys[ev->why], -1);
 	if ((ev->why == TPROC_LAUNCHED || ev->why == TPROC_EXECED) &&

@@ -112,7 +112,7 @@ static uint64_t may_stand_ns(const struct session *s, const struct tevent *ev)
 	if (ev->why == TPROC_LAUNCHED || s->opt->is_unlimited)
 		return UINT64_MAX;
 	int64_t most_ns = allowance_credit_ns(session_budget_ppb(s));
-	return session_is_far_overdrawn(s)
+	return session_is_far_overdrawn(s) && !session_is_asked_for(s, ev)
 		       ? 0
 		       : (uint64_t)clamp_i64(most_ns, 1, MOST_STAND_NS);
 }
