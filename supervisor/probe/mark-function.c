@@ -67,6 +67,12 @@ const struct range_image *mark_code_image(const struct mark_code *mc)
 	return &mc->img;
 }
 
+void mark_code_is_code(struct mark_code *mc, uint64_t addr)
+{
+	if (addr >= mc->img.lo && addr < mc->img.hi)
+		mc->img.mark[addr - mc->img.lo] |= RANGE_MARK_CODE;
+}
+
 /* The last that begins at @addr or before it, or NULL. */
 static const struct fde_range *range_below(const struct mark_code *mc,
 					   uint64_t addr)

@@ -13,6 +13,9 @@ const struct range_image *mark_code_image(const struct mark_code *mc);
  * there on. False: not known. Once loaded. */
 bool mark_code_part(const struct mark_code *mc, uint64_t addr, uint64_t size,
 		    struct range_chunk *ret);
+/* The nop at @addr is no padding, nor what stands behind it a landing pad, for
+ * nothing falls into one. It is loaded. */
+void mark_code_is_code(struct mark_code *mc, uint64_t addr);
 /* @n bytes of the file's code; not loaded is fine. False: it has them not. */
 bool mark_code_bytes(const struct mark_code *mc, uint64_t addr, uint8_t *ret,
 		     size_t n);

@@ -60,6 +60,7 @@ struct placer {
 	struct range_code code; /* of a function, or a part of one */
 	uint64_t lo, hi;	/* that it is; none if both are 0 */
 	size_t nr_placed;	/* spots that are kept */
+	bool has_told;		/* that spots are code */
 };
 
 static bool end_window(const struct placer *p, struct mark_window *w,
@@ -167,6 +168,10 @@ static const char *come_to(struct placer *p, uint64_t addr,
 {
 	if (mark_code_load(p->mc, err))
 		return "its code cannot be read";
+	/* A probe is a nop, often behind a call. */
+	for (size_t i = 0; !p->has_told && i < p->plan->nr_spots; i++)
+		mark_code_is_code(p->mc, p->plan->spot[i].addr);
+	p->has_told = true;
 	if (addr >= p->lo && addr < p->hi)
 		return p->code.refused;
 	range_code_deinit(&p->code);

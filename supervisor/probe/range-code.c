@@ -346,6 +346,8 @@ static void decode_chunk(struct range_code *code, const struct range_image *img,
 			i->len = in.z.length;
 			i->use = 0;
 			understand(i, &in, i > code->insns ? i - 1 : NULL);
+			if (img->mark[at - img->lo] & RANGE_MARK_CODE)
+				i->bits &= (uint16_t)~RB_PADDING;
 		} else {
 			code->refused = "data or unknown instructions in it";
 		}

@@ -42,6 +42,7 @@ struct range_image {
 enum range_mark {
 	RANGE_MARK_INSN = 1,   /* an instruction begins */
 	RANGE_MARK_LEADER = 2, /* control may come here from elsewhere */
+	RANGE_MARK_CODE = 4,   /* a nop that control goes through: no padding */
 };
 
 /*

@@ -35,6 +35,9 @@ __asm__(".text\n"
 	"mov 8(%rsi), %rax\njmp *%rax\n"
 	"1: mov $7, %eax\ncmp $9, %edx\njne 2f\njmp plan_endbr\n"
 	"2: mov $8, %eax\nret\nfinish plan_tails\n"
+	/* A probe, a nop, behind a call, and room for a jump from there on. */
+	"begin plan_probe\npush %r12\npush %rbp\npush %rbx\ncall plan_at_once\n"
+	"nop\npop %rbx\npop %rbp\npop %r12\nret\nfinish plan_probe\n"
 	/* A switch does not leave. */
 	"begin plan_switch\n"
 	"and $1, %edi\nlea plan_table(%rip), %rdx\n"
@@ -104,8 +107,26 @@ static void plan_it(const char *name)
 	check(is_sound(&plan));
 }
 
+static void probe(void)
+{
+	struct search s = {.name = "plan_probe"};
+	struct mark_spot spot = {.what = 1};
+	sym_each_function(space, 1, is_it, &s);
+	check(s.found.addr);
+	spot.addr = s.found.addr + 9;
+	mark_plan_deinit(&plan);
+	check_int(mark_plan_spot(&plan, &spot, NULL), 0);
+	check_int(mark_plan_place(&plan, code, NULL), 0);
+	check(is_sound(&plan));
+	if (check_int(plan.nr_windows, 1)) {
+		check_int(plan.window[0].addr, spot.addr);
+		check_int(plan.window[0].len, 5);
+	}
+}
+
 static void functions(void)
 {
+	probe();
 	plan_it("plan_at_once");
 	check_int(plan.nr_spots, 2);
 	check_int(plan.nr_windows, 1);
