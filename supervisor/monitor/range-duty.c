@@ -44,10 +44,14 @@
  * to cost all of the time at any moment, and does so until somebody looks. */
 #define START_NS (100 * NSEC_PER_MSEC)
 /* The cheapest windows stay in: all together this part of the target in such a
- * time. Those that are out come back, for stops of no more than that part. */
-#define CHEAP_PART 4
-#define LATELY_NS  NSEC_PER_SEC
-#define BACK_PART  16
+ * time, whatever they are worth; and this part, where those of less worth than
+ * that count as dearer. Those that are out come back, for stops of no more than
+ * that part. */
+#define CHEAP_PART   5
+#define WORTHY_PART  6
+#define LITTLE_WORTH (CONTROL_WHOLE / 16)
+#define LATELY_NS    NSEC_PER_SEC
+#define BACK_PART    16
 /* The program stands while they come: so many at once. */
 #define MOST_AT_ONCE 1024
 /* A turn for all, but for what takes a large part of the time wherever it runs:
@@ -212,12 +216,27 @@ static unsigned power_of(uint64_t ps)
 	return 63 - (unsigned)__builtin_clzll(ps | 1);
 }
 
+static unsigned rank_of(const struct range_duty_window *w)
+{
+	uint64_t times = max_u64(LITTLE_WORTH / max_u64(w->part, 1), 1);
+	return power_of(sat_u64((u128)w->lately_ps * times));
+}
+
+/* @w counts in the sums. */
+static void count(struct range_duty *d, struct range_duty_window *w)
+{
+	w->rank = rank_of(w);
+	d->sum_ps[power_of(w->lately_ps)] += w->lately_ps;
+	d->rank_ps[w->rank] += w->lately_ps;
+}
+
 static void note_cost(struct range_duty *d, struct range_duty_window *w,
 		      uint64_t ps)
 {
 	d->sum_ps[power_of(w->lately_ps)] -= w->lately_ps;
+	d->rank_ps[w->rank] -= w->lately_ps;
 	w->lately_ps = sat_add_u64(w->lately_ps, ps);
-	d->sum_ps[power_of(w->lately_ps)] += w->lately_ps;
+	count(d, w);
 }
 
 /* What was counts half as much from now on; not of those that are out, which
@@ -226,35 +245,51 @@ static void fade(struct range_duty *d, uint64_t now_ns)
 {
 	d->halved_ns = now_ns;
 	d->lately_ns /= 2;
-	for (unsigned b = 0; b < 64; b++)
-		d->sum_ps[b] = 0;
+	for (unsigned b = 0; b < RANGE_DUTY_POWERS; b++)
+		d->sum_ps[b] = d->rank_ps[b] = 0;
 	for (size_t i = 0; i < d->nr; i++) {
 		struct range_duty_window *w = &d->window[i];
 		if (w->is_in)
 			w->lately_ps /= 2;
-		d->sum_ps[power_of(w->lately_ps)] += w->lately_ps;
+		count(d, w);
 	}
+}
+
+/* The first power that @left_ps is not enough for. */
+static unsigned first_dear(const uint64_t sum_ps[RANGE_DUTY_POWERS],
+			   uint64_t left_ps)
+{
+	unsigned b = 0;
+	while (b < RANGE_DUTY_POWERS - 1 && sum_ps[b] <= left_ps)
+		left_ps -= sum_ps[b++];
+	return b;
 }
 
 /* Which are the cheapest, to within a factor of two. */
 static void find_cheap(struct range_duty *d, uint64_t now_ns, uint64_t dt_ns)
 {
-	unsigned b = 0;
 	d->lately_ns += dt_ns;
 	if (now_ns - d->halved_ns >= LATELY_NS)
 		fade(d, now_ns);
-	uint64_t left_ps =
-		mul_ppb(d->lately_ns * 1000, d->m_t_ppb / CHEAP_PART);
-	while (b < 63 && d->sum_ps[b] <= left_ps)
-		left_ps -= d->sum_ps[b++];
-	d->cheap_ps = 1ULL << b;
+	uint64_t all_ps = d->lately_ns * 1000;
+	d->dear =
+		first_dear(d->sum_ps, mul_ppb(all_ps, d->m_t_ppb / CHEAP_PART));
+	d->dear_rank = first_dear(d->rank_ps,
+				  mul_ppb(all_ps, d->m_t_ppb / WORTHY_PART));
+}
+
+/* If it cost so many times as much, powers of two. */
+static bool is_among(const struct range_duty *d,
+		     const struct range_duty_window *w, unsigned more)
+{
+	return power_of(w->lately_ps) + more < d->dear ||
+	       w->rank + more < d->dear_rank;
 }
 
 static bool is_cheap(const struct range_duty *d,
 		     const struct range_duty_window *w)
 {
-	return w->lately_ps < d->cheap_ps &&
-	       w->rate_ppb <= (uint64_t)d->m_t_ppb;
+	return is_among(d, w, 0) && w->rate_ppb <= (uint64_t)d->m_t_ppb;
 }
 
 /* Has it cost more than its share of the time since it came in? */
@@ -436,8 +471,7 @@ static bool back(struct range_duty *d, const struct range_duty_state *s)
 	d->back_ns = s->now_ns;
 	for (uint32_t i = 0; i < d->nr && d->nr_changed < MOST_AT_ONCE; i++) {
 		struct range_duty_window *w = &d->window[i];
-		if (!is_out(w) || !is_cheap(d, w) ||
-		    w->lately_ps >= d->cheap_ps / 2)
+		if (!is_out(w) || !is_cheap(d, w) || !is_among(d, w, 1))
 			continue;
 		uint64_t ns = mul_ppb(step_ns, (int64_t)w->rate_ppb);
 		if (ns > left_ns)

@@ -12,10 +12,10 @@
  *
  * Those that cost least, all together a part of the target, stay in whatever is
  * owed: to see all of a hundred of them takes as much as a hundredth of a hot
- * one. When one of them, or one that costs nothing, is told to have seen
- * something that it had not seen before by far, the program has begun with
- * something else: then the others get a turn, too, for what is new there may
- * stay for a moment only.
+ * one. So do those that cost least for what is to be expected of them. When one
+ * of them, or one that costs nothing, is told to have seen something that it
+ * had not seen before by far, the program has begun with something else: then
+ * the others get a turn, too, for what is new there may stay for a moment only.
  *
  * A window of which something is to be expected has a larger share than one
  * whose variables have long not widened (range_duty_cost, worth); all shares
@@ -26,6 +26,8 @@
 #define SMCO_RANGE_DUTY_H
 
 #include "supervisor/control/control.h"
+
+#define RANGE_DUTY_POWERS 64 /* of two */
 
 struct range_duty_window {
 	bool is_in;
@@ -39,6 +41,7 @@ struct range_duty_window {
 	uint64_t lately_ps;  /* see range_duty, lately_ns */
 	uint64_t rate_ppb;   /* of the time, when it was last passed */
 	uint32_t part;	     /* its share, by what it is worth */
+	unsigned rank;	     /* a power of two, by lately_ps and that */
 	bool is_spent;	     /* nothing more is to be seen there */
 	bool was_passed;     /* ever */
 };
@@ -73,12 +76,13 @@ struct range_duty {
 	/* The last second or two, with what was before counting less and less;
 	 * what windows cost in it, by how much that was (powers of two). */
 	uint64_t lately_ns, halved_ns;
-	uint64_t sum_ps[64];
-	uint64_t cheap_ps;	 /* who cost less in it stays in */
-	uint64_t back_ns;	 /* when such windows came back last */
-	bool is_free;		 /* looking costs the program nothing */
-	bool is_young;		 /* what was never passed may well be, soon */
-	bool owes;		 /* more was spent than may be */
+	uint64_t sum_ps[RANGE_DUTY_POWERS];
+	uint64_t rank_ps[RANGE_DUTY_POWERS]; /* and by window[].rank */
+	unsigned dear, dear_rank; /* who is below one of them stays in */
+	uint64_t back_ns;	  /* when such windows came back last */
+	bool is_free;		  /* looking costs the program nothing */
+	bool is_young;		  /* what was never passed may well be, soon */
+	bool owes;		  /* more was spent than may be */
 	uint64_t news_ns;	 /* when there was news that nobody saw to; 0 */
 	uint64_t next_glance_ns; /* no other before that */
 	uint64_t glance_ns;	 /* until then what came in begins to run */

@@ -504,7 +504,7 @@ static void test_spent(void)
 	sim_end(&s);
 }
 
-/* While much is owed those that cost least stay in: together a quarter of the
+/* While much is owed those that cost least stay in: together a part of the
  * target, and no more at their start, when all cost as much. */
 static void test_cheap(void)
 {
@@ -529,6 +529,29 @@ static void test_cheap(void)
 		sim_step(&s);
 	check_range((double)(s.spent_ns - spent_ns), 0, 15e6);
 	check(!is_in(&s, 0) && !is_in(&s, 19));
+	sim_end(&s);
+}
+
+/* For a fifth of the target they need not be worth anything; for a sixth those
+ * come first that are. */
+static void test_worthy(void)
+{
+	struct sim s;
+	sim_init(&s, CONTROL_CASCADE, 20000000);
+	for (size_t i = 0; i < NR; i++) {
+		s.rate_ppb[i] = i < 8 ? 120000 : i < 20 ? 270000 : 40000000;
+		s.worth[i] = i < 10 ? 1 : CONTROL_WHOLE;
+	}
+	sim_run(&s);
+	ledger_charge(s.ledger, LEDGER_OTHER, 2, 100 * NSEC_PER_MSEC);
+	uint64_t end_ns = s.now_ns + 2 * NSEC_PER_SEC;
+	while (s.now_ns < end_ns)
+		sim_step(&s);
+	for (size_t i = 0; i < NR; i++)
+		if (is_in(&s, i) != (i < 8 || (i >= 10 && i < 20)))
+			check_msg(false, "%zu is %s", i,
+				  is_in(&s, i) ? "in" : "out");
+	check(ledger_room_ns(s.ledger) < 0);
 	sim_end(&s);
 }
 
@@ -713,6 +736,7 @@ int main(void)
 	test_sum();
 	test_told_late();
 	test_cheap();
+	test_worthy();
 	test_back();
 	test_glance();
 	test_glance_room();
