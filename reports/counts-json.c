@@ -146,7 +146,7 @@ json_t *counts_json(const struct model_file *f, size_t max_threads,
 	put(o, "records", json_of_u64(c->nr_records));
 	put(o, "events", events);
 	put(o, "counts", sums_json(c, c->total));
-	put(o, "derived", derived_json(c, c->total, f->selected_ns));
+	put(o, "derived", derived_json(c, c->total, f->counted_ns));
 	put(o, "cpi", real(counts_cpi(c, c->total)));
 	put(o, "threads", threads);
 	if (put(o, "series", series_json(c))) {

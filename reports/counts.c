@@ -255,6 +255,8 @@ int counts_take(struct counts *c, const struct record *r)
 	uint64_t start = ev.length_ns < end ? end - ev.length_ns : 0;
 	if (end == start)
 		end = start + 1;
+	if (c->nr_taken++ == 0 || start < c->start_ns)
+		c->start_ns = start;
 	if (start < t->start_ns)
 		t->start_ns = start;
 	if (end > t->end_ns)

@@ -59,6 +59,7 @@ struct counts {
 	size_t nr_threads, cap_threads;
 	uint64_t nr_records, nr_unknown; /* those of no known group */
 	uint64_t interval_ns;		 /* 0 = not in the trace */
+	uint64_t start_ns; /* of what was counted first; 0 without records */
 	/* Counts over time, event by event, bucket by bucket: each record
 	 * scaled by itself (nothing where nothing was counted) and shared out
 	 * among the buckets that its interval meets. */
@@ -67,6 +68,7 @@ struct counts {
 	uint64_t bucket_ns;
 	size_t nr_buckets;
 	/* private: */
+	uint64_t nr_taken; /* of nr_records */
 	struct hindex index;
 	uint16_t first_of_group[32], nr_of_group[32];
 };

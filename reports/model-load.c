@@ -330,13 +330,21 @@ static void add_ledger(struct ev_ledger *to, const struct ev_ledger *from)
 		to->worst_window_ppb = from->worst_window_ppb;
 }
 
-/* Of a file's time what lies within the selection. */
-static uint64_t selected_ns(const struct select *select, uint64_t duration_ns)
+/*
+ * Of a file's time what lies within the selection and behind the first count:
+ * before a command begins the machine may be measured for seconds, and a
+ * process that is selected may have come late.
+ */
+static uint64_t counted_ns(const struct select *select,
+			   const struct model_file *f)
 {
-	uint64_t end = duration_ns;
+	uint64_t start = f->counts ? f->counts->start_ns : 0;
+	uint64_t end = f->duration_ns;
+	if (select->from_ns > start)
+		start = select->from_ns;
 	if (select->to_ns && select->to_ns < end)
 		end = select->to_ns;
-	return end > select->from_ns ? end - select->from_ns : 0;
+	return end > start ? end - start : 0;
 }
 
 static void add_files(struct summary *s)
@@ -345,7 +353,7 @@ static void add_files(struct summary *s)
 		struct model_file *f = &s->file[i];
 		f->duration_ns = model_reader_u64(f->reader, "elapsed_ns",
 						  f->duration_ns);
-		f->selected_ns = selected_ns(&s->select, f->duration_ns);
+		f->counted_ns = counted_ns(&s->select, f);
 		s->duration_ns += f->duration_ns;
 		for (size_t j = 0; j < COVER_NR; j++) {
 			s->coverage[j].nr_objects += f->coverage[j].nr_objects;

@@ -109,7 +109,7 @@ struct model_file {
 	struct trace_reader *reader;
 	const char *name; /* of the caller; may be NULL */
 	uint64_t duration_ns;
-	uint64_t selected_ns; /* of that what the selection's times leave */
+	uint64_t counted_ns; /* of the selection, since counting began */
 	struct ev_coverage coverage[COVER_NR];
 	bool has_coverage[COVER_NR];
 	struct ev_ledger ledger; /* the last one */

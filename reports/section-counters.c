@@ -59,7 +59,7 @@ static void get_rate(const struct row *r, struct value *ret)
 {
 	double v = 0;
 	uint64_t time_ns = r->thread ? r->thread->end_ns - r->thread->start_ns
-				     : r->f->selected_ns;
+				     : r->f->counted_ns;
 	enum counts_rate rate =
 		counts_derive(r->f->counts, sums_of(r), r->event, time_ns, &v);
 	if (rate == RATE_NONE)
@@ -116,7 +116,8 @@ static void counter_get(const void *ctx, const void *item, size_t column,
 	case COUNTER_SCALE:
 		return value_number(ret, e->scale);
 	case COUNTER_START:
-		return value_number(ret, r->thread ? r->thread->start_ns : 0);
+		return value_number(ret, r->thread ? r->thread->start_ns
+						   : r->f->counts->start_ns);
 	case COUNTER_END:
 		return value_number(ret, r->thread ? r->thread->end_ns
 						   : r->f->duration_ns);

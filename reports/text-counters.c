@@ -187,7 +187,7 @@ static void one_file(const struct view *v, const struct model_file *f)
 		label = "";
 	}
 	for (size_t i = 0; i < c->nr_events; i++)
-		total(v, c, c->total, i, f->selected_ns, i ? "" : label);
+		total(v, c, c->total, i, f->counted_ns, i ? "" : label);
 	if (!c->nr_records)
 		text_paragraph(v, "", INK_WARN,
 			       select_is_all(&v->s->select)
@@ -233,7 +233,7 @@ static void joined(const struct view *v)
 	for (size_t i = 0; i < s->nr_files; i++) {
 		for (size_t k = 0; k < first->nr_events; k++)
 			counts_add(&sum[k], &s->file[i].counts->total[k]);
-		time_ns += s->file[i].selected_ns;
+		time_ns += s->file[i].counted_ns;
 	}
 	for (size_t k = 0; k < first->nr_events; k++)
 		total(v, first, sum, k, time_ns, k ? "" : "counters");

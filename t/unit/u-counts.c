@@ -308,6 +308,34 @@ static void test_text(void)
 	free(text);
 }
 
+/* The command begins after 1.6 s of two, in which the machine was measured: it
+ * has used a CPU for all of its time. */
+static void late_records(struct trace_writer *w)
+{
+	put(w, 1900, 10, 0,
+	    &(struct ev_counts){10,
+				2,
+				SAMPLE_MS(300),
+				SAMPLE_MS(300),
+				0,
+				{SAMPLE_MS(300), 30}});
+	put(w, 2000, 10, 0,
+	    &(struct ev_counts){10,
+				2,
+				SAMPLE_MS(100),
+				SAMPLE_MS(100),
+				0,
+				{SAMPLE_MS(100), 2}});
+}
+
+static void test_late(void)
+{
+	char *text = text_of(late_records);
+	has(text, "counters   task-clock              400 ms            "
+		  "1 CPUs used\n");
+	free(text);
+}
+
 /* Where there is no room for columns numbers are not left out. */
 static void test_narrow(void)
 {
@@ -427,6 +455,7 @@ int main(void)
 	test_derived();
 	test_hostile();
 	test_text();
+	test_late();
 	test_narrow();
 	test_none_selected();
 	test_files();
