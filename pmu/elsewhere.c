@@ -1,5 +1,6 @@
 /* Names that are right, of events that other machines have. */
 #include <ctype.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,20 +16,32 @@ static const char *const pmus[] = {
 	"intel_pt", "i915",    "breakpoint", "tracepoint", "kprobe",
 	"uprobe",   "software"};
 
-static const char *const events[] = {"msr/aperf/",
-				     "msr/mperf/",
-				     "msr/pperf/",
-				     "msr/smi/",
-				     "msr/tsc/",
-				     "msr/irperf/",
-				     "msr/ptsc/",
-				     "msr/cpu_thermal_margin/",
-				     "power/energy-cores/",
-				     "power/energy-pkg/",
-				     "power/energy-ram/",
-				     "power/energy-gpu/",
-				     "power/energy-psys/",
-				     "power/energy-core/"};
+static const struct {
+	const char *name, *desc;
+} events[] = {
+	{"msr/aperf/", "cycles while running, at the actual frequency"},
+	{"msr/mperf/", "cycles while running, at the nominal frequency"},
+	{"msr/pperf/", "productive cycles while running"},
+	{"msr/smi/", "system management interrupts"},
+	{"msr/tsc/", "time stamp counter"},
+	{"msr/irperf/", "instructions retired"},
+	{"msr/ptsc/", "performance time stamp counter"},
+	{"msr/cpu_thermal_margin/", "degrees below the highest temperature"},
+	{"power/energy-cores/", "energy of all cores"},
+	{"power/energy-pkg/", "energy of the package"},
+	{"power/energy-ram/", "energy of the memory"},
+	{"power/energy-gpu/", "energy of the graphics processor"},
+	{"power/energy-psys/", "energy of the platform"},
+	{"power/energy-core/", "energy of a core"},
+};
+
+const char *sysfs_describe(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+		if (!strcmp(events[i].name, name))
+			return events[i].desc;
+	return "";
+}
 
 static bool is_kernels(const char *name, size_t len)
 {
@@ -57,7 +70,7 @@ static bool sysfs_elsewhere(const char *name, char *why, size_t size)
 		return true;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
-		if (strncmp(name, events[i], strlen(events[i])) != 0)
+		if (strncmp(name, events[i].name, strlen(events[i].name)) != 0)
 			continue;
 		snprintf(why, size,
 			 "'%.60s' is not here: this CPU does not have it",
@@ -71,7 +84,6 @@ struct models {
 	const char *wanted;
 	bool is_full; /* with its PMU before it */
 	char list[120];
-	char last[64];
 	size_t nr;
 };
 
@@ -81,13 +93,34 @@ static char fold(char c)
 	return c == '.' ? ':' : (char)tolower((unsigned char)c);
 }
 
-/* Is @wanted that event, perhaps with modifiers? */
-static bool is_event(const char *wanted, const char *event)
+/* Does @event of @pmu take what follows its name, ":MASK:c=1:u"? */
+static bool takes_rest(const char *pmu, const char *event, const char *rest)
 {
-	for (; *event; event++, wanted++)
-		if (fold(*wanted) != fold(*event))
+	struct perf_event_attr probe = {0};
+	while (*rest) {
+		const char *word = rest + 1;
+		size_t len = strcspn(word, ":.=");
+		rest = word + strcspn(word, ":.");
+		if (pfm_takes(pmu, event, word, len))
+			continue;
+		/* A mask as a number, and perf's letters at the end. */
+		if (strncmp(word, "0x", 2) != 0 &&
+		    (*rest || !len || !event_apply_letters(word, &probe)))
 			return false;
-	return !*wanted || fold(*wanted) == ':';
+	}
+	return true;
+}
+
+/* Is @wanted event @name of @pmu, perhaps with modifiers? */
+static bool is_event(const char *wanted, const char *pmu, const char *name)
+{
+	const char *event = name;
+	for (; *name; name++, wanted++)
+		if (fold(*wanted) != fold(*name))
+			return false;
+	const char *sep = strstr(event, "::");
+	return (!*wanted || fold(*wanted) == ':') &&
+	       takes_rest(pmu, sep ? sep + 2 : event, wanted);
 }
 
 static bool look(void *ctx, const char *pmu, const char *name, const char *desc)
@@ -95,10 +128,8 @@ static bool look(void *ctx, const char *pmu, const char *name, const char *desc)
 	struct models *m = ctx;
 	const char *event = strstr(name, "::");
 	(void)desc;
-	if (!event || !strcmp(m->last, pmu) ||
-	    !is_event(m->wanted, m->is_full ? name : event + 2))
+	if (!event || !is_event(m->wanted, pmu, m->is_full ? name : event + 2))
 		return true;
-	snprintf(m->last, sizeof(m->last), "%s", pmu);
 	size_t len = strlen(m->list);
 	if (m->nr++ < MAX_MODELS)
 		snprintf(m->list + len, sizeof(m->list) - len, "%s%s",
@@ -117,9 +148,8 @@ bool event_is_elsewhere(const char *name, char *why, size_t size)
 		snprintf(pmu, sizeof(pmu), "%.*s", (int)(sep - name), name);
 		m.is_full = true;
 		pfm_for_each(pmu, false, look, &m);
-		pfm_for_each(pmu, true, look, &m);
 	} else {
-		pfm_for_each_absent(look, &m);
+		pfm_for_each_absent(false, look, &m);
 	}
 	if (!m.nr)
 		return false;

@@ -27,14 +27,24 @@ typedef bool pfm_each_fn(void *ctx, const char *pmu, const char *name,
 void pfm_for_each(const char *pmu, bool with_masks, pfm_each_fn *each,
 		  void *ctx);
 
-/* The same of all that it has not, events first with their names alone. */
-void pfm_for_each_absent(pfm_each_fn *each, void *ctx);
+/* The same of all that it has not. */
+void pfm_for_each_absent(bool with_masks, pfm_each_fn *each, void *ctx);
+
+/* Is @word, of @len bytes, a unit mask or modifier of @event, which is one of
+ * @pmu's? */
+bool pfm_takes(const char *pmu, const char *event, const char *word,
+	       size_t len);
+/* The names of all PMUs that are known, here or not. */
+void pfm_for_each_pmu(void (*each)(void *ctx, const char *pmu), void *ctx);
 
 /* ---- elsewhere.c: right, but of other machines ---- */
 
 /* Is @name, which is not known here, known on other machines? Then @why begins
  * with it and says where. */
 bool event_is_elsewhere(const char *name, char *why, size_t size);
+/* What an event of a PMU of the kernel's is, "msr/tsc/"; "" if that is not
+ * known. */
+const char *sysfs_describe(const char *name);
 
 /* ---- sysfs.c: PMU/.../ ---- */
 
@@ -56,6 +66,9 @@ int tracefs_id(const char *sys, const char *name, uint64_t *id_ret,
 	       struct smco_err *err);
 typedef bool tracefs_each_fn(void *ctx, const char *name);
 int tracefs_for_each(tracefs_each_fn *each, void *ctx, struct smco_err *err);
+/* What a tracepoint's records have, "prev_comm, prev_pid, ..."; "" if that may
+ * not be read. Returns @buf. */
+const char *tracefs_fields(const char *name, char *buf, size_t size);
 
 /* ---- syscall-class.c: system calls of one kind ---- */
 

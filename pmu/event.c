@@ -313,11 +313,44 @@ static bool offer_pfm(void *ctx, const char *pmu, const char *name,
 	return true;
 }
 
-static int unknown(const char *name, const struct smco_err *why,
-		   struct smco_err *err)
+static void offer_pmu(void *ctx, const char *pmu)
+{
+	struct nearest *n = ctx;
+	const char *last = strrchr(pmu, '_');
+	struct nearest tail;
+	nearest_init(&tail, n->wanted);
+	if (last)
+		nearest_offer(&tail, last + 1);
+	/* "zen4" is how one calls amd64_fam19h_zen4. */
+	if (tail.nr && strlen(last + 1) > 2)
+		nearest_add(n, pmu, tail.distance[0]);
+	else
+		nearest_offer(n, pmu);
+}
+
+/* What was meant by an event of PMU @pmu, which libpfm4 does not know or which
+ * has no such event; @list is of those that it has. */
+static const char *of_pmu(const char *pmu, char *list, size_t size)
+{
+	char names[200];
+	struct nearest n;
+	if (*list)
+		return list;
+	nearest_init(&n, pmu);
+	pfm_for_each_pmu(offer_pmu, &n);
+	if (n.nr && !n.distance[0])
+		snprintf(list, size, "see --list-events '%s::*'", n.name[0]);
+	else if (n.nr)
+		snprintf(list, size, "no PMU '%s'; nearest: %s", pmu,
+			 nearest_list(&n, names, sizeof(names)));
+	return list;
+}
+
+/* "nearest: a, b", or where to look. Returns @buf. */
+static const char *what_is_near(const char *name, char *buf, size_t size)
 {
 	char pmu[64] = "", list[200];
-	const char *class, *desc;
+	const char *class, *desc, *of_others = "";
 	struct nearest n;
 	nearest_init(&n, name);
 	for (const struct software_event *s = software_events; s->name; s++)
@@ -326,21 +359,40 @@ static int unknown(const char *name, const struct smco_err *why,
 		nearest_offer(&n, class);
 	sysfs_for_each(offer, &n);
 	const char *sep = strstr(name, "::");
-	if (sep)
-		snprintf(pmu, sizeof(pmu), "%.*s",
-			 (int)(sep - name < 63 ? sep - name : 63), name);
+	size_t len = sep ? (size_t)(sep - name) : strcspn(name, ":");
+	snprintf(pmu, sizeof(pmu), "%.*s", (int)(len < 63 ? len : 63), name);
 	pfm_for_each(sep ? pmu : NULL, false, offer_pfm, &n);
 	pfm_for_each(sep ? pmu : NULL, true, offer_pfm, &n);
 	if (strchr(name, ':') && !sep)
 		tracefs_for_each(offer, &n, NULL);
-	nearest_list(&n, list, sizeof(list));
+	if (!n.nr && !sep && !tracefs_has(pmu)) {
+		pfm_for_each_absent(false, offer_pfm, &n);
+		pfm_for_each_absent(true, offer_pfm, &n);
+		of_others = " (of other CPUs)";
+	}
+	buf[0] = '\0';
+	if (n.nr)
+		snprintf(buf, size, "nearest: %s%s",
+			 nearest_list(&n, list, sizeof(list)), of_others);
+	else if (!sep && strchr(name, ':') && tracefs_has(pmu))
+		snprintf(buf, size, "see --list-events '%s:*'", pmu);
+	else if (sep)
+		of_pmu(pmu, buf, size);
+	if (!*buf)
+		snprintf(buf, size, "see --list-events");
+	return buf;
+}
+
+static int unknown(const char *name, const struct smco_err *why,
+		   struct smco_err *err)
+{
+	char near[280];
 	if (why->code == SMCO_PERM || why->code == SMCO_UNSUPPORTED)
 		return smco_fail(err, why->code, 0,
 				 "unknown event '%.60s'; %.200s", name,
 				 why->msg);
-	return smco_fail(err, SMCO_NOTFOUND, 0, "unknown event '%.60s'; %s%s",
-			 name, list[0] ? "nearest: " : "see --list-events",
-			 list);
+	return smco_fail(err, SMCO_NOTFOUND, 0, "unknown event '%.60s'; %s",
+			 name, what_is_near(name, near, sizeof(near)));
 }
 
 /* "SYS:...", SYS being one of the kernel's. */

@@ -10,6 +10,7 @@
 
 struct listing {
 	char glob[PMU_NAME_MAX + 2];
+	char colons[PMU_NAME_MAX + 2]; /* the same with ":" for "." */
 	void (*each)(void *ctx, const struct pmu_listed *l);
 	void *ctx;
 	size_t nr;
@@ -22,7 +23,8 @@ struct listing {
 
 static bool matches(const struct listing *l, const char *name)
 {
-	return !fnmatch(l->glob, name, FNM_CASEFOLD);
+	return !fnmatch(l->glob, name, FNM_CASEFOLD) ||
+	       !fnmatch(l->colons, name, FNM_CASEFOLD);
 }
 
 static void give(struct listing *l, struct pmu_listed *item)
@@ -52,7 +54,7 @@ static bool on_sysfs(void *ctx, const char *name)
 	char kind[64];
 	snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(name, "/"), name);
 	if (matches(l, name))
-		try_and_give(l, name, kind, "");
+		try_and_give(l, name, kind, sysfs_describe(name));
 	return true;
 }
 
@@ -69,6 +71,22 @@ static bool on_pfm(void *ctx, const char *pmu, const char *name,
 			ev.attr.type == PERF_TYPE_SOFTWARE))
 		return true;
 	try_and_give(l, name, is_perf ? "generic" : pmu, desc);
+	return true;
+}
+
+/* Of a CPU that this machine has not; its name may be without its PMU. */
+static bool on_absent(void *ctx, const char *pmu, const char *name,
+		      const char *desc)
+{
+	struct listing *l = ctx;
+	const char *bare = strstr(name, "::");
+	struct smco_err why = {0};
+	if (!matches(l, name) && !(bare && matches(l, bare + 2)))
+		return true;
+	smco_fail(&why, SMCO_UNSUPPORTED, 0,
+		  "these are events of other CPUs than this one");
+	give(l, &(struct pmu_listed){
+			.name = name, .kind = pmu, .desc = desc, .why = &why});
 	return true;
 }
 
@@ -101,8 +119,12 @@ static int compare_names(const void *va, const void *vb)
 static void list_tracepoint(struct listing *l, const char *name)
 {
 	struct pmu_event ev;
-	char system[64];
+	char system[64], fields[200];
 	snprintf(system, sizeof(system), "%.*s", (int)strcspn(name, ":"), name);
+	/* Only root may have it, whoever may have the others. */
+	bool is_special = !strcmp(name, "ftrace:function");
+	if (is_special)
+		snprintf(system, sizeof(system), "%s", name);
 	if (strcmp(system, l->system) != 0) {
 		snprintf(l->system, sizeof(l->system), "%s", system);
 		l->system_why = (struct smco_err){0};
@@ -110,11 +132,12 @@ static void list_tracepoint(struct listing *l, const char *name)
 			!pmu_event_parse(name, &ev, &l->system_why) &&
 			!pmu_try(&ev, &l->system_why);
 	}
-	give(l, &(struct pmu_listed){.name = name,
-				     .kind = "tracepoint",
-				     .desc = "",
-				     .is_here = l->system_is_here,
-				     .why = &l->system_why});
+	give(l, &(struct pmu_listed){
+			.name = name,
+			.kind = "tracepoint",
+			.desc = tracefs_fields(name, fields, sizeof(fields)),
+			.is_here = l->system_is_here,
+			.why = &l->system_why});
 }
 
 static void list_tracepoints(struct listing *l)
@@ -146,6 +169,9 @@ size_t pmu_list(const char *glob,
 	bool is_pattern = strpbrk(text, "*?[") != NULL;
 	snprintf(l.glob, sizeof(l.glob), is_pattern ? "%.*s" : "*%.*s*",
 		 PMU_NAME_MAX - 1, text);
+	snprintf(l.colons, sizeof(l.colons), "%s", l.glob);
+	for (char *p = l.colons; (p = strchr(p, '.')); p++)
+		*p = ':';
 	for (const struct software_event *s = software_events; s->name; s++)
 		if (matches(&l, s->name))
 			try_and_give(&l, s->name, "software", s->desc);
@@ -159,5 +185,7 @@ size_t pmu_list(const char *glob,
 		 sep && sep - text < 63 ? (int)(sep - text) : 0, text);
 	pfm_for_each(*pmu ? pmu : NULL, true, on_pfm, &l);
 	list_tracepoints(&l);
+	if (!l.nr && !*pmu)
+		pfm_for_each_absent(true, on_absent, &l);
 	return l.nr;
 }

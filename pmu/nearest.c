@@ -62,8 +62,12 @@ void nearest_offer(struct nearest *n, const char *name)
 		if (distance(n->wanted, head) == 0)
 			d = most;
 	}
-	if (d > most)
-		return;
+	if (d <= most)
+		nearest_add(n, name, d);
+}
+
+void nearest_add(struct nearest *n, const char *name, unsigned d)
+{
 	size_t at = n->nr;
 	for (size_t i = 0; i < n->nr; i++)
 		if (!distance(n->name[i], name))

@@ -15,6 +15,8 @@ struct nearest {
 };
 void nearest_init(struct nearest *n, const char *wanted);
 void nearest_offer(struct nearest *n, const char *name);
+/* The same of one whose distance the caller knows. */
+void nearest_add(struct nearest *n, const char *name, unsigned distance);
 /* "a, b, c", or "" if nothing is near. Returns @buf. */
 const char *nearest_list(const struct nearest *n, char *buf, size_t size);
 

@@ -171,7 +171,7 @@ static bool each_of_pmu(const pfm_pmu_info_t *pmu, bool with_masks,
 	return true;
 }
 
-void pfm_for_each_absent(pfm_each_fn *each, void *ctx)
+void pfm_for_each_absent(bool with_masks, pfm_each_fn *each, void *ctx)
 {
 	if (!is_ready())
 		return;
@@ -180,10 +180,48 @@ void pfm_for_each_absent(pfm_each_fn *each, void *ctx)
 		if (!get_pmu(i, &info) || info.is_present ||
 		    !strcmp(info.name, "perf_raw"))
 			continue;
-		if (!each_of_pmu(&info, false, each, ctx) ||
-		    !each_of_pmu(&info, true, each, ctx))
+		if (!each_of_pmu(&info, with_masks, each, ctx))
 			return;
 	}
+}
+
+void pfm_for_each_pmu(void (*each)(void *ctx, const char *pmu), void *ctx)
+{
+	if (!is_ready())
+		return;
+	for (int i = 0; i < PFM_PMU_MAX; i++) {
+		pfm_pmu_info_t info;
+		if (get_pmu(i, &info) && strcmp(info.name, "perf_raw") != 0)
+			each(ctx, info.name);
+	}
+}
+
+static bool find_pmu(const char *name, pfm_pmu_info_t *ret)
+{
+	for (int i = 0; is_ready() && i < PFM_PMU_MAX; i++)
+		if (get_pmu(i, ret) && !strcmp(ret->name, name))
+			return true;
+	return false;
+}
+
+bool pfm_takes(const char *pmu, const char *event, const char *word, size_t len)
+{
+	pfm_pmu_info_t p;
+	pfm_event_info_t info;
+	if (!find_pmu(pmu, &p))
+		return false;
+	/* pfm_find_event() knows those of PMUs that are here only. */
+	int idx = p.first_event;
+	while (idx != -1 &&
+	       (!get_event(idx, &info) || strcmp(info.name, event) != 0))
+		idx = pfm_get_event_next(idx);
+	for (int i = 0; idx != -1 && i < info.nattrs; i++) {
+		pfm_event_attr_info_t a;
+		if (get_mask(idx, i, &a) && strlen(a.name) == len &&
+		    !strncasecmp(a.name, word, len))
+			return true;
+	}
+	return false;
 }
 
 void pfm_for_each(const char *pmu, bool with_masks, pfm_each_fn *each,

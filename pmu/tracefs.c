@@ -140,3 +140,33 @@ int tracefs_for_each(tracefs_each_fn *each, void *ctx, struct smco_err *err)
 	closedir(dir);
 	return 0;
 }
+
+const char *tracefs_fields(const char *name, char *buf, size_t size)
+{
+	char path[600], text[4096];
+	size_t len = 0, sys = strcspn(name, ":");
+	buf[0] = '\0';
+	_cleanup_close_ int events = name[sys] ? open_events(NULL) : -1;
+	snprintf(path, sizeof(path), "%.*s/%s/format", (int)sys, name,
+		 name[sys] ? name + sys + 1 : "");
+	_cleanup_close_ int fd =
+		events < 0 ? -1 : openat(events, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	/* Those behind the blank line are its own. */
+	const char *p = strstr(text, "\n\n");
+	while (p && (p = strstr(p, "field:")) && len < size) {
+		size_t end = strcspn(p, ";"), at = strcspn(p, "[;");
+		if (at > end || !p[end])
+			break;
+		size_t first = at;
+		while (p[first - 1] != ' ' && p[first - 1] != '*' &&
+		       p[first - 1] != ':')
+			first--;
+		len += (size_t)snprintf(buf + len, size - len, "%s%.*s",
+					len ? ", " : "", (int)(at - first),
+					p + first);
+		p += end;
+	}
+	return buf;
+}

@@ -19,7 +19,8 @@ struct page {
 static void note_reason(struct page *p, const struct pmu_listed *l)
 {
 	for (size_t i = 0; i < p->nr_reasons; i++)
-		if (!strcmp(p->reason[i].kind, l->kind))
+		if (!strcmp(p->reason[i].kind, l->kind) ||
+		    !strcmp(p->reason[i].why, l->why->msg))
 			return;
 	if (p->nr_reasons == MAX_REASONS)
 		return;

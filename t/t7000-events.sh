@@ -14,6 +14,16 @@ ok "finds by pattern" grep -qE '^yes +page-faults ' list
 ok "events of a CPU that is not here" list 'skl::L1D:*'
 ok "are listed with what they are" grep -qE '^(yes|no) +skl::L1D:REPLACEMENT +skl: L1D cache' list
 
+# Whichever CPU this is: KNL has no such event.
+others() {
+	LIBPFM_FORCE_PMU=knl list 'L1D.repl*'
+	cat list
+	grep -qE '^no +skl::L1D:REPLACEMENT +skl: L1D cache' list &&
+		grep -qE '^no +icl::L1D:REPLACEMENT ' list && ! grep -q '^yes' list &&
+		[ "$(grep -c '^#.* these are events of other CPUs than this one' list)" = 1 ]
+}
+ok "what only other CPUs have is listed, too, where nothing here matches" others
+
 all_hardware_or_reason() {
 	list 'instructions'
 	cat list
@@ -31,7 +41,7 @@ tracepoints() {
 	mounts=$(grep -c tracefs /proc/mounts)
 	list 'sched:sched_switch'
 	cat list
-	grep -qE '^(yes|no) +sched:sched_switch +tracepoint' list
+	grep -qE '^(yes|no) +sched:sched_switch +tracepoint: prev_comm, .*, next_prio$' list
 }
 if [ "$(id -u)" = 0 ]; then
 	ok "tracepoints, with tracefs mounted or not" tracepoints

@@ -371,16 +371,22 @@ table() {
 		[ "$(smco-report --counters --csv --thread "$(tail -n 1 table | cut -d, -f 3)" t.trace | wc -l)" = 3 ]
 }
 ok "smco-report --counters has them by thread" table
-rate_of_part() { # by the time that was selected, not by all of it
-	smco-report --json --from 1ms t.trace | perl -MJSON::PP -0777 -e '
+# rate_of_part NS - by the time since counting began, and of that by what was
+# selected, from NS later.
+rate_of_part() {
+	local start
+	start=$(smco-report --counters --json t.trace | perl -MJSON::PP -0777 -e '
+		print decode_json(<STDIN>)->{rows}[0]{start_ns}')
+	smco-report --json --from "$((start + $1))ns" t.trace | perl -MJSON::PP -0777 -e '
 		my $d = decode_json(<STDIN>);
 		my $c = $d->{counters}[0];
 		my $s = $c->{counts}[0]{scaled};
-		my $by = $c->{derived}[0]{per_second} * ($d->{run}{duration_ns} - 1e6) / 1e9;
+		my $by = $c->{derived}[0]{per_second} * ($d->{run}{duration_ns} - $ARGV[0]) / 1e9;
 		print "$s, $by\n";
-		exit !($s && abs($s - $by) < 1e-9 * $s)'
+		exit !($ARGV[0] && $s && abs($s - $by) < 1e-9 * $s)' $((start + $1))
 }
-ok "a rate in a part of the time" rate_of_part
+ok "a rate, since counting began" rate_of_part 0
+ok "a rate in a part of the time" rate_of_part 1000000
 ok "its columns are in the manual" columns_in_manual counters 10
 none() {
 	smco-trace -q -t 0 -o nap.trace true
@@ -429,6 +435,18 @@ elsewhere() { # MODEL EVENT
 }
 ok "an event of another CPU: which ones have it, or left out" elsewhere knl L1D.REPLACEMENT
 ok "with a modifier, and of AMD's" elsewhere skl LS_DISPATCH:ld_dispatch:u
+# As above, but no CPU has it. NAME, what is said.
+misspelt() {
+	LIBPFM_FORCE_PMU=knl smco-trace -e "$1" --if-available -o e.trace touch started 2>err
+	[ $? = 125 ] && cat err && [ ! -e started ] &&
+		grep -qF "smco-trace: unknown event '$1'; $2" err
+}
+ok "a wrong unit mask of another CPU's event: the nearest" misspelt L1D.REPLACMENT 'nearest: L1D:REPLACEMENT (of other CPUs)'
+ok "of a PMU by name" misspelt skl::L1D.REPLACMENT 'nearest: skl::L1D:REPLACEMENT'
+ok "a wrong event of another CPU" misspelt retired_instrutions 'nearest: RETIRED_INSTRUCTIONS, '
+ok "nothing near: where to look" misspelt skl::foo "see --list-events 'skl::*'"
+ok "a wrong PMU" misspelt zen5::CYCLES "no PMU 'zen5'; nearest: amd64_fam17h_zen1, "
+ok "part of its name" misspelt zen4::CYCLES "see --list-events 'amd64_fam19h_zen4::*'"
 no_pmu() {
 	smco-trace -e page-faults,cstate_nowhere/c6/ --if-available -o e.trace true 2>err
 	cat err
