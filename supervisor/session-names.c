@@ -30,7 +30,7 @@ static void add_name(pid_t pid, char line[WATCHED_NAME], size_t len)
 		snprintf(line + len, WATCHED_NAME - len, " [%s]", name);
 }
 
-bool session_read_command(pid_t pid, char line[WATCHED_NAME])
+static bool read_line(pid_t pid, char line[WATCHED_NAME])
 {
 	char path[PROCFS_PATH];
 	procfs_path(path, sizeof(path), pid, "cmdline");
@@ -44,7 +44,14 @@ bool session_read_command(pid_t pid, char line[WATCHED_NAME])
 	size_t len = strlen(line);
 	while (len && line[len - 1] == ' ')
 		line[--len] = '\0';
-	add_name(pid, line, len);
+	return true;
+}
+
+bool session_read_command(pid_t pid, char line[WATCHED_NAME])
+{
+	if (!read_line(pid, line))
+		return false;
+	add_name(pid, line, strlen(line));
 	return true;
 }
 
@@ -71,6 +78,14 @@ void session_name(struct session *s, struct watched *w)
 	char line[WATCHED_NAME];
 	set_due(w);
 	if (session_read_command(w->pid, line) && strcmp(line, w->name) != 0)
+		set_name(s, w, line);
+}
+
+void session_name_program(struct session *s, struct watched *w)
+{
+	char line[WATCHED_NAME];
+	set_due(w);
+	if (read_line(w->pid, line))
 		set_name(s, w, line);
 }
 

@@ -218,6 +218,9 @@ uint64_t session_range_due_ns(const struct session *s);
 /* session-names.c: @w's name as it is now goes into the trace; when it came and
  * before it is left, and in between when that is due. */
 void session_name(struct session *s, struct watched *w);
+/* The same of a program that has not run yet, so that it can have no other name
+ * but its file's. */
+void session_name_program(struct session *s, struct watched *w);
 /* The same of a copy made by fork, without reading anything: as @parent is. */
 void session_name_copy(struct session *s, struct watched *w,
 		       const struct watched *parent);

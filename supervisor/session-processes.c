@@ -10,6 +10,8 @@
 /* A process that had to wait for its start and lives for so long is worth it.
  */
 #define LATE_NS (100 * NSEC_PER_MSEC)
+/* It is tried again so often, each time after twice as long. */
+#define LATE_TRIES 4
 
 /* So many are started although more is spent than may be, and another one each
  * second. */
@@ -110,7 +112,7 @@ void session_drop_watched(struct session *s, struct watched *w, bool gone)
 }
 
 static struct watched *add_watched(struct session *s, struct tproc *p,
-				   bool is_copy)
+				   bool is_young)
 {
 	if (s->nr_ws == s->cap_ws) {
 		size_t cap = s->cap_ws ? s->cap_ws * 2 : 8;
@@ -120,7 +122,7 @@ static struct watched *add_watched(struct session *s, struct tproc *p,
 		s->ws = ws;
 		s->cap_ws = cap;
 	}
-	struct watched *w = watched_create(p, is_copy, NULL);
+	struct watched *w = watched_create(p, is_young, NULL);
 	if (!w)
 		return NULL;
 	s->ws[s->nr_ws++] = w;
@@ -200,6 +202,14 @@ static bool may_owe(struct session *s)
 	return !session_is_far_overdrawn(s) && (has_room(s) || may_be_ahead(s));
 }
 
+/* Ticks may be far apart, and starts come in between. */
+static void account_lately(struct session *s)
+{
+	uint64_t now_ns = smco_now_ns();
+	if (now_ns >= s->accounted_ns + ACCOUNT_NS)
+		session_account(s, now_ns);
+}
+
 /*
  * Starting to watch a process costs milliseconds, which those that live for
  * less (a shell's, a build's) are not worth, and which add up. The first few
@@ -211,16 +221,18 @@ static bool may_owe(struct session *s)
 static bool has_to_wait(struct session *s, const struct tevent *ev)
 {
 	const struct watched *parent = find_watched(ev->parent);
-	if (session_is_asked_for(s, ev))
+	if (!(s->opt->monitors & MONITOR_NAP) || session_is_asked_for(s, ev))
 		return false;
+	if (!session_is_far_overdrawn(s))
+		account_lately(s);
 	if (ev->why == TPROC_FORKED)
 		return (parent && parent->late_ns) || /* as its parent does */
 		       !may_owe(s);
 	/* Of several that we attach to the first is started at once, the others
 	 * when the budget can pay for them. */
 	if (ev->why == TPROC_ATTACHED)
-		return s->nr_ws > 1 && !has_room(s);
-	return ev->why == TPROC_EXECED && session_is_far_overdrawn(s);
+		return s->nr_ws && !has_room(s);
+	return ev->why == TPROC_EXECED && !may_owe(s);
 }
 
 /* What had to wait for its start may begin. */
@@ -244,7 +256,8 @@ static void start_waiting_one(struct session *s, struct watched *w)
 	struct smco_err err = {0};
 	w->late_ns = 0;
 	w->asleep = NULL;
-	open_access(s, w);
+	if (!w->nap)
+		open_access(s, w);
 	if (!asleep) {
 		plant(s, w);
 		return;
@@ -271,7 +284,7 @@ void session_start_late(struct session *s, uint64_t now_ns)
 {
 	for (size_t i = 0; i < s->nr_ws; i++) {
 		struct watched *w = s->ws[i];
-		if (!w->late_ns || now_ns - w->late_ns < LATE_NS ||
+		if (!w->late_ns || now_ns < w->late_ns + LATE_NS ||
 		    !may_start(s, w))
 			continue;
 		tracer_stops_are(s->tracer, "to start watching");
@@ -279,7 +292,11 @@ void session_start_late(struct session *s, uint64_t now_ns)
 			continue;
 		bool is_copy = w->asleep;
 		start_waiting_one(s, w);
-		if (!is_copy) /* whose blocks from before are not watched */
+		/* Its libraries are not there yet, or it has no malloc. */
+		if (!is_copy && !w->is_attached && !w->hooks &&
+		    w->nr_tries++ < LATE_TRIES)
+			w->late_ns = now_ns + (LATE_NS << w->nr_tries);
+		else if (!is_copy) /* those have only what comes from now on */
 			watched_adopt(w, s->opt->min_size_bytes, s->stacks,
 				      NULL);
 		tproc_cont(w->proc);
@@ -287,22 +304,12 @@ void session_start_late(struct session *s, uint64_t now_ns)
 	}
 }
 
-/* Ticks may be far apart, and starts come in between. */
-static void account_lately(struct session *s)
-{
-	uint64_t now_ns = smco_now_ns();
-	if (now_ns >= s->accounted_ns + ACCOUNT_NS)
-		session_account(s, now_ns);
-}
-
 static void start_naps(struct session *s, struct watched *w,
-		       const struct tevent *ev)
+		       const struct tevent *ev, bool waits)
 {
 	struct smco_err err = {0};
 	w->is_attached = ev->why == TPROC_ATTACHED;
-	if (!session_is_far_overdrawn(s))
-		account_lately(s);
-	if (has_to_wait(s, ev)) {
+	if (waits) {
 		w->late_ns = smco_now_ns();
 		if (ev->why == TPROC_FORKED)
 			let_sleep(w, find_watched(ev->parent));
@@ -334,10 +341,16 @@ static void start_watching(struct session *s, struct tproc *p,
 	};
 
 	/* exec: what was there is gone with its memory */
+	struct watched *before = find_watched(p);
+	uint64_t cpu_ns = before ? before->cpu_ns : 0;
 	if (ev->why == TPROC_EXECED) {
 		s->nr_command_execs += tproc_pid(p) == s->command_pid;
-		session_drop_watched(s, find_watched(p), true);
+		session_drop_watched(s, before, true);
 	}
+	bool waits = has_to_wait(s, ev);
+	/* If one that waits is ever started its libraries are there by then. */
+	if (ev->why == TPROC_EXECED && (!waits || s->range || s->phases))
+		tproc_await_libs(p);
 	session_samples_left(s, ev);
 	session_emit_process(s, tproc_pid(p), whys[ev->why], -1);
 	if ((ev->why == TPROC_LAUNCHED || ev->why == TPROC_EXECED) &&
@@ -345,15 +358,18 @@ static void start_watching(struct session *s, struct tproc *p,
 		tproc_explain_privilege(p, &s->warning);
 	session_counters_process(s, ev);
 	bool is_copy = ev->why == TPROC_FORKED;
-	struct watched *w = add_watched(s, p, is_copy);
+	struct watched *w = add_watched(s, p, is_copy || before);
 	if (!w)
 		return;
+	w->cpu_ns += cpu_ns;
 	if (is_copy)
 		session_name_copy(s, w, find_watched(ev->parent));
+	else if (ev->why == TPROC_EXECED)
+		session_name_program(s, w);
 	else
 		session_name(s, w);
 	if (s->opt->monitors & MONITOR_NAP)
-		start_naps(s, w, ev);
+		start_naps(s, w, ev, waits);
 	/* Who plants last leaves first: sensors may want the same place. A
 	 * variable has other places, or is told to be seen less; a phase whose
 	 * mark is not there is wrong. */
@@ -470,8 +486,7 @@ void session_dispatch(struct session *s, struct tevent *ev)
 		start_running(s, ev);
 		break;
 	case TEV_LIBS:
-		if (w && w->late_ns && !w->asleep &&
-		    !session_is_far_overdrawn(s))
+		if (w && w->late_ns && !w->asleep && may_owe(s))
 			start_waiting_one(s, w);
 		else if (w)
 			plant(s, w);

@@ -222,6 +222,7 @@ int session_create(const struct options *o, struct session **ret,
 	struct tracer_options topt = {
 		.follow = o->follow,
 		.kill_on_exit = o->kill_on_exit && o->command,
+		.libs_if_asked = true,
 		.no_libs = !(o->monitors &
 			     (MONITOR_NAP | MONITOR_PHASES | MONITOR_RANGE)),
 		.before_exec = before_exec,

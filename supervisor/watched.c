@@ -69,7 +69,7 @@ void watched_set_tables(struct tables *t)
 	tables = t;
 }
 
-struct watched *watched_create(struct tproc *p, bool is_copy,
+struct watched *watched_create(struct tproc *p, bool is_young,
 			       struct smco_err *err)
 {
 	struct watched *w = calloc(1, sizeof(*w));
@@ -79,7 +79,7 @@ struct watched *watched_create(struct tproc *p, bool is_copy,
 	}
 	w->proc = p;
 	w->pid = tproc_pid(p);
-	if (!is_copy) /* not what it used before us */
+	if (!is_young) /* not what it used before us */
 		w->cpu_ns = tproc_cpu_ns(p);
 	char root[PROCFS_PATH];
 	procfs_path(root, sizeof(root), w->pid, "root");

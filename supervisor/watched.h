@@ -42,10 +42,11 @@ struct watched {
 	uint64_t agent_ns, side_ns, guard_side_ns, cpu_ns;
 	char why_mechanism[256]; /* which one, and why none better */
 	bool adopted;		 /* existing blocks were taken in */
-	uint64_t late_ns; /* when it came, while it waits for its start; 0 */
-	bool is_attached; /* to it, not begun by what is watched */
-	bool is_patient;  /* stacks wait for tables, but not for long */
-	bool stack_late;  /* the last one asked for came before its table */
+	uint64_t late_ns;  /* when it came, while it waits for its start; 0 */
+	unsigned nr_tries; /* of that start, in vain */
+	bool is_attached;  /* to it, not begun by what is watched */
+	bool is_patient;   /* stacks wait for tables, but not for long */
+	bool stack_late;   /* the last one asked for came before its table */
 	/* the session's */
 	char name[WATCHED_NAME]; /* its command line, as was said last */
 	uint64_t came_ns, name_due_ns;
@@ -67,8 +68,9 @@ void watched_set_tables(struct tables *tables);
  */
 struct sym_space *watched_expect(pid_t pid);
 
-/* @is_copy: made by fork, and has not run yet; nothing is read of it then. */
-struct watched *watched_create(struct tproc *p, bool is_copy,
+/* @is_young: made by fork, and has not run yet, or its .cpu_ns is set by the
+ * caller; nothing is read of it then. */
+struct watched *watched_create(struct tproc *p, bool is_young,
 			       struct smco_err *err);
 /* @gone: the process's memory must not be touched. The space stays. */
 void watched_destroy(struct watched *w, bool gone);

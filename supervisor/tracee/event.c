@@ -259,8 +259,15 @@ static void act_proc_new(struct task *t)
 	ev->parent = p->from_before ? NULL : p->parent;
 	p->from_before = false;
 	ev->creator = task_find(t->tr, t->made_by);
-	if ((p->why == TPROC_LAUNCHED || p->why == TPROC_EXECED) &&
-	    !t->tr->opts.no_libs)
+	const struct tracer_options *o = &t->tr->opts;
+	if (p->why == TPROC_LAUNCHED ||
+	    (p->why == TPROC_EXECED && !o->libs_if_asked))
+		tproc_await_libs(p);
+}
+
+void tproc_await_libs(struct tproc *p)
+{
+	if (!p->tr->opts.no_libs && p->is_new)
 		libs_start(p);
 }
 

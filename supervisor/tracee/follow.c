@@ -123,8 +123,8 @@ void follow_stop(struct task *t)
 {
 	if (!t || !t->proc || t->state != TASK_STOPPED)
 		return;
-	/* What its memory says is where its creator was. */
-	bool knows_cpu = !t->is_new;
+	/* What its memory says is where its creator was, or nothing yet. */
+	bool knows_cpu = !t->is_new && task_kind(t) != STOP_EXEC;
 	struct tracer *tr = t->tr;
 	struct follow *f = &tr->follow;
 	if (!f->on || tr->nr_cpus < 2)

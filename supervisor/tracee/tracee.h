@@ -44,6 +44,9 @@ struct tracer_options {
 	bool hold_creators;
 	/* TEV_LIBS is of no use: nothing is planted for it. */
 	bool no_libs;
+	/* After an exec, but the first of what was launched, TEV_LIBS comes
+	 * only where tproc_await_libs() asks for it. */
+	bool libs_if_asked;
 };
 
 enum tevent_kind {
@@ -149,7 +152,10 @@ uint64_t tracer_stood_ns(const struct tracer *tr);
  * here is charged to the stop clock (tracer_stop_ns).
  */
 void tracer_resume(struct tracer *tr, struct task *task, int sig);
-void tproc_resume_new(struct tproc *p); /* all tasks, after TEV_PROC_NEW */
+void tproc_resume_new(struct tproc *p);
+/* While TEV_PROC_NEW of an exec is not answered, with libs_if_asked: TEV_LIBS
+ * is wanted. It takes a stop and some 100 us more of this one. */
+void tproc_await_libs(struct tproc *p); /* all tasks, after TEV_PROC_NEW */
 
 /*
  * Undo everything registered, detach every task; stopped ones stay stopped,
