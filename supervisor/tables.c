@@ -31,7 +31,7 @@ struct tables {
 	struct sym_space **wanted; /* the next is the last */
 	size_t nr, cap;
 	pthread_cond_t done; /* leave is set */
-	bool leave;
+	bool leave;	     /* read without the lock by who makes a table */
 	struct sym_space *expected[2]; /* ours; NULL = none */
 	int64_t m_t_ppb;
 	/* The thread's: when it rested last, of its CPU time; how often it had
@@ -75,10 +75,9 @@ static void rest(struct tables *t, uint64_t ns)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Now and then while a table is made; by now the program may want our CPU. */
-static void give_way(void *arg)
+/* By now the program may want our CPU. */
+static void give_way(struct tables *t)
 {
-	struct tables *t = arg;
 	struct rusage usage;
 	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (getrusage(RUSAGE_THREAD, &usage))
@@ -94,10 +93,19 @@ static void give_way(void *arg)
 	module_cfi_end_rest();
 }
 
+/* Now and then while a table is made; false: nobody needs it any more. */
+static bool may_go_on(void *arg)
+{
+	struct tables *t = arg;
+	if (!__atomic_load_n(&t->leave, __ATOMIC_ACQUIRE))
+		give_way(t);
+	return !__atomic_load_n(&t->leave, __ATOMIC_ACQUIRE);
+}
+
 static void *run(void *arg)
 {
 	struct tables *t = arg;
-	cfi_set_pause(give_way, t);
+	cfi_set_pause(may_go_on, t);
 	pthread_mutex_lock(&t->lock);
 	while (!t->leave) {
 		if (!t->nr) {
@@ -166,7 +174,7 @@ void tables_destroy(struct tables *t)
 	if (!t)
 		return;
 	pthread_mutex_lock(&t->lock);
-	t->leave = true;
+	__atomic_store_n(&t->leave, true, __ATOMIC_RELEASE);
 	pthread_cond_signal(&t->more);
 	pthread_cond_signal(&t->done);
 	pthread_mutex_unlock(&t->lock);

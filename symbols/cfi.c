@@ -452,13 +452,20 @@ static void compile_fde(struct compiler *c, const struct ehframe *e,
 	c->clip = from;
 }
 
-static _Thread_local void (*pause_fn)(void *ctx);
+static _Thread_local bool (*pause_fn)(void *ctx);
 static _Thread_local void *pause_ctx;
+static _Thread_local bool has_given_up;
 
-void cfi_set_pause(void (*fn)(void *ctx), void *ctx)
+void cfi_set_pause(bool (*fn)(void *ctx), void *ctx)
 {
 	pause_fn = fn;
 	pause_ctx = ctx;
+	has_given_up = false;
+}
+
+bool cfi_has_given_up(void)
+{
+	return has_given_up;
 }
 
 static bool compile(struct compiler *c, const struct ehframe *e)
@@ -472,7 +479,9 @@ static bool compile(struct compiler *c, const struct ehframe *e)
 	c->base = c->clip = e->fdes[0].start;
 	for (size_t i = 0; i < e->nr_fdes && !c->no_memory; i++) {
 		if (pause_fn && i % PAUSE_FDES == 0)
-			pause_fn(pause_ctx);
+			has_given_up |= !pause_fn(pause_ctx);
+		if (has_given_up)
+			return false;
 		compile_fde(c, e, &e->fdes[i]);
 	}
 	return c->nr && !c->no_memory;

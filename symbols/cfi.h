@@ -76,8 +76,10 @@ struct cfi_table {
 struct cfi_table *cfi_create(Elf *elf);
 void cfi_destroy(struct cfi_table *t);
 /* What the calling thread does now and then, some ten times a millisecond,
- * while it compiles; NULL = nothing. */
-void cfi_set_pause(void (*fn)(void *ctx), void *ctx);
+ * while it compiles; NULL = nothing. Where that returns false it gives up: this
+ * table and all later ones of the thread are NULL. */
+void cfi_set_pause(bool (*fn)(void *ctx), void *ctx);
+bool cfi_has_given_up(void);
 
 /* The rule at file address @addr; NULL if there is none. */
 const struct cfi_rule *cfi_lookup(const struct cfi_table *t, uint64_t addr);

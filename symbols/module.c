@@ -482,6 +482,8 @@ static void build_cfi(struct module *m)
 		m->cfi = cfi_create(elf);
 		elf_end(elf);
 	}
+	if (!m->cfi && cfi_has_given_up())
+		return; /* for who comes next */
 	__atomic_store_n(&m->cfi_tried, true, __ATOMIC_RELEASE);
 }
 

@@ -399,6 +399,9 @@ void sym_space_set_patience(struct sym_space *s, uint64_t ns)
 void sym_prepare_unwind(struct sym_space *s)
 {
 	struct module *m;
-	for (uint32_t i = 1; (m = space_module(s, i)); i++)
+	for (uint32_t i = 1; (m = space_module(s, i)); i++) {
 		module_cfi(m);
+		if (cfi_has_given_up())
+			return;
+	}
 }

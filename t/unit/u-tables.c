@@ -56,9 +56,10 @@ static void a_process(void)
 
 static unsigned nr_pauses;
 
-static void count_pause(void *ctx)
+static bool count_pause(void *ctx)
 {
 	++*(unsigned *)ctx;
+	return true;
 }
 
 /* Who makes a large table may rest again and again, and does so where its CPU
@@ -91,6 +92,34 @@ static void gives_way(void)
 	check_int(tables_rest_ns(NSEC_PER_SEC, true, 0), 50 * NSEC_PER_MSEC);
 }
 
+static bool is_third(void *ctx)
+{
+	return ++*(unsigned *)ctx < 3;
+}
+
+/* Nobody waits at the end for tables that are not needed any more; whoever does
+ * need one afterwards makes it. */
+static void gives_up(void)
+{
+	struct puppet pup = puppet_start();
+	struct sym_space *s = watched_expect(pup.pid);
+	check(s && sym_nr_modules(s) > 1);
+	nr_pauses = 0;
+	cfi_set_pause(is_third, &nr_pauses);
+	sym_prepare_unwind(s);
+	check_int(nr_pauses, 3);
+	cfi_set_pause(NULL, NULL);
+	for (uint32_t i = 1; i <= sym_nr_modules(s); i++) {
+		struct module *m = space_module(s, i);
+		check(!m->cfi_tried || m->cfi);
+	}
+	sym_prepare_unwind(s);
+	for (uint32_t i = 1; i <= sym_nr_modules(s); i++)
+		check(space_module(s, i)->cfi_tried);
+	sym_space_destroy(s);
+	puppet_end(&pup);
+}
+
 static uint64_t patience(int64_t m_t_ppb)
 {
 	struct tables *t = tables_create(m_t_ppb);
@@ -111,7 +140,7 @@ static void is_patient_in_proportion(void)
 static struct module *shared;
 static int has_begun;
 
-static void rest_until_awaited(void *unused)
+static bool rest_until_awaited(void *unused)
 {
 	(void)unused;
 	__atomic_store_n(&has_begun, 1, __ATOMIC_RELEASE);
@@ -119,16 +148,17 @@ static void rest_until_awaited(void *unused)
 		module_cfi_end_rest();
 		usleep(1000);
 	}
+	return true;
 }
 
 static void *make(void *pause)
 {
-	cfi_set_pause((void (*)(void *))pause, NULL);
+	cfi_set_pause((bool (*)(void *))pause, NULL);
 	return module_cfi(shared);
 }
 
 static pthread_t begin_to_make(struct sym_space *libc,
-			       void (*pause)(void *unused))
+			       bool (*pause)(void *unused))
 {
 	pthread_t thread;
 	has_begun = 0;
@@ -155,7 +185,7 @@ static void is_awaited(void)
 
 static int may_go_on;
 
-static void rest_until_told(void *unused)
+static bool rest_until_told(void *unused)
 {
 	(void)unused;
 	bool rests = !__atomic_load_n(&may_go_on, __ATOMIC_ACQUIRE) &&
@@ -165,6 +195,7 @@ static void rest_until_told(void *unused)
 		usleep(1000);
 	if (rests)
 		module_cfi_end_rest();
+	return true;
 }
 
 /* A stop does not wait for who rests: this would take an hour. But it does for
@@ -198,6 +229,7 @@ int main(void)
 	a_command();
 	a_process();
 	gives_way();
+	gives_up();
 	is_patient_in_proportion();
 	is_awaited();
 	is_not_waited_for();
