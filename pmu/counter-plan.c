@@ -201,8 +201,9 @@ static int lay_out(const struct builder *b, struct counter_plan *p)
 	return 0;
 }
 
-/* Names of those that are here, to say what can be had instead. */
-static int not_here(const struct smco_err *why, struct smco_err *err)
+/* Names of those that are here, to say what can be had instead; @all have been
+ * left out already. */
+static int not_here(const struct smco_err *why, bool all, struct smco_err *err)
 {
 	char list[120];
 	size_t len = 0;
@@ -221,9 +222,10 @@ static int not_here(const struct smco_err *why, struct smco_err *err)
 		len += (size_t)n;
 	}
 	return smco_fail(err, why->code, 0,
-			 "%s; there %s%s (--list-events has all, "
-			 "--if-available leaves others out)",
-			 why->msg, len ? "are " : "is nothing", list);
+			 "%s%s; there %s%s (--list-events has all%s)",
+			 all ? "nothing is left to count: " : "", why->msg,
+			 len ? "are " : "is nothing", list,
+			 all ? "" : ", --if-available leaves others out");
 }
 
 #define MAX_REASONS 6
@@ -309,7 +311,7 @@ static int make(const struct pmu_event *events, size_t nr, bool if_available,
 			continue;
 		}
 		if (!if_available)
-			return not_here(&why, err);
+			return not_here(&why, false, err);
 		note_missing(missing, &events[i], &why);
 	}
 	for (ssize_t i = 0, n; i < (ssize_t)nr_here; i += n) {
@@ -318,7 +320,7 @@ static int make(const struct pmu_event *events, size_t nr, bool if_available,
 			return (int)n;
 	}
 	if (!b->nr_groups)
-		return not_here(&why, err);
+		return not_here(&why, if_available, err);
 	say_missing(missing, p->missing, sizeof(p->missing));
 	if (lay_out(b, p))
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");

@@ -418,7 +418,8 @@ if smco-trace --list-events CYCLES | grep -q '^no'; then
 	ok "--if-available leaves it out and says so" available
 	none() {
 		smco-trace -e cycles --if-available -o n.trace touch started 2>err
-		[ $? = 125 ] && [ ! -e started ]
+		[ $? = 125 ] && [ ! -e started ] && cat err && ! grep -q if-available err &&
+			grep -q "^smco-trace: nothing is left to count: 'cycles' .*; there are task-clock, " err
 	}
 	ok "but nothing at all to count is an error" none
 fi
