@@ -296,9 +296,9 @@ void session_start_late(struct session *s, uint64_t now_ns)
 		if (!is_copy && !w->is_attached && !w->hooks &&
 		    w->nr_tries++ < LATE_TRIES)
 			w->late_ns = now_ns + (LATE_NS << w->nr_tries);
-		else if (!is_copy) /* those have only what comes from now on */
-			watched_adopt(w, s->opt->min_size_bytes, s->stacks,
-				      NULL);
+		else
+			watched_adopt(w, s->opt->min_size_bytes, is_copy,
+				      s->stacks, NULL);
 		tproc_cont(w->proc);
 		return; /* what that cost is known by the next tick */
 	}
@@ -327,7 +327,8 @@ static void start_naps(struct session *s, struct watched *w,
 	}
 	plant(s, w);
 	if (ev->why == TPROC_ATTACHED)
-		watched_adopt(w, s->opt->min_size_bytes, s->stacks, &err);
+		watched_adopt(w, s->opt->min_size_bytes, false, s->stacks,
+			      &err);
 }
 
 static void start_watching(struct session *s, struct tproc *p,

@@ -318,8 +318,8 @@ static void adopt_mappings(struct watched *w, const struct tmaps *maps)
 	}
 }
 
-int watched_adopt(struct watched *w, uint64_t min_bytes, struct stacks *stacks,
-		  struct smco_err *err)
+int watched_adopt(struct watched *w, uint64_t min_bytes, bool only_own,
+		  struct stacks *stacks, struct smco_err *err)
 {
 	const struct tmaps *maps;
 	if (!w->nap || w->adopted)
@@ -327,7 +327,10 @@ int watched_adopt(struct watched *w, uint64_t min_bytes, struct stacks *stacks,
 	w->adopted = true;
 	struct drain d = {.w = w, .stacks = stacks};
 	if (w->hooks)
-		return hooks_adopt(w->hooks, min_bytes, to_monitor, &d, err);
+		return hooks_adopt(w->hooks, min_bytes, only_own, to_monitor,
+				   &d, err);
+	if (only_own)
+		return 0;
 	int rc = tproc_get_maps(w->proc, &maps, err);
 	if (!rc)
 		adopt_mappings(w, maps);

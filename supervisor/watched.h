@@ -94,9 +94,10 @@ void watched_open_guard(struct watched *w);
 /* Plant sensors if the allocation functions are there: 0, SMCO_NOTFOUND. All
  * tasks stopped. */
 int watched_plant(struct watched *w, uint64_t cutoff, struct smco_err *err);
-/* Take in blocks that exist already (attach). All tasks stopped. */
-int watched_adopt(struct watched *w, uint64_t min_bytes, struct stacks *stacks,
-		  struct smco_err *err);
+/* Take in blocks that exist already (attach); of a copy that was woken, if
+ * @only_own, those that it has made itself. All tasks stopped. */
+int watched_adopt(struct watched *w, uint64_t min_bytes, bool only_own,
+		  struct stacks *stacks, struct smco_err *err);
 
 /* A sensor asks for a stack's name. False if it was not ours, or a sensor's
  * ring was full, which watched_drain() reads. */

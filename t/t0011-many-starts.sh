@@ -66,7 +66,7 @@ forks() {
 	forks_for 6 || forks_for 30
 }
 forks_for() {
-	sed "s,^exec .*,$FIXTURES/grow-forks $1," script.sh >forks.sh
+	sed "s,^exec .*,$EXEC$FIXTURES/grow-forks $1," script.sh >forks.sh
 	smco-trace -t 10 --nap 300ms -o t.trace -- sh forks.sh >got 2>summary
 	cat summary
 	grep -q EXIT-SUCCESS got || return 1
@@ -75,6 +75,12 @@ forks_for() {
 	echo "naps in $(wc -l <pids) processes"
 	[ "$(wc -l <pids)" -ge 2 ]
 }
+EXEC=
 ok "and its children" forks
+
+# Copies of one that is watched at once wait; what they have made until they are
+# woken is found.
+EXEC="exec "
+ok "copies that have to wait" forks
 
 done_testing

@@ -2,9 +2,13 @@
  * Blocks that were there before the sensors: found by heapwalk, put into the
  * agent's table from here, so that their frees are seen.
  */
+#include "reports/procfs.h"
 #include "supervisor/probe/heapwalk.h"
 #include "supervisor/probe/hook-private.h"
+#include "supervisor/probe/pagestate.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,11 +21,24 @@ struct found {
 	struct heap_block *blocks;
 	size_t nr, cap;
 	bool no_memory;
+	int pagemap_fd; /* only what is the process's own; -1 = all */
 };
+
+/* In the middle, for its ends may be in pages of other blocks; of a mapping
+ * that is hardly used the first page. */
+static bool is_own(int pagemap_fd, const struct heap_block *b)
+{
+	enum page_owner o = pagestate_owner(pagemap_fd, b->addr + b->size / 2);
+	if (o == PAGE_ABSENT)
+		o = pagestate_owner(pagemap_fd, b->addr);
+	return o == PAGE_OWN;
+}
 
 static void keep(void *ctx, const struct heap_block *b)
 {
 	struct found *f = ctx;
+	if (f->pagemap_fd >= 0 && !is_own(f->pagemap_fd, b))
+		return;
 	if (f->nr == f->cap) {
 		size_t cap = f->cap ? f->cap * 2 : 1024;
 		struct heap_block *p =
@@ -129,11 +146,19 @@ static int fill_segment(struct hooks *h, unsigned nr, struct found *f,
 	return r ? smco_fail(err, r, 0, "cannot write the agent's table") : 0;
 }
 
-int hooks_adopt(struct hooks *h, uint64_t min_bytes,
+static int pagemap_of(struct hooks *h)
+{
+	char path[PROCFS_PATH];
+	procfs_path(path, sizeof(path), tproc_pid(h->p), "pagemap");
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+int hooks_adopt(struct hooks *h, uint64_t min_bytes, bool only_own,
 		void (*fn)(void *ctx, const struct heap_event *ev), void *ctx,
 		struct smco_err *err)
 {
-	struct found f = {0};
+	_cleanup_close_ int pagemap_fd = only_own ? pagemap_of(h) : -1;
+	struct found f = {.pagemap_fd = pagemap_fd};
 	bool complete = false;
 	uint64_t now = smco_now_ns();
 
@@ -141,6 +166,10 @@ int hooks_adopt(struct hooks *h, uint64_t min_bytes,
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "blocks that exist already can be found in "
 				 "glibc's heap only");
+	if (only_own && pagemap_fd < 0)
+		return smco_fail(err, SMCO_SYS, errno,
+				 "cannot read what process %d shares",
+				 (int)tproc_pid(h->p));
 	int r = heapwalk(h->p, min_bytes, h->base, h->base + AGENT_AREA_BYTES,
 			 WALK_NS, keep, &f, &complete, err);
 	size_t nr = f.nr;

@@ -149,9 +149,10 @@ const char *hooks_describe(const struct hooks *h);
  * finds mmapped chunks, by their headers in tracee memory, all tasks stopped.
  * Hostile input: stops at the first impossible header. @fn gets HEAP_ALLOC
  * events with stack 0. Also registers them with the agent, so that their free
- * is seen.
+ * is seen. With @only_own those of a forked copy that it does not share with
+ * its parent (pagestate_owner()).
  */
-int hooks_adopt(struct hooks *h, uint64_t min_bytes,
+int hooks_adopt(struct hooks *h, uint64_t min_bytes, bool only_own,
 		void (*fn)(void *ctx, const struct heap_event *ev), void *ctx,
 		struct smco_err *err);
 

@@ -30,6 +30,16 @@ static bool is_waiting(uint64_t pfn)
 	return !(flags >> KPF_LRU & 1);
 }
 
+enum page_owner pagestate_owner(int pagemap_fd, taddr_t addr)
+{
+	uint64_t page;
+	if (pread(pagemap_fd, &page, sizeof(page),
+		  (off_t)(addr / TPAGE_SIZE * sizeof(page))) != sizeof(page) ||
+	    !(page & PAGEMAP_PRESENT))
+		return PAGE_ABSENT;
+	return page & PAGEMAP_EXCLUSIVE ? PAGE_OWN : PAGE_SHARED;
+}
+
 struct pagestate pagestate_get(int pagemap_fd, taddr_t start, taddr_t end)
 {
 	struct pagestate ret = {0};

@@ -20,5 +20,12 @@ struct pagestate {
  * @pagemap_fd: the process's. What cannot be read counts as neither.
  */
 struct pagestate pagestate_get(int pagemap_fd, taddr_t start, taddr_t end);
+/*
+ * Has no other process the page at @addr? Of a forked copy's memory that is
+ * what it has written since, or its parent, and all of it when that is gone.
+ * PAGE_ABSENT: nothing is there, or it cannot be read.
+ */
+enum page_owner { PAGE_ABSENT, PAGE_SHARED, PAGE_OWN };
+enum page_owner pagestate_owner(int pagemap_fd, taddr_t addr);
 
 #endif

@@ -187,7 +187,7 @@ int main(void)
 	check_int(run_plant(&r, &err), 0);
 	check(text_sum(&r) != sum);
 	uint64_t t0 = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	check_int(hooks_adopt(r.h, 8192, run_hear, &r, &err), 0);
+	check_int(hooks_adopt(r.h, 8192, false, run_hear, &r, &err), 0);
 	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - t0;
 	printf("# adopted in %lu us; %s\n", (long)cpu_ns / 1000,
 	       hooks_describe(r.h));

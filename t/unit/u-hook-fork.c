@@ -100,6 +100,12 @@ static void take_text_back(struct tproc *p)
 	}
 }
 
+static void count(void *ctx, const struct heap_event *ev)
+{
+	(void)ev;
+	++*(unsigned *)ctx;
+}
+
 static void put_to_sleep(struct run *run, struct tproc *p)
 {
 	struct smco_err err = {0};
@@ -130,6 +136,10 @@ static void put_to_sleep(struct run *run, struct tproc *p)
 	check(!memcmp(child.h->shm.filter, run->h->shm.filter,
 		      AGENT_FILTER_SLOTS));
 	check(child.h->shm.cutoff == run->h->shm.cutoff);
+	/* What it shares with its parent is not its own. */
+	unsigned nr_own = 0;
+	check_int(hooks_adopt(child.h, 8192, true, count, &nr_own, &err), 0);
+	check_int(nr_own, 0);
 	hooks_set_tokens(child.h, run->tokens);
 	run->child = &child; /* for its requests of stacks and its end */
 }
