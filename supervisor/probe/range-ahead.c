@@ -105,12 +105,12 @@ static bool halves(const struct var_op *op)
 static bool is_sum(const struct variables *v, const struct var_place *p,
 		   uint8_t *reg_ret, int64_t *k_ret)
 {
-	const struct var_op *op = v->ops + p->first_op;
 	uint32_t i = 1;
 	*reg_ret = range_reg_of_dwarf(p->reg);
 	*k_ret = p->offset;
 	if (p->kind != VAR_EXPR)
 		return p->kind == VAR_VALUE && *reg_ret != RANGE_NO_REG;
+	const struct var_op *op = v->ops + p->first_op;
 	if (p->nr_ops < 2 || op[0].code != VAR_OP_REG)
 		return false;
 	if (p->nr_ops == 4 && halves(op + 1))
