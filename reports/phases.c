@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reports/array.h"
+#include "reports/model.h"
 #include "reports/select.h"
 #include "reports/units.h"
 
@@ -42,7 +43,8 @@ static struct phase_part *part_of(struct model_phases *m,
 	    !ARRAY_ROOM(m->part, m->nr_parts, m->cap_parts))
 		return NULL;
 	struct phase_part *p = &m->part[m->nr_parts++];
-	*p = (struct phase_part){.file = file, .id = id, .phase = phase};
+	*p = (struct phase_part){
+		.file = file, .id = id, .phase = phase, .reader = reader};
 	return p;
 }
 
@@ -140,8 +142,34 @@ int model_phases_take_span(struct model_phases *m, struct trace_reader *reader,
 	return add_when(m, file, select, p, r, ev.pid, ev.length_ns, piece);
 }
 
+/* How long all of a file were; false: not known. */
+static bool estimate_of(const struct phase_part *p, uint64_t *ret)
+{
+	char key[40];
+	*ret = p->last.seen_ns;
+	if (p->last.nr_seen >= p->last.count)
+		return true;
+	snprintf(key, sizeof(key), "phase.%u.about_ns", p->id);
+	*ret = model_reader_u64(p->reader, key, 0);
+	return *ret != 0;
+}
+
+static void estimate(struct model_phases *m)
+{
+	for (size_t i = 0; i < m->nr; i++)
+		m->phase[i].is_estimated = true;
+	for (size_t i = 0; i < m->nr_parts; i++) {
+		struct model_phase *p = &m->phase[m->part[i].phase];
+		uint64_t ns;
+		if (!estimate_of(&m->part[i], &ns))
+			p->is_estimated = false;
+		p->about_ns = add(p->about_ns, ns);
+	}
+}
+
 void model_phases_finish(struct model_phases *m)
 {
+	estimate(m);
 	model_when_finish(&m->when);
 	for (size_t i = 0; i < m->when.nr; i++) {
 		const struct when_track *t = &m->when.track[i];
@@ -172,6 +200,8 @@ uint64_t phase_total_ns(const struct model_phase *p)
 	double ns = phase_mean_ns(p) * (double)p->sum.count;
 	if (p->sum.nr_seen >= p->sum.count)
 		return p->sum.seen_ns;
+	if (p->is_estimated)
+		return p->about_ns;
 	/* Where it is known when each was. */
 	if (p->nr_in >= p->sum.count && ns > p->in_ns)
 		ns = p->in_ns;

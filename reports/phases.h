@@ -19,6 +19,10 @@ struct model_phase {
 	 * when. */
 	double in_ns;
 	uint64_t nr_in;
+	/* How long all of them were together, as far as the run could tell; not
+	 * if it did not. */
+	bool is_estimated;
+	uint64_t about_ns;
 };
 
 struct model_phases {
@@ -30,6 +34,7 @@ struct model_phases {
 	/* private: */
 	struct phase_part {		  /* the last record of a file */
 		uint32_t file, id, phase; /* index in @phase */
+		struct trace_reader *reader;
 		struct ev_phase_total last;
 		double nr_timed, timed_ns; /* until this record */
 	} * part;
@@ -58,8 +63,9 @@ void model_phases_free(struct model_phases *m);
 /* Of those that were timed; 0 if none was. */
 double phase_mean_ns(const struct model_phase *p);
 /*
- * How long all of them were together, if those that were timed were like the
- * others, but no longer than the threads were there; saturated.
+ * How long all of them were together, by the run's own estimate; without one if
+ * those that were timed were like the others, but no longer than the threads
+ * were there; saturated.
  */
 uint64_t phase_total_ns(const struct model_phase *p);
 

@@ -159,13 +159,13 @@ static uint32_t tid_of(struct phases *ph, struct shared *sh,
 
 /* What was passed without a record in between is of another run: such a pair
  * says nothing. */
-void phase_times_take(struct phases *ph, struct shared *sh,
-		      const struct mark_record *r)
+static void take(struct phases *ph, struct shared *sh,
+		 const struct mark_record *r)
 {
 	uint32_t tid = tid_of(ph, sh, r);
 	uint32_t number = r->what / 4;
 	enum mark_kind kind = (enum mark_kind)(r->what % 4);
-	if (number >= ph->p.nr || !tid) /* the tracee can write there */
+	if (!tid)
 		return;
 	struct thread_phase *o = open_of(ph, sh, tid, number);
 	if (!o)
@@ -182,6 +182,19 @@ void phase_times_take(struct phases *ph, struct shared *sh,
 	drop_calls(ph, o);
 	if (kind != MARK_END)
 		begin_call(ph, o, r);
+}
+
+void phase_times_take(struct phases *ph, struct shared *sh,
+		      const struct mark_record *r)
+{
+	uint32_t number = r->what / 4;
+	if (number >= ph->p.nr) /* the tracee can write there */
+		return;
+	const struct phase *phase = &ph->phase[number];
+	uint64_t nr_seen = phase->nr_seen, seen_ns = phase->seen_ns;
+	take(ph, sh, r);
+	sh->slice[number].nr_timed += phase->nr_seen - nr_seen;
+	sh->slice[number].timed_ns += phase->seen_ns - seen_ns;
 }
 
 /* Otherwise an end may be missing. */

@@ -12,6 +12,9 @@ struct phase {
 	bool is_found;	/* in a file that is the program's */
 	uint64_t count; /* begins and points, of memory that is gone */
 	uint64_t nr_seen, seen_ns, longest_ns;
+	/* Of slices that are over: what each stands for, passings, and as many
+	 * of its mean. */
+	double weight, weighted_ns;
 	uint64_t began;	 /* before the last look at records */
 	uint64_t told;	 /* of those, records tell */
 	uint64_t open;	 /* threads' that are in it, as far as is known */
@@ -23,6 +26,20 @@ struct phase {
 
 #define PHASE_STACKS  64
 #define PHASE_NUMBERS 64
+
+/* Which passings are recorded: phase-slices.c. */
+struct phase_slice {
+	uint64_t passed; /* beginnings and ends at the last look */
+	uint64_t most;	 /* between two looks, of late */
+	uint64_t next;	 /* the first one of the slice to come */
+	/* The last slice; the first that was not in it. */
+	uint64_t begin, end;
+	uint32_t len; /* of that to come, 0: not planned yet */
+	bool is_all;  /* the last one goes on while there is room */
+	/* What was timed in the last one, which stands for all that were passed
+	 * from @stood_for on. */
+	uint64_t nr_timed, timed_ns, stood_for;
+};
 
 /* Memory that processes share with us. */
 struct shared {
@@ -41,6 +58,7 @@ struct shared {
 	int64_t debt_ns;  /* what it has cost beyond the budget */
 	bool is_dear;	  /* so much that it ends */
 	bool is_shared;	  /* there are or were several threads */
+	struct phase_slice slice[PHASES_MAX];
 	/* Of threads that do not read their own number, but @there; if it is
 	 * not known, records of that number may be theirs wherever they are. */
 	struct thread_stack {
@@ -143,6 +161,7 @@ struct phases {
 	size_t nr_trimmed;    /* modules, in copies once */
 	uint64_t trimmed_ns;  /* the first of them, since the beginning */
 	uint64_t nr_unknown;  /* entries of a thread that cannot be told */
+	uint64_t random;      /* 0: not seeded yet */
 	bool is_finished;
 };
 
@@ -158,6 +177,17 @@ uint64_t phase_cost_take(struct phases *ph, struct shared *sh);
 /* Where it is too much it ends (is_dear). When to come again, ns, at most
  * @tick_ns. */
 uint64_t phase_cost_judge(struct phases *ph, uint64_t now_ns, uint64_t tick_ns);
+
+/* phase-slices.c: which passings in @sh are recorded next. */
+void phase_slices_look(struct phases *ph, struct shared *sh);
+/* What was timed in @sh's last slices counts; @sh goes. */
+void phase_slices_end(struct phases *ph, struct shared *sh);
+/*
+ * How long all passings of @phase were together: those of a slice were like
+ * those between it and the slice before. 0: not known.
+ */
+uint64_t phase_slices_about_ns(const struct phases *ph, uint32_t phase,
+			       uint64_t now_ns);
 
 /* phase-threads.c: thread @t, stopped, of @p, which is there or just born. Who
  * is alone with its number counts for itself. */

@@ -8,10 +8,8 @@
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/phases-private.h"
 
-#define TICK_NS	     (10 * NSEC_PER_MSEC)
-#define FIRST_NS     (2 * NSEC_PER_MSEC) /* after marks came */
-#define MAX_TOKENS   1024		 /* of a phase, until the next tick */
-#define LEAST_TOKENS 16
+#define TICK_NS	 (10 * NSEC_PER_MSEC)
+#define FIRST_NS (2 * NSEC_PER_MSEC) /* after marks came */
 
 /* --- records --- */
 
@@ -35,21 +33,6 @@ uint64_t phases_count(const struct phases *ph, size_t phase)
 	return nr;
 }
 
-/* Tokens are what the room pays for. */
-static void want(struct phases *ph, struct shared *sh)
-{
-	int64_t room = ledger_room_ns(ph->ledger);
-	uint64_t paid = room > 0 ? (uint64_t)room / 8 / MARK_RECORD_NS : 0;
-	/* So few are no matter; what comes seldom is never missed. */
-	paid = max_u64(paid, LEAST_TOKENS);
-	for (uint32_t i = 0; i < ph->p.nr; i++) {
-		uint64_t free = mark_shm_room(sh->shm) / (ph->p.nr - i);
-		uint64_t tokens = min_u64(min_u64(paid, MAX_TOKENS), free);
-		if (!tokens || mark_shm_want(sh->shm, i, (uint32_t)tokens))
-			ph->phase[i].is_missed = true;
-	}
-}
-
 uint64_t phases_due_ns(const struct phases *ph)
 {
 	return ph->is_finished ? UINT64_MAX : ph->due_ns;
@@ -69,7 +52,7 @@ void phases_tick(struct phases *ph, uint64_t now_ns)
 	drain_all(ph);
 	ph->due_ns = now_ns + phase_cost_judge(ph, now_ns, TICK_NS);
 	for (struct shared *sh = ph->shared; sh; sh = sh->next)
-		want(ph, sh);
+		phase_slices_look(ph, sh);
 	phase_spans_tick(ph, now_ns);
 }
 
@@ -109,6 +92,20 @@ static void put_missing(struct phases *ph)
 		ph->p.put_meta(ph->p.ctx, "phases.missing", text);
 }
 
+/* Of phases that were timed in part. */
+static void put_about(struct phases *ph, uint64_t now_ns)
+{
+	char key[40], text[24];
+	for (uint32_t i = 0; i < ph->p.nr; i++) {
+		uint64_t ns = phase_slices_about_ns(ph, i, now_ns);
+		if (!ns || ph->phase[i].nr_seen >= phases_count(ph, i))
+			continue;
+		snprintf(key, sizeof(key), "phase.%u.about_ns", i);
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)ns);
+		ph->p.put_meta(ph->p.ctx, key, text);
+	}
+}
+
 void phases_finish(struct phases *ph, uint64_t now_ns)
 {
 	char text[400];
@@ -118,6 +115,7 @@ void phases_finish(struct phases *ph, uint64_t now_ns)
 	phase_spans_finish(ph, now_ns);
 	ph->is_finished = true;
 	phases_emit(ph, now_ns);
+	put_about(ph, now_ns);
 	if (ph->nr_refused) {
 		snprintf(text, sizeof(text), "%zu module%s: %s", ph->nr_refused,
 			 ph->nr_refused == 1 ? "" : "s", ph->why_refused.msg);
@@ -177,7 +175,7 @@ static struct shared *share(struct phases *ph, struct marks *m,
 	for (; t; t = task_next(t))
 		phase_threads_note(sh, pp, t, false);
 	ph->shared = sh;
-	want(ph, sh);
+	phase_slices_look(ph, sh);
 	if (ph->due_ns > soon_ns)
 		ph->due_ns = soon_ns;
 	return sh;
@@ -189,6 +187,7 @@ static void unshare_it(struct phases *ph, struct shared *sh)
 	drain(ph, sh);
 	if (--sh->nr_owners)
 		return;
+	phase_slices_end(ph, sh);
 	for (uint32_t i = 0; i < ph->p.nr; i++)
 		ph->phase[i].count += mark_shm_count(sh->shm, i * 2);
 	while (*at != sh)

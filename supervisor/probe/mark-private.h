@@ -19,7 +19,9 @@ _Static_assert(sizeof(struct mark_slot) == 32, "the stub shifts by five");
 
 struct mark_channel {
 	uint32_t run;	/* 0 = no records wanted */
-	int32_t tokens; /* below 0: run out */
+	int32_t tokens; /* a passing takes one; below 0: run out */
+	int32_t from;	/* who takes one of more than so many is not recorded */
+	uint32_t pad;
 };
 
 #define MARK_OWNERS   256 /* the lowest byte of a thread's number says which */

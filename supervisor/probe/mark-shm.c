@@ -114,32 +114,57 @@ uint32_t mark_shm_room(const struct mark_shm *shm)
 	uint64_t used = head - shm->tail;
 	for (size_t i = 0; i < MARK_MAX_CHANNELS; i++) {
 		const struct mark_channel *c = &shm->data->channel[i];
-		int32_t left = __atomic_load_n(&c->tokens, __ATOMIC_RELAXED);
+		int32_t left = __atomic_load_n(&c->tokens, __ATOMIC_RELAXED),
+			from = __atomic_load_n(&c->from, __ATOMIC_RELAXED);
+		if (left > from)
+			left = from;
 		if (left > 0)
 			used += (uint32_t)left;
 	}
 	return used < MARK_RING ? (uint32_t)(MARK_RING - used) : 0;
 }
 
-bool mark_shm_want(struct mark_shm *shm, uint32_t channel, uint32_t tokens)
+enum mark_run mark_shm_run(const struct mark_shm *shm, uint32_t channel)
+{
+	const struct mark_channel *c = &shm->data->channel[channel];
+	uint32_t run = __atomic_load_n(&c->run, __ATOMIC_ACQUIRE);
+	int32_t left = __atomic_load_n(&c->tokens, __ATOMIC_RELAXED);
+	if (!run || left < 0)
+		return left || run ? MARK_RUN_ENDED : MARK_RUN_NONE;
+	return left > __atomic_load_n(&c->from, __ATOMIC_RELAXED)
+		       ? MARK_RUN_AWAITED
+		       : MARK_RUN_ON;
+}
+
+void mark_shm_begin(struct mark_shm *shm, uint32_t channel, uint32_t skip,
+		    uint32_t tokens)
+{
+	struct mark_channel *c = &shm->data->channel[channel];
+	if (tokens > MARK_RING)
+		tokens = MARK_RING;
+	if (skip > MARK_MAX_SKIP)
+		skip = MARK_MAX_SKIP;
+	__atomic_store_n(&c->run, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->from, (int32_t)tokens, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->tokens, (int32_t)(tokens + skip),
+			 __ATOMIC_RELAXED);
+	if (!++shm->last_run)
+		shm->last_run = 1;
+	__atomic_store_n(&c->run, shm->last_run, __ATOMIC_RELEASE);
+}
+
+void mark_shm_extend(struct mark_shm *shm, uint32_t channel, uint32_t tokens)
 {
 	struct mark_channel *c = &shm->data->channel[channel];
 	if (tokens > MARK_RING)
 		tokens = MARK_RING;
 	int32_t left = __atomic_load_n(&c->tokens, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&c->run, __ATOMIC_ACQUIRE) && left >= 0) {
-		if (left < (int32_t)tokens)
-			__atomic_fetch_add(&c->tokens, (int32_t)tokens - left,
-					   __ATOMIC_RELAXED);
-		return false;
-	}
-	__atomic_store_n(&c->run, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&c->tokens, (int32_t)tokens, __ATOMIC_RELAXED);
-	if (!++shm->last_run)
-		shm->last_run = 1;
-	if (tokens)
-		__atomic_store_n(&c->run, shm->last_run, __ATOMIC_RELEASE);
-	return left < 0; /* not if they are the first */
+	if (left < 0 || left >= (int32_t)tokens)
+		return;
+	/* First: more than it began with may be left. */
+	__atomic_store_n(&c->from, MARK_RING, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&c->tokens, (int32_t)tokens - left,
+			   __ATOMIC_RELEASE);
 }
 
 /* A thread that took a slot and never filled it: it was killed in there. */

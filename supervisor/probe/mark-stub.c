@@ -22,7 +22,8 @@ static void land(struct code_buf *e, size_t from)
 
 #define JE  0x84
 #define JNE 0x85
-#define JS  0x88
+#define JLE 0x8e
+#define JG  0x8f
 
 /* Slot %rcx gets what it is to hold; %ebx is the run. */
 static void record(struct code_buf *e, const struct mark_spot *at, taddr_t data,
@@ -101,6 +102,7 @@ static void sensor(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 		    at->channel * sizeof(struct mark_channel);
 	taddr_t run = c + offsetof(struct mark_channel, run);
 	taddr_t tokens = c + offsetof(struct mark_channel, tokens);
+	taddr_t recorded_from = c + offsetof(struct mark_channel, from);
 	CODE(e, 0x48, 0x8d, 0x64, 0x24, 0x80); /* lea -128(%rsp), %rsp */
 	CODE(e, 0x50, 0x51, 0x52);	       /* push rax, rcx, rdx */
 	CODE(e, 0x9f, 0x0f, 0x90, 0xc0);       /* lahf; seto %al */
@@ -109,9 +111,14 @@ static void sensor(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 	code_put_rel(e, run, 1);
 	CODE(e, 0);
 	size_t unwanted = branch(e, JE);
-	CODE(e, 0xf0, 0xff, 0x0d); /* lock decl tokens */
+	CODE(e, 0xb9, 0xff, 0xff, 0xff, 0xff); /* mov $-1, %ecx */
+	CODE(e, 0xf0, 0x0f, 0xc1, 0x0d);       /* lock xadd %ecx, tokens */
 	code_put_rel(e, tokens, 0);
-	size_t spent = branch(e, JS);
+	CODE(e, 0x85, 0xc9); /* test %ecx, %ecx */
+	size_t spent = branch(e, JLE);
+	CODE(e, 0x3b, 0x0d); /* cmp from, %ecx */
+	code_put_rel(e, recorded_from, 0);
+	size_t skipped = branch(e, JG);
 	CODE(e, 0x50, 0x53); /* push rax, which has the flags, and rbx */
 	CODE(e, 0x8b, 0x1d); /* mov run, %ebx */
 	code_put_rel(e, run, 0);
@@ -125,6 +132,7 @@ static void sensor(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 	code_put_rel(e, run, 4);
 	code_put32(e, 0);
 	land(e, recorded);
+	land(e, skipped);
 	land(e, unwanted);
 	CODE(e, 0x04, 0x7f, 0x9e); /* add $0x7f, %al; sahf */
 	CODE(e, 0x5a, 0x59, 0x58); /* pop rdx, rcx, rax */

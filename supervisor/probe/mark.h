@@ -22,6 +22,8 @@
 #define MARK_RING	  8192 /* records */
 
 #define MARK_RECORD_NS 50 /* what a record costs in addition, about */
+#define MARK_SKIP_NS   5  /* a passing that a run leaves out */
+#define MARK_MAX_SKIP  (1u << 30)
 
 struct marks;
 
@@ -87,11 +89,24 @@ void mark_shm_disown(struct mark_shm *shm, uint32_t number, uint32_t pid);
 /* Nobody counts for itself any more. */
 void mark_shm_share(struct mark_shm *shm);
 /*
- * Let the next @tokens passings of @channel be recorded, at least. While none
- * goes missing the run, which stands in each record, stays the same; where
- * tokens had run out meanwhile a new run begins, and the answer is true.
+ * Which passings of @channel are recorded. A run is a number of them one after
+ * the other; it stands in each record. It has ended when one was not recorded
+ * for want of a token.
  */
-bool mark_shm_want(struct mark_shm *shm, uint32_t channel, uint32_t tokens);
+enum mark_run {
+	MARK_RUN_NONE, /* yet */
+	MARK_RUN_ENDED,
+	MARK_RUN_AWAITED, /* passings that it leaves out are to come first */
+	MARK_RUN_ON,
+};
+enum mark_run mark_shm_run(const struct mark_shm *shm, uint32_t channel);
+/* A new run: the next @skip passings are left out, then @tokens are recorded.
+ * One that is left out costs MARK_SKIP_NS more than one while there is no run.
+ * At most MARK_RING tokens, MARK_MAX_SKIP to be skipped. */
+void mark_shm_begin(struct mark_shm *shm, uint32_t channel, uint32_t skip,
+		    uint32_t tokens);
+/* A run that is on goes on for the next @tokens passings, at least. */
+void mark_shm_extend(struct mark_shm *shm, uint32_t channel, uint32_t tokens);
 /* Room for records that nobody has tokens for. */
 uint32_t mark_shm_room(const struct mark_shm *shm);
 

@@ -162,6 +162,46 @@ static struct trace_reader *write_trace(const char *name, const char *first)
 	return r;
 }
 
+/* One that was timed in part; @about_ns: what the run says of all, or NULL. */
+static struct trace_reader *write_part(const char *name, const char *about_ns)
+{
+	struct trace_writer *w = NULL;
+	struct trace_reader *r = NULL;
+	const char *path = scratch_path(name);
+	check_int(trace_writer_create(path, 1, &w, NULL), 0);
+	trace_put_meta(w, "monitors", "phases");
+	trace_put_meta(w, "phase.0", "f");
+	put(w, 0, 1000, 100, 50000, 900);
+	if (about_ns)
+		trace_put_meta(w, "phase.0.about_ns", about_ns);
+	trace_writer_close(w, NULL);
+	check_int(trace_reader_open(path, &r, NULL), 0);
+	return r;
+}
+
+static uint64_t total_of(const char *first_ns, const char *second_ns)
+{
+	struct summary_input in[2] = {{write_part("c", first_ns), NULL},
+				      {write_part("d", second_ns), NULL}};
+	struct summary *s = NULL;
+	check_int(summary_load_files(in, 2, NULL, &s, NULL), 0);
+	uint64_t ns = phase_total_ns(&s->phases.phase[0]);
+	summary_free(s);
+	for (int i = 0; i < 2; i++)
+		trace_reader_close(in[i].reader);
+	return ns;
+}
+
+/* What the run says of those that it did not time; if all of them do. */
+static void estimated(void)
+{
+	check_int(total_of("70000", "80000"), 150000);
+	check_int(total_of("70000", NULL), 1000000);
+	check_int(total_of(NULL, NULL), 1000000);
+	check_int(total_of("-", "18446744073709551615"), 1000000);
+	check_int(total_of("18446744073709551615", "1"), UINT64_MAX);
+}
+
 static void reported(void)
 {
 	struct summary_input in[2] = {{write_trace("a", "sdt:a:b"), NULL},
@@ -206,5 +246,6 @@ int main(void)
 	none();
 	spelled();
 	reported();
+	estimated();
 	return tap_done();
 }

@@ -1,0 +1,233 @@
+/*
+ * Which passings are recorded, where there is no room for all of them.
+ *
+ * A slice is so many beginnings and ends one after the other. What it begins
+ * with is chosen by number, at random, before it is known how long any of them
+ * is going to last: whoever began a slice when it wakes up would begin it
+ * within a long one mostly, of which the beginning is missed, and end it before
+ * the next. The sensor counts up to it, which costs a little, so it is told
+ * only when that is near.
+ *
+ * Where so many are passed between two looks that counting is too dear, a slice
+ * begins a random number of them after a look: that number is the sum of two,
+ * so that where the look was within a rhythm of fewer matters little.
+ *
+ * While there is room for twice as many as came of late a slice is extended at
+ * each look, and none is missed.
+ */
+#include "supervisor/control/fixed.h"
+#include "supervisor/monitor/phases-private.h"
+
+#define MAX_TOKENS   4096 /* of a phase, until the next look */
+#define LEAST_TOKENS 16	  /* so few are no matter */
+#define LEAST_LEN    32
+/* Counting up to a slice may cost as much as its records, and so much. */
+#define NEAR_LENGTHS (MARK_RECORD_NS / MARK_SKIP_NS)
+#define NEAR	     4096
+#define NEAR_A_LOOK  1024 /* at each look, on average */
+#define CONTENDED    4	  /* counting, where several threads do */
+#define MOST_PASSED  (UINT32_MAX / 8)
+
+/* At random in [0, @below): splitmix64. */
+static uint64_t draw(struct phases *ph, uint64_t below)
+{
+	if (!ph->random)
+		ph->random = smco_now_ns();
+	uint64_t z = ph->random += 0x9e3779b97f4a7c15;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return (uint64_t)((u128)(z ^ z >> 31) * below >> 64);
+}
+
+/* The counts are where the program can write. */
+static void take_count(struct phase_slice *s, uint64_t now)
+{
+	uint64_t grown = now - s->passed;
+	if (grown > MOST_PASSED) {
+		grown = MOST_PASSED;
+		s->len = 0;
+		s->end = now;
+	}
+	s->passed = now;
+	s->most = max_u64(grown, s->most - s->most / 8);
+}
+
+static uint64_t passed(const struct shared *sh, uint32_t channel)
+{
+	return mark_shm_count(sh->shm, channel * 2) +
+	       mark_shm_count(sh->shm, channel * 2 + 1);
+}
+
+/* How many passings the last slice stands for, when there were @all. */
+static uint64_t stands_for(const struct phase_slice *s, uint64_t all)
+{
+	return s->nr_timed ? sat_sub_u64(min_u64(s->end, all), s->stood_for)
+			   : 0;
+}
+
+static double mean_ns(const struct phase_slice *s)
+{
+	return (double)s->timed_ns / (double)max_u64(s->nr_timed, 1);
+}
+
+/* The last slice is over. */
+static void weigh(struct phase *phase, struct phase_slice *s)
+{
+	uint64_t nr = stands_for(s, s->passed);
+	phase->weight += (double)nr;
+	phase->weighted_ns += (double)nr * mean_ns(s);
+	s->stood_for += nr;
+	s->nr_timed = s->timed_ns = 0;
+}
+
+static bool is_room_for_all(const struct phase_slice *s, uint64_t tokens)
+{
+	return tokens >= 2 * s->most;
+}
+
+static void begin(struct phases *ph, struct shared *sh, uint32_t channel,
+		  uint64_t skip)
+{
+	struct phase_slice *s = &sh->slice[channel];
+	weigh(&ph->phase[channel], s);
+	s->len = min_u64(s->len, mark_shm_room(sh->shm));
+	mark_shm_begin(sh->shm, channel, (uint32_t)skip, (uint32_t)s->len);
+	s->begin = s->passed + skip;
+	s->end = s->begin + s->len;
+	s->is_all = is_room_for_all(s, s->len);
+	s->len = 0;
+	ledger_charge(ph->ledger, LEDGER_OTHER, PHASES_MONITOR,
+		      skip * MARK_SKIP_NS * (sh->is_shared ? CONTENDED : 1));
+}
+
+/* Where the next slice of @tokens or so begins: far enough that another look
+ * comes first. */
+static void plan(struct phases *ph, struct phase_slice *s, uint64_t tokens)
+{
+	bool all = is_room_for_all(s, tokens);
+	uint64_t gap = all ? s->most : 2 * s->most;
+	s->len = max_u64(tokens, LEAST_LEN);
+	gap += draw(ph, all ? gap + 1 : max_u64(gap, 4 * s->len));
+	s->next = s->end + gap;
+	if (s->next <= s->passed)
+		s->next = s->passed + gap;
+}
+
+/* No slice is on. */
+static void go_on(struct phases *ph, struct shared *sh, uint32_t channel,
+		  uint64_t tokens)
+{
+	struct phase_slice *s = &sh->slice[channel];
+	if (!s->len)
+		plan(ph, s, tokens);
+	uint64_t paid = s->len * NEAR_LENGTHS, near = max_u64(NEAR, paid);
+	if (2 * s->most > max_u64(near, 4 * tokens * NEAR_LENGTHS)) {
+		if (draw(ph, near) < max_u64(NEAR_A_LOOK, paid))
+			begin(ph, sh, channel,
+			      draw(ph, near / 2) + draw(ph, near / 2));
+	} else if (s->next <= s->passed) {
+		plan(ph, s, tokens);
+	} else if (s->next - s->passed <= 2 * s->most) {
+		begin(ph, sh, channel, s->next - s->passed);
+	}
+}
+
+/* What comes seldom is not missed. */
+static bool is_few(const struct phase_slice *s)
+{
+	return 2 * s->most <= LEAST_TOKENS;
+}
+
+static void begin_soon(struct phases *ph, struct shared *sh, uint32_t channel,
+		       uint64_t tokens)
+{
+	sh->slice[channel].len = tokens;
+	begin(ph, sh, channel, draw(ph, sh->slice[channel].most + 1));
+}
+
+/* Not until a number that depends on when we looked; and not one that was for
+ * less than all: long ones are in those that are on at a look. */
+static void extend(struct phases *ph, struct shared *sh, uint32_t channel,
+		   uint64_t tokens)
+{
+	struct phase_slice *s = &sh->slice[channel];
+	if (tokens > LEAST_TOKENS)
+		tokens -= draw(ph, (tokens - LEAST_TOKENS) / 4 + 1);
+	if (!s->is_all || !is_room_for_all(s, tokens))
+		return;
+	mark_shm_extend(sh->shm, channel, (uint32_t)tokens);
+	s->end = max_u64(s->end, s->passed + tokens);
+}
+
+static void look(struct phases *ph, struct shared *sh, uint32_t channel,
+		 uint64_t tokens)
+{
+	struct phase_slice *s = &sh->slice[channel];
+	switch (mark_shm_run(sh->shm, channel)) {
+	case MARK_RUN_NONE:
+		s->len = tokens;
+		begin(ph, sh, channel, 0);
+		s->is_all = true;
+		break;
+	case MARK_RUN_ON:
+		extend(ph, sh, channel, tokens);
+		break;
+	case MARK_RUN_AWAITED:
+		ph->phase[channel].is_missed = true;
+		if (is_few(s) && s->begin > s->passed + LEAST_TOKENS)
+			begin_soon(ph, sh, channel, tokens);
+		break;
+	case MARK_RUN_ENDED:
+		ph->phase[channel].is_missed = true;
+		if (is_few(s))
+			begin_soon(ph, sh, channel, tokens);
+		else
+			go_on(ph, sh, channel, tokens);
+		break;
+	}
+}
+
+void phase_slices_look(struct phases *ph, struct shared *sh)
+{
+	int64_t room = ledger_room_ns(ph->ledger);
+	uint64_t paid = room > 0 ? (uint64_t)room / 8 / MARK_RECORD_NS : 0;
+	paid = max_u64(paid, LEAST_TOKENS);
+	for (uint32_t i = 0; i < ph->p.nr; i++) {
+		struct phase_slice *s = &sh->slice[i];
+		uint64_t free = mark_shm_room(sh->shm) / (ph->p.nr - i);
+		uint64_t tokens = min_u64(min_u64(paid, MAX_TOKENS), free);
+		take_count(s, passed(sh, i));
+		if (tokens)
+			look(ph, sh, i, tokens);
+		else
+			ph->phase[i].is_missed = true;
+	}
+}
+
+void phase_slices_end(struct phases *ph, struct shared *sh)
+{
+	for (uint32_t i = 0; i < ph->p.nr; i++) {
+		sh->slice[i].passed = passed(sh, i);
+		weigh(&ph->phase[i], &sh->slice[i]);
+	}
+}
+
+uint64_t phase_slices_about_ns(const struct phases *ph, uint32_t phase,
+			       uint64_t now_ns)
+{
+	double nr = ph->phase[phase].weight, ns = ph->phase[phase].weighted_ns;
+	for (const struct shared *sh = ph->shared; sh; sh = sh->next) {
+		const struct phase_slice *s = &sh->slice[phase];
+		double more = (double)stands_for(s, passed(sh, phase));
+		nr += more;
+		ns += more * mean_ns(s);
+	}
+	if (nr < 1)
+		return 0;
+	ns *= (double)phases_count(ph, phase) / nr;
+	/* A thread that is the only one was not in it for longer than it was
+	 * there. */
+	uint64_t most =
+		ph->has_more ? INT64_MAX : sat_sub_u64(now_ns, ph->p.start_ns);
+	return ns < (double)most ? (uint64_t)ns : most;
+}

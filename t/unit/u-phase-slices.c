@@ -1,0 +1,266 @@
+/*
+ * What is said of all passings by those that were timed, of programs whose
+ * passings are of different lengths: as many runs of each, with other random
+ * numbers, as tell a right estimate from a wrong one. The program, its sensors
+ * and the time are made up; memory, slices, lengths and the ledger are those
+ * of a session.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "supervisor/control/fixed.h"
+#include "supervisor/monitor/phases-private.h"
+#include "supervisor/probe/mark-private.h"
+#include "t/unit/tap.h"
+
+#define USEC	5 /* of a look, for each monitor beside this one */
+#define TICK_NS (10 * NSEC_PER_MSEC)
+#define RUNS	256
+
+static struct mark_shm *make_shm(void)
+{
+	struct smco_err err = {0};
+	int fd = memfd_create("u-phase-slices", MFD_CLOEXEC);
+	struct mark_shm *shm = NULL;
+	if (fd >= 0 && !ftruncate(fd, MARK_DATA_BYTES))
+		shm = mark_shm_create(fd, &err);
+	if (fd >= 0)
+		close(fd);
+	if (shm) /* a tick is a nanosecond */
+		shm->clock = (struct tsc_map){.ns_per_tick = 1};
+	return shm;
+}
+
+struct scene {
+	struct phases ph;
+	struct phase phase;
+	struct shared sh;
+	uint64_t now_ns, tick_ns, look_ns;
+	uint64_t true_ns;
+};
+
+static void ignore(void *ctx, const struct record *r)
+{
+	(void)ctx;
+	(void)r;
+}
+
+static uint32_t pid_of(void *ctx, uint32_t tid)
+{
+	(void)ctx;
+	return tid;
+}
+
+/* As the monitor's tick. */
+static void look(struct scene *s)
+{
+	struct mark_record r;
+	uint64_t nr = 0;
+	ledger_advance(s->ph.ledger, s->now_ns, s->now_ns - s->look_ns);
+	for (; mark_shm_next(s->sh.shm, &r); nr++)
+		phase_times_take(&s->ph, &s->sh, &r);
+	ledger_charge(s->ph.ledger, LEDGER_OTHER, PHASES_MONITOR,
+		      nr * MARK_RECORD_NS + USEC * NSEC_PER_USEC);
+	phase_slices_look(&s->ph, &s->sh);
+	s->look_ns = s->now_ns;
+	s->tick_ns = s->now_ns + TICK_NS;
+}
+
+static void run_for(struct scene *s, uint64_t ns)
+{
+	uint64_t end_ns = s->now_ns + ns;
+	while (s->tick_ns <= end_ns) {
+		s->now_ns = s->tick_ns;
+		look(s);
+	}
+	s->now_ns = end_ns;
+}
+
+/* What the stub does (mark-stub.c). */
+static void pass(struct scene *s, enum mark_kind kind)
+{
+	struct mark_data *d = s->sh.shm->data;
+	struct mark_channel *c = &d->channel[0];
+	d->count[kind == MARK_END]++;
+	if (!c->run)
+		return;
+	int32_t had = c->tokens--;
+	if (had <= 0) {
+		c->run = 0;
+		return;
+	}
+	if (had > c->from)
+		return;
+	struct mark_slot *slot = &d->ring[d->head % MARK_RING];
+	*slot = (struct mark_slot){.tsc = s->now_ns,
+				   .what = kind,
+				   .run = c->run,
+				   .sp = 0x1000,
+				   .seq = d->head + 1};
+	d->head++;
+}
+
+/* @gap_ns of something else before it. */
+static void call(struct scene *s, uint64_t length_ns, uint64_t gap_ns)
+{
+	run_for(s, gap_ns);
+	pass(s, MARK_BEGIN);
+	run_for(s, length_ns);
+	pass(s, MARK_END);
+	s->true_ns += length_ns;
+}
+
+static bool begin(struct scene *s, int64_t target_ppb, uint64_t seed)
+{
+	memset(s, 0, sizeof(*s));
+	s->sh.shm = make_shm();
+	s->sh.pid = 1;
+	s->phase.name.function = "f";
+	s->ph.phase = &s->phase;
+	s->ph.shared = &s->sh;
+	s->ph.p.nr = 1;
+	s->ph.has_more = true; /* nothing is cut off */
+	s->ph.p.emit = ignore;
+	s->ph.p.pid_of = pid_of;
+	s->ph.ledger = ledger_create(target_ppb);
+	s->ph.random = seed;
+	s->now_ns = s->look_ns = s->tick_ns = NSEC_PER_SEC;
+	ledger_advance(s->ph.ledger, s->now_ns, 0);
+	if (s->sh.shm)
+		look(s);
+	return s->sh.shm != NULL;
+}
+
+/* What is said, of what was. */
+static double end(struct scene *s, double *share_ret)
+{
+	look(s);
+	uint64_t said = phase_slices_about_ns(&s->ph, 0, s->now_ns);
+	*share_ret = (double)s->phase.nr_seen / (double)phases_count(&s->ph, 0);
+	phase_times_free(&s->ph);
+	ledger_destroy(s->ph.ledger);
+	mark_shm_unref(s->sh.shm);
+	return (double)said / (double)s->true_ns;
+}
+
+/* Passings of each second are like those of any other. */
+struct rhythm {
+	const char *name;
+	unsigned calls;
+	unsigned every;	   /* so manyth one is long; */
+	bool is_by_chance; /* or one of so many */
+	uint64_t long_ns, short_ns, gap_ns;
+	int64_t target_ppb;
+	double least_share, most_share; /* timed */
+};
+
+static double one_run(const struct rhythm *r, uint64_t seed, double *share)
+{
+	static struct scene s;
+	uint64_t x = seed * 2654435761u + 12345;
+	if (!begin(&s, r->target_ppb, seed))
+		return 0;
+	for (unsigned i = 0; i < r->calls; i++) {
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		bool is_long = r->is_by_chance ? (x >> 33) % r->every == 0
+					       : i % r->every == 7;
+		call(&s, is_long ? r->long_ns : r->short_ns, r->gap_ns);
+	}
+	return end(&s, share);
+}
+
+/*
+ * The mean of all runs is as near to the truth as chance allows: five standard
+ * errors, which a right one exceeds less than once in a million times; and that
+ * is near enough to tell. SLACK is for where slices that are extended end.
+ */
+#define SLACK 0.004
+static void check_rhythm(const struct rhythm *r)
+{
+	double sum = 0, squares = 0, shares = 0;
+	for (uint64_t i = 1; i <= RUNS; i++) {
+		double share, said = one_run(r, i * 1000003, &share);
+		sum += said;
+		squares += said * said;
+		shares += share / RUNS;
+	}
+	double mean = sum / RUNS;
+	double error = sqrt(fmax(squares / RUNS - mean * mean, 0) / (RUNS - 1));
+	printf("# %s: said %.4f of the truth, +- %.4f (of one %.3f), %.3f %% "
+	       "timed\n",
+	       r->name, mean, error, error * sqrt(RUNS), shares * 100);
+	check_range(error, 0, 0.03);
+	check_range(mean, 1 - 5 * error - SLACK, 1 + 5 * error + SLACK);
+	check_range(shares, r->least_share, r->most_share);
+}
+
+#define PPM INT64_C(1000)
+
+static const struct rhythm rhythms[] = {
+	{"each 50th long, a look within it", 40000, 50, false, 3000000, 20000,
+	 10000, 600 * PPM, 0.005, 0.5},
+	{"the same with room for most", 40000, 50, false, 3000000, 20000, 10000,
+	 2500 * PPM, 0.05, 0.999},
+	{"the same, nearly all timed", 40000, 50, false, 3000000, 20000, 10000,
+	 6000 * PPM, 0.8, 0.98},
+	{"one of 50 long", 40000, 50, true, 3000000, 20000, 10000, 600 * PPM,
+	 0.005, 0.5},
+	{"each 300th long", 60000, 300, false, 5000000, 5000, 5000, 1000 * PPM,
+	 0.002, 0.5},
+	{"each 3000th long", 600000, 3000, false, 5000000, 1000, 500,
+	 5000 * PPM, 0.001, 0.5},
+	{"more between two looks than can be counted up to", 2000000, 40, false,
+	 20000, 200, 300, 2000 * PPM, 0.001, 0.1},
+	{"all alike", 40000, 1000000, false, 0, 20000, 10000, 600 * PPM, 0.005,
+	 0.5},
+};
+
+/* What comes seldom, and what there is room for, is all timed, after the first
+ * look, for which there is no room yet. */
+static void all_of_few(void)
+{
+	static struct scene s;
+	double share;
+	if (!begin(&s, PPB / 10, 1))
+		return;
+	for (unsigned i = 0; i < 3000; i++)
+		call(&s, i % 50 == 7 ? 3000000 : 20000, 100000);
+	check_range(end(&s, &share), 0.98, 1.02);
+	check_range(share, 0.96, 1);
+	if (!begin(&s, 100 * PPM, 1))
+		return;
+	for (unsigned i = 0; i < 1000; i++)
+		call(&s, i % 50 == 7 ? 30000000 : 200000, 5000000);
+	check_range(end(&s, &share), 1, 1);
+	check_range(share, 1, 1);
+}
+
+/* Seldom ones after very many: they need not wait for the slice of those. */
+static void few_after_many(void)
+{
+	static struct scene s;
+	double share;
+	if (!begin(&s, 1000 * PPM, 1))
+		return;
+	for (unsigned i = 0; i < 1000000; i++)
+		call(&s, 100, 200);
+	uint64_t before = 0;
+	for (unsigned i = 0; i < 400; i++) {
+		call(&s, 1000000, 9000000);
+		if (i == 199)
+			before = s.phase.nr_seen;
+	}
+	check_range((double)(s.phase.nr_seen - before), 198, 202);
+	end(&s, &share);
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(rhythms); i++)
+		check_rhythm(&rhythms[i]);
+	all_of_few();
+	few_after_many();
+	return tap_done();
+}
