@@ -21,6 +21,8 @@
 #define MAX_TOKENS   4096 /* of a phase, until the next look */
 #define LEAST_TOKENS 16	  /* so few are no matter */
 #define LEAST_LEN    32
+#define SHARED_LEN   1024 /* there are others' passings within long ones */
+#define MOST_WEIGHT  16
 /* Counting up to a slice may cost as much as its records, and so much. */
 #define NEAR_LENGTHS (MARK_RECORD_NS / MARK_SKIP_NS)
 #define NEAR	     4096
@@ -61,13 +63,30 @@ static uint64_t passed(const struct shared *sh, uint32_t channel)
 /* How many passings the last slice stands for, when there were @all. */
 static uint64_t stands_for(const struct phase_slice *s, uint64_t all)
 {
-	return s->nr_timed ? sat_sub_u64(min_u64(s->end, all), s->stood_for)
-			   : 0;
+	return s->nr_timed > 0 ? sat_sub_u64(min_u64(s->end, all), s->stood_for)
+			       : 0;
 }
 
 static double mean_ns(const struct phase_slice *s)
 {
-	return (double)s->timed_ns / (double)max_u64(s->nr_timed, 1);
+	return s->nr_timed > 0 ? s->timed_ns / s->nr_timed : 0;
+}
+
+/*
+ * Of a slice of n records one that begins with one of them and ends with the
+ * k-th after it could have begun with n - k: one that others' passings come
+ * within has less room. Which is made up for, as far as there is any.
+ */
+void phase_slice_take(struct phase_slice *s, uint64_t first, uint64_t nr,
+		      uint64_t ns)
+{
+	double n = (double)(s->end - s->begin),
+	       room = n - (double)(s->nr_records - first);
+	double weight = room * MOST_WEIGHT > n ? (n - 1) / room : MOST_WEIGHT;
+	if (weight < 1) /* it was not begun by us, or by the tracee */
+		weight = 1;
+	s->nr_timed += weight * (double)nr;
+	s->timed_ns += weight * (double)ns;
 }
 
 /* The last slice is over. */
@@ -78,6 +97,7 @@ static void weigh(struct phase *phase, struct phase_slice *s)
 	phase->weighted_ns += (double)nr * mean_ns(s);
 	s->stood_for += nr;
 	s->nr_timed = s->timed_ns = 0;
+	s->nr_records = 0;
 }
 
 static bool is_room_for_all(const struct phase_slice *s, uint64_t tokens)
@@ -102,12 +122,16 @@ static void begin(struct phases *ph, struct shared *sh, uint32_t channel,
 
 /* Where the next slice of @tokens or so begins: far enough that another look
  * comes first. */
-static void plan(struct phases *ph, struct phase_slice *s, uint64_t tokens)
+static void plan(struct phases *ph, const struct shared *sh,
+		 struct phase_slice *s, uint64_t tokens)
 {
 	bool all = is_room_for_all(s, tokens);
-	uint64_t gap = all ? s->most : 2 * s->most;
-	s->len = max_u64(tokens, LEAST_LEN);
-	gap += draw(ph, all ? gap + 1 : max_u64(gap, 4 * s->len));
+	uint64_t gap = all ? s->most : 2 * s->most,
+		 len = max_u64(tokens, LEAST_LEN);
+	s->len = sh->is_shared ? max_u64(len, SHARED_LEN) : len;
+	/* A longer one comes so much more seldom. */
+	gap += draw(ph,
+		    all ? gap + 1 : max_u64(gap, 4 * s->len * s->len / len));
 	s->next = s->end + gap;
 	if (s->next <= s->passed)
 		s->next = s->passed + gap;
@@ -119,14 +143,15 @@ static void go_on(struct phases *ph, struct shared *sh, uint32_t channel,
 {
 	struct phase_slice *s = &sh->slice[channel];
 	if (!s->len)
-		plan(ph, s, tokens);
+		plan(ph, sh, s, tokens);
 	uint64_t paid = s->len * NEAR_LENGTHS, near = max_u64(NEAR, paid);
 	if (2 * s->most > max_u64(near, 4 * tokens * NEAR_LENGTHS)) {
-		if (draw(ph, near) < max_u64(NEAR_A_LOOK, paid))
+		uint64_t least = max_u64(tokens, LEAST_LEN) * NEAR_LENGTHS;
+		if (draw(ph, near) < max_u64(NEAR_A_LOOK, min_u64(paid, least)))
 			begin(ph, sh, channel,
 			      draw(ph, near / 2) + draw(ph, near / 2));
 	} else if (s->next <= s->passed) {
-		plan(ph, s, tokens);
+		plan(ph, sh, s, tokens);
 	} else if (s->next - s->passed <= 2 * s->most) {
 		begin(ph, sh, channel, s->next - s->passed);
 	}

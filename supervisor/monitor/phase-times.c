@@ -91,6 +91,7 @@ static void end_call(struct phases *ph, struct thread_phase *o, uint64_t end_ns)
 	uint64_t nr = 1 + c->nr_deeper;
 	phase->nr_seen += nr;
 	phase->seen_ns += own_ns;
+	phase_slice_take(o->slice, c->record, nr, own_ns);
 	phase->longest_ns = max_u64(phase->longest_ns, ev.length_ns);
 	if (o->nr_calls)
 		o->call[o->nr_calls - 1].inner_ns += ev.length_ns;
@@ -114,8 +115,10 @@ static void begin_call(struct phases *ph, struct thread_phase *o,
 		o->call = more;
 		o->cap_calls = cap;
 	}
-	o->call[o->nr_calls++] = (struct call){
-		.sp = r->sp, .since_ns = r->time_ns, .depth = depth};
+	o->call[o->nr_calls++] = (struct call){.sp = r->sp,
+					       .since_ns = r->time_ns,
+					       .depth = depth,
+					       .record = o->slice->nr_records};
 	ph->phase[o->phase].open++;
 }
 
@@ -159,17 +162,19 @@ static uint32_t tid_of(struct phases *ph, struct shared *sh,
 
 /* What was passed without a record in between is of another run: such a pair
  * says nothing. */
-static void take(struct phases *ph, struct shared *sh,
-		 const struct mark_record *r)
+void phase_times_take(struct phases *ph, struct shared *sh,
+		      const struct mark_record *r)
 {
-	uint32_t tid = tid_of(ph, sh, r);
 	uint32_t number = r->what / 4;
 	enum mark_kind kind = (enum mark_kind)(r->what % 4);
-	if (!tid)
+	if (number >= ph->p.nr) /* the tracee can write there */
 		return;
-	struct thread_phase *o = open_of(ph, sh, tid, number);
+	sh->slice[number].nr_records++;
+	uint32_t tid = tid_of(ph, sh, r);
+	struct thread_phase *o = tid ? open_of(ph, sh, tid, number) : NULL;
 	if (!o)
 		return;
+	o->slice = &sh->slice[number];
 	if (o->run != r->run)
 		drop_calls(ph, o);
 	o->run = r->run;
@@ -182,19 +187,6 @@ static void take(struct phases *ph, struct shared *sh,
 	drop_calls(ph, o);
 	if (kind != MARK_END)
 		begin_call(ph, o, r);
-}
-
-void phase_times_take(struct phases *ph, struct shared *sh,
-		      const struct mark_record *r)
-{
-	uint32_t number = r->what / 4;
-	if (number >= ph->p.nr) /* the tracee can write there */
-		return;
-	const struct phase *phase = &ph->phase[number];
-	uint64_t nr_seen = phase->nr_seen, seen_ns = phase->seen_ns;
-	take(ph, sh, r);
-	sh->slice[number].nr_timed += phase->nr_seen - nr_seen;
-	sh->slice[number].timed_ns += phase->seen_ns - seen_ns;
 }
 
 /* Otherwise an end may be missing. */

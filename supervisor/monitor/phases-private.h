@@ -36,9 +36,12 @@ struct phase_slice {
 	uint64_t begin, end;
 	uint32_t len; /* of that to come, 0: not planned yet */
 	bool is_all;  /* the last one goes on while there is room */
-	/* What was timed in the last one, which stands for all that were passed
+	/* Records of the last one so far. What was timed in it, each passing
+	 * with the weight of all that are as long; it stands for all passings
 	 * from @stood_for on. */
-	uint64_t nr_timed, timed_ns, stood_for;
+	uint64_t nr_records;
+	double nr_timed, timed_ns;
+	uint64_t stood_for;
 };
 
 /* Memory that processes share with us. */
@@ -115,6 +118,7 @@ struct call {
 	taddr_t sp;
 	uint64_t since_ns, inner_ns;
 	uint32_t depth, nr_deeper;
+	uint64_t record; /* of its slice, which began it */
 };
 
 struct thread_phase {		   /* a phase that a thread is or was in */
@@ -122,7 +126,8 @@ struct thread_phase {		   /* a phase that a thread is or was in */
 	uint32_t tid, pid, phase, run;
 	uint32_t nr_calls; /* in it now; one of marks is in it or not */
 	uint32_t cap_calls;
-	struct call *call; /* outermost first */
+	struct call *call;	   /* outermost first */
+	struct phase_slice *slice; /* whose record is looked at */
 	/* Timed in this interval, with a record of their own or without; with
 	 * any it is one of the span's. */
 	struct thread_phase *next_in_span;
@@ -180,6 +185,9 @@ uint64_t phase_cost_judge(struct phases *ph, uint64_t now_ns, uint64_t tick_ns);
 
 /* phase-slices.c: which passings in @sh are recorded next. */
 void phase_slices_look(struct phases *ph, struct shared *sh);
+/* @nr passings, together @ns, were timed from record @first to the last one. */
+void phase_slice_take(struct phase_slice *s, uint64_t first, uint64_t nr,
+		      uint64_t ns);
 /* What was timed in @sh's last slices counts; @sh goes. */
 void phase_slices_end(struct phases *ph, struct shared *sh);
 /*

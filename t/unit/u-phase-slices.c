@@ -79,7 +79,7 @@ static void run_for(struct scene *s, uint64_t ns)
 }
 
 /* What the stub does (mark-stub.c). */
-static void pass(struct scene *s, enum mark_kind kind)
+static void pass(struct scene *s, enum mark_kind kind, uint32_t tid)
 {
 	struct mark_data *d = s->sh.shm->data;
 	struct mark_channel *c = &d->channel[0];
@@ -95,6 +95,7 @@ static void pass(struct scene *s, enum mark_kind kind)
 		return;
 	struct mark_slot *slot = &d->ring[d->head % MARK_RING];
 	*slot = (struct mark_slot){.tsc = s->now_ns,
+				   .tid = tid,
 				   .what = kind,
 				   .run = c->run,
 				   .sp = 0x1000,
@@ -106,9 +107,9 @@ static void pass(struct scene *s, enum mark_kind kind)
 static void call(struct scene *s, uint64_t length_ns, uint64_t gap_ns)
 {
 	run_for(s, gap_ns);
-	pass(s, MARK_BEGIN);
+	pass(s, MARK_BEGIN, 1);
 	run_for(s, length_ns);
-	pass(s, MARK_END);
+	pass(s, MARK_END, 1);
 	s->true_ns += length_ns;
 }
 
@@ -172,16 +173,53 @@ static double one_run(const struct rhythm *r, uint64_t seed, double *share)
 }
 
 /*
+ * Threads one of which is in a long passing nearly always, while the others
+ * have many short ones.
+ */
+#define THREADS 4
+struct thread {
+	uint64_t next_ns, long_ns, gap_ns;
+	bool is_in;
+};
+
+static double threads_run(const struct rhythm *r, uint64_t seed, double *share)
+{
+	static struct scene s;
+	struct thread t[THREADS];
+	if (!begin(&s, r->target_ppb, seed))
+		return 0;
+	s.sh.is_shared = true;
+	for (unsigned i = 0; i < THREADS; i++)
+		t[i] = (struct thread){s.now_ns + i * 1000,
+				       i ? r->short_ns : r->long_ns,
+				       r->gap_ns + i * 777, false};
+	for (unsigned i = 0; i < r->calls * 2; i++) {
+		unsigned k = 0;
+		for (unsigned n = 1; n < THREADS; n++)
+			if (t[n].next_ns < t[k].next_ns)
+				k = n;
+		run_for(&s, t[k].next_ns - s.now_ns);
+		pass(&s, t[k].is_in ? MARK_END : MARK_BEGIN, k + 1);
+		t[k].is_in = !t[k].is_in;
+		t[k].next_ns += t[k].is_in ? t[k].long_ns : t[k].gap_ns;
+		s.true_ns += t[k].is_in ? t[k].long_ns : 0;
+	}
+	return end(&s, share);
+}
+
+/*
  * The mean of all runs is as near to the truth as chance allows: five standard
  * errors, which a right one exceeds less than once in a million times; and that
  * is near enough to tell. SLACK is for where slices that are extended end.
  */
 #define SLACK 0.004
-static void check_rhythm(const struct rhythm *r)
+static void check_rhythm(const struct rhythm *r,
+			 double (*run)(const struct rhythm *r, uint64_t seed,
+				       double *share))
 {
 	double sum = 0, squares = 0, shares = 0;
 	for (uint64_t i = 1; i <= RUNS; i++) {
-		double share, said = one_run(r, i * 1000003, &share);
+		double share, said = run(r, i * 1000003, &share);
 		sum += said;
 		squares += said * said;
 		shares += share / RUNS;
@@ -216,6 +254,18 @@ static const struct rhythm rhythms[] = {
 	{"all alike", 40000, 1000000, false, 0, 20000, 10000, 600 * PPM, 0.005,
 	 0.5},
 };
+
+static const struct rhythm threads = {
+	"a long one within which others have short ones",
+	300000,
+	0,
+	false,
+	3000000,
+	20000,
+	10000,
+	3000 * PPM,
+	0.005,
+	0.8};
 
 /* What comes seldom, and what there is room for, is all timed, after the first
  * look, for which there is no room yet. */
@@ -259,7 +309,8 @@ static void few_after_many(void)
 int main(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rhythms); i++)
-		check_rhythm(&rhythms[i]);
+		check_rhythm(&rhythms[i], one_run);
+	check_rhythm(&threads, threads_run);
 	all_of_few();
 	few_after_many();
 	return tap_done();
