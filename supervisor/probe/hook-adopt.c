@@ -176,7 +176,7 @@ int hooks_adopt(struct hooks *h, uint64_t min_bytes, bool only_own,
 	_cleanup_free_ struct heap_block *all = malloc(nr * sizeof(*all) + 1);
 	if (r == 0 && !all)
 		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	if (r == 0)
+	if (r == 0 && nr)
 		memcpy(all, f.blocks, nr * sizeof(*all));
 	for (unsigned s = 0; r == 0 && f.nr && s < AGENT_MAX_SEGMENTS; s++)
 		r = fill_segment(h, s, &f, err);
