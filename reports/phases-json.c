@@ -146,6 +146,12 @@ static json_t *mean_json(const struct ev_phase_total *t)
 		       : json_null();
 }
 
+static json_t *about_json(const struct summary *s, size_t phase, size_t file)
+{
+	uint64_t ns = phase_about_ns(&s->phases, phase, file);
+	return ns ? json_of_u64(ns) : json_null();
+}
+
 static json_t *file_json(const struct summary *s, size_t phase, size_t file)
 {
 	const struct phase_sums *p = phase_sums(s, phase, file);
@@ -157,6 +163,7 @@ static json_t *file_json(const struct summary *s, size_t phase, size_t file)
 		{"longest_ns", json_of_u64(p->total.longest_ns)},
 		{"threads", json_of_u64(p->nr_threads)},
 		{"in_ns", json_of_double(p->in_ns)},
+		{"about_ns", about_json(s, phase, file)},
 		{"samples", json_of_double(p->samples)},
 		{"samples_weight", json_of_double(p->weight)},
 		{"functions", functions_json(s, p)},

@@ -167,6 +167,22 @@ static void estimate(struct model_phases *m)
 	}
 }
 
+uint64_t phase_about_ns(const struct model_phases *m, size_t phase, size_t file)
+{
+	uint64_t sum = 0, ns;
+	bool any = false;
+	for (size_t i = 0; i < m->nr_parts; i++) {
+		const struct phase_part *p = &m->part[i];
+		if (p->phase != phase || p->file != file)
+			continue;
+		if (!estimate_of(p, &ns))
+			return 0;
+		any |= p->last.nr_seen < p->last.count;
+		sum = add(sum, ns);
+	}
+	return any ? sum : 0;
+}
+
 void model_phases_finish(struct model_phases *m)
 {
 	estimate(m);
@@ -189,16 +205,28 @@ void model_phases_free(struct model_phases *m)
 	free(m->part);
 }
 
-double phase_mean_ns(const struct model_phase *p)
+static double timed_mean_ns(const struct model_phase *p)
 {
 	return p->sum.nr_seen ? (double)p->sum.seen_ns / (double)p->sum.nr_seen
 			      : 0;
 }
 
+static bool is_all_timed(const struct model_phase *p)
+{
+	return p->sum.nr_seen >= p->sum.count;
+}
+
+double phase_mean_ns(const struct model_phase *p)
+{
+	return !is_all_timed(p) && p->is_estimated
+		       ? (double)p->about_ns / (double)p->sum.count
+		       : timed_mean_ns(p);
+}
+
 uint64_t phase_total_ns(const struct model_phase *p)
 {
-	double ns = phase_mean_ns(p) * (double)p->sum.count;
-	if (p->sum.nr_seen >= p->sum.count)
+	double ns = timed_mean_ns(p) * (double)p->sum.count;
+	if (is_all_timed(p))
 		return p->sum.seen_ns;
 	if (p->is_estimated)
 		return p->about_ns;

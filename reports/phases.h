@@ -60,7 +60,12 @@ int model_phases_index(struct model_phases *m, struct trace_reader *reader,
 void model_phases_finish(struct model_phases *m);
 void model_phases_free(struct model_phases *m);
 
-/* Of those that were timed; 0 if none was. */
+/* The run's own estimate of how long all of phase @phase in @file were, where
+ * not all were timed; 0: it made none. */
+uint64_t phase_about_ns(const struct model_phases *m, size_t phase,
+			size_t file);
+/* By the runs' own estimates, or else of those that were timed; 0 if none was.
+ */
 double phase_mean_ns(const struct model_phase *p);
 /*
  * How long all of them were together, by the run's own estimate; without one if

@@ -137,7 +137,7 @@ function phaseTable() {
 		columns: [
 			{name: "phase", code: true, wide: true, value: p => p.name},
 			...perRun("entered, run", of("count"), countText),
-			...perRun("in it, run", (p, r) => p.byRun[r].timed || p.byRun[r].in_ns ? p.byRun[r].in_ns : null, known(timeText),
+			...perRun("in it, run", (p, r) => p.byRun[r].timed || p.byRun[r].in_ns ? p.byRun[r].about_ns ?? p.byRun[r].in_ns : null, known(timeText),
 				{bar: !s && runs.length === 1}),
 			...maybe(s, perRun("entered, selection", (p, r) => within(p, r).nr, countText)),
 			...maybe(s, perRun("in it, selection", (p, r) => within(p, r).inside, timeText, {bar: runs.length === 1})),

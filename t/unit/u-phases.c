@@ -186,6 +186,10 @@ static uint64_t total_of(const char *first_ns, const char *second_ns)
 	struct summary *s = NULL;
 	check_int(summary_load_files(in, 2, NULL, &s, NULL), 0);
 	uint64_t ns = phase_total_ns(&s->phases.phase[0]);
+	uint64_t first = first_ns ? strtoull(first_ns, NULL, 10) : 0;
+	check_int(phase_about_ns(&s->phases, 0, 0), first);
+	check_range(phase_mean_ns(&s->phases.phase[0]) / ((double)ns / 2000),
+		    0.999999, 1.000001);
 	summary_free(s);
 	for (int i = 0; i < 2; i++)
 		trace_reader_close(in[i].reader);
