@@ -15,6 +15,7 @@
 
 #define DELAY_INTERVAL_NS (100 * NSEC_PER_MSEC)
 #define DELAY_MAX_TASKS	  32
+#define MAX_SURVIVORS	  8 /* 0.5 us each */
 /* Of a stop that nobody saw the end of; most are shorter. */
 #define UNSEEN_STOP_NS (100 * NSEC_PER_USEC)
 
@@ -147,6 +148,12 @@ void meter_ended(struct meter *m, struct watched *w, uint64_t cpu_ns)
 {
 	if (cpu_ns)
 		m->ended_ns += growth(cpu_ns, &w->cpu_ns);
+}
+
+void meter_survivors(struct meter *m, struct watched *const *ws, size_t nr)
+{
+	for (size_t i = 0; i < nr && i < MAX_SURVIVORS; i++)
+		meter_ended(m, ws[i], tproc_cpu_ns(ws[i]->proc));
 }
 
 uint64_t meter_last_words(struct meter *m)

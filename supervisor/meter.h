@@ -51,6 +51,10 @@ const char *meter_longest_was(const struct meter *m);
 uint64_t meter_process(struct meter *m, struct watched *w);
 /* @w has ended, with @cpu_ns used in all its life; 0 = not known. */
 void meter_ended(struct meter *m, struct watched *w, uint64_t cpu_ns);
+/* A process has ended, @ws live: one of them may be its parent, of which the
+ * status of its own end tells only what both used together, so that what it
+ * used is read now. Of the first few. */
+void meter_survivors(struct meter *m, struct watched *const *ws, size_t nr);
 /* Of what those used that have ended: what nobody was told of, ns. */
 uint64_t meter_last_words(struct meter *m);
 /*

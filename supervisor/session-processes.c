@@ -514,6 +514,7 @@ void session_dispatch(struct session *s, struct tevent *ev)
 		if (w)
 			meter_ended(&s->meter, w, ev->cpu_ns);
 		session_drop_watched(s, w, true);
+		meter_survivors(&s->meter, s->ws, s->nr_ws);
 		if (ev->is_left) {
 			session_emit_process(s, tproc_pid(ev->proc),
 					     PROCESS_DETACHED, -1);

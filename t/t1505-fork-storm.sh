@@ -60,6 +60,18 @@ frugal() {
 		exit !(%all >= 10 && $nr >= 1 && $nr < %all / 2)'
 }
 
+# What a parent's threads used within a moment, of which the status of its end
+# tells only together with its children's: in the account, beside its stops.
+parent_is_counted() {
+	local used i
+	for i in 1 2 3; do
+		smco-trace -q -m counters -e page-faults -o used.trace -- "$FIXTURES/used-before-fork" >used || return
+		used=$(cat used)
+		smco-report --overhead --csv used.trace | tail -n 1 |
+			awk -F, -v used="$used" '{ own = ($6 - $8) / 1000; print "used", used, "us, in the account", own; exit own < used * 0.8 }' || return
+	done
+}
+
 ok "naps" storm -t 10
 ok "for most children there is no room" most_wait
 ok "of those nothing is read" frugal 0
@@ -68,5 +80,5 @@ ok "without a limit" storm -t unlimited
 ok "with protected pages" storm -t 10 --mechanism=mprotect
 ok "with ranges, phases and counters" \
 	storm -t 10 -m nap,range,counters --phase work
-
+ok "what a parent of children used is counted, as theirs is" parent_is_counted
 done_testing
