@@ -15,20 +15,22 @@
  * While there is room for twice as many as came of late a slice is extended at
  * each look, and none is missed.
  */
+#include "supervisor/control/allowance.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/phases-private.h"
 
-#define MAX_TOKENS   4096 /* of a phase, until the next look */
-#define LEAST_TOKENS 16	  /* so few are no matter */
+#define MAX_TOKENS   4096		  /* of a phase, until the next look */
+#define LEAST_TOKENS 32			  /* so few are no matter */
+#define LOOK_NS	     (10 * NSEC_PER_MSEC) /* or more, between two */
 #define LEAST_LEN    32
 #define SHARED_LEN   1024 /* there are others' passings within long ones */
 #define MOST_WEIGHT  16
-/* Counting up to a slice may cost as much as its records, and so much. */
-#define NEAR_LENGTHS (MARK_RECORD_NS / MARK_SKIP_NS)
-#define NEAR	     4096
-#define NEAR_A_LOOK  1024 /* at each look, on average */
-#define CONTENDED    4	  /* counting, where several threads do */
-#define MOST_PASSED  (UINT32_MAX / 8)
+#define NEAR	     4096 /* what may always be counted up to */
+/* The same, where a slice begins after each look; after each other look where
+ * nothing is left. */
+#define NEAR_A_LOOK 2048
+#define CONTENDED   4 /* counting, where several threads do */
+#define MOST_PASSED (UINT32_MAX / 8)
 
 /* At random in [0, @below): splitmix64. */
 static uint64_t draw(struct phases *ph, uint64_t below)
@@ -105,6 +107,11 @@ static bool is_room_for_all(const struct phase_slice *s, uint64_t tokens)
 	return tokens >= 2 * s->most;
 }
 
+static uint64_t skip_ns(const struct shared *sh)
+{
+	return sh->is_shared ? MARK_SKIP_NS * CONTENDED : MARK_SKIP_NS;
+}
+
 static void begin(struct phases *ph, struct shared *sh, uint32_t channel,
 		  uint64_t skip)
 {
@@ -117,7 +124,7 @@ static void begin(struct phases *ph, struct shared *sh, uint32_t channel,
 	s->is_all = is_room_for_all(s, s->len);
 	s->len = 0;
 	ledger_charge(ph->ledger, LEDGER_OTHER, PHASES_MONITOR,
-		      skip * MARK_SKIP_NS * (sh->is_shared ? CONTENDED : 1));
+		      skip * skip_ns(sh));
 }
 
 /* Where the next slice of @tokens or so begins: far enough that another look
@@ -137,6 +144,25 @@ static void plan(struct phases *ph, const struct shared *sh,
 		s->next = s->passed + gap;
 }
 
+/* How many passings may be counted up to, for as much as @tokens cost. */
+static uint64_t near_of(const struct shared *sh, uint64_t tokens,
+			uint64_t least)
+{
+	return max_u64(tokens * MARK_RECORD_NS, least * MARK_SKIP_NS) /
+	       skip_ns(sh);
+}
+
+/* A slice of @tokens begins after this look, or the next one. */
+static void begin_blindly(struct phases *ph, struct shared *sh,
+			  uint32_t channel, uint64_t tokens)
+{
+	struct phase_slice *s = &sh->slice[channel];
+	uint64_t half = near_of(sh, tokens, NEAR_A_LOOK) / 2;
+	s->len = max_u64(tokens, LEAST_LEN);
+	if (tokens > LEAST_TOKENS || draw(ph, 2))
+		begin(ph, sh, channel, draw(ph, half) + draw(ph, half));
+}
+
 /* No slice is on. */
 static void go_on(struct phases *ph, struct shared *sh, uint32_t channel,
 		  uint64_t tokens)
@@ -144,17 +170,12 @@ static void go_on(struct phases *ph, struct shared *sh, uint32_t channel,
 	struct phase_slice *s = &sh->slice[channel];
 	if (!s->len)
 		plan(ph, sh, s, tokens);
-	uint64_t paid = s->len * NEAR_LENGTHS, near = max_u64(NEAR, paid);
-	if (2 * s->most > max_u64(near, 4 * tokens * NEAR_LENGTHS)) {
-		uint64_t least = max_u64(tokens, LEAST_LEN) * NEAR_LENGTHS;
-		if (draw(ph, near) < max_u64(NEAR_A_LOOK, min_u64(paid, least)))
-			begin(ph, sh, channel,
-			      draw(ph, near / 2) + draw(ph, near / 2));
-	} else if (s->next <= s->passed) {
+	if (2 * s->most > max_u64(NEAR, near_of(sh, 4 * tokens, 0)))
+		begin_blindly(ph, sh, channel, tokens);
+	else if (s->next <= s->passed)
 		plan(ph, sh, s, tokens);
-	} else if (s->next - s->passed <= 2 * s->most) {
+	else if (s->next - s->passed <= 2 * s->most)
 		begin(ph, sh, channel, s->next - s->passed);
-	}
 }
 
 /* What comes seldom is not missed. */
@@ -212,11 +233,21 @@ static void look(struct phases *ph, struct shared *sh, uint32_t channel,
 	}
 }
 
+/* What is left for each phase where more than the budget is used up already: a
+ * sixty-fourth of it. */
+static uint64_t least_tokens(const struct phases *ph)
+{
+	if (ph->p.m_t_ppb == INT64_MAX)
+		return MAX_TOKENS;
+	int64_t ns = allowance_budget_ns(LOOK_NS, ph->p.m_t_ppb);
+	return (uint64_t)ns / 64 / MARK_RECORD_NS / ph->p.nr;
+}
+
 void phase_slices_look(struct phases *ph, struct shared *sh)
 {
 	int64_t room = ledger_room_ns(ph->ledger);
 	uint64_t paid = room > 0 ? (uint64_t)room / 8 / MARK_RECORD_NS : 0;
-	paid = max_u64(paid, LEAST_TOKENS);
+	paid = max_u64(paid, max_u64(LEAST_TOKENS, least_tokens(ph)));
 	for (uint32_t i = 0; i < ph->p.nr; i++) {
 		struct phase_slice *s = &sh->slice[i];
 		uint64_t free = mark_shm_room(sh->shm) / (ph->p.nr - i);
@@ -250,9 +281,10 @@ uint64_t phase_slices_about_ns(const struct phases *ph, uint32_t phase,
 	if (nr < 1)
 		return 0;
 	ns *= (double)phases_count(ph, phase) / nr;
-	/* A thread that is the only one was not in it for longer than it was
-	 * there. */
-	uint64_t most =
-		ph->has_more ? INT64_MAX : sat_sub_u64(now_ns, ph->p.start_ns);
-	return ns < (double)most ? (uint64_t)ns : most;
+	/* No thread was in it for longer than it was there. */
+	double most = (double)sat_sub_u64(now_ns, ph->p.start_ns) *
+		      (double)ph->nr_tasks;
+	if (most > 0 && ns > most)
+		ns = most;
+	return ns < (double)INT64_MAX ? (uint64_t)ns : INT64_MAX;
 }

@@ -155,6 +155,7 @@ struct phases {
 	 * or none yet (0). */
 	uint32_t sole_tid, sole_pid;
 	bool has_more;
+	uint64_t nr_tasks; /* that there were, at most; 0: not known */
 	uint64_t span_start_ns;
 	struct shared *shared;
 	uint64_t due_ns;

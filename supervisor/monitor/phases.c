@@ -318,6 +318,7 @@ static void plant_module(struct phases *ph, struct phase_proc *pp,
 void phases_new_thread(struct phases *ph, struct phase_proc *pp, struct task *t)
 {
 	ph->has_more = true;
+	ph->nr_tasks++;
 	for (size_t i = 0; pp && i < pp->nr; i++)
 		phase_threads_note(pp->shared[i], pp, t, true);
 }
@@ -336,6 +337,7 @@ static void note_process(struct phases *ph, struct tproc *p)
 {
 	struct task *t = tproc_first_task(p);
 	uint32_t pid = (uint32_t)tproc_pid(p);
+	ph->nr_tasks += tproc_nr_tasks(p);
 	if (!t || task_next(t) || (ph->sole_pid && ph->sole_pid != pid)) {
 		ph->has_more = true;
 		return;
@@ -374,6 +376,7 @@ struct phase_proc *phases_fork(struct phases *ph, struct phase_proc *parent,
 {
 	struct phase_proc *pp = parent ? calloc(1, sizeof(*pp)) : NULL;
 	ph->has_more = true;
+	ph->nr_tasks++;
 	if (!pp)
 		return NULL;
 	pp->p = child;

@@ -122,7 +122,6 @@ static bool begin(struct scene *s, int64_t target_ppb, uint64_t seed)
 	s->ph.phase = &s->phase;
 	s->ph.shared = &s->sh;
 	s->ph.p.nr = 1;
-	s->ph.has_more = true; /* nothing is cut off */
 	s->ph.p.emit = ignore;
 	s->ph.p.pid_of = pid_of;
 	s->ph.ledger = ledger_create(target_ppb);
@@ -306,6 +305,27 @@ static void few_after_many(void)
 	end(&s, &share);
 }
 
+/* No more than threads were there. */
+static void no_more(void)
+{
+	static struct scene s;
+	if (!begin(&s, 600 * PPM, 1))
+		return;
+	s.ph.p.start_ns = s.now_ns;
+	for (unsigned i = 0; i < 4000; i++)
+		call(&s, 20000, 10);
+	look(&s);
+	uint64_t ns = s.now_ns - s.ph.p.start_ns;
+	check_range((double)phase_slices_about_ns(&s.ph, 0, s.now_ns),
+		    (double)ns * 0.99, (double)ns);
+	s.sh.slice[0].timed_ns *= 100;
+	s.phase.weighted_ns *= 100;
+	s.ph.nr_tasks = 2;
+	check_int(phase_slices_about_ns(&s.ph, 0, s.now_ns), 2 * ns);
+	double share;
+	end(&s, &share);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rhythms); i++)
@@ -313,5 +333,6 @@ int main(void)
 	check_rhythm(&threads, threads_run);
 	all_of_few();
 	few_after_many();
+	no_more();
 	return tap_done();
 }
