@@ -46,13 +46,19 @@ static void test_reset(struct access *a)
 	}
 	check_int(touched, 0);
 
+	/* What lies between them is not reset. The kernel may clear a bit now
+	 * and then, see u-bits.c. */
 	struct page_range between = {.start = r[0].end, .end = r[1].start};
-	a->ops->collect(a, &between, 1);
+	for (int k = 0; k < 5 && between.nr_touched != 4; k++) {
+		for (long page = 1; page < 5; page++)
+			traced_do(tr, &pup, act_store, page, PAGES);
+		check_int(a->ops->arm(a, r, n), 0);
+		a->ops->collect(a, &between, 1);
+	}
 	check_int(between.nr_touched, 4);
 
 	/* Pages 10, 45, 80, ...: every seventh of the ranges from 2 on. */
 	int wrong = 1;
-	/* The kernel may clear a bit now and then, see u-bits.c. */
 	for (int k = 0; k < 5 && wrong; k++) {
 		traced_do(tr, &pup, act_store, 10, 35);
 		check_int(a->ops->collect(a, r, n), 0);
