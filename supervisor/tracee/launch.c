@@ -9,6 +9,21 @@
 #include "supervisor/tracee/internal.h"
 
 /*
+ * The CPUs that we had at first, whatever we have been bound to since. A mask
+ * that is set outlives what gave it: a control group's CPUs may become more,
+ * which only those see who never set one, or have set all.
+ */
+static void give_cpus(const struct tracer *tr)
+{
+	cpu_set_t all, now;
+	memset(&all, 0xff, sizeof(all));
+	if (sched_setaffinity(0, sizeof(all), &all) ||
+	    sched_getaffinity(0, sizeof(now), &now) ||
+	    !CPU_EQUAL(&now, &tr->own_cpus))
+		sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
+}
+
+/*
  * The child: waits until it is seized, so that its first exec is seen, and
  * says through @report_fd why exec failed. Async-signal-safe calls only.
  */
@@ -18,7 +33,7 @@ run_child(struct tracer *tr, char *const argv[], int go_fd, int report_fd)
 	char byte;
 	while (read(go_fd, &byte, 1) < 0 && errno == EINTR)
 		;
-	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
+	give_cpus(tr);
 	setrlimit(RLIMIT_NOFILE, &tr->own_nofile);
 	urgent_deinit(&tr->urgent);
 	sigprocmask(SIG_SETMASK, &tr->child_mask, NULL);
