@@ -177,6 +177,15 @@ static int parse_sysfs(const char *name, struct pmu_event *ev,
 }
 
 /* SYSTEM:NAME, perhaps with letters behind it. */
+/* The memory of BPF maps is filled up by an interrupt, 96 times in a program of
+ * 7200 allocations; Linux 6.4 has names in filters. */
+static const char *not_ours(const char *sys, const char *event)
+{
+	return !strcmp(sys, "kmem") && !strcmp(event, "kmalloc")
+		       ? "call_site.function != alloc_bulk"
+		       : NULL;
+}
+
 static int parse_tracepoint(const char *name, struct pmu_event *ev,
 			    struct smco_err *err)
 {
@@ -195,6 +204,7 @@ static int parse_tracepoint(const char *name, struct pmu_event *ev,
 		return rc;
 	ev->attr.type = PERF_TYPE_TRACEPOINT;
 	ev->attr.config = id;
+	ev->not_ours = not_ours(sys, event);
 	ev->is_call_entry =
 		(!strcmp(sys, "raw_syscalls") && !strcmp(event, "sys_enter")) ||
 		(!strcmp(sys, "syscalls") && !strncmp(event, "sys_enter_", 10));

@@ -63,6 +63,9 @@ struct pmu_event {
 	/* Of a tracepoint: which of its events count, as the kernel's filters
 	 * are written; pmu_set_filter. NULL = all; never freed. */
 	const char *filter;
+	/* The same, but where the kernel does not take it all count: leaves out
+	 * what it does for our BPF programs in whatever runs at the moment. */
+	const char *not_ours;
 	/* Not 0: it is counted together with those of the same number, or not
 	 * at all; @is_weak: or each by itself. pmu_event_parse_list */
 	unsigned group;

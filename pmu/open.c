@@ -22,6 +22,8 @@ int pmu_open(const struct perf_event_attr *attr, pid_t pid, int cpu,
 
 int pmu_set_filter(int fd, const struct pmu_event *ev)
 {
+	if (ev->not_ours)
+		ioctl(fd, PERF_EVENT_IOC_SET_FILTER, ev->not_ours);
 	return ev->filter ? ioctl(fd, PERF_EVENT_IOC_SET_FILTER, ev->filter)
 			  : 0;
 }

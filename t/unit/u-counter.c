@@ -4,6 +4,7 @@
  */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -96,6 +97,33 @@ static void test_hold(void)
 }
 
 /* An event that no machine has, beside one that all have. */
+static bool takes(const struct pmu_event *ev, const char *filter)
+{
+	int fd = pmu_open(&ev->attr, 0, -1, -1);
+	int rc = fd < 0 || !filter
+			 ? -1
+			 : ioctl(fd, PERF_EVENT_IOC_SET_FILTER, filter);
+	close(fd);
+	return !rc;
+}
+
+/* Another kernel may count all of them, this one does not. */
+static void test_not_ours(void)
+{
+	struct pmu_event ev;
+	if (pmu_event_parse("kmem:kmalloc", &ev, NULL) || pmu_try(&ev, NULL))
+		return;
+	check(ev.not_ours != NULL);
+	/* Names in filters came with Linux 6.4. */
+	check(takes(&ev, ev.not_ours) ||
+	      !takes(&ev, "call_site.function != kfree"));
+	int fd = pmu_open(&ev.attr, 0, -1, -1);
+	check_int(pmu_set_filter(fd, &ev), 0);
+	close(fd);
+	check_int(pmu_event_parse("kmem:kfree", &ev, NULL), 0);
+	check(!ev.not_ours);
+}
+
 static void test_missing(void)
 {
 	struct pmu_event ev[3];
@@ -451,6 +479,7 @@ int main(void)
 	test_plan();
 	test_missing();
 	test_hold();
+	test_not_ours();
 	if (plan_of("page-faults,context-switches", &p)) {
 		test_now(&p);
 		test_pause(&p);
