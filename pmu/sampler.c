@@ -384,6 +384,10 @@ uint64_t sampler_damaged(const struct sampler *s)
 
 /* ------------------------------------------------------------ calibrate --- */
 
+/* An interrupt and a copy of some KiB take more anywhere: what is less came
+ * from others who use the machine. */
+#define LEAST_COST_NS 1000
+
 /* With as much above it on the stack as a sample copies at most: a program that
  * has less is charged for more. */
 static __attribute__((noinline)) uint64_t
@@ -414,5 +418,5 @@ uint64_t sampler_cost_ns(const struct sampler_params *p)
 	if (!sampler_add(s, 0, false, NULL))
 		cost_ns = cost_when_deep(s->cpu[0].page);
 	sampler_destroy(s);
-	return cost_ns;
+	return cost_ns < LEAST_COST_NS ? 0 : cost_ns;
 }

@@ -88,7 +88,8 @@ uint64_t sampler_damaged(const struct sampler *s);
 
 /*
  * What one sample costs the thread, ns: the median of some, taken of the
- * calling thread for a few milliseconds. 0 if that is not permitted.
+ * calling thread for a few milliseconds. 0 if that is not permitted, or cannot
+ * be told on a busy machine.
  */
 uint64_t sampler_cost_ns(const struct sampler_params *p);
 

@@ -379,8 +379,14 @@ static void calibrated(void)
 	struct smco_err err = {0};
 	check_int(pmu_event_parse("cpu-clock", &p.event, &err), 0);
 	check_int(pmu_try(&p.event, &err), 0);
-	/* No page of its own is written in less, and none takes a second. */
-	check_range(sampler_cost_ns(&p), 50, 1e9);
+	/* Nothing that others on the machine could make of it is taken for it.
+	 */
+	uint64_t cost_ns = 0;
+	for (int i = 0; i < 20 && !cost_ns; i++) {
+		cost_ns = sampler_cost_ns(&p);
+		check(!cost_ns || cost_ns >= 1000);
+	}
+	check(cost_ns > 0);
 }
 
 int main(void)
