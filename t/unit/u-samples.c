@@ -399,14 +399,26 @@ static uint64_t cost_of_start(bool is_told)
 	return cost_ns;
 }
 
+/* Charged where it cannot be told, which is not kept. */
+#define UNTOLD_NS 20000
+
+static uint64_t measured(void)
+{
+	uint64_t cost_ns = UNTOLD_NS;
+	for (int i = 0; i < 50 && cost_ns == UNTOLD_NS; i++)
+		cost_ns = cost_of_start(false);
+	return cost_ns;
+}
+
 /* It is measured by so many starts, and then kept. */
 static void keeps_cost(void)
 {
 	uint64_t cost_ns[KEPT_TIMES + 1];
 	char text[400] = "";
 	check(setenv("SMCO_CACHE_DIR", scratch_dir(), 1) == 0);
-	for (int i = 0; i <= KEPT_TIMES; i++)
-		cost_ns[i] = cost_of_start(false);
+	for (int i = 0; i < KEPT_TIMES; i++)
+		cost_ns[i] = measured();
+	cost_ns[KEPT_TIMES] = cost_of_start(false);
 	/* The median of those that were measured. */
 	uint64_t a = cost_ns[0], b = cost_ns[1], c = cost_ns[2];
 	uint64_t most = a > b ? a : b, least = a > b ? b : a;
