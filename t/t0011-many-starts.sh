@@ -51,10 +51,14 @@ ok "for programs" for_programs
 launcher() {
 	launcher_for 2 || launcher_for 20
 }
-launcher_for() {
-	sed "s,^exec .*,exec $FIXTURES/forgetful-server $1," script.sh >launcher.sh
-	smco-trace -t 10 --nap 500ms -o t.trace -- sh launcher.sh >got 2>summary
+# after_many NAP COMMAND - watched, after all of these
+after_many() {
+	sed "s,^exec .*,$2," script.sh >many.sh
+	smco-trace -t 10 --nap "$1" -o t.trace -- sh many.sh >got 2>summary
 	cat summary
+}
+launcher_for() {
+	after_many 500ms "exec $FIXTURES/forgetful-server $1"
 	grep -q 'allocated  reserve_pool' summary && grep -q 'main' summary
 }
 ok "what the command becomes is watched from its first instruction" launcher
@@ -66,9 +70,7 @@ forks() {
 	forks_for 6 || forks_for 30
 }
 forks_for() {
-	sed "s,^exec .*,$EXEC$FIXTURES/grow-forks $1," script.sh >forks.sh
-	smco-trace -t 10 --nap 300ms -o t.trace -- sh forks.sh >got 2>summary
-	cat summary
+	after_many 300ms "$EXEC$FIXTURES/grow-forks $1"
 	grep -q EXIT-SUCCESS got || return 1
 	smco-report --json t.trace | sed -n 's/^{.*"object".*"pid":\([0-9]*\),.*/\1/p' |
 		sort -u >pids

@@ -9,22 +9,14 @@
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/phases-private.h"
 #include "supervisor/probe/mark-cost.h"
-#include "supervisor/probe/mark-private.h"
-#include "t/unit/tap.h"
+#include "t/unit/phase-shm.h"
 
 #define TICK_NS (10 * NSEC_PER_MSEC)
 #define TARGET	(PPB / 10)
 
 static struct mark_shm *make_shm(void)
 {
-	struct smco_err err = {0};
-	int fd = memfd_create("u-phase-cost", MFD_CLOEXEC);
-	struct mark_shm *shm = NULL;
-	if (fd >= 0 && !ftruncate(fd, MARK_DATA_BYTES))
-		shm = mark_shm_create(fd, &err);
-	if (fd >= 0)
-		close(fd);
-	check(shm != NULL);
+	struct mark_shm *shm = phase_shm();
 	if (shm)
 		shm->tid_offset = 1;
 	return shm;

@@ -7,13 +7,10 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/phases-private.h"
-#include "supervisor/probe/mark-private.h"
-#include "t/unit/tap.h"
+#include "t/unit/phase-shm.h"
 
 #define USEC	5 /* of a look, for each monitor beside this one */
 #define TICK_NS (10 * NSEC_PER_MSEC)
@@ -21,13 +18,7 @@
 
 static struct mark_shm *make_shm(void)
 {
-	struct smco_err err = {0};
-	int fd = memfd_create("u-phase-slices", MFD_CLOEXEC);
-	struct mark_shm *shm = NULL;
-	if (fd >= 0 && !ftruncate(fd, MARK_DATA_BYTES))
-		shm = mark_shm_create(fd, &err);
-	if (fd >= 0)
-		close(fd);
+	struct mark_shm *shm = phase_shm();
 	if (shm) /* a tick is a nanosecond */
 		shm->clock = (struct tsc_map){.ns_per_tick = 1};
 	return shm;

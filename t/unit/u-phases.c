@@ -141,14 +141,26 @@ static void put(struct trace_writer *w, uint32_t id, uint64_t count,
 		   (struct ev_phase_total){count, seen, ns, longest});
 }
 
-static struct trace_reader *write_trace(const char *name, const char *first)
+static struct trace_writer *begin_trace(const char *name, const char *first)
 {
 	struct trace_writer *w = NULL;
-	struct trace_reader *r = NULL;
-	const char *path = scratch_path(name);
-	check_int(trace_writer_create(path, 1, &w, NULL), 0);
+	check_int(trace_writer_create(scratch_path(name), 1, &w, NULL), 0);
 	trace_put_meta(w, "monitors", "phases");
 	trace_put_meta(w, "phase.0", first);
+	return w;
+}
+
+static struct trace_reader *end_trace(struct trace_writer *w, const char *name)
+{
+	struct trace_reader *r = NULL;
+	trace_writer_close(w, NULL);
+	check_int(trace_reader_open(scratch_path(name), &r, NULL), 0);
+	return r;
+}
+
+static struct trace_reader *write_trace(const char *name, const char *first)
+{
+	struct trace_writer *w = begin_trace(name, first);
 	trace_put_meta(w, "phase.1", "sdt:a:\033never");
 	put(w, 0, 10, 10, 1000, 200);
 	put(w, 1, 0, 0, 0, 0);
@@ -157,26 +169,17 @@ static struct trace_reader *write_trace(const char *name, const char *first)
 	put(w, 0, 1000, 100, 50000, 900);
 	put(w, 9, 5, 0, 0, 0); /* whose name was lost */
 	put(w, 1, 4, 0, 0, 0);
-	trace_writer_close(w, NULL);
-	check_int(trace_reader_open(path, &r, NULL), 0);
-	return r;
+	return end_trace(w, name);
 }
 
 /* One that was timed in part; @about_ns: what the run says of all, or NULL. */
 static struct trace_reader *write_part(const char *name, const char *about_ns)
 {
-	struct trace_writer *w = NULL;
-	struct trace_reader *r = NULL;
-	const char *path = scratch_path(name);
-	check_int(trace_writer_create(path, 1, &w, NULL), 0);
-	trace_put_meta(w, "monitors", "phases");
-	trace_put_meta(w, "phase.0", "f");
+	struct trace_writer *w = begin_trace(name, "f");
 	put(w, 0, 1000, 100, 50000, 900);
 	if (about_ns)
 		trace_put_meta(w, "phase.0.about_ns", about_ns);
-	trace_writer_close(w, NULL);
-	check_int(trace_reader_open(path, &r, NULL), 0);
-	return r;
+	return end_trace(w, name);
 }
 
 static uint64_t total_of(const char *first_ns, const char *second_ns)
