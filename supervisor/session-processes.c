@@ -213,8 +213,8 @@ static void account_lately(struct session *s)
 /*
  * Starting to watch a process costs milliseconds, which those that live for
  * less (a shell's, a build's) are not worth, and which add up. The first few
- * are watched from their first instruction; where they come so fast that the
- * budget is far overdrawn, the next have to wait until it is not. So have
+ * are watched from their first instruction; where they come so fast that more
+ * is spent than may_owe() lets them, the next have to wait. So have
  * copies (a server's, one for each client): the sensors in their memory see
  * nothing meanwhile.
  */

@@ -152,10 +152,10 @@ uint64_t tracer_stood_ns(const struct tracer *tr);
  * here is charged to the stop clock (tracer_stop_ns).
  */
 void tracer_resume(struct tracer *tr, struct task *task, int sig);
-void tproc_resume_new(struct tproc *p);
+void tproc_resume_new(struct tproc *p); /* all tasks, after TEV_PROC_NEW */
 /* While TEV_PROC_NEW of an exec is not answered, with libs_if_asked: TEV_LIBS
  * is wanted. It takes a stop and some 100 us more of this one. */
-void tproc_await_libs(struct tproc *p); /* all tasks, after TEV_PROC_NEW */
+void tproc_await_libs(struct tproc *p);
 
 /*
  * Undo everything registered, detach every task; stopped ones stay stopped,
