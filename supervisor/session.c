@@ -13,6 +13,7 @@
 #include "supervisor/probe/leftover.h"
 #include "supervisor/session-private.h"
 #include "supervisor/tables.h"
+#include "supervisor/tracee/forker.h"
 
 #define TICK_MAX_NS   (20 * NSEC_PER_MSEC)
 #define TICK_OFF_NS   (100 * NSEC_PER_MSEC)
@@ -230,6 +231,8 @@ int session_create(const struct options *o, struct session **ret,
 	};
 	s->opt = o;
 	int rc = output_check(o->output, name_for_output(o), err);
+	if (!rc && o->command) /* what is measured here binds us to CPUs */
+		rc = forker_prepare(err);
 	if (!rc) {
 		/* First, so that it is ready when the command is. */
 		s->tables = tables_create(session_budget_ppb(s));

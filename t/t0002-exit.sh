@@ -125,10 +125,14 @@ short() {
 ok "what a short command cost is said, but not as a share" short
 
 # The two that libc keeps for itself, as many a parent leaves them.
-ok "so do those that libc hides" perl -e 'my $ign = pack("QQQQ", 1, 0, 0, 0);
-	syscall(13, $_, $ign, 0, 8) == 0 or die "$!" for 32, 33;
-	exec @ARGV' bash -c '. "$1"; '"$(declare -f same_as_native)"';
-		same_as_native grep ^SigIgn /proc/self/status &&
-		grep -q "SigIgn:.*18......." native' - /dev/null
+hidden() {
+	monitor=$1 perl -e 'my $ign = pack("QQQQ", 1, 0, 0, 0);
+		syscall(13, $_, $ign, 0, 8) == 0 or die "$!" for 32, 33;
+		exec @ARGV' bash -c '. "$1"; '"$(declare -f same_as_native)"';
+			same_as_native grep ^SigIgn /proc/self/status &&
+			grep -q "SigIgn:.*18......." native' - /dev/null
+}
+ok "so do those that libc hides" hidden counters
+ok "with threads of ours as well" hidden nap
 
 done_testing

@@ -6,40 +6,32 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "supervisor/tracee/forker.h"
 #include "supervisor/tracee/internal.h"
 
-/*
- * The CPUs that we had at first, whatever we have been bound to since. A mask
- * that is set outlives what gave it: a control group's CPUs may become more,
- * which only those see who never set one, or have set all.
- */
-static void give_cpus(const struct tracer *tr)
-{
-	cpu_set_t all, now;
-	memset(&all, 0xff, sizeof(all));
-	if (sched_setaffinity(0, sizeof(all), &all) ||
-	    sched_getaffinity(0, sizeof(now), &now) ||
-	    !CPU_EQUAL(&now, &tr->own_cpus))
-		sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
-}
+struct command {
+	struct tracer *tr;
+	char *const *argv;
+	int go[2], report[2]; /* pipes */
+};
 
 /*
  * The child: waits until it is seized, so that its first exec is seen, and
- * says through @report_fd why exec failed. Async-signal-safe calls only.
+ * says through the other pipe why exec failed. Async-signal-safe calls only.
  */
-static void __attribute__((noreturn))
-run_child(struct tracer *tr, char *const argv[], int go_fd, int report_fd)
+static void run_child(void *arg)
 {
+	const struct command *c = arg;
 	char byte;
-	while (read(go_fd, &byte, 1) < 0 && errno == EINTR)
+	close(c->go[1]);
+	while (read(c->go[0], &byte, 1) < 0 && errno == EINTR)
 		;
-	give_cpus(tr);
-	setrlimit(RLIMIT_NOFILE, &tr->own_nofile);
-	urgent_deinit(&tr->urgent);
-	sigprocmask(SIG_SETMASK, &tr->child_mask, NULL);
-	execvp(argv[0], argv);
+	setrlimit(RLIMIT_NOFILE, &c->tr->own_nofile);
+	urgent_deinit(&c->tr->urgent);
+	sigprocmask(SIG_SETMASK, &c->tr->child_mask, NULL);
+	execvp(c->argv[0], c->argv);
 	int e = errno;
-	while (write(report_fd, &e, sizeof(e)) < 0 && errno == EINTR)
+	while (write(c->report[1], &e, sizeof(e)) < 0 && errno == EINTR)
 		;
 	_exit(127);
 }
@@ -83,29 +75,26 @@ static int await_exec(struct task *t, int *status_ret)
 int tracer_launch(struct tracer *tr, char *const argv[], pid_t *pid_ret,
 		  struct smco_err *err)
 {
-	int go[2], report[2];
-	if (pipe2(go, O_CLOEXEC) < 0)
+	struct command c = {.tr = tr, .argv = argv};
+	if (pipe2(c.go, O_CLOEXEC) < 0)
 		return smco_fail(err, SMCO_SYS, errno, "cannot make a pipe");
-	if (pipe2(report, O_CLOEXEC) < 0) {
-		close(go[0]);
-		close(go[1]);
+	if (pipe2(c.report, O_CLOEXEC) < 0) {
+		close(c.go[0]);
+		close(c.go[1]);
 		return smco_fail(err, SMCO_SYS, errno, "cannot make a pipe");
 	}
-	pid_t pid = fork();
-	if (pid == 0) {
-		close(go[1]);
-		run_child(tr, argv, go[0], report[1]);
-	}
-	close(go[0]);
-	close(report[1]);
-	_cleanup_close_ int go_fd = go[1];
-	_cleanup_close_ int report_fd = report[0];
+	pid_t pid = forker_fork(run_child, &c);
+	int e = errno;
+	close(c.go[0]);
+	close(c.report[1]);
+	_cleanup_close_ int go_fd = c.go[1];
+	_cleanup_close_ int report_fd = c.report[0];
 	if (pid < 0)
-		return smco_fail(err, SMCO_SYS, errno, "cannot fork");
+		return smco_fail(err, SMCO_SYS, e, "cannot fork");
 
 	int status = 0;
 	if (ptrace(PTRACE_SEIZE, pid, NULL, trace_options(tr, true)) < 0) {
-		int e = errno;
+		e = errno;
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
 		tracer_explain_attach(pid, e, err);
@@ -132,7 +121,7 @@ int tracer_launch(struct tracer *tr, char *const argv[], pid_t *pid_ret,
 	go_fd = -1;
 
 	if (await_exec(t, &status) < 0) {
-		int e = 0;
+		e = 0;
 		tproc_discard(p);
 		if (read(report_fd, &e, sizeof(e)) == sizeof(e))
 			return exec_error(err, argv[0], e);

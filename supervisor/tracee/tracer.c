@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "supervisor/tracee/forker.h"
 #include "supervisor/tracee/internal.h"
 
 unsigned long trace_options(const struct tracer *tr, bool launched)
@@ -37,6 +38,9 @@ static void raise_nofile(struct tracer *tr)
 int tracer_create(struct tracer **ret, const struct tracer_options *opts,
 		  struct smco_err *err)
 {
+	int r = forker_prepare(err);
+	if (r < 0)
+		return r;
 	struct tracer *tr = calloc(1, sizeof(*tr));
 	if (!tr)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
@@ -57,7 +61,7 @@ int tracer_create(struct tracer **ret, const struct tracer_options *opts,
 		tr->nr_cpus = CPU_COUNT(&tr->own_cpus);
 	if (tr->nr_cpus < 1)
 		tr->nr_cpus = 1;
-	int r = wait_init(tr, err);
+	r = wait_init(tr, err);
 	if (r < 0) {
 		free(tr);
 		return r;
