@@ -152,6 +152,7 @@ void range_tick(struct range_monitor *m, uint64_t now_ns, uint64_t taken_ns)
 	m->next_tick_ns = now_ns + IDLE_NS;
 	range_reader_busy(m, 0);
 	for (struct range_proc *p = m->procs; p; p = p->next) {
+		range_proc_wake(m, p, now_ns);
 		range_proc_look(m, p, now_ns);
 		for (size_t i = 0; i < p->nr; i++) {
 			range_part_tick(m, p->part[i], now_ns);

@@ -261,7 +261,7 @@ struct range_part *range_part_create(struct range_monitor *m,
 }
 
 struct range_part *range_part_fork(struct range_monitor *m,
-				   const struct range_part *parent,
+				   struct range_part *parent,
 				   struct range_proc *p)
 {
 	struct smco_err err = {0};
@@ -284,7 +284,8 @@ struct range_part *range_part_fork(struct range_monitor *m,
 		range_start_fork(rp, parent);
 	if (rp->is_unloaded)
 		rp->died_ns = rp->born_ns;
-	range_watch_start(m, rp, true);
+	else
+		range_sleep(rp, parent);
 	keep(m, rp);
 	return rp;
 }
@@ -312,6 +313,7 @@ static unsigned nr_threads(struct range_part *rp)
 {
 	unsigned before = rp->nr_threads;
 	rp->nr_threads = rp->proc ? tproc_nr_tasks(rp->proc) : 0;
+	rp->nr_threads += rp->nr_asleep;
 	return (unsigned)max_u64(max_u64(before, rp->nr_threads), 1);
 }
 
@@ -368,11 +370,14 @@ void range_part_close(struct range_monitor *m, struct range_part *rp,
 	uint64_t now_ns = smco_now_ns();
 	if (rp->is_unloaded)
 		return;
-	charge(m, rp, true);
-	range_watch_stop(m, rp);
-	rp->next_poll_ns = 0;
-	if (end == RANGE_LEFT)
-		range_poll(m, rp, now_ns);
+	if (!rp->is_asleep) {
+		charge(m, rp, true);
+		range_watch_stop(m, rp);
+		rp->next_poll_ns = 0;
+		if (end == RANGE_LEFT)
+			range_poll(m, rp, now_ns);
+	}
+	range_sleep_end(m, rp);
 	/* Of text that is not there any more nothing is written. */
 	struct smco_err err = {0};
 	if (end != RANGE_GONE && rp->ranges && ranges_remove(rp->ranges, &err))
@@ -392,7 +397,8 @@ void range_part_close(struct range_monitor *m, struct range_part *rp,
 
 /* The processor time of @rp since this was asked last; 0 in between, but where
  * nothing says that it ran. */
-static uint64_t ran_ns(struct range_part *rp, uint64_t now_ns, bool any)
+static uint64_t ran_ns(const struct range_monitor *m, struct range_part *rp,
+		       uint64_t now_ns, bool any)
 {
 	if (any && now_ns < rp->asked_ns + ASK_NS)
 		return 0;
@@ -400,13 +406,13 @@ static uint64_t ran_ns(struct range_part *rp, uint64_t now_ns, bool any)
 	uint64_t ran = sat_sub_u64(run_ns, rp->run_ns);
 	rp->run_ns = run_ns;
 	rp->asked_ns = now_ns;
-	return ran;
+	return ran + range_asleep_ns(m, rp);
 }
 
 void range_part_tick(struct range_monitor *m, struct range_part *rp,
 		     uint64_t now_ns)
 {
-	if (rp->is_unloaded)
+	if (rp->is_unloaded || rp->is_asleep)
 		return;
 	range_poll(m, rp, now_ns);
 	range_watch_more(m, rp);
@@ -420,7 +426,7 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 	rp->look_ns = (rp->look_ns * 7 + cpu_ns) / 8;
 	const struct range_duty_state s = {
 		.now_ns = now_ns,
-		.run_ns = ran_ns(rp, now_ns, nr),
+		.run_ns = ran_ns(m, rp, now_ns, nr),
 		.room_ns = ledger_room_ns(m->ledger),
 		.window_room_ns = ledger_window_room_ns(m->ledger),
 		.stop_ns = rp->stop_ns,
@@ -437,7 +443,7 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 uint64_t range_part_due_ns(const struct range_part *rp)
 {
 	uint64_t due_ns = UINT64_MAX;
-	if (rp->is_unloaded)
+	if (rp->is_unloaded || rp->is_asleep)
 		return due_ns;
 	if (rp->ranges)
 		due_ns = range_duty_due_ns(&rp->duty);

@@ -153,6 +153,12 @@ struct range_part {
 	uint32_t pid;
 	struct range_unit *unit;
 	struct ranges *ranges; /* NULL: polled only */
+	/* A copy's that had no memory of its own yet (range-asleep.c): whose
+	 * ranges become wider by what its sensors see; NULL: that is gone. And
+	 * how many see for this one. */
+	bool is_asleep;
+	struct range_part *sees_for;
+	unsigned nr_asleep;
 	uint64_t bias;
 	struct range_duty duty; /* of unit->most_windows */
 	uint64_t *hits;		/* of each window so far */
@@ -216,6 +222,9 @@ struct range_proc {
 	bool is_begun;	/* what is put in at its start holds the command up */
 	bool is_late;	/* its program is not watched yet, but will be */
 	uint64_t next_look_ns;
+	/* When it is old enough for memory of its own; UINT64_MAX: it has it.
+	 */
+	uint64_t wake_ns;
 	bool is_crowded;  /* more parts have words than there are registers */
 	size_t nr_shares; /* that were given out then */
 	uint64_t next_share_ns;
@@ -282,8 +291,9 @@ void range_units_keep(struct range_monitor *m);
  * begins, of @most windows; then some when there is room. */
 void range_start_first(struct range_part *rp, size_t most);
 void range_start_some(struct range_part *rp, uint64_t now_ns, int64_t room_ns);
-/* A copy of @parent has what that has. */
+/* A copy of @parent has what that has; its duty knows of it when it wakes. */
 void range_start_fork(struct range_part *rp, const struct range_part *parent);
+void range_start_wake(struct range_part *rp);
 /* range-poll.c */
 int range_polls_find(struct range_unit *u);
 void range_polls_sort(struct range_poll *polls, size_t nr);
@@ -403,9 +413,22 @@ void range_value_add(struct range_value *v, const struct var_type *t,
 struct range_part *range_part_create(struct range_monitor *m,
 				     struct range_proc *p, struct range_unit *u,
 				     bool can_go, const struct tmaps *maps);
+/* A copy of it, asleep. */
 struct range_part *range_part_fork(struct range_monitor *m,
-				   const struct range_part *parent,
+				   struct range_part *parent,
 				   struct range_proc *p);
+/* range-asleep.c: @rp sees for @parent, or for whom that does. */
+void range_sleep(struct range_part *rp, struct range_part *parent);
+/* It has memory of its own from now on. All tasks stopped. */
+void range_wake(struct range_monitor *m, struct range_part *rp);
+/* Nothing sees for @rp any more, nor does that for another. */
+void range_sleep_end(struct range_monitor *m, struct range_part *rp);
+/* Processor time that the copies that see for @rp have had since this was asked
+ * last. */
+uint64_t range_asleep_ns(const struct range_monitor *m, struct range_part *rp);
+/* Copies of @p that are old enough. Tasks run. */
+void range_proc_wake(struct range_monitor *m, struct range_proc *p,
+		     uint64_t now_ns);
 /* A library that was unloaded is back. */
 bool range_part_reopen(struct range_monitor *m, struct range_part *rp,
 		       const struct tmaps *maps);

@@ -241,6 +241,7 @@ static struct range_proc *new_process(struct range_monitor *m, struct tproc *p)
 	path[n] = '\0';
 	rp->path = strdup(path);
 	rp->proc = p;
+	rp->wake_ns = UINT64_MAX;
 	if (!rp->path) {
 		free(rp);
 		return NULL;
@@ -290,8 +291,13 @@ struct range_proc *range_proc_fork(struct range_monitor *m,
 	p->is_behind = parent->is_behind;
 	p->is_late = parent->is_late;
 	p->next_look_ns = parent->next_look_ns;
+	p->wake_ns = smco_now_ns() + LATE_NS;
 	for (size_t i = 0; i < parent->nr; i++)
 		keep(p, range_part_fork(m, parent->part[i], p));
+	/* Nothing is to be missed, or to be in a phase of another's. */
+	if (target_is_unlimited(m->p.target_overhead_ppb) || m->p.nr_phases)
+		for (size_t i = 0; i < p->nr; i++)
+			range_wake(m, p->part[i]);
 	share(m, p);
 	return p;
 }

@@ -91,10 +91,15 @@ void range_start_first(struct range_part *rp, size_t most)
 
 void range_start_fork(struct range_part *rp, const struct range_part *parent)
 {
+	rp->next_function = parent->next_function;
+	memcpy(rp->had_turn, parent->had_turn,
+	       rp->unit->vars->nr_functions / 8 + 1);
+}
+
+void range_start_wake(struct range_part *rp)
+{
 	uint32_t nr = (uint32_t)rp->unit->vars->nr_functions;
 	uint64_t now_ns = smco_now_ns();
-	rp->next_function = parent->next_function;
-	memcpy(rp->had_turn, parent->had_turn, nr / 8 + 1);
 	for (uint32_t f = 0; f < nr; f++)
 		if (had_turn(rp, f))
 			hand_over(rp, f, now_ns);

@@ -159,6 +159,12 @@ uint64_t range_counters_off(const struct range_plan *plan);
 /* Those of functions that were planned since: nobody has used them. */
 void range_empty_cells(struct ranges *r);
 
+/* Code and what is written stay apart. */
+#define RANGE_GAP_BYTES (64ULL << 10)
+/* Everything out; all tasks stopped. The supervisor's mapping stays. */
+void range_take_out(struct ranges *r);
+/* For tproc_undo_push, with a struct ranges. */
+int range_undo(struct tproc *p, void *ranges);
 /* Nothing in any process. NULL: no memory. */
 struct ranges *range_new(struct tproc *p, const struct range_plan *plan,
 			 uint64_t bias);

@@ -10,8 +10,7 @@
 
 #include "supervisor/probe/near.h"
 
-#define GAP_BYTES  (64ULL << 10) /* code and what is written stay apart */
-#define NAME_BYTES 64		 /* at the beginning of the code */
+#define NAME_BYTES 64 /* at the beginning of the code */
 
 static uint64_t pages(uint64_t bytes)
 {
@@ -34,8 +33,7 @@ static uint64_t *counters(const struct ranges *r)
 	return (uint64_t *)(r->data + range_counters_off(r->plan));
 }
 
-/* Everything out; all tasks stopped. The supervisor's mapping stays. */
-static void take_out(struct ranges *r)
+void range_take_out(struct ranges *r)
 {
 	if (!r->planted)
 		return;
@@ -73,7 +71,7 @@ static void range_free(struct ranges *r)
 	free(r);
 }
 
-static int undo_ranges(struct tproc *p, void *arg)
+int range_undo(struct tproc *p, void *arg)
 {
 	struct ranges *r = arg;
 	(void)p;
@@ -83,7 +81,7 @@ static int undo_ranges(struct tproc *p, void *arg)
 	for (size_t i = 0; i < r->plan->v->nr_functions; i++)
 		for (size_t k = 0; k < r->function[i].nr_spans; k++)
 			r->function[i].span[k].patch = NULL;
-	take_out(r);
+	range_take_out(r);
 	bool left = r->left;
 	if (r->is_orphan)
 		range_free(r);
@@ -107,7 +105,7 @@ struct ranges *range_new(struct tproc *p, const struct range_plan *plan,
 	r->bias = bias;
 	r->code_used = NAME_BYTES;
 	r->data_off = pages(plan->most_code_bytes + NAME_BYTES + TPAGE_SIZE) +
-		      GAP_BYTES;
+		      RANGE_GAP_BYTES;
 	r->data_bytes = pages(range_counters_off(plan) +
 			      8 * (plan->most_windows + LIVE_LINE));
 	r->bytes = r->data_off + r->data_bytes;
@@ -129,133 +127,6 @@ void range_empty_cells(struct ranges *r)
 	for (; r->data && r->nr_cells < plan->nr_cells; r->nr_cells++)
 		cells(r)[r->nr_cells] = range_cell_empty(
 			range_cell_type(plan->v, plan->owner_of[r->nr_cells]));
-}
-
-/* New shared memory in the process, and here, with empty ranges. */
-static int share(struct ranges *r, struct smco_err *err)
-{
-	_cleanup_close_ int fd = -1;
-	taddr_t addr;
-	int ret = near_share(r->p, r->base, r->base, r->base + r->data_off,
-			     r->data_bytes, PROT_READ | PROT_WRITE, &addr, &fd,
-			     err);
-	if (ret)
-		return ret;
-	int now = range_plan_is_whole(r->plan) ? MAP_POPULATE : 0;
-	void *map = mmap(NULL, r->data_bytes, PROT_READ | PROT_WRITE,
-			 MAP_SHARED | now, fd, 0);
-	if (map == MAP_FAILED)
-		return smco_fail(err, SMCO_SYS, errno,
-				 "cannot map %llu bytes of shared memory",
-				 (unsigned long long)r->data_bytes);
-	r->data = map;
-	range_empty_cells(r);
-	return 0;
-}
-
-static int map_area(struct ranges *r, struct smco_err *err)
-{
-	const struct range_image *img = &r->plan->img;
-	const struct range_segment *last = &img->segment[img->nr_segments - 1];
-	int64_t done;
-	int ret = near_map(r->p, img->segment[0].vaddr + r->bias,
-			   last->vaddr + last->len + r->bias, r->bytes,
-			   &r->base, err);
-	if (ret)
-		return ret;
-	r->planted = true;
-	ret = share(r, err);
-	if (ret)
-		return ret;
-	return near_call(r->p, SYS_mprotect,
-			 (uint64_t[6]){r->base, r->data_off - GAP_BYTES,
-				       PROT_READ | PROT_EXEC},
-			 "mprotect to executable", &done, err);
-}
-
-static void give_up(struct ranges *r)
-{
-	take_out(r);
-	if (r->undo)
-		tproc_undo_drop(r->p, r->undo);
-	ranges_destroy(r);
-}
-
-int ranges_install(struct ranges **ret, struct tproc *p,
-		   const struct range_plan *plan, uint64_t bias,
-		   struct smco_err *err)
-{
-	if (!plan->most_windows)
-		return smco_fail(err, SMCO_NOTFOUND, 0,
-				 "no variable of this module can be watched "
-				 "by a sensor");
-	int r = near_calls_allowed(p, err);
-	if (r)
-		return r;
-	struct ranges *x = range_new(p, plan, bias);
-	if (!x)
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	x->undo = tproc_undo_push(p, undo_ranges, x);
-	r = x->undo ? 0 : smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	if (r == 0)
-		r = map_area(x, err);
-	if (r) {
-		give_up(x);
-		return r;
-	}
-	range_use_made(x);
-	smco_debug("range", "pid %d: %llu KiB for stubs at 0x%llx%s",
-		   tproc_pid(p), (unsigned long long)(x->bytes >> 10),
-		   (unsigned long long)x->base, x->made ? ", made before" : "");
-	*ret = x;
-	return 0;
-}
-
-/* What the child's text holds is the engine's copy of the parent's patch. */
-static int inherit(struct ranges *r, const struct ranges *parent,
-		   uint32_t number, struct smco_err *err)
-{
-	const struct live_function *from = &parent->function[number];
-	struct live_function *to = &r->function[number];
-	if (!from->window)
-		return 0;
-	if (!range_copy_function(to, from))
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	for (size_t i = 0; i < to->nr_spans; i++) {
-		struct live_span *s = &to->span[i];
-		if (s->patch)
-			s->patch = tproc_patch_at(r->p, live_span_start(to, s),
-						  live_span_len(to, s));
-	}
-	if (!range_inherit_relays(r, to))
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	return 0;
-}
-
-int ranges_fork(struct ranges **ret, struct ranges *parent, struct tproc *child,
-		struct smco_err *err)
-{
-	struct ranges *x = range_new(child, parent->plan, parent->bias);
-	if (!x)
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	x->base = parent->base;
-	x->code_used = parent->code_used;
-	x->made = parent->made;
-	x->planted = true;
-	int r = 0;
-	for (uint32_t i = 0; r == 0 && i < x->plan->v->nr_functions; i++)
-		r = inherit(x, parent, i, err);
-	x->undo = tproc_undo_push(child, undo_ranges, x);
-	if (r == 0 && !x->undo)
-		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	if (r == 0)
-		r = share(x, err);
-	if (r) {
-		give_up(x);
-		return r;
-	}
-	*ret = x;
-	return 0;
 }
 
 int ranges_prepare(struct ranges *r, const uint32_t *functions, size_t nr,
@@ -582,7 +453,7 @@ int ranges_remove(struct ranges *r, struct smco_err *err)
 	r->is_owed = rc == SMCO_BUSY;
 	if (rc)
 		return rc;
-	take_out(r);
+	range_take_out(r);
 	if (r->undo)
 		tproc_undo_drop(r->p, r->undo);
 	r->undo = NULL;

@@ -148,11 +148,15 @@ int ranges_install(struct ranges **ret, struct tproc *p,
 		   const struct range_plan *plan, uint64_t bias,
 		   struct smco_err *err);
 /*
- * A forked copy, with what was in in the parent; its ranges are empty. All
- * tasks of @child stopped.
+ * A forked copy, with what was in in the parent. What its sensors see goes to
+ * the memory that the parent's write to, and is the parent's, until ranges_wake
+ * gives it memory of its own, with empty ranges; nothing is called in it before
+ * that. All tasks of @child stopped.
  */
 int ranges_fork(struct ranges **ret, struct ranges *parent, struct tproc *child,
 		struct smco_err *err);
+/* All tasks stopped. On error it sees for the parent as before. */
+int ranges_wake(struct ranges *r, struct smco_err *err);
 
 /* From now on @is_there is asked in each stop before text is changed: if it, or
  * the bytes that the module begins with, says no, nothing is, and SMCO_GONE

@@ -66,13 +66,14 @@ static bool is_clean(const struct run *r)
 	return system(cmd) == 0;
 }
 
-static bool goes_out, child_is_clean;
+static bool goes_out, wakes, child_is_clean;
 
 static void forked(struct run *run, struct tproc *child)
 {
 	struct smco_err err = {0};
 	(void)run;
-	if (ranges_fork(&x.child_r, x.r, child, &err))
+	if (ranges_fork(&x.child_r, x.r, child, &err) ||
+	    (wakes && ranges_wake(x.child_r, &err)))
 		printf("# fork: %s\n", err.msg);
 	/* Out and in again: what was the parent's patch is the child's. */
 	const struct run of = {.p = child};
@@ -83,12 +84,14 @@ static void forked(struct run *run, struct tproc *child)
 	ranges_set(x.child_r, x.all, x.nr, true, NULL, NULL);
 }
 
-static void forks(bool follow, bool out_and_in)
+/* Asleep: what it sees is its parent's. */
+static void forks(bool follow, bool out_and_in, bool wake)
 {
 	int64_t lo = 0, hi = 0;
 	if (!build("gcc", "-O2", "forks.c"))
 		return;
 	goes_out = out_and_in;
+	wakes = wake;
 	child_is_clean = false;
 	if (follow)
 		x.run.forked = forked;
@@ -96,10 +99,12 @@ static void forks(bool follow, bool out_and_in)
 	check_int(x.run.exit_status, 0);
 	check(range_run_range(&x, x.r, "work::value", &lo, &hi));
 	check_int(lo, 0);
-	check_int(hi, 9);
+	check_int(hi, follow && !wake ? 109 : 9);
 	check(range_run_range(&x, x.r, "turned::low", &lo, &hi));
-	check_int(lo, -9);
-	if (follow && check(x.child_r != NULL)) {
+	check_int(lo, follow && !wake ? -13 : -9);
+	if (follow && !wake && check(x.child_r != NULL))
+		check(!range_run_range(&x, x.child_r, "work::value", &lo, &hi));
+	if (follow && wake && check(x.child_r != NULL)) {
 		lo = hi = 0;
 		check(range_run_range(&x, x.child_r, "work::value", &lo, &hi));
 		check_int(lo, 100);
@@ -508,9 +513,10 @@ int main(void)
 	exceptions("g++", "-O0", 5);
 	exceptions("g++", "-O2", 3);
 	exceptions("clang++", "-O2", 2);
-	forks(true, false);
-	forks(true, true);
-	forks(false, false);
+	forks(true, false, true);
+	forks(true, false, false);
+	forks(true, true, true);
+	forks(false, false, false);
 	leaving(false);
 	leaving(true);
 	forgetting();
@@ -521,7 +527,7 @@ int main(void)
 	ahead = SIZE_MAX;
 	exceptions("g++", "-O0", 5);
 	exceptions("g++", "-O2", 3);
-	forks(true, true);
+	forks(true, true, true);
 	leaving(true);
 	standing();
 	return finish();

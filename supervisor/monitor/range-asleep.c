@@ -1,0 +1,87 @@
+/*
+ * Copies that are made and end all the time, a server's for each request:
+ * memory of its own for each takes longer than many of them live, and what is
+ * dear would be found out anew in each. So a copy is asleep at first: its
+ * sensors are those that its parent had in then, and see for that, whose duty
+ * learns from it what the next copies are better born without. One that lives
+ * on, or whose parent ends, wakes up and has its own.
+ */
+#include "supervisor/control/fixed.h"
+#include "supervisor/monitor/range-private.h"
+
+void range_sleep(struct range_part *rp, struct range_part *parent)
+{
+	rp->is_asleep = true;
+	rp->sees_for = parent->is_asleep ? parent->sees_for : parent;
+	if (rp->sees_for)
+		rp->sees_for->nr_asleep++;
+	else
+		rp->owner->wake_ns = 0;
+}
+
+static void leave(struct range_part *rp)
+{
+	if (rp->sees_for)
+		rp->sees_for->nr_asleep--;
+	rp->sees_for = NULL;
+	rp->is_asleep = false;
+}
+
+void range_wake(struct range_monitor *m, struct range_part *rp)
+{
+	struct smco_err err = {0};
+	if (!rp->is_asleep)
+		return;
+	leave(rp);
+	if (rp->ranges && ranges_wake(rp->ranges, &err)) {
+		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
+		ranges_remove(rp->ranges, NULL);
+		ranges_destroy(rp->ranges);
+		rp->ranges = NULL;
+	}
+	rp->born_ns = rp->charged_ns = rp->next_poll_ns = smco_now_ns();
+	rp->run_ns = tproc_cpu_ns(rp->proc);
+	if (rp->ranges)
+		range_start_wake(rp);
+	range_watch_start(m, rp, true);
+	m->next_tick_ns = 0;
+}
+
+void range_sleep_end(struct range_monitor *m, struct range_part *rp)
+{
+	leave(rp);
+	for (struct range_part *x = m->parts; x && rp->nr_asleep; x = x->next) {
+		if (x->sees_for != rp)
+			continue;
+		x->sees_for = NULL;
+		x->owner->wake_ns = 0;
+		rp->nr_asleep--;
+	}
+	m->next_tick_ns = 0;
+}
+
+uint64_t range_asleep_ns(const struct range_monitor *m, struct range_part *rp)
+{
+	unsigned nr = rp->nr_asleep;
+	uint64_t sum_ns = 0;
+	for (struct range_part *x = m->parts; x && nr; x = x->next) {
+		if (x->sees_for != rp)
+			continue;
+		uint64_t run_ns = tproc_cpu_ns(x->proc);
+		sum_ns = sat_add_u64(sum_ns, sat_sub_u64(run_ns, x->run_ns));
+		x->run_ns = run_ns;
+		nr--;
+	}
+	return sum_ns;
+}
+
+void range_proc_wake(struct range_monitor *m, struct range_proc *p,
+		     uint64_t now_ns)
+{
+	if (now_ns < p->wake_ns || tproc_stop_briefly(p->proc, NULL))
+		return;
+	p->wake_ns = UINT64_MAX;
+	for (size_t i = 0; i < p->nr; i++)
+		range_wake(m, p->part[i]);
+	tproc_cont(p->proc);
+}

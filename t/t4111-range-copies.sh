@@ -1,0 +1,107 @@
+#!/bin/bash
+# Ranges of forked copies: those that end soon see for their parent, and what is
+# dear there is out in the next ones; those that live on have their own.
+# shellcheck source=t/test-lib.sh
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+# shellcheck source=t/range-lib.sh
+. "$SRC/t/range-lib.sh"
+
+export LC_ALL=C.UTF-8
+cat >copies.c <<'E2'
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <time.h>
+#include <sys/wait.h>
+
+volatile unsigned sink;
+
+__attribute__((noinline)) void serve(int request)
+{
+	for (int round = 0; round < 300000; round++)
+		sink += (unsigned)(request ^ round);
+}
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+__attribute__((noinline)) static void step(int level)
+{
+	sink += (unsigned)level;
+}
+
+static void say(const char *path)
+{
+	FILE *f = fopen(path, "w");
+	if (!f || fprintf(f, "%d\n", getpid()) < 0 || fclose(f))
+		exit(1);
+}
+
+static void stay(int level, double s, const char *path)
+{
+	say(path);
+	for (double until = now() + s; now() < until; usleep(1000))
+		step(level);
+}
+
+int main(int nr, char **arg)
+{
+	int requests = atoi(arg[1]);
+	if (nr > 2 && fork() > 0)
+		return 0; /* a daemon's parent */
+	for (int i = 1; i <= requests; i++) {
+		if (fork() == 0) {
+			serve(i);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	if (fork() == 0) {
+		sleep(2); /* by then it has them */
+		stay(1234, 1, "copy.pid");
+		_exit(0);
+	}
+	stay(77, 1, "parent.pid");
+	wait(NULL);
+	FILE *f = fopen("finished", "w");
+	return !f || fclose(f);
+}
+E2
+"${CC:-cc}" -g -O0 -o copies copies.c || exit 1
+
+# run ARGUMENTS... - without end until the last copy's
+run() {
+	rm -f run.trace* finished ./*.pid
+	timeout 60 smco-trace -q -m range -t 10 -o run.trace -- ./copies "$@" &&
+		test -e finished && found >found.txt
+	cat found.txt
+}
+
+short_ones_see() {
+	run 300 && grep '^serve::request 1 300$' found.txt
+}
+ok "what copies saw that ended soon is said" short_ones_see
+
+# level PID - of this process
+level() {
+	smco-report --ranges --csv --process "$1" run.trace | tr -d '\r"' |
+		awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+			$at["variable"] == "step::level" && $at["smallest"] != "" {
+				print $at["smallest"], $at["largest"] }'
+}
+# own_ranges ARGUMENTS...
+own_ranges() {
+	run "$@" || return 1
+	level "$(cat copy.pid)" | tee levels
+	level "$(cat parent.pid)" | tee -a levels
+	[ "$(cat levels)" = "1234 1234
+77 77" ]
+}
+ok "one that lives on has its own" own_ranges 3
+ok "also when its parent has ended" own_ranges 3 daemon
+done_testing
