@@ -22,16 +22,34 @@ static inline bool begun_is_alive(pid_t pid)
 	       !si.si_pid;
 }
 
+/* The first child of any thread of @pid; 0: there is none. */
+static inline pid_t begun_child(pid_t pid)
+{
+	char path[320], buf[64];
+	pid_t child = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *dir = opendir(path);
+	struct dirent *e;
+	while (!child && dir && (e = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/children",
+			 (int)pid, e->d_name);
+		if (e->d_name[0] != '.' &&
+		    smco_slurp(path, buf, sizeof(buf)) > 0)
+			child = atoi(buf);
+	}
+	if (dir)
+		closedir(dir);
+	return child;
+}
+
 /* The program of @supervisor, 0: there is none, or it is not @name yet, as the
  * kernel calls it. */
 static inline pid_t begun_program(pid_t supervisor, const char *name)
 {
 	char at[64], buf[64];
-	snprintf(at, sizeof(at), "/proc/%d/task/%d/children", (int)supervisor,
-		 (int)supervisor);
-	if (smco_slurp(at, buf, sizeof(buf)) <= 0)
+	pid_t pid = begun_child(supervisor);
+	if (!pid)
 		return 0;
-	pid_t pid = atoi(buf);
 	snprintf(at, sizeof(at), "/proc/%d/comm", (int)pid);
 	if (smco_slurp(at, buf, sizeof(buf)) <= 0)
 		return 0;
