@@ -7,6 +7,13 @@
  * whose end was not passed only the count is known. Calls within calls count
  * themselves only what is not within them, so that all together are as long as
  * the phase was.
+ *
+ * From one record to the next lies what the first still has to do and what the
+ * second does before it looks at the clock, as much as one record takes. That
+ * is measured where nothing else lies between them (mark-cost.h), and is no
+ * part of a call, nor are the two halves of what calls within it have outside
+ * of themselves. What else there is in a sensor, of another phase or not
+ * recorded, is time of the program's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -72,10 +79,10 @@ static void drop_calls(struct phases *ph, struct thread_phase *o)
 }
 
 static struct ev_phase ev_of(const struct thread_phase *o, const struct call *c,
-			     uint64_t end_ns)
+			     uint64_t end_ns, uint64_t timing_ns)
 {
 	return (struct ev_phase){
-		.length_ns = sat_sub_u64(end_ns, c->since_ns),
+		.length_ns = sat_sub_u64(end_ns, c->since_ns + timing_ns),
 		.pid = o->pid,
 		.depth = c->depth,
 	};
@@ -86,7 +93,7 @@ static void end_call(struct phases *ph, struct thread_phase *o, uint64_t end_ns)
 {
 	struct phase *phase = &ph->phase[o->phase];
 	const struct call *c = drop_call(ph, o);
-	struct ev_phase ev = ev_of(o, c, end_ns);
+	struct ev_phase ev = ev_of(o, c, end_ns, ph->timing_ns);
 	uint64_t own_ns = sat_sub_u64(ev.length_ns, c->inner_ns);
 	uint64_t nr = 1 + c->nr_deeper;
 	phase->nr_seen += nr;
@@ -94,7 +101,8 @@ static void end_call(struct phases *ph, struct thread_phase *o, uint64_t end_ns)
 	phase_slice_take(o->slice, c->record, nr, own_ns);
 	phase->longest_ns = max_u64(phase->longest_ns, ev.length_ns);
 	if (o->nr_calls)
-		o->call[o->nr_calls - 1].inner_ns += ev.length_ns;
+		o->call[o->nr_calls - 1].inner_ns +=
+			sat_sub_u64(end_ns, c->since_ns) + ph->timing_ns;
 	phase_spans_take(ph, o, &ev, nr, own_ns, end_ns);
 }
 
@@ -201,7 +209,7 @@ static void leave(struct phases *ph, struct thread_phase *o, uint64_t now_ns)
 	bool sure = o->nr_calls && phase_times_miss_none(ph, o->phase);
 	while (o->nr_calls) {
 		const struct call *c = drop_call(ph, o);
-		struct ev_phase ev = ev_of(o, c, now_ns);
+		struct ev_phase ev = ev_of(o, c, now_ns, 0);
 		if (!sure)
 			continue;
 		ev.flags = PHASE_ONGOING;

@@ -168,6 +168,7 @@ struct phases {
 	uint64_t trimmed_ns;  /* the first of them, since the beginning */
 	uint64_t nr_unknown;  /* entries of a thread that cannot be told */
 	uint64_t random;      /* 0: not seeded yet */
+	uint64_t timing_ns;   /* of the timing's own, in each that is timed */
 	bool is_finished;
 };
 

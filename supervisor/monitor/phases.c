@@ -7,6 +7,7 @@
 
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/phases-private.h"
+#include "supervisor/probe/mark-cost.h"
 
 #define TICK_NS	 (10 * NSEC_PER_MSEC)
 #define FIRST_NS (2 * NSEC_PER_MSEC) /* after marks came */
@@ -549,6 +550,7 @@ int phases_create(const struct phases_params *p, struct ledger *ledger,
 	}
 	ph->due_ns = p->start_ns + TICK_NS;
 	ph->span_start_ns = p->start_ns;
+	ph->timing_ns = mark_cost_here()->timing / 1000;
 	*ret = ph;
 	return 0;
 }

@@ -1,7 +1,7 @@
 /*
  * mark-cost.h - what a passing of a mark's sensor costs that is counted and
- * not recorded: the sensor's own code in a function that is made up, run in
- * this process with its jump and without.
+ * not recorded, and what one takes that is: the sensor's own code in a function
+ * that is made up, run in this process with its jump and without.
  */
 #ifndef SMCO_MARK_COST_H
 #define SMCO_MARK_COST_H
@@ -12,13 +12,18 @@
 struct mark_cost {
 	uint32_t owner; /* by a thread that counts for itself */
 	uint32_t other; /* by one that does not, while nobody else does */
+	/* From one record of a thread to its next where nothing lies between
+	 * them: that much is in what two records time. */
+	uint32_t timing;
 };
 
-/* What they are where they cannot be measured, and at least. */
+/* What they are where they cannot be measured, and at least (timing: nothing).
+ */
 extern const struct mark_cost mark_cost_usual;
 
-/* Measured when it is asked for first, in a millisecond, and bound: at least
- * the usual, at most eight times as much. */
+/* Measured when it is asked for first, in two milliseconds, and bound: at least
+ * the usual, at most eight times as much; timing at most twice what a record is
+ * taken to cost, MARK_RECORD_NS. */
 const struct mark_cost *mark_cost_here(void);
 
 /* Measure now; not bound. SMCO_SYS: this process may not make code. */

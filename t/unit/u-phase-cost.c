@@ -209,17 +209,19 @@ static void owners(void)
 /* It runs, and each of both ways costs something. */
 static void measured(void)
 {
-	struct mark_cost c = {0, 0}, most = {UINT32_MAX, UINT32_MAX};
+	struct mark_cost c = {0}, most = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
 	struct smco_err err = {0};
 	check_int(mark_cost_measure(&c, &err), 0);
-	printf("# %u ps, %u without a count of its own\n", c.owner, c.other);
-	check(c.owner && c.other > c.owner);
-	c = (struct mark_cost){0, 0};
+	printf("# %u ps, %u without a count of its own, %u with a record\n",
+	       c.owner, c.other, c.timing);
+	check(c.owner && c.other > c.owner && c.timing > c.owner);
+	c = (struct mark_cost){0};
 	mark_cost_bound(&c);
 	check(!memcmp(&c, &mark_cost_usual, sizeof(c)));
 	mark_cost_bound(&most);
 	check_int(most.owner, 8 * mark_cost_usual.owner);
 	check_int(most.other, 8 * mark_cost_usual.other);
+	check_int(most.timing, 2 * MARK_RECORD_NS * 1000);
 	check(mark_cost_here()->owner >= mark_cost_usual.owner);
 }
 

@@ -92,6 +92,7 @@ static void pass(struct scene *s, enum mark_kind kind, uint32_t tid)
 				   .sp = 0x1000,
 				   .seq = d->head + 1};
 	d->head++;
+	run_for(s, s->ph.timing_ns);
 }
 
 /* @gap_ns of something else before it. */
@@ -145,6 +146,7 @@ struct rhythm {
 	uint64_t long_ns, short_ns, gap_ns;
 	int64_t target_ppb;
 	double least_share, most_share; /* timed */
+	uint64_t timing_ns;
 };
 
 static double one_run(const struct rhythm *r, uint64_t seed, double *share)
@@ -153,6 +155,7 @@ static double one_run(const struct rhythm *r, uint64_t seed, double *share)
 	uint64_t x = seed * 2654435761u + 12345;
 	if (!begin(&s, r->target_ppb, seed))
 		return 0;
+	s.ph.timing_ns = r->timing_ns;
 	for (unsigned i = 0; i < r->calls; i++) {
 		x = x * 6364136223846793005u + 1442695040888963407u;
 		bool is_long = r->is_by_chance ? (x >> 33) % r->every == 0
@@ -228,21 +231,23 @@ static void check_rhythm(const struct rhythm *r,
 
 static const struct rhythm rhythms[] = {
 	{"each 50th long, a look within it", 40000, 50, false, 3000000, 20000,
-	 10000, 600 * PPM, 0.005, 0.5},
+	 10000, 600 * PPM, 0.005, 0.5, 0},
 	{"the same with room for most", 40000, 50, false, 3000000, 20000, 10000,
-	 2500 * PPM, 0.05, 0.999},
+	 2500 * PPM, 0.05, 0.999, 0},
 	{"the same, nearly all timed", 40000, 50, false, 3000000, 20000, 10000,
-	 6000 * PPM, 0.8, 0.98},
+	 6000 * PPM, 0.8, 0.98, 0},
 	{"one of 50 long", 40000, 50, true, 3000000, 20000, 10000, 600 * PPM,
-	 0.005, 0.5},
+	 0.005, 0.5, 0},
 	{"each 300th long", 60000, 300, false, 5000000, 5000, 5000, 1000 * PPM,
-	 0.002, 0.5},
+	 0.002, 0.5, 0},
 	{"each 3000th long", 600000, 3000, false, 5000000, 1000, 500,
-	 5000 * PPM, 0.001, 0.5},
+	 5000 * PPM, 0.001, 0.5, 0},
 	{"more between two looks than can be counted up to", 2000000, 40, false,
-	 20000, 200, 300, 2000 * PPM, 0.001, 0.1},
+	 20000, 200, 300, 2000 * PPM, 0.001, 0.1, 0},
 	{"all alike", 40000, 1000000, false, 0, 20000, 10000, 600 * PPM, 0.005,
-	 0.5},
+	 0.5, 0},
+	{"as short as a record takes", 2000000, 1000000, false, 0, 40, 300,
+	 2000 * PPM, 0.001, 0.1, 40},
 };
 
 static const struct rhythm threads = {
@@ -255,7 +260,8 @@ static const struct rhythm threads = {
 	10000,
 	3000 * PPM,
 	0.005,
-	0.8};
+	0.8,
+	0};
 
 /* What comes seldom, and what there is room for, is all timed, after the first
  * look, for which there is no room yet. */

@@ -100,6 +100,42 @@ static void test_own_numbers(void)
 	check_int(nr_seen, 2);
 }
 
+/* Each record takes 3 ns, half of which lies before its time and half behind,
+ * or however else: the next one's time is that much later. */
+static void test_timing(void)
+{
+	start();
+	ph.timing_ns = 3;
+	begin(1000, 0x900);
+	end(1008, 0x900);
+	check_int(seen[0].length_ns, 5);
+	begin(1011, 0x900);
+	end(1013, 0x900); /* never less than nothing */
+	check_int(seen[1].length_ns, 0);
+	check_int(phase.seen_ns, 5);
+	/* 4 ns, twice 2 within, and 1 between them: with four records more. */
+	begin(1100, 0x900);
+	begin(1105, 0x800);
+	end(1110, 0x800);
+	begin(1114, 0x800);
+	end(1119, 0x800);
+	end(1123, 0x900);
+	check_int(seen[2].length_ns, 2);
+	check_int(seen[3].length_ns, 2);
+	check_int(seen[4].depth, 0);
+	check_int(phase.seen_ns, 5 + 8);
+	check_int(phase.longest_ns, 20);
+	/* Points: one's end is the next one's beginning. */
+	start();
+	phase.name.function = NULL;
+	pass(MARK_POINT, 1200, 0x900, 1);
+	pass(MARK_POINT, 1210, 0x900, 1);
+	pass(MARK_POINT, 1213, 0x900, 1);
+	check_int(nr_seen, 2);
+	check_int(phase.seen_ns, 7);
+	ph.timing_ns = 0;
+}
+
 int main(void)
 {
 	/* One after the other, one within the other. */
@@ -150,6 +186,7 @@ int main(void)
 	end(430, 0x800);
 	check_int(nr_seen, 0);
 	test_own_numbers();
+	test_timing();
 	phase_times_free(&ph);
 	return tap_done();
 }
