@@ -72,6 +72,35 @@ unended() {
 	is "$(grep -c flags=1 u.csv)" 1 && is "$(column u sdt:u:all timed)" 0 && is "$(column u sdt:u:all count)" 1
 }
 ok "one that has no end lasts until its process ends" unended
+# Nobody waits for memory while he is timed: what records go to is there.
+populated() {
+	cat >p.c <<-'EOF'
+		#include <smco-phase.h>
+		#include <stdio.h>
+		#include <string.h>
+		int main(void)
+		{
+			char line[512];
+			int is_ours = 0, kb;
+			FILE *f = fopen("/proc/self/smaps", "r");
+			while (f && fgets(line, sizeof(line), f)) {
+				if (strstr(line, "memfd:smco-trace"))
+					is_ours = 1;
+				if (is_ours && sscanf(line, "Rss: %d kB", &kb) == 1) {
+					printf("%d\n", kb);
+					is_ours = 0;
+				}
+			}
+			SMCO_PHASE_POINT(p, all);
+			return 0;
+		}
+	EOF
+	${CC:-gcc} -I "$SRC/supervisor/marks" -o p p.c || return 1
+	trace p --phase sdt:p:all -- ./p || return 1
+	cat p.out
+	[ "$(cat p.out)" -ge 256 ]
+}
+ok "memory for records is there from the first on" populated
 threads() {
 	trace t "${both[@]}" -- "$FIXTURES/phase-work" 20 20000 7 0 || return 1
 	is "$(column t sdt:work:load count)" 160 && is "$(column t sdt:work:step count)" 3200000

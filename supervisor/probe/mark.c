@@ -12,6 +12,10 @@
 #include "supervisor/probe/own-tid.h"
 #include "supervisor/probe/sigframe.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 #define STUB_BYTES 512 /* on average, at most */
 #define CODE_BYTES (MARK_MAX * STUB_BYTES)
 #define NAME_OFF   CODE_BYTES /* a page between code and data */
@@ -267,12 +271,36 @@ static int plant_one(struct marks *m, const struct mark_plan *plan,
 	return 0;
 }
 
+/*
+ * The code is executable, and the pages of the ring are there: else the first
+ * to write to one of them would take a fault for it, of two microseconds in one
+ * of 128 records, which is in what these time. Older kernels cannot (Linux
+ * 5.14).
+ */
+static int finish_area(struct marks *m, struct smco_err *err)
+{
+	const taddr_t ring =
+		m->base + DATA_OFF + offsetof(struct mark_data, ring);
+	const taddr_t start = ring & ~(taddr_t)(TPAGE_SIZE - 1);
+	struct tsyscall calls[] = {
+		{.nr = SYS_mprotect,
+		 .args = {m->base, CODE_BYTES, PROT_READ | PROT_EXEC}},
+		{.nr = SYS_madvise,
+		 .args = {start, m->base + AREA_BYTES - start,
+			  MADV_POPULATE_WRITE}},
+	};
+	int rc = tproc_syscalls(m->p, calls, ARRAY_SIZE(calls), err);
+	if (rc || !calls[0].ret)
+		return rc;
+	return smco_fail(err, SMCO_SYS, (int)-calls[0].ret,
+			 "mprotect to executable in the monitored process");
+}
+
 static int map_area(struct marks *m, taddr_t lo, taddr_t hi,
 		    struct smco_err *err)
 {
 	_cleanup_close_ int fd = -1;
 	taddr_t addr;
-	int64_t done;
 	int rc = near_map(m->p, lo, hi, AREA_BYTES, &m->base, err);
 	if (rc)
 		return rc;
@@ -285,10 +313,7 @@ static int map_area(struct marks *m, taddr_t lo, taddr_t hi,
 	m->shm = mark_shm_create(fd, err);
 	if (!m->shm)
 		return SMCO_NOMEM;
-	return near_call(
-		m->p, SYS_mprotect,
-		(uint64_t[6]){m->base, CODE_BYTES, PROT_READ | PROT_EXEC},
-		"mprotect to executable", &done, err);
+	return finish_area(m, err);
 }
 
 /* Those that cannot be, for one reason or another, are left out. */
