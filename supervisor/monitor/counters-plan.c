@@ -52,12 +52,23 @@ static bool append(struct pmu_event *all, size_t *nr, const char *name,
 	return true;
 }
 
+/* What is allocated for a child's counters is allocated in its creator's name:
+ * once more for each kind of event that it inherits. */
+static bool counts_allocations(const struct pmu_event *events, size_t nr)
+{
+	static const char memory[] = "kmem:";
+	for (size_t i = 0; i < nr; i++)
+		if (!strncmp(events[i].name, memory, sizeof(memory) - 1))
+			return true;
+	return false;
+}
+
 /*
  * Context switches are counted in any case, where they may be: each costs a
  * little more with counters, which the ledger has to know. So does each system
  * call if those of a class are counted. Another one of the first stands beside
  * tracepoints: a reading of these then tells whether the thread had left its
- * CPU, so that it is not read again for nothing.
+ * CPU, so that it is not read again for nothing; not where it would be seen.
  */
 static void add_hidden(const struct pmu_event *events, size_t nr,
 		       bool if_available, const struct counter_every *every,
@@ -72,7 +83,7 @@ static void add_hidden(const struct pmu_event *events, size_t nr,
 		   append(all, &nr, "context-switches", HIDDEN_SWITCHES, false);
 	any |= lacks_calls(plan) &&
 	       append(all, &nr, "raw_syscalls:sys_enter", HIDDEN_CALLS, false);
-	any |= any && !every &&
+	any |= any && !every && !counts_allocations(events, nr) &&
 	       append(all, &nr, "context-switches", HIDDEN_SWITCHES, true);
 	if (!any ||
 	    counter_plan_make(all, nr, if_available, every, &more, NULL))

@@ -8,8 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "pmu/open.h"
 #include "supervisor/control/fixed.h"
-#include "supervisor/monitor/counters.h"
+#include "supervisor/monitor/counters-private.h"
 #include "t/unit/puppet.h"
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
@@ -425,10 +426,35 @@ static void test_waits(void)
 	puppet_end(&pup);
 }
 
+/* How many events beside @events their threads' children inherit. */
+static unsigned beside(const char *events)
+{
+	struct ledger *l = ledger_create(INT64_MAX);
+	struct counters *c = start_counting(events, l, false);
+	unsigned nr = 0;
+	for (size_t i = 0; c && i < c->plan.nr_events; i++)
+		nr += c->plan.event[i].is_with_creator;
+	counters_destroy(c);
+	ledger_destroy(l);
+	return nr;
+}
+
+/* Each kind of event that a child inherits is an allocation more. */
+static void test_allocations(void)
+{
+	struct pmu_event ev;
+	if (pmu_event_parse("kmem:kmalloc", &ev, NULL) || pmu_try(&ev, NULL))
+		return;
+	check_int(beside("sched:sched_wakeup_new"), 1);
+	check_int(beside("kmem:kmalloc"), 0);
+	check_int(beside("sched:sched_wakeup_new,kmem:kfree"), 0);
+}
+
 int main(void)
 {
 	if (!count_calls()) {
 		tap_skip("no tracepoint of system calls here");
+		test_allocations();
 		return tap_done();
 	}
 	test_ticks(EVENTS, false);
@@ -447,5 +473,6 @@ int main(void)
 	test_waits();
 	counter_thread_close(calls);
 	counter_plan_deinit(&calls_plan);
+	test_allocations();
 	return tap_done();
 }
