@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -92,6 +93,13 @@ static uint64_t growth(uint64_t now, uint64_t *last)
 	uint64_t d = now > *last ? now - *last : 0;
 	*last = now;
 	return d;
+}
+
+int meter_idle_cpu(struct meter *m, const cpu_set_t *may)
+{
+	if (!stopclock || stopclock_read(stopclock, &m->clock))
+		return -1;
+	return stopclock_idle_cpu(stopclock, sched_getcpu(), may);
 }
 
 void meter_get_stops(const struct meter *m, uint64_t *nr, uint64_t *longest_ns)

@@ -39,6 +39,10 @@ void meter_unprepare(void);
 void meter_init(struct meter *m, struct ledger *l, struct tracer *tr);
 /* Stops so far: to the ledger. Returns ns charged. */
 uint64_t meter_stops(struct meter *m);
+/* Which CPU to use so that nobody waits for it, this one or one of @may that is
+ * idle, as of now; -1: there is none, or the kernel's clock is not to be had.
+ */
+int meter_idle_cpu(struct meter *m, const cpu_set_t *may);
 /* How many stops of a task there were up to then, and how long the longest was:
  * until it went on with what it had been at, and where the kernel tells, until
  * it was on a CPU again as far as others did not keep it from one. */

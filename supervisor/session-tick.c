@@ -186,6 +186,22 @@ static void attend(struct session *s, uint64_t until_ns)
 }
 
 /*
+ * Nobody is to wait for a CPU because of this: where another one is idle, it is
+ * done there, and who of the program wakes up meanwhile goes before. Where all
+ * are in use that could make it last, for those who stop by themselves, too,
+ * so then it is done as if they had. Guards are met in the middle of it.
+ */
+static bool work_aside(struct session *s, uint64_t now_ns)
+{
+	int cpu = meter_idle_cpu(&s->meter, tracer_cpus(s->tracer));
+	bool is_alone = tracer_go_aside(s->tracer, cpu);
+	tracer_relax(s->tracer, is_alone && !uses_guards(s));
+	bool goes_on = nap_tick(s->nap, now_ns);
+	tracer_relax(s->tracer, false);
+	return goes_on;
+}
+
+/*
  * With 50 000 blocks this takes 100 ms. Those who stop by themselves are not to
  * wait for its end, and neither are those who want the CPU that we are on, for
  * it is the program's: every other moment is theirs.
@@ -194,7 +210,7 @@ static void look_at_memory(struct session *s, uint64_t now_ns)
 {
 	for (;;) {
 		tracer_stops_are(s->tracer, "to look at memory");
-		if (!nap_tick(s->nap, now_ns) || s->interrupted)
+		if (!work_aside(s, now_ns) || s->interrupted)
 			break;
 		uint64_t done_ns = smco_now_ns();
 		uint64_t took_ns = done_ns - now_ns;

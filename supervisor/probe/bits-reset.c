@@ -198,18 +198,24 @@ static int reset_stopped(struct bits_reset *br, const struct reset_work *w,
 /* Where we are among the CPUs. */
 struct place {
 	bool has_hopped;
-	struct hop back; /* then */
+	bool was_relaxed; /* then */
+	struct hop back;  /* then */
 };
 
 /* Waiting for us, and that we come and go, is on the CPU account (wakecost.h).
  */
-static void hop(struct ptread_mm *mm, struct place *pl)
+static void hop(struct bits_reset *br, struct ptread_mm *mm, struct place *pl)
 {
 	struct hop back;
-	if (!hop_to(mm->running_cpu, &back))
+	struct tracer *tr = tproc_tracer(br->proc);
+	/* Before others: who comes to a CPU that is in use would wait there. */
+	bool was_relaxed = tracer_relax(tr, false);
+	if (!hop_to(mm->running_cpu, &back)) {
+		tracer_relax(tr, was_relaxed);
 		return;
+	}
 	if (!pl->has_hopped)
-		pl->back = back;
+		*pl = (struct place){.back = back, .was_relaxed = was_relaxed};
 	pl->has_hopped = true;
 	mm->nr_running--;
 }
@@ -227,7 +233,7 @@ static int reset_running(struct bits_reset *br, const struct reset_work *w,
 	while (!r && pg->at < w->n) {
 		size_t nr_done = pg->at;
 		if (choose_way(br, w, nr_done, mm) != WAY_PLAIN)
-			hop(mm, &place);
+			hop(br, mm, &place);
 		uint64_t nr_before = mm->nr_running;
 		r = reset_some(br, w, pg);
 		if (!r && pg->at < w->n)
@@ -236,8 +242,10 @@ static int reset_running(struct bits_reset *br, const struct reset_work *w,
 		br->side_ns += nr * br->shootdown_ns *
 			       (nr_before + mm->nr_running) / 2;
 	}
-	if (place.has_hopped)
+	if (place.has_hopped) {
 		hop_back(&place.back);
+		tracer_relax(tproc_tracer(br->proc), place.was_relaxed);
+	}
 	return r;
 }
 

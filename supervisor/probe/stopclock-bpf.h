@@ -4,6 +4,8 @@
 
 #include <linux/types.h>
 
+#define STOPCLOCK_IDLE 0xffffffffU
+
 /* One per CPU. */
 struct stopclock_sum {
 	__u64 stop_ns;
@@ -14,6 +16,9 @@ struct stopclock_sum {
 	__u64 nr_displaced; /* how often */
 	__s64 waited_ns;    /* they waited for CPUs, whoever used those */
 	__u64 strange_ns;   /* strangers ran: who woke none, nor was woken */
+	/* Threads, as the kernel counts them; 0 = none, or none is known. */
+	__u32 runs; /* who has this CPU now; STOPCLOCK_IDLE = nobody */
+	__u32 took; /* who could have gone on when the supervisor came last */
 };
 
 /* By the supervisor. */

@@ -353,6 +353,19 @@ static __always_inline void account_partner(struct task_struct *next)
 		account_waits(c, next, &p->waits, 0, &last);
 }
 
+/* @next has the CPU. @prev could have gone on, or not. */
+static __always_inline void note_who_runs(struct task_struct *prev,
+					  struct task_struct *next,
+					  int prev_could)
+{
+	struct stopclock_sum *s = get_sum();
+	if (!s)
+		return;
+	s->runs = next->pid ? next->pid : STOPCLOCK_IDLE;
+	if (next->tgid == tracer_tgid && prev->tgid != tracer_tgid)
+		s->took = prev_could ? prev->pid : 0;
+}
+
 static __always_inline struct stopclock_told *get_told(void)
 {
 	__u32 zero = 0;
@@ -540,6 +553,7 @@ int BPF_PROG(stopclock_switch, _Bool preempt, struct task_struct *prev,
 	if (prev_is_traced)
 		leaves(prev, prev_state);
 	account_stranger(prev, prev_is_traced);
+	note_who_runs(prev, next, preempt || !prev_state);
 	/* Not "if traced": one that was detached in its stop counts too. */
 	struct stopped *st = bpf_task_storage_get(&tasks, next, 0, 0);
 	int is_traced = is_ours(next);

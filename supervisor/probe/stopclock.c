@@ -89,6 +89,30 @@ int stopclock_read(struct stopclock *c, struct stopclock_reading *ret)
 	return 0;
 }
 
+int stopclock_choose(const struct stopclock_sum *sums, int nr, int here,
+		     const cpu_set_t *may)
+{
+	int idle = -1;
+	if (here < 0 || here >= nr)
+		return -1;
+	if (!sums[here].took)
+		return here;
+	for (int i = 0; i < nr && i < CPU_SETSIZE; i++) {
+		if (i != here && sums[i].runs == sums[here].took)
+			return here;
+		if (i != here && sums[i].runs == STOPCLOCK_IDLE &&
+		    CPU_ISSET((unsigned)i, may))
+			idle = i;
+	}
+	return idle;
+}
+
+int stopclock_idle_cpu(const struct stopclock *c, int here,
+		       const cpu_set_t *may)
+{
+	return stopclock_choose(c->sums, c->nr_cpus, here, may);
+}
+
 uint32_t *stopclock_lending(struct stopclock *c)
 {
 	return c->told ? &c->told->is_lent : NULL;

@@ -13,6 +13,8 @@
 #ifndef SMCO_STOPCLOCK_H
 #define SMCO_STOPCLOCK_H
 
+#include <sched.h>
+
 #include "reports/base.h"
 
 struct stopclock;
@@ -46,6 +48,17 @@ struct stopclock_reading {
 int stopclock_open(struct stopclock **ret, struct smco_err *err);
 /* Sums since open; about 1 us. */
 int stopclock_read(struct stopclock *c, struct stopclock_reading *ret);
+/*
+ * As of the last reading, which CPU is for this process on @here to use, so
+ * that nobody waits for it: @here, if nobody had to go for it there, or has
+ * another one by now; else one of @may that is idle; -1 = none.
+ */
+int stopclock_idle_cpu(const struct stopclock *c, int here,
+		       const cpu_set_t *may);
+struct stopclock_sum;
+/* The same of @nr CPUs' @sums. */
+int stopclock_choose(const struct stopclock_sum *sums, int nr, int here,
+		     const cpu_set_t *may);
 /* Set it to 1 while a task is let go to make a call of ours, in which its stop
  * goes on; else 0. NULL: each such call ends one stop and begins another. */
 uint32_t *stopclock_lending(struct stopclock *c);

@@ -180,6 +180,25 @@ void tracer_step_aside(struct tracer *tr, uint64_t waited_ns)
 	aside_went(&f->aside, smco_now_ns());
 }
 
+bool tracer_go_aside(struct tracer *tr, int cpu)
+{
+	cpu_set_t set;
+	if (tr->follow.pinned || cpu < 0)
+		return false;
+	if (cpu == sched_getcpu())
+		return true;
+	CPU_ZERO(&set);
+	CPU_SET((unsigned)cpu, &set);
+	bool went = !sched_setaffinity(0, sizeof(set), &set);
+	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
+	return went;
+}
+
+const cpu_set_t *tracer_cpus(const struct tracer *tr)
+{
+	return &tr->own_cpus;
+}
+
 void follow_end(struct tracer *tr)
 {
 	leave(tr);

@@ -263,6 +263,9 @@ struct tracer {
 		struct rlimit own_limit; /* RLIMIT_RTTIME */
 		bool may;		 /* as far as is known */
 		bool is_on;
+		bool is_relaxed;    /* tracer_relax() */
+		bool gave_nice;	    /* and has its own nice value then */
+		int own_nice, nice; /* that, and the other */
 	} urgent;
 	cpu_set_t own_cpus;	  /* what the user gave us */
 	struct rlimit own_nofile; /* the same; our own is at its maximum */

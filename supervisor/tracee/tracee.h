@@ -15,6 +15,7 @@
 #ifndef SMCO_TRACEE_H
 #define SMCO_TRACEE_H
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/types.h>
 #include <sys/user.h>
@@ -189,6 +190,15 @@ uint64_t tracer_longest_stop_ns(const struct tracer *tr);
  * is permitted, for 50 ms without a wait at most; asking again begins anew. At
  * first it does not. */
 void tracer_urgent(struct tracer *tr, bool is_urgent);
+/*
+ * What this thread does from now on can wait for the program, or no longer:
+ * then it is not before others (SCHED_FIFO) but takes turns with them, at the
+ * nice value that it was made with, except while all threads of a process
+ * stand for us. A thread that stops by itself meanwhile waits for that, so for
+ * brief work, on a CPU that nobody else wanted. Returns what it was before. A
+ * tracer of NULL has nothing to do.
+ */
+bool tracer_relax(struct tracer *tr, bool is_relaxed);
 
 /* What stops that end from now on are for, in the user's words: "to ...", "for
  * ...". It must outlive the tracer. */
@@ -216,6 +226,12 @@ void tracer_follow_cpu(struct tracer *tr, bool on);
  * had, since the last one. It goes on on another CPU, if it may, does not
  * follow and was not in the program's way there as much (aside.h). */
 void tracer_step_aside(struct tracer *tr, uint64_t waited_ns);
+/* This thread goes to @cpu, which is idle, where it is not there; it may use
+ * all of its own afterwards as before. False: it follows the program, or @cpu
+ * is below 0 (there is none), and nothing is done. */
+bool tracer_go_aside(struct tracer *tr, int cpu);
+/* Where this thread may run. */
+const cpu_set_t *tracer_cpus(const struct tracer *tr);
 
 /* --- processes and tasks --- */
 

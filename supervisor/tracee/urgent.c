@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,6 +46,7 @@ void urgent_init(struct urgent *u)
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGXCPU);
+	u->own_nice = getpriority(PRIO_PROCESS, 0);
 	/* Whoever has use for this signal keeps it. Blocked it would never
 	 * come; what we start gets the mask back that we were started with. */
 	u->may = !sigaction(SIGXCPU, NULL, &old) &&
@@ -122,17 +124,35 @@ static void begin(struct urgent *u)
 {
 	if (!u->may)
 		return;
-	u->own_policy = sched_getscheduler(0);
+	/* The flag may be ours, of which end() could not get rid. */
+	u->own_policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
 	/* Who chose real time for us has chosen better. Otherwise it needs
 	 * CAP_SYS_NICE or RLIMIT_RTPRIO. */
 	u->may = u->own_policy == SCHED_OTHER || u->own_policy == SCHED_BATCH;
 	u->is_on = u->may && start(u);
 }
 
+/* Who may go before all others may have its nice value back, too. */
+static void give_nice(struct urgent *u)
+{
+	u->nice = getpriority(PRIO_PROCESS, 0);
+	u->gave_nice = u->nice < u->own_nice &&
+		       !setpriority(PRIO_PROCESS, 0, u->own_nice);
+}
+
+static void take_nice(struct urgent *u)
+{
+	if (u->gave_nice)
+		setpriority(PRIO_PROCESS, 0, u->nice);
+	u->gave_nice = false;
+}
+
 static void end(struct urgent *u)
 {
 	struct sched_param sp = {0};
 
+	if (u->is_relaxed)
+		give_nice(u);
 	/* It keeps its nice value. Who may not take the flag back (no
 	 * CAP_SYS_NICE) keeps that, too, which concerns our children only. */
 	if (sched_setscheduler(0, u->own_policy, &sp))
@@ -142,7 +162,8 @@ static void end(struct urgent *u)
 
 static void begin_or_end(struct urgent *u)
 {
-	bool wants = u->nr_stand || (u->asked && !u->by_deadline);
+	bool wants =
+		u->nr_stand || (u->asked && !u->by_deadline && !u->is_relaxed);
 
 	if (wants && u->is_on && was_too_long)
 		start(u);
@@ -150,6 +171,8 @@ static void begin_or_end(struct urgent *u)
 		begin(u);
 	else if (!wants && u->is_on)
 		end(u);
+	if (wants)
+		take_nice(u);
 }
 
 void tproc_urgent(struct tproc *p, bool is_urgent)
@@ -167,4 +190,19 @@ void tracer_urgent(struct tracer *tr, bool is_urgent)
 {
 	tr->urgent.asked = is_urgent;
 	begin_or_end(&tr->urgent);
+}
+
+bool tracer_relax(struct tracer *tr, bool is_relaxed)
+{
+	if (!tr)
+		return false;
+	struct urgent *u = &tr->urgent;
+	bool was = u->is_relaxed;
+	if (was == is_relaxed)
+		return was;
+	u->is_relaxed = is_relaxed;
+	begin_or_end(u);
+	if (!is_relaxed)
+		take_nice(u);
+	return was;
 }

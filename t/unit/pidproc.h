@@ -24,6 +24,19 @@ unsigned tproc_nr_tasks(const struct tproc *p)
 	return 1;
 }
 
+struct tracer *tproc_tracer(struct tproc *p)
+{
+	(void)p;
+	return NULL;
+}
+
+bool tracer_relax(struct tracer *tr, bool is_relaxed)
+{
+	(void)tr;
+	(void)is_relaxed;
+	return false;
+}
+
 int tproc_stop(struct tproc *p, struct smco_err *err)
 {
 	(void)p;

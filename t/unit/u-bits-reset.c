@@ -65,6 +65,23 @@ int tproc_syscalls(struct tproc *p, struct tsyscall *calls, size_t n,
 	return smco_fail(err, SMCO_UNSUPPORTED, 0, "no calls here");
 }
 
+/* Does our thread take turns with others? */
+static bool is_relaxed;
+
+struct tracer *tproc_tracer(struct tproc *p)
+{
+	(void)p;
+	return NULL;
+}
+
+bool tracer_relax(struct tracer *tr, bool relaxed)
+{
+	(void)tr;
+	bool was = is_relaxed;
+	is_relaxed = relaxed;
+	return was;
+}
+
 static struct ptread *pt;
 static int pagemap_fd;
 
@@ -72,12 +89,14 @@ static int pagemap_fd;
 struct asked {
 	struct ptread_mm says;
 	unsigned times;
+	unsigned nr_relaxed; /* of these, while that was so */
 };
 
 static int who_runs(void *arg, struct ptread_mm *mm)
 {
 	struct asked *a = arg;
 	a->times++;
+	a->nr_relaxed += is_relaxed;
 	*mm = a->says;
 	return 0;
 }
@@ -145,7 +164,8 @@ struct expected {
 	uint64_t side_ns; /* or UNTOLD */
 };
 
-static uint64_t side_ns; /* of the last way */
+static uint64_t side_ns;    /* of the last way */
+static unsigned nr_relaxed; /* the same */
 
 static unsigned test_way(const char *what, uint64_t most_ns,
 			 const struct ptread_mm *mm,
@@ -176,6 +196,7 @@ static unsigned test_way(const char *what, uint64_t most_ns,
 	if (want.side_ns != UNTOLD)
 		check_int(br.side_ns, want.side_ns);
 	side_ns = br.side_ns;
+	nr_relaxed = asked.nr_relaxed;
 	return asked.times;
 }
 
@@ -233,6 +254,30 @@ static void test_pulled(void)
 	check_msg(calls > SMALL_CALLS, "%u calls", calls);
 	check_int(side_ns,
 		  RANGES * SHOOT_NS / 2 + (calls - SMALL_CALLS) * SHOOT_NS);
+}
+
+/* On the program's CPU we do not take turns, elsewhere we do if we did. */
+static void test_relaxed(void)
+{
+	const struct ptread_mm one = {.nr_running = 1,
+				      .running_cpu = sched_getcpu()};
+	const struct ptread_mm nowhere = {.nr_running = 1,
+					  .running_cpu = CPU_SETSIZE};
+	const struct ptread_mm none = {.running_cpu = -1};
+	const struct expected any = {0, UNTOLD};
+	is_relaxed = true;
+	check(test_way("hops, relaxed", 0, &one, &one, any) > 0);
+	check_int(nr_relaxed, 0);
+	check(is_relaxed);
+	unsigned calls = test_way("stays, relaxed", 0, &none, &none, any);
+	check_int(nr_relaxed, calls);
+	check(is_relaxed);
+	calls = test_way("cannot hop, relaxed", 0, &nowhere, &nowhere, any);
+	check_int(nr_relaxed, calls);
+	check(is_relaxed);
+	is_relaxed = false;
+	test_way("hops", 0, &one, &one, any);
+	check(!is_relaxed);
 }
 
 /* Nobody who comes back still computes where the program wants to. */
@@ -322,6 +367,7 @@ int main(void)
 		fill_iov();
 		test_ways();
 		test_pulled();
+		test_relaxed();
 		test_away();
 		test_time_over();
 		test_hole();

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "supervisor/probe/stopclock-bpf.h"
 #include "t/unit/clock.h"
 #include "t/unit/puppet.h"
 #include "t/unit/traced.h"
@@ -278,9 +279,103 @@ static void test_own(void)
 	check(after.longest_ns < NSEC_PER_SEC);
 }
 
+/* A CPU on which nobody waits for us, by who has which. */
+static void test_choice(void)
+{
+	const uint32_t idle = STOPCLOCK_IDLE;
+	struct stopclock_sum cpu[4] = {0};
+	cpu_set_t all, two, none;
+	CPU_ZERO(&none);
+	two = all = none;
+	for (unsigned i = 0; i < 4; i++)
+		CPU_SET(i, &all);
+	CPU_SET(0, &two);
+	CPU_SET(1, &two);
+
+	/* Nothing is known, not that another one is idle either. */
+	check_int(stopclock_choose(cpu, 4, 1, &all), 1);
+	cpu[1] = (struct stopclock_sum){.runs = 7, .took = 20};
+	check_int(stopclock_choose(cpu, 4, 1, &all), -1);
+	cpu[0].runs = 21;
+	cpu[2].runs = 22;
+	cpu[3].runs = 23;
+	check_int(stopclock_choose(cpu, 4, 1, &all), -1);
+	cpu[2].runs = idle;
+	check_int(stopclock_choose(cpu, 4, 1, &all), 2);
+	/* Not one that we may not use. */
+	check_int(stopclock_choose(cpu, 4, 1, &two), -1);
+	check_int(stopclock_choose(cpu, 4, 1, &none), -1);
+	check_int(stopclock_choose(cpu, 2, 1, &all), -1);
+	cpu[0].runs = idle;
+	check_int(stopclock_choose(cpu, 4, 1, &two), 0);
+	/* Who had to go has found another one, though there are idle ones. */
+	cpu[3].runs = 20;
+	check_int(stopclock_choose(cpu, 4, 1, &all), 1);
+	/* Nobody had to go: it was idle. */
+	cpu[1].took = 0;
+	cpu[3].runs = 23;
+	check_int(stopclock_choose(cpu, 4, 1, &all), 1);
+	check_int(stopclock_choose(cpu, 4, 4, &all), -1);
+	check_int(stopclock_choose(cpu, 4, -1, &all), -1);
+}
+
+/* Binds @pid to this CPU, and us. */
+static int bind_both(pid_t pid, cpu_set_t *all)
+{
+	cpu_set_t here;
+	int cpu = sched_getcpu();
+	CPU_ZERO(&here);
+	CPU_SET((unsigned)cpu, &here);
+	sched_getaffinity(0, sizeof(*all), all);
+	sched_setaffinity(0, sizeof(here), &here);
+	sched_setaffinity(pid, sizeof(here), &here);
+	return cpu;
+}
+
+/* In how many of @times after a moment's sleep is this CPU one on which
+ * somebody waits for us? */
+static int nr_in_the_way(int cpu, int times)
+{
+	cpu_set_t none;
+	int nr = 0;
+	CPU_ZERO(&none);
+	for (int i = 0; i < times; i++) {
+		usleep(2000);
+		now();
+		nr += stopclock_idle_cpu(c, cpu, &none) != cpu;
+	}
+	return nr;
+}
+
+/* Others may come between now and then, but not each time. */
+static void test_in_the_way(void)
+{
+	enum { TIMES = 50 };
+	cpu_set_t all;
+	fflush(stdout);
+	pid_t pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			;
+	}
+	int cpu = bind_both(pid, &all), nr = 0;
+	for (int i = 0; i < 20 && nr < TIMES / 2; i++)
+		nr = nr_in_the_way(cpu, TIMES);
+	check_msg(nr >= TIMES / 2, "%d times of %d in the way", nr, TIMES);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	for (int i = 0; i < 20 && nr > TIMES / 2; i++)
+		nr = nr_in_the_way(cpu, TIMES);
+	printf("# %d times of %d beside nobody\n", nr, TIMES);
+	sched_setaffinity(0, sizeof(all), &all);
+}
+
 int main(void)
 {
+	test_choice();
 	clock_open();
+	test_in_the_way();
 	struct stopclock_reading zero = now();
 	check_int(zero.nr_stops, 0);
 	check_int(zero.stop_ns, 0);

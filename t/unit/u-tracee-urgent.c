@@ -40,6 +40,8 @@ static int policy_of_child(void)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+static int own_nice; /* what we were started with */
+
 /* The mask of signals in a line of /proc/PID/status: has it SIGXCPU? */
 static bool has_xcpu(const char *status, const char *line)
 {
@@ -59,6 +61,7 @@ static void check_command(struct tracer *tr, const struct rlimit *own)
 	if (!check_int(tracer_launch(tr, argv, &pid, &err), 0))
 		return;
 	check_int(sched_getscheduler(pid), SCHED_OTHER);
+	check_int(getpriority(PRIO_PROCESS, (id_t)pid), own_nice);
 	check_int(prlimit(pid, RLIMIT_RTTIME, NULL, &is), 0);
 	check(is.rlim_cur == own->rlim_cur && is.rlim_max == own->rlim_max);
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
@@ -101,6 +104,83 @@ static void test_others(bool real_time)
 	sigprocmask(SIG_UNBLOCK, &xcpu, NULL);
 }
 
+static void check_scheduled(int policy, int nice)
+{
+	check_int(sched_getscheduler(0) & ~FLAG, policy);
+	check_int(getpriority(PRIO_PROCESS, 0), nice);
+}
+
+/*
+ * What can wait is done in turn with others, as whoever started us wanted it,
+ * but as ever while somebody stands; and others' scheduling is their own.
+ */
+static void test_relaxed(bool real_time)
+{
+	const int hurried = real_time ? SCHED_FIFO : SCHED_OTHER;
+	const int own = getpriority(PRIO_PROCESS, 0);
+	struct smco_err err = {0};
+	struct tracer *tr;
+
+	check(!tracer_relax(NULL, true));
+	struct puppet pup = puppet_start();
+	if (!check_int(tracer_create(&tr, NULL, NULL), 0))
+		return;
+	setpriority(PRIO_PROCESS, 0, own - 3);
+	const int better = getpriority(PRIO_PROCESS, 0);
+	const int given = real_time ? own : better;
+	struct tproc *p = traced_must_attach(tr, pup.pid);
+	tproc_resume_new(p);
+	tracer_urgent(tr, true);
+	check_scheduled(hurried, better);
+	check(!tracer_relax(tr, true));
+	check_scheduled(SCHED_OTHER, given);
+	check_int(policy_of_thread(), SCHED_OTHER);
+	check(tracer_relax(tr, true));
+	check_scheduled(SCHED_OTHER, given);
+	for (int i = 0; i < 3; i++) {
+		check_int(traced_stop(p, &err), 0);
+		check_scheduled(hurried, better);
+		tproc_cont(p);
+		check_scheduled(SCHED_OTHER, given);
+	}
+	/* Asked again: it is still so. */
+	tracer_urgent(tr, true);
+	check_scheduled(SCHED_OTHER, given);
+	check(tracer_relax(tr, false));
+	check_scheduled(hurried, better);
+	check(!tracer_relax(tr, false));
+	tracer_relax(tr, true);
+	tracer_urgent(tr, false);
+	tracer_relax(tr, false);
+	check_scheduled(SCHED_OTHER, better);
+	check_int(sched_getscheduler(pup.pid), SCHED_OTHER);
+	check_int(getpriority(PRIO_PROCESS, (id_t)pup.pid), own);
+	tracer_destroy(tr);
+	puppet_end(&pup);
+	setpriority(PRIO_PROCESS, 0, own);
+}
+
+/* A command that is started meanwhile. */
+static void test_relaxed_start(void)
+{
+	const int own = getpriority(PRIO_PROCESS, 0);
+	struct rlimit limit;
+	sigset_t xcpu;
+	struct tracer *tr;
+	getrlimit(RLIMIT_RTTIME, &limit);
+	sigemptyset(&xcpu);
+	sigaddset(&xcpu, SIGXCPU);
+	sigprocmask(SIG_BLOCK, &xcpu, NULL);
+	if (!check_int(tracer_create(&tr, NULL, NULL), 0))
+		return;
+	tracer_urgent(tr, true);
+	tracer_relax(tr, true);
+	check_command(tr, &limit);
+	tracer_destroy(tr);
+	sigprocmask(SIG_UNBLOCK, &xcpu, NULL);
+	check_int(getpriority(PRIO_PROCESS, 0), own);
+}
+
 /* The policy with which a child, prepared by @prepare, looks after programs. */
 static int policy_after(void (*prepare)(void))
 {
@@ -140,9 +220,12 @@ static void limited(void)
 int main(void)
 {
 	bool real_time = may_hurry();
+	own_nice = getpriority(PRIO_PROCESS, 0);
 	if (!real_time)
 		printf("# real time is not permitted here\n");
 	test_others(real_time);
+	test_relaxed(real_time);
+	test_relaxed_start();
 	check_int(policy_after(as_we_are),
 		  real_time ? SCHED_FIFO : SCHED_OTHER);
 	check_int(policy_after(ignoring), SCHED_OTHER);
