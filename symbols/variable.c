@@ -188,6 +188,17 @@ static bool sort_found(struct var_build *b)
 	return true;
 }
 
+/* Is the variable nowhere at any instruction? Then it is as good as optimised
+ * out: most of its values nobody could see. @i is the first of its places. */
+static bool only_points(const struct var_build *b, size_t i)
+{
+	uint32_t var = b->found[i].var;
+	for (; i < b->nr_found && b->found[i].var == var; i++)
+		if (!(b->found[i].place.flags & VAR_POINT))
+			return false;
+	return true;
+}
+
 /* Hand the places found out to their variables. */
 static bool finish(struct var_build *b)
 {
@@ -197,10 +208,13 @@ static bool finish(struct var_build *b)
 	v->places = malloc((b->nr_found + 1) * sizeof(*v->places));
 	if (!v->places)
 		return false;
+	bool none = false;
 	for (size_t i = 0; i < b->nr_found; i++) {
 		const struct var_found *f = &b->found[i];
 		struct variable *var = &v->vars[f->var];
-		if (i && same_static(f, f - 1))
+		if (!i || f->var != f[-1].var)
+			none = only_points(b, i);
+		if (none || (i && same_static(f, f - 1)))
 			continue;
 		if (!var->nr_places++)
 			var->first_place = (uint32_t)v->nr_places;

@@ -132,6 +132,12 @@ enum var_place_flags {
 	 * to: Rust's let. The store is before lo.
 	 */
 	VAR_LATE = 1 << 6,
+	/*
+	 * hi is lo: no instruction runs while it holds, but control passes it.
+	 * gcc says so of values that follow each other at one address, as those
+	 * of a counter whose loop is written out.
+	 */
+	VAR_POINT = 1 << 7,
 };
 
 struct var_place {

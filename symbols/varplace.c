@@ -18,6 +18,7 @@ struct stretch {
 	bool last;     /* lo is the end of its block */
 	bool block;    /* all of it, and it is said of all */
 	bool part;     /* other members are in the piece */
+	bool point;    /* hi is lo */
 	bool anywhere; /* holds at every address, inside and outside */
 };
 
@@ -109,6 +110,8 @@ static void keep(struct stretch *s, uint32_t var, struct var_place place,
 		place.flags |= VAR_LATE;
 	if (s->part && place.kind == VAR_REG)
 		place.flags |= VAR_PART;
+	if (s->point)
+		place.flags |= VAR_POINT;
 	if (b->nr_found >= VAR_MAX_PLACES) {
 		b->v->cut_short = true;
 		return;
@@ -307,7 +310,8 @@ static void place_in_function(struct stretch *s, const struct var_group *g,
 		part.hi = s->hi < r->hi ? s->hi : r->hi;
 		part.begins = s->begins && part.lo == s->lo;
 		part.ends = s->ends && part.hi == s->hi;
-		if (part.lo < part.hi)
+		if (part.lo < part.hi ||
+		    (s->point && r->lo <= s->lo && s->lo < r->hi))
 			place_group(&part, g, pieces, nr);
 	}
 }
@@ -341,6 +345,20 @@ static void place_in_list(const struct stretch *s, const struct var_group *g,
 		if (part.lo < part.hi)
 			place_in_function(&part, g, pieces, nr);
 	}
+}
+
+/*
+ * A stretch without an instruction. It may lie outside the block: parameters of
+ * what was inlined are given where that stood in the source, and what is left
+ * of it, if anything is, may be elsewhere.
+ */
+static void place_at_point(const struct stretch *s, const struct var_group *g,
+			   const struct var_piece *pieces, size_t nr)
+{
+	struct stretch point = *s;
+	point.point = point.begins = point.ends = true;
+	point.last = !in_block(s->sc, s->lo);
+	place_in_function(&point, g, pieces, nr);
 }
 
 /*
@@ -421,7 +439,10 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 		s.lo = lo;
 		s.hi = hi;
 		s.block = false;
-		place_in_list(&s, &g, pieces, n);
+		if (lo == hi)
+			place_at_point(&s, &g, pieces, n);
+		else
+			place_in_list(&s, &g, pieces, n);
 	}
 	if (at >= 0)
 		return;

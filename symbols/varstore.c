@@ -139,7 +139,8 @@ static bool variable_fits(struct store_in *in, const struct variables *v,
 
 static bool place_fits(const struct variables *v, const struct var_place *p)
 {
-	return p->lo < p->hi && p->kind <= VAR_EXPR && p->shift < 64 &&
+	bool fits = p->flags & VAR_POINT ? p->lo == p->hi : p->lo < p->hi;
+	return fits && p->kind <= VAR_EXPR && p->shift < 64 &&
 	       (p->function < v->nr_functions ||
 		p->function == VAR_NO_FUNCTION) &&
 	       (p->reg < 16 || (p->kind != VAR_REG && p->kind != VAR_MEM &&

@@ -52,6 +52,15 @@ size_t range_edges_first(const struct range_edges *e, uint64_t addr)
 	return a;
 }
 
+bool range_is_led_to(const struct range_edges *e, const struct range_code *code,
+		     size_t i)
+{
+	uint64_t addr = code->insns[i].addr;
+	size_t a = range_edges_first(e, addr);
+	return (a < e->nr && e->edge[a].to == addr) ||
+	       code->insns[i].bits & (RB_TABLE | RB_ENDBR);
+}
+
 static bool same_place(const struct var_place *p, const struct var_place *q)
 {
 	return q->kind == p->kind && q->reg == p->reg && q->shift == p->shift &&

@@ -24,6 +24,10 @@ void range_edges_deinit(struct range_edges *e);
 /* The first edge to @addr, or behind; e->nr: there is none. */
 size_t range_edges_first(const struct range_edges *e, uint64_t addr);
 
+/* Does a jump lead to instruction @i, or may one? */
+bool range_is_led_to(const struct range_edges *e, const struct range_code *code,
+		     size_t i);
+
 /*
  * Place @p of a variable begins at instruction @i. Was the variable in the same
  * place already, and left alone, wherever control comes from? Then it is given

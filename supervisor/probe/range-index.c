@@ -39,30 +39,34 @@ static void add_place(struct range_index *ix, const struct variables *v,
 		if (e.hi > e.lo)
 			ix->data[ix->nr_data++] = e;
 	}
-	if (p->function < v->nr_functions)
+	if (p->function >= v->nr_functions)
+		return;
+	if (p->flags & VAR_POINT)
+		ix->points[ix->nr_points++] = e;
+	else
 		ix->locals[ix->nr_locals++] = e;
 }
 
 /* By function; those of one stay as they were added: by variable, then place.
  */
-static bool sort_locals(struct range_index *ix, const struct variables *v)
+static bool sort_locals(struct range_index_entry **array, size_t nr,
+			const struct variables *v)
 {
 	_cleanup_free_ uint32_t *next =
 		calloc(v->nr_functions + 1, sizeof(*next));
-	struct range_index_entry *sorted =
-		malloc((ix->nr_locals + 1) * sizeof(*sorted));
+	struct range_index_entry *sorted = malloc((nr + 1) * sizeof(*sorted));
 	if (!next || !sorted) {
 		free(sorted);
 		return false;
 	}
-	for (size_t i = 0; i < ix->nr_locals; i++)
-		next[ix->locals[i].function + 1]++;
+	for (size_t i = 0; i < nr; i++)
+		next[(*array)[i].function + 1]++;
 	for (size_t i = 0; i < v->nr_functions; i++)
 		next[i + 1] += next[i];
-	for (size_t i = 0; i < ix->nr_locals; i++)
-		sorted[next[ix->locals[i].function]++] = ix->locals[i];
-	free(ix->locals);
-	ix->locals = sorted;
+	for (size_t i = 0; i < nr; i++)
+		sorted[next[(*array)[i].function]++] = (*array)[i];
+	free(*array);
+	*array = sorted;
 	return true;
 }
 
@@ -71,9 +75,10 @@ int range_index_init(struct range_index *ix, const struct variables *v,
 {
 	memset(ix, 0, sizeof(*ix));
 	ix->locals = calloc(v->nr_places + 1, sizeof(*ix->locals));
+	ix->points = calloc(v->nr_places + 1, sizeof(*ix->points));
 	ix->data = calloc(v->nr_places + 1, sizeof(*ix->data));
 	ix->array = calloc(v->nr_places + 1, sizeof(*ix->array));
-	if (!ix->locals || !ix->data || !ix->array) {
+	if (!ix->locals || !ix->points || !ix->data || !ix->array) {
 		range_index_deinit(ix);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
@@ -82,7 +87,8 @@ int range_index_init(struct range_index *ix, const struct variables *v,
 		for (uint32_t k = 0; k < var->nr_places; k++)
 			add_place(ix, v, i, var->first_place + k);
 	}
-	if (!sort_locals(ix, v)) {
+	if (!sort_locals(&ix->locals, ix->nr_locals, v) ||
+	    !sort_locals(&ix->points, ix->nr_points, v)) {
 		range_index_deinit(ix);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
@@ -99,21 +105,34 @@ int range_index_init(struct range_index *ix, const struct variables *v,
 	return 0;
 }
 
-const struct range_index_entry *range_index_locals(const struct range_index *ix,
-						   uint32_t f, size_t *nr_ret)
+static const struct range_index_entry *
+of_function(const struct range_index_entry *array, size_t nr, uint32_t f,
+	    size_t *nr_ret)
 {
-	size_t a = 0, b = ix->nr_locals;
+	size_t a = 0, b = nr;
 	while (a < b) {
 		size_t mid = a + (b - a) / 2;
-		if (ix->locals[mid].function < f)
+		if (array[mid].function < f)
 			a = mid + 1;
 		else
 			b = mid;
 	}
-	for (b = a; b < ix->nr_locals && ix->locals[b].function == f;)
+	for (b = a; b < nr && array[b].function == f;)
 		b++;
 	*nr_ret = b - a;
-	return ix->locals + a;
+	return array + a;
+}
+
+const struct range_index_entry *range_index_locals(const struct range_index *ix,
+						   uint32_t f, size_t *nr_ret)
+{
+	return of_function(ix->locals, ix->nr_locals, f, nr_ret);
+}
+
+const struct range_index_entry *range_index_points(const struct range_index *ix,
+						   uint32_t f, size_t *nr_ret)
+{
+	return of_function(ix->points, ix->nr_points, f, nr_ret);
 }
 
 /* A struct begins so far before a member at the most. */
@@ -141,6 +160,7 @@ bool range_index_near_array(const struct range_index *ix,
 void range_index_deinit(struct range_index *ix)
 {
 	free(ix->locals);
+	free(ix->points);
 	free(ix->data);
 	free(ix->array);
 	memset(ix, 0, sizeof(*ix));

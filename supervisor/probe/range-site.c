@@ -14,6 +14,7 @@
 #include "supervisor/probe/range-doubt.h"
 #include "supervisor/probe/range-edge.h"
 #include "supervisor/probe/range-lead.h"
+#include "supervisor/probe/range-point.h"
 #include "supervisor/probe/range-site.h"
 #include "supervisor/probe/range-taken.h"
 
@@ -175,21 +176,12 @@ static void touched(struct finder *f, size_t i, struct range_site s,
 
 /* --- one function --- */
 
-/* Does a jump lead to instruction @i, or may one? */
-static bool is_led_to(const struct finder *f, size_t i)
-{
-	uint64_t addr = f->code->insns[i].addr;
-	size_t a = range_edges_first(&f->edges, addr);
-	return (a < f->edges.nr && f->edges.edge[a].to == addr) ||
-	       f->code->insns[i].bits & (RB_TABLE | RB_ENDBR);
-}
-
 /* What is in the memory of @p when that begins, at instruction @i, is none of
  * its values. */
 static bool begins_empty(const struct finder *f, const struct var_place *p,
 			 uint64_t bytes, size_t i)
 {
-	bool led_to = is_led_to(f, i);
+	bool led_to = range_is_led_to(&f->edges, f->code, i);
 	if (p->kind == VAR_EXPR)
 		return range_doubt_loads(&f->edges, f->code, f->v, f->all,
 					 f->nr_all, p, i, led_to);
@@ -206,7 +198,8 @@ static bool begins_empty(const struct finder *f, const struct var_place *p,
 static bool is_behind_call(const struct finder *f, size_t i)
 {
 	uint8_t last = i ? f->code->insns[i - 1].kind : RK_BAD;
-	return (last == RK_CALL || last == RK_CALL_TO) && !is_led_to(f, i) &&
+	return (last == RK_CALL || last == RK_CALL_TO) &&
+	       !range_is_led_to(&f->edges, f->code, i) &&
 	       !range_image_is_leader(f->img, f->code->insns[i].addr);
 }
 
@@ -441,6 +434,42 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	}
 }
 
+/* Where no instruction runs while the variable is there. What it is given
+ * where a function was inlined is in a register just then; of others that are
+ * said to be in one it may be what a merged block has left of another. */
+static void at_point(struct finder *f, uint32_t var, uint32_t place)
+{
+	const struct var_place *p = &f->v->places[place];
+	const struct variable *variable = &f->v->vars[var];
+	struct range_site s = {.var = var, .place = place};
+	uint32_t regs;
+	bool known = p->kind == VAR_CONST ||
+		     (variable->flags & VAR_PARAMETER &&
+		      (p->kind == VAR_REG || p->kind == VAR_VALUE ||
+		       p->kind == VAR_EXPR) &&
+		      !(p->flags & VAR_PART));
+	if (!known || variable->type.nr_dims ||
+	    variable->flags & (VAR_IN_UNION | VAR_MIXED) ||
+	    !source_of(f, p, &s, &regs) ||
+	    range_doubt_beyond(&variable->type, p) ||
+	    range_doubt_cancels(f->v, p) ||
+	    range_doubt_memory(f->code, f->v, p) ||
+	    range_doubt_address(f->code, f->v, p) ||
+	    !range_point_gap(&f->edges, f->code, f->img, p, &s.gap, &s.fall))
+		return;
+	s.low_bit = !f->plain && range_doubt_bit(f->code, variable, p, s.gap);
+	add(f, s);
+}
+
+static void points(struct finder *f, uint32_t function)
+{
+	size_t nr;
+	const struct range_index_entry *all =
+		range_index_points(f->ix, function, &nr);
+	for (size_t i = 0; i < nr; i++)
+		at_point(f, all[i].var, all[i].place);
+}
+
 static void locals(struct finder *f, uint32_t function)
 {
 	const struct range_index_entry *all =
@@ -516,18 +545,6 @@ static void data(struct finder *f)
 	}
 }
 
-static int by_gap(const void *a, const void *b)
-{
-	const struct range_site *x = a, *y = b;
-	if (x->gap != y->gap)
-		return x->gap < y->gap ? -1 : 1;
-	if (x->var != y->var)
-		return x->var < y->var ? -1 : 1;
-	if (x->fall != y->fall)
-		return x->fall ? 1 : -1;
-	return x->source < y->source ? -1 : x->source > y->source;
-}
-
 int range_sites_find(struct range_sites *ret, const struct range_code *code,
 		     const struct range_image *img, const struct variables *v,
 		     const struct range_index *ix, uint32_t function,
@@ -539,6 +556,7 @@ int range_sites_find(struct range_sites *ret, const struct range_code *code,
 	if (range_edges_init(&f.edges, code)) {
 		f.failed |= !range_givers_init(&f.givers, code);
 		locals(&f, function);
+		points(&f, function);
 		data(&f);
 	} else {
 		f.failed = true;
@@ -550,23 +568,6 @@ int range_sites_find(struct range_sites *ret, const struct range_code *code,
 		range_sites_deinit(ret);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
-	if (!ret->nr)
-		return 0;
-	qsort(ret->site, ret->nr, sizeof(*ret->site), by_gap);
-	size_t nr = 0;
-	for (size_t i = 0; i < ret->nr; i++) {
-		struct range_site *last = nr ? &ret->site[nr - 1] : NULL;
-		/* Elements of one array may be written by one instruction. */
-		if (!last || last->gap != ret->site[i].gap ||
-		    last->var != ret->site[i].var)
-			ret->site[nr++] = ret->site[i];
-	}
-	ret->nr = nr;
+	range_sites_sort(ret, v);
 	return 0;
-}
-
-void range_sites_deinit(struct range_sites *s)
-{
-	free(s->site);
-	memset(s, 0, sizeof(*s));
 }

@@ -73,6 +73,8 @@ struct range_index_entry {
 struct range_index {
 	struct range_index_entry *locals; /* by function, then variable */
 	size_t nr_locals;
+	struct range_index_entry *points; /* VAR_POINT; in the same order */
+	size_t nr_points;
 	struct range_index_entry *data; /* by lo */
 	size_t nr_data;
 	struct range_index_entry *array; /* of data, by lo */
@@ -88,6 +90,9 @@ bool range_index_near_array(const struct range_index *ix,
 /* The places in function @f, by variable. */
 const struct range_index_entry *range_index_locals(const struct range_index *ix,
 						   uint32_t f, size_t *nr_ret);
+/* The same of places without an instruction, which the others are without. */
+const struct range_index_entry *range_index_points(const struct range_index *ix,
+						   uint32_t f, size_t *nr_ret);
 
 struct range_sites {
 	struct range_site *site; /* by gap, then variable */
@@ -100,6 +105,9 @@ int range_sites_find(struct range_sites *ret, const struct range_code *code,
 		     const struct range_index *ix, uint32_t f,
 		     struct smco_err *err);
 void range_sites_deinit(struct range_sites *s);
+/* range-sites.c: by gap, then variable; of a variable with several at one gap
+ * the first, unless values follow each other there. */
+void range_sites_sort(struct range_sites *s, const struct variables *v);
 
 /*
  * range-slot.c: does the register by which instruction @i reaches memory hold,

@@ -182,6 +182,7 @@ int main(void)
 	doubt("against", 17, 6); /* late, across, sum, sooner, named, left */
 	/* half, whole, entered, next, same, round, rounds, ahead, beyond */
 	doubt("loops", 16, 9);
+	doubt("points", 6, 1); /* nowhere */
 	late("-DLANGUAGE=28", 5);
 	late("-DLANGUAGE=28 -DOPTIMISED", 1);
 	late("-DLANGUAGE=12", 1);

@@ -1,0 +1,51 @@
+/* The sites of a function in order, see range-site.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/probe/range-site.h"
+
+static int by_gap(const void *a, const void *b)
+{
+	const struct range_site *x = a, *y = b;
+	if (x->gap != y->gap)
+		return x->gap < y->gap ? -1 : 1;
+	if (x->var != y->var)
+		return x->var < y->var ? -1 : 1;
+	if (x->fall != y->fall)
+		return x->fall ? 1 : -1;
+	return x->source < y->source ? -1 : x->source > y->source;
+}
+
+/* Of values that follow each other at one address each is one. */
+static bool is_another(const struct variables *v, const struct range_site *a,
+		       const struct range_site *b)
+{
+	uint8_t flags = v->places[a->place].flags | v->places[b->place].flags;
+	return flags & VAR_POINT &&
+	       (a->source != b->source || a->reg != b->reg ||
+		a->offset != b->offset || a->fall != b->fall ||
+		a->source == RS_EXPR);
+}
+
+void range_sites_sort(struct range_sites *s, const struct variables *v)
+{
+	size_t nr = 0;
+	if (!s->nr)
+		return;
+	qsort(s->site, s->nr, sizeof(*s->site), by_gap);
+	for (size_t i = 0; i < s->nr; i++) {
+		struct range_site *last = nr ? &s->site[nr - 1] : NULL;
+		/* Elements of one array may be written by one instruction. */
+		if (!last || last->gap != s->site[i].gap ||
+		    last->var != s->site[i].var ||
+		    is_another(v, last, &s->site[i]))
+			s->site[nr++] = s->site[i];
+	}
+	s->nr = nr;
+}
+
+void range_sites_deinit(struct range_sites *s)
+{
+	free(s->site);
+	memset(s, 0, sizeof(*s));
+}
