@@ -23,6 +23,14 @@ bool range_doubt_restore(const struct range_code *code, size_t i);
 bool range_doubt_store(const struct variables *v,
 		       const struct range_index_entry *own, size_t nr,
 		       const struct var_place *p, const struct range_insn *in);
+/*
+ * range-again.c. It does not if the variable is in that memory again wherever
+ * control goes from the store, instruction @i, with nothing written there
+ * meanwhile: then it was its value. Nobody else may have the address.
+ */
+bool range_doubt_again(const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *own, size_t nr,
+		       const struct var_place *p, size_t i);
 
 /*
  * Is @p "x + 1" for an x in memory that an instruction both reads and writes?

@@ -348,7 +348,9 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 	bool array = f->v->vars[s.var].type.nr_dims;
 	if ((in->base != s.reg && !array) || in->bits & RB_LEA ||
 	    (in->bits & RB_WRITES &&
-	     range_doubt_store(f->v, f->own, f->nr_own, p, in)))
+	     range_doubt_store(f->v, f->own, f->nr_own, p, in) &&
+	     (taken || array ||
+	      !range_doubt_again(f->code, f->v, f->own, f->nr_own, p, i))))
 		return;
 	if (in->index != RANGE_NO_REG || in->base != s.reg) {
 		stored_to_one(f, i, s, p);

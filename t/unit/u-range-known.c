@@ -183,6 +183,7 @@ int main(void)
 	/* half, whole, entered, next, same, round, rounds, ahead, beyond */
 	doubt("loops", 16, 9);
 	doubt("points", 6, 1); /* nowhere */
+	doubt("again", 4, 0);
 	late("-DLANGUAGE=28", 5);
 	late("-DLANGUAGE=28 -DOPTIMISED", 1);
 	late("-DLANGUAGE=12", 1);
