@@ -116,13 +116,14 @@ struct tpatch {
 	struct tundo *undo;
 	taddr_t addr;
 	size_t len;
-	bool dead;	    /* its memory is gone: nothing to restore */
+	uint64_t nr;	    /* newer ones have higher ones */
 	uint8_t *old_bytes; /* both behind this */
 	uint8_t *new_bytes;
 };
 
 struct tundo {
 	struct tundo *next; /* older */
+	struct tundo *newer;
 	int (*undo)(struct tproc *p, void *arg);
 	void *arg;
 };
@@ -178,6 +179,11 @@ struct tproc {
 	size_t nr_trap_ranges;
 
 	struct tundo *undos;
+	/* Patches by address, then length, of the same the newest last; as they
+	 * are if nr_indexed is not 0. */
+	struct tpatch **patch_index;
+	size_t nr_indexed;
+	uint64_t nr_patches;  /* made so far */
 	taddr_t syscall_insn; /* 0 = not looked for */
 	taddr_t boot_site;    /* 0 = not looked for, 1 = none */
 	bool has_boot_undo;
@@ -516,9 +522,13 @@ bool tproc_memory_gone(struct tproc *p);
 /* --- undo.c, patch.c, inject.c --- */
 int undo_run_all(struct tproc *p, struct smco_err *err);
 void undo_forget_all(struct tproc *p);
+/* @u, which is none of @p's, as its newest. */
+void undo_link(struct tproc *p, struct tundo *u);
+/* tproc_undo_drop of one that is there: there are thousands of patches. */
+void undo_drop_known(struct tproc *p, struct tundo *u);
 void patch_copy_all(struct tproc *parent, struct tproc *child);
 bool undo_is_patch(const struct tundo *u);
-void patch_forget(struct tundo *u);
+void patch_forget(struct tproc *p, struct tundo *u);
 
 /* Take out the page where calls are run, and those of killed supervisors that
  * no thread is in any more. 0 also if no thread can be borrowed for that now:

@@ -20,8 +20,9 @@ static struct tpatch *patch_alloc(size_t len)
 	return patch;
 }
 
-static void patch_free(struct tpatch *patch)
+static void patch_free(struct tproc *p, struct tpatch *patch)
 {
+	p->nr_indexed = 0;
 	free(patch);
 }
 
@@ -46,7 +47,7 @@ static int undo_patch(struct tproc *p, void *arg)
 {
 	struct tpatch *patch = arg;
 	int r = restore(p, patch);
-	patch_free(patch);
+	patch_free(p, patch);
 	return r == SMCO_FAULT ? 0 : r;
 }
 
@@ -55,9 +56,9 @@ bool undo_is_patch(const struct tundo *u)
 	return u->undo == undo_patch;
 }
 
-void patch_forget(struct tundo *u)
+void patch_forget(struct tproc *p, struct tundo *u)
 {
-	patch_free(u->arg);
+	patch_free(p, u->arg);
 }
 
 static struct tpatch *patch_create(struct tproc *p, taddr_t addr,
@@ -69,9 +70,11 @@ static struct tpatch *patch_create(struct tproc *p, taddr_t addr,
 		return NULL;
 	patch->addr = addr;
 	patch->len = len;
+	patch->nr = p->nr_patches++;
+	p->nr_indexed = 0;
 	patch->undo = tproc_undo_push(p, undo_patch, patch);
 	if (!patch->undo) {
-		patch_free(patch);
+		free(patch);
 		return NULL;
 	}
 	memcpy(patch->old_bytes, old_bytes, len);
@@ -79,23 +82,22 @@ static struct tpatch *patch_create(struct tproc *p, taddr_t addr,
 	return patch;
 }
 
+/* So that what is made of them is in the same order. */
+static struct tundo *oldest(struct tundo *u)
+{
+	while (u && u->next)
+		u = u->next;
+	return u;
+}
+
 void patch_copy_all(struct tproc *parent, struct tproc *child)
 {
-	/* Pushed newest first they come out in the wrong order: turn it. */
-	for (struct tundo *u = parent->undos; u; u = u->next) {
+	for (struct tundo *u = oldest(parent->undos); u; u = u->newer) {
 		const struct tpatch *o = u->arg;
 		if (undo_is_patch(u))
 			patch_create(child, o->addr, o->old_bytes, o->new_bytes,
 				     o->len);
 	}
-	struct tundo *turned = NULL;
-	while (child->undos) {
-		struct tundo *u = child->undos;
-		child->undos = u->next;
-		u->next = turned;
-		turned = u;
-	}
-	child->undos = turned;
 }
 
 /* All program counters out of (addr, addr + len); with @move also done. */
@@ -153,8 +155,8 @@ int tproc_patch(struct tproc *p, taddr_t addr, const void *bytes, size_t len,
 	r = tmem_write(p, addr, bytes, len);
 	if (r < 0) {
 		tmem_write(p, addr, old_bytes, len);
-		tproc_undo_drop(p, patch->undo);
-		patch_free(patch);
+		undo_drop_known(p, patch->undo);
+		patch_free(p, patch);
 		return smco_fail(err, (enum smco_code)r, 0,
 				 "cannot write %zu bytes of text at 0x%" PRIx64,
 				 len, addr);
@@ -196,15 +198,51 @@ int tproc_repatch(struct tproc *p, struct tpatch *patch, const void *bytes,
 	return 0;
 }
 
+static int by_place(const void *a, const void *b)
+{
+	const struct tpatch *x = *(struct tpatch *const *)a;
+	const struct tpatch *y = *(struct tpatch *const *)b;
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	return x->nr < y->nr ? -1 : x->nr > y->nr;
+}
+
+/* A forked copy's are asked for one after the other. */
+static void index_patches(struct tproc *p)
+{
+	size_t nr = 0;
+	for (const struct tundo *u = p->undos; u; u = u->next)
+		nr += undo_is_patch(u);
+	struct tpatch **index =
+		realloc(p->patch_index, (nr + 1) * sizeof(*index));
+	if (!index)
+		return;
+	p->patch_index = index;
+	for (const struct tundo *u = p->undos; u; u = u->next)
+		if (undo_is_patch(u))
+			p->patch_index[p->nr_indexed++] = u->arg;
+	qsort(index, nr, sizeof(*index), by_place);
+}
+
 struct tpatch *tproc_patch_at(struct tproc *p, taddr_t addr, size_t len)
 {
-	for (struct tundo *u = p->undos; u; u = u->next) {
-		struct tpatch *patch = u->arg;
-		if (undo_is_patch(u) && patch->addr == addr &&
-		    patch->len == len)
-			return patch;
+	const struct tpatch beyond = {
+		.addr = addr, .len = len, .nr = UINT64_MAX};
+	const struct tpatch *key = &beyond;
+	if (!p->nr_indexed)
+		index_patches(p);
+	size_t a = 0, b = p->nr_indexed;
+	while (a < b) { /* the first that comes behind it */
+		size_t mid = a + (b - a) / 2;
+		if (by_place(&p->patch_index[mid], &key) < 0)
+			a = mid + 1;
+		else
+			b = mid;
 	}
-	return NULL;
+	struct tpatch *patch = a ? p->patch_index[a - 1] : NULL;
+	return patch && patch->addr == addr && patch->len == len ? patch : NULL;
 }
 
 const uint8_t *tpatch_old(const struct tpatch *patch)
@@ -231,7 +269,7 @@ int tproc_unpatch(struct tproc *p, struct tpatch *patch,
 			clear_window(p, patch->addr, patch->len, fix, ctx, true,
 				     NULL);
 	}
-	tproc_undo_drop(p, patch->undo);
-	patch_free(patch);
+	undo_drop_known(p, patch->undo);
+	patch_free(p, patch);
 	return 0;
 }

@@ -221,6 +221,8 @@ struct tproc *tproc_create(struct tracer *tr, pid_t pid)
 void tproc_forget_memory(struct tproc *p)
 {
 	undo_forget_all(p);
+	free(p->patch_index);
+	p->patch_index = NULL;
 	tproc_forget_maps(p);
 	tmaps_deinit(&p->recent);
 	tmaps_deinit(&p->occupied);

@@ -12,20 +12,42 @@ struct tundo *tproc_undo_push(struct tproc *p,
 		return NULL;
 	u->undo = undo;
 	u->arg = arg;
-	u->next = p->undos;
-	p->undos = u;
+	undo_link(p, u);
 	return u;
+}
+
+void undo_link(struct tproc *p, struct tundo *u)
+{
+	u->next = p->undos;
+	u->newer = NULL;
+	if (u->next)
+		u->next->newer = u;
+	p->undos = u;
+}
+
+static void unlink_undo(struct tproc *p, struct tundo *u)
+{
+	if (u->next)
+		u->next->newer = u->newer;
+	if (u->newer)
+		u->newer->next = u->next;
+	else
+		p->undos = u->next;
+}
+
+void undo_drop_known(struct tproc *p, struct tundo *u)
+{
+	unlink_undo(p, u);
+	free(u);
 }
 
 void tproc_undo_drop(struct tproc *p, struct tundo *u)
 {
-	struct tundo **link = &p->undos;
-	while (*link && *link != u)
-		link = &(*link)->next;
-	if (!*link)
-		return;
-	*link = u->next;
-	free(u);
+	const struct tundo *known = p->undos;
+	while (known && known != u)
+		known = known->next;
+	if (known)
+		undo_drop_known(p, u);
 }
 
 int undo_run_all(struct tproc *p, struct smco_err *err)
@@ -35,7 +57,7 @@ int undo_run_all(struct tproc *p, struct smco_err *err)
 	/* An undo may drop others; one that calls may push one more. */
 	while (p->undos) {
 		struct tundo *u = p->undos;
-		p->undos = u->next;
+		unlink_undo(p, u);
 		int r = u->undo(p, u->arg);
 		free(u);
 		if (r < 0 && r != SMCO_GONE && !first)
@@ -51,9 +73,9 @@ void undo_forget_all(struct tproc *p)
 {
 	while (p->undos) {
 		struct tundo *u = p->undos;
-		p->undos = u->next;
+		unlink_undo(p, u);
 		if (undo_is_patch(u))
-			patch_forget(u);
+			patch_forget(p, u);
 		free(u);
 	}
 }
