@@ -9,6 +9,7 @@
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/nap.h"
 #include "supervisor/monitor/range-private.h"
+#include "supervisor/probe/hop.h"
 #include "supervisor/probe/range-cost.h"
 
 #define IDLE_NS (20 * NSEC_PER_MSEC)
@@ -37,6 +38,7 @@ struct range_monitor *range_monitor_create(const struct range_params *params,
 	m->cache_dir = params->use_cache ? cachedir_open() : -1;
 	/* Before this thread begins to follow the program to its CPU. */
 	sched_getaffinity(0, sizeof(m->cpus), &m->cpus);
+	hop_prepare();
 	/* It takes milliseconds, which the program would stand for later. */
 	range_cost_here();
 	m->buf = malloc(RANGE_POLL_BYTES);

@@ -178,6 +178,7 @@ static struct range_part *new_part(struct range_monitor *m,
 		.can_go = can_go,
 		.nr_sharing = 1,
 	};
+	range_rate_init(&rp->rate, now_ns);
 	int rc = range_duty_init(&rp->duty, m->p.kind, m->p.target_overhead_ppb,
 				 u->most_windows, now_ns);
 	rp->hits = calloc(u->most_windows + 1, sizeof(*rp->hits));
@@ -333,7 +334,8 @@ static size_t charge(struct range_monitor *m, struct range_part *rp, bool all)
 		m->cost[i] = (struct range_duty_cost){
 			.window = n->window,
 			.cost_ps = sat_add_u64(
-				n->cost_ps, range_cost_cold(n->hits, gone_ns)),
+				range_rate_of(&rp->rate, n->hits, n->cost_ps),
+				range_cost_cold(n->hits, gone_ns)),
 		};
 		rp->hits[n->window] += n->hits;
 		sum_ps = sat_add_u64(sum_ps, m->cost[i].cost_ps);
@@ -341,7 +343,22 @@ static size_t charge(struct range_monitor *m, struct range_part *rp, bool all)
 	sum_ps =
 		range_duty_bound(m->cost, nr, sum_ps, gone_ns * nr_threads(rp));
 	ledger_charge(m->ledger, LEDGER_AGENT, RANGE_MONITOR, sum_ps / 1000);
+	range_rate_charged(&rp->rate, sum_ps / 1000);
 	return nr;
+}
+
+/* What hits cost now, where one of its threads runs, another each time. */
+static void measure(struct range_part *rp)
+{
+	unsigned i = rp->next_task;
+	struct task *t = tproc_first_task(rp->proc);
+	while (t && i--)
+		t = task_next(t);
+	if (!t)
+		t = tproc_first_task(rp->proc);
+	rp->next_task = t && task_next(t) ? rp->next_task + 1 : 0;
+	if (t)
+		range_rate_measure(&rp->rate, task_cpu(t));
 }
 
 /* What is still to be expected of the @nr in m->cost. With phases values are
@@ -437,6 +454,8 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 	};
 	if (range_duty_step(&rp->duty, m->cost, nr, &s))
 		change(rp, s.room_ns < 0);
+	if (range_rate_is_due(&rp->rate, now_ns))
+		measure(rp);
 	range_start_some(rp, smco_now_ns(), s.room_ns);
 }
 

@@ -9,6 +9,7 @@
 #include "supervisor/monitor/range-duty.h"
 #include "supervisor/monitor/range-monitor.h"
 #include "supervisor/pace.h"
+#include "supervisor/probe/range-rate.h"
 #include "supervisor/probe/range-subscript.h"
 #include "supervisor/probe/range.h"
 #include "supervisor/probe/watch.h"
@@ -174,6 +175,8 @@ struct range_part {
 	unsigned nr_refused;	   /* changes in a row, for want of a CPU */
 	uint64_t look_ns;	   /* CPU time of a look, lately */
 	uint64_t charged_ns;	   /* when hits were charged last */
+	struct range_rate rate;	   /* what they cost */
+	unsigned next_task;	   /* where that is measured */
 	unsigned nr_threads;	   /* by then */
 	struct range_value *value; /* of unit->vars, then subscripts */
 	/* With phases: what sensors saw since the last step, of unit->vars, and

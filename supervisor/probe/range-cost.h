@@ -6,8 +6,8 @@
  * That function leaves the processor nothing to wait for, so what a sensor adds
  * is not hidden behind anything, and has more jumps than the fastest predictor
  * keeps, as programs have. What it says depends on who else uses the core at
- * that moment, by a factor of two and more; too little would break the bound,
- * too much only shows less. So the usual figures are a lower bound.
+ * that moment, by a factor of two and more: so it is measured again while the
+ * program runs (range-rate.h).
  */
 #ifndef SMCO_RANGE_COST_H
 #define SMCO_RANGE_COST_H
@@ -26,7 +26,7 @@ struct range_cost {
 };
 
 /* What they are where they cannot be measured, and at least. */
-extern const struct range_cost range_cost_usual;
+extern const struct range_cost range_cost_usual, range_cost_least;
 
 /*
  * Measured when it is asked for first, in some milliseconds, and bound; the
@@ -34,10 +34,17 @@ extern const struct range_cost range_cost_usual;
  */
 const struct range_cost *range_cost_here(void);
 
+/*
+ * What they cost on this CPU at this moment, in 50 us, bound: jumps and values
+ * in registers are measured, all else is as at first. By one thread, after
+ * range_cost_here. False: it cannot be measured.
+ */
+bool range_cost_again(struct range_cost *ret);
+
 /* Measure now; not bound. SMCO_SYS: this process may not make code;
  * SMCO_NOMEM. */
 int range_cost_measure(struct range_cost *ret, struct smco_err *err);
-/* No part below the usual figure or above eight times it. */
+/* No part below the least figure or above eight times the usual one. */
 void range_cost_bound(struct range_cost *c);
 
 /*

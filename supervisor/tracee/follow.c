@@ -80,23 +80,36 @@ static int cpu_by_rseq(struct task *t)
 	return cpu < CPU_SETSIZE ? (int)cpu : -1;
 }
 
-/* Field 39 of /proc/TID/stat. */
-static int cpu_by_proc(struct task *t)
+/* Fields 39 to 41 of /proc/TID/stat; *plain_ret: it is scheduled like
+ * everybody, not in real time or by a deadline. */
+static int cpu_by_proc(const struct task *t, bool *plain_ret)
 {
 	char path[PROCFS_PATH], buf[1024];
+	int cpu, priority, policy;
 	procfs_path(path, sizeof(path), t->tgid, "task/%d/stat", t->tid);
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return -1;
 	char *s = strrchr(buf, ')');
 	for (int field = 2; s && field < 39; field++)
 		s = strchr(s + 1, ' ');
-	return s ? atoi(s + 1) : -1;
+	if (!s || sscanf(s, "%d %d %d", &cpu, &priority, &policy) != 3)
+		return -1;
+	*plain_ret = !priority && policy != SCHED_DEADLINE;
+	return cpu;
+}
+
+int task_cpu(const struct task *t)
+{
+	bool is_plain;
+	int cpu = cpu_by_proc(t, &is_plain);
+	return cpu >= 0 && is_plain ? cpu : -1;
 }
 
 static void look(struct tracer *tr, struct task *t)
 {
 	struct follow *f = &tr->follow;
 	uint64_t since = tr->now_ns - f->looked_ns;
+	bool is_plain;
 
 	if (f->pinned && since < LOOK_RSEQ_NS)
 		return;
@@ -104,7 +117,7 @@ static void look(struct tracer *tr, struct task *t)
 	if (cpu < 0) {
 		if (f->pinned && since < LOOK_PROC_NS)
 			return;
-		cpu = cpu_by_proc(t);
+		cpu = cpu_by_proc(t, &is_plain);
 	}
 	f->looked_ns = tr->now_ns;
 	if (cpu < 0 || (f->pinned && cpu == f->cpu) ||

@@ -259,6 +259,9 @@ struct task *task_next(struct task *t);
  * not have made. */
 uint64_t task_nr_stops(const struct task *t);
 pid_t task_tid(const struct task *t);
+/* The CPU that it runs on, or did last; -1: it is gone, or it is scheduled
+ * before others there, in real time or by a deadline. */
+int task_cpu(const struct task *t);
 /* Its number as it sees it itself: another one in another PID namespace. */
 pid_t task_own_tid(struct task *t);
 /* In whose memory thread @tid runs; NULL: it is none of ours. */
