@@ -193,10 +193,10 @@ void tracer_urgent(struct tracer *tr, bool is_urgent);
 /*
  * What this thread does from now on can wait for the program, or no longer:
  * then it is not before others (SCHED_FIFO) but takes turns with them, at the
- * nice value that it was made with, except while all threads of a process
- * stand for us. A thread that stops by itself meanwhile waits for that, so for
- * brief work, on a CPU that nobody else wanted. Returns what it was before. A
- * tracer of NULL has nothing to do.
+ * nice value that it was made with (0 at most), except while all threads of a
+ * process stand for us. A thread that stops by itself meanwhile waits for that,
+ * so for brief work, on a CPU that nobody else wanted. Returns what it was
+ * before. A tracer of NULL has nothing to do.
  */
 bool tracer_relax(struct tracer *tr, bool is_relaxed);
 

@@ -46,7 +46,10 @@ void urgent_init(struct urgent *u)
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGXCPU);
-	u->own_nice = getpriority(PRIO_PROCESS, 0);
+	/* Who was made to go behind others would leave those who stop by
+	 * themselves waiting for long: in turn with others at least. */
+	int nice = getpriority(PRIO_PROCESS, 0);
+	u->own_nice = nice < 0 ? nice : 0;
 	/* Whoever has use for this signal keeps it. Blocked it would never
 	 * come; what we start gets the mask back that we were started with. */
 	u->may = !sigaction(SIGXCPU, NULL, &old) &&

@@ -127,7 +127,8 @@ static void test_relaxed(bool real_time)
 		return;
 	setpriority(PRIO_PROCESS, 0, own - 3);
 	const int better = getpriority(PRIO_PROCESS, 0);
-	const int given = real_time ? own : better;
+	const int shared = own < 0 ? own : 0;
+	const int given = real_time && shared > better ? shared : better;
 	struct tproc *p = traced_must_attach(tr, pup.pid);
 	tproc_resume_new(p);
 	tracer_urgent(tr, true);
@@ -225,6 +226,9 @@ int main(void)
 		printf("# real time is not permitted here\n");
 	test_others(real_time);
 	test_relaxed(real_time);
+	setpriority(PRIO_PROCESS, 0, 10);
+	test_relaxed(real_time);
+	setpriority(PRIO_PROCESS, 0, own_nice);
 	test_relaxed_start();
 	check_int(policy_after(as_we_are),
 		  real_time ? SCHED_FIFO : SCHED_OTHER);
