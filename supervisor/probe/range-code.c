@@ -159,8 +159,13 @@ static void plain_move(struct range_insn *i, const struct code_insn *in)
 	int mem = op[0].type == ZYDIS_OPERAND_TYPE_MEMORY   ? 0
 		  : op[1].type == ZYDIS_OPERAND_TYPE_MEMORY ? 1
 							    : -1;
-	if (mem < 0)
+	if (mem < 0) {
+		if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+			i->bits |= RB_IMM;
+			i->imm = op[1].imm.value.s;
+		}
 		return;
+	}
 	const ZydisDecodedOperand *other = &op[1 - mem];
 	if (other->type == ZYDIS_OPERAND_TYPE_REGISTER &&
 	    general(other->reg.value) >= 0 && !high_byte(other->reg.value)) {
@@ -282,8 +287,10 @@ static void understand(struct range_insn *i, const struct code_insn *in,
 		else if (op->type == ZYDIS_OPERAND_TYPE_MEMORY)
 			memory_operand(i, in, op);
 	}
-	if (z->mnemonic == ZYDIS_MNEMONIC_XOR && same_register_twice(in))
+	if (z->mnemonic == ZYDIS_MNEMONIC_XOR && same_register_twice(in)) {
 		i->use &= ~i->def;
+		i->bits |= RB_IMM;
+	}
 	if (z->cpu_flags) {
 		i->use |= flag_bits(z->cpu_flags->tested);
 		if (!flags_unsure(in))

@@ -205,6 +205,18 @@ enum range_ways range_doubt_ways(const struct range_code *code,
 				 const struct var_place *p, size_t *i);
 
 /*
+ * range-case.c. Is @p, of a variable of @width bytes, a constant of another
+ * case than that of the code where it begins? LLVM drops blocks that have
+ * become empty, and what it knew of the variable there it may say of the next
+ * one, where several ways meet. Not of a variable that @is_given: a parameter,
+ * which its block begins with.
+ */
+bool range_doubt_case(const struct range_edges *e,
+		      const struct range_code *code, const struct variables *v,
+		      const struct range_index_entry *own, size_t nr,
+		      const struct var_place *p, unsigned width, bool is_given);
+
+/*
  * Is memory at @offset, @bytes of it, in scope place @p, at address @addr of
  * the code, also a place of another variable there? Compilers put variables in
  * one slot that are not alive at the same time: it is the innermost block's.

@@ -382,7 +382,10 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	    range_doubt_beyond(&variable->type, p) ||
 	    range_doubt_cancels(f->v, p) ||
 	    range_doubt_memory(f->code, f->v, p) ||
-	    range_doubt_address(f->code, f->v, p)) {
+	    range_doubt_address(f->code, f->v, p) ||
+	    range_doubt_case(&f->edges, f->code, f->v, f->own, f->nr_own, p,
+			     variable->type.width,
+			     variable->flags & VAR_PARAMETER)) {
 		f->out->nr_unreadable++;
 		return;
 	}

@@ -106,7 +106,7 @@ enum range_bits {
 	RB_PADDING = 1 << 5, /* nop or int3 */
 	RB_PINNED = 1 << 6,  /* cannot run at another place */
 	RB_STORES = 1 << 7,  /* writes memory of any kind */
-	RB_IMM = 1 << 8,     /* mov of imm to the memory operand */
+	RB_IMM = 1 << 8,     /* mov of imm to memory or a register */
 	RB_POP = 1 << 9,
 	RB_UNREACHED = 1 << 10, /* padding behind what does not go on */
 	RB_DISTANCE = 1 << 11,	/* loads what could be a table's distance */
