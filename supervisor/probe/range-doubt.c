@@ -437,15 +437,26 @@ bool range_doubt_slot(const struct variables *v,
 		      uint32_t var, const struct var_place *p, int64_t offset,
 		      uint64_t bytes, uint64_t addr)
 {
+	const struct var_place *first = NULL; /* of a struct's members */
+	const struct variable *whose = NULL;
 	if (!(p->flags & VAR_SCOPE))
 		return false;
 	for (size_t i = 0; i < nr; i++) {
 		const struct var_place *q = &v->places[all[i].place];
 		const struct variable *other = &v->vars[all[i].var];
 		if (q->kind != VAR_MEM || q->reg != p->reg || addr < q->lo ||
-		    addr >= q->hi ||
-		    !overlap(offset, bytes, q->offset,
-			     bytes_of(&other->type)) ||
+		    addr >= q->hi)
+			continue;
+		/* What lies between two of them is the struct's, too. */
+		if (!first || first->lo != q->lo || first->hi != q->hi ||
+		    first->offset > q->offset || !same_object(whose, other)) {
+			first = q;
+			whose = other;
+		}
+		uint64_t between =
+			(uint64_t)q->offset - (uint64_t)first->offset;
+		if (!overlap(offset, bytes, first->offset,
+			     between + bytes_of(&other->type)) ||
 		    same_object(other, &v->vars[var]))
 			continue;
 		if (!(q->flags & VAR_SCOPE) || q->hi - q->lo <= p->hi - p->lo)

@@ -185,6 +185,7 @@ int main(void)
 	doubt("points", 6, 1); /* nowhere */
 	doubt("again", 4, 0);
 	doubt("cases", 13, 0);
+	doubt("holes", 4, 0);
 	late("-DLANGUAGE=28", 5);
 	late("-DLANGUAGE=28 -DOPTIMISED", 1);
 	late("-DLANGUAGE=12", 1);
