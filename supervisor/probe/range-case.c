@@ -193,6 +193,18 @@ static bool is_put_elsewhere(const struct merge *m)
 	return false;
 }
 
+/* Has the variable gone on to this constant from @k as it did to that? */
+static bool counts_on(const struct merge *m, int64_t k)
+{
+	uint64_t before = 2 * (uint64_t)k - (uint64_t)m->p->offset;
+	for (size_t i = 0; i < m->nr_own; i++) {
+		const struct var_place *q = &m->v->places[m->own[i].place];
+		if (q->kind == VAR_CONST && (uint64_t)q->offset == before)
+			return true;
+	}
+	return false;
+}
+
 /* Behind the branch that a block ends with nothing has been computed. Not where
  * others come, too: the block may be a loop, of which that is told. */
 static bool is_behind_branch(const struct merge *m, const struct range_edges *e)
@@ -201,7 +213,7 @@ static bool is_behind_branch(const struct merge *m, const struct range_edges *e)
 	return m->at > 0 && m->at < m->code->nr &&
 	       m->code->insns[m->at - 1].kind == RK_BRANCH &&
 	       !range_is_led_to(e, m->code, m->at) &&
-	       said_at(m, m->at - 1, &k) == SAID_ANOTHER;
+	       said_at(m, m->at - 1, &k) == SAID_ANOTHER && !counts_on(m, k);
 }
 
 static bool is_of_another(const struct merge *m)

@@ -184,7 +184,7 @@ int main(void)
 	doubt("loops", 16, 9);
 	doubt("points", 6, 1); /* nowhere */
 	doubt("again", 4, 0);
-	doubt("cases", 13, 0);
+	doubt("cases", 14, 0);
 	doubt("holes", 4, 0);
 	late("-DLANGUAGE=28", 5);
 	late("-DLANGUAGE=28 -DOPTIMISED", 1);
