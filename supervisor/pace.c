@@ -13,6 +13,22 @@
 /* And no more than that is learnt at once. */
 #define MOST_NS (4 * LEARN_NS)
 
+/* A second. */
+#define FEW_STOPS 20
+
+bool quiet_now(struct quiet *q, uint64_t nr_stops, uint64_t now_ns)
+{
+	uint64_t nr = nr_stops - q->nr_then;
+	uint64_t ns = now_ns - q->since_ns;
+	if (ns < NSEC_PER_SEC)
+		return q->was && nr <= FEW_STOPS;
+	q->was = q->is_known && nr * NSEC_PER_SEC <= FEW_STOPS * ns;
+	q->is_known = true;
+	q->since_ns = now_ns;
+	q->nr_then = nr_stops;
+	return q->was;
+}
+
 void pace_init(struct pace *p, uint64_t shortest_ns, int64_t m_t_ppb)
 {
 	*p = (struct pace){

@@ -28,6 +28,15 @@ void taken_init(struct taken *t, uint32_t ppk);
  * leaps, later than what was used: each time the program has a CPU again. */
 void taken_learn(struct taken *t, uint64_t used_ns, uint64_t waited_ns);
 
+/* Do threads stop by themselves so seldom that none is likely to meanwhile? */
+struct quiet {
+	uint64_t since_ns, nr_then;
+	bool is_known; /* for a second at least */
+	bool was;      /* in the last one */
+};
+/* There were @nr_stops so far. False in the first second. */
+bool quiet_now(struct quiet *q, uint64_t nr_stops, uint64_t now_ns);
+
 struct pace {
 	uint64_t shortest_ns; /* between two ticks */
 	int64_t m_t_ppb;      /* of the time; 0: there is no bound */

@@ -71,6 +71,7 @@ struct session {
 	uint64_t tick_cpu_ns;	/* what the last tick took of a CPU, but for
 				   arming */
 	uint64_t ticked_ns;	/* when the last tick began */
+	struct quiet quiet;	/* its threads */
 	uint64_t accounted_ns;	/* when the ledger was told of the time last */
 	struct least time;	/* at least the wall's, see account() */
 	uint64_t run_ns;	/* of that, since the last tick */

@@ -195,7 +195,9 @@ static bool work_aside(struct session *s, uint64_t now_ns)
 {
 	int cpu = meter_idle_cpu(&s->meter, tracer_cpus(s->tracer));
 	bool is_alone = tracer_go_aside(s->tracer, cpu);
-	tracer_relax(s->tracer, is_alone && !uses_guards(s));
+	bool is_quiet =
+		quiet_now(&s->quiet, tracer_nr_stops(s->tracer), now_ns);
+	tracer_relax(s->tracer, is_alone && is_quiet && !uses_guards(s));
 	bool goes_on = nap_tick(s->nap, now_ns);
 	tracer_relax(s->tracer, false);
 	return goes_on;

@@ -78,6 +78,27 @@ static void test_leaps(void)
 	check(t.ppk < TAKEN_ALL / 2);
 }
 
+/* One in 50 ms, then one in 25, then none. */
+static void test_quiet(void)
+{
+	struct quiet q = {0};
+	uint64_t nr = 7, ms = 1000000;
+	bool was = true;
+	for (uint64_t t = 1000; t < 2000; t += 50)
+		was &= !quiet_now(&q, nr++, t * ms);
+	check(was);
+	check(quiet_now(&q, nr++, 2000 * ms));
+	for (uint64_t t = 2050; t < 5000; t += 50)
+		was &= quiet_now(&q, nr++, t * ms);
+	check(was);
+	unsigned nr_busy = 0;
+	for (uint64_t t = 5000; t < 8000; t += 25)
+		nr_busy += !quiet_now(&q, nr++, t * ms);
+	check(nr_busy > 90 && nr_busy < 120);
+	check(!quiet_now(&q, nr, 8000 * ms));
+	check(quiet_now(&q, nr, 9001 * ms));
+}
+
 int main(void)
 {
 	test_leaps();
@@ -109,5 +130,6 @@ int main(void)
 	uint64_t first = pace_next_ns(&p, MS, MS, 0, false);
 	check(first > settled(ONE_PPB, MS, 0, false));
 	check(first > settled(ONE_PPB, MS, 2, false));
+	test_quiet();
 	return tap_done();
 }
