@@ -65,7 +65,7 @@ launched() {
 ok "begun by what we launched" launched
 # Threads call themselves 1, 2 and 3 in there.
 numbered() {
-	test_exit 0 smco-trace -q --if-available --phase sdt:work:load \
+	test_exit 0 smco-trace -q -t unlimited --if-available --phase sdt:work:load \
 		-o n.trace -- unshare -pf "$FIXTURES/phase-work" 30 10 2 2000000 &&
 		smco-report --juwel n.trace >records || return
 	awk '$1 == 5 { is_process[$5] }

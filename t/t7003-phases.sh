@@ -292,7 +292,7 @@ raw_threads() {
 			return pthread_create(&t, &attr, in_thread, &nr) || pthread_join(t, &result) || result;
 		}
 	EOF
-	${CC:-gcc} -D_GNU_SOURCE "${@:2}" -I "$SRC/supervisor/marks" -o raw raw.c && trace r -t 50 --phase sdt:raw:turn -- ./raw "$1" || return 1
+	${CC:-gcc} -D_GNU_SOURCE "${@:2}" -I "$SRC/supervisor/marks" -o raw raw.c && trace r -t unlimited --phase sdt:raw:turn -- ./raw "$1" || return 1
 	smco-report --phases r.trace
 	is "$(column r sdt:raw:turn count)" $((20 * $1 + 20))
 }
