@@ -25,7 +25,8 @@ struct range_cost {
 	uint32_t call;	 /* a call at the window's end */
 };
 
-/* What they are where they cannot be measured, and at least. */
+/* What they are where they cannot be measured, or beside a busy thread of the
+ * same core; and the least that is charged. */
 extern const struct range_cost range_cost_usual, range_cost_least;
 
 /*

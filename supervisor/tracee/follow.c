@@ -172,6 +172,14 @@ void follow_rest(struct tracer *tr)
 		leave(tr);
 }
 
+/* To one of @set, and not to stay there. */
+static bool go_to(const struct tracer *tr, const cpu_set_t *set)
+{
+	bool went = !sched_setaffinity(0, sizeof(*set), set);
+	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
+	return went;
+}
+
 /*
  * In real time this thread wakes up where it slept, be the others idle. It is
  * where the program runs since that woke up there, after a stop, and goes when
@@ -186,9 +194,8 @@ void tracer_step_aside(struct tracer *tr, uint64_t waited_ns)
 	if (f->pinned || cpu < 0 || !is_better)
 		return;
 	CPU_CLR((unsigned)cpu, &set);
-	if (!CPU_COUNT(&set) || sched_setaffinity(0, sizeof(set), &set))
+	if (!CPU_COUNT(&set) || !go_to(tr, &set))
 		return;
-	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
 	/* It may have waited there for its turn, and for long. */
 	aside_went(&f->aside, smco_now_ns());
 }
@@ -202,9 +209,7 @@ bool tracer_go_aside(struct tracer *tr, int cpu)
 		return true;
 	CPU_ZERO(&set);
 	CPU_SET((unsigned)cpu, &set);
-	bool went = !sched_setaffinity(0, sizeof(set), &set);
-	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
-	return went;
+	return go_to(tr, &set);
 }
 
 const cpu_set_t *tracer_cpus(const struct tracer *tr)

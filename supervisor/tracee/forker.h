@@ -15,9 +15,8 @@
 #include "reports/base.h"
 
 /* Before this process has threads, and before the calling one binds itself to a
- * CPU for the first time. Does
- * nothing if this process has one already; it stays until the process ends.
- * SMCO_SYS. */
+ * CPU for the first time. Does nothing if this process has one already; it
+ * stays until the process ends. SMCO_SYS. */
 int forker_prepare(struct smco_err *err);
 /*
  * A child of this process that does @child, with all signals blocked; only
