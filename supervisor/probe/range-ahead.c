@@ -150,6 +150,63 @@ static bool is_added_to(const struct range_code *code,
 	       (k != in->imm && goes_on_to(code, p->lo));
 }
 
+/* The instruction that loads register @reg from the frame, of those that go
+ * straight on to instruction @i, if nothing has changed either since. */
+static const struct range_insn *loaded_by(const struct range_code *code,
+					  size_t i, uint8_t reg)
+{
+	for (size_t n = 0; i > 0 && n < COPY_REACH; i--, n++) {
+		const struct range_insn *in = &code->insns[i - 1];
+		if (!range_falls(code, i - 1) || in->bits & RB_STORES)
+			return NULL;
+		if (in->wrote >> reg & 1)
+			return in->bits & RB_READS && in->reg == reg &&
+					       in->base == RANGE_RSP &&
+					       in->index == RANGE_NO_REG
+				       ? in
+				       : NULL;
+	}
+	return NULL;
+}
+
+/* The same, by whatever control goes through: what is popped goes to a caller.
+ */
+static bool is_kept_here(const struct range_code *code, uint8_t reg,
+			 uint64_t lo, uint64_t hi)
+{
+	for (size_t i = range_code_find(code, lo);
+	     i < code->nr && code->insns[i].addr < hi; i++)
+		if (code->insns[i].wrote >> reg & 1 &&
+		    !(code->insns[i].bits & RB_POP))
+			return false;
+	return true;
+}
+
+/* Does @p, register @reg plus a constant, begin where another register is
+ * loaded with the same as that, and is the variable in that one later? */
+static bool is_loaded_too(const struct range_code *code,
+			  const struct variables *v,
+			  const struct range_index_entry *own, size_t nr,
+			  const struct var_place *p, uint8_t reg)
+{
+	size_t at = range_code_find(code, p->lo);
+	const struct range_insn *in = &code->insns[at];
+	if (at == code->nr || in->addr != p->lo || !(in->bits & RB_READS) ||
+	    in->reg >= 16 || in->base != RANGE_RSP || in->index != RANGE_NO_REG)
+		return false;
+	const struct range_insn *load = loaded_by(code, at, reg);
+	if (!load || load->disp != in->disp || load->mem_size != in->mem_size)
+		return false;
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		if (q->kind == VAR_REG && q->lo >= p->hi &&
+		    range_reg_of_dwarf(q->reg) == in->reg &&
+		    is_kept_here(code, in->reg, p->hi, q->lo))
+			return true;
+	}
+	return false;
+}
+
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,
 		     const struct var_place *p)
@@ -184,7 +241,61 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		if (was == to && was != reg && q->hi == p->lo)
 			return true;
 	}
-	return is_added_to(code, v, own, nr, p);
+	return is_added_to(code, v, own, nr, p) ||
+	       (p->kind == VAR_VALUE &&
+		is_loaded_too(code, v, own, nr, p, reg));
+}
+
+/* How far behind a loop one is taken off its counter again. */
+#define BEHIND_REACH 8
+
+/* From instruction @k on to @i, is memory read by register @reg, or a copy? */
+static bool is_read_by(const struct range_code *code, size_t k, size_t i,
+		       uint8_t reg)
+{
+	uint32_t same = 1u << reg;
+	for (; k < i; k++) {
+		const struct range_insn *in = &code->insns[k];
+		uint8_t from, to = copies(in, &from);
+		if (in->bits & RB_READS &&
+		    ((in->base < 16 && same >> in->base & 1) ||
+		     (in->index < 16 && same >> in->index & 1)))
+			return true;
+		if (to < 16 && same >> from & 1)
+			same |= 1u << to;
+	}
+	return false;
+}
+
+bool range_doubt_counted(const struct range_code *code,
+			 const struct var_place *p, size_t i, int64_t *k_ret)
+{
+	const struct range_insn *add = &code->insns[i];
+	uint8_t reg = range_reg_of_dwarf(p->reg);
+	size_t k = i, behind = 0;
+	if (p->kind != VAR_REG || p->shift || !(add->bits & RB_ADDS) ||
+	    add->wrote != 1u << reg)
+		return false;
+	while (++k < code->nr && range_falls(code, k - 1) &&
+	       code->insns[k].kind == RK_PLAIN &&
+	       !(code->insns[k].wrote >> reg & 1) && k - i < BEHIND_REACH)
+		;
+	if (k == code->nr || code->insns[k].kind != RK_BRANCH ||
+	    code->insns[k].target > add->addr ||
+	    !is_read_by(code, range_code_find(code, code->insns[k].target), i,
+			reg))
+		return false;
+	while (++k < code->nr && range_falls(code, k - 1) &&
+	       behind++ < BEHIND_REACH) {
+		const struct range_insn *in = &code->insns[k];
+		*k_ret = add->imm;
+		if (in->bits & RB_LEA && in->base == reg &&
+		    in->index == RANGE_NO_REG && in->disp == -add->imm)
+			return true;
+		if (in->wrote >> reg & 1 || in->kind != RK_PLAIN)
+			return false;
+	}
+	return false;
 }
 
 bool range_doubt_added(const struct range_code *code, const struct var_place *p,
@@ -244,6 +355,19 @@ enum range_ways range_doubt_ways(const struct range_code *code,
 		return RANGE_BOTH_WAYS;
 	if (!is_known(v, own, nr, in->addr + in->len))
 		return RANGE_NEITHER_WAY;
+	/* So it is of the branches behind it that lead to the same: "a && b".
+	 */
+	for (size_t n = k + 1;
+	     p->kind != VAR_CONST && n < code->nr && n <= k + WAY_REACH; n++) {
+		const struct range_insn *next = &code->insns[n];
+		if (next->bits & RB_LEADER || next->addr + next->len >= p->hi ||
+		    (next->kind != RK_PLAIN && next->kind != RK_BRANCH))
+			break;
+		if (next->kind == RK_BRANCH && next->target != in->target)
+			break;
+		if (next->kind == RK_BRANCH)
+			k = n;
+	}
 	*i = k;
 	return RANGE_STRAIGHT_ON;
 }

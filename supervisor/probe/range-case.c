@@ -216,6 +216,76 @@ static bool is_behind_branch(const struct merge *m, const struct range_edges *e)
 	       said_at(m, m->at - 1, &k) == SAID_ANOTHER && !counts_on(m, k);
 }
 
+/* Where ways meet at instruction @i, does register @reg hold the constant on
+ * one of them, and another one on another? */
+static bool is_chosen(const struct merge *m, const struct range_edges *e,
+		      size_t i, unsigned reg)
+{
+	struct merge at = *m;
+	size_t same = 0, other = 0;
+	at.at = i;
+	at.nr = 0;
+	if (!ways_to(&at, e))
+		return false;
+	for (size_t k = 0; k < at.nr; k++) {
+		const struct range_insn *in =
+			writer_on_way(m->code, at.from[k], 1u << reg);
+		if (!in || in->wrote != 1u << reg || !(in->bits & RB_IMM))
+			continue;
+		same += is_mov_of(m, in, m->p->offset);
+		other += !is_mov_of(m, in, m->p->offset);
+	}
+	return same && other;
+}
+
+/* The same, anywhere in the place. Of @regs those that are needed there. */
+static bool is_chosen_within(const struct merge *m, const struct range_edges *e,
+			     uint32_t regs)
+{
+	const struct range_code *code = m->code;
+	for (size_t i = m->at + 1;
+	     i < code->nr && code->insns[i].addr < m->p->hi; i++) {
+		const struct range_insn *in = &code->insns[i];
+		if (!(in->bits & RB_LEADER))
+			continue;
+		for (unsigned reg = 0; reg < 16; reg++)
+			if (in->live & regs & 1u << reg &&
+			    is_chosen(m, e, i, reg))
+				return true;
+	}
+	return false;
+}
+
+/* The register that the variable is in straight behind the place. */
+static uint32_t goes_to(const struct merge *m)
+{
+	uint32_t regs = 0;
+	for (size_t i = 0; i < m->nr_own; i++) {
+		const struct var_place *q = &m->v->places[m->own[i].place];
+		uint8_t reg = range_reg_of_dwarf(q->reg);
+		if (q->kind == VAR_REG && q->lo == m->p->hi && reg < 16)
+			regs |= 1u << reg;
+	}
+	return regs;
+}
+
+/*
+ * Is the constant chosen in the place itself, so that it is that of one way
+ * only? That is told by the register that the variable is in next: not of zero,
+ * which it may have been until then. Or, where nothing is said of when it is
+ * that, by any, unless much else is.
+ */
+static bool is_one_of_several(const struct merge *m,
+			      const struct range_edges *e,
+			      const struct var_type *t)
+{
+	int64_t k = m->p->offset;
+	if (m->p->flags & VAR_ENDS)
+		return k && is_chosen_within(m, e, goes_to(m));
+	return !t->is_const && (k > 2 || k < -2) &&
+	       is_chosen_within(m, e, RANGE_ALL_REGS & ~(1u << RANGE_RSP));
+}
+
 static bool is_of_another(const struct merge *m)
 {
 	const struct var_place *p = m->p;
@@ -245,7 +315,8 @@ static bool is_of_another(const struct merge *m)
 bool range_doubt_case(const struct range_edges *e,
 		      const struct range_code *code, const struct variables *v,
 		      const struct range_index_entry *own, size_t nr,
-		      const struct var_place *p, unsigned width, bool is_given)
+		      const struct var_place *p, const struct var_type *t,
+		      bool is_given)
 {
 	struct merge m = {
 		.code = code,
@@ -253,7 +324,8 @@ bool range_doubt_case(const struct range_edges *e,
 		.own = own,
 		.nr_own = nr,
 		.p = p,
-		.mask = width < 4 ? (UINT64_C(1) << 8 * width) - 1 : UINT32_MAX,
+		.mask = t->width < 4 ? (UINT64_C(1) << 8 * t->width) - 1
+				     : UINT32_MAX,
 		.at = range_code_find(code, p->lo),
 	};
 	if (p->kind != VAR_CONST || p->flags & VAR_SCOPE ||
@@ -261,6 +333,8 @@ bool range_doubt_case(const struct range_edges *e,
 		return false;
 	if (p->flags & VAR_LAST)
 		return is_behind_branch(&m, e);
+	if (is_one_of_several(&m, e, t))
+		return true;
 	while (m.at < code->nr && code->insns[m.at].bits & RB_UNREACHED)
 		m.at++;
 	return !is_given && m.at < code->nr && code->insns[m.at].addr < p->hi &&

@@ -159,6 +159,13 @@ bool range_doubt_inner(const struct variables *v,
  * become one.
  */
 bool range_doubt_cancels(const struct variables *v, const struct var_place *p);
+/*
+ * The same. Does @p extend a part of a register by its sign, while another
+ * place of @var extends as much with zeroes, or the other way round? LLVM
+ * guesses it where it has made a number smaller.
+ */
+bool range_doubt_extended(const struct variables *v, const struct variable *var,
+			  const struct var_place *p);
 /* Is @p a constant that no variable of type @t, which has a sign, can be? gcc
  * says so of what has overflowed while it tried to express the one variable by
  * another one. */
@@ -187,12 +194,22 @@ bool range_doubt_added(const struct range_code *code, const struct var_place *p,
 		       size_t i);
 
 /*
+ * range-ahead.c. Instruction @i adds *@k_ret to the register of @p, at the end
+ * of a loop. Is that ahead of what the source asks first, so that behind the
+ * loop it is taken off again? Then, if it is *@k_ret less that is looked at,
+ * that is a value which the variable had in any case.
+ */
+bool range_doubt_counted(const struct range_code *code,
+			 const struct var_place *p, size_t i, int64_t *k_ret);
+
+/*
  * range-ahead.c. Place @p, which begins at instruction *@i, may be none: a
  * constant, or what would have to be computed. Is that a branch, or before one
  * and behind the comparison that it is decided by, what is said there may
  * belong to one of its ways only: compilers move what comes first behind a
  * branch ahead of it. It is that of the way on which the variable still is
- * somewhere. *@i is the branch then.
+ * somewhere. *@i is the branch then, or the last one of several that lead to
+ * the same.
  */
 enum range_ways {
 	RANGE_BOTH_WAYS,
@@ -205,16 +222,18 @@ enum range_ways range_doubt_ways(const struct range_code *code,
 				 const struct var_place *p, size_t *i);
 
 /*
- * range-case.c. Is @p, of a variable of @width bytes, a constant of another
+ * range-case.c. Is @p, of a variable of type @t, a constant of another
  * case than that of the code where it begins? LLVM drops blocks that have
  * become empty, and what it knew of the variable there it may say of the next
  * one, where several ways meet. Not of a variable that @is_given: a parameter,
- * which its block begins with.
+ * which its block begins with. Or one that is chosen in the place, of any;
+ * where that is all of a block (DW_AT_const_value), not of a const.
  */
 bool range_doubt_case(const struct range_edges *e,
 		      const struct range_code *code, const struct variables *v,
 		      const struct range_index_entry *own, size_t nr,
-		      const struct var_place *p, unsigned width, bool is_given);
+		      const struct var_place *p, const struct var_type *t,
+		      bool is_given);
 
 /*
  * Is memory at @offset, @bytes of it, in scope place @p, at address @addr of

@@ -98,6 +98,39 @@ bool range_doubt_cancels(const struct variables *v, const struct var_place *p)
 	return has_register;
 }
 
+/* Does @p extend @bytes as @code does? */
+static bool extends(const struct variables *v, const struct var_place *p,
+		    uint8_t code, int64_t bytes)
+{
+	const struct var_op *op = v->ops + p->first_op;
+	for (uint32_t i = 0; p->kind == VAR_EXPR && i < p->nr_ops; i++)
+		if (op[i].code == code && op[i].arg == bytes)
+			return true;
+	return false;
+}
+
+static bool has_extending(const struct variables *v, const struct variable *var,
+			  uint8_t code, int64_t bytes)
+{
+	for (uint32_t i = 0; i < var->nr_places; i++)
+		if (extends(v, &v->places[var->first_place + i], code, bytes))
+			return true;
+	return false;
+}
+
+bool range_doubt_extended(const struct variables *v, const struct variable *var,
+			  const struct var_place *p)
+{
+	for (int64_t bytes = 1; bytes < 4 && bytes < var->type.width;
+	     bytes *= 2)
+		if ((extends(v, p, VAR_OP_SEXT, bytes) &&
+		     has_extending(v, var, VAR_OP_ZEXT, bytes)) ||
+		    (extends(v, p, VAR_OP_ZEXT, bytes) &&
+		     has_extending(v, var, VAR_OP_SEXT, bytes)))
+			return true;
+	return false;
+}
+
 bool range_doubt_beyond(const struct var_type *t, const struct var_place *p)
 {
 	if (p->kind != VAR_CONST || !t->is_signed || t->bit_size || !t->width ||

@@ -384,8 +384,9 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	    range_doubt_memory(f->code, f->v, p) ||
 	    range_doubt_address(f->code, f->v, p) ||
 	    range_doubt_case(&f->edges, f->code, f->v, f->own, f->nr_own, p,
-			     variable->type.width,
-			     variable->flags & VAR_PARAMETER)) {
+			     &variable->type,
+			     variable->flags & VAR_PARAMETER) ||
+	    range_doubt_extended(f->v, variable, p)) {
 		f->out->nr_unreadable++;
 		return;
 	}
@@ -435,6 +436,11 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		after.fall = true;
 		after.low_bit =
 			bit && range_doubt_bit(f->code, variable, p, i + 1);
+		int64_t k;
+		if (range_doubt_counted(f->code, p, i, &k)) {
+			after.source = RS_SUM;
+			after.offset = -k;
+		}
 		add(f, after);
 	}
 }
