@@ -55,6 +55,7 @@ struct var_build {
 	size_t cap_vars, cap_ops, cap_functions, cap_ranges, cap_enumerators;
 	struct var_found *found; /* places as they are met */
 	size_t nr_found, cap_found;
+	size_t cap_others;
 	struct var_member *members;
 	size_t nr_members, cap_members;
 	/* What a declaration's DIE is: nr and first of the members. */
@@ -162,6 +163,19 @@ uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,
 /* varplace.c: where @die, an instance of the group, is. */
 void var_add_places(struct var_build *b, const struct var_scope *sc,
 		    Dwarf_Die *die, uint32_t group);
+/* varother.c: the memory that @die, no variable that is wanted, has in its
+ * block.
+ */
+void var_add_memory(struct var_build *b, const struct var_scope *sc,
+		    Dwarf_Die *die);
+/* Of that, what variables have at other times, in order. False: no memory. */
+bool var_keep_memory(struct var_build *b);
+/* varplace.c: register plus offset that @p is at, in the code from @lo on and
+ * up to *next_ret; false: it is not in the frame, or that is not known there.
+ */
+bool var_frame_place(const struct var_build *b, const struct var_scope *sc,
+		     const struct var_piece *p, uint64_t lo, uint64_t *next_ret,
+		     uint32_t *reg_ret, int64_t *offset_ret);
 /* Is, or was, @die in a register, or computed? Asked of lists only: a place for
  * the whole of a block is in memory. */
 bool var_is_optimised(struct var_build *b, const struct var_scope *sc,

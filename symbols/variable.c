@@ -226,7 +226,7 @@ static bool finish(struct var_build *b)
 	for (size_t i = 0; i < v->nr_vars; i++)
 		if (!v->vars[i].nr_places)
 			v->vars[i].reason = (uint8_t)reason_for(&v->vars[i]);
-	return true;
+	return var_keep_memory(b);
 }
 
 /* A program's thread-local memory ends at fs, a library's is anywhere. */
@@ -404,6 +404,7 @@ void variables_destroy(struct variables *v)
 	free(v->functions);
 	free(v->ranges);
 	free(v->enumerators);
+	free(v->others);
 	free(v);
 }
 

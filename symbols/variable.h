@@ -155,6 +155,21 @@ struct var_place {
 };
 #define VAR_NO_FUNCTION UINT32_MAX
 
+/*
+ * Memory in a function's frame that a block has an object in which is none of
+ * the integer variables, as a struct of pointers. Only where a variable's
+ * memory (VAR_SCOPE) is the same at other times.
+ */
+struct var_memory {
+	uint64_t lo;
+	uint64_t hi;	/* exclusive */
+	uint64_t block; /* length of that part of the block, bytes */
+	uint64_t bytes; /* of memory */
+	int64_t offset; /* of register reg */
+	uint32_t function;
+	uint32_t reg;
+};
+
 /* Why a variable, or a part of its life, has no place. */
 enum var_reason {
 	VAR_FINE,
@@ -236,6 +251,8 @@ struct variables {
 	size_t nr_ranges;
 	struct var_enumerator *enumerators;
 	size_t nr_enumerators;
+	struct var_memory *others; /* by function, then lo */
+	size_t nr_others;
 	/* What there was to see, wanted or not. */
 	size_t nr_seen;	   /* integer variables */
 	size_t nr_damaged; /* things skipped because they are malformed */
@@ -272,6 +289,9 @@ struct variables *variables_load_split(struct sym_space *s, uint32_t module,
 #define VAR_MOST_CLASSES 16
 void variables_destroy(struct variables *v);
 
+/* Those of others in function @function, the first of *nr_ret. */
+const struct var_memory *variables_others(const struct variables *v,
+					  uint32_t function, size_t *nr_ret);
 /* The places of a variable that hold at @pc; @max at most, their number. */
 size_t variables_at(const struct variables *v, const struct variable *var,
 		    uint64_t pc, const struct var_place **ret, size_t max);

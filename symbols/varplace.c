@@ -222,6 +222,31 @@ static enum var_reason to_place(struct var_build *b, const struct var_piece *p,
 	return VAR_FINE;
 }
 
+/* LLVM counts from rsp as it is in the body, everywhere. */
+static void count_from_body(const struct var_build *b,
+			    const struct var_scope *sc, struct var_piece *p)
+{
+	for (size_t i = 0; i < p->nr_ops && !sc->is_gcc && b->cfi; i++)
+		if (p->op[i].code == VAR_OP_REG && p->op[i].arg == CFI_RSP)
+			p->op[i].arg = VAR_REG_FRAME_RSP;
+}
+
+bool var_frame_place(const struct var_build *b, const struct var_scope *sc,
+		     const struct var_piece *p, uint64_t lo, uint64_t *next_ret,
+		     uint32_t *reg_ret, int64_t *offset_ret)
+{
+	struct var_piece body = *p, fixed;
+	const struct cfi_rule *row = row_at(b->cfi, lo, next_ret);
+	count_from_body(b, sc, &body);
+	if (p->kind != VAR_PIECE_ADDRESS ||
+	    !place_in_frame(sc, row, &body, &fixed) ||
+	    !is_linear(&fixed, VAR_OP_REG))
+		return false;
+	*reg_ret = (uint32_t)fixed.op[0].arg;
+	*offset_ret = fixed.nr_ops == 2 ? fixed.op[1].arg : 0;
+	return *reg_ret < 16;
+}
+
 /* One member, in one piece, over a stretch: a place for each row of the CFI. */
 static void place_member(struct stretch *s, uint32_t var,
 			 const struct var_piece *said, uint64_t byte)
@@ -232,10 +257,7 @@ static void place_member(struct stretch *s, uint32_t var,
 	const struct var_type *type = &b->v->vars[var].type;
 	struct var_place place;
 	bool framed = false;
-	/* LLVM counts from rsp as it is in the body, everywhere. */
-	for (size_t i = 0; i < body.nr_ops && !s->sc->is_gcc && b->cfi; i++)
-		if (body.op[i].code == VAR_OP_REG && body.op[i].arg == CFI_RSP)
-			body.op[i].arg = VAR_REG_FRAME_RSP;
+	count_from_body(b, s->sc, &body);
 	for (size_t i = 0; i < p->nr_ops; i++)
 		framed |= p->op[i].code == VAR_OP_REG && is_frame(p->op[i].arg);
 	if (!framed) {

@@ -62,6 +62,7 @@ void variables_put(struct store_out *o, const struct variables *v)
 	store_put(o, v->places, v->nr_places, sizeof(*v->places));
 	store_put(o, v->ops, v->nr_ops, sizeof(*v->ops));
 	store_put(o, v->ranges, v->nr_ranges, sizeof(*v->ranges));
+	store_put(o, v->others, v->nr_others, sizeof(*v->others));
 	store_begin(o, v->nr_vars, sizeof(*v->vars));
 	for (size_t i = 0; i < v->nr_vars; i++) {
 		struct variable var = v->vars[i];
@@ -150,6 +151,14 @@ static bool place_fits(const struct variables *v, const struct var_place *p)
 		 in_array(p->first_op, p->nr_ops, v->nr_ops)));
 }
 
+static bool memory_fits(const struct variables *v, size_t i)
+{
+	const struct var_memory *m = &v->others[i];
+	return m->lo < m->hi && m->block >= m->hi - m->lo && m->bytes &&
+	       m->reg < 16 && m->function < v->nr_functions &&
+	       (!i || m->function >= m[-1].function);
+}
+
 static bool all_fit(struct store_in *in, struct variables *v)
 {
 	uint64_t nr_places = 0; /* each is one variable's */
@@ -161,6 +170,9 @@ static bool all_fit(struct store_in *in, struct variables *v)
 			return false;
 	for (size_t i = 0; i < v->nr_ranges; i++)
 		if (v->ranges[i].lo >= v->ranges[i].hi)
+			return false;
+	for (size_t i = 0; i < v->nr_others; i++)
+		if (!memory_fits(v, i))
 			return false;
 	for (size_t i = 0; i < v->nr_vars; i++)
 		if (!variable_fits(in, v, &v->vars[i]) ||
@@ -194,6 +206,7 @@ struct variables *variables_take(struct store_in *in)
 	v->places = store_take(in, sizeof(*v->places), &v->nr_places);
 	v->ops = store_take(in, sizeof(*v->ops), &v->nr_ops);
 	v->ranges = store_take(in, sizeof(*v->ranges), &v->nr_ranges);
+	v->others = store_take(in, sizeof(*v->others), &v->nr_others);
 	v->vars = store_take(in, sizeof(*v->vars), &v->nr_vars);
 	v->functions = store_take(in, sizeof(*v->functions), &v->nr_functions);
 	v->enumerators =

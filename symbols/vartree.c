@@ -204,6 +204,8 @@ static void see_variable(struct var_build *b, const struct var_scope *sc,
 		b->is_optimised = var_is_optimised(b, sc, die);
 	if (group != VAR_NONE && b->groups[group].wanted)
 		var_add_places(b, sc, die, group);
+	else
+		var_add_memory(b, sc, die);
 }
 
 static void walk(struct var_build *b, Dwarf_Die *parent,

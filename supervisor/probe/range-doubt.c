@@ -77,56 +77,6 @@ bool range_doubt_memory(const struct range_code *code,
 	return false;
 }
 
-/* Behind an @endbr64, push %rbp; mov %rsp, %rbp. */
-static bool has_frame_pointer(const struct range_code *code)
-{
-	size_t i = code->nr && code->insns[0].bits & RB_ENDBR;
-	if (code->nr < i + 2)
-		return false;
-	const struct range_insn *push = &code->insns[i], *mov = push + 1;
-	return push->bits & RB_STORES && push->wrote == 1u << RANGE_RSP &&
-	       push->use >> RANGE_RBP & 1 && mov->kind == RK_PLAIN &&
-	       !mov->mem_size && mov->wrote == 1u << RANGE_RBP &&
-	       mov->use >> RANGE_RSP & 1;
-}
-
-bool range_doubt_address(const struct range_code *code,
-			 const struct variables *v, const struct var_place *p)
-{
-	bool framed = has_frame_pointer(code);
-	if (p->kind == VAR_VALUE || p->kind == VAR_REG) {
-		uint8_t reg = range_reg_of_dwarf(p->reg);
-		return reg == RANGE_RSP || (framed && reg == RANGE_RBP);
-	}
-	if (p->kind != VAR_EXPR)
-		return false;
-	const struct var_op *op = v->ops + p->first_op;
-	for (uint32_t i = 0; i < p->nr_ops; i++) {
-		uint8_t reg = range_reg_of_dwarf((unsigned)op[i].arg);
-		if (op[i].code != VAR_OP_REG ||
-		    !(reg == RANGE_RSP || (framed && reg == RANGE_RBP)))
-			continue;
-		uint32_t k = i + 1;
-		k += k < p->nr_ops && op[k].code == VAR_OP_PLUS_CONST;
-		if (k == p->nr_ops || op[k].code != VAR_OP_LOAD)
-			return true;
-	}
-	return false;
-}
-
-bool range_not_optimised(const struct range_code *code,
-			 const struct variables *v,
-			 const struct range_index_entry *all, size_t nr)
-{
-	for (size_t i = 0; i < nr; i++) {
-		const struct var_place *p = &v->places[all[i].place];
-		if (p->kind != VAR_ADDR &&
-		    (p->kind != VAR_MEM || !(p->flags & VAR_SCOPE)))
-			return false;
-	}
-	return has_frame_pointer(code);
-}
-
 /* Is some of the memory at @base + @offset, @bytes of it, an operand? */
 static bool is_operand(const struct range_insn *in, uint8_t base,
 		       int64_t offset, uint64_t bytes)
@@ -432,6 +382,48 @@ static bool same_object(const struct variable *a, const struct variable *b)
 	       !strncmp(a->name, b->name, len) && !strcmp(a->scope, b->scope);
 }
 
+/* Frames that differ by how far they are from their register, of one block. */
+#define MOST_ROWS 64
+
+/* How long the block of scope place @p is: with the places of @var before and
+ * behind it. */
+static uint64_t block_of(const struct variables *v,
+			 const struct range_index_entry *all, size_t nr,
+			 uint32_t var, const struct var_place *p)
+{
+	uint64_t lo = p->lo, hi = p->hi;
+	unsigned rows = 0;
+	for (size_t i = 0; i < nr && rows < MOST_ROWS; i++) {
+		const struct var_place *q = &v->places[all[i].place];
+		if (all[i].var != var || !(q->flags & VAR_SCOPE) ||
+		    (q->hi != lo && q->lo != hi))
+			continue;
+		if (q->hi == lo)
+			lo = q->lo;
+		else
+			hi = q->hi;
+		rows++;
+		i = SIZE_MAX; /* from the first one on */
+	}
+	return hi - lo;
+}
+
+/* The same of what is no variable, if its block is shorter. */
+static bool is_other(const struct variables *v,
+		     const struct range_index_entry *all, size_t nr_all,
+		     uint32_t var, const struct var_place *p, int64_t offset,
+		     uint64_t bytes, uint64_t addr)
+{
+	size_t nr;
+	const struct var_memory *m = variables_others(v, p->function, &nr);
+	for (size_t i = 0; i < nr; i++)
+		if (m[i].reg == p->reg && addr >= m[i].lo && addr < m[i].hi &&
+		    overlap(offset, bytes, m[i].offset, m[i].bytes) &&
+		    m[i].block < block_of(v, all, nr_all, var, p))
+			return true;
+	return false;
+}
+
 bool range_doubt_slot(const struct variables *v,
 		      const struct range_index_entry *all, size_t nr,
 		      uint32_t var, const struct var_place *p, int64_t offset,
@@ -441,6 +433,8 @@ bool range_doubt_slot(const struct variables *v,
 	const struct variable *whose = NULL;
 	if (!(p->flags & VAR_SCOPE))
 		return false;
+	if (is_other(v, all, nr, var, p, offset, bytes, addr))
+		return true;
 	for (size_t i = 0; i < nr; i++) {
 		const struct var_place *q = &v->places[all[i].place];
 		const struct variable *other = &v->vars[all[i].var];

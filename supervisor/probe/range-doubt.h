@@ -41,16 +41,17 @@ bool range_doubt_memory(const struct range_code *code,
 			const struct variables *v, const struct var_place *p);
 
 /*
- * Is @p an address in the frame where a number is meant? LLVM leaves out that
- * the memory there is to be read, where a variable that it computes with is
- * put on the stack.
+ * range-senseless.c. Is @p an address in the frame where a number is meant?
+ * LLVM leaves out that the memory there is to be read, where a variable that it
+ * computes with is put on the stack.
  */
 bool range_doubt_address(const struct range_code *code,
 			 const struct variables *v, const struct var_place *p);
 
 /*
- * The code of the function was not optimised: all that it has lies in one frame
- * for the whole of its blocks. @all are the places in it, @nr of them.
+ * range-senseless.c. The code of the function was not optimised: all that it
+ * has lies in one frame for the whole of its blocks. @all are the places in it,
+ * @nr of them.
  */
 bool range_not_optimised(const struct range_code *code,
 			 const struct variables *v,
@@ -237,8 +238,9 @@ bool range_doubt_case(const struct range_edges *e,
 
 /*
  * Is memory at @offset, @bytes of it, in scope place @p, at address @addr of
- * the code, also a place of another variable there? Compilers put variables in
- * one slot that are not alive at the same time: it is the innermost block's.
+ * the code, also a place of another variable there, or of what is none?
+ * Compilers put variables in one slot that are not alive at the same time: it
+ * is the innermost block's.
  * @all are the places in the function, @nr of them.
  */
 bool range_doubt_slot(const struct variables *v,

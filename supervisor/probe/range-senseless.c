@@ -139,3 +139,53 @@ bool range_doubt_beyond(const struct var_type *t, const struct var_place *p)
 	int64_t beyond = INT64_C(1) << (8 * t->width - 1);
 	return p->offset >= beyond || p->offset < -beyond;
 }
+
+/* Behind an @endbr64, push %rbp; mov %rsp, %rbp. */
+static bool has_frame_pointer(const struct range_code *code)
+{
+	size_t i = code->nr && code->insns[0].bits & RB_ENDBR;
+	if (code->nr < i + 2)
+		return false;
+	const struct range_insn *push = &code->insns[i], *mov = push + 1;
+	return push->bits & RB_STORES && push->wrote == 1u << RANGE_RSP &&
+	       push->use >> RANGE_RBP & 1 && mov->kind == RK_PLAIN &&
+	       !mov->mem_size && mov->wrote == 1u << RANGE_RBP &&
+	       mov->use >> RANGE_RSP & 1;
+}
+
+bool range_doubt_address(const struct range_code *code,
+			 const struct variables *v, const struct var_place *p)
+{
+	bool framed = has_frame_pointer(code);
+	if (p->kind == VAR_VALUE || p->kind == VAR_REG) {
+		uint8_t reg = range_reg_of_dwarf(p->reg);
+		return reg == RANGE_RSP || (framed && reg == RANGE_RBP);
+	}
+	if (p->kind != VAR_EXPR)
+		return false;
+	const struct var_op *op = v->ops + p->first_op;
+	for (uint32_t i = 0; i < p->nr_ops; i++) {
+		uint8_t reg = range_reg_of_dwarf((unsigned)op[i].arg);
+		if (op[i].code != VAR_OP_REG ||
+		    !(reg == RANGE_RSP || (framed && reg == RANGE_RBP)))
+			continue;
+		uint32_t k = i + 1;
+		k += k < p->nr_ops && op[k].code == VAR_OP_PLUS_CONST;
+		if (k == p->nr_ops || op[k].code != VAR_OP_LOAD)
+			return true;
+	}
+	return false;
+}
+
+bool range_not_optimised(const struct range_code *code,
+			 const struct variables *v,
+			 const struct range_index_entry *all, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *p = &v->places[all[i].place];
+		if (p->kind != VAR_ADDR &&
+		    (p->kind != VAR_MEM || !(p->flags & VAR_SCOPE)))
+			return false;
+	}
+	return has_frame_pointer(code);
+}

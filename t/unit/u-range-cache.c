@@ -83,7 +83,8 @@ static bool same_variables(const struct variables *a, const struct variables *b)
 		    a->nr_functions == b->nr_functions &&
 		    a->nr_enumerators == b->nr_enumerators &&
 		    SAME(a, b, places, nr_places) && SAME(a, b, ops, nr_ops) &&
-		    SAME(a, b, ranges, nr_ranges);
+		    SAME(a, b, ranges, nr_ranges) &&
+		    SAME(a, b, others, nr_others);
 	for (size_t i = 0; same && i < a->nr_vars; i++)
 		same = same_variable(&a->vars[i], &b->vars[i]);
 	for (size_t i = 0; same && i < a->nr_functions; i++) {

@@ -106,6 +106,10 @@ static void compare(const struct variables *a, const struct variables *b)
 	check_int(a->nr_seen, b->nr_seen);
 	check_int(a->nr_damaged, b->nr_damaged);
 	check(a->cut_short == b->cut_short && a->is_split == b->is_split);
+	check_int(a->nr_others, b->nr_others);
+	check(a->nr_others == b->nr_others &&
+	      (!a->nr_others || !memcmp(a->others, b->others,
+					a->nr_others * sizeof(*a->others))));
 	for (size_t i = 0; i < a->nr_vars && i < b->nr_vars; i++)
 		nr_bad += !same_variable(a, b, i);
 	for (size_t i = 0; i < a->nr_functions && i < b->nr_functions; i++)

@@ -1,0 +1,144 @@
+/* Memory of what is no integer variable, see struct var_memory. */
+#include "symbols/varbuild.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/dwarfdie.h"
+
+/* How large what @die declares is; 0: that is not known. */
+static uint64_t bytes_of(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die type;
+	Dwarf_Word bytes;
+	if (!dwarf_formref_die(dwarf_attr_integrate(die, DW_AT_type, &attr),
+			       &type) ||
+	    dwarf_aggregate_size(&type, &bytes) || bytes > INT32_MAX)
+		return 0;
+	return bytes;
+}
+
+static void keep(struct var_build *b, struct var_memory m)
+{
+	struct variables *v = b->v;
+	if (v->nr_others >= VAR_MAX_PLACES)
+		v->cut_short = true;
+	else if (var_grow(b, (void **)&v->others, v->nr_others, &b->cap_others,
+			  sizeof(*v->others)))
+		v->others[v->nr_others++] = m;
+}
+
+/* A place for each row of the CFI. */
+static void place(struct var_build *b, const struct var_scope *sc,
+		  const struct var_piece *p, const struct var_range *r,
+		  uint64_t bytes)
+{
+	uint64_t next;
+	for (uint64_t lo = r->lo; lo < r->hi; lo = next) {
+		struct var_memory m = {.lo = lo,
+				       .block = r->hi - r->lo,
+				       .bytes = bytes,
+				       .function = sc->function};
+		bool known =
+			var_frame_place(b, sc, p, lo, &next, &m.reg, &m.offset);
+		if (next > r->hi)
+			next = r->hi;
+		m.hi = next;
+		if (next <= lo || !var_step(b))
+			break;
+		if (known)
+			keep(b, m);
+	}
+}
+
+void var_add_memory(struct var_build *b, const struct var_scope *sc,
+		    Dwarf_Die *die)
+{
+	struct var_piece pieces[VAR_MAX_PIECES];
+	Dwarf_Attribute attr;
+	Dwarf_Addr base, lo, hi;
+	Dwarf_Op *ops;
+	size_t nr;
+	/* Lists say where it is for shorter. */
+	if (sc->function == VAR_NO_FUNCTION ||
+	    !die_expression(dwarf_attr(die, DW_AT_location, &attr)) ||
+	    dwarf_whatform(&attr) != DW_FORM_exprloc ||
+	    dwarf_getlocations(&attr, 0, &base, &lo, &hi, &ops, &nr) <= 0 ||
+	    !nr)
+		return;
+	if (var_expr_read(&attr, ops, nr, &sc->frame_base, pieces) != 1 ||
+	    pieces->kind != VAR_PIECE_ADDRESS)
+		return;
+	uint64_t bytes = bytes_of(die);
+	for (size_t i = 0; bytes && i < sc->nr_ranges; i++)
+		place(b, sc, pieces, &sc->ranges[i], bytes);
+}
+
+static int compare(const void *pa, const void *pb)
+{
+	const struct var_memory *a = pa, *b = pb;
+	if (a->function != b->function)
+		return a->function < b->function ? -1 : 1;
+	if (a->lo != b->lo)
+		return a->lo < b->lo ? -1 : 1;
+	if (a->hi != b->hi)
+		return a->hi < b->hi ? -1 : 1;
+	return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+const struct var_memory *variables_others(const struct variables *v,
+					  uint32_t function, size_t *nr_ret)
+{
+	size_t a = 0, b = v->nr_others;
+	while (a < b) {
+		size_t mid = a + (b - a) / 2;
+		if (v->others[mid].function < function)
+			a = mid + 1;
+		else
+			b = mid;
+	}
+	for (b = a; b < v->nr_others && v->others[b].function == function;)
+		b++;
+	*nr_ret = b - a;
+	return v->others + a;
+}
+
+/* May @p be a place in the same memory? How many bytes are there is not asked:
+ * only what begins behind it is not. */
+static bool is_shared(const struct var_memory *m, const struct var_place *p)
+{
+	return p->kind == VAR_MEM && p->flags & VAR_SCOPE && p->reg == m->reg &&
+	       m->lo < p->hi && p->lo < m->hi &&
+	       (p->offset <= m->offset ||
+		(uint64_t)p->offset - (uint64_t)m->offset < m->bytes);
+}
+
+bool var_keep_memory(struct var_build *b)
+{
+	struct variables *v = b->v;
+	bool *is_kept _cleanup_free_ =
+		calloc(v->nr_others + 1, sizeof(*is_kept));
+	size_t nr = 0, n, left = VAR_MAX_STEPS;
+	if (!is_kept)
+		return false;
+	if (v->nr_others)
+		qsort(v->others, v->nr_others, sizeof(*v->others), compare);
+	for (size_t i = 0; i < v->nr_places; i++) {
+		const struct var_place *p = &v->places[i];
+		if (p->kind != VAR_MEM || !(p->flags & VAR_SCOPE))
+			continue;
+		const struct var_memory *m =
+			variables_others(v, p->function, &n);
+		for (size_t k = 0; k < n && left > 0; k++, left--)
+			is_kept[m - v->others + (ptrdiff_t)k] |=
+				is_shared(&m[k], p);
+	}
+	for (size_t i = 0; i < v->nr_others; i++)
+		if (is_kept[i])
+			v->others[nr++] = v->others[i];
+	v->nr_others = nr;
+	v->cut_short |= !left;
+	return true;
+}
