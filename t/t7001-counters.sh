@@ -193,31 +193,39 @@ if smco-trace --list-events raw_syscalls:sys_enter | grep -q '^yes'; then
 			my $other = $all->{overhead}{by_mechanism_ns}{other};
 			print "$c ns ran, $other ns charged\n"; exit !($c > 0 && $other < $c)'
 	}
+	# Where BPF tells which are ours they are not counted, and not said.
 	own_part() {
-		smco-trace -t unlimited -e sched:sched_waking,page-faults -o own.trace -- \
+		"$FIXTURES/without" bpf smco-trace -t unlimited -e sched:sched_waking,page-faults -o own.trace -- \
 			perl -e '$SIG{USR1} = sub {}; kill USR1 => $$ for 1 .. 50' 2>err || return 1
 		tr -s '\n ' '  ' <err | grep -o 'up to [0-9]* stops of ours are in each of [^ ]*' | tee line
 		[[ $(cat line) =~ ^"up to "([0-9]+)" stops of ours are in each of sched:sched_waking"$ ]] &&
 			[ "${BASH_REMATCH[1]}" -ge 50 ] && [ "${BASH_REMATCH[1]}" -le 60 ] &&
 			[ "$(get own.trace '$c->{stops}')" = "$(cat line)" ] &&
-			smco-trace -t unlimited -e sched:sched_waking,irq_vectors:call_function_single_entry --interval 10ms -o own.trace -- \
+			"$FIXTURES/without" bpf smco-trace -t unlimited -e sched:sched_waking,irq_vectors:call_function_single_entry --interval 10ms -o own.trace -- \
 				perl -e 'my $i; my $end = time + 2; $i++ while time < $end' 2>err &&
 			get own.trace '$c->{stops}' | tee line &&
 			grep -q '^up to [1-9][0-9]* stops of ours are in each of sched:sched_waking; up to [1-9][0-9]* readings of ours are in each of irq_vectors:call_function_single_entry$' line &&
 			smco-trace -t unlimited -e sched:sched_switch -o own.trace true 2>err && ! grep 'stops of ours' err
 	}
+	no_part() {
+		smco-trace -t unlimited -e sched:sched_waking,cpu-migrations -o own.trace -- \
+			perl -e '$SIG{USR1} = sub {}; kill USR1 => $$ for 1 .. 50' 2>err && ! grep 'stops of ours' err
+	}
 	ok "where they cannot be told from the program's own that is said" own_part
 	moved() { # EXPECTED MASK... - it goes to these CPUs, stopped five times
 		local want=$1
 		shift
-		smco-trace -q -t unlimited -e cpu-migrations -o moved.trace -- \
+		"$FIXTURES/without" bpf smco-trace -q -t unlimited -e cpu-migrations -o moved.trace -- \
 			perl -e '$SIG{USR1} = sub {}; for my $m (@ARGV) { syscall 203, 0, 8, pack "Q", $m; kill USR1 => $$ for 1 .. 5 }' "$@" &&
 			get moved.trace '"$c->{stops} of " . n("cpu-migrations")' | tee line && grep -Eq "$want" line
 	}
 	if [ "$(nproc)" -gt 1 ] && taskset -c 0 true 2>err && taskset -c 1 true 2>err; then
 		ok "also where they move it" moved '^up to 1[0-9] stops of ours are in each of cpu-migrations of [1-9]' 1 2
-		on_one() { taskset -c 0 bash -c "$(declare -f get moved); moved '^ of 0$' 1 1"; }
+		on_one() { FIXTURES=$FIXTURES taskset -c 0 bash -c "$(declare -f get moved); moved '^ of 0$' 1 1"; }
 		ok "and not where nobody does" on_one
+	fi
+	if [ "$(id -u)" = 0 ] && [ -r /sys/kernel/btf/vmlinux ]; then
+		ok "where they are not counted nothing is said" no_part
 	fi
 	ok "a statistic of time is not charged as so many hits" time_is_no_hit
 	ok "no stops of ours among switches by tracepoint, nor signals that only a tracer sees" switches

@@ -165,7 +165,8 @@ static size_t say_ours(const struct counters *c, const char *const *names,
 	bool any = false;
 	for (size_t i = 0; nr && i < c->plan.nr_events; i++) {
 		const char *name = c->plan.event[i].name;
-		if (!is_in(name, names) || len >= size)
+		if (!is_in(name, names) || counters_is_sieved(c, i) ||
+		    len >= size)
 			continue;
 		if (!any)
 			len += (size_t)snprintf(
@@ -255,7 +256,10 @@ uint64_t counters_hit_cost_ns(const struct counters *c)
 	if (!any || pmu_event_parse("raw_syscalls:sys_enter", &call, NULL) ||
 	    counter_plan_make(&call, 1, false, NULL, &one, NULL))
 		return 0;
+	int fd = counters_sieve_one(c, &call);
 	uint64_t cost_ns = counter_call_cost_ns(&one);
+	if (fd >= 0)
+		close(fd);
 	counter_plan_deinit(&one);
 	return cost_ns;
 }
@@ -275,6 +279,7 @@ int counters_plan(struct counters *c, struct smco_err *err)
 	find_charged(c);
 	c->inherits = counter_plan_inherit(&c->plan, c->p.follows);
 	counters_jot_open(c);
+	counters_sieve_open(c);
 	return 0;
 }
 

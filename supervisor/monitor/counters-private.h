@@ -13,10 +13,10 @@ struct pending {
 	uint64_t read_ns; /* the last record's end */
 };
 
-/* Our stops in what one event has counted of a thread. */
+/* Our stops, or moves by them, in what one event has counted of a thread. */
 struct stops {
 	uint64_t nr; /* taken off so far */
-	/* Those that are known before the switch they are was counted. */
+	/* Those that are known before they were counted. */
 	uint64_t owed;
 };
 
@@ -40,6 +40,7 @@ struct thread {
 };
 
 struct jot;
+struct sieve;
 
 struct counters {
 	struct counters_params p;
@@ -51,9 +52,13 @@ struct counters {
 	struct thread *hash[COUNTERS_HASH];
 	struct thread machine; /* tid 0 */
 	struct jot *jot;       /* NULL = everybody is read */
-	uint64_t nr_unjotted;  /* threads that are read all the same */
-	uint64_t nr_fresh;     /* those that are not yet written down */
-	uint64_t fresh_ns;     /* and when they are to be */
+	/* What is not counted of our stops; NULL = it cannot be told. By event:
+	 * its sieve, -1 = none; NULL = nobody has one. */
+	struct sieve *sieve;
+	int *sieve_fd;
+	uint64_t nr_unjotted; /* threads that are read all the same */
+	uint64_t nr_fresh;    /* those that are not yet written down */
+	uint64_t fresh_ns;    /* and when they are to be */
 	uint64_t ticked_ns;
 	uint64_t due_ns;   /* the next records */
 	uint64_t check_ns; /* the next look at what is spent, without */
@@ -138,6 +143,22 @@ void counters_jot_renewed(struct counters *c, struct thread *t);
 bool counters_jots_all(const struct counters *c);
 /* When to look again. */
 uint64_t counters_jot_due_ns(const struct counters *c, uint64_t now_ns);
+
+/* ---- counters-sieve.c ---- */
+
+/* Have what happens in our stops not counted, where that can be; once it is
+ * known what is counted, and before anything is. */
+void counters_sieve_open(struct counters *c);
+void counters_sieve_close(struct counters *c);
+/* Is @event without what our stops make? */
+bool counters_is_sieved(const struct counters *c, size_t event);
+/* As long as the descriptor is open, which the caller closes, @ev costs what
+ * those of the plan cost. -1: it does so anyway. */
+int counters_sieve_one(const struct counters *c, const struct pmu_event *ev);
+/* Migrations of @t by stops of ours, so far; 0 if that cannot be told. */
+uint64_t counters_nr_moves(const struct counters *c, const struct thread *t);
+/* @t has ended. */
+void counters_sieve_forget(const struct counters *c, const struct thread *t);
 
 /* ---- counters-record.c ---- */
 

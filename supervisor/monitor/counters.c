@@ -29,6 +29,20 @@ static struct thread **find(struct counters *c, pid_t tid)
 
 /* -------------------------------------------------------------- records --- */
 
+/* How much of what @event counts of @t is ours so far; false: it is not told
+ * by numbers. */
+static bool nr_ours(const struct counters *c, const struct thread *t,
+		    const struct pmu_event *event, uint64_t *ret)
+{
+	if (event->role == PMU_MIGRATIONS)
+		*ret = counters_nr_moves(c, t);
+	else if (counters_has_stops(event))
+		*ret = c->p.nr_stops(t->task);
+	else
+		return false;
+	return true;
+}
+
 /* Each stop of ours was a switch, but may be heard of a little earlier. */
 static void take_off_stops(struct counters *c, struct thread *t, size_t group,
 			   struct counter_sum *sum)
@@ -37,10 +51,10 @@ static void take_off_stops(struct counters *c, struct thread *t, size_t group,
 	if (!t->task)
 		return;
 	for (size_t i = 0; i < g->nr; i++) {
-		if (!counters_has_stops(&c->plan.event[g->first + i]))
+		uint64_t nr;
+		if (!nr_ours(c, t, &c->plan.event[g->first + i], &nr))
 			continue;
 		struct stops *s = &t->stops[g->first + i];
-		uint64_t nr = c->p.nr_stops(t->task);
 		uint64_t owed = s->owed + nr - s->nr;
 		uint64_t off = owed < sum->value[i] ? owed : sum->value[i];
 		sum->value[i] -= off;
@@ -169,7 +183,9 @@ static void begin_stops(const struct counters *c, struct thread *t,
 {
 	bool from_birth = since == COUNTER_BIRTH && !g->inherits;
 	for (size_t i = g->first; i < g->first + g->nr; i++)
-		if (!from_birth || c->plan.event[i].role != PMU_SWITCHES)
+		if (c->plan.event[i].role == PMU_MIGRATIONS)
+			t->stops[i].nr = counters_nr_moves(c, t);
+		else if (!from_birth || c->plan.event[i].role != PMU_SWITCHES)
 			t->stops[i].nr = nr_stops;
 }
 
@@ -281,6 +297,7 @@ static void count_stops(struct counters *c, const struct thread *t)
 static void free_thread(struct counters *c, struct thread *t)
 {
 	counters_jot_remove(c, t);
+	counters_sieve_forget(c, t);
 	counter_thread_close(t->counters);
 	free(t->pending);
 	free(t->stops);
@@ -484,6 +501,7 @@ static void drop_all(struct counters *c)
 		}
 	jot_close(c->jot);
 	c->jot = NULL;
+	counters_sieve_close(c);
 	counter_thread_close(c->machine.counters);
 	free(c->machine.pending);
 	free(c->machine.stops);
@@ -503,6 +521,8 @@ void counters_finish(struct counters *c, uint64_t now_ns)
 				read_thread(c, t, now_ns);
 			count_stops(c, t);
 		}
+	if (counters_say_ours(c, text, sizeof(text)))
+		c->p.put_meta(c->p.ctx, "counters.stops", text);
 	drop_all(c); /* who is left alone has no task any more to ask */
 	if (c->nr_failed) {
 		snprintf(text, sizeof(text), "%ju thread%s: %s",
@@ -514,8 +534,6 @@ void counters_finish(struct counters *c, uint64_t now_ns)
 		snprintf(text, sizeof(text), "%ju", (uintmax_t)c->nr_busy);
 		c->p.put_meta(c->p.ctx, "counters.lost", text);
 	}
-	if (counters_say_ours(c, text, sizeof(text)))
-		c->p.put_meta(c->p.ctx, "counters.stops", text);
 	if (c->nr_joined) {
 		snprintf(text, sizeof(text), "%ju", (uintmax_t)c->nr_joined);
 		c->p.put_meta(c->p.ctx, "counters.every_joined", text);

@@ -39,4 +39,13 @@ jot_object_start:
 jot_object_end:
 	.byte 0
 
+	.balign 16
+	.globl sieve_object_start, sieve_object_end
+sieve_object_start:
+#ifdef SIEVE_OBJECT
+	.incbin SIEVE_OBJECT
+#endif
+sieve_object_end:
+	.byte 0
+
 	.section .note.GNU-stack, "", @progbits

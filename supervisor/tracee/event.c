@@ -136,10 +136,12 @@ void task_restart(struct task *t)
 	t->deliver = 0;
 	t->regs_valid = false;
 	t->state = listen ? TASK_LISTENING : TASK_RUNNING;
+	/* Its creator was on its way before it was: it may be about to wait for
+	 * what @t does. */
+	birth_over(t);
 	/* ESRCH: killed meanwhile, its end is reported by a status. */
 	if (ptrace(req, t->tid, NULL, (long)sig) < 0 && errno != ESRCH)
 		smco_debug("ptrace", "restart %d: %s", t->tid, strerror(errno));
-	birth_over(t);
 }
 
 void task_release(struct task *t)

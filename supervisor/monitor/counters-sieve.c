@@ -1,0 +1,109 @@
+/* What stops are to the kernel is not counted: which events have a sieve, and
+ * what is taken off where none can be put. */
+#include "supervisor/monitor/counters-private.h"
+
+#include "supervisor/probe/sieve.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Of whom there are events when a thread stops: it wakes us up, and leaves its
+ * CPU; and what may interrupt it meanwhile. */
+static const char *const of_stops[] = {
+	"sched:",     "rcu:",	 "rseq:", "x86_fpu:",	      "ipi:",
+	"csd:",	      "irq:",	 "msr:",  "irq_vectors:",     "tlb:",
+	"lock:",      "timer:",	 "tick:", "timer_migration:", "notifier:",
+	"workqueue:", "signal:",
+};
+
+/* Their own time is in what these count when a thread leaves its CPU. */
+static const char of_time[] = "sched:sched_stat_";
+
+static bool has_sieve(const struct pmu_event *ev)
+{
+	if (ev->attr.type != PERF_TYPE_TRACEPOINT || counters_has_stops(ev) ||
+	    !strncmp(ev->name, of_time, sizeof(of_time) - 1))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(of_stops); i++)
+		if (!strncmp(ev->name, of_stops[i], strlen(of_stops[i])))
+			return true;
+	return false;
+}
+
+static enum sieve_kind kind_of(const struct pmu_event *ev)
+{
+	static const char rseq[] = "rseq:rseq_update";
+	static const char fpu[] = "x86_fpu:x86_fpu_regs_activated";
+	return !strncmp(ev->name, rseq, sizeof(rseq) - 1) ? SIEVE_AFTER_RSEQ
+	       : !strncmp(ev->name, fpu, sizeof(fpu) - 1) ? SIEVE_AFTER_FPU
+							  : SIEVE_ANY;
+}
+
+static bool is_wanted(const struct counter_plan *plan)
+{
+	for (size_t i = 0; i < plan->nr_events; i++)
+		if (plan->event[i].role == PMU_MIGRATIONS ||
+		    has_sieve(&plan->event[i]))
+			return true;
+	return false;
+}
+
+void counters_sieve_open(struct counters *c)
+{
+	struct smco_err err;
+	if (!is_wanted(&c->plan))
+		return;
+	if (sieve_open(&c->sieve, &err)) {
+		smco_debug("pmu", "%s", err.msg);
+		return;
+	}
+	c->sieve_fd = calloc(c->plan.nr_events, sizeof(*c->sieve_fd));
+	for (size_t i = 0; c->sieve_fd && i < c->plan.nr_events; i++) {
+		const struct pmu_event *ev = &c->plan.event[i];
+		c->sieve_fd[i] = -1;
+		if (!has_sieve(ev))
+			continue;
+		c->sieve_fd[i] =
+			sieve_put(c->sieve, ev->attr.config, kind_of(ev), &err);
+		if (c->sieve_fd[i] < 0)
+			smco_debug("pmu", "%s: %s", ev->name, err.msg);
+	}
+}
+
+bool counters_is_sieved(const struct counters *c, size_t event)
+{
+	return c->sieve && (c->plan.event[event].role == PMU_MIGRATIONS ||
+			    (c->sieve_fd && c->sieve_fd[event] >= 0));
+}
+
+int counters_sieve_one(const struct counters *c, const struct pmu_event *ev)
+{
+	for (size_t i = 0; c->sieve_fd && i < c->plan.nr_events; i++)
+		if (c->sieve_fd[i] >= 0)
+			return sieve_put(c->sieve, ev->attr.config, SIEVE_ANY,
+					 NULL);
+	return -1;
+}
+
+uint64_t counters_nr_moves(const struct counters *c, const struct thread *t)
+{
+	return c->sieve ? sieve_nr_moves(c->sieve, t->tid) : 0;
+}
+
+void counters_sieve_forget(const struct counters *c, const struct thread *t)
+{
+	if (c->sieve)
+		sieve_forget(c->sieve, t->tid);
+}
+
+void counters_sieve_close(struct counters *c)
+{
+	for (size_t i = 0; c->sieve_fd && i < c->plan.nr_events; i++)
+		if (c->sieve_fd[i] >= 0)
+			close(c->sieve_fd[i]);
+	free(c->sieve_fd);
+	c->sieve_fd = NULL;
+	sieve_close(c->sieve);
+	c->sieve = NULL;
+}

@@ -1,0 +1,157 @@
+/*
+ * What happens in stops of ours is left out of tracepoints' counts. A thread
+ * that stops wakes us up, perhaps by an interrupt to another CPU, and leaves
+ * its own: that is the tracer's, not the program's. A program on a tracepoint
+ * decides whether what is counted there, by perf's events, counts.
+ *
+ * Two things come only on the way back to the program: what a switch has to
+ * tell rseq, and registers that others have used meanwhile. Their first ones
+ * after a stop are left out.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "supervisor/probe/sieve-bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct fpu {
+	unsigned int last_cpu; /* whose registers they were; -1: nobody's */
+} __attribute__((preserve_access_index));
+
+struct kernel_siginfo {
+	int si_code;
+} __attribute__((preserve_access_index));
+
+struct task_struct {
+	void *rseq;
+	unsigned int ptrace;
+	int pid;
+	int tgid;
+	struct task_struct *parent; /* the tracer, of a traced task */
+	/* Why it is in a stop; NULL = it is not. */
+	struct kernel_siginfo *last_siginfo;
+} __attribute__((preserve_access_index));
+
+/* Of x86_fpu's tracepoints. */
+struct fpu_record {
+	__u64 common;
+	struct fpu *fpu;
+	__u8 load_fpu; /* they have to be loaded, for they were not there */
+};
+
+/* The tracer's process. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, int);
+} own SEC(".maps");
+
+/* Those that have stopped, by number. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SIEVE_MAX_THREADS);
+	__type(key, int);
+	__type(value, struct sieve_thread);
+} threads SEC(".maps");
+
+static __always_inline int is_in_stop(const struct task_struct *t)
+{
+	__u32 zero = 0;
+	int *tgid;
+	return t->ptrace && t->last_siginfo &&
+	       (tgid = bpf_map_lookup_elem(&own, &zero)) &&
+	       t->parent->tgid == *tgid;
+}
+
+static __always_inline struct sieve_thread *find(int pid)
+{
+	return bpf_map_lookup_elem(&threads, &pid);
+}
+
+/* Is it the stop's? Once for each; not where it would have come without. */
+static __always_inline int meets(const struct task_struct *t, __u32 what)
+{
+	struct sieve_thread *s = t->ptrace ? find(t->pid) : 0;
+	if (!s)
+		return 0;
+	int is_stops = (s->left & what) && !(s->own & what);
+	s->left &= ~what;
+	s->own &= ~what;
+	return is_stops;
+}
+
+/* Those of a new program or thread have to be loaded in any case. */
+static __always_inline int are_new(struct fpu *fpu)
+{
+	return BPF_CORE_READ(fpu, last_cpu) == (__u32)-1;
+}
+
+/* 0: it does not count. */
+SEC("tracepoint")
+int sieve_any(void *ctx)
+{
+	return !is_in_stop(bpf_get_current_task_btf());
+}
+
+SEC("tracepoint")
+int sieve_rseq(void *ctx)
+{
+	const struct task_struct *t = bpf_get_current_task_btf();
+	return !is_in_stop(t) && !meets(t, SIEVE_RSEQ);
+}
+
+SEC("tracepoint")
+int sieve_fpu(struct fpu_record *r)
+{
+	const struct task_struct *t = bpf_get_current_task_btf();
+	return !is_in_stop(t) &&
+	       !(r->load_fpu && meets(t, SIEVE_FPU) && !are_new(r->fpu));
+}
+
+#define SI_EXEC (5 | 4 << 8) /* SIGTRAP, PTRACE_EVENT_EXEC */
+
+/* What a switch of @t leaves to be done; after an exec everything has to be. */
+static __always_inline __u32 leaves(const struct task_struct *t)
+{
+	if (is_in_stop(t) && t->last_siginfo->si_code == SI_EXEC)
+		return 0;
+	int has_rseq = !bpf_core_field_exists(t->rseq) || t->rseq;
+	return SIEVE_FPU | (has_rseq ? SIEVE_RSEQ : 0);
+}
+
+/* It leaves @cpu in a stop. A new thread's first is before it was ever in the
+ * program: it comes there with everything to be done. */
+static __always_inline void stops(const struct task_struct *t, __u32 cpu)
+{
+	struct sieve_thread *s = find(t->pid);
+	if (s) {
+		s->left = leaves(t);
+		s->cpu = cpu;
+		return;
+	}
+	struct sieve_thread first = {.cpu = cpu};
+	int pid = t->pid;
+	bpf_map_update_elem(&threads, &pid, &first, BPF_NOEXIST);
+}
+
+SEC("tp_btf/sched_switch")
+int sieve_switch(unsigned long long *ctx)
+{
+	struct task_struct *prev = (struct task_struct *)ctx[1];
+	struct task_struct *next = (struct task_struct *)ctx[2];
+	struct sieve_thread *s;
+	__u32 cpu = bpf_get_smp_processor_id();
+	if (prev->ptrace && is_in_stop(prev))
+		stops(prev, cpu);
+	else if (prev->ptrace && (s = find(prev->pid)))
+		s->own = leaves(prev);
+	if (next->ptrace && is_in_stop(next) && (s = find(next->pid))) {
+		s->nr_moves += s->cpu != cpu;
+		s->cpu = cpu;
+	}
+	return 0;
+}

@@ -1,0 +1,111 @@
+#include "supervisor/probe/sieve.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "supervisor/probe/bpfload.h"
+#include "supervisor/probe/sieve-bpf.h"
+
+extern const char sieve_object_start[], sieve_object_end[];
+
+/* The initial pid namespace's, in every kernel (PROC_PID_INIT_INO). */
+#define INITIAL_PIDS 0xEFFFFFFCu
+
+struct sieve {
+	struct bpf_object *obj;
+	struct bpf_link *switches;
+	int threads_fd; /* owned by obj */
+};
+
+static bool has_kernels_numbers(void)
+{
+	struct stat st;
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == INITIAL_PIDS;
+}
+
+static int begin(struct sieve *s, struct smco_err *err)
+{
+	__u32 zero = 0;
+	pid_t own = getpid();
+	int own_fd = bpf_object__find_map_fd_by_name(s->obj, "own");
+	if (bpf_map_update_elem(own_fd, &zero, &own, BPF_ANY))
+		return smco_fail(err, SMCO_UNSUPPORTED, errno,
+				 "counts without stops: its map");
+	s->threads_fd = bpf_object__find_map_fd_by_name(s->obj, "threads");
+	s->switches = bpf_program__attach(
+		bpf_object__find_program_by_name(s->obj, "sieve_switch"));
+	return s->switches ? 0
+			   : smco_fail(err, SMCO_UNSUPPORTED, errno,
+				       "counts without stops: attaching to "
+				       "sched_switch");
+}
+
+int sieve_open(struct sieve **ret, struct smco_err *err)
+{
+	if (!has_kernels_numbers())
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "counts without stops: not in a container");
+	struct sieve *s = calloc(1, sizeof(*s));
+	if (!s)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	int rc = bpfload(sieve_object_start, sieve_object_end,
+			 "counts without stops", "BPF in sched_switch", &s->obj,
+			 err);
+	if (!rc)
+		rc = begin(s, err);
+	if (rc)
+		sieve_close(s);
+	else
+		*ret = s;
+	return rc;
+}
+
+void sieve_close(struct sieve *s)
+{
+	if (!s)
+		return;
+	bpf_link__destroy(s->switches);
+	bpf_object__close(s->obj);
+	free(s);
+}
+
+int sieve_put(const struct sieve *s, uint64_t id, enum sieve_kind kind,
+	      struct smco_err *err)
+{
+	static const char *const name[] = {
+		[SIEVE_ANY] = "sieve_any",
+		[SIEVE_AFTER_RSEQ] = "sieve_rseq",
+		[SIEVE_AFTER_FPU] = "sieve_fpu",
+	};
+	struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
+				       .size = sizeof(attr),
+				       .config = id,
+				       .disabled = 1};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1,
+			      PERF_FLAG_FD_CLOEXEC);
+	if (fd >= 0 && !ioctl(fd, PERF_EVENT_IOC_SET_BPF,
+			      bpfload_prog(s->obj, name[kind])))
+		return fd;
+	int e = errno;
+	if (fd >= 0)
+		close(fd);
+	return smco_fail(err, SMCO_SYS, e, "counts without stops");
+}
+
+void sieve_forget(const struct sieve *s, pid_t tid)
+{
+	bpf_map_delete_elem(s->threads_fd, &tid);
+}
+
+uint64_t sieve_nr_moves(const struct sieve *s, pid_t tid)
+{
+	struct sieve_thread t;
+	return bpf_map_lookup_elem(s->threads_fd, &tid, &t) ? 0 : t.nr_moves;
+}

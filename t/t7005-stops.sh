@@ -1,0 +1,78 @@
+#!/bin/bash
+# What our stops are to the kernel is not counted with the program: wake-ups,
+# interrupts, RCU, rseq, registers, moves to other CPUs.
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+
+can_be_counted() {
+	smco-trace --list-events sched:sched_waking | grep -q '^yes' &&
+		command -v perf >/dev/null && perf stat -e sched:sched_waking true 2>perf.err
+}
+if ! can_be_counted; then
+	TAP_NR=$((TAP_NR + 1))
+	echo "ok $TAP_NR # SKIP no tracepoints, or no perf (linux-perf) to compare with"
+	done_testing
+fi
+
+events=sched:sched_waking,sched:sched_wakeup,sched:sched_switch,ipi:ipi_send_cpu,csd:csd_queue_cpu
+events+=,rcu:rcu_utilization,rseq:rseq_update,x86_fpu:x86_fpu_regs_activated,msr:write_msr
+events+=,cpu-migrations,context-switches
+by_perf() { # ARGUMENTS... - "EVENT COUNT" of each
+	env -i setarch -R perf stat -x, -e "$events" -o perf.csv "$FIXTURES/same-work" "$@" &&
+		awk -F, '!/^#/ && $1 ~ /^[0-9]+$/ { print $3, $1 }' perf.csv
+}
+by_us() {
+	env -i setarch -R "$BUILD/smco-trace" -q -t unlimited -e "$events" -o c.trace -- \
+		"$FIXTURES/same-work" "$@" &&
+		"$BUILD/smco-report" --json c.trace | perl -MJSON::PP -0777 -e '
+			my $c = decode_json(<STDIN>)->{counters}[0];
+			print "$c->{events}[$_]{name} $c->{counts}[$_]{count}\n" for 0 .. $#{$c->{events}}'
+}
+# What is beside the program's own doing only adds to it: of five runs the least
+# of each event.
+five() { # FILE by_perf|by_us ARGUMENTS...
+	local file=$1
+	shift
+	for _ in 1 2 3 4 5; do "$@" || return 1; done | tee "$file.all" |
+		perl -ane '$n{$F[0]} = $F[1] if !defined $n{$F[0]} || $n{$F[0]} > $F[1];
+			END { print "$_ $n{$_}\n" for sort keys %n }' >"$file"
+}
+# same SLACK EVENT-PATTERN ARGUMENTS... - counted the same, but for SLACK
+same() {
+	local slack=$1 which=$2
+	shift 2
+	five perf by_perf "$@" && five us by_us "$@" || return 1
+	join perf us | grep -E "^($which) " | tee both
+	awk -v slack="$slack" '{ d = $2 - $3 } d > slack || d < -slack { bad = 1 }
+		END { exit bad || !NR }' both
+}
+
+all='sched:.*|ipi:.*|csd:.*|rcu:.*|rseq:.*|msr:.*|context-switches|cpu-migrations|x86_fpu:.*'
+ok "2000 signals, each of which is a stop, are as for perf stat" same 20 "$all" 2000 0 0 0
+ok "and 30 programs, one after the other" same 6 'sched:.*|rseq:.*|x86_fpu:.*|context-switches' 0 0 0 30
+
+# One for each child or thread, one for each time that somebody slept.
+each() { # BORN ARGUMENTS...
+	local born=$1
+	shift
+	five us by_us "$@" || return 1
+	perl -ane 'BEGIN { $born = shift } push @{$n{$F[0]}}, $F[1];
+		END { my @left = map { $n{"rseq:rseq_update"}[$_] - $n{"sched:sched_switch"}[$_] } 0 .. 4;
+			print "rseq_update without switches: @left\n";
+			exit !grep { abs($_ - $born) <= $born / 20 } @left }' "$born" us.all
+}
+if grep -q rseq perf; then
+	ok "what a new process has to do is its own" each 200 0 200 0 0
+	ok "what a new thread has to do is its own" each 200 0 0 200 0
+fi
+
+# A creator goes on before whom it made: it is there first to wait for it.
+waits() { # ARGUMENTS...
+	five us by_us "$@" || return 1
+	grep context-switches us.all | tee slept
+	awk '$2 > most { most = $2 } END { exit most < 150 }' slept
+}
+ok "who waits for a child sleeps as it does without us" waits 0 200 0 0
+ok "who waits for a thread sleeps as it does without us" waits 0 0 200 0
+
+done_testing
