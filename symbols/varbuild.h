@@ -95,7 +95,8 @@ struct var_build {
 	struct var_sections {
 		Elf *elf;
 		struct cursor line, line_str, str;
-	} sections; /* of the file itself */
+	} sections;	/* of the file itself */
+	bool has_lists; /* else nothing is optimised, and no memory shared */
 	bool no_memory;
 	/* A variable of the unit just now is, or was, in no memory: one with an
 	 * integer, for pointers are in registers anyway. Looked at in those

@@ -62,7 +62,7 @@ void var_add_memory(struct var_build *b, const struct var_scope *sc,
 	Dwarf_Op *ops;
 	size_t nr;
 	/* Lists say where it is for shorter. */
-	if (sc->function == VAR_NO_FUNCTION ||
+	if (!b->has_lists || sc->function == VAR_NO_FUNCTION ||
 	    !die_expression(dwarf_attr(die, DW_AT_location, &attr)) ||
 	    dwarf_whatform(&attr) != DW_FORM_exprloc ||
 	    dwarf_getlocations(&attr, 0, &base, &lo, &hi, &ops, &nr) <= 0 ||
@@ -105,14 +105,51 @@ const struct var_memory *variables_others(const struct variables *v,
 	return v->others + a;
 }
 
-/* May @p be a place in the same memory? How many bytes are there is not asked:
- * only what begins behind it is not. */
-static bool is_shared(const struct var_memory *m, const struct var_place *p)
+/* From its first to its last element. */
+static uint64_t bytes_in(const struct var_type *t)
 {
-	return p->kind == VAR_MEM && p->flags & VAR_SCOPE && p->reg == m->reg &&
-	       m->lo < p->hi && p->lo < m->hi &&
-	       (p->offset <= m->offset ||
-		(uint64_t)p->offset - (uint64_t)m->offset < m->bytes);
+	uint64_t bytes = t->width;
+	for (unsigned i = 0; i < t->nr_dims; i++) {
+		uint64_t more;
+		const struct var_dim *d = &t->dim[i];
+		if (!d->count ||
+		    __builtin_mul_overflow(d->count - 1, d->stride, &more) ||
+		    __builtin_add_overflow(bytes, more, &bytes))
+			return INT32_MAX;
+	}
+	return bytes;
+}
+
+/* Is @p, @bytes of memory, also in @m at another time? */
+static bool is_shared(const struct var_memory *m, const struct var_place *p,
+		      uint64_t bytes)
+{
+	return p->reg == m->reg && m->lo < p->hi && p->lo < m->hi &&
+	       (p->offset <= m->offset
+			? (uint64_t)m->offset - (uint64_t)p->offset < bytes
+			: (uint64_t)p->offset - (uint64_t)m->offset < m->bytes);
+}
+
+/* Mark those that share memory with variable @var; not all, if that takes more
+ * than the *left looks. */
+static void mark_shared(const struct variables *v, const struct variable *var,
+			bool *is_kept, size_t *left)
+{
+	uint64_t bytes = bytes_in(&var->type);
+	for (uint32_t i = 0; i < var->nr_places; i++) {
+		const struct var_place *p = &v->places[var->first_place + i];
+		size_t nr;
+		if (p->kind != VAR_MEM || !(p->flags & VAR_SCOPE))
+			continue;
+		const struct var_memory *m =
+			variables_others(v, p->function, &nr);
+		bool *kept = is_kept + (m - v->others);
+		if (nr > *left)
+			return;
+		*left -= nr;
+		for (size_t k = 0; k < nr; k++)
+			kept[k] |= is_shared(&m[k], p, bytes);
+	}
 }
 
 bool var_keep_memory(struct var_build *b)
@@ -120,25 +157,16 @@ bool var_keep_memory(struct var_build *b)
 	struct variables *v = b->v;
 	bool *is_kept _cleanup_free_ =
 		calloc(v->nr_others + 1, sizeof(*is_kept));
-	size_t nr = 0, n, left = VAR_MAX_STEPS;
+	size_t nr = 0, left = VAR_MAX_STEPS;
 	if (!is_kept)
 		return false;
 	if (v->nr_others)
 		qsort(v->others, v->nr_others, sizeof(*v->others), compare);
-	for (size_t i = 0; i < v->nr_places; i++) {
-		const struct var_place *p = &v->places[i];
-		if (p->kind != VAR_MEM || !(p->flags & VAR_SCOPE))
-			continue;
-		const struct var_memory *m =
-			variables_others(v, p->function, &n);
-		for (size_t k = 0; k < n && left > 0; k++, left--)
-			is_kept[m - v->others + (ptrdiff_t)k] |=
-				is_shared(&m[k], p);
-	}
+	for (size_t i = 0; v->nr_others && i < v->nr_vars; i++)
+		mark_shared(v, &v->vars[i], is_kept, &left);
 	for (size_t i = 0; i < v->nr_others; i++)
 		if (is_kept[i])
 			v->others[nr++] = v->others[i];
 	v->nr_others = nr;
-	v->cut_short |= !left;
 	return true;
 }

@@ -89,6 +89,25 @@ static void *walk_second(void *arg)
 	return NULL;
 }
 
+/* Has the file location lists, also compressed ones? */
+static bool has_lists(Elf *elf)
+{
+	size_t names;
+	Elf_Scn *scn = NULL;
+	GElf_Shdr head;
+	if (elf_getshdrstrndx(elf, &names))
+		return false;
+	while ((scn = elf_nextscn(elf, scn))) {
+		const char *name =
+			gelf_getshdr(scn, &head)
+				? elf_strptr(elf, names, head.sh_name)
+				: NULL;
+		if (name && strstr(name, "debug_loc"))
+			return true;
+	}
+	return false;
+}
+
 /* Where the second half begins; 0 if one thread is to read all. */
 static uint64_t middle_of(Elf *elf)
 {
@@ -218,6 +237,7 @@ void var_walk_file(struct var_build *b, Dwarf *dwarf, Elf *elf)
 	struct second s;
 	uint64_t middle = middle_of(elf);
 	b->sections = var_sections_of(elf);
+	b->has_lists = has_lists(elf);
 	b->over = &b->reaches_over;
 	b->lo = middle;
 	b->hi = UINT64_MAX;

@@ -241,6 +241,15 @@ static void test_same(const char *name)
 	forget(&k);
 }
 
+/* Memory of what is no variable is kept, too. */
+static void test_others(const char *name)
+{
+	struct kept k = read_file(name);
+	check(k.v->nr_others > 0);
+	forget(&k);
+	test_same(name);
+}
+
 /* --- damage --- */
 
 static uint8_t *copy(const uint8_t *bytes, size_t len)
@@ -571,6 +580,7 @@ int main(void)
 		  0);
 	check_int(run("cc -O2 -g -o $D/subs t/fixtures/range/subscripts.c"), 0);
 	check_int(run("cc -O1 -g -o $D/stacked t/fixtures/range/stacked.c"), 0);
+	check_int(run("cc -o $D/holes t/fixtures/range/holes.S"), 0);
 	check_int(run("c++ -O1 -g -o $D/cxx t/fixtures/sym/varscxx.cc"), 0);
 	check_int(run("echo 'enum e { A, B } x; struct { unsigned a : 3, b; } "
 		      "s; int t[4]; int main(int n, char **v) { for (int i = "
@@ -585,11 +595,13 @@ int main(void)
 	blocks_two_from_bytes = 1;
 	test_same(scratch_path("subs"));
 	test_same(scratch_path("cxx"));
+	test_others(scratch_path("holes"));
 	test_later(scratch_path("known"));
 	test_later(scratch_path("subs"));
 	test_later(scratch_path("cxx"));
 	test_damage(scratch_path("tiny"), SIZE_MAX, 1);
 	test_damage(scratch_path("tiny"), 0, 7);
+	test_damage(scratch_path("holes"), SIZE_MAX, 1);
 	test_within(scratch_path("stacked"));
 	test_files(scratch_path("tiny"));
 	test_at_once(scratch_path("tiny"));
