@@ -84,7 +84,7 @@ run_redis() {
 	cpu=$(redis_cpu)
 	begin=$(date +%s.%N)
 	redis-benchmark -p "$REDIS_PORT" -q -t set,get -r 50000 -d 10000 -c 20 \
-		-n "${BENCH_REDIS_REQUESTS:-100000}" >>out
+		-n "${BENCH_REDIS_REQUESTS:-250000}" >>out
 	end=$(date +%s.%N)
 	cpu="$cpu $(redis_cpu)"
 	redis-cli -p "$REDIS_PORT" shutdown nosave >>out 2>&1
@@ -96,7 +96,7 @@ run_redis() {
 
 # ------------------------------------------------------- python3 and sqlite --
 prepare_python() {
-	[ -e text ] || "$SRC/t/bench/mixed-file.pl" "${BENCH_PYTHON_MB:-24}" >text
+	[ -e text ] || "$SRC/t/bench/mixed-file.pl" "${BENCH_PYTHON_MB:-96}" >text
 }
 run_python() { lap "$@" /usr/bin/python3 "$SRC/t/bench/index.py" text; }
 
@@ -110,10 +110,14 @@ prepare_sqlite() {
 		LIMIT ${BENCH_SQLITE_MB:-1024} * 1000)
 	INSERT INTO t SELECT i, (i * 7919) % 1000003, zeroblob(1000) FROM n;
 	CREATE INDEX by_k ON t (k);
-	SELECT count(*), sum(length(v)) FROM t WHERE k % 3 = 0;
-	SELECT sum(k) FROM t WHERE id IN (SELECT id FROM t
-		WHERE k BETWEEN 1000 AND 400000);
 	END
+	for _ in 1 2 3; do
+		cat >>fill.sql <<-END
+		SELECT count(*), sum(length(v)) FROM t WHERE k % 3 = 0;
+		SELECT sum(k) FROM t WHERE id IN (SELECT id FROM t
+			WHERE k BETWEEN 1000 AND 400000);
+		END
+	done
 }
 run_sqlite() {
 	rm -f db
@@ -132,7 +136,7 @@ run_touch-4g() {
 }
 prepare_many-blocks() { :; }
 run_many-blocks() {
-	lap "$@" "$BUILD/t/fixtures/many-blocks" 100000 "${BENCH_BLOCKS_M:-80}"
+	lap "$@" "$BUILD/t/fixtures/many-blocks" 100000 "${BENCH_BLOCKS_M:-120}"
 }
 # Nothing but system calls.
 prepare_dd() { :; }
