@@ -289,7 +289,7 @@ struct variables *variables_load_split(struct sym_space *s, uint32_t module,
 #define VAR_MOST_CLASSES 16
 void variables_destroy(struct variables *v);
 
-/* Those of others in function @function, the first of *nr_ret. */
+/* Those of others in function @function, the first of *nr_ret; NULL if none. */
 const struct var_memory *variables_others(const struct variables *v,
 					  uint32_t function, size_t *nr_ret);
 /* The places of a variable that hold at @pc; @max at most, their number. */

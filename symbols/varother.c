@@ -102,7 +102,7 @@ const struct var_memory *variables_others(const struct variables *v,
 	for (b = a; b < v->nr_others && v->others[b].function == function;)
 		b++;
 	*nr_ret = b - a;
-	return v->others + a;
+	return *nr_ret ? v->others + a : NULL;
 }
 
 /* From its first to its last element. */
