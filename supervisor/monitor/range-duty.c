@@ -23,7 +23,7 @@
 #define FREE_PART 8
 /* Shares differ by so much at most; and no plant has more than so many times
  * the even share. */
-#define LEAST_PART (CONTROL_WHOLE / 128)
+#define LEAST_PART (CONTROL_WHOLE / 512)
 #define MOST_TIMES 16
 /* How often the controller corrects itself: windows come and go in a few
  * milliseconds, so sooner than the paper's 0.4 s. */
@@ -44,12 +44,17 @@
  * to cost all of the time at any moment, and does so until somebody looks. */
 #define START_NS (100 * NSEC_PER_MSEC)
 /* The cheapest windows stay in: all together this part of the target in such a
- * time, whatever they are worth; and this part, where those of less worth than
- * that count as dearer. Those that are out come back, for stops of no more than
- * that part. */
-#define CHEAP_PART   5
-#define WORTHY_PART  6
-#define LITTLE_WORTH (CONTROL_WHOLE / 16)
+ * time, whatever they are worth; and so much of it, where those of less worth
+ * than that count as dearer. What has its extreme value once is found by who is
+ * there all the time, and of most it takes as much as a hundredth of the
+ * hottest. While something is owed it is less, by how much that is of what may
+ * be spent in DEEP_NS; this part of it stays. Those that are out come back, for
+ * stops of no more than that part. */
+#define CHEAP_PART   10
+#define CHEAP_GLOBAL 5 /* one switch for all knows no worth */
+#define WORTHY_PPK   750
+#define WORTHY_LEAST 4
+#define LITTLE_WORTH (CONTROL_WHOLE / 8)
 #define LATELY_NS    NSEC_PER_SEC
 #define BACK_PART    16
 /* The program stands while they come: so many at once. */
@@ -63,6 +68,9 @@
 #define GLANCE_MOST    (PPB / 8)
 #define GLANCE_NS      (50 * NSEC_PER_MSEC)
 #define GLANCE_STEP_NS (500 * NSEC_PER_USEC)
+/* So many may follow each other after a while without: what was told first may
+ * not have been what changes most. */
+#define GLANCES_IN_A_ROW 3
 /* A process' time is told late, by a tick of its kernel. */
 #define TOLD_LATE_NS (12 * NSEC_PER_MSEC)
 /* Shares while something is owed; and if that is more than what may be spent in
@@ -265,17 +273,31 @@ static unsigned first_dear(const uint64_t sum_ps[RANGE_DUTY_POWERS],
 	return b;
 }
 
-/* Which are the cheapest, to within a factor of two. */
-static void find_cheap(struct range_duty *d, uint64_t now_ns, uint64_t dt_ns)
+/* What those that are worth it may take of the target, in thousandths. */
+static int64_t worthy_ppk(const struct range_duty *d, int64_t room_ns)
 {
+	int64_t deep_ns = (int64_t)mul_ppb(DEEP_NS, d->m_t_ppb) + 1;
+	int64_t left_ns = deep_ns + (room_ns < 0 ? room_ns : 0);
+	int64_t least = WORTHY_PPK / WORTHY_LEAST;
+	if (d->kind == CONTROL_GLOBAL)
+		return 0;
+	if (left_ns <= 0)
+		return least;
+	return clamp_i64(WORTHY_PPK * left_ns / deep_ns, least, WORTHY_PPK);
+}
+
+/* Which are the cheapest, to within a factor of two. */
+static void find_cheap(struct range_duty *d, uint64_t dt_ns,
+		       const struct range_duty_state *s)
+{
+	int64_t worthy_ppb = d->m_t_ppb / 1000 * worthy_ppk(d, s->room_ns);
 	d->lately_ns += dt_ns;
-	if (now_ns - d->halved_ns >= LATELY_NS)
-		fade(d, now_ns);
+	if (s->now_ns - d->halved_ns >= LATELY_NS)
+		fade(d, s->now_ns);
 	uint64_t all_ps = d->lately_ns * 1000;
-	d->dear =
-		first_dear(d->sum_ps, mul_ppb(all_ps, d->m_t_ppb / CHEAP_PART));
-	d->dear_rank = first_dear(d->rank_ps,
-				  mul_ppb(all_ps, d->m_t_ppb / WORTHY_PART));
+	int64_t part = d->kind == CONTROL_GLOBAL ? CHEAP_GLOBAL : CHEAP_PART;
+	d->dear = first_dear(d->sum_ps, mul_ppb(all_ps, d->m_t_ppb / part));
+	d->dear_rank = first_dear(d->rank_ps, mul_ppb(all_ps, worthy_ppb));
 }
 
 /* If it cost so many times as much, powers of two. */
@@ -324,13 +346,13 @@ static bool is_beyond(const struct range_duty *d,
 
 /* What each cost. */
 static void note(struct range_duty *d, const struct range_duty_cost *cost,
-		 size_t nr, uint64_t dt_ns, uint64_t now_ns)
+		 size_t nr, uint64_t dt_ns, const struct range_duty_state *s)
 {
 	d->load_ppb = 0;
 	for (size_t i = 0; i < nr; i++) {
 		struct range_duty_window *w = &d->window[cost[i].window];
 		if (!w->was_passed)
-			d->new_ns = max_u64(d->new_ns, now_ns);
+			d->new_ns = max_u64(d->new_ns, s->now_ns);
 		w->was_passed = true;
 		if (!w->is_in || !dt_ns)
 			continue;
@@ -342,7 +364,7 @@ static void note(struct range_duty *d, const struct range_duty_cost *cost,
 			sat_u64((u128)cost[i].cost_ps * (PPB / 1000) / dt_ns);
 		d->load_ppb = sat_add_u64(d->load_ppb, w->rate_ppb);
 	}
-	find_cheap(d, now_ns, dt_ns);
+	find_cheap(d, dt_ns, s);
 }
 
 /* Those that are in and have cost more than they may: how many. */
@@ -452,8 +474,12 @@ static bool glance(struct range_duty *d, const struct range_duty_state *s)
 	}
 	d->load_ppb = sat_add_u64(d->load_ppb, sum_ppb);
 	d->news_ns = 0;
-	d->next_glance_ns = s->now_ns + sat_u64((u128)ns * GLANCE_SHARE * PPB /
-						(uint64_t)d->m_t_ppb);
+	uint64_t gap_ns =
+		sat_u64((u128)ns * GLANCE_SHARE * PPB / (uint64_t)d->m_t_ppb);
+	uint64_t spare_ns = sat_u64((u128)gap_ns * (GLANCES_IN_A_ROW - 1));
+	d->next_glance_ns =
+		max_u64(d->next_glance_ns, sat_sub_u64(s->now_ns, spare_ns)) +
+		gap_ns;
 	d->glance_ns = s->now_ns + GLANCE_NS;
 	return nr;
 }
@@ -490,18 +516,6 @@ static bool all_or_none(struct range_duty *d, bool in)
 	return d->nr_changed;
 }
 
-uint64_t range_duty_bound(struct range_duty_cost *cost, size_t nr,
-			  uint64_t sum_ps, uint64_t most_ns)
-{
-	u128 most_ps = (u128)most_ns * 1000;
-	if (sum_ps <= most_ps)
-		return sum_ps;
-	for (size_t i = 0; i < nr; i++)
-		cost[i].cost_ps =
-			sat_u64((u128)cost[i].cost_ps * most_ps / sum_ps);
-	return (uint64_t)most_ps;
-}
-
 bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 		     size_t nr, const struct range_duty_state *s)
 {
@@ -521,7 +535,7 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 		d->told_ns = s->now_ns;
 		d->run_ns = 0;
 	}
-	note(d, cost, nr, dt_ns, s->now_ns);
+	note(d, cost, nr, dt_ns, s);
 	size_t nr_leaving = judge(d, cost, nr, dt_ns, s);
 	/* Whatever runs may come to what is in at any time. */
 	d->is_free = s->taken_ppk <= TAKEN_ALL / FREE_PART;

@@ -192,7 +192,8 @@ static unsigned glanced(struct sim *s)
 }
 
 /* When something new comes where all is seen, the rest has a turn; not the
- * very hot, not again at once, and nobody without news. */
+ * very hot, three times in a row and then not at once, and nobody without news.
+ */
 static void test_glance(void)
 {
 	struct sim s;
@@ -204,6 +205,8 @@ static void test_glance(void)
 	uint64_t spent_ns = s.spent_ns;
 	check_int(glanced(&s), NR - 21);
 	check_range((double)(s.spent_ns - spent_ns), 0, 1e6);
+	check_int(glanced(&s), NR - 21);
+	check_int(glanced(&s), NR - 21);
 	check_int(glanced(&s), 0);
 	sim_run(&s);
 	check_int(glanced(&s), NR - 21);
