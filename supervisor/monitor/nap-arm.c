@@ -23,9 +23,13 @@ static int64_t after_planned(const struct nap_proc *np, int64_t room)
 	return room - (int64_t)(np->planned_pages * nap_touch_cost(np));
 }
 
+/* What arming has cost in this tick comes to the accounts with the next one. */
 int64_t nap_room_ns(const struct nap_proc *np)
 {
-	return after_planned(np, ledger_room_ns(np->nap->ledger));
+	int64_t room = ledger_room_ns(np->nap->ledger);
+	if (room != INT64_MAX)
+		room -= (int64_t)np->nap->tick_arming_ns;
+	return after_planned(np, room);
 }
 
 /* Of the planned pages @nr_touched have their bit set. */
@@ -106,9 +110,10 @@ bool nap_poll_widen(struct block *b)
 		n->waits_cheap |= !(b->flags & BLOCK_DEAR);
 		return false;
 	}
-	uint64_t touched = left <= most || left <= NAP_SMALL_PAGES
-				   ? left
-				   : nr_touched_left(b);
+	/* What stands reset from before was reserved then. */
+	uint64_t touched = b->cursor ? left : nr_unarmed(b);
+	if (touched > most && left > NAP_SMALL_PAGES)
+		touched = nr_touched_left(b);
 	if (touched > most)
 		touched = step = most;
 	/* A range that is the whole block tells by itself, see flush. */
@@ -311,12 +316,21 @@ static void arm_planned(struct nap_proc *np, uint64_t now_ns)
 	}
 }
 
+/* What arming has cost the program so far, beside touches. */
+static uint64_t arming_cost_ns(const struct nap_proc *np)
+{
+	const struct access *a = np->primary;
+	return (a->ops->side_cost_ns ? a->ops->side_cost_ns(a) : 0) +
+	       (a->ops->wait_cost_ns ? a->ops->wait_cost_ns(a) : 0);
+}
+
 void nap_poll_flush(struct nap_proc *np, uint64_t now_ns)
 {
 	struct nap *n = np->nap;
 	if (!np->plan.nr)
 		return;
-	uint64_t cpu_ns = n->params.cpu_clock();
+	uint64_t cpu_ns = n->params.cpu_clock(), cost_ns = arming_cost_ns(np);
 	arm_planned(np, now_ns);
+	n->tick_arming_ns += arming_cost_ns(np) - cost_ns;
 	n->arming_ns += n->params.cpu_clock() - cpu_ns;
 }

@@ -142,7 +142,11 @@ static void witness_hit(struct block *b, const struct access_hit *hit,
 		return; /* the first witness still looks */
 	end_nap(b, hit, quiet_until(b, hit), stack);
 	if (b->state != BLOCK_IDLE) {
-		nap_block_hit(b, hit->time_ns, hit->time_ns, hit->cost_ns);
+		/* What it costs is on its own account (WITNESS_SHARE): told to
+		 * the controller it would keep the block from its turn for
+		 * twenty seconds. */
+		nap_block_hit(b, hit->time_ns, hit->time_ns,
+			      nap_touch_cost(block_proc(b)));
 		return;
 	}
 	b->touched_lo_ns = hit->time_ns;

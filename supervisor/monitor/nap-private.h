@@ -35,16 +35,19 @@ struct nap {
 	uint64_t adapt_event_ns, event_ns;   /* p of all events, then and now */
 	uint64_t adapt_own_ns;		     /* our thread's CPU time */
 	uint64_t adapt_arming_ns, arming_ns; /* of that, for arming */
-	uint32_t full_price;   /* of an event, in sixteenths of its p */
-	int64_t tick_room_ns;  /* at the beginning of this tick */
-	int64_t large_room_ns; /* for large blocks, in this tick */
-	int64_t fair_ns;       /* an even part of what may be reserved */
-	int64_t dear_room_ns;  /* for those that take more, in this tick */
-	uint64_t dear_ns;      /* reserved for these */
-	bool waits_cheap;      /* one that takes no more had no room */
-	bool was_short;	       /* a small one was put off for lack of room */
-	bool has_armed;	       /* somebody had a turn in this tick */
-	uint64_t witness_ns;   /* what second witnesses cost so far */
+	uint64_t nr_events, adapt_nr_events; /* with a p, then and now */
+	uint64_t event_more_ns;	 /* what each is told to cost beside its p */
+	int64_t tick_room_ns;	 /* at the beginning of this tick */
+	uint64_t tick_arming_ns; /* what arming has cost the program in it, and
+				  * is not charged yet */
+	int64_t large_room_ns;	 /* for large blocks, in this tick */
+	int64_t fair_ns;	 /* an even part of what may be reserved */
+	int64_t dear_room_ns;	 /* for those that take more, in this tick */
+	uint64_t dear_ns;	 /* reserved for these */
+	bool waits_cheap;	 /* one that takes no more had no room */
+	bool was_short;		 /* a small one was put off for lack of room */
+	bool has_armed;		 /* somebody had a turn in this tick */
+	uint64_t witness_ns;	 /* what second witnesses cost so far */
 	uint64_t nr_known, nr_naps;
 	uint64_t totals_ns; /* when nap_emit_totals came last */
 	bool in_tick;	    /* its last slice was not the end of it */

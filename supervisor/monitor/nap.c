@@ -18,9 +18,9 @@
  * are to be fewer, it is put off by so much for each of its pages. */
 #define PAGE_STRETCH_NS (4 * NSEC_PER_USEC)
 /* Of the room at the beginning of a tick. */
-#define ROOM_PARTS     8
-#define FULL_PRICE_ONE 16
-#define FULL_PRICE_MAX (16 * FULL_PRICE_ONE)
+#define ROOM_PARTS 8
+/* What is spent beside the p of events is at most that many times as much. */
+#define MORE_MOST 15
 
 static uint64_t thread_cpu_ns(void)
 {
@@ -46,7 +46,6 @@ struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 	if (n->window_ns > MAX_WINDOW_NS)
 		n->window_ns = MAX_WINDOW_NS;
 	n->stretch = 1;
-	n->full_price = FULL_PRICE_ONE;
 	return n;
 }
 
@@ -273,22 +272,23 @@ void nap_adopt_mapping(struct nap_proc *np, taddr_t addr, uint64_t size,
 
 /*
  * What the budget pays for beside the touches (arming, stops, our CPU time) is
- * spent because of them; the controller is told their full price, or it would
+ * spent because of them, and as much for a block of which one page was touched
+ * as for one with fifty; the controller is told their full price, or it would
  * let all busy blocks be armed again at once and the ledger would hold back
  * whoever comes last. Follows the last few seconds.
  */
 static void adapt_price(struct nap *n, uint64_t spent_ns)
 {
-	uint64_t events = n->event_ns - n->adapt_event_ns;
+	uint64_t events_ns = n->event_ns - n->adapt_event_ns;
+	uint64_t nr = n->nr_events - n->adapt_nr_events;
 	n->adapt_event_ns = n->event_ns;
-	if (!events)
+	n->adapt_nr_events = n->nr_events;
+	if (!nr)
 		return;
-	uint64_t price = spent_ns * FULL_PRICE_ONE / events;
-	if (price < FULL_PRICE_ONE)
-		price = FULL_PRICE_ONE;
-	if (price > FULL_PRICE_MAX)
-		price = FULL_PRICE_MAX;
-	n->full_price = (uint32_t)((3 * n->full_price + price + 2) / 4);
+	uint64_t more_ns = spent_ns > events_ns ? spent_ns - events_ns : 0;
+	if (more_ns > events_ns * MORE_MOST)
+		more_ns = events_ns * MORE_MOST;
+	n->event_more_ns = (3 * n->event_more_ns + more_ns / nr + 2) / 4;
 }
 
 /* Of @cpu_ns of ours, which the program missed, what was not for arming. */
@@ -364,9 +364,10 @@ void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
 {
 	struct nap *n = block_proc(b)->nap;
 	n->event_ns += p_ns;
+	n->nr_events += p_ns > 0;
 	control_event(n->control, b->plant, hi_ns,
 		      hi_ns > b->armed_ns ? hi_ns - b->armed_ns : 0,
-		      p_ns * n->full_price / FULL_PRICE_ONE);
+		      p_ns ? p_ns + n->event_more_ns : 0);
 	b->touched_lo_ns = lo_ns;
 	b->flags |= BLOCK_EVER_SEEN;
 	b->state = BLOCK_IDLE;
@@ -452,6 +453,7 @@ static void begin_tick(struct nap *n, uint64_t now_ns)
 {
 	adapt_stretch(n, now_ns);
 	n->tick_room_ns = ledger_room_ns(n->ledger);
+	n->tick_arming_ns = 0;
 	/* Half of it is left to smaller ones that wait. */
 	n->large_room_ns = ledger_reservable_ns(n->ledger);
 	if (n->was_short)

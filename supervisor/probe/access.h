@@ -128,6 +128,10 @@ struct access_ops {
 	/* ns the tracee has paid for arming so far beyond touches (shootdowns,
 	 * calls run in it) and beyond the stop clock; monotonic. */
 	uint64_t (*side_cost_ns)(const struct access *a);
+	/* ns that the tracee has waited for arming on its CPU, roughly; they
+	 * are in no account yet when arm returns, and come to the waits for
+	 * our thread's CPU time later. Monotonic. NULL = none. */
+	uint64_t (*wait_cost_ns)(const struct access *a);
 	/* Let the thread of a hit that next_hit delivered stopped run on. May
 	 * be NULL: no such hits. */
 	void (*resume)(struct access *a, const struct access_hit *hit);

@@ -200,6 +200,7 @@ struct place {
 	bool has_hopped;
 	bool was_relaxed; /* then */
 	struct hop back;  /* then */
+	uint64_t since_ns;
 };
 
 /* Waiting for us, and that we come and go, is on the CPU account (wakecost.h).
@@ -215,7 +216,11 @@ static void hop(struct bits_reset *br, struct ptread_mm *mm, struct place *pl)
 		return;
 	}
 	if (!pl->has_hopped)
-		*pl = (struct place){.back = back, .was_relaxed = was_relaxed};
+		*pl = (struct place){
+			.back = back,
+			.was_relaxed = was_relaxed,
+			.since_ns = smco_now_ns(),
+		};
 	pl->has_hopped = true;
 	mm->nr_running--;
 }
@@ -243,6 +248,7 @@ static int reset_running(struct bits_reset *br, const struct reset_work *w,
 			       (nr_before + mm->nr_running) / 2;
 	}
 	if (place.has_hopped) {
+		br->waited_ns += HOP_NS + smco_now_ns() - place.since_ns;
 		hop_back(&place.back);
 		tracer_relax(tproc_tracer(br->proc), place.was_relaxed);
 	}

@@ -26,6 +26,7 @@ struct bits_reset {
 	uint64_t flush_ns;
 	uint64_t stopped_most_ns; /* a stop for a reset lasts no longer */
 	uint64_t side_ns;	  /* cost that no clock of ours has, so far */
+	uint64_t waited_ns;	  /* for us, on its CPU, so far; roughly */
 };
 
 /* What is to be reset: [0..n) of @iov, whose addresses are the tracee's, in

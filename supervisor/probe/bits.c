@@ -507,6 +507,11 @@ static uint64_t bits_side_cost_ns(const struct access *a)
 	return ((const struct bits *)a)->reset.side_ns;
 }
 
+static uint64_t bits_wait_cost_ns(const struct access *a)
+{
+	return ((const struct bits *)a)->reset.waited_ns;
+}
+
 /* Nothing is planted: a fork needs nothing. The pages are shared then, and
  * stuck until written. */
 const struct access_ops access_bits = {
@@ -524,4 +529,5 @@ const struct access_ops access_bits = {
 	.drop = bits_drop,
 	.touch_cost_ns = bits_touch_cost_ns,
 	.side_cost_ns = bits_side_cost_ns,
+	.wait_cost_ns = bits_wait_cost_ns,
 };
