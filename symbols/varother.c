@@ -143,9 +143,11 @@ static void mark_shared(const struct variables *v, const struct variable *var,
 			continue;
 		const struct var_memory *m =
 			variables_others(v, p->function, &nr);
-		bool *kept = is_kept + (m - v->others);
 		if (nr > *left)
 			return;
+		if (!nr)
+			continue;
+		bool *kept = is_kept + (m - v->others);
 		*left -= nr;
 		for (size_t k = 0; k < nr; k++)
 			kept[k] |= is_shared(&m[k], p, bytes);
