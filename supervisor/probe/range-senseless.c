@@ -102,10 +102,11 @@ bool range_doubt_cancels(const struct variables *v, const struct var_place *p)
 static bool extends(const struct variables *v, const struct var_place *p,
 		    uint8_t code, int64_t bytes)
 {
-	const struct var_op *op = v->ops + p->first_op;
-	for (uint32_t i = 0; p->kind == VAR_EXPR && i < p->nr_ops; i++)
-		if (op[i].code == code && op[i].arg == bytes)
+	for (uint32_t i = 0; p->kind == VAR_EXPR && i < p->nr_ops; i++) {
+		const struct var_op *op = &v->ops[p->first_op + i];
+		if (op->code == code && op->arg == bytes)
 			return true;
+	}
 	return false;
 }
 
