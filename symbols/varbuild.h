@@ -164,16 +164,13 @@ uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,
 /* varplace.c: where @die, an instance of the group, is. */
 void var_add_places(struct var_build *b, const struct var_scope *sc,
 		    Dwarf_Die *die, uint32_t group);
-/* varother.c: the memory that @die, no variable that is wanted, has in its
- * block.
- */
+/* varother.c: the memory that @die, no wanted variable, has in its block. */
 void var_add_memory(struct var_build *b, const struct var_scope *sc,
 		    Dwarf_Die *die);
 /* Of that, what variables have at other times, in order. False: no memory. */
 bool var_keep_memory(struct var_build *b);
-/* varplace.c: register plus offset that @p is at, in the code from @lo on and
- * up to *next_ret; false: it is not in the frame, or that is not known there.
- */
+/* varplace.c: register plus offset that @p is at, in the code from @lo on up to
+ * *next_ret; false: it is not in the frame, or that is not known there. */
 bool var_frame_place(const struct var_build *b, const struct var_scope *sc,
 		     const struct var_piece *p, uint64_t lo, uint64_t *next_ret,
 		     uint32_t *reg_ret, int64_t *offset_ret);

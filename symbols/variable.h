@@ -289,6 +289,9 @@ struct variables *variables_load_split(struct sym_space *s, uint32_t module,
 #define VAR_MOST_CLASSES 16
 void variables_destroy(struct variables *v);
 
+/* Bytes from the first to the last element of what has type @t; INT32_MAX if
+ * that does not say how many they are. */
+uint64_t var_type_bytes(const struct var_type *t);
 /* Those of others in function @function, the first of *nr_ret; NULL if none. */
 const struct var_memory *variables_others(const struct variables *v,
 					  uint32_t function, size_t *nr_ret);

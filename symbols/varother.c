@@ -105,21 +105,6 @@ const struct var_memory *variables_others(const struct variables *v,
 	return *nr_ret ? v->others + a : NULL;
 }
 
-/* From its first to its last element. */
-static uint64_t bytes_in(const struct var_type *t)
-{
-	uint64_t bytes = t->width;
-	for (unsigned i = 0; i < t->nr_dims; i++) {
-		uint64_t more;
-		const struct var_dim *d = &t->dim[i];
-		if (!d->count ||
-		    __builtin_mul_overflow(d->count - 1, d->stride, &more) ||
-		    __builtin_add_overflow(bytes, more, &bytes))
-			return INT32_MAX;
-	}
-	return bytes;
-}
-
 /* Is @p, @bytes of memory, also in @m at another time? */
 static bool is_shared(const struct var_memory *m, const struct var_place *p,
 		      uint64_t bytes)
@@ -135,7 +120,7 @@ static bool is_shared(const struct var_memory *m, const struct var_place *p,
 static void mark_shared(const struct variables *v, const struct variable *var,
 			bool *is_kept, size_t *left)
 {
-	uint64_t bytes = bytes_in(&var->type);
+	uint64_t bytes = var_type_bytes(&var->type);
 	for (uint32_t i = 0; i < var->nr_places; i++) {
 		const struct var_place *p = &v->places[var->first_place + i];
 		size_t nr;

@@ -598,3 +598,17 @@ uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,
 		b->no_memory = true;
 	return index;
 }
+
+uint64_t var_type_bytes(const struct var_type *t)
+{
+	uint64_t bytes = t->width;
+	for (unsigned i = 0; i < t->nr_dims; i++) {
+		uint64_t more;
+		const struct var_dim *d = &t->dim[i];
+		if (!d->count ||
+		    __builtin_mul_overflow(d->count - 1, d->stride, &more) ||
+		    __builtin_add_overflow(bytes, more, &bytes))
+			return INT32_MAX;
+	}
+	return bytes;
+}

@@ -157,7 +157,8 @@ static bool is_in(const char *name, const char *const *names)
 }
 
 /* ", up to 5 @what of ours are in each of A, B" behind @len bytes of @buf, if
- * events that are counted are in @names. */
+ * events that are counted are in @names. Readings interrupt who runs: they are
+ * in no stop. */
 static size_t say_ours(const struct counters *c, const char *const *names,
 		       uint64_t nr, const char *what, char *buf, size_t size,
 		       size_t len)
@@ -165,8 +166,8 @@ static size_t say_ours(const struct counters *c, const char *const *names,
 	bool any = false;
 	for (size_t i = 0; nr && i < c->plan.nr_events; i++) {
 		const char *name = c->plan.event[i].name;
-		if (!is_in(name, names) || counters_is_sieved(c, i) ||
-		    len >= size)
+		if (!is_in(name, names) || len >= size ||
+		    (names != of_readings && counters_is_sieved(c, i)))
 			continue;
 		if (!any)
 			len += (size_t)snprintf(

@@ -18,6 +18,7 @@ struct stops {
 	uint64_t nr; /* taken off so far */
 	/* Those that are known before they were counted. */
 	uint64_t owed;
+	uint64_t seen; /* stops, when moves were asked for last */
 };
 
 struct thread {

@@ -30,16 +30,21 @@ static struct thread **find(struct counters *c, pid_t tid)
 /* -------------------------------------------------------------- records --- */
 
 /* How much of what @event counts of @t is ours so far; false: it is not told
- * by numbers. */
+ * by numbers. Moves are asked for where there was a stop since: each thread's
+ * last one is its end, or our leaving. */
 static bool nr_ours(const struct counters *c, const struct thread *t,
-		    const struct pmu_event *event, uint64_t *ret)
+		    const struct pmu_event *event, struct stops *s,
+		    uint64_t *ret)
 {
-	if (event->role == PMU_MIGRATIONS)
-		*ret = counters_nr_moves(c, t);
-	else if (counters_has_stops(event))
-		*ret = c->p.nr_stops(t->task);
-	else
+	uint64_t nr_stops = c->p.nr_stops(t->task);
+	if (event->role == PMU_MIGRATIONS) {
+		*ret = nr_stops == s->seen ? s->nr : counters_nr_moves(c, t);
+		s->seen = nr_stops;
+	} else if (counters_has_stops(event)) {
+		*ret = nr_stops;
+	} else {
 		return false;
+	}
 	return true;
 }
 
@@ -51,10 +56,10 @@ static void take_off_stops(struct counters *c, struct thread *t, size_t group,
 	if (!t->task)
 		return;
 	for (size_t i = 0; i < g->nr; i++) {
-		uint64_t nr;
-		if (!nr_ours(c, t, &c->plan.event[g->first + i], &nr))
-			continue;
 		struct stops *s = &t->stops[g->first + i];
+		uint64_t nr;
+		if (!nr_ours(c, t, &c->plan.event[g->first + i], s, &nr))
+			continue;
 		uint64_t owed = s->owed + nr - s->nr;
 		uint64_t off = owed < sum->value[i] ? owed : sum->value[i];
 		sum->value[i] -= off;

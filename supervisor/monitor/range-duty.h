@@ -118,9 +118,9 @@ void range_duty_add(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns);
 /* Window @i is in, or out, from now on: whether it was wanted so or not. */
 void range_duty_put(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns);
 
-/* What a hit costs is known within a factor, but all together, @sum_ps, cannot
- * have taken longer than there was time, for each thread: at most so much of it
- * is theirs. The sum then. */
+/* range-bound.c. What a hit costs is known within a factor, but all together,
+ * @sum_ps, cannot have taken longer than there was time, for each thread: at
+ * most so much of it is theirs. The sum then. */
 uint64_t range_duty_bound(struct range_duty_cost *cost, size_t nr,
 			  uint64_t sum_ps, uint64_t most_ns);
 

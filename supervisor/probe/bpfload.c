@@ -5,7 +5,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* The initial pid namespace's, in every kernel (PROC_PID_INIT_INO). */
+#define INITIAL_PIDS 0xEFFFFFFCu
+
+bool bpfload_has_kernels_numbers(void)
+{
+	struct stat st;
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == INITIAL_PIDS;
+}
 
 /* First line of @path, without its newline; "" if it cannot be read. */
 static void read_line(const char *path, char *buf, size_t size)

@@ -5,6 +5,8 @@
 #ifndef SMCO_BPFLOAD_H
 #define SMCO_BPFLOAD_H
 
+#include <stdbool.h>
+
 #include "reports/base.h"
 
 struct bpf_object;
@@ -17,6 +19,9 @@ struct bpf_object;
  */
 int bpfload(const char *start, const char *end, const char *what,
 	    const char *needs, struct bpf_object **ret, struct smco_err *err);
+/* Are our numbers of processes the kernel's, as BPF programs see them? Not in a
+ * container. */
+bool bpfload_has_kernels_numbers(void);
 /* The descriptor of a program, owned by @obj; -1 if there is none. */
 int bpfload_prog(struct bpf_object *obj, const char *name);
 

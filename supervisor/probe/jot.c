@@ -5,14 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "supervisor/probe/bpfload.h"
 
 extern const char jot_object_start[], jot_object_end[];
-
-/* The initial pid namespace's, in every kernel (PROC_PID_INIT_INO). */
-#define INITIAL_PIDS 0xEFFFFFFCu
 
 #define SLOTS_BYTES (JOT_MAX_THREADS * sizeof(struct jot_slot))
 
@@ -27,12 +23,6 @@ struct jot {
 	size_t nr_free;
 	bool has_direct; /* some slot has or had events that need no ring */
 };
-
-static bool has_kernels_numbers(void)
-{
-	struct stat st;
-	return !stat("/proc/self/ns/pid", &st) && st.st_ino == INITIAL_PIDS;
-}
 
 static int begin(struct jot *j, const struct jot_grid *grid,
 		 struct smco_err *err)
@@ -67,7 +57,7 @@ int jot_open(uint64_t start_ns, uint64_t interval_ns, struct jot **ret,
 	     struct smco_err *err)
 {
 	const struct jot_grid grid = {start_ns, interval_ns};
-	if (!has_kernels_numbers())
+	if (!bpfload_has_kernels_numbers())
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "counts by the kernel: not in a container");
 	struct jot *j = calloc(1, sizeof(*j));

@@ -358,22 +358,6 @@ bool range_doubt_loads(const struct range_edges *e,
 	return false;
 }
 
-/* Bytes from its first to its last element; as much as there is if it does not
- * say how many they are. */
-static uint64_t bytes_of(const struct var_type *t)
-{
-	uint64_t bytes = t->width;
-	for (unsigned i = 0; i < t->nr_dims; i++) {
-		uint64_t more;
-		const struct var_dim *d = &t->dim[i];
-		if (!d->count ||
-		    __builtin_mul_overflow(d->count - 1, d->stride, &more) ||
-		    __builtin_add_overflow(bytes, more, &bytes))
-			return INT32_MAX;
-	}
-	return bytes;
-}
-
 /* Members of one struct, or union. */
 static bool same_object(const struct variable *a, const struct variable *b)
 {
@@ -450,7 +434,7 @@ bool range_doubt_slot(const struct variables *v,
 		uint64_t between =
 			(uint64_t)q->offset - (uint64_t)first->offset;
 		if (!overlap(offset, bytes, first->offset,
-			     between + bytes_of(&other->type)) ||
+			     between + var_type_bytes(&other->type)) ||
 		    same_object(other, &v->vars[var]))
 			continue;
 		if (!(q->flags & VAR_SCOPE) || q->hi - q->lo <= p->hi - p->lo)
@@ -481,14 +465,14 @@ static bool is_others(const struct variables *v,
 		      const struct range_index_entry *all, size_t nr,
 		      uint32_t var, const struct var_place *p)
 {
-	uint64_t bytes = bytes_of(&v->vars[var].type);
+	uint64_t bytes = var_type_bytes(&v->vars[var].type);
 	for (size_t i = 0; i < nr; i++) {
 		const struct var_place *q = &v->places[all[i].place];
 		const struct variable *other = &v->vars[all[i].var];
 		if (all[i].var != var && q->kind == VAR_MEM &&
 		    q->reg == p->reg &&
 		    overlap(p->offset, bytes, q->offset,
-			    bytes_of(&other->type)) &&
+			    var_type_bytes(&other->type)) &&
 		    !same_object(other, &v->vars[var]) &&
 		    !is_within(v, all, nr, var, p, q))
 			return true;
@@ -572,7 +556,7 @@ size_t range_doubt_late(const struct range_edges *e,
 		.code = code,
 		.base = range_reg_of_dwarf(p->reg),
 		.disp = p->offset,
-		.bytes = bytes_of(&v->vars[var].type),
+		.bytes = var_type_bytes(&v->vars[var].type),
 		.store = store,
 	};
 	if (i == code->nr || code->insns[i].addr != p->lo ||

@@ -6,7 +6,6 @@
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,20 +14,11 @@
 
 extern const char sieve_object_start[], sieve_object_end[];
 
-/* The initial pid namespace's, in every kernel (PROC_PID_INIT_INO). */
-#define INITIAL_PIDS 0xEFFFFFFCu
-
 struct sieve {
 	struct bpf_object *obj;
 	struct bpf_link *switches;
 	int threads_fd; /* owned by obj */
 };
-
-static bool has_kernels_numbers(void)
-{
-	struct stat st;
-	return !stat("/proc/self/ns/pid", &st) && st.st_ino == INITIAL_PIDS;
-}
 
 static int begin(struct sieve *s, struct smco_err *err)
 {
@@ -49,7 +39,7 @@ static int begin(struct sieve *s, struct smco_err *err)
 
 int sieve_open(struct sieve **ret, struct smco_err *err)
 {
-	if (!has_kernels_numbers())
+	if (!bpfload_has_kernels_numbers())
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "counts without stops: not in a container");
 	struct sieve *s = calloc(1, sizeof(*s));

@@ -246,8 +246,8 @@ static void test_cheap(void)
 	sim_end(&s);
 }
 
-/* For a fifth of the target they need not be worth anything; for a sixth those
- * come first that are. */
+/* For a tenth of the target they need not be worth anything; for three
+ * quarters, less while so much is owed, those come first that are. */
 static void test_worthy(void)
 {
 	struct sim s;
