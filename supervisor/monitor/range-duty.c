@@ -48,12 +48,14 @@
  * than that count as dearer. What has its extreme value once is found by who is
  * there all the time, and of most it takes as much as a hundredth of the
  * hottest. While something is owed it is less, by how much that is of what may
- * be spent in DEEP_NS; this part of it stays. Those that are out come back, for
- * stops of no more than that part. */
+ * be spent in DEEP_NS, or in a part of the time so far: a run may end before it
+ * is paid back. The least that stays is this part. Those that are out come
+ * back, for stops of no more than that part. */
 #define CHEAP_PART   10
 #define CHEAP_GLOBAL 5 /* one switch for all knows no worth */
 #define WORTHY_PPK   750
 #define WORTHY_LEAST 4
+#define SOON_PART    16
 #define LITTLE_WORTH (CONTROL_WHOLE / 8)
 #define LATELY_NS    NSEC_PER_SEC
 #define BACK_PART    16
@@ -274,10 +276,13 @@ static unsigned first_dear(const uint64_t sum_ps[RANGE_DUTY_POWERS],
 }
 
 /* What those that are worth it may take of the target, in thousandths. */
-static int64_t worthy_ppk(const struct range_duty *d, int64_t room_ns)
+static int64_t worthy_ppk(const struct range_duty *d,
+			  const struct range_duty_state *s)
 {
-	int64_t deep_ns = (int64_t)mul_ppb(DEEP_NS, d->m_t_ppb) + 1;
-	int64_t left_ns = deep_ns + (room_ns < 0 ? room_ns : 0);
+	uint64_t age_ns = sat_sub_u64(s->now_ns, d->born_ns);
+	uint64_t soon_ns = min_u64(age_ns / SOON_PART, DEEP_NS);
+	int64_t deep_ns = (int64_t)mul_ppb(soon_ns, d->m_t_ppb) + 1;
+	int64_t left_ns = deep_ns + (s->room_ns < 0 ? s->room_ns : 0);
 	int64_t least = WORTHY_PPK / WORTHY_LEAST;
 	if (d->kind == CONTROL_GLOBAL)
 		return 0;
@@ -290,7 +295,7 @@ static int64_t worthy_ppk(const struct range_duty *d, int64_t room_ns)
 static void find_cheap(struct range_duty *d, uint64_t dt_ns,
 		       const struct range_duty_state *s)
 {
-	int64_t worthy_ppb = d->m_t_ppb / 1000 * worthy_ppk(d, s->room_ns);
+	int64_t worthy_ppb = d->m_t_ppb / 1000 * worthy_ppk(d, s);
 	d->lately_ns += dt_ns;
 	if (s->now_ns - d->halved_ns >= LATELY_NS)
 		fade(d, s->now_ns);

@@ -269,6 +269,37 @@ static void test_worthy(void)
 	sim_end(&s);
 }
 
+/* How many of those are in that are worth it, and take two fifths of the
+ * target, in a run of 0.4 s that owes @debt_ns from its start. */
+static size_t nr_worthy(uint64_t debt_ns)
+{
+	struct sim s;
+	size_t nr = 0;
+	sim_init(&s, CONTROL_CASCADE, 20000000);
+	for (size_t i = 0; i < NR; i++) {
+		s.rate_ppb[i] = i < 10 ? 800000 : 40000000;
+		s.worth[i] = i < 10 ? CONTROL_WHOLE : 1;
+	}
+	uint64_t end_ns = s.now_ns + 2 * NSEC_PER_SEC / 5;
+	if (debt_ns)
+		ledger_charge(s.ledger, LEDGER_OTHER, 2, debt_ns);
+	while (s.now_ns < end_ns)
+		sim_step(&s);
+	check((ledger_room_ns(s.ledger) < 0) == (debt_ns > 0));
+	for (size_t i = 0; i < 10; i++)
+		nr += is_in(&s, i);
+	printf("# worthy %zu\n", nr);
+	sim_end(&s);
+	return nr;
+}
+
+/* A run may end before it is paid back. */
+static void test_soon(void)
+{
+	check_int(nr_worthy(0), 10);
+	check_range((double)nr_worthy(12 * NSEC_PER_MSEC), 0, 5);
+}
+
 /* Those that were put out, because at first nothing was known to cost more or
  * because they cost more for a moment, come back though much is owed. */
 static void test_back(void)
@@ -324,6 +355,7 @@ int main(void)
 	test_sum();
 	test_cheap();
 	test_worthy();
+	test_soon();
 	test_back();
 	test_starts_out(100000000);
 	test_starts_out(INT64_MAX);
