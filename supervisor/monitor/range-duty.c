@@ -157,6 +157,7 @@ static uint32_t share_of(const struct range_duty *d,
 
 void range_duty_add(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns)
 {
+	d->end = max_u64(d->end, (uint64_t)i + 1);
 	d->window[i].exists = true;
 	d->window[i].plant = PLANT_NONE;
 	d->window[i].part = CONTROL_WHOLE;
@@ -257,7 +258,7 @@ static void fade(struct range_duty *d, uint64_t now_ns)
 	d->lately_ns /= 2;
 	for (unsigned b = 0; b < RANGE_DUTY_POWERS; b++)
 		d->sum_ps[b] = d->rank_ps[b] = 0;
-	for (size_t i = 0; i < d->nr; i++) {
+	for (size_t i = 0; i < d->end; i++) {
 		struct range_duty_window *w = &d->window[i];
 		if (w->is_in)
 			w->lately_ps /= 2;
@@ -456,7 +457,7 @@ static bool glance(struct range_duty *d, const struct range_duty_state *s)
 	if (!d->news_ns || d->kind == CONTROL_GLOBAL ||
 	    s->now_ns - d->news_ns > GLANCE_NS || s->now_ns < d->next_glance_ns)
 		return false;
-	for (size_t i = 0; i < d->nr && nr < MOST_AT_ONCE; i++) {
+	for (size_t i = 0; i < d->end && nr < MOST_AT_ONCE; i++) {
 		if (!is_in_glance(&d->window[i]))
 			continue;
 		sum_ppb += d->window[i].rate_ppb;
@@ -500,7 +501,7 @@ static bool back(struct range_duty *d, const struct range_duty_state *s)
 	    s->room_ns < -2 * (int64_t)mul_ppb(DEEP_NS, d->m_t_ppb))
 		return false;
 	d->back_ns = s->now_ns;
-	for (uint32_t i = 0; i < d->nr && d->nr_changed < MOST_AT_ONCE; i++) {
+	for (uint32_t i = 0; i < d->end && d->nr_changed < MOST_AT_ONCE; i++) {
 		struct range_duty_window *w = &d->window[i];
 		if (!is_out(w) || !is_cheap(d, w) || !is_among(d, w, 1))
 			continue;
@@ -516,7 +517,7 @@ static bool back(struct range_duty *d, const struct range_duty_state *s)
 
 static bool all_or_none(struct range_duty *d, bool in)
 {
-	for (uint32_t i = 0; i < d->nr; i++)
+	for (uint32_t i = 0; i < d->end; i++)
 		want(d, i, in && d->window[i].exists);
 	return d->nr_changed;
 }

@@ -51,6 +51,8 @@ struct range_duty {
 	/* The decision of the last step: those that should be in. */
 	bool *want;
 	size_t nr;
+	size_t end; /* of those that exist: of a large program few do at first,
+		     * and memory of the others is not touched */
 	/* Those that are not so, when it said that there are any. */
 	uint32_t *changed;
 	size_t nr_changed;

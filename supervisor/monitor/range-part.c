@@ -16,6 +16,9 @@
 #define STOP_NS (10 * NSEC_PER_USEC)
 /* How often it is asked how long the process ran. */
 #define ASK_NS (20 * NSEC_PER_MSEC)
+/* The command has just begun, and its first stops are not to wait until all
+ * that is known of a large program was told. */
+#define FIRST_EMIT_NS (100 * NSEC_PER_MSEC)
 
 void range_part_free(struct range_part *rp)
 {
@@ -239,6 +242,8 @@ static void keep(struct range_monitor *m, struct range_part *rp)
 	rp->next = m->parts;
 	m->parts = rp;
 	m->next_tick_ns = 0;
+	if (!m->next_emit_ns)
+		m->next_emit_ns = smco_now_ns() + FIRST_EMIT_NS;
 }
 
 struct range_part *range_part_create(struct range_monitor *m,

@@ -2,6 +2,9 @@
  * Which windows have their sensors in: on a simulated program the bound holds,
  * cold ones stay in, hot ones get turns, and nobody is forgotten.
  */
+#include <sys/resource.h>
+
+#include "supervisor/pace.h"
 #include "t/unit/range-sim.h"
 
 static void test_bound(enum controller_kind kind, int64_t target)
@@ -335,6 +338,65 @@ static void test_sum(void)
 	check_int(cost[1].cost_ps, 500000);
 }
 
+static uint64_t nr_faults(void)
+{
+	struct rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	return (uint64_t)u.ru_minflt;
+}
+
+/* Of a large program few windows are there at first: a step does not go through
+ * the memory of all others, for which the command would stand. */
+static void test_few(void)
+{
+	struct range_duty d;
+	const size_t nr = 1 << 20;
+	uint64_t now_ns = NSEC_PER_SEC;
+	struct range_duty_cost cost = {.worth = CONTROL_WHOLE};
+	check_int(range_duty_init(&d, CONTROL_CASCADE, 100000000, nr, now_ns),
+		  0);
+	for (uint32_t i = 0; i < 100; i++)
+		range_duty_add(&d, i, true, now_ns);
+	uint64_t before = nr_faults();
+	/* Long enough for all that is done now and then. */
+	for (unsigned i = 0; i < 300; i++) {
+		now_ns += 20 * NSEC_PER_MSEC;
+		cost.window = i % 100;
+		cost.cost_ps = 10000000;
+		cost.news = !(i % 10);
+		const struct range_duty_state s = {
+			.now_ns = now_ns,
+			.run_ns = 20 * NSEC_PER_MSEC,
+			.room_ns = NSEC_PER_SEC,
+			.window_room_ns = NSEC_PER_SEC,
+			.stop_ns = 50000,
+			.taken_ppk = TAKEN_ALL,
+			.nr_threads = 1,
+		};
+		range_duty_step(&d, &cost, 1, &s);
+		for (size_t k = 0; k < d.nr_changed; k++)
+			range_duty_put(&d, d.changed[k], d.want[d.changed[k]],
+				       now_ns);
+	}
+	uint64_t faults = nr_faults() - before;
+	check_msg(faults < nr * sizeof(*d.window) / 4096 / 4,
+		  "%lu pages were touched", (unsigned long)faults);
+	/* One far behind is seen to as well. */
+	range_duty_add(&d, (uint32_t)nr - 1, false, now_ns);
+	const struct range_duty_state s = {
+		.now_ns = now_ns + 100 * NSEC_PER_MSEC,
+		.run_ns = 20 * NSEC_PER_MSEC,
+		.room_ns = NSEC_PER_SEC,
+		.window_room_ns = NSEC_PER_SEC,
+		.stop_ns = 50000,
+		.taken_ppk = TAKEN_ALL,
+		.nr_threads = 1,
+	};
+	range_duty_step(&d, &cost, 0, &s);
+	check(d.want[nr - 1]);
+	range_duty_deinit(&d);
+}
+
 int main(void)
 {
 	static const int64_t targets[] = {10000000, 20000000, 100000000,
@@ -344,6 +406,7 @@ int main(void)
 		test_bound(CONTROL_CASCADE, targets[i]);
 		test_bound(CONTROL_GLOBAL, targets[i]);
 	}
+	test_few();
 	test_ends();
 	test_burst();
 	test_pauses();
