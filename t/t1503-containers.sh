@@ -63,24 +63,37 @@ launched() {
 		[ "$(wc -l <plain)" = "$(wc -l <inside)" ]
 }
 ok "begun by what we launched" launched
-# Threads call themselves 1, 2 and 3 in there.
+# Threads call themselves 1, 2 and 3 in there. Short passings beyond the first of
+# an interval have no record each (10): their thread's sum (12) says how many.
 numbered() {
 	test_exit 0 smco-trace -q -t unlimited --if-available --phase sdt:work:load \
-		-o n.trace -- unshare -pf "$FIXTURES/phase-work" 30 10 2 2000000 &&
+		-o n.trace -- unshare -pf "$FIXTURES/phase-work" 30 10 2 "$1" &&
 		smco-report --juwel n.trace >records || return
-	awk '$1 == 5 { is_process[$5] }
+	awk 'function count_of(payload, i, n) {
+			for (i = 15; i >= 8; i--)
+				n = n * 256 + \
+				    16 * index(hex, substr(payload, 2 * i + 1, 1)) + \
+				    index(hex, substr(payload, 2 * i + 2, 1)) - 17
+			return n
+		}
+		BEGIN { hex = "0123456789abcdef" }
+		$1 == 5 { is_process[$5] }
 		$1 == 10 { passed[$4]++ }
+		$1 == 12 { passed[$4] += count_of($6); summed++ }
 		END {
 			for (t in passed) {
 				print t, passed[t]
 				nr++
 				leaders += t in is_process
-				times += passed[t]
+				whole += passed[t] == 30
 			}
-			exit nr != 3 || leaders != 1 || times != 90
-		}' records
+			print summed + 0, "sums"
+			exit nr != 3 || leaders != 1 || whole != 3 ||
+				(short && !summed)
+		}' short="$2" records
 }
-ok "what a thread did is said of the number that we know it by" numbered
+ok "what a thread did is said of the number that we know it by" numbered 2000000
+ok "and of short ones" numbered 1000 short
 trap - EXIT
 kill -9 "${pids[@]}"
 done_testing

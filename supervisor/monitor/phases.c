@@ -157,6 +157,19 @@ void phases_finish(struct phases *ph, uint64_t now_ns)
 
 /* --- processes --- */
 
+/* Its records are of a number that nobody can be asked about any more when it
+ * has ended, and that another may have then. */
+static void know_number(struct phases *ph, struct shared *sh, struct task *t)
+{
+	uint32_t own = (uint32_t)task_own_tid(t), tid = (uint32_t)task_tid(t);
+	struct own_number *n = &sh->number[own % PHASE_NUMBERS];
+	if (!sh->has_own_numbers)
+		return;
+	if (n->own == own && n->tid && n->tid != tid)
+		drain(ph, sh);
+	*n = (struct own_number){own, tid};
+}
+
 static struct shared *share(struct phases *ph, struct marks *m,
 			    struct phase_proc *pp)
 {
@@ -173,8 +186,10 @@ static struct shared *share(struct phases *ph, struct marks *m,
 		.has_own_numbers = t && task_own_tid(t) != task_tid(t),
 	};
 	mark_shm_ref(sh->shm);
-	for (; t; t = task_next(t))
+	for (; t; t = task_next(t)) {
+		know_number(ph, sh, t);
 		phase_threads_note(sh, pp, t, false);
+	}
 	ph->shared = sh;
 	phase_slices_look(ph, sh);
 	if (ph->due_ns > soon_ns)
@@ -320,17 +335,21 @@ void phases_new_thread(struct phases *ph, struct phase_proc *pp, struct task *t)
 {
 	ph->has_more = true;
 	ph->nr_tasks++;
-	for (size_t i = 0; pp && i < pp->nr; i++)
+	for (size_t i = 0; pp && i < pp->nr; i++) {
+		know_number(ph, pp->shared[i], t);
 		phase_threads_note(pp->shared[i], pp, t, true);
+	}
 }
 
 void phases_thread_gone(struct phases *ph, struct phase_proc *pp,
 			struct task *t)
 {
 	for (size_t i = 0; pp && i < pp->nr; i++) {
-		if (pp->shared[i]->nr_stacks)
-			drain(ph, pp->shared[i]);
-		phase_threads_forget(pp->shared[i], pp->pid, t);
+		struct shared *sh = pp->shared[i];
+		know_number(ph, sh, t);
+		if (sh->nr_stacks || sh->has_own_numbers)
+			drain(ph, sh);
+		phase_threads_forget(sh, pp->pid, t);
 	}
 }
 
