@@ -137,8 +137,8 @@ bool range_doubt_called(const struct range_code *code,
  * does: an address, for instance, that another distance is added to. Less than
  * eight bytes are no address, and one plus a constant that is nowhere, while
  * the register moves on, is none that the program has; nor is one in such a
- * register where the variable was something else until then. @own are the
- * variable's places, @nr of them.
+ * register where the variable was something else until then, or is 1 to 4095
+ * anywhere. @own are the variable's places, @nr of them.
  */
 bool range_doubt_walk(const struct range_code *code, const struct variables *v,
 		      const struct range_index_entry *own, size_t nr,
@@ -186,6 +186,27 @@ bool range_doubt_beyond(const struct var_type *t, const struct var_place *p);
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,
 		     const struct var_place *p);
+
+/*
+ * range-round.c. Is @p in a register that has to do with nothing in a loop, by
+ * turns as it is and with a constant added? A counter would change it. LLVM
+ * says so where it has made two counters one, and another variable is in the
+ * register since. So are others that are computed alike. @own are the
+ * variable's places in the function, @all those of all.
+ */
+bool range_doubt_round(const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *all, size_t nr,
+		       const struct range_index_entry *own, size_t nr_own,
+		       const struct var_place *p);
+/*
+ * The same. Is @p, a register, behind its variable by *@k_ret? That is added to
+ * it where the place ends, and where that begins the variable was as much more
+ * than what the register is set to.
+ */
+bool range_doubt_behind(const struct range_code *code,
+			const struct variables *v,
+			const struct range_index_entry *own, size_t nr,
+			const struct var_place *p, int64_t *k_ret);
 
 /*
  * range-ahead.c. Does @p, a register plus a constant, begin with instruction

@@ -4,16 +4,27 @@
 /* How far an access is looked for. */
 #define WALK_REACH 32
 
-/* Is a constant added to @reg in the code of @p, or where that begins or ends?
- */
-static bool is_stepped(const struct range_code *code, const struct var_place *p,
-		       uint8_t reg)
+/* Is a constant added to @reg in what touches [@lo, @hi]? */
+static bool is_stepped(const struct range_code *code, uint8_t reg, uint64_t lo,
+		       uint64_t hi)
 {
-	size_t i = range_code_find(code, p->lo);
-	for (i -= i > 0; i < code->nr && code->insns[i].addr <= p->hi; i++) {
+	size_t i = range_code_find(code, lo);
+	for (i -= i > 0; i < code->nr && code->insns[i].addr <= hi; i++) {
 		const struct range_insn *in = &code->insns[i];
 		if (in->bits & RB_ADDS && in->wrote == 1u << reg &&
-		    in->addr + in->len >= p->lo)
+		    in->addr + in->len >= lo)
+			return true;
+	}
+	return false;
+}
+
+/* Is the variable a constant anywhere that is no address, and not none? */
+static bool is_number(const struct variables *v,
+		      const struct range_index_entry *own, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		if (q->kind == VAR_CONST && q->offset > 0 && q->offset < 4096)
 			return true;
 	}
 	return false;
@@ -106,9 +117,11 @@ bool range_doubt_walk(const struct range_code *code, const struct variables *v,
 	uint8_t reg = range_reg_of_dwarf(p->reg);
 	if (reg >= 16 || reg == RANGE_RSP || p->shift ||
 	    (p->kind != VAR_VALUE && p->kind != VAR_REG) ||
-	    (width == 8 && !is_stepped(code, p, reg)) ||
 	    (!leads_on(code, reg, i) && !led_up_to(code, reg, i)))
 		return false;
+	if (width == 8 && !is_stepped(code, reg, p->lo, p->hi))
+		return is_number(v, own, nr) &&
+		       is_stepped(code, reg, 0, UINT64_MAX);
 	return width < 8 || p->kind == VAR_VALUE ||
 	       was_other(code, v, own, nr, p, reg);
 }

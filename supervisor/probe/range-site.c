@@ -364,6 +364,22 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 		touched(f, i, s, c, taken);
 }
 
+/* Is the variable not at @p, as far as is known? */
+static bool is_in_doubt(const struct finder *f, const struct variable *variable,
+			const struct var_place *p)
+{
+	return range_doubt_beyond(&variable->type, p) ||
+	       range_doubt_cancels(f->v, p) ||
+	       range_doubt_memory(f->code, f->v, p) ||
+	       range_doubt_address(f->code, f->v, p) ||
+	       range_doubt_case(&f->edges, f->code, f->v, f->own, f->nr_own, p,
+				&variable->type,
+				variable->flags & VAR_PARAMETER) ||
+	       range_doubt_extended(f->v, variable, p) ||
+	       range_doubt_round(f->code, f->v, f->all, f->nr_all, f->own,
+				 f->nr_own, p);
+}
+
 static void local_place(struct finder *f, uint32_t var, uint32_t place,
 			bool taken)
 {
@@ -379,16 +395,14 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		(variable->flags & VAR_IN_UNION && p->kind != VAR_MEM &&
 		 p->kind != VAR_ADDR);
 	if (!source_of(f, p, &s, &regs) || whose ||
-	    range_doubt_beyond(&variable->type, p) ||
-	    range_doubt_cancels(f->v, p) ||
-	    range_doubt_memory(f->code, f->v, p) ||
-	    range_doubt_address(f->code, f->v, p) ||
-	    range_doubt_case(&f->edges, f->code, f->v, f->own, f->nr_own, p,
-			     &variable->type,
-			     variable->flags & VAR_PARAMETER) ||
-	    range_doubt_extended(f->v, variable, p)) {
+	    is_in_doubt(f, variable, p)) {
 		f->out->nr_unreadable++;
 		return;
+	}
+	int64_t behind;
+	if (range_doubt_behind(f->code, f->v, f->own, f->nr_own, p, &behind)) {
+		s.source = RS_SUM;
+		s.offset = behind;
 	}
 	/* An array has no one value that could be read anywhere. Memory that
 	 * others are to fill begins when it gets its place, with nothing. */
