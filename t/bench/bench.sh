@@ -1,6 +1,7 @@
 #!/bin/bash
 # make bench [WORKLOADS="bzip2 redis"] [TARGETS="0 10"] [REPS=7]
 #	     [OPTIONS="--mechanism=uffd"] [RESULTS=file]
+# make bench WORKLOADS="bzip2 grep grep-cold" OPTIONS="-m range"
 #
 # Paired runs: each monitored run stands beside one without smco-trace, in
 # turns before and after it, and the overhead is the median of the pairs'

@@ -58,6 +58,28 @@ run_bzip2() { lap "$@" ./bzip2 -9c mixed; }
 prepare_bunzip2() { prepare_bzip2; }
 run_bunzip2() { lap "$@" ./bzip2 -dc mixed.bz2; }
 
+# -------------------------------------------------------------------- grep --
+# A tree of files is searched, from memory or (grep-cold) from the disk.
+build_grep() { # DIRECTORY FLAGS [LDFLAGS] - to DIRECTORY/grep
+	(cd "$1" && FORCE_UNSAFE_CONFIGURE=1 ./configure --disable-nls -q &&
+		make CFLAGS="-g $2" LDFLAGS="$3") && cp "$1/src/grep" "$1/grep"
+}
+prepare_grep() {
+	[ -x grep ] || { fetch_source grep && unpack_source grep grep.src &&
+		build_grep grep.src -O2 && cp grep.src/grep grep; } >fetch.log 2>&1 ||
+		return
+	NOTES+=("grep: built from Debian's source, -g -O2; ${TREE:=/usr/share}: $(
+		du -sm "$TREE" | cut -f1) MB")
+}
+run_grep() { # 2: some files cannot be read
+	lap "$@" ./grep -rcE '(static|struct) [a-z_]+[0-9]{2,}|colou?r$' "$TREE" ||
+		[ $? -eq 2 ]
+}
+prepare_grep-cold() { prepare_grep; }
+run_grep-cold() {
+	sync && echo 3 >/proc/sys/vm/drop_caches && run_grep "$@"
+}
+
 # ------------------------------------------------------------------- redis --
 # The server is watched, the load is not. Its binary is also in redis-tools,
 # under a name by which it knows what to be.
