@@ -6,9 +6,10 @@
  *
  * Appends one line to OUT: LIFE_S TOTAL_S PROGRAM_VMPEAK_KB SUPERVISOR_RSS_KB
  * PROGRAM_CPU_S. The last three are sampled every 20 ms.
- * If COMMAND is smco-trace, the program is the child it has that runs another
- * executable, and TOTAL is until smco-trace's own end; otherwise the program
- * is COMMAND and there is no supervisor (0). Ends with COMMAND's status.
+ * If COMMAND is smco-trace, the program is the last child it has that runs
+ * another executable, and TOTAL is until smco-trace's own end; otherwise the
+ * program is COMMAND and there is no supervisor (0). Ends with
+ * COMMAND's status.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -99,6 +100,34 @@ static double cpu_seconds(pid_t pid)
 	return (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
 }
 
+/* What is known of a program's life. */
+struct life {
+	double start, end; /* seconds, now()'s */
+	long peak_kb, supervisor_kb;
+	double cpu_s;
+};
+
+/* Until @program ends; @supervisor is 0 if it has none. */
+static struct life watch(pid_t program, pid_t supervisor, double start)
+{
+	struct life l = {.start = start, .end = start};
+	int fd = (int)syscall(SYS_pidfd_open, program, 0);
+	if (fd < 0)
+		return l;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	while (poll(&p, 1, 20) == 0) {
+		long kb = status_kb(program, "VmPeak:");
+		l.peak_kb = kb > l.peak_kb ? kb : l.peak_kb;
+		kb = supervisor ? status_kb(supervisor, "VmHWM:") : 0;
+		l.supervisor_kb = kb > l.supervisor_kb ? kb : l.supervisor_kb;
+		double used = cpu_seconds(program);
+		l.cpu_s = used > l.cpu_s ? used : l.cpu_s;
+	}
+	l.end = now();
+	close(fd);
+	return l;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
@@ -111,40 +140,27 @@ int main(int argc, char **argv)
 		execvp(argv[2], argv + 2);
 		_exit(127);
 	}
-	pid_t program = is_watched ? 0 : child;
-	int status, reaped = 0;
-	while (!program) {
-		reaped = waitpid(child, &status, WNOHANG);
-		if (reaped)
-			break;
-		program = find_program(child);
-		usleep(500);
+	struct life life = {.start = 0};
+	int status;
+	if (!is_watched)
+		life = watch(child, 0, begin);
+	/* The last one: smco-trace may run others before, to measure. */
+	while (is_watched && !waitpid(child, &status, WNOHANG)) {
+		pid_t program = find_program(child);
+		if (program)
+			life = watch(program, child, now());
+		else
+			usleep(500);
 	}
-	double start = is_watched ? now() : begin, end = start;
-	long peak = 0, rss = 0;
-	double cpu = 0;
-	int fd = program ? (int)syscall(SYS_pidfd_open, program, 0) : -1;
-	if (fd >= 0) {
-		struct pollfd p = {.fd = fd, .events = POLLIN};
-		while (poll(&p, 1, 20) == 0) {
-			long kb = status_kb(program, "VmPeak:");
-			peak = kb > peak ? kb : peak;
-			kb = is_watched ? status_kb(child, "VmHWM:") : 0;
-			rss = kb > rss ? kb : rss;
-			double used = cpu_seconds(program);
-			cpu = used > cpu ? used : cpu;
-		}
-		end = now();
-	}
-	if (!reaped)
+	if (!is_watched)
 		waitpid(child, &status, 0);
 	FILE *out = fopen(argv[1], "a");
 	if (!out) {
 		perror(argv[1]);
 		return 125;
 	}
-	fprintf(out, "%.6f %.6f %ld %ld %.2f\n", end - start, now() - begin,
-		peak, rss, cpu);
+	fprintf(out, "%.6f %.6f %ld %ld %.2f\n", life.end - life.start,
+		now() - begin, life.peak_kb, life.supervisor_kb, life.cpu_s);
 	fclose(out);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
