@@ -119,14 +119,22 @@ bool range_part_is_mapped(const struct range_part *rp, const struct tmaps *maps)
 /* So many changes may fail because a thread gets no CPU to stop on. */
 #define MOST_REFUSED 2
 
+/* Nobody but its only thread waits until that stops. */
+static bool is_alone(const struct range_monitor *m, const struct range_part *rp)
+{
+	return m->procs == rp->owner && !rp->owner->next &&
+	       tproc_nr_tasks(rp->proc) == 1;
+}
+
 /* @owes: what is in has cost more than it may. On a busy machine it would stay
  * so: the thread has the next CPU with all of it in. */
-static void change(struct range_part *rp, bool owes)
+static void change(const struct range_monitor *m, struct range_part *rp,
+		   bool owes)
 {
 	struct smco_err err = {0};
 	const struct range_duty *d = &rp->duty;
 	uint64_t cost_ns = 0, began_ns = smco_now_ns();
-	if (owes && rp->nr_refused >= MOST_REFUSED)
+	if (is_alone(m, rp) || (owes && rp->nr_refused >= MOST_REFUSED))
 		ranges_insist(rp->ranges);
 	int rc = ranges_choose(rp->ranges, d->changed, d->nr_changed, d->want,
 			       &cost_ns, &err);
@@ -458,7 +466,7 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 		.nr_threads = (unsigned)max_u64(rp->nr_threads, 1),
 	};
 	if (range_duty_step(&rp->duty, m->cost, nr, &s))
-		change(rp, s.room_ns < 0);
+		change(m, rp, s.room_ns < 0);
 	if (range_rate_is_due(&rp->rate, now_ns))
 		measure(rp);
 	range_start_some(rp, smco_now_ns(), s.room_ns);
