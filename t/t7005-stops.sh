@@ -51,6 +51,22 @@ all='sched:.*|ipi:.*|csd:.*|rcu:.*|rseq:.*|msr:.*|context-switches|cpu-migration
 ok "2000 signals, each of which is a stop, are as for perf stat" same 20 "$all" 2000 0 0 0
 ok "and 30 programs, one after the other" same 6 'sched:.*|rseq:.*|x86_fpu:.*|context-switches' 0 0 0 30
 
+# Who else uses the CPU while it sleeps decides whether registers are loaded: so
+# in turn, and one pair has to be the same.
+a_pair() { # SLACK EVENT-PATTERN ARGUMENTS...
+	local slack=$1 which=$2 good=1
+	shift 2
+	for _ in 1 2 3 4 5; do
+		by_perf "$@" | sort >perf && by_us "$@" | sort >us || return 1
+		join perf us | grep -E "^($which) " | tee both
+		! awk -v slack="$slack" '{ d = $2 - $3 } d > slack || d < -slack { bad = 1 }
+			END { exit bad || !NR }' both || good=0
+	done
+	return "$good"
+}
+ok "signals and sleeps: moves and registers are as for perf stat" \
+	a_pair 60 'cpu-migrations|x86_fpu:.*' 0 0 0 0 300
+
 # One for each child or thread, one for each time that somebody slept.
 each() { # BORN ARGUMENTS...
 	local born=$1

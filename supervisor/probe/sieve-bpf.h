@@ -17,10 +17,19 @@ struct sieve_thread {
 	/* SIEVE_*: not yet met since it left its CPU in a stop, and before that
 	 * by itself. */
 	__u32 left, own;
-	__u32 cpu; /* which it left in a stop */
-	__u32 unused;
-	/* It came back from a stop on another one: so often. */
+	/* Where it is, and where it would be without stops: they may move it,
+	 * and it may go back later by itself. */
+	__u32 cpu, home;
+	/* It came back from a stop on another one, or went home: so often. */
 	__u64 nr_moves;
+	__u64 fpu;	/* as x86_fpu's tracepoints name it; 0: not met yet */
+	__u32 fpu_cpu;	/* where its registers were loaded last */
+	__u32 has_kept; /* them, when it last came back by itself */
+};
+
+/* Whose registers were loaded last on a CPU: by anybody, and but for us. */
+struct sieve_loaded {
+	__u64 any, theirs;
 };
 
 #endif

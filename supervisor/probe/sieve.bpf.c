@@ -58,13 +58,24 @@ struct {
 	__type(value, struct sieve_thread);
 } threads SEC(".maps");
 
-static __always_inline int is_in_stop(const struct task_struct *t)
+/* Told where x86_fpu's tracepoint is counted: there alone it matters. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sieve_loaded);
+} loaded SEC(".maps");
+
+static __always_inline int is_tracer(const struct task_struct *t)
 {
 	__u32 zero = 0;
-	int *tgid;
-	return t->ptrace && t->last_siginfo &&
-	       (tgid = bpf_map_lookup_elem(&own, &zero)) &&
-	       t->parent->tgid == *tgid;
+	int *tgid = bpf_map_lookup_elem(&own, &zero);
+	return tgid && t->tgid == *tgid;
+}
+
+static __always_inline int is_in_stop(const struct task_struct *t)
+{
+	return t->ptrace && t->last_siginfo && is_tracer(t->parent);
 }
 
 static __always_inline struct sieve_thread *find(int pid)
@@ -104,10 +115,27 @@ int sieve_rseq(void *ctx)
 	return !is_in_stop(t) && !meets(t, SIEVE_RSEQ);
 }
 
+static __always_inline void note_loaded(const struct task_struct *t, __u64 fpu)
+{
+	__u32 zero = 0;
+	struct sieve_loaded *last = bpf_map_lookup_elem(&loaded, &zero);
+	struct sieve_thread *s = t->ptrace ? find(t->pid) : 0;
+	if (last) {
+		last->any = fpu;
+		if (!is_tracer(t))
+			last->theirs = fpu;
+	}
+	if (s) {
+		s->fpu = fpu;
+		s->fpu_cpu = bpf_get_smp_processor_id();
+	}
+}
+
 SEC("tracepoint")
 int sieve_fpu(struct fpu_record *r)
 {
 	const struct task_struct *t = bpf_get_current_task_btf();
+	note_loaded(t, (__u64)r->fpu);
 	return !is_in_stop(t) &&
 	       !(r->load_fpu && meets(t, SIEVE_FPU) && !are_new(r->fpu));
 }
@@ -130,12 +158,50 @@ static __always_inline void stops(const struct task_struct *t, __u32 cpu)
 	struct sieve_thread *s = find(t->pid);
 	if (s) {
 		s->left = leaves(t);
-		s->cpu = cpu;
+		if (s->has_kept)
+			s->own &= ~SIEVE_FPU; /* there was none to meet */
 		return;
 	}
-	struct sieve_thread first = {.cpu = cpu};
+	struct sieve_thread first = {.cpu = cpu, .home = cpu};
 	int pid = t->pid;
 	bpf_map_update_elem(&threads, &pid, &first, BPF_NOEXIST);
+}
+
+static __always_inline void leaves_by_itself(struct sieve_thread *s,
+					     const struct task_struct *t)
+{
+	s->own = leaves(t);
+	s->has_kept = 0;
+}
+
+/* It comes back by itself, to @cpu. Its registers may be there; or they are not
+ * for us, who used the CPU, or because it had been moved in a stop. */
+static __always_inline void find_registers(struct sieve_thread *s, __u32 cpu)
+{
+	__u32 zero = 0;
+	struct sieve_loaded *last = bpf_map_lookup_elem(&loaded, &zero);
+	if (!last || !s->fpu)
+		return;
+	if (last->any == s->fpu && s->fpu_cpu == cpu) {
+		s->has_kept = 1;
+	} else if (last->theirs == s->fpu && s->home == cpu) {
+		s->own &= ~SIEVE_FPU;
+		s->left |= SIEVE_FPU;
+	}
+}
+
+/* It goes on on @cpu, after a stop or by itself. */
+static __always_inline void goes_on(struct sieve_thread *s, int was_stop,
+				    __u32 cpu)
+{
+	if (!was_stop)
+		find_registers(s, cpu);
+	if (s->cpu == cpu)
+		return;
+	s->nr_moves += was_stop || s->home == cpu;
+	s->cpu = cpu;
+	if (!was_stop)
+		s->home = cpu;
 }
 
 SEC("tp_btf/sched_switch")
@@ -148,10 +214,8 @@ int sieve_switch(unsigned long long *ctx)
 	if (prev->ptrace && is_in_stop(prev))
 		stops(prev, cpu);
 	else if (prev->ptrace && (s = find(prev->pid)))
-		s->own = leaves(prev);
-	if (next->ptrace && is_in_stop(next) && (s = find(next->pid))) {
-		s->nr_moves += s->cpu != cpu;
-		s->cpu = cpu;
-	}
+		leaves_by_itself(s, prev);
+	if (next->ptrace && (s = find(next->pid)))
+		goes_on(s, is_in_stop(next), cpu);
 	return 0;
 }
