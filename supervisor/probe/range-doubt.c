@@ -77,6 +77,16 @@ bool range_doubt_memory(const struct range_code *code,
 	return false;
 }
 
+/* What lies below the red zone is anybody's who interrupts, sensors included.
+ */
+#define RED_ZONE 128
+
+bool range_doubt_below(const struct var_place *p)
+{
+	return p->kind == VAR_MEM && range_reg_of_dwarf(p->reg) == RANGE_RSP &&
+	       p->offset < -RED_ZONE;
+}
+
 /* Is some of the memory at @base + @offset, @bytes of it, an operand? */
 static bool is_operand(const struct range_insn *in, uint8_t base,
 		       int64_t offset, uint64_t bytes)

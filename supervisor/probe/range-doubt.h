@@ -23,6 +23,9 @@ bool range_doubt_restore(const struct range_code *code, size_t i);
 bool range_doubt_store(const struct variables *v,
 		       const struct range_index_entry *own, size_t nr,
 		       const struct var_place *p, const struct range_insn *in);
+/* range-senseless.c. The same of place @p in the file's data, where a variable
+ * may be for a while only. */
+bool range_doubt_data(const struct var_place *p, const struct range_insn *in);
 /*
  * range-again.c. It does not if the variable is in that memory again wherever
  * control goes from the store, instruction @i, with nothing written there
@@ -39,6 +42,10 @@ bool range_doubt_again(const struct range_code *code, const struct variables *v,
  */
 bool range_doubt_memory(const struct range_code *code,
 			const struct variables *v, const struct var_place *p);
+
+/* Does @p lie below the stack pointer's red zone? gcc goes on saying where a
+ * variable of the frame was when that has been taken down. */
+bool range_doubt_below(const struct var_place *p);
 
 /*
  * range-senseless.c. Is @p an address in the frame where a number is meant?

@@ -190,3 +190,9 @@ bool range_not_optimised(const struct range_code *code,
 	}
 	return has_frame_pointer(code);
 }
+
+bool range_doubt_data(const struct var_place *p, const struct range_insn *in)
+{
+	return in->bits & RB_WRITES && p->flags & VAR_ENDS &&
+	       in->addr + in->len >= p->hi;
+}

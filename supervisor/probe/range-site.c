@@ -369,7 +369,7 @@ static bool is_in_doubt(const struct finder *f, const struct variable *variable,
 			const struct var_place *p)
 {
 	return range_doubt_beyond(&variable->type, p) ||
-	       range_doubt_cancels(f->v, p) ||
+	       range_doubt_cancels(f->v, p) || range_doubt_below(p) ||
 	       range_doubt_memory(f->code, f->v, p) ||
 	       range_doubt_address(f->code, f->v, p) ||
 	       range_doubt_case(&f->edges, f->code, f->v, f->own, f->nr_own, p,
@@ -562,7 +562,8 @@ static void data(struct finder *f)
 				.reg = apart ? in->base : RANGE_NO_REG,
 				.apart = apart,
 			};
-			if (c.yes && !(var->flags & VAR_MIXED))
+			if (c.yes && !(var->flags & VAR_MIXED) &&
+			    !range_doubt_data(p, in))
 				touched(f, i, s, c,
 					thread || range_data_taken(f->img, p,
 								   var));
