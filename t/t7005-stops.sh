@@ -67,6 +67,21 @@ a_pair() { # SLACK EVENT-PATTERN ARGUMENTS...
 ok "signals and sleeps: moves and registers are as for perf stat" \
 	a_pair 60 'cpu-migrations|x86_fpu:.*' 0 0 0 0 300
 
+# Its counters are read by an interrupt of the CPU where it runs. Others may
+# send some, too: not in each of five runs.
+no_readings() {
+	local some=irq_vectors:call_function_single_entry,irq_vectors:call_function_single_exit
+	for _ in 1 2 3 4 5; do
+		smco-trace -q -t unlimited --interval 60ms -e "$some,csd:csd_function_entry" -o c.trace -- \
+			perl -e 'my $end = time + 2; 1 while time < $end' || return 1
+		smco-report --json c.trace | perl -MJSON::PP -0777 -ne '
+			my @n = map { $_->{count} } @{decode_json($_)->{counters}[0]{counts}};
+			print "@n\n"; exit !!grep { $_ > 3 } @n' && return
+	done
+	return 1
+}
+ok "nor are readings of counters, which interrupt it" no_readings
+
 # One for each child or thread, one for each time that somebody slept.
 each() { # BORN ARGUMENTS...
 	local born=$1

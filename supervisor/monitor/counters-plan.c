@@ -157,8 +157,7 @@ static bool is_in(const char *name, const char *const *names)
 }
 
 /* ", up to 5 @what of ours are in each of A, B" behind @len bytes of @buf, if
- * events that are counted are in @names. Readings interrupt who runs: they are
- * in no stop. */
+ * events that are counted are in @names and are not left out. */
 static size_t say_ours(const struct counters *c, const char *const *names,
 		       uint64_t nr, const char *what, char *buf, size_t size,
 		       size_t len)
@@ -167,7 +166,8 @@ static size_t say_ours(const struct counters *c, const char *const *names,
 	for (size_t i = 0; nr && i < c->plan.nr_events; i++) {
 		const char *name = c->plan.event[i].name;
 		if (!is_in(name, names) || len >= size ||
-		    (names != of_readings && counters_is_sieved(c, i)))
+		    (counters_is_sieved(c, i) &&
+		     (names != of_readings || c->heeds_calls)))
 			continue;
 		if (!any)
 			len += (size_t)snprintf(

@@ -57,6 +57,7 @@ struct counters {
 	 * its sieve, -1 = none; NULL = nobody has one. */
 	struct sieve *sieve;
 	int *sieve_fd;
+	bool heeds_calls;     /* interrupts by which counters are read, too */
 	uint64_t nr_unjotted; /* threads that are read all the same */
 	uint64_t nr_fresh;    /* those that are not yet written down */
 	uint64_t fresh_ns;    /* and when they are to be */

@@ -17,27 +17,39 @@ static const char *const of_stops[] = {
 	"workqueue:", "signal:",
 };
 
+/* Of whom there are events in interrupts that we have sent. */
+static const char *const of_calls[] = {"irq_vectors:", "csd:", "tlb:"};
+
 /* Their own time is in what these count when a thread leaves its CPU. */
 static const char of_time[] = "sched:sched_stat_";
+
+static bool begins_with_one(const char *name, const char *const *of, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!strncmp(name, of[i], strlen(of[i])))
+			return true;
+	return false;
+}
 
 static bool has_sieve(const struct pmu_event *ev)
 {
 	if (ev->attr.type != PERF_TYPE_TRACEPOINT || counters_has_stops(ev) ||
 	    !strncmp(ev->name, of_time, sizeof(of_time) - 1))
 		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(of_stops); i++)
-		if (!strncmp(ev->name, of_stops[i], strlen(of_stops[i])))
-			return true;
-	return false;
+	return begins_with_one(ev->name, of_stops, ARRAY_SIZE(of_stops));
 }
 
 static enum sieve_kind kind_of(const struct pmu_event *ev)
 {
 	static const char rseq[] = "rseq:rseq_update";
 	static const char fpu[] = "x86_fpu:x86_fpu_regs_activated";
-	return !strncmp(ev->name, rseq, sizeof(rseq) - 1) ? SIEVE_AFTER_RSEQ
-	       : !strncmp(ev->name, fpu, sizeof(fpu) - 1) ? SIEVE_AFTER_FPU
-							  : SIEVE_ANY;
+	static const char entry[] = "irq_vectors:call_function_single_entry";
+	static const char exit[] = "irq_vectors:call_function_single_exit";
+	return !strncmp(ev->name, rseq, sizeof(rseq) - 1)     ? SIEVE_AFTER_RSEQ
+	       : !strncmp(ev->name, fpu, sizeof(fpu) - 1)     ? SIEVE_AFTER_FPU
+	       : !strncmp(ev->name, entry, sizeof(entry) - 1) ? SIEVE_ENTRY
+	       : !strncmp(ev->name, exit, sizeof(exit) - 1)   ? SIEVE_EXIT
+							      : SIEVE_ANY;
 }
 
 static bool is_wanted(const struct counter_plan *plan)
@@ -49,6 +61,21 @@ static bool is_wanted(const struct counter_plan *plan)
 	return false;
 }
 
+/* Only where somebody counts what is in them: each interrupt is longer by it.
+ */
+static void heed_calls(struct counters *c)
+{
+	struct smco_err err;
+	bool any = false;
+	for (size_t i = 0; i < c->plan.nr_events; i++)
+		any |= has_sieve(&c->plan.event[i]) &&
+		       begins_with_one(c->plan.event[i].name, of_calls,
+				       ARRAY_SIZE(of_calls));
+	c->heeds_calls = any && !sieve_heed_calls(c->sieve, &err);
+	if (any && !c->heeds_calls)
+		smco_debug("pmu", "%s", err.msg);
+}
+
 void counters_sieve_open(struct counters *c)
 {
 	struct smco_err err;
@@ -58,6 +85,7 @@ void counters_sieve_open(struct counters *c)
 		smco_debug("pmu", "%s", err.msg);
 		return;
 	}
+	heed_calls(c);
 	c->sieve_fd = calloc(c->plan.nr_events, sizeof(*c->sieve_fd));
 	for (size_t i = 0; c->sieve_fd && i < c->plan.nr_events; i++) {
 		const struct pmu_event *ev = &c->plan.event[i];

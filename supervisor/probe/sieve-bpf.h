@@ -7,6 +7,7 @@
 #include <linux/types.h>
 
 #define SIEVE_MAX_THREADS 16384
+#define SIEVE_MAX_CPUS	  4096
 
 /* What a stop leaves behind, to be met on the way back to the program. */
 #define SIEVE_RSEQ 1 /* its rseq area is written anew */
@@ -30,6 +31,14 @@ struct sieve_thread {
 /* Whose registers were loaded last on a CPU: by anybody, and but for us. */
 struct sieve_loaded {
 	__u64 any, theirs;
+};
+
+/* A function call that we sent to a CPU, by an interrupt. */
+enum sieve_call {
+	SIEVE_NO_CALL,
+	SIEVE_SENT,
+	SIEVE_IN_CALL,
+	SIEVE_CALLED, /* its last event may be to come */
 };
 
 #endif

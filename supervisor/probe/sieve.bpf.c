@@ -4,6 +4,9 @@
  * its own: that is the tracer's, not the program's. A program on a tracepoint
  * decides whether what is counted there, by perf's events, counts.
  *
+ * Counters of a thread that runs elsewhere are read by an interrupt of its CPU,
+ * and what we unmap is told there by one. It is ours, and what happens in it.
+ *
  * Two things come only on the way back to the program: what a switch has to
  * tell rseq, and registers that others have used meanwhile. Their first ones
  * after a stop are left out.
@@ -66,6 +69,25 @@ struct {
 	__type(value, struct sieve_loaded);
 } loaded SEC(".maps");
 
+/* enum sieve_call of each CPU. Where nobody heeds them: SIEVE_NO_CALL. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SIEVE_MAX_CPUS);
+	__type(key, __u32);
+	__type(value, __u32);
+} calls SEC(".maps");
+
+static __always_inline __u32 *call_at(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&calls, &cpu);
+}
+
+static __always_inline int is_in_call(void)
+{
+	__u32 *call = call_at(bpf_get_smp_processor_id());
+	return call && *call == SIEVE_IN_CALL;
+}
+
 static __always_inline int is_tracer(const struct task_struct *t)
 {
 	__u32 zero = 0;
@@ -105,7 +127,55 @@ static __always_inline int are_new(struct fpu *fpu)
 SEC("tracepoint")
 int sieve_any(void *ctx)
 {
-	return !is_in_stop(bpf_get_current_task_btf());
+	return !is_in_stop(bpf_get_current_task_btf()) && !is_in_call();
+}
+
+/* An interrupt's first and last events come before or after sieve_call_begins
+ * and sieve_call_ends have seen them. */
+static __always_inline int is_call(__u32 other)
+{
+	__u32 *call = call_at(bpf_get_smp_processor_id());
+	return call && (*call == SIEVE_IN_CALL || *call == other);
+}
+
+SEC("tracepoint")
+int sieve_entry(void *ctx)
+{
+	return !is_call(SIEVE_SENT);
+}
+
+SEC("tracepoint")
+int sieve_exit(void *ctx)
+{
+	return !is_call(SIEVE_CALLED);
+}
+
+/* (cpu, callsite, callback): without the last somebody is to be scheduled. */
+SEC("raw_tp/ipi_send_cpu")
+int sieve_call_sent(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 *call = call_at((__u32)ctx->args[0]);
+	if (call && ctx->args[2] && is_tracer(bpf_get_current_task_btf()))
+		*call = SIEVE_SENT;
+	return 0;
+}
+
+SEC("raw_tp/call_function_single_entry")
+int sieve_call_begins(void *ctx)
+{
+	__u32 *call = call_at(bpf_get_smp_processor_id());
+	if (call)
+		*call = *call == SIEVE_SENT ? SIEVE_IN_CALL : SIEVE_NO_CALL;
+	return 0;
+}
+
+SEC("raw_tp/call_function_single_exit")
+int sieve_call_ends(void *ctx)
+{
+	__u32 *call = call_at(bpf_get_smp_processor_id());
+	if (call && *call == SIEVE_IN_CALL)
+		*call = SIEVE_CALLED;
+	return 0;
 }
 
 SEC("tracepoint")

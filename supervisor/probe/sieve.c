@@ -16,7 +16,7 @@ extern const char sieve_object_start[], sieve_object_end[];
 
 struct sieve {
 	struct bpf_object *obj;
-	struct bpf_link *switches;
+	struct bpf_link *switches, *calls[3];
 	int threads_fd; /* owned by obj */
 };
 
@@ -35,6 +35,33 @@ static int begin(struct sieve *s, struct smco_err *err)
 			   : smco_fail(err, SMCO_UNSUPPORTED, errno,
 				       "counts without stops: attaching to "
 				       "sched_switch");
+}
+
+static void end_calls(struct sieve *s)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(s->calls); i++) {
+		bpf_link__destroy(s->calls[i]);
+		s->calls[i] = NULL;
+	}
+}
+
+int sieve_heed_calls(struct sieve *s, struct smco_err *err)
+{
+	/* Nobody is said to have sent one before its end is heeded. */
+	static const char *const name[ARRAY_SIZE(s->calls)] = {
+		"sieve_call_ends", "sieve_call_begins", "sieve_call_sent"};
+	for (size_t i = 0; i < ARRAY_SIZE(name); i++) {
+		s->calls[i] = bpf_program__attach(
+			bpf_object__find_program_by_name(s->obj, name[i]));
+		if (!s->calls[i]) {
+			int e = errno;
+			end_calls(s);
+			return smco_fail(err, SMCO_UNSUPPORTED, e,
+					 "counts without readings: %s",
+					 name[i]);
+		}
+	}
+	return 0;
 }
 
 int sieve_open(struct sieve **ret, struct smco_err *err)
@@ -61,6 +88,7 @@ void sieve_close(struct sieve *s)
 {
 	if (!s)
 		return;
+	end_calls(s);
 	bpf_link__destroy(s->switches);
 	bpf_object__close(s->obj);
 	free(s);
@@ -73,6 +101,8 @@ int sieve_put(const struct sieve *s, uint64_t id, enum sieve_kind kind,
 		[SIEVE_ANY] = "sieve_any",
 		[SIEVE_AFTER_RSEQ] = "sieve_rseq",
 		[SIEVE_AFTER_FPU] = "sieve_fpu",
+		[SIEVE_ENTRY] = "sieve_entry",
+		[SIEVE_EXIT] = "sieve_exit",
 	};
 	struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
 				       .size = sizeof(attr),

@@ -20,10 +20,20 @@ struct sieve;
 int sieve_open(struct sieve **ret, struct smco_err *err);
 void sieve_close(struct sieve *s); /* NULL is fine */
 
+/*
+ * From now on also without the interrupts of CPUs that we have the kernel send,
+ * to one CPU each: to read counters of a thread that runs there, to tell it
+ * what we unmapped. SMCO_UNSUPPORTED, with nothing changed: before Linux 6.4.
+ */
+int sieve_heed_calls(struct sieve *s, struct smco_err *err);
+
 enum sieve_kind {
 	SIEVE_ANY,	  /* what is in a stop is left out */
 	SIEVE_AFTER_RSEQ, /* and the first after one: rseq:rseq_update */
 	SIEVE_AFTER_FPU,  /* the same: x86_fpu:x86_fpu_regs_activated */
+	/* Begin and end of such interrupts: call_function_single_* */
+	SIEVE_ENTRY,
+	SIEVE_EXIT,
 };
 /*
  * Tracepoint @id has such a sieve as long as the descriptor that is returned is
