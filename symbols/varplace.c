@@ -384,12 +384,46 @@ static void place_at_point(const struct stretch *s, const struct var_group *g,
 }
 
 /*
+ * Is @die a parameter that the caller has put on the stack, and that stays
+ * there? It has its value where the function begins: *ret is it, counted from
+ * the CFA, for the frame is not set up yet.
+ */
+static bool is_given(const struct stretch *s, Dwarf_Die *die,
+		     const struct var_piece *p, size_t nr,
+		     struct var_piece *ret)
+{
+	const struct variables *v = s->b->v;
+	if (nr != 1 || p->kind != VAR_PIECE_ADDRESS ||
+	    !is_linear(p, VAR_OP_REG) || !s->sc->nr_ranges ||
+	    s->sc->function == VAR_NO_FUNCTION ||
+	    dwarf_tag(die) != DW_TAG_formal_parameter)
+		return false;
+	const struct var_function *f = &v->functions[s->sc->function];
+	int64_t offset = p->nr_ops == 2 ? p->op[1].arg : 0;
+	struct var_piece body = *p;
+	count_from_body(s->b, s->sc, &body);
+	if (body.op[0].arg == VAR_REG_FRAME_RBP)
+		offset -= 16; /* itself, and the address of return */
+	else if (body.op[0].arg == VAR_REG_FRAME_RSP)
+		offset -= (int64_t)s->sc->body_depth;
+	else if (body.op[0].arg != VAR_REG_CFA)
+		return false;
+	*ret = *p;
+	ret->nr_ops = 2;
+	ret->op[0].arg = VAR_REG_CFA;
+	ret->op[1] = (struct var_op){VAR_OP_PLUS_CONST, offset};
+	return offset >= 0 && f->nr_ranges &&
+	       v->ranges[f->first_range].lo == s->sc->ranges[0].lo;
+}
+
+/*
  * A location that is said to hold in the whole scope. Where gcc has lost track
  * of a variable it names the register that was meant for it, in which others
- * are, too, at other times.
+ * are, too, at other times. @given: the variable has a value where it begins.
  */
 static void place_in_scope(struct stretch *s, const struct var_group *g,
-			   const struct var_piece *pieces, size_t nr)
+			   const struct var_piece *pieces, size_t nr,
+			   bool given)
 {
 	struct var_piece lost = {.reason = VAR_SHARED};
 	if (s->sc->is_gcc && nr == 1 && pieces->kind == VAR_PIECE_REGISTER)
@@ -403,13 +437,13 @@ static void place_in_scope(struct stretch *s, const struct var_group *g,
 		place_group(s, g, pieces, nr);
 		return;
 	}
-	bool constant = nr == 1 && pieces->kind == VAR_PIECE_VALUE &&
-			is_linear(pieces, VAR_OP_CONST);
+	/* A constant needs no assignment. */
+	given |= nr == 1 && pieces->kind == VAR_PIECE_VALUE &&
+		 is_linear(pieces, VAR_OP_CONST);
 	for (size_t i = 0; i < s->sc->nr_ranges; i++) {
 		s->lo = s->sc->ranges[i].lo;
 		s->hi = s->sc->ranges[i].hi;
-		/* A constant needs no assignment. */
-		s->begins = constant && !i;
+		s->begins = given && !i;
 		place_in_function(s, g, pieces, nr);
 	}
 	/* Nothing to place it in, but something to say about it. */
@@ -426,7 +460,7 @@ static void place_constant(struct stretch *s, const struct var_group *g,
 	if (!die_const_value(attr, &value) || g->nr != 1)
 		return;
 	p.op[0] = (struct var_op){VAR_OP_CONST, value};
-	place_in_scope(s, g, &p, 1);
+	place_in_scope(s, g, &p, 1, true);
 }
 
 void var_add_places(struct var_build *b, const struct var_scope *sc,
@@ -455,7 +489,10 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 		if (!lo && hi == (Dwarf_Addr)-1) {
 			s.begins = false;
 			s.block = true;
-			place_in_scope(&s, &g, pieces, n);
+			struct var_piece fixed;
+			bool given = is_given(&s, die, pieces, n, &fixed);
+			place_in_scope(&s, &g, given ? &fixed : pieces, n,
+				       given);
 			continue;
 		}
 		s.lo = lo;
