@@ -196,7 +196,8 @@ static uint8_t fetch(struct range_sensor *x, const struct range_site *s)
 	int64_t off = s->offset;
 	unsigned width = range_compare_width(t);
 
-	if (s->source == RS_FRAME || s->source == RS_SUM) {
+	if (s->source == RS_FRAME || s->source == RS_SUM ||
+	    s->source == RS_ELEMENT) {
 		off += s->reg == RANGE_RSP ? x->pushed : 0;
 		if (off != (int32_t)off)
 			e->failed = true;
@@ -218,6 +219,13 @@ static uint8_t fetch(struct range_sensor *x, const struct range_site *s)
 		asm_load(e, t->width, to,
 			 s->reg == RANGE_RSP ? RANGE_RSP : x->alias[s->reg],
 			 (int32_t)off);
+		break;
+	case RS_ELEMENT: /* which one, leave_out() has put there */
+		asm_sum(e, to,
+			s->reg == RANGE_RSP ? RANGE_RSP : x->alias[s->reg], to,
+			s->within.base == RANGE_NO_REG ? 1 : s->within.step,
+			(int32_t)off);
+		asm_load(e, t->width, to, to, 0);
 		break;
 	case RS_DATA:
 		asm_rip(e, t->width == 8 ? 8 : 4,
@@ -349,7 +357,7 @@ static void note_value(struct range_shape *to, const struct range_site *s)
 	if (s->source == RS_EXPR)
 		to->exprs++;
 	else if (s->source == RS_FRAME || s->source == RS_DATA ||
-		 s->source == RS_TLS)
+		 s->source == RS_TLS || s->source == RS_ELEMENT)
 		to->memory++;
 	else
 		to->regs++;

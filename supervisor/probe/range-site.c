@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "supervisor/probe/range-cover.h"
+#include "supervisor/probe/range-window.h"
 #include "supervisor/probe/range-doubt.h"
 #include "supervisor/probe/range-edge.h"
 #include "supervisor/probe/range-lead.h"
@@ -330,13 +331,21 @@ static void stored_to_one(struct finder *f, size_t i, struct range_site s,
 	    (!f->plain && !var->type.is_volatile &&
 	     range_cover_half(f->code, i)))
 		return;
-	s.source = in->bits & RB_IMM ? RS_CONST : RS_REG;
-	s.reg = in->reg;
 	s.shift = 0;
-	s.offset = in->imm;
 	s.gap = (uint32_t)i + 1;
 	s.fall = true;
-	if (in->bits & RB_IMM || in->reg != RANGE_NO_REG)
+	if (!(in->bits & RB_READS) &&
+	    (in->bits & RB_IMM || in->reg != RANGE_NO_REG)) {
+		s.source = in->bits & RB_IMM ? RS_CONST : RS_REG;
+		s.reg = in->reg;
+		s.offset = in->imm;
+		add(f, s);
+		return;
+	}
+	/* Changed where it lies, or what is stored is in no such register. */
+	s.source = RS_ELEMENT;
+	s.offset = p->offset;
+	if (!(in->wrote & range_site_regs(&s, f->v)))
 		add(f, s);
 }
 

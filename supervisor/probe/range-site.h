@@ -14,13 +14,15 @@
 #include "symbols/variable.h"
 
 enum range_source {
-	RS_REG,	  /* register >> shift */
-	RS_FRAME, /* memory at register + offset */
-	RS_DATA,  /* memory at file address offset */
-	RS_SUM,	  /* register + offset */
-	RS_CONST, /* offset */
-	RS_EXPR,  /* the place's ops */
-	RS_TLS,	  /* memory at the thread's pointer + offset */
+	RS_REG,	    /* register >> shift */
+	RS_FRAME,   /* memory at register + offset */
+	RS_DATA,    /* memory at file address offset */
+	RS_SUM,	    /* register + offset */
+	RS_CONST,   /* offset */
+	RS_EXPR,    /* the place's ops */
+	RS_TLS,	    /* memory at the thread's pointer + offset */
+	RS_ELEMENT, /* the element that is asked for below, of what lies at
+		     * register + offset */
 };
 
 /*

@@ -121,7 +121,7 @@ static bool site_fits(const struct range_plan *plan, const struct range_site *s)
 	size_t owners = v->nr_vars + plan->nr_subscripts;
 	if (!is_bool(&s->fall) || !is_bool(&s->apart) ||
 	    !is_bool(&s->low_bit) || !is_bool(&s->subscript) ||
-	    s->source > RS_TLS || s->shift >= 64 || s->var >= owners ||
+	    s->source > RS_ELEMENT || s->shift >= 64 || s->var >= owners ||
 	    !within_fits(&s->within) || s->subscript != (s->var >= v->nr_vars))
 		return false;
 	if (s->source == RS_EXPR) {
@@ -131,8 +131,10 @@ static bool site_fits(const struct range_plan *plan, const struct range_site *s)
 		return p->kind == VAR_EXPR && p->nr_ops <= VAR_MAX_OPS &&
 		       range_expr_ok(v->ops + p->first_op, p->nr_ops);
 	}
+	if (s->source == RS_ELEMENT && !s->within.extent)
+		return false;
 	return s->reg < 16 || (s->source != RS_REG && s->source != RS_FRAME &&
-			       s->source != RS_SUM);
+			       s->source != RS_SUM && s->source != RS_ELEMENT);
 }
 
 /* A function's windows are one behind the other, its sites theirs. */

@@ -48,6 +48,7 @@ uint32_t range_site_regs(const struct range_site *site,
 	case RS_REG:
 	case RS_FRAME:
 	case RS_SUM:
+	case RS_ELEMENT:
 		return regs | 1u << site->reg;
 	case RS_EXPR: {
 		const struct var_place *p = &v->places[site->place];
@@ -67,7 +68,8 @@ uint32_t range_site_regs(const struct range_site *site,
 static bool reads_memory(const struct range_site *site)
 {
 	return site->source == RS_FRAME || site->source == RS_DATA ||
-	       site->source == RS_TLS || site->source == RS_EXPR;
+	       site->source == RS_TLS || site->source == RS_EXPR ||
+	       site->source == RS_ELEMENT;
 }
 
 /*
