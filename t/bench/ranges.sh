@@ -91,13 +91,14 @@ instrumented() {
 		[ -s "$notes" ] || fail "$1 noted nothing"
 	done
 }
-# truth TRACE NAME - what of NAME.truth's is found, and what is beyond it. A
-# variable that others may write to begins with a value that nobody gave it.
+# truth TRACE NAME - what of NAME.truth's is found, of variables with a value and
+# of all that are not optimised out, and what is beyond it. A variable that others
+# may write to begins with a value that nobody gave it.
 truth() {
 	"$BUILD/smco-report" --ranges --json "$1" >"$1.json" || return 1
 	perl -MJSON::PP -MList::Util=min,max -0777 -e '
 		my ($trace, $name) = @ARGV;
-		my (@what, @noted, %found, $sum, @wide);
+		my (@what, @noted, %found, %exists, $sum, @wide);
 		my $slurp = sub { open my $f, "<", $_[0] or die; <$f> };
 		my $list = $slurp->("$name.list");
 		@what = map { [split /\t/, s/ *$//r] } $list =~ /(.{255})\n/g;
@@ -112,10 +113,11 @@ truth() {
 		}
 		my %true = map { $_ => $noted[0]{$_} } grep { my $again = $noted[1]{$_};
 			$again && "@$again[0, 1]" eq "@{$noted[0]{$_}}[0, 1]" } keys %{$noted[0]};
-		for (grep { defined $_->{smallest} }
-		     @{decode_json($slurp->("$trace.json"))->{rows}}) {
+		for (@{decode_json($slurp->("$trace.json"))->{rows}}) {
 			my $key = "$_->{variable} " . ($_->{declared} =~ s{.*/}{}r);
 			my $t = $true{$key} or next;
+			$exists{$key} = 1 if ($_->{unwatched} // "") ne "optimised out";
+			next unless defined $_->{smallest};
 			my $f = $found{$key} //= [$_->{smallest}, $_->{largest}];
 			@$f = (min($f->[0], $_->{smallest}), max($f->[1], $_->{largest}));
 		}
@@ -132,8 +134,9 @@ truth() {
 				 $most > max($hi, $first // $hi));
 		}
 		print "# beyond: $_\n" for @wide;
-		printf "| %d | %.2f | %d |\n", scalar keys %found,
-			100 * $sum / keys %found, scalar @wide' "$1" "$2"
+		printf "| %d | %.2f | %d | %.2f | %d |\n", scalar keys %found,
+			100 * $sum / keys %found, scalar keys %exists,
+			100 * $sum / keys %exists, scalar @wide' "$1" "$2"
 }
 
 BENCH_BZIP2_MB=${BENCH_BZIP2_MB:-30}
@@ -174,8 +177,8 @@ done
 	done
 	echo
 	if build_truth >build.log 2>&1; then
-		echo "| program, no limit | variables | found of what an instrumented build notes, % | beyond it |"
-		echo "| --- | --- | --- | --- |"
+		echo "| program, no limit | variables with a value | found of what an instrumented build notes, % | variables in the binary | found of theirs, % | beyond it |"
+		echo "| --- | --- | --- | --- | --- | --- |"
 		for program in bzip2-O2 bzip2-O0 grep-O2 grep-O0; do
 			[[ $program = *-O0 ]] || instrumented ${program%-*}
 			echo "| $program $(truth $program.reference ${program%-*} |
