@@ -15,6 +15,7 @@
 #define MAX_SAMPLE_LOG	  3 /* each page is a call of the kernel's */
 #define SETTLE_NS	  (250 * NSEC_PER_MSEC)
 #define SETTLE_PAGES	  64
+#define ASK_PART	  16		      /* of the time that makes a nap */
 #define LONG_QUIET_NS	  (10 * NSEC_PER_SEC) /* as ledger_settle has it */
 
 bool nap_ranges_add(struct nap_ranges *l, struct block *b, uint64_t first,
@@ -235,6 +236,19 @@ static bool completes_nap(const struct block *b, uint64_t now_ns)
 }
 
 /*
+ * Is @b, which has become quiet, to be asked for marks that may be from before
+ * it was armed? Where a nap would begin they would be taken for an access, and
+ * all the time until then be lost. It takes long: not where CPU time is dear.
+ */
+static bool asks_early(const struct block *b, uint64_t now_ns)
+{
+	const struct nap *n = block_proc(b)->nap;
+	return b->state == BLOCK_WATCH && !(b->flags & BLOCK_IN_NAP) &&
+	       b->flags & BLOCK_UNASKED && n->stretch <= 1 &&
+	       now_ns >= b->full_ns + n->params.nap_ns / ASK_PART;
+}
+
+/*
  * Who took the mark away did not flush the TLB, and neither does arming what
  * has no mark: accesses might go unseen as long as they find the old entry
  * there. Setting a guard flushes; one that stands already would not be set
@@ -266,10 +280,12 @@ static void quiet(struct block *b, const struct page_range *sum,
 
 	b->checked_ns = looked_ns;
 	bool is_nap = completes_nap(b, looked_ns);
-	if (is_nap && sum->nr_aged) {
+	if (sum->nr_aged) {
 		hit_unseen(b, sum->nr_aged, looked_ns);
 		return;
 	}
+	if (sum->want_aged && !is_nap) /* there was none */
+		b->flags &= (uint16_t)~BLOCK_UNASKED;
 	if (is_nap && !nap_shade_allows(b, looked_ns)) {
 		if (b->state == BLOCK_WATCH)
 			np->queue.entry[b->queue_pos].due_ns =
@@ -310,6 +326,7 @@ static uint32_t sum_ranges(const struct page_range *r, uint32_t nr,
 		sum->nr_present += r[i].nr_present;
 		sum->nr_touched += r[i].nr_touched;
 		sum->nr_aged += r[i].nr_aged;
+		sum->want_aged |= r[i].want_aged;
 		if (r[i].nr_touched)
 			sum->first_touched = r[i].first_touched;
 	}
@@ -351,10 +368,12 @@ static void look(struct nap_proc *np)
 	struct nap_ranges *l = &np->look;
 	uint64_t before = np->nap->params.clock();
 	/* Was what looks quiet accessed after all, and somebody else (DAMON)
-	 * took the mark away? Asked once, where a nap would begin: it takes
-	 * longer than a look. */
+	 * took the mark away? Asked where a nap would begin, and perhaps once
+	 * before: it takes longer than a look. */
 	for (uint32_t i = 0; i < l->nr; i++)
-		l->range[i].want_aged = completes_nap(l->range[i].user, before);
+		l->range[i].want_aged =
+			completes_nap(l->range[i].user, before) ||
+			asks_early(l->range[i].user, before);
 	if (np->primary->ops->collect(np->primary, l->range, l->nr))
 		return;
 	uint64_t after = np->nap->params.clock();
