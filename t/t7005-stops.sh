@@ -12,6 +12,7 @@ if ! can_be_counted; then
 	TAP_NR=$((TAP_NR + 1))
 	echo "ok $TAP_NR # SKIP no tracepoints, or no perf (linux-perf) to compare with"
 	done_testing
+	exit
 fi
 
 events=sched:sched_waking,sched:sched_wakeup,sched:sched_switch,ipi:ipi_send_cpu,csd:csd_queue_cpu
