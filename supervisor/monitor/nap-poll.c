@@ -228,11 +228,17 @@ static void hit(struct block *b, const struct page_range *sum, uint64_t now_ns)
 	nap_block_hit(b, lo, now_ns, p);
 }
 
+/* Was @b, which is in no nap, armed as a whole @ns or longer before @now_ns? */
+static bool is_watched_for(const struct block *b, uint64_t ns, uint64_t now_ns)
+{
+	return b->state == BLOCK_WATCH && !(b->flags & BLOCK_IN_NAP) &&
+	       now_ns >= b->full_ns + ns;
+}
+
 /* Is it a nap if @b is quiet at @now_ns? */
 static bool completes_nap(const struct block *b, uint64_t now_ns)
 {
-	return b->state == BLOCK_WATCH && !(b->flags & BLOCK_IN_NAP) &&
-	       now_ns >= b->full_ns + block_proc(b)->nap->params.nap_ns;
+	return is_watched_for(b, block_proc(b)->nap->params.nap_ns, now_ns);
 }
 
 /*
@@ -243,9 +249,8 @@ static bool completes_nap(const struct block *b, uint64_t now_ns)
 static bool asks_early(const struct block *b, uint64_t now_ns)
 {
 	const struct nap *n = block_proc(b)->nap;
-	return b->state == BLOCK_WATCH && !(b->flags & BLOCK_IN_NAP) &&
-	       b->flags & BLOCK_UNASKED && n->stretch <= 1 &&
-	       now_ns >= b->full_ns + n->params.nap_ns / ASK_PART;
+	return b->flags & BLOCK_UNASKED && n->stretch <= 1 &&
+	       is_watched_for(b, n->params.nap_ns / ASK_PART, now_ns);
 }
 
 /*

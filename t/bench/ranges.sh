@@ -16,7 +16,7 @@
 . "$(dirname "$0")/bench-lib.sh"
 # shellcheck source=t/bench/workloads.sh
 . "$SRC/t/bench/workloads.sh"
-: "${TARGETS:=10 2}" "${CONTROLLERS:=cascade global}" "${TREE:=/usr/share}"
+: "${TARGETS:=10 2}" "${CONTROLLERS:=cascade global}"
 
 # build_NAME DIRECTORY FLAGS [LDFLAGS] - to DIRECTORY/NAME (workloads.sh has
 # grep's). What configures must not be instrumented.
@@ -24,7 +24,7 @@ build_bzip2() {
 	make -C "$1" CFLAGS="-g $2 -D_FILE_OFFSET_BITS=64" LDFLAGS="$3" bzip2
 }
 run_bzip2() { "$@" -9c mixed; }
-run_grep() { "$@" -rcE '(static|struct) [a-z_]+[0-9]{2,}|colou?r$' "$TREE"; }
+run_grep() { grep_tree "$@"; }
 
 # watched PROGRAM TRACE OPTIONS... - a run; grep says 2 where it may not read
 watched() {

@@ -60,6 +60,8 @@ run_bunzip2() { lap "$@" ./bzip2 -dc mixed.bz2; }
 
 # -------------------------------------------------------------------- grep --
 # A tree of files is searched, from memory or (grep-cold) from the disk.
+: "${TREE:=/usr/share}"
+grep_tree() { "$@" -rcE '(static|struct) [a-z_]+[0-9]{2,}|colou?r$' "$TREE"; }
 build_grep() { # DIRECTORY FLAGS [LDFLAGS] - to DIRECTORY/grep
 	(cd "$1" && FORCE_UNSAFE_CONFIGURE=1 ./configure --disable-nls -q &&
 		make CFLAGS="-g $2" LDFLAGS="$3") && cp "$1/src/grep" "$1/grep"
@@ -68,12 +70,11 @@ prepare_grep() {
 	[ -x grep ] || { fetch_source grep && unpack_source grep grep.src &&
 		build_grep grep.src -O2 && cp grep.src/grep grep; } >fetch.log 2>&1 ||
 		return
-	NOTES+=("grep: built from Debian's source, -g -O2; ${TREE:=/usr/share}: $(
+	NOTES+=("grep: built from Debian's source, -g -O2; $TREE: $(
 		du -sm "$TREE" | cut -f1) MB")
 }
 run_grep() { # 2: some files cannot be read
-	lap "$@" ./grep -rcE '(static|struct) [a-z_]+[0-9]{2,}|colou?r$' "$TREE" ||
-		[ $? -eq 2 ]
+	grep_tree lap "$@" ./grep || [ $? -eq 2 ]
 }
 prepare_grep-cold() { prepare_grep; }
 run_grep-cold() {
