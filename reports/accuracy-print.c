@@ -106,8 +106,8 @@ static void notes(const struct page *page, const struct accuracy *a,
 	     "had values in the run that the reference has not: of another "
 	     "input, or by chance");
 	note(page, &label, a->nr_polled,
-	     "left out: without sensors in the reference, nobody knows how "
-	     "often they change");
+	     "left out: the reference has not seen them assigned, nobody "
+	     "knows how often they change");
 }
 
 static void cell(struct line *l, unsigned end, enum ink ink, const char *text)

@@ -45,13 +45,20 @@ long double range_number(const struct model_range *r, int64_t bound)
 
 int64_t range_watched_ppb(const struct model_range *r)
 {
-	if (!r->alive_ns ||
-	    !(r->flags & (RANGE_SENSED | RANGE_WATCHPOINT | RANGE_BREAKPOINT)))
+	if (!r->alive_ns || !(r->flags & (RANGE_SENSED | RANGE_WATCHPOINT |
+					  RANGE_BREAKPOINT | RANGE_INITIAL)))
 		return -1;
 	if (r->watched_ns >= r->alive_ns)
 		return 1000000000;
 	return (int64_t)((long double)r->watched_ns * 1e9L /
 			 (long double)r->alive_ns);
+}
+
+bool range_is_initial(const struct model_range *r)
+{
+	return r->flags & RANGE_INITIAL &&
+	       !(r->flags & (RANGE_SENSED | RANGE_POLLED | RANGE_WATCHPOINT |
+			     RANGE_BREAKPOINT));
 }
 
 char *subscript_words(const struct model_range *r, char *buf)
@@ -389,7 +396,8 @@ static enum finding judge(const struct model_range *r)
 {
 	if (r->subscript)
 		return FINDING_SUBSCRIPT;
-	if (!r->has_value)
+	/* What it begins with is in the source. */
+	if (!r->has_value || range_is_initial(r))
 		return FINDING_NONE;
 	if (r->var.class_ == VARIABLE_BOOL &&
 	    (r->smallest < 0 || r->largest > 1))
@@ -467,6 +475,7 @@ void model_ranges_finish(struct model_ranges *rs)
 		struct model_range *r = &rs->range[i];
 		r->finding = judge(r);
 		rs->nr_with_value += r->has_value;
+		rs->nr_initial += range_is_initial(r);
 		rs->nr_findings += r->finding != FINDING_NONE;
 	}
 	if (rs->nr)

@@ -71,6 +71,8 @@ long double range_number(const struct model_range *r, int64_t bound);
 /* Share of the time that its assignments were seen, ppb; -1 if there were no
  * sensors. */
 int64_t range_watched_ppb(const struct model_range *r);
+/* Nobody was seen to assign it: it has what it had when the watch began. */
+bool range_is_initial(const struct model_range *r);
 /* For people: "i - 1", and "table[256]" or "table[10].len"; @buf has
  * RANGE_WORDS bytes, names that are longer are cut. Not cleaned. */
 #define RANGE_WORDS 512
@@ -82,6 +84,7 @@ struct model_ranges {
 		*range; /* findings first, worst first; then as met */
 	size_t nr, cap;
 	size_t nr_with_value;
+	size_t nr_initial; /* of those */
 	size_t nr_findings;
 	struct model_subscript *subscript;
 	size_t nr_subscripts, cap_subscripts;

@@ -221,6 +221,8 @@ enum range_flags {
 	RANGE_ODD_LARGEST = 1 << 3,
 	RANGE_WATCHPOINT = 1 << 4, /* seen when written, by whomever */
 	RANGE_BREAKPOINT = 1 << 5, /* seen where no sensor has room */
+	/* It was not seen assigned: what it had when the watch began. */
+	RANGE_INITIAL = 1 << 6,
 };
 
 struct ev_range { /* cumulative; the last of a variable and process counts */

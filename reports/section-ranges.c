@@ -37,7 +37,8 @@ static const struct column range_columns[RANGE_COLUMNS] = {
 	[RANGE_HOW] = {"how", KIND_TEXT, 10,
 		       "watchpoint (every write), sensors (every assignment), "
 		       "breakpoint (assignments without room for a sensor), "
-		       "polled, both (sensors and polled)"},
+		       "polled, both (sensors and polled), initial (not seen "
+		       "assigned: what it had when the watch began)"},
 	[RANGE_WATCHED] = {"watched", KIND_SHARE, 8,
 			   "share of the time that assignments were seen"},
 	[RANGE_FINDING] = {"finding", KIND_TEXT, 8,
@@ -74,7 +75,9 @@ static const char *how_text(uint32_t flags)
 		return flags & RANGE_SENSED ? "sensors and breakpoint"
 					    : "breakpoint";
 	if (!(flags & RANGE_SENSED))
-		return flags & RANGE_POLLED ? "polled" : "";
+		return flags & RANGE_POLLED    ? "polled"
+		       : flags & RANGE_INITIAL ? "initial"
+					       : "";
 	return flags & RANGE_POLLED ? "both" : "sensors";
 }
 

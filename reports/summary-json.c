@@ -440,6 +440,7 @@ static void put_ranges(struct writer *w)
 			      json_boolean(r->flags & RANGE_WATCHPOINT)},
 			     {"breakpoint",
 			      json_boolean(r->flags & RANGE_BREAKPOINT)},
+			     {"initial", json_boolean(range_is_initial(r))},
 			     {"watched_ppb", watched < 0
 						     ? json_null()
 						     : json_integer(watched)},

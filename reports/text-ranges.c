@@ -152,6 +152,12 @@ static void counts(const struct view *v)
 		       "of %s of %s integer variables (smco-report --ranges)",
 		       units_count(rs->nr_with_value, had),
 		       units_count(rs->nr, all));
+	if (rs->nr_initial)
+		text_paragraph(
+			v, "", INK_NONE,
+			"%s of them not seen assigned: what they had when "
+			"the watch began",
+			units_count(rs->nr_initial, found));
 	if (nr_unwatched)
 		unwatched(v, nr_unwatched);
 	const char *how = trace_meta(v->s->reader, "range.watchpoints");

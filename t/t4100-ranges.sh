@@ -53,13 +53,16 @@ if command -v clang >/dev/null; then
 	ok "clang -O0" exact clang -t unlimited
 fi
 
-# What globals had before the program's first instruction is among them, of those
-# that it comes to.
+# What globals had before the program's first instruction is among them, and all
+# there is of those that it never assigns, which the report says.
 build_firsts() {
 	"${CC:-cc}" -g -o firsts "$@" "$SRC/t/fixtures/range/firsts.c"
 }
 firsts() {
-	build_firsts -O0 && exact firsts -t unlimited && ! grep unreached found.txt
+	build_firsts -O0 && exact firsts -t unlimited &&
+		smco-report --ranges --csv --where 'how == "initial"' run.trace | tee how &&
+		grep ^unreached,42,42, how && grep ^limit,-32768,-32768, how &&
+		! grep -E 'begins|,limit,' how
 }
 ok "first values of globals" firsts
 ok "first values of globals, with a limit" within firsts -t 10

@@ -419,7 +419,9 @@ static bool emit_proc(struct range_monitor *m, struct range_part *rp,
 			/* What nobody wrote to was watched all the same. */
 			.flags = v->flags | odd_flags(u->vars, i, v) |
 				 (watch_ns ? RANGE_WATCHPOINT : 0u) |
-				 (by_insn ? RANGE_BREAKPOINT : 0u),
+				 (by_insn && v->flags != RANGE_INITIAL
+					  ? RANGE_BREAKPOINT
+					  : 0u),
 		};
 		if (!range_emit_record(m, EV_RANGE, u->first_id + i, now_ns,
 				       &ev, sizeof(ev)))
@@ -434,6 +436,8 @@ static void emit_gone(struct range_monitor *m, uint64_t now_ns)
 {
 	for (struct range_part **p = &m->parts; *p;) {
 		struct range_part *rp = *p;
+		if (!rp->proc)
+			range_firsts_settle(rp);
 		if (rp->proc || !emit_proc(m, rp, now_ns, true)) {
 			p = &rp->next;
 			continue;
@@ -466,6 +470,10 @@ void range_emit(struct range_monitor *m, uint64_t now_ns)
 void range_finish(struct range_monitor *m, uint64_t now_ns)
 {
 	range_reader_busy(m, UINT64_MAX);
+	for (struct range_part *rp = m->parts; rp; rp = rp->next) {
+		range_collect(rp);
+		range_firsts_settle(rp);
+	}
 	emit_all(m, now_ns);
 	for (struct range_unit *u = m->units; u; u = u->next)
 		if (!u->is_told)

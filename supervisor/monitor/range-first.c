@@ -1,8 +1,8 @@
 /*
  * First values: what variables have before the program gives them one, which no
- * sensor sees. They count of variables that sensors have seen; what the program
- * never came to is not told. Elements of arrays begin with what they are given:
- * the array as a whole is looked at.
+ * sensor sees. They count of variables that sensors have seen; of others they
+ * are all there is, and the range says so. Elements of arrays begin with what
+ * they are given: the array as a whole is looked at.
  */
 #include <stdlib.h>
 
@@ -65,5 +65,18 @@ void range_firsts_collect(struct range_part *rp)
 			range_value_add(&rp->value[var],
 					&u->vars->vars[var].type, f->value,
 					f->value, RANGE_SENSED);
+	}
+}
+
+void range_firsts_settle(struct range_part *rp)
+{
+	const struct range_unit *u = rp->unit;
+	for (size_t i = 0; i < u->nr_firsts; i++) {
+		uint32_t var = u->firsts[i].var;
+		const struct range_first *f = &rp->first[u->firsts[i].at];
+		if (f->is_known && !rp->value[var].flags)
+			range_value_add(&rp->value[var],
+					&u->vars->vars[var].type, f->value,
+					f->value, RANGE_INITIAL);
 	}
 }

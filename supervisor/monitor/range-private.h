@@ -316,6 +316,9 @@ int range_firsts_find(struct range_unit *u);
 void range_firsts_look(struct range_monitor *m, struct range_part *rp);
 /* Of those that sensors have seen since. */
 void range_firsts_collect(struct range_part *rp);
+/* Nothing more will be seen, and all was collected: of those of which nothing
+ * was, it is the range. */
+void range_firsts_settle(struct range_part *rp);
 /* Look at all of them once. */
 void range_poll(struct range_monitor *m, struct range_part *rp,
 		uint64_t now_ns);

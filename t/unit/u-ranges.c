@@ -186,6 +186,7 @@ static void test_constant(void)
 		 false},
 		{"array[]", 1000, 1000, 7, S | VARIABLE_ARRAY, RANGE_SENSED,
 		 false},
+		{"initial", 1000, 1000, 7, S, RANGE_INITIAL, false},
 	};
 	const char *path = scratch_path("constant");
 	struct summary *s = NULL;
