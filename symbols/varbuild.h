@@ -115,6 +115,7 @@ struct var_scope {
 	const struct var_range *ranges;
 	size_t nr_ranges;
 	uint32_t function; /* index; VAR_NO_FUNCTION if there is no code */
+	Dwarf_Die *die;	   /* of the function; NULL outside */
 	struct var_frame_base frame_base;
 	uint64_t body_depth; /* of rsp below the CFA once the frame is set up */
 };
@@ -178,6 +179,10 @@ bool var_frame_place(const struct var_build *b, const struct var_scope *sc,
  * the whole of a block is in memory. */
 bool var_is_optimised(struct var_build *b, const struct var_scope *sc,
 		      Dwarf_Die *die);
+/* vargiven.c: is @die a parameter of the function, and does the caller put it
+ * into DWARF's register @reg? False where that is not plain, as behind a
+ * struct. */
+bool var_arrives_in(const struct var_scope *sc, Dwarf_Die *die, unsigned reg);
 /* How far rsp is below the CFA in most of function @f: in its body. */
 uint64_t var_body_depth(struct var_build *b, const struct var_function *f);
 /* vartree.c: all that is in a unit. */

@@ -18,6 +18,7 @@ struct stretch {
 	bool last;     /* lo is the end of its block */
 	bool block;    /* all of it, and it is said of all */
 	bool part;     /* other members are in the piece */
+	bool arrives;  /* who writes there may mean something else */
 	bool point;    /* hi is lo */
 	bool anywhere; /* holds at every address, inside and outside */
 };
@@ -108,7 +109,7 @@ static void keep(struct stretch *s, uint32_t var, struct var_place place,
 		place.flags |= VAR_SCOPE;
 	if (s->block && s->sc->begins_late && place.flags & VAR_FRAME)
 		place.flags |= VAR_LATE;
-	if (s->part && place.kind == VAR_REG)
+	if ((s->part || s->arrives) && place.kind == VAR_REG)
 		place.flags |= VAR_PART;
 	if (s->point)
 		place.flags |= VAR_POINT;
@@ -416,18 +417,43 @@ static bool is_given(const struct stretch *s, Dwarf_Die *die,
 	       v->ranges[f->first_range].lo == s->sc->ranges[0].lo;
 }
 
+/* The instructions with which a function begins, if there is an endbr64. */
+#define ENTRY_BYTES 5
+
 /*
- * A location that is said to hold in the whole scope. Where gcc has lost track
- * of a variable it names the register that was meant for it, in which others
- * are, too, at other times. @given: the variable has a value where it begins.
+ * Where gcc has lost track of a variable it names the register that was meant
+ * for it, for the whole of its scope; others are in that, too, at other times.
+ * If it is a parameter that comes in this register, it is there at least where
+ * the function begins.
+ */
+static bool place_where_it_arrives(struct stretch *s, const struct var_group *g,
+				   Dwarf_Die *die,
+				   const struct var_piece *piece)
+{
+	if (g->nr != 1 || !var_arrives_in(s->sc, die, piece->reg))
+		return false;
+	s->lo = s->b->v->functions[s->sc->function].entry;
+	s->hi = s->lo + ENTRY_BYTES;
+	s->begins = s->arrives = true;
+	s->block = false;
+	place_in_function(s, g, piece, 1);
+	return true;
+}
+
+/*
+ * A location that is said to hold in the whole scope. @given: the variable has
+ * a value where it begins.
  */
 static void place_in_scope(struct stretch *s, const struct var_group *g,
-			   const struct var_piece *pieces, size_t nr,
-			   bool given)
+			   Dwarf_Die *die, const struct var_piece *pieces,
+			   size_t nr, bool given)
 {
 	struct var_piece lost = {.reason = VAR_SHARED};
-	if (s->sc->is_gcc && nr == 1 && pieces->kind == VAR_PIECE_REGISTER)
+	if (s->sc->is_gcc && nr == 1 && pieces->kind == VAR_PIECE_REGISTER) {
+		if (place_where_it_arrives(s, g, die, pieces))
+			return;
 		pieces = &lost;
+	}
 	if (nr == 1 && (pieces->kind == VAR_PIECE_THREAD ||
 			(pieces->kind == VAR_PIECE_ADDRESS &&
 			 is_linear(pieces, VAR_OP_ADDR)))) {
@@ -452,7 +478,7 @@ static void place_in_scope(struct stretch *s, const struct var_group *g,
 }
 
 static void place_constant(struct stretch *s, const struct var_group *g,
-			   Dwarf_Attribute *attr)
+			   Dwarf_Die *die, Dwarf_Attribute *attr)
 {
 	struct var_piece p = {.kind = VAR_PIECE_VALUE, .nr_ops = 1};
 	int64_t value;
@@ -460,7 +486,7 @@ static void place_constant(struct stretch *s, const struct var_group *g,
 	if (!die_const_value(attr, &value) || g->nr != 1)
 		return;
 	p.op[0] = (struct var_op){VAR_OP_CONST, value};
-	place_in_scope(s, g, &p, 1, true);
+	place_in_scope(s, g, die, &p, 1, true);
 }
 
 void var_add_places(struct var_build *b, const struct var_scope *sc,
@@ -476,7 +502,7 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 	ptrdiff_t at = 0;
 	if (!die_expression(dwarf_attr_integrate(die, DW_AT_location, &attr))) {
 		if (dwarf_attr_integrate(die, DW_AT_const_value, &attr))
-			place_constant(&s, &g, &attr);
+			place_constant(&s, &g, die, &attr);
 		return;
 	}
 	while ((at = dwarf_getlocations(&attr, at, &base, &lo, &hi, &ops,
@@ -491,7 +517,7 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 			s.block = true;
 			struct var_piece fixed;
 			bool given = is_given(&s, die, pieces, n, &fixed);
-			place_in_scope(&s, &g, given ? &fixed : pieces, n,
+			place_in_scope(&s, &g, die, given ? &fixed : pieces, n,
 				       given);
 			continue;
 		}

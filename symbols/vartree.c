@@ -130,6 +130,7 @@ static void walk_function(struct var_build *b, Dwarf_Die *die,
 		.begins_late = outer->begins_late,
 		.in_function = true,
 		.function = VAR_NO_FUNCTION,
+		.die = die,
 	};
 	size_t nr = read_ranges(b, die);
 	/* Another copy of it was linked. */

@@ -16,6 +16,8 @@ by_value::x.third -200 799
 many::eighth -999 0
 many::ninth 0 255
 many::seventh -5 2997
+stays::by -300 -298
+stays::n 10 1009
 END
 
 # parameters COMPILER FLAGS... - all of them, and nothing else. clang -O0 accesses

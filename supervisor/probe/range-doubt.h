@@ -128,6 +128,21 @@ bool range_doubt_loads(const struct range_edges *e,
 		       const struct var_place *p, size_t i, bool is_led_to);
 
 /*
+ * range-register.c. Is @p, of @var, a parameter that stays in the register it
+ * came in? That begins with the function, also where its range is said to be
+ * just that.
+ */
+bool range_comes_in(const struct variables *v, const struct variable *var,
+		    const struct var_place *p);
+/*
+ * The same. Does a loop lead back to where @p, such a place, begins, with
+ * something else perhaps in a register that others write to (VAR_PART)?
+ */
+bool range_doubt_led_back(const struct range_edges *e,
+			  const struct range_code *code,
+			  const struct var_place *p);
+
+/*
  * range-register.c. Is what instruction @i writes to the register of @p
  * something else? Behind a
  * call there is nothing left in a register that calls do not keep, and gcc

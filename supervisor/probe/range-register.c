@@ -164,6 +164,27 @@ bool range_doubt_restore(const struct range_code *code, size_t i)
 	return false;
 }
 
+bool range_comes_in(const struct variables *v, const struct variable *var,
+		    const struct var_place *p)
+{
+	const uint32_t arguments =
+		1u << 7 | 1u << 6 | 1u << 2 | 1u << 1 | 1u << 8 | 1u << 9;
+	return var->flags & VAR_PARAMETER && p->kind == VAR_REG &&
+	       p->function < v->nr_functions &&
+	       p->lo == v->functions[p->function].entry &&
+	       arguments >> range_reg_of_dwarf(p->reg) & 1;
+}
+
+bool range_doubt_led_back(const struct range_edges *e,
+			  const struct range_code *code,
+			  const struct var_place *p)
+{
+	size_t i = range_code_find(code, p->lo);
+	i += i < code->nr && code->insns[i].bits & RB_ENDBR;
+	return p->flags & VAR_PART && i < code->nr &&
+	       range_is_led_to(e, code, i);
+}
+
 /* Registers that calls do not keep: rax, rcx, rdx, rsi, rdi, r8 to r11. */
 #define CALL_CHANGES 0x0fc7u
 

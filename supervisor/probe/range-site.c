@@ -292,19 +292,6 @@ static void enter(struct finder *f, size_t i, struct range_site s,
 	add(f, s);
 }
 
-/* A parameter that stays in the register it came in begins with the function,
- * also where its range is said to be just that. */
-static bool comes_in(const struct finder *f, const struct var_place *p,
-		     const struct variable *var)
-{
-	const uint32_t arguments =
-		1u << 7 | 1u << 6 | 1u << 2 | 1u << 1 | 1u << 8 | 1u << 9;
-	return var->flags & VAR_PARAMETER && p->kind == VAR_REG &&
-	       p->function < f->v->nr_functions &&
-	       p->lo == f->v->functions[p->function].entry &&
-	       arguments >> range_reg_of_dwarf(p->reg) & 1;
-}
-
 /* Perhaps of an array at @p, by a subscript or a pointer? */
 static bool is_of_array(struct finder *f, size_t i, struct range_site *s,
 			const struct var_place *p)
@@ -396,7 +383,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	const struct variable *variable = &f->v->vars[var];
 	struct range_site s = {.var = var, .place = place};
 	uint32_t regs;
-	bool bit = !f->plain && !comes_in(f, p, variable);
+	bool comes_in = range_comes_in(f->v, variable, p);
+	bool bit = !f->plain && !comes_in;
 
 	bool whose =
 		(p->flags & VAR_PART && !(variable->flags & VAR_PARAMETER)) ||
@@ -415,7 +403,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	}
 	/* An array has no one value that could be read anywhere. Memory that
 	 * others are to fill begins when it gets its place, with nothing. */
-	if ((p->flags & VAR_BEGINS || comes_in(f, p, variable)) &&
+	if ((p->flags & VAR_BEGINS || comes_in) &&
+	    !(comes_in && range_doubt_led_back(&f->edges, f->code, p)) &&
 	    !variable->type.nr_dims && !(p->kind == VAR_MEM && taken) &&
 	    !(variable->flags & VAR_IN_UNION)) {
 		size_t i = range_code_find(f->code, p->lo);

@@ -40,6 +40,7 @@ static void load(const void *bytes, size_t len, const void *words, size_t n)
 	     sizeof((const uint8_t[]){__VA_ARGS__}), NULL, 0)
 
 static struct variable var;
+static uint8_t var_flags;
 static struct range_sites sites;
 static struct range_windows windows;
 
@@ -47,7 +48,7 @@ static void find_two(struct var_type type, struct var_place p,
 		     struct var_place other, uint32_t nr)
 {
 	static struct var_op ops[1];
-	static struct var_function function;
+	static struct var_function function = {.entry = TEXT};
 	static struct var_place place[2];
 	struct variables v = {.vars = &var,
 			      .nr_vars = 1,
@@ -57,7 +58,8 @@ static void find_two(struct var_type type, struct var_place p,
 			      .functions = &function,
 			      .nr_functions = 1};
 	struct range_index ix;
-	var = (struct variable){.name = "v", .type = type, .nr_places = nr};
+	var = (struct variable){
+		.name = "v", .type = type, .flags = var_flags, .nr_places = nr};
 	place[0] = p;
 	place[1] = other;
 	range_sites_deinit(&sites);

@@ -60,6 +60,36 @@ static void leaders(void)
 	check(code.refused != NULL);
 }
 
+/* A parameter of whose register no more is believed than how it came in. */
+static void arrivals(void)
+{
+	const struct var_place p = {.lo = TEXT,
+				    .hi = TEXT + 5,
+				    .kind = VAR_REG,
+				    .reg = 5,
+				    .flags = VAR_BEGINS | VAR_PART};
+	var_flags = VAR_PARAMETER;
+	/* 0 dec %edi; 2 mov %edi,%eax; 4 test %eax,%eax; 6 ret */
+	LOAD(0xff, 0xcf, 0x89, 0xf8, 0x85, 0xc0, 0xc3);
+	find(int4, p);
+	if (check_int(sites.nr, 1))
+		check_int(sites.site[0].gap, 0);
+	/* 0 endbr64; 4 dec %edi; 6 test %edi,%edi; 8 ret */
+	LOAD(0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0xcf, 0x85, 0xff, 0xc3);
+	find(int4, p);
+	if (check_int(sites.nr, 1))
+		check_int(sites.site[0].gap, 1);
+	/* 0 dec %edi; 2 test %edi,%edi; 4 jne 0; 6 ret: a loop from there on */
+	LOAD(0xff, 0xcf, 0x85, 0xff, 0x75, 0xfa, 0xc3);
+	find(int4, p);
+	check_int(sites.nr, 0);
+	/* ... behind 0 endbr64; 4 dec %edi; 6 jne 4; 8 ret */
+	LOAD(0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0xcf, 0x75, 0xfc, 0xc3);
+	find(int4, p);
+	check_int(sites.nr, 0);
+	var_flags = 0;
+}
+
 static void tables(void)
 {
 	/* 0 lea 0x3000(%rip),%rdx; 7 movslq (%rdx,%rdi,4),%rax;
@@ -466,6 +496,7 @@ int main(void)
 	tables();
 	liveness();
 	registers();
+	arrivals();
 	frame();
 	window_rules();
 	goes_on();

@@ -512,6 +512,28 @@ static void test_none(void)
 		  "says what to do: %s", err.msg);
 }
 
+/* Of parameters said to be in one register all the time, those that come in it
+ * are there at least where the function begins. */
+static void check_arrivals(const struct variables *v, bool trusted)
+{
+	static const char *const not_there[] = {
+		"plain::elsewhere", "struct::unknown", "room::unknown"};
+	static const char *const there[] = {"plain::there1", "plain::there2"};
+	for (size_t i = 0; i < ARRAY_SIZE(there); i++) {
+		const struct variable *var = find(v, there[i]);
+		if (!check_int(var->nr_places, 1) || trusted)
+			continue;
+		const struct var_place *p = &v->places[var->first_place];
+		check_int(p->flags, VAR_BEGINS | VAR_PART);
+		check_int(p->lo, v->functions[p->function].entry);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(not_there); i++) {
+		check_int(find(v, not_there[i])->nr_places, trusted);
+		check_int(find(v, not_there[i])->reason,
+			  trusted ? VAR_FINE : VAR_SHARED);
+	}
+}
+
 /*
  * Where gcc names one register for a whole scope, others are in it, too. @form
  * is how that is said: as an expression (0x18), or, as Go does, as a block.
@@ -531,6 +553,7 @@ static void test_scope(const char *producer, bool trusted, unsigned form)
 	check_int(whole->nr_places, trusted);
 	check_int(whole->reason, trusted ? VAR_FINE : VAR_SHARED);
 	check_int(find(v, "f::part")->nr_places, 1);
+	check_arrivals(v, trusted);
 	check_int(v->nr_damaged, 0);
 	variables_destroy(v);
 }
