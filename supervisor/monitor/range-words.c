@@ -258,6 +258,9 @@ static void add_ops(const struct range_part *rp, const struct var_place *p,
 		[VAR_OP_SAR] = WATCH_SAR,      [VAR_OP_NEG] = WATCH_NEG,
 		[VAR_OP_NOT] = WATCH_NOT,      [VAR_OP_LOAD] = WATCH_LOAD,
 		[VAR_OP_ZEXT] = WATCH_ZEXT,    [VAR_OP_SEXT] = WATCH_SEXT,
+		[VAR_OP_EQ] = WATCH_EQ,	       [VAR_OP_NE] = WATCH_NE,
+		[VAR_OP_LT] = WATCH_LT,	       [VAR_OP_LE] = WATCH_LE,
+		[VAR_OP_GT] = WATCH_GT,	       [VAR_OP_GE] = WATCH_GE,
 	}; /* all that range_expr_ok knows */
 	const struct var_op *op = rp->unit->vars->ops + p->first_op;
 	field->first_op = (uint8_t)what->nr_ops;

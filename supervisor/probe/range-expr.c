@@ -30,6 +30,12 @@ bool range_expr_ok(const struct var_op *ops, size_t nr)
 		case VAR_OP_AND:
 		case VAR_OP_OR:
 		case VAR_OP_XOR:
+		case VAR_OP_EQ:
+		case VAR_OP_NE:
+		case VAR_OP_LT:
+		case VAR_OP_LE:
+		case VAR_OP_GT:
+		case VAR_OP_GE:
 		case VAR_OP_NEG:
 		case VAR_OP_NOT:
 			break;
@@ -51,7 +57,9 @@ bool range_expr_ok(const struct var_op *ops, size_t nr)
 				return false;
 			break;
 		case VAR_OP_PLUS_CONST:
-			if (ops[i].arg != (int32_t)ops[i].arg)
+			/* A large one needs a register. */
+			if (ops[i].arg != (int32_t)ops[i].arg &&
+			    depth >= RANGE_EXPR_DEPTH)
 				return false;
 			break;
 		default:
@@ -93,11 +101,34 @@ static void extend(struct code_buf *e, const struct var_op *op, uint8_t reg)
 		asm_reg(e, 8, sign[op->arg], reg, reg);
 }
 
+/* 0 or 1, signed: cmp %b, %a; setcc; movzbl. */
+static void compare(struct code_buf *e, uint8_t code, uint8_t a, uint8_t b)
+{
+	static const uint8_t condition[] = {
+		[VAR_OP_EQ - VAR_OP_EQ] = 0x4, [VAR_OP_NE - VAR_OP_EQ] = 0x5,
+		[VAR_OP_LT - VAR_OP_EQ] = 0xc, [VAR_OP_LE - VAR_OP_EQ] = 0xe,
+		[VAR_OP_GT - VAR_OP_EQ] = 0xf, [VAR_OP_GE - VAR_OP_EQ] = 0xd,
+	};
+	asm_reg(e, 8, OP_CMP_R_RM, a, b);
+	CODE(e, (uint8_t)(0x40 | (a >= 8)), 0x0f,
+	     (uint8_t)(0x90 | condition[code - VAR_OP_EQ]),
+	     (uint8_t)(0xc0 | (a & 7)));
+	asm_reg(e, 8, OP_MOVZX_BYTE, a, a);
+}
+
 /* @b is the top, @a below it; the result is in @a. */
 static void binary(struct code_buf *e, const struct var_op *op, uint8_t a,
 		   uint8_t b)
 {
 	switch (op->code) {
+	case VAR_OP_EQ:
+	case VAR_OP_NE:
+	case VAR_OP_LT:
+	case VAR_OP_LE:
+	case VAR_OP_GT:
+	case VAR_OP_GE:
+		compare(e, op->code, a, b);
+		break;
 	case VAR_OP_ADD:
 		asm_reg(e, 8, 0x03, a, b);
 		break;
@@ -169,6 +200,13 @@ void range_expression(struct range_sensor *x, const struct var_op *ops,
 				(uint64_t)op->arg + x->at->bias, 0);
 			break;
 		default:
+			if (op->code == VAR_OP_PLUS_CONST &&
+			    op->arg != (int32_t)op->arg) {
+				asm_const(e, x->scratch[depth], op->arg);
+				asm_reg(e, 8, 0x03, x->scratch[depth - 1],
+					x->scratch[depth]);
+				break;
+			}
 			if (var_op_pops(op->code) == 1) {
 				unary(e, op, x->scratch[depth - 1]);
 				break;

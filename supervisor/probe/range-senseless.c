@@ -89,7 +89,9 @@ bool range_doubt_cancels(const struct variables *v, const struct var_place *p)
 		return false;
 	for (uint32_t i = 0; i < p->nr_ops; i++) {
 		has_register |= op[i].code == VAR_OP_REG;
-		if (op[i].code == VAR_OP_LOAD)
+		/* Two numbers are hardly ever the same, and most are large. */
+		if (op[i].code == VAR_OP_LOAD ||
+		    (op[i].code >= VAR_OP_EQ && op[i].code <= VAR_OP_GE))
 			return false;
 	}
 	for (uint64_t try = 1; has_register && try < TRIES; try++)

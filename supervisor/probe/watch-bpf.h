@@ -43,6 +43,12 @@ enum watch_op_code {
 	WATCH_SHL, /* by the lowest six bits of b */
 	WATCH_SHR,
 	WATCH_SAR,
+	WATCH_EQ, /* 0 or 1; signed, also those below */
+	WATCH_NE,
+	WATCH_LT,
+	WATCH_LE,
+	WATCH_GT,
+	WATCH_GE,
 };
 
 /* A part of a word, or of what an instruction finds: a variable. */

@@ -200,8 +200,14 @@ static __always_inline void join(struct stack *s, __u8 code)
 		s->a = a << (b & 63);
 	else if (code == WATCH_SHR)
 		s->a = a >> (b & 63);
-	else
+	else if (code == WATCH_SAR)
 		s->a = (__u64)((__s64)a >> (b & 63));
+	else if (code == WATCH_EQ || code == WATCH_NE)
+		s->a = (a == b) == (code == WATCH_EQ);
+	else if (code == WATCH_LT || code == WATCH_GE)
+		s->a = ((__s64)a < (__s64)b) == (code == WATCH_LT);
+	else
+		s->a = ((__s64)a <= (__s64)b) == (code == WATCH_LE);
 }
 
 /* Operation @at of word @k; 0: its operand cannot be read. Global for the

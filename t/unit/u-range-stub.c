@@ -149,6 +149,32 @@ static unsigned dwarf_of(unsigned reg)
 	return 99;
 }
 
+/* "a + constant" beside another. */
+static uint64_t compared(const struct var_op *op)
+{
+	int64_t a =
+		(int64_t)(program_reg(range_reg_of_dwarf((unsigned)op[0].arg)) +
+			  (uint64_t)op[1].arg);
+	int64_t b = op[2].code == VAR_OP_CONST
+			    ? op[2].arg
+			    : (int64_t)program_reg(
+				      range_reg_of_dwarf((unsigned)op[2].arg));
+	switch (op[3].code) {
+	case VAR_OP_EQ:
+		return a == b;
+	case VAR_OP_NE:
+		return a != b;
+	case VAR_OP_LT:
+		return a < b;
+	case VAR_OP_LE:
+		return a <= b;
+	case VAR_OP_GT:
+		return a > b;
+	default:
+		return a >= b;
+	}
+}
+
 /* What the site's value is, from the state before. */
 static uint64_t expected(const struct scene *s, unsigned i)
 {
@@ -174,8 +200,12 @@ static uint64_t expected(const struct scene *s, unsigned i)
 	case RS_DATA:
 		memcpy(&v, (void *)site->offset, t->width);
 		break;
-	default: { /* ((a - b) * 4 >> 3) ^ a, 32 bits of it */
+	default: { /* ((a - b) * 4 >> 3) ^ a, 32 bits of it; or compared */
 		const struct var_op *op = &s->op[i * VAR_MAX_OPS];
+		if (s->place[i].nr_ops == 4) {
+			v = compared(op);
+			break;
+		}
 		uint64_t a = program_reg(range_reg_of_dwarf(op[0].arg));
 		uint64_t b = program_reg(range_reg_of_dwarf(op[1].arg));
 		v = (uint64_t)((int64_t)((a - b) << 2) >> 3) ^ a;
@@ -237,6 +267,21 @@ static void expression(struct scene *s, unsigned i)
 	s->place[i].nr_ops = 11;
 }
 
+static void comparison(struct scene *s, unsigned i)
+{
+	struct var_op *op = &s->op[i * VAR_MAX_OPS];
+	int64_t a = dwarf_of(any(16)), b = any(4) ? dwarf_of(any(16)) : a;
+	op[0] = (struct var_op){VAR_OP_REG, a};
+	op[1] = (struct var_op){VAR_OP_PLUS_CONST, any(3)   ? 0
+						   : any(2) ? (int64_t)any64()
+							    : (int32_t)any64()};
+	op[2] = any(2) ? (struct var_op){VAR_OP_REG, b}
+		       : (struct var_op){VAR_OP_CONST, (int64_t)any64()};
+	op[3] = (struct var_op){(uint8_t)(VAR_OP_EQ + any(6)), 0};
+	s->place[i].first_op = i * VAR_MAX_OPS;
+	s->place[i].nr_ops = 4;
+}
+
 static void make_site(struct scene *s, unsigned i, unsigned kind)
 {
 	static const uint8_t widths[] = {1, 2, 4, 8};
@@ -274,7 +319,7 @@ static void make_site(struct scene *s, unsigned i, unsigned kind)
 		site->offset = (int64_t)arena + DATA_OFF + any(1000);
 		break;
 	default:
-		expression(s, i);
+		(any(2) ? expression : comparison)(s, i);
 		break;
 	}
 }
