@@ -56,7 +56,7 @@ EOF
 # early_copy OPTION NUMBER - of the two so many have nothing of ours in them.
 early_copy() {
 	local smco pid nr=0 status
-	rm -f go
+	rm -f go got # what the last one wrote is not of these two
 	mkfifo go
 	text_is_own $$ vdso || return
 	smco-trace -q "$1" -o e.trace -- sh -c \
