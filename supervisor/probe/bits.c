@@ -109,14 +109,32 @@ static int look(struct bits *b, const struct page_range *r, size_t n)
 	return err ? err : (int)nr;
 }
 
+/* Spans to be reset, the first ones, and how many bits are set in them. */
+struct to_reset {
+	size_t nr;
+	uint64_t nr_pages;
+};
+
+/* Spans of several pages: of one that is alone a bit that is set again is most
+ * likely a touch. */
+static bool is_wide(const struct reset_span *s)
+{
+	return s->end - s->start > TPAGE_SIZE;
+}
+
 /*
  * After a reset of @n spans: whose bits are still set? Either the page is hot
  * and was touched again, or it is new and not reset yet (lrudrain.h), or it
- * cannot be reset.
+ * cannot be reset. Or it was off the kernel's lists just then: reclaim, with or
+ * without need (DAMON), takes pages away by the hundred, and soon brings most
+ * of them back. *@again, unless it is NULL: the spans that may be so of, which
+ * are to be reset once more.
  */
-static int find_stuck(struct bits *b, struct page_range *r, size_t n)
+static int find_stuck(struct bits *b, struct page_range *r, size_t n,
+		      struct to_reset *again)
 {
 	struct ptread_slot *slots = ptread_slots(b->pt);
+	bool is_waiting = false;
 	for (size_t k = 0; k < n; k++) {
 		slots[k].start = b->span[k].start;
 		slots[k].end = b->span[k].end;
@@ -124,7 +142,6 @@ static int find_stuck(struct bits *b, struct page_range *r, size_t n)
 	int err = scan(b, n);
 	if (err)
 		return err;
-	bool is_waiting = false;
 	for (size_t k = 0; k < n; k++) {
 		struct page_range *pr = &r[b->span[k].range];
 		uint32_t young = slots[k].nr_touched, stuck = young;
@@ -136,6 +153,12 @@ static int find_stuck(struct bits *b, struct page_range *r, size_t n)
 				b->span[k].end);
 			if (st.nr_shared < young)
 				stuck = st.nr_shared;
+			if (again && stuck < young && !st.nr_waiting &&
+			    is_wide(&b->span[k])) {
+				b->span[again->nr++] = b->span[k];
+				again->nr_pages += young;
+				continue;
+			}
 			pr->nr_waiting += st.nr_waiting;
 			is_waiting |= stuck < young;
 		} /* else locked, hugetlb, device memory */
@@ -287,24 +310,35 @@ static int who_runs(void *arg, struct ptread_mm *mm)
 	return ptread_scan(b->pt, b->pagemap_fd, 0, mm);
 }
 
+static int reset_spans(struct bits *b, const struct to_reset *t)
+{
+	struct reset_work w = {
+		.iov = b->iov, .error = b->iov_errno, .nr_pages = t->nr_pages};
+	w.n = build_iov(b, t->nr, smco_now_ns());
+	return bits_reset(&b->reset, &w, &b->mm);
+}
+
 static int arm_pieces(struct bits *b, struct page_range *r, size_t nr)
 {
-	uint64_t now = smco_now_ns();
+	struct to_reset all, again = {0};
 	b->mm.want_running = true;
 	int err = scan(b, nr);
 	b->mm.want_running = false;
 	if (err)
 		return err;
-	struct reset_work w = {.iov = b->iov, .error = b->iov_errno};
-	size_t nr_spans = find_spans(b, r, nr, &w.nr_pages);
-	if (nr_spans) {
-		w.n = build_iov(b, nr_spans, now);
-		err = bits_reset(&b->reset, &w, &b->mm);
+	all.nr = find_spans(b, r, nr, &all.nr_pages);
+	if (all.nr)
+		err = reset_spans(b, &all);
+	uint64_t now = smco_now_ns();
+	if (!err && all.nr)
+		err = find_stuck(b, r, all.nr, &again);
+	if (!err && again.nr) {
+		err = reset_spans(b, &again);
+		now = smco_now_ns();
 	}
-	now = smco_now_ns();
 	for (size_t k = 0; k < nr; k++)
 		r[b->range_of[k]].armed_ns = now;
-	return err || !nr_spans ? err : find_stuck(b, r, nr_spans);
+	return err || !again.nr ? err : find_stuck(b, r, again.nr, NULL);
 }
 
 static int bits_arm(struct access *a, struct page_range *r, size_t n)
