@@ -1,5 +1,6 @@
 #!/bin/bash
-# Variables that optimised programs have nowhere but in what they compare.
+# Variables that optimised programs have nowhere but in what they compare, or in
+# the memory that they were read from.
 # shellcheck source=t/test-lib.sh
 . "$(dirname "$0")/test-lib.sh"
 need PTRACE
@@ -21,5 +22,6 @@ computed() {
 
 for level in -O0 -O1 -O2; do
 	ok "comparisons, $level" computed compared $level
+	ok "what was read, $level" computed read $level
 done
 done_testing

@@ -16,6 +16,7 @@
 #include "supervisor/probe/range-edge.h"
 #include "supervisor/probe/range-lead.h"
 #include "supervisor/probe/range-point.h"
+#include "supervisor/probe/range-read.h"
 #include "supervisor/probe/range-site.h"
 #include "supervisor/probe/range-taken.h"
 
@@ -46,20 +47,8 @@ uint8_t range_reg_of_dwarf(unsigned reg)
 
 static void add(struct finder *f, struct range_site site)
 {
-	struct range_sites *s = f->out;
-	if (site.gap >= f->code->nr)
-		return;
-	if (s->nr == s->cap) {
-		size_t cap = s->cap ? 2 * s->cap : 64;
-		struct range_site *more = realloc(s->site, cap * sizeof(*more));
-		if (!more) {
-			f->failed = true;
-			return;
-		}
-		s->site = more;
-		s->cap = cap;
-	}
-	s->site[s->nr++] = site;
+	if (site.gap < f->code->nr)
+		f->failed |= !range_sites_add(f->out, &site);
 }
 
 /* --- values in registers, and computed from them --- */
@@ -391,9 +380,11 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		variable->flags & VAR_MIXED ||
 		(variable->flags & VAR_IN_UNION && p->kind != VAR_MEM &&
 		 p->kind != VAR_ADDR);
-	if (!source_of(f, p, &s, &regs) || whose ||
-	    is_in_doubt(f, variable, p)) {
-		f->out->nr_unreadable++;
+	bool believed = !whose && !is_in_doubt(f, variable, p);
+	if (!source_of(f, p, &s, &regs) || !believed) {
+		if (!believed ||
+		    !range_read_sites(f->code, f->v, &s, f->out, &f->failed))
+			f->out->nr_unreadable++;
 		return;
 	}
 	int64_t behind;

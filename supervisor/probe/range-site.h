@@ -107,6 +107,8 @@ int range_sites_find(struct range_sites *ret, const struct range_code *code,
 		     const struct range_index *ix, uint32_t f,
 		     struct smco_err *err);
 void range_sites_deinit(struct range_sites *s);
+/* range-sites.c: one more. False: no memory. */
+bool range_sites_add(struct range_sites *s, const struct range_site *site);
 /* range-sites.c: by gap, then variable; of a variable with several at one gap
  * the first, unless values follow each other there. */
 void range_sites_sort(struct range_sites *s, const struct variables *v);

@@ -4,6 +4,20 @@
 
 #include "supervisor/probe/range-site.h"
 
+bool range_sites_add(struct range_sites *s, const struct range_site *site)
+{
+	if (s->nr == s->cap) {
+		size_t cap = s->cap ? 2 * s->cap : 64;
+		struct range_site *more = realloc(s->site, cap * sizeof(*more));
+		if (!more)
+			return false;
+		s->site = more;
+		s->cap = cap;
+	}
+	s->site[s->nr++] = *site;
+	return true;
+}
+
 static int by_gap(const void *a, const void *b)
 {
 	const struct range_site *x = a, *y = b;
