@@ -478,8 +478,8 @@ bool range_reader_start(struct range_monitor *m, struct range_unit *u,
 			const char *open_path);
 /*
  * Is one at work? Waited for until @until_ns, in which it computes like
- * everybody, 0: not at all; otherwise when nobody else wants to. What it has
- * read is ready when this says no.
+ * everybody, 0: not at all; otherwise only while the budget has room, and else
+ * when nobody else wants to. What it has read is ready when this says no.
  */
 bool range_reader_busy(struct range_monitor *m, uint64_t until_ns);
 /* range-emit.c: what the sensors saw, to rp->value */

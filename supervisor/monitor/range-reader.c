@@ -1,7 +1,9 @@
 /*
  * A file that comes while the program runs is read by a thread of its own. A
- * program that is begun waits for it, but not for long; then it computes when
- * nobody else wants to.
+ * program that is begun waits for it, but not for long; then it computes like
+ * everybody as long as the budget has room for what that may take from the
+ * program, and otherwise when nobody else wants to: where all CPUs are busy
+ * that is hardly ever.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -18,6 +20,7 @@ struct range_reader {
 	const struct range_monitor *m;
 	struct range_unit *unit;
 	char *path;
+	bool is_idle; /* SCHED_IDLE */
 	bool is_done; /* atomic */
 };
 
@@ -57,6 +60,15 @@ bool range_reader_start(struct range_monitor *m, struct range_unit *u,
 	return true;
 }
 
+static void set_idle(struct range_reader *r, bool idle)
+{
+	const struct sched_param none = {.sched_priority = 0};
+	if (idle != r->is_idle &&
+	    !pthread_setschedparam(r->thread, idle ? SCHED_IDLE : SCHED_OTHER,
+				   &none))
+		r->is_idle = idle;
+}
+
 /* False: it has not ended by then. */
 static bool wait_for(struct range_reader *r, uint64_t until_ns)
 {
@@ -64,16 +76,12 @@ static bool wait_for(struct range_reader *r, uint64_t until_ns)
 		.tv_sec = (time_t)(min_u64(until_ns, INT64_MAX) / NSEC_PER_SEC),
 		.tv_nsec = (long)(until_ns % NSEC_PER_SEC),
 	};
-	const struct sched_param none = {.sched_priority = 0};
 	if (__atomic_load_n(&r->is_done, __ATOMIC_ACQUIRE))
 		return !pthread_join(r->thread, NULL);
 	if (until_ns)
-		pthread_setschedparam(r->thread, SCHED_OTHER, &none);
-	if (until_ns &&
-	    !pthread_clockjoin_np(r->thread, NULL, CLOCK_MONOTONIC, &until))
-		return true;
-	pthread_setschedparam(r->thread, SCHED_IDLE, &none);
-	return false;
+		set_idle(r, false);
+	return until_ns &&
+	       !pthread_clockjoin_np(r->thread, NULL, CLOCK_MONOTONIC, &until);
 }
 
 bool range_reader_busy(struct range_monitor *m, uint64_t until_ns)
@@ -81,8 +89,10 @@ bool range_reader_busy(struct range_monitor *m, uint64_t until_ns)
 	struct range_reader *r = m->reader;
 	if (!r)
 		return false;
-	if (!wait_for(r, until_ns))
+	if (!wait_for(r, until_ns)) {
+		set_idle(r, ledger_room_ns(m->ledger) <= 0);
 		return true;
+	}
 	range_unit_ready(m, r->unit);
 	free(r->path);
 	free(r);
