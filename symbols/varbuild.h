@@ -183,6 +183,19 @@ bool var_is_optimised(struct var_build *b, const struct var_scope *sc,
  * into DWARF's register @reg? False where that is not plain, as behind a
  * struct. */
 bool var_arrives_in(const struct var_scope *sc, Dwarf_Die *die, unsigned reg);
+/* varframe.c: the row of the frame table at @addr; NULL: none. The next one
+ * begins at *next. */
+const struct cfi_rule *var_frame_row(const struct cfi_table *t, uint64_t addr,
+				     uint64_t *next);
+/* Does the register stand for the frame (varexpr.h)? */
+bool var_is_frame(int64_t reg);
+/* Piece @from with what stands for the frame replaced; false if the row does
+ * not tell. */
+bool var_place_in_frame(const struct var_scope *sc, const struct cfi_rule *row,
+			const struct var_piece *from, struct var_piece *to);
+/* LLVM counts from rsp as it is in the body, everywhere: that stands for it. */
+void var_count_from_body(const struct var_build *b, const struct var_scope *sc,
+			 struct var_piece *p);
 /* How far rsp is below the CFA in most of function @f: in its body. */
 uint64_t var_body_depth(struct var_build *b, const struct var_function *f);
 /* vartree.c: all that is in a unit. */

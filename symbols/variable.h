@@ -138,6 +138,8 @@ enum var_place_flags {
 	 * of a counter whose loop is written out.
 	 */
 	VAR_POINT = 1 << 7,
+	/* Of an array it is one element that is there. */
+	VAR_ONE = 1 << 8,
 };
 
 struct var_place {
@@ -147,11 +149,11 @@ struct var_place {
 			    * for a variable that is the same everywhere */
 	uint8_t kind;	   /* enum var_place_kind */
 	uint8_t reg;
-	uint8_t shift; /* bits, VAR_REG only */
-	uint8_t flags;
+	uint16_t flags;
 	int64_t offset;
 	uint32_t first_op; /* VAR_EXPR: into variables->ops */
-	uint32_t nr_ops;
+	uint16_t nr_ops;
+	uint8_t shift; /* bits, VAR_REG only */
 };
 #define VAR_NO_FUNCTION UINT32_MAX
 

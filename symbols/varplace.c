@@ -5,8 +5,6 @@
 #include <dwarf.h>
 #include <string.h>
 
-#define NOWHERE UINT64_MAX
-
 /* A stretch of code, in which one piece is to be placed. */
 struct stretch {
 	struct var_build *b;
@@ -20,72 +18,9 @@ struct stretch {
 	bool part;     /* other members are in the piece */
 	bool arrives;  /* who writes there may mean something else */
 	bool point;    /* hi is lo */
+	bool one;      /* of an array one element is meant */
 	bool anywhere; /* holds at every address, inside and outside */
 };
-
-/* The row of the frame table at @addr, and where the next one begins. */
-static const struct cfi_rule *row_at(const struct cfi_table *t, uint64_t addr,
-				     uint64_t *next)
-{
-	*next = NOWHERE;
-	return t ? cfi_row(t, addr, next) : NULL;
-}
-
-static bool is_frame(int64_t reg)
-{
-	return reg == VAR_REG_CFA || reg == VAR_REG_FRAME_RBP ||
-	       reg == VAR_REG_FRAME_RSP;
-}
-
-/* The machine register, and offset to it, that @reg is in a row's code. */
-static bool frame_register(const struct var_scope *sc,
-			   const struct cfi_rule *row, int64_t reg,
-			   uint8_t *reg_ret, int64_t *offset_ret)
-{
-	if (!row || row->cfa_kind != CFI_CFA_REG)
-		return false;
-	*offset_ret = 0;
-	switch (reg) {
-	case VAR_REG_CFA:
-		*reg_ret = row->cfa_reg;
-		*offset_ret = row->cfa_off;
-		return true;
-	case VAR_REG_FRAME_RBP:
-		*reg_ret = CFI_RBP;
-		return row->cfa_reg == CFI_RBP;
-	default:
-		*reg_ret = CFI_RSP;
-		return row->cfa_reg == CFI_RSP
-			       ? (uint64_t)row->cfa_off == sc->body_depth
-			       : row->cfa_reg == CFI_RBP;
-	}
-}
-
-/* Replace what stands for the frame; false if the row does not tell. */
-static bool place_in_frame(const struct var_scope *sc,
-			   const struct cfi_rule *row,
-			   const struct var_piece *from, struct var_piece *to)
-{
-	*to = *from;
-	to->nr_ops = 0;
-	for (size_t i = 0; i < from->nr_ops; i++) {
-		const struct var_op *op = &from->op[i];
-		uint8_t reg;
-		int64_t offset;
-		if (op->code != VAR_OP_REG || !is_frame(op->arg)) {
-			if (!var_ops_add(to->op, &to->nr_ops, op->code,
-					 op->arg))
-				return false;
-			continue;
-		}
-		if (!frame_register(sc, row, op->arg, &reg, &offset) ||
-		    !var_ops_add(to->op, &to->nr_ops, VAR_OP_REG, reg) ||
-		    !var_ops_add(to->op, &to->nr_ops, VAR_OP_PLUS_CONST,
-				 offset))
-			return false;
-	}
-	return true;
-}
 
 static void missing(struct var_build *b, uint32_t var, enum var_reason why)
 {
@@ -113,6 +48,8 @@ static void keep(struct stretch *s, uint32_t var, struct var_place place,
 		place.flags |= VAR_PART;
 	if (s->point)
 		place.flags |= VAR_POINT;
+	if (s->one)
+		place.flags |= VAR_ONE;
 	if (b->nr_found >= VAR_MAX_PLACES) {
 		b->v->cut_short = true;
 		return;
@@ -223,24 +160,15 @@ static enum var_reason to_place(struct var_build *b, const struct var_piece *p,
 	return VAR_FINE;
 }
 
-/* LLVM counts from rsp as it is in the body, everywhere. */
-static void count_from_body(const struct var_build *b,
-			    const struct var_scope *sc, struct var_piece *p)
-{
-	for (size_t i = 0; i < p->nr_ops && !sc->is_gcc && b->cfi; i++)
-		if (p->op[i].code == VAR_OP_REG && p->op[i].arg == CFI_RSP)
-			p->op[i].arg = VAR_REG_FRAME_RSP;
-}
-
 bool var_frame_place(const struct var_build *b, const struct var_scope *sc,
 		     const struct var_piece *p, uint64_t lo, uint64_t *next_ret,
 		     uint32_t *reg_ret, int64_t *offset_ret)
 {
 	struct var_piece body = *p, fixed;
-	const struct cfi_rule *row = row_at(b->cfi, lo, next_ret);
-	count_from_body(b, sc, &body);
+	const struct cfi_rule *row = var_frame_row(b->cfi, lo, next_ret);
+	var_count_from_body(b, sc, &body);
 	if (p->kind != VAR_PIECE_ADDRESS ||
-	    !place_in_frame(sc, row, &body, &fixed) ||
+	    !var_place_in_frame(sc, row, &body, &fixed) ||
 	    !is_linear(&fixed, VAR_OP_REG))
 		return false;
 	*reg_ret = (uint32_t)fixed.op[0].arg;
@@ -258,9 +186,10 @@ static void place_member(struct stretch *s, uint32_t var,
 	const struct var_type *type = &b->v->vars[var].type;
 	struct var_place place;
 	bool framed = false;
-	count_from_body(b, s->sc, &body);
+	var_count_from_body(b, s->sc, &body);
 	for (size_t i = 0; i < p->nr_ops; i++)
-		framed |= p->op[i].code == VAR_OP_REG && is_frame(p->op[i].arg);
+		framed |= p->op[i].code == VAR_OP_REG &&
+			  var_is_frame(p->op[i].arg);
 	if (!framed) {
 		enum var_reason why = to_place(b, p, byte, type, false, &place);
 		if (why)
@@ -271,20 +200,59 @@ static void place_member(struct stretch *s, uint32_t var,
 	}
 	uint64_t next;
 	for (uint64_t lo = s->lo; lo < s->hi; lo = next) {
-		const struct cfi_rule *row = row_at(b->cfi, lo, &next);
+		const struct cfi_rule *row = var_frame_row(b->cfi, lo, &next);
 		struct var_piece fixed;
 		if (next > s->hi)
 			next = s->hi;
 		if (next <= lo || !var_step(b))
 			break;
 		enum var_reason why = VAR_NO_FRAME;
-		if (place_in_frame(s->sc, row, p, &fixed))
+		if (var_place_in_frame(s->sc, row, p, &fixed))
 			why = to_place(b, &fixed, byte, type, true, &place);
 		if (!why)
 			keep(s, var, place, lo, next);
 		else if (!row)
 			missing(b, var, why);
 	}
+}
+
+/* Of an array that is taken apart. */
+#define MOST_ELEMENTS 64
+
+/* Is the array @m in pieces, of some of its elements each? */
+static bool is_in_pieces(const struct var_type *t, const struct var_member *m,
+			 const struct var_piece *p, uint64_t start)
+{
+	return t->nr_dims == 1 && t->dim[0].stride >= t->width && p->bytes &&
+	       t->dim[0].count <= MOST_ELEMENTS &&
+	       var_type_bytes(t) > p->bytes - (m->byte - start);
+}
+
+/* Its elements, each by itself. */
+static void place_elements(struct stretch *s, const struct var_member *m,
+			   const struct var_piece *pieces, size_t nr)
+{
+	struct var_build *b = s->b;
+	const struct var_type *t = &b->v->vars[m->var].type;
+	uint64_t stride = t->dim[0].stride, start = 0;
+	size_t nr_found = b->nr_found;
+	s->one = true;
+	for (size_t k = 0; k < nr && pieces[k].bytes; k++) {
+		const struct var_piece *p = &pieces[k];
+		uint64_t i = start > m->byte
+				     ? (start - m->byte + stride - 1) / stride
+				     : 0;
+		uint64_t at = m->byte + i * stride - start;
+		s->part = p->bytes > t->width;
+		for (; i < t->dim[0].count && at + t->width <= p->bytes &&
+		       var_step(b);
+		     i++, at += stride)
+			place_member(s, m->var, p, at);
+		start += p->bytes;
+	}
+	s->one = false;
+	if (b->nr_found == nr_found)
+		missing(b, m->var, VAR_SPLIT);
 }
 
 /* All wanted members of the group, from an object in pieces. */
@@ -309,6 +277,8 @@ static void place_group(struct stretch *s, const struct var_group *g,
 		}
 		if (!in)
 			missing(b, m->var, VAR_OPTIMISED_OUT);
+		else if (is_in_pieces(&b->v->vars[m->var].type, m, in, start))
+			place_elements(s, m, pieces, nr);
 		else if (in->bytes && m->byte - start + width > in->bytes)
 			missing(b, m->var, VAR_SPLIT);
 		else {
@@ -402,7 +372,7 @@ static bool is_given(const struct stretch *s, Dwarf_Die *die,
 	const struct var_function *f = &v->functions[s->sc->function];
 	int64_t offset = p->nr_ops == 2 ? p->op[1].arg : 0;
 	struct var_piece body = *p;
-	count_from_body(s->b, s->sc, &body);
+	var_count_from_body(s->b, s->sc, &body);
 	if (body.op[0].arg == VAR_REG_FRAME_RBP)
 		offset -= 16; /* itself, and the address of return */
 	else if (body.op[0].arg == VAR_REG_FRAME_RSP)
@@ -560,39 +530,4 @@ bool var_is_optimised(struct var_build *b, const struct var_scope *sc,
 				return true;
 	}
 	return false;
-}
-
-uint64_t var_body_depth(struct var_build *b, const struct var_function *f)
-{
-	struct {
-		uint64_t depth, bytes;
-	} seen[16] = {{0}};
-	size_t nr = 0, best = 0;
-	for (uint32_t i = 0; i < f->nr_ranges; i++) {
-		const struct var_range *r = &b->v->ranges[f->first_range + i];
-		uint64_t next;
-		for (uint64_t at = r->lo; at < r->hi && b->cfi; at = next) {
-			const struct cfi_rule *row = row_at(b->cfi, at, &next);
-			if (next <= at || !var_step(b))
-				break;
-			if (!row || row->cfa_kind != CFI_CFA_REG ||
-			    row->cfa_reg != CFI_RSP || row->cfa_off <= 8)
-				continue;
-			size_t k = 0;
-			while (k < nr &&
-			       seen[k].depth != (uint64_t)row->cfa_off)
-				k++;
-			if (k == ARRAY_SIZE(seen))
-				continue;
-			nr += k == nr;
-			seen[k].depth = (uint64_t)row->cfa_off;
-			seen[k].bytes += (next < r->hi ? next : r->hi) - at;
-		}
-	}
-	for (size_t k = 1; k < nr; k++)
-		if (seen[k].bytes > seen[best].bytes)
-			best = k;
-	/* With no more than the return address: nothing is in the frame but
-	 * arguments. */
-	return nr ? seen[best].depth : 8;
 }

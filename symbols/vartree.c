@@ -270,5 +270,5 @@ void var_walk_unit(struct var_build *b, Dwarf_Die *cu)
 	b->is_optimised = false;
 	walk(b, cu, &sc, 0);
 	for (size_t i = first; b->is_optimised && i < b->nr_found; i++)
-		b->found[i].place.flags &= (uint8_t)~VAR_LATE;
+		b->found[i].place.flags &= (uint16_t)~VAR_LATE;
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Variables that optimised programs have nowhere but in what they compare, or in
-# the memory that they were read from.
+# the memory that they were read from, and arrays in several registers.
 # shellcheck source=t/test-lib.sh
 . "$(dirname "$0")/test-lib.sh"
 need PTRACE
@@ -23,5 +23,10 @@ computed() {
 for level in -O0 -O1 -O2; do
 	ok "comparisons, $level" computed compared $level
 	ok "what was read, $level" computed read $level
+	ok "arrays in registers, $level" computed apart $level
 done
+if type -P clang >/dev/null; then
+	CC=clang
+	ok "arrays in registers, clang" computed apart -O2
+fi
 done_testing

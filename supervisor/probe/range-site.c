@@ -330,7 +330,10 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 			 const struct var_place *p, bool taken)
 {
 	const struct range_insn *in = &f->code->insns[i];
-	bool array = f->v->vars[s.var].type.nr_dims;
+	struct var_type type = f->v->vars[s.var].type;
+	if (p->flags & VAR_ONE)
+		type.nr_dims = 0;
+	bool array = type.nr_dims;
 	if ((in->base != s.reg && !array) || in->bits & RB_LEA ||
 	    (in->bits & RB_WRITES &&
 	     range_doubt_store(f->v, f->own, f->nr_own, p, in) &&
@@ -341,11 +344,10 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 		stored_to_one(f, i, s, p);
 		return;
 	}
-	struct range_cover c =
-		range_covers(in, &f->v->vars[s.var].type, p->offset);
+	struct range_cover c = range_covers(in, &type, p->offset);
 	if (c.yes && (f->plain || !range_doubt_left(f->code, p, i)) &&
 	    !range_doubt_slot(f->v, f->all, f->nr_all, s.var, p, c.offset,
-			      f->v->vars[s.var].type.width, in->addr))
+			      type.width, in->addr))
 		touched(f, i, s, c, taken);
 }
 
@@ -396,7 +398,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	 * others are to fill begins when it gets its place, with nothing. */
 	if ((p->flags & VAR_BEGINS || comes_in) &&
 	    !(comes_in && range_doubt_led_back(&f->edges, f->code, p)) &&
-	    !variable->type.nr_dims && !(p->kind == VAR_MEM && taken) &&
+	    (!variable->type.nr_dims || p->flags & VAR_ONE) &&
+	    !(p->kind == VAR_MEM && taken) &&
 	    !(variable->flags & VAR_IN_UNION)) {
 		size_t i = range_code_find(f->code, p->lo);
 		s.low_bit = bit && range_doubt_bit(f->code, variable, p, i);

@@ -30,12 +30,13 @@ static int by_gap(const void *a, const void *b)
 	return x->source < y->source ? -1 : x->source > y->source;
 }
 
-/* Of values that follow each other at one address each is one. */
+/* Of values that follow each other at one address each is one, and of elements
+ * that are in several registers. */
 static bool is_another(const struct variables *v, const struct range_site *a,
 		       const struct range_site *b)
 {
-	uint8_t flags = v->places[a->place].flags | v->places[b->place].flags;
-	return flags & VAR_POINT &&
+	uint32_t flags = v->places[a->place].flags | v->places[b->place].flags;
+	return flags & (VAR_POINT | VAR_ONE) &&
 	       (a->source != b->source || a->reg != b->reg ||
 		a->offset != b->offset || a->fall != b->fall ||
 		a->source == RS_EXPR);

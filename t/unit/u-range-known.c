@@ -191,6 +191,7 @@ int main(void)
 	doubt("ways", 10, 2); /* value, widened */
 	doubt("rounds", 7, 0);
 	doubt("below", 4, 0);
+	doubt("pieces", 2, 0);
 	doubt("reads", 2, 6); /* but indexed, before */
 	late("-DLANGUAGE=28", 5);
 	late("-DLANGUAGE=28 -DOPTIMISED", 1);
