@@ -89,6 +89,33 @@ static bool is_linear(const struct var_piece *p, uint8_t code)
 				   p->op[1].code == VAR_OP_PLUS_CONST));
 }
 
+/* Is what @p makes 0 or 1, whatever the registers hold? */
+static bool is_bit(const struct var_piece *p)
+{
+	bool bit[VAR_MAX_OPS + 1];
+	size_t n = 0;
+	for (size_t i = 0; i < p->nr_ops; i++) {
+		const struct var_op *op = &p->op[i];
+		size_t pops = var_op_pops(op->code);
+		if (n < pops)
+			return false;
+		bool a = pops && bit[n - pops], b = pops && bit[n - 1];
+		n += 1 - pops;
+		if (op->code >= VAR_OP_EQ && op->code <= VAR_OP_GE)
+			bit[n - 1] = true;
+		else if (op->code == VAR_OP_CONST)
+			bit[n - 1] = op->arg == 0 || op->arg == 1;
+		else if (op->code == VAR_OP_AND)
+			bit[n - 1] = a || b;
+		else
+			bit[n - 1] = (op->code == VAR_OP_OR ||
+				      op->code == VAR_OP_XOR ||
+				      op->code == VAR_OP_ZEXT) &&
+				     a && b;
+	}
+	return n == 1 && bit[0];
+}
+
 /*
  * The place of what is of @type, @byte into the piece; VAR_FINE or why not. The
  * piece has no frame registers any more.
@@ -123,7 +150,7 @@ static enum var_reason to_place(struct var_build *b, const struct var_piece *p,
 		if (byte)
 			return VAR_SPLIT;
 		/* gcc computes with a single bit, and leaves the others. */
-		if (is_bool && !is_linear(p, VAR_OP_CONST)) {
+		if (is_bool && !is_linear(p, VAR_OP_CONST) && !is_bit(p)) {
 			if (!var_ops_add(at.op, &at.nr_ops, VAR_OP_CONST, 1) ||
 			    !var_ops_add(at.op, &at.nr_ops, VAR_OP_AND, 0) ||
 			    !keep_ops(b, &at, ret))

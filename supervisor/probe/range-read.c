@@ -153,6 +153,48 @@ static uint8_t loaded_before(const struct range_code *code,
 	return RANGE_NO_REG;
 }
 
+/* How many instructions behind a point the program may read it. */
+#define POINT_REACH 4
+
+/* The instruction behind instruction @i, or itself, that loads what is there
+ * then; code->nr: none. */
+static size_t loads_soon(const struct range_code *code, const struct address *a,
+			 unsigned bytes, size_t i)
+{
+	for (size_t k = i; k + 1 < code->nr && k - i < POINT_REACH; k++) {
+		const struct range_insn *in = &code->insns[k];
+		if ((k > i && in->bits & RB_LEADER) || in->kind != RK_PLAIN ||
+		    !range_falls(code, k))
+			break;
+		if (loads(in, a, bytes))
+			return k;
+		if (in->bits & RB_STORES || in->wrote & a->regs)
+			break;
+	}
+	return code->nr;
+}
+
+bool range_read_point(const struct range_code *code, const struct variables *v,
+		      struct range_site *s)
+{
+	const struct var_place *p = &v->places[s->place];
+	size_t i = range_code_find(code, p->lo);
+	struct address a;
+	if (i == code->nr || code->insns[i].addr != p->lo ||
+	    !address_of(v, p, &a))
+		return false;
+	i = loads_soon(code, &a, v->vars[s->var].type.width, i);
+	if (i == code->nr)
+		return false;
+	s->source = RS_REG;
+	s->reg = code->insns[i].reg;
+	s->shift = 0;
+	s->offset = 0;
+	s->gap = (uint32_t)i + 1;
+	s->fall = s->apart = true;
+	return true;
+}
+
 bool range_read_sites(const struct range_code *code, const struct variables *v,
 		      const struct range_site *s, struct range_sites *out,
 		      bool *failed)

@@ -17,5 +17,9 @@
 bool range_read_sites(const struct range_code *code, const struct variables *v,
 		      const struct range_site *s, struct range_sites *out,
 		      bool *failed);
+/* The same of a place without an instruction (VAR_POINT), where the program
+ * loads it shortly behind that: its site, in *s. */
+bool range_read_point(const struct range_code *code, const struct variables *v,
+		      struct range_site *s);
 
 #endif

@@ -460,22 +460,25 @@ static void at_point(struct finder *f, uint32_t var, uint32_t place)
 	const struct variable *variable = &f->v->vars[var];
 	struct range_site s = {.var = var, .place = place};
 	uint32_t regs;
+	bool given = variable->flags & VAR_PARAMETER && !(p->flags & VAR_PART);
 	bool known = p->kind == VAR_CONST ||
-		     (variable->flags & VAR_PARAMETER &&
-		      (p->kind == VAR_REG || p->kind == VAR_VALUE ||
-		       p->kind == VAR_EXPR) &&
-		      !(p->flags & VAR_PART));
+		     (given && (p->kind == VAR_REG || p->kind == VAR_VALUE ||
+				p->kind == VAR_EXPR || p->kind == VAR_MEM));
 	if (!known || variable->type.nr_dims ||
 	    variable->flags & (VAR_IN_UNION | VAR_MIXED) ||
-	    !source_of(f, p, &s, &regs) ||
 	    range_doubt_beyond(&variable->type, p) ||
 	    range_doubt_cancels(f->v, p) ||
 	    range_doubt_memory(f->code, f->v, p) ||
 	    range_doubt_address(f->code, f->v, p) ||
 	    !range_point_gap(&f->edges, f->code, f->img, p, &s.gap, &s.fall))
 		return;
-	s.low_bit = !f->plain && range_doubt_bit(f->code, variable, p, s.gap);
-	add(f, s);
+	if (p->kind != VAR_MEM && source_of(f, p, &s, &regs)) {
+		s.low_bit = !f->plain &&
+			    range_doubt_bit(f->code, variable, p, s.gap);
+		add(f, s);
+	} else if (given && !s.fall && range_read_point(f->code, f->v, &s)) {
+		add(f, s);
+	}
 }
 
 static void points(struct finder *f, uint32_t function)
