@@ -77,16 +77,6 @@ bool range_doubt_memory(const struct range_code *code,
 	return false;
 }
 
-/* What lies below the red zone is anybody's who interrupts, sensors included.
- */
-#define RED_ZONE 128
-
-bool range_doubt_below(const struct var_place *p)
-{
-	return p->kind == VAR_MEM && range_reg_of_dwarf(p->reg) == RANGE_RSP &&
-	       p->offset < -RED_ZONE;
-}
-
 /* Is some of the memory at @base + @offset, @bytes of it, an operand? */
 static bool is_operand(const struct range_insn *in, uint8_t base,
 		       int64_t offset, uint64_t bytes)
@@ -188,19 +178,40 @@ static bool comes_out_of(const struct variables *v,
 	return false;
 }
 
+/* Does @in move the stack pointer @base by a constant? Then what was at
+ * *@offset lies elsewhere from it. */
+static bool moves(const struct range_insn *in, uint8_t base, int64_t *offset)
+{
+	return base == RANGE_RSP && in->bits & RB_ADDS && !in->mem_size &&
+	       in->wrote == 1u << RANGE_RSP &&
+	       !__builtin_sub_overflow(*offset, in->imm, offset);
+}
+
 bool range_doubt_early(const struct range_code *code, const struct variables *v,
 		       const struct range_index_entry *own, size_t nr,
 		       const struct var_place *p, uint64_t bytes, size_t i)
 {
 	uint8_t base = range_reg_of_dwarf(p->reg);
-	for (size_t k = i; k < code->nr && code->insns[k].addr < p->hi; k++) {
+	int64_t offset = p->offset;
+	uint32_t wrote = 0;
+	bool is_cut = !(p->flags & (VAR_ENDS | VAR_SCOPE)) && base < 16;
+	for (size_t k = i; k < code->nr; k++) {
 		const struct range_insn *in = &code->insns[k];
+		bool behind = in->addr >= p->hi;
+		if (behind && !is_cut)
+			break;
 		/* The last one may put somebody else there. */
-		if (is_operand(in, base, p->offset, bytes))
+		if (is_operand(in, base, offset, bytes))
 			return !(in->bits & RB_READS) &&
-			       (!range_doubt_store(v, own, nr, p, in) ||
-				comes_out_of(v, own, nr, p, in->reg));
-		if (!goes_straight(code, k, base))
+			       (behind ? in->reg < 16 && !(wrote >> in->reg & 1)
+				       : !range_doubt_store(v, own, nr, p,
+							    in) ||
+						 comes_out_of(v, own, nr, p,
+							      in->reg));
+		wrote |= in->wrote;
+		if (!goes_straight(code, k, RANGE_NO_REG) ||
+		    (base < 16 && in->wrote >> base & 1 &&
+		     !(is_cut && moves(in, base, &offset))))
 			break;
 	}
 	return false;

@@ -43,9 +43,17 @@ bool range_doubt_again(const struct range_code *code, const struct variables *v,
 bool range_doubt_memory(const struct range_code *code,
 			const struct variables *v, const struct var_place *p);
 
-/* Does @p lie below the stack pointer's red zone? gcc goes on saying where a
- * variable of the frame was when that has been taken down. */
+/* range-senseless.c. Does @p lie below the stack pointer's red zone? gcc goes
+ * on saying where a variable of the frame was when that has been taken down. */
 bool range_doubt_below(const struct var_place *p);
+
+/*
+ * range-senseless.c. Is what instruction @in writes to the memory of @p longer
+ * than variable @var, all of which is there? Then it is another one's, that has
+ * the same memory at another time. Not asked of members of structs.
+ */
+bool range_doubt_longer(const struct variable *var, const struct var_place *p,
+			const struct range_insn *in);
 
 /*
  * range-senseless.c. Is @p an address in the frame where a number is meant?
@@ -94,7 +102,9 @@ bool range_doubt_left(const struct range_code *code, const struct var_place *p,
 
 /*
  * Is memory place @p, which begins at instruction @i, written only then, before
- * anybody reads it? It is said to begin a few instructions too early.
+ * anybody reads it? It is said to begin a few instructions too early. The store
+ * may lie behind @p, straight on, where that is cut short: where its block is
+ * left for a while, or the stack pointer moved.
  */
 bool range_doubt_early(const struct range_code *code, const struct variables *v,
 		       const struct range_index_entry *own, size_t nr,

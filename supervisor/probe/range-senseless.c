@@ -1,6 +1,8 @@
 /* Values that no compiler means, see range-doubt.h. */
 #include "supervisor/probe/range-doubt.h"
 
+#include <string.h>
+
 /* How many times an expression is computed, with other registers each time: so
  * unlikely is it that one that depends on them gives the same all the same. */
 #define TRIES 64
@@ -197,4 +199,23 @@ bool range_doubt_data(const struct var_place *p, const struct range_insn *in)
 {
 	return in->bits & RB_WRITES && p->flags & VAR_ENDS &&
 	       in->addr + in->len >= p->hi;
+}
+
+bool range_doubt_longer(const struct variable *var, const struct var_place *p,
+			const struct range_insn *in)
+{
+	const struct var_type *t = &var->type;
+	return p->flags & VAR_SCOPE && in->bits & RB_WRITES && !t->bit_size &&
+	       in->mem_size > var_type_bytes(t) && !strchr(var->name, '.') &&
+	       !strchr(var->name, '[');
+}
+
+/* What lies below the red zone is anybody's who interrupts, sensors included.
+ */
+#define RED_ZONE 128
+
+bool range_doubt_below(const struct var_place *p)
+{
+	return p->kind == VAR_MEM && range_reg_of_dwarf(p->reg) == RANGE_RSP &&
+	       p->offset < -RED_ZONE;
 }

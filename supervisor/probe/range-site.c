@@ -335,6 +335,7 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 		type.nr_dims = 0;
 	bool array = type.nr_dims;
 	if ((in->base != s.reg && !array) || in->bits & RB_LEA ||
+	    range_doubt_longer(&f->v->vars[s.var], p, in) ||
 	    (in->bits & RB_WRITES &&
 	     range_doubt_store(f->v, f->own, f->nr_own, p, in) &&
 	     (taken || array ||

@@ -187,7 +187,8 @@ int main(void)
 	doubt("points", 6, 1); /* nowhere */
 	doubt("again", 4, 0);
 	doubt("cases", 14, 0);
-	doubt("holes", 7, 0);
+	doubt("holes", 8, 0);
+	doubt("early", 3, 1); /* cut */
 	doubt("ways", 10, 2); /* value, widened */
 	doubt("rounds", 7, 0);
 	doubt("below", 4, 0);
