@@ -44,6 +44,7 @@ int session_counters_create(struct session *s, struct tracer_options *topt,
 		err->code = SMCO_UNSUPPORTED;
 	if (rc)
 		return rc;
+	topt->leaves_cpus = s->opt->monitors == MONITOR_COUNTERS;
 	topt->hold_new_tasks = true;
 	topt->hold_creators = counters_want_creators(s->counters);
 	return 0;

@@ -4,6 +4,10 @@
  * dearer. But a supervisor that computes on the tracee's CPU takes its time,
  * so it goes there only while stops are frequent and leaves as soon as they
  * are not.
+ *
+ * While another CPU is idle, the scheduler takes a task that goes on where we
+ * are to that one: it goes to and fro, a stop is as dear as from elsewhere, and
+ * what it costs the program's caches and TLBs comes on top.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +29,8 @@
  * of /proc where there is no rseq area. */
 #define LOOK_RSEQ_NS NSEC_PER_MSEC
 #define LOOK_PROC_NS (10 * NSEC_PER_MSEC)
+
+#define LOOK_IDLE_NS NSEC_PER_MSEC
 
 /* Offset of cpu_id_start in struct rseq: the CPU at the last return to user
  * mode. */
@@ -132,6 +138,30 @@ static void look(struct tracer *tr, struct task *t)
 	}
 }
 
+/* Of all tasks so many are running or about to: "0.10 0.20 0.30 NR/ALL LAST".
+ */
+static bool has_idle_cpu(struct tracer *tr)
+{
+	struct follow *f = &tr->follow;
+	char buf[128];
+	int nr_running;
+	if (f->idle_ns && tr->now_ns - f->idle_ns < LOOK_IDLE_NS)
+		return f->has_idle;
+	f->idle_ns = tr->now_ns;
+	f->has_idle = smco_slurp("/proc/loadavg", buf, sizeof(buf)) > 0 &&
+		      sscanf(buf, "%*f %*f %*f %d/", &nr_running) == 1 &&
+		      nr_running < tr->nr_cpus;
+	return f->has_idle;
+}
+
+static void go_after(struct tracer *tr, struct task *t)
+{
+	if (tr->opts.leaves_cpus && has_idle_cpu(tr))
+		leave(tr);
+	else
+		look(tr, t);
+}
+
 void follow_stop(struct task *t)
 {
 	if (!t || !t->proc || t->state != TASK_STOPPED)
@@ -149,14 +179,14 @@ void follow_stop(struct task *t)
 		/* Enough already? Then not only in the next window. */
 		if (knows_cpu && (f->pinned || f->window_stops * NSEC_PER_SEC >=
 						       FOLLOW_RATE * WINDOW_NS))
-			look(tr, t);
+			go_after(tr, t);
 		return;
 	}
 	uint64_t rate = f->window_stops * NSEC_PER_SEC / dur;
 	f->window_ns = tr->now_ns;
 	f->window_stops = 0;
 	if (rate >= FOLLOW_RATE && knows_cpu)
-		look(tr, t);
+		go_after(tr, t);
 	else if (rate < LEAVE_RATE)
 		leave(tr);
 }

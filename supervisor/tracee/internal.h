@@ -283,6 +283,8 @@ struct tracer {
 		uint64_t window_ns; /* start of the rate window */
 		uint64_t window_stops;
 		uint64_t looked_ns; /* last look where the tracee runs */
+		uint64_t idle_ns;   /* and whether a CPU is idle */
+		bool has_idle;
 		struct aside aside;
 	} follow;
 };

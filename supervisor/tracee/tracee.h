@@ -43,6 +43,9 @@ struct tracer_options {
 	 * the first time, both on no CPU. Not for longer than about 100 ms: a
 	 * task may be born frozen, for its creator to thaw it. */
 	bool hold_creators;
+	/* The event loop does not go after a task (tracer_follow_cpu) while
+	 * there is an idle CPU, to which that would be moved for it. */
+	bool leaves_cpus;
 	/* TEV_LIBS is of no use: nothing is planted for it. */
 	bool no_libs;
 	/* After an exec, but the first of what was launched, TEV_LIBS comes
