@@ -77,6 +77,15 @@ links_itself() {
 }
 ok "first values of a program that links itself" links_itself
 
+# Members are written to by the address of their struct, too.
+build_members() {
+	"${CC:-cc}" -g -o members "$@" "$SRC/t/fixtures/range/members.c"
+}
+build_members -O0 || exit 1
+ok "members of a struct whose address is taken" exact members -t unlimited
+build_members -O1 || exit 1
+ok "members of a struct whose address is taken, -O1" exact members -t unlimited
+
 build_stacked() {
 	"${CC:-cc}" -g -o stacked "$@" "$SRC/t/fixtures/range/stacked.c"
 }

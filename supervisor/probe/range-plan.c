@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "supervisor/control/fixed.h"
+#include "supervisor/probe/range-taken.h"
 
 /* What a window and a site take in code at most, on average. */
 #define WINDOW_BYTES 160
@@ -270,12 +271,14 @@ static int plan_function(struct range_plan *plan, uint32_t number,
 	return r;
 }
 
-/* Whose address others know, see range-site.c. */
+/* Whose address others know, see range-site.c: its own, or its struct's. */
 static void mark_shared(struct range_plan *plan)
 {
 	for (size_t i = 0; i < plan->ix.nr_data; i++) {
 		const struct range_index_entry *e = &plan->ix.data[i];
-		if (range_image_taken(&plan->img, e->lo, e->lo + 1))
+		uint64_t first = range_first_member(plan->v, e->var);
+		if (range_image_taken(&plan->img, e->lo, e->lo + 1) ||
+		    range_image_taken(&plan->img, first, first + 1))
 			plan->var[e->var].shared_out = true;
 	}
 }

@@ -16,6 +16,25 @@ static bool is_part(const struct variable *var)
 	return strpbrk(var->name, ".[") != NULL;
 }
 
+/* Are they members of one variable? */
+static bool same_struct(const struct variable *a, const struct variable *b)
+{
+	size_t n = strcspn(a->name, ".");
+	return a->name[n] && !strncmp(a->name, b->name, n + 1) &&
+	       a->line == b->line && !strcmp(a->file, b->file) &&
+	       !strcmp(a->scope, b->scope);
+}
+
+uint64_t range_first_member(const struct variables *v, uint32_t var)
+{
+	const struct variable *own = &v->vars[var], *first = own;
+	while (first > v->vars && same_struct(own, first - 1) &&
+	       first[-1].nr_places &&
+	       v->places[first[-1].first_place].kind == VAR_ADDR)
+		first--;
+	return (uint64_t)v->places[first->first_place].offset;
+}
+
 /* mov %rsp, ... */
 static bool copies_stack(const struct range_insn *in)
 {

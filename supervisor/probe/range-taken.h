@@ -30,4 +30,8 @@ bool range_frame_taken(const struct range_givers *g, const struct var_place *p,
 bool range_data_taken(const struct range_image *img, const struct var_place *p,
 		      const struct variable *var);
 
+/* The address of the first integer of the struct that @var, in the file's data,
+ * is a member of; its own if it is none. */
+uint64_t range_first_member(const struct variables *v, uint32_t var);
+
 #endif
