@@ -68,3 +68,30 @@ char *command_program(const char *path)
 	}
 	return real;
 }
+
+static bool only_begins_another(const char *name)
+{
+	static const char *const those[] = {
+		"chrt",	   "env",     "ionice",	 "linux64", "nice",   "nohup",
+		"numactl", "prlimit", "setarch", "setpriv", "setsid", "stdbuf",
+		"taskset", "time",    "timeout", "unshare",
+	};
+	const char *slash = strrchr(name, '/');
+	for (size_t i = 0; i < ARRAY_SIZE(those); i++)
+		if (!strcmp(slash ? slash + 1 : name, those[i]))
+			return true;
+	return false;
+}
+
+/* Their own options and operands are nothing that may be executed. */
+char **command_behind(char **command)
+{
+	if (!only_begins_another(*command))
+		return NULL;
+	while (*++command) {
+		_cleanup_free_ char *found = command_find(*command);
+		if (found)
+			return command;
+	}
+	return NULL;
+}

@@ -14,5 +14,11 @@ char *command_find(const char *name);
  * its interpreter, links followed; NULL if there is no such file. Caller frees.
  */
 char *command_program(const char *path);
+/*
+ * Of @command that only begins another one (env, taskset, timeout ...): where
+ * in it the name of that is. NULL if it is none of these, or nothing there may
+ * be executed.
+ */
+char **command_behind(char **command);
 
 #endif

@@ -64,23 +64,28 @@ static int each_library(struct session *s, const char *path, session_file_fn fn,
 	return rc;
 }
 
+/* Those of @name, which the command runs, and what it links with. */
+static int each_of_program(struct session *s, const char *name,
+			   session_file_fn fn, bool *any_ret,
+			   struct smco_err *err)
+{
+	_cleanup_free_ char *found = command_find(name);
+	_cleanup_free_ char *path = found ? command_program(found) : NULL;
+	if (!path)
+		return 0;
+	*any_ret = true;
+	int rc = fn(s, path, path, false, err);
+	return rc ? rc : each_library(s, path, fn, err);
+}
+
 int session_each_file(struct session *s, session_file_fn fn, bool *any_ret,
 		      struct smco_err *err)
 {
 	const struct options *o = s->opt;
 	int rc = 0;
 	*any_ret = o->nr_pids;
-	if (o->command) {
-		_cleanup_free_ char *found = command_find(o->command[0]);
-		_cleanup_free_ char *path =
-			found ? command_program(found) : NULL;
-		if (!path)
-			return 0;
-		*any_ret = true;
-		rc = fn(s, path, path, false, err);
-		if (!rc)
-			rc = each_library(s, path, fn, err);
-	}
+	for (char **c = o->command; !rc && c; c = command_behind(c))
+		rc = each_of_program(s, *c, fn, any_ret, err);
 	for (size_t i = 0; !rc && i < o->nr_pids; i++)
 		rc = each_mapped(s, o->pids[i], fn, err);
 	return rc;

@@ -29,6 +29,28 @@ ok "a script that calls it" exact ./calls
 ok "one that becomes it" exact ./becomes
 ok "a script whose interpreter is one" exact ./twice
 
+# refused COMMAND... - for a name that the program behind it has not, before
+# anything runs
+refused() {
+	smco-trace -q -m range --var 'constantt' -o run.trace -- "$@" >out 2>err
+	[ $? = 125 ] && [ ! -s out ] && cat err &&
+		grep 'plain has no such variable.*nearest: constant' err
+}
+names_behind() {
+	refused env A=1 ./plain &&
+		refused env -u A nice -n 1 taskset -c 0 ./plain &&
+		refused timeout -s KILL 10 ./plain &&
+		smco-trace -q -m range --var 'constantt' --if-available \
+			-o run.trace -- env A=1 ./plain
+}
+ok "what begins another one: names are that one's" names_behind
+others_behind() {
+	timeout 60 smco-trace -q -m range --var constantt -o run.trace \
+		-- sh -c 'exec "$@"' sh ./plain &&
+		timeout 60 smco-trace -q -o run.trace -- env A=1
+}
+ok "of others, and of none, it is not asked" others_behind
+
 interpreter_named() {
 	ranges -t 10 -- ./calls
 	smco-report run.trace >report
