@@ -55,7 +55,7 @@ struct var_build {
 	size_t cap_vars, cap_ops, cap_functions, cap_ranges, cap_enumerators;
 	struct var_found *found; /* places as they are met */
 	size_t nr_found, cap_found;
-	size_t cap_others;
+	size_t cap_others, cap_rows;
 	struct var_member *members;
 	size_t nr_members, cap_members;
 	/* What a declaration's DIE is: nr and first of the members. */
@@ -98,6 +98,8 @@ struct var_build {
 	} sections;	/* of the file itself */
 	bool has_lists; /* else nothing is optimised, and no memory shared */
 	bool no_memory;
+	/* Of the function just now: it has a VAR_AMONG; code was inlined. */
+	bool wants_rows, has_inlined;
 	/* A variable of the unit just now is, or was, in no memory: one with an
 	 * integer, for pointers are in registers anyway. Looked at in those
 	 * that begin late only. */
@@ -111,6 +113,7 @@ struct var_scope {
 	bool in_function;
 	bool is_gcc;	  /* see place_in_scope */
 	bool begins_late; /* see VAR_LATE */
+	bool is_plain;	  /* see VAR_AMONG */
 	/* Code of the innermost block; none in an abstract function. */
 	const struct var_range *ranges;
 	size_t nr_ranges;
@@ -175,11 +178,20 @@ bool var_keep_memory(struct var_build *b);
 bool var_frame_place(const struct var_build *b, const struct var_scope *sc,
 		     const struct var_piece *p, uint64_t lo, uint64_t *next_ret,
 		     uint32_t *reg_ret, int64_t *offset_ret);
-/* Is, or was, @die in a register, or computed? Asked of lists only: a place for
- * the whole of a block is in memory. */
+/* varregister.c: is, or was, @die in a register, or computed? Asked of lists
+ * only: a place for the whole of a block is in memory. */
 bool var_is_optimised(struct var_build *b, const struct var_scope *sc,
 		      Dwarf_Die *die);
-/* vargiven.c: is @die a parameter of the function, and does the caller put it
+/* varrow.c: the rows of function @function, at @die, if it wants them. */
+void var_add_rows(struct var_build *b, const struct var_scope *sc,
+		  Dwarf_Die *die);
+/* The same: all, in order. */
+void var_sort_rows(struct variables *v);
+/* varregister.c: is @p one of the registers in which gcc, where it does not
+ * optimise, keeps variables that are to be in one? */
+bool var_is_among(const struct var_scope *sc, const struct var_piece *p,
+		  size_t nr);
+/* The same: is @die a parameter of the function, and does the caller put it
  * into DWARF's register @reg? False where that is not plain, as behind a
  * struct. */
 bool var_arrives_in(const struct var_scope *sc, Dwarf_Die *die, unsigned reg);

@@ -226,6 +226,7 @@ static bool finish(struct var_build *b)
 	for (size_t i = 0; i < v->nr_vars; i++)
 		if (!v->vars[i].nr_places)
 			v->vars[i].reason = (uint8_t)reason_for(&v->vars[i]);
+	var_sort_rows(b->v);
 	return var_keep_memory(b);
 }
 
@@ -405,6 +406,7 @@ void variables_destroy(struct variables *v)
 	free(v->ranges);
 	free(v->enumerators);
 	free(v->others);
+	free(v->rows);
 	free(v);
 }
 

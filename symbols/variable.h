@@ -140,6 +140,12 @@ enum var_place_flags {
 	VAR_POINT = 1 << 7,
 	/* Of an array it is one element that is there. */
 	VAR_ONE = 1 << 8,
+	/*
+	 * A VAR_REG that is VAR_SCOPE: others are in the register where the
+	 * variable is not needed. What is written there may be theirs. In C by
+	 * gcc, where nothing is optimised, only.
+	 */
+	VAR_AMONG = 1 << 9,
 };
 
 struct var_place {
@@ -160,16 +166,28 @@ struct var_place {
 /*
  * Memory in a function's frame that a block has an object in which is none of
  * the integer variables, as a struct of pointers. Only where a variable's
- * memory (VAR_SCOPE) is the same at other times.
+ * memory (VAR_SCOPE) is the same at other times. Of no bytes: the object is in
+ * register reg, which is a variable's (VAR_AMONG).
  */
 struct var_memory {
 	uint64_t lo;
 	uint64_t hi;	/* exclusive */
 	uint64_t block; /* length of that part of the block, bytes */
-	uint64_t bytes; /* of memory */
+	uint64_t bytes; /* of memory; 0: in reg */
 	int64_t offset; /* of register reg */
 	uint32_t function;
 	uint32_t reg;
+};
+
+/*
+ * A row of the line table: from addr on, up to the next row, the code is of one
+ * expression. Only of functions with VAR_AMONG places, into which nothing was
+ * inlined.
+ */
+struct var_row {
+	uint64_t addr;
+	uint32_t function;
+	uint32_t line; /* 0: not known, or of another file */
 };
 
 /* Why a variable, or a part of its life, has no place. */
@@ -255,6 +273,8 @@ struct variables {
 	size_t nr_enumerators;
 	struct var_memory *others; /* by function, then lo */
 	size_t nr_others;
+	struct var_row *rows; /* by function, then address */
+	size_t nr_rows;
 	/* What there was to see, wanted or not. */
 	size_t nr_seen;	   /* integer variables */
 	size_t nr_damaged; /* things skipped because they are malformed */
@@ -297,6 +317,9 @@ uint64_t var_type_bytes(const struct var_type *t);
 /* Those of others in function @function, the first of *nr_ret; NULL if none. */
 const struct var_memory *variables_others(const struct variables *v,
 					  uint32_t function, size_t *nr_ret);
+/* The rows of function @function, the first of *nr_ret; NULL if none. */
+const struct var_row *variables_rows(const struct variables *v,
+				     uint32_t function, size_t *nr_ret);
 /* The places of a variable that hold at @pc; @max at most, their number. */
 size_t variables_at(const struct variables *v, const struct variable *var,
 		    uint64_t pc, const struct var_place **ret, size_t max);

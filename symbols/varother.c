@@ -62,14 +62,23 @@ void var_add_memory(struct var_build *b, const struct var_scope *sc,
 	Dwarf_Op *ops;
 	size_t nr;
 	/* Lists say where it is for shorter. */
-	if (!b->has_lists || sc->function == VAR_NO_FUNCTION ||
+	if ((!b->has_lists && !sc->is_plain) ||
+	    sc->function == VAR_NO_FUNCTION ||
 	    !die_expression(dwarf_attr(die, DW_AT_location, &attr)) ||
 	    dwarf_whatform(&attr) != DW_FORM_exprloc ||
 	    dwarf_getlocations(&attr, 0, &base, &lo, &hi, &ops, &nr) <= 0 ||
 	    !nr)
 		return;
-	if (var_expr_read(&attr, ops, nr, &sc->frame_base, pieces) != 1 ||
-	    pieces->kind != VAR_PIECE_ADDRESS)
+	nr = var_expr_read(&attr, ops, nr, &sc->frame_base, pieces);
+	for (size_t i = 0; var_is_among(sc, pieces, nr) && i < sc->nr_ranges;
+	     i++)
+		keep(b, (struct var_memory){.lo = sc->ranges[i].lo,
+					    .hi = sc->ranges[i].hi,
+					    .block = sc->ranges[i].hi -
+						     sc->ranges[i].lo,
+					    .reg = pieces->reg,
+					    .function = sc->function});
+	if (nr != 1 || pieces->kind != VAR_PIECE_ADDRESS || !b->has_lists)
 		return;
 	uint64_t bytes = bytes_of(die);
 	for (size_t i = 0; bytes && i < sc->nr_ranges; i++)
@@ -110,7 +119,9 @@ static bool is_shared(const struct var_memory *m, const struct var_place *p,
 		      uint64_t bytes)
 {
 	return p->reg == m->reg && m->lo < p->hi && p->lo < m->hi &&
-	       (p->offset <= m->offset
+	       (!m->bytes || p->kind == VAR_REG
+			? !m->bytes && p->kind == VAR_REG
+		: p->offset <= m->offset
 			? (uint64_t)m->offset - (uint64_t)p->offset < bytes
 			: (uint64_t)p->offset - (uint64_t)m->offset < m->bytes);
 }
@@ -124,7 +135,9 @@ static void mark_shared(const struct variables *v, const struct variable *var,
 	for (uint32_t i = 0; i < var->nr_places; i++) {
 		const struct var_place *p = &v->places[var->first_place + i];
 		size_t nr;
-		if (p->kind != VAR_MEM || !(p->flags & VAR_SCOPE))
+		if (!(p->flags & VAR_SCOPE) ||
+		    (p->kind != VAR_MEM &&
+		     (p->kind != VAR_REG || !(p->flags & VAR_AMONG))))
 			continue;
 		const struct var_memory *m =
 			variables_others(v, p->function, &nr);

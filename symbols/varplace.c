@@ -17,6 +17,7 @@ struct stretch {
 	bool block;    /* all of it, and it is said of all */
 	bool part;     /* other members are in the piece */
 	bool arrives;  /* who writes there may mean something else */
+	bool among;    /* see VAR_AMONG */
 	bool point;    /* hi is lo */
 	bool one;      /* of an array one element is meant */
 	bool anywhere; /* holds at every address, inside and outside */
@@ -46,6 +47,8 @@ static void keep(struct stretch *s, uint32_t var, struct var_place place,
 		place.flags |= VAR_LATE;
 	if ((s->part || s->arrives) && place.kind == VAR_REG)
 		place.flags |= VAR_PART;
+	if (s->among)
+		place.flags |= VAR_AMONG;
 	if (s->point)
 		place.flags |= VAR_POINT;
 	if (s->one)
@@ -432,7 +435,8 @@ static bool place_where_it_arrives(struct stretch *s, const struct var_group *g,
 	s->lo = s->b->v->functions[s->sc->function].entry;
 	s->hi = s->lo + ENTRY_BYTES;
 	s->begins = s->arrives = true;
-	s->block = false;
+	/* Said of more, and of code that is not optimised. */
+	s->block = s->sc->is_plain;
 	place_in_function(s, g, piece, 1);
 	return true;
 }
@@ -449,7 +453,10 @@ static void place_in_scope(struct stretch *s, const struct var_group *g,
 	if (s->sc->is_gcc && nr == 1 && pieces->kind == VAR_PIECE_REGISTER) {
 		if (place_where_it_arrives(s, g, die, pieces))
 			return;
-		pieces = &lost;
+		s->among = g->nr == 1 && var_is_among(s->sc, pieces, nr);
+		s->b->wants_rows |= s->among;
+		if (!s->among)
+			pieces = &lost;
 	}
 	if (nr == 1 && (pieces->kind == VAR_PIECE_THREAD ||
 			(pieces->kind == VAR_PIECE_ADDRESS &&
@@ -532,29 +539,4 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 	for (uint32_t i = 0; i < g.nr; i++)
 		if (b->members[g.first + i].var != VAR_NONE)
 			missing(b, b->members[g.first + i].var, VAR_COMPLEX);
-}
-
-bool var_is_optimised(struct var_build *b, const struct var_scope *sc,
-		      Dwarf_Die *die)
-{
-	struct var_piece pieces[VAR_MAX_PIECES];
-	Dwarf_Attribute attr;
-	Dwarf_Addr base, lo, hi;
-	Dwarf_Op *ops;
-	size_t nr;
-	ptrdiff_t at = 0;
-	if (!die_expression(dwarf_attr(die, DW_AT_location, &attr)) ||
-	    dwarf_whatform(&attr) == DW_FORM_exprloc)
-		return false;
-	while ((at = dwarf_getlocations(&attr, at, &base, &lo, &hi, &ops,
-					&nr)) > 0 &&
-	       var_step(b)) {
-		size_t n =
-			var_expr_read(&attr, ops, nr, &sc->frame_base, pieces);
-		for (size_t i = 0; i < n; i++)
-			if (pieces[i].kind == VAR_PIECE_REGISTER ||
-			    pieces[i].kind == VAR_PIECE_VALUE)
-				return true;
-	}
-	return false;
 }

@@ -63,6 +63,7 @@ void variables_put(struct store_out *o, const struct variables *v)
 	store_put(o, v->ops, v->nr_ops, sizeof(*v->ops));
 	store_put(o, v->ranges, v->nr_ranges, sizeof(*v->ranges));
 	store_put(o, v->others, v->nr_others, sizeof(*v->others));
+	store_put(o, v->rows, v->nr_rows, sizeof(*v->rows));
 	store_begin(o, v->nr_vars, sizeof(*v->vars));
 	for (size_t i = 0; i < v->nr_vars; i++) {
 		struct variable var = v->vars[i];
@@ -154,9 +155,17 @@ static bool place_fits(const struct variables *v, const struct var_place *p)
 static bool memory_fits(const struct variables *v, size_t i)
 {
 	const struct var_memory *m = &v->others[i];
-	return m->lo < m->hi && m->block >= m->hi - m->lo && m->bytes &&
-	       m->reg < 16 && m->function < v->nr_functions &&
+	return m->lo < m->hi && m->block >= m->hi - m->lo && m->reg < 16 &&
+	       m->function < v->nr_functions &&
 	       (!i || m->function >= m[-1].function);
+}
+
+static bool row_fits(const struct variables *v, size_t i)
+{
+	const struct var_row *r = &v->rows[i];
+	return r->function < v->nr_functions &&
+	       (!i || r->function > r[-1].function ||
+		(r->function == r[-1].function && r->addr > r[-1].addr));
 }
 
 static bool all_fit(struct store_in *in, struct variables *v)
@@ -173,6 +182,9 @@ static bool all_fit(struct store_in *in, struct variables *v)
 			return false;
 	for (size_t i = 0; i < v->nr_others; i++)
 		if (!memory_fits(v, i))
+			return false;
+	for (size_t i = 0; i < v->nr_rows; i++)
+		if (!row_fits(v, i))
 			return false;
 	for (size_t i = 0; i < v->nr_vars; i++)
 		if (!variable_fits(in, v, &v->vars[i]) ||
@@ -207,6 +219,7 @@ struct variables *variables_take(struct store_in *in)
 	v->ops = store_take(in, sizeof(*v->ops), &v->nr_ops);
 	v->ranges = store_take(in, sizeof(*v->ranges), &v->nr_ranges);
 	v->others = store_take(in, sizeof(*v->others), &v->nr_others);
+	v->rows = store_take(in, sizeof(*v->rows), &v->nr_rows);
 	v->vars = store_take(in, sizeof(*v->vars), &v->nr_vars);
 	v->functions = store_take(in, sizeof(*v->functions), &v->nr_functions);
 	v->enumerators =

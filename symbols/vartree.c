@@ -128,6 +128,7 @@ static void walk_function(struct var_build *b, Dwarf_Die *die,
 		.scoped = outer->scoped,
 		.is_gcc = outer->is_gcc,
 		.begins_late = outer->begins_late,
+		.is_plain = outer->is_plain,
 		.in_function = true,
 		.function = VAR_NO_FUNCTION,
 		.die = die,
@@ -155,7 +156,11 @@ static void walk_function(struct var_build *b, Dwarf_Die *die,
 	}
 	sc.ranges = own;
 	sc.nr_ranges = own ? nr : 0;
+	b->wants_rows = b->has_inlined = false;
 	walk(b, die, &sc, depth + 1);
+	if (b->wants_rows && !b->has_inlined)
+		var_add_rows(b, &sc, die);
+	b->wants_rows = false;
 }
 
 /* A lexical block or an inlined call: what it covers, if it says so. */
@@ -164,8 +169,10 @@ static void walk_block(struct var_build *b, Dwarf_Die *die,
 {
 	struct var_scope sc = *outer;
 	struct var_range *own _cleanup_free_ = NULL;
-	if (dwarf_tag(die) == DW_TAG_inlined_subroutine)
+	if (dwarf_tag(die) == DW_TAG_inlined_subroutine) {
 		sc.name = function_name(b, outer, die);
+		b->has_inlined = true;
+	}
 	size_t before = b->v->nr_ranges, nr = read_ranges(b, die);
 	if (nr) {
 		own = malloc(nr * sizeof(*own));
@@ -254,6 +261,29 @@ static void walk(struct var_build *b, Dwarf_Die *parent,
 	b->v->nr_damaged += is_damaged;
 }
 
+/* Is it C, by a gcc that was not told to optimise? It says what it was told,
+ * unless it was told not to say it. */
+static bool is_plain_c(Dwarf_Die *cu, const char *producer)
+{
+	const char *level;
+	if (!producer || strncmp(producer, "GNU C", 5) || producer[5] == '+' ||
+	    !strstr(producer, " -m"))
+		return false;
+	for (const char *at = producer; (level = strstr(at, " -O"));
+	     at = level + 3)
+		if (level[3] != '0')
+			return false;
+	switch (dwarf_srclang(cu)) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+		return true;
+	default:
+		return false;
+	}
+}
+
 void var_walk_unit(struct var_build *b, Dwarf_Die *cu)
 {
 	Dwarf_Attribute mem;
@@ -262,6 +292,7 @@ void var_walk_unit(struct var_build *b, Dwarf_Die *cu)
 	const struct var_scope sc = {
 		.name = "",
 		.is_gcc = producer && !strncmp(producer, "GNU ", 4),
+		.is_plain = is_plain_c(cu, producer),
 		.scoped = die_has_scopes(cu),
 		.begins_late = dwarf_srclang(cu) == DW_LANG_Rust,
 		.function = VAR_NO_FUNCTION,

@@ -159,7 +159,8 @@ static bool fits(const struct var_build *x, const struct var_build *y)
 	       a->nr_functions + b->nr_functions <= VAR_MAX_FUNCTIONS &&
 	       a->nr_ranges + b->nr_ranges <= VAR_MAX_RANGES &&
 	       a->nr_enumerators + b->nr_enumerators <= VAR_MAX_VARIABLES &&
-	       a->nr_others + b->nr_others <= VAR_MAX_PLACES;
+	       a->nr_others + b->nr_others <= VAR_MAX_PLACES &&
+	       a->nr_rows + b->nr_rows <= VAR_MAX_PLACES;
 }
 
 /* --- putting it together --- */
@@ -193,6 +194,8 @@ static void renumber(struct var_build *s, const struct var_build *b)
 		s->v->functions[i].first_range += (uint32_t)v->nr_ranges;
 	for (size_t i = 0; i < s->v->nr_others; i++)
 		s->v->others[i].function += (uint32_t)v->nr_functions;
+	for (size_t i = 0; i < s->v->nr_rows; i++)
+		s->v->rows[i].function += (uint32_t)v->nr_functions;
 	for (size_t i = 0; i < s->nr_found; i++) {
 		struct var_place *p = &s->found[i].place;
 		s->found[i].var += (uint32_t)v->nr_vars;
@@ -220,7 +223,8 @@ static bool join(struct var_build *b, struct var_build *s)
 	       APPEND(v->ranges, v->nr_ranges, w->ranges, w->nr_ranges) &&
 	       APPEND(v->enumerators, v->nr_enumerators, w->enumerators,
 		      w->nr_enumerators) &&
-	       APPEND(v->others, v->nr_others, w->others, w->nr_others);
+	       APPEND(v->others, v->nr_others, w->others, w->nr_others) &&
+	       APPEND(v->rows, v->nr_rows, w->rows, w->nr_rows);
 }
 
 static void walk_alone(struct var_build *b, Dwarf *dwarf)

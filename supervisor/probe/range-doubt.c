@@ -150,6 +150,16 @@ bool range_doubt_kept(const struct range_code *code, size_t i, uint64_t mask)
 	return false;
 }
 
+bool range_doubt_kept_field(const struct range_code *code, size_t i,
+			    const struct var_type *t, int64_t delta)
+{
+	int64_t low = 8 * delta + t->bit_offset;
+	if (!t->bit_size || low < 0 || low + t->bit_size > 63)
+		return false;
+	uint64_t mask = (UINT64_C(1) << t->bit_size) - 1;
+	return range_doubt_kept(code, i, mask << low);
+}
+
 bool range_doubt_put_back(const struct range_code *code, size_t i)
 {
 	const struct range_insn *in = &code->insns[i];
@@ -422,7 +432,8 @@ static bool is_other(const struct variables *v,
 	size_t nr;
 	const struct var_memory *m = variables_others(v, p->function, &nr);
 	for (size_t i = 0; i < nr; i++)
-		if (m[i].reg == p->reg && addr >= m[i].lo && addr < m[i].hi &&
+		if (m[i].bytes && m[i].reg == p->reg && addr >= m[i].lo &&
+		    addr < m[i].hi &&
 		    overlap(offset, bytes, m[i].offset, m[i].bytes) &&
 		    m[i].block < block_of(v, all, nr_all, var, p))
 			return true;

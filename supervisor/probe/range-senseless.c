@@ -188,8 +188,10 @@ bool range_not_optimised(const struct range_code *code,
 {
 	for (size_t i = 0; i < nr; i++) {
 		const struct var_place *p = &v->places[all[i].place];
-		if (p->kind != VAR_ADDR &&
-		    (p->kind != VAR_MEM || !(p->flags & VAR_SCOPE)))
+		bool stays = p->kind == VAR_MEM ||
+			     (p->kind == VAR_REG &&
+			      p->flags & (VAR_AMONG | VAR_PART));
+		if (p->kind != VAR_ADDR && !(stays && p->flags & VAR_SCOPE))
 			return false;
 	}
 	return has_frame_pointer(code);

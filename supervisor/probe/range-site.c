@@ -19,6 +19,7 @@
 #include "supervisor/probe/range-read.h"
 #include "supervisor/probe/range-site.h"
 #include "supervisor/probe/range-taken.h"
+#include "supervisor/probe/range-web.h"
 
 struct finder {
 	const struct range_code *code;
@@ -107,17 +108,6 @@ static bool source_of(struct finder *f, const struct var_place *p,
 
 /* --- memory --- */
 
-/* Is a bit-field not what was meant by a write to the bytes that it is in? */
-static bool is_kept(const struct finder *f, size_t i, const struct var_type *t,
-		    int64_t delta)
-{
-	int64_t low = 8 * delta + t->bit_offset;
-	if (!t->bit_size || low < 0 || low + t->bit_size > 63)
-		return false;
-	uint64_t mask = (UINT64_C(1) << t->bit_size) - 1;
-	return range_doubt_kept(f->code, i, mask << low);
-}
-
 /* An access at instruction @i that covers @var: its site, or two. */
 static void touched(struct finder *f, size_t i, struct range_site s,
 		    struct range_cover c, bool loads)
@@ -134,7 +124,7 @@ static void touched(struct finder *f, size_t i, struct range_site s,
 	s.fall = true;
 	if (in->bits & RB_WRITES) {
 		if (!range_falls(f->code, i) ||
-		    is_kept(f, i, &var->type, c.delta))
+		    range_doubt_kept_field(f->code, i, &var->type, c.delta))
 			return;
 		if (!f->plain && !var->type.is_volatile &&
 		    range_doubt_half(f->code, i, c.offset, var->type.width))
@@ -244,22 +234,6 @@ static void begin(struct finder *f, struct range_site s,
 	add(f, s);
 }
 
-/* Those who pass the site that was added last come to instruction @i, too, with
- * the same value in the same place: it may as well be there. */
-static bool goes_on_to(const struct finder *f, size_t i,
-		       const struct range_site *s, uint32_t regs)
-{
-	const struct range_site *last = f->out->site + f->out->nr;
-	if (!f->out->nr || (--last)->var != s->var || last->place != s->place ||
-	    last->source != s->source || last->gap > i)
-		return false;
-	for (size_t k = last->gap; k < i; k++)
-		if (f->code->insns[k].kind != RK_PLAIN ||
-		    f->code->insns[k].wrote & regs || !range_falls(f->code, k))
-			return false;
-	return true;
-}
-
 /* A place that is no memory begins, too, where a branch leads into it. */
 static void enter(struct finder *f, size_t i, struct range_site s,
 		  const struct var_place *p, uint32_t regs)
@@ -275,7 +249,7 @@ static void enter(struct finder *f, size_t i, struct range_site s,
 	    range_doubt_ways(f->code, f->v, f->own, f->nr_own, p,
 			     &(size_t){i}) != RANGE_BOTH_WAYS)
 		return;
-	if (goes_on_to(f, i, &s, regs))
+	if (range_sites_goes_on(f->out, f->code, i, &s, regs))
 		f->out->nr--;
 	s.gap = (uint32_t)i;
 	add(f, s);
@@ -366,6 +340,30 @@ static bool is_in_doubt(const struct finder *f, const struct variable *variable,
 	       range_doubt_extended(f->v, variable, p) ||
 	       range_doubt_round(f->code, f->v, f->all, f->nr_all, f->own,
 				 f->nr_own, p);
+}
+
+/* In a register that others are in, too: where what is written is the
+ * variable's. */
+static void among_others(struct finder *f, uint32_t var, uint32_t place)
+{
+	const struct var_place *p = &f->v->places[place];
+	struct range_site s = {.var = var, .place = place, .fall = true};
+	uint32_t regs;
+	bool *is_its _cleanup_free_ = NULL;
+	if (!f->plain || !source_of(f, p, &s, &regs)) {
+		f->out->nr_unreadable++;
+		return;
+	}
+	f->failed |= !range_web_find(f->code, f->v, f->all, f->nr_all, var, p,
+				     &is_its);
+	size_t end = range_code_find(f->code, p->hi);
+	for (size_t i = range_code_find(f->code, p->lo); i < end; i++) {
+		const struct range_insn *in = &f->code->insns[i];
+		s.gap = (uint32_t)i + 1;
+		if (is_its && is_its[i] && in->kind == RK_PLAIN &&
+		    range_falls(f->code, i) && in->addr + in->len < p->hi)
+			add(f, s);
+	}
 }
 
 static void local_place(struct finder *f, uint32_t var, uint32_t place,
@@ -508,8 +506,13 @@ static void locals(struct finder *f, uint32_t function)
 		}
 		f->own = &all[a];
 		f->nr_own = b - a;
-		for (size_t k = a; k < b; k++)
-			local_place(f, var, all[k].place, taken);
+		for (size_t k = a; k < b; k++) {
+			const struct var_place *p = &f->v->places[all[k].place];
+			if (p->kind == VAR_REG && p->flags & VAR_AMONG)
+				among_others(f, var, all[k].place);
+			else
+				local_place(f, var, all[k].place, taken);
+		}
 	}
 }
 

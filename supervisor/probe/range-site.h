@@ -112,6 +112,12 @@ bool range_sites_add(struct range_sites *s, const struct range_site *site);
 /* range-sites.c: by gap, then variable; of a variable with several at one gap
  * the first, unless values follow each other there. */
 void range_sites_sort(struct range_sites *s, const struct variables *v);
+/* The same, not sorted yet: do those who pass the site that was added last come
+ * to instruction @i, too, with the same value in the same place, read from
+ * @regs? Then @s, of there, may stand for both. */
+bool range_sites_goes_on(const struct range_sites *sites,
+			 const struct range_code *code, size_t i,
+			 const struct range_site *s, uint32_t regs);
 
 /*
  * range-slot.c: does the register by which instruction @i reaches memory hold,

@@ -64,3 +64,18 @@ void range_sites_deinit(struct range_sites *s)
 	free(s->site);
 	memset(s, 0, sizeof(*s));
 }
+
+bool range_sites_goes_on(const struct range_sites *sites,
+			 const struct range_code *code, size_t i,
+			 const struct range_site *s, uint32_t regs)
+{
+	const struct range_site *last = sites->site + sites->nr;
+	if (!sites->nr || (--last)->var != s->var || last->place != s->place ||
+	    last->source != s->source || last->gap > i)
+		return false;
+	for (size_t k = last->gap; k < i; k++)
+		if (code->insns[k].kind != RK_PLAIN ||
+		    code->insns[k].wrote & regs || !range_falls(code, k))
+			return false;
+	return true;
+}

@@ -70,7 +70,7 @@ static void find_two(struct var_type type, struct var_place p,
 	range_index_deinit(&ix);
 }
 
-static void find(struct var_type type, struct var_place p)
+static inline void find(struct var_type type, struct var_place p)
 {
 	find_two(type, p, p, 1);
 }

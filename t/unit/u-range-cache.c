@@ -84,7 +84,7 @@ static bool same_variables(const struct variables *a, const struct variables *b)
 		    a->nr_enumerators == b->nr_enumerators &&
 		    SAME(a, b, places, nr_places) && SAME(a, b, ops, nr_ops) &&
 		    SAME(a, b, ranges, nr_ranges) &&
-		    SAME(a, b, others, nr_others);
+		    SAME(a, b, others, nr_others) && SAME(a, b, rows, nr_rows);
 	for (size_t i = 0; same && i < a->nr_vars; i++)
 		same = same_variable(&a->vars[i], &b->vars[i]);
 	for (size_t i = 0; same && i < a->nr_functions; i++) {
@@ -246,6 +246,15 @@ static void test_others(const char *name)
 {
 	struct kept k = read_file(name);
 	check(k.v->nr_others > 0);
+	forget(&k);
+	test_same(name);
+}
+
+/* So are the rows of where registers are shared, and who shares them. */
+static void test_rows(const char *name)
+{
+	struct kept k = read_file(name);
+	check(k.v->nr_rows > 0);
 	forget(&k);
 	test_same(name);
 }
@@ -580,6 +589,7 @@ int main(void)
 		  0);
 	check_int(run("cc -O2 -g -o $D/subs t/fixtures/range/subscripts.c"), 0);
 	check_int(run("cc -O1 -g -o $D/stacked t/fixtures/range/stacked.c"), 0);
+	check_int(run("gcc -O0 -g -o $D/regs t/fixtures/range/registers.c"), 0);
 	check_int(run("cc -o $D/holes t/fixtures/range/holes.S"), 0);
 	check_int(run("c++ -O1 -g -o $D/cxx t/fixtures/sym/varscxx.cc"), 0);
 	check_int(run("echo 'enum e { A, B } x; struct { unsigned a : 3, b; } "
@@ -596,6 +606,7 @@ int main(void)
 	test_same(scratch_path("subs"));
 	test_same(scratch_path("cxx"));
 	test_others(scratch_path("holes"));
+	test_rows(scratch_path("regs"));
 	test_later(scratch_path("known"));
 	test_later(scratch_path("subs"));
 	test_later(scratch_path("cxx"));

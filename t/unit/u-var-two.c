@@ -106,6 +106,10 @@ static void compare(const struct variables *a, const struct variables *b)
 	check_int(a->nr_seen, b->nr_seen);
 	check_int(a->nr_damaged, b->nr_damaged);
 	check(a->cut_short == b->cut_short && a->is_split == b->is_split);
+	check_int(a->nr_rows, b->nr_rows);
+	check(a->nr_rows == b->nr_rows &&
+	      (!a->nr_rows ||
+	       !memcmp(a->rows, b->rows, a->nr_rows * sizeof(*a->rows))));
 	check_int(a->nr_others, b->nr_others);
 	check(a->nr_others == b->nr_others &&
 	      (!a->nr_others || !memcmp(a->others, b->others,

@@ -558,6 +558,24 @@ static void test_scope(const char *producer, bool trusted, unsigned form)
 	variables_destroy(v);
 }
 
+/* Where gcc does not optimise C, variables are among others in the register. */
+static void test_among(const char *producer, bool among)
+{
+	struct smco_err err = {0};
+	printf("# --- among others, by %s\n", producer);
+	check(!run("gcc -DPRODUCER='\"%s\"' -o \"$D\"/prog " FIX "/scope.S",
+		   producer));
+	struct variables *v = load("prog", &err);
+	const struct variable *whole = find(v, "f::whole");
+	check_int(whole->nr_places, among);
+	if (whole->nr_places)
+		check_int(v->places[whole->first_place].flags,
+			  VAR_SCOPE | VAR_AMONG);
+	check_int(find(v, "plain::elsewhere")->nr_places, 0);
+	check_int(find(v, "plain::there1")->nr_places, 1);
+	variables_destroy(v);
+}
+
 static void test_cxx(const char *cc)
 {
 	static const char *const names[] = {
@@ -615,6 +633,14 @@ int main(void)
 	test_scope("clang version 14.0.6", true, 0x18);
 	test_scope("Go cmd/compile go1.19.8; regabi", true, 0x0a);
 	test_scope("Go cmd/compile go1.19.8; regabi", true, 0x09);
+	test_among("GNU C17 12.2.0 -mtune=generic -march=x86-64 -g", true);
+	test_among("GNU C17 12.2.0 -mtune=generic -g -O1 -O0 -fPIC", false);
+	test_among("GNU C17 12.2.0 -mtune=generic -g -O0", true);
+	test_among("GNU C17 12.2.0 -mtune=generic -g -O0 -O2", false);
+	test_among("GNU C17 12.2.0 -mtune=generic -g -Og", false);
+	test_among("GNU C17 12.2.0 -g", false); /* it does not say */
+	test_among("GNU C++14 12.2.0 -mtune=generic -g", false);
+	test_among("GNU GIMPLE 12.2.0 -mtune=generic -g", false);
 	test_cxx("g++");
 	test_cxx("clang++");
 	return finish();

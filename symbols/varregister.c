@@ -1,4 +1,4 @@
-/* Parameters in the registers that the calling convention gives them. */
+/* Variables that are in registers. */
 #include "symbols/varbuild.h"
 
 #include <dwarf.h>
@@ -80,6 +80,40 @@ bool var_arrives_in(const struct var_scope *sc, Dwarf_Die *die, unsigned reg)
 		}
 		if (!die_next(&child))
 			break;
+	}
+	return false;
+}
+
+/* rbx, r12 to r15: gcc keeps variables where calls leave them alone. */
+bool var_is_among(const struct var_scope *sc, const struct var_piece *p,
+		  size_t nr)
+{
+	return sc->is_plain && sc->function != VAR_NO_FUNCTION && nr == 1 &&
+	       p->kind == VAR_PIECE_REGISTER &&
+	       (p->reg == 3 || (p->reg >= 12 && p->reg < 16));
+}
+
+bool var_is_optimised(struct var_build *b, const struct var_scope *sc,
+		      Dwarf_Die *die)
+{
+	struct var_piece pieces[VAR_MAX_PIECES];
+	Dwarf_Attribute attr;
+	Dwarf_Addr base, lo, hi;
+	Dwarf_Op *ops;
+	size_t nr;
+	ptrdiff_t at = 0;
+	if (!die_expression(dwarf_attr(die, DW_AT_location, &attr)) ||
+	    dwarf_whatform(&attr) == DW_FORM_exprloc)
+		return false;
+	while ((at = dwarf_getlocations(&attr, at, &base, &lo, &hi, &ops,
+					&nr)) > 0 &&
+	       var_step(b)) {
+		size_t n =
+			var_expr_read(&attr, ops, nr, &sc->frame_base, pieces);
+		for (size_t i = 0; i < n; i++)
+			if (pieces[i].kind == VAR_PIECE_REGISTER ||
+			    pieces[i].kind == VAR_PIECE_VALUE)
+				return true;
 	}
 	return false;
 }
