@@ -1,5 +1,6 @@
 /* See range-cover.h. */
 #include "supervisor/probe/range-cover.h"
+#include "supervisor/probe/range-doubt.h"
 
 /* Is @delta bytes behind the place an element of the variable? */
 static bool element_at(const struct var_type *t, int64_t delta)
@@ -105,4 +106,14 @@ bool range_cover_half(const struct range_code *code, size_t i)
 			return next->bits & RB_READS && next->bits & RB_WRITES;
 	}
 	return false;
+}
+
+bool range_doubt_kept_field(const struct range_code *code, size_t i,
+			    const struct var_type *t, int64_t delta)
+{
+	int64_t low = 8 * delta + t->bit_offset;
+	if (!t->bit_size || low < 0 || low + t->bit_size > 63)
+		return false;
+	uint64_t mask = (UINT64_C(1) << t->bit_size) - 1;
+	return range_doubt_kept(code, i, mask << low);
 }

@@ -150,16 +150,6 @@ bool range_doubt_kept(const struct range_code *code, size_t i, uint64_t mask)
 	return false;
 }
 
-bool range_doubt_kept_field(const struct range_code *code, size_t i,
-			    const struct var_type *t, int64_t delta)
-{
-	int64_t low = 8 * delta + t->bit_offset;
-	if (!t->bit_size || low < 0 || low + t->bit_size > 63)
-		return false;
-	uint64_t mask = (UINT64_C(1) << t->bit_size) - 1;
-	return range_doubt_kept(code, i, mask << low);
-}
-
 bool range_doubt_put_back(const struct range_code *code, size_t i)
 {
 	const struct range_insn *in = &code->insns[i];

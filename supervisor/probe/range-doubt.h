@@ -88,7 +88,8 @@ bool range_doubt_half(const struct range_code *code, size_t i, int64_t offset,
  * meant.
  */
 bool range_doubt_kept(const struct range_code *code, size_t i, uint64_t mask);
-/* The same of a bit-field of type @t, @delta bytes into what is written. */
+/* range-cover.c. The same of a bit-field of type @t, @delta bytes into what is
+ * written. */
 bool range_doubt_kept_field(const struct range_code *code, size_t i,
 			    const struct var_type *t, int64_t delta);
 /* Does instruction @i read memory that is put back, changed or not, a few

@@ -145,6 +145,28 @@ static void test_same(const char *compiler, const char *flags)
 	variables_destroy(two);
 }
 
+/* Rows of the line table are counted by function. */
+static void test_rows(void)
+{
+	check_int(run("cd $D && for i in 1 2 3 4; do echo \"int f$i(int n)\n"
+		      "{ register int sum = 0;\n while (n--)\n  sum += n;\n"
+		      " return sum; }\n\" >r$i.c; done && echo 'int main(void) "
+		      "{ return 0; }' >>r4.c && gcc -O0 -g r[1-4].c -o rows"),
+		  0);
+	const char *path = scratch_path("rows");
+	struct variables *one = load(path, UINT64_MAX);
+	struct variables *two = load(path, 1);
+	if (one && two) {
+		size_t nr, with_rows = 0;
+		for (uint32_t i = 0; i < two->nr_functions; i++)
+			with_rows += variables_rows(two, i, &nr) != NULL;
+		check_int(with_rows, 4);
+		compare(one, two);
+	}
+	variables_destroy(one);
+	variables_destroy(two);
+}
+
 static void write_sources(void)
 {
 	check(!run("cd $D && cat >all.h <<'END'\n"
@@ -189,6 +211,7 @@ int main(void)
 		return finish();
 	}
 	write_sources();
+	test_rows();
 	test_same("g++", "-g -O2");
 	test_same("g++", "-g -O0");
 	test_same("g++", "-gdwarf-4 -O2 -fdebug-types-section");
