@@ -274,11 +274,12 @@ static void place_elements(struct stretch *s, const struct var_member *m,
 				     : 0;
 		uint64_t at = m->byte + i * stride - start;
 		s->part = p->bytes > t->width;
-		for (; i < t->dim[0].count && at + t->width <= p->bytes &&
-		       var_step(b);
+		for (; i < t->dim[0].count && at <= p->bytes &&
+		       t->width <= p->bytes - at && var_step(b);
 		     i++, at += stride)
 			place_member(s, m->var, p, at);
-		start += p->bytes;
+		if (__builtin_add_overflow(start, p->bytes, &start))
+			break;
 	}
 	s->one = false;
 	if (b->nr_found == nr_found)
