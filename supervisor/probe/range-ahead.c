@@ -207,6 +207,60 @@ static bool is_loaded_too(const struct range_code *code,
 	return false;
 }
 
+/* Is @p the sum of two registers? */
+static bool is_of_two(const struct variables *v, const struct var_place *p,
+		      uint8_t *a_ret, uint8_t *b_ret)
+{
+	if (p->kind != VAR_EXPR || p->nr_ops != 3)
+		return false;
+	const struct var_op *op = v->ops + p->first_op;
+	*a_ret = range_reg_of_dwarf((unsigned)op[0].arg);
+	*b_ret = range_reg_of_dwarf((unsigned)op[1].arg);
+	return op[0].code == VAR_OP_REG && op[1].code == VAR_OP_REG &&
+	       op[2].code == VAR_OP_ADD && *a_ret < 16 && *b_ret < 16 &&
+	       *a_ret != *b_ret;
+}
+
+/* The register that @in adds @with to, for register @to; RANGE_NO_REG if that
+ * is not what it does. */
+static uint8_t added_to(const struct range_insn *in, uint8_t with, uint8_t to)
+{
+	if (!(in->bits & RB_LEA) || in->wrote != 1u << to || in->disp ||
+	    in->scale != 1)
+		return RANGE_NO_REG;
+	return in->index == with  ? in->base
+	       : in->base == with ? in->index
+				  : RANGE_NO_REG;
+}
+
+/* Is @p, or another place that says the same, the sum of two registers one of
+ * which was just made the sum of the other and the one that the variable was in
+ * until then? It is the variable already. */
+static bool is_doubled(const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *own, size_t nr,
+		       const struct var_place *p)
+{
+	uint8_t a, b, c, d, was = RANGE_NO_REG;
+	for (size_t i = 0; is_of_two(v, p, &a, &b) && i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		if (is_of_two(v, q, &c, &d) &&
+		    (1u << a | 1u << b) == (1u << c | 1u << d) &&
+		    goes_on_to(code, q->lo)) {
+			const struct range_insn *in = ending_at(code, q->lo);
+			was = added_to(in, a, b);
+			was = was < 16 ? was : added_to(in, b, a);
+		}
+		for (size_t k = 0; was < 16 && k < nr; k++) {
+			const struct var_place *r = &v->places[own[k].place];
+			if (r->kind == VAR_REG && r->hi <= q->lo &&
+			    range_reg_of_dwarf(r->reg) == was)
+				return true;
+		}
+		was = RANGE_NO_REG;
+	}
+	return false;
+}
+
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,
 		     const struct var_place *p)
@@ -214,8 +268,9 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 	uint8_t reg, from;
 	int64_t added;
 	if (!is_sum(v, p, &reg, &added))
-		return p->kind == VAR_REG && reg != RANGE_NO_REG &&
-		       is_next(code, v, own, nr, p, reg);
+		return is_doubled(code, v, own, nr, p) ||
+		       (p->kind == VAR_REG && reg != RANGE_NO_REG &&
+			is_next(code, v, own, nr, p, reg));
 	size_t at = range_code_find(code, p->lo);
 	uint8_t to = RANGE_NO_REG;
 	if (at < code->nr && code->insns[at].addr == p->lo) {
