@@ -83,6 +83,22 @@ no_readings() {
 }
 ok "nor are readings of counters, which interrupt it" no_readings
 
+# Where both have one CPU, whatever wakes us to look does so in its time.
+no_timers() {
+	local cpu
+	cpu=$(taskset -cp $$ | grep -o '[0-9]*$')
+	for _ in 1 2 3 4 5; do
+		taskset -c "$cpu" "$BUILD/smco-trace" -q -t unlimited --interval 10ms \
+			-e signal:signal_generate -o c.trace -- \
+			perl -e 'my $end = time + 2; 1 while time < $end' || return 1
+		smco-report --json c.trace | perl -MJSON::PP -0777 -ne '
+			my @n = map { $_->{count} } @{decode_json($_)->{counters}[0]{counts}};
+			print "@n\n"; exit !!grep { $_ > 3 } @n' && return
+	done
+	return 1
+}
+ok "nor is what wakes us to read them" no_timers
+
 # One for each child or thread, one for each time that somebody slept.
 each() { # BORN ARGUMENTS...
 	local born=$1

@@ -39,17 +39,26 @@ static bool has_sieve(const struct pmu_event *ev)
 	return begins_with_one(ev->name, of_stops, ARRAY_SIZE(of_stops));
 }
 
+/* Others: SIEVE_ANY. */
+static const struct {
+	const char *name; /* begins with */
+	enum sieve_kind kind;
+} special[] = {
+	{"rseq:rseq_update", SIEVE_AFTER_RSEQ},
+	{"x86_fpu:x86_fpu_regs_activated", SIEVE_AFTER_FPU},
+	{"sched:sched_waking", SIEVE_WAKING},
+	{"sched:sched_wakeup", SIEVE_WAKING},
+	{"signal:signal_generate", SIEVE_SIGNAL},
+	{"irq_vectors:call_function_single_entry", SIEVE_ENTRY},
+	{"irq_vectors:call_function_single_exit", SIEVE_EXIT},
+};
+
 static enum sieve_kind kind_of(const struct pmu_event *ev)
 {
-	static const char rseq[] = "rseq:rseq_update";
-	static const char fpu[] = "x86_fpu:x86_fpu_regs_activated";
-	static const char entry[] = "irq_vectors:call_function_single_entry";
-	static const char exit[] = "irq_vectors:call_function_single_exit";
-	return !strncmp(ev->name, rseq, sizeof(rseq) - 1)     ? SIEVE_AFTER_RSEQ
-	       : !strncmp(ev->name, fpu, sizeof(fpu) - 1)     ? SIEVE_AFTER_FPU
-	       : !strncmp(ev->name, entry, sizeof(entry) - 1) ? SIEVE_ENTRY
-	       : !strncmp(ev->name, exit, sizeof(exit) - 1)   ? SIEVE_EXIT
-							      : SIEVE_ANY;
+	for (size_t i = 0; i < ARRAY_SIZE(special); i++)
+		if (begins_with_one(ev->name, &special[i].name, 1))
+			return special[i].kind;
+	return SIEVE_ANY;
 }
 
 static bool is_wanted(const struct counter_plan *plan)

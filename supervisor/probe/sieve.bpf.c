@@ -7,6 +7,9 @@
  * Counters of a thread that runs elsewhere are read by an interrupt of its CPU,
  * and what we unmap is told there by one. It is ours, and what happens in it.
  *
+ * A timer of ours may end in the program's time, in an interrupt of its CPU:
+ * that signals us, and wakes us up.
+ *
  * Two things come only on the way back to the program: what a switch has to
  * tell rseq, and registers that others have used meanwhile. Their first ones
  * after a stop are left out.
@@ -43,6 +46,19 @@ struct fpu_record {
 	__u64 common;
 	struct fpu *fpu;
 	__u8 load_fpu; /* they have to be loaded, for they were not there */
+};
+
+/* Of sched:sched_waking and its like, and of signal:signal_generate. */
+struct waking_record {
+	__u64 common;
+	char comm[16];
+	int pid;
+};
+struct signal_record {
+	__u64 common;
+	int sig, error, code;
+	char comm[16];
+	int pid;
 };
 
 /* The tracer's process. */
@@ -128,6 +144,28 @@ SEC("tracepoint")
 int sieve_any(void *ctx)
 {
 	return !is_in_stop(bpf_get_current_task_btf()) && !is_in_call();
+}
+
+/* @pid is the tracer's thread, and what happens to it does so in the time of
+ * one that it traces. */
+static __always_inline int is_for_tracer(int pid)
+{
+	const struct task_struct *t = bpf_get_current_task_btf();
+	__u32 zero = 0;
+	int *tgid = bpf_map_lookup_elem(&own, &zero);
+	return tgid && pid == *tgid && t->ptrace && is_tracer(t->parent);
+}
+
+SEC("tracepoint")
+int sieve_waking(struct waking_record *r)
+{
+	return sieve_any(r) && !is_for_tracer(r->pid);
+}
+
+SEC("tracepoint")
+int sieve_signal(struct signal_record *r)
+{
+	return sieve_any(r) && !is_for_tracer(r->pid);
 }
 
 /* An interrupt's first and last events come before or after sieve_call_begins

@@ -101,6 +101,8 @@ int sieve_put(const struct sieve *s, uint64_t id, enum sieve_kind kind,
 		[SIEVE_ANY] = "sieve_any",
 		[SIEVE_AFTER_RSEQ] = "sieve_rseq",
 		[SIEVE_AFTER_FPU] = "sieve_fpu",
+		[SIEVE_WAKING] = "sieve_waking",
+		[SIEVE_SIGNAL] = "sieve_signal",
 		[SIEVE_ENTRY] = "sieve_entry",
 		[SIEVE_EXIT] = "sieve_exit",
 	};

@@ -31,6 +31,8 @@ enum sieve_kind {
 	SIEVE_ANY,	  /* what is in a stop is left out */
 	SIEVE_AFTER_RSEQ, /* and the first after one: rseq:rseq_update */
 	SIEVE_AFTER_FPU,  /* the same: x86_fpu:x86_fpu_regs_activated */
+	SIEVE_WAKING,	  /* and what wakes us: sched_waking, sched_wakeup */
+	SIEVE_SIGNAL,	  /* or signals us: signal_generate */
 	/* Begin and end of such interrupts: call_function_single_* */
 	SIEVE_ENTRY,
 	SIEVE_EXIT,
