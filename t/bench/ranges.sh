@@ -116,7 +116,9 @@ truth() {
 		for (@{decode_json($slurp->("$trace.json"))->{rows}}) {
 			my $key = "$_->{variable} " . ($_->{declared} =~ s{.*/}{}r);
 			my $t = $true{$key} or next;
-			$exists{$key} = 1 if ($_->{unwatched} // "") ne "optimised out";
+			# A file of several may have optimised it out.
+			$exists{$key} = 1 if defined $_->{smallest} ||
+				($_->{unwatched} // "") ne "optimised out";
 			next unless defined $_->{smallest};
 			my $f = $found{$key} //= [$_->{smallest}, $_->{largest}];
 			@$f = (min($f->[0], $_->{smallest}), max($f->[1], $_->{largest}));
