@@ -195,7 +195,7 @@ bool range_read_point(const struct range_code *code, const struct variables *v,
 	return true;
 }
 
-bool range_read_sites(const struct range_code *code, const struct variables *v,
+void range_read_sites(const struct range_code *code, const struct variables *v,
 		      const struct range_site *s, struct range_sites *out,
 		      bool *failed)
 {
@@ -208,7 +208,7 @@ bool range_read_sites(const struct range_code *code, const struct variables *v,
 				  .fall = true};
 	struct address a;
 	if (t->nr_dims || p->flags & VAR_SCOPE || !address_of(v, p, &a))
-		return false;
+		return;
 	size_t i = range_code_find(code, p->lo);
 	if (i < code->nr && code->insns[i].addr == p->lo &&
 	    p->flags & VAR_BEGINS && !(p->flags & VAR_LAST)) {
@@ -225,5 +225,4 @@ bool range_read_sites(const struct range_code *code, const struct variables *v,
 		site.reg = code->insns[i].reg;
 		*failed |= !range_sites_add(out, &site);
 	}
-	return true;
 }

@@ -11,10 +11,10 @@
 /*
  * To @out sites of the variable @s->var in @s->place: where the program has
  * just loaded it from there into a register, or, where that place begins, did
- * so shortly before. False: it is in no such memory, or where that is is not
- * understood. *@failed is set when there is no memory for them.
+ * so shortly before. None where it is in no such memory, or where that is is
+ * not understood. *@failed is set when there is no memory for them.
  */
-bool range_read_sites(const struct range_code *code, const struct variables *v,
+void range_read_sites(const struct range_code *code, const struct variables *v,
 		      const struct range_site *s, struct range_sites *out,
 		      bool *failed);
 /* The same of a place without an instruction (VAR_POINT), where the program

@@ -383,9 +383,10 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		 p->kind != VAR_ADDR);
 	bool believed = !whose && !is_in_doubt(f, variable, p);
 	if (!source_of(f, p, &s, &regs) || !believed) {
-		if (!believed ||
-		    !range_read_sites(f->code, f->v, &s, f->out, &f->failed))
-			f->out->nr_unreadable++;
+		size_t nr_before = f->out->nr;
+		if (believed)
+			range_read_sites(f->code, f->v, &s, f->out, &f->failed);
+		f->out->nr_unreadable += f->out->nr == nr_before;
 		return;
 	}
 	int64_t behind;
