@@ -2,11 +2,16 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* What is opened later, links and maps of others, pipes, files, and some to
+ * spare: BPF is what can be done without. */
+#define LEAVES_FDS 16
 
 /* The initial pid namespace's, in every kernel (PROC_PID_INIT_INO). */
 #define INITIAL_PIDS 0xEFFFFFFCu
@@ -34,6 +39,10 @@ static int explain_load(int sys_errno, const char *what, const char *needs,
 {
 	char line[128];
 
+	if (sys_errno == EMFILE)
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "%s: no file descriptor is left (ulimit -n)",
+				 what);
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "%s: this needs a kernel built with "
@@ -63,6 +72,18 @@ static int explain_load(int sys_errno, const char *what, const char *needs,
 			 needs);
 }
 
+/* Are there descriptors for what cannot be done without, too? */
+static bool leaves_room(void)
+{
+	int fd[LEAVES_FDS], nr = 0;
+	while (nr < LEAVES_FDS &&
+	       (fd[nr] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		nr++;
+	for (int i = 0; i < nr; i++)
+		close(fd[i]);
+	return nr == LEAVES_FDS;
+}
+
 int bpfload(const char *start, const char *end, const char *what,
 	    const char *needs, struct bpf_object **ret, struct smco_err *err)
 {
@@ -84,6 +105,8 @@ int bpfload(const char *start, const char *end, const char *what,
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int r = bpf_object__load(obj);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!r && !leaves_room())
+		r = -EMFILE;
 	if (r) {
 		bpf_object__close(obj);
 		return explain_load(-r, what, needs, err);

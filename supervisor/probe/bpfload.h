@@ -15,7 +15,8 @@ struct bpf_object;
  * @start to @end: the object file, empty in a build without clang. @what names
  * the feature in messages ("accessed bits"), @needs the kernel feature that
  * old kernels lack. libbpf's own messages are silenced. Errors: SMCO_PERM
- * (capabilities), SMCO_UNSUPPORTED (no BTF, lockdown, old kernel, no clang).
+ * (capabilities), SMCO_UNSUPPORTED (no BTF, lockdown, old kernel, no clang,
+ * hardly a file descriptor left for anything else).
  */
 int bpfload(const char *start, const char *end, const char *what,
 	    const char *needs, struct bpf_object **ret, struct smco_err *err);
