@@ -257,12 +257,14 @@ static void test_expressions(void)
 	IS_MADE((int8_t)7003, (int8_t)5994, REG(3), {WATCH_SEXT, 1});
 	IS_MADE((int16_t)(6 * 7003), (int16_t)(6 * 5994), REG(3), PUSH(6),
 		OP(MUL), {WATCH_SEXT, 2});
-	IS_MADE(0, 1, REG(3), PUSH(5994), OP(NE));
-	IS_MADE(0, 1, REG(3), PUSH(7003), OP(EQ));
-	IS_MADE(0, 1, PUSH(-1), REG(3), PUSH(7000), OP(SUB), OP(LT));
-	IS_MADE(0, 1, REG(3), PUSH(5994), OP(LE));
-	IS_MADE(0, 1, REG(3), PUSH(5994), OP(GT));
-	IS_MADE(0, 1, REG(3), PUSH(7003), OP(GE));
+	/* 7003 times 0 or 1, or 5994 times: which of them is seen. */
+	IS_MADE(7003, 0, REG(3), PUSH(5994), OP(NE), REG(3), OP(MUL));
+	IS_MADE(7003, 0, REG(3), PUSH(7003), OP(EQ), REG(3), OP(MUL));
+	IS_MADE(7003, 0, PUSH(-1), REG(3), PUSH(7000), OP(SUB), OP(LT), REG(3),
+		OP(MUL));
+	IS_MADE(0, 5994, REG(3), PUSH(5994), OP(LE), REG(3), OP(MUL));
+	IS_MADE(7003, 0, REG(3), PUSH(5994), OP(GT), REG(3), OP(MUL));
+	IS_MADE(7003, 0, REG(3), PUSH(7003), OP(GE), REG(3), OP(MUL));
 	/* Three on the stack; what is below stays there. */
 	IS_MADE(1000 - 7003 * 10, 1000 - 5994 * 10, PUSH(1000), REG(3),
 		PUSH(10), OP(MUL), OP(SUB));

@@ -534,6 +534,18 @@ static void check_arrivals(const struct variables *v, bool trusted)
 	}
 }
 
+/* A piece as long as nothing is leaves no place for those behind it. */
+static void check_pieces(const struct variables *v)
+{
+	const struct variable *var = find(v, "f::pieces[]");
+	if (!check_int(var->nr_places, 1))
+		return;
+	const struct var_place *p = &v->places[var->first_place];
+	check_int(p->kind, VAR_REG);
+	check_int(p->reg, 2);
+	check(p->flags & VAR_ONE);
+}
+
 /*
  * Where gcc names one register for a whole scope, others are in it, too. @form
  * is how that is said: as an expression (0x18), or, as Go does, as a block.
@@ -554,6 +566,7 @@ static void test_scope(const char *producer, bool trusted, unsigned form)
 	check_int(whole->reason, trusted ? VAR_FINE : VAR_SHARED);
 	check_int(find(v, "f::part")->nr_places, 1);
 	check_arrivals(v, trusted);
+	check_pieces(v);
 	check_int(v->nr_damaged, 0);
 	variables_destroy(v);
 }
