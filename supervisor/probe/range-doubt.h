@@ -331,4 +331,16 @@ size_t range_doubt_late(const struct range_edges *e,
 			uint32_t var, const struct var_place *p,
 			uint32_t store[RANGE_DOUBT_LATE]);
 
+/*
+ * The same of jumps that lead into the middle of place @p, memory of the frame,
+ * from where the variable is not: the instruction before each, which stores as
+ * many bytes as it has to just there. None where another variable is in that
+ * memory then.
+ */
+size_t range_led_by(const struct range_edges *e, const struct range_code *code,
+		    const struct variables *v,
+		    const struct range_index_entry *all, size_t nr,
+		    uint32_t var, const struct var_place *p,
+		    uint32_t store[RANGE_DOUBT_LATE]);
+
 #endif

@@ -395,11 +395,13 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		s.offset = behind;
 	}
 	/* An array has no one value that could be read anywhere. Memory that
-	 * others are to fill begins when it gets its place, with nothing. */
+	 * others are to fill begins when it gets its place, with nothing; a
+	 * parameter begins when it is given. */
 	if ((p->flags & VAR_BEGINS || comes_in) &&
 	    !(comes_in && range_doubt_led_back(&f->edges, f->code, p)) &&
 	    (!variable->type.nr_dims || p->flags & VAR_ONE) &&
-	    !(p->kind == VAR_MEM && taken) &&
+	    !(p->kind == VAR_MEM && taken &&
+	      !(variable->flags & VAR_PARAMETER)) &&
 	    !(variable->flags & VAR_IN_UNION)) {
 		size_t i = range_code_find(f->code, p->lo);
 		s.low_bit = bit && range_doubt_bit(f->code, variable, p, i);
@@ -411,13 +413,11 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	if (p->kind == VAR_ADDR || p->flags & VAR_LAST ||
 	    (p->flags & VAR_PART && p->kind != VAR_MEM))
 		return;
-	if (p->flags & VAR_LATE) {
-		uint32_t late[RANGE_DOUBT_LATE];
-		size_t nr = range_doubt_late(&f->edges, f->code, f->v, f->all,
-					     f->nr_all, var, p, late);
-		for (size_t i = 0; i < nr; i++)
-			local_access(f, late[i], s, p, false);
-	}
+	uint32_t store[RANGE_DOUBT_LATE];
+	size_t nr = (p->flags & VAR_LATE ? range_doubt_late : range_led_by)(
+		&f->edges, f->code, f->v, f->all, f->nr_all, var, p, store);
+	for (size_t i = 0; i < nr; i++)
+		local_access(f, store[i], s, p, false);
 	size_t end = range_code_find(f->code, p->hi);
 	for (size_t i = range_code_find(f->code, p->lo); i < end; i++) {
 		const struct range_insn *in = &f->code->insns[i];
