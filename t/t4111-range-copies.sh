@@ -104,4 +104,43 @@ own_ranges() {
 }
 ok "one that lives on has its own" own_ranges 3
 ok "also when its parent has ended" own_ranges 3 daemon
+
+# On a busy machine that may be before the copy runs for the first time.
+cat >daemon.c <<'E2'
+#include <time.h>
+#include <unistd.h>
+
+volatile unsigned sink;
+__attribute__((noinline)) static void step(int level)
+{
+	sink += (unsigned)level;
+}
+
+int main(void)
+{
+	const struct timespec ms = {0, 1000000};
+	if (fork() > 0)
+		_exit(0);
+	for (int i = 0; i < 300; i++) {
+		step(77);
+		nanosleep(&ms, NULL);
+	}
+	return 0;
+}
+E2
+"${CC:-cc}" -g -O0 -o daemon daemon.c || exit 1
+beside_load() {
+	local i bad=0
+	for ((i = 0; i < 4 * $(nproc); i++)); do
+		perl -e '$SIG{ALRM} = sub { exit }; alarm 100; 1 while 1' &
+	done
+	for i in 1 2 3 4 5 6 7 8; do
+		timeout 60 smco-trace -q -m range -t 50 -o run.trace -- ./daemon &&
+			found >found.txt && grep '^step::level 77 77$' found.txt || bad=1
+	done
+	# shellcheck disable=SC2046 # words
+	kill $(jobs -p)
+	return $bad
+}
+ok "a daemon's, whose parent ends at once, beside load" beside_load
 done_testing

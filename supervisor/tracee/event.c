@@ -171,6 +171,20 @@ void act_end(struct task *t)
 		tproc_gone(p, t->announced);
 }
 
+/* Copies of @p that are still to be announced. */
+static bool has_copy_due(const struct tproc *p)
+{
+	for (const struct tproc *q = p->tr->procs; q; q = q->next)
+		if (q->parent == p && q->why == TPROC_FORKED)
+			return true;
+	return false;
+}
+
+/*
+ * On a busy machine a daemon's first process may have ended before the copy
+ * that lives on gets a CPU and stops for the first time. What is planted in
+ * that is known by its parent, whose end is told afterwards.
+ */
 void tproc_gone(struct tproc *p, bool announced)
 {
 	if (p->leaving || (p->why == TPROC_FORKED && !announced)) {
@@ -178,6 +192,9 @@ void tproc_gone(struct tproc *p, bool announced)
 		tproc_unlink(p);
 		return;
 	}
+	p->end_is_due = has_copy_due(p);
+	if (p->end_is_due)
+		return;
 	struct tevent *ev = event_push(p->tr, TEV_PROC_GONE, p, NULL);
 	ev->exit_status = p->exit_status;
 	ev->cpu_ns = p->end_cpu_ns;
@@ -513,12 +530,20 @@ void tracer_resume(struct tracer *tr, struct task *task, int sig)
 	task_release(task);
 }
 
+void tproc_forget_parent(struct tproc *p)
+{
+	struct tproc *parent = p->parent;
+	p->parent = NULL;
+	if (parent && parent->end_is_due)
+		tproc_gone(parent, true);
+}
+
 void tproc_resume_new(struct tproc *p)
 {
 	if (!p->is_new)
 		return;
 	p->is_new = false;
-	p->parent = NULL;
+	tproc_forget_parent(p);
 	uint64_t held_ns = smco_now_ns() - p->stop_began_ns;
 	for (struct task *t = p->tasks; t; t = t->next) {
 		t->held = false;

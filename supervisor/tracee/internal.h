@@ -161,6 +161,7 @@ struct tproc {
 	bool leaving;	   /* detached but for tasks that could not stop yet */
 	enum tproc_why why;
 	struct tproc *parent; /* valid while the fork event is due */
+	bool end_is_due;      /* no tasks left; see tproc_gone */
 	bool from_before;     /* a copy of one that nobody was told of yet */
 	bool is_whole_copy;   /* made by fork, of a process of one thread */
 	int exit_status;
@@ -354,6 +355,8 @@ struct tevent *event_push(struct tracer *tr, enum tevent_kind kind,
 void act_end(struct task *t); /* it is no more, and that is told */
 /* Its last task is gone; @announced: the caller knows of it. */
 void tproc_gone(struct tproc *p, bool announced);
+/* The fork event is not due any more; the parent's end may have waited. */
+void tproc_forget_parent(struct tproc *p);
 void task_drop_events(struct task *t); /* not handed out yet */
 void tproc_drop_events(struct tproc *p);
 static inline enum stop_kind task_kind(const struct task *t)

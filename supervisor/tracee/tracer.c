@@ -263,6 +263,7 @@ void tproc_unlink(struct tproc *p)
 			q->parent = NULL;
 	p->next = tr->dead_procs;
 	tr->dead_procs = p;
+	tproc_forget_parent(p);
 }
 
 void tracer_free_dead(struct tracer *tr)
