@@ -142,6 +142,16 @@ static void note_mechanism(struct session *s, const struct watched *w)
 		trace_put_meta(s->trace, "mechanism_why", w->why_mechanism);
 }
 
+/* Its first blocks live longest, a daemon's as well; few enough to be known
+ * before the next tick has counted what there is to spend. */
+static void give_first_tokens(const struct session *s, const struct watched *w)
+{
+	if (!s->opt->target_ppb || !w->hooks)
+		return;
+	hooks_set_tokens(w->hooks, FIRST_TOKENS);
+	hooks_set_trap_tokens(w->hooks, FIRST_TRAPS);
+}
+
 static void plant(struct session *s, struct watched *w)
 {
 	struct smco_err err = {0};
@@ -155,12 +165,7 @@ static void plant(struct session *s, struct watched *w)
 		return;
 	}
 	trace_put_meta(s->trace, "sensors", hooks_describe(w->hooks));
-	/* The program's first blocks live longest; few enough to be known
-	 * before the first tick has counted what there is to spend. */
-	if (s->opt->target_ppb) {
-		hooks_set_tokens(w->hooks, FIRST_TOKENS);
-		hooks_set_trap_tokens(w->hooks, FIRST_TRAPS);
-	}
+	give_first_tokens(s, w);
 }
 
 /*
@@ -323,6 +328,8 @@ static void start_naps(struct session *s, struct watched *w,
 		    hooks_fork(parent->hooks, w->proc, &w->hooks, &err) ==
 			    SMCO_NOTFOUND)
 			plant(s, w);
+		else if (has_room(s))
+			give_first_tokens(s, w);
 		return;
 	}
 	plant(s, w);

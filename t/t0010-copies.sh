@@ -81,4 +81,37 @@ if "${CC:-cc}" -shared -fPIC -o audit.so audit.c; then
 	ok "the same, let go" early_copy --no-follow 1
 fi
 
+# What a daemon has from its first moments on it has for long.
+cat >daemon.c <<'E2'
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(void)
+{
+	if (fork() > 0)
+		_exit(0);
+	char *first = malloc(500000);
+	memset(first, 1, 500000);
+	usleep(1500000);
+	return first[7] != 1;
+}
+E2
+first_blocks() {
+	smco-trace -q -t 50 --nap 300ms -o d.trace -- ./daemon &&
+		smco-report d.trace >summary
+	local status=$?
+	cat summary
+	[ $status = 0 ] &&
+		grep -q '1 allocation of 488 KiB, 1 nap of 1 block' summary
+}
+first_blocks_at_last() {
+	for _ in 1 2 3 4; do
+		first_blocks && return
+	done
+	return 1
+}
+if "${CC:-cc}" -g -o daemon daemon.c; then
+	ok "the first blocks of a daemon are known" first_blocks_at_last
+fi
+
 done_testing
