@@ -426,13 +426,22 @@ static void settled(void)
 		check(!windows.site[1].fall);
 		check_int(windows.window[1].first, 3);
 	}
-	/* Not where the place does not hold on one of the ways, */
+	/* Where the place does not hold on one of the ways only what is stored
+	 * just before the jump into it, and that in another slot is not; */
 	struct var_place loop = in_frame;
 	loop.lo = TEXT + 9;
+	find(int4, loop);
+	check_int(sites.nr, 2);
+	if (check_int(windows.nr_sites, 1))
+		check_int(windows.site[0].gap, 1);
+	LOAD(0xc7, 0x45, 0xe8, 0, 0, 0, 0, 0xeb, 4, 0x83, 0x45, 0xec, 1, 0x83,
+	     0x7d, 0xec, 9, 0x7e, 0xf6, 0xc3);
 	find(int4, loop);
 	check_int(sites.nr, 1);
 	check_int(windows.nr_sites, 0);
 	/* but in two places that are the same it does. */
+	LOAD(0xc7, 0x45, 0xec, 0, 0, 0, 0, 0xeb, 4, 0x83, 0x45, 0xec, 1, 0x83,
+	     0x7d, 0xec, 9, 0x7e, 0xf6, 0xc3);
 	struct var_place before = in_frame;
 	before.hi = loop.lo;
 	find_two(int4, before, loop, 2);
