@@ -94,7 +94,7 @@ struct var_build {
 	struct diemap files_of; /* by Dwarf_CU */
 	struct var_sections {
 		Elf *elf;
-		struct cursor line, line_str, str;
+		struct cursor line, line_str, str, loc, loclists;
 	} sections;	/* of the file itself */
 	bool has_lists; /* else nothing is optimised, and no memory shared */
 	bool no_memory;
@@ -195,6 +195,13 @@ bool var_is_among(const struct var_scope *sc, const struct var_piece *p,
  * into DWARF's register @reg? False where that is not plain, as behind a
  * struct. */
 bool var_arrives_in(const struct var_scope *sc, Dwarf_Die *die, unsigned reg);
+/*
+ * varview.c: behind how many statements of their address the places of @die's
+ * location list begin, one after the other; .bad if that is not said.
+ */
+struct cursor var_views(struct var_build *b, Dwarf_Die *die);
+/* The next one; false if there is none. */
+bool var_views_next(struct cursor *c, uint64_t *begin_ret);
 /* varframe.c: the row of the frame table at @addr; NULL: none. The next one
  * begins at *next. */
 const struct cfi_rule *var_frame_row(const struct cfi_table *t, uint64_t addr,

@@ -65,6 +65,8 @@ struct var_sections var_sections_of(Elf *elf)
 		.line = var_section(elf, ".debug_line"),
 		.line_str = var_section(elf, ".debug_line_str"),
 		.str = var_section(elf, ".debug_str"),
+		.loc = var_section(elf, ".debug_loc"),
+		.loclists = var_section(elf, ".debug_loclists"),
 	};
 }
 

@@ -146,6 +146,12 @@ enum var_place_flags {
 	 * gcc, where nothing is optimised, only.
 	 */
 	VAR_AMONG = 1 << 9,
+	/*
+	 * At lo no statement has begun before the variable gets this place: it
+	 * has moved there, or the instruction before has given the value. Only
+	 * where the compiler says it (gcc's location views).
+	 */
+	VAR_MOVED = 1 << 10,
 };
 
 struct var_place {

@@ -20,6 +20,7 @@ struct stretch {
 	bool among;    /* see VAR_AMONG */
 	bool point;    /* hi is lo */
 	bool one;      /* of an array one element is meant */
+	bool moved;    /* see VAR_MOVED */
 	bool anywhere; /* holds at every address, inside and outside */
 };
 
@@ -53,6 +54,8 @@ static void keep(struct stretch *s, uint32_t var, struct var_place place,
 		place.flags |= VAR_POINT;
 	if (s->one)
 		place.flags |= VAR_ONE;
+	if (s->moved && lo == s->lo)
+		place.flags |= VAR_MOVED;
 	if (b->nr_found >= VAR_MAX_PLACES) {
 		b->v->cut_short = true;
 		return;
@@ -334,6 +337,7 @@ static void place_in_function(struct stretch *s, const struct var_group *g,
 		part.hi = s->hi < r->hi ? s->hi : r->hi;
 		part.begins = s->begins && part.lo == s->lo;
 		part.ends = s->ends && part.hi == s->hi;
+		part.moved = s->moved && part.lo == s->lo;
 		if (part.lo < part.hi ||
 		    (s->point && r->lo <= s->lo && s->lo < r->hi))
 			place_group(&part, g, pieces, nr);
@@ -363,6 +367,7 @@ static void place_in_list(const struct stretch *s, const struct var_group *g,
 		part.lo = s->lo > r->lo ? s->lo : r->lo;
 		part.hi = s->hi < r->hi ? s->hi : r->hi;
 		part.ends = part.hi == s->hi;
+		part.moved = s->moved && part.lo == s->lo;
 		part.last = s->lo == r->hi && !in_block(s->sc, s->lo);
 		if (part.last)
 			part.hi = s->hi;
@@ -505,6 +510,8 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 	Dwarf_Op *ops;
 	size_t nr;
 	ptrdiff_t at = 0;
+	uint64_t view;
+	struct cursor views = var_views(b, die);
 	if (!die_expression(dwarf_attr_integrate(die, DW_AT_location, &attr))) {
 		if (dwarf_attr_integrate(die, DW_AT_const_value, &attr))
 			place_constant(&s, &g, die, &attr);
@@ -513,6 +520,7 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 	while ((at = dwarf_getlocations(&attr, at, &base, &lo, &hi, &ops,
 					&nr)) > 0 &&
 	       var_step(b)) {
+		s.moved = var_views_next(&views, &view) && !view;
 		if (!nr)
 			continue;
 		size_t n =

@@ -225,6 +225,21 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct var_place *p);
 
 /*
+ * range-linear.c. Does what @p says contradict the variable's places before and
+ * behind it, as far as those are sums of registers, and instructions move and
+ * add? It is nothing that the variable is both before it, straight on to it,
+ * and behind it, as gcc says where a counter is ahead already, or a constant is
+ * of another way. Or it is a constant more or less than what is in registers
+ * behind it, though nothing changes them; also if what says so is another place
+ * that a branch leads to, with the same value. @own are the variable's places,
+ * @nr of them.
+ */
+bool range_doubt_linear(const struct range_code *code,
+			const struct variables *v,
+			const struct range_index_entry *own, size_t nr,
+			const struct var_place *p);
+
+/*
  * range-round.c. Is @p in a register that has to do with nothing in a loop, by
  * turns as it is and with a constant added? A counter would change it. LLVM
  * says so where it has made two counters one, and another variable is in the

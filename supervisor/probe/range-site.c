@@ -338,6 +338,7 @@ static bool is_in_doubt(const struct finder *f, const struct variable *variable,
 				&variable->type,
 				variable->flags & VAR_PARAMETER) ||
 	       range_doubt_extended(f->v, variable, p) ||
+	       range_doubt_linear(f->code, f->v, f->own, f->nr_own, p) ||
 	       range_doubt_round(f->code, f->v, f->all, f->nr_all, f->own,
 				 f->nr_own, p);
 }
@@ -375,7 +376,6 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	uint32_t regs;
 	bool comes_in = range_comes_in(f->v, variable, p);
 	bool bit = !f->plain && !comes_in;
-
 	bool whose =
 		(p->flags & VAR_PART && !(variable->flags & VAR_PARAMETER)) ||
 		variable->flags & VAR_MIXED ||

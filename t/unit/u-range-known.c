@@ -191,6 +191,7 @@ int main(void)
 	doubt("early", 5, 1); /* cut */
 	doubt("ways", 10, 2); /* value, widened */
 	doubt("rounds", 7, 0);
+	doubt("sums", 7, 0);
 	doubt("below", 4, 0);
 	doubt("pieces", 2, 0);
 	doubt("led", 3, 5);   /* but led, first, given */

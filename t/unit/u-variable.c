@@ -395,6 +395,19 @@ static unsigned check_values(const struct variables *v, bool all)
 
 /* --- every way to build --- */
 
+/* Only gcc says it, of code that it optimises. */
+static void check_moved(const struct variables *v, bool said)
+{
+	unsigned begins = 0, moved = 0;
+	for (size_t i = 0; i < v->nr_places; i++) {
+		unsigned flags = v->places[i].flags;
+		begins += (flags & VAR_BEGINS) != 0;
+		moved += (flags & VAR_MOVED) != 0;
+	}
+	check_int(moved > 0, said);
+	check(moved < begins || !begins);
+}
+
 static void test_build(const char *cc, unsigned opt, unsigned dwarf)
 {
 	struct smco_err err = {0};
@@ -420,6 +433,7 @@ static void test_build(const char *cc, unsigned opt, unsigned dwarf)
 	check_int(find(v, "widths::n")->flags, VAR_PARAMETER);
 	check_int(find(v, "object.u.word")->flags,
 		  VAR_GLOBAL | VAR_STATIC | VAR_IN_UNION);
+	check_moved(v, opt && !strcmp(cc, "gcc"));
 	unsigned found = check_values(v, !opt);
 	/* clang keeps less of what it optimises. */
 	unsigned least = opt && !strcmp(cc, "clang") ? 65 : 90;

@@ -1,0 +1,387 @@
+/* Places that are sums of registers, and what they come to as instructions move
+ * and add: where what is said of one place contradicts the next one, see
+ * range-doubt.h. */
+#include "supervisor/probe/range-doubt.h"
+
+/* A sum of registers, each as often as of says, and k. */
+struct sum {
+	int64_t of[16];
+	int64_t k;
+	bool known;
+};
+/* What registers hold, as sums of what they held where the walk began; or since
+ * they were written to, if it is not known with what and that is asked for. */
+struct held {
+	struct sum reg[16];
+	bool since;
+};
+
+/* How many instructions are walked through. */
+#define SUM_REACH  32
+#define LOOP_REACH 64
+
+static struct sum add(struct sum a, const struct sum *b, int64_t times)
+{
+	uint64_t n = (uint64_t)times;
+	for (unsigned i = 0; i < 16; i++)
+		a.of[i] = (int64_t)((uint64_t)a.of[i] + n * (uint64_t)b->of[i]);
+	a.k = (int64_t)((uint64_t)a.k + n * (uint64_t)b->k);
+	a.known &= b->known;
+	return a;
+}
+
+static struct sum constant(int64_t k)
+{
+	return (struct sum){.k = k, .known = true};
+}
+
+static struct sum of_register(uint8_t reg)
+{
+	struct sum s = {.known = reg < 16};
+	if (s.known)
+		s.of[reg] = 1;
+	return s;
+}
+
+static bool has_register(const struct sum *s)
+{
+	for (unsigned i = 0; i < 16; i++)
+		if (s->of[i])
+			return true;
+	return false;
+}
+
+/* Are @a and @b the same but for a constant? */
+static bool differs_by(const struct sum *a, const struct sum *b, int64_t *k_ret)
+{
+	struct sum d = add(*a, b, -1);
+	*k_ret = d.k;
+	return d.known && !has_register(&d);
+}
+
+static bool is_same(const struct sum *a, const struct sum *b)
+{
+	int64_t k;
+	return differs_by(a, b, &k) && !k;
+}
+
+/* What the operations of @p add up to. */
+static struct sum of_ops(const struct variables *v, const struct var_place *p)
+{
+	struct sum stack[VAR_MAX_OPS], zero = constant(0);
+	size_t n = 0;
+	for (uint32_t i = 0; i < p->nr_ops && n < VAR_MAX_OPS; i++) {
+		const struct var_op *op = &v->ops[p->first_op + i];
+		if (n < var_op_pops(op->code))
+			return (struct sum){0};
+		switch (op->code) {
+		case VAR_OP_REG:
+			stack[n++] = of_register(
+				range_reg_of_dwarf((unsigned)op->arg));
+			break;
+		case VAR_OP_CONST:
+			stack[n++] = constant(op->arg);
+			break;
+		case VAR_OP_PLUS_CONST:
+			zero = constant(op->arg);
+			stack[n - 1] = add(stack[n - 1], &zero, 1);
+			break;
+		case VAR_OP_ADD:
+		case VAR_OP_SUB:
+			n--;
+			stack[n - 1] = add(stack[n - 1], &stack[n],
+					   op->code == VAR_OP_ADD ? 1 : -1);
+			break;
+		case VAR_OP_NEG:
+		case VAR_OP_NOT:
+			zero = constant(op->code == VAR_OP_NOT ? -1 : 0);
+			stack[n - 1] = add(zero, &stack[n - 1], -1);
+			break;
+		default:
+			return (struct sum){0};
+		}
+	}
+	return n == 1 ? stack[0] : (struct sum){0};
+}
+
+static struct sum of_place(const struct variables *v, const struct var_place *p)
+{
+	struct sum s = of_register(range_reg_of_dwarf(p->reg));
+	if (p->kind == VAR_EXPR)
+		return of_ops(v, p);
+	if (p->kind == VAR_CONST)
+		return constant(p->offset);
+	s.known &= p->kind == VAR_VALUE || (p->kind == VAR_REG && !p->shift);
+	s.k = p->kind == VAR_VALUE ? p->offset : 0;
+	return s;
+}
+
+/* What @p is where registers hold @h. */
+static struct sum value_of(const struct variables *v, const struct var_place *p,
+			   const struct held *h)
+{
+	struct sum said = of_place(v, p), s = constant(said.k);
+	s.known = said.known;
+	for (unsigned i = 0; i < 16 && s.known; i++)
+		if (said.of[i])
+			s = add(s, &h->reg[i], said.of[i]);
+	return s;
+}
+
+static void begin_walk(struct held *h)
+{
+	h->since = false;
+	for (uint8_t i = 0; i < 16; i++)
+		h->reg[i] = of_register(i);
+}
+
+/* From here on others are told by what register @reg holds, and no more by what
+ * it has held. */
+static void begin_at(struct held *h, uint8_t reg)
+{
+	for (unsigned i = 0; i < 16; i++)
+		h->reg[i].known &= !h->reg[i].of[reg];
+	h->reg[reg] = of_register(reg);
+}
+
+/* What calls leave in no register. */
+#define CALLED (7u << 0 | 3u << 6 | 15u << 8)
+
+/* The registers behind instruction @in. Of a lower half that is moved it is
+ * assumed that no more is wanted. */
+static void step(struct held *h, const struct range_insn *in)
+{
+	uint32_t from = in->use & RANGE_ALL_REGS, wrote = in->wrote;
+	struct sum s = {.known = false};
+	uint8_t to = wrote ? (uint8_t)__builtin_ctz(wrote) : 0;
+	bool one = in->kind == RK_PLAIN && wrote == 1u << to;
+	if (one && in->bits & RB_LEA && in->base < 16) {
+		s = constant(in->disp);
+		s = add(s, &h->reg[in->base], 1);
+		if (in->index < 16)
+			s = add(s, &h->reg[in->index], in->scale);
+	} else if (one && !in->mem_size && in->bits & RB_ADDS) {
+		s = constant(in->imm);
+		s = add(s, &h->reg[to], 1);
+	} else if (one && !in->mem_size && in->bits & RB_COMPUTES &&
+		   !(in->def & RANGE_FLAGS) && __builtin_popcount(from) == 1) {
+		s = h->reg[__builtin_ctz(from)];
+	}
+	if (in->kind == RK_CALL || in->kind == RK_CALL_TO)
+		wrote |= CALLED;
+	for (uint8_t i = 0; i < 16; i++)
+		if (wrote >> i & 1)
+			h->reg[i] = s;
+	for (uint8_t i = 0; h->since && !s.known && i < 16; i++)
+		if (wrote >> i & 1)
+			begin_at(h, i);
+}
+
+/* From as far before instruction @i as control goes straight on to it. */
+static void walk_up(const struct range_code *code, size_t i, struct held *h)
+{
+	size_t k = i;
+	while (k > 0 && i - k < SUM_REACH && range_falls(code, k - 1) &&
+	       !(code->insns[k].bits & RB_LEADER))
+		k--;
+	begin_walk(h);
+	for (h->since = true; k < i; k++)
+		step(h, &code->insns[k]);
+	h->since = false;
+}
+
+/* The variable's place that holds at @addr; NULL: none. */
+static const struct var_place *place_at(const struct variables *v,
+					const struct range_index_entry *own,
+					size_t nr, uint64_t addr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		if (addr >= q->lo && addr < q->hi)
+			return q;
+	}
+	return NULL;
+}
+
+/* The place straight behind @p, to which control goes on. */
+static const struct var_place *behind(const struct range_code *code,
+				      const struct variables *v,
+				      const struct range_index_entry *own,
+				      size_t nr, const struct var_place *p)
+{
+	size_t i = range_code_find(code, p->hi);
+	if (!i || i == code->nr || code->insns[i].addr != p->hi ||
+	    !range_falls(code, i - 1))
+		return NULL;
+	const struct var_place *q = place_at(v, own, nr, p->hi);
+	return q && q->lo == p->hi ? q : NULL;
+}
+
+/* From instruction @i to the end of @p, straight on. */
+static bool walk_out(const struct range_code *code, const struct var_place *p,
+		     size_t i, struct held *h)
+{
+	size_t n = 0;
+	for (; i < code->nr && code->insns[i].addr < p->hi; i++) {
+		if ((code->insns[i].kind != RK_PLAIN &&
+		     code->insns[i].kind != RK_BRANCH) ||
+		    n++ == SUM_REACH || !range_falls(code, i))
+			return false;
+		step(h, &code->insns[i]);
+	}
+	return true;
+}
+
+/* Is a register of @s written from instruction @i to address @hi? */
+static bool writes_to(const struct range_code *code, const struct sum *s,
+		      size_t i, uint64_t hi)
+{
+	for (; i < code->nr && code->insns[i].addr < hi; i++)
+		for (unsigned reg = 0; reg < 16; reg++)
+			if (s->of[reg] && code->insns[i].wrote >> reg & 1)
+				return true;
+	return false;
+}
+
+/* Does @p say what is not so before it, nor behind it? */
+static bool is_away(const struct range_code *code, const struct variables *v,
+		    const struct range_index_entry *own, size_t nr,
+		    const struct var_place *p)
+{
+	size_t i = range_code_find(code, p->lo);
+	if (!i || i == code->nr || code->insns[i].addr != p->lo ||
+	    !range_falls(code, i - 1))
+		return false;
+	const struct range_insn *last = &code->insns[i - 1];
+	const struct var_place *before = place_at(v, own, nr, last->addr);
+	const struct var_place *next = behind(code, v, own, nr, p);
+	struct held h;
+	int64_t k;
+	if (p->kind == VAR_REG || !before || before->hi != p->lo || !next ||
+	    !(next->flags & VAR_MOVED))
+		return false;
+	walk_up(code, i, &h);
+	struct sum was = value_of(v, before, &h), said = value_of(v, p, &h);
+	struct sum regs = of_place(v, before);
+	bool differs =
+		p->kind == VAR_CONST || (differs_by(&said, &was, &k) && k);
+	if (!has_register(&was) || !said.known || !differs ||
+	    writes_to(code, &regs, i - 1, p->lo) || !walk_out(code, p, i, &h))
+		return false;
+	struct sum is = value_of(v, next, &h);
+	return is_same(&was, &is);
+}
+
+/* Once round a loop, from where @next begins at instruction @i: straight on up
+ * to a branch into @q, which goes on to @next. What @q is there: *at_ret;
+ * false: that is not how the loop is. */
+static bool walk_round(const struct range_code *code, const struct variables *v,
+		       const struct var_place *q, size_t i, struct held *h,
+		       struct sum *at_ret)
+{
+	for (size_t n = 0; i < code->nr && n < LOOP_REACH; n++) {
+		const struct range_insn *in = &code->insns[i];
+		bool leads = in->kind == RK_BRANCH || in->kind == RK_JUMP;
+		if (leads && in->target >= q->lo && in->target < q->hi) {
+			*at_ret = value_of(v, q, h);
+			i = range_code_find(code, in->target);
+			return walk_out(code, q, i, h);
+		}
+		if (!range_falls(code, i))
+			return false;
+		step(h, in);
+		i++;
+	}
+	return false;
+}
+
+/*
+ * Is what @q says less than what is in registers straight behind it, and that
+ * more, or the other way round, as a loop goes on, though nothing changes those
+ * registers in @q? Then the one step would take back some of the other one: the
+ * register has been counted already.
+ */
+static bool is_counted(const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *own, size_t nr,
+		       const struct var_place *q)
+{
+	const struct var_place *next = behind(code, v, own, nr, q);
+	struct sum plain = next ? of_place(v, next) : constant(0);
+	struct sum at, was, is, said = of_place(v, q);
+	struct held h;
+	int64_t down, up;
+	if (!plain.known || plain.k || !has_register(&plain) || !said.k ||
+	    writes_to(code, &plain, range_code_find(code, q->lo), q->hi))
+		return false;
+	size_t i = range_code_find(code, next->lo);
+	begin_walk(&h);
+	if (!walk_round(code, v, q, i, &h, &at))
+		return false;
+	was = value_of(v, next, &h);
+	if (!walk_round(code, v, q, i, &h, &at))
+		return false;
+	is = value_of(v, next, &h);
+	return differs_by(&at, &was, &down) && differs_by(&is, &at, &up) &&
+	       ((down < 0 && up > 0) || (down > 0 && up < 0));
+}
+
+/* Is @p counted so, or another place where the same goes on behind a branch? */
+static bool is_ahead(const struct range_code *code, const struct variables *v,
+		     const struct range_index_entry *own, size_t nr,
+		     const struct var_place *p)
+{
+	struct sum said = of_place(v, p);
+	size_t i = range_code_find(code, p->lo);
+	struct held h;
+	if (!said.known || !said.k || !has_register(&said))
+		return false;
+	if (is_counted(code, v, own, nr, p))
+		return true;
+	begin_walk(&h);
+	for (size_t n = 0;
+	     i < code->nr && code->insns[i].addr < p->hi && n < SUM_REACH;
+	     n++, i++) {
+		const struct range_insn *in = &code->insns[i];
+		const struct var_place *q = NULL;
+		if (in->kind == RK_BRANCH)
+			q = place_at(v, own, nr, in->target);
+		else if (in->kind != RK_PLAIN)
+			break;
+		struct sum on = q ? value_of(v, q, &h) : said;
+		if (q && q != p && is_same(&said, &on) &&
+		    is_counted(code, v, own, nr, q))
+			return true;
+		if (!range_falls(code, i))
+			break;
+		step(&h, in);
+	}
+	return false;
+}
+
+bool range_doubt_linear(const struct range_code *code,
+			const struct variables *v,
+			const struct range_index_entry *own, size_t nr,
+			const struct var_place *p)
+{
+	struct sum said = of_place(v, p);
+	size_t i = range_code_find(code, p->lo);
+	struct held h;
+	if (!said.known || !(p->flags & VAR_BEGINS) ||
+	    p->flags & (VAR_SCOPE | VAR_LAST | VAR_ONE) || i == code->nr ||
+	    code->insns[i].addr != p->lo)
+		return false;
+	if (is_away(code, v, own, nr, p) || is_ahead(code, v, own, nr, p))
+		return true;
+	/* It says what such a place before it does. */
+	if (!i || !range_falls(code, i - 1))
+		return false;
+	const struct var_place *before =
+		place_at(v, own, nr, code->insns[i - 1].addr);
+	if (!before || before->hi != p->lo)
+		return false;
+	walk_up(code, i - 1, &h);
+	struct sum was = value_of(v, before, &h);
+	step(&h, &code->insns[i - 1]);
+	said = value_of(v, p, &h);
+	return is_same(&was, &said) && is_ahead(code, v, own, nr, before);
+}
