@@ -235,8 +235,7 @@ bool range_doubt_left(const struct range_code *code, const struct var_place *p,
 	return false;
 }
 
-/* How far before a place a store to it is looked for. */
-#define FILL_REACH 64
+#define FILL_REACH 64 /* how far before a place a store is looked for */
 /* Is some of the memory a place of a variable anywhere in [@lo, @hi)? */
 static bool is_place(const struct variables *v,
 		     const struct range_index_entry *all, size_t nr,
@@ -290,15 +289,17 @@ bool range_doubt_unset(const struct range_code *code, const struct variables *v,
 }
 
 /* Is the memory an operand in what goes straight on to behind instruction @k,
- * as far as the last call (which writes to the stack pointer) or way in? */
+ * as far as the last call (which writes to the stack pointer) or way in? Loads
+ * of more than @most bytes are of something else. */
 static bool is_used_up_to(const struct range_code *code, size_t k, uint8_t base,
-			  int64_t offset, uint64_t bytes)
+			  int64_t offset, uint64_t bytes, uint64_t most)
 {
 	for (size_t n = 0; n < FILL_REACH; k--, n++) {
 		const struct range_insn *in = &code->insns[k];
 		if (in->wrote >> base & 1)
 			return false;
-		if (is_operand(in, base, offset, bytes))
+		if (is_operand(in, base, offset, bytes) &&
+		    (in->bits & RB_WRITES || in->mem_size <= most))
 			return true;
 		if (!k || in->bits & RB_LEADER || !range_falls(code, k - 1))
 			return false;
@@ -326,13 +327,14 @@ bool range_doubt_filled(const struct range_edges *e,
 	    is_place(v, all, nr, p, bytes, code->insns[i].addr - 1,
 		     code->insns[i].addr))
 		return false;
+	uint64_t most = in == &code->insns[i] ? bytes : UINT64_MAX;
 	if (i > 0 && range_falls(code, i - 1) &&
-	    is_used_up_to(code, i - 1, base, p->offset, bytes))
+	    is_used_up_to(code, i - 1, base, p->offset, bytes, most))
 		return false;
 	for (size_t a = range_edges_first(e, code->insns[i].addr);
 	     a < e->nr && e->edge[a].to == code->insns[i].addr; a++)
-		if (is_used_up_to(code, e->edge[a].from, base, p->offset,
-				  bytes))
+		if (is_used_up_to(code, e->edge[a].from, base, p->offset, bytes,
+				  most))
 			return false;
 	return true;
 }

@@ -128,6 +128,7 @@ bool range_doubt_unset(const struct range_code *code, const struct variables *v,
  * The same, whatever else the slot was used for before: is it first touched by
  * the store with which @p ends, and by nothing in what leads to @i, since the
  * last call or way in? Then the value is said to be where it is put at the end.
+ * Where @p is nothing but that store a load of more is no touch.
  */
 bool range_doubt_filled(const struct range_edges *e,
 			const struct range_code *code,
