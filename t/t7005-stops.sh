@@ -67,6 +67,8 @@ a_pair() { # SLACK EVENT-PATTERN ARGUMENTS...
 }
 ok "signals and sleeps: moves and registers are as for perf stat" \
 	a_pair 60 'cpu-migrations|x86_fpu:.*' 0 0 0 0 300
+# The child uses its parent's CPU when that waits for it, not before.
+ok "forks: registers are as for perf stat" a_pair 60 'x86_fpu:.*' 0 200 0 0
 
 # Its counters are read by an interrupt of the CPU where it runs. Others may
 # send some, too: not in each of five runs.

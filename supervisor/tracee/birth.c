@@ -149,6 +149,11 @@ void note_birth(struct task *parent)
 	if (c->state != TASK_STOPPED)
 		likely_born(&parent->tr->likely, c->tid);
 	hold_creator(c, parent);
+	/* Of two that have stopped the kernel tells of the younger first. Its
+	 * creator goes on first all the same: it may be about to wait for it.
+	 */
+	if (!parent->proc->leaving)
+		task_enqueue(parent);
 	place(c, parent);
 }
 

@@ -1,8 +1,9 @@
 /*
  * Who creates a thread or a child stands until that goes on, if that is asked
- * for; but not for ever, for the new one may wait for its creator. And whoever
- * is killed first keeps nobody waiting. When a child has ended, all CPU time
- * that it used is told, to the end, if it is its own only.
+ * for, and then goes on first; but not for ever, for the new one may wait for
+ * its creator. And whoever is killed first keeps nobody waiting. When a child
+ * has ended, all CPU time that it used is told, to the end, if it is its own
+ * only.
  */
 #include <pthread.h>
 #include <sys/resource.h>
@@ -157,6 +158,33 @@ static void test_not_for_ever(void)
 	check_int(traced_wait(tr, &pup), 0);
 }
 
+static bool gets_to(pid_t pid, char state)
+{
+	for (int i = 0; i < TRIES && puppet_state(pid) != state; i++)
+		usleep(1000);
+	return puppet_state(pid) == state;
+}
+
+/* Both had stopped before anybody looked: the younger is told of first, where
+ * the creator is not the one that stops all the time. */
+static void test_creator_first(void)
+{
+	struct tevent ev;
+	puppet_begin(&pup, make_busy_child, true, 0);
+	if (!next_birth(pup.pid, &ev))
+		return;
+	pid_t child = task_tid(ev.task);
+	go_on(&ev);
+	usleep(3 * BURNT_NS / NSEC_PER_USEC);
+	check(gets_to(child, 't'));
+	usleep(20000);
+	if (!next_birth(child, &ev))
+		return;
+	go_on(&ev);
+	check(gets_to(child, 'S')); /* waits for its child, with no loop */
+	check(traced_wait(tr, &pup) > 0);
+}
+
 static void test_killed(void)
 {
 	struct tevent ev;
@@ -236,8 +264,10 @@ static void run(bool hold)
 		test_stands(make_thread);
 		test_stands(make_child);
 	}
-	if (hold)
+	if (hold) {
 		test_not_for_ever();
+		test_creator_first();
+	}
 	test_killed();
 	test_cpu_time();
 	tracer_destroy(tr);
