@@ -231,9 +231,10 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
  * add? It is nothing that the variable is both before it, straight on to it,
  * and behind it, as gcc says where a counter is ahead already, or a constant is
  * of another way. Or it is a constant more or less than what is in registers
- * behind it, though nothing changes them; also if what says so is another place
- * that a branch leads to, with the same value. @own are the variable's places,
- * @nr of them.
+ * behind it, as a loop goes on, though nothing changes them; also if what says
+ * so is another place that a branch leads to, with the same value. Or it is the
+ * sum of two registers one of which has become as much more than the variable
+ * was as the other one is. @own are the variable's places, @nr of them.
  */
 bool range_doubt_linear(const struct range_code *code,
 			const struct variables *v,

@@ -163,6 +163,8 @@ static void step(struct held *h, const struct range_insn *in)
 	} else if (one && !in->mem_size && in->bits & RB_ADDS) {
 		s = constant(in->imm);
 		s = add(s, &h->reg[to], 1);
+	} else if (one && !in->mem_size && in->bits & RB_IMM) {
+		s = constant(in->imm);
 	} else if (one && !in->mem_size && in->bits & RB_COMPUTES &&
 		   !(in->def & RANGE_FLAGS) && __builtin_popcount(from) == 1) {
 		s = h->reg[__builtin_ctz(from)];
@@ -177,19 +179,6 @@ static void step(struct held *h, const struct range_insn *in)
 			begin_at(h, i);
 }
 
-/* From as far before instruction @i as control goes straight on to it. */
-static void walk_up(const struct range_code *code, size_t i, struct held *h)
-{
-	size_t k = i;
-	while (k > 0 && i - k < SUM_REACH && range_falls(code, k - 1) &&
-	       !(code->insns[k].bits & RB_LEADER))
-		k--;
-	begin_walk(h);
-	for (h->since = true; k < i; k++)
-		step(h, &code->insns[k]);
-	h->since = false;
-}
-
 /* The variable's place that holds at @addr; NULL: none. */
 static const struct var_place *place_at(const struct variables *v,
 					const struct range_index_entry *own,
@@ -201,6 +190,28 @@ static const struct var_place *place_at(const struct variables *v,
 			return q;
 	}
 	return NULL;
+}
+
+/* From where on control goes straight on to instruction @i, as far as is
+ * looked.
+ */
+static size_t way_up(const struct range_code *code, size_t i)
+{
+	size_t k = i;
+	while (k > 0 && i - k < SUM_REACH && range_falls(code, k - 1) &&
+	       (k == i || !(code->insns[k].bits & RB_LEADER)))
+		k--;
+	return k;
+}
+
+/* The registers at instruction @i, to which control comes so. */
+static void walk_up(const struct range_code *code, size_t i, struct held *h)
+{
+	begin_walk(h);
+	h->since = true;
+	for (size_t k = way_up(code, i); k < i; k++)
+		step(h, &code->insns[k]);
+	h->since = false;
 }
 
 /* The place straight behind @p, to which control goes on. */
@@ -256,20 +267,80 @@ static bool is_away(const struct range_code *code, const struct variables *v,
 	const struct var_place *before = place_at(v, own, nr, last->addr);
 	const struct var_place *next = behind(code, v, own, nr, p);
 	struct held h;
-	int64_t k;
+	int64_t k = 0;
 	if (p->kind == VAR_REG || !before || before->hi != p->lo || !next ||
 	    !(next->flags & VAR_MOVED))
 		return false;
 	walk_up(code, i, &h);
 	struct sum was = value_of(v, before, &h), said = value_of(v, p, &h);
 	struct sum regs = of_place(v, before);
-	bool differs =
-		p->kind == VAR_CONST || (differs_by(&said, &was, &k) && k);
-	if (!has_register(&was) || !said.known || !differs ||
+	bool differs = p->kind == VAR_CONST ? !is_same(&said, &was)
+					    : differs_by(&said, &was, &k) && k;
+	if (!has_register(&regs) || !said.known || !differs ||
 	    writes_to(code, &regs, i - 1, p->lo) || !walk_out(code, p, i, &h))
 		return false;
 	struct sum is = value_of(v, next, &h);
 	return is_same(&was, &is);
+}
+
+/* Are @a plus @b, which is something, as much as @sum? */
+static bool makes(const struct sum *a, const struct sum *b,
+		  const struct sum *sum)
+{
+	struct sum made = add(*a, b, 1);
+	return (b->k || has_register(b)) && is_same(&made, sum);
+}
+
+/* Has the variable been in register @reg before @p? */
+static bool was_in(const struct variables *v,
+		   const struct range_index_entry *own, size_t nr,
+		   const struct var_place *p, uint8_t reg)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		if (q->kind == VAR_REG && q->hi <= p->lo &&
+		    range_reg_of_dwarf(q->reg) == reg)
+			return true;
+	}
+	return false;
+}
+
+/* Is @p the sum of two registers one of which has become, straight before it,
+ * as much more than the variable was as the other one is? It is that already.
+ */
+static bool is_twice(const struct range_code *code, const struct variables *v,
+		     const struct range_index_entry *own, size_t nr,
+		     const struct var_place *p)
+{
+	struct sum said = of_place(v, p), was = {.known = false};
+	size_t i = range_code_find(code, p->lo);
+	uint8_t two[2], n = 0;
+	struct held h;
+	for (uint8_t reg = 0; reg < 16; reg++) {
+		if (said.of[reg] && (said.of[reg] != 1 || n == 2))
+			return false;
+		if (said.of[reg])
+			two[n++] = reg;
+	}
+	if (n != 2 || said.k)
+		return false;
+	begin_walk(&h);
+	for (size_t k = way_up(code, i); k < i; k++) {
+		const struct range_insn *in = &code->insns[k];
+		const struct var_place *q = place_at(v, own, nr, in->addr);
+		if (q)
+			was = value_of(v, q, &h);
+		step(&h, in);
+	}
+	for (n = 0; n < 2; n++) {
+		const struct sum *sum = &h.reg[two[n]];
+		struct sum in = of_register(two[n]);
+		in.known = was_in(v, own, nr, p, two[n]);
+		if (makes(&was, &h.reg[two[!n]], sum) ||
+		    makes(&in, &h.reg[two[!n]], sum))
+			return true;
+	}
+	return false;
 }
 
 /* Once round a loop, from where @next begins at instruction @i: straight on up
@@ -370,7 +441,8 @@ bool range_doubt_linear(const struct range_code *code,
 	    p->flags & (VAR_SCOPE | VAR_LAST | VAR_ONE) || i == code->nr ||
 	    code->insns[i].addr != p->lo)
 		return false;
-	if (is_away(code, v, own, nr, p) || is_ahead(code, v, own, nr, p))
+	if (is_away(code, v, own, nr, p) || is_twice(code, v, own, nr, p) ||
+	    is_ahead(code, v, own, nr, p))
 		return true;
 	/* It says what such a place before it does. */
 	if (!i || !range_falls(code, i - 1))

@@ -191,7 +191,7 @@ int main(void)
 	doubt("early", 6, 2); /* cut, alone */
 	doubt("ways", 10, 2); /* value, widened */
 	doubt("rounds", 7, 0);
-	doubt("sums", 7, 0);
+	doubt("sums", 10, 0);
 	doubt("below", 4, 0);
 	doubt("pieces", 2, 0);
 	doubt("led", 3, 5);   /* but led, first, given */
