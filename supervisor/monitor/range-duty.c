@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "supervisor/control/fixed.h"
+#include "supervisor/monitor/range-cheap.h"
 #include "supervisor/pace.h"
 
 #define QUICK_STEP_NS NSEC_PER_MSEC
@@ -43,22 +44,9 @@
  * had never been passed before, others are to be expected: what is in may begin
  * to cost all of the time at any moment, and does so until somebody looks. */
 #define START_NS (100 * NSEC_PER_MSEC)
-/* The cheapest windows stay in: all together this part of the target in such a
- * time, whatever they are worth; and so much of it, where those of less worth
- * than that count as dearer. What has its extreme value once is found by who is
- * there all the time, and of most it takes as much as a hundredth of the
- * hottest. While something is owed it is less, by how much that is of what may
- * be spent in DEEP_NS, or in a part of the time so far: a run may end before it
- * is paid back. The least that stays is this part. Those that are out come
- * back, for stops of no more than that part. */
-#define CHEAP_PART   10
-#define CHEAP_GLOBAL 5 /* one switch for all knows no worth */
-#define WORTHY_PPK   750
-#define WORTHY_LEAST 4
-#define SOON_PART    16
-#define LITTLE_WORTH (CONTROL_WHOLE / 8)
-#define LATELY_NS    NSEC_PER_SEC
-#define BACK_PART    16
+/* The cheap that are out come back, for stops of no more than this part of the
+ * target. */
+#define BACK_PART 16
 /* The program stands while they come: so many at once. */
 #define MOST_AT_ONCE 1024
 /* A turn for all, but for what takes a large part of the time wherever it runs:
@@ -75,11 +63,9 @@
 #define GLANCES_IN_A_ROW 3
 /* A process' time is told late, by a tick of its kernel. */
 #define TOLD_LATE_NS (12 * NSEC_PER_MSEC)
-/* Shares while something is owed; and if that is more than what may be spent in
- * such a time, who waited for it may have kept the CPU from us, and shares that
- * have grown meanwhile are none. */
-#define OWING	4
-#define DEEP_NS NSEC_PER_SEC
+/* Shares while something is owed. If that is deep, who waited for it may have
+ * kept the CPU from us, and shares that have grown meanwhile are none. */
+#define OWING 4
 
 int range_duty_init(struct range_duty *d, enum controller_kind kind,
 		    int64_t target_overhead_ppb, size_t nr, uint64_t now_ns)
@@ -222,104 +208,6 @@ static void end_cycle(struct range_duty *d, struct range_duty_window *w,
 	w->cost_ps = 0;
 }
 
-static unsigned power_of(uint64_t ps)
-{
-	return 63 - (unsigned)__builtin_clzll(ps | 1);
-}
-
-static unsigned rank_of(const struct range_duty_window *w)
-{
-	uint64_t times = max_u64(LITTLE_WORTH / max_u64(w->part, 1), 1);
-	return power_of(sat_u64((u128)w->lately_ps * times));
-}
-
-/* @w counts in the sums. */
-static void count(struct range_duty *d, struct range_duty_window *w)
-{
-	w->rank = rank_of(w);
-	d->sum_ps[power_of(w->lately_ps)] += w->lately_ps;
-	d->rank_ps[w->rank] += w->lately_ps;
-}
-
-static void note_cost(struct range_duty *d, struct range_duty_window *w,
-		      uint64_t ps)
-{
-	d->sum_ps[power_of(w->lately_ps)] -= w->lately_ps;
-	d->rank_ps[w->rank] -= w->lately_ps;
-	w->lately_ps = sat_add_u64(w->lately_ps, ps);
-	count(d, w);
-}
-
-/* What was counts half as much from now on; not of those that are out, which
- * could only come to seem cheap. */
-static void fade(struct range_duty *d, uint64_t now_ns)
-{
-	d->halved_ns = now_ns;
-	d->lately_ns /= 2;
-	for (unsigned b = 0; b < RANGE_DUTY_POWERS; b++)
-		d->sum_ps[b] = d->rank_ps[b] = 0;
-	for (size_t i = 0; i < d->end; i++) {
-		struct range_duty_window *w = &d->window[i];
-		if (w->is_in)
-			w->lately_ps /= 2;
-		count(d, w);
-	}
-}
-
-/* The first power that @left_ps is not enough for. */
-static unsigned first_dear(const uint64_t sum_ps[RANGE_DUTY_POWERS],
-			   uint64_t left_ps)
-{
-	unsigned b = 0;
-	while (b < RANGE_DUTY_POWERS - 1 && sum_ps[b] <= left_ps)
-		left_ps -= sum_ps[b++];
-	return b;
-}
-
-/* What those that are worth it may take of the target, in thousandths. */
-static int64_t worthy_ppk(const struct range_duty *d,
-			  const struct range_duty_state *s)
-{
-	uint64_t age_ns = sat_sub_u64(s->now_ns, d->born_ns);
-	uint64_t soon_ns = min_u64(age_ns / SOON_PART, DEEP_NS);
-	int64_t deep_ns = (int64_t)mul_ppb(soon_ns, d->m_t_ppb) + 1;
-	int64_t left_ns = deep_ns + (s->room_ns < 0 ? s->room_ns : 0);
-	int64_t least = WORTHY_PPK / WORTHY_LEAST;
-	if (d->kind == CONTROL_GLOBAL)
-		return 0;
-	if (left_ns <= 0)
-		return least;
-	return clamp_i64(WORTHY_PPK * left_ns / deep_ns, least, WORTHY_PPK);
-}
-
-/* Which are the cheapest, to within a factor of two. */
-static void find_cheap(struct range_duty *d, uint64_t dt_ns,
-		       const struct range_duty_state *s)
-{
-	int64_t worthy_ppb = d->m_t_ppb / 1000 * worthy_ppk(d, s);
-	d->lately_ns += dt_ns;
-	if (s->now_ns - d->halved_ns >= LATELY_NS)
-		fade(d, s->now_ns);
-	uint64_t all_ps = d->lately_ns * 1000;
-	int64_t part = d->kind == CONTROL_GLOBAL ? CHEAP_GLOBAL : CHEAP_PART;
-	d->dear = first_dear(d->sum_ps, mul_ppb(all_ps, d->m_t_ppb / part));
-	d->dear_rank = first_dear(d->rank_ps, mul_ppb(all_ps, worthy_ppb));
-}
-
-/* If it cost so many times as much, powers of two. */
-static bool is_among(const struct range_duty *d,
-		     const struct range_duty_window *w, unsigned more)
-{
-	return power_of(w->lately_ps) + more < d->dear ||
-	       w->rank + more < d->dear_rank;
-}
-
-static bool is_cheap(const struct range_duty *d,
-		     const struct range_duty_window *w)
-{
-	return is_among(d, w, 0) && w->rate_ppb <= (uint64_t)d->m_t_ppb;
-}
-
 /* Has it cost more than its share of the time since it came in? */
 static bool is_beyond(const struct range_duty *d,
 		      const struct range_duty_window *w,
@@ -330,11 +218,11 @@ static bool is_beyond(const struct range_duty *d,
 			(OWING * ((int64_t)control_nr_plants(d->control) + 1));
 	int64_t share = control_local_target_ppb(d->control);
 	if (w->cost_ps < QUANTUM_PS / (s->room_ns < 0 ? OWING : 1) ||
-	    is_cheap(d, w))
+	    range_is_cheap(d, w))
 		return false;
 	/* One switch for all, but for those that all together cost little. */
 	if (s->window_room_ns < 0 ||
-	    s->room_ns < -(int64_t)mul_ppb(DEEP_NS, d->m_t_ppb) ||
+	    s->room_ns < -(int64_t)mul_ppb(RANGE_DEEP_NS, d->m_t_ppb) ||
 	    (d->kind == CONTROL_GLOBAL &&
 	     (!control_is_on(d->control) || s->room_ns < 0)))
 		share = least;
@@ -365,12 +253,12 @@ static void note(struct range_duty *d, const struct range_duty_cost *cost,
 		w->is_spent = !cost[i].worth;
 		set_part(d, w, cost[i].worth);
 		w->cost_ps = sat_add_u64(w->cost_ps, cost[i].cost_ps);
-		note_cost(d, w, cost[i].cost_ps);
+		range_cheap_note(d, w, cost[i].cost_ps);
 		w->rate_ppb =
 			sat_u64((u128)cost[i].cost_ps * (PPB / 1000) / dt_ns);
 		d->load_ppb = sat_add_u64(d->load_ppb, w->rate_ppb);
 	}
-	find_cheap(d, dt_ns, s);
+	range_cheap_find(d, dt_ns, s);
 }
 
 /* Those that are in and have cost more than they may: how many. */
@@ -382,7 +270,7 @@ static size_t judge(struct range_duty *d, const struct range_duty_cost *cost,
 		struct range_duty_window *w = &d->window[cost[i].window];
 		if (!w->is_in)
 			continue;
-		if (cost[i].news && is_cheap(d, w))
+		if (cost[i].news && range_is_cheap(d, w))
 			d->news_ns = s->now_ns;
 		if (w->is_spent || is_beyond(d, w, s)) {
 			d->leaving[nr_leaving++] = cost[i].window;
@@ -498,12 +386,13 @@ static bool back(struct range_duty *d, const struct range_duty_state *s)
 	uint64_t step_ns = max_u64(QUICK_STEP_NS, s->took_ns);
 	uint64_t left_ns = mul_ppb(QUICK_STEP_NS, d->m_t_ppb);
 	if (s->now_ns < d->back_ns + gap_ns ||
-	    s->room_ns < -2 * (int64_t)mul_ppb(DEEP_NS, d->m_t_ppb))
+	    s->room_ns < -2 * (int64_t)mul_ppb(RANGE_DEEP_NS, d->m_t_ppb))
 		return false;
 	d->back_ns = s->now_ns;
 	for (uint32_t i = 0; i < d->end && d->nr_changed < MOST_AT_ONCE; i++) {
 		struct range_duty_window *w = &d->window[i];
-		if (!is_out(w) || !is_cheap(d, w) || !is_among(d, w, 1))
+		if (!is_out(w) || !range_is_cheap(d, w) ||
+		    !range_cheap_is_among(d, w, 1))
 			continue;
 		uint64_t ns = mul_ppb(step_ns, (int64_t)w->rate_ppb);
 		if (ns > left_ns)
