@@ -114,3 +114,13 @@ bool die_const_value(Dwarf_Attribute *attr, int64_t *ret)
 	*ret = (int64_t)value;
 	return true;
 }
+
+bool die_number(Dwarf_Die *die, unsigned name, uint64_t *ret)
+{
+	Dwarf_Attribute mem;
+	Dwarf_Word value;
+	if (!dwarf_attr(die, name, &mem) || dwarf_formudata(&mem, &value))
+		return false;
+	*ret = value;
+	return true;
+}

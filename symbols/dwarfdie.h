@@ -42,4 +42,7 @@ Dwarf_Attribute *die_expression(Dwarf_Attribute *attr);
  * one say it. False: it is a block, or no number. */
 bool die_const_value(Dwarf_Attribute *attr, int64_t *ret);
 
+/* The number that attribute @name of @die itself has; false if it has none. */
+bool die_number(Dwarf_Die *die, unsigned name, uint64_t *ret);
+
 #endif

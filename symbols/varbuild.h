@@ -123,6 +123,13 @@ struct var_scope {
 	uint64_t body_depth; /* of rsp below the CFA once the frame is set up */
 };
 
+/* A type with what is said about it on the way to it. */
+struct var_qualified {
+	Dwarf_Die die;
+	const char *alias; /* the first typedef's name; NULL if none */
+	bool is_const, is_volatile;
+};
+
 /* Take a step; false, and the result is cut short, if too many were taken. */
 bool var_step(struct var_build *b);
 /* Make room for one more of @item bytes; sets no_memory when there is none. */
@@ -161,6 +168,13 @@ Elf *var_dwarf_elf(struct sym_space *s, struct module *m);
 /* varmixed.c: of the members from @first on, those of unions of which nobody
  * can tell whose value was written are marked. */
 void var_find_mixed(struct var_build *b, uint32_t first);
+/* vartype.c: the type of @die without typedefs and qualifiers; false if there
+ * is none that one could follow. */
+bool var_type_of(Dwarf_Die *die, struct var_qualified *ret);
+/* varscalar.c: what a base type says; false if it is no integer. */
+bool var_base_type(Dwarf_Die *die, struct var_type *t);
+/* What an enumeration says, whose names are read at first sight. */
+bool var_enum_type(struct var_build *b, Dwarf_Die *die, struct var_type *t);
 /* vartype.c: the group of what @die declares, made on first sight; VAR_NONE if
  * there is no integer in it. */
 uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,

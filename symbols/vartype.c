@@ -15,13 +15,6 @@
 #define MAX_PATH    400
 #define MAX_VISITS  8192
 
-/* A type with what is said about it on the way to it. */
-struct qualified {
-	Dwarf_Die die;
-	const char *alias; /* the first typedef's name; NULL if none */
-	bool is_const, is_volatile;
-};
-
 /* Flattening of one declaration. */
 struct flat {
 	struct var_build *b;
@@ -36,10 +29,10 @@ struct flat {
 	bool wanted;
 };
 
-static bool type_of(Dwarf_Die *die, struct qualified *ret)
+bool var_type_of(Dwarf_Die *die, struct var_qualified *ret)
 {
 	Dwarf_Attribute mem;
-	*ret = (struct qualified){0};
+	*ret = (struct var_qualified){0};
 	if (!dwarf_attr_integrate(die, DW_AT_type, &mem) ||
 	    !dwarf_formref_die(&mem, &ret->die))
 		return false;
@@ -70,135 +63,7 @@ static bool type_of(Dwarf_Die *die, struct qualified *ret)
 	return false;
 }
 
-static bool number(Dwarf_Die *die, unsigned name, uint64_t *ret)
-{
-	Dwarf_Attribute mem;
-	Dwarf_Word value;
-	if (!dwarf_attr(die, name, &mem) || dwarf_formudata(&mem, &value))
-		return false;
-	*ret = value;
-	return true;
-}
-
-static bool is_width(int size)
-{
-	return size == 1 || size == 2 || size == 4 || size == 8;
-}
-
-/* Fill in what a base type says; false if it is no integer. */
-static bool base_type(Dwarf_Die *die, struct var_type *t)
-{
-	uint64_t encoding;
-	int size = dwarf_bytesize(die);
-	if (!is_width(size) || !number(die, DW_AT_encoding, &encoding))
-		return false;
-	t->width = (uint8_t)size;
-	switch (encoding) {
-	case DW_ATE_signed:
-		t->is_signed = true;
-		break;
-	case DW_ATE_unsigned:
-		break;
-	case DW_ATE_signed_char:
-		t->is_signed = true;
-		t->class_ = VAR_CHAR;
-		break;
-	case DW_ATE_unsigned_char:
-	case DW_ATE_UTF:
-		t->class_ = VAR_CHAR;
-		break;
-	case DW_ATE_boolean:
-		t->class_ = VAR_BOOL;
-		break;
-	default:
-		return false;
-	}
-	return true;
-}
-
-static int compare_enumerators(const void *pa, const void *pb)
-{
-	const struct var_enumerator *a = pa, *b = pb;
-	return a->value < b->value ? -1 : a->value > b->value;
-}
-
-/* Read the enumerators of @die behind those known already. */
-static void read_enumerators(struct var_build *b, Dwarf_Die *die,
-			     struct enum_span *span)
-{
-	struct variables *v = b->v;
-	Dwarf_Die child;
-	span->first = (uint32_t)v->nr_enumerators;
-	if (dwarf_child(die, &child))
-		return;
-	do {
-		Dwarf_Attribute mem;
-		int64_t value;
-		const char *name = dwarf_diename(&child);
-		if (dwarf_tag(&child) != DW_TAG_enumerator || !name ||
-		    !dwarf_attr(&child, DW_AT_const_value, &mem) ||
-		    !die_const_value(&mem, &value))
-			continue;
-		if (span->nr >= VAR_MAX_ENUMERATORS ||
-		    v->nr_enumerators >= VAR_MAX_VARIABLES) {
-			v->cut_short = true;
-			break;
-		}
-		if (!var_grow(b, (void **)&v->enumerators, v->nr_enumerators,
-			      &b->cap_enumerators, sizeof(*v->enumerators)))
-			return;
-		v->enumerators[v->nr_enumerators++] = (struct var_enumerator){
-			.name = var_string(b, name), .value = value};
-		span->nr++;
-		span->is_signed |= value < 0 && mem.form == DW_FORM_sdata;
-	} while (die_next(&child));
-	if (span->nr)
-		qsort(v->enumerators + span->first, span->nr,
-		      sizeof(*v->enumerators), compare_enumerators);
-}
-
-static bool enum_type(struct var_build *b, Dwarf_Die *die, struct var_type *t)
-{
-	int size = dwarf_bytesize(die);
-	if (!is_width(size))
-		return false;
-	uint32_t index;
-	if (!diemap_get(&b->enum_of, die->addr, &index)) {
-		struct enum_span span = {0};
-		read_enumerators(b, die, &span);
-		index = (uint32_t)b->nr_enums;
-		if (!var_grow(b, (void **)&b->enums, b->nr_enums, &b->cap_enums,
-			      sizeof(*b->enums)))
-			return false;
-		b->enums[b->nr_enums++] = span;
-		if (!diemap_put(&b->enum_of, die->addr, index))
-			b->no_memory = true;
-	}
-	const struct enum_span *span = &b->enums[index];
-	struct var_type under = {0};
-	struct qualified q;
-	t->width = (uint8_t)size;
-	t->class_ = VAR_ENUM;
-	t->first_enumerator = span->first;
-	t->nr_enumerators = span->nr;
-	/* Compilers say which integer type it is, or that it has negatives. */
-	if (type_of(die, &q) && dwarf_tag(&q.die) == DW_TAG_base_type &&
-	    base_type(&q.die, &under))
-		t->is_signed = under.is_signed;
-	else
-		t->is_signed = span->is_signed;
-	/* Small constants may have been written without a sign. */
-	unsigned unused = 64 - 8 * (unsigned)size;
-	for (uint32_t i = 0; i < span->nr && unused; i++) {
-		struct var_enumerator *e = &b->v->enumerators[span->first + i];
-		uint64_t high = (uint64_t)e->value << unused;
-		e->value = t->is_signed ? (int64_t)high >> unused
-					: (int64_t)(high >> unused);
-	}
-	return true;
-}
-
-static const char *type_name(struct flat *f, const struct qualified *q)
+static const char *type_name(struct flat *f, const struct var_qualified *q)
 {
 	Dwarf_Die die = q->die;
 	const char *name = q->alias ? q->alias : dwarf_diename(&die);
@@ -217,16 +82,16 @@ static const char *type_name(struct flat *f, const struct qualified *q)
 static bool bit_field(Dwarf_Die *member, struct var_type *t, uint64_t *byte)
 {
 	uint64_t bits, at, storage;
-	if (!number(member, DW_AT_bit_size, &bits))
+	if (!die_number(member, DW_AT_bit_size, &bits))
 		return true;
 	if (!bits || bits > 8u * t->width)
 		return false;
-	if (number(member, DW_AT_data_bit_offset, &at)) {
+	if (die_number(member, DW_AT_data_bit_offset, &at)) {
 		if (at > INT32_MAX)
 			return false;
-	} else if (number(member, DW_AT_bit_offset, &at)) {
+	} else if (die_number(member, DW_AT_bit_offset, &at)) {
 		/* DWARF 3: from the most significant bit of the storage. */
-		if (!number(member, DW_AT_byte_size, &storage))
+		if (!die_number(member, DW_AT_byte_size, &storage))
 			storage = t->width;
 		if (storage > 8 || at + bits > 8 * storage)
 			return false;
@@ -259,7 +124,7 @@ static const char *qualified_name(struct flat *f)
 }
 
 /* One integer: keep it if it is wanted. */
-static void add_integer(struct flat *f, const struct qualified *q,
+static void add_integer(struct flat *f, const struct var_qualified *q,
 			Dwarf_Die *member, uint64_t byte)
 {
 	struct var_build *b = f->b;
@@ -270,8 +135,8 @@ static void add_integer(struct flat *f, const struct qualified *q,
 		.nr_dims = f->nr_dims,
 	};
 	bool fine = dwarf_tag(&die) == DW_TAG_enumeration_type
-			    ? enum_type(b, &die, &t)
-			    : base_type(&die, &t);
+			    ? var_enum_type(b, &die, &t)
+			    : var_base_type(&die, &t);
 	if (!fine || (member && !bit_field(member, &t, &byte)))
 		return;
 	memcpy(t.dim, f->dim, sizeof(t.dim));
@@ -304,7 +169,7 @@ static void add_integer(struct flat *f, const struct qualified *q,
 		v->cut_short = true;
 }
 
-static void flatten(struct flat *f, const struct qualified *q,
+static void flatten(struct flat *f, const struct var_qualified *q,
 		    Dwarf_Die *member, uint64_t byte, unsigned depth);
 
 /* Where in its struct a member or base class is; false if not at a constant. */
@@ -351,7 +216,7 @@ static void flatten_members(struct flat *f, Dwarf_Die *type, uint64_t byte,
 		f->flags |= VAR_IN_UNION;
 	do {
 		int tag = dwarf_tag(&die);
-		struct qualified q;
+		struct var_qualified q;
 		uint64_t offset;
 		size_t len = strlen(f->path);
 		const char *name = dwarf_diename(&die);
@@ -362,7 +227,7 @@ static void flatten_members(struct flat *f, Dwarf_Die *type, uint64_t byte,
 		if ((tag != DW_TAG_member && !base) ||
 		    dwarf_hasattr(&die, DW_AT_declaration) ||
 		    dwarf_hasattr(&die, DW_AT_external) ||
-		    !member_offset(&die, &offset) || !type_of(&die, &q))
+		    !member_offset(&die, &offset) || !var_type_of(&die, &q))
 			continue;
 		if (base || !name || path_add(f, ".", name))
 			flatten(f, &q, &die, byte + offset, depth + 1);
@@ -385,8 +250,8 @@ static uint64_t element_count(Dwarf_Die *array, uint64_t *first_ret)
 		uint64_t count;
 		if (dwarf_tag(&die) != DW_TAG_subrange_type)
 			continue;
-		if (!number(&die, DW_AT_count, &count)) {
-			if (!number(&die, DW_AT_upper_bound, &count))
+		if (!die_number(&die, DW_AT_count, &count)) {
+			if (!die_number(&die, DW_AT_upper_bound, &count))
 				return 0;
 			count++;
 		}
@@ -401,7 +266,7 @@ static uint64_t element_count(Dwarf_Die *array, uint64_t *first_ret)
 
 /* One dimension of an array, as it was found. */
 struct array {
-	struct qualified q; /* of its elements */
+	struct var_qualified q; /* of its elements */
 	uint64_t byte;
 	struct var_dim dim;
 	uint64_t first; /* elements of its first dimension, as C has it */
@@ -469,7 +334,7 @@ static void flatten_array(struct flat *f, Dwarf_Die *array, uint64_t byte,
 	struct array a = {.byte = byte, .depth = depth};
 	size_t len = strlen(f->path);
 	Dwarf_Word stride;
-	if (!type_of(array, &a.q))
+	if (!var_type_of(array, &a.q))
 		return;
 	if (f->nr_dims >= VAR_MAX_DIMS) {
 		f->b->v->cut_short = true;
@@ -488,7 +353,7 @@ static void flatten_array(struct flat *f, Dwarf_Die *array, uint64_t byte,
 		add_classes(f, &a);
 }
 
-static void flatten(struct flat *f, const struct qualified *q,
+static void flatten(struct flat *f, const struct var_qualified *q,
 		    Dwarf_Die *member, uint64_t byte, unsigned depth)
 {
 	Dwarf_Die die = q->die;
@@ -580,9 +445,9 @@ uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,
 			 .visits_left = MAX_VISITS};
 	struct var_group g = {.first = (uint32_t)b->nr_members};
 	const char *name = dwarf_diename(die);
-	struct qualified q;
+	struct var_qualified q;
 	index = VAR_NONE;
-	if (name && type_of(die, &q) && path_add(&f, "", name)) {
+	if (name && var_type_of(die, &q) && path_add(&f, "", name)) {
 		fill_model(&f, die, name);
 		flatten(&f, &q, NULL, 0, 0);
 		var_find_mixed(b, g.first);
