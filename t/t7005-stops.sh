@@ -69,6 +69,12 @@ ok "signals and sleeps: moves and registers are as for perf stat" \
 	a_pair 60 'cpu-migrations|x86_fpu:.*' 0 0 0 0 300
 # The child uses its parent's CPU when that waits for it, not before.
 ok "forks: registers are as for perf stat" a_pair 60 'x86_fpu:.*' 0 200 0 0
+# On one CPU all use the same. And where the kernel has used some of its own in
+# a fork (here in one of eight) its parent's are to be loaded in any case.
+on_one_cpu() { (
+	taskset -cp "$(taskset -cp $$ | grep -o '[0-9]*$')" "$BASHPID" >/dev/null && same "$@"
+); }
+ok "the same on one CPU, to a few" on_one_cpu 12 'x86_fpu:.*' 0 200 0 0
 
 # Its counters are read by an interrupt of the CPU where it runs. Others may
 # send some, too: not in each of five runs.

@@ -236,6 +236,7 @@ static __always_inline void note_loaded(const struct task_struct *t, __u64 fpu)
 	if (s) {
 		s->fpu = fpu;
 		s->fpu_cpu = bpf_get_smp_processor_id();
+		s->has_kept = 0;
 	}
 }
 
@@ -248,7 +249,11 @@ int sieve_fpu(struct fpu_record *r)
 	       !(r->load_fpu && meets(t, SIEVE_FPU) && !are_new(r->fpu));
 }
 
-#define SI_EXEC (5 | 4 << 8) /* SIGTRAP, PTRACE_EVENT_EXEC */
+/* SIGTRAP and PTRACE_EVENT_FORK, _VFORK, _CLONE, _EXEC */
+#define SI_FORK	 (5 | 1 << 8)
+#define SI_VFORK (5 | 2 << 8)
+#define SI_CLONE (5 | 3 << 8)
+#define SI_EXEC	 (5 | 4 << 8)
 
 /* What a switch of @t leaves to be done; after an exec everything has to be. */
 static __always_inline __u32 leaves(const struct task_struct *t)
@@ -257,6 +262,12 @@ static __always_inline __u32 leaves(const struct task_struct *t)
 		return 0;
 	int has_rseq = !bpf_core_field_exists(t->rseq) || t->rseq;
 	return SIEVE_FPU | (has_rseq ? SIEVE_RSEQ : 0);
+}
+
+static __always_inline int is_birth(const struct task_struct *t)
+{
+	int code = t->last_siginfo->si_code;
+	return code == SI_FORK || code == SI_VFORK || code == SI_CLONE;
 }
 
 /* It leaves @cpu in a stop. A new thread's first is before it was ever in the
@@ -268,6 +279,8 @@ static __always_inline void stops(const struct task_struct *t, __u32 cpu)
 		s->left = leaves(t);
 		if (s->has_kept)
 			s->own &= ~SIEVE_FPU; /* there was none to meet */
+		else if (is_birth(t))
+			s->own |= SIEVE_FPU; /* if sieve_saved does not come */
 		return;
 	}
 	struct sieve_thread first = {.cpu = cpu, .home = cpu};
@@ -310,6 +323,22 @@ static __always_inline void goes_on(struct sieve_thread *s, int was_stop,
 	s->cpu = cpu;
 	if (!was_stop)
 		s->home = cpu;
+}
+
+/*
+ * Registers are saved when their thread leaves its CPU, if they are there. Then
+ * none were to be loaded but for the stop. Where one creates another it has
+ * come from the program; if they are not there by then, the kernel has used
+ * registers of its own meanwhile, and they are to be loaded in any case.
+ */
+SEC("raw_tp/x86_fpu_regs_deactivated")
+int sieve_saved(void *ctx)
+{
+	const struct task_struct *t = bpf_get_current_task_btf();
+	struct sieve_thread *s;
+	if (is_in_stop(t) && (s = find(t->pid)))
+		s->own &= ~SIEVE_FPU;
+	return 0;
 }
 
 SEC("tp_btf/sched_switch")

@@ -16,7 +16,7 @@ extern const char sieve_object_start[], sieve_object_end[];
 
 struct sieve {
 	struct bpf_object *obj;
-	struct bpf_link *switches, *calls[3];
+	struct bpf_link *switches, *calls[3], *saved;
 	int threads_fd; /* owned by obj */
 };
 
@@ -89,12 +89,24 @@ void sieve_close(struct sieve *s)
 	if (!s)
 		return;
 	end_calls(s);
+	bpf_link__destroy(s->saved);
 	bpf_link__destroy(s->switches);
 	bpf_object__close(s->obj);
 	free(s);
 }
 
-int sieve_put(const struct sieve *s, uint64_t id, enum sieve_kind kind,
+/* What sieve_fpu has to know. */
+static int heed_saved(struct sieve *s, struct smco_err *err)
+{
+	if (!s->saved)
+		s->saved = bpf_program__attach(bpf_object__find_program_by_name(
+			s->obj, "sieve_saved"));
+	return s->saved ? 0
+			: smco_fail(err, SMCO_SYS, errno,
+				    "counts without stops: registers");
+}
+
+int sieve_put(struct sieve *s, uint64_t id, enum sieve_kind kind,
 	      struct smco_err *err)
 {
 	static const char *const name[] = {
@@ -106,6 +118,8 @@ int sieve_put(const struct sieve *s, uint64_t id, enum sieve_kind kind,
 		[SIEVE_ENTRY] = "sieve_entry",
 		[SIEVE_EXIT] = "sieve_exit",
 	};
+	if (kind == SIEVE_AFTER_FPU && heed_saved(s, err))
+		return SMCO_SYS;
 	struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
 				       .size = sizeof(attr),
 				       .config = id,

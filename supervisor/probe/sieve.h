@@ -41,7 +41,7 @@ enum sieve_kind {
  * Tracepoint @id has such a sieve as long as the descriptor that is returned is
  * open; the caller closes it, before @s. SMCO_SYS.
  */
-int sieve_put(const struct sieve *s, uint64_t id, enum sieve_kind kind,
+int sieve_put(struct sieve *s, uint64_t id, enum sieve_kind kind,
 	      struct smco_err *err);
 
 /* So often it came back from a stop on another CPU than it stopped on. */
