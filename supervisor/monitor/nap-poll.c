@@ -194,14 +194,31 @@ static void settle_later(struct block *b, uint64_t now_ns)
 	b->queue_pos = pos;
 }
 
+/*
+ * Of the touched pages of @b those that stood reset, @was_clear in all when it
+ * was armed: the first touch of a new page costs nothing more. To tell the
+ * controller of a block that was filled under watch as if it did would keep it
+ * from its turn for as long as the run lasts. One at least is its turn.
+ */
+static uint64_t nr_paid(const struct block *b, uint32_t was_clear,
+			uint32_t nr_touched)
+{
+	uint32_t nr = was_clear > b->nr_clear ? was_clear - b->nr_clear : 0;
+	if (nr > nr_touched)
+		nr = nr_touched;
+	return nr ? nr : 1;
+}
+
 static void hit(struct block *b, const struct page_range *sum, uint64_t now_ns)
 {
 	struct nap *n = block_proc(b)->nap;
 	uint64_t lo = b->state == BLOCK_WATCH ? b->checked_ns : b->armed_ns;
-	uint64_t p = sum->nr_touched * nap_touch_cost(block_proc(b));
+	uint64_t cost = nap_touch_cost(block_proc(b));
+	uint64_t nr = sum->nr_touched;
+	uint32_t was_clear = b->nr_clear;
 
 	if (b->state == BLOCK_SAMPLE) {
-		ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR, p);
+		ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR, nr * cost);
 		nap_set_clear(b, b->nr_clear > sum->nr_touched
 					 ? b->nr_clear - sum->nr_touched
 					 : 0);
@@ -212,6 +229,7 @@ static void hit(struct block *b, const struct page_range *sum, uint64_t now_ns)
 			nap_account_for(b, sum->nr_present - sum->nr_touched);
 		else
 			nap_account(b);
+		nr = nr_paid(b, was_clear, sum->nr_touched);
 		/* The sample missed a busy block, or would have. */
 		if (sum->nr_touched > 2)
 			b->level = b->level > 2 ? b->level - 2 : 0;
@@ -225,7 +243,7 @@ static void hit(struct block *b, const struct page_range *sum, uint64_t now_ns)
 				TPAGE_SIZE);
 	if (b->flags & BLOCK_IN_NAP)
 		nap_end(b, b->checked_ns, now_ns, 0, 0, -1);
-	nap_block_hit(b, lo, now_ns, p);
+	nap_block_hit(b, lo, now_ns, nr * cost);
 }
 
 /* Was @b, which is in no nap, armed as a whole @ns or longer before @now_ns? */
