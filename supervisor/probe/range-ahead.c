@@ -261,6 +261,33 @@ static bool is_doubled(const struct range_code *code, const struct variables *v,
 	return false;
 }
 
+/* Is a part of a register extended by its sign in @p, in which there is nothing
+ * but an addition to that part, and does the variable have no place then? Only
+ * the sum has that sign. */
+static bool is_signed_later(const struct range_code *code,
+			    const struct variables *v,
+			    const struct range_index_entry *own, size_t nr,
+			    const struct var_place *p)
+{
+	size_t at = range_code_find(code, p->lo);
+	bool extends = false;
+	if (p->kind != VAR_EXPR || at == code->nr || !p->nr_ops ||
+	    v->ops[p->first_op].code != VAR_OP_REG)
+		return false;
+	for (uint32_t i = 1; i < p->nr_ops; i++)
+		extends |= v->ops[p->first_op + i].code == VAR_OP_SEXT &&
+			   v->ops[p->first_op + i].arg < 4;
+	const struct range_insn *in = &code->insns[at];
+	uint8_t reg = range_reg_of_dwarf((unsigned)v->ops[p->first_op].arg);
+	if (!extends || !(in->bits & RB_ADDS) || in->addr != p->lo ||
+	    reg >= 16 || in->wrote != 1u << reg || in->addr + in->len != p->hi)
+		return false;
+	for (size_t n = 0; n < nr; n++)
+		if (v->places[own[n].place].lo == p->hi)
+			return false;
+	return true;
+}
+
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,
 		     const struct var_place *p)
@@ -269,6 +296,7 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 	int64_t added;
 	if (!is_sum(v, p, &reg, &added))
 		return is_doubled(code, v, own, nr, p) ||
+		       is_signed_later(code, v, own, nr, p) ||
 		       (p->kind == VAR_REG && reg != RANGE_NO_REG &&
 			is_next(code, v, own, nr, p, reg));
 	size_t at = range_code_find(code, p->lo);
