@@ -20,7 +20,8 @@ static bool element_at(const struct var_type *t, int64_t delta)
 }
 
 struct range_cover range_covers(const struct range_insn *in,
-				const struct var_type *t, int64_t offset)
+				const struct var_type *t, int64_t offset,
+				int64_t from)
 {
 	int64_t skip = t->bit_size ? t->bit_offset / 8 : 0;
 	int64_t bytes = t->width;
@@ -30,15 +31,31 @@ struct range_cover range_covers(const struct range_insn *in,
 	if (in->index != RANGE_NO_REG)
 		return c;
 	/* Of the elements that it could be, the first that it covers. */
-	for (int64_t d = 0; d + bytes <= in->mem_size; d++) {
+	for (int64_t d = from; d + bytes <= in->mem_size; d++) {
 		int64_t element = in->disp + d - skip;
 		if (!element_at(t, element - offset))
 			continue;
-		c = (struct range_cover){true, false, d - skip, element};
+		c = (struct range_cover){.yes = true,
+					 .delta = d - skip,
+					 .offset = element,
+					 .next = d + bytes};
 		c.whole = c.delta >= 0 && c.delta + t->width <= in->mem_size;
 		break;
 	}
 	return c;
+}
+
+/* Each is a load of its own in the sensor. */
+#define MOST_AT_ONCE 8
+
+unsigned range_cover_most(const struct range_insn *in, const struct var_type *t)
+{
+	const unsigned number = RB_READS | RB_IMM;
+	bool vector = in->mem_size > 8 ||
+		      (in->reg == RANGE_NO_REG && !(in->bits & number));
+	unsigned nr =
+		vector && t->nr_dims && t->width ? in->mem_size / t->width : 0;
+	return in->bits & RB_WRITES && nr && nr <= MOST_AT_ONCE ? nr : 1;
 }
 
 bool range_covers_one(const struct range_insn *in, const struct var_type *t,

@@ -12,12 +12,20 @@ struct range_cover {
 	bool whole;	/* nothing is missing of the place */
 	int64_t delta;	/* negative: the operand begins inside the place */
 	int64_t offset; /* of the element */
+	int64_t next;	/* bytes of the operand up to the end of it */
 };
 
 /* What @in, whose address has no index, covers of what is of @t at @offset from
- * the same base: of an array the first element. */
+ * the same base: of an array the first element that begins @from bytes into the
+ * operand, or behind that. */
 struct range_cover range_covers(const struct range_insn *in,
-				const struct var_type *t, int64_t offset);
+				const struct var_type *t, int64_t offset,
+				int64_t from);
+/* How many elements of @t instruction @in stores at most: 1 if it is no vector,
+ * for a longer number is another variable's in the same memory, or if they are
+ * more than sensors are to look at. */
+unsigned range_cover_most(const struct range_insn *in,
+			  const struct var_type *t);
 
 /* @in, whose address has an index, accesses one element of what is of @t at
  * @offset from the same base, if that is in the array: *ret tells. */

@@ -13,6 +13,15 @@ static bool load_is_safe(const struct var_op *ops, size_t at)
 		(ops[at].arg >= -4096 && ops[at].arg < (1 << 20)));
 }
 
+uint32_t range_expr_regs(const struct var_op *ops, size_t nr)
+{
+	uint32_t regs = 0;
+	for (size_t i = 0; i < nr; i++)
+		if (ops[i].code == VAR_OP_REG)
+			regs |= 1u << range_reg_of_dwarf((unsigned)ops[i].arg);
+	return regs;
+}
+
 bool range_expr_ok(const struct var_op *ops, size_t nr)
 {
 	unsigned depth = 0;

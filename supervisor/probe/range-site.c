@@ -13,11 +13,9 @@
 #include "supervisor/probe/range-cover.h"
 #include "supervisor/probe/range-window.h"
 #include "supervisor/probe/range-doubt.h"
-#include "supervisor/probe/range-edge.h"
 #include "supervisor/probe/range-lead.h"
 #include "supervisor/probe/range-point.h"
 #include "supervisor/probe/range-read.h"
-#include "supervisor/probe/range-site.h"
 #include "supervisor/probe/range-taken.h"
 #include "supervisor/probe/range-web.h"
 
@@ -31,7 +29,7 @@ struct finder {
 	/* Of the variable just now: its places in the function. */
 	const struct range_index_entry *own;
 	size_t nr_own;
-	const struct range_index_entry *all; /* those of all variables */
+	const struct range_index_entry *all; /* those of all */
 	size_t nr_all;
 	bool plain; /* not optimised */
 	struct range_givers givers;
@@ -53,15 +51,6 @@ static void add(struct finder *f, struct range_site site)
 }
 
 /* --- values in registers, and computed from them --- */
-
-static uint32_t expr_regs(const struct var_op *ops, size_t nr)
-{
-	uint32_t regs = 0;
-	for (size_t i = 0; i < nr; i++)
-		if (ops[i].code == VAR_OP_REG)
-			regs |= 1u << range_reg_of_dwarf((unsigned)ops[i].arg);
-	return regs;
-}
 
 /* Where the value is read from within @p; false: nobody may. */
 static bool source_of(struct finder *f, const struct var_place *p,
@@ -98,7 +87,7 @@ static bool source_of(struct finder *f, const struct var_place *p,
 		s->source = RS_EXPR;
 		if (!range_expr_ok(ops, p->nr_ops))
 			return false;
-		*regs_ret = expr_regs(ops, p->nr_ops);
+		*regs_ret = range_expr_regs(ops, p->nr_ops);
 		return true;
 	}
 	default:
@@ -151,6 +140,22 @@ static void touched(struct finder *f, size_t i, struct range_site s,
 			s.fall = false;
 		}
 		add(f, s);
+	}
+}
+
+/* What of @s->var, @t at @offset, instruction @i accesses: elements, too. */
+static void covered(struct finder *f, size_t i, struct range_site s,
+		    const struct var_place *p, const struct var_type *t,
+		    int64_t offset, bool loads)
+{
+	const struct range_insn *in = &f->code->insns[i];
+	struct range_cover c = range_covers(in, t, offset, 0);
+	for (unsigned n = range_cover_most(in, t); c.yes && n; n--) {
+		if (p->kind != VAR_MEM ||
+		    !range_doubt_slot(f->v, f->all, f->nr_all, s.var, p,
+				      c.offset, t->width, in->addr))
+			touched(f, i, s, c, loads);
+		c = range_covers(in, t, offset, c.next);
 	}
 }
 
@@ -319,11 +324,8 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 		stored_to_one(f, i, s, p);
 		return;
 	}
-	struct range_cover c = range_covers(in, &type, p->offset);
-	if (c.yes && (f->plain || !range_doubt_left(f->code, p, i)) &&
-	    !range_doubt_slot(f->v, f->all, f->nr_all, s.var, p, c.offset,
-			      type.width, in->addr))
-		touched(f, i, s, c, taken);
+	if (f->plain || !range_doubt_left(f->code, p, i))
+		covered(f, i, s, p, &type, p->offset, taken);
 }
 
 /* Is the variable not at @p, as far as is known? */
@@ -550,9 +552,6 @@ static void data(struct finder *f)
 			if (e->hi <= lo || in->addr < p->lo ||
 			    in->addr >= p->hi)
 				continue;
-			struct range_cover c = range_covers(
-				in, &var->type,
-				p->offset - (apart ? (int64_t)by : 0));
 			struct range_site s = {
 				.var = e->var,
 				.place = e->place,
@@ -562,9 +561,10 @@ static void data(struct finder *f)
 				.reg = apart ? in->base : RANGE_NO_REG,
 				.apart = apart,
 			};
-			if (c.yes && !(var->flags & VAR_MIXED) &&
+			int64_t at = p->offset - (apart ? (int64_t)by : 0);
+			if (!(var->flags & VAR_MIXED) &&
 			    !range_doubt_data(p, in))
-				touched(f, i, s, c,
+				covered(f, i, s, p, &var->type, at,
 					thread || range_data_taken(f->img, p,
 								   var));
 		}

@@ -129,6 +129,8 @@ bool range_by_slot(const struct range_code *code, const struct range_image *img,
 
 /* Can a sensor evaluate this VAR_EXPR, and without faulting? */
 bool range_expr_ok(const struct var_op *ops, size_t nr);
+/* The registers that it reads, as bits in the processor's order. */
+uint32_t range_expr_regs(const struct var_op *ops, size_t nr);
 /* The processor's number of a DWARF register; RANGE_NO_REG if it is none. */
 uint8_t range_reg_of_dwarf(unsigned reg);
 /* How many values are on the expression's stack at most. */

@@ -27,14 +27,21 @@ static int by_gap(const void *a, const void *b)
 		return x->var < y->var ? -1 : 1;
 	if (x->fall != y->fall)
 		return x->fall ? 1 : -1;
-	return x->source < y->source ? -1 : x->source > y->source;
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
 /* Of values that follow each other at one address each is one, and of elements
- * that are in several registers. */
+ * that are in several registers, or stored together. */
 static bool is_another(const struct variables *v, const struct range_site *a,
 		       const struct range_site *b)
 {
+	if (v->vars[a->var].type.nr_dims && a->source == b->source &&
+	    (a->source == RS_FRAME || a->source == RS_DATA ||
+	     a->source == RS_TLS) &&
+	    a->fall && b->fall)
+		return a->offset != b->offset;
 	uint32_t flags = v->places[a->place].flags | v->places[b->place].flags;
 	return flags & (VAR_POINT | VAR_ONE) &&
 	       (a->source != b->source || a->reg != b->reg ||

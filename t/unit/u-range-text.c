@@ -267,6 +267,35 @@ static void frame(void)
 	array.dim[0].count = 2;
 	find(array, in_frame);
 	check_int(sites.nr, 0);
+	/* All that a vector stores, and no more: movups %xmm0,-20(%rbp) */
+	LOAD(0x0f, 0x11, 0x45, 0xec, 0xc3);
+	array.dim[0].count = 3;
+	find(array, in_frame);
+	check_int(sites.nr, 3);
+	for (int k = 0; k < 3; k++) {
+		check_int(sites.site[k].source, RS_FRAME);
+		check_int(sites.site[k].offset, -20 + 4 * k);
+		check_int(sites.site[k].gap, 1);
+	}
+	/* mov %rdi,-20(%rbp) may be another variable. */
+	LOAD(0x48, 0x89, 0x7d, 0xec, 0xc3);
+	find(array, in_frame);
+	check_int(sites.nr, 1);
+	check_int(sites.site[0].source, RS_REG);
+	/* Nor is movq $9,-20(%rbp) both; but movq %xmm0,-20(%rbp) */
+	LOAD(0x48, 0xc7, 0x45, 0xec, 9, 0, 0, 0, 0xc3);
+	find(array, in_frame);
+	check_int(sites.nr, 1);
+	LOAD(0x66, 0x0f, 0xd6, 0x45, 0xec, 0xc3);
+	find(array, in_frame);
+	check_int(sites.nr, 2);
+	check_int(sites.site[1].offset, -16);
+	/* Bytes by the word are too many: movups %xmm0,-20(%rbp) */
+	LOAD(0x0f, 0x11, 0x45, 0xec, 0xc3);
+	array.width = 1;
+	array.dim[0] = (struct var_dim){.count = 16, .stride = 1};
+	find(array, in_frame);
+	check_int(sites.nr, 1);
 }
 
 static void window_rules(void)
