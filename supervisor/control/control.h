@@ -104,6 +104,7 @@ struct ledger_totals {
 				     whole run if that was shorter */
 };
 void ledger_get(const struct ledger *l, struct ledger_totals *ret);
+uint64_t ledger_base_ns(const struct ledger *l); /* alone, for it is quick */
 uint64_t ledger_spent_ns(const struct ledger *l, enum ledger_mech mech,
 			 unsigned monitor);
 

@@ -243,6 +243,11 @@ uint64_t ledger_spent_ns(const struct ledger *l, enum ledger_mech mech,
 	return l->by_ns[mech][monitor];
 }
 
+uint64_t ledger_base_ns(const struct ledger *l)
+{
+	return l->base_ns;
+}
+
 void ledger_get(const struct ledger *l, struct ledger_totals *ret)
 {
 	*ret = (struct ledger_totals){

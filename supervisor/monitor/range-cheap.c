@@ -17,6 +17,8 @@
 #define SOON_PART    16
 #define LITTLE_WORTH (CONTROL_WHOLE / 8)
 #define LATELY_NS    NSEC_PER_SEC
+/* The ledger's time may come in leaps: as much of it may be told early. */
+#define EARLY_NS (20 * NSEC_PER_MSEC)
 
 static unsigned power_of(uint64_t ps)
 {
@@ -88,12 +90,22 @@ static int64_t worthy_ppk(const struct range_duty *d,
 	return clamp_i64(WORTHY_PPK * left_ns / deep_ns, least, WORTHY_PPK);
 }
 
-/* Which are the cheapest, to within a factor of two. */
+/* Of @dt_ns, what counts for the ledger: not what the program waited for a CPU,
+ * when what is in costs nothing, and nothing may be spent. */
+static uint64_t base_of(struct range_duty *d, uint64_t dt_ns, uint64_t base_ns)
+{
+	uint64_t told_ns = sat_add_u64(d->early_ns, base_ns);
+	uint64_t ns = min_u64(told_ns, dt_ns);
+	d->early_ns = min_u64(told_ns - ns, EARLY_NS);
+	return ns;
+}
+
+/* To within a factor of two. */
 void range_cheap_find(struct range_duty *d, uint64_t dt_ns,
 		      const struct range_duty_state *s)
 {
 	int64_t worthy_ppb = d->m_t_ppb / 1000 * worthy_ppk(d, s);
-	d->lately_ns += dt_ns;
+	d->lately_ns += base_of(d, dt_ns, s->base_ns);
 	if (s->now_ns - d->halved_ns >= LATELY_NS)
 		fade(d, s->now_ns);
 	uint64_t all_ps = d->lately_ns * 1000;

@@ -75,9 +75,11 @@ struct range_duty {
 	uint64_t sum_parts;  /* of all plants */
 	uint64_t born_ns;
 	uint64_t new_ns; /* a window was passed that never had been before */
-	/* The last second or two, with what was before counting less and less;
-	 * what windows cost in it, by how much that was (powers of two). */
-	uint64_t lately_ns, halved_ns;
+	/* Of the last second or two what counts for the ledger, with what was
+	 * before counting less and less; what windows cost in it, by how much
+	 * that was (powers of two). Of what was told, early_ns did not fit in
+	 * the time that it was told of. */
+	uint64_t lately_ns, early_ns, halved_ns;
 	uint64_t sum_ps[RANGE_DUTY_POWERS];
 	uint64_t rank_ps[RANGE_DUTY_POWERS]; /* and by window[].rank */
 	unsigned dear, dear_rank; /* who is below one of them stays in */
@@ -100,6 +102,7 @@ struct range_duty_cost {
 struct range_duty_state {
 	uint64_t now_ns;
 	uint64_t run_ns;	/* the process's own, since the last step */
+	uint64_t base_ns;	/* the ledger's, since then */
 	int64_t room_ns;	/* ledger_room_ns */
 	int64_t window_room_ns; /* ledger_window_room_ns */
 	uint64_t stop_ns;	/* what it costs to put some in, or out */

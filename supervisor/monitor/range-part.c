@@ -184,6 +184,7 @@ static struct range_part *new_part(struct range_monitor *m,
 		.stop_ns = FIRST_STOP_NS,
 		.born_ns = now_ns,
 		.charged_ns = now_ns,
+		.base_ns = ledger_base_ns(m->ledger),
 		.run_ns = tproc_cpu_ns(p->proc),
 		.next_poll_ns = now_ns,
 		.can_go = can_go,
@@ -439,6 +440,15 @@ static uint64_t ran_ns(const struct range_monitor *m, struct range_part *rp,
 	return ran + range_asleep_ns(m, rp);
 }
 
+/* What was added to the ledger's time since the last step. */
+static uint64_t base_ns(const struct range_monitor *m, struct range_part *rp)
+{
+	uint64_t now = ledger_base_ns(m->ledger);
+	uint64_t ns = sat_sub_u64(now, rp->base_ns);
+	rp->base_ns = now;
+	return ns;
+}
+
 void range_part_tick(struct range_monitor *m, struct range_part *rp,
 		     uint64_t now_ns)
 {
@@ -457,6 +467,7 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 	const struct range_duty_state s = {
 		.now_ns = now_ns,
 		.run_ns = ran_ns(m, rp, now_ns, nr),
+		.base_ns = base_ns(m, rp),
 		.room_ns = ledger_room_ns(m->ledger),
 		.window_room_ns = ledger_window_room_ns(m->ledger),
 		.stop_ns = rp->stop_ns,

@@ -170,6 +170,7 @@ struct range_part {
 	uint64_t next_start_ns;	   /* when the next may be */
 	uint64_t run_ns;	   /* its processor time, when it was asked */
 	uint64_t asked_ns;	   /* and when that was */
+	uint64_t base_ns;	   /* of the ledger, at the last step */
 	uint64_t stop_ns;	   /* of a change, lately */
 	uint64_t took_ns;	   /* the same, with the wait for it */
 	unsigned nr_refused;	   /* changes in a row, for want of a CPU */

@@ -18,6 +18,7 @@ static uint64_t wake_ns;	       /* that */
 static int64_t owed_ns;		       /* by others */
 static uint32_t taken_ppk = TAKEN_ALL; /* of that, from the program */
 static bool is_asleep;
+static unsigned nr_waiting; /* others, for the CPU that it has in turn */
 
 struct sim {
 	struct range_duty duty;
@@ -69,10 +70,11 @@ static inline void sim_step(struct sim *s)
 {
 	uint64_t due_ns = range_duty_due_ns(&s->duty);
 	uint64_t dt_ns = due_ns - s->now_ns, sum_ns = 0;
+	uint64_t run_ns = dt_ns / (nr_waiting + 1);
 	struct range_duty_cost cost[NR];
 	size_t nr = 0;
 	for (uint32_t i = 0; i < NR; i++) {
-		uint64_t ps = dt_ns * rate_now(s, i) / 1000000;
+		uint64_t ps = run_ns * rate_now(s, i) / 1000000;
 		if (!is_in(s, i) || !ps)
 			continue;
 		cost[nr++] = (struct range_duty_cost){.window = i,
@@ -84,10 +86,11 @@ static inline void sim_step(struct sim *s)
 	}
 	s->now_ns = due_ns;
 	ledger_charge(s->ledger, LEDGER_AGENT, 2, sum_ns);
-	ledger_advance(s->ledger, s->now_ns, dt_ns);
+	ledger_advance(s->ledger, s->now_ns, run_ns);
 	const struct range_duty_state state = {
 		.now_ns = s->now_ns,
-		.run_ns = is_asleep ? 0 : dt_ns,
+		.run_ns = is_asleep ? 0 : run_ns,
+		.base_ns = run_ns,
 		.room_ns = ledger_room_ns(s->ledger) - owed_ns,
 		.window_room_ns = ledger_window_room_ns(s->ledger),
 		.stop_ns = STOP_NS,

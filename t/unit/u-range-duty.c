@@ -49,6 +49,20 @@ static void test_ends(void)
 	sim_end(&s);
 }
 
+/* Others have the CPU for most of the time: the bound is one on its own. */
+static void test_waits(enum controller_kind kind, int64_t target)
+{
+	struct sim s;
+	nr_waiting = 9;
+	sim_init(&s, kind, target);
+	sim_run(&s);
+	nr_waiting = 0;
+	double own = (double)RUN_NS / 10, spent = (double)s.spent_ns;
+	check_range(spent / (own - spent) * 1e9 / (double)target, 0.3, 1.1);
+	check_range(watched(&s, 0), 0.99, 1.01);
+	sim_end(&s);
+}
+
 /* One that was quiet becomes hot, and goes out in a step or two. */
 static void test_burst(void)
 {
@@ -367,6 +381,7 @@ static void test_few(void)
 		const struct range_duty_state s = {
 			.now_ns = now_ns,
 			.run_ns = 20 * NSEC_PER_MSEC,
+			.base_ns = 20 * NSEC_PER_MSEC,
 			.room_ns = NSEC_PER_SEC,
 			.window_room_ns = NSEC_PER_SEC,
 			.stop_ns = 50000,
@@ -386,6 +401,7 @@ static void test_few(void)
 	const struct range_duty_state s = {
 		.now_ns = now_ns + 100 * NSEC_PER_MSEC,
 		.run_ns = 20 * NSEC_PER_MSEC,
+		.base_ns = 20 * NSEC_PER_MSEC,
 		.room_ns = NSEC_PER_SEC,
 		.window_room_ns = NSEC_PER_SEC,
 		.stop_ns = 50000,
@@ -405,6 +421,8 @@ int main(void)
 		printf("# target %g\n", (double)targets[i] / 1e9);
 		test_bound(CONTROL_CASCADE, targets[i]);
 		test_bound(CONTROL_GLOBAL, targets[i]);
+		test_waits(CONTROL_CASCADE, targets[i]);
+		test_waits(CONTROL_GLOBAL, targets[i]);
 	}
 	test_few();
 	test_ends();
