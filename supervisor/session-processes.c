@@ -323,13 +323,18 @@ static void start_naps(struct session *s, struct watched *w,
 	open_access(s, w);
 	if (ev->why == TPROC_FORKED) {
 		struct watched *parent = find_watched(ev->parent);
+		int rc = 0;
 		watched_update_modules(w, NULL);
-		if (parent && parent->hooks &&
-		    hooks_fork(parent->hooks, w->proc, &w->hooks, &err) ==
-			    SMCO_NOTFOUND)
+		if (parent && parent->hooks)
+			rc = hooks_fork(parent->hooks, w->proc, &w->hooks,
+					&err);
+		if (rc == SMCO_NOTFOUND)
 			plant(s, w);
 		else if (has_room(s))
 			give_first_tokens(s, w);
+		/* Its sensors know the blocks that its parent's knew. */
+		if (!rc && w->hooks && w->nap && parent->nap)
+			nap_copied(w->nap, parent->nap, smco_now_ns());
 		return;
 	}
 	plant(s, w);

@@ -114,4 +114,47 @@ if "${CC:-cc}" -g -o daemon daemon.c; then
 	ok "the first blocks of a daemon are known" first_blocks_at_last
 fi
 
+# What it has from before it became one is its own when its parent has ended, but
+# for what it has let go of.
+cat >tables.c <<'E2'
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static char *table(size_t size)
+{
+	char *p = malloc(size);
+	memset(p, 1, size);
+	return p;
+}
+int main(void)
+{
+	char *kept = table(900000), *freed = table(700000);
+	usleep(100000);
+	if (fork() > 0)
+		_exit(0);
+	free(freed);
+	usleep(3000000);
+	return kept[7] != 1;
+}
+E2
+tables() {
+	smco-trace -q -t 50 --nap 300ms -o d.trace -- ./tables &&
+		smco-report d.trace >summary
+	local status=$?
+	cat summary
+	[ $status = 0 ] &&
+		grep -q '879 KiB in 1 block still unused at the end' summary &&
+		grep -q '1 nap of 1 block' summary &&
+		grep -q 'allocated  table .*tables.c:6' summary
+}
+tables_at_last() {
+	for _ in 1 2 3 4; do
+		tables && return
+	done
+	return 1
+}
+if "${CC:-cc}" -g -o tables tables.c; then
+	ok "what a daemon has from before it became one" tables_at_last
+fi
+
 done_testing

@@ -78,8 +78,12 @@ struct nap_proc {
 	uint32_t nr_shades, cap_shades;
 	uint32_t look_left;  /* of .queue, from its beginning, in this tick */
 	struct block *ended; /* block whose quiet ended in this tick */
-	struct ev_nap ended_nap; /* its nap, if it was one */
-	uint64_t ended_ns;	 /* by then */
+	struct ev_nap ended_nap;       /* its nap, if it was one */
+	uint64_t ended_ns;	       /* by then */
+	const struct nap_proc *parent; /* nap-inherit.c; NULL = none any more */
+	uint64_t copied_ns;	       /* the fork was not before that */
+	struct nap_gone *gone;	       /* what it let go of since */
+	uint32_t nr_gone, cap_gone;
 };
 
 static inline uint64_t session_ns(const struct nap *n, uint64_t mono_ns)
@@ -206,7 +210,19 @@ void nap_end(struct block *b, uint64_t lo_ns, uint64_t hi_ns, uint32_t flags,
 	     uint32_t stack, int32_t syscall_nr);
 void nap_emit_ongoing(struct block *b, uint64_t now_ns, uint32_t flags);
 
+/* nap-inherit.c */
+/* [start, end) is let go of, if that is of interest. */
+void nap_note_gone(struct nap_proc *np, taddr_t start, taddr_t end);
+void nap_forget_parent(struct nap_proc *np);
+/* @np is about to end: what of its blocks its copies have is theirs, if it is
+ * @gone and they do not share it with it any more. */
+void nap_hand_down(struct nap_proc *np, uint64_t now_ns, bool gone);
+
 /* nap.c */
+/* A block of the program's, known from now on; not a new allocation. NULL when
+ * out of memory. */
+struct block *nap_block_add(struct nap_proc *np, taddr_t addr, uint64_t size,
+			    uint32_t stack, uint64_t now_ns, uint16_t flags);
 /* An access to @b was seen within [lo, hi]; @p_ns is what seeing it cost (for
  * the controller; the caller charges the ledger). */
 void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,

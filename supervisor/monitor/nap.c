@@ -148,6 +148,8 @@ static void block_gone(struct nap_proc *np, struct block *b, uint64_t now_ns,
 void nap_proc_destroy(struct nap_proc *np, uint64_t now_ns, bool gone)
 {
 	struct nap *n = np->nap;
+	nap_hand_down(np, now_ns, gone);
+	nap_forget_parent(np);
 	for (struct block *b = block_first_overlap(np->blocks, 0, UINT64_MAX);
 	     b;) {
 		struct block *next = block_next(np->blocks, b);
@@ -182,8 +184,8 @@ static void clear_range(struct nap_proc *np, taddr_t start, taddr_t end,
 	}
 }
 
-static struct block *block_new(struct nap_proc *np, taddr_t addr, uint64_t size,
-			       uint32_t stack, uint64_t now_ns, uint16_t flags)
+struct block *nap_block_add(struct nap_proc *np, taddr_t addr, uint64_t size,
+			    uint32_t stack, uint64_t now_ns, uint16_t flags)
 {
 	struct nap *n = np->nap;
 	clear_range(np, addr, addr + size, now_ns);
@@ -201,12 +203,20 @@ static struct block *block_new(struct nap_proc *np, taddr_t addr, uint64_t size,
 	n->nr_known++;
 	struct ev_site *site = sites_get(&n->sites, stack);
 	if (site) {
-		site->nr_allocs++;
-		site->bytes += size;
 		site->nr_live++;
 		site->live_bytes += size;
 	}
 	return b;
+}
+
+static void block_new(struct nap_proc *np, taddr_t addr, uint64_t size,
+		      uint32_t stack, uint64_t now_ns, uint16_t flags)
+{
+	struct ev_site *site = sites_get(&np->nap->sites, stack);
+	if (nap_block_add(np, addr, size, stack, now_ns, flags) && site) {
+		site->nr_allocs++;
+		site->bytes += size;
+	}
 }
 
 /* munmap may cut a mapping: what is left of it goes on as blocks of its own. */
@@ -235,17 +245,21 @@ void nap_heap_event(struct nap_proc *np, const struct heap_event *ev)
 
 	switch (ev->kind) {
 	case HEAP_FREE:
+		nap_note_gone(np, ev->addr, ev->addr + 1);
 		clear_range(np, ev->addr, ev->addr + 1, ev->time_ns);
 		return;
 	case HEAP_UNMAP:
+		nap_note_gone(np, ev->addr, ev->addr + ev->size);
 		unmap_range(np, ev->addr, ev->addr + ev->size, ev->time_ns);
 		return;
 	case HEAP_REALLOC:
-		if (ev->old_addr)
-			clear_range(np, ev->old_addr, ev->old_addr + 1,
-				    ev->time_ns);
+		if (!ev->old_addr)
+			break;
+		nap_note_gone(np, ev->old_addr, ev->old_addr + 1);
+		clear_range(np, ev->old_addr, ev->old_addr + 1, ev->time_ns);
 		break;
 	case HEAP_REMAP:
+		nap_note_gone(np, ev->old_addr, ev->old_addr + ev->old_size);
 		unmap_range(np, ev->old_addr, ev->old_addr + ev->old_size,
 			    ev->time_ns);
 		flags = BLOCK_MAPPED;

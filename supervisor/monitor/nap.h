@@ -64,6 +64,13 @@ struct nap_proc *nap_proc_create(struct nap *n, pid_t pid,
  * caller's, who keeps it until after nap_proc_destroy. */
 bool nap_wants_guard(const struct nap_proc *np);
 void nap_set_guard(struct nap_proc *np, struct access *guard);
+/*
+ * @np is of a forked copy of @parent's process, known since @now_ns, and has
+ * nothing of its own yet. The blocks that both have are @np's when @parent is
+ * destroyed as gone: until then they cannot be watched in it.
+ */
+void nap_copied(struct nap_proc *np, const struct nap_proc *parent,
+		uint64_t now_ns);
 /* The process ended, was left, or changed its image: ongoing naps are closed
  * as of @now_ns. @gone: its memory must not be touched any more. */
 void nap_proc_destroy(struct nap_proc *np, uint64_t now_ns, bool gone);

@@ -14,7 +14,6 @@
 #define NR_LARGE   1
 #define NAP_NS	   (1000 * MS)
 #define LARGE	   0x100000000ull
-#define FEW	   5 /* pages */
 
 struct large {
 	bool is_present[PAGES], is_young[PAGES];
