@@ -422,6 +422,55 @@ static size_t decided(const struct range_code *code, const struct var_place *p,
 	return i;
 }
 
+/* Is @step added to the variable, where it is in a register, in instructions
+ * [@from, @to]? */
+static bool steps(const struct range_code *code, const struct variables *v,
+		  const struct range_index_entry *own, size_t nr, size_t from,
+		  size_t to, int64_t step)
+{
+	for (size_t k = from; k <= to && k < code->nr; k++) {
+		const struct range_insn *in = &code->insns[k];
+		if (!(in->bits & RB_ADDS) || in->imm != step)
+			continue;
+		for (size_t i = 0; i < nr; i++) {
+			const struct var_place *q = &v->places[own[i].place];
+			if (q->kind == VAR_REG && !q->shift &&
+			    in->addr >= q->lo && in->addr < q->hi &&
+			    in->wrote == 1u << range_reg_of_dwarf(q->reg))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Is branch @k the test of a loop's turn that has been unrolled ahead of it,
+ * and
+ * @p what the variable was stepped to before the test? It was a constant, @p is
+ * another one, the loop behind the branch adds as much to it in each turn, and
+ * goes on where the branch leads to when it ends.
+ */
+static bool is_turn(const struct range_code *code, const struct variables *v,
+		    const struct range_index_entry *own, size_t nr,
+		    const struct var_place *p, size_t k)
+{
+	uint64_t first = code->insns[k].addr, out = code->insns[k].target;
+	int64_t step = 0;
+	for (size_t i = 0; p->kind == VAR_CONST && i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		if (q->kind == VAR_CONST && q->hi == p->lo && q->lo < q->hi)
+			step = p->offset - q->offset;
+	}
+	size_t end = out > first ? range_code_find(code, out) : code->nr;
+	if (!step || end == code->nr || code->insns[end].addr != out)
+		return false;
+	const struct range_insn *last = &code->insns[end - 1];
+	return last->kind == RK_BRANCH && last->target > first &&
+	       last->target < last->addr &&
+	       steps(code, v, own, nr, range_code_find(code, last->target),
+		     end - 1, step);
+}
+
 enum range_ways range_doubt_ways(const struct range_code *code,
 				 const struct variables *v,
 				 const struct range_index_entry *own, size_t nr,
@@ -432,7 +481,7 @@ enum range_ways range_doubt_ways(const struct range_code *code,
 	bool is_said = p->kind == VAR_CONST || p->kind == VAR_VALUE ||
 		       p->kind == VAR_EXPR;
 	if (in->kind != RK_BRANCH || !is_said ||
-	    is_known(v, own, nr, in->target))
+	    is_known(v, own, nr, in->target) || is_turn(code, v, own, nr, p, k))
 		return RANGE_BOTH_WAYS;
 	if (k > *i && in->addr + in->len >= p->hi)
 		return RANGE_BOTH_WAYS;

@@ -287,7 +287,8 @@ bool range_doubt_counted(const struct range_code *code,
  * belong to one of its ways only: compilers move what comes first behind a
  * branch ahead of it. It is that of the way on which the variable still is
  * somewhere. *@i is the branch then, or the last one of several that lead to
- * the same.
+ * the same. But where the first turn of a loop has been unrolled, and its test
+ * is what leads out of the loop, the variable had been stepped before that.
  */
 enum range_ways {
 	RANGE_BOTH_WAYS,

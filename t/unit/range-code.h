@@ -44,12 +44,15 @@ static uint8_t var_flags;
 static struct range_sites sites;
 static struct range_windows windows;
 
-static void find_two(struct var_type type, struct var_place p,
-		     struct var_place other, uint32_t nr)
+#define MOST_PLACES 3
+
+/* With a variable that is in @of, @nr of them. */
+static void find_places(struct var_type type, const struct var_place *of,
+			uint32_t nr)
 {
 	static struct var_op ops[1];
 	static struct var_function function = {.entry = TEXT};
-	static struct var_place place[2];
+	static struct var_place place[MOST_PLACES];
 	struct variables v = {.vars = &var,
 			      .nr_vars = 1,
 			      .places = place,
@@ -60,14 +63,19 @@ static void find_two(struct var_type type, struct var_place p,
 	struct range_index ix;
 	var = (struct variable){
 		.name = "v", .type = type, .flags = var_flags, .nr_places = nr};
-	place[0] = p;
-	place[1] = other;
+	memcpy(place, of, nr * sizeof(*of));
 	range_sites_deinit(&sites);
 	range_windows_deinit(&windows);
 	range_index_init(&ix, &v, NULL);
 	range_sites_find(&sites, &code, &img, &v, &ix, 0, NULL);
 	range_windows_find(&windows, &code, &img, &v, &sites, NULL);
 	range_index_deinit(&ix);
+}
+
+static inline void find_two(struct var_type type, struct var_place p,
+			    struct var_place other, uint32_t nr)
+{
+	find_places(type, (const struct var_place[]){p, other}, nr);
 }
 
 static inline void find(struct var_type type, struct var_place p)

@@ -528,8 +528,50 @@ static void random_code(void)
 	check_int(bad, 0);
 }
 
+/* The constant of 1 and whether it is of those only who do not jump. */
+static int64_t turned(const struct var_place *of)
+{
+	find_places(int4, of, 3);
+	for (size_t i = 0; i < sites.nr; i++)
+		if (sites.site[i].source == RS_CONST && sites.site[i].offset)
+			return sites.site[i].fall;
+	return -1;
+}
+
+/* A constant said from a branch on that one of its ways has no place for. */
+static void unrolled(void)
+{
+	const struct var_place of[] = {
+		{.lo = TEXT, .hi = TEXT + 3, .kind = VAR_CONST},
+		{.lo = TEXT + 3,
+		 .hi = TEXT + 10,
+		 .kind = VAR_CONST,
+		 .offset = 1,
+		 .flags = VAR_BEGINS},
+		in_ebx(10, 17)};
+	printf("# --- the first turn of a loop\n");
+	/* 0 cmp $1,%esi; 3 jle 17; 5 mov $1,%ebx; 10 add $1,%ebx;
+	 * 13 cmp %ebx,%esi; 15 jg 10; 17 ret: it was stepped for the test */
+	LOAD(0x83, 0xfe, 1, 0x7e, 12, 0xbb, 1, 0, 0, 0, 0x83, 0xc3, 1, 0x39,
+	     0xde, 0x7f, 0xf9, 0xc3);
+	check_int(turned(of), false);
+	/* By another number: add $2,%ebx */
+	LOAD(0x83, 0xfe, 1, 0x7e, 12, 0xbb, 1, 0, 0, 0, 0x83, 0xc3, 2, 0x39,
+	     0xde, 0x7f, 0xf9, 0xc3);
+	check_int(turned(of), true);
+	/* Another way out: 3 jle 18 */
+	LOAD(0x83, 0xfe, 1, 0x7e, 13, 0xbb, 1, 0, 0, 0, 0x83, 0xc3, 1, 0x39,
+	     0xde, 0x7f, 0xf9, 0x90, 0xc3);
+	check_int(turned(of), true);
+	/* No loop: 15 jg 17 */
+	LOAD(0x83, 0xfe, 1, 0x7e, 12, 0xbb, 1, 0, 0, 0, 0x83, 0xc3, 1, 0x39,
+	     0xde, 0x7f, 0, 0xc3);
+	check_int(turned(of), true);
+}
+
 int main(void)
 {
+	unrolled();
 	leaders();
 	tables();
 	liveness();
