@@ -60,10 +60,23 @@ static uint64_t nr_unarmed(const struct block *b)
 	return nr > b->nr_clear ? nr - b->nr_clear : 0;
 }
 
-/* What is left of it to be armed takes more than one step. */
+/* So many pages of it are left to be armed, for all that is known. */
+static uint64_t nr_left(const struct block *b)
+{
+	return b->cursor ? nap_nr_pages(b) - b->cursor : nr_unarmed(b);
+}
+
+/* That takes more than one step. */
 static bool is_large(const struct block *b)
 {
-	return nap_nr_pages(b) - b->cursor > WIDEN_FIRST;
+	return nr_left(b) > WIDEN_FIRST;
+}
+
+/* It takes no more than a small block does: what stands reset of it already was
+ * reserved then. */
+static bool is_dear(const struct block *b)
+{
+	return b->flags & BLOCK_DEAR && nr_left(b) > NAP_SMALL_PAGES;
 }
 
 /* How many more pages of @b may have to be touched again. */
@@ -81,7 +94,7 @@ static uint64_t widen_most(const struct block *b)
 	 * while smaller ones wait for a turn. */
 	if (is_large(b) && room > np->nap->large_room_ns)
 		room = np->nap->large_room_ns;
-	if (b->flags & BLOCK_DEAR && room > np->nap->dear_room_ns)
+	if (is_dear(b) && room > np->nap->dear_room_ns)
 		room = np->nap->dear_room_ns;
 	if (room <= 0)
 		return 0;
@@ -107,7 +120,7 @@ bool nap_poll_widen(struct block *b)
 	uint64_t most = widen_most(b);
 	if (!most) {
 		n->was_short |= !is_large(b);
-		n->waits_cheap |= !(b->flags & BLOCK_DEAR);
+		n->waits_cheap |= !is_dear(b);
 		return false;
 	}
 	/* What stands reset from before was reserved then. */
