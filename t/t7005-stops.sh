@@ -155,4 +155,34 @@ stays() {
 }
 ok "a program that stops and sleeps goes on where it was" stays
 
+# Nor does the tracer stay where what ends its sleeps brings it back to.
+keeps_off() {
+	local least
+	for _ in 1 2 3 4 5; do
+		smco-trace -q -t unlimited -e task-clock -o c.trace -- perl -e '
+			$SIG{USR1} = sub { };
+			my $cpu = pack "L", 0;
+			my $where = sub { syscall 309, $cpu, 0, 0; unpack "L", $cpu };
+			my $may = pack "Q", 0;
+			my $size = syscall 204, 0, 8, $may; # sched_getaffinity
+			my @cpus = grep { vec $may, $_, 1 } 0 .. 63;
+			my $moves = 0;
+			for my $home (@cpus[0, 1]) {
+				my $only = pack "Q", 1 << $home;
+				for (1 .. 500) {
+					syscall 203, 0, 8, $only; # sched_setaffinity
+					syscall 203, 0, 8, $may;
+					kill USR1 => $$;
+					$moves++ if $where->() != $home;
+				}
+			}
+			print "$moves\n"' || return 1
+	done | sort -n | tee moves
+	least=$(head -n 1 moves)
+	[ "${least:-100}" -lt 100 ]
+}
+if [ "$(nproc)" -gt 1 ] && [ "$(getconf _NPROCESSORS_CONF)" -le 64 ]; then
+	ok "nor is it taken from a CPU to which it goes back" keeps_off
+fi
+
 done_testing

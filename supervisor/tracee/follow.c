@@ -154,10 +154,39 @@ static bool has_idle_cpu(struct tracer *tr)
 	return f->has_idle;
 }
 
+/* To one of @set, and not to stay there. */
+static bool go_to(const struct tracer *tr, const cpu_set_t *set)
+{
+	bool went = !sched_setaffinity(0, sizeof(*set), set);
+	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
+	return went;
+}
+
+static bool go_off(const struct tracer *tr, int cpu)
+{
+	cpu_set_t set = tr->own_cpus;
+	CPU_CLR((unsigned)cpu, &set);
+	return CPU_COUNT(&set) && go_to(tr, &set);
+}
+
+/* Where interrupts that end its sleeps bring @t back to this CPU, it would be
+ * taken away at each stop. */
+static void stay_off(struct tracer *tr, struct task *t)
+{
+	struct follow *f = &tr->follow;
+	leave(tr);
+	if (tr->now_ns - f->looked_ns < LOOK_RSEQ_NS)
+		return;
+	f->looked_ns = tr->now_ns;
+	int cpu = cpu_by_rseq(t);
+	if (cpu >= 0 && cpu == sched_getcpu())
+		go_off(tr, cpu);
+}
+
 static void go_after(struct tracer *tr, struct task *t)
 {
 	if (tr->opts.leaves_cpus && has_idle_cpu(tr))
-		leave(tr);
+		stay_off(tr, t);
 	else
 		look(tr, t);
 }
@@ -202,14 +231,6 @@ void follow_rest(struct tracer *tr)
 		leave(tr);
 }
 
-/* To one of @set, and not to stay there. */
-static bool go_to(const struct tracer *tr, const cpu_set_t *set)
-{
-	bool went = !sched_setaffinity(0, sizeof(*set), set);
-	sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
-	return went;
-}
-
 /*
  * In real time this thread wakes up where it slept, be the others idle. It is
  * where the program runs since that woke up there, after a stop, and goes when
@@ -219,12 +240,10 @@ void tracer_step_aside(struct tracer *tr, uint64_t waited_ns)
 {
 	struct follow *f = &tr->follow;
 	int cpu = sched_getcpu();
-	cpu_set_t set = tr->own_cpus;
 	bool is_better = aside_is_better(&f->aside, smco_now_ns(), waited_ns);
 	if (f->pinned || cpu < 0 || !is_better)
 		return;
-	CPU_CLR((unsigned)cpu, &set);
-	if (!CPU_COUNT(&set) || !go_to(tr, &set))
+	if (!go_off(tr, cpu))
 		return;
 	/* It may have waited there for its turn, and for long. */
 	aside_went(&f->aside, smco_now_ns());
