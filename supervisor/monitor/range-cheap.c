@@ -17,8 +17,6 @@
 #define SOON_PART    16
 #define LITTLE_WORTH (CONTROL_WHOLE / 8)
 #define LATELY_NS    NSEC_PER_SEC
-/* The ledger's time may come in leaps: as much of it may be told early. */
-#define EARLY_NS (20 * NSEC_PER_MSEC)
 
 static unsigned power_of(uint64_t ps)
 {
@@ -31,45 +29,96 @@ static unsigned rank_of(const struct range_duty_window *w)
 	return power_of(sat_u64((u128)w->lately_ps * times));
 }
 
+unsigned range_cheap_nr(const struct range_cheap *c)
+{
+	return c->nr_active ? c->nr_active : 1;
+}
+
 /* @w counts in the sums. */
-static void count(struct range_duty *d, struct range_duty_window *w)
+static void count(struct range_cheap *c, struct range_duty_window *w)
 {
 	w->rank = rank_of(w);
-	d->sum_ps[power_of(w->lately_ps)] += w->lately_ps;
-	d->rank_ps[w->rank] += w->lately_ps;
+	c->sum_ps[power_of(w->lately_ps)] += w->lately_ps;
+	c->rank_ps[w->rank] += w->lately_ps;
+}
+
+static void uncount(struct range_cheap *c, const struct range_duty_window *w)
+{
+	c->sum_ps[power_of(w->lately_ps)] -= w->lately_ps;
+	c->rank_ps[w->rank] -= w->lately_ps;
+}
+
+static void join(struct range_duty *d)
+{
+	struct range_cheap *c = d->cheap;
+	d->is_there = true;
+	d->prev = NULL;
+	d->next = c->first;
+	if (d->next)
+		d->next->prev = d;
+	c->first = d;
+	for (size_t i = 0; i < d->end; i++)
+		count(c, &d->window[i]);
+}
+
+void range_cheap_leave(struct range_duty *d)
+{
+	struct range_cheap *c = d->cheap;
+	if (!d->is_there)
+		return;
+	for (size_t i = 0; i < d->end; i++)
+		uncount(c, &d->window[i]);
+	if (d->next)
+		d->next->prev = d->prev;
+	if (d->prev)
+		d->prev->next = d->next;
+	else
+		c->first = d->next;
+	c->nr_active -= d->is_active;
+	d->is_there = d->is_active = d->was_noted = false;
 }
 
 void range_cheap_note(struct range_duty *d, struct range_duty_window *w,
 		      uint64_t ps)
 {
-	d->sum_ps[power_of(w->lately_ps)] -= w->lately_ps;
-	d->rank_ps[w->rank] -= w->lately_ps;
+	if (!d->is_there)
+		join(d);
+	uncount(d->cheap, w);
 	w->lately_ps = sat_add_u64(w->lately_ps, ps);
-	count(d, w);
+	count(d->cheap, w);
+	d->was_noted = true;
+	d->cheap->nr_active += !d->is_active;
+	d->is_active = true;
 }
 
 /* What was counts half as much from now on; not of those that are out, which
  * could only come to seem cheap. */
-static void fade(struct range_duty *d, uint64_t now_ns)
+static void fade(struct range_cheap *c, uint64_t now_ns)
 {
-	d->halved_ns = now_ns;
-	d->lately_ns /= 2;
-	for (unsigned b = 0; b < RANGE_DUTY_POWERS; b++)
-		d->sum_ps[b] = d->rank_ps[b] = 0;
-	for (size_t i = 0; i < d->end; i++) {
-		struct range_duty_window *w = &d->window[i];
-		if (w->is_in)
-			w->lately_ps /= 2;
-		count(d, w);
+	c->halved_ns = now_ns;
+	c->lately_ns /= 2;
+	c->nr_active = 0;
+	for (unsigned b = 0; b < RANGE_CHEAP_POWERS; b++)
+		c->sum_ps[b] = c->rank_ps[b] = 0;
+	for (struct range_duty *d = c->first; d; d = d->next) {
+		d->is_active = d->was_noted;
+		d->was_noted = false;
+		c->nr_active += d->is_active;
+		for (size_t i = 0; i < d->end; i++) {
+			struct range_duty_window *w = &d->window[i];
+			if (w->is_in)
+				w->lately_ps /= 2;
+			count(c, w);
+		}
 	}
 }
 
 /* The first power that @left_ps is not enough for. */
-static unsigned first_dear(const uint64_t sum_ps[RANGE_DUTY_POWERS],
+static unsigned first_dear(const uint64_t sum_ps[RANGE_CHEAP_POWERS],
 			   uint64_t left_ps)
 {
 	unsigned b = 0;
-	while (b < RANGE_DUTY_POWERS - 1 && sum_ps[b] <= left_ps)
+	while (b < RANGE_CHEAP_POWERS - 1 && sum_ps[b] <= left_ps)
 		left_ps -= sum_ps[b++];
 	return b;
 }
@@ -90,28 +139,30 @@ static int64_t worthy_ppk(const struct range_duty *d,
 	return clamp_i64(WORTHY_PPK * left_ns / deep_ns, least, WORTHY_PPK);
 }
 
-/* Of @dt_ns, what counts for the ledger: not what the program waited for a CPU,
- * when what is in costs nothing, and nothing may be spent. */
-static uint64_t base_of(struct range_duty *d, uint64_t dt_ns, uint64_t base_ns)
+/* The ledger's time goes on: not while the program waits for a CPU, when what
+ * is in costs nothing, and nothing may be spent. */
+static void advance(struct range_cheap *c, const struct range_duty_state *s)
 {
-	uint64_t told_ns = sat_add_u64(d->early_ns, base_ns);
-	uint64_t ns = min_u64(told_ns, dt_ns);
-	d->early_ns = min_u64(told_ns - ns, EARLY_NS);
-	return ns;
+	if (c->is_told)
+		c->lately_ns += sat_sub_u64(s->base_ns, c->base_ns);
+	else
+		c->halved_ns = s->now_ns;
+	c->is_told = true;
+	c->base_ns = s->base_ns;
+	if (sat_sub_u64(s->now_ns, c->halved_ns) >= LATELY_NS)
+		fade(c, s->now_ns);
 }
 
 /* To within a factor of two. */
-void range_cheap_find(struct range_duty *d, uint64_t dt_ns,
-		      const struct range_duty_state *s)
+void range_cheap_find(struct range_duty *d, const struct range_duty_state *s)
 {
+	struct range_cheap *c = d->cheap;
 	int64_t worthy_ppb = d->m_t_ppb / 1000 * worthy_ppk(d, s);
-	d->lately_ns += base_of(d, dt_ns, s->base_ns);
-	if (s->now_ns - d->halved_ns >= LATELY_NS)
-		fade(d, s->now_ns);
-	uint64_t all_ps = d->lately_ns * 1000;
+	advance(c, s);
+	uint64_t all_ps = c->lately_ns * 1000;
 	int64_t part = d->kind == CONTROL_GLOBAL ? CHEAP_GLOBAL : CHEAP_PART;
-	d->dear = first_dear(d->sum_ps, mul_ppb(all_ps, d->m_t_ppb / part));
-	d->dear_rank = first_dear(d->rank_ps, mul_ppb(all_ps, worthy_ppb));
+	d->dear = first_dear(c->sum_ps, mul_ppb(all_ps, d->m_t_ppb / part));
+	d->dear_rank = first_dear(c->rank_ps, mul_ppb(all_ps, worthy_ppb));
 }
 
 /* If it cost so many times as much, powers of two. */

@@ -67,8 +67,9 @@
  * kept the CPU from us, and shares that have grown meanwhile are none. */
 #define OWING 4
 
-int range_duty_init(struct range_duty *d, enum controller_kind kind,
-		    int64_t target_overhead_ppb, size_t nr, uint64_t now_ns)
+int range_duty_init(struct range_duty *d, struct range_cheap *cheap,
+		    enum controller_kind kind, int64_t target_overhead_ppb,
+		    size_t nr, uint64_t now_ns)
 {
 	const struct control_params params = {
 		.kind = kind,
@@ -76,6 +77,7 @@ int range_duty_init(struct range_duty *d, enum controller_kind kind,
 		.interval_ns = kind == CONTROL_ADHOC ? 0 : INTERVAL_NS,
 	};
 	*d = (struct range_duty){
+		.cheap = cheap,
 		.kind = kind,
 		.nr = nr,
 		.m_t_ppb =
@@ -84,7 +86,6 @@ int range_duty_init(struct range_duty *d, enum controller_kind kind,
 				: control_m_from_overhead(target_overhead_ppb),
 		.last_ns = now_ns,
 		.ran_ns = now_ns,
-		.halved_ns = now_ns,
 		.back_ns = now_ns,
 		.born_ns = now_ns,
 		.new_ns = now_ns + START_NS,
@@ -104,12 +105,18 @@ int range_duty_init(struct range_duty *d, enum controller_kind kind,
 
 void range_duty_deinit(struct range_duty *d)
 {
+	range_cheap_leave(d);
 	control_destroy(d->control);
 	free(d->window);
 	free(d->want);
 	free(d->leaving);
 	free(d->changed);
 	*d = (struct range_duty){.nr = 0};
+}
+
+uint32_t range_duty_nr_plants(const struct range_duty *d)
+{
+	return control_nr_plants(d->control);
 }
 
 static void make_plant(struct range_duty *d, uint32_t i, uint64_t now_ns)
@@ -172,6 +179,14 @@ void range_duty_put(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns)
 	w->is_in = in;
 	w->since_ns = w->cycle_ns = now_ns;
 	w->cost_ps = 0;
+}
+
+void range_duty_rest(struct range_duty *d, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < d->end; i++)
+		if (d->window[i].exists)
+			range_duty_put(d, i, false, now_ns);
+	range_cheap_leave(d);
 }
 
 uint64_t range_duty_watched_ns(const struct range_duty *d, uint32_t i,
@@ -258,7 +273,7 @@ static void note(struct range_duty *d, const struct range_duty_cost *cost,
 			sat_u64((u128)cost[i].cost_ps * (PPB / 1000) / dt_ns);
 		d->load_ppb = sat_add_u64(d->load_ppb, w->rate_ppb);
 	}
-	range_cheap_find(d, dt_ns, s);
+	range_cheap_find(d, s);
 }
 
 /* Those that are in and have cost more than they may: how many. */
@@ -296,9 +311,10 @@ static bool come(struct range_duty *d, const struct range_duty_state *s)
 {
 	unsigned share =
 		d->kind == CONTROL_GLOBAL ? STOPS_SHARE_ONE : STOPS_SHARE;
-	uint64_t gap_ns =
-		sat_u64((u128)s->stop_ns * share * PPB / (uint64_t)d->m_t_ppb);
-	int64_t room_ns = s->window_room_ns / CREDIT;
+	unsigned nr = range_cheap_nr(d->cheap);
+	uint64_t gap_ns = sat_u64((u128)s->stop_ns * share * nr * PPB /
+				  (uint64_t)d->m_t_ppb);
+	int64_t room_ns = s->window_room_ns / (CREDIT * (int64_t)nr);
 	bool any = false;
 	plant_t id;
 	if (s->room_ns <= 0 || s->now_ns < d->put_in_ns + gap_ns)
@@ -369,7 +385,8 @@ static bool glance(struct range_duty *d, const struct range_duty_state *s)
 	d->load_ppb = sat_add_u64(d->load_ppb, sum_ppb);
 	d->news_ns = 0;
 	uint64_t gap_ns =
-		sat_u64((u128)ns * GLANCE_SHARE * PPB / (uint64_t)d->m_t_ppb);
+		sat_u64((u128)ns * GLANCE_SHARE * range_cheap_nr(d->cheap) *
+			PPB / (uint64_t)d->m_t_ppb);
 	uint64_t spare_ns = sat_u64((u128)gap_ns * (GLANCES_IN_A_ROW - 1));
 	d->next_glance_ns =
 		max_u64(d->next_glance_ns, sat_sub_u64(s->now_ns, spare_ns)) +
@@ -381,8 +398,9 @@ static bool glance(struct range_duty *d, const struct range_duty_state *s)
 /* The cheap that went out when they were new, or had cost more for a moment. */
 static bool back(struct range_duty *d, const struct range_duty_state *s)
 {
-	uint64_t gap_ns = sat_u64((u128)s->stop_ns * 2 * BACK_PART * PPB /
-				  (uint64_t)d->m_t_ppb);
+	uint64_t gap_ns =
+		sat_u64((u128)s->stop_ns * 2 * BACK_PART *
+			range_cheap_nr(d->cheap) * PPB / (uint64_t)d->m_t_ppb);
 	uint64_t step_ns = max_u64(QUICK_STEP_NS, s->took_ns);
 	uint64_t left_ns = mul_ppb(QUICK_STEP_NS, d->m_t_ppb);
 	if (s->now_ns < d->back_ns + gap_ns ||

@@ -27,7 +27,7 @@
 
 #include "supervisor/control/control.h"
 
-#define RANGE_DUTY_POWERS 64 /* of two */
+struct range_cheap;
 
 struct range_duty_window {
 	bool is_in;
@@ -38,7 +38,7 @@ struct range_duty_window {
 	uint64_t watched_ns; /* before that */
 	uint64_t cycle_ns;   /* armed since */
 	uint64_t cost_ps;    /* since then */
-	uint64_t lately_ps;  /* see range_duty, lately_ns */
+	uint64_t lately_ps;  /* see range_cheap, lately_ns */
 	uint64_t rate_ppb;   /* of the time, when it was last passed */
 	uint32_t part;	     /* its share, by what it is worth */
 	unsigned rank;	     /* a power of two, by lately_ps and that */
@@ -57,6 +57,11 @@ struct range_duty {
 	uint32_t *changed;
 	size_t nr_changed;
 	/* private: */
+	struct range_cheap *cheap;	/* shared */
+	struct range_duty *next, *prev; /* there */
+	bool is_there;			/* it counts there */
+	bool was_noted; /* it cost something since then was halved there */
+	bool is_active; /* or in the time before that */
 	enum controller_kind kind;
 	int64_t m_t_ppb; /* INT64_MAX: no bound */
 	struct control *control;
@@ -75,13 +80,6 @@ struct range_duty {
 	uint64_t sum_parts;  /* of all plants */
 	uint64_t born_ns;
 	uint64_t new_ns; /* a window was passed that never had been before */
-	/* Of the last second or two what counts for the ledger, with what was
-	 * before counting less and less; what windows cost in it, by how much
-	 * that was (powers of two). Of what was told, early_ns did not fit in
-	 * the time that it was told of. */
-	uint64_t lately_ns, early_ns, halved_ns;
-	uint64_t sum_ps[RANGE_DUTY_POWERS];
-	uint64_t rank_ps[RANGE_DUTY_POWERS]; /* and by window[].rank */
 	unsigned dear, dear_rank; /* who is below one of them stays in */
 	uint64_t back_ns;	  /* when such windows came back last */
 	bool is_free;		  /* looking costs the program nothing */
@@ -102,7 +100,7 @@ struct range_duty_cost {
 struct range_duty_state {
 	uint64_t now_ns;
 	uint64_t run_ns;	/* the process's own, since the last step */
-	uint64_t base_ns;	/* the ledger's, since then */
+	uint64_t base_ns;	/* ledger_base_ns */
 	int64_t room_ns;	/* ledger_room_ns */
 	int64_t window_room_ns; /* ledger_window_room_ns */
 	uint64_t stop_ns;	/* what it costs to put some in, or out */
@@ -113,13 +111,20 @@ struct range_duty_state {
 	unsigned nr_threads;	/* that may have run; 1 at least */
 };
 
-/* @nr windows at most, none yet. SMCO_NOMEM, and then deinit does no harm. */
-int range_duty_init(struct range_duty *d, enum controller_kind kind,
-		    int64_t target_overhead_ppb, size_t nr, uint64_t now_ns);
+/* @nr windows at most, none yet; @cheap is all zero at first and outlives all
+ * that share it, whose costs are of the same ledger. @d stays where it is until
+ * deinit. SMCO_NOMEM, and then deinit does no harm. */
+int range_duty_init(struct range_duty *d, struct range_cheap *cheap,
+		    enum controller_kind kind, int64_t target_overhead_ppb,
+		    size_t nr, uint64_t now_ns);
 void range_duty_deinit(struct range_duty *d);
 
 /* There is a window @i, and it is in, or out: then it is due at once. */
 void range_duty_add(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns);
+/* All windows are out, and nothing costs anything until the next step. */
+void range_duty_rest(struct range_duty *d, uint64_t now_ns);
+/* Those that are in turns. */
+uint32_t range_duty_nr_plants(const struct range_duty *d);
 /* Window @i is in, or out, from now on: whether it was wanted so or not. */
 void range_duty_put(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns);
 

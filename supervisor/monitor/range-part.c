@@ -184,15 +184,15 @@ static struct range_part *new_part(struct range_monitor *m,
 		.stop_ns = FIRST_STOP_NS,
 		.born_ns = now_ns,
 		.charged_ns = now_ns,
-		.base_ns = ledger_base_ns(m->ledger),
 		.run_ns = tproc_cpu_ns(p->proc),
 		.next_poll_ns = now_ns,
 		.can_go = can_go,
 		.nr_sharing = 1,
 	};
 	range_rate_init(&rp->rate, now_ns);
-	int rc = range_duty_init(&rp->duty, m->p.kind, m->p.target_overhead_ppb,
-				 u->most_windows, now_ns);
+	int rc = range_duty_init(&rp->duty, &m->cheap, m->p.kind,
+				 m->p.target_overhead_ppb, u->most_windows,
+				 now_ns);
 	rp->hits = calloc(u->most_windows + 1, sizeof(*rp->hits));
 	rp->had_turn = calloc(u->vars->nr_functions / 8 + 1, 1);
 	rp->value = calloc(range_unit_nr(u) + 1, sizeof(*rp->value));
@@ -387,14 +387,6 @@ static void weigh(struct range_monitor *m, struct range_part *rp, size_t nr)
 						 &m->cost[i].news);
 }
 
-/* Windows that were in are so no more. */
-static void end_turns(struct range_part *rp, uint64_t now_ns)
-{
-	for (uint32_t w = 0; w < rp->duty.nr; w++)
-		if (rp->duty.window[w].exists)
-			range_duty_put(&rp->duty, w, false, now_ns);
-}
-
 void range_part_close(struct range_monitor *m, struct range_part *rp,
 		      enum range_end end)
 {
@@ -421,7 +413,7 @@ void range_part_close(struct range_monitor *m, struct range_part *rp,
 	rp->ranges = NULL;
 	rp->died_ns = now_ns;
 	rp->is_unloaded = end == RANGE_UNLOADED;
-	end_turns(rp, now_ns);
+	range_duty_rest(&rp->duty, now_ns);
 }
 
 /* --- time goes by --- */
@@ -440,13 +432,14 @@ static uint64_t ran_ns(const struct range_monitor *m, struct range_part *rp,
 	return ran + range_asleep_ns(m, rp);
 }
 
-/* What was added to the ledger's time since the last step. */
-static uint64_t base_ns(const struct range_monitor *m, struct range_part *rp)
+/* @rp's part of @ns that its process has run: each window that costs something
+ * has as much of that as any other one, of whichever file. */
+static uint64_t share_of(const struct range_part *rp, uint64_t ns)
 {
-	uint64_t now = ledger_base_ns(m->ledger);
-	uint64_t ns = sat_sub_u64(now, rp->base_ns);
-	rp->base_ns = now;
-	return ns;
+	uint64_t own = range_duty_nr_plants(&rp->duty), all = 0;
+	for (size_t i = 0; i < rp->owner->nr; i++)
+		all += range_duty_nr_plants(&rp->owner->part[i]->duty);
+	return own >= all ? ns : max_u64(ns * own / all, ns > 0);
 }
 
 void range_part_tick(struct range_monitor *m, struct range_part *rp,
@@ -466,8 +459,8 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 	rp->look_ns = (rp->look_ns * 7 + cpu_ns) / 8;
 	const struct range_duty_state s = {
 		.now_ns = now_ns,
-		.run_ns = ran_ns(m, rp, now_ns, nr),
-		.base_ns = base_ns(m, rp),
+		.run_ns = share_of(rp, ran_ns(m, rp, now_ns, nr)),
+		.base_ns = ledger_base_ns(m->ledger),
 		.room_ns = ledger_room_ns(m->ledger),
 		.window_room_ns = ledger_window_room_ns(m->ledger),
 		.stop_ns = rp->stop_ns,

@@ -6,6 +6,7 @@
 
 #include "supervisor/linkmap.h"
 #include "supervisor/monitor/range-cache.h"
+#include "supervisor/monitor/range-cheap.h"
 #include "supervisor/monitor/range-duty.h"
 #include "supervisor/monitor/range-monitor.h"
 #include "supervisor/pace.h"
@@ -170,7 +171,6 @@ struct range_part {
 	uint64_t next_start_ns;	   /* when the next may be */
 	uint64_t run_ns;	   /* its processor time, when it was asked */
 	uint64_t asked_ns;	   /* and when that was */
-	uint64_t base_ns;	   /* of the ledger, at the last step */
 	uint64_t stop_ns;	   /* of a change, lately */
 	uint64_t took_ns;	   /* the same, with the wait for it */
 	unsigned nr_refused;	   /* changes in a row, for want of a CPU */
@@ -246,7 +246,8 @@ struct range_monitor {
 	uint32_t next_id;
 	uint64_t next_tick_ns;
 	uint64_t next_emit_ns;
-	struct taken taken; /* of what looking takes */
+	struct taken taken;	  /* of what looking takes */
+	struct range_cheap cheap; /* of all parts */
 	/* CPU time from the end of one tick to the beginning of the next, of
 	 * late, and when the last one ended. */
 	uint64_t wake_ns, left_cpu_ns;

@@ -5,7 +5,7 @@
 #ifndef SMCO_T_RANGE_SIM_H
 #define SMCO_T_RANGE_SIM_H
 
-#include "supervisor/monitor/range-duty.h"
+#include "supervisor/monitor/range-cheap.h"
 #include "supervisor/pace.h"
 #include "t/unit/tap.h"
 
@@ -23,6 +23,8 @@ static unsigned nr_waiting; /* others, for the CPU that it has in turn */
 struct sim {
 	struct range_duty duty;
 	struct ledger *ledger;
+	struct range_cheap cheap;
+	struct sim *of;	       /* whose both are: others of one program */
 	uint64_t rate_ppb[NR]; /* what it would cost, were it in */
 	uint32_t worth[NR];
 	bool news[NR];	   /* in the next step */
@@ -33,19 +35,30 @@ struct sim {
 	unsigned nr_stops, nr_steps;
 };
 
-static inline void sim_init(struct sim *s, enum controller_kind kind,
-			    int64_t target)
+/* Of the same program as @of, or NULL. */
+static inline void sim_init_of(struct sim *s, struct sim *of,
+			       enum controller_kind kind, int64_t target)
 {
-	*s = (struct sim){.now_ns = NSEC_PER_SEC};
-	s->ledger = ledger_create(target);
-	check_int(range_duty_init(&s->duty, kind, target, NR, s->now_ns), 0);
-	ledger_advance(s->ledger, s->now_ns, 0);
+	*s = (struct sim){.now_ns = NSEC_PER_SEC, .of = of ? of : s};
+	if (!of)
+		s->ledger = ledger_create(target);
+	check_int(range_duty_init(&s->duty, &s->of->cheap, kind, target, NR,
+				  s->now_ns),
+		  0);
+	if (!of)
+		ledger_advance(s->ledger, s->now_ns, 0);
 	for (uint32_t i = 0; i < NR; i++) {
 		/* From a millionth to 30 % of the time. */
 		s->rate_ppb[i] = 1000ull << (i * 18 / NR);
 		s->worth[i] = CONTROL_WHOLE;
 		range_duty_add(&s->duty, i, true, s->now_ns);
 	}
+}
+
+static inline void sim_init(struct sim *s, enum controller_kind kind,
+			    int64_t target)
+{
+	sim_init_of(s, NULL, kind, target);
 }
 
 static inline void sim_end(struct sim *s)
@@ -66,11 +79,11 @@ static inline uint64_t rate_now(const struct sim *s, size_t i)
 	return s->rate_ppb[i];
 }
 
-static inline void sim_step(struct sim *s)
+/* A step at @due_ns, since the last of which it has run for @run_ns. */
+static inline void sim_step_at(struct sim *s, uint64_t due_ns, uint64_t run_ns)
 {
-	uint64_t due_ns = range_duty_due_ns(&s->duty);
-	uint64_t dt_ns = due_ns - s->now_ns, sum_ns = 0;
-	uint64_t run_ns = dt_ns / (nr_waiting + 1);
+	struct ledger *ledger = s->of->ledger;
+	uint64_t sum_ns = 0;
 	struct range_duty_cost cost[NR];
 	size_t nr = 0;
 	for (uint32_t i = 0; i < NR; i++) {
@@ -85,14 +98,13 @@ static inline void sim_step(struct sim *s)
 		sum_ns += ps / 1000;
 	}
 	s->now_ns = due_ns;
-	ledger_charge(s->ledger, LEDGER_AGENT, 2, sum_ns);
-	ledger_advance(s->ledger, s->now_ns, run_ns);
+	ledger_charge(ledger, LEDGER_AGENT, 2, sum_ns);
 	const struct range_duty_state state = {
 		.now_ns = s->now_ns,
 		.run_ns = is_asleep ? 0 : run_ns,
-		.base_ns = run_ns,
-		.room_ns = ledger_room_ns(s->ledger) - owed_ns,
-		.window_room_ns = ledger_window_room_ns(s->ledger),
+		.base_ns = ledger_base_ns(ledger),
+		.room_ns = ledger_room_ns(ledger) - owed_ns,
+		.window_room_ns = ledger_window_room_ns(ledger),
 		.stop_ns = STOP_NS,
 		.took_ns = s->took_ns,
 		.look_ns = look_ns,
@@ -126,8 +138,16 @@ static inline void sim_step(struct sim *s)
 	uint64_t stops_ns = differs ? STOP_NS : 0;
 	s->nr_stops += differs;
 	s->nr_steps++;
-	ledger_charge(s->ledger, LEDGER_STOP, 2, stops_ns);
+	ledger_charge(ledger, LEDGER_STOP, 2, stops_ns);
 	s->spent_ns += sum_ns + stops_ns;
+}
+
+static inline void sim_step(struct sim *s)
+{
+	uint64_t due_ns = range_duty_due_ns(&s->duty);
+	uint64_t run_ns = (due_ns - s->now_ns) / (nr_waiting + 1);
+	ledger_advance(s->ledger, due_ns, run_ns);
+	sim_step_at(s, due_ns, run_ns);
 }
 
 static inline void sim_run(struct sim *s)

@@ -4,6 +4,7 @@
  */
 #include <sys/resource.h>
 
+#include "supervisor/control/fixed.h"
 #include "supervisor/pace.h"
 #include "t/unit/range-sim.h"
 
@@ -63,6 +64,43 @@ static void test_waits(enum controller_kind kind, int64_t target)
 	sim_end(&s);
 }
 
+#define NR_FILES 8
+/* Each of several libraries has its own windows, and the time in turn: together
+ * they keep to the bound. */
+static void test_files(enum controller_kind kind, int64_t target)
+{
+	struct sim s[NR_FILES];
+	uint64_t now_ns, ran_ns[NR_FILES] = {0}, spent_ns = 0;
+	for (size_t i = 0; i < NR_FILES; i++)
+		sim_init_of(&s[i], i ? s : NULL, kind, target);
+	uint64_t end_ns = s[0].now_ns + RUN_NS;
+	for (now_ns = s[0].now_ns; now_ns < end_ns;) {
+		size_t next = 0;
+		for (size_t i = 1; i < NR_FILES; i++)
+			if (range_duty_due_ns(&s[i].duty) <
+			    range_duty_due_ns(&s[next].duty))
+				next = i;
+		uint64_t due_ns = range_duty_due_ns(&s[next].duty);
+		uint64_t dt_ns = sat_sub_u64(due_ns, now_ns);
+		now_ns += dt_ns;
+		for (size_t i = 0; i < NR_FILES; i++)
+			ran_ns[i] += dt_ns / NR_FILES;
+		ledger_advance(s->ledger, now_ns, dt_ns);
+		sim_step_at(&s[next], now_ns, ran_ns[next]);
+		ran_ns[next] = 0;
+	}
+	for (size_t i = 0; i < NR_FILES; i++) {
+		spent_ns += s[i].spent_ns;
+		check_range(watched(&s[i], 0), 0.99, 1.01);
+		check(watched(&s[i], NR - 1) > 0);
+	}
+	double spent = (double)spent_ns;
+	check_range(spent / ((double)RUN_NS - spent) * 1e9 / (double)target,
+		    0.3, 1.1);
+	for (size_t i = NR_FILES; i-- > 0;)
+		sim_end(&s[i]);
+}
+
 /* One that was quiet becomes hot, and goes out in a step or two. */
 static void test_burst(void)
 {
@@ -98,9 +136,9 @@ static void test_starts_out(int64_t target)
 	for (uint32_t i = 0; i < NR; i++)
 		s.rate_ppb[i] = 1000;
 	range_duty_deinit(&s.duty);
-	check_int(
-		range_duty_init(&s.duty, CONTROL_CASCADE, target, NR, s.now_ns),
-		0);
+	check_int(range_duty_init(&s.duty, &s.cheap, CONTROL_CASCADE, target,
+				  NR, s.now_ns),
+		  0);
 	/* The last number is of none. */
 	for (uint32_t i = 0; i < NR - 1; i++)
 		range_duty_add(&s.duty, i, i % 2, s.now_ns);
@@ -363,11 +401,13 @@ static uint64_t nr_faults(void)
  * the memory of all others, for which the command would stand. */
 static void test_few(void)
 {
+	struct range_cheap cheap = {0};
 	struct range_duty d;
 	const size_t nr = 1 << 20;
 	uint64_t now_ns = NSEC_PER_SEC;
 	struct range_duty_cost cost = {.worth = CONTROL_WHOLE};
-	check_int(range_duty_init(&d, CONTROL_CASCADE, 100000000, nr, now_ns),
+	check_int(range_duty_init(&d, &cheap, CONTROL_CASCADE, 100000000, nr,
+				  now_ns),
 		  0);
 	for (uint32_t i = 0; i < 100; i++)
 		range_duty_add(&d, i, true, now_ns);
@@ -381,7 +421,7 @@ static void test_few(void)
 		const struct range_duty_state s = {
 			.now_ns = now_ns,
 			.run_ns = 20 * NSEC_PER_MSEC,
-			.base_ns = 20 * NSEC_PER_MSEC,
+			.base_ns = now_ns,
 			.room_ns = NSEC_PER_SEC,
 			.window_room_ns = NSEC_PER_SEC,
 			.stop_ns = 50000,
@@ -401,7 +441,7 @@ static void test_few(void)
 	const struct range_duty_state s = {
 		.now_ns = now_ns + 100 * NSEC_PER_MSEC,
 		.run_ns = 20 * NSEC_PER_MSEC,
-		.base_ns = 20 * NSEC_PER_MSEC,
+		.base_ns = now_ns + 100 * NSEC_PER_MSEC,
 		.room_ns = NSEC_PER_SEC,
 		.window_room_ns = NSEC_PER_SEC,
 		.stop_ns = 50000,
@@ -422,6 +462,7 @@ int main(void)
 		test_bound(CONTROL_CASCADE, targets[i]);
 		test_bound(CONTROL_GLOBAL, targets[i]);
 		test_waits(CONTROL_CASCADE, targets[i]);
+		test_files(CONTROL_CASCADE, targets[i]);
 		test_waits(CONTROL_GLOBAL, targets[i]);
 	}
 	test_few();
