@@ -105,6 +105,51 @@ own_ranges() {
 ok "one that lives on has its own" own_ranges 3
 ok "also when its parent has ended" own_ranges 3 daemon
 
+# Both compute all the time: what is out in the parent soon costs in the copy.
+cat >both.c <<'E2'
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+volatile unsigned sink;
+__attribute__((noinline)) static void compute(void)
+{
+	struct timespec t;
+	do {
+		for (int round = 0; round < 10000; round++)
+			sink += (unsigned)round;
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	} while (t.tv_nsec < 70000000);
+}
+
+__attribute__((noinline)) static void step(int level)
+{
+	sink += (unsigned)level;
+}
+
+int main(void)
+{
+	if (fork() == 0) {
+		compute();
+		step(1234);
+		printf("%d\n", getpid());
+		return 0;
+	}
+	compute();
+	wait(NULL);
+	step(77);
+	return 0;
+}
+E2
+"${CC:-cc}" -g -O0 -o both both.c || exit 1
+wakes_early() {
+	timeout 60 smco-trace -q -m range -t 10 -o run.trace -- ./both >pid &&
+		level "$(cat pid)" | grep '^1234 1234$'
+}
+ok "a copy that costs what its parent does not has its own before long" \
+	wakes_early
+
 # On a busy machine that may be before the copy runs for the first time.
 cat >daemon.c <<'E2'
 #include <time.h>

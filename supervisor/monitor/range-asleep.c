@@ -9,6 +9,9 @@
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-private.h"
 
+/* What it takes to wake one: calls, memory, and a stop. */
+#define WAKE_COST_NS NSEC_PER_MSEC
+
 void range_sleep(struct range_part *rp, struct range_part *parent)
 {
 	rp->is_asleep = true;
@@ -30,6 +33,7 @@ static void leave(struct range_part *rp)
 void range_wake(struct range_monitor *m, struct range_part *rp)
 {
 	struct smco_err err = {0};
+	const struct range_part *parent = rp->sees_for;
 	if (!rp->is_asleep)
 		return;
 	leave(rp);
@@ -42,7 +46,7 @@ void range_wake(struct range_monitor *m, struct range_part *rp)
 	rp->born_ns = rp->charged_ns = rp->next_poll_ns = smco_now_ns();
 	rp->run_ns = tproc_cpu_ns(rp->proc);
 	if (rp->ranges)
-		range_start_wake(rp);
+		range_start_wake(rp, parent);
 	range_watch_start(m, rp, true);
 	m->next_tick_ns = 0;
 }
@@ -57,6 +61,20 @@ void range_sleep_end(struct range_monitor *m, struct range_part *rp)
 		x->owner->wake_ns = 0;
 		rp->nr_asleep--;
 	}
+	m->next_tick_ns = 0;
+}
+
+/* Who lives shortly is not worth it, and nobody knows who does: what it takes
+ * at most is twice the lesser of both. */
+void range_stray(struct range_monitor *m, struct range_part *rp, uint64_t ps)
+{
+	rp->stray_ps = rp->nr_asleep ? sat_add_u64(rp->stray_ps, ps) : 0;
+	if (rp->stray_ps / 1000 < WAKE_COST_NS * rp->nr_asleep)
+		return;
+	rp->stray_ps = 0;
+	for (struct range_part *x = m->parts; x; x = x->next)
+		if (x->sees_for == rp)
+			x->owner->wake_ns = 0;
 	m->next_tick_ns = 0;
 }
 

@@ -159,6 +159,14 @@ void range_duty_add(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns)
 	range_duty_put(d, i, in, now_ns);
 }
 
+void range_duty_inherit(struct range_duty *d, const struct range_duty *from)
+{
+	for (size_t i = 0; !d->end && i < from->end && i < d->nr; i++) {
+		d->window[i].lately_ps = from->window[i].lately_ps;
+		d->window[i].rate_ppb = from->window[i].rate_ppb;
+	}
+}
+
 void range_duty_put(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns)
 {
 	struct range_duty_window *w = &d->window[i];

@@ -125,6 +125,8 @@ void range_duty_add(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns);
 void range_duty_rest(struct range_duty *d, uint64_t now_ns);
 /* Those that are in turns. */
 uint32_t range_duty_nr_plants(const struct range_duty *d);
+/* What windows that @d has none of yet cost, and are worth, @from knows. */
+void range_duty_inherit(struct range_duty *d, const struct range_duty *from);
 /* Window @i is in, or out, from now on: whether it was wanted so or not. */
 void range_duty_put(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns);
 

@@ -343,6 +343,7 @@ static size_t charge(struct range_monitor *m, struct range_part *rp, bool all)
 	if (rp->ranges)
 		nr = all ? ranges_news(rp->ranges, m->news)
 			 : ranges_glance(rp->ranges, m->news);
+	uint64_t stray_ps = 0;
 	for (size_t i = 0; i < nr; i++) {
 		const struct range_news *n = &m->news[i];
 		m->cost[i] = (struct range_duty_cost){
@@ -352,12 +353,15 @@ static size_t charge(struct range_monitor *m, struct range_part *rp, bool all)
 				range_cost_cold(n->hits, gone_ns)),
 		};
 		rp->hits[n->window] += n->hits;
+		if (!rp->duty.window[n->window].is_in)
+			stray_ps = sat_add_u64(stray_ps, m->cost[i].cost_ps);
 		sum_ps = sat_add_u64(sum_ps, m->cost[i].cost_ps);
 	}
 	sum_ps =
 		range_duty_bound(m->cost, nr, sum_ps, gone_ns * nr_threads(rp));
 	ledger_charge(m->ledger, LEDGER_AGENT, RANGE_MONITOR, sum_ps / 1000);
 	range_rate_charged(&rp->rate, sum_ps / 1000);
+	range_stray(m, rp, min_u64(stray_ps, sum_ps));
 	return nr;
 }
 

@@ -161,6 +161,8 @@ struct range_part {
 	bool is_asleep;
 	struct range_part *sees_for;
 	unsigned nr_asleep;
+	/* What those cost in windows that are out here, since some woke. */
+	uint64_t stray_ps;
 	uint64_t bias;
 	struct range_duty duty; /* of unit->most_windows */
 	uint64_t *hits;		/* of each window so far */
@@ -298,7 +300,7 @@ void range_start_first(struct range_part *rp, size_t most);
 void range_start_some(struct range_part *rp, uint64_t now_ns, int64_t room_ns);
 /* A copy of @parent has what that has; its duty knows of it when it wakes. */
 void range_start_fork(struct range_part *rp, const struct range_part *parent);
-void range_start_wake(struct range_part *rp);
+void range_start_wake(struct range_part *rp, const struct range_part *parent);
 /* range-poll.c */
 int range_polls_find(struct range_unit *u);
 void range_polls_sort(struct range_poll *polls, size_t nr);
@@ -429,6 +431,9 @@ struct range_part *range_part_fork(struct range_monitor *m,
 void range_sleep(struct range_part *rp, struct range_part *parent);
 /* It has memory of its own from now on. All tasks stopped. */
 void range_wake(struct range_monitor *m, struct range_part *rp);
+/* Copies that see for @rp have cost @ps more where it has no sensors in: if
+ * that is more than it takes to wake them, they are due. */
+void range_stray(struct range_monitor *m, struct range_part *rp, uint64_t ps);
 /* Nothing sees for @rp any more, nor does that for another. */
 void range_sleep_end(struct range_monitor *m, struct range_part *rp);
 /* Processor time that the copies that see for @rp have had since this was asked

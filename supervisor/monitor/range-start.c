@@ -96,10 +96,12 @@ void range_start_fork(struct range_part *rp, const struct range_part *parent)
 	       rp->unit->vars->nr_functions / 8 + 1);
 }
 
-void range_start_wake(struct range_part *rp)
+void range_start_wake(struct range_part *rp, const struct range_part *parent)
 {
 	uint32_t nr = (uint32_t)rp->unit->vars->nr_functions;
 	uint64_t now_ns = smco_now_ns();
+	if (parent)
+		range_duty_inherit(&rp->duty, &parent->duty);
 	for (uint32_t f = 0; f < nr; f++)
 		if (had_turn(rp, f))
 			hand_over(rp, f, now_ns);

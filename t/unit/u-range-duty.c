@@ -128,6 +128,29 @@ static void test_burst(void)
 	sim_end(&s);
 }
 
+/* What a copy's parent knows to be dear goes out as soon as it is passed. */
+static void test_inherit(bool inherits)
+{
+	struct sim s, copy;
+	sim_init(&s, CONTROL_CASCADE, 100000000);
+	sim_run(&s);
+	sim_init_of(&copy, &s, CONTROL_CASCADE, 100000000);
+	range_duty_deinit(&copy.duty);
+	check_int(range_duty_init(&copy.duty, &s.cheap, CONTROL_CASCADE,
+				  100000000, NR, s.now_ns),
+		  0);
+	if (inherits)
+		range_duty_inherit(&copy.duty, &s.duty);
+	copy.now_ns = s.now_ns;
+	for (uint32_t i = 0; i < NR; i++)
+		range_duty_add(&copy.duty, i, true, s.now_ns);
+	sim_step_at(&copy, s.now_ns + NSEC_PER_MSEC, NSEC_PER_MSEC);
+	check(is_in(&copy, 0));
+	check_int(is_in(&copy, NR - 3), !inherits);
+	range_duty_deinit(&copy.duty);
+	sim_end(&s);
+}
+
 /* What is out at the beginning, as in a forked copy, comes in. */
 static void test_starts_out(int64_t target)
 {
@@ -465,6 +488,8 @@ int main(void)
 		test_files(CONTROL_CASCADE, targets[i]);
 		test_waits(CONTROL_GLOBAL, targets[i]);
 	}
+	test_inherit(true);
+	test_inherit(false);
 	test_few();
 	test_ends();
 	test_burst();
