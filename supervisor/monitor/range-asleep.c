@@ -69,7 +69,8 @@ void range_sleep_end(struct range_monitor *m, struct range_part *rp)
 void range_stray(struct range_monitor *m, struct range_part *rp, uint64_t ps)
 {
 	rp->stray_ps = rp->nr_asleep ? sat_add_u64(rp->stray_ps, ps) : 0;
-	if (rp->stray_ps / 1000 < WAKE_COST_NS * rp->nr_asleep)
+	if (!rp->nr_asleep ||
+	    rp->stray_ps / 1000 < WAKE_COST_NS * rp->nr_asleep)
 		return;
 	rp->stray_ps = 0;
 	for (struct range_part *x = m->parts; x; x = x->next)
