@@ -46,7 +46,7 @@ void range_wake(struct range_monitor *m, struct range_part *rp)
 	rp->born_ns = rp->charged_ns = rp->next_poll_ns = smco_now_ns();
 	rp->run_ns = tproc_cpu_ns(rp->proc);
 	if (rp->ranges)
-		range_start_wake(rp, parent);
+		range_start_wake(m, rp, parent);
 	range_watch_start(m, rp, true);
 	m->next_tick_ns = 0;
 }
@@ -64,17 +64,27 @@ void range_sleep_end(struct range_monitor *m, struct range_part *rp)
 	m->next_tick_ns = 0;
 }
 
+/* That are asleep, and see for @p. */
+static unsigned nr_copies(const struct range_proc *p)
+{
+	unsigned nr = 0;
+	for (size_t i = 0; i < p->nr; i++)
+		nr = (unsigned)max_u64(nr, p->part[i]->nr_asleep);
+	return nr;
+}
+
 /* Who lives shortly is not worth it, and nobody knows who does: what it takes
  * at most is twice the lesser of both. */
 void range_stray(struct range_monitor *m, struct range_part *rp, uint64_t ps)
 {
-	rp->stray_ps = rp->nr_asleep ? sat_add_u64(rp->stray_ps, ps) : 0;
-	if (!rp->nr_asleep ||
-	    rp->stray_ps / 1000 < WAKE_COST_NS * rp->nr_asleep)
+	struct range_proc *p = rp->owner;
+	unsigned nr = nr_copies(p);
+	p->stray_ps = nr ? sat_add_u64(p->stray_ps, ps) : 0;
+	if (!nr || p->stray_ps / 1000 < WAKE_COST_NS * nr)
 		return;
-	rp->stray_ps = 0;
+	p->stray_ps = 0;
 	for (struct range_part *x = m->parts; x; x = x->next)
-		if (x->sees_for == rp)
+		if (x->sees_for && x->sees_for->owner == p)
 			x->owner->wake_ns = 0;
 	m->next_tick_ns = 0;
 }

@@ -34,6 +34,18 @@ unsigned range_cheap_nr(const struct range_cheap *c)
 	return c->nr_active ? c->nr_active : 1;
 }
 
+uint64_t range_cheap_nr_plants(const struct range_duty *d)
+{
+	return max_u64(d->cheap->nr_plants, control_nr_plants(d->control));
+}
+
+static void count_plants(struct range_duty *d)
+{
+	d->cheap->nr_plants -= d->nr_counted;
+	d->nr_counted = d->is_active ? control_nr_plants(d->control) : 0;
+	d->cheap->nr_plants += d->nr_counted;
+}
+
 /* @w counts in the sums. */
 static void count(struct range_cheap *c, struct range_duty_window *w)
 {
@@ -76,6 +88,7 @@ void range_cheap_leave(struct range_duty *d)
 		c->first = d->next;
 	c->nr_active -= d->is_active;
 	d->is_there = d->is_active = d->was_noted = false;
+	count_plants(d);
 }
 
 void range_cheap_note(struct range_duty *d, struct range_duty_window *w,
@@ -104,6 +117,7 @@ static void fade(struct range_cheap *c, uint64_t now_ns)
 		d->is_active = d->was_noted;
 		d->was_noted = false;
 		c->nr_active += d->is_active;
+		count_plants(d);
 		for (size_t i = 0; i < d->end; i++) {
 			struct range_duty_window *w = &d->window[i];
 			if (w->is_in)
@@ -159,6 +173,7 @@ void range_cheap_find(struct range_duty *d, const struct range_duty_state *s)
 	struct range_cheap *c = d->cheap;
 	int64_t worthy_ppb = d->m_t_ppb / 1000 * worthy_ppk(d, s);
 	advance(c, s);
+	count_plants(d);
 	uint64_t all_ps = c->lately_ns * 1000;
 	int64_t part = d->kind == CONTROL_GLOBAL ? CHEAP_GLOBAL : CHEAP_PART;
 	d->dear = first_dear(c->sum_ps, mul_ppb(all_ps, d->m_t_ppb / part));

@@ -26,10 +26,14 @@ struct range_cheap {
 	uint64_t sum_ps[RANGE_CHEAP_POWERS];
 	uint64_t rank_ps[RANGE_CHEAP_POWERS]; /* and by window[].rank */
 	unsigned nr_active; /* of those who share it, in that time */
+	uint64_t nr_plants; /* of theirs */
 };
 
 /* How many cost something lately, and divide what there is: 1 at least. */
 unsigned range_cheap_nr(const struct range_cheap *c);
+
+/* The windows in turns, @d's and those of all others of these. */
+uint64_t range_cheap_nr_plants(const struct range_duty *d);
 
 /* What @d's windows cost counts no more, until it has cost again. */
 void range_cheap_leave(struct range_duty *d);

@@ -237,8 +237,8 @@ static bool is_beyond(const struct range_duty *d,
 		      const struct range_duty_state *s)
 {
 	uint64_t armed_ns = sat_sub_u64(s->now_ns, w->cycle_ns);
-	int64_t least = d->m_t_ppb /
-			(OWING * ((int64_t)control_nr_plants(d->control) + 1));
+	int64_t least =
+		d->m_t_ppb / (OWING * ((int64_t)range_cheap_nr_plants(d) + 1));
 	int64_t share = control_local_target_ppb(d->control);
 	if (w->cost_ps < QUANTUM_PS / (s->room_ns < 0 ? OWING : 1) ||
 	    range_is_cheap(d, w))
@@ -314,6 +314,27 @@ static void want(struct range_duty *d, uint32_t i, bool in)
 		d->changed[d->nr_changed++] = i;
 }
 
+/* Not for good. */
+static bool is_out(const struct range_duty_window *w)
+{
+	return w->exists && w->plant != PLANT_NONE && !w->is_in && !w->is_spent;
+}
+
+bool range_duty_follow(struct range_duty *d, const struct range_duty *from,
+		       uint64_t now_ns)
+{
+	d->nr_changed = 0;
+	for (uint32_t i = 0; i < d->end && i < from->end; i++) {
+		struct range_duty_window *w = &d->window[i];
+		if (!w->exists || !w->is_in || !is_out(&from->window[i]))
+			continue;
+		if (w->plant == PLANT_NONE)
+			make_plant(d, i, now_ns);
+		want(d, i, false);
+	}
+	return d->nr_changed;
+}
+
 /* Those whose turn it is, as long as there is room for a step of them. */
 static bool come(struct range_duty *d, const struct range_duty_state *s)
 {
@@ -347,12 +368,6 @@ static bool come(struct range_duty *d, const struct range_duty_state *s)
 	if (any)
 		d->put_in_ns = s->now_ns;
 	return any;
-}
-
-/* Not for good. */
-static bool is_out(const struct range_duty_window *w)
-{
-	return w->exists && w->plant != PLANT_NONE && !w->is_in && !w->is_spent;
 }
 
 /* Nor does it cost too much for a glance at all. */

@@ -60,8 +60,9 @@ struct range_duty {
 	struct range_cheap *cheap;	/* shared */
 	struct range_duty *next, *prev; /* there */
 	bool is_there;			/* it counts there */
-	bool was_noted; /* it cost something since then was halved there */
-	bool is_active; /* or in the time before that */
+	bool was_noted;	     /* it cost something since then was halved there */
+	bool is_active;	     /* or in the time before that */
+	uint64_t nr_counted; /* of its plants, there */
 	enum controller_kind kind;
 	int64_t m_t_ppb; /* INT64_MAX: no bound */
 	struct control *control;
@@ -127,6 +128,10 @@ void range_duty_rest(struct range_duty *d, uint64_t now_ns);
 uint32_t range_duty_nr_plants(const struct range_duty *d);
 /* What windows that @d has none of yet cost, and are worth, @from knows. */
 void range_duty_inherit(struct range_duty *d, const struct range_duty *from);
+/* Windows that @from has out are wanted out: true if any is in, as with
+ * range_duty_step. They are due when there is room. */
+bool range_duty_follow(struct range_duty *d, const struct range_duty *from,
+		       uint64_t now_ns);
 /* Window @i is in, or out, from now on: whether it was wanted so or not. */
 void range_duty_put(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns);
 

@@ -126,10 +126,10 @@ static bool is_alone(const struct range_monitor *m, const struct range_part *rp)
 	       tproc_nr_tasks(rp->proc) == 1;
 }
 
-/* @owes: what is in has cost more than it may. On a busy machine it would stay
- * so: the thread has the next CPU with all of it in. */
-static void change(const struct range_monitor *m, struct range_part *rp,
-		   bool owes)
+/* While more is owed than may be, it would stay so on a busy machine: the
+ * thread has the next CPU with all of it in. */
+void range_part_change(const struct range_monitor *m, struct range_part *rp,
+		       bool owes)
 {
 	struct smco_err err = {0};
 	const struct range_duty *d = &rp->duty;
@@ -474,7 +474,7 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 		.nr_threads = (unsigned)max_u64(rp->nr_threads, 1),
 	};
 	if (range_duty_step(&rp->duty, m->cost, nr, &s))
-		change(m, rp, s.room_ns < 0);
+		range_part_change(m, rp, s.room_ns < 0);
 	if (range_rate_is_due(&rp->rate, now_ns))
 		measure(rp);
 	range_start_some(rp, smco_now_ns(), s.room_ns);

@@ -161,8 +161,6 @@ struct range_part {
 	bool is_asleep;
 	struct range_part *sees_for;
 	unsigned nr_asleep;
-	/* What those cost in windows that are out here, since some woke. */
-	uint64_t stray_ps;
 	uint64_t bias;
 	struct range_duty duty; /* of unit->most_windows */
 	uint64_t *hits;		/* of each window so far */
@@ -231,6 +229,9 @@ struct range_proc {
 	/* When it is old enough for memory of its own; UINT64_MAX: it has it.
 	 */
 	uint64_t wake_ns;
+	/* What copies that are asleep cost in windows that are out here, since
+	 * some woke. */
+	uint64_t stray_ps;
 	bool is_crowded;  /* more parts have words than there are registers */
 	size_t nr_shares; /* that were given out then */
 	uint64_t next_share_ns;
@@ -300,7 +301,8 @@ void range_start_first(struct range_part *rp, size_t most);
 void range_start_some(struct range_part *rp, uint64_t now_ns, int64_t room_ns);
 /* A copy of @parent has what that has; its duty knows of it when it wakes. */
 void range_start_fork(struct range_part *rp, const struct range_part *parent);
-void range_start_wake(struct range_part *rp, const struct range_part *parent);
+void range_start_wake(const struct range_monitor *m, struct range_part *rp,
+		      const struct range_part *parent);
 /* range-poll.c */
 int range_polls_find(struct range_unit *u);
 void range_polls_sort(struct range_poll *polls, size_t nr);
@@ -432,7 +434,8 @@ void range_sleep(struct range_part *rp, struct range_part *parent);
 /* It has memory of its own from now on. All tasks stopped. */
 void range_wake(struct range_monitor *m, struct range_part *rp);
 /* Copies that see for @rp have cost @ps more where it has no sensors in: if
- * that is more than it takes to wake them, they are due. */
+ * all its process's files together come to more than it takes to wake them,
+ * they are due. */
 void range_stray(struct range_monitor *m, struct range_part *rp, uint64_t ps);
 /* Nothing sees for @rp any more, nor does that for another. */
 void range_sleep_end(struct range_monitor *m, struct range_part *rp);
@@ -474,6 +477,10 @@ bool range_part_is_mapped(const struct range_part *rp,
 /* Time goes by for it. */
 void range_part_tick(struct range_monitor *m, struct range_part *rp,
 		     uint64_t now_ns);
+/* Windows become what its duty wants; @owes: what is in has cost more than it
+ * may. */
+void range_part_change(const struct range_monitor *m, struct range_part *rp,
+		       bool owes);
 uint64_t range_part_due_ns(const struct range_part *rp);
 void range_part_free(struct range_part *rp);
 /* range-process.c: have libraries come or gone? Tasks run. */

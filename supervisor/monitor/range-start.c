@@ -96,7 +96,10 @@ void range_start_fork(struct range_part *rp, const struct range_part *parent)
 	       rp->unit->vars->nr_functions / 8 + 1);
 }
 
-void range_start_wake(struct range_part *rp, const struct range_part *parent)
+/* While something is owed, what its parent has out goes out in the stop that it
+ * wakes in: on a busy machine it is long until somebody looks. */
+void range_start_wake(const struct range_monitor *m, struct range_part *rp,
+		      const struct range_part *parent)
 {
 	uint32_t nr = (uint32_t)rp->unit->vars->nr_functions;
 	uint64_t now_ns = smco_now_ns();
@@ -105,6 +108,9 @@ void range_start_wake(struct range_part *rp, const struct range_part *parent)
 	for (uint32_t f = 0; f < nr; f++)
 		if (had_turn(rp, f))
 			hand_over(rp, f, now_ns);
+	if (parent && ledger_room_ns(m->ledger) < 0 &&
+	    range_duty_follow(&rp->duty, &parent->duty, now_ns))
+		range_part_change(m, rp, true);
 }
 
 /* For all that is done here it is as if it were the program's time. */
