@@ -150,6 +150,44 @@ wakes_early() {
 ok "a copy that costs what its parent does not has its own before long" \
 	wakes_early
 
+# Several libraries that compute in turn: all of them cost.
+for i in 0 1 2 3; do
+	cat >lib$i.c <<E2
+volatile unsigned sink$i;
+__attribute__((noinline)) void compute$i(void)
+{
+	for (int round = 0; round < 20000; round++)
+		sink$i += (unsigned)round;
+}
+E2
+	"${CC:-cc}" -g -O0 -shared -fPIC -o libhot$i.so lib$i.c || exit 1
+done
+cat >many.c <<'E2'
+void compute0(void);
+void compute1(void);
+void compute2(void);
+void compute3(void);
+
+int main(void)
+{
+	for (int i = 0; i < 1000; i++) {
+		compute0();
+		compute1();
+		compute2();
+		compute3();
+	}
+	return 0;
+}
+E2
+"${CC:-cc}" -g -O0 -o many many.c -L. -lhot0 -lhot1 -lhot2 -lhot3 \
+	-Wl,-rpath,"$PWD" || exit 1
+one_stop() {
+	SMCO_DEBUG=range timeout 60 smco-trace -q -m range -t 10 -o run.trace \
+		-- ./many 2>log
+	grep 'windows of [2-9] files change' log | head -1 | grep .
+}
+ok "windows of several files go in and out in one stop" one_stop
+
 # On a busy machine that may be before the copy runs for the first time.
 cat >daemon.c <<'E2'
 #include <time.h>

@@ -30,6 +30,8 @@
  * milliseconds, so sooner than the paper's 0.4 s. */
 #define INTERVAL_NS (100 * NSEC_PER_MSEC)
 #define TELL_NS	    (20 * NSEC_PER_MSEC)
+/* It may come so much of that time sooner, with others. */
+#define EARLY_PART 4
 /* A window that has cost less since it came in is left alone. */
 #define QUANTUM_PS (2 * NSEC_PER_USEC * 1000)
 /* Stops to put some in may take this part of the target: the shorter turns are,
@@ -326,7 +328,9 @@ bool range_duty_follow(struct range_duty *d, const struct range_duty *from,
 	d->nr_changed = 0;
 	for (uint32_t i = 0; i < d->end && i < from->end; i++) {
 		struct range_duty_window *w = &d->window[i];
-		if (!w->exists || !w->is_in || !is_out(&from->window[i]))
+		const struct range_duty_window *f = &from->window[i];
+		bool is_dear = f->lately_ps && !range_is_cheap(from, f);
+		if (!w->exists || !w->is_in || !(is_out(f) || is_dear))
 			continue;
 		if (w->plant == PLANT_NONE)
 			make_plant(d, i, now_ns);
@@ -533,4 +537,10 @@ uint64_t range_duty_due_ns(const struct range_duty *d)
 	/* What is due may have to wait for room. */
 	uint64_t due_ns = d->last_ns + max_u64(quiet_ns, d->idle_ns);
 	return min_u64(due_ns, d->last_ns + SLOW_STEP_NS);
+}
+
+uint64_t range_duty_early_ns(const struct range_duty *d)
+{
+	uint64_t due_ns = range_duty_due_ns(d);
+	return due_ns - sat_sub_u64(due_ns, d->last_ns) / EARLY_PART;
 }

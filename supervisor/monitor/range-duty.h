@@ -128,8 +128,8 @@ void range_duty_rest(struct range_duty *d, uint64_t now_ns);
 uint32_t range_duty_nr_plants(const struct range_duty *d);
 /* What windows that @d has none of yet cost, and are worth, @from knows. */
 void range_duty_inherit(struct range_duty *d, const struct range_duty *from);
-/* Windows that @from has out are wanted out: true if any is in, as with
- * range_duty_step. They are due when there is room. */
+/* Windows that @from has out, or knows to be dear, are wanted out: true if any
+ * is in, as with range_duty_step. They are due when there is room. */
 bool range_duty_follow(struct range_duty *d, const struct range_duty *from,
 		       uint64_t now_ns);
 /* Window @i is in, or out, from now on: whether it was wanted so or not. */
@@ -149,6 +149,9 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 		     size_t nr, const struct range_duty_state *s);
 /* When the next step should be. */
 uint64_t range_duty_due_ns(const struct range_duty *d);
+/* From when on it may be, if others have theirs: waking up takes more than
+ * looking does. */
+uint64_t range_duty_early_ns(const struct range_duty *d);
 /* How long window @i was in until @now_ns. One that is spent counts as if it
  * still were: nothing is missed there. */
 uint64_t range_duty_watched_ns(const struct range_duty *d, uint32_t i,

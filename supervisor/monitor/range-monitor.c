@@ -146,6 +146,16 @@ static void learn_wake(struct range_monitor *m)
 			     8;
 }
 
+/* Somebody is to look at what sensors cost. */
+static bool any_steps(const struct range_monitor *m, uint64_t now_ns)
+{
+	for (const struct range_proc *p = m->procs; p; p = p->next)
+		for (size_t i = 0; i < p->nr; i++)
+			if (range_part_steps(p->part[i], now_ns, false))
+				return true;
+	return false;
+}
+
 void range_tick(struct range_monitor *m, uint64_t now_ns, uint64_t taken_ns)
 {
 	learn_wake(m);
@@ -153,11 +163,15 @@ void range_tick(struct range_monitor *m, uint64_t now_ns, uint64_t taken_ns)
 		    taken_ns);
 	m->next_tick_ns = now_ns + IDLE_NS;
 	range_reader_busy(m, 0);
+	bool steps = any_steps(m, now_ns);
 	for (struct range_proc *p = m->procs; p; p = p->next) {
 		range_proc_wake(m, p, now_ns);
 		range_proc_look(m, p, now_ns);
-		for (size_t i = 0; i < p->nr; i++) {
+		for (size_t i = 0; i < p->nr; i++)
 			range_part_tick(m, p->part[i], now_ns);
+		if (steps)
+			range_proc_step(m, p, now_ns);
+		for (size_t i = 0; i < p->nr; i++) {
 			uint64_t due_ns = range_part_due_ns(p->part[i]);
 			m->next_tick_ns = min_u64(m->next_tick_ns, due_ns);
 		}

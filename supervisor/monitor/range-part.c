@@ -12,8 +12,6 @@
 
 /* A stop to put sensors in or out, before one was measured. */
 #define FIRST_STOP_NS (60 * NSEC_PER_USEC)
-/* To stop and to go on, alone. */
-#define STOP_NS (10 * NSEC_PER_USEC)
 /* How often it is asked how long the process ran. */
 #define ASK_NS (20 * NSEC_PER_MSEC)
 /* The command has just begun, and its first stops are not to wait until all
@@ -115,42 +113,6 @@ bool range_part_is_mapped(const struct range_part *rp, const struct tmaps *maps)
 }
 
 /* --- it comes --- */
-
-/* So many changes may fail because a thread gets no CPU to stop on. */
-#define MOST_REFUSED 2
-
-/* Nobody but its only thread waits until that stops. */
-static bool is_alone(const struct range_monitor *m, const struct range_part *rp)
-{
-	return m->procs == rp->owner && !rp->owner->next &&
-	       tproc_nr_tasks(rp->proc) == 1;
-}
-
-/* While more is owed than may be, it would stay so on a busy machine: the
- * thread has the next CPU with all of it in. */
-void range_part_change(const struct range_monitor *m, struct range_part *rp,
-		       bool owes)
-{
-	struct smco_err err = {0};
-	const struct range_duty *d = &rp->duty;
-	uint64_t cost_ns = 0, began_ns = smco_now_ns();
-	if (is_alone(m, rp) || (owes && rp->nr_refused >= MOST_REFUSED))
-		ranges_insist(rp->ranges);
-	int rc = ranges_choose(rp->ranges, d->changed, d->nr_changed, d->want,
-			       &cost_ns, &err);
-	rp->nr_refused = cost_ns ? 0 : rp->nr_refused + (rc == SMCO_BUSY);
-	if (rc)
-		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
-	if (cost_ns)
-		rp->stop_ns = (rp->stop_ns * 7 + cost_ns + STOP_NS) / 8;
-	uint64_t now_ns = smco_now_ns();
-	rp->took_ns = (rp->took_ns * 7 + now_ns - began_ns) / 8;
-	for (size_t i = 0; i < d->nr_changed; i++) {
-		uint32_t w = d->changed[i];
-		range_duty_put(&rp->duty, w, ranges_window_is_in(rp->ranges, w),
-			       now_ns);
-	}
-}
 
 /* Room for a step of @nr windows. */
 static bool grow(struct range_monitor *m, size_t nr)
@@ -436,6 +398,12 @@ static uint64_t ran_ns(const struct range_monitor *m, struct range_part *rp,
 	return ran + range_asleep_ns(m, rp);
 }
 
+unsigned range_part_sharing(const struct range_monitor *m,
+			    const struct range_part *rp)
+{
+	return (unsigned)max_u64(rp->nr_sharing, range_cheap_nr(&m->cheap));
+}
+
 /* @rp's part of @ns that its process has run: each window that costs something
  * has as much of that as any other one, of whichever file. */
 static uint64_t share_of(const struct range_part *rp, uint64_t ns)
@@ -454,8 +422,18 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 	range_poll(m, rp, now_ns);
 	range_watch_more(m, rp);
 	range_watch_tick(m, rp, now_ns);
-	if (!rp->ranges || now_ns < range_duty_due_ns(&rp->duty))
-		return;
+}
+
+bool range_part_steps(const struct range_part *rp, uint64_t now_ns, bool early)
+{
+	return rp->ranges && !rp->is_unloaded && !rp->is_asleep &&
+	       now_ns >= (early ? range_duty_early_ns(&rp->duty)
+				: range_duty_due_ns(&rp->duty));
+}
+
+void range_part_step(struct range_monitor *m, struct range_part *rp,
+		     uint64_t now_ns)
+{
 	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	size_t nr = charge(m, rp, false);
 	weigh(m, rp, nr);
@@ -469,15 +447,20 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 		.window_room_ns = ledger_window_room_ns(m->ledger),
 		.stop_ns = rp->stop_ns,
 		.took_ns = rp->took_ns,
-		.look_ns = rp->look_ns * rp->nr_sharing,
+		.look_ns = rp->look_ns * range_part_sharing(m, rp),
 		.taken_ppk = m->taken.ppk,
 		.nr_threads = (unsigned)max_u64(rp->nr_threads, 1),
 	};
-	if (range_duty_step(&rp->duty, m->cost, nr, &s))
-		range_part_change(m, rp, s.room_ns < 0);
+	rp->changes = range_duty_step(&rp->duty, m->cost, nr, &s);
+	rp->has_stepped = true;
+}
+
+void range_part_stepped(struct range_part *rp, uint64_t now_ns, int64_t room_ns)
+{
+	rp->has_stepped = false;
 	if (range_rate_is_due(&rp->rate, now_ns))
 		measure(rp);
-	range_start_some(rp, smco_now_ns(), s.room_ns);
+	range_start_some(rp, smco_now_ns(), room_ns);
 }
 
 uint64_t range_part_due_ns(const struct range_part *rp)

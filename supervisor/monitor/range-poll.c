@@ -228,7 +228,7 @@ void range_poll(struct range_monitor *m, struct range_part *rp, uint64_t now_ns)
 		gap_ns = SHORTEST_NS;
 	} else {
 		int64_t share = control_m_from_overhead(target) / SHARE /
-				rp->nr_sharing;
+				range_part_sharing(m, rp);
 		uint64_t least =
 			sat_u64((u128)cost_ns * PPB / ((uint64_t)share + 1));
 		gap_ns = min_u64(max_u64(gap_ns, least), LONGEST_NS);

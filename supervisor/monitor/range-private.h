@@ -174,6 +174,8 @@ struct range_part {
 	uint64_t stop_ns;	   /* of a change, lately */
 	uint64_t took_ns;	   /* the same, with the wait for it */
 	unsigned nr_refused;	   /* changes in a row, for want of a CPU */
+	bool has_stepped;	   /* in this step of its process */
+	bool changes;		   /* and its duty wants other windows in */
 	uint64_t look_ns;	   /* CPU time of a look, lately */
 	uint64_t charged_ns;	   /* when hits were charged last */
 	struct range_rate rate;	   /* what they cost */
@@ -477,14 +479,27 @@ bool range_part_is_mapped(const struct range_part *rp,
 /* Time goes by for it. */
 void range_part_tick(struct range_monitor *m, struct range_part *rp,
 		     uint64_t now_ns);
-/* Windows become what its duty wants; @owes: what is in has cost more than it
- * may. */
-void range_part_change(const struct range_monitor *m, struct range_part *rp,
-		       bool owes);
+/* range-step.c: windows become what its duty wants. All tasks stopped; by
+ * waiting for that the program has lost @waited_ns, of this part's share. */
+void range_part_change(struct range_part *rp, uint64_t waited_ns);
+/* Is it to look at what its sensors cost, or may it, if others do? */
+bool range_part_steps(const struct range_part *rp, uint64_t now_ns, bool early);
+void range_part_step(struct range_monitor *m, struct range_part *rp,
+		     uint64_t now_ns);
+/* What is not done before its windows are as it wanted. */
+void range_part_stepped(struct range_part *rp, uint64_t now_ns,
+			int64_t room_ns);
+/* How many share what looking may take: those of its process, or those of all
+ * that cost something lately. 1 at least. */
+unsigned range_part_sharing(const struct range_monitor *m,
+			    const struct range_part *rp);
 uint64_t range_part_due_ns(const struct range_part *rp);
 void range_part_free(struct range_part *rp);
 /* range-process.c: have libraries come or gone? Tasks run. */
 void range_proc_look(struct range_monitor *m, struct range_proc *p,
+		     uint64_t now_ns);
+/* range-step.c: all parts of @p that may step do so. */
+void range_proc_step(struct range_monitor *m, struct range_proc *p,
 		     uint64_t now_ns);
 /* range-reader.c: a thread that reads @u, which nobody may look into meanwhile.
  * False: it could not be begun. */

@@ -110,7 +110,7 @@ void range_start_wake(const struct range_monitor *m, struct range_part *rp,
 			hand_over(rp, f, now_ns);
 	if (parent && ledger_room_ns(m->ledger) < 0 &&
 	    range_duty_follow(&rp->duty, &parent->duty, now_ns))
-		range_part_change(m, rp, true);
+		range_part_change(rp, 0);
 }
 
 /* For all that is done here it is as if it were the program's time. */

@@ -104,7 +104,6 @@ struct ranges {
 	bool (*is_there)(void *ctx); /* NULL: always */
 	void *is_there_ctx;
 	struct tundo *undo;
-	bool insists;	/* see ranges_insist */
 	bool planted;	/* the area is mapped */
 	bool left;	/* taken out, but the area had to stay */
 	bool is_owed;	/* could not be taken out: detach does it */

@@ -276,11 +276,6 @@ static struct live_window *window_of(const struct ranges *r, uint32_t window)
 			.window[window - r->plan->function[f].first_window];
 }
 
-void ranges_insist(struct ranges *r)
-{
-	r->insists = true;
-}
-
 int ranges_choose(struct ranges *r, const uint32_t *windows, size_t nr,
 		  const bool *want, uint64_t *cost_ns_ret, struct smco_err *err)
 {
@@ -303,10 +298,7 @@ int ranges_choose(struct ranges *r, const uint32_t *windows, size_t nr,
 	}
 	for (size_t i = 0; i < n; i++)
 		r->function[some[i]].chosen = false;
-	bool can_wait = !r->insists;
-	r->insists = false;
-	return n && r->planted ? change(r, some, n, can_wait, cost_ns_ret, err)
-			       : 0;
+	return n && r->planted ? change(r, some, n, true, cost_ns_ret, err) : 0;
 }
 
 bool ranges_is_in(const struct ranges *r, uint32_t function)

@@ -179,14 +179,12 @@ bool ranges_is_in(const struct ranges *r, uint32_t function);
  * range_plan_nr_windows, says; all others stay. Those that are as wanted
  * already, or whose function was never prepared, cost nothing. Windows that
  * cannot be patched now stay as they are, and SMCO_BUSY is returned; all do
- * where a thread gets no CPU to stop on (tproc_stop_briefly).
+ * where a thread gets no CPU to stop on (tproc_stop_briefly): who does not want
+ * that stops all tasks before.
  */
 int ranges_choose(struct ranges *r, const uint32_t *windows, size_t nr,
 		  const bool *want, uint64_t *cost_ns_ret,
 		  struct smco_err *err);
-/* The next of these waits for such a thread, as ranges_set does: what is in has
- * cost too much already. */
-void ranges_insist(struct ranges *r);
 /* Functions that are not planned yet, and that threads were in when they were
  * stopped last for any of this: their number. */
 #define RANGE_MOST_SEEN 16
