@@ -96,22 +96,27 @@ int main(void)
 	return first[7] != 1;
 }
 E2
-first_blocks() {
-	smco-trace -q -t 50 --nap 300ms -o d.trace -- ./daemon &&
+# shows PROGRAM PATTERN... - what is said of a daemon's blocks
+shows() {
+	smco-trace -q -t 50 --nap 300ms -o d.trace -- "./$1" &&
 		smco-report d.trace >summary
 	local status=$?
 	cat summary
-	[ $status = 0 ] &&
-		grep -q '1 allocation of 488 KiB, 1 nap of 1 block' summary
+	shift
+	for pattern; do
+		grep -q "$pattern" summary || status=1
+	done
+	return $status
 }
-first_blocks_at_last() {
+shows_at_last() {
 	for _ in 1 2 3 4; do
-		first_blocks && return
+		shows "$@" && return
 	done
 	return 1
 }
 if "${CC:-cc}" -g -o daemon daemon.c; then
-	ok "the first blocks of a daemon are known" first_blocks_at_last
+	ok "the first blocks of a daemon are known" \
+		shows_at_last daemon '1 allocation of 488 KiB, 1 nap of 1 block'
 fi
 
 # What it has from before it became one is its own when its parent has ended, but
@@ -137,24 +142,10 @@ int main(void)
 	return kept[7] != 1;
 }
 E2
-tables() {
-	smco-trace -q -t 50 --nap 300ms -o d.trace -- ./tables &&
-		smco-report d.trace >summary
-	local status=$?
-	cat summary
-	[ $status = 0 ] &&
-		grep -q '879 KiB in 1 block still unused at the end' summary &&
-		grep -q '1 nap of 1 block' summary &&
-		grep -q 'allocated  table .*tables.c:6' summary
-}
-tables_at_last() {
-	for _ in 1 2 3 4; do
-		tables && return
-	done
-	return 1
-}
 if "${CC:-cc}" -g -o tables tables.c; then
-	ok "what a daemon has from before it became one" tables_at_last
+	ok "what a daemon has from before it became one" shows_at_last tables \
+		'879 KiB in 1 block still unused at the end' \
+		'1 nap of 1 block' 'allocated  table .*tables.c:6'
 fi
 
 done_testing

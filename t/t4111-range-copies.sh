@@ -183,7 +183,7 @@ E2
 	-Wl,-rpath,"$PWD" || exit 1
 one_stop() {
 	SMCO_DEBUG=range timeout 60 smco-trace -q -m range -t 10 -o run.trace \
-		-- ./many 2>log
+		-- ./many 2>log || return 1
 	grep 'windows of [2-9] files change' log | head -1 | grep .
 }
 ok "windows of several files go in and out in one stop" one_stop

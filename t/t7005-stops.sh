@@ -38,14 +38,18 @@ five() { # FILE by_perf|by_us ARGUMENTS...
 		perl -ane '$n{$F[0]} = $F[1] if !defined $n{$F[0]} || $n{$F[0]} > $F[1];
 			END { print "$_ $n{$_}\n" for sort keys %n }' >"$file"
 }
-# same SLACK EVENT-PATTERN ARGUMENTS... - counted the same, but for SLACK
-same() {
-	local slack=$1 which=$2
-	shift 2
-	five perf by_perf "$@" && five us by_us "$@" || return 1
-	join perf us | grep -E "^($which) " | tee both
-	awk -v slack="$slack" '{ d = $2 - $3 } d > slack || d < -slack { bad = 1 }
+# within SLACK EVENT-PATTERN - what is in both files is the same, but for SLACK
+within() {
+	join perf us | grep -E "^($2) " | tee both
+	awk -v slack="$1" '{ d = $2 - $3 } d > slack || d < -slack { bad = 1 }
 		END { exit bad || !NR }' both
+}
+# same SLACK EVENT-PATTERN ARGUMENTS... - counted the same
+same() {
+	five perf by_perf "${@:3}" && five us by_us "${@:3}" && within "$1" "$2"
+}
+one_each() { # ARGUMENTS...
+	by_perf "$@" | sort >perf && by_us "$@" | sort >us
 }
 
 all='sched:.*|ipi:.*|csd:.*|rcu:.*|rseq:.*|msr:.*|context-switches|cpu-migrations|x86_fpu:.*'
@@ -55,15 +59,11 @@ ok "and 30 programs, one after the other" same 6 'sched:.*|rseq:.*|x86_fpu:.*|co
 # Who else uses the CPU while it sleeps decides whether registers are loaded: so
 # in turn, and one pair has to be the same.
 a_pair() { # SLACK EVENT-PATTERN ARGUMENTS...
-	local slack=$1 which=$2 good=1
-	shift 2
 	for _ in 1 2 3 4 5; do
-		by_perf "$@" | sort >perf && by_us "$@" | sort >us || return 1
-		join perf us | grep -E "^($which) " | tee both
-		! awk -v slack="$slack" '{ d = $2 - $3 } d > slack || d < -slack { bad = 1 }
-			END { exit bad || !NR }' both || good=0
+		one_each "${@:3}" || return 1
+		within "$1" "$2" && return
 	done
-	return "$good"
+	return 1
 }
 ok "signals and sleeps: moves and registers are as for perf stat" \
 	a_pair 60 'cpu-migrations|x86_fpu:.*' 0 0 0 0 300
@@ -72,7 +72,7 @@ ok "signals and sleeps: moves and registers are as for perf stat" \
 # and so with nobody counting (334 to 416, 429), there is none to be counted.
 forks_between() { # FORKS
 	for _ in 1 2 3 4 5; do
-		by_perf 0 "$1" 0 0 | sort >perf && by_us 0 "$1" 0 0 | sort >us || return 1
+		one_each 0 "$1" 0 0 || return 1
 		join perf us | grep '^x86_fpu:' | tee both
 		awk -v forks="$1" '{ most = $2 > 2 * forks ? $2 : 2 * forks }
 			$3 < $2 - 60 || $3 > most + 60 { bad = 1 }
@@ -86,14 +86,10 @@ ok "forks: registers are no fewer than for perf stat, nor more than there are" f
 # Where others have that CPU, too, some of what they take from it falls into our
 # stops: one pair in a calm moment has to be the same (it was off by 22 in each).
 on_one_cpu() { (
-	slack=$1 which=$2
-	shift 2
 	taskset -cp "$(taskset -cp $$ | grep -o '[0-9]*$')" "$BASHPID" >/dev/null
 	for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
-		by_perf "$@" | sort >perf && by_us "$@" | sort >us || exit 1
-		join perf us | grep -E "^($which) " | tee both
-		awk -v slack="$slack" '{ d = $2 - $3 } d > slack || d < -slack { bad = 1 }
-			END { exit bad || !NR }' both && exit
+		one_each "${@:3}" || exit 1
+		within "$1" "$2" && exit
 		sleep 0.5
 	done
 	exit 1

@@ -212,8 +212,9 @@ struct block *nap_block_add(struct nap_proc *np, taddr_t addr, uint64_t size,
 static void block_new(struct nap_proc *np, taddr_t addr, uint64_t size,
 		      uint32_t stack, uint64_t now_ns, uint16_t flags)
 {
-	struct ev_site *site = sites_get(&np->nap->sites, stack);
-	if (nap_block_add(np, addr, size, stack, now_ns, flags) && site) {
+	struct ev_site *site;
+	if (nap_block_add(np, addr, size, stack, now_ns, flags) &&
+	    (site = sites_get(&np->nap->sites, stack))) {
 		site->nr_allocs++;
 		site->bytes += size;
 	}

@@ -163,7 +163,9 @@ void range_duty_add(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns)
 
 void range_duty_inherit(struct range_duty *d, const struct range_duty *from)
 {
-	for (size_t i = 0; !d->end && i < from->end && i < d->nr; i++) {
+	if (d->is_there)
+		return;
+	for (size_t i = 0; i < d->end && i < from->end; i++) {
 		d->window[i].lately_ps = from->window[i].lately_ps;
 		d->window[i].rate_ppb = from->window[i].rate_ppb;
 	}
@@ -339,15 +341,29 @@ bool range_duty_follow(struct range_duty *d, const struct range_duty *from,
 	return d->nr_changed;
 }
 
+/* How long it is until @ns are @ppb of it. */
+static uint64_t part_of_ns(uint64_t ns, int64_t ppb)
+{
+	return sat_u64((u128)ns * PPB / (uint64_t)ppb);
+}
+
+/* How long it is until @ns are a @share of the target, of which each that costs
+ * something has as much as any other one. */
+static uint64_t part_for(const struct range_duty *d, uint64_t ns,
+			 unsigned share)
+{
+	uint64_t all_ns = sat_u64((u128)ns * share * range_cheap_nr(d->cheap));
+	return part_of_ns(all_ns, d->m_t_ppb);
+}
+
 /* Those whose turn it is, as long as there is room for a step of them. */
 static bool come(struct range_duty *d, const struct range_duty_state *s)
 {
 	unsigned share =
 		d->kind == CONTROL_GLOBAL ? STOPS_SHARE_ONE : STOPS_SHARE;
-	unsigned nr = range_cheap_nr(d->cheap);
-	uint64_t gap_ns = sat_u64((u128)s->stop_ns * share * nr * PPB /
-				  (uint64_t)d->m_t_ppb);
-	int64_t room_ns = s->window_room_ns / (CREDIT * (int64_t)nr);
+	uint64_t gap_ns = part_for(d, s->stop_ns, share);
+	int64_t room_ns = s->window_room_ns /
+			  (CREDIT * (int64_t)range_cheap_nr(d->cheap));
 	bool any = false;
 	plant_t id;
 	if (s->room_ns <= 0 || s->now_ns < d->put_in_ns + gap_ns)
@@ -411,9 +427,7 @@ static bool glance(struct range_duty *d, const struct range_duty_state *s)
 	}
 	d->load_ppb = sat_add_u64(d->load_ppb, sum_ppb);
 	d->news_ns = 0;
-	uint64_t gap_ns =
-		sat_u64((u128)ns * GLANCE_SHARE * range_cheap_nr(d->cheap) *
-			PPB / (uint64_t)d->m_t_ppb);
+	uint64_t gap_ns = part_for(d, ns, GLANCE_SHARE);
 	uint64_t spare_ns = sat_u64((u128)gap_ns * (GLANCES_IN_A_ROW - 1));
 	d->next_glance_ns =
 		max_u64(d->next_glance_ns, sat_sub_u64(s->now_ns, spare_ns)) +
@@ -425,9 +439,7 @@ static bool glance(struct range_duty *d, const struct range_duty_state *s)
 /* The cheap that went out when they were new, or had cost more for a moment. */
 static bool back(struct range_duty *d, const struct range_duty_state *s)
 {
-	uint64_t gap_ns =
-		sat_u64((u128)s->stop_ns * 2 * BACK_PART *
-			range_cheap_nr(d->cheap) * PPB / (uint64_t)d->m_t_ppb);
+	uint64_t gap_ns = part_for(d, s->stop_ns, 2 * BACK_PART);
 	uint64_t step_ns = max_u64(QUICK_STEP_NS, s->took_ns);
 	uint64_t left_ns = mul_ppb(QUICK_STEP_NS, d->m_t_ppb);
 	if (s->now_ns < d->back_ns + gap_ns ||
@@ -502,12 +514,6 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 		any = true;
 	}
 	return any;
-}
-
-/* How long it is until @ns are @ppb of it. */
-static uint64_t part_of_ns(uint64_t ns, int64_t ppb)
-{
-	return sat_u64((u128)ns * PPB / (uint64_t)ppb);
 }
 
 uint64_t range_duty_due_ns(const struct range_duty *d)

@@ -126,7 +126,7 @@ void range_duty_add(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns);
 void range_duty_rest(struct range_duty *d, uint64_t now_ns);
 /* Those that are in turns. */
 uint32_t range_duty_nr_plants(const struct range_duty *d);
-/* What windows that @d has none of yet cost, and are worth, @from knows. */
+/* What @d's windows cost, none of which has cost anything yet, @from knows. */
 void range_duty_inherit(struct range_duty *d, const struct range_duty *from);
 /* Windows that @from has out, or knows to be dear, are wanted out: true if any
  * is in, as with range_duty_step. They are due when there is room. */

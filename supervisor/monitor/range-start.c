@@ -103,12 +103,13 @@ void range_start_wake(const struct range_monitor *m, struct range_part *rp,
 {
 	uint32_t nr = (uint32_t)rp->unit->vars->nr_functions;
 	uint64_t now_ns = smco_now_ns();
-	if (parent)
-		range_duty_inherit(&rp->duty, &parent->duty);
 	for (uint32_t f = 0; f < nr; f++)
 		if (had_turn(rp, f))
 			hand_over(rp, f, now_ns);
-	if (parent && ledger_room_ns(m->ledger) < 0 &&
+	if (!parent)
+		return;
+	range_duty_inherit(&rp->duty, &parent->duty);
+	if (ledger_room_ns(m->ledger) < 0 &&
 	    range_duty_follow(&rp->duty, &parent->duty, now_ns))
 		range_part_change(rp, 0);
 }

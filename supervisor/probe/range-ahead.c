@@ -434,9 +434,10 @@ static bool steps(const struct range_code *code, const struct variables *v,
 			continue;
 		for (size_t i = 0; i < nr; i++) {
 			const struct var_place *q = &v->places[own[i].place];
-			if (q->kind == VAR_REG && !q->shift &&
+			uint8_t reg = range_reg_of_dwarf(q->reg);
+			if (q->kind == VAR_REG && !q->shift && reg < 16 &&
 			    in->addr >= q->lo && in->addr < q->hi &&
-			    in->wrote == 1u << range_reg_of_dwarf(q->reg))
+			    in->wrote == 1u << reg)
 				return true;
 		}
 	}
@@ -445,10 +446,9 @@ static bool steps(const struct range_code *code, const struct variables *v,
 
 /*
  * Is branch @k the test of a loop's turn that has been unrolled ahead of it,
- * and
- * @p what the variable was stepped to before the test? It was a constant, @p is
- * another one, the loop behind the branch adds as much to it in each turn, and
- * goes on where the branch leads to when it ends.
+ * and @p what the variable was stepped to before the test? It was a constant,
+ * @p is another one, the loop behind the branch adds as much to it in each
+ * turn, and goes on where the branch leads to when it ends.
  */
 static bool is_turn(const struct range_code *code, const struct variables *v,
 		    const struct range_index_entry *own, size_t nr,

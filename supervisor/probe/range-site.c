@@ -16,6 +16,7 @@
 #include "supervisor/probe/range-lead.h"
 #include "supervisor/probe/range-point.h"
 #include "supervisor/probe/range-read.h"
+#include "supervisor/probe/range-site.h"
 #include "supervisor/probe/range-taken.h"
 #include "supervisor/probe/range-web.h"
 

@@ -139,14 +139,24 @@ static void test_inherit(bool inherits)
 	check_int(range_duty_init(&copy.duty, &s.cheap, CONTROL_CASCADE,
 				  100000000, NR, s.now_ns),
 		  0);
+	copy.now_ns = s.now_ns;
+	for (uint32_t i = 0; i < NR - 1; i++)
+		range_duty_add(&copy.duty, i, true, s.now_ns);
 	if (inherits)
 		range_duty_inherit(&copy.duty, &s.duty);
-	copy.now_ns = s.now_ns;
-	for (uint32_t i = 0; i < NR; i++)
-		range_duty_add(&copy.duty, i, true, s.now_ns);
 	sim_step_at(&copy, s.now_ns + NSEC_PER_MSEC, NSEC_PER_MSEC);
 	check(is_in(&copy, 0));
 	check_int(is_in(&copy, NR - 3), !inherits);
+	/* One that comes later counts from then on. */
+	uint64_t sum_ps = 0, all_ps = 0;
+	range_duty_add(&copy.duty, NR - 1, true, copy.now_ns);
+	sim_step_at(&copy, copy.now_ns + NSEC_PER_MSEC, NSEC_PER_MSEC);
+	for (unsigned b = 0; b < RANGE_CHEAP_POWERS; b++)
+		sum_ps += s.cheap.sum_ps[b];
+	for (uint32_t i = 0; i < NR; i++)
+		all_ps += s.duty.window[i].lately_ps +
+			  copy.duty.window[i].lately_ps;
+	check_int(sum_ps, all_ps);
 	range_duty_deinit(&copy.duty);
 	sim_end(&s);
 }
