@@ -136,10 +136,12 @@ bool range_inherit_relays(struct ranges *r, struct live_function *f)
 	f->of = r;
 	for (size_t i = 0; i < f->nr_windows; i++) {
 		struct live_window *w = &f->window[i];
+		w->relay_patch = w->relay
+					 ? tproc_patch_at(r->p, w->relay,
+							  sizeof(w->relay_jump))
+					 : NULL;
 		if (!w->relay_patch)
 			continue;
-		w->relay_patch =
-			tproc_patch_at(r->p, w->relay, sizeof(w->relay_jump));
 		if (!note(r, w))
 			return false;
 		if (!f->relay_undo)

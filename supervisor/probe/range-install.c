@@ -4,6 +4,7 @@
  * until it is given its own; see range.h.
  */
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -90,7 +91,23 @@ int ranges_install(struct ranges **ret, struct tproc *p,
 	return 0;
 }
 
-/* What the child's text holds is the engine's copy of the parent's patch. */
+/* Its parent may have changed since: what is in the child's text is what the
+ * engine's copies of the parent's patches say. */
+static void inherit_span(struct ranges *r, struct live_function *f,
+			 struct live_span *s)
+{
+	taddr_t start = live_span_start(f, s);
+	s->patch = tproc_patch_at(r->p, start, live_span_len(f, s));
+	const uint8_t *now = s->patch ? tpatch_new(s->patch) : NULL;
+	for (uint32_t i = s->first; i < s->end; i++) {
+		struct live_window *w = &f->window[i];
+		w->in = now &&
+			!memcmp(now + (w->addr - start), w->jump, w->len);
+		w->want = w->in;
+		f->in |= w->in;
+	}
+}
+
 static int inherit(struct ranges *r, const struct ranges *parent,
 		   uint32_t number, struct smco_err *err)
 {
@@ -100,12 +117,9 @@ static int inherit(struct ranges *r, const struct ranges *parent,
 		return 0;
 	if (!range_copy_function(to, from))
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	for (size_t i = 0; i < to->nr_spans; i++) {
-		struct live_span *s = &to->span[i];
-		if (s->patch)
-			s->patch = tproc_patch_at(r->p, live_span_start(to, s),
-						  live_span_len(to, s));
-	}
+	to->in = false;
+	for (size_t i = 0; i < to->nr_spans; i++)
+		inherit_span(r, to, &to->span[i]);
 	if (!range_inherit_relays(r, to))
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	return 0;

@@ -148,10 +148,10 @@ int ranges_install(struct ranges **ret, struct tproc *p,
 		   const struct range_plan *plan, uint64_t bias,
 		   struct smco_err *err);
 /*
- * A forked copy, with what was in in the parent. What its sensors see goes to
- * the memory that the parent's write to, and is the parent's, until ranges_wake
- * gives it memory of its own, with empty ranges; nothing is called in it before
- * that. All tasks of @child stopped.
+ * A forked copy, with what was in in the parent when it forked. What its
+ * sensors see goes to the memory that the parent's write to, and is the
+ * parent's, until ranges_wake gives it memory of its own, with empty ranges;
+ * nothing is called in it before that. All tasks of @child stopped.
  */
 int ranges_fork(struct ranges **ret, struct ranges *parent, struct tproc *child,
 		struct smco_err *err);

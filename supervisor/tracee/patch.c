@@ -250,6 +250,11 @@ const uint8_t *tpatch_old(const struct tpatch *patch)
 	return patch->old_bytes;
 }
 
+const uint8_t *tpatch_new(const struct tpatch *patch)
+{
+	return patch->new_bytes;
+}
+
 int tproc_unpatch(struct tproc *p, struct tpatch *patch,
 		  taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
 		  struct smco_err *err)

@@ -477,6 +477,8 @@ int tproc_unpatch(struct tproc *p, struct tpatch *patch,
 struct tpatch *tproc_patch_at(struct tproc *p, taddr_t addr, size_t len);
 /* The bytes that it will put back, as many as it has written. */
 const uint8_t *tpatch_old(const struct tpatch *patch);
+/* Those that it has written: in a forked copy, what it was born with. */
+const uint8_t *tpatch_new(const struct tpatch *patch);
 
 /*
  * Register something that must be undone before this process is left alone.

@@ -67,14 +67,32 @@ static bool is_clean(const struct run *r)
 }
 
 static bool goes_out, wakes, child_is_clean;
+/* The parent's go out between its fork and when that is seen to. */
+static bool is_late;
+static size_t nr_then, nr_since, nr_childs; /* that are in */
+
+static size_t nr_in(const struct ranges *r)
+{
+	size_t nr = 0;
+	for (uint32_t w = 0; r && w < range_plan_nr_windows(x.plan); w++)
+		nr += ranges_window_is_in(r, w);
+	return nr;
+}
 
 static void forked(struct run *run, struct tproc *child)
 {
 	struct smco_err err = {0};
 	(void)run;
+	nr_then = nr_in(x.r);
+	if (is_late)
+		ranges_set(x.r, x.all, x.nr, false, NULL, NULL);
+	nr_since = nr_in(x.r);
 	if (ranges_fork(&x.child_r, x.r, child, &err) ||
 	    (wakes && ranges_wake(x.child_r, &err)))
 		printf("# fork: %s\n", err.msg);
+	nr_childs = nr_in(x.child_r);
+	if (is_late)
+		ranges_set(x.r, x.all, x.nr, true, NULL, NULL);
 	/* Out and in again: what was the parent's patch is the child's. */
 	const struct run of = {.p = child};
 	if (!x.child_r || !goes_out)
@@ -105,6 +123,9 @@ static void forks(bool follow, bool out_and_in, bool wake)
 	if (follow && !wake && check(x.child_r != NULL))
 		check(!range_run_range(&x, x.child_r, "work::value", &lo, &hi));
 	if (follow && wake && check(x.child_r != NULL)) {
+		check(nr_then > 0);
+		check_int(nr_since, is_late ? 0 : nr_then);
+		check_int(nr_childs, nr_then);
 		lo = hi = 0;
 		check(range_run_range(&x, x.child_r, "work::value", &lo, &hi));
 		check_int(lo, 100);
@@ -517,6 +538,9 @@ int main(void)
 	forks(true, false, false);
 	forks(true, true, true);
 	forks(false, false, false);
+	is_late = true;
+	forks(true, true, true);
+	is_late = false;
 	leaving(false);
 	leaving(true);
 	forgetting();
