@@ -7,6 +7,7 @@
 
 #include "supervisor/probe/range-edge.h"
 #include "supervisor/probe/range-site.h"
+#include "supervisor/probe/range-taken.h"
 
 /*
  * range-register.c. A saved register gets its caller's value back: instruction
@@ -135,6 +136,30 @@ bool range_doubt_filled(const struct range_edges *e,
 			const struct variables *v,
 			const struct range_index_entry *all, size_t nr,
 			const struct var_place *p, uint64_t bytes, size_t i);
+/*
+ * range-bare.c. Is nothing put in the register or memory of @p, of @var, on a
+ * way from where the function begins to instruction @i? Then it is its
+ * caller's, or what other functions have left there: of a variable that the
+ * source gives no value on that way compilers say where it would be. Not of
+ * registers that arguments come in, nor of members and parameters in memory,
+ * which are filled in by address, nor where others have that of the memory, or
+ * of what is below it. If it is not so of those who come straight on from the
+ * instruction before, *@straight_on is set and it is false; if that is set,
+ * nobody else is asked for.
+ */
+bool range_doubt_bare(const struct range_edges *e,
+		      const struct range_givers *givers,
+		      const struct range_code *code, const struct variables *v,
+		      const struct var_place *p, const struct variable *var,
+		      size_t i, bool *straight_on);
+/* range-bare.c. All of these, of place @p of a variable of @bytes that begins
+ * at instruction @i: what is there is none of its values. @own are the
+ * variable's places in the function, @all those of all. */
+bool range_doubt_empty(const struct range_edges *e,
+		       const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *own, size_t nr_own,
+		       const struct range_index_entry *all, size_t nr_all,
+		       const struct var_place *p, uint64_t bytes, size_t i);
 /* Either, of any memory that the expression of @p, if it is one, reads. The
  * first only if nothing else leads to @i: not @is_led_to. */
 bool range_doubt_loads(const struct range_edges *e,

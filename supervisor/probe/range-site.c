@@ -162,24 +162,6 @@ static void covered(struct finder *f, size_t i, struct range_site s,
 
 /* --- one function --- */
 
-/* What is in the memory of @p when that begins, at instruction @i, is none of
- * its values. */
-static bool begins_empty(const struct finder *f, const struct var_place *p,
-			 uint64_t bytes, size_t i)
-{
-	bool led_to = range_is_led_to(&f->edges, f->code, i);
-	if (p->kind == VAR_EXPR)
-		return range_doubt_loads(&f->edges, f->code, f->v, f->all,
-					 f->nr_all, p, i, led_to);
-	return p->kind == VAR_MEM &&
-	       (range_doubt_early(f->code, f->v, f->own, f->nr_own, p, bytes,
-				  i) ||
-		(!led_to && range_doubt_unset(f->code, f->v, f->all, f->nr_all,
-					      p, bytes, i)) ||
-		range_doubt_filled(&f->edges, f->code, f->v, f->all, f->nr_all,
-				   p, bytes, i));
-}
-
 /* Does nobody come to instruction @i, behind a call, but from that? */
 static bool is_behind_call(const struct finder *f, size_t i)
 {
@@ -190,7 +172,7 @@ static bool is_behind_call(const struct finder *f, size_t i)
 }
 
 static void begin(struct finder *f, struct range_site s,
-		  const struct var_place *p)
+		  const struct var_place *p, bool taken)
 {
 	size_t i = range_code_find(f->code, p->lo);
 	if (i == f->code->nr || f->code->insns[i].addr != p->lo)
@@ -208,7 +190,8 @@ static void begin(struct finder *f, struct range_site s,
 	unsigned width = f->v->vars[s.var].type.width;
 	if (range_doubt_sum(f->code, f->v, f->own, f->nr_own, p) ||
 	    range_doubt_walk(f->code, f->v, f->own, f->nr_own, p, width, i) ||
-	    begins_empty(f, p, width, i))
+	    range_doubt_empty(&f->edges, f->code, f->v, f->own, f->nr_own,
+			      f->all, f->nr_all, p, width, i))
 		return;
 	/* What is left of it in the block is padding. */
 	size_t k = i;
@@ -224,6 +207,9 @@ static void begin(struct finder *f, struct range_site s,
 	if (p->flags & VAR_BEGINS && !s.fall &&
 	    range_goes_on(&f->edges, f->code, f->v, f->own, f->nr_own, p,
 			  (uint32_t)i))
+		return;
+	if (!taken && range_doubt_bare(&f->edges, &f->givers, f->code, f->v, p,
+				       &f->v->vars[s.var], i, &s.fall))
 		return;
 	size_t j = i;
 	switch (range_doubt_ways(f->code, f->v, f->own, f->nr_own, p, &j)) {
@@ -252,6 +238,8 @@ static void enter(struct finder *f, size_t i, struct range_site s,
 	    range_doubt_sum(f->code, f->v, f->own, f->nr_own, p) ||
 	    range_doubt_walk(f->code, f->v, f->own, f->nr_own, p,
 			     var->type.width, i) ||
+	    range_doubt_bare(&f->edges, &f->givers, f->code, f->v, p, var, i,
+			     &s.fall) ||
 	    range_doubt_ways(f->code, f->v, f->own, f->nr_own, p,
 			     &(size_t){i}) != RANGE_BOTH_WAYS)
 		return;
@@ -408,7 +396,7 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	    !(variable->flags & VAR_IN_UNION)) {
 		size_t i = range_code_find(f->code, p->lo);
 		s.low_bit = bit && range_doubt_bit(f->code, variable, p, i);
-		begin(f, s, p);
+		begin(f, s, p, taken);
 	}
 	/* By address, below; nothing more; or of a parameter that came in
 	 * parts, which gcc goes on saying when the register holds something

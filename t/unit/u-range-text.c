@@ -347,6 +347,15 @@ static struct var_place in_ebx(uint64_t from, uint64_t to)
 				  .flags = VAR_BEGINS};
 }
 
+/* What is in ebx before anybody writes to it is the caller's, here it may be an
+ * argument. */
+static struct var_place in_esi(uint64_t from, uint64_t to)
+{
+	struct var_place p = in_ebx(from, to);
+	p.reg = 4;
+	return p;
+}
+
 /* Where a place begins and the variable was there before, it gets no value. */
 static void goes_on(void)
 {
@@ -364,7 +373,7 @@ static void goes_on(void)
 	check_int(sites.nr, 2);
 	/* or in another register. */
 	struct var_place other = in_ebx(2, 6);
-	other.reg = 6;
+	other.reg = 4;
 	find_two(int4, other, in_ebx(6, 9), 2);
 	check_int(sites.nr, 2);
 	/* The same with mov %eax,%ebx at 4: a new value. */
@@ -385,29 +394,29 @@ static void is_entered(void)
 {
 	/* 0 je 4; 2 mov %eax,%ecx; 4 mov %eax,%edx; 6 mov $5,%edx; 11 ret */
 	LOAD(0x74, 0x02, 0x89, 0xc1, 0x89, 0xc2, 0xba, 5, 0, 0, 0, 0xc3);
-	find(int4, in_ebx(2, 12));
+	find(int4, in_esi(2, 12));
 	check_int(sites.nr, 1);
 	check_int(sites.site[0].gap, 2);
 	check(!sites.site[0].fall);
 	/* Not where the variable was in the register before, */
-	find_two(int4, in_ebx(0, 2), in_ebx(2, 12), 2);
+	find_two(int4, in_esi(0, 2), in_esi(2, 12), 2);
 	check_int(sites.nr, 1);
 	check_int(sites.site[0].gap, 0);
 	/* but from another one, */
-	struct var_place other = in_ebx(0, 2);
+	struct var_place other = in_esi(0, 2);
 	other.reg = 6;
-	find_two(int4, other, in_ebx(2, 12), 2);
+	find_two(int4, other, in_esi(2, 12), 2);
 	check_int(sites.nr, 2);
 	check_int(sites.site[1].gap, 2);
 	/* nor where it is said to be in a block, whatever it has there. */
-	struct var_place block = in_ebx(2, 12);
+	struct var_place block = in_esi(2, 12);
 	block.flags = VAR_SCOPE;
 	find(int4, block);
 	check_int(sites.nr, 0);
-	/* 0 je 4; 2 mov %eax,%ebx; 4 ...: a value of its own before the join,
+	/* 0 je 4; 2 mov %eax,%esi; 4 ...: a value of its own before the join,
 	 */
-	LOAD(0x74, 0x02, 0x89, 0xc3, 0x89, 0xc2, 0xba, 5, 0, 0, 0, 0xc3);
-	find(int4, in_ebx(2, 12));
+	LOAD(0x74, 0x02, 0x89, 0xc6, 0x89, 0xc2, 0xba, 5, 0, 0, 0, 0xc3);
+	find(int4, in_esi(2, 12));
 	check_int(sites.nr, 2);
 	check_int(sites.site[0].gap, 1);
 	check_int(sites.site[1].gap, 2);
@@ -419,7 +428,7 @@ static void moves_on(void)
 {
 	/* 0 je 11; 2 mov %eax,%ecx; 4 mov $5,%edx; 9 jne 4; 11 ret */
 	LOAD(0x74, 0x09, 0x89, 0xc1, 0xba, 5, 0, 0, 0, 0x75, 0xf9, 0xc3);
-	find(int4, in_ebx(2, 11));
+	find(int4, in_esi(2, 11));
 	check_int(sites.nr, 1);
 	check_int(sites.site[0].gap, 1);
 	if (check_int(windows.nr_sites, 1)) {
@@ -427,7 +436,7 @@ static void moves_on(void)
 		check(!windows.site[0].fall);
 		check_int(windows.window[0].first, 2);
 	}
-	find(int4, in_ebx(2, 4));
+	find(int4, in_esi(2, 4));
 	check_int(sites.nr, 1);
 	check_int(windows.nr_sites, 0);
 	check_int(windows.nr_refused[RR_NO_ROOM], 1);
