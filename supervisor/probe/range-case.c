@@ -286,10 +286,35 @@ static bool is_one_of_several(const struct merge *m,
 	       is_chosen_within(m, e, RANGE_ALL_REGS & ~(1u << RANGE_RSP));
 }
 
+/* Has the variable the constant on some of the ways, and is it not known where
+ * it is on the others? Those who come on the first have been looked at, and of
+ * the others it is not so: nobody gives a variable what it has. */
+static bool is_of_some_ways(const struct merge *m)
+{
+	size_t same = 0, nothing = 0;
+	for (size_t i = 0; i < m->nr; i++) {
+		uint64_t addr = m->code->insns[m->from[i]].addr;
+		int64_t k;
+		enum said said = said_at(m, m->from[i], &k);
+		if (said == SAID_ELSE || (addr >= m->p->lo && addr < m->p->hi))
+			return false;
+		same += said == SAID_SAME;
+		nothing += said != SAID_SAME;
+	}
+	bool ever_else = false;
+	for (size_t i = 0; same && nothing && i < m->nr_own; i++) {
+		const struct var_place *q = &m->v->places[m->own[i].place];
+		ever_else |= q->kind != VAR_CONST || q->offset != m->p->offset;
+	}
+	return ever_else;
+}
+
 static bool is_of_another(const struct merge *m)
 {
 	const struct var_place *p = m->p;
 	bool far = true;
+	if ((p->offset > 2 || p->offset < -2) && is_of_some_ways(m))
+		return true;
 	for (size_t i = 0; i < m->nr; i++) {
 		int64_t k;
 		enum said said = said_at(m, m->from[i], &k);

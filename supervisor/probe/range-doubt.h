@@ -330,8 +330,10 @@ enum range_ways range_doubt_ways(const struct range_code *code,
  * case than that of the code where it begins? LLVM drops blocks that have
  * become empty, and what it knew of the variable there it may say of the next
  * one, where several ways meet. Not of a variable that @is_given: a parameter,
- * which its block begins with. Or one that is chosen in the place, of any;
- * where that is all of a block (DW_AT_const_value), not of a const.
+ * which its block begins with. Or it has that on some of the ways there
+ * already, and nothing is known of the others. Or one that is chosen in the
+ * place, of any; where that is all of a block (DW_AT_const_value), not of a
+ * const.
  */
 bool range_doubt_case(const struct range_edges *e,
 		      const struct range_code *code, const struct variables *v,

@@ -186,7 +186,7 @@ int main(void)
 	doubt("loops", 16, 9);
 	doubt("points", 6, 1); /* nowhere */
 	doubt("again", 4, 0);
-	doubt("cases", 14, 0);
+	doubt("cases", 15, 0);
 	doubt("holes", 8, 0);
 	doubt("early", 6, 2); /* cut, alone */
 	doubt("ways", 11, 3); /* value, widened, asks */
