@@ -269,6 +269,25 @@ bool range_doubt_linear(const struct range_code *code,
 			const struct var_place *p);
 
 /*
+ * range-tested.c. Is @p, a register, what the variable is on one way out of the
+ * branch that it ends with only? Before it and behind it, straight on, the
+ * variable is in another register, to which nobody writes meanwhile. LLVM says
+ * so where it computes ahead of a test what comes behind that.
+ */
+bool range_doubt_way(const struct range_code *code, const struct variables *v,
+		     const struct range_index_entry *own, size_t nr,
+		     const struct var_place *p);
+/*
+ * The same. Does @p, a register, begin behind an instruction that steps it,
+ * ahead of a loop's branch that is decided by what it was, and is not needed
+ * when the loop ends? Then it is the variable of the next turn, if there is
+ * one. What it was before is *@k_ret less, and the variable had that in any
+ * case; 0: that is not in it.
+ */
+bool range_doubt_tested(const struct range_code *code,
+			const struct var_place *p, int64_t *k_ret);
+
+/*
  * range-round.c. Is @p in a register that has to do with nothing in a loop, by
  * turns as it is and with a constant added? A counter would change it. LLVM
  * says so where it has made two counters one, and another variable is in the

@@ -321,6 +321,7 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 static bool is_in_doubt(const struct finder *f, const struct variable *variable,
 			const struct var_place *p)
 {
+	int64_t k;
 	return range_doubt_beyond(&variable->type, p) ||
 	       range_doubt_cancels(f->v, p) || range_doubt_below(p) ||
 	       range_doubt_memory(f->code, f->v, p) ||
@@ -330,6 +331,8 @@ static bool is_in_doubt(const struct finder *f, const struct variable *variable,
 				variable->flags & VAR_PARAMETER) ||
 	       range_doubt_extended(f->v, variable, p) ||
 	       range_doubt_linear(f->code, f->v, f->own, f->nr_own, p) ||
+	       range_doubt_way(f->code, f->v, f->own, f->nr_own, p) ||
+	       (range_doubt_tested(f->code, p, &k) && !k) ||
 	       range_doubt_round(f->code, f->v, f->all, f->nr_all, f->own,
 				 f->nr_own, p);
 }
@@ -384,6 +387,9 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	if (range_doubt_behind(f->code, f->v, f->own, f->nr_own, p, &behind)) {
 		s.source = RS_SUM;
 		s.offset = behind;
+	} else if (range_doubt_tested(f->code, p, &behind)) {
+		s.source = RS_SUM;
+		s.offset = -behind;
 	}
 	/* An array has no one value that could be read anywhere. Memory that
 	 * others are to fill begins when it gets its place, with nothing; a

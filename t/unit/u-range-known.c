@@ -193,6 +193,7 @@ int main(void)
 	doubt("rounds", 7, 0);
 	doubt("sums", 10, 0);
 	doubt("below", 4, 0);
+	doubt("tested", 6, 0);
 	doubt("bare", 3, 2); /* spilled, none */
 	doubt("pieces", 2, 0);
 	doubt("led", 3, 5);   /* but led, first, given */
