@@ -2,8 +2,6 @@
  * range-doubt.h. */
 #include "supervisor/probe/range-doubt.h"
 
-#include <string.h>
-
 /* How many runs of instructions are gone through. */
 #define BARE_REACH 256
 /* What a function gives back as it was: rbx, rbp, r12 to r15. Others may have
@@ -21,7 +19,6 @@ struct bare_at {
 struct bare_walk {
 	const struct range_edges *e;
 	const struct range_code *code;
-	const struct range_givers *givers;
 	uint64_t entry;
 	uint8_t reg;
 	uint64_t bytes;
@@ -30,22 +27,19 @@ struct bare_walk {
 	bool is_lost; /* it cannot be told */
 };
 
-/* Does anybody make the address of that memory, or of what lies below it and
- * may be a part of the same? Who has it may store there. */
-static bool is_handed_out(const struct bare_walk *w, const struct bare_at *a)
+/* Does instruction @in make the address of that memory, or of what lies below
+ * it and may be a part of the same? Who gets it may store there. */
+static bool hands_out(const struct range_insn *in, const struct bare_at *a)
 {
-	for (size_t k = 0; k < w->givers->nr; k++) {
-		const struct range_insn *in =
-			&w->code->insns[w->givers->insn[k]];
-		if (in->bits & RB_LEA
-			    ? in->base == a->base && in->disp <= a->disp
-			    : a->base == RANGE_RSP)
-			return true;
-	}
-	return false;
+	if (in->bits & RB_LEA)
+		return in->base == a->base &&
+		       (in->index != RANGE_NO_REG || in->disp <= a->disp);
+	return a->base == RANGE_RSP && in->kind == RK_PLAIN && !in->mem_size &&
+	       in->wrote && in->use >> RANGE_RSP & 1 &&
+	       !(in->wrote >> RANGE_RSP & 1);
 }
 
-/* May instruction @in put something there? */
+/* May something be put there by instruction @in, or from it on? */
 static bool may_put(const struct bare_walk *w, const struct range_insn *in,
 		    const struct bare_at *a)
 {
@@ -55,10 +49,7 @@ static bool may_put(const struct bare_walk *w, const struct range_insn *in,
 		return in->index != RANGE_NO_REG ||
 		       (in->disp < a->disp + (int64_t)w->bytes &&
 			a->disp < in->disp + in->mem_size);
-	bool stores = in->bits & (RB_STORES | RB_WRITES) ||
-		      in->kind == RK_CALL || in->kind == RK_CALL_TO;
-	return stores && !(in->wrote >> a->base & 1 && in->kind == RK_PLAIN) &&
-	       is_handed_out(w, a);
+	return hands_out(in, a);
 }
 
 /* Where the memory lies ahead of what instruction @in changes; false: that is
@@ -166,22 +157,19 @@ static bool is_bare(struct bare_walk *w)
 }
 
 bool range_doubt_bare(const struct range_edges *e,
-		      const struct range_givers *givers,
 		      const struct range_code *code, const struct variables *v,
 		      const struct var_place *p, const struct variable *var,
 		      size_t i, bool *straight_on)
 {
 	struct bare_walk w = {.e = e,
 			      .code = code,
-			      .givers = givers,
 			      .reg = range_reg_of_dwarf(p->reg),
 			      .bytes = var->type.width};
 	struct bare_at a = {.disp = p->offset, .base = w.reg};
 	size_t k = i;
 	if (p->kind == VAR_REG && w.reg < 16 && CALLERS >> w.reg & 1)
 		a.base = RANGE_NO_REG;
-	else if (p->kind != VAR_MEM || !(p->flags & VAR_FRAME) ||
-		 var->flags & VAR_PARAMETER || strpbrk(var->name, ".["))
+	else if (p->kind != VAR_MEM || !(p->flags & VAR_FRAME))
 		return false;
 	if (p->function >= v->nr_functions || i >= code->nr)
 		return false;

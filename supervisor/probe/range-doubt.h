@@ -7,7 +7,6 @@
 
 #include "supervisor/probe/range-edge.h"
 #include "supervisor/probe/range-site.h"
-#include "supervisor/probe/range-taken.h"
 
 /*
  * range-register.c. A saved register gets its caller's value back: instruction
@@ -141,14 +140,13 @@ bool range_doubt_filled(const struct range_edges *e,
  * way from where the function begins to instruction @i? Then it is its
  * caller's, or what other functions have left there: of a variable that the
  * source gives no value on that way compilers say where it would be. Not of
- * registers that arguments come in, nor of members and parameters in memory,
- * which are filled in by address, nor where others have that of the memory, or
- * of what is below it. If it is not so of those who come straight on from the
- * instruction before, *@straight_on is set and it is false; if that is set,
- * nobody else is asked for.
+ * registers that arguments come in, nor where the address of the memory, or of
+ * what is below it and may be a part of the same, is made on the way. If it is
+ * not so of those who come straight on from the instruction before,
+ * *@straight_on is set and it is false; if that is set, nobody else is asked
+ * for.
  */
 bool range_doubt_bare(const struct range_edges *e,
-		      const struct range_givers *givers,
 		      const struct range_code *code, const struct variables *v,
 		      const struct var_place *p, const struct variable *var,
 		      size_t i, bool *straight_on);

@@ -172,7 +172,7 @@ static bool is_behind_call(const struct finder *f, size_t i)
 }
 
 static void begin(struct finder *f, struct range_site s,
-		  const struct var_place *p, bool taken)
+		  const struct var_place *p)
 {
 	size_t i = range_code_find(f->code, p->lo);
 	if (i == f->code->nr || f->code->insns[i].addr != p->lo)
@@ -208,8 +208,8 @@ static void begin(struct finder *f, struct range_site s,
 	    range_goes_on(&f->edges, f->code, f->v, f->own, f->nr_own, p,
 			  (uint32_t)i))
 		return;
-	if (!taken && range_doubt_bare(&f->edges, &f->givers, f->code, f->v, p,
-				       &f->v->vars[s.var], i, &s.fall))
+	if (range_doubt_bare(&f->edges, f->code, f->v, p, &f->v->vars[s.var], i,
+			     &s.fall))
 		return;
 	size_t j = i;
 	switch (range_doubt_ways(f->code, f->v, f->own, f->nr_own, p, &j)) {
@@ -238,8 +238,7 @@ static void enter(struct finder *f, size_t i, struct range_site s,
 	    range_doubt_sum(f->code, f->v, f->own, f->nr_own, p) ||
 	    range_doubt_walk(f->code, f->v, f->own, f->nr_own, p,
 			     var->type.width, i) ||
-	    range_doubt_bare(&f->edges, &f->givers, f->code, f->v, p, var, i,
-			     &s.fall) ||
+	    range_doubt_bare(&f->edges, f->code, f->v, p, var, i, &s.fall) ||
 	    range_doubt_ways(f->code, f->v, f->own, f->nr_own, p,
 			     &(size_t){i}) != RANGE_BOTH_WAYS)
 		return;
@@ -402,7 +401,7 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	    !(variable->flags & VAR_IN_UNION)) {
 		size_t i = range_code_find(f->code, p->lo);
 		s.low_bit = bit && range_doubt_bit(f->code, variable, p, i);
-		begin(f, s, p, taken);
+		begin(f, s, p);
 	}
 	/* By address, below; nothing more; or of a parameter that came in
 	 * parts, which gcc goes on saying when the register holds something
