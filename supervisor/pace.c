@@ -93,7 +93,7 @@ uint64_t pace_next_ns(struct pace *p, uint64_t tick_ns, uint64_t used_ns,
 	uint64_t cpu_ns = tick_ns + WAKE_NS;
 	uint64_t next = time_for(cpu_ns, m_t + FREE_PPB);
 	uint64_t dear = time_for(cpu_ns * p->taken.ppk / TAKEN_ALL,
-				 has_room ? m_t / 10 * 9 : m_t / 4);
+				 has_room ? m_t / 10 * 7 : m_t / 4);
 	if (next < dear)
 		next = dear;
 	if (next < p->shortest_ns)

@@ -1,13 +1,15 @@
 /*
  * pace.h - how far apart the supervisor's ticks are. Its own CPU time has a
  * bound: where the program waits for that CPU, a quarter of the budget must do,
- * nine tenths of it when there is room, which nobody else has asked for; where
- * it does not, a few percent of a CPU, which slow nothing down. Which of the
- * two holds is what of the CPU time that was used the program waited for; where
- * it shares the CPUs with strangers it gets as much of the time between as it
- * loses of that (control/share.h). What is done
- * only while there is room in the budget (arming) is not meant: it does not
- * become less where ticks are farther apart.
+ * seven tenths of it when there is room, for with what else ticks spend (first
+ * touches, shootdowns) that is all of it; where it does not, a few percent of a
+ * CPU, which slow nothing down. Which of the two holds is what of the CPU time
+ * that was used the program waited for; where it shares the CPUs with strangers
+ * it gets as much of the time between as it loses of that (control/share.h).
+ * What was used for arming counts, too: it does not become less where ticks are
+ * farther apart, but a tick that armed much is followed by a longer pause
+ * instead of some that are far too short and one that is far too long, in which
+ * short naps pass.
  */
 #ifndef SMCO_PACE_H
 #define SMCO_PACE_H

@@ -68,8 +68,7 @@ struct session {
 	uint64_t next_tick_ns, next_flush_ns, nearby_due_ns;
 	uint64_t tick_ns;
 	struct pace pace;
-	uint64_t tick_cpu_ns;	/* what the last tick took of a CPU, but for
-				   arming */
+	uint64_t tick_cpu_ns;	/* what the last tick took of a CPU */
 	uint64_t ticked_ns;	/* when the last tick began */
 	struct quiet quiet;	/* its threads */
 	uint64_t accounted_ns;	/* when the ledger was told of the time last */

@@ -369,11 +369,9 @@ static void do_what_is_due(struct session *s, struct status *line,
 	}
 	if (tick_due) {
 		uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		uint64_t arming_ns = nap_arming_cpu_ns(s->nap);
 		session_tick(s, now_ns);
-		s->tick_cpu_ns = sat_sub_u64(
-			smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns,
-			nap_arming_cpu_ns(s->nap) - arming_ns);
+		s->tick_cpu_ns =
+			smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 		tracer_stops_are(s->tracer, SESSION_PASSED_ON);
 		show_status(s, line, now_ns);
 		s->next_tick_ns = session_next_tick(s, now_ns);

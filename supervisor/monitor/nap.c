@@ -59,11 +59,6 @@ void nap_destroy(struct nap *n)
 	free(n);
 }
 
-uint64_t nap_arming_cpu_ns(const struct nap *n)
-{
-	return n->arming_ns;
-}
-
 uint64_t nap_window_ns(const struct nap *n)
 {
 	return n->window_ns;

@@ -46,13 +46,6 @@ struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 		       struct control *control);
 void nap_destroy(struct nap *n);
 
-/*
- * Of the CPU time of nap_tick so far, ns: what arming took. That is for the
- * blocks that are armed, and done only while there is room in the ledger; the
- * rest is for looking, and the less the longer between two ticks.
- */
-uint64_t nap_arming_cpu_ns(const struct nap *n);
-
 /* How often nap_tick wants to be called, ns. */
 uint64_t nap_window_ns(const struct nap *n);
 
