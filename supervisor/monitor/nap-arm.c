@@ -5,6 +5,10 @@
  */
 #include "supervisor/monitor/nap-private.h"
 
+#include <string.h>
+
+#include "supervisor/control/fixed.h"
+
 #define WIDEN_FACTOR 16
 #define WIDEN_FIRST  64
 #define RETRY_NS     NSEC_PER_SEC
@@ -79,6 +83,21 @@ static bool is_dear(const struct block *b)
 	return b->flags & BLOCK_DEAR && nr_left(b) > NAP_SMALL_PAGES;
 }
 
+/* Does it need at most half of what any may need in this tick? */
+static bool is_smaller(const struct block *b)
+{
+	return nr_left(b) <= block_proc(b)->nap->large_most / 2;
+}
+
+/* What of the room for large ones is for @b. */
+static int64_t large_room_ns(const struct block *b)
+{
+	const struct nap *n = block_proc(b)->nap;
+	if (nr_left(b) > n->large_most)
+		return 0;
+	return n->large_room_ns - (is_smaller(b) ? 0 : n->smaller_ns);
+}
+
 /* How many more pages of @b may have to be touched again. */
 static uint64_t widen_most(const struct block *b)
 {
@@ -92,14 +111,61 @@ static uint64_t widen_most(const struct block *b)
 		step = (uint64_t)b->cursor * WIDEN_FACTOR;
 	/* One of many pages may not take all the room there is at each tick
 	 * while smaller ones wait for a turn. */
-	if (is_large(b) && room > np->nap->large_room_ns)
-		room = np->nap->large_room_ns;
+	if (is_large(b) && room > large_room_ns(b))
+		room = large_room_ns(b);
 	if (is_dear(b) && room > np->nap->dear_room_ns)
 		room = np->nap->dear_room_ns;
 	if (room <= 0)
 		return 0;
 	uint64_t most = cost ? (uint64_t)room / cost : step;
 	return step < most ? step : most;
+}
+
+/*
+ * Each block may have an even part of what the bound lets stand reset at once,
+ * as each plant has one of the budget. Those that take more get what is left:
+ * while others wait, half of it at most. Else a few large ones, held ready for
+ * as long as they are quiet, would keep hundreds from their turn.
+ */
+static void share_reservable(struct nap *n)
+{
+	int64_t room = ledger_window_room_ns(n->ledger);
+	uint32_t nr = control_nr_plants(n->control);
+	if (room == INT64_MAX) {
+		n->fair_ns = n->dear_room_ns = INT64_MAX;
+		return;
+	}
+	struct ledger_totals t;
+	ledger_get(n->ledger, &t);
+	int64_t all = sat_i64((i128)room + t.reserved_ns);
+	n->fair_ns = all / (nr ? nr : 1);
+	n->dear_room_ns = n->waits_cheap ? sat_i64((i128)all / 2 - n->dear_ns)
+					 : INT64_MAX;
+}
+
+/*
+ * Of the large ones that wait for room those come first that need the least:
+ * what one of 64 MiB takes is enough for dozens of others.
+ */
+static void choose_large(struct nap *n)
+{
+	int64_t left = n->large_room_ns;
+	unsigned size = 0;
+	while (size + 1 < NAP_SIZES && (int64_t)n->waits_ns[size] <= left)
+		left -= (int64_t)n->waits_ns[size++];
+	n->large_most = size + 1 < NAP_SIZES ? (2ull << size) - 1 : UINT64_MAX;
+	n->smaller_ns = n->large_room_ns - left;
+	memset(n->waits_ns, 0, sizeof(n->waits_ns));
+}
+
+void nap_share_room(struct nap *n)
+{
+	/* Half of it is left to smaller ones that wait. */
+	n->large_room_ns = ledger_reservable_ns(n->ledger);
+	if (n->was_short)
+		n->large_room_ns /= 2;
+	choose_large(n);
+	share_reservable(n);
 }
 
 /* Of the pages from the cursor on. What is not touched costs nothing to arm. */
@@ -113,6 +179,25 @@ static uint64_t nr_touched_left(struct block *b)
 	return r.nr_touched;
 }
 
+/* For @nr pages of @b there is no room. */
+static void note_waits(struct block *b, uint64_t nr)
+{
+	struct nap *n = block_proc(b)->nap;
+	unsigned size = 63 - (unsigned)__builtin_clzll(nr_left(b) | 1);
+	if (size >= NAP_SIZES)
+		size = NAP_SIZES - 1;
+	if (is_large(b))
+		n->waits_ns[size] += nr * nap_touch_cost(block_proc(b));
+}
+
+static void take_large(const struct block *b, int64_t ns)
+{
+	struct nap *n = block_proc(b)->nap;
+	n->large_room_ns -= ns;
+	if (is_smaller(b))
+		n->smaller_ns -= ns < n->smaller_ns ? ns : n->smaller_ns;
+}
+
 bool nap_poll_widen(struct block *b)
 {
 	struct nap *n = block_proc(b)->nap;
@@ -120,6 +205,7 @@ bool nap_poll_widen(struct block *b)
 	uint64_t most = widen_most(b);
 	if (!most) {
 		n->was_short |= !is_large(b);
+		note_waits(b, nr_left(b));
 		n->waits_cheap |= !is_dear(b);
 		return false;
 	}
@@ -127,8 +213,10 @@ bool nap_poll_widen(struct block *b)
 	uint64_t touched = b->cursor ? left : nr_unarmed(b);
 	if (touched > most && left > NAP_SMALL_PAGES)
 		touched = nr_touched_left(b);
-	if (touched > most)
+	if (touched > most) {
+		note_waits(b, touched - most);
 		touched = step = most;
+	}
 	/* A range that is the whole block tells by itself, see flush. */
 	if (!b->cursor && b->nr_clear && step < nap_nr_pages(b))
 		nap_account(b);
@@ -136,7 +224,7 @@ bool nap_poll_widen(struct block *b)
 		return false;
 	int64_t ns = (int64_t)(touched * nap_touch_cost(block_proc(b)));
 	if (is_large(b))
-		n->large_room_ns -= ns;
+		take_large(b, ns);
 	if (b->flags & BLOCK_DEAR)
 		n->dear_room_ns -= ns;
 	b->state = BLOCK_WIDEN;

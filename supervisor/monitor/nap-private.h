@@ -23,6 +23,8 @@ struct nap_queue {
 	uint32_t nr, cap;
 };
 
+#define NAP_SIZES 20 /* powers of two of pages; the last has all above */
+
 struct nap {
 	struct nap_params params;
 	struct ledger *ledger;
@@ -41,13 +43,18 @@ struct nap {
 	uint64_t tick_arming_ns; /* what arming has cost the program in it, and
 				  * is not charged yet */
 	int64_t large_room_ns;	 /* for large blocks, in this tick */
-	int64_t fair_ns;	 /* an even part of what may be reserved */
-	int64_t dear_room_ns;	 /* for those that take more, in this tick */
-	uint64_t dear_ns;	 /* reserved for these */
-	bool waits_cheap;	 /* one that takes no more had no room */
-	bool was_short;		 /* a small one was put off for lack of room */
-	bool has_armed;		 /* somebody had a turn in this tick */
-	uint64_t witness_ns;	 /* what second witnesses cost so far */
+	uint64_t large_most;	 /* pages: none that needs more gets some */
+	int64_t smaller_ns; /* of that room, for those that need half of it or
+			     * less */
+	uint64_t waits_ns[NAP_SIZES]; /* what large ones had no room for in it,
+				       * by the size of what they need */
+	int64_t fair_ns;	      /* an even part of what may be reserved */
+	int64_t dear_room_ns; /* for those that take more, in this tick */
+	uint64_t dear_ns;     /* reserved for these */
+	bool waits_cheap;     /* one that takes no more had no room */
+	bool was_short;	      /* a small one was put off for lack of room */
+	bool has_armed;	      /* somebody had a turn in this tick */
+	uint64_t witness_ns;  /* what second witnesses cost so far */
 	uint64_t nr_known, nr_naps;
 	uint64_t totals_ns; /* when nap_emit_totals came last */
 	bool in_tick;	    /* its last slice was not the end of it */
@@ -133,6 +140,9 @@ void nap_judge_dear(struct block *b);
 #define NAP_PLAN_BATCH 4096
 /* So many pages are armed as a whole at once, without a sample. */
 #define NAP_SMALL_PAGES 16
+/* A tick begins: who may have what of the room, by what was short in the last
+ * one. */
+void nap_share_room(struct nap *n);
 /* Arm a plant that is due. False if there is no room: defer it. */
 bool nap_poll_arm(struct block *b, uint64_t now_ns);
 /* Arm more pages of a block whose sample was quiet. False: no room. */

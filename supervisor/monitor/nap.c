@@ -8,6 +8,7 @@
 /* A nap's length is known to about one window at either end, so that a
  * fiftieth of the NAP length keeps it within 5 %. */
 #define WINDOWS_PER_NAP 50
+#define QUIET_WINDOWS	2 /* between looks at what is quiet, at least */
 #define MIN_WINDOW_NS	(5 * NSEC_PER_MSEC)
 #define MAX_WINDOW_NS	(50 * NSEC_PER_MSEC)
 #define ADAPT_NS	(500 * NSEC_PER_MSEC)
@@ -352,15 +353,19 @@ static uint64_t large_wait_ns(const struct nap *n, const struct block *b)
 	return wait < n->params.nap_ns ? wait : n->params.nap_ns;
 }
 
-/* A fiftieth of the quiet time (more where CPU time is dear) keeps a nap's end
- * within 2 %; the moment where quiet becomes a nap is met exactly. */
+/*
+ * A fiftieth of the quiet time (more where CPU time is dear) keeps a nap's end
+ * within 2 %; the moment where quiet becomes a nap is met exactly. Until then
+ * what is looked for is when it is used again, so that its next nap begins: to
+ * two windows, which leaves half of the 5 %.
+ */
 uint64_t nap_recheck_ns(const struct block *b, uint64_t now_ns)
 {
 	const struct nap *n = block_proc(b)->nap;
 	uint64_t age = now_ns > b->full_ns ? now_ns - b->full_ns : 0;
 	uint64_t due = now_ns + age * n->stretch / WINDOWS_PER_NAP;
-	if (due < now_ns + n->window_ns)
-		due = now_ns + n->window_ns;
+	if (due < now_ns + QUIET_WINDOWS * n->window_ns)
+		due = now_ns + QUIET_WINDOWS * n->window_ns;
 	if (due < now_ns + large_wait_ns(n, b))
 		due = now_ns + large_wait_ns(n, b);
 	uint64_t threshold = b->full_ns + n->params.nap_ns;
@@ -437,38 +442,12 @@ void nap_look(struct nap *n, uint64_t now_ns)
 			nap_guard_tick(np, now_ns);
 }
 
-/*
- * Each block may have an even part of what the bound lets stand reset at once,
- * as each plant has one of the budget. Those that take more get what is left:
- * while others wait, half of it at most. Else a few large ones, held ready for
- * as long as they are quiet, would keep hundreds from their turn.
- */
-static void share_reservable(struct nap *n)
-{
-	int64_t room = ledger_window_room_ns(n->ledger);
-	uint32_t nr = control_nr_plants(n->control);
-	if (room == INT64_MAX) {
-		n->fair_ns = n->dear_room_ns = INT64_MAX;
-		return;
-	}
-	struct ledger_totals t;
-	ledger_get(n->ledger, &t);
-	int64_t all = sat_i64((i128)room + t.reserved_ns);
-	n->fair_ns = all / (nr ? nr : 1);
-	n->dear_room_ns = n->waits_cheap ? sat_i64((i128)all / 2 - n->dear_ns)
-					 : INT64_MAX;
-}
-
 static void begin_tick(struct nap *n, uint64_t now_ns)
 {
 	adapt_stretch(n, now_ns);
 	n->tick_room_ns = ledger_room_ns(n->ledger);
 	n->tick_arming_ns = 0;
-	/* Half of it is left to smaller ones that wait. */
-	n->large_room_ns = ledger_reservable_ns(n->ledger);
-	if (n->was_short)
-		n->large_room_ns /= 2;
-	share_reservable(n);
+	nap_share_room(n);
 	n->was_short = n->has_armed = n->waits_cheap = false;
 	for (struct nap_proc *np = n->procs; np; np = np->next) {
 		np->ended = NULL;

@@ -2,7 +2,7 @@
  * Large blocks beside a thousand small ones that are in use. One is watched
  * before it is filled, and what that touches was never reset. One is used a
  * little, while others wait for room. Both are no reason to leave it alone for
- * long.
+ * long. Of those that wait the one that needs least comes first.
  */
 #include "t/unit/napsim.h"
 
@@ -16,6 +16,7 @@
 #define NAP_NS	   (1000 * MS)
 #define LARGE	   0x100000000ull
 #define FEW	   5 /* pages */
+#define MIDDLE	   500
 #define TICK_NS	   (20 * MS)
 
 struct large {
@@ -138,9 +139,47 @@ static void test_little(void)
 	napsim_stop(&s);
 }
 
+/* Of all but the last. */
+static unsigned nr_resets_before(void)
+{
+	unsigned nr = 0;
+	for (unsigned i = 0; i < NR_LARGE - 1; i++)
+		nr += larges[i].nr_resets;
+	return nr;
+}
+
+/* Many are new that need more than there is room for, and behind them one
+ * of @size with @nr pages that are there. */
+static void start_many(struct napsim *s, unsigned nr, uint64_t size)
+{
+	struct large *l = &larges[NR_LARGE - 1];
+	start(s, 0);
+	run_for(s, 100 * MS);
+	for (unsigned i = 0; i < NR_LARGE - 1; i++) {
+		fill(&larges[i]);
+		napsim_allocate(s, LARGE + i * LARGE_SIZE, LARGE_SIZE);
+	}
+	memset(l->is_present, 1, nr);
+	memset(l->is_young, 1, nr);
+	napsim_allocate(s, LARGE + (NR_LARGE - 1) * LARGE_SIZE, size);
+}
+
+static void test_least(void)
+{
+	struct napsim s;
+	start_many(&s, MIDDLE, MIDDLE * TPAGE_SIZE);
+	while (larges[NR_LARGE - 1].nr_resets < MIDDLE && now < 5 * NAP_NS)
+		run_for(&s, TICK_NS);
+	printf("# %u pages before\n", nr_resets_before());
+	check_int(larges[NR_LARGE - 1].nr_resets, MIDDLE);
+	check(nr_resets_before() < NR_LARGE * PAGES / 2);
+	napsim_stop(&s);
+}
+
 int main(void)
 {
 	test_filled();
 	test_little();
+	test_least();
 	return tap_done();
 }
