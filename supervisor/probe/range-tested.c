@@ -88,7 +88,7 @@ bool range_doubt_tested(const struct range_code *code,
 	if (step->wrote != 1u << reg || !(step->use >> reg & 1) ||
 	    !(step->bits & RB_COMPUTES) || step->bits & RB_READS)
 		return false;
-	while (code->insns[b].kind == RK_PLAIN && b < i + TEST_REACH &&
+	while (b < i + TEST_REACH && code->insns[b].kind == RK_PLAIN &&
 	       range_falls(code, b) && !(code->insns[b].wrote >> reg & 1) &&
 	       !(code->insns[b + 1].bits & RB_LEADER))
 		b++;
