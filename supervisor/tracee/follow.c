@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,16 +143,14 @@ static void look(struct tracer *tr, struct task *t)
  */
 static bool has_idle_cpu(struct tracer *tr)
 {
-	struct follow *f = &tr->follow;
+	struct spare *s = &tr->follow.spare;
 	char buf[128];
-	int nr_running;
-	if (f->idle_ns && tr->now_ns - f->idle_ns < LOOK_IDLE_NS)
-		return f->has_idle;
-	f->idle_ns = tr->now_ns;
-	f->has_idle = smco_slurp("/proc/loadavg", buf, sizeof(buf)) > 0 &&
-		      sscanf(buf, "%*f %*f %*f %d/", &nr_running) == 1 &&
-		      nr_running < tr->nr_cpus;
-	return f->has_idle;
+	uint64_t nr_running;
+	if (tr->now_ns - s->looked_ns >= LOOK_IDLE_NS &&
+	    smco_slurp("/proc/loadavg", buf, sizeof(buf)) > 0 &&
+	    sscanf(buf, "%*f %*f %*f %" SCNu64 "/", &nr_running) == 1)
+		spare_look(s, tr->now_ns, nr_running, (uint64_t)tr->nr_cpus);
+	return s->looked_ns && spare_is_there(s, tr->now_ns);
 }
 
 /* To one of @set, and not to stay there. */
@@ -175,8 +174,6 @@ static void stay_off(struct tracer *tr, struct task *t)
 {
 	struct follow *f = &tr->follow;
 	leave(tr);
-	if (tr->now_ns - f->looked_ns < LOOK_RSEQ_NS)
-		return;
 	f->looked_ns = tr->now_ns;
 	int cpu = cpu_by_rseq(t);
 	if (cpu >= 0 && cpu == sched_getcpu())

@@ -22,6 +22,7 @@
 #include "supervisor/tracee/arch.h"
 #include "supervisor/tracee/aside.h"
 #include "supervisor/tracee/likely.h"
+#include "supervisor/tracee/spare.h"
 #include "supervisor/tracee/stop.h"
 #include "supervisor/tracee/tracee.h"
 
@@ -284,8 +285,7 @@ struct tracer {
 		uint64_t window_ns; /* start of the rate window */
 		uint64_t window_stops;
 		uint64_t looked_ns; /* last look where the tracee runs */
-		uint64_t idle_ns;   /* and whether a CPU is idle */
-		bool has_idle;
+		struct spare spare;
 		struct aside aside;
 	} follow;
 };
