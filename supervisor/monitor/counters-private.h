@@ -19,6 +19,8 @@ struct stops {
 	/* Those that are known before they were counted. */
 	uint64_t owed;
 	uint64_t seen; /* stops, when moves were asked for last */
+	/* Times that we took its CPU, where those are switches, so far. */
+	uint64_t taken;
 };
 
 struct thread {
@@ -104,6 +106,22 @@ bool counters_say_ours(const struct counters *c, char *buf, size_t size);
 /* What reading a thread takes that does not run on another CPU: this one. */
 uint64_t counters_read_cost_ns(const struct counter_plan *plan);
 
+/* ---- counters-stops.c ---- */
+
+/* @t's @group is counted from now on, or, if @since is its birth, from then:
+ * of @nr_stops so far those that are not in its counts. Where the kernel tells
+ * its past every stop's switch is counted. */
+void counters_begin_stops(const struct counters *c, struct thread *t,
+			  const struct counter_group *g,
+			  enum counter_since since, uint64_t nr_stops);
+/* So many were counted with @t, of a thread that it has created. */
+void counters_owe_stops(struct counters *c, struct thread *t, uint64_t nr);
+/* What of @sum, of @t's @group, is ours is taken off. Each stop was a switch,
+ * but may be heard of a little earlier; who had no others was not taken off its
+ * CPU, either. */
+void counters_take_off_stops(struct counters *c, struct thread *t, size_t group,
+			     struct counter_sum *sum);
+
 /* ---- counters.c ---- */
 
 /* @sum of @t's @group was taken: what is not the program's is taken off, and
@@ -159,6 +177,8 @@ bool counters_is_sieved(const struct counters *c, size_t event);
 int counters_sieve_one(const struct counters *c, const struct pmu_event *ev);
 /* Migrations of @t by stops of ours, so far; 0 if that cannot be told. */
 uint64_t counters_nr_moves(const struct counters *c, const struct thread *t);
+/* So often we took the CPU on which @t ran; 0 as above. */
+uint64_t counters_nr_taken(const struct counters *c, const struct thread *t);
 /* @t has ended. */
 void counters_sieve_forget(const struct counters *c, const struct thread *t);
 

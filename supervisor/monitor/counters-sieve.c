@@ -61,10 +61,17 @@ static enum sieve_kind kind_of(const struct pmu_event *ev)
 	return SIEVE_ANY;
 }
 
+/* Not what only the ledger wants: "(...". */
+static bool counts_switches(const struct pmu_event *ev)
+{
+	return counters_has_stops(ev) && ev->name[0] != '(';
+}
+
 static bool is_wanted(const struct counter_plan *plan)
 {
 	for (size_t i = 0; i < plan->nr_events; i++)
 		if (plan->event[i].role == PMU_MIGRATIONS ||
+		    counts_switches(&plan->event[i]) ||
 		    has_sieve(&plan->event[i]))
 			return true;
 	return false;
@@ -126,6 +133,11 @@ int counters_sieve_one(const struct counters *c, const struct pmu_event *ev)
 uint64_t counters_nr_moves(const struct counters *c, const struct thread *t)
 {
 	return c->sieve ? sieve_nr_moves(c->sieve, t->tid) : 0;
+}
+
+uint64_t counters_nr_taken(const struct counters *c, const struct thread *t)
+{
+	return c->sieve ? sieve_nr_taken(c->sieve, t->tid) : 0;
 }
 
 void counters_sieve_forget(const struct counters *c, const struct thread *t)

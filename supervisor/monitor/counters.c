@@ -29,45 +29,6 @@ static struct thread **find(struct counters *c, pid_t tid)
 
 /* -------------------------------------------------------------- records --- */
 
-/* How much of what @event counts of @t is ours so far; false: it is not told
- * by numbers. Moves are asked for where there was a stop since: each thread's
- * last one is its end, or our leaving. */
-static bool nr_ours(const struct counters *c, const struct thread *t,
-		    const struct pmu_event *event, struct stops *s,
-		    uint64_t *ret)
-{
-	uint64_t nr_stops = c->p.nr_stops(t->task);
-	if (event->role == PMU_MIGRATIONS) {
-		*ret = nr_stops == s->seen ? s->nr : counters_nr_moves(c, t);
-		s->seen = nr_stops;
-	} else if (counters_has_stops(event)) {
-		*ret = nr_stops;
-	} else {
-		return false;
-	}
-	return true;
-}
-
-/* Each stop of ours was a switch, but may be heard of a little earlier. */
-static void take_off_stops(struct counters *c, struct thread *t, size_t group,
-			   struct counter_sum *sum)
-{
-	const struct counter_group *g = &c->plan.group[group];
-	if (!t->task)
-		return;
-	for (size_t i = 0; i < g->nr; i++) {
-		struct stops *s = &t->stops[g->first + i];
-		uint64_t nr;
-		if (!nr_ours(c, t, &c->plan.event[g->first + i], s, &nr))
-			continue;
-		uint64_t owed = s->owed + nr - s->nr;
-		uint64_t off = owed < sum->value[i] ? owed : sum->value[i];
-		sum->value[i] -= off;
-		s->owed = owed - off;
-		s->nr = nr;
-	}
-}
-
 void counters_charge_switches(struct counters *c, struct thread *t,
 			      uint64_t waiting)
 {
@@ -103,7 +64,7 @@ void counters_settle(struct counters *c, struct thread *t, size_t group,
 			      counters_nr_hits(c, group, sum) * c->hit_ns);
 	if (c->has_moves && group == c->move_group)
 		c->nr_moves += sum->value[c->move_index];
-	take_off_stops(c, t, group, sum);
+	counters_take_off_stops(c, t, group, sum);
 	add_sum(&t->pending[group].sum, sum, c->plan.group[group].nr);
 }
 
@@ -181,19 +142,6 @@ static void note_failure(struct counters *c, const struct smco_err *err)
 		c->why_failed = *err;
 }
 
-/* Where the kernel tells its past every stop's switch is counted. */
-static void begin_stops(const struct counters *c, struct thread *t,
-			const struct counter_group *g, enum counter_since since,
-			uint64_t nr_stops)
-{
-	bool from_birth = since == COUNTER_BIRTH && !g->inherits;
-	for (size_t i = g->first; i < g->first + g->nr; i++)
-		if (c->plan.event[i].role == PMU_MIGRATIONS)
-			t->stops[i].nr = counters_nr_moves(c, t);
-		else if (!from_birth || c->plan.event[i].role != PMU_SWITCHES)
-			t->stops[i].nr = nr_stops;
-}
-
 static void start(struct counters *c, struct thread *t,
 		  enum counter_since since)
 {
@@ -221,7 +169,7 @@ static void start(struct counters *c, struct thread *t,
 	uint64_t nr_stops = t->task ? c->p.nr_stops(t->task) : 0;
 	t->nr_before = since == COUNTER_BIRTH ? 0 : nr_stops;
 	for (size_t g = 0; g < c->plan.nr_groups; g++)
-		begin_stops(c, t, &c->plan.group[g], since, nr_stops);
+		counters_begin_stops(c, t, &c->plan.group[g], since, nr_stops);
 }
 
 /* Are there threads of @pid? They know of one more now. */
@@ -265,25 +213,13 @@ bool counters_want_creators(const struct counters *c)
 	return c->inherits;
 }
 
-/* So many were counted with @t, of a thread that it has created. */
-static void owe_stops(struct counters *c, struct thread *t, uint64_t nr)
-{
-	for (size_t g = 0; g < c->plan.nr_groups; g++) {
-		const struct counter_group *cg = &c->plan.group[g];
-		for (size_t i = cg->first; i < cg->first + cg->nr; i++)
-			if (cg->inherits &&
-			    counters_has_stops(&c->plan.event[i]))
-				t->stops[i].owed += nr;
-	}
-}
-
 void counters_born(struct counters *c, pid_t pid, pid_t tid, const void *task,
 		   pid_t creator)
 {
 	struct smco_err err = {0};
 	struct thread *t = *find(c, creator);
 	if (c->inherits && creator && t) {
-		owe_stops(c, t, c->p.nr_stops(task));
+		counters_owe_stops(c, t, c->p.nr_stops(task));
 		counters_jot_stands(c, t, smco_now_ns());
 		take_all(c, t);
 		if (counter_thread_renew(t->counters, &err))

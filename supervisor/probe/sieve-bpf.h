@@ -23,6 +23,10 @@ struct sieve_thread {
 	__u32 cpu, home;
 	/* It came back from a stop on another one, or went home: so often. */
 	__u64 nr_moves;
+	/* We took its CPU, while it ran: so often, and just now. */
+	__u64 nr_taken;
+	__u32 is_taken;
+	__u32 unused;
 	__u64 fpu;	/* as x86_fpu's tracepoints name it; 0: not met yet */
 	__u32 fpu_cpu;	/* where its registers were loaded last */
 	__u32 has_kept; /* them, when it last came back by itself */

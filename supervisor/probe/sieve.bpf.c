@@ -34,6 +34,7 @@ struct kernel_siginfo {
 struct task_struct {
 	void *rseq;
 	unsigned int ptrace;
+	unsigned int __state; /* 0: it would go on running */
 	int pid;
 	int tgid;
 	struct task_struct *parent; /* the tracer, of a traced task */
@@ -270,17 +271,24 @@ static __always_inline int is_birth(const struct task_struct *t)
 	return code == SI_FORK || code == SI_VFORK || code == SI_CLONE;
 }
 
+/* It leaves its CPU, which it would not have done without us. */
+static __always_inline void is_put_off(struct sieve_thread *s,
+				       const struct task_struct *t)
+{
+	s->left = leaves(t);
+	if (s->has_kept)
+		s->own &= ~SIEVE_FPU; /* there was none to meet */
+}
+
 /* It leaves @cpu in a stop. A new thread's first is before it was ever in the
  * program: it comes there with everything to be done. */
 static __always_inline void stops(const struct task_struct *t, __u32 cpu)
 {
 	struct sieve_thread *s = find(t->pid);
 	if (s) {
-		s->left = leaves(t);
-		if (s->has_kept)
-			s->own &= ~SIEVE_FPU; /* there was none to meet */
-		else if (is_birth(t))
+		if (!s->has_kept && is_birth(t))
 			s->own |= SIEVE_FPU; /* if sieve_saved does not come */
+		is_put_off(s, t);
 		return;
 	}
 	struct sieve_thread first = {.cpu = cpu, .home = cpu};
@@ -293,6 +301,14 @@ static __always_inline void leaves_by_itself(struct sieve_thread *s,
 {
 	s->own = leaves(t);
 	s->has_kept = 0;
+}
+
+/* @next takes the CPU of @prev, who was not about to sleep. */
+static __always_inline int takes(const struct task_struct *prev,
+				 const struct task_struct *next, int preempts)
+{
+	return is_tracer(next) && bpf_core_field_exists(prev->__state) &&
+	       (preempts || !prev->__state);
 }
 
 /* It comes back by itself, to @cpu. Its registers may be there; or they are not
@@ -336,7 +352,7 @@ int sieve_saved(void *ctx)
 {
 	const struct task_struct *t = bpf_get_current_task_btf();
 	struct sieve_thread *s;
-	if (is_in_stop(t) && (s = find(t->pid)))
+	if (t->ptrace && (s = find(t->pid)) && (s->is_taken || is_in_stop(t)))
 		s->own &= ~SIEVE_FPU;
 	return 0;
 }
@@ -348,11 +364,19 @@ int sieve_switch(unsigned long long *ctx)
 	struct task_struct *next = (struct task_struct *)ctx[2];
 	struct sieve_thread *s;
 	__u32 cpu = bpf_get_smp_processor_id();
-	if (prev->ptrace && is_in_stop(prev))
+	if (prev->ptrace && is_in_stop(prev)) {
 		stops(prev, cpu);
-	else if (prev->ptrace && (s = find(prev->pid)))
-		leaves_by_itself(s, prev);
-	if (next->ptrace && (s = find(next->pid)))
-		goes_on(s, is_in_stop(next), cpu);
+	} else if (prev->ptrace && (s = find(prev->pid))) {
+		s->is_taken = takes(prev, next, ctx[0] & 1);
+		s->nr_taken += s->is_taken;
+		if (s->is_taken)
+			is_put_off(s, prev);
+		else
+			leaves_by_itself(s, prev);
+	}
+	if (next->ptrace && (s = find(next->pid))) {
+		goes_on(s, s->is_taken || is_in_stop(next), cpu);
+		s->is_taken = 0;
+	}
 	return 0;
 }

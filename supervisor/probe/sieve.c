@@ -140,6 +140,12 @@ void sieve_forget(const struct sieve *s, pid_t tid)
 	bpf_map_delete_elem(s->threads_fd, &tid);
 }
 
+uint64_t sieve_nr_taken(const struct sieve *s, pid_t tid)
+{
+	struct sieve_thread t;
+	return bpf_map_lookup_elem(s->threads_fd, &tid, &t) ? 0 : t.nr_taken;
+}
+
 uint64_t sieve_nr_moves(const struct sieve *s, pid_t tid)
 {
 	struct sieve_thread t;

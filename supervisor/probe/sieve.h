@@ -46,6 +46,8 @@ int sieve_put(struct sieve *s, uint64_t id, enum sieve_kind kind,
 
 /* So often it came back from a stop on another CPU than it stopped on. */
 uint64_t sieve_nr_moves(const struct sieve *s, pid_t tid);
+/* So often we took the CPU on which it ran. */
+uint64_t sieve_nr_taken(const struct sieve *s, pid_t tid);
 /* The thread has ended: its number may be another's soon. */
 void sieve_forget(const struct sieve *s, pid_t tid);
 
