@@ -205,4 +205,28 @@ if [ "$(nproc)" -gt 1 ] && [ "$(getconf _NPROCESSORS_CONF)" -le 64 ]; then
 	ok "nor is it taken from a CPU to which it goes back" keeps_off
 fi
 
+# Nor where it forks: while both stop, they are tasks that run, but who leave
+# their CPUs. Beside others' work nobody is taken away.
+stays_in_forks() {
+	local least
+	for _ in 1 2 3 4 5; do
+		smco-trace -q -t unlimited -e task-clock -o c.trace -- perl -e '
+			use POSIX ();
+			my $cpu = pack "L", 0;
+			my $where = sub { syscall 309, $cpu, 0, 0; unpack "L", $cpu };
+			my $moves = 0;
+			for (1 .. 200) {
+				my $before = $where->();
+				my $pid = fork;
+				POSIX::_exit(0) unless $pid;
+				$moves++ if $where->() != $before;
+				waitpid $pid, 0;
+			}
+			print "$moves\n"' || return 1
+	done | sort -n | tee moves
+	least=$(head -n 1 moves)
+	[ "${least:-15}" -lt 15 ]
+}
+ok "who forks goes on where it was" stays_in_forks
+
 done_testing
