@@ -119,6 +119,45 @@ bool range_goes_on(const struct range_edges *e, const struct range_code *code,
 	return any;
 }
 
+/* Is another variable of the same name, of another block, in register @reg up
+ * to the end of instruction @from, a jump, and not where that leads? */
+static bool is_left_by(const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *all, size_t nr,
+		       uint32_t var, uint8_t reg, uint32_t from)
+{
+	const struct range_insn *in = &code->insns[from];
+	const struct variable *own = &v->vars[var];
+	for (size_t k = 0; k < nr; k++) {
+		const struct var_place *q = &v->places[all[k].place];
+		const struct variable *other = &v->vars[all[k].var];
+		if (all[k].var != var && q->kind == VAR_REG && !q->shift &&
+		    range_reg_of_dwarf(q->reg) == reg && q->flags & VAR_ENDS &&
+		    q->hi == in->addr + in->len &&
+		    !strcmp(other->qualified, own->qualified))
+			return true;
+	}
+	return false;
+}
+
+bool range_is_others(const struct range_edges *e, const struct range_code *code,
+		     const struct variables *v,
+		     const struct range_index_entry *all, size_t nr,
+		     const struct range_index_entry *own, size_t nr_own,
+		     const struct var_place *p, uint32_t i)
+{
+	uint64_t addr = code->insns[i].addr;
+	uint8_t reg = range_reg_of_dwarf(p->reg);
+	if (p->kind != VAR_REG || reg >= 16)
+		return false;
+	for (size_t a = range_edges_first(e, addr);
+	     a < e->nr && e->edge[a].to == addr; a++)
+		if (!comes_from(code, v, own, nr_own, p, e->edge[a].from) &&
+		    is_left_by(code, v, all, nr, own->var, reg,
+			       e->edge[a].from))
+			return true;
+	return false;
+}
+
 bool range_is_entered(const struct range_edges *e,
 		      const struct range_code *code, const struct variables *v,
 		      const struct range_index_entry *own, size_t nr,

@@ -51,6 +51,18 @@ bool range_is_entered(const struct range_edges *e,
 		      const struct var_place *p, uint32_t regs, uint32_t i);
 
 /*
+ * Does a jump lead to instruction @i, inside of place @p, a register, from
+ * where another variable is in that, up to the jump, and not this one?
+ * Compilers make one of the ends of blocks that are alike: it was the other
+ * one's. @all are the places in the function, @own the variable's.
+ */
+bool range_is_others(const struct range_edges *e, const struct range_code *code,
+		     const struct variables *v,
+		     const struct range_index_entry *all, size_t nr,
+		     const struct range_index_entry *own, size_t nr_own,
+		     const struct var_place *p, uint32_t i);
+
+/*
  * Of each instruction: whether on every way there the variable of @site was
  * given a value in the site's place, and has stayed in it. @state has room for
  * code->nr; @sites are all of the function's: where values are given.

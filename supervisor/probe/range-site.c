@@ -235,6 +235,8 @@ static void enter(struct finder *f, size_t i, struct range_site s,
 	    var->type.nr_dims || f->code->insns[i].addr == p->lo ||
 	    !range_is_entered(&f->edges, f->code, f->v, f->own, f->nr_own, p,
 			      regs, (uint32_t)i) ||
+	    range_is_others(&f->edges, f->code, f->v, f->all, f->nr_all, f->own,
+			    f->nr_own, p, (uint32_t)i) ||
 	    range_doubt_sum(f->code, f->v, f->own, f->nr_own, p) ||
 	    range_doubt_walk(f->code, f->v, f->own, f->nr_own, p,
 			     var->type.width, i) ||
