@@ -301,12 +301,7 @@ static bool is_of_some_ways(const struct merge *m)
 		same += said == SAID_SAME;
 		nothing += said != SAID_SAME;
 	}
-	bool ever_else = false;
-	for (size_t i = 0; same && nothing && i < m->nr_own; i++) {
-		const struct var_place *q = &m->v->places[m->own[i].place];
-		ever_else |= q->kind != VAR_CONST || q->offset != m->p->offset;
-	}
-	return ever_else;
+	return same && nothing;
 }
 
 static bool is_of_another(const struct merge *m)

@@ -73,6 +73,29 @@ static bool tests_copy(const struct range_code *code, size_t first, size_t step,
 	return code->insns[test].use & copy;
 }
 
+/* rax, r10, r11: calls take nothing in them, but how many vectors there are,
+ * which is put there before each. */
+#define NO_ARGUMENT (1u << 0 | 1u << 10 | 1u << 11)
+
+/* May what is in @reg be needed from instruction @i on? */
+static bool is_wanted(const struct range_code *code, size_t i, uint8_t reg)
+{
+	if (!(code->insns[i].live >> reg & 1))
+		return false;
+	for (size_t k = i; k < code->nr && k < i + TEST_REACH; k++) {
+		const struct range_insn *in = &code->insns[k];
+		if (in->kind == RK_CALL)
+			return !(NO_ARGUMENT >> reg & 1);
+		if (in->kind != RK_PLAIN || in->use >> reg & 1)
+			return true;
+		if (in->def >> reg & 1)
+			return false;
+		if (!range_falls(code, k))
+			return true;
+	}
+	return true;
+}
+
 bool range_doubt_tested(const struct range_code *code,
 			const struct var_place *p, int64_t *k_ret)
 {
@@ -96,7 +119,7 @@ bool range_doubt_tested(const struct range_code *code,
 	size_t first = range_code_find(code, branch->target);
 	if (branch->kind != RK_BRANCH || branch->addr >= p->hi || first >= i ||
 	    i - first > TEST_REACH || !range_falls(code, b) ||
-	    code->insns[b + 1].live >> reg & 1)
+	    is_wanted(code, b + 1, reg))
 		return false;
 	size_t test = test_of(code, b, first);
 	bool old = test < i ? code->insns[test].use >> reg & 1
