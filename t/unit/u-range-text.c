@@ -423,55 +423,6 @@ static void is_entered(void)
 	check(!sites.site[1].fall);
 }
 
-/* A jump leads into the middle of a place from where another variable, called
- * @name, is in the register. */
-static void by_jump(const char *name, uint16_t flags)
-{
-	/* 0 mov %eax,%esi; 2 jmp 11; 4 mov $7,%esi; 9 mov %eax,%ecx;
-	 * 11 mov %eax,%edx; 13 ret */
-	LOAD(0x89, 0xc6, 0xeb, 0x07, 0xbe, 7, 0, 0, 0, 0x89, 0xc1, 0x89, 0xc2,
-	     0xc3);
-	static struct var_function function = {.entry = TEXT};
-	struct var_place places[] = {in_esi(9, 14), in_esi(2, 4)};
-	places[1].flags |= flags;
-	struct variable two[] = {
-		{.name = "v",
-		 .qualified = "f::v",
-		 .type = int4,
-		 .nr_places = 1},
-		{.name = "v",
-		 .qualified = name,
-		 .type = int4,
-		 .first_place = 1,
-		 .nr_places = 1},
-	};
-	struct variables v = {.vars = two,
-			      .nr_vars = 2,
-			      .places = places,
-			      .nr_places = 2,
-			      .functions = &function,
-			      .nr_functions = 1};
-	struct range_index ix;
-	range_sites_deinit(&sites);
-	range_index_init(&ix, &v, NULL);
-	range_sites_find(&sites, &code, &img, &v, &ix, 0, NULL);
-	range_index_deinit(&ix);
-	check_int(sites.nr, 2);
-	check_int(sites.site[0].gap, 1);
-	check_int(sites.site[0].var, 1);
-}
-
-/* Those are not its values if it is the same block's, written twice. */
-static void comes_from_alike(void)
-{
-	by_jump("f::v", VAR_ENDS);
-	check_int(sites.site[1].gap, 3);
-	by_jump("f::w", VAR_ENDS);
-	check_int(sites.site[1].gap, 4);
-	by_jump("f::v", 0);
-	check_int(sites.site[1].gap, 4);
-}
-
 /* A site may move on to where others come, too, as long as its place lasts. */
 static void moves_on(void)
 {
@@ -639,7 +590,6 @@ int main(void)
 	window_rules();
 	goes_on();
 	is_entered();
-	comes_from_alike();
 	moves_on();
 	settled();
 	random_code();
