@@ -167,6 +167,11 @@ bench-turns: tools fixtures
 bench-beside: tools fixtures
 	$(Q)O=$(O) t/bench/beside.sh
 
+# What whole runs lose, each in turns with the same run that is not watched.
+.PHONY: bench-abreast
+bench-abreast: tools fixtures $(O)/t/bench/abreast
+	$(Q)O=$(O) t/bench/abreast.sh
+
 # Every event that can be counted here, beside perf stat.
 .PHONY: bench-events
 bench-events: tools

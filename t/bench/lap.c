@@ -11,61 +11,12 @@
  * program is COMMAND and there is no supervisor (0). Ends with
  * COMMAND's status.
  */
-#include <dirent.h>
-#include <errno.h>
+#include "t/bench/program.h"
+
 #include <poll.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-static double now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-static bool read_exe(pid_t pid, char *buf, size_t size)
-{
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	ssize_t n = readlink(path, buf, size - 1);
-	buf[n > 0 ? n : 0] = '\0';
-	return n > 0;
-}
-
-/* The child of any thread of @pid that runs something else than @pid does. */
-static pid_t find_program(pid_t pid)
-{
-	char path[512], own[512], exe[512];
-	if (!read_exe(pid, own, sizeof(own)))
-		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	DIR *dir = opendir(path);
-	pid_t found = 0;
-	for (struct dirent *d; dir && !found && (d = readdir(dir));) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%.32s/children",
-			 (int)pid, d->d_name);
-		FILE *f = fopen(path, "r");
-		int child;
-		while (f && !found && fscanf(f, "%d", &child) == 1)
-			if (read_exe(child, exe, sizeof(exe)) &&
-			    strcmp(exe, own))
-				found = child;
-		if (f)
-			fclose(f);
-	}
-	if (dir)
-		closedir(dir);
-	return found;
-}
 
 static long status_kb(pid_t pid, const char *key)
 {
@@ -132,8 +83,7 @@ int main(int argc, char **argv)
 {
 	if (argc < 3)
 		return 125;
-	const char *slash = strrchr(argv[2], '/');
-	bool is_watched = !strcmp(slash ? slash + 1 : argv[2], "smco-trace");
+	bool is_watched = is_supervisor(argv[2]);
 	double begin = now();
 	pid_t child = fork();
 	if (child == 0) {
