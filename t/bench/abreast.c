@@ -6,14 +6,14 @@
  *
  * SUPERVISOR is WORDS words, beginning with smco-trace, or none: then both are
  * without. While one of the two goes on the other one stands (SIGSTOP); who has
- * ended leaves the rest to the other one. On the CPU that abreast may use, if
- *it is one only (and itself on the others). Appends one line to OUT:
+ * ended leaves the rest to the other one. If abreast may use one CPU only, both
+ * are on that, and itself on the others. Appends one line to OUT:
  *
  *	PLAIN_S WATCHED_S PLAIN_CPU_S WATCHED_CPU_S TURNS
  *
  * from exec to exit what of its life each went on, and its CPU time of that. A
- * turn ends when the program is seen to stand. Ends
- * with their status, with 125 if it is not the same.
+ * turn ends when the program is seen to stand. Ends with the programs' status,
+ * with 125 if theirs differ.
  */
 #include "t/bench/program.h"
 
