@@ -315,7 +315,10 @@ static size_t charge(struct range_monitor *m, struct range_part *rp, bool all)
 				range_cost_cold(n->hits, gone_ns)),
 		};
 		rp->hits[n->window] += n->hits;
-		if (!rp->duty.window[n->window].is_in)
+	}
+	range_alone_add(m->cost, m->news, nr, range_cost_here()->alone);
+	for (size_t i = 0; i < nr; i++) {
+		if (!rp->duty.window[m->cost[i].window].is_in)
 			stray_ps = sat_add_u64(stray_ps, m->cost[i].cost_ps);
 		sum_ps = sat_add_u64(sum_ps, m->cost[i].cost_ps);
 	}

@@ -6,6 +6,7 @@
 
 #include "supervisor/linkmap.h"
 #include "supervisor/monitor/range-cache.h"
+#include "supervisor/monitor/range-alone.h"
 #include "supervisor/monitor/range-cheap.h"
 #include "supervisor/monitor/range-duty.h"
 #include "supervisor/monitor/range-monitor.h"

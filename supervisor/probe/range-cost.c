@@ -19,6 +19,7 @@ const struct range_cost range_cost_usual = {
 	.flags = 300,
 	.saved = 300,
 	.call = 10000,
+	.alone = 1500,
 };
 /* Where nobody else uses the core a hit is three times cheaper, and this is
  * what bzip2 lost there, or more. Those passed seldom enough for a predictor to
@@ -57,6 +58,7 @@ struct scene {
 	uint8_t *arena;
 	struct range_image img;
 	struct range_code code;
+	unsigned nr_windows; /* of the function: all, or one that is alone */
 	struct range_window window[NR_WINDOWS];
 	struct range_site site[NR_WINDOWS * NR_VARS];
 	struct variable var[NR_VARS];
@@ -71,6 +73,7 @@ struct planting {
 	unsigned nr;   /* values */
 	uint32_t live; /* where they are */
 	bool call;     /* the window ends in one */
+	bool alone;    /* one window, with little else in its loop */
 };
 
 /* Independent of each other and of all others: nothing waits. */
@@ -96,7 +99,7 @@ static uint64_t emit(const struct scene *s, uint32_t at, bool call,
 	CODE(&e, 0xc3, 0x90, 0x90, 0x90);	/* ret: what is called */
 	CODE(&e, 0x48, 0x8d, 0x64, 0x24, 0xf8); /* lea -8(%rsp), %rsp */
 	taddr_t again = e.base + e.len;
-	for (unsigned i = 0; i < NR_WINDOWS; i++) {
+	for (unsigned i = 0; i < s->nr_windows; i++) {
 		filler(&e);
 		window[i] = e.base + e.len;
 		CODE(&e, 0x48, 0x8d, 0x56, 0x05); /* lea 5(%rsi), %rdx */
@@ -114,11 +117,12 @@ static uint64_t emit(const struct scene *s, uint32_t at, bool call,
 }
 
 /* Once as it is, once to be planted in: that is what s->code is of. */
-static bool make_function(struct scene *s, bool call)
+static bool make_function(struct scene *s, const struct planting *what)
 {
+	s->nr_windows = what->alone ? 1 : NR_WINDOWS;
 	uint64_t window[NR_WINDOWS];
-	emit(s, PLAIN_OFF, call, window);
-	uint64_t hi = emit(s, 0, call, window);
+	emit(s, PLAIN_OFF, what->call, window);
+	uint64_t hi = emit(s, 0, what->call, window);
 	uint64_t start = (taddr_t)s->arena + ENTRY;
 	struct range_chunk chunk = {start, hi};
 	s->img = (struct range_image){.nr_segments = 1};
@@ -130,7 +134,7 @@ static bool make_function(struct scene *s, bool call)
 	if (range_image_scan(&s->img, &start, 1, NULL) ||
 	    range_code_init(&s->code, &s->img, &chunk, 1, NULL))
 		return false;
-	for (unsigned i = 0; i < NR_WINDOWS; i++) {
+	for (unsigned i = 0; i < s->nr_windows; i++) {
 		uint32_t at = (uint32_t)range_code_find(&s->code, window[i]);
 		s->window[i] =
 			(struct range_window){.first = at, .end = at + 2};
@@ -140,7 +144,7 @@ static bool make_function(struct scene *s, bool call)
 
 static void make_sites(struct scene *s, const struct planting *what)
 {
-	for (unsigned i = 0; i < NR_WINDOWS; i++) {
+	for (unsigned i = 0; i < s->nr_windows; i++) {
 		uint32_t gap = s->window[i].first + 1;
 		s->window[i].first_site = i * what->nr;
 		s->window[i].nr_sites = what->nr;
@@ -180,9 +184,9 @@ static bool make_stubs(struct scene *s, const struct planting *what,
 			      .ops = s->op,
 			      .nr_ops = ARRAY_SIZE(s->op)};
 	const struct range_windows w = {.window = s->window,
-					.nr = NR_WINDOWS,
+					.nr = s->nr_windows,
 					.site = s->site,
-					.nr_sites = NR_WINDOWS * what->nr};
+					.nr_sites = s->nr_windows * what->nr};
 	const struct range_stub_place at = {
 		.cells = (taddr_t)s->arena + CELL_OFF,
 		.counters = (taddr_t)s->arena + HITS_OFF,
@@ -204,14 +208,17 @@ static uint64_t pass(const uint8_t *arena, uint32_t at, unsigned passes)
 	return smco_now_ns() - start_ns;
 }
 
-/* What the stubs add to a window, in picoseconds. In turn, so that whoever
- * uses the processor, too, does so to both; at best, for each. */
-static uint32_t run(const uint8_t *arena, unsigned passes, unsigned rounds)
+/* What the stubs add to a window, in picoseconds, of which all are passed
+ * @passes times. In turn, so that whoever uses the processor, too, does so to
+ * both; at best, for each. */
+static uint32_t run(const struct scene *s, unsigned passes, unsigned rounds)
 {
+	const uint8_t *arena = s->arena;
+	unsigned loops = passes * NR_WINDOWS / s->nr_windows;
 	uint64_t plain_ns = UINT64_MAX, with_ns = UINT64_MAX;
 	for (unsigned i = 0; i < rounds; i++) {
-		plain_ns = min_u64(plain_ns, pass(arena, PLAIN_OFF, passes));
-		with_ns = min_u64(with_ns, pass(arena, 0, passes));
+		plain_ns = min_u64(plain_ns, pass(arena, PLAIN_OFF, loops));
+		with_ns = min_u64(with_ns, pass(arena, 0, loops));
 	}
 	return (uint32_t)(sat_sub_u64(with_ns, plain_ns) * 1000 / passes /
 			  NR_WINDOWS);
@@ -220,7 +227,7 @@ static uint32_t run(const uint8_t *arena, unsigned passes, unsigned rounds)
 static void plant(const struct scene *s, const struct range_stubs *stubs)
 {
 	memcpy(s->arena + STUB_OFF, stubs->code.buf, stubs->code.len);
-	for (unsigned i = 0; i < NR_WINDOWS; i++) {
+	for (unsigned i = 0; i < s->nr_windows; i++) {
 		taddr_t at = s->code.insns[s->window[i].first].addr;
 		struct code_buf e = {.buf = s->arena + (at - (taddr_t)s->arena),
 				     .cap = CODE_JUMP_BYTES,
@@ -240,7 +247,7 @@ static bool added(struct scene *s, const struct planting *what,
 		  uint32_t *ps_ret, struct range_shape *shape_ret)
 {
 	struct range_stubs stubs = {.nr_windows = 0};
-	bool ok = executable(s, false) && make_function(s, what->call) &&
+	bool ok = executable(s, false) && make_function(s, what) &&
 		  make_stubs(s, what, &stubs);
 	if (ok) {
 		plant(s, &stubs);
@@ -248,7 +255,7 @@ static bool added(struct scene *s, const struct planting *what,
 		ok = executable(s, true);
 	}
 	if (ok)
-		*ps_ret = run(s->arena, PASSES, ROUNDS);
+		*ps_ret = run(s, PASSES, ROUNDS);
 	range_stubs_deinit(&stubs);
 	range_code_deinit(&s->code);
 	range_image_deinit(&s->img);
@@ -266,13 +273,14 @@ static const uint32_t few = RANGE_ALL_REGS & ~RAX_RCX_R8_TO_R11;
 static bool measure(struct scene *s, struct range_cost *c)
 {
 	const struct planting what[] = {
-		{RS_REG, 1, few, false},
-		{RS_REG, 4, few, false},
-		{RS_FRAME, 4, few, false},
-		{RS_EXPR, 1, few, false},
-		{RS_REG, 1, few | RANGE_FLAGS, false},
-		{RS_FRAME, 1, RANGE_ALL_REGS, false},
-		{RS_REG, 1, few, true},
+		{RS_REG, 1, few, false, false},
+		{RS_REG, 4, few, false, false},
+		{RS_FRAME, 4, few, false, false},
+		{RS_EXPR, 1, few, false, false},
+		{RS_REG, 1, few | RANGE_FLAGS, false, false},
+		{RS_FRAME, 1, RANGE_ALL_REGS, false, false},
+		{RS_REG, 1, few, true, false},
+		{RS_REG, 1, few, false, true},
 	};
 	struct range_shape shape[ARRAY_SIZE(what)];
 	uint32_t ps[ARRAY_SIZE(what)];
@@ -287,6 +295,7 @@ static bool measure(struct scene *s, struct range_cost *c)
 	c->saved = part(ps[5], c->jumps + c->memory, shape[5].saved);
 	/* The caller's own return is not predicted either. */
 	c->call = part(2 * ps[6], 2 * ps[0], shape[6].call);
+	c->alone = ps[7];
 	return true;
 }
 
@@ -308,6 +317,7 @@ void range_cost_bound(struct range_cost *c)
 	bound(&c->flags, l->flags, u->flags);
 	bound(&c->saved, l->saved, u->saved);
 	bound(&c->call, l->call, u->call);
+	bound(&c->alone, l->alone, u->alone);
 }
 
 static struct scene *open_scene(void)
@@ -350,8 +360,8 @@ static struct scene *again[2];
 
 static void keep_scenes(void)
 {
-	const struct planting what[] = {{RS_REG, 1, few, false},
-					{RS_REG, NR_VARS, few, false}};
+	const struct planting what[] = {{RS_REG, 1, few, false, false},
+					{RS_REG, NR_VARS, few, false, false}};
 	for (size_t i = 0; i < ARRAY_SIZE(what); i++) {
 		struct range_shape shape;
 		uint32_t ps;
@@ -368,8 +378,8 @@ bool range_cost_again(struct range_cost *ret)
 	*ret = *range_cost_here();
 	if (!again[0] || !again[1])
 		return false;
-	uint32_t one = run(again[0]->arena, PASSES_AGAIN, ROUNDS_AGAIN);
-	uint32_t all = run(again[1]->arena, PASSES_AGAIN, ROUNDS_AGAIN);
+	uint32_t one = run(again[0], PASSES_AGAIN, ROUNDS_AGAIN);
+	uint32_t all = run(again[1], PASSES_AGAIN, ROUNDS_AGAIN);
 	ret->reg = part(all, one, NR_VARS - 1);
 	ret->jumps = part(one, ret->reg, 1);
 	range_cost_bound(ret);
@@ -387,9 +397,9 @@ static void find_out(void)
 	keep_scenes();
 	smco_debug("range",
 		   "a hit costs %u ps, a value %u, %u in memory, %u computed, "
-		   "flags %u, a register %u, a call %u",
+		   "flags %u, a register %u, a call %u, one alone %u",
 		   here.jumps, here.reg, here.memory, here.expr, here.flags,
-		   here.saved, here.call);
+		   here.saved, here.call, here.alone);
 }
 
 const struct range_cost *range_cost_here(void)

@@ -23,6 +23,10 @@ struct range_cost {
 	uint32_t flags;	 /* each time that flags are kept */
 	uint32_t saved;	 /* each register that is put on the stack */
 	uint32_t call;	 /* a call at the window's end */
+	/* A window with a value in a register, all that a loop of a few
+	 * instructions has: its counter is raised when it has been written the
+	 * time before. */
+	uint32_t alone;
 };
 
 /* What they are where they cannot be measured, or beside a busy thread of the

@@ -381,6 +381,7 @@ static size_t line_news(struct ranges *r, size_t line, struct range_news *ret)
 		if (w && (int64_t)hits > 0)
 			ret[nr++] = (struct range_news){
 				.window = i,
+				.function = range_plan_function_of(r->plan, i),
 				.hits = hits,
 				.cost_ps = hits * w->cost_ps,
 			};

@@ -216,7 +216,7 @@ bool ranges_read_subscript(const struct ranges *r, uint32_t subscript,
  * several threads count at the same time. */
 uint64_t ranges_hits(const struct ranges *r, uint32_t window);
 struct range_news {
-	uint32_t window;
+	uint32_t window, function;
 	uint64_t hits;	  /* since the last call that told of it */
 	uint64_t cost_ps; /* what they cost, see range_cost_window */
 };

@@ -54,12 +54,14 @@ static void test_measure(void)
 		sum.expr += c.expr;
 		sum.saved += c.saved;
 		sum.call += c.call;
+		sum.alone += c.alone;
 	}
 	printf("# mean: jumps %u, reg %u, memory %u, expr %u, saved %u, call "
-	       "%u ps\n",
+	       "%u, alone %u ps\n",
 	       sum.jumps / 20, sum.reg / 20, sum.memory / 20, sum.expr / 20,
-	       sum.saved / 20, sum.call / 20);
-	check(sum.jumps && sum.reg && sum.memory && sum.expr && sum.call);
+	       sum.saved / 20, sum.call / 20, sum.alone / 20);
+	check(sum.alone && sum.jumps && sum.reg && sum.memory && sum.expr &&
+	      sum.call);
 	/* A return that is not predicted is by far the dearest. */
 	check(sum.call > sum.reg);
 	check_between(range_cost_here(), 8);
@@ -83,7 +85,8 @@ static void test_again(void)
 
 static void test_window(void)
 {
-	const struct range_cost c = {1, 10, 100, 1000, 10000, 100000, 1000000};
+	const struct range_cost c = {1,	    10,	    100,     1000,
+				     10000, 100000, 1000000, 10000000};
 	check_int(range_cost_window(&c, &(struct range_shape){.regs = 0}), 1);
 	check_int(range_cost_window(&c, &(struct range_shape){.regs = 2,
 							      .memory = 3,
