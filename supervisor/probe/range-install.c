@@ -4,12 +4,16 @@
  * until it is given its own; see range.h.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "supervisor/probe/near.h"
 #include "supervisor/probe/range-live.h"
+
+/* A fork is seen to within this time after it, on the busiest machine. */
+#define LATE_NS (10 * NSEC_PER_SEC)
 
 /* New shared memory in the process, and here, with empty ranges. */
 static int share(struct ranges *r, struct smco_err *err)
@@ -108,6 +112,23 @@ static void inherit_span(struct ranges *r, struct live_function *f,
 	}
 }
 
+/* Stubs are written while the program runs: those that came after the fork, or
+ * at the same time, a child has not got, or not all of. */
+static bool has_stubs(struct ranges *r, const struct ranges *parent,
+		      const struct live_function *f)
+{
+	if (!f->built_ns || smco_now_ns() > f->built_ns + LATE_NS)
+		return true;
+	uint8_t *here = malloc(f->code_len), *there = malloc(f->code_len);
+	taddr_t at = r->base + f->code_off;
+	bool same = here && there && !tmem_read(r->p, at, here, f->code_len) &&
+		    !tmem_read(parent->p, at, there, f->code_len) &&
+		    !memcmp(here, there, f->code_len);
+	free(here);
+	free(there);
+	return same;
+}
+
 static int inherit(struct ranges *r, const struct ranges *parent,
 		   uint32_t number, struct smco_err *err)
 {
@@ -120,6 +141,10 @@ static int inherit(struct ranges *r, const struct ranges *parent,
 	to->in = false;
 	for (size_t i = 0; i < to->nr_spans; i++)
 		inherit_span(r, to, &to->span[i]);
+	if (!to->in && !has_stubs(r, parent, to)) {
+		range_unprepare(to);
+		return 0;
+	}
 	if (!range_inherit_relays(r, to))
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	return 0;

@@ -50,6 +50,7 @@ struct live_function {
 	struct ranges *of;	  /* while it holds relays */
 	struct tundo *relay_undo; /* NULL: it holds none */
 	struct range_steps *steps;
+	uint64_t built_ns; /* its stubs were written; 0: with the area */
 	uint32_t code_off; /* in the area */
 	uint32_t code_len;
 	bool in;      /* a window is */

@@ -148,6 +148,7 @@ static int build(struct ranges *r, uint32_t number, struct live_function *f,
 	ret = put_code(r, stubs, err);
 	if (ret)
 		return ret;
+	f->built_ns = smco_now_ns();
 	r->code_used += (stubs->code.len + RANGE_STUB_ALIGN - 1) &
 			~(uint64_t)(RANGE_STUB_ALIGN - 1);
 	r->nr_built++;

@@ -17,6 +17,7 @@ struct range_run {
 	uint32_t *all; /* functions */
 	size_t nr;
 	bool start_out; /* nothing is put in at first */
+	bool no_stubs;	/* nor are there any */
 	bool late; /* functions are planned when they go in, the last first */
 	size_t ahead;	  /* windows whose stubs are made before */
 	bool elsewhere;	  /* where sensors usually are, something else is */
@@ -86,7 +87,7 @@ static inline int range_run_plant(struct run *run, struct smco_err *err)
 		if (i % 5 == 0)
 			range_plan_settle(x->plan);
 	}
-	if (r == 0)
+	if (r == 0 && !x->no_stubs)
 		r = ranges_prepare(x->r, x->all, x->nr, err);
 	if (r == 0 && !x->start_out)
 		r = ranges_set(x->r, x->all, x->nr, true, &x->set_all_ns, err);

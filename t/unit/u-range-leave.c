@@ -137,6 +137,37 @@ static void forks(bool follow, bool out_and_in, bool wake)
 	range_run_free(&x);
 }
 
+/* The stubs are written between the fork and when that is seen to: the child
+ * gets its own. */
+static void made_late(struct run *run, struct tproc *child)
+{
+	struct smco_err err = {0};
+	(void)run;
+	check_int(ranges_prepare(x.r, x.all, x.nr, &err), 0);
+	if (ranges_fork(&x.child_r, x.r, child, &err) ||
+	    ranges_wake(x.child_r, &err) ||
+	    ranges_set(x.child_r, x.all, x.nr, true, NULL, &err))
+		printf("# fork: %s\n", err.msg);
+}
+
+static void stubs_of_late(void)
+{
+	int64_t lo = 0, hi = 0;
+	if (!build("gcc", "-O2", "forks.c"))
+		return;
+	x.start_out = x.no_stubs = true;
+	x.run.forked = made_late;
+	check(range_run_to_end(&x, (char *[]){prog, NULL}, out));
+	check_int(x.run.exit_status, 0);
+	if (check(x.child_r != NULL)) {
+		check_int(nr_in(x.r), 0);
+		check(range_run_range(&x, x.child_r, "work::value", &lo, &hi));
+		check_int(lo, 100);
+		check_int(hi, 109);
+	}
+	range_run_free(&x);
+}
+
 /* --- leaving --- */
 
 static int gate = -1;
@@ -541,6 +572,8 @@ int main(void)
 	is_late = true;
 	forks(true, true, true);
 	is_late = false;
+	if (!ahead)
+		stubs_of_late();
 	leaving(false);
 	leaving(true);
 	forgetting();
