@@ -19,6 +19,10 @@
 #define LOOK_NS	    (60 * NSEC_PER_USEC)
 #define WAKE_NS	    (30 * NSEC_PER_USEC)
 #define LOOKS_SHARE 4
+/* Where it takes most of what is owed, no look is later than usual by more than
+ * the files are more than so many, and so many times. */
+#define FEW_FILES   8
+#define MOST_SLOWER 5
 /* Where it is none of the program's, some percent of a processor. */
 #define FREE_PPB  40000000
 #define FREE_PART 8
@@ -516,6 +520,13 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 	return any;
 }
 
+static uint64_t slowest_ns(const struct range_duty *d, bool is_dear)
+{
+	unsigned nr = is_dear ? range_cheap_nr(d->cheap) : 1;
+	uint64_t ns = (uint64_t)SLOW_STEP_NS * nr / FEW_FILES;
+	return max_u64(min_u64(ns, MOST_SLOWER * SLOW_STEP_NS), SLOW_STEP_NS);
+}
+
 uint64_t range_duty_due_ns(const struct range_duty *d)
 {
 	int64_t load_ppb = sat_i64(d->load_ppb);
@@ -542,7 +553,7 @@ uint64_t range_duty_due_ns(const struct range_duty *d)
 	}
 	/* What is due may have to wait for room. */
 	uint64_t due_ns = d->last_ns + max_u64(quiet_ns, d->idle_ns);
-	return min_u64(due_ns, d->last_ns + SLOW_STEP_NS);
+	return min_u64(due_ns, d->last_ns + slowest_ns(d, is_dear));
 }
 
 uint64_t range_duty_early_ns(const struct range_duty *d)

@@ -354,6 +354,9 @@ void range_pointees_poll(struct range_part *rp);
 /* range-watch.c: how long no register may be armed after they cost @cost_ns by
  * being so: a part of the target, @m_t_ppb of the time. 0 without a bound. */
 uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb);
+/* And how long after one look at them, by which the program lost @lost_ns, all
+ * that share it together, the next one is due while nothing happens. */
+uint64_t range_watch_gap_ns(uint64_t lost_ns, int64_t m_t_ppb);
 /* To the ledger what this thread did to arm since its CPU clock said
  * @since_cpu_ns: that interrupts the program for a part of it. What it only
  * waited for, as for every CPU to have let go of an event, nobody else lost.

@@ -20,10 +20,14 @@
 
 /* How long a word has its turn where others wait. Longer where arming takes
  * long: it may take such a part of the target. */
-#define TURN_NS	    (40 * NSEC_PER_MSEC)
-#define ARM_SHARE   8
-#define TICK_NS	    (20 * NSEC_PER_MSEC)
-#define QUICK_NS    (4 * NSEC_PER_MSEC)	  /* while there are hits */
+#define TURN_NS	  (40 * NSEC_PER_MSEC)
+#define ARM_SHARE 8
+#define TICK_NS	  (20 * NSEC_PER_MSEC)
+#define QUICK_NS  (4 * NSEC_PER_MSEC) /* while there are hits */
+/* Where nothing happens, and many look: then it takes this part of the target
+ * at most, but is not much longer than usual until something is seen. */
+#define LOOKS_SHARE 8
+#define LONGEST_NS  (100 * NSEC_PER_MSEC)
 #define INTERVAL_NS (100 * NSEC_PER_MSEC) /* as range-duty.c's */
 #define RETRY_NS    NSEC_PER_SEC	  /* no register was free */
 #define FIRST_HITS  32 /* before there is a budget to speak of */
@@ -342,6 +346,8 @@ void range_watch_allow(struct range_monitor *m, struct range_part *rp,
 		       unsigned nr)
 {
 	uint64_t now_ns = smco_now_ns();
+	if (nr > rp->nr_regs)
+		rp->watch_due_ns = now_ns;
 	rp->nr_regs = nr;
 	for (unsigned i = nr; i < WATCH_REGISTERS; i++)
 		if (rp->reg[i].w)
@@ -398,6 +404,33 @@ uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb)
 			   : 0;
 }
 
+uint64_t range_watch_gap_ns(uint64_t lost_ns, int64_t m_t_ppb)
+{
+	u128 ns = (u128)lost_ns * LOOKS_SHARE * PPB;
+	return m_t_ppb > 0 ? max_u64(min_u64(sat_u64(ns / (u128)m_t_ppb),
+					     LONGEST_NS),
+				     TICK_NS)
+			   : TICK_NS;
+}
+
+/* The next look, after one that took @took_ns: all come at the same time, for
+ * to wake up takes longer. */
+static uint64_t next_look_ns(const struct range_monitor *m,
+			     const struct range_part *rp, uint64_t now_ns,
+			     uint64_t took_ns)
+{
+	int64_t target = m->p.target_overhead_ppb;
+	uint64_t lost_ns =
+		took_ns * m->taken.ppk / TAKEN_ALL * range_part_sharing(m, rp);
+	uint64_t due_ns =
+		now_ns +
+		range_watch_gap_ns(lost_ns,
+				   target_is_unlimited(target)
+					   ? 0
+					   : control_m_from_overhead(target));
+	return due_ns + TICK_NS - 1 - (due_ns + TICK_NS - 1) % TICK_NS;
+}
+
 /* Charges what being armed has cost since the last time, if any was. */
 static uint64_t charge_standing(struct range_monitor *m, struct range_part *rp)
 {
@@ -418,12 +451,12 @@ static uint64_t charge_standing(struct range_monitor *m, struct range_part *rp)
 	return ns;
 }
 
-/* Do they cost too much by being armed? Then all have to leave for a while. */
-static bool must_rest(struct range_monitor *m, struct range_part *rp,
-		      uint64_t now_ns)
+/* Do they cost too much by being armed, @ns since the last look? Then all have
+ * to leave for a while. */
+static bool must_rest(const struct range_monitor *m, struct range_part *rp,
+		      uint64_t ns, uint64_t now_ns)
 {
 	int64_t target = m->p.target_overhead_ppb;
-	uint64_t ns = charge_standing(m, rp);
 	if (target_is_unlimited(target))
 		return false;
 	uint64_t rest_ns =
@@ -438,6 +471,11 @@ void range_watch_tick(struct range_monitor *m, struct range_part *rp,
 {
 	if (!rp->turn_control || now_ns < rp->watch_due_ns)
 		return;
+	if (!rp->nr_regs) {
+		rp->watch_due_ns = now_ns + RETRY_NS;
+		return;
+	}
+	uint64_t cpu_ns = own_cpu_ns();
 	uint64_t run_ns = tproc_cpu_ns(rp->proc), turn = range_watch_turn_ns(m);
 	control_tick(rp->turn_control, now_ns,
 		     sat_sub_u64(run_ns, rp->run_watch_ns));
@@ -445,9 +483,12 @@ void range_watch_tick(struct range_monitor *m, struct range_part *rp,
 	int64_t room_ns = ledger_room_ns(m->ledger);
 	int64_t hits = hits_in_room(m, room_ns);
 	bool others = control_next_due_ns(rp->turn_control) <= now_ns;
-	bool rests = must_rest(m, rp, now_ns);
+	uint64_t standing_ns = charge_standing(m, rp);
+	bool rests = must_rest(m, rp, standing_ns, now_ns);
 	rp->watch_tick_ns = now_ns;
-	rp->watch_due_ns = now_ns + TICK_NS;
+	rp->watch_due_ns = standing_ns ? now_ns + TICK_NS
+				       : next_look_ns(m, rp, now_ns,
+						      own_cpu_ns() - cpu_ns);
 	for (unsigned i = 0; i < WATCH_REGISTERS; i++) {
 		struct range_register *reg = &rp->reg[i];
 		if (!reg->w)

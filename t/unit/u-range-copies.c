@@ -101,6 +101,41 @@ static void test_sharing(void)
 	check_int(range_part_sharing(&m, &of_many), 36);
 }
 
+/* Where looking takes most of what is owed, many files are looked at less often
+ * than a few. */
+static void test_slower(void)
+{
+	struct range_cheap cheap = {0};
+	struct range_duty d;
+	uint64_t now_ns = NSEC_PER_SEC;
+	check_int(
+		range_duty_init(&d, &cheap, CONTROL_CASCADE, TARGET, 1, now_ns),
+		0);
+	struct range_duty_state s = {
+		.now_ns = now_ns + 10 * NSEC_PER_SEC,
+		.run_ns = NSEC_PER_MSEC,
+		.room_ns = -(int64_t)NSEC_PER_SEC,
+		.look_ns = 400 * NSEC_PER_USEC,
+		.taken_ppk = TAKEN_ALL,
+		.nr_threads = 1,
+	};
+	range_duty_step(&d, NULL, 0, &s);
+	cheap.nr_active = 1;
+	check_int(range_duty_due_ns(&d) - s.now_ns, 20 * NSEC_PER_MSEC);
+	cheap.nr_active = 36;
+	check_int(range_duty_due_ns(&d) - s.now_ns, 90 * NSEC_PER_MSEC);
+	cheap.nr_active = 360;
+	check_int(range_duty_due_ns(&d) - s.now_ns, 100 * NSEC_PER_MSEC);
+	/* Nothing is owed. */
+	s.room_ns = NSEC_PER_SEC;
+	s.now_ns += NSEC_PER_SEC;
+	range_duty_step(&d, NULL, 0, &s);
+	cheap.nr_active = 360;
+	check_int(range_duty_due_ns(&d) - s.now_ns, 20 * NSEC_PER_MSEC);
+	cheap.nr_active = 0;
+	range_duty_deinit(&d);
+}
+
 /* It takes one stop and memory for all files of a process to wake: so what it
  * costs to let it sleep is that of all of them. */
 static void test_stray(void)
@@ -144,6 +179,7 @@ int main(void)
 	test_follow();
 	test_early();
 	test_sharing();
+	test_slower();
 	test_stray();
 	return tap_done();
 }

@@ -352,6 +352,11 @@ static void test_standing(void)
 	check_int(range_watch_rest_ns(4000, 100000000), 160000);
 	check_int(range_watch_rest_ns(0, 100000000), 0);
 	check_int(range_watch_rest_ns(4000, 0), 0);
+	/* Nor does looking at them: an eighth of the target, up to 0.1 s. */
+	check_int(range_watch_gap_ns(600000, 100000000), 48000000);
+	check_int(range_watch_gap_ns(10000, 100000000), 20000000);
+	check_int(range_watch_gap_ns(600000, 10000000), 100000000);
+	check_int(range_watch_gap_ns(600000, 0), 20000000);
 }
 
 static uint64_t cpu_ns(void)
