@@ -25,6 +25,7 @@ struct stopclock_sum {
 struct stopclock_told {
 	__u32 is_lent; /* whom it lets go now, it does for a call of its own */
 	__u32 own_ns;  /* CPU time that a task needs to stop and to go on */
+	__u32 nr_cpus; /* 0 = not known */
 };
 
 /* What one CPU did lately. */
@@ -34,6 +35,7 @@ struct stopclock_cpu {
 	/* the supervisor did, since the CPU was idle or theirs */
 	__u64 ran_ns;
 	__u64 clock_offset; /* from the run queue's clock to ours */
+	__u64 is_theirs;    /* a traced task runs here */
 };
 
 #endif

@@ -10,6 +10,9 @@
  * may, has lost nothing. So its stop counts only when it is seen to do
  * something else afterwards.
  *
+ * Where other traced tasks have all the CPUs meanwhile, what one of them is
+ * late the others are early: a stop counts only as far as a CPU was not theirs.
+ *
  * A task that is let go to make a call of ours is in the same stop until it
  * goes on with its own work.
  *
@@ -90,6 +93,7 @@ struct stopped {
 	__u16 slept;	  /* and did not do anything since exec_ns */
 	__u16 was_asleep; /* when it was asked to stop */
 	__u16 is_lent;	  /* it was let go for us, and did not stop since */
+	__u64 theirs_ns;  /* theirs_ns() when its stop began */
 	struct waits waits;
 	__u64 told_ns; /* of its waits */
 };
@@ -147,6 +151,8 @@ int tracer_tgid;	/* as the initial pid namespace counts */
 __u64 our_total_ns;	/* the supervisor's CPU time, up to when it last ran */
 __u64 our_arrival_ns;	/* of its latest thread on a CPU; 0 = it does not run */
 __u64 our_displaced_ns; /* of all CPUs */
+/* CPU time of all traced tasks so far: this, and now for each that runs. */
+__u64 theirs_offset_ns, theirs_nr;
 
 /* Run once by the supervisor: which process's tracees count. */
 SEC("syscall") int stopclock_mine(void *ctx)
@@ -175,6 +181,12 @@ static __always_inline struct stopclock_cpu *get_cpu(void)
 {
 	__u32 zero = 0;
 	return bpf_map_lookup_elem(&cpus, &zero);
+}
+
+static __always_inline struct stopclock_told *get_told(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&told, &zero);
 }
 
 static __always_inline int is_ours(const struct task_struct *t)
@@ -232,6 +244,37 @@ static __always_inline void count_ours(struct stopclock_cpu *c)
 	c->ran_ns += ns;
 	__sync_fetch_and_add(&our_total_ns, ns);
 	our_arrival_ns = 0;
+}
+
+static __always_inline __u64 theirs_ns(__u64 now)
+{
+	return theirs_offset_ns + theirs_nr * now;
+}
+
+/* A traced task has this CPU from now on, or none has. */
+static __always_inline void note_theirs(int traced)
+{
+	struct stopclock_cpu *c = get_cpu();
+	if (!c || c->is_theirs == (__u64)traced)
+		return;
+	__u64 now = bpf_ktime_get_ns();
+	c->is_theirs = traced;
+	__sync_fetch_and_add(&theirs_offset_ns, traced ? -now : now);
+	__sync_fetch_and_add(&theirs_nr, traced ? 1 : -1ULL);
+}
+
+/* What of a stop from @since to @now no other traced task used a CPU for. The
+ * two figures may be read while they are changed: then all of it. */
+static __always_inline __u64 not_theirs_ns(const struct stopped *st,
+					   __u64 since, __u64 now)
+{
+	struct stopclock_told *say = get_told();
+	__u64 ns = now - since;
+	__u64 all = say ? ns * say->nr_cpus : 0;
+	__u64 theirs = theirs_ns(now) - st->theirs_ns;
+	if (!all || theirs > all + CLOCK_SLACK_NS || theirs <= all - ns)
+		return ns;
+	return theirs < all ? all - theirs : 0;
 }
 
 /* The supervisor comes or goes, or the CPU is somebody's that counts, or idle.
@@ -366,12 +409,6 @@ static __always_inline void note_who_runs(struct task_struct *prev,
 		s->took = prev_could ? prev->pid : 0;
 }
 
-static __always_inline struct stopclock_told *get_told(void)
-{
-	__u32 zero = 0;
-	return bpf_map_lookup_elem(&told, &zero);
-}
-
 static __always_inline void count(__u64 ns)
 {
 	struct stopclock_sum *s = get_sum();
@@ -440,6 +477,7 @@ static __always_inline void leaves(struct task_struct *prev, unsigned int state)
 		st->was_asleep =
 			st->slept && prev->exit_code >> 8 == EVENT_STOP;
 		st->since = bpf_ktime_get_ns();
+		st->theirs_ns = theirs_ns(st->since);
 		if (bpf_core_field_exists(prev->sched_info)) {
 			st->run_delay = prev->sched_info.run_delay;
 			st->pcount = prev->sched_info.pcount;
@@ -483,7 +521,8 @@ static __always_inline void returns(struct task_struct *prev,
 				    struct task_struct *next,
 				    struct stopped *st, __u64 ran_ns)
 {
-	__u64 ns = bpf_ktime_get_ns() - st->since;
+	__u64 now = bpf_ktime_get_ns(), since = st->since;
+	__u64 ns = now - since;
 	if (st->is_lent)
 		return;
 	st->since = 0;
@@ -509,6 +548,11 @@ static __always_inline void returns(struct task_struct *prev,
 	s->waited_ns += (__s64)not_ours;
 	if (ns > s->longest_ns)
 		s->longest_ns = ns;
+	__u64 most = not_theirs_ns(st, since, now);
+	if (ns > most) {
+		s->waited_ns += (__s64)(ns - most);
+		ns = most;
+	}
 	struct stopclock_told *say = get_told();
 	ns += say ? say->own_ns : 0;
 	if (!st->was_asleep) {
@@ -559,6 +603,7 @@ int BPF_PROG(stopclock_switch, _Bool preempt, struct task_struct *prev,
 	int is_traced = is_ours(next);
 	int was_stopped = st && st->since;
 	__u64 ran_ns = account_cpu(prev, next, is_traced, was_stopped);
+	note_theirs(is_traced);
 	if (st)
 		account_traced(next, st, was_stopped);
 	else

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "supervisor/probe/bpfload.h"
 #include "supervisor/probe/stopclock-bpf.h"
@@ -40,6 +41,9 @@ static int attach(struct stopclock *c, struct smco_err *err)
 	void *told = mmap(NULL, TPAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
 			  bpf_object__find_map_fd_by_name(c->obj, "told"), 0);
 	c->told = told == MAP_FAILED ? NULL : told;
+	long nr_online = sysconf(_SC_NPROCESSORS_ONLN);
+	if (c->told && nr_online > 0)
+		c->told->nr_cpus = (uint32_t)nr_online;
 	c->nr_cpus = libbpf_num_possible_cpus();
 	if (c->nr_cpus < 1)
 		return smco_fail(err, SMCO_SYS, -c->nr_cpus,

@@ -2,13 +2,14 @@
  * The kernel's stop clock: every stop is counted, a held one for as long as it
  * was held, others' stops and plain sleeping not at all, and a sleeper's only
  * if it had something to do meanwhile; what a task waits for a CPU behind its
- * own kind afterwards neither.
+ * own kind afterwards neither, nor what those run while it stands.
  */
 #include <errno.h>
 #include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "supervisor/probe/stopclock-bpf.h"
 #include "t/unit/clock.h"
@@ -146,10 +147,11 @@ static void test_first_stop(void)
 #define NR_SPINNERS 4
 
 /* Some that share a CPU and have enough to do; the first comes last there. */
-static void start_spinners(pid_t pids[NR_SPINNERS])
+static void start_spinners(pid_t pids[NR_SPINNERS], bool on_one)
 {
-	cpu_set_t set;
+	cpu_set_t set, all;
 	sched_getaffinity(0, sizeof(set), &set);
+	all = set;
 	int cpu = 0;
 	while (!CPU_ISSET(cpu, &set))
 		cpu++;
@@ -163,8 +165,8 @@ static void start_spinners(pid_t pids[NR_SPINNERS])
 			continue;
 		}
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		sched_setaffinity(0, sizeof(set), &set);
-		setpriority(PRIO_PROCESS, 0, i ? 0 : 19);
+		sched_setaffinity(0, sizeof(set), on_one ? &set : &all);
+		setpriority(PRIO_PROCESS, 0, i || !on_one ? 0 : 19);
 		for (;;)
 			;
 	}
@@ -207,7 +209,7 @@ static void test_turns(void)
 {
 	pid_t pids[NR_SPINNERS];
 	bool is_free = false;
-	start_spinners(pids);
+	start_spinners(pids, true);
 	usleep(20000);
 	for (int i = 0; i < 200 && !is_free; i++)
 		is_free = turn_is_free(pids[0]);
@@ -233,6 +235,54 @@ static uint64_t stops_with_calls(struct tproc *p, int nr_stops)
 		usleep(20000);
 	}
 	return nr_seen_or_not(now()) - nr_seen_or_not(before);
+}
+
+static uint64_t cpu_of(pid_t pid)
+{
+	clockid_t clock;
+	return clock_getcpuclockid(pid, &clock) ? 0 : smco_clock_ns(clock);
+}
+
+static uint64_t sum_cpu(const pid_t pids[NR_SPINNERS])
+{
+	uint64_t sum = 0;
+	for (int i = 0; i < NR_SPINNERS; i++)
+		sum += cpu_of(pids[i]);
+	return sum;
+}
+
+/* While others of the program have all CPUs, what one of them loses is theirs:
+ * no more counts than there was of CPUs beside them. */
+static void test_theirs(void)
+{
+	uint64_t nr_cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+	pid_t pids[NR_SPINNERS];
+	int status;
+	/* The kernel does not tell of each switch: then more counts. */
+	int nr = 0;
+	start_spinners(pids, false);
+	usleep(20000);
+	for (int i = 0; i < 9; i++) {
+		uint64_t since_ns = smco_now_ns(), theirs = sum_cpu(pids);
+		struct stopclock_reading start = now();
+		ptrace(PTRACE_INTERRUPT, pids[0], 0, 0);
+		check_int(waitpid(pids[0], &status, 0), pids[0]);
+		usleep(100000);
+		ptrace(PTRACE_CONT, pids[0], 0, 0);
+		usleep(50000);
+		uint64_t lost = now().stop_ns - start.stop_ns;
+		theirs = sum_cpu(pids) - theirs;
+		uint64_t all = (smco_now_ns() - since_ns) * nr_cpus;
+		printf("# of %g ms of CPUs %g were theirs, and %g lost\n",
+		       (double)all / 1e6, (double)theirs / 1e6,
+		       (double)lost / 1e6);
+		nr += lost + theirs <= all + NSEC_PER_MSEC;
+	}
+	check_range(nr, 5, 9);
+	for (int i = 0; i < NR_SPINNERS; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
 }
 
 static void test_lent(void)
@@ -421,6 +471,7 @@ int main(void)
 	test_asleep();
 	test_first_stop();
 	test_turns();
+	test_theirs();
 	test_own();
 	test_lent();
 	stopclock_close(c);
