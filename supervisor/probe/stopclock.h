@@ -3,10 +3,11 @@
  * kernel's scheduler through BPF: for every task traced by this process, from
  * the moment it leaves the CPU in a stop until it is let go, and on until it is
  * on a CPU again as far as that was idle or ours; but no more of it than other
- * traced tasks left of the CPUs meanwhile, for these are early by as much. Exact
- * where the supervisor can only guess: it neither sees when a task stopped nor
- * when a resumed one really ran. What the task itself computes in the kernel to
- * stop and to go on has to be told (stopclock_set_own). About 0.1 us per stop.
+ * traced tasks left of the CPUs meanwhile, for these are early by as much.
+ * Exact where the supervisor can only guess: it neither sees when a task
+ * stopped nor when a resumed one really ran. What the task itself computes in
+ * the kernel to stop and to go on has to be told (stopclock_set_own). About 0.1
+ * us per stop.
  *
  * A stop counts when it has ended. Stops of job control (PTRACE_LISTEN) do
  * not count.
