@@ -143,8 +143,8 @@ static void made_late(struct run *run, struct tproc *child)
 {
 	struct smco_err err = {0};
 	(void)run;
-	check_int(ranges_prepare(x.r, x.all, x.nr, &err), 0);
-	if (ranges_fork(&x.child_r, x.r, child, &err) ||
+	if (ranges_prepare(x.r, x.all, x.nr, &err) ||
+	    ranges_fork(&x.child_r, x.r, child, &err) ||
 	    ranges_wake(x.child_r, &err) ||
 	    ranges_set(x.child_r, x.all, x.nr, true, NULL, &err))
 		printf("# fork: %s\n", err.msg);
