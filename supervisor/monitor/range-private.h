@@ -5,8 +5,8 @@
 #include <sched.h>
 
 #include "supervisor/linkmap.h"
-#include "supervisor/monitor/range-cache.h"
 #include "supervisor/monitor/range-alone.h"
+#include "supervisor/monitor/range-cache.h"
 #include "supervisor/monitor/range-cheap.h"
 #include "supervisor/monitor/range-duty.h"
 #include "supervisor/monitor/range-monitor.h"
