@@ -205,7 +205,7 @@ static void test_plan(void)
 	check_str(plan_of("{page-faults:k,cs,cpu-clock}:D,faults", false, NULL),
 		  "page-faults:k:D cs cpu-clock | faults");
 	/* What is not here is left out of its group. */
-	check_str(plan_of("{cs,power/energy-none/,faults}", true, NULL),
+	check_str(plan_of("{cs,uncore_none/nothing/,faults}", true, NULL),
 		  "cs faults");
 	check(!strncmp(plan_of("{" SEVENTEEN "}", false, NULL),
 		       "the group of 'faults' has more than 16", 38));
