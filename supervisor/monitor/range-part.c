@@ -316,7 +316,7 @@ static size_t charge(struct range_monitor *m, struct range_part *rp, bool all)
 		};
 		rp->hits[n->window] += n->hits;
 	}
-	range_alone_add(m->cost, m->news, nr, range_cost_here()->alone);
+	range_alone_add(m->cost, m->news, nr, range_rate_alone(&rp->rate));
 	for (size_t i = 0; i < nr; i++) {
 		if (!rp->duty.window[m->cost[i].window].is_in)
 			stray_ps = sat_add_u64(stray_ps, m->cost[i].cost_ps);

@@ -28,6 +28,15 @@ uint64_t range_rate_of(const struct range_rate *r, uint64_t hits,
 		       rest_ps * r->now.reg / max_u64(at_first->reg, 1));
 }
 
+uint32_t range_rate_alone(const struct range_rate *r)
+{
+	const struct range_cost *at_first = range_cost_here();
+	uint64_t first_ps = (uint64_t)at_first->jumps + at_first->reg;
+	uint64_t now_ps = (uint64_t)r->now.jumps + r->now.reg;
+	u128 ps = (u128)at_first->alone * now_ps / max_u64(first_ps, 1);
+	return ps > UINT32_MAX ? UINT32_MAX : (uint32_t)ps;
+}
+
 void range_rate_charged(struct range_rate *r, uint64_t ns)
 {
 	r->charged_ns = sat_add_u64(r->charged_ns, ns);

@@ -34,6 +34,20 @@ static void test_of(void)
 	check(range_rate_of(&r, 1, 0) == r.now.jumps);
 }
 
+/* As what is measured again does. */
+static void test_alone(void)
+{
+	struct range_rate r;
+	range_rate_init(&r, 0);
+	uint32_t first = range_cost_here()->alone;
+	check_int(range_rate_alone(&r), first);
+	r.now.jumps *= 3;
+	r.now.reg *= 3;
+	check_int(range_rate_alone(&r), 3 * first);
+	r.now.jumps = r.now.reg = UINT32_MAX;
+	check(range_rate_alone(&r) > 3 * first);
+}
+
 /* By time, and by what hits have cost. */
 static void test_due(void)
 {
@@ -80,6 +94,7 @@ int main(void)
 {
 	hop_prepare();
 	test_of();
+	test_alone();
 	test_due();
 	test_measure();
 	return tap_done();
