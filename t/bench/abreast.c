@@ -54,15 +54,9 @@ static double cpu_seconds(pid_t pid, double old)
 /* Whether @pid stands at a stop signal, by the letter of its state. */
 static bool stands(pid_t pid)
 {
-	char path[64], buf[1024];
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	FILE *f = fopen(path, "r");
-	size_t n = f ? fread(buf, 1, sizeof(buf) - 1, f) : 0;
-	buf[n] = '\0';
-	if (f)
-		fclose(f);
-	const char *p = strrchr(buf, ')');
-	return !p || strchr("TtZX", p[2]);
+	char buf[1024];
+	const char *p = read_stat(pid, buf, sizeof(buf));
+	return !p || strchr("TtZX", *p);
 }
 
 /* The CPU that we may use if it is one only, else -1. */

@@ -35,18 +35,12 @@ static long status_kb(pid_t pid, const char *key)
 /* User and system time of @pid, all its threads, seconds. */
 static double cpu_seconds(pid_t pid)
 {
-	char path[64], buf[1024];
+	char buf[1024];
 	unsigned long user = 0, sys = 0;
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	FILE *f = fopen(path, "r");
-	size_t n = f ? fread(buf, 1, sizeof(buf) - 1, f) : 0;
-	buf[n] = '\0';
-	if (f)
-		fclose(f);
-	const char *p = strrchr(buf, ')');
-	if (!p || sscanf(p + 1,
-			 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-			 &user, &sys) != 2)
+	const char *p = read_stat(pid, buf, sizeof(buf));
+	if (!p ||
+	    sscanf(p, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+		   &user, &sys) != 2)
 		return 0;
 	return (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
 }

@@ -38,6 +38,21 @@ static inline bool read_exe(pid_t pid, char *buf, size_t size)
 	return n > 0;
 }
 
+/* What stands in /proc/@pid/stat from the letter of its state on, in @buf; NULL
+ * if it is gone. */
+static inline const char *read_stat(pid_t pid, char *buf, size_t size)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	FILE *f = fopen(path, "r");
+	size_t n = f ? fread(buf, 1, size - 1, f) : 0;
+	buf[n] = '\0';
+	if (f)
+		fclose(f);
+	const char *p = strrchr(buf, ')');
+	return p && p[1] ? p + 2 : NULL;
+}
+
 /* The child of any thread of @pid that runs something else than @pid does; 0 if
  * it has none. */
 static inline pid_t find_program(pid_t pid)

@@ -3,36 +3,12 @@
  * its own: here it is told to go elsewhere while it stands, and goes by itself.
  */
 #include <sched.h>
-#include <signal.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "supervisor/monitor/counters-private.h"
-#include "t/unit/tap.h"
+#include "t/unit/counted.h"
 
 #define NR_STOPS 100
 #define NR_OWN	 20
-
-static uint64_t nr_stops, nr_told;
-
-static uint64_t stops_of(const void *task)
-{
-	(void)task;
-	return nr_stops;
-}
-
-static void emit(void *ctx, const struct record *r)
-{
-	(void)ctx;
-	if (r->event == EV_COUNTS)
-		nr_told += ((const struct ev_counts *)r->payload)->value[0];
-}
-
-static void put_meta(void *ctx, const char *key, const char *value)
-{
-	(void)ctx, (void)key, (void)value;
-}
 
 static void go_to(pid_t pid, int cpu)
 {
@@ -59,38 +35,19 @@ static pid_t start(const int cpu[2])
 	_exit(0);
 }
 
-/* It stops for a signal, which it does not get; false: it has ended. */
-static bool next_stop(pid_t pid, int signal)
-{
-	int status;
-	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
-		return false;
-	check_int(WSTOPSIG(status), signal);
-	nr_stops++;
-	return true;
-}
-
 static void count(struct counters *c, pid_t pid, const int cpu[2])
 {
-	check_int(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
-	check(next_stop(pid, SIGSTOP));
-	counters_add(c, pid, pid, &nr_stops, COUNTER_NOW);
-	kill(pid, SIGCONT);
-	ptrace(PTRACE_CONT, pid, 0, 0);
-	check(next_stop(pid, SIGTRAP)); /* it goes on */
-	ptrace(PTRACE_CONT, pid, 0, 0);
-	check(next_stop(pid, SIGCONT));
+	counted_seize(pid);
+	counted_begin(c, pid);
 	for (int i = 1; i <= NR_STOPS; i++) {
 		ptrace(PTRACE_CONT, pid, 0, 0);
-		if (!next_stop(pid, SIGUSR1))
+		if (!counted_stop(pid, SIGUSR1))
 			break;
 		go_to(pid, cpu[i % 2]);
 	}
 	ptrace(PTRACE_CONT, pid, 0, 0);
-	check(next_stop(pid, SIGUSR1));
-	counters_gone(c, pid, smco_now_ns());
-	ptrace(PTRACE_CONT, pid, 0, 0);
-	check(!next_stop(pid, 0));
+	counted_end(c, pid);
+	counted_let_end(pid);
 }
 
 static size_t two_cpus(int ret[2])
@@ -107,27 +64,15 @@ static size_t two_cpus(int ret[2])
 int main(void)
 {
 	int cpu[2];
-	struct counters *c;
 	struct ledger *l = ledger_create(INT64_MAX);
-	const struct counters_params p = {
-		.events = "cpu-migrations",
-		.interval_ns = 10 * NSEC_PER_MSEC,
-		.reads_all = true,
-		.nr_stops = stops_of,
-		.target_overhead_ppb = INT64_MAX,
-		.start_ns = smco_now_ns(),
-		.emit = emit,
-		.put_meta = put_meta,
-	};
-	check_int(counters_create(&p, l, &c, NULL), 0);
+	struct counters *c = counted_open("cpu-migrations", l);
 	if (two_cpus(cpu) < 2 || !counters_is_sieved(c, 0)) {
 		tap_skip("one CPU, or the kernel lets us not tell");
 	} else {
 		count(c, start(cpu), cpu);
-		check_int(nr_told, NR_OWN);
+		check_int(counted_told, NR_OWN);
 	}
-	counters_finish(c, smco_now_ns());
-	counters_destroy(c);
+	counted_close(c);
 	ledger_destroy(l);
 	return tap_done();
 }

@@ -5,50 +5,17 @@
  */
 #include <linux/perf_event.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "pmu/open.h"
-#include "supervisor/monitor/counters-private.h"
-#include "t/unit/tap.h"
+#include "t/unit/counted.h"
 
 #define NR_WAKES 200
 
-static uint64_t nr_stops, nr_told;
 static volatile int *is_over; /* shared */
-
-static uint64_t stops_of(const void *task)
-{
-	(void)task;
-	return nr_stops;
-}
-
-static void emit(void *ctx, const struct record *r)
-{
-	(void)ctx;
-	if (r->event == EV_COUNTS)
-		nr_told += ((const struct ev_counts *)r->payload)->value[0];
-}
-
-static void put_meta(void *ctx, const char *key, const char *value)
-{
-	(void)ctx, (void)key, (void)value;
-}
-
-static bool next_stop(pid_t pid, int signal)
-{
-	int status;
-	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
-		return false;
-	check_int(WSTOPSIG(status), signal);
-	nr_stops++;
-	return true;
-}
 
 /* @pid's switches; with @filter those that pass it. */
 static int open_switches(pid_t pid, const char *filter)
@@ -99,32 +66,25 @@ static void disturb(void)
 static void count(struct counters *c, pid_t pid)
 {
 	char filter[80];
-	check_int(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
-	check(next_stop(pid, SIGSTOP));
+	counted_seize(pid);
 	snprintf(filter, sizeof(filter),
 		 "next_pid == %d && (prev_state == 0 || prev_state & 256)",
 		 getpid());
 	int all = open_switches(pid, NULL);
 	int taken = open_switches(pid, filter);
 	check(all >= 0 && taken >= 0);
-	counters_add(c, pid, pid, &nr_stops, COUNTER_NOW);
-	uint64_t before = nr_stops;
-	kill(pid, SIGCONT);
-	ptrace(PTRACE_CONT, pid, 0, 0);
-	check(next_stop(pid, SIGTRAP)); /* it goes on */
-	ptrace(PTRACE_CONT, pid, 0, 0);
-	check(next_stop(pid, SIGCONT));
+	uint64_t before = counted_stops;
+	counted_begin(c, pid);
 	ptrace(PTRACE_CONT, pid, 0, 0);
 	disturb();
-	check(next_stop(pid, SIGUSR1));
-	counters_gone(c, pid, smco_now_ns());
+	counted_end(c, pid);
 	uint64_t nr_all = count_of(all), nr_taken = count_of(taken);
+	uint64_t nr_stops = counted_stops - before;
 	printf("# %ju switches, %ju to us, %ju stops\n", (uintmax_t)nr_all,
-	       (uintmax_t)nr_taken, (uintmax_t)(nr_stops - before));
+	       (uintmax_t)nr_taken, (uintmax_t)nr_stops);
 	check(nr_taken > 0);
-	check_int(nr_told, nr_all - nr_taken - (nr_stops - before));
-	ptrace(PTRACE_CONT, pid, 0, 0);
-	check(!next_stop(pid, 0));
+	check_int(counted_told, nr_all - nr_taken - nr_stops);
+	counted_let_end(pid);
 	close(all);
 	close(taken);
 }
@@ -133,32 +93,20 @@ int main(void)
 {
 	pid_t pid;
 	cpu_set_t here;
-	struct counters *c;
-	struct ledger *l = ledger_create(INT64_MAX);
-	const struct counters_params p = {
-		.events = "context-switches",
-		.interval_ns = 10 * NSEC_PER_MSEC,
-		.reads_all = true,
-		.nr_stops = stops_of,
-		.target_overhead_ppb = INT64_MAX,
-		.start_ns = smco_now_ns(),
-		.emit = emit,
-		.put_meta = put_meta,
-	};
 	is_over = mmap(NULL, sizeof(*is_over), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CPU_ZERO(&here);
 	CPU_SET((unsigned)sched_getcpu(), &here);
 	sched_setaffinity(0, sizeof(here), &here);
-	check_int(counters_create(&p, l, &c, NULL), 0);
+	struct ledger *l = ledger_create(INT64_MAX);
+	struct counters *c = counted_open("context-switches", l);
 	if (!c->sieve) {
 		tap_skip("the kernel lets us not tell");
 	} else {
 		start(&pid);
 		count(c, pid);
 	}
-	counters_finish(c, smco_now_ns());
-	counters_destroy(c);
+	counted_close(c);
 	ledger_destroy(l);
 	return tap_done();
 }
