@@ -40,6 +40,7 @@ struct session {
 	uint64_t start_ns;
 	char *trace_path;
 	struct trace_writer *trace;
+	bool is_trace_named;
 	bool is_over; /* nobody runs: what is written may take its time */
 	bool trace_failed;
 	struct smco_err trace_err;

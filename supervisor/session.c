@@ -265,11 +265,8 @@ int session_create(const struct options *o, struct session **ret,
 			*ret = s;
 		rc = start_program(s, err);
 	}
-	if (!rc) {
-		/* The command stands, before its first instruction. */
+	if (!rc) /* the command stands, before its first instruction */
 		tracer_urgent(s->tracer, true);
-		trace_writer_publish_soon(s->trace);
-	}
 	if (rc) {
 		*ret = NULL;
 		/* It has not run a single instruction yet. */
@@ -382,6 +379,15 @@ static void do_what_is_due(struct session *s, struct status *line,
 	tracer_urgent(s->tracer, true); /* again, if it took too long */
 }
 
+/* Once the command runs: the trace's thread would take the CPU from which that
+ * has come, and it would begin on another one. */
+static void name_trace(struct session *s)
+{
+	if (!s->is_trace_named)
+		trace_writer_publish_soon(s->trace);
+	s->is_trace_named = true;
+}
+
 int session_run(struct session *s, struct status *line,
 		struct session_result *ret, struct smco_err *err)
 {
@@ -389,6 +395,8 @@ int session_run(struct session *s, struct status *line,
 	int failed = attach_all(s, err);
 	if (failed)
 		leave(s, ret);
+	if (!s->command_pid)
+		name_trace(s);
 	/* From when it is watched: reading what is needed for that, and until
 	 * each thread has had a CPU to stop on, may have taken longer. */
 	uint64_t end_ns = s->opt->duration_ns
@@ -417,6 +425,7 @@ int session_run(struct session *s, struct status *line,
 		if (rc <= 0)
 			break;
 		session_dispatch(s, &ev);
+		name_trace(s);
 		uint64_t now = smco_now_ns();
 		if (s->interrupted || now >= end_ns) {
 			leave(s, ret);
@@ -425,6 +434,7 @@ int session_run(struct session *s, struct status *line,
 		do_what_is_due(s, line, standing, now);
 		session_suspend_tick(s, now);
 	}
+	name_trace(s);
 	tracer_urgent(s->tracer, false);
 	session_account(s, smco_now_ns());
 	session_note_foreign(s);

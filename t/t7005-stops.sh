@@ -239,4 +239,21 @@ stays_in_forks() {
 }
 ok "who forks goes on where it was" stays_in_forks
 
+# A thread of ours that wakes up while the command stands, before its first
+# instruction, takes the CPU that it stands on, and it begins on another one.
+wakes_nobody() {
+	strace -o calls -e trace=futex,ptrace,wait4 "$BUILD/smco-trace" -q -o c.trace \
+		-e context-switches -- true || return 1
+	awk '/PTRACE_EVENT_EXEC/ { stands = 1 }
+		stands && /FUTEX_WAKE.* = [1-9]/ { print; woken = 1 }
+		stands && /PTRACE_CONT/ { goes = 1; exit }
+		END { exit woken || !goes }' calls
+}
+if command -v strace >/dev/null; then
+	ok "no thread of ours is woken while the command stands" wakes_nobody
+else
+	TAP_NR=$((TAP_NR + 1))
+	echo "ok $TAP_NR # SKIP no strace"
+fi
+
 done_testing
