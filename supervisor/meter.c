@@ -74,6 +74,7 @@ void meter_init(struct meter *m, struct ledger *l, struct tracer *tr)
 	};
 	if (stopclock) {
 		tracer_tell_lent(tr, stopclock_lending(stopclock));
+		tracer_tell_where(tr, stopclock_where, stopclock);
 		stopclock_set_own(stopclock, tracer_stop_own_ns(tr));
 	}
 	m->stop_ns = read_clock(m);

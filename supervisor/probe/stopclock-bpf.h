@@ -4,7 +4,8 @@
 
 #include <linux/types.h>
 
-#define STOPCLOCK_IDLE 0xffffffffU
+#define STOPCLOCK_IDLE	    0xffffffffU
+#define STOPCLOCK_STOP_CPUS 240 /* of which stops are told */
 
 /* One per CPU. */
 struct stopclock_sum {
@@ -21,11 +22,15 @@ struct stopclock_sum {
 	__u32 took; /* who could have gone on when the supervisor came last */
 };
 
-/* By the supervisor. */
+/* By the supervisor, and for it. A page has room for it. */
 struct stopclock_told {
 	__u32 is_lent; /* whom it lets go now, it does for a call of its own */
 	__u32 own_ns;  /* CPU time that a task needs to stop and to go on */
 	__u32 nr_cpus; /* 0 = not known */
+	/* Of each CPU: who stopped there last, as the kernel counts threads,
+	 * and when. */
+	__u32 stopped[STOPCLOCK_STOP_CPUS];
+	__u64 stopped_ns[STOPCLOCK_STOP_CPUS];
 };
 
 /* What one CPU did lately. */

@@ -437,9 +437,21 @@ static __always_inline int left_a_wait(struct task_struct *t)
 	       ((ret <= -512 && ret >= -516) || ret == -4);
 }
 
+static __always_inline void tell_stopped(const struct task_struct *t)
+{
+	struct stopclock_told *say = get_told();
+	__u32 cpu = bpf_get_smp_processor_id();
+	if (!say || cpu >= STOPCLOCK_STOP_CPUS)
+		return;
+	say->stopped[cpu] = t->pid;
+	say->stopped_ns[cpu] = bpf_ktime_get_ns();
+}
+
 /* A traced task leaves the CPU. */
 static __always_inline void leaves(struct task_struct *prev, unsigned int state)
 {
+	if (state & STATE_TRACED)
+		tell_stopped(prev);
 	struct stopped *st = bpf_task_storage_get(
 		&tasks, prev, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	/* A task's first storage cannot be had while its CPU is in the middle

@@ -122,6 +122,25 @@ uint32_t *stopclock_lending(struct stopclock *c)
 	return c->told ? &c->told->is_lent : NULL;
 }
 
+int stopclock_where(const void *clock, pid_t tid)
+{
+	const struct stopclock *c = clock;
+	const struct stopclock_told *told = c->told;
+	int cpu = -1;
+	uint64_t latest = 0;
+	if (!told)
+		return -1;
+	for (int i = 0; i < c->nr_cpus && i < STOPCLOCK_STOP_CPUS; i++) {
+		uint64_t ns =
+			__atomic_load_n(&told->stopped_ns[i], __ATOMIC_RELAXED);
+		if (told->stopped[i] != (uint32_t)tid || ns <= latest)
+			continue;
+		latest = ns;
+		cpu = i;
+	}
+	return cpu;
+}
+
 void stopclock_set_own(struct stopclock *c, uint64_t ns)
 {
 	if (c->told)

@@ -64,6 +64,10 @@ int stopclock_choose(const struct stopclock_sum *sums, int nr, int here,
 /* Set it to 1 while a task is let go to make a call of ours, in which its stop
  * goes on; else 0. NULL: each such call ends one stop and begins another. */
 uint32_t *stopclock_lending(struct stopclock *c);
+/* On which CPU thread @tid stopped last, of the first 240; -1: not known, for
+ * one of others, or if another has stopped there since. @clock: the stop clock.
+ * A thread that has only just stopped may be told of where it did before. */
+int stopclock_where(const void *clock, pid_t tid);
 /* Each stop that counts from now on costs @ns more: what its task needs to stop
  * and to go on is its own CPU time, which is not seen. 0 at first. */
 void stopclock_set_own(struct stopclock *c, uint64_t ns);

@@ -112,6 +112,23 @@ int task_cpu(const struct task *t)
 	return cpu >= 0 && is_plain ? cpu : -1;
 }
 
+void tracer_tell_where(struct tracer *tr,
+		       int (*where)(const void *ctx, pid_t tid),
+		       const void *ctx)
+{
+	tr->where = where;
+	tr->where_ctx = ctx;
+}
+
+/* Reading its memory makes the kernel take the page for one in use: it goes to
+ * another of its lists, and who has that CPU next does it. */
+static int where_it_stopped(struct task *t)
+{
+	const struct tracer *tr = t->tr;
+	int cpu = tr->where ? tr->where(tr->where_ctx, t->tid) : -1;
+	return cpu < 0 ? cpu_by_rseq(t) : cpu;
+}
+
 static void look(struct tracer *tr, struct task *t)
 {
 	struct follow *f = &tr->follow;
@@ -120,7 +137,7 @@ static void look(struct tracer *tr, struct task *t)
 
 	if (f->pinned && since < LOOK_RSEQ_NS)
 		return;
-	int cpu = cpu_by_rseq(t);
+	int cpu = where_it_stopped(t);
 	if (cpu < 0) {
 		if (f->pinned && since < LOOK_PROC_NS)
 			return;
@@ -175,7 +192,7 @@ static void stay_off(struct tracer *tr, struct task *t)
 	struct follow *f = &tr->follow;
 	leave(tr);
 	f->looked_ns = tr->now_ns;
-	int cpu = cpu_by_rseq(t);
+	int cpu = where_it_stopped(t);
 	if (cpu >= 0 && cpu == sched_getcpu())
 		go_off(tr, cpu);
 }

@@ -230,6 +230,8 @@ struct tracer {
 	uint64_t orphans_ns; /* when to look for some again */
 	pid_t launched_pid;  /* our own child, 0 = none */
 	pid_t left_pid;	     /* the same, left; its end is waited for */
+	int (*where)(const void *ctx, pid_t tid); /* where it stopped; NULL */
+	const void *where_ctx;
 	uint32_t *lent;	     /* is 1 while one is let go for us; NULL */
 	unsigned nr_foreign; /* programs left, for they have 32 bits */
 	/* The status file that was read last, open: it is often the same. */

@@ -213,6 +213,13 @@ const char *tracer_longest_was(const struct tracer *tr);
  * ours; its stop goes on. NULL: nobody wants to know. */
 void tracer_tell_lent(struct tracer *tr, uint32_t *lent);
 
+/* Who knows on which CPU a thread stopped last: @where(@ctx, tid) returns it,
+ * or -1. Without, or if that does not know, its memory is read, whose pages
+ * count as used then. @ctx must outlive the tracer. */
+void tracer_tell_where(struct tracer *tr,
+		       int (*where)(const void *ctx, pid_t tid),
+		       const void *ctx);
+
 /* What one stop and resume costs the tracee beyond the measured time, found
  * by calibration at tracer_create, ns. */
 uint64_t tracer_stop_cost_ns(const struct tracer *tr);
