@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "supervisor/control/median.h"
 #include "supervisor/kept.h"
 #include "supervisor/probe/bits-loss.h"
 
@@ -38,16 +39,10 @@
 /* Where all attempts met a busy CPU: rather too much. */
 #define SHOOTDOWN_BUSY_NS (5 * NSEC_PER_USEC)
 
-static int cmp_i64(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 static uint64_t median(int64_t *v, size_t n)
 {
-	qsort(v, n, sizeof(*v), cmp_i64);
-	return n && v[n / 2] > 0 ? (uint64_t)v[n / 2] : 0;
+	int64_t ns = median_i64(v, n);
+	return ns > 0 ? (uint64_t)ns : 0;
 }
 
 /* In an order that no prefetcher follows: the odd multiplier makes it a

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "supervisor/control/fixed.h"
+#include "supervisor/control/median.h"
 #include "supervisor/probe/watch-private.h"
 
 /* Hits for measuring, in processor time: the median of so many, and a part
@@ -20,12 +21,6 @@
  * of a program which goes through so much in no order. */
 #define WALK_LINES 2048
 #define LINE_WORDS (64 / sizeof(uint32_t))
-
-static int by_value(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-	return *x < *y ? -1 : *x > *y;
-}
 
 static int make_walk(struct watchpoints *ws, struct smco_err *err)
 {
@@ -88,8 +83,7 @@ static uint64_t measure(struct watchpoints *ws, uint32_t nr,
 		return 0;
 	}
 	ws->counts_all |= hits < nr;
-	qsort(more_ns, nr, sizeof(*more_ns), by_value);
-	int64_t ns = clamp_i64(more_ns[nr / 2], 1, INT64_MAX / 2);
+	int64_t ns = clamp_i64(median_i64(more_ns, nr), 1, INT64_MAX / 2);
 	return (uint64_t)(ns + ns / COLD_SHARE);
 }
 
@@ -133,8 +127,8 @@ static void measure_copies(struct watchpoints *ws)
 		more_ns[i] = copy_ns(fd, buf) - without;
 		watch_close_task(&t);
 	}
-	qsort(more_ns, COPY_ROUNDS, sizeof(*more_ns), by_value);
-	int64_t ns = clamp_i64(more_ns[COPY_ROUNDS / 2], 0, NSEC_PER_SEC);
+	int64_t ns =
+		clamp_i64(median_i64(more_ns, COPY_ROUNDS), 0, NSEC_PER_SEC);
 	ws->byte_ps = (uint64_t)ns * 1000 / COPY_BYTES;
 }
 
