@@ -66,6 +66,32 @@ static void look_closer(struct task *t)
 	}
 }
 
+/* Returns false where other threads may be gone now. */
+static bool take_late(struct task *t)
+{
+	int status;
+	if (!t->interrupted || t->state != TASK_RUNNING ||
+	    wait_now(t->tr, t->tid, &status) != t->tid)
+		return true;
+	gather(t->tr, t->tid, status);
+	return stop_classify(status) != STOP_EXEC;
+}
+
+/*
+ * Who was asked to stop, and had no CPU for that until nobody waited any more,
+ * stops later, for nothing: it would stand until this wait is over.
+ */
+static void let_late_go(struct tracer *tr, const struct tproc *awaited)
+{
+	for (struct tproc *p = tr->procs; p; p = p->next) {
+		struct task *t = p->tasks;
+		if (p == awaited || p->stop_depth || p->leaving)
+			continue;
+		while (t && take_late(t))
+			t = t->next;
+	}
+}
+
 int task_await(struct task *t, uint64_t deadline_ns)
 {
 	struct tracer *tr = t->tr;
@@ -80,10 +106,12 @@ int task_await(struct task *t, uint64_t deadline_ns)
 			until = deadline_ns;
 		int status;
 		pid_t tid = wait_status_soon(tr, t->tid, until, &status);
-		if (tid > 0)
+		if (tid > 0) {
 			gather(tr, tid, status);
-		else
+		} else {
 			look_closer(t);
+			let_late_go(tr, t->proc);
+		}
 		/* Not before it was looked: another one may have used up the
 		 * time, while this one stood. */
 		if (now >= deadline_ns && !is_quiet(t))

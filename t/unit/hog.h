@@ -52,6 +52,18 @@ static inline void bind_to(int cpu)
 		_exit(2);
 }
 
+/* A process that computes on @cpu; it is to be killed. */
+static inline pid_t spin_on(int cpu)
+{
+	pid_t pid = fork();
+	if (pid)
+		return pid;
+	alarm(60); /* should nobody end it */
+	bind_to(cpu);
+	for (;;)
+		;
+}
+
 static inline void bind_to_both(const int cpu[2])
 {
 	cpu_set_t set;

@@ -6,17 +6,6 @@
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
 
-static pid_t spin_on(int cpu)
-{
-	pid_t pid = fork();
-	if (pid)
-		return pid;
-	alarm(60); /* should nobody end it */
-	bind_to(cpu);
-	for (;;)
-		;
-}
-
 int main(void)
 {
 	struct tracer *tr = NULL;
