@@ -1,16 +1,18 @@
 #!/bin/bash
-# make bench-events [RUNS=6] [AT_ONCE=31] [EVENTS=NAME,...] [RESULTS=file] [RAW=file]
+# make bench-events [RUNS=10] [AT_ONCE=31] [EVENTS=NAME,...] [RESULTS=file] [RAW=file] [COUNTS=file]
 #
 # Every event that can be counted here, but those of the machine as a whole, in
 # the same program by perf stat and by smco-trace: signals, files, pipes,
 # memory, ten children, twenty sleeps, always the same. First all of them once;
-# then those that happened, AT_ONCE together, RUNS times in turn. Said is which
-# are not in all our runs what they are in some of perf stat's, to a thousandth
-# or to one: which lie apart, which are shifted, and by how much perf stat differs
-# from itself. With EVENTS only those; RAW gets each count.
+# then those that happened, AT_ONCE together, RUNS times in turn. Said is of each
+# whether it is in all our runs what it is in some of perf stat's, to a thousandth
+# or to one; and as a measure of that, of every other run of perf stat's, whether
+# they are so among the rest of its runs, and every other one of ours. RESULTS gets
+# those that are not. With EVENTS only those; RAW gets each count, and COUNTS are
+# such counts, which are judged without counting again.
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
-: "${RUNS:=6}" "${AT_ONCE:=31}" "${EVENTS:=}" "${RAW:=}"
+: "${RUNS:=10}" "${AT_ONCE:=31}" "${EVENTS:=}" "${RAW:=}" "${COUNTS:=}"
 cat >work.pl <<'END'
 use POSIX ();
 my $n = 1000;
@@ -37,18 +39,24 @@ push @a, "y" x 4096 for 1 .. 10 * $n;
 END
 
 mkdir files || exit
-# What is in the environment (bash puts the name of the program there) moves the stack.
-work=(env -i PERL_HASH_SEED=0 setarch -R perl "$PWD/work.pl")
+# Where memory is decides which pages are mapped along with others, and what is in
+# the environment (bash puts the name of the program there, perf its paths) moves
+# the stack: so all programs are where they are without chance, and ours has what
+# perf adds.
+work=(/usr/bin/perl "$PWD/work.pl")
+base=(PERL_HASH_SEED=0 "PATH=$PATH")
+mapfile -t added < <(env -i "${base[@]}" perf stat -o /dev/null env)
 
 by_perf() { # LIST: "event count" of each
 	local at=$PWD
-	(cd files && perf stat -x, -o "$at/perf.csv" -e "$1" "${work[@]}") >out 2>&1 || return 1
+	(cd files && env -i "${base[@]}" setarch -R perf stat -x, -o "$at/perf.csv" -e "$1" \
+		"${work[@]}") >out 2>&1 || return 1
 	awk -F, '!/^#/ && NF > 3 && $1 ~ /^[0-9.]+$/ { print $3, $1 }' perf.csv
 }
 by_us() {
 	local at=$PWD
-	(cd files && "$BUILD/smco-trace" -q -t unlimited -e "$1" \
-		-o "$at/e.trace" -- "${work[@]}") >out 2>err || fail "smco-trace failed"
+	(cd files && env -i "${added[@]}" setarch -R "$BUILD/smco-trace" -q -t unlimited \
+		-e "$1" -o "$at/e.trace" -- "${work[@]}") >out 2>err || fail "smco-trace failed"
 	"$BUILD/smco-report" --json e.trace | perl -MJSON::PP -0777 -e '
 		my $c = decode_json(<STDIN>)->{counters}[0];
 		print "$c->{events}[$_]{name} $c->{counts}[$_]{count}\n" for 0 .. $#{$c->{events}}'
@@ -80,13 +88,17 @@ names() {
 	fi
 }
 names >all
-if [ -n "$EVENTS" ]; then
-	cp all happen
+if [ -n "$COUNTS" ]; then
+	cp "$COUNTS" counts
 else
-	in_turn 1 60 <all >once
-	awk '$4 { happens[$1] = 1 } NR == FNR { next } $1 in happens' once all >happen
+	if [ -n "$EVENTS" ]; then
+		cp all happen
+	else
+		in_turn 1 60 <all >once
+		awk '$4 { happens[$1] = 1 } NR == FNR { next } $1 in happens' once all >happen
+	fi
+	in_turn "$RUNS" "$AT_ONCE" <happen >counts
 fi
-in_turn "$RUNS" "$AT_ONCE" <happen >counts
 [ -z "$RAW" ] || cp counts "$RAW"
 
 cat >judge.pl <<'END'
@@ -97,35 +109,55 @@ while (<>) {
 	push @{$n{$e}{$by}}, $count;
 }
 sub median { my @s = sort { $a <=> $b } @_; ($s[$#s / 2] + $s[@s / 2]) / 2 }
-# Of all pairs of runs, those in which ours is more, from 0 to 1.
+# Of all pairs of runs, those in which @$us is more, from 0 to 1.
 sub more {
 	my ($perf, $us) = @_;
 	my $more = 0;
 	for my $p (@$perf) { $more += ($_ > $p) + ($_ == $p) / 2 for @$us }
 	$more / @$perf / @$us
 }
-my (%rows, %nr);
+sub slack { my $p = shift; max(1, max(@$p) / 1000) }
+sub repeats { my $p = shift; max(@$p) - min(@$p) <= slack($p) }
+# What @$us is, beside @$perf.
+sub class {
+	my ($perf, $us) = @_;
+	my ($least, $most) = (min(@$perf) - slack($perf), max(@$perf) + slack($perf));
+	return repeats($perf) ? "same" : "within its range" unless grep { $_ < $least || $_ > $most } @$us;
+	return "apart" if min(@$us) > $most || max(@$us) < $least;
+	return "shifted" if abs(more($perf, $us) - 0.5) > 0.4;
+	"beyond in some run";
+}
+sub every_other { my ($runs, $from) = @_; [@$runs[grep { $_ % 2 == $from } 0 .. $#$runs]] }
+sub range { sprintf "%d to %d (%g)", min(@{$_[0]}), max(@{$_[0]}), median(@{$_[0]}) }
+
+my (%nr, %rows, @all);
 for my $e (sort keys %n) {
 	my ($p, $u) = @{$n{$e}}{qw(perf us)};
-	if (!$p || !$u || @$p != @$u) { $nr{lost}++; push @{$rows{"Not counted"}}, "| $e | | | |"; next }
-	my $slack = max(1, max(@$p) / 1000);
-	my $row = sprintf "| %s | %d to %d (%g) | %d to %d (%g) | %.2f |", $e,
-		min(@$p), max(@$p), median(@$p), min(@$u), max(@$u), median(@$u), more($p, $u);
-	my $varies = max(@$p) - min(@$p) > $slack;
-	$nr{$varies ? "varies" : "steady"}++;
-	if (!grep { $_ < min(@$p) - $slack || $_ > max(@$p) + $slack } @$u) { $nr{$varies ? "same, varies" : "same, steady"}++; }
-	elsif (min(@$u) > max(@$p) + $slack || max(@$u) < min(@$p) - $slack) { $nr{apart}++; push @{$rows{Apart}}, $row }
-	elsif (abs(more($p, $u) - 0.5) > 0.4) { $nr{shifted}++; push @{$rows{Shifted}}, $row }
-	elsif ($varies) { $nr{wide}++; push @{$rows{"In some run beyond perf stat's, which differs from itself"}}, $row }
-	else { $nr{once}++; push @{$rows{"In some run beyond perf stat's"}}, $row }
+	if (!$p || !$u || @$p != @$u) { $nr{lost}++; print "$e: not counted\n"; next }
+	my $class = class($p, $u);
+	my ($half, $rest, $ours) = (every_other($p, 0), every_other($p, 1), every_other($u, 1));
+	my ($itself, $beside) = @$rest ? (class($half, $rest), class($half, $ours)) : ("", "");
+	my $steady = repeats($p) ? "steady" : "varies";
+	$nr{$steady}++;
+	$nr{"$steady $class"}++;
+	$nr{"itself $itself"}++;
+	$nr{"beside $beside"}++;
+	my $row = sprintf "| %s | %s | %s | %s | %.2f | %s | %s |", $e, range($p), range($u),
+		$class, more($p, $u), $itself, $beside;
+	push @all, $row;
+	push @{$rows{$class}}, $row unless $class =~ /^same|^within/;
 }
-printf "%d events, %d happen. perf stat repeats %d of them in each of its runs: of these %d are the same in all of ours. Of the other %d %d are within its range. %d lie apart, %d are shifted.\n",
-	$names, scalar keys %n, $nr{steady} // 0, $nr{"same, steady"} // 0, $nr{varies} // 0, $nr{"same, varies"} // 0, $nr{apart} // 0, $nr{shifted} // 0;
-for my $title ("Apart", "Shifted", "In some run beyond perf stat's", "In some run beyond perf stat's, which differs from itself", "Not counted") {
-	next if !$rows{$title};
-	print "\n| $title | perf stat (median) | smco-trace | pairs in which that is more |\n| --- | --- | --- | --- |\n";
-	print "$_\n" for @{$rows{$title}};
-}
+my $head = "| event | perf stat (median) | smco-trace | beside all its runs | pairs in which that is more | half of its runs beside the rest | of ours |\n" . ("| --- " x 7) . "|\n";
+open my $each, ">", "each" or die;
+print $each $head, map { "$_\n" } @all;
+printf "%d events, %d happen. perf stat repeats %d of them in all of its runs: of these %d are the same in all of ours. Of the other %d %d are within its range. %d lie apart, %d are shifted.\n\n",
+	$names, scalar keys %n, $nr{steady} // 0, $nr{"steady same"} // 0, $nr{varies} // 0,
+	$nr{"varies within its range"} // 0, map { ($nr{"steady $_"} // 0) + ($nr{"varies $_"} // 0) } qw(apart shifted);
+print "| half of perf stat's runs | the rest of them | as many of ours |\n| --- | --- | --- |\n";
+printf "| %s | %d | %d |\n", $_, $nr{"itself $_"} // 0, $nr{"beside $_"} // 0
+	for "same", "within its range", "beyond in some run", "shifted", "apart";
+print "\n$head" if %rows;
+for my $class ("apart", "shifted", "beyond in some run") { print "$_\n" for @{$rows{$class} // []} }
 END
 {
 	echo
@@ -134,3 +166,5 @@ END
 	perl judge.pl "$(wc -l <all)" counts
 	[ ! -s refused ] || echo "Refused by perf stat: $(sort -u refused | paste -sd ' ')"
 } | tee -a "$RESULTS"
+echo
+cat each
