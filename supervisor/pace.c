@@ -4,6 +4,11 @@
 
 #define LONGEST_NS (500 * NSEC_PER_MSEC)
 #define FREE_PPB   40000000 /* of one CPU, beyond the target */
+/* One tick that takes long is followed by no longer a pause than the budget
+ * needs to earn this: 44 ms at 10 %. */
+#define EARNED_NS (4 * NSEC_PER_MSEC)
+/* Unless many do: what one usually takes follows by one in so many. */
+#define USUAL 16
 /* What waking up for a tick and going back to sleep take beside it, in caches
  * that the program has filled: 100 to 200 us were measured. */
 #define WAKE_NS (100 * NSEC_PER_USEC)
@@ -83,6 +88,15 @@ static uint64_t time_for(uint64_t cpu_ns, uint64_t ppb)
 				     : LONGEST_NS;
 }
 
+/* Behind a tick of @cpu_ns, if @ppb of the time is for what the program waits
+ * for. */
+static uint64_t pause_ns(const struct pace *p, uint64_t cpu_ns, uint64_t ppb)
+{
+	uint64_t m_t = (uint64_t)p->m_t_ppb;
+	return max_u64(time_for(cpu_ns, m_t + FREE_PPB),
+		       time_for(cpu_ns * p->taken.ppk / TAKEN_ALL, ppb));
+}
+
 uint64_t pace_next_ns(struct pace *p, uint64_t tick_ns, uint64_t used_ns,
 		      uint64_t waited_ns, bool has_room)
 {
@@ -91,12 +105,11 @@ uint64_t pace_next_ns(struct pace *p, uint64_t tick_ns, uint64_t used_ns,
 		return p->shortest_ns;
 	uint64_t m_t = (uint64_t)p->m_t_ppb;
 	uint64_t cpu_ns = tick_ns + WAKE_NS;
-	uint64_t next = time_for(cpu_ns, m_t + FREE_PPB);
-	uint64_t dear = time_for(cpu_ns * p->taken.ppk / TAKEN_ALL,
-				 has_room ? m_t / 10 * 7 : m_t / 4);
-	if (next < dear)
-		next = dear;
-	if (next < p->shortest_ns)
-		next = p->shortest_ns;
-	return next < LONGEST_NS ? next : LONGEST_NS;
+	uint64_t usual_ns = p->usual_ns ? p->usual_ns : cpu_ns;
+	p->usual_ns = usual_ns - usual_ns / USUAL + cpu_ns / USUAL;
+	uint64_t next = pause_ns(p, cpu_ns, has_room ? m_t / 10 * 7 : m_t / 4);
+	uint64_t most = max_u64(time_for(EARNED_NS, m_t),
+				pause_ns(p, p->usual_ns, m_t / 10 * 7));
+	next = max_u64(min_u64(next, most), p->shortest_ns);
+	return min_u64(next, LONGEST_NS);
 }

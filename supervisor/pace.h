@@ -9,7 +9,10 @@
  * What was used for arming counts, too: it does not become less where ticks are
  * farther apart, but a tick that armed much is followed by a longer pause
  * instead of some that are far too short and one that is far too long, in which
- * short naps pass.
+ * short naps pass. Where the target allows more than that, one such tick is no
+ * reason for a pause in which others that have to be armed wait for a third of
+ * a second: it is as long as a few milliseconds of the budget take to earn, or
+ * as what ticks usually take asks for.
  */
 #ifndef SMCO_PACE_H
 #define SMCO_PACE_H
@@ -43,6 +46,7 @@ struct pace {
 	uint64_t shortest_ns; /* between two ticks */
 	int64_t m_t_ppb;      /* of the time; 0: there is no bound */
 	struct taken taken;
+	uint64_t usual_ns; /* what a tick takes, of late; 0 = not known */
 };
 
 /* At first all of it is taken to be waited for. */

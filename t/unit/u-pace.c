@@ -78,6 +78,39 @@ static void test_leaps(void)
 	check(t.ppk < TAKEN_ALL / 2);
 }
 
+/* The pause behind the last of @nr ticks that take @long_ns at the end of many
+ * of @short_ns, all of which the program waits for, and there is no room. */
+static uint64_t behind(int64_t m_t_ppb, uint64_t short_ns, uint64_t long_ns,
+		       unsigned nr)
+{
+	struct pace p;
+	uint64_t used = 0, next = 0;
+	pace_init(&p, SHORTEST, m_t_ppb);
+	for (unsigned i = 0; i < MANY + nr; i++) {
+		uint64_t tick_ns = i < MANY ? short_ns : long_ns;
+		used += tick_ns;
+		next = pace_next_ns(&p, tick_ns, used, used, false);
+	}
+	return next;
+}
+
+/* One tick that armed much: no longer than what a few milliseconds of the
+ * budget take to earn, but where all of them take that long. */
+static void test_long(void)
+{
+	uint64_t one = behind(TEN_PPB, MS / 2, 8 * MS, 1);
+	check_range((double)one, 35 * MS, 50 * MS);
+	check_range((double)behind(ONE_PPB, MS / 2, 8 * MS, 1), 300 * MS,
+		    LONGEST);
+	uint64_t some = behind(TEN_PPB, MS / 2, 8 * MS, 10);
+	check(some > one);
+	check(is_near(behind(TEN_PPB, MS / 2, 8 * MS, MANY), 8 * MS,
+		      TEN_PPB / 10 * 7));
+	check_int((long)behind(TEN_PPB, 8 * MS, 100 * MS, MANY), (long)LONGEST);
+	/* Nor does one that was short say that they are. */
+	check(behind(TEN_PPB, 8 * MS, 4 * MS, 1) > one);
+}
+
 /* One in 50 ms, then one in 25, then none. */
 static void test_quiet(void)
 {
@@ -106,10 +139,10 @@ int main(void)
 	check_int((long)settled(ONE_PPB, MS / 2, 0, false), (long)SHORTEST);
 	check(is_near(settled(ONE_PPB, 3 * MS, 0, false), 3 * MS, 50000000));
 	check(is_near(settled(TEN_PPB, 5 * MS, 0, true), 5 * MS, 140000000));
-	/* It waits for all of it: a quarter of the budget, or nine tenths. */
-	check(is_near(settled(ONE_PPB, MS, 4, false), MS, ONE_PPB / 4));
+	/* It waits for all of it: a quarter of the budget, or seven tenths. */
+	check(is_near(settled(ONE_PPB, MS / 2, 4, false), MS / 2, ONE_PPB / 4));
 	check(is_near(settled(ONE_PPB, MS, 4, true), MS, ONE_PPB / 10 * 7));
-	check(is_near(settled(TEN_PPB, MS, 4, false), MS, TEN_PPB / 4));
+	check(is_near(settled(TEN_PPB, MS / 2, 4, false), MS / 2, TEN_PPB / 4));
 	/* More was charged than was used: no worse than all. */
 	check_int((long)settled(ONE_PPB, MS, 9, false),
 		  (long)settled(ONE_PPB, MS, 4, false));
@@ -130,6 +163,7 @@ int main(void)
 	uint64_t first = pace_next_ns(&p, MS, MS, 0, false);
 	check(first > settled(ONE_PPB, MS, 0, false));
 	check(first > settled(ONE_PPB, MS, 2, false));
+	test_long();
 	test_quiet();
 	return tap_done();
 }
