@@ -122,9 +122,19 @@ static void work(struct tproc *p)
 static void log_event(const struct tevent *ev)
 {
 	static const char *const names[] = {
-		"none",	      "proc-new",    "proc-gone", "task-new",
-		"task-gone",  "libs",	     "trap",	  "fault",
-		"syscall-in", "syscall-out", "done",
+		[TEV_NONE] = "none",
+		[TEV_PROC_NEW] = "proc-new",
+		[TEV_PROC_GONE] = "proc-gone",
+		[TEV_TASK_NEW] = "task-new",
+		[TEV_TASK_GONE] = "task-gone",
+		[TEV_PROC_ENDING] = "proc-ending",
+		[TEV_LIBS] = "libs",
+		[TEV_TRAP] = "trap",
+		[TEV_FAULT] = "fault",
+		[TEV_SYSCALL_IN] = "syscall-in",
+		[TEV_SYSCALL_OUT] = "syscall-out",
+		[TEV_LEFT_ENDED] = "left-ended",
+		[TEV_DONE] = "done",
 	};
 	static const char *const whys[] = {"launched", "attached", "forked",
 					   "execed"};
