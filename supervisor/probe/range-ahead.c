@@ -334,25 +334,22 @@ static bool is_turned(const struct range_code *code, const struct variables *v,
 	return added == 1;
 }
 
-/*
- * Does @p, register @reg plus @k, end with the branch back to where a loop
- * begins, in which that has just been added? What the variable was before the
- * loop the register was, too, so it is that now, without the constant.
- */
-static bool is_of_next_turn(const struct range_code *code,
-			    const struct variables *v,
-			    const struct range_index_entry *own, size_t nr,
-			    const struct var_place *p, uint8_t reg, int64_t k)
+bool range_doubt_turned(const struct range_code *code,
+			const struct variables *v,
+			const struct range_index_entry *own, size_t nr,
+			const struct var_place *p)
 {
 	const struct range_insn *back = ending_at(code, p->hi);
+	uint8_t reg = range_reg_of_dwarf(p->reg);
 	size_t at = range_code_find(code, p->lo);
-	if (!k || !back || back->kind != RK_BRANCH || back->target >= p->lo ||
+	if (p->kind != VAR_VALUE || reg == RANGE_NO_REG || !p->offset ||
+	    !back || back->kind != RK_BRANCH || back->target >= p->lo ||
 	    at == code->nr || code->insns[at].addr != p->lo ||
 	    !is_kept(code, reg, p->lo, p->hi))
 		return false;
 	size_t head = range_code_find(code, back->target);
 	if (head >= at || code->insns[head].addr != back->target ||
-	    !is_turned(code, v, own, nr, head, at, reg, k))
+	    !is_turned(code, v, own, nr, head, at, reg, p->offset))
 		return false;
 	for (size_t i = 0; i < nr; i++) {
 		const struct var_place *q = &v->places[own[i].place];
@@ -400,7 +397,6 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 			return true;
 	}
 	return is_added_to(code, v, own, nr, p) ||
-	       is_of_next_turn(code, v, own, nr, p, reg, added) ||
 	       (p->kind == VAR_VALUE &&
 		is_loaded_too(code, v, own, nr, p, reg));
 }

@@ -242,15 +242,24 @@ bool range_doubt_beyond(const struct var_type *t, const struct var_place *p);
  * be its value if the loop goes on; also of the lower half, or with the loop's
  * padding, if more is said to be added than is. Or one behind which, straight
  * on, the variable is in that very register, though nothing has changed it. Or
- * the sum of two registers, one of which has just become that sum. Or one that
- * ends with a loop's branch back, if the register was the same constant as the
- * variable before the loop, and has been added to in it. Or a part of
+ * the sum of two registers, one of which has just become that sum. Or a part of
  * a register with a sign that only what becomes of it by an addition has: LLVM
  * says so where it has made the number that a switch asks for smaller.
  */
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct range_index_entry *own, size_t nr,
 		     const struct var_place *p);
+
+/*
+ * range-ahead.c. Does @p, a register plus a constant, end with the branch back
+ * to where a loop begins, in which just that has been added to the register?
+ * What the variable was before the loop the register was, too, so the variable
+ * is what is in it, without the constant. @own are its places, @nr of them.
+ */
+bool range_doubt_turned(const struct range_code *code,
+			const struct variables *v,
+			const struct range_index_entry *own, size_t nr,
+			const struct var_place *p);
 
 /*
  * range-linear.c. Does what @p says contradict the variable's places before and

@@ -391,6 +391,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	} else if (range_doubt_tested(f->code, p, &behind)) {
 		s.source = RS_SUM;
 		s.offset = -behind;
+	} else if (range_doubt_turned(f->code, f->v, f->own, f->nr_own, p)) {
+		s.offset = 0;
 	}
 	/* An array has no one value that could be read anywhere. Memory that
 	 * others are to fill begins when it gets its place, with nothing; a
