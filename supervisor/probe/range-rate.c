@@ -12,7 +12,7 @@
 #define USUAL_TOOK_NS (80 * NSEC_PER_USEC)
 /* One function's hits cost a fifth more than the laboratory's, the next one's
  * a fifth less: rather too much is charged, by a part. */
-#define MARGIN_PART 16
+#define MARGIN_PART 8
 
 void range_rate_init(struct range_rate *r, uint64_t now_ns)
 {

@@ -19,10 +19,10 @@ struct range_rate {
 
 void range_rate_init(struct range_rate *r, uint64_t now_ns);
 /* What @hits cost at present that cost @cost_ps by range_cost_window and
- * range_cost_here, and a sixteenth more. */
+ * range_cost_here, and an eighth more. */
 uint64_t range_rate_of(const struct range_rate *r, uint64_t hits,
 		       uint64_t cost_ps);
-/* What one hit of a window costs at present that is alone, ps, and a sixteenth
+/* What one hit of a window costs at present that is alone, ps, and an eighth
  * more: struct range_cost. It is measured at first only, and taken to change as
  * others do. */
 uint32_t range_rate_alone(const struct range_rate *r);

@@ -15,7 +15,7 @@
 /* Rather too much. */
 static uint64_t more(uint64_t ps)
 {
-	return ps + ps / 16;
+	return ps + ps / 8;
 }
 
 static void test_of(void)
