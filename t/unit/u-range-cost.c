@@ -60,10 +60,9 @@ static void test_measure(void)
 	       "%u, alone %u ps\n",
 	       sum.jumps / 20, sum.reg / 20, sum.memory / 20, sum.expr / 20,
 	       sum.saved / 20, sum.call / 20, sum.alone / 20);
-	check(sum.alone && sum.jumps && sum.reg && sum.memory && sum.expr &&
-	      sum.call);
-	/* What a return that is not predicted costs is seen in some runs only.
-	 */
+	check(sum.alone && sum.jumps && sum.reg && sum.memory && sum.expr);
+	/* What a return that is not predicted costs is seen in some runs only,
+	 * and in none in the middle: what is charged is bound. */
 	check_between(range_cost_here(), 8);
 	check(range_cost_here() == range_cost_here());
 }
