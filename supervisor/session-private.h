@@ -121,9 +121,6 @@ void session_account(struct session *s, uint64_t now_ns);
 void session_tick(struct session *s, uint64_t now_ns);
 /* When the next one is due, monotonic ns; the last one began at @began_ns. */
 uint64_t session_next_tick(struct session *s, uint64_t began_ns);
-/* While @w, which is about to end (NULL: it is not watched), has its memory:
- * what was quiet for long enough since the last tick. */
-void session_look_last(struct session *s, struct watched *w);
 /* Are there guards that cost the program by standing, and may stand now? */
 bool session_has_standing(const struct session *s);
 /* May they go on? Between ticks, which may be far apart. */

@@ -381,12 +381,8 @@ static void start_watching(struct session *s, struct tproc *p,
 		session_name_program(s, w);
 	else
 		session_name(s, w);
-	if (s->opt->monitors & MONITOR_NAP) {
+	if (s->opt->monitors & MONITOR_NAP)
 		start_naps(s, w, ev, waits);
-		/* Copies come and go, one for each client. */
-		if (!is_copy)
-			tproc_tell_end(p);
-	}
 	/* Who plants last leaves first: sensors may want the same place. A
 	 * variable has other places, or is told to be seen less; a phase whose
 	 * mark is not there is wrong. */
@@ -474,8 +470,6 @@ static const char *purpose_of(const struct tevent *ev)
 	case TEV_PROC_NEW:
 		return ev->why == TPROC_ATTACHED ? "to attach"
 						 : "to start watching";
-	case TEV_PROC_ENDING:
-		return "to look at memory";
 	case TEV_LIBS:
 		return "to plant sensors";
 	case TEV_TRAP:
@@ -527,10 +521,6 @@ void session_dispatch(struct session *s, struct tevent *ev)
 	case TEV_SYSCALL_IN:
 	case TEV_SYSCALL_OUT:
 		memory_event(s, ev);
-		break;
-	case TEV_PROC_ENDING:
-		session_look_last(s, w);
-		tracer_resume(s->tracer, ev->task, 0);
 		break;
 	case TEV_PROC_GONE:
 		if (w)

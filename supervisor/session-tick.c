@@ -260,14 +260,6 @@ void session_tick(struct session *s, uint64_t now_ns)
 	}
 }
 
-void session_look_last(struct session *s, struct watched *w)
-{
-	if (!w || !w->nap || session_is_far_overdrawn(s))
-		return;
-	session_recording_read(s); /* what was freed */
-	nap_look_last(w->nap, smco_now_ns());
-}
-
 /* Since @began_ns there was one. */
 uint64_t session_next_tick(struct session *s, uint64_t began_ns)
 {

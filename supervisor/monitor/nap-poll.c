@@ -16,7 +16,6 @@
 #define SETTLE_NS	  (250 * NSEC_PER_MSEC)
 #define SETTLE_PAGES	  64
 #define ASK_PART	  16		      /* of the time that makes a nap */
-#define LAST_PAGES	  65536		      /* see nap_look_last */
 #define LONG_QUIET_NS	  (10 * NSEC_PER_SEC) /* as ledger_settle has it */
 
 bool nap_ranges_add(struct nap_ranges *l, struct block *b, uint64_t first,
@@ -492,26 +491,6 @@ void nap_poll_begin(struct nap_proc *np, uint64_t now_ns)
 	np->look_left = too_soon ? 0 : np->queue.nr;
 	if (!too_soon)
 		np->looked_ns = now_ns;
-}
-
-void nap_look_last(struct nap_proc *np, uint64_t now_ns)
-{
-	struct due due[DUE_BATCH];
-	uint64_t nr_pages = 0, nr_naps = np->nap->nr_naps;
-	uint32_t nr = 0;
-	if (!np->primary || np->primary->ops->is_guard)
-		return;
-	for (uint32_t i = 0; i < np->queue.nr && nr < DUE_BATCH; i++) {
-		struct block *b = np->queue.entry[i].block;
-		uint64_t more = nap_nr_pages(b);
-		if (!completes_nap(b, now_ns) || nr_pages + more > LAST_PAGES)
-			continue;
-		nr_pages += more;
-		due[nr++] = (struct due){b->addr, b};
-	}
-	look_at(np, due, nr);
-	smco_debug("nap", "pid %d: at its end %u blocks, %u naps", (int)np->pid,
-		   nr, (unsigned)(np->nap->nr_naps - nr_naps));
 }
 
 bool nap_poll_go_on(struct nap_proc *np, uint64_t now_ns, uint64_t until_ns)

@@ -46,14 +46,6 @@ struct nap *nap_create(const struct nap_params *p, struct ledger *ledger,
 		       struct control *control);
 void nap_destroy(struct nap *n);
 
-/*
- * @np is about to end, and its memory still there: blocks that have been quiet
- * for long enough since they were looked at are in a nap from now on. The
- * program stands meanwhile: no more than some milliseconds, some of a very
- * large heap may be left out. Guards have told already.
- */
-void nap_look_last(struct nap_proc *np, uint64_t now_ns);
-
 /* How often nap_tick wants to be called, ns. */
 uint64_t nap_window_ns(const struct nap *n);
 

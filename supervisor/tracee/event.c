@@ -299,7 +299,6 @@ static void act_first(struct task *t)
 	if (t->tr->opts.hold_creators) /* any request waits until it has left
 					  its CPU */
 		ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &msg);
-	exit_untold(t);
 
 	if (p->is_new && p->why == TPROC_FORKED && t->tid == p->pid) {
 		if (!t->tr->opts.follow) {
@@ -343,7 +342,6 @@ static void act_exec(struct task *t)
 		tproc_leave_program(t);
 		return;
 	}
-	exit_untold(t);
 	p->is_new = true;
 	act_proc_new(t);
 }
@@ -359,10 +357,6 @@ static void act(struct task *t)
 		return;
 	if (task_kind(t) == STOP_EXEC) {
 		act_exec(t);
-		return;
-	}
-	if (task_kind(t) == STOP_EXIT) {
-		exit_act(t);
 		return;
 	}
 	if (t->is_new) {

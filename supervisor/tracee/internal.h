@@ -228,7 +228,6 @@ struct tracer {
 	struct tproc *dead_procs;
 	unsigned nr_tasks;   /* in the hash */
 	uint64_t orphans_ns; /* when to look for some again */
-	bool tells_ends;     /* some process does */
 	pid_t launched_pid;  /* our own child, 0 = none */
 	pid_t left_pid;	     /* the same, left; its end is waited for */
 	int (*where)(const void *ctx, pid_t tid); /* where it stopped; NULL */
@@ -306,13 +305,6 @@ void tproc_unlink(struct tproc *p);
 void tproc_forget_memory(struct tproc *p); /* after exec, or at the end */
 void tracer_free_dead(struct tracer *tr);
 unsigned long trace_options(const struct tracer *tr, bool launched);
-
-/* --- exit.c --- */
-/* @t stands for the first time, or in a new program: that it ends is of no
- * interest, unless that is asked for. */
-void exit_untold(struct task *t);
-/* @t stands because it ends. */
-void exit_act(struct task *t);
 
 /* --- wait.c --- */
 int wait_init(struct tracer *tr, struct smco_err *err);

@@ -61,9 +61,6 @@ enum tevent_kind {
 	TEV_TASK_NEW,  /* another thread of a known tproc; already running on
 			* unless tracer_options.hold_new_tasks */
 	TEV_TASK_GONE, /* a thread ended; ev.task dies after this event */
-	TEV_PROC_ENDING, /* where asked for: its first thread is about to end,
-			  * mostly all of it; its memory is still there; stopped
-			  */
 	TEV_LIBS,  /* all libraries are mapped, no constructor has run (GOTs may
 		    * not be relocated); once after exec, never for static
 		    * programs; stopped */
@@ -163,14 +160,6 @@ void tproc_resume_new(struct tproc *p); /* all tasks, after TEV_PROC_NEW */
 /* While TEV_PROC_NEW of an exec is not answered, with libs_if_asked: TEV_LIBS
  * is wanted. It takes a stop and some 100 us more of this one. */
 void tproc_await_libs(struct tproc *p);
-
-/*
- * TEV_PROC_ENDING is wanted of @p, whose tasks are stopped, until it begins
- * another program. That is one more stop for it. Its copies, and what its
- * threads make, do not tell. Where its first thread ends before the others
- * nothing is told of the end.
- */
-void tproc_tell_end(struct tproc *p);
 
 /*
  * Undo everything registered, detach every task; stopped ones stay stopped,

@@ -127,7 +127,6 @@ static void log_event(const struct tevent *ev)
 		[TEV_PROC_GONE] = "proc-gone",
 		[TEV_TASK_NEW] = "task-new",
 		[TEV_TASK_GONE] = "task-gone",
-		[TEV_PROC_ENDING] = "proc-ending",
 		[TEV_LIBS] = "libs",
 		[TEV_TRAP] = "trap",
 		[TEV_FAULT] = "fault",
