@@ -101,9 +101,10 @@ bench-access: $(O)/t/bench/access-bench
 bench-unwind: $(O)/t/bench/unwind-bench
 	$(Q)$<
 
-# Every write of one variable: gdb, sensors, watchpoints side by side.
+# Every write of one variable: gdb, sensors, watchpoints side by side; a
+# breakpoint event beside a ptrace stop.
 .PHONY: bench-watch
-bench-watch: tools
+bench-watch: tools $(O)/t/bench/break-bench
 	@mkdir -p $(O)/t/bench
 	$(Q)$(CC) -g -O2 -o $(O)/t/bench/writes t/bench/writes.c
 	$(Q)O=$(O) t/bench/watch.sh

@@ -5,7 +5,8 @@
 # commands that record the value and continue, by sensors, by watchpoints, side
 # by side: in each round all of them, one after the other. A program that writes
 # nothing else says how often it came to it; what is recorded must be all of
-# that, smallest and largest value included.
+# that, smallest and largest value included. And what a breakpoint event costs,
+# beside a ptrace stop (break-bench.c).
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
 : "${ROUNDS:=5}" "${SECONDS_EACH:=2}"
@@ -83,6 +84,8 @@ g=$(median <gdb.each)
 			"$(sort -n $who.each | head -n 1)" "$(sort -n $who.each | tail -n 1)" \
 			"$(perl -e 'printf "%.1f", $ARGV[0] / $ARGV[1]' "$(median <$who.each)" "$g")"
 	done
+	echo
+	"$BUILD/t/bench/break-bench" || exit 1
 } | tee table
 if [ -w "$RESULTS" ]; then
 	{
