@@ -107,9 +107,10 @@ uint64_t pace_next_ns(struct pace *p, uint64_t tick_ns, uint64_t used_ns,
 	uint64_t cpu_ns = tick_ns + WAKE_NS;
 	uint64_t usual_ns = p->usual_ns ? p->usual_ns : cpu_ns;
 	p->usual_ns = usual_ns - usual_ns / USUAL + cpu_ns / USUAL;
-	uint64_t next = pause_ns(p, cpu_ns, has_room ? m_t / 10 * 7 : m_t / 4);
+	uint64_t with_room = m_t / 10 * 7;
+	uint64_t next = pause_ns(p, cpu_ns, has_room ? with_room : m_t / 4);
 	uint64_t most = max_u64(time_for(EARNED_NS, m_t),
-				pause_ns(p, p->usual_ns, m_t / 10 * 7));
+				pause_ns(p, p->usual_ns, with_room));
 	next = max_u64(min_u64(next, most), p->shortest_ns);
 	return min_u64(next, LONGEST_NS);
 }

@@ -265,8 +265,6 @@ int session_create(const struct options *o, struct session **ret,
 			*ret = s;
 		rc = start_program(s, err);
 	}
-	if (!rc) /* the command stands, before its first instruction */
-		tracer_urgent(s->tracer, true);
 	if (rc) {
 		*ret = NULL;
 		/* It has not run a single instruction yet. */
@@ -275,6 +273,8 @@ int session_create(const struct options *o, struct session **ret,
 		session_destroy(s);
 		return rc;
 	}
+	/* The command stands, before its first instruction. */
+	tracer_urgent(s->tracer, true);
 	/* A stopped program waits for us: do not wait for a CPU for long. Not
 	 * before the start, or the command would inherit it; not permitted
 	 * to everybody, and not needed on an idle machine. */

@@ -14,7 +14,7 @@ build="gcc libc6-dev make pkg-config perl clang libbpf-dev libelf-dev libdw-dev
 # g++: clang, which has a c++ of its own, would stand in and write other code.
 # redis-tools carries the server's binary; redis-server would also start it.
 check="g++ bzip2 procps python3 python3-jsonschema zstd chromium systemtap-sdt-dev
-	lld babeltrace2 redis-tools rustc musl-tools linux-perf"
+	lld babeltrace2 redis-tools rustc musl-tools linux-perf strace"
 lint="clang-format cppcheck shellcheck"
 fuzz="clang libclang-rt-dev"
 bench="g++ gdb strace zstd redis-tools sqlite3 python3 bzip2 gzip dpkg-dev

@@ -237,9 +237,9 @@ help_fits() { ! smco-diff --help | grep -q '.\{81\}'; }
 ok "--help fits 80 columns" help_fits
 
 # Two versions, built in different directories by different options, the
-# second with 40 lines more at its head; five runs each, in turns. A busy
-# machine makes a run longer, and all its naps: half as much again is planted
-# at least. Smaller changes are u-diff's business.
+# second with 40 lines more at its head; five runs each, in turns, which take as
+# long in both. On a very busy machine one may be longer, and all its naps: half
+# as much again is planted at least. Smaller changes are u-diff's business.
 if prereq_PTRACE >/dev/null 2>&1; then
 	mkdir v1 v2
 	cp "$SRC/t/fixtures/two-versions.c" v1/shop.c

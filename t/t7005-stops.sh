@@ -251,9 +251,6 @@ wakes_nobody() {
 }
 if command -v strace >/dev/null; then
 	ok "no thread of ours is woken while the command stands" wakes_nobody
-else
-	TAP_NR=$((TAP_NR + 1))
-	echo "ok $TAP_NR # SKIP no strace"
 fi
 
 done_testing

@@ -40,9 +40,9 @@ extern const struct range_cost range_cost_usual, range_cost_least;
 const struct range_cost *range_cost_here(void);
 
 /*
- * What they cost on this CPU at this moment, in 50 us, bound: jumps and values
- * in registers are measured, all else is as at first. By one thread, after
- * range_cost_here. False: it cannot be measured.
+ * What they cost on this CPU at this moment, in some 60 us, bound: jumps and
+ * values in registers are measured, all else is as at first. By one thread,
+ * after range_cost_here. False: it cannot be measured.
  */
 bool range_cost_again(struct range_cost *ret);
 

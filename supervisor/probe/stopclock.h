@@ -66,7 +66,9 @@ int stopclock_choose(const struct stopclock_sum *sums, int nr, int here,
 uint32_t *stopclock_lending(struct stopclock *c);
 /* On which CPU thread @tid stopped last, of the first 240; -1: not known, for
  * one of others, or if another has stopped there since. @clock: the stop clock.
- * A thread that has only just stopped may be told of where it did before. */
+ * A thread that has only just stopped may be told of where it did before; in a
+ * PID namespace it is not known, or of another thread that is traced and has
+ * this number outside: good enough for where to wait, for nothing else. */
 int stopclock_where(const void *clock, pid_t tid);
 /* Each stop that counts from now on costs @ns more: what its task needs to stop
  * and to go on is its own CPU time, which is not seen. 0 at first. */

@@ -60,7 +60,7 @@ static double stop_us(void)
 		exit(1);
 	pid_t pid = fork();
 	if (!pid) {
-		bind_to(0);
+		bind_to(sched_getcpu()); /* as its tracer is */
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 		*us = raise_us(SIGUSR1) - raise_us(0);
 		_exit(0);
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	tproc_resume_new(proc);
-	bind_to(0);
+	bind_to(sched_getcpu());
 	for (size_t i = 0; i < nr; i++) {
 		event[i] = event_us();
 		stop[i] = stop_us();

@@ -7,12 +7,14 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "supervisor/tracee/tracee.h"
+#include "t/unit/tap.h"
 
 /* In real time nobody may have all of a second. */
 #define HOG_NS	  (900 * NSEC_PER_MSEC)
@@ -90,6 +92,17 @@ static inline bool two_cpus(int cpu[2])
 		if (CPU_ISSET(i, &set))
 			cpu[nr++] = i;
 	return nr == 2;
+}
+
+/* The same, for a test that needs them and a hog; it ends where it cannot have
+ * that. It is on the first one from now on. */
+static inline void hog_needs(int cpu[2])
+{
+	if (!hog_prepare() || !two_cpus(cpu)) {
+		tap_skip("one CPU only");
+		exit(tap_done());
+	}
+	bind_to(cpu[0]);
 }
 
 /* Nobody else runs on @cpu until it is to end; -1 if that is not permitted. */

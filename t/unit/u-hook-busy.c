@@ -106,11 +106,7 @@ int main(void)
 {
 	struct smco_err err = {0};
 	entry = (taddr_t)(uintptr_t)dlsym(RTLD_DEFAULT, "malloc");
-	if (!hog_prepare() || !two_cpus(cpu)) {
-		tap_skip("one CPU only");
-		return tap_done();
-	}
-	bind_to(cpu[0]);
+	hog_needs(cpu);
 	if (!check_int(tracer_create(&tr, NULL, &err), 0))
 		return tap_done();
 	if (!leaves(true) || !leaves(false))

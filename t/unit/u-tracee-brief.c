@@ -12,16 +12,10 @@ int main(void)
 	struct smco_err err = {0};
 	int cpu[2];
 
-	if (!hog_prepare() || !two_cpus(cpu)) {
-		tap_skip("one CPU only");
-		return tap_done();
-	}
-	bind_to(cpu[0]);
+	hog_needs(cpu);
 	pid_t pid = spin_on(cpu[1]);
 	check_int(tracer_create(&tr, NULL, &err), 0);
-	struct tproc *p = traced_attach(tr, pid, &err);
-	if (!check_msg(p != NULL, "attached %s", err.msg))
-		return tap_done();
+	struct tproc *p = traced_must_attach(tr, pid);
 	tproc_resume_new(p);
 	int r;
 	do
@@ -36,10 +30,7 @@ int main(void)
 	else
 		hog_end(other);
 	/* Asked again, it stops where it was going to. */
-	do
-		r = tproc_stop(p, &err);
-	while (r == SMCO_BUSY);
-	check_int(r, 0);
+	check_int(traced_stop(p, &err), 0);
 	tproc_cont(p);
 	check_int(tproc_detach(p, &err), 0);
 	kill(pid, SIGKILL);

@@ -57,10 +57,7 @@ static void test(struct tproc *late, struct tproc *never, int cpu)
 
 static struct tproc *attached(struct tracer *tr, pid_t pid)
 {
-	struct smco_err err = {0};
-	struct tproc *p = traced_attach(tr, pid, &err);
-	if (!check_msg(p != NULL, "attached %s", err.msg))
-		exit(tap_done());
+	struct tproc *p = traced_must_attach(tr, pid);
 	tproc_resume_new(p);
 	return p;
 }
@@ -71,11 +68,7 @@ int main(void)
 	struct smco_err err = {0};
 	int cpu[2];
 
-	if (!hog_prepare() || !two_cpus(cpu)) {
-		tap_skip("one CPU only");
-		return tap_done();
-	}
-	bind_to(cpu[0]);
+	hog_needs(cpu);
 	pid_t pid[2] = {spin_on(cpu[1]), spin_on(cpu[1])};
 	check_int(tracer_create(&tr, NULL, &err), 0);
 	struct tproc *late = attached(tr, pid[0]);
@@ -83,11 +76,7 @@ int main(void)
 	test(late, never, cpu[1]);
 	for (int i = 0; i < 2; i++) {
 		struct tproc *p = i ? never : late;
-		int r;
-		do
-			r = tproc_stop(p, &err);
-		while (r == SMCO_BUSY);
-		check_int(r, 0);
+		check_int(traced_stop(p, &err), 0);
 		tproc_cont(p);
 		check_int(tproc_detach(p, &err), 0);
 		kill(pid[i], SIGKILL);
