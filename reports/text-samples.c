@@ -18,6 +18,23 @@ static uint64_t sum_of(const struct summary *s, const char *key)
 	return sum;
 }
 
+/* When none were taken, or few. */
+static void pauses(const struct view *v)
+{
+	uint64_t paused = sum_of(v->s, "samples.paused_ns");
+	uint64_t sparse = sum_of(v->s, "samples.sparse_ns");
+	char text[UNITS_MAX];
+	if (paused)
+		text_paragraph(v, "", INK_NONE,
+			       "none for %s, to stay below the target",
+			       units_duration(paused, text));
+	if (sparse)
+		text_paragraph(v, "", INK_NONE,
+			       "in a quarter of the time for %s, each counted "
+			       "four times, to stay below the target",
+			       units_duration(sparse, text));
+}
+
 /* How they were taken, and what was not seen. */
 static void head(const struct view *v)
 {
@@ -26,8 +43,6 @@ static void head(const struct view *v)
 	uint64_t wanted = model_meta_u64(v->s, "samples.wanted_hz", 0);
 	uint64_t hz = model_meta_u64(v->s, "samples.hz", wanted);
 	uint64_t lost = sum_of(v->s, "samples.lost");
-	uint64_t paused = sum_of(v->s, "samples.paused_ns");
-	uint64_t sparse = sum_of(v->s, "samples.sparse_ns");
 	char nr[UNITS_MAX], text[UNITS_MAX];
 	text_paragraph(v, "samples", INK_NONE,
 		       "%s of %.60s at %" PRIu64 " Hz, %s lost "
@@ -41,15 +56,7 @@ static void head(const struct view *v)
 			units_duration(
 				model_meta_u64(v->s, "samples.cost_ns", 0),
 				text));
-	if (paused)
-		text_paragraph(v, "", INK_NONE,
-			       "none for %s, to stay below the target",
-			       units_duration(paused, text));
-	if (sparse)
-		text_paragraph(v, "", INK_NONE,
-			       "in a quarter of the time for %s, each counted "
-			       "four times, to stay below the target",
-			       units_duration(sparse, text));
+	pauses(v);
 	if (m->nr_cut)
 		text_paragraph(v, "", INK_DIM,
 			       "%s of the stacks are not known to their end",
@@ -86,10 +93,12 @@ void text_samples(const struct view *v)
 	if (!model_has_monitor(v->s, "samples"))
 		return;
 	const char *failed = trace_meta(v->s->reader, "samples.failed");
-	if (m->nr)
+	if (m->nr) {
 		head(v);
-	else
+	} else {
 		text_paragraph(v, "samples", INK_WARN, "none");
+		pauses(v);
+	}
 	if (failed)
 		text_paragraph(v, "", INK_WARN, "not sampled: %s", failed);
 	if (!m->nr)

@@ -168,6 +168,13 @@ slower() { # what a sample costs here, the budget decides
 	[ "$(cat line)" = "9999 1 1" ]
 }
 ok "the target bounds the rate" slower
+paused() { # starts have used up the budget: that is why there are none
+	smco-trace -t 0.01 --sample 99 -o z.trace -- sh -c "for i in \$(seq 150); do /bin/true; done
+		'$FIXTURES/sample-work' 1000 0 0" >out 2>err
+	cat err
+	grep -A 2 '^samples ' err | grep -Eq '^  *(none|in a quarter of the time) for .*to stay below the target'
+}
+ok "why there are none is said" paused
 beside() {
 	smco-trace -m counters,nap --sample 999 -o b.trace -- "$FIXTURES/forgetful-server" >out 2>err || return 1
 	cat err

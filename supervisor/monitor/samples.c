@@ -344,7 +344,7 @@ void samples_finish(struct samples *s)
 		return;
 	set(s, false, smco_now_ns());
 	samples_drain(s);
-	set_pace(s, SAMPLES_NONE, smco_now_ns());
+	s->pace_ns[s->pace] += sat_sub_u64(smco_now_ns(), s->paced_ns);
 	s->is_finished = true;
 	put_u64(s, "samples.lost", sampler_lost(s->sampler, true));
 	put_u64(s, "samples.paused_ns", s->pace_ns[SAMPLES_NONE]);

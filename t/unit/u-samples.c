@@ -232,6 +232,7 @@ static void drains(void)
 
 struct paced {
 	uint64_t period_ns, nr_all, nr_sparse, nr_other;
+	uint64_t paused_ns;
 };
 
 static uint32_t no_stack(void *ctx, const struct ring_record *r, bool *whole)
@@ -265,11 +266,13 @@ static void ignore_gap(void *ctx, uint64_t since_ns)
 	(void)since_ns;
 }
 
-static void note_rate(void *ctx, const char *key, const char *value)
+static void note_meta(void *ctx, const char *key, const char *value)
 {
+	struct paced *p = ctx;
 	if (!strcmp(key, "samples.hz"))
-		((struct paced *)ctx)->period_ns =
-			NSEC_PER_SEC / strtoull(value, NULL, 10);
+		p->period_ns = NSEC_PER_SEC / strtoull(value, NULL, 10);
+	if (!strcmp(key, "samples.paused_ns"))
+		p->paused_ns = strtoull(value, NULL, 10);
 }
 
 /* With two hundredths to spend, and from @start_ns on. */
@@ -285,7 +288,7 @@ static struct samples *create_paced(struct ledger *l, uint64_t hz,
 		.mapped = ignore_mapping,
 		.resumed = ignore_gap,
 		.emit = weigh,
-		.put_meta = note_rate,
+		.put_meta = note_meta,
 		.ctx = seen,
 	};
 	struct samples *s = NULL;
@@ -359,6 +362,28 @@ static void sleeps(void)
 	/* A hundred rows; each slot by itself would be 400. */
 	check_range((double)nr, 130, 260);
 	samples_finish(s);
+	samples_destroy(s);
+	ledger_destroy(l);
+}
+
+/* A pause that lasts until the end is one, too. */
+static void ends_in_a_pause(void)
+{
+	struct paced seen = {0};
+	uint64_t now_ns = smco_now_ns(), since_ns;
+	struct ledger *l = ledger_create(20000000);
+	struct samples *s = create_paced(l, 100, now_ns, &seen);
+	ledger_advance(l, now_ns, 0);
+	ledger_charge(l, LEDGER_CPU, 0, NSEC_PER_SEC);
+	while ((since_ns = smco_now_ns()) < samples_due_ns(s))
+		;
+	samples_tick(s, since_ns);
+	while ((now_ns = smco_now_ns()) < since_ns + 30 * NSEC_PER_MSEC)
+		;
+	samples_finish(s);
+	check_msg(seen.paused_ns >= now_ns - since_ns &&
+			  seen.paused_ns <= smco_now_ns() - since_ns,
+		  "paused for %ju ns", (uintmax_t)seen.paused_ns);
 	samples_destroy(s);
 	ledger_destroy(l);
 }
@@ -501,6 +526,7 @@ int main(void)
 	paces();
 	pays_back();
 	sleeps();
+	ends_in_a_pause();
 	keeps_cost();
 	kernel();
 	return tap_done();
