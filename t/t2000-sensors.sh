@@ -30,6 +30,22 @@ if prereq_JEMALLOC; then
 	ok "sensors were planted in jemalloc" has_sensors "own malloc.* functions\""
 fi
 
+# With room for just so much memory: what we map ourselves is missing from it,
+# about a megabyte, but blocks do not become larger.
+limited() {
+	local size n w
+	for size in 4200 8200 70000; do
+		n=$(ulimit -v 100000 && exec "$FIXTURES/memory-limit" $size) &&
+			w=$(smco-trace -q -o l.trace -t unlimited --min-size 4K -- \
+				sh -c "ulimit -$1 100000; exec '$FIXTURES/memory-limit' $size") || return 1
+		echo "$size: $n blocks, watched $w"
+		[ "$w" -ge $((n * 98 / 100)) ] || return 1
+	done
+	smco-report --json l.trace | grep -q "no pages of their own"
+}
+ok "blocks are not made larger where memory is limited" limited v
+ok "nor where only data is" limited d
+
 # hook-held, ready for orders: descriptor 8 takes them, 9 answers, $held is it.
 start_held() {
 	local line

@@ -161,6 +161,7 @@ struct agent_private {
 	uint32_t no_calls;  /* not 0: a filter could kill us for calls */
 	uint64_t segments[AGENT_MAX_SEGMENTS]; /* addresses, 0 = none yet */
 	uint64_t waste; /* bytes that pages of their own cost small blocks */
+	uint64_t is_limited; /* memory: no block is made larger. Supervisor */
 };
 
 /* Shared, one page. Stubs compare with cutoff and use_filter. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 extern const uint8_t agent_image_start[], agent_image_end[];
@@ -166,6 +167,17 @@ static void reach_of(const struct hook_plan *plan, taddr_t *start, taddr_t *end)
 	}
 }
 
+/* Of its own memory it may have no more than so much (ulimit -v, -d). Not to
+ * be told: so it may be. */
+static bool memory_is_limited(struct tproc *p)
+{
+	struct rlimit space, data;
+	return prlimit(tproc_pid(p), RLIMIT_AS, NULL, &space) ||
+	       prlimit(tproc_pid(p), RLIMIT_DATA, NULL, &data) ||
+	       space.rlim_cur != RLIM_INFINITY ||
+	       data.rlim_cur != RLIM_INFINITY;
+}
+
 int hooks_plant(struct tproc *p, const struct hook_symbols *syms,
 		uint64_t cutoff_bytes, struct hooks **ret, struct smco_err *err)
 {
@@ -191,6 +203,7 @@ int hooks_plant(struct tproc *p, const struct hook_symbols *syms,
 	if (r)
 		goto failed;
 	h->planted = true;
+	h->plan.priv.is_limited = memory_is_limited(p);
 	r = hook_shm_init(&h->shm, fd, true, err);
 	if (r == 0)
 		r = hook_plan_build(&h->plan, h->base, read_tracee, p, err);

@@ -159,12 +159,16 @@ static void timing_end(struct timing *t)
  * Pages of its own cost a small block up to as much again, and put all blocks'
  * beginnings into the same sets of the cache: 100 000 blocks of 8 to 16 KiB,
  * used at random, were a fifth slower. So only so many small blocks get them;
- * the others are watched on pages they share with their neighbours.
+ * the others are watched on pages they share with their neighbours. So are all
+ * where the program may have no more than so much memory: it might be just
+ * enough.
  */
 #define SMALL	  (64ULL << 10)
 #define WASTE_MAX (16ULL << 20)
 static bool may_align(uint64_t size)
 {
+	if (agent_priv.is_limited)
+		return false;
 	return size >= SMALL || load(&agent_priv.waste) < WASTE_MAX;
 }
 static uint64_t waste_of(uint64_t p, uint64_t size)
@@ -294,6 +298,8 @@ static struct agent_result do_alloc(struct agent_frame *f, struct timing *t,
 	} else {
 		/* All take their arguments as they came. */
 		p = ((fn3 *)orig_of(f))(f->args[0], f->args[1], f->args[2]);
+		if (p && agent_priv.is_glibc && chunk_mmapped(p))
+			flags |= ARF_ZERO_FRESH;
 	}
 	timing_go_on(t);
 	result_is(f, p);
