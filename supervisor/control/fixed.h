@@ -61,6 +61,12 @@ static inline uint64_t mul_ppb(uint64_t ns, int64_t ppb)
 	return sat_u64((u128)ns * (uint64_t)ppb / PPB);
 }
 
+/* How long it is until @ns are @ppb / 10^9 of it. @ppb is more than 0. */
+static inline uint64_t div_ppb(uint64_t ns, int64_t ppb)
+{
+	return sat_u64((u128)ns * PPB / (uint64_t)ppb);
+}
+
 /* Is there no bound at all? The largest target says so. */
 static inline bool target_is_unlimited(int64_t overhead_ppb)
 {

@@ -1,31 +1,10 @@
-#include "supervisor/monitor/range-duty.h"
+#include "supervisor/monitor/range-due.h"
 
 #include <stdlib.h>
 
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-cheap.h"
-#include "supervisor/pace.h"
 
-#define QUICK_STEP_NS NSEC_PER_MSEC
-#define SLOW_STEP_NS  (20 * NSEC_PER_MSEC)
-/* A step comes sooner when what is in has cost so many stops by then: many
- * short turns see more than a few long ones. */
-#define SHORTEST_STEP_NS (100 * NSEC_PER_USEC)
-#define STOPS_A_STEP	 3
-/* While what is in costs less than the target, looking at it takes at most a
- * part of that. It costs so much of a processor at least, perhaps of the
- * program's; of that, waking up (probe/wakecost.h). Of a large program it costs
- * more. */
-#define LOOK_NS	    (60 * NSEC_PER_USEC)
-#define WAKE_NS	    (30 * NSEC_PER_USEC)
-#define LOOKS_SHARE 4
-/* Where it takes most of what is owed, no look is later than usual by more than
- * the files are more than so many, and so many times. */
-#define FEW_FILES   8
-#define MOST_SLOWER 5
-/* Where it is none of the program's, some percent of a processor. */
-#define FREE_PPB  40000000
-#define FREE_PART 8
 /* Shares differ by so much at most; and no plant has more than so many times
  * the even share. */
 #define LEAST_PART (CONTROL_WHOLE / 512)
@@ -34,8 +13,6 @@
  * milliseconds, so sooner than the paper's 0.4 s. */
 #define INTERVAL_NS (100 * NSEC_PER_MSEC)
 #define TELL_NS	    (20 * NSEC_PER_MSEC)
-/* It may come so much of that time sooner, with others. */
-#define EARLY_PART 4
 /* A window that has cost less since it came in is left alone. */
 #define QUANTUM_PS (2 * NSEC_PER_USEC * 1000)
 /* Stops to put some in may take this part of the target: the shorter turns are,
@@ -59,19 +36,15 @@
  * all together this part of the target, and of what the window of 10 s has room
  * for. Each of them is out again soon after it has begun to run, if somebody
  * looks often, as long as that costs the program nothing. */
-#define GLANCE_SHARE   8
-#define GLANCE_CREDIT  4
-#define GLANCE_MOST    (PPB / 8)
-#define GLANCE_NS      (50 * NSEC_PER_MSEC)
-#define GLANCE_STEP_NS (500 * NSEC_PER_USEC)
+#define GLANCE_SHARE  8
+#define GLANCE_CREDIT 4
+#define GLANCE_MOST   (PPB / 8)
+#define GLANCE_NS     (50 * NSEC_PER_MSEC)
 /* So many may follow each other after a while without: what was told first may
  * not have been what changes most. */
 #define GLANCES_IN_A_ROW 3
 /* A process' time is told late, by a tick of its kernel. */
 #define TOLD_LATE_NS (12 * NSEC_PER_MSEC)
-/* Shares while something is owed. If that is deep, who waited for it may have
- * kept the CPU from us, and shares that have grown meanwhile are none. */
-#define OWING 4
 
 int range_duty_init(struct range_duty *d, struct range_cheap *cheap,
 		    enum controller_kind kind, int64_t target_overhead_ppb,
@@ -273,11 +246,11 @@ static bool is_beyond(const struct range_duty *d,
 static void note(struct range_duty *d, const struct range_duty_cost *cost,
 		 size_t nr, uint64_t dt_ns, const struct range_duty_state *s)
 {
+	bool any_new = false;
 	d->load_ppb = 0;
 	for (size_t i = 0; i < nr; i++) {
 		struct range_duty_window *w = &d->window[cost[i].window];
-		if (!w->was_passed)
-			d->new_ns = max_u64(d->new_ns, s->now_ns);
+		any_new |= !w->was_passed;
 		w->was_passed = true;
 		if (!w->is_in || !dt_ns)
 			continue;
@@ -288,6 +261,10 @@ static void note(struct range_duty *d, const struct range_duty_cost *cost,
 		w->rate_ppb =
 			sat_u64((u128)cost[i].cost_ps * (PPB / 1000) / dt_ns);
 		d->load_ppb = sat_add_u64(d->load_ppb, w->rate_ppb);
+	}
+	if (any_new) {
+		d->new_ns = max_u64(d->new_ns, s->now_ns);
+		d->nr_new++;
 	}
 	range_cheap_find(d, s);
 }
@@ -345,19 +322,13 @@ bool range_duty_follow(struct range_duty *d, const struct range_duty *from,
 	return d->nr_changed;
 }
 
-/* How long it is until @ns are @ppb of it. */
-static uint64_t part_of_ns(uint64_t ns, int64_t ppb)
-{
-	return sat_u64((u128)ns * PPB / (uint64_t)ppb);
-}
-
 /* How long it is until @ns are a @share of the target, of which each that costs
  * something has as much as any other one. */
 static uint64_t part_for(const struct range_duty *d, uint64_t ns,
 			 unsigned share)
 {
 	uint64_t all_ns = sat_u64((u128)ns * share * range_cheap_nr(d->cheap));
-	return part_of_ns(all_ns, d->m_t_ppb);
+	return div_ppb(all_ns, d->m_t_ppb);
 }
 
 /* Those whose turn it is, as long as there is room for a step of them. */
@@ -477,11 +448,7 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 {
 	uint64_t dt_ns = sat_sub_u64(s->now_ns, d->last_ns);
 	d->last_ns = s->now_ns;
-	d->stop_ns = s->stop_ns;
-	d->look_ns = max_u64(s->look_ns + WAKE_NS, LOOK_NS);
-	uint64_t all_ns = s->look_ns + max_u64(s->wake_ns, WAKE_NS);
-	d->taken_ns = max_u64(all_ns, LOOK_NS) * s->taken_ppk / TAKEN_ALL;
-	d->owes = s->room_ns < 0;
+	range_due_learn(d, s);
 	d->nr_changed = 0;
 	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
 		return all_or_none(d, d->m_t_ppb > 0);
@@ -494,7 +461,6 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 	note(d, cost, nr, dt_ns, s);
 	size_t nr_leaving = judge(d, cost, nr, dt_ns, s);
 	/* Whatever runs may come to what is in at any time. */
-	d->is_free = s->taken_ppk <= TAKEN_ALL / FREE_PART;
 	d->is_young =
 		sat_sub_u64(s->now_ns, d->new_ns) <= d->new_ns - d->born_ns;
 	if (nr || s->run_ns)
@@ -518,46 +484,4 @@ bool range_duty_step(struct range_duty *d, const struct range_duty_cost *cost,
 		any = true;
 	}
 	return any;
-}
-
-static uint64_t slowest_ns(const struct range_duty *d, bool is_dear)
-{
-	unsigned nr = is_dear ? range_cheap_nr(d->cheap) : 1;
-	uint64_t ns = (uint64_t)SLOW_STEP_NS * nr / FEW_FILES;
-	return max_u64(min_u64(ns, MOST_SLOWER * SLOW_STEP_NS), SLOW_STEP_NS);
-}
-
-uint64_t range_duty_due_ns(const struct range_duty *d)
-{
-	int64_t load_ppb = sat_i64(d->load_ppb);
-	if (d->m_t_ppb == INT64_MAX || d->m_t_ppb <= 0)
-		return d->last_ns + SLOW_STEP_NS;
-	/* What looking takes is most of what is owed, where it takes much; not
-	 * while it is what begins that costs so much until it is seen. */
-	bool is_dear = d->owes && !d->is_free && !d->is_young;
-	unsigned share = LOOKS_SHARE * (is_dear ? OWING : 1);
-	uint64_t quiet_ns = part_of_ns(d->taken_ns * share, d->m_t_ppb);
-	quiet_ns = max_u64(quiet_ns, d->look_ns * PPB / FREE_PPB);
-	quiet_ns = max_u64(quiet_ns, QUICK_STEP_NS);
-	if (d->is_free && d->last_ns < d->glance_ns)
-		quiet_ns = GLANCE_STEP_NS;
-	if (d->load_ppb >= (uint64_t)d->m_t_ppb) {
-		uint64_t ns = sat_u64((u128)d->stop_ns * STOPS_A_STEP * PPB /
-				      d->load_ppb);
-		/* Nor does looking ever take as long as what is looked at, or
-		 * cost the program as much. */
-		ns = max_u64(min_u64(ns, QUICK_STEP_NS), SHORTEST_STEP_NS);
-		ns = max_u64(ns, part_of_ns(d->taken_ns, load_ppb));
-		ns = max_u64(ns, 2 * d->look_ns);
-		return d->last_ns + min_u64(ns, SLOW_STEP_NS);
-	}
-	/* What is due may have to wait for room. */
-	uint64_t due_ns = d->last_ns + max_u64(quiet_ns, d->idle_ns);
-	return min_u64(due_ns, d->last_ns + slowest_ns(d, is_dear));
-}
-
-uint64_t range_duty_early_ns(const struct range_duty *d)
-{
-	uint64_t due_ns = range_duty_due_ns(d);
-	return due_ns - sat_sub_u64(due_ns, d->last_ns) / EARLY_PART;
 }

@@ -81,6 +81,7 @@ struct range_duty {
 	uint64_t sum_parts;  /* of all plants */
 	uint64_t born_ns;
 	uint64_t new_ns; /* a window was passed that never had been before */
+	unsigned nr_new; /* steps in which some were */
 	unsigned dear, dear_rank; /* who is below one of them stays in */
 	uint64_t back_ns;	  /* when such windows came back last */
 	bool is_free;		  /* looking costs the program nothing */

@@ -235,6 +235,36 @@ static void test_took(void)
 	check(most[1] < most[0] / 2);
 }
 
+/* In its first tenths of a second a program does something else every 10 ms,
+ * 20 times, each of which takes 60 % of the time while all of it is in: what
+ * part of the time that took, looks of 60 us too, of which @ppk are its own. */
+static double begun(uint32_t ppk, int64_t target)
+{
+	struct sim s;
+	taken_ppk = ppk;
+	sim_init(&s, CONTROL_CASCADE, target);
+	uint64_t start_ns = s.now_ns, end_ns = start_ns + NSEC_PER_SEC / 5;
+	while (s.now_ns < end_ns) {
+		uint64_t turn = (s.now_ns - start_ns) / (10 * NSEC_PER_MSEC);
+		for (size_t i = 0; i < NR; i++)
+			s.rate_ppb[i] = i == turn ? 600000000 : 0;
+		sim_step(&s);
+	}
+	double ns = (double)s.spent_ns + s.nr_steps * 60e3 * ppk / TAKEN_ALL;
+	sim_end(&s);
+	taken_ppk = TAKEN_ALL;
+	return ns / (double)(NSEC_PER_SEC / 5);
+}
+
+static void test_young(void)
+{
+	double is_free = begun(0, 20000000), own = begun(TAKEN_ALL, 20000000);
+	printf("# what begins takes %g, %g where looks are its own\n", is_free,
+	       own);
+	check(is_free < 0.03);
+	check(own < 0.2);
+}
+
 /* While much is owed nobody costs what a large share would allow. */
 static void test_deep(void)
 {
@@ -506,6 +536,7 @@ int main(void)
 	test_pauses();
 	test_turns();
 	test_took();
+	test_young();
 	test_deep();
 	test_worth();
 	test_spent();
