@@ -557,4 +557,23 @@ else
 	echo "ok $TAP_NR # SKIP no perf (linux-perf) to compare with"
 fi
 
+# What they need for a thread is there from the start: to get memory for it is
+# done by the kernel in interrupts (irq_work) that count as the thread's own.
+our_maps() { # ARGUMENTS... - "TYPE FLAGS" of the maps of BPF programs beside it
+	smco-trace -q -t unlimited "$@" -o m.trace -- \
+		sh -c 'cat /proc/$PPID/fdinfo/*' 2>err |
+		awk '$1 == "map_type:" { type = $2 } $1 == "map_flags:" { print type, $2 }'
+}
+have_memory() { # arrays, per CPU or of perf events as well, and filled hash tables
+	our_maps -e task-clock,page-faults,sched:sched_switch >maps &&
+		our_maps -m counters,nap,samples >>maps && cat maps err &&
+		! grep -vE '^([246]|1) 0x[0-9a-f]*[02468ace]$' maps
+}
+if [ -n "$(our_maps -e task-clock)" ]; then
+	ok "what is kept of new threads takes no interrupt of theirs" have_memory
+else
+	TAP_NR=$((TAP_NR + 1))
+	echo "ok $TAP_NR # SKIP no BPF: $(tail -n 1 err)"
+fi
+
 done_testing

@@ -87,6 +87,13 @@ static bool leaves_room(void)
 int bpfload(const char *start, const char *end, const char *what,
 	    const char *needs, struct bpf_object **ret, struct smco_err *err)
 {
+	return bpfload_sized(start, end, what, needs, NULL, ret, err);
+}
+
+int bpfload_sized(const char *start, const char *end, const char *what,
+		  const char *needs, const struct bpfload_size *size,
+		  struct bpf_object **ret, struct smco_err *err)
+{
 	if (start == end)
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "%s: not in this build, which was made "
@@ -103,7 +110,12 @@ int bpfload(const char *start, const char *end, const char *what,
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int r = bpf_object__load(obj);
+	int r = !size ? 0
+		      : bpf_map__set_max_entries(
+				bpf_object__find_map_by_name(obj, size->map),
+				size->nr);
+	if (!r)
+		r = bpf_object__load(obj);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!r && !leaves_room())
 		r = -EMFILE;

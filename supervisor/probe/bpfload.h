@@ -20,6 +20,14 @@ struct bpf_object;
  */
 int bpfload(const char *start, const char *end, const char *what,
 	    const char *needs, struct bpf_object **ret, struct smco_err *err);
+struct bpfload_size {
+	const char *map;
+	uint32_t nr; /* of entries, not 0 */
+};
+/* The same with @size entries in one of its maps; NULL: as many as it says. */
+int bpfload_sized(const char *start, const char *end, const char *what,
+		  const char *needs, const struct bpfload_size *size,
+		  struct bpf_object **ret, struct smco_err *err);
 /* Are our numbers of processes the kernel's, as BPF programs see them? Not in a
  * container. */
 bool bpfload_has_kernels_numbers(void);

@@ -6,6 +6,13 @@
 
 #define STOPCLOCK_IDLE	    0xffffffffU
 #define STOPCLOCK_STOP_CPUS 240 /* of which stops are told */
+#define STOPCLOCK_MAX_TASKS 16384
+
+/* By the supervisor, once. */
+struct stopclock_setup {
+	__u64 max_with_others; /* tasks of which something is kept, with which
+				  those that it does not trace may be */
+};
 
 /* One per CPU. */
 struct stopclock_sum {

@@ -3,8 +3,7 @@
  * context switch. A stop lasts from the switch away from the task in state
  * "traced" until it is let go. Its wait for a CPU afterwards is in it where
  * that CPU was idle, or the supervisor's for so long: with others it would have
- * had to share it without us. Tasks that nobody traces have no storage, so
- * their switches cost a few loads and compares.
+ * had to share it without us.
  *
  * A task that slept when it was asked to stop, and goes back to sleep when it
  * may, has lost nothing. So its stop counts only when it is seen to do
@@ -27,11 +26,14 @@
 #include <bpf/bpf_tracing.h>
 
 #include "supervisor/probe/stopclock-bpf.h"
+#include "supervisor/probe/stopclock-cpus.bpf.h"
+#include "supervisor/probe/stopclock-tasks.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
 #define STATE_SLEEPS 3 /* interruptible or not */
 #define STATE_TRACED 8
+#define STATE_DEAD   128 /* it does not come back */
 /* On a CPU for this long from sleep to stop or from stop to sleep: it did
  * nothing but that. */
 #define BRIEF_NS 60000
@@ -48,123 +50,17 @@ char LICENSE[] SEC("license") = "GPL";
 /* What clocks that are not read together may differ. */
 #define CLOCK_SLACK_NS 20000
 
-struct sched_info {
-	unsigned long pcount; /* times it was given a CPU */
-	unsigned long long
-		last_arrival;		/* on a CPU; by the run queue's clock */
-	unsigned long long last_queued; /* 0 = not waiting */
-	unsigned long long run_delay;	/* all waits before that, ns */
-} __attribute__((preserve_access_index));
-
-struct sched_entity {
-	unsigned long long sum_exec_runtime;
-} __attribute__((preserve_access_index));
-
-struct task_struct {
-	struct sched_entity se;
-	struct sched_info sched_info;
-	int exit_code; /* of a stop: signal | event << 8 */
-	unsigned int ptrace;
-	unsigned long jobctl;
-	int pid; /* 0: the idle task */
-	int tgid;
-	struct task_struct *parent; /* the tracer, of a traced task */
-} __attribute__((preserve_access_index));
-
 struct pt_regs___x86 {
 	unsigned long ax;
 	unsigned long orig_ax; /* the system call; -1 = none */
 } __attribute__((preserve_access_index));
 
-/* For CPUs, of one task. */
-struct waits {
-	__u64 ns;      /* as far as they were looked at; 0 = not known */
-	__s64 free_ns; /* free_ns() when it left its CPU or was woken up */
-};
-
-struct stopped {
-	__u64 since;	  /* when its stop began, 0 = not stopped */
-	__u64 exec_ns;	  /* CPU time when it last slept or was let go */
-	__u64 run_delay;  /* what it had waited for CPUs by then, ns */
-	__u64 pcount;	  /* and how often it had got one */
-	__u64 undecided;  /* ns of stops that count if it does not sleep now */
-	__u16 is_known;	  /* it was seen to leave a CPU before */
-	__u16 nr_back;	  /* times it came back from one, up to 2 */
-	__u16 slept;	  /* and did not do anything since exec_ns */
-	__u16 was_asleep; /* when it was asked to stop */
-	__u16 is_lent;	  /* it was let go for us, and did not stop since */
-	__u64 theirs_ns;  /* theirs_ns() when its stop began */
-	struct waits waits;
-	__u64 told_ns; /* of its waits */
-};
-
-struct partner {
-	__u64 exec_ns; /* CPU time when it last woke a traced task */
-	struct waits waits;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct stopped);
-} tasks SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct partner);
-} partners SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct stopclock_sum);
-} sums SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct stopclock_cpu);
-} cpus SEC(".maps");
-
-/* When a traced task woke it, or was woken by it, last. */
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, __u64);
-} known SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct stopclock_told);
-} told SEC(".maps");
-
-int tracer_tgid;	/* as the initial pid namespace counts */
-__u64 our_total_ns;	/* the supervisor's CPU time, up to when it last ran */
-__u64 our_arrival_ns;	/* of its latest thread on a CPU; 0 = it does not run */
-__u64 our_displaced_ns; /* of all CPUs */
-/* CPU time of all traced tasks so far: this, and now for each that runs. */
-__u64 theirs_offset_ns, theirs_nr;
-
 /* Run once by the supervisor: which process's tracees count. */
-SEC("syscall") int stopclock_mine(void *ctx)
+SEC("syscall") int stopclock_mine(struct stopclock_setup *setup)
 {
 	tracer_tgid = bpf_get_current_pid_tgid() >> 32;
+	max_with_others = setup->max_with_others;
 	return 0;
-}
-
-static __always_inline struct stopclock_sum *get_sum(void)
-{
-	__u32 zero = 0;
-	return bpf_map_lookup_elem(&sums, &zero);
 }
 
 /* Since when @next waits for a CPU, by our clock; 0 = it does not. */
@@ -177,90 +73,26 @@ static __always_inline __u64 waits_since(const struct stopclock_cpu *c,
 	return t ? t + c->clock_offset : 0;
 }
 
-static __always_inline struct stopclock_cpu *get_cpu(void)
-{
-	__u32 zero = 0;
-	return bpf_map_lookup_elem(&cpus, &zero);
-}
-
-static __always_inline struct stopclock_told *get_told(void)
-{
-	__u32 zero = 0;
-	return bpf_map_lookup_elem(&told, &zero);
-}
-
+/* What a task's parent is costs the verifier two milliseconds each time that it
+ * comes by, and to know the answer doubles the ways from here on: so it is to
+ * ask once, and not to know. */
 static __always_inline int is_ours(const struct task_struct *t)
 {
-	return t->ptrace && t->parent->tgid == tracer_tgid;
+	int ours = t->ptrace && t->parent->tgid == tracer_tgid;
+	return ours + always_0;
 }
 
-static __always_inline struct partner *get_partner(struct task_struct *t)
+static __always_inline int is_partner(struct task_struct *t,
+				      const struct kept *k)
 {
-	struct partner *p = bpf_task_storage_get(&partners, t, 0, 0);
-	if (p && t->se.sum_exec_runtime - p->exec_ns >= PARTNER_NS)
-		p = 0;
-	return p;
+	return k && k->partner.is_one &&
+	       t->se.sum_exec_runtime - k->partner.exec_ns < PARTNER_NS;
 }
 
-/* The supervisor's CPU time so far. */
-static __always_inline __u64 our_ns(void)
+/* What is kept of a task since it was first seen traced. */
+static __always_inline struct stopped *get_stopped(struct kept *k)
 {
-	__u64 since = our_arrival_ns;
-	return our_total_ns + (since ? bpf_ktime_get_ns() - since : 0);
-}
-
-/* What of that has kept nobody from running so far. */
-static __always_inline __s64 free_ns(void)
-{
-	return (__s64)(our_ns() - our_displaced_ns);
-}
-
-/* Many may wait at the same time; only one could have run where we did, so all
- * together missed no more than we ran. */
-static __always_inline __u64 displaced(__u64 waited, __s64 free_then)
-{
-	struct stopclock_sum *s = get_sum();
-	__s64 ns = free_ns() - free_then;
-	if (!s || ns <= 0)
-		return 0;
-	if ((__u64)ns > waited)
-		ns = (__s64)waited;
-	s->displaced_ns += ns;
-	__sync_fetch_and_add(&our_displaced_ns, ns);
-	return ns;
-}
-
-static __always_inline void count_displaced(void)
-{
-	struct stopclock_sum *s = get_sum();
-	if (s)
-		s->nr_displaced++;
-}
-
-/* The supervisor is off the CPU, on which it arrived at c->arrived_ns. */
-static __always_inline void count_ours(struct stopclock_cpu *c)
-{
-	__u64 ns = bpf_ktime_get_ns() - c->arrived_ns;
-	c->ran_ns += ns;
-	__sync_fetch_and_add(&our_total_ns, ns);
-	our_arrival_ns = 0;
-}
-
-static __always_inline __u64 theirs_ns(__u64 now)
-{
-	return theirs_offset_ns + theirs_nr * now;
-}
-
-/* A traced task has this CPU from now on, or none has. */
-static __always_inline void note_theirs(int traced)
-{
-	struct stopclock_cpu *c = get_cpu();
-	if (!c || c->is_theirs == (__u64)traced)
-		return;
-	__u64 now = bpf_ktime_get_ns();
-	c->is_theirs = traced;
-	__sync_fetch_and_add(&theirs_offset_ns, traced ? -now : now);
-	__sync_fetch_and_add(&theirs_nr, traced ? 1 : -1ULL);
+	return k && k->stop.is_known ? &k->stop : 0;
 }
 
 /* What of a stop from @since to @now no other traced task used a CPU for. The
@@ -280,27 +112,20 @@ static __always_inline __u64 not_theirs_ns(const struct stopped *st,
 /* The supervisor comes or goes, or the CPU is somebody's that counts, or idle.
  * Returns what the supervisor ran here until then since it was. */
 static __always_inline __u64 account_cpu(struct task_struct *prev,
-					 struct task_struct *next, int traced,
+					 struct task_struct *next,
+					 struct kept *k, int traced,
 					 int was_stopped)
 {
+	leave_cpu(prev->tgid, bpf_core_field_exists(prev->sched_info)
+				      ? prev->sched_info.last_arrival
+				      : 0);
+	__u64 ran_ns = enter_cpu(traced, next->tgid == tracer_tgid);
 	struct stopclock_cpu *c = get_cpu();
 	if (!c)
 		return 0;
-	if (c->arrived_ns) {
-		if (prev->tgid == tracer_tgid)
-			count_ours(c);
-		if (bpf_core_field_exists(prev->sched_info))
-			c->clock_offset =
-				c->arrived_ns - prev->sched_info.last_arrival;
-	}
-	int ours = next->tgid == tracer_tgid;
-	c->arrived_ns = traced || ours ? bpf_ktime_get_ns() : 0;
-	if (ours)
-		our_arrival_ns = c->arrived_ns;
-	__u64 ran_ns = c->ran_ns;
 	if (!ran_ns)
 		return 0;
-	int counts = traced || get_partner(next) != 0;
+	int counts = traced || is_partner(next, k);
 	if (counts && !was_stopped && waits_since(c, next))
 		count_displaced();
 	/* Where nothing tells of waits: as if it had waited all the time. */
@@ -338,28 +163,26 @@ static __always_inline __u64 account_waits(struct stopclock_cpu *c,
 	return delay;
 }
 
-static __always_inline void note_known(struct task_struct *t)
+static __always_inline void note_known(struct kept *k)
 {
-	__u64 *at = bpf_task_storage_get(&known, t, 0,
-					 BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (at)
-		*at = bpf_ktime_get_ns();
+	if (k)
+		k->known_ns = bpf_ktime_get_ns();
 }
 
 /* Clients of a server that is never idle do not wake it, but it wakes them: who
  * has to do with the program in either way has more to do as it gets on. */
-static __always_inline int is_known(struct task_struct *t)
+static __always_inline int is_known(const struct kept *k)
 {
-	__u64 *at = bpf_task_storage_get(&known, t, 0, 0);
-	return at && bpf_ktime_get_ns() - *at < KNOWN_NS;
+	return k && k->known_ns && bpf_ktime_get_ns() - k->known_ns < KNOWN_NS;
 }
 
 /* @prev leaves the CPU, which was kept from whoever waited for one. */
 static __always_inline void account_stranger(struct task_struct *prev,
+					     const struct kept *k,
 					     int prev_is_traced)
 {
 	if (prev_is_traced || prev->pid == 0 || prev->tgid == tracer_tgid ||
-	    !bpf_core_field_exists(prev->sched_info) || is_known(prev))
+	    !bpf_core_field_exists(prev->sched_info) || is_known(k))
 		return;
 	struct stopclock_cpu *c = get_cpu();
 	struct stopclock_sum *s = get_sum();
@@ -373,13 +196,14 @@ static __always_inline void account_stranger(struct task_struct *prev,
 
 /* @next was traced. */
 static __always_inline void account_traced(struct task_struct *next,
-					   struct stopped *st, int was_stopped)
+					   struct kept *k, int was_stopped)
 {
+	struct stopped *st = &k->stop;
 	struct stopclock_cpu *c = get_cpu();
 	if (!c || !bpf_core_field_exists(next->sched_info))
 		return;
 	__u64 last;
-	__u64 delay = account_waits(c, next, &st->waits, was_stopped, &last);
+	__u64 delay = account_waits(c, next, &k->waits, was_stopped, &last);
 	delay += last;
 	struct stopclock_sum *s = get_sum();
 	if (s && st->told_ns && !was_stopped)
@@ -387,26 +211,14 @@ static __always_inline void account_traced(struct task_struct *next,
 	st->told_ns = delay;
 }
 
-static __always_inline void account_partner(struct task_struct *next)
+static __always_inline void account_partner(struct task_struct *next,
+					    struct kept *k)
 {
-	struct partner *p = get_partner(next);
 	struct stopclock_cpu *c = get_cpu();
 	__u64 last;
-	if (p && c && bpf_core_field_exists(next->sched_info))
-		account_waits(c, next, &p->waits, 0, &last);
-}
-
-/* @next has the CPU. @prev could have gone on, or not. */
-static __always_inline void note_who_runs(struct task_struct *prev,
-					  struct task_struct *next,
-					  int prev_could)
-{
-	struct stopclock_sum *s = get_sum();
-	if (!s)
-		return;
-	s->runs = next->pid ? next->pid : STOPCLOCK_IDLE;
-	if (next->tgid == tracer_tgid && prev->tgid != tracer_tgid)
-		s->took = prev_could ? prev->pid : 0;
+	if (k && is_partner(next, k) && c &&
+	    bpf_core_field_exists(next->sched_info))
+		account_waits(c, next, &k->waits, 0, &last);
 }
 
 static __always_inline void count(__u64 ns)
@@ -447,19 +259,17 @@ static __always_inline void tell_stopped(const struct task_struct *t)
 	say->stopped_ns[cpu] = bpf_ktime_get_ns();
 }
 
-/* A traced task leaves the CPU. */
-static __always_inline void leaves(struct task_struct *prev, unsigned int state)
+/* A traced task leaves the CPU. Without @k there is no room for it. */
+static __always_inline void traced_leaves(struct task_struct *prev,
+					  struct kept *k, unsigned int state)
 {
 	if (state & STATE_TRACED)
 		tell_stopped(prev);
-	struct stopped *st = bpf_task_storage_get(
-		&tasks, prev, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	/* A task's first storage cannot be had while its CPU is in the middle
-	 * of freeing another's. */
-	if (!st && state & STATE_TRACED)
+	if (!k && state & STATE_TRACED)
 		count_unseen();
-	if (!st)
+	if (!k)
 		return;
+	struct stopped *st = &k->stop;
 	/* The stop goes on. */
 	if (st->is_lent && st->since) {
 		if (!(state & STATE_TRACED))
@@ -575,74 +385,83 @@ static __always_inline void returns(struct task_struct *prev,
 	st->exec_ns = next->se.sum_exec_runtime;
 }
 
-/* From now on, or soon, if it is traced or a partner. */
-static __always_inline void begins_to_wait(struct task_struct *t, int traced)
+/* From now on, or soon, the task of which @k is kept, if it is. */
+static __always_inline void begins_to_wait(struct kept *k)
 {
-	struct stopped *st = 0;
-	struct partner *p = 0;
-	if (traced)
-		st = bpf_task_storage_get(&tasks, t, 0, 0);
-	else
-		p = bpf_task_storage_get(&partners, t, 0, 0);
-	if (st)
-		st->waits.free_ns = free_ns();
-	if (p)
-		p->waits.free_ns = free_ns();
+	if (k)
+		k->waits.free_ns = free_ns();
 }
 
-/* The supervisor lets @t go. */
-static __always_inline void note_lent(struct task_struct *t)
+/* The supervisor lets the task of which @k is kept go. */
+static __always_inline void note_lent(struct kept *k)
 {
 	struct stopclock_told *say = get_told();
-	struct stopped *st = 0;
-	if (say && say->is_lent)
-		st = bpf_task_storage_get(&tasks, t, 0, 0);
-	if (st && st->since)
+	struct stopped *st = get_stopped(k);
+	if (say && say->is_lent && st && st->since)
 		st->is_lent = 1;
+}
+
+/* @prev leaves the CPU. Returns what is kept of it. */
+static __always_inline struct kept *leaves(struct task_struct *prev,
+					   int traced, unsigned int state)
+{
+	int ends = state & STATE_DEAD;
+	struct kept *k = traced && !ends ? keep(prev, 1) : kept_of(prev);
+	if (traced)
+		traced_leaves(prev, k, state);
+	account_stranger(prev, k, traced);
+	if (!k || !ends)
+		return k;
+	forget(prev, k);
+	return 0;
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(stopclock_switch, _Bool preempt, struct task_struct *prev,
 	     struct task_struct *next, unsigned int prev_state)
 {
-	int prev_is_traced = is_ours(prev);
-	if (prev_is_traced)
-		leaves(prev, prev_state);
-	account_stranger(prev, prev_is_traced);
-	note_who_runs(prev, next, preempt || !prev_state);
+	int is_traced = is_ours(next), prev_is_traced = is_ours(prev);
+	struct kept *k_prev = leaves(prev, prev_is_traced, prev_state);
+	int taken = next->tgid == tracer_tgid && prev->tgid != tracer_tgid;
+	int could_go_on = preempt || !prev_state;
+	note_who_runs(next->pid, !taken ? -1 : could_go_on ? prev->pid : 0);
 	/* Not "if traced": one that was detached in its stop counts too. */
-	struct stopped *st = bpf_task_storage_get(&tasks, next, 0, 0);
-	int is_traced = is_ours(next);
+	struct kept *k = kept_of(next);
+	struct stopped *st = get_stopped(k);
 	int was_stopped = st && st->since;
-	__u64 ran_ns = account_cpu(prev, next, is_traced, was_stopped);
+	__u64 ran_ns = account_cpu(prev, next, k, is_traced, was_stopped);
 	note_theirs(is_traced);
-	if (st)
-		account_traced(next, st, was_stopped);
+	if (k && st)
+		account_traced(next, k, was_stopped);
 	else
-		account_partner(next);
+		account_partner(next, k);
 	if (was_stopped)
 		returns(prev, next, st, ran_ns);
 	/* After what @next has waited for: @prev has not. */
-	begins_to_wait(prev, prev_is_traced);
+	begins_to_wait(k_prev);
 	return 0;
 }
 
+/* Of whom we trace, and who has to do with that. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(stopclock_waking, struct task_struct *woken)
 {
-	int traced = is_ours(woken);
-	begins_to_wait(woken, traced);
 	struct task_struct *waker = bpf_get_current_task_btf();
-	if (traced && waker->tgid == tracer_tgid)
-		note_lent(woken);
-	if (!traced && is_ours(waker))
-		note_known(woken);
-	if (!traced || waker->pid == 0 || waker->tgid == tracer_tgid)
+	int traced = is_ours(woken), by_traced = is_ours(waker);
+	int by_us = waker->tgid == tracer_tgid;
+	struct kept *k = kept_of(woken);
+	begins_to_wait(k);
+	if (traced && by_us)
+		note_lent(k);
+	if (!traced && by_traced && woken->tgid != tracer_tgid)
+		note_known(keep(woken, 0));
+	if (!traced || waker->pid == 0 || by_us)
 		return 0;
-	note_known(waker);
-	struct partner *p = bpf_task_storage_get(
-		&partners, waker, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (p)
-		p->exec_ns = waker->se.sum_exec_runtime;
+	k = keep(waker, by_traced);
+	note_known(k);
+	if (!k)
+		return 0;
+	k->partner.is_one = 1;
+	k->partner.exec_ns = waker->se.sum_exec_runtime;
 	return 0;
 }

@@ -21,9 +21,11 @@ struct stopclock {
 	struct stopclock_sum *sums; /* one per CPU, for reading */
 };
 
-static int attach(struct stopclock *c, struct smco_err *err)
+static int attach(struct stopclock *c, uint32_t nr_tasks, struct smco_err *err)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, opts);
+	struct stopclock_setup setup = {nr_tasks / 2};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &setup,
+		    .ctx_size_in = sizeof(setup));
 	int r = bpf_prog_test_run_opts(bpfload_prog(c->obj, "stopclock_mine"),
 				       &opts);
 	if (r < 0)
@@ -56,14 +58,21 @@ static int attach(struct stopclock *c, struct smco_err *err)
 
 int stopclock_open(struct stopclock **ret, struct smco_err *err)
 {
+	return stopclock_open_sized(ret, STOPCLOCK_MAX_TASKS, err);
+}
+
+int stopclock_open_sized(struct stopclock **ret, uint32_t nr_tasks,
+			 struct smco_err *err)
+{
 	struct stopclock *c = calloc(1, sizeof(*c));
 	if (!c)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	int r = bpfload(
+	int r = bpfload_sized(
 		stopclock_object_start, stopclock_object_end, "stop clock",
-		"BPF task storage in sched_switch, Linux 5.18", &c->obj, err);
+		"BPF in sched_switch that tells states, Linux 5.18",
+		&(struct bpfload_size){"tasks", nr_tasks}, &c->obj, err);
 	if (!r)
-		r = attach(c, err);
+		r = attach(c, nr_tasks, err);
 	if (r) {
 		stopclock_close(c);
 		return r;

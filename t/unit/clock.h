@@ -16,10 +16,12 @@ static inline struct stopclock_reading now(void)
 	return r;
 }
 
-static inline void clock_open(void)
+/* 0: as many as usual. */
+static inline void clock_open_sized(uint32_t nr_tasks)
 {
 	struct smco_err err = {0};
-	int r = stopclock_open(&c, &err);
+	int r = nr_tasks ? stopclock_open_sized(&c, nr_tasks, &err)
+			 : stopclock_open(&c, &err);
 	if (!r)
 		return;
 	printf("# %s\n", err.msg);
@@ -28,6 +30,11 @@ static inline void clock_open(void)
 	else
 		check_int(r, 0);
 	exit(tap_done());
+}
+
+static inline void clock_open(void)
+{
+	clock_open_sized(0);
 }
 
 #endif
