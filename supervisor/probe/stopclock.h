@@ -24,8 +24,8 @@ struct stopclock;
 struct stopclock_reading {
 	uint64_t stop_ns;  /* sum over tasks */
 	uint64_t nr_stops; /* that ended */
-	/* Stops of which the kernel did not tell the beginning (of a task's
-	 * first, now and then) or the end (of one in some ten thousand). They
+	/* Stops of which the kernel did not tell the end (of one in some ten
+	 * thousand), or of threads for which there was no room. They
 	 * are in no other number here. */
 	uint64_t nr_unseen;
 	uint64_t longest_ns;
