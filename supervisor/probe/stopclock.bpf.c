@@ -402,8 +402,8 @@ static __always_inline void note_lent(struct kept *k)
 }
 
 /* @prev leaves the CPU. Returns what is kept of it. */
-static __always_inline struct kept *leaves(struct task_struct *prev,
-					   int traced, unsigned int state)
+static __always_inline struct kept *leaves(struct task_struct *prev, int traced,
+					   unsigned int state)
 {
 	int ends = state & STATE_DEAD;
 	struct kept *k = traced && !ends ? keep(prev, 1) : kept_of(prev);
