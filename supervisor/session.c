@@ -134,8 +134,9 @@ static int seize_all(struct session *s, struct smco_err *err)
 		if (rc)
 			return rc;
 		s->attached[s->nr_attached++] = pid;
-		s->has_leftovers |=
-			leftover_is_there(tracer_proc_of(s->tracer, pid));
+		/* It may have ended by now; that is told of later. */
+		struct tproc *p = tracer_proc_of(s->tracer, pid);
+		s->has_leftovers |= p && leftover_is_there(p);
 	}
 	warn_gone(s, first, nr_gone);
 	return 0;

@@ -251,6 +251,15 @@ lived() {
 		exit($o->{run_ns} > $o->{time_ns} + 7e8)' j.json
 }
 ok "what was used before the attach does not count" lived
+first_gone() { # nobody has the process's number as his own any more
+	"$FIXTURES/first-thread-gone" 8 &
+	local pid=$!
+	wait_for 10 grep -q '^State:.*zombie' /proc/$pid/status &&
+		test_exit 0 smco-trace -q -o f.trace -d 0.5 -p $pid &&
+		test_exit 0 smco-trace -q -o f.trace -p $pid &&
+		smco-report f.trace && test_exit 3 wait $pid
+}
+ok "one whose first thread has ended" first_gone
 
 counts() { smco-report --json "$1" | grep -q '"time_ns":[1-9][0-9]*,"run_ns"'; }
 # What it stands at a stop signal is no time in which we may spend.

@@ -274,7 +274,8 @@ pid_t task_tid(const struct task *t);
 int task_cpu(const struct task *t);
 /* Its number as it sees it itself: another one in another PID namespace. */
 pid_t task_own_tid(struct task *t);
-/* In whose memory thread @tid runs; NULL: it is none of ours. */
+/* In whose memory thread @tid runs, or the rest of a process whose first thread
+ * @tid was; NULL: it is none of ours, or has ended altogether. */
 struct tproc *tracer_proc_of(struct tracer *tr, pid_t tid);
 struct tproc *task_proc(struct task *t);
 /* CPU time used by all threads of the process so far, ns; 0 when gone. */

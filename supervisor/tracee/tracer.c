@@ -381,7 +381,12 @@ struct tproc *task_proc(struct task *t)
 struct tproc *tracer_proc_of(struct tracer *tr, pid_t tid)
 {
 	struct task *t = task_find(tr, tid);
-	return t ? t->proc : NULL;
+	if (t)
+		return t->proc;
+	for (struct tproc *p = tr->procs; p; p = p->next)
+		if (p->pid == tid && p->tasks)
+			return p;
+	return NULL;
 }
 
 uint64_t tproc_cpu_ns(struct tproc *p)
