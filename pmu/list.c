@@ -140,15 +140,20 @@ static void list_tracepoint(struct listing *l, const char *name)
 			.why = &l->system_why});
 }
 
-static void list_tracepoints(struct listing *l)
+static void give_no_tracepoints(struct listing *l, const struct smco_err *why)
 {
-	struct smco_err why = {0};
-	if (tracefs_for_each(on_tracepoint, l, &why)) {
+	give(l, &(struct pmu_listed){.name = "SYSTEM:NAME",
+				     .kind = "tracepoint",
+				     .desc = "tracepoints",
+				     .why = why});
+}
+
+/* *why_ret says why none of them is known, if so. */
+static void list_tracepoints(struct listing *l, struct smco_err *why_ret)
+{
+	if (tracefs_for_each(on_tracepoint, l, why_ret)) {
 		if (matches(l, "SYSTEM:NAME"))
-			give(l, &(struct pmu_listed){.name = "SYSTEM:NAME",
-						     .kind = "tracepoint",
-						     .desc = "tracepoints",
-						     .why = &why});
+			give_no_tracepoints(l, why_ret);
 		return;
 	}
 	if (l->nr_names)
@@ -184,8 +189,12 @@ size_t pmu_list(const char *glob,
 	snprintf(pmu, sizeof(pmu), "%.*s",
 		 sep && sep - text < 63 ? (int)(sep - text) : 0, text);
 	pfm_for_each(*pmu ? pmu : NULL, true, on_pfm, &l);
-	list_tracepoints(&l);
+	struct smco_err why = {0};
+	list_tracepoints(&l, &why);
 	if (!l.nr && !*pmu)
 		pfm_for_each_absent(true, on_absent, &l);
+	/* Who asks for one and finds nothing has to hear of that. */
+	if (!l.nr && why.code && strchr(text, ':') && !strstr(text, "::"))
+		give_no_tracepoints(&l, &why);
 	return l.nr;
 }

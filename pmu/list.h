@@ -19,7 +19,9 @@ struct pmu_listed {
  * NULL is all. A pattern without "*?[" is one with a "*" on both sides; a "."
  * is a ":", too. One of a PMU that this machine does not have ("skl::*") lists
  * that PMU's events; one that nothing of this machine matches, those of all
- * other CPUs. Returns how many there were; strings are valid during the call
+ * other CPUs. Where tracepoints are not to be known, SYSTEM:NAME stands for them
+ * and says why, among all and for a pattern with a ":" that nothing matches.
+ * Returns how many there were; strings are valid during the call
  * only.
  *
  * Tracepoints are opened one in each system, for to open one costs the whole

@@ -355,6 +355,16 @@ static void test_listing(void)
 	s = (struct seen){0};
 	check_int(pmu_list("power/*", see, &s), 1);
 	check_int(s.nr_here, 0);
+	/* Where tracepoints are not known nothing of that kind is found. */
+	char none[] = "/nothing/here";
+	pmu_set_root(none);
+	s = (struct seen){0};
+	check_int(pmu_list("sched:sched_sw*", see, &s), 1);
+	check_str(s.last, "SYSTEM:NAME");
+	check_int(s.nr_here, 0);
+	check_int(pmu_list("no such thing", see, &s), 0);
+	check_int(pmu_list("no::such", see, &s), 0);
+	pmu_set_root(root);
 }
 
 static void test_open(void)
