@@ -48,6 +48,13 @@ static void try_and_give(struct listing *l, const char *name, const char *kind,
 				     .why = &why});
 }
 
+/* Also without the name of its PMU, as it may be called where that is here. */
+static bool matches_bare(const struct listing *l, const char *name)
+{
+	const char *bare = strstr(name, "::");
+	return matches(l, name) || (bare && matches(l, bare + 2));
+}
+
 static bool on_sysfs(void *ctx, const char *name)
 {
 	struct listing *l = ctx;
@@ -63,7 +70,7 @@ static bool on_pfm(void *ctx, const char *pmu, const char *name,
 {
 	struct listing *l = ctx;
 	bool is_perf = !strcmp(pmu, "perf");
-	if (!matches(l, name))
+	if (!matches_bare(l, name))
 		return true;
 	/* Those that the kernel counts itself were listed by our own table. */
 	struct pmu_event ev;
@@ -79,9 +86,8 @@ static bool on_absent(void *ctx, const char *pmu, const char *name,
 		      const char *desc)
 {
 	struct listing *l = ctx;
-	const char *bare = strstr(name, "::");
 	struct smco_err why = {0};
-	if (!matches(l, name) && !(bare && matches(l, bare + 2)))
+	if (!matches_bare(l, name))
 		return true;
 	smco_fail(&why, SMCO_UNSUPPORTED, 0,
 		  "these are events of other CPUs than this one");

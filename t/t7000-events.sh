@@ -24,6 +24,14 @@ others() {
 }
 ok "what only other CPUs have is listed, too, where nothing here matches" others
 
+own() {
+	LIBPFM_FORCE_PMU=skl list 'mem_load_retired.l3*'
+	cat list
+	[ "$(grep -c ' skl::MEM_LOAD_RETIRED:L3_' list)" = 2 ] &&
+		[ "$(grep -c '^\(yes\|no\) ' list)" = 2 ]
+}
+ok "what this CPU has is found without its name, and no other's then" own
+
 all_hardware_or_reason() {
 	list 'instructions'
 	cat list
