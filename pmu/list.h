@@ -16,12 +16,13 @@ struct pmu_listed {
 
 /*
  * Those whose names match the shell pattern @glob, without regard to case, with
- * the name of the PMU ("skl::") or without; NULL is all. A pattern without "*?[" is one with a "*" on both sides; a "."
- * is a ":", too. One of a PMU that this machine does not have ("skl::*") lists
- * that PMU's events; one that nothing of this machine matches, those of all
- * other CPUs. Where tracepoints are not to be known, SYSTEM:NAME stands for
- * them and says why, among all and for a pattern with a ":" that nothing
- * matches. Returns how many there were; strings are valid during the call only.
+ * the name of the PMU ("skl::") or without; NULL is all. A pattern without
+ * "*?[" is one with a "*" on both sides; a "." is a ":", too. One of a PMU that
+ * this machine does not have ("skl::*") lists that PMU's events; one that
+ * nothing of this machine matches, those of all other CPUs. Where tracepoints
+ * are not to be known, SYSTEM:NAME stands for them and says why, among all and
+ * for a pattern with a ":" that nothing matches. Returns how many there were;
+ * strings are valid during the call only.
  *
  * Tracepoints are opened one in each system, for to open one costs the whole
  * machine a few milliseconds, and permission is the same for all of a system.
