@@ -103,6 +103,22 @@ static bool is_behind_call(const struct range_code *code, size_t i)
 			 code->insns[i - 1].kind == RK_CALL_TO);
 }
 
+/* Does the function that instruction @i calls come back elsewhere, where nobody
+ * else comes? */
+static bool comes_back(const struct bare_walk *w, size_t i)
+{
+	const struct range_code *code = w->code;
+	const struct range_insn *call = &code->insns[i];
+	for (size_t k = 0; call->kind == RK_CALL && k + 1 < code->nr; k++)
+		if (code->insns[k].kind == RK_CALL && k != i &&
+		    code->insns[k].target == call->target &&
+		    range_falls(code, k) &&
+		    !(code->insns[k + 1].bits & (RB_PADDING | RB_UNREACHED)) &&
+		    !range_is_led_to(w->e, code, k + 1))
+			return true;
+	return false;
+}
+
 /* All that control comes from to instruction @i. Where others come as well
  * nobody may come out of a call before it. */
 static void ways_to(struct bare_walk *w, size_t i, const struct bare_at *a)
@@ -122,7 +138,8 @@ static void ways_to(struct bare_walk *w, size_t i, const struct bare_at *a)
 	}
 	bool falls = i > 0 && range_falls(w->code, i - 1) &&
 		     !(in[-1].bits & RB_UNREACHED);
-	if (falls && !(led_to && is_behind_call(w->code, i)))
+	if (falls &&
+	    !(led_to && is_behind_call(w->code, i) && !comes_back(w, i - 1)))
 		come_from(w, i - 1, a);
 	w->is_lost |= !falls && !led_to;
 }

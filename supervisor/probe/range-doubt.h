@@ -297,6 +297,42 @@ bool range_doubt_tested(const struct range_code *code,
 			const struct var_place *p, int64_t *k_ret);
 
 /*
+ * range-stepped.c. Is @p a register plus a constant that it has been counted on
+ * by already? It was made of another register and that constant, and copied to
+ * that one; or the register was, by way of another one. gcc says so where a
+ * counter is stepped several times in a row.
+ */
+bool range_doubt_stepped(const struct range_code *code,
+			 const struct var_place *p);
+
+/*
+ * range-same.c. Is the variable in another place, a register or memory of the
+ * frame, on all ways to @p, and straight on behind it, and nothing is put there
+ * meanwhile? Then it has not changed, and is not what @p says, unless that is a
+ * copy, a constant, or (gcc) said of a statement. Not asked if somebody may
+ * have @taken the memory's address. Or does @p, a constant or what would have
+ * to be computed, lead by one way only to where the variable is in a register
+ * that is needed, and that nothing is put in since @p began? What is in it the
+ * variable is, and it is looked at there; not where the constant was put in it
+ * before. @own are the variable's places, @nr of them, also below.
+ */
+bool range_doubt_same(const struct range_edges *e,
+		      const struct range_code *code, const struct variables *v,
+		      const struct range_index_entry *own, size_t nr,
+		      const struct var_place *p, bool taken);
+/*
+ * The same. Where @p ends, exclusive: a register that the variable comes to
+ * from memory of the frame ends with an instruction that writes to it, and not
+ * what it made of it, if the variable is in that memory again later and nothing
+ * has been put there. Otherwise, or if somebody may have @taken the memory's
+ * address, where it is said to.
+ */
+uint64_t range_doubt_end(const struct range_code *code,
+			 const struct variables *v,
+			 const struct range_index_entry *own, size_t nr,
+			 const struct var_place *p, bool taken);
+
+/*
  * range-round.c. Is @p in a register that has to do with nothing in a loop, by
  * turns as it is and with a constant added? A counter would change it. LLVM
  * says so where it has made two counters one, and another variable is in the
@@ -334,7 +370,7 @@ bool range_doubt_counted(const struct range_code *code,
 			 const struct var_place *p, size_t i, int64_t *k_ret);
 
 /*
- * range-ahead.c. Place @p, which begins at instruction *@i, may be none: a
+ * range-ways.c. Place @p, which begins at instruction *@i, may be none: a
  * constant, or what would have to be computed. Is that a branch, or before one
  * and behind the comparison that it is decided by, what is said there may
  * belong to one of its ways only: compilers move what comes first behind a
@@ -342,6 +378,9 @@ bool range_doubt_counted(const struct range_code *code,
  * somewhere. *@i is the branch then, or the last one of several that lead to
  * the same. But where the first turn of a loop has been unrolled, and its test
  * is what leads out of the loop, the variable had been stepped before that.
+ * Also if @p is a register in which nothing was put just before, and that is
+ * not what the branch is decided by, or, gcc, memory or a register said from
+ * the comparison on, where the branch leads to where @p ends.
  */
 enum range_ways {
 	RANGE_BOTH_WAYS,

@@ -38,13 +38,6 @@ struct finder {
 	bool failed;
 };
 
-uint8_t range_reg_of_dwarf(unsigned reg)
-{
-	static const uint8_t order[16] = {0, 2, 1,  3,	6,  7,	5,  4,
-					  8, 9, 10, 11, 12, 13, 14, 15};
-	return reg < 16 ? order[reg] : RANGE_NO_REG;
-}
-
 static void add(struct finder *f, struct range_site site)
 {
 	if (site.gap < f->code->nr)
@@ -320,7 +313,7 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 
 /* Is the variable not at @p, as far as is known? */
 static bool is_in_doubt(const struct finder *f, const struct variable *variable,
-			const struct var_place *p)
+			const struct var_place *p, bool taken)
 {
 	int64_t k;
 	return range_doubt_beyond(&variable->type, p) ||
@@ -335,7 +328,9 @@ static bool is_in_doubt(const struct finder *f, const struct variable *variable,
 	       range_doubt_way(f->code, f->v, f->own, f->nr_own, p) ||
 	       (range_doubt_tested(f->code, p, &k) && !k) ||
 	       range_doubt_round(f->code, f->v, f->all, f->nr_all, f->own,
-				 f->nr_own, p);
+				 f->nr_own, p) ||
+	       range_doubt_same(&f->edges, f->code, f->v, f->own, f->nr_own, p,
+				taken);
 }
 
 /* In a register that others are in, too: where what is written is the
@@ -376,7 +371,7 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		variable->flags & VAR_MIXED ||
 		(variable->flags & VAR_IN_UNION && p->kind != VAR_MEM &&
 		 p->kind != VAR_ADDR);
-	bool believed = !whose && !is_in_doubt(f, variable, p);
+	bool believed = !whose && !is_in_doubt(f, variable, p, taken);
 	if (!source_of(f, p, &s, &regs) || !believed) {
 		size_t nr_before = f->out->nr;
 		if (believed)
@@ -391,7 +386,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	} else if (range_doubt_tested(f->code, p, &behind)) {
 		s.source = RS_SUM;
 		s.offset = -behind;
-	} else if (range_doubt_turned(f->code, f->v, f->own, f->nr_own, p)) {
+	} else if (range_doubt_turned(f->code, f->v, f->own, f->nr_own, p) ||
+		   range_doubt_stepped(f->code, p)) {
 		s.offset = 0;
 	}
 	/* An array has no one value that could be read anywhere. Memory that
@@ -418,7 +414,9 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		&f->edges, f->code, f->v, f->all, f->nr_all, var, p, store);
 	for (size_t i = 0; i < nr; i++)
 		local_access(f, store[i], s, p, false);
-	size_t end = range_code_find(f->code, p->hi);
+	size_t end =
+		range_code_find(f->code, range_doubt_end(f->code, f->v, f->own,
+							 f->nr_own, p, taken));
 	for (size_t i = range_code_find(f->code, p->lo); i < end; i++) {
 		const struct range_insn *in = &f->code->insns[i];
 		if (p->kind == VAR_MEM) {

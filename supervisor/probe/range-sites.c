@@ -4,6 +4,13 @@
 
 #include "supervisor/probe/range-site.h"
 
+uint8_t range_reg_of_dwarf(unsigned reg)
+{
+	static const uint8_t order[16] = {0, 2, 1,  3,	6,  7,	5,  4,
+					  8, 9, 10, 11, 12, 13, 14, 15};
+	return reg < 16 ? order[reg] : RANGE_NO_REG;
+}
+
 bool range_sites_add(struct range_sites *s, const struct range_site *site)
 {
 	if (s->nr == s->cap) {

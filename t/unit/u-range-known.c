@@ -194,7 +194,8 @@ int main(void)
 	doubt("sums", 14, 0);
 	doubt("below", 4, 0);
 	doubt("tested", 7, 0);
-	doubt("bare", 3, 3); /* spilled, none, handed */
+	doubt("bare", 3, 4); /* spilled, none, handed, returned */
+	doubt("same", 11, 0);
 	doubt("pieces", 2, 0);
 	doubt("led", 3, 5);   /* but led, first, given */
 	doubt("reads", 4, 6); /* but indexed, before, given, later */

@@ -1,0 +1,70 @@
+/* A register plus what it has been counted on by already, see range-doubt.h. */
+#include "supervisor/probe/range-doubt.h"
+
+/* How far before a place the count is looked for. */
+#define COUNT_REACH 24
+
+/* Is @in a copy of register @from to @to? */
+static bool copies(const struct range_insn *in, uint8_t from, uint8_t to)
+{
+	return in->kind == RK_PLAIN && !in->mem_size && !(in->bits & RB_LEA) &&
+	       in->bits & RB_COMPUTES && !(in->def & RANGE_FLAGS) &&
+	       (in->use & RANGE_ALL_REGS) == 1u << from &&
+	       in->wrote == 1u << to;
+}
+
+/* Does @in put register @from plus @k in @to? */
+static bool sums(const struct range_insn *in, uint8_t from, uint8_t to,
+		 int64_t k)
+{
+	return in->bits & RB_LEA && in->base == from &&
+	       in->index == RANGE_NO_REG && in->disp == k && from != to &&
+	       in->wrote == 1u << to;
+}
+
+/* The last instruction that writes register @reg of those that go straight on
+ * to instruction @i; @i: there is none. */
+static size_t writer(const struct range_code *code, size_t i, uint8_t reg)
+{
+	for (size_t k = i, n = 0; k > 0 && n < COUNT_REACH; k--, n++) {
+		if (code->insns[k].bits & RB_LEADER ||
+		    !range_falls(code, k - 1))
+			break;
+		if (code->insns[k - 1].wrote >> reg & 1)
+			return k - 1;
+	}
+	return i;
+}
+
+bool range_doubt_stepped(const struct range_code *code,
+			 const struct var_place *p)
+{
+	uint8_t reg = range_reg_of_dwarf(p->reg);
+	size_t at = range_code_find(code, p->lo);
+	if (p->kind != VAR_VALUE || reg >= 16 || !p->offset || at == code->nr ||
+	    code->insns[at].addr != p->lo)
+		return false;
+	size_t i = writer(code, at, reg);
+	const struct range_insn *in = &code->insns[i];
+	if (i == at)
+		return false;
+	/* "lea 2(%from), %reg; mov %reg, %from", up to the place's first. */
+	if (in->base < 16 && sums(in, in->base, reg, p->offset)) {
+		for (size_t k = i + 1; k <= at; k++) {
+			if (copies(&code->insns[k], reg, in->base))
+				return true;
+			if (code->insns[k].wrote >> in->base & 1)
+				return false;
+		}
+		return false;
+	}
+	/* The same with the register that has been copied to. */
+	for (uint8_t by = 0; by < 16; by++) {
+		if (!copies(in, by, reg) || by == reg)
+			continue;
+		size_t k = writer(code, i, by);
+		return k != i && sums(&code->insns[k], reg, by, p->offset) &&
+		       writer(code, i, reg) <= k;
+	}
+	return false;
+}
