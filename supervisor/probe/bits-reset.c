@@ -285,9 +285,11 @@ int bits_reset(struct bits_reset *br, const struct reset_work *w,
 		r = reset_stopped(br, w, &pg);
 	if (!r)
 		r = reset_running(br, w, &pg, &now);
-	if (r != SMCO_PERM)
+	if (r != SMCO_PERM && r != SMCO_GONE)
 		return r;
-	br->by_injection = true; /* it has changed its user since */
+	/* It has changed its user since, or its first thread has ended, by
+	 * whose number it was known: others still have its memory. */
+	br->by_injection = true;
 	return reset_injected(br, w);
 }
 

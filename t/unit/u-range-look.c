@@ -7,11 +7,14 @@
 
 static bool is_old; /* every window was passed before, long ago */
 
-/* Until the next step, if all have cost @ppb together for some time. */
+/* Until the next step, if all have cost @ppb together for some time, of a
+ * program that is past its first second (u-range-duty has that). */
 static uint64_t step_ns(int64_t target, uint64_t ppb)
 {
 	struct sim s;
 	sim_init(&s, CONTROL_CASCADE, target);
+	s.duty.born_ns -= NSEC_PER_SEC;
+	s.duty.new_ns -= NSEC_PER_SEC;
 	for (size_t i = 0; i < NR; i++)
 		s.rate_ppb[i] = ppb / NR;
 	for (size_t i = 0; is_old && i < NR; i++)
