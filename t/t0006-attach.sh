@@ -260,16 +260,6 @@ first_gone() { # nobody has the process's number as his own any more
 		smco-report f.trace && test_exit 3 wait $pid
 }
 ok "one whose first thread has ended" first_gone
-# Its memory is looked at all the same.
-gone_while_watched() {
-	test_exit 3 smco-trace -q -t unlimited -o g.trace -- \
-		"$FIXTURES/first-thread-gone" 3 &&
-		smco-report --naps g.trace | tee g.naps &&
-		grep -q '1 MiB' g.naps
-}
-if smco-trace -q -o w.trace --mechanism=bits -- true; then
-	ok "one whose first thread ends" gone_while_watched
-fi
 
 counts() { smco-report --json "$1" | grep -q '"time_ns":[1-9][0-9]*,"run_ns"'; }
 # What it stands at a stop signal is no time in which we may spend.

@@ -32,6 +32,15 @@ survives() {
 }
 ok "the program goes on after kill -9" survives
 
+# process_madvise knows a process by its first thread, which has no memory then.
+first_thread_ends() {
+	test_exit 3 smco-trace -q -t unlimited --mechanism=bits -o g.trace -- \
+		"$FIXTURES/first-thread-gone" 3 &&
+		smco-report --naps g.trace | tee g.naps &&
+		grep -q '1 MiB' g.naps
+}
+ok "a program whose first thread ends is looked at to its end" first_thread_ends
+
 as_nobody() {
 	setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
 }

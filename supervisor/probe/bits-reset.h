@@ -21,7 +21,8 @@ struct bits_reset {
 	int pidfd;
 	bits_who_runs *who_runs;
 	void *who_arg;
-	bool by_injection;     /* process_madvise is not permitted */
+	bool by_injection;     /* process_madvise is not permitted, or finds no
+				* memory any more: the first thread has ended */
 	uint64_t shootdown_ns; /* struct bits_cost */
 	uint64_t flush_ns;
 	uint64_t stopped_most_ns; /* a stop for a reset lasts no longer */
@@ -41,7 +42,8 @@ struct reset_work {
 /* Ready for @p, of which it keeps a descriptor. @cost: what each range
  * costs every other CPU that runs @p, by the interrupt, and each page table
  * @p besides. @who_runs is asked with @arg. Cannot fail: without the permission
- * to do it from here, calls are run in @p. */
+ * to do it from here, and when @p's first thread has ended, calls are run in
+ * @p. */
 void bits_reset_init(struct bits_reset *br, struct tproc *p,
 		     const struct bits_cost *cost, bits_who_runs *who_runs,
 		     void *arg);

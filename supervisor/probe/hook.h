@@ -2,10 +2,10 @@
  * hook.h - entry sensors on the allocation functions, and the code they run
  * inside the tracee (the agent). A call below the cutoff costs a compare in a
  * near stub; a larger one is turned into an aligned one (pages of its own,
- * glibc only, and not
- * where the program's memory is limited), its stack is recognised in a cache of
- * stacks seen before, and a fixed-size record goes into a ring shared with the
- * supervisor. No stop, except once per new stack (a trap by an ignored signal).
+ * glibc only, and not where the program's memory is limited), its stack is
+ * recognised in a cache of stacks seen before, and a fixed-size record goes
+ * into a ring shared with the supervisor. No stop, except once per new stack (a
+ * trap by an ignored signal).
  *
  * Invariants: memory stays owned by the program's own allocator; with the
  * supervisor dead, everything here goes on working and does nothing; no call

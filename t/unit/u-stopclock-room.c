@@ -10,20 +10,6 @@
 
 enum { ROOM = 8, STOPS = 5, ROUNDS = 40 };
 
-static pid_t start_tracee(void)
-{
-	fflush(stdout);
-	pid_t pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		ptrace(PTRACE_TRACEME, 0, 0, 0);
-		for (int i = 0; i < STOPS; i++)
-			raise(SIGWINCH);
-		_exit(0);
-	}
-	return pid;
-}
-
 /* @nr tracees at the same time, of STOPS stops each: each has made one before
  * any goes on to the next. */
 static struct stopclock_reading stop_abreast(int nr)
@@ -32,7 +18,7 @@ static struct stopclock_reading stop_abreast(int nr)
 	int status, nr_stops = 0;
 	struct stopclock_reading before = now();
 	for (int i = 0; i < nr; i++)
-		pids[i] = start_tracee();
+		pids[i] = start_tracee(STOPS);
 	for (int k = 0; k <= STOPS; k++) {
 		for (int i = 0; i < nr; i++) {
 			check_int(waitpid(pids[i], &status, 0), pids[i]);

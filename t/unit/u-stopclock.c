@@ -16,21 +16,6 @@
 #include "t/unit/puppet.h"
 #include "t/unit/traced.h"
 
-/* A tracee that stops itself @nr times for its tracer, then exits. */
-static pid_t start_tracee(int nr)
-{
-	fflush(stdout);
-	pid_t pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		ptrace(PTRACE_TRACEME, 0, 0, 0);
-		for (int i = 0; i < nr; i++)
-			raise(SIGWINCH);
-		_exit(0);
-	}
-	return pid;
-}
-
 /* Resume each stop after @hold_us; how many there were. */
 static int serve(pid_t pid, useconds_t hold_us)
 {
