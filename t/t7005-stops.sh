@@ -112,17 +112,33 @@ no_readings() {
 }
 ok "nor are readings of counters, which interrupt it" no_readings
 
-# Where both have one CPU, whatever wakes us to look does so in its time.
+# Where both have one CPU, whatever wakes us to look does so in its time. So do
+# the timers of others who trace something (13 to 103 signals), which are
+# counted for us as for perf stat: how many those were is recorded.
+others_signals() { # PROGRAM SUPERVISOR - sent in the program's time to others
+	perf script -i signals.data -F pid,trace | perl -ne '
+		BEGIN { ($program, $supervisor) = splice @ARGV, 0, 2 }
+		my ($current, $target) = /^\s*(\d+).* pid=(\d+)/ or next;
+		$n++ if $current == $program && $target != $supervisor;
+		END { print $n + 0, "\n" }' "$@"
+}
 no_timers() {
 	local cpu
 	cpu=$(taskset -cp $$ | grep -o '[0-9]*$')
 	for _ in 1 2 3 4 5; do
-		taskset -c "$cpu" "$BUILD/smco-trace" -q -t unlimited --interval 10ms \
-			-e signal:signal_generate -o c.trace -- \
-			perl -e 'my $end = time + 2; 1 while time < $end' || return 1
-		smco-report --json c.trace | perl -MJSON::PP -0777 -ne '
+		perf record -q -a -e signal:signal_generate -o signals.data -- sh -c '
+			echo $$ >supervisor.pid
+			exec taskset -c "$0" "$@"' "$cpu" \
+			"$BUILD/smco-trace" -q -t unlimited --interval 10ms \
+			-e signal:signal_generate -o c.trace -- perl -e '
+				$| = 1; print "$$\n";
+				my $end = time + 2; 1 while time < $end' >program.pid || return 1
+		others_signals "$(cat program.pid)" "$(cat supervisor.pid)" >others &&
+			smco-report --json c.trace | perl -MJSON::PP -0777 -ne '
+			BEGIN { $others = shift }
 			my @n = map { $_->{count} } @{decode_json($_)->{counters}[0]{counts}};
-			print "@n\n"; exit !!grep { $_ > 3 } @n' && return
+			print "@n, $others of others\n";
+			exit !!grep { $_ > 3 + $others } @n' "$(cat others)" && return
 	done
 	return 1
 }
