@@ -1,8 +1,10 @@
 /*
  * System calls by class: the tracepoint of all of them with a filter, which the
- * kernel evaluates, for those that do something of one kind. What is in no
- * class is in the tracepoint's own count.
+ * kernel evaluates, for those that do something of one kind. Each call is in
+ * exactly one class: the last one has what is in no list, so that all classes
+ * together are the tracepoint's own count.
  */
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
@@ -120,18 +122,67 @@ static const short file[] = {
 	SYS_inotify_init1,
 	SYS_inotify_add_watch,
 	SYS_inotify_rm_watch,
+	SYS_fanotify_init,
+	SYS_fanotify_mark,
+	SYS_name_to_handle_at,
+	SYS_open_by_handle_at,
+	SYS_eventfd,
+	SYS_eventfd2,
+	SYS_signalfd,
+	SYS_signalfd4,
+	SYS_timerfd_create,
+	SYS_timerfd_settime,
+	SYS_timerfd_gettime,
+	SYS_epoll_create,
+	SYS_epoll_create1,
+	SYS_chroot,
+	SYS_pivot_root,
+	SYS_mount,
+	SYS_umount2,
+	SYS_open_tree,
+	SYS_move_mount,
+	SYS_fsopen,
+	SYS_fsconfig,
+	SYS_fsmount,
+	SYS_fspick,
+	SYS_mount_setattr,
 };
 static const short memory[] = {
-	SYS_mmap,	   SYS_munmap,	      SYS_mprotect,
-	SYS_mremap,	   SYS_brk,	      SYS_msync,
-	SYS_mincore,	   SYS_madvise,	      SYS_process_madvise,
-	SYS_mlock,	   SYS_mlock2,	      SYS_munlock,
-	SYS_mlockall,	   SYS_munlockall,    SYS_remap_file_pages,
-	SYS_shmget,	   SYS_shmat,	      SYS_shmctl,
-	SYS_shmdt,	   SYS_memfd_create,  SYS_mbind,
-	SYS_set_mempolicy, SYS_get_mempolicy, SYS_migrate_pages,
-	SYS_move_pages,	   SYS_pkey_mprotect, SYS_pkey_alloc,
-	SYS_pkey_free,	   SYS_userfaultfd,   SYS_membarrier,
+	SYS_mmap,
+	SYS_munmap,
+	SYS_mprotect,
+	SYS_mremap,
+	SYS_brk,
+	SYS_msync,
+	SYS_mincore,
+	SYS_madvise,
+	SYS_process_madvise,
+	SYS_mlock,
+	SYS_mlock2,
+	SYS_munlock,
+	SYS_mlockall,
+	SYS_munlockall,
+	SYS_remap_file_pages,
+	SYS_shmget,
+	SYS_shmat,
+	SYS_shmctl,
+	SYS_shmdt,
+	SYS_memfd_create,
+	SYS_mbind,
+	SYS_set_mempolicy,
+	SYS_get_mempolicy,
+	SYS_migrate_pages,
+	SYS_move_pages,
+	SYS_pkey_mprotect,
+	SYS_pkey_alloc,
+	SYS_pkey_free,
+	SYS_userfaultfd,
+	SYS_membarrier,
+	SYS_memfd_secret,
+	SYS_process_vm_readv,
+	SYS_process_vm_writev,
+	SYS_process_mrelease,
+	SYS_set_mempolicy_home_node,
 };
 static const short network[] = {
 	SYS_socket,	SYS_socketpair, SYS_connect,	 SYS_accept,
@@ -148,6 +199,7 @@ static const short wait[] = {
 	SYS_epoll_wait,
 	SYS_epoll_pwait,
 	SYS_epoll_pwait2,
+	SYS_epoll_ctl,
 	SYS_futex,
 	SYS_futex_waitv,
 	SYS_nanosleep,
@@ -164,6 +216,7 @@ static const short wait[] = {
 	SYS_mq_timedreceive,
 	SYS_io_getevents,
 	SYS_io_pgetevents,
+	SYS_restart_syscall,
 };
 static const short process[] = {
 	SYS_fork,
@@ -194,6 +247,63 @@ static const short process[] = {
 	SYS_set_robust_list,
 	SYS_rseq,
 	SYS_ptrace,
+	SYS_getpid,
+	SYS_gettid,
+	SYS_getppid,
+	SYS_getpgid,
+	SYS_getpgrp,
+	SYS_getsid,
+	SYS_getuid,
+	SYS_geteuid,
+	SYS_getgid,
+	SYS_getegid,
+	SYS_getresuid,
+	SYS_getresgid,
+	SYS_getgroups,
+	SYS_setuid,
+	SYS_setgid,
+	SYS_setreuid,
+	SYS_setregid,
+	SYS_setresuid,
+	SYS_setresgid,
+	SYS_setfsuid,
+	SYS_setfsgid,
+	SYS_setgroups,
+	SYS_capget,
+	SYS_capset,
+	SYS_getrlimit,
+	SYS_setrlimit,
+	SYS_prlimit64,
+	SYS_getrusage,
+	SYS_getpriority,
+	SYS_setpriority,
+	SYS_ioprio_get,
+	SYS_ioprio_set,
+	SYS_sched_setparam,
+	SYS_sched_getparam,
+	SYS_sched_setscheduler,
+	SYS_sched_getscheduler,
+	SYS_sched_get_priority_max,
+	SYS_sched_get_priority_min,
+	SYS_sched_rr_get_interval,
+	SYS_sched_setaffinity,
+	SYS_sched_getaffinity,
+	SYS_sched_setattr,
+	SYS_sched_getattr,
+	SYS_getcpu,
+	SYS_get_robust_list,
+	SYS_set_thread_area,
+	SYS_get_thread_area,
+	SYS_modify_ldt,
+	SYS_personality,
+	SYS_seccomp,
+	SYS_unshare,
+	SYS_setns,
+	SYS_kcmp,
+	SYS_pidfd_getfd,
+	SYS_landlock_create_ruleset,
+	SYS_landlock_add_rule,
+	SYS_landlock_restrict_self,
 };
 
 #define CLASS(name, desc)                                                      \
@@ -210,10 +320,13 @@ static const struct {
 	CLASS(memory, "system calls for memory: mmap, brk, madvise"),
 	CLASS(network, "system calls of sockets, but for read and write"),
 	CLASS(wait, "system calls that wait: poll, futex, sleep, wait"),
-	CLASS(process, "system calls for processes, threads and signals"),
+	CLASS(process, "system calls for processes, threads, signals, users"),
+	/* Without a list: what none of the others has. */
+	{"syscalls-other", "system calls of no other class: clocks and such",
+	 NULL, 0},
 };
 
-/* Of all numbers below that, which are in a class. */
+/* The lists have numbers below that only. */
 #define MAX_CALLS  512
 #define FILTER_MAX 4096 /* bytes: the kernel takes a page */
 
@@ -221,19 +334,35 @@ struct run {
 	int first, last; /* both are in it */
 };
 
-static size_t runs_of(size_t class, struct run *run)
+static void mark_calls(size_t class, bool is_in[MAX_CALLS])
 {
-	bool is_in[MAX_CALLS + 1] = {0};
-	size_t nr = 0;
 	for (size_t i = 0; i < classes[class].nr; i++)
 		if (classes[class].call[i] < MAX_CALLS)
 			is_in[classes[class].call[i]] = true;
+}
+
+/*
+ * What is beyond the lists is the last class's, too: a program may call by any
+ * number. Room for @run: MAX_CALLS.
+ */
+static size_t runs_of(size_t class, struct run *run)
+{
+	bool is_in[MAX_CALLS] = {0}, is_rest = !classes[class].call;
+	size_t nr = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
+		if (is_rest || i == class)
+			mark_calls(i, is_in);
 	for (int i = 0; i < MAX_CALLS; i++) {
-		if (!is_in[i])
+		if (is_in[i] == is_rest)
 			continue;
-		if (!i || !is_in[i - 1])
+		if (!i || is_in[i - 1] == is_rest)
 			run[nr++].first = i;
 		run[nr - 1].last = i;
+	}
+	if (is_rest) {
+		run[nr - 1].last = INT_MAX;
+		memmove(run + 1, run, nr++ * sizeof(*run));
+		run[0] = (struct run){INT_MIN, -1};
 	}
 	return nr;
 }
