@@ -156,9 +156,12 @@ const char *tracefs_fields(const char *name, char *buf, size_t size)
 	/* Those behind the blank line are its own. */
 	const char *p = strstr(text, "\n\n");
 	while (p && (p = strstr(p, "field:")) && len < size) {
-		size_t end = strcspn(p, ";"), at = strcspn(p, "[;");
-		if (at > end || !p[end])
+		size_t end = strcspn(p, ";"), at = end;
+		if (!p[end])
 			break;
+		/* "char comm[16]", but "__data_loc char[] name" */
+		if (p[end - 1] == ']')
+			at = strcspn(p, "[");
 		size_t first = at;
 		while (p[first - 1] != ' ' && p[first - 1] != '*' &&
 		       p[first - 1] != ':')

@@ -49,7 +49,11 @@ tracepoints() {
 	mounts=$(grep -c tracefs /proc/mounts)
 	list 'sched:sched_switch'
 	cat list
-	grep -qE '^(yes|no) +sched:sched_switch +tracepoint: prev_comm, .*, next_prio$' list
+	grep -qE '^(yes|no) +sched:sched_switch +tracepoint: prev_comm, .*, next_prio$' list || return 1
+	# __data_loc char[] name: no array that is part of it.
+	list 'net:net_dev_queue'
+	cat list
+	grep -qE ' net:net_dev_queue +tracepoint: skbaddr, len, name$' list
 }
 if [ "$(id -u)" = 0 ]; then
 	ok "tracepoints, with tracefs mounted or not" tracepoints
