@@ -377,22 +377,14 @@ int counter_plan_os(const struct counter_every *every, struct counter_plan *ret,
 		    struct smco_err *err)
 {
 	static const char *const list[] = {
-		"task-clock",
-		"context-switches",
-		"cpu-migrations",
-		"minor-faults",
-		"major-faults",
-		"raw_syscalls:sys_enter",
-		"syscalls-io",
-		"syscalls-file",
-		"syscalls-memory",
-		"syscalls-network",
-		"syscalls-wait",
-		"syscalls-process",
-		"syscalls-other",
-		"block:block_rq_issue",
-		"net:net_dev_queue",
-		"net:netif_receive_skb",
+		"task-clock",	     "context-switches",
+		"cpu-migrations",    "minor-faults",
+		"major-faults",	     "raw_syscalls:sys_enter",
+		"syscalls-io",	     "syscalls-file",
+		"syscalls-memory",   "syscalls-network",
+		"syscalls-wait",     "syscalls-process",
+		"syscalls-other",    "block:block_rq_issue",
+		"net:net_dev_queue", "net:netif_receive_skb",
 	};
 	struct pmu_event events[ARRAY_SIZE(list)];
 	struct missing missing = {0};
