@@ -306,6 +306,27 @@ bool range_doubt_stepped(const struct range_code *code,
 			 const struct var_place *p);
 
 /*
+ * range-moved.c. Is @p a constant, said, by no statement (gcc), from the
+ * instruction on that stores it where the variable has been until then? That
+ * is put there for somebody else. Or is it computed in another copy of its
+ * function that begins there, too? Only one of them is given a value, the one
+ * within, which is met later; what gcc says of the other it has made of the
+ * variables of both. @own are the variable's places, @nr of them.
+ */
+bool range_doubt_moved(const struct range_edges *e,
+		       const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *own, size_t nr,
+		       const struct var_place *p);
+
+/*
+ * range-quotient.c. Does instruction @i store what is loaded again at once, and
+ * is something else stored there straight on, made of what was in a register
+ * before? In code that is not optimised each statement loads what it needs: so
+ * it is a part of one that has not ended, as the quotient of "x = y % 5" is.
+ */
+bool range_doubt_quotient(const struct range_code *code, size_t i);
+
+/*
  * range-same.c. Is the variable in another place, a register or memory of the
  * frame, on all ways to @p, and straight on behind it, and nothing is put there
  * meanwhile? Then it has not changed, and is not what @p says, unless that is a

@@ -109,8 +109,10 @@ static void touched(struct finder *f, size_t i, struct range_site s,
 		if (!range_falls(f->code, i) ||
 		    range_doubt_kept_field(f->code, i, &var->type, c.delta))
 			return;
-		if (!f->plain && !var->type.is_volatile &&
-		    range_doubt_half(f->code, i, c.offset, var->type.width))
+		if (!var->type.is_volatile &&
+		    (f->plain ? range_doubt_quotient(f->code, i)
+			      : range_doubt_half(f->code, i, c.offset,
+						 var->type.width)))
 			return;
 		if (in->bits & RB_IMM && c.whole && c.delta < 8) {
 			s.source = RS_CONST;
@@ -182,6 +184,7 @@ static void begin(struct finder *f, struct range_site s,
 		return;
 	unsigned width = f->v->vars[s.var].type.width;
 	if (range_doubt_sum(f->code, f->v, f->own, f->nr_own, p) ||
+	    range_doubt_moved(&f->edges, f->code, f->v, f->own, f->nr_own, p) ||
 	    range_doubt_walk(f->code, f->v, f->own, f->nr_own, p, width, i) ||
 	    range_doubt_empty(&f->edges, f->code, f->v, f->own, f->nr_own,
 			      f->all, f->nr_all, p, width, i))

@@ -23,11 +23,13 @@ static bool sums(const struct range_insn *in, uint8_t from, uint8_t to,
 }
 
 /* The last instruction that writes register @reg of those that go straight on
- * to instruction @i; @i: there is none. */
-static size_t writer(const struct range_code *code, size_t i, uint8_t reg)
+ * to instruction @i, where others may come, too, if @is_joined; @i: there is
+ * none. */
+static size_t writer(const struct range_code *code, size_t i, uint8_t reg,
+		     bool is_joined)
 {
 	for (size_t k = i, n = 0; k > 0 && n < COUNT_REACH; k--, n++) {
-		if (code->insns[k].bits & RB_LEADER ||
+		if ((code->insns[k].bits & RB_LEADER && (n || !is_joined)) ||
 		    !range_falls(code, k - 1))
 			break;
 		if (code->insns[k - 1].wrote >> reg & 1)
@@ -44,13 +46,15 @@ bool range_doubt_stepped(const struct range_code *code,
 	if (p->kind != VAR_VALUE || reg >= 16 || !p->offset || at == code->nr ||
 	    code->insns[at].addr != p->lo)
 		return false;
-	size_t i = writer(code, at, reg);
+	/* What all copy to where it was made from has been counted by all. */
+	size_t i = writer(code, at, reg, true);
 	const struct range_insn *in = &code->insns[i];
+	bool is_joined = code->insns[at].bits & RB_LEADER;
 	if (i == at)
 		return false;
 	/* "lea 2(%from), %reg; mov %reg, %from", up to the place's first. */
 	if (in->base < 16 && sums(in, in->base, reg, p->offset)) {
-		for (size_t k = i + 1; k <= at; k++) {
+		for (size_t k = is_joined ? at : i + 1; k <= at; k++) {
 			if (copies(&code->insns[k], reg, in->base))
 				return true;
 			if (code->insns[k].wrote >> in->base & 1)
@@ -59,12 +63,12 @@ bool range_doubt_stepped(const struct range_code *code,
 		return false;
 	}
 	/* The same with the register that has been copied to. */
-	for (uint8_t by = 0; by < 16; by++) {
+	for (uint8_t by = 0; by < 16 && !is_joined; by++) {
 		if (!copies(in, by, reg) || by == reg)
 			continue;
-		size_t k = writer(code, i, by);
+		size_t k = writer(code, i, by, false);
 		return k != i && sums(&code->insns[k], reg, by, p->offset) &&
-		       writer(code, i, reg) <= k;
+		       writer(code, i, reg, false) <= k;
 	}
 	return false;
 }

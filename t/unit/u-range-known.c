@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include "t/unit/range-run.h"
 
-#define NR_KNOWN 50 /* in the fixture */
+#define NR_KNOWN 51 /* in the fixture */
 
 /* A variable's windows are in the functions that it has sensors in. */
 static void check_functions(const struct range_run *x)
@@ -196,6 +196,7 @@ int main(void)
 	doubt("tested", 7, 0);
 	doubt("bare", 3, 4); /* spilled, none, handed, returned */
 	doubt("same", 11, 0);
+	doubt("moved", 4, 0);
 	doubt("pieces", 2, 0);
 	doubt("led", 3, 5);   /* but led, first, given */
 	doubt("reads", 4, 6); /* but indexed, before, given, later */
