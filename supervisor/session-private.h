@@ -10,6 +10,7 @@
 #include "supervisor/control/duty.h"
 #include "supervisor/control/least.h"
 #include "supervisor/control/price.h"
+#include "supervisor/memory-room.h"
 #include "supervisor/meter.h"
 #include "supervisor/monitor/counters.h"
 #include "supervisor/monitor/nap.h"
@@ -55,6 +56,7 @@ struct session {
 	struct phases *phases;	     /* NULL = not asked for */
 	struct duty duty;
 	struct recording recording;
+	struct memory_rooms *rooms;
 	struct stacks *stacks;
 	struct tables *tables;
 	struct meter meter;
@@ -139,6 +141,10 @@ void session_recording_read(struct session *s);
  * process that is not watched. */
 void session_recording_stack(struct session *s, struct watched *w,
 			     uint64_t stop_ns);
+/* How much larger the blocks of @w may become, once a second and when it has
+ * just got sensors: as its control groups have memory left. */
+void session_recording_room(struct session *s, struct watched *w,
+			    uint64_t now_ns);
 /* What it has cost by now; once a tick, before the refills. */
 void session_recording_advance(struct session *s);
 /* How many may be recorded until the next tick. */

@@ -165,6 +165,7 @@ static void plant(struct session *s, struct watched *w)
 		return;
 	}
 	trace_put_meta(s->trace, "sensors", hooks_describe(w->hooks));
+	session_recording_room(s, w, smco_now_ns());
 	give_first_tokens(s, w);
 }
 
@@ -268,10 +269,12 @@ static void start_waiting_one(struct session *s, struct watched *w)
 		return;
 	}
 	watched_update_modules(w, NULL);
-	if (hooks_wake(asleep, &err) == 0)
-		w->hooks = asleep;
-	else
+	if (hooks_wake(asleep, &err)) {
 		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
+		return;
+	}
+	w->hooks = asleep;
+	session_recording_room(s, w, smco_now_ns());
 }
 
 /* What a copy has of @parent's sensors, while it waits. */
@@ -328,6 +331,7 @@ static void start_naps(struct session *s, struct watched *w,
 		if (parent && parent->hooks)
 			rc = hooks_fork(parent->hooks, w->proc, &w->hooks,
 					&err);
+		session_recording_room(s, w, smco_now_ns());
 		if (rc == SMCO_NOTFOUND)
 			plant(s, w);
 		else if (has_room(s))

@@ -34,6 +34,20 @@ void session_recording_stack(struct session *s, struct watched *w,
 		hooks_set_trap_tokens(w->hooks, 0);
 }
 
+void session_recording_room(struct session *s, struct watched *w,
+			    uint64_t now_ns)
+{
+	if (!w->hooks || now_ns < w->room_due_ns)
+		return;
+	if (!w->room_due_ns)
+		w->memory_group = memory_rooms_find(s->rooms, w->pid);
+	w->room_due_ns = now_ns + NSEC_PER_SEC;
+	struct memory_spare spare =
+		memory_rooms_look(s->rooms, w->memory_group, now_ns, NULL);
+	if (hooks_set_spare(w->hooks, spare.small_bytes, spare.large_bytes))
+		trace_put_meta(s->trace, "sensors", hooks_describe(w->hooks));
+}
+
 /* What they cost is known when the ledger has been told. */
 static void learn_stacks(struct session *s, uint64_t charged_ns)
 {

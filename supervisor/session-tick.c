@@ -251,8 +251,10 @@ void session_tick(struct session *s, uint64_t now_ns)
 			watched_open_guard(w);
 		look_nearby(s, w, now_ns);
 		session_take_hits(s, w);
-		if (w->hooks)
+		if (w->hooks) {
+			session_recording_room(s, w, now_ns);
 			session_recording_refill(s, w);
+		}
 	}
 	if (now_ns >= s->next_flush_ns) {
 		session_flush(s, now_ns);

@@ -1,7 +1,10 @@
 #include "supervisor/session.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -83,9 +86,10 @@ static int make_controllers(struct session *s, struct smco_err *err)
 	s->ledger = ledger_create(o->target_ppb);
 	s->control = control_create(&cp, s->start_ns);
 	s->stacks = stacks_create();
+	s->rooms = memory_rooms_create();
 	if (s->ledger && s->control)
 		s->nap = nap_create(&np, s->ledger, s->control);
-	if (!s->nap || !s->stacks)
+	if (!s->nap || !s->stacks || !s->rooms)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	session_recording_init(s);
 	duty_init(&s->duty, o->nap_ns, s->start_ns);
@@ -215,6 +219,16 @@ static void before_exec(void *ctx, pid_t pid)
 	open_trace(s, pid, &s->trace_err); /* knows what could be counted */
 }
 
+/* Where memory runs out, of the machine or of a group that we share with the
+ * program, the kernel kills us, and the program lives on. */
+static void go_first(void)
+{
+	_cleanup_close_ int fd =
+		open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, "1000", 4) < 0)
+		smco_debug("session", "no oom_score_adj: %s", strerror(errno));
+}
+
 int session_create(const struct options *o, struct session **ret,
 		   struct smco_err *err)
 {
@@ -275,6 +289,8 @@ int session_create(const struct options *o, struct session **ret,
 		return rc;
 	}
 	/* The command stands, before its first instruction. */
+	if (!topt.kill_on_exit)
+		go_first();
 	tracer_urgent(s->tracer, true);
 	/* A stopped program waits for us: do not wait for a CPU for long. Not
 	 * before the start, or the command would inherit it; not permitted
@@ -471,6 +487,7 @@ void session_destroy(struct session *s)
 	meter_unprepare();
 	kept_close();
 	nap_destroy(s->nap);
+	memory_rooms_destroy(s->rooms);
 	counters_destroy(s->counters);
 	range_monitor_destroy(s->range);
 	samples_destroy(s->samples);

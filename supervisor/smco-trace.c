@@ -85,6 +85,7 @@ static void catch_signals(bool is_command)
 	for (size_t i = 0; i < ARRAY_SIZE(stop_signals); i++)
 		catch_unless_ignored(stop_signals[i], &stop);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 /* Nobody stands for us any more. */

@@ -25,4 +25,22 @@ ok "the report works with what is there" sh -c 'cat report.err; [ -s report ]'
 ok "and as JSON" perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)' \
 	<report.json
 
+# No file may be larger (ulimit -f), neither the trace nor what is shared with the
+# program.
+may_be() {
+	local kib said
+	for kib in 1 100; do
+		# shellcheck disable=SC2016 # the shell's own
+		said=$(
+			sh -c 'ulimit -f $1; shift; exec "$@"' sh $kib \
+				smco-trace -q -t 10 -m nap,counters -o small.trace -- \
+				sh -c 'sleep 0.2; echo here; exit 7' 2>&1
+			echo $?
+		)
+		echo "$said"
+		[ "$(echo "$said" | grep -cx 'here\|7')" = 2 ] || return
+	done
+}
+ok "files may not be as large as ours: the command is not ended" may_be
+
 done_testing

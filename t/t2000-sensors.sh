@@ -46,6 +46,21 @@ limited() {
 ok "blocks are not made larger where memory is limited" limited v
 ok "nor where only data is" limited d
 
+# What a block does not need any more when it is made smaller goes back: 1000
+# blocks, which pages of their own cost at most 16 MiB.
+shrunk() {
+	local sizes n w
+	for sizes in "60000 31000" "100000 52000"; do
+		# shellcheck disable=SC2086 # two words
+		n=$("$FIXTURES/memory-shrink" $sizes) &&
+			w=$(smco-trace -q -o h.trace -t unlimited --min-size 4K -- \
+				"$FIXTURES/memory-shrink" $sizes) || return
+		echo "$sizes: $n KiB, watched $w"
+		[ "$w" -le $((n + 18000)) ] || return
+	done
+}
+ok "blocks that become smaller take less memory" shrunk
+
 # hook-held, ready for orders: descriptor 8 takes them, 9 answers, $held is it.
 start_held() {
 	local line

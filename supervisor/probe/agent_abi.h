@@ -160,8 +160,9 @@ struct agent_private {
 	uint32_t inside;    /* threads in the agent's C code */
 	uint32_t no_calls;  /* not 0: a filter could kill us for calls */
 	uint64_t segments[AGENT_MAX_SEGMENTS]; /* addresses, 0 = none yet */
-	uint64_t waste; /* bytes that pages of their own cost small blocks */
-	uint64_t is_limited; /* memory: no block is made larger. Supervisor */
+	/* Bytes that pages of their own cost blocks below 64 KiB, and others.
+	 */
+	uint64_t small_waste, large_waste;
 };
 
 /* Shared, one page. Stubs compare with cutoff and use_filter. */
@@ -175,7 +176,8 @@ struct agent_ctl {
 	uint64_t map_hi;
 	uint32_t mute; /* nobody answers: see record.c. Both */
 	uint32_t pad_mute;
-	uint64_t pad0;
+	/* No more waste than this, KiB; all bits = no matter. Supervisor */
+	uint32_t small_spare, large_spare;
 	int32_t tokens; /* both; cache line of its own */
 	int32_t trap_tokens;
 	uint64_t nr_skipped; /* agent from here */

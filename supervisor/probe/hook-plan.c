@@ -161,9 +161,6 @@ static void describe(struct hook_plan *plan)
 	if (!plan->priv.libc_start)
 		at += snprintf(plan->text + at, sizeof(plan->text) - at,
 			       ", mappings not recorded (libc is linked in)");
-	if (plan->priv.is_limited && plan->priv.is_glibc)
-		at += snprintf(plan->text + at, sizeof(plan->text) - at,
-			       ", no pages of their own (memory is limited)");
 	for (unsigned i = 0; i < plan->nr_sites; i++)
 		if (!plan->sites[i].planted && at < sizeof(plan->text))
 			at += snprintf(plan->text + at, sizeof(plan->text) - at,

@@ -22,6 +22,7 @@ struct hooks {
 	bool left;	   /* taken out, but the area had to stay */
 	bool is_owed;	   /* could not be taken out: detach does it */
 	bool is_orphan;	   /* and frees this, too */
+	bool is_short;	   /* was told of: blocks stay as they come, or most */
 	taddr_t trap_slot; /* of the trap being answered */
 	char text[256];
 };

@@ -14,6 +14,7 @@
 extern const uint8_t agent_image_start[], agent_image_end[];
 
 #define FIRST_ALWAYS_BYTES (4ULL << 20)
+#define FIRST_SPARE_BYTES  (16ULL << 20)
 /* What a recorded block is taken to cost before the agent has timed any, and
  * what its timing leaves out: entry and exit, twice. */
 #define FIRST_COST_NS 150
@@ -169,7 +170,7 @@ static void reach_of(const struct hook_plan *plan, taddr_t *start, taddr_t *end)
 
 /* Of its own memory it may have no more than so much (ulimit -v, -d). Not to
  * be told: so it may be. */
-static bool memory_is_limited(struct tproc *p)
+static bool memory_is_limited(const struct tproc *p)
 {
 	struct rlimit space, data;
 	return prlimit(tproc_pid(p), RLIMIT_AS, NULL, &space) ||
@@ -203,16 +204,17 @@ int hooks_plant(struct tproc *p, const struct hook_symbols *syms,
 	if (r)
 		goto failed;
 	h->planted = true;
-	h->plan.priv.is_limited = memory_is_limited(p);
 	r = hook_shm_init(&h->shm, fd, true, err);
 	if (r == 0)
 		r = hook_plan_build(&h->plan, h->base, read_tracee, p, err);
 	if (r == 0)
 		r = write_agent(h, err);
+	snprintf(h->text, sizeof(h->text), "%s", h->plan.text);
 	if (r == 0 && tproc_set_trap_range(p, h->trap_pc, h->trap_pc) < 0)
 		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	if (r)
 		goto failed;
+	hooks_set_spare(h, FIRST_SPARE_BYTES, UINT64_MAX);
 	hook_shm_set_cutoff(&h->shm, cutoff_bytes);
 	h->shm.ctl->always_bytes = FIRST_ALWAYS_BYTES;
 	/* Others than glibc give out large blocks at any distance. */
@@ -220,7 +222,6 @@ int hooks_plant(struct tproc *p, const struct hook_symbols *syms,
 	r = patch_all(h, err);
 	if (r)
 		goto failed;
-	snprintf(h->text, sizeof(h->text), "%s", h->plan.text);
 	smco_debug("hook", "pid %d: %s, agent at 0x%llx", tproc_pid(p), h->text,
 		   (unsigned long long)h->base);
 	*ret = h;
@@ -292,6 +293,7 @@ int hooks_copy(const struct hooks *parent, struct tproc *child,
 	h->base = parent->base;
 	h->trap_pc = parent->trap_pc;
 	memcpy(h->text, parent->text, sizeof(h->text));
+	h->is_short = parent->is_short;
 	if (parent->shm.map)
 		hook_shm_tell(&parent->shm, &h->known);
 	else
@@ -339,6 +341,8 @@ static int wake(struct hooks *h, const struct hooks *parent,
 	} else if (r == 0) {
 		hook_shm_learn(&h->shm, &h->known);
 	}
+	if (r == 0)
+		hooks_set_spare(h, FIRST_SPARE_BYTES, UINT64_MAX);
 	if (r == 0)
 		r = write_life(h, true, err);
 	if (r)
@@ -405,6 +409,30 @@ void hooks_set_cutoff(struct hooks *h, uint64_t bytes)
 void hooks_set_always_bytes(struct hooks *h, uint64_t bytes)
 {
 	__atomic_store_n(&h->shm.ctl->always_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static uint32_t as_kib(uint64_t bytes)
+{
+	return bytes >> 10 < UINT32_MAX ? (uint32_t)(bytes >> 10) : UINT32_MAX;
+}
+
+bool hooks_set_spare(struct hooks *h, uint64_t small_bytes,
+		     uint64_t large_bytes)
+{
+	if (memory_is_limited(h->p))
+		small_bytes = large_bytes = 0;
+	__atomic_store_n(&h->shm.ctl->small_spare, as_kib(small_bytes),
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&h->shm.ctl->large_spare, as_kib(large_bytes),
+			 __ATOMIC_RELAXED);
+	if (!h->plan.priv.is_glibc || h->is_short ||
+	    (large_bytes == UINT64_MAX && small_bytes >= FIRST_SPARE_BYTES))
+		return false;
+	h->is_short = true;
+	hook_say(h, small_bytes || large_bytes
+			    ? ", few pages of their own (memory is limited)"
+			    : ", no pages of their own (memory is limited)");
+	return true;
 }
 
 static_assert(HOOKS_RING == AGENT_RING_SLOTS, "ring");

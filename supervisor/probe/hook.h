@@ -2,7 +2,7 @@
  * hook.h - entry sensors on the allocation functions, and the code they run
  * inside the tracee (the agent). A call below the cutoff costs a compare in a
  * near stub; a larger one is turned into an aligned one (pages of its own,
- * glibc only, and not where the program's memory is limited), its stack is
+ * glibc only, and not where the program's memory is short), its stack is
  * recognised in a cache of stacks seen before, and a fixed-size record goes
  * into a ring shared with the supervisor. No stop, except once per new stack (a
  * trap by an ignored signal).
@@ -104,6 +104,15 @@ void hooks_set_tokens(struct hooks *h, uint32_t tokens);
 void hooks_set_cutoff(struct hooks *h, uint64_t bytes);
 void hooks_set_always_bytes(struct hooks *h,
 			    uint64_t bytes); /* at first 4 MiB */
+/*
+ * How much more memory blocks may take in all so that they have pages of their
+ * own, those below 64 KiB together, and the others (UINT64_MAX = as it comes);
+ * at first 16 MiB and as it comes. Nothing where a process has a limit of its
+ * own (ulimit -v, -d), which is asked for each time. What they have they keep.
+ * True: hooks_describe() says for the first time that they have less than that.
+ */
+bool hooks_set_spare(struct hooks *h, uint64_t small_bytes,
+		     uint64_t large_bytes);
 /* How many more new stacks may be asked for, a stop each; when none are left
  * their events carry stack 0. */
 void hooks_set_trap_tokens(struct hooks *h, uint32_t tokens);

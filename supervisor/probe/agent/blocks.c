@@ -45,17 +45,20 @@ static uint64_t chunk_usable(uint64_t p)
  * where the program may have no more than so much memory: it might be just
  * enough.
  */
-#define SMALL	  (64ULL << 10)
-#define WASTE_MAX (16ULL << 20)
+#define SMALL (64ULL << 10)
+static uint64_t *waste_for(uint64_t size)
+{
+	return size < SMALL ? &agent_priv.small_waste : &agent_priv.large_waste;
+}
 static bool may_align(uint64_t size)
 {
-	if (agent_priv.is_limited)
-		return false;
-	return size >= SMALL || load(&agent_priv.waste) < WASTE_MAX;
+	uint64_t spare = load(size < SMALL ? &agent_ctl.small_spare
+					   : &agent_ctl.large_spare);
+	return spare == (uint32_t)-1 || load(waste_for(size)) < spare << 10;
 }
 static uint64_t waste_of(uint64_t p, uint64_t size)
 {
-	if (p & (PAGE - 1) || size >= SMALL)
+	if (p & (PAGE - 1))
 		return 0;
 	return PAGE + ((size + PAGE - 1) & ~(PAGE - 1)) - size;
 }
@@ -63,11 +66,10 @@ static uint64_t waste_of(uint64_t p, uint64_t size)
 static void record_free(struct agent_frame *f, uint64_t p, uint64_t val,
 			uint32_t flags)
 {
-	add(&agent_priv.waste, -waste_of(p, val & AGENT_SIZE_MASK));
-	struct agent_event ev = {.kind = AR_FREE,
-				 .flags = flags,
-				 .addr = p,
-				 .size = val & AGENT_SIZE_MASK};
+	uint64_t size = val & AGENT_SIZE_MASK;
+	add(waste_for(size), -waste_of(p, size));
+	struct agent_event ev = {
+		.kind = AR_FREE, .flags = flags, .addr = p, .size = size};
 	ring_put(f, &ev, 0);
 }
 
@@ -133,11 +135,11 @@ static void record_block(struct agent_frame *f, uint32_t kind, uint64_t p,
 		add(&agent_ctl.nr_lost, 1);
 		return;
 	}
-	add(&agent_priv.waste, waste_of(p, size));
+	add(waste_for(size), waste_of(p, size));
 	if (!ring_put(f, &ev, stack)) {
 		uint64_t val;
 		table_remove(p, &val);
-		add(&agent_priv.waste, -waste_of(p, size));
+		add(waste_for(size), -waste_of(p, size));
 	}
 }
 
@@ -283,9 +285,11 @@ static uint64_t move_block(struct agent_frame *f, struct timing *t, uint64_t p,
 	if (size >= REALLOC_COPY || chunk_mmapped(p) || !may_align(size))
 		return realloc_orig(p, size);
 	uint64_t usable = chunk_usable(p);
-	if (tracked && (p & (PAGE - 1)) == 0 && round_page(size) <= usable &&
-	    round_page(size) >= usable / 2)
-		return p;
+	/* In place; what a smaller one does not need goes back. */
+	if (tracked && (p & (PAGE - 1)) == 0 && round_page(size) <= usable)
+		return round_page(size) + PAGE > usable
+			       ? p
+			       : realloc_orig(p, round_page(size));
 	uint64_t q = call_memalign(PAGE, round_page(size));
 	if (!q)
 		return realloc_orig(p, size);
