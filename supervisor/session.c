@@ -219,6 +219,17 @@ static void before_exec(void *ctx, pid_t pid)
 	open_trace(s, pid, &s->trace_err); /* knows what could be counted */
 }
 
+/* Without it nothing is known of any process, and all else that fails says
+ * something else. */
+static int find_proc(struct smco_err *err)
+{
+	if (access("/proc/self/stat", R_OK) == 0)
+		return 0;
+	return smco_fail(err, SMCO_UNSUPPORTED, 0,
+			 "there is no /proc here, which smco-trace needs: "
+			 "mount -t proc proc /proc");
+}
+
 /* Where memory runs out, of the machine or of a group that we share with the
  * program, the kernel kills us, and the program lives on. */
 static void go_first(void)
@@ -245,7 +256,9 @@ int session_create(const struct options *o, struct session **ret,
 		.before_exec_ctx = s,
 	};
 	s->opt = o;
-	int rc = output_check(o->output, name_for_output(o), err);
+	int rc = find_proc(err);
+	if (!rc)
+		rc = output_check(o->output, name_for_output(o), err);
 	if (!rc && o->command) /* what is measured here binds us to CPUs */
 		rc = forker_prepare(err);
 	if (!rc) {

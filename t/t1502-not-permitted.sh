@@ -88,6 +88,9 @@ if prereq_MOUNT; then
 		'ptrace_scope is 2: only root.*run as root, or sysctl'
 	ok "Yama: nobody" yama 3 \
 		'ptrace_scope is 3: nobody may trace until the next boot'
+	# shellcheck disable=SC2016
+	ok "where /proc is not mounted" refused 'there is no /proc here' \
+		unshare -m sh -c 'umount -l /proc && exec "$@"' - ./smco-trace
 	kill "$pid"
 fi
 trap - EXIT

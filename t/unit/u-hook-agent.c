@@ -178,6 +178,44 @@ static void own_pages(void)
 	check_int(drain(), 200);
 }
 
+/* Of 100 blocks, where having pages of their own may cost no more than so much
+ * together: how many have them. */
+static unsigned nr_own_of_100(size_t size)
+{
+	char *p[100];
+	unsigned nr = 0;
+	tokens(1000);
+	for (int i = 0; i < 100; i++)
+		p[i] = malloc_(size);
+	check_int(drain(), 100);
+	for (int i = 0; i < 100; i++) {
+		nr += seen[i].own_pages;
+		free_(p[i]);
+	}
+	check_int(drain(), 100);
+	return nr;
+}
+
+/* What one costs is its page's head and what is left of its last page. */
+static void few_own_pages(void)
+{
+	const unsigned each = 4096 + 4088;
+	self.shm.ctl->small_spare = 10 * each >> 10;
+	self.shm.ctl->large_spare = 20 * each >> 10;
+	/* Some have whole pages by chance. */
+	check_range(nr_own_of_100(8200), 10, 15);
+	check_range(nr_own_of_100(8200), 10, 15); /* given back */
+	check_range(nr_own_of_100(69640), 20, 25);
+	self.shm.ctl->large_spare = 0;
+	check_range(nr_own_of_100(69640), 0, 5);
+	check_range(nr_own_of_100(8200), 10, 15);
+	self.shm.ctl->small_spare = 0;
+	check_range(nr_own_of_100(8200), 0, 5);
+	self.shm.ctl->large_spare = UINT32_MAX;
+	check_int(nr_own_of_100(69640), 100);
+	self.shm.ctl->small_spare = 16 << 10;
+}
+
 static void *nothing(void *arg)
 {
 	return arg;
@@ -521,11 +559,14 @@ int main(void)
 	 * trap is allocated beforehand, unrecorded. */
 	self.shm.saved_cap = 64 * AGENT_RING_SLOTS;
 	self.shm.saved = malloc(self.shm.saved_cap * sizeof(*seen));
+	self.shm.ctl->small_spare = 16 << 10;
+	self.shm.ctl->large_spare = UINT32_MAX;
 	hook_shm_set_cutoff(&self.shm, 8192);
 	admission();
 	copies_are_charged();
 	semantics();
 	own_pages();
+	few_own_pages();
 	mappings();
 	stacks();
 	times();
