@@ -45,26 +45,65 @@ int outfile_open(struct outfile *f, const char *path, struct smco_err *err)
 		error, "cannot write trace %s", path);
 }
 
-int outfile_publish(struct outfile *f, struct smco_err *err)
+static void put_back(const char *from, const char *to)
 {
-	_cleanup_free_ char *old = NULL;
-	if (!f->aside)
-		return SMCO_OK;
-	if (asprintf(&old, "%s.old", f->name) < 0) {
-		old = NULL;
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	}
+	if (rename(from, to) < 0)
+		smco_debug("trace", "cannot put %s back: %s", to,
+			   strerror(errno));
+}
+
+/*
+ * Where a name is taken from another file, some file systems (ext4) write the
+ * renamed one to the disk at once, and its interrupt is the program's if that
+ * has the CPU: so the oldest has to go out of the way first. Its place on the
+ * disk is given up when the run is over.
+ */
+static bool move_oldest(struct outfile *f, const char *old, const char *oldest)
+{
+	struct stat st;
+	if (lstat(f->name, &st) < 0 || lstat(old, &st) < 0 ||
+	    !S_ISREG(st.st_mode))
+		return false;
+	unlink(oldest); /* a dead one's with our number */
+	return !rename(old, oldest);
+}
+
+static int publish(struct outfile *f, const char *old, struct smco_err *err)
+{
 	bool is_kept = !rename(f->name, old);
 	if (!is_kept && errno != ENOENT)
 		return smco_fail(err, SMCO_SYS, errno,
 				 "cannot keep the old trace as %s", old);
-	if (rename(f->aside, f->name) < 0) {
-		int rc = smco_fail(err, SMCO_SYS, errno,
-				   "cannot write trace %s", f->name);
-		if (is_kept && rename(old, f->name) < 0)
-			smco_debug("trace", "cannot put %s back: %s", f->name,
-				   strerror(errno));
+	if (!rename(f->aside, f->name))
+		return SMCO_OK;
+	int rc = smco_fail(err, SMCO_SYS, errno, "cannot write trace %s",
+			   f->name);
+	if (is_kept)
+		put_back(old, f->name);
+	return rc;
+}
+
+int outfile_publish(struct outfile *f, struct smco_err *err)
+{
+	_cleanup_free_ char *old = NULL, *oldest = NULL;
+	if (!f->aside)
+		return SMCO_OK;
+	if (asprintf(&old, "%s.old", f->name) < 0)
+		old = NULL;
+	if (asprintf(&oldest, "%s.%d.old", f->name, (int)f->owner) < 0)
+		oldest = NULL;
+	if (!old || !oldest)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	bool is_moved = move_oldest(f, old, oldest);
+	int rc = publish(f, old, err);
+	if (rc) {
+		if (is_moved)
+			put_back(oldest, old);
 		return rc;
+	}
+	if (is_moved) {
+		f->oldest_fd = open(oldest, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		unlink(oldest);
 	}
 	free(f->aside);
 	f->aside = NULL;
@@ -159,6 +198,8 @@ int outfile_close(struct outfile *f)
 	if (f->fd >= 0 && f->aside && f->owner == getpid())
 		unlink(f->aside);
 	int error = f->fd >= 0 && close(f->fd) < 0 ? errno : 0;
+	if (f->oldest_fd > 0)
+		close(f->oldest_fd);
 	free(f->name);
 	free(f->aside);
 	*f = (struct outfile){.fd = -1};

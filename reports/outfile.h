@@ -12,6 +12,7 @@ struct outfile {
 	int fd;	       /* close if >= 0 */
 	char *name;    /* owned; symbolic links resolved */
 	char *aside;   /* owned; the name until it is published, or NULL */
+	int oldest_fd; /* the file that was PATH.old; close if > 0 */
 	pid_t owner;   /* who opened it, not a fork of it, takes it away */
 	uint64_t size; /* up to the last whole piece */
 };
@@ -19,9 +20,10 @@ struct outfile {
 /* On failure nothing has changed on disk. A device or pipe is opened as it
  * is. The file is readable by its owner only. */
 int outfile_open(struct outfile *f, const char *path, struct smco_err *err);
-/* Give the file its name, and the one that has it PATH.old; two calls of the
- * kernel's. On failure the older one is where it was. Nothing for a device or
- * pipe, or if it has been published. */
+/* Give the file its name, and the one that has it PATH.old; the one that had
+ * that is gone once the file is closed. Nothing is written to the disk for it.
+ * On failure both are where they were. Nothing for a device or pipe, or if it
+ * has been published. */
 int outfile_publish(struct outfile *f, struct smco_err *err);
 /* A file without a name, which is gone once it is closed, where large files may
  * be: $TMPDIR, /var/tmp or /tmp. False if there is none to be had. */

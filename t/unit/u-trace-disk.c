@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,14 @@
 #include "t/unit/trace-random.h"
 
 static const char *path, *old;
+static int nr_replaced; /* by renaming another file */
+
+/* In place of the C library's. */
+int rename(const char *from, const char *to)
+{
+	nr_replaced += !access(to, F_OK);
+	return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
 
 static void put(struct trace_writer *w, uint32_t param)
 {
@@ -97,6 +106,39 @@ static void old_is_kept(void)
 	check_int(records(path, NULL, NULL), 0);
 	check(!lstat(link, &st) && S_ISLNK(st.st_mode));
 	unlink(link);
+}
+
+/* Replacing a file has some file systems write the other one to the disk while
+ * the program runs; the oldest's place is given up afterwards, too. */
+static void disk_is_left_alone(void)
+{
+	struct trace_writer *w = NULL;
+	struct stat st;
+	for (int i = 0; i < 2; i++) {
+		trace_writer_create(path, 1, &w, NULL);
+		put(w, 1);
+		trace_writer_close(w, NULL);
+	}
+	int oldest = open(old, O_RDONLY);
+	nr_replaced = 0;
+	trace_writer_prepare(path, 1, &w, NULL);
+	check_int(trace_writer_publish(w, NULL), 0);
+	check_int(nr_replaced, 0);
+	check_int(nr_files(), 2);
+	check(!fstat(oldest, &st) && !st.st_nlink);
+	char link[64], to[300];
+	ssize_t n = -1;
+	bool is_held = false;
+	for (int fd = 3; fd < 64; fd++) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = fd == oldest ? -1 : readlink(link, to, sizeof(to) - 1);
+		to[n < 0 ? 0 : n] = '\0';
+		is_held = is_held || strstr(to, ".old (deleted)");
+	}
+	check(is_held);
+	trace_writer_close(w, NULL);
+	close(oldest);
+	check_int(records(old, NULL, NULL), 1);
 }
 
 /* Until it is published the traces before are where they were, afterwards too
@@ -259,6 +301,7 @@ int main(void)
 	old = scratch_path("x.trace.old");
 	flushed_is_there();
 	old_is_kept();
+	disk_is_left_alone();
 	named_at_last();
 	named_soon();
 	not_writable();
