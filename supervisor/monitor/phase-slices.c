@@ -281,6 +281,8 @@ uint64_t phase_slices_about_ns(const struct phases *ph, uint32_t phase,
 	if (nr < 1)
 		return 0;
 	ns *= (double)phases_count(ph, phase) / nr;
+	if (ns < (double)ph->phase[phase].still_ns)
+		ns = (double)ph->phase[phase].still_ns;
 	/* No thread was in it for longer than it was there. */
 	double most = (double)sat_sub_u64(now_ns, ph->p.start_ns) *
 		      (double)ph->nr_tasks;

@@ -15,10 +15,11 @@ struct phase {
 	/* Of slices that are over: what each stands for, passings, and as many
 	 * of its mean. */
 	double weight, weighted_ns;
-	uint64_t began;	 /* before the last look at records */
-	uint64_t told;	 /* of those, records tell */
-	uint64_t open;	 /* threads' that are in it, as far as is known */
-	size_t nr_alone; /* records of one each, in this interval */
+	uint64_t still_ns; /* at least so long it was passed, see there */
+	uint64_t began;	   /* before the last look at records */
+	uint64_t told;	   /* of those, records tell */
+	uint64_t open;	   /* threads' that are in it, as far as is known */
+	size_t nr_alone;   /* records of one each, in this interval */
 	/* In this interval some were passed without a record. Otherwise records
 	 * of those that were counted are still to come. */
 	bool is_missed;
@@ -44,6 +45,15 @@ struct phase_slice {
 	uint64_t stood_for;
 };
 
+/* Passings that last: phase-still.c. */
+#define PHASE_STILL_OPEN 32
+struct phase_still {
+	uint64_t begun, ended, look_ns; /* at the last look */
+	/* How long nothing changed with so many open, less one; the last: or
+	 * more. Not known yet whether they end. */
+	uint64_t ns[PHASE_STILL_OPEN];
+};
+
 /* Memory that processes share with us. */
 struct shared {
 	struct shared *next;
@@ -62,6 +72,7 @@ struct shared {
 	bool is_dear;	  /* so much that it ends */
 	bool is_shared;	  /* there are or were several threads */
 	struct phase_slice slice[PHASES_MAX];
+	struct phase_still still[PHASES_MAX];
 	/* Of threads that do not read their own number, but @there; if it is
 	 * not known, records of that number may be theirs wherever they are. */
 	struct thread_stack {
@@ -185,6 +196,10 @@ uint64_t phase_cost_take(struct phases *ph, struct shared *sh);
  * @tick_ns. */
 uint64_t phase_cost_judge(struct phases *ph, uint64_t now_ns, uint64_t tick_ns);
 
+/* phase-still.c: what has been passed in @sh for as long as since the last look
+ * counts. At each look, and when @sh goes. */
+void phase_still_look(struct phases *ph, struct shared *sh, uint64_t now_ns);
+
 /* phase-slices.c: which passings in @sh are recorded next. */
 void phase_slices_look(struct phases *ph, struct shared *sh);
 /* @nr passings, together @ns, were timed from record @first to the last one. */
@@ -194,7 +209,8 @@ void phase_slice_take(struct phase_slice *s, uint64_t first, uint64_t nr,
 void phase_slices_end(struct phases *ph, struct shared *sh);
 /*
  * How long all passings of @phase were together: those of a slice were like
- * those between it and the slice before. 0: not known.
+ * those between it and the slice before; no less than phase-still.c has seen.
+ * 0: not known.
  */
 uint64_t phase_slices_about_ns(const struct phases *ph, uint32_t phase,
 			       uint64_t now_ns);

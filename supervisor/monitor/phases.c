@@ -52,8 +52,10 @@ void phases_tick(struct phases *ph, uint64_t now_ns)
 	phase_spans_look(ph, now_ns);
 	drain_all(ph);
 	ph->due_ns = now_ns + phase_cost_judge(ph, now_ns, TICK_NS);
-	for (struct shared *sh = ph->shared; sh; sh = sh->next)
+	for (struct shared *sh = ph->shared; sh; sh = sh->next) {
+		phase_still_look(ph, sh, now_ns);
 		phase_slices_look(ph, sh);
+	}
 	phase_spans_tick(ph, now_ns);
 }
 
@@ -203,6 +205,7 @@ static void unshare_it(struct phases *ph, struct shared *sh)
 	drain(ph, sh);
 	if (--sh->nr_owners)
 		return;
+	phase_still_look(ph, sh, smco_now_ns());
 	phase_slices_end(ph, sh);
 	for (uint32_t i = 0; i < ph->p.nr; i++)
 		ph->phase[i].count += mark_shm_count(sh->shm, i * 2);
