@@ -57,4 +57,27 @@ asked() {
 }
 ok "one that asks for filters and sets none has its stacks" asked
 
+# In strict mode, and by PR_SET_TSC, reading the time stamp counter is a fault.
+without_clock() {
+	local how
+	for how in "" "-t unlimited --nap 50ms" --mechanism=mprotect "-m nap,range"; do
+		# shellcheck disable=SC2086
+		test_exit 9 smco-trace -q -t 50 -o n.trace $how -- "$@" >out || return
+		cat out
+		grep -q EXIT-SUCCESS out || return
+	done
+}
+ok "in strict mode" without_clock "$FIXTURES/no_clock" strict
+ok "without the time stamp counter" without_clock "$FIXTURES/no_clock"
+attached_without() {
+	"$FIXTURES/no_clock" slow >out &
+	local pid=$!
+	wait_for 10 grep -q ready out || return
+	test_exit 0 smco-trace -q -t 50 -d 1 -o n.trace -p $pid &&
+		smco-report n.trace >report && cat report &&
+		grep "sensors in glibc malloc" report || return
+	test_exit 9 wait $pid && grep -q EXIT-SUCCESS out
+}
+ok "attached to without it" attached_without
+
 done_testing

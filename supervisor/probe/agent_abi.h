@@ -160,6 +160,7 @@ struct agent_private {
 	uint32_t inside;    /* threads in the agent's C code */
 	uint32_t no_calls;  /* not 0: a filter could kill us for calls */
 	uint64_t segments[AGENT_MAX_SEGMENTS]; /* addresses, 0 = none yet */
+	uint64_t no_clock; /* not 0: the time stamp counter is forbidden */
 	/* Bytes that pages of their own cost blocks below 64 KiB, and others.
 	 */
 	uint64_t small_waste, large_waste;

@@ -61,6 +61,8 @@ void tsc_map_anchor(struct tsc_map *m)
 uint64_t tsc_map_ns(const struct tsc_map *m, uint64_t tsc)
 {
 	double d = (double)(int64_t)(m->tsc - tsc) * m->ns_per_tick;
+	if (!tsc)
+		return m->ns;
 	if (d >= (double)m->ns)
 		return 0;
 	return m->ns - (int64_t)d;

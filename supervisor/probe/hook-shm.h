@@ -17,6 +17,7 @@ struct tsc_map {
 };
 void tsc_map_init(struct tsc_map *m);
 void tsc_map_anchor(struct tsc_map *m);
+/* Of 0, which stands where it could not be read, it is the latest pair's. */
 uint64_t tsc_map_ns(const struct tsc_map *m, uint64_t tsc);
 
 /* A block on its way through realloc, or a range through mremap: given up,

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 extern const uint8_t agent_image_start[], agent_image_end[];
@@ -88,6 +90,20 @@ static int write_life(struct hooks *h, bool alive, struct smco_err *err)
 	return r ? smco_fail(err, r, 0, "cannot write the agent's memory") : 0;
 }
 
+/* A process, or who made it, may have forbidden itself the time stamp counter
+ * (PR_SET_TSC). Not to be told: it has not. */
+static bool clock_is_forbidden(struct hooks *h)
+{
+	taddr_t at = h->base + AGENT_PRIV_OFF;
+	int64_t ret;
+	int tsc = 0;
+	if (near_call(h->p, SYS_prctl, (uint64_t[6]){PR_GET_TSC, at}, "prctl",
+		      &ret, NULL) ||
+	    tmem_read(h->p, at, &tsc, sizeof(tsc)))
+		return false;
+	return tsc == PR_TSC_SIGSEGV;
+}
+
 static int write_agent(struct hooks *h, struct smco_err *err)
 {
 	struct agent_private *priv = &h->plan.priv;
@@ -97,6 +113,7 @@ static int write_agent(struct hooks *h, struct smco_err *err)
 	priv->trap_signal = tproc_trap_signal(h->p);
 	priv->pid = tproc_pid(h->p);
 	priv->tid_offset = find_tid_offset(h->p);
+	priv->no_clock = clock_is_forbidden(h);
 	memcpy(&hdr, agent_image_start, sizeof(hdr));
 	h->trap_pc = h->base + AGENT_IMAGE_OFF + hdr.trap_off;
 	int r = tmem_write(h->p, h->base + AGENT_IMAGE_OFF, agent_image_start,

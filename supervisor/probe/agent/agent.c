@@ -4,7 +4,19 @@
  */
 #include "call.h"
 
+#include <linux/prctl.h>
 #include <linux/seccomp.h>
+
+/* prctl, or syscall with seccomp: from then on the time stamp counter is a
+ * fault for who calls, and for the threads that he makes. */
+static bool forbids_clock(const struct agent_frame *f)
+{
+	if (agent_priv.sites[f->site].kind == AK_SYSCALL)
+		return f->args[1] == SECCOMP_SET_MODE_STRICT;
+	return (uint32_t)f->args[0] == PR_SET_TSC
+		       ? f->args[1] == PR_TSC_SIGSEGV
+		       : f->args[1] == SECCOMP_MODE_STRICT;
+}
 
 /*
  * A seccomp filter is coming. From now on a call that the program itself would
@@ -14,12 +26,17 @@
  */
 static struct agent_result do_filter(struct agent_frame *f)
 {
-	add(&agent_priv.no_calls, 1);
+	bool is_filter = (uint32_t)f->args[0] != PR_SET_TSC;
+	bool is_strict = forbids_clock(f);
+	add(&agent_priv.no_calls, is_filter);
+	add(&agent_priv.no_clock, is_strict);
 	uint64_t r = ((fn6 *)orig_of(f))(f->args[0], f->args[1], f->args[2],
 					 f->args[3], f->args[4], f->args[5]);
 	result_is(f, r);
-	if ((int32_t)r == -1)
-		add(&agent_priv.no_calls, -1);
+	if ((int32_t)r == -1) {
+		add(&agent_priv.no_calls, -is_filter);
+		add(&agent_priv.no_clock, -is_strict);
+	}
 	return give(r);
 }
 

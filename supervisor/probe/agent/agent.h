@@ -59,9 +59,12 @@ bool ring_put(struct agent_frame *f, const struct agent_event *ev,
 
 #pragma GCC visibility pop
 
+/* 0 where reading it would be a fault. */
 static inline uint64_t rdtsc(void)
 {
 	uint32_t lo, hi;
+	if (unlikely(__atomic_load_n(&agent_priv.no_clock, __ATOMIC_RELAXED)))
+		return 0;
 	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
 	return (uint64_t)hi << 32 | lo;
 }
