@@ -43,6 +43,10 @@
 /* So many may follow each other after a while without: what was told first may
  * not have been what changes most. */
 #define GLANCES_IN_A_ROW 3
+/* A trial needs a target of that at least (as m), and that what is in costs so
+ * much: otherwise it says too little for what it takes. */
+#define TRIAL_TARGET (PPB / 8)
+#define TRIAL_LOAD   (PPB / 32)
 /* A process' time is told late, by a tick of its kernel. */
 #define TOLD_LATE_NS (12 * NSEC_PER_MSEC)
 
@@ -320,6 +324,30 @@ bool range_duty_follow(struct range_duty *d, const struct range_duty *from,
 		want(d, i, false);
 	}
 	return d->nr_changed;
+}
+
+bool range_duty_may_try(const struct range_duty *d)
+{
+	return d->m_t_ppb != INT64_MAX && d->m_t_ppb >= TRIAL_TARGET &&
+	       d->load_ppb >= TRIAL_LOAD &&
+	       d->load_ppb <= 2 * (uint64_t)d->m_t_ppb;
+}
+
+bool range_duty_try(struct range_duty *d, const uint32_t *windows, size_t nr,
+		    bool in)
+{
+	d->nr_changed = 0;
+	for (size_t i = 0; i < nr; i++) {
+		const struct range_duty_window *w = &d->window[windows[i]];
+		if (w->plant != PLANT_NONE && !w->is_spent)
+			want(d, windows[i], in);
+	}
+	return d->nr_changed;
+}
+
+void range_duty_skip(struct range_duty *d, uint64_t now_ns)
+{
+	d->last_ns = now_ns;
 }
 
 /* How long it is until @ns are a @share of the target, of which each that costs

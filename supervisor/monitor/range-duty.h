@@ -136,6 +136,16 @@ bool range_duty_follow(struct range_duty *d, const struct range_duty *from,
 /* Window @i is in, or out, from now on: whether it was wanted so or not. */
 void range_duty_put(struct range_duty *d, uint32_t i, bool in, uint64_t now_ns);
 
+/* For a trial (range-witness.h): what is in costs something, of a target that
+ * is large, but not so much that nobody may look away for a moment. */
+bool range_duty_may_try(const struct range_duty *d);
+/* Of @windows, @nr of them, those that have turns are wanted in, or out, for a
+ * moment, and have their turn all the same: true if any was not so. */
+bool range_duty_try(struct range_duty *d, const uint32_t *windows, size_t nr,
+		    bool in);
+/* What was spent until now counts for no step. */
+void range_duty_skip(struct range_duty *d, uint64_t now_ns);
+
 /* range-bound.c. What a hit costs is known within a factor, but all together,
  * @sum_ps, cannot have taken longer than there was time, for each thread: at
  * most so much of it is theirs. The sum then. */

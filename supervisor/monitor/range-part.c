@@ -22,6 +22,7 @@ void range_part_free(struct range_part *rp)
 {
 	ranges_destroy(rp->ranges);
 	range_duty_deinit(&rp->duty);
+	range_trial_free(&rp->trial);
 	free(rp->hits);
 	free(rp->had_turn);
 	free(rp->value);
@@ -296,7 +297,8 @@ static unsigned nr_threads(struct range_part *rp)
 
 /* What was passed since the last time, @all or what a glance shows: to the
  * ledger, and to m->cost, how many that are. */
-static size_t charge(struct range_monitor *m, struct range_part *rp, bool all)
+size_t range_part_charge(struct range_monitor *m, struct range_part *rp,
+			 bool all)
 {
 	uint64_t sum_ps = 0, now_ns = smco_now_ns();
 	uint64_t gone_ns = now_ns - rp->charged_ns;
@@ -317,6 +319,7 @@ static size_t charge(struct range_monitor *m, struct range_part *rp, bool all)
 		rp->hits[n->window] += n->hits;
 	}
 	range_alone_add(m->cost, m->news, nr, range_rate_alone(&rp->rate));
+	range_trial_price(rp, m->cost, nr);
 	for (size_t i = 0; i < nr; i++) {
 		if (!rp->duty.window[m->cost[i].window].is_in)
 			stray_ps = sat_add_u64(stray_ps, m->cost[i].cost_ps);
@@ -363,7 +366,7 @@ void range_part_close(struct range_monitor *m, struct range_part *rp,
 	if (rp->is_unloaded)
 		return;
 	if (!rp->is_asleep) {
-		charge(m, rp, true);
+		range_part_charge(m, rp, true);
 		range_watch_stop(m, rp);
 		rp->next_poll_ns = 0;
 		if (end == RANGE_LEFT)
@@ -383,6 +386,7 @@ void range_part_close(struct range_monitor *m, struct range_part *rp,
 	rp->died_ns = now_ns;
 	rp->is_unloaded = end == RANGE_UNLOADED;
 	range_duty_rest(&rp->duty, now_ns);
+	rp->trial.is_on = false;
 }
 
 /* --- time goes by --- */
@@ -429,16 +433,18 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 
 bool range_part_steps(const struct range_part *rp, uint64_t now_ns, bool early)
 {
+	if (rp->trial.is_on)
+		return now_ns >= rp->trial.until_ns;
 	return rp->ranges && !rp->is_unloaded && !rp->is_asleep &&
 	       now_ns >= (early ? range_duty_early_ns(&rp->duty)
 				: range_duty_due_ns(&rp->duty));
 }
 
-void range_part_step(struct range_monitor *m, struct range_part *rp,
-		     uint64_t now_ns)
+size_t range_part_step(struct range_monitor *m, struct range_part *rp,
+		       uint64_t now_ns)
 {
 	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	size_t nr = charge(m, rp, false);
+	size_t nr = range_part_charge(m, rp, false);
 	weigh(m, rp, nr);
 	cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	rp->look_ns = (rp->look_ns * 7 + cpu_ns) / 8;
@@ -456,6 +462,7 @@ void range_part_step(struct range_monitor *m, struct range_part *rp,
 	};
 	rp->changes = range_duty_step(&rp->duty, m->cost, nr, &s);
 	rp->has_stepped = true;
+	return nr;
 }
 
 void range_part_stepped(struct range_part *rp, uint64_t now_ns, int64_t room_ns)
@@ -473,6 +480,8 @@ uint64_t range_part_due_ns(const struct range_part *rp)
 		return due_ns;
 	if (rp->ranges)
 		due_ns = range_duty_due_ns(&rp->duty);
+	if (rp->trial.is_on)
+		due_ns = rp->trial.until_ns;
 	if (rp->unit->nr_polls || rp->unit->nr_pointees)
 		due_ns = min_u64(due_ns, rp->next_poll_ns);
 	if (rp->turn_control)

@@ -10,6 +10,7 @@
 #include "supervisor/monitor/range-cheap.h"
 #include "supervisor/monitor/range-duty.h"
 #include "supervisor/monitor/range-monitor.h"
+#include "supervisor/monitor/range-witness.h"
 #include "supervisor/pace.h"
 #include "supervisor/probe/range-rate.h"
 #include "supervisor/probe/range-subscript.h"
@@ -139,6 +140,28 @@ struct range_register {
 };
 
 /* What one process has of one file: its program, or a library. */
+/* A trial, and what all of them say: range-trial.c. */
+struct range_trial {
+	bool is_on;
+	enum range_witness_slice slice; /* it is in */
+	uint64_t slice_ns, until_ns;	/* how long each is, when this ends */
+	uint64_t next_ns;		/* when the next trial may begin */
+	uint64_t run_ns;		/* when the slice began */
+	uint64_t cost_ps;		/* by the laboratory, in the slice */
+	struct range_witness_trial is;
+	/* Windows that are out, and those that are not. */
+	uint32_t *out;
+	size_t nr_out;
+	struct range_trial_witness {
+		uint32_t window;
+		uint64_t hits; /* when the slice began */
+	} * witness;
+	struct range_witness_hits *hits; /* of each */
+	size_t nr_witnesses;
+	uint64_t random;
+	struct range_witness says;
+};
+
 struct range_part {
 	struct range_part *next;
 	struct range_proc *owner; /* NULL: it is gone */
@@ -180,6 +203,7 @@ struct range_part {
 	uint64_t look_ns;	   /* CPU time of a look, lately */
 	uint64_t charged_ns;	   /* when hits were charged last */
 	struct range_rate rate;	   /* what they cost */
+	struct range_trial trial;  /* what of that the program loses */
 	unsigned next_task;	   /* where that is measured */
 	unsigned nr_threads;	   /* by then */
 	struct range_value *value; /* of unit->vars, then subscripts */
@@ -488,8 +512,23 @@ void range_part_tick(struct range_monitor *m, struct range_part *rp,
 void range_part_change(struct range_part *rp, uint64_t waited_ns);
 /* Is it to look at what its sensors cost, or may it, if others do? */
 bool range_part_steps(const struct range_part *rp, uint64_t now_ns, bool early);
-void range_part_step(struct range_monitor *m, struct range_part *rp,
-		     uint64_t now_ns);
+/* Returns how many were passed: m->cost, m->news. */
+size_t range_part_step(struct range_monitor *m, struct range_part *rp,
+		       uint64_t now_ns);
+/* To the ledger what was passed since this was called last, @all or what a
+ * glance shows (ranges_glance); to m->cost and m->news, how many that are. */
+size_t range_part_charge(struct range_monitor *m, struct range_part *rp,
+			 bool all);
+/* range-trial.c: it has stepped, and nothing changes: a trial may begin. Tasks
+ * run. */
+void range_trial_start(struct range_monitor *m, struct range_part *rp);
+/* One is on, and its slice is over: the next one begins. Tasks run. */
+void range_trial_step(struct range_monitor *m, struct range_part *rp);
+/* What the @nr in @cost cost by the laboratory becomes what they do by trials.
+ */
+void range_trial_price(struct range_part *rp, struct range_duty_cost *cost,
+		       size_t nr);
+void range_trial_free(struct range_trial *t);
 /* What is not done before its windows are as it wanted. */
 void range_part_stepped(struct range_part *rp, uint64_t now_ns,
 			int64_t room_ns);

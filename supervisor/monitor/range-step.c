@@ -104,6 +104,10 @@ void range_proc_step(struct range_monitor *m, struct range_proc *p,
 	for (size_t i = 0; i < p->nr; i++) {
 		if (!range_part_steps(p->part[i], now_ns, true))
 			continue;
+		if (p->part[i]->trial.is_on) {
+			range_trial_step(m, p->part[i]);
+			continue;
+		}
 		range_part_step(m, p->part[i], now_ns);
 		nr_changes += p->part[i]->changes;
 	}
@@ -113,4 +117,6 @@ void range_proc_step(struct range_monitor *m, struct range_proc *p,
 	for (size_t i = 0; i < p->nr; i++)
 		if (p->part[i]->has_stepped)
 			range_part_stepped(p->part[i], now_ns, room_ns);
+	for (size_t i = 0; i < p->nr && !nr_changes; i++)
+		range_trial_start(m, p->part[i]);
 }
