@@ -57,6 +57,10 @@
 		check("the overview is drawn", isDrawn($("overview")));
 		const dearStart = {lines: [{peak: () => 2665, usual: 10}], usual: () => 10, target: () => 10};
 		const scale = LineStrip.prototype.scale.call(dearStart, 0, duration);
+		const many = [0, 0.6, 1, 2, 1234].map(n => manyText(n, "nap was", "naps were")).join("; ");
+		check("one is one", many === "0 naps were; 1 nap was; 1 nap was; 2 naps were; 1\u202f234 naps were", many);
+		check("nowhere are there 1 of many", !/(^|[^\d\s.,])\s*1 (naps|samples|records|times|stops|sites|threads)\b/.test(document.body.innerText),
+			(document.body.innerText.match(/.{20}1 (naps|samples|records|times|stops|sites|threads)\b.*/) || [""])[0]);
 		check("a dear start leaves the rest its height", near(scale.top, 13, 1e-9) && scale.most === 2665, JSON.stringify(scale));
 		check("what was found comes before what it cost", tabs.findIndex(t => t[0] === "ranges") < tabs.findIndex(t => t[0] === "cost"));
 		check("the ruler is drawn", isDrawn($("ruler")));

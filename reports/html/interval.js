@@ -24,8 +24,8 @@ function who(culprit) {
 	if (!culprit) return "not known";
 	const frames = stacks.get(culprit.stack);
 	const name = frames && frames.length ? frameName(frames[0]) + " " + framePlace(frames[0]) : "stack not known";
-	return name + (culprit.syscall ? " (" + culprit.syscall + ")" : "") + ", " + countText(culprit.naps) +
-		(culprit.naps === 1 ? " nap" : " naps") + (culprit.seen_nearby ? ", seen running nearby" : "");
+	return name + (culprit.syscall ? " (" + culprit.syscall + ")" : "") + ", " + manyText(culprit.naps, "nap") +
+		(culprit.seen_nearby ? ", seen running nearby" : "");
 }
 
 function siteDetail(entry) {
@@ -53,7 +53,7 @@ function siteTable() {
 			...perRun("allocations", (e, r) => e.byRun[r].allocations, countText),
 			...perRun("allocated", (e, r) => e.byRun[r].bytes, bytesText),
 		],
-		more: report.left_out.sites ? countText(report.left_out.sites) + " sites with less are not in this page (smco-report --sites)." : null,
+		more: report.left_out.sites ? manyText(report.left_out.sites, "site with less is", "sites with less are") + " not in this page (smco-report --sites)." : null,
 	});
 }
 
@@ -136,7 +136,7 @@ function costTable() {
 		row("in all", spent, "target " + (run.target === null ? "unlimited" : shareText(run.target)) + ", worst 10 s window " +
 			shareText(run.ledger[run.ledger.length - 1].worst_window_ppb / 1e9));
 		MECHANISMS.forEach((m, i) => row(MECHANISM_TEXT[i], minus(l => l.by_mechanism_ns[m]),
-			m === "stops" ? countText(minus(l => l.stops)) + " stops" : null));
+			m === "stops" ? manyText(minus(l => l.stops), "stop") : null));
 	}
 	return tableOf({
 		id: "cost", rows, sort: runs.length > 1 ? 0 : 2, down: runs.length < 2, text: () => "overhead",
@@ -170,7 +170,7 @@ function rangeTable() {
 			{name: "may be a mistake", value: r => r.subscript ? subscriptText(r.subscript) : r.finding},
 			{name: "why not watched", value: r => r.unwatched},
 		],
-		more: report.left_out.ranges ? countText(report.left_out.ranges) + " more are not in this page (smco-report --ranges)." : null,
+		more: report.left_out.ranges ? manyText(report.left_out.ranges, "more is", "more are") + " not in this page (smco-report --ranges)." : null,
 	});
 }
 
@@ -200,7 +200,7 @@ function threadTable() {
 			{name: "unused", number: true, value: r => r.unused, text: r => r.unused === null ? "" : byteSecondsText(r.unused)},
 			...names.map(name => ({name, number: true, value: r => count(r, name), text: r => count(r, name) === null ? "" : countText(count(r, name))})),
 		],
-		more: report.left_out.threads ? countText(report.left_out.threads) + " more threads are in the sums only." : null,
+		more: report.left_out.threads ? manyText(report.left_out.threads, "more thread is", "more threads are") + " in the sums only." : null,
 	});
 }
 
@@ -216,7 +216,7 @@ function functionTable() {
 			{name: "samples", number: true, value: f => f.total, text: f => countText(f.total)},
 			{name: "module", wide: true, value: f => baseName(f.module), title: f => f.module},
 		],
-		more: [countText(s.samples) + " samples of " + (s.event || "?") + (s.hz ? ", up to " + countText(s.hz) + " a second" : "") +
+		more: [manyText(s.samples, "sample") + " of " + (s.event || "?") + (s.hz ? ", up to " + countText(s.hz) + " a second" : "") +
 			(s.lost ? ", " + countText(s.lost) + " lost" : "") + (s.paused_ns ? ", none for " + timeText(s.paused_ns) + " to keep to the target" : "") + ".",
 		s.failed, view.selection ? "Of the whole run, not of the selection." : null].filter(x => x).join(" "),
 	});

@@ -5,15 +5,15 @@ function showNotes() {
 	for (const run of runs) {
 		const f = run.file, name = runs.length > 1 ? run.name + ": " : "";
 		if (f.truncated) note(name + "the trace has no end: smco-trace was killed, the disk was full, or it still runs. What is whole is shown.");
-		if (f.damaged_chunks) note(name + "the trace is damaged: " + countText(f.damaged_chunks) +
-			(f.damaged_chunks === 1 ? " part is" : " parts are") + " missing, " + countText(f.lost_records) + " records.");
-		if (f.dropped_records) note(name + countText(f.dropped_records) + " records were not written, because the disk was too slow.");
+		if (f.damaged_chunks) note(name + "the trace is damaged: " + manyText(f.damaged_chunks, "part is", "parts are") +
+			" missing, " + manyText(f.lost_records, "record") + ".");
+		if (f.dropped_records) note(name + manyText(f.dropped_records, "record was", "records were") + " not written, because the disk was too slow.");
 	}
 	const unseen = report.unused.head_unseen;
-	if (unseen) note("In " + countText(unseen) + (unseen === 1 ? " nap" : " naps") + " the block's beginning (16 KiB, or a huge page) could not be watched: " +
+	if (unseen) note("In " + manyText(unseen, "nap") + " the block's beginning (16 KiB, or a huge page) could not be watched: " +
 		"it lies directly above a stack that was sampled.");
-	if (report.not_selected) note(countText(report.not_selected) + " naps were left out by --where, --process, --from or --to.");
-	if (report.suppressed.naps) note(countText(report.suppressed.naps) + " naps were suppressed.");
+	if (report.not_selected) note(manyText(report.not_selected, "nap was", "naps were") + " left out by --where, --process, --from or --to.");
+	if (report.suppressed.naps) note(manyText(report.suppressed.naps, "nap was", "naps were") + " suppressed.");
 }
 
 function placeMarks() {

@@ -51,7 +51,7 @@ function phaseBars(entry, tracks) {
 		tip: () => [[entry.name], ["thread", track.tid === null ? "not known" : String(track.tid)],
 			["process", track.pid === null ? "not known" : String(track.pid)],
 			["from", pointText(start, 1e3)], [entered > 1 ? "together" : "for", timeText(length)],
-			["entered", countText(entered) + (entered === 1 ? " time" : " times")],
+			["entered", manyText(entered, "time")],
 			...(part < length ? [["in it", timeText(part) + ", " + shareText(part / length)]] : [])],
 	})));
 }
@@ -73,7 +73,7 @@ class PhaseStrip extends BarStrip {
 		this.now.replaceChildren(...runs.map(r => {
 			const {inside, nr} = phaseWithin(this.entry, r.index, from, to);
 			const timed = this.entry.byRun[r.index].timed || inside;
-			const text = at === null ? countText(nr) + (Math.round(nr) === 1 ? " time, " : " times, ") + (timed || !nr ? timeText(inside) : "never timed") :
+			const text = at === null ? manyText(nr, "time") + ", " + (timed || !nr ? timeText(inside) : "never timed") :
 				inside ? shareText(inside / step) + " in it" : "not in it";
 			return make("span", {}, runs.length > 1 ? make("i", {class: "swatch " + (r.index ? "b" : "a")}) : null,
 				(runs.length > 1 ? " " : "") + text + "  ");
@@ -118,7 +118,7 @@ function phaseDetail(entry) {
 	const ran = runs.map(run => {
 		const f = entry.byRun[run.index];
 		return f.functions.length ? make("div", {}, make("small", {}, (runs.length > 1 ? run.name + ": " : "") + "where its time went, " +
-			countText(f.samples) + " samples"), make("table", {}, ...f.functions.slice(0, 10).map(x => make("tr", {},
+			manyText(f.samples, "sample")), make("table", {}, ...f.functions.slice(0, 10).map(x => make("tr", {},
 			make("td", {class: "number"}, shareText(x.self_ppb / 1e9)), make("th", {}, x.function + (x.kernel ? "  (kernel)" : "")))))) : null;
 	});
 	return make("div", {class: "columns"}, ...ran, ...blocks, make("div", {}, make("small", {}, "naps that began in it"), make("p", {},
@@ -152,7 +152,7 @@ function phaseTable() {
 		],
 		more: [names.length ? "What a thread's counters counted in an interval is the phase's by the share of it that the thread was in the phase; " +
 			"what is in several phases, one within the other, counts for each." : null,
-		report.left_out.phase_threads ? countText(report.left_out.phase_threads) + " threads more are in the sums, but not in the strips." : null,
+		report.left_out.phase_threads ? manyText(report.left_out.phase_threads, "thread more is", "threads more are") + " in the sums, but not in the strips." : null,
 		...runs.flatMap(r => [r.meta["phases.ended"] && "No longer counted in " + r.meta["phases.ended"] + ".",
 			r.meta["phases.beside"] && "Counted, not timed: " + r.meta["phases.beside"] + ".",
 			r.meta["phases.late"] && "Loaded later: " + r.meta["phases.late"] + ".",
@@ -182,7 +182,7 @@ function phaseRangeTable() {
 		],
 		more: ["The values that variables were given in each phase, of the whole run: they are looked at after each piece of time, and surely in a phase " +
 			"if all of that was.",
-		report.left_out.phase_ranges ? countText(report.left_out.phase_ranges) + " more are not in this page (smco-report --phase-ranges)." : null,
+		report.left_out.phase_ranges ? manyText(report.left_out.phase_ranges, "more is", "more are") + " not in this page (smco-report --phase-ranges)." : null,
 		].filter(x => x).join(" "),
 	});
 }

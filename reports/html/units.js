@@ -25,6 +25,8 @@ const byteSecondsText = v =>
 const shortText = v => scaled(v, ["", " k", " M", " G", " T"], 1000);
 /* A whole number, in groups of three. */
 const countText = v => Math.round(v).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
+/* So many, with the noun that goes with it. */
+const manyText = (v, one, many = one + "s") => countText(v) + " " + (Math.round(v) === 1 ? one : many);
 const shareText = v => figures(v * 100) + " %";
 
 function timeText(ns) {
