@@ -139,7 +139,6 @@ struct range_register {
 	uint64_t armed_cost_ns; /* what it took to arm it */
 };
 
-/* What one process has of one file: its program, or a library. */
 /* A trial, and what all of them say: range-trial.c. */
 struct range_trial {
 	bool is_on;
@@ -162,6 +161,7 @@ struct range_trial {
 	struct range_witness says;
 };
 
+/* What one process has of one file: its program, or a library. */
 struct range_part {
 	struct range_part *next;
 	struct range_proc *owner; /* NULL: it is gone */
