@@ -227,6 +227,14 @@ bool range_doubt_cancels(const struct variables *v, const struct var_place *p);
  */
 bool range_doubt_extended(const struct variables *v, const struct variable *var,
 			  const struct var_place *p);
+/*
+ * The same. Is a register, or less of one, shifted right by its sign in @p, by
+ * less than a half, for a variable of at most a half? Both compilers mean the
+ * sign of that half, and say the whole register's, whose upper half is zeroes
+ * mostly. Of a number of eight bytes it may be true: nothing tells.
+ */
+bool range_doubt_shifted(const struct variables *v, const struct var_type *t,
+			 const struct var_place *p);
 /* Is @p a constant that no variable of type @t, which has a sign, can be? gcc
  * says so of what has overflowed while it tried to express the one variable by
  * another one. */

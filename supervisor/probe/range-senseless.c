@@ -136,6 +136,31 @@ bool range_doubt_extended(const struct variables *v, const struct variable *var,
 	return false;
 }
 
+/* Is what @op[i] is applied to the lower half of a register, or less, with
+ * nothing said of the rest? */
+static bool is_of_half(const struct var_op *op, uint32_t i)
+{
+	const struct var_op *of = op + i - 1;
+	if (i >= 3 && of->code == VAR_OP_AND && of[-1].code == VAR_OP_CONST)
+		return of[-1].arg == UINT32_MAX;
+	return i && (of->code == VAR_OP_REG ||
+		     (of->code == VAR_OP_LOAD && of->arg < 8));
+}
+
+bool range_doubt_shifted(const struct variables *v, const struct var_type *t,
+			 const struct var_place *p)
+{
+	if (p->kind != VAR_EXPR || t->width >= 8)
+		return false;
+	const struct var_op *op = v->ops + p->first_op;
+	for (uint32_t i = 2; i < p->nr_ops; i++)
+		if (op[i].code == VAR_OP_SAR &&
+		    op[i - 1].code == VAR_OP_CONST && op[i - 1].arg < 32 &&
+		    is_of_half(op, i - 1))
+			return true;
+	return false;
+}
+
 bool range_doubt_beyond(const struct var_type *t, const struct var_place *p)
 {
 	if (p->kind != VAR_CONST || !t->is_signed || t->bit_size || !t->width ||

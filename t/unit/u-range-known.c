@@ -196,7 +196,7 @@ int main(void)
 	doubt("tested", 7, 0);
 	doubt("bare", 3, 4); /* spilled, none, handed, returned */
 	doubt("same", 11, 0);
-	doubt("moved", 4, 0);
+	doubt("moved", 7, 0);
 	doubt("pieces", 2, 0);
 	doubt("led", 3, 5);   /* but led, first, given */
 	doubt("reads", 4, 6); /* but indexed, before, given, later */
