@@ -25,6 +25,9 @@ struct bits_loss {
 void bits_loss_split(double single_ns, double in_range_ns,
 		     struct bits_loss *ret);
 
+/* What a busy moment made of the one is not in the other: to the lesser. */
+void bits_loss_lessen(struct bits_loss *loss, const struct bits_loss *again);
+
 /* Shared by the one who walks and the one who measures; zero at first. */
 struct loss_walk {
 	volatile uint64_t steps;
@@ -45,9 +48,11 @@ void loss_walk(struct loss_walk *w, volatile char *mem);
  * CPU). A first touch in itself, as a loop sees it, is not all: where the
  * machine is a guest whose page tables its host keeps a copy of, each page
  * table in which something was reset is compared entry by entry: 8 us a page
- * and 20 a page table were measured, where a loop saw 6. False if nothing could
- * be told, or if a page with all that belongs to it is below @enough_ns: the
- * spells are too short to tell more.
+ * and 20 a page table were measured, where a loop saw 6. What is seen to be
+ * lost for a range is measured twice, for as long again: it would be charged
+ * for all of the run. False if nothing could be told, or if a page with all
+ * that belongs to it is below @enough_ns: the spells are too short to tell
+ * more.
  */
 bool loss_measure(struct loss_walk *w, int pidfd, char *mem, uint64_t enough_ns,
 		  struct bits_loss *ret);
