@@ -88,6 +88,7 @@ unlimited() {
 ok "where there is no limit nothing is said of one" unlimited
 
 # Both are in it, and there is not enough for both.
+has_ended() { [ "$(wc -l <out)" = 2 ]; }
 we_go_first() {
 	local n=$((50000000 / 70000)) smco
 	set_limit 54
@@ -98,7 +99,7 @@ we_go_first() {
 	smco=$!
 	wait $smco
 	echo "smco-trace ended with $?"
-	wait_for 20 test "$(wc -l <out)" = 2
+	wait_for 20 has_ended
 	cat out
 	[ "$(cat out)" = "$n
 0" ]
