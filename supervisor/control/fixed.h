@@ -55,6 +55,16 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* The square root, rounded down. */
+static inline uint64_t root_u64(uint64_t n)
+{
+	uint64_t r = 0;
+	for (uint64_t bit = 1ULL << 31; bit; bit /= 2)
+		if ((r + bit) * (r + bit) <= n)
+			r += bit;
+	return r;
+}
+
 /* @ns times @ppb / 10^9, rounded down. @ppb must not be negative. */
 static inline uint64_t mul_ppb(uint64_t ns, int64_t ppb)
 {

@@ -39,16 +39,6 @@ void range_due_learn(struct range_duty *d, const struct range_duty_state *s)
 	d->owes = s->room_ns < 0;
 }
 
-/* Rounded down. */
-static uint64_t root(uint64_t n)
-{
-	uint64_t r = 0;
-	for (uint64_t bit = 1ULL << 31; bit; bit /= 2)
-		if ((r + bit) * (r + bit) <= n)
-			r += bit;
-	return r;
-}
-
 /*
  * What is in and was never passed may begin at any moment, and takes perhaps
  * all of the time until it is looked at. Looks and that together take least if
@@ -60,7 +50,7 @@ static uint64_t until_new_ns(const struct range_duty *d)
 {
 	uint64_t age_ns = sat_sub_u64(d->last_ns, d->born_ns);
 	uint64_t apart_ns = age_ns / ((uint64_t)d->nr_new + 1);
-	uint64_t ns = root(sat_u64((u128)2 * d->taken_ns * apart_ns));
+	uint64_t ns = root_u64(sat_u64((u128)2 * d->taken_ns * apart_ns));
 	return max_u64(ns, div_ppb(d->look_ns, d->owes ? YOUNG_PPB : FREE_PPB));
 }
 

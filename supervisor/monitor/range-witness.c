@@ -100,16 +100,6 @@ static int64_t price_at(const struct range_witness_seen *s, size_t nr,
 	return price_of(&s[nr - 1]);
 }
 
-/* Rounded down. */
-static uint64_t root(uint64_t n)
-{
-	uint64_t r = 0;
-	for (uint64_t bit = 1ULL << 31; bit; bit /= 2)
-		if ((r + bit) * (r + bit) <= n)
-			r += bit;
-	return r;
-}
-
 /*
  * The weighted median m, its uncertainty s by where the weights are half of all
  * more and less the root of their squares' sum; then, what is known of programs
@@ -128,7 +118,7 @@ static void settle(struct range_witness *w)
 			(uint64_t)s[i].charged_ppm * (uint64_t)s[i].charged_ppm;
 	}
 	qsort(s, nr, sizeof(*s), by_price);
-	int64_t off = (int64_t)root(squares) / 2;
+	int64_t off = (int64_t)root_u64(squares) / 2;
 	int64_t doubt = (price_at(s, nr, sum / 2 + off) -
 			 price_at(s, nr, sum / 2 - off)) /
 			2;

@@ -21,9 +21,9 @@ struct bits_cost {
 };
 
 /* Taken from what is kept (kept.h), or else measured, at the first call (30 to
- * 70 ms, 250 where flush_ns is not 0), remembered afterwards. Where other CPUs
- * are too busy for that, shootdown_ns is on the high side; with one CPU it is
- * 0. */
+ * 70 ms, some 350 where flush_ns is not 0), remembered afterwards. Where other
+ * CPUs are too busy for that, shootdown_ns is on the high side; with one CPU it
+ * is 0. */
 int bits_cost_get(struct bits_cost *ret, struct smco_err *err);
 
 /*

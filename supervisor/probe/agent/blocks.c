@@ -165,6 +165,23 @@ static uint64_t own_pages_alloc(uint64_t align, uint64_t size, uint32_t *flags)
 	return p;
 }
 
+/* Of what the original gave: a mapping of its own nobody has written to. */
+static uint32_t fresh_flags(uint64_t p)
+{
+	return p && agent_priv.is_glibc && chunk_mmapped(p) ? ARF_ZERO_FRESH
+							    : 0;
+}
+
+/* The block at @p is the program's from here on; 0: there is none. */
+static struct agent_result allocated(struct agent_frame *f, uint64_t p,
+				     uint64_t size, uint32_t flags)
+{
+	result_is(f, p);
+	if (p)
+		record_block(f, AR_ALLOC, p, size, 0, 0, flags);
+	return give(p);
+}
+
 struct agent_result block_alloc(struct agent_frame *f, struct timing *t,
 				uint64_t align, uint64_t size)
 {
@@ -182,14 +199,10 @@ struct agent_result block_alloc(struct agent_frame *f, struct timing *t,
 	} else {
 		/* All take their arguments as they came. */
 		p = ((fn3 *)orig_of(f))(f->args[0], f->args[1], f->args[2]);
-		if (p && agent_priv.is_glibc && chunk_mmapped(p))
-			flags |= ARF_ZERO_FRESH;
+		flags = fresh_flags(p);
 	}
 	timing_go_on(t);
-	result_is(f, p);
-	if (p)
-		record_block(f, AR_ALLOC, p, size, 0, 0, flags);
-	return give(p);
+	return allocated(f, p, size, flags);
 }
 
 struct agent_result block_calloc(struct agent_frame *f, struct timing *t)
@@ -211,14 +224,10 @@ struct agent_result block_calloc(struct agent_frame *f, struct timing *t)
 			zero_bytes((void *)p, size);
 	} else {
 		p = ((fn2 *)orig_of(f))(f->args[0], f->args[1]);
-		if (p && agent_priv.is_glibc && chunk_mmapped(p))
-			flags |= ARF_ZERO_FRESH;
+		flags = fresh_flags(p);
 	}
 	timing_go_on(t);
-	result_is(f, p);
-	if (p)
-		record_block(f, AR_ALLOC, p, size, 0, 0, flags);
-	return give(p);
+	return allocated(f, p, size, flags);
 }
 
 struct agent_result block_posix_memalign(struct agent_frame *f,
@@ -262,9 +271,7 @@ struct agent_result block_new(struct agent_frame *f, struct timing *t,
 	timing_go_on(t);
 	if (!p)
 		return pass(f);
-	result_is(f, p);
-	record_block(f, AR_ALLOC, p, size, 0, 0, 0);
-	return give(p);
+	return allocated(f, p, size, 0);
 }
 
 struct agent_result block_free(struct agent_frame *f)
@@ -319,9 +326,7 @@ struct agent_result block_realloc(struct agent_frame *f, struct timing *t,
 		timing_go_on(t);
 		if (!q)
 			return pass(f);
-		result_is(f, q);
-		record_block(f, AR_ALLOC, q, size, 0, 0, flags);
-		return give(q);
+		return allocated(f, q, size, flags);
 	}
 	bool tracked = table_find(p, &val);
 	if (!wanted(size) || !admit(size)) {
