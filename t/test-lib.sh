@@ -40,7 +40,7 @@ ok() {
 	else
 		echo "not ok $TAP_NR - $what (status $?)"
 		echo "# $*"
-		tail -n 30 "$SCRATCH/ok.$TAP_NR.out" | sed 's/^/# /'
+		tail -n 30 "$SCRATCH/ok.$TAP_NR.out" | awk '{ print "# " $0 }'
 		TAP_FAILED=$((TAP_FAILED + 1))
 	fi
 }
