@@ -234,14 +234,15 @@ raw_threads() {
 		#ifndef HOW
 		#define HOW 0
 		#endif
-		enum { one_by_one = HOW == 1, within = HOW == 2 };
+		enum { one_by_one = HOW == 1, within = HOW >= 2, is_open = HOW == 3 };
 		static char stacks[2][1 << 17] __attribute__((aligned(4096)));
 		static volatile int left, go;
-		static void turns(long us)
+		static void turns(long us, int in_first)
 		{
 			struct timespec ts = {0, us * 1000};
 			for (int i = 0; i < 20; i++) {
-				SMCO_PHASE_BEGIN(raw, turn);
+				if (i || !in_first)
+					SMCO_PHASE_BEGIN(raw, turn);
 				syscall(SYS_nanosleep, &ts, NULL);
 				SMCO_PHASE_END(raw, turn);
 			}
@@ -250,7 +251,7 @@ raw_threads() {
 		{
 			while (!go)
 				syscall(SYS_sched_yield);
-			turns((long)us);
+			turns((long)us, 0);
 			while (!one_by_one && go == 1) /* the creator cannot be told from it as long as it lives */
 				syscall(SYS_sched_yield);
 			__atomic_sub_fetch(&left, 1, __ATOMIC_SEQ_CST);
@@ -261,6 +262,10 @@ raw_threads() {
 		{
 			left = nr;
 			go = one_by_one;
+			if (is_open) {
+				SMCO_PHASE_BEGIN(raw, turn);
+				usleep(100000); /* until it has been looked at */
+			}
 			for (long i = 0; i < nr; i++) {
 				char *top = stacks[one_by_one ? 1 : nr - 1 - i] + sizeof(*stacks);
 				int tid = clone(run, top, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
@@ -274,7 +279,7 @@ raw_threads() {
 			if (write(1, "made\n", 5) != 5 || (!seen && read(0, &c, 1) != 1))
 				return 1;
 			go = 1;
-			turns(5000);
+			turns(5000, is_open);
 			go = 2;
 			while (left)
 				usleep(1000);
@@ -333,6 +338,9 @@ ok "or left out, where they began before us" not_seen
 one_mapping() { raw_threads 1 -DHOW=2 && left_out 40; }
 ok "one that has another's stack is told apart" apart -DHOW=1
 ok "left out where their stacks and the creator's are in one mapping" one_mapping
+# What the creator was in when the other one began counts with them.
+was_open() { raw_threads 1 -DHOW=3 && left_out 40; }
+ok "also where the creator was in a phase already" was_open
 # Its threads have no number in memory when it begins.
 no_number() { raw_threads 2 -static && left_out 60; }
 ok "and where no thread's number is known" no_number

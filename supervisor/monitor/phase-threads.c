@@ -73,29 +73,30 @@ void phase_threads_forget(struct shared *sh, uint32_t pid, struct task *t)
 	mark_shm_disown(sh->shm, (uint32_t)task_own_tid(t), pid);
 }
 
-void phase_threads_note(struct shared *sh, const struct phase_proc *p,
-			struct task *t, bool is_new)
+uint32_t phase_threads_note(struct shared *sh, const struct phase_proc *p,
+			    struct task *t, bool is_new)
 {
 	uint32_t off = mark_shm_tid_offset(sh->shm);
 	if (is_new || tproc_nr_tasks(p->p) > 1)
 		sh->is_shared = true;
 	if (!off)
-		return;
+		return 0;
 	uint32_t there = own_tid_there(t, off);
 	if (there == (uint32_t)task_own_tid(t)) {
 		if (!is_read_by_others(sh, there))
 			mark_shm_own(sh->shm, there, p->pid);
-		return;
+		return 0;
 	}
 	if (!there) { /* it may come to read any */
 		mark_shm_share(sh->shm);
-		return;
+		return 0;
 	}
 	mark_shm_pause(sh->shm, there);
 	const struct thread_stack s = stack_of(p->p, t, there, is_new);
 	add(sh, &s);
 	if (sh->has_too_many)
 		mark_shm_share(sh->shm);
+	return s.is_known ? 0 : there;
 }
 
 void phase_threads_copied(struct shared *sh, const struct phase_proc *copy)

@@ -144,20 +144,11 @@ static void take_function(struct phases *ph, struct thread_phase *o,
 		end_call(ph, o, r->time_ns);
 }
 
-/* The number by which we know the thread; 0: it has ended, and nobody is left
- * to ask, or it cannot be told. */
-static uint32_t tid_of(struct phases *ph, struct shared *sh,
-		       const struct mark_record *r)
+/* The number by which we know the thread that has @own itself; 0: it has ended,
+ * and nobody is left to ask. */
+static uint32_t tid_of_own(struct phases *ph, struct shared *sh, uint32_t own)
 {
-	uint32_t own = r->tid, tid;
 	struct own_number *n = &sh->number[own % PHASE_NUMBERS];
-	enum phase_thread is = phase_threads_find(sh, r, &tid);
-	if (is == PHASE_THREAD_TOLD)
-		return tid;
-	if (is == PHASE_THREAD_UNKNOWN) {
-		ph->nr_unknown += r->what % 4 != MARK_END;
-		return 0;
-	}
 	if (!own)
 		return sh->pid;
 	if (!sh->has_own_numbers)
@@ -166,6 +157,32 @@ static uint32_t tid_of(struct phases *ph, struct shared *sh,
 		*n = (struct own_number){own,
 					 ph->p.tid_of(ph->p.ctx, sh->pid, own)};
 	return n->tid;
+}
+
+/* 0 also where it cannot be told. */
+static uint32_t tid_of(struct phases *ph, struct shared *sh,
+		       const struct mark_record *r)
+{
+	uint32_t tid;
+	switch (phase_threads_find(sh, r, &tid)) {
+	case PHASE_THREAD_TOLD:
+		return tid;
+	case PHASE_THREAD_UNKNOWN:
+		ph->nr_unknown += r->what % 4 != MARK_END;
+		return 0;
+	default:
+		return tid_of_own(ph, sh, r->tid);
+	}
+}
+
+void phase_times_doubt(struct phases *ph, struct shared *sh, uint32_t own)
+{
+	uint32_t tid = tid_of_own(ph, sh, own);
+	for (uint32_t i = 0; i < ph->p.nr; i++) {
+		struct thread_phase *o = *slot_of(ph, tid, i);
+		while (o && o->nr_calls)
+			ph->nr_unknown += 1 + drop_call(ph, o)->nr_deeper;
+	}
 }
 
 /* What was passed without a record in between is of another run: such a pair

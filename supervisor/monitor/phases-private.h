@@ -216,9 +216,10 @@ uint64_t phase_slices_about_ns(const struct phases *ph, uint32_t phase,
 			       uint64_t now_ns);
 
 /* phase-threads.c: thread @t, stopped, of @p, which is there or just born. Who
- * is alone with its number counts for itself. */
-void phase_threads_note(struct shared *sh, const struct phase_proc *p,
-			struct task *t, bool is_new);
+ * is alone with its number counts for itself. The number whose records cannot
+ * be told any more, or 0. */
+uint32_t phase_threads_note(struct shared *sh, const struct phase_proc *p,
+			    struct task *t, bool is_new);
 /* @copy, which stands at its first instruction, shares @sh. */
 void phase_threads_copied(struct shared *sh, const struct phase_proc *copy);
 void phase_threads_forget(struct shared *sh, uint32_t pid, struct task *t);
@@ -234,6 +235,9 @@ enum phase_thread phase_threads_find(const struct shared *sh,
 /* phase-times.c */
 void phase_times_take(struct phases *ph, struct shared *sh,
 		      const struct mark_record *r);
+/* From now on it is not known whose a record with the number @own is: how the
+ * passings that are open end is not either, and they count as such. */
+void phase_times_doubt(struct phases *ph, struct shared *sh, uint32_t own);
 /* Process @pid is gone or left: what its threads are in ends at @now_ns. */
 void phase_times_leave(struct phases *ph, uint32_t pid, uint64_t now_ns);
 void phase_times_free(struct phases *ph);

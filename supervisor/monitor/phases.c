@@ -340,7 +340,10 @@ void phases_new_thread(struct phases *ph, struct phase_proc *pp, struct task *t)
 	ph->nr_tasks++;
 	for (size_t i = 0; pp && i < pp->nr; i++) {
 		know_number(ph, pp->shared[i], t);
-		phase_threads_note(pp->shared[i], pp, t, true);
+		uint32_t doubtful =
+			phase_threads_note(pp->shared[i], pp, t, true);
+		if (doubtful)
+			phase_times_doubt(ph, pp->shared[i], doubtful);
 	}
 }
 
