@@ -1,8 +1,11 @@
 #include "reports/procfs.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -51,6 +54,33 @@ const char *procfs_path(char *buf, size_t size, pid_t pid, const char *what,
 	vsnprintf(buf + n, size - (size_t)n, what, ap);
 	va_end(ap);
 	return buf;
+}
+
+/* One that has ended has no program. */
+static bool has_ended(pid_t tid)
+{
+	char path[PROCFS_PATH], name[1];
+	procfs_path(path, sizeof(path), tid, "exe");
+	return readlink(path, name, sizeof(name)) < 0 && errno == ENOENT;
+}
+
+pid_t procfs_holder(pid_t pid)
+{
+	char path[PROCFS_PATH];
+	pid_t holder = pid;
+	if (pid <= 0 || !has_ended(pid))
+		return pid;
+	procfs_path(path, sizeof(path), pid, "task");
+	DIR *dir = opendir(path);
+	struct dirent *e;
+	while (dir && holder == pid && (e = readdir(dir))) {
+		pid_t tid = (pid_t)atoi(e->d_name);
+		if (tid > 0 && !has_ended(tid))
+			holder = tid;
+	}
+	if (dir)
+		closedir(dir);
+	return holder;
 }
 
 bool procfs_is_own(void)

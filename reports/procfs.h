@@ -28,6 +28,13 @@
  */
 const char *procfs_path(char *buf, size_t size, pid_t pid, const char *what,
 			...) __attribute__((format(printf, 4, 5)));
+/*
+ * The number that leads to what the threads of process @pid share, by
+ * procfs_path: its memory, files, root and namespaces. That is @pid, or where
+ * its first thread has ended, one of its others; @pid if there is none or we
+ * may not look.
+ */
+pid_t procfs_holder(pid_t pid);
 /* Is it our own? */
 bool procfs_is_own(void);
 

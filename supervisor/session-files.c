@@ -15,7 +15,7 @@ static int each_mapped(struct session *s, pid_t pid, session_file_fn fn,
 {
 	struct tmaps maps;
 	char path[PROCFS_PATH], exe[4096] = "";
-	procfs_path(path, sizeof(path), pid, "exe");
+	procfs_path(path, sizeof(path), procfs_holder(pid), "exe");
 	ssize_t n = readlink(path, exe, sizeof(exe) - 1);
 	exe[n > 0 ? n : 0] = '\0';
 	int rc = n > 0 ? fn(s, exe, path, false, err) : 0;
@@ -29,8 +29,8 @@ static int each_mapped(struct session *s, pid_t pid, session_file_fn fn,
 		if (!(m->prot & PROT_EXEC) || !m->inode ||
 		    !strcmp(m->path, exe))
 			continue;
-		procfs_path(path, sizeof(path), pid, "map_files/%llx-%llx",
-			    (unsigned long long)m->start,
+		procfs_path(path, sizeof(path), procfs_holder(pid),
+			    "map_files/%llx-%llx", (unsigned long long)m->start,
 			    (unsigned long long)m->end);
 		rc = fn(s, m->path, access(path, R_OK) ? m->path : path, true,
 			err);

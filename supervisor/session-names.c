@@ -21,7 +21,7 @@ static void add_name(pid_t pid, char line[WATCHED_NAME], size_t len)
 	if (smco_slurp(path, name, sizeof(name)) <= 0)
 		return;
 	name[strcspn(name, "\n")] = '\0';
-	procfs_path(path, sizeof(path), pid, "exe");
+	procfs_path(path, sizeof(path), procfs_holder(pid), "exe");
 	ssize_t n = readlink(path, exe, sizeof(exe) - 1);
 	exe[n > 0 ? n : 0] = '\0';
 	const char *file = strrchr(exe, '/');
@@ -33,7 +33,7 @@ static void add_name(pid_t pid, char line[WATCHED_NAME], size_t len)
 static bool read_line(pid_t pid, char line[WATCHED_NAME])
 {
 	char path[PROCFS_PATH];
-	procfs_path(path, sizeof(path), pid, "cmdline");
+	procfs_path(path, sizeof(path), procfs_holder(pid), "cmdline");
 	ssize_t n = smco_slurp(path, line, WATCHED_NAME);
 	if (n <= 0)
 		return false;

@@ -82,7 +82,7 @@ struct watched *watched_create(struct tproc *p, bool is_young,
 	if (!is_young) /* not what it used before us */
 		w->cpu_ns = tproc_cpu_ns(p);
 	char root[PROCFS_PATH];
-	procfs_path(root, sizeof(root), w->pid, "root");
+	procfs_path(root, sizeof(root), procfs_holder(w->pid), "root");
 	w->space = sym_space_create(w->pid, root, read_tracee, p);
 	if (!w->space) {
 		free(w);
@@ -199,7 +199,7 @@ static void look_up_all(struct sym_space *space)
 struct sym_space *watched_expect(pid_t pid)
 {
 	char root[PROCFS_PATH];
-	procfs_path(root, sizeof(root), pid, "root");
+	procfs_path(root, sizeof(root), procfs_holder(pid), "root");
 	struct sym_space *space = sym_space_create(pid, root, NULL, NULL);
 	struct tmaps maps = {0};
 	int rc = space ? tmaps_read(pid, &maps, NULL) : SMCO_NOMEM;

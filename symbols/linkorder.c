@@ -21,7 +21,7 @@ static bool is_exe_of(const struct module *m, pid_t pid)
 	struct stat exe, mine;
 	if (pid <= 0 || m->fd < 0)
 		return false;
-	procfs_path(name, sizeof(name), pid, "exe");
+	procfs_path(name, sizeof(name), procfs_holder(pid), "exe");
 	return !stat(name, &exe) && !fstat(m->fd, &mine) &&
 	       exe.st_dev == mine.st_dev && exe.st_ino == mine.st_ino;
 }

@@ -72,13 +72,14 @@ static int open_mapped(const struct sym_mapping *map, pid_t pid, int root_fd)
 		fd = check_inode(module_open_path(root_fd, map->path),
 				 map->inode);
 	if (fd < 0 && pid > 0) {
-		procfs_path(name, sizeof(name), pid, "map_files/%llx-%llx",
+		procfs_path(name, sizeof(name), procfs_holder(pid),
+			    "map_files/%llx-%llx",
 			    (unsigned long long)map->start,
 			    (unsigned long long)map->end);
 		fd = check_inode(module_open_path(ROOT_OURS, name), 0);
 	}
 	if (fd < 0 && pid > 0) {
-		procfs_path(name, sizeof(name), pid, "exe");
+		procfs_path(name, sizeof(name), procfs_holder(pid), "exe");
 		fd = check_inode(module_open_path(ROOT_OURS, name), map->inode);
 	}
 	if (fd < 0 && named)

@@ -15,7 +15,7 @@ static int open_root(pid_t pid, const char *root)
 {
 	char name[PROCFS_PATH];
 	struct stat mine, its;
-	procfs_path(name, sizeof(name), pid, "ns/mnt");
+	procfs_path(name, sizeof(name), procfs_holder(pid), "ns/mnt");
 	if (pid > 0 && !stat("/proc/self/ns/mnt", &mine) && !stat(name, &its) &&
 	    mine.st_ino == its.st_ino && !stat("/", &mine) &&
 	    !stat(root, &its) && mine.st_ino == its.st_ino &&

@@ -260,6 +260,21 @@ first_gone() { # nobody has the process's number as his own any more
 		smco-report f.trace && test_exit 3 wait $pid
 }
 ok "one whose first thread has ended" first_gone
+# Memory, files and descriptors are had by its other thread's number.
+watched_first_gone() {
+	"$FIXTURES/first-thread-gone" 4 &
+	local pid=$!
+	wait_for 10 grep -q '^State:.*zombie' /proc/$pid/status &&
+		test_exit 0 smco-trace -q -t 50 -m nap,range --nap 1s --mechanism=mprotect -o f.trace -p $pid &&
+		smco-report f.trace && test_exit 3 wait $pid || return 1
+	smco-report --json f.trace | perl -MJSON::PP -0777 -ne '
+		my $d = decode_json($_);
+		my @unused = grep { $_->{size} >= 1 << 20 } @{$d->{naps}};
+		my ($i) = grep { $_->{variable} eq "work::i" } @{$d->{ranges}};
+		print scalar(@unused), " naps of the block, i from $i->{smallest} to $i->{largest}\n";
+		exit !(@unused == 1 && $i->{largest} > 5 && $i->{largest} <= 40)'
+}
+ok "its memory and variables are watched, too" watched_first_gone
 
 counts() { smco-report --json "$1" | grep -q '"time_ns":[1-9][0-9]*,"run_ns"'; }
 # What it stands at a stop signal is no time in which we may spend.

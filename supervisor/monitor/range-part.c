@@ -56,7 +56,7 @@ static bool is_same_file(struct range_part *rp, const struct tmap *t,
 		.path = t->path,
 	};
 	char root[PROCFS_PATH];
-	procfs_path(root, sizeof(root), rp->pid, "root");
+	procfs_path(root, sizeof(root), procfs_holder(rp->pid), "root");
 	struct sym_space *space =
 		sym_space_create((pid_t)rp->pid, root, NULL, NULL);
 	if (!space || sym_space_update(space, &map, 1, NULL)) {

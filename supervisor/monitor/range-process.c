@@ -39,7 +39,8 @@ static const char *path_for_us(const struct range_proc *p, const char *path,
 {
 	if (!access(path, R_OK))
 		return path;
-	procfs_path(full, size, tproc_pid(p->proc), "root%s", path);
+	procfs_path(full, size, procfs_holder(tproc_pid(p->proc)), "root%s",
+		    path);
 	return full;
 }
 
@@ -232,7 +233,7 @@ static struct range_proc *new_process(struct range_monitor *m, struct tproc *p)
 {
 	struct range_proc *rp = calloc(1, sizeof(*rp));
 	char exe[PROCFS_PATH], path[PATH_MAX];
-	procfs_path(exe, sizeof(exe), tproc_pid(p), "exe");
+	procfs_path(exe, sizeof(exe), procfs_holder(tproc_pid(p)), "exe");
 	ssize_t n = readlink(exe, path, sizeof(path) - 1);
 	if (!rp || n <= 0 || !m->p.target_overhead_ppb) {
 		free(rp);

@@ -403,7 +403,8 @@ static void size_up(struct bits *b)
 	b->sized_ns = now;
 	char path[PROCFS_PATH];
 	unsigned long pages = 0;
-	procfs_path(path, sizeof(path), tproc_pid(b->access.proc), "statm");
+	procfs_path(path, sizeof(path),
+		    procfs_holder(tproc_pid(b->access.proc)), "statm");
 	FILE *f = fopen(path, "re");
 	/* It is as large as it was where it cannot be asked. */
 	if (f && fscanf(f, "%*u %lu", &pages) == 1)
@@ -494,7 +495,7 @@ static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
 	if (r)
 		goto fail;
 	char path[PROCFS_PATH];
-	procfs_path(path, sizeof(path), tproc_pid(p), "pagemap");
+	procfs_path(path, sizeof(path), procfs_holder(tproc_pid(p)), "pagemap");
 	b->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (b->pagemap_fd < 0) {
 		r = smco_fail(err, errno == ENOENT ? SMCO_GONE : SMCO_PERM,

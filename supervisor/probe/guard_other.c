@@ -34,7 +34,7 @@ void guard_others_remove(struct guard *g)
 static bool pid_space(pid_t pid, char *buf, size_t size)
 {
 	char path[PROCFS_PATH];
-	procfs_path(path, sizeof(path), pid, "ns/pid");
+	procfs_path(path, sizeof(path), procfs_holder(pid), "ns/pid");
 	ssize_t n = readlink(path, buf, size - 1);
 	if (n < 0)
 		return false;

@@ -59,7 +59,7 @@ static bool has_ring_fd(pid_t pid)
 {
 	char path[PROCFS_PATH], to[64];
 	bool found = false;
-	procfs_path(path, sizeof(path), pid, "fd");
+	procfs_path(path, sizeof(path), procfs_holder(pid), "fd");
 	DIR *dir = opendir(path);
 	struct dirent *e;
 	while (dir && !found && (e = readdir(dir))) {
@@ -79,7 +79,7 @@ static uint64_t locked_kib(pid_t pid)
 {
 	char path[PROCFS_PATH], line[256];
 	unsigned long long v = 0;
-	procfs_path(path, sizeof(path), pid, "status");
+	procfs_path(path, sizeof(path), procfs_holder(pid), "status");
 	FILE *f = fopen(path, "re");
 	if (!f)
 		return 0;
@@ -99,7 +99,7 @@ static void look_at_locked(struct guard *g)
 	char perm;
 	if (!locked_kib(pid))
 		return;
-	procfs_path(path, sizeof(path), pid, "smaps");
+	procfs_path(path, sizeof(path), procfs_holder(pid), "smaps");
 	FILE *f = fopen(path, "re");
 	if (!f) {
 		guard_refuse(g, "it locks memory, and smaps cannot be read");

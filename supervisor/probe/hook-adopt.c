@@ -149,7 +149,8 @@ static int fill_segment(struct hooks *h, unsigned nr, struct found *f,
 static int pagemap_of(struct hooks *h)
 {
 	char path[PROCFS_PATH];
-	procfs_path(path, sizeof(path), tproc_pid(h->p), "pagemap");
+	procfs_path(path, sizeof(path), procfs_holder(tproc_pid(h->p)),
+		    "pagemap");
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 

@@ -489,7 +489,8 @@ static int more_stacks(struct hooks *h)
 {
 	char path[PROCFS_PATH];
 	unsigned long pages = 0;
-	procfs_path(path, sizeof(path), tproc_pid(h->p), "statm");
+	procfs_path(path, sizeof(path), procfs_holder(tproc_pid(h->p)),
+		    "statm");
 	FILE *f = fopen(path, "re");
 	if (!f)
 		return SMCO_GONE;

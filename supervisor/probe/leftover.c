@@ -55,7 +55,7 @@ static int next_descriptor(pid_t pid, int fd)
 {
 	char path[PROCFS_PATH], to[64];
 	int found = -1;
-	procfs_path(path, sizeof(path), pid, "fd");
+	procfs_path(path, sizeof(path), procfs_holder(pid), "fd");
 	DIR *dir = opendir(path);
 	struct dirent *e;
 	while (dir && (e = readdir(dir))) {
@@ -158,12 +158,14 @@ static int open_file(const struct leftover *l, const struct tmap *m)
 {
 	char name[4096 + 64];
 	struct stat st;
-	procfs_path(name, sizeof(name), tproc_pid(l->p), "map_files/%llx-%llx",
-		    (unsigned long long)m->start, (unsigned long long)m->end);
+	procfs_path(name, sizeof(name), procfs_holder(tproc_pid(l->p)),
+		    "map_files/%llx-%llx", (unsigned long long)m->start,
+		    (unsigned long long)m->end);
 	int fd = open(name, O_RDONLY | O_CLOEXEC); /* needs privilege */
 	if (fd >= 0 || m->deleted)
 		return fd;
-	procfs_path(name, sizeof(name), tproc_pid(l->p), "root%s", m->path);
+	procfs_path(name, sizeof(name), procfs_holder(tproc_pid(l->p)),
+		    "root%s", m->path);
 	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || (fstat(fd, &st) == 0 && st.st_ino == m->inode))
 		return fd;
@@ -327,7 +329,8 @@ static void restore_all(struct leftover *l, int fd, bool *failed)
 static void restore_text(struct leftover *l)
 {
 	char name[PROCFS_PATH];
-	procfs_path(name, sizeof(name), tproc_pid(l->p), "pagemap");
+	procfs_path(name, sizeof(name), procfs_holder(tproc_pid(l->p)),
+		    "pagemap");
 	_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC);
 	_cleanup_free_ bool *failed = calloc(l->maps.nr + 1, sizeof(*failed));
 	l->text_stays = !failed;

@@ -1,5 +1,4 @@
 /* Memory in the tracee, see near.h. */
-#include "reports/procfs.h"
 #include "supervisor/probe/near.h"
 
 #include <errno.h>
@@ -97,24 +96,6 @@ bool near_likely(uint64_t start, uint64_t end, uint64_t bytes,
 	return in_reach(*base_ret, bytes, start, end);
 }
 
-/* The tracee's descriptor as one of ours. */
-static int take_fd(struct tproc *p, int fd)
-{
-	int pidfd = syscall(SYS_pidfd_open, tproc_pid(p), 0);
-	int ret = -1;
-	if (pidfd >= 0) {
-		ret = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
-		close(pidfd);
-	}
-	for (struct task *t = tproc_first_task(p); t && ret < 0;
-	     t = task_next(t)) {
-		char path[PROCFS_PATH];
-		procfs_path(path, sizeof(path), task_tid(t), "fd/%d", fd);
-		ret = open(path, O_RDWR | O_CLOEXEC);
-	}
-	return ret;
-}
-
 taddr_t near_base_of(const struct tmap *m)
 {
 	static const char prefix[] = "/memfd:" NEAR_NAME "@";
@@ -142,7 +123,7 @@ int near_share(struct tproc *p, taddr_t base, taddr_t name_at, taddr_t at,
 		      "memfd_create", &fd, err);
 	if (r)
 		return r;
-	_cleanup_close_ int mine = take_fd(p, (int)fd);
+	_cleanup_close_ int mine = tproc_take_fd(p, (int)fd);
 	bool taken = mine >= 0 && ftruncate(mine, (off_t)bytes) == 0;
 	int why = errno;
 	/* Together: each time that a thread is borrowed it needs a CPU. */

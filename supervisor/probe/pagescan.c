@@ -256,7 +256,7 @@ static bool has_seccomp(pid_t pid)
 {
 	char path[PROCFS_PATH], line[128];
 	int mode = 0;
-	procfs_path(path, sizeof(path), pid, "status");
+	procfs_path(path, sizeof(path), procfs_holder(pid), "status");
 	FILE *f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "Seccomp: %d", &mode) == 1)
@@ -299,8 +299,7 @@ static int make_there(struct tproc *p, struct smco_err *err)
 	if (fd < 0)
 		return smco_fail(err, SMCO_UNSUPPORTED, (int)-fd,
 				 "page-scan: userfaultfd(2) in the program");
-	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	int ours = (int)syscall(SYS_pidfd_getfd, pidfd, (int)fd, 0);
+	int ours = tproc_take_fd(p, (int)fd);
 	int sys_errno = errno;
 	int64_t ignored;
 	uint64_t close_args[6] = {(uint64_t)fd};
@@ -434,7 +433,7 @@ static int pagescan_open(struct tproc *p, struct access **ret,
 	if (r)
 		goto fail;
 	char path[PROCFS_PATH];
-	procfs_path(path, sizeof(path), tproc_pid(p), "pagemap");
+	procfs_path(path, sizeof(path), procfs_holder(tproc_pid(p)), "pagemap");
 	s->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (s->pagemap_fd < 0) {
 		r = smco_fail(err, errno == ENOENT ? SMCO_GONE : SMCO_PERM,

@@ -265,10 +265,7 @@ static int take_descriptor(struct uffd *u, struct smco_err *err)
 	if (fd < 0)
 		return smco_fail(err, SMCO_UNSUPPORTED, (int)-fd,
 				 "the program cannot create a userfaultfd");
-	_cleanup_close_ int pidfd =
-		(int)syscall(SYS_pidfd_open, tproc_pid(p), 0);
-	u->fd = pidfd < 0 ? -1
-			  : (int)syscall(SYS_pidfd_getfd, pidfd, (int)fd, 0);
+	u->fd = tproc_take_fd(p, (int)fd);
 	int e = errno;
 	const uint64_t done[6] = {(uint64_t)fd};
 	tproc_syscall(p, SYS_close, done, &ret, NULL);

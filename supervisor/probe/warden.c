@@ -191,11 +191,7 @@ static int make_shared(struct warden *w, struct smco_err *err)
 		       MFD_CLOEXEC, 0, 0, 0, 0);
 	if (rc)
 		return rc;
-	_cleanup_close_ int pidfd =
-		(int)syscall(SYS_pidfd_open, tproc_pid(p), 0);
-	_cleanup_close_ int own =
-		pidfd < 0 ? -1
-			  : (int)syscall(SYS_pidfd_getfd, pidfd, (int)fd, 0);
+	_cleanup_close_ int own = tproc_take_fd(p, (int)fd);
 	if (own < 0 || ftruncate(own, (off_t)len))
 		rc = smco_fail(err, SMCO_UNSUPPORTED, errno,
 			       "cannot share memory with the program");
@@ -365,8 +361,8 @@ static int run_entry(struct warden *w, struct task *t, unsigned entry,
 /* False also where the kernel does not tell. */
 static bool shares_memory(const struct warden *w, pid_t pid)
 {
-	return pid > 0 &&
-	       syscall(SYS_kcmp, tproc_pid(w->proc), pid, KCMP_VM, 0, 0) == 0;
+	return pid > 0 && syscall(SYS_kcmp, procfs_holder(tproc_pid(w->proc)),
+				  pid, KCMP_VM, 0, 0) == 0;
 }
 
 static bool has_our_name(pid_t pid)

@@ -139,7 +139,7 @@ static bool explain_rights(pid_t pid, struct smco_err *err)
 	char path[PROCFS_PATH];
 	struct stat st;
 	/* Not its directory, which is the user's always. */
-	procfs_path(path, sizeof(path), pid, "fd");
+	procfs_path(path, sizeof(path), procfs_holder(pid), "fd");
 	if (known && stat(path, &st) == 0 && st.st_uid != (uid_t)uid) {
 		smco_fail(err, SMCO_PERM, 0,
 			  "process %d is protected (not dumpable: a setuid "
@@ -251,7 +251,7 @@ bool tproc_explain_privilege(struct tproc *p, struct smco_err *err)
 
 	if (have_ptrace_cap())
 		return false;
-	procfs_path(exe, sizeof(exe), p->pid, "exe");
+	procfs_path(exe, sizeof(exe), procfs_holder(p->pid), "exe");
 	const char *what = privilege_of(p->pid, exe);
 	if (!what)
 		return false;

@@ -1,5 +1,4 @@
 /* /proc/PID/maps. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -151,26 +150,8 @@ static int read_file(const char *name, struct tmaps *ret, struct smco_err *err)
 int tmaps_read(pid_t pid, struct tmaps *ret, struct smco_err *err)
 {
 	char name[PROCFS_PATH];
-	procfs_path(name, sizeof(name), pid, "maps");
-	int r = read_file(name, ret, err);
-	if (r < 0 || ret->nr)
-		return r;
-
-	/* The leader has ended; its threads still show the memory. */
-	procfs_path(name, sizeof(name), pid, "task");
-	DIR *dir = opendir(name);
-	struct dirent *de;
-	while (dir && !ret->nr && (de = readdir(dir))) {
-		pid_t tid = (pid_t)atoi(de->d_name);
-		if (tid <= 0 || tid == pid)
-			continue;
-		tmaps_deinit(ret);
-		procfs_path(name, sizeof(name), tid, "maps");
-		read_file(name, ret, NULL);
-	}
-	if (dir)
-		closedir(dir);
-	return 0;
+	procfs_path(name, sizeof(name), procfs_holder(pid), "maps");
+	return read_file(name, ret, err);
 }
 
 void tmaps_deinit(struct tmaps *m)

@@ -11,6 +11,10 @@
 #include "reports/procfs.h"
 #include "supervisor/tracee/internal.h"
 
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL
+#endif
+
 char task_proc_state(const struct task *t)
 {
 	char path[PROCFS_PATH], buf[512];
@@ -59,13 +63,37 @@ int task_get_place(struct task *t, taddr_t *pc_ret, taddr_t *sp_ret)
 	return proc_place(t, pc_ret, sp_ret);
 }
 
+/* -1: by that number none is to be had. */
+static int take_fd(pid_t tid, unsigned flags, int fd)
+{
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, tid, flags);
+	return pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+}
+
+int tproc_take_fd(struct tproc *p, int fd)
+{
+	int ret = take_fd(p->pid, 0, fd), why = errno;
+	for (struct task *t = tproc_first_task(p); t && ret < 0;
+	     t = task_next(t)) {
+		char path[PROCFS_PATH];
+		/* Its first thread has ended (Linux 6.9), or a kernel before
+		 * 5.6: not every descriptor can be opened by its name. */
+		ret = take_fd(t->tid, PIDFD_THREAD, fd);
+		if (ret >= 0)
+			break;
+		procfs_path(path, sizeof(path), t->tid, "fd/%d", fd);
+		ret = open(path, O_RDWR | O_CLOEXEC);
+	}
+	errno = why;
+	return ret;
+}
+
 int task_socket_option(const struct task *t, int fd, int option, void *ret,
 		       socklen_t len)
 {
-	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, t->tgid, 0);
-	if (pidfd < 0)
-		return SMCO_UNSUPPORTED;
-	_cleanup_close_ int copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+	_cleanup_close_ int copy = take_fd(t->tgid, 0, fd);
+	if (copy < 0)
+		copy = take_fd(t->tid, PIDFD_THREAD, fd);
 	if (copy < 0 || getsockopt(copy, SOL_SOCKET, option, ret, &len) < 0)
 		return SMCO_UNSUPPORTED;
 	return 0;
@@ -146,13 +174,13 @@ bool proc_has_own_filter(pid_t tid)
 
 bool tproc_is_sandboxed(struct tproc *p)
 {
-	return proc_has_own_filter(p->pid);
+	return proc_has_own_filter(procfs_holder(p->pid));
 }
 
 int proc_shares_namespace(pid_t pid, const char *kind)
 {
 	char path[PROCFS_PATH], theirs[64], mine[64];
-	procfs_path(path, sizeof(path), pid, "ns/%s", kind);
+	procfs_path(path, sizeof(path), procfs_holder(pid), "ns/%s", kind);
 	ssize_t n = readlink(path, theirs, sizeof(theirs));
 	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
 	ssize_t m = readlink(path, mine, sizeof(mine));
@@ -226,7 +254,7 @@ uint64_t proc_auxv(pid_t pid, uint64_t type)
 		char bytes[4096];
 		Elf64_auxv_t auxv[4096 / sizeof(Elf64_auxv_t)];
 	} u;
-	procfs_path(path, sizeof(path), pid, "auxv");
+	procfs_path(path, sizeof(path), procfs_holder(pid), "auxv");
 	ssize_t n = smco_slurp(path, u.bytes, sizeof(u.bytes));
 	for (ssize_t i = 0; (i + 1) * (ssize_t)sizeof(Elf64_auxv_t) <= n; i++)
 		if (u.auxv[i].a_type == type)
@@ -238,7 +266,7 @@ bool proc_is_32bit(pid_t pid)
 {
 	char path[PROCFS_PATH];
 	unsigned char ident[EI_NIDENT];
-	procfs_path(path, sizeof(path), pid, "exe");
+	procfs_path(path, sizeof(path), procfs_holder(pid), "exe");
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;

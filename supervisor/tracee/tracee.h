@@ -418,6 +418,10 @@ int tproc_syscall(struct tproc *p, long nr, const uint64_t args[6],
 		  int64_t *ret, struct smco_err *err);
 /* Is that so of @p's leader? */
 bool tproc_is_sandboxed(struct tproc *p);
+/* @p's descriptor @fd as one of ours, the caller's; -1 with errno. @p may run.
+ * Where the first thread has ended, before Linux 6.9, files only, opened
+ * anew. */
+int tproc_take_fd(struct tproc *p, int fd);
 struct tsyscall {
 	long nr;
 	uint64_t args[6];
