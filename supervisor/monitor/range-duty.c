@@ -15,6 +15,10 @@
 #define TELL_NS	    (20 * NSEC_PER_MSEC)
 /* A window that has cost less since it came in is left alone. */
 #define QUANTUM_PS (2 * NSEC_PER_USEC * 1000)
+/* One that was passed less often so far keeps what each may cost before it is
+ * looked at, whatever the others have spent: what its variables get at the
+ * beginning, or now and then, is seen. One switch for all knows no such. */
+#define RARE_HITS 1000
 /* Stops to put some in may take this part of the target: the shorter turns are,
  * the more of them there are, and the more the program does is seen at all.
  * With one switch for all, many come at a time anyway. */
@@ -218,15 +222,17 @@ static void end_cycle(struct range_duty *d, struct range_duty_window *w,
 
 /* Has it cost more than its share of the time since it came in? */
 static bool is_beyond(const struct range_duty *d,
-		      const struct range_duty_window *w,
+		      const struct range_duty_cost *cost,
 		      const struct range_duty_state *s)
 {
+	const struct range_duty_window *w = &d->window[cost->window];
 	uint64_t armed_ns = sat_sub_u64(s->now_ns, w->cycle_ns);
 	int64_t least =
 		d->m_t_ppb / (OWING * ((int64_t)range_cheap_nr_plants(d) + 1));
 	int64_t share = control_local_target_ppb(d->control);
 	if (w->cost_ps < QUANTUM_PS / (s->room_ns < 0 ? OWING : 1) ||
-	    range_is_cheap(d, w))
+	    range_is_cheap(d, w) ||
+	    (d->kind != CONTROL_GLOBAL && cost->hits < RARE_HITS))
 		return false;
 	/* One switch for all, but for those that all together cost little. */
 	if (s->window_room_ns < 0 ||
@@ -284,7 +290,7 @@ static size_t judge(struct range_duty *d, const struct range_duty_cost *cost,
 			continue;
 		if (cost[i].news && range_is_cheap(d, w))
 			d->news_ns = s->now_ns;
-		if (w->is_spent || is_beyond(d, w, s)) {
+		if (w->is_spent || is_beyond(d, &cost[i], s)) {
 			d->leaving[nr_leaving++] = cost[i].window;
 			d->overrun_ps =
 				sat_add_u64(d->overrun_ps, cost[i].cost_ps);

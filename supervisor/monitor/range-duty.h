@@ -12,7 +12,8 @@
  *
  * Those that cost least, all together a part of the target, stay in whatever is
  * owed: to see all of a hundred of them takes as much as a hundredth of a hot
- * one. So do those that cost least for what is to be expected of them. When one
+ * one. So do those that cost least for what is to be expected of them, and,
+ * but for the global controller, those that were passed seldom so far. When one
  * of them, or one that costs nothing, is told to have seen something that it
  * had not seen before by far, the program has begun with something else: then
  * the others get a turn, too, for what is new there may stay for a moment only.
@@ -97,7 +98,8 @@ struct range_duty_cost {
 	uint64_t cost_ps;
 	/* What is to be expected of it, of CONTROL_WHOLE; 0: nothing at all. */
 	uint32_t worth;
-	bool news; /* a variable there has at least doubled its range */
+	bool news;     /* a variable there has at least doubled its range */
+	uint64_t hits; /* how often it was passed so far, in all */
 };
 struct range_duty_state {
 	uint64_t now_ns;

@@ -317,6 +317,7 @@ size_t range_part_charge(struct range_monitor *m, struct range_part *rp,
 				range_cost_cold(n->hits, gone_ns)),
 		};
 		rp->hits[n->window] += n->hits;
+		m->cost[i].hits = rp->hits[n->window];
 	}
 	range_alone_add(m->cost, m->news, nr, range_rate_alone(&rp->rate));
 	range_trial_price(rp, m->cost, nr);

@@ -11,7 +11,9 @@
 
 #define NR	40
 #define STOP_NS (60 * NSEC_PER_USEC)
-#define RUN_NS	(20 * NSEC_PER_SEC)
+/* In each step, of what costs something and is not rare. */
+#define SIM_HITS 1000000
+#define RUN_NS	 (20 * NSEC_PER_SEC)
 
 static uint64_t look_ns;	       /* of each look, but for waking up */
 static uint64_t wake_ns;	       /* that */
@@ -28,6 +30,8 @@ struct sim {
 	uint64_t rate_ppb[NR]; /* what it would cost, were it in */
 	uint32_t worth[NR];
 	bool news[NR];	   /* in the next step */
+	bool is_rare[NR];  /* one pass a step, whatever it costs */
+	uint64_t hits[NR]; /* so far; others are passed often */
 	uint64_t burst_ns; /* window 0 costs only in every second of these */
 	uint64_t now_ns, spent_ns;
 	uint64_t took_ns;     /* a change */
@@ -90,10 +94,12 @@ static inline void sim_step_at(struct sim *s, uint64_t due_ns, uint64_t run_ns)
 		uint64_t ps = run_ns * rate_now(s, i) / 1000000;
 		if (!is_in(s, i) || !ps)
 			continue;
+		s->hits[i] += s->is_rare[i] ? 1 : SIM_HITS;
 		cost[nr++] = (struct range_duty_cost){.window = i,
 						      .cost_ps = ps,
 						      .worth = s->worth[i],
-						      .news = s->news[i]};
+						      .news = s->news[i],
+						      .hits = s->hits[i]};
 		s->news[i] = false;
 		sum_ns += ps / 1000;
 	}

@@ -442,6 +442,31 @@ static void test_back(void)
 	sim_end(&s);
 }
 
+/* What was passed less than a thousand times is seen though much is owed and it
+ * is not cheap, and then no more; one switch is for all. Its step number. */
+static unsigned until_out(enum controller_kind kind)
+{
+	struct sim s;
+	sim_init(&s, kind, 20000000);
+	for (size_t i = 0; i < NR; i++) {
+		s.rate_ppb[i] = i ? 40000000 : 5000000;
+		s.is_rare[i] = !i;
+	}
+	ledger_charge(s.ledger, LEDGER_OTHER, 2, 10 * NSEC_PER_SEC);
+	while (is_in(&s, 0) && s.nr_steps < 2000)
+		sim_step(&s);
+	check(!is_in(&s, NR - 1));
+	unsigned nr = s.nr_steps;
+	sim_end(&s);
+	return nr;
+}
+
+static void test_rare(void)
+{
+	check_int(until_out(CONTROL_CASCADE), 1000);
+	check_int(until_out(CONTROL_GLOBAL), 1);
+}
+
 static void test_sum(void)
 {
 	struct range_duty_cost cost[2] = {{.cost_ps = 3000000},
@@ -545,6 +570,7 @@ int main(void)
 	test_worthy();
 	test_soon();
 	test_back();
+	test_rare();
 	test_starts_out(100000000);
 	test_starts_out(INT64_MAX);
 	return tap_done();
