@@ -39,7 +39,7 @@ static struct mark_spot spot_of(uint32_t phase, enum mark_kind kind)
 	return (struct mark_spot){
 		.channel = phase,
 		.counter = phase * 2 + (kind == MARK_END),
-		.what = phase * 4 + kind,
+		.what = (uint8_t)(phase * 4 + kind),
 	};
 }
 
@@ -113,6 +113,10 @@ static void probes(struct finder *x, Elf *elf)
 			if (kind == MARK_NONE)
 				continue;
 			struct mark_spot s = spot_of(k, kind);
+			if (kind == MARK_POINT)
+				ph->phase[k].has_points = true;
+			else
+				ph->phase[k].has_pairs = true;
 			s.addr = probe->addr;
 			s.semaphore = probe->semaphore;
 			ph->phase[k].is_found = true;

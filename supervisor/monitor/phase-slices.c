@@ -24,7 +24,6 @@
 #define LOOK_NS	     (10 * NSEC_PER_MSEC) /* or more, between two */
 #define LEAST_LEN    32
 #define SHARED_LEN   1024 /* there are others' passings within long ones */
-#define MOST_WEIGHT  16
 #define NEAR	     4096 /* what may always be counted up to */
 /* The same, where a slice begins after each look; after each other look where
  * nothing is left. */
@@ -32,8 +31,8 @@
 #define CONTENDED   4 /* counting, where several threads do */
 #define MOST_PASSED (UINT32_MAX / 8)
 
-/* At random in [0, @below): splitmix64. */
-static uint64_t draw(struct phases *ph, uint64_t below)
+/* splitmix64 */
+uint64_t phase_draw(struct phases *ph, uint64_t below)
 {
 	if (!ph->random)
 		ph->random = smco_now_ns();
@@ -62,43 +61,44 @@ static uint64_t passed(const struct shared *sh, uint32_t channel)
 	       mark_shm_count(sh->shm, channel * 2 + 1);
 }
 
+static double nr_gaps(const struct phase_slice *s)
+{
+	return s->nr_gaps[0] + s->nr_gaps[1];
+}
+
 /* How many passings the last slice stands for, when there were @all. */
 static uint64_t stands_for(const struct phase_slice *s, uint64_t all)
 {
-	return s->nr_timed > 0 ? sat_sub_u64(min_u64(s->end, all), s->stood_for)
-			       : 0;
+	return nr_gaps(s) > 0 ? sat_sub_u64(min_u64(s->end, all), s->stood_for)
+			      : 0;
 }
 
-static double mean_ns(const struct phase_slice *s)
+/* How many gaps each of its stands for, if it stands for @nr: as many of them
+ * are behind beginnings as passings are. */
+static void get_times(const struct shared *sh, uint32_t channel, uint64_t nr,
+		      double ret[2])
 {
-	return s->nr_timed > 0 ? s->timed_ns / s->nr_timed : 0;
-}
-
-/*
- * Of a slice of n records one that begins with one of them and ends with the
- * k-th after it could have begun with n - k: one that others' passings come
- * within has less room. Which is made up for, as far as there is any.
- */
-void phase_slice_take(struct phase_slice *s, uint64_t first, uint64_t nr,
-		      uint64_t ns)
-{
-	double n = (double)(s->end - s->begin),
-	       room = n - (double)(s->nr_records - first);
-	double weight = room * MOST_WEIGHT > n ? (n - 1) / room : MOST_WEIGHT;
-	if (weight < 1) /* it was not begun by us, or by the tracee */
-		weight = 1;
-	s->nr_timed += weight * (double)nr;
-	s->timed_ns += weight * (double)ns;
+	const struct phase_slice *s = &sh->slice[channel];
+	double begun = (double)mark_shm_count(sh->shm, channel * 2),
+	       ended = (double)mark_shm_count(sh->shm, channel * 2 + 1);
+	ret[0] = ret[1] = nr ? (double)nr / nr_gaps(s) : 0;
+	if (s->nr_gaps[0] <= 0 || s->nr_gaps[1] <= 0 || begun + ended < 1)
+		return;
+	ret[0] = (double)nr * begun / (begun + ended) / s->nr_gaps[0];
+	ret[1] = (double)nr * ended / (begun + ended) / s->nr_gaps[1];
 }
 
 /* The last slice is over. */
-static void weigh(struct phase *phase, struct phase_slice *s)
+static void weigh(struct phases *ph, struct shared *sh, uint32_t channel)
 {
+	struct phase_slice *s = &sh->slice[channel];
 	uint64_t nr = stands_for(s, s->passed);
-	phase->weight += (double)nr;
-	phase->weighted_ns += (double)nr * mean_ns(s);
+	double times[2];
+	get_times(sh, channel, nr, times);
+	ph->phase[channel].weight += (double)nr;
+	phase_gaps_weigh(&ph->phase[channel], s, times);
 	s->stood_for += nr;
-	s->nr_timed = s->timed_ns = 0;
+	s->nr_gaps[0] = s->nr_gaps[1] = 0;
 	s->nr_records = 0;
 }
 
@@ -116,7 +116,7 @@ static void begin(struct phases *ph, struct shared *sh, uint32_t channel,
 		  uint64_t skip)
 {
 	struct phase_slice *s = &sh->slice[channel];
-	weigh(&ph->phase[channel], s);
+	weigh(ph, sh, channel);
 	s->len = min_u64(s->len, mark_shm_room(sh->shm));
 	mark_shm_begin(sh->shm, channel, (uint32_t)skip, (uint32_t)s->len);
 	s->begin = s->passed + skip;
@@ -137,8 +137,8 @@ static void plan(struct phases *ph, const struct shared *sh,
 		 len = max_u64(tokens, LEAST_LEN);
 	s->len = sh->is_shared ? max_u64(len, SHARED_LEN) : len;
 	/* A longer one comes so much more seldom. */
-	gap += draw(ph,
-		    all ? gap + 1 : max_u64(gap, 4 * s->len * s->len / len));
+	gap += phase_draw(ph, all ? gap + 1
+				  : max_u64(gap, 4 * s->len * s->len / len));
 	s->next = s->end + gap;
 	if (s->next <= s->passed)
 		s->next = s->passed + gap;
@@ -159,8 +159,9 @@ static void begin_blindly(struct phases *ph, struct shared *sh,
 	struct phase_slice *s = &sh->slice[channel];
 	uint64_t half = near_of(sh, tokens, NEAR_A_LOOK) / 2;
 	s->len = max_u64(tokens, LEAST_LEN);
-	if (tokens > LEAST_TOKENS || draw(ph, 2))
-		begin(ph, sh, channel, draw(ph, half) + draw(ph, half));
+	if (tokens > LEAST_TOKENS || phase_draw(ph, 2))
+		begin(ph, sh, channel,
+		      phase_draw(ph, half) + phase_draw(ph, half));
 }
 
 /* No slice is on. */
@@ -188,7 +189,7 @@ static void begin_soon(struct phases *ph, struct shared *sh, uint32_t channel,
 		       uint64_t tokens)
 {
 	sh->slice[channel].len = tokens;
-	begin(ph, sh, channel, draw(ph, sh->slice[channel].most + 1));
+	begin(ph, sh, channel, phase_draw(ph, sh->slice[channel].most + 1));
 }
 
 /* Not until a number that depends on when we looked; and not one that was for
@@ -198,7 +199,7 @@ static void extend(struct phases *ph, struct shared *sh, uint32_t channel,
 {
 	struct phase_slice *s = &sh->slice[channel];
 	if (tokens > LEAST_TOKENS)
-		tokens -= draw(ph, (tokens - LEAST_TOKENS) / 4 + 1);
+		tokens -= phase_draw(ph, (tokens - LEAST_TOKENS) / 4 + 1);
 	if (!s->is_all || !is_room_for_all(s, tokens))
 		return;
 	mark_shm_extend(sh->shm, channel, (uint32_t)tokens);
@@ -264,8 +265,16 @@ void phase_slices_end(struct phases *ph, struct shared *sh)
 {
 	for (uint32_t i = 0; i < ph->p.nr; i++) {
 		sh->slice[i].passed = passed(sh, i);
-		weigh(&ph->phase[i], &sh->slice[i]);
+		weigh(ph, sh, i);
 	}
+}
+
+uint64_t phase_passed(const struct phases *ph, uint32_t phase)
+{
+	uint64_t nr = ph->phase[phase].count + ph->phase[phase].ended;
+	for (const struct shared *sh = ph->shared; sh; sh = sh->next)
+		nr += passed(sh, phase);
+	return nr;
 }
 
 uint64_t phase_slices_about_ns(const struct phases *ph, uint32_t phase,
@@ -274,15 +283,20 @@ uint64_t phase_slices_about_ns(const struct phases *ph, uint32_t phase,
 	double nr = ph->phase[phase].weight, ns = ph->phase[phase].weighted_ns;
 	for (const struct shared *sh = ph->shared; sh; sh = sh->next) {
 		const struct phase_slice *s = &sh->slice[phase];
-		double more = (double)stands_for(s, passed(sh, phase));
-		nr += more;
-		ns += more * mean_ns(s);
+		uint64_t more = stands_for(s, passed(sh, phase));
+		struct phase_inside in = s->in;
+		double times[2];
+		get_times(sh, phase, more, times);
+		phase_inside_scale(&in, times);
+		nr += (double)more;
+		ns += in.ns;
 	}
 	if (nr < 1)
 		return 0;
-	ns *= (double)phases_count(ph, phase) / nr;
-	if (ns < (double)ph->phase[phase].still_ns)
-		ns = (double)ph->phase[phase].still_ns;
+	if (ph->phase[phase].nr_recorded >= phase_passed(ph, phase))
+		return ph->phase[phase].seen_ns;
+	ns *= (double)phase_passed(ph, phase) / nr;
+	ns = (ns < 0 ? 0 : ns) + phase_still_ns(&ph->phase[phase]);
 	/* No thread was in it for longer than it was there. */
 	double most = (double)sat_sub_u64(now_ns, ph->p.start_ns) *
 		      (double)ph->nr_tasks;

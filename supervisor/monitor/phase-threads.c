@@ -87,6 +87,7 @@ uint32_t phase_threads_note(struct shared *sh, const struct phase_proc *p,
 			mark_shm_own(sh->shm, there, p->pid);
 		return 0;
 	}
+	sh->is_mixed = true;
 	if (!there) { /* it may come to read any */
 		mark_shm_share(sh->shm);
 		return 0;
@@ -106,8 +107,10 @@ void phase_threads_copied(struct shared *sh, const struct phase_proc *copy)
 	sh->is_shared = true;
 	if (t && off && own_tid_there(t, off) == (uint32_t)task_own_tid(t))
 		mark_shm_own(sh->shm, (uint32_t)task_own_tid(t), copy->pid);
-	else /* it may read its creator's */
+	else { /* it may read its creator's */
+		sh->is_mixed = true;
 		mark_shm_share(sh->shm);
+	}
 }
 
 enum phase_thread phase_threads_find(const struct shared *sh,

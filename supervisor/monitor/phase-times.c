@@ -6,7 +6,7 @@
  * the stack. A call is over when the stack has shrunk beyond that; of those
  * whose end was not passed only the count is known. Calls within calls count
  * themselves only what is not within them, so that all together are as long as
- * the phase was.
+ * the phase was. Where not all are recorded that is told by phase-gaps.c.
  *
  * From one record to the next lies what the first still has to do and what the
  * second does before it looks at the clock, as much as one record takes. That
@@ -98,7 +98,8 @@ static void end_call(struct phases *ph, struct thread_phase *o, uint64_t end_ns)
 	uint64_t nr = 1 + c->nr_deeper;
 	phase->nr_seen += nr;
 	phase->seen_ns += own_ns;
-	phase_slice_take(o->slice, c->record, nr, own_ns);
+	if (phase->name.function && !o->knows_level)
+		phase_gaps_take_call(o->slice, c->record, own_ns);
 	phase->longest_ns = max_u64(phase->longest_ns, ev.length_ns);
 	if (o->nr_calls)
 		o->call[o->nr_calls - 1].inner_ns +=
@@ -195,13 +196,14 @@ void phase_times_take(struct phases *ph, struct shared *sh,
 	if (number >= ph->p.nr) /* the tracee can write there */
 		return;
 	sh->slice[number].nr_records++;
+	ph->phase[number].nr_recorded++;
 	uint32_t tid = tid_of(ph, sh, r);
 	struct thread_phase *o = tid ? open_of(ph, sh, tid, number) : NULL;
 	if (!o)
 		return;
-	o->slice = &sh->slice[number];
-	if (o->run != r->run)
+	if (o->run != r->run || o->slice != &sh->slice[number])
 		drop_calls(ph, o);
+	phase_gaps_take(ph, sh, o, r);
 	o->run = r->run;
 	if (ph->phase[number].name.function) {
 		take_function(ph, o, r, kind);

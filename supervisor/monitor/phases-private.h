@@ -2,24 +2,38 @@
 #ifndef SMCO_PHASES_PRIVATE_H
 #define SMCO_PHASES_PRIVATE_H
 
+#include "supervisor/monitor/phase-levels.h"
 #include "supervisor/monitor/phase-name.h"
 #include "supervisor/monitor/phases.h"
 
 #define PHASES_HASH_SIZE 1024
 
+#define PHASE_CUTS 16
+
 struct phase {
 	struct phase_name name;
-	bool is_found;	/* in a file that is the program's */
+	bool has_points, has_pairs; /* of marks, in files so far */
+	bool is_found;		    /* in a file that is the program's */
 	uint64_t count; /* begins and points, of memory that is gone */
+	uint64_t ended; /* passings, too, of such memory */
 	uint64_t nr_seen, seen_ns, longest_ns;
-	/* Of slices that are over: what each stands for, passings, and as many
-	 * of its mean. */
+	uint64_t nr_recorded; /* beginnings and ends */
+	/* Of slices that are over: what each stands for, passings, and how long
+	 * somebody was inside behind these, but for what goes on behind a cut,
+	 * see phase-still.c. */
 	double weight, weighted_ns;
-	uint64_t still_ns; /* at least so long it was passed, see there */
-	uint64_t began;	   /* before the last look at records */
-	uint64_t told;	   /* of those, records tell */
-	uint64_t open;	   /* threads' that are in it, as far as is known */
-	size_t nr_alone;   /* records of one each, in this interval */
+	struct phase_inside still;
+	bool is_far; /* no second looks */
+	struct phase_cut {
+		unsigned nr; /* so far */
+		uint64_t ns[PHASE_CUTS], for_ns[PHASE_CUTS];
+		uint64_t sum_ns; /* all for_ns */
+	} far, near;		 /* from look to look; until the second one */
+	uint64_t near_ns; /* looks that have a second one were for so long */
+	uint64_t began;	  /* before the last look at records */
+	uint64_t told;	  /* of those, records tell */
+	uint64_t open;	  /* threads' that are in it, as far as is known */
+	size_t nr_alone;  /* records of one each, in this interval */
 	/* In this interval some were passed without a record. Otherwise records
 	 * of those that were counted are still to come. */
 	bool is_missed;
@@ -37,21 +51,23 @@ struct phase_slice {
 	uint64_t begin, end;
 	uint32_t len; /* of that to come, 0: not planned yet */
 	bool is_all;  /* the last one goes on while there is room */
-	/* Records of the last one so far. What was timed in it, each passing
-	 * with the weight of all that are as long; it stands for all passings
-	 * from @stood_for on. */
+	/* Records of the last one so far. Gaps between those of a thread, those
+	 * behind a beginning and those behind an end, each with the weight of
+	 * all that are as long; and how long it was inside in them. It stands
+	 * for all passings from @stood_for on. */
 	uint64_t nr_records;
-	double nr_timed, timed_ns;
+	double nr_gaps[2];
+	struct phase_inside in;
 	uint64_t stood_for;
+	struct thread_phase *touched; /* has more of it, at levels */
 };
 
-/* Passings that last: phase-still.c. */
-#define PHASE_STILL_OPEN 32
+/* What is passed in one place, see phase-still.c. */
 struct phase_still {
-	uint64_t begun, ended, look_ns; /* at the last look */
-	/* How long nothing changed with so many open, less one; the last: or
-	 * more. Not known yet whether they end. */
-	uint64_t ns[PHASE_STILL_OPEN];
+	uint64_t begun, ended; /* at the last look */
+	uint32_t number;
+	bool is_again; /* not passed by the second look either */
+	struct phase_levels levels;
 };
 
 /* Memory that processes share with us. */
@@ -71,8 +87,12 @@ struct shared {
 	int64_t debt_ns;  /* what it has cost beyond the budget */
 	bool is_dear;	  /* so much that it ends */
 	bool is_shared;	  /* there are or were several threads */
+	bool is_mixed;	  /* who counts for itself did not always */
 	struct phase_slice slice[PHASES_MAX];
-	struct phase_still still[PHASES_MAX];
+	uint64_t look_ns;  /* the last one */
+	uint64_t again_ns; /* so much later was a second one, 0: none */
+	/* Of each place one for each phase, owned. */
+	struct phase_still *still[MARK_PLACES];
 	/* Of threads that do not read their own number, but @there; if it is
 	 * not known, records of that number may be theirs wherever they are. */
 	struct thread_stack {
@@ -137,8 +157,19 @@ struct thread_phase {		   /* a phase that a thread is or was in */
 	uint32_t tid, pid, phase, run;
 	uint32_t nr_calls; /* in it now; one of marks is in it or not */
 	uint32_t cap_calls;
-	struct call *call;	   /* outermost first */
-	struct phase_slice *slice; /* whose record is looked at */
+	struct call *call; /* outermost first */
+	/* Its last record. */
+	struct phase_slice *slice;
+	uint64_t last_ns, last_record;
+	uint32_t number; /* that it reads as its own */
+	bool owns;	 /* counts for itself */
+	bool knows_level;
+	bool is_behind_end;
+	int32_t level;
+	/* Not known yet whether it was inside; part of the slice's. */
+	struct phase_levels levels;
+	struct thread_phase *next_touched;
+	bool is_touched;
 	/* Timed in this interval, with a record of their own or without; with
 	 * any it is one of the span's. */
 	struct thread_phase *next_in_span;
@@ -170,6 +201,8 @@ struct phases {
 	uint64_t span_start_ns;
 	struct shared *shared;
 	uint64_t due_ns;
+	uint64_t again_ns; /* the second look, 0: none */
+	uint64_t again_from_ns;
 	size_t nr_refused; /* modules */
 	struct smco_err why_refused;
 	uint64_t base_ns;     /* the program's time at the last tick */
@@ -196,21 +229,44 @@ uint64_t phase_cost_take(struct phases *ph, struct shared *sh);
  * @tick_ns. */
 uint64_t phase_cost_judge(struct phases *ph, uint64_t now_ns, uint64_t tick_ns);
 
-/* phase-still.c: what has been passed in @sh for as long as since the last look
- * counts. At each look, and when @sh goes. */
+/* phase-still.c: at each look, after records were, and when @sh goes. */
 void phase_still_look(struct phases *ph, struct shared *sh, uint64_t now_ns);
+/* When to look again after the look at @now_ns; 0: there is no need. */
+uint64_t phase_still_again_ns(struct phases *ph, uint64_t now_ns);
+void phase_still_look_again(struct phases *ph, struct shared *sh,
+			    uint64_t now_ns);
+/* Levels are what they are by now. */
+void phase_still_leave(struct phases *ph, struct shared *sh);
+/* How long somebody was inside, as far as looks tell. */
+double phase_still_ns(const struct phase *phase);
+/* How much of a gap of @ns is not seen by looks. */
+double phase_still_short_ns(const struct phase *phase, uint64_t ns);
+void phase_still_free(struct shared *sh);
 
-/* phase-slices.c: which passings in @sh are recorded next. */
+/* phase-gaps.c: the next record of @o; first of all. */
+void phase_gaps_take(struct phases *ph, struct shared *sh,
+		     struct thread_phase *o, const struct mark_record *r);
+/* A passing that began with record @first of the slice ends, where levels are
+ * not known: it was @ns long. */
+void phase_gaps_take_call(struct phase_slice *s, uint64_t first, uint64_t ns);
+/* The slice is over, and each of its gaps stands for so many. */
+void phase_gaps_weigh(struct phase *phase, struct phase_slice *s,
+		      const double times[2]);
+/* Threads' levels are what they are by now; after records were looked at. */
+void phase_gaps_look(struct phases *ph, struct shared *sh);
+/* @sh goes. */
+void phase_gaps_end(struct phases *ph, struct shared *sh);
+
+/* phase-slices.c: at random in [0, @below). */
+uint64_t phase_draw(struct phases *ph, uint64_t below);
+/* Which passings in @sh are recorded next. */
 void phase_slices_look(struct phases *ph, struct shared *sh);
-/* @nr passings, together @ns, were timed from record @first to the last one. */
-void phase_slice_take(struct phase_slice *s, uint64_t first, uint64_t nr,
-		      uint64_t ns);
 /* What was timed in @sh's last slices counts; @sh goes. */
 void phase_slices_end(struct phases *ph, struct shared *sh);
 /*
- * How long all passings of @phase were together: those of a slice were like
- * those between it and the slice before; no less than phase-still.c has seen.
- * 0: not known.
+ * How long threads were in @phase, together: what is between two passings of a
+ * slice is like what is between those before it since the last slice; but for
+ * what phase-still.c has seen. 0: not known.
  */
 uint64_t phase_slices_about_ns(const struct phases *ph, uint32_t phase,
 			       uint64_t now_ns);
@@ -244,8 +300,11 @@ void phase_times_free(struct phases *ph);
 /* Is it known of each time that @phase was entered how it ended, or that it did
  * not? */
 bool phase_times_miss_none(const struct phases *ph, uint32_t phase);
-/* How often its begins and points were passed. */
+/* phases.c: all records and levels so far are looked at. */
+void phases_settle(struct phases *ph);
+/* How often its begins and points were passed; ends as well. */
 uint64_t phases_count(const struct phases *ph, size_t phase);
+uint64_t phase_passed(const struct phases *ph, uint32_t phase);
 
 /*
  * phase-spans.c: what is recorded of phases over time. Few are records of their

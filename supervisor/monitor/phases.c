@@ -9,7 +9,9 @@
 #include "supervisor/monitor/phases-private.h"
 #include "supervisor/probe/mark-cost.h"
 
+/* Looks by the clock must have no rhythm that a program may have, too. */
 #define TICK_NS	 (10 * NSEC_PER_MSEC)
+#define EARLY_NS (TICK_NS / 2)
 #define FIRST_NS (2 * NSEC_PER_MSEC) /* after marks came */
 
 /* --- records --- */
@@ -36,125 +38,50 @@ uint64_t phases_count(const struct phases *ph, size_t phase)
 
 uint64_t phases_due_ns(const struct phases *ph)
 {
-	return ph->is_finished ? UINT64_MAX : ph->due_ns;
+	uint64_t again_ns = ph->again_ns ? ph->again_ns : UINT64_MAX;
+	return ph->is_finished ? UINT64_MAX : min_u64(ph->due_ns, again_ns);
 }
 
-static void drain_all(struct phases *ph)
+/* Of what was passed by now, nothing is left to be looked at. */
+static void settle(struct phases *ph, struct shared *sh)
+{
+	drain(ph, sh);
+	phase_gaps_look(ph, sh);
+	phase_still_leave(ph, sh);
+}
+
+void phases_settle(struct phases *ph)
 {
 	for (struct shared *sh = ph->shared; sh; sh = sh->next)
-		drain(ph, sh);
+		settle(ph, sh);
+}
+
+/* Gaps last until now, at least. */
+static void look_again(struct phases *ph, uint64_t now_ns)
+{
+	for (struct shared *sh = ph->shared; sh; sh = sh->next)
+		phase_still_look_again(ph, sh, now_ns);
+	ph->again_ns = 0;
 }
 
 void phases_tick(struct phases *ph, uint64_t now_ns)
 {
-	if (now_ns < phases_due_ns(ph))
+	if (ph->again_ns && now_ns >= ph->again_ns)
+		look_again(ph, now_ns);
+	if (now_ns < ph->due_ns || ph->is_finished)
 		return;
 	phase_spans_look(ph, now_ns);
-	drain_all(ph);
-	ph->due_ns = now_ns + phase_cost_judge(ph, now_ns, TICK_NS);
-	for (struct shared *sh = ph->shared; sh; sh = sh->next) {
-		phase_still_look(ph, sh, now_ns);
+	phases_settle(ph);
+	ph->due_ns =
+		now_ns + phase_cost_judge(ph, now_ns,
+					  TICK_NS - phase_draw(ph, EARLY_NS));
+	for (struct shared *sh = ph->shared; sh; sh = sh->next)
 		phase_slices_look(ph, sh);
-	}
 	phase_spans_tick(ph, now_ns);
-}
-
-void phases_emit(struct phases *ph, uint64_t now_ns)
-{
-	for (size_t i = 0; i < ph->p.nr; i++) {
-		const struct phase *phase = &ph->phase[i];
-		struct ev_phase_total ev = {
-			.count = phases_count(ph, i),
-			.nr_seen = phase->nr_seen,
-			.seen_ns = phase->seen_ns,
-			.longest_ns = phase->longest_ns,
-		};
-		ph->p.emit(ph->p.ctx,
-			   &(struct record){
-				   .event = EV_PHASE_TOTAL,
-				   .time_ns = now_ns - ph->p.start_ns,
-				   .cpu = UINT32_MAX,
-				   .param = (uint32_t)i,
-				   .payload_len = sizeof(ev),
-				   .payload = &ev,
-			   });
-	}
-}
-
-/* What was waited for, and came with no library. */
-static void put_missing(struct phases *ph)
-{
-	char text[400];
-	size_t len = 0;
-	for (size_t i = 0; i < ph->p.nr && len < sizeof(text); i++)
-		if (!ph->phase[i].is_found)
-			len += (size_t)snprintf(text + len, sizeof(text) - len,
-						"%s%s", len ? ", " : "",
-						ph->p.name[i]);
-	if (len)
-		ph->p.put_meta(ph->p.ctx, "phases.missing", text);
-}
-
-/* Of phases that were timed in part. */
-static void put_about(struct phases *ph, uint64_t now_ns)
-{
-	char key[40], text[24];
-	for (uint32_t i = 0; i < ph->p.nr; i++) {
-		uint64_t ns = phase_slices_about_ns(ph, i, now_ns);
-		if (!ns || ph->phase[i].nr_seen >= phases_count(ph, i))
-			continue;
-		snprintf(key, sizeof(key), "phase.%u.about_ns", i);
-		snprintf(text, sizeof(text), "%llu", (unsigned long long)ns);
-		ph->p.put_meta(ph->p.ctx, key, text);
-	}
-}
-
-void phases_finish(struct phases *ph, uint64_t now_ns)
-{
-	char text[400];
-	if (ph->is_finished)
-		return;
-	drain_all(ph);
-	phase_spans_finish(ph, now_ns);
-	ph->is_finished = true;
-	phases_emit(ph, now_ns);
-	put_about(ph, now_ns);
-	if (ph->nr_refused) {
-		snprintf(text, sizeof(text), "%zu module%s: %s", ph->nr_refused,
-			 ph->nr_refused == 1 ? "" : "s", ph->why_refused.msg);
-		ph->p.put_meta(ph->p.ctx, "phases.failed", text);
-	}
-	if (ph->nr_late) {
-		snprintf(text, sizeof(text), "%s", ph->late);
-		if (ph->nr_late > 1)
-			snprintf(text, sizeof(text), "%s, and %zu more",
-				 ph->late, ph->nr_late - 1);
-		ph->p.put_meta(ph->p.ctx, "phases.late", text);
-	}
-	if (ph->nr_unknown) {
-		snprintf(
-			text, sizeof(text),
-			"%llu times that were recorded: in which thread cannot "
-			"be told",
-			(unsigned long long)ph->nr_unknown);
-		ph->p.put_meta(ph->p.ctx, "phases.unknown", text);
-	}
-	if (ph->nr_beside) {
-		snprintf(text, sizeof(text),
-			 "calls that allocation sensors record as well (%zu "
-			 "function%s)",
-			 ph->nr_beside, ph->nr_beside == 1 ? "" : "s");
-		ph->p.put_meta(ph->p.ctx, "phases.beside", text);
-	}
-	put_missing(ph);
-	if (ph->nr_trimmed) {
-		snprintf(text, sizeof(text),
-			 "%zu module%s after %.3g s: counting there cost more "
-			 "than was left of the budget",
-			 ph->nr_trimmed, ph->nr_trimmed == 1 ? "" : "s",
-			 (double)ph->trimmed_ns / (double)NSEC_PER_SEC);
-		ph->p.put_meta(ph->p.ctx, "phases.ended", text);
-	}
+	now_ns = smco_now_ns();
+	for (struct shared *sh = ph->shared; sh; sh = sh->next)
+		phase_still_look(ph, sh, now_ns);
+	ph->again_ns = phase_still_again_ns(ph, now_ns);
 }
 
 /* --- processes --- */
@@ -194,26 +121,35 @@ static struct shared *share(struct phases *ph, struct marks *m,
 	}
 	ph->shared = sh;
 	phase_slices_look(ph, sh);
+	phase_still_look(ph, sh, smco_now_ns());
 	if (ph->due_ns > soon_ns)
 		ph->due_ns = soon_ns;
 	return sh;
 }
 
+static void free_shared(struct shared *sh)
+{
+	phase_still_free(sh);
+	mark_shm_unref(sh->shm);
+	free(sh);
+}
+
 static void unshare_it(struct phases *ph, struct shared *sh)
 {
 	struct shared **at = &ph->shared;
-	drain(ph, sh);
+	settle(ph, sh);
 	if (--sh->nr_owners)
 		return;
-	phase_still_look(ph, sh, smco_now_ns());
 	phase_slices_end(ph, sh);
-	for (uint32_t i = 0; i < ph->p.nr; i++)
+	phase_gaps_end(ph, sh);
+	for (uint32_t i = 0; i < ph->p.nr; i++) {
 		ph->phase[i].count += mark_shm_count(sh->shm, i * 2);
+		ph->phase[i].ended += mark_shm_count(sh->shm, i * 2 + 1);
+	}
 	while (*at != sh)
 		at = &(*at)->next;
 	*at = sh->next;
-	mark_shm_unref(sh->shm);
-	free(sh);
+	free_shared(sh);
 }
 
 static bool add_marks(struct phase_proc *pp, struct marks *m, struct shared *sh,
@@ -353,8 +289,7 @@ void phases_thread_gone(struct phases *ph, struct phase_proc *pp,
 	for (size_t i = 0; pp && i < pp->nr; i++) {
 		struct shared *sh = pp->shared[i];
 		know_number(ph, sh, t);
-		if (sh->nr_stacks || sh->has_own_numbers)
-			drain(ph, sh);
+		settle(ph, sh);
 		phase_threads_forget(sh, pp->pid, t);
 	}
 }
@@ -541,6 +476,7 @@ void phases_drop(struct phases *ph, struct phase_proc *pp, bool gone)
 	for (size_t i = 0; i < pp->nr; i++) {
 		if (!gone)
 			marks_remove(pp->marks[i]);
+		settle(ph, pp->shared[i]);
 		mark_shm_disown(pp->shared[i]->shm, 0, pp->pid);
 		unshare_it(ph, pp->shared[i]);
 		marks_destroy(pp->marks[i]);
@@ -580,15 +516,6 @@ int phases_create(const struct phases_params *p, struct ledger *ledger,
 	return 0;
 }
 
-void phases_put_meta(struct phases *ph)
-{
-	char key[32];
-	for (size_t i = 0; i < ph->p.nr; i++) {
-		snprintf(key, sizeof(key), "phase.%zu", i);
-		ph->p.put_meta(ph->p.ctx, key, ph->p.name[i]);
-	}
-}
-
 void phases_destroy(struct phases *ph)
 {
 	if (!ph)
@@ -598,8 +525,7 @@ void phases_destroy(struct phases *ph)
 	while (ph->shared) {
 		struct shared *sh = ph->shared;
 		ph->shared = sh->next;
-		mark_shm_unref(sh->shm);
-		free(sh);
+		free_shared(sh);
 	}
 	free(ph->phase);
 	free(ph);

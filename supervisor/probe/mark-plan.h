@@ -27,9 +27,11 @@ struct mark_spot {
 	uint64_t addr;	    /* of an instruction */
 	uint64_t semaphore; /* 16 bits, to be counted up; 0 = none */
 	uint32_t channel;   /* below MARK_MAX_CHANNELS: wanted together */
-	uint32_t counter;   /* below MARK_MAX_COUNTERS: counted together */
-	uint32_t what;	    /* the caller's; stands in records */
-	uint8_t when;	    /* enum mark_when */
+	/* Below MARK_MAX_COUNTERS: counted together. An odd one is for what
+	 * ends that the one before it counts the beginnings of. */
+	uint32_t counter;
+	uint8_t what; /* the caller's; stands in records */
+	uint8_t when; /* enum mark_when */
 };
 
 struct mark_window {

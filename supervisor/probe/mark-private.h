@@ -10,22 +10,24 @@
 struct mark_slot {
 	uint64_t tsc;
 	uint32_t tid;
-	uint32_t what;
-	uint32_t run;
 	uint32_t seq; /* position + 1, written last */
+	uint16_t run;
+	uint8_t what;
+	uint8_t pad;
+	int32_t level;
 	uint64_t sp;
 };
 _Static_assert(sizeof(struct mark_slot) == 32, "the stub shifts by five");
 
 struct mark_channel {
-	uint32_t run;	/* 0 = no records wanted */
+	uint32_t run;	/* 16 bits; 0 = no records wanted */
 	int32_t tokens; /* a passing takes one; below 0: run out */
 	int32_t from;	/* who takes one of more than so many is not recorded */
 	uint32_t pad;
 };
 
-#define MARK_OWNERS   256 /* the lowest byte of a thread's number says which */
-#define MARK_OWN_STEP 10  /* bits: what an owner's counts take */
+/* The lowest byte of a thread's number says which owner it may be. */
+#define MARK_OWN_STEP 10 /* bits: what an owner's counts take */
 
 struct mark_data {
 	uint32_t head; /* of the ring; wraps */
@@ -53,7 +55,7 @@ struct mark_shm {
 	unsigned nr_refs;
 	struct mark_data *data;
 	uint32_t tail;
-	uint32_t last_run;
+	uint16_t last_run;
 	uint64_t stuck_ns; /* since when the next one is awaited; 0 */
 	struct tsc_map clock;
 	uint32_t tid_offset;

@@ -106,6 +106,37 @@ void mark_shm_disown(struct mark_shm *shm, uint32_t number, uint32_t pid)
 	}
 }
 
+bool mark_shm_owns(const struct mark_shm *shm, uint32_t number)
+{
+	uint32_t i = number % MARK_OWNERS;
+	return number && !shm->is_shared && shm->owner[i].number == number;
+}
+
+size_t mark_shm_nr_places(const struct mark_shm *shm)
+{
+	return shm->nr_used + 1;
+}
+
+struct mark_pair mark_shm_pair(const struct mark_shm *shm, size_t place,
+			       uint32_t channel)
+{
+	size_t owner = place ? shm->used[place - 1] : 0;
+	const uint64_t *count =
+		place ? shm->data->own[owner] : shm->data->count;
+	struct mark_pair p = {.number = place ? shm->owner[owner].number : 0};
+	p.ended = __atomic_load_n(&count[channel * 2 + 1], __ATOMIC_ACQUIRE);
+	p.begun = __atomic_load_n(&count[channel * 2], __ATOMIC_ACQUIRE);
+	return p;
+}
+
+size_t mark_shm_place(const struct mark_shm *shm, uint32_t number)
+{
+	for (size_t i = 0; i < shm->nr_used; i++)
+		if (shm->owner[shm->used[i]].number == number && number)
+			return i + 1;
+	return 0;
+}
+
 /* --- records --- */
 
 uint32_t mark_shm_room(const struct mark_shm *shm)
@@ -199,6 +230,7 @@ bool mark_shm_next(struct mark_shm *shm, struct mark_record *ret)
 			.tid = slot->tid,
 			.what = slot->what,
 			.run = slot->run,
+			.level = slot->level,
 			.sp = slot->sp,
 		};
 		return true;

@@ -25,20 +25,31 @@ static void land(struct code_buf *e, size_t from)
 #define JLE 0x8e
 #define JG  0x8f
 
-/* Slot %rcx gets what it is to hold; %ebx is the run. */
+/*
+ * Slot %rcx gets what it is to hold; %ebx is the run. At %rdx is what has just
+ * been counted: beside it is the other count of its pair, and what lies between
+ * them is how many are open.
+ */
 static void record(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 		   uint32_t tid_offset)
 {
-	CODE(e, 0xb8, 1, 0, 0, 0);	 /* mov $1, %eax */
-	CODE(e, 0xf0, 0x0f, 0xc1, 0x05); /* lock xadd %eax, head */
+	const bool is_end = at->counter % 2;
+	CODE(e, 0x8b, 0x4a, is_end ? 0xf8 : 0); /* mov begun, %ecx */
+	CODE(e, 0x2b, 0x4a, is_end ? 0 : 8);	/* sub ended, %ecx */
+	CODE(e, 0x48, 0xc1, 0xe1, 32);		/* shl $32, %rcx */
+	CODE(e, 0x48, 0x09, 0xcb);		/* or %rcx, %rbx */
+	CODE(e, 0xb8, 1, 0, 0, 0);		/* mov $1, %eax */
+	CODE(e, 0xf0, 0x0f, 0xc1, 0x05);	/* lock xadd %eax, head */
 	code_put_rel(e, data + offsetof(struct mark_data, head), 0);
 	CODE(e, 0x89, 0xc1, 0x81, 0xe1); /* mov %eax, %ecx; and $mask, %ecx */
 	code_put32(e, MARK_RING - 1);
 	CODE(e, 0xc1, 0xe1, 5);	   /* shl $5, %ecx */
 	CODE(e, 0x48, 0x8d, 0x15); /* lea ring, %rdx */
 	code_put_rel(e, data + offsetof(struct mark_data, ring), 0);
-	CODE(e, 0x48, 0x01, 0xd1);	 /* add %rdx, %rcx */
-	CODE(e, 0x89, 0x59, 16);	 /* mov %ebx, 16(%rcx): run */
+	CODE(e, 0x48, 0x01, 0xd1);     /* add %rdx, %rcx */
+	CODE(e, 0x48, 0x89, 0x59, 16); /* mov %rbx, 16(%rcx): run, level */
+	CODE(e, 0xc6, 0x41, 18);       /* movb $what, 18(%rcx) */
+	CODE(e, (uint8_t)at->what);
 	CODE(e, 0x48, 0x8d, 0x94, 0x24); /* lea STACK(%rsp), %rdx */
 	code_put32(e, RED_ZONE + PUSHED * 8);
 	CODE(e, 0x48, 0x89, 0x51, 24); /* mov %rdx, 24(%rcx): sp */
@@ -53,16 +64,14 @@ static void record(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 		CODE(e, 0x31, 0xc0); /* xor %eax, %eax */
 	}
 	CODE(e, 0x89, 0x41, 8);	 /* mov %eax, 8(%rcx) */
-	CODE(e, 0xc7, 0x41, 12); /* movl $what, 12(%rcx) */
-	code_put32(e, at->what);
 	CODE(e, 0xff, 0xc3);	 /* inc %ebx */
-	CODE(e, 0x89, 0x59, 20); /* mov %ebx, 20(%rcx): seq, at last */
+	CODE(e, 0x89, 0x59, 12); /* mov %ebx, 12(%rcx): seq, at last */
 }
 
 /*
  * A thread that is known to be alone with its number counts in memory of its
  * own, without a lock, which costs a quarter; in one instruction, for a handler
- * of its own may come in between. %rcx and %rdx may be used.
+ * of its own may come in between. %rcx may be used; %rdx is where it counted.
  */
 static void count(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 		  uint32_t tid_offset)
@@ -83,14 +92,16 @@ static void count(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 		CODE(e, 0x48, 0x8d, 0x15);	    /* lea own, %rdx */
 		code_put_rel(
 			e, data + offsetof(struct mark_data, own) + counter, 0);
-		CODE(e, 0x48, 0xff, 0x04, 0x0a); /* incq (%rdx,%rcx) */
-		CODE(e, 0xe9);			 /* jmp */
+		CODE(e, 0x48, 0x01, 0xca); /* add %rcx, %rdx */
+		CODE(e, 0x48, 0xff, 0x02); /* incq (%rdx) */
+		CODE(e, 0xe9);		   /* jmp */
 		code_put32(e, 0);
 		counted = e->len;
 		land(e, not_owner);
 	}
-	CODE(e, 0xf0, 0x48, 0xff, 0x05); /* lock incq count */
+	CODE(e, 0x48, 0x8d, 0x15); /* lea count, %rdx */
 	code_put_rel(e, data + offsetof(struct mark_data, count) + counter, 0);
+	CODE(e, 0xf0, 0x48, 0xff, 0x02); /* lock incq (%rdx) */
 	if (tid_offset)
 		land(e, counted);
 }

@@ -20,6 +20,8 @@
 #define MARK_MAX_CHANNELS 64
 #define MARK_MAX_COUNTERS 128
 #define MARK_RING	  8192 /* records */
+#define MARK_OWNERS	  256
+#define MARK_PLACES	  (MARK_OWNERS + 1) /* that are counted in */
 
 #define MARK_RECORD_NS 50 /* what a record costs in addition, about */
 #define MARK_SKIP_NS   5  /* a passing that a run leaves out */
@@ -88,10 +90,24 @@ void mark_shm_resume(struct mark_shm *shm, uint32_t number);
 void mark_shm_disown(struct mark_shm *shm, uint32_t number, uint32_t pid);
 /* Nobody counts for itself any more. */
 void mark_shm_share(struct mark_shm *shm);
+bool mark_shm_owns(const struct mark_shm *shm, uint32_t number);
+/*
+ * Places that were counted in so far: the first by all who do not count for
+ * themselves, each other one by one thread at a time.
+ */
+size_t mark_shm_nr_places(const struct mark_shm *shm);
+struct mark_pair {
+	uint64_t begun, ended; /* read in turn: fewer are open, or as many */
+	uint32_t number;       /* of the thread that counts there, 0: none */
+};
+struct mark_pair mark_shm_pair(const struct mark_shm *shm, size_t place,
+			       uint32_t channel);
+/* Where @number counts. */
+size_t mark_shm_place(const struct mark_shm *shm, uint32_t number);
 /*
  * Which passings of @channel are recorded. A run is a number of them one after
- * the other; it stands in each record. It has ended when one was not recorded
- * for want of a token.
+ * the other; it stands in each record, in 16 bits. It has ended when one was
+ * not recorded for want of a token.
  */
 enum mark_run {
 	MARK_RUN_NONE, /* yet */
@@ -114,8 +130,9 @@ struct mark_record {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint32_t tid;	  /* 0 = not known; may be the creator's: own-tid.h */
 	uint32_t what;
-	uint32_t run; /* of its channel */
-	taddr_t sp;   /* the thread's stack pointer there */
+	uint32_t run;  /* of its channel */
+	int32_t level; /* begun without what ended, where the thread counts */
+	taddr_t sp;    /* the thread's stack pointer there */
 };
 /* The next record, in order for each thread: false if there is none now. */
 bool mark_shm_next(struct mark_shm *shm, struct mark_record *ret);

@@ -17,7 +17,8 @@ static inline struct mark_shm *phase_shm(void)
 		shm = mark_shm_create(fd, NULL);
 	if (fd >= 0)
 		close(fd);
-	check(shm != NULL);
+	if (!shm)
+		check(shm != NULL);
 	return shm;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "supervisor/monitor/phases-private.h"
-#include "t/unit/tap.h"
+#include "t/unit/phase-shm.h"
 
 #define MS NSEC_PER_MSEC
 
@@ -43,6 +43,8 @@ static struct phases ph = {
 static void pass(uint32_t tid, enum mark_kind kind, uint64_t time_ns)
 {
 	static struct shared sh = {.pid = 7};
+	if (!sh.shm)
+		sh.shm = phase_shm();
 	const struct mark_record r = {
 		.time_ns = time_ns, .tid = tid, .what = kind, .run = 1};
 	phase_times_take(&ph, &sh, &r);

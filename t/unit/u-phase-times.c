@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "supervisor/monitor/phases-private.h"
-#include "t/unit/tap.h"
+#include "t/unit/phase-shm.h"
 
 #define MANY 8
 
@@ -45,6 +45,8 @@ static void pass(enum mark_kind kind, uint64_t time_ns, taddr_t sp,
 		 uint32_t run)
 {
 	static struct shared sh = {.pid = 1};
+	if (!sh.shm)
+		sh.shm = phase_shm();
 	const struct mark_record r = {.time_ns = time_ns,
 				      .tid = 1,
 				      .what = kind,
@@ -81,6 +83,8 @@ static void test_own_numbers(void)
 		{.time_ns = 560, .tid = 7, .what = MARK_END, .sp = 0x900},
 	};
 	start();
+	sh[0].shm = phase_shm();
+	sh[1].shm = phase_shm();
 	phase_times_take(&ph, &sh[0], &r[0]);
 	phase_times_take(&ph, &sh[1], &r[1]);
 	phase_times_take(&ph, &sh[0], &r[2]);
