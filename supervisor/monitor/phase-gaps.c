@@ -94,7 +94,7 @@ void phase_gaps_take(struct phases *ph, struct shared *sh,
 	o->number = r->tid;
 	o->level = r->level;
 	o->is_behind_end = r->what % 4 == MARK_END;
-	o->last_ns = r->time_ns;
+	o->last_ns = r->left_ns;
 	o->last_record = s->nr_records;
 	if (knows)
 		leave(ph, o, r->level);

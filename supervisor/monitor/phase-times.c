@@ -8,12 +8,11 @@
  * themselves only what is not within them, so that all together are as long as
  * the phase was. Where not all are recorded that is told by phase-gaps.c.
  *
- * From one record to the next lies what the first still has to do and what the
- * second does before it looks at the clock, as much as one record takes. That
- * is measured where nothing else lies between them (mark-cost.h), and is no
- * part of a call, nor are the two halves of what calls within it have outside
- * of themselves. What else there is in a sensor, of another phase or not
- * recorded, is time of the program's.
+ * Each record says how long it took to be written, which is no part of a call
+ * (mark.h). From one to the next lies what the first still has to do and what
+ * the second does before it looks at the clock: that is measured where nothing
+ * else lies between them (mark-cost.h), and taken off, too. What else there is
+ * in a sensor, of another phase or not recorded, is time of the program's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -89,8 +88,10 @@ static struct ev_phase ev_of(const struct thread_phase *o, const struct call *c,
 }
 
 /* The innermost call ends. */
-static void end_call(struct phases *ph, struct thread_phase *o, uint64_t end_ns)
+static void end_call(struct phases *ph, struct thread_phase *o,
+		     const struct mark_record *r)
 {
+	uint64_t end_ns = r->time_ns;
 	struct phase *phase = &ph->phase[o->phase];
 	const struct call *c = drop_call(ph, o);
 	struct ev_phase ev = ev_of(o, c, end_ns, ph->timing_ns);
@@ -103,7 +104,7 @@ static void end_call(struct phases *ph, struct thread_phase *o, uint64_t end_ns)
 	phase->longest_ns = max_u64(phase->longest_ns, ev.length_ns);
 	if (o->nr_calls)
 		o->call[o->nr_calls - 1].inner_ns +=
-			sat_sub_u64(end_ns, c->since_ns) + ph->timing_ns;
+			sat_sub_u64(r->left_ns, c->began_ns) + ph->timing_ns;
 	phase_spans_take(ph, o, &ev, nr, own_ns, end_ns);
 }
 
@@ -125,7 +126,8 @@ static void begin_call(struct phases *ph, struct thread_phase *o,
 		o->cap_calls = cap;
 	}
 	o->call[o->nr_calls++] = (struct call){.sp = r->sp,
-					       .since_ns = r->time_ns,
+					       .began_ns = r->time_ns,
+					       .since_ns = r->left_ns,
 					       .depth = depth,
 					       .record = o->slice->nr_records};
 	ph->phase[o->phase].open++;
@@ -142,7 +144,7 @@ static void take_function(struct phases *ph, struct thread_phase *o,
 	if (kind == MARK_BEGIN)
 		begin_call(ph, o, r);
 	else if (o->nr_calls && o->call[o->nr_calls - 1].sp == r->sp)
-		end_call(ph, o, r->time_ns);
+		end_call(ph, o, r);
 }
 
 /* The number by which we know the thread that has @own itself; 0: it has ended,
@@ -210,7 +212,7 @@ void phase_times_take(struct phases *ph, struct shared *sh,
 		return;
 	}
 	if (o->nr_calls && kind != MARK_BEGIN)
-		end_call(ph, o, r->time_ns);
+		end_call(ph, o, r);
 	drop_calls(ph, o);
 	if (kind != MARK_END)
 		begin_call(ph, o, r);

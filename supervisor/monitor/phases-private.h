@@ -147,7 +147,9 @@ struct phase_file {
 
 struct call {
 	taddr_t sp;
-	uint64_t since_ns, inner_ns;
+	/* When its sensor began and when that was done; how long calls within
+	 * took, with their sensors. */
+	uint64_t began_ns, since_ns, inner_ns;
 	uint32_t depth, nr_deeper;
 	uint64_t record; /* of its slice, which began it */
 };
@@ -158,7 +160,7 @@ struct thread_phase {		   /* a phase that a thread is or was in */
 	uint32_t nr_calls; /* in it now; one of marks is in it or not */
 	uint32_t cap_calls;
 	struct call *call; /* outermost first */
-	/* Its last record. */
+	/* Its last record; when that was written. */
 	struct phase_slice *slice;
 	uint64_t last_ns, last_record;
 	uint32_t number; /* that it reads as its own */

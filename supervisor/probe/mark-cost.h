@@ -12,8 +12,9 @@
 struct mark_cost {
 	uint32_t owner; /* by a thread that counts for itself */
 	uint32_t other; /* by one that does not, while nobody else does */
-	/* From one record of a thread to its next where nothing lies between
-	 * them: that much is in what two records time. */
+	/* From when a record of a thread is written to when its next begins to
+	 * be, where nothing lies between them: that much is in what two records
+	 * time. */
 	uint32_t timing;
 };
 

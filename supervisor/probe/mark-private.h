@@ -15,7 +15,9 @@ struct mark_slot {
 	uint8_t what;
 	uint8_t pad;
 	int32_t level;
-	uint64_t sp;
+	/* What writing it took, ticks, or more: bits that no stack pointer has.
+	 */
+	uint64_t sp : 48, took : 16;
 };
 _Static_assert(sizeof(struct mark_slot) == 32, "the stub shifts by five");
 

@@ -227,6 +227,8 @@ bool mark_shm_next(struct mark_shm *shm, struct mark_record *ret)
 			continue;
 		*ret = (struct mark_record){
 			.time_ns = tsc_map_ns(&shm->clock, slot->tsc),
+			.left_ns =
+				tsc_map_ns(&shm->clock, slot->tsc + slot->took),
 			.tid = slot->tid,
 			.what = slot->what,
 			.run = slot->run,

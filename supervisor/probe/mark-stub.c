@@ -18,7 +18,7 @@ static void land(struct code_buf *e, size_t from)
 }
 
 #define RED_ZONE 128
-#define PUSHED	 5 /* registers, where a record is written */
+#define PUSHED	 6 /* registers, where a record is written */
 
 #define JE  0x84
 #define JNE 0x85
@@ -29,6 +29,11 @@ static void land(struct code_buf *e, size_t from)
  * Slot %rcx gets what it is to hold; %ebx is the run. At %rdx is what has just
  * been counted: beside it is the other count of its pair, and what lies between
  * them is how many are open.
+ *
+ * The clock is read twice, as soon as it is known that there is to be a record
+ * and when it is written and nothing of it is on its way to memory any more: so
+ * what that took here, with all the lines that were no longer in the cache, is
+ * known and no part of what is timed.
  */
 static void record(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 		   uint32_t tid_offset)
@@ -38,6 +43,10 @@ static void record(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 	CODE(e, 0x2b, 0x4a, is_end ? 0 : 8);	/* sub ended, %ecx */
 	CODE(e, 0x48, 0xc1, 0xe1, 32);		/* shl $32, %rcx */
 	CODE(e, 0x48, 0x09, 0xcb);		/* or %rcx, %rbx */
+	CODE(e, 0x0f, 0x31);			/* rdtsc */
+	CODE(e, 0x48, 0xc1, 0xe2, 32);		/* shl $32, %rdx */
+	CODE(e, 0x48, 0x09, 0xd0);		/* or %rdx, %rax */
+	CODE(e, 0x48, 0x89, 0xc6);		/* mov %rax, %rsi */
 	CODE(e, 0xb8, 1, 0, 0, 0);		/* mov $1, %eax */
 	CODE(e, 0xf0, 0x0f, 0xc1, 0x05);	/* lock xadd %eax, head */
 	code_put_rel(e, data + offsetof(struct mark_data, head), 0);
@@ -47,24 +56,28 @@ static void record(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 	CODE(e, 0x48, 0x8d, 0x15); /* lea ring, %rdx */
 	code_put_rel(e, data + offsetof(struct mark_data, ring), 0);
 	CODE(e, 0x48, 0x01, 0xd1);     /* add %rdx, %rcx */
+	CODE(e, 0x48, 0x89, 0x31);     /* mov %rsi, (%rcx): when */
 	CODE(e, 0x48, 0x89, 0x59, 16); /* mov %rbx, 16(%rcx): run, level */
 	CODE(e, 0xc6, 0x41, 18);       /* movb $what, 18(%rcx) */
 	CODE(e, (uint8_t)at->what);
 	CODE(e, 0x48, 0x8d, 0x94, 0x24); /* lea STACK(%rsp), %rdx */
 	code_put32(e, RED_ZONE + PUSHED * 8);
 	CODE(e, 0x48, 0x89, 0x51, 24); /* mov %rdx, 24(%rcx): sp */
-	CODE(e, 0x89, 0xc3);	       /* mov %eax, %ebx */
-	CODE(e, 0x0f, 0x31);	       /* rdtsc */
-	CODE(e, 0x89, 0x01);	       /* mov %eax, (%rcx) */
-	CODE(e, 0x89, 0x51, 4);	       /* mov %edx, 4(%rcx) */
+	CODE(e, 0x8d, 0x58, 1);	       /* lea 1(%rax), %ebx */
 	if (tid_offset) {
 		CODE(e, 0x64, 0x8b, 0x04, 0x25); /* mov %fs:tid, %eax */
 		code_put32(e, tid_offset);
 	} else {
 		CODE(e, 0x31, 0xc0); /* xor %eax, %eax */
 	}
-	CODE(e, 0x89, 0x41, 8);	 /* mov %eax, 8(%rcx) */
-	CODE(e, 0xff, 0xc3);	 /* inc %ebx */
+	CODE(e, 0x89, 0x41, 8);		    /* mov %eax, 8(%rcx) */
+	CODE(e, 0xf0, 0x83, 0x0c, 0x24, 0); /* lock orl $0, (%rsp) */
+	CODE(e, 0x0f, 0x31);		    /* rdtsc */
+	CODE(e, 0x29, 0xf0);		    /* sub %esi, %eax */
+	CODE(e, 0x3d, 0xff, 0xff, 0, 0);    /* cmp $0xffff, %eax */
+	CODE(e, 0x76, 5);		    /* jbe */
+	CODE(e, 0xb8, 0xff, 0xff, 0, 0);    /* mov $0xffff, %eax */
+	CODE(e, 0x66, 0x89, 0x41, 30);	    /* mov %ax, 30(%rcx): took */
 	CODE(e, 0x89, 0x59, 12); /* mov %ebx, 12(%rcx): seq, at last */
 }
 
@@ -130,11 +143,11 @@ static void sensor(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 	CODE(e, 0x3b, 0x0d); /* cmp from, %ecx */
 	code_put_rel(e, recorded_from, 0);
 	size_t skipped = branch(e, JG);
-	CODE(e, 0x50, 0x53); /* push rax, which has the flags, and rbx */
-	CODE(e, 0x8b, 0x1d); /* mov run, %ebx */
+	CODE(e, 0x50, 0x53, 0x56); /* push rax with the flags, rbx, rsi */
+	CODE(e, 0x8b, 0x1d);	   /* mov run, %ebx */
 	code_put_rel(e, run, 0);
 	record(e, at, data, tid_offset);
-	CODE(e, 0x5b, 0x58); /* pop rbx, rax */
+	CODE(e, 0x5e, 0x5b, 0x58); /* pop rsi, rbx, rax */
 	CODE(e, 0xe9);
 	code_put32(e, 0);
 	size_t recorded = e->len;

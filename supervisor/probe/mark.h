@@ -127,8 +127,11 @@ void mark_shm_extend(struct mark_shm *shm, uint32_t channel, uint32_t tokens);
 uint32_t mark_shm_room(const struct mark_shm *shm);
 
 struct mark_record {
-	uint64_t time_ns; /* CLOCK_MONOTONIC */
-	uint32_t tid;	  /* 0 = not known; may be the creator's: own-tid.h */
+	/* CLOCK_MONOTONIC: when the thread came, and when it was recorded,
+	 * which took that long where it was; at most some 20 us of it are
+	 * known. */
+	uint64_t time_ns, left_ns;
+	uint32_t tid; /* 0 = not known; may be the creator's: own-tid.h */
 	uint32_t what;
 	uint32_t run;  /* of its channel */
 	int32_t level; /* begun without what ended, where the thread counts */

@@ -30,6 +30,7 @@ struct scene {
 	struct shared sh;
 	uint64_t now_ns, tick_ns, again_ns, look_ns;
 	uint64_t true_ns;
+	uint16_t took_ns; /* a record */
 };
 
 static void ignore(void *ctx, const struct record *r)
@@ -104,6 +105,7 @@ static void pass_at(struct scene *s, enum mark_kind kind, uint32_t tid,
 	struct mark_slot *slot = &d->ring[d->head % MARK_RING];
 	*slot = (struct mark_slot){.tsc = s->now_ns,
 				   .tid = tid,
+				   .took = s->took_ns,
 				   .what = kind,
 				   .run = c->run,
 				   .level =
@@ -111,7 +113,7 @@ static void pass_at(struct scene *s, enum mark_kind kind, uint32_t tid,
 				   .sp = 0x1000 - depth * 16,
 				   .seq = d->head + 1};
 	d->head++;
-	run_for(s, s->ph.timing_ns);
+	run_for(s, s->ph.timing_ns + s->took_ns);
 }
 
 static void pass(struct scene *s, enum mark_kind kind, uint32_t tid)
@@ -172,6 +174,7 @@ struct rhythm {
 	int64_t target_ppb;
 	double least_share, most_share; /* timed */
 	uint64_t timing_ns;
+	uint16_t took_ns;
 };
 
 static double one_run(const struct rhythm *r, uint64_t seed, double *share)
@@ -181,6 +184,7 @@ static double one_run(const struct rhythm *r, uint64_t seed, double *share)
 	if (!begin(&s, r->target_ppb, seed))
 		return 0;
 	s.ph.timing_ns = r->timing_ns;
+	s.took_ns = r->took_ns;
 	for (unsigned i = 0; i < r->calls; i++) {
 		x = x * 6364136223846793005u + 1442695040888963407u;
 		bool is_long = r->is_by_chance ? (x >> 33) % r->every == 0
@@ -320,23 +324,23 @@ static void check_rhythm(const struct rhythm *r,
 
 static const struct rhythm rhythms[] = {
 	{"each 50th long, a look within it", 40000, 50, false, 3000000, 20000,
-	 10000, 600 * PPM, 0.005, 0.5, 0},
+	 10000, 600 * PPM, 0.005, 0.5, 0, 0},
 	{"the same with room for most", 40000, 50, false, 3000000, 20000, 10000,
-	 2500 * PPM, 0.05, 0.999, 0},
+	 2500 * PPM, 0.05, 0.999, 0, 0},
 	{"the same, nearly all timed", 40000, 50, false, 3000000, 20000, 10000,
-	 6000 * PPM, 0.8, 0.98, 0},
+	 6000 * PPM, 0.8, 0.98, 0, 0},
 	{"one of 50 long", 40000, 50, true, 3000000, 20000, 10000, 600 * PPM,
-	 0.005, 0.5, 0},
+	 0.005, 0.5, 0, 0},
 	{"each 300th long", 60000, 300, false, 5000000, 5000, 5000, 1000 * PPM,
-	 0.002, 0.5, 0},
+	 0.002, 0.5, 0, 0},
 	{"each 3000th long", 600000, 3000, false, 5000000, 1000, 500,
-	 5000 * PPM, 0.001, 0.5, 0},
+	 5000 * PPM, 0.001, 0.5, 0, 0},
 	{"more between two looks than can be counted up to", 2000000, 40, false,
-	 20000, 200, 300, 2000 * PPM, 0.001, 0.1, 0},
+	 20000, 200, 300, 2000 * PPM, 0.001, 0.1, 0, 0},
 	{"all alike", 40000, 1000000, false, 0, 20000, 10000, 600 * PPM, 0.005,
-	 0.5, 0},
+	 0.5, 0, 0},
 	{"as short as a record takes", 2000000, 1000000, false, 0, 40, 300,
-	 2000 * PPM, 0.001, 0.1, 40},
+	 2000 * PPM, 0.001, 0.1, 15, 25},
 };
 
 static const struct rhythm threads = {
@@ -350,6 +354,7 @@ static const struct rhythm threads = {
 	3000 * PPM,
 	0.005,
 	0.8,
+	0,
 	0};
 
 /* Some in a hundred thousand are nearly all of the time. */
@@ -363,6 +368,7 @@ static const struct rhythm long_ones = {"one of 20000 nearly all of the time",
 					600 * PPM,
 					0.0002,
 					0.5,
+					0,
 					0};
 
 static const struct rhythm deep = {"one that calls itself",
@@ -375,6 +381,7 @@ static const struct rhythm deep = {"one that calls itself",
 				   5000 * PPM,
 				   0.0002,
 				   0.5,
+				   0,
 				   0};
 /* Some are left by longjmp: what is not known to have been inside is not told.
  */

@@ -45,8 +45,11 @@ static void pass(uint32_t tid, enum mark_kind kind, uint64_t time_ns)
 	static struct shared sh = {.pid = 7};
 	if (!sh.shm)
 		sh.shm = phase_shm();
-	const struct mark_record r = {
-		.time_ns = time_ns, .tid = tid, .what = kind, .run = 1};
+	const struct mark_record r = {.time_ns = time_ns,
+				      .left_ns = time_ns,
+				      .tid = tid,
+				      .what = kind,
+				      .run = 1};
 	phase_times_take(&ph, &sh, &r);
 	phase[0].count += kind == MARK_BEGIN;
 }

@@ -41,6 +41,8 @@ static struct phases ph = {
 	.phase = &phase,
 };
 
+static uint64_t took_ns; /* each record */
+
 static void pass(enum mark_kind kind, uint64_t time_ns, taddr_t sp,
 		 uint32_t run)
 {
@@ -48,6 +50,7 @@ static void pass(enum mark_kind kind, uint64_t time_ns, taddr_t sp,
 	if (!sh.shm)
 		sh.shm = phase_shm();
 	const struct mark_record r = {.time_ns = time_ns,
+				      .left_ns = time_ns + took_ns,
 				      .tid = 1,
 				      .what = kind,
 				      .run = run,
@@ -77,10 +80,26 @@ static void test_own_numbers(void)
 	static struct shared sh[2] = {{.pid = 1, .has_own_numbers = true},
 				      {.pid = 2, .has_own_numbers = true}};
 	const struct mark_record r[] = {
-		{.time_ns = 500, .tid = 7, .what = MARK_BEGIN, .sp = 0x900},
-		{.time_ns = 510, .tid = 7, .what = MARK_BEGIN, .sp = 0x900},
-		{.time_ns = 530, .tid = 7, .what = MARK_END, .sp = 0x900},
-		{.time_ns = 560, .tid = 7, .what = MARK_END, .sp = 0x900},
+		{.time_ns = 500,
+		 .left_ns = 500,
+		 .tid = 7,
+		 .what = MARK_BEGIN,
+		 .sp = 0x900},
+		{.time_ns = 510,
+		 .left_ns = 510,
+		 .tid = 7,
+		 .what = MARK_BEGIN,
+		 .sp = 0x900},
+		{.time_ns = 530,
+		 .left_ns = 530,
+		 .tid = 7,
+		 .what = MARK_END,
+		 .sp = 0x900},
+		{.time_ns = 560,
+		 .left_ns = 560,
+		 .tid = 7,
+		 .what = MARK_END,
+		 .sp = 0x900},
 	};
 	start();
 	sh[0].shm = phase_shm();
@@ -137,7 +156,20 @@ static void test_timing(void)
 	pass(MARK_POINT, 1213, 0x900, 1);
 	check_int(nr_seen, 2);
 	check_int(phase.seen_ns, 7);
-	ph.timing_ns = 0;
+	/* Of what was 3 ns, 2 are told by the records: 4 and 2, and 1 between
+	 * them. */
+	start();
+	phase.name.function = "f";
+	ph.timing_ns = 1;
+	took_ns = 2;
+	begin(1300, 0x900);
+	begin(1305, 0x800);
+	end(1310, 0x800);
+	end(1314, 0x900);
+	check_int(seen[0].length_ns, 2);
+	check_int(seen[1].length_ns, 11);
+	check_int(phase.seen_ns, 2 + 2 + 1);
+	ph.timing_ns = took_ns = 0;
 }
 
 int main(void)
