@@ -426,7 +426,7 @@ int summary_load_files(const struct summary_input *input, size_t nr,
 	if (!rc) {
 		model_phase_ranges_finish(&s->phase_ranges, &s->ranges);
 		model_ranges_finish(&s->ranges);
-		model_phases_finish(&s->phases);
+		rc = model_phases_finish(&s->phases);
 	}
 	if (!rc && s->select.phase_sums)
 		rc = phase_sums_make(s);

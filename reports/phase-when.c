@@ -137,12 +137,14 @@ static bool same_track(const void *ctx, uint32_t value)
 	       t->pid == k->id[2] && t->tid == k->id[3];
 }
 
-int model_when_add(struct model_when *m, uint32_t file, uint32_t phase,
-		   uint32_t pid, uint32_t tid, const struct when_piece *piece)
+/* NULL in *ret: there are too many. SMCO_NOMEM. */
+static int track_of(struct model_when *m, uint32_t file, uint32_t phase,
+		    uint32_t pid, uint32_t tid, struct when_track **ret)
 {
 	struct track_key key = {m, {file, phase, pid, tid}};
 	uint64_t hash = hindex_hash(0, key.id, sizeof(key.id));
 	uint32_t at;
+	*ret = NULL;
 	if (!hindex_find(&m->index, hash, same_track, &key, &at)) {
 		if (m->nr == MAX_TRACKS) {
 			m->nr_untracked++;
@@ -159,10 +161,36 @@ int model_when_add(struct model_when *m, uint32_t file, uint32_t phase,
 			.tid = tid,
 		};
 	}
+	*ret = &m->track[at];
+	return SMCO_OK;
+}
+
+int model_when_add(struct model_when *m, uint32_t file, uint32_t phase,
+		   uint32_t pid, uint32_t tid, const struct when_piece *piece)
+{
+	struct when_track *t;
+	int rc = track_of(m, file, phase, pid, tid, &t);
+	if (rc || !t)
+		return rc;
 	size_t max = ALL_PIECES / m->nr;
 	max = max < LEAST_ROOM ? LEAST_ROOM : max;
-	return when_add(&m->track[at], piece,
-			max < MAX_PIECES ? max : MAX_PIECES);
+	return when_add(t, piece, max < MAX_PIECES ? max : MAX_PIECES);
+}
+
+int model_when_add_late(struct model_when *m, uint32_t file, uint32_t phase,
+			uint32_t pid, uint32_t tid,
+			const struct when_piece *piece)
+{
+	struct when_track *t;
+	int rc = track_of(m, file, phase, pid, tid, &t);
+	if (rc || !t)
+		return rc;
+	if (!t->late.to_ns || t->late.from_ns > piece->from_ns)
+		t->late.from_ns = piece->from_ns;
+	if (t->late.to_ns < piece->to_ns)
+		t->late.to_ns = piece->to_ns;
+	t->late.in_ns += piece->in_ns;
+	return SMCO_OK;
 }
 
 bool when_clip(struct when_piece *p, uint64_t end_ns, uint64_t length_ns,
@@ -190,10 +218,54 @@ bool when_clip(struct when_piece *p, uint64_t end_ns, uint64_t length_ns,
 	return true;
 }
 
-void model_when_finish(struct model_when *m)
+/* A piece for each hole from @from_ns to @to_ns. */
+static int fill_holes(struct when_track *t, uint64_t from_ns, uint64_t to_ns)
 {
-	for (size_t i = 0; i < m->nr; i++)
-		when_sort(&m->track[i], 0);
+	size_t nr = t->nr;
+	for (size_t i = 0; i <= nr && from_ns < to_ns; i++) {
+		uint64_t until_ns = i < nr ? t->piece[i].from_ns : to_ns;
+		struct when_piece hole = {from_ns, until_ns, 0, 0};
+		if (hole.to_ns > to_ns)
+			hole.to_ns = to_ns;
+		if (i < nr && t->piece[i].to_ns > from_ns)
+			from_ns = t->piece[i].to_ns;
+		if (hole.from_ns >= hole.to_ns)
+			continue;
+		if (!ARRAY_ROOM(t->piece, t->nr, t->cap))
+			return SMCO_NOMEM;
+		t->piece[t->nr++] = hole;
+	}
+	when_sort(t, 0);
+	return SMCO_OK;
+}
+
+int when_fill(struct when_track *t, const struct when_piece *late)
+{
+	double room = 0, share;
+	int rc = fill_holes(t, late->from_ns, late->to_ns);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < t->nr; i++)
+		room += (double)(length_of(&t->piece[i]) - t->piece[i].in_ns);
+	share = room > (double)late->in_ns ? (double)late->in_ns / room : 1;
+	for (size_t i = 0; i < t->nr; i++) {
+		struct when_piece *p = &t->piece[i];
+		p->in_ns +=
+			(uint64_t)((double)(length_of(p) - p->in_ns) * share);
+	}
+	return SMCO_OK;
+}
+
+int model_when_finish(struct model_when *m)
+{
+	int rc = SMCO_OK;
+	for (size_t i = 0; i < m->nr && !rc; i++) {
+		struct when_track *t = &m->track[i];
+		when_sort(t, 0);
+		if (t->late.to_ns)
+			rc = when_fill(t, &t->late);
+	}
+	return rc;
 }
 
 void model_when_free(struct model_when *m)

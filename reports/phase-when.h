@@ -22,6 +22,8 @@ struct when_track {
 	struct when_piece *piece; /* in order, none over another, once sorted */
 	size_t nr, cap;
 	/* private: */
+	struct when_piece
+		late;	  /* whenever it was in that time; to_ns 0: none */
 	size_t nr_sorted; /* of them, the first ones */
 	uint64_t grain_ns;
 };
@@ -45,8 +47,12 @@ bool when_clip(struct when_piece *piece, uint64_t end_ns, uint64_t length_ns,
 /* SMCO_NOMEM. */
 int model_when_add(struct model_when *m, uint32_t file, uint32_t phase,
 		   uint32_t pid, uint32_t tid, const struct when_piece *piece);
-/* After the last one. */
-void model_when_finish(struct model_when *m);
+/* The same of what fills up what there is by then: nobody knows when it was. */
+int model_when_add_late(struct model_when *m, uint32_t file, uint32_t phase,
+			uint32_t pid, uint32_t tid,
+			const struct when_piece *piece);
+/* After the last one. SMCO_NOMEM. */
+int model_when_finish(struct model_when *m);
 void model_when_free(struct model_when *m);
 
 /* Add a piece, none of another's time counts twice. SMCO_NOMEM. */
@@ -55,6 +61,9 @@ int when_add(struct when_track *t, const struct when_piece *piece,
 /* In order, none over another, at most @max of them (0: as many as there
  * are). */
 void when_sort(struct when_track *t, size_t max);
+/* @late fills up the pieces of a sorted one, and what is between them, by the
+ * room that each has. SMCO_NOMEM. */
+int when_fill(struct when_track *t, const struct when_piece *late);
 /*
  * Of a sorted one: how much of [@from_ns, @to_ns) it was in the phase. *hint is
  * the caller's, 0 at first: who asks for one time after the other is fast.

@@ -117,6 +117,20 @@ int model_phases_take_timed(struct model_phases *m, struct trace_reader *reader,
 			(struct when_piece){.in_ns = ev.length_ns, .nr = 1});
 }
 
+/* Known late: whenever it was in that time. */
+static int add_late(struct model_phases *m, uint32_t file,
+		    const struct select *select, const struct phase_part *p,
+		    const struct record *r, const struct ev_phase_span *ev)
+{
+	struct when_piece piece = {.in_ns = ev->in_ns};
+	if (!select_thread(select, ev->pid, r->tid) ||
+	    !when_clip(&piece, r->time_ns, ev->length_ns, select->from_ns,
+		       select->to_ns))
+		return SMCO_OK;
+	return model_when_add_late(&m->when, file, p->phase, ev->pid, r->tid,
+				   &piece);
+}
+
 int model_phases_take_span(struct model_phases *m, struct trace_reader *reader,
 			   uint32_t file, const struct select *select,
 			   const struct record *r)
@@ -135,7 +149,10 @@ int model_phases_take_span(struct model_phases *m, struct trace_reader *reader,
 	double mean_ns = ev.nr_seen ? (double)ev.seen_ns / (double)ev.nr_seen
 			 : p->nr_timed > 0 ? p->timed_ns / p->nr_timed
 					   : 0;
-	double in_ns = mean_ns * (double)ev.count;
+	double in_ns =
+		ev.in_ns ? (double)(ev.in_ns - 1) : mean_ns * (double)ev.count;
+	if (!ev.count && !ev.nr_seen)
+		return add_late(m, file, select, p, r, &ev);
 	struct when_piece piece = {.nr = ev.count};
 	piece.in_ns =
 		in_ns < (double)ev.length_ns ? (uint64_t)in_ns : ev.length_ns;
@@ -183,10 +200,10 @@ uint64_t phase_about_ns(const struct model_phases *m, size_t phase, size_t file)
 	return any ? sum : 0;
 }
 
-void model_phases_finish(struct model_phases *m)
+int model_phases_finish(struct model_phases *m)
 {
 	estimate(m);
-	model_when_finish(&m->when);
+	int rc = model_when_finish(&m->when);
 	for (size_t i = 0; i < m->when.nr; i++) {
 		const struct when_track *t = &m->when.track[i];
 		struct model_phase *p = &m->phase[t->phase];
@@ -195,6 +212,7 @@ void model_phases_finish(struct model_phases *m)
 			p->nr_in = add(p->nr_in, t->piece[k].nr);
 		}
 	}
+	return rc;
 }
 
 void model_phases_free(struct model_phases *m)

@@ -56,8 +56,8 @@ int model_phases_take_span(struct model_phases *m, struct trace_reader *reader,
  * there are too many. */
 int model_phases_index(struct model_phases *m, struct trace_reader *reader,
 		       uint32_t file, uint32_t id, uint32_t *ret);
-/* After the last record. */
-void model_phases_finish(struct model_phases *m);
+/* After the last record. SMCO_NOMEM. */
+int model_phases_finish(struct model_phases *m);
 void model_phases_free(struct model_phases *m);
 
 /* The run's own estimate of how long all of phase @phase in @file were, where

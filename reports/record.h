@@ -286,6 +286,9 @@ struct ev_phase_span {	    /* of the record's thread; 0 = not known */
 	uint64_t seen_ns;   /* how long those lasted */
 	uint32_t pid;	    /* 0 = not known */
 	uint32_t pad;	    /* zero */
+	uint64_t in_ns; /* how long the thread was in it, about, and one more;
+			 * without what has records of its own; 0: as long
+			 * as @count of the mean */
 };
 
 struct ev_phase_total {	  /* cumulative; the last one of each phase counts */

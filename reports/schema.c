@@ -184,8 +184,9 @@ static const struct schema_field phase_span_fields[] = {
 	F(ev_phase_span, length_ns, DELTA), F(ev_phase_span, count, DELTA),
 	F(ev_phase_span, nr_seen, DELTA),   F(ev_phase_span, seen_ns, DELTA),
 	F(ev_phase_span, pid, DELTA),	    F(ev_phase_span, pad, PLAIN),
+	F(ev_phase_span, in_ns, DELTA),
 };
-static_assert(sizeof(struct ev_phase_span) == 40,
+static_assert(sizeof(struct ev_phase_span) == 48,
 	      "ev_phase_span: fields above, FORMAT.md");
 
 static const struct schema_field phase_range_fields[] = {

@@ -26,9 +26,22 @@ static double weight(const struct phase_slice *s, uint64_t records)
 	return weight < 1 ? 1 : weight; /* the slice was not begun by us */
 }
 
-void phase_gaps_take_call(struct phase_slice *s, uint64_t first, uint64_t ns)
+/* The thread was inside. */
+static void take(struct phases *ph, struct thread_phase *o,
+		 const struct phase_inside *in)
 {
-	s->in.part[0] += weight(s, s->nr_records - first) * (double)ns;
+	const double *times = o->slice->times;
+	phase_inside_add(&o->slice->in, in);
+	phase_spans_inside(ph, o,
+			   times[0] * in->part[0] + times[1] * in->part[1]);
+}
+
+void phase_gaps_take_call(struct phases *ph, struct thread_phase *o,
+			  uint64_t first, uint64_t ns)
+{
+	double w = weight(o->slice, o->slice->nr_records - first);
+	const struct phase_inside in = {0, {w * (double)ns, 0}};
+	take(ph, o, &in);
 }
 
 static void forget(struct thread_phase *o)
@@ -46,8 +59,9 @@ static void leave(struct phases *ph, struct thread_phase *o, int64_t level)
 {
 	struct phase_inside in = phase_levels_leave(&o->levels, level);
 	ph->phase[o->phase].weighted_ns += in.ns;
+	phase_spans_inside(ph, o, in.ns);
 	in.ns = 0;
-	phase_inside_add(&o->slice->in, &in);
+	take(ph, o, &in);
 }
 
 /* From the thread's last record to @r. */
@@ -65,7 +79,7 @@ static void take_gap(struct phases *ph, struct thread_phase *o,
 	s->nr_gaps[o->is_behind_end] += w;
 	if (!phase->name.function) {
 		if (o->nr_calls && kind != MARK_BEGIN)
-			phase_inside_add(&s->in, &in);
+			take(ph, o, &in);
 		return;
 	}
 	if (!o->knows_level)
@@ -104,6 +118,8 @@ void phase_gaps_weigh(struct phase *phase, struct phase_slice *s,
 		      const double times[2])
 {
 	phase_inside_scale(&s->in, times);
+	s->times[0] = times[0];
+	s->times[1] = times[1];
 	phase->weighted_ns += s->in.ns;
 	s->in.ns = 0;
 	while (s->touched) {

@@ -277,8 +277,7 @@ uint64_t phase_passed(const struct phases *ph, uint32_t phase)
 	return nr;
 }
 
-uint64_t phase_slices_about_ns(const struct phases *ph, uint32_t phase,
-			       uint64_t now_ns)
+double phase_slices_inside_ns(const struct phases *ph, uint32_t phase)
 {
 	double nr = ph->phase[phase].weight, ns = ph->phase[phase].weighted_ns;
 	for (const struct shared *sh = ph->shared; sh; sh = sh->next) {
@@ -294,9 +293,15 @@ uint64_t phase_slices_about_ns(const struct phases *ph, uint32_t phase,
 	if (nr < 1)
 		return 0;
 	if (ph->phase[phase].nr_recorded >= phase_passed(ph, phase))
-		return ph->phase[phase].seen_ns;
+		return (double)ph->phase[phase].seen_ns;
 	ns *= (double)phase_passed(ph, phase) / nr;
-	ns = (ns < 0 ? 0 : ns) + phase_still_ns(&ph->phase[phase]);
+	return (ns < 0 ? 0 : ns) + phase_still_ns(&ph->phase[phase]);
+}
+
+uint64_t phase_slices_about_ns(const struct phases *ph, uint32_t phase,
+			       uint64_t now_ns)
+{
+	double ns = phase_slices_inside_ns(ph, phase);
 	/* No thread was in it for longer than it was there. */
 	double most = (double)sat_sub_u64(now_ns, ph->p.start_ns) *
 		      (double)ph->nr_tasks;

@@ -97,14 +97,26 @@ static bool is_still(const struct phase_still *s, const struct mark_pair *now)
 	       now->number == s->number;
 }
 
-static void leave(struct phase *phase, struct phase_still *s,
-		  const struct mark_pair *now)
+static double near_times(const struct phase *phase)
 {
+	double near_ns = (double)phase->near.sum_ns;
+	return near_ns > 0 ? (double)phase->near_ns / near_ns : 1;
+}
+
+static void leave(struct phases *ph, struct shared *sh, uint32_t i,
+		  struct phase_still *s, const struct mark_pair *now)
+{
+	struct phase *phase = &ph->phase[i];
 	int64_t level = (int64_t)(now->begun - now->ended);
 	if (phase->has_points)
 		level = is_still(s, now) ? 1 : 0;
 	struct phase_inside in = phase_levels_leave(&s->levels, level);
+	double ns = in.ns + in.part[0] * near_times(phase);
+	struct thread_phase *o =
+		ns > 0 ? phase_times_find(ph, sh, s->number, i) : NULL;
 	phase_inside_add(&phase->still, &in);
+	if (o)
+		phase_spans_inside(ph, o, ns);
 }
 
 /* From the last look to this one, or to the second one between. */
@@ -127,9 +139,7 @@ static void add(const struct phase *phase, struct phase_still *s,
 double phase_still_ns(const struct phase *phase)
 {
 	struct phase_inside in = phase->still;
-	double near_ns = (double)phase->near.sum_ns;
-	const double times[2] = {
-		near_ns > 0 ? (double)phase->near_ns / near_ns : 0, 0};
+	const double times[2] = {near_times(phase), 0};
 	phase_inside_scale(&in, times);
 	return in.ns;
 }
@@ -162,7 +172,7 @@ void phase_still_look(struct phases *ph, struct shared *sh, uint64_t now_ns)
 				s->levels.nr = 0;
 			else if (since_ns)
 				add(&ph->phase[i], s, &now, since_ns);
-			leave(&ph->phase[i], s, &now);
+			leave(ph, sh, i, s, &now);
 			s->begun = now.begun;
 			s->ended = now.ended;
 			s->number = now.number;
@@ -202,7 +212,7 @@ void phase_still_leave(struct phases *ph, struct shared *sh)
 		for (uint32_t i = 0; i < ph->p.nr; i++)
 			if (pair_of(ph, sh, place, i, &s, &now) &&
 			    now.number == s->number)
-				leave(&ph->phase[i], s, &now);
+				leave(ph, sh, i, s, &now);
 }
 
 void phase_still_free(struct shared *sh)

@@ -100,7 +100,7 @@ static void end_call(struct phases *ph, struct thread_phase *o,
 	phase->nr_seen += nr;
 	phase->seen_ns += own_ns;
 	if (phase->name.function && !o->knows_level)
-		phase_gaps_take_call(o->slice, c->record, own_ns);
+		phase_gaps_take_call(ph, o, c->record, own_ns);
 	phase->longest_ns = max_u64(phase->longest_ns, ev.length_ns);
 	if (o->nr_calls)
 		o->call[o->nr_calls - 1].inner_ns +=
@@ -176,6 +176,12 @@ static uint32_t tid_of(struct phases *ph, struct shared *sh,
 	default:
 		return tid_of_own(ph, sh, r->tid);
 	}
+}
+
+struct thread_phase *phase_times_find(struct phases *ph, struct shared *sh,
+				      uint32_t own, uint32_t phase)
+{
+	return *slot_of(ph, tid_of_own(ph, sh, own), phase);
 }
 
 void phase_times_doubt(struct phases *ph, struct shared *sh, uint32_t own)

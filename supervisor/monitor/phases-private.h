@@ -33,7 +33,11 @@ struct phase {
 	uint64_t began;	  /* before the last look at records */
 	uint64_t told;	  /* of those, records tell */
 	uint64_t open;	  /* threads' that are in it, as far as is known */
-	size_t nr_alone;  /* records of one each, in this interval */
+	/* Records of one each, in this interval; how long those were. */
+	size_t nr_alone;
+	double alone_ns;
+	double told_ns; /* that somebody was inside, in intervals that are over
+			 */
 	/* In this interval some were passed without a record. Otherwise records
 	 * of those that were counted are still to come. */
 	bool is_missed;
@@ -58,6 +62,7 @@ struct phase_slice {
 	uint64_t nr_records;
 	double nr_gaps[2];
 	struct phase_inside in;
+	double times[2]; /* what each gap of the slice before stood for */
 	uint64_t stood_for;
 	struct thread_phase *touched; /* has more of it, at levels */
 };
@@ -175,7 +180,9 @@ struct thread_phase {		   /* a phase that a thread is or was in */
 	/* Timed in this interval, with a record of their own or without; with
 	 * any it is one of the span's. */
 	struct thread_phase *next_in_span;
+	bool is_in_span;
 	uint64_t nr_alone, nr_in_span, span_ns;
+	double inside_ns; /* known since the last interval, about */
 };
 
 struct phases {
@@ -250,7 +257,8 @@ void phase_gaps_take(struct phases *ph, struct shared *sh,
 		     struct thread_phase *o, const struct mark_record *r);
 /* A passing that began with record @first of the slice ends, where levels are
  * not known: it was @ns long. */
-void phase_gaps_take_call(struct phase_slice *s, uint64_t first, uint64_t ns);
+void phase_gaps_take_call(struct phases *ph, struct thread_phase *o,
+			  uint64_t first, uint64_t ns);
 /* The slice is over, and each of its gaps stands for so many. */
 void phase_gaps_weigh(struct phase *phase, struct phase_slice *s,
 		      const double times[2]);
@@ -270,6 +278,8 @@ void phase_slices_end(struct phases *ph, struct shared *sh);
  * slice is like what is between those before it since the last slice; but for
  * what phase-still.c has seen. 0: not known.
  */
+double phase_slices_inside_ns(const struct phases *ph, uint32_t phase);
+/* The same as a number, no more than threads were there. */
 uint64_t phase_slices_about_ns(const struct phases *ph, uint32_t phase,
 			       uint64_t now_ns);
 
@@ -291,6 +301,9 @@ enum phase_thread phase_threads_find(const struct shared *sh,
 				     uint32_t *tid);
 
 /* phase-times.c */
+/* The thread that reads @own, if it was seen in @phase; or NULL. */
+struct thread_phase *phase_times_find(struct phases *ph, struct shared *sh,
+				      uint32_t own, uint32_t phase);
 void phase_times_take(struct phases *ph, struct shared *sh,
 		      const struct mark_record *r);
 /* From now on it is not known whose a record with the number @own is: how the
@@ -317,6 +330,8 @@ uint64_t phase_passed(const struct phases *ph, uint32_t phase);
 void phase_spans_take(struct phases *ph, struct thread_phase *o,
 		      const struct ev_phase *ev, uint64_t nr, uint64_t own_ns,
 		      uint64_t end_ns);
+/* It is known now that @o was inside for @ns more, about. */
+void phase_spans_inside(struct phases *ph, struct thread_phase *o, double ns);
 void phase_spans_emit_one(struct phases *ph, const struct thread_phase *o,
 			  const struct ev_phase *ev, uint64_t end_ns);
 /* Before records are looked at, and after that, at every tick. */

@@ -40,9 +40,10 @@ static struct phases ph = {
 	.phase = phase,
 };
 
+static struct shared sh = {.pid = 7};
+
 static void pass(uint32_t tid, enum mark_kind kind, uint64_t time_ns)
 {
-	static struct shared sh = {.pid = 7};
 	if (!sh.shm)
 		sh.shm = phase_shm();
 	const struct mark_record r = {.time_ns = time_ns,
@@ -69,6 +70,61 @@ static void tick(uint64_t now_ns)
 	nr_spans = 0;
 	phase_spans_look(&ph, start_ns + now_ns);
 	phase_spans_tick(&ph, start_ns + now_ns);
+}
+
+static const struct ev_phase_span *span_of(uint32_t tid)
+{
+	for (unsigned i = 0; i < nr_spans; i++)
+		if (span_tid[i] == tid)
+			return &span[i];
+	check_msg(false, "no span of thread %u", tid);
+	return &span[63];
+}
+
+/* Of what was timed in part: how long threads were inside, by what is known of
+ * each; what is more than an interval was before. */
+static void test_inside(uint64_t now_ns)
+{
+	turns(1, 1, 10);
+	turns(2, 1, 10);
+	tick(now_ns);
+	struct thread_phase *one = phase_times_find(&ph, &sh, 1, 0),
+			    *two = phase_times_find(&ph, &sh, 2, 0);
+	check(one && two);
+	if (!one || !two)
+		return;
+	phase[0] = (struct phase){.count = 1000,
+				  .ended = 1000,
+				  .weight = 500,
+				  .weighted_ns = 15 * MS,
+				  .told_ns = 30 * MS,
+				  .alone_ns = 6 * MS,
+				  .is_missed = true};
+	phase_spans_inside(&ph, one, 100);
+	phase_spans_inside(&ph, two, 200);
+	tick(now_ns + 100 * MS);
+	check_int(nr_spans, 3);
+	check_int(span_of(1)->in_ns, 8 * MS + 1);
+	check_int(span_of(2)->in_ns, 16 * MS + 1);
+	check_int(span_of(1)->count, 0);
+	check_int(span_of(0)->count, 1000);
+	phase[0].is_missed = true;
+	phase[0].told = 1000;
+	phase[0].weighted_ns += 60 * MS;
+	phase_spans_inside(&ph, one, 1);
+	tick(now_ns + 200 * MS);
+	check_int(nr_spans, 2);
+	check_int(span[0].length_ns, 100 * MS);
+	check_int(span[0].in_ns, 100 * MS + 1);
+	check_int(span[1].length_ns, now_ns + 200 * MS + start_ns);
+	check_int(span[1].in_ns, 140 * MS);
+	check_int(span[1].nr_seen, 0);
+	/* All of what there was is told. */
+	phase[0].is_missed = true;
+	phase_spans_inside(&ph, one, 1);
+	tick(now_ns + 300 * MS);
+	check_int(nr_spans, 0);
+	phase_times_free(&ph);
 }
 
 int main(void)
@@ -185,5 +241,6 @@ int main(void)
 		check_int(span[0].pid, i ? 0 : 7);
 		phases_new_thread(&ph, NULL, NULL);
 	}
+	test_inside(3000 * MS);
 	return tap_done();
 }

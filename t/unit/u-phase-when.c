@@ -335,8 +335,35 @@ static void attributed(void)
 	summary_free(s);
 }
 
+/* What became known late: by the room that pieces have, and what is between
+ * them; never more than there is. */
+static void late(void)
+{
+	struct when_track t = {0};
+	struct when_piece more = {100, 1100, 300, 0};
+	size_t hint = 0;
+	uint64_t nr;
+	put(&t, 200, 300, 100, 0);
+	put(&t, 500, 700, 100, 0);
+	when_sort(&t, 0);
+	check_int(when_fill(&t, &more), 0);
+	/* 300 of 800. */
+	check_int(when_in_ns(&t, 100, 200, &hint), 37);
+	check_int(when_in_ns(&t, 200, 300, &hint), 100);
+	check_int(when_in_ns(&t, 300, 500, &hint), 75);
+	check_int(when_in_ns(&t, 500, 700, &hint), 137);
+	check_int(when_in_ns(&t, 700, 1100, &hint), 150);
+	check_int(sum(&t, &nr), 499);
+	check_int(nr, 2);
+	more.in_ns = 5000;
+	check_int(when_fill(&t, &more), 0);
+	check_int(sum(&t, &nr), 1000);
+	free(t.piece);
+}
+
 int main(void)
 {
+	late();
 	whole();
 	shares();
 	many();
