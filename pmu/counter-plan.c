@@ -27,6 +27,27 @@ static uint64_t kind_of(const struct pmu_event *ev)
 	}
 }
 
+/* Subsystems of tracepoints that have to do with time, CPUs and others, not
+ * only with what a thread gets done. */
+static const char *const of_time[] = {
+	"sched:",	"timer:",   "timer_migration:",
+	"hrtimer:",	"tick:",    "irq:",
+	"irq_vectors:", "rcu:",	    "ipi:",
+	"csd:",		"msr:",	    "tlb:",
+	"workqueue:",	"power:",   "lock:",
+	"rseq:",	"x86_fpu:", "xen:",
+	"hyperv:",	"nmi:",	    "context_tracking",
+	NULL,
+};
+
+static bool goes_by_work(const struct pmu_event *ev)
+{
+	for (const char *const *s = of_time; *s; s++)
+		if (!strncmp(ev->name, *s, strlen(*s)))
+			return false;
+	return ev->attr.type == PERF_TYPE_TRACEPOINT;
+}
+
 /* Can the machine count these at once? Tried on this thread, not counting. */
 static bool fit_together(const struct pmu_event *const *evs, size_t nr)
 {
@@ -62,6 +83,9 @@ static bool may_share(const struct builder *b, const struct pmu_event *leader,
 {
 	/* One that inherits has the whole group do so; who samples does not. */
 	if (!b->every && counter_has_history(ev) != counter_has_history(leader))
+		return false;
+	/* Their times are not told alike. */
+	if (!ev->is_hidden && goes_by_work(ev) != goes_by_work(leader))
 		return false;
 	return !ev->is_machine_wide && !leader->is_machine_wide &&
 	       kind_of(leader) == kind_of(ev) && !ev->attr.exclusive &&
@@ -171,6 +195,17 @@ static ssize_t place_first(struct builder *b, const struct pmu_event *evs,
 	return (ssize_t)n;
 }
 
+static bool all_go_by_work(const struct pmu_event *const *member, size_t nr)
+{
+	bool any = false;
+	for (size_t i = 0; i < nr; i++) {
+		if (!member[i]->is_hidden && !goes_by_work(member[i]))
+			return false;
+		any |= !member[i]->is_hidden;
+	}
+	return any;
+}
+
 /* The groups one after the other. */
 static int lay_out(const struct builder *b, struct counter_plan *p)
 {
@@ -184,6 +219,7 @@ static int lay_out(const struct builder *b, struct counter_plan *p)
 			.first = nr,
 			.nr = b->nr[g],
 			.is_machine_wide = b->member[g][0]->is_machine_wide,
+			.goes_by_work = all_go_by_work(b->member[g], b->nr[g]),
 		};
 		for (size_t i = 0; i < b->nr[g]; i++)
 			p->event[nr++] = *b->member[g][i];

@@ -264,8 +264,12 @@ bool counter_thread_has(const struct counter_thread *t, size_t group)
 #define CALIBRATE_ROUNDS 20
 #define CALIBRATE_TIMES	 10
 #define CALIBRATE_CALLS	 200
-/* Some ns a call are told from its 100 to 200 by the shortest of many. */
-#define CALL_ROUNDS 100
+/* Some ns a call are told from its 100 to 200 by many. */
+#define CALL_ROUNDS 101
+
+/* So much of the time in which it is counted a thread has for itself at least,
+ * as one of so many: what counting costs is known to some per cent. */
+#define LEAST_SHARE 16
 
 /* Two calls for each group, the best of some rounds; in @fd's place -1 has the
  * kernel refuse, which is the price of the calls alone. */
@@ -299,33 +303,59 @@ uint64_t counter_switch_cost_ns(const struct counter_plan *plan)
 	return both_ns > calls_ns ? both_ns - calls_ns : 0;
 }
 
-/* Calls that do nothing: *best_ns is the shortest so far. */
-static void time_calls(uint64_t *best_ns)
+/* Calls that do nothing. */
+static int64_t time_calls(void)
 {
 	uint64_t began_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	for (int i = 0; i < CALIBRATE_CALLS; i++)
 		syscall(SYS_getppid);
-	uint64_t took_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
-	if (took_ns < *best_ns)
-		*best_ns = took_ns;
+	return (int64_t)(smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
 }
 
-uint64_t counter_call_cost_ns(const struct counter_plan *plan)
+static int compare(const void *va, const void *vb)
+{
+	const int64_t *a = va, *b = vb;
+	return (*a > *b) - (*a < *b);
+}
+
+static uint64_t usual_each_ns(int64_t *ns)
+{
+	qsort(ns, CALL_ROUNDS, sizeof(*ns), compare);
+	int64_t each_ns = ns[CALL_ROUNDS / 2] / CALIBRATE_CALLS;
+	return each_ns > 0 ? (uint64_t)each_ns : 1;
+}
+
+/* The usual difference of two in a row, not that of the best: as much as it is
+ * to a program, which is not always at its best, either. */
+uint64_t counter_call_cost_ns(const struct counter_plan *plan,
+			      uint64_t *bare_ns_ret)
 {
 	struct counter_thread *self;
+	int64_t bare_ns[CALL_ROUNDS], more_ns[CALL_ROUNDS];
 	if (counter_thread_open(plan, gettid(), COUNTER_NOW, &self, NULL))
 		return 0;
-	uint64_t none_ns = UINT64_MAX, with_ns = UINT64_MAX;
 	for (int i = 0; i < CALL_ROUNDS; i++) {
 		counter_thread_pause(self);
-		time_calls(&none_ns);
+		bare_ns[i] = time_calls();
 		counter_thread_go_on(self);
-		time_calls(&with_ns);
+		more_ns[i] = time_calls() - bare_ns[i];
 	}
 	counter_thread_close(self);
-	uint64_t each_ns =
-		with_ns > none_ns ? (with_ns - none_ns) / CALIBRATE_CALLS : 0;
-	return each_ns ? each_ns : 1;
+	if (bare_ns_ret)
+		*bare_ns_ret = usual_each_ns(bare_ns);
+	return usual_each_ns(more_ns);
+}
+
+uint64_t counter_without(uint64_t *enabled_ns, uint64_t *running_ns,
+			 uint64_t cost_ns, uint64_t unit_ns)
+{
+	uint64_t off_ns = *running_ns - *running_ns / LEAST_SHARE;
+	if (off_ns > cost_ns)
+		off_ns = cost_ns;
+	off_ns -= off_ns % unit_ns;
+	*enabled_ns -= off_ns;
+	*running_ns -= off_ns;
+	return off_ns;
 }
 
 uint64_t counter_scale(uint64_t value, uint64_t enabled_ns, uint64_t running_ns)

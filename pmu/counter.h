@@ -26,6 +26,9 @@ struct counter_group {
 	bool has_every; /* its last event ends the intervals */
 	bool inherits;	/* counter_plan_inherit */
 	bool is_direct; /* counter_plan_jot: read where it counts */
+	/* All of it that anybody has asked for happens the more often the more
+	 * the thread gets done, whatever time that takes: counter_without. */
+	bool goes_by_work;
 };
 
 struct counter_plan {
@@ -238,9 +241,11 @@ uint64_t counter_switch_cost_ns(const struct counter_plan *plan);
  * What one system call of a counted thread costs it more, ns: each event of
  * @plan that is one for all system calls looks at it. Measured on the calling
  * thread, some milliseconds; 0 if that is not permitted, and at least 1
- * otherwise, also where calls are so dear that it cannot be told.
+ * otherwise, also where calls are so dear that it cannot be told. @bare_ns_ret
+ * (optional): what one that does nothing takes where counting pauses.
  */
-uint64_t counter_call_cost_ns(const struct counter_plan *plan);
+uint64_t counter_call_cost_ns(const struct counter_plan *plan,
+			      uint64_t *bare_ns_ret);
 
 /*
  * What the end of an interval of one group costs the thread that counted the
@@ -251,6 +256,14 @@ uint64_t counter_call_cost_ns(const struct counter_plan *plan);
  * 0 if that is not permitted, or no group has them.
  */
 uint64_t counter_every_cost_ns(const struct counter_plan *plan);
+
+/*
+ * Counting took @cost_ns of the time that *running_ns and *enabled_ns have,
+ * which the thread got nothing done in: both are less by so much, in whole
+ * @unit_ns, but a sixteenth of *running_ns stays. Returns by how much.
+ */
+uint64_t counter_without(uint64_t *enabled_ns, uint64_t *running_ns,
+			 uint64_t cost_ns, uint64_t unit_ns);
 
 /* @value as it would have been had the group counted all the time. */
 uint64_t counter_scale(uint64_t value, uint64_t enabled_ns,

@@ -11,6 +11,7 @@
 struct pending {
 	struct counter_sum sum;
 	uint64_t read_ns; /* the last record's end */
+	uint64_t cost_ns; /* of the thread's counting_ns: taken off */
 };
 
 /* Our stops, or moves by them, in what one event has counted of a thread. */
@@ -34,6 +35,8 @@ struct thread {
 	struct pending *pending; /* by group */
 	/* Context switches that were taken, and that the ledger has. */
 	uint64_t nr_switches, nr_charged;
+	/* What counting has cost while the thread was at work, ns. */
+	uint64_t counting_ns;
 	/* The kernel writes its counts down: where; -1 = it does not. When it
 	 * did so last for the pending, 0 = they are in a record; and when it
 	 * left its CPU without, and was read. What that has cost so far. */
@@ -80,6 +83,7 @@ struct counters {
 	bool inherits;		/* a group of the plan does */
 	uint64_t switch_ns;	/* what each costs more with counters */
 	uint64_t call_ns;	/* the same of a system call */
+	uint64_t bare_ns;	/* what such a call takes at least, without */
 	uint64_t hit_ns;	/* and of any other tracepoint */
 	uint64_t own_read_ns;	/* a reading that disturbs nobody */
 	uint64_t measure_ns;	/* when it is asked next what reading takes */

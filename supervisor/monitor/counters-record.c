@@ -35,11 +35,20 @@ static void take_units(uint64_t *v, uint64_t *whole)
 	*v -= *whole;
 }
 
-/* What of @sum is told now. */
-static struct counter_sum take_whole(const struct counters *c, size_t group,
-				     struct counter_sum *sum)
+/* Where nothing ever pauses nothing is scaled, and times are as they are. */
+static bool is_without_cost(const struct counters *c, size_t group)
+{
+	return c->plan.group[group].goes_by_work &&
+	       c->p.target_overhead_ppb != INT64_MAX;
+}
+
+/* What of the pending sum is told now. */
+static struct counter_sum take_whole(const struct counters *c,
+				     const struct thread *t, size_t group)
 {
 	const struct counter_group *g = &c->plan.group[group];
+	struct pending *p = &t->pending[group];
+	struct counter_sum *sum = &p->sum;
 	struct counter_sum whole = *sum;
 	for (size_t i = 0; i < g->nr; i++)
 		sum->value[i] = 0;
@@ -49,6 +58,10 @@ static struct counter_sum take_whole(const struct counters *c, size_t group,
 		sum->running_ns += whole.running_ns - whole.enabled_ns;
 		whole.running_ns = whole.enabled_ns;
 	}
+	if (is_without_cost(c, group))
+		p->cost_ns += counter_without(
+			&whole.enabled_ns, &whole.running_ns,
+			t->counting_ns - p->cost_ns, COUNTS_UNIT_NS);
 	for (size_t i = 0; i < g->nr; i++) {
 		enum pmu_role role = c->plan.event[g->first + i].role;
 		if (role == PMU_TASK_CLOCK || role == PMU_TSC) {
@@ -62,7 +75,7 @@ static struct counter_sum take_whole(const struct counters *c, size_t group,
 void counters_write_group(struct counters *c, struct thread *t, size_t group,
 			  uint64_t now_ns)
 {
-	struct counter_sum sum = take_whole(c, group, &t->pending[group].sum);
+	struct counter_sum sum = take_whole(c, t, group);
 	size_t nr = counters_nr_shown(c, group);
 	bool any = sum.enabled_ns != 0;
 	for (size_t i = 0; i < nr; i++)

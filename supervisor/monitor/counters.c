@@ -2,6 +2,7 @@
 
 #include "pmu/open.h"
 #include "supervisor/control/allowance.h"
+#include "supervisor/control/fixed.h"
 #include "supervisor/probe/jot.h"
 
 #include <stdio.h>
@@ -49,6 +50,37 @@ static void add_sum(struct counter_sum *to, const struct counter_sum *from,
 		to->value[i] += from->value[i];
 }
 
+static uint64_t nr_calls(const struct counters *c, size_t group,
+			 const struct counter_sum *sum)
+{
+	return c->has_calls && group == c->call_group
+		       ? sum->value[c->call_index]
+		       : 0;
+}
+
+/* What counting @sum took of the thread's time, beside context switches. */
+static uint64_t cost_of(const struct counters *c, size_t group,
+			const struct counter_sum *sum)
+{
+	uint64_t cost_ns = nr_calls(c, group, sum) * c->call_ns;
+	if (c->hit_ns)
+		cost_ns += counters_nr_hits(c, group, sum) * c->hit_ns;
+	return cost_ns;
+}
+
+/* No more than there is beside the calls themselves: the price was right at
+ * another moment. */
+static uint64_t believed(const struct counters *c, size_t group,
+			 const struct counter_sum *sum, uint64_t cost_ns)
+{
+	uint64_t bare_ns = nr_calls(c, group, sum) * c->bare_ns;
+	if (!bare_ns)
+		return cost_ns;
+	uint64_t left_ns =
+		sum->running_ns > bare_ns ? sum->running_ns - bare_ns : 0;
+	return min_u64(cost_ns, left_ns);
+}
+
 void counters_settle(struct counters *c, struct thread *t, size_t group,
 		     struct counter_sum *sum)
 {
@@ -56,12 +88,11 @@ void counters_settle(struct counters *c, struct thread *t, size_t group,
 		t->nr_switches += sum->value[c->switch_index];
 		counters_charge_switches(c, t, 0);
 	}
-	if (c->has_calls && group == c->call_group)
+	uint64_t cost_ns = cost_of(c, group, sum);
+	if (cost_ns)
 		ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
-			      sum->value[c->call_index] * c->call_ns);
-	if (c->hit_ns)
-		ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
-			      counters_nr_hits(c, group, sum) * c->hit_ns);
+			      cost_ns);
+	t->counting_ns += believed(c, group, sum, cost_ns);
 	if (c->has_moves && group == c->move_group)
 		c->nr_moves += sum->value[c->move_index];
 	counters_take_off_stops(c, t, group, sum);
@@ -504,7 +535,7 @@ int counters_create(const struct counters_params *p, struct ledger *ledger,
 	c->own_read_ns = counters_read_cost_ns(&c->plan);
 	c->switch_ns = counter_switch_cost_ns(&c->plan);
 	if (c->has_calls)
-		c->call_ns = counter_call_cost_ns(&c->plan);
+		c->call_ns = counter_call_cost_ns(&c->plan, &c->bare_ns);
 	c->hit_ns = counters_hit_cost_ns(c);
 	c->due_ns = p->start_ns + p->interval_ns;
 	c->check_ns = p->start_ns + CHECK_NS;

@@ -293,9 +293,21 @@ static void test_has_run_traced(void)
 		return;
 	check_int(p.nr_groups, 2);
 	counter_plan_deinit(&p);
-	/* And of its calls there is none. */
+	/* And of its calls there is none. They go by what a thread does, and
+	 * have times of their own, unless somebody wants them to share. */
 	if (!plan_of("raw_syscalls:sys_enter,syscalls-io,page-faults", &p))
 		return;
+	check_int(p.nr_groups, 2);
+	check(p.group[0].goes_by_work && !p.group[1].goes_by_work);
+	counter_plan_deinit(&p);
+	if (!plan_of("sched:sched_switch,raw_syscalls:sys_exit", &p))
+		return;
+	check_int(p.nr_groups, 2);
+	check(!p.group[0].goes_by_work && p.group[1].goes_by_work);
+	counter_plan_deinit(&p);
+	if (!plan_of("{raw_syscalls:sys_enter,syscalls-io,page-faults}", &p))
+		return;
+	check(!p.group[0].goes_by_work);
 	check_int(p.nr_groups, 1);
 	check(!counter_plan_inherit(&p, true));
 	struct child c = make_child();
