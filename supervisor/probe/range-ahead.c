@@ -26,8 +26,6 @@ static uint8_t copies(const struct range_insn *in, uint8_t *from_ret)
 
 /* How far before a copy is looked for what it copies. */
 #define COPY_REACH 8
-/* And before a loop, for what a register is set to. */
-#define TURN_REACH 16
 
 /* Does an instruction that ends at @addr add @k to register @reg? Also by way
  * of another one, where that is not all in one. */
@@ -288,76 +286,6 @@ static bool is_signed_later(const struct range_code *code,
 		if (v->places[own[n].place].lo == p->hi)
 			return false;
 	return true;
-}
-
-/* What register @reg was set to before instruction @i, to which control comes
- * straight on. */
-static bool is_set_to(const struct range_code *code, size_t i, uint8_t reg,
-		      int64_t k)
-{
-	for (size_t n = 0; i > 0 && n < TURN_REACH; i--, n++) {
-		const struct range_insn *in = &code->insns[i - 1];
-		if (!range_falls(code, i - 1))
-			return false;
-		if (in->wrote >> reg & 1)
-			return in->bits & RB_IMM && in->wrote == 1u << reg &&
-			       in->imm == k;
-		if (in->bits & RB_LEADER)
-			return false;
-	}
-	return false;
-}
-
-/* Is register @reg added @k to, and nothing else, straight on from instruction
- * @from to instruction @to, and has the variable no place there? */
-static bool is_turned(const struct range_code *code, const struct variables *v,
-		      const struct range_index_entry *own, size_t nr,
-		      size_t from, size_t to, uint8_t reg, int64_t k)
-{
-	unsigned added = 0;
-	for (size_t i = 0; i < nr; i++) {
-		const struct var_place *q = &v->places[own[i].place];
-		if (q->lo < code->insns[to].addr &&
-		    q->hi > code->insns[from].addr)
-			return false;
-	}
-	for (size_t i = from; i < to; i++) {
-		const struct range_insn *in = &code->insns[i];
-		if (!range_falls(code, i))
-			return false;
-		if (!(in->wrote >> reg & 1))
-			continue;
-		if (!(in->bits & RB_ADDS) || in->imm != k)
-			return false;
-		added++;
-	}
-	return added == 1;
-}
-
-bool range_doubt_turned(const struct range_code *code,
-			const struct variables *v,
-			const struct range_index_entry *own, size_t nr,
-			const struct var_place *p)
-{
-	const struct range_insn *back = ending_at(code, p->hi);
-	uint8_t reg = range_reg_of_dwarf(p->reg);
-	size_t at = range_code_find(code, p->lo);
-	if (p->kind != VAR_VALUE || reg == RANGE_NO_REG || !p->offset ||
-	    !back || back->kind != RK_BRANCH || back->target >= p->lo ||
-	    at == code->nr || code->insns[at].addr != p->lo ||
-	    !is_kept(code, reg, p->lo, p->hi))
-		return false;
-	size_t head = range_code_find(code, back->target);
-	if (head >= at || code->insns[head].addr != back->target ||
-	    !is_turned(code, v, own, nr, head, at, reg, p->offset))
-		return false;
-	for (size_t i = 0; i < nr; i++) {
-		const struct var_place *q = &v->places[own[i].place];
-		if (q->kind == VAR_CONST && q->hi == back->target &&
-		    is_set_to(code, head, reg, q->offset))
-			return true;
-	}
-	return false;
 }
 
 bool range_doubt_sum(const struct range_code *code, const struct variables *v,

@@ -259,15 +259,16 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 		     const struct var_place *p);
 
 /*
- * range-ahead.c. Does @p, a register plus a constant, end with the branch back
- * to where a loop begins, in which just that has been added to the register?
- * What the variable was before the loop the register was, too, so the variable
- * is what is in it, without the constant. @own are its places, @nr of them.
+ * range-turned.c. Is a turn counted twice in @p, a register plus a constant,
+ * that ends with the branch back to where a loop begins, or goes straight on to
+ * there? What the variable and the register were before the loop, and what a
+ * turn adds to the register and has added to it already, say how much more than
+ * that the variable is: *@k_ret, if @p says one turn's more. Or is it
+ * range_doubt_stepped? Then that is 0. @own are its places, @nr of them.
  */
-bool range_doubt_turned(const struct range_code *code,
-			const struct variables *v,
-			const struct range_index_entry *own, size_t nr,
-			const struct var_place *p);
+bool range_doubt_twice(const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *own, size_t nr,
+		       const struct var_place *p, int64_t *k_ret);
 
 /*
  * range-linear.c. Does what @p says contradict the variable's places before and

@@ -390,9 +390,9 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	} else if (range_doubt_tested(f->code, p, &behind)) {
 		s.source = RS_SUM;
 		s.offset = -behind;
-	} else if (range_doubt_turned(f->code, f->v, f->own, f->nr_own, p) ||
-		   range_doubt_stepped(f->code, p)) {
-		s.offset = 0;
+	} else if (range_doubt_twice(f->code, f->v, f->own, f->nr_own, p,
+				     &behind)) {
+		s.offset = behind;
 	}
 	/* An array has no one value that could be read anywhere. Memory that
 	 * others are to fill begins when it gets its place, with nothing; a

@@ -191,7 +191,7 @@ int main(void)
 	doubt("early", 6, 2); /* cut, alone */
 	doubt("ways", 11, 3); /* value, widened, asks */
 	doubt("rounds", 7, 0);
-	doubt("sums", 14, 0);
+	doubt("sums", 16, 0);
 	doubt("below", 4, 0);
 	doubt("tested", 7, 0);
 	doubt("bare", 3, 4); /* spilled, none, handed, returned */
