@@ -297,6 +297,7 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 	if (!is_sum(v, p, &reg, &added))
 		return is_doubled(code, v, own, nr, p) ||
 		       is_signed_later(code, v, own, nr, p) ||
+		       range_doubt_stepped_sum(code, v, p) ||
 		       (p->kind == VAR_REG && reg != RANGE_NO_REG &&
 			is_next(code, v, own, nr, p, reg));
 	size_t at = range_code_find(code, p->lo);

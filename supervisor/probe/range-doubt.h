@@ -50,7 +50,9 @@ bool range_doubt_below(const struct var_place *p);
 /*
  * range-senseless.c. Is what instruction @in writes to the memory of @p longer
  * than variable @var, all of which is there? Then it is another one's, that has
- * the same memory at another time. Not asked of members of structs.
+ * the same memory at another time. So is what begins before that memory where
+ * @var is for a while only: a register is stored from its lowest byte on. Not
+ * asked of members of structs.
  */
 bool range_doubt_longer(const struct variable *var, const struct var_place *p,
 			const struct range_insn *in);
@@ -313,6 +315,11 @@ bool range_doubt_tested(const struct range_code *code,
  */
 bool range_doubt_stepped(const struct range_code *code,
 			 const struct var_place *p);
+/* The same of @p, the sum or difference of a register and something else, and
+ * such a constant. */
+bool range_doubt_stepped_sum(const struct range_code *code,
+			     const struct variables *v,
+			     const struct var_place *p);
 
 /*
  * range-moved.c. Is @p a constant, said, by no statement (gcc), from the

@@ -232,9 +232,11 @@ bool range_doubt_longer(const struct variable *var, const struct var_place *p,
 			const struct range_insn *in)
 {
 	const struct var_type *t = &var->type;
-	return p->flags & VAR_SCOPE && in->bits & RB_WRITES && !t->bit_size &&
-	       in->mem_size > var_type_bytes(t) && !strchr(var->name, '.') &&
-	       !strchr(var->name, '[');
+	if (!(in->bits & RB_WRITES) || t->bit_size || strchr(var->name, '.') ||
+	    strchr(var->name, '['))
+		return false;
+	return p->flags & VAR_SCOPE ? in->mem_size > var_type_bytes(t)
+				    : in->disp < p->offset;
 }
 
 /* What lies below the red zone is anybody's who interrupts, sensors included.

@@ -38,14 +38,16 @@ static size_t writer(const struct range_code *code, size_t i, uint8_t reg,
 	return i;
 }
 
-bool range_doubt_stepped(const struct range_code *code,
-			 const struct var_place *p)
+/* Has register @reg been counted on by @k already where a place begins, at @lo?
+ */
+static bool is_stepped(const struct range_code *code, uint64_t lo, uint8_t reg,
+		       int64_t k)
 {
-	uint8_t reg = range_reg_of_dwarf(p->reg);
-	size_t at = range_code_find(code, p->lo);
-	if (p->kind != VAR_VALUE || reg >= 16 || !p->offset || at == code->nr ||
-	    code->insns[at].addr != p->lo)
+	size_t at = range_code_find(code, lo);
+	if (reg >= 16 || !k || at == code->nr || code->insns[at].addr != lo)
 		return false;
+	while (code->insns[at].bits & RB_PADDING && range_falls(code, at))
+		at++;
 	/* What all copy to where it was made from has been counted by all. */
 	size_t i = writer(code, at, reg, true);
 	const struct range_insn *in = &code->insns[i];
@@ -53,11 +55,11 @@ bool range_doubt_stepped(const struct range_code *code,
 	if (i == at)
 		return false;
 	/* "lea 2(%from), %reg; mov %reg, %from", up to the place's first. */
-	if (in->base < 16 && sums(in, in->base, reg, p->offset)) {
-		for (size_t k = is_joined ? at : i + 1; k <= at; k++) {
-			if (copies(&code->insns[k], reg, in->base))
+	if (in->base < 16 && sums(in, in->base, reg, k)) {
+		for (size_t n = is_joined ? at : i + 1; n <= at; n++) {
+			if (copies(&code->insns[n], reg, in->base))
 				return true;
-			if (code->insns[k].wrote >> in->base & 1)
+			if (code->insns[n].wrote >> in->base & 1)
 				return false;
 		}
 		return false;
@@ -66,9 +68,35 @@ bool range_doubt_stepped(const struct range_code *code,
 	for (uint8_t by = 0; by < 16 && !is_joined; by++) {
 		if (!copies(in, by, reg) || by == reg)
 			continue;
-		size_t k = writer(code, i, by, false);
-		return k != i && sums(&code->insns[k], reg, by, p->offset) &&
-		       writer(code, i, reg, false) <= k;
+		size_t n = writer(code, i, by, false);
+		return n != i && sums(&code->insns[n], reg, by, k) &&
+		       writer(code, i, reg, false) <= n;
 	}
 	return false;
+}
+
+bool range_doubt_stepped(const struct range_code *code,
+			 const struct var_place *p)
+{
+	return p->kind == VAR_VALUE &&
+	       is_stepped(code, p->lo, range_reg_of_dwarf(p->reg), p->offset);
+}
+
+bool range_doubt_stepped_sum(const struct range_code *code,
+			     const struct variables *v,
+			     const struct var_place *p)
+{
+	if (p->kind != VAR_EXPR || p->nr_ops < 4)
+		return false;
+	const struct var_op *op = v->ops + p->first_op;
+	const struct var_op *last = op + p->nr_ops - 1;
+	if (op->code != VAR_OP_REG || last->code != VAR_OP_PLUS_CONST ||
+	    (last[-1].code != VAR_OP_ADD && last[-1].code != VAR_OP_SUB))
+		return false;
+	for (const struct var_op *of = op + 1; of < last - 1; of++)
+		if (var_op_pops(of->code) > 1 ||
+		    (of->code == VAR_OP_REG && of->arg == op->arg))
+			return false;
+	return is_stepped(code, p->lo, range_reg_of_dwarf((unsigned)op->arg),
+			  last->arg);
 }

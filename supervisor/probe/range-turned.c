@@ -29,7 +29,8 @@ struct turn_state {
 
 struct turn {
 	const struct range_code *code;
-	size_t first; /* instruction of state[0] */
+	size_t first;	  /* instruction of state[0] */
+	bool is_straight; /* only what goes straight on is followed */
 	size_t head;
 	struct turn_state state[LOOP_INSNS];
 };
@@ -107,7 +108,7 @@ static bool goes_on(struct turn *t, size_t i, struct turn_state s)
 	go_through(in, &s);
 	if (range_falls(t->code, i))
 		come_to(t, i + 1, &s);
-	if (in->kind == RK_JUMP || in->kind == RK_BRANCH) {
+	if (!t->is_straight && (in->kind == RK_JUMP || in->kind == RK_BRANCH)) {
 		size_t to = range_code_find(t->code, in->target);
 		if (to < t->code->nr && t->code->insns[to].addr == in->target)
 			come_to(t, to, &s);
@@ -115,14 +116,17 @@ static bool goes_on(struct turn *t, size_t i, struct turn_state s)
 	return true;
 }
 
-/* What registers are in all of the loop. False: that is not known. */
-static bool follow(struct turn *t, const struct range_code *code, size_t head)
+/* What registers are in all of the loop, or as control goes straight on in it.
+ * False: that is not known. */
+static bool follow(struct turn *t, const struct range_code *code, size_t head,
+		   bool is_straight)
 {
 	size_t left = LOOP_STEPS;
 	bool again = true;
 	memset(t, 0, sizeof(*t));
 	t->code = code;
 	t->head = head;
+	t->is_straight = is_straight;
 	t->first = head > LOOP_BEFORE ? head - LOOP_BEFORE : 0;
 	struct turn_state s = {.is_seen = true};
 	for (uint8_t i = 0; i < 16; i++)
@@ -234,43 +238,78 @@ static bool is_more(const struct turn *t, const struct var_place *p,
 	return !__builtin_add_overflow(*more, *turn - now.plus, more);
 }
 
-/* Do both end with the same loop's turn, and say the same? */
-static bool is_alike(const struct range_code *code, const struct var_place *p,
-		     const struct var_place *q, size_t head)
+/* @p, with the place of the same register that it goes straight on to, as where
+ * that is counted. */
+static struct var_place whole(const struct range_code *code,
+			      const struct variables *v,
+			      const struct range_index_entry *own, size_t nr,
+			      const struct var_place *p)
 {
-	return q->kind == p->kind && q->reg == p->reg &&
-	       q->offset == p->offset && head_of(code, q) == head;
+	struct var_place ret = *p;
+	size_t last = ending_at(code, p->hi);
+	for (size_t i = 0; last < code->nr && i < nr; i++) {
+		const struct var_place *q = &v->places[own[i].place];
+		if (q->kind == p->kind && q->reg == p->reg && q->lo == p->hi &&
+		    code->insns[last].kind == RK_PLAIN &&
+		    range_falls(code, last))
+			ret.hi = q->hi;
+	}
+	return ret;
 }
 
-static bool is_turned(const struct range_code *code, const struct variables *v,
+/* Does @p say one turn more than the variable is, if that was as @q before the
+ * loop? What it is more than the register: *k_ret. */
+static bool is_ahead(const struct turn *t, const struct var_place *p,
+		     const struct var_place *q, int64_t *k_ret)
+{
+	int64_t turn, ahead;
+	return is_more(t, p, q, k_ret, &turn) &&
+	       !__builtin_sub_overflow(p->offset, *k_ret, &ahead) &&
+	       ahead == turn;
+}
+
+/* The same, or of another place that says as much and ends with the same turn.
+ */
+static bool is_one_ahead(const struct turn *t, const struct variables *v,
+			 const struct range_index_entry *own, size_t nr,
+			 const struct var_place *p, const struct var_place *q,
+			 int64_t *k_ret)
+{
+	if (is_ahead(t, p, q, k_ret))
+		return true;
+	for (size_t i = 0; i < nr; i++) {
+		const struct var_place *like = &v->places[own[i].place];
+		if (like->kind == p->kind && like->reg == p->reg &&
+		    like->offset == p->offset &&
+		    head_of(t->code, like) == t->head &&
+		    is_ahead(t, like, q, k_ret))
+			return true;
+	}
+	return false;
+}
+
+/* The same, where what the variable was before the loop is one of its @own
+ * places. */
+static bool is_turned(struct turn *t, const struct variables *v,
 		      const struct range_index_entry *own, size_t nr,
 		      const struct var_place *p, int64_t *k_ret)
 {
-	uint8_t reg = range_reg_of_dwarf(p->reg);
-	bool is_followed = false;
-	size_t head;
-	struct turn t;
-	if (p->kind != VAR_VALUE || reg >= 16 || !p->offset ||
-	    (head = head_of(code, p)) == code->nr)
-		return false;
 	for (size_t i = 0; i < nr; i++) {
 		const struct var_place *q = &v->places[own[i].place];
-		int64_t turn, ahead;
-		if (q->kind != VAR_CONST)
-			continue;
-		if (!is_followed && !follow(&t, code, head))
-			return false;
-		is_followed = true;
-		for (size_t n = 0; n < nr; n++) {
-			const struct var_place *like = &v->places[own[n].place];
-			if (is_alike(code, p, like, head) &&
-			    is_more(&t, like, q, k_ret, &turn) &&
-			    !__builtin_sub_overflow(p->offset, *k_ret,
-						    &ahead) &&
-			    ahead == turn)
-				return true;
-		}
+		if (q->kind == VAR_CONST &&
+		    is_one_ahead(t, v, own, nr, p, q, k_ret))
+			return true;
 	}
+	return false;
+}
+
+/* Is any of the variable's places a constant? */
+static bool has_constant(const struct variables *v,
+			 const struct range_index_entry *own, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (v->places[own[i].place].kind == VAR_CONST)
+			return true;
 	return false;
 }
 
@@ -278,7 +317,18 @@ bool range_doubt_twice(const struct range_code *code, const struct variables *v,
 		       const struct range_index_entry *own, size_t nr,
 		       const struct var_place *p, int64_t *k_ret)
 {
-	if (is_turned(code, v, own, nr, p, k_ret))
+	struct turn t;
+	if (p->kind != VAR_VALUE || !p->offset ||
+	    range_reg_of_dwarf(p->reg) >= 16)
+		return false;
+	struct var_place all = whole(code, v, own, nr, p);
+	size_t head = head_of(code, &all);
+	/* By any way a turn comes to the same. */
+	if (head < code->nr && has_constant(v, own, nr) &&
+	    ((follow(&t, code, head, false) &&
+	      is_turned(&t, v, own, nr, &all, k_ret)) ||
+	     (follow(&t, code, head, true) &&
+	      is_turned(&t, v, own, nr, &all, k_ret))))
 		return true;
 	*k_ret = 0;
 	return range_doubt_stepped(code, p);

@@ -191,12 +191,12 @@ int main(void)
 	doubt("early", 6, 2); /* cut, alone */
 	doubt("ways", 11, 3); /* value, widened, asks */
 	doubt("rounds", 7, 0);
-	doubt("sums", 16, 0);
+	doubt("sums", 18, 0);
 	doubt("below", 4, 0);
 	doubt("tested", 7, 0);
 	doubt("bare", 3, 4); /* spilled, none, handed, returned */
 	doubt("same", 11, 0);
-	doubt("moved", 7, 0);
+	doubt("moved", 8, 0);
 	doubt("pieces", 2, 0);
 	doubt("led", 3, 5);   /* but led, first, given */
 	doubt("reads", 4, 6); /* but indexed, before, given, later */
