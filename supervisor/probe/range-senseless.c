@@ -235,8 +235,9 @@ bool range_doubt_longer(const struct variable *var, const struct var_place *p,
 	if (!(in->bits & RB_WRITES) || t->bit_size || strchr(var->name, '.') ||
 	    strchr(var->name, '['))
 		return false;
-	return p->flags & VAR_SCOPE ? in->mem_size > var_type_bytes(t)
-				    : in->disp < p->offset;
+	return p->flags & VAR_SCOPE
+		       ? in->mem_size > var_type_bytes(t)
+		       : p->flags & VAR_ENDS && in->disp < p->offset;
 }
 
 /* What lies below the red zone is anybody's who interrupts, sensors included.

@@ -193,7 +193,8 @@ static size_t head_of(const struct range_code *code, const struct var_place *p)
 	if (to >= p->lo)
 		return range_falls(code, i) ? i + 1 : code->nr;
 	size_t head = range_code_find(code, to);
-	return code->insns[head].addr == to ? head : code->nr;
+	return head < code->nr && code->insns[head].addr == to ? head
+							       : code->nr;
 }
 
 /* How much more than register @reg the variable was, of which @q is a place,
