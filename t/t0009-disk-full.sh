@@ -7,10 +7,11 @@ need PTRACE ROOT MOUNT
 
 mkdir small
 export FIXTURES
-# The mount is this script's alone. A page is soon full.
+# The mount is this script's alone. A page is soon full, as counting has no need to
+# pause.
 # shellcheck disable=SC2016
 unshare -m sh -c 'mount -t tmpfs -o size=4k none small || exit 99
-	smco-trace -m nap,counters --interval 1ms -o small/t -- "$FIXTURES/forgetful-server" 3 \
+	smco-trace -t unlimited -m nap,counters --interval 1ms -o small/t -- "$FIXTURES/forgetful-server" 3 \
 		>out 2>err
 	echo $? >status
 	smco-report small/t >report 2>report.err
