@@ -408,7 +408,7 @@ static void test_groups(void)
 {
 	struct ledger *l = ledger_create(INT64_MAX);
 	struct counters *c =
-		start("raw_syscalls:sys_enter:u,context-switches", l);
+		start("{raw_syscalls:sys_enter:u,context-switches}", l);
 	struct puppet p = watched(c);
 	puppet_do(&p, doze, 30, 500);
 	settle(&p);
