@@ -41,6 +41,8 @@
 #define HUGE_DOWN(a) ((a) & ~(HUGE_SIZE - 1))
 #define HUGE_UP(a)   HUGE_DOWN((a) + HUGE_SIZE - 1)
 
+#define SIZE_EVERY_NS (250 * NSEC_PER_MSEC)
+
 /* Pages of a range of which some are touched. */
 struct reset_span {
 	taddr_t start, end;
@@ -60,6 +62,8 @@ struct bits {
 	int pagemap_fd;
 	struct ptread_mm mm; /* at the last look */
 	struct bits_cost cost;
+	uint64_t touch_ns; /* for a program as large as this one was at */
+	uint64_t sized_ns; /* that time */
 	struct bits_reset reset;
 	struct hugeseen huge_seen;
 	/* Scratch of one chunk: which range a slot is for; what is reset, in
@@ -314,28 +318,6 @@ static int reset_spans(struct bits *b, const struct to_reset *t)
 	return bits_reset(&b->reset, &w, &b->mm);
 }
 
-/*
- * Of two ranges with a page in common both have seen its bit, which was reset
- * once and will be set once. It counts for the first one by address. Spans, in
- * that order by now, begin and end with a page whose bit was set, but for those
- * of huge mappings and of aged pages.
- */
-static void count_once(struct bits *b, struct page_range *r, size_t nr)
-{
-	taddr_t end = 0;
-	for (size_t k = 0; k < nr; k++) {
-		const struct reset_span *s = &b->span[k];
-		struct page_range *pr = &r[s->range];
-		taddr_t both = end < s->end ? end : s->end;
-		uint64_t pages =
-			both > s->start ? (both - s->start) / TPAGE_SIZE : 0;
-		pr->nr_reset -=
-			pages < pr->nr_reset ? (uint32_t)pages : pr->nr_reset;
-		if (s->end > end)
-			end = s->end;
-	}
-}
-
 static int arm_pieces(struct bits *b, struct page_range *r, size_t nr)
 {
 	struct to_reset all, again = {0};
@@ -348,7 +330,6 @@ static int arm_pieces(struct bits *b, struct page_range *r, size_t nr)
 	if (all.nr)
 		err = reset_spans(b, &all);
 	uint64_t now = smco_now_ns();
-	count_once(b, r, all.nr);
 	if (!err && all.nr)
 		err = find_stuck(b, r, all.nr, &again);
 	if (!err && again.nr) {
@@ -413,6 +394,25 @@ static void add_hidden(struct bits *b, const struct ptread_slot *s,
 	}
 }
 
+/* Programs grow. */
+static void size_up(struct bits *b)
+{
+	uint64_t now = smco_now_ns();
+	if (b->sized_ns && now - b->sized_ns < SIZE_EVERY_NS)
+		return;
+	b->sized_ns = now;
+	char path[PROCFS_PATH];
+	unsigned long pages = 0;
+	procfs_path(path, sizeof(path),
+		    procfs_holder(tproc_pid(b->access.proc)), "statm");
+	FILE *f = fopen(path, "re");
+	/* It is as large as it was where it cannot be asked. */
+	if (f && fscanf(f, "%*u %lu", &pages) == 1)
+		b->touch_ns = bits_cost_touch_ns(&b->cost, pages);
+	if (f)
+		fclose(f);
+}
+
 static int collect_chunk(struct bits *b, struct page_range *r, size_t n)
 {
 	const struct ptread_slot *slots = ptread_slots(b->pt);
@@ -438,6 +438,7 @@ static int collect_chunk(struct bits *b, struct page_range *r, size_t n)
 static int bits_collect(struct access *a, struct page_range *r, size_t n)
 {
 	int err = 0;
+	size_up(bits_of(a));
 	for (size_t i = 0; i < n && !err; i += PTREAD_MAX_SLOTS)
 		err = collect_chunk(
 			bits_of(a), r + i,
@@ -512,6 +513,7 @@ static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
 	r = bits_cost_get(&b->cost, err);
 	if (r)
 		goto fail;
+	b->touch_ns = b->cost.touch_ns;
 	bits_reset_init(&b->reset, p, &b->cost, who_runs, b);
 	smco_debug("bits", "pid %d: reset by %s, first touch %llu ns",
 		   (int)tproc_pid(p),
@@ -532,7 +534,7 @@ static void bits_drop(struct access *a, taddr_t start, taddr_t end)
 
 static uint64_t bits_touch_cost_ns(const struct access *a)
 {
-	return ((const struct bits *)a)->cost.touch_ns;
+	return ((const struct bits *)a)->touch_ns;
 }
 
 static uint64_t bits_side_cost_ns(const struct access *a)
