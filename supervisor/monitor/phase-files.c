@@ -34,6 +34,8 @@ struct finder {
 	bool failed;
 };
 
+_Static_assert(PHASES_MAX * 4 <= UINT8_MAX + 1, "what a record has");
+
 static struct mark_spot spot_of(uint32_t phase, enum mark_kind kind)
 {
 	return (struct mark_spot){

@@ -105,9 +105,9 @@ void phase_threads_copied(struct shared *sh, const struct phase_proc *copy)
 	struct task *t = tproc_first_task(copy->p);
 	uint32_t off = mark_shm_tid_offset(sh->shm);
 	sh->is_shared = true;
-	if (t && off && own_tid_there(t, off) == (uint32_t)task_own_tid(t))
+	if (t && off && own_tid_there(t, off) == (uint32_t)task_own_tid(t)) {
 		mark_shm_own(sh->shm, (uint32_t)task_own_tid(t), copy->pid);
-	else { /* it may read its creator's */
+	} else { /* it may read its creator's */
 		sh->is_mixed = true;
 		mark_shm_share(sh->shm);
 	}
