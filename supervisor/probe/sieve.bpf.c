@@ -291,7 +291,7 @@ static __always_inline void stops(const struct task_struct *t, __u32 cpu)
 		is_put_off(s, t);
 		return;
 	}
-	struct sieve_thread first = {.cpu = cpu, .home = cpu};
+	struct sieve_thread first = {.cpu = cpu, .home = cpu, .is_held = 1};
 	int pid = t->pid;
 	bpf_map_update_elem(&threads, &pid, &first, BPF_NOEXIST);
 }
@@ -357,6 +357,30 @@ int sieve_saved(void *ctx)
 	return 0;
 }
 
+static __always_inline void leaves_cpu(const struct task_struct *t,
+				       const struct task_struct *next,
+				       int preempts, __u32 cpu)
+{
+	struct sieve_thread *s = find(t->pid);
+	/* Nobody is told of switches from some threads, where the kernel keeps
+	 * those from being traced. */
+	if (s && s->cpu != cpu)
+		goes_on(s, s->is_held, cpu);
+	int stands = is_in_stop(t);
+	if (stands) {
+		stops(t, cpu);
+	} else if (s) {
+		s->is_taken = takes(t, next, preempts);
+		s->nr_taken += s->is_taken;
+		if (s->is_taken)
+			is_put_off(s, t);
+		else
+			leaves_by_itself(s, t);
+	}
+	if (s)
+		s->is_held = stands || s->is_taken;
+}
+
 SEC("tp_btf/sched_switch")
 int sieve_switch(unsigned long long *ctx)
 {
@@ -364,19 +388,11 @@ int sieve_switch(unsigned long long *ctx)
 	struct task_struct *next = (struct task_struct *)ctx[2];
 	struct sieve_thread *s;
 	__u32 cpu = bpf_get_smp_processor_id();
-	if (prev->ptrace && is_in_stop(prev)) {
-		stops(prev, cpu);
-	} else if (prev->ptrace && (s = find(prev->pid))) {
-		s->is_taken = takes(prev, next, ctx[0] & 1);
-		s->nr_taken += s->is_taken;
-		if (s->is_taken)
-			is_put_off(s, prev);
-		else
-			leaves_by_itself(s, prev);
-	}
+	if (prev->ptrace)
+		leaves_cpu(prev, next, ctx[0] & 1, cpu);
 	if (next->ptrace && (s = find(next->pid))) {
 		goes_on(s, s->is_taken || is_in_stop(next), cpu);
-		s->is_taken = 0;
+		s->is_taken = s->is_held = 0;
 	}
 	return 0;
 }
