@@ -26,7 +26,7 @@ struct sieve_thread {
 	/* We took its CPU, while it ran: so often, and just now. */
 	__u64 nr_taken;
 	__u32 is_taken;
-	__u32 is_held; /* it left its CPU for us, in a stop or taken */
+	__u32 is_held;	/* it left its CPU for us, in a stop or taken */
 	__u64 fpu;	/* as x86_fpu's tracepoints name it; 0: not met yet */
 	__u32 fpu_cpu;	/* where its registers were loaded last */
 	__u32 has_kept; /* them, when it last came back by itself */
