@@ -117,7 +117,8 @@ bool range_doubt_early(const struct range_code *code, const struct variables *v,
 		       const struct var_place *p, uint64_t bytes, size_t i);
 
 /*
- * Is memory place @p, which begins at instruction @i, nobody's before that, and
+ * range-filled.c. Is memory place @p, which begins at instruction @i, nobody's
+ * before that, and
  * filled in it only? As range_doubt_early, where the place is said to end with
  * the store: what the memory holds at @i was never the variable's. Nothing but
  * the instruction before may lead to @i. @all are the places in the function,
@@ -130,7 +131,9 @@ bool range_doubt_unset(const struct range_code *code, const struct variables *v,
  * The same, whatever else the slot was used for before: is it first touched by
  * the store with which @p ends, and by nothing in what leads to @i, since the
  * last call or way in? Then the value is said to be where it is put at the end.
- * Where @p is nothing but that store a load of more is no touch.
+ * Where @p is nothing but that store a load of more is no touch. Nor is another
+ * variable in the memory until then, unless it is wider than what is stored,
+ * which is all of @p.
  */
 bool range_doubt_filled(const struct range_edges *e,
 			const struct range_code *code,
@@ -262,11 +265,12 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 
 /*
  * range-turned.c. Is a turn counted twice in @p, a register plus a constant,
- * that ends with the branch back to where a loop begins, or goes straight on to
- * there? What the variable and the register were before the loop, and what a
- * turn adds to the register and has added to it already, say how much more than
- * that the variable is: *@k_ret, if @p says one turn's more. Or is it
- * range_doubt_stepped? Then that is 0. @own are its places, @nr of them.
+ * that ends with the branch or jump back to where a loop begins, or goes
+ * straight on to there? What the variable and the register were before the
+ * loop, and what a turn adds to the register and has added to it already, say
+ * how much more than that the variable is: *@k_ret, if @p says one turn's more.
+ * Or is it range_doubt_stepped? Then that is 0. @own are its places, @nr of
+ * them.
  */
 bool range_doubt_twice(const struct range_code *code, const struct variables *v,
 		       const struct range_index_entry *own, size_t nr,
@@ -274,14 +278,15 @@ bool range_doubt_twice(const struct range_code *code, const struct variables *v,
 
 /*
  * range-linear.c. Does what @p says contradict the variable's places before and
- * behind it, as far as those are sums of registers, and instructions move and
- * add? It is nothing that the variable is both before it, straight on to it,
- * and behind it, as gcc says where a counter is ahead already, or a constant is
- * of another way. Or it is a constant more or less than what is in registers
- * behind it, as a loop goes on, though nothing changes them; also if what says
- * so is another place that a branch leads to, with the same value. Or it is the
- * sum of two registers one of which has become as much more than the variable
- * was as the other one is. @own are the variable's places, @nr of them.
+ * behind it, as far as those are sums of registers and of what lies in the
+ * frame, and instructions move and add? It is nothing that the variable is both
+ * before it, straight on to it, and behind it, as gcc says where a counter is
+ * ahead already, or a constant is of another way. Or it is a constant more or
+ * less than what is in registers behind it, as a loop goes on, though nothing
+ * changes them; also if what says so is another place that a branch leads to,
+ * with the same value. Or it is the sum of two registers one of which has
+ * become as much more than the variable was as the other one is. @own are the
+ * variable's places, @nr of them.
  */
 bool range_doubt_linear(const struct range_code *code,
 			const struct variables *v,
@@ -458,7 +463,17 @@ bool range_doubt_slot(const struct variables *v,
 		      uint64_t bytes, uint64_t addr);
 
 /*
- * range-register.c. May @var at @p be but the lowest bit of a number in that
+ * range-bit.c. Is @var, no bool, at @p but the lowest bit of what that says?
+ * gcc makes one number of a switch's cases, which is shifted by what the switch
+ * asks for, and where that becomes an int by way of a bool it says the lowest
+ * byte of it, or what that is not. A constant is known to be such a byte where
+ * only what is not it can be that. @own are the variable's places, @nr of them.
+ */
+bool range_doubt_mask(const struct variables *v,
+		      const struct range_index_entry *own, size_t nr,
+		      const struct variable *var, const struct var_place *p);
+/*
+ * The same. May @var at @p be but the lowest bit of a number in that
  * register, just before instruction @i? Of a bool of optimised code gcc says so
  * where nobody wants it alone. Not where it was just read, as the byte that
  * somebody stored. What is computed says it itself (symbols/varplace.c).
@@ -467,11 +482,12 @@ bool range_doubt_bit(const struct range_code *code, const struct variable *var,
 		     const struct var_place *p, size_t i);
 
 /*
- * The instructions before place @p (VAR_LATE) of variable @var that store what
- * is in it when it begins: each leads there and nowhere else, no call comes in
- * between, and nothing that writes to where it has. None if another variable is
- * in the same memory anywhere in the function, whose last value it might be;
- * but for those that lie within its own places, as what it is moved to does.
+ * range-late.c. The instructions before place @p (VAR_LATE) of variable @var
+ * that store what is in it when it begins: each leads there and nowhere else,
+ * no call comes in between, and nothing that writes to where it has. None if
+ * another variable is in the same memory anywhere in the function, whose last
+ * value it might be; but for those that lie within its own places, as what it
+ * is moved to does.
  * @all are the places in the function, @nr of them. Their number in @store.
  */
 #define RANGE_DOUBT_LATE 64

@@ -4,17 +4,18 @@
 
 #define FILL_REACH 64 /* how far before a place a store is looked for */
 
-/* Is some of the memory a place of a variable anywhere in [@lo, @hi)? */
+/* Is some of the memory a place of a variable of at most @widest bytes anywhere
+ * in [@lo, @hi)? */
 static bool is_place(const struct variables *v,
 		     const struct range_index_entry *all, size_t nr,
-		     const struct var_place *p, uint64_t bytes, uint64_t lo,
-		     uint64_t hi)
+		     const struct var_place *p, uint64_t bytes, uint64_t widest,
+		     uint64_t lo, uint64_t hi)
 {
 	for (size_t i = 0; i < nr; i++) {
 		const struct var_place *q = &v->places[all[i].place];
 		uint64_t width = v->vars[all[i].var].type.width;
-		if (q->kind == VAR_MEM && q->reg == p->reg && q->lo < hi &&
-		    q->hi > lo &&
+		if (width <= widest && q->kind == VAR_MEM && q->reg == p->reg &&
+		    q->lo < hi && q->hi > lo &&
 		    range_overlap(q->offset, width, p->offset, bytes))
 			return true;
 	}
@@ -53,22 +54,25 @@ bool range_doubt_unset(const struct range_code *code, const struct variables *v,
 		if (range_is_operand(in, base, p->offset, bytes))
 			return false;
 	}
-	return !is_place(v, all, nr, p, bytes, code->insns[k].addr,
+	return !is_place(v, all, nr, p, bytes, UINT64_MAX, code->insns[k].addr,
 			 code->insns[i].addr);
 }
 
 /* Is the memory an operand in what goes straight on to behind instruction @k,
  * as far as the last call (which writes to the stack pointer) or way in? Loads
- * of more than @most bytes are of something else. */
+ * of more than @most bytes are of something else, and so are stores if a wider
+ * variable @was_there. */
 static bool is_used_up_to(const struct range_code *code, size_t k, uint8_t base,
-			  int64_t offset, uint64_t bytes, uint64_t most)
+			  int64_t offset, uint64_t bytes, uint64_t most,
+			  bool was_there)
 {
 	for (size_t n = 0; n < FILL_REACH; k--, n++) {
 		const struct range_insn *in = &code->insns[k];
 		if (in->wrote >> base & 1)
 			return false;
 		if (range_is_operand(in, base, offset, bytes) &&
-		    (in->bits & RB_WRITES || in->mem_size <= most))
+		    ((in->bits & RB_WRITES && !was_there) ||
+		     in->mem_size <= most))
 			return true;
 		if (!k || in->bits & RB_LEADER || !range_falls(code, k - 1))
 			return false;
@@ -92,18 +96,22 @@ bool range_doubt_filled(const struct range_edges *e,
 			return false;
 	}
 	if (!in || !range_is_operand(in, base, p->offset, bytes) ||
-	    in->bits & RB_READS || in->addr + in->len != p->hi ||
-	    is_place(v, all, nr, p, bytes, code->insns[i].addr - 1,
-		     code->insns[i].addr))
+	    in->bits & RB_READS || in->addr + in->len != p->hi)
 		return false;
-	uint64_t most = in == &code->insns[i] ? bytes : UINT64_MAX;
+	/* As much as is put there was never a wider one's. */
+	uint64_t lo = code->insns[i].addr;
+	uint64_t widest = in->mem_size == bytes ? bytes : UINT64_MAX;
+	if (is_place(v, all, nr, p, bytes, widest, lo - 1, lo))
+		return false;
+	bool was_there = is_place(v, all, nr, p, bytes, UINT64_MAX, lo - 1, lo);
+	uint64_t most = was_there || in == &code->insns[i] ? bytes : UINT64_MAX;
 	if (i > 0 && range_falls(code, i - 1) &&
-	    is_used_up_to(code, i - 1, base, p->offset, bytes, most))
+	    is_used_up_to(code, i - 1, base, p->offset, bytes, most, was_there))
 		return false;
-	for (size_t a = range_edges_first(e, code->insns[i].addr);
-	     a < e->nr && e->edge[a].to == code->insns[i].addr; a++)
+	for (size_t a = range_edges_first(e, lo);
+	     a < e->nr && e->edge[a].to == lo; a++)
 		if (is_used_up_to(code, e->edge[a].from, base, p->offset, bytes,
-				  most))
+				  most, was_there))
 			return false;
 	return true;
 }

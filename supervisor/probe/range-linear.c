@@ -2,10 +2,14 @@
  * and add: where what is said of one place contradicts the next one, see
  * range-doubt.h. */
 #include "supervisor/probe/range-doubt.h"
+#include "supervisor/probe/range-operand.h"
 
-/* A sum of registers, each as often as of says, and k. */
+/* A sum of registers, each as often as of says, of what lies in the frame, and
+ * k. */
 struct sum {
 	int64_t of[16];
+	int64_t of_memory;
+	struct range_load memory; /* then: where, as far as disp and bytes */
 	int64_t k;
 	bool known;
 };
@@ -14,15 +18,29 @@ struct sum {
 struct held {
 	struct sum reg[16];
 	bool since;
+	uint32_t wrote; /* registers, since the walk began */
+	bool stored;	/* to memory, perhaps to that of the frame */
 };
 
 /* How many instructions are walked through. */
 #define SUM_REACH  32
 #define LOOP_REACH 64
 
+static bool is_same_memory(const struct sum *a, const struct sum *b)
+{
+	return a->memory.reg == b->memory.reg &&
+	       a->memory.disp == b->memory.disp &&
+	       a->memory.bytes == b->memory.bytes;
+}
+
 static struct sum add(struct sum a, const struct sum *b, int64_t times)
 {
 	uint64_t n = (uint64_t)times;
+	a.known &= !a.of_memory || !b->of_memory || is_same_memory(&a, b);
+	if (!a.of_memory)
+		a.memory = b->memory;
+	a.of_memory =
+		(int64_t)((uint64_t)a.of_memory + n * (uint64_t)b->of_memory);
 	for (unsigned i = 0; i < 16; i++)
 		a.of[i] = (int64_t)((uint64_t)a.of[i] + n * (uint64_t)b->of[i]);
 	a.k = (int64_t)((uint64_t)a.k + n * (uint64_t)b->k);
@@ -48,7 +66,25 @@ static bool has_register(const struct sum *s)
 	for (unsigned i = 0; i < 16; i++)
 		if (s->of[i])
 			return true;
-	return false;
+	return s->of_memory;
+}
+
+/* What lies at address @at, @bytes of it, if that is of the frame. */
+static struct sum of_frame(const struct sum *at, int64_t bytes)
+{
+	struct sum s = {.of_memory = 1, .known = at->known && !at->of_memory};
+	unsigned nr = 0;
+	for (uint8_t i = 0; i < 16; i++) {
+		nr += at->of[i] != 0;
+		if (at->of[i])
+			s.memory.reg = i;
+		s.known &= !at->of[i] || at->of[i] == 1;
+	}
+	s.memory.disp = at->k;
+	s.memory.bytes = (uint64_t)bytes;
+	s.known &= nr == 1 &&
+		   (s.memory.reg == RANGE_RSP || s.memory.reg == RANGE_RBP);
+	return s;
 }
 
 /* Are @a and @b the same but for a constant? */
@@ -92,6 +128,9 @@ static struct sum of_ops(const struct variables *v, const struct var_place *p)
 			stack[n - 1] = add(stack[n - 1], &stack[n],
 					   op->code == VAR_OP_ADD ? 1 : -1);
 			break;
+		case VAR_OP_LOAD:
+			stack[n - 1] = of_frame(&stack[n - 1], op->arg);
+			break;
 		case VAR_OP_NEG:
 		case VAR_OP_NOT:
 			zero = constant(op->code == VAR_OP_NOT ? -1 : 0);
@@ -116,12 +155,20 @@ static struct sum of_place(const struct variables *v, const struct var_place *p)
 	return s;
 }
 
+/* May the memory of @s have changed since the walk began? */
+static bool is_changed(const struct held *h, const struct sum *s)
+{
+	return h->stored || h->wrote >> s->memory.reg & 1;
+}
+
 /* What @p is where registers hold @h. */
 static struct sum value_of(const struct variables *v, const struct var_place *p,
 			   const struct held *h)
 {
 	struct sum said = of_place(v, p), s = constant(said.k);
-	s.known = said.known;
+	s.known = said.known && !(said.of_memory && is_changed(h, &said));
+	s.of_memory = said.of_memory;
+	s.memory = said.memory;
 	for (unsigned i = 0; i < 16 && s.known; i++)
 		if (said.of[i])
 			s = add(s, &h->reg[i], said.of[i]);
@@ -130,7 +177,8 @@ static struct sum value_of(const struct variables *v, const struct var_place *p,
 
 static void begin_walk(struct held *h)
 {
-	h->since = false;
+	h->since = h->stored = false;
+	h->wrote = 0;
 	for (uint8_t i = 0; i < 16; i++)
 		h->reg[i] = of_register(i);
 }
@@ -171,6 +219,9 @@ static void step(struct held *h, const struct range_insn *in)
 	}
 	if (in->kind == RK_CALL || in->kind == RK_CALL_TO)
 		wrote |= CALLED;
+	h->wrote |= wrote;
+	h->stored |= in->kind == RK_CALL || in->kind == RK_CALL_TO ||
+		     in->bits & (RB_STORES | RB_WRITES);
 	for (uint8_t i = 0; i < 16; i++)
 		if (wrote >> i & 1)
 			h->reg[i] = s;
@@ -243,14 +294,21 @@ static bool walk_out(const struct range_code *code, const struct var_place *p,
 	return true;
 }
 
-/* Is a register of @s written from instruction @i to address @hi? */
+/* Is a register of @s, or perhaps its memory, written from instruction @i to
+ * address @hi? */
 static bool writes_to(const struct range_code *code, const struct sum *s,
 		      size_t i, uint64_t hi)
 {
-	for (; i < code->nr && code->insns[i].addr < hi; i++)
+	struct held h;
+	begin_walk(&h);
+	for (; i < code->nr && code->insns[i].addr < hi; i++) {
+		step(&h, &code->insns[i]);
+		if (s->of_memory && is_changed(&h, s))
+			return true;
 		for (unsigned reg = 0; reg < 16; reg++)
 			if (s->of[reg] && code->insns[i].wrote >> reg & 1)
 				return true;
+	}
 	return false;
 }
 
@@ -322,7 +380,7 @@ static bool is_twice(const struct range_code *code, const struct variables *v,
 		if (said.of[reg])
 			two[n++] = reg;
 	}
-	if (n != 2 || said.k)
+	if (n != 2 || said.k || said.of_memory)
 		return false;
 	begin_walk(&h);
 	for (size_t k = way_up(code, i); k < i; k++) {
@@ -397,9 +455,10 @@ static bool is_counted(const struct range_code *code, const struct variables *v,
 }
 
 /* Is @p counted so, or another place where the same goes on behind a branch? */
-static bool is_ahead(const struct range_code *code, const struct variables *v,
-		     const struct range_index_entry *own, size_t nr,
-		     const struct var_place *p)
+static bool is_counted_on(const struct range_code *code,
+			  const struct variables *v,
+			  const struct range_index_entry *own, size_t nr,
+			  const struct var_place *p)
 {
 	struct sum said = of_place(v, p);
 	size_t i = range_code_find(code, p->lo);
@@ -427,6 +486,28 @@ static bool is_ahead(const struct range_code *code, const struct variables *v,
 		step(&h, in);
 	}
 	return false;
+}
+
+/* The same, or straight behind it. */
+static bool is_ahead(const struct range_code *code, const struct variables *v,
+		     const struct range_index_entry *own, size_t nr,
+		     const struct var_place *p)
+{
+	const struct var_place *next = behind(code, v, own, nr, p);
+	size_t i = range_code_find(code, p->lo);
+	struct held h;
+	if (is_counted_on(code, v, own, nr, p))
+		return true;
+	if (!next || !is_counted_on(code, v, own, nr, next))
+		return false;
+	walk_up(code, i, &h);
+	h.stored = false;
+	h.wrote = 0;
+	struct sum said = value_of(v, p, &h);
+	if (!walk_out(code, p, i, &h))
+		return false;
+	struct sum on = value_of(v, next, &h);
+	return is_same(&said, &on);
 }
 
 bool range_doubt_linear(const struct range_code *code,

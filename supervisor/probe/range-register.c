@@ -201,16 +201,3 @@ bool range_doubt_called(const struct range_code *code,
 			return true;
 	return false;
 }
-
-bool range_doubt_bit(const struct range_code *code, const struct variable *var,
-		     const struct var_place *p, size_t i)
-{
-	if (var->type.class_ != VAR_BOOL || var->type.bit_size ||
-	    p->kind != VAR_REG)
-		return false;
-	if (!i || i > code->nr || !range_falls(code, i - 1))
-		return true;
-	const struct range_insn *in = &code->insns[i - 1];
-	return !(in->bits & RB_READS) || in->mem_size != 1 ||
-	       !(in->wrote >> range_reg_of_dwarf(p->reg) & 1);
-}

@@ -44,51 +44,6 @@ static void add(struct finder *f, struct range_site site)
 		f->failed |= !range_sites_add(f->out, &site);
 }
 
-/* --- values in registers, and computed from them --- */
-
-/* Where the value is read from within @p; false: nobody may. */
-static bool source_of(struct finder *f, const struct var_place *p,
-		      struct range_site *s, uint32_t *regs_ret)
-{
-	s->reg = range_reg_of_dwarf(p->reg);
-	s->shift = p->shift;
-	s->offset = p->offset;
-	*regs_ret = s->reg < 16 ? 1u << s->reg : 0;
-	switch (p->kind) {
-	case VAR_REG:
-		s->source = RS_REG;
-		return s->reg < 16 && p->shift < 64;
-	case VAR_VALUE:
-		s->source = RS_SUM;
-		return s->reg < 16;
-	case VAR_CONST:
-		s->source = RS_CONST;
-		*regs_ret = 0;
-		return true;
-	case VAR_MEM:
-		s->source = RS_FRAME;
-		return p->flags & VAR_FRAME && s->reg < 16;
-	case VAR_ADDR:
-	case VAR_TLS:
-		s->source = p->kind == VAR_TLS ? RS_TLS : RS_DATA;
-		*regs_ret = 0;
-		return true;
-	case VAR_EXPR: {
-		if (p->nr_ops > VAR_MAX_OPS || p->first_op > f->v->nr_ops ||
-		    p->nr_ops > f->v->nr_ops - p->first_op)
-			return false;
-		const struct var_op *ops = f->v->ops + p->first_op;
-		s->source = RS_EXPR;
-		if (!range_expr_ok(ops, p->nr_ops))
-			return false;
-		*regs_ret = range_expr_regs(ops, p->nr_ops);
-		return true;
-	}
-	default:
-		return false;
-	}
-}
-
 /* --- memory --- */
 
 /* An access at instruction @i that covers @var: its site, or two. */
@@ -345,7 +300,7 @@ static void among_others(struct finder *f, uint32_t var, uint32_t place)
 	struct range_site s = {.var = var, .place = place, .fall = true};
 	uint32_t regs;
 	bool *is_its _cleanup_free_ = NULL;
-	if (!f->plain || !source_of(f, p, &s, &regs)) {
+	if (!f->plain || !range_source_of(f->v, p, &s, &regs)) {
 		f->out->nr_unreadable++;
 		return;
 	}
@@ -361,6 +316,25 @@ static void among_others(struct finder *f, uint32_t var, uint32_t place)
 	}
 }
 
+/* How the value is read from @p where that is not quite as it says: of a @mask
+ * a bit. */
+static void read_as(const struct finder *f, const struct var_place *p,
+		    bool mask, struct range_site *s)
+{
+	int64_t k;
+	if (range_doubt_behind(f->code, f->v, f->own, f->nr_own, p, &k)) {
+		s->source = RS_SUM;
+		s->offset = k;
+	} else if (range_doubt_tested(f->code, p, &k)) {
+		s->source = RS_SUM;
+		s->offset = -k;
+	} else if (range_doubt_twice(f->code, f->v, f->own, f->nr_own, p, &k)) {
+		s->offset = k;
+	}
+	if (mask && p->kind == VAR_CONST)
+		s->offset &= 1;
+}
+
 static void local_place(struct finder *f, uint32_t var, uint32_t place,
 			bool taken)
 {
@@ -370,30 +344,22 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	uint32_t regs;
 	bool comes_in = range_comes_in(f->v, variable, p);
 	bool bit = !f->plain && !comes_in;
+	bool mask =
+		bit && range_doubt_mask(f->v, f->own, f->nr_own, variable, p);
 	bool whose =
 		(p->flags & VAR_PART && !(variable->flags & VAR_PARAMETER)) ||
 		variable->flags & VAR_MIXED ||
 		(variable->flags & VAR_IN_UNION && p->kind != VAR_MEM &&
 		 p->kind != VAR_ADDR);
 	bool believed = !whose && !is_in_doubt(f, variable, p, taken);
-	if (!source_of(f, p, &s, &regs) || !believed) {
+	if (!range_source_of(f->v, p, &s, &regs) || !believed) {
 		size_t nr_before = f->out->nr;
 		if (believed)
 			range_read_sites(f->code, f->v, &s, f->out, &f->failed);
 		f->out->nr_unreadable += f->out->nr == nr_before;
 		return;
 	}
-	int64_t behind;
-	if (range_doubt_behind(f->code, f->v, f->own, f->nr_own, p, &behind)) {
-		s.source = RS_SUM;
-		s.offset = behind;
-	} else if (range_doubt_tested(f->code, p, &behind)) {
-		s.source = RS_SUM;
-		s.offset = -behind;
-	} else if (range_doubt_twice(f->code, f->v, f->own, f->nr_own, p,
-				     &behind)) {
-		s.offset = behind;
-	}
+	read_as(f, p, mask, &s);
 	/* An array has no one value that could be read anywhere. Memory that
 	 * others are to fill begins when it gets its place, with nothing; a
 	 * parameter begins when it is given. */
@@ -404,7 +370,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 	      !(variable->flags & VAR_PARAMETER)) &&
 	    !(variable->flags & VAR_IN_UNION)) {
 		size_t i = range_code_find(f->code, p->lo);
-		s.low_bit = bit && range_doubt_bit(f->code, variable, p, i);
+		s.low_bit = mask ||
+			    (bit && range_doubt_bit(f->code, variable, p, i));
 		begin(f, s, p);
 	}
 	/* By address, below; nothing more; or of a parameter that came in
@@ -427,7 +394,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 			local_access(f, i, s, p, taken);
 			continue;
 		}
-		s.low_bit = bit && range_doubt_bit(f->code, variable, p, i);
+		s.low_bit = mask ||
+			    (bit && range_doubt_bit(f->code, variable, p, i));
 		enter(f, i, s, p, regs);
 		if (!(in->wrote & regs) || !range_falls(f->code, i) ||
 		    in->addr + in->len >= p->hi || in->kind != RK_PLAIN ||
@@ -443,7 +411,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		after.gap = (uint32_t)i + 1;
 		after.fall = true;
 		after.low_bit =
-			bit && range_doubt_bit(f->code, variable, p, i + 1);
+			mask ||
+			(bit && range_doubt_bit(f->code, variable, p, i + 1));
 		int64_t k;
 		if (range_doubt_counted(f->code, p, i, &k)) {
 			after.source = RS_SUM;
@@ -474,7 +443,7 @@ static void at_point(struct finder *f, uint32_t var, uint32_t place)
 	    range_doubt_address(f->code, f->v, p) ||
 	    !range_point_gap(&f->edges, f->code, f->img, p, &s.gap, &s.fall))
 		return;
-	if (p->kind != VAR_MEM && source_of(f, p, &s, &regs)) {
+	if (p->kind != VAR_MEM && range_source_of(f->v, p, &s, &regs)) {
 		s.low_bit = !f->plain &&
 			    range_doubt_bit(f->code, variable, p, s.gap);
 		add(f, s);

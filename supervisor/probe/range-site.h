@@ -127,6 +127,14 @@ bool range_sites_goes_on(const struct range_sites *sites,
 bool range_by_slot(const struct range_code *code, const struct range_image *img,
 		   size_t i, uint64_t *addr_ret);
 
+/*
+ * range-source.c: where in place @p the value is read from: source, reg, shift
+ * and offset of *@s. False: nobody may read it. *@regs_ret are the registers
+ * that it is read from, as bits in the processor's order.
+ */
+bool range_source_of(const struct variables *v, const struct var_place *p,
+		     struct range_site *s, uint32_t *regs_ret);
+
 /* Can a sensor evaluate this VAR_EXPR, and without faulting? */
 bool range_expr_ok(const struct var_op *ops, size_t nr);
 /* The registers that it reads, as bits in the processor's order. */

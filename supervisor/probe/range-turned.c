@@ -182,12 +182,13 @@ static size_t ending_at(const struct range_code *code, uint64_t addr)
 		       : code->nr;
 }
 
-/* The loop's head: where the branch leads back to with which @p ends, or what
- * is straight on behind that. code->nr: it is no loop. */
+/* The loop's head: where the branch or jump leads back to with which @p ends,
+ * or what is straight on behind a branch. code->nr: it is no loop. */
 static size_t head_of(const struct range_code *code, const struct var_place *p)
 {
 	size_t i = ending_at(code, p->hi);
-	if (i == code->nr || code->insns[i].kind != RK_BRANCH)
+	if (i == code->nr || (code->insns[i].kind != RK_BRANCH &&
+			      code->insns[i].kind != RK_JUMP))
 		return code->nr;
 	uint64_t to = code->insns[i].target;
 	if (to >= p->lo)
@@ -195,6 +196,18 @@ static size_t head_of(const struct range_code *code, const struct var_place *p)
 	size_t head = range_code_find(code, to);
 	return head < code->nr && code->insns[head].addr == to ? head
 							       : code->nr;
+}
+
+/* Does control go on from @addr to instruction @head, through padding only? */
+static bool leads_to(const struct range_code *code, uint64_t addr, size_t head)
+{
+	size_t i = range_code_find(code, addr);
+	if (i == code->nr || code->insns[i].addr != addr)
+		return false;
+	while (i < head && code->insns[i].bits & RB_PADDING &&
+	       range_falls(code, i))
+		i++;
+	return i == head;
 }
 
 /* How much more than register @reg the variable was, of which @q is a place,
@@ -206,7 +219,7 @@ static bool began_with(const struct range_code *code, size_t head,
 	int64_t was;
 	if (q->kind != VAR_CONST || last == code->nr)
 		return false;
-	if (q->hi != code->insns[head].addr) {
+	if (!leads_to(code, q->hi, head)) {
 		if (code->insns[last].kind != RK_JUMP ||
 		    code->insns[last].target != code->insns[head].addr)
 			return false;

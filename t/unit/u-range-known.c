@@ -188,10 +188,11 @@ int main(void)
 	doubt("again", 4, 0);
 	doubt("cases", 15, 1); /* only */
 	doubt("holes", 8, 0);
-	doubt("early", 6, 2); /* cut, alone */
+	doubt("early", 9, 3); /* cut, alone, byte */
+	doubt("bits", 7, 0);
 	doubt("ways", 11, 3); /* value, widened, asks */
 	doubt("rounds", 7, 0);
-	doubt("sums", 18, 0);
+	doubt("sums", 21, 0);
 	doubt("below", 4, 0);
 	doubt("tested", 7, 0);
 	doubt("bare", 3, 4); /* spilled, none, handed, returned */
