@@ -346,7 +346,7 @@ static int make(const struct pmu_event *events, size_t nr, bool if_available,
 			nr_here++;
 			continue;
 		}
-		if (!if_available)
+		if (!if_available && !events[i].is_optional)
 			return not_here(&why, false, err);
 		note_missing(missing, &events[i], &why);
 	}
@@ -406,45 +406,6 @@ int counter_plan_default(const struct counter_every *every,
 		return rc;
 	rc = counter_plan_make(events, nr, true, every, ret, err);
 	free(events);
-	return rc;
-}
-
-int counter_plan_os(const struct counter_every *every, struct counter_plan *ret,
-		    struct smco_err *err)
-{
-	static const char *const list[] = {
-		"task-clock",	     "context-switches",
-		"cpu-migrations",    "minor-faults",
-		"major-faults",	     "raw_syscalls:sys_enter",
-		"syscalls-io",	     "syscalls-file",
-		"syscalls-memory",   "syscalls-network",
-		"syscalls-wait",     "syscalls-process",
-		"syscalls-other",    "block:block_rq_issue",
-		"net:net_dev_queue", "net:netif_receive_skb",
-	};
-	struct pmu_event events[ARRAY_SIZE(list)];
-	struct missing missing = {0};
-	struct smco_err why;
-	size_t nr = 0;
-	/* What is not known, as its directory may not be read, is missing as
-	 * what may not be opened is. */
-	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
-		if (!pmu_event_parse(list[i], &events[nr], &why)) {
-			nr++;
-			continue;
-		}
-		struct pmu_event unknown = {0};
-		snprintf(unknown.name, sizeof(unknown.name), "%.100s", list[i]);
-		note_missing(&missing, &unknown, &why);
-	}
-	int rc = counter_plan_make(events, nr, true, every, ret, err);
-	size_t len = rc ? 0 : strlen(ret->missing);
-	if (!rc && missing.nr && len + 2 < sizeof(ret->missing)) {
-		if (len)
-			len += (size_t)snprintf(ret->missing + len, 3, "; ");
-		say_missing(&missing, ret->missing + len,
-			    sizeof(ret->missing) - len);
-	}
 	return rc;
 }
 

@@ -68,10 +68,6 @@ int counter_plan_make(const struct pmu_event *events, size_t nr,
  * else what the kernel counts itself. */
 int counter_plan_default(const struct counter_every *every,
 			 struct counter_plan *ret, struct smco_err *err);
-/* What the operating system does for the program, as far as it may be counted:
- * switches, faults, system calls, block and network requests. */
-int counter_plan_os(const struct counter_every *every, struct counter_plan *ret,
-		    struct smco_err *err);
 /*
  * What a thread does before it can be stopped for the first time, and counters
  * be opened for it: of events that the kernel counts itself (COUNTER_BIRTH),

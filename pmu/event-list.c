@@ -19,6 +19,15 @@ static size_t event_len(const char *list)
 	return i;
 }
 
+static void set_absent(struct pmu_event *ret, const char *name,
+		       const struct smco_err *why)
+{
+	*ret = (struct pmu_event){.scale = 1};
+	snprintf(ret->name, sizeof(ret->name), "%.159s", name);
+	snprintf(ret->full, sizeof(ret->full), "%.159s", name);
+	snprintf(ret->absent, sizeof(ret->absent), "%.299s", why->msg);
+}
+
 /* What is a right name, but not one of this machine or not for us, pmu_try
  * refuses. */
 static int parse_or_absent(const char *name, struct pmu_event *ret,
@@ -27,10 +36,7 @@ static int parse_or_absent(const char *name, struct pmu_event *ret,
 	struct smco_err why = {0};
 	int rc = pmu_event_parse(name, ret, &why);
 	if (rc == SMCO_UNSUPPORTED || rc == SMCO_PERM) {
-		*ret = (struct pmu_event){.scale = 1};
-		snprintf(ret->name, sizeof(ret->name), "%.159s", name);
-		snprintf(ret->full, sizeof(ret->full), "%.159s", name);
-		snprintf(ret->absent, sizeof(ret->absent), "%.299s", why.msg);
+		set_absent(ret, name, &why);
 		return 0;
 	}
 	if (rc && err)
@@ -44,7 +50,79 @@ struct list {
 	unsigned nr_groups;
 };
 
-/* One event at *p, which is moved behind it. */
+/* What the operating system does for the program. */
+static const char *const os_set[] = {
+	"task-clock",	     "context-switches",
+	"cpu-migrations",    "minor-faults",
+	"major-faults",	     "raw_syscalls:sys_enter",
+	"syscalls-io",	     "syscalls-file",
+	"syscalls-memory",   "syscalls-network",
+	"syscalls-wait",     "syscalls-process",
+	"syscalls-other",    "block:block_rq_issue",
+	"net:net_dev_queue", "net:netif_receive_skb",
+};
+
+static struct pmu_event *find(const struct list *l, const char *name,
+			      unsigned group)
+{
+	for (size_t i = 0; i < l->nr; i++)
+		if (l->event[i].group == group &&
+		    !strcmp(l->event[i].name, name))
+			return &l->event[i];
+	return NULL;
+}
+
+static int too_many(struct smco_err *err)
+{
+	return smco_fail(err, SMCO_FORMAT, 0, "more than %d events",
+			 PMU_MAX_EVENTS);
+}
+
+/* What of it is not known, as its directory may not be read or the kernel was
+ * built without, is absent. */
+static int take_set(struct list *l, unsigned group, struct smco_err *err)
+{
+	if (group)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "'os' is a set of events, each of which is "
+				 "counted by itself, and stands in no group");
+	for (size_t i = 0; i < ARRAY_SIZE(os_set); i++) {
+		struct smco_err why = {0};
+		if (find(l, os_set[i], 0))
+			continue;
+		if (l->nr == PMU_MAX_EVENTS)
+			return too_many(err);
+		struct pmu_event *ev = &l->event[l->nr++];
+		int rc = parse_or_absent(os_set[i], ev, &why);
+		if (rc)
+			set_absent(ev, os_set[i], &why);
+		ev->is_optional = true;
+	}
+	return 0;
+}
+
+static int take_named(struct list *l, const char *name, unsigned group,
+		      struct smco_err *err)
+{
+	struct pmu_event *twice = find(l, name, group);
+	if (twice && twice->is_optional) {
+		twice->is_optional = false;
+		return 0;
+	}
+	if (l->nr == PMU_MAX_EVENTS)
+		return too_many(err);
+	int rc = parse_or_absent(name, &l->event[l->nr], err);
+	if (rc)
+		return rc;
+	if (twice)
+		return smco_fail(err, SMCO_FORMAT, 0,
+				 "event '%.60s' is there twice%s", name,
+				 group ? " in one group" : "");
+	l->event[l->nr++].group = group;
+	return 0;
+}
+
+/* One event, or a set of them, at *p, which is moved behind it. */
 static int take_event(struct list *l, const char **p, unsigned group,
 		      struct smco_err *err)
 {
@@ -52,21 +130,11 @@ static int take_event(struct list *l, const char **p, unsigned group,
 	size_t len = event_len(*p);
 	snprintf(name, sizeof(name), "%.*s",
 		 (int)(len < PMU_NAME_MAX ? len : PMU_NAME_MAX), *p);
-	if (l->nr == PMU_MAX_EVENTS)
-		return smco_fail(err, SMCO_FORMAT, 0, "more than %d events",
-				 PMU_MAX_EVENTS);
-	int rc = parse_or_absent(name, &l->event[l->nr], err);
-	if (rc)
-		return rc;
-	for (size_t i = 0; i < l->nr; i++)
-		if (l->event[i].group == group &&
-		    !strcmp(l->event[i].name, name))
-			return smco_fail(err, SMCO_FORMAT, 0,
-					 "event '%.60s' is there twice%s", name,
-					 group ? " in one group" : "");
-	l->event[l->nr++].group = group;
-	*p += len;
-	return 0;
+	int rc = strcmp(name, "os") ? take_named(l, name, group, err)
+				    : take_set(l, group, err);
+	if (!rc)
+		*p += len;
+	return rc;
 }
 
 /* The kernel has only the leader pin or shut out. */

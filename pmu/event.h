@@ -75,6 +75,8 @@ struct pmu_event {
 	 * counts for it (counter_plan_inherit), in the first group, where
 	 * other hidden ones are in none of them, or nowhere. */
 	bool is_hidden, is_with_creator;
+	/* One of a set: left out where it is not here. */
+	bool is_optional;
 	/* Not "": it is known, but not here, and why. Only in a list;
 	 * pmu_try says so. */
 	char absent[300];
@@ -97,8 +99,10 @@ int pmu_event_parse(const char *name, struct pmu_event *ret,
  * pmu_event_parse calls unsupported or not permitted is in it, too (absent).
  * "{A,B}" is a group, as perf has it; modifiers behind it, "{A,B}:u", are added
  * to those of each event; D and e are the group's as a whole, and its first
- * event's alone; W: weak. An event may be in several groups. The array is the
- * caller's to free().
+ * event's alone; W: weak. An event may be in several groups. "os" is a set:
+ * what the operating system does for the program (switches, faults, system
+ * calls, block and network requests; is_optional). What is in it and named
+ * besides is there once. The array is the caller's to free().
  */
 #define PMU_MAX_EVENTS 64
 int pmu_event_parse_list(const char *list, struct pmu_event **ret,

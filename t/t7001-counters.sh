@@ -308,16 +308,24 @@ if smco-trace --list-events raw_syscalls:sys_enter | grep -q '^yes'; then
 	}
 	ok "system calls by class" classes
 fi
-os_without() {
-	# No tracefs, and nobody who may have one mounted.
+without_tracefs() { # EVENTS - no tracefs, and nobody who may have one mounted
 	unshare -m sh -c 'mount -t tmpfs none /sys/kernel/tracing; mount -t tmpfs none /sys/kernel/debug
-		exec setpriv --bounding-set=-sys_admin "$@"' - smco-trace -t unlimited -e os -o os.trace -- true 2>err || { cat err; return 1; }
+		exec setpriv --bounding-set=-sys_admin "$@"' - smco-trace -t unlimited -e "$1" -o os.trace -- true 2>err
+}
+os_without() {
+	without_tracefs os || { cat err; return 1; }
 	cat err
 	[ "$(get os.trace 'n("minor-faults") >= 0 && n("raw_syscalls:sys_enter") < 0 ? 1 : 0')" = 1 ] &&
 		grep -q 'not counted: .*raw_syscalls:sys_enter, ' err
 }
 if unshare -m sh -c 'mount -t tmpfs none /sys/kernel/tracing && setpriv --bounding-set=-sys_admin true' 2>/dev/null; then
 	ok "and what of it cannot be counted is said" os_without
+	os_and_more() {
+		without_tracefs os,page-faults,minor-faults || { cat err; return 1; }
+		[ "$(get os.trace 'join " ", map { n($_) >= 0 || 0 } qw(task-clock minor-faults page-faults raw_syscalls:sys_enter)')" = "1 1 1 0" ] || return 1
+		! without_tracefs os,raw_syscalls:sys_enter && grep -q "event 'raw_syscalls:sys_enter'" err
+	}
+	ok "others stand beside the set, and what is named has to be there" os_and_more
 fi
 
 exec_once() {

@@ -100,8 +100,6 @@ static int make_plan(const struct counters_params *p,
 	size_t nr;
 	if (!p->events)
 		return counter_plan_default(every, ret, err);
-	if (!strcmp(p->events, "os"))
-		return counter_plan_os(every, ret, err);
 	int rc = pmu_event_parse_list(p->events, &events, &nr, err);
 	if (rc)
 		return rc;

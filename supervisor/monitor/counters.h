@@ -24,8 +24,7 @@
 struct counters;
 
 struct counters_params {
-	/* As pmu_event_parse_list takes; "os": counter_plan_os; NULL = default.
-	 */
+	/* As pmu_event_parse_list takes; NULL = default. */
 	const char *events;
 	bool if_available; /* leave out what the machine does not have */
 	bool follows;	   /* new processes, too, are told of */

@@ -54,6 +54,31 @@ static void test_groups(void)
 	check_int(parse("{cs,absent/a={1,2}/}"), SMCO_NOTFOUND);
 }
 
+static size_t nr_optional(void)
+{
+	size_t ret = 0;
+	for (size_t i = 0; i < nr; i++)
+		ret += event[i].is_optional;
+	return ret;
+}
+
+/* A set among others: what is named besides is there once, and has to be. */
+static void test_set(void)
+{
+	check_int(parse("os"), 0);
+	size_t all = nr;
+	check(all > 10 && nr_optional() == all);
+	check_str(event[0].name, "task-clock");
+	check_int(parse("os,faults,task-clock"), 0);
+	check(nr == all + 1 && nr_optional() == all - 1);
+	check_int(parse("task-clock,{task-clock,cs},os"), 0);
+	check(nr == all + 2 && nr_optional() == all - 1);
+	check_int(parse("os,os"), 0);
+	check(nr == all && nr_optional() == all);
+	refuse("{cs,os}", "stands in no group");
+	refuse("os,faults,faults", "is there twice");
+}
+
 static void test_modifiers(void)
 {
 	check_int(parse("{faults,cs:k,faults:u}:u,minor-faults"), 0);
@@ -254,6 +279,7 @@ static void test_every(void)
 int main(void)
 {
 	test_groups();
+	test_set();
 	test_modifiers();
 	test_hostile();
 	test_any();
