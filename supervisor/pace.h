@@ -39,7 +39,7 @@ struct quiet {
 	bool is_known; /* for a second at least */
 	bool was;      /* in the last one */
 };
-/* There were @nr_stops so far. False in the first second. */
+/* There were @nr_stops so far of that kind. False in the first second. */
 bool quiet_now(struct quiet *q, uint64_t nr_stops, uint64_t now_ns);
 
 struct pace {

@@ -191,13 +191,19 @@ static void attend(struct session *s, uint64_t until_ns)
  * are in use that could make it last, for those who stop by themselves, too,
  * so then it is done as if they had. Guards are met in the middle of it.
  */
-static bool work_aside(struct session *s, uint64_t now_ns)
+static void go_aside(struct session *s, uint64_t now_ns)
 {
 	int cpu = meter_idle_cpu(&s->meter, tracer_cpus(s->tracer));
 	bool is_alone = tracer_go_aside(s->tracer, cpu);
-	bool is_quiet =
-		quiet_now(&s->quiet, tracer_nr_stops(s->tracer), now_ns);
+	uint64_t by_themselves =
+		tracer_nr_stops(s->tracer) - tracer_nr_asked(s->tracer);
+	bool is_quiet = quiet_now(&s->quiet, by_themselves, now_ns);
 	tracer_relax(s->tracer, is_alone && is_quiet && !uses_guards(s));
+}
+
+static bool work_aside(struct session *s, uint64_t now_ns)
+{
+	go_aside(s, now_ns);
 	bool goes_on = nap_tick(s->nap, now_ns);
 	tracer_relax(s->tracer, false);
 	return goes_on;
@@ -235,11 +241,13 @@ void session_tick(struct session *s, uint64_t now_ns)
 	control_tick(s->control, now_ns, s->run_ns);
 	s->run_ns = 0;
 
+	go_aside(s, now_ns);
 	session_start_late(s, now_ns);
 	session_names_tick(s, now_ns);
 	keep_or_relax(s, now_ns);
 	session_recording_read(s);
 	look_at_memory(s, now_ns);
+	go_aside(s, now_ns);
 	session_recording_advance(s);
 	for (size_t i = 0; i < s->nr_ws; i++) {
 		struct watched *w = s->ws[i];
@@ -260,6 +268,7 @@ void session_tick(struct session *s, uint64_t now_ns)
 		session_flush(s, now_ns);
 		s->next_flush_ns = now_ns + FLUSH_NS;
 	}
+	tracer_relax(s->tracer, false);
 }
 
 /* Since @began_ns there was one. */

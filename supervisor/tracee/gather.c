@@ -75,6 +75,8 @@ static void note_stop(struct task *t, int status)
 {
 	enum stop_kind kind = stop_classify(status);
 
+	if (t->owed || (t->interrupted && kind == STOP_INTERRUPT))
+		t->tr->nr_asked++;
 	if (kind != STOP_SYSCALL)
 		t->begins_interrupted = false;
 	t->state = TASK_STOPPED;

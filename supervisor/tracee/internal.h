@@ -254,7 +254,7 @@ struct tracer {
 	uint64_t now_ns;     /* of the last wait status */
 	struct rusage usage; /* that came with it, of one that has ended */
 	uint64_t stop_sum_ns;
-	uint64_t nr_stops;
+	uint64_t nr_stops, nr_asked;
 	uint64_t nr_signals;
 	uint64_t longest_stop_ns;
 	const char *stops_are_for, *longest_was_for;
@@ -273,9 +273,11 @@ struct tracer {
 		struct rlimit own_limit; /* RLIMIT_RTTIME */
 		bool may;		 /* as far as is known */
 		bool is_on;
-		bool is_relaxed;    /* tracer_relax() */
-		bool gave_nice;	    /* and has its own nice value then */
-		int own_nice, nice; /* that, and the other */
+		bool is_relaxed;      /* tracer_relax() */
+		bool gave_nice;	      /* and has its own nice value then */
+		bool has_long_turns;  /* and gives way to who wakes up */
+		int own_nice, nice;   /* that, and the other */
+		uint64_t own_turn_ns; /* 0: nobody asks for that here */
 	} urgent;
 	cpu_set_t own_cpus;	  /* what the user gave us */
 	struct rlimit own_nofile; /* the same; our own is at its maximum */

@@ -183,6 +183,9 @@ void tracer_leave_newborn(struct tracer *tr);
  * start; longest single stop. Per tracer; the ledger takes differences. */
 uint64_t tracer_stop_ns(const struct tracer *tr);
 uint64_t tracer_nr_stops(const struct tracer *tr);
+/* Of these, those that were made from here: a process was to stop, or a thread
+ * to make a call. */
+uint64_t tracer_nr_asked(const struct tracer *tr);
 /* Of these, those in which the program was handed a signal of its own: each
  * signal stops whoever is traced. */
 uint64_t tracer_nr_signals(const struct tracer *tr);

@@ -416,6 +416,11 @@ uint64_t tracer_nr_stops(const struct tracer *tr)
 	return tr->nr_stops;
 }
 
+uint64_t tracer_nr_asked(const struct tracer *tr)
+{
+	return tr->nr_asked;
+}
+
 uint64_t tracer_nr_signals(const struct tracer *tr)
 {
 	return tr->nr_signals;

@@ -27,6 +27,23 @@
  * urgent: time without a wait adds up if it is asked for again meanwhile. */
 #define LEAST_HARD_US 1000000
 
+/* Who wakes up goes at once before a turn that may last so long, which in
+ * between would keep it waiting for a millisecond or more. Before Linux 6.12
+ * nobody asks for how long turns are to be. */
+#define LONG_TURN_NS (100 * NSEC_PER_MSEC)
+
+/* As sched_setattr(2) has it. */
+struct attributes {
+	uint32_t size;
+	uint32_t policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime_ns;
+	uint64_t deadline_ns;
+	uint64_t period_ns;
+};
+
 static volatile sig_atomic_t was_too_long;
 
 /* With the flag kept: taking it back needs CAP_SYS_NICE. */
@@ -40,6 +57,7 @@ static void on_too_long(int sig)
 
 void urgent_init(struct urgent *u)
 {
+	struct attributes attr = {.size = sizeof(attr)};
 	const struct sigaction sa = {.sa_handler = on_too_long,
 				     .sa_flags = SA_RESTART};
 	struct sigaction old;
@@ -50,6 +68,8 @@ void urgent_init(struct urgent *u)
 	 * themselves waiting for long: in turn with others at least. */
 	int nice = getpriority(PRIO_PROCESS, 0);
 	u->own_nice = nice < 0 ? nice : 0;
+	if (!syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0))
+		u->own_turn_ns = attr.runtime_ns;
 	/* Whoever has use for this signal keeps it. Blocked it would never
 	 * come; what we start gets the mask back that we were started with. */
 	u->may = !sigaction(SIGXCPU, NULL, &old) &&
@@ -87,16 +107,7 @@ static bool start_hurrying(struct urgent *u)
  */
 static bool set_deadline(void)
 {
-	const struct {
-		uint32_t size;
-		uint32_t policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime_ns;
-		uint64_t deadline_ns;
-		uint64_t period_ns;
-	} attr = {
+	const struct attributes attr = {
 		.size = sizeof(attr),
 		.policy = SCHED_DEADLINE,
 		.flags = SCHED_FLAG_RESET_ON_FORK | SCHED_FLAG_DL_OVERRUN,
@@ -123,6 +134,27 @@ static bool start(struct urgent *u)
 	return false;
 }
 
+/* Turns that last up to @turn_ns, which our children do not get. */
+static bool take_turns(const struct urgent *u, uint64_t turn_ns)
+{
+	const struct attributes attr = {
+		.size = sizeof(attr),
+		.policy = (uint32_t)u->own_policy,
+		.flags = SCHED_FLAG_RESET_ON_FORK,
+		.nice = getpriority(PRIO_PROCESS, 0),
+		.runtime_ns = turn_ns,
+	};
+	return !syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
+/* The kernel keeps their length, whatever else is asked for. */
+static void end_long_turns(struct urgent *u)
+{
+	if (u->has_long_turns)
+		take_turns(u, u->own_turn_ns);
+	u->has_long_turns = false;
+}
+
 static void begin(struct urgent *u)
 {
 	if (!u->may)
@@ -132,6 +164,7 @@ static void begin(struct urgent *u)
 	/* Who chose real time for us has chosen better. Otherwise it needs
 	 * CAP_SYS_NICE or RLIMIT_RTPRIO. */
 	u->may = u->own_policy == SCHED_OTHER || u->own_policy == SCHED_BATCH;
+	end_long_turns(u);
 	u->is_on = u->may && start(u);
 }
 
@@ -150,17 +183,25 @@ static void take_nice(struct urgent *u)
 	u->gave_nice = false;
 }
 
-static void end(struct urgent *u)
+/* It keeps its nice value. Who may not take the flag back (no CAP_SYS_NICE)
+ * keeps that, too, which concerns our children only. */
+static void take_usual_turns(struct urgent *u)
 {
-	struct sched_param sp = {0};
-
-	if (u->is_relaxed)
-		give_nice(u);
-	/* It keeps its nice value. Who may not take the flag back (no
-	 * CAP_SYS_NICE) keeps that, too, which concerns our children only. */
+	const struct sched_param sp = {0};
 	if (sched_setscheduler(0, u->own_policy, &sp))
 		sched_setscheduler(0, u->own_policy | SCHED_RESET_ON_FORK, &sp);
+}
+
+static void end(struct urgent *u)
+{
 	u->is_on = false;
+	if (u->is_relaxed) {
+		give_nice(u);
+		u->has_long_turns =
+			u->own_turn_ns && take_turns(u, LONG_TURN_NS);
+	}
+	if (!u->has_long_turns)
+		take_usual_turns(u);
 }
 
 static void begin_or_end(struct urgent *u)
@@ -205,7 +246,9 @@ bool tracer_relax(struct tracer *tr, bool is_relaxed)
 		return was;
 	u->is_relaxed = is_relaxed;
 	begin_or_end(u);
-	if (!is_relaxed)
+	if (!is_relaxed) {
 		take_nice(u);
+		end_long_turns(u);
+	}
 	return was;
 }

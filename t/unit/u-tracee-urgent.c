@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "t/unit/hurry.h"
 #include "t/unit/tap.h"
@@ -110,6 +111,71 @@ static void check_scheduled(int policy, int nice)
 	check_int(getpriority(PRIO_PROCESS, 0), nice);
 }
 
+/* How long a turn of ours may last; 0 = nobody asks for that here. */
+static uint64_t turn_ns(void)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime_ns, deadline_ns, period_ns;
+	} attr = {.size = sizeof(attr)};
+	check_int(syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0), 0);
+	return attr.runtime_ns;
+}
+
+static void *turn_here(void *ret)
+{
+	*(uint64_t *)ret = turn_ns();
+	return ret;
+}
+
+static uint64_t turn_of_thread(void)
+{
+	pthread_t t;
+	uint64_t ns = 0;
+	if (!pthread_create(&t, NULL, turn_here, &ns))
+		pthread_join(t, NULL);
+	return ns;
+}
+
+/* Whoever wakes up meanwhile does not wait for the end of our turn. */
+static void test_turns(bool real_time)
+{
+	struct tracer *tr;
+	uint64_t usual_ns = turn_ns();
+	if (!check_int(tracer_create(&tr, NULL, NULL), 0))
+		return;
+	tracer_urgent(tr, true);
+	tracer_relax(tr, true);
+	if (real_time && usual_ns)
+		check_int((long)turn_ns(), 100 * (long)NSEC_PER_MSEC);
+	check(turn_of_thread() == usual_ns);
+	/* Whatever ends it. */
+	tracer_urgent(tr, false);
+	tracer_relax(tr, false);
+	check(turn_ns() == usual_ns);
+	tracer_urgent(tr, true);
+	tracer_relax(tr, true);
+	tracer_relax(tr, false);
+	tracer_urgent(tr, false);
+	check(turn_ns() == usual_ns);
+	tracer_destroy(tr);
+}
+
+/* By a signal of its own, which is passed on. */
+static void stop_by_itself(struct tracer *tr, pid_t pid)
+{
+	const uint64_t nr = tracer_nr_stops(tr);
+	struct tevent ev;
+	kill(pid, SIGURG);
+	while (tracer_nr_stops(tr) == nr)
+		if (!check(tracer_next(tr, smco_now_ns() + NSEC_PER_SEC, &ev) >
+			   0))
+			return;
+}
+
 /*
  * What can wait is done in turn with others, as whoever started us wanted it,
  * but as ever while somebody stands; and others' scheduling is their own.
@@ -138,12 +204,18 @@ static void test_relaxed(bool real_time)
 	check_int(policy_of_thread(), SCHED_OTHER);
 	check(tracer_relax(tr, true));
 	check_scheduled(SCHED_OTHER, given);
+	const uint64_t nr = tracer_nr_stops(tr), nr_asked = tracer_nr_asked(tr);
 	for (int i = 0; i < 3; i++) {
 		check_int(traced_stop(p, &err), 0);
 		check_scheduled(hurried, better);
 		tproc_cont(p);
 		check_scheduled(SCHED_OTHER, given);
 	}
+	check_int((long)(tracer_nr_stops(tr) - nr), 3);
+	check_int((long)(tracer_nr_asked(tr) - nr_asked), 3);
+	stop_by_itself(tr, pup.pid);
+	check_int((long)(tracer_nr_stops(tr) - nr), 4);
+	check_int((long)(tracer_nr_asked(tr) - nr_asked), 3);
 	/* Asked again: it is still so. */
 	tracer_urgent(tr, true);
 	check_scheduled(SCHED_OTHER, given);
@@ -229,6 +301,7 @@ int main(void)
 	setpriority(PRIO_PROCESS, 0, 10);
 	test_relaxed(real_time);
 	setpriority(PRIO_PROCESS, 0, own_nice);
+	test_turns(real_time);
 	test_relaxed_start();
 	check_int(policy_after(as_we_are),
 		  real_time ? SCHED_FIFO : SCHED_OTHER);
