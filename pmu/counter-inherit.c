@@ -51,6 +51,8 @@ int counter_thread_renew(struct counter_thread *t, struct smco_err *err)
 					    COUNTER_NOW, &fresh, err);
 		if (rc == SMCO_GONE)
 			return rc;
+		fresh.is_off = o->is_off;
+		fresh.off_ns = o->off_ns;
 		counter_close_group(o);
 		if (rc) {
 			o->is_lost = true;
@@ -58,7 +60,7 @@ int counter_thread_renew(struct counter_thread *t, struct smco_err *err)
 			continue;
 		}
 		*o = fresh;
-		if (t->is_paused)
+		if (o->is_off)
 			ioctl(o->fd[0], PERF_EVENT_IOC_DISABLE, 0);
 	}
 	return ret;

@@ -129,7 +129,7 @@ bool counter_thread_told(const struct counter_thread *t, size_t group,
 
 bool counter_thread_has_run(struct counter_thread *t)
 {
-	if (!t->page || t->is_paused)
+	if (!t->page || t->level == COUNTER_NONE)
 		return true;
 	uint32_t lock = page_lock(t);
 	/* One that was found to be where it had been, or off its CPU, was on

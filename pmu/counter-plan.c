@@ -81,11 +81,15 @@ struct builder {
 static bool may_share(const struct builder *b, const struct pmu_event *leader,
 		      const struct pmu_event *ev)
 {
-	/* One that inherits has the whole group do so; who samples does not. */
-	if (!b->every && counter_has_history(ev) != counter_has_history(leader))
+	/* One that inherits has the whole group do so; who samples does not.
+	 * What costs each call much is counted less often than all calls. */
+	if (!b->every &&
+	    (counter_has_history(ev) != counter_has_history(leader) ||
+	     !ev->filter != !leader->filter))
 		return false;
 	/* Their times are not told alike. */
-	if (!ev->is_hidden && goes_by_work(ev) != goes_by_work(leader))
+	bool needs_none = b->every ? ev->is_hidden : ev->is_with_creator;
+	if (!needs_none && goes_by_work(ev) != goes_by_work(leader))
 		return false;
 	return !ev->is_machine_wide && !leader->is_machine_wide &&
 	       kind_of(leader) == kind_of(ev) && !ev->attr.exclusive &&
@@ -206,6 +210,17 @@ static bool all_go_by_work(const struct pmu_event *const *member, size_t nr)
 	return any;
 }
 
+static void note_kinds(struct counter_group *g,
+		       const struct pmu_event *const *member)
+{
+	g->is_machine_wide = member[0]->is_machine_wide;
+	g->goes_by_work = all_go_by_work(member, g->nr);
+	for (size_t i = 0; i < g->nr; i++) {
+		g->is_traced |= member[i]->attr.type == PERF_TYPE_TRACEPOINT;
+		g->has_filters |= member[i]->filter != NULL;
+	}
+}
+
 /* The groups one after the other. */
 static int lay_out(const struct builder *b, struct counter_plan *p)
 {
@@ -215,12 +230,9 @@ static int lay_out(const struct builder *b, struct counter_plan *p)
 	if (!p->event)
 		return SMCO_NOMEM;
 	for (size_t g = 0; g < b->nr_groups; g++) {
-		p->group[g] = (struct counter_group){
-			.first = nr,
-			.nr = b->nr[g],
-			.is_machine_wide = b->member[g][0]->is_machine_wide,
-			.goes_by_work = all_go_by_work(b->member[g], b->nr[g]),
-		};
+		p->group[g] =
+			(struct counter_group){.first = nr, .nr = b->nr[g]};
+		note_kinds(&p->group[g], b->member[g]);
 		for (size_t i = 0; i < b->nr[g]; i++)
 			p->event[nr++] = *b->member[g][i];
 		if (b->every && !p->group[g].is_machine_wide) {

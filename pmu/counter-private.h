@@ -18,9 +18,12 @@ struct open_group {
 	size_t nr;
 	bool is_lost;
 	struct counter_sum last;
-	uint64_t unseen_ns; /* paused, on a CPU, not yet taken */
-	bool has_every;	    /* the leader is the plan's last of the group */
-	uint64_t id;	    /* then: the leader's */
+	/* It pauses; the thread's time up to which that is known, and what of
+	 * it is not yet taken. */
+	bool is_off;
+	uint64_t off_ns, unseen_ns;
+	bool has_every; /* the leader is the plan's last of the group */
+	uint64_t id;	/* then: the leader's */
 	/* Its event that counts context switches, -1 = none; and by how much
 	 * the count of the page's event is ahead of it, at least. */
 	int switches;
@@ -36,8 +39,7 @@ struct counter_reading {
 struct counter_thread {
 	const struct counter_plan *plan;
 	pid_t tid;
-	bool is_paused;
-	uint64_t paused_at_ns; /* the thread's CPU time then */
+	enum counter_level level;
 	struct open_group *open;
 	size_t nr;
 	/* Of a software event: its lock changes with each beginning on a CPU.

@@ -85,6 +85,7 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 	}
 	t->plan = plan;
 	t->tid = tid;
+	t->level = COUNTER_ALL;
 	for (size_t g = 0; g < plan->nr_groups; g++) {
 		size_t places = places_of(plan, g, wide);
 		for (size_t i = 0; i < places; i++) {
@@ -205,37 +206,97 @@ uint64_t counter_thread_peek(const struct counter_thread *t, size_t group,
 	return sum;
 }
 
-static void note_unseen(struct counter_thread *t)
+static bool is_of_level(const struct counter_group *g, enum counter_level level)
 {
-	uint64_t now_ns = counter_cpu_ns(t->tid);
-	if (!t->is_paused || now_ns <= t->paused_at_ns)
-		return;
-	for (size_t i = 0; i < t->nr; i++)
-		t->open[i].unseen_ns += now_ns - t->paused_at_ns;
-	t->paused_at_ns = now_ns;
-}
-
-void counter_thread_pause(struct counter_thread *t)
-{
-	if (t->is_paused || !t->tid)
-		return;
-	for (size_t i = 0; i < t->nr; i++)
-		ioctl(t->open[i].fd[0], PERF_EVENT_IOC_DISABLE, 0);
-	t->paused_at_ns = counter_cpu_ns(t->tid);
-	t->is_paused = true;
-}
-
-void counter_thread_go_on(struct counter_thread *t)
-{
-	if (!t->is_paused)
-		return;
-	note_unseen(t);
-	t->is_paused = false;
-	t->has_moved = true; /* what was not seen is to be taken */
-	for (size_t i = 0; i < t->nr; i++) {
-		ioctl(t->open[i].fd[0], PERF_EVENT_IOC_ENABLE, 0);
-		t->open[i].has_lead = false;
+	switch (level) {
+	case COUNTER_NONE:
+		return false;
+	case COUNTER_CLOCKS:
+		return !g->is_traced;
+	case COUNTER_CHEAP:
+		return !g->has_filters;
+	default:
+		return true;
 	}
+}
+
+/* Its time on a CPU: what a group says that counts, or the scheduler, which
+ * knows it as of its last tick. */
+static uint64_t time_of(const struct counter_thread *t)
+{
+	struct counter_reading now;
+	for (size_t i = 0; i < t->nr; i++) {
+		const struct counter_group *g =
+			&t->plan->group[t->open[i].group];
+		if (!g->is_traced && !g->inherits && !t->open[i].is_off &&
+		    counter_read_group(&t->open[i], &now) > 0)
+			return now.enabled_ns;
+	}
+	return counter_cpu_ns(t->tid);
+}
+
+static void note_unseen(struct open_group *o, uint64_t now_ns)
+{
+	if (!o->is_off || now_ns <= o->off_ns)
+		return;
+	o->unseen_ns += now_ns - o->off_ns;
+	o->off_ns = now_ns;
+}
+
+static void turn(struct counter_thread *t, struct open_group *o, bool on)
+{
+	ioctl(o->fd[0], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+	o->is_off = !on;
+	o->off_ns = UINT64_MAX; /* not known yet */
+	o->has_lead &= !on;
+	t->has_moved |= on; /* what was not seen is to be taken */
+}
+
+/* What was so far, and what is from now on; all that is off is known then. */
+static void note_all(struct counter_thread *t)
+{
+	uint64_t now_ns = time_of(t);
+	for (size_t i = 0; i < t->nr; i++) {
+		note_unseen(&t->open[i], now_ns);
+		t->open[i].off_ns = now_ns;
+	}
+}
+
+static void forget_all(struct counter_thread *t)
+{
+	for (size_t i = 0; i < t->nr; i++)
+		t->open[i].off_ns = UINT64_MAX;
+}
+
+/* Each of these calls interrupts the thread where it runs, which is time of
+ * those that count then: the first to end is the last to begin. Its time is
+ * told by another clock where there is none that counts. */
+void counter_thread_set_level(struct counter_thread *t,
+			      enum counter_level level)
+{
+	if (level == t->level || !t->tid)
+		return;
+	if (level == COUNTER_NONE) {
+		note_all(t);
+		forget_all(t);
+	}
+	for (size_t i = 0; i < t->nr; i++) {
+		struct open_group *o = &t->open[i];
+		if (!o->is_off &&
+		    !is_of_level(&t->plan->group[o->group], level))
+			turn(t, o, false);
+	}
+	note_all(t);
+	for (size_t i = t->nr; i-- > 0;) {
+		struct open_group *o = &t->open[i];
+		if (o->is_off && is_of_level(&t->plan->group[o->group], level))
+			turn(t, o, true);
+	}
+	if (t->level == COUNTER_NONE) {
+		forget_all(t);
+		note_all(t);
+	}
+	t->level = level;
 }
 
 bool counter_thread_take(struct counter_thread *t, size_t group,
@@ -243,11 +304,14 @@ bool counter_thread_take(struct counter_thread *t, size_t group,
 {
 	bool any = false;
 	*ret = (struct counter_sum){0};
-	if (t->is_paused && group == 0)
-		note_unseen(t);
-	for (size_t i = 0; i < t->nr; i++)
-		if (t->open[i].group == group)
-			any |= take_one(t, &t->open[i], ret, busy);
+	for (size_t i = 0; i < t->nr; i++) {
+		struct open_group *o = &t->open[i];
+		if (o->group != group)
+			continue;
+		if (o->is_off)
+			note_unseen(o, time_of(t));
+		any |= take_one(t, o, ret, busy);
+	}
 	/* What is read after it has left its CPU is the last of it. */
 	t->has_moved |= any && !t->is_off;
 	return any;
@@ -269,7 +333,7 @@ bool counter_thread_has(const struct counter_thread *t, size_t group)
 
 /* So much of the time in which it is counted a thread has for itself at least,
  * as one of so many: what counting costs is known to some per cent. */
-#define LEAST_SHARE 16
+#define LEAST_SHARE 64
 
 /* Two calls for each group, the best of some rounds; in @fd's place -1 has the
  * kernel refuse, which is the price of the calls alone. */
@@ -325,19 +389,40 @@ static uint64_t usual_each_ns(int64_t *ns)
 	return each_ns > 0 ? (uint64_t)each_ns : 1;
 }
 
+uint64_t counter_bare_call_ns(void)
+{
+	int64_t best_ns = INT64_MAX;
+	for (int i = 0; i < CALL_ROUNDS; i++) {
+		int64_t ns = time_calls();
+		best_ns = ns < best_ns ? ns : best_ns;
+	}
+	return (uint64_t)best_ns / CALIBRATE_CALLS;
+}
+
+uint64_t counter_call_more_ns(struct counter_thread *self,
+			      enum counter_level level)
+{
+	int64_t bare_ns = time_calls();
+	counter_thread_set_level(self, level);
+	int64_t more_ns = time_calls() - bare_ns;
+	counter_thread_set_level(self, COUNTER_CLOCKS);
+	return more_ns > CALIBRATE_CALLS ? (uint64_t)more_ns / CALIBRATE_CALLS
+					 : 1;
+}
+
 /* The usual difference of two in a row, not that of the best: as much as it is
  * to a program, which is not always at its best, either. */
 uint64_t counter_call_cost_ns(const struct counter_plan *plan,
-			      uint64_t *bare_ns_ret)
+			      enum counter_level level, uint64_t *bare_ns_ret)
 {
 	struct counter_thread *self;
 	int64_t bare_ns[CALL_ROUNDS], more_ns[CALL_ROUNDS];
 	if (counter_thread_open(plan, gettid(), COUNTER_NOW, &self, NULL))
 		return 0;
 	for (int i = 0; i < CALL_ROUNDS; i++) {
-		counter_thread_pause(self);
+		counter_thread_set_level(self, COUNTER_NONE);
 		bare_ns[i] = time_calls();
-		counter_thread_go_on(self);
+		counter_thread_set_level(self, level);
 		more_ns[i] = time_calls() - bare_ns[i];
 	}
 	counter_thread_close(self);

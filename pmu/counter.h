@@ -29,6 +29,8 @@ struct counter_group {
 	/* All of it that anybody has asked for happens the more often the more
 	 * the thread gets done, whatever time that takes: counter_without. */
 	bool goes_by_work;
+	bool is_traced;	  /* it has tracepoints */
+	bool has_filters; /* and those of one class of calls, each with one */
 };
 
 struct counter_plan {
@@ -212,13 +214,21 @@ bool counter_thread_is_crowded(const struct counter_thread *t);
 uint64_t counter_thread_peek(const struct counter_thread *t, size_t group,
 			     size_t index);
 
+enum counter_level {
+	COUNTER_NONE,	/* no group */
+	COUNTER_CLOCKS, /* those without tracepoints */
+	COUNTER_CHEAP,	/* those without filters */
+	COUNTER_ALL,
+};
 /*
- * Stop counting, or go on, to save what it costs. The thread's time on a CPU in
- * between is part of enabled_ns, and not of running_ns, in what is taken next.
- * One that is opened counts; both may be called again.
+ * From now on groups of @level count and others pause, to save what they cost.
+ * The thread's time on a CPU in a group's pause is part of enabled_ns, and not
+ * of running_ns, in what is taken of it next: exact as long as a group without
+ * tracepoints counts, to a tick of the scheduler otherwise. One that is opened
+ * has all. Not of machine-wide ones.
  */
-void counter_thread_pause(struct counter_thread *t);
-void counter_thread_go_on(struct counter_thread *t);
+void counter_thread_set_level(struct counter_thread *t,
+			      enum counter_level level);
 
 /* Groups of the other kind than the thread's (machine-wide or not) have none.
  */
@@ -234,14 +244,22 @@ void counter_thread_close(struct counter_thread *t);
 uint64_t counter_switch_cost_ns(const struct counter_plan *plan);
 
 /*
- * What one system call of a counted thread costs it more, ns: each event of
- * @plan that is one for all system calls looks at it. Measured on the calling
- * thread, some milliseconds; 0 if that is not permitted, and at least 1
- * otherwise, also where calls are so dear that it cannot be told. @bare_ns_ret
- * (optional): what one that does nothing takes where counting pauses.
+ * What one system call of a thread costs it more that is counted at @level than
+ * where all pauses, ns: each event of @plan that is one for all system calls
+ * looks at it. Measured on the calling thread, some milliseconds; 0 if that is
+ * not permitted, and at least 1 otherwise, also where calls are so dear that it
+ * cannot be told. @bare_ns_ret (optional): what one that does nothing takes
+ * where counting pauses.
  */
 uint64_t counter_call_cost_ns(const struct counter_plan *plan,
-			      uint64_t *bare_ns_ret);
+			      enum counter_level level, uint64_t *bare_ns_ret);
+/* The same once, of the calling thread, which @self counts at COUNTER_CLOCKS:
+ * a tenth of a millisecond. */
+uint64_t counter_call_more_ns(struct counter_thread *self,
+			      enum counter_level level);
+/* What a system call that does nothing takes the calling thread now, ns: the
+ * best of many. */
+uint64_t counter_bare_call_ns(void);
 
 /*
  * What the end of an interval of one group costs the thread that counted the
@@ -256,7 +274,7 @@ uint64_t counter_every_cost_ns(const struct counter_plan *plan);
 /*
  * Counting took @cost_ns of the time that *running_ns and *enabled_ns have,
  * which the thread got nothing done in: both are less by so much, in whole
- * @unit_ns, but a sixteenth of *running_ns stays. Returns by how much.
+ * @unit_ns, but a 64th of *running_ns stays. Returns by how much.
  */
 uint64_t counter_without(uint64_t *enabled_ns, uint64_t *running_ns,
 			 uint64_t cost_ns, uint64_t unit_ns);

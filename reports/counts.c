@@ -162,6 +162,9 @@ static struct counts_thread *thread_of(struct counts *c, uint32_t pid,
 	return t;
 }
 
+/* What was counted for so long stands for itself. */
+#define PART_NS (64 * 1000)
+
 static double scale(double value, uint64_t enabled_ns, uint64_t missed_ns)
 {
 	if (!missed_ns || missed_ns >= enabled_ns)
@@ -169,18 +172,42 @@ static double scale(double value, uint64_t enabled_ns, uint64_t missed_ns)
 	return value * ((double)enabled_ns / (double)(enabled_ns - missed_ns));
 }
 
+static void add_part(struct counts_part *to, const struct counts_part *more)
+{
+	to->raw += more->raw;
+	to->enabled_ns += more->enabled_ns;
+	to->missed_ns += more->missed_ns;
+}
+
+static double scale_part(const struct counts_part *p)
+{
+	return scale((double)p->raw, p->enabled_ns, p->missed_ns);
+}
+
 /*
- * A thread's sum is scaled as a whole, for an interval in which nothing was
- * counted says nothing by itself. Returns by how much it has grown.
+ * A thread's sum is scaled part by part: much of one may have been counted and
+ * little of another, and what it did in the first says nothing of the second.
+ * Nor does an interval in which nothing was counted by itself: it is part of
+ * the next one in which something was, or of the last. Returns by how much the
+ * sum has grown.
  */
 static double add_sum(struct counts_sum *s, uint64_t raw,
 		      const struct ev_counts *ev)
 {
+	const struct counts_part more = {raw, ev->enabled_ns, ev->missed_ns};
 	double before = s->scaled;
 	s->raw += raw;
 	s->enabled_ns += ev->enabled_ns;
 	s->missed_ns += ev->missed_ns;
-	s->scaled = scale((double)s->raw, s->enabled_ns, s->missed_ns);
+	add_part(&s->open, &more);
+	if (s->open.enabled_ns - s->open.missed_ns >= PART_NS) {
+		s->before += scale_part(&s->last);
+		s->last = s->open;
+		s->open = (struct counts_part){0};
+	}
+	struct counts_part rest = s->last;
+	add_part(&rest, &s->open);
+	s->scaled = s->before + scale_part(&rest);
 	return s->scaled - before;
 }
 

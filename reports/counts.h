@@ -39,10 +39,17 @@ struct counts_event {
 	uint32_t group, index;
 };
 
+struct counts_part {
+	uint64_t raw, enabled_ns, missed_ns;
+};
+
 struct counts_sum {    /* of one event */
 	uint64_t raw;  /* as counted */
 	double scaled; /* as if it had been counted all the time */
 	uint64_t enabled_ns, missed_ns;
+	/* private: what is told of the parts before, and the last two. */
+	double before;
+	struct counts_part last, open;
 };
 
 struct counts_thread {

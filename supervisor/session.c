@@ -379,8 +379,10 @@ static void do_what_is_due(struct session *s, struct status *line,
 	bool check_due = standing && now_ns >= s->next_check_ns;
 	if (read_due && !tick_due) /* which reads, too */
 		session_recording_read(s);
-	if (count_due)
+	if (count_due) {
+		session_account(s, now_ns);
 		counters_tick(s->counters, now_ns);
+	}
 	if (range_due) {
 		if (now_ns >= s->accounted_ns + RANGE_ACCOUNT_NS)
 			session_account(s, now_ns);

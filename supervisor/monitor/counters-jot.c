@@ -77,6 +77,8 @@ void counters_jot_add(struct counters *c, struct thread *t, bool is_new)
 {
 	t->slot = -1;
 	t->is_fresh = c->jot && is_new;
+	if (!c->jot && c->plan.is_jotted) /* any more */
+		counter_thread_watch(t->counters);
 	if (t->is_fresh && !c->nr_fresh++)
 		c->fresh_ns = edge_after(c, smco_now_ns());
 	if (c->jot && !is_new)
@@ -202,6 +204,26 @@ void counters_jot_renewed(struct counters *c, struct thread *t)
 	t->slot = -1;
 	c->nr_unjotted++;
 	counter_thread_watch(t->counters);
+}
+
+void counters_jot_leave(struct counters *c, uint64_t now_ns)
+{
+	if (!c->jot)
+		return;
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
+		for (struct thread *t = c->hash[i]; t; t = t->next) {
+			counters_jot_drain(c, t, now_ns);
+			counters_take_all(c, t);
+			counters_jot_remove(c, t);
+			t->slot = -1;
+			t->is_fresh = false;
+			t->at_ns = 0;
+			counter_thread_watch(t->counters);
+		}
+	jot_close(c->jot);
+	c->jot = NULL;
+	c->nr_unjotted = 0;
+	c->due_ns = edge_after(c, now_ns);
 }
 
 bool counters_jots_all(const struct counters *c)

@@ -256,7 +256,7 @@ uint64_t counters_hit_cost_ns(const struct counters *c)
 	    counter_plan_make(&call, 1, false, NULL, &one, NULL))
 		return 0;
 	int fd = counters_sieve_one(c, &call);
-	uint64_t cost_ns = counter_call_cost_ns(&one, NULL);
+	uint64_t cost_ns = counter_call_cost_ns(&one, COUNTER_ALL, NULL);
 	if (fd >= 0)
 		close(fd);
 	counter_plan_deinit(&one);

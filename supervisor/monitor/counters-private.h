@@ -11,7 +11,10 @@
 struct pending {
 	struct counter_sum sum;
 	uint64_t read_ns; /* the last record's end */
-	uint64_t cost_ns; /* of the thread's counting_ns: taken off */
+	/* Of the thread's counting_ns, and, of groups with filters, of its
+	 * cheap_ns: taken off. */
+	uint64_t cost_ns, cheap_ns;
+	uint64_t run_ns; /* and the same of the thread's all_run_ns */
 };
 
 /* Our stops, or moves by them, in what one event has counted of a thread. */
@@ -35,14 +38,36 @@ struct thread {
 	struct pending *pending; /* by group */
 	/* Context switches that were taken, and that the ledger has. */
 	uint64_t nr_switches, nr_charged;
-	/* What counting has cost while the thread was at work, ns. */
-	uint64_t counting_ns;
+	/* What counting has cost while the thread was at work, ns; of that, at
+	 * COUNTER_CHEAP. */
+	uint64_t counting_ns, cheap_ns;
+	uint64_t all_run_ns; /* its time in which calls cost most */
+	/* Its time, without that, in which calls cost least, and how many it
+	 * made in it; of late. */
+	uint64_t calm_ns, nr_calm;
 	/* The kernel writes its counts down: where; -1 = it does not. When it
 	 * did so last for the pending, 0 = they are in a record; and when it
 	 * left its CPU without, and was read. What that has cost so far. */
 	int slot;
 	bool is_fresh; /* not yet, from the end of this interval on */
 	uint64_t at_ns, more_ns, cost_ns;
+};
+
+/* Where counting all the time costs too much. */
+struct counters_windows {
+	bool is_used;
+	uint64_t opened_ns; /* 0 = none is open */
+	uint64_t next_ns;   /* then */
+	uint64_t work_ns;   /* the counters' when it was opened */
+	uint64_t nr;
+	/* Of those with all that there is to count, since it was asked last
+	 * whether windows are needed. */
+	uint64_t nr_all, all_ns, all_cost_ns;
+};
+
+#define COUNTERS_PRICES 9
+struct counters_price {
+	uint64_t ns[COUNTERS_PRICES], nr;
 };
 
 struct jot;
@@ -67,9 +92,12 @@ struct counters {
 	uint64_t nr_fresh;    /* those that are not yet written down */
 	uint64_t fresh_ns;    /* and when they are to be */
 	uint64_t ticked_ns;
-	uint64_t due_ns;   /* the next records */
-	uint64_t check_ns; /* the next look at what is spent, without */
-	bool is_paused;
+	uint64_t due_ns;	  /* the next records */
+	uint64_t check_ns;	  /* the next look at what is spent, without */
+	uint64_t first_ns;	  /* when the first thread came */
+	enum counter_level level; /* of all threads */
+	struct counters_windows windows;
+	uint64_t random;
 	bool is_last;	 /* the reading after which there is none */
 	bool is_crowded; /* intervals come too fast to look at CHECK_NS */
 	/* Counts of context switches and system calls, for the ledger: their
@@ -80,11 +108,19 @@ struct counters {
 	size_t move_group, move_index;
 	bool has_moves;
 	uint64_t nr_moves;
-	bool inherits;		/* a group of the plan does */
-	uint64_t switch_ns;	/* what each costs more with counters */
-	uint64_t call_ns;	/* the same of a system call */
-	uint64_t bare_ns;	/* what such a call takes at least, without */
-	uint64_t hit_ns;	/* and of any other tracepoint */
+	bool inherits;	    /* a group of the plan does */
+	uint64_t switch_ns; /* what each costs more with counters */
+	/* The same of a system call, with all and at COUNTER_CHEAP; what such a
+	 * call takes at least, without; and what of that is our being there. */
+	uint64_t call_ns, cheap_ns, bare_ns, idle_ns;
+	/* The last that were measured of them, on us. */
+	struct counters_price all_price, cheap_price;
+	struct counter_thread *self; /* NULL = none are */
+	uint64_t hit_ns;	     /* what any other tracepoint costs */
+	/* What calls and hits have cost so far, while they were counted, and
+	 * what calls cost in any case. */
+	uint64_t work_ns, unseen_cost_ns;
+	uint64_t reading_ns;	/* and readings that disturbed somebody */
 	uint64_t own_read_ns;	/* a reading that disturbs nobody */
 	uint64_t measure_ns;	/* when it is asked next what reading takes */
 	uint64_t nr_unmeasured; /* readings of all since */
@@ -126,12 +162,24 @@ void counters_owe_stops(struct counters *c, struct thread *t, uint64_t nr);
 void counters_take_off_stops(struct counters *c, struct thread *t, size_t group,
 			     struct counter_sum *sum);
 
-/* ---- counters.c ---- */
+/* ---- counters-price.c ---- */
 
-/* @sum of @t's @group was taken: what is not the program's is taken off, and
- * the rest waits to be written. */
-void counters_settle(struct counters *c, struct thread *t, size_t group,
-		     struct counter_sum *sum);
+/* What calls and hits cost; @before_ns: counter_bare_call_ns before anything
+ * was counted. Once it is known what is. */
+void counters_measure_prices(struct counters *c, uint64_t before_ns);
+/* From now on these prices are measured now and then: they are not the same all
+ * the time, for a CPU is as fast as others let it be. */
+void counters_sample_begin(struct counters *c);
+void counters_sample_end(struct counters *c);
+void counters_sample_price(struct counters *c, enum counter_level level);
+/* Does COUNTER_CHEAP count all calls, and cost less? */
+bool counters_has_cheap(const struct counters *c);
+/* @sum of @t's @group was counted at the level that there is: what that cost is
+ * charged, and no time of the thread's. */
+void counters_take_price(struct counters *c, struct thread *t, size_t group,
+			 const struct counter_sum *sum);
+/* What is known of the time of calls counts less than what will be. */
+void counters_age_calm(struct counters *c);
 /* What one hit of any tracepoint of the plan costs but those of system calls,
  * ns; 0 if there is none, or it cannot be measured. */
 uint64_t counters_hit_cost_ns(const struct counters *c);
@@ -139,6 +187,26 @@ uint64_t counters_hit_cost_ns(const struct counters *c);
  * something else than how often they are hit. */
 uint64_t counters_nr_hits(const struct counters *c, size_t group,
 			  const struct counter_sum *sum);
+
+/* ---- counters-windows.c ---- */
+
+/* After a reading of all: at which level threads are counted from now on, and
+ * when the next look is, where it is not counters_next_check_ns. */
+void counters_pause_or_go_on(struct counters *c, uint64_t now_ns);
+uint64_t counters_next_check_ns(const struct counters *c, uint64_t now_ns);
+/* Is nothing to be read between intervals, but at the end of a window? */
+bool counters_are_idle(const struct counters *c);
+
+/* ---- counters.c ---- */
+
+/* @sum of @t's @group was taken: what is not the program's is taken off, and
+ * the rest waits to be written. */
+void counters_settle(struct counters *c, struct thread *t, size_t group,
+		     struct counter_sum *sum);
+/* The records of all threads, of what was taken so far. */
+void counters_write_all(struct counters *c, uint64_t now_ns);
+/* All that @t's groups have counted is taken. */
+void counters_take_all(struct counters *c, struct thread *t);
 /* Context switches of @t up to now: @waiting of them were not yet taken. */
 void counters_charge_switches(struct counters *c, struct thread *t,
 			      uint64_t waiting);
@@ -163,6 +231,8 @@ bool counters_jot_drain(struct counters *c, struct thread *t, uint64_t now_ns);
 void counters_jot_stands(struct counters *c, struct thread *t, uint64_t now_ns);
 /* @t, which stands, has other events now (counter_thread_renew). */
 void counters_jot_renewed(struct counters *c, struct thread *t);
+/* From now on everybody is read. */
+void counters_jot_leave(struct counters *c, uint64_t now_ns);
 /* Need nobody be read? */
 bool counters_jots_all(const struct counters *c);
 /* When to look again. */

@@ -1,6 +1,7 @@
 /* What was counted, as records have it. */
 #include <string.h>
 
+#include "supervisor/control/fixed.h"
 #include "supervisor/monitor/counters-private.h"
 
 static void emit(struct counters *c, const struct thread *t, size_t group,
@@ -42,6 +43,39 @@ static bool is_without_cost(const struct counters *c, size_t group)
 	       c->p.target_overhead_ppb != INT64_MAX;
 }
 
+/*
+ * Groups with filters were counted for about as long as calls at that level: of
+ * their time the same share was the thread's. While only others were counted
+ * that cost a group no time in which it was.
+ */
+static void take_cost_off_filters(const struct thread *t, struct pending *p,
+				  struct counter_sum *sum)
+{
+	uint64_t all_ns = t->counting_ns - t->cheap_ns;
+	uint64_t run_ns = t->all_run_ns - p->run_ns;
+	uint64_t cost_ns = min_u64(all_ns - p->cost_ns, run_ns);
+	if (run_ns)
+		counter_without(&sum->enabled_ns, &sum->running_ns,
+				(uint64_t)((double)sum->running_ns *
+					   ((double)cost_ns / (double)run_ns)),
+				COUNTS_UNIT_NS);
+	p->run_ns = t->all_run_ns;
+	p->cost_ns = all_ns;
+	uint64_t off_ns = min_u64(t->cheap_ns - p->cheap_ns,
+				  sum->enabled_ns - sum->running_ns);
+	off_ns -= off_ns % COUNTS_UNIT_NS;
+	sum->enabled_ns -= off_ns;
+	p->cheap_ns += off_ns;
+}
+
+static void take_cost_off(const struct thread *t, struct pending *p,
+			  struct counter_sum *sum)
+{
+	p->cost_ns +=
+		counter_without(&sum->enabled_ns, &sum->running_ns,
+				t->counting_ns - p->cost_ns, COUNTS_UNIT_NS);
+}
+
 /* What of the pending sum is told now. */
 static struct counter_sum take_whole(const struct counters *c,
 				     const struct thread *t, size_t group)
@@ -58,10 +92,11 @@ static struct counter_sum take_whole(const struct counters *c,
 		sum->running_ns += whole.running_ns - whole.enabled_ns;
 		whole.running_ns = whole.enabled_ns;
 	}
-	if (is_without_cost(c, group))
-		p->cost_ns += counter_without(
-			&whole.enabled_ns, &whole.running_ns,
-			t->counting_ns - p->cost_ns, COUNTS_UNIT_NS);
+	if (is_without_cost(c, group) && g->has_filters &&
+	    counters_has_cheap(c))
+		take_cost_off_filters(t, p, &whole);
+	else if (is_without_cost(c, group))
+		take_cost_off(t, p, &whole);
 	for (size_t i = 0; i < g->nr; i++) {
 		enum pmu_role role = c->plan.event[g->first + i].role;
 		if (role == PMU_TASK_CLOCK || role == PMU_TSC) {

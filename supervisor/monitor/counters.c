@@ -1,7 +1,6 @@
 #include "supervisor/monitor/counters-private.h"
 
 #include "pmu/open.h"
-#include "supervisor/control/allowance.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/probe/jot.h"
 
@@ -11,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHECK_NS   (50 * NSEC_PER_MSEC)
 #define MEASURE_NS (50 * NSEC_PER_MSEC) /* two calls, of eight each 10 ms */
 #define CROWDED_NS (5 * NSEC_PER_MSEC)
 /* What an interval's end costs where that cannot be measured. */
@@ -50,37 +48,6 @@ static void add_sum(struct counter_sum *to, const struct counter_sum *from,
 		to->value[i] += from->value[i];
 }
 
-static uint64_t nr_calls(const struct counters *c, size_t group,
-			 const struct counter_sum *sum)
-{
-	return c->has_calls && group == c->call_group
-		       ? sum->value[c->call_index]
-		       : 0;
-}
-
-/* What counting @sum took of the thread's time, beside context switches. */
-static uint64_t cost_of(const struct counters *c, size_t group,
-			const struct counter_sum *sum)
-{
-	uint64_t cost_ns = nr_calls(c, group, sum) * c->call_ns;
-	if (c->hit_ns)
-		cost_ns += counters_nr_hits(c, group, sum) * c->hit_ns;
-	return cost_ns;
-}
-
-/* No more than there is beside the calls themselves: the price was right at
- * another moment. */
-static uint64_t believed(const struct counters *c, size_t group,
-			 const struct counter_sum *sum, uint64_t cost_ns)
-{
-	uint64_t bare_ns = nr_calls(c, group, sum) * c->bare_ns;
-	if (!bare_ns)
-		return cost_ns;
-	uint64_t left_ns =
-		sum->running_ns > bare_ns ? sum->running_ns - bare_ns : 0;
-	return min_u64(cost_ns, left_ns);
-}
-
 void counters_settle(struct counters *c, struct thread *t, size_t group,
 		     struct counter_sum *sum)
 {
@@ -88,11 +55,7 @@ void counters_settle(struct counters *c, struct thread *t, size_t group,
 		t->nr_switches += sum->value[c->switch_index];
 		counters_charge_switches(c, t, 0);
 	}
-	uint64_t cost_ns = cost_of(c, group, sum);
-	if (cost_ns)
-		ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
-			      cost_ns);
-	t->counting_ns += believed(c, group, sum, cost_ns);
+	counters_take_price(c, t, group, sum);
 	if (c->has_moves && group == c->move_group)
 		c->nr_moves += sum->value[c->move_index];
 	counters_take_off_stops(c, t, group, sum);
@@ -112,32 +75,46 @@ static bool take_told(struct counters *c, struct thread *t, size_t group)
 	return true;
 }
 
-static void take_all(struct counters *c, struct thread *t)
+static void take_group(struct counters *c, struct thread *t, size_t g)
+{
+	struct counter_sum sum;
+	bool busy = false;
+	if (take_told(c, t, g))
+		return;
+	c->nr_readings += counter_thread_has(t->counters, g) && t->tid;
+	if (counter_thread_take(t->counters, g, &sum, &busy)) {
+		if (c->every.nr && c->plan.group[g].has_every)
+			c->nr_joined += sum.value[c->plan.group[g].nr - 1] /
+					c->every.nr;
+		counters_settle(c, t, g, &sum);
+	}
+	c->nr_busy += busy;
+}
+
+void counters_take_all(struct counters *c, struct thread *t)
 {
 	size_t first = counter_thread_first(t->counters);
-	for (size_t i = 0; i < c->plan.nr_groups; i++) {
-		size_t g = (first + i) % c->plan.nr_groups;
-		struct counter_sum sum;
-		bool busy = false;
-		if (take_told(c, t, g))
-			continue;
-		c->nr_readings += counter_thread_has(t->counters, g) && t->tid;
-		if (counter_thread_take(t->counters, g, &sum, &busy)) {
-			if (c->every.nr && c->plan.group[g].has_every)
-				c->nr_joined +=
-					sum.value[c->plan.group[g].nr - 1] /
-					c->every.nr;
-			counters_settle(c, t, g, &sum);
-		}
-		c->nr_busy += busy;
-	}
+	for (size_t i = 0; i < c->plan.nr_groups; i++)
+		take_group(c, t, (first + i) % c->plan.nr_groups);
+}
+
+/* Between two windows others have nothing to tell. */
+static void take_clocks(struct counters *c, struct thread *t)
+{
+	for (size_t g = 0; g < c->plan.nr_groups; g++)
+		if (!c->plan.group[g].is_traced)
+			take_group(c, t, g);
 }
 
 static void collect(struct counters *c, struct thread *t)
 {
 	/* Not every reading was a taking if events end the intervals. */
-	if (c->every.nr || c->is_last || counter_thread_has_run(t->counters))
-		take_all(c, t);
+	if (!c->every.nr && !c->is_last && !counter_thread_has_run(t->counters))
+		return;
+	if (c->level == COUNTER_CLOCKS && !c->is_last && t->tid)
+		take_clocks(c, t);
+	else
+		counters_take_all(c, t);
 }
 
 static void write_out(struct counters *c, struct thread *t, uint64_t now_ns)
@@ -159,7 +136,7 @@ static void read_thread(struct counters *c, struct thread *t, uint64_t now_ns)
 {
 	counters_drain(c, t);
 	counters_jot_drain(c, t, now_ns);
-	take_all(c, t);
+	counters_take_all(c, t);
 	write_out(c, t, now_ns);
 }
 
@@ -192,8 +169,7 @@ static void start(struct counters *c, struct thread *t,
 		return;
 	}
 	counters_jot_add(c, t, since == COUNTER_BIRTH);
-	if (c->is_paused)
-		counter_thread_pause(t->counters);
+	counter_thread_set_level(t->counters, c->level);
 	uint64_t now_ns = smco_now_ns();
 	for (size_t g = 0; g < c->plan.nr_groups; g++)
 		t->pending[g].read_ns = now_ns;
@@ -237,6 +213,10 @@ void counters_add(struct counters *c, pid_t pid, pid_t tid, const void *task,
 		return;
 	}
 	*find(c, tid) = t;
+	if (c->first_ns)
+		return;
+	c->first_ns = smco_now_ns();
+	c->check_ns = counters_next_check_ns(c, c->first_ns);
 }
 
 bool counters_want_creators(const struct counters *c)
@@ -252,7 +232,7 @@ void counters_born(struct counters *c, pid_t pid, pid_t tid, const void *task,
 	if (c->inherits && creator && t) {
 		counters_owe_stops(c, t, c->p.nr_stops(task));
 		counters_jot_stands(c, t, smco_now_ns());
-		take_all(c, t);
+		counters_take_all(c, t);
 		if (counter_thread_renew(t->counters, &err))
 			note_failure(c, &err);
 		counters_jot_renewed(c, t);
@@ -341,7 +321,7 @@ static void begin_jots(struct counters *c, uint64_t now_ns)
 		for (struct thread *t = c->hash[i]; t; t = t->next) {
 			if (!t->is_fresh)
 				continue;
-			take_all(c, t);
+			counters_take_all(c, t);
 			write_out(c, t, told_ns(c, t, now_ns));
 			counters_jot_begin(c, t);
 		}
@@ -350,9 +330,9 @@ static void begin_jots(struct counters *c, uint64_t now_ns)
 static void read_jotted(struct counters *c, struct thread *t, uint64_t now_ns)
 {
 	bool has_more = counters_jot_drain(c, t, now_ns);
-	if (!has_more && !c->is_paused && !c->is_last)
+	if (!has_more && c->level == COUNTER_ALL && !c->is_last)
 		return;
-	take_all(c, t);
+	counters_take_all(c, t);
 	if (!c->is_last) /* which is written with all others */
 		write_out(c, t, told_ns(c, t, now_ns));
 	t->at_ns = 0;
@@ -376,8 +356,17 @@ static void charge_reading(struct counters *c, uint64_t more_ns,
 {
 	ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
 		      more_ns * c->nr_unmeasured);
+	c->reading_ns += more_ns * c->nr_unmeasured;
 	c->nr_unmeasured = 0;
 	c->measure_ns = now_ns + MEASURE_NS;
+}
+
+void counters_write_all(struct counters *c, uint64_t now_ns)
+{
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
+		for (struct thread *t = c->hash[i]; t; t = t->next)
+			if ((t->slot < 0 && !t->is_fresh) || c->is_last)
+				write_out(c, t, told_ns(c, t, now_ns));
 }
 
 /* @whole: records, too. */
@@ -409,37 +398,7 @@ static void read_all(struct counters *c, bool whole, uint64_t now_ns)
 		write_out(c, &c->machine, told_ns(c, &c->machine, now_ns));
 	if (c->every.nr) /* threads have ends of their own */
 		return;
-	for (size_t i = 0; i < COUNTERS_HASH; i++)
-		for (struct thread *t = c->hash[i]; t; t = t->next)
-			if ((t->slot < 0 && !t->is_fresh) || c->is_last)
-				write_out(c, t, told_ns(c, t, now_ns));
-}
-
-static bool is_too_dear(const struct counters *c)
-{
-	struct ledger_totals t;
-	ledger_get(c->ledger, &t);
-	return allowance_must_pause(
-		control_m_from_overhead(c->p.target_overhead_ppb), t.base_ns,
-		ledger_room_ns(c->ledger),
-		ledger_spent_ns(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR));
-}
-
-/* Where the target does not allow for it, nothing is counted for a while. Where
- * others use the budget up that is no reason: a pause would not help. */
-static void pause_or_go_on(struct counters *c)
-{
-	bool pause = is_too_dear(c);
-	if (pause == c->is_paused)
-		return;
-	c->is_paused = pause;
-	for (size_t i = 0; i < COUNTERS_HASH; i++)
-		for (struct thread *t = c->hash[i]; t; t = t->next) {
-			if (pause)
-				counter_thread_pause(t->counters);
-			else
-				counter_thread_go_on(t->counters);
-		}
+	counters_write_all(c, now_ns);
 }
 
 void counters_tick(struct counters *c, uint64_t now_ns)
@@ -455,12 +414,13 @@ void counters_tick(struct counters *c, uint64_t now_ns)
 		c->due_ns += ((now_ns - c->due_ns) / c->p.interval_ns + 1) *
 			     c->p.interval_ns;
 	c->is_crowded = false;
-	if (!c->is_paused || whole)
+	if (whole || !counters_are_idle(c))
 		read_all(c, whole, now_ns);
 	if (jots)
 		c->due_ns = counters_jot_due_ns(c, now_ns);
-	c->check_ns = now_ns + (c->is_crowded ? CROWDED_NS : CHECK_NS);
-	pause_or_go_on(c);
+	c->check_ns = c->is_crowded ? now_ns + CROWDED_NS
+				    : counters_next_check_ns(c, now_ns);
+	counters_pause_or_go_on(c, now_ns);
 }
 
 static void drop_all(struct counters *c)
@@ -471,6 +431,7 @@ static void drop_all(struct counters *c)
 			c->hash[i] = t->next;
 			free_thread(c, t);
 		}
+	counters_sample_end(c);
 	jot_close(c->jot);
 	c->jot = NULL;
 	counters_sieve_close(c);
@@ -523,6 +484,8 @@ int counters_create(const struct counters_params *p, struct ledger *ledger,
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	c->p = *p;
 	c->ledger = ledger;
+	c->level = COUNTER_ALL;
+	uint64_t before_ns = p->events ? counter_bare_call_ns() : 0;
 	int rc = counters_plan(c, err);
 	if (rc) {
 		free(c);
@@ -534,11 +497,9 @@ int counters_create(const struct counters_params *p, struct ledger *ledger,
 		c->every_ns = USUAL_END_NS;
 	c->own_read_ns = counters_read_cost_ns(&c->plan);
 	c->switch_ns = counter_switch_cost_ns(&c->plan);
-	if (c->has_calls)
-		c->call_ns = counter_call_cost_ns(&c->plan, &c->bare_ns);
-	c->hit_ns = counters_hit_cost_ns(c);
+	counters_measure_prices(c, before_ns);
 	c->due_ns = p->start_ns + p->interval_ns;
-	c->check_ns = p->start_ns + CHECK_NS;
+	c->check_ns = UINT64_MAX;
 	for (size_t g = 0; g < c->plan.nr_groups; g++)
 		if (c->plan.group[g].is_machine_wide && !c->machine.counters)
 			start(c, &c->machine, COUNTER_NOW);

@@ -93,11 +93,11 @@ static void test_renew(bool of_processes)
 	tell(&grandchild, -300);
 	tell(&c, -100);
 	check_range((double)taken(t), 100, 130);
-	counter_thread_pause(t);
+	counter_thread_set_level(t, COUNTER_NONE);
 	check_int(counter_thread_renew(t, NULL), 0);
 	tell(&c, -100);
 	check_int(taken(t), 0);
-	counter_thread_go_on(t);
+	counter_thread_set_level(t, COUNTER_ALL);
 	tell(&c, -100);
 	check_range((double)taken(t), 100, 130);
 	tell(&grandchild, 'q');

@@ -34,10 +34,10 @@ static void test_without(void)
 		uint64_t enabled, running, cost, unit, off;
 	} c[] = {
 		{1000, 400, 300, 1, 300},      {1000, 400, 300, 128, 256},
-		{1000, 400, 0, 1, 0},	       {1000, 400, 375, 1, 375},
-		{1000, 400, 376, 1, 375},      {1000, 400, UINT64_MAX, 1, 375},
+		{1000, 400, 0, 1, 0},	       {1000, 400, 394, 1, 394},
+		{1000, 400, 395, 1, 394},      {1000, 400, UINT64_MAX, 1, 394},
 		{1000, 0, 300, 1, 0},	       {400, 400, 300, 1, 300},
-		{1000, 15, UINT64_MAX, 1, 15},
+		{1000, 63, UINT64_MAX, 1, 63},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
 		uint64_t enabled = c[i].enabled, running = c[i].running;
@@ -69,7 +69,9 @@ static struct counters *start(const char *events, int64_t target_ppb,
 	check_int(counters_create(&p, l, &c, NULL), 0);
 	counters_add(c, pid, pid, NULL, COUNTER_NOW);
 	c->call_ns = 2000;
+	c->cheap_ns = counters_has_cheap(c) ? 100 : 2000;
 	c->bare_ns = BARE_NS;
+	c->idle_ns = 0;
 	return c;
 }
 
@@ -86,6 +88,118 @@ static size_t group_of(const struct counters *c, const char *name,
 		}
 	check(!"there");
 	return 0;
+}
+
+static void settle(struct counters *c, struct thread *t, size_t group,
+		   uint64_t counted_ns, size_t place, uint64_t nr)
+{
+	struct counter_sum sum = {10 * MS, counted_ns, {0}};
+	sum.value[place] = nr;
+	counters_settle(c, t, group, &sum);
+}
+
+static void write_all(struct counters *c, struct thread *t)
+{
+	for (size_t g = 0; g < c->plan.nr_groups; g++)
+		counters_write_group(c, t, g, smco_now_ns());
+}
+
+/* @group's record: what of 10 ms is left, and missed. */
+#define check_times(group, enabled, missed)                                    \
+	do {                                                                   \
+		check_int(last[group].enabled_ns,                              \
+			  in_units(enabled, COUNTS_UNIT_NS));                  \
+		check_int(last[group].missed_ns,                               \
+			  in_units(missed, COUNTS_UNIT_NS));                   \
+	} while (0)
+
+static uint64_t spent_ns(const struct ledger *l)
+{
+	return ledger_spent_ns(l, LEDGER_OTHER, COUNTERS_MONITOR);
+}
+
+/* Where calls are counted by themselves for a while their time is known, and so
+ * is what it costs to count all. */
+static void test_cheap(void)
+{
+	struct puppet pup = puppet_start();
+	struct ledger *l = ledger_create(10000000);
+	struct counters *c = start("os", 10000000, l, pup.pid);
+	struct thread *t = c->hash[(unsigned)pup.pid % COUNTERS_HASH];
+	size_t call, class;
+	size_t calls = group_of(c, CALLS, &call),
+	       classes = group_of(c, "syscalls-io", &class);
+	check(calls != classes);
+	check(counters_has_cheap(c));
+	/* 20000 in 6.4 ms, of which 2 are for counting. */
+	c->level = COUNTER_CHEAP;
+	settle(c, t, calls, 64 * MS / 10, call, 20000);
+	settle(c, t, classes, 0, class, 0);
+	write_all(c, t);
+	check_int(spent_ns(l), 2 * MS);
+	check_int(t->calm_ns, 44 * MS / 10);
+	check_int(t->nr_calm, 20000);
+	check_times(calls, 8 * MS, 36 * MS / 10);
+	check_times(classes, 8 * MS, 8 * MS);
+	/* 220 ns each, so these are 0.44 of 6.4 ms, whatever their price. */
+	c->level = COUNTER_ALL;
+	settle(c, t, calls, 64 * MS / 10, call, 2000);
+	settle(c, t, classes, 64 * MS / 10, class, 2000);
+	write_all(c, t);
+	check_int(spent_ns(l), 6 * MS);
+	check_int(t->nr_calm, 20000);
+	check_times(calls, 404 * MS / 100, 36 * MS / 10);
+	check_times(classes, 404 * MS / 100, 36 * MS / 10);
+	check_int(last[classes].value[class], 2000);
+	/* Half, or three times the price. */
+	settle(c, t, calls, 9 * MS, call, 1000);
+	settle(c, t, classes, 9 * MS, class, 1000);
+	write_all(c, t);
+	check_times(classes, 4 * MS, MS);
+	settle(c, t, calls, 23 * MS / 10, call, 2000);
+	settle(c, t, classes, 23 * MS / 10, class, 2000);
+	write_all(c, t);
+	check_times(classes, 8 * MS, 77 * MS / 10);
+	/* Nor less than calls take that do nothing. */
+	settle(c, t, calls, 2 * MS, call, 3000);
+	settle(c, t, classes, 2 * MS, class, 3000);
+	write_all(c, t);
+	check_times(classes, 83 * MS / 10, 8 * MS);
+	counters_finish(c, smco_now_ns());
+	counters_destroy(c);
+	ledger_destroy(l);
+	puppet_end(&pup);
+}
+
+/* Calls that are long have the price that was measured; and while it pauses
+ * each costs a little all the same. */
+static void test_long_calls(void)
+{
+	struct puppet pup = puppet_start();
+	struct ledger *l = ledger_create(10000000);
+	struct counters *c = start("os", 10000000, l, pup.pid);
+	struct thread *t = c->hash[(unsigned)pup.pid % COUNTERS_HASH];
+	size_t call, class;
+	size_t calls = group_of(c, CALLS, &call),
+	       classes = group_of(c, "syscalls-io", &class);
+	c->idle_ns = 10;
+	c->level = COUNTER_CHEAP;
+	settle(c, t, calls, 41 * MS / 10, call, 1000);
+	check_int(t->calm_ns, 4 * MS);
+	/* 1475 calls in the 5.9 ms that were not seen. */
+	check_int(spent_ns(l), 100000 + 10000 + 14750);
+	check_int(c->unseen_cost_ns, 10000 + 14750);
+	settle(c, t, classes, 0, class, 0);
+	write_all(c, t);
+	c->level = COUNTER_ALL;
+	settle(c, t, calls, 6 * MS, call, 1000);
+	settle(c, t, classes, 6 * MS, class, 1000);
+	write_all(c, t);
+	check_times(classes, 8 * MS, 4 * MS);
+	counters_finish(c, smco_now_ns());
+	counters_destroy(c);
+	ledger_destroy(l);
+	puppet_end(&pup);
 }
 
 /* 10 ms of @c's thread, of which @counted_ms are counted, with @nr calls in
@@ -112,8 +226,8 @@ static void test_records(const char *events, int64_t target_ppb, bool off)
 	struct ledger *l = ledger_create(target_ppb);
 	struct counters *c = start(events, target_ppb, l, pup.pid);
 	struct thread *t = c->hash[(unsigned)pup.pid % COUNTERS_HASH];
-	size_t unused;
-	size_t calls = group_of(c, CALLS, &unused),
+	size_t call, unused;
+	size_t calls = group_of(c, CALLS, &call),
 	       clock = group_of(c, "task-clock", &unused);
 	uint64_t cost = off ? 2 * MS : 0;
 	interval(c, t, 6, 1000);
@@ -122,7 +236,7 @@ static void test_records(const char *events, int64_t target_ppb, bool off)
 	check_int(last[calls].missed_ns, 4 * MS);
 	check_int(last[clock].enabled_ns, 10 * MS);
 	check_int(last[clock].missed_ns, 4 * MS);
-	check_int(last[calls].value[0] + last[calls].value[1], 1000);
+	check_int(last[calls].value[call], 1000);
 	/* None was counted: nothing is to be taken off. */
 	interval(c, t, 0, 0);
 	check_int(last[calls].enabled_ns, 10 * MS);
@@ -135,7 +249,7 @@ static void test_records(const char *events, int64_t target_ppb, bool off)
 	/* Only as much as there is; the rest later. */
 	c->bare_ns = 0;
 	interval(c, t, 1, 1000);
-	cost = off ? in_units(MS - MS / 16, COUNTS_UNIT_NS) : 0;
+	cost = off ? in_units(MS - MS / 64, COUNTS_UNIT_NS) : 0;
 	check_int(last[calls].enabled_ns, 10 * MS - cost);
 	interval(c, t, 6, 0);
 	cost = off ? 2 * MS - cost : 0;
@@ -157,6 +271,8 @@ int main(void)
 	}
 	test_records("task-clock," CALLS, 100000000, true);
 	test_records("os", 100000000, true);
+	test_cheap();
+	test_long_calls();
 	test_records("task-clock," CALLS, INT64_MAX, false);
 	/* Who wants both over the same time has one time for both. */
 	test_records("{task-clock," CALLS "}", 100000000, false);

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -184,16 +185,16 @@ static void test_pause(const struct counter_plan *p)
 	struct counter_sum sum;
 	check_int(counter_thread_open(p, c.pid, COUNTER_NOW, &t, NULL), 0);
 	tell(&c, 100);
-	counter_thread_pause(t);
-	counter_thread_pause(t);
+	counter_thread_set_level(t, COUNTER_NONE);
+	counter_thread_set_level(t, COUNTER_NONE);
 	tell(&c, 5000);
 	check(counter_thread_take(t, 0, &sum, NULL));
 	check_range((double)sum.value[0], 100, 200);
 	check(sum.enabled_ns > sum.running_ns);
 	uint64_t missed_ns = sum.enabled_ns - sum.running_ns;
 	tell(&c, 5000);
-	counter_thread_go_on(t);
-	counter_thread_go_on(t);
+	counter_thread_set_level(t, COUNTER_ALL);
+	counter_thread_set_level(t, COUNTER_ALL);
 	tell(&c, 300);
 	check(counter_thread_take(t, 0, &sum, NULL));
 	check_range((double)sum.value[0], 300, 380);
@@ -255,9 +256,9 @@ static void test_has_run(const struct counter_plan *p)
 	check(counter_thread_take(t, 0, &sum, NULL));
 	check_range((double)sum.value[0], 200, 260);
 	check(settle(t, c.pid));
-	counter_thread_pause(t);
+	counter_thread_set_level(t, COUNTER_NONE);
 	tell(&c, 5000);
-	counter_thread_go_on(t);
+	counter_thread_set_level(t, COUNTER_ALL);
 	check(counter_thread_has_run(t));
 	check(counter_thread_take(t, 0, &sum, NULL));
 	check(sum.enabled_ns > sum.running_ns);
@@ -273,6 +274,48 @@ static void test_has_run(const struct counter_plan *p)
 	}
 	check_int(nr, 1000);
 	counter_thread_close(self);
+}
+
+static void do_calls(size_t nr)
+{
+	while (nr--)
+		syscall(SYS_getppid);
+}
+
+/* What is counted at each level of calls, of those of one class, and of what is
+ * no call. */
+static void test_levels(const struct counter_plan *p)
+{
+	static const struct {
+		enum counter_level level;
+		bool calls, process, faults;
+	} c[] = {
+		{COUNTER_ALL, true, true, true},
+		{COUNTER_CHEAP, true, false, true},
+		{COUNTER_CLOCKS, false, false, true},
+		{COUNTER_NONE, false, false, false},
+		{COUNTER_CLOCKS, false, false, true},
+		{COUNTER_ALL, true, true, true},
+	};
+	struct counter_thread *t = NULL;
+	struct counter_sum calls, process, faults;
+	check_int(counter_thread_open(p, gettid(), COUNTER_NOW, &t, NULL), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
+		counter_thread_set_level(t, c[i].level);
+		for (size_t g = 0; g < 3; g++)
+			counter_thread_take(t, g, &calls, NULL);
+		do_calls(100);
+		counter_thread_take(t, 0, &calls, NULL);
+		counter_thread_take(t, 1, &process, NULL);
+		counter_thread_take(t, 2, &faults, NULL);
+		check(c[i].calls ? calls.value[0] >= 100 : !calls.value[0]);
+		check_int(process.value[0], c[i].process ? 100 : 0);
+		check_int(calls.running_ns != 0, c[i].calls);
+		check_int(process.running_ns != 0, c[i].process);
+		check_int(faults.running_ns != 0, c[i].faults);
+		check(faults.enabled_ns == faults.running_ns || !c[i].faults);
+	}
+	counter_thread_close(t);
 }
 
 /* The same where a tracepoint leads the group, of which the kernel does not say
@@ -295,10 +338,15 @@ static void test_has_run_traced(void)
 	counter_plan_deinit(&p);
 	/* And of its calls there is none. They go by what a thread does, and
 	 * have times of their own, unless somebody wants them to share. */
-	if (!plan_of("raw_syscalls:sys_enter,syscalls-io,page-faults", &p))
+	if (!plan_of("raw_syscalls:sys_enter,syscalls-process,page-faults", &p))
 		return;
-	check_int(p.nr_groups, 2);
-	check(p.group[0].goes_by_work && !p.group[1].goes_by_work);
+	check_int(p.nr_groups, 3);
+	check(p.group[0].goes_by_work && p.group[1].goes_by_work);
+	check(!p.group[2].goes_by_work);
+	check(p.group[0].is_traced && p.group[1].is_traced);
+	check(!p.group[2].is_traced);
+	check(!p.group[0].has_filters && p.group[1].has_filters);
+	test_levels(&p);
 	counter_plan_deinit(&p);
 	if (!plan_of("sched:sched_switch,raw_syscalls:sys_exit", &p))
 		return;

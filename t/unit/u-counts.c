@@ -215,6 +215,54 @@ static void test_paused(void)
 	unload(c);
 }
 
+/* All of one part counted, a twentieth of the next, nothing of what follows. */
+static void part_records(struct trace_writer *w)
+{
+	put(w, 100, 10, 1,
+	    &(struct ev_counts){
+		    10, 1, SAMPLE_MS(100), SAMPLE_MS(100), 0, {1000}});
+	put(w, 200, 10, 1,
+	    &(struct ev_counts){10,
+				1,
+				SAMPLE_MS(100),
+				SAMPLE_MS(100),
+				SAMPLE_MS(95),
+				{10}});
+	put(w, 200, 11, 1,
+	    &(struct ev_counts){11,
+				1,
+				SAMPLE_MS(100),
+				SAMPLE_MS(100),
+				SAMPLE_MS(100) - 40000,
+				{3}});
+	put(w, 300, 11, 1,
+	    &(struct ev_counts){11,
+				1,
+				SAMPLE_MS(100),
+				SAMPLE_MS(100),
+				SAMPLE_MS(100) - 60000,
+				{5}});
+	put(w, 300, 10, 1,
+	    &(struct ev_counts){10,
+				1,
+				SAMPLE_MS(100),
+				SAMPLE_MS(100),
+				SAMPLE_MS(100),
+				{0}});
+}
+
+static void test_parts(void)
+{
+	struct counts *c = load(part_records);
+	/* 1000, and 10 of 5 of 200 ms. */
+	check_int(c->thread[0].sum[2].raw, 1010);
+	check_int(c->thread[0].sum[2].scaled, 1400);
+	/* Too short to stand for itself: 8 in 100 us of 200 ms. */
+	check_int(c->thread[1].sum[2].scaled, 16000);
+	check_int(c->total[2].scaled, 17400);
+	unload(c);
+}
+
 /* Far too late, too long, of groups and with values there are none of. */
 static void hostile_records(struct trace_writer *w)
 {
@@ -452,6 +500,7 @@ int main(void)
 	test_sums();
 	test_time();
 	test_paused();
+	test_parts();
 	test_derived();
 	test_hostile();
 	test_text();
