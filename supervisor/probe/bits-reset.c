@@ -222,6 +222,7 @@ static void hop(struct bits_reset *br, struct ptread_mm *mm, struct place *pl)
 			.since_ns = smco_now_ns(),
 		};
 	pl->has_hopped = true;
+	mm->displaced_tid = mm->running_tid;
 	mm->nr_running--;
 }
 
@@ -237,7 +238,10 @@ static int reset_running(struct bits_reset *br, const struct reset_work *w,
 	int r = 0;
 	while (!r && pg->at < w->n) {
 		size_t nr_done = pg->at;
-		if (choose_way(br, w, nr_done, mm) != WAY_PLAIN)
+		/* Who waits here would run, and be interrupted, as soon as we
+		 * go after somebody else, who may have nearly done. */
+		if (!mm->is_displaced &&
+		    choose_way(br, w, nr_done, mm) != WAY_PLAIN)
 			hop(br, mm, &place);
 		uint64_t nr_before = mm->nr_running;
 		r = reset_some(br, w, pg);

@@ -49,7 +49,8 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct list_head thread_node;
 	int prio;
-	int on_cpu;
+	int on_cpu, on_rq;
+	int pid;
 } KERNEL_TYPE;
 
 struct crowd {
@@ -59,7 +60,16 @@ struct crowd {
 	__u32 nr_running;
 	__s32 cpu; /* of one that runs elsewhere; -1 = none */
 	__s32 prio;
+	__s32 tid;
+	__s32 displaced;
+	__u32 is_displaced;
 };
+
+/* Ready to run, on a CPU that somebody else has. */
+static __always_inline int waits(struct task_struct *t)
+{
+	return bpf_core_field_exists(t->on_rq) && BPF_CORE_READ(t, on_rq) == 1;
+}
 
 static long count_thread(__u32 i, struct crowd *c)
 {
@@ -70,10 +80,14 @@ static long count_thread(__u32 i, struct crowd *c)
 		(void *)pos -
 		bpf_core_field_offset(struct task_struct, thread_node);
 	__u32 cpu = BPF_CORE_READ(t, thread_info.cpu);
+	__s32 tid = BPF_CORE_READ(t, pid);
 	if (BPF_CORE_READ(t, on_cpu) && cpu != c->self_cpu) {
 		c->nr_running++;
 		c->cpu = (__s32)cpu;
 		c->prio = BPF_CORE_READ(t, prio);
+		c->tid = tid;
+	} else if (tid == c->displaced && cpu == c->self_cpu) {
+		c->is_displaced = waits(t);
 	}
 	c->pos = BPF_CORE_READ(pos, next);
 	return 0;
@@ -87,10 +101,14 @@ static long count_thread(__u32 i, struct crowd *c)
 static __always_inline void count_running(struct ptread_arg *a,
 					  struct mm_struct *mm, __u64 mask)
 {
-	struct crowd c = {.self_cpu = bpf_get_smp_processor_id(), .cpu = -1};
+	struct crowd c = {.self_cpu = bpf_get_smp_processor_id(),
+			  .cpu = -1,
+			  .displaced = a->displaced};
 
 	a->nr_running = 0;
 	a->running_cpu = -1;
+	a->running_tid = 0;
+	a->is_displaced = 0;
 
 	if (!bpf_core_field_exists(mm->owner) ||
 	    !bpf_core_field_exists(((struct task_struct *)0)->on_cpu)) {
@@ -109,6 +127,8 @@ static __always_inline void count_running(struct ptread_arg *a,
 	a->nr_running = c.nr_running;
 	a->running_cpu = c.cpu;
 	a->running_prio = c.prio;
+	a->running_tid = c.tid;
+	a->is_displaced = c.is_displaced;
 }
 
 /* What the file behind descriptor a->fd of the calling process is about. */

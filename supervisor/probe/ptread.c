@@ -315,6 +315,7 @@ int ptread_scan(struct ptread *pt, int pagemap_fd, size_t nr,
 	}
 	arg.nr = (uint32_t)nr;
 	arg.want_running = mm && mm->want_running;
+	arg.displaced = mm ? mm->displaced_tid : 0;
 	int r = run(pt->scan_fd, &arg);
 	for (size_t i = 0; i < nr; i++)
 		pt->io->slots[i].want_aged = 0;
@@ -328,6 +329,8 @@ int ptread_scan(struct ptread *pt, int pagemap_fd, size_t nr,
 		mm->running_cpu = arg.running_prio < FIRST_NORMAL_PRIO
 					  ? -1
 					  : arg.running_cpu;
+		mm->running_tid = arg.running_tid;
+		mm->is_displaced = arg.is_displaced;
 		mm->cpu_mask = arg.cpu_mask;
 	}
 	return 0;

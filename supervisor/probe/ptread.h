@@ -32,6 +32,10 @@ struct ptread_mm {
 	unsigned nr_running; /* threads running now on CPUs other than ours */
 	int running_cpu;     /* of one of those; -1: not known, or it has a
 			      * real-time priority */
+	int running_tid;     /* its number, as the kernel counts threads; 0:
+			      * not known */
+	int displaced_tid;   /* in, with want_running: such a number; 0: none */
+	bool is_displaced;   /* that one waits for the CPU that we are on */
 	uint64_t cpu_mask;   /* CPUs 0-63 where it runs or ran lately */
 };
 

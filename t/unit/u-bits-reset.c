@@ -256,6 +256,21 @@ static void test_pulled(void)
 		  RANGES * SHOOT_NS / 2 + (calls - SMALL_CALLS) * SHOOT_NS);
 }
 
+/* Whom we have taken the CPU from waits for it, and somebody else runs for a
+ * moment each time: we stay, for who waits would be interrupted otherwise. */
+static void test_displaced(void)
+{
+	const struct ptread_mm one = {.nr_running = 1,
+				      .running_cpu = sched_getcpu()};
+	struct ptread_mm another = one;
+	another.is_displaced = true;
+	unsigned calls = 1 + test_way("it waits for us", 0, &one, &another,
+				      (struct expected){0, UNTOLD});
+	check_msg(calls > SMALL_CALLS, "%u calls", calls);
+	check_int(side_ns, 128 * SHOOT_NS / 2 + (RANGES - 128) * SHOOT_NS +
+				   (calls - SMALL_CALLS) * SHOOT_NS);
+}
+
 /* On the program's CPU we do not take turns, elsewhere we do if we did. */
 static void test_relaxed(void)
 {
@@ -367,6 +382,7 @@ int main(void)
 		fill_iov();
 		test_ways();
 		test_pulled();
+		test_displaced();
 		test_relaxed();
 		test_away();
 		test_time_over();

@@ -206,6 +206,36 @@ static void test_hot(void)
 		  missed);
 }
 
+/* A thread that computes on CPU @cpu, @mm as scanned from another one: it waits
+ * for that CPU once we are there, and only then. */
+static void test_displaced(struct ptread *pt, int fd, struct ptread_mm mm,
+			   int cpu)
+{
+	int was_away = 0, failed = 0, seen = 0;
+	cpu_set_t here, there;
+	check(mm.running_tid > 0);
+	sched_getaffinity(0, sizeof(here), &here);
+	CPU_ZERO(&there);
+	CPU_SET(cpu, &there);
+	mm.displaced_tid = mm.running_tid;
+	for (int k = 0; k < 100; k++) {
+		failed += ptread_scan(pt, fd, 0, &mm) != 0;
+		was_away += mm.is_displaced;
+	}
+	sched_setaffinity(0, sizeof(there), &there);
+	for (int k = 0; k < 10000 && seen < 10; k++) {
+		failed += ptread_scan(pt, fd, 0, &mm) != 0;
+		seen += mm.is_displaced && !mm.nr_running;
+	}
+	/* Another one. */
+	mm.displaced_tid++;
+	failed += ptread_scan(pt, fd, 0, &mm) != 0 || mm.is_displaced;
+	sched_setaffinity(0, sizeof(here), &here);
+	check_int(was_away, 0);
+	check_int(seen, 10);
+	check_int(failed, 0);
+}
+
 /* A thread of the program that computes on another CPU is counted; this one
  * is not, nor one that waits. */
 static void test_running(void)
@@ -250,6 +280,8 @@ static void test_running(void)
 		failed += ptread_scan(pt, fd, 0, &mm) != 0;
 		seen += mm.nr_running == 1 && mm.running_cpu == other;
 		failed += mm.nr_running > 1;
+		if (seen == 10)
+			test_displaced(pt, fd, mm, other);
 	}
 	*shared_quit = true;
 	puppet_wait(&pup);
