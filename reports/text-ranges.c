@@ -185,6 +185,7 @@ void text_ranges(const struct view *v)
 	if (!model_has_monitor(v->s, "range"))
 		return;
 	const char *missing = trace_meta(v->s->reader, "range.missing");
+	const char *beside = trace_meta(v->s->reader, "range.beside");
 	if (!rs->nr) {
 		text_paragraph(v, "ranges", INK_WARN, "none: %s",
 			       missing ? missing : "no variable was found");
@@ -193,6 +194,8 @@ void text_ranges(const struct view *v)
 	counts(v);
 	if (missing)
 		text_paragraph(v, "", INK_WARN, "%s", missing);
+	if (beside)
+		text_paragraph(v, "", INK_DIM, "%s", beside);
 	for (size_t i = 0; i < rs->nr_findings && (!max || i < max); i++) {
 		fputc('\n', v->page.out);
 		finding(v, &rs->range[i], i + 1);

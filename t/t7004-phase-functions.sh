@@ -399,6 +399,41 @@ else
 	echo "ok $TAP_NR # SKIP no compiler"
 fi
 
+# The last places of variables in a function give way to its end: what comes
+# before them in the same stub does not.
+prereq_CC() { command -v gcc; }
+with_ranges() {
+	cat >last.c <<-'EOF'
+		#include <stdio.h>
+		static int first, second, third, turns;
+		__attribute__((noipa)) static void turn(int n)
+		{
+			first = n - 5;
+			second = first + n;
+			third = second - 3 * n;
+			turns++;
+		}
+		int main(void)
+		{
+			for (int i = 0; i < 1000; i++)
+				turn(i);
+			return printf("%d %d %d %d\n", first, second, third, turns) < 0;
+		}
+	EOF
+	gcc -g -O0 -o last last.c || return 1
+	for target in 50 unlimited; do
+		trace last -m range -t $target --phase turn -- ./last || return 1
+		count last turn 1000 && is "$(cat last.out)" '994 1993 -1004 1000' || return 1
+	done
+	is "$(column last turn timed)" 1000 || return 1
+	smco-report --ranges --csv last.trace | awk -F, '{ print $1, $2, $3 }' | tee last.ranges
+	grep -qx 'first -5 994' last.ranges && grep -qx 'second -5 1993' last.ranges &&
+		grep -qx 'third -1004 0' last.ranges || return 1
+	smco-report --width 200 last.trace | tee last.text
+	grep -q 'not all that turns is assigned is seen by sensors' last.text
+}
+! prereq_CC || ok "beside ranges every end is seen, and what of those is not is said" with_ranges
+
 # Another linker, which jumps to the program's entry: constructors come after that.
 prereq_MUSL() { command -v musl-gcc; }
 musl() {

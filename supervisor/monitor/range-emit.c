@@ -479,5 +479,6 @@ void range_finish(struct range_monitor *m, uint64_t now_ns)
 		if (!u->is_told)
 			tell_unit(m, u, now_ns);
 	range_watch_tell(m);
+	range_beside_tell(m);
 	range_units_keep(m);
 }

@@ -195,6 +195,8 @@ static void install(struct range_monitor *m, struct range_part *rp)
 		m->p.put_meta(m->p.ctx, "range.missing", err.msg);
 		rp->ranges = NULL;
 	}
+	if (rp->ranges && m->p.nr_phases)
+		ranges_heed_others(rp->ranges);
 	if (rp->ranges && rp->can_go)
 		ranges_guard(rp->ranges, is_there, rp);
 	if (rp->ranges)
@@ -382,6 +384,7 @@ void range_part_close(struct range_monitor *m, struct range_part *rp,
 	if (rp->fresh)
 		range_phases_step(m, rp);
 	range_collect(rp);
+	range_beside_take(rp);
 	ranges_destroy(rp->ranges);
 	rp->ranges = NULL;
 	rp->died_ns = now_ns;

@@ -75,6 +75,7 @@ struct range_unit {
 	size_t nr_firsts;
 	struct range_word *words;
 	size_t nr_words;
+	uint8_t *beside; /* bit of each variable: range-beside.c; or NULL */
 	uint32_t *word_of; /* of each variable; UINT32_MAX: none */
 	/* Sites that no sensor has room at, those of one address behind each
 	 * other; those words are the last. And their variables, by number. */
@@ -444,6 +445,10 @@ void range_phases_step(struct range_monitor *m, struct range_part *rp);
 /* For the trace: what is new. False: not all of it had room. */
 bool range_phases_emit(struct range_monitor *m, struct range_part *rp,
 		       uint64_t now_ns);
+/* range-beside.c: which variables phases hide something of: of @rp, while its
+ * sensors are there; at the end, for the trace. */
+void range_beside_take(struct range_part *rp);
+void range_beside_tell(struct range_monitor *m);
 /* range-emit.c: false: it had no room */
 bool range_emit_record(struct range_monitor *m, uint32_t event, uint32_t id,
 		       uint64_t now_ns, const void *payload, size_t len);

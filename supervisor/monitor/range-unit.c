@@ -244,6 +244,7 @@ void range_unit_destroy(struct range_unit *u)
 	free(u->firsts);
 	free(u->is_polled);
 	range_pointees_free(u);
+	free(u->beside);
 	range_words_free(u);
 	free(u->told);
 	free(u->path);

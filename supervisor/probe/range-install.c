@@ -159,6 +159,7 @@ int ranges_fork(struct ranges **ret, struct ranges *parent, struct tproc *child,
 	x->base = parent->base;
 	x->code_used = parent->code_used;
 	x->made = parent->made;
+	x->heeds_others = parent->heeds_others;
 	x->planted = true;
 	int r = 0;
 	for (uint32_t i = 0; r == 0 && i < x->plan->v->nr_functions; i++)

@@ -105,6 +105,9 @@ struct ranges {
 	bool (*is_there)(void *ctx); /* NULL: always */
 	void *is_there_ctx;
 	struct tundo *undo;
+	bool heeds_others; /* ranges_heed_others */
+	uint32_t *beside;  /* ranges_beside */
+	size_t nr_beside, cap_beside;
 	bool planted;	/* the area is mapped */
 	bool left;	/* taken out, but the area had to stay */
 	bool is_owed;	/* could not be taken out: detach does it */
@@ -176,6 +179,16 @@ int range_keep_code(struct ranges *r, const struct range_stubs *s,
 /* @to has nothing before. False: no memory, and it needs range_unprepare. */
 bool range_copy_function(struct live_function *to,
 			 const struct live_function *from);
+/* range-others.c. Has somebody changed the text that @made has stubs of? It has
+ * if that cannot be told. */
+bool range_has_others(const struct ranges *r, const struct live_function *made);
+/* Which instructions of windows are no longer the file's, by number; NULL: none
+ * is to be heeded, or there is no memory for it. The caller's to free(). */
+bool *range_find_others(const struct ranges *r, const struct range_code *code,
+			const struct range_windows *w);
+/* Variables with sites that these hide, for ranges_beside. False: no memory. */
+bool range_note_beside(struct ranges *r, const struct range_code *code,
+		       const struct range_windows *w, const bool *others);
 /* What was made ahead is for @r, if it is for where that has its area. */
 void range_use_made(struct ranges *r);
 /* Those of @functions that were are in the process then. */

@@ -158,7 +158,9 @@ static const struct live_function *to_place(const struct ranges *r,
 {
 	return function < r->plan->v->nr_functions &&
 			       !r->function[function].window &&
-			       r->made->function[function].window
+			       r->made->function[function].window &&
+			       !range_has_others(r,
+						 &r->made->function[function])
 		       ? &r->made->function[function]
 		       : NULL;
 }

@@ -116,12 +116,14 @@ static int build(struct ranges *r, uint32_t number, struct live_function *f,
 {
 	const struct range_plan *plan = r->plan;
 	const struct range_plan_function *pf = &plan->function[number];
+	_cleanup_free_ bool *others = range_find_others(r, code, &pf->windows);
 	const struct range_stub_place at = {
 		.bias = r->bias,
 		.cells = r->base + r->data_off,
 		.counters = r->base + r->data_off + range_counters_off(plan) +
 			    8ULL * pf->first_window,
 		.cell_of = plan->cell_of,
+		.others = others,
 	};
 	int ret =
 		range_stubs_build(stubs, r->base + r->code_used, code,
@@ -143,7 +145,8 @@ static int build(struct ranges *r, uint32_t number, struct live_function *f,
 			return smco_fail(err, SMCO_UNSUPPORTED, 0,
 					 "its stubs are too far away");
 	make_spans(f, &pf->windows, code);
-	if (!keep_steps(f, stubs, code))
+	if (!range_note_beside(r, code, &pf->windows, others) ||
+	    !keep_steps(f, stubs, code))
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	ret = put_code(r, stubs, err);
 	if (ret)

@@ -142,12 +142,21 @@ static const char *displace(struct range_stubs *s,
 	return why;
 }
 
+uint32_t range_stub_end(const struct range_window *w, const bool *others)
+{
+	uint32_t i = w->first + 1;
+	while (others && i < w->end && !others[i])
+		i++;
+	return others ? i : w->end;
+}
+
 static const char *one_window(struct range_stubs *s, struct range_sensor *x,
 			      size_t number)
 {
 	const struct range_window *w = &x->w->window[number];
 	const struct range_site *site = x->w->site + w->first_site;
 	const struct range_site *end = site + w->nr_sites;
+	const uint32_t last = range_stub_end(w, x->at->others);
 	static const uint8_t fill[16] = {0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc,
 					 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc,
 					 0xcc, 0xcc, 0xcc, 0xcc};
@@ -156,9 +165,9 @@ static const char *one_window(struct range_stubs *s, struct range_sensor *x,
 	s->start[number] = (uint32_t)s->code.len;
 	x->nr_slow = 0;
 	x->shape = &s->shape[number];
-	x->shape->call = x->code->insns[w->end - 1].kind == RK_CALL;
+	x->shape->call = x->code->insns[last - 1].kind == RK_CALL;
 	x->counter = x->at->counters + 8 * number;
-	for (uint32_t i = w->first; i <= w->end; i++) {
+	for (uint32_t i = w->first; i <= last; i++) {
 		size_t n = 0;
 		while (site + n < end && site[n].gap == i)
 			n++;
@@ -166,17 +175,17 @@ static const char *one_window(struct range_stubs *s, struct range_sensor *x,
 		if (n)
 			range_sensors(x, i, site, n);
 		site += n;
-		if (i == w->end)
+		if (i == last)
 			break;
 		range_note_step(s, i, 0, RANGE_AT_INSN);
 		const char *why = displace(s, x->img, x->code, i, x->at->bias);
 		if (why)
 			return why;
 	}
-	if (range_falls(x->code, w->end - 1) &&
-	    x->code->insns[w->end - 1].kind != RK_CALL) {
-		range_note_step(s, w->end, 0, RANGE_AT_INSN);
-		code_jump(&s->code, x->code->insns[w->end].addr + x->at->bias);
+	if (range_falls(x->code, last - 1) &&
+	    x->code->insns[last - 1].kind != RK_CALL) {
+		range_note_step(s, last, 0, RANGE_AT_INSN);
+		code_jump(&s->code, x->code->insns[last].addr + x->at->bias);
 	}
 	range_slow_paths(x);
 	return NULL;

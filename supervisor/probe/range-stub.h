@@ -51,6 +51,9 @@ struct range_stub_place {
 	taddr_t cells;	  /* of variable 0 */
 	taddr_t counters; /* of the function's first window, 8 bytes each */
 	const uint32_t *cell_of; /* owner -> cell */
+	/* By instruction: somebody else's code is there, which a stub that
+	 * comes to it leads to. NULL: nowhere. */
+	const bool *others;
 };
 
 /* What one pass of a window's stub does beside the window's instructions, when
@@ -63,6 +66,10 @@ struct range_shape {
 	uint16_t saved;	 /* registers put on the stack, and back */
 	bool call;	 /* at its end: the return is not predicted */
 };
+
+/* The instruction that the stub of @w goes back to: the first behind it, or of
+ * @others (range_stub_place) in it, but for its own first one. */
+uint32_t range_stub_end(const struct range_window *w, const bool *others);
 
 struct range_stubs {
 	struct code_buf code;	   /* buf is malloc'ed */

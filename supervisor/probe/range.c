@@ -66,6 +66,7 @@ static void range_free(struct ranges *r)
 	free(r->function);
 	free(r->told);
 	free(r->worth);
+	free(r->beside);
 	free(r->warm);
 	free(r->is_warm);
 	free(r);

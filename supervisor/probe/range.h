@@ -148,6 +148,14 @@ int ranges_install(struct ranges **ret, struct tproc *p,
 		   const struct range_plan *plan, uint64_t bias,
 		   struct smco_err *err);
 /*
+ * Others may have put jumps into the text: where a window holds one, its stub
+ * leads there, and what the window has behind it is not seen. As they are when
+ * the stubs of a function are made.
+ */
+void ranges_heed_others(struct ranges *r);
+/* Variables, by number, of which something is not seen for that, so far. */
+const uint32_t *ranges_beside(const struct ranges *r, size_t *nr_ret);
+/*
  * A forked copy, with what was in in the parent when it forked. What its
  * sensors see goes to the memory that the parent's write to, and is the
  * parent's, until ranges_wake gives it memory of its own, with empty ranges;
