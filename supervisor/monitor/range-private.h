@@ -75,7 +75,7 @@ struct range_unit {
 	size_t nr_firsts;
 	struct range_word *words;
 	size_t nr_words;
-	uint8_t *beside; /* bit of each variable: range-beside.c; or NULL */
+	uint8_t *beside;   /* bit of each variable: range-beside.c; or NULL */
 	uint32_t *word_of; /* of each variable; UINT32_MAX: none */
 	/* Sites that no sensor has room at, those of one address behind each
 	 * other; those words are the last. And their variables, by number. */
