@@ -97,7 +97,9 @@ static bool grow(struct range_unit *u, size_t more)
 /* Operations of an expression. */
 static unsigned nr_ops(const struct range_unit *u, const struct range_site *s)
 {
-	return s->source == RS_EXPR ? u->vars->places[s->place].nr_ops : 0;
+	if (s->source != RS_EXPR)
+		return 0;
+	return u->vars->places[s->place].nr_ops + (s->offset != 0);
 }
 
 /* A word for all breakpoints at one address, from the @first on. */
@@ -264,7 +266,7 @@ static void add_ops(const struct range_part *rp, const struct var_place *p,
 	}; /* all that range_expr_ok knows */
 	const struct var_op *op = rp->unit->vars->ops + p->first_op;
 	field->first_op = (uint8_t)what->nr_ops;
-	field->nr_ops = (uint8_t)p->nr_ops;
+	field->nr_ops = (uint8_t)(p->nr_ops + (field->offset != 0));
 	for (uint32_t i = 0; i < p->nr_ops; i++) {
 		int64_t arg = op[i].arg;
 		if (op[i].code == VAR_OP_REG)
@@ -274,6 +276,9 @@ static void add_ops(const struct range_part *rp, const struct var_place *p,
 		what->op[what->nr_ops++] =
 			(struct watch_op){code[op[i].code], arg};
 	}
+	if (field->offset)
+		what->op[what->nr_ops++] =
+			(struct watch_op){WATCH_PLUS, field->offset};
 }
 
 static bool what_of_insn(struct range_part *rp, const struct range_word *w,

@@ -294,6 +294,17 @@ bool range_doubt_linear(const struct range_code *code,
 			const struct var_place *p);
 
 /*
+ * range-unrolled.c. Is @p "((x + 4) >> 2) + 1" for nothing but the instruction
+ * that adds this 4 to a register of x, or is it what that has become? The step
+ * has been counted already, and the variable is one less: it begins as that,
+ * where x is 0. gcc says so where it has unrolled a loop.
+ */
+bool range_doubt_unrolled(const struct range_code *code,
+			  const struct variables *v,
+			  const struct range_index_entry *own, size_t nr,
+			  const struct var_place *p);
+
+/*
  * range-tested.c. Is @p, a register, what the variable is on one way out of the
  * branch that it ends with only? Before it and behind it, straight on, the
  * variable is in another register, to which nobody writes meanwhile. LLVM says

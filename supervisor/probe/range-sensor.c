@@ -249,6 +249,8 @@ static uint8_t fetch(struct range_sensor *x, const struct range_site *s)
 		return to;
 	default:
 		range_expression(x, x->v->ops + p->first_op, p->nr_ops);
+		if (off)
+			asm_mem(e, 8, OP_LEA, to, to, (int32_t)off);
 		break;
 	}
 	if (t->bit_size)

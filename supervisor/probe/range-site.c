@@ -330,6 +330,8 @@ static void read_as(const struct finder *f, const struct var_place *p,
 		s->offset = -k;
 	} else if (range_doubt_twice(f->code, f->v, f->own, f->nr_own, p, &k)) {
 		s->offset = k;
+	} else if (range_doubt_unrolled(f->code, f->v, f->own, f->nr_own, p)) {
+		s->offset = -1;
 	}
 	if (mask && p->kind == VAR_CONST)
 		s->offset &= 1;

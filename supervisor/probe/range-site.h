@@ -19,7 +19,7 @@ enum range_source {
 	RS_DATA,    /* memory at file address offset */
 	RS_SUM,	    /* register + offset */
 	RS_CONST,   /* offset */
-	RS_EXPR,    /* the place's ops */
+	RS_EXPR,    /* the place's ops, and offset */
 	RS_TLS,	    /* memory at the thread's pointer + offset */
 	RS_ELEMENT, /* the element that is asked for below, of what lies at
 		     * register + offset */

@@ -192,7 +192,7 @@ int main(void)
 	doubt("bits", 7, 0);
 	doubt("ways", 11, 3); /* value, widened, asks */
 	doubt("rounds", 7, 0);
-	doubt("sums", 21, 0);
+	doubt("sums", 23, 0);
 	doubt("below", 4, 0);
 	doubt("tested", 7, 0);
 	doubt("bare", 3, 4); /* spilled, none, handed, returned */
