@@ -2,6 +2,7 @@
  * what it wrote, long after their ends. */
 #include "supervisor/monitor/counters-private.h"
 
+#include "supervisor/control/fixed.h"
 #include "supervisor/probe/jot.h"
 
 _Static_assert(sizeof(struct jot_note) == COUNTER_NOTE_WORDS * sizeof(uint64_t),
@@ -238,5 +239,9 @@ bool counters_may_tick(const struct counters *c, uint64_t now_ns)
 
 uint64_t counters_jot_due_ns(const struct counters *c, uint64_t now_ns)
 {
-	return now_ns + (c->is_crowded ? CROWDED_NS : USUAL_NS);
+	uint64_t usual_ns = now_ns + (c->is_crowded ? CROWDED_NS : USUAL_NS);
+	if (!c->has_calls || c->p.target_overhead_ppb == INT64_MAX)
+		return usual_ns;
+	/* In that time calls may cost what there is for a second. */
+	return min_u64(usual_ns, counters_next_check_ns(c, now_ns));
 }

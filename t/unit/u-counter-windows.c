@@ -163,6 +163,14 @@ static void test_checks(void)
 	check_int(counters_next_check_ns(c, 1000 * MS), 1003 * MS);
 	check_int(counters_next_check_ns(c, 1040 * MS), 1060 * MS);
 	check_int(counters_next_check_ns(c, 1200 * MS), 1250 * MS);
+	/* Also where the kernel writes counts down; but for who has no limit,
+	 * or counts no calls. */
+	check_int(counters_jot_due_ns(c, 1000 * MS), 1003 * MS);
+	c->has_calls = false;
+	check_int(counters_jot_due_ns(c, 1000 * MS), 1120 * MS);
+	c->has_calls = true;
+	c->p.target_overhead_ppb = INT64_MAX;
+	check_int(counters_jot_due_ns(c, 1000 * MS), 1120 * MS);
 	end();
 }
 
