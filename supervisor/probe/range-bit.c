@@ -13,11 +13,11 @@ static bool keeps_low(const struct var_op *op)
 /* Is @q the lowest byte of something? */
 static bool is_byte(const struct variables *v, const struct var_place *q)
 {
-	const struct var_op *ops = v->ops + q->first_op;
-	return q->kind == VAR_EXPR && q->nr_ops > 2 &&
-	       q->first_op <= v->nr_ops &&
-	       q->nr_ops <= v->nr_ops - q->first_op &&
-	       keeps_low(&ops[q->nr_ops - 1]) && ops[q->nr_ops - 2].arg == BYTE;
+	if (q->kind != VAR_EXPR || q->nr_ops <= 2 || q->first_op > v->nr_ops ||
+	    q->nr_ops > v->nr_ops - q->first_op)
+		return false;
+	const struct var_op *last = &v->ops[q->first_op + q->nr_ops - 1];
+	return keeps_low(last) && last[-1].arg == BYTE;
 }
 
 /* Is the first of @nr operations a constant, and left alone until the last, a
@@ -43,11 +43,11 @@ static bool shifts_constant(const struct var_op *ops, uint32_t nr)
 static bool is_of_mask(const struct variables *v, const struct var_place *q,
 		       bool *is_not)
 {
-	const struct var_op *ops = v->ops + q->first_op;
-	uint32_t nr = q->nr_ops;
 	*is_not = false;
 	if (!is_byte(v, q))
 		return false;
+	const struct var_op *ops = v->ops + q->first_op;
+	uint32_t nr = q->nr_ops;
 	while (nr > 3) {
 		bool is_last_not = ops[nr - 1].code == VAR_OP_NOT;
 		if (!is_last_not && !keeps_low(&ops[nr - 1]))
