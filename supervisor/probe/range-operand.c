@@ -29,8 +29,8 @@ bool range_goes_straight(const struct range_code *code, size_t i, uint8_t reg)
 bool range_next_load(const struct variables *v, const struct var_place *p,
 		     struct range_load *l)
 {
-	const struct var_op *ops = v->ops + p->first_op;
 	while (l->at < p->nr_ops) {
+		const struct var_op *ops = v->ops + p->first_op;
 		uint32_t base = l->at++;
 		if (!base || ops[base].code != VAR_OP_LOAD)
 			continue;
