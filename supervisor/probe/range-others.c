@@ -45,11 +45,16 @@ bool *range_find_others(const struct ranges *r, const struct range_code *code,
 {
 	bool *ret = r->p && r->heeds_others ? calloc(code->nr + 1, sizeof(*ret))
 					    : NULL;
-	for (size_t i = 0; ret && i < w->nr; i++)
-		for (uint32_t k = w->window[i].first; k < w->window[i].end; k++)
-			ret[k] = differs(r, code->insns[k].addr,
-					 code->insns[k].addr +
-						 code->insns[k].len);
+	for (size_t i = 0; ret && i < w->nr; i++) {
+		const struct range_window *win = &w->window[i];
+		const struct range_insn *in = code->insns,
+					*last = &in[win->end - 1];
+		/* Most are as they were: one reading tells. */
+		if (!differs(r, in[win->first].addr, last->addr + last->len))
+			continue;
+		for (uint32_t k = win->first; k < win->end; k++)
+			ret[k] = differs(r, in[k].addr, in[k].addr + in[k].len);
+	}
 	return ret;
 }
 

@@ -187,19 +187,24 @@ static void test_derived(void)
 	unload(c);
 }
 
-/* A pause of a whole interval, then half of one. */
-static void paused_records(struct trace_writer *w)
+/* 100 ms that end @ms, of which @missed_ns were not counted. */
+static void put_interval(struct trace_writer *w, uint64_t ms, uint32_t thread,
+			 uint64_t missed_ns, uint64_t value)
 {
-	put(w, 100, 10, 1,
-	    &(struct ev_counts){
-		    10, 1, SAMPLE_MS(100), SAMPLE_MS(100), 0, {1000}});
-	put(w, 200, 10, 1,
-	    &(struct ev_counts){10,
+	put(w, ms, thread, 1,
+	    &(struct ev_counts){thread,
 				1,
 				SAMPLE_MS(100),
 				SAMPLE_MS(100),
-				SAMPLE_MS(100),
-				{0}});
+				missed_ns,
+				{value}});
+}
+
+/* A pause of a whole interval, then half of one. */
+static void paused_records(struct trace_writer *w)
+{
+	put_interval(w, 100, 10, 0, 1000);
+	put_interval(w, 200, 10, SAMPLE_MS(100), 0);
 	put(w, 300, 11, 1,
 	    &(struct ev_counts){10, 1, SAMPLE_MS(100), SAMPLE_MS(50), 0, {7}});
 }
@@ -218,37 +223,11 @@ static void test_paused(void)
 /* All of one part counted, a twentieth of the next, nothing of what follows. */
 static void part_records(struct trace_writer *w)
 {
-	put(w, 100, 10, 1,
-	    &(struct ev_counts){
-		    10, 1, SAMPLE_MS(100), SAMPLE_MS(100), 0, {1000}});
-	put(w, 200, 10, 1,
-	    &(struct ev_counts){10,
-				1,
-				SAMPLE_MS(100),
-				SAMPLE_MS(100),
-				SAMPLE_MS(95),
-				{10}});
-	put(w, 200, 11, 1,
-	    &(struct ev_counts){11,
-				1,
-				SAMPLE_MS(100),
-				SAMPLE_MS(100),
-				SAMPLE_MS(100) - 40000,
-				{3}});
-	put(w, 300, 11, 1,
-	    &(struct ev_counts){11,
-				1,
-				SAMPLE_MS(100),
-				SAMPLE_MS(100),
-				SAMPLE_MS(100) - 60000,
-				{5}});
-	put(w, 300, 10, 1,
-	    &(struct ev_counts){10,
-				1,
-				SAMPLE_MS(100),
-				SAMPLE_MS(100),
-				SAMPLE_MS(100),
-				{0}});
+	put_interval(w, 100, 10, 0, 1000);
+	put_interval(w, 200, 10, SAMPLE_MS(95), 10);
+	put_interval(w, 200, 11, SAMPLE_MS(100) - 40000, 3);
+	put_interval(w, 300, 11, SAMPLE_MS(100) - 60000, 5);
+	put_interval(w, 300, 10, SAMPLE_MS(100), 0);
 }
 
 static void test_parts(void)
