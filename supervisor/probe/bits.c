@@ -50,8 +50,9 @@ struct reset_span {
 	uint32_t flags; /* enum ptread_flags */
 };
 
-/* How far arming has come: from @next on in range @at; 0 = all of it. */
-struct arm_progress {
+/* How far arming or looking has come: from @next on in range @at; 0 = all of
+ * it. */
+struct progress {
 	size_t at;
 	taddr_t next;
 };
@@ -89,24 +90,6 @@ static bool is_valid(const struct bits *b, const struct page_range *r)
 static int scan(struct bits *b, size_t nr)
 {
 	return ptread_scan(b->pt, b->pagemap_fd, nr, &b->mm);
-}
-
-/* Look at the valid ones of @r; returns how many slots are filled, range_of[]
- * says for which, or a negative error. */
-static int look(struct bits *b, const struct page_range *r, size_t n)
-{
-	struct ptread_slot *slots = ptread_slots(b->pt);
-	size_t nr = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (!is_valid(b, &r[i]))
-			continue;
-		slots[nr].start = r[i].start;
-		slots[nr].end = r[i].end;
-		slots[nr].want_aged = r[i].want_aged;
-		b->range_of[nr++] = (uint32_t)i;
-	}
-	int err = nr ? scan(b, nr) : 0;
-	return err ? err : (int)nr;
 }
 
 /* Spans to be reset, the first ones, and how many bits are set in them. */
@@ -230,26 +213,34 @@ static size_t build_iov(struct bits *b, size_t n, uint64_t now)
 	return nr;
 }
 
+/* Is it left to be asked what of it is aged? What is touched is not quiet,
+ * whoever else was there. */
+static bool is_to_ask(const struct page_range *r)
+{
+	return r->want_aged && !r->nr_touched;
+}
+
 /*
- * The next pieces of @r to be armed, as many as one look takes. A piece ends
- * where a huge mapping may: in a large range with few pages touched only
- * pieces of it are reset, for a reset costs some 100 ns a page, touched or not.
+ * The next pieces of @r, as many as one look takes. A piece ends where a huge
+ * mapping may: in a large range with few pages touched only pieces of it are
+ * reset, for a reset costs some 100 ns a page, touched or not. @asks: only of
+ * those that are to be asked.
  */
 static size_t next_pieces(struct bits *b, const struct page_range *r, size_t n,
-			  struct arm_progress *pg)
+			  struct progress *pg, bool asks)
 {
 	struct ptread_slot *slots = ptread_slots(b->pt);
 	size_t nr = 0;
 	for (; pg->at < n; pg->at++, pg->next = 0) {
 		const struct page_range *pr = &r[pg->at];
-		if (!is_valid(b, pr))
+		if (!is_valid(b, pr) || (asks && !pg->next && !is_to_ask(pr)))
 			continue;
 		taddr_t start = pg->next ? pg->next : pr->start;
 		for (; start < pr->end && nr < PTREAD_MAX_SLOTS; nr++) {
 			taddr_t end = HUGE_UP(start + 1);
 			slots[nr].start = start;
 			slots[nr].end = end < pr->end ? end : pr->end;
-			slots[nr].want_aged = false;
+			slots[nr].want_aged = asks;
 			b->range_of[nr] = (uint32_t)pg->at;
 			start = slots[nr].end;
 		}
@@ -344,7 +335,7 @@ static int arm_pieces(struct bits *b, struct page_range *r, size_t nr)
 static int bits_arm(struct access *a, struct page_range *r, size_t n)
 {
 	struct bits *b = bits_of(a);
-	struct arm_progress pg = {0};
+	struct progress pg = {0};
 	int err = 0;
 	for (size_t i = 0; i < n; i++) {
 		r[i].nr_reset = UINT32_MAX;
@@ -353,7 +344,7 @@ static int bits_arm(struct access *a, struct page_range *r, size_t n)
 		r[i].armed_ns = 0;
 	}
 	while (pg.at < n && !err) {
-		size_t first = pg.at, nr = next_pieces(b, r, n, &pg);
+		size_t first = pg.at, nr = next_pieces(b, r, n, &pg, false);
 		err = nr ? arm_pieces(b, r, nr) : 0;
 		for (size_t i = first; err && i < n; i++) {
 			r[i].nr_reset = UINT32_MAX;
@@ -372,26 +363,17 @@ static int bits_disarm(struct access *a, struct page_range *r, size_t n)
 	return 0;
 }
 
-/* Pages of @s in a huge mapping whose bit somebody else's reset took since
- * @armed_ns. */
+/* Pages of piece @s in a huge mapping whose bit somebody else's reset took
+ * since @armed_ns. */
 static void add_hidden(struct bits *b, const struct ptread_slot *s,
 		       struct page_range *r)
 {
-	taddr_t first = HUGE_DOWN(r->start), last = HUGE_DOWN(r->end - 1);
-	if (s->flags & PTREAD_FIRST_HUGE && !(s->flags & PTREAD_FIRST_YOUNG) &&
-	    hugeseen_last(&b->huge_seen, first) > r->armed_ns) {
-		taddr_t end =
-			first + HUGE_SIZE < r->end ? first + HUGE_SIZE : r->end;
-		r->nr_touched += (uint32_t)((end - r->start) / TPAGE_SIZE);
-		r->first_touched = r->start;
-	}
-	if (last != first && s->flags & PTREAD_LAST_HUGE &&
-	    !(s->flags & PTREAD_LAST_YOUNG) &&
-	    hugeseen_last(&b->huge_seen, last) > r->armed_ns) {
-		r->nr_touched += (uint32_t)((r->end - last) / TPAGE_SIZE);
-		if (!r->first_touched)
-			r->first_touched = last;
-	}
+	if (!(s->flags & PTREAD_FIRST_HUGE) || s->flags & PTREAD_FIRST_YOUNG ||
+	    hugeseen_last(&b->huge_seen, HUGE_DOWN(s->start)) <= r->armed_ns)
+		return;
+	r->nr_touched += (uint32_t)((s->end - s->start) / TPAGE_SIZE);
+	if (!r->first_touched)
+		r->first_touched = s->start;
 }
 
 /* Programs grow. */
@@ -413,37 +395,55 @@ static void size_up(struct bits *b)
 		fclose(f);
 }
 
-static int collect_chunk(struct bits *b, struct page_range *r, size_t n)
+static void add_piece(struct bits *b, const struct ptread_slot *s,
+		      struct page_range *r)
 {
-	const struct ptread_slot *slots = ptread_slots(b->pt);
-	for (size_t i = 0; i < n; i++) {
-		r[i].nr_present = r[i].nr_touched = r[i].nr_huge = 0;
-		r[i].nr_aged = 0;
-		r[i].first_touched = 0;
-	}
-	int nr = look(b, r, n);
-	for (int k = 0; k < nr; k++) {
-		struct page_range *pr = &r[b->range_of[k]];
-		pr->nr_present = slots[k].nr_present;
-		pr->nr_touched = slots[k].nr_touched;
-		pr->nr_huge = slots[k].nr_huge;
-		pr->nr_aged = slots[k].nr_aged;
-		pr->first_touched = slots[k].first_touched;
-		if (pr->nr_huge && pr->armed_ns)
-			add_hidden(b, &slots[k], pr);
-	}
-	return nr < 0 ? nr : 0;
+	r->nr_present += s->nr_present;
+	r->nr_touched += s->nr_touched;
+	r->nr_huge += s->nr_huge;
+	r->nr_aged += s->nr_aged;
+	if (!r->first_touched)
+		r->first_touched = s->first_touched;
+	if (s->nr_huge && r->armed_ns)
+		add_hidden(b, s, r);
 }
 
+static void forget_look(struct page_range *r)
+{
+	r->nr_present = r->nr_touched = r->nr_huge = r->nr_aged = 0;
+	r->first_touched = 0;
+}
+
+static int look(struct bits *b, struct page_range *r, size_t n, bool asks)
+{
+	const struct ptread_slot *slots = ptread_slots(b->pt);
+	struct progress pg = {0};
+	int err = 0;
+	while (pg.at < n && !err) {
+		size_t nr = next_pieces(b, r, n, &pg, asks);
+		err = nr ? scan(b, nr) : 0;
+		for (size_t k = 0; k < nr && !err; k++)
+			add_piece(b, &slots[k], &r[b->range_of[k]]);
+	}
+	return err;
+}
+
+/* To ask takes ten times as long as to look: of those that are quiet. */
 static int bits_collect(struct access *a, struct page_range *r, size_t n)
 {
-	int err = 0;
-	size_up(bits_of(a));
-	for (size_t i = 0; i < n && !err; i += PTREAD_MAX_SLOTS)
-		err = collect_chunk(
-			bits_of(a), r + i,
-			n - i < PTREAD_MAX_SLOTS ? n - i : PTREAD_MAX_SLOTS);
-	return err;
+	struct bits *b = bits_of(a);
+	bool asks = false;
+	size_up(b);
+	for (size_t i = 0; i < n; i++)
+		forget_look(&r[i]);
+	int err = look(b, r, n, false);
+	for (size_t i = 0; i < n && !err; i++) {
+		if (!is_to_ask(&r[i]))
+			continue;
+		forget_look(&r[i]);
+		asks = true;
+	}
+	return asks ? look(b, r, n, true) : err;
 }
 
 static void bits_close(struct access *a)

@@ -73,10 +73,10 @@ struct ptread_arg {
 	__s32 running_tid;  /* its number, as the kernel counts threads */
 	__s32 displaced;    /* in, if want_running: such a number; 0 = none */
 	__u32 is_displaced; /* that one waits for this CPU */
-	__u32 pad;
-	__u64 cpu_mask;	  /* CPUs 0-63 that may have it loaded or had it */
-	__u64 page[2];	  /* piped: struct page of a pipe's first buffers */
-	__u64 page_bytes; /* piped: size of one; 0 = without PG_young */
+	__u32 first;	    /* scan: of the slots */
+	__u64 cpu_mask;	    /* CPUs 0-63 that may have it loaded or had it */
+	__u64 page[2];	    /* piped: struct page of a pipe's first buffers */
+	__u64 page_bytes;   /* piped: size of one; 0 = without PG_young */
 };
 
 #endif

@@ -66,7 +66,7 @@ struct walk {
 	__u64 base;
 	__u64 phys_mask;
 	__u32 nr_levels;
-	__u32 pad;
+	__u32 first_slot;
 	/* The last PMD page found: for which GiB, where; 0 = there is none,
 	 * then shift says how much address space is missing there. */
 	__u64 pmd_tag;
@@ -420,9 +420,9 @@ static long walk_range(__u32 i, struct walk *w)
 	__u32 zero = 0;
 	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
 
-	if (!b || i >= PTREAD_MAX_SLOTS)
+	__u64 k = w->first_slot + i;
+	if (!b || k >= PTREAD_MAX_SLOTS)
 		return 1;
-	__u64 k = i;
 	BOUND(k, PTREAD_MAX_SLOTS - 1);
 	w->slot = k;
 	w->start = w->cur = b->slots[k].start;
@@ -437,6 +437,7 @@ SEC("syscall") int ptread_scan(struct ptread_arg *a)
 			 .base = a->base,
 			 .phys_mask = a->phys_mask,
 			 .nr_levels = a->nr_levels,
+			 .first_slot = a->first,
 			 .pmd_tag = NO_TAG,
 			 .pt_tag = NO_TAG};
 	if (!w.pgd)

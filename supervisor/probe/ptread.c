@@ -303,6 +303,45 @@ bool ptread_sees_aged(const struct ptread *pt)
 /* Kernel: MAX_RT_PRIO. */
 #define FIRST_NORMAL_PRIO 100
 
+/*
+ * Nobody who wakes up gets our CPU while the kernel reads for us, where it is
+ * not preemptible: so it reads some 40 us at a time. To ask what is aged takes
+ * as long as to look at so many pages.
+ */
+#define BRIEF_PAGES 8192
+#define AGED_PAGES  16
+
+/* So many slots from @first on take one call. */
+static size_t brief_nr(const struct ptread_slot *slots, size_t first, size_t nr)
+{
+	uint64_t pages = 0;
+	size_t i = first;
+	for (; i < nr && pages < BRIEF_PAGES; i++)
+		pages += (slots[i].end - slots[i].start) / TPAGE_SIZE *
+			 (slots[i].want_aged ? AGED_PAGES : 1);
+	return i - first;
+}
+
+/* All slots, some at a time; who runs is asked with the last. */
+static int scan_all(struct ptread *pt, size_t nr, struct ptread_arg *arg)
+{
+	uint32_t want_running = arg->want_running;
+	size_t done = 0;
+	do {
+		size_t some = brief_nr(pt->io->slots, done, nr);
+		arg->first = (uint32_t)done;
+		arg->nr = (uint32_t)some;
+		done += some;
+		arg->want_running = done == nr ? want_running : 0;
+		int r = run(pt->scan_fd, arg);
+		if (r)
+			return r;
+		if (arg->status != PTREAD_OK)
+			return SMCO_SYS;
+	} while (done < nr);
+	return 0;
+}
+
 int ptread_scan(struct ptread *pt, int pagemap_fd, size_t nr,
 		struct ptread_mm *mm)
 {
@@ -313,16 +352,13 @@ int ptread_scan(struct ptread *pt, int pagemap_fd, size_t nr,
 		s->nr_present = s->nr_touched = s->nr_huge = s->flags = 0;
 		s->nr_aged = 0;
 	}
-	arg.nr = (uint32_t)nr;
 	arg.want_running = mm && mm->want_running;
 	arg.displaced = mm ? mm->displaced_tid : 0;
-	int r = run(pt->scan_fd, &arg);
+	int r = scan_all(pt, nr, &arg);
 	for (size_t i = 0; i < nr; i++)
 		pt->io->slots[i].want_aged = 0;
 	if (r)
 		return r;
-	if (arg.status != PTREAD_OK)
-		return SMCO_SYS;
 	if (mm) {
 		mm->task_size = arg.task_size;
 		mm->nr_running = arg.nr_running;
