@@ -60,8 +60,8 @@ struct progress {
 struct bits {
 	struct access access;
 	struct ptread *pt;
-	int pagemap_fd;
-	struct ptread_mm mm; /* at the last look */
+	int pagemap_fd, statm_fd; /* -1 = not open */
+	struct ptread_mm mm;	  /* at the last look */
 	struct bits_cost cost;
 	uint64_t touch_ns; /* for a program as large as this one was at */
 	uint64_t sized_ns; /* that time */
@@ -376,6 +376,28 @@ static void add_hidden(struct bits *b, const struct ptread_slot *s,
 		r->first_touched = s->start;
 }
 
+/* Of the program, in memory; 0 = it cannot be asked. Whose first thread has
+ * ended is asked by another one. */
+static unsigned long size_of(struct bits *b)
+{
+	char path[PROCFS_PATH], buf[64];
+	for (unsigned k = 0; k < 2; k++) {
+		unsigned long pages;
+		ssize_t n = b->statm_fd < 0 ? 0
+					    : pread(b->statm_fd, buf,
+						    sizeof(buf) - 1, 0);
+		buf[n > 0 ? n : 0] = '\0';
+		if (sscanf(buf, "%*u %lu", &pages) == 1 && pages)
+			return pages;
+		if (b->statm_fd >= 0)
+			close(b->statm_fd);
+		procfs_path(path, sizeof(path),
+			    procfs_holder(tproc_pid(b->access.proc)), "statm");
+		b->statm_fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	return 0;
+}
+
 /* Programs grow. */
 static void size_up(struct bits *b)
 {
@@ -383,16 +405,10 @@ static void size_up(struct bits *b)
 	if (b->sized_ns && now - b->sized_ns < SIZE_EVERY_NS)
 		return;
 	b->sized_ns = now;
-	char path[PROCFS_PATH];
-	unsigned long pages = 0;
-	procfs_path(path, sizeof(path),
-		    procfs_holder(tproc_pid(b->access.proc)), "statm");
-	FILE *f = fopen(path, "re");
 	/* It is as large as it was where it cannot be asked. */
-	if (f && fscanf(f, "%*u %lu", &pages) == 1)
+	unsigned long pages = size_of(b);
+	if (pages)
 		b->touch_ns = bits_cost_touch_ns(&b->cost, pages);
-	if (f)
-		fclose(f);
 }
 
 static void add_piece(struct bits *b, const struct ptread_slot *s,
@@ -451,6 +467,8 @@ static void bits_close(struct access *a)
 	struct bits *b = bits_of(a);
 	if (b->pagemap_fd >= 0)
 		close(b->pagemap_fd);
+	if (b->statm_fd >= 0)
+		close(b->statm_fd);
 	bits_reset_deinit(&b->reset);
 	hugeseen_deinit(&b->huge_seen);
 	ptread_put(b->pt);
@@ -490,7 +508,7 @@ static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	b->access.ops = &access_bits;
 	b->access.proc = p;
-	b->pagemap_fd = b->reset.pidfd = -1;
+	b->pagemap_fd = b->statm_fd = b->reset.pidfd = -1;
 	int r = ptread_get(&b->pt, err);
 	if (r)
 		goto fail;
