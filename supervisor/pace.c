@@ -9,6 +9,8 @@
 #define EARNED_NS (4 * NSEC_PER_MSEC)
 /* Unless many do: what one usually takes follows by one in so many. */
 #define USUAL 16
+/* Ticks that are so many of the shortest pauses apart are near enough. */
+#define NOT_FAR 3
 /* What waking up for a tick and going back to sleep take beside it, in caches
  * that the program has filled: 100 to 200 us were measured. */
 #define WAKE_NS (100 * NSEC_PER_USEC)
@@ -88,17 +90,41 @@ static uint64_t time_for(uint64_t cpu_ns, uint64_t ppb)
 				     : LONGEST_NS;
 }
 
+/* Of @cpu_ns the program waits for that much. */
+static uint64_t missed_ns(const struct pace *p, uint64_t cpu_ns)
+{
+	return cpu_ns * p->taken.ppk / TAKEN_ALL;
+}
+
+/* Behind a tick of @cpu_ns, as far as the program does not wait for it. */
+static uint64_t free_pause_ns(const struct pace *p, uint64_t cpu_ns)
+{
+	return time_for(cpu_ns, (uint64_t)p->m_t_ppb + FREE_PPB);
+}
+
 /* Behind a tick of @cpu_ns, if @ppb of the time is for what the program waits
  * for. */
 static uint64_t pause_ns(const struct pace *p, uint64_t cpu_ns, uint64_t ppb)
 {
-	uint64_t m_t = (uint64_t)p->m_t_ppb;
-	return max_u64(time_for(cpu_ns, m_t + FREE_PPB),
-		       time_for(cpu_ns * p->taken.ppk / TAKEN_ALL, ppb));
+	return max_u64(free_pause_ns(p, cpu_ns),
+		       time_for(missed_ns(p, cpu_ns), ppb));
+}
+
+/* Until this tick of @cpu_ns and the next one are paid for, by their part of
+ * @room_ns and of what is earned meanwhile. Ticks that are not far apart need
+ * not be nearer. */
+static uint64_t paid_ns(const struct pace *p, uint64_t cpu_ns, int64_t room_ns)
+{
+	uint64_t both = missed_ns(p, cpu_ns) + missed_ns(p, p->usual_ns);
+	uint64_t there = (uint64_t)room_ns / 10 * 7;
+	uint64_t more = both > there ? both - there : 0;
+	uint64_t least =
+		max_u64(free_pause_ns(p, cpu_ns), NOT_FAR * p->shortest_ns);
+	return max_u64(least, time_for(more, (uint64_t)p->m_t_ppb / 10 * 7));
 }
 
 uint64_t pace_next_ns(struct pace *p, uint64_t tick_ns, uint64_t used_ns,
-		      uint64_t waited_ns, bool has_room)
+		      uint64_t waited_ns, int64_t room_ns)
 {
 	taken_learn(&p->taken, used_ns, waited_ns);
 	if (p->m_t_ppb <= 0)
@@ -108,7 +134,11 @@ uint64_t pace_next_ns(struct pace *p, uint64_t tick_ns, uint64_t used_ns,
 	uint64_t usual_ns = p->usual_ns ? p->usual_ns : cpu_ns;
 	p->usual_ns = usual_ns - usual_ns / USUAL + cpu_ns / USUAL;
 	uint64_t with_room = m_t / 10 * 7;
-	uint64_t next = pause_ns(p, cpu_ns, has_room ? with_room : m_t / 4);
+	uint64_t next = pause_ns(p, cpu_ns, room_ns > 0 ? with_room : m_t / 4);
+	if (room_ns > 0)
+		next = min_u64(next, paid_ns(p, cpu_ns, room_ns));
+	else
+		next = max_u64(next, time_for((uint64_t)-room_ns, m_t));
 	uint64_t most = max_u64(time_for(EARNED_NS, m_t),
 				pause_ns(p, p->usual_ns, with_room));
 	next = max_u64(min_u64(next, most), p->shortest_ns);

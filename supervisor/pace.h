@@ -12,7 +12,9 @@
  * short naps pass. Where the target allows more than that, one such tick is no
  * reason for a pause in which others that have to be armed wait for a third of
  * a second: it is as long as a few milliseconds of the budget take to earn, or
- * as what ticks usually take asks for.
+ * as what ticks usually take asks for. How much there is room for tells more
+ * than what ticks took: what is left over is not waited for, and where
+ * something is owed, nothing could be armed before that is earned.
  */
 #ifndef SMCO_PACE_H
 #define SMCO_PACE_H
@@ -52,9 +54,10 @@ struct pace {
 /* At first all of it is taken to be waited for. */
 void pace_init(struct pace *p, uint64_t shortest_ns, int64_t m_t_ppb);
 /* From the beginning of a tick to that of the next one, ns. The tick took
- * @tick_ns of a CPU for that; so far the supervisor has used @used_ns, of which
- * the program waited for @waited_ns; the ledger has room left or not. */
+ * @tick_ns of a CPU for that, which is not charged yet; so far the supervisor
+ * has used @used_ns, of which the program waited for @waited_ns; the ledger has
+ * @room_ns left. */
 uint64_t pace_next_ns(struct pace *p, uint64_t tick_ns, uint64_t used_ns,
-		      uint64_t waited_ns, bool has_room);
+		      uint64_t waited_ns, int64_t room_ns);
 
 #endif

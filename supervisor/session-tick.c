@@ -277,7 +277,7 @@ uint64_t session_next_tick(struct session *s, uint64_t began_ns)
 	uint64_t next =
 		pace_next_ns(&s->pace, s->tick_cpu_ns,
 			     smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
-			     s->meter.taken_ns, ledger_room_ns(s->ledger) > 0);
+			     s->meter.taken_ns, ledger_room_ns(s->ledger));
 	/* The shortest is from the end of one to the beginning of the next. */
 	uint64_t soonest = smco_now_ns() + s->tick_ns;
 	return began_ns + next > soonest ? began_ns + next : soonest;

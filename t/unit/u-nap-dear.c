@@ -323,7 +323,7 @@ static struct result run(uint64_t which, int64_t target, uint64_t fill_ns)
 			;
 		uint64_t next =
 			pace_next_ns(&pace, own_ns - began_own_ns, own_ns,
-				     charged_ns, ledger_room_ns(w.l) > 0);
+				     charged_ns, ledger_room_ns(w.l));
 		nr_ticks++;
 		now = now > began_ns + next ? now : began_ns + next;
 	}

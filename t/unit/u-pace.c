@@ -14,9 +14,9 @@
 #define LOOK_NS	 (60 * NSEC_PER_USEC)
 
 /* The pace after @MANY ticks of @tick_ns, of which @charged in 4 quarters are
- * in the ledger. */
+ * in the ledger, which has @room_ns left. */
 static uint64_t settled(int64_t m_t_ppb, uint64_t tick_ns, unsigned charged,
-			bool has_room)
+			int64_t room_ns)
 {
 	struct pace p;
 	uint64_t used = 0, next = 0;
@@ -24,7 +24,7 @@ static uint64_t settled(int64_t m_t_ppb, uint64_t tick_ns, unsigned charged,
 	for (int i = 0; i < MANY; i++) {
 		used += tick_ns;
 		next = pace_next_ns(&p, tick_ns, used, used / 4 * charged,
-				    has_room);
+				    room_ns);
 	}
 	return next;
 }
@@ -89,7 +89,7 @@ static uint64_t behind(int64_t m_t_ppb, uint64_t short_ns, uint64_t long_ns,
 	for (unsigned i = 0; i < MANY + nr; i++) {
 		uint64_t tick_ns = i < MANY ? short_ns : long_ns;
 		used += tick_ns;
-		next = pace_next_ns(&p, tick_ns, used, used, false);
+		next = pace_next_ns(&p, tick_ns, used, used, 0);
 	}
 	return next;
 }
@@ -109,6 +109,24 @@ static void test_long(void)
 	check_int((long)behind(TEN_PPB, 8 * MS, 100 * MS, MANY), (long)LONGEST);
 	/* Nor does one that was short say that they are. */
 	check(behind(TEN_PPB, 8 * MS, 4 * MS, 1) > one);
+}
+
+/* The program waits for all of it. What there is room for comes soon, but not
+ * sooner than need be; what is owed has to be earned first. */
+static void test_room(void)
+{
+	uint64_t soon = settled(ONE_PPB, 4 * MS, 4, 20 * MS);
+	check_range((double)soon, 80 * MS, 90 * MS);
+	check_int((long)settled(ONE_PPB, MS / 2, 4, 20 * MS),
+		  3 * (long)SHORTEST);
+	check_int((long)settled(ONE_PPB, 4 * MS, 4, 1), (long)LONGEST);
+	/* 8.2 ms for this tick and the next, of which 5.6 are there. */
+	check_range((double)settled(ONE_PPB, 4 * MS, 4, 8 * MS), 360 * MS,
+		    380 * MS);
+	check_range((double)settled(ONE_PPB, 0, 4, -2 * (int64_t)MS), 199 * MS,
+		    201 * MS);
+	check_range((double)settled(ONE_PPB, 0, 4, -9 * (int64_t)MS), 399 * MS,
+		    401 * MS);
 }
 
 /* One in 50 ms, then one in 25, then none. */
@@ -136,34 +154,34 @@ int main(void)
 {
 	test_leaps();
 	/* Nobody waits: nearly free, the shortest will do for short ticks. */
-	check_int((long)settled(ONE_PPB, MS / 2, 0, false), (long)SHORTEST);
-	check(is_near(settled(ONE_PPB, 3 * MS, 0, false), 3 * MS, 50000000));
-	check(is_near(settled(TEN_PPB, 5 * MS, 0, true), 5 * MS, 140000000));
+	check_int((long)settled(ONE_PPB, MS / 2, 0, 0), (long)SHORTEST);
+	check(is_near(settled(ONE_PPB, 3 * MS, 0, 0), 3 * MS, 50000000));
+	check(is_near(settled(TEN_PPB, 5 * MS, 0, 1), 5 * MS, 140000000));
 	/* It waits for all of it: a quarter of the budget, or seven tenths. */
-	check(is_near(settled(ONE_PPB, MS / 2, 4, false), MS / 2, ONE_PPB / 4));
-	check(is_near(settled(ONE_PPB, MS, 4, true), MS, ONE_PPB / 10 * 7));
-	check(is_near(settled(TEN_PPB, MS / 2, 4, false), MS / 2, TEN_PPB / 4));
+	check(is_near(settled(ONE_PPB, MS / 2, 4, 0), MS / 2, ONE_PPB / 4));
+	check(is_near(settled(ONE_PPB, MS, 4, 1), MS, ONE_PPB / 10 * 7));
+	check(is_near(settled(TEN_PPB, MS / 2, 4, 0), MS / 2, TEN_PPB / 4));
 	/* More was charged than was used: no worse than all. */
-	check_int((long)settled(ONE_PPB, MS, 9, false),
-		  (long)settled(ONE_PPB, MS, 4, false));
+	check_int((long)settled(ONE_PPB, MS, 9, 0),
+		  (long)settled(ONE_PPB, MS, 4, 0));
 	/* For half of it: in between. */
-	uint64_t half = settled(ONE_PPB, MS, 2, false);
-	check(half < settled(ONE_PPB, MS, 4, false));
-	check(half > settled(ONE_PPB, MS, 1, false));
+	uint64_t half = settled(ONE_PPB, MS, 2, 0);
+	check(half < settled(ONE_PPB, MS, 4, 0));
+	check(half > settled(ONE_PPB, MS, 1, 0));
 	/* Never for ever, and never too often. */
-	check_int((long)settled(ONE_PPB, NSEC_PER_SEC, 4, false),
-		  (long)LONGEST);
-	check_int((long)settled(TEN_PPB, 0, 4, true), (long)SHORTEST);
+	check_int((long)settled(ONE_PPB, NSEC_PER_SEC, 4, 0), (long)LONGEST);
+	check_int((long)settled(TEN_PPB, 0, 4, 1), (long)SHORTEST);
 	/* No bound. */
 	check_int((long)settled(0, NSEC_PER_SEC, 4, false), (long)SHORTEST);
 
 	/* A beginner is careful: nothing is known of what it uses. */
 	struct pace p;
 	pace_init(&p, SHORTEST, ONE_PPB);
-	uint64_t first = pace_next_ns(&p, MS, MS, 0, false);
-	check(first > settled(ONE_PPB, MS, 0, false));
-	check(first > settled(ONE_PPB, MS, 2, false));
+	uint64_t first = pace_next_ns(&p, MS, MS, 0, 0);
+	check(first > settled(ONE_PPB, MS, 0, 0));
+	check(first > settled(ONE_PPB, MS, 2, 0));
 	test_long();
+	test_room();
 	test_quiet();
 	return tap_done();
 }
