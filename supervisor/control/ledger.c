@@ -7,7 +7,10 @@
  *
  *	slack = m(o_t + max(1 point, o_t / 10)) - m(o_t)
  *
- * times 10 s and is lost beyond it.
+ * times 10 s and is lost beyond it. A machine that stands still for a moment
+ * makes a debt of what it takes seconds to earn. What is beyond a fifth of one,
+ * up to as much as may be left over, is paid back by half of what is earned,
+ *for in all these seconds nobody would be watched.
  *
  * Window: in the last 10 s in which the program ran (all, if that was less)
  *
@@ -47,6 +50,10 @@
  */
 #define ARM_FACTOR 4
 
+/* What is owed beyond what this much of its time earns is paid back slowly. */
+#define DEBT_NS	     (200 * NSEC_PER_MSEC)
+#define PAID_DIVISOR 2
+
 #define NR_MONITORS 16
 
 struct ledger {
@@ -57,6 +64,7 @@ struct ledger {
 	uint64_t last_ns;
 	struct least base; /* beyond the run time */
 	int64_t balance_ns;
+	int64_t owed_ns;    /* and not in the balance */
 	int64_t armable_ns; /* until the next advance */
 	uint64_t reserved_ns, settled_ns;
 	uint64_t run_ns, base_ns, spent_ns;
@@ -123,6 +131,28 @@ static int64_t pile_ns(const struct ledger *l)
 	return (int64_t)(slack_ns(l) / 4);
 }
 
+/* Of what was earned, @share_ns, what remains to be spent. */
+static int64_t pay_back(struct ledger *l, int64_t share_ns)
+{
+	int64_t paid = share_ns / PAID_DIVISOR;
+	if (paid > l->owed_ns)
+		paid = l->owed_ns;
+	l->owed_ns -= paid;
+	return share_ns - paid;
+}
+
+/* What of the debt can be paid back slowly leaves the balance. */
+static void put_off_debt(struct ledger *l)
+{
+	int64_t more = -(int64_t)mul_ppb(DEBT_NS, l->m_t_ppb) - l->balance_ns;
+	if (more > pile_ns(l) - l->owed_ns)
+		more = pile_ns(l) - l->owed_ns;
+	if (more <= 0)
+		return;
+	l->owed_ns += more;
+	l->balance_ns += more;
+}
+
 void ledger_advance(struct ledger *l, uint64_t now_ns, uint64_t run_ns)
 {
 	uint64_t wall = l->has_started ? sat_sub_u64(now_ns, l->last_ns) : 0;
@@ -147,7 +177,8 @@ void ledger_advance(struct ledger *l, uint64_t now_ns, uint64_t run_ns)
 					 INT64_MAX / ARM_FACTOR);
 	if (l->balance_ns > pile)
 		l->balance_ns = pile;
-	l->balance_ns = sat_i64((i128)l->balance_ns + share);
+	l->balance_ns = sat_i64((i128)l->balance_ns + pay_back(l, share));
+	put_off_debt(l);
 	l->armable_ns = share * ARM_FACTOR;
 }
 

@@ -387,6 +387,55 @@ static void test_ends(void)
 	ledger_destroy(l);
 }
 
+/* All that there is room for is spent until @until_ns, each 10 ms. Returns when
+ * there was room first. */
+static uint64_t spend_all(struct ledger *l, uint64_t from_ns, uint64_t until_ns)
+{
+	uint64_t first_ns = 0;
+	for (uint64_t t = from_ns; t < until_ns; t += 10 * MS) {
+		ledger_advance(l, t, 10 * MS);
+		int64_t room = ledger_room_ns(l);
+		if (room <= 0)
+			continue;
+		ledger_charge(l, LEDGER_TOUCH, 0, (uint64_t)room);
+		first_ns = first_ns ? first_ns : t;
+	}
+	return first_ns;
+}
+
+/* What nobody could foresee, as much as two seconds earn: soon there is room
+ * again, for half of what is earned, and in the end all of it is paid back. */
+static void test_debt(void)
+{
+	struct ledger *l = ledger_create(PERCENT);
+	struct ledger_totals t, then;
+	double earned = (double)control_m_from_overhead(PERCENT) / PPB;
+	ledger_advance(l, 0, 0);
+	spend_all(l, 10 * MS, 12 * SEC);
+	ledger_charge(l, LEDGER_STOP, 0, 20 * MS);
+	check_range((double)(spend_all(l, 12 * SEC, 13 * SEC) - 12 * SEC),
+		    300 * MS, 500 * MS);
+	ledger_get(l, &then);
+	spend_all(l, 13 * SEC, 14 * SEC);
+	ledger_get(l, &t);
+	check_range((double)(t.spent_ns - then.spent_ns) / SEC, 0.49 * earned,
+		    0.51 * earned);
+	spend_all(l, 14 * SEC, 30 * SEC);
+	ledger_get(l, &t);
+	check_range((double)t.spent_ns / (double)t.base_ns, 0.999 * earned,
+		    earned);
+	ledger_destroy(l);
+
+	/* More than may be left over is not put off: of 60 ms 24 are. */
+	l = ledger_create(PERCENT);
+	ledger_advance(l, 0, 0);
+	spend_all(l, 10 * MS, 12 * SEC);
+	ledger_charge(l, LEDGER_STOP, 0, 60 * MS);
+	check_range((double)(spend_all(l, 12 * SEC, 30 * SEC) - 12 * SEC),
+		    3500 * MS, 4 * SEC);
+	ledger_destroy(l);
+}
+
 int main(void)
 {
 	static const int targets[] = {1, 2, 5, 10, 20, 50, 100, 1000};
@@ -402,5 +451,6 @@ int main(void)
 		for (int how = 0; how < 3; how++)
 			test_windows(targets[i] * PERCENT, i % 3 ? 1 : 8, how);
 	test_ends();
+	test_debt();
 	return tap_done();
 }
