@@ -462,6 +462,19 @@ bool range_doubt_case(const struct range_edges *e,
 		      bool is_given);
 
 /*
+ * range-fork.c. Is @p, a constant of @var that begins some instructions behind
+ * a branch, that of the other way out of it? There it is said, too, or it was
+ * put before the branch in a register which only that way needs; where @p is
+ * nothing uses it. LLVM says so of what an inlined function returns if it
+ * fails. Not of -2 to 2, which a variable is for much else, nor of counters.
+ * @own are the variable's places, @nr of them.
+ */
+bool range_doubt_fork(const struct range_edges *e,
+		      const struct range_code *code, const struct variables *v,
+		      const struct range_index_entry *own, size_t nr,
+		      const struct variable *var, const struct var_place *p);
+
+/*
  * Is memory at @offset, @bytes of it, in scope place @p, at address @addr of
  * the code, also a place of another variable there, or of what is none?
  * Compilers put variables in one slot that are not alive at the same time: it

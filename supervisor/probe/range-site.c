@@ -281,6 +281,8 @@ static bool is_in_doubt(const struct finder *f, const struct variable *variable,
 	       range_doubt_case(&f->edges, f->code, f->v, f->own, f->nr_own, p,
 				&variable->type,
 				variable->flags & VAR_PARAMETER) ||
+	       range_doubt_fork(&f->edges, f->code, f->v, f->own, f->nr_own,
+				variable, p) ||
 	       range_doubt_extended(f->v, variable, p) ||
 	       range_doubt_shifted(f->v, &variable->type, p) ||
 	       range_doubt_linear(f->code, f->v, f->own, f->nr_own, p) ||
