@@ -113,6 +113,17 @@ void counter_add_switch(const struct counter_thread *t,
 			counter_counts_switches(&t->plan->event[g->first + i]);
 }
 
+/* The first of those that are written down together has it for all. */
+static void add_told(struct counter_thread *t, const struct open_group *o,
+		     const struct ring_array *raw, uint64_t *value)
+{
+	const size_t from = COUNTER_NOTE_WORDS + COUNTER_DIRECT_MAX;
+	if (raw->nr >= (from + PMU_CALL_CLASSES) * 8)
+		for (size_t i = 0; i < PMU_CALL_CLASSES; i++)
+			t->told[i] = ring_u64(*raw, from + i);
+	counter_add_told(t, o, t->told, value);
+}
+
 bool counter_every_next(struct counter_thread *t, size_t *group_ret,
 			struct counter_sum *ret, struct ring_record *r)
 {
@@ -131,6 +142,8 @@ bool counter_every_next(struct counter_thread *t, size_t *group_ret,
 		    r->sample.raw.nr >= COUNTER_NOTE_WORDS * 8 &&
 		    ring_u64(r->sample.raw, COUNTER_NOTE_LEAVES))
 			counter_add_switch(t, o, value);
+		if (t->plan->is_jotted && t->place >= 0)
+			add_told(t, o, &r->sample.raw, value);
 		*ret = (struct counter_sum){0};
 		counter_note(o, read->enabled_ns, read->running_ns, value, ret);
 		*group_ret = o->group;

@@ -60,6 +60,7 @@ int counter_thread_renew(struct counter_thread *t, struct smco_err *err)
 			continue;
 		}
 		*o = fresh;
+		counter_renew_tally(t, o);
 		if (o->is_off)
 			ioctl(o->fd[0], PERF_EVENT_IOC_DISABLE, 0);
 	}

@@ -185,7 +185,7 @@ static void keep(struct counter_thread *t, const struct ring_record *r)
 	size_t has = raw->nr < sizeof(t->note) ? raw->nr : sizeof(t->note);
 	memset(t->note, 0, sizeof(t->note));
 	memcpy(t->note, raw->data, has);
-	has += sizeof(t->ahead_ns);
+	has += sizeof(t->ahead_ns) + sizeof(t->told);
 	t->nr_counts = raw->nr > has ? (raw->nr - has) / 8 : 0;
 	if (t->nr_counts > ARRAY_SIZE(t->count))
 		t->nr_counts = 0;
@@ -215,6 +215,8 @@ static bool next_direct(struct counter_thread *t, size_t *group_ret,
 			break;
 		if (t->note[COUNTER_NOTE_LEAVES])
 			counter_add_switch(t, o, value);
+		if (t->place >= 0)
+			counter_add_told(t, o, t->told, value);
 		*ret = (struct counter_sum){0};
 		counter_note(o, enabled_ns, enabled_ns - missed_ns, value, ret);
 		*group_ret = o->group;

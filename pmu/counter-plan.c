@@ -45,7 +45,7 @@ static bool goes_by_work(const struct pmu_event *ev)
 	for (const char *const *s = of_time; *s; s++)
 		if (!strncmp(ev->name, *s, strlen(*s)))
 			return false;
-	return ev->attr.type == PERF_TYPE_TRACEPOINT;
+	return ev->attr.type == PERF_TYPE_TRACEPOINT || ev->is_tallied;
 }
 
 /* Can the machine count these at once? Tried on this thread, not counting. */
@@ -216,7 +216,8 @@ static void note_kinds(struct counter_group *g,
 	g->is_machine_wide = member[0]->is_machine_wide;
 	g->goes_by_work = all_go_by_work(member, g->nr);
 	for (size_t i = 0; i < g->nr; i++) {
-		g->is_traced |= member[i]->attr.type == PERF_TYPE_TRACEPOINT;
+		g->is_traced |= member[i]->attr.type == PERF_TYPE_TRACEPOINT ||
+				member[i]->is_tallied;
 		g->has_filters |= member[i]->filter != NULL;
 	}
 }

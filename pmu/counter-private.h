@@ -29,6 +29,9 @@ struct open_group {
 	int switches;
 	bool has_lead;
 	int64_t lead;
+	/* Of what is tallied: how much had been when it was paused last, and
+	 * what of it was while it did not count. */
+	uint64_t paused[PMU_CALL_CLASSES], uncounted[PMU_CALL_CLASSES];
 };
 
 /* What the kernel says of a group, in the order of its events. */
@@ -53,6 +56,10 @@ struct counter_thread {
 	 * asked whether the thread has run, so also when all others were. */
 	bool tells_off, is_off;
 	bool is_first; /* the next reading is that first one */
+	int place;     /* where it is tallied; -1: it is not */
+	bool waits_for_exec;
+	/* What of it came along with counts that were written down last. */
+	uint64_t told[PMU_CALL_CLASSES];
 	/* Where the kernel writes intervals down, of all groups. */
 	struct ring ring; /* .data NULL = none */
 	size_t ring_bytes;
@@ -104,6 +111,25 @@ static inline size_t counter_place(const struct open_group *o, size_t nr,
 
 /* The group's sums now: 1; 0 if it has lost its counters, or a failure. */
 int counter_read_group(const struct open_group *o, struct counter_reading *ret);
+
+/* ---- counter-tally.c ---- */
+
+/* @t, whose groups are open, is tallied if the plan has that. Errors as
+ * counter_thread_open. */
+int counter_begin_tally(struct counter_thread *t, enum counter_since since,
+			struct smco_err *err);
+void counter_end_tally(struct counter_thread *t);
+/* @o counts from now on, or pauses, and what is tallied with it. */
+void counter_turn(struct counter_thread *t, struct open_group *o, bool on);
+/* @o has other events now, and all that was tallied is taken. */
+void counter_renew_tally(const struct counter_thread *t, struct open_group *o);
+/* What was tallied until now while @o counted is added to @value; or what had
+ * been when there were @nr of each class. */
+void counter_add_tally(const struct counter_thread *t,
+		       const struct open_group *o, uint64_t *value);
+void counter_add_told(const struct counter_thread *t,
+		      const struct open_group *o, const uint64_t *nr,
+		      uint64_t *value);
 
 /* ---- counter-page.c ---- */
 

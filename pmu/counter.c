@@ -85,6 +85,7 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 	}
 	t->plan = plan;
 	t->tid = tid;
+	t->place = -1;
 	t->level = COUNTER_ALL;
 	for (size_t g = 0; g < plan->nr_groups; g++) {
 		size_t places = places_of(plan, g, wide);
@@ -101,7 +102,9 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 			t->nr++;
 		}
 	}
-	int rc = plan->is_jotted ? 0 : counter_every_open(t, err);
+	int rc = counter_begin_tally(t, since, err);
+	if (!rc && !plan->is_jotted)
+		rc = counter_every_open(t, err);
 	if (rc) {
 		counter_thread_close(t);
 		return rc;
@@ -119,6 +122,7 @@ void counter_thread_close(struct counter_thread *t)
 	if (!t)
 		return;
 	counter_unmap_page(t);
+	counter_end_tally(t);
 	counter_every_close(t);
 	for (size_t i = 0; i < t->nr; i++)
 		counter_close_group(&t->open[i]);
@@ -186,6 +190,7 @@ static bool take_one(struct counter_thread *t, struct open_group *o,
 	}
 	if (rc <= 0)
 		return false;
+	counter_add_tally(t, o, now.value);
 	counter_note_off(t, o, &now, learns ? &ahead : NULL);
 	bool any =
 		counter_note(o, now.enabled_ns, now.running_ns, now.value, add);
@@ -199,10 +204,13 @@ uint64_t counter_thread_peek(const struct counter_thread *t, size_t group,
 {
 	uint64_t sum = 0;
 	struct counter_reading now;
-	for (size_t i = 0; i < t->nr; i++)
-		if (t->open[i].group == group &&
-		    counter_read_group(&t->open[i], &now) > 0)
-			sum += now.value[index] - t->open[i].last.value[index];
+	for (size_t i = 0; i < t->nr; i++) {
+		const struct open_group *o = &t->open[i];
+		if (o->group != group || counter_read_group(o, &now) <= 0)
+			continue;
+		counter_add_tally(t, o, now.value);
+		sum += now.value[index] - o->last.value[index];
+	}
 	return sum;
 }
 
@@ -245,7 +253,7 @@ static void note_unseen(struct open_group *o, uint64_t now_ns)
 
 static void turn(struct counter_thread *t, struct open_group *o, bool on)
 {
-	ioctl(o->fd[0], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+	counter_turn(t, o, on);
 	o->is_off = !on;
 	o->off_ns = UINT64_MAX; /* not known yet */
 	o->has_lead &= !on;
@@ -327,7 +335,6 @@ bool counter_thread_has(const struct counter_thread *t, size_t group)
 
 #define CALIBRATE_ROUNDS 20
 #define CALIBRATE_TIMES	 10
-#define CALIBRATE_CALLS	 200
 /* Some ns a call are told from its 100 to 200 by many. */
 #define CALL_ROUNDS 101
 
@@ -367,11 +374,10 @@ uint64_t counter_switch_cost_ns(const struct counter_plan *plan)
 	return both_ns > calls_ns ? both_ns - calls_ns : 0;
 }
 
-/* Calls that do nothing. */
-static int64_t time_calls(void)
+int64_t counter_calls_ns(void)
 {
 	uint64_t began_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	for (int i = 0; i < CALIBRATE_CALLS; i++)
+	for (int i = 0; i < COUNTER_TIMED_CALLS; i++)
 		syscall(SYS_getppid);
 	return (int64_t)(smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
 }
@@ -385,7 +391,7 @@ static int compare(const void *va, const void *vb)
 static uint64_t usual_each_ns(int64_t *ns)
 {
 	qsort(ns, CALL_ROUNDS, sizeof(*ns), compare);
-	int64_t each_ns = ns[CALL_ROUNDS / 2] / CALIBRATE_CALLS;
+	int64_t each_ns = ns[CALL_ROUNDS / 2] / COUNTER_TIMED_CALLS;
 	return each_ns > 0 ? (uint64_t)each_ns : 1;
 }
 
@@ -393,21 +399,22 @@ uint64_t counter_bare_call_ns(void)
 {
 	int64_t best_ns = INT64_MAX;
 	for (int i = 0; i < CALL_ROUNDS; i++) {
-		int64_t ns = time_calls();
+		int64_t ns = counter_calls_ns();
 		best_ns = ns < best_ns ? ns : best_ns;
 	}
-	return (uint64_t)best_ns / CALIBRATE_CALLS;
+	return (uint64_t)best_ns / COUNTER_TIMED_CALLS;
 }
 
 uint64_t counter_call_more_ns(struct counter_thread *self,
 			      enum counter_level level)
 {
-	int64_t bare_ns = time_calls();
+	int64_t bare_ns = counter_calls_ns();
 	counter_thread_set_level(self, level);
-	int64_t more_ns = time_calls() - bare_ns;
+	int64_t more_ns = counter_calls_ns() - bare_ns;
 	counter_thread_set_level(self, COUNTER_CLOCKS);
-	return more_ns > CALIBRATE_CALLS ? (uint64_t)more_ns / CALIBRATE_CALLS
-					 : 1;
+	return more_ns > COUNTER_TIMED_CALLS
+		       ? (uint64_t)more_ns / COUNTER_TIMED_CALLS
+		       : 1;
 }
 
 /* The usual difference of two in a row, not that of the best: as much as it is
@@ -421,9 +428,9 @@ uint64_t counter_call_cost_ns(const struct counter_plan *plan,
 		return 0;
 	for (int i = 0; i < CALL_ROUNDS; i++) {
 		counter_thread_set_level(self, COUNTER_NONE);
-		bare_ns[i] = time_calls();
+		bare_ns[i] = counter_calls_ns();
 		counter_thread_set_level(self, level);
-		more_ns[i] = time_calls() - bare_ns[i];
+		more_ns[i] = counter_calls_ns() - bare_ns[i];
 	}
 	counter_thread_close(self);
 	if (bare_ns_ret)

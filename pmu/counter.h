@@ -29,8 +29,22 @@ struct counter_group {
 	/* All of it that anybody has asked for happens the more often the more
 	 * the thread gets done, whatever time that takes: counter_without. */
 	bool goes_by_work;
-	bool is_traced;	  /* it has tracepoints */
+	bool is_traced;	  /* it has tracepoints, or what is tallied */
 	bool has_filters; /* and those of one class of calls, each with one */
+};
+
+/*
+ * Somebody else's counts of the system calls that threads make, of whom a call
+ * costs less than perf's tracepoints, and nothing where all pauses. Sums, which
+ * only grow; they may be asked for at any time.
+ */
+struct counter_tally {
+	void *ctx;
+	/* Thread @tid's calls are counted from now on, from 0: its place; -1:
+	 * there is none left. */
+	int (*add)(void *ctx, pid_t tid);
+	void (*remove)(void *ctx, pid_t tid, int place);
+	void (*read)(void *ctx, int place, uint64_t nr[PMU_CALL_CLASSES]);
 };
 
 struct counter_plan {
@@ -43,6 +57,8 @@ struct counter_plan {
 	struct pmu_hold hold; /* its tracepoints, as long as it lives */
 	bool threads_only;    /* what inherits does so for no new process */
 	bool is_jotted;	      /* counter_plan_jot */
+	/* Of its events that are tallied; not owned. NULL: they stay at 0. */
+	const struct counter_tally *tally;
 };
 
 /* @ev ends an interval each @nr times that a thread counts it. */
@@ -70,6 +86,12 @@ int counter_plan_make(const struct pmu_event *events, size_t nr,
  * else what the kernel counts itself. */
 int counter_plan_default(const struct counter_every *every,
 			 struct counter_plan *ret, struct smco_err *err);
+/*
+ * Those of @events that a counter_tally can count become its, before a plan is
+ * made of them: the kernel gets an event in each one's place that keeps its
+ * time and counts nothing. How many there are.
+ */
+size_t counter_tally_events(struct pmu_event *events, size_t nr);
 /*
  * What a thread does before it can be stopped for the first time, and counters
  * be opened for it: of events that the kernel counts itself (COUNTER_BIRTH),
@@ -119,6 +141,9 @@ struct counter_sum {
 
 struct counter_thread;
 
+/* One that was opened with COUNTER_EXEC stands in that exec's stop: only what
+ * is tallied from now on is its. */
+void counter_thread_execs(struct counter_thread *t);
 /*
  * All groups of @plan for thread @tid; 0: the machine-wide ones. All or
  * nothing; errors as pmu_explain, SMCO_NOMEM. @plan must outlive it.
@@ -176,7 +201,8 @@ bool counter_thread_next(struct counter_thread *t, size_t *group_ret,
 			 struct counter_sum *ret, uint64_t *at_ns_ret);
 /* What such a program gives along: so many u64, see below. Behind them it
  * tells of each direct group by how many ns its time is ahead of that of the
- * first that is none, and then what all events of these groups have counted. */
+ * first that is none, how much of each class is tallied, and then what all
+ * events of these groups have counted. */
 #define COUNTER_NOTE_WORDS  4
 #define COUNTER_NOTE_LEAVES 2 /* which of them */
 #define COUNTER_DIRECT_MAX  4 /* groups: so many times, used or not */
@@ -205,6 +231,8 @@ size_t counter_thread_leaders(const struct counter_thread *t,
 /* The events of direct groups, group by group, and the first of each
  * group: so many, at most @max; more than @max: that many there are. They are
  * others after counter_thread_renew. */
+/* Where it is tallied; -1: it is not. */
+int counter_thread_place(const struct counter_thread *t);
 size_t counter_thread_direct(const struct counter_thread *t, int *fd,
 			     size_t max, int leader[COUNTER_DIRECT_MAX],
 			     size_t *nr_groups_ret);
@@ -257,6 +285,10 @@ uint64_t counter_call_cost_ns(const struct counter_plan *plan,
  * a tenth of a millisecond. */
 uint64_t counter_call_more_ns(struct counter_thread *self,
 			      enum counter_level level);
+/* So many system calls that do nothing, by the calling thread now: what they
+ * take, ns of its time. */
+#define COUNTER_TIMED_CALLS 200
+int64_t counter_calls_ns(void);
 /* What a system call that does nothing takes the calling thread now, ns: the
  * best of many. */
 uint64_t counter_bare_call_ns(void);

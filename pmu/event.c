@@ -205,9 +205,11 @@ static int parse_tracepoint(const char *name, struct pmu_event *ev,
 	ev->attr.type = PERF_TYPE_TRACEPOINT;
 	ev->attr.config = id;
 	ev->not_ours = not_ours(sys, event);
-	ev->is_call_entry =
-		(!strcmp(sys, "raw_syscalls") && !strcmp(event, "sys_enter")) ||
-		(!strcmp(sys, "syscalls") && !strncmp(event, "sys_enter_", 10));
+	bool is_any_call =
+		!strcmp(sys, "raw_syscalls") && !strcmp(event, "sys_enter");
+	ev->is_call_entry = is_any_call || (!strcmp(sys, "syscalls") &&
+					    !strncmp(event, "sys_enter_", 10));
+	ev->call_classes = is_any_call ? (1u << PMU_CALL_CLASSES) - 1 : 0;
 	return apply_tail(colon + 1 + len, ev, err);
 }
 

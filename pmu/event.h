@@ -23,6 +23,8 @@
 
 #define PMU_NAME_MAX 160 /* bytes of an event's name, NUL included */
 #define PMU_MAX_CPUS 64	 /* on which a machine-wide event is opened */
+/* Kinds of system calls: each call is of exactly one (pmu_call_class). */
+#define PMU_CALL_CLASSES 7
 
 /* What an event is to those who derive something from it. */
 enum pmu_role {
@@ -54,6 +56,11 @@ struct pmu_event {
 	char unit[16];
 	/* Happens when a system call begins, and nowhere else. */
 	bool is_call_entry;
+	/* Of one that counts such of some classes, whatever else they are: bit
+	 * pmu_call_class for each; 0 = other events. */
+	uint32_t call_classes;
+	/* Somebody else counts them: counter_plan_tally. */
+	bool is_tallied;
 	/* Belongs to the machine, not to a thread: opened on these CPUs. */
 	bool is_machine_wide;
 	uint16_t cpu[PMU_MAX_CPUS];
@@ -107,6 +114,10 @@ int pmu_event_parse(const char *name, struct pmu_event *ret,
 #define PMU_MAX_EVENTS 64
 int pmu_event_parse_list(const char *list, struct pmu_event **ret,
 			 size_t *nr_ret, struct smco_err *err);
+
+/* The class of system call @nr, which may be any number: one that nobody knows
+ * is of the last. Below PMU_CALL_CLASSES. */
+unsigned pmu_call_class(long nr);
 
 /*
  * Below what the sysfs and tracefs files lie: "" and the real ones as a rule,

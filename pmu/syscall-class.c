@@ -326,6 +326,18 @@ static const struct {
 	 NULL, 0},
 };
 
+_Static_assert(ARRAY_SIZE(classes) == PMU_CALL_CLASSES,
+	       "event.h says how many there are");
+
+unsigned pmu_call_class(long nr)
+{
+	for (unsigned c = 0; c < PMU_CALL_CLASSES; c++)
+		for (size_t i = 0; i < classes[c].nr; i++)
+			if (classes[c].call[i] == nr)
+				return c;
+	return PMU_CALL_CLASSES - 1;
+}
+
 /* The lists have numbers below that only. */
 #define MAX_CALLS  512
 #define FILTER_MAX 4096 /* bytes: the kernel takes a page */
@@ -429,6 +441,7 @@ int syscall_class_parse(const char *name, struct pmu_event *ret,
 		ret->attr.type = PERF_TYPE_TRACEPOINT;
 		ret->attr.config = id;
 		ret->is_call_entry = true;
+		ret->call_classes = 1u << i;
 		ret->filter = filter_of(i);
 		snprintf(ret->full, sizeof(ret->full),
 			 "raw_syscalls:sys_enter of class %s", name);

@@ -163,7 +163,7 @@ static struct counts_thread *thread_of(struct counts *c, uint32_t pid,
 }
 
 /* What was counted for so long stands for itself. */
-#define PART_NS (64 * 1000)
+#define PART_NS (1000 * 1000)
 
 static double scale(double value, uint64_t enabled_ns, uint64_t missed_ns)
 {

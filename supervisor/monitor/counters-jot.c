@@ -22,7 +22,8 @@ void counters_jot_open(struct counters *c)
 	if (c->every.nr || c->p.reads_all || c->p.interval_ns > MOST_NS ||
 	    c->plan.nr_groups > JOT_MAX_GROUPS || !counter_plan_jot(&c->plan))
 		return;
-	if (jot_open(c->p.start_ns, c->p.interval_ns, &c->jot, &err)) {
+	if (jot_open(c->p.start_ns, c->p.interval_ns, c->tally, &c->jot,
+		     &err)) {
 		smco_debug("pmu", "%s", err.msg);
 		counter_plan_unjot(&c->plan);
 	}
@@ -54,6 +55,7 @@ static void list_events(const struct thread *t, struct events *ret)
 		.nr_rings = counter_thread_leaders(t->counters, ret->ring),
 		.direct = ret->direct,
 		.direct_leader = ret->leader,
+		.place = counter_thread_place(t->counters),
 	};
 	ret->of.nr_direct =
 		counter_thread_direct(t->counters, ret->direct, JOT_MAX_DIRECT,

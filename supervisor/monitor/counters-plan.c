@@ -23,7 +23,7 @@ static bool lacks_calls(const struct counter_plan *plan)
 {
 	bool any = false;
 	for (size_t i = 0; i < plan->nr_events; i++) {
-		any |= plan->event[i].filter != NULL;
+		any |= plan->event[i].call_classes != 0;
 		if (is_call(&plan->event[i]))
 			return false;
 	}
@@ -38,12 +38,14 @@ static bool lacks_switches(const struct counter_plan *plan)
 	return true;
 }
 
-static bool append(struct pmu_event *all, size_t *nr, const char *name,
-		   const char *hidden, bool with_creator)
+static bool append(struct counters *c, struct pmu_event *all, size_t *nr,
+		   const char *name, const char *hidden, bool with_creator)
 {
 	struct pmu_event *ev = &all[*nr];
-	if (*nr == PMU_MAX_EVENTS || pmu_event_parse(name, ev, NULL) ||
-	    pmu_try(ev, NULL))
+	if (*nr == PMU_MAX_EVENTS || pmu_event_parse(name, ev, NULL))
+		return false;
+	counters_tally_events(c, ev, 1);
+	if (pmu_try(ev, NULL))
 		return false;
 	snprintf(ev->name, sizeof(ev->name), "%s", hidden);
 	ev->is_hidden = true;
@@ -70,8 +72,8 @@ static bool counts_allocations(const struct pmu_event *events, size_t nr)
  * tracepoints: a reading of these then tells whether the thread had left its
  * CPU, so that it is not read again for nothing; not where it would be seen.
  */
-static void add_hidden(const struct pmu_event *events, size_t nr,
-		       bool if_available, const struct counter_every *every,
+static void add_hidden(struct counters *c, const struct pmu_event *events,
+		       size_t nr, const struct counter_every *every,
 		       struct counter_plan *plan)
 {
 	struct counter_plan more;
@@ -79,23 +81,25 @@ static void add_hidden(const struct pmu_event *events, size_t nr,
 	if (!all)
 		return;
 	memcpy(all, events, nr * sizeof(*all));
-	bool any = lacks_switches(plan) &&
-		   append(all, &nr, "context-switches", HIDDEN_SWITCHES, false);
+	bool any =
+		lacks_switches(plan) &&
+		append(c, all, &nr, "context-switches", HIDDEN_SWITCHES, false);
 	any |= lacks_calls(plan) &&
-	       append(all, &nr, "raw_syscalls:sys_enter", HIDDEN_CALLS, false);
+	       append(c, all, &nr, "raw_syscalls:sys_enter", HIDDEN_CALLS,
+		      false);
 	any |= any && !every && !counts_allocations(events, nr) &&
-	       append(all, &nr, "context-switches", HIDDEN_SWITCHES, true);
+	       append(c, all, &nr, "context-switches", HIDDEN_SWITCHES, true);
 	if (!any ||
-	    counter_plan_make(all, nr, if_available, every, &more, NULL))
+	    counter_plan_make(all, nr, c->p.if_available, every, &more, NULL))
 		return;
 	counter_plan_deinit(plan);
 	*plan = more;
 }
 
-static int make_plan(const struct counters_params *p,
-		     const struct counter_every *every,
+static int make_plan(struct counters *c, const struct counter_every *every,
 		     struct counter_plan *ret, struct smco_err *err)
 {
+	const struct counters_params *p = &c->p;
 	struct pmu_event *events;
 	size_t nr;
 	if (!p->events)
@@ -103,9 +107,10 @@ static int make_plan(const struct counters_params *p,
 	int rc = pmu_event_parse_list(p->events, &events, &nr, err);
 	if (rc)
 		return rc;
+	counters_tally_events(c, events, nr);
 	rc = counter_plan_make(events, nr, p->if_available, every, ret, err);
 	if (!rc)
-		add_hidden(events, nr, p->if_available, every, ret);
+		add_hidden(c, events, nr, every, ret);
 	free(events);
 	return rc;
 }
@@ -271,10 +276,10 @@ int counters_plan(struct counters *c, struct smco_err *err)
 			return rc;
 		c->every.nr = c->p.every_nr;
 	}
-	int rc =
-		make_plan(&c->p, c->every.nr ? &c->every : NULL, &c->plan, err);
+	int rc = make_plan(c, c->every.nr ? &c->every : NULL, &c->plan, err);
 	if (rc)
 		return rc;
+	counters_tally_open(c);
 	find_charged(c);
 	c->inherits = counter_plan_inherit(&c->plan, c->p.follows);
 	counters_jot_open(c);

@@ -10,12 +10,37 @@
 /* Of so many calls their time is known well. */
 #define ENOUGH_CALLS 1000
 
+/* An event of perf's that pauses costs a call some ns, too. */
+static bool has_call_events(const struct counters *c)
+{
+	for (size_t i = 0; i < c->plan.nr_events; i++)
+		if (c->plan.event[i].is_call_entry &&
+		    !c->plan.event[i].is_tallied)
+			return true;
+	return false;
+}
+
+static bool is_tallied(const struct counters *c)
+{
+	size_t first = c->plan.group[c->call_group].first;
+	return c->plan.event[first + c->call_index].is_tallied;
+}
+
 void counters_measure_prices(struct counters *c, uint64_t before_ns)
 {
 	uint64_t bare_ns;
 	c->hit_ns = counters_hit_cost_ns(c);
 	if (!c->has_calls)
 		return;
+	if (is_tallied(c)) {
+		c->bare_ns = before_ns;
+		c->call_ns = c->cheap_ns = counters_tally_price_ns(c);
+		c->idle_ns = !has_call_events(c)
+				     ? 0
+				     : sat_sub_u64(counter_bare_call_ns(),
+						   before_ns);
+		return;
+	}
 	c->call_ns = counter_call_cost_ns(&c->plan, COUNTER_ALL, &c->bare_ns);
 	c->cheap_ns = c->call_ns;
 	if (counters_has_cheap(c))
@@ -68,7 +93,8 @@ void counters_sample_price(struct counters *c, enum counter_level level)
 {
 	if (!c->self)
 		return;
-	uint64_t ns = counter_call_more_ns(c->self, level);
+	uint64_t ns = is_tallied(c) ? counters_tally_more_ns(c)
+				    : counter_call_more_ns(c->self, level);
 	if (level == COUNTER_ALL) {
 		keep_price(&c->all_price, ns);
 		c->call_ns = usual_price(&c->all_price);

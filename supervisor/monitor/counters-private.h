@@ -56,9 +56,10 @@ struct thread {
 /* Where counting all the time costs too much. */
 struct counters_windows {
 	bool is_used;
-	uint64_t opened_ns; /* 0 = none is open */
-	uint64_t next_ns;   /* then */
-	uint64_t work_ns;   /* the counters' when it was opened */
+	uint64_t opened_ns;  /* 0 = none is open */
+	uint64_t next_ns;    /* then */
+	uint64_t work_ns;    /* the counters' when it was opened */
+	uint64_t toggles_ns; /* and toggles_cost_ns after the last one */
 	uint64_t nr;
 	/* Of those with all that there is to count, since it was asked last
 	 * whether windows are needed. */
@@ -72,6 +73,7 @@ struct counters_price {
 
 struct jot;
 struct sieve;
+struct tally;
 
 struct counters {
 	struct counters_params p;
@@ -87,10 +89,17 @@ struct counters {
 	 * its sieve, -1 = none; NULL = nobody has one. */
 	struct sieve *sieve;
 	int *sieve_fd;
-	bool heeds_calls;     /* interrupts by which counters are read, too */
-	uint64_t nr_unjotted; /* threads that are read all the same */
-	uint64_t nr_fresh;    /* those that are not yet written down */
-	uint64_t fresh_ns;    /* and when they are to be */
+	/* System calls, where no event counts them; NULL = events do. */
+	struct tally *tally;
+	struct counter_tally by_tally;
+	uint64_t toggled_ns; /* of its beginnings and ends, known so far */
+	uint64_t toggles_cost_ns;
+	int64_t bare_calls_ns; /* counter_calls_ns, before the last of them */
+	bool has_asked;	       /* for one that has not come yet */
+	bool heeds_calls;      /* interrupts by which counters are read, too */
+	uint64_t nr_unjotted;  /* threads that are read all the same */
+	uint64_t nr_fresh;     /* those that are not yet written down */
+	uint64_t fresh_ns;     /* and when they are to be */
 	uint64_t ticked_ns;
 	uint64_t due_ns;	  /* the next records */
 	uint64_t check_ns;	  /* the next look at what is spent, without */
@@ -255,6 +264,28 @@ uint64_t counters_nr_moves(const struct counters *c, const struct thread *t);
 uint64_t counters_nr_taken(const struct counters *c, const struct thread *t);
 /* @t has ended. */
 void counters_sieve_forget(const struct counters *c, const struct thread *t);
+
+/* ---- counters-tally.c ---- */
+
+/* Those of @events that can be are counted by BPF, before a plan is made. */
+void counters_tally_events(struct counters *c, struct pmu_event *events,
+			   size_t nr);
+/* From now on threads that are opened are tallied: once the plan is made. */
+void counters_tally_open(struct counters *c);
+void counters_tally_close(struct counters *c);
+/* Is it done at @level? Then it is, else it will soon not be. False: it cannot
+ * be. */
+bool counters_tally_at(struct counters *c, enum counter_level level);
+/* May a level begin at which it is done, without waiting for that? If not, it
+ * will be soon, or be asked for again. */
+bool counters_tally_ready(struct counters *c);
+/* What that and its ends have cost the program since this was asked last, ns on
+ * each CPU that it ran on. */
+uint64_t counters_tally_toggled_ns(struct counters *c);
+/* What a call costs more that is tallied, now that it is; 1 if that is not
+ * known. And the usual of some, of before it began. */
+uint64_t counters_tally_more_ns(const struct counters *c);
+uint64_t counters_tally_price_ns(struct counters *c);
 
 /* ---- counters-record.c ---- */
 

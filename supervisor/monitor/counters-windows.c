@@ -5,6 +5,8 @@
 #include "supervisor/control/allowance.h"
 #include "supervisor/control/fixed.h"
 
+#include <unistd.h>
+
 /* The first looks come soon: a program that does nothing but calls has spent a
  * second's budget in some ms. */
 #define FIRST_NS (3 * NSEC_PER_MSEC)
@@ -17,6 +19,7 @@
 #define LEAST_NS    (4 * NSEC_PER_MSEC) /* between two */
 #define MOST_NS	    (250 * NSEC_PER_MSEC)
 #define TOO_DEAR_NS (10 * NSEC_PER_MSEC) /* until it is asked again */
+#define READY_NS    (1 * NSEC_PER_MSEC)	 /* until it is looked again */
 /* After so many with all it is asked whether they are needed. */
 #define NR_ALL 8
 
@@ -52,7 +55,8 @@ static uint64_t window_ns(const struct counters *c)
 /* What was counted up to the very end was so at the level before. */
 static void set_level(struct counters *c, enum counter_level level)
 {
-	if (c->level == level)
+	if (c->level == level ||
+	    (level >= COUNTER_CHEAP && !counters_tally_at(c, level)))
 		return;
 	for (size_t i = 0; i < COUNTERS_HASH; i++)
 		for (struct thread *t = c->hash[i]; t; t = t->next) {
@@ -61,6 +65,7 @@ static void set_level(struct counters *c, enum counter_level level)
 				counters_take_all(c, t);
 		}
 	c->level = level;
+	counters_tally_at(c, level);
 }
 
 /* In [0, @below). */
@@ -88,6 +93,22 @@ static bool is_worth_windows(const struct counters *c)
 					c->unseen_cost_ns;
 }
 
+/* What attaching and detaching cost all threads that ran, as far as there are
+ * CPUs for them. */
+static void charge_toggles(struct counters *c)
+{
+	uint64_t each_ns = counters_tally_toggled_ns(c), nr = 0;
+	if (!each_ns)
+		return;
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
+		for (struct thread *t = c->hash[i]; t; t = t->next)
+			nr++;
+	uint64_t nr_cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t cost_ns = each_ns * min_u64(nr, nr_cpus);
+	ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR, cost_ns);
+	c->toggles_cost_ns += cost_ns;
+}
+
 static void begin_windows(struct counters *c, uint64_t now_ns)
 {
 	counters_jot_leave(c, now_ns);
@@ -98,6 +119,7 @@ static void begin_windows(struct counters *c, uint64_t now_ns)
 	c->windows = (struct counters_windows){
 		.is_used = true,
 		.next_ns = now_ns + about(c, LEAST_NS),
+		.toggles_ns = c->toggles_cost_ns,
 	};
 }
 
@@ -130,9 +152,11 @@ static void close_window(struct counters *c, uint64_t now_ns)
 	bool had_all = c->level == COUNTER_ALL;
 	set_level(c, COUNTER_CLOCKS);
 	uint64_t cost_ns = c->work_ns - w->work_ns;
+	uint64_t whole_ns = cost_ns + c->toggles_cost_ns - w->toggles_ns;
 	uint64_t gap_ns = MOST_NS;
-	if (m_ppb > 0 && cost_ns < (uint64_t)m_ppb)
-		gap_ns = 2 * cost_ns * PPB / (uint64_t)m_ppb;
+	if (m_ppb > 0 && whole_ns < (uint64_t)m_ppb)
+		gap_ns = 2 * whole_ns * PPB / (uint64_t)m_ppb;
+	w->toggles_ns = c->toggles_cost_ns;
 	if (had_all) {
 		w->nr_all++;
 		w->all_ns += now_ns - w->opened_ns;
@@ -157,6 +181,17 @@ static bool are_needless(struct counters *c)
 	return ret;
 }
 
+/* The next window, or none any more. */
+static void go_on(struct counters *c, uint64_t now_ns)
+{
+	if (!counters_tally_ready(c))
+		c->windows.next_ns = now_ns + READY_NS;
+	else if (are_needless(c))
+		end_windows(c, now_ns);
+	else
+		open_window(c);
+}
+
 static void step_windows(struct counters *c, uint64_t now_ns)
 {
 	struct counters_windows *w = &c->windows;
@@ -164,20 +199,18 @@ static void step_windows(struct counters *c, uint64_t now_ns)
 		if (now_ns < w->opened_ns + window_ns(c))
 			return;
 		close_window(c, now_ns);
-		if (are_needless(c))
-			end_windows(c, now_ns);
 		return;
 	}
 	if (now_ns < w->next_ns)
 		return;
-	if (is_too_dear(c, c->work_ns + c->reading_ns)) {
-		set_level(c, COUNTER_NONE);
-	} else if (!is_too_dear(c, 0)) {
-		open_window(c);
+	if (!is_too_dear(c, 0)) {
+		go_on(c, now_ns);
 		return;
-	} else {
-		set_level(c, COUNTER_CLOCKS);
 	}
+	bool others =
+		is_too_dear(c, c->work_ns + c->toggles_cost_ns + c->reading_ns);
+	set_level(c, others ? COUNTER_NONE : COUNTER_CLOCKS);
+	counters_tally_at(c, c->level);
 	w->next_ns = now_ns + about(c, TOO_DEAR_NS);
 }
 
@@ -187,14 +220,18 @@ void counters_pause_or_go_on(struct counters *c, uint64_t now_ns)
 {
 	if (!c->random)
 		c->random = now_ns | 1;
-	if (c->windows.is_used)
+	charge_toggles(c);
+	if (c->windows.is_used) {
 		step_windows(c, now_ns);
-	else if (!is_too_dear(c, 0))
-		set_level(c, COUNTER_ALL);
-	else if (c->level == COUNTER_ALL && is_worth_windows(c))
+	} else if (!is_too_dear(c, 0)) {
+		if (c->level == COUNTER_ALL || counters_tally_ready(c))
+			set_level(c, COUNTER_ALL);
+	} else if (c->level == COUNTER_ALL && is_worth_windows(c)) {
 		begin_windows(c, now_ns);
-	else
+	} else {
 		set_level(c, COUNTER_NONE);
+		counters_tally_at(c, COUNTER_NONE);
+	}
 	if (c->windows.is_used)
 		c->check_ns = c->windows.opened_ns
 				      ? c->windows.opened_ns + window_ns(c)

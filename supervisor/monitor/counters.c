@@ -281,6 +281,7 @@ void counters_exec(struct counters *c, pid_t pid, pid_t tid, const void *task,
 	if (t && (t->pid != pid || !t->had_siblings)) {
 		t->pid = pid;
 		t->task = task;
+		counter_thread_execs(t->counters);
 		return;
 	}
 	/* The kernel's counters went along with whichever thread called exec;
@@ -432,6 +433,7 @@ static void drop_all(struct counters *c)
 			free_thread(c, t);
 		}
 	counters_sample_end(c);
+	counters_tally_at(c, COUNTER_NONE);
 	jot_close(c->jot);
 	c->jot = NULL;
 	counters_sieve_close(c);
@@ -488,6 +490,7 @@ int counters_create(const struct counters_params *p, struct ledger *ledger,
 	uint64_t before_ns = p->events ? counter_bare_call_ns() : 0;
 	int rc = counters_plan(c, err);
 	if (rc) {
+		counters_tally_close(c);
 		free(c);
 		return rc;
 	}
@@ -498,6 +501,7 @@ int counters_create(const struct counters_params *p, struct ledger *ledger,
 	c->own_read_ns = counters_read_cost_ns(&c->plan);
 	c->switch_ns = counter_switch_cost_ns(&c->plan);
 	counters_measure_prices(c, before_ns);
+	counters_tally_at(c, c->level);
 	c->due_ns = p->start_ns + p->interval_ns;
 	c->check_ns = UINT64_MAX;
 	for (size_t g = 0; g < c->plan.nr_groups; g++)
@@ -513,5 +517,6 @@ void counters_destroy(struct counters *c)
 		return;
 	drop_all(c);
 	counter_plan_deinit(&c->plan);
+	counters_tally_close(c);
 	free(c);
 }

@@ -32,6 +32,8 @@ struct counters_params {
 	/* Read threads, also where the kernel could write down what they count.
 	 */
 	bool reads_all;
+	/* Count system calls by perf's events, also where BPF could. */
+	bool by_events;
 	/* Threads have intervals of so many of that event; 0 = of time. The
 	 * machine's are always of time. */
 	uint64_t every_nr;

@@ -48,4 +48,13 @@ sieve_object_start:
 sieve_object_end:
 	.byte 0
 
+	.balign 16
+	.globl tally_object_start, tally_object_end
+tally_object_start:
+#ifdef TALLY_OBJECT
+	.incbin TALLY_OBJECT
+#endif
+tally_object_end:
+	.byte 0
+
 	.section .note.GNU-stack, "", @progbits

@@ -87,12 +87,19 @@ static bool leaves_room(void)
 int bpfload(const char *start, const char *end, const char *what,
 	    const char *needs, struct bpf_object **ret, struct smco_err *err)
 {
-	return bpfload_sized(start, end, what, needs, NULL, ret, err);
+	return bpfload_with(start, end, what, needs, NULL, ret, err);
 }
 
-int bpfload_sized(const char *start, const char *end, const char *what,
-		  const char *needs, const struct bpfload_size *size,
-		  struct bpf_object **ret, struct smco_err *err)
+static int set_map(struct bpf_object *obj, const struct bpfload_map *as)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(obj, as->name);
+	return as->nr ? bpf_map__set_max_entries(map, as->nr)
+		      : bpf_map__reuse_fd(map, as->fd);
+}
+
+int bpfload_with(const char *start, const char *end, const char *what,
+		 const char *needs, const struct bpfload_map *map,
+		 struct bpf_object **ret, struct smco_err *err)
 {
 	if (start == end)
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
@@ -110,10 +117,7 @@ int bpfload_sized(const char *start, const char *end, const char *what,
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int r = !size ? 0
-		      : bpf_map__set_max_entries(
-				bpf_object__find_map_by_name(obj, size->map),
-				size->nr);
+	int r = map ? set_map(obj, map) : 0;
 	if (!r)
 		r = bpf_object__load(obj);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -20,14 +20,15 @@ struct bpf_object;
  */
 int bpfload(const char *start, const char *end, const char *what,
 	    const char *needs, struct bpf_object **ret, struct smco_err *err);
-struct bpfload_size {
-	const char *map;
-	uint32_t nr; /* of entries, not 0 */
+struct bpfload_map {
+	const char *name;
+	uint32_t nr; /* of entries; 0: it is another's, */
+	int fd;	     /* this one */
 };
-/* The same with @size entries in one of its maps; NULL: as many as it says. */
-int bpfload_sized(const char *start, const char *end, const char *what,
-		  const char *needs, const struct bpfload_size *size,
-		  struct bpf_object **ret, struct smco_err *err);
+/* The same with one of its maps like @map; NULL: all are as it says. */
+int bpfload_with(const char *start, const char *end, const char *what,
+		 const char *needs, const struct bpfload_map *map,
+		 struct bpf_object **ret, struct smco_err *err);
 /* Are our numbers of processes the kernel's, as BPF programs see them? Not in a
  * container. */
 bool bpfload_has_kernels_numbers(void);

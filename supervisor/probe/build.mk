@@ -21,7 +21,8 @@ $(O)/supervisor/probe/bpf-objects.o: CPPFLAGS += \
 	-DSTOPCLOCK_OBJECT='"$(O)/supervisor/probe/stopclock.bpf.o"' \
 	-DWATCH_OBJECT='"$(O)/supervisor/probe/watch.bpf.o"' \
 	-DJOT_OBJECT='"$(O)/supervisor/probe/jot.bpf.o"' \
-	-DSIEVE_OBJECT='"$(O)/supervisor/probe/sieve.bpf.o"'
+	-DSIEVE_OBJECT='"$(O)/supervisor/probe/sieve.bpf.o"' \
+	-DTALLY_OBJECT='"$(O)/supervisor/probe/tally.bpf.o"'
 endif
 -include $(BPF_OBJ:.o=.d)
 # -------------------------------------------------------- end of BPF block --

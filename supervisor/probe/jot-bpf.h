@@ -4,6 +4,8 @@
 
 #include <linux/types.h>
 
+#include "supervisor/probe/tally-bpf.h"
+
 #define JOT_MAX_THREADS 4096
 #define JOT_MAX_GROUPS	4  /* of a thread */
 #define JOT_MAX_DIRECT	40 /* events of it that are read where they count */
@@ -46,16 +48,18 @@ struct jot_direct {
 	__u64 beside; /* who leads the group of the first ring */
 	__u64 nr;     /* of event[]; 0 = not yet found, or none */
 	__u64 nr_wanted, nr_groups;
+	__u64 tallied;		      /* its place there + 1; 0 = not */
 	__u64 leader[JOT_MAX_GROUPS]; /* those of event[] that lead groups */
 	__u64 event[JOT_MAX_DIRECT];
 };
 
 /* Behind the note that goes to the first of the slot's rings stands of each
- * group of such events by how much its time is ahead of that ring's group, and
- * what they have counted. */
+ * group of such events by how much its time is ahead of that ring's group, what
+ * is tallied of the thread, and what such events have counted. */
 struct jot_long_note {
 	struct jot_note note;
 	__u64 ahead_ns[JOT_MAX_GROUPS];
+	__u64 tally[TALLY_CLASSES];
 	__u64 count[JOT_MAX_DIRECT];
 };
 

@@ -90,6 +90,15 @@ struct {
 	__type(value, struct jot_direct);
 } direct SEC(".maps");
 
+/* Another's, where there is one: tally.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, TALLY_MAX_THREADS);
+	__type(key, __u32);
+	__type(value, struct tally_counts);
+} tallies SEC(".maps");
+
 /* Where a note is made that is too long for the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -149,6 +158,16 @@ static __always_inline void read_direct(const struct jot_direct *d,
 	}
 }
 
+static __always_inline void read_tally(const struct jot_direct *d,
+				       struct jot_long_note *ret)
+{
+	__u32 place = d->tallied - 1;
+	const struct tally_counts *t =
+		d->tallied ? bpf_map_lookup_elem(&tallies, &place) : 0;
+	for (__u32 i = 0; i < TALLY_CLASSES; i++)
+		ret->tally[i] = t ? t->nr[i] : 0;
+}
+
 /* With what is read where it counts, for the first ring. */
 static __always_inline long write_first(void *ctx, __u32 nr,
 					const struct jot_note *note)
@@ -156,11 +175,13 @@ static __always_inline long write_first(void *ctx, __u32 nr,
 	__u32 zero = 0;
 	struct jot_long_note *all = bpf_map_lookup_elem(&long_note, &zero);
 	const struct jot_direct *d = bpf_map_lookup_elem(&direct, &nr);
-	if (!all || !d || !d->nr)
+	if (!all || !d || (!d->nr && !d->tallied))
 		return bpf_perf_event_output(ctx, &rings, nr * JOT_MAX_GROUPS,
 					     (void *)note, sizeof(*note));
 	all->note = *note;
-	read_direct(d, all);
+	read_tally(d, all);
+	if (d->nr)
+		read_direct(d, all);
 	__u64 bytes = d->nr * sizeof(__u64);
 	if (bytes > sizeof(all->count))
 		return -1;

@@ -21,7 +21,8 @@ struct jot {
 	size_t nr_rings[JOT_MAX_THREADS]; /* by slot */
 	int free_slot[JOT_MAX_THREADS];
 	size_t nr_free;
-	bool has_direct; /* some slot has or had events that need no ring */
+	/* Some slot has or had events that need no ring, or is tallied. */
+	bool has_direct;
 };
 
 static int begin(struct jot *j, const struct jot_grid *grid,
@@ -53,9 +54,14 @@ static int begin(struct jot *j, const struct jot_grid *grid,
 	return 0;
 }
 
-int jot_open(uint64_t start_ns, uint64_t interval_ns, struct jot **ret,
-	     struct smco_err *err)
+int jot_open(uint64_t start_ns, uint64_t interval_ns, const struct tally *tally,
+	     struct jot **ret, struct smco_err *err)
 {
+	const struct bpfload_map tallies = {
+		.name = "tallies",
+		.nr = tally ? 0 : 1,
+		.fd = tally ? tally_map(tally) : -1,
+	};
 	const struct jot_grid grid = {start_ns, interval_ns};
 	if (!bpfload_has_kernels_numbers())
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
@@ -65,9 +71,10 @@ int jot_open(uint64_t start_ns, uint64_t interval_ns, struct jot **ret,
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	for (int i = JOT_MAX_THREADS; i > 0; i--)
 		j->free_slot[j->nr_free++] = i - 1;
-	int rc = bpfload(
-		jot_object_start, jot_object_end, "counts by the kernel",
-		"BPF in sched_switch and local_timer_entry", &j->obj, err);
+	int rc = bpfload_with(jot_object_start, jot_object_end,
+			      "counts by the kernel",
+			      "BPF in sched_switch and local_timer_entry",
+			      &tallies, &j->obj, err);
 	if (!rc)
 		rc = begin(j, &grid, err);
 	if (rc)
@@ -93,6 +100,7 @@ int jot_renew(const struct jot *j, int slot, const struct jot_events *ev,
 		.beside = (__u64)ev->ring[0],
 		.nr_wanted = ev->nr_direct,
 		.nr_groups = ev->nr_direct_groups,
+		.tallied = (__u64)(ev->place + 1),
 	};
 	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &ask,
 		    .ctx_size_in = sizeof(ask));
@@ -122,8 +130,8 @@ static int fill(struct jot *j, __u32 slot, const struct jot_events *ev,
 			return smco_fail(err, SMCO_SYS, errno,
 					 "a thread's counts");
 	}
-	return j->has_direct || ev->nr_direct ? jot_renew(j, (int)slot, ev, err)
-					      : 0;
+	bool needs = j->has_direct || ev->nr_direct || ev->place >= 0;
+	return needs ? jot_renew(j, (int)slot, ev, err) : 0;
 }
 
 int jot_add(struct jot *j, pid_t tid, const struct jot_events *ev,
@@ -140,7 +148,7 @@ int jot_add(struct jot *j, pid_t tid, const struct jot_events *ev,
 		forget_rings(j, slot);
 		return rc;
 	}
-	j->has_direct |= ev->nr_direct > 0;
+	j->has_direct |= ev->nr_direct > 0 || ev->place >= 0;
 	j->nr_free--;
 	return (int)slot;
 }

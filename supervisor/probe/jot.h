@@ -16,16 +16,18 @@
 
 #include "reports/base.h"
 #include "supervisor/probe/jot-bpf.h"
+#include "supervisor/probe/tally.h"
 
 struct jot;
 
 /*
  * Intervals of @interval_ns, the first of which begins at @start_ns
- * (monotonic). SMCO_PERM or SMCO_UNSUPPORTED say what is missing, also that we
- * are in a container, whose numbers of threads are not the kernel's.
+ * (monotonic). @tally, or NULL: what it counts is written down, too, and it is
+ * closed after this. SMCO_PERM or SMCO_UNSUPPORTED say what is missing, also
+ * that we are in a container, whose numbers of threads are not the kernel's.
  */
-int jot_open(uint64_t start_ns, uint64_t interval_ns, struct jot **ret,
-	     struct smco_err *err);
+int jot_open(uint64_t start_ns, uint64_t interval_ns, const struct tally *tally,
+	     struct jot **ret, struct smco_err *err);
 /*
  * A thread's events. Rings get the counts of their own groups. Other events
  * need no ring, for what they count is read where the kernel keeps it: each
@@ -38,6 +40,7 @@ struct jot_events {
 	const int *direct;	  /* group by group */
 	const int *direct_leader; /* those of them that lead theirs */
 	size_t nr_direct, nr_direct_groups;
+	int place; /* where its calls are tallied; -1: they are not */
 };
 
 /*

@@ -67,10 +67,10 @@ int stopclock_open_sized(struct stopclock **ret, uint32_t nr_tasks,
 	struct stopclock *c = calloc(1, sizeof(*c));
 	if (!c)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	int r = bpfload_sized(
+	int r = bpfload_with(
 		stopclock_object_start, stopclock_object_end, "stop clock",
 		"BPF in sched_switch that tells states, Linux 5.18",
-		&(struct bpfload_size){"tasks", nr_tasks}, &c->obj, err);
+		&(struct bpfload_map){"tasks", nr_tasks, -1}, &c->obj, err);
 	if (!r)
 		r = attach(c, nr_tasks, err);
 	if (r) {

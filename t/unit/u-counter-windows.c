@@ -4,6 +4,7 @@
  */
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/counters-private.h"
+#include "supervisor/probe/tally.h"
 #include "t/unit/puppet.h"
 #include "t/unit/tap.h"
 
@@ -25,7 +26,7 @@ static struct ledger *l;
 static struct puppet pup;
 static uint64_t now_ns;
 
-static void begin(void)
+static void begin_with(bool by_events)
 {
 	pup = puppet_start();
 	now_ns = smco_now_ns();
@@ -33,6 +34,7 @@ static void begin(void)
 		.events = "os",
 		.interval_ns = NSEC_PER_SEC,
 		.reads_all = true,
+		.by_events = by_events,
 		.target_overhead_ppb = TARGET_PPB,
 		.start_ns = now_ns,
 		.emit = emit,
@@ -42,6 +44,11 @@ static void begin(void)
 	check_int(counters_create(&p, l, &c, NULL), 0);
 	counters_add(c, pup.pid, pup.pid, NULL, COUNTER_NOW);
 	ledger_advance(l, now_ns, 0);
+}
+
+static void begin(void)
+{
+	begin_with(true);
 }
 
 static void end(void)
@@ -135,7 +142,8 @@ static void test_needless(void)
 		close_after(0, 2 * MS, 6 * MS);
 	}
 	open_next(COUNTER_ALL);
-	step_at(now_ns + 2 * MS);
+	close_after(0, 2 * MS, 6 * MS);
+	step_at(c->windows.next_ns);
 	check_int(c->level, COUNTER_ALL);
 	check(!c->windows.is_used);
 	end();
@@ -174,6 +182,68 @@ static void test_checks(void)
 	end();
 }
 
+static void wait_until_tallied(bool on)
+{
+	for (int i = 0; i < 5000 && tally_is_on(c->tally) != on; i++)
+		usleep(1000);
+	check_int(tally_is_on(c->tally), on);
+}
+
+/* Where a BPF program counts calls it is gone between windows, comes without
+ * being waited for, and all are counted in each; coming and going has a price.
+ */
+static void test_tallied(void)
+{
+	begin_with(false);
+	if (!c->tally) {
+		tap_skip("no BPF in sys_enter here");
+		end();
+		return;
+	}
+	check(tally_is_on(c->tally));
+	charge(3 * MS, 0);
+	step_at(now_ns);
+	check_int(c->level, COUNTER_CLOCKS);
+	wait_until_tallied(false);
+	/* Nothing may be spent yet. */
+	step_at(c->windows.next_ns);
+	check_int(c->level, COUNTER_CLOCKS);
+	check(!tally_is_on(c->tally));
+	uint64_t begun_ns = c->toggles_cost_ns;
+	check(begun_ns > 0);
+	check_int(ledger_spent_ns(l, LEDGER_OTHER, COUNTERS_MONITOR),
+		  3 * MS + begun_ns);
+	ledger_advance(l, now_ns + 100 * NSEC_PER_SEC, 100 * NSEC_PER_SEC);
+	for (int i = 0; i < 3; i++) {
+		step_at(c->windows.next_ns);
+		check_int(c->level, COUNTER_CLOCKS);
+		check_int(c->windows.next_ns, now_ns + 1 * MS);
+		wait_until_tallied(true);
+		step_at(c->windows.next_ns);
+		check_int(c->level, COUNTER_ALL);
+		c->windows.opened_ns = now_ns;
+		charge(100000, 0);
+		uint64_t whole_ns =
+			100000 + c->toggles_cost_ns - c->windows.toggles_ns;
+		check(whole_ns > 100000);
+		step_at(now_ns + 2 * MS);
+		check_int(c->level, COUNTER_CLOCKS);
+		uint64_t gap_ns = 202 * whole_ns;
+		check_range((double)(c->windows.next_ns - now_ns),
+			    (double)min_u64(gap_ns, 250 * MS) / 2.02,
+			    (double)min_u64(gap_ns, 250 * MS) * 1.51);
+		wait_until_tallied(false);
+	}
+	/* One that is not opened after all does not stay. */
+	step_at(c->windows.next_ns);
+	wait_until_tallied(true);
+	charge(2 * NSEC_PER_SEC, 0);
+	step_at(c->windows.next_ns);
+	check_int(c->level, COUNTER_CLOCKS);
+	wait_until_tallied(false);
+	end();
+}
+
 int main(void)
 {
 	struct pmu_event ev;
@@ -185,5 +255,6 @@ int main(void)
 	test_needless();
 	test_switches();
 	test_checks();
+	test_tallied();
 	return tap_done();
 }

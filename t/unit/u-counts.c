@@ -225,8 +225,8 @@ static void part_records(struct trace_writer *w)
 {
 	put_interval(w, 100, 10, 0, 1000);
 	put_interval(w, 200, 10, SAMPLE_MS(95), 10);
-	put_interval(w, 200, 11, SAMPLE_MS(100) - 40000, 3);
-	put_interval(w, 300, 11, SAMPLE_MS(100) - 60000, 5);
+	put_interval(w, 200, 11, SAMPLE_MS(100) - 400000, 3);
+	put_interval(w, 300, 11, SAMPLE_MS(100) - 600000, 5);
 	put_interval(w, 300, 10, SAMPLE_MS(100), 0);
 }
 
@@ -236,9 +236,9 @@ static void test_parts(void)
 	/* 1000, and 10 of 5 of 200 ms. */
 	check_int(c->thread[0].sum[2].raw, 1010);
 	check_int(c->thread[0].sum[2].scaled, 1400);
-	/* Too short to stand for itself: 8 in 100 us of 200 ms. */
-	check_int(c->thread[1].sum[2].scaled, 16000);
-	check_int(c->total[2].scaled, 17400);
+	/* Too short to stand for itself: 8 in 1 of 200 ms. */
+	check_int(c->thread[1].sum[2].scaled, 1600);
+	check_int(c->total[2].scaled, 3000);
 	unload(c);
 }
 

@@ -594,10 +594,11 @@ static void test_runs_on(void)
 	check_int(
 		counter_thread_open(&plan, gettid(), COUNTER_NOW, &self, NULL),
 		0);
-	check_int(jot_open(smco_now_ns(), INTERVAL_NS, &j, NULL), 0);
+	check_int(jot_open(smco_now_ns(), INTERVAL_NS, NULL, &j, NULL), 0);
 	check_int(counter_thread_make_room(self, NULL), 0);
 	check_int(counter_thread_leaders(self, fd), 1);
-	const struct jot_events events = {.ring = fd, .nr_rings = 1};
+	const struct jot_events events = {
+		.ring = fd, .nr_rings = 1, .place = -1};
 	int slot = jot_add(j, gettid(), &events, NULL);
 	check(slot >= 0);
 	for (int i = 0; i < 100 && note.leaves; i++) {

@@ -1,0 +1,151 @@
+/* System calls are counted by BPF where that may be, for a fraction of what
+ * perf's events cost each of them. */
+#include "supervisor/monitor/counters-private.h"
+
+#include "supervisor/probe/tally.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(TALLY_CLASSES == PMU_CALL_CLASSES,
+	       "events are of these classes");
+
+#define PRICE_ROUNDS 31
+/* So many hundredths of the time that attaching and detaching take (0.55 ms on
+ * a virtual machine) another CPU is interrupted (0.31 to 0.36 ms). */
+#define OTHERS_SHARE 65
+
+static int add(void *ctx, pid_t tid)
+{
+	return tally_add(ctx, tid);
+}
+
+static void remove_one(void *ctx, pid_t tid, int place)
+{
+	tally_remove(ctx, tid, place);
+}
+
+static void read_one(void *ctx, int place, uint64_t nr[PMU_CALL_CLASSES])
+{
+	const struct tally_counts now = tally_read(ctx, place);
+	for (size_t i = 0; i < PMU_CALL_CLASSES; i++)
+		nr[i] = now.nr[i];
+}
+
+static int compare(const void *va, const void *vb)
+{
+	const int64_t *a = va, *b = vb;
+	return (*a > *b) - (*a < *b);
+}
+
+static int64_t usual_calls_ns(void)
+{
+	int64_t ns[PRICE_ROUNDS];
+	for (size_t i = 0; i < PRICE_ROUNDS; i++)
+		ns[i] = counter_calls_ns();
+	qsort(ns, PRICE_ROUNDS, sizeof(*ns), compare);
+	return ns[PRICE_ROUNDS / 2];
+}
+
+static void open_tally(struct counters *c)
+{
+	struct tally_classes classes;
+	struct smco_err err;
+	c->bare_calls_ns = usual_calls_ns();
+	for (long i = 0; i <= TALLY_CALLS; i++)
+		classes.of[i] = (uint8_t)pmu_call_class(i);
+	if (tally_open(&classes, &c->tally, &err))
+		smco_debug("pmu", "%s", err.msg);
+}
+
+void counters_tally_events(struct counters *c, struct pmu_event *events,
+			   size_t nr)
+{
+	bool any = false;
+	for (size_t i = 0; i < nr; i++)
+		any |= events[i].call_classes != 0;
+	if (!any || c->p.by_events || c->every.nr)
+		return;
+	if (!c->tally)
+		open_tally(c);
+	if (c->tally)
+		counter_tally_events(events, nr);
+}
+
+void counters_tally_open(struct counters *c)
+{
+	if (!c->tally)
+		return;
+	c->by_tally = (struct counter_tally){
+		.ctx = c->tally,
+		.add = add,
+		.remove = remove_one,
+		.read = read_one,
+	};
+	c->plan.tally = &c->by_tally;
+}
+
+void counters_tally_close(struct counters *c)
+{
+	tally_close(c->tally);
+	c->tally = NULL;
+	c->plan.tally = NULL;
+}
+
+bool counters_tally_at(struct counters *c, enum counter_level level)
+{
+	struct smco_err err;
+	if (!c->tally)
+		return true;
+	if (level < COUNTER_CHEAP) {
+		tally_turn(c->tally, false);
+	} else if (tally_begin(c->tally, &err)) {
+		smco_debug("pmu", "%s", err.msg);
+		return false;
+	}
+	return true;
+}
+
+bool counters_tally_ready(struct counters *c)
+{
+	bool ready = !c->tally || tally_is_on(c->tally);
+	if (!ready && !c->has_asked && c->self)
+		c->bare_calls_ns = counter_calls_ns();
+	c->has_asked = !ready;
+	if (!ready)
+		tally_turn(c->tally, true);
+	return ready;
+}
+
+uint64_t counters_tally_toggled_ns(struct counters *c)
+{
+	if (!c->tally)
+		return 0;
+	uint64_t took_ns = tally_took_ns(c->tally);
+	uint64_t more_ns = took_ns - c->toggled_ns;
+	c->toggled_ns = took_ns;
+	return more_ns * OTHERS_SHARE / 100;
+}
+
+static uint64_t each_ns(int64_t more_ns)
+{
+	return more_ns > COUNTER_TIMED_CALLS
+		       ? (uint64_t)more_ns / COUNTER_TIMED_CALLS
+		       : 1;
+}
+
+uint64_t counters_tally_more_ns(const struct counters *c)
+{
+	return each_ns(counter_calls_ns() - c->bare_calls_ns);
+}
+
+uint64_t counters_tally_price_ns(struct counters *c)
+{
+	pid_t self = gettid();
+	int place = tally_add(c->tally, self);
+	int64_t more_ns = usual_calls_ns() - c->bare_calls_ns;
+	if (place >= 0)
+		tally_remove(c->tally, self, place);
+	return each_ns(more_ns);
+}

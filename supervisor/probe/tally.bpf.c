@@ -1,0 +1,56 @@
+/* Counts the system calls of threads, by class, as they begin: for others that
+ * make one it is a look into a table. */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "supervisor/probe/tally-bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct task_struct {
+	int pid;
+} __attribute__((preserve_access_index));
+
+/* Which place has the thread of that number, of the initial namespace? */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TALLY_MAX_THREADS);
+	__type(key, int);
+	__type(value, __u32);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, TALLY_MAX_THREADS);
+	__type(key, __u32);
+	__type(value, struct tally_counts);
+} tallies SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tally_classes);
+} classes SEC(".maps");
+
+SEC("tp_btf/sys_enter")
+int tally_call(unsigned long long *ctx)
+{
+	struct task_struct *self = bpf_get_current_task_btf();
+	__u64 call = ctx[1];
+	__u32 zero = 0;
+	int pid = self->pid;
+	__u32 *place = bpf_map_lookup_elem(&threads, &pid);
+	if (!place)
+		return 0;
+	struct tally_counts *t = bpf_map_lookup_elem(&tallies, place);
+	struct tally_classes *c = bpf_map_lookup_elem(&classes, &zero);
+	if (!t || !c)
+		return 0;
+	__u32 class = c->of[call < TALLY_CALLS ? call : TALLY_CALLS];
+	/* Nobody else writes here. */
+	if (class < TALLY_CLASSES)
+		t->nr[class]++;
+	return 0;
+}

@@ -1,0 +1,341 @@
+/*
+ * System calls that a BPF program counts: of each thread that it was told of,
+ * of no others, in their classes, while they are counted; and what the
+ * counters' monitor tells of them, whoever writes that down, from an exec on
+ * and but for pauses.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+
+#include "supervisor/control/fixed.h"
+#include "supervisor/monitor/counters-private.h"
+#include "supervisor/probe/tally.h"
+#include "t/unit/puppet.h"
+#include "t/unit/tap.h"
+
+#define IO	pmu_call_class(SYS_read)
+#define PROCESS pmu_call_class(SYS_getppid)
+#define OTHER	(PMU_CALL_CLASSES - 1)
+#define NOBODYS 5000 /* no number of a call's */
+
+static long calls(long nr, long call)
+{
+	for (long i = 0; i < nr; i++)
+		syscall(call, -1, NULL, 0);
+	return 0;
+}
+
+/* ---------------------------------------------------------- the program --- */
+
+static struct tally *open_tally(struct smco_err *err)
+{
+	struct tally_classes classes;
+	struct tally *t = NULL;
+	for (long i = 0; i <= TALLY_CALLS; i++)
+		classes.of[i] = (uint8_t)pmu_call_class(i);
+	return tally_open(&classes, &t, err) ? NULL : t;
+}
+
+/* The thread's counts since the last call of this. */
+static struct tally_counts since(struct tally *t, int place,
+				 struct tally_counts *last)
+{
+	struct tally_counts now = tally_read(t, place), ret;
+	for (size_t i = 0; i < TALLY_CLASSES; i++)
+		ret.nr[i] = now.nr[i] - last->nr[i];
+	*last = now;
+	return ret;
+}
+
+static uint64_t sum_of(const struct tally_counts *c)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < TALLY_CLASSES; i++)
+		sum += c->nr[i];
+	return sum;
+}
+
+static void test_classes(struct tally *t)
+{
+	struct tally_counts last = {0}, c;
+	int place = tally_add(t, gettid());
+	check(place >= 0);
+	check(tally_is_on(t));
+	tally_end(t);
+	check(!tally_is_on(t));
+	since(t, place, &last);
+	calls(10, SYS_getppid);
+	c = since(t, place, &last);
+	check_int(sum_of(&c), 0);
+	check_int(tally_begin(t, NULL), 0);
+	check_int(tally_begin(t, NULL), 0);
+	since(t, place, &last);
+	calls(1000, SYS_getppid);
+	calls(300, SYS_write);
+	calls(20, SYS_getrandom);
+	calls(7, NOBODYS);
+	calls(3, TALLY_CALLS);
+	calls(2, -7);
+	c = since(t, place, &last);
+	check_int(c.nr[PROCESS], 1000);
+	check_int(c.nr[IO], 300);
+	check_int(c.nr[OTHER], 20 + 7 + 3 + 2);
+	check_int(sum_of(&c), 1332);
+	tally_end(t);
+	since(t, place, &last);
+	calls(10, SYS_getppid);
+	c = since(t, place, &last);
+	check_int(sum_of(&c), 0);
+	tally_remove(t, gettid(), place);
+	check_int(tally_add(t, gettid()), place);
+	last = tally_read(t, place);
+	check_int(sum_of(&last), 0);
+	tally_remove(t, gettid(), place);
+}
+
+/* Who is counted, and who is not; each by itself. */
+static void test_threads(struct tally *t)
+{
+	struct puppet p[3] = {puppet_start(), puppet_start(), puppet_start()};
+	struct tally_counts last[2] = {0}, c;
+	int place[2];
+	check_int(tally_begin(t, NULL), 0);
+	for (size_t i = 0; i < 2; i++)
+		place[i] = tally_add(t, p[i].pid);
+	check(place[0] != place[1]);
+	for (size_t i = 0; i < 3; i++)
+		puppet_begin(&p[i], calls, 10000 * ((long)i + 1), SYS_getppid);
+	for (size_t i = 0; i < 3; i++)
+		puppet_wait(&p[i]);
+	for (size_t i = 0; i < 2; i++) {
+		while (puppet_state(p[i].pid) != 'S')
+			;
+		c = since(t, place[i], &last[i]);
+		check_int(c.nr[PROCESS], 10000 * (i + 1));
+		check_int(sum_of(&c), 10000 * (i + 1) + 2); /* write, read */
+		tally_remove(t, p[i].pid, place[i]);
+	}
+	puppet_do(&p[0], calls, 100, SYS_getppid);
+	c = since(t, place[0], &last[0]);
+	check_int(sum_of(&c), 0);
+	for (size_t i = 0; i < 3; i++)
+		puppet_end(&p[i]);
+	tally_end(t);
+}
+
+/* ----------------------------------------------------------- the monitor ---
+ */
+
+#define EVENTS "task-clock,raw_syscalls:sys_enter,syscalls-io,syscalls-process"
+static const char *const names[] = {"raw_syscalls:sys_enter", "syscalls-io",
+				    "syscalls-process"};
+
+static struct counters *c;
+static struct ledger *l;
+static uint64_t told[ARRAY_SIZE(names)], enabled_ns, missed_ns, nr_records;
+
+static size_t group_of(const char *name, size_t *place_ret)
+{
+	for (size_t g = 0; g < c->plan.nr_groups; g++)
+		for (size_t i = 0; i < counters_nr_shown(c, g); i++) {
+			size_t nr = c->plan.group[g].first + i;
+			*place_ret = i;
+			if (!strcmp(c->plan.event[nr].name, name))
+				return g;
+		}
+	return SIZE_MAX;
+}
+
+static void emit(void *ctx, const struct record *r)
+{
+	const struct ev_counts *ev = r->payload;
+	size_t place;
+	(void)ctx;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (group_of(names[i], &place) == r->param)
+			told[i] += ev->value[place];
+	if (group_of(names[0], &place) != r->param)
+		return;
+	enabled_ns += ev->enabled_ns;
+	missed_ns += ev->missed_ns;
+	nr_records++;
+}
+
+static void put_meta(void *ctx, const char *key, const char *value)
+{
+	(void)ctx, (void)key, (void)value;
+}
+
+static void begin(uint64_t interval_ns, bool reads_all)
+{
+	const struct counters_params p = {
+		.events = EVENTS,
+		.interval_ns = interval_ns,
+		.reads_all = reads_all,
+		.target_overhead_ppb = INT64_MAX,
+		.start_ns = smco_now_ns(),
+		.emit = emit,
+		.put_meta = put_meta,
+	};
+	memset(told, 0, sizeof(told));
+	enabled_ns = missed_ns = nr_records = 0;
+	l = ledger_create(INT64_MAX);
+	check_int(counters_create(&p, l, &c, NULL), 0);
+	check(c->tally != NULL);
+}
+
+static void end(void)
+{
+	counters_finish(c, smco_now_ns());
+	counters_destroy(c);
+	ledger_destroy(l);
+}
+
+static void let_sleep(const struct puppet *p)
+{
+	while (puppet_state(p->pid) != 'S')
+		;
+}
+
+static void check_told(uint64_t io, uint64_t process)
+{
+	check_int(told[0], io + process);
+	check_int(told[1], io);
+	check_int(told[2], process);
+}
+
+/* Does this tell of calls that nobody has read? */
+static bool tick_tells(void)
+{
+	uint64_t nr_readings = c->nr_readings, before = told[0];
+	counters_tick(c, smco_now_ns());
+	return c->nr_readings == nr_readings && told[0] > before;
+}
+
+/* As many as there were, whether threads are read or the kernel writes it
+ * down; each event of them costs its group the same time. */
+static void test_monitor(bool reads_all)
+{
+	struct puppet p = puppet_start();
+	int nr_unread = 0;
+	begin(10 * NSEC_PER_MSEC, reads_all);
+	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
+	check_int(counters_jots_all(c), !reads_all);
+	let_sleep(&p);
+	for (int i = 0; i < 20; i++) {
+		puppet_do(&p, calls, 2000, SYS_getppid);
+		puppet_do(&p, calls, 1000, SYS_write);
+		nr_unread += tick_tells();
+		usleep(5000);
+	}
+	check_int(nr_unread > 0, !reads_all);
+	let_sleep(&p);
+	usleep(30000);
+	c->due_ns = 0;
+	counters_tick(c, smco_now_ns());
+	/* All of it was in records of intervals. */
+	check_told(20 * (1000 + 4), 20 * 2000);
+	check(nr_records > 5);
+	end();
+	check_told(20 * (1000 + 4), 20 * 2000);
+	check(enabled_ns > 0);
+	check_int(missed_ns, 0);
+	puppet_end(&p);
+}
+
+static void set_level(enum counter_level level)
+{
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
+		for (struct thread *t = c->hash[i]; t; t = t->next)
+			counter_thread_set_level(t->counters, level);
+	c->level = level;
+}
+
+/* What is called in a pause is nobody's, also while it is still tallied. */
+static void test_pauses(void)
+{
+	struct puppet p = puppet_start();
+	begin(NSEC_PER_SEC, true);
+	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
+	let_sleep(&p);
+	puppet_do(&p, calls, 100, SYS_getppid);
+	let_sleep(&p);
+	for (int i = 0; i < 3; i++) {
+		set_level(i == 1 ? COUNTER_NONE : COUNTER_CLOCKS);
+		puppet_do(&p, calls, 1000, SYS_getppid);
+		let_sleep(&p);
+		check(counters_tally_at(c, COUNTER_CLOCKS));
+		puppet_do(&p, calls, 1000, SYS_getppid);
+		let_sleep(&p);
+		check(counters_tally_at(c, COUNTER_ALL));
+		puppet_do(&p, calls, 1000, SYS_getppid);
+		let_sleep(&p);
+		set_level(COUNTER_ALL);
+		puppet_do(&p, calls, 10, SYS_getppid);
+		let_sleep(&p);
+	}
+	set_level(COUNTER_CLOCKS);
+	puppet_do(&p, calls, 1000, SYS_getppid);
+	end();
+	check_told(4 * 2, 100 + 3 * 10);
+	check(missed_ns > 0);
+	puppet_end(&p);
+}
+
+/* What comes before the exec is not the command's. */
+static void test_exec(void)
+{
+	struct puppet p = puppet_start();
+	begin(NSEC_PER_SEC, true);
+	counters_add(c, p.pid, p.pid, NULL, COUNTER_EXEC);
+	let_sleep(&p);
+	puppet_do(&p, calls, 1000, SYS_getppid);
+	let_sleep(&p);
+	struct thread *t = c->hash[(unsigned)p.pid % COUNTERS_HASH];
+	counters_take_all(c, t);
+	for (size_t g = 0; g < c->plan.nr_groups; g++)
+		for (size_t i = 0; i < c->plan.group[g].nr; i++)
+			check_int(t->pending[g].sum.value[i], 0);
+	counters_exec(c, p.pid, p.pid, NULL, smco_now_ns());
+	puppet_do(&p, calls, 50, SYS_getppid);
+	let_sleep(&p);
+	/* No other exec begins anew. */
+	counters_exec(c, p.pid, p.pid, NULL, smco_now_ns());
+	puppet_do(&p, calls, 50, SYS_getppid);
+	let_sleep(&p);
+	end();
+	check_told(4, 100);
+	puppet_end(&p);
+}
+
+/* The ledger knows what a call costs, and that it costs nothing in a pause. */
+static void test_prices(void)
+{
+	begin(NSEC_PER_SEC, true);
+	check(c->has_calls);
+	check(c->call_ns >= 1);
+	check_int(c->call_ns, c->cheap_ns);
+	check_int(c->idle_ns, 0);
+	check(!counters_has_cheap(c));
+	end();
+}
+
+int main(void)
+{
+	struct smco_err err = {0};
+	struct tally *t = open_tally(&err);
+	if (!t) {
+		tap_skip(err.msg);
+		return tap_done();
+	}
+	test_classes(t);
+	test_threads(t);
+	tally_close(t);
+	test_monitor(true);
+	test_monitor(false);
+	test_pauses();
+	test_exec();
+	test_prices();
+	return tap_done();
+}
