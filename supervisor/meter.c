@@ -103,6 +103,13 @@ int meter_idle_cpu(struct meter *m, const cpu_set_t *may)
 	return stopclock_idle_cpu(stopclock, sched_getcpu(), may);
 }
 
+int meter_computes(const struct meter *m, pid_t tid)
+{
+	if (!stopclock || !m->has_clock)
+		return -1;
+	return stopclock_computes(stopclock, sched_getcpu(), tid);
+}
+
 void meter_get_stops(const struct meter *m, uint64_t *nr, uint64_t *longest_ns)
 {
 	*nr = tracer_nr_stops(m->tracer);

@@ -43,6 +43,11 @@ uint64_t meter_stops(struct meter *m);
  * idle, as of now; -1: there is none, or the kernel's clock is not to be had.
  */
 int meter_idle_cpu(struct meter *m, const cpu_set_t *may);
+/*
+ * As of the last meter_idle_cpu(), by this thread: does thread @tid compute?
+ * Not one that sleeps, or waits for a CPU that others have. -1: not known.
+ */
+int meter_computes(const struct meter *m, pid_t tid);
 /* How many stops of a task there were up to then, and how long the longest was:
  * until it went on with what it had been at, and where the kernel tells, until
  * it was on a CPU again as far as others did not keep it from one. */

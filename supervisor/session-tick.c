@@ -21,41 +21,88 @@ static uint64_t nearby_pause_ns(const struct session *s, uint64_t took_ns)
 	return pause > NEARBY_NS ? pause : NEARBY_NS;
 }
 
-/* What a stop of all is likely to cost: as much for each task as stops have so
+/* What a stop of @nr tasks is likely to cost: as much for each as stops have so
  * far, which on a busy machine is a hundred times as much as on an idle one. */
-static int64_t stop_cost_ns(const struct session *s, const struct watched *w)
+static int64_t stop_cost_ns(const struct session *s, unsigned nr)
 {
-	uint64_t nr, longest_ns;
-	meter_get_stops(&s->meter, &nr, &longest_ns);
+	uint64_t nr_stops, longest_ns;
+	meter_get_stops(&s->meter, &nr_stops, &longest_ns);
 	uint64_t each = ledger_spent_ns(s->ledger, LEDGER_STOP, NAP_MONITOR) /
-			(nr ? nr : 1);
-	uint64_t cost = each * tproc_nr_tasks(w->proc);
-	return (int64_t)max_u64(cost, NEARBY_ROOM_NS);
+			(nr_stops ? nr_stops : 1);
+	return (int64_t)max_u64(each * nr, NEARBY_ROOM_NS);
+}
+
+/* It stands, and is where it was computing. */
+static bool tell_nearby(struct session *s, struct watched *w, struct task *t)
+{
+	struct user_regs_struct regs;
+	if (task_get_regs(t, &regs) || (int64_t)regs.orig_rax >= 0)
+		return false; /* in a system call: did not compute */
+	nap_nearby(w->nap, watched_stack(w, t, s->stacks));
+	return true;
+}
+
+/* *@is_known_ret: NULL is nobody, instead of somebody who is not known. */
+static struct task *who_computes(struct session *s, const struct watched *w,
+				 bool *is_known_ret)
+{
+	meter_idle_cpu(&s->meter, tracer_cpus(s->tracer));
+	*is_known_ret = true;
+	for (struct task *t = tproc_first_task(w->proc); t; t = task_next(t)) {
+		int computes = meter_computes(&s->meter, task_tid(t));
+		*is_known_ret = computes >= 0;
+		if (computes > 0)
+			return t;
+		if (computes < 0)
+			break;
+	}
+	return NULL;
+}
+
+/* Of all tasks, which stand for that, the first one that was computing. */
+static void look_at_all(struct session *s, struct watched *w)
+{
+	if (tproc_stop_briefly(w->proc, NULL))
+		return;
+	struct task *t = tproc_first_task(w->proc);
+	while (t && !tell_nearby(s, w, t))
+		t = task_next(t);
+	tproc_cont(w->proc);
+}
+
+/* It alone stands: to stop those that sleep wakes them up, and all that run
+ * wait until the last one has stopped, where the machine is busy for
+ * milliseconds. */
+static void look_at_one(struct session *s, struct watched *w, struct task *t)
+{
+	bool was_relaxed = tracer_relax(s->tracer, false);
+	if (!task_stop(t)) {
+		tell_nearby(s, w, t);
+		tracer_resume(s->tracer, t, 0);
+	}
+	tracer_relax(s->tracer, was_relaxed);
 }
 
 /*
- * Who runs at the end of a nap? Stop the process for a moment and take the
- * stack of a thread that was computing, at most twenty times a second and
- * only while there is room.
+ * Who runs at the end of a nap? Stop it for a moment and take its stack, at
+ * most twenty times a second and only while there is room.
  */
 static void look_nearby(struct session *s, struct watched *w, uint64_t now_ns)
 {
-	if (!nap_wants_nearby(w->nap) || now_ns < s->nearby_due_ns ||
-	    ledger_room_ns(s->ledger) < stop_cost_ns(s, w) ||
-	    tproc_nr_tasks(w->proc) > 16)
+	bool is_known;
+	if (!nap_wants_nearby(w->nap) || now_ns < s->nearby_due_ns)
+		return;
+	struct task *t = who_computes(s, w, &is_known);
+	unsigned nr = is_known ? 1 : tproc_nr_tasks(w->proc);
+	if (ledger_room_ns(s->ledger) < stop_cost_ns(s, nr) ||
+	    (is_known && !t) || nr > 16)
 		return;
 	uint64_t start_ns = smco_now_ns();
 	tracer_stops_are(s->tracer, "to see who runs");
-	if (tproc_stop_briefly(w->proc, NULL))
-		return;
-	for (struct task *t = tproc_first_task(w->proc); t; t = task_next(t)) {
-		struct user_regs_struct regs;
-		if (task_get_regs(t, &regs) || (int64_t)regs.orig_rax >= 0)
-			continue; /* in a system call: did not compute */
-		nap_nearby(w->nap, watched_stack(w, t, s->stacks));
-		break;
-	}
-	tproc_cont(w->proc);
+	if (t)
+		look_at_one(s, w, t);
+	else
+		look_at_all(s, w);
 	uint64_t end_ns = smco_now_ns();
 	s->nearby_due_ns = end_ns + nearby_pause_ns(s, end_ns - start_ns);
 }
@@ -255,7 +302,8 @@ void session_tick(struct session *s, uint64_t now_ns)
 			continue;
 		if (s->opt->mechanism == MECHANISM_AUTO &&
 		    nap_wants_guard(w->nap) &&
-		    ledger_room_ns(s->ledger) >= stop_cost_ns(s, w))
+		    ledger_room_ns(s->ledger) >=
+			    stop_cost_ns(s, tproc_nr_tasks(w->proc)))
 			watched_open_guard(w);
 		look_nearby(s, w, now_ns);
 		session_take_hits(s, w);

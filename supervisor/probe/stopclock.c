@@ -126,6 +126,22 @@ int stopclock_idle_cpu(const struct stopclock *c, int here,
 	return stopclock_choose(c->sums, c->nr_cpus, here, may);
 }
 
+int stopclock_has_cpu(const struct stopclock_sum *sums, int nr, int here,
+		      pid_t own, pid_t tid)
+{
+	if (here < 0 || here >= nr || sums[here].runs != (uint32_t)own)
+		return -1;
+	for (int i = 0; i < nr; i++)
+		if (sums[i].runs == (uint32_t)tid)
+			return 1;
+	return sums[here].took == (uint32_t)tid;
+}
+
+int stopclock_computes(const struct stopclock *c, int here, pid_t tid)
+{
+	return stopclock_has_cpu(c->sums, c->nr_cpus, here, gettid(), tid);
+}
+
 uint32_t *stopclock_lending(struct stopclock *c)
 {
 	return c->told ? &c->told->is_lent : NULL;

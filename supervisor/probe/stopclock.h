@@ -67,6 +67,15 @@ struct stopclock_sum;
 /* The same of @nr CPUs' @sums. */
 int stopclock_choose(const struct stopclock_sum *sums, int nr, int here,
 		     const cpu_set_t *may);
+/*
+ * As of the last reading, taken by this thread, which is on CPU @here: does
+ * thread @tid compute, or would, but that we have its CPU? -1: not known, for
+ * threads have other numbers outside of our PID namespace.
+ */
+int stopclock_computes(const struct stopclock *c, int here, pid_t tid);
+/* The same of @nr CPUs' @sums, read by thread @own. */
+int stopclock_has_cpu(const struct stopclock_sum *sums, int nr, int here,
+		      pid_t own, pid_t tid);
 /* Set it to 1 while a task is let go to make a call of ours, in which its stop
  * goes on; else 0. NULL: each such call ends one stop and begins another. */
 uint32_t *stopclock_lending(struct stopclock *c);

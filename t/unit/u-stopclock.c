@@ -354,6 +354,26 @@ static void test_choice(void)
 	check_int(stopclock_choose(cpu, 4, -1, &all), -1);
 }
 
+/* Who has a CPU, or would have ours? */
+static void test_has_cpu(void)
+{
+	struct stopclock_sum cpu[4] = {{.runs = 20},
+				       {.runs = 7, .took = 21},
+				       {.runs = STOPCLOCK_IDLE, .took = 22},
+				       {.runs = 23, .took = 24}};
+	check_int(stopclock_has_cpu(cpu, 4, 1, 7, 20), 1);
+	check_int(stopclock_has_cpu(cpu, 4, 1, 7, 23), 1);
+	check_int(stopclock_has_cpu(cpu, 4, 1, 7, 21), 1);
+	/* Somebody else's CPU it would not get. */
+	check_int(stopclock_has_cpu(cpu, 4, 1, 7, 22), 0);
+	check_int(stopclock_has_cpu(cpu, 4, 1, 7, 24), 0);
+	check_int(stopclock_has_cpu(cpu, 3, 1, 7, 23), 0);
+	/* Numbers are others here. */
+	check_int(stopclock_has_cpu(cpu, 4, 1, 8, 20), -1);
+	check_int(stopclock_has_cpu(cpu, 4, 4, 7, 20), -1);
+	check_int(stopclock_has_cpu(cpu, 4, -1, 7, 20), -1);
+}
+
 /* Binds @pid to this CPU, and us. */
 static int bind_both(pid_t pid, cpu_set_t *all)
 {
@@ -410,6 +430,7 @@ static void test_in_the_way(void)
 int main(void)
 {
 	test_choice();
+	test_has_cpu();
 	clock_open();
 	test_in_the_way();
 	struct stopclock_reading zero = now();
