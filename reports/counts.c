@@ -302,6 +302,31 @@ int counts_take(struct counts *c, const struct record *r)
 	return 0;
 }
 
+/* Of event @e; the machine's are none of a thread's. */
+static void add_unseen(struct counts *c, size_t e)
+{
+	double seen_ns = 0, unseen_ns = 0, scaled = 0;
+	for (size_t i = 0; i < c->nr_threads; i++) {
+		const struct counts_sum *s = &c->thread[i].sum[e];
+		if (!c->thread[i].tid)
+			continue;
+		if (s->missed_ns < s->enabled_ns) {
+			seen_ns += (double)s->enabled_ns;
+			scaled += s->scaled;
+		} else {
+			unseen_ns += (double)s->enabled_ns;
+		}
+	}
+	if (seen_ns > 0)
+		c->total[e].scaled += scaled * (unseen_ns / seen_ns);
+}
+
+void counts_finish(struct counts *c)
+{
+	for (size_t e = 0; c && e < c->nr_events; e++)
+		add_unseen(c, e);
+}
+
 /* -------------------------------------------------------------- derived --- */
 
 /* Sum of the first event of @role that has counted anything; -1: there is

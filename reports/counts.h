@@ -88,6 +88,11 @@ void counts_destroy(struct counts *c); /* NULL is fine */
 /* An EV_COUNTS record whose payload is a struct ev_counts. SMCO_NOMEM. */
 int counts_take(struct counts *c, const struct record *r);
 
+/* All records are taken: threads of which nothing was counted, because counting
+ * paused while they lived, did in their time what others did in theirs; in all,
+ * not each by itself. NULL is fine. */
+void counts_finish(struct counts *c);
+
 /* @more, of the same event, to @sum. */
 void counts_add(struct counts_sum *sum, const struct counts_sum *more);
 

@@ -389,6 +389,7 @@ static int load_file(struct summary *s, uint32_t file)
 			break;
 	}
 	ahead_end(a);
+	counts_finish(s->file[file].counts);
 	return rc;
 }
 

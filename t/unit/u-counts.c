@@ -117,6 +117,7 @@ static struct counts *load(void (*records)(struct trace_writer *))
 	while (trace_next(r, &rec, NULL) > 0)
 		if (rec.event == EV_COUNTS)
 			check_int(counts_take(c, &rec), 0);
+	counts_finish(c);
 	return c;
 }
 
@@ -217,6 +218,33 @@ static void test_paused(void)
 	check_int(c->thread[1].sum[2].scaled, 7);
 	check_int(c->total[2].scaled, 2007);
 	check_range(c->bucket[2 * COUNTS_BUCKETS + 1], 0, 0);
+	unload(c);
+}
+
+/* Two that lived while counting paused, one of them before it was counted. */
+static void unseen_records(struct trace_writer *w)
+{
+	put_interval(w, 100, 10, SAMPLE_MS(50), 400);
+	put_interval(w, 100, 11, 0, 100);
+	put_interval(w, 200, 12, SAMPLE_MS(100), 0);
+	put_interval(w, 200, 13, SAMPLE_MS(100), 0);
+	put_interval(w, 300, 13, 0, 30);
+	put(w, 300, 0, 2,
+	    &(struct ev_counts){0, 1, SAMPLE_MS(100), SAMPLE_MS(100), 0, {84}});
+}
+
+static void test_unseen(void)
+{
+	struct counts *c = load(unseen_records);
+	check_int(c->thread[2].sum[2].scaled, 0);
+	check_int(c->thread[3].sum[2].scaled, 60);
+	/* 800, 100 and 60 in 400 ms, so much again in 100 of 12. */
+	check_int(c->total[2].raw, 530);
+	check_int(c->total[2].enabled_ns, SAMPLE_MS(500));
+	check_int(c->total[2].scaled, 960 + 240);
+	/* The machine has no such threads. */
+	check_int(c->total[5].scaled, 84);
+	check_int(c->total[5].raw, 84);
 	unload(c);
 }
 
@@ -480,6 +508,7 @@ int main(void)
 	test_time();
 	test_paused();
 	test_parts();
+	test_unseen();
 	test_derived();
 	test_hostile();
 	test_text();
