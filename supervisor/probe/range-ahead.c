@@ -333,22 +333,45 @@ bool range_doubt_sum(const struct range_code *code, const struct variables *v,
 /* How far behind a loop one is taken off its counter again. */
 #define BEHIND_REACH 8
 
-/* From instruction @k on to @i, is memory read by register @reg, or a copy? */
-static bool is_read_by(const struct range_code *code, size_t k, size_t i,
+/* From instruction @k on to @end, is memory read by register @reg as it is
+ * then, or by a copy of that? */
+static bool is_read_by(const struct range_code *code, size_t k, size_t end,
 		       uint8_t reg)
 {
 	uint32_t same = 1u << reg;
-	for (; k < i; k++) {
+	for (; k < end; k++) {
 		const struct range_insn *in = &code->insns[k];
 		uint8_t from, to = copies(in, &from);
+		bool is_copy = to < 16 && same >> from & 1;
 		if (in->bits & RB_READS &&
 		    ((in->base < 16 && same >> in->base & 1) ||
 		     (in->index < 16 && same >> in->index & 1)))
 			return true;
-		if (to < 16 && same >> from & 1)
-			same |= 1u << to;
+		same &= ~(uint32_t)in->wrote;
+		same |= is_copy ? 1u << to : 0;
 	}
 	return false;
+}
+
+/* The branch that leads back to before instruction @i, by the way straight on,
+ * on which register @reg is left alone; code->nr: there is none so near. Others
+ * lead to straight behind it. */
+static size_t branch_back(const struct range_code *code, size_t i, uint8_t reg)
+{
+	uint64_t out = 0;
+	for (size_t n = 0; n < BEHIND_REACH && range_falls(code, i + n); n++) {
+		size_t k = i + n + 1;
+		const struct range_insn *in = &code->insns[k];
+		bool is_branch = in->kind == RK_BRANCH;
+		if (is_branch && in->target <= code->insns[i].addr)
+			return !out || out == in->addr + in->len ? k : code->nr;
+		if (in->wrote >> reg & 1 ||
+		    (in->kind != RK_PLAIN && !is_branch) ||
+		    (is_branch && out && out != in->target))
+			break;
+		out = is_branch ? in->target : out;
+	}
+	return code->nr;
 }
 
 bool range_doubt_counted(const struct range_code *code,
@@ -356,26 +379,23 @@ bool range_doubt_counted(const struct range_code *code,
 {
 	const struct range_insn *add = &code->insns[i];
 	uint8_t reg = range_reg_of_dwarf(p->reg);
-	size_t k = i, behind = 0;
 	if (p->kind != VAR_REG || p->shift || !(add->bits & RB_ADDS) ||
 	    add->wrote != 1u << reg)
 		return false;
-	while (++k < code->nr && range_falls(code, k - 1) &&
-	       code->insns[k].kind == RK_PLAIN &&
-	       !(code->insns[k].wrote >> reg & 1) && k - i < BEHIND_REACH)
-		;
-	if (k == code->nr || code->insns[k].kind != RK_BRANCH ||
-	    code->insns[k].target > add->addr ||
-	    !is_read_by(code, range_code_find(code, code->insns[k].target), i,
-			reg))
-		return false;
-	while (++k < code->nr && range_falls(code, k - 1) &&
-	       behind++ < BEHIND_REACH) {
+	size_t end = branch_back(code, i, reg), behind = 0;
+	*k_ret = add->imm;
+	for (size_t k = end + 1; k < code->nr && range_falls(code, k - 1) &&
+				 behind++ < BEHIND_REACH;
+	     k++) {
 		const struct range_insn *in = &code->insns[k];
-		*k_ret = add->imm;
+		if (in->bits & RB_ADDS && in->wrote == 1u << reg)
+			return in->imm == -add->imm;
 		if (in->bits & RB_LEA && in->base == reg &&
 		    in->index == RANGE_NO_REG && in->disp == -add->imm)
-			return true;
+			return is_read_by(
+				code,
+				range_code_find(code, code->insns[end].target),
+				end, reg);
 		if (in->wrote >> reg & 1 || in->kind != RK_PLAIN)
 			return false;
 	}

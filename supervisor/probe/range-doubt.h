@@ -416,7 +416,8 @@ bool range_doubt_added(const struct range_code *code, const struct var_place *p,
 /*
  * range-ahead.c. Instruction @i adds *@k_ret to the register of @p, at the end
  * of a loop. Is that ahead of what the source asks first, so that behind the
- * loop it is taken off again? Then, if it is *@k_ret less that is looked at,
+ * loop it is taken off again, in place, or, where the loop reads memory by what
+ * it was, for another register? Then, if it is *@k_ret less that is looked at,
  * that is a value which the variable had in any case.
  */
 bool range_doubt_counted(const struct range_code *code,

@@ -190,7 +190,7 @@ int main(void)
 	doubt("holes", 8, 0);
 	doubt("early", 9, 3); /* cut, alone, byte */
 	doubt("bits", 7, 0);
-	doubt("ways", 11, 3); /* value, widened, asks */
+	doubt("ways", 14, 3); /* value, widened, asks */
 	doubt("rounds", 7, 0);
 	doubt("sums", 23, 0);
 	doubt("below", 4, 0);
