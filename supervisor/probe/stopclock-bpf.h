@@ -21,7 +21,7 @@ struct stopclock_sum {
 	__u64 nr_unseen; /* stops of which only that is known */
 	__u64 longest_ns;
 	__u64 displaced_ns; /* they or partners waited while we had a CPU */
-	__u64 nr_displaced; /* how often */
+	__u64 nr_displaced; /* how often one had to go */
 	__s64 waited_ns;    /* they waited for CPUs, whoever used those */
 	__u64 strange_ns;   /* strangers ran: who woke none, nor was woken */
 	/* Threads, as the kernel counts them; 0 = none, or none is known. */

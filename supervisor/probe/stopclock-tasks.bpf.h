@@ -42,6 +42,7 @@ struct task_struct {
 struct waits {
 	__u64 ns;      /* as far as they were looked at; 0 = not known */
 	__s64 free_ns; /* free_ns() when it left its CPU or was woken up */
+	__u64 woke;    /* the latter */
 };
 
 struct stopped {

@@ -109,6 +109,13 @@ static __always_inline __u64 not_theirs_ns(const struct stopped *st,
 	return theirs < all ? all - theirs : 0;
 }
 
+/* Who woke up to find us there has only waited: it had left that CPU long
+ * before, and what it had in the caches. */
+static __always_inline int had_to_go(const struct kept *k)
+{
+	return !k || !k->waits.woke;
+}
+
 /* The supervisor comes or goes, or the CPU is somebody's that counts, or idle.
  * Returns what the supervisor ran here until then since it was. */
 static __always_inline __u64 account_cpu(struct task_struct *prev,
@@ -126,7 +133,7 @@ static __always_inline __u64 account_cpu(struct task_struct *prev,
 	if (!ran_ns)
 		return 0;
 	int counts = traced || is_partner(next, k);
-	if (counts && !was_stopped && waits_since(c, next))
+	if (counts && !was_stopped && waits_since(c, next) && had_to_go(k))
 		count_displaced();
 	/* Where nothing tells of waits: as if it had waited all the time. */
 	if (counts && !was_stopped && !bpf_core_field_exists(next->sched_info))
@@ -158,7 +165,7 @@ static __always_inline __u64 account_waits(struct stopclock_cpu *c,
 		return delay;
 	if (moved <= CLOCK_SLACK_NS) /* or below 0 */
 		moved = 0;
-	if (displaced(moved + last, w->free_ns) && moved)
+	if (displaced(moved + last, w->free_ns) && moved && !w->woke)
 		count_displaced();
 	return delay;
 }
@@ -386,10 +393,12 @@ static __always_inline void returns(struct task_struct *prev,
 }
 
 /* From now on, or soon, the task of which @k is kept, if it is. */
-static __always_inline void begins_to_wait(struct kept *k)
+static __always_inline void begins_to_wait(struct kept *k, int woke)
 {
-	if (k)
-		k->waits.free_ns = free_ns();
+	if (!k)
+		return;
+	k->waits.free_ns = free_ns();
+	k->waits.woke = woke;
 }
 
 /* The supervisor lets the task of which @k is kept go. */
@@ -438,7 +447,7 @@ int BPF_PROG(stopclock_switch, _Bool preempt, struct task_struct *prev,
 	if (was_stopped)
 		returns(prev, next, st, ran_ns);
 	/* After what @next has waited for: @prev has not. */
-	begins_to_wait(k_prev);
+	begins_to_wait(k_prev, 0);
 	return 0;
 }
 
@@ -450,7 +459,7 @@ int BPF_PROG(stopclock_waking, struct task_struct *woken)
 	int traced = is_ours(woken), by_traced = is_ours(waker);
 	int by_us = waker->tgid == tracer_tgid;
 	struct kept *k = kept_of(woken);
-	begins_to_wait(k);
+	begins_to_wait(k, 1);
 	if (traced && by_us)
 		note_lent(k);
 	if (!traced && by_traced && woken->tgid != tracer_tgid)

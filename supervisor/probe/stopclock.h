@@ -35,7 +35,8 @@ struct stopclock_reading {
 	 * well that woke one of the program's lately, traced or not: it waits
 	 * for what they do. */
 	uint64_t displaced_ns;
-	uint64_t nr_displaced; /* how often somebody had to go for us */
+	/* How often somebody had to go for us: not who woke up meanwhile. */
+	uint64_t nr_displaced;
 	/* They were ready to run and waited for CPUs, whoever ran there, sum
 	 * over tasks; what of it is in stop_ns is not in here. It may go down a
 	 * little. */

@@ -216,6 +216,40 @@ static void test_waits(void)
 	end(stranger);
 }
 
+/* Who sleeps is woken up and waits until we sleep: it did not have to go. It
+ * may be met on its way back to sleep now and then. */
+static bool try_woken(int fd)
+{
+	struct stopclock_reading a = now();
+	for (int i = 0; i < 20; i++) {
+		check_int(write(fd, "x", 1), 1);
+		spin(NSEC_PER_MSEC / 4);
+		usleep(2000);
+	}
+	struct stopclock_reading b = now();
+	uint64_t ns = b.displaced_ns - a.displaced_ns;
+	uint64_t nr = b.nr_displaced - a.nr_displaced;
+	printf("# woken: waited %ju ns for us, went %ju times\n", (uintmax_t)ns,
+	       (uintmax_t)nr);
+	return ns && !nr;
+}
+
+static void test_woken(void)
+{
+	bool is_right = false;
+	int fds[2];
+	check_int(pipe(fds), 0);
+	pid_t reader = start_reading(fds[0], 0);
+	check_int(ptrace(PTRACE_SEIZE, reader, 0, 0), 0);
+	usleep(50000);
+	for (int i = 0; i < 20 && !is_right; i++)
+		is_right = try_woken(fds[1]);
+	check(is_right);
+	end(reader);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 /* What a stranger runs is told when it leaves its CPU; what we and the traced
  * one run is not in it. */
 #define TURN_NS (50 * (int64_t)NSEC_PER_MSEC)
@@ -340,6 +374,7 @@ int main(void)
 	test_known(cpu);
 	check(beside(true) >= SPIN_NS / 2);
 	check_int(beside(false), 0);
+	test_woken();
 	stopclock_close(c);
 	return tap_done();
 }
