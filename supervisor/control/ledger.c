@@ -8,9 +8,9 @@
  *	slack = m(o_t + max(1 point, o_t / 10)) - m(o_t)
  *
  * times 10 s and is lost beyond it. A machine that stands still for a moment
- * makes a debt of what it takes seconds to earn. What is beyond a fifth of one,
- * up to as much as may be left over, is paid back by half of what is earned,
- *for in all these seconds nobody would be watched.
+ * makes a debt of what it takes seconds to earn, in which nobody would be
+ * watched. What is beyond a fifth of a second's earnings, up to as much as may
+ * be left over, is paid back by half of what is earned.
  *
  * Window: in the last 10 s in which the program ran (all, if that was less)
  *
