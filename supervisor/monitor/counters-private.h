@@ -93,7 +93,7 @@ struct counters {
 	struct tally *tally;
 	struct counter_tally by_tally;
 	uint64_t toggled_ns; /* of its beginnings and ends, known so far */
-	uint64_t toggles_cost_ns;
+	uint64_t toggles_cost_ns, toggle_ns; /* in all; one, usually */
 	int64_t bare_calls_ns; /* counter_calls_ns, before the last of them */
 	bool has_asked;	       /* for one that has not come yet */
 	bool heeds_calls;      /* interrupts by which counters are read, too */
@@ -132,7 +132,8 @@ struct counters {
 	uint64_t reading_ns;	/* and readings that disturbed somebody */
 	uint64_t own_read_ns;	/* a reading that disturbs nobody */
 	uint64_t measure_ns;	/* when it is asked next what reading takes */
-	uint64_t nr_unmeasured; /* readings of all since */
+	uint64_t nr_unmeasured; /* readings of all since, and this one */
+	uint64_t measured_ns;	/* what that was */
 	uint64_t nr_failed;	/* threads that could not be counted */
 	uint64_t nr_busy;	/* groups that lost their counters */
 	uint64_t nr_stops;	/* of threads that are counted no more */
@@ -279,6 +280,7 @@ bool counters_tally_at(struct counters *c, enum counter_level level);
 /* May a level begin at which it is done, without waiting for that? If not, it
  * will be soon, or be asked for again. */
 bool counters_tally_ready(struct counters *c);
+bool counters_tally_is_on(const struct counters *c); /* or events count */
 /* What that and its ends have cost the program since this was asked last, ns on
  * each CPU that it ran on. */
 uint64_t counters_tally_toggled_ns(struct counters *c);

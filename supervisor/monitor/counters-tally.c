@@ -107,9 +107,14 @@ bool counters_tally_at(struct counters *c, enum counter_level level)
 	return true;
 }
 
+bool counters_tally_is_on(const struct counters *c)
+{
+	return !c->tally || tally_is_on(c->tally);
+}
+
 bool counters_tally_ready(struct counters *c)
 {
-	bool ready = !c->tally || tally_is_on(c->tally);
+	bool ready = counters_tally_is_on(c);
 	if (!ready && !c->has_asked && c->self)
 		c->bare_calls_ns = counter_calls_ns();
 	c->has_asked = !ready;

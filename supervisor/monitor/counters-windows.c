@@ -31,8 +31,10 @@ uint64_t counters_next_check_ns(const struct counters *c, uint64_t now_ns)
 	return now_ns + min_u64(CHECK_NS, max_u64(FIRST_NS, half_ns));
 }
 
-/* Without what nobody can help: what calls cost while counting pauses. */
-static bool is_too_dear(const struct counters *c, uint64_t less_ns)
+/* Without what nobody can help: what calls cost while counting pauses; and if
+ * @more_ns come to it. */
+static bool is_too_dear(const struct counters *c, uint64_t less_ns,
+			uint64_t more_ns)
 {
 	struct ledger_totals t;
 	ledger_get(c->ledger, &t);
@@ -40,8 +42,8 @@ static bool is_too_dear(const struct counters *c, uint64_t less_ns)
 		ledger_spent_ns(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR);
 	return allowance_must_pause(
 		control_m_from_overhead(c->p.target_overhead_ppb), t.base_ns,
-		ledger_room_ns(c->ledger),
-		sat_sub_u64(own_ns, c->unseen_cost_ns + less_ns));
+		ledger_room_ns(c->ledger) - (int64_t)more_ns,
+		sat_sub_u64(own_ns, c->unseen_cost_ns + less_ns) + more_ns);
 }
 
 static uint64_t window_ns(const struct counters *c)
@@ -107,6 +109,15 @@ static void charge_toggles(struct counters *c)
 	uint64_t cost_ns = each_ns * min_u64(nr, nr_cpus);
 	ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR, cost_ns);
 	c->toggles_cost_ns += cost_ns;
+	uint64_t usual_ns = c->toggle_ns ? c->toggle_ns : cost_ns;
+	c->toggle_ns = (3 * usual_ns + min_u64(cost_ns, 4 * usual_ns)) / 4;
+}
+
+/* To attach for what cannot be counted then, and to detach again, would take
+ * all that is earned. */
+static uint64_t to_come_ns(const struct counters *c)
+{
+	return counters_tally_is_on(c) ? 0 : 2 * c->toggle_ns;
 }
 
 static void begin_windows(struct counters *c, uint64_t now_ns)
@@ -203,12 +214,12 @@ static void step_windows(struct counters *c, uint64_t now_ns)
 	}
 	if (now_ns < w->next_ns)
 		return;
-	if (!is_too_dear(c, 0)) {
+	if (!is_too_dear(c, 0, to_come_ns(c))) {
 		go_on(c, now_ns);
 		return;
 	}
-	bool others =
-		is_too_dear(c, c->work_ns + c->toggles_cost_ns + c->reading_ns);
+	bool others = is_too_dear(
+		c, c->work_ns + c->toggles_cost_ns + c->reading_ns, 0);
 	set_level(c, others ? COUNTER_NONE : COUNTER_CLOCKS);
 	counters_tally_at(c, c->level);
 	w->next_ns = now_ns + about(c, TOO_DEAR_NS);
@@ -223,7 +234,7 @@ void counters_pause_or_go_on(struct counters *c, uint64_t now_ns)
 	charge_toggles(c);
 	if (c->windows.is_used) {
 		step_windows(c, now_ns);
-	} else if (!is_too_dear(c, 0)) {
+	} else if (!is_too_dear(c, 0, to_come_ns(c))) {
 		if (c->level == COUNTER_ALL || counters_tally_ready(c))
 			set_level(c, COUNTER_ALL);
 	} else if (c->level == COUNTER_ALL && is_worth_windows(c)) {

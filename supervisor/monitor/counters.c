@@ -351,13 +351,16 @@ static void look_at(struct counters *c, struct thread *t)
 }
 
 /* A running thread is interrupted to be read; what took longer than by itself
- * was that, at the most. Those that were not measured took as long. */
+ * was that, at the most. Those that were not measured took as long as this one,
+ * or the one that was measured before them. */
 static void charge_reading(struct counters *c, uint64_t more_ns,
 			   uint64_t now_ns)
 {
-	ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
-		      more_ns * c->nr_unmeasured);
-	c->reading_ns += more_ns * c->nr_unmeasured;
+	uint64_t others_ns = min_u64(more_ns, c->measured_ns);
+	uint64_t cost_ns = more_ns + others_ns * (c->nr_unmeasured - 1);
+	ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR, cost_ns);
+	c->reading_ns += cost_ns;
+	c->measured_ns = more_ns;
 	c->nr_unmeasured = 0;
 	c->measure_ns = now_ns + MEASURE_NS;
 }

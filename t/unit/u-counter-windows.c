@@ -2,6 +2,7 @@
  * When counting pauses, and for how long: windows where it is tracepoints that
  * cost too much, of which two in three are without what is dearest.
  */
+#include "supervisor/control/allowance.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/counters-private.h"
 #include "supervisor/probe/tally.h"
@@ -244,6 +245,35 @@ static void test_tallied(void)
 	end();
 }
 
+/* It does not come for the sake of coming: there is room for that, and to go
+ * again, before it is asked for. */
+static void test_room_for_coming(void)
+{
+	struct ledger_totals all;
+	begin_with(false);
+	if (!c->tally) {
+		end();
+		return;
+	}
+	charge(50 * MS, 0);
+	step_at(now_ns);
+	wait_until_tallied(false);
+	for (int i = 0; i < 10000 && !c->has_asked; i++) {
+		now_ns += MS;
+		ledger_advance(l, now_ns, MS);
+		step_at(max_u64(c->windows.next_ns, now_ns));
+	}
+	check(c->has_asked);
+	check(c->toggle_ns > 2 * MS / 100);
+	ledger_get(l, &all);
+	int64_t budget_ns = allowance_budget_ns(
+		all.base_ns, control_m_from_overhead(TARGET_PPB));
+	uint64_t spent_ns = ledger_spent_ns(l, LEDGER_OTHER, COUNTERS_MONITOR);
+	check(spent_ns + 2 * c->toggle_ns <= (uint64_t)budget_ns + 2 * MS);
+	wait_until_tallied(true);
+	end();
+}
+
 int main(void)
 {
 	struct pmu_event ev;
@@ -256,5 +286,6 @@ int main(void)
 	test_switches();
 	test_checks();
 	test_tallied();
+	test_room_for_coming();
 	return tap_done();
 }
