@@ -144,6 +144,7 @@ struct counter_thread;
 /* One that was opened with COUNTER_EXEC stands in that exec's stop: only what
  * is tallied from now on is its. */
 void counter_thread_execs(struct counter_thread *t);
+
 /*
  * All groups of @plan for thread @tid; 0: the machine-wide ones. All or
  * nothing; errors as pmu_explain, SMCO_NOMEM. @plan must outlive it.
@@ -231,11 +232,11 @@ size_t counter_thread_leaders(const struct counter_thread *t,
 /* The events of direct groups, group by group, and the first of each
  * group: so many, at most @max; more than @max: that many there are. They are
  * others after counter_thread_renew. */
-/* Where it is tallied; -1: it is not. */
-int counter_thread_place(const struct counter_thread *t);
 size_t counter_thread_direct(const struct counter_thread *t, int *fd,
 			     size_t max, int leader[COUNTER_DIRECT_MAX],
 			     size_t *nr_groups_ret);
+/* Where it is tallied; -1: it is not. */
+int counter_thread_place(const struct counter_thread *t);
 /* Is a quarter of the room for them used? */
 bool counter_thread_is_crowded(const struct counter_thread *t);
 /* What event @index of @group has counted and nobody has taken. */

@@ -10,6 +10,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "supervisor/probe/jot-bpf.h"
+#include "supervisor/probe/tally-map.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -89,15 +90,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct jot_direct);
 } direct SEC(".maps");
-
-/* Another's, where there is one: tally.h. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, TALLY_MAX_THREADS);
-	__type(key, __u32);
-	__type(value, struct tally_counts);
-} tallies SEC(".maps");
 
 /* Where a note is made that is too long for the stack. */
 struct {

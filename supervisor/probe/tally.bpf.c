@@ -3,7 +3,7 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-#include "supervisor/probe/tally-bpf.h"
+#include "supervisor/probe/tally-map.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -18,14 +18,6 @@ struct {
 	__type(key, int);
 	__type(value, __u32);
 } threads SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, TALLY_MAX_THREADS);
-	__type(key, __u32);
-	__type(value, struct tally_counts);
-} tallies SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

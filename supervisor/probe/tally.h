@@ -23,8 +23,8 @@ struct tally;
 int tally_open(const struct tally_classes *classes, struct tally **ret,
 	       struct smco_err *err);
 /* Threads that were added are counted from now on, or no more. Soon after the
- * end of the last time this waits for up to a hundredth of a second. SMCO_SYS,
- * and nothing is counted. */
+ * end of the last time this waits for up to two hundredths of a second.
+ * SMCO_SYS, and nothing is counted. */
 int tally_begin(struct tally *t, struct smco_err *err);
 void tally_end(struct tally *t);
 /* The same, by a thread of ours, and nobody waits; or not at all, if it cannot
