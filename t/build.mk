@@ -60,7 +60,7 @@ fuzz-run: $(FUZZ_BIN)
 		$(O)/t/fuzz/fuzz-$(FUZZ_ONLY),$(FUZZ_BIN))
 
 # ---------------------------------------------------------------- linting --
-lint:
+lint: check-headers
 	@t/deps.sh lint
 	$(Q)clang-format --dry-run -Werror $(C_FILES)
 	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr -j2 \

@@ -4,6 +4,7 @@
 #ifndef SMCO_TALLY_MAP_BPF_H
 #define SMCO_TALLY_MAP_BPF_H
 
+#include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
 #include "supervisor/probe/tally-bpf.h"
