@@ -112,6 +112,7 @@ struct var_scope {
 	bool scoped;	  /* a language with namespaces */
 	bool in_function;
 	bool is_gcc;	  /* see place_in_scope */
+	bool is_llvm;	  /* see is_held */
 	bool begins_late; /* see VAR_LATE */
 	bool is_plain;	  /* see VAR_AMONG */
 	/* Code of the innermost block; none in an abstract function. */

@@ -448,6 +448,22 @@ static bool place_where_it_arrives(struct stretch *s, const struct var_group *g,
 }
 
 /*
+ * Is what is said of the whole scope in registers, or computed, and by LLVM? It
+ * says so where the variable is there before the scope's first instruction, and
+ * until the last one, so the scope is as good as a range of a list.
+ */
+static bool is_held(const struct var_scope *sc, const struct var_piece *pieces,
+		    size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (pieces[i].kind == VAR_PIECE_ADDRESS ||
+		    pieces[i].kind == VAR_PIECE_THREAD ||
+		    is_linear(&pieces[i], VAR_OP_CONST))
+			return false;
+	return sc->is_llvm;
+}
+
+/*
  * A location that is said to hold in the whole scope. @given: the variable has
  * a value where it begins.
  */
@@ -476,10 +492,12 @@ static void place_in_scope(struct stretch *s, const struct var_group *g,
 	/* A constant needs no assignment. */
 	given |= nr == 1 && pieces->kind == VAR_PIECE_VALUE &&
 		 is_linear(pieces, VAR_OP_CONST);
+	bool held = is_held(s->sc, pieces, nr);
+	s->block &= !held;
 	for (size_t i = 0; i < s->sc->nr_ranges; i++) {
 		s->lo = s->sc->ranges[i].lo;
 		s->hi = s->sc->ranges[i].hi;
-		s->begins = given && !i;
+		s->begins = held || (given && !i);
 		place_in_function(s, g, pieces, nr);
 	}
 	/* Nothing to place it in, but something to say about it. */

@@ -127,6 +127,7 @@ static void walk_function(struct var_build *b, Dwarf_Die *die,
 		.name = function_name(b, outer, die),
 		.scoped = outer->scoped,
 		.is_gcc = outer->is_gcc,
+		.is_llvm = outer->is_llvm,
 		.begins_late = outer->begins_late,
 		.is_plain = outer->is_plain,
 		.in_function = true,
@@ -292,6 +293,8 @@ void var_walk_unit(struct var_build *b, Dwarf_Die *cu)
 	const struct var_scope sc = {
 		.name = "",
 		.is_gcc = producer && !strncmp(producer, "GNU ", 4),
+		.is_llvm = producer && (strstr(producer, "clang") ||
+					strstr(producer, "LLVM")),
 		.is_plain = is_plain_c(cu, producer),
 		.scoped = die_has_scopes(cu),
 		.begins_late = dwarf_srclang(cu) == DW_LANG_Rust,

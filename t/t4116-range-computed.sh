@@ -1,6 +1,7 @@
 #!/bin/bash
 # Variables that optimised programs have nowhere but in what they compare, or in
-# the memory that they were read from, and arrays in several registers.
+# the memory that they were read from, arrays in several registers, and what is
+# in one register for the whole of its block.
 # shellcheck source=t/test-lib.sh
 . "$(dirname "$0")/test-lib.sh"
 need PTRACE
@@ -28,5 +29,9 @@ done
 if type -P clang >/dev/null; then
 	CC=clang
 	ok "arrays in registers, clang" computed apart -O2
+	for level in -O1 -O2; do
+		ok "one register for a block, clang $level" \
+			computed scoped $level
+	done
 fi
 done_testing

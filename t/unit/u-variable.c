@@ -577,6 +577,9 @@ static void test_scope(const char *producer, bool trusted, unsigned form)
 	const struct variable *whole = find(v, "f::whole");
 	check_str(whole->qualified, "f::whole");
 	check_int(whole->nr_places, trusted);
+	if (whole->nr_places)
+		check_int(v->places[whole->first_place].flags,
+			  strstr(producer, "clang") ? VAR_BEGINS : VAR_SCOPE);
 	check_int(whole->reason, trusted ? VAR_FINE : VAR_SHARED);
 	check_int(find(v, "f::part")->nr_places, 1);
 	check_arrivals(v, trusted);
