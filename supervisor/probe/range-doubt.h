@@ -171,6 +171,20 @@ bool range_doubt_loads(const struct range_edges *e,
 		       const struct var_place *p, size_t i, bool is_led_to);
 
 /*
+ * range-lent.c. The address of @p, memory in the frame, is given to a call in
+ * it. Which instruction reads what is there then, straight on from that and
+ * behind @p, before anything is known to be put there, or said of @var? LLVM
+ * says nothing of a variable from where what is loaded has no register of its
+ * own. Not one that a cmov chooses. @own are its places, @all those of all;
+ * code->nr: there is none.
+ */
+size_t range_lent_read(const struct range_edges *e,
+		       const struct range_code *code, const struct variables *v,
+		       const struct range_index_entry *all, size_t nr_all,
+		       const struct range_index_entry *own, size_t nr,
+		       const struct variable *var, const struct var_place *p);
+
+/*
  * range-register.c. Is @p, of @var, a parameter that stays in the register it
  * came in? That begins with the function, also where its range is said to be
  * just that.

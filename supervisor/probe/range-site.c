@@ -269,6 +269,19 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 		covered(f, i, s, p, &type, p->offset, taken);
 }
 
+/* Behind place @p, memory, what others have put there since is read. */
+static void read_behind(struct finder *f, struct range_site s,
+			const struct var_place *p)
+{
+	size_t i = range_lent_read(&f->edges, f->code, f->v, f->all, f->nr_all,
+				   f->own, f->nr_own, &f->v->vars[s.var], p);
+	if (i == f->code->nr)
+		return;
+	struct range_cover c = {
+		.yes = true, .whole = true, .offset = f->code->insns[i].disp};
+	touched(f, i, s, c, true);
+}
+
 /* Is the variable not at @p, as far as is known? */
 static bool is_in_doubt(const struct finder *f, const struct variable *variable,
 			const struct var_place *p, bool taken)
@@ -389,6 +402,8 @@ static void local_place(struct finder *f, uint32_t var, uint32_t place,
 		&f->edges, f->code, f->v, f->all, f->nr_all, var, p, store);
 	for (size_t i = 0; i < nr; i++)
 		local_access(f, store[i], s, p, false);
+	if (p->kind == VAR_MEM && taken)
+		read_behind(f, s, p);
 	size_t end =
 		range_code_find(f->code, range_doubt_end(f->code, f->v, f->own,
 							 f->nr_own, p, taken));

@@ -201,6 +201,7 @@ int main(void)
 	doubt("pieces", 2, 0);
 	doubt("led", 3, 5); /* but led, first, given */
 	doubt("fork", 7, 0);
+	doubt("lent", 13, 0);
 	doubt("reads", 4, 6); /* but indexed, before, given, later */
 	late("-DLANGUAGE=28", 5);
 	late("-DLANGUAGE=28 -DOPTIMISED", 1);
