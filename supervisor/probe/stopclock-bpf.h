@@ -44,10 +44,13 @@ struct stopclock_told {
 struct stopclock_cpu {
 	/* of the supervisor or a traced task, if one runs here; else 0 */
 	__u64 arrived_ns;
+	__u64 used_ns; /* the CPU time that it had had by then */
 	/* the supervisor did, since the CPU was idle or theirs */
 	__u64 ran_ns;
 	__u64 clock_offset; /* from the run queue's clock to ours */
 	__u64 is_theirs;    /* a traced task runs here */
+	/* A host had this CPU while the supervisor was on it, so far. */
+	__u64 stolen_ns;
 };
 
 #endif

@@ -36,6 +36,9 @@ struct {
 	__type(value, struct stopclock_told);
 } told SEC(".maps");
 
+/* What clocks that are not read together may differ. */
+#define CLOCK_SLACK_NS 20000
+
 volatile int always_0;	/* but the verifier does not know */
 int tracer_tgid;	/* as the initial pid namespace counts */
 __u64 our_total_ns;	/* the supervisor's CPU time, up to when it last ran */
@@ -97,13 +100,27 @@ static __always_inline void count_displaced(void)
 		s->nr_displaced++;
 }
 
-/* The supervisor is off the CPU, on which it arrived at c->arrived_ns. */
-static __always_inline void count_ours(struct stopclock_cpu *c)
+/* The supervisor is off the CPU, on which it arrived at c->arrived_ns. Its
+ * thread has had @used_ns of CPUs by now, which leaves out what a host took of
+ * them: that it would have taken from whoever were here instead of us. */
+static __always_inline void count_ours(struct stopclock_cpu *c, __u64 used_ns)
 {
 	__u64 ns = bpf_ktime_get_ns() - c->arrived_ns;
+	__u64 had_ns = used_ns - c->used_ns;
 	c->ran_ns += ns;
+	if (had_ns + CLOCK_SLACK_NS < ns) {
+		c->stolen_ns += ns - had_ns;
+		ns = had_ns;
+	}
 	__sync_fetch_and_add(&our_total_ns, ns);
 	our_arrival_ns = 0;
+}
+
+/* What a host took of this CPU while the supervisor was here, so far. */
+APART __u64 stolen_here(void)
+{
+	struct stopclock_cpu *c = get_cpu();
+	return c ? c->stolen_ns : 0;
 }
 
 static __always_inline __u64 theirs_ns(__u64 now)
@@ -125,27 +142,29 @@ APART int note_theirs(int traced)
 }
 
 /* A task of thread group @tgid leaves this CPU, which it got at @arrived_ns by
- * the run queue's clock; 0 = that is not known. */
-APART int leave_cpu(__u32 tgid, __u64 arrived_ns)
+ * the run queue's clock; 0 = that is not known. It has had @used_ns of CPUs. */
+APART int leave_cpu(__u32 tgid, __u64 arrived_ns, __u64 used_ns)
 {
 	struct stopclock_cpu *c = get_cpu();
 	if (!c || !c->arrived_ns)
 		return 0;
 	if (tgid == (__u32)tracer_tgid)
-		count_ours(c);
+		count_ours(c, used_ns);
 	if (arrived_ns)
 		c->clock_offset = c->arrived_ns - arrived_ns;
 	return 0;
 }
 
-/* This CPU is a traced task's, or @ours, or neither's. Returns what the
- * supervisor ran here since it was somebody's that counts, or idle. */
-APART __u64 enter_cpu(int traced, int ours)
+/* This CPU is a traced task's, or @ours, or neither's, who has had @used_ns of
+ * CPUs so far. Returns what the supervisor ran here since it was somebody's
+ * that counts, or idle. */
+APART __u64 enter_cpu(int traced, int ours, __u64 used_ns)
 {
 	struct stopclock_cpu *c = get_cpu();
 	if (!c)
 		return 0;
 	c->arrived_ns = traced || ours ? bpf_ktime_get_ns() : 0;
+	c->used_ns = used_ns;
 	if (ours)
 		our_arrival_ns = c->arrived_ns;
 	return c->ran_ns;

@@ -57,6 +57,8 @@ struct stopped {
 	__u16 was_asleep; /* when it was asked to stop */
 	__u16 is_lent;	  /* it was let go for us, and did not stop since */
 	__u64 theirs_ns;  /* theirs_ns() when its stop began */
+	__u64 stolen_ns;  /* stolen_here() then, */
+	__u64 cpu;	  /* of this CPU */
 	__u64 told_ns;	  /* of its waits */
 };
 

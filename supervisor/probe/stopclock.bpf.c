@@ -47,8 +47,6 @@ char LICENSE[] SEC("license") = "GPL";
 #define PARTNER_NS 10000000
 /* Who has met none for so long is a stranger. */
 #define KNOWN_NS 1000000000ULL
-/* What clocks that are not read together may differ. */
-#define CLOCK_SLACK_NS 20000
 
 struct pt_regs___x86 {
 	unsigned long ax;
@@ -123,10 +121,13 @@ static __always_inline __u64 account_cpu(struct task_struct *prev,
 					 struct kept *k, int traced,
 					 int was_stopped)
 {
-	leave_cpu(prev->tgid, bpf_core_field_exists(prev->sched_info)
-				      ? prev->sched_info.last_arrival
-				      : 0);
-	__u64 ran_ns = enter_cpu(traced, next->tgid == tracer_tgid);
+	leave_cpu(prev->tgid,
+		  bpf_core_field_exists(prev->sched_info)
+			  ? prev->sched_info.last_arrival
+			  : 0,
+		  prev->se.sum_exec_runtime);
+	__u64 ran_ns = enter_cpu(traced, next->tgid == tracer_tgid,
+				 next->se.sum_exec_runtime);
 	struct stopclock_cpu *c = get_cpu();
 	if (!c)
 		return 0;
@@ -307,6 +308,8 @@ static __always_inline void traced_leaves(struct task_struct *prev,
 			st->slept && prev->exit_code >> 8 == EVENT_STOP;
 		st->since = bpf_ktime_get_ns();
 		st->theirs_ns = theirs_ns(st->since);
+		st->stolen_ns = stolen_here();
+		st->cpu = bpf_get_smp_processor_id();
 		if (bpf_core_field_exists(prev->sched_info)) {
 			st->run_delay = prev->sched_info.run_delay;
 			st->pcount = prev->sched_info.pcount;
@@ -345,6 +348,16 @@ static __always_inline __u64 not_ours_ns(struct task_struct *prev,
 	return before + last - (last < ran_ns ? last : ran_ns);
 }
 
+/* What a host took of the CPU on which the task stopped while we were there,
+ * would not have been the task's without us, either. Where it comes back on
+ * another one, or we work on another one, it would. */
+static __always_inline __u64 stolen_ns(const struct stopped *st)
+{
+	if (st->cpu != bpf_get_smp_processor_id())
+		return 0;
+	return stolen_here() - st->stolen_ns;
+}
+
 /* @next was stopped and is on a CPU again. */
 static __always_inline void returns(struct task_struct *prev,
 				    struct task_struct *next,
@@ -363,7 +376,7 @@ static __always_inline void returns(struct task_struct *prev,
 		count_unseen();
 		return;
 	}
-	__u64 not_ours = not_ours_ns(prev, next, st, ran_ns);
+	__u64 not_ours = not_ours_ns(prev, next, st, ran_ns) + stolen_ns(st);
 	if (not_ours > ns)
 		not_ours = ns;
 	ns -= not_ours;

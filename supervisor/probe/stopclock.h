@@ -11,6 +11,10 @@
  *
  * A stop counts when it has ended. Stops of job control (PTRACE_LISTEN) do
  * not count.
+ *
+ * Where the kernel knows what a host took of its CPUs, and it took one while
+ * this process was on it, that is neither in a stop that began and ended there
+ * nor in waits for this process: whoever were there would have lost it.
  */
 #ifndef SMCO_STOPCLOCK_H
 #define SMCO_STOPCLOCK_H
