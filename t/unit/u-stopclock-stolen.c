@@ -164,6 +164,8 @@ static void test_stops(void)
 	/* Nor is it known what the other one would have been. */
 	stop(0, 3 * MS, 49 * MS, 1);
 	check_int(stop_ns(), 40 * MS);
+	stop(1, 3 * MS, 49 * MS, 1);
+	check_int(stop_ns(), 40 * MS);
 }
 
 /* Before a stop, too: it counts from there on. */
