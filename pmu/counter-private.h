@@ -31,7 +31,7 @@ struct open_group {
 	int64_t lead;
 	/* Of what is tallied: how much had been when it was paused last, and
 	 * what of it was while it did not count. */
-	uint64_t paused[PMU_CALL_CLASSES], uncounted[PMU_CALL_CLASSES];
+	uint64_t paused[CALL_COLUMNS], uncounted[CALL_COLUMNS];
 };
 
 /* What the kernel says of a group, in the order of its events. */
@@ -59,7 +59,7 @@ struct counter_thread {
 	int place;     /* where it is tallied; -1: it is not */
 	bool waits_for_exec;
 	/* What of it came along with counts that were written down last. */
-	uint64_t told[PMU_CALL_CLASSES];
+	uint64_t told[CALL_COLUMNS];
 	/* Where the kernel writes intervals down, of all groups. */
 	struct ring ring; /* .data NULL = none */
 	size_t ring_bytes;
@@ -124,7 +124,7 @@ void counter_turn(struct counter_thread *t, struct open_group *o, bool on);
 /* @o has other events now, and all that was tallied is taken. */
 void counter_renew_tally(const struct counter_thread *t, struct open_group *o);
 /* What was tallied until now while @o counted is added to @value; or what had
- * been when there were @nr of each class. */
+ * been when there were @nr of each column. */
 void counter_add_tally(const struct counter_thread *t,
 		       const struct open_group *o, uint64_t *value);
 void counter_add_told(const struct counter_thread *t,

@@ -12,17 +12,28 @@
 static bool can_be_tallied(const struct pmu_event *ev)
 {
 	const struct perf_event_attr *a = &ev->attr;
-	return ev->call_classes && !ev->absent[0] && !a->exclude_user &&
-	       !a->exclude_kernel && !a->exclude_hv && !a->exclude_guest &&
-	       !a->exclude_host && !a->exclude_idle && !a->sample_period;
+	return (ev->call_classes || ev->call_plus_1) && !ev->absent[0] &&
+	       !a->exclude_user && !a->exclude_kernel && !a->exclude_hv &&
+	       !a->exclude_guest && !a->exclude_host && !a->exclude_idle &&
+	       !a->sample_period;
 }
 
-size_t counter_tally_events(struct pmu_event *events, size_t nr)
+bool counter_can_tally(const struct pmu_event *events, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (can_be_tallied(&events[i]))
+			return true;
+	return false;
+}
+
+size_t counter_tally_events(struct pmu_event *events, size_t nr,
+			    struct call_columns *columns)
 {
 	size_t nr_tallied = 0;
 	for (size_t i = 0; i < nr; i++) {
 		struct perf_event_attr *a = &events[i].attr;
-		if (!can_be_tallied(&events[i]))
+		if (!can_be_tallied(&events[i]) ||
+		    !call_columns_add(columns, &events[i]))
 			continue;
 		a->type = PERF_TYPE_SOFTWARE;
 		a->config = PERF_COUNT_SW_DUMMY;
@@ -31,6 +42,17 @@ size_t counter_tally_events(struct pmu_event *events, size_t nr)
 		nr_tallied++;
 	}
 	return nr_tallied;
+}
+
+void counter_plan_tally(struct counter_plan *p,
+			const struct counter_tally *tally,
+			const struct call_columns *columns)
+{
+	p->tally = tally;
+	for (size_t i = 0; i < p->nr_events; i++)
+		if (p->event[i].is_tallied)
+			p->event[i].columns =
+				call_columns_of(columns, &p->event[i]);
 }
 
 static bool is_tallied(const struct counter_plan *p, size_t group)
@@ -68,8 +90,7 @@ int counter_thread_place(const struct counter_thread *t)
 	return t->place;
 }
 
-static void read_now(const struct counter_thread *t,
-		     uint64_t nr[PMU_CALL_CLASSES])
+static void read_now(const struct counter_thread *t, uint64_t nr[CALL_COLUMNS])
 {
 	t->plan->tally->read(t->plan->tally->ctx, t->place, nr);
 }
@@ -84,7 +105,7 @@ void counter_thread_execs(struct counter_thread *t)
 
 /* One moment of a thread that may be running. */
 struct moment {
-	uint64_t running_ns, nr[PMU_CALL_CLASSES];
+	uint64_t running_ns, nr[CALL_COLUMNS];
 };
 
 /*
@@ -97,7 +118,7 @@ static bool read_moment(const struct counter_thread *t,
 {
 	uint64_t best_ns = UINT64_MAX;
 	for (int i = 0; i < MOMENT_TRIES && best_ns > MOMENT_NS; i++) {
-		uint64_t before[PMU_CALL_CLASSES], after[PMU_CALL_CLASSES];
+		uint64_t before[CALL_COLUMNS], after[CALL_COLUMNS];
 		struct counter_reading r;
 		uint64_t began_ns = smco_now_ns();
 		read_now(t, before);
@@ -109,7 +130,7 @@ static bool read_moment(const struct counter_thread *t,
 			continue;
 		best_ns = took_ns;
 		ret->running_ns = r.running_ns;
-		for (size_t c = 0; c < PMU_CALL_CLASSES; c++)
+		for (size_t c = 0; c < CALL_COLUMNS; c++)
 			ret->nr[c] = before[c] + (after[c] - before[c]) / 2;
 	}
 	return true;
@@ -142,7 +163,7 @@ static void turn_on(struct counter_thread *t, struct open_group *o)
 	if (!known || !read_moment(t, o, &first))
 		return;
 	o->last.running_ns += first.running_ns - r.running_ns;
-	for (size_t i = 0; i < PMU_CALL_CLASSES; i++)
+	for (size_t i = 0; i < CALL_COLUMNS; i++)
 		o->uncounted[i] += first.nr[i] - o->paused[i];
 }
 
@@ -172,19 +193,17 @@ void counter_add_told(const struct counter_thread *t,
 	/* Of before its exec, or of before it was paused. */
 	if (t->waits_for_exec)
 		return;
-	for (size_t i = 0; i < g->nr; i++) {
-		const struct pmu_event *ev = &t->plan->event[g->first + i];
-		for (size_t c = 0; ev->is_tallied && c < PMU_CALL_CLASSES; c++)
-			if (ev->call_classes & 1u << c &&
+	for (size_t i = 0; i < g->nr; i++)
+		for (size_t c = 0; c < CALL_COLUMNS; c++)
+			if (t->plan->event[g->first + i].columns & 1u << c &&
 			    nr[c] > o->uncounted[c])
 				value[i] += nr[c] - o->uncounted[c];
-	}
 }
 
 void counter_add_tally(const struct counter_thread *t,
 		       const struct open_group *o, uint64_t *value)
 {
-	uint64_t now[PMU_CALL_CLASSES];
+	uint64_t now[CALL_COLUMNS];
 	if (t->place < 0 || !is_tallied(t->plan, o->group))
 		return;
 	if (o->is_off)

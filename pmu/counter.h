@@ -14,6 +14,7 @@
 
 #include <sys/types.h>
 
+#include "pmu/call-columns.h"
 #include "pmu/event.h"
 #include "pmu/hold.h"
 
@@ -44,7 +45,7 @@ struct counter_tally {
 	 * there is none left. */
 	int (*add)(void *ctx, pid_t tid);
 	void (*remove)(void *ctx, pid_t tid, int place);
-	void (*read)(void *ctx, int place, uint64_t nr[PMU_CALL_CLASSES]);
+	void (*read)(void *ctx, int place, uint64_t nr[CALL_COLUMNS]);
 };
 
 struct counter_plan {
@@ -89,9 +90,18 @@ int counter_plan_default(const struct counter_every *every,
 /*
  * Those of @events that a counter_tally can count become its, before a plan is
  * made of them: the kernel gets an event in each one's place that keeps its
- * time and counts nothing. How many there are.
+ * time and counts nothing. Their calls are told apart in @columns; too many
+ * remain the kernel's. How many there are.
  */
-size_t counter_tally_events(struct pmu_event *events, size_t nr);
+size_t counter_tally_events(struct pmu_event *events, size_t nr,
+			    struct call_columns *columns);
+/* Whether that would be so of any. */
+bool counter_can_tally(const struct pmu_event *events, size_t nr);
+/* From now on @p's events of that kind are counted by @tally, which both stay
+ * the caller's and live longer. */
+void counter_plan_tally(struct counter_plan *p,
+			const struct counter_tally *tally,
+			const struct call_columns *columns);
 /*
  * What a thread does before it can be stopped for the first time, and counters
  * be opened for it: of events that the kernel counts itself (COUNTER_BIRTH),

@@ -79,6 +79,15 @@ int syscall_class_parse(const char *name, struct pmu_event *ret,
 /* The @i-th's name and what it is; NULL behind the last. */
 const char *syscall_class_name(size_t i, const char **desc_ret);
 
+/* ---- syscall-name.c ---- */
+
+/* The number of the call that tracepoint syscalls:sys_enter_@function is hit
+ * by; -1: not known. */
+int syscall_number(const char *function);
+/* The number of the call of 64 bits that does what @nr of i386 does; -1: there
+ * is none, or it is not known. */
+int syscall_of_i386(int nr);
+
 /* ---- event.c ---- */
 
 /* perf's letters; false if one is unknown, and nothing is changed then. */

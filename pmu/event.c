@@ -210,6 +210,8 @@ static int parse_tracepoint(const char *name, struct pmu_event *ev,
 	ev->is_call_entry = is_any_call || (!strcmp(sys, "syscalls") &&
 					    !strncmp(event, "sys_enter_", 10));
 	ev->call_classes = is_any_call ? (1u << PMU_CALL_CLASSES) - 1 : 0;
+	if (ev->is_call_entry && !is_any_call)
+		ev->call_plus_1 = syscall_number(event + 10) + 1;
 	return apply_tail(colon + 1 + len, ev, err);
 }
 

@@ -26,6 +26,14 @@
 /* Kinds of system calls: each call is of exactly one (pmu_call_class). */
 #define PMU_CALL_CLASSES 7
 
+/* By whose numbers a system call is made: also in a program of 64 bits each
+ * call may be one of 32. */
+enum pmu_call_abi {
+	PMU_CALL_NATIVE,
+	PMU_CALL_I386,
+	PMU_CALL_ABIS,
+};
+
 /* What an event is to those who derive something from it. */
 enum pmu_role {
 	PMU_OTHER,
@@ -59,8 +67,13 @@ struct pmu_event {
 	/* Of one that counts such of some classes, whatever else they are: bit
 	 * pmu_call_class for each; 0 = other events. */
 	uint32_t call_classes;
-	/* Somebody else counts them: counter_plan_tally. */
+	/* The only one that it counts, of native ones; 0 = it is not so, or
+	 * which that is is not known, as of those that are newer than us. */
+	int call_plus_1;
+	/* Somebody else counts them: counter_tally_events. As the sum of what
+	 * columns: counter_plan_tally. */
 	bool is_tallied;
+	uint32_t columns;
 	/* Belongs to the machine, not to a thread: opened on these CPUs. */
 	bool is_machine_wide;
 	uint16_t cpu[PMU_MAX_CPUS];
@@ -118,6 +131,10 @@ int pmu_event_parse_list(const char *list, struct pmu_event **ret,
 /* The class of system call @nr, which may be any number: one that nobody knows
  * is of the last. Below PMU_CALL_CLASSES. */
 unsigned pmu_call_class(long nr);
+/* Does @ev, of which that is known, count call @nr? Those of 32 bits are of the
+ * class of what they do. */
+bool pmu_counts_call(const struct pmu_event *ev, enum pmu_call_abi abi,
+		     long nr);
 
 /*
  * Below what the sysfs and tracefs files lie: "" and the real ones as a rule,

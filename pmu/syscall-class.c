@@ -329,18 +329,36 @@ static const struct {
 _Static_assert(ARRAY_SIZE(classes) == PMU_CALL_CLASSES,
 	       "event.h says how many there are");
 
-unsigned pmu_call_class(long nr)
-{
-	for (unsigned c = 0; c < PMU_CALL_CLASSES; c++)
-		for (size_t i = 0; i < classes[c].nr; i++)
-			if (classes[c].call[i] == nr)
-				return c;
-	return PMU_CALL_CLASSES - 1;
-}
-
 /* The lists have numbers below that only. */
 #define MAX_CALLS  512
 #define FILTER_MAX 4096 /* bytes: the kernel takes a page */
+
+unsigned pmu_call_class(long nr)
+{
+	static uint8_t class_of[MAX_CALLS]; /* and 1; 0 = in no list */
+	static bool is_filled;
+	for (size_t c = 0; !is_filled && c < PMU_CALL_CLASSES; c++)
+		for (size_t i = 0; i < classes[c].nr; i++)
+			class_of[classes[c].call[i]] = (uint8_t)(c + 1);
+	is_filled = true;
+	return nr >= 0 && nr < MAX_CALLS && class_of[nr] ? class_of[nr] - 1u
+							 : PMU_CALL_CLASSES - 1;
+}
+
+bool pmu_counts_call(const struct pmu_event *ev, enum pmu_call_abi abi, long nr)
+{
+	static short of_i386[MAX_CALLS]; /* number + 2; 0 = not asked yet */
+	if (ev->call_plus_1)
+		return abi == PMU_CALL_NATIVE && nr == ev->call_plus_1 - 1;
+	if (abi == PMU_CALL_I386 && (nr < 0 || nr >= MAX_CALLS)) {
+		nr = -1;
+	} else if (abi == PMU_CALL_I386) {
+		if (!of_i386[nr])
+			of_i386[nr] = (short)(syscall_of_i386((int)nr) + 2);
+		nr = of_i386[nr] - 2;
+	}
+	return ev->call_classes & 1u << pmu_call_class(nr);
+}
 
 struct run {
 	int first, last; /* both are in it */

@@ -18,12 +18,12 @@ static bool is_call(const struct pmu_event *ev)
 	       !strcmp(ev->name, HIDDEN_CALLS);
 }
 
-/* Are there those of some classes, and not of all? */
+/* Are there some whose price is that of all calls, and not all? */
 static bool lacks_calls(const struct counter_plan *plan)
 {
 	bool any = false;
 	for (size_t i = 0; i < plan->nr_events; i++) {
-		any |= plan->event[i].call_classes != 0;
+		any |= plan->event[i].call_classes || plan->event[i].is_tallied;
 		if (is_call(&plan->event[i]))
 			return false;
 	}
@@ -279,7 +279,11 @@ int counters_plan(struct counters *c, struct smco_err *err)
 	int rc = make_plan(c, c->every.nr ? &c->every : NULL, &c->plan, err);
 	if (rc)
 		return rc;
-	counters_tally_open(c);
+	rc = counters_tally_open(c, err);
+	if (rc) {
+		counter_plan_deinit(&c->plan);
+		return rc;
+	}
 	find_charged(c);
 	c->inherits = counter_plan_inherit(&c->plan, c->p.follows);
 	counters_jot_open(c);

@@ -92,6 +92,7 @@ struct counters {
 	/* System calls, where no event counts them; NULL = events do. */
 	struct tally *tally;
 	struct counter_tally by_tally;
+	struct call_columns columns;
 	uint64_t toggled_ns; /* of its beginnings and ends, known so far */
 	uint64_t toggles_cost_ns, toggle_ns; /* in all; one, usually */
 	int64_t bare_calls_ns; /* counter_calls_ns, before the last of them */
@@ -272,7 +273,7 @@ void counters_sieve_forget(const struct counters *c, const struct thread *t);
 void counters_tally_events(struct counters *c, struct pmu_event *events,
 			   size_t nr);
 /* From now on threads that are opened are tallied: once the plan is made. */
-void counters_tally_open(struct counters *c);
+int counters_tally_open(struct counters *c, struct smco_err *err);
 void counters_tally_close(struct counters *c);
 /* Is it done at @level? Then it is, else it will soon not be. False: it cannot
  * be. */

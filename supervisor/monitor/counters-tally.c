@@ -8,8 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert(TALLY_CLASSES == PMU_CALL_CLASSES,
-	       "events are of these classes");
+_Static_assert(TALLY_COLUMNS == CALL_COLUMNS && TALLY_CALLS == CALL_NUMBERS &&
+		       TALLY_ABIS == PMU_CALL_ABIS,
+	       "events are of these columns");
 
 #define PRICE_ROUNDS 31
 /* So many hundredths of the time that attaching and detaching take (0.55 ms on
@@ -26,10 +27,10 @@ static void remove_one(void *ctx, pid_t tid, int place)
 	tally_remove(ctx, tid, place);
 }
 
-static void read_one(void *ctx, int place, uint64_t nr[PMU_CALL_CLASSES])
+static void read_one(void *ctx, int place, uint64_t nr[CALL_COLUMNS])
 {
 	const struct tally_counts now = tally_read(ctx, place);
-	for (size_t i = 0; i < PMU_CALL_CLASSES; i++)
+	for (size_t i = 0; i < CALL_COLUMNS; i++)
 		nr[i] = now.nr[i];
 }
 
@@ -50,40 +51,40 @@ static int64_t usual_calls_ns(void)
 
 static void open_tally(struct counters *c)
 {
-	struct tally_classes classes;
 	struct smco_err err;
 	c->bare_calls_ns = usual_calls_ns();
-	for (long i = 0; i <= TALLY_CALLS; i++)
-		classes.of[i] = (uint8_t)pmu_call_class(i);
-	if (tally_open(&classes, &c->tally, &err))
+	call_columns_init(&c->columns);
+	if (tally_open(&c->tally, &err))
 		smco_debug("pmu", "%s", err.msg);
 }
 
 void counters_tally_events(struct counters *c, struct pmu_event *events,
 			   size_t nr)
 {
-	bool any = false;
-	for (size_t i = 0; i < nr; i++)
-		any |= events[i].call_classes != 0;
-	if (!any || c->p.by_events || c->every.nr)
+	if (!counter_can_tally(events, nr) || c->p.by_events || c->every.nr)
 		return;
 	if (!c->tally)
 		open_tally(c);
 	if (c->tally)
-		counter_tally_events(events, nr);
+		counter_tally_events(events, nr, &c->columns);
 }
 
-void counters_tally_open(struct counters *c)
+int counters_tally_open(struct counters *c, struct smco_err *err)
 {
+	struct tally_columns columns;
 	if (!c->tally)
-		return;
+		return 0;
+	memcpy(columns.of, c->columns.of, sizeof(columns.of));
+	if (tally_set_columns(c->tally, &columns, err))
+		return SMCO_SYS;
 	c->by_tally = (struct counter_tally){
 		.ctx = c->tally,
 		.add = add,
 		.remove = remove_one,
 		.read = read_one,
 	};
-	c->plan.tally = &c->by_tally;
+	counter_plan_tally(&c->plan, &c->by_tally, &c->columns);
+	return 0;
 }
 
 void counters_tally_close(struct counters *c)

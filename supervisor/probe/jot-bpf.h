@@ -59,7 +59,7 @@ struct jot_direct {
 struct jot_long_note {
 	struct jot_note note;
 	__u64 ahead_ns[JOT_MAX_GROUPS];
-	__u64 tally[TALLY_CLASSES];
+	__u64 tally[TALLY_COLUMNS];
 	__u64 count[JOT_MAX_DIRECT];
 };
 

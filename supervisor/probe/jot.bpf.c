@@ -156,7 +156,7 @@ static __always_inline void read_tally(const struct jot_direct *d,
 	__u32 place = d->tallied - 1;
 	const struct tally_counts *t =
 		d->tallied ? bpf_map_lookup_elem(&tallies, &place) : 0;
-	for (__u32 i = 0; i < TALLY_CLASSES; i++)
+	for (__u32 i = 0; i < TALLY_COLUMNS; i++)
 		ret->tally[i] = t ? t->nr[i] : 0;
 }
 

@@ -5,17 +5,18 @@
 #include <linux/types.h>
 
 #define TALLY_MAX_THREADS 32768
-#define TALLY_CLASSES	  7
-#define TALLY_CALLS	  512 /* numbers below that have a class each */
+#define TALLY_COLUMNS	  16
+#define TALLY_ABIS	  2 /* 64 bits, and calls as a program of 32 has them */
+#define TALLY_CALLS	  512 /* numbers below that have a column each */
 
-/* What one thread has called so far, by class. */
+/* What one thread has called so far, by column. */
 struct tally_counts {
-	__u64 nr[TALLY_CLASSES];
+	__u64 nr[TALLY_COLUMNS];
 };
 
-/* The class of each number; behind them that of all others. */
-struct tally_classes {
-	__u8 of[TALLY_CALLS + 1];
+/* The column of each number; behind them that of all others. */
+struct tally_columns {
+	__u8 of[TALLY_ABIS][TALLY_CALLS + 1];
 };
 
 #endif

@@ -1,15 +1,23 @@
-/* Counts the system calls of threads, by class, as they begin: for others that
+/* Counts the system calls of threads, by column, as they begin: for others that
  * make one it is a look into a table. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 
 #include "supervisor/probe/tally-map.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
+struct thread_info {
+	unsigned int status;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
+	struct thread_info thread_info;
 	int pid;
 } __attribute__((preserve_access_index));
+
+#define TS_COMPAT 2 /* of thread_info.status: a call of 32 bits */
 
 /* Which place has the thread of that number, of the initial namespace? */
 struct {
@@ -23,8 +31,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct tally_classes);
-} classes SEC(".maps");
+	__type(value, struct tally_columns);
+} columns SEC(".maps");
 
 SEC("tp_btf/sys_enter")
 int tally_call(unsigned long long *ctx)
@@ -37,12 +45,15 @@ int tally_call(unsigned long long *ctx)
 	if (!place)
 		return 0;
 	struct tally_counts *t = bpf_map_lookup_elem(&tallies, place);
-	struct tally_classes *c = bpf_map_lookup_elem(&classes, &zero);
+	struct tally_columns *c = bpf_map_lookup_elem(&columns, &zero);
 	if (!t || !c)
 		return 0;
-	__u32 class = c->of[call < TALLY_CALLS ? call : TALLY_CALLS];
+	if (call >= TALLY_CALLS)
+		call = TALLY_CALLS;
+	__u32 column = self->thread_info.status & TS_COMPAT ? c->of[1][call]
+							    : c->of[0][call];
 	/* Nobody else writes here. */
-	if (class < TALLY_CLASSES)
-		t->nr[class]++;
+	if (column < TALLY_COLUMNS)
+		t->nr[column]++;
 	return 0;
 }

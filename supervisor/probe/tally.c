@@ -28,32 +28,38 @@ struct tally {
 	uint64_t took_ns;
 	/* Owned by obj. */
 	struct bpf_program *prog;
-	int threads_fd, counts_fd;
+	int threads_fd, columns_fd, counts_fd;
 	volatile struct tally_counts *counts; /* NULL = not mapped */
 	int free_place[TALLY_MAX_THREADS];
 	size_t nr_free;
 };
 
-static int begin(struct tally *t, const struct tally_classes *classes,
-		 struct smco_err *err)
+static int begin(struct tally *t, struct smco_err *err)
 {
-	__u32 zero = 0;
 	t->prog = bpf_object__find_program_by_name(t->obj, "tally_call");
 	t->threads_fd = bpf_object__find_map_fd_by_name(t->obj, "threads");
 	t->counts_fd = bpf_object__find_map_fd_by_name(t->obj, "tallies");
-	int classes_fd = bpf_object__find_map_fd_by_name(t->obj, "classes");
+	t->columns_fd = bpf_object__find_map_fd_by_name(t->obj, "columns");
 	void *counts = mmap(NULL, COUNTS_BYTES, PROT_READ | PROT_WRITE,
 			    MAP_SHARED, t->counts_fd, 0);
-	if (counts == MAP_FAILED ||
-	    bpf_map_update_elem(classes_fd, &zero, classes, BPF_ANY))
+	if (counts == MAP_FAILED)
 		return smco_fail(err, SMCO_UNSUPPORTED, errno,
 				 "system calls by BPF: its maps");
 	t->counts = counts;
 	return tally_begin(t, err) ? SMCO_UNSUPPORTED : 0;
 }
 
-int tally_open(const struct tally_classes *classes, struct tally **ret,
-	       struct smco_err *err)
+int tally_set_columns(struct tally *t, const struct tally_columns *columns,
+		      struct smco_err *err)
+{
+	__u32 zero = 0;
+	return bpf_map_update_elem(t->columns_fd, &zero, columns, BPF_ANY)
+		       ? smco_fail(err, SMCO_SYS, errno,
+				   "system calls by BPF: their columns")
+		       : 0;
+}
+
+int tally_open(struct tally **ret, struct smco_err *err)
 {
 	if (!bpfload_has_kernels_numbers())
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
@@ -69,7 +75,7 @@ int tally_open(const struct tally_classes *classes, struct tally **ret,
 			 "system calls by BPF", "BPF in sys_enter", &t->obj,
 			 err);
 	if (!rc)
-		rc = begin(t, classes, err);
+		rc = begin(t, err);
 	if (rc)
 		tally_close(t);
 	else
@@ -190,7 +196,7 @@ int tally_add(struct tally *t, pid_t tid)
 	if (!t->nr_free)
 		return -1;
 	__u32 place = (__u32)t->free_place[t->nr_free - 1];
-	for (size_t i = 0; i < TALLY_CLASSES; i++)
+	for (size_t i = 0; i < TALLY_COLUMNS; i++)
 		t->counts[place].nr[i] = 0;
 	if (bpf_map_update_elem(t->threads_fd, &tid, &place, BPF_ANY))
 		return -1;
@@ -207,7 +213,7 @@ void tally_remove(struct tally *t, pid_t tid, int place)
 struct tally_counts tally_read(const struct tally *t, int place)
 {
 	struct tally_counts ret;
-	for (size_t i = 0; i < TALLY_CLASSES; i++)
+	for (size_t i = 0; i < TALLY_COLUMNS; i++)
 		ret.nr[i] = t->counts[place].nr[i];
 	return ret;
 }

@@ -1,6 +1,6 @@
 /*
- * tally.h - counts of the system calls of threads, by class: one BPF program
- * where a call begins, for all classes, which costs the program some 40 ns a
+ * tally.h - counts of the system calls of threads, by column: one BPF program
+ * where a call begins, for all of them, which costs the program some 40 ns a
  * call where perf's tracepoints with a filter for each class take a
  * microsecond. It comes and goes in half a millisecond, and while it is gone
  * calls cost nothing: a perf event that pauses costs 15 ns each.
@@ -16,12 +16,15 @@
 struct tally;
 
 /*
- * The class of each call by its number, below TALLY_CLASSES. It has begun.
- * SMCO_PERM or SMCO_UNSUPPORTED say what is missing, also that we are in a
- * container, whose numbers of threads are not the kernel's.
+ * All calls are column 0, until tally_set_columns. It has begun. SMCO_PERM or
+ * SMCO_UNSUPPORTED say what is missing, also that we are in a container, whose
+ * numbers of threads are not the kernel's.
  */
-int tally_open(const struct tally_classes *classes, struct tally **ret,
-	       struct smco_err *err);
+int tally_open(struct tally **ret, struct smco_err *err);
+/* The column of each call by its number, below TALLY_COLUMNS, before any thread
+ * is added. SMCO_SYS, and all is as it was. */
+int tally_set_columns(struct tally *t, const struct tally_columns *columns,
+		      struct smco_err *err);
 /* Threads that were added are counted from now on, or no more. Soon after the
  * end of the last time this waits for up to two hundredths of a second.
  * SMCO_SYS, and nothing is counted. */

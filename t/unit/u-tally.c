@@ -19,6 +19,9 @@
 #define OTHER	(PMU_CALL_CLASSES - 1)
 #define NOBODYS 5000 /* no number of a call's */
 
+#define I386	     (PMU_CALL_CLASSES + 2) /* a column */
+#define I386_GETPPID 64
+
 static long calls(long nr, long call)
 {
 	for (long i = 0; i < nr; i++)
@@ -26,15 +29,29 @@ static long calls(long nr, long call)
 	return 0;
 }
 
+/* Calls as a program of 32 bits makes them. */
+static long calls_32(long nr, long call)
+{
+	for (long i = 0; i < nr; i++) {
+		long ret = call;
+		__asm__ volatile("int $0x80" : "+a"(ret)::"memory", "cc");
+	}
+	return 0;
+}
+
 /* ---------------------------------------------------------- the program --- */
 
 static struct tally *open_tally(struct smco_err *err)
 {
-	struct tally_classes classes;
+	struct tally_columns columns;
 	struct tally *t = NULL;
-	for (long i = 0; i <= TALLY_CALLS; i++)
-		classes.of[i] = (uint8_t)pmu_call_class(i);
-	return tally_open(&classes, &t, err) ? NULL : t;
+	for (long i = 0; i <= TALLY_CALLS; i++) {
+		columns.of[0][i] = (uint8_t)pmu_call_class(i);
+		columns.of[1][i] = i == I386_GETPPID ? I386 : OTHER;
+	}
+	if (tally_open(&t, err) || tally_set_columns(t, &columns, err))
+		return NULL;
+	return t;
 }
 
 /* The thread's counts since the last call of this. */
@@ -42,7 +59,7 @@ static struct tally_counts since(struct tally *t, int place,
 				 struct tally_counts *last)
 {
 	struct tally_counts now = tally_read(t, place), ret;
-	for (size_t i = 0; i < TALLY_CLASSES; i++)
+	for (size_t i = 0; i < TALLY_COLUMNS; i++)
 		ret.nr[i] = now.nr[i] - last->nr[i];
 	*last = now;
 	return ret;
@@ -51,7 +68,7 @@ static struct tally_counts since(struct tally *t, int place,
 static uint64_t sum_of(const struct tally_counts *c)
 {
 	uint64_t sum = 0;
-	for (size_t i = 0; i < TALLY_CLASSES; i++)
+	for (size_t i = 0; i < TALLY_COLUMNS; i++)
 		sum += c->nr[i];
 	return sum;
 }
@@ -77,11 +94,14 @@ static void test_classes(struct tally *t)
 	calls(7, NOBODYS);
 	calls(3, TALLY_CALLS);
 	calls(2, -7);
+	calls_32(40, I386_GETPPID);
+	calls_32(2, NOBODYS);
 	c = since(t, place, &last);
+	check_int(c.nr[I386], 40);
 	check_int(c.nr[PROCESS], 1000);
 	check_int(c.nr[IO], 300);
-	check_int(c.nr[OTHER], 20 + 7 + 3 + 2);
-	check_int(sum_of(&c), 1332);
+	check_int(c.nr[OTHER], 20 + 7 + 3 + 2 + 2);
+	check_int(sum_of(&c), 1374);
 	tally_end(t);
 	since(t, place, &last);
 	calls(10, SYS_getppid);
@@ -167,10 +187,11 @@ static void put_meta(void *ctx, const char *key, const char *value)
 	(void)ctx, (void)key, (void)value;
 }
 
-static void begin(uint64_t interval_ns, bool reads_all)
+static void begin_events(const char *events, uint64_t interval_ns,
+			 bool reads_all)
 {
 	const struct counters_params p = {
-		.events = EVENTS,
+		.events = events,
 		.interval_ns = interval_ns,
 		.reads_all = reads_all,
 		.target_overhead_ppb = INT64_MAX,
@@ -183,6 +204,11 @@ static void begin(uint64_t interval_ns, bool reads_all)
 	l = ledger_create(INT64_MAX);
 	check_int(counters_create(&p, l, &c, NULL), 0);
 	check(c->tally != NULL);
+}
+
+static void begin(uint64_t interval_ns, bool reads_all)
+{
+	begin_events(EVENTS, interval_ns, reads_all);
 }
 
 static void end(void)
@@ -309,6 +335,57 @@ static void test_exec(void)
 	puppet_end(&p);
 }
 
+/* Calls by their names: those that there is no room for are counted by perf,
+ * and nobody sees a difference. */
+static void test_names(void)
+{
+	static const struct {
+		const char *name;
+		long call;
+	} named[] = {
+		{"newstat", SYS_stat},	    {"newfstat", SYS_fstat},
+		{"newlstat", SYS_lstat},    {"newuname", SYS_uname},
+		{"umount", SYS_umount2},    {"sendfile64", SYS_sendfile},
+		{"getppid", SYS_getppid},   {"close", SYS_close},
+		{"pread64", SYS_pread64},   {"chdir", SYS_chdir},
+		{"mkdir", SYS_mkdir},	    {"rmdir", SYS_rmdir},
+		{"link", SYS_link},	    {"unlink", SYS_unlink},
+		{"truncate", SYS_truncate}, {"readlink", SYS_readlink},
+		{"chmod", SYS_chmod},	    {"statfs", SYS_statfs},
+	};
+	struct puppet p = puppet_start();
+	char events[1000] = "task-clock";
+	size_t len = strlen(events), nr_tallied = 0, place;
+	for (size_t i = 0; i < ARRAY_SIZE(named); i++)
+		len += (size_t)snprintf(events + len, sizeof(events) - len,
+					",syscalls:sys_enter_%s",
+					named[i].name);
+	begin_events(events, NSEC_PER_SEC, true);
+	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
+	let_sleep(&p);
+	for (size_t i = 0; i < ARRAY_SIZE(named); i++) {
+		puppet_do(&p, calls, 10 + (long)i, named[i].call);
+		puppet_do(&p, calls_32, 3, I386_GETPPID);
+	}
+	let_sleep(&p);
+	struct thread *t = c->hash[(unsigned)p.pid % COUNTERS_HASH];
+	counters_take_all(c, t);
+	for (size_t i = 0; i < ARRAY_SIZE(named); i++) {
+		char name[64];
+		snprintf(name, sizeof(name), "syscalls:sys_enter_%s",
+			 named[i].name);
+		size_t g = group_of(name, &place);
+		check_int(t->pending[g].sum.value[place], 10 + i);
+		nr_tallied += c->plan.event[c->plan.group[g].first + place]
+				      .is_tallied;
+	}
+	/* One column is of all others. */
+	check_int(nr_tallied, CALL_COLUMNS - 1);
+	check(c->has_calls);
+	end();
+	puppet_end(&p);
+}
+
 /* The ledger knows what a call costs, and that it costs nothing in a pause. */
 static void test_prices(void)
 {
@@ -336,6 +413,7 @@ int main(void)
 	test_monitor(false);
 	test_pauses();
 	test_exec();
+	test_names();
 	test_prices();
 	return tap_done();
 }
