@@ -24,3 +24,16 @@ compare() {
 			print n + 0, "compared"; exit bad ? 1 : !n ? 2 : 0 }' \
 		truth found.txt
 }
+
+# run_until CHECK COMMAND... - the command, whose program goes on until there is
+# the file "enough" (until.h), until CHECK holds of run.trace as it is by then.
+run_until() {
+	local check=$1 pid status=0
+	shift
+	rm -f enough run.trace
+	"$@" &
+	pid=$!
+	wait_for 10 "$check" || status=1
+	touch enough
+	wait $pid && return $status
+}

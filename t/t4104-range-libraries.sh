@@ -24,32 +24,44 @@ program() {
 			"$source/libraries.c" -L. -lnear "-Wl,-rpath,$PWD"
 }
 
-# ranges ROUNDS MS OPTIONS... - the program loads and unloads so often
+# ranges ROUNDS "MS [UNTIL]" OPTIONS... - the program loads and unloads so often
 ranges() {
-	local rounds=$1 ms=$2
+	local rounds=$1 times
+	read -ra times <<<"$2"
 	shift 2
-	timeout 100 smco-trace -q -m range -o run.trace "$@" -- \
-		./libraries "$PWD/later.so" "$rounds" "$ms" >out || return 1
+	timeout 160 smco-trace -q -m range -o run.trace "$@" -- \
+		./libraries "$PWD/later.so" "$rounds" "${times[@]}" >out || return 1
 	sort out >truth
 	found >found.txt
 	grep -x 'kept 0 0' truth
 }
 
-# plugins ROUNDS MS OPTIONS... - two that lie in memory the same way, in turn
-plugins() {
-	local rounds=$1 ms=$2 file=$source/plugin.c
-	shift 2
+build_plugins() {
+	local file=$source/plugin.c
 	"${CC:-cc}" -g -fPIC -shared -DNAME=first -DKIND=1 -o first.so "$file" &&
 		"${CC:-cc}" -g -fPIC -shared -DNAME=other -DKIND=2 -o other.so \
 			"$file" &&
-		"${CC:-cc}" -D_GNU_SOURCE -g -o plugins "$source/plugins.c" ||
+		"${CC:-cc}" -D_GNU_SOURCE -g -o plugins "$source/plugins.c"
+}
+# plugins ROUNDS "MS [UNTIL]" OPTIONS... - two that lie in memory the same way, in
+# turn
+plugins() {
+	local rounds=$1 times
+	read -ra times <<<"$2"
+	shift 2
+	timeout 160 smco-trace -q -m range "$@" -o run.trace -- ./plugins \
+		"$PWD/first.so" "$PWD/other.so" "$rounds" "${times[@]}" >out ||
 		return 1
-	timeout 100 smco-trace -q -m range "$@" -o run.trace -- ./plugins \
-		"$PWD/first.so" "$PWD/other.so" "$rounds" "$ms" >out || return 1
 	sort out >truth
 	found >found.txt
 	cat truth found.txt
 	grep -qx "same $rounds 0" truth
+}
+# By now, in run.trace:
+is_exact() { found >found.txt && compare exact "$1"; }
+is_told() { # something
+	found >found.txt && compare within "$1"
+	[ $? -ne 2 ]
 }
 
 # by_watchpoint - both were seen by one
@@ -66,18 +78,13 @@ near_exact() { ranges 0 0 -t unlimited && compare exact _near; }
 ok "a library's variables, -O0, no limit: exactly the ranges that it had" near_exact
 
 # What it exports the program has a copy of, and writes there (given_near).
-# How long it takes until one that came is read depends on the machine.
 # later_exact ROUNDS
 later_exact() {
-	local ms
-	for ms in 100 500 2000 8000; do
-		ranges "$1" $ms -t unlimited && compare exact _near || return 1
-		compare exact _later && return
-		compare within _later
-		[ $? -ne 1 ] || return 1
-	done
-	return 1
+	./libraries "$PWD/later.so" 1 0 | sort >truth &&
+		run_until later_seen ranges "$1" "100 enough" -t unlimited &&
+		compare exact _near && compare exact _later
 }
+later_seen() { is_exact _later; }
 ok "one that is loaded later: exactly, once it is watched" later_exact 1
 ok "unloaded and loaded again, its place used in between" later_exact 4
 
@@ -143,75 +150,60 @@ ok "debug information in a file of its own" separate
 
 # Until both are watched in the last round, which has the largest value.
 written() {
-	local ms
-	for ms in 100 500 2000; do
-		plugins 4 $ms -t unlimited --var '*er_*' --if-available &&
-			compare within _first || return 1
-		compare exact _first && by_watchpoint && return
-	done
-	return 1
+	./plugins "$PWD/first.so" "$PWD/other.so" 4 0 | sort >truth &&
+		run_until written_seen plugins 4 "100 enough" -t unlimited \
+			--var '*er_*' --if-available &&
+		compare exact _first && by_watchpoint
 }
-not_its_own() { # on a busy machine it takes longer until one is watched
-	local ms
-	plugins 12 60 -t 10 && compare within _first
+written_seen() { is_exact _first && by_watchpoint; }
+not_its_own() {
+	build_plugins && plugins 12 60 -t 10 && compare within _first
 	[ $? -ne 1 ] || return 1
-	for ms in 60 250 1000; do
-		plugins 12 $ms -t unlimited && compare within _first
-		[ $? -ne 2 ] || continue
+	run_until first_seen plugins 12 "60 enough" -t unlimited &&
 		compare within _first
-		return
-	done
-	return 1
 }
+first_seen() { is_told _first; }
 ok "what is in its place then is not taken for it" not_its_own
 smco-report run.trace >summary
 # Seven, with four registers: each has a turn.
 in_turns() {
-	local i ms libs=()
+	local i libs=()
 	for i in 1 2 3 4 5 6 7; do
 		"${CC:-cc}" -g -fPIC -shared -DNAME="no$i" -DKIND="$i" \
 			-o "turn$i.so" "$source/plugin.c" || return 1
 		libs+=("$PWD/turn$i.so")
 	done
 	"${CC:-cc}" -D_GNU_SOURCE -g -o many "$source/many.c" || return 1
-	for ms in 4000 12000; do
-		timeout 100 smco-trace -q -m range -t unlimited --var 'inner_*' \
-			--if-available -o run.trace -- ./many "$ms" "${libs[@]}" ||
-			return 1
-		smco-report --ranges --csv --where 'how == "watchpoint"' run.trace |
-			tee table
-		[ "$(grep -c '^"\?inner_no.*,-3,7,' table)" = 7 ] && return
-	done
-	return 1
+	run_until each_seen timeout 160 smco-trace -q -m range -t unlimited \
+		--var 'inner_*' --if-available -o run.trace -- ./many enough \
+		"${libs[@]}" && each_seen
+}
+each_seen() {
+	smco-report --ranges --csv --where 'how == "watchpoint"' run.trace | tee table
+	[ "$(grep -c '^"\?inner_no.*,-3,7,' table)" = 7 ]
 }
 if prereq_WATCHPOINTS; then
 	ok "more libraries than debug registers: in turn" in_turns
 	ok "written through pointers: exactly, each time that it is loaded" written
 fi
 
-# attached MS
+# Left while it loads and unloads.
 attached() {
-	./libraries "$PWD/later.so" 3 "$1" >out &
-	local pid=$!
+	program -O0 && rm -f enough run.trace && ./libraries "$PWD/later.so" 1 0 |
+		sort >truth || return 1
+	./libraries "$PWD/later.so" 3 1000 enough 1 >out &
+	local pid=$! smco seen=0
 	wait_for 60 grep -q later.so /proc/$pid/maps
-	timeout 60 smco-trace -q -m range -t unlimited -d 1 -o run.trace -p $pid ||
-		return 1
-	found >found.txt
-	wait $pid && sort out >truth && grep -x 'kept 0 0' truth &&
-		compare within _later
+	smco-trace -q -m range -t unlimited -o run.trace -p $pid &
+	smco=$!
+	wait_for 10 is_told _later || seen=1
+	touch enough
+	pause 1
+	kill -TERM $smco && wait $smco && found >found.txt && wait $pid &&
+		sort out >truth && grep -x 'kept 0 0' truth &&
+		compare within _later && return $seen
 }
-# 2: nothing of it was seen
-attached_each() {
-	program -O0 || return 1
-	for ms in 1000 4000; do
-		attached $ms
-		[ $? -ne 2 ] || continue
-		compare within _later
-		return
-	done
-	return 1
-}
-ok "attached and left: it goes on, no wrong value" attached_each
+ok "attached and left: it goes on, no wrong value" attached
 
 killed() {
 	smco-trace -q -m range -t unlimited -o run.trace -- ./libraries \

@@ -22,14 +22,14 @@ seen() {
 		shift
 	done
 	shift
-	timeout 60 "${WITH[@]}" smco-trace -q -m range -o run.trace \
+	timeout 160 "${WITH[@]}" smco-trace -q -m range -o run.trace \
 		"${options[@]}" -- ./no-room "$@" >out || return 1
 	sort out >truth
 	found >found.txt
 	smco-report run.trace | tr -s '\n ' ' ' >summary
 }
 WITH=(env)
-by_breakpoint() { smco-report --ranges --csv --where 'how == "breakpoint"' run.trace; }
+by_breakpoint() { smco-report --ranges --csv --where 'how == "breakpoint"' run.trace | grep -v '^#'; }
 only() { grep -E "^($1) " truth >some && mv some truth; }
 
 seen -t unlimited -- 1 1 0 || exit 1
@@ -108,13 +108,10 @@ stay() {
 		[ "$(wc -l <table)" = 4 ] && compare exact
 }
 ok "without a limit three places stay where eight variables take turns" stay
-turns() { # on a busy machine a turn takes longer
-	for ms in 500 2000 8000; do
-		seen -t unlimited -- 1 20 $ms && compare within || return 1
-		by_breakpoint | tee table
-		[ "$(wc -l <table)" = 12 ] && return
-	done
-	return 1
+each_seen() { by_breakpoint | tee table && [ "$(wc -l <table)" = 12 ]; }
+turns() {
+	run_until each_seen seen -t unlimited -- 1 20 enough && each_seen &&
+		compare within
 }
 ok "more than four each have their turn" turns
 
@@ -147,16 +144,14 @@ large() {
 	} >many.c
 	"${CC:-cc}" -O0 -g -c many.c && "${CC:-cc}" -O1 -o large many.o \
 		"$source/no-room.c" "$source/no-room.S" -lpthread || return 1
-	for ms in 2000 8000; do
-		XDG_CACHE_HOME=$PWD/none.$ms timeout 60 smco-trace -q -m range -t 1000 \
-			-o run.trace -- ./large 1 20 $ms >out || return 1
-		sort out >truth
-		found >found.txt
-		compare within 'f::' && by_breakpoint | tee table
-		[ "$(grep -c '^f::' table)" = 11 ] && return
-	done
-	return 1
+	run_until large_seen env "XDG_CACHE_HOME=$PWD/none" timeout 160 smco-trace \
+		-q -m range -t 1000 -o run.trace -- ./large 1 20 enough >out ||
+		return 1
+	sort out >truth
+	found >found.txt
+	large_seen && compare within 'f::'
 }
+large_seen() { by_breakpoint | tee table && [ "$(grep -c '^f::' table)" = 11 ]; }
 ok "of functions that are looked at while the program runs" large
 
 # What stayed would be in the way of who comes next, and trap for nobody.
