@@ -18,7 +18,24 @@ struct sieve {
 	struct bpf_object *obj;
 	struct bpf_link *switches, *calls[3], *saved;
 	int threads_fd; /* owned by obj */
+	int moves_fd;	/* see hold_moves() */
 };
+
+/*
+ * A thread that is moved has a flag until it is on a CPU again, by which perf
+ * counts the move; but set and taken back it is only while somebody counts
+ * moves. Where all others have ended in between, the flag would wait for our
+ * counters, and be one move too many there.
+ */
+static int hold_moves(void)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .size = sizeof(attr),
+				       .config = PERF_COUNT_SW_CPU_MIGRATIONS,
+				       .disabled = 1};
+	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1,
+			    PERF_FLAG_FD_CLOEXEC);
+}
 
 static int begin(struct sieve *s, struct smco_err *err)
 {
@@ -72,6 +89,7 @@ int sieve_open(struct sieve **ret, struct smco_err *err)
 	struct sieve *s = calloc(1, sizeof(*s));
 	if (!s)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	s->moves_fd = hold_moves();
 	int rc = bpfload(sieve_object_start, sieve_object_end,
 			 "counts without stops", "BPF in sched_switch", &s->obj,
 			 err);
@@ -92,6 +110,8 @@ void sieve_close(struct sieve *s)
 	bpf_link__destroy(s->saved);
 	bpf_link__destroy(s->switches);
 	bpf_object__close(s->obj);
+	if (s->moves_fd >= 0)
+		close(s->moves_fd);
 	free(s);
 }
 
