@@ -236,7 +236,7 @@ raw_threads() {
 		#endif
 		enum { one_by_one = HOW == 1, within = HOW >= 2, is_open = HOW == 3 };
 		static char stacks[2][1 << 17] __attribute__((aligned(4096)));
-		static volatile int left, go;
+		static volatile int left, go, begun;
 		static void turns(long us, int in_first)
 		{
 			struct timespec ts = {0, us * 1000};
@@ -249,6 +249,7 @@ raw_threads() {
 		}
 		static int run(void *us)
 		{
+			__atomic_add_fetch(&begun, 1, __ATOMIC_SEQ_CST);
 			while (!go)
 				syscall(SYS_sched_yield);
 			turns((long)us, 0);
@@ -275,6 +276,8 @@ raw_threads() {
 				if (tid < 0)
 					return 1;
 			}
+			while (!one_by_one && begun < nr) /* so that each was seen to begin */
+				usleep(1000);
 			char c;
 			if (write(1, "made\n", 5) != 5 || (!seen && read(0, &c, 1) != 1))
 				return 1;
