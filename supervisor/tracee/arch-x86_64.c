@@ -452,6 +452,7 @@ const struct arch_ops arch = {
 	.leave_raise = x86_leave_raise,
 	.enter_linker = x86_enter_linker,
 	.pc = x86_pc,
+	.debug_trap = 0xf1, /* INT1 */
 	.sp = x86_sp,
 	.set_pc = x86_set_pc,
 	.set_sp = x86_set_sp,

@@ -40,6 +40,8 @@ struct arch_ops {
 	size_t breakpoint_len;
 	/* What to subtract from the pc after a breakpoint was hit. */
 	unsigned breakpoint_pc_bias;
+	/* An instruction, one byte, that is a debug exception. */
+	uint8_t debug_trap;
 	taddr_t (*pc)(const struct user_regs_struct *r);
 	taddr_t (*sp)(const struct user_regs_struct *r);
 	void (*set_pc)(struct user_regs_struct *r, taddr_t pc);

@@ -221,6 +221,15 @@ static void act_signal(struct task *t)
 		hold(t);
 		return;
 	}
+	if (sig == SIGTRAP &&
+	    ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) == 0 &&
+	    signal_is_stray(t, &si)) {
+		smco_debug("stop", "%d: a stray SIGTRAP, not passed on",
+			   t->tid);
+		t->deliver = 0;
+		task_release(t);
+		return;
+	}
 	/* Seen under ptrace even if the program ignores it, it must not end a
 	 * wait then, nor count as delivered. One that comes by a fault finds no
 	 * wait. */

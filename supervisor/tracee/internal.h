@@ -558,6 +558,15 @@ taddr_t inject_spare_was(struct tproc *p, size_t len);
 
 /* --- signal.c --- */
 bool signal_is_trap(struct task *t, const siginfo_t *si);
+/*
+ * Is @si, which @t is about to get, what the kernel makes of a hit of a debug
+ * register that it cannot account for? Of one that was taken back meanwhile;
+ * and where a virtual machine's host has lost what is in DR6 by the time that
+ * the kernel reads it, which then takes the exception for an INT1 of the
+ * program's (Linux, exc_debug_user). Nobody else's registers are in a thread
+ * of ours. It is not to be delivered: it would kill the program.
+ */
+bool signal_is_stray(struct task *t, const siginfo_t *si);
 /* The signal to deliver when @t is let go in its present stop. */
 int signal_at_detach(struct task *t);
 void signal_block_fault(struct task *t); /* it stands at that */

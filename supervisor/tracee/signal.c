@@ -82,6 +82,21 @@ bool signal_is_trap(struct task *t, const siginfo_t *si)
 	return false;
 }
 
+bool signal_is_stray(struct task *t, const siginfo_t *si)
+{
+	struct user_regs_struct regs;
+	uint8_t before;
+	if (si->si_signo != SIGTRAP)
+		return false;
+	if (si->si_code != TRAP_BRKPT)
+		return si->si_code == TRAP_HWBKPT;
+	if (task_get_regs(t, &regs) < 0 ||
+	    (taddr_t)(uintptr_t)si->si_addr != arch.pc(&regs))
+		return false;
+	return tmem_read(t->proc, arch.pc(&regs) - 1, &before, 1) < 0 ||
+	       before != arch.debug_trap;
+}
+
 /* Caused by an instruction, which will do it again. */
 static bool is_fault(const siginfo_t *si)
 {
@@ -272,6 +287,8 @@ int signal_at_detach(struct task *t)
 	if (ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0)
 		return sig;
 	if (t->proc && sig == t->proc->trap_sig && signal_is_trap(t, &si))
+		return 0;
+	if (signal_is_stray(t, &si))
 		return 0;
 	/*
 	 * A fault may have been caused by what has just been undone. Taken
