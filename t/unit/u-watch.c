@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "supervisor/monitor/range-private.h"
+#include "supervisor/tracee/internal.h"
 #include "t/unit/watching.h"
 
 /* What the puppet writes to. */
@@ -494,6 +495,37 @@ static void test_all(void)
 	test_threads();
 }
 
+static bool catches_trap(void)
+{
+	uint64_t caught = 0;
+	proc_status_u64(getpid(), "SigCgt", 16, &caught);
+	return caught >> (SIGTRAP - 1) & 1;
+}
+
+static volatile bool was_caught, is_over;
+
+static void *look_on(void *unused)
+{
+	while (!was_caught && !is_over)
+		was_caught = catches_trap();
+	return unused;
+}
+
+/* A hit that is lost on its way would end us, too. Only while there are some:
+ * a SIGTRAP that somebody sends is none of these. */
+static void test_survives(void)
+{
+	pthread_t other;
+	check(!catches_trap());
+	check_int(pthread_create(&other, NULL, look_on, NULL), 0);
+	for (int i = 0; i < 20000 && !was_caught; i++)
+		watchpoints_measure_again(ws, UINT64_MAX);
+	is_over = true;
+	pthread_join(other, NULL);
+	check(was_caught);
+	check(!catches_trap());
+}
+
 int main(void)
 {
 	struct smco_err err = {0};
@@ -504,6 +536,7 @@ int main(void)
 		return 0;
 	}
 	test_charge();
+	test_survives();
 	check_int(tracer_create(&tr, &opts, &err), 0);
 	pup = puppet_start();
 	proc = traced_attach(tr, pup.pid, &err);
