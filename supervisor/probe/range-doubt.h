@@ -254,6 +254,14 @@ bool range_doubt_extended(const struct variables *v, const struct variable *var,
  */
 bool range_doubt_shifted(const struct variables *v, const struct var_type *t,
 			 const struct var_place *p);
+/*
+ * The same. Does @p end with the addition of 2^n - k, where k is taken off a
+ * variable of type @t? LLVM makes a number as short as what is needed of the
+ * sum, a byte of it, or what is left when it is shifted. Not 255, nor 65535
+ * without a sign, which are added to round up or to shift a range.
+ */
+bool range_doubt_shrunk(const struct variables *v, const struct var_type *t,
+			const struct var_place *p);
 /* Is @p a constant that no variable of type @t, which has a sign, can be? gcc
  * says so of what has overflowed while it tried to express the one variable by
  * another one. */

@@ -161,6 +161,27 @@ bool range_doubt_shifted(const struct variables *v, const struct var_type *t,
 	return false;
 }
 
+/* The most that is taken off where LLVM makes a number shorter. */
+#define MOST_OFF 16
+
+bool range_doubt_shrunk(const struct variables *v, const struct var_type *t,
+			const struct var_place *p)
+{
+	if (p->kind != VAR_EXPR || !p->nr_ops)
+		return false;
+	const struct var_op *last = v->ops + p->first_op + p->nr_ops - 1;
+	if (p->nr_ops > 2 && last->code == VAR_OP_AND &&
+	    last[-1].code == VAR_OP_CONST && last[-1].arg == UINT32_MAX)
+		last -= 2;
+	for (unsigned n = 8; n < 32 && n < 8 * t->width; n += n == 8 ? 8 : 1) {
+		int64_t off = (INT64_C(1) << n) - last->arg;
+		if (last->code == VAR_OP_PLUS_CONST && off <= MOST_OFF &&
+		    off > (n == 8 ? 1 : 0) && (n != 16 || t->is_signed))
+			return true;
+	}
+	return false;
+}
+
 bool range_doubt_beyond(const struct var_type *t, const struct var_place *p)
 {
 	if (p->kind != VAR_CONST || !t->is_signed || t->bit_size || !t->width ||
