@@ -180,7 +180,7 @@ bench-events: tools
 
 # What sampling costs, and how true its shares are.
 .PHONY: bench-samples
-bench-samples: tools fixtures
+bench-samples: tools fixtures $(O)/t/bench/abreast
 	$(Q)O=$(O) t/bench/samples.sh
 
 # Coming and going: many threads, much memory.

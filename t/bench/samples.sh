@@ -1,18 +1,20 @@
 #!/bin/bash
-# make bench-samples [PAIRS=25] [RUNS=6] [WORKLOADS="bzip2 python words"] [RESULTS=file]
+# make bench-samples [PAIRS=10] [RUNS=6] [WORKLOADS="bzip2 python words"]
+#	[TURN=100] [CPU=0] [RESULTS=file]
 #
 # What --sample at -t 2 costs, and how true the shares of functions are that it
 # tells; bzip2 -O2, python3 and a program in C++.
 #
-# Cost: the CPU time of the program itself, which other load on the machine
-# disturbs less than time; each run with beside one without, in turns before and
-# after it. Shares: each limited run beside one with 3999 samples a second at any
+# Cost: by time and by CPU time, of a run beside the same run without us, both in
+# turns of TURN ms on one CPU (t/bench/abreast.c), and what two runs without us
+# differ by. Shares: each limited run beside one with 3999 samples a second at any
 # cost, all runs together; and how far the even and the odd ones of these
 # references are apart, which is what two runs of the program, and chance, differ
 # by. (perf's names of functions in stripped files are others.)
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
-: "${PAIRS:=25}" "${RUNS:=6}" "${WORKLOADS:=bzip2 python words}"
+: "${PAIRS:=10}" "${RUNS:=6}" "${WORKLOADS:=bzip2 python words}"
+: "${TURN:=100}" "${CPU:=0}"
 HZ=3999 # asked for: as many as the target has room for
 
 prepare() {
@@ -31,38 +33,37 @@ command_of() {
 	words) echo ./words text 2 ;;
 	esac
 }
-# cpu WORKLOAD [SUPERVISOR...] - milliseconds that it was on CPUs
-cpu() {
-	local command
+# sampled TARGET HZ FILE - the supervisor's command line
+sampled() { echo "$BUILD/smco-trace" -q -t "$1" --sample "$2" -o "$3" --; }
+cost() { # WORKLOAD [SUPERVISOR...] - pairs of runs, to the file "cost"
+	local i command
 	command=$(command_of "$1")
 	shift
-	# shellcheck disable=SC2086 # words
-	"$@" bash -c 'TIMEFORMAT="cpu %U %S"; time "$@" >/dev/null' - $command 2>&1 >/dev/null |
-		awk '$1 == "cpu" { printf "%.0f\n", ($2 + $3) * 1e3; n++ } END { exit !n }'
-}
-# sampled TARGET HZ FILE - the supervisor's command line
-sampled() { echo "$BUILD/smco-trace" -q -t "$1" --sample "$2" -o "$3"; }
-cost() { # WORKLOAD - pairs of runs; per cent, ms without and with: the file "cost"
-	local i plain with
+	rm -f cost
 	for ((i = 0; i < PAIRS; i++)); do
-		[ $((i % 2)) = 1 ] || plain=$(cpu "$1") || fail "$1 failed"
-		# shellcheck disable=SC2046 # words
-		with=$(cpu "$1" $(sampled 2 $HZ s.trace)) || fail "$1 failed, sampled"
-		[ $((i % 2)) = 0 ] || plain=$(cpu "$1") || fail "$1 failed"
-		echo "$plain $with" | awk '{ print ($2 / $1 - 1) * 100, $1, $2 }'
-	done >cost
+		# shellcheck disable=SC2086 # words
+		taskset -c "$CPU" "$BUILD/t/bench/abreast" cost "$TURN" $# "$@" \
+			$command >/dev/null 2>err || fail "$command failed"
+	done
 }
+# lost WITHOUT WITH - these columns of "cost" compared, per cent
+lost() { awk -v a="$1" -v b="$2" '{ print ($b / $a - 1) * 100 }' cost | median; }
 # take FILE TARGET - a run that goes there, as lines "samples module function",
 # and what was said of it to the file "said"
 take() {
 	# shellcheck disable=SC2046 # words
-	cpu "$w" $(sampled "$2" $HZ s.trace) >/dev/null || fail "$w failed, sampled"
-	"$BUILD/smco-report" --json s.trace | perl -MJSON::PP -0777 -e '
-		my $d = decode_json(<STDIN>); my $s = $d->{samples};
-		printf "%d\t%s\t%s\n", $_->{self_ppb} / 1e9 * $s->{samples} + 0.5, $_->{module}, $_->{function}
-			for grep { $_->{self} } @{$s->{functions}};
-		printf STDERR "%d %.1f %.2f\n", $s->{hz}, $s->{cost_ns} / 1e3,
-			($d->{overhead}{overhead_ppb} // 0) / 1e7' >>"$1" 2>>said
+	$(sampled "$2" $HZ s.trace) $(command_of "$w") >/dev/null 2>err ||
+		fail "$w failed, sampled"
+	"$BUILD/smco-report" --json s.trace | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+s = d["samples"]
+for f in s["functions"]:
+    if f["self"]:
+        n = int(f["self_ppb"] / 1e9 * s["samples"] + 0.5)
+        print(n, f["module"], f["function"], sep="\t")
+print("%d %.1f %.2f" % (s["hz"], s["cost_ns"] / 1e3,
+      d["overhead"].get("overhead_ppb", 0) / 1e7), file=sys.stderr)' >>"$1" 2>>said
 }
 shares() { # runs in turns; "ours", "even" and "odd" are what was seen
 	local i
@@ -99,15 +100,18 @@ prepare
 	echo
 	echo "## Sampling, $(date +%F), $(nproc) CPUs, $(uname -sr)"
 	echo
-	echo "\`smco-trace -t 2 --sample $HZ\`: $PAIRS pairs of runs for the cost, its median and where that lies 19 times in 20; $RUNS for"
-	echo "the shares, $((2 * RUNS)) of the reference."
+	echo "\`smco-trace -t 2 --sample $HZ\`: $PAIRS pairs of runs abreast, turns of $TURN ms, for the cost: its median and where that lies 19 times in 20"
+	echo "(in brackets two without us); $RUNS for the shares, $((2 * RUNS)) of the reference."
 	echo
-	echo "| workload | cost, % of its CPU time | ledger % | Hz at µs a sample | samples, reference's | share that differs most, points | among references |"
-	echo "| --- | --- | --- | --- | --- | --- | --- |"
+	echo "| workload | cost, % of its time | % of its CPU time | ledger % | Hz at µs a sample | samples, reference's | share that differs most, points | among references |"
+	echo "| --- | --- | --- | --- | --- | --- | --- | --- |"
 	for w in $WORKLOADS; do
 		cost "$w"
+		alike=("$(lost 1 2)" "$(lost 3 4)")
+		# shellcheck disable=SC2046 # words
+		cost "$w" $(sampled 2 $HZ s.trace)
 		shares "$w"
-		echo "| $w | $(cut -d' ' -f1 cost | median) | $(awk 'NR % 3 == 2 { print $3 }' said | median) | $(
+		echo "| $w | $(lost 1 2) [${alike[0]}] | $(lost 3 4) [${alike[1]}] | $(awk 'NR % 3 == 2 { print $3 }' said | median) | $(
 			awk 'NR % 3 == 2 { print $1 }' said | median) at $(awk 'NR % 3 == 2 { print $2 }' said | median) | $(
 			apart ours -- even odd) | $(apart even -- odd | sed 's/.*| //') |"
 	done
