@@ -58,6 +58,18 @@ bool range_doubt_longer(const struct variable *var, const struct var_place *p,
 			const struct range_insn *in);
 
 /*
+ * range-wide.c. Does instruction @i load eight bytes that begin with the memory
+ * of @p, of @var, which is less, with nobody in the rest? Where that is, once
+ * in the function, not copied to elsewhere, or given to a call, it is a pointer
+ * that has the same memory at another time. @all are the places in the
+ * function, @nr of them.
+ */
+bool range_doubt_wide(const struct range_code *code, const struct variables *v,
+		      const struct range_index_entry *all, size_t nr,
+		      const struct variable *var, const struct var_place *p,
+		      size_t i);
+
+/*
  * range-senseless.c. Is @p an address in the frame where a number is meant?
  * LLVM leaves out that the memory there is to be read, where a variable that it
  * computes with is put on the stack.

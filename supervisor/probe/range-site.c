@@ -256,6 +256,8 @@ static void local_access(struct finder *f, size_t i, struct range_site s,
 	bool array = type.nr_dims;
 	if ((in->base != s.reg && !array) || in->bits & RB_LEA ||
 	    range_doubt_longer(&f->v->vars[s.var], p, in) ||
+	    range_doubt_wide(f->code, f->v, f->all, f->nr_all,
+			     &f->v->vars[s.var], p, i) ||
 	    (in->bits & RB_WRITES &&
 	     range_doubt_store(f->v, f->own, f->nr_own, p, in) &&
 	     (taken || array ||
