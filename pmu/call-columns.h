@@ -9,6 +9,8 @@
 #include "pmu/event.h"
 
 #define CALL_COLUMNS 16
+#define HIT_COLUMNS  8 /* behind them, of what is no call */
+#define ALL_COLUMNS  (CALL_COLUMNS + HIT_COLUMNS)
 #define CALL_NUMBERS 512 /* those from there on are one call */
 
 struct call_columns {

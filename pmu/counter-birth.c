@@ -99,7 +99,7 @@ bool counter_has_history(const struct pmu_event *ev)
 	if (ev->is_with_creator)
 		return false;
 	/* It has run no instruction of its own, and made no call. */
-	if (ev->attr.exclude_kernel || ev->is_call_entry)
+	if (ev->attr.exclude_kernel || ev->is_call_entry || ev->is_hit)
 		return true;
 	if (ev->role == PMU_TSC)
 		return tsc_per_ns() > 0;

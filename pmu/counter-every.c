@@ -118,8 +118,8 @@ static void add_told(struct counter_thread *t, const struct open_group *o,
 		     const struct ring_array *raw, uint64_t *value)
 {
 	const size_t from = COUNTER_NOTE_WORDS + COUNTER_DIRECT_MAX;
-	if (raw->nr >= (from + CALL_COLUMNS) * 8)
-		for (size_t i = 0; i < CALL_COLUMNS; i++)
+	if (raw->nr >= (from + ALL_COLUMNS) * 8)
+		for (size_t i = 0; i < ALL_COLUMNS; i++)
 			t->told[i] = ring_u64(*raw, from + i);
 	counter_add_told(t, o, t->told, value);
 }

@@ -45,7 +45,8 @@ static bool goes_by_work(const struct pmu_event *ev)
 	for (const char *const *s = of_time; *s; s++)
 		if (!strncmp(ev->name, *s, strlen(*s)))
 			return false;
-	return ev->attr.type == PERF_TYPE_TRACEPOINT || ev->is_tallied;
+	return ev->attr.type == PERF_TYPE_TRACEPOINT ||
+	       (ev->is_tallied && !ev->is_hit);
 }
 
 /* Can the machine count these at once? Tried on this thread, not counting. */
@@ -217,7 +218,7 @@ static void note_kinds(struct counter_group *g,
 	g->goes_by_work = all_go_by_work(member, g->nr);
 	for (size_t i = 0; i < g->nr; i++) {
 		g->is_traced |= member[i]->attr.type == PERF_TYPE_TRACEPOINT ||
-				member[i]->is_tallied;
+				(member[i]->is_tallied && !member[i]->is_hit);
 		g->has_filters |= member[i]->filter != NULL;
 	}
 }

@@ -31,7 +31,7 @@ struct open_group {
 	int64_t lead;
 	/* Of what is tallied: how much had been when it was paused last, and
 	 * what of it was while it did not count. */
-	uint64_t paused[CALL_COLUMNS], uncounted[CALL_COLUMNS];
+	uint64_t paused[ALL_COLUMNS], uncounted[ALL_COLUMNS];
 };
 
 /* What the kernel says of a group, in the order of its events. */
@@ -59,7 +59,7 @@ struct counter_thread {
 	int place;     /* where it is tallied; -1: it is not */
 	bool waits_for_exec;
 	/* What of it came along with counts that were written down last. */
-	uint64_t told[CALL_COLUMNS];
+	uint64_t told[ALL_COLUMNS];
 	/* Where the kernel writes intervals down, of all groups. */
 	struct ring ring; /* .data NULL = none */
 	size_t ring_bytes;

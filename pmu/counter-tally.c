@@ -9,13 +9,48 @@
 #define MOMENT_NS    100000
 #define MOMENT_TRIES 5
 
-static bool can_be_tallied(const struct pmu_event *ev)
+static bool counts_all_levels(const struct perf_event_attr *a)
 {
-	const struct perf_event_attr *a = &ev->attr;
-	return (ev->call_classes || ev->call_plus_1) && !ev->absent[0] &&
-	       !a->exclude_user && !a->exclude_kernel && !a->exclude_hv &&
+	return !a->exclude_user && !a->exclude_kernel && !a->exclude_hv &&
 	       !a->exclude_guest && !a->exclude_host && !a->exclude_idle &&
 	       !a->sample_period;
+}
+
+static bool can_be_tallied(const struct pmu_event *ev)
+{
+	return (ev->call_classes || ev->call_plus_1) && !ev->absent[0] &&
+	       counts_all_levels(&ev->attr);
+}
+
+/* Rare ones only, where nothing of ours happens: they are counted at any time.
+ */
+static const char *const rare[] = {"block:", "net:"};
+
+const char *counter_can_tally_hits(const struct pmu_event *ev)
+{
+	if (ev->attr.type != PERF_TYPE_TRACEPOINT || ev->filter ||
+	    ev->not_ours || ev->absent[0] || ev->group ||
+	    !counts_all_levels(&ev->attr))
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(rare); i++)
+		if (!strncmp(ev->name, rare[i], strlen(rare[i])))
+			return ev->name + strlen(rare[i]);
+	return NULL;
+}
+
+static void become_tallied(struct pmu_event *ev)
+{
+	ev->attr.type = PERF_TYPE_SOFTWARE;
+	ev->attr.config = PERF_COUNT_SW_DUMMY;
+	ev->filter = ev->not_ours = NULL;
+	ev->is_tallied = true;
+}
+
+void counter_tally_hits(struct pmu_event *ev, int column)
+{
+	become_tallied(ev);
+	ev->is_hit = ev->is_software = true;
+	ev->columns = 1u << column;
 }
 
 bool counter_can_tally(const struct pmu_event *events, size_t nr)
@@ -31,14 +66,10 @@ size_t counter_tally_events(struct pmu_event *events, size_t nr,
 {
 	size_t nr_tallied = 0;
 	for (size_t i = 0; i < nr; i++) {
-		struct perf_event_attr *a = &events[i].attr;
 		if (!can_be_tallied(&events[i]) ||
 		    !call_columns_add(columns, &events[i]))
 			continue;
-		a->type = PERF_TYPE_SOFTWARE;
-		a->config = PERF_COUNT_SW_DUMMY;
-		events[i].filter = events[i].not_ours = NULL;
-		events[i].is_tallied = true;
+		become_tallied(&events[i]);
 		nr_tallied++;
 	}
 	return nr_tallied;
@@ -50,7 +81,7 @@ void counter_plan_tally(struct counter_plan *p,
 {
 	p->tally = tally;
 	for (size_t i = 0; i < p->nr_events; i++)
-		if (p->event[i].is_tallied)
+		if (p->event[i].is_tallied && !p->event[i].is_hit)
 			p->event[i].columns =
 				call_columns_of(columns, &p->event[i]);
 }
@@ -90,7 +121,7 @@ int counter_thread_place(const struct counter_thread *t)
 	return t->place;
 }
 
-static void read_now(const struct counter_thread *t, uint64_t nr[CALL_COLUMNS])
+static void read_now(const struct counter_thread *t, uint64_t nr[ALL_COLUMNS])
 {
 	t->plan->tally->read(t->plan->tally->ctx, t->place, nr);
 }
@@ -105,7 +136,7 @@ void counter_thread_execs(struct counter_thread *t)
 
 /* One moment of a thread that may be running. */
 struct moment {
-	uint64_t running_ns, nr[CALL_COLUMNS];
+	uint64_t running_ns, nr[ALL_COLUMNS];
 };
 
 /*
@@ -118,7 +149,7 @@ static bool read_moment(const struct counter_thread *t,
 {
 	uint64_t best_ns = UINT64_MAX;
 	for (int i = 0; i < MOMENT_TRIES && best_ns > MOMENT_NS; i++) {
-		uint64_t before[CALL_COLUMNS], after[CALL_COLUMNS];
+		uint64_t before[ALL_COLUMNS], after[ALL_COLUMNS];
 		struct counter_reading r;
 		uint64_t began_ns = smco_now_ns();
 		read_now(t, before);
@@ -130,7 +161,7 @@ static bool read_moment(const struct counter_thread *t,
 			continue;
 		best_ns = took_ns;
 		ret->running_ns = r.running_ns;
-		for (size_t c = 0; c < CALL_COLUMNS; c++)
+		for (size_t c = 0; c < ALL_COLUMNS; c++)
 			ret->nr[c] = before[c] + (after[c] - before[c]) / 2;
 	}
 	return true;
@@ -163,7 +194,7 @@ static void turn_on(struct counter_thread *t, struct open_group *o)
 	if (!known || !read_moment(t, o, &first))
 		return;
 	o->last.running_ns += first.running_ns - r.running_ns;
-	for (size_t i = 0; i < CALL_COLUMNS; i++)
+	for (size_t i = 0; i < ALL_COLUMNS; i++)
 		o->uncounted[i] += first.nr[i] - o->paused[i];
 }
 
@@ -194,7 +225,7 @@ void counter_add_told(const struct counter_thread *t,
 	if (t->waits_for_exec)
 		return;
 	for (size_t i = 0; i < g->nr; i++)
-		for (size_t c = 0; c < CALL_COLUMNS; c++)
+		for (size_t c = 0; c < ALL_COLUMNS; c++)
 			if (t->plan->event[g->first + i].columns & 1u << c &&
 			    nr[c] > o->uncounted[c])
 				value[i] += nr[c] - o->uncounted[c];
@@ -203,7 +234,7 @@ void counter_add_told(const struct counter_thread *t,
 void counter_add_tally(const struct counter_thread *t,
 		       const struct open_group *o, uint64_t *value)
 {
-	uint64_t now[CALL_COLUMNS];
+	uint64_t now[ALL_COLUMNS];
 	if (t->place < 0 || !is_tallied(t->plan, o->group))
 		return;
 	if (o->is_off)

@@ -45,7 +45,7 @@ struct counter_tally {
 	 * there is none left. */
 	int (*add)(void *ctx, pid_t tid);
 	void (*remove)(void *ctx, pid_t tid, int place);
-	void (*read)(void *ctx, int place, uint64_t nr[CALL_COLUMNS]);
+	void (*read)(void *ctx, int place, uint64_t nr[ALL_COLUMNS]);
 };
 
 struct counter_plan {
@@ -97,6 +97,11 @@ size_t counter_tally_events(struct pmu_event *events, size_t nr,
 			    struct call_columns *columns);
 /* Whether that would be so of any. */
 bool counter_can_tally(const struct pmu_event *events, size_t nr);
+/* The tracepoint's name, without its subsystem, where a counter_tally may count
+ * how often @ev is hit, at any time; NULL: not of this event. */
+const char *counter_can_tally_hits(const struct pmu_event *ev);
+/* It does, in @column, of those behind CALL_COLUMNS: before a plan is made. */
+void counter_tally_hits(struct pmu_event *ev, int column);
 /* From now on @p's events of that kind are counted by @tally, which both stay
  * the caller's and live longer. */
 void counter_plan_tally(struct counter_plan *p,

@@ -70,10 +70,11 @@ struct pmu_event {
 	/* The only one that it counts, of native ones; 0 = it is not so, or
 	 * which that is is not known, as of those that are newer than us. */
 	int call_plus_1;
-	/* Somebody else counts them: counter_tally_events. As the sum of what
-	 * columns: counter_plan_tally. */
+	/* Somebody else counts them: counter_tally_events, counter_tally_hits.
+	 * As the sum of what columns: counter_plan_tally. */
 	bool is_tallied;
 	uint32_t columns;
+	bool is_hit; /* then: of a tracepoint that is no call's */
 	/* Belongs to the machine, not to a thread: opened on these CPUs. */
 	bool is_machine_wide;
 	uint16_t cpu[PMU_MAX_CPUS];

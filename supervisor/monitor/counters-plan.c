@@ -23,7 +23,8 @@ static bool lacks_calls(const struct counter_plan *plan)
 {
 	bool any = false;
 	for (size_t i = 0; i < plan->nr_events; i++) {
-		any |= plan->event[i].call_classes || plan->event[i].is_tallied;
+		any |= plan->event[i].call_classes ||
+		       (plan->event[i].is_tallied && !plan->event[i].is_hit);
 		if (is_call(&plan->event[i]))
 			return false;
 	}

@@ -187,6 +187,20 @@ static uint64_t cost_of_calls(struct counters *c, struct thread *t,
 	return cost_ns;
 }
 
+/* Each costs what a call does, at any time: no window helps. */
+static uint64_t charge_tallied_hits(struct counters *c, size_t group,
+				    const struct counter_sum *sum)
+{
+	const struct counter_group *g = &c->plan.group[group];
+	uint64_t nr = 0;
+	for (size_t i = 0; i < g->nr; i++)
+		if (c->plan.event[g->first + i].is_hit)
+			nr += sum->value[i];
+	ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
+		      nr * c->cheap_ns);
+	return nr * c->cheap_ns;
+}
+
 void counters_take_price(struct counters *c, struct thread *t, size_t group,
 			 const struct counter_sum *sum)
 {
@@ -197,6 +211,7 @@ void counters_take_price(struct counters *c, struct thread *t, size_t group,
 		ledger_charge(c->ledger, LEDGER_OTHER, COUNTERS_MONITOR,
 			      cost_ns);
 	c->work_ns += cost_ns;
+	cost_ns += charge_tallied_hits(c, group, sum);
 	if (c->has_calls && group == c->call_group)
 		cost_ns += cost_of_calls(c, t, sum);
 	t->counting_ns += cost_ns;

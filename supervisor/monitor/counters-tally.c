@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert(TALLY_COLUMNS == CALL_COLUMNS && TALLY_CALLS == CALL_NUMBERS &&
+_Static_assert(TALLY_CALL_COLUMNS == CALL_COLUMNS &&
+		       TALLY_HITS == HIT_COLUMNS &&
+		       TALLY_CALLS == CALL_NUMBERS &&
 		       TALLY_ABIS == PMU_CALL_ABIS,
 	       "events are of these columns");
 
@@ -27,10 +29,10 @@ static void remove_one(void *ctx, pid_t tid, int place)
 	tally_remove(ctx, tid, place);
 }
 
-static void read_one(void *ctx, int place, uint64_t nr[CALL_COLUMNS])
+static void read_one(void *ctx, int place, uint64_t nr[ALL_COLUMNS])
 {
 	const struct tally_counts now = tally_read(ctx, place);
-	for (size_t i = 0; i < CALL_COLUMNS; i++)
+	for (size_t i = 0; i < ALL_COLUMNS; i++)
 		nr[i] = now.nr[i];
 }
 
@@ -58,6 +60,17 @@ static void open_tally(struct counters *c)
 		smco_debug("pmu", "%s", err.msg);
 }
 
+static void tally_hits(struct counters *c, struct pmu_event *ev)
+{
+	struct smco_err err;
+	const char *tracepoint = counter_can_tally_hits(ev);
+	int column = tracepoint ? tally_put(c->tally, tracepoint, &err) : -1;
+	if (column >= 0)
+		counter_tally_hits(ev, column);
+	else if (tracepoint)
+		smco_debug("pmu", "%s", err.msg);
+}
+
 void counters_tally_events(struct counters *c, struct pmu_event *events,
 			   size_t nr)
 {
@@ -65,8 +78,11 @@ void counters_tally_events(struct counters *c, struct pmu_event *events,
 		return;
 	if (!c->tally)
 		open_tally(c);
-	if (c->tally)
-		counter_tally_events(events, nr, &c->columns);
+	if (!c->tally)
+		return;
+	counter_tally_events(events, nr, &c->columns);
+	for (size_t i = 0; i < nr; i++)
+		tally_hits(c, &events[i]);
 }
 
 int counters_tally_open(struct counters *c, struct smco_err *err)

@@ -4,12 +4,14 @@
 
 #include <linux/types.h>
 
-#define TALLY_MAX_THREADS 32768
-#define TALLY_COLUMNS	  16
-#define TALLY_ABIS	  2 /* 64 bits, and calls as a program of 32 has them */
-#define TALLY_CALLS	  512 /* numbers below that have a column each */
+#define TALLY_MAX_THREADS  32768
+#define TALLY_CALL_COLUMNS 16
+#define TALLY_HITS	   8 /* other tracepoints: the columns behind these */
+#define TALLY_COLUMNS	   (TALLY_CALL_COLUMNS + TALLY_HITS)
+#define TALLY_ABIS	   2 /* 64 bits, and calls as a program of 32 has them */
+#define TALLY_CALLS	   512 /* numbers below that have a column each */
 
-/* What one thread has called so far, by column. */
+/* What one thread has called, and hit, so far, by column. */
 struct tally_counts {
 	__u64 nr[TALLY_COLUMNS];
 };

@@ -1,5 +1,5 @@
-/* Counts the system calls of threads, by column, as they begin: for others that
- * make one it is a look into a table. */
+/* Counts the system calls of threads, by column, as they begin, and what else
+ * they meet with: for others it is a look into a table. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -53,7 +53,36 @@ int tally_call(unsigned long long *ctx)
 	__u32 column = self->thread_info.status & TS_COMPAT ? c->of[1][call]
 							    : c->of[0][call];
 	/* Nobody else writes here. */
-	if (column < TALLY_COLUMNS)
+	if (column < TALLY_CALL_COLUMNS)
 		t->nr[column]++;
 	return 0;
 }
+
+/* Interrupts hit some, too. */
+static __always_inline int hit(__u32 column)
+{
+	int pid = (int)bpf_get_current_pid_tgid();
+	__u32 *place = bpf_map_lookup_elem(&threads, &pid);
+	if (!place)
+		return 0;
+	struct tally_counts *t = bpf_map_lookup_elem(&tallies, place);
+	if (t)
+		__sync_fetch_and_add(&t->nr[TALLY_CALL_COLUMNS + column], 1);
+	return 0;
+}
+
+#define HIT(number)                                                            \
+	SEC("raw_tp")                                                          \
+	int tally_hit_##number(void *ctx)                                      \
+	{                                                                      \
+		return hit(number);                                            \
+	}
+
+HIT(0)
+HIT(1)
+HIT(2)
+HIT(3)
+HIT(4)
+HIT(5)
+HIT(6)
+HIT(7)

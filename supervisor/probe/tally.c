@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -18,6 +19,8 @@ extern const char tally_object_start[], tally_object_end[];
 struct tally {
 	struct bpf_object *obj;
 	struct bpf_link *calls; /* NULL = nothing is counted */
+	struct bpf_link *hits[TALLY_HITS];
+	int nr_hits;
 	/* Who attaches and detaches once somebody could not wait for it. */
 	pthread_t worker;
 	bool has_worker;
@@ -81,6 +84,21 @@ int tally_open(struct tally **ret, struct smco_err *err)
 	else
 		*ret = t;
 	return rc;
+}
+
+int tally_put(struct tally *t, const char *tracepoint, struct smco_err *err)
+{
+	char name[16];
+	if (t->nr_hits == TALLY_HITS)
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "more than %d tracepoints by BPF", TALLY_HITS);
+	snprintf(name, sizeof(name), "tally_hit_%d", t->nr_hits);
+	t->hits[t->nr_hits] = bpf_program__attach_raw_tracepoint(
+		bpf_object__find_program_by_name(t->obj, name), tracepoint);
+	if (!t->hits[t->nr_hits])
+		return smco_fail(err, SMCO_UNSUPPORTED, errno, "'%.60s' by BPF",
+				 tracepoint);
+	return TALLY_CALL_COLUMNS + t->nr_hits++;
 }
 
 /* With the lock, which is not held meanwhile: the kernel may have to wait until
@@ -234,6 +252,8 @@ void tally_close(struct tally *t)
 	pthread_mutex_unlock(&t->lock);
 	if (t->has_worker)
 		pthread_join(t->worker, NULL);
+	while (t->nr_hits)
+		bpf_link__destroy(t->hits[--t->nr_hits]);
 	if (t->counts)
 		munmap((void *)(uintptr_t)t->counts, COUNTS_BYTES);
 	bpf_object__close(t->obj);

@@ -4,8 +4,10 @@
  * counters' monitor tells of them, whoever writes that down, from an exec on
  * and but for pauses.
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "supervisor/control/fixed.h"
@@ -142,6 +144,34 @@ static void test_threads(struct tally *t)
 	for (size_t i = 0; i < 3; i++)
 		puppet_end(&p[i]);
 	tally_end(t);
+}
+
+/* Other tracepoints, with calls counted and without. */
+static void test_tracepoints(struct tally *t)
+{
+	struct tally_counts last = {0}, c;
+	check_int(tally_put(t, "no_such_one", NULL), SMCO_UNSUPPORTED);
+	for (int i = 0; i < TALLY_HITS; i++)
+		check_int(tally_put(t, i == 2 ? "sys_exit" : "sys_enter", NULL),
+			  TALLY_CALL_COLUMNS + i);
+	check_int(tally_put(t, "sys_exit", NULL), SMCO_UNSUPPORTED);
+	calls(10, SYS_getppid);
+	int place = tally_add(t, gettid());
+	check(!tally_is_on(t));
+	since(t, place, &last);
+	calls(100, SYS_getppid);
+	c = since(t, place, &last);
+	check_int(sum_of(&c), TALLY_HITS * 100);
+	for (int i = 0; i < TALLY_HITS; i++)
+		check_int(c.nr[TALLY_CALL_COLUMNS + i], 100);
+	check_int(tally_begin(t, NULL), 0);
+	since(t, place, &last);
+	calls(100, SYS_getppid);
+	c = since(t, place, &last);
+	check_int(c.nr[TALLY_CALL_COLUMNS + 2], 100);
+	check_int(c.nr[PROCESS], 100);
+	tally_end(t);
+	tally_remove(t, gettid(), place);
 }
 
 /* ----------------------------------------------------------- the monitor ---
@@ -335,6 +365,75 @@ static void test_exec(void)
 	puppet_end(&p);
 }
 
+/* Packets to oneself. */
+static long sends(long nr, long to)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET,
+				.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(a);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	long sent = 0;
+	(void)to;
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, size) ||
+	    getsockname(fd, (struct sockaddr *)&a, &size))
+		return 0;
+	for (long i = 0; i < nr; i++)
+		sent += sendto(fd, "x", 1, 0, (struct sockaddr *)&a, size) == 1;
+	close(fd);
+	return sent;
+}
+
+/* Rare tracepoints are counted by the same, with calls, which they pause
+ * without; no thread has an event for them that it would pass on. */
+static void test_hits(void)
+{
+	static const char name[] = "net:net_dev_queue";
+	struct puppet p = puppet_start();
+	size_t place;
+	if (!puppet_do(&p, sends, 1, 0)) {
+		tap_skip("no packet can be sent to oneself");
+		puppet_end(&p);
+		return;
+	}
+	begin_events("task-clock,net:net_dev_queue,syscalls-network",
+		     NSEC_PER_SEC, true);
+	size_t g = group_of(name, &place);
+	check(c->plan.event[c->plan.group[g].first + place].is_tallied);
+	check(!c->plan.group[g].is_traced);
+	check(!c->inherits);
+	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
+	let_sleep(&p);
+	check_int(puppet_do(&p, sends, 100, 0), 100);
+	let_sleep(&p);
+	set_level(COUNTER_CLOCKS);
+	check(counters_tally_at(c, COUNTER_CLOCKS));
+	check_int(puppet_do(&p, sends, 30, 0), 30);
+	let_sleep(&p);
+	struct thread *t = c->hash[(unsigned)p.pid % COUNTERS_HASH];
+	counters_take_all(c, t);
+	check_int(t->pending[g].sum.value[place], 130);
+	check_int(t->pending[g].sum.enabled_ns, t->pending[g].sum.running_ns);
+	g = group_of("syscalls-network", &place);
+	check_int(t->pending[g].sum.value[place], 100 + 3);
+	check(t->pending[g].sum.enabled_ns > t->pending[g].sum.running_ns);
+	/* By itself it is perf's: calls cost nothing then. */
+	end();
+	const struct counters_params one = {
+		.events = name,
+		.interval_ns = NSEC_PER_SEC,
+		.start_ns = smco_now_ns(),
+		.target_overhead_ppb = INT64_MAX,
+		.emit = emit,
+		.put_meta = put_meta,
+	};
+	l = ledger_create(INT64_MAX);
+	check_int(counters_create(&one, l, &c, NULL), 0);
+	check(!c->tally);
+	check(!c->has_calls);
+	end();
+	puppet_end(&p);
+}
+
 /* Calls by their names: those that there is no room for are counted by perf,
  * and nobody sees a difference. */
 static void test_names(void)
@@ -408,11 +507,13 @@ int main(void)
 	}
 	test_classes(t);
 	test_threads(t);
+	test_tracepoints(t);
 	tally_close(t);
 	test_monitor(true);
 	test_monitor(false);
 	test_pauses();
 	test_exec();
+	test_hits();
 	test_names();
 	test_prices();
 	return tap_done();
