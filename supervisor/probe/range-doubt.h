@@ -319,8 +319,10 @@ bool range_doubt_twice(const struct range_code *code, const struct variables *v,
  * less than what is in registers behind it, as a loop goes on, though nothing
  * changes them; also if what says so is another place that a branch leads to,
  * with the same value. Or it is the sum of two registers one of which has
- * become as much more than the variable was as the other one is. @own are the
- * variable's places, @nr of them.
+ * become as much more than the variable was as the other one is. Or a register
+ * plus a constant, and behind it, by no statement, the variable is in another
+ * one that is made in @p of that and one less. @own are the variable's places,
+ * @nr of them.
  */
 bool range_doubt_linear(const struct range_code *code,
 			const struct variables *v,

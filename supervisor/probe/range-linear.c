@@ -510,6 +510,28 @@ static bool is_ahead(const struct range_code *code, const struct variables *v,
 	return is_same(&said, &on);
 }
 
+/* Is @p a register plus k, and straight on, by no statement, the variable in
+ * one that is made in @p of that plus one less? It has not gone back. */
+static bool is_back(const struct range_code *code, const struct variables *v,
+		    const struct range_index_entry *own, size_t nr,
+		    const struct var_place *p)
+{
+	const struct var_place *next = behind(code, v, own, nr, p);
+	size_t i = range_code_find(code, p->lo);
+	struct held h;
+	int64_t k, less = p->offset > 0 ? 1 : -1;
+	if (p->kind != VAR_VALUE || !p->offset || !next ||
+	    next->kind != VAR_REG || !(next->flags & VAR_MOVED))
+		return false;
+	begin_walk(&h);
+	struct sum said = value_of(v, p, &h);
+	if (!walk_out(code, p, i, &h))
+		return false;
+	struct sum is = value_of(v, next, &h);
+	return h.wrote >> range_reg_of_dwarf(next->reg) & 1 &&
+	       differs_by(&said, &is, &k) && k == less;
+}
+
 bool range_doubt_linear(const struct range_code *code,
 			const struct variables *v,
 			const struct range_index_entry *own, size_t nr,
@@ -523,7 +545,7 @@ bool range_doubt_linear(const struct range_code *code,
 	    code->insns[i].addr != p->lo)
 		return false;
 	if (is_away(code, v, own, nr, p) || is_twice(code, v, own, nr, p) ||
-	    is_ahead(code, v, own, nr, p))
+	    is_ahead(code, v, own, nr, p) || is_back(code, v, own, nr, p))
 		return true;
 	/* It says what such a place before it does. */
 	if (!i || !range_falls(code, i - 1))
