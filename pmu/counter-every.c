@@ -130,13 +130,13 @@ bool counter_every_next(struct counter_thread *t, size_t *group_ret,
 	int rc;
 	while (t->ring.data && (rc = ring_next(&t->ring, r, NULL)) != 0) {
 		const struct ring_read *read = &r->sample.read;
-		uint64_t value[COUNTER_GROUP_MAX];
+		uint64_t value[COUNTER_GROUP_MAX] = {0};
 		struct open_group *o;
 		if (rc < 0 || r->type != PERF_RECORD_SAMPLE ||
 		    !(o = find(t, r->id)) || read->nr != o->nr)
 			continue;
 		for (size_t i = 0; i < o->nr; i++)
-			value[counter_place(o, i, o->nr)] =
+			value[o->place[i]] =
 				ring_u64(read->entry, i * read->stride);
 		if (t->plan->is_jotted &&
 		    r->sample.raw.nr >= COUNTER_NOTE_WORDS * 8 &&

@@ -47,7 +47,7 @@ static int telling_fd(const struct counter_plan *plan,
 		if (!plan->event[g->first + i].is_software)
 			return -1;
 	for (size_t i = 0; i < o->nr; i++) {
-		size_t place = counter_place(o, i, o->nr);
+		size_t place = o->place[i];
 		const struct pmu_event *ev = &plan->event[g->first + place];
 		if (ev->attr.type == PERF_TYPE_SOFTWARE &&
 		    (!switches || counter_counts_switches(ev))) {

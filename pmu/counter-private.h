@@ -14,8 +14,11 @@
 /* One group of one thread, or on one CPU. */
 struct open_group {
 	size_t group;
-	int fd[COUNTER_GROUP_MAX]; /* the leader's first */
-	size_t nr;
+	/* Those that the kernel has, the leader first: their places in the
+	 * group, of @nr_all. Of what is tallied it has none but a leader, which
+	 * keeps the time. */
+	int fd[COUNTER_GROUP_MAX];
+	size_t place[COUNTER_GROUP_MAX], nr, nr_all;
 	bool is_lost;
 	struct counter_sum last;
 	/* It pauses; the thread's time up to which that is known, and what of
@@ -34,7 +37,8 @@ struct open_group {
 	uint64_t paused[ALL_COLUMNS], uncounted[ALL_COLUMNS];
 };
 
-/* What the kernel says of a group, in the order of its events. */
+/* What the kernel says of a group, in the order of its events; what is tallied
+ * is 0. */
 struct counter_reading {
 	uint64_t enabled_ns, running_ns, value[COUNTER_GROUP_MAX];
 };
@@ -91,13 +95,13 @@ int counter_open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 		       struct smco_err *err);
 void counter_close_group(struct open_group *o);
 
-/* The group's sums are these now, @value in the order of its events: adds what
+/* The group's sums are these now, @value of all of its events: adds what
  * is new to @add. False if nothing is. */
 bool counter_note(struct open_group *o, uint64_t enabled_ns,
 		  uint64_t running_ns, const uint64_t *value,
 		  struct counter_sum *add);
 /*
- * Which event of its group the @nr-th is that the kernel opens and tells of.
+ * Which event of its group the @nr-th is that is opened, if all are.
  * What ends intervals leads: its overflow is then the last that comes of an
  * event, and all others of the group have counted that event.
  */

@@ -26,6 +26,7 @@ int counter_open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 {
 	const struct counter_group *g = &plan->group[group];
 	*o = (struct open_group){.group = group,
+				 .nr_all = g->nr,
 				 .has_every = g->has_every,
 				 .switches = counter_find_switches(plan, g)};
 	for (size_t i = 0; i < g->nr; i++) {
@@ -33,6 +34,8 @@ int counter_open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 		const struct pmu_event *ev = &plan->event[g->first + place];
 		struct perf_event_attr attr = ev->attr;
 		bool leads = i == 0;
+		if (!leads && ev->is_tallied && !g->inherits)
+			continue;
 		attr.read_format = COUNTER_READ_FORMAT;
 		if (g->has_every)
 			counter_every_clock(&attr);
@@ -46,8 +49,10 @@ int counter_open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 		attr.disabled = leads;
 		attr.enable_on_exec = leads && since == COUNTER_EXEC;
 		int fd = pmu_open(&attr, tid, cpu, leads ? -1 : o->fd[0]);
-		if (fd >= 0)
+		if (fd >= 0) {
+			o->place[o->nr] = place;
 			o->fd[o->nr++] = fd;
+		}
 		if (fd < 0 || pmu_set_filter(fd, ev)) {
 			int e = errno;
 			counter_close_group(o);
@@ -146,7 +151,7 @@ bool counter_note(struct open_group *o, uint64_t enabled_ns,
 	add->running_ns += running_ns - o->last.running_ns;
 	o->last.enabled_ns = enabled_ns;
 	o->last.running_ns = running_ns;
-	for (size_t i = 0; i < o->nr; i++) {
+	for (size_t i = 0; i < o->nr_all; i++) {
 		/* A switch may be known before it is counted. */
 		if ((int64_t)(value[i] - o->last.value[i]) <= 0)
 			continue;
@@ -167,10 +172,10 @@ int counter_read_group(const struct open_group *o, struct counter_reading *ret)
 		return 0;
 	if (n < (ssize_t)offsetof(typeof(now), value) || now.nr != o->nr)
 		return SMCO_SYS;
-	ret->enabled_ns = now.enabled_ns;
+	*ret = (struct counter_reading){.enabled_ns = now.enabled_ns};
 	ret->running_ns = now.running_ns;
 	for (size_t i = 0; i < o->nr; i++)
-		ret->value[counter_place(o, i, o->nr)] = now.value[i];
+		ret->value[o->place[i]] = now.value[i];
 	return 1;
 }
 

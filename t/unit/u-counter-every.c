@@ -73,12 +73,15 @@ static void check_next(struct counter_thread *t, size_t group, uint64_t at_ns,
 	check_int(sum.value[2], cycles);
 }
 
+/* The kernel tells of the last one first. */
+#define ALL_OPEN .nr = NR, .nr_all = NR, .place = {2, 0, 1}
+
 /* Two groups that take turns, in one ring that wraps at @start. */
 static void test_groups(uint64_t start)
 {
 	struct open_group open[2] = {
-		{.group = 0, .nr = NR, .has_every = true, .id = 7},
-		{.group = 1, .nr = NR, .has_every = true, .id = 8},
+		{.group = 0, ALL_OPEN, .has_every = true, .id = 7},
+		{.group = 1, ALL_OPEN, .has_every = true, .id = 8},
 	};
 	struct counter_thread t = {.plan = &plan, .open = open, .nr = 2};
 	struct counter_sum sum;
@@ -126,8 +129,8 @@ static void test_groups(uint64_t start)
 /* What came before and was taken otherwise is not told again. */
 static void test_taken_between(void)
 {
-	struct open_group open = {
-		.nr = NR, .has_every = true, .id = 7, .unseen_ns = 30};
+	struct open_group open = {ALL_OPEN, .has_every = true, .id = 7,
+				  .unseen_ns = 30};
 	struct counter_thread t = {.plan = &plan, .open = &open, .nr = 1};
 	struct counter_sum sum = {0};
 	head = 0;

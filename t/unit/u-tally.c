@@ -434,6 +434,40 @@ static void test_hits(void)
 	puppet_end(&p);
 }
 
+static size_t nr_open(void)
+{
+	size_t nr = 0;
+	for (int fd = 0; fd < 1000; fd++)
+		nr += fcntl(fd, F_GETFD) >= 0;
+	return nr;
+}
+
+/* What BPF counts needs no event of a thread's, but one that keeps the time of
+ * calls. */
+static void test_events(void)
+{
+	struct puppet p = puppet_start();
+	size_t place;
+	begin_events("task-clock,minor-faults,net:net_dev_queue,"
+		     "raw_syscalls:sys_enter,syscalls-io,syscalls-process",
+		     NSEC_PER_SEC, true);
+	size_t before = nr_open();
+	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
+	/* Also switches, for the ledger. */
+	check_int(nr_open() - before, 3 + 1);
+	let_sleep(&p);
+	puppet_do(&p, calls, 100, SYS_getppid);
+	let_sleep(&p);
+	struct thread *t = c->hash[(unsigned)p.pid % COUNTERS_HASH];
+	counters_take_all(c, t);
+	size_t g = group_of("syscalls-process", &place);
+	check_int(t->pending[g].sum.value[place], 100);
+	g = group_of("task-clock", &place);
+	check(t->pending[g].sum.value[place] > 0);
+	end();
+	puppet_end(&p);
+}
+
 /* Calls by their names: those that there is no room for are counted by perf,
  * and nobody sees a difference. */
 static void test_names(void)
@@ -514,6 +548,7 @@ int main(void)
 	test_pauses();
 	test_exec();
 	test_hits();
+	test_events();
 	test_names();
 	test_prices();
 	return tap_done();
