@@ -235,6 +235,14 @@ bool range_doubt_walk(const struct range_code *code, const struct variables *v,
 		      const struct range_index_entry *own, size_t nr,
 		      const struct var_place *p, unsigned width, size_t i);
 /*
+ * The same. Is @p, of a variable of @width bytes, the sum of two registers by
+ * which memory is reached in it, or straight on to it? Less than eight bytes
+ * are no address. LLVM says so where one of the two has become an address.
+ */
+bool range_doubt_reached(const struct range_code *code,
+			 const struct variables *v, const struct var_place *p,
+			 unsigned width);
+/*
  * Does the write at @addr to the register of @p, a place of @var, give the
  * value to another variable? That came to the same register later, and is there
  * for as long: of two names that have become one variable (rustc makes one of

@@ -1,5 +1,6 @@
 /* Registers that hold something else than is said, see range-doubt.h. */
 #include "supervisor/probe/range-doubt.h"
+#include "supervisor/probe/range-operand.h"
 
 /* How far an access is looked for. */
 #define WALK_REACH 32
@@ -124,6 +125,53 @@ bool range_doubt_walk(const struct range_code *code, const struct variables *v,
 		       is_stepped(code, reg, 0, UINT64_MAX);
 	return width < 8 || p->kind == VAR_VALUE ||
 	       was_other(code, v, own, nr, p, reg);
+}
+
+/* Is memory reached by registers @a plus @b at instruction @i? */
+static bool reaches(const struct range_code *code, size_t i, uint8_t a,
+		    uint8_t b)
+{
+	const struct range_insn *in = &code->insns[i];
+	return in->bits & (RB_READS | RB_WRITES) && in->scale == 1 &&
+	       in->disp >= -4096 && in->disp <= 4096 &&
+	       ((in->base == a && in->index == b) ||
+		(in->base == b && in->index == a));
+}
+
+/* Is @p the sum of two registers, and a constant perhaps? */
+static bool is_of_two(const struct variables *v, const struct var_place *p,
+		      uint8_t two[2])
+{
+	unsigned nr = 0;
+	if (p->kind != VAR_EXPR)
+		return false;
+	for (uint32_t i = 0; i < p->nr_ops; i++) {
+		const struct var_op *op = &v->ops[p->first_op + i];
+		if (op->code == VAR_OP_REG && nr < 2)
+			two[nr++] = range_reg_of_dwarf((unsigned)op->arg);
+		else if (op->code != VAR_OP_PLUS_CONST &&
+			 op->code != VAR_OP_ADD)
+			return false;
+	}
+	return nr == 2 && two[0] < 16 && two[1] < 16 && two[0] != two[1];
+}
+
+bool range_doubt_reached(const struct range_code *code,
+			 const struct variables *v, const struct var_place *p,
+			 unsigned width)
+{
+	uint8_t two[2];
+	if (width >= 8 || !is_of_two(v, p, two))
+		return false;
+	size_t i = range_code_find(code, p->lo);
+	for (size_t k = i; k < code->nr && code->insns[k].addr < p->hi; k++)
+		if (reaches(code, k, two[0], two[1]))
+			return true;
+	while (i-- > 0 && range_goes_straight(code, i, two[0]) &&
+	       range_goes_straight(code, i, two[1]))
+		if (reaches(code, i, two[0], two[1]))
+			return true;
+	return false;
 }
 
 bool range_doubt_inner(const struct variables *v,

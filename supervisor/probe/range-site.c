@@ -301,6 +301,7 @@ static bool is_in_doubt(const struct finder *f, const struct variable *variable,
 	       range_doubt_extended(f->v, variable, p) ||
 	       range_doubt_shifted(f->v, &variable->type, p) ||
 	       range_doubt_shrunk(f->v, &variable->type, p) ||
+	       range_doubt_reached(f->code, f->v, p, variable->type.width) ||
 	       range_doubt_linear(f->code, f->v, f->own, f->nr_own, p) ||
 	       range_doubt_way(f->code, f->v, f->own, f->nr_own, p) ||
 	       (range_doubt_tested(f->code, p, &k) && !k) ||

@@ -204,6 +204,7 @@ int main(void)
 	doubt("lent", 13, 0);
 	doubt("shrunk", 8, 0);
 	doubt("back", 6, 0);
+	doubt("reached", 5, 0);
 	doubt("wide", 8, 0);
 	doubt("reads", 4, 6); /* but indexed, before, given, later */
 	late("-DLANGUAGE=28", 5);
