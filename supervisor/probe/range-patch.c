@@ -72,16 +72,21 @@ static int compose(struct ranges *r, struct live_function *f,
 	return 0;
 }
 
-static bool wants(const struct live_function *f, const struct live_span *s,
-		  bool *any_ret)
+bool range_span_changes(const struct live_function *f,
+			const struct live_span *s)
 {
 	bool changes = false;
-	*any_ret = false;
-	for (uint32_t i = s->first; i < s->end; i++) {
+	for (uint32_t i = s->first; i < s->end; i++)
 		changes |= f->window[i].want != f->window[i].in;
-		*any_ret |= f->window[i].want;
-	}
 	return changes;
+}
+
+static bool wants_any(const struct live_function *f, const struct live_span *s)
+{
+	bool any = false;
+	for (uint32_t i = s->first; i < s->end; i++)
+		any |= f->window[i].want;
+	return any;
 }
 
 static int apply_span(struct ranges *r, struct live_function *f,
@@ -117,10 +122,9 @@ static int change_span(struct ranges *r, struct live_function *f,
 {
 	struct smco_err why = {0};
 	int first = 0;
-	bool any;
-	while (wants(f, s, &any)) {
+	while (range_span_changes(f, s)) {
 		why = (struct smco_err){0};
-		int ret = apply_span(r, f, s, any, &why);
+		int ret = apply_span(r, f, s, wants_any(f, s), &why);
 		if (!ret)
 			break;
 		if (!first)

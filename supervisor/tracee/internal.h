@@ -171,6 +171,7 @@ struct tproc {
 	struct tmaps maps;     /* as of this stop; none: not read */
 	struct tmaps recent;   /* from just before it; see maps-ask.c */
 	struct tmaps occupied; /* as last asked for */
+	struct tahead *ahead;  /* NULL: none */
 	int mem_fd, maps_fd;   /* -1 = not open */
 	bool mem_readonly;     /* the kernel refuses to write text there */
 	bool trace_syscalls;
@@ -527,6 +528,13 @@ void tproc_discard_if_left(struct tproc *p);
 /* --- mem.c --- */
 /* What was changed is no more: exec replaced it, or its last user has ended. */
 bool tproc_memory_gone(struct tproc *p);
+
+/* --- ahead.c --- */
+
+/* False: not all of it was read ahead. */
+bool ahead_read(const struct tproc *p, taddr_t addr, void *buf, size_t len);
+/* It is there now. */
+void ahead_wrote(struct tproc *p, taddr_t addr, const void *buf, size_t len);
 
 /* --- undo.c, patch.c, inject.c --- */
 int undo_run_all(struct tproc *p, struct smco_err *err);

@@ -352,6 +352,21 @@ size_t tmem_read_readable(struct tproc *p, taddr_t addr, void *buf, size_t len);
 int tmem_read_words(struct tproc *p, const taddr_t *at, size_t nr,
 		    uint32_t *ret);
 
+/*
+ * Until tmem_forget_ahead(), what tmem_read() finds wholly within one of the
+ * @nr stretches, by address and apart from each other, costs no call: they are
+ * read at once, and tmem_write() goes to them, too. One that cannot be read is
+ * left out, all where memory is short. All tasks stopped, and nobody else who
+ * writes there.
+ */
+struct tstretch {
+	taddr_t addr;
+	size_t len;
+};
+void tmem_read_ahead(struct tproc *p, const struct tstretch *stretch,
+		     size_t nr);
+void tmem_forget_ahead(struct tproc *p);
+
 struct tmap { /* one line of /proc/PID/maps */
 	taddr_t start;
 	taddr_t end;	 /* exclusive */
