@@ -42,6 +42,8 @@ enum block_flags {
 	BLOCK_FRESH = 1 << 9, /* arming saw it untouched since it was mapped */
 };
 
+#define BLOCK_MOST_THEIRS 15u
+
 struct block {
 	taddr_t addr;
 	uint64_t size;		/* bytes */
@@ -60,7 +62,9 @@ struct block {
 	uint16_t flags;	     /* enum block_flags */
 	uint8_t state : 4;   /* enum block_state */
 	uint8_t level : 4;   /* how often its samples missed what was used */
-	uint8_t nr_failed;   /* times in a row that it could not be armed */
+	uint8_t nr_failed : 4; /* times in a row that it could not be armed */
+	uint8_t nr_theirs : 4; /* of nr_clear: reset by others, or charged to
+				* them; at most BLOCK_MOST_THEIRS */
 };
 
 #define BLOCK_CHUNK_BYTES 65536UL /* also its alignment */

@@ -381,12 +381,17 @@ static void look_for_aged(struct nap_proc *np)
 	}
 }
 
-/* What was reset now was set before: these pages stand from here on. */
+/* What was reset now was set before: these pages stand from here on, but for
+ * those that could not be reset. One that a neighbour has a part of, and that
+ * was reset with that, is charged there. */
 static void account_for_reset(struct block *b, const struct page_range *r)
 {
+	uint32_t ours =
+		r->nr_reset > r->nr_waiting ? r->nr_reset - r->nr_waiting : 0;
 	if ((r->end - r->start) / TPAGE_SIZE == nap_nr_pages(b))
 		nap_account_for(b, r->nr_present - r->nr_touched);
-	nap_set_clear(b, b->nr_clear + r->nr_touched);
+	nap_add_clear(b, r->nr_touched,
+		      ours < r->nr_touched ? ours : r->nr_touched);
 }
 
 static void arm_planned(struct nap_proc *np, uint64_t now_ns)

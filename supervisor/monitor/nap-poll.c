@@ -90,6 +90,14 @@ static void release_dear(const struct block *b, uint64_t ns)
 		block_proc(b)->nap->dear_ns -= ns;
 }
 
+/* Of the pages of @b that stand reset so many are not for it to pay: all that
+ * can be noted. */
+static void note_theirs(struct block *b, uint32_t nr)
+{
+	b->nr_theirs = (nr < BLOCK_MOST_THEIRS ? nr : BLOCK_MOST_THEIRS) &
+		       BLOCK_MOST_THEIRS;
+}
+
 /*
  * @nr_clear pages of @b now stand reset: untouched, they cost nothing, but the
  * program may wake up and walk through them all, so their price is reserved
@@ -113,7 +121,15 @@ void nap_set_clear(struct block *b, uint32_t nr_clear)
 	else
 		ledger_release(l, (b->nr_clear - nr_clear) * cost);
 	b->nr_clear = nr_clear;
+	if (b->nr_theirs > nr_clear)
+		b->nr_theirs = nr_clear & BLOCK_MOST_THEIRS;
 	hold_dear(b, nr_clear * cost);
+}
+
+void nap_add_clear(struct block *b, uint32_t nr, uint32_t nr_ours)
+{
+	nap_set_clear(b, b->nr_clear + nr);
+	note_theirs(b, b->nr_theirs + nr - nr_ours);
 }
 
 void nap_judge_dear(struct block *b)
@@ -150,12 +166,16 @@ static void settle_reservation(struct block *b, uint64_t now_ns)
 
 void nap_account_for(struct block *b, uint32_t nr_clear)
 {
-	if (nr_clear < b->nr_clear)
+	uint32_t ours = b->nr_clear - b->nr_theirs;
+	if (nr_clear < b->nr_clear) {
+		uint32_t nr = b->nr_clear - nr_clear;
+		nr = nr < ours ? nr : ours;
 		ledger_charge(block_proc(b)->nap->ledger, LEDGER_TOUCH,
-			      NAP_MONITOR,
-			      (b->nr_clear - nr_clear) *
-				      nap_touch_cost(block_proc(b)));
+			      NAP_MONITOR, nr * nap_touch_cost(block_proc(b)));
+		ours -= nr;
+	}
 	nap_set_clear(b, nr_clear);
+	note_theirs(b, nr_clear - ours);
 }
 
 void nap_account(struct block *b)

@@ -127,8 +127,10 @@ uint64_t nap_sample_page(const struct block *b, unsigned k);
 unsigned nap_sample_nr(const struct block *b);
 /* @nr_clear pages of @b stand reset now. */
 void nap_set_clear(struct block *b, uint32_t nr_clear);
+/* @nr more pages, of which it pays for @nr_ours when they are touched. */
+void nap_add_clear(struct block *b, uint32_t nr, uint32_t nr_ours);
 /* Only @nr_clear pages of @b still stand reset: charge those that were touched
- * meanwhile. */
+ * meanwhile. What others have reset since is more, and not charged to it. */
 void nap_account_for(struct block *b, uint32_t nr_clear);
 /* The same after a look at the whole block. */
 void nap_account(struct block *b);

@@ -39,7 +39,9 @@ struct page_range {
 	 * alone what was not touched. */
 	bool was_aged;
 	/* out of arm: */
-	uint32_t nr_reset; /* pages whose bit was set and is now clear */
+	/* Pages whose bit was set and is now clear; one that several ranges
+	 * have in common counts for one of them. */
+	uint32_t nr_reset;
 	/* Pages that arm could not reset: shared with another process since a
 	 * fork, never written (zero page), locked, hugetlb. They look touched
 	 * for ever: where nr_stuck > 0, what collect says of the range is no

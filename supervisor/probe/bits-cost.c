@@ -15,6 +15,7 @@
 
 #include "supervisor/control/median.h"
 #include "supervisor/kept.h"
+#include "supervisor/probe/bits-first.h"
 #include "supervisor/probe/bits-loss.h"
 
 #define TOUCH_PAGES    1024
@@ -24,13 +25,9 @@
 #define IPI_ROUNDS     64
 #define IPI_MIN_ROUNDS 8
 #define IPI_IDLE_NS    (50 * NSEC_PER_USEC)
-/* Pages in memory from which on a first touch is dearer, and from which on it
- * is no dearer any more (bits-cost.h). */
-#define SOME_PAGES   32768
-#define MOST_PAGES   262144
-#define TOTAL_NS     (15 * NSEC_PER_MSEC)  /* each part then ends */
-#define PATIENCE_NS  (100 * NSEC_PER_MSEC) /* for what takes longer */
-#define WALK_WAIT_NS (200 * NSEC_PER_MSEC)
+#define TOTAL_NS       (15 * NSEC_PER_MSEC)  /* each part then ends */
+#define PATIENCE_NS    (100 * NSEC_PER_MSEC) /* for what takes longer */
+#define WALK_WAIT_NS   (200 * NSEC_PER_MSEC)
 
 /* The loss of a spell cannot be told to less than that, for a page table. */
 #define LEAST_FLUSH_NS (4 * NSEC_PER_USEC)
@@ -89,48 +86,6 @@ static uint64_t measure_touch_here(char *mem, size_t size)
 		cost[nr++] = (first - touch_all_ns(mem)) / TOUCH_PAGES;
 	}
 	return median(cost, nr);
-}
-
-/*
- * What memory takes that no cache has, ns: through one line of each page, of
- * which each says where the next one is.
- */
-static uint64_t measure_miss(char *mem)
-{
-	int64_t cost[TOUCH_ROUNDS];
-	for (size_t i = 0; i < TOUCH_PAGES; i++)
-		*(volatile size_t *)(mem + i * TOUCH_STRIDE) =
-			(i + 389) % TOUCH_PAGES;
-	for (size_t k = 0; k < TOUCH_ROUNDS; k++) {
-		for (size_t i = 0; i < TOUCH_PAGES; i++)
-			__builtin_ia32_clflush(mem + i * TOUCH_STRIDE);
-		__builtin_ia32_mfence();
-		size_t at = 0;
-		uint64_t start = smco_now_ns();
-		for (size_t i = 0; i < TOUCH_PAGES; i++)
-			at = *(volatile size_t *)(mem + at * TOUCH_STRIDE);
-		cost[k] = (int64_t)(smco_now_ns() - start) / TOUCH_PAGES;
-	}
-	return median(cost, TOUCH_ROUNDS);
-}
-
-void bits_cost_set_touch(struct bits_cost *c, uint64_t here_ns,
-			 uint64_t other_ns, uint64_t miss_ns)
-{
-	uint64_t some_ns = here_ns + miss_ns * 4 / 3;
-	c->touch_ns = other_ns > some_ns ? other_ns : some_ns;
-	uint64_t most_ns = here_ns + miss_ns * 11 / 5;
-	c->far_ns = most_ns > c->touch_ns ? most_ns - c->touch_ns : 0;
-}
-
-uint64_t bits_cost_touch_ns(const struct bits_cost *c, uint64_t nr_pages)
-{
-	if (nr_pages <= SOME_PAGES)
-		return c->touch_ns;
-	if (nr_pages > MOST_PAGES)
-		nr_pages = MOST_PAGES;
-	return c->touch_ns +
-	       c->far_ns * (nr_pages - SOME_PAGES) / (MOST_PAGES - SOME_PAGES);
 }
 
 void bits_cost_add_loss(struct bits_cost *c, const struct bits_loss *loss)
@@ -383,8 +338,8 @@ static bool measure_across(struct bits_cost *c, char *mem, size_t size,
 static bool measure(struct bits_cost *c, char *mem, size_t size)
 {
 	uint64_t here_ns = measure_touch_here(mem, size);
+	uint64_t first_ns = bits_first_touch_ns();
 	c->touch_ns = here_ns;
-	uint64_t miss_ns = measure_miss(mem);
 	/* The other CPU may be too busy once. Never again later, when a stopped
 	 * program would wait for it. */
 	bool has_other = true;
@@ -394,11 +349,12 @@ static bool measure(struct bits_cost *c, char *mem, size_t size)
 	if (!is_whole)
 		c->shootdown_ns = SHOOTDOWN_BUSY_NS;
 	smco_debug("bits",
-		   "measured: first touch %llu ns, on another CPU %llu, a miss "
-		   "%llu",
+		   "measured: first touch %llu ns, on another CPU %llu, among "
+		   "other memory %llu",
 		   (unsigned long long)here_ns, (unsigned long long)c->touch_ns,
-		   (unsigned long long)miss_ns);
-	bits_cost_set_touch(c, here_ns, c->touch_ns, miss_ns);
+		   (unsigned long long)first_ns);
+	if (first_ns > c->touch_ns)
+		c->touch_ns = first_ns;
 	return is_whole;
 }
 
@@ -410,9 +366,9 @@ static int measure_and_keep(struct bits_cost *c, struct smco_err *err)
 		return smco_fail(err, SMCO_NOMEM, errno,
 				 "cannot map pages to calibrate with");
 	if (measure(c, mem, size))
-		kept_add(KEPT_BITS, (const uint64_t[KEPT_FIGURES]){
-					    c->touch_ns, c->far_ns,
-					    c->shootdown_ns, c->flush_ns});
+		kept_add(KEPT_BITS,
+			 (const uint64_t[KEPT_FIGURES]){
+				 c->touch_ns, c->shootdown_ns, c->flush_ns});
 	munmap(mem, size);
 	return 0;
 }
@@ -423,7 +379,7 @@ int bits_cost_get(struct bits_cost *ret, struct smco_err *err)
 	static bool is_known;
 	uint64_t v[KEPT_FIGURES];
 	if (!is_known && kept_get(KEPT_BITS, v)) {
-		known = (struct bits_cost){v[0], v[1], v[2], v[3]};
+		known = (struct bits_cost){v[0], v[1], v[2]};
 		is_known = true;
 	}
 	if (!is_known) {

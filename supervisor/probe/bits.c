@@ -41,8 +41,6 @@
 #define HUGE_DOWN(a) ((a) & ~(HUGE_SIZE - 1))
 #define HUGE_UP(a)   HUGE_DOWN((a) + HUGE_SIZE - 1)
 
-#define SIZE_EVERY_NS (250 * NSEC_PER_MSEC)
-
 /* Pages of a range of which some are touched. */
 struct reset_span {
 	taddr_t start, end;
@@ -60,11 +58,9 @@ struct progress {
 struct bits {
 	struct access access;
 	struct ptread *pt;
-	int pagemap_fd, statm_fd; /* -1 = not open */
-	struct ptread_mm mm;	  /* at the last look */
+	int pagemap_fd;	     /* -1 = not open */
+	struct ptread_mm mm; /* at the last look */
 	struct bits_cost cost;
-	uint64_t touch_ns; /* for a program as large as this one was at */
-	uint64_t sized_ns; /* that time */
 	struct bits_reset reset;
 	struct hugeseen huge_seen;
 	/* Scratch of one chunk: which range a slot is for; what is reset, in
@@ -309,6 +305,28 @@ static int reset_spans(struct bits *b, const struct to_reset *t)
 	return bits_reset(&b->reset, &w, &b->mm);
 }
 
+/*
+ * Of two ranges with a page in common both have seen its bit, which was reset
+ * once and will be set once. It counts for the first one by address. Spans, in
+ * that order by now, begin and end with a page whose bit was set, but for those
+ * of huge mappings and of aged pages.
+ */
+static void count_once(struct bits *b, struct page_range *r, size_t nr)
+{
+	taddr_t end = 0;
+	for (size_t k = 0; k < nr; k++) {
+		const struct reset_span *s = &b->span[k];
+		struct page_range *pr = &r[s->range];
+		taddr_t both = end < s->end ? end : s->end;
+		uint64_t pages =
+			both > s->start ? (both - s->start) / TPAGE_SIZE : 0;
+		pr->nr_reset -=
+			pages < pr->nr_reset ? (uint32_t)pages : pr->nr_reset;
+		if (s->end > end)
+			end = s->end;
+	}
+}
+
 static int arm_pieces(struct bits *b, struct page_range *r, size_t nr)
 {
 	struct to_reset all, again = {0};
@@ -321,6 +339,7 @@ static int arm_pieces(struct bits *b, struct page_range *r, size_t nr)
 	if (all.nr)
 		err = reset_spans(b, &all);
 	uint64_t now = smco_now_ns();
+	count_once(b, r, all.nr);
 	if (!err && all.nr)
 		err = find_stuck(b, r, all.nr, &again);
 	if (!err && again.nr) {
@@ -376,41 +395,6 @@ static void add_hidden(struct bits *b, const struct ptread_slot *s,
 		r->first_touched = s->start;
 }
 
-/* Of the program, in memory; 0 = it cannot be asked. Whose first thread has
- * ended is asked by another one. */
-static unsigned long size_of(struct bits *b)
-{
-	char path[PROCFS_PATH], buf[64];
-	for (unsigned k = 0; k < 2; k++) {
-		unsigned long pages;
-		ssize_t n = b->statm_fd < 0 ? 0
-					    : pread(b->statm_fd, buf,
-						    sizeof(buf) - 1, 0);
-		buf[n > 0 ? n : 0] = '\0';
-		if (sscanf(buf, "%*u %lu", &pages) == 1 && pages)
-			return pages;
-		if (b->statm_fd >= 0)
-			close(b->statm_fd);
-		procfs_path(path, sizeof(path),
-			    procfs_holder(tproc_pid(b->access.proc)), "statm");
-		b->statm_fd = open(path, O_RDONLY | O_CLOEXEC);
-	}
-	return 0;
-}
-
-/* Programs grow. */
-static void size_up(struct bits *b)
-{
-	uint64_t now = smco_now_ns();
-	if (b->sized_ns && now - b->sized_ns < SIZE_EVERY_NS)
-		return;
-	b->sized_ns = now;
-	/* It is as large as it was where it cannot be asked. */
-	unsigned long pages = size_of(b);
-	if (pages)
-		b->touch_ns = bits_cost_touch_ns(&b->cost, pages);
-}
-
 static void add_piece(struct bits *b, const struct ptread_slot *s,
 		      struct page_range *r)
 {
@@ -449,7 +433,6 @@ static int bits_collect(struct access *a, struct page_range *r, size_t n)
 {
 	struct bits *b = bits_of(a);
 	bool asks = false;
-	size_up(b);
 	for (size_t i = 0; i < n; i++)
 		forget_look(&r[i]);
 	int err = look(b, r, n, false);
@@ -467,8 +450,6 @@ static void bits_close(struct access *a)
 	struct bits *b = bits_of(a);
 	if (b->pagemap_fd >= 0)
 		close(b->pagemap_fd);
-	if (b->statm_fd >= 0)
-		close(b->statm_fd);
 	bits_reset_deinit(&b->reset);
 	hugeseen_deinit(&b->huge_seen);
 	ptread_put(b->pt);
@@ -508,7 +489,7 @@ static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	b->access.ops = &access_bits;
 	b->access.proc = p;
-	b->pagemap_fd = b->statm_fd = b->reset.pidfd = -1;
+	b->pagemap_fd = b->reset.pidfd = -1;
 	int r = ptread_get(&b->pt, err);
 	if (r)
 		goto fail;
@@ -531,7 +512,6 @@ static int bits_open(struct tproc *p, struct access **ret, struct smco_err *err)
 	r = bits_cost_get(&b->cost, err);
 	if (r)
 		goto fail;
-	b->touch_ns = b->cost.touch_ns;
 	bits_reset_init(&b->reset, p, &b->cost, who_runs, b);
 	smco_debug("bits", "pid %d: reset by %s, first touch %llu ns",
 		   (int)tproc_pid(p),
@@ -552,7 +532,7 @@ static void bits_drop(struct access *a, taddr_t start, taddr_t end)
 
 static uint64_t bits_touch_cost_ns(const struct access *a)
 {
-	return ((const struct bits *)a)->touch_ns;
+	return ((const struct bits *)a)->cost.touch_ns;
 }
 
 static uint64_t bits_side_cost_ns(const struct access *a)

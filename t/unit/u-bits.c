@@ -363,6 +363,19 @@ static void test_order(void)
 	a->ops->arm(a, pair, 2);
 	a->ops->collect(a, &gap, 1);
 	check_int(gap.nr_touched, 1);
+
+	/* Three that have the first's last page, and the last's first one, in
+	 * common: each counts once. */
+	struct page_range common[] = {range_at(mem + 4 * PAGE, 3),
+				      range_at(mem, 3),
+				      range_at(mem + 2 * PAGE, 3)};
+	for (int i = 0; i < 10; i++)
+		puppet_do(&pup, act_touch, (long)(mem + (long)i * 4096), 0);
+	check_int(a->ops->arm(a, common, 3), 0);
+	check_int(common[0].nr_touched, 3);
+	check_int(common[1].nr_reset, 3);
+	check_int(common[2].nr_reset, 2);
+	check_int(common[0].nr_reset, 2);
 }
 
 /* Run on the first (0) or last (1) CPU that is allowed. */
