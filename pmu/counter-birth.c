@@ -74,24 +74,33 @@ struct history {
 	uint64_t value[PMU_NR_ROLES];
 };
 
-static void read_history(pid_t tid, struct history *h)
+static void read_past(pid_t tid, struct counter_past *p)
 {
 	char buf[4096];
-	*h = (struct history){0};
+	*p = (struct counter_past){0};
 	if (read_task_file(tid, "stat", buf, sizeof(buf))) {
-		h->value[PMU_MINOR_FAULTS] = stat_field(buf, 10);
-		h->value[PMU_MAJOR_FAULTS] = stat_field(buf, 12);
-		h->value[PMU_FAULTS] =
-			h->value[PMU_MINOR_FAULTS] + h->value[PMU_MAJOR_FAULTS];
+		p->minor_faults = stat_field(buf, 10);
+		p->major_faults = stat_field(buf, 12);
 	}
 	if (read_task_file(tid, "schedstat", buf, sizeof(buf)))
-		h->value[PMU_TASK_CLOCK] = strtoull(buf, NULL, 10);
-	h->value[PMU_TSC] =
-		(uint64_t)((double)h->value[PMU_TASK_CLOCK] * tsc_per_ns());
+		p->run_ns = strtoull(buf, NULL, 10);
 	if (read_task_file(tid, "status", buf, sizeof(buf)))
-		h->value[PMU_SWITCHES] =
+		p->switches =
 			status_number(buf, "\nvoluntary_ctxt_switches:") +
 			status_number(buf, "\nnonvoluntary_ctxt_switches:");
+}
+
+static struct history history_of(const struct counter_past *p)
+{
+	struct history h = {
+		.value[PMU_MINOR_FAULTS] = p->minor_faults,
+		.value[PMU_MAJOR_FAULTS] = p->major_faults,
+		.value[PMU_FAULTS] = p->minor_faults + p->major_faults,
+		.value[PMU_SWITCHES] = p->switches,
+		.value[PMU_TASK_CLOCK] = p->run_ns,
+	};
+	h.value[PMU_TSC] = (uint64_t)((double)p->run_ns * tsc_per_ns());
+	return h;
 }
 
 bool counter_has_history(const struct pmu_event *ev)
@@ -140,8 +149,11 @@ static void add_to(const struct counter_plan *plan, struct open_group *o,
 
 void counter_add_history(struct counter_thread *t)
 {
-	struct history h;
-	read_history(t->tid, &h);
+	const struct counter_tally *tally = t->plan->tally;
+	struct counter_past past;
+	if (!tally || !tally->past(tally->ctx, t->tid, &past))
+		read_past(t->tid, &past);
+	const struct history h = history_of(&past);
 	for (size_t i = 0; i < t->nr; i++)
 		add_to(t->plan, &t->open[i], &h);
 }

@@ -34,6 +34,11 @@ struct counter_group {
 	bool has_filters; /* and those of one class of calls, each with one */
 };
 
+/* What the kernel itself has counted of a thread since its birth. */
+struct counter_past {
+	uint64_t minor_faults, major_faults, switches, run_ns;
+};
+
 /*
  * Somebody else's counts of the system calls that threads make, of whom a call
  * costs less than perf's tracepoints, and nothing where all pauses. Sums, which
@@ -46,6 +51,8 @@ struct counter_tally {
 	int (*add)(void *ctx, pid_t tid);
 	void (*remove)(void *ctx, pid_t tid, int place);
 	void (*read)(void *ctx, int place, uint64_t nr[ALL_COLUMNS]);
+	/* The past of @tid; false, and *ret has nothing: /proc is asked. */
+	bool (*past)(void *ctx, pid_t tid, struct counter_past *ret);
 };
 
 struct counter_plan {

@@ -36,6 +36,19 @@ static void read_one(void *ctx, int place, uint64_t nr[ALL_COLUMNS])
 		nr[i] = now.nr[i];
 }
 
+static bool past_of(void *ctx, pid_t tid, struct counter_past *ret)
+{
+	struct past p;
+	bool known = tally_past(ctx, tid, &p);
+	*ret = (struct counter_past){
+		.minor_faults = p.minor_faults,
+		.major_faults = p.major_faults,
+		.switches = p.switches,
+		.run_ns = p.run_ns,
+	};
+	return known;
+}
+
 static int compare(const void *va, const void *vb)
 {
 	const int64_t *a = va, *b = vb;
@@ -98,6 +111,7 @@ int counters_tally_open(struct counters *c, struct smco_err *err)
 		.add = add,
 		.remove = remove_one,
 		.read = read_one,
+		.past = past_of,
 	};
 	counter_plan_tally(&c->plan, &c->by_tally, &c->columns);
 	return 0;

@@ -49,6 +49,15 @@ sieve_object_end:
 	.byte 0
 
 	.balign 16
+	.globl past_object_start, past_object_end
+past_object_start:
+#ifdef PAST_OBJECT
+	.incbin PAST_OBJECT
+#endif
+past_object_end:
+	.byte 0
+
+	.balign 16
 	.globl tally_object_start, tally_object_end
 tally_object_start:
 #ifdef TALLY_OBJECT

@@ -22,6 +22,7 @@ $(O)/supervisor/probe/bpf-objects.o: CPPFLAGS += \
 	-DWATCH_OBJECT='"$(O)/supervisor/probe/watch.bpf.o"' \
 	-DJOT_OBJECT='"$(O)/supervisor/probe/jot.bpf.o"' \
 	-DSIEVE_OBJECT='"$(O)/supervisor/probe/sieve.bpf.o"' \
+	-DPAST_OBJECT='"$(O)/supervisor/probe/past.bpf.o"' \
 	-DTALLY_OBJECT='"$(O)/supervisor/probe/tally.bpf.o"'
 endif
 -include $(BPF_OBJ:.o=.d)

@@ -13,6 +13,7 @@
 #include "supervisor/probe/bpfload.h"
 
 extern const char tally_object_start[], tally_object_end[];
+extern const char past_object_start[], past_object_end[];
 
 #define COUNTS_BYTES (TALLY_MAX_THREADS * sizeof(struct tally_counts))
 
@@ -21,6 +22,8 @@ struct tally {
 	struct bpf_link *calls; /* NULL = nothing is counted */
 	struct bpf_link *hits[TALLY_HITS];
 	int nr_hits;
+	struct bpf_object *past; /* NULL = the kernel cannot do that */
+	int past_fd;
 	/* Who attaches and detaches once somebody could not wait for it. */
 	pthread_t worker;
 	bool has_worker;
@@ -62,6 +65,28 @@ int tally_set_columns(struct tally *t, const struct tally_columns *columns,
 		       : 0;
 }
 
+static void load_past(struct tally *t)
+{
+	struct smco_err err;
+	if (bpfload(past_object_start, past_object_end,
+		    "a thread's past by BPF", "bpf_task_from_pid", &t->past,
+		    &err)) {
+		t->past = NULL;
+		smco_debug("pmu", "%s", err.msg);
+		return;
+	}
+	t->past_fd = bpfload_prog(t->past, "past_read");
+}
+
+bool tally_past(const struct tally *t, pid_t tid, struct past *ret)
+{
+	*ret = (struct past){.tid = tid};
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = ret,
+		    .ctx_size_in = sizeof(*ret));
+	return t->past && !bpf_prog_test_run_opts(t->past_fd, &run) &&
+	       !run.retval;
+}
+
 int tally_open(struct tally **ret, struct smco_err *err)
 {
 	if (!bpfload_has_kernels_numbers())
@@ -79,6 +104,8 @@ int tally_open(struct tally **ret, struct smco_err *err)
 			 err);
 	if (!rc)
 		rc = begin(t, err);
+	if (!rc)
+		load_past(t);
 	if (rc)
 		tally_close(t);
 	else
@@ -257,6 +284,7 @@ void tally_close(struct tally *t)
 	if (t->counts)
 		munmap((void *)(uintptr_t)t->counts, COUNTS_BYTES);
 	bpf_object__close(t->obj);
+	bpf_object__close(t->past);
 	pthread_cond_destroy(&t->change);
 	pthread_mutex_destroy(&t->lock);
 	free(t);

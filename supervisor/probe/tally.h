@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "reports/base.h"
+#include "supervisor/probe/past-bpf.h"
 #include "supervisor/probe/tally-bpf.h"
 
 struct tally;
@@ -49,6 +50,9 @@ void tally_remove(struct tally *t, pid_t tid, int place);
 /* What the thread has called so far, while this was counted, and hit; no system
  * call. */
 struct tally_counts tally_read(const struct tally *t, int place);
+/* What the kernel itself has counted of a thread that is there; one system
+ * call. False: there is none, or the kernel is too old (bpf_task_from_pid). */
+bool tally_past(const struct tally *t, pid_t tid, struct past *ret);
 /* The map of all counts, by place, for other BPF programs; owned by @t. */
 int tally_map(const struct tally *t);
 void tally_close(struct tally *t); /* NULL is fine */

@@ -434,6 +434,79 @@ static void test_hits(void)
 	puppet_end(&p);
 }
 
+static uint64_t number_in(const char *text, const char *key)
+{
+	const char *p = strstr(text, key);
+	return p ? strtoull(p + strlen(key), NULL, 10) : 0;
+}
+
+static uint64_t switches_of(pid_t pid)
+{
+	char path[64], text[4096] = "";
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid,
+		 (int)pid);
+	int fd = open(path, O_RDONLY);
+	check(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	return number_in(text, "\nvoluntary_ctxt_switches:") +
+	       number_in(text, "\nnonvoluntary_ctxt_switches:");
+}
+
+struct faults {
+	long minor, major;
+};
+
+static struct faults faults_of(pid_t pid)
+{
+	struct faults ret = {0};
+	char path[64], text[1024] = "";
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid,
+		 (int)pid);
+	int fd = open(path, O_RDONLY);
+	check(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	check_int(sscanf(strrchr(text, ')'),
+			 ") %*c %*d %*d %*d %*d %*d %*u %ld %*u %ld",
+			 &ret.minor, &ret.major),
+		  2);
+	return ret;
+}
+
+/* What the kernel knows of a thread is told by the program as by /proc; and
+ * counted of one from its birth on. */
+static void test_past(void)
+{
+	struct puppet p = puppet_start();
+	struct past past;
+	size_t place;
+	begin_events("task-clock,context-switches,minor-faults,major-faults,"
+		     "syscalls-io",
+		     NSEC_PER_SEC, true);
+	for (int i = 0; i < 50; i++)
+		puppet_do(&p, calls, 1, SYS_getppid);
+	let_sleep(&p);
+	check(tally_past(c->tally, p.pid, &past));
+	const struct faults faults = faults_of(p.pid);
+	check(past.switches >= 50);
+	check(past.minor_faults > 0);
+	check(past.run_ns > 0);
+	check_int(past.switches, switches_of(p.pid));
+	check_int(past.minor_faults, faults.minor);
+	check_int(past.major_faults, faults.major);
+	counters_add(c, p.pid, p.pid, NULL, COUNTER_BIRTH);
+	struct thread *t = c->hash[(unsigned)p.pid % COUNTERS_HASH];
+	counters_take_all(c, t);
+	size_t g = group_of("context-switches", &place);
+	check_int(t->pending[g].sum.value[place], past.switches);
+	g = group_of("minor-faults", &place);
+	check_int(t->pending[g].sum.value[place], past.minor_faults);
+	g = group_of("task-clock", &place);
+	check_int(t->pending[g].sum.value[place], past.run_ns);
+	puppet_end(&p);
+	check(!tally_past(c->tally, p.pid, &past));
+	end();
+}
+
 static size_t nr_open(void)
 {
 	size_t nr = 0;
@@ -549,6 +622,7 @@ int main(void)
 	test_exec();
 	test_hits();
 	test_events();
+	test_past();
 	test_names();
 	test_prices();
 	return tap_done();
