@@ -83,8 +83,10 @@ bool range_sites_goes_on(const struct range_sites *sites,
 			 const struct range_code *code, size_t i,
 			 const struct range_site *s, uint32_t regs)
 {
-	const struct range_site *last = sites->site + sites->nr;
-	if (!sites->nr || (--last)->var != s->var || last->place != s->place ||
+	if (!sites->nr)
+		return false;
+	const struct range_site *last = &sites->site[sites->nr - 1];
+	if (last->var != s->var || last->place != s->place ||
 	    last->source != s->source || last->gap > i)
 		return false;
 	for (size_t k = last->gap; k < i; k++)
