@@ -11,7 +11,8 @@
 /*
  * range-register.c. A saved register gets its caller's value back: instruction
  * @i is a pop, or a load of the whole register from the frame with nothing but
- * the like before the return.
+ * the like before the return. Or it gets the stack protector's number: gcc does
+ * not say that a parameter has left it then.
  */
 bool range_doubt_restore(const struct range_code *code, size_t i);
 

@@ -189,10 +189,15 @@ bool range_doubt_inner(const struct variables *v,
 	return false;
 }
 
+/* Where the stack protector's number lies from the thread's pointer. */
+#define GUARD_AT 0x28
+
 bool range_doubt_restore(const struct range_code *code, size_t i)
 {
 	const struct range_insn *in = &code->insns[i];
-	if (in->bits & RB_POP)
+	if (in->bits & RB_POP ||
+	    (in->base == RANGE_FS && in->disp == GUARD_AT &&
+	     in->reg != RANGE_NO_REG))
 		return true;
 	if (in->mem_size != 8 || !(in->bits & RB_READS) ||
 	    in->reg == RANGE_NO_REG ||

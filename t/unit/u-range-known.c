@@ -205,6 +205,7 @@ int main(void)
 	doubt("shrunk", 8, 0);
 	doubt("back", 6, 0);
 	doubt("reached", 5, 0);
+	doubt("guard", 1, 0);
 	doubt("wide", 8, 0);
 	doubt("reads", 4, 6); /* but indexed, before, given, later */
 	late("-DLANGUAGE=28", 5);
