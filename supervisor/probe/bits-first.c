@@ -4,9 +4,11 @@
 #include <stddef.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "reports/base.h"
 #include "supervisor/control/median.h"
+#include "supervisor/memory-room.h"
 #include "supervisor/tracee/tracee.h"
 
 /* One page of each cache line of page table. */
@@ -20,6 +22,8 @@
  * places in the TLB. */
 #define NR_AGAIN 1024ul
 #define ROUNDS	 5
+/* Ten times what it takes. */
+#define ROOM_BYTES (10 * (NR_PAGES * TPAGE_SIZE + OTHER_SIZE))
 
 /* The @i-th in an order that no prefetcher follows: the odd multiplier makes it
  * a permutation. Each has another part of the cache. */
@@ -68,9 +72,31 @@ static uint64_t measure(char *mem)
 	return ns > 0 ? (uint64_t)ns : 0;
 }
 
+bool bits_first_has_room(const struct memory_room *group,
+			 const struct memory_room *machine)
+{
+	return group->left_bytes >= ROOM_BYTES &&
+	       machine->left_bytes >= ROOM_BYTES;
+}
+
+static bool has_room(void)
+{
+	struct memory_room group, machine;
+	struct memory_rooms *rooms = memory_rooms_create();
+	if (!rooms)
+		return false;
+	memory_rooms_look(rooms, memory_rooms_find(rooms, getpid()),
+			  smco_now_ns(), &group);
+	memory_rooms_destroy(rooms);
+	memory_machine_room(&machine);
+	return bits_first_has_room(&group, &machine);
+}
+
 uint64_t bits_first_touch_ns(void)
 {
 	size_t size = PAGES_SIZE + OTHER_SIZE;
+	if (!has_room())
+		return 0;
 	char *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (mem == MAP_FAILED)

@@ -4,7 +4,10 @@
 #ifndef SMCO_BITS_FIRST_H
 #define SMCO_BITS_FIRST_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+struct memory_room;
 
 /*
  * More than another touch that misses the TLB, too, ns: in no order, in pages
@@ -13,8 +16,12 @@
  * the caches still: 310 to 370 ns were measured then, 430 to 470 so, and 390 to
  * 550 in programs of 128 MB to 4 GB, by how much memory they use meanwhile.
  * Takes 50 to 70 ms and 48 MB of memory, which is given back. 0: there was no
- * memory, or nothing was to be seen.
+ * memory, or not ten times as much, or nothing was to be seen.
  */
 uint64_t bits_first_touch_ns(void);
+
+/* May so much be taken, of our control group's memory and the machine's? */
+bool bits_first_has_room(const struct memory_room *group,
+			 const struct memory_room *machine);
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "supervisor/probe/bits-cost.h"
+#include "supervisor/memory-room.h"
 #include "supervisor/probe/bits-first.h"
 #include "supervisor/probe/bits-loss.h"
 #include "t/unit/tap.h"
@@ -70,6 +71,18 @@ static void test_loss(void)
 	check_int((long)c.shootdown_ns, 4000);
 }
 
+/* Where memory is scarce it is not measured. */
+static void test_room(void)
+{
+	const struct memory_room none = {UINT64_MAX, UINT64_MAX};
+	const struct memory_room much = {2UL << 30, 600UL << 20};
+	const struct memory_room little = {2UL << 30, 400UL << 20};
+	check(bits_first_has_room(&none, &much));
+	check(bits_first_has_room(&much, &much));
+	check(!bits_first_has_room(&little, &much));
+	check(!bits_first_has_room(&none, &little));
+}
+
 /* The memory that it takes is given back. */
 static void test_first(void)
 {
@@ -81,6 +94,7 @@ static void test_first(void)
 int main(void)
 {
 	test_loss();
+	test_room();
 	test_first();
 	cpu_set_t all, here;
 	pid_t busy[CPU_SETSIZE];
