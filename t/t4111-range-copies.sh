@@ -170,7 +170,7 @@ void compute3(void);
 
 int main(void)
 {
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < 5000; i++) {
 		compute0();
 		compute1();
 		compute2();
