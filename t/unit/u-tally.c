@@ -440,14 +440,19 @@ static uint64_t number_in(const char *text, const char *key)
 	return p ? strtoull(p + strlen(key), NULL, 10) : 0;
 }
 
+/* /proc/PID/task/PID/@name */
+static void read_of(pid_t pid, const char *name, char *text, size_t size)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)pid,
+		 name);
+	check(smco_slurp(path, text, size) > 0);
+}
+
 static uint64_t switches_of(pid_t pid)
 {
-	char path[64], text[4096] = "";
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid,
-		 (int)pid);
-	int fd = open(path, O_RDONLY);
-	check(read(fd, text, sizeof(text) - 1) > 0);
-	close(fd);
+	char text[4096] = "";
+	read_of(pid, "status", text, sizeof(text));
 	return number_in(text, "\nvoluntary_ctxt_switches:") +
 	       number_in(text, "\nnonvoluntary_ctxt_switches:");
 }
@@ -459,12 +464,8 @@ struct faults {
 static struct faults faults_of(pid_t pid)
 {
 	struct faults ret = {0};
-	char path[64], text[1024] = "";
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid,
-		 (int)pid);
-	int fd = open(path, O_RDONLY);
-	check(read(fd, text, sizeof(text) - 1) > 0);
-	close(fd);
+	char text[1024] = "";
+	read_of(pid, "stat", text, sizeof(text));
 	check_int(sscanf(strrchr(text, ')'),
 			 ") %*c %*d %*d %*d %*d %*d %*u %ld %*u %ld",
 			 &ret.minor, &ret.major),
