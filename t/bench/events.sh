@@ -47,14 +47,22 @@ work=(/usr/bin/perl "$PWD/work.pl")
 base=(PERL_HASH_SEED=0 "PATH=$PATH")
 mapfile -t added < <(env -i "${base[@]}" perf stat -o /dev/null env)
 
+# A machine may take pages that nobody used for a while out of memory (DAMON does
+# here); what comes from the disk again is in the counts of whoever needs it first.
+# So the program runs once more before each run that counts.
+warm() {
+	(cd files && env -i "${base[@]}" setarch -R "${work[@]}") >/dev/null 2>&1
+}
 by_perf() { # LIST: "event count" of each
 	local at=$PWD
+	warm
 	(cd files && env -i "${base[@]}" setarch -R perf stat -x, -o "$at/perf.csv" -e "$1" \
 		"${work[@]}") >out 2>&1 || return 1
 	awk -F, '!/^#/ && NF > 3 && $1 ~ /^[0-9.]+$/ { print $3, $1 }' perf.csv
 }
 by_us() {
 	local at=$PWD
+	warm
 	(cd files && env -i "${added[@]}" setarch -R "$BUILD/smco-trace" -q -t unlimited \
 		-e "$1" -o "$at/e.trace" -- "${work[@]}") >out 2>err || fail "smco-trace failed"
 	"$BUILD/smco-report" --json e.trace | perl -MJSON::PP -0777 -e '
