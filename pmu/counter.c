@@ -9,6 +9,7 @@
 
 #include "pmu/counter-private.h"
 #include "pmu/open.h"
+#include "reports/median.h"
 
 /* ----------------------------------------------------------------- open --- */
 
@@ -387,16 +388,9 @@ int64_t counter_calls_ns(void)
 	return (int64_t)(smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
 }
 
-static int compare(const void *va, const void *vb)
-{
-	const int64_t *a = va, *b = vb;
-	return (*a > *b) - (*a < *b);
-}
-
 static uint64_t usual_each_ns(int64_t *ns)
 {
-	qsort(ns, CALL_ROUNDS, sizeof(*ns), compare);
-	int64_t each_ns = ns[CALL_ROUNDS / 2] / COUNTER_TIMED_CALLS;
+	int64_t each_ns = median_i64(ns, CALL_ROUNDS) / COUNTER_TIMED_CALLS;
 	return each_ns > 0 ? (uint64_t)each_ns : 1;
 }
 

@@ -1,5 +1,6 @@
 /* What counting takes of a thread's time: charged to the ledger, and no part of
  * the times by which counts are scaled. */
+#include "reports/median.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/counters-private.h"
 
@@ -56,19 +57,12 @@ static void keep_price(struct counters_price *p, uint64_t ns)
 	p->ns[p->nr++ % COUNTERS_PRICES] = ns;
 }
 
-static int compare(const void *va, const void *vb)
-{
-	const uint64_t *a = va, *b = vb;
-	return (*a > *b) - (*a < *b);
-}
-
 static uint64_t usual_price(const struct counters_price *p)
 {
-	uint64_t ns[COUNTERS_PRICES];
+	int64_t ns[COUNTERS_PRICES];
 	size_t nr = min_u64(p->nr, COUNTERS_PRICES);
 	memcpy(ns, p->ns, nr * sizeof(*ns));
-	qsort(ns, nr, sizeof(*ns), compare);
-	return ns[nr / 2];
+	return (uint64_t)median_i64(ns, nr);
 }
 
 void counters_sample_begin(struct counters *c)

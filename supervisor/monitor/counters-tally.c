@@ -2,6 +2,7 @@
  * perf's events cost each of them. */
 #include "supervisor/monitor/counters-private.h"
 
+#include "reports/median.h"
 #include "supervisor/probe/tally.h"
 
 #include <stdlib.h>
@@ -49,19 +50,12 @@ static bool past_of(void *ctx, pid_t tid, struct counter_past *ret)
 	return known;
 }
 
-static int compare(const void *va, const void *vb)
-{
-	const int64_t *a = va, *b = vb;
-	return (*a > *b) - (*a < *b);
-}
-
 static int64_t usual_calls_ns(void)
 {
 	int64_t ns[PRICE_ROUNDS];
 	for (size_t i = 0; i < PRICE_ROUNDS; i++)
 		ns[i] = counter_calls_ns();
-	qsort(ns, PRICE_ROUNDS, sizeof(*ns), compare);
-	return ns[PRICE_ROUNDS / 2];
+	return median_i64(ns, PRICE_ROUNDS);
 }
 
 static void open_tally(struct counters *c)

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "supervisor/control/median.h"
+#include "reports/median.h"
 #include "supervisor/kept.h"
 #include "supervisor/probe/bits-first.h"
 #include "supervisor/probe/bits-loss.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "reports/base.h"
-#include "supervisor/control/median.h"
+#include "reports/median.h"
 #include "supervisor/memory-room.h"
 #include "supervisor/tracee/tracee.h"
 

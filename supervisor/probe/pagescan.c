@@ -13,6 +13,7 @@
  * first write. Ranges with one get nr_stuck. Mappings are registered as a
  * whole, never a part of one, so that none is split.
  */
+#include "reports/median.h"
 #include "reports/procfs.h"
 #include "supervisor/probe/access.h"
 
@@ -311,12 +312,6 @@ static int make_there(struct tproc *p, struct smco_err *err)
 	return ours;
 }
 
-static int cmp_i64(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 static int64_t write_all_ns(volatile char *mem)
 {
 	uint64_t start = smco_now_ns();
@@ -349,8 +344,7 @@ static int calibrate_on(struct pagescan *s, char *mem, size_t size,
 		int64_t first = write_all_ns(mem);
 		cost[k] = (first - write_all_ns(mem)) / CALIBRATE_NR;
 	}
-	qsort(cost, CALIBRATE_RUN, sizeof(*cost), cmp_i64);
-	int64_t ns = cost[CALIBRATE_RUN / 2];
+	int64_t ns = median_i64(cost, CALIBRATE_RUN);
 	s->touch_ns = ns > 1 ? (uint64_t)ns : 1;
 	return 0;
 }

@@ -53,15 +53,15 @@ static void test_without(void)
 	check_int(counter_scale(100, enabled, running), 700);
 }
 
-static struct counters *start(const char *events, int64_t target_ppb,
-			      struct ledger *l, pid_t pid)
+static struct counters *start_with(const char *events, int64_t target_ppb,
+				   bool by_events, struct ledger *l, pid_t pid)
 {
 	struct counters *c = NULL;
 	const struct counters_params p = {
 		.events = events,
 		.interval_ns = NSEC_PER_SEC,
 		.reads_all = true,
-		.by_events = true,
+		.by_events = by_events,
 		.target_overhead_ppb = target_ppb,
 		.start_ns = smco_now_ns(),
 		.emit = emit,
@@ -74,6 +74,12 @@ static struct counters *start(const char *events, int64_t target_ppb,
 	c->bare_ns = BARE_NS;
 	c->idle_ns = 0;
 	return c;
+}
+
+static struct counters *start(const char *events, int64_t target_ppb,
+			      struct ledger *l, pid_t pid)
+{
+	return start_with(events, target_ppb, true, l, pid);
 }
 
 /* Which group has event @name; its place there. */
@@ -262,6 +268,73 @@ static void test_records(const char *events, int64_t target_ppb, bool off)
 	puppet_end(&pup);
 }
 
+/* What BPF counts besides calls costs what a call does, whenever it comes;
+ * where events count it, what was measured of those. */
+static void test_hits(bool by_events)
+{
+	struct puppet pup = puppet_start();
+	struct ledger *l = ledger_create(10000000);
+	struct counters *c = start_with("task-clock,net:net_dev_queue," CALLS,
+					10000000, by_events, l, pup.pid);
+	struct thread *t = c->hash[(unsigned)pup.pid % COUNTERS_HASH];
+	bool by_bpf = c->tally; /* where BPF may */
+	uint64_t cost_ns = by_bpf ? 70000 : 300000;
+	size_t hit, unused;
+	check(!by_events || !by_bpf);
+	size_t hits = group_of(c, "net:net_dev_queue", &hit),
+	       clock = group_of(c, "task-clock", &unused);
+	check_int(c->plan.event[c->plan.group[hits].first + hit].is_hit,
+		  by_bpf);
+	c->cheap_ns = 70;
+	c->hit_ns = 300;
+	settle(c, t, hits, 10 * MS, hit, 1000);
+	check_int(spent_ns(l), cost_ns);
+	settle(c, t, clock, 10 * MS, unused, 10 * MS);
+	check_int(spent_ns(l), cost_ns);
+	check_int(t->counting_ns, cost_ns);
+	counters_finish(c, smco_now_ns());
+	counters_destroy(c);
+	ledger_destroy(l);
+	puppet_end(&pup);
+}
+
+/* Of readings that are not measured each is charged as the next one that is,
+ * but no more than the last one before them. */
+static void test_readings(void)
+{
+	struct puppet pup = puppet_start();
+	struct ledger *l = ledger_create(10000000);
+	struct counters *c = start("minor-faults", 10000000, l, pup.pid);
+	uint64_t before = spent_ns(l);
+	c->own_read_ns = 0;
+	c->measure_ns = 0;
+	c->nr_unmeasured = 4;
+	c->measured_ns = UINT64_MAX;
+	counters_tick(c, c->due_ns);
+	uint64_t one_ns = c->measured_ns;
+	check(one_ns > 0 && one_ns < UINT64_MAX);
+	check_int(c->nr_unmeasured, 0);
+	check_int(spent_ns(l) - before, 5 * one_ns);
+	check_int(c->reading_ns, 5 * one_ns);
+	before = spent_ns(l);
+	c->measure_ns = 0;
+	c->nr_unmeasured = 4;
+	c->measured_ns = 1;
+	counters_tick(c, c->due_ns);
+	check_int(spent_ns(l) - before, c->measured_ns + 4);
+	/* What a reading takes by itself disturbs nobody. */
+	before = spent_ns(l);
+	c->own_read_ns = NSEC_PER_SEC;
+	c->measure_ns = 0;
+	counters_tick(c, c->due_ns);
+	check_int(c->measured_ns, 0);
+	check_int(spent_ns(l), before);
+	counters_finish(c, smco_now_ns());
+	counters_destroy(c);
+	ledger_destroy(l);
+	puppet_end(&pup);
+}
+
 int main(void)
 {
 	struct pmu_event ev;
@@ -274,6 +347,9 @@ int main(void)
 	test_records("os", 100000000, true);
 	test_cheap();
 	test_long_calls();
+	test_hits(false);
+	test_hits(true);
+	test_readings();
 	test_records("task-clock," CALLS, INT64_MAX, false);
 	/* Who wants both over the same time has one time for both. */
 	test_records("{task-clock," CALLS "}", 100000000, false);

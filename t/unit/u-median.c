@@ -1,7 +1,7 @@
 /*
  * What is in the middle of measured times: whatever a few of them were.
  */
-#include "supervisor/control/median.h"
+#include "reports/median.h"
 #include "t/unit/tap.h"
 
 int main(void)

@@ -1,4 +1,4 @@
-#include "supervisor/control/median.h"
+#include "reports/median.h"
 
 #include <stdlib.h>
 
