@@ -150,6 +150,9 @@ void var_files_free(struct var_build *b);
 struct cursor var_section(Elf *elf, const char *name);
 /* variable.c: an empty result; false: no memory. */
 bool var_build_begin(struct var_build *b);
+/* variable.c: the places found, handed out to their variables. False: no
+ * memory. */
+bool var_build_finish(struct var_build *b);
 /* variable.c: all that it has. */
 void var_build_drop(struct var_build *b);
 /* variable.c: the strings of @from are @v's from now on. */

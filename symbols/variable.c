@@ -199,8 +199,7 @@ static bool only_points(const struct var_build *b, size_t i)
 	return true;
 }
 
-/* Hand the places found out to their variables. */
-static bool finish(struct var_build *b)
+bool var_build_finish(struct var_build *b)
 {
 	struct variables *v = b->v;
 	if (!sort_found(b))
@@ -279,7 +278,7 @@ static struct variables *load(struct module *m, Dwarf *dwarf, Elf *elf,
 	elf_end(elf);
 	/* What libdw has had in many small pieces would stay. */
 	malloc_trim(0);
-	if (fine && !b.no_memory && finish(&b)) {
+	if (fine && !b.no_memory && var_build_finish(&b)) {
 		free(b.found);
 		return b.v;
 	}

@@ -315,6 +315,16 @@ struct variables *variables_load_split(struct sym_space *s, uint32_t module,
 				       var_want_fn want, var_want_fn split,
 				       void *ctx, struct smco_err *err);
 #define VAR_MOST_CLASSES 16
+/*
+ * Without debug information: what is in memory for good, has a name in the
+ * file's own symbol table (.symtab), and takes 1, 2, 4 or 8 bytes. Where it was
+ * declared is not known, nor its type: it is called "4 bytes" and read as an
+ * integer with a sign. NULL with @err set: SMCO_NOTFOUND if there is none,
+ * wanted or not, SMCO_NOMEM.
+ */
+struct variables *variables_of_symbols(struct sym_space *s, uint32_t module,
+				       var_want_fn want, void *want_ctx,
+				       struct smco_err *err);
 void variables_destroy(struct variables *v);
 
 /* Bytes from the first to the last element of what has type @t; INT32_MAX if

@@ -142,6 +142,32 @@ nothing_known() {
 }
 ok "no debug information: it runs, and it is said" nothing_known
 
+# What it is asked for it looks up among the symbols, which have no types: "zero"
+# has its sign, too.
+build_symbols() { build_firsts -O0 -g0; }
+symbols() {
+	local status
+	ranges firsts -t unlimited --var begins --var zero --var wide --var limit
+	grep -E '^(begins|zero|wide|limit) ' truth >some && mv some truth
+	compare "$1"
+	status=$?
+	smco-report --ranges --csv run.trace | tee table
+	[ $status = 0 ] && grep -q '^begins,[^,]*,[^,]*,4 bytes,' table &&
+		! grep -q 'no debug' table
+}
+build_symbols || exit 1
+if prereq_WATCHPOINTS; then
+	ok "no debug information: what the symbol table has sizes for" symbols exact
+else
+	ok "no debug information: what the symbol table has sizes for" symbols within
+fi
+symbols_refused() {
+	test_exit 125 smco-trace -m range --var begin -- ./firsts >out 2>err || return 1
+	cat err
+	[ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q 'nearest: begins' err
+}
+ok "no debug information, no such symbol: the nearest are named" symbols_refused
+
 not_understood() {
 	cat >odd.c <<-EOF
 		int odd(int n) {

@@ -93,6 +93,7 @@ struct range_unit {
 	uint64_t
 		odd_inode; /* of a mapping of that name that is not this file */
 	bool no_match;	   /* the selection fits none of its variables */
+	bool has_symbols;  /* and nothing else: no debug information */
 	uint64_t found_paths;	 /* bit of each --watch that is there */
 	struct smco_err why_not; /* of the last that is not */
 	char why[340];

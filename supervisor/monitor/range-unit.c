@@ -17,6 +17,25 @@ static bool split(void *ctx, const struct variable *array)
 	return range_elements_selected(ctx, array);
 }
 
+/* Where there is no debug information, what is asked for by name alone is
+ * looked for among the symbols. */
+static struct variables *load_variables(struct range_unit *u,
+					const struct range_select *select,
+					struct sym_space *space,
+					var_want_fn want, var_want_fn classes,
+					void *ctx, struct smco_err *err)
+{
+	struct smco_err no_symbols;
+	struct variables *v =
+		variables_load_split(space, 1, want, classes, ctx, err);
+	if (v || err->code != SMCO_NOTFOUND || !select->vars.nr ||
+	    select->functions.nr || select->files.nr)
+		return v;
+	v = variables_of_symbols(space, 1, want, ctx, &no_symbols);
+	u->has_symbols = v;
+	return v;
+}
+
 static int explain(const struct range_monitor *m, struct range_unit *u,
 		   struct sym_space *space, struct smco_err *err)
 {
@@ -24,7 +43,9 @@ static int explain(const struct range_monitor *m, struct range_unit *u,
 	if (!n)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	n->select = &m->p.select;
-	variables_destroy(variables_load(space, 1, range_nearest_see, n, NULL));
+	struct smco_err same;
+	variables_destroy(load_variables(u, &m->p.select, space,
+					 range_nearest_see, NULL, n, &same));
 	int rc = range_nearest_explain(n, u->path, err);
 	free(n);
 	return rc;
@@ -36,9 +57,9 @@ static int read_file(const struct range_monitor *m, struct range_unit *u,
 {
 	/* It is only read, whatever the type says. */
 	struct range_select select = m->p.select;
-	u->vars = variables_load_split(space, 1, wanted,
-				       select.elements.nr ? split : NULL,
-				       &select, err);
+	u->vars =
+		load_variables(u, &select, space, wanted,
+			       select.elements.nr ? split : NULL, &select, err);
 	if (!u->vars)
 		return err->code;
 	if (!u->vars->nr_vars && u->vars->nr_seen &&
@@ -221,7 +242,8 @@ bool range_unit_plan(struct range_unit *u, uint32_t f)
 void range_units_keep(struct range_monitor *m)
 {
 	for (struct range_unit *u = m->units; u; u = u->next) {
-		if (m->cache_dir < 0 || !u->vars ||
+		/* There may be debug information the next time. */
+		if (m->cache_dir < 0 || !u->vars || u->has_symbols ||
 		    (u->from_cache && !u->nr_late))
 			continue;
 		if (u->plan)

@@ -106,6 +106,7 @@ static inline void elf_exercise_as(struct elf_bytes *e, const char *path)
 	struct sym_module_info info;
 	sym_module_info(s, 1, &info);
 	variables_destroy(variables_load(s, 1, NULL, NULL, NULL));
+	variables_destroy(variables_of_symbols(s, 1, NULL, NULL, NULL));
 	struct pointee p;
 	if (!pointee_find(s, 1, "server.conf->in->limit", &p, NULL))
 		pointee_deinit(&p);
