@@ -11,6 +11,8 @@
 #include "reports/quantity.h"
 
 #define DEFAULT_INTERVAL_NS (100 * NSEC_PER_MSEC)
+/* Where counts are divided among phases. */
+#define PHASE_INTERVAL_NS (10 * NSEC_PER_MSEC)
 /* Not in step with anything. */
 #define DEFAULT_SAMPLE_HZ 999
 
@@ -426,7 +428,10 @@ int options_parse(int argc, char **argv, struct options *ret,
 			o.sample_hz = DEFAULT_SAMPLE_HZ;
 		rc = check_whole(&o, err);
 		if (!o.interval_ns)
-			o.interval_ns = DEFAULT_INTERVAL_NS;
+			o.interval_ns =
+				o.nr_phases && o.monitors & MONITOR_COUNTERS
+					? PHASE_INTERVAL_NS
+					: DEFAULT_INTERVAL_NS;
 	}
 	if (!rc && o.action == ACTION_LIST_EVENTS && optind < argc)
 		rc = take_pattern(argc - optind, argv + optind, &o, err);
