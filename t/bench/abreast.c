@@ -9,11 +9,13 @@
  * ended leaves the rest to the other one. If abreast may use one CPU only, both
  * are on that, and itself on the others. Appends one line to OUT:
  *
- *	PLAIN_S WATCHED_S PLAIN_CPU_S WATCHED_CPU_S TURNS
+ *	PLAIN_S WATCHED_S PLAIN_CPU_S WATCHED_CPU_S TURNS PLAIN_FAULTS
+ *		WATCHED_FAULTS
  *
- * from exec to exit what of its life each went on, and its CPU time of that. A
- * turn ends when the program is seen to stand. Ends with the programs' status,
- * with 125 if theirs differ.
+ * from exec to exit what of its life each went on, and its CPU time of that;
+ * the minor faults of each until its last turn: where these differ much the two
+ * did not do the same. A turn ends when the program is seen to stand. Ends with
+ * the programs' status, with 125 if theirs differ.
  */
 #include "t/bench/program.h"
 
@@ -35,6 +37,7 @@ struct side {
 	double cpu;	/* seconds, as of cpu_of */
 	double cpu_of;	/* went_on when the CPU time was read */
 	unsigned turns;
+	unsigned long faults; /* minor ones, when they were read */
 };
 
 /* CPU time of @pid's first thread, seconds; @old if it has ended. */
@@ -49,6 +52,17 @@ static double cpu_seconds(pid_t pid, double old)
 	if (f)
 		fclose(f);
 	return ns ? (double)ns / 1e9 : old;
+}
+
+/* Minor faults of @pid so far; @old if it has ended. */
+static unsigned long minor_faults(pid_t pid, unsigned long old)
+{
+	char buf[1024];
+	const char *p = read_stat(pid, buf, sizeof(buf));
+	unsigned long nr;
+	return p && sscanf(p, "%*c %*d %*d %*d %*d %*d %*u %lu", &nr) == 1
+		       ? nr
+		       : old;
 }
 
 /* Whether @pid stands at a stop signal, by the letter of its state. */
@@ -145,6 +159,7 @@ static void turn(struct side *s, int ms, bool first)
 	if (!s->ended) {
 		s->cpu = cpu_seconds(s->program, s->cpu);
 		s->cpu_of = s->went_on;
+		s->faults = minor_faults(s->program, s->faults);
 	}
 }
 
@@ -189,12 +204,13 @@ int main(int argc, char **argv)
 		perror(argv[1]);
 		return 125;
 	}
-	fprintf(out, "%.6f %.6f %.6f %.6f %u\n", plain.went_on, watched.went_on,
+	fprintf(out, "%.6f %.6f %.6f %.6f %u %lu %lu\n", plain.went_on,
+		watched.went_on,
 		plain.cpu_of > 0 ? plain.cpu * plain.went_on / plain.cpu_of : 0,
 		watched.cpu_of > 0
 			? watched.cpu * watched.went_on / watched.cpu_of
 			: 0,
-		plain.turns + watched.turns);
+		plain.turns + watched.turns, plain.faults, watched.faults);
 	fclose(out);
 	if (status[0] != status[1] || !WIFEXITED(status[0]))
 		return 125;
