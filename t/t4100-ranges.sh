@@ -51,7 +51,16 @@ ok "-O2: no value that it did not have" within fast -t unlimited
 if command -v clang >/dev/null; then
 	CC=clang build clang -O0 || exit 1
 	ok "clang -O0" exact clang -t unlimited
+	for level in -O1 -O2 -O3 -Os; do
+		CC=clang build clang $level || exit 1
+		ok "clang $level: no value that it did not have" within clang -t unlimited
+	done
+	ok "clang -Os, with a limit" within clang -t 5
 fi
+for level in -O1 -O3 -Os; do
+	build fast $level || exit 1
+	ok "$level: no value that it did not have" within fast -t unlimited
+done
 
 # What globals had before the program's first instruction is among them, and all
 # there is of those that it never assigns, which the report says.
