@@ -44,13 +44,15 @@ static bool fork_before(const struct range_edges *e,
 	return false;
 }
 
-/* Is the constant put somewhere in @p, or straight on just behind it? */
+/* Is the constant put somewhere in @p, or straight on just behind it, or added
+ * to something in @p, as the length of what is taken of a pool? */
 static bool is_used(const struct range_code *code, const struct var_place *p,
 		    size_t i)
 {
 	for (size_t behind = 0; i < code->nr && behind < USE_REACH; i++) {
 		const struct range_insn *in = &code->insns[i];
-		if (in->bits & RB_IMM && (int32_t)in->imm == (int32_t)p->offset)
+		uint32_t bits = in->addr < p->hi ? RB_IMM | RB_ADDS : RB_IMM;
+		if (in->bits & bits && (int32_t)in->imm == (int32_t)p->offset)
 			return true;
 		if (in->addr < p->hi)
 			continue;

@@ -200,7 +200,7 @@ int main(void)
 	doubt("moved", 8, 0);
 	doubt("pieces", 2, 0);
 	doubt("led", 3, 5); /* but led, first, given */
-	doubt("fork", 7, 0);
+	doubt("fork", 8, 0);
 	doubt("lent", 13, 0);
 	doubt("shrunk", 8, 0);
 	doubt("back", 6, 0);
