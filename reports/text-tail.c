@@ -142,6 +142,7 @@ void text_coverage(const struct view *v)
 	char a[UNITS_MAX], b[UNITS_MAX];
 	uint64_t cutoff = model_meta_u64(s, "min_size", 0);
 	uint64_t unwatched = model_meta_u64(s, "unwatched_processes", 0);
+	uint64_t unfollowed = model_meta_u64(s, "unfollowed_processes", 0);
 	uint64_t damaged = model_nr_damaged(s);
 	uint64_t lost = model_nr_lost(s);
 	uint64_t dropped = model_nr_dropped(s);
@@ -158,6 +159,14 @@ void text_coverage(const struct view *v)
 			       units_count(unwatched, a),
 			       unwatched == 1 ? "" : "es",
 			       unwatched == 1 ? "was" : "were");
+	if (unfollowed)
+		text_paragraph(v, "", INK_NONE,
+			       "not %s process%s whose birth%s not followed, "
+			       "for that alone would have cost more than the "
+			       "budget",
+			       units_count(unfollowed, a),
+			       unfollowed == 1 ? "" : "es",
+			       unfollowed == 1 ? " was" : "s were");
 	if (cutoff)
 		text_paragraph(v, "", INK_NONE,
 			       "not blocks smaller than %s (--min-size)",

@@ -17,6 +17,7 @@
 #include "supervisor/monitor/range-monitor.h"
 #include "supervisor/monitor/samples.h"
 #include "supervisor/pace.h"
+#include "supervisor/probe/unfollowed.h"
 #include "supervisor/session.h"
 #include "supervisor/stacks.h"
 #include "supervisor/watched.h"
@@ -34,6 +35,19 @@ struct recording {
 	uint64_t stacks_ns;
 	/* All stops, by the ledger and as we saw them, at the last tick. */
 	uint64_t charged_ns, seen_ns;
+};
+
+/* Births of processes, and whether they are followed. */
+struct births {
+	bool may_leave;		 /* them unfollowed, where they cost too much */
+	bool is_over;		 /* all are followed from now on */
+	bool are_left;		 /* they are not followed now */
+	bool is_told;		 /* that they are again, to all threads */
+	bool wants_list;	 /* at the next tick */
+	struct unfollowed *list; /* NULL: none yet, or not to be had */
+	uint64_t changed_ns;	 /* are_left was */
+	uint64_t nr_seen;	 /* were followed */
+	uint64_t nr_taken;	 /* were not at first, and are now */
 };
 
 struct session {
@@ -56,6 +70,7 @@ struct session {
 	struct phases *phases;	     /* NULL = not asked for */
 	struct duty duty;
 	struct recording recording;
+	struct births births;
 	struct memory_rooms *rooms;
 	struct stacks *stacks;
 	struct tables *tables;
@@ -131,6 +146,27 @@ void session_check_standing(struct session *s, uint64_t now_ns);
 /* session-suspend.c: job control. When to look whether the command stands. */
 uint64_t session_suspend_due_ns(const struct session *s);
 void session_suspend_tick(struct session *s, uint64_t now_ns);
+
+/* session-births.c: whether births of processes are followed */
+void session_births_create(struct session *s, struct tracer_options *topt);
+void session_births_destroy(struct session *s); /* after the tracer */
+/* One was. */
+void session_births_seen(struct session *s);
+/* Is there room for the next? After all that was spent has been charged. */
+void session_births_account(struct session *s);
+/* Guards are about to be in a process, whose tasks all stand: when they go on
+ * its births are followed. */
+void session_births_follow(struct session *s);
+bool session_births_are_left(const struct session *s);
+/* Attaches to one that lives, if there is room for that. */
+void session_births_tick(struct session *s, uint64_t now_ns);
+/* Attaches to one that lives, however young: TEV_PROC_NEW follows. False: there
+ * is none. */
+bool session_births_take(struct session *s);
+/* All are followed from now on. */
+void session_births_end(struct session *s);
+/* So many were not, up to now. */
+uint64_t session_births_nr_left(const struct session *s);
 
 /* session-recording.c: allocations that the sensors record */
 void session_recording_init(struct session *s);

@@ -252,6 +252,8 @@ static void open_access(struct session *s, struct watched *w)
 	struct smco_err err = {0};
 	if (watched_open_access(w, s->opt->mechanism, s->nap, &err))
 		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
+	if (w->primary && w->primary->ops->is_guard)
+		session_births_follow(s);
 	note_mechanism(s, w);
 }
 
@@ -494,6 +496,9 @@ void session_dispatch(struct session *s, struct tevent *ev)
 	tracer_stops_are(s->tracer, purpose_of(ev));
 	switch (ev->kind) {
 	case TEV_PROC_NEW:
+		if (ev->why == TPROC_FORKED ||
+		    (ev->why == TPROC_EXECED && ev->parent)) /* by vfork */
+			session_births_seen(s);
 		if (ev->why == TPROC_ATTACHED && s->has_leftovers) {
 			start_clean(s, ev->proc, ev);
 			break;

@@ -268,6 +268,9 @@ int session_finish_trace(struct session *s, struct smco_err *err)
 	session_put_meta_u64(s, "signal_stops", tracer_nr_signals(s->tracer));
 	if (s->nr_unwatched)
 		session_put_meta_u64(s, "unwatched_processes", s->nr_unwatched);
+	if (session_births_nr_left(s))
+		session_put_meta_u64(s, "unfollowed_processes",
+				     session_births_nr_left(s));
 	if (!s->trace_failed)
 		stacks_put(s->stacks, s->trace, true);
 	struct stat file;

@@ -145,6 +145,7 @@ void session_account(struct session *s, uint64_t now_ns)
 			   TIME_AHEAD_NS);
 	ledger_advance(s->ledger, now_ns, run_ns);
 	s->run_ns += run_ns;
+	session_births_account(s);
 }
 
 /* Stops that are looked at before others that came earlier, at most. */
@@ -289,6 +290,7 @@ void session_tick(struct session *s, uint64_t now_ns)
 	s->run_ns = 0;
 
 	go_aside(s, now_ns);
+	session_births_tick(s, now_ns);
 	session_start_late(s, now_ns);
 	session_names_tick(s, now_ns);
 	keep_or_relax(s, now_ns);
@@ -303,8 +305,11 @@ void session_tick(struct session *s, uint64_t now_ns)
 		if (s->opt->mechanism == MECHANISM_AUTO &&
 		    nap_wants_guard(w->nap) &&
 		    ledger_room_ns(s->ledger) >=
-			    stop_cost_ns(s, tproc_nr_tasks(w->proc)))
+			    stop_cost_ns(s, tproc_nr_tasks(w->proc))) {
+			if (!w->guard_tried)
+				session_births_follow(s);
 			watched_open_guard(w);
+		}
 		look_nearby(s, w, now_ns);
 		session_take_hits(s, w);
 		if (w->hooks) {

@@ -284,6 +284,7 @@ int session_create(const struct options *o, struct session **ret,
 		rc = session_samples_create(s, err);
 	if (!rc)
 		rc = session_phases_create(s, &topt, err);
+	session_births_create(s, &topt);
 	if (!rc)
 		rc = tracer_create(&s->tracer, &topt, err);
 	if (!rc) {
@@ -325,9 +326,15 @@ static void let_go(struct session *s, struct tproc *p)
 			  tproc_pid(p), err.msg);
 }
 
+/* Where some whose births were not followed have children all the time. */
+#define MAX_TAKEN 100
+
 static void leave(struct session *s, struct session_result *ret)
 {
 	session_account(s, smco_now_ns()); /* while there is somebody to ask */
+	session_births_end(s);
+	for (int i = 0; i < MAX_TAKEN && session_births_take(s); i++)
+		start_stopped(s);
 	tracer_stops_are(s->tracer, "to leave");
 	if (s->counters)
 		counters_finish(s->counters, smco_now_ns());
@@ -408,7 +415,8 @@ static void do_what_is_due(struct session *s, struct status *line,
 	} else if (check_due) {
 		session_check_standing(s, now_ns);
 	}
-	tracer_urgent(s->tracer, true); /* again, if it took too long */
+	/* Again, if it took too long. */
+	tracer_urgent(s->tracer, !session_births_are_left(s));
 }
 
 /* Once the command runs: the trace's thread would take the CPU from which that
@@ -454,6 +462,8 @@ int session_run(struct session *s, struct status *line,
 		if (session_suspend_due_ns(s) < until)
 			until = session_suspend_due_ns(s);
 		int rc = tracer_next(s->tracer, until, &ev);
+		if (rc == 0 && session_births_take(s))
+			continue;
 		if (rc <= 0)
 			break;
 		session_dispatch(s, &ev);
@@ -496,6 +506,7 @@ void session_destroy(struct session *s)
 	if (!s)
 		return;
 	tracer_destroy(s->tracer);
+	session_births_destroy(s);
 	watched_unprepare();
 	watched_set_tables(NULL);
 	tables_destroy(s->tables);

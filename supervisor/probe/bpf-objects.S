@@ -66,4 +66,13 @@ tally_object_start:
 tally_object_end:
 	.byte 0
 
+	.balign 16
+	.globl unfollowed_object_start, unfollowed_object_end
+unfollowed_object_start:
+#ifdef UNFOLLOWED_OBJECT
+	.incbin UNFOLLOWED_OBJECT
+#endif
+unfollowed_object_end:
+	.byte 0
+
 	.section .note.GNU-stack, "", @progbits

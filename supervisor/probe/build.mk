@@ -23,7 +23,8 @@ $(O)/supervisor/probe/bpf-objects.o: CPPFLAGS += \
 	-DJOT_OBJECT='"$(O)/supervisor/probe/jot.bpf.o"' \
 	-DSIEVE_OBJECT='"$(O)/supervisor/probe/sieve.bpf.o"' \
 	-DPAST_OBJECT='"$(O)/supervisor/probe/past.bpf.o"' \
-	-DTALLY_OBJECT='"$(O)/supervisor/probe/tally.bpf.o"'
+	-DTALLY_OBJECT='"$(O)/supervisor/probe/tally.bpf.o"' \
+	-DUNFOLLOWED_OBJECT='"$(O)/supervisor/probe/unfollowed.bpf.o"'
 endif
 -include $(BPF_OBJ:.o=.d)
 # -------------------------------------------------------- end of BPF block --

@@ -50,6 +50,8 @@ static bool book(struct tracer *tr, struct tproc *p, pid_t tid, bool born)
 		return false;
 	if (!t->proc)
 		task_join(t, p, p->pid);
+	if (!born)
+		t->options = trace_options(tr, false);
 	t->is_new = born;
 	t->may_wait = true; /* for all we know */
 	return true;

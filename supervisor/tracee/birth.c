@@ -63,6 +63,7 @@ static void place(struct task *c, struct task *parent)
 	struct tproc *p = parent->proc;
 
 	c->no_handler = parent->no_handler; /* a copy of its stack, or none */
+	c->options = parent->options;
 	if (same_thread_group(parent->tgid, c->tid)) {
 		task_join(c, p, parent->tgid);
 	} else if (same_memory(parent, c->tid)) {

@@ -99,10 +99,14 @@ void tproc_leave_program(struct task *t)
 }
 
 /* What was changed goes, unless its memory has gone or is about to. */
-static int undo_all(struct tproc *p, struct smco_err *err)
+static int undo_all(struct tproc *p, uint64_t deadline_ns, struct smco_err *err)
 {
 	if (p->execed || !tproc_first_task(p))
 		return 0;
+	if (!unseen_await(p, deadline_ns))
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "what was planted stays, for a child that is "
+				 "not followed runs in its memory");
 	return undo_run_all(p, err);
 }
 
@@ -161,7 +165,7 @@ int tproc_detach(struct tproc *p, struct smco_err *err)
 	 * get a CPU in time: interrupted, they run no instruction of the
 	 * program before they stop, and no pc stands inside a patch.
 	 */
-	int ret = 0, undone = undo_all(p, &undo_err);
+	int ret = 0, undone = undo_all(p, deadline, &undo_err);
 	smco_debug("stop", "leave %d: %u us until all stood, %u us to undo",
 		   p->pid, (unsigned)((stood - began) / NSEC_PER_USEC),
 		   (unsigned)((smco_now_ns() - stood) / NSEC_PER_USEC));

@@ -126,6 +126,7 @@ void task_restart(struct task *t)
 		    (t->proc && t->proc->trace_syscalls))
 			req = PTRACE_SYSCALL;
 	}
+	unseen_sync(t);
 	task_charge_stop(t);
 	t->tr->nr_signals += sig != 0;
 	if (t->proc)

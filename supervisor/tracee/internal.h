@@ -53,10 +53,10 @@ struct task {
 	bool begins_interrupted; /* a syscall-enter-stop swallowed that */
 	bool in_vfork;		 /* in the kernel until its STOP_VFORK_DONE */
 	bool quiet; /* cannot stop now, but runs no user code before it does */
-	bool was_blocked; /* INTERRUPT found it waiting in the kernel */
-	bool group_clock; /* this stop is charged by tproc_cont() */
-	bool kill_on_exit;
-	bool no_signal;	  /* detach: the signal of this stop was ours */
+	bool was_blocked;      /* INTERRUPT found it waiting in the kernel */
+	bool group_clock;      /* this stop is charged by tproc_cont() */
+	unsigned long options; /* of ptrace, as last set; 0 = not known */
+	bool no_signal;	       /* detach: the signal of this stop was ours */
 	bool block_fault; /* detach: block SIGSEGV once its fault was met */
 	int deliver;	  /* signal to deliver on restart */
 	uint64_t stop_ns;
@@ -163,6 +163,7 @@ struct tproc {
 	enum tproc_why why;
 	struct tproc *parent; /* valid while the fork event is due */
 	bool end_is_due;      /* no tasks left; see tproc_gone */
+	bool has_unseen;      /* its births were not followed all the time */
 	bool from_before;     /* a copy of one that nobody was told of yet */
 	bool is_whole_copy;   /* made by fork, of a process of one thread */
 	int exit_status;
@@ -234,6 +235,7 @@ struct tracer {
 	int (*where)(const void *ctx, pid_t tid); /* where it stopped; NULL */
 	const void *where_ctx;
 	uint32_t *lent;	     /* is 1 while one is let go for us; NULL */
+	bool leaves_births;  /* processes that are born now are not followed */
 	unsigned nr_foreign; /* programs left, for they have 32 bits */
 	/* The status file that was read last, open: it is often the same. */
 	int status_fd; /* -1 = none */
@@ -512,6 +514,18 @@ void birth_over(struct task *t);
 void adopt_orphans(struct tracer *tr);
 /* follow=false: take everything out of the copy and let it go. */
 void leave_child(struct tproc *child);
+
+/* --- unseen.c --- */
+/* Stopped @t is about to go on: are its births to be followed? */
+void unseen_sync(struct task *t);
+/*
+ * Nobody whose birth was not followed runs in @p's memory, or has soon left it.
+ * @stands: all tasks of @p do, and none comes; otherwise one may. False: one
+ * stays.
+ */
+bool unseen_is_out(const struct tproc *p, bool stands);
+/* The same, for so long; all stand. */
+bool unseen_await(const struct tproc *p, uint64_t until_ns);
 
 /* --- detach.c --- */
 /* From a stop. One that enters a system call may have to leave that first:

@@ -112,6 +112,7 @@ int tracer_launch(struct tracer *tr, char *const argv[], pid_t *pid_ret,
 	task_join(t, p, pid);
 	t->is_new = false;
 	t->is_childless = true;
+	t->options = trace_options(tr, true);
 	p->is_new = true;
 	p->launched = true;
 	p->why = TPROC_LAUNCHED;

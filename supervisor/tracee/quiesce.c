@@ -165,15 +165,29 @@ struct task *tproc_stop_all(struct tproc *p, uint64_t bound_ns)
 	return stuck;
 }
 
+static int fail_shared(const struct tproc *p, struct smco_err *err)
+{
+	return smco_fail(err, SMCO_BUSY, 0,
+			 "a child that is not followed runs in the memory of "
+			 "process %d",
+			 p->pid);
+}
+
 static int stop_within(struct tproc *p, uint64_t bound_ns, struct smco_err *err)
 {
 	if (p->stop_depth) {
 		p->stop_depth++;
 		return 0;
 	}
+	if (!unseen_is_out(p, false))
+		return fail_shared(p, err);
 	struct task *stuck = tproc_stop_all(p, bound_ns);
-	if (!stuck)
+	if (!stuck && unseen_is_out(p, true))
 		return 0;
+	if (!stuck) {
+		tproc_cont(p);
+		return fail_shared(p, err);
+	}
 	char state = task_proc_state(stuck);
 	pid_t tid = stuck->tid;
 	tproc_cont(p);
@@ -312,12 +326,15 @@ int task_to_event_stop(struct task *t)
 int tproc_let_run(struct tproc *p, uint64_t ns, struct smco_err *err)
 {
 	unsigned depth = p->stop_depth;
+	bool leaves_births = p->tr->leaves_births;
 	uint64_t slice = ns / LET_RUN_SLICES;
 	struct timespec ts = {.tv_sec = (time_t)(slice / NSEC_PER_SEC),
 			      .tv_nsec = (long)(slice % NSEC_PER_SEC)};
 
 	if (!depth)
 		return 0;
+	/* None is born into the memory that is being changed. */
+	p->tr->leaves_births = false;
 	p->stop_depth = 1;
 	tproc_cont(p);
 	/* Nobody looks at events meanwhile, and who waits to be told of a
@@ -331,6 +348,7 @@ int tproc_let_run(struct tproc *p, uint64_t ns, struct smco_err *err)
 	struct task *stuck = tproc_stop_all(p, STOP_BOUND_NS);
 	/* Whoever stopped it before us is going to continue it. */
 	p->stop_depth = depth;
+	p->tr->leaves_births = leaves_births;
 	return stuck ? smco_fail(err, SMCO_BUSY, 0,
 				 "thread %d gets no CPU to stop on", stuck->tid)
 		     : 0;

@@ -51,6 +51,10 @@ struct tracer_options {
 	/* After an exec, but the first of what was launched, TEV_LIBS comes
 	 * only where tproc_await_libs() asks for it. */
 	bool libs_if_asked;
+	/* Does anybody whose birth was not followed run in the memory of
+	 * process @pid? NULL: all births are followed. */
+	bool (*is_shared)(void *ctx, pid_t pid);
+	void *is_shared_ctx;
 };
 
 enum tevent_kind {
@@ -191,6 +195,16 @@ uint64_t tracer_nr_asked(const struct tracer *tr);
 uint64_t tracer_nr_signals(const struct tracer *tr);
 uint64_t tracer_longest_stop_ns(const struct tracer *tr);
 
+/*
+ * Are processes that are born (fork, vfork; not threads) followed? At first
+ * they are. Each thread hears of it at its next stop. What is born unfollowed
+ * is never stopped; it has copies of what is planted in its parent. Only with
+ * tracer_options.is_shared.
+ */
+void tracer_follow_births(struct tracer *tr, bool follow);
+/* Stops those that have not heard of it, for a moment. */
+void tracer_tell_births(struct tracer *tr);
+
 /* From now on stops are waited for and answered, or no longer: in the first
  * case this thread goes before all others on its CPU (SCHED_FIFO), where that
  * is permitted, for 50 ms without a wait at most; asking again begins anew. At
@@ -305,6 +319,8 @@ bool task_in_handler(struct task *t);
  * Stop every task of @p (PTRACE_INTERRUPT) and wait until all are stopped;
  * signals and events that come meanwhile are kept for tracer_next(). Calls
  * nest. On return true for each task: registers can be read, text patched.
+ * SMCO_BUSY: one does not stop, or somebody whose birth was not followed runs
+ * in its memory.
  */
 int tproc_stop(struct tproc *p, struct smco_err *err);
 /*

@@ -243,6 +243,7 @@ void tproc_forget_memory(struct tproc *p)
 	p->stub = 0;
 	p->whole = 0;
 	p->stub_refused = false;
+	p->has_unseen = false;
 	memset(&p->libs, 0, sizeof(p->libs));
 	p->r_debug = 0;
 	p->trace_syscalls = false;

@@ -1,0 +1,135 @@
+#!/bin/bash
+# Where births cost more than the budget has room for they are not followed: none
+# of those stops for us, all do their work, and are counted. Those that live on are
+# watched when there is room again.
+. "$(dirname "$0")/test-lib.sh"
+. "$SRC/t/engine-lib.sh"
+need PTRACE ROOT
+
+# figures TRACE - how many processes were followed, and how many not
+figures() {
+	smco-report --json "$1" | perl -MJSON::PP -0777 -ne '
+		my $d = decode_json($_);
+		print scalar @{$d->{processes}}, " ",
+			$d->{meta}{unfollowed_processes} // 0, "\n"'
+}
+
+# BPF, in the first PID namespace
+if [ "$(readlink /proc/self/ns/pid)" != "pid:[4026531836]" ]; then
+	echo "1..0 # SKIP processes have other numbers here"
+	exit 0
+fi
+
+# left HOW NUMBER FOLLOWED UNFOLLOWED - with a target of 0. The first child is
+# followed, by which births are known to happen, and so is the next one, at whose
+# birth the parent hears of it, but where making threads has told it before.
+left() {
+	"$FIXTURES/births" "$1" "$2" | sort >want
+	grep -q EXIT-SUCCESS want || return
+	smco-trace -q -t 0 -o "$1.trace" -- "$FIXTURES/births" "$1" "$2" |
+		sort >got
+	cmp want got || return
+	figures "$1.trace"
+	[ "$(figures "$1.trace")" = "$3 $4" ]
+}
+ok "2000 forks" left fork 2000 3 1999
+ok "forks and exec" left exec 200 3 199
+ok "vfork" left vfork 200 3 199
+ok "posix_spawn" left spawn 200 3 199
+ok "children of theirs" left nested 200 3 399
+ok "threads that fork" left threads 400 2 400
+ok "children with threads" left thread 200 3 199
+ok "it is told" eval 'smco-report fork.trace | tr -s " \n" " " |
+	grep -q "not 1999 processes whose births were not followed, for that alone would have cost more than the budget"'
+
+# What is planted in the parent meanwhile, taken out and put in again, harms none.
+busy_with() {
+	"$FIXTURES/births" "$1" 500 | sort >want
+	for _ in 1 2 3; do
+		smco-trace -q -t 0.5 "${@:2}" -o b.trace -- \
+			"$FIXTURES/births" "$1" 500 | sort >got
+		cmp want got || return
+	done
+	figures b.trace
+}
+for how in fork vfork nested threads; do
+	ok "naps and ranges, $how" busy_with $how -m nap,range
+done
+
+# Some ways to look after each child: all are followed.
+followed() {
+	smco-trace -q -t 0 -o f.trace "$@" -- "$FIXTURES/births" fork 50 >/dev/null
+	figures f.trace
+	[ "$(figures f.trace)" = "52 0" ]
+}
+ok "--kill-on-exit" followed --kill-on-exit
+ok "counters" followed -m counters -e task-clock
+ok "samples" followed --sample 99
+
+# Who is killed leaves a program that has children all the time.
+killed() {
+	local smco pid
+	"$FIXTURES/births" "$1" 2000 | sort >want
+	setsid smco-trace -q -t 0 -o k.trace -- "$FIXTURES/births" "$1" 2000 >out &
+	smco=$!
+	wait_for 20 has_lines || return
+	pid=$(pgrep -P $smco births)
+	kill -KILL $smco
+	wait $smco
+	wait_for 60 ended "$pid"
+	sort out | cmp want
+}
+has_lines() { [ "$(wc -l <out)" -gt 100 ]; }
+ended() { ! kill -0 "$1"; }
+ok "a killed smco-trace" killed fork
+ok "the same, vfork" killed vfork
+
+# One of them that lives on, and a copy of the parent that does.
+cat >stays.sh <<E2
+i=0
+while [ \$i -lt 400 ]; do /bin/true; i=\$((i + 1)); done
+"$FIXTURES/forgetful-server" 8 &
+i=0
+while [ \$i -lt 40 ]; do /bin/true; i=\$((i + 1)); done
+wait
+E2
+found() {
+	for _ in 1 2 3 4 5; do
+		smco-trace -q -t 2 -o s.trace -- sh stays.sh >/dev/null || return
+		smco-report --json s.trace >s.json
+		perl -MJSON::PP -0777 -ne '
+			my $d = decode_json($_);
+			my ($p) = grep { $_->{came} eq "attached" }
+				@{$d->{processes}};
+			print "unfollowed: $d->{meta}{unfollowed_processes}",
+				$p ? ", $p->{command}, unused $p->{unused}{max_bytes}" : "", "\n";
+			exit !($p && $p->{command} =~ /forgetful-server/)' s.json &&
+			smco-report s.trace | grep -q "allocated .*\|naps of" && return
+	done
+	return 1
+}
+ok "one that lives is found and watched" found
+
+# The command ends, what it has begun does not: it is followed to its end.
+cat >ends.sh <<E2
+i=0
+while [ \$i -lt 400 ]; do /bin/true; i=\$((i + 1)); done
+sh -c 'sleep 2; echo done' &
+E2
+outlives() {
+	smco-trace -q -t 0 -o e.trace -- sh ends.sh >out || return
+	grep -q "done" out
+}
+ok "what outlives the command is waited for" outlives
+
+# Left alone, nobody has anything of ours but what was there.
+gone_by() {
+	"$FIXTURES/births" fork 3000 >out &
+	pid=$!
+	smco-trace -q -t 0 -d 1 -o d.trace -p $pid || return
+	untouched $pid || return
+	wait $pid
+}
+ok "attached to, and left" gone_by
+
+done_testing
