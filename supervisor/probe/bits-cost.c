@@ -88,6 +88,13 @@ static uint64_t measure_touch_here(char *mem, size_t size)
 	return median(cost, nr);
 }
 
+uint64_t bits_cost_first(uint64_t first_ns, uint64_t here_ns)
+{
+	if (!first_ns) /* from 1.2 to 1.4 times was measured */
+		return here_ns * 3 / 2;
+	return first_ns + first_ns / 8;
+}
+
 void bits_cost_add_loss(struct bits_cost *c, const struct bits_loss *loss)
 {
 	if (loss->range_ns < LEAST_FLUSH_NS)
@@ -353,8 +360,7 @@ static bool measure(struct bits_cost *c, char *mem, size_t size)
 		   "other memory %llu",
 		   (unsigned long long)here_ns, (unsigned long long)c->touch_ns,
 		   (unsigned long long)first_ns);
-	if (!first_ns) /* from 1.2 to 1.4 times was measured */
-		first_ns = here_ns * 3 / 2;
+	first_ns = bits_cost_first(first_ns, here_ns);
 	if (first_ns > c->touch_ns)
 		c->touch_ns = first_ns;
 	return is_whole;

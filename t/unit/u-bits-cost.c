@@ -71,6 +71,15 @@ static void test_loss(void)
 	check_int((long)c.shootdown_ns, 4000);
 }
 
+/* An eighth more than measured; half as much again without that. */
+static void test_first_charge(void)
+{
+	check_int((long)bits_cost_first(400, 300), 450);
+	check_int((long)bits_cost_first(400, 390), 450);
+	check_int((long)bits_cost_first(0, 300), 450);
+	check_int((long)bits_cost_first(0, 0), 0);
+}
+
 /* Where memory is scarce it is not measured. */
 static void test_room(void)
 {
@@ -94,6 +103,7 @@ static void test_first(void)
 int main(void)
 {
 	test_loss();
+	test_first_charge();
 	test_room();
 	test_first();
 	cpu_set_t all, here;
