@@ -13,6 +13,7 @@
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/counters-private.h"
 #include "supervisor/probe/tally.h"
+#include "t/unit/kept.h"
 #include "t/unit/puppet.h"
 #include "t/unit/tap.h"
 
@@ -250,8 +251,7 @@ static void end(void)
 
 static void let_sleep(const struct puppet *p)
 {
-	while (puppet_state(p->pid) != 'S')
-		;
+	kept_let_sleep(p->pid);
 }
 
 static void check_told(uint64_t io, uint64_t process)
@@ -434,45 +434,6 @@ static void test_hits(void)
 	puppet_end(&p);
 }
 
-static uint64_t number_in(const char *text, const char *key)
-{
-	const char *p = strstr(text, key);
-	return p ? strtoull(p + strlen(key), NULL, 10) : 0;
-}
-
-/* /proc/PID/task/PID/@name */
-static void read_of(pid_t pid, const char *name, char *text, size_t size)
-{
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)pid,
-		 name);
-	check(smco_slurp(path, text, size) > 0);
-}
-
-static uint64_t switches_of(pid_t pid)
-{
-	char text[4096] = "";
-	read_of(pid, "status", text, sizeof(text));
-	return number_in(text, "\nvoluntary_ctxt_switches:") +
-	       number_in(text, "\nnonvoluntary_ctxt_switches:");
-}
-
-struct faults {
-	long minor, major;
-};
-
-static struct faults faults_of(pid_t pid)
-{
-	struct faults ret = {0};
-	char text[1024] = "";
-	read_of(pid, "stat", text, sizeof(text));
-	check_int(sscanf(strrchr(text, ')'),
-			 ") %*c %*d %*d %*d %*d %*d %*u %ld %*u %ld",
-			 &ret.minor, &ret.major),
-		  2);
-	return ret;
-}
-
 /* What the kernel knows of a thread is told by the program as by /proc; and
  * counted of one from its birth on. */
 static void test_past(void)
@@ -487,11 +448,11 @@ static void test_past(void)
 		puppet_do(&p, calls, 1, SYS_getppid);
 	let_sleep(&p);
 	check(tally_past(c->tally, p.pid, &past));
-	const struct faults faults = faults_of(p.pid);
+	const struct kept_faults faults = kept_faults(p.pid);
 	check(past.switches >= 50);
 	check(past.minor_faults > 0);
 	check(past.run_ns > 0);
-	check_int(past.switches, switches_of(p.pid));
+	check_int(past.switches, kept_switches(p.pid));
 	check_int(past.minor_faults, faults.minor);
 	check_int(past.major_faults, faults.major);
 	counters_add(c, p.pid, p.pid, NULL, COUNTER_BIRTH);
