@@ -69,11 +69,6 @@ static double tsc_per_ns(void)
 	return ret;
 }
 
-/* What the kernel has counted for a thread since its birth, by role. */
-struct history {
-	uint64_t value[PMU_NR_ROLES];
-};
-
 static void read_past(pid_t tid, struct counter_past *p)
 {
 	char buf[4096];
@@ -90,17 +85,49 @@ static void read_past(pid_t tid, struct counter_past *p)
 			status_number(buf, "\nnonvoluntary_ctxt_switches:");
 }
 
-static struct history history_of(const struct counter_past *p)
+static bool counts_all(const struct pmu_event *ev)
 {
-	struct history h = {
-		.value[PMU_MINOR_FAULTS] = p->minor_faults,
-		.value[PMU_MAJOR_FAULTS] = p->major_faults,
-		.value[PMU_FAULTS] = p->minor_faults + p->major_faults,
-		.value[PMU_SWITCHES] = p->switches,
-		.value[PMU_TASK_CLOCK] = p->run_ns,
-	};
-	h.value[PMU_TSC] = (uint64_t)((double)p->run_ns * tsc_per_ns());
-	return h;
+	return !ev->attr.exclude_kernel && !ev->attr.exclude_user;
+}
+
+bool counter_is_kept(const struct pmu_event *ev)
+{
+	switch (ev->role) {
+	case PMU_TSC:
+		return counts_all(ev) && tsc_per_ns() > 0;
+	case PMU_TASK_CLOCK: /* clocks know no levels */
+		return ev->attr.type == PERF_TYPE_SOFTWARE;
+	case PMU_FAULTS:
+	case PMU_MINOR_FAULTS:
+	case PMU_MAJOR_FAULTS:
+	case PMU_SWITCHES:
+	case PMU_MIGRATIONS:
+		return ev->attr.type == PERF_TYPE_SOFTWARE && counts_all(ev);
+	default:
+		return false;
+	}
+}
+
+uint64_t counter_kept(const struct pmu_event *ev, const struct counter_past *p)
+{
+	if (!counter_is_kept(ev))
+		return 0;
+	switch (ev->role) {
+	case PMU_TSC:
+		return (uint64_t)((double)p->run_ns * tsc_per_ns());
+	case PMU_TASK_CLOCK:
+		return p->run_ns;
+	case PMU_FAULTS:
+		return p->minor_faults + p->major_faults;
+	case PMU_MINOR_FAULTS:
+		return p->minor_faults;
+	case PMU_MAJOR_FAULTS:
+		return p->major_faults;
+	case PMU_SWITCHES:
+		return p->switches;
+	default:
+		return p->migrations;
+	}
 }
 
 bool counter_has_history(const struct pmu_event *ev)
@@ -131,20 +158,14 @@ bool counter_has_history(const struct pmu_event *ev)
 
 /* Taken as if the counters had begun that much below zero. */
 static void add_to(const struct counter_plan *plan, struct open_group *o,
-		   const struct history *h)
+		   const struct counter_past *past)
 {
 	const struct counter_group *g = &plan->group[o->group];
 	if (g->inherits) /* with its creator, all of a group */
 		return;
-	for (size_t i = 0; i < g->nr; i++) {
-		const struct pmu_event *ev = &plan->event[g->first + i];
-		bool counts_all =
-			!ev->attr.exclude_kernel && !ev->attr.exclude_user;
-		bool is_told = ev->attr.type == PERF_TYPE_SOFTWARE ||
-			       ev->role == PMU_TSC;
-		if (is_told && (counts_all || ev->role == PMU_TASK_CLOCK))
-			o->last.value[i] -= h->value[ev->role];
-	}
+	for (size_t i = 0; i < g->nr; i++)
+		o->last.value[i] -=
+			counter_kept(&plan->event[g->first + i], past);
 }
 
 void counter_add_history(struct counter_thread *t)
@@ -153,9 +174,8 @@ void counter_add_history(struct counter_thread *t)
 	struct counter_past past;
 	if (!tally || !tally->past(tally->ctx, t->tid, &past))
 		read_past(t->tid, &past);
-	const struct history h = history_of(&past);
 	for (size_t i = 0; i < t->nr; i++)
-		add_to(t->plan, &t->open[i], &h);
+		add_to(t->plan, &t->open[i], &past);
 }
 
 uint64_t counter_cpu_ns(pid_t tid)

@@ -37,7 +37,15 @@ struct counter_group {
 /* What the kernel itself has counted of a thread since its birth. */
 struct counter_past {
 	uint64_t minor_faults, major_faults, switches, run_ns;
+	/* 0 of a newborn: the first CPU is none. */
+	uint64_t migrations;
 };
+
+/* Does the kernel count what @ev counts by itself, of each thread at any
+ * time? */
+bool counter_is_kept(const struct pmu_event *ev);
+/* What @ev would have counted in @p; 0 of one that is not kept. */
+uint64_t counter_kept(const struct pmu_event *ev, const struct counter_past *p);
 
 /*
  * Somebody else's counts of the system calls that threads make, of whom a call

@@ -98,7 +98,7 @@ static void thread(const struct view *v, const struct counts *c,
 	if (t->tid)
 		line_addf(&l, INK_BOLD, "%u", t->tid);
 	else
-		line_add(&l, INK_BOLD, "machine");
+		line_add(&l, INK_BOLD, t->pid ? "not followed" : "machine");
 	if (t->tid != t->pid && t->tid)
 		line_addf(&l, INK_DIM, " of %u", t->pid);
 	for (size_t i = 0; i < c->nr_events; i++) {

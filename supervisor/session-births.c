@@ -7,8 +7,11 @@
  *
  * What a copy has of its parent's plants harms it as little as it would if we
  * had been killed (hook.h, range.h). Guards would, so with those all births are
- * followed; so they are where each child is to be counted.
+ * followed; so they are where something is counted of each child that the
+ * kernel does not keep by itself.
  */
+#include <time.h>
+
 #include "supervisor/probe/leftover.h"
 #include "supervisor/session-private.h"
 
@@ -28,9 +31,13 @@ static bool is_shared(void *session, pid_t pid)
 void session_births_create(struct session *s, struct tracer_options *topt)
 {
 	const struct options *o = s->opt;
-	s->births.may_leave =
-		o->follow && !topt->kill_on_exit && !o->is_unlimited &&
-		!(o->monitors & ~(unsigned)(MONITOR_NAP | MONITOR_RANGE));
+	const unsigned can =
+		MONITOR_NAP | MONITOR_RANGE |
+		(s->counters && counters_may_leave_births(s->counters)
+			 ? MONITOR_COUNTERS
+			 : 0);
+	s->births.may_leave = o->follow && !topt->kill_on_exit &&
+			      !o->is_unlimited && !(o->monitors & ~can);
 	if (!s->births.may_leave)
 		return;
 	topt->is_shared = is_shared;
@@ -139,13 +146,14 @@ void session_births_tick(struct session *s, uint64_t now_ns)
 	struct smco_err err = {0};
 	if (b->wants_list && !b->list) {
 		b->wants_list = false;
-		if (unfollowed_open(&b->list, &err)) {
+		if (unfollowed_open(s->counters != NULL, &b->list, &err)) {
 			smco_debug("session", "%s", err.msg);
 			b->may_leave = false;
 		}
 		session_births_account(s);
 		return;
 	}
+	session_births_count(s, false);
 	if (!b->list || b->are_left)
 		return;
 	if (!b->is_told && now_ns >= b->changed_ns + TELL_NS) {
@@ -154,6 +162,45 @@ void session_births_tick(struct session *s, uint64_t now_ns)
 		tracer_tell_births(s->tracer);
 	}
 	take_one(s, now_ns - AGE_NS);
+}
+
+/* So long those who end are waited for, in all and at a time. */
+#define ENDS_NS	     (10 * NSEC_PER_MSEC)
+#define ENDS_EACH_NS (100 * NSEC_PER_USEC)
+
+static void await_ends(const struct unfollowed *list)
+{
+	const struct timespec pause = {.tv_nsec = ENDS_EACH_NS};
+	uint64_t until_ns = smco_now_ns() + ENDS_NS;
+	while (unfollowed_some_end(list) && smco_now_ns() < until_ns)
+		nanosleep(&pause, NULL);
+}
+
+bool session_births_took(const struct session *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->opt->nr_pids; i++)
+		if (s->opt->pids[i] == pid)
+			return false;
+	return s->births.nr_taken != 0;
+}
+
+void session_births_count(struct session *s, bool is_last)
+{
+	const struct unfollowed *list = s->births.list;
+	if (!list || !s->counters)
+		return;
+	if (is_last)
+		await_ends(list);
+	const struct unfollowed_counts all = unfollowed_counts(list);
+	const struct counter_past past = {
+		.minor_faults = all.minor_faults,
+		.major_faults = all.major_faults,
+		.switches = all.switches,
+		.migrations = all.migrations,
+		.run_ns = all.run_ns,
+	};
+	pid_t pid = s->opt->nr_pids ? s->opt->pids[0] : s->command_pid;
+	counters_unfollowed(s->counters, pid, &past, smco_now_ns());
 }
 
 void session_births_end(struct session *s)

@@ -68,10 +68,17 @@ static void born(struct session *s, const struct tevent *ev, struct task *t)
 
 void session_counters_process(struct session *s, const struct tevent *ev)
 {
-	if (!s->counters || ev->why == TPROC_ATTACHED)
+	if (!s->counters)
 		return;
 	pid_t pid = tproc_pid(ev->proc);
 	struct task *t = tproc_first_task(ev->proc);
+	if (ev->why == TPROC_ATTACHED) {
+		/* It was not followed from its birth, but is counted. */
+		for (; t && session_births_took(s, pid); t = task_next(t))
+			counters_add(s->counters, pid, task_tid(t), t,
+				     COUNTER_BIRTH);
+		return;
+	}
 	if (ev->why == TPROC_LAUNCHED || ev->why == TPROC_EXECED) {
 		counters_exec(s->counters, pid, task_tid(t), t, ev->stop_ns);
 		return;
@@ -84,7 +91,7 @@ void session_counters_process(struct session *s, const struct tevent *ev)
  */
 void session_counters_attached(struct session *s, struct tproc *p)
 {
-	if (!s->counters)
+	if (!s->counters || session_births_took(s, tproc_pid(p)))
 		return;
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t))
 		counters_add(s->counters, tproc_pid(p), task_tid(t), t,
@@ -104,4 +111,12 @@ void session_counters_task(struct session *s, const struct tevent *ev)
 uint64_t session_counters_due_ns(const struct session *s)
 {
 	return s->counters ? counters_due_ns(s->counters) : UINT64_MAX;
+}
+
+void session_counters_finish(struct session *s)
+{
+	if (!s->counters)
+		return;
+	session_births_count(s, true);
+	counters_finish(s->counters, smco_now_ns());
 }

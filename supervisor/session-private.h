@@ -163,6 +163,11 @@ void session_births_tick(struct session *s, uint64_t now_ns);
 /* Attaches to one that lives, however young: TEV_PROC_NEW follows. False: there
  * is none. */
 bool session_births_take(struct session *s);
+/* Was @pid, which is attached to, born to what we follow? */
+bool session_births_took(const struct session *s, pid_t pid);
+/* What those have done that are not followed goes to the counters; if it
+ * @is_last, with those that end at this moment. */
+void session_births_count(struct session *s, bool is_last);
 /* All are followed from now on. */
 void session_births_end(struct session *s);
 /* So many were not, up to now. */
@@ -220,6 +225,8 @@ void session_counters_attached(struct session *s, struct tproc *p);
 /* TEV_TASK_NEW and TEV_TASK_GONE. */
 void session_counters_task(struct session *s, const struct tevent *ev);
 uint64_t session_counters_due_ns(const struct session *s);
+/* The last records. Once more does nothing. */
+void session_counters_finish(struct session *s);
 /* session-samples.c: the samples' part of it all; nothing without them */
 int session_samples_create(struct session *s, struct smco_err *err);
 /* Take what was sampled so far. @ctx is the session. */

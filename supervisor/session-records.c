@@ -249,8 +249,7 @@ int session_finish_trace(struct session *s, struct smco_err *err)
 {
 	uint64_t now = smco_now_ns();
 	s->is_over = true;
-	if (s->counters)
-		counters_finish(s->counters, now);
+	session_counters_finish(s);
 	if (s->samples)
 		samples_finish(s->samples);
 	if (s->phases)

@@ -336,8 +336,7 @@ static void leave(struct session *s, struct session_result *ret)
 	for (int i = 0; i < MAX_TAKEN && session_births_take(s); i++)
 		start_stopped(s);
 	tracer_stops_are(s->tracer, "to leave");
-	if (s->counters)
-		counters_finish(s->counters, smco_now_ns());
+	session_counters_finish(s);
 	if (s->samples)
 		samples_finish(s->samples);
 	while (s->nr_ws) {

@@ -58,13 +58,44 @@ done
 
 # Some ways to look after each child: all are followed.
 followed() {
-	smco-trace -q -t 0 -o f.trace "$@" -- "$FIXTURES/births" fork 50 >/dev/null
+	rm -f f.trace
+	smco-trace -q -o f.trace "$@" -- "$FIXTURES/births" fork 50 >/dev/null || return
 	figures f.trace
 	[ "$(figures f.trace)" = "52 0" ]
 }
-ok "--kill-on-exit" followed --kill-on-exit
-ok "counters" followed -m counters -e task-clock
-ok "samples" followed --sample 99
+ok "--kill-on-exit" followed -t 0 --kill-on-exit
+ok "counters that the kernel does not keep" followed -t 0.01 -e task-clock,cpu-clock
+ok "samples" followed -t 0.01 --sample 99
+
+# What the kernel keeps of each is counted all the same: as the parent is told.
+counted() {
+	local faults
+	smco-trace -q -t 0.01 -e page-faults,minor-faults,major-faults,task-clock \
+		-o c.trace -- "$FIXTURES/births" "$1" "$2" 2>faults >/dev/null || return
+	figures c.trace
+	[ "$(figures c.trace)" = "$3 $4" ] || return
+	faults=$(cat faults)
+	smco-report --json c.trace | perl -MJSON::PP -0777 -ne '
+		my $d = decode_json($_);
+		my $c = $d->{counters}[0];
+		my ($i) = grep { $c->{events}[$_]{name} eq "minor-faults" } 0 .. 9;
+		my ($first) = sort { $a <=> $b } grep { $_ } map { $_->{tid} } @{$c->{threads}};
+		my ($all, @left);
+		for my $t (@{$c->{threads}}) {
+			push @left, $t if $t->{pid} && !$t->{tid};
+			$all += $t->{counts}[$i + $_]{count} // 0
+				for grep { ($t->{tid} // 0) != $first } 0, 1;
+		}
+		my ($minor, $major) = split " ", "'"$faults"'";
+		print "faults of children: $all, the kernel says $minor + $major\n";
+		print $left[0]{counts}[$_]{count}, " " for 0 .. 3;
+		my ($both, $a, $b, $ns) = map { $left[0]{counts}[$_]{count} } 0 .. 3;
+		exit !(@left == 1 && $all == $minor + $major && $both == $a + $b && $ns > 0)'
+}
+ok "faults of 2000 forks" counted fork 2000 3 1999
+ok "of children of theirs" counted nested 200 3 399
+ok "of children with threads" counted thread 200 3 199
+ok "they are told as one" eval 'smco-report c.trace | grep "^threads *not followed, "'
 
 # Who is killed leaves a program that has children all the time.
 killed() {
@@ -109,6 +140,32 @@ found() {
 	return 1
 }
 ok "one that lives is found and watched" found
+
+# What it did before is counted as well.
+cat >touches.sh <<E2
+i=0
+while [ \$i -lt 400 ]; do /bin/true; i=\$((i + 1)); done
+perl -e '\$x = "y" x 8e6; sleep 4' &
+i=0
+while [ \$i -lt 40 ]; do /bin/true; i=\$((i + 1)); done
+wait
+E2
+from_birth() {
+	for _ in 1 2 3 4 5; do
+		smco-trace -q -t 2 -e minor-faults -o p.trace -- sh touches.sh || return
+		smco-report --json p.trace | perl -MJSON::PP -0777 -ne '
+			my $d = decode_json($_);
+			my ($p) = grep { $_->{came} eq "attached" }
+				@{$d->{processes}} or exit 2;
+			my ($t) = grep { $_->{tid} == $p->{pid} }
+				grep { $_->{tid} } @{$d->{counters}[0]{threads}};
+			print "$p->{command}: $t->{counts}[0]{count}\n";
+			exit !($t->{counts}[0]{count} > 8e6 / 4096)'
+		case $? in 2) ;; *) return ;; esac
+	done
+	return 1
+}
+ok "and counted from its birth" from_birth
 
 # The command ends, what it has begun does not: it is followed to its end.
 cat >ends.sh <<E2

@@ -179,7 +179,7 @@ function threadTable() {
 		unused: p.unused.byte_seconds, counts: null}));
 	for (const run of runs)
 		for (const t of run.counters ? run.counters.threads : [])
-			rows.push({run, pid: t.pid, tid: t.tid, name: t.tid === null ? "the machine" : "thread", from: t.start_ns, to: t.end_ns, unused: null,
+			rows.push({run, pid: t.pid, tid: t.tid, name: t.tid !== null ? "thread" : t.pid ? "not followed" : "the machine", from: t.start_ns, to: t.end_ns, unused: null,
 				counts: t.counts});
 	const names = [];
 	for (const run of runs)

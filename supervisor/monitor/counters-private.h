@@ -84,7 +84,10 @@ struct counters {
 	uint64_t nr_joined;	    /* intervals that are part of the next */
 	struct thread *hash[COUNTERS_HASH];
 	struct thread machine; /* tid 0 */
-	struct jot *jot;       /* NULL = everybody is read */
+	/* What is not followed, tid 0 of a process, and what was told of it. */
+	struct thread rest;
+	struct counter_past rest_told;
+	struct jot *jot; /* NULL = everybody is read */
 	/* What is not counted of our stops; NULL = it cannot be told. By event:
 	 * its sieve, -1 = none; NULL = nobody has one. */
 	struct sieve *sieve;

@@ -81,6 +81,14 @@ void counters_exec(struct counters *c, pid_t pid, pid_t tid, const void *task,
 /* The thread ended or is left alone: its last record. */
 void counters_gone(struct counters *c, pid_t tid, uint64_t now_ns);
 
+/* Is all that is counted kept by the kernel of each process, so that who is not
+ * told of here can be counted as well? */
+bool counters_may_leave_births(const struct counters *c);
+/* What the processes have done, so far, that nobody was told of here: @all,
+ * which only grows. They are @pid's, or what came of it. Its record. */
+void counters_unfollowed(struct counters *c, pid_t pid,
+			 const struct counter_past *all, uint64_t now_ns);
+
 /* When counters_tick wants to be called; UINT64_MAX: never. */
 uint64_t counters_due_ns(const struct counters *c);
 /* Somebody is awake: may counters_tick be called now, before it is due, so that

@@ -15,10 +15,17 @@ struct unfollowed_one {
 	__u32 pad;
 };
 
+struct unfollowed_setup {
+	int counts; /* what they have done is wanted */
+};
+
 struct unfollowed_sums {
 	__u64 nr_born;
 	__u64 nr_sharing; /* of those that live: in another's memory */
 	__u64 nr_lost;	  /* there was no room for them */
+	__u64 nr_ending;  /* threads that are about to leave their last CPU */
+	/* What the kernel has kept of those threads that have ended. */
+	__u64 run_ns, minor_faults, major_faults, switches, migrations;
 };
 
 #endif

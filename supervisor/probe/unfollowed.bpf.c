@@ -10,6 +10,8 @@
 
 #include "supervisor/probe/unfollowed-bpf.h"
 
+#define STATE_DEAD 128 /* it does not come back */
+
 char LICENSE[] SEC("license") = "GPL";
 
 struct signal_struct {
@@ -18,7 +20,14 @@ struct signal_struct {
 	} live; /* threads that have not ended */
 } __attribute__((preserve_access_index));
 
+struct sched_entity {
+	__u64 sum_exec_runtime, nr_migrations;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
+	unsigned int __state;
+	struct sched_entity se;
+	unsigned long nvcsw, nivcsw, min_flt, maj_flt;
 	unsigned int ptrace;
 	int pid;
 	int tgid;
@@ -42,7 +51,15 @@ struct {
 	__type(value, struct unfollowed_sums);
 } sums SEC(".maps");
 
-static int tracer_tgid;
+/* Threads that have begun to end, and are to be counted. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, UNFOLLOWED_MAX);
+	__type(key, int);
+	__type(value, __u8);
+} ending SEC(".maps");
+
+static int tracer_tgid, counts;
 
 static __always_inline struct unfollowed_sums *get_sums(void)
 {
@@ -51,9 +68,10 @@ static __always_inline struct unfollowed_sums *get_sums(void)
 }
 
 /* Run once by the supervisor: whose tracees count. */
-SEC("syscall") int unfollowed_mine(void *ctx)
+SEC("syscall") int unfollowed_mine(struct unfollowed_setup *setup)
 {
 	tracer_tgid = bpf_get_current_pid_tgid() >> 32;
+	counts = setup->counts;
 	return 0;
 }
 
@@ -120,9 +138,43 @@ int BPF_PROG(unfollowed_exec, struct task_struct *p)
 	return 0;
 }
 
+/* It has yet to do some of its ending, which is counted with it. */
+static __always_inline void will_end(const struct task_struct *p)
+{
+	struct unfollowed_sums *s = get_sums();
+	int pid = p->pid, tgid = p->tgid;
+	__u8 one = 1;
+	if (!bpf_map_lookup_elem(&all, &tgid) &&
+	    !bpf_map_lookup_elem(&all, &pid))
+		return;
+	if (s && !bpf_map_update_elem(&ending, &pid, &one, BPF_ANY))
+		__sync_fetch_and_add(&s->nr_ending, 1);
+}
+
+/* Only where counts are wanted: it is at each switch of the machine. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(unfollowed_switch, _Bool preempt, struct task_struct *prev)
+{
+	struct unfollowed_sums *s = get_sums();
+	int pid = prev->pid;
+	if (!(prev->__state & STATE_DEAD) || !s || !s->nr_ending ||
+	    bpf_map_delete_elem(&ending, &pid))
+		return 0;
+	__sync_fetch_and_add(&s->run_ns, prev->se.sum_exec_runtime);
+	__sync_fetch_and_add(&s->minor_faults, prev->min_flt);
+	__sync_fetch_and_add(&s->major_faults, prev->maj_flt);
+	/* But for this one, which nobody counts. */
+	__sync_fetch_and_add(&s->switches, prev->nvcsw + prev->nivcsw - 1);
+	__sync_fetch_and_add(&s->migrations, prev->se.nr_migrations);
+	__sync_fetch_and_add(&s->nr_ending, -1);
+	return 0;
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(unfollowed_exit, struct task_struct *p)
 {
+	if (counts)
+		will_end(p);
 	if (p->pid != p->tgid)
 		remove(p->pid);
 	if (!p->signal->live.counter)

@@ -14,9 +14,8 @@
 extern const char unfollowed_object_start[], unfollowed_object_end[];
 
 static const char *const programs[] = {
-	"unfollowed_fork",
-	"unfollowed_exec",
-	"unfollowed_exit",
+	"unfollowed_fork", "unfollowed_exec", "unfollowed_exit",
+	"unfollowed_switch", /* where they are to be counted */
 };
 
 struct unfollowed {
@@ -26,9 +25,11 @@ struct unfollowed {
 	const struct unfollowed_sums *sums;
 };
 
-static int attach(struct unfollowed *u, struct smco_err *err)
+static int attach(struct unfollowed *u, bool counts, struct smco_err *err)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, opts);
+	struct unfollowed_setup setup = {.counts = counts};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &setup,
+		    .ctx_size_in = sizeof(setup));
 	int r = bpf_prog_test_run_opts(bpfload_prog(u->obj, "unfollowed_mine"),
 				       &opts);
 	if (r < 0)
@@ -42,7 +43,7 @@ static int attach(struct unfollowed *u, struct smco_err *err)
 				 "unfollowed births: mapping their sums");
 	u->sums = sums;
 	/* Ends first: who is there by the others goes by them. */
-	for (size_t i = ARRAY_SIZE(programs); i-- > 0;) {
+	for (size_t i = ARRAY_SIZE(programs) - !counts; i-- > 0;) {
 		u->links[i] = bpf_program__attach(
 			bpf_object__find_program_by_name(u->obj, programs[i]));
 		if (!u->links[i])
@@ -53,7 +54,7 @@ static int attach(struct unfollowed *u, struct smco_err *err)
 	return 0;
 }
 
-int unfollowed_open(struct unfollowed **ret, struct smco_err *err)
+int unfollowed_open(bool counts, struct unfollowed **ret, struct smco_err *err)
 {
 	if (!bpfload_has_kernels_numbers())
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
@@ -66,7 +67,7 @@ int unfollowed_open(struct unfollowed **ret, struct smco_err *err)
 			"unfollowed births",
 			"BPF in sched_process_fork, Linux 5.5", &u->obj, err);
 	if (!r)
-		r = attach(u, err);
+		r = attach(u, counts, err);
 	if (r) {
 		unfollowed_close(u);
 		return r;
@@ -150,4 +151,21 @@ size_t unfollowed_list(const struct unfollowed *u, uint64_t before_ns,
 bool unfollowed_forget(struct unfollowed *u, pid_t pid)
 {
 	return !bpf_map_delete_elem(u->all_fd, &pid);
+}
+
+struct unfollowed_counts unfollowed_counts(const struct unfollowed *u)
+{
+	const struct unfollowed_sums *s = u->sums;
+	return (struct unfollowed_counts){
+		.minor_faults = get(&s->minor_faults),
+		.major_faults = get(&s->major_faults),
+		.switches = get(&s->switches),
+		.migrations = get(&s->migrations),
+		.run_ns = get(&s->run_ns),
+	};
+}
+
+bool unfollowed_some_end(const struct unfollowed *u)
+{
+	return get(&u->sums->nr_ending) != 0;
 }

@@ -13,8 +13,9 @@
 struct unfollowed;
 
 /* The tracees of this process, from now on. Some milliseconds. SMCO_PERM,
- * SMCO_UNSUPPORTED: no BPF here, or the kernel's numbers are not ours. */
-int unfollowed_open(struct unfollowed **ret, struct smco_err *err);
+ * SMCO_UNSUPPORTED: no BPF here, or the kernel's numbers are not ours.
+ * @counts: what they do will be asked for. */
+int unfollowed_open(bool counts, struct unfollowed **ret, struct smco_err *err);
 void unfollowed_close(struct unfollowed *u); /* NULL is fine */
 /* Those that were born so far, ended ones too. */
 uint64_t unfollowed_nr_born(const struct unfollowed *u);
@@ -33,5 +34,15 @@ size_t unfollowed_list(const struct unfollowed *u, uint64_t before_ns,
 		       pid_t *ret, size_t max);
 /* It is followed from now on, or cannot be. False: it has ended by now. */
 bool unfollowed_forget(struct unfollowed *u, pid_t pid);
+
+/* What the kernel has kept of all threads of theirs that have ended while they
+ * were on the list. */
+struct unfollowed_counts {
+	uint64_t minor_faults, major_faults, switches, migrations, run_ns;
+};
+struct unfollowed_counts unfollowed_counts(const struct unfollowed *u);
+/* Are there threads which do so at this moment, and are not yet in them? It is
+ * a matter of microseconds, once they have a CPU. */
+bool unfollowed_some_end(const struct unfollowed *u);
 
 #endif
