@@ -219,7 +219,7 @@ int main(void)
 	const struct tracer_options opts = {.follow = true,
 					    .is_shared = is_shared};
 	struct smco_err err = {0};
-	if (unfollowed_open(&list, &err))
+	if (unfollowed_open(false, &list, &err))
 		return tap_skip(err.msg), tap_done();
 	pup = puppet_start();
 	check_int(tracer_create(&tr, &opts, NULL), 0);
