@@ -137,23 +137,12 @@ bool counter_has_history(const struct pmu_event *ev)
 	/* It has run no instruction of its own, and made no call. */
 	if (ev->attr.exclude_kernel || ev->is_call_entry || ev->is_hit)
 		return true;
-	if (ev->role == PMU_TSC)
-		return tsc_per_ns() > 0;
-	if (ev->attr.type != PERF_TYPE_SOFTWARE)
-		return false;
-	switch (ev->role) {
-	case PMU_TASK_CLOCK: /* clocks know no levels */
+	if (counter_is_kept(ev))
 		return true;
-	case PMU_FAULTS:
-	case PMU_MINOR_FAULTS:
-	case PMU_MAJOR_FAULTS:
-	case PMU_SWITCHES:
-	case PMU_MIGRATIONS: /* the first CPU is none */
-		return !ev->attr.exclude_user;
-	default: /* instructions' */
-		return ev->attr.config == PERF_COUNT_SW_ALIGNMENT_FAULTS ||
-		       ev->attr.config == PERF_COUNT_SW_EMULATION_FAULTS;
-	}
+	/* Those of instructions. */
+	return ev->attr.type == PERF_TYPE_SOFTWARE &&
+	       (ev->attr.config == PERF_COUNT_SW_ALIGNMENT_FAULTS ||
+		ev->attr.config == PERF_COUNT_SW_EMULATION_FAULTS);
 }
 
 /* Taken as if the counters had begun that much below zero. */

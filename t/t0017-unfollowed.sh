@@ -115,15 +115,13 @@ ended() { ! kill -0 "$1"; }
 ok "a killed smco-trace" killed fork
 ok "the same, vfork" killed vfork
 
+# starts NUMBER - a script that starts so many programs.
+# among COMMAND - one that starts 400, COMMAND, 40 more, and waits.
+starts() { echo "i=0; while [ \$i -lt $1 ]; do /bin/true; i=\$((i + 1)); done"; }
+among() { starts 400 && echo "$1 &" && starts 40 && echo wait; }
+
 # One of them that lives on, and a copy of the parent that does.
-cat >stays.sh <<E2
-i=0
-while [ \$i -lt 400 ]; do /bin/true; i=\$((i + 1)); done
-"$FIXTURES/forgetful-server" 8 &
-i=0
-while [ \$i -lt 40 ]; do /bin/true; i=\$((i + 1)); done
-wait
-E2
+among "$FIXTURES/forgetful-server 8" >stays.sh
 found() {
 	for _ in 1 2 3 4 5; do
 		smco-trace -q -t 2 -o s.trace -- sh stays.sh >/dev/null || return
@@ -142,14 +140,7 @@ found() {
 ok "one that lives is found and watched" found
 
 # What it did before is counted as well.
-cat >touches.sh <<E2
-i=0
-while [ \$i -lt 400 ]; do /bin/true; i=\$((i + 1)); done
-perl -e '\$x = "y" x 8e6; sleep 4' &
-i=0
-while [ \$i -lt 40 ]; do /bin/true; i=\$((i + 1)); done
-wait
-E2
+among "perl -e '\$x = \"y\" x 8e6; sleep 4'" >touches.sh
 from_birth() {
 	for _ in 1 2 3 4 5; do
 		smco-trace -q -t 2 -e minor-faults -o p.trace -- sh touches.sh || return
@@ -168,11 +159,7 @@ from_birth() {
 ok "and counted from its birth" from_birth
 
 # The command ends, what it has begun does not: it is followed to its end.
-cat >ends.sh <<E2
-i=0
-while [ \$i -lt 400 ]; do /bin/true; i=\$((i + 1)); done
-sh -c 'sleep 2; echo done' &
-E2
+{ starts 400 && echo "sh -c 'sleep 2; echo done' &"; } >ends.sh
 outlives() {
 	smco-trace -q -t 0 -o e.trace -- sh ends.sh >out || return
 	grep -q "done" out

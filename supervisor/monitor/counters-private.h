@@ -149,9 +149,9 @@ struct counters {
 
 /* What is counted, into c->plan, and where its context switches are. */
 int counters_plan(struct counters *c, struct smco_err *err);
-/* How many of @group's values are shown; hidden ones are its last. */
 /* Does it count each stop of a thread, which is a context switch? */
 bool counters_has_stops(const struct pmu_event *ev);
+/* How many of @group's values are shown; hidden ones are its last. */
 size_t counters_nr_shown(const struct counters *c, size_t group);
 /* What of ours cannot be told from what the program does, in which events, in
  * one sentence; false: none. */

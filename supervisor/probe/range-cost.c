@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "supervisor/control/fixed.h"
 #include "reports/median.h"
+#include "supervisor/control/fixed.h"
 
 /* On an AMD EPYC whose second thread is busy: of bzip2, three compilers' output
  * each way, this is 0.9 to 1.4 times what was lost (t/bench/RESULTS.md). */

@@ -155,10 +155,11 @@ static __always_inline void will_end(const struct task_struct *p)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(unfollowed_switch, _Bool preempt, struct task_struct *prev)
 {
+	if (!(prev->__state & STATE_DEAD))
+		return 0;
 	struct unfollowed_sums *s = get_sums();
 	int pid = prev->pid;
-	if (!(prev->__state & STATE_DEAD) || !s || !s->nr_ending ||
-	    bpf_map_delete_elem(&ending, &pid))
+	if (!s || !s->nr_ending || bpf_map_delete_elem(&ending, &pid))
 		return 0;
 	__sync_fetch_and_add(&s->run_ns, prev->se.sum_exec_runtime);
 	__sync_fetch_and_add(&s->minor_faults, prev->min_flt);

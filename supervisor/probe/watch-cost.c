@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "supervisor/control/fixed.h"
 #include "reports/median.h"
+#include "supervisor/control/fixed.h"
 #include "supervisor/probe/watch-private.h"
 
 /* Hits for measuring, in processor time: the median of so many, and a part

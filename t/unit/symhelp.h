@@ -183,4 +183,12 @@ static UNUSED_OK inline const char *base_name(const char *path)
 /* Where the sources of fixtures are: tests run from the top directory. */
 #define FIX "t/fixtures/sym"
 
+/* That of one mapped file of the scratch directory. The caller's. */
+static inline struct sym_space *space_of(const char *name)
+{
+	char path[256];
+	snprintf(path, sizeof(path), "%s/%s", scratch, name);
+	return sym_space_of_file(path);
+}
+
 #endif

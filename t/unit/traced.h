@@ -5,10 +5,26 @@
 #define TRACED_H
 
 #include <poll.h>
+#include <pthread.h>
 
 #include "supervisor/tracee/tracee.h"
 #include "t/unit/puppet.h"
 #include "t/unit/tap.h"
+
+static inline void *traced_nothing(void *arg)
+{
+	return arg;
+}
+
+/* For puppet_do(): a thread that ends at once. */
+static inline long make_thread(long a, long b)
+{
+	pthread_t t;
+	(void)a, (void)b;
+	if (pthread_create(&t, NULL, traced_nothing, NULL))
+		return -1;
+	return pthread_join(t, NULL);
+}
 
 /* All its threads stopped until tproc_resume_new(); NULL with *err filled. */
 static inline struct tproc *traced_attach(struct tracer *tr, pid_t pid,

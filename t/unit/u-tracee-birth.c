@@ -5,7 +5,6 @@
  * has ended, all CPU time that it used is told, to the end, if it is its own
  * only.
  */
-#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -17,20 +16,6 @@
 
 static struct tracer *tr;
 static struct puppet pup;
-
-static void *nothing(void *arg)
-{
-	return arg;
-}
-
-static long make_thread(long a, long b)
-{
-	pthread_t t;
-	(void)a, (void)b;
-	if (pthread_create(&t, NULL, nothing, NULL))
-		return -1;
-	return pthread_join(t, NULL);
-}
 
 static long make_child(long a, long b)
 {

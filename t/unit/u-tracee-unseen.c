@@ -3,7 +3,6 @@
  * are; the kernel's list has those that live, and theirs. Who runs in memory of
  * ours by vfork is told from the others, and nothing is changed meanwhile.
  */
-#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -20,20 +19,6 @@ static struct puppet pup;
 static struct tproc *p;
 static unsigned nr_procs, nr_tasks; /* that were told of */
 static volatile long shared;
-
-static void *nothing(void *arg)
-{
-	return arg;
-}
-
-static long make_thread(long a, long b)
-{
-	pthread_t t;
-	(void)a, (void)b;
-	if (pthread_create(&t, NULL, nothing, NULL))
-		return -1;
-	return pthread_join(t, NULL);
-}
 
 /* Returns how many ended as they were to. */
 static long make_children(long nr, long b)

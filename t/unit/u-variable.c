@@ -97,13 +97,6 @@ static const struct value values[] = {
 	{9, "main::n", 7, 0},
 };
 
-static struct sym_space *space_of(const char *name)
-{
-	char path[256];
-	snprintf(path, sizeof(path), "%s/%s", scratch, name);
-	return sym_space_of_file(path);
-}
-
 static struct variables *load(const char *name, struct smco_err *err)
 {
 	struct sym_space *s = space_of(name);
@@ -526,59 +519,6 @@ static void test_none(void)
 		  "says what to do: %s", err.msg);
 }
 
-/* Without debug information: what the symbol table has sizes for. */
-static void check_symbol(const struct variables *v, const char *name,
-			 unsigned width, bool is_const)
-{
-	const struct variable *var = find(v, name);
-	check_int(var->type.width, width);
-	check_int(var->type.is_const, is_const);
-	check_int(var->nr_places, width ? 1 : 0);
-	if (!width || !var->nr_places)
-		return;
-	const struct var_place *p = &v->places[var->first_place];
-	check_int(p->kind, VAR_ADDR);
-	check(var->type.is_signed);
-	check_int(var->type.name[0] - '0', width);
-}
-
-static void test_symbols(void)
-{
-	struct smco_err err = {0};
-	printf("# --- symbols alone\n");
-	check(!run("gcc -O0 -g -o \"$D\"/with " FIX "/vars.c && "
-		   "objcopy -g \"$D\"/with \"$D\"/prog"));
-	struct sym_space *s = space_of("prog");
-	struct variables *v = variables_of_symbols(s, 1, NULL, NULL, &err);
-	check_symbol(v, "seed", 4, false);
-	check_symbol(v, "counter", 4, false);
-	check_symbol(v, "constant", 4, true);
-	check_symbol(v, "table", 0, false);
-	check_symbol(v, "per_thread", 0, false);
-	check_symbol(v, "main", 0, false);
-	struct variables *with = load("with", &err);
-	const struct variable *a = find(v, "seed"), *b = find(with, "seed");
-	check(a->nr_places && b->nr_places &&
-	      v->places[a->first_place].offset ==
-		      with->places[b->first_place].offset);
-	variables_destroy(with);
-	variables_destroy(v);
-	sym_space_destroy(s);
-
-	check(!run("g++ -O0 -o \"$D\"/prog " FIX "/varscxx.cc"));
-	s = space_of("prog");
-	v = variables_of_symbols(s, 1, NULL, NULL, &err);
-	check_symbol(v, "ns::state", 1, false);
-	variables_destroy(v);
-	sym_space_destroy(s);
-
-	check(!run("strip \"$D\"/prog"));
-	s = space_of("prog");
-	check(!variables_of_symbols(s, 1, NULL, NULL, &err));
-	check_int(err.code, SMCO_NOTFOUND);
-	sym_space_destroy(s);
-}
-
 /* Of parameters said to be in one register all the time, those that come in it
  * are there at least where the function begins. */
 static void check_arrivals(const struct variables *v, bool trusted)
@@ -715,7 +655,6 @@ int main(void)
 	test_count();
 	test_wanted();
 	test_none();
-	test_symbols();
 	test_scope("GNU C17 12.2.0 -O2", false, 0x18);
 	test_scope("clang version 14.0.6", true, 0x18);
 	test_scope("Go cmd/compile go1.19.8; regabi", true, 0x0a);
