@@ -76,8 +76,8 @@ nobody() {
 	test_exit 125 smco-trace -m range --elements tabel -- ./elements >out 2>err ||
 		return 1
 	cat err
-	[ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q "'tabel'" err
+	[ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q "'tabel'.*; nearest: table" err
 }
-ok "no such array is an error" nobody
+ok "no such array is an error, and the nearest are named" nobody
 
 done_testing

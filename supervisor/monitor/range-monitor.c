@@ -97,6 +97,15 @@ static bool has_elements(const struct range_unit *u)
 	return false;
 }
 
+static int explain_elements(const struct range_monitor *m, struct smco_err *err)
+{
+	struct range_nearest n = {.select = &m->p.select};
+	for (const struct range_unit *u = m->units; u; u = u->next)
+		for (size_t i = 0; u->vars && i < u->vars->nr_vars; i++)
+			range_nearest_see_array(&n, &u->vars->vars[i]);
+	return range_nearest_explain_elements(&n, err);
+}
+
 int range_check(const struct range_monitor *m, struct smco_err *err)
 {
 	const struct range_unit *known = NULL, *none = NULL;
@@ -124,10 +133,7 @@ int range_check(const struct range_monitor *m, struct smco_err *err)
 				 libraries->glob[0]);
 	const struct range_globs *elements = &m->p.select.elements;
 	if (elements->nr && known && !any_elements)
-		return smco_fail(err, SMCO_FORMAT, 0,
-				 "--elements '%.60s': no array of integers has "
-				 "this name and a length that is known",
-				 elements->glob[0]);
+		return explain_elements(m, err);
 	if (none && !known && range_select_any(&m->p.select))
 		return smco_fail(err, SMCO_FORMAT, 0, "%s", none->why);
 	if (nr && first && (nr == 64 ? ~found : found + 1 != 1ULL << nr))

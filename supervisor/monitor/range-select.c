@@ -175,6 +175,43 @@ bool range_nearest_see(void *nearest, const struct variable *var)
 	return false;
 }
 
+/* "table" of "table[].len", to @buf. */
+static const char *array_name(const char *name, char *buf, size_t size)
+{
+	snprintf(buf, size, "%.*s", (int)strcspn(name, "["), name);
+	return buf;
+}
+
+void range_nearest_see_array(struct range_nearest *n,
+			     const struct variable *var)
+{
+	const struct range_globs *globs = &n->select->elements;
+	char name[256], qualified[256];
+	if (!var->type.nr_dims || var->type.dim[0].count < 2 ||
+	    var->flags & (VAR_IN_UNION | VAR_ELEMENT))
+		return;
+	array_name(var->name, name, sizeof(name));
+	array_name(var->qualified, qualified, sizeof(qualified));
+	for (size_t i = 0; i < globs->nr; i++) {
+		unsigned d = distance(globs->glob[i], name);
+		unsigned whole = distance(globs->glob[i], qualified);
+		offer(n->near[3], whole < d ? qualified : name,
+		      whole < d ? whole : d);
+	}
+}
+
+int range_nearest_explain_elements(const struct range_nearest *n,
+				   struct smco_err *err)
+{
+	const struct near_name *near = n->near[3];
+	return smco_fail(err, SMCO_FORMAT, 0,
+			 "--elements '%.40s': no array of integers has this "
+			 "name and a length that is known%s%.50s%s%.50s",
+			 n->select->elements.glob[0],
+			 near[0].name[0] ? "; nearest: " : "", near[0].name,
+			 near[1].name[0] ? ", " : "", near[1].name);
+}
+
 int range_nearest_explain(const struct range_nearest *n, const char *path,
 			  struct smco_err *err)
 {

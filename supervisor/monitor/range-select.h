@@ -50,7 +50,7 @@ struct range_nearest {
 	struct near_name {
 		char name[80];
 		unsigned distance;
-	} near[3][3]; /* vars, functions, files: the nearest first */
+	} near[4][3]; /* vars, functions, files, arrays: the nearest first */
 	bool matched[3];
 };
 bool range_nearest_see(void *nearest, const struct variable *var);
@@ -58,5 +58,10 @@ bool range_nearest_see(void *nearest, const struct variable *var);
  * @err with SMCO_FORMAT and returns that. */
 int range_nearest_explain(const struct range_nearest *n, const char *path,
 			  struct smco_err *err);
+/* The same of --elements: show it the variables that there are. */
+void range_nearest_see_array(struct range_nearest *n,
+			     const struct variable *var);
+int range_nearest_explain_elements(const struct range_nearest *n,
+				   struct smco_err *err);
 
 #endif

@@ -68,6 +68,60 @@ static void explained(struct range_select s, const char *want)
 }
 #define EXPLAINED(want, ...) explained((struct range_select){__VA_ARGS__}, want)
 
+static struct variable array(const char *name, const char *qualified,
+			     uint64_t count, uint8_t flags)
+{
+	return (struct variable){
+		.name = name,
+		.qualified = qualified,
+		.type = {.nr_dims = 1, .dim[0].count = count},
+		.flags = flags,
+	};
+}
+
+/* "tabel" of arrays, and of others whose elements nobody can have. */
+static void test_elements(void)
+{
+	const struct range_select s = {.elements = globs("tabel", NULL)};
+	const struct variable arrays[] = {
+		array("tabl[0]", "f::tabl[0]", 3, VAR_ELEMENT),
+		array("tabe[]", "f::tabe[]", 0, 0),
+		array("tabell[]", "f::tabell[]", 3, VAR_IN_UNION),
+		{.name = "label", .qualified = "label"},
+		array("table[].len", "f::table[].len", 3, 0),
+		array("table[].flag", "f::table[].flag", 3, 0),
+		array("other[]", "f::other[]", 2, 0),
+		array("cable[][]", "f::cable[][]", 4, 0),
+	};
+	struct range_nearest n = {.select = &s};
+	struct smco_err err = {0};
+	check_int(range_nearest_explain_elements(&n, &err), SMCO_FORMAT);
+	check_str(err.msg,
+		  "--elements 'tabel': no array of integers has this name and "
+		  "a length that is known");
+	for (size_t i = 0; i < ARRAY_SIZE(arrays); i++)
+		range_nearest_see_array(&n, &arrays[i]);
+	check_int(range_nearest_explain_elements(&n, &err), SMCO_FORMAT);
+	check_str(err.msg,
+		  "--elements 'tabel': no array of integers has this name and "
+		  "a length that is known; nearest: table, cable");
+	const struct range_select in = {.elements = globs("g::t", NULL)};
+	n = (struct range_nearest){.select = &in};
+	range_nearest_see_array(&n, &arrays[4]);
+	range_nearest_explain_elements(&n, &err);
+	check_str(err.msg,
+		  "--elements 'g::t': no array of integers has this name and a "
+		  "length that is known; nearest: table");
+	const struct range_select long_in = {.elements =
+						     globs("f::tabel", NULL)};
+	n = (struct range_nearest){.select = &long_in};
+	range_nearest_see_array(&n, &arrays[4]);
+	range_nearest_explain_elements(&n, &err);
+	check_str(err.msg,
+		  "--elements 'f::tabel': no array of integers has this name "
+		  "and a length that is known; nearest: f::table");
+}
+
 int main(void)
 {
 	check(!range_select_any(&(struct range_select){0}));
@@ -127,5 +181,6 @@ int main(void)
 	EXPLAINED("--var, --function and --file together match no integer "
 		  "variable of prog",
 		  VARS("count", NULL), FUNCTIONS("sort", NULL));
+	test_elements();
 	return tap_done();
 }
