@@ -422,8 +422,9 @@ static const char *mistake_text(struct diff_pool *pool,
 			 subscript_array_words(s, words), s->smallest,
 			 s->largest);
 	else
-		snprintf(text, sizeof(text), "%s (%.0Lf to %.0Lf)",
-			 finding_text(r->finding), range_number(r, r->smallest),
+		snprintf(text, sizeof(text), "%s%s (%.0Lf to %.0Lf)",
+			 finding_text(r->finding), range_odd_words(r, words),
+			 range_number(r, r->smallest),
 			 range_number(r, r->largest));
 	return diff_pool_text(pool, text);
 }

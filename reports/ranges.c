@@ -54,11 +54,24 @@ int64_t range_watched_ppb(const struct model_range *r)
 			 (long double)r->alive_ns);
 }
 
+static bool are_initial(uint32_t flags)
+{
+	return flags & RANGE_INITIAL &&
+	       !(flags & (RANGE_SENSED | RANGE_POLLED | RANGE_WATCHPOINT |
+			  RANGE_BREAKPOINT));
+}
+
 bool range_is_initial(const struct model_range *r)
 {
-	return r->flags & RANGE_INITIAL &&
-	       !(r->flags & (RANGE_SENSED | RANGE_POLLED | RANGE_WATCHPOINT |
-			     RANGE_BREAKPOINT));
+	return are_initial(r->flags);
+}
+
+const char *range_odd_words(const struct model_range *r, char *buf)
+{
+	buf[0] = 0;
+	if (r->has_odd)
+		snprintf(buf, RANGE_WORDS, ": %" PRId64, r->odd);
+	return buf;
 }
 
 char *subscript_words(const struct model_range *r, char *buf)
@@ -302,6 +315,29 @@ static void join(struct model_range *r, const struct ev_range *ev)
 	r->nr_processes++;
 }
 
+/* @value names no enumerator. */
+static void offer_odd(struct model_range *r, int64_t value)
+{
+	if (value == r->smallest || value == r->largest ||
+	    (r->has_odd && !less(r, value, r->odd)))
+		return;
+	r->odd = value;
+	r->has_odd = true;
+}
+
+/* Behind all joins: another process' smallest may be between. */
+static void join_odd(struct model_range *r, const struct ev_range *ev)
+{
+	if (are_initial(ev->flags)) /* which is in the source */
+		return;
+	if (ev->flags & RANGE_ODD_SMALLEST)
+		offer_odd(r, ev->smallest);
+	if (ev->flags & RANGE_ODD_LARGEST)
+		offer_odd(r, ev->largest);
+	if (ev->flags & RANGE_ODD_BETWEEN)
+		offer_odd(r, ev->odd);
+}
+
 static void join_subscript(struct model_subscript *s, const struct ev_range *ev)
 {
 	if (!s->has_value || ev->smallest < s->smallest)
@@ -402,7 +438,8 @@ static enum finding judge(const struct model_range *r)
 	if (r->var.class_ == VARIABLE_BOOL &&
 	    (r->smallest < 0 || r->largest > 1))
 		return FINDING_BOOL;
-	if (r->flags & (RANGE_ODD_SMALLEST | RANGE_ODD_LARGEST))
+	if (r->flags &
+	    (RANGE_ODD_SMALLEST | RANGE_ODD_LARGEST | RANGE_ODD_BETWEEN))
 		return FINDING_ENUM;
 	/* -1 says that there is none, or that a call failed. */
 	if (r->var.flags & VARIABLE_SIGNED && r->smallest < -1 &&
@@ -469,6 +506,10 @@ void model_ranges_finish(struct model_ranges *rs)
 		else
 			join_subscript(&rs->subscript[p->subscript], &p->ev);
 	}
+	for (size_t i = 0; i < rs->nr_parts; i++)
+		if (rs->part[i].subscript == UINT32_MAX)
+			join_odd(&rs->range[rs->part[i].range],
+				 &rs->part[i].ev);
 	for (size_t i = 0; i < rs->nr_subscripts; i++)
 		judge_subscript(rs, &rs->subscript[i]);
 	for (size_t i = 0; i < rs->nr; i++) {

@@ -48,7 +48,10 @@ struct model_range {
 	struct ev_variable var;
 	bool has_value;		   /* the rest is 0 without */
 	int64_t smallest, largest; /* as enum range says */
-	uint32_t flags;		   /* enum range_flags, of all */
+	/* The smallest between them that names no enumerator. */
+	bool has_odd;
+	int64_t odd;
+	uint32_t flags; /* enum range_flags, of all */
 	uint64_t hits, watched_ns, alive_ns;
 	uint32_t nr_processes; /* that had it */
 	enum finding finding;
@@ -71,6 +74,8 @@ long double range_number(const struct model_range *r, int64_t bound);
 /* Share of the time that its assignments were seen, ppb; -1 if there were no
  * sensors. */
 int64_t range_watched_ppb(const struct model_range *r);
+/* ": 7", of its odd value, or ""; to @buf, which has RANGE_WORDS bytes. */
+const char *range_odd_words(const struct model_range *r, char *buf);
 /* Nobody was seen to assign it: it has what it had when the watch began. */
 bool range_is_initial(const struct model_range *r);
 /* For people: "i - 1", and "table[256]" or "table[10].len"; @buf has

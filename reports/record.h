@@ -223,6 +223,8 @@ enum range_flags {
 	RANGE_BREAKPOINT = 1 << 5, /* seen where no sensor has room */
 	/* It was not seen assigned: what it had when the watch began. */
 	RANGE_INITIAL = 1 << 6,
+	/* It had the value odd, too, which names no enumerator, either. */
+	RANGE_ODD_BETWEEN = 1 << 7,
 };
 
 struct ev_range { /* cumulative; the last of a variable and process counts */
@@ -233,6 +235,7 @@ struct ev_range { /* cumulative; the last of a variable and process counts */
 	uint64_t alive_ns;   /* how long the process was there to be watched */
 	uint32_t pid;
 	uint32_t flags; /* enum range_flags */
+	int64_t odd;	/* RANGE_ODD_BETWEEN, else 0 */
 };
 
 enum phase_range_flags {

@@ -150,8 +150,9 @@ static const struct schema_field range_fields[] = {
 	FU(ev_range, alive_ns, DELTA, RANGE_UNIT_NS),
 	F(ev_range, pid, DELTA),
 	F(ev_range, flags, PLAIN),
+	F(ev_range, odd, DELTA),
 };
-static_assert(sizeof(struct ev_range) == 48,
+static_assert(sizeof(struct ev_range) == 56,
 	      "ev_range: fields above, FORMAT.md");
 
 static const struct schema_field sample_fields[] = {

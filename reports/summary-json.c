@@ -433,6 +433,8 @@ static void put_ranges(struct writer *w)
 			      json_boolean(r->var.flags & VARIABLE_SIGNED)},
 			     {"smallest", range_bound_json(r, r->smallest)},
 			     {"largest", range_bound_json(r, r->largest)},
+			     {"unnamed",
+			      r->has_odd ? json_integer(r->odd) : json_null()},
 			     {"hits", json_of_u64(r->hits)},
 			     {"sensors", json_boolean(r->flags & RANGE_SENSED)},
 			     {"polled", json_boolean(r->flags & RANGE_POLLED)},

@@ -44,6 +44,7 @@ static void what(const struct view *v, const struct model_range *r)
 	line_begin(&l, &v->page, 4, "", INK_NONE, 4);
 	if (!s) {
 		line_words(&l, INK_WARN, finding_text(r->finding));
+		line_add(&l, INK_WARN, range_odd_words(r, words));
 	} else {
 		line_words(&l, INK_WARN, "subscript of");
 		line_words(&l, INK_NAME, subscript_array_words(s, words));

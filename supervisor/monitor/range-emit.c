@@ -5,6 +5,7 @@
 
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-private.h"
+#include "supervisor/probe/range-hole.h"
 
 /* Stack ids that stacks.c does not come to. */
 #define DECL_ID	  0x40000000u
@@ -330,32 +331,42 @@ static void take(struct range_part *rp, uint32_t i)
 	}
 }
 
+/* One that names no enumerator, and is neither of those that are told. */
+static void take_holes(struct range_part *rp, uint32_t i)
+{
+	struct range_value *v = &rp->value[i];
+	int64_t odd[RANGE_HOLES];
+	unsigned nr = ranges_read_holes(rp->ranges, i, odd);
+	for (unsigned k = 0; k < nr; k++) {
+		if (odd[k] == v->smallest || odd[k] == v->largest ||
+		    (v->flags & RANGE_ODD_BETWEEN && v->odd <= odd[k]))
+			continue;
+		v->odd = odd[k];
+		v->flags |= RANGE_ODD_BETWEEN;
+		v->is_new = true;
+	}
+}
+
 void range_collect(struct range_part *rp)
 {
 	const struct range_unit *u = rp->unit;
 	int64_t smallest, largest;
 	range_watch_collect(rp);
-	for (uint32_t i = 0; rp->ranges && i < u->vars->nr_vars; i++)
+	for (uint32_t i = 0; rp->ranges && i < u->vars->nr_vars; i++) {
 		if (rp->fresh)
 			take(rp, i);
 		else if (ranges_read(rp->ranges, i, &smallest, &largest))
 			range_value_add(&rp->value[i], &u->vars->vars[i].type,
 					smallest, largest, RANGE_SENSED);
+	}
 	range_firsts_collect(rp);
+	for (uint32_t i = 0; rp->ranges && i < u->vars->nr_vars; i++)
+		take_holes(rp, i);
 	for (uint32_t i = 0; rp->ranges && i < u->nr_subscripts; i++)
 		if (ranges_read_subscript(rp->ranges, i, &smallest, &largest))
 			range_value_add(&rp->value[u->vars->nr_vars + i],
 					&subscript_type, smallest, largest,
 					RANGE_SENSED);
-}
-
-/* Are they bits that are or'ed together? */
-static bool are_bits(const struct var_enumerator *e, size_t nr)
-{
-	for (size_t i = 0; i < nr; i++)
-		if (e[i].value < 0 || (e[i].value & (e[i].value - 1)))
-			return false;
-	return nr > 2 && e[nr - 1].value >= 4;
 }
 
 /* Does @value name no enumerator of the enum, nor a sum of its flags? */
@@ -371,7 +382,7 @@ static bool is_odd(const struct variables *v, const struct var_type *t,
 		if (e[i].value == value)
 			return false;
 	}
-	return !are_bits(e, t->nr_enumerators) || value & ~all;
+	return !range_are_bits(e, t->nr_enumerators) || value & ~all;
 }
 
 static uint32_t odd_flags(const struct variables *v, uint32_t i,
@@ -417,6 +428,7 @@ static bool emit_proc(struct range_monitor *m, struct range_part *rp,
 			.alive_ns = in_units(alive, unit),
 			.pid = rp->pid,
 			/* What nobody wrote to was watched all the same. */
+			.odd = v->flags & RANGE_ODD_BETWEEN ? v->odd : 0,
 			.flags = v->flags | odd_flags(u->vars, i, v) |
 				 (watch_ns ? RANGE_WATCHPOINT : 0u) |
 				 (by_insn && v->flags != RANGE_INITIAL

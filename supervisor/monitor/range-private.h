@@ -103,6 +103,7 @@ struct range_unit {
 struct range_value {
 	int64_t smallest, largest;
 	uint64_t hits;	/* polls */
+	int64_t odd;	/* RANGE_ODD_BETWEEN */
 	uint32_t flags; /* enum range_flags; 0: no value yet */
 	bool is_new;	/* since it was written last */
 };

@@ -1,4 +1,5 @@
 /* One module's sites and windows, function by function; see range.h. */
+#include "supervisor/probe/range-hole.h"
 #include "supervisor/probe/range-plan.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 /* What a window and a site take in code at most, on average. */
 #define WINDOW_BYTES 160
-#define SITE_BYTES   288
+#define SITE_BYTES   288 /* and RANGE_HOLE_BYTES */
 
 static uint64_t *all_starts(const struct variables *v, size_t *nr_ret)
 {
@@ -107,7 +108,7 @@ static bool count_sites(struct range_plan *plan, uint32_t function,
 {
 	const struct range_plan_function *f = &plan->function[function];
 	const struct range_windows *w = &f->windows;
-	if (!grow_cells(plan, w->nr_sites))
+	if (!grow_cells(plan, 2 * w->nr_sites))
 		return false;
 	for (size_t i = 0; i < sites->nr; i++)
 		if (!sites->site[i].subscript)
@@ -124,6 +125,8 @@ static bool count_sites(struct range_plan *plan, uint32_t function,
 				continue;
 			plan->owner_of[plan->nr_cells] = var;
 			plan->cell_of[var] = (uint32_t)plan->nr_cells++;
+			if (range_has_holes(plan->v, var))
+				plan->owner_of[plan->nr_cells++] = var;
 		}
 	}
 	return true;
@@ -171,6 +174,9 @@ static void count_windows(struct range_plan *plan,
 {
 	const struct range_windows *w = &f->windows;
 	plan->code_bytes += w->nr * WINDOW_BYTES + w->nr_sites * SITE_BYTES;
+	for (size_t i = 0; i < w->nr_sites; i++)
+		if (range_has_holes(plan->v, w->site[i].var))
+			plan->code_bytes += RANGE_HOLE_BYTES;
 	for (size_t i = 0; i < w->nr; i++) {
 		uint64_t relay = w->window[i].relay;
 		patched_at(plan, code->insns[w->window[i].first].addr);
@@ -402,6 +408,14 @@ static uint64_t code_left(const struct range_plan *plan, size_t *nr_ret)
 #define MOST_STUB_BYTES (512ULL << 20)
 #define SUBSCRIPT_EVERY 16 /* bytes of code */
 
+static size_t nr_with_holes(const struct variables *v)
+{
+	size_t nr = 0;
+	for (uint32_t i = 0; i < v->nr_vars; i++)
+		nr += range_has_holes(v, i);
+	return nr;
+}
+
 void range_plan_fix(struct range_plan *plan)
 {
 	size_t nr;
@@ -411,7 +425,8 @@ void range_plan_fix(struct range_plan *plan)
 		plan->nr_windows + left / CODE_JUMP_BYTES + numbers(1) * nr;
 	plan->most_subscripts = plan->nr_subscripts + left / SUBSCRIPT_EVERY;
 	plan->most_cells = whole ? plan->nr_cells
-				 : plan->v->nr_vars + plan->most_subscripts;
+				 : plan->v->nr_vars + nr_with_holes(plan->v) +
+					   plan->most_subscripts;
 	plan->most_code_bytes =
 		plan->code_bytes + min_u64(left * STUB_BYTES, MOST_STUB_BYTES);
 	plan->is_fixed = true;

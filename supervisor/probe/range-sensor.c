@@ -6,6 +6,7 @@
  */
 #include "supervisor/probe/range-sensor.h"
 #include "supervisor/probe/range-asm.h"
+#include "supervisor/probe/range-hole.h"
 
 #define RED_ZONE 128
 #define RAX	 0
@@ -67,7 +68,7 @@ static unsigned registers_wanted(const struct range_sensor *x,
 	switch (s->source) {
 	case RS_REG:
 		return s->shift || t->bit_size || s->low_bit ||
-		       s->reg == RANGE_RSP;
+		       s->reg == RANGE_RSP || range_has_holes(x->v, s->var);
 	case RS_CONST:
 		return !short_constant(t, constant(t, s->offset));
 	case RS_EXPR:
@@ -320,6 +321,36 @@ static size_t leave_out(struct range_sensor *x, const struct range_within *w)
 	return asm_branch(e, AT_LEAST);
 }
 
+/* The distance of what is in @reg from the first number of each hole, which may
+ * be less than it was so far. Not wanted in scratch[0] any more. */
+static void hole_sensors(struct range_sensor *x, const struct var_type *t,
+			 taddr_t word, struct range_slow slow, uint8_t reg)
+{
+	struct code_buf *e = &x->s->code;
+	struct range_hole hole[RANGE_HOLES];
+	unsigned nr = range_holes(x->v, t, hole);
+	int64_t value = slow.value, off = 0;
+	slow.is_signed = slow.is_largest = false;
+	for (unsigned i = 0; i < nr; i++, word += sizeof(uint64_t)) {
+		slow.word = word;
+		if (slow.is_const) {
+			slow.value = value - hole[i].first;
+			if (slow.value < 0 || slow.value >= hole[i].nr)
+				continue;
+			compare_constant(e, slow.width, word, slow.value);
+			to_slow(x, ABOVE, slow);
+			continue;
+		}
+		slow.reg = x->scratch[0];
+		asm_mem(e, 8, OP_LEA, slow.reg, reg,
+			(int32_t)(off - hole[i].first));
+		reg = slow.reg;
+		off = hole[i].first;
+		asm_rip(e, slow.width, OP_CMP_R_RM, slow.reg, word, 0);
+		to_slow(x, BELOW, slow);
+	}
+}
+
 static void one_sensor(struct range_sensor *x, const struct range_site *s)
 {
 	struct code_buf *e = &x->s->code;
@@ -349,12 +380,16 @@ static void one_sensor(struct range_sensor *x, const struct range_site *s)
 		word += sizeof(uint64_t);
 		slow.word = word;
 	}
+	hole_sensors(x, t, word, slow, slow.reg);
 	if (past)
 		asm_land(e, past);
 }
 
-static void note_value(struct range_shape *to, const struct range_site *s)
+static void note_value(const struct range_sensor *x, const struct range_site *s)
 {
+	struct range_shape *to = x->shape;
+	struct range_hole hole[RANGE_HOLES];
+	to->regs += range_holes(x->v, type_of(x, s), hole);
 	to->regs += s->within.extent != 0; /* the subscript */
 	if (s->source == RS_EXPR)
 		to->exprs++;
@@ -380,7 +415,7 @@ void range_sensors(struct range_sensor *x, uint32_t gap,
 		x->scratch[i] = RANGE_NO_REG;
 	for (size_t i = 0; i < n; i++) {
 		unsigned w = registers_wanted(x, &site[i]);
-		note_value(x->shape, &site[i]);
+		note_value(x, &site[i]);
 		wanted = w > wanted ? w : wanted;
 		used |= range_site_regs(&site[i], x->v);
 	}

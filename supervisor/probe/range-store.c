@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "supervisor/probe/range-hole.h"
 #include "supervisor/probe/range-plan.h"
 
 /* So much code is decoded at once, while no program stands for it. */
@@ -264,7 +265,7 @@ static bool take(struct range_plan *plan, struct store_in *in)
 	/* Each window has some bytes of code, each cell a site. */
 	uint64_t text = img->hi - img->lo;
 	if (!k || k->nr_windows > 8 * (text + v->nr_functions) ||
-	    k->nr_cells > v->nr_vars + text || k->code_bytes > text << 12)
+	    k->nr_cells > 2 * (v->nr_vars + text) || k->code_bytes > text << 12)
 		return false;
 	plan->nr_cells = k->nr_cells;
 	plan->nr_windows = k->nr_windows;
@@ -285,11 +286,20 @@ static bool take(struct range_plan *plan, struct store_in *in)
 	return !in->bad && numbers_fit(plan) && take_functions(plan, in);
 }
 
+/* A cell gets its owner. False: it is not there, or another's. */
+static bool own_cell(struct range_plan *plan, uint32_t cell, uint32_t owner)
+{
+	if (cell >= plan->nr_cells || plan->owner_of[cell] != UINT32_MAX)
+		return false;
+	plan->owner_of[cell] = owner;
+	return true;
+}
+
 /* Who has which cell: each is one owner's. SMCO_FORMAT: it is not. */
 static int find_owners(struct range_plan *plan)
 {
 	size_t owners = plan->v->nr_vars + plan->nr_subscripts, nr = 0;
-	if (plan->nr_cells > owners)
+	if (plan->nr_cells > 2 * owners)
 		return SMCO_FORMAT;
 	plan->owner_of = malloc((plan->nr_cells + 1) * sizeof(uint32_t));
 	plan->cap_cells = plan->nr_cells;
@@ -300,10 +310,11 @@ static int find_owners(struct range_plan *plan)
 		uint32_t cell = plan->cell_of[i];
 		if (cell == UINT32_MAX)
 			continue;
-		if (plan->owner_of[cell] != UINT32_MAX)
+		bool two = range_has_holes(plan->v, i);
+		if (!own_cell(plan, cell, i) ||
+		    (two && !own_cell(plan, cell + 1, i)))
 			return SMCO_FORMAT;
-		plan->owner_of[cell] = i;
-		nr++;
+		nr += 1 + two;
 	}
 	return nr == plan->nr_cells ? 0 : SMCO_FORMAT;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "supervisor/probe/range-asm.h"
+#include "supervisor/probe/range-hole.h"
 #include "supervisor/probe/range-sensor.h"
 #include "supervisor/probe/range-stub.h"
 
@@ -203,7 +204,7 @@ int range_stubs_build(struct range_stubs *ret, taddr_t base,
 
 	memset(ret, 0, sizeof(*ret));
 	/* A sensor is below 100 bytes, its slow ways below 160; expressions
-	 * have twelve steps of ten bytes more. */
+	 * have twelve steps of ten bytes more; RANGE_HOLE_BYTES. */
 	size_t cap = 256 + w->nr_sites * 640;
 	for (size_t i = 0; i < w->nr; i++)
 		cap += 64 + 16 * (w->window[i].end - w->window[i].first);
@@ -212,7 +213,7 @@ int range_stubs_build(struct range_stubs *ret, taddr_t base,
 		(struct code_buf){.buf = malloc(cap), .cap = cap, .base = base};
 	ret->start = calloc(w->nr + 1, sizeof(*ret->start));
 	ret->shape = calloc(w->nr + 1, sizeof(*ret->shape));
-	x.slow = calloc(2 * w->nr_sites + 1, sizeof(*x.slow));
+	x.slow = calloc((2 + RANGE_HOLES) * w->nr_sites + 1, sizeof(*x.slow));
 	if (!ret->code.buf || !ret->start || !ret->shape || !x.slow) {
 		range_stubs_deinit(ret);
 		free(x.slow);

@@ -18,7 +18,8 @@
  * What is shared: for each variable this, then a counter of hits per window.
  * Both values have the compare width of the variable (range_compare_width) in
  * their lowest bytes; at first smallest is the type's largest and the other
- * way round.
+ * way round. One of an enum with numbers that name nothing has another behind
+ * it: range-hole.h.
  */
 struct range_cell {
 	uint64_t smallest;

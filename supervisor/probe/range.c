@@ -1,4 +1,5 @@
 /* Range sensors in a process, see range.h. */
+#include "supervisor/probe/range-hole.h"
 #include "supervisor/probe/range-live.h"
 
 #include <errno.h>
@@ -125,9 +126,13 @@ struct ranges *range_new(struct tproc *p, const struct range_plan *plan,
 void range_empty_cells(struct ranges *r)
 {
 	const struct range_plan *plan = r->plan;
-	for (; r->data && r->nr_cells < plan->nr_cells; r->nr_cells++)
-		cells(r)[r->nr_cells] = range_cell_empty(
-			range_cell_type(plan->v, plan->owner_of[r->nr_cells]));
+	for (; r->data && r->nr_cells < plan->nr_cells; r->nr_cells++) {
+		uint32_t owner = plan->owner_of[r->nr_cells];
+		const struct var_type *t = range_cell_type(plan->v, owner);
+		cells(r)[r->nr_cells] = plan->cell_of[owner] == r->nr_cells
+						? range_cell_empty(t)
+						: range_hole_empty(plan->v, t);
+	}
 }
 
 int ranges_prepare(struct ranges *r, const uint32_t *functions, size_t nr,
@@ -334,6 +339,16 @@ bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
 	       range_cell_read(&cells(r)[cell],
 			       range_cell_type(r->plan->v, var), smallest_ret,
 			       largest_ret);
+}
+
+unsigned ranges_read_holes(const struct ranges *r, uint32_t var,
+			   int64_t ret[RANGE_HOLES])
+{
+	const struct variables *v = r->plan->v;
+	uint32_t cell = r->plan->cell_of[var];
+	if (cell == UINT32_MAX || !r->data || !range_has_holes(v, var))
+		return 0;
+	return range_hole_read(&cells(r)[cell + 1], v, &v->vars[var].type, ret);
 }
 
 unsigned ranges_take(struct ranges *r, uint32_t var, int64_t ret[2])

@@ -2,11 +2,13 @@
  * Range sensors run in this process: code is made up, planted, and run with
  * every register and flag known. What the function still needs is as it was,
  * the red zone too, and the cells hold exactly the smallest and the largest
- * value, for each width, sign, place, and whatever is free or not.
+ * value, for each width, sign, place, and whatever is free or not; of an enum
+ * also the smallest in each of the two widest gaps between its names.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "supervisor/probe/range-hole.h"
 #include "supervisor/probe/range-stub.h"
 #include "t/unit/tap.h"
 
@@ -69,10 +71,12 @@ static uint64_t any64(void)
 }
 
 #define MAX_VARS 4
+#define NAMES	 4 /* of an enum */
 struct scene {
 	struct variable var[MAX_VARS];
 	struct var_place place[MAX_VARS];
 	struct var_op op[MAX_VARS * VAR_MAX_OPS];
+	struct var_enumerator name[MAX_VARS * NAMES];
 	struct variables v;
 	struct range_site site[MAX_VARS];
 	uint32_t cell_of[MAX_VARS];
@@ -123,8 +127,11 @@ static bool plant(struct scene *s)
 	code_jump(&e, (taddr_t)arena + STUB_OFF + s->stubs.start[0]);
 	struct range_cell *cells = (void *)(arena + CELL_OFF);
 	memset(cells - 1, 0, sizeof(*cells));
-	for (unsigned i = 0; i < s->nr; i++)
-		cells[i] = range_cell_empty(&s->var[i].type);
+	for (unsigned i = 0; i < s->nr; i++) {
+		const struct var_type *t = &s->var[i].type;
+		cells[s->cell_of[i]] = range_cell_empty(t);
+		cells[s->cell_of[i] + 1] = range_hole_empty(&s->v, t);
+	}
 	return !e.failed;
 }
 
@@ -282,6 +289,59 @@ static void comparison(struct scene *s, unsigned i)
 	s->place[i].nr_ops = 4;
 }
 
+static int by_value(const void *a, const void *b)
+{
+	const struct var_enumerator *x = a, *y = b;
+	return (x->value > y->value) - (x->value < y->value);
+}
+
+/* Some numbers of the type's, near each other or not. */
+static void make_enum(struct scene *s, unsigned i)
+{
+	struct var_enumerator *e = &s->name[i * NAMES];
+	struct var_type *t = &s->var[i].type;
+	unsigned bits = 8u * (t->width < 4 ? t->width : 4) - 1 - any(5);
+	for (unsigned k = 0; k < NAMES; k++) {
+		e[k].value = (int64_t)(any64() & ((1ULL << bits) - 1));
+		if (t->is_signed)
+			e[k].value -= 1LL << (bits - 1);
+	}
+	qsort(e, NAMES, sizeof(*e), by_value);
+	t->class_ = VAR_ENUM;
+	t->first_enumerator = i * NAMES;
+	t->nr_enumerators = NAMES;
+}
+
+/* The widest gaps between its names, each before its first and behind its last
+ * number; how many. */
+static unsigned gaps_of(const struct scene *s, unsigned i, int64_t lo[2],
+			int64_t hi[2])
+{
+	const struct var_enumerator *e = &s->name[i * NAMES];
+	unsigned nr = 0;
+	bool used[NAMES] = {false}, is_sum = e[NAMES - 1].value >= 4;
+	for (unsigned k = 0; k < NAMES; k++)
+		is_sum &= __builtin_popcountll((uint64_t)e[k].value) < 2 &&
+			  e[k].value >= 0;
+	if (is_sum) /* of bits: all have a meaning */
+		return 0;
+	while (s->var[i].type.class_ == VAR_ENUM && nr < 2) {
+		unsigned best = 0;
+		for (unsigned k = 1; k < NAMES; k++)
+			if (!used[k] && e[k].value - e[k - 1].value > 1 &&
+			    (!best ||
+			     e[k].value - e[k - 1].value >
+				     e[best].value - e[best - 1].value))
+				best = k;
+		if (!best)
+			break;
+		used[best] = true;
+		lo[nr] = e[best - 1].value;
+		hi[nr++] = e[best].value;
+	}
+	return nr;
+}
+
 static void make_site(struct scene *s, unsigned i, unsigned kind)
 {
 	static const uint8_t widths[] = {1, 2, 4, 8};
@@ -297,7 +357,9 @@ static void make_site(struct scene *s, unsigned i, unsigned kind)
 				    .place = i,
 				    .source = (uint8_t)kind,
 				    .reg = (uint8_t)any(16)};
-	s->cell_of[i] = i;
+	s->cell_of[i] = 2 * i;
+	if (!any(3))
+		make_enum(s, i);
 	if ((kind == RS_REG || kind == RS_CONST) && any(2))
 		of_element(&site->within);
 	switch (kind) {
@@ -340,8 +402,9 @@ static void random_state(void)
 }
 
 struct bad {
-	unsigned reg, flags, red, cell, hits, shape;
+	unsigned reg, flags, red, cell, hits, shape, odd;
 };
+static unsigned nr_odd; /* seen */
 
 /* Everything that is needed is as it was. */
 static void compare(const struct scene *s, const uint64_t *before,
@@ -380,6 +443,8 @@ static bool right_shape(const struct scene *s)
 	unsigned of[3] = {0}, pushes = 0;
 	for (unsigned i = 0; i < s->nr; i++) {
 		unsigned source = s->site[i].source;
+		int64_t lo[2], hi[2];
+		of[0] += gaps_of(s, i, lo, hi);
 		of[0] += s->site[i].within.extent != 0;
 		of[source == RS_EXPR			     ? 2
 		   : source == RS_FRAME || source == RS_DATA ? 1
@@ -394,12 +459,45 @@ static bool right_shape(const struct scene *s)
 	       (pushes || !shape->saved);
 }
 
+/* The smallest of each gap that it had. */
+struct odd {
+	int64_t value[2];
+	bool had[2];
+};
+
+static void note_odd(const struct scene *s, unsigned i, int64_t v,
+		     struct odd *odd)
+{
+	int64_t lo[2], hi[2];
+	unsigned nr = gaps_of(s, i, lo, hi);
+	for (unsigned k = 0; k < nr; k++) {
+		if (v <= lo[k] || v >= hi[k])
+			continue;
+		if (!odd->had[k] || v < odd->value[k])
+			odd->value[k] = v;
+		odd->had[k] = true;
+	}
+}
+
+static bool right_odd(const struct scene *s, unsigned i,
+		      const struct range_cell *cell, const struct odd *odd)
+{
+	int64_t got[RANGE_HOLES];
+	unsigned nr = range_hole_read(cell, &s->v, &s->var[i].type, got);
+	unsigned want = 0;
+	for (unsigned k = 0; k < 2; k++)
+		if (odd->had[k] && (want >= nr || got[want++] != odd->value[k]))
+			return false;
+	return nr == want;
+}
+
 static void run_scene(struct scene *s, struct bad *bad)
 {
 	static uint64_t before[ARRAY_SIZE(stack)];
 	struct range_cell *cells = (void *)(arena + CELL_OFF);
 	int64_t lo[MAX_VARS] = {0}, hi[MAX_VARS] = {0};
 	bool had[MAX_VARS] = {false};
+	struct odd odd[MAX_VARS] = {0};
 	unsigned rounds = 1 + any(6);
 
 	code_at = arena;
@@ -417,6 +515,7 @@ static void run_scene(struct scene *s, struct bad *bad)
 			    (u ? (uint64_t)v > (uint64_t)hi[i] : v > hi[i]))
 				hi[i] = v;
 			had[i] = true;
+			note_odd(s, i, v, &odd[i]);
 		}
 		memcpy(before, stack, sizeof(before));
 		range_run();
@@ -424,12 +523,15 @@ static void run_scene(struct scene *s, struct bad *bad)
 	}
 	for (unsigned i = 0; i < s->nr; i++) {
 		int64_t got_lo = 0, got_hi = 0;
-		bool seen = range_cell_read(&cells[i], &s->var[i].type, &got_lo,
+		struct range_cell *cell = &cells[s->cell_of[i]];
+		bool seen = range_cell_read(cell, &s->var[i].type, &got_lo,
 					    &got_hi);
+		bad->odd += !right_odd(s, i, cell + 1, &odd[i]);
+		nr_odd += odd[i].had[0] + odd[i].had[1];
 		if (!seen && !had[i])
 			continue;
 		if (seen && had[i] && got_lo == lo[i] && got_hi == hi[i] &&
-		    takes(&cells[i], &s->var[i].type, lo[i], hi[i]))
+		    takes(cell, &s->var[i].type, lo[i], hi[i]))
 			continue;
 		if (!bad->cell++)
 			printf("# source %u, width %u, signed %d, bits %u at "
@@ -468,7 +570,9 @@ static void sources(unsigned kind, const char *name)
 					 .places = s.place,
 					 .nr_places = s.nr,
 					 .ops = s.op,
-					 .nr_ops = ARRAY_SIZE(s.op)};
+					 .nr_ops = ARRAY_SIZE(s.op),
+					 .enumerators = s.name,
+					 .nr_enumerators = ARRAY_SIZE(s.name)};
 		if (make_code(&s) && plant(&s))
 			run_scene(&s, &bad);
 		else
@@ -483,6 +587,10 @@ static void sources(unsigned kind, const char *name)
 	check_int(bad.flags, 0);
 	check_int(bad.red, 0);
 	check_int(bad.cell, 0);
+	check_int(bad.odd, 0);
+	printf("# %u between names\n", nr_odd);
+	check(nr_odd > 50);
+	nr_odd = 0;
 	check_int(bad.hits, 0);
 	check_int(bad.shape, 0);
 }
@@ -495,8 +603,11 @@ static void steps(void)
 	s.nr = 1;
 	s.live = 0x3fffff;
 	make_site(&s, 0, RS_DATA);
-	s.v = (struct variables){
-		.vars = s.var, .nr_vars = 1, .places = s.place, .nr_places = 1};
+	s.v = (struct variables){.vars = s.var,
+				 .nr_vars = 1,
+				 .places = s.place,
+				 .nr_places = 1,
+				 .enumerators = s.name};
 	struct range_window window = {.first = 0, .end = 2, .nr_sites = 1};
 	struct range_windows w = {
 		.window = &window, .nr = 1, .site = s.site, .nr_sites = 1};

@@ -120,12 +120,68 @@ static const struct {
 	{"no", 8, VARIABLE_BOOL, 0, 0, 2, 0, FINDING_BOOL},
 	{"e", 32, VARIABLE_ENUM, S, 0, INT32_MAX, 0, FINDING_NONE},
 	{"odd", 32, VARIABLE_ENUM, 0, 0, 9, RANGE_ODD_LARGEST, FINDING_ENUM},
+	{"few", 32, VARIABLE_ENUM, 0, 0, 9, RANGE_ODD_BETWEEN, FINDING_ENUM},
 	{"f::len", 32, INT, S, -2, 9, 0, FINDING_NEGATIVE},
 	{"f::n.buf_size", 64, INT, S, -2, 9, 0, FINDING_NEGATIVE},
 	{"f::count", 32, INT, S, -1, 9, 0, FINDING_NONE},
 	{"f::silen", 32, INT, S, -2, 9, 0, FINDING_NONE},
 	{"len::x", 32, INT, S, -2, 9, 0, FINDING_NONE},
 };
+
+static void put_odd(struct put *p, uint32_t id, uint32_t pid, int64_t smallest,
+		    int64_t largest, int64_t odd)
+{
+	const struct ev_range ev = {
+		.smallest = smallest,
+		.largest = largest,
+		.pid = pid,
+		.flags = RANGE_SENSED | RANGE_ODD_BETWEEN,
+		.odd = odd,
+	};
+	put_record(p, EV_RANGE, id, &ev, sizeof(ev));
+}
+
+/* Which value between the others names no enumerator: the smallest of all
+ * processes, if it is between; none is told that is one of the others. */
+static void test_between(void)
+{
+	const char *path = scratch_path("between");
+	char words[RANGE_WORDS];
+	struct summary *s = NULL;
+	struct put p = start(path);
+	uint32_t a = put_variable(&p, "a", 1, "enum e", 32, VARIABLE_ENUM, S);
+	put_odd(&p, a, 7, -5, 9, 4);
+	put_odd(&p, a, 8, -5, 9, -3);
+	put_odd(&p, a, 9, -5, 9, 5);
+	put_range(&p, a, 10, -9, 9, RANGE_SENSED);
+	/* What one has begun with, and what another's smallest was. */
+	uint32_t e = put_variable(&p, "e", 5, "enum e", 32, VARIABLE_ENUM, S);
+	put_range(&p, e, 7, -9, 9, RANGE_SENSED);
+	put_range(&p, e, 8, 0, 0, RANGE_INITIAL | RANGE_ODD_SMALLEST);
+	put_range(&p, e, 9, 4, 5, RANGE_SENSED | RANGE_ODD_SMALLEST);
+	uint32_t f = put_variable(&p, "f", 6, "enum e", 32, VARIABLE_ENUM, S);
+	put_range(&p, f, 7, -9, 9, RANGE_SENSED);
+	put_range(&p, f, 8, 4, 5, RANGE_SENSED | RANGE_ODD_LARGEST);
+	uint32_t b = put_variable(&p, "b", 2, "enum e", 32, VARIABLE_ENUM, S);
+	put_odd(&p, b, 7, 3, 9, 3);
+	uint32_t c = put_variable(&p, "c", 3, "enum e", 32, VARIABLE_ENUM, S);
+	put_odd(&p, c, 7, 3, 9, 9);
+	uint32_t d = put_variable(&p, "d", 4, "enum e", 32, VARIABLE_ENUM, S);
+	put_range(&p, d, 7, -9, 9, RANGE_SENSED);
+	struct trace_reader *r = finish(&p, path);
+	check(!summary_load(r, &s, NULL));
+	check_str(range_odd_words(find(s, "a"), words), ": -3");
+	check_int(find(s, "a")->smallest, -9);
+	check_int(find(s, "a")->finding, FINDING_ENUM);
+	check_str(range_odd_words(find(s, "b"), words), "");
+	check_str(range_odd_words(find(s, "e"), words), ": 4");
+	check_str(range_odd_words(find(s, "f"), words), ": 5");
+	check_str(range_odd_words(find(s, "c"), words), "");
+	check_str(range_odd_words(find(s, "d"), words), "");
+	check_int(find(s, "d")->finding, FINDING_NONE);
+	summary_free(s);
+	trace_reader_close(r);
+}
 
 static void test_findings(void)
 {
@@ -458,6 +514,7 @@ static void test_none(void)
 int main(void)
 {
 	test_findings();
+	test_between();
 	test_subscripts();
 	test_constant();
 	test_join();

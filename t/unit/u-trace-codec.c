@@ -413,7 +413,7 @@ static void bytes_modelled(void)
 	struct record raw = {.event = 99, .payload = &raw, .payload_len = 1};
 	check_int(pack_record(p, &c, &raw), SMCO_UNSUPPORTED);
 	bitcoder_finish(&c);
-	check_coded(7078, 0xaf6c3352);
+	check_coded(7079, 0x6d73c4af);
 	bitcoder_begin_out(&c, &coded);
 	uint32_t nr = plain_stacks(&plain);
 	struct cursor in = {plain.data, plain.len, 0};
