@@ -331,20 +331,17 @@ static void take(struct range_part *rp, uint32_t i)
 	}
 }
 
-/* One that names no enumerator, and is neither of those that are told. */
-static void take_holes(struct range_part *rp, uint32_t i)
+/* One that names no enumerator. */
+static void take_hole(struct range_part *rp, uint32_t i)
 {
 	struct range_value *v = &rp->value[i];
-	int64_t odd[RANGE_HOLES];
-	unsigned nr = ranges_read_holes(rp->ranges, i, odd);
-	for (unsigned k = 0; k < nr; k++) {
-		if (odd[k] == v->smallest || odd[k] == v->largest ||
-		    (v->flags & RANGE_ODD_BETWEEN && v->odd <= odd[k]))
-			continue;
-		v->odd = odd[k];
-		v->flags |= RANGE_ODD_BETWEEN;
-		v->is_new = true;
-	}
+	int64_t odd;
+	if (!ranges_read_hole(rp->ranges, i, &odd) ||
+	    (v->flags & RANGE_ODD_BETWEEN && v->odd <= odd))
+		return;
+	v->odd = odd;
+	v->flags |= RANGE_ODD_BETWEEN;
+	v->is_new = true;
 }
 
 void range_collect(struct range_part *rp)
@@ -361,7 +358,7 @@ void range_collect(struct range_part *rp)
 	}
 	range_firsts_collect(rp);
 	for (uint32_t i = 0; rp->ranges && i < u->vars->nr_vars; i++)
-		take_holes(rp, i);
+		take_hole(rp, i);
 	for (uint32_t i = 0; rp->ranges && i < u->nr_subscripts; i++)
 		if (ranges_read_subscript(rp->ranges, i, &smallest, &largest))
 			range_value_add(&rp->value[u->vars->nr_vars + i],

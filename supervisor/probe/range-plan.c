@@ -125,7 +125,7 @@ static bool count_sites(struct range_plan *plan, uint32_t function,
 				continue;
 			plan->owner_of[plan->nr_cells] = var;
 			plan->cell_of[var] = (uint32_t)plan->nr_cells++;
-			if (range_has_holes(plan->v, var))
+			if (range_has_hole(plan->v, var))
 				plan->owner_of[plan->nr_cells++] = var;
 		}
 	}
@@ -175,7 +175,7 @@ static void count_windows(struct range_plan *plan,
 	const struct range_windows *w = &f->windows;
 	plan->code_bytes += w->nr * WINDOW_BYTES + w->nr_sites * SITE_BYTES;
 	for (size_t i = 0; i < w->nr_sites; i++)
-		if (range_has_holes(plan->v, w->site[i].var))
+		if (range_has_hole(plan->v, w->site[i].var))
 			plan->code_bytes += RANGE_HOLE_BYTES;
 	for (size_t i = 0; i < w->nr; i++) {
 		uint64_t relay = w->window[i].relay;
@@ -408,11 +408,11 @@ static uint64_t code_left(const struct range_plan *plan, size_t *nr_ret)
 #define MOST_STUB_BYTES (512ULL << 20)
 #define SUBSCRIPT_EVERY 16 /* bytes of code */
 
-static size_t nr_with_holes(const struct variables *v)
+static size_t nr_with_hole(const struct variables *v)
 {
 	size_t nr = 0;
 	for (uint32_t i = 0; i < v->nr_vars; i++)
-		nr += range_has_holes(v, i);
+		nr += range_has_hole(v, i);
 	return nr;
 }
 
@@ -425,7 +425,7 @@ void range_plan_fix(struct range_plan *plan)
 		plan->nr_windows + left / CODE_JUMP_BYTES + numbers(1) * nr;
 	plan->most_subscripts = plan->nr_subscripts + left / SUBSCRIPT_EVERY;
 	plan->most_cells = whole ? plan->nr_cells
-				 : plan->v->nr_vars + nr_with_holes(plan->v) +
+				 : plan->v->nr_vars + nr_with_hole(plan->v) +
 					   plan->most_subscripts;
 	plan->most_code_bytes =
 		plan->code_bytes + min_u64(left * STUB_BYTES, MOST_STUB_BYTES);

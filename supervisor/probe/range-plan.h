@@ -28,7 +28,7 @@ struct range_plan {
 	/* By owner (range_cell_owner), v's and then subscripts. UINT32_MAX: it
 	 * has no cell. */
 	uint32_t *cell_of;
-	/* cell -> owner; one with holes has two in a row */
+	/* cell -> owner; one with a hole has two in a row */
 	uint32_t *owner_of;
 	/* By variable, then window, the first nr_sorted of them. */
 	struct range_use *use;

@@ -68,7 +68,7 @@ static unsigned registers_wanted(const struct range_sensor *x,
 	switch (s->source) {
 	case RS_REG:
 		return s->shift || t->bit_size || s->low_bit ||
-		       s->reg == RANGE_RSP || range_has_holes(x->v, s->var);
+		       s->reg == RANGE_RSP || range_has_hole(x->v, s->var);
 	case RS_CONST:
 		return !short_constant(t, constant(t, s->offset));
 	case RS_EXPR:
@@ -321,34 +321,27 @@ static size_t leave_out(struct range_sensor *x, const struct range_within *w)
 	return asm_branch(e, AT_LEAST);
 }
 
-/* The distance of what is in @reg from the first number of each hole, which may
- * be less than it was so far. Not wanted in scratch[0] any more. */
-static void hole_sensors(struct range_sensor *x, const struct var_type *t,
-			 taddr_t word, struct range_slow slow, uint8_t reg)
+/* How far the value is into the hole, if it was never less: in @slow.reg or a
+ * constant. Not wanted in scratch[0] any more. */
+static void hole_sensor(struct range_sensor *x, const struct var_type *t,
+			struct range_slow slow)
 {
 	struct code_buf *e = &x->s->code;
-	struct range_hole hole[RANGE_HOLES];
-	unsigned nr = range_holes(x->v, t, hole);
-	int64_t value = slow.value, off = 0;
+	struct range_hole hole = range_hole_of(x->v, t);
+	int64_t in = slow.value - hole.first;
+	if (!hole.nr || (slow.is_const && (in < 0 || in >= hole.nr)))
+		return;
 	slow.is_signed = slow.is_largest = false;
-	for (unsigned i = 0; i < nr; i++, word += sizeof(uint64_t)) {
-		slow.word = word;
-		if (slow.is_const) {
-			slow.value = value - hole[i].first;
-			if (slow.value < 0 || slow.value >= hole[i].nr)
-				continue;
-			compare_constant(e, slow.width, word, slow.value);
-			to_slow(x, ABOVE, slow);
-			continue;
-		}
-		slow.reg = x->scratch[0];
-		asm_mem(e, 8, OP_LEA, slow.reg, reg,
-			(int32_t)(off - hole[i].first));
-		reg = slow.reg;
-		off = hole[i].first;
-		asm_rip(e, slow.width, OP_CMP_R_RM, slow.reg, word, 0);
-		to_slow(x, BELOW, slow);
+	if (slow.is_const) {
+		slow.value = in;
+		compare_constant(e, slow.width, slow.word, in);
+		to_slow(x, ABOVE, slow);
+		return;
 	}
+	asm_mem(e, 8, OP_LEA, x->scratch[0], slow.reg, (int32_t)-hole.first);
+	slow.reg = x->scratch[0];
+	asm_rip(e, slow.width, OP_CMP_R_RM, slow.reg, slow.word, 0);
+	to_slow(x, BELOW, slow);
 }
 
 static void one_sensor(struct range_sensor *x, const struct range_site *s)
@@ -380,7 +373,7 @@ static void one_sensor(struct range_sensor *x, const struct range_site *s)
 		word += sizeof(uint64_t);
 		slow.word = word;
 	}
-	hole_sensors(x, t, word, slow, slow.reg);
+	hole_sensor(x, t, slow);
 	if (past)
 		asm_land(e, past);
 }
@@ -388,8 +381,7 @@ static void one_sensor(struct range_sensor *x, const struct range_site *s)
 static void note_value(const struct range_sensor *x, const struct range_site *s)
 {
 	struct range_shape *to = x->shape;
-	struct range_hole hole[RANGE_HOLES];
-	to->regs += range_holes(x->v, type_of(x, s), hole);
+	to->regs += range_has_hole(x->v, s->var);
 	to->regs += s->within.extent != 0; /* the subscript */
 	if (s->source == RS_EXPR)
 		to->exprs++;

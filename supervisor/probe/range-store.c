@@ -310,7 +310,7 @@ static int find_owners(struct range_plan *plan)
 		uint32_t cell = plan->cell_of[i];
 		if (cell == UINT32_MAX)
 			continue;
-		bool two = range_has_holes(plan->v, i);
+		bool two = range_has_hole(plan->v, i);
 		if (!own_cell(plan, cell, i) ||
 		    (two && !own_cell(plan, cell + 1, i)))
 			return SMCO_FORMAT;

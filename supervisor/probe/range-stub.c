@@ -213,7 +213,7 @@ int range_stubs_build(struct range_stubs *ret, taddr_t base,
 		(struct code_buf){.buf = malloc(cap), .cap = cap, .base = base};
 	ret->start = calloc(w->nr + 1, sizeof(*ret->start));
 	ret->shape = calloc(w->nr + 1, sizeof(*ret->shape));
-	x.slow = calloc((2 + RANGE_HOLES) * w->nr_sites + 1, sizeof(*x.slow));
+	x.slow = calloc(3 * w->nr_sites + 1, sizeof(*x.slow));
 	if (!ret->code.buf || !ret->start || !ret->shape || !x.slow) {
 		range_stubs_deinit(ret);
 		free(x.slow);

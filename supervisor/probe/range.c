@@ -341,14 +341,12 @@ bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
 			       largest_ret);
 }
 
-unsigned ranges_read_holes(const struct ranges *r, uint32_t var,
-			   int64_t ret[RANGE_HOLES])
+bool ranges_read_hole(const struct ranges *r, uint32_t var, int64_t *ret)
 {
 	const struct variables *v = r->plan->v;
 	uint32_t cell = r->plan->cell_of[var];
-	if (cell == UINT32_MAX || !r->data || !range_has_holes(v, var))
-		return 0;
-	return range_hole_read(&cells(r)[cell + 1], v, &v->vars[var].type, ret);
+	return cell != UINT32_MAX && r->data && range_has_hole(v, var) &&
+	       range_hole_read(&cells(r)[cell + 1], v, &v->vars[var].type, ret);
 }
 
 unsigned ranges_take(struct ranges *r, uint32_t var, int64_t ret[2])

@@ -217,11 +217,9 @@ bool ranges_read(const struct ranges *r, uint32_t var, int64_t *smallest_ret,
  * ranges_read tells begins anew, too.
  */
 unsigned ranges_take(struct ranges *r, uint32_t var, int64_t ret[2]);
-/* Values of an enum that name no enumerator, though between two: the smallest
- * of each of its widest holes; how many. */
-#define RANGE_HOLES 2
-unsigned ranges_read_holes(const struct ranges *r, uint32_t var,
-			   int64_t ret[RANGE_HOLES]);
+/* The smallest value in its enum's widest gap between two enumerators, which
+ * names none. False: none was seen. */
+bool ranges_read_hole(const struct ranges *r, uint32_t var, int64_t *ret);
 /* The same of a subscript: what was in the brackets. */
 bool ranges_read_subscript(const struct ranges *r, uint32_t subscript,
 			   int64_t *smallest_ret, int64_t *largest_ret);

@@ -3,7 +3,7 @@
  * every register and flag known. What the function still needs is as it was,
  * the red zone too, and the cells hold exactly the smallest and the largest
  * value, for each width, sign, place, and whatever is free or not; of an enum
- * also the smallest in each of the two widest gaps between its names.
+ * also the smallest in the widest gap between its names.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -312,34 +312,24 @@ static void make_enum(struct scene *s, unsigned i)
 	t->nr_enumerators = NAMES;
 }
 
-/* The widest gaps between its names, each before its first and behind its last
- * number; how many. */
-static unsigned gaps_of(const struct scene *s, unsigned i, int64_t lo[2],
-			int64_t hi[2])
+/* The widest gap between its names, before its first and behind its last
+ * number. */
+static bool gap_of(const struct scene *s, unsigned i, int64_t *lo, int64_t *hi)
 {
 	const struct var_enumerator *e = &s->name[i * NAMES];
-	unsigned nr = 0;
-	bool used[NAMES] = {false}, is_sum = e[NAMES - 1].value >= 4;
+	bool is_sum = e[NAMES - 1].value >= 4;
 	for (unsigned k = 0; k < NAMES; k++)
 		is_sum &= __builtin_popcountll((uint64_t)e[k].value) < 2 &&
 			  e[k].value >= 0;
-	if (is_sum) /* of bits: all have a meaning */
-		return 0;
-	while (s->var[i].type.class_ == VAR_ENUM && nr < 2) {
-		unsigned best = 0;
-		for (unsigned k = 1; k < NAMES; k++)
-			if (!used[k] && e[k].value - e[k - 1].value > 1 &&
-			    (!best ||
-			     e[k].value - e[k - 1].value >
-				     e[best].value - e[best - 1].value))
-				best = k;
-		if (!best)
-			break;
-		used[best] = true;
-		lo[nr] = e[best - 1].value;
-		hi[nr++] = e[best].value;
-	}
-	return nr;
+	*lo = *hi = 0;
+	if (is_sum || s->var[i].type.class_ != VAR_ENUM)
+		return false; /* of bits all have a meaning */
+	for (unsigned k = 1; k < NAMES; k++)
+		if (e[k].value - e[k - 1].value > *hi - *lo) {
+			*lo = e[k - 1].value;
+			*hi = e[k].value;
+		}
+	return *hi - *lo > 1;
 }
 
 static void make_site(struct scene *s, unsigned i, unsigned kind)
@@ -443,8 +433,8 @@ static bool right_shape(const struct scene *s)
 	unsigned of[3] = {0}, pushes = 0;
 	for (unsigned i = 0; i < s->nr; i++) {
 		unsigned source = s->site[i].source;
-		int64_t lo[2], hi[2];
-		of[0] += gaps_of(s, i, lo, hi);
+		int64_t lo, hi;
+		of[0] += gap_of(s, i, &lo, &hi);
 		of[0] += s->site[i].within.extent != 0;
 		of[source == RS_EXPR			     ? 2
 		   : source == RS_FRAME || source == RS_DATA ? 1
@@ -459,36 +449,29 @@ static bool right_shape(const struct scene *s)
 	       (pushes || !shape->saved);
 }
 
-/* The smallest of each gap that it had. */
+/* The smallest in the gap that it had. */
 struct odd {
-	int64_t value[2];
-	bool had[2];
+	int64_t value;
+	bool had;
 };
 
 static void note_odd(const struct scene *s, unsigned i, int64_t v,
 		     struct odd *odd)
 {
-	int64_t lo[2], hi[2];
-	unsigned nr = gaps_of(s, i, lo, hi);
-	for (unsigned k = 0; k < nr; k++) {
-		if (v <= lo[k] || v >= hi[k])
-			continue;
-		if (!odd->had[k] || v < odd->value[k])
-			odd->value[k] = v;
-		odd->had[k] = true;
-	}
+	int64_t lo, hi;
+	if (!gap_of(s, i, &lo, &hi) || v <= lo || v >= hi)
+		return;
+	if (!odd->had || v < odd->value)
+		odd->value = v;
+	odd->had = true;
 }
 
 static bool right_odd(const struct scene *s, unsigned i,
 		      const struct range_cell *cell, const struct odd *odd)
 {
-	int64_t got[RANGE_HOLES];
-	unsigned nr = range_hole_read(cell, &s->v, &s->var[i].type, got);
-	unsigned want = 0;
-	for (unsigned k = 0; k < 2; k++)
-		if (odd->had[k] && (want >= nr || got[want++] != odd->value[k]))
-			return false;
-	return nr == want;
+	int64_t got;
+	bool had = range_hole_read(cell, &s->v, &s->var[i].type, &got);
+	return had == odd->had && (!had || got == odd->value);
 }
 
 static void run_scene(struct scene *s, struct bad *bad)
@@ -527,7 +510,7 @@ static void run_scene(struct scene *s, struct bad *bad)
 		bool seen = range_cell_read(cell, &s->var[i].type, &got_lo,
 					    &got_hi);
 		bad->odd += !right_odd(s, i, cell + 1, &odd[i]);
-		nr_odd += odd[i].had[0] + odd[i].had[1];
+		nr_odd += odd[i].had;
 		if (!seen && !had[i])
 			continue;
 		if (seen && had[i] && got_lo == lo[i] && got_hi == hi[i] &&
