@@ -143,6 +143,8 @@ void text_coverage(const struct view *v)
 	uint64_t cutoff = model_meta_u64(s, "min_size", 0);
 	uint64_t unwatched = model_meta_u64(s, "unwatched_processes", 0);
 	uint64_t unfollowed = model_meta_u64(s, "unfollowed_processes", 0);
+	uint64_t let_go = model_meta_u64(s, "let_go", 0);
+	uint64_t let_go_ns = model_meta_u64(s, "let_go_ns", 0);
 	uint64_t damaged = model_nr_damaged(s);
 	uint64_t lost = model_nr_lost(s);
 	uint64_t dropped = model_nr_dropped(s);
@@ -167,6 +169,14 @@ void text_coverage(const struct view *v)
 			       units_count(unfollowed, a),
 			       unfollowed == 1 ? "" : "es",
 			       unfollowed == 1 ? " was" : "s were");
+	if (let_go)
+		text_paragraph(
+			v, "", INK_NONE,
+			"not for %s: a process was let go %s time%s, for "
+			"its signals and its children's ends alone would "
+			"have cost more than the budget",
+			units_duration(let_go_ns, a), units_count(let_go, b),
+			plural(let_go));
 	if (cutoff)
 		text_paragraph(v, "", INK_NONE,
 			       "not blocks smaller than %s (--min-size)",

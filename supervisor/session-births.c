@@ -181,17 +181,13 @@ bool session_births_took(const struct session *s, pid_t pid)
 	for (size_t i = 0; i < s->opt->nr_pids; i++)
 		if (s->opt->pids[i] == pid)
 			return false;
-	return s->births.nr_taken != 0;
+	return s->births.nr_taken != 0 && !session_away_was(s, pid);
 }
 
-void session_births_count(struct session *s, bool is_last)
+static void count_slot(struct session *s, unsigned slot, pid_t pid, pid_t tid)
 {
-	const struct unfollowed *list = s->births.list;
-	if (!list || !s->counters)
-		return;
-	if (is_last)
-		await_ends(list);
-	const struct unfollowed_counts all = unfollowed_counts(list);
+	const struct unfollowed_counts all =
+		unfollowed_counts(s->births.list, slot);
 	const struct counter_past past = {
 		.minor_faults = all.minor_faults,
 		.major_faults = all.major_faults,
@@ -199,8 +195,20 @@ void session_births_count(struct session *s, bool is_last)
 		.migrations = all.migrations,
 		.run_ns = all.run_ns,
 	};
-	pid_t pid = s->opt->nr_pids ? s->opt->pids[0] : s->command_pid;
-	counters_unfollowed(s->counters, pid, &past, smco_now_ns());
+	counters_unfollowed(s->counters, slot, pid, tid, &past, smco_now_ns());
+}
+
+void session_births_count(struct session *s, bool is_last)
+{
+	const struct unfollowed *list = s->births.list;
+	const struct absences *away = &s->away;
+	if (!list || !s->counters)
+		return;
+	if (is_last)
+		await_ends(list);
+	count_slot(s, 0, s->opt->nr_pids ? s->opt->pids[0] : s->command_pid, 0);
+	for (unsigned i = 1; i <= away->nr_slots; i++)
+		count_slot(s, i, away->slot_pid[i], away->slot_pid[i]);
 }
 
 void session_births_end(struct session *s)

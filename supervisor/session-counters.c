@@ -66,6 +66,13 @@ static void born(struct session *s, const struct tevent *ev, struct task *t)
 		tracer_resume(s->tracer, by, 0);
 }
 
+/* By what the kernel keeps of who is not followed: no moment is to be missed.
+ */
+static bool is_counted_already(const struct session *s, pid_t pid)
+{
+	return session_births_took(s, pid) || session_away_was(s, pid);
+}
+
 void session_counters_process(struct session *s, const struct tevent *ev)
 {
 	if (!s->counters)
@@ -73,10 +80,11 @@ void session_counters_process(struct session *s, const struct tevent *ev)
 	pid_t pid = tproc_pid(ev->proc);
 	struct task *t = tproc_first_task(ev->proc);
 	if (ev->why == TPROC_ATTACHED) {
-		/* It was not followed from its birth, but is counted. */
-		for (; t && session_births_took(s, pid); t = task_next(t))
+		/* What it did up to now is counted, or is from its birth. */
+		for (; t && is_counted_already(s, pid); t = task_next(t))
 			counters_add(s->counters, pid, task_tid(t), t,
-				     COUNTER_BIRTH);
+				     session_away_was(s, pid) ? COUNTER_NOW
+							      : COUNTER_BIRTH);
 		return;
 	}
 	if (ev->why == TPROC_LAUNCHED || ev->why == TPROC_EXECED) {
@@ -91,7 +99,7 @@ void session_counters_process(struct session *s, const struct tevent *ev)
  */
 void session_counters_attached(struct session *s, struct tproc *p)
 {
-	if (!s->counters || session_births_took(s, tproc_pid(p)))
+	if (!s->counters || is_counted_already(s, tproc_pid(p)))
 		return;
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t))
 		counters_add(s->counters, tproc_pid(p), task_tid(t), t,

@@ -50,6 +50,28 @@ struct births {
 	uint64_t nr_taken;	 /* were not at first, and are now */
 };
 
+/* A process that is let go for a while, or was. */
+struct away {
+	pid_t pid;
+	enum { IS_HERE, IS_AWAY, IS_COMING } is;
+	unsigned slot;	   /* unfollowed.h */
+	unsigned nr_execs; /* at the last look */
+	uint64_t went_ns, came_ns;
+	uint64_t pause_ns; /* it stays away for so long at least */
+	uint64_t price_ns; /* of letting it go and of coming back */
+	uint64_t each_ns;  /* what a stop has cost */
+};
+
+struct absences {
+	struct away *of;
+	size_t nr;
+	/* At the last look. */
+	uint64_t looked_ns, stops_ns, nr_stops, nr_own, nr_born;
+	pid_t slot_pid[UNFOLLOWED_LET_GO + 1]; /* from the second one on */
+	unsigned nr_slots;
+	uint64_t nr_times, ns; /* so far, of those that are back or gone */
+};
+
 struct session {
 	const struct options *opt;
 	uint64_t start_ns;
@@ -71,6 +93,7 @@ struct session {
 	struct duty duty;
 	struct recording recording;
 	struct births births;
+	struct absences away;
 	struct memory_rooms *rooms;
 	struct stacks *stacks;
 	struct tables *tables;
@@ -172,6 +195,30 @@ void session_births_count(struct session *s, bool is_last);
 void session_births_end(struct session *s);
 /* So many were not, up to now. */
 uint64_t session_births_nr_left(const struct session *s);
+
+/*
+ * session-away.c: processes that are let go for a while, for what stops them
+ * costs more than there is room for. Who goes, who comes back?
+ */
+void session_away_tick(struct session *s, uint64_t now_ns);
+/* When to ask, monotonic ns; UINT64_MAX: nobody stops, and nobody is away. */
+uint64_t session_away_due_ns(const struct session *s);
+void session_away_destroy(struct session *s);
+/* Is @p one of those, and back? All its tasks stand. */
+bool session_away_is_back(struct session *s, struct tproc *p);
+/* Was @pid ever let go? */
+bool session_away_was(const struct session *s, pid_t pid);
+/* One has ended, known by its status. */
+void session_away_ended(struct session *s, pid_t pid);
+/* Nobody else is left: waits until @until_ns, or a little while. False: none of
+ * them lives. */
+bool session_away_wait(struct session *s, uint64_t until_ns);
+/* Has a stop signal stopped @pid, which is let go? */
+bool session_away_stands(const struct session *s, pid_t pid);
+/* All that there is, is let go, and stopped so: its time does not go on. */
+bool session_away_all_stand(const struct session *s);
+/* For so long some were, ns, up to now. */
+uint64_t session_away_ns(const struct session *s);
 
 /* session-recording.c: allocations that the sensors record */
 void session_recording_init(struct session *s);

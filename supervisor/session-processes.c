@@ -371,6 +371,7 @@ static void start_watching(struct session *s, struct tproc *p,
 	if (ev->why == TPROC_EXECED && (!waits || s->range || s->phases))
 		tproc_await_libs(p);
 	session_samples_left(s, ev);
+	session_away_is_back(s, p);
 	session_emit_process(s, tproc_pid(p), whys[ev->why], -1);
 	if ((ev->why == TPROC_LAUNCHED || ev->why == TPROC_EXECED) &&
 	    !s->warning.code)
@@ -535,6 +536,7 @@ void session_dispatch(struct session *s, struct tevent *ev)
 		if (w)
 			meter_ended(&s->meter, w, ev->cpu_ns);
 		session_drop_watched(s, w, true);
+		session_away_ended(s, tproc_pid(ev->proc));
 		meter_survivors(&s->meter, s->ws, s->nr_ws);
 		if (ev->is_left) {
 			session_emit_process(s, tproc_pid(ev->proc),
@@ -547,6 +549,7 @@ void session_dispatch(struct session *s, struct tevent *ev)
 				     ev->exit_status);
 		break;
 	case TEV_LEFT_ENDED:
+		session_away_ended(s, s->command_pid);
 		s->command_status = ev->exit_status;
 		session_emit_process(s, s->command_pid, PROCESS_ENDED,
 				     ev->exit_status);

@@ -270,6 +270,10 @@ int session_finish_trace(struct session *s, struct smco_err *err)
 	if (session_births_nr_left(s))
 		session_put_meta_u64(s, "unfollowed_processes",
 				     session_births_nr_left(s));
+	if (s->away.nr_times) {
+		session_put_meta_u64(s, "let_go", s->away.nr_times);
+		session_put_meta_u64(s, "let_go_ns", session_away_ns(s));
+	}
 	if (!s->trace_failed)
 		stacks_put(s->stacks, s->trace, true);
 	struct stat file;

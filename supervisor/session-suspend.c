@@ -35,7 +35,8 @@ void session_suspend_tick(struct session *s, uint64_t now_ns)
 		return;
 	if (!s->suspend_until_ns)
 		s->suspend_until_ns = now_ns + SUSPEND_WAIT_NS;
-	bool stands = tracer_is_in_group_stop(s->tracer, s->command_pid);
+	bool stands = tracer_is_in_group_stop(s->tracer, s->command_pid) ||
+		      session_away_stands(s, s->command_pid);
 	if (!stands && now_ns < s->suspend_until_ns)
 		return;
 	s->is_suspend_asked = 0;

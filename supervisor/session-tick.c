@@ -140,6 +140,8 @@ void session_account(struct session *s, uint64_t now_ns)
 	 * takes as many times longer as what it lost. Nor for SIGCONT. */
 	int64_t wall_ns = (int64_t)(now_ns - s->accounted_ns) - wait_ns -
 			  (int64_t)meter_stood(&s->meter);
+	if (session_away_all_stand(s))
+		wall_ns = 0;
 	s->accounted_ns = now_ns;
 	run_ns = least_add(&s->time, run_ns, wall_ns, TIME_AHEAD_NS,
 			   TIME_AHEAD_NS);

@@ -402,6 +402,11 @@ static void do_what_is_due(struct session *s, struct status *line,
 		session_account(s, now_ns);
 		session_phases_tick(s, now_ns);
 	}
+	if (now_ns >= session_away_due_ns(s)) {
+		session_account(s, now_ns);
+		session_away_tick(s, now_ns);
+		tracer_stops_are(s->tracer, SESSION_PASSED_ON);
+	}
 	if (tick_due) {
 		uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		session_tick(s, now_ns);
@@ -458,14 +463,18 @@ int session_run(struct session *s, struct status *line,
 			until = session_phases_due_ns(s);
 		if (session_recording_due_ns(s) < until)
 			until = session_recording_due_ns(s);
+		if (session_away_due_ns(s) < until)
+			until = session_away_due_ns(s);
 		if (session_suspend_due_ns(s) < until)
 			until = session_suspend_due_ns(s);
 		int rc = tracer_next(s->tracer, until, &ev);
-		if (rc == 0 && session_births_take(s))
+		bool waits = rc == 0 && session_away_wait(s, until);
+		if (rc == 0 && !waits && session_births_take(s))
 			continue;
-		if (rc <= 0)
+		if (rc <= 0 && !waits)
 			break;
-		session_dispatch(s, &ev);
+		if (!waits)
+			session_dispatch(s, &ev);
 		name_trace(s);
 		uint64_t now = smco_now_ns();
 		if (s->interrupted || now >= end_ns) {
@@ -506,6 +515,7 @@ void session_destroy(struct session *s)
 		return;
 	tracer_destroy(s->tracer);
 	session_births_destroy(s);
+	session_away_destroy(s);
 	watched_unprepare();
 	watched_set_tables(NULL);
 	tables_destroy(s->tables);

@@ -48,8 +48,10 @@ struct watched {
 	bool is_patient;   /* stacks wait for tables, but not for long */
 	bool stack_late;   /* the last one asked for came before its table */
 	/* the session's */
-	unsigned memory_group;	 /* memory-room.h's number for it */
-	uint64_t room_due_ns;	 /* to look there again; 0 = not yet known */
+	uint64_t nr_unwanted;  /* stops, at the last look; see session-away.c */
+	unsigned nr_dear;      /* looks in a row at which they were too dear */
+	unsigned memory_group; /* memory-room.h's number for it */
+	uint64_t room_due_ns;  /* to look there again; 0 = not yet known */
 	char name[WATCHED_NAME]; /* its command line, as was said last */
 	uint64_t came_ns, name_due_ns;
 };

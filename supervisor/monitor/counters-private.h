@@ -85,8 +85,10 @@ struct counters {
 	struct thread *hash[COUNTERS_HASH];
 	struct thread machine; /* tid 0 */
 	/* What is not followed, tid 0 of a process, and what was told of it. */
-	struct thread rest;
-	struct counter_past rest_told;
+	struct counters_rest {
+		struct thread thread;
+		struct counter_past told;
+	} rest[COUNTERS_RESTS];
 	struct jot *jot; /* NULL = everybody is read */
 	/* What is not counted of our stops; NULL = it cannot be told. By event:
 	 * its sieve, -1 = none; NULL = nobody has one. */
@@ -292,6 +294,10 @@ uint64_t counters_tally_toggled_ns(struct counters *c);
  * known. And the usual of some, of before it began. */
 uint64_t counters_tally_more_ns(const struct counters *c);
 uint64_t counters_tally_price_ns(struct counters *c);
+
+/* ---- counters-unfollowed.c ---- */
+
+void counters_drop_rests(struct counters *c);
 
 /* ---- counters-record.c ---- */
 

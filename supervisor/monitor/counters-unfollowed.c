@@ -16,12 +16,12 @@ bool counters_may_leave_births(const struct counters *c)
 	return true;
 }
 
-static void add_group(struct counters *c, size_t group,
+static void add_group(struct counters *c, struct counters_rest *r, size_t group,
 		      const struct counter_past *all)
 {
 	const struct counter_group *g = &c->plan.group[group];
-	struct counter_sum *sum = &c->rest.pending[group].sum;
-	const struct counter_past *before = &c->rest_told;
+	struct counter_sum *sum = &r->thread.pending[group].sum;
+	const struct counter_past *before = &r->told;
 	uint64_t ran_ns = all->run_ns - before->run_ns;
 	sum->enabled_ns += ran_ns;
 	sum->running_ns += ran_ns;
@@ -32,21 +32,31 @@ static void add_group(struct counters *c, size_t group,
 	}
 }
 
-void counters_unfollowed(struct counters *c, pid_t pid,
+void counters_drop_rests(struct counters *c)
+{
+	for (size_t i = 0; i < COUNTERS_RESTS; i++) {
+		free(c->rest[i].thread.pending);
+		c->rest[i].thread.pending = NULL;
+	}
+}
+
+void counters_unfollowed(struct counters *c, unsigned who, pid_t pid, pid_t tid,
 			 const struct counter_past *all, uint64_t now_ns)
 {
-	struct thread *t = &c->rest;
+	struct counters_rest *r = &c->rest[who];
+	struct thread *t = &r->thread;
 	if (!t->pending) {
 		t->pending = calloc(c->plan.nr_groups, sizeof(*t->pending));
 		if (!t->pending)
 			return; /* the next time, then */
 		for (size_t g = 0; g < c->plan.nr_groups; g++)
-			t->pending[g].read_ns = c->p.start_ns;
+			t->pending[g].read_ns = who ? now_ns : c->p.start_ns;
 		t->pid = pid;
+		t->tid = tid;
 	}
 	for (size_t g = 0; g < c->plan.nr_groups; g++) {
-		add_group(c, g, all);
+		add_group(c, r, g, all);
 		counters_write_group(c, t, g, now_ns);
 	}
-	c->rest_told = *all;
+	r->told = *all;
 }

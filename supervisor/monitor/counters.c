@@ -441,8 +441,7 @@ static void drop_all(struct counters *c)
 	c->jot = NULL;
 	counters_sieve_close(c);
 	counter_thread_close(c->machine.counters);
-	free(c->rest.pending);
-	c->rest.pending = NULL;
+	counters_drop_rests(c);
 	free(c->machine.pending);
 	free(c->machine.stops);
 	c->machine.stops = NULL;

@@ -84,9 +84,15 @@ void counters_gone(struct counters *c, pid_t tid, uint64_t now_ns);
 /* Is all that is counted kept by the kernel of each process, so that who is not
  * told of here can be counted as well? */
 bool counters_may_leave_births(const struct counters *c);
-/* What the processes have done, so far, that nobody was told of here: @all,
- * which only grows. They are @pid's, or what came of it. Its record. */
-void counters_unfollowed(struct counters *c, pid_t pid,
+/*
+ * What the processes have done, so far, that nobody was told of here: @all,
+ * which only grows. They are @pid's, or what came of it. Its record. @who 0: of
+ * all that never were, @tid 0; others, below COUNTERS_RESTS: of one in the
+ * time, from the first such call on, for which it is let go, told as its thread
+ * @tid's.
+ */
+#define COUNTERS_RESTS 64
+void counters_unfollowed(struct counters *c, unsigned who, pid_t pid, pid_t tid,
 			 const struct counter_past *all, uint64_t now_ns);
 
 /* When counters_tick wants to be called; UINT64_MAX: never. */

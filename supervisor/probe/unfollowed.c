@@ -21,9 +21,29 @@ static const char *const programs[] = {
 struct unfollowed {
 	struct bpf_object *obj;
 	struct bpf_link *links[ARRAY_SIZE(programs)];
-	int all_fd; /* owned by obj */
+	int all_fd, thread_fd; /* owned by obj */
 	const struct unfollowed_sums *sums;
+	const struct unfollowed_counted *counted; /* each slot's */
 };
+
+_Static_assert(UNFOLLOWED_LET_GO == UNFOLLOWED_SLOTS - 1,
+	       "the first is no one's");
+_Static_assert(UNFOLLOWED_SLOTS * sizeof(struct unfollowed_counted) <=
+		       TPAGE_SIZE,
+	       "one page has all");
+
+static const void *map_page(const struct unfollowed *u, const char *map)
+{
+	void *at = mmap(NULL, TPAGE_SIZE, PROT_READ, MAP_SHARED,
+			bpf_object__find_map_fd_by_name(u->obj, map), 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static void unmap_page(const void *at)
+{
+	if (at)
+		munmap((void *)(uintptr_t)at, TPAGE_SIZE);
+}
 
 static int attach(struct unfollowed *u, bool counts, struct smco_err *err)
 {
@@ -36,12 +56,12 @@ static int attach(struct unfollowed *u, bool counts, struct smco_err *err)
 		return smco_fail(err, SMCO_UNSUPPORTED, -r,
 				 "unfollowed births: running a BPF program");
 	u->all_fd = bpf_object__find_map_fd_by_name(u->obj, "all");
-	void *sums = mmap(NULL, TPAGE_SIZE, PROT_READ, MAP_SHARED,
-			  bpf_object__find_map_fd_by_name(u->obj, "sums"), 0);
-	if (sums == MAP_FAILED)
+	u->thread_fd = bpfload_prog(u->obj, "unfollowed_thread");
+	u->sums = map_page(u, "sums");
+	u->counted = map_page(u, "counted");
+	if (!u->sums || !u->counted)
 		return smco_fail(err, SMCO_UNSUPPORTED, errno,
 				 "unfollowed births: mapping their sums");
-	u->sums = sums;
 	/* Ends first: who is there by the others goes by them. */
 	for (size_t i = ARRAY_SIZE(programs) - !counts; i-- > 0;) {
 		u->links[i] = bpf_program__attach(
@@ -82,8 +102,8 @@ void unfollowed_close(struct unfollowed *u)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++)
 		bpf_link__destroy(u->links[i]);
-	if (u->sums)
-		munmap((void *)(uintptr_t)u->sums, TPAGE_SIZE);
+	unmap_page(u->sums);
+	unmap_page(u->counted);
 	bpf_object__close(u->obj);
 	free(u);
 }
@@ -143,9 +163,52 @@ size_t unfollowed_list(const struct unfollowed *u, uint64_t before_ns,
 	size_t nr = 0;
 	int at = 0;
 	while (nr < max && next(u, &at, &one, &left))
-		if (!one.owner && one.born_ns < before_ns)
+		if (!one.owner && !one.slot && one.born_ns < before_ns)
 			ret[nr++] = at;
 	return nr;
+}
+
+int unfollowed_let_go(struct unfollowed *u, pid_t pid, unsigned slot,
+		      struct smco_err *err)
+{
+	const struct unfollowed_one one = {.slot = slot};
+	return bpf_map_update_elem(u->all_fd, &pid, &one, BPF_ANY)
+		       ? smco_fail(err, SMCO_BUSY, errno,
+				   "unfollowed births: no room on the list")
+		       : 0;
+}
+
+bool unfollowed_lives(const struct unfollowed *u, pid_t pid, unsigned *nr_execs,
+		      int *exit_status)
+{
+	struct unfollowed_one one;
+	*exit_status = -1;
+	if (bpf_map_lookup_elem(u->all_fd, &pid, &one))
+		return false;
+	*nr_execs = one.nr_execs;
+	if (one.has_ended)
+		*exit_status = (int)one.exit_status;
+	return !one.has_ended;
+}
+
+static void tell_thread(const struct unfollowed *u, pid_t tid, bool is_back,
+			unsigned slot)
+{
+	struct unfollowed_thread t = {
+		.tid = tid, .is_back = is_back, .slot = slot};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &t,
+		    .ctx_size_in = sizeof(t));
+	bpf_prog_test_run_opts(u->thread_fd, &opts);
+}
+
+void unfollowed_count_from(struct unfollowed *u, pid_t tid)
+{
+	tell_thread(u, tid, false, 0);
+}
+
+void unfollowed_count_to(struct unfollowed *u, pid_t tid, unsigned slot)
+{
+	tell_thread(u, tid, true, slot);
 }
 
 bool unfollowed_forget(struct unfollowed *u, pid_t pid)
@@ -153,9 +216,10 @@ bool unfollowed_forget(struct unfollowed *u, pid_t pid)
 	return !bpf_map_delete_elem(u->all_fd, &pid);
 }
 
-struct unfollowed_counts unfollowed_counts(const struct unfollowed *u)
+struct unfollowed_counts unfollowed_counts(const struct unfollowed *u,
+					   unsigned slot)
 {
-	const struct unfollowed_sums *s = u->sums;
+	const struct unfollowed_counted *s = &u->counted[slot];
 	return (struct unfollowed_counts){
 		.minor_faults = get(&s->minor_faults),
 		.major_faults = get(&s->major_faults),

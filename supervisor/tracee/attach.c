@@ -137,7 +137,7 @@ static void give_up(struct tproc *p)
 {
 	p->is_new = false;
 	if (p->tasks)
-		tproc_detach(p, NULL);
+		tproc_let_go(p, NULL);
 	else
 		tproc_discard(p);
 }
@@ -210,6 +210,9 @@ int tracer_seize(struct tracer *tr, pid_t pid, struct smco_err *err)
 	/* Whatever stops by itself until it is announced runs on. */
 	p->is_new = false;
 	p->seized = true;
+	p->has_unseen = tr->opts.is_shared;
+	if (p->pid == tr->left_pid)
+		tr->left_pid = 0;
 	return 0;
 }
 
@@ -229,6 +232,12 @@ static int stop_seized(struct tproc *p, struct smco_err *err)
 	p->is_new = true;
 	/* In this all must show up, so they get more time than usual. */
 	struct task *stuck = tproc_stop_all(p, ATTACH_BOUND_NS);
+	if (!stuck && tproc_first_task(p) && !unseen_is_out(p, true)) {
+		give_up(p);
+		return smco_fail(err, SMCO_BUSY, 0,
+				 "a child that is not followed runs in its "
+				 "memory");
+	}
 	if (stuck) {
 		pid_t tid = stuck->tid, pid = p->pid;
 		/* Who only waits for a CPU may get one the next time. */

@@ -70,9 +70,27 @@ void task_detach(struct task *t)
 	task_dequeue(t);
 }
 
+static bool has_ended(const struct task *t)
+{
+	return t->state == TASK_DEAD &&
+	       (WIFEXITED(t->status) || WIFSIGNALED(t->status));
+}
+
+void tproc_tell_left_end(struct tproc *p, int status)
+{
+	struct tracer *tr = p->tr;
+	if (p->pid != tr->launched_pid)
+		return;
+	tr->left_pid = 0;
+	event_push(tr, TEV_LEFT_ENDED, NULL, NULL)->exit_status = status;
+}
+
 void tproc_discard(struct tproc *p)
 {
 	tproc_drop_events(p);
+	for (const struct task *t = p->tasks; t; t = t->next)
+		if (t->tid == p->pid && has_ended(t))
+			tproc_tell_left_end(p, t->status);
 	while (p->tasks)
 		task_unlink(p->tasks);
 	tproc_unlink(p);
@@ -196,6 +214,24 @@ int tproc_detach(struct tproc *p, struct smco_err *err)
 	p->stop_depth = 0;
 	tproc_discard_if_left(p);
 	return ret;
+}
+
+int tproc_let_go(struct tproc *p, struct smco_err *err)
+{
+	struct tracer *tr = p->tr;
+	if (p->pid == tr->launched_pid)
+		tr->left_pid = p->pid;
+	return tproc_detach(p, err);
+}
+
+bool tproc_may_go(const struct tproc *p)
+{
+	for (const struct task *t = p->tasks; t; t = t->next)
+		if (t->tgid != p->pid || t->state != TASK_STOPPED ||
+		    t->in_vfork || t->in_group_stop || t->held || t->is_new ||
+		    t->owed || t->creator || t->created)
+			return false;
+	return p->tasks && !p->is_new && !tproc_has_copy_due(p);
 }
 
 void tproc_discard_if_left(struct tproc *p)

@@ -172,8 +172,7 @@ void act_end(struct task *t)
 		tproc_gone(p, t->announced);
 }
 
-/* Copies of @p that are still to be announced. */
-static bool has_copy_due(const struct tproc *p)
+bool tproc_has_copy_due(const struct tproc *p)
 {
 	for (const struct tproc *q = p->tr->procs; q; q = q->next)
 		if (q->parent == p && q->why == TPROC_FORKED)
@@ -190,10 +189,11 @@ void tproc_gone(struct tproc *p, bool announced)
 {
 	if (p->leaving || (p->why == TPROC_FORKED && !announced)) {
 		/* Nobody was told of it. */
+		tproc_tell_left_end(p, p->exit_status);
 		tproc_unlink(p);
 		return;
 	}
-	p->end_is_due = has_copy_due(p);
+	p->end_is_due = tproc_has_copy_due(p);
 	if (p->end_is_due)
 		return;
 	struct tevent *ev = event_push(p->tr, TEV_PROC_GONE, p, NULL);

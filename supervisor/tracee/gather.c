@@ -3,6 +3,7 @@
  * left to be decided is queued, for act() (event.c).
  */
 #include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include "supervisor/tracee/internal.h"
 
@@ -71,6 +72,20 @@ static struct task *whose_status(struct tracer *tr, pid_t tid, int status)
 	return t;
 }
 
+/* Not that of a sensor, nor of a guard. */
+static bool is_unwanted(const struct tproc *p, enum stop_kind kind, int status)
+{
+	int sig = WSTOPSIG(status);
+	switch (kind) {
+	case STOP_SIGNAL:
+		return sig != p->trap_sig && sig != SIGSEGV && sig != SIGBUS;
+	case STOP_CLONE:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void note_stop(struct task *t, int status)
 {
 	enum stop_kind kind = stop_classify(status);
@@ -90,6 +105,8 @@ static void note_stop(struct task *t, int status)
 	t->deliver = 0;
 	t->tr->nr_stops++;
 	t->nr_stops++;
+	if (t->proc && !t->owed)
+		t->proc->nr_unwanted += is_unwanted(t->proc, kind, status);
 }
 
 /* Not a new stop: the one that it was borrowed in goes on. */

@@ -150,6 +150,7 @@ struct tproc {
 	struct task *tasks;
 	unsigned nr_tasks;
 	void *user;
+	uint64_t nr_unwanted; /* stops; see tproc_nr_unwanted() */
 
 	unsigned stop_depth;
 	bool is_new; /* TEV_PROC_NEW handed out or due, all tasks held */
@@ -362,6 +363,8 @@ struct tevent *event_push(struct tracer *tr, enum tevent_kind kind,
 void act_end(struct task *t); /* it is no more, and that is told */
 /* Its last task is gone; @announced: the caller knows of it. */
 void tproc_gone(struct tproc *p, bool announced);
+/* Are there copies of @p that are still to be announced? */
+bool tproc_has_copy_due(const struct tproc *p);
 /* The fork event is not due any more; the parent's end may have waited. */
 void tproc_forget_parent(struct tproc *p);
 void task_drop_events(struct task *t); /* not handed out yet */
@@ -536,6 +539,9 @@ void task_detach(struct task *t);
 void tproc_leave_program(struct task *t);
 /* The supervisor's side of a tproc that is no longer ours. */
 void tproc_discard(struct tproc *p);
+/* What was launched, and has been let go since or is not told of again yet, has
+ * ended. */
+void tproc_tell_left_end(struct tproc *p, int status);
 /* The same once the last task of a leaving one is gone. */
 void tproc_discard_if_left(struct tproc *p);
 

@@ -176,6 +176,16 @@ int tracer_detach_all(struct tracer *tr, struct smco_err *err);
  * tracer_next(). */
 int tproc_detach(struct tproc *p, struct smco_err *err);
 /*
+ * The same for a while: it may be seized again. tracer_next() waits for the end
+ * of what was launched (TEV_LEFT_ENDED) also while it is let go, or if it ends
+ * before TEV_PROC_NEW has told that it is back.
+ */
+int tproc_let_go(struct tproc *p, struct smco_err *err);
+/* May it be now? Not while others run in its memory, one of its threads only
+ * seems to stand (tproc_stop()), a stop signal has stopped it, or somebody born
+ * to it is yet to be told of. All tasks stopped. */
+bool tproc_may_go(const struct tproc *p);
+/*
  * For one who leaves many, one after the other: processes that were forked, or
  * have begun another program after vfork, and that nobody has been told of, are
  * left at once, and their parents go on. They would stand until it is their
@@ -285,6 +295,9 @@ struct task *task_next(struct task *t);
 /* Stops of this one so far; each was a context switch that the program would
  * not have made. */
 uint64_t task_nr_stops(const struct task *t);
+/* Stops of all threads of the process so far that nobody here wants: for its
+ * own signals, for births of threads. */
+uint64_t tproc_nr_unwanted(const struct tproc *p);
 pid_t task_tid(const struct task *t);
 /* The CPU that it runs on, or did last; -1: it is gone, or it is scheduled
  * before others there, in real time or by a deadline. */

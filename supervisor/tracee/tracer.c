@@ -370,6 +370,11 @@ uint64_t task_nr_stops(const struct task *t)
 	return t->nr_stops;
 }
 
+uint64_t tproc_nr_unwanted(const struct tproc *p)
+{
+	return p->nr_unwanted;
+}
+
 pid_t task_tid(const struct task *t)
 {
 	return t->tid;

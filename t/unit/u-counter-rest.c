@@ -89,7 +89,7 @@ static void test_sums(void)
 				   .migrations = 4,
 				   .run_ns = 5 * MS};
 	uint64_t now_ns = c->p.start_ns + 100 * MS;
-	counters_unfollowed(c, 77, &all, now_ns);
+	counters_unfollowed(c, 0, 77, 0, &all, now_ns);
 	check_int(told_of(c, "task-clock"), 5 * MS);
 	check_int(told_of(c, "minor-faults"), 1000);
 	check_int(told_of(c, "major-faults"), 3);
@@ -100,14 +100,14 @@ static void test_sums(void)
 	check_int(told.length_ns, 100 * MS);
 	/* Nothing new is no record. */
 	size_t nr = told.nr;
-	counters_unfollowed(c, 77, &all, now_ns + 50 * MS);
+	counters_unfollowed(c, 0, 77, 0, &all, now_ns + 50 * MS);
 	check_int(told.nr, nr);
 	all = (struct counter_past){.minor_faults = 1500,
 				    .major_faults = 3,
 				    .switches = 21,
 				    .migrations = 9,
 				    .run_ns = 7 * MS};
-	counters_unfollowed(c, 77, &all, now_ns + 100 * MS);
+	counters_unfollowed(c, 0, 77, 0, &all, now_ns + 100 * MS);
 	check(told.nr > nr);
 	check_int(told_of(c, "task-clock"), 7 * MS);
 	check_int(told_of(c, "page-faults"), 1503);

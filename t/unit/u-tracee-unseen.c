@@ -1,7 +1,8 @@
 /*
  * Births that are not followed: no child stops, nor is told of, though threads
  * are; the kernel's list has those that live, and theirs. Who runs in memory of
- * ours by vfork is told from the others, and nothing is changed meanwhile.
+ * ours by vfork is told from the others, and nothing is changed meanwhile. Who
+ * is let go is on that list until it is back, or how it has ended is known.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -169,6 +170,68 @@ static void test_vfork(void)
 	check(!unfollowed_shares(list, pup.pid));
 }
 
+static bool lives(pid_t pid, int *status)
+{
+	unsigned nr_execs;
+	return unfollowed_lives(list, pid, &nr_execs, status);
+}
+
+/* How one ends that waits for it, and is on the list as let go. */
+static int end_of(int sig, int code)
+{
+	int fds[2], status;
+	char c;
+	if (pipe(fds))
+		return -1;
+	pid_t pid = fork();
+	if (!pid)
+		_exit(read(fds[0], &c, 1) == 1 ? code : 99);
+	check_int(unfollowed_let_go(list, pid, 1, NULL), 0);
+	check(lives(pid, &status));
+	check_int(status, -1);
+	if (sig)
+		kill(pid, sig);
+	else
+		check_int(write(fds[1], "", 1), 1);
+	waitpid(pid, NULL, 0);
+	check(!lives(pid, &status));
+	check(unfollowed_forget(list, pid));
+	close(fds[0]);
+	close(fds[1]);
+	return status;
+}
+
+/* For a while: it is on the list then, its children too, and it comes back, but
+ * not while one of them runs in its memory. */
+static void test_let_go(void)
+{
+	pid_t pids[8];
+	int status;
+	follow(true);
+	check_int(traced_stop(p, NULL), 0);
+	check(tproc_may_go(p));
+	check_int(unfollowed_let_go(list, pup.pid, 1, NULL), 0);
+	check_int(tproc_let_go(p, NULL), 0);
+	long born = (long)unfollowed_nr_born(list);
+	check_int(puppet_do(&pup, make_children, 5, 0), 5);
+	check_int((long)unfollowed_nr_born(list), born + 5);
+	check(lives(pup.pid, &status));
+	check_int((long)unfollowed_list(list, smco_now_ns(), pids, 8), 0);
+
+	check(begin_sharing(9));
+	check_int(tracer_attach(tr, pup.pid, NULL), SMCO_BUSY);
+	check_int(traced_wait(tr, &pup), 9);
+	p = traced_must_attach(tr, pup.pid);
+	check(unfollowed_forget(list, pup.pid));
+	tproc_resume_new(p);
+	check_int(run(make_children, 2, 0), 2);
+	check_int(nr_procs, 2);
+	check(!lives(pup.pid, &status));
+
+	check_int(end_of(0, 7), 7 << 8);
+	check_int(end_of(SIGKILL, 0), SIGKILL);
+}
+
 static volatile uint8_t text[2] = {1, 2};
 
 static long read_text(long a, long b)
@@ -213,6 +276,7 @@ int main(void)
 	test_children();
 	test_list();
 	test_vfork();
+	test_let_go();
 	test_leave();
 	tracer_destroy(tr);
 	unfollowed_close(list);

@@ -1,0 +1,219 @@
+#!/bin/bash
+# A process whose signals cost more than the budget has room for is let go for a
+# while: it does what it would without us, and is watched again later.
+. "$(dirname "$0")/test-lib.sh"
+. "$SRC/t/engine-lib.sh"
+need PTRACE ROOT
+
+# BPF, in the first PID namespace
+if [ "$(readlink /proc/self/ns/pid)" != "pid:[4026531836]" ]; then
+	echo "1..0 # SKIP processes have other numbers here"
+	exit 0
+fi
+
+# fact TRACE NAME - a number of what is said of the session; 0 = it is not.
+fact() {
+	smco-report --json "$1" | NAME=$2 perl -MJSON::PP -0777 -ne '
+		print decode_json($_)->{meta}{$ENV{NAME}} // 0, "\n"'
+}
+
+# as_without STATUS OPTIONS - PROGRAM - the same output and status, and let go.
+as_without() {
+	local status=$1 opts=()
+	shift
+	while [ "$1" != - ]; do opts+=("$1") && shift; done
+	shift
+	test_exit "$status" "$@" >want || return
+	test_exit "$status" smco-trace -q "${opts[@]}" -o s.trace -- "$@" >got || return
+	cmp want got || return
+	echo "let go $(fact s.trace let_go) times, $(fact s.trace signal_stops) stops"
+	[ "$(fact s.trace let_go)" -ge 1 ]
+}
+# few NUMBER - fewer than half of so many stops.
+few() {
+	smco-report --json s.trace | MOST=$1 perl -MJSON::PP -0777 -ne '
+		my $nr = decode_json($_)->{overhead}{stops};
+		print "$nr stops\n";
+		exit !($nr < $ENV{MOST} / 2)'
+}
+STORMS=$FIXTURES/storms
+for t in 0 1 10; do
+	ok "each signal comes, in order, -t $t" as_without 5 -t $t - "$STORMS" one 200000
+	ok "to each of four threads, -t $t" as_without 5 -t $t - "$STORMS" threads 200000
+	ok "a call that waits, -t $t" as_without 5 -t $t - "$STORMS" read 100000
+	ok "most without a stop, -t $t" few 100000
+done
+ok "with ranges" as_without 5 -t 2 -m range - "$STORMS" threads 200000
+ok "with naps and ranges" as_without 5 -t 2 -m nap,range - "$STORMS" one 200000
+
+# What 5000 children are born to.
+BIRTHS=$FIXTURES/births
+as_births() {
+	"$BIRTHS" "$1" "$2" 2>/dev/null | sort >want
+	smco-trace -q -t 0 -o s.trace -- "$BIRTHS" "$1" "$2" 2>/dev/null |
+		sort >got
+	grep -q EXIT-SUCCESS got && cmp want got || return
+	[ "$(fact s.trace let_go)" = 1 ] &&
+		[ "$(fact s.trace unfollowed_processes)" -ge $(($2 - 10)) ]
+}
+for how in fork vfork threads; do
+	ok "its children, $how" as_births $how 5000
+	ok "most of their ends stop nobody, $how" few 5000
+done
+
+# All that it and its children do is counted, as the kernel tells of them.
+cat >faults.pl <<'E2'
+# A child and a rest, by which births are known to happen, then children, then
+# itself.
+use strict;
+for my $i (0 .. $ARGV[0]) {
+	select undef, undef, undef, 0.5 if $i == 1;
+	my $pid = fork // die;
+	exit 0 unless $pid;
+	waitpid $pid, 0;
+}
+my @hold;
+push @hold, "x" x 1e6 for 1 .. 20;
+sub faults { # of RUSAGE_SELF, RUSAGE_CHILDREN
+	my $ru = "\0" x 144;
+	syscall(98, $_[0], $ru) == 0 or die;
+	return (unpack "q*", $ru)[8];
+}
+my $children = faults(-1);
+print STDERR faults(0) + $children, "\n";
+exit 9;
+E2
+counted() {
+	test_exit 9 smco-trace -q -t "$1" -e minor-faults -o s.trace -- \
+		perl faults.pl 3000 2>faults || return
+	[ "$(fact s.trace let_go)" -ge 1 ] || return
+	smco-report --json s.trace | FAULTS=$(cat faults) perl -MJSON::PP -0777 -ne '
+		my $d = decode_json($_);
+		my $all = 0;
+		$all += $_->{counts}[0]{count} // 0 for @{$d->{counters}[0]{threads}};
+		print "$all, the kernel says $ENV{FAULTS}\n";
+		exit !(abs($all - $ENV{FAULTS}) <= 20)'
+}
+ok "what is counted" counted 0.01
+
+# begin OPTIONS - PROGRAM - in the background: $smco and, let go, $pid.
+begin() {
+	local opts=()
+	while [ "$1" != - ]; do opts+=("$1") && shift; done
+	shift
+	rm -f out
+	setsid smco-trace -q "${opts[@]}" -o b.trace -- "$@" >out &
+	smco=$!
+	wait_for 20 grep -q ready out || return
+	pid=$(pgrep -P $smco "$(basename "$1")")
+	wait_for 20 is_away "$pid"
+}
+is_away() { grep -q '^TracerPid:.0$' "/proc/$1/status"; }
+ended() { ! kill -0 "$1" || is_in Z "$1"; }
+is_in() { [ "$(state "$2")" = "$1" ]; }
+"$STORMS" read 100000 >read.want
+
+killed() {
+	begin -t 0 - "$STORMS" read 100000 || return
+	kill -KILL $smco
+	wait $smco
+	wait_for 60 ended "$pid"
+	cmp read.want out
+}
+ok "a killed smco-trace" killed
+
+stopped() {
+	begin -t 0 - "$STORMS" read 100000 || return
+	kill -STOP "$pid"
+	wait_for 20 is_in T "$pid" || return
+	pause 0.5
+	is_in T "$pid" || return
+	kill -CONT "$pid"
+	test_exit 5 wait $smco && cmp read.want out
+}
+ok "SIGSTOP and SIGCONT" stopped
+
+# ^Z: what is let go stands, and so does smco-trace then.
+suspended() {
+	rm -f out
+	perl -e 'setpgrp(0, 0); exec @ARGV' \
+		smco-trace -q -t 0 -o b.trace -- "$STORMS" read 100000 >out &
+	smco=$!
+	wait_for 20 grep -q ready out || return
+	pid=$(pgrep -P $smco storms)
+	wait_for 20 is_away "$pid" || return
+	kill -TSTP -- -$smco
+	wait_for 20 is_in T $smco && is_in T "$pid" || return
+	kill -CONT -- -$smco
+	test_exit 5 wait $smco && cmp read.want out
+}
+ok "the whole job is stopped, and goes on" suspended
+
+ended_by() {
+	begin -t 0 - "$STORMS" read 100000 || return
+	kill -"$1" "${!2}"
+	test_exit "$3" wait $smco
+}
+ok "a signal ends it" ended_by USR1 pid 138
+ok "SIGTERM comes to it" ended_by TERM smco 143
+
+# Attached to: we leave, or it ends.
+left() {
+	"$STORMS" read 1000000 >out &
+	pid=$!
+	wait_for 20 grep -q ready out
+	smco-trace -q -t 0 "$@" -o s.trace -p $pid || return
+	echo "let go $(fact s.trace let_go) times"
+	[ "$(fact s.trace let_go)" = 1 ] || return
+	! kill -0 $pid 2>/dev/null || untouched $pid || return
+	test_exit 5 wait $pid && cmp long.want out
+}
+"$STORMS" read 1000000 >long.want
+ok "attached to, and left" left -d 1
+ok "attached to, until it ends" left
+ok "how that has ended is known" eval 'smco-report --json s.trace |
+	perl -MJSON::PP -0777 -ne "exit (decode_json(\$_)->{processes}[0]{exit_status} != 5)"'
+
+# Another program begun meanwhile, and what comes of it.
+cat >execs.sh <<'E2'
+#!/bin/sh
+i=0
+while [ $i -lt 1000 ]; do /bin/true; i=$((i + 1)); done
+exec perl -e '$x = "y" x 8e6; $SIG{ALRM} = sub { exit 6 }; alarm 4; 1 while sleep 9'
+E2
+execs() {
+	test_exit 6 smco-trace -q -t "$1" -o s.trace -- sh execs.sh >/dev/null || return
+	[ "$(fact s.trace let_go)" -ge 1 ] || return
+	smco-report --json s.trace >s.json
+	AGAIN=$1 perl -MJSON::PP -0777 -ne '
+		my $p = decode_json($_)->{processes}[0];
+		print "$p->{command}, unused $p->{unused}{max_bytes}\n";
+		exit !($p->{exit_status} == 6 &&
+			(!$ENV{AGAIN} || $p->{command} =~ /^perl/))' s.json
+}
+ok "exec meanwhile" execs 0
+ok "a program that a script ends with is watched" execs 10
+
+# It is watched again: what it did not use before it ended is found.
+again() {
+	as_without 5 -t 10 - "$STORMS" one 200000 6 || return
+	smco-report --json s.trace | perl -MJSON::PP -0777 -ne '
+		my $nr = decode_json($_)->{overhead}{naps};
+		print "$nr naps\n";
+		exit !$nr'
+}
+ok "it is watched again" again
+ok "it is told" eval 'smco-report s.trace | tr -s " \n" " " |
+	grep -q "not for [0-9.]* m\?s: a process was let go [0-9]* times\\?, for its signals"'
+
+# Who is not to be let go is not.
+stays() {
+	test_exit 5 smco-trace -q "$@" -o s.trace -- "$STORMS" one 20000 >got || return
+	grep -q EXIT-SUCCESS got && [ "$(fact s.trace let_go)" = 0 ]
+}
+ok "--kill-on-exit" stays -t 0 --kill-on-exit
+ok "no limit" stays -t unlimited
+ok "--no-follow" stays -t 0 --no-follow
+ok "counters that the kernel does not keep" stays -t 0.01 -e cpu-clock
+
+done_testing
