@@ -8,8 +8,9 @@
 # two around it; the median and the quartiles of all turns of PAIRS pairs, of the
 # time and of the program's own CPU time, for a step of its work. TARGETS may have
 # "none": two unwatched ones, which says what a difference means.
-# The ledger: what it has spent, of the time in which the watched one went on,
-# from its start.
+# The ledger: what it has spent since the first turn began, of the time in which
+# the watched one went on since then, the moments before each turn is measured
+# included. What it began with is in neither: there it does other things.
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
 # shellcheck source=t/bench/workloads.sh
@@ -97,7 +98,6 @@ begin() {
 	local name=$1 workload=$2
 	shift 2
 	rm -rf "$name" && mkdir "$name" && cd "$name" || exit 1
-	began=$(date +%s.%N)
 	"start_$workload" "$@"
 	cd ..
 	eval "${name}_runs='$pid $load' ${name}_all='$load $follower $pid $supervisor'"
@@ -108,22 +108,24 @@ begin() {
 	sleep 2
 	# shellcheck disable=SC2086 # one or two
 	kill -STOP $pid $load
-	echo "$began $(date +%s.%N)" >"$name.marks"
+	: >"$name.marks"
 }
 
-# turn NAME - goes on for TURN seconds; "from to" to the file NAME.marks, in which
-# the beginning stands, too.
+# turn NAME - goes on for TURN seconds; "from to" to the file NAME.marks, and since
+# when it went on, by the clock of the day.
 turn() {
 	local runs
 	eval "runs=\$$1_runs"
 	# shellcheck disable=SC2086 # one or two
-	perl -MTime::HiRes=:DEFAULT,clock_gettime,CLOCK_MONOTONIC -e '
+	perl -MTime::HiRes=time,sleep,clock_gettime,CLOCK_MONOTONIC -e '
 		my $for = shift;
+		my ($ahead, $began) = (0.05, time); # until its caches are found
 		kill CONT => @ARGV;
-		sleep 0.05; # until it has found its caches again
+		sleep $ahead;
 		my $from = clock_gettime(CLOCK_MONOTONIC);
 		sleep $for;
-		printf "%.6f %.6f\n", $from, clock_gettime(CLOCK_MONOTONIC);
+		printf "%.6f %.6f %.6f\n", $from, clock_gettime(CLOCK_MONOTONIC),
+			$began;
 		kill STOP => @ARGV' "$TURN" $runs >>"$1.marks"
 }
 
@@ -162,7 +164,6 @@ pair() {
 		my ($name) = @_;
 		my @line = rows("$name/all");
 		my $at = 0;
-		my (undef, @mark) = rows("$name.marks");
 		return map {
 			my ($from, $to) = @$_;
 			$at++ while $at < $#line && $line[$at][0] < $from;
@@ -171,7 +172,7 @@ pair() {
 			my $steps = ($line[$last][2] // $last) - ($line[$at][2] // $at);
 			die "a turn of $name without a step\n" if $steps <= 0;
 			[map { ($line[$last][$_] - $line[$at][$_]) / $steps } 0, 1];
-		} @mark;
+		} rows("$name.marks");
 	}
 	my @plain = rates("plain");
 	my @watched = rates("watched");
@@ -180,14 +181,21 @@ pair() {
 			($plain[$i][$_] + $plain[$i + 1][$_]) - 1 } 0, 1), "\n";
 	}' >>ratios || fail "no figures"
 	[ "$2" = none ] || perl -MJSON::PP -e '
-	my $total = decode_json(do { local $/; <STDIN> })->{overhead};
+	my $trace = decode_json(do { local $/; <STDIN> });
+	my $start = $trace->{run}{start_real_ns};
 	open my $f, "<", "watched.marks" or die;
+	my @mark = map { [split] } <$f>;
+	# While the other one had its first turn this one stood, and spent nothing.
+	my ($before) = reverse grep {
+		($start + $_->{time_ns}) / 1e9 <= $mark[0][2]
+	} @{$trace->{ledger}};
+	my $spent = ($trace->{overhead}{spent_ns} -
+		($before ? $before->{spent_ns} : 0)) / 1e9;
 	my $ran = 0;
-	for (<$f>) {
-		my ($from, $to) = split;
-		$ran += $to - $from;
+	for (@mark) {
+		my ($from, $to) = @$_;
+		$ran += 0.05 + $to - $from;
 	}
-	my $spent = $total->{spent_ns} / 1e9;
 	printf "%.3f\n", 100 * $spent / ($ran - $spent);' \
 		< <("$BUILD/smco-report" --json watched/t.trace) >>spent
 }

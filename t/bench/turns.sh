@@ -45,7 +45,7 @@ turns() { # WORKLOAD TARGET
 	: >marks
 	for ((i = 0; i < TURNS; i++)); do
 		stand_still $smco
-		perl -MTime::HiRes=:DEFAULT,clock_gettime,CLOCK_MONOTONIC -e '
+		perl -MTime::HiRes=sleep,clock_gettime,CLOCK_MONOTONIC -e '
 			printf "%.6f ", clock_gettime(CLOCK_MONOTONIC);
 			sleep($ARGV[0]);
 			printf "%.6f\n", clock_gettime(CLOCK_MONOTONIC)' \
