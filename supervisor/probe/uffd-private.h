@@ -57,4 +57,20 @@ int uffd_start_reader(struct uffd *u);
 /* Ends the thread, if there is one, and waits for its end. */
 void uffd_stop_reader(struct uffd *u);
 
+/* --- uffd-cost.c --- */
+/* Of a write that meets a guard, ns. */
+struct uffd_cost {
+	/* Until the reader has its message: the program loses that at each hit,
+	 * and no other clock tells. */
+	uint64_t heard_ns;
+	uint64_t whole_ns; /* until it goes on, if the reader opens the block */
+};
+
+/* In some 10 ms, by guards in our own memory; not while others use what it
+ * tells. Where it cannot be told it is as before. */
+void uffd_cost_measure(void);
+/* Usual figures at first. */
+struct uffd_cost uffd_cost(void);
+void uffd_cost_know(const struct uffd_cost *cost);
+
 #endif

@@ -144,7 +144,8 @@ static void on_message(struct uffd *u, const struct uffd_msg *m)
 	guardtab_remove(&u->tab, i);
 	if (!h.waits) {
 		uffd_wp_open(u, e.start, e.end);
-		h.hit.cost_ns = u->hit_ns + smco_now_ns() - now;
+		h.hit.cost_ns =
+			uffd_cost().heard_ns + u->hit_ns + smco_now_ns() - now;
 	}
 	queue_put(u, &h);
 	tracer_wake(tproc_tracer(u->base.proc));

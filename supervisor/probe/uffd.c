@@ -37,8 +37,10 @@
 #define FEATURES                                                               \
 	(UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID |             \
 	 UFFD_FEATURE_EXACT_ADDRESS | UFFD_FEATURE_WP_UNPOPULATED)
-#define HIT_GUESS_NS (100 * NSEC_PER_USEC)
-#define MAX_RANGES   16384
+/* A hit before the first one was measured, beyond the stop, as often as what it
+ * takes where only the reader has to wake up: the loop has to, too. */
+#define HIT_GUESS  2
+#define MAX_RANGES 16384
 
 static void uffd_close(struct access *a);
 
@@ -96,12 +98,14 @@ static bool uffd_next_hit(struct access *a, struct access_hit *hit)
 		h.hit.task = find_task(u, h.tid);
 		h.hit.stopped = h.hit.task && !task_stop(h.hit.task);
 		uffd_open_waiting(u, &h);
-		h.hit.cost_ns = smco_now_ns() - h.hit.time_ns +
-				tracer_stop_cost_ns(tproc_tracer(a->proc));
+		uint64_t waited_ns =
+			uffd_cost().heard_ns + smco_now_ns() - h.hit.time_ns;
+		h.hit.cost_ns =
+			waited_ns + tracer_stop_cost_ns(tproc_tracer(a->proc));
 		average(u, h.hit.cost_ns);
 		/* The stop clock knows nothing of the wait before the stop. */
 		if (h.hit.stopped)
-			u->side_ns += smco_now_ns() - h.hit.time_ns;
+			u->side_ns += waited_ns;
 	}
 	if (!u->nr)
 		pthread_cond_signal(&u->looked);
@@ -252,6 +256,13 @@ static int uffd_collect(struct access *a, struct page_range *r, size_t n)
 
 /* --- life --- */
 
+static int uffd_prepare(struct smco_err *err)
+{
+	(void)err;
+	uffd_cost_measure();
+	return 0;
+}
+
 static int take_descriptor(struct uffd *u, struct smco_err *err)
 {
 	struct tproc *p = u->base.proc;
@@ -317,7 +328,8 @@ static int uffd_open(struct tproc *p, struct access **ret, struct smco_err *err)
 	u->base.ops = &access_uffd;
 	u->base.proc = p;
 	u->fd = u->quit_fd = -1;
-	u->hit_ns = tracer_stop_cost_ns(tproc_tracer(p)) + HIT_GUESS_NS;
+	u->hit_ns = tracer_stop_cost_ns(tproc_tracer(p)) +
+		    HIT_GUESS * uffd_cost().whole_ns;
 	guardtab_init(&u->tab, MAX_RANGES);
 	int rc = take_descriptor(u, err);
 	if (!rc) {
@@ -367,6 +379,7 @@ const struct access_ops access_uffd = {
 	.name = "uffd",
 	.sees = ACCESS_WRITES | ACCESS_KERNEL,
 	.is_guard = true,
+	.prepare = uffd_prepare,
 	.open = uffd_open,
 	.close = uffd_close,
 	.forget = uffd_forget,

@@ -1,7 +1,8 @@
 /*
  * Whoever met a guard before next_hit() is asked is told of by it, also when
  * the reader of the descriptor gets no CPU: a block of which nothing was told
- * is quiet. The reader is kept from running by a busy real-time thread.
+ * is quiet. The reader is kept from running by a busy real-time thread. And
+ * what passes before a hit is heard of is charged.
  */
 #include <errno.h>
 #include <dirent.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "supervisor/probe/access.h"
+#include "supervisor/probe/uffd-private.h"
 #include "tap.h"
 #include "traced.h"
 
@@ -151,11 +153,19 @@ int main(void)
 		return 0;
 	}
 	puppet_begin(&pup, poke, TPAGE_SIZE + 5, 7);
+	uint64_t side_ns = access_uffd.side_cost_ns(a);
+	const struct uffd_cost dear = {1000 * NSEC_PER_SEC,
+				       2000 * NSEC_PER_SEC};
+	uffd_cost_know(&dear);
 	bool asleep = spin_until_asleep(pup.pid);
 	bool told = access_uffd.next_hit(a, &hit);
 	set_policy(SCHED_OTHER, 0);
 	check(asleep);
 	check(told);
+	check(hit.cost_ns > 1000 * NSEC_PER_SEC);
+	if (hit.stopped) /* else the cost is charged by itself */
+		check(access_uffd.side_cost_ns(a) - side_ns >
+		      1000 * NSEC_PER_SEC);
 	check(hit.range.user == &r);
 	if (told && hit.stopped)
 		access_uffd.resume(a, &hit);
@@ -165,10 +175,16 @@ int main(void)
 	check_int(traced_stop(p, NULL), 0);
 	/* With no room in its queue yet. */
 	bool opened = check_int(access_uffd.open(p, &a, &err), 0);
+	if (opened) /* until a hit is measured */
+		check(access_uffd.touch_cost_ns(a) >= 4000 * NSEC_PER_SEC);
 	tproc_cont(p);
 	if (!opened)
 		return tap_done();
 	test_no_memory(tr, a, &pup);
+	uffd_cost_know(&(struct uffd_cost){0});
+	uffd_cost_measure();
+	check(uffd_cost().heard_ns > 0);
+	check(uffd_cost().whole_ns >= uffd_cost().heard_ns);
 	access_uffd.close(a);
 	tracer_destroy(tr);
 	puppet_end(&pup);
