@@ -1,5 +1,6 @@
 #!/bin/bash
-# make bench-events [RUNS=10] [AT_ONCE=31] [EVENTS=NAME,...] [RESULTS=file] [RAW=file] [COUNTS=file]
+# make bench-events [RUNS=10] [AT_ONCE=31] [CHILDREN=10] [EVENTS=NAME,...] [RESULTS=file] [RAW=file]
+#                   [COUNTS=file]
 #
 # Every event that can be counted here, but those of the machine as a whole, in
 # the same program by perf stat and by smco-trace: signals, files, pipes,
@@ -9,10 +10,12 @@
 # or to one; and as a measure of that, of every other run of perf stat's, whether
 # they are so among the rest of its runs, and every other one of ours. RESULTS gets
 # those that are not. With EVENTS only those; RAW gets each count, and COUNTS are
-# such counts, which are judged without counting again.
+# such counts, which are judged without counting again. CHILDREN=0 is a program
+# that is alone, on one CPU: a fork has perf copy its events, which others' events
+# tell, and two CPUs are two orders of who goes first.
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
-: "${RUNS:=10}" "${AT_ONCE:=31}" "${EVENTS:=}" "${RAW:=}" "${COUNTS:=}"
+: "${RUNS:=10}" "${AT_ONCE:=31}" "${CHILDREN:=10}" "${EVENTS:=}" "${RAW:=}" "${COUNTS:=}"
 cat >work.pl <<'END'
 use POSIX ();
 my $n = 1000;
@@ -32,7 +35,7 @@ for my $i (1 .. $n) {
 	syswrite $w, "a";
 	sysread $r, my $c, 1;
 }
-for (1 .. 10) { my $p = fork; POSIX::_exit(0) unless $p; waitpid $p, 0 }
+for (1 .. $ARGV[0]) { my $p = fork; POSIX::_exit(0) unless $p; waitpid $p, 0 }
 select undef, undef, undef, 0.0005 for 1 .. 20;
 my @a;
 push @a, "y" x 4096 for 1 .. 10 * $n;
@@ -43,27 +46,29 @@ mkdir files || exit
 # the environment (bash puts the name of the program there, perf its paths) moves
 # the stack: so all programs are where they are without chance, and ours has what
 # perf adds.
-work=(/usr/bin/perl "$PWD/work.pl")
+work=(/usr/bin/perl "$PWD/work.pl" "$CHILDREN")
 base=(PERL_HASH_SEED=0 "PATH=$PATH")
+fixed=(setarch -R)
+[ "$CHILDREN" -gt 0 ] || fixed=(taskset -c "$(($(nproc) - 1))" setarch -R)
 mapfile -t added < <(env -i "${base[@]}" perf stat -o /dev/null env)
 
 # A machine may take pages that nobody used for a while out of memory (DAMON does
 # here); what comes from the disk again is in the counts of whoever needs it first.
 # So the program runs once more before each run that counts.
 warm() {
-	(cd files && env -i "${base[@]}" setarch -R "${work[@]}") >/dev/null 2>&1
+	(cd files && env -i "${base[@]}" "${fixed[@]}" "${work[@]}") >/dev/null 2>&1
 }
 by_perf() { # LIST: "event count" of each
 	local at=$PWD
 	warm
-	(cd files && env -i "${base[@]}" setarch -R perf stat -x, -o "$at/perf.csv" -e "$1" \
+	(cd files && env -i "${base[@]}" "${fixed[@]}" perf stat -x, -o "$at/perf.csv" -e "$1" \
 		"${work[@]}") >out 2>&1 || return 1
 	awk -F, '!/^#/ && NF > 3 && $1 ~ /^[0-9.]+$/ { print $3, $1 }' perf.csv
 }
 by_us() {
 	local at=$PWD
 	warm
-	(cd files && env -i "${added[@]}" setarch -R "$BUILD/smco-trace" -q -t unlimited \
+	(cd files && env -i "${added[@]}" "${fixed[@]}" "$BUILD/smco-trace" -q -t unlimited \
 		-e "$1" -o "$at/e.trace" -- "${work[@]}") >out 2>err || fail "smco-trace failed"
 	"$BUILD/smco-report" --json e.trace | perl -MJSON::PP -0777 -e '
 		my $c = decode_json(<STDIN>)->{counters}[0];
