@@ -40,9 +40,41 @@ bool counter_plan_inherit(struct counter_plan *p, bool of_processes)
 	return any;
 }
 
+bool counter_plan_can_leave_births(const struct counter_plan *p)
+{
+	for (size_t g = 0; g < p->nr_groups; g++)
+		for (size_t i = 0; p->group[g].inherits && i < p->group[g].nr;
+		     i++)
+			if (p->event[p->group[g].first + i].is_tallied)
+				return false;
+	return true;
+}
+
+void counter_plan_leave_births(struct counter_plan *p)
+{
+	p->of_creators = true;
+}
+
+bool counter_thread_keep(struct counter_thread *t)
+{
+	size_t nr = 0;
+	counter_unmap_page(t);
+	counter_end_tally(t);
+	for (size_t i = 0; i < t->nr; i++) {
+		if (t->plan->group[t->open[i].group].inherits)
+			t->open[nr++] = t->open[i];
+		else
+			counter_close_group(&t->open[i]);
+	}
+	t->nr = nr;
+	return nr > 0;
+}
+
 int counter_thread_renew(struct counter_thread *t, struct smco_err *err)
 {
 	int ret = 0;
+	if (t->plan->of_creators)
+		return 0;
 	for (size_t i = 0; i < t->nr; i++) {
 		struct open_group *o = &t->open[i], fresh;
 		if (!t->plan->group[o->group].inherits || o->is_lost)

@@ -141,6 +141,11 @@ void counter_thread_watch(struct counter_thread *t)
 	counter_map_page(t);
 }
 
+void counter_thread_unwatch(struct counter_thread *t)
+{
+	counter_unmap_page(t);
+}
+
 static bool is_direct(const struct counter_thread *t,
 		      const struct open_group *o)
 {

@@ -66,10 +66,12 @@ int counter_open_group(const struct counter_plan *plan, size_t group, pid_t tid,
 }
 
 static size_t places_of(const struct counter_plan *plan, size_t group,
-			bool machine_wide)
+			bool machine_wide, enum counter_since since)
 {
 	const struct counter_group *g = &plan->group[group];
-	if (g->is_machine_wide != machine_wide)
+	if (g->is_machine_wide != machine_wide ||
+	    (plan->of_creators && g->inherits &&
+	     (since == COUNTER_BIRTH || since == COUNTER_AGAIN)))
 		return 0;
 	return machine_wide ? plan->event[g->first].nr_cpus : 1;
 }
@@ -81,7 +83,7 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 	size_t nr = 0;
 	bool wide = tid == 0;
 	for (size_t g = 0; g < plan->nr_groups; g++)
-		nr += places_of(plan, g, wide);
+		nr += places_of(plan, g, wide, since);
 	struct counter_thread *t = calloc(1, sizeof(*t));
 	if (t)
 		t->open = calloc(nr ? nr : 1, sizeof(*t->open));
@@ -94,7 +96,7 @@ int counter_thread_open(const struct counter_plan *plan, pid_t tid,
 	t->place = -1;
 	t->level = COUNTER_ALL;
 	for (size_t g = 0; g < plan->nr_groups; g++) {
-		size_t places = places_of(plan, g, wide);
+		size_t places = places_of(plan, g, wide, since);
 		for (size_t i = 0; i < places; i++) {
 			const struct counter_group *cg = &plan->group[g];
 			int cpu = wide ? plan->event[cg->first].cpu[i] : -1;
@@ -220,7 +222,7 @@ uint64_t counter_thread_peek(const struct counter_thread *t, size_t group,
 	return sum;
 }
 
-static bool is_of_level(const struct counter_group *g, enum counter_level level)
+bool counter_counts_at(const struct counter_group *g, enum counter_level level)
 {
 	switch (level) {
 	case COUNTER_NONE:
@@ -297,13 +299,14 @@ void counter_thread_set_level(struct counter_thread *t,
 	for (size_t i = 0; i < t->nr; i++) {
 		struct open_group *o = &t->open[i];
 		if (!o->is_off &&
-		    !is_of_level(&t->plan->group[o->group], level))
+		    !counter_counts_at(&t->plan->group[o->group], level))
 			turn(t, o, false);
 	}
 	note_all(t);
 	for (size_t i = t->nr; i-- > 0;) {
 		struct open_group *o = &t->open[i];
-		if (o->is_off && is_of_level(&t->plan->group[o->group], level))
+		if (o->is_off &&
+		    counter_counts_at(&t->plan->group[o->group], level))
 			turn(t, o, true);
 	}
 	if (t->level == COUNTER_NONE) {

@@ -72,6 +72,7 @@ struct counter_plan {
 	char missing[900];
 	struct pmu_hold hold; /* its tracepoints, as long as it lives */
 	bool threads_only;    /* what inherits does so for no new process */
+	bool of_creators;     /* counter_plan_leave_births */
 	bool is_jotted;	      /* counter_plan_jot */
 	/* Of its events that are tallied; not owned. NULL: they stay at 0. */
 	const struct counter_tally *tally;
@@ -132,6 +133,15 @@ void counter_plan_tally(struct counter_plan *p,
  */
 bool counter_plan_inherit(struct counter_plan *p, bool of_processes);
 /*
+ * From now on groups that inherit are opened for nobody who is born or was
+ * counted before (COUNTER_BIRTH, COUNTER_AGAIN), nor renewed: what all of them
+ * do is counted with their creators, who keep these groups when they end or
+ * call exec (counter_thread_keep). It can be so (true) unless an event of such
+ * a group is tallied.
+ */
+bool counter_plan_can_leave_births(const struct counter_plan *p);
+void counter_plan_leave_births(struct counter_plan *p);
+/*
  * Have the kernel write down what groups of threads have counted whenever a BPF
  * program says so, and so that counter_thread_next_jotted tells it. Groups that
  * do not inherit get one more event, their last (has_every), which counts
@@ -160,6 +170,8 @@ enum counter_since {
 	 * events while the thread is stopped; others begin now, and what was
 	 * before is its creator's (counter_plan_inherit) or nobody's. */
 	COUNTER_BIRTH,
+	/* From now on, one that was counted before as another thread. */
+	COUNTER_AGAIN,
 };
 
 /* Sums of one group since it was opened. */
@@ -255,6 +267,8 @@ bool counter_thread_next_jotted(struct counter_thread *t, size_t *group_ret,
 int counter_thread_make_room(struct counter_thread *t, struct smco_err *err);
 /* It is read, so have the kernel tell when it runs (counter_thread_has_run). */
 void counter_thread_watch(struct counter_thread *t);
+/* No more: what is told of a thread is not of its children. */
+void counter_thread_unwatch(struct counter_thread *t);
 /* The events that lead its groups but direct ones, which stay the thread's: so
  * many. */
 size_t counter_thread_leaders(const struct counter_thread *t,
@@ -288,12 +302,16 @@ enum counter_level {
  */
 void counter_thread_set_level(struct counter_thread *t,
 			      enum counter_level level);
+bool counter_counts_at(const struct counter_group *g, enum counter_level level);
 
 /* Groups of the other kind than the thread's (machine-wide or not) have none.
  */
 bool counter_thread_has(const struct counter_thread *t, size_t group);
 /* NULL is fine. */
 void counter_thread_close(struct counter_thread *t);
+/* @t has ended, or gone on by another number: of its groups those that inherit
+ * remain open for who was born to it. False: there is none. */
+bool counter_thread_keep(struct counter_thread *t);
 
 /*
  * What one context switch of a counted thread costs it more, ns: its counters

@@ -139,6 +139,8 @@ static int leave(struct session *s, struct watched *w, struct smco_err *err)
 	session_drop_watched(s, w, false);
 	/* Born while a thread was let run, to leave what is planted. */
 	tracer_leave_newborn(s->tracer);
+	if (s->counters)
+		counters_leave_births(s->counters, smco_now_ns());
 	for (struct task *t = tproc_first_task(p); t && s->counters;
 	     t = task_next(t)) {
 		counters_gone(s->counters, task_tid(t), smco_now_ns());

@@ -8,7 +8,7 @@
  * What a copy has of its parent's plants harms it as little as it would if we
  * had been killed (hook.h, range.h). Guards would, so with those all births are
  * followed; so they are where something is counted of each child that the
- * kernel does not keep by itself.
+ * kernel neither keeps by itself nor has it inherit.
  */
 #include <time.h>
 
@@ -73,6 +73,8 @@ static void set_left(struct session *s, bool are_left)
 	b->are_left = are_left;
 	b->changed_ns = smco_now_ns();
 	b->is_told = false;
+	if (are_left && s->counters)
+		counters_leave_births(s->counters, b->changed_ns);
 	tracer_follow_births(s->tracer, !are_left);
 	tracer_follow_cpu(s->tracer, !are_left);
 	tracer_urgent(s->tracer, !are_left);

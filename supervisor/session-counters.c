@@ -83,7 +83,7 @@ void session_counters_process(struct session *s, const struct tevent *ev)
 		/* What it did up to now is counted, or is from its birth. */
 		for (; t && is_counted_already(s, pid); t = task_next(t))
 			counters_add(s->counters, pid, task_tid(t), t,
-				     session_away_was(s, pid) ? COUNTER_NOW
+				     session_away_was(s, pid) ? COUNTER_AGAIN
 							      : COUNTER_BIRTH);
 		return;
 	}

@@ -64,8 +64,13 @@ followed() {
 	[ "$(figures f.trace)" = "52 0" ]
 }
 ok "--kill-on-exit" followed -t 0 --kill-on-exit
-ok "counters that the kernel does not keep" followed -t 0.01 -e task-clock,cpu-clock
+ok "counters of which stops are taken off" followed -t 0.01 -e task-clock,sched:sched_switch
 ok "samples" followed -t 0.01 --sample 99
+
+# starts NUMBER - a script that starts so many programs.
+# among COMMAND - one that starts 400, COMMAND, 40 more, and waits.
+starts() { echo "i=0; while [ \$i -lt $1 ]; do /bin/true; i=\$((i + 1)); done"; }
+among() { starts 400 && echo "$1 &" && starts 40 && echo wait; }
 
 # What the kernel keeps of each is counted all the same: as the parent is told.
 counted() {
@@ -97,6 +102,33 @@ ok "of children of theirs" counted nested 200 3 399
 ok "of children with threads" counted thread 200 3 199
 ok "they are told as one" eval 'smco-report c.trace | grep "^threads *not followed, "'
 
+# inherited - what else is counted of those that "sh SCRIPT" starts, who are not
+# followed, is what it is where all are.
+EXECS=sched:sched_process_exec,sched:sched_process_exit,sched:sched_process_fork
+counts() {
+	smco-report --json "$1" | perl -MJSON::PP -0777 -ne '
+		my $c = decode_json($_)->{counters}[0];
+		print join(" ", map { $_->{count} } @{$c->{counts}}), "\n"'
+}
+inherited() {
+	local all
+	smco-trace -q -t unlimited -e $EXECS -o u.trace -- sh "$1" || return
+	all=$(counts u.trace)
+	for _ in 1 2 3 4 5; do
+		smco-trace -q -t 5 -e $EXECS -o i.trace -- sh "$1" || return
+		echo "$all; $(counts i.trace), $(figures i.trace)"
+		[ "$(counts i.trace)" = "$all" ] || return
+		[ "$(figures i.trace | cut -d' ' -f2)" -lt 100 ] || return 0
+	done
+	return 1
+}
+{ starts 400 && echo "( $(starts 100) )" && starts 100; } >inherits.sh
+{ echo "( sleep 0.5; $(starts 100) ) &" && starts 400; } >outlived.sh
+{ starts 400 && echo "exec sh -c '$(starts 100)'"; } >execs.sh
+ok "programs and their ends, counted with who started them" inherited inherits.sh
+ok "the same, who started them ends before" inherited outlived.sh
+ok "the same, who started them calls exec" inherited execs.sh
+
 # Who is killed leaves a program that has children all the time.
 killed() {
 	local smco pid
@@ -114,11 +146,6 @@ has_lines() { [ "$(wc -l <out)" -gt 100 ]; }
 ended() { ! kill -0 "$1"; }
 ok "a killed smco-trace" killed fork
 ok "the same, vfork" killed vfork
-
-# starts NUMBER - a script that starts so many programs.
-# among COMMAND - one that starts 400, COMMAND, 40 more, and waits.
-starts() { echo "i=0; while [ \$i -lt $1 ]; do /bin/true; i=\$((i + 1)); done"; }
-among() { starts 400 && echo "$1 &" && starts 40 && echo wait; }
 
 # One of them that lives on, and a copy of the parent that does.
 among "$FIXTURES/forgetful-server 8" >stays.sh

@@ -33,6 +33,8 @@ struct thread {
 	const void *task;
 	struct counter_thread *counters;
 	bool had_siblings;
+	/* It has ended, and children of its may not have (of_creators). */
+	bool is_kept;
 	struct stops *stops;	 /* by event; of those that count them */
 	uint64_t nr_before;	 /* stops before anything was counted */
 	struct pending *pending; /* by group */
@@ -89,6 +91,9 @@ struct counters {
 		struct thread thread;
 		struct counter_past told;
 	} rest[COUNTERS_RESTS];
+	/* When that was of the first; how long groups have paused since; and up
+	 * to when that is known. */
+	uint64_t rest_told_ns, rest_off_ns[COUNTER_MAX_GROUPS], pauses_ns;
 	struct jot *jot; /* NULL = everybody is read */
 	/* What is not counted of our stops; NULL = it cannot be told. By event:
 	 * its sieve, -1 = none; NULL = nobody has one. */
@@ -298,6 +303,8 @@ uint64_t counters_tally_price_ns(struct counters *c);
 /* ---- counters-unfollowed.c ---- */
 
 void counters_drop_rests(struct counters *c);
+/* The level that there is is about to change, or the rest to be told. */
+void counters_note_pauses(struct counters *c, uint64_t now_ns);
 
 /* ---- counters-record.c ---- */
 

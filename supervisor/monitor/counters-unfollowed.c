@@ -1,19 +1,77 @@
-/* Processes that are not followed have no counters: what the kernel keeps of
- * them by itself is told as one more thread, of number 0. */
+/* Processes that are not followed have no counters of their own: what the
+ * kernel keeps of them by itself is told as one more thread, of number 0, and
+ * what else they do is counted with who gave birth to them, by what the kernel
+ * copies. */
 #include "supervisor/monitor/counters-private.h"
 
+#include "supervisor/control/fixed.h"
+
 #include <stdlib.h>
+#include <string.h>
+
+/* Stops, also of those that are followed, would be put down to creators, and
+ * not be known as ours. */
+static bool may_be_creators(const struct pmu_event *ev)
+{
+	return !counters_has_stops(ev) && ev->role != PMU_MIGRATIONS;
+}
+
+static bool may_leave(const struct counters *c, size_t group)
+{
+	const struct counter_group *g = &c->plan.group[group];
+	if (g->inherits && c->plan.threads_only)
+		return false;
+	for (size_t i = 0; i < counters_nr_shown(c, group); i++) {
+		const struct pmu_event *ev = &c->plan.event[g->first + i];
+		if (g->inherits ? !may_be_creators(ev) : !counter_is_kept(ev))
+			return false;
+	}
+	return true;
+}
 
 bool counters_may_leave_births(const struct counters *c)
 {
-	if (c->every.nr)
+	if (c->every.nr || !counter_plan_can_leave_births(&c->plan))
 		return false;
 	for (size_t g = 0; g < c->plan.nr_groups; g++)
-		for (size_t i = 0; i < counters_nr_shown(c, g); i++)
-			if (!counter_is_kept(
-				    &c->plan.event[c->plan.group[g].first + i]))
-				return false;
+		if (!c->plan.group[g].is_machine_wide && !may_leave(c, g))
+			return false;
 	return true;
+}
+
+/* A creator that waits has children that run: all are read from now on. */
+void counters_leave_births(struct counters *c, uint64_t now_ns)
+{
+	if (!c->inherits || c->plan.of_creators)
+		return;
+	counter_plan_leave_births(&c->plan);
+	counters_jot_leave(c, now_ns);
+	for (size_t i = 0; i < COUNTERS_HASH; i++)
+		for (struct thread *t = c->hash[i]; t; t = t->next)
+			counter_thread_unwatch(t->counters);
+}
+
+void counters_note_pauses(struct counters *c, uint64_t now_ns)
+{
+	uint64_t since_ns = max_u64(c->pauses_ns, c->rest_told_ns);
+	for (size_t g = 0; g < c->plan.nr_groups && now_ns > since_ns; g++)
+		if (!counter_counts_at(&c->plan.group[g], c->level))
+			c->rest_off_ns[g] += now_ns - since_ns;
+	c->pauses_ns = now_ns;
+}
+
+/* What creators have of them is without what they did in pauses. They live for
+ * a moment, so those that have ended since they were told last ran in as many
+ * pauses as there were. */
+static void add_missed(struct counters *c, size_t group, uint64_t ran_ns,
+		       uint64_t now_ns)
+{
+	uint64_t length_ns = now_ns - c->rest_told_ns;
+	c->rest[0].thread.pending[group].sum.enabled_ns +=
+		length_ns ? (uint64_t)((double)ran_ns *
+				       ((double)c->rest_off_ns[group] /
+					(double)length_ns))
+			  : 0;
 }
 
 static void add_group(struct counters *c, struct counters_rest *r, size_t group,
@@ -51,12 +109,24 @@ void counters_unfollowed(struct counters *c, unsigned who, pid_t pid, pid_t tid,
 			return; /* the next time, then */
 		for (size_t g = 0; g < c->plan.nr_groups; g++)
 			t->pending[g].read_ns = who ? now_ns : c->p.start_ns;
+		if (!who)
+			c->rest_told_ns = c->p.start_ns;
 		t->pid = pid;
 		t->tid = tid;
 	}
+	if (!who)
+		counters_note_pauses(c, now_ns);
 	for (size_t g = 0; g < c->plan.nr_groups; g++) {
-		add_group(c, r, g, all);
+		const struct counter_group *cg = &c->plan.group[g];
+		if (!cg->inherits && !cg->is_machine_wide)
+			add_group(c, r, g, all);
+		else if (cg->inherits && !who)
+			add_missed(c, g, all->run_ns - r->told.run_ns, now_ns);
 		counters_write_group(c, t, g, now_ns);
 	}
 	r->told = *all;
+	if (who)
+		return;
+	memset(c->rest_off_ns, 0, sizeof(c->rest_off_ns));
+	c->rest_told_ns = now_ns;
 }

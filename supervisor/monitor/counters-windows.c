@@ -60,6 +60,7 @@ static void set_level(struct counters *c, enum counter_level level)
 	if (c->level == level ||
 	    (level >= COUNTER_CHEAP && !counters_tally_at(c, level)))
 		return;
+	counters_note_pauses(c, smco_now_ns());
 	for (size_t i = 0; i < COUNTERS_HASH; i++)
 		for (struct thread *t = c->hash[i]; t; t = t->next) {
 			counter_thread_set_level(t->counters, level);

@@ -21,7 +21,7 @@
 static struct thread **find(struct counters *c, pid_t tid)
 {
 	struct thread **link = &c->hash[(unsigned)tid % COUNTERS_HASH];
-	while (*link && (*link)->tid != tid)
+	while (*link && ((*link)->tid != tid || (*link)->is_kept))
 		link = &(*link)->next;
 	return link;
 }
@@ -221,7 +221,7 @@ void counters_add(struct counters *c, pid_t pid, pid_t tid, const void *task,
 
 bool counters_want_creators(const struct counters *c)
 {
-	return c->inherits;
+	return c->inherits && !c->plan.of_creators;
 }
 
 void counters_born(struct counters *c, pid_t pid, pid_t tid, const void *task,
@@ -229,7 +229,7 @@ void counters_born(struct counters *c, pid_t pid, pid_t tid, const void *task,
 {
 	struct smco_err err = {0};
 	struct thread *t = *find(c, creator);
-	if (c->inherits && creator && t) {
+	if (counters_want_creators(c) && creator && t) {
 		counters_owe_stops(c, t, c->p.nr_stops(task));
 		counters_jot_stands(c, t, smco_now_ns());
 		counters_take_all(c, t);
@@ -262,6 +262,12 @@ static void end_thread(struct counters *c, struct thread **link,
 	struct thread *t = *link;
 	read_thread(c, t, now_ns);
 	count_stops(c, t);
+	if (c->plan.of_creators && counter_thread_keep(t->counters)) {
+		counters_sieve_forget(c, t);
+		t->task = NULL;
+		t->is_kept = true;
+		return;
+	}
 	*link = t->next;
 	free_thread(c, t);
 }
@@ -288,12 +294,13 @@ void counters_exec(struct counters *c, pid_t pid, pid_t tid, const void *task,
 	 * all are read while nothing runs, and begin anew. */
 	for (size_t i = 0; i < COUNTERS_HASH; i++)
 		for (struct thread **link = &c->hash[i]; *link;) {
-			if ((*link)->pid == pid)
+			struct thread *at = *link;
+			if (at->pid == pid && !at->is_kept)
 				end_thread(c, link, now_ns);
-			else
-				link = &(*link)->next;
+			if (*link == at)
+				link = &at->next;
 		}
-	counters_add(c, pid, tid, task, COUNTER_NOW);
+	counters_add(c, pid, tid, task, COUNTER_AGAIN);
 }
 
 /* -------------------------------------------------------------- reading --- */

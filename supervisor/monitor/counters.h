@@ -70,7 +70,7 @@ void counters_add(struct counters *c, pid_t pid, pid_t tid, const void *task,
  */
 void counters_born(struct counters *c, pid_t pid, pid_t tid, const void *task,
 		   pid_t creator);
-/* Is there anything of that kind? Asked once, before anything is counted. */
+/* Is there anything of that kind? Not any more once births are left. */
 bool counters_want_creators(const struct counters *c);
 /*
  * @tid, stopped, has become process @pid's only thread by an exec, perhaps from
@@ -81,9 +81,12 @@ void counters_exec(struct counters *c, pid_t pid, pid_t tid, const void *task,
 /* The thread ended or is left alone: its last record. */
 void counters_gone(struct counters *c, pid_t tid, uint64_t now_ns);
 
-/* Is all that is counted kept by the kernel of each process, so that who is not
- * told of here can be counted as well? */
+/* Is all that is counted kept by the kernel of each process, or inherited, so
+ * that who is not told of here can be counted as well? */
 bool counters_may_leave_births(const struct counters *c);
+/* From now on there may be such: what is inherited is counted with creators, of
+ * those that are told of, too. */
+void counters_leave_births(struct counters *c, uint64_t now_ns);
 /*
  * What the processes have done, so far, that nobody was told of here: @all,
  * which only grows. They are @pid's, or what came of it. Its record. @who 0: of

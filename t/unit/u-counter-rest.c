@@ -15,6 +15,7 @@ static struct {
 	size_t nr;
 	uint64_t value[COUNTER_MAX_GROUPS][COUNTER_GROUP_MAX];
 	uint64_t enabled_ns, missed_ns, length_ns;
+	uint64_t all_missed_ns[COUNTER_MAX_GROUPS];
 } told;
 
 static void emit(void *ctx, const struct record *r)
@@ -27,6 +28,7 @@ static void emit(void *ctx, const struct record *r)
 	check_int(ev.pid, 77);
 	for (size_t i = 0; i < ev.nr; i++)
 		told.value[r->param][i] += ev.value[i];
+	told.all_missed_ns[r->param] += ev.missed_ns;
 	told.nr++;
 	if (r->param)
 		return;
@@ -42,11 +44,13 @@ static void put_meta(void *ctx, const char *key, const char *value)
 
 static struct ledger *l;
 
-static struct counters *start(const char *events, uint64_t every_nr)
+static struct counters *start(const char *events, uint64_t every_nr,
+			      bool follows)
 {
 	struct counters *c = NULL;
 	const struct counters_params p = {
 		.events = events,
+		.follows = follows,
 		.interval_ns = NSEC_PER_SEC,
 		.if_available = true,
 		.every_nr = every_nr,
@@ -82,7 +86,7 @@ static uint64_t told_of(const struct counters *c, const char *name)
 
 static void test_sums(void)
 {
-	struct counters *c = start(EVENTS, 0);
+	struct counters *c = start(EVENTS, 0, false);
 	struct counter_past all = {.minor_faults = 1000,
 				   .major_faults = 3,
 				   .switches = 20,
@@ -122,26 +126,67 @@ static void test_sums(void)
 	check_int(told.nr, nr);
 }
 
+/* What is inherited is with creators, but for what was done in pauses. */
+static void test_pauses(void)
+{
+	struct counters *c = start("task-clock,kmem:mm_page_alloc", 0, true);
+	struct counter_past all = {.run_ns = 4 * MS};
+	uint64_t start_ns = c->p.start_ns;
+	size_t clock = c->plan.group[0].inherits, other = !clock;
+	check(c->plan.group[other].inherits);
+	memset(&told, 0, sizeof(told));
+	c->level = COUNTER_CLOCKS;
+	counters_unfollowed(c, 0, 77, 0, &all, start_ns + 100 * MS);
+	check_int(told.all_missed_ns[other], 4 * MS);
+	all.run_ns = 6 * MS;
+	c->level = COUNTER_ALL;
+	counters_unfollowed(c, 0, 77, 0, &all, start_ns + 200 * MS);
+	check_int(told.all_missed_ns[other], 4 * MS);
+	/* Half of the time. */
+	counters_note_pauses(c, start_ns + 250 * MS);
+	c->level = COUNTER_CLOCKS;
+	all.run_ns = 10 * MS;
+	counters_unfollowed(c, 0, 77, 0, &all, start_ns + 300 * MS);
+	check_int(told.all_missed_ns[other], 6 * MS);
+	check_int(told.all_missed_ns[clock], 0);
+	check_int(told.value[other][0], 0);
+	c->level = COUNTER_ALL;
+	end(c);
+}
+
 static void test_which(void)
 {
 	static const struct {
 		const char *events;
 		uint64_t every_nr;
-		bool may;
+		bool may, follows;
 	} of[] = {
-		{EVENTS, 0, true},
-		{NULL, 0, true}, /* what there is without a PMU */
-		{"task-clock:u", 0, true},
-		{"{minor-faults,major-faults}", 0, true},
-		{"minor-faults:u", 0, false},
-		{"context-switches:k", 0, false},
-		{"task-clock,alignment-faults", 0, false},
-		{"cpu-clock", 0, false},
-		{"task-clock,sched:sched_switch", 0, false},
-		{"task-clock", 1000, false},
+		{EVENTS, 0, true, false},
+		{NULL, 0, true, false}, /* what there is without a PMU */
+		{"task-clock:u", 0, true, false},
+		{"{minor-faults,major-faults}", 0, true, false},
+		{"minor-faults:u", 0, false, false},
+		{"context-switches:k", 0, false, false},
+		{"task-clock,alignment-faults", 0, false, false},
+		{"cpu-clock", 0, false, false},
+		{"task-clock,sched:sched_switch", 0, false, false},
+		{"task-clock", 1000, false, false},
+		/* Those that are inherited, once processes do so. */
+		{EVENTS, 0, true, true},
+		{"task-clock,cpu-clock", 0, true, true},
+		{"task-clock,kmem:mm_page_alloc", 0, true, true},
+		{"{minor-faults,kmem:mm_page_alloc}", 0, true, true},
+		{"minor-faults:u", 0, false, true},
+		{"kmem:mm_page_alloc,minor-faults:u", 0, false, true},
+		{"sched:sched_switch", 0, false, true},
+		{"{context-switches,kmem:mm_page_alloc}", 0, false, true},
+		{"{cpu-migrations,kmem:mm_page_alloc}", 0, false, true},
+		{"{syscalls-io,kmem:mm_page_alloc}", 0, false, true},
+		{"kmem:mm_page_alloc", 1000, false, true},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(of); i++) {
-		struct counters *c = start(of[i].events, of[i].every_nr);
+		struct counters *c =
+			start(of[i].events, of[i].every_nr, of[i].follows);
 		bool has_pmu = false;
 		for (size_t k = 0; c && k < c->plan.nr_events; k++)
 			has_pmu |= c->plan.event[k].role == PMU_CYCLES;
@@ -155,6 +200,7 @@ static void test_which(void)
 int main(void)
 {
 	test_sums();
+	test_pauses();
 	test_which();
 	return tap_done();
 }
