@@ -206,6 +206,22 @@ ok "it is watched again" again
 ok "it is told" eval 'smco-report s.trace | tr -s " \n" " " |
 	grep -q "not for [0-9.]* m\?s: a process was let go [0-9]* times\\?, for its signals"'
 
+# Counted is what it does meanwhile, and all who are born to it.
+echo 'i=0; while [ $i -lt 3000 ]; do /bin/true; i=$((i + 1)); done' >starts.sh
+counted() {
+	for _ in 1 2 3 4 5; do
+		smco-trace -q -t 2 -e sched:sched_process_exec,sched:sched_process_fork \
+			-o s.trace -- sh starts.sh || return
+		smco-report --json s.trace | perl -MJSON::PP -0777 -ne '
+			my @n = map { $_->{count} } @{decode_json($_)->{counters}[0]{counts}};
+			print "@n\n";
+			exit !("@n" eq "3001 3000")' || return
+		[ "$(fact s.trace let_go)" = 0 ] || return 0
+	done
+	return 1
+}
+ok "programs that it starts are counted" counted
+
 # Who is not to be let go is not.
 stays() {
 	test_exit 5 smco-trace -q "$@" -o s.trace -- "$STORMS" one 20000 >got || return
@@ -214,6 +230,6 @@ stays() {
 ok "--kill-on-exit" stays -t 0 --kill-on-exit
 ok "no limit" stays -t unlimited
 ok "--no-follow" stays -t 0 --no-follow
-ok "counters that the kernel does not keep" stays -t 0.01 -e cpu-clock
+ok "counters that nobody keeps" stays -t 0.01 -e sched:sched_switch
 
 done_testing
