@@ -206,21 +206,24 @@ ok "it is watched again" again
 ok "it is told" eval 'smco-report s.trace | tr -s " \n" " " |
 	grep -q "not for [0-9.]* m\?s: a process was let go [0-9]* times\\?, for its signals"'
 
-# Counted is what it does meanwhile, and all who are born to it.
-echo 'i=0; while [ $i -lt 3000 ]; do /bin/true; i=$((i + 1)); done' >starts.sh
-counted() {
+# Counted is what it does meanwhile, and all who are born to it, once.
+starts() { echo "i=0; while [ \$i -lt $1 ]; do /bin/true; i=\$((i + 1)); done"; }
+starts 3000 >starts.sh
+{ starts 1000 && echo "exec sh -c '/bin/sleep 2; $(starts 50)'"; } >comes-back.sh
+inherited() {
 	for _ in 1 2 3 4 5; do
-		smco-trace -q -t 2 -e sched:sched_process_exec,sched:sched_process_fork \
-			-o s.trace -- sh starts.sh || return
-		smco-report --json s.trace | perl -MJSON::PP -0777 -ne '
+		smco-trace -q -t "$2" -e sched:sched_process_exec,sched:sched_process_fork \
+			-o s.trace -- sh "$1" || return
+		smco-report --json s.trace | ALL="$3 $4" perl -MJSON::PP -0777 -ne '
 			my @n = map { $_->{count} } @{decode_json($_)->{counters}[0]{counts}};
 			print "@n\n";
-			exit !("@n" eq "3001 3000")' || return
+			exit !("@n" eq $ENV{ALL})' || return
 		[ "$(fact s.trace let_go)" = 0 ] || return 0
 	done
 	return 1
 }
-ok "programs that it starts are counted" counted
+ok "programs that it starts are counted" inherited starts.sh 2 3001 3000
+ok "those that it starts when it is back, too" inherited comes-back.sh 10 1053 1051
 
 # Who is not to be let go is not.
 stays() {
