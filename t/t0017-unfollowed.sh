@@ -108,6 +108,7 @@ EXECS=sched:sched_process_exec,sched:sched_process_exit,sched:sched_process_fork
 counts() {
 	smco-report --json "$1" | perl -MJSON::PP -0777 -ne '
 		my $c = decode_json($_)->{counters}[0];
+		exit print "paused\n" if grep { $_->{running_ns} != $_->{enabled_ns} } @{$c->{counts}};
 		print join(" ", map { $_->{count} } @{$c->{counts}}), "\n"'
 }
 inherited() {
@@ -117,6 +118,7 @@ inherited() {
 	for _ in 1 2 3 4 5; do
 		smco-trace -q -t 5 -e $EXECS -o i.trace -- sh "$1" || return
 		echo "$all; $(counts i.trace), $(figures i.trace)"
+		[ "$(counts i.trace)" != paused ] || continue
 		[ "$(counts i.trace)" = "$all" ] || return
 		[ "$(figures i.trace | cut -d' ' -f2)" -lt 100 ] || return 0
 	done
