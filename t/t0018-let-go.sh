@@ -210,7 +210,7 @@ ok "it is told" eval 'smco-report s.trace | tr -s " \n" " " |
 # counting pauses, for it is dear beside others' work, the numbers are scaled.)
 starts() { echo "i=0; while [ \$i -lt $1 ]; do /bin/true; i=\$((i + 1)); done"; }
 starts 3000 >starts.sh
-{ starts 1000 && echo "exec sh -c '/bin/sleep 2; $(starts 50)'"; } >comes-back.sh
+{ starts 2000 && echo "exec sh -c '/bin/sleep 2; $(starts 50)'"; } >comes-back.sh
 inherited() {
 	for _ in 1 2 3 4 5; do
 		smco-trace -q -t "$2" -e sched:sched_process_exec,sched:sched_process_fork \
@@ -229,7 +229,7 @@ inherited() {
 	return 1
 }
 ok "programs that it starts are counted" inherited starts.sh 2 3001 3000
-ok "those that it starts when it is back, too" inherited comes-back.sh 10 1053 1051
+ok "those that it starts when it is back, too" inherited comes-back.sh 2 2053 2051
 
 # Who is not to be let go is not.
 stays() {
