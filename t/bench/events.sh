@@ -54,7 +54,12 @@ mapfile -t added < <(env -i "${base[@]}" perf stat -o /dev/null env)
 
 # A machine may take pages that nobody used for a while out of memory (DAMON does
 # here); what comes from the disk again is in the counts of whoever needs it first.
-# So the program runs once more before each run that counts.
+# So somebody has all files of the program locked in memory, and it runs once more
+# before each run that counts.
+/usr/bin/perl -MPOSIX -e '
+	syscall(151, 3) == 0 or die "mlockall: $!\n"; # MCL_CURRENT | MCL_FUTURE
+	sleep' &
+pid=$!
 warm() {
 	(cd files && env -i "${base[@]}" "${fixed[@]}" "${work[@]}") >/dev/null 2>&1
 }
