@@ -14,15 +14,18 @@ bool range_are_bits(const struct var_enumerator *e, size_t nr)
 struct range_hole range_hole_of(const struct variables *v,
 				const struct var_type *t)
 {
-	const struct var_enumerator *e = v->enumerators + t->first_enumerator;
 	struct range_hole ret = {.nr = 0};
-	if (t->class_ != VAR_ENUM || t->nr_enumerators > MOST_NAMES ||
-	    range_are_bits(e, t->nr_enumerators))
+	if (t->class_ != VAR_ENUM || !t->nr_enumerators ||
+	    t->nr_enumerators > MOST_NAMES)
+		return ret;
+	const struct var_enumerator *e = v->enumerators + t->first_enumerator;
+	if (range_are_bits(e, t->nr_enumerators))
 		return ret;
 	for (uint32_t i = 1; i < t->nr_enumerators; i++) {
 		int64_t below = e[i - 1].value, above = e[i].value;
-		/* What a stub can subtract, and compare with. */
-		if (below < INT32_MIN || above > INT32_MAX ||
+		/* What a stub can subtract, and compare with. A file may have
+		 * them in any order. */
+		if (below < INT32_MIN || above > INT32_MAX || above <= below ||
 		    above - below > INT32_MAX || above - below - 1 <= ret.nr)
 			continue;
 		ret.first = below + 1;
