@@ -38,15 +38,15 @@ few() {
 }
 STORMS=$FIXTURES/storms
 for t in 0 1 10; do
-	ok "each signal comes, in order, -t $t" as_without 5 -t $t - "$STORMS" one 200000
-	ok "to each of four threads, -t $t" as_without 5 -t $t - "$STORMS" threads 200000
+	ok "each signal comes, in order, -t $t" as_without 5 -t $t - "$STORMS" one 100000
+	ok "to each of four threads, -t $t" as_without 5 -t $t - "$STORMS" threads 100000
 	ok "a call that waits, -t $t" as_without 5 -t $t - "$STORMS" read 100000
 	ok "most without a stop, -t $t" few 100000
 done
-ok "with ranges" as_without 5 -t 2 -m range - "$STORMS" threads 200000
-ok "with naps and ranges" as_without 5 -t 2 -m nap,range - "$STORMS" one 200000
+ok "with ranges" as_without 5 -t 2 -m range - "$STORMS" threads 100000
+ok "with naps and ranges" as_without 5 -t 2 -m nap,range - "$STORMS" one 100000
 
-# What 5000 children are born to.
+# What 3000 children are born to.
 BIRTHS=$FIXTURES/births
 as_births() {
 	"$BIRTHS" "$1" "$2" 2>/dev/null | sort >want
@@ -57,8 +57,8 @@ as_births() {
 		[ "$(fact s.trace unfollowed_processes)" -ge $(($2 - 10)) ]
 }
 for how in fork vfork threads; do
-	ok "its children, $how" as_births $how 5000
-	ok "most of their ends stop nobody, $how" few 5000
+	ok "its children, $how" as_births $how 3000
+	ok "most of their ends stop nobody, $how" few 3000
 done
 
 # All that it and its children do is counted, as the kernel tells of them.
@@ -159,7 +159,7 @@ ok "SIGTERM comes to it" ended_by TERM smco 143
 
 # Attached to: we leave, or it ends.
 left() {
-	"$STORMS" read 1000000 >out &
+	"$STORMS" read 500000 >out &
 	pid=$!
 	wait_for 20 grep -q ready out
 	smco-trace -q -t 0 "$@" -o s.trace -p $pid || return
@@ -168,7 +168,7 @@ left() {
 	! kill -0 $pid 2>/dev/null || untouched $pid || return
 	test_exit 5 wait $pid && cmp long.want out
 }
-"$STORMS" read 1000000 >long.want
+"$STORMS" read 500000 >long.want
 ok "attached to, and left" left -d 1
 ok "attached to, until it ends" left
 ok "how that has ended is known" eval 'smco-report --json s.trace |
@@ -178,7 +178,7 @@ ok "how that has ended is known" eval 'smco-report --json s.trace |
 cat >execs.sh <<'E2'
 #!/bin/sh
 i=0
-while [ $i -lt 1000 ]; do /bin/true; i=$((i + 1)); done
+while [ $i -lt 2000 ]; do /bin/true; i=$((i + 1)); done
 exec perl -e '$x = "y" x 8e6; $SIG{ALRM} = sub { exit 6 }; alarm 4; 1 while sleep 9'
 E2
 execs() {
@@ -192,7 +192,7 @@ execs() {
 			(!$ENV{AGAIN} || $p->{command} =~ /^perl/))' s.json
 }
 ok "exec meanwhile" execs 0
-ok "a program that a script ends with is watched" execs 10
+ok "a program that a script ends with is watched" execs 2
 
 # It is watched again: what it did not use before it ended is found.
 again() {
