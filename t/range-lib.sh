@@ -25,6 +25,22 @@ compare() {
 		truth found.txt
 }
 
+# watch PROGRAM OPTIONS... -- ARGUMENTS... - what PROGRAM prints, sorted, is the
+# truth, of run.trace. WITH is a command to run smco-trace by.
+watch() {
+	local program=$1 options=()
+	shift
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	timeout 160 "${WITH[@]}" smco-trace -q -m range -o run.trace \
+		"${options[@]}" -- "$program" "$@" >out || return 1
+	sort out >truth
+}
+WITH=(env)
+
 # run_until CHECK COMMAND... - the command, whose program goes on until there is
 # the file "enough" (until.h), until CHECK holds of run.trace as it is by then.
 run_until() {
