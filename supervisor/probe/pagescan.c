@@ -41,6 +41,7 @@
 enum page_is {
 	PAGE_WRITTEN = 1 << 1,
 	PAGE_PRESENT = 1 << 3,
+	PAGE_SWAPPED = 1 << 4,
 	PAGE_HUGE = 1 << 6,
 };
 enum scan_flags {
@@ -96,6 +97,27 @@ struct scan_sum {
 	taddr_t first_written;
 };
 
+/*
+ * The kernel calls written what it does not protect. Some kernels (6.18) say so
+ * of pages, too, that never had memory; and what it protects without memory is
+ * "swapped", as its marks are kept where such entries are.
+ */
+static void add_region(struct scan_sum *sum, const struct scan_region *r)
+{
+	uint64_t pages = (r->end - r->start) / TPAGE_SIZE;
+	bool is_written = r->categories & PAGE_WRITTEN &&
+			  r->categories & (PAGE_PRESENT | PAGE_SWAPPED);
+	if (is_written || r->categories & PAGE_PRESENT)
+		sum->nr_present += pages;
+	if (r->categories & PAGE_HUGE)
+		sum->nr_huge_pages += pages;
+	if (!is_written)
+		return;
+	sum->nr_written += pages;
+	if (!sum->first_written)
+		sum->first_written = r->start;
+}
+
 /* All pages of [start, end) that have one of @any. 0 or an errno. */
 static int scan(struct pagescan *s, taddr_t start, taddr_t end, uint64_t any,
 		uint64_t flags, struct scan_sum *sum)
@@ -110,25 +132,15 @@ static int scan(struct pagescan *s, taddr_t start, taddr_t end, uint64_t any,
 				       .vec_len = REGIONS,
 				       .category_anyof_mask = any,
 				       .return_mask = PAGE_WRITTEN |
-						      PAGE_PRESENT | PAGE_HUGE};
+						      PAGE_PRESENT |
+						      PAGE_SWAPPED | PAGE_HUGE};
 		int n = ioctl(s->pagemap_fd, PAGEMAP_SCAN_IOCTL, &arg);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return errno;
-		for (int i = 0; i < n; i++) {
-			const struct scan_region *r = &s->regions[i];
-			uint64_t pages = (r->end - r->start) / TPAGE_SIZE;
-			if (r->categories & PAGE_PRESENT)
-				sum->nr_present += pages;
-			if (r->categories & PAGE_HUGE)
-				sum->nr_huge_pages += pages;
-			if (!(r->categories & PAGE_WRITTEN))
-				continue;
-			sum->nr_written += pages;
-			if (!sum->first_written)
-				sum->first_written = r->start;
-		}
+		for (int i = 0; i < n; i++)
+			add_region(sum, &s->regions[i]);
 		if (arg.walk_end <= start)
 			break;
 		start = arg.walk_end;

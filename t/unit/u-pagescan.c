@@ -9,7 +9,7 @@
 #include "t/unit/pages.h"
 #include "t/unit/traced.h"
 
-static char *huge;
+static char *huge, *bare;
 static struct access *a;
 
 static long act_read(long first, long stride)
@@ -57,6 +57,20 @@ static long act_count_fds(long unused1, long unused2)
 	for (int fd = 0; fd < 256; fd++)
 		nr += lseek(fd, 0, SEEK_CUR) >= 0 || errno != EBADF;
 	return nr;
+}
+
+static long act_dontneed(long addr, long len)
+{
+	return madvise((void *)addr, (size_t)len, MADV_DONTNEED);
+}
+
+/* A mapping of eight pages without memory, apart from all others. */
+static void map_bare(void)
+{
+	bare = mmap(NULL, 10 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
+	bare += PAGE;
+	check_int(mprotect(bare, 8 * PAGE, PROT_READ | PROT_WRITE), 0);
 }
 
 static void test_exact(const char *what, puppet_fn fn, long first, long stride,
@@ -124,6 +138,30 @@ static void test_edges(struct tracer *tr)
 	check_int(r[5].nr_touched, 1);
 }
 
+/* Pages that never had memory, or have none any more, were not written to. */
+static void test_without_memory(void)
+{
+	struct page_range r = range_at(bare, 8);
+	puppet_do(&pup, act_write_one, (long)bare + 5 * PAGE, 1);
+	for (int i = 0; i < 2; i++) {
+		check_int(a->ops->collect(a, &r, 1), 0);
+		check_int(r.nr_present, 1);
+		check_int(r.nr_touched, 1);
+		check_int(r.first_touched, r.start + 5 * PAGE);
+		check_int(a->ops->arm(a, &r, 1), 0);
+		check_int(r.nr_present, 1);
+		check_int(r.nr_touched, 1);
+		check_int(r.nr_reset, 1);
+		a->ops->collect(a, &r, 1);
+		check_int(r.nr_present, 1);
+		check_int(r.nr_touched, 0);
+		puppet_do(&pup, act_dontneed, (long)bare, 8 * PAGE);
+		a->ops->collect(a, &r, 1);
+		check_int(r.nr_touched, 0);
+		puppet_do(&pup, act_write_one, (long)bare + 5 * PAGE, 1);
+	}
+}
+
 static void test_huge(void)
 {
 	puppet_do(&pup, act_fill_huge, (long)huge, 2);
@@ -163,6 +201,7 @@ int main(void)
 		return tap_done();
 	}
 	huge = map_huge(2);
+	map_bare();
 	start_with_pages();
 	long fds = puppet_do(&pup, act_count_fds, 0, 0);
 
@@ -181,6 +220,7 @@ int main(void)
 		return tap_done();
 	}
 	check_int(puppet_do(&pup, act_count_fds, 0, 0), fds);
+	test_without_memory();
 	struct page_range all = range_at(mem, PAGES);
 	a->ops->arm(a, &all, 1); /* registers the mapping */
 	a->ops->collect(a, &all, 1);
