@@ -88,3 +88,17 @@ bool procfs_is_own(void)
 	pthread_once(&once, find_out);
 	return where == own;
 }
+
+bool procfs_is_strange(void)
+{
+	char buf[4096];
+	if (procfs_is_own() ||
+	    smco_slurp("/proc/self/status", buf, sizeof(buf)) <= 0)
+		return false;
+	/* Our number in each PID namespace, from that of /proc on. */
+	char *ours = strstr(buf, "\nNStgid:");
+	char *end = ours ? strchr(ours + 1, '\n') : NULL;
+	char *first = ours ? strchr(ours, '\t') : NULL;
+	return end && first &&
+	       memchr(first + 1, '\t', (size_t)(end - first - 1));
+}

@@ -37,5 +37,9 @@ const char *procfs_path(char *buf, size_t size, pid_t pid, const char *what,
 pid_t procfs_holder(pid_t pid);
 /* Is it our own? */
 bool procfs_is_own(void);
+/* Has it the numbers of another PID namespace than ours: is whom it shows as
+ * @pid somebody else? So it is where a namespace was made without a /proc for
+ * it, and we may not make one. False where that cannot be known. */
+bool procfs_is_strange(void);
 
 #endif

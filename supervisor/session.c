@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "reports/procfs.h"
 #include "supervisor/build-number.h"
 #include "supervisor/control/fixed.h"
 #include "supervisor/kept.h"
@@ -220,14 +221,21 @@ static void before_exec(void *ctx, pid_t pid)
 }
 
 /* Without it nothing is known of any process, and all else that fails says
- * something else. */
+ * something else. In another PID namespace's we would take strangers, whose
+ * memory we may be permitted to write to, for our program. */
 static int find_proc(struct smco_err *err)
 {
-	if (access("/proc/self/stat", R_OK) == 0)
-		return 0;
-	return smco_fail(err, SMCO_UNSUPPORTED, 0,
-			 "there is no /proc here, which smco-trace needs: "
-			 "mount -t proc proc /proc");
+	if (access("/proc/self/stat", R_OK))
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "there is no /proc here, which smco-trace "
+				 "needs: mount -t proc proc /proc");
+	if (procfs_is_strange())
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "/proc has the numbers of another PID "
+				 "namespace, where ours are other processes': "
+				 "mount -t proc proc /proc (or unshare "
+				 "--mount-proc)");
+	return 0;
 }
 
 /* Where memory runs out, of the machine or of a group that we share with the

@@ -59,6 +59,9 @@ if prereq_USERNS; then
 	ok "outside of the container" refused \
 		'outside of the user namespace .* run smco-trace outside' \
 		unshare -Ur ./smco-trace
+	ok "where /proc is another PID namespace's" refused \
+		'/proc has the numbers of another PID namespace' \
+		unshare -Urpf ./smco-trace
 fi
 kill "$pid"
 
