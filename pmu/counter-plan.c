@@ -289,13 +289,23 @@ struct missing {
 	size_t nr;
 };
 
+/* What @msg says behind the event's name: "'NAME' is ...", "event 'NAME': ...",
+ * "unknown event 'NAME'; ...". */
+static const char *reason_in(const char *msg, const char *name)
+{
+	char quoted[sizeof(((struct pmu_event *)NULL)->name) + 2];
+	snprintf(quoted, sizeof(quoted), "'%.100s'", name);
+	const char *at = strstr(msg, quoted);
+	if (!at)
+		return msg;
+	at += strlen(quoted);
+	return at + strspn(at, ":; ");
+}
+
 static void note_missing(struct missing *m, const struct pmu_event *ev,
 			 const struct smco_err *err)
 {
-	/* Behind the event's name. */
-	const char *why = strstr(err->msg, "' ");
-	const char *unknown = strstr(err->msg, "'; ");
-	why = why ? why + 2 : unknown ? unknown + 3 : err->msg;
+	const char *why = reason_in(err->msg, ev->name);
 	size_t i = 0;
 	while (i < m->nr && strcmp(m->reason[i].why, why) != 0)
 		i++;

@@ -246,7 +246,7 @@ void text_mechanism(const struct view *v)
 		text_paragraph(v, "", INK_WARN, "%s", refused);
 	if (sensors)
 		text_paragraph(v, "", INK_NONE, "sensors in %s", sensors);
-	else
+	else if (strcmp(mechanism, "none")) /* else nobody looked for any */
 		text_paragraph(v, "", INK_WARN,
 			       "no sensors in allocation functions%s",
 			       missing && *missing ? "" : no_malloc);
