@@ -25,13 +25,20 @@
 #define COMPUTE_NS  (50 * NSEC_PER_USEC) /* between hits */
 #define USUAL_NS    (50 * NSEC_PER_USEC)
 
-static struct uffd_cost known = {USUAL_NS, 2 * USUAL_NS};
+#define NEAR_NS (5 * NSEC_PER_USEC)
+
+static struct uffd_cost known = {USUAL_NS, NEAR_NS, 2 * USUAL_NS};
 
 struct trial {
 	int fd;
 	int cpu;		    /* the reader's; -1 = any */
 	char *mem;		    /* ROUNDS pages */
 	volatile uint64_t heard_ns; /* when; 0 = not yet */
+};
+
+struct passes {
+	uint64_t heard_ns;
+	uint64_t whole_ns;
 };
 
 static struct uffdio_range all_of(const struct trial *t)
@@ -104,7 +111,7 @@ static void compute(uint64_t ns)
 }
 
 /* False: it cannot be told. */
-static bool touch_all(struct trial *t, struct uffd_cost *ret)
+static bool touch_all(struct trial *t, struct passes *ret)
 {
 	int64_t heard[ROUNDS], whole[ROUNDS];
 	size_t nr = 0;
@@ -126,7 +133,7 @@ static bool touch_all(struct trial *t, struct uffd_cost *ret)
 	return true;
 }
 
-static bool measure_guarded(struct trial *t, struct uffd_cost *ret)
+static bool measure_guarded(struct trial *t, struct passes *ret)
 {
 	pthread_t reader;
 	sigset_t every, old;
@@ -146,40 +153,45 @@ static bool measure_guarded(struct trial *t, struct uffd_cost *ret)
 	return is_told;
 }
 
-/* From this CPU, with the reader on another one. */
-static bool measure(struct trial *t, struct uffd_cost *ret)
+/* From this CPU, with the reader on @reader_cpu. */
+static bool measure_from(int reader_cpu, struct passes *ret)
 {
-	cpu_set_t may;
-	int cpu = sched_getcpu();
-	if (cpu < 0 || sched_getaffinity(0, sizeof(may), &may))
+	struct trial t = {.cpu = reader_cpu,
+			  .mem = mmap(NULL, ROUNDS * TPAGE_SIZE,
+				      PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)};
+	if (t.mem == MAP_FAILED)
 		return false;
-	t->cpu = other_than(cpu, &may);
-	stay_on(cpu);
-	bool is_told = measure_guarded(t, ret);
-	sched_setaffinity(0, sizeof(may), &may);
+	t.fd = (int)syscall(SYS_userfaultfd,
+			    O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+	bool is_told = t.fd >= 0 && measure_guarded(&t, ret);
+	if (t.fd >= 0)
+		close(t.fd);
+	munmap(t.mem, ROUNDS * TPAGE_SIZE);
 	return is_told;
 }
 
 void uffd_cost_measure(void)
 {
-	struct trial t = {.mem = mmap(NULL, ROUNDS * TPAGE_SIZE,
-				      PROT_READ | PROT_WRITE,
-				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)};
-	if (t.mem == MAP_FAILED)
+	cpu_set_t may;
+	int cpu = sched_getcpu();
+	if (cpu < 0 || sched_getaffinity(0, sizeof(may), &may))
 		return;
-	t.fd = (int)syscall(SYS_userfaultfd,
-			    O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
-	if (t.fd >= 0) {
-		struct uffd_cost cost;
-		if (measure(&t, &cost))
-			known = cost;
-		close(t.fd);
+	struct passes far, near;
+	stay_on(cpu);
+	if (measure_from(other_than(cpu, &may), &far)) {
+		known.heard_ns = far.heard_ns;
+		known.whole_ns = far.whole_ns;
 	}
-	munmap(t.mem, ROUNDS * TPAGE_SIZE);
+	if (measure_from(cpu, &near))
+		known.near_ns = near.heard_ns;
+	sched_setaffinity(0, sizeof(may), &may);
 	smco_debug("uffd",
-		   "measured: %llu ns until a hit is heard of, %llu all",
+		   "measured: %llu ns until a hit is heard of, %llu all, %llu "
+		   "heard of on the same CPU",
 		   (unsigned long long)known.heard_ns,
-		   (unsigned long long)known.whole_ns);
+		   (unsigned long long)known.whole_ns,
+		   (unsigned long long)known.near_ns);
 }
 
 struct uffd_cost uffd_cost(void)

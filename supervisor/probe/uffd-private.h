@@ -3,6 +3,7 @@
 #define SMCO_PROBE_UFFD_PRIVATE_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,12 @@ struct uffd {
 	struct tundo *undo;
 	pthread_t reader;
 	bool has_reader;
+	/* The reader's own: the CPU that it stays on as it follows the program
+	 * (-1 = any), of those it may, and when it looked last where that is.
+	 */
+	cpu_set_t may;
+	int cpu;
+	uint64_t looked_ns;
 	pthread_mutex_t lock;  /* protects all below */
 	pthread_cond_t looked; /* the loop took hits */
 	struct guardtab tab;
@@ -31,6 +38,10 @@ struct uffd {
 	size_t head;
 	size_t nr;
 	size_t cap;
+	pid_t last_tid; /* who met a guard, 0 = nobody yet */
+	/* The reader was where that thread is when it looked last; without the
+	 * lock. */
+	volatile bool is_near;
 	uint64_t hit_ns;
 	uint64_t side_ns;
 };
@@ -52,6 +63,9 @@ void uffd_open_waiting(struct uffd *u, struct uffd_hit *h);
  * somebody asks what was hit. The descriptor never makes us wait. */
 void uffd_take_messages(struct uffd *u);
 
+/* What passes until a hit is heard of, ns, where the reader is now. */
+uint64_t uffd_heard_ns(const struct uffd *u);
+
 /* Initializes lock and queue, begins the thread; 0 or an errno. */
 int uffd_start_reader(struct uffd *u);
 /* Ends the thread, if there is one, and waits for its end. */
@@ -61,9 +75,12 @@ void uffd_stop_reader(struct uffd *u);
 /* Of a write that meets a guard, ns. */
 struct uffd_cost {
 	/* Until the reader has its message: the program loses that at each hit,
-	 * and no other clock tells. */
+	 * and no other clock tells. The reader is on another CPU, or on the
+	 * writer's own. */
 	uint64_t heard_ns;
-	uint64_t whole_ns; /* until it goes on, if the reader opens the block */
+	uint64_t near_ns;
+	uint64_t whole_ns; /* until it goes on, if the reader opens the block,
+			      from another CPU */
 };
 
 /* In some 10 ms, by guards in our own memory; not while others use what it

@@ -97,13 +97,15 @@ static bool uffd_next_hit(struct access *a, struct access_hit *hit)
 		/* The lock keeps the reader from letting it go meanwhile. */
 		h.hit.task = find_task(u, h.tid);
 		h.hit.stopped = h.hit.task && !task_stop(h.hit.task);
-		uffd_open_waiting(u, &h);
+		uint64_t stopped_ns = smco_now_ns();
 		uint64_t waited_ns =
-			uffd_cost().heard_ns + smco_now_ns() - h.hit.time_ns;
-		h.hit.cost_ns =
-			waited_ns + tracer_stop_cost_ns(tproc_tracer(a->proc));
+			uffd_heard_ns(u) + stopped_ns - h.hit.time_ns;
+		uffd_open_waiting(u, &h);
+		h.hit.cost_ns = waited_ns + smco_now_ns() - stopped_ns +
+				tracer_stop_cost_ns(tproc_tracer(a->proc));
 		average(u, h.hit.cost_ns);
-		/* The stop clock knows nothing of the wait before the stop. */
+		/* The stop clock knows nothing of the wait before the stop, but
+		 * all that comes then: that the block is opened, too. */
 		if (h.hit.stopped)
 			u->side_ns += waited_ns;
 	}

@@ -87,13 +87,12 @@ static int cpu_by_rseq(struct task *t)
 	return cpu < CPU_SETSIZE ? (int)cpu : -1;
 }
 
-/* Fields 39 to 41 of /proc/TID/stat; *plain_ret: it is scheduled like
+/* Fields 39 to 41 of the stat at @path; *plain_ret: it is scheduled like
  * everybody, not in real time or by a deadline. */
-static int cpu_by_proc(const struct task *t, bool *plain_ret)
+static int cpu_by_stat(const char *path, bool *plain_ret)
 {
-	char path[PROCFS_PATH], buf[1024];
+	char buf[1024];
 	int cpu, priority, policy;
-	procfs_path(path, sizeof(path), t->tgid, "task/%d/stat", t->tid);
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return -1;
 	char *s = strrchr(buf, ')');
@@ -105,10 +104,26 @@ static int cpu_by_proc(const struct task *t, bool *plain_ret)
 	return cpu;
 }
 
+static int cpu_by_proc(const struct task *t, bool *plain_ret)
+{
+	char path[PROCFS_PATH];
+	procfs_path(path, sizeof(path), t->tgid, "task/%d/stat", t->tid);
+	return cpu_by_stat(path, plain_ret);
+}
+
 int task_cpu(const struct task *t)
 {
 	bool is_plain;
 	int cpu = cpu_by_proc(t, &is_plain);
+	return cpu >= 0 && is_plain ? cpu : -1;
+}
+
+int thread_cpu(pid_t tid)
+{
+	char path[PROCFS_PATH];
+	bool is_plain;
+	procfs_path(path, sizeof(path), tid, "stat");
+	int cpu = cpu_by_stat(path, &is_plain);
 	return cpu >= 0 && is_plain ? cpu : -1;
 }
 

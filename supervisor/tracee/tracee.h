@@ -302,6 +302,8 @@ pid_t task_tid(const struct task *t);
 /* The CPU that it runs on, or did last; -1: it is gone, or it is scheduled
  * before others there, in real time or by a deadline. */
 int task_cpu(const struct task *t);
+/* The same of a thread that need not be one of ours, for any thread of ours. */
+int thread_cpu(pid_t tid);
 /* Its number as it sees it itself: another one in another PID namespace. */
 pid_t task_own_tid(struct task *t);
 /* In whose memory thread @tid runs, or the rest of a process whose first thread
