@@ -108,6 +108,7 @@ struct session {
 	struct smco_err warning;   /* the first there was; code 0 = none */
 	uint64_t next_tick_ns, next_flush_ns, nearby_due_ns;
 	uint64_t tick_ns;
+	bool stands; /* as the last tick saw it: all that is traced */
 	struct pace pace;
 	uint64_t tick_cpu_ns;	/* what the last tick took of a CPU */
 	uint64_t ticked_ns;	/* when the last tick began */
@@ -161,6 +162,8 @@ void session_account(struct session *s, uint64_t now_ns);
 void session_tick(struct session *s, uint64_t now_ns);
 /* When the next one is due, monotonic ns; the last one began at @began_ns. */
 uint64_t session_next_tick(struct session *s, uint64_t began_ns);
+/* Where the program went on from a stop signal there is a tick at once. */
+void session_note_stands(struct session *s, uint64_t now_ns);
 /* Are there guards that cost the program by standing, and may stand now? */
 bool session_has_standing(const struct session *s);
 /* May they go on? Between ticks, which may be far apart. */

@@ -326,14 +326,30 @@ void session_tick(struct session *s, uint64_t now_ns)
 	tracer_relax(s->tracer, false);
 }
 
-/* Since @began_ns there was one. */
+/* Between ticks of a program that stands. */
+#define STANDS_NS (250 * NSEC_PER_MSEC)
+
+/* Since @began_ns there was one. While all stand at stop signals there is
+ * nothing new to be seen, at the cost of a CPU that others may want. */
 uint64_t session_next_tick(struct session *s, uint64_t began_ns)
 {
+	s->stands = tracer_all_stand(s->tracer);
 	uint64_t next =
 		pace_next_ns(&s->pace, s->tick_cpu_ns,
 			     smco_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
 			     s->meter.taken_ns, ledger_room_ns(s->ledger));
 	/* The shortest is from the end of one to the beginning of the next. */
 	uint64_t soonest = smco_now_ns() + s->tick_ns;
+	if (s->stands)
+		soonest += STANDS_NS;
 	return began_ns + next > soonest ? began_ns + next : soonest;
+}
+
+/* One goes on: it has touched nothing yet that was not looked at. */
+void session_note_stands(struct session *s, uint64_t now_ns)
+{
+	if (!s->stands || tracer_all_stand(s->tracer))
+		return;
+	s->stands = false;
+	s->next_tick_ns = now_ns;
 }

@@ -489,6 +489,7 @@ int session_run(struct session *s, struct status *line,
 			leave(s, ret);
 			break;
 		}
+		session_note_stands(s, now);
 		do_what_is_due(s, line, standing, now);
 		session_suspend_tick(s, now);
 	}

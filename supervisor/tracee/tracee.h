@@ -152,6 +152,8 @@ bool tracer_is_in_group_stop(struct tracer *tr, pid_t pid);
 /* How long stop signals have kept all that is traced, every thread of it, from
  * going on, ns, since the start and up to now. Not a stop of ours. */
 uint64_t tracer_stood_ns(const struct tracer *tr);
+/* Do they now? */
+bool tracer_all_stand(const struct tracer *tr);
 
 /*
  * Let a stopped task run. @sig 0 suppresses the signal of a TEV_FAULT or

@@ -413,6 +413,11 @@ uint64_t tracer_stood_ns(const struct tracer *tr)
 	       (tr->all_stand_ns ? smco_now_ns() - tr->all_stand_ns : 0);
 }
 
+bool tracer_all_stand(const struct tracer *tr)
+{
+	return tr->all_stand_ns != 0;
+}
+
 uint64_t tracer_stop_ns(const struct tracer *tr)
 {
 	return tr->stop_sum_ns;
