@@ -1,6 +1,7 @@
 #include "supervisor/tracee/arch.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <ucontext.h>
 #include <sys/syscall.h>
@@ -440,6 +441,25 @@ static bool x86_is_compat(const struct user_regs_struct *r)
 	return r->cs != USER_CS;
 }
 
+#define DR_AT(i) (offsetof(struct user, u_debugreg) + 8 * (i))
+
+static size_t x86_watch_at(unsigned i)
+{
+	return DR_AT(i);
+}
+
+/* DR7: enabled in this thread, at writes, how many bytes. */
+static uint64_t x86_watch_control(unsigned i, unsigned bytes)
+{
+	uint64_t len = bytes == 8 ? 2 : bytes - 1;
+	return 1ULL << 2 * i | (1ULL | len << 2) << (16 + 4 * i);
+}
+
+static unsigned x86_watch_hits(uint64_t status)
+{
+	return status & 0xf;
+}
+
 const struct arch_ops arch = {
 	.name = "x86_64",
 	.syscall_insn = {0x0f, 0x05},
@@ -476,4 +496,9 @@ const struct arch_ops arch = {
 	.undo_restart = x86_undo_restart,
 	.is_in_frame = x86_is_in_frame,
 	.is_compat = x86_is_compat,
+	.watch_at = x86_watch_at,
+	.watch_control_at = DR_AT(7),
+	.watch_status_at = DR_AT(6),
+	.watch_control = x86_watch_control,
+	.watch_hits = x86_watch_hits,
 };

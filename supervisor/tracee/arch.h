@@ -112,6 +112,16 @@ struct arch_ops {
 	bool (*is_in_frame)(const uint64_t words[2]);
 	/* Code runs in 32-bit mode. */
 	bool (*is_compat)(const struct user_regs_struct *r);
+	/*
+	 * Debug registers, of which there are TWATCH_MOST: where they are in
+	 * struct user; what has register @i stop whoever has written to the
+	 * @bytes at its address, all of them or'ed; which of them a status
+	 * says were hit, 1 << i.
+	 */
+	size_t (*watch_at)(unsigned i);
+	size_t watch_control_at, watch_status_at;
+	uint64_t (*watch_control)(unsigned i, unsigned bytes);
+	unsigned (*watch_hits)(uint64_t status);
 };
 
 extern const struct arch_ops arch;

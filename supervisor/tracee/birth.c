@@ -205,6 +205,7 @@ void note_exec(struct task *t)
 	mend_forget(t);
 	t->rseq = 1;
 	t->own_tid = 0; /* it has the leader's now */
+	debugreg_forget(t);
 	t->no_handler = true;
 	bury_others(p, t, (pid_t)former);
 

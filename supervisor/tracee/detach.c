@@ -53,6 +53,7 @@ void task_detach(struct task *t)
 {
 	if (t->state != TASK_STOPPED || !leave_entry(t))
 		return;
+	debugreg_leave(t);
 	if (t->proc && t->proc->leaving && signal_meet_fault(t))
 		return; /* gather() lets it go there */
 	int sig = signal_at_detach(t);

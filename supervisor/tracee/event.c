@@ -127,6 +127,7 @@ void task_restart(struct task *t)
 			req = PTRACE_SYSCALL;
 	}
 	unseen_sync(t);
+	debugreg_sync(t);
 	task_charge_stop(t);
 	t->tr->nr_signals += sig != 0;
 	if (t->proc)
@@ -225,8 +226,9 @@ static void act_signal(struct task *t)
 	if (sig == SIGTRAP &&
 	    ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) == 0 &&
 	    signal_is_stray(t, &si)) {
-		smco_debug("stop", "%d: a stray SIGTRAP, not passed on",
-			   t->tid);
+		if (!debugreg_hit(t))
+			smco_debug("stop", "%d: a stray SIGTRAP, not passed on",
+				   t->tid);
 		t->deliver = 0;
 		task_release(t);
 		return;

@@ -78,7 +78,8 @@ static bool is_unwanted(const struct tproc *p, enum stop_kind kind, int status)
 	int sig = WSTOPSIG(status);
 	switch (kind) {
 	case STOP_SIGNAL:
-		return sig != p->trap_sig && sig != SIGSEGV && sig != SIGBUS;
+		return sig != p->trap_sig && sig != SIGSEGV && sig != SIGBUS &&
+		       (sig != SIGTRAP || !debugreg_any(p));
 	case STOP_CLONE:
 		return true;
 	default:

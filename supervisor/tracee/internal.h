@@ -108,6 +108,10 @@ struct task {
 	pid_t own_tid, own_tgid;
 	bool has_no_filter; /* of seccomp, but ours; known in this stop */
 	bool no_handler;    /* no signal's is running in it; false: not known */
+	/* debugreg.c: ids of what its debug registers watch, and of what it is
+	 * not to be told of any more. */
+	uint32_t watch[TWATCH_MOST], watch_over[TWATCH_MOST];
+	bool blocks_trap; /* SIGTRAP, when they were set */
 	/* It was borrowed and did not come back in time (loan.c): what it gets
 	 * at its next stop. .quiet until then. */
 	struct loan *owed;
@@ -183,6 +187,11 @@ struct tproc {
 	struct trange *trap_ranges;
 	size_t nr_trap_ranges;
 
+	struct {	     /* debugreg.c: by register */
+		uint32_t id; /* 0 = none */
+		struct twatch what;
+	} watch[TWATCH_MOST];
+
 	struct tundo *undos;
 	/* Patches by address, then length, of the same the newest last; as they
 	 * are if nr_indexed is not 0. */
@@ -237,6 +246,7 @@ struct tracer {
 	const void *where_ctx;
 	uint32_t *lent;	     /* is 1 while one is let go for us; NULL */
 	bool leaves_births;  /* processes that are born now are not followed */
+	uint32_t last_watch; /* number given out by tproc_watch() */
 	unsigned nr_foreign; /* programs left, for they have 32 bits */
 	/* The status file that was read last, open: it is often the same. */
 	int status_fd; /* -1 = none */
@@ -587,12 +597,13 @@ taddr_t inject_spare_was(struct tproc *p, size_t len);
 /* --- signal.c --- */
 bool signal_is_trap(struct task *t, const siginfo_t *si);
 /*
- * Is @si, which @t is about to get, what the kernel makes of a hit of a debug
- * register that it cannot account for? Of one that was taken back meanwhile;
- * and where a virtual machine's host has lost what is in DR6 by the time that
- * the kernel reads it, which then takes the exception for an INT1 of the
- * program's (Linux, exc_debug_user). Nobody else's registers are in a thread
- * of ours. It is not to be delivered: it would kill the program.
+ * Is @si, which @t is about to get, a hit of a debug register: one of
+ * debugreg.c's, or one that the kernel cannot account for? That is of one that
+ * was taken back meanwhile; and where a virtual machine's host has lost what is
+ * in DR6 by the time that the kernel reads it, which then takes the exception
+ * for an INT1 of the program's (Linux, exc_debug_user). Nobody else's registers
+ * are in a thread of ours. It is not to be delivered: it would kill the
+ * program.
  */
 bool signal_is_stray(struct task *t, const siginfo_t *si);
 /* The signal to deliver when @t is let go in its present stop. */
@@ -608,6 +619,19 @@ bool signal_is_handled(struct task *t, int sig);
 /* Nothing comes of it: without a tracer it would not even be sent. Of SIGCONT
  * that is not asked. */
 bool signal_is_ignored(struct task *t, int sig);
+
+/* --- debugreg.c --- */
+/* Stopped @t is about to go on: its registers become what is wanted. */
+void debugreg_sync(struct task *t);
+/* Is anything of @p watched? */
+bool debugreg_any(const struct tproc *p);
+/* It is about to be left: they are cleared. */
+void debugreg_leave(struct task *t);
+/* It has called exec: the kernel has cleared them. */
+void debugreg_forget(struct task *t);
+/* @t stands at a SIGTRAP of a debug register: who watches is told. False:
+ * nobody does. */
+bool debugreg_hit(struct task *t);
 
 /* --- handler.c --- */
 /* Before @t stands: may a signal handler run in it? See task_in_handler(). */

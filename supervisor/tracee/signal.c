@@ -111,8 +111,9 @@ static bool is_in_syscall(struct task *t)
 	return task_get_regs(t, &regs) == 0 && arch.syscall_nr(&regs) >= 0;
 }
 
-/* One that the thread blocks was not raised by an instruction. */
-static bool has_fault_pending(struct task *t)
+/* One that the thread blocks was not raised by an instruction. @or_stray: what
+ * the kernel made of a hit of a debug register counts, too. */
+static bool has_pending(struct task *t, bool or_stray)
 {
 	siginfo_t si[16];
 	struct __ptrace_peeksiginfo_args args = {.nr = (int)ARRAY_SIZE(si)};
@@ -122,7 +123,8 @@ static bool has_fault_pending(struct task *t)
 	for (;;) {
 		long n = ptrace(PTRACE_PEEKSIGINFO, t->tid, &args, si);
 		for (long i = 0; i < n; i++)
-			if (is_fault(&si[i]) &&
+			if ((is_fault(&si[i]) ||
+			     (or_stray && signal_is_stray(t, &si[i]))) &&
 			    !(blocked >> (si[i].si_signo - 1) & 1))
 				return true;
 		if (n < (long)ARRAY_SIZE(si))
@@ -131,16 +133,23 @@ static bool has_fault_pending(struct task *t)
 	}
 }
 
+static bool has_fault_pending(struct task *t)
+{
+	return has_pending(t, false);
+}
+
 /*
  * A thread that faults while it is being interrupted stops with the fault's
  * signal still in its queue. Faults come before all other signals and before
- * any instruction, so letting it go brings it to that signal's stop at once.
+ * any instruction, so letting it go brings it to that signal's stop at once. So
+ * does the SIGTRAP of a debug register, which would kill the program once we
+ * have left.
  */
 bool signal_meet_fault(struct task *t)
 {
 	enum stop_kind kind = task_kind(t);
 	if ((kind != STOP_INTERRUPT && kind != STOP_GROUP) ||
-	    !has_fault_pending(t))
+	    !has_pending(t, true))
 		return false;
 	t->regs_valid = false;
 	if (ptrace(PTRACE_CONT, t->tid, NULL, 0L) < 0)

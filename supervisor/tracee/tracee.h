@@ -591,6 +591,52 @@ int tproc_trace_syscalls(struct tproc *p, bool on);
 void tproc_before_signals(struct tproc *p,
 			  void (*fn)(struct task *t, void *arg), void *arg);
 
+/*
+ * Debug registers by ptrace. A thread that has written to what is watched stops
+ * behind the instruction; @hit is told, with @t stopped since @stop_ns, inside
+ * of tracer_next() or of what lets threads run, and it goes on. Its registers
+ * and memory may be read, and its watches changed; nothing else.
+ *
+ * Threads that come later, and others in the same memory, are watched; a forked
+ * copy and the program after an exec are not. What the kernel writes is no hit.
+ * No thread is left, in whatever way, before they are out of it. But they stay
+ * in when we are killed, and the next hit kills the program: only for who was
+ * told so.
+ */
+#define TWATCH_MOST 4 /* of one process, and one thread */
+struct twatch {
+	taddr_t addr;	/* a multiple of @bytes */
+	unsigned bytes; /* 1, 2, 4 or 8 */
+	void (*hit)(struct task *t, uint64_t stop_ns, void *arg);
+	void *arg;
+};
+/*
+ * Do they fire, and what does a hit cost the thread that writes, ns; of its own
+ * CPU time? By a child of our own, in some ms; not while tracer_next() runs in
+ * another thread. SMCO_UNSUPPORTED: they do not; SMCO_PERM, SMCO_SYS.
+ */
+int twatch_try(uint64_t *ns_ret, uint64_t *own_ns_ret, struct smco_err *err);
+/*
+ * In all threads, which may run: they are stopped for it (tproc_stop_briefly).
+ * One that cannot stop now has it before it runs the program again. *id_ret is
+ * never 0. All or none: SMCO_BUSY, no register is free; SMCO_UNSUPPORTED, see
+ * tproc_may_watch(); SMCO_SYS, a thread does not stop; SMCO_GONE.
+ */
+int tproc_watch(struct tproc *p, const struct twatch *w, uint32_t *id_ret,
+		struct smco_err *err);
+/* Until tproc_unwatch(), exec, the end, or a thread that came has no register
+ * free. */
+bool tproc_is_watched(const struct tproc *p, uint32_t id);
+/* Nobody is told any more; each thread loses it at its next stop. One that is
+ * not there (any more) is no error. */
+void tproc_unwatch(struct tproc *p, uint32_t id);
+/* Only for this thread, which is stopped. */
+void task_unwatch(struct task *t, uint32_t id);
+/* A hit is a SIGTRAP, and where that is ignored, or blocked in the thread, the
+ * kernel takes away the program's action for it. So nothing may be watched in
+ * one that handles or ignores it: SMCO_UNSUPPORTED, else 0. It may run. */
+int tproc_may_watch(struct tproc *p, struct smco_err *err);
+
 /* How the pid is traced or not attachable: a sentence with cause, current
  * value and fix (Yama, capability, other tracer with pid, container, 32-bit).
  */

@@ -248,6 +248,7 @@ void tproc_forget_memory(struct tproc *p)
 	p->r_debug = 0;
 	p->trace_syscalls = false;
 	p->before_signal = NULL;
+	memset(p->watch, 0, sizeof(p->watch));
 }
 
 void tproc_unlink(struct tproc *p)
