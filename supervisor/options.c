@@ -65,6 +65,7 @@ enum { /* long options without a letter */
        OPT_LIBRARY,
        OPT_ELEMENTS,
        OPT_WATCH,
+       OPT_PTRACE_WATCH,
        OPT_NO_CACHE,
 };
 
@@ -92,6 +93,7 @@ static const struct option long_options[] = {
 	{"library", required_argument, NULL, OPT_LIBRARY},
 	{"elements", required_argument, NULL, OPT_ELEMENTS},
 	{"watch", required_argument, NULL, OPT_WATCH},
+	{"ptrace-watch", no_argument, NULL, OPT_PTRACE_WATCH},
 	{"min-size", required_argument, NULL, OPT_MIN_SIZE},
 	{"mechanism", required_argument, NULL, OPT_MECHANISM},
 	{"controller", required_argument, NULL, OPT_CONTROLLER},
@@ -265,6 +267,9 @@ static int take_option(int c, struct options *o, struct smco_err *err)
 				    err);
 	case OPT_WATCH:
 		return options_glob(optarg, "--watch", &o->select.paths, err);
+	case OPT_PTRACE_WATCH:
+		o->ptrace_watch = true;
+		return 0;
 	case OPT_NO_CACHE:
 		o->no_cache = true;
 		return 0;
@@ -365,7 +370,7 @@ static int check_whole(const struct options *o, struct smco_err *err)
 				 "than 0");
 	if (!(o->monitors & MONITOR_RANGE) &&
 	    (range_select_any(&o->select) || o->select.libraries.nr ||
-	     o->select.elements.nr || o->select.paths.nr))
+	     o->select.elements.nr || o->select.paths.nr || o->ptrace_watch))
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "%s is for ranges: add range to -m",
 				 o->select.vars.nr	  ? "--var"
@@ -373,7 +378,8 @@ static int check_whole(const struct options *o, struct smco_err *err)
 				 : o->select.files.nr	  ? "--file"
 				 : o->select.libraries.nr ? "--library"
 				 : o->select.elements.nr  ? "--elements"
-							  : "--watch");
+				 : o->select.paths.nr	  ? "--watch"
+							  : "--ptrace-watch");
 	if (o->quiet && o->verbose)
 		return smco_fail(err, SMCO_FORMAT, 0,
 				 "either --quiet or --verbose, not both");

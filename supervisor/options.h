@@ -89,6 +89,7 @@ struct options {
 	bool follow;
 	bool kill_on_exit;
 	bool no_cache; /* --no-cache */
+	bool ptrace_watch;
 	bool quiet;
 	unsigned verbose; /* number of -v */
 };

@@ -37,6 +37,7 @@ struct range_params {
 	int64_t target_overhead_ppb;
 	uint64_t start_ns; /* of the session */
 	bool use_cache;	   /* keep what programs' files say: cachedir.h */
+	bool ptrace_watch; /* watchpoints by ptrace where perf has none */
 	/* False: there is no room for it now, and it is not in the trace. */
 	bool (*emit)(void *ctx, const struct record *r);
 	void (*put_stack)(void *ctx, uint32_t id,

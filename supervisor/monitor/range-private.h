@@ -128,7 +128,7 @@ struct range_turns {
 struct range_moved {
 	uint64_t bytes; /* moved by system calls */
 	uint64_t faults;
-	uint64_t kernel_ns; /* in clock ticks */
+	uint64_t kernel_ns; /* in clock ticks; not for hits that are known */
 };
 
 /* A debug register of each thread. */
@@ -227,6 +227,7 @@ struct range_part {
 	uint64_t run_watch_ns; /* its processor time, as the control knows */
 	uint64_t watch_due_ns;
 	struct range_moved moved; /* as it was asked last */
+	uint64_t hits_own_ns;	  /* and what of that hits were, so far */
 	/* No register before that time: range_watch_rest_ns. */
 	uint64_t rest_until_ns;
 	uint64_t watch_tick_ns;	   /* the last */
@@ -288,10 +289,14 @@ struct range_monitor {
 	uint8_t *buf;			 /* for polling */
 	struct watchpoints *watchpoints; /* NULL: none needed, or to be had */
 	bool watch_tried;
+	bool may_ask;	  /* only perf events are refused */
 	uint64_t arm_ns;  /* what it takes to arm a word, or disarm it */
 	uint64_t nr_hits; /* of watchpoints, all processes */
 	bool has_library; /* one that was expected is selected */
-	char why_no_watch[320];
+	uint64_t hits_ns; /* what they have cost */
+	/* Why perf's are not to be had, or nobody's; and, by ptrace, why one
+	 * process has none. */
+	char why_no_watch[320], why_not_all[320];
 	/* For a step: of as many windows as the largest unit has. */
 	struct range_news *news;
 	struct range_duty_cost *cost;
@@ -378,11 +383,20 @@ void range_pointee_look(struct range_part *rp, uint32_t i,
 			const struct watch_what *what);
 /* That of all. */
 void range_pointees_poll(struct range_part *rp);
-/* range-watch.c: how long no register may be armed after they cost @cost_ns by
+/* range-standing.c: what @rp's process has done in the kernel so far. */
+struct range_moved range_watch_moved(const struct range_part *rp);
+/* Charges what being armed has cost since the last time, if any was; ns. */
+uint64_t range_watch_standing(struct range_monitor *m, struct range_part *rp);
+/* Did they cost too much by that, @ns since the last look? Then all have to
+ * leave for a while. */
+bool range_watch_must_rest(const struct range_monitor *m, struct range_part *rp,
+			   uint64_t ns, uint64_t now_ns);
+/* How long no register may be armed after they cost @cost_ns by
  * being so: a part of the target, @m_t_ppb of the time. 0 without a bound. */
 uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb);
-/* And how long after one look at them, by which the program lost @lost_ns, all
- * that share it together, the next one is due while nothing happens. */
+/* range-watch.c: and how long after one look at them, by which the program lost
+ * @lost_ns, all that share it together, the next one is due while nothing
+ * happens. */
 uint64_t range_watch_gap_ns(uint64_t lost_ns, int64_t m_t_ppb);
 /* To the ledger what this thread did to arm since its CPU clock said
  * @since_cpu_ns: that interrupts the program for a part of it. What it only
@@ -423,7 +437,8 @@ void range_watch_tick(struct range_monitor *m, struct range_part *rp,
 		      uint64_t now_ns);
 /* What was seen so far, to rp->value. */
 void range_watch_collect(struct range_part *rp);
-/* For good; the results are in rp->value. Does not touch the tproc. */
+/* For good; the results are in rp->value. Does not touch the tproc, or by
+ * ptrace only what it knows of it. */
 void range_watch_stop(struct range_monitor *m, struct range_part *rp);
 /* Until when @reg saw what was written, as of now. */
 uint64_t range_seen_until(const struct range_register *reg, uint64_t now_ns);

@@ -7,12 +7,10 @@
  * leaves when others wait. Without a limit sites that are few enough stay in:
  * nobody else sees what they do.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "reports/procfs.h"
 #include "supervisor/control/fixed.h"
@@ -32,8 +30,6 @@
 #define RETRY_NS    NSEC_PER_SEC	  /* no register was free */
 #define FIRST_HITS  32 /* before there is a budget to speak of */
 #define MOST_HITS   (1 << 16)
-/* What registers may cost by being armed, a part of the target. */
-#define STANDING_SHARE 4
 /* What one word may use of the room there is. */
 #define ROOM_SHARE 4
 
@@ -41,17 +37,23 @@
 
 void range_watch_open(struct range_monitor *m)
 {
-	struct smco_err err = {0};
+	struct smco_err err = {0}, own = {0};
 	if (m->watch_tried || !m->p.target_overhead_ppb)
 		return;
 	m->watch_tried = true;
-	if (watchpoints_open(&m->watchpoints, &err))
+	int rc = watchpoints_open(&m->watchpoints, &err);
+	if (rc && m->p.ptrace_watch &&
+	    watchpoints_open_by_ptrace(&m->watchpoints, &own))
+		err = own;
+	m->may_ask = rc == SMCO_PERM && !m->p.ptrace_watch;
+	if (rc)
 		snprintf(m->why_no_watch, sizeof(m->why_no_watch), "%s",
 			 err.msg);
 	smco_debug("range", "watchpoints: %s",
-		   !m->watchpoints			  ? m->why_no_watch
-		   : watchpoints_have_bpf(m->watchpoints) ? "in the kernel"
-							  : "without BPF");
+		   !m->watchpoints			      ? m->why_no_watch
+		   : watchpoints_stop_threads(m->watchpoints) ? "by ptrace"
+		   : watchpoints_have_bpf(m->watchpoints)     ? "in the kernel"
+							      : "without BPF");
 }
 
 /* What was written to the word of @reg, to rp->value. */
@@ -102,6 +104,11 @@ static uint64_t charge_hits(struct range_monitor *m, struct range_part *rp,
 	reg->cycle_cost_ns += ns;
 	rp->turns[reg->word].hits += hits;
 	m->nr_hits += hits;
+	m->hits_ns += ns;
+	rp->hits_own_ns += hits * watchpoints_own_ns(m->watchpoints);
+	/* Stops are charged as such. */
+	if (watchpoints_stop_threads(m->watchpoints))
+		ns = hits * watchpoints_untold_ns(m->watchpoints);
 	ledger_charge(m->ledger, LEDGER_TOUCH, RANGE_WATCH_MONITOR, ns);
 	return hits;
 }
@@ -158,6 +165,12 @@ static int64_t hits_in_room(const struct range_monitor *m, int64_t room_ns)
 	return clamp_i64(hits, 0, MOST_HITS);
 }
 
+/* In one process, which is told at the end. */
+static void note_why_not(struct range_monitor *m, const struct smco_err *err)
+{
+	snprintf(m->why_not_all, sizeof(m->why_not_all), "%s", err->msg);
+}
+
 /* @word gets the register: 0, SMCO_BUSY where there is none for it, ... */
 static int come(struct range_monitor *m, struct range_part *rp,
 		struct range_register *reg, uint32_t word, int64_t hits)
@@ -166,13 +179,15 @@ static int come(struct range_monitor *m, struct range_part *rp,
 	struct watch_what what;
 	uint64_t start_ns = own_cpu_ns();
 	if (!range_word_what(rp, word, &what) ||
-	    (what.nr_pointers && !watchpoints_have_bpf(m->watchpoints)))
+	    (what.nr_pointers && !watchpoints_know_pointers(m->watchpoints)))
 		return SMCO_NOTFOUND;
 	int rc = watchpoint_arm(&reg->w, m->watchpoints, rp->proc, &what, hits,
 				&err);
 	reg->armed_cost_ns = charge_arming(m, start_ns);
 	if (rc) {
 		smco_debug("range", "pid %u: %s", rp->pid, err.msg);
+		if (rc == SMCO_UNSUPPORTED)
+			note_why_not(m, &err);
 		reg->w = NULL;
 		return rc;
 	}
@@ -239,31 +254,6 @@ static void fill(struct range_monitor *m, struct range_part *rp,
 			rp->nr_regs = i;
 		return;
 	}
-}
-
-/* So far. */
-static struct range_moved read_moved(const struct range_part *rp)
-{
-	char path[PROCFS_PATH], text[1024];
-	unsigned long long in = 0, out = 0, faults = 0, ticks = 0;
-	procfs_path(path, sizeof(path), rp->pid, "io");
-	if (smco_slurp(path, text, sizeof(text)) > 0)
-		(void)sscanf(text, "rchar: %llu wchar: %llu", &in, &out);
-	procfs_path(path, sizeof(path), rp->pid, "stat");
-	if (smco_slurp(path, text, sizeof(text)) > 0) {
-		const char *at = strrchr(text, ')');
-		if (at)
-			(void)sscanf(at + 1,
-				     " %*c %*d %*d %*d %*d %*d %*u %llu"
-				     " %*u %*u %*u %*u %llu",
-				     &faults, &ticks);
-	}
-	return (struct range_moved){
-		.bytes = in + out,
-		.faults = faults,
-		.kernel_ns =
-			ticks * NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK),
-	};
 }
 
 /* The words that can be watched. */
@@ -333,7 +323,7 @@ void range_watch_start(struct range_monitor *m, struct range_part *rp,
 	rp->nr_regs = WATCH_REGISTERS;
 	rp->watch_tick_ns = now_ns;
 	rp->watch_due_ns = now_ns + QUICK_NS;
-	rp->moved = read_moved(rp);
+	rp->moved = range_watch_moved(rp);
 	rp->run_watch_ns = tproc_cpu_ns(rp->proc);
 	int64_t hits = hits_in_room(m, ledger_room_ns(m->ledger));
 	if (!may_come_often)
@@ -397,13 +387,6 @@ static bool has_moved(struct range_part *rp, const struct range_register *reg)
 	       !is_same(&what, &reg->what);
 }
 
-uint64_t range_watch_rest_ns(uint64_t cost_ns, int64_t m_t_ppb)
-{
-	return m_t_ppb > 0 ? sat_u64((u128)cost_ns * STANDING_SHARE * PPB /
-				     (uint64_t)m_t_ppb)
-			   : 0;
-}
-
 uint64_t range_watch_gap_ns(uint64_t lost_ns, int64_t m_t_ppb)
 {
 	u128 ns = (u128)lost_ns * LOOKS_SHARE * PPB;
@@ -431,39 +414,47 @@ static uint64_t next_look_ns(const struct range_monitor *m,
 	return due_ns + TICK_NS - 1 - (due_ns + TICK_NS - 1) % TICK_NS;
 }
 
-/* Charges what being armed has cost since the last time, if any was. */
-static uint64_t charge_standing(struct range_monitor *m, struct range_part *rp)
+/* By ptrace: does the program want to hear of SIGTRAP by now? */
+static bool is_in_its_way(struct range_monitor *m, struct range_part *rp,
+			  uint64_t now_ns)
 {
-	bool any = false; /* breakpoints cost nothing but hits */
+	struct smco_err err = {0};
+	bool any = false;
 	for (unsigned i = 0; i < WATCH_REGISTERS; i++)
-		any |= rp->reg[i].w && !rp->reg[i].what.is_insn;
-	struct range_moved now = read_moved(rp), was = rp->moved;
-	uint64_t ns = watchpoints_standing_ns(
-		m->watchpoints, sat_sub_u64(now.bytes, was.bytes),
-		sat_sub_u64(now.faults, was.faults));
-	/* Nobody tells of hits there: all of it may have been that. */
-	if (!watchpoints_see_kernel(m->watchpoints))
-		ns = max_u64(ns, sat_sub_u64(now.kernel_ns, was.kernel_ns));
-	rp->moved = now;
-	if (!any)
-		return 0;
-	ledger_charge(m->ledger, LEDGER_TOUCH, RANGE_WATCH_MONITOR, ns);
-	return ns;
+		any |= rp->reg[i].w != NULL;
+	if (!any || !watchpoints_stop_threads(m->watchpoints) ||
+	    !tproc_may_watch(rp->proc, &err))
+		return false;
+	note_why_not(m, &err);
+	rp->rest_until_ns = now_ns + RETRY_NS;
+	return true;
 }
 
-/* Do they cost too much by being armed, @ns since the last look? Then all have
- * to leave for a while. */
-static bool must_rest(const struct range_monitor *m, struct range_part *rp,
-		      uint64_t ns, uint64_t now_ns)
+/* By ptrace: words leave and come in one stop. True: all stand. */
+static bool stop_to_change(const struct range_monitor *m, struct range_part *rp)
 {
-	int64_t target = m->p.target_overhead_ppb;
-	if (target_is_unlimited(target))
-		return false;
-	uint64_t rest_ns =
-		range_watch_rest_ns(ns, control_m_from_overhead(target));
-	if (rest_ns > now_ns - rp->watch_tick_ns)
-		rp->rest_until_ns = now_ns + rest_ns;
-	return now_ns < rp->rest_until_ns;
+	return watchpoints_stop_threads(m->watchpoints) &&
+	       !tproc_stop_briefly(rp->proc, NULL);
+}
+
+/* Is it the end of the turn of @reg? @others wait. */
+static bool is_over(const struct range_monitor *m, struct range_part *rp,
+		    const struct range_register *reg, uint64_t now_ns,
+		    bool others)
+{
+	return watchpoint_spent_ns(reg->w) != UINT64_MAX ||
+	       is_beyond(m, rp, reg, now_ns) || has_moved(rp, reg) ||
+	       (others && !stays(m, rp, reg->word) &&
+		now_ns >= reg->since_ns + range_watch_turn_ns(m) &&
+		ledger_room_ns(m->ledger) > 0);
+}
+
+static bool has_free(const struct range_part *rp)
+{
+	for (unsigned i = 0; i < rp->nr_regs; i++)
+		if (!rp->reg[i].w)
+			return true;
+	return false;
 }
 
 void range_watch_tick(struct range_monitor *m, struct range_part *rp,
@@ -476,15 +467,20 @@ void range_watch_tick(struct range_monitor *m, struct range_part *rp,
 		return;
 	}
 	uint64_t cpu_ns = own_cpu_ns();
-	uint64_t run_ns = tproc_cpu_ns(rp->proc), turn = range_watch_turn_ns(m);
+	uint64_t run_ns = tproc_cpu_ns(rp->proc);
 	control_tick(rp->turn_control, now_ns,
 		     sat_sub_u64(run_ns, rp->run_watch_ns));
 	rp->run_watch_ns = run_ns;
 	int64_t room_ns = ledger_room_ns(m->ledger);
 	int64_t hits = hits_in_room(m, room_ns);
 	bool others = control_next_due_ns(rp->turn_control) <= now_ns;
-	uint64_t standing_ns = charge_standing(m, rp);
-	bool rests = must_rest(m, rp, standing_ns, now_ns);
+	uint64_t nr_hits[WATCH_REGISTERS];
+	for (unsigned i = 0; i < WATCH_REGISTERS; i++)
+		nr_hits[i] = rp->reg[i].w ? charge_hits(m, rp, &rp->reg[i]) : 0;
+	uint64_t standing_ns = range_watch_standing(m, rp);
+	bool rests = range_watch_must_rest(m, rp, standing_ns, now_ns) ||
+		     is_in_its_way(m, rp, now_ns);
+	bool stand = false;
 	rp->watch_tick_ns = now_ns;
 	rp->watch_due_ns = standing_ns ? now_ns + TICK_NS
 				       : next_look_ns(m, rp, now_ns,
@@ -493,26 +489,29 @@ void range_watch_tick(struct range_monitor *m, struct range_part *rp,
 		struct range_register *reg = &rp->reg[i];
 		if (!reg->w)
 			continue;
-		if (charge_hits(m, rp, reg)) {
+		if (nr_hits[i]) {
 			watchpoints_measure_again(m->watchpoints, now_ns);
 			rp->watch_due_ns = now_ns + QUICK_NS;
 		}
-		if (rests || watchpoint_spent_ns(reg->w) != UINT64_MAX ||
-		    is_beyond(m, rp, reg, now_ns) || has_moved(rp, reg) ||
-		    (others && !stays(m, rp, reg->word) &&
-		     now_ns >= reg->since_ns + turn && room_ns > 0))
+		if (rests || is_over(m, rp, reg, now_ns, others)) {
+			stand = stand || stop_to_change(m, rp);
 			leave(m, rp, reg, now_ns);
-		else if (hits > 0)
+		} else if (hits > 0) {
 			watchpoint_refill(reg->w, hits);
-	}
-	if (rests) {
-		rp->watch_due_ns = rp->rest_until_ns;
-		return;
+		}
 	}
 	/* What it costs by being armed is seen soon after a rest. */
-	if (rp->rest_until_ns > now_ns - RETRY_NS)
+	if (rests)
+		rp->watch_due_ns = rp->rest_until_ns;
+	else if (rp->rest_until_ns > now_ns - RETRY_NS)
 		rp->watch_due_ns = now_ns + QUICK_NS;
-	fill(m, rp, now_ns, hits);
+	if (!rests && hits > 0 && has_free(rp)) {
+		if (!stand && control_next_due_ns(rp->turn_control) <= now_ns)
+			stand = stop_to_change(m, rp);
+		fill(m, rp, now_ns, hits);
+	}
+	if (stand)
+		tproc_cont(rp->proc);
 }
 
 void range_watch_stop(struct range_monitor *m, struct range_part *rp)

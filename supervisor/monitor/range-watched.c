@@ -91,36 +91,55 @@ static void tell_kinds(char text[200], size_t nr, size_t nr_sites,
 }
 
 /* What is not seen without a program in the kernel. */
-static void tell_missing(const struct range_monitor *m, char text[320],
+static void tell_missing(const struct range_monitor *m, char text[500],
 			 size_t nr_sites)
 {
 	int n = 0;
 	text[0] = '\0';
 	if (range_have_insns(m))
 		return;
-	n = snprintf(text, 320,
-		     ", without BPF: what plain stores wrote, else what is "
-		     "there a little later%s",
-		     watchpoints_see_kernel(m->watchpoints)
-			     ? ""
-			     : "; what the kernel writes is not seen "
-			       "(perf_event_paranoid is 2 or more)");
+	if (watchpoints_stop_threads(m->watchpoints))
+		n = snprintf(text, 500,
+			     ", by ptrace, as perf events are refused: what "
+			     "the kernel writes is not seen%s%.250s",
+			     m->why_not_all[0] ? "; " : "", m->why_not_all);
+	else
+		n = snprintf(text, 500,
+			     ", without BPF: what plain stores wrote, else "
+			     "what is there a little later%s",
+			     watchpoints_see_kernel(m->watchpoints)
+				     ? ""
+				     : "; what the kernel writes is not seen "
+				       "(perf_event_paranoid is 2 or more)");
 	if (nr_sites)
-		snprintf(text + n, 320 - (size_t)n,
+		snprintf(text + n, 500 - (size_t)n,
 			 "; nothing at %zu places without room for a jump",
 			 nr_sites);
 }
 
+/* What hits have cost, ns: stops are in the ledger
+ * with all others. */
+static uint64_t hits_ns(const struct range_monitor *m)
+{
+	return watchpoints_stop_threads(m->watchpoints)
+		       ? m->hits_ns
+		       : ledger_spent_ns(m->ledger, LEDGER_TOUCH,
+					 RANGE_WATCH_MONITOR);
+}
+
 void range_watch_tell(struct range_monitor *m)
 {
-	char text[700], kinds[200], missing[320];
+	char text[900], kinds[200], missing[500];
 	size_t nr, nr_sites;
 	count(m, &nr, &nr_sites);
 	if (!(nr + nr_sites) || !m->watch_tried)
 		return;
 	if (!m->watchpoints) {
-		snprintf(text, sizeof(text), "none, looked at now and then: %s",
-			 m->why_no_watch);
+		snprintf(text, sizeof(text),
+			 "none, looked at now and then: %s%s", m->why_no_watch,
+			 m->may_ask ? "; or --ptrace-watch (see its manual "
+				      "page)"
+				    : "");
 	} else {
 		tell_kinds(kinds, nr, nr_sites, range_have_insns(m));
 		tell_missing(m, missing, nr_sites);
@@ -130,9 +149,7 @@ void range_watch_tell(struct range_monitor *m)
 			 " ms for arming%s",
 			 kinds, WATCH_REGISTERS, m->nr_hits,
 			 watchpoints_hit_ns(m->watchpoints),
-			 ledger_spent_ns(m->ledger, LEDGER_TOUCH,
-					 RANGE_WATCH_MONITOR) /
-				 NSEC_PER_MSEC,
+			 hits_ns(m) / NSEC_PER_MSEC,
 			 ledger_spent_ns(m->ledger, LEDGER_ARM,
 					 RANGE_WATCH_MONITOR) /
 				 NSEC_PER_MSEC,

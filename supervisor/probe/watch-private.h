@@ -21,6 +21,11 @@ struct watchpoints {
 	 * that the program lets through (before 6.9). */
 	bool counts_all;
 	uint64_t hit_ns;
+	/* No events: each hit stops its thread. What one took when it was
+	 * tried, and what the tracer's clock has of one. */
+	bool by_ptrace;
+	uint64_t tried_ns, held_ns;
+	uint64_t own_ns;      /* of the first, in the thread's CPU time */
 	uint64_t byte_ps;     /* of a copy in the kernel */
 	uint64_t measured_ns; /* when */
 	uint32_t thread_at;   /* watch_thread_at; 0: not asked yet */
@@ -36,6 +41,27 @@ struct watch_task {
 	 * may be before it switches the register off. */
 	struct watch_hits told;
 	int64_t left;
+};
+
+struct watchpoint {
+	struct watchpoints *ws;
+	uint32_t index; /* of its word */
+	int64_t limit;
+	uint64_t hits; /* those whose cost was asked */
+	uint64_t off;  /* and those of threads being switched off */
+	struct watch_task *task;
+	size_t nr_tasks, cap_tasks;
+	/* Without a BPF program: of the limit, what each thread gets, and what
+	 * nobody has yet. */
+	int64_t share, left;
+	struct tproc *proc;
+	watch_insn_fn insn;
+	void *insn_ctx;
+	uint32_t id; /* by ptrace: tproc_watch()'s; 0: stopped */
+	/* What that said last. */
+	taddr_t last_ip;
+	const uint8_t *last_insn;
+	size_t last_len;
 };
 
 /* A word that nobody uses; WATCH_WORDS if there is none. */
@@ -56,6 +82,16 @@ void watch_close_task(struct watch_task *t);
  * @w as far as it is known whose they are, or NULL. */
 void watch_take_told(struct watch_word *word, struct watch_task *t,
 		     struct watchpoint *w);
+
+/* watch.c: what @hit tells was written, or what is there now; false: neither is
+ * known. */
+bool watch_take_hit(struct watchpoint *w, const struct watch_hit *hit);
+/* watch-ptrace.c: in all threads of w->proc, see tproc_watch(). */
+int watch_stopping(struct watchpoint *w, struct smco_err *err);
+/* It may have been given up: then it is spent. */
+void watch_stopping_look(struct watchpoint *w);
+/* No more. Both also of one that is watched otherwise. */
+void watch_stopping_end(struct watchpoint *w);
 
 /* watch-thread.c: where in the kernel's record of a thread (task_struct) the
  * thread's pointer (FS base) is; 0 where that is not known. Some ms. */

@@ -19,26 +19,6 @@
 
 extern const char watch_object_start[], watch_object_end[];
 
-struct watchpoint {
-	struct watchpoints *ws;
-	uint32_t index; /* of its word */
-	int64_t limit;
-	uint64_t hits; /* those whose cost was asked */
-	uint64_t off;  /* and those of threads being switched off */
-	struct watch_task *task;
-	size_t nr_tasks, cap_tasks;
-	/* Without a BPF program: of the limit, what each thread gets, and what
-	 * nobody has yet. */
-	int64_t share, left;
-	struct tproc *proc;
-	watch_insn_fn insn;
-	void *insn_ctx;
-	/* What that said last. */
-	taddr_t last_ip;
-	const uint8_t *last_insn;
-	size_t last_len;
-};
-
 void watch_close_task(struct watch_task *t)
 {
 	watch_hits_close(&t->told);
@@ -204,6 +184,16 @@ static bool look_at(const struct watchpoint *w, const struct watch_word *word,
 	       *ret == again;
 }
 
+bool watch_take_hit(struct watchpoint *w, const struct watch_hit *hit)
+{
+	struct watch_word *word = &w->ws->word[w->index];
+	uint64_t value;
+	if (!is_told(w, word, hit, &value) && !look_at(w, word, &value))
+		return false;
+	take_value(word, value);
+	return true;
+}
+
 /* Of all threads. What a hit's instruction does not tell is still there now,
  * or something that came later: a value that it has had. */
 static void take_all(struct watchpoint *w, bool look)
@@ -303,9 +293,37 @@ int watchpoints_open_without_bpf(struct watchpoints **ret, struct smco_err *err)
 	return rc;
 }
 
+int watchpoints_open_by_ptrace(struct watchpoints **ret, struct smco_err *err)
+{
+	struct watchpoints *ws = calloc(1, sizeof(*ws));
+	int rc;
+	if (!ws)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	ws->by_ptrace = ws->own_only = true;
+	ws->word = calloc(WATCH_WORDS, sizeof(*ws->word));
+	rc = ws->word ? twatch_try(&ws->tried_ns, &ws->own_ns, err)
+		      : smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	ws->hit_ns = ws->tried_ns;
+	if (rc)
+		watchpoints_close(ws);
+	else
+		*ret = ws;
+	return rc;
+}
+
 bool watchpoints_have_bpf(const struct watchpoints *ws)
 {
 	return ws->obj;
+}
+
+bool watchpoints_stop_threads(const struct watchpoints *ws)
+{
+	return ws->by_ptrace;
+}
+
+bool watchpoints_know_pointers(const struct watchpoints *ws)
+{
+	return ws->obj || ws->by_ptrace;
 }
 
 bool watchpoints_see_kernel(const struct watchpoints *ws)
@@ -330,6 +348,8 @@ void watchpoints_close(struct watchpoints *ws)
 
 int watchpoint_add_task(struct watchpoint *w, pid_t tid, struct smco_err *err)
 {
+	if (w->ws->by_ptrace) /* it has it when it goes on */
+		return 0;
 	if (w->nr_tasks == w->cap_tasks) {
 		size_t cap = w->cap_tasks ? 2 * w->cap_tasks : 4;
 		struct watch_task *task =
@@ -385,7 +405,8 @@ int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
 {
 	uint32_t index = watch_find_word(ws);
 	if (!watch_is_sound(what) ||
-	    (!ws->obj && (what->nr_pointers || what->is_insn)))
+	    (!watchpoints_know_pointers(ws) && what->nr_pointers) ||
+	    (!ws->obj && what->is_insn))
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "%u bytes at %" PRIx64
 				 " fit no debug register",
@@ -414,6 +435,14 @@ int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
 	ws->is_used[index] = true;
 	watch_fill(&ws->word[index], what, most_hits);
 	ws->word[index].thread_at = ws->thread_at;
+	if (ws->by_ptrace) {
+		int rc = watch_stopping(w, err);
+		if (rc)
+			watchpoint_disarm(w);
+		else
+			*ret = w;
+		return rc;
+	}
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t)) {
 		/* One that is about to end is none that is missing. */
 		int rc = watchpoint_add_task(w, task_tid(t), err);
@@ -482,12 +511,18 @@ uint64_t watchpoint_take_cost_ns(struct watchpoint *w, uint64_t *hits_ret)
 uint64_t watchpoint_spent_ns(struct watchpoint *w)
 {
 	take_all(w, true);
+	watch_stopping_look(w);
 	uint64_t ns = __atomic_load_n(&word_of(w)->spent_ns, __ATOMIC_ACQUIRE);
 	return ns ? ns : UINT64_MAX;
 }
 
 bool watchpoint_refill(struct watchpoint *w, int64_t most_hits)
 {
+	if (w->ws->by_ptrace) {
+		if (w->left > 0)
+			w->left = most_hits;
+		return w->left > 0;
+	}
 	int64_t *left = (int64_t *)&w->ws->word[w->index].left;
 	int64_t was = __atomic_load_n(left, __ATOMIC_RELAXED);
 	if (w->ws->counts_all || !w->ws->obj)
@@ -503,6 +538,7 @@ bool watchpoint_refill(struct watchpoint *w, int64_t most_hits)
 
 void watchpoint_stop(struct watchpoint *w)
 {
+	watch_stopping_end(w);
 	take_all(w, false);
 	while (w->nr_tasks)
 		watch_close_task(&w->task[--w->nr_tasks]);

@@ -57,7 +57,24 @@ int watchpoints_open(struct watchpoints **ret, struct smco_err *err);
 /* As if BPF were not permitted. */
 int watchpoints_open_without_bpf(struct watchpoints **ret,
 				 struct smco_err *err);
+/*
+ * By ptrace's debug registers, of which all is different: each hit stops its
+ * thread for some 20 to 100 us, and if we are killed they stay in the program
+ * and end it at the next one (tproc_watch()). What is written is known as
+ * without BPF, and what no instruction tells is read while the thread stands.
+ * No breakpoints. Errors: as twatch_try().
+ */
+int watchpoints_open_by_ptrace(struct watchpoints **ret, struct smco_err *err);
 bool watchpoints_have_bpf(const struct watchpoints *ws);
+/* True: these are by ptrace: arming stops the process, and so does a hit. */
+bool watchpoints_stop_threads(const struct watchpoints *ws);
+/* May a word have pointers? */
+bool watchpoints_know_pointers(const struct watchpoints *ws);
+/* By ptrace: what a hit costs beyond what the tracer's clock has of it, ns. */
+uint64_t watchpoints_untold_ns(const struct watchpoints *ws);
+/* By ptrace: what of a hit is time of the program in the kernel, ns; by others:
+ * 0, for it is not known. */
+uint64_t watchpoints_own_ns(const struct watchpoints *ws);
 /* False: what the kernel writes is no hit that anybody is told of, and yet
  * costs the program one; without a limit, so by all the time that it is in the
  * kernel while one is armed. */
@@ -120,16 +137,18 @@ struct watch_what {
 	struct watch_op op[WATCH_OPS];
 	size_t nr_ops;
 	struct watch_pointer pointer[WATCH_GUARDS];
-	size_t nr_pointers; /* 0 without BPF */
+	size_t nr_pointers; /* 0 where nobody looks: watchpoints_know_pointers
+			     */
 	watch_insn_fn insn; /* without BPF; NULL: nobody knows any */
 	void *insn_ctx;
 };
 
 /*
- * In all threads of @p, which may run; all or none. After @most_hits in all of
- * them together the kernel switches it off (INT64_MAX: never), each thread's at
- * its next hit. Errors: SMCO_BUSY (no register is free), SMCO_GONE, SMCO_PERM,
- * SMCO_SYS (no descriptors left).
+ * In all threads of @p, which may run (by ptrace they are stopped for it, if
+ * they are not: SMCO_SYS, one does not stop); all or none. After @most_hits in
+ * all of them together the kernel switches it off (INT64_MAX: never), each
+ * thread's at its next hit. Errors: SMCO_BUSY (no register is free), SMCO_GONE,
+ * SMCO_PERM, SMCO_SYS (no descriptors left).
  */
 int watchpoint_arm(struct watchpoint **ret, struct watchpoints *ws,
 		   struct tproc *p, const struct watch_what *what,
@@ -156,7 +175,9 @@ uint64_t watchpoint_spent_ns(struct watchpoint *w);
  * again. */
 bool watchpoint_refill(struct watchpoint *w, int64_t most_hits);
 /* No hit comes any more when this returns; what came can still be read. This
- * and what follows do not touch the tproc. */
+ * and what follows do not touch the tproc, but by ptrace, where it must not be
+ * dead yet: no hit is told any more, and each thread's register goes at its
+ * next stop. */
 void watchpoint_stop(struct watchpoint *w);
 /* The same, and frees; NULL is fine. */
 void watchpoint_disarm(struct watchpoint *w);
