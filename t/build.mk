@@ -178,6 +178,11 @@ bench-abreast: tools fixtures $(O)/t/bench/abreast
 bench-events: tools
 	$(Q)O=$(O) t/bench/events.sh
 
+# The same, of one run that both count.
+.PHONY: bench-same-run
+bench-same-run: tools fixtures
+	$(Q)O=$(O) t/bench/same-run.sh
+
 # What sampling costs, and how true its shares are.
 .PHONY: bench-samples
 bench-samples: tools fixtures $(O)/t/bench/abreast
