@@ -365,6 +365,77 @@ static bool update_for_stack(struct watched *w)
 	return mapped_tell(&w->mapped, w->space);
 }
 
+/* The stack that is unwound: memory now, or a copy of then. */
+struct reading {
+	struct watched *w;
+	const struct sym_stack *copy;
+};
+
+static size_t read_stack(void *ctx, taddr_t addr, void *buf, size_t len)
+{
+	const struct reading *r = ctx;
+	if (!r->copy)
+		return tmem_read_some(r->w->proc, addr, buf, len);
+	taddr_t off = addr - r->copy->start;
+	if (addr < r->copy->start || off >= r->copy->len)
+		return 0;
+	if (len > r->copy->len - off)
+		len = r->copy->len - off;
+	memcpy(buf, (const char *)r->copy->data + off, len);
+	return len;
+}
+
+static size_t unwind_once(struct watched *w,
+			  const struct user_regs_struct *regs,
+			  const struct sym_stack *copy, taddr_t *frames,
+			  taddr_t *slots, size_t max, bool *complete_ret)
+{
+	struct sym_regs sr = to_sym_regs(regs);
+	return copy ? sym_unwind_copy(w->space, &sr, copy, frames, slots, max,
+				      complete_ret)
+		    : sym_unwind(w->space, &sr, frames, slots, max,
+				 complete_ret);
+}
+
+/*
+ * Through the sensors of allocation functions: from where a stack comes to the
+ * agent it goes on with the function's caller, or, if that is where the thread
+ * is, with the function.
+ */
+#define CALLS_INSIDE 8 /* realloc calls malloc, which calls mmap */
+static size_t unwind_through(struct watched *w,
+			     const struct user_regs_struct *regs,
+			     const struct sym_stack *copy, taddr_t *frames,
+			     taddr_t *slots, size_t max, bool *complete_ret)
+{
+	struct reading reading = {w, copy};
+	struct hook_stack stack = {read_stack, &reading};
+	struct user_regs_struct at = *regs;
+	if (w->hooks)
+		hooks_home(w->hooks, &at);
+	size_t i = 0,
+	       nr = unwind_once(w, &at, copy, frames, slots, max, complete_ret);
+	for (int inside = 0; w->hooks && inside < CALLS_INSIDE; inside++) {
+		while (i < nr && !hooks_have(w->hooks, frames[i]))
+			i++;
+		if (i == nr ||
+		    !hooks_leave(w->hooks, &stack, i ? &slots[i] : NULL, &at))
+			break;
+		taddr_t slot = at.rsp;
+		if (i) { /* the function itself is among the frames */
+			if (read_stack(&reading, slot, &at.rip,
+				       sizeof(at.rip)) != sizeof(at.rip))
+				break;
+			at.rsp += sizeof(taddr_t);
+		}
+		nr = i + unwind_once(w, &at, copy, frames + i, slots + i,
+				     max - i, complete_ret);
+		if (i)
+			slots[i] = slot;
+	}
+	return nr;
+}
+
 /*
  * The stack of a stopped thread, or of its @copy. *whole_ret: false if it could
  * be named better a little later. *complete_ret: it reaches its outermost
@@ -374,13 +445,10 @@ static size_t unwind(struct watched *w, const struct user_regs_struct *regs,
 		     const struct sym_stack *copy, taddr_t *frames,
 		     taddr_t *slots, bool *whole_ret, bool *complete_ret)
 {
-	struct sym_regs sr = to_sym_regs(regs);
 	size_t nr, max = copy ? SAMPLE_FRAMES : STACK_FRAMES;
 	for (int again = 0;; again++) {
-		nr = copy ? sym_unwind_copy(w->space, &sr, copy, frames, slots,
-					    max, complete_ret)
-			  : sym_unwind(w->space, &sr, frames, slots, max,
-				       complete_ret);
+		nr = unwind_through(w, regs, copy, frames, slots, max,
+				    complete_ret);
 		if (again || !sym_unwind_stale(w->space) ||
 		    !update_for_stack(w))
 			break;

@@ -149,6 +149,17 @@ static bool eval(struct sym_space *s, const struct cfi_table *t, int64_t at,
 	return !expr.bad && cfiexpr_eval(expr, regs, cfa, read_word_cb, s, ret);
 }
 
+/*
+ * A saved register. One that was popped again, in a function's end, is said to
+ * be below the stack pointer still: a copy has nothing there, and the register
+ * its value.
+ */
+static inline bool read_saved(struct sym_space *s, uint64_t at, uint64_t sp,
+			      uint64_t *reg)
+{
+	return (s->unwind->is_copy && at < sp) || read_word(s, at, reg);
+}
+
 /* The caller's registers by a full rule; *slot as for sym_unwind. */
 static bool apply_full(struct sym_space *s, const struct cfi_table *t,
 		       const struct cfi_full *f, uint64_t cfa, uint64_t *regs,
@@ -184,9 +195,12 @@ static bool apply_full(struct sym_space *s, const struct cfi_table *t,
 				return false;
 			break;
 		}
-		if (in_memory && !read_word(s, at, &regs[i]))
+		if (!in_memory)
+			continue;
+		if (i == CFI_RA ? !read_word(s, at, &regs[i])
+				: !read_saved(s, at, old[CFI_RSP], &regs[i]))
 			return false;
-		if (in_memory && i == CFI_RA)
+		if (i == CFI_RA)
 			*slot = at;
 	}
 	return true;
@@ -208,8 +222,8 @@ static inline bool apply_rule(struct sym_space *s, const struct cached_rule *c,
 	 * address. */
 	const int32_t *off = r->off;
 	for (unsigned mask = r->mask; mask; mask &= mask - 1, off++)
-		if (!read_word(s, cfa + (uint64_t)(int64_t)*off,
-			       &regs[__builtin_ctz(mask)]))
+		if (!read_saved(s, cfa + (uint64_t)(int64_t)*off, regs[CFI_RSP],
+				&regs[__builtin_ctz(mask)]))
 			return false;
 	*slot = cfa + (uint64_t)(int64_t)r->ra_off;
 	if (!read_word(s, *slot, &regs[CFI_RA]))

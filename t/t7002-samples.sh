@@ -182,6 +182,18 @@ beside() {
 		grep -q search_index err
 }
 ok "beside counters and naps" beside
+# Through the sensors of allocation functions: who calls them is known, also in
+# their last instructions. Calls that we have it make at its start come from nowhere.
+in_malloc() {
+	smco-trace -q -t unlimited -m counters,nap --sample 4000 -o i.trace -- \
+		"$FIXTURES/in-blocks" 50000 || return 1
+	smco-report --flamegraph i.trace >folded.in
+	grep '\(alloc\|free\|memalign\)\|unknown' folded.in |
+		grep -v '_dl_\|^in-blocks;[^;]*;entry_SYSCALL' >inside
+	grep ';main;' inside >known
+	diff inside known && [ "$(wc -l <known)" -gt 3 ]
+}
+ok "a stack leads through the sensors of malloc" in_malloc
 attach() {
 	"$FIXTURES/sample-work" 1000000 0 0 >/dev/null &
 	local pid=$!

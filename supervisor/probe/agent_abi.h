@@ -45,9 +45,15 @@ struct agent_header {
 	uint32_t entry_off; /* stubs jump here with the hook number pushed */
 	uint32_t trap_off;  /* program counter of a thread that has trapped */
 	uint32_t text_bytes;
+	/* Within agent_entry: where agent_dispatch returns to; between these
+	 * two the frame is in rbp, after and before that at the stack
+	 * pointer; its end. */
+	uint32_t return_off;
+	uint32_t framed_off, unframed_off;
+	uint32_t entry_end;
 	uint32_t reserved;
 };
-static_assert(sizeof(struct agent_header) == 24, "agent header");
+static_assert(sizeof(struct agent_header) == 40, "agent header");
 
 /* What a hooked function does; the number of a hook is its index in sites. */
 enum agent_kind {

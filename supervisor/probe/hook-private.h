@@ -41,6 +41,9 @@ static inline void hook_frame_regs(struct user_regs_struct *regs, taddr_t at,
 	regs->r15 = f->r15;
 }
 
+/* Is @regs->rip in a near stub? Then it becomes where the function itself goes
+ * on, with its stack pointer. */
+bool hook_leave_stub(const struct hooks *h, struct user_regs_struct *regs);
 /* Is any of it in the text of its process? Of a copy that is what was noted
  * when it was made, by a thread that nobody had stopped perhaps. */
 bool hook_is_there(struct hooks *h);

@@ -46,24 +46,6 @@ static void restore_text(struct hooks *h)
 	}
 }
 
-/* A thread in a stub goes on in the function itself. */
-static bool leave_stub(const struct hooks *h, struct user_regs_struct *regs)
-{
-	for (unsigned i = 0; i < h->plan.nr_sites; i++) {
-		unsigned pop;
-		if (!h->plan.sites[i].planted)
-			continue;
-		taddr_t to =
-			stub_home_pc(&h->plan.sites[i].stub, regs->rip, &pop);
-		if (!to)
-			continue;
-		regs->rip = to;
-		regs->rsp += pop;
-		return true;
-	}
-	return false;
-}
-
 /*
  * A thread that has trapped and waits for an answer stands at a known place:
  * it leaves as if the agent had let it go. The text is restored by now, so
@@ -105,7 +87,7 @@ static void leave_by_frame(void *ctx, taddr_t slot, taddr_t pc)
 	const struct hooks *h = ctx;
 	struct user_regs_struct regs = {.rip = pc};
 	/* The frame has the stack pointer of the place that it is for. */
-	if (leave_stub(h, &regs) && !regs.rsp)
+	if (hook_leave_stub(h, &regs) && !regs.rsp)
 		tmem_write(h->p, slot, &regs.rip, sizeof(regs.rip));
 }
 
@@ -125,7 +107,7 @@ static bool nobody_inside(void *hooks)
 	for (struct task *t = tproc_first_task(h->p); t; t = task_next(t)) {
 		struct user_regs_struct regs;
 		if (task_get_regs(t, &regs) == 0 && in_area(h, regs.rip) &&
-		    (leave_stub(h, &regs) || leave_trap(h, &regs)))
+		    (hook_leave_stub(h, &regs) || leave_trap(h, &regs)))
 			task_set_regs(t, &regs);
 		leave_frames(h, t);
 		if (sigframes_leads_to(t, h->base, h->base + AGENT_LIFE_OFF)) {

@@ -140,6 +140,27 @@ bool hooks_on_trap(struct hooks *h, struct task *t, const siginfo_t *si,
 int hooks_answer(struct hooks *h, struct task *t, uint32_t stack,
 		 const taddr_t *frames, const taddr_t *slots, size_t nr);
 
+/*
+ * Stacks that lead through a sensor, for unwinders. hooks_home: is @regs->rip
+ * in a sensor's stub? Then the registers become what the function would have
+ * (without what a call of the agent's would save). hooks_have: is @pc in the
+ * agent, whose frames have no unwind information? hooks_leave takes their
+ * place: *regs as they were at the entry of the function that has the sensor,
+ * but for those that a caller saves. For a thread that is in the agent @lowest
+ * is NULL and *regs its registers; for one that is in what the agent called,
+ * *lowest is where its stack has the return address. False: no way was found,
+ * nothing is changed. Hostile input. No stop needed.
+ */
+struct hook_stack {
+	/* Bytes that could be read, from the first on. */
+	size_t (*read)(void *ctx, taddr_t addr, void *buf, size_t len);
+	void *ctx;
+};
+bool hooks_home(const struct hooks *h, struct user_regs_struct *regs);
+bool hooks_have(const struct hooks *h, taddr_t pc);
+bool hooks_leave(const struct hooks *h, const struct hook_stack *stack,
+		 const taddr_t *lowest, struct user_regs_struct *regs);
+
 struct hooks_stats {
 	uint64_t nr_recorded; /* events put into the ring */
 	uint64_t nr_skipped;  /* allocations above the cutoff not admitted */

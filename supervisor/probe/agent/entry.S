@@ -11,6 +11,10 @@ agent_header:
 	.long	agent_entry - agent_header
 	.long	agent_trapped - agent_header
 	.long	agent_text_end - agent_header
+	.long	agent_returned - agent_header
+	.long	agent_framed - agent_header
+	.long	agent_unframed - agent_header
+	.long	agent_trap - agent_header
 	.long	0
 
 	.section .text.entry, "ax"
@@ -33,11 +37,14 @@ agent_entry:
 	push	$0
 	mov	%rsp, %rdi
 	mov	%rsp, %rbp
+agent_framed:
 	and	$-16, %rsp
 	lock incl AGENT_INSIDE+agent_priv(%rip)
 	call	agent_dispatch
+agent_returned:
 	lock decl AGENT_INSIDE+agent_priv(%rip)
 	mov	%rbp, %rsp
+agent_unframed:
 	mov	24(%rsp), %rbp		/* others are as C code left them */
 	test	%rdx, %rdx
 	jnz	1f
