@@ -122,5 +122,7 @@ int twatch_try(uint64_t *ns_ret, uint64_t *own_ns_ret, struct smco_err *err)
 		waitpid(pid, NULL, __WALL);
 	}
 	munmap(s, sizeof(*s));
+	if (!rc)
+		after_prepare();
 	return rc;
 }

@@ -34,10 +34,17 @@ static int poke(const struct task *t, size_t at, uint64_t value)
 	return ptrace(PTRACE_POKEUSER, t->tid, at, value) < 0 ? errno : 0;
 }
 
+void debugreg_forget(struct task *t)
+{
+	memset(t->watch, 0, sizeof(t->watch));
+	after_drop(t->after);
+	t->after = 0;
+}
+
 static int clear(struct task *t)
 {
 	int rc = poke(t, arch.watch_control_at, 0);
-	memset(t->watch, 0, sizeof(t->watch));
+	debugreg_forget(t);
 	return rc;
 }
 
@@ -59,6 +66,7 @@ static int set(struct task *t)
 	t->blocks_trap = !task_get_sigmask(t, &mask) && mask & TRAP_BIT;
 	for (unsigned i = 0; i < TWATCH_MOST; i++)
 		t->watch[i] = wanted(t, i);
+	t->after = after_add(t->tid);
 	rc = poke(t, arch.watch_control_at, control);
 	if (rc)
 		clear(t);
@@ -82,11 +90,6 @@ void debugreg_leave(struct task *t)
 			clear(t);
 			return;
 		}
-}
-
-void debugreg_forget(struct task *t)
-{
-	memset(t->watch, 0, sizeof(t->watch));
 }
 
 bool debugreg_any(const struct tproc *p)

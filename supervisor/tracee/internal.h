@@ -112,6 +112,7 @@ struct task {
 	 * not to be told of any more. */
 	uint32_t watch[TWATCH_MOST], watch_over[TWATCH_MOST];
 	bool blocks_trap; /* SIGTRAP, when they were set */
+	unsigned after;	  /* after_add()'s */
 	/* It was borrowed and did not come back in time (loan.c): what it gets
 	 * at its next stop. .quiet until then. */
 	struct loan *owed;
@@ -627,11 +628,20 @@ void debugreg_sync(struct task *t);
 bool debugreg_any(const struct tproc *p);
 /* It is about to be left: they are cleared. */
 void debugreg_leave(struct task *t);
-/* It has called exec: the kernel has cleared them. */
+/* It has ended, or called exec: the kernel has cleared them. */
 void debugreg_forget(struct task *t);
 /* @t stands at a SIGTRAP of a debug register: who watches is told. False:
  * nobody does. */
 bool debugreg_hit(struct task *t);
+
+/* --- debugreg-after.c --- */
+/* A process is made that takes debug registers out when we are killed; where
+ * that cannot be, nobody does. */
+void after_prepare(void);
+/* Of thread @tid, which is about to have some; 0: it cannot be done. */
+unsigned after_add(pid_t tid);
+/* What that said: it has none any more. 0 is fine. */
+void after_drop(unsigned place);
 
 /* --- handler.c --- */
 /* Before @t stands: may a signal handler run in it? See task_in_handler(). */

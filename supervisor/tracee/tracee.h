@@ -599,9 +599,10 @@ void tproc_before_signals(struct tproc *p,
  *
  * Threads that come later, and others in the same memory, are watched; a forked
  * copy and the program after an exec are not. What the kernel writes is no hit.
- * No thread is left, in whatever way, before they are out of it. But they stay
- * in when we are killed, and the next hit kills the program: only for who was
- * told so.
+ * No thread is left, in whatever way, before they are out of it. But when we
+ * are killed they stay in for some tenths of a ms, until another process of
+ * ours has seized it, if that may; a hit before that, or just then, kills the
+ * program: only for who was told so.
  */
 #define TWATCH_MOST 4 /* of one process, and one thread */
 struct twatch {
@@ -613,7 +614,8 @@ struct twatch {
 /*
  * Do they fire, and what does a hit cost the thread that writes, ns; of its own
  * CPU time? By a child of our own, in some ms; not while tracer_next() runs in
- * another thread. SMCO_UNSUPPORTED: they do not; SMCO_PERM, SMCO_SYS.
+ * another thread. Makes the process that stands by for our death, too.
+ * SMCO_UNSUPPORTED: they do not; SMCO_PERM, SMCO_SYS.
  */
 int twatch_try(uint64_t *ns_ret, uint64_t *own_ns_ret, struct smco_err *err);
 /*

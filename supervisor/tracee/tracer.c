@@ -193,6 +193,7 @@ void task_unlink(struct task *t)
 	struct tracer *tr = t->tr;
 	task_dequeue(t);
 	birth_over(t);
+	debugreg_forget(t);
 	if (t->created)
 		t->created->creator = NULL;
 	t->created = NULL;
