@@ -11,11 +11,8 @@
 #include "supervisor/control/fixed.h"
 #include "supervisor/probe/watch-private.h"
 
-/* Hits for measuring, in processor time: the median of so many, and a part
- * more: as programs have them, seldom and on any CPU, they took 0.9 to 1.4
- * times the median. */
+/* Hits for measuring, in processor time: the median of so many. */
 #define MEASURE_HITS 33
-#define COLD_SHARE   3
 #define PROBE_HITS   2 /* how the kernel counts */
 #define AGAIN_NS     (2 * NSEC_PER_SEC)
 /* What a hit drives out of the caches the program has to bring in again: that
@@ -83,7 +80,7 @@ static uint64_t measure_hits(struct watchpoints *ws, uint32_t nr,
 	}
 	ws->counts_all |= hits < nr;
 	int64_t ns = clamp_i64(median_i64(more_ns, nr), 1, INT64_MAX / 2);
-	return (uint64_t)(ns + ns / COLD_SHARE);
+	return (uint64_t)(ns + ns / WATCH_COLD_SHARE);
 }
 
 static void go_on(int sig)

@@ -30,13 +30,14 @@ static bool is_there(struct watchpoint *w, const struct watch_word *word)
 	return true;
 }
 
-/* Hits cost what they take here and now, but not less than one that was tried:
- * the tracer's clock begins when it is awake. */
+/* A hit costs what it does where nobody looks at it, as it was tried, and how
+ * long it stands here. Of that the tracer's clock has the second, and what any
+ * stop costs. */
 static void learn_cost(struct watchpoints *ws, struct tproc *p, uint64_t ns)
 {
-	ns += tracer_stop_cost_ns(tproc_tracer(p));
-	ws->held_ns = ws->held_ns ? (ws->held_ns * 7 + ns) / 8 : ns;
-	ws->hit_ns = max_u64(ws->held_ns, ws->tried_ns);
+	ws->stood_ns = ws->stood_ns ? (ws->stood_ns * 7 + ns) / 8 : ns;
+	ws->told_ns = ws->stood_ns + tracer_stop_cost_ns(tproc_tracer(p));
+	ws->hit_ns = ws->stood_ns + ws->tried_ns;
 }
 
 static void hit(struct task *t, uint64_t stop_ns, void *watchpoint)
@@ -90,5 +91,5 @@ uint64_t watchpoints_own_ns(const struct watchpoints *ws)
 
 uint64_t watchpoints_untold_ns(const struct watchpoints *ws)
 {
-	return sat_sub_u64(ws->hit_ns, ws->held_ns);
+	return sat_sub_u64(ws->hit_ns, ws->told_ns);
 }

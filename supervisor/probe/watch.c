@@ -303,6 +303,8 @@ int watchpoints_open_by_ptrace(struct watchpoints **ret, struct smco_err *err)
 	ws->word = calloc(WATCH_WORDS, sizeof(*ws->word));
 	rc = ws->word ? twatch_try(&ws->tried_ns, &ws->own_ns, err)
 		      : smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	ws->tried_ns += ws->tried_ns / WATCH_COLD_SHARE;
+	ws->own_ns += ws->own_ns / WATCH_COLD_SHARE;
 	ws->hit_ns = ws->tried_ns;
 	if (rc)
 		watchpoints_close(ws);
