@@ -79,6 +79,7 @@ struct watched *watched_create(struct tproc *p, bool is_young,
 	}
 	w->proc = p;
 	w->pid = tproc_pid(p);
+	tproc_linker_way(p, &w->linker_way, &w->linker_home);
 	if (!is_young) /* not what it used before us */
 		w->cpu_ns = tproc_cpu_ns(p);
 	char root[PROCFS_PATH];
@@ -454,6 +455,10 @@ static size_t unwind(struct watched *w, const struct user_regs_struct *regs,
 			break;
 	}
 	*whole_ret = !sym_unwind_late(w->space);
+	if (nr && w->linker_way && frames[nr - 1] == w->linker_way) {
+		frames[nr - 1] = w->linker_home;
+		*complete_ret = true;
+	}
 	return nr;
 }
 

@@ -30,11 +30,12 @@ struct watched {
 	struct access *guard; /* NULL = none */
 	bool guard_tried;
 	struct nap_proc *nap;
-	struct range_proc *range;  /* the session's; NULL = none */
-	struct phase_proc *phases; /* the session's; NULL = none */
-	struct linkmap linkmap;	   /* what is loaded, for them */
-	bool libs_changed;	   /* and they do not know yet */
-	uint64_t libs_seen_ns;	   /* when they last knew all */
+	struct range_proc *range;	 /* the session's; NULL = none */
+	struct phase_proc *phases;	 /* the session's; NULL = none */
+	struct linkmap linkmap;		 /* what is loaded, for them */
+	bool libs_changed;		 /* and they do not know yet */
+	taddr_t linker_way, linker_home; /* see tproc_linker_way(); 0 = none */
+	uint64_t libs_seen_ns;		 /* when they last knew all */
 	uint64_t maps_read_ns; /* when the module list was last brought up */
 	struct mapped mapped;  /* since then, as far as somebody told */
 	bool is_gone; /* its memory is: no more is to be had of its mappings */

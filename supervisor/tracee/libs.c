@@ -277,6 +277,13 @@ void libs_inherit(struct tproc *child, const struct tproc *parent)
 		child->libs.undo = tproc_undo_push(child, undo_libs, NULL);
 }
 
+bool tproc_linker_way(const struct tproc *p, taddr_t *at_ret, taddr_t *home_ret)
+{
+	*at_ret = p->libs.at;
+	*home_ret = p->libs.raise.home;
+	return p->libs.at != 0;
+}
+
 bool libs_on_signal(struct task *t, int sig)
 {
 	struct tproc *p = t->proc;

@@ -278,6 +278,11 @@ pid_t tproc_pid(const struct tproc *p);
 /* Where the dynamic linker's struct r_debug is, for debuggers to find what is
  * loaded; 0: it has none, or none that is known. The process may run. */
 taddr_t tproc_r_debug(struct tproc *p);
+/* As long as the dynamic linker of a new program has not returned for the first
+ * time its way leads over code of ours at *at_ret, which goes on to *home_ret.
+ * For unwinders. False: it does not. */
+bool tproc_linker_way(const struct tproc *p, taddr_t *at_ret,
+		      taddr_t *home_ret);
 /* Has a supervisor left its code for TEV_LIBS there, that was killed before the
  * libraries were? It harms nobody. The process may run. */
 bool tproc_has_left_call(struct tproc *p);
