@@ -67,8 +67,8 @@ static bool user_regs(const struct ring_record *r, struct user_regs_struct *ret)
 	return true;
 }
 
-static uint32_t stack_of(void *ctx, const struct ring_record *r,
-			 bool *whole_ret)
+static uint32_t stack_of(void *ctx, const struct ring_record *r, bool may_wait,
+			 enum samples_stack *how_ret)
 {
 	struct session *s = ctx;
 	struct watched *w = find(s, r->pid, r->tid);
@@ -81,6 +81,7 @@ static uint32_t stack_of(void *ctx, const struct ring_record *r,
 		.nr_kernel = kernel_frames(r, kernel),
 		.stack.data = r->sample.stack.data,
 		.stack.len = r->sample.stack.nr,
+		.may_wait = may_wait,
 	};
 	if (user_regs(r, &regs)) {
 		sample.regs = &regs;
@@ -89,7 +90,7 @@ static uint32_t stack_of(void *ctx, const struct ring_record *r,
 			nap_sampled(w->nap, regs.rsp,
 				    regs.rsp + r->sample.stack.nr, r->time);
 	}
-	return watched_sample_stack(w, &sample, s->stacks, whole_ret);
+	return watched_sample_stack(w, &sample, s->stacks, how_ret);
 }
 
 static void mapped(void *ctx, const struct ring_record *r)

@@ -499,10 +499,11 @@ uint32_t watched_stack(struct watched *w, struct task *t, struct stacks *stacks)
 
 uint32_t watched_sample_stack(struct watched *w,
 			      const struct watched_sample *sample,
-			      struct stacks *stacks, bool *whole_ret)
+			      struct stacks *stacks,
+			      enum samples_stack *how_ret)
 {
 	taddr_t frames[SAMPLE_FRAMES], slots[SAMPLE_FRAMES];
-	bool whole, complete = false;
+	bool whole = true, complete = false;
 	size_t nr = 0;
 	if (sample->regs) {
 		struct user_regs_struct regs = *sample->regs;
@@ -510,7 +511,11 @@ uint32_t watched_sample_stack(struct watched *w,
 		nr = unwind(w, &regs, &sample->stack, frames, slots, &whole,
 			    &complete);
 	}
-	*whole_ret = complete;
+	*how_ret = complete ? SAMPLES_WHOLE
+		   : whole  ? SAMPLES_CUT
+			    : SAMPLES_LATE;
+	if (sample->may_wait && *how_ret == SAMPLES_LATE)
+		return 0;
 	return stacks_intern_kernel(stacks, w->space, sample->kernel,
 				    sample->nr_kernel, frames, nr);
 }

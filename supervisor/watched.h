@@ -10,6 +10,7 @@
 #include "supervisor/monitor/nap.h"
 #include "supervisor/monitor/phases.h"
 #include "supervisor/monitor/range-monitor.h"
+#include "supervisor/monitor/samples.h"
 #include "supervisor/options.h"
 #include "supervisor/probe/access.h"
 #include "supervisor/probe/hook.h"
@@ -113,18 +114,19 @@ uint32_t watched_stack(struct watched *w, struct task *t,
 		       struct stacks *stacks);
 /*
  * The stack of a thread as it was when a sample was taken: kernel frames,
- * registers, what of the stack was copied. *whole_ret: its outermost frame is
- * there. Tasks may run.
+ * registers, what of the stack was copied. Tasks may run.
  */
 struct watched_sample {
 	const taddr_t *kernel;
 	size_t nr_kernel;
 	const struct user_regs_struct *regs; /* NULL = not known */
 	struct sym_stack stack;
+	bool may_wait; /* nothing is kept of one that is late */
 };
 uint32_t watched_sample_stack(struct watched *w,
 			      const struct watched_sample *sample,
-			      struct stacks *stacks, bool *whole_ret);
+			      struct stacks *stacks,
+			      enum samples_stack *how_ret);
 /* Code was mapped: PERF_RECORD_MMAP2. */
 void watched_mapped(struct watched *w, const struct ring_record *r);
 /* Move what the sensors recorded to the monitor. Returns how much. */

@@ -7,6 +7,7 @@
 #include "supervisor/control/fixed.h"
 #include "supervisor/control/window.h"
 #include "supervisor/kept.h"
+#include "supervisor/monitor/samples-late.h"
 
 /* Each time somebody wakes up for it, which a slow virtual machine charges with
  * as much as a sample or two. */
@@ -24,6 +25,8 @@
  * what else is watched. */
 #define SHARE_ALONE  4 / 5
 #define SHARE_BESIDE 2 / 5
+/* So long a sample waits for its stack. */
+#define LATE_MOST_NS (500 * NSEC_PER_MSEC)
 /* A change of the pace is a call for each thread and CPU. */
 #define ADDED_A_SLOT 64
 /* Where that is not known: a slow virtual machine's. */
@@ -38,6 +41,8 @@ struct samples {
 	uint64_t unit_ns; /* of times, a tenth between two or less */
 	uint64_t due_ns;
 	uint64_t nr, nr_lost, nr_charged, nr_failed;
+	uint64_t now_ns; /* of the drain */
+	struct late_samples late;
 	bool is_off;
 	uint64_t off_since_ns, on_since_ns;
 	uint64_t on_ns; /* how long it was on so far, before that */
@@ -178,6 +183,7 @@ void samples_destroy(struct samples *s)
 	if (!s)
 		return;
 	sampler_destroy(s->sampler);
+	late_samples_deinit(&s->late);
 	free(s);
 }
 
@@ -209,20 +215,22 @@ void samples_add(struct samples *s, pid_t tid, bool on_exec)
 		s->why_failed = err;
 }
 
-static void take(struct samples *s, const struct ring_record *r)
+/* False: its stack is to be asked for again. */
+static bool put(struct samples *s, const struct ring_record *r, uint64_t weight,
+		bool may_wait)
 {
-	bool whole = false;
-	uint32_t stack = s->p.stack(s->p.ctx, r, &whole);
+	enum samples_stack how = SAMPLES_CUT;
+	uint32_t stack = s->p.stack(s->p.ctx, r, may_wait, &how);
 	bool kernel = (r->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
 		      PERF_RECORD_MISC_KERNEL;
+	if (may_wait && how == SAMPLES_LATE)
+		return false;
 	struct ev_sample ev = {
-		.weight = s->pace == SAMPLES_SPARSE
-				  ? r->sample.period * SAMPLES_SPARSELY
-				  : r->sample.period,
+		.weight = weight,
 		.addr = s->how.with_address ? r->sample.addr : 0,
 		.pid = r->pid,
-		.flags =
-			(kernel ? SAMPLE_KERNEL : 0) | (whole ? 0 : SAMPLE_CUT),
+		.flags = (kernel ? SAMPLE_KERNEL : 0) |
+			 (how == SAMPLES_WHOLE ? 0 : SAMPLE_CUT),
 	};
 	s->p.emit(s->p.ctx, &(struct record){
 				    .event = EV_SAMPLE,
@@ -235,17 +243,42 @@ static void take(struct samples *s, const struct ring_record *r)
 				    .payload_len = sizeof(ev),
 				    .payload = &ev,
 			    });
-	s->nr++;
+	return true;
 }
 
-void samples_drain(struct samples *s)
+static bool put_late(void *ctx, const struct late_sample *late)
+{
+	struct samples *s = ctx;
+	return put(s, &late->record, late->weight,
+		   s->now_ns - late->since_ns < LATE_MOST_NS);
+}
+
+static bool put_all_late(void *ctx, const struct late_sample *late)
+{
+	return put(ctx, &late->record, late->weight, false);
+}
+
+static void take(struct samples *s, const struct ring_record *r, bool may_wait)
+{
+	uint64_t weight = s->pace == SAMPLES_SPARSE
+				  ? r->sample.period * SAMPLES_SPARSELY
+				  : r->sample.period;
+	s->nr++;
+	if (!put(s, r, weight, may_wait) &&
+	    !late_samples_add(&s->late, r, weight, s->now_ns))
+		put(s, r, weight, false);
+}
+
+static void drain(struct samples *s, bool may_wait, uint64_t now_ns)
 {
 	struct ring_record r;
 	if (s->is_finished)
 		return;
+	s->now_ns = now_ns;
+	late_samples_each(&s->late, may_wait ? put_late : put_all_late, s);
 	while (sampler_next(s->sampler, &r))
 		if (r.type == PERF_RECORD_SAMPLE)
-			take(s, &r);
+			take(s, &r, may_wait);
 		else
 			s->p.mapped(s->p.ctx, &r);
 	/* One that found no room had been taken nevertheless. */
@@ -253,6 +286,11 @@ void samples_drain(struct samples *s)
 	ledger_charge(s->ledger, LEDGER_OTHER, SAMPLES_MONITOR,
 		      (nr - s->nr_charged) * s->cost_ns);
 	s->nr_charged = nr;
+}
+
+void samples_drain(struct samples *s)
+{
+	drain(s, false, 0);
 }
 
 static void set(struct samples *s, bool on, uint64_t now_ns)
@@ -325,7 +363,7 @@ void samples_tick(struct samples *s, uint64_t now_ns)
 {
 	if (now_ns < samples_due_ns(s))
 		return;
-	samples_drain(s);
+	drain(s, true, now_ns);
 	set_pace(s, samples_pace_of(ledger_room_ns(s->ledger), credit_ns(s)),
 		 now_ns);
 	s->due_ns = now_ns +

@@ -21,6 +21,12 @@
 
 struct samples;
 
+enum samples_stack {
+	SAMPLES_WHOLE, /* its outermost frame is there */
+	SAMPLES_CUT,
+	SAMPLES_LATE, /* what it takes to know more is being made */
+};
+
 struct samples_params {
 	uint64_t frequency_hz; /* as asked for */
 	int64_t target_overhead_ppb;
@@ -28,10 +34,10 @@ struct samples_params {
 	bool threads_only;
 	bool exact_times;  /* to the ns: there is more that is timed to that */
 	uint64_t start_ns; /* CLOCK_MONOTONIC of session time 0 */
-	/* The sample's stack, by id; 0 = unknown. *whole_ret: its outermost
-	 * frame is there. */
-	uint32_t (*stack)(void *ctx, const struct ring_record *r,
-			  bool *whole_ret);
+	/* The sample's stack, by id; 0 = unknown. SAMPLES_LATE only if
+	 * @may_wait: the sample is asked for again. */
+	uint32_t (*stack)(void *ctx, const struct ring_record *r, bool may_wait,
+			  enum samples_stack *how_ret);
 	/* A process mapped code: PERF_RECORD_MMAP2. Between the samples before
 	 * and after it. */
 	void (*mapped)(void *ctx, const struct ring_record *r);
@@ -82,7 +88,8 @@ void samples_add(struct samples *s, pid_t tid, bool on_exec);
 uint64_t samples_due_ns(const struct samples *s);
 /* Write out what there is, if it is time; pause or go on as there is room. */
 void samples_tick(struct samples *s, uint64_t now_ns);
-/* Write out what there is, for a process is about to be forgotten. */
+/* Write out what there is, for a process is about to be forgotten. No stack is
+ * waited for. */
 void samples_drain(struct samples *s);
 /* The last records, and what was not seen. Nothing is sampled any more. */
 void samples_finish(struct samples *s);

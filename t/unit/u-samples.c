@@ -9,6 +9,7 @@
 #include "reports/folded.h"
 #include "reports/model.h"
 #include "supervisor/kept.h"
+#include "supervisor/monitor/samples-late.h"
 #include "supervisor/monitor/samples.h"
 #include "symbols/kallsyms.h"
 #include "t/unit/scratch.h"
@@ -235,11 +236,13 @@ struct paced {
 	uint64_t paused_ns;
 };
 
-static uint32_t no_stack(void *ctx, const struct ring_record *r, bool *whole)
+static uint32_t no_stack(void *ctx, const struct ring_record *r, bool may_wait,
+			 enum samples_stack *how)
 {
 	(void)ctx;
 	(void)r;
-	*whole = true;
+	(void)may_wait;
+	*how = SAMPLES_WHOLE;
 	return 0;
 }
 
@@ -394,6 +397,126 @@ static void note_cost(void *ctx, const char *key, const char *value)
 		*(uint64_t *)ctx = strtoull(value, NULL, 10);
 }
 
+/* ---------------------------------------------- stacks that come later --- */
+
+#define MOST_SEEN 4096
+
+struct waiting {
+	bool are_late;
+	size_t nr_late; /* that were told so */
+	uint64_t time[MOST_SEEN], hash[MOST_SEEN];
+	size_t nr_again; /* asked for again, and as they were */
+	size_t nr_emitted, nr_cut;
+	uint64_t last; /* time, in order? */
+};
+
+static uint64_t hash_of(const struct ring_record *r)
+{
+	const struct ring_sample *s = &r->sample;
+	uint64_t h = 14695981039346656037u;
+	for (size_t i = 0; i < s->stack.nr; i++)
+		h = (h ^ s->stack.data[i]) * 1099511628211u;
+	for (size_t i = 0; i < s->user.value.nr; i++)
+		h = (h ^ ring_u64(s->user.value, i)) * 1099511628211u;
+	for (size_t i = 0; i < s->callchain.nr; i++)
+		h = (h ^ ring_u64(s->callchain, i)) * 1099511628211u;
+	return h;
+}
+
+static uint32_t late_stack(void *ctx, const struct ring_record *r,
+			   bool may_wait, enum samples_stack *how)
+{
+	struct waiting *w = ctx;
+	*how = w->are_late ? SAMPLES_LATE : SAMPLES_WHOLE;
+	for (size_t i = 0; i < w->nr_late; i++)
+		if (w->time[i] == r->time) {
+			w->nr_again += w->hash[i] == hash_of(r);
+			return 0;
+		}
+	if (may_wait && w->are_late && w->nr_late < MOST_SEEN) {
+		w->time[w->nr_late] = r->time;
+		w->hash[w->nr_late++] = hash_of(r);
+	}
+	return 0;
+}
+
+static void count_emitted(void *ctx, const struct record *r)
+{
+	struct waiting *w = ctx;
+	struct ev_sample ev;
+	memcpy(&ev, r->payload, sizeof(ev));
+	w->nr_emitted++;
+	w->nr_cut += (ev.flags & SAMPLE_CUT) != 0;
+}
+
+static void ignore_meta(void *ctx, const char *key, const char *value)
+{
+	(void)ctx;
+	(void)key;
+	(void)value;
+}
+
+/* Works until @samples were asked for; some may wait. */
+static void work_late(struct samples *s, struct waiting *w, size_t samples,
+		      uint64_t *now_ns)
+{
+	while (w->nr_late < samples && *now_ns < 100 * NSEC_PER_SEC) {
+		uint64_t until = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) +
+				 5 * NSEC_PER_MSEC;
+		while (smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+			;
+		samples_tick(s, *now_ns += 20 * NSEC_PER_MSEC);
+	}
+}
+
+static void waits_for_stacks(void)
+{
+	static struct waiting w;
+	struct ledger *l = ledger_create(INT64_MAX);
+	const struct samples_params p = {
+		.frequency_hz = 2000,
+		.target_overhead_ppb = INT64_MAX,
+		.is_alone = true,
+		.stack = late_stack,
+		.mapped = ignore_mapping,
+		.resumed = ignore_gap,
+		.emit = count_emitted,
+		.put_meta = ignore_meta,
+		.ctx = &w,
+	};
+	uint64_t now_ns = NSEC_PER_SEC;
+	struct samples *s = NULL;
+	check_int(samples_create(&p, l, &s, NULL), 0);
+	samples_add(s, gettid(), false);
+	w.are_late = true;
+	work_late(s, &w, 20, &now_ns);
+	check_msg(w.nr_late >= 20 && w.nr_late <= SAMPLES_LATE_MOST, "%zu wait",
+		  w.nr_late);
+	check_int(w.nr_emitted, 0);
+	size_t nr = w.nr_late;
+	w.are_late = false;
+	w.nr_again = 0;
+	samples_tick(s, now_ns += NSEC_PER_SEC / 10);
+	check_msg(w.nr_emitted >= nr, "all of them come");
+	check_int(w.nr_cut, 0);
+	check_int(w.nr_again, nr);
+
+	/* Too many, too long, and the end: as they are. */
+	memset(&w, 0, sizeof(w));
+	w.are_late = true;
+	work_late(s, &w, SAMPLES_LATE_MOST + 20, &now_ns);
+	check_int(w.nr_emitted, w.nr_late - SAMPLES_LATE_MOST);
+	check_int(w.nr_cut, w.nr_emitted);
+	size_t before = w.nr_emitted;
+	samples_tick(s, now_ns += 10 * NSEC_PER_SEC);
+	check_msg(w.nr_emitted >= before + SAMPLES_LATE_MOST,
+		  "nothing waits for long");
+	samples_finish(s);
+	check_int(w.nr_emitted, w.nr_cut);
+	samples_destroy(s);
+	ledger_destroy(l);
+}
+
 /* What a start takes a sample to cost; @is_told: it was 7 ms three times. */
 static uint64_t cost_of_start(bool is_told)
 {
@@ -529,5 +652,6 @@ int main(void)
 	ends_in_a_pause();
 	keeps_cost();
 	kernel();
+	waits_for_stacks();
 	return tap_done();
 }
