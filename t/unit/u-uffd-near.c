@@ -1,7 +1,8 @@
 /*
- * The reader of a userfaultfd goes where the program is, for what passes until
- * it has heard of a hit is a tenth there, and then that is charged. Where
- * the program has real time its reader would get none beside it, and stays off.
+ * The reader of a userfaultfd goes before others, in real time where it may
+ * have that, and where the program is, for what passes until it has heard of a
+ * hit is less there, and then that is charged. Where the program has real
+ * time its reader would get none beside it, and stays off.
  */
 #include <dirent.h>
 #include <sched.h>
@@ -121,6 +122,8 @@ static void test_follows(struct tracer *tr, struct access *a,
 		tap_skip("no real time here");
 		return;
 	}
+	check_int(sched_getscheduler(reader_tid()),
+		  SCHED_FIFO | SCHED_RESET_ON_FORK);
 	check(comes_to(-1, tr, a, pup));
 	check(is_charged(FAR_NS, UINT64_MAX, tr, a, pup));
 }
