@@ -66,6 +66,13 @@ void uffd_take_messages(struct uffd *u);
 /* What passes until a hit is heard of, ns, where the reader is now. */
 uint64_t uffd_heard_ns(const struct uffd *u);
 
+/* What a wait of @ns is charged with: an eighth more, for the interrupts by
+ * which blocks are armed, and caches that are found cold afterwards. */
+static inline uint64_t uffd_charged_ns(uint64_t ns)
+{
+	return ns + ns / 8;
+}
+
 /* Initializes lock and queue, begins the thread; 0 or an errno. */
 int uffd_start_reader(struct uffd *u);
 /* Ends the thread, if there is one, and waits for its end. */

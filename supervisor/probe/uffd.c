@@ -98,8 +98,8 @@ static bool uffd_next_hit(struct access *a, struct access_hit *hit)
 		h.hit.task = find_task(u, h.tid);
 		h.hit.stopped = h.hit.task && !task_stop(h.hit.task);
 		uint64_t stopped_ns = smco_now_ns();
-		uint64_t waited_ns =
-			uffd_heard_ns(u) + stopped_ns - h.hit.time_ns;
+		uint64_t waited_ns = uffd_charged_ns(
+			uffd_heard_ns(u) + stopped_ns - h.hit.time_ns);
 		uffd_open_waiting(u, &h);
 		h.hit.cost_ns = waited_ns + smco_now_ns() - stopped_ns +
 				tracer_stop_cost_ns(tproc_tracer(a->proc));
