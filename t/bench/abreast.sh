@@ -1,12 +1,14 @@
 #!/bin/bash
-# make bench-abreast [WORKLOADS="bzip2 python"] [TARGETS="none 2 10"] [TURN=100]
+# make bench-abreast [WORKLOADS="bzip2 python"] [TARGETS="none 2 10"] [TURN=500]
 #	[PAIRS=6] [OPTIONS="-m range"] [CPU=0] [WARM=4500] [RESULTS=file]
 #
 # What whole runs lose, each beside the same run unwatched: the two go on in turns
 # of TURN ms, the other one standing meanwhile (SIGSTOP), both on CPU, smco-trace
 # where it likes (t/bench/abreast.c). What the machine does for longer than a turn
 # happens to both. A turn costs the watched one some stops, which the ledger has,
-# too. The target "none" is two unwatched ones, which says what a difference means.
+# too. Not much shorter ones: while all of it stands smco-trace hardly looks, and
+# of turns of a tenth of a second it uses only a half to a third of what it may.
+# The target "none" is two unwatched ones, which says what a difference means.
 # Not for programs that write to files of their own, nor servers.
 #
 # Before each pair WARM MB are used and given back, half of what is free at most:
@@ -21,7 +23,7 @@
 . "$(dirname "$0")/bench-lib.sh"
 # shellcheck source=t/bench/workloads.sh
 . "$SRC/t/bench/workloads.sh"
-: "${WORKLOADS:=bzip2 python}" "${TARGETS:=none 2 10}" "${TURN:=100}"
+: "${WORKLOADS:=bzip2 python}" "${TARGETS:=none 2 10}" "${TURN:=500}"
 : "${PAIRS:=6}" "${OPTIONS:=}" "${CPU:=0}" "${WARM:=4500}"
 
 warm() {
