@@ -49,6 +49,15 @@ tracer() {
 	[ $status -eq 125 ] && grep -q "traced by process $gdb (gdb) already" err
 }
 ! command -v gdb >/dev/null || ok "another tracer has it" tracer
+# The command is its child, and so another tracer's already.
+below_another() {
+	smco-trace -q -o outer -- smco-trace -q -o inner -- echo out >out 2>err
+	local status=$?
+	cat out err
+	[ $status -eq 125 ] && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] &&
+		grep -q 'is traced by process [0-9]* (smco-trace) already' err
+}
+ok "another tracer has smco-trace itself" below_another
 if prereq_ROOT; then
 	ok "another user's" refused \
 		'belongs to user 0, we are 65534 .*; run as that user or as root' \

@@ -94,10 +94,10 @@ int tracer_launch(struct tracer *tr, char *const argv[], pid_t *pid_ret,
 
 	int status = 0;
 	if (ptrace(PTRACE_SEIZE, pid, NULL, trace_options(tr, true)) < 0) {
-		e = errno;
+		/* While it is there: of who is gone nothing is known. */
+		tracer_explain_attach(pid, errno, err);
 		kill(pid, SIGKILL);
-		waitpid(pid, &status, 0);
-		tracer_explain_attach(pid, e, err);
+		waitpid(pid, &status, __WALL);
 		return SMCO_PERM;
 	}
 	struct tproc *p = tproc_create(tr, pid);
