@@ -46,6 +46,22 @@ for how in "" --mechanism=mprotect --mechanism=uffd "-m range" "--phase work"; d
 done
 ok "watched to its end" watched_to_its_end
 
+# Each stop would have the whole time pass anew.
+waits_no_longer() {
+	"$FIXTURES/sandbox_wait" >out &
+	local pid=$! status
+	wait_for 10 grep -q ready out || return
+	for _ in 1 2 3 4 5; do
+		sleep 0.3
+		smco-trace -q -t 50 -d 100ms -o s.trace -p "$pid,$(pgrep -d , -P "$pid")"
+	done
+	wait $pid
+	status=$?
+	cat out
+	[ $status -eq 0 ] && [ "$(grep -c ' 3[0-9][0-9][0-9] ms$' out)" -eq 4 ]
+}
+ok "waits in it last as long as they would" waits_no_longer
+
 # Who only finds out which filters there are has none, and its stacks are whole.
 asked() {
 	test_exit 0 smco-trace -q -t 50 --nap 200ms -o q.trace -- \

@@ -130,8 +130,10 @@ void task_restart(struct task *t)
 	debugreg_sync(t);
 	task_charge_stop(t);
 	t->tr->nr_signals += sig != 0;
-	if (t->proc)
+	if (t->proc) {
 		tproc_forget_maps(t->proc);
+		t->proc->knows_filter = false;
+	}
 	task_set_in_group_stop(t, listen);
 	t->no_handler &= sig == 0;
 	t->has_no_filter = false;

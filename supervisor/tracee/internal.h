@@ -213,6 +213,9 @@ struct tproc {
 	size_t whole_len; /* of it */
 	bool whole_waits; /* left there only for who has not stopped yet */
 	bool has_rooms;	  /* a thread was seen in such a call; mend-look.c */
+	/* Of its leader, until a task of it runs on: proc_is_sandboxed(). */
+	bool knows_filter;
+	bool has_filter;
 	bool stub_refused;
 	unsigned nr_owed; /* tasks with .owed */
 	struct libs libs;
@@ -427,8 +430,8 @@ void mend_note_entry(struct task *t, const struct user_regs_struct *regs);
 uint64_t mend_waited_ns(const struct task *t);
 
 /* --- mend.c --- */
-/* Is @nr a wait that may have an end, which a stop would move? */
-bool mend_has_timeout(long nr);
+/* Is @nr, in @p, a wait that may have an end, which a stop would move? */
+bool mend_has_timeout(struct tproc *p, long nr);
 /* Stopped on the way to signal delivery: the wait must go on, or end as a
  * handler makes it end. */
 void mend_at_stop(struct task *t);

@@ -127,8 +127,8 @@ void mend_before_interrupt(struct task *t)
 	/* An announced wait goes on; its end is known. One that stands at the
 	 * end of its call, in a stop that we have not heard of yet, looks as if
 	 * it were in it. */
-	if (t->mend.call || !look(t, &in) || !mend_has_timeout(in.nr) ||
-	    task_proc_state(t) != 'S')
+	if (t->mend.call || !look(t, &in) ||
+	    !mend_has_timeout(t->proc, in.nr) || task_proc_state(t) != 'S')
 		return;
 	bool has_clock = last_ran(t, &then);
 	if (has_clock) {

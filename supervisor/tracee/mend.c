@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/io_uring.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +18,13 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "supervisor/tracee/internal.h"
+
+/* linux/errno.h has it for the kernel alone. */
+#define ERESTART_RESTARTBLOCK 516
 
 enum timeout_kind {
 	TIMEOUT_NONE,
@@ -62,17 +67,46 @@ static const struct waiting_call calls[] = {
 	{SYS_connect, TIMEOUT_SND, 0, -EINPROGRESS},
 };
 
-static const struct waiting_call *find_call(long nr)
+/* Those that the kernel starts again as another call; see mend_other_call. */
+static const struct waiting_call other_calls[] = {
+	{SYS_poll, TIMEOUT_MS, 2, 0},
+	{SYS_nanosleep, TIMEOUT_TIMESPEC, 0, 0},
+	{SYS_clock_nanosleep, TIMEOUT_TIMESPEC, 2, 0},
+	{SYS_futex, TIMEOUT_TIMESPEC, 3, -ETIMEDOUT},
+};
+
+static const struct waiting_call *find_in(const struct waiting_call *all,
+					  size_t n, long nr)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
-		if (calls[i].nr == nr)
-			return &calls[i];
+	for (size_t i = 0; i < n; i++)
+		if (all[i].nr == nr)
+			return &all[i];
 	return NULL;
 }
 
-bool mend_has_timeout(long nr)
+static const struct waiting_call *find_call(long nr)
+{
+	return find_in(calls, ARRAY_SIZE(calls), nr);
+}
+
+static const struct waiting_call *find_other(long nr)
+{
+	return find_in(other_calls, ARRAY_SIZE(other_calls), nr);
+}
+
+static bool has_filter(struct tproc *p)
+{
+	if (!p->knows_filter)
+		p->has_filter = tproc_is_sandboxed(p);
+	p->knows_filter = true;
+	return p->has_filter;
+}
+
+bool mend_has_timeout(struct tproc *p, long nr)
 {
 	const struct waiting_call *call = find_call(nr);
+	if (!call && p && find_other(nr))
+		return has_filter(p);
 	return call && call->timeout != TIMEOUT_NONE;
 }
 
@@ -294,6 +328,51 @@ static void note_restart(struct task *t, const struct user_regs_struct *regs)
 	t->again.ret = arch.syscall_ret(regs);
 }
 
+/* Is its time-out a span of a clock as ours? A moment stays right by itself;
+ * CPU time does not pass as we count. */
+static bool is_span(const struct user_regs_struct *regs)
+{
+	uint64_t clock = arch.syscall_arg(regs, 0);
+
+	switch (arch.syscall_nr(regs)) {
+	case SYS_futex:
+		return (arch.syscall_arg(regs, 1) & FUTEX_CMD_MASK) ==
+		       FUTEX_WAIT;
+	case SYS_clock_nanosleep:
+		return !arch.syscall_arg(regs, 1) &&
+		       (clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC ||
+			clock == CLOCK_BOOTTIME || clock == CLOCK_TAI);
+	default:
+		return true;
+	}
+}
+
+/*
+ * A wait that has a time-out is started again by the kernel as
+ * restart_syscall(2), which a sandbox may not know and kill for (sshd's, before
+ * one has logged in). So there it is started as itself, for the rest of its
+ * time. A handler ends either with EINTR.
+ */
+static bool mend_other_call(struct task *t, struct user_regs_struct *regs)
+{
+	const struct waiting_call *call = find_other(arch.syscall_nr(regs));
+
+	if (!arch.restart_pending(regs) ||
+	    arch.syscall_ret(regs) != -ERESTART_RESTARTBLOCK ||
+	    !has_filter(t->proc))
+		return false;
+	put_back_arg(t, regs);
+	if (!call || !is_span(regs))
+		mend_forget(t);
+	else if (!is_noted(t, regs))
+		note_end(t, call, regs);
+	t->may_wait = t->was_blocked = true;
+	arch.ask_restart(regs);
+	task_set_regs(t, regs);
+	note_restart(t, regs);
+	return true;
+}
+
 void mend_at_stop(struct task *t)
 {
 	struct user_regs_struct regs;
@@ -306,6 +385,8 @@ void mend_at_stop(struct task *t)
 		late_at_stop(t, &regs);
 	mend_lost_wakeup(t, &regs);
 	mend_uring_end(t, &regs);
+	if (mend_other_call(t, &regs))
+		return;
 	note_restart(t, &regs);
 	const struct waiting_call *call = find_call(arch.syscall_nr(&regs));
 	bool interrupted = is_interrupted(t, call, &regs, true);
