@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "supervisor/probe/access.h"
@@ -119,6 +120,40 @@ static void test_no_memory(struct tracer *tr, struct access *a,
 	check_int(got, 9);
 }
 
+/* A process that keeps @cpu for a while, before all others. */
+static pid_t keep_cpu(int cpu)
+{
+	pid_t pid = fork();
+	if (pid)
+		return pid;
+	cpu_set_t one;
+	CPU_ZERO(&one);
+	CPU_SET((unsigned)cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	set_policy(SCHED_FIFO, 50);
+	uint64_t end_ns = smco_now_ns() + 300 * NSEC_PER_MSEC;
+	while (smco_now_ns() < end_ns)
+		;
+	_exit(0);
+}
+
+/* Who measures while the reader gets no CPU does not know what a hit costs. */
+static void test_measure_busy(void)
+{
+	cpu_set_t both;
+	CPU_ZERO(&both);
+	CPU_SET(0, &both);
+	CPU_SET(1, &both);
+	check_int(sched_setaffinity(0, sizeof(both), &both), 0);
+	pid_t pid = keep_cpu(1);
+	usleep(20000);
+	uffd_cost_measure();
+	check_msg(uffd_cost().heard_ns < 20 * NSEC_PER_MSEC,
+		  "%llu ns until a hit is heard of",
+		  (unsigned long long)uffd_cost().heard_ns);
+	waitpid(pid, NULL, 0);
+}
+
 int main(void)
 {
 	struct tracer *tr;
@@ -185,6 +220,7 @@ int main(void)
 		return tap_done();
 	test_no_memory(tr, a, &pup);
 	uffd_cost_know(&(struct uffd_cost){0});
+	test_measure_busy();
 	uffd_cost_measure();
 	check(uffd_cost().heard_ns > 0);
 	check(uffd_cost().whole_ns >= uffd_cost().heard_ns);
