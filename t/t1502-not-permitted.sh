@@ -51,7 +51,7 @@ tracer() {
 ! command -v gdb >/dev/null || ok "another tracer has it" tracer
 # The command is its child, and so another tracer's already.
 below_another() {
-	smco-trace -q -o outer -- smco-trace -q -o inner -- echo out >out 2>err
+	smco-trace -q -o outer -- smco-trace -q -o inner -- echo hi >out 2>err
 	local status=$?
 	cat out err
 	[ $status -eq 125 ] && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] &&
