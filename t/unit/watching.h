@@ -35,7 +35,7 @@ static bool is_range(struct watchpoint *w, size_t i, int64_t lo, int64_t hi)
 
 /* Registers of the puppet's first thread that anybody could have now, of
  * @type (HW_BREAKPOINT_X or _W) for the eight bytes at @addr. */
-static unsigned nr_free(uint32_t type, const volatile void *addr)
+static inline unsigned nr_free(uint32_t type, const volatile void *addr)
 {
 	int fd[8];
 	unsigned nr = 0;
