@@ -16,6 +16,7 @@
 #include "reports/summary.h"
 #include "supervisor/events-page.h"
 #include "supervisor/options.h"
+#include "supervisor/own-stack.h"
 #include "supervisor/session.h"
 #include "supervisor/status.h"
 
@@ -221,7 +222,7 @@ static int list_events(const char *glob)
 	return EXIT_SMCO_FAILED;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct options o;
 	struct smco_err err = {0};
@@ -243,4 +244,9 @@ int main(int argc, char **argv)
 	int status = trace(&o);
 	options_deinit(&o);
 	return status;
+}
+
+int main(int argc, char **argv)
+{
+	return own_stack_call(run, argc, argv);
 }

@@ -112,6 +112,16 @@ nofile() (
 	[ "$(tr '\n' ' ' <limits)" = "64 512 512 " ]
 )
 ok "open files: all for us, its own limit for the command" nofile
+# Naming lines takes more than that.
+small_stack() (
+	ulimit -s 128 || return 1
+	smco-trace --sample 1999 -t unlimited -o t.trace -- \
+		sh -c 'ulimit -s; "$1" 300 2 0' - "$FIXTURES/sample-work" >out 2>summary
+	status=$?
+	cat out summary
+	[ $status = 0 ] && grep -qx 128 out && grep -q ' often  ' summary
+)
+ok "stack: room for us, its own limit for the command" small_stack
 ok "ignored signals stay ignored" sh -c 'trap "" INT PIPE; exec "$@"' - \
 	bash -c '. "$1"; '"$(declare -f same_as_native)"';
 		same_as_native grep ^SigIgn /proc/self/status' - /dev/null
