@@ -336,7 +336,7 @@ static void start_naps(struct session *s, struct watched *w,
 		session_recording_room(s, w, smco_now_ns());
 		if (rc == SMCO_NOTFOUND)
 			plant(s, w);
-		else if (has_room(s))
+		else if (may_owe(s))
 			give_first_tokens(s, w);
 		/* Its sensors know the blocks that its parent's knew. */
 		if (!rc && w->hooks && w->nap && parent->nap)
