@@ -82,8 +82,14 @@ run() {
 	cat found.txt
 }
 
+# Beside others each end of one costs more, and their parent is let go for a while
+# (t0018): so not in each run.
 short_ones_see() {
-	run 300 && grep '^serve::request 1 300$' found.txt
+	for _ in 1 2 3 4 5; do
+		run 300 || return 1
+		grep '^serve::request 1 300$' found.txt && return
+	done
+	return 1
 }
 ok "what copies saw that ended soon is said" short_ones_see
 
