@@ -188,8 +188,11 @@ in_malloc() {
 	smco-trace -q -t unlimited -m counters,nap --sample 4000 -o i.trace -- \
 		"$FIXTURES/in-blocks" 50000 || return 1
 	smco-report --flamegraph i.trace >folded.in
-	grep '\(alloc\|free\|memalign\)\|unknown' folded.in |
+	grep '\(alloc\|free\|memalign\)' folded.in |
 		grep -v '_dl_\|^in-blocks;[^;]*;entry_SYSCALL' >inside
+	# Between two of the sensor's own instructions somebody may be.
+	awk '/unknown/ { unknown += $NF } { all += $NF }
+		END { print unknown + 0, all; exit unknown > all / 100 + 1 }' folded.in || return 1
 	grep ';main;' inside >known
 	diff inside known && [ "$(wc -l <known)" -gt 3 ] || return 1
 	# The dynamic linker's own first function has no caller of ours.
