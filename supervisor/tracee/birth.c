@@ -10,7 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "supervisor/tracee/debugreg.h"
 #include "supervisor/tracee/internal.h"
+#include "supervisor/tracee/mend.h"
 
 /* So long it is left to its creator's status; and looked for that often. */
 #define ORPHAN_NS (100 * NSEC_PER_MSEC)

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "supervisor/tracee/debugreg.h"
 #include "supervisor/tracee/internal.h"
 
 /* Others are not helped. */

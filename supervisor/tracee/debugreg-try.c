@@ -10,6 +10,7 @@
 
 #include "reports/median.h"
 #include "supervisor/control/fixed.h"
+#include "supervisor/tracee/debugreg.h"
 #include "supervisor/tracee/internal.h"
 
 #define NR_HITS	 32

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 
+#include "supervisor/tracee/debugreg.h"
 #include "supervisor/tracee/internal.h"
 
 #define TRAP_BIT (1ULL << (SIGTRAP - 1))

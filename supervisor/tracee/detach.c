@@ -3,7 +3,9 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "supervisor/tracee/debugreg.h"
 #include "supervisor/tracee/internal.h"
+#include "supervisor/tracee/mend.h"
 
 /* From the end of all other threads to the new program. */
 #define EXEC_BOUND_NS	(100 * NSEC_PER_MSEC)

@@ -8,7 +8,9 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "supervisor/tracee/debugreg.h"
 #include "supervisor/tracee/internal.h"
+#include "supervisor/tracee/mend.h"
 
 /* Worth a line of debugging. */
 #define LONG_STOP_NS (5 * NSEC_PER_MSEC)

@@ -5,7 +5,9 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "supervisor/tracee/debugreg.h"
 #include "supervisor/tracee/internal.h"
+#include "supervisor/tracee/mend.h"
 
 void gather_end(struct task *t, int status)
 {

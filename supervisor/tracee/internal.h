@@ -417,58 +417,6 @@ int task_next_stop(struct task *t, int *status_ret);
 void loan_pay_back(struct task *t);
 void loan_write_off(struct task *t); /* it will not stop any more */
 
-/* --- mend-look.c --- */
-/* PTRACE_INTERRUPT comes next: since when does @t wait, and what does the
- * kernel not tell any more when it has been interrupted? */
-void mend_before_interrupt(struct task *t);
-bool mend_wants_look(const struct task *t);
-/* The same of a call that begins, to be interrupted at once. @t is in its
- * syscall-enter-stop, with @regs. */
-void mend_note_entry(struct task *t, const struct user_regs_struct *regs);
-/* How long had @t waited when it was interrupted? ns, 0 when that is not
- * known: then the wait may end late, never early. */
-uint64_t mend_waited_ns(const struct task *t);
-
-/* --- mend.c --- */
-/* Is @nr, in @p, a wait that may have an end, which a stop would move? */
-bool mend_has_timeout(struct tproc *p, long nr);
-/* Stopped on the way to signal delivery: the wait must go on, or end as a
- * handler makes it end. */
-void mend_at_stop(struct task *t);
-bool mend_wants_syscall_stops(const struct task *t);
-/* True if @t must run on at once, to a stop where the call can be restarted.
- * @interrupted: a PTRACE_INTERRUPT was on its way. */
-bool mend_at_syscall_stop(struct task *t, bool interrupted);
-void mend_at_detach(struct task *t);
-void mend_forget(struct task *t);
-
-/* --- mend-late.c --- */
-/* Is this a wait that may come too late when it is made again? It has been
- * interrupted if the kernel makes it again, or it says EINTR where no kernel
- * does. */
-bool late_may_be(const struct user_regs_struct *regs);
-/* @t has been interrupted in @regs, and no handler is going to run. *@regs are
- * what it has then. */
-void late_at_stop(struct task *t, struct user_regs_struct *regs);
-/* The code in which @t makes it again is about to go: back to its own call,
- * which is waited for as long as before. */
-void late_go_home(struct task *t);
-/* @t is about to be let go: what has changed so far it does not miss. */
-void late_at_detach(struct task *t);
-
-/* --- mend-uring.c --- */
-/* A call of io_uring_enter that submits nothing. */
-bool uring_waits(const struct user_regs_struct *regs);
-/* It has just returned as if it had all that it was to wait for. @interrupted:
- * we know that something came in between. */
-bool uring_is_cut(const struct task *t, const struct user_regs_struct *regs,
-		  bool interrupted);
-/* Are there fewer results than one with @args waits for, as far as can be
- * known? */
-bool uring_lacks(const struct task *t, const uint64_t args[6]);
-/* Is there at least one? */
-bool uring_has_any(const struct task *t, const struct user_regs_struct *regs);
-
 /* --- whole-rest.c --- */
 /* @t's call has returned less than it would have without a stop: how to carry
  * on with it. False if it has not, or that is not possible. */
@@ -623,28 +571,6 @@ bool signal_is_handled(struct task *t, int sig);
 /* Nothing comes of it: without a tracer it would not even be sent. Of SIGCONT
  * that is not asked. */
 bool signal_is_ignored(struct task *t, int sig);
-
-/* --- debugreg.c --- */
-/* Stopped @t is about to go on: its registers become what is wanted. */
-void debugreg_sync(struct task *t);
-/* Is anything of @p watched? */
-bool debugreg_any(const struct tproc *p);
-/* It is about to be left: they are cleared. */
-void debugreg_leave(struct task *t);
-/* It has ended, or called exec: the kernel has cleared them. */
-void debugreg_forget(struct task *t);
-/* @t stands at a SIGTRAP of a debug register: who watches is told. False:
- * nobody does. */
-bool debugreg_hit(struct task *t);
-
-/* --- debugreg-after.c --- */
-/* A process is made that takes debug registers out when we are killed; where
- * that cannot be, nobody does. */
-void after_prepare(void);
-/* Of thread @tid, which is about to have some; 0: it cannot be done. */
-unsigned after_add(pid_t tid);
-/* What that said: it has none any more. 0 is fine. */
-void after_drop(unsigned place);
 
 /* --- handler.c --- */
 /* Before @t stands: may a signal handler run in it? See task_in_handler(). */

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 
 #include "supervisor/tracee/internal.h"
+#include "supervisor/tracee/mend.h"
 
 #ifndef SYS_futex_wait
 #define SYS_futex_wait 455 /* Linux 6.7 */

@@ -11,6 +11,7 @@
 
 #include "reports/procfs.h"
 #include "supervisor/tracee/internal.h"
+#include "supervisor/tracee/mend.h"
 
 #define FIRST_LOOKS 8
 

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "supervisor/tracee/internal.h"
+#include "supervisor/tracee/mend.h"
 
 /* The kernel says nothing of a ring while somebody submits: some µs. */
 #define MOST_LOOKS 50

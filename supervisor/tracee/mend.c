@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "supervisor/tracee/internal.h"
+#include "supervisor/tracee/mend.h"
 
 /* linux/errno.h has it for the kernel alone. */
 #define ERESTART_RESTARTBLOCK 516

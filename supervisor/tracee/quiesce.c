@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "supervisor/tracee/internal.h"
+#include "supervisor/tracee/mend.h"
 
 /* A task that has not stopped for so long is looked at through /proc. */
 #define LOOK_NS (2 * NSEC_PER_MSEC)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "supervisor/tracee/forker.h"
+#include "supervisor/tracee/debugreg.h"
 #include "supervisor/tracee/internal.h"
 
 unsigned long trace_options(const struct tracer *tr, bool launched)

@@ -22,6 +22,7 @@
 
 #include "reports/procfs.h"
 #include "supervisor/tracee/internal.h"
+#include "supervisor/tracee/mend.h"
 
 #define MEM_MAJOR	1
 #define MEM_ZERO	5

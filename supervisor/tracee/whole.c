@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 
 #include "supervisor/tracee/internal.h"
+#include "supervisor/tracee/mend.h"
 
 #define NONE 1 /* tproc.whole: no place for the code */
 
