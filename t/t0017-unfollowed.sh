@@ -20,12 +20,22 @@ if [ "$(readlink /proc/self/ns/pid)" != "pid:[4026531836]" ]; then
 	exit 0
 fi
 
+# wanted HOW NUMBER - what so many children say without us, sorted: a child that
+# becomes another program its number, all others what depends on that alone, so
+# that one run tells of all.
+"$FIXTURES/births" fork 2000 0 >native 2>/dev/null || exit 1
+wanted() {
+	case $1 in
+	exec | vfork | spawn) seq 0 $(($2 - 1)) && echo EXIT-SUCCESS ;;
+	*) awk -v nr="$2" '/EXIT-SUCCESS/ || $1 < nr' "$SCRATCH/native" ;;
+	esac | sort
+}
+
 # left HOW NUMBER FOLLOWED UNFOLLOWED - with a target of 0. The first child is
 # followed, by which births are known to happen, and so is the next one, at whose
 # birth the parent hears of it, but where making threads has told it before.
 left() {
-	"$FIXTURES/births" "$1" "$2" | sort >want
-	grep -q EXIT-SUCCESS want || return
+	wanted "$1" "$2" >want
 	smco-trace -q -t 0 -o "$1.trace" -- "$FIXTURES/births" "$1" "$2" |
 		sort >got
 	cmp want got || return
@@ -44,7 +54,7 @@ ok "it is told" eval 'smco-report fork.trace | tr -s " \n" " " |
 
 # What is planted in the parent meanwhile, taken out and put in again, harms none.
 busy_with() {
-	"$FIXTURES/births" "$1" 500 | sort >want
+	wanted "$1" 500 >want
 	for _ in 1 2 3; do
 		smco-trace -q -t 0.5 "${@:2}" -o b.trace -- \
 			"$FIXTURES/births" "$1" 500 | sort >got
@@ -52,8 +62,10 @@ busy_with() {
 	done
 	figures b.trace
 }
-for how in fork vfork nested threads; do
-	ok "naps and ranges, $how" busy_with $how -m nap,range
+# Two at once: each rests for a good part of its time.
+for pair in "fork vfork" "nested threads"; do
+	for how in $pair; do ahead "$how" busy_with "$how" -m nap,range; done
+	for how in $pair; do ok "naps and ranges, $how" came "$how"; done
 done
 
 # Some ways to look after each child: all are followed.
@@ -134,7 +146,7 @@ ok "the same, who started them calls exec" inherited execs.sh
 # Who is killed leaves a program that has children all the time.
 killed() {
 	local smco pid
-	"$FIXTURES/births" "$1" 2000 | sort >want
+	wanted "$1" 2000 >want
 	setsid smco-trace -q -t 0 -o k.trace -- "$FIXTURES/births" "$1" 2000 >out &
 	smco=$!
 	wait_for 20 has_lines || return
@@ -149,11 +161,29 @@ ended() { ! kill -0 "$1"; }
 ok "a killed smco-trace" killed fork
 ok "the same, vfork" killed vfork
 
+# until_watched SECONDS COMMAND... - one of whose children writes a file pid: that
+# is ended when it has been traced for so long, or does not come to be.
+until_watched() {
+	local smco i left=$1
+	rm -f pid
+	"${@:2}" >/dev/null &
+	smco=$!
+	wait_for 20 test -s pid || return
+	for ((i = 0; i < 150; i++)); do
+		pause 0.1
+		is_traced && break
+	done
+	pause "$left"
+	kill "$(cat pid)"
+	wait $smco
+}
+is_traced() { grep -q '^TracerPid:.*[1-9]' "/proc/$(cat pid)/status"; }
+
 # One of them that lives on, and a copy of the parent that does.
-among "$FIXTURES/forgetful-server 8" >stays.sh
+among "sh -c 'echo \$\$ >pid; exec \"\$0\" 60' $FIXTURES/forgetful-server" >stays.sh
 found() {
 	for _ in 1 2 3 4 5; do
-		smco-trace -q -t 2 -o s.trace -- sh stays.sh >/dev/null || return
+		until_watched 2 smco-trace -q -t 5 -o s.trace -- sh stays.sh || return
 		smco-report --json s.trace >s.json
 		perl -MJSON::PP -0777 -ne '
 			my $d = decode_json($_);
@@ -169,10 +199,11 @@ found() {
 ok "one that lives is found and watched" found
 
 # What it did before is counted as well.
-among "perl -e '\$x = \"y\" x 8e6; sleep 4'" >touches.sh
+among "perl -e '\$x = \"y\" x 8e6; open F, qq(>pid); print F \$\$; close F; sleep 60'" >touches.sh
 from_birth() {
 	for _ in 1 2 3 4 5; do
-		smco-trace -q -t 2 -e minor-faults -o p.trace -- sh touches.sh || return
+		until_watched 0.5 smco-trace -q -t 5 -e minor-faults -o p.trace \
+			-- sh touches.sh || return
 		smco-report --json p.trace | perl -MJSON::PP -0777 -ne '
 			my $d = decode_json($_);
 			my ($p) = grep { $_->{came} eq "attached" }

@@ -24,7 +24,7 @@ as_without() {
 	shift
 	while [ "$1" != - ]; do opts+=("$1") && shift; done
 	shift
-	want=$(tr / _ <<<"$1 $2 $3").want # what it does is the same each time
+	want=${2}-$3.want # what it does is the same each time
 	[ -s "$want" ] || test_exit "$status" "${@:1:3}" >"$want" || return
 	test_exit "$status" smco-trace -q "${opts[@]}" -o s.trace -- "$@" >got || return
 	cmp "$want" got || return
@@ -48,13 +48,16 @@ done
 ok "with ranges" as_without 5 -t 2 -m range - "$STORMS" threads 100000
 ok "with naps and ranges" as_without 5 -t 2 -m nap,range - "$STORMS" one 100000
 
-# What 3000 children are born to.
+# What 3000 children are born to, who say what depends on their numbers alone;
+# programs say those.
 BIRTHS=$FIXTURES/births
+"$BIRTHS" fork 3000 0 2>/dev/null | sort >fork.want
+ln -s fork.want threads.want
+{ seq 0 2999 && echo EXIT-SUCCESS; } | sort >vfork.want
 as_births() {
-	"$BIRTHS" "$1" "$2" 2>/dev/null | sort >want
 	smco-trace -q -t 0 -o s.trace -- "$BIRTHS" "$1" "$2" 2>/dev/null |
 		sort >got
-	grep -q EXIT-SUCCESS got && cmp want got || return
+	grep -q EXIT-SUCCESS got && cmp "$1.want" got || return
 	[ "$(fact s.trace let_go)" = 1 ] &&
 		[ "$(fact s.trace unfollowed_processes)" -ge $(($2 - 10)) ]
 }
@@ -113,14 +116,16 @@ begin() {
 is_away() { grep -q '^TracerPid:.0$' "/proc/$1/status"; }
 ended() { ! kill -0 "$1" || is_in Z "$1"; }
 is_in() { [ "$(state "$2")" = "$1" ]; }
-"$STORMS" read 100000 >read.want
+[ -s read-100000.want ] || "$STORMS" read 100000 >read-100000.want
+"$STORMS" read 500000 >long.want &
+long=$!
 
 killed() {
 	begin -t 0 - "$STORMS" read 100000 || return
 	kill -KILL $smco
 	wait $smco
 	wait_for 60 ended "$pid"
-	cmp read.want out
+	cmp read-100000.want out
 }
 ok "a killed smco-trace" killed
 
@@ -131,7 +136,7 @@ stopped() {
 	pause 0.5
 	is_in T "$pid" || return
 	kill -CONT "$pid"
-	test_exit 5 wait $smco && cmp read.want out
+	test_exit 5 wait $smco && cmp read-100000.want out
 }
 ok "SIGSTOP and SIGCONT" stopped
 
@@ -147,7 +152,7 @@ suspended() {
 	kill -TSTP -- -$smco
 	wait_for 20 is_in T $smco && is_in T "$pid" || return
 	kill -CONT -- -$smco
-	test_exit 5 wait $smco && cmp read.want out
+	test_exit 5 wait $smco && cmp read-100000.want out
 }
 ok "the whole job is stopped, and goes on" suspended
 
@@ -170,7 +175,7 @@ left() {
 	! kill -0 $pid 2>/dev/null || untouched $pid || return
 	test_exit 5 wait $pid && cmp long.want out
 }
-"$STORMS" read 500000 >long.want
+wait $long
 ok "attached to, and left" left -d 1
 ok "attached to, until it ends" left
 ok "how that has ended is known" eval 'smco-report --json s.trace |
@@ -181,10 +186,14 @@ cat >execs.sh <<'E2'
 #!/bin/sh
 i=0
 while [ $i -lt 2000 ]; do /bin/true; i=$((i + 1)); done
-exec perl -e '$x = "y" x 8e6; $SIG{ALRM} = sub { exit 6 }; alarm 4; 1 while sleep 9'
+exec perl -e '$x = "y" x 8e6; $SIG{ALRM} = sub { exit 6 }; alarm $ARGV[0];
+	sub traced { open F, "/proc/self/status"; grep { /^TracerPid:.*[1-9]/ } <F> }
+	select undef, undef, undef, 0.1 until traced;
+	alarm 1; 1 while sleep 9' "$1"
 E2
+# execs TARGET MOST - it is ended a second after it is traced, or after MOST.
 execs() {
-	test_exit 6 smco-trace -q -t "$1" -o s.trace -- sh execs.sh >/dev/null || return
+	test_exit 6 smco-trace -q -t "$1" -o s.trace -- sh execs.sh "$2" >/dev/null || return
 	[ "$(fact s.trace let_go)" -ge 1 ] || return
 	smco-report --json s.trace >s.json
 	AGAIN=$1 perl -MJSON::PP -0777 -ne '
@@ -193,12 +202,12 @@ execs() {
 		exit !($p->{exit_status} == 6 &&
 			(!$ENV{AGAIN} || $p->{command} =~ /^perl/))' s.json
 }
-ok "exec meanwhile" execs 0
-ok "a program that a script ends with is watched" execs 2
+ok "exec meanwhile" execs 0 2
+ok "a program that a script ends with is watched" execs 2 20
 
 # It is watched again: what it did not use before it ended is found.
 again() {
-	as_without 5 -t 10 - "$STORMS" one 200000 6 || return
+	as_without 5 -t 10 - "$STORMS" one 200000 10 || return
 	smco-report --json s.trace | perl -MJSON::PP -0777 -ne '
 		my $nr = decode_json($_)->{overhead}{naps};
 		print "$nr naps\n";

@@ -45,6 +45,25 @@ ok() {
 	fi
 }
 
+# ahead NAME COMMAND... - the command is run meanwhile, in a directory of its own.
+# came NAME - as if it were run now: waits for it, says what it said, and ends as
+# it did. What SMCO_TEST_ONLY leaves out is begun all the same.
+declare -A AHEAD
+ahead() {
+	local name=$1
+	shift
+	mkdir "$SCRATCH/ahead.$name" || return
+	(cd "$SCRATCH/ahead.$name" && "$@") >"$SCRATCH/ahead.$name.out" 2>&1 &
+	AHEAD[$name]=$!
+}
+came() {
+	local status
+	wait "${AHEAD[$1]}"
+	status=$?
+	cat "$SCRATCH/ahead.$1.out"
+	return $status
+}
+
 # test_exit STATUS COMMAND... - the command ends with exactly that status.
 test_exit() {
 	local want=$1 got
