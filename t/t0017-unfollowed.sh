@@ -96,7 +96,7 @@ counted() {
 		my $d = decode_json($_);
 		my $c = $d->{counters}[0];
 		my ($i) = grep { $c->{events}[$_]{name} eq "minor-faults" } 0 .. 9;
-		my ($first) = sort { $a <=> $b } grep { $_ } map { $_->{tid} } @{$c->{threads}};
+		my ($first) = map { $_->{pid} } grep { $_->{came} eq "launched" } @{$d->{processes}};
 		my ($all, @left);
 		for my $t (@{$c->{threads}}) {
 			push @left, $t if $t->{pid} && !$t->{tid};
