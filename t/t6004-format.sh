@@ -56,7 +56,7 @@ ok "random records of every kind" same 0 random.trace 0
 ok "these were enough" test "$(smco-report --juwel random.trace | wc -l)" = 20000
 if prereq_PTRACE; then
 	smco-trace -q -t 10 --nap 50ms -o real.trace -- \
-		"$FIXTURES/nap-schedule" >out 2>&1 </dev/null || true
+		"$FIXTURES/nap-schedule" -d 3000 >out 2>&1 </dev/null || true
 	ok "a real one, its frames named at its end" same 0 real.trace 5
 fi
 "$BUILD/t/unit/u-trace-live" columns.trace modelled.trace >out || exit 1

@@ -18,7 +18,7 @@ cp all.trace bad.trace
 printf 'harm' | dd of=bad.trace bs=1 seek=$(($(stat -c %s bad.trace) / 2)) conv=notrunc status=none
 if prereq_PTRACE >/dev/null 2>&1; then
 	smco-trace -q -t 10 --nap 50ms -m nap,range,counters,samples -o real.trace -- \
-		"$FIXTURES/nap-schedule" >/dev/null 2>&1 </dev/null || true
+		"$FIXTURES/nap-schedule" -d 3000 >/dev/null 2>&1 </dev/null || true
 	smco-trace -q -t 10 --phase sdt:work:load --phase sdt:work:step -o phases.trace -- \
 		"$FIXTURES/phase-work" 3 1000 2 10 >/dev/null 2>&1 </dev/null || true
 fi
