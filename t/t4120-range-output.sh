@@ -87,19 +87,23 @@ fn main() {
 }
 END
 
-# turns=N same PROGRAM OPTIONS... - output and status are those without us
-same() {
-	local want status
+# turns=N same PROGRAM OPTIONS... - output and status are those without us, which
+# plain has.
+plain() {
 	"./$1" "$turns" >plain 2>&1
 	want=$?
+}
+same() {
+	local status
 	smco-trace -q -m range -o run.trace "${@:2}" -- "./$1" "$turns" >out 2>&1
 	status=$?
-	[ $want -gt 0 ] && [ $status = $want ] && cmp plain out && return
+	[ "$want" -gt 0 ] && [ $status = "$want" ] && cmp plain out && return
 	echo "$*: status $status"
 	return 1
 }
 always() {
-	local target turns=1000000
+	local target want turns=1000000
+	plain "$1"
 	for target in 0 1 2 5 10 20 50 100; do
 		same "$1" -t $target || return 1
 	done
@@ -108,6 +112,7 @@ always() {
 	done
 	# Each hit of a breakpoint is paid then.
 	turns=10000
+	plain "$1"
 	same "$1" -t unlimited || return 1
 	[ "$(smco-report --ranges --csv --where 'hits > 1000' run.trace | wc -l)" -gt 3 ]
 }
