@@ -64,8 +64,10 @@ busy_with() {
 }
 # Two at once: each rests for a good part of its time.
 for pair in "fork vfork" "nested threads"; do
-	for how in $pair; do ahead "$how" busy_with "$how" -m nap,range; done
-	for how in $pair; do ok "naps and ranges, $how" came "$how"; done
+	for how in $pair; do
+		soon "naps and ranges, $how" busy_with "$how" -m nap,range
+	done
+	told
 done
 
 # Some ways to look after each child: all are followed.

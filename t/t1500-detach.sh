@@ -27,14 +27,14 @@ vforking() {
 	drive -d 50 -p "$pid" || true
 	finish || return 1
 }
-ok "attached to and left in the middle of a vfork" vforking
+soon "attached to and left in the middle of a vfork" vforking
 
 vfork_followed() {
 	"$DRIVE" -d 200 "$FIXTURES/vfork_sleep" 1 >out 2>err
 	cat err
 	wait_for 10 grep EXIT-SUCCESS out
 }
-ok "left while a followed vfork child sleeps" vfork_followed
+soon "left while a followed vfork child sleeps" vfork_followed
 
 # Nothing stays of the page that calls are run in.
 leftover() {
@@ -45,7 +45,7 @@ leftover() {
 	diff before "/proc/$pid/maps" || return 1
 	kill "$pid"
 }
-ok "mappings are as they were" leftover
+soon "mappings are as they were" leftover
 
 # Also when its only thread waited for a vfork child that nobody traces.
 leftover_vfork() {
@@ -64,7 +64,8 @@ leftover_vfork() {
 	kill "$pid"
 	finish
 }
-ok "also after waiting for a vfork child" leftover_vfork
+soon "also after waiting for a vfork child" leftover_vfork
+told
 
 # Who waits for a futex does so in code of ours once it was stopped, and one in
 # vfork stops only when all others are left: then that code goes, too.
@@ -127,7 +128,7 @@ freeze() {
 # Calls are to be made in it, which it cannot come back from before it is
 # thawed. AFTER: seconds from the attach to that.
 frozen_before() {
-	local group=$1/smco-t1500-$$ after=$2 status
+	local group=$1/smco-t1500-$BASHPID after=$2 status
 	freeze "$group" whole_vectors 10 || return 1
 	timeout -k 1 30 "$DRIVE" -s 0 -i 9 -d 5000 -p "$pid" 2>said &
 	local drive=$!
@@ -153,7 +154,7 @@ frozen_before() {
 }
 
 frozen_told() {
-	local group=$1/smco-t1500-$$ status
+	local group=$1/smco-t1500-$BASHPID status
 	rm -f vdso
 	freeze "$group" many_threads 60 && text_is_own "$pid" vdso || return 1
 	timeout -k 1 60 "$BUILD/smco-trace" -p "$pid" -d 1 -o frozen.trace >report 2>&1
@@ -173,7 +174,7 @@ frozen_told() {
 # come back: that is waited for a while and said, not for ever, and it goes on
 # as ever when it is thawed. Both kinds of control groups.
 frozen() {
-	local group=$1/smco-t1500-$$ status left=0
+	local group=$1/smco-t1500-$BASHPID status left=0
 	shift
 	mkdir "$group" || return 1
 	start whole_vectors 12
@@ -222,7 +223,7 @@ cut_once() {
 }
 # On a busy machine none of them may have been at a call just then.
 cut_without_us() {
-	local group=$1/smco-t1500-$$ i
+	local group=$1/smco-t1500-$BASHPID i
 	mkdir "$group" || return 1
 	cut_natively=0
 	for ((i = 1; i <= (cut_natively ? 20 : 60) && cut_natively < 5; i++)); do
@@ -239,11 +240,12 @@ short_and_said() {
 }
 for dir in /sys/fs/cgroup /sys/fs/cgroup/unified; do
 	[ -w $dir/cgroup.procs ] || continue
-	ok "a frozen program" frozen $dir 1 0 cgroup.freeze
-	ok "one that was frozen before we came" frozen_before $dir never
-	ok "and is thawed while we wait for it" frozen_before $dir 0.7
-	ok "and is thawed when we wait no more" frozen_before $dir 3
-	ok "the report says that it was" frozen_told $dir
+	soon "a frozen program" frozen $dir 1 0 cgroup.freeze
+	soon "one that was frozen before we came" frozen_before $dir never
+	soon "and is thawed while we wait for it" frozen_before $dir 0.7
+	soon "and is thawed when we wait no more" frozen_before $dir 3
+	soon "the report says that it was" frozen_told $dir
+	told
 done
 if [ -w /sys/fs/cgroup/freezer/cgroup.procs ]; then
 	ok "the old way a program's calls end early" \

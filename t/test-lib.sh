@@ -22,19 +22,18 @@ export NO_COLOR=1
 # What a test keeps is its own.
 export SMCO_CACHE_DIR=$SCRATCH/cache
 
+is_chosen() { [[ " ${SMCO_TEST_ONLY:-$1} " = *" $1 "* ]]; }
+
 # ok DESCRIPTION COMMAND... - passes if the command succeeds. SMCO_TEST_ONLY="2 5"
 # leaves out all but these.
 ok() {
 	local what=$1
 	shift
 	TAP_NR=$((TAP_NR + 1))
-	case " ${SMCO_TEST_ONLY:-$TAP_NR} " in
-	*" $TAP_NR "*) ;;
-	*)
+	is_chosen $TAP_NR || {
 		echo "ok $TAP_NR # SKIP not one of $SMCO_TEST_ONLY"
 		return
-		;;
-	esac
+	}
 	if "$@" >"$SCRATCH/ok.$TAP_NR.out" 2>&1; then
 		echo "ok $TAP_NR - $what"
 	else
@@ -45,22 +44,34 @@ ok() {
 	fi
 }
 
-# ahead NAME COMMAND... - the command is run meanwhile, in a directory of its own.
-# came NAME - as if it were run now: waits for it, says what it said, and ends as
-# it did. What SMCO_TEST_ONLY leaves out is begun all the same.
-declare -A AHEAD
-ahead() {
-	local name=$1
+# soon DESCRIPTION COMMAND... - begins at once, in a directory of its own, beside
+# what follows.
+# told - as "ok" tells it, what was begun so, when it has ended. For what waits
+# most of its time.
+SOON=()
+SOON_PID=()
+soon() {
+	local nr=$((TAP_NR + ${#SOON[@]} + 1))
+	SOON+=("$1")
 	shift
-	mkdir "$SCRATCH/ahead.$name" || return
-	(cd "$SCRATCH/ahead.$name" && "$@") >"$SCRATCH/ahead.$name.out" 2>&1 &
-	AHEAD[$name]=$!
+	is_chosen $nr || return
+	mkdir "$SCRATCH/soon.$nr"
+	(
+		trap 'kill -9 $(jobs -p) 2>/dev/null' EXIT
+		cd "$SCRATCH/soon.$nr" && "$@"
+	) >"$SCRATCH/soon.$nr.out" 2>&1 &
+	SOON_PID[nr]=$!
+}
+told() {
+	local what
+	for what in "${SOON[@]}"; do ok "$what" came $((TAP_NR + 1)); done
+	SOON=()
 }
 came() {
 	local status
-	wait "${AHEAD[$1]}"
+	wait "${SOON_PID[$1]}"
 	status=$?
-	cat "$SCRATCH/ahead.$1.out"
+	cat "$SCRATCH/soon.$1.out"
 	return $status
 }
 
