@@ -82,6 +82,22 @@ static void read_enumerators(struct var_build *b, Dwarf_Die *die,
 		      sizeof(*v->enumerators), compare_enumerators);
 }
 
+/* To as many bits as the type has, which may change their order. */
+static void fit_enumerators(struct var_build *b, const struct enum_span *span,
+			    unsigned unused, bool is_signed)
+{
+	struct var_enumerator *e = b->v->enumerators + span->first;
+	bool sorted = true;
+	for (uint32_t i = 0; i < span->nr; i++) {
+		uint64_t high = (uint64_t)e[i].value << unused;
+		e[i].value = is_signed ? (int64_t)high >> unused
+				       : (int64_t)(high >> unused);
+		sorted &= !i || e[i].value >= e[i - 1].value;
+	}
+	if (!sorted)
+		qsort(e, span->nr, sizeof(*e), compare_enumerators);
+}
+
 bool var_enum_type(struct var_build *b, Dwarf_Die *die, struct var_type *t)
 {
 	int size = dwarf_bytesize(die);
@@ -113,12 +129,7 @@ bool var_enum_type(struct var_build *b, Dwarf_Die *die, struct var_type *t)
 	else
 		t->is_signed = span->is_signed;
 	/* Small constants may have been written without a sign. */
-	unsigned unused = 64 - 8 * (unsigned)size;
-	for (uint32_t i = 0; i < span->nr && unused; i++) {
-		struct var_enumerator *e = &b->v->enumerators[span->first + i];
-		uint64_t high = (uint64_t)e->value << unused;
-		e->value = t->is_signed ? (int64_t)high >> unused
-					: (int64_t)(high >> unused);
-	}
+	if (size < 8)
+		fit_enumerators(b, span, 64 - 8 * (unsigned)size, t->is_signed);
 	return true;
 }

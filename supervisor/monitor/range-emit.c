@@ -371,15 +371,13 @@ static bool is_odd(const struct variables *v, const struct var_type *t,
 		   int64_t value)
 {
 	const struct var_enumerator *e = &v->enumerators[t->first_enumerator];
-	int64_t all = 0;
 	if (t->class_ != VAR_ENUM || !t->nr_enumerators)
 		return false;
-	for (size_t i = 0; i < t->nr_enumerators; i++) {
-		all |= e[i].value;
+	for (size_t i = 0; i < t->nr_enumerators; i++)
 		if (e[i].value == value)
 			return false;
-	}
-	return !range_are_bits(e, t->nr_enumerators) || value & ~all;
+	int64_t bits = range_bits_of(e, t->nr_enumerators);
+	return !bits || value & ~bits;
 }
 
 static uint32_t odd_flags(const struct variables *v, uint32_t i,

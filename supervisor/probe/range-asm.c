@@ -77,9 +77,10 @@ void asm_sum(struct code_buf *e, unsigned reg, unsigned base, unsigned index,
 	code_put32(e, (uint32_t)disp);
 }
 
-void asm_cmp_const(struct code_buf *e, unsigned reg, int32_t value)
+void asm_cmp_const(struct code_buf *e, unsigned size, unsigned reg,
+		   int32_t value)
 {
-	CODE(e, (uint8_t)(0x48 | (reg >= 8)), 0x81,
+	CODE(e, (uint8_t)((size == 8 ? 0x48 : 0x40) | (reg >= 8)), 0x81,
 	     (uint8_t)(0xf8 | (reg & 7)));
 	code_put32(e, (uint32_t)value);
 }
@@ -156,4 +157,10 @@ void asm_land(struct code_buf *e, size_t branch)
 	uint32_t distance = (uint32_t)(e->len - branch);
 	if (!e->failed)
 		memcpy(e->buf + branch - 4, &distance, sizeof(distance));
+}
+
+void asm_jump_if(struct code_buf *e, uint8_t condition, taddr_t target)
+{
+	CODE(e, 0x0f, (uint8_t)(0x80 | condition));
+	code_put_rel(e, target, 0);
 }

@@ -13,7 +13,9 @@
 #define OP_MOV_R_RM   0x8b
 #define OP_LEA	      0x8d
 #define OP_SUB_R_RM   0x2b
+#define OP_ADD_R_RM   0x03
 #define OP_CMPXCHG    0x0fb1
+#define OP_BT	      0x0fa3
 #define OP_MOVZX_BYTE 0x0fb6
 #define OP_MOVZX_WORD 0x0fb7
 
@@ -51,10 +53,14 @@ void asm_const(struct code_buf *e, unsigned reg, int64_t value);
 #define SHIFT_RIGHT_SIGN 7
 void asm_shift(struct code_buf *e, unsigned size, unsigned how, unsigned reg,
 	       unsigned by);
-/* cmp with a constant that is extended by its sign. */
-void asm_cmp_const(struct code_buf *e, unsigned reg, int32_t value);
+/* cmp of the 32 or 64 bit register with a constant that is extended by its
+ * sign. */
+void asm_cmp_const(struct code_buf *e, unsigned size, unsigned reg,
+		   int32_t value);
 /* jcc rel32 to a place not known yet; returns where to put the distance. */
 size_t asm_branch(struct code_buf *e, uint8_t condition);
 void asm_land(struct code_buf *e, size_t branch);
+/* The same to a known one. */
+void asm_jump_if(struct code_buf *e, uint8_t condition, taddr_t target);
 
 #endif

@@ -10,7 +10,7 @@
 
 /* What a window and a site take in code at most, on average. */
 #define WINDOW_BYTES 160
-#define SITE_BYTES   288 /* and RANGE_HOLE_BYTES */
+#define SITE_BYTES   288 /* and range_hole_bytes() */
 
 static uint64_t *all_starts(const struct variables *v, size_t *nr_ret)
 {
@@ -175,8 +175,7 @@ static void count_windows(struct range_plan *plan,
 	const struct range_windows *w = &f->windows;
 	plan->code_bytes += w->nr * WINDOW_BYTES + w->nr_sites * SITE_BYTES;
 	for (size_t i = 0; i < w->nr_sites; i++)
-		if (range_has_hole(plan->v, w->site[i].var))
-			plan->code_bytes += RANGE_HOLE_BYTES;
+		plan->code_bytes += range_hole_bytes(plan->v, w->site[i].var);
 	for (size_t i = 0; i < w->nr; i++) {
 		uint64_t relay = w->window[i].relay;
 		patched_at(plan, code->insns[w->window[i].first].addr);

@@ -53,10 +53,21 @@ static int64_t constant(const struct var_type *t, int64_t value)
 	return (int64_t)(v >> spare);
 }
 
-/* cmp with a constant of 32 bits, which is extended by its sign. */
-static bool short_constant(const struct var_type *t, int64_t value)
+static uint64_t into_hole(const struct range_sensor *x,
+			  const struct var_type *t, int64_t value)
 {
-	return range_compare_width(t) < 8 || value == (int32_t)value;
+	return (uint64_t)value - (uint64_t)range_hole_of(x->v, t).first;
+}
+
+/* cmp with a constant of 32 bits, which is extended by its sign. */
+static bool short_constant(const struct range_sensor *x,
+			   const struct range_site *s, int64_t value)
+{
+	const struct var_type *t = type_of(x, s);
+	return range_compare_width(t) < 8 ||
+	       (value == (int32_t)value &&
+		(!range_has_hole(x->v, s->var) ||
+		 into_hole(x, t, value) <= INT32_MAX));
 }
 
 static unsigned registers_wanted(const struct range_sensor *x,
@@ -70,7 +81,7 @@ static unsigned registers_wanted(const struct range_sensor *x,
 		return s->shift || t->bit_size || s->low_bit ||
 		       s->reg == RANGE_RSP || range_has_hole(x->v, s->var);
 	case RS_CONST:
-		return !short_constant(t, constant(t, s->offset));
+		return !short_constant(x, s, constant(t, s->offset));
 	case RS_EXPR:
 		return RANGE_EXPR_DEPTH;
 	default:
@@ -317,8 +328,25 @@ static size_t leave_out(struct range_sensor *x, const struct range_within *w)
 	} else {
 		extent = by_pointer(x, w);
 	}
-	asm_cmp_const(e, at, (int32_t)extent);
+	asm_cmp_const(e, 8, at, (int32_t)extent);
 	return asm_branch(e, AT_LEAST);
+}
+
+/* How far the value in @from is into the hole, to scratch[0], which may be
+ * @from. */
+static void subtract_first(struct range_sensor *x, const struct range_slow *s,
+			   int64_t first, uint8_t from)
+{
+	struct code_buf *e = &x->s->code;
+	uint64_t by = 0 - (uint64_t)first;
+	if (s->width < 8 || (int64_t)by == (int32_t)by) {
+		asm_mem(e, 8, OP_LEA, x->scratch[0], from, (int32_t)by);
+		return;
+	}
+	if (from != x->scratch[0])
+		asm_reg(e, 8, OP_MOV_R_RM, x->scratch[0], from);
+	asm_rip(e, 8, OP_ADD_R_RM, x->scratch[0],
+		s->word + offsetof(struct range_cell, largest), 0);
 }
 
 /* How far the value is into the hole, if it was never less: in @slow.reg or a
@@ -328,17 +356,20 @@ static void hole_sensor(struct range_sensor *x, const struct var_type *t,
 {
 	struct code_buf *e = &x->s->code;
 	struct range_hole hole = range_hole_of(x->v, t);
-	int64_t in = slow.value - hole.first;
-	if (!hole.nr || (slow.is_const && (in < 0 || in >= hole.nr)))
+	struct range_hole_part part[RANGE_HOLE_PARTS];
+	uint64_t in = (uint64_t)slow.value - (uint64_t)hole.first;
+	if (!hole.nr || (slow.is_const && !range_hole_has(x->v, t, in)))
 		return;
 	slow.is_signed = slow.is_largest = false;
 	if (slow.is_const) {
-		slow.value = in;
-		compare_constant(e, slow.width, slow.word, in);
+		slow.value = (int64_t)in;
+		compare_constant(e, slow.width, slow.word, slow.value);
 		to_slow(x, ABOVE, slow);
 		return;
 	}
-	asm_mem(e, 8, OP_LEA, x->scratch[0], slow.reg, (int32_t)-hole.first);
+	slow.has_names = range_hole_parts(x->v, t, part) > 1 ||
+			 part[0].kind != RANGE_UNNAMED;
+	subtract_first(x, &slow, hole.first, slow.reg);
 	slow.reg = x->scratch[0];
 	asm_rip(e, slow.width, OP_CMP_R_RM, slow.reg, slow.word, 0);
 	to_slow(x, BELOW, slow);
@@ -352,9 +383,11 @@ static void one_sensor(struct range_sensor *x, const struct range_site *s)
 		       x->at->cell_of[s->var] * sizeof(struct range_cell);
 	struct range_slow slow = {.width = (uint8_t)range_compare_width(t),
 				  .is_signed = t->is_signed,
+				  .var = s->var,
 				  .word = word};
 	slow.value = s->source == RS_CONST ? constant(t, s->offset) : 0;
-	slow.is_const = s->source == RS_CONST && short_constant(t, slow.value);
+	slow.is_const =
+		s->source == RS_CONST && short_constant(x, s, slow.value);
 	size_t past = s->within.extent ? leave_out(x, &s->within) : 0;
 	if (!slow.is_const)
 		slow.reg = fetch(x, s);
@@ -447,7 +480,9 @@ static void slow_path(struct range_sensor *x, const struct range_slow *s)
 
 	x->insn = s->insn;
 	x->pushed = s->pushed;
-	asm_land(e, s->branch);
+	if (!s->has_names)
+		asm_land(e, s->branch);
+	taddr_t start = e->base + e->len;
 	range_note_step(x->s, x->insn, x->pushed,
 			s->clean ? RANGE_CLEAN : RANGE_DIRTY);
 	if (below) {
@@ -481,6 +516,8 @@ static void slow_path(struct range_sensor *x, const struct range_slow *s)
 		range_note_step(x->s, x->insn, x->pushed, RANGE_DIRTY);
 	}
 	code_jump(e, s->back);
+	if (s->has_names)
+		range_named(x, s, start);
 }
 
 void range_slow_paths(struct range_sensor *x)

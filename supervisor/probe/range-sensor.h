@@ -1,6 +1,6 @@
 /*
  * range-sensor.h - the code of the sensors in one gap. Private to
- * range-stub.c, range-sensor.c and range-expr.c.
+ * range-stub.c, range-sensor.c, range-named.c and range-expr.c.
  */
 #ifndef SMCO_RANGE_SENSOR_H
 #define SMCO_RANGE_SENSOR_H
@@ -13,12 +13,14 @@ struct range_slow {
 	taddr_t back;
 	taddr_t word;  /* of the cell */
 	int64_t value; /* is_const */
+	uint32_t var;  /* its owner */
 	uint32_t insn;
 	uint16_t pushed;
 	uint8_t reg;
 	uint8_t width;
 	bool is_const, is_signed, is_largest;
-	bool clean; /* the sensors have saved nothing */
+	bool has_names; /* only if the value has none: range_named */
+	bool clean;	/* the sensors have saved nothing */
 };
 
 struct range_sensor {
@@ -47,6 +49,10 @@ enum range_step_kind { RANGE_DIRTY, RANGE_AT_INSN, RANGE_CLEAN };
 /* From here on the code is at @insn with so many bytes pushed. */
 void range_note_step(struct range_stubs *s, uint32_t insn, unsigned pushed,
 		     enum range_step_kind kind);
+/* Behind @s: if what is in its register lies in its enum's hole and has no
+ * name, to @unnamed, else back. */
+void range_named(struct range_sensor *x, const struct range_slow *s,
+		 taddr_t unnamed);
 /* Into scratch[0], by way of the others. */
 void range_expression(struct range_sensor *x, const struct var_op *ops,
 		      size_t nr);

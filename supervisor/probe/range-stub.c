@@ -204,10 +204,12 @@ int range_stubs_build(struct range_stubs *ret, taddr_t base,
 
 	memset(ret, 0, sizeof(*ret));
 	/* A sensor is below 100 bytes, its slow ways below 160; expressions
-	 * have twelve steps of ten bytes more; RANGE_HOLE_BYTES. */
+	 * have twelve steps of ten bytes more. */
 	size_t cap = 256 + w->nr_sites * 640;
 	for (size_t i = 0; i < w->nr; i++)
 		cap += 64 + 16 * (w->window[i].end - w->window[i].first);
+	for (size_t i = 0; i < w->nr_sites; i++)
+		cap += range_hole_bytes(v, w->site[i].var);
 	ret->nr_windows = w->nr;
 	ret->code =
 		(struct code_buf){.buf = malloc(cap), .cap = cap, .base = base};

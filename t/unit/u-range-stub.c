@@ -3,7 +3,7 @@
  * every register and flag known. What the function still needs is as it was,
  * the red zone too, and the cells hold exactly the smallest and the largest
  * value, for each width, sign, place, and whatever is free or not; of an enum
- * also the smallest in the widest gap between its names.
+ * also the smallest that lies between its names and is none.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -71,7 +71,7 @@ static uint64_t any64(void)
 }
 
 #define MAX_VARS 4
-#define NAMES	 4 /* of an enum */
+#define NAMES	 48 /* of an enum, at most */
 struct scene {
 	struct variable var[MAX_VARS];
 	struct var_place place[MAX_VARS];
@@ -295,41 +295,39 @@ static int by_value(const void *a, const void *b)
 	return (x->value > y->value) - (x->value < y->value);
 }
 
-/* Some numbers of the type's, near each other or not. */
+/* Some numbers of the type's, near each other, in heaps, or not. */
 static void make_enum(struct scene *s, unsigned i)
 {
 	struct var_enumerator *e = &s->name[i * NAMES];
 	struct var_type *t = &s->var[i].type;
-	unsigned bits = 8u * (t->width < 4 ? t->width : 4) - 1 - any(5);
-	for (unsigned k = 0; k < NAMES; k++) {
-		e[k].value = (int64_t)(any64() & ((1ULL << bits) - 1));
-		if (t->is_signed)
-			e[k].value -= 1LL << (bits - 1);
+	unsigned all = 8u * t->width, bits = any(3) ? all - any(5) : 3 + any(4);
+	unsigned nr = any(3) ? 1 + any(6) : 1 + any(NAMES);
+	for (unsigned k = 0; k < nr; k++) {
+		uint64_t value = any64() >> (64 - bits);
+		if (k && any(2))
+			value = (uint64_t)e[k - 1].value + 1 + any(9) / 6;
+		value <<= 64 - all;
+		e[k].value = t->is_signed ? (int64_t)value >> (64 - all)
+					  : (int64_t)(value >> (64 - all));
 	}
-	qsort(e, NAMES, sizeof(*e), by_value);
+	qsort(e, nr, sizeof(*e), by_value);
 	t->class_ = VAR_ENUM;
 	t->first_enumerator = i * NAMES;
-	t->nr_enumerators = NAMES;
+	t->nr_enumerators = nr;
 }
 
-/* The widest gap between its names, before its first and behind its last
- * number. */
-static bool gap_of(const struct scene *s, unsigned i, int64_t *lo, int64_t *hi)
+/* Its names, if there are any between which some number has none. */
+static const struct var_enumerator *names_of(const struct scene *s, unsigned i)
 {
 	const struct var_enumerator *e = &s->name[i * NAMES];
-	bool is_sum = e[NAMES - 1].value >= 4;
-	for (unsigned k = 0; k < NAMES; k++)
-		is_sum &= __builtin_popcountll((uint64_t)e[k].value) < 2 &&
-			  e[k].value >= 0;
-	*lo = *hi = 0;
-	if (is_sum || s->var[i].type.class_ != VAR_ENUM)
-		return false; /* of bits all have a meaning */
-	for (unsigned k = 1; k < NAMES; k++)
-		if (e[k].value - e[k - 1].value > *hi - *lo) {
-			*lo = e[k - 1].value;
-			*hi = e[k].value;
-		}
-	return *hi - *lo > 1;
+	const struct var_type *t = &s->var[i].type;
+	if (t->class_ != VAR_ENUM || range_bits_of(e, t->nr_enumerators))
+		return NULL; /* of bits all have a meaning */
+	for (unsigned k = 1; k < t->nr_enumerators; k++)
+		if (e[k].value != e[k - 1].value &&
+		    e[k].value != e[k - 1].value + 1)
+			return e;
+	return NULL;
 }
 
 static void make_site(struct scene *s, unsigned i, unsigned kind)
@@ -361,6 +359,11 @@ static void make_site(struct scene *s, unsigned i, unsigned kind)
 		break;
 	case RS_CONST:
 		site->offset = (int64_t)any64();
+		if (t->class_ == VAR_ENUM && any(4))
+			site->offset =
+				s->name[i * NAMES + any(t->nr_enumerators)]
+					.value +
+				(int64_t)any(3) - 1;
 		break;
 	case RS_FRAME:
 		/* Frame pointers that the state has to hold. */
@@ -389,6 +392,29 @@ static void random_state(void)
 	in.flags = 0x202 | (any(2) ? 1 : 0) | (any(2) ? 4 : 0) |
 		   (any(2) ? 0x10 : 0) | (any(2) ? 0x40 : 0) |
 		   (any(2) ? 0x80 : 0) | (any(2) ? 0x800 : 0);
+}
+
+/* Often the value is a name, or next to one. */
+static void near_names(const struct scene *s)
+{
+	for (unsigned i = 0; i < s->nr; i++) {
+		const struct range_site *site = &s->site[i];
+		const struct var_type *t = &s->var[i].type;
+		if (t->class_ != VAR_ENUM || !any(4) ||
+		    site->reg == RANGE_RSP || site->reg == RANGE_RBP)
+			continue; /* frames are there */
+		uint64_t value =
+			(uint64_t)s->name[i * NAMES + any(t->nr_enumerators)]
+				.value +
+			any(3) - 1;
+		value <<= t->bit_size ? t->bit_offset : 0;
+		if (site->source == RS_DATA)
+			memcpy((void *)site->offset, &value, t->width);
+		else if (site->source == RS_REG)
+			in.reg[site->reg] = value << site->shift;
+		else if (site->source == RS_SUM)
+			in.reg[site->reg] = value - (uint64_t)site->offset;
+	}
 }
 
 struct bad {
@@ -433,8 +459,7 @@ static bool right_shape(const struct scene *s)
 	unsigned of[3] = {0}, pushes = 0;
 	for (unsigned i = 0; i < s->nr; i++) {
 		unsigned source = s->site[i].source;
-		int64_t lo, hi;
-		of[0] += gap_of(s, i, &lo, &hi);
+		of[0] += names_of(s, i) != NULL;
 		of[0] += s->site[i].within.extent != 0;
 		of[source == RS_EXPR			     ? 2
 		   : source == RS_FRAME || source == RS_DATA ? 1
@@ -449,7 +474,7 @@ static bool right_shape(const struct scene *s)
 	       (pushes || !shape->saved);
 }
 
-/* The smallest in the gap that it had. */
+/* The smallest between names that it had. */
 struct odd {
 	int64_t value;
 	bool had;
@@ -458,9 +483,13 @@ struct odd {
 static void note_odd(const struct scene *s, unsigned i, int64_t v,
 		     struct odd *odd)
 {
-	int64_t lo, hi;
-	if (!gap_of(s, i, &lo, &hi) || v <= lo || v >= hi)
+	const struct var_enumerator *e = names_of(s, i);
+	unsigned nr = s->var[i].type.nr_enumerators;
+	if (!e || v < e[0].value || v > e[nr - 1].value)
 		return;
+	for (unsigned k = 0; k < nr; k++)
+		if (e[k].value == v)
+			return;
 	if (!odd->had || v < odd->value)
 		odd->value = v;
 	odd->had = true;
@@ -486,6 +515,7 @@ static void run_scene(struct scene *s, struct bad *bad)
 	code_at = arena;
 	for (unsigned n = 0; n < rounds; n++) {
 		random_state();
+		near_names(s);
 		for (unsigned i = 0; i < s->nr; i++) {
 			int64_t v = (int64_t)expected(s, i);
 			if (!is_within(&s->site[i].within))
