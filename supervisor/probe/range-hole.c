@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define MOST_NAMES 4096 /* they are gone through for each site */
-#define FEW_GAPS   8	/* each is a part, then */
+#define FEW_GAPS   16	/* each is a part, then */
 #define WIDE	   64	/* numbers: else a bit for each is less to keep */
 
 static bool is_bit(int64_t value)
@@ -102,9 +102,11 @@ struct range_hole range_hole_of(const struct variables *v,
 				const struct var_type *t)
 {
 	struct range_hole ret = {.nr = 0};
-	const struct var_enumerator *e = v->enumerators + t->first_enumerator;
 	struct gap gap = {.next = 1};
-	if (!has_names(v, t) || !are_sorted(e, t->nr_enumerators) ||
+	if (!has_names(v, t))
+		return ret;
+	const struct var_enumerator *e = v->enumerators + t->first_enumerator;
+	if (!are_sorted(e, t->nr_enumerators) ||
 	    !next_gap(e, t->nr_enumerators, 0, &gap))
 		return ret;
 	ret.first = (int64_t)gap.from;
@@ -151,7 +153,6 @@ size_t range_hole_parts(const struct variables *v, const struct var_type *t,
 			struct range_hole_part *part)
 {
 	struct range_hole hole = range_hole_of(v, t);
-	const struct var_enumerator *e = v->enumerators + t->first_enumerator;
 	uint32_t nr_names = t->nr_enumerators;
 	struct gap gap = {.next = 1};
 	uint64_t from = 0, left = RANGE_HOLE_BITS;
@@ -159,6 +160,7 @@ size_t range_hole_parts(const struct variables *v, const struct var_type *t,
 	size_t nr = 0;
 	if (!hole.nr)
 		return 0;
+	const struct var_enumerator *e = v->enumerators + t->first_enumerator;
 	uint64_t least = least_width(e, nr_names);
 	while (next_gap(e, nr_names, hole.first, &gap)) {
 		if (gap.end - gap.from < least) {
@@ -202,10 +204,18 @@ bool range_hole_has(const struct variables *v, const struct var_type *t,
 	return in < hole.nr;
 }
 
+unsigned range_hole_price(const struct variables *v, uint32_t owner)
+{
+	struct range_hole_part part[RANGE_HOLE_PARTS];
+	if (!range_has_hole(v, owner))
+		return 0;
+	return range_hole_parts(v, &v->vars[owner].type, part) > 3 ? 3 : 1;
+}
+
 size_t range_hole_bytes(const struct variables *v, uint32_t owner)
 {
 	struct range_hole_part part[RANGE_HOLE_PARTS];
-	size_t nr = 0, bytes = 128;
+	size_t nr = 0, bytes = 160;
 	if (!range_has_hole(v, owner))
 		return 0;
 	const struct var_type *t = &v->vars[owner].type;

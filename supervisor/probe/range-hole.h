@@ -48,6 +48,8 @@ void range_hole_names(const struct variables *v, const struct var_type *t,
 /* Is it a number in the hole, and unnamed? */
 bool range_hole_has(const struct variables *v, const struct var_type *t,
 		    uint64_t in);
+/* What a pass of a stub may cost for it, in values in registers. */
+unsigned range_hole_price(const struct variables *v, uint32_t owner);
 /* What it takes of a site's stub, at most. */
 size_t range_hole_bytes(const struct variables *v, uint32_t owner);
 

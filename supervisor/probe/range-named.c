@@ -98,6 +98,28 @@ static void search(struct named *n, size_t a, size_t b)
 	search(n, mid, b);
 }
 
+/* The longest part that is named, if there are many: it may be the usual one,
+ * and is not searched for. */
+static void first_guess(struct named *n, size_t nr)
+{
+	size_t best = 0;
+	uint64_t most = 0;
+	for (size_t i = 1; i + 1 < nr; i++) {
+		uint64_t length = n->part[i + 1].from - n->part[i].from;
+		if (n->part[i].kind == RANGE_NAMED && length > most) {
+			best = i;
+			most = length;
+		}
+	}
+	if (nr <= 3 || most < 2)
+		return;
+	compare(n, best);
+	size_t below = asm_branch(n->e, BELOW);
+	compare(n, best + 1);
+	asm_jump_if(n->e, BELOW, n->then[RANGE_NAMED]);
+	asm_land(n->e, below);
+}
+
 void range_named(struct range_sensor *x, const struct range_slow *s,
 		 taddr_t unnamed)
 {
@@ -116,5 +138,6 @@ void range_named(struct range_sensor *x, const struct range_slow *s,
 		asm_reg(n.e, 1, OP_MOVZX_BYTE, s->reg, s->reg);
 	else if (s->width == 2)
 		asm_reg(n.e, 4, OP_MOVZX_WORD, s->reg, s->reg);
+	first_guess(&n, nr);
 	search(&n, 0, nr);
 }

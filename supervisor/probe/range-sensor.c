@@ -414,7 +414,7 @@ static void one_sensor(struct range_sensor *x, const struct range_site *s)
 static void note_value(const struct range_sensor *x, const struct range_site *s)
 {
 	struct range_shape *to = x->shape;
-	to->regs += range_has_hole(x->v, s->var);
+	to->regs += range_hole_price(x->v, s->var);
 	to->regs += s->within.extent != 0; /* the subscript */
 	if (s->source == RS_EXPR)
 		to->exprs++;

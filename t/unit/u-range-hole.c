@@ -117,11 +117,11 @@ static void test_parts(void)
 		int64_t step;
 		bool misses;
 	} shape[] = {
-		{10, 3, false},		{4000, 2, false},
-		{4096, 3, true},	{40, 1000, false},
-		{65, 64, false},	{65, 65, false},
-		{66, 1000, true},	{3, 1LL << 62, false},
-		{60, 1LL << 33, false},
+		{10, 3, false},	       {18, 3, false},
+		{4000, 2, false},      {4096, 3, true},
+		{40, 1000, false},     {65, 64, false},
+		{65, 65, false},       {66, 1000, true},
+		{3, 1LL << 62, false}, {60, 1LL << 33, false},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(shape); i++) {
 		names(shape[i].nr, 1 - shape[i].step, shape[i].step);

@@ -459,7 +459,12 @@ static bool right_shape(const struct scene *s)
 	unsigned of[3] = {0}, pushes = 0;
 	for (unsigned i = 0; i < s->nr; i++) {
 		unsigned source = s->site[i].source;
-		of[0] += names_of(s, i) != NULL;
+		struct range_hole_part part[RANGE_HOLE_PARTS];
+		if (names_of(s, i))
+			of[0] += range_hole_parts(&s->v, &s->var[i].type,
+						  part) > 3
+					 ? 3
+					 : 1;
 		of[0] += s->site[i].within.extent != 0;
 		of[source == RS_EXPR			     ? 2
 		   : source == RS_FRAME || source == RS_DATA ? 1
