@@ -101,6 +101,11 @@ answered() {
 }
 ok "who was started first has its answer before the last is started" answered
 
+# One is enough for what follows.
+kill "${pids[@]:1}"
+wait "${pids[@]:1}" 2>/dev/null
+pids=("${pids[0]}")
+
 # Of those that compute all the time the second and third are started when the
 # budget can pay for that: never, soon, at once.
 planted() {
@@ -226,15 +231,16 @@ runs_on() {
 	touch go
 	wait_for 5 test -e went-on && [ $status -eq 0 ]
 }
-ok "-d with a command leaves it running" runs_on
-ok "-d longer than the command: the command's status" \
+soon "-d with a command leaves it running" runs_on
+soon "-d longer than the command: the command's status" \
 	test_exit 4 smco-trace -q -o h.trace -d 60 -- sh -c 'exit 4'
 # Not before we are there, however long that takes, nor in the middle of it.
 # shellcheck disable=SC2016
 ends='until grep -q "^TracerPid:.*[1-9]" /proc/$$/status; do sleep 0.05; done; sleep 1'
 # shellcheck disable=SC2016
-ok "-p of a program that ends by itself: status 0" sh -c \
+soon "-p of a program that ends by itself: status 0" sh -c \
 	'sh -c "$1" & exec smco-trace -q -o i.trace -p $!' - "$ends"
+told
 
 # What it used before us is nothing that we may have a share of. One thread has
 # no more processor time than there is time.
@@ -259,7 +265,7 @@ first_gone() { # nobody has the process's number as his own any more
 		test_exit 0 smco-trace -q -o f.trace -p $pid &&
 		smco-report f.trace && test_exit 3 wait $pid
 }
-ok "one whose first thread has ended" first_gone
+soon "one whose first thread has ended" first_gone
 # Memory, files and descriptors are had by its other thread's number.
 watched_first_gone() {
 	"$FIXTURES/first-thread-gone" 4 &
@@ -274,7 +280,8 @@ watched_first_gone() {
 		print scalar(@unused), " naps of the block, i from $i->{smallest} to $i->{largest}\n";
 		exit !(@unused == 1 && $i->{largest} > 5 && $i->{largest} <= 40)'
 }
-ok "its memory and variables are watched, too" watched_first_gone
+soon "its memory and variables are watched, too" watched_first_gone
+told
 
 counts() { smco-report --json "$1" | grep -q '"time_ns":[1-9][0-9]*,"run_ns"'; }
 # What it stands at a stop signal is no time in which we may spend, and there is

@@ -38,12 +38,14 @@ ok "what could not be done is said" said
 for how in --mechanism=mprotect --mechanism=uffd "-m range" "--phase work" \
 	"-m counters,nap,range --sample 99"; do
 	# shellcheck disable=SC2086
-	ok "attached to, $how" attached $how
+	soon "attached to, $how" attached $how
 done
+told
 for how in "" --mechanism=mprotect --mechanism=uffd "-m range" "--phase work"; do
 	# shellcheck disable=SC2086
-	ok "sensors planted before, left ($how)" left $how
+	soon "sensors planted before, left ($how)" left $how
 done
+told
 ok "watched to its end" watched_to_its_end
 
 # Each stop would have the whole time pass anew: 5.4 s. Beside others, who is
