@@ -11,9 +11,7 @@
 # The target "none" is two unwatched ones, which says what a difference means.
 # Not for programs that write to files of their own, nor servers.
 #
-# Before each pair WARM MB are used and given back, half of what is free at most:
-# a guest that has given free memory back to its host waits when it is used again,
-# and who begins second more than the first one, by up to 12 % of a run of 10 s.
+# Before each pair WARM MB are used and given back, half of what is free at most.
 #
 # Median of the pairs' ratios, least to most, by the time from exec to exit and by
 # CPU time; the ledger. At last those pairs of which both had as many minor faults
@@ -25,16 +23,6 @@
 . "$SRC/t/bench/workloads.sh"
 : "${WORKLOADS:=bzip2 python}" "${TARGETS:=none 2 10}" "${TURN:=500}"
 : "${PAIRS:=6}" "${OPTIONS:=}" "${CPU:=0}" "${WARM:=4500}"
-
-warm() {
-	perl -e '
-	open my $f, "<", "/proc/meminfo" or exit;
-	my ($kb) = join("", <$f>) =~ /^MemAvailable:\s+(\d+)/m;
-	my $bytes = $ARGV[0] << 20;
-	$bytes = $kb << 9 if $kb && $bytes > $kb << 9;
-	my $mem = "";
-	vec($mem, $bytes - 1, 8) = 1 if $bytes;' "$WARM"
-}
 
 supervisor=()
 lap() { # the supervisor's words come first

@@ -4,10 +4,13 @@
 #
 # What a program loses, beside another one that does the same unwatched: the two
 # go on in turns of TURN seconds, the other one standing meanwhile (SIGSTOP), so
-# that both have the same machine. Each turn of the watched one stands beside the
-# two around it; the median and the quartiles of all turns of PAIRS pairs, of the
-# time and of the program's own CPU time, for a step of its work. TARGETS may have
-# "none": two unwatched ones, which says what a difference means.
+# that both have the same machine. Then smco-trace leaves (--duration), and they
+# go on in as many turns again, neither watched: by where their memory lies two
+# runs of one program differ by up to some points, and what these two differ by is
+# taken off. All turns of a side count, however long a step takes in them; of
+# PAIRS pairs the median, least to most, of the time and of the program's own CPU
+# time for a step of its work; and what the two differ by themselves. TARGETS may
+# have "none": nobody is watched, which says what a difference means.
 # The ledger: what it has spent since the first turn began, of the time in which
 # the watched one went on since then, the moments before each turn is measured
 # included. What it began with is in neither: there it does other things.
@@ -16,7 +19,7 @@
 # shellcheck source=t/bench/workloads.sh
 . "$SRC/t/bench/workloads.sh"
 : "${TARGETS:=none 10}" "${TURN:=1}" "${TURNS:=20}" "${PAIRS:=3}" "${OPTIONS:=}"
-: "${WORKLOADS:=python sqlite redis}"
+: "${WARM:=4500}" "${WORKLOADS:=python sqlite redis}"
 
 # start_NAME [SUPERVISOR...]: an endless program in the directory it is in, and in
 # the file "all" how far it is, line by line: monotonic clock, its own CPU time
@@ -24,6 +27,10 @@
 # it $load, what says how far it is $follower.
 start_many-blocks() {
 	"$@" "$BUILD/t/fixtures/many-blocks" 100000 100000000 lines >all 2>err &
+	find_program "$@"
+}
+start_touch-4g() {
+	"$@" "$BUILD/t/fixtures/touch-4g" 4 100000000 lines >all 2>err &
 	find_program "$@"
 }
 start_python() {
@@ -108,11 +115,10 @@ begin() {
 	sleep 2
 	# shellcheck disable=SC2086 # one or two
 	kill -STOP $pid $load
-	: >"$name.marks"
 }
 
-# turn NAME - goes on for TURN seconds; "from to" to the file NAME.marks, and since
-# when it went on, by the clock of the day.
+# turn NAME MARKS - goes on for TURN seconds; "from to" to the file NAME.MARKS, and
+# since when it went on, by the clock of the day.
 turn() {
 	local runs
 	eval "runs=\$$1_runs"
@@ -126,7 +132,27 @@ turn() {
 		sleep $for;
 		printf "%.6f %.6f %.6f\n", $from, clock_gettime(CLOCK_MONOTONIC),
 			$began;
-		kill STOP => @ARGV' "$TURN" $runs >>"$1.marks"
+		kill STOP => @ARGV' "$TURN" $runs >>"$1.$2"
+}
+
+# turns MARKS - of both.
+turns() {
+	rm -f "plain.$1" "watched.$1"
+	for ((i = 0; i < TURNS; i++)); do
+		turn plain "$1"
+		turn watched "$1"
+	done
+	turn plain "$1"
+}
+
+# leave - until smco-trace has let the watched one go, which stands.
+leave() {
+	local supervisor all
+	eval "all=\$watched_all"
+	supervisor=${all##* }
+	kill -0 "$supervisor" || fail "smco-trace has left in between"
+	while kill -0 "$supervisor" 2>/dev/null; do sleep 0.1; done
+	wait "$supervisor" || fail "smco-trace has ended with status $?"
 }
 
 end() { # NAME
@@ -143,43 +169,49 @@ end() { # NAME
 
 # pair WORKLOAD TARGET - adds to the files ratios and spent.
 pair() {
-	local watch=()
+	local watch=() seconds
+	seconds=$(perl -e 'print 2 * $ARGV[0] * ($ARGV[1] + 0.3) + 12' \
+		"$TURNS" "$TURN")
 	# shellcheck disable=SC2206 # options are split
 	[ "$2" = none ] ||
-		watch=("$BUILD/smco-trace" -q -t "$2" -o t.trace $OPTIONS --)
+		watch=("$BUILD/smco-trace" -q -t "$2" -d "$seconds" -o t.trace
+			$OPTIONS --)
+	warm
 	begin plain "$1"
 	begin watched "$1" "${watch[@]}"
-	for ((i = 0; i < TURNS; i++)); do
-		turn plain
-		turn watched
-	done
-	turn plain
+	turns marks
+	[ "$2" = none ] || leave
+	turns own
 	end watched
 	end plain
 	others=''
 	perl -e '
 	sub rows { open my $f, "<", $_[0] or die; return map { [split] } grep /^\d/, <$f> }
-	# The time and the CPU time of a step in a turn.
+	# The time and the CPU time of a step, in all turns.
 	sub rates {
-		my ($name) = @_;
+		my ($name, $marks) = @_;
 		my @line = rows("$name/all");
-		my $at = 0;
-		return map {
+		my ($at, $steps, @sum) = (0, 0, 0, 0);
+		for (rows("$name.$marks")) {
 			my ($from, $to) = @$_;
 			$at++ while $at < $#line && $line[$at][0] < $from;
 			my $last = $at;
 			$last++ while $last < $#line && $line[$last + 1][0] <= $to;
-			my $steps = ($line[$last][2] // $last) - ($line[$at][2] // $at);
-			die "a turn of $name without a step\n" if $steps <= 0;
-			[map { ($line[$last][$_] - $line[$at][$_]) / $steps } 0, 1];
-		} rows("$name.marks");
+			my $new = ($line[$last][2] // $last) - ($line[$at][2] // $at);
+			die "a turn of $name without a step\n" if $new <= 0;
+			$steps += $new;
+			$sum[$_] += $line[$last][$_] - $line[$at][$_] for 0, 1;
+		}
+		return map { $_ / $steps } @sum;
 	}
-	my @plain = rates("plain");
-	my @watched = rates("watched");
-	for my $i (0 .. $#watched) {
-		print join(" ", map { 2 * $watched[$i][$_] /
-			($plain[$i][$_] + $plain[$i + 1][$_]) - 1 } 0, 1), "\n";
-	}' >>ratios || fail "no figures"
+	my ($watched, $own) = map {
+		my ($marks) = @$_;
+		my @plain = rates("plain", $marks);
+		my @other = rates("watched", $marks);
+		[map { $other[$_] / $plain[$_] } 0, 1];
+	} ["marks"], ["own"];
+	print join(" ", (map { $watched->[$_] / $own->[$_] - 1 } 0, 1),
+		$own->[0] - 1), "\n";' >>ratios || fail "no figures"
 	[ "$2" = none ] || perl -MJSON::PP -e '
 	my $trace = decode_json(do { local $/; <STDIN> });
 	my $start = $trace->{run}{start_real_ns};
@@ -202,20 +234,18 @@ pair() {
 
 row() { # WORKLOAD TARGET
 	perl -e '
-	sub quartiles {
+	sub cell {
 		my @s = sort { $a <=> $b } @_;
-		return map { 100 * $s[$_ / 4 * $#s] } 1 .. 3;
+		my $mid = @s % 2 ? $s[@s / 2] : ($s[@s / 2] + $s[@s / 2 - 1]) / 2;
+		return sprintf "%.1f (%.1f to %.1f)", $mid, $s[0], $s[-1];
 	}
-	open my $f, "<", "ratios" or die;
-	my @ratio = map { [split] } <$f>;
-	my @cell;
-	for my $k (0, 1) {
-		my ($low, $mid, $high) = quartiles(map { $_->[$k] } @ratio);
-		push @cell, sprintf "%.1f | %.1f to %.1f", $mid, $low, $high;
-	}
-	my @spent = -e "spent" ? do { open my $g, "<", "spent"; sort { $a <=> $b } <$g> } : ();
-	printf "| %s | %s | %d | %s | %s | %s |\n", $ARGV[0], $ARGV[1], scalar @ratio,
-		@cell, @spent ? sprintf("%.1f", $spent[$#spent / 2]) : "-";' "$1" "$2"
+	sub rows { open my $f, "<", $_[0] or return; return map { [split] } <$f> }
+	my @ratio = rows("ratios");
+	my @spent = map { $_->[0] } rows("spent");
+	printf "| %s | %s | %s | %s | %s | %s |\n", @ARGV, (map {
+		my $k = $_;
+		cell(map { 100 * $_->[$k] } @ratio)
+	} 0 .. 2), @spent ? cell(@spent) : "-";' "$1" "$2"
 }
 
 {
@@ -224,8 +254,8 @@ row() { # WORKLOAD TARGET
 	echo
 	echo "\`smco-trace -t TARGET $OPTIONS\`, $PAIRS pairs, $TURNS turns of $TURN s each."
 	echo
-	echo "| workload | target % | turns | time % | quartiles | CPU % | quartiles | ledger % |"
-	echo "| --- | --- | --- | --- | --- | --- | --- | --- |"
+	echo "| workload | target % | time % | CPU % | by themselves % | ledger % |"
+	echo "| --- | --- | --- | --- | --- | --- |"
 } | tee -a "$RESULTS"
 for workload in $WORKLOADS; do
 	if declare -F "prepare_endless_$workload" >/dev/null; then
