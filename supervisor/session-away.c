@@ -17,10 +17,10 @@
 #include "supervisor/session-private.h"
 
 /* So long what stops it is looked at, and so often in a row it is too dear. */
-#define LOOK_NS (100 * NSEC_PER_MSEC)
+#define LOOK_NS (50 * NSEC_PER_MSEC)
 #define NR_DEAR 2
 /* So few are not worth it. */
-#define MIN_STOPS 8
+#define MIN_STOPS 4
 /* What a stop is taken to cost at the most, before what it loses by it. */
 #define MAX_STOP_NS (200 * NSEC_PER_USEC)
 /* Of what a thread that stops for a signal loses, the clock of stops sees a
@@ -206,9 +206,9 @@ static bool is_dear(const struct session *s, uint64_t nr, uint64_t each_ns,
 static void look_at(struct session *s, struct watched *w, uint64_t each_ns,
 		    uint64_t time_ns)
 {
-	uint64_t nr = tproc_nr_unwanted(w->proc), last = w->nr_unwanted;
-	w->nr_unwanted = nr;
-	nr = last && nr > last ? nr - last : 0;
+	uint64_t so_far = tproc_nr_unwanted(w->proc);
+	uint64_t nr = so_far - min_u64(w->nr_unwanted, so_far);
+	w->nr_unwanted = so_far;
 	bool dear = nr >= MIN_STOPS && ledger_room_ns(s->ledger) <= 0 &&
 		    is_dear(s, nr, each_ns, time_ns);
 	w->nr_dear = dear ? w->nr_dear + 1 : 0;
@@ -344,6 +344,8 @@ void session_away_tick(struct session *s, uint64_t now_ns)
 	all->looked_ns = now_ns;
 	all->nr_own = nr_by_themselves(s);
 	all->nr_born = s->births.list ? unfollowed_nr_born(s->births.list) : 0;
+	for (size_t i = 0; is_first && i < s->nr_ws; i++)
+		s->ws[i]->nr_unwanted = tproc_nr_unwanted(s->ws[i]->proc);
 	if (is_first)
 		return;
 	look_for_who_comes(s, all->nr_born - born, time_ns);
