@@ -14,6 +14,7 @@
 #include "symbols/cursor.h"
 #include "symbols/varexpr.h"
 #include "symbols/variable.h"
+#include "symbols/varlocs.h"
 
 /* Bounds on what hostile DWARF can make us do. */
 #define VAR_MAX_DEPTH	    96
@@ -95,7 +96,8 @@ struct var_build {
 	struct var_sections {
 		Elf *elf;
 		struct cursor line, line_str, str, loc, loclists;
-	} sections;	/* of the file itself */
+	} sections; /* of the file itself */
+	struct var_locs_unit locs_unit;
 	bool has_lists; /* else nothing is optimised, and no memory shared */
 	bool no_memory;
 	/* Of the function just now: it has a VAR_AMONG; code was inlined. */
@@ -123,6 +125,13 @@ struct var_scope {
 	struct var_frame_base frame_base;
 	uint64_t body_depth; /* of rsp below the CFA once the frame is set up */
 };
+
+/* The next place that the location attribute says, see var_locs_next. */
+static inline int var_next_loc(struct var_build *b, struct var_locs *l)
+{
+	return var_locs_next(l, b->sections.elf, &b->sections.loclists,
+			     &b->locs_unit);
+}
 
 /* A type with what is said about it on the way to it. */
 struct var_qualified {

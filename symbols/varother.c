@@ -58,18 +58,15 @@ void var_add_memory(struct var_build *b, const struct var_scope *sc,
 {
 	struct var_piece pieces[VAR_MAX_PIECES];
 	Dwarf_Attribute attr;
-	Dwarf_Addr base, lo, hi;
-	Dwarf_Op *ops;
-	size_t nr;
+	struct var_locs l = {.attr = &attr};
 	/* Lists say where it is for shorter. */
 	if ((!b->has_lists && !sc->is_plain) ||
 	    sc->function == VAR_NO_FUNCTION ||
 	    !die_expression(dwarf_attr(die, DW_AT_location, &attr)) ||
 	    dwarf_whatform(&attr) != DW_FORM_exprloc ||
-	    dwarf_getlocations(&attr, 0, &base, &lo, &hi, &ops, &nr) <= 0 ||
-	    !nr)
+	    var_next_loc(b, &l) <= 0 || !l.nr)
 		return;
-	nr = var_expr_read(&attr, ops, nr, &sc->frame_base, pieces);
+	size_t nr = var_expr_read(&attr, l.ops, l.nr, &sc->frame_base, pieces);
 	for (size_t i = 0; var_is_among(sc, pieces, nr) && i < sc->nr_ranges;
 	     i++)
 		keep(b, (struct var_memory){.lo = sc->ranges[i].lo,

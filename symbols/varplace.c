@@ -524,10 +524,8 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 	struct stretch s = {.b = b, .sc = sc};
 	struct var_piece pieces[VAR_MAX_PIECES];
 	Dwarf_Attribute attr;
-	Dwarf_Addr base, lo, hi;
-	Dwarf_Op *ops;
-	size_t nr;
-	ptrdiff_t at = 0;
+	struct var_locs l = {.attr = &attr};
+	int got;
 	uint64_t view;
 	struct cursor views = var_views(b, die);
 	if (!die_expression(dwarf_attr_integrate(die, DW_AT_location, &attr))) {
@@ -535,15 +533,13 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 			place_constant(&s, &g, die, &attr);
 		return;
 	}
-	while ((at = dwarf_getlocations(&attr, at, &base, &lo, &hi, &ops,
-					&nr)) > 0 &&
-	       var_step(b)) {
+	while ((got = var_next_loc(b, &l)) > 0 && var_step(b)) {
 		s.moved = var_views_next(&views, &view) && !view;
-		if (!nr)
+		if (!l.nr)
 			continue;
-		size_t n =
-			var_expr_read(&attr, ops, nr, &sc->frame_base, pieces);
-		if (!lo && hi == (Dwarf_Addr)-1) {
+		size_t n = var_expr_read(&attr, l.ops, l.nr, &sc->frame_base,
+					 pieces);
+		if (!l.lo && l.hi == (Dwarf_Addr)-1) {
 			s.begins = false;
 			s.block = true;
 			struct var_piece fixed;
@@ -552,15 +548,15 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 				       given);
 			continue;
 		}
-		s.lo = lo;
-		s.hi = hi;
+		s.lo = l.lo;
+		s.hi = l.hi;
 		s.block = false;
-		if (lo == hi)
+		if (l.lo == l.hi)
 			place_at_point(&s, &g, pieces, n);
 		else
 			place_in_list(&s, &g, pieces, n);
 	}
-	if (at >= 0)
+	if (got >= 0)
 		return;
 	b->v->nr_damaged++;
 	for (uint32_t i = 0; i < g.nr; i++)

@@ -98,18 +98,13 @@ bool var_is_optimised(struct var_build *b, const struct var_scope *sc,
 {
 	struct var_piece pieces[VAR_MAX_PIECES];
 	Dwarf_Attribute attr;
-	Dwarf_Addr base, lo, hi;
-	Dwarf_Op *ops;
-	size_t nr;
-	ptrdiff_t at = 0;
+	struct var_locs l = {.attr = &attr};
 	if (!die_expression(dwarf_attr(die, DW_AT_location, &attr)) ||
 	    dwarf_whatform(&attr) == DW_FORM_exprloc)
 		return false;
-	while ((at = dwarf_getlocations(&attr, at, &base, &lo, &hi, &ops,
-					&nr)) > 0 &&
-	       var_step(b)) {
-		size_t n =
-			var_expr_read(&attr, ops, nr, &sc->frame_base, pieces);
+	while (var_next_loc(b, &l) > 0 && var_step(b)) {
+		size_t n = var_expr_read(&attr, l.ops, l.nr, &sc->frame_base,
+					 pieces);
 		for (size_t i = 0; i < n; i++)
 			if (pieces[i].kind == VAR_PIECE_REGISTER ||
 			    pieces[i].kind == VAR_PIECE_VALUE)
