@@ -92,8 +92,12 @@ bool var_grow(struct var_build *b, void **mem, size_t nr, size_t *cap,
 
 static size_t slot_of(const struct diemap *m, const void *die)
 {
-	uint64_t h = (uint64_t)(uintptr_t)die * 0x9e3779b97f4a7c15ULL;
-	size_t at = (size_t)(h >> 32) & (m->size - 1);
+	/* What stands side by side is asked for together, so it is kept so:
+	 * each kilobyte of DIEs has its place at random, and in it each 8. */
+	uint64_t addr = (uint64_t)(uintptr_t)die;
+	uint64_t h = (addr >> 10) * 0x9e3779b97f4a7c15ULL;
+	size_t at =
+		((size_t)(h >> 32) * 128 + (addr >> 3 & 127)) & (m->size - 1);
 	while (m->slots[at].die && m->slots[at].die != die)
 		at = (at + 1) & (m->size - 1);
 	return at;
