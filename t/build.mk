@@ -158,7 +158,7 @@ bench-naps: tools fixtures
 bench-counters: tools fixtures
 	$(Q)O=$(O) t/bench/counters.sh
 
-# What many blocks lose while smco-trace works, beside while it stands still.
+# What programs lose while they are watched, beside while they are left alone.
 .PHONY: bench-turns
 bench-turns: tools fixtures
 	$(Q)O=$(O) t/bench/turns.sh

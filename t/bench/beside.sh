@@ -18,87 +18,10 @@
 . "$(dirname "$0")/bench-lib.sh"
 # shellcheck source=t/bench/workloads.sh
 . "$SRC/t/bench/workloads.sh"
+# shellcheck source=t/bench/endless.sh
+. "$SRC/t/bench/endless.sh"
 : "${TARGETS:=none 10}" "${TURN:=1}" "${TURNS:=20}" "${PAIRS:=3}" "${OPTIONS:=}"
 : "${WARM:=4500}" "${WORKLOADS:=python sqlite redis}"
-
-# start_NAME [SUPERVISOR...]: an endless program in the directory it is in, and in
-# the file "all" how far it is, line by line: monotonic clock, its own CPU time
-# and, where one line is not a step, steps. Its process is $pid, what stands with
-# it $load, what says how far it is $follower.
-start_many-blocks() {
-	"$@" "$BUILD/t/fixtures/many-blocks" 100000 100000000 lines >all 2>err &
-	find_program "$@"
-}
-start_touch-4g() {
-	"$@" "$BUILD/t/fixtures/touch-4g" 4 100000000 lines >all 2>err &
-	find_program "$@"
-}
-start_python() {
-	"$@" /usr/bin/python3 "$SRC/t/bench/index-laps.py" ../text >all 2>err &
-	find_program "$@"
-}
-prepare_endless_sqlite() {
-	prepare_sqlite
-	[ -e db ] || sqlite3 -batch -init fill.sql db .quit >out
-	perl -e 'print "PRAGMA cache_size = -262144;\n";
-		for (1 .. 1000000) {
-			my $k = $_ * 7919 % 990000;
-			printf "SELECT sum(length(v)) FROM t WHERE k BETWEEN %d AND %d;\n",
-				$k, $k + 500;
-		}' >queries.sql
-}
-start_sqlite() {
-	"$@" /usr/bin/sqlite3 -batch ../db <../queries.sql >out 2>err &
-	find_program "$@"
-	follow syscr &
-	follower=$!
-}
-start_redis() {
-	REDIS_PORT=$((REDIS_PORT + 1))
-	"$@" ../redis-server --port "$REDIS_PORT" --save '' --appendonly no \
-		--bind 127.0.0.1 --daemonize no >out 2>err &
-	find_program "$@"
-	until redis-cli -p "$REDIS_PORT" ping >/dev/null 2>&1; do
-		kill -0 "$pid" || fail "redis-server has ended"
-		sleep 0.05
-	done
-	redis-benchmark -p "$REDIS_PORT" -q -t set -n 50000 -r 50000 -d 10000 \
-		-c 20 >>out
-	redis-benchmark -p "$REDIS_PORT" -q -l -t set -r 50000 -d 10000 -c 20 \
-		>load 2>&1 &
-	load=$!
-	follow syscw &
-	follower=$!
-}
-
-# find_program [SUPERVISOR...] - of the last one started.
-find_program() {
-	pid=$! supervisor='' load='' follower=''
-	[ $# -gt 0 ] || return 0
-	supervisor=$pid
-	# Not one of those that it tries things on before, which end at once.
-	local exe
-	until pid=$(pgrep -P $supervisor) && exe=$(readlink "/proc/$pid/exe") &&
-		[ "$exe" != "$(readlink "/proc/$supervisor/exe")" ]; do
-		kill -0 $supervisor || fail "smco-trace has ended"
-		sleep 0.01
-	done
-}
-
-# follow COUNTER - twenty times a second how many system calls of a kind (syscr,
-# syscw of /proc/PID/io) $pid has made: its steps.
-follow() {
-	exec perl -MTime::HiRes=sleep,clock_gettime,CLOCK_MONOTONIC -e '
-		my ($pid, $counter) = @ARGV;
-		$| = 1;
-		sub text { open my $f, "<", "/proc/$pid/$_[0]" or exit; local $/; <$f> }
-		for (;; sleep 0.05) {
-			my ($steps) = text("io") =~ /^$counter: (\d+)/m;
-			my ($ns) = split " ", text("schedstat");
-			printf "%.6f %.6f %d\n", clock_gettime(CLOCK_MONOTONIC),
-				$ns / 1e9, $steps;
-		}' "$pid" "$1" >all
-}
 
 # begin NAME WORKLOAD [SUPERVISOR...] - and let it come to where it is steady.
 begin() {
@@ -258,11 +181,7 @@ row() { # WORKLOAD TARGET
 	echo "| --- | --- | --- | --- | --- | --- |"
 } | tee -a "$RESULTS"
 for workload in $WORKLOADS; do
-	if declare -F "prepare_endless_$workload" >/dev/null; then
-		"prepare_endless_$workload"
-	else
-		"prepare_$workload"
-	fi
+	prepare_endless "$workload" || fail "$workload: cannot prepare"
 	for target in $TARGETS; do
 		rm -f ratios spent
 		for ((p = 0; p < PAIRS; p++)); do

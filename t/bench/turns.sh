@@ -1,125 +1,141 @@
 #!/bin/bash
-# make bench-turns [TARGETS=10] [TURN=1] [TURNS=40] [OPTIONS=]
+# make bench-turns [TARGETS="none 10"] [TURN=5] [TURNS=12] [OPTIONS=]
 #	[WORKLOADS="many-blocks touch-4g"]
 #
-# What 100 000 blocks, or 4 GiB, that are touched all the time lose, in one
-# process: where its memory lies makes more of a difference between two runs
-# than the target.
-# In turns of TURN seconds smco-trace, which is attached, works and stands still
-# (SIGSTOP). Each turn of work stands beside the two without around it; of these
-# ratios the median and the quartiles, of the time and of the program's own CPU
-# time. The ledger, of the time at work: all of its run time but the turns in
-# which it stood still. Not for programs that allocate all the time: they would
-# stand, too, as soon as their buffer is full (t/bench/beside.sh).
+# What a program loses while it is watched, in one process: by where its memory
+# lies two runs of 100 000 blocks differ by ten points, watched or not, and one
+# run's first half from its second by some.
+# In turns of TURN seconds it is attached to (-p, -d) and left alone. The time for a
+# step of its work in a turn, from when it has a tracer until smco-trace has ended,
+# beside the mean of those in the two turns around it; so with its CPU time. Of
+# these ratios the mean, its standard error, and the median. The ledger: what all
+# turns spent of the time that they took beyond that. TARGETS may have "none": then
+# nobody attaches, which says what a difference means.
 # shellcheck source=t/bench/bench-lib.sh
 . "$(dirname "$0")/bench-lib.sh"
-: "${TARGETS:=10}" "${TURN:=1}" "${TURNS:=40}" "${OPTIONS:=}"
-: "${WORKLOADS:=many-blocks}"
+# shellcheck source=t/bench/workloads.sh
+. "$SRC/t/bench/workloads.sh"
+# shellcheck source=t/bench/endless.sh
+. "$SRC/t/bench/endless.sh"
+: "${TARGETS:=none 10}" "${TURN:=5}" "${TURNS:=12}" "${OPTIONS:=}"
+: "${WARM:=4500}" "${WORKLOADS:=many-blocks}"
 
-start_many-blocks() { "$BUILD/t/fixtures/many-blocks" 100000 100000000 lines >all & }
-start_touch-4g() { "$BUILD/t/fixtures/touch-4g" 4 100000000 lines >all & }
-
-# stand_still PID - not while it holds a thread of the program, or has told it to
-# stop.
-stand_still() {
-	for (( ; ; )); do
-		kill -STOP "$1" || fail "smco-trace has ended"
-		sleep 0.01
-		grep -qs "^State:.*[tT] (" "/proc/$pid/task/"*/status ||
-			return 0
-		kill -CONT "$1"
-		sleep 0.01
-	done
+# monotonic [PID] - what time it is; when PID has a tracer.
+monotonic() {
+	perl -MTime::HiRes=sleep,clock_gettime,CLOCK_MONOTONIC -e '
+		my ($pid) = @ARGV;
+		sub traced {
+			open my $f, "<", "/proc/$pid/status" or exit 1;
+			return grep /^TracerPid:\s*[1-9]/, <$f>;
+		}
+		sleep 0.0005 until !$pid || traced();
+		printf "%.6f\n", clock_gettime(CLOCK_MONOTONIC)' "$@"
 }
 
-turns() { # WORKLOAD TARGET
-	"start_$1"
-	pid=$!
-	until [ "$(wc -l <all)" -gt 10 ]; do sleep 0.2; done
-	sleep 2
-	# A background job of a script ignores SIGINT.
+# watch TARGET - for a turn, "from to" to the file marks.
+watch() {
+	local from smco
 	# shellcheck disable=SC2086 # options are split
-	"$BUILD/smco-trace" -q -t "$2" -o t.trace $OPTIONS -p $pid 2>err &
-	local smco=$! end
-	sleep 3
-	: >marks
-	for ((i = 0; i < TURNS; i++)); do
-		stand_still $smco
-		perl -MTime::HiRes=sleep,clock_gettime,CLOCK_MONOTONIC -e '
-			printf "%.6f ", clock_gettime(CLOCK_MONOTONIC);
-			sleep($ARGV[0]);
-			printf "%.6f\n", clock_gettime(CLOCK_MONOTONIC)' \
-			"$TURN" >>marks
-		kill -CONT $smco
-		perl -MTime::HiRes=sleep -e 'sleep($ARGV[0])' "$TURN"
-	done
-	kill -TERM $smco
-	wait $smco
-	end=$?
-	kill $pid
-	wait $pid 2>/dev/null
-	pid=
-	[ $end -eq 0 ] || fail "smco-trace has left with status $end"
+	"$BUILD/smco-trace" -q -t "$1" -d "$TURN" -o t.trace $OPTIONS -p "$pid" \
+		2>err &
+	smco=$!
+	from=$(monotonic "$pid")
+	wait $smco || fail "smco-trace has left with status $?"
+	echo "$from $(monotonic)" >>marks
+}
+# What it spent in that turn, and how long the program ran in it.
+note_spent() {
+	"$BUILD/smco-report" --json t.trace 2>err | perl -MJSON::PP -0777 -e '
+		my $total = decode_json(<STDIN>)->{overhead};
+		print "$total->{spent_ns} $total->{run_ns}\n"' >>spent ||
+		fail "no report"
 }
 
-# row WORKLOAD TARGET - from marks, all and t.trace.
+# turns WORKLOAD TARGET - "from to" of each turn in the file marks.
+turns() {
+	rm -f all marks spent
+	warm
+	"start_$1"
+	others="$load $follower"
+	until [ -e all ] && [ "$(wc -l <all)" -gt 10 ]; do sleep 0.2; done
+	sleep 2
+	for ((i = 0; i <= TURNS; i++)); do
+		echo "$(monotonic) $(sleep "$TURN" && monotonic)" >>marks
+		[ $i -lt "$TURNS" ] || break
+		if [ "$2" = none ]; then
+			echo "$(monotonic) $(sleep "$TURN" && monotonic)" >>marks
+		else
+			watch "$2"
+			note_spent
+		fi
+	done
+	# shellcheck disable=SC2086 # not every program has all of them
+	{
+		kill $pid $others
+		wait $pid $others
+	} 2>/dev/null
+	pid='' others=''
+}
+
+# row WORKLOAD TARGET - from marks, all and spent.
 row() {
-	grep -v ready all >progress
-	"$BUILD/smco-report" --json t.trace >report.json 2>err || fail "no report"
-	perl -MJSON::PP -e '
+	perl -e '
+	sub rows { open my $f, "<", $_[0] or return; return map { [split] } grep /^\d/, <$f> }
 	my ($workload, $target) = @ARGV;
-	open my $f, "<", "progress" or die;
-	my @line = map { [split] } <$f>;
+	my @line = rows("all");
 	pop @line; # cut short
 	my $at = 0;
-	# The time and the CPU time of a line between $from and $to.
-	sub rate {
-		my ($from, $to) = @_;
-		$at++ while $at < $#line && $line[$at][0] < $from;
-		my $last = $at;
-		$last++ while $last < $#line && $line[$last + 1][0] <= $to;
-		die "a turn without a line\n" if $last == $at;
-		return map { ($line[$last][$_] - $line[$at][$_]) / ($last - $at) }
-			0, 1;
+	# The CPU time and the steps at $when, between two lines in proportion.
+	sub at {
+		my ($when) = @_;
+		$at++ while $at < $#line - 1 && $line[$at + 1][0] <= $when;
+		my ($a, $b) = @line[$at, $at + 1];
+		my $part = ($when - $a->[0]) / ($b->[0] - $a->[0]);
+		my @steps = ($a->[2] // $at, $b->[2] // $at + 1);
+		return ($a->[1] + $part * ($b->[1] - $a->[1]),
+			$steps[0] + $part * ($steps[1] - $steps[0]));
 	}
-	open $f, "<", "marks" or die;
-	my @still = map { [split] } <$f>;
-	my (@with, @without);
-	for my $i (0 .. $#still) {
-		push @without, [rate(@{$still[$i]})];
-		push @with, [rate($still[$i][1], $still[$i + 1][0])]
-			if $i < $#still;
-	}
-	sub quartiles {
-		my @s = sort { $a <=> $b } @_;
-		return map { 100 * $s[$_ / 4 * $#s] } 1 .. 3;
-	}
+	my @rate = map {
+		my ($from, $to) = @$_;
+		my @a = at($from);
+		my @b = at($to);
+		die "a turn without a step\n" if $b[1] <= $a[1];
+		[($to - $from) / ($b[1] - $a[1]), ($b[0] - $a[0]) / ($b[1] - $a[1])];
+	} rows("marks");
 	my @cell;
 	for my $k (0, 1) {
-		my @ratio = map { 2 * $with[$_][$k] / ($without[$_][$k] +
-			$without[$_ + 1][$k]) - 1 } 0 .. $#with;
-		my ($low, $mid, $high) = quartiles(@ratio);
-		push @cell, sprintf "%.1f | %.1f to %.1f", $mid, $low, $high;
+		my @x = sort { $a <=> $b } map {
+			200 * $rate[2 * $_ + 1][$k] / ($rate[2 * $_][$k] +
+				$rate[2 * $_ + 2][$k]) - 100
+		} 0 .. $#rate / 2 - 1;
+		my ($sum, $square) = (0, 0);
+		$sum += $_ for @x;
+		my $mean = $sum / @x;
+		$square += ($_ - $mean) ** 2 for @x;
+		push @cell, sprintf "%.1f ± %.1f (%.1f)", $mean,
+			@x > 1 ? sqrt($square / (@x - 1) / @x) : 0, $x[$#x / 2];
 	}
-	open $f, "<", "report.json" or die;
-	my $total = decode_json(do { local $/; <$f> })->{overhead};
-	my $at_work = $total->{run_ns} / 1e9;
-	$at_work -= $_->[1] - $_->[0] for @still;
-	my $spent = $total->{spent_ns} / 1e9;
-	printf "| %s | %s | %d | %s | %s | %.1f |\n", $workload, $target, scalar @with, @cell,
-		100 * $spent / ($at_work - $spent);' "$1" "$2"
+	my ($spent, $run) = (0, 0);
+	for (rows("spent")) {
+		$spent += $_->[0];
+		$run += $_->[1];
+	}
+	printf "| %s | %s | %d | %s | %s | %s |\n", $workload, $target, $#rate / 2,
+		@cell, $run ? sprintf("%.1f", 100 * $spent / ($run - $spent)) : "-";
+	' "$1" "$2"
 }
 
 {
 	echo
-	echo "## $(date -u +%Y-%m-%d), $(nproc) CPUs, Linux $(uname -r): in turns"
+	echo "## $(date -u +%Y-%m-%d), $(nproc) CPUs, Linux $(uname -r), load $(cut -d' ' -f1 /proc/loadavg): watched and left alone in turns"
 	echo
-	echo "\`smco-trace -t TARGET $OPTIONS\`, every other $TURN s at work."
+	echo "\`smco-trace -t TARGET $OPTIONS\`, every other $TURN s."
 	echo
-	echo "| workload | target % | turns | time % | quartiles | CPU % | quartiles | ledger % |"
-	echo "| --- | --- | --- | --- | --- | --- | --- | --- |"
+	echo "| workload | target % | turns | time %, mean ± error (median) | CPU time % | ledger % |"
+	echo "| --- | --- | --- | --- | --- | --- |"
 } | tee -a "$RESULTS"
 for workload in $WORKLOADS; do
+	prepare_endless "$workload" || fail "$workload: cannot prepare"
 	for target in $TARGETS; do
 		turns "$workload" "$target"
 		row "$workload" "$target" | tee -a "$RESULTS"
