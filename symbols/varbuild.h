@@ -159,9 +159,9 @@ void var_files_free(struct var_build *b);
 struct cursor var_section(Elf *elf, const char *name);
 /* variable.c: an empty result; false: no memory. */
 bool var_build_begin(struct var_build *b);
-/* variable.c: the places found, handed out to their variables. False: no
- * memory. */
-bool var_build_finish(struct var_build *b);
+/* variable.c: the places found, handed out to their variables; rows and memory
+ * in order. False: no memory. */
+bool var_build_settle(struct var_build *b);
 /* variable.c: all that it has. */
 void var_build_drop(struct var_build *b);
 /* variable.c: the strings of @from are @v's from now on. */
@@ -198,7 +198,9 @@ void var_add_places(struct var_build *b, const struct var_scope *sc,
 /* varother.c: the memory that @die, no wanted variable, has in its block. */
 void var_add_memory(struct var_build *b, const struct var_scope *sc,
 		    Dwarf_Die *die);
-/* Of that, what variables have at other times, in order. False: no memory. */
+/* Puts it in order. */
+void var_sort_memory(struct variables *v);
+/* Of that, in order, what variables have at other times. False: no memory. */
 bool var_keep_memory(struct var_build *b);
 /* varplace.c: register plus offset that @p is at, in the code from @lo on up to
  * *next_ret; false: it is not in the frame, or that is not known there. */

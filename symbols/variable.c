@@ -203,7 +203,7 @@ static bool only_points(const struct var_build *b, size_t i)
 	return true;
 }
 
-bool var_build_finish(struct var_build *b)
+bool var_build_settle(struct var_build *b)
 {
 	struct variables *v = b->v;
 	if (!sort_found(b))
@@ -229,8 +229,11 @@ bool var_build_finish(struct var_build *b)
 	for (size_t i = 0; i < v->nr_vars; i++)
 		if (!v->vars[i].nr_places)
 			v->vars[i].reason = (uint8_t)reason_for(&v->vars[i]);
-	var_sort_rows(b->v);
-	return var_keep_memory(b);
+	free(b->found);
+	b->found = NULL;
+	var_sort_rows(v);
+	var_sort_memory(v);
+	return true;
 }
 
 /* A program's thread-local memory ends at fs, a library's is anywhere. */
@@ -282,10 +285,8 @@ static struct variables *load(struct module *m, Dwarf *dwarf, Elf *elf,
 	elf_end(elf);
 	/* What libdw has had in many small pieces would stay. */
 	malloc_trim(0);
-	if (fine && !b.no_memory && var_build_finish(&b)) {
-		free(b.found);
+	if (fine && !b.no_memory && var_keep_memory(&b))
 		return b.v;
-	}
 	var_build_drop(&b);
 	smco_fail(err, SMCO_NOMEM, 0, "out of memory for the variables of %s",
 		  m->path);

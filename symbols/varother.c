@@ -149,6 +149,12 @@ static void mark_shared(const struct variables *v, const struct variable *var,
 	}
 }
 
+void var_sort_memory(struct variables *v)
+{
+	if (v->nr_others)
+		qsort(v->others, v->nr_others, sizeof(*v->others), compare);
+}
+
 bool var_keep_memory(struct var_build *b)
 {
 	struct variables *v = b->v;
@@ -157,8 +163,6 @@ bool var_keep_memory(struct var_build *b)
 	size_t nr = 0, left = VAR_MAX_STEPS;
 	if (!is_kept)
 		return false;
-	if (v->nr_others)
-		qsort(v->others, v->nr_others, sizeof(*v->others), compare);
 	for (size_t i = 0; v->nr_others && i < v->nr_vars; i++)
 		mark_shared(v, &v->vars[i], is_kept, &left);
 	for (size_t i = 0; i < v->nr_others; i++)

@@ -114,13 +114,12 @@ struct variables *variables_of_symbols(struct sym_space *s, uint32_t module,
 	if (fine && elf)
 		see_all(&b, elf);
 	elf_end(elf);
-	if (!fine || b.no_memory || !var_build_finish(&b)) {
+	if (!fine || b.no_memory || !var_build_settle(&b)) {
 		var_build_drop(&b);
 		smco_fail(err, SMCO_NOMEM, 0,
 			  "out of memory for the symbols of %s", m->path);
 		return NULL;
 	}
-	free(b.found);
 	if (b.v->nr_seen)
 		return b.v;
 	variables_destroy(b.v);

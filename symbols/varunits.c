@@ -59,8 +59,9 @@ static void walk_units(struct var_build *b, Dwarf *dwarf)
 	b->v->nr_damaged += got < 0 && !b->lo;
 }
 
-/* What is needed while units are read. */
-static void free_maps(struct var_build *b)
+/* What is needed while units are read; what they came to is put in order, each
+ * half by its own thread. */
+static void end_units(struct var_build *b)
 {
 	free(b->members);
 	free(b->groups);
@@ -70,6 +71,10 @@ static void free_maps(struct var_build *b)
 	free(b->name_of.slots);
 	free(b->enum_of.slots);
 	var_files_free(b);
+	if (b->over && atomic_load_explicit(b->over, memory_order_relaxed))
+		return; /* all is read anew */
+	if (!b->no_memory && !var_build_settle(b))
+		b->no_memory = true;
 }
 
 /* --- two of them --- */
@@ -84,8 +89,8 @@ static void *walk_second(void *arg)
 {
 	struct second *s = arg;
 	walk_units(&s->b, s->dwarf);
-	free_maps(&s->b);
 	dwarf_end(s->dwarf);
+	end_units(&s->b);
 	return NULL;
 }
 
@@ -186,19 +191,22 @@ static bool append(void **mem, size_t *nr_ret, const void *more, size_t nr,
 static void renumber(struct var_build *s, const struct var_build *b)
 {
 	const struct variables *v = b->v;
-	for (size_t i = 0; i < s->v->nr_vars; i++)
-		if (s->v->vars[i].type.nr_enumerators)
-			s->v->vars[i].type.first_enumerator +=
+	for (size_t i = 0; i < s->v->nr_vars; i++) {
+		struct variable *var = &s->v->vars[i];
+		if (var->type.nr_enumerators)
+			var->type.first_enumerator +=
 				(uint32_t)v->nr_enumerators;
+		if (var->nr_places)
+			var->first_place += (uint32_t)v->nr_places;
+	}
 	for (size_t i = 0; i < s->v->nr_functions; i++)
 		s->v->functions[i].first_range += (uint32_t)v->nr_ranges;
 	for (size_t i = 0; i < s->v->nr_others; i++)
 		s->v->others[i].function += (uint32_t)v->nr_functions;
 	for (size_t i = 0; i < s->v->nr_rows; i++)
 		s->v->rows[i].function += (uint32_t)v->nr_functions;
-	for (size_t i = 0; i < s->nr_found; i++) {
-		struct var_place *p = &s->found[i].place;
-		s->found[i].var += (uint32_t)v->nr_vars;
+	for (size_t i = 0; i < s->v->nr_places; i++) {
+		struct var_place *p = &s->v->places[i];
 		if (p->function != VAR_NO_FUNCTION)
 			p->function += (uint32_t)v->nr_functions;
 		if (p->nr_ops)
@@ -216,7 +224,7 @@ static bool join(struct var_build *b, struct var_build *s)
 	v->is_split |= w->is_split;
 	var_strings_join(v, w);
 	return APPEND(v->vars, v->nr_vars, w->vars, w->nr_vars) &&
-	       APPEND(b->found, b->nr_found, s->found, s->nr_found) &&
+	       APPEND(v->places, v->nr_places, w->places, w->nr_places) &&
 	       APPEND(v->ops, v->nr_ops, w->ops, w->nr_ops) &&
 	       APPEND(v->functions, v->nr_functions, w->functions,
 		      w->nr_functions) &&
@@ -233,7 +241,7 @@ static void walk_alone(struct var_build *b, Dwarf *dwarf)
 	b->hi = UINT64_MAX;
 	b->over = NULL;
 	walk_units(b, dwarf);
-	free_maps(b);
+	end_units(b);
 }
 
 void var_walk_file(struct var_build *b, Dwarf *dwarf, Elf *elf)
@@ -253,7 +261,7 @@ void var_walk_file(struct var_build *b, Dwarf *dwarf, Elf *elf)
 	b->lo = 0;
 	b->hi = middle;
 	walk_units(b, dwarf);
-	free_maps(b);
+	end_units(b);
 	pthread_join(s.thread, NULL);
 	b->no_memory |= s.b.no_memory;
 	if (b->reaches_over || !fits(b, &s.b)) {
