@@ -1,13 +1,11 @@
 #include "symbols/blocks.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "symbols/pair.h"
 #include "symbols/store.h"
 
 uint64_t blocks_two_from_bytes = 4 << 20;
@@ -85,43 +83,20 @@ static void *read_blocks(void *arg)
 	return NULL;
 }
 
-static bool for_two(const struct block_file *files, size_t nr)
-{
-	uint64_t bytes = 0;
-	cpu_set_t set;
-	for (size_t i = 0; i < nr; i++)
-		bytes += files[i].len;
-	return bytes >= blocks_two_from_bytes &&
-	       !sched_getaffinity(0, sizeof(set), &set) && CPU_COUNT(&set) >= 2;
-}
-
-static void read_by_two(struct blocks *b)
-{
-	pthread_t thread;
-	sigset_t all, before;
-	/* Signals are the other threads' business. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	bool has_two = !pthread_create(&thread, NULL, read_blocks, b);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	read_blocks(b);
-	if (has_two)
-		pthread_join(thread, NULL);
-}
-
 bool blocks_read(struct block_file *files, size_t nr)
 {
 	struct blocks b = {.files = files};
-	for (size_t i = 0; i < nr; i++)
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < nr; i++) {
 		b.nr += nr_blocks(&files[i]);
+		bytes += files[i].len;
+	}
 	uint64_t *sums _cleanup_free_ = calloc(b.nr + 1, sizeof(*sums));
 	if (!sums)
 		return false;
 	b.sum = sums;
-	if (for_two(files, nr))
-		read_by_two(&b);
-	else
-		read_blocks(&b);
+	pair_run(bytes >= blocks_two_from_bytes, read_blocks, &b, read_blocks,
+		 &b);
 	for (size_t i = 0, k = 0; i < nr; i++) {
 		struct store_sum all;
 		store_sum_init(&all);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "symbols/debugfile.h"
+#include "symbols/pair.h"
 #include "symbols/space.h"
 #include "symbols/varbuild.h"
 
@@ -168,29 +169,41 @@ static bool row_fits(const struct variables *v, size_t i)
 		(r->function == r[-1].function && r->addr > r[-1].addr));
 }
 
-static bool all_fit(struct store_in *in, struct variables *v)
+/* One half of all that is looked at, and what is counted there. */
+struct half {
+	struct store_in in;
+	struct variables *v;
+	unsigned which;
+	uint64_t nr_places; /* each is one variable's */
+	bool fits;
+};
+
+static bool half_fits(struct half *h)
 {
-	uint64_t nr_places = 0; /* each is one variable's */
-	for (size_t i = 0; i < v->nr_places; i++)
+	struct variables *v = h->v;
+	struct store_in *in = &h->in;
+	size_t i, end;
+	for (pair_half(v->nr_places, h->which, &i, &end); i < end; i++)
 		if (!place_fits(v, &v->places[i]))
 			return false;
-	for (size_t i = 0; i < v->nr_ops; i++)
+	for (pair_half(v->nr_ops, h->which, &i, &end); i < end; i++)
 		if (v->ops[i].code > VAR_OP_ADDR)
 			return false;
-	for (size_t i = 0; i < v->nr_ranges; i++)
+	for (pair_half(v->nr_ranges, h->which, &i, &end); i < end; i++)
 		if (v->ranges[i].lo >= v->ranges[i].hi)
 			return false;
-	for (size_t i = 0; i < v->nr_others; i++)
+	for (pair_half(v->nr_others, h->which, &i, &end); i < end; i++)
 		if (!memory_fits(v, i))
 			return false;
-	for (size_t i = 0; i < v->nr_rows; i++)
+	for (pair_half(v->nr_rows, h->which, &i, &end); i < end; i++)
 		if (!row_fits(v, i))
 			return false;
-	for (size_t i = 0; i < v->nr_vars; i++)
-		if (!variable_fits(in, v, &v->vars[i]) ||
-		    (nr_places += v->vars[i].nr_places) > v->nr_places)
+	for (pair_half(v->nr_vars, h->which, &i, &end); i < end; i++) {
+		if (!variable_fits(in, v, &v->vars[i]))
 			return false;
-	for (size_t i = 0; i < v->nr_functions; i++) {
+		h->nr_places += v->vars[i].nr_places;
+	}
+	for (pair_half(v->nr_functions, h->which, &i, &end); i < end; i++) {
 		struct var_function *f = &v->functions[i];
 		f->name = string_of(in, f->name);
 		f->file = string_of(in, f->file);
@@ -198,9 +211,26 @@ static bool all_fit(struct store_in *in, struct variables *v)
 		    !in_array(f->first_range, f->nr_ranges, v->nr_ranges))
 			return false;
 	}
-	for (size_t i = 0; i < v->nr_enumerators; i++)
+	for (pair_half(v->nr_enumerators, h->which, &i, &end); i < end; i++)
 		v->enumerators[i].name = string_of(in, v->enumerators[i].name);
 	return !in->bad;
+}
+
+static void *look_at_half(void *arg)
+{
+	struct half *h = arg;
+	h->fits = half_fits(h);
+	return NULL;
+}
+
+static bool all_fit(const struct store_in *in, struct variables *v)
+{
+	struct half first = {.in = *in, .v = v, .which = 0};
+	struct half second = {.in = *in, .v = v, .which = 1};
+	pair_run(v->nr_vars + v->nr_places >= pair_from, look_at_half, &second,
+		 look_at_half, &first);
+	return first.fits && second.fits &&
+	       first.nr_places + second.nr_places <= v->nr_places;
 }
 
 struct variables *variables_take(struct store_in *in)

@@ -5,6 +5,7 @@
 
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-private.h"
+#include "symbols/pair.h"
 
 static bool wanted(void *ctx, const struct variable *var)
 {
@@ -179,15 +180,19 @@ void range_unit_read(const struct range_monitor *m, struct range_unit *u,
 	sym_space_destroy(space);
 }
 
-void range_unit_ready(struct range_monitor *m, struct range_unit *u)
+/* What else is watched, of the variables and the plan, which stay as they are.
+ * False: no memory. */
+static bool find_others(struct range_unit *u)
+{
+	u->told = calloc(range_unit_nr(u) / 8 + 1, 1);
+	return u->told && !range_polls_find(u) && !range_firsts_find(u) &&
+	       !range_words_find(u);
+}
+
+static void ready(struct range_monitor *m, struct range_unit *u, bool found)
 {
 	struct smco_err err = {0};
-	u->is_being_read = false;
-	if (!u->vars)
-		return;
-	u->told = calloc(range_unit_nr(u) / 8 + 1, 1);
-	if (!u->told || range_polls_find(u) || range_firsts_find(u) ||
-	    range_words_find(u)) {
+	if (!found) {
 		smco_fail(&err, SMCO_NOMEM, 0, "out of memory");
 		fail(u, &err);
 		return;
@@ -197,6 +202,13 @@ void range_unit_ready(struct range_monitor *m, struct range_unit *u)
 	/* What is planned later may have some. */
 	if (u->nr_words || (u->plan && !range_plan_is_whole(u->plan)))
 		range_watch_open(m);
+}
+
+void range_unit_ready(struct range_monitor *m, struct range_unit *u)
+{
+	u->is_being_read = false;
+	if (u->vars)
+		ready(m, u, find_others(u));
 }
 
 /* What its processes' stubs have in common: at least one is about to begin, or
@@ -211,6 +223,26 @@ static void make_stubs(const struct range_monitor *m, struct range_unit *u)
 		smco_debug("range", "%s: %s", u->path, err.msg);
 }
 
+struct halves {
+	const struct range_monitor *m;
+	struct range_unit *u;
+	bool found;
+};
+
+static void *run_make_stubs(void *arg)
+{
+	const struct halves *h = arg;
+	make_stubs(h->m, h->u);
+	return NULL;
+}
+
+static void *run_find_others(void *arg)
+{
+	struct halves *h = arg;
+	h->found = find_others(h->u);
+	return NULL;
+}
+
 struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
 				  const char *open_path, bool is_library)
 {
@@ -218,8 +250,12 @@ struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
 	if (u || !(u = range_unit_new(m, path, is_library)))
 		return u;
 	range_unit_read(m, u, open_path);
-	make_stubs(m, u);
-	range_unit_ready(m, u);
+	if (!u->vars)
+		return u;
+	struct halves h = {.m = m, .u = u};
+	pair_run(u->vars->nr_vars >= pair_from, run_make_stubs, &h,
+		 run_find_others, &h);
+	ready(m, u, h.found);
 	return u;
 }
 

@@ -1,9 +1,11 @@
 /* The code of a plan's functions, decoded when somebody asks for it, and how
  * much of it is kept; see range-plan.h. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "supervisor/probe/range-plan.h"
 #include "supervisor/probe/range-relay.h"
+#include "symbols/pair.h"
 
 void range_plan_need(const struct range_plan *plan,
 		     const struct range_windows *w, struct range_code *code)
@@ -100,20 +102,68 @@ void range_plan_forget(struct range_plan *plan, uint32_t function)
 	*code = (struct range_code){.nr = 0};
 }
 
-int range_plan_keep(struct range_plan *plan, uint64_t bytes,
-		    struct smco_err *err)
+/* Two threads take the next function, whoever has time. */
+struct keeping {
+	struct range_plan *plan;
+	uint64_t most;
+	int (*first)(struct range_plan *plan, struct smco_err *err);
+	_Atomic uint32_t next;
+	_Atomic uint64_t kept;
+	atomic_bool failed;
+	struct smco_err first_err;
+	int ret;
+};
+
+static void *keep_some(void *arg)
 {
-	for (uint32_t i = 0;
-	     i < plan->v->nr_functions && plan->kept_bytes < bytes; i++) {
+	struct keeping *k = arg;
+	struct range_plan *plan = k->plan;
+	uint32_t i;
+	while (!k->failed && k->kept < k->most &&
+	       (i = k->next++) < plan->v->nr_functions) {
 		struct range_plan_function *f = &plan->function[i];
+		struct smco_err err;
 		struct range_code code;
 		if (!f->windows.nr || f->code.insns)
 			continue;
-		int r = range_plan_decode(plan, i, &code, err);
-		if (r == 0)
-			range_plan_keep_or_release(plan, f, &code);
-		else if (r != SMCO_UNSUPPORTED)
-			return r;
+		int r = range_plan_decode(plan, i, &code, &err);
+		if (r == 0) {
+			f->code = code;
+			k->kept += bytes_of(&code);
+		} else if (r != SMCO_UNSUPPORTED) {
+			k->failed = true;
+		}
 	}
-	return 0;
+	return NULL;
+}
+
+static void *keep_after_first(void *arg)
+{
+	struct keeping *k = arg;
+	k->ret = k->first(k->plan, &k->first_err);
+	if (k->ret)
+		k->failed = true;
+	else
+		keep_some(k);
+	return NULL;
+}
+
+int range_plan_keep(struct range_plan *plan, uint64_t bytes,
+		    int (*first)(struct range_plan *plan, struct smco_err *err),
+		    struct smco_err *err)
+{
+	struct keeping k = {
+		.plan = plan,
+		.most = bytes,
+		.first = first,
+		.kept = plan->kept_bytes,
+	};
+	pair_run(plan->nr_windows >= pair_from, keep_some, &k, keep_after_first,
+		 &k);
+	plan->kept_bytes = k.kept;
+	if (k.ret)
+		*err = k.first_err;
+	else if (k.failed)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	return k.ret;
 }

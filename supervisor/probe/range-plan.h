@@ -75,8 +75,10 @@ bool range_plan_own(struct range_plan *plan);
  */
 int range_plan_decode(const struct range_plan *plan, uint32_t function,
 		      struct range_code *ret, struct smco_err *err);
-/* Decode the first functions ahead of time, as many as take @bytes. */
+/* Decode the first functions ahead of time, as many as take @bytes, in two
+ * threads: one of them does @first before, which decoding must not need. */
 int range_plan_keep(struct range_plan *plan, uint64_t bytes,
+		    int (*first)(struct range_plan *plan, struct smco_err *err),
 		    struct smco_err *err);
 /* When done with them. */
 void range_plan_release(const struct range_plan *plan, uint32_t function,

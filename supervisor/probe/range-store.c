@@ -319,6 +319,16 @@ static int find_owners(struct range_plan *plan)
 	return nr == plan->nr_cells ? 0 : SMCO_FORMAT;
 }
 
+static int bind(struct range_plan *plan, struct smco_err *err)
+{
+	int r = find_owners(plan);
+	if (r)
+		return smco_fail(err, r, 0,
+				 "what was kept has no owner, or two");
+	range_plan_fix(plan);
+	return 0;
+}
+
 static void *copy_of(const void *items, size_t nr, size_t item)
 {
 	void *copy = malloc((nr + 1) * item);
@@ -383,12 +393,8 @@ int range_plan_take(struct range_plan **ret, struct store_in *in,
 		r = range_image_open(&plan->img, plan->elf, err);
 	if (r == 0 && !take(plan, in))
 		r = smco_fail(err, SMCO_FORMAT, 0, "what was kept is damaged");
-	if (r == 0 && (r = find_owners(plan)))
-		smco_fail(err, r, 0, "what was kept has no owner, or two");
 	if (r == 0)
-		range_plan_fix(plan);
-	if (r == 0)
-		r = range_plan_keep(plan, DECODE_BYTES, err);
+		r = range_plan_keep(plan, DECODE_BYTES, bind, err);
 	if (r) {
 		range_plan_destroy(plan);
 		return r;

@@ -11,6 +11,7 @@
 #include "supervisor/monitor/range-cache.h"
 #include "supervisor/probe/range-plan.h"
 #include "symbols/blocks.h"
+#include "symbols/pair.h"
 #include "symbols/varstore.h"
 #include "t/unit/cache-sign.h"
 
@@ -603,6 +604,7 @@ int main(void)
 	test_blocks();
 	test_same(scratch_path("known"));
 	blocks_two_from_bytes = 1;
+	pair_from = 0;
 	test_same(scratch_path("subs"));
 	test_same(scratch_path("cxx"));
 	test_others(scratch_path("holes"));
