@@ -164,7 +164,9 @@ const char *names_mech(size_t mech)
 	return mech < ARRAY_SIZE(name) ? name[mech] : "other";
 }
 
-#define SHARED "shared, locked, huge or device pages, or above a sampled stack"
+#define SHARED                                                                 \
+	"shared, locked, huge or device pages, above a sampled stack, or too " \
+	"large for a guard"
 #define NO_STACK                                                               \
 	"without a stack: from before the attach, or it could not be had"
 

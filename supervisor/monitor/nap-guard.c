@@ -6,7 +6,11 @@
  */
 #include "supervisor/monitor/nap-private.h"
 
-#define RETRY_NS   NSEC_PER_SEC
+#define RETRY_NS  NSEC_PER_SEC
+#define MAX_RETRY 5 /* 32 s: to try may cost as much as to arm */
+/* To protect 512 MiB takes some 20 ms, for which the program waits if it
+ * touches a part of it meanwhile, and to open it again as much. */
+#define MOST_PAGES (512ull << 20 >> 12)
 #define MAX_GUARDS 1024 /* each may split a mapping in three */
 /* What becomes due within nap/10 is armed together: each batch reads the maps,
  * which may be thousands of lines. */
@@ -24,6 +28,7 @@ static void armed(struct block *b, const struct page_range *r, uint64_t now_ns)
 
 	b->flags &= (uint16_t)~BLOCK_STUCK;
 	b->flags |= BLOCK_WATCHED;
+	b->nr_failed = 0;
 	b->state = BLOCK_WATCH;
 	b->armed_ns = now_ns;
 	b->full_ns = b->checked_ns = n->params.clock();
@@ -36,15 +41,25 @@ static void armed(struct block *b, const struct page_range *r, uint64_t now_ns)
 	control_defer(n->control, b->plant, now_ns + n->window_ns);
 }
 
+static void not_armed(struct block *b, uint64_t now_ns)
+{
+	struct nap *n = block_proc(b)->nap;
+	b->flags |= BLOCK_STUCK;
+	control_defer(n->control, b->plant,
+		      now_ns + (RETRY_NS << b->nr_failed));
+	if (b->nr_failed < MAX_RETRY)
+		b->nr_failed++;
+}
+
 /* All in one: while blocks are protected one by one the program's stops wait
  * for us in between. */
 void nap_guard_arm_flush(struct nap_proc *np, uint64_t now_ns)
 {
-	struct nap *n = np->nap;
 	struct page_range *r = np->plan.range;
 	uint32_t nr = np->plan.nr;
 
 	np->plan.nr = 0;
+	np->planned_pages = 0;
 	if (!nr)
 		return;
 	int rc = np->primary->ops->arm(np->primary, r, nr);
@@ -54,16 +69,20 @@ void nap_guard_arm_flush(struct nap_proc *np, uint64_t now_ns)
 			armed(b, &r[i], now_ns);
 			continue;
 		}
-		b->flags |= BLOCK_STUCK;
-		control_defer(n->control, b->plant, now_ns + RETRY_NS);
+		not_armed(b, now_ns);
 	}
 }
 
-bool nap_guard_arm(struct block *b)
+bool nap_guard_arm(struct block *b, uint64_t now_ns)
 {
 	struct nap_proc *np = block_proc(b);
+	if (block_nr_pages(b) > MOST_PAGES) {
+		not_armed(b, now_ns);
+		return true;
+	}
 	if (!nap_ranges_add(&np->plan, b, 0, block_nr_pages(b)))
 		return false;
+	np->planned_pages += block_nr_pages(b);
 	b->flags |= BLOCK_ARMED_ONCE;
 	return true;
 }

@@ -197,9 +197,11 @@ static inline struct page_range nap_whole_range(struct block *b)
 /* nap-guard.c */
 void nap_guard_tick(struct nap_proc *np, uint64_t now_ns);
 /* Plans only, until nap_guard_arm_flush(). While that works the program's stops
- * wait: not too many at once. */
+ * wait: not too many at once, but for the last one no more than 128 MiB, and no
+ * block of more than 512 MiB. */
 #define NAP_GUARD_BATCH 512
-bool nap_guard_arm(struct block *b);
+#define NAP_GUARD_PAGES 32768
+bool nap_guard_arm(struct block *b, uint64_t now_ns);
 void nap_guard_arm_flush(struct nap_proc *np, uint64_t now_ns);
 /*
  * The second witness, on a block that is about to become stale: it rarely

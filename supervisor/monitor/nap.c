@@ -402,7 +402,8 @@ static bool may_arm_any(const struct nap *n)
 	for (const struct nap_proc *np = n->procs; np; np = np->next) {
 		any |= np->primary && !np->is_held_back;
 		if (np->primary && np->primary->ops->is_guard &&
-		    np->plan.nr >= NAP_GUARD_BATCH)
+		    (np->plan.nr >= NAP_GUARD_BATCH ||
+		     np->planned_pages >= NAP_GUARD_PAGES))
 			return false;
 	}
 	return any;
@@ -414,7 +415,7 @@ static bool arm_plant(struct block *b, uint64_t now_ns)
 	if (!np->primary || np->is_held_back)
 		return false;
 	if (np->primary->ops->is_guard)
-		return nap_guard_arm(b);
+		return nap_guard_arm(b, now_ns);
 	/* What is planned counts in full until it is carried out, mostly much
 	 * less afterwards. To carry it out costs something each time: what is
 	 * left then of the room is used only if it is worth that. */

@@ -150,21 +150,29 @@ static void drop_overlaps(struct uffd *u, taddr_t start, taddr_t end)
 
 /*
  * A thread that ends waits for nobody: the kernel gives up its last writes if
- * they meet a guard. A robust mutex that is taken after we have guarded it
- * opens the block; one that was taken before is on a list now.
+ * they meet a guard.
  */
+static const char last_write[] = "a robust mutex or thread area";
+
+static void find_last_writes(const struct uffd *u, struct addr_ranges *ret)
+{
+	for (struct task *t = tproc_first_task(u->base.proc); t;
+	     t = task_next(t))
+		robust_list_add(u->base.proc, task_tid(t), ret);
+}
+
+/* A robust mutex that is taken after we have guarded it opens the block; one
+ * that was taken meanwhile is on a list now. */
 static void open_last_writes(struct uffd *u, struct page_range *r, size_t n)
 {
 	struct addr_ranges list = {0};
-	for (struct task *t = tproc_first_task(u->base.proc); t;
-	     t = task_next(t))
-		robust_list_add(u->base.proc, task_tid(t), &list);
+	find_last_writes(u, &list);
 	for (size_t i = 0; i < n; i++) {
 		if (r[i].nr_reset == UINT32_MAX ||
 		    !addr_ranges_hit(&list, r[i].start, r[i].end))
 			continue;
-		smco_debug("uffd", "%#llx: a robust mutex or thread area",
-			   (unsigned long long)r[i].start);
+		smco_debug("uffd", "%#llx: %s", (unsigned long long)r[i].start,
+			   last_write);
 		drop_overlaps(u, r[i].start, r[i].end);
 		r[i].nr_reset = UINT32_MAX;
 	}
@@ -183,6 +191,7 @@ static const char *may_guard(const struct tmaps *maps,
 static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 {
 	struct uffd *u = (struct uffd *)a;
+	struct addr_ranges list = {0};
 	struct tmaps maps;
 	for (size_t i = 0; i < n; i++)
 		r[i].nr_reset = UINT32_MAX;
@@ -192,9 +201,12 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 	pthread_mutex_lock(&u->lock);
 	/* So far the program ran on. */
 	uint64_t begin = smco_now_ns();
+	find_last_writes(u, &list);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t slot;
 		const char *why = may_guard(&maps, &r[i]);
+		if (!why && addr_ranges_hit(&list, r[i].start, r[i].end))
+			why = last_write;
 		if (!why && !uffd_queue_reserve(u, 1))
 			why = "out of memory";
 		if (!why && guardtab_add(&u->tab, r[i].start, r[i].end, 0,
@@ -213,6 +225,7 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 			r[i].nr_reset = (uint32_t)((r[i].end - r[i].start) /
 						   TPAGE_SIZE);
 	}
+	addr_ranges_free(&list);
 	open_last_writes(u, r, n);
 	u->side_ns += smco_now_ns() - begin;
 	pthread_mutex_unlock(&u->lock);

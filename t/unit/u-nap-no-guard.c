@@ -1,0 +1,91 @@
+/*
+ * Blocks that are not guarded (now). One of more than 512 MiB never is: while
+ * it is protected, and opened, who touches it waits. One that could not be is
+ * tried again, each time after twice as long up to 32 s: to try may cost as
+ * much as to arm.
+ */
+#include "t/unit/napsim.h"
+
+#define LARGE  (512ull << 20)
+#define NAP_NS (1000 * MS)
+
+/* By size: as large as may be, one page more, one that fails. */
+static unsigned nr_armed, nr_too_large, nr_failed;
+
+static int arm(struct access *a, struct page_range *r, size_t n)
+{
+	(void)a;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t size = r[i].end - r[i].start;
+		nr_armed += size == LARGE;
+		nr_too_large += size > LARGE;
+		nr_failed += size < LARGE;
+		r[i].nr_reset = size < LARGE ? UINT32_MAX
+					     : (uint32_t)(size / TPAGE_SIZE);
+	}
+	return 0;
+}
+
+/* At once, at most; of the blocks that are only 64 MiB large. */
+#define PART (64ull << 20)
+static unsigned nr_parts, most_parts;
+
+static int arm_parts(struct access *a, struct page_range *r, size_t n)
+{
+	(void)a;
+	for (size_t i = 0; i < n; i++)
+		r[i].nr_reset =
+			(uint32_t)((r[i].end - r[i].start) / TPAGE_SIZE);
+	nr_parts += (unsigned)n;
+	most_parts = n > most_parts ? (unsigned)n : most_parts;
+	return 0;
+}
+
+static const struct access_ops part_ops = NAPSIM_GUARD(arm_parts);
+
+static void test_parts(void)
+{
+	struct napsim s;
+	napsim_start(&s, &part_ops, PPB / 10, NAP_NS, napsim_emit);
+	for (unsigned i = 0; i < 64; i++)
+		napsim_allocate(&s, NAPSIM_BLOCK + i * PART, PART);
+	napsim_run_until(&s, now + NSEC_PER_SEC);
+	check_int(nr_parts, 64);
+	check_int(most_parts, 2);
+	napsim_stop(&s);
+}
+
+static struct ev_coverage cover[COVER_NR];
+
+static void keep_coverage(void *ctx, const struct record *r)
+{
+	(void)ctx;
+	if (r->event == EV_COVERAGE)
+		cover[r->param] = *(const struct ev_coverage *)r->payload;
+}
+
+static const struct access_ops ops = NAPSIM_GUARD(arm);
+
+int main(void)
+{
+	struct napsim s;
+	napsim_start(&s, &ops, PPB / 10, NAP_NS, keep_coverage);
+	uint64_t start_ns = now;
+	napsim_allocate(&s, NAPSIM_BLOCK, LARGE);
+	napsim_allocate(&s, NAPSIM_BLOCK + 2 * LARGE, LARGE + TPAGE_SIZE);
+	napsim_allocate(&s, NAPSIM_BLOCK + 4 * LARGE, NAPSIM_SIZE);
+	/* After 0, 1, 3, 7, 15, 31, 63, 95 s. */
+	napsim_run_until(&s, start_ns + 100 * NSEC_PER_SEC);
+	check_int(nr_armed, 1);
+	check_int(nr_too_large, 0);
+	check_int(nr_failed, 8);
+	nap_proc_destroy(s.np, now, true);
+	nap_emit_coverage(s.n);
+	check_int(cover[COVER_WATCHED].nr_objects, 1);
+	check_int(cover[COVER_SHARED].nr_objects, 2);
+	nap_destroy(s.n);
+	control_destroy(s.c);
+	ledger_destroy(s.l);
+	test_parts();
+	return tap_done();
+}
