@@ -52,7 +52,7 @@ static void test_bits(void)
 static void names(uint32_t nr, int64_t first, int64_t step)
 {
 	for (uint32_t i = 0; i < nr; i++)
-		name[i].value = first + (int64_t)i * step;
+		name[i].value = (int64_t)((uint64_t)first + i * (uint64_t)step);
 	type = (struct var_type){.class_ = VAR_ENUM,
 				 .width = 8,
 				 .is_signed = true,
