@@ -14,7 +14,9 @@
 #define LOWEST	    0x10000ULL /* mmap_min_addr as everybody has it */
 #define HEAP_ROOM   (1ULL << 30)
 #define NR_ATTEMPTS 8
-#define GUARD	    TPAGE_SIZE
+/* Away from what is there, and from the two pages for calls, which may have
+ * been mapped just below that since mappings were read. */
+#define GUARD (3 * TPAGE_SIZE)
 
 int near_calls_allowed(struct tproc *p, struct smco_err *err)
 {
