@@ -8,7 +8,7 @@
 . "$SRC/t/engine-lib.sh"
 need PTRACE
 
-# lasts=SECONDS storm OPTIONS... - to and fro; each time children come and go meanwhile.
+# storm OPTIONS... - to and fro; each time children come and go meanwhile.
 storm() {
 	local i before
 	rm -f out
@@ -17,7 +17,7 @@ storm() {
 	wait_for 10 test -s out || return
 	for ((i = 0; i < ${SMCO_TEST_ATTACHES:-10}; i++)); do
 		before=$(wc -l <out)
-		timeout -k 2 60 smco-trace -q -d "${lasts:-0.3}" "$@" -o storm.trace \
+		timeout -k 2 60 smco-trace -q -d 0.5 "$@" -o storm.trace \
 			-p "$pid" || { echo "attach $i: $?"; return 1; }
 		[ "$(wc -l <out)" -gt "$before" ] ||
 			{ echo "attach $i: no ten children in all its time"; return 1; }
@@ -28,7 +28,7 @@ storm() {
 
 # A thousandth pays for no start in half a second.
 most_wait() {
-	lasts=0.5 storm -t 0.1 || return
+	storm -t 0.1 || return
 	smco-report --json storm.trace | perl -MJSON::PP -0777 -ne '
 		my $d = decode_json($_);
 		my ($late, $all) = ($d->{meta}{unwatched_processes} // 0,
