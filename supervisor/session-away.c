@@ -344,10 +344,12 @@ void session_away_tick(struct session *s, uint64_t now_ns)
 	all->looked_ns = now_ns;
 	all->nr_own = nr_by_themselves(s);
 	all->nr_born = s->births.list ? unfollowed_nr_born(s->births.list) : 0;
-	for (size_t i = 0; is_first && i < s->nr_ws; i++)
-		s->ws[i]->nr_unwanted = tproc_nr_unwanted(s->ws[i]->proc);
-	if (is_first)
+	if (is_first) {
+		for (size_t i = 0; i < s->nr_ws; i++)
+			s->ws[i]->nr_unwanted =
+				tproc_nr_unwanted(s->ws[i]->proc);
 		return;
+	}
 	look_for_who_comes(s, all->nr_born - born, time_ns);
 	for (size_t i = s->nr_ws; i-- > 0;)
 		look_at(s, s->ws[i], each_ns, time_ns);

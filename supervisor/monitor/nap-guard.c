@@ -10,7 +10,7 @@
 #define MAX_RETRY 5 /* 32 s: to try may cost as much as to arm */
 /* To protect 512 MiB takes some 20 ms, for which the program waits if it
  * touches a part of it meanwhile, and to open it again as much. */
-#define MOST_PAGES (512ull << 20 >> 12)
+#define MOST_PAGES ((512ull << 20) / TPAGE_SIZE)
 #define MAX_GUARDS 1024 /* each may split a mapping in three */
 /* What becomes due within nap/10 is armed together: each batch reads the maps,
  * which may be thousands of lines. */
@@ -44,11 +44,10 @@ static void armed(struct block *b, const struct page_range *r, uint64_t now_ns)
 static void not_armed(struct block *b, uint64_t now_ns)
 {
 	struct nap *n = block_proc(b)->nap;
+	unsigned before = b->nr_failed < MAX_RETRY ? b->nr_failed : MAX_RETRY;
 	b->flags |= BLOCK_STUCK;
-	control_defer(n->control, b->plant,
-		      now_ns + (RETRY_NS << b->nr_failed));
-	if (b->nr_failed < MAX_RETRY)
-		b->nr_failed++;
+	b->nr_failed = (before + 1) & 0xf;
+	control_defer(n->control, b->plant, now_ns + (RETRY_NS << before));
 }
 
 /* All in one: while blocks are protected one by one the program's stops wait

@@ -198,10 +198,11 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 	int rc = tproc_read_maps(a->proc, &maps, NULL);
 	if (rc)
 		return rc;
+	/* Before all of a block is protected in vain. */
+	find_last_writes(u, &list);
 	pthread_mutex_lock(&u->lock);
 	/* So far the program ran on. */
 	uint64_t begin = smco_now_ns();
-	find_last_writes(u, &list);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t slot;
 		const char *why = may_guard(&maps, &r[i]);
