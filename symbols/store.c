@@ -4,7 +4,8 @@
 #include <string.h>
 
 #define ALIGN	  32
-#define RECENT	  4096 /* a power of two */
+#define RECENT	  4096	     /* a power of two */
+#define ALIKE	  (1u << 18) /* the same */
 #define NO_STRING UINT64_MAX
 
 /* What stands before each array. */
@@ -26,31 +27,47 @@ void store_sum_init(struct store_sum *s)
 	*s = (struct store_sum){.lane = {ODD_A, ODD_B, ODD_A ^ ODD_B, 1}};
 }
 
-static uint64_t mix(uint64_t lane, uint64_t word)
+static inline uint64_t mix(uint64_t lane, uint64_t word)
 {
-	lane += word * ODD_B;
+	lane += word;
 	lane = lane << 31 | lane >> 33;
 	return lane * ODD_A;
 }
 
+static inline uint64_t word_at(const uint8_t *at)
+{
+	uint64_t word;
+	memcpy(&word, at, sizeof(word));
+	return word;
+}
+
+/* The lanes one by one, and each in a register: in a loop they are in memory,
+ * which takes three times as long. */
+static void add_whole(uint64_t lane[4], const uint8_t *at, size_t len)
+{
+	uint64_t a = lane[0], b = lane[1], c = lane[2], d = lane[3];
+	for (; len; len -= ALIGN, at += ALIGN) {
+		a = mix(a, word_at(at));
+		b = mix(b, word_at(at + 8));
+		c = mix(c, word_at(at + 16));
+		d = mix(d, word_at(at + 24));
+	}
+	lane[0] = a;
+	lane[1] = b;
+	lane[2] = c;
+	lane[3] = d;
+}
+
 void store_sum_add(struct store_sum *s, const void *bytes, size_t len)
 {
-	const uint8_t *at = bytes;
-	uint64_t lane[4], word[4];
-	memcpy(lane, s->lane, sizeof(lane));
+	size_t rest = len % ALIGN;
+	uint8_t last[ALIGN] = {0};
 	s->bytes += len;
-	for (; len >= ALIGN; len -= ALIGN, at += ALIGN) {
-		memcpy(word, at, ALIGN);
-		for (unsigned i = 0; i < 4; i++)
-			lane[i] = mix(lane[i], word[i]);
-	}
-	if (len) {
-		memset(word, 0, ALIGN);
-		memcpy(word, at, len);
-		for (unsigned i = 0; i < 4; i++)
-			lane[i] = mix(lane[i], word[i]);
-	}
-	memcpy(s->lane, lane, sizeof(lane));
+	add_whole(s->lane, bytes, len - rest);
+	if (!rest)
+		return;
+	memcpy(last, (const uint8_t *)bytes + (len - rest), rest);
+	add_whole(s->lane, last, ALIGN);
 }
 
 uint64_t store_sum_end(const struct store_sum *s)
@@ -96,7 +113,8 @@ bool store_out_init(struct store_out *o, struct outfile *file)
 	store_sum_init(&o->sum);
 	o->buf = malloc(STORE_BUF_BYTES);
 	o->recent = calloc(RECENT, sizeof(*o->recent));
-	o->failed = !o->buf || !o->recent;
+	o->alike = calloc(ALIKE, sizeof(*o->alike));
+	o->failed = !o->buf || !o->recent || !o->alike;
 	return !o->failed;
 }
 
@@ -149,29 +167,51 @@ static const char *stands_for(uint64_t at)
 	return (const char *)(uintptr_t)at;
 }
 
+static uint64_t hash_of(const char *s, size_t len)
+{
+	uint64_t h = len;
+	for (; len >= sizeof(h); len -= sizeof(h), s += sizeof(h))
+		h = mix(h, word_at((const uint8_t *)s));
+	for (; len; len--)
+		h = mix(h, (uint8_t)*s++);
+	return h >> 40;
+}
+
+/* Where a copy of @s is, made if there is none that was met lately: units of
+ * one program have most names in common. False: no room. */
+static bool place_string(struct store_out *o, const char *s, uint32_t *ret)
+{
+	size_t len = strlen(s) + 1;
+	uint32_t *alike = &o->alike[hash_of(s, len) & (ALIKE - 1)];
+	*ret = *alike;
+	if (*ret < o->text_len && !strcmp(o->text + *ret, s))
+		return true;
+	if (o->text_cap - o->text_len < len) {
+		size_t cap = 2 * (o->text_cap + len) + STORE_BUF_BYTES;
+		char *more = cap < UINT32_MAX ? realloc(o->text, cap) : NULL;
+		if (!more)
+			return false;
+		o->text = more;
+		o->text_cap = cap;
+	}
+	memcpy(o->text + o->text_len, s, len);
+	*alike = *ret = (uint32_t)o->text_len;
+	o->text_len += len;
+	return true;
+}
+
 const char *store_string(struct store_out *o, const char *s)
 {
 	if (!s)
 		return stands_for(NO_STRING);
 	struct store_recent *r =
 		&o->recent[((uintptr_t)s * ODD_A >> 40) & (RECENT - 1)];
+	uint32_t at = r->at;
 	if (r->s == s || o->failed)
-		return stands_for(r->at);
-	size_t len = strlen(s) + 1;
-	if (o->text_cap - o->text_len < len) {
-		size_t cap = 2 * (o->text_cap + len) + STORE_BUF_BYTES;
-		char *more = cap < UINT32_MAX ? realloc(o->text, cap) : NULL;
-		if (!more) {
-			o->failed = true;
-			return s;
-		}
-		o->text = more;
-		o->text_cap = cap;
-	}
-	memcpy(o->text + o->text_len, s, len);
-	*r = (struct store_recent){.s = s, .at = (uint32_t)o->text_len};
-	o->text_len += len;
-	return stands_for(r->at);
+		return stands_for(at);
+	o->failed = !place_string(o, s, &at);
+	*r = (struct store_recent){.s = s, .at = at};
+	return stands_for(at);
 }
 
 void store_put_strings(struct store_out *o)
@@ -182,6 +222,8 @@ void store_put_strings(struct store_out *o)
 	o->text_len = o->text_cap = 0;
 	if (o->recent)
 		memset(o->recent, 0, RECENT * sizeof(*o->recent));
+	if (o->alike)
+		memset(o->alike, 0, ALIKE * sizeof(*o->alike));
 }
 
 void store_out_deinit(struct store_out *o)
@@ -189,6 +231,7 @@ void store_out_deinit(struct store_out *o)
 	free(o->buf);
 	free(o->text);
 	free(o->recent);
+	free(o->alike);
 }
 
 /* --- taking --- */

@@ -4,8 +4,8 @@
  * order says; numbers and sizes of items stand there and are compared. What
  * the items mean is the business of whoever takes them: nobody vouches for it.
  *
- * Strings are kept in an array of their own; a pointer to one is, in the file,
- * its offset there.
+ * Strings are kept in an array of their own, most of them once, however often
+ * they are named; a pointer to one is, in the file, its offset there.
  */
 #ifndef SMCO_STORE_H
 #define SMCO_STORE_H
@@ -42,6 +42,7 @@ struct store_out {
 		const char *s;
 		uint32_t at;
 	} * recent;
+	uint32_t *alike; /* by what they say: where one is; perhaps */
 };
 
 /* False: no memory. */
