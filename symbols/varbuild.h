@@ -87,6 +87,8 @@ struct var_build {
 	atomic_bool reaches_over;
 	atomic_bool *over;		   /* NULL: there is one thread */
 	const char *last_file, *last_copy; /* see var_file */
+	const struct var_dim *last_dim;	   /* see var_dims */
+	size_t nr_last_dim;
 	struct var_files {
 		const char **name; /* by number; NULL: libdw knows better */
 		size_t nr;
@@ -147,6 +149,10 @@ bool var_grow(struct var_build *b, void **mem, size_t nr, size_t *cap,
 	      size_t item);
 /* A copy of @s that lives as long as the variables; "" if memory is out. */
 const char *var_string(struct var_build *b, const char *s);
+/* The same for @nr dimensions, which often are those before; NULL if memory is
+ * out, or there are none. */
+const struct var_dim *var_dims(struct var_build *b, const struct var_dim *dim,
+			       size_t nr);
 /* The same for a file name, which often is the one before. */
 const char *var_file(struct var_build *b, const char *file);
 

@@ -12,13 +12,14 @@
 #include "symbols/varbuild.h"
 #include "symbols/varstore.h"
 
-/* Strings are kept in chunks, each string once for each caller. */
+/* Strings are kept in chunks, each string once for each caller, and with them
+ * the dimensions of arrays. */
 #define CHUNK_BYTES (64u << 10)
 
 struct chunk {
 	struct chunk *next;
 	size_t used, size;
-	char text[];
+	_Alignas(struct var_dim) char text[];
 };
 
 struct variables_state {
@@ -28,27 +29,45 @@ struct variables_state {
 	size_t len;
 };
 
-const char *var_string(struct var_build *b, const char *s)
+/* A copy of @len bytes, at a multiple of @align, as long as the variables
+ * live. NULL if memory is out. */
+static void *keep(struct var_build *b, const void *from, size_t len,
+		  size_t align)
 {
 	struct variables_state *st = b->v->state;
-	size_t len = strlen(s) + 1;
 	struct chunk *c = st->chunks;
-	if (len == 1)
-		return "";
-	if (!c || c->size - c->used < len) {
+	size_t at = c ? (c->used + align - 1) & ~(align - 1) : 0;
+	if (!c || at > c->size || c->size - at < len) {
 		size_t size = len > CHUNK_BYTES ? len : CHUNK_BYTES;
 		c = malloc(sizeof(*c) + size);
 		if (!c) {
 			b->no_memory = true;
-			return "";
+			return NULL;
 		}
 		*c = (struct chunk){.next = st->chunks, .size = size};
 		st->chunks = c;
+		at = 0;
 	}
-	char *copy = c->text + c->used;
-	memcpy(copy, s, len);
-	c->used += len;
-	return copy;
+	c->used = at + len;
+	return memcpy(c->text + at, from, len);
+}
+
+const char *var_string(struct var_build *b, const char *s)
+{
+	const char *copy = *s ? keep(b, s, strlen(s) + 1, 1) : NULL;
+	return copy ? copy : "";
+}
+
+const struct var_dim *var_dims(struct var_build *b, const struct var_dim *dim,
+			       size_t nr)
+{
+	if (nr && (nr != b->nr_last_dim ||
+		   memcmp(dim, b->last_dim, nr * sizeof(*dim)) != 0)) {
+		b->last_dim =
+			keep(b, dim, nr * sizeof(*dim), sizeof(dim->count));
+		b->nr_last_dim = b->last_dim ? nr : 0;
+	}
+	return nr ? b->last_dim : NULL;
 }
 
 const char *var_file(struct var_build *b, const char *file)

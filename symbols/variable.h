@@ -45,11 +45,12 @@ struct var_type {
 	uint8_t bit_offset; /* a bit-field's lowest bit in what is read */
 	uint8_t bit_size;   /* 0: no bit-field, all bits count */
 	uint8_t nr_dims;    /* 0: no array */
-	struct var_dim dim[VAR_MAX_DIMS];
 	bool is_volatile, is_const;
 	uint32_t first_enumerator; /* VAR_ENUM: into variables->enumerators, by
 				    * value */
 	uint32_t nr_enumerators;
+	const struct var_dim *dim; /* nr_dims of them, outermost first; any if
+				    * there are none */
 };
 
 enum var_place_kind {
@@ -230,9 +231,9 @@ struct variable {
 	const char *name;      /* "i", "s.len", "table[].next", "bits[]" */
 	const char *qualified; /* "main::i", "ns::limits.max", "count" */
 	const char *file;      /* of the declaration; "" if unknown */
-	uint32_t line;	       /* 0 if unknown */
 	const char *scope;     /* function or namespace it is in; "" if none */
 	struct var_type type;
+	uint32_t line;	      /* 0 if unknown */
 	uint32_t first_place; /* into variables->places, sorted by lo */
 	uint32_t nr_places;   /* 0: see reason */
 	uint16_t missing;     /* 1 << enum var_reason, of all that was met */

@@ -55,6 +55,58 @@ struct kept_counts {
 	uint64_t cut_short;
 };
 
+/* The dimensions of all arrays, in the order of the variables; those that are
+ * the last one's, too, once. A pointer to them is their number. */
+static size_t nr_dims_of(const struct variables *v, size_t i,
+			 const struct var_dim **last)
+{
+	const struct var_type *t = &v->vars[i].type;
+	bool is_new = t->nr_dims && t->dim != *last;
+	*last = t->nr_dims ? t->dim : *last;
+	return is_new ? t->nr_dims : 0;
+}
+
+static void put_dims(struct store_out *o, const struct variables *v)
+{
+	const struct var_dim *last = NULL;
+	size_t nr = 0, n;
+	for (size_t i = 0; i < v->nr_vars; i++)
+		nr += nr_dims_of(v, i, &last);
+	store_begin(o, nr, sizeof(*last));
+	last = NULL;
+	for (size_t i = 0; i < v->nr_vars; i++)
+		if ((n = nr_dims_of(v, i, &last)))
+			store_more(o, last, n * sizeof(*last));
+	store_end(o);
+}
+
+static const struct var_dim *dim_number(size_t number)
+{
+	return (const struct var_dim *)(uintptr_t)number;
+}
+
+static void put_vars(struct store_out *o, const struct variables *v)
+{
+	const struct var_dim *last = NULL;
+	size_t first = 0, end = 0, n;
+	store_begin(o, v->nr_vars, sizeof(*v->vars));
+	for (size_t i = 0; i < v->nr_vars; i++) {
+		struct variable var = v->vars[i];
+		if ((n = nr_dims_of(v, i, &last))) {
+			first = end;
+			end += n;
+		}
+		var.name = store_string(o, var.name);
+		var.qualified = store_string(o, var.qualified);
+		var.file = store_string(o, var.file);
+		var.scope = store_string(o, var.scope);
+		var.type.name = store_string(o, var.type.name);
+		var.type.dim = dim_number(var.type.nr_dims ? first : 0);
+		store_more(o, &var, sizeof(var));
+	}
+	store_end(o);
+}
+
 void variables_put(struct store_out *o, const struct variables *v)
 {
 	const struct kept_counts counts = {v->nr_seen, v->nr_damaged,
@@ -65,17 +117,8 @@ void variables_put(struct store_out *o, const struct variables *v)
 	store_put(o, v->ranges, v->nr_ranges, sizeof(*v->ranges));
 	store_put(o, v->others, v->nr_others, sizeof(*v->others));
 	store_put(o, v->rows, v->nr_rows, sizeof(*v->rows));
-	store_begin(o, v->nr_vars, sizeof(*v->vars));
-	for (size_t i = 0; i < v->nr_vars; i++) {
-		struct variable var = v->vars[i];
-		var.name = store_string(o, var.name);
-		var.qualified = store_string(o, var.qualified);
-		var.file = store_string(o, var.file);
-		var.scope = store_string(o, var.scope);
-		var.type.name = store_string(o, var.type.name);
-		store_more(o, &var, sizeof(var));
-	}
-	store_end(o);
+	put_dims(o, v);
+	put_vars(o, v);
 	store_begin(o, v->nr_functions, sizeof(*v->functions));
 	for (size_t i = 0; i < v->nr_functions; i++) {
 		struct var_function f = v->functions[i];
@@ -114,6 +157,24 @@ static const char *string_of(struct store_in *in, const char *s)
 	return ret;
 }
 
+/* What else is looked at while the variables are. */
+struct kept_dims {
+	const struct var_dim *dim;
+	size_t nr;
+};
+
+static bool dims_fit(const struct kept_dims *dims, struct var_type *t)
+{
+	size_t first = (uintptr_t)t->dim;
+	t->dim = NULL;
+	if (!t->nr_dims)
+		return true;
+	if (t->nr_dims > VAR_MAX_DIMS || !in_array(first, t->nr_dims, dims->nr))
+		return false;
+	t->dim = dims->dim + first;
+	return true;
+}
+
 static bool type_fits(const struct variables *v, const struct var_type *t)
 {
 	return (t->width == 1 || t->width == 2 || t->width == 4 ||
@@ -121,20 +182,21 @@ static bool type_fits(const struct variables *v, const struct var_type *t)
 	       t->class_ <= VAR_ENUM && is_bool(&t->is_signed) &&
 	       is_bool(&t->is_volatile) && is_bool(&t->is_const) &&
 	       t->bit_offset + t->bit_size <= 8u * t->width &&
-	       (t->bit_size || !t->bit_offset) && t->nr_dims <= VAR_MAX_DIMS &&
+	       (t->bit_size || !t->bit_offset) &&
 	       in_array(t->first_enumerator, t->nr_enumerators,
 			v->nr_enumerators);
 }
 
 static bool variable_fits(struct store_in *in, const struct variables *v,
-			  struct variable *var)
+			  const struct kept_dims *dims, struct variable *var)
 {
 	var->name = string_of(in, var->name);
 	var->qualified = string_of(in, var->qualified);
 	var->file = string_of(in, var->file);
 	var->scope = string_of(in, var->scope);
 	var->type.name = string_of(in, var->type.name);
-	return !in->bad && type_fits(v, &var->type) &&
+	return !in->bad && dims_fit(dims, &var->type) &&
+	       type_fits(v, &var->type) &&
 	       in_array(var->first_place, var->nr_places, v->nr_places) &&
 	       var->reason < VAR_NR_REASONS &&
 	       (var->nr_places || !(var->flags & VAR_STATIC));
@@ -173,6 +235,7 @@ static bool row_fits(const struct variables *v, size_t i)
 struct half {
 	struct store_in in;
 	struct variables *v;
+	const struct kept_dims *dims;
 	unsigned which;
 	uint64_t nr_places; /* each is one variable's */
 	bool fits;
@@ -199,7 +262,7 @@ static bool half_fits(struct half *h)
 		if (!row_fits(v, i))
 			return false;
 	for (pair_half(v->nr_vars, h->which, &i, &end); i < end; i++) {
-		if (!variable_fits(in, v, &v->vars[i]))
+		if (!variable_fits(in, v, h->dims, &v->vars[i]))
 			return false;
 		h->nr_places += v->vars[i].nr_places;
 	}
@@ -223,10 +286,11 @@ static void *look_at_half(void *arg)
 	return NULL;
 }
 
-static bool all_fit(const struct store_in *in, struct variables *v)
+static bool all_fit(const struct store_in *in, struct variables *v,
+		    const struct kept_dims *dims)
 {
-	struct half first = {.in = *in, .v = v, .which = 0};
-	struct half second = {.in = *in, .v = v, .which = 1};
+	struct half first = {.in = *in, .v = v, .dims = dims, .which = 0};
+	struct half second = {.in = *in, .v = v, .dims = dims, .which = 1};
 	pair_run(v->nr_vars + v->nr_places >= pair_from, look_at_half, &second,
 		 look_at_half, &first);
 	return first.fits && second.fits &&
@@ -250,6 +314,8 @@ struct variables *variables_take(struct store_in *in)
 	v->ranges = store_take(in, sizeof(*v->ranges), &v->nr_ranges);
 	v->others = store_take(in, sizeof(*v->others), &v->nr_others);
 	v->rows = store_take(in, sizeof(*v->rows), &v->nr_rows);
+	struct kept_dims dims;
+	dims.dim = store_take(in, sizeof(*dims.dim), &dims.nr);
 	v->vars = store_take(in, sizeof(*v->vars), &v->nr_vars);
 	v->functions = store_take(in, sizeof(*v->functions), &v->nr_functions);
 	v->enumerators =
@@ -257,7 +323,7 @@ struct variables *variables_take(struct store_in *in)
 	store_take_strings(in);
 	if (!in->bad && v->nr_vars <= VAR_MAX_VARIABLES &&
 	    v->nr_places <= VAR_MAX_PLACES &&
-	    v->nr_functions <= VAR_MAX_FUNCTIONS && all_fit(in, v))
+	    v->nr_functions <= VAR_MAX_FUNCTIONS && all_fit(in, v, &dims))
 		return v;
 	variables_destroy(v);
 	return NULL;

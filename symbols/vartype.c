@@ -139,7 +139,9 @@ static void add_integer(struct flat *f, const struct var_qualified *q,
 			    : var_base_type(&die, &t);
 	if (!fine || (member && !bit_field(member, &t, &byte)))
 		return;
-	memcpy(t.dim, f->dim, sizeof(t.dim));
+	t.dim = var_dims(b, f->dim, f->nr_dims);
+	if (t.nr_dims && !t.dim)
+		return;
 	t.name = type_name(f, q);
 	b->v->nr_seen++;
 	f->model.type = t;

@@ -13,7 +13,7 @@
 #include "symbols/varstore.h"
 
 /* With what is not seen by the build: another order of arrays in the file. */
-#define MAGIC "smcoR\0\0\7"
+#define MAGIC "smcoR\0\0\10"
 
 _Static_assert(sizeof(struct range_cache_head) % 32 == 0,
 	       "keeps the alignment");

@@ -62,10 +62,9 @@ bool range_covers_one(const struct range_insn *in, const struct var_type *t,
 		      int64_t offset, struct range_within *ret)
 {
 	int64_t delta;
-	uint64_t stride = t->dim[0].stride, extent;
-	if (in->index == RANGE_NO_REG || !in->scale || t->nr_dims != 1 ||
-	    t->bit_size || in->mem_size != t->width || !stride ||
-	    in->scale % stride ||
+	uint64_t extent, stride = t->nr_dims == 1 ? t->dim[0].stride : 0;
+	if (in->index == RANGE_NO_REG || !in->scale || t->bit_size ||
+	    in->mem_size != t->width || !stride || in->scale % stride ||
 	    __builtin_mul_overflow(t->dim[0].count, stride, &extent) ||
 	    !extent || extent > INT32_MAX ||
 	    __builtin_sub_overflow(in->disp, offset, &delta) ||

@@ -73,7 +73,11 @@ static bool same_variable(const struct variable *a, const struct variable *b)
 	x.name = y.name = x.qualified = y.qualified = NULL;
 	x.file = y.file = x.scope = y.scope = NULL;
 	x.type.name = y.type.name = NULL;
-	return !memcmp(&x, &y, sizeof(x));
+	x.type.dim = y.type.dim = NULL;
+	return !memcmp(&x, &y, sizeof(x)) &&
+	       (!x.type.nr_dims ||
+		!memcmp(a->type.dim, b->type.dim,
+			x.type.nr_dims * sizeof(*a->type.dim)));
 }
 
 static bool same_variables(const struct variables *a, const struct variables *b)

@@ -28,25 +28,31 @@ static void test_find(void)
 	struct range_unit u = {.vars = &v};
 	add(0x3000, (struct var_type){.width = 4});
 	add(0x1000, (struct var_type){.width = 8});
-	add(0x2000, (struct var_type){.width = 2,
-				      .nr_dims = 2,
-				      .dim = {{3, 40}, {5, 4}}});
+	add(0x2000,
+	    (struct var_type){.width = 2,
+			      .nr_dims = 2,
+			      .dim = (struct var_dim[]){{3, 40}, {5, 4}}});
 	/* Those that are not: constant, on the stack, of a union. */
 	add(0x10, (struct var_type){.width = 4, .is_const = true});
 	add(0x20, (struct var_type){.width = 4})->flags = 0;
 	add(0x30, (struct var_type){.width = 4})->flags |= VAR_IN_UNION;
 	/* Of unknown length, too large, with elements in each other. */
-	add(0x40, (struct var_type){.width = 4, .nr_dims = 1, .dim = {{0, 4}}});
+	add(0x40, (struct var_type){.width = 4,
+				    .nr_dims = 1,
+				    .dim = &(struct var_dim){0, 4}});
 	add(0x50, (struct var_type){.width = 4,
 				    .nr_dims = 1,
-				    .dim = {{RANGE_POLL_MOST / 4 + 1, 4}}});
-	add(0x60, (struct var_type){
-			  .width = 1,
-			  .nr_dims = 3,
-			  .dim = {{1 << 20, 1}, {1 << 20, 1}, {1 << 20, 1}}});
-	add(0x70, (struct var_type){.width = 4,
-				    .nr_dims = 1,
-				    .dim = {{UINT64_MAX, UINT64_MAX}}});
+				    .dim = &(struct var_dim){
+					    RANGE_POLL_MOST / 4 + 1, 4}});
+	add(0x60, (struct var_type){.width = 1,
+				    .nr_dims = 3,
+				    .dim = (struct var_dim[]){{1 << 20, 1},
+							      {1 << 20, 1},
+							      {1 << 20, 1}}});
+	add(0x70, (struct var_type){
+			  .width = 4,
+			  .nr_dims = 1,
+			  .dim = &(struct var_dim){UINT64_MAX, UINT64_MAX}});
 	v.nr_vars = nr;
 	check_int(range_polls_find(&u), 0);
 	if (check_int(u.nr_polls, 3)) {

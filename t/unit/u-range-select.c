@@ -71,10 +71,12 @@ static void explained(struct range_select s, const char *want)
 static struct variable array(const char *name, const char *qualified,
 			     uint64_t count, uint8_t flags)
 {
+	static const struct var_dim dims[] = {
+		{0, 4}, {1, 4}, {2, 4}, {3, 4}, {4, 4}};
 	return (struct variable){
 		.name = name,
 		.qualified = qualified,
-		.type = {.nr_dims = 1, .dim[0].count = count},
+		.type = {.nr_dims = 1, .dim = &dims[count]},
 		.flags = flags,
 	};
 }

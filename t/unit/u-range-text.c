@@ -260,16 +260,17 @@ static void frame(void)
 	/* An element of an array that begins there: movl $1,-12(%rbp) */
 	LOAD(0xc7, 0x45, 0xf4, 1, 0, 0, 0, 0xc3);
 	struct var_type array = int4;
+	struct var_dim dim = {.count = 3, .stride = 4};
 	array.nr_dims = 1;
-	array.dim[0] = (struct var_dim){.count = 3, .stride = 4};
+	array.dim = &dim;
 	find(array, in_frame);
 	check_int(sites.nr, 1);
-	array.dim[0].count = 2;
+	dim.count = 2;
 	find(array, in_frame);
 	check_int(sites.nr, 0);
 	/* All that a vector stores, and no more: movups %xmm0,-20(%rbp) */
 	LOAD(0x0f, 0x11, 0x45, 0xec, 0xc3);
-	array.dim[0].count = 3;
+	dim.count = 3;
 	find(array, in_frame);
 	check_int(sites.nr, 3);
 	for (int k = 0; k < 3; k++) {
@@ -293,7 +294,7 @@ static void frame(void)
 	/* Bytes by the word are too many: movups %xmm0,-20(%rbp) */
 	LOAD(0x0f, 0x11, 0x45, 0xec, 0xc3);
 	array.width = 1;
-	array.dim[0] = (struct var_dim){.count = 16, .stride = 1};
+	dim = (struct var_dim){.count = 16, .stride = 1};
 	find(array, in_frame);
 	check_int(sites.nr, 1);
 }

@@ -49,7 +49,10 @@ static bool same_type(const struct variables *a, const struct var_type *x,
 	}
 	p.name = q.name = NULL;
 	p.first_enumerator = q.first_enumerator = 0;
-	return !memcmp(&p, &q, sizeof(p));
+	p.dim = q.dim = NULL;
+	return !memcmp(&p, &q, sizeof(p)) &&
+	       (!p.nr_dims ||
+		!memcmp(x->dim, y->dim, p.nr_dims * sizeof(*x->dim)));
 }
 
 static bool same_place(const struct variables *a, const struct var_place *x,

@@ -143,8 +143,8 @@ static void check_variable(const struct variables *v, const struct want *w)
 		  w->name, w->type, t->width, t->is_signed, t->class_,
 		  t->bit_size, t->name);
 	check_msg(t->nr_dims == (w->stride != 0) &&
-			  t->dim[0].count == w->count &&
-			  t->dim[0].stride == w->stride,
+			  (!t->nr_dims || (t->dim[0].count == w->count &&
+					   t->dim[0].stride == w->stride)),
 		  "%s has %ju elements", w->name, (uintmax_t)w->count);
 	check_msg(!strcmp(base_name(var->file), "vars.c") &&
 			  var->line == w->line,
