@@ -1,18 +1,6 @@
 /* Emitting, decoding and relocating, see code.h. */
 #include "supervisor/probe/code.h"
 
-#include <string.h>
-
-void code_put(struct code_buf *e, const void *bytes, size_t n)
-{
-	if (e->failed || e->len > e->cap || n > e->cap - e->len) {
-		e->failed = true;
-		return;
-	}
-	memcpy(e->buf + e->len, bytes, n);
-	e->len += n;
-}
-
 void code_put32(struct code_buf *e, uint32_t v)
 {
 	code_put(e, &v, sizeof(v));

@@ -8,6 +8,7 @@
 #define SMCO_CODE_H
 
 #include <Zydis/Zydis.h>
+#include <string.h>
 
 #include "reports/base.h"
 
@@ -22,7 +23,16 @@ struct code_buf {
 	bool failed;  /* out of room or of reach; what is there is of no use */
 };
 
-void code_put(struct code_buf *e, const void *bytes, size_t n);
+/* Here, so that a few bytes whose number is known are moved by no call. */
+static inline void code_put(struct code_buf *e, const void *bytes, size_t n)
+{
+	if (e->failed || e->len > e->cap || n > e->cap - e->len) {
+		e->failed = true;
+		return;
+	}
+	memcpy(e->buf + e->len, bytes, n);
+	e->len += n;
+}
 void code_put32(struct code_buf *e, uint32_t v);
 /* A 32-bit distance to @target from the end of an instruction that ends
  * @tail bytes after the distance. */
