@@ -189,6 +189,12 @@ static bool find_others(struct range_unit *u)
 	       !range_words_find(u);
 }
 
+/* What is planned later may have some. */
+static bool wants_watch(const struct range_unit *u)
+{
+	return u->nr_words || (u->plan && !range_plan_is_whole(u->plan));
+}
+
 static void ready(struct range_monitor *m, struct range_unit *u, bool found)
 {
 	struct smco_err err = {0};
@@ -199,8 +205,7 @@ static void ready(struct range_monitor *m, struct range_unit *u, bool found)
 	}
 	u->first_id = m->next_id;
 	m->next_id += (uint32_t)range_unit_nr(u);
-	/* What is planned later may have some. */
-	if (u->nr_words || (u->plan && !range_plan_is_whole(u->plan)))
+	if (wants_watch(u))
 		range_watch_open(m);
 }
 
@@ -224,7 +229,7 @@ static void make_stubs(const struct range_monitor *m, struct range_unit *u)
 }
 
 struct halves {
-	const struct range_monitor *m;
+	struct range_monitor *m;
 	struct range_unit *u;
 	bool found;
 };
@@ -236,10 +241,13 @@ static void *run_make_stubs(void *arg)
 	return NULL;
 }
 
+/* The kernel takes its time to look at programs, too. */
 static void *run_find_others(void *arg)
 {
 	struct halves *h = arg;
 	h->found = find_others(h->u);
+	if (h->found && wants_watch(h->u))
+		range_watch_open(h->m);
 	return NULL;
 }
 

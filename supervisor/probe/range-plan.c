@@ -407,11 +407,12 @@ static uint64_t code_left(const struct range_plan *plan, size_t *nr_ret)
 #define MOST_STUB_BYTES (512ULL << 20)
 #define SUBSCRIPT_EVERY 16 /* bytes of code */
 
+/* Those that could have a hole: whether they do takes looking at all names. */
 static size_t nr_with_hole(const struct variables *v)
 {
 	size_t nr = 0;
-	for (uint32_t i = 0; i < v->nr_vars; i++)
-		nr += range_has_hole(v, i);
+	for (size_t i = 0; i < v->nr_vars; i++)
+		nr += v->vars[i].type.nr_enumerators > 1;
 	return nr;
 }
 
