@@ -14,7 +14,7 @@
 #include "supervisor/control/allowance.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/fixed.h"
-#include "symbols/cfi.h"
+#include "symbols/ehframe.h"
 #include "symbols/module.h"
 
 /* So soon it is looked again whether anybody wants the CPU. */
@@ -105,7 +105,7 @@ static bool may_go_on(void *arg)
 static void *run(void *arg)
 {
 	struct tables *t = arg;
-	cfi_set_pause(may_go_on, t);
+	ehframe_set_pause(may_go_on, t);
 	pthread_mutex_lock(&t->lock);
 	while (!t->leave) {
 		if (!t->nr) {

@@ -1,7 +1,8 @@
 /*
  * tables.h - a thread that makes ready what naming a stack needs, so that no
- * stop has to wait for it: the frame tables of large modules. It calls nothing
- * but symbols/, knows no process, gets no signals.
+ * stop has to wait for it: it finds where the frame information of modules is,
+ * and reads it where the linker has left no table of it. It calls nothing but
+ * symbols/, knows no process, gets no signals.
  */
 #ifndef SMCO_TABLES_H
 #define SMCO_TABLES_H
@@ -12,10 +13,10 @@ struct tables;
 
 /*
  * Before the caller changes its CPUs or priority: the thread keeps those that
- * it starts with. A large table takes a tenth of a second, which a program of a
- * second cannot pay on the spot: where others want its CPU the thread rests in
- * between, so that it has @m_t_ppb of that (parts of 1e9). NULL if there can be
- * no thread.
+ * it starts with. To read much takes some ten milliseconds, which a program of
+ * a tenth of a second cannot pay on the spot: where others want its CPU the
+ * thread rests in between, so that it has @m_t_ppb of that (parts of 1e9). NULL
+ * if there can be no thread.
  */
 struct tables *tables_create(int64_t m_t_ppb);
 /* How long it rests after @cpu_ns, ns; @is_wanted: somebody has taken the CPU

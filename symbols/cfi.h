@@ -1,17 +1,25 @@
 /*
- * cfi.h - call frame information compiled into sorted rows: for each address
- * how to find the caller. Internal to symbols/, unwinding side.
+ * cfi.h - call frame information: for each address how to find the caller.
+ * Internal to symbols/.
  *
- * A row is 8 bytes (address, rule); rules are shared, a large library has a few
- * hundred. Nearly all of them are of the compact kind; signal frames and
- * others with expressions have a full description besides.
+ * A table costs next to nothing where the linker has left one of what is where
+ * (.eh_frame_hdr): what holds for a function is read and compiled, into rows of
+ * 8 bytes (address, rule), when somebody first asks for an address in it. A
+ * large program has a hundred thousand functions, a stack a few dozen. Without
+ * the linker's all entries are read at the start.
+ *
+ * Rules are shared, a large library has a few hundred, and stay where they are
+ * as long as the table. Nearly all of them are of the compact kind; signal
+ * frames and others with expressions have a full description besides.
+ *
+ * From any thread.
  */
 #ifndef SYMBOLS_CFI_H
 #define SYMBOLS_CFI_H
 
 #include <libelf.h>
 
-#include "reports/base.h"
+#include "symbols/cursor.h"
 
 #define CFI_NR_REGS 17 /* DWARF numbers; the last is the return address */
 #define CFI_RSP	    7
@@ -57,36 +65,31 @@ struct cfi_full {
 	int64_t val[CFI_NR_REGS];
 };
 
-struct cfi_table {
-	uint64_t base; /* rows' addresses are relative to this */
-	uint32_t *pc;  /* sorted; row i holds until pc[i + 1] */
-	uint32_t *rule;
-	size_t nr;
-	struct cfi_rule *rules;
-	size_t nr_rules;
-	struct cfi_full *fulls;
-	size_t nr_fulls;
-	/* The section, kept only where expressions point into it. */
-	uint8_t *section;
-	size_t section_len;
-};
+struct cfi_table;
 
-/* Compile what @elf has; NULL if that is nothing. Malformed parts give no
- * rows. */
-struct cfi_table *cfi_create(Elf *elf);
+/* What @elf has; NULL if that is nothing. @fd is its file, which stays open as
+ * long as the table, -1 for one in memory; what it is read for is not in a file
+ * that is shorter by then. Malformed parts give no rows. */
+struct cfi_table *cfi_create(Elf *elf, int fd);
 void cfi_destroy(struct cfi_table *t);
-/* What the calling thread does now and then, some ten times a millisecond,
- * while it compiles; NULL = nothing. Where that returns false it gives up: this
- * table and all later ones of the thread are NULL. */
-void cfi_set_pause(bool (*fn)(void *ctx), void *ctx);
-bool cfi_has_given_up(void);
+/* So many bytes that has to read at once: how long it will take. */
+uint64_t cfi_work_bytes(Elf *elf, int fd);
+/* Compile all that there is, for who asks for most of it, or asks by several
+ * threads: they do not wait for each other from then on. */
+void cfi_complete(struct cfi_table *t);
 
 /* The rule at file address @addr; NULL if there is none. */
-const struct cfi_rule *cfi_lookup(const struct cfi_table *t, uint64_t addr);
+const struct cfi_rule *cfi_lookup(struct cfi_table *t, uint64_t addr);
 
 /* The same, and the first address above @addr where another rule, or none,
  * may hold; UINT64_MAX if there is none. */
-const struct cfi_rule *cfi_row(const struct cfi_table *t, uint64_t addr,
+const struct cfi_rule *cfi_row(struct cfi_table *t, uint64_t addr,
 			       uint64_t *next_ret);
+
+/* What @r, which has CFI_FULL, says. */
+const struct cfi_full *cfi_full(const struct cfi_table *t,
+				const struct cfi_rule *r);
+/* The expression at @at of the section, as a rule has it. */
+struct cursor cfi_expression(const struct cfi_table *t, int64_t at);
 
 #endif

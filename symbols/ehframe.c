@@ -4,6 +4,8 @@
 #include <gelf.h>
 #include <stdlib.h>
 
+#include "symbols/ehhdr.h"
+
 #define MAX_SECTION (512u << 20)
 #define MAX_FDES    (8u << 20)
 #define MAX_CIE_LEN 4096	/* real ones have two dozen bytes */
@@ -11,43 +13,53 @@
 
 void ehframe_section_deinit(struct ehframe_section *s)
 {
-	free(s->data);
+	pieces_close(&s->bytes);
 	*s = (struct ehframe_section){0};
 }
 
-static bool copy(struct ehframe_section *ret, const void *data, size_t len,
-		 uint64_t vaddr)
+static bool take(struct ehframe_section *ret, Elf *elf, int fd, uint64_t offset,
+		 uint64_t len, uint64_t vaddr)
 {
-	if (!data || !len || len > MAX_SECTION)
-		return false;
-	ret->data = malloc(len);
-	if (!ret->data)
-		return false;
-	memcpy(ret->data, data, len);
-	ret->len = len;
 	ret->vaddr = vaddr;
-	return true;
+	return len && len <= MAX_SECTION &&
+	       pieces_of_elf(&ret->bytes, elf, fd, offset, len);
 }
 
-static bool load_section(struct ehframe_section *ret, Elf *elf,
-			 const char *wanted)
+static bool take_compressed(struct ehframe_section *ret, Elf_Scn *scn,
+			    uint64_t vaddr)
+{
+	if (elf_compress(scn, 0, 0) < 0)
+		return false;
+	Elf_Data *d = elf_rawdata(scn, NULL);
+	ret->vaddr = vaddr;
+	return d && d->d_buf && d->d_size && d->d_size <= MAX_SECTION &&
+	       pieces_of(&ret->bytes, d->d_buf, d->d_size);
+}
+
+static Elf_Scn *find_section(Elf *elf, const char *wanted, GElf_Shdr *ret)
 {
 	size_t strings;
 	if (elf_getshdrstrndx(elf, &strings))
-		return false;
+		return NULL;
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
-		GElf_Shdr mem, *sh = gelf_getshdr(scn, &mem);
 		const char *name =
-			sh ? elf_strptr(elf, strings, sh->sh_name) : NULL;
-		if (!name || strcmp(name, wanted) || sh->sh_type == SHT_NOBITS)
-			continue;
-		if ((sh->sh_flags & SHF_COMPRESSED) &&
-		    elf_compress(scn, 0, 0) < 0)
-			return false;
-		Elf_Data *d = elf_rawdata(scn, NULL);
-		return d && copy(ret, d->d_buf, d->d_size, sh->sh_addr);
+			gelf_getshdr(scn, ret)
+				? elf_strptr(elf, strings, ret->sh_name)
+				: NULL;
+		if (name && !strcmp(name, wanted) && ret->sh_type != SHT_NOBITS)
+			return scn;
 	}
-	return false;
+	return NULL;
+}
+
+static bool take_section(struct ehframe_section *ret, Elf *elf, int fd,
+			 const char *wanted)
+{
+	GElf_Shdr sh;
+	Elf_Scn *scn = find_section(elf, wanted, &sh);
+	if (scn && sh.sh_flags & SHF_COMPRESSED)
+		return take_compressed(ret, scn, sh.sh_addr);
+	return scn && take(ret, elf, fd, sh.sh_offset, sh.sh_size, sh.sh_addr);
 }
 
 static const GElf_Phdr *segment_of(Elf *elf, uint64_t vaddr, GElf_Phdr *mem)
@@ -65,46 +77,49 @@ static const GElf_Phdr *segment_of(Elf *elf, uint64_t vaddr, GElf_Phdr *mem)
 }
 
 /* Without section headers: by what the program headers say. */
-static bool load_segment(struct ehframe_section *ret, Elf *elf)
+static bool take_segment(struct ehframe_section *ret, Elf *elf, int fd)
 {
-	size_t nr;
-	GElf_Phdr mem, *hdr = NULL;
-	if (elf_getphdrnum(elf, &nr))
+	struct ehhdr hdr;
+	if (!ehhdr_open(&hdr, elf, fd))
 		return false;
-	for (size_t i = 0; i < nr && !hdr; i++) {
-		GElf_Phdr *ph = gelf_getphdr(elf, (int)i, &mem);
-		if (ph && ph->p_type == PT_GNU_EH_FRAME)
-			hdr = ph;
-	}
-	if (!hdr)
-		return false;
-	Elf_Data *d = elf_getdata_rawchunk(elf, (int64_t)hdr->p_offset,
-					   hdr->p_filesz, ELF_T_BYTE);
-	if (!d || d->d_size < 8)
-		return false;
-	struct cursor c = {(uint8_t *)d->d_buf + 4,
-			   (uint8_t *)d->d_buf + d->d_size, false};
-	uint64_t at =
-		ehframe_pointer(&c, ((uint8_t *)d->d_buf)[1], hdr->p_vaddr + 4);
-	GElf_Phdr seg_mem;
-	const GElf_Phdr *seg = c.bad ? NULL : segment_of(elf, at, &seg_mem);
+	uint64_t at = hdr.frame_vaddr;
+	ehhdr_close(&hdr);
+	GElf_Phdr mem;
+	const GElf_Phdr *seg = segment_of(elf, at, &mem);
 	if (!seg)
 		return false;
 	uint64_t skip = at - seg->p_vaddr;
-	d = elf_getdata_rawchunk(elf, (int64_t)(seg->p_offset + skip),
-				 seg->p_filesz - skip, ELF_T_BYTE);
 	ret->open_ended = true;
-	return d && copy(ret, d->d_buf, d->d_size, at);
+	return take(ret, elf, fd, seg->p_offset + skip, seg->p_filesz - skip,
+		    at);
+}
+
+bool ehframe_open(struct ehframe_section *ret, Elf *elf, int fd)
+{
+	*ret = (struct ehframe_section){0};
+	if (take_section(ret, elf, fd, ".eh_frame") ||
+	    take_segment(ret, elf, fd))
+		return true;
+	ret->open_ended = false;
+	ret->is_debug_frame = true;
+	return take_section(ret, elf, fd, ".debug_frame");
+}
+
+uint64_t ehframe_bytes(Elf *elf, int fd)
+{
+	GElf_Shdr sh;
+	if (find_section(elf, ".eh_frame", &sh) ||
+	    find_section(elf, ".debug_frame", &sh))
+		return sh.sh_size;
+	struct ehframe_section s = {0};
+	uint64_t bytes = take_segment(&s, elf, fd) ? s.bytes.len : 0;
+	ehframe_section_deinit(&s);
+	return bytes;
 }
 
 bool ehframe_load(struct ehframe_section *ret, Elf *elf)
 {
-	*ret = (struct ehframe_section){0};
-	if (load_section(ret, elf, ".eh_frame") || load_segment(ret, elf))
-		return true;
-	ret->open_ended = false;
-	ret->is_debug_frame = true;
-	return load_section(ret, elf, ".debug_frame");
+	return ehframe_open(ret, elf, -1);
 }
 
 uint64_t ehframe_pointer(struct cursor *c, uint8_t encoding, uint64_t vaddr)
@@ -269,7 +284,7 @@ static bool next_entry(const struct ehframe_section *s, struct cursor *c,
 		       struct entry *ret)
 {
 	while (cursor_more(c)) {
-		ret->offset = (uint64_t)(c->p - s->data);
+		ret->offset = (uint64_t)(c->p - s->bytes.data);
 		uint64_t len = cursor_uint(c, 4);
 		bool is_64 = len == 0xffffffff;
 		if (is_64)
@@ -280,7 +295,7 @@ static bool next_entry(const struct ehframe_section *s, struct cursor *c,
 		if (!len)
 			continue;
 		ret->body = cursor_take(c, len);
-		ret->id_offset = (uint64_t)(ret->body.p - s->data);
+		ret->id_offset = (uint64_t)(ret->body.p - s->bytes.data);
 		is_64 = is_64 && s->is_debug_frame;
 		ret->id = cursor_uint(&ret->body, is_64 ? 8 : 4);
 		if (!s->is_debug_frame)
@@ -295,9 +310,32 @@ static bool next_entry(const struct ehframe_section *s, struct cursor *c,
 	return false;
 }
 
+/* The entry at @offset, as far as it goes; false if there is none, or it cannot
+ * be read. */
+static bool entry_at(struct ehframe_section *s, uint64_t offset,
+		     struct entry *ret)
+{
+	struct pieces *b = &s->bytes;
+	uint64_t head = 4, len = 0;
+	if (!pieces_need(b, offset, head))
+		return false;
+	memcpy(&len, b->data + offset, 4);
+	if (len == 0xffffffff) {
+		head = 12;
+		if (!pieces_need(b, offset, head))
+			return false;
+		memcpy(&len, b->data + offset + 4, 8);
+	}
+	if (!len || len > b->len || !pieces_need(b, offset, head + len))
+		return false;
+	struct cursor c = {b->data + offset, b->data + offset + head + len,
+			   false};
+	return next_entry(s, &c, ret) && ret->offset == offset;
+}
+
 /* The CIE at @offset of the section, read on first use; NULL: memory is out. */
-static struct ehframe_cie *
-cie_at(struct ehframe *e, const struct ehframe_section *s, uint64_t offset)
+static struct ehframe_cie *cie_at(struct ehframe *e, struct ehframe_section *s,
+				  uint64_t offset)
 {
 	static struct ehframe_cie too_many;
 	if (e->nr_cies >= MAX_CIES)
@@ -316,47 +354,64 @@ cie_at(struct ehframe *e, const struct ehframe_section *s, uint64_t offset)
 				    .lsda_encoding = DW_EH_PE_omit};
 	*slot = (uint32_t)++e->nr_cies;
 	struct entry entry;
-	size_t from = offset < s->len ? (size_t)offset : s->len;
-	struct cursor c = {s->data + from, s->data + s->len, false};
-	if (next_entry(s, &c, &entry) && entry.offset == offset && entry.is_cie)
+	if (entry_at(s, offset, &entry) && entry.is_cie)
 		parse_cie(cie, entry.body);
 	return cie;
 }
 
-static bool add_fde(struct ehframe *e, const struct ehframe_section *s,
-		    struct entry *entry)
+enum fde { FDE_NO_MEMORY, FDE_USELESS, FDE_FINE };
+
+static enum fde parse_fde(struct ehframe *e, struct ehframe_section *s,
+			  struct entry *entry, struct ehframe_fde *ret)
 {
 	/* .eh_frame counts back from the id field, .debug_frame from 0. */
 	uint64_t at =
 		s->is_debug_frame ? entry->id : entry->id_offset - entry->id;
 	struct ehframe_cie *cie = cie_at(e, s, at);
 	if (!cie)
-		return false;
+		return FDE_NO_MEMORY;
 	if (!cie->usable)
-		return true;
+		return FDE_USELESS;
 	struct cursor *c = &entry->body;
-	uint64_t vaddr = s->vaddr + (uint64_t)(c->p - s->data);
-	struct ehframe_fde fde = {.cie = (uint32_t)(cie - e->cies)};
-	fde.start = ehframe_pointer(c, cie->encoding, vaddr);
-	fde.end = fde.start + ehframe_pointer(c, cie->encoding & 0x0f, 0);
+	uint64_t vaddr = s->vaddr + (uint64_t)(c->p - s->bytes.data);
+	*ret = (struct ehframe_fde){.cie = (uint32_t)(cie - e->cies)};
+	ret->start = ehframe_pointer(c, cie->encoding, vaddr);
+	ret->end = ret->start + ehframe_pointer(c, cie->encoding & 0x0f, 0);
 	if (cie->has_augmentation_length) {
 		struct cursor data = cursor_take(c, cursor_uleb(c));
-		vaddr = s->vaddr + (uint64_t)(data.p - s->data);
+		vaddr = s->vaddr + (uint64_t)(data.p - s->bytes.data);
 		if (cie->lsda_encoding != DW_EH_PE_omit)
-			fde.lsda = ehframe_pointer(&data, cie->lsda_encoding,
-						   vaddr);
-		fde.lsda = data.bad ? 0 : fde.lsda;
+			ret->lsda = ehframe_pointer(&data, cie->lsda_encoding,
+						    vaddr);
+		ret->lsda = data.bad ? 0 : ret->lsda;
 	}
-	fde.program = *c;
+	ret->program = *c;
 	/* Code that the linker dropped was left at address 0. */
-	if (c->bad || fde.end <= fde.start || !fde.start)
-		return true;
+	return c->bad || ret->end <= ret->start || !ret->start ? FDE_USELESS
+							       : FDE_FINE;
+}
+
+static bool add_fde(struct ehframe *e, struct ehframe_section *s,
+		    struct entry *entry)
+{
+	struct ehframe_fde fde;
+	enum fde is = parse_fde(e, s, entry, &fde);
+	if (is != FDE_FINE)
+		return is != FDE_NO_MEMORY;
 	void *mem = grow(e->fdes, e->nr_fdes, &e->cap_fdes, sizeof(*e->fdes));
 	if (!mem)
 		return false;
 	e->fdes = mem;
 	e->fdes[e->nr_fdes++] = fde;
 	return true;
+}
+
+bool ehframe_fde_at(struct ehframe *e, struct ehframe_section *s,
+		    uint64_t vaddr, struct ehframe_fde *ret)
+{
+	struct entry entry;
+	return vaddr >= s->vaddr && entry_at(s, vaddr - s->vaddr, &entry) &&
+	       !entry.is_cie && parse_fde(e, s, &entry, ret) == FDE_FINE;
 }
 
 static int compare_fde(const void *pa, const void *pb)
@@ -367,20 +422,57 @@ static int compare_fde(const void *pa, const void *pb)
 	return a->end < b->end ? -1 : a->end > b->end;
 }
 
-bool ehframe_parse(struct ehframe *ret, const struct ehframe_section *s)
+static _Thread_local bool (*pause_fn)(void *ctx);
+static _Thread_local void *pause_ctx;
+static _Thread_local bool has_given_up;
+
+void ehframe_set_pause(bool (*fn)(void *ctx), void *ctx)
 {
-	struct cursor c = {s->data, s->data + s->len, false};
+	pause_fn = fn;
+	pause_ctx = ctx;
+	has_given_up = false;
+}
+
+bool ehframe_has_given_up(void)
+{
+	return has_given_up;
+}
+
+/* After so many entries. */
+static bool may_go_on(size_t nr)
+{
+	if (pause_fn && nr % EHFRAME_PAUSE == 0)
+		has_given_up |= !pause_fn(pause_ctx);
+	return !has_given_up;
+}
+
+/* Linkers mostly have left them in order. */
+static void sort(struct ehframe *e)
+{
+	size_t i = 1;
+	while (i < e->nr_fdes && compare_fde(&e->fdes[i - 1], &e->fdes[i]) <= 0)
+		i++;
+	if (i < e->nr_fdes)
+		qsort(e->fdes, e->nr_fdes, sizeof(*e->fdes), compare_fde);
+}
+
+bool ehframe_parse(struct ehframe *ret, struct ehframe_section *s)
+{
+	struct cursor c = {s->bytes.data, s->bytes.data + s->bytes.len, false};
 	struct entry entry;
 	*ret = (struct ehframe){0};
-	while (ret->nr_fdes < MAX_FDES && next_entry(s, &c, &entry)) {
-		if (!entry.is_cie && !add_fde(ret, s, &entry)) {
-			ehframe_deinit(ret);
-			return false;
+	if (!pieces_need(&s->bytes, 0, s->bytes.len))
+		return true;
+	for (size_t nr = 0; may_go_on(nr); nr++) {
+		if (ret->nr_fdes == MAX_FDES || !next_entry(s, &c, &entry)) {
+			sort(ret);
+			return true;
 		}
+		if (!entry.is_cie && !add_fde(ret, s, &entry))
+			break;
 	}
-	if (ret->nr_fdes)
-		qsort(ret->fdes, ret->nr_fdes, sizeof(*ret->fdes), compare_fde);
-	return true;
+	ehframe_deinit(ret);
+	return false;
 }
 
 void ehframe_deinit(struct ehframe *e)

@@ -15,13 +15,14 @@
 #include "symbols/cfi.h"
 #include "symbols/dwarflines.h"
 #include "symbols/dynamic.h"
+#include "symbols/ehframe.h"
 #include "symbols/symtab.h"
 
 #define MAX_SEGMENTS 512
 #define MAX_LOADED   (256u << 20)
 #define MAX_IMAGE    (1u << 20) /* the vdso has two pages or four */
-/* Frame information that is compiled in about a millisecond. */
-#define SMALL_FRAMES (192u << 10)
+/* Frame information that is read in about a millisecond. */
+#define SMALL_FRAMES (256u << 10)
 
 static int64_t mtime_ns(const struct stat *st)
 {
@@ -245,26 +246,6 @@ static void read_dynamic(struct module *m, Elf *elf)
 	m->needs_linker = m->has_interp || has_needed;
 }
 
-/* How much frame information there is; the whole file if that cannot be told.
- */
-static uint64_t frame_bytes(const struct module *m, Elf *elf)
-{
-	size_t strings;
-	uint64_t debug_frame = 0;
-	if (elf_getshdrstrndx(elf, &strings))
-		return m->fd >= 0 ? (uint64_t)m->size : m->image_len;
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
-		GElf_Shdr mem, *sh = gelf_getshdr(scn, &mem);
-		const char *name =
-			sh ? elf_strptr(elf, strings, sh->sh_name) : NULL;
-		if (name && !strcmp(name, ".eh_frame"))
-			return sh->sh_size;
-		if (name && !strcmp(name, ".debug_frame"))
-			debug_frame = sh->sh_size;
-	}
-	return debug_frame;
-}
-
 void module_elf_contents(Elf *elf, bool *symtab_ret, bool *dwarf_ret)
 {
 	size_t strings;
@@ -297,7 +278,7 @@ static void read_elf(struct module *m)
 		read_build_id(m, elf);
 		read_dynamic(m, elf);
 		module_elf_contents(elf, &m->has_symtab, &m->has_dwarf);
-		m->frame_bytes = frame_bytes(m, elf);
+		m->frame_bytes = cfi_work_bytes(elf, m->image_len ? -1 : m->fd);
 	}
 	elf_end(elf);
 }
@@ -480,10 +461,10 @@ static void build_cfi(struct module *m)
 		return;
 	Elf *elf = m->is_elf ? module_elf(m) : NULL;
 	if (elf) {
-		m->cfi = cfi_create(elf);
+		m->cfi = cfi_create(elf, m->image_len ? -1 : m->fd);
 		elf_end(elf);
 	}
-	if (!m->cfi && cfi_has_given_up())
+	if (!m->cfi && ehframe_has_given_up())
 		return; /* for who comes next */
 	__atomic_store_n(&m->cfi_tried, true, __ATOMIC_RELEASE);
 }

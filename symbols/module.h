@@ -57,7 +57,7 @@ struct module {
 	size_t nr_segments;
 	char build_id[2 * 64 + 1]; /* hex */
 
-	uint64_t frame_bytes; /* of frame information: how long it will take */
+	uint64_t frame_bytes; /* of frame information, to be read at once */
 
 	/* private: built on first use, under lock, and constant from then on.
 	 */
@@ -120,21 +120,21 @@ void module_elf_contents(Elf *elf, bool *symtab_ret, bool *dwarf_ret);
 struct symtab *module_symtab(struct module *m);
 /* Quick: false only if the module certainly exports no @name. */
 bool module_may_export(struct module *m, const char *name);
-/* Its frame table, built on first use. */
+/* Its frame information, found on first use. */
 struct cfi_table *module_cfi(struct module *m);
 /*
- * Who makes a table for others may rest in between (cfi_set_pause), from the
- * one to the other, so that nobody waits for it in vain: false if somebody
+ * Who makes a table for others may rest in between (ehframe_set_pause), from
+ * the one to the other, so that nobody waits for it in vain: false if somebody
  * waits for a table now. Whoever comes while it rests does not wait, but for
  * module_cfi.
  */
 bool module_cfi_begin_rest(void);
 void module_cfi_end_rest(void);
 /*
- * The same for those who cannot wait: a small table is built, a large one that
- * another thread is building waited for until @deadline_ns (CLOCK_MONOTONIC),
- * unless that one rests.
- * *late_ret says that the table is not there yet.
+ * The same for those who cannot wait: where little has to be read it is; much,
+ * that another thread is reading, is waited for until @deadline_ns
+ * (CLOCK_MONOTONIC), unless that one rests. *late_ret says that the table is
+ * not there yet.
  */
 struct cfi_table *module_cfi_by(struct module *m, uint64_t deadline_ns,
 				bool *late_ret);

@@ -156,9 +156,10 @@ size_t sym_unwind_copy(struct sym_space *s, const struct sym_regs *regs,
 bool sym_unwind_stale(const struct sym_space *s);
 /*
  * For those whose stacks are taken in a stop: unwinding waits no longer than
- * @ns, in all, for large tables that sym_prepare_unwind is to build (another
- * thread calls it), and ends a stack where one is still missing. At first
- * UINT64_MAX: every table is built when it is needed.
+ * @ns, in all, for much frame information that sym_prepare_unwind is to read
+ * (another thread calls it), and ends a stack where some is still missing; that
+ * which the linker has left a table of is never. At first UINT64_MAX: what is
+ * needed is read.
  */
 void sym_space_set_patience(struct sym_space *s, uint64_t ns);
 /* Did the last sym_unwind end where a table is not ready yet? */
@@ -168,8 +169,9 @@ bool sym_unwind_late(const struct sym_space *s);
 size_t sym_unwind_dwfl(struct sym_space *s, const struct sym_regs *regs,
 		       taddr_t *frames, taddr_t *slots, size_t max,
 		       bool *complete);
-/* Build the tables of modules not yet done (off the hot path). From any thread;
- * a stack that needs a table in the making waits for it. */
+/* Find the frame information of modules not yet done (off the hot path), and
+ * read it where that has to be. From any thread; a stack that needs one in the
+ * making waits for it. What is asked for in it is compiled then. */
 void sym_prepare_unwind(struct sym_space *s);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "symbols/cfi.h"
 #include "symbols/cfiexpr.h"
+#include "symbols/ehframe.h"
 #include "symbols/space.h"
 
 #define CACHE_SIZE 4096 /* a power of two */
@@ -21,7 +22,7 @@
 struct cached_rule {
 	uint64_t pc;		     /* 0: free */
 	const struct cfi_rule *rule; /* NULL: there is none */
-	const struct cfi_table *table;
+	struct cfi_table *table;
 	bool no_trampoline; /* looked at its code already */
 	bool unknown;	    /* in no mapping that we know of */
 };
@@ -142,10 +143,7 @@ static inline struct cached_rule *find_rule(struct sym_space *s, uint64_t pc)
 static bool eval(struct sym_space *s, const struct cfi_table *t, int64_t at,
 		 const uint64_t *regs, const uint64_t *cfa, uint64_t *ret)
 {
-	if (at < 0 || (uint64_t)at >= t->section_len)
-		return false;
-	struct cursor c = {t->section + at, t->section + t->section_len, false};
-	struct cursor expr = cursor_take(&c, cursor_uleb(&c));
+	struct cursor expr = cfi_expression(t, at);
 	return !expr.bad && cfiexpr_eval(expr, regs, cfa, read_word_cb, s, ret);
 }
 
@@ -216,8 +214,8 @@ static inline bool apply_rule(struct sym_space *s, const struct cached_rule *c,
 	else if (!eval(s, c->table, r->cfa_off, regs, NULL, &cfa))
 		return false;
 	if (r->flags & CFI_FULL)
-		return apply_full(s, c->table, &c->table->fulls[r->full], cfa,
-				  regs, slot);
+		return apply_full(s, c->table, cfi_full(c->table, r), cfa, regs,
+				  slot);
 	/* Upwards, the order of the window: saved registers, then the return
 	 * address. */
 	const int32_t *off = r->off;
@@ -415,7 +413,7 @@ void sym_prepare_unwind(struct sym_space *s)
 	struct module *m;
 	for (uint32_t i = 1; (m = space_module(s, i)); i++) {
 		module_cfi(m);
-		if (cfi_has_given_up())
+		if (ehframe_has_given_up())
 			return;
 	}
 }

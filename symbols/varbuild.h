@@ -73,7 +73,7 @@ struct var_build {
 		bool is_signed;
 	} * enums;
 	size_t nr_enums, cap_enums;
-	const struct cfi_table *cfi; /* NULL if there is none */
+	struct cfi_table *cfi; /* NULL if there is none */
 	uint64_t tls_bytes; /* of a program: its first thread-local byte is so
 			     * far below fs; 0: not known */
 	var_want_fn want;
@@ -239,7 +239,7 @@ struct cursor var_views(struct var_build *b, Dwarf_Die *die);
 bool var_views_next(struct cursor *c, uint64_t *begin_ret);
 /* varframe.c: the row of the frame table at @addr; NULL: none. The next one
  * begins at *next. */
-const struct cfi_rule *var_frame_row(const struct cfi_table *t, uint64_t addr,
+const struct cfi_rule *var_frame_row(struct cfi_table *t, uint64_t addr,
 				     uint64_t *next);
 /* Does the register stand for the frame (varexpr.h)? */
 bool var_is_frame(int64_t reg);

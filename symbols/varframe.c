@@ -3,7 +3,7 @@
 
 #define NOWHERE UINT64_MAX
 
-const struct cfi_rule *var_frame_row(const struct cfi_table *t, uint64_t addr,
+const struct cfi_rule *var_frame_row(struct cfi_table *t, uint64_t addr,
 				     uint64_t *next)
 {
 	*next = NOWHERE;

@@ -294,6 +294,8 @@ static struct variables *load(struct module *m, Dwarf *dwarf, Elf *elf,
 		.steps_left = VAR_MAX_STEPS,
 		.cfi = module_cfi(m),
 	};
+	if (b.cfi)
+		cfi_complete(b.cfi);
 	Elf *program = module_elf(m);
 	b.tls_bytes = tls_bytes(program);
 	elf_end(program);

@@ -1,10 +1,12 @@
 /*
  * Rows compiled from call frame information: hand-written cases, and every
- * row of large libraries against libdw's own reading.
+ * row of large libraries against libdw's own reading, by the linker's table of
+ * it and without.
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "symbols/cfi.h"
 #include "symbols/cfiexpr.h"
@@ -28,7 +30,7 @@ static uint64_t label(const char *name)
 	return label_in(labels, name);
 }
 
-static const struct cfi_rule *rule(const struct cfi_table *t, const char *name)
+static const struct cfi_rule *rule(struct cfi_table *t, const char *name)
 {
 	static const struct cfi_rule none;
 	const struct cfi_rule *r = cfi_lookup(t, label(name));
@@ -36,8 +38,8 @@ static const struct cfi_rule *rule(const struct cfi_table *t, const char *name)
 }
 
 /* CFA = @reg + @off, return address just below it, these registers saved. */
-static void check_rule(const struct cfi_table *t, const char *at, int reg,
-		       int off, unsigned mask)
+static void check_rule(struct cfi_table *t, const char *at, int reg, int off,
+		       unsigned mask)
 {
 	const struct cfi_rule *r = rule(t, at);
 	printf("# %s\n", at);
@@ -49,14 +51,22 @@ static void check_rule(const struct cfi_table *t, const char *at, int reg,
 	check_int(r->flags, 0);
 }
 
-static void check_none(const struct cfi_table *t, const char *at)
+static void check_expression(struct cfi_table *t, int64_t at, const char *want)
+{
+	struct cursor c = cfi_expression(t, at);
+	check(!c.bad && cursor_left(&c) == strlen(want) &&
+	      !memcmp(c.p, want, strlen(want)));
+}
+
+static void check_none(struct cfi_table *t, const char *at)
 {
 	check_msg(!cfi_lookup(t, label(at)), "%s has no rule", at);
 }
 
-static void test_hand_written(const char *what, const char *build)
+static void test_hand_written(const char *what, const char *build,
+			      bool in_memory)
 {
-	printf("# --- %s\n", what);
+	printf("# --- %s%s\n", what, in_memory ? ", in memory" : "");
 	check(!run("%s", build));
 	char path[256];
 	int fd, label_fd;
@@ -64,7 +74,7 @@ static void test_hand_written(const char *what, const char *build)
 	labels = open_elf(path, &label_fd);
 	snprintf(path, sizeof(path), "%s/cfi", scratch);
 	Elf *elf = open_elf(path, &fd);
-	struct cfi_table *t = cfi_create(elf);
+	struct cfi_table *t = cfi_create(elf, in_memory ? -1 : fd);
 	elf_end(elf);
 	if (!check(t != NULL))
 		return;
@@ -86,28 +96,27 @@ static void test_hand_written(const char *what, const char *build)
 	check_rule(t, "at_six", RSP, 200000, saved & ~(1u << RBX));
 	const struct cfi_rule *r = rule(t, "at_seven");
 	check_int(r->flags, CFI_FULL);
-	check_int(t->fulls[r->full].kind[RDI], CFI_OFFSET);
-	check_int(t->fulls[r->full].val[RDI], -64);
-	check_int(t->fulls[r->full].val[RBX], -56);
+	check_int(cfi_full(t, r)->kind[RDI], CFI_OFFSET);
+	check_int(cfi_full(t, r)->val[RDI], -64);
+	check_int(cfi_full(t, r)->val[RBX], -56);
 
 	r = rule(t, "at_odd_0");
 	check_int(r->flags, CFI_FULL);
-	check_int(t->fulls[r->full].kind[CFI_RA], CFI_REGISTER);
-	check_int(t->fulls[r->full].val[CFI_RA], RCX);
+	check_int(cfi_full(t, r)->kind[CFI_RA], CFI_REGISTER);
+	check_int(cfi_full(t, r)->val[CFI_RA], RCX);
 	r = rule(t, "at_odd_1");
-	check_int(t->fulls[r->full].kind[RBX], CFI_VAL_OFFSET);
-	check_int(t->fulls[r->full].val[RBX], -8);
+	check_int(cfi_full(t, r)->kind[RBX], CFI_VAL_OFFSET);
+	check_int(cfi_full(t, r)->val[RBX], -8);
 	r = rule(t, "at_odd_2");
 	check_int(r->cfa_kind, CFI_CFA_EXPR);
-	check(!memcmp(t->section + r->cfa_off, "\x03\x77\x08\x06", 4));
+	check_expression(t, r->cfa_off, "\x77\x08\x06");
 	r = rule(t, "at_odd_3");
-	check_int(t->fulls[r->full].kind[RBX], CFI_EXPR);
-	check(!memcmp(t->section + t->fulls[r->full].val[RBX], "\x02\x23\x18",
-		      3));
+	check_int(cfi_full(t, r)->kind[RBX], CFI_EXPR);
+	check_expression(t, cfi_full(t, r)->val[RBX], "\x23\x18");
 
 	r = rule(t, "at_switch");
 	check_int(r->flags, CFI_FULL);
-	check_int(t->fulls[r->full].kind[RSP], CFI_OFFSET);
+	check_int(cfi_full(t, r)->kind[RSP], CFI_OFFSET);
 
 	check_int(rule(t, "at_sig")->flags, CFI_SIGNAL);
 	check_int(rule(t, "at_outermost")->flags, CFI_OUTERMOST);
@@ -130,7 +139,7 @@ static void test_hand_written(const char *what, const char *build)
 
 /* --- against libdw --- */
 
-static bool same_reg(const struct cfi_table *t, const struct cfi_rule *r,
+static bool same_reg(struct cfi_table *t, const struct cfi_rule *r,
 		     Dwarf_Frame *frame, int reg)
 {
 	Dwarf_Op mem[3], *ops;
@@ -138,8 +147,8 @@ static bool same_reg(const struct cfi_table *t, const struct cfi_rule *r,
 	int64_t off = 0;
 	int kind = CFI_SAME;
 	if (r->flags & CFI_FULL) {
-		kind = t->fulls[r->full].kind[reg];
-		off = t->fulls[r->full].val[reg];
+		kind = cfi_full(t, r)->kind[reg];
+		off = cfi_full(t, r)->val[reg];
 	} else if (reg == CFI_RA) {
 		kind = r->flags & CFI_OUTERMOST ? CFI_SAME : CFI_OFFSET;
 		off = r->ra_off;
@@ -162,7 +171,7 @@ static bool same_reg(const struct cfi_table *t, const struct cfi_rule *r,
 	return nr > 1; /* the others are tried by hand */
 }
 
-static bool same_frame(const struct cfi_table *t, const struct cfi_rule *r,
+static bool same_frame(struct cfi_table *t, const struct cfi_rule *r,
 		       Dwarf_Frame *frame)
 {
 	Dwarf_Op *ops;
@@ -187,42 +196,158 @@ static bool same_frame(const struct cfi_table *t, const struct cfi_rule *r,
 	return true;
 }
 
-static void test_library(const char *path)
+/* At @addr both say the same, or both nothing. */
+static bool agrees(struct cfi_table *t, Dwarf_CFI *cfi, uint64_t addr)
 {
-	int fd;
-	Elf *elf = open_elf(path, &fd);
-	if (!elf) {
-		tap_skip(path);
-		return;
-	}
-	struct cfi_table *t = cfi_create(elf);
-	Dwarf_CFI *cfi = dwarf_getcfi_elf(elf);
+	const struct cfi_rule *r = cfi_lookup(t, addr);
+	Dwarf_Frame *frame;
+	bool found = !dwarf_cfi_addrframe(cfi, addr, &frame);
+	bool ok = found == (r != NULL) && (!found || same_frame(t, r, frame));
+	if (found)
+		free(frame);
+	return ok;
+}
+
+/* The first and the last byte of each row. */
+static void compare(const char *path, struct cfi_table *t, Dwarf_CFI *cfi)
+{
 	size_t nr = 0, same = 0;
-	for (size_t i = 0; t && i < t->nr; i++) {
-		/* The first and the last byte that the row holds for. */
-		uint64_t at[2] = {t->base + t->pc[i],
-				  i + 1 < t->nr ? t->base + t->pc[i + 1] - 1
-						: t->base + t->pc[i]};
+	uint64_t next, at = 0;
+	cfi_row(t, at, &next);
+	for (at = next; at != UINT64_MAX; at = next) {
+		cfi_row(t, at, &next);
+		uint64_t both[] = {at, next == UINT64_MAX ? at : next - 1};
 		for (int k = 0; k < 2; k++) {
-			const struct cfi_rule *r = cfi_lookup(t, at[k]);
-			Dwarf_Frame *frame;
-			bool found = !dwarf_cfi_addrframe(cfi, at[k], &frame);
-			bool ok = found == (r != NULL) &&
-				  (!found || same_frame(t, r, frame));
+			bool ok = agrees(t, cfi, both[k]);
 			if (!ok && nr - same < 5)
-				printf("# %s: %#lx differs\n", path, at[k]);
-			if (found)
-				free(frame);
+				printf("# %s: %#lx differs\n", path, both[k]);
 			same += ok;
 			nr++;
 		}
 	}
-	printf("# %s: %zu rows, %zu rules\n", path, t ? t->nr : 0,
-	       t ? t->nr_rules : 0);
-	check(nr > 1000);
+	printf("# %s: %zu places\n", path, nr);
+	check(nr > 2000);
 	check_int(same, nr);
-	cfi_destroy(t);
+}
+
+/* So that nobody finds the linker's table. */
+static void hide_table(uint8_t *data)
+{
+	const Elf64_Ehdr *eh = (Elf64_Ehdr *)data;
+	Elf64_Phdr *ph = (Elf64_Phdr *)(data + eh->e_phoff);
+	for (int i = 0; i < eh->e_phnum; i++)
+		if (ph[i].p_type == PT_GNU_EH_FRAME)
+			ph[i].p_type = PT_NULL;
+}
+
+static bool equal(struct cfi_table *a, const struct cfi_rule *ra,
+		  struct cfi_table *b, const struct cfi_rule *rb)
+{
+	struct cfi_rule x, y;
+	if (!ra || !rb)
+		return ra == rb;
+	x = *ra;
+	y = *rb;
+	if (x.flags & y.flags & CFI_FULL) {
+		x.full = y.full = 0; /* by number, in the order of making */
+		if (memcmp(cfi_full(a, ra), cfi_full(b, rb),
+			   sizeof(struct cfi_full)) != 0)
+			return false;
+	}
+	return !memcmp(&x, &y, sizeof(x));
+}
+
+/* In every place the same, from the last one on: nobody else has asked. */
+static void check_equal(struct cfi_table *t, struct cfi_table *other)
+{
+	size_t nr = 0, same = 0;
+	uint64_t next, last = 0, next_other, start;
+	for (cfi_row(t, 0, &start); start != UINT64_MAX; start = next) {
+		last = start;
+		cfi_row(t, start, &next);
+	}
+	for (uint64_t at = last; at; at = at > last - 100000 ? at - 1 : 0) {
+		const struct cfi_rule *r = cfi_row(t, at, &next);
+		same += equal(t, r, other, cfi_row(other, at, &next_other)) &&
+			next == next_other;
+		nr++;
+	}
+	cfi_row(t, 0, &start);
+	for (uint64_t at = start; at < last; at = next) {
+		same += equal(t, cfi_row(t, at, &next), other,
+			      cfi_row(other, at, &next_other)) &&
+			next == next_other;
+		nr++;
+	}
+	check_int(same, nr);
+}
+
+static void test_library(const char *path)
+{
+	int fd;
+	struct stat st;
+	Elf *elf = open_elf(path, &fd);
+	if (!elf || fstat(fd, &st)) {
+		tap_skip(path);
+		return;
+	}
+	check_int(cfi_work_bytes(elf, fd), 0);
+	struct cfi_table *t = cfi_create(elf, fd);
+	Dwarf_CFI *cfi = dwarf_getcfi_elf(elf);
+	if (!check(t && cfi))
+		return;
+	compare(path, t, cfi);
 	dwarf_cfi_end(cfi);
+
+	struct cfi_table *other = cfi_create(elf, fd);
+	check_equal(t, other);
+	cfi_destroy(other);
+	other = cfi_create(elf, fd);
+	cfi_complete(other);
+	check_equal(t, other);
+	cfi_destroy(other);
+	elf_end(elf);
+
+	uint8_t *data = malloc((size_t)st.st_size);
+	check(data && pread(fd, data, (size_t)st.st_size, 0) == st.st_size);
+	hide_table(data);
+	elf = elf_memory((char *)data, (size_t)st.st_size);
+	check(elf && cfi_work_bytes(elf, -1) > 10000);
+	other = cfi_create(elf, -1);
+	check_equal(t, other);
+	cfi_destroy(other);
+	elf_end(elf);
+	free(data);
+	cfi_destroy(t);
+	close(fd);
+}
+
+/* A file that somebody makes shorter says nothing more; what was read stays. */
+static void test_shorter(void)
+{
+	char path[256];
+	int fd;
+	uint64_t first, last = 0, next;
+	check(!run("cp /lib/x86_64-linux-gnu/libc.so.6 \"$D\"/shorter"));
+	snprintf(path, sizeof(path), "%s/shorter", scratch);
+	Elf *elf = open_elf(path, &fd);
+	struct cfi_table *t = cfi_create(elf, fd);
+	struct cfi_table *all = cfi_create(elf, fd);
+	cfi_row(all, 0, &first);
+	for (uint64_t at = first; at != UINT64_MAX; at = next)
+		if (cfi_row(all, at, &next))
+			last = at;
+	const struct cfi_rule *r = cfi_lookup(t, first);
+	check(r && last > first && cfi_lookup(all, last));
+	check_int(truncate(path, 4096), 0);
+	check(cfi_lookup(t, first) == r);
+	check(!cfi_lookup(t, last));
+	check(cfi_lookup(all, last) != NULL);
+	cfi_complete(t);
+	check(!cfi_lookup(t, last));
+	cfi_destroy(t);
+	check(!cfi_create(elf, fd));
+	cfi_destroy(all);
 	elf_end(elf);
 	close(fd);
 }
@@ -298,32 +423,37 @@ static void test_expressions(void)
 	"as -o \"$D\"/cfi.o " FIX "/cfi.s && "                                 \
 	"ld -shared -o \"$D\"/cfi-labels \"$D\"/cfi.o && "
 
+static void test_both(const char *what, const char *build)
+{
+	test_hand_written(what, build, false);
+	test_hand_written(what, build, true);
+}
+
 int main(void)
 {
 	make_scratch();
-	test_hand_written(".eh_frame", LINK "cp \"$D\"/cfi-labels \"$D\"/cfi");
-	test_hand_written(
-		"no section headers", LINK
-		"ld -shared --eh-frame-hdr -o \"$D\"/cfi-labels "
-		"\"$D\"/cfi.o && cp \"$D\"/cfi-labels \"$D\"/cfi && "
-		/* e_shoff, e_shnum, e_shstrndx */
-		"printf '\\0\\0\\0\\0\\0\\0\\0\\0' | dd of=\"$D\"/cfi bs=1 "
-		"seek=40 conv=notrunc status=none && "
-		"printf '\\0\\0\\0\\0' | dd of=\"$D\"/cfi bs=1 seek=60 "
-		"conv=notrunc status=none");
-	test_hand_written(
-		".debug_frame",
-		"(echo .cfi_sections .debug_frame; cat " FIX "/cfi.s) "
-		"| as -o \"$D\"/cfi.o && ld -shared -o \"$D\"/cfi-labels "
-		"\"$D\"/cfi.o && cp \"$D\"/cfi-labels \"$D\"/cfi");
-	test_hand_written("compressed .debug_frame",
-			  "objcopy --compress-debug-sections \"$D\"/cfi-labels "
-			  "\"$D\"/cfi && readelf -SW \"$D\"/cfi | "
-			  "grep -q 'debug_frame.* C '");
+	test_both(".eh_frame", LINK "cp \"$D\"/cfi-labels \"$D\"/cfi");
+	test_both("no section headers", LINK
+		  "ld -shared --eh-frame-hdr -o \"$D\"/cfi-labels "
+		  "\"$D\"/cfi.o && cp \"$D\"/cfi-labels \"$D\"/cfi && "
+		  /* e_shoff, e_shnum, e_shstrndx */
+		  "printf '\\0\\0\\0\\0\\0\\0\\0\\0' | dd of=\"$D\"/cfi bs=1 "
+		  "seek=40 conv=notrunc status=none && "
+		  "printf '\\0\\0\\0\\0' | dd of=\"$D\"/cfi bs=1 seek=60 "
+		  "conv=notrunc status=none");
+	test_both(".debug_frame",
+		  "(echo .cfi_sections .debug_frame; cat " FIX "/cfi.s) "
+		  "| as -o \"$D\"/cfi.o && ld -shared -o \"$D\"/cfi-labels "
+		  "\"$D\"/cfi.o && cp \"$D\"/cfi-labels \"$D\"/cfi");
+	test_both("compressed .debug_frame",
+		  "objcopy --compress-debug-sections \"$D\"/cfi-labels "
+		  "\"$D\"/cfi && readelf -SW \"$D\"/cfi | "
+		  "grep -q 'debug_frame.* C '");
 	test_library("/lib/x86_64-linux-gnu/libc.so.6");
 	test_library("/lib/x86_64-linux-gnu/libm.so.6");
 	test_library("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
 	test_library("/usr/bin/python3");
+	test_shorter();
 	test_expressions();
 	return finish();
 }
