@@ -53,8 +53,11 @@ struct block {
 	uint64_t touched_lo_ns; /* the last access seen is not before this */
 	uint64_t checked_ns;	/* last look at it; quiet up to here */
 	uint32_t stack;		/* id of its allocation's stack; 0 = unknown */
-	uint32_t plant;	     /* handle at the controller; the next free block */
-	uint32_t nr_clear;   /* pages whose bit is clear by our doing */
+	uint32_t plant; /* handle at the controller; the next free block */
+	union {
+		uint32_t nr_clear; /* pages whose bit is clear by our doing */
+		uint32_t held_ns;  /* reserved for guards, where they watch */
+	};
 	uint32_t cursor;     /* pages armed so far while widening */
 	uint32_t witness;    /* page where the last access was seen */
 	uint32_t last_stack; /* who was seen at the last access; 0 = unknown */

@@ -15,8 +15,7 @@
 #define MAX_SAMPLE_LOG	  3 /* each page is a call of the kernel's */
 #define SETTLE_NS	  (250 * NSEC_PER_MSEC)
 #define SETTLE_PAGES	  64
-#define ASK_PART	  16		      /* of the time that makes a nap */
-#define LONG_QUIET_NS	  (10 * NSEC_PER_SEC) /* as ledger_settle has it */
+#define ASK_PART	  16 /* of the time that makes a nap */
 
 bool nap_ranges_add(struct nap_ranges *l, struct block *b, uint64_t first,
 		    uint64_t nr)
@@ -156,7 +155,7 @@ void nap_poll_forget(struct block *b)
 static void settle_reservation(struct block *b, uint64_t now_ns)
 {
 	if (b->flags & BLOCK_SETTLED || !b->nr_clear ||
-	    now_ns < b->full_ns + LONG_QUIET_NS)
+	    now_ns < b->full_ns + NAP_LONG_QUIET_NS)
 		return;
 	uint64_t ns = b->nr_clear * nap_touch_cost(block_proc(b));
 	ledger_settle(block_proc(b)->nap->ledger, ns);

@@ -23,7 +23,9 @@ struct nap_queue {
 	uint32_t nr, cap;
 };
 
-#define NAP_SIZES 20 /* powers of two of pages; the last has all above */
+#define NAP_QUIET_WINDOWS 2 /* between looks at what is quiet, at least */
+#define NAP_LONG_QUIET_NS (10 * NSEC_PER_SEC) /* as ledger_settle has it */
+#define NAP_SIZES	  20 /* powers of two of pages; the last has all above */
 
 struct nap {
 	struct nap_params params;
@@ -196,13 +198,25 @@ static inline struct page_range nap_whole_range(struct block *b)
 
 /* nap-guard.c */
 void nap_guard_tick(struct nap_proc *np, uint64_t now_ns);
-/* Plans only, until nap_guard_arm_flush(). While that works the program's stops
- * wait: not too many at once, but for the last one no more than 128 MiB, and no
- * block of more than 512 MiB. */
+
+/* nap-guard-arm.c. Plans only, until nap_guard_arm_flush(). While that works
+ * the program's stops wait: not too many at once, but for the last one no more
+ * than 128 MiB, and of a block no more than half of that. */
 #define NAP_GUARD_BATCH 512
 #define NAP_GUARD_PAGES 32768
 bool nap_guard_arm(struct block *b, uint64_t now_ns);
+/* The next part of @b, which is in BLOCK_WIDEN. */
+void nap_guard_widen(struct block *b, uint64_t now_ns);
 void nap_guard_arm_flush(struct nap_proc *np, uint64_t now_ns);
+/* Is as much planned as may be done at once? */
+bool nap_guard_is_full(const struct nap_proc *np);
+/* @r of @b is no longer guarded: it takes nothing to open it. */
+void nap_guard_opened(struct block *b, const struct page_range *r);
+/* Nothing of @b is; it has been quiet for long. */
+void nap_guard_release(struct block *b);
+void nap_guard_settle(struct block *b);
+
+/* nap-witness.c */
 /*
  * The second witness, on a block that is about to become stale: it rarely
  * fires, and then tells what no bit can, who ended the nap and when. Planned

@@ -8,7 +8,6 @@
 /* A nap's length is known to about one window at either end, so that a
  * fiftieth of the NAP length keeps it within 5 %. */
 #define WINDOWS_PER_NAP 50
-#define QUIET_WINDOWS	2 /* between looks at what is quiet, at least */
 #define MIN_WINDOW_NS	(5 * NSEC_PER_MSEC)
 #define MAX_WINDOW_NS	(50 * NSEC_PER_MSEC)
 #define ADAPT_NS	(500 * NSEC_PER_MSEC)
@@ -115,7 +114,8 @@ static void block_gone(struct nap_proc *np, struct block *b, uint64_t now_ns,
 			site->nr_watched++;
 	}
 	count_coverage(n, b, now_ns);
-	if (touch_memory && b->state != BLOCK_IDLE && np->primary)
+	if (touch_memory && np->primary &&
+	    (b->state != BLOCK_IDLE || b->held_ns))
 		np->primary->ops->drop(np->primary, block_first_page(b),
 				       block_end_page(b));
 	if (touch_memory && np->guard && b->flags & BLOCK_GUARDED)
@@ -126,7 +126,10 @@ static void block_gone(struct nap_proc *np, struct block *b, uint64_t now_ns,
 		/* A guard would have told; else quiet is what was looked at. */
 		nap_end(b, np->primary->ops->is_guard ? now_ns : b->checked_ns,
 			now_ns, nap_flags, 0, -1);
-	nap_poll_forget(b);
+	if (np->primary && np->primary->ops->is_guard)
+		nap_guard_release(b);
+	else
+		nap_poll_forget(b);
 	nap_queue_remove(&np->queue, b);
 	for (uint32_t i = 0; i < np->settle.nr; i++)
 		if (np->settle.entry[i].block == b)
@@ -364,8 +367,8 @@ uint64_t nap_recheck_ns(const struct block *b, uint64_t now_ns)
 	const struct nap *n = block_proc(b)->nap;
 	uint64_t age = now_ns > b->full_ns ? now_ns - b->full_ns : 0;
 	uint64_t due = now_ns + age * n->stretch / WINDOWS_PER_NAP;
-	if (due < now_ns + QUIET_WINDOWS * n->window_ns)
-		due = now_ns + QUIET_WINDOWS * n->window_ns;
+	if (due < now_ns + NAP_QUIET_WINDOWS * n->window_ns)
+		due = now_ns + NAP_QUIET_WINDOWS * n->window_ns;
 	if (due < now_ns + large_wait_ns(n, b))
 		due = now_ns + large_wait_ns(n, b);
 	uint64_t threshold = b->full_ns + n->params.nap_ns;
@@ -402,8 +405,7 @@ static bool may_arm_any(const struct nap *n)
 	for (const struct nap_proc *np = n->procs; np; np = np->next) {
 		any |= np->primary && !np->is_held_back;
 		if (np->primary && np->primary->ops->is_guard &&
-		    (np->plan.nr >= NAP_GUARD_BATCH ||
-		     np->planned_pages >= NAP_GUARD_PAGES))
+		    nap_guard_is_full(np))
 			return false;
 	}
 	return any;

@@ -82,6 +82,15 @@ static void mend_mask(struct task *t)
 		task_set_sigmask(t, mask | 1ULL << (SIGSEGV - 1));
 }
 
+/* Of what is not so large that to open it is most of it. */
+static void average(struct guard *g, const struct guard_entry *e,
+		    uint64_t cost_ns)
+{
+	if (e->end - e->start <= GUARD_SMALL)
+		g->hit_ns = (uint64_t)((int64_t)g->hit_ns +
+				       (int64_t)(cost_ns - g->hit_ns) / 8);
+}
+
 static bool guard_fault(struct guard *g, struct tevent *ev, size_t index,
 			struct access_hit *hit)
 {
@@ -101,9 +110,7 @@ static bool guard_fault(struct guard *g, struct tevent *ev, size_t index,
 	g->nr_hits++;
 	hit->cost_ns = smco_now_ns() - ev->stop_ns +
 		       tracer_stop_cost_ns(tproc_tracer(g->base.proc));
-	g->hit_ns =
-		(uint64_t)((int64_t)g->hit_ns +
-			   ((int64_t)hit->cost_ns - (int64_t)g->hit_ns) / 8);
+	average(g, &e, hit->cost_ns);
 	return true;
 }
 

@@ -7,6 +7,10 @@
 
 #include "reports/base.h"
 
+/* Of a larger range it is the opening that a hit costs most: not what the next
+ * hit of a small one will. Bytes. */
+#define GUARD_SMALL (2u << 20)
+
 struct guard_entry {
 	taddr_t start;
 	taddr_t end; /* exclusive */

@@ -77,8 +77,12 @@ static struct task *find_task(struct uffd *u, pid_t tid)
 	return NULL;
 }
 
-static void average(struct uffd *u, uint64_t cost_ns)
+/* Of what is not so large that to open it is most of it. */
+static void average(struct uffd *u, const struct page_range *r,
+		    uint64_t cost_ns)
 {
+	if (r->end - r->start > GUARD_SMALL)
+		return;
 	u->hit_ns = (uint64_t)((int64_t)u->hit_ns +
 			       ((int64_t)cost_ns - (int64_t)u->hit_ns) / 8);
 }
@@ -103,7 +107,7 @@ static bool uffd_next_hit(struct access *a, struct access_hit *hit)
 		uffd_open_waiting(u, &h);
 		h.hit.cost_ns = waited_ns + smco_now_ns() - stopped_ns +
 				tracer_stop_cost_ns(tproc_tracer(a->proc));
-		average(u, h.hit.cost_ns);
+		average(u, &h.hit.range, h.hit.cost_ns);
 		/* The stop clock knows nothing of the wait before the stop, but
 		 * all that comes then: that the block is opened, too. */
 		if (h.hit.stopped)

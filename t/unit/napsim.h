@@ -49,13 +49,25 @@ static inline uint64_t fake_cost(const struct access *a)
 	return napsim_cost_ns;
 }
 
-/* Of a struct access_ops: a guard that @arm_fn arms. */
-#define NAPSIM_GUARD(arm_fn)                                                   \
+/* No guard stands. */
+static inline int fake_none(struct access *a, struct page_range *r, size_t n)
+{
+	(void)a;
+	for (size_t i = 0; i < n; i++)
+		r[i].nr_reset = UINT32_MAX;
+	return 0;
+}
+
+/* Of a struct access_ops: a guard that @arm_fn arms; @collect_fn says which
+ * stand. */
+#define NAPSIM_PARTS(arm_fn, collect_fn)                                       \
 	{                                                                      \
 		.name = "fake guard", .sees = ACCESS_READS | ACCESS_WRITES,    \
 		.is_guard = true, .arm = (arm_fn), .disarm = fake_disarm,      \
-		.drop = fake_drop, .touch_cost_ns = fake_cost,                 \
+		.collect = (collect_fn), .drop = fake_drop,                    \
+		.touch_cost_ns = fake_cost,                                    \
 	}
+#define NAPSIM_GUARD(arm_fn) NAPSIM_PARTS(arm_fn, fake_none)
 
 /* The same: marks that are looked at. */
 #define NAPSIM_POLLED(arm_fn, collect_fn)                                      \

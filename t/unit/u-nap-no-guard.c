@@ -1,15 +1,14 @@
 /*
- * Blocks that are not guarded (now). One of more than 512 MiB never is: while
- * it is protected, and opened, who touches it waits. One that could not be is
- * tried again, each time after twice as long up to 32 s: to try may cost as
- * much as to arm.
+ * Blocks that are not guarded (now). One that would cost half of what ten
+ * seconds have room for never is. One that could not be is tried again, each
+ * time after twice as long up to 32 s: to try may cost as much as to arm.
  */
 #include "t/unit/napsim.h"
 
-#define LARGE  (512ull << 20)
-#define NAP_NS (1000 * MS)
+#define TOO_LARGE (16ull << 30)
+#define NAP_NS	  (1000 * MS)
 
-/* By size: as large as may be, one page more, one that fails. */
+/* By size: a page, which is armed, and two, which fail. */
 static unsigned nr_armed, nr_too_large, nr_failed;
 
 static int arm(struct access *a, struct page_range *r, size_t n)
@@ -17,11 +16,10 @@ static int arm(struct access *a, struct page_range *r, size_t n)
 	(void)a;
 	for (size_t i = 0; i < n; i++) {
 		uint64_t size = r[i].end - r[i].start;
-		nr_armed += size == LARGE;
-		nr_too_large += size > LARGE;
-		nr_failed += size < LARGE;
-		r[i].nr_reset = size < LARGE ? UINT32_MAX
-					     : (uint32_t)(size / TPAGE_SIZE);
+		nr_armed += size == TPAGE_SIZE;
+		nr_too_large += size > NAPSIM_SIZE;
+		nr_failed += size == NAPSIM_SIZE;
+		r[i].nr_reset = size == TPAGE_SIZE ? 1 : UINT32_MAX;
 	}
 	return 0;
 }
@@ -49,7 +47,7 @@ static void test_parts(void)
 	napsim_start(&s, &part_ops, PPB / 10, NAP_NS, napsim_emit);
 	for (unsigned i = 0; i < 64; i++)
 		napsim_allocate(&s, NAPSIM_BLOCK + i * PART, PART);
-	napsim_run_until(&s, now + NSEC_PER_SEC);
+	napsim_run_until(&s, now + 4 * NSEC_PER_SEC);
 	check_int(nr_parts, 64);
 	check_int(most_parts, 2);
 	napsim_stop(&s);
@@ -71,9 +69,9 @@ int main(void)
 	struct napsim s;
 	napsim_start(&s, &ops, PPB / 10, NAP_NS, keep_coverage);
 	uint64_t start_ns = now;
-	napsim_allocate(&s, NAPSIM_BLOCK, LARGE);
-	napsim_allocate(&s, NAPSIM_BLOCK + 2 * LARGE, LARGE + TPAGE_SIZE);
-	napsim_allocate(&s, NAPSIM_BLOCK + 4 * LARGE, NAPSIM_SIZE);
+	napsim_allocate(&s, NAPSIM_BLOCK, TPAGE_SIZE);
+	napsim_allocate(&s, NAPSIM_BLOCK + TOO_LARGE, TOO_LARGE);
+	napsim_allocate(&s, NAPSIM_BLOCK + 4 * TOO_LARGE, NAPSIM_SIZE);
 	/* After 0, 1, 3, 7, 15, 31, 63, 95 s. */
 	napsim_run_until(&s, start_ns + 100 * NSEC_PER_SEC);
 	check_int(nr_armed, 1);
