@@ -97,6 +97,12 @@ Elf *sym_module_elf(struct sym_space *s, uint32_t module)
 	return m && m->is_elf ? module_elf(m) : NULL;
 }
 
+int sym_module_fd(struct sym_space *s, uint32_t module)
+{
+	struct module *m = space_module(s, module);
+	return m && !m->image_len ? m->fd : -1;
+}
+
 uint32_t sym_nr_modules(const struct sym_space *s)
 {
 	struct sym_space *locked = (struct sym_space *)s;

@@ -77,6 +77,8 @@ uint32_t sym_nr_modules(const struct sym_space *s);
  * read. From any thread.
  */
 Elf *sym_module_elf(struct sym_space *s, uint32_t module);
+/* The module's file, the space's; -1: it cannot be read, or is none. */
+int sym_module_fd(struct sym_space *s, uint32_t module);
 
 /*
  * Name a place. One physical frame can be several inlined functions,

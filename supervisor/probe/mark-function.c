@@ -57,7 +57,7 @@ int mark_code_load(struct mark_code *mc, struct smco_err *err)
 	for (size_t i = 0; start && i < mc->nr_ranges; i++)
 		start[i] = mc->range[i].start;
 	if (!mc->rc)
-		mc->rc = range_image_load(&mc->img, mc->elf, start,
+		mc->rc = range_image_load(&mc->img, mc->elf, -1, start,
 					  mc->nr_ranges, err);
 	return mc->rc;
 }

@@ -2,9 +2,12 @@
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "supervisor/control/fixed.h"
 #include "supervisor/probe/range-text.h"
+#include "symbols/blocks.h"
 #include "symbols/dynamic.h"
 #include "symbols/landing.h"
 
@@ -64,7 +67,51 @@ static void lead_to(void *ctx, uint64_t addr)
 	range_sweep_lead(ctx, addr);
 }
 
-static int read_segments(struct range_image *img, Elf *elf,
+/* From so many bytes on: libelf would read them by one thread, into pages that
+ * come one by one. */
+uint64_t range_image_own_from_bytes = 4 << 20;
+
+/* The bytes of @ph in memory of our own; NULL: that is not worth it, or cannot
+ * be. One of them. */
+static const uint8_t *read_own(struct range_image *img, int fd,
+			       const GElf_Phdr *ph)
+{
+	struct stat st;
+	if (fd < 0 || img->own || !(ph->p_flags & PF_X) ||
+	    ph->p_filesz < range_image_own_from_bytes || fstat(fd, &st) ||
+	    ph->p_offset + ph->p_filesz > (uint64_t)st.st_size)
+		return NULL;
+	void *own = mmap(NULL, ph->p_filesz, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct block_file file = {.fd = fd,
+				  .from = ph->p_offset,
+				  .len = ph->p_filesz,
+				  .into = own};
+	if (own == MAP_FAILED)
+		return NULL;
+	if (!blocks_read(&file, 1)) {
+		munmap(own, ph->p_filesz);
+		return NULL;
+	}
+	img->own = own;
+	img->own_bytes = ph->p_filesz;
+	return own;
+}
+
+static const uint8_t *bytes_of(struct range_image *img, Elf *elf, int fd,
+			       const GElf_Phdr *ph)
+{
+	const uint8_t *own = read_own(img, fd, ph);
+	if (own)
+		return own;
+	const Elf_Data *d = elf_getdata_rawchunk(elf, (int64_t)ph->p_offset,
+						 ph->p_filesz, ELF_T_BYTE);
+	if (!d || d->d_buf)
+		return d ? d->d_buf : NULL;
+	return ph->p_filesz ? NULL : (const uint8_t *)""; /* none are fine */
+}
+
+static int read_segments(struct range_image *img, Elf *elf, int fd,
 			 struct smco_err *err)
 {
 	size_t nr = 0;
@@ -90,30 +137,31 @@ static int read_segments(struct range_image *img, Elf *elf,
 			continue;
 		img->end = max_u64(img->end, ph.p_vaddr + ph.p_memsz);
 		/* Most of a file with debug information is something else. */
-		const Elf_Data *d = elf_getdata_rawchunk(
-			elf, (int64_t)ph.p_offset, ph.p_filesz, ELF_T_BYTE);
-		if (!d || (ph.p_filesz && !d->d_buf))
+		const uint8_t *bytes = bytes_of(img, elf, fd, &ph);
+		if (!bytes)
 			continue;
 		img->segment[img->nr_segments++] = (struct range_segment){
 			.vaddr = ph.p_vaddr,
 			.len = ph.p_filesz,
-			.bytes = d->d_buf,
+			.bytes = bytes,
 			.exec = ph.p_flags & PF_X,
 		};
 	}
 	return 0;
 }
 
-int range_image_open(struct range_image *img, Elf *elf, struct smco_err *err)
+int range_image_open(struct range_image *img, Elf *elf, int fd,
+		     struct smco_err *err)
 {
-	int r = read_segments(img, elf, err);
+	int r = read_segments(img, elf, fd, err);
 	return r ? r : find_text(img, err);
 }
 
-int range_image_load(struct range_image *img, Elf *elf, const uint64_t *starts,
-		     size_t nr_starts, struct smco_err *err)
+int range_image_load(struct range_image *img, Elf *elf, int fd,
+		     const uint64_t *starts, size_t nr_starts,
+		     struct smco_err *err)
 {
-	int r = read_segments(img, elf, err);
+	int r = read_segments(img, elf, fd, err);
 	if (r == 0)
 		r = range_image_scan(img, starts, nr_starts, err);
 	if (r == 0)
@@ -125,6 +173,8 @@ void range_image_deinit(struct range_image *img)
 {
 	free(img->mark);
 	free(img->taken);
+	if (img->own)
+		munmap(img->own, img->own_bytes);
 	data_slots_deinit(&img->slots);
 	memset(img, 0, sizeof(*img));
 }

@@ -358,8 +358,9 @@ int range_plan_begin(struct range_plan **ret, struct sym_space *s,
 		r = smco_fail(err, SMCO_NOTFOUND, 0,
 			      "the module's file cannot be read");
 	if (r == 0)
-		r = range_image_load(&plan->img, plan->elf, starts, nr_starts,
-				     err);
+		r = range_image_load(&plan->img, plan->elf,
+				     sym_module_fd(s, module), starts,
+				     nr_starts, err);
 	if (r == 0)
 		r = need_index(plan, err);
 	if (r == 0)

@@ -390,7 +390,8 @@ int range_plan_take(struct range_plan **ret, struct store_in *in,
 		r = smco_fail(err, SMCO_NOTFOUND, 0,
 			      "the module's file cannot be read");
 	if (r == 0)
-		r = range_image_open(&plan->img, plan->elf, err);
+		r = range_image_open(&plan->img, plan->elf,
+				     sym_module_fd(s, module), err);
 	if (r == 0 && !take(plan, in))
 		r = smco_fail(err, SMCO_FORMAT, 0, "what was kept is damaged");
 	if (r == 0)

@@ -35,6 +35,8 @@ struct range_image {
 	uint64_t *taken; /* sorted: addresses of data that code or data name */
 	size_t nr_taken, cap_taken;
 	struct data_slots slots; /* none: of no file */
+	uint8_t *own; /* a segment's bytes that are not the Elf's; unmap */
+	size_t own_bytes;
 	/* It is linked to be anywhere: none of the numbers in its instructions
 	 * is an address. */
 	bool is_anywhere;
@@ -48,13 +50,18 @@ enum range_mark {
 /*
  * Reads the segments of @elf, finds instructions from the functions' @starts
  * (any order) on, and marks what is branched to or named anywhere. The image
- * points into the Elf's memory: keep it open. SMCO_FORMAT: no code in it.
+ * points into the Elf's memory: keep it open. @fd is the same file, of which
+ * much code is read by two threads; -1: there is none. SMCO_FORMAT: no code in
+ * it.
  */
-int range_image_load(struct range_image *img, Elf *elf, const uint64_t *starts,
-		     size_t nr_starts, struct smco_err *err);
+int range_image_load(struct range_image *img, Elf *elf, int fd,
+		     const uint64_t *starts, size_t nr_starts,
+		     struct smco_err *err);
+extern uint64_t range_image_own_from_bytes; /* tests make it small */
 /* Reads the segments alone, and which of them has the code: mark and taken are
  * the caller's to fill in, and to free. */
-int range_image_open(struct range_image *img, Elf *elf, struct smco_err *err);
+int range_image_open(struct range_image *img, Elf *elf, int fd,
+		     struct smco_err *err);
 /* The same for segments that the caller has filled in. */
 int range_image_scan(struct range_image *img, const uint64_t *starts,
 		     size_t nr_starts, struct smco_err *err);

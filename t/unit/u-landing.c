@@ -53,7 +53,7 @@ int main(void)
 	if (check(elf != NULL)) {
 		struct range_image img;
 		/* First: it reads the whole file. */
-		check_int(range_image_load(&img, elf, NULL, 0, NULL), 0);
+		check_int(range_image_load(&img, elf, -1, NULL, 0, NULL), 0);
 		landing_pads(elf, pad, NULL);
 		check_int(nr, 2);
 		check_int(pads[0], label_in(elf, "pad"));

@@ -30,19 +30,29 @@ static void find_starts(Elf *elf)
 	}
 }
 
-static struct range_image load(Elf *elf, uint64_t two_from_bytes, size_t nr)
+/* @fd: the code is read by itself; -1: by libelf. */
+static struct range_image load_of(Elf *elf, int fd, uint64_t two_from_bytes,
+				  size_t nr)
 {
 	struct range_image img;
 	struct smco_err err = {0};
 	range_sweep_two_from_bytes = two_from_bytes;
-	check_int(range_image_load(&img, elf, start, nr, &err), 0);
+	check_int(range_image_load(&img, elf, fd, start, nr, &err), 0);
 	return img;
 }
 
-static void compare(Elf *elf, size_t nr)
+static struct range_image load(Elf *elf, uint64_t two_from_bytes, size_t nr)
 {
+	return load_of(elf, -1, two_from_bytes, nr);
+}
+
+static void compare(Elf *elf, int fd, size_t nr)
+{
+	range_image_own_from_bytes = 1;
 	struct range_image one = load(elf, UINT64_MAX, nr);
-	struct range_image two = load(elf, 1, nr);
+	struct range_image two = load_of(elf, fd, 1, nr);
+	check(!one.own && two.own && two.text == two.own);
+	check(!memcmp(one.text, two.text, one.hi - one.lo));
 	printf("# %zu functions, %zu addresses taken\n", nr, one.nr_taken);
 	check(one.nr_taken > 100);
 	check(one.lo == two.lo && one.hi == two.hi);
@@ -114,9 +124,9 @@ int main(void)
 	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
 	find_starts(elf);
 	check(nr_starts > 30);
-	compare(elf, nr_starts);
-	compare(elf, 1);
-	compare(elf, 0);
+	compare(elf, fd, nr_starts);
+	compare(elf, fd, 1);
+	compare(elf, fd, 0);
 	test_numbers(fd);
 	elf_end(elf);
 	close(fd);
