@@ -147,7 +147,7 @@ uint32_t range_home_data(const struct range_homes *h, uint64_t addr,
 			b = mid;
 	}
 	for (; a < h->ix->nr_data && h->ix->data[a].lo == addr; a++) {
-		const struct range_index_entry *e = &h->ix->data[a];
+		const struct range_index_data *e = &h->ix->data[a];
 		const struct variable *var = &h->v->vars[e->var];
 		const struct var_place *p = &h->v->places[e->place];
 		if (!var->type.nr_dims && !var->type.bit_size &&

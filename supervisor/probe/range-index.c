@@ -19,81 +19,87 @@ static uint64_t extent(const struct var_type *t)
 
 static int by_address(const void *a, const void *b)
 {
-	const struct range_index_entry *x = a, *y = b;
+	const struct range_index_data *x = a, *y = b;
 	if (x->lo != y->lo)
 		return x->lo < y->lo ? -1 : 1;
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
-static void add_place(struct range_index *ix, const struct variables *v,
-		      uint32_t var, uint32_t place)
+/* Where each function's entries go next; while they are counted, how many the
+ * one before it has. */
+struct filling {
+	struct range_index *ix;
+	const struct variables *v;
+	uint32_t *next_local, *next_point;
+	bool is_counting;
+};
+
+static void add_data(const struct filling *f, uint32_t var, uint32_t place)
 {
-	const struct var_place *p = &v->places[place];
-	struct range_index_entry e = {
-		.var = var, .place = place, .function = p->function};
-	if (p->kind == VAR_ADDR || p->kind == VAR_TLS) {
-		e.lo = (uint64_t)p->offset;
-		if (p->kind == VAR_TLS)
-			e.lo += RANGE_TLS;
-		e.hi = e.lo + extent(&v->vars[var].type);
-		if (e.hi > e.lo)
-			ix->data[ix->nr_data++] = e;
-	}
-	if (p->function >= v->nr_functions)
+	const struct var_place *p = &f->v->places[place];
+	struct range_index_data e = {
+		.var = var, .place = place, .lo = (uint64_t)p->offset};
+	if (p->kind == VAR_TLS)
+		e.lo += RANGE_TLS;
+	e.hi = e.lo + extent(&f->v->vars[var].type);
+	if (e.hi <= e.lo)
 		return;
-	if (p->flags & VAR_POINT)
-		ix->points[ix->nr_points++] = e;
-	else
-		ix->locals[ix->nr_locals++] = e;
+	if (!f->is_counting)
+		f->ix->data[f->ix->nr_data] = e;
+	f->ix->nr_data++;
 }
 
-/* By function; those of one stay as they were added: by variable, then place.
- */
-static bool sort_locals(struct range_index_entry **array, size_t nr,
-			const struct variables *v)
+/* Those of one function stay in the order of variables, then places. */
+static void add_place(const struct filling *f, uint32_t var, uint32_t place)
 {
-	_cleanup_free_ uint32_t *next =
-		calloc(v->nr_functions + 1, sizeof(*next));
-	struct range_index_entry *sorted = malloc((nr + 1) * sizeof(*sorted));
-	if (!next || !sorted) {
-		free(sorted);
-		return false;
+	const struct var_place *p = &f->v->places[place];
+	bool point = p->flags & VAR_POINT;
+	uint32_t *next = point ? f->next_point : f->next_local;
+	if (p->kind == VAR_ADDR || p->kind == VAR_TLS)
+		add_data(f, var, place);
+	if (p->function >= f->v->nr_functions)
+		return;
+	if (f->is_counting) {
+		next[p->function + 1]++;
+		return;
 	}
-	for (size_t i = 0; i < nr; i++)
-		next[(*array)[i].function + 1]++;
-	for (size_t i = 0; i < v->nr_functions; i++)
-		next[i + 1] += next[i];
-	for (size_t i = 0; i < nr; i++)
-		sorted[next[(*array)[i].function]++] = (*array)[i];
-	free(*array);
-	*array = sorted;
-	return true;
+	struct range_index_entry *all = point ? f->ix->points : f->ix->locals;
+	all[next[p->function]++] = (struct range_index_entry){
+		.var = var, .place = place, .function = p->function};
 }
 
-int range_index_init(struct range_index *ix, const struct variables *v,
-		     struct smco_err *err)
+static void add_all(const struct filling *f)
 {
-	memset(ix, 0, sizeof(*ix));
-	ix->locals = calloc(v->nr_places + 1, sizeof(*ix->locals));
-	ix->points = calloc(v->nr_places + 1, sizeof(*ix->points));
-	ix->data = calloc(v->nr_places + 1, sizeof(*ix->data));
-	ix->array = calloc(v->nr_places + 1, sizeof(*ix->array));
-	if (!ix->locals || !ix->points || !ix->data || !ix->array) {
-		range_index_deinit(ix);
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	}
-	for (uint32_t i = 0; i < v->nr_vars; i++) {
-		const struct variable *var = &v->vars[i];
+	f->ix->nr_data = 0;
+	for (uint32_t i = 0; i < f->v->nr_vars; i++) {
+		const struct variable *var = &f->v->vars[i];
 		for (uint32_t k = 0; k < var->nr_places; k++)
-			add_place(ix, v, i, var->first_place + k);
+			add_place(f, i, var->first_place + k);
 	}
-	if (!sort_locals(&ix->locals, ix->nr_locals, v) ||
-	    !sort_locals(&ix->points, ix->nr_points, v)) {
-		range_index_deinit(ix);
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+}
+
+/* Room for exactly what was counted. False: no memory. */
+static bool make_room(const struct filling *f)
+{
+	struct range_index *ix = f->ix;
+	size_t nr = f->v->nr_functions;
+	for (size_t i = 0; i < nr; i++) {
+		f->next_local[i + 1] += f->next_local[i];
+		f->next_point[i + 1] += f->next_point[i];
 	}
-	qsort(ix->data, ix->nr_data, sizeof(*ix->data), by_address);
+	ix->nr_locals = f->next_local[nr];
+	ix->nr_points = f->next_point[nr];
+	ix->locals = malloc((ix->nr_locals + 1) * sizeof(*ix->locals));
+	ix->points = malloc((ix->nr_points + 1) * sizeof(*ix->points));
+	ix->data = malloc((ix->nr_data + 1) * sizeof(*ix->data));
+	ix->array = malloc((ix->nr_data + 1) * sizeof(*ix->array));
+	return ix->locals && ix->points && ix->data && ix->array;
+}
+
+static void sort_data(struct range_index *ix, const struct variables *v)
+{
 	uint64_t most = 0;
+	qsort(ix->data, ix->nr_data, sizeof(*ix->data), by_address);
 	for (size_t i = 0; i < ix->nr_data; i++) {
 		most = ix->data[i].hi > most ? ix->data[i].hi : most;
 		ix->data[i].hi_most = most;
@@ -102,6 +108,32 @@ int range_index_init(struct range_index *ix, const struct variables *v,
 		    !(v->vars[ix->data[i].var].flags & VAR_ELEMENT))
 			ix->array[ix->nr_arrays++] = ix->data[i];
 	}
+}
+
+int range_index_init(struct range_index *ix, const struct variables *v,
+		     struct smco_err *err)
+{
+	_cleanup_free_ uint32_t *local =
+		calloc(v->nr_functions + 1, sizeof(*local));
+	_cleanup_free_ uint32_t *point =
+		calloc(v->nr_functions + 1, sizeof(*point));
+	struct filling f = {.ix = ix,
+			    .v = v,
+			    .next_local = local,
+			    .next_point = point,
+			    .is_counting = true};
+	memset(ix, 0, sizeof(*ix));
+	bool fine = local && point;
+	if (fine)
+		add_all(&f);
+	fine = fine && make_room(&f);
+	if (!fine) {
+		range_index_deinit(ix);
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	}
+	f.is_counting = false;
+	add_all(&f);
+	sort_data(ix, v);
 	return 0;
 }
 

@@ -280,7 +280,7 @@ static int plan_function(struct range_plan *plan, uint32_t number,
 static void mark_shared(struct range_plan *plan)
 {
 	for (size_t i = 0; i < plan->ix.nr_data; i++) {
-		const struct range_index_entry *e = &plan->ix.data[i];
+		const struct range_index_data *e = &plan->ix.data[i];
 		uint64_t first = range_first_member(plan->v, e->var);
 		if (range_image_taken(&plan->img, e->lo, e->lo + 1) ||
 		    range_image_taken(&plan->img, first, first + 1))

@@ -538,7 +538,7 @@ static void data(struct finder *f)
 				b = mid;
 		}
 		while (a-- > 0 && ix->data[a].hi_most > lo) {
-			const struct range_index_entry *e = &ix->data[a];
+			const struct range_index_data *e = &ix->data[a];
 			const struct var_place *p = &f->v->places[e->place];
 			const struct variable *var = &f->v->vars[e->var];
 			if (e->hi <= lo || in->addr < p->lo ||

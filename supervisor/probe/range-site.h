@@ -69,17 +69,21 @@ struct range_index_entry {
 	uint32_t var;
 	uint32_t place;
 	uint32_t function;
+};
+struct range_index_data {
 	uint64_t lo, hi;  /* of memory: first and behind the last byte */
 	uint64_t hi_most; /* highest hi of this and all before */
+	uint32_t var;
+	uint32_t place;
 };
 struct range_index {
 	struct range_index_entry *locals; /* by function, then variable */
 	size_t nr_locals;
 	struct range_index_entry *points; /* VAR_POINT; in the same order */
 	size_t nr_points;
-	struct range_index_entry *data; /* by lo */
+	struct range_index_data *data; /* by lo */
 	size_t nr_data;
-	struct range_index_entry *array; /* of data, by lo */
+	struct range_index_data *array; /* of data, by lo */
 	size_t nr_arrays;
 };
 int range_index_init(struct range_index *ix, const struct variables *v,

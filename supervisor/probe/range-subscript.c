@@ -51,7 +51,7 @@ static uint32_t array_in_data(const struct range_forms *f, uint64_t addr,
 			b = mid;
 	}
 	for (; a < ix->nr_data && ix->data[a].lo == addr; a++) {
-		const struct range_index_entry *e = &ix->data[a];
+		const struct range_index_data *e = &ix->data[a];
 		const struct var_place *p = &f->v->places[e->place];
 		if (is_array(&f->v->vars[e->var], stride, bytes) &&
 		    pc >= p->lo && pc < p->hi && !choose(f->v, &best, e->var))
