@@ -5,7 +5,6 @@
 
 #include "supervisor/control/fixed.h"
 #include "supervisor/monitor/range-private.h"
-#include "symbols/pair.h"
 
 static bool wanted(void *ctx, const struct variable *var)
 {
@@ -216,39 +215,34 @@ void range_unit_ready(struct range_monitor *m, struct range_unit *u)
 		ready(m, u, find_others(u));
 }
 
-/* What its processes' stubs have in common: at least one is about to begin, or
- * stands for it. Of libraries it is not known where they will be. */
-static void make_stubs(const struct range_monitor *m, struct range_unit *u)
-{
-	struct smco_err err = {0};
-	size_t most = target_is_unlimited(m->p.target_overhead_ppb)
-			      ? SIZE_MAX
-			      : RANGE_FIRST_WINDOWS;
-	if (u->plan && !u->is_library && range_plan_make(u->plan, most, &err))
-		smco_debug("range", "%s: %s", u->path, err.msg);
-}
-
-struct halves {
+struct finding {
 	struct range_monitor *m;
 	struct range_unit *u;
 	bool found;
 };
 
-static void *run_make_stubs(void *arg)
+/* The kernel takes its time to look at programs, too. */
+static void run_find_others(void *arg)
 {
-	const struct halves *h = arg;
-	make_stubs(h->m, h->u);
-	return NULL;
+	struct finding *f = arg;
+	f->found = find_others(f->u);
+	/* By ptrace it is tried on a child, which is to have a CPU. */
+	if (f->found && wants_watch(f->u) && !f->m->p.ptrace_watch)
+		range_watch_open(f->m);
 }
 
-/* The kernel takes its time to look at programs, too. */
-static void *run_find_others(void *arg)
+/* What its processes' stubs have in common: at least one is about to begin, or
+ * stands for it. Of libraries it is not known where they will be. */
+static void make_stubs(struct finding *f)
 {
-	struct halves *h = arg;
-	h->found = find_others(h->u);
-	if (h->found && wants_watch(h->u))
-		range_watch_open(h->m);
-	return NULL;
+	struct smco_err err = {0};
+	size_t most = target_is_unlimited(f->m->p.target_overhead_ppb)
+			      ? SIZE_MAX
+			      : RANGE_FIRST_WINDOWS;
+	if (!f->u->plan || f->u->is_library)
+		run_find_others(f);
+	else if (range_plan_make(f->u->plan, most, run_find_others, f, &err))
+		smco_debug("range", "%s: %s", f->u->path, err.msg);
 }
 
 struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
@@ -260,10 +254,9 @@ struct range_unit *range_unit_get(struct range_monitor *m, const char *path,
 	range_unit_read(m, u, open_path);
 	if (!u->vars)
 		return u;
-	struct halves h = {.m = m, .u = u};
-	pair_run(u->vars->nr_vars >= pair_from, run_make_stubs, &h,
-		 run_find_others, &h);
-	ready(m, u, h.found);
+	struct finding f = {.m = m, .u = u};
+	make_stubs(&f);
+	ready(m, u, f.found);
 	return u;
 }
 

@@ -68,7 +68,7 @@ struct live_worth {
 };
 
 struct ranges {
-	struct tproc *p; /* NULL: range-made.c */
+	struct tproc *p; /* NULL: range-make.c */
 	const struct range_plan *plan;
 	uint64_t bias;
 	taddr_t base;	   /* of the area: code, a gap, shared data */
@@ -76,6 +76,7 @@ struct ranges {
 	uint64_t bytes;	   /* of the area */
 	uint64_t data_bytes;
 	uint64_t code_used;
+	uint64_t code_end; /* stubs end here at the latest */
 	/* What was made ahead of time for this very distance, or NULL. The rest
 	 * of the plan's stubs are made here. */
 	const struct ranges *made;
@@ -178,10 +179,10 @@ int range_undo(struct tproc *p, void *ranges);
 struct ranges *range_new(struct tproc *p, const struct range_plan *plan,
 			 uint64_t bias);
 
-/* range-made.c */
-/* The next stubs of @r, which has no process. */
+/* range-make.c: the next stubs of @r, which has no process. */
 int range_keep_code(struct ranges *r, const struct range_stubs *s,
 		    struct smco_err *err);
+/* range-made.c */
 /* @to has nothing before. False: no memory, and it needs range_unprepare. */
 bool range_copy_function(struct live_function *to,
 			 const struct live_function *from);

@@ -1,71 +1,13 @@
 /*
- * Stubs that are made ahead of time, see range.h. They are those of a process
- * that there is not: its module is at the file's own addresses, and what would
- * be in its memory is here. All that depends on where the module really is are
- * the return addresses of displaced calls, and what is known of places in it.
+ * Stubs that were made ahead of time (range-make.c) come into a process. All
+ * that depends on where the module really is are the return addresses of
+ * displaced calls, and what is known of places in it.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "supervisor/probe/near.h"
 #include "supervisor/probe/range-live.h"
-
-static bool grow(void **array, size_t *cap, size_t want, size_t size)
-{
-	if (want <= *cap)
-		return true;
-	size_t more = want + want / 2 + 64;
-	void *p = realloc(*array, more * size);
-	if (!p)
-		return false;
-	*array = p;
-	*cap = more;
-	return true;
-}
-
-int range_keep_code(struct ranges *r, const struct range_stubs *s,
-		    struct smco_err *err)
-{
-	size_t pad = -s->code.len & (RANGE_STUB_ALIGN - 1);
-	if (!grow((void **)&r->code, &r->cap_code,
-		  r->code_used + s->code.len + pad, 1) ||
-	    !grow((void **)&r->back, &r->cap_back, r->nr_back + s->nr_back,
-		  sizeof(*r->back)))
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	memcpy(r->code + r->code_used, s->code.buf, s->code.len);
-	memset(r->code + r->code_used + s->code.len, 0xcc, pad);
-	for (size_t i = 0; i < s->nr_back; i++)
-		r->back[r->nr_back++] = (uint32_t)r->code_used + s->back[i];
-	return 0;
-}
-
-int range_plan_make(struct range_plan *plan, size_t windows,
-		    struct smco_err *err)
-{
-	size_t nr = 0;
-	int ret = 0;
-	if (plan->made || !plan->most_windows)
-		return 0;
-	struct ranges *r = range_new(NULL, plan, 0);
-	if (!r)
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	if (!near_likely(plan->img.segment[0].vaddr, plan->img.end, r->bytes,
-			 &r->base)) {
-		ranges_destroy(r);
-		return 0;
-	}
-	for (uint32_t i = 0;
-	     ret == 0 && i < plan->v->nr_functions && nr < windows; i++) {
-		nr += plan->function[i].info.nr_windows;
-		ret = range_prepare(r, i, err);
-	}
-	if (ret)
-		ranges_destroy(r);
-	else
-		plan->made = r;
-	return ret;
-}
 
 static size_t windows_bytes(const struct live_function *f)
 {

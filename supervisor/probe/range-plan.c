@@ -168,14 +168,21 @@ static void patched_at(struct range_plan *plan, uint64_t at)
 						   : plan->hi;
 }
 
+uint64_t range_plan_stub_bytes(const struct variables *v,
+			       const struct range_windows *w)
+{
+	uint64_t bytes = w->nr * WINDOW_BYTES + w->nr_sites * SITE_BYTES;
+	for (size_t i = 0; i < w->nr_sites; i++)
+		bytes += range_hole_bytes(v, w->site[i].var);
+	return bytes;
+}
+
 static void count_windows(struct range_plan *plan,
 			  struct range_plan_function *f,
 			  const struct range_code *code)
 {
 	const struct range_windows *w = &f->windows;
-	plan->code_bytes += w->nr * WINDOW_BYTES + w->nr_sites * SITE_BYTES;
-	for (size_t i = 0; i < w->nr_sites; i++)
-		plan->code_bytes += range_hole_bytes(plan->v, w->site[i].var);
+	plan->code_bytes += range_plan_stub_bytes(plan->v, w);
 	for (size_t i = 0; i < w->nr; i++) {
 		uint64_t relay = w->window[i].relay;
 		patched_at(plan, code->insns[w->window[i].first].addr);

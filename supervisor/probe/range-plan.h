@@ -56,6 +56,9 @@ struct range_plan {
 	struct ranges *made; /* range_plan_make; NULL: none are */
 };
 
+/* As much as the stubs of @w can take. */
+uint64_t range_plan_stub_bytes(const struct variables *v,
+			       const struct range_windows *w);
 /*
  * No more than is bound now will be asked for: what processes have room for.
  * Exact if all is planned; otherwise by the size of the code that is not.

@@ -130,7 +130,8 @@ static int build(struct ranges *r, uint32_t number, struct live_function *f,
 				  &plan->img, plan->v, &pf->windows, &at, err);
 	if (ret)
 		return ret;
-	if (stubs->code.len > r->data_off - TPAGE_SIZE - r->code_used)
+	if (r->code_used > r->code_end ||
+	    stubs->code.len > r->code_end - r->code_used)
 		return smco_fail(err, SMCO_UNSUPPORTED, 0,
 				 "no more room for stubs");
 	f->code_off = (uint32_t)r->code_used;

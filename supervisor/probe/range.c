@@ -108,6 +108,7 @@ struct ranges *range_new(struct tproc *p, const struct range_plan *plan,
 	r->code_used = NAME_BYTES;
 	r->data_off = pages(plan->most_code_bytes + NAME_BYTES + TPAGE_SIZE) +
 		      RANGE_GAP_BYTES;
+	r->code_end = r->data_off - TPAGE_SIZE;
 	r->data_bytes = pages(range_counters_off(plan) +
 			      8 * (plan->most_windows + LIVE_LINE));
 	r->bytes = r->data_off + r->data_bytes;

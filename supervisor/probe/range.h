@@ -78,10 +78,12 @@ void range_plan_forget(struct range_plan *plan, uint32_t function);
 /*
  * The stubs of the first functions, as many as have @windows together, are made
  * here, by no process' time: where one has its stubs as far from the module as
- * most have, they are only copied into it. Once. SMCO_NOMEM.
+ * most have, they are only copied into it. Once. @beside (NULL: nothing), which
+ * does not change the plan, is called whatever happens; of many stubs one of
+ * two threads calls it, and then makes some as the other does. SMCO_NOMEM.
  */
 int range_plan_make(struct range_plan *plan, size_t windows,
-		    struct smco_err *err);
+		    void (*beside)(void *ctx), void *ctx, struct smco_err *err);
 
 struct range_function_info {
 	uint32_t nr_sites;   /* pairs of a place in the code and a variable */

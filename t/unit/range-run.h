@@ -66,7 +66,7 @@ static inline int range_run_plant(struct run *run, struct smco_err *err)
 	int r = range_plan_begin(&x->plan, run->syms, at.module, x->vars,
 				 x->late ? 0 : SIZE_MAX, err);
 	if (r == 0 && x->ahead)
-		r = range_plan_make(x->plan, x->ahead, err);
+		r = range_plan_make(x->plan, x->ahead, NULL, NULL, err);
 	taddr_t taken;
 	if (r == 0 && x->elsewhere)
 		r = near_map(run->p, start, start + 1, TPAGE_SIZE, &taken, err);

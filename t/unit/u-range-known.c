@@ -5,6 +5,7 @@
  */
 #include "t/unit/symhelp.h"
 #include <fcntl.h>
+#include "symbols/pair.h"
 #include "t/unit/range-run.h"
 
 #define NR_KNOWN 51 /* in the fixture */
@@ -40,6 +41,7 @@ enum when {
 	AT_ONCE,
 	LATE,
 	AHEAD,	    /* stubs are made before there is a process */
+	BY_TWO,	    /* the same in two threads */
 	SOME_AHEAD, /* of the first functions */
 	FOR_NOTHING /* they are to lie elsewhere then */
 };
@@ -51,7 +53,7 @@ static void check_built(const struct range_run *x, enum when when)
 		all += range_plan_function(x->plan, i)->nr_windows > 0;
 	printf("# %zu of %zu functions are made in the process\n", x->nr_built,
 	       all);
-	if (when == AHEAD)
+	if (when == AHEAD || when == BY_TWO)
 		check_int(x->nr_built, 0);
 	else if (when == SOME_AHEAD)
 		check(x->nr_built > 0 && x->nr_built < all);
@@ -67,17 +69,21 @@ static void known(const char *cc, const char *flags, enum when when,
 		[AT_ONCE] = "",
 		[LATE] = ", planned late",
 		[AHEAD] = ", made ahead",
+		[BY_TWO] = ", made ahead by two threads",
 		[SOME_AHEAD] = ", some made ahead",
 		[FOR_NOTHING] = ", made for elsewhere",
 	};
 	static struct range_run x;
+	static size_t usual;
 	char prog[256], out[256];
+	usual = usual ? usual : pair_from;
 	memset(&x, 0, sizeof(x));
 	x.late = when == LATE;
 	x.ahead = when == AT_ONCE || when == LATE ? 0
 		  : when == SOME_AHEAD		  ? 40
 						  : SIZE_MAX;
 	x.elsewhere = when == FOR_NOTHING;
+	pair_from = when == BY_TWO ? 0 : usual;
 	printf("# %s %s%s\n", cc, flags, text[when]);
 	if (run("%s %s -g -o $D/known t/fixtures/range/known.c -lpthread && "
 		"$D/known >$D/plain",
@@ -176,6 +182,8 @@ int main(void)
 	known("gcc", "-O0", AHEAD, NR_KNOWN);
 	known("gcc", "-O2", AHEAD, 25);
 	known("gcc", "-O2 -no-pie", AHEAD, 25);
+	known("gcc", "-O0", BY_TWO, NR_KNOWN);
+	known("gcc", "-O2", BY_TWO, 25);
 	known("gcc", "-O0", SOME_AHEAD, NR_KNOWN);
 	known("gcc", "-O0", FOR_NOTHING, NR_KNOWN);
 	/* loaded, slot, nowhere, inplace, pair.a, pair.b, stored, address,

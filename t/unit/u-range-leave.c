@@ -8,6 +8,7 @@
 #include "supervisor/probe/range-live.h"
 #include "t/unit/begun.h"
 #include "t/unit/hog.h"
+#include "symbols/pair.h"
 #include "t/unit/range-run.h"
 
 static struct range_run x;
@@ -582,6 +583,7 @@ int main(void)
 	unloading();
 	dying();
 	ahead = SIZE_MAX;
+	pair_from = 0;
 	exceptions("g++", "-O0", 5);
 	exceptions("g++", "-O2", 3);
 	forks(true, true, true);
