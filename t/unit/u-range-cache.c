@@ -460,6 +460,28 @@ static void test_files(const char *name)
 	forget(&k);
 }
 
+/* Those that say the same are kept once, until the strings are put. */
+static void test_strings(void)
+{
+	static const char i[] = "main::i", same[] = "main::i", k[] = "main::k";
+	struct cachefile f;
+	struct store_out o;
+	if (!check(cachefile_create(&f, cache) && store_out_init(&o, &f.out)))
+		return;
+	const char *first = store_string(&o, i);
+	check(store_string(&o, k) != first);
+	check(store_string(&o, same) == first);
+	check(store_string(&o, "") != first);
+	check_int(o.text_len, sizeof(i) + sizeof(k) + 1);
+	check_str(o.text + (uintptr_t)first, i);
+	store_put_strings(&o);
+	check(store_string(&o, same) == NULL);
+	check_int(o.text_len, sizeof(same));
+	check(store_flush(&o));
+	store_out_deinit(&o);
+	cachefile_close(&f, "strings", false, 0);
+}
+
 /* Read by one or two, each block once; the sums are those of the bytes. */
 static void test_blocks(void)
 {
@@ -606,6 +628,7 @@ int main(void)
 	cache = cachedir_open();
 	check(cache >= 0);
 	test_blocks();
+	test_strings();
 	test_same(scratch_path("known"));
 	blocks_two_from_bytes = 1;
 	pair_from = 0;
