@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -37,10 +39,57 @@ static void know_wakecost(void)
 	smco_debug("meter", "measured: what it costs to wake up");
 }
 
+static struct loading {
+	pthread_t thread;
+	bool is_running, is_done;
+	struct stopclock *clock; /* NULL: err says why */
+	struct smco_err err;
+} loading;
+
+static void *load(void *arg)
+{
+	(void)arg;
+	stopclock_load(&loading.clock, &loading.err);
+	return NULL;
+}
+
+void meter_load(void)
+{
+	sigset_t all, before;
+	/* Signals are the other threads' business. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	loading = (struct loading){.clock = NULL};
+	loading.is_running = !pthread_create(&loading.thread, NULL, load, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void meter_loaded(void)
+{
+	if (!loading.is_running)
+		return;
+	pthread_join(loading.thread, NULL);
+	loading.is_running = false;
+	loading.is_done = true;
+}
+
+static int open_clock(struct smco_err *err)
+{
+	meter_loaded();
+	if (!loading.is_done)
+		return stopclock_open(&stopclock, err);
+	struct stopclock *c = loading.clock;
+	int rc = c ? stopclock_begin(c, err) : loading.err.code;
+	*err = c ? *err : loading.err;
+	stopclock = rc ? NULL : c;
+	loading = (struct loading){.clock = NULL};
+	return rc;
+}
+
 void meter_prepare(void)
 {
 	struct smco_err err = {0};
-	if (stopclock_open(&stopclock, &err)) {
+	if (open_clock(&err)) {
 		smco_debug("meter", "%s", err.msg);
 		return;
 	}
@@ -52,8 +101,11 @@ void meter_prepare(void)
 
 void meter_unprepare(void)
 {
+	meter_loaded();
 	stopclock_close(stopclock);
+	stopclock_close(loading.clock); /* nobody began it */
 	stopclock = NULL;
+	loading.clock = NULL;
 }
 
 /* Time the program spent in stops so far, and waiting for us. */

@@ -36,6 +36,11 @@ struct meter {
  * which add a calibrated constant to what it saw itself. */
 void meter_prepare(void);
 void meter_unprepare(void);
+/* The kernel takes its time to look at programs: a thread begins with that, if
+ * it can, and meter_loaded() waits until it is done. Nothing is measured
+ * between them. */
+void meter_load(void);
+void meter_loaded(void);
 void meter_init(struct meter *m, struct ledger *l, struct tracer *tr);
 /* Stops so far: to the ledger. Returns ns charged. */
 uint64_t meter_stops(struct meter *m);

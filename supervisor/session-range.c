@@ -102,7 +102,10 @@ int session_range_create(struct session *s, struct tracer_options *topt,
 	s->range = range_monitor_create(&p, s->ledger);
 	if (!s->range)
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	/* Of a large file much is done by one thread. */
+	meter_load();
 	int rc = expect(s, err);
+	meter_loaded();
 	topt->hold_new_tasks |= range_wants_tasks(s->range);
 	return rc;
 }

@@ -14,6 +14,7 @@ extern const char stopclock_object_start[], stopclock_object_end[];
 
 struct stopclock {
 	struct bpf_object *obj;
+	uint32_t nr_tasks; /* there is room for */
 	struct bpf_link *switches, *wakings;
 	int sums_fd;		     /* owned by obj */
 	struct stopclock_told *told; /* its map; NULL = not to be had */
@@ -56,6 +57,36 @@ static int attach(struct stopclock *c, uint32_t nr_tasks, struct smco_err *err)
 	return 0;
 }
 
+static int load(struct stopclock **ret, uint32_t nr_tasks, struct smco_err *err)
+{
+	struct stopclock *c = calloc(1, sizeof(*c));
+	if (!c)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	c->nr_tasks = nr_tasks;
+	int r = bpfload_with(
+		stopclock_object_start, stopclock_object_end, "stop clock",
+		"BPF in sched_switch that tells states, Linux 5.18",
+		&(struct bpfload_map){"tasks", nr_tasks, -1}, &c->obj, err);
+	if (r)
+		stopclock_close(c);
+	else
+		*ret = c;
+	return r;
+}
+
+int stopclock_load(struct stopclock **ret, struct smco_err *err)
+{
+	return load(ret, STOPCLOCK_MAX_TASKS, err);
+}
+
+int stopclock_begin(struct stopclock *c, struct smco_err *err)
+{
+	int r = attach(c, c->nr_tasks, err);
+	if (r)
+		stopclock_close(c);
+	return r;
+}
+
 int stopclock_open(struct stopclock **ret, struct smco_err *err)
 {
 	return stopclock_open_sized(ret, STOPCLOCK_MAX_TASKS, err);
@@ -64,21 +95,13 @@ int stopclock_open(struct stopclock **ret, struct smco_err *err)
 int stopclock_open_sized(struct stopclock **ret, uint32_t nr_tasks,
 			 struct smco_err *err)
 {
-	struct stopclock *c = calloc(1, sizeof(*c));
-	if (!c)
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	int r = bpfload_with(
-		stopclock_object_start, stopclock_object_end, "stop clock",
-		"BPF in sched_switch that tells states, Linux 5.18",
-		&(struct bpfload_map){"tasks", nr_tasks, -1}, &c->obj, err);
+	struct stopclock *c;
+	int r = load(&c, nr_tasks, err);
 	if (!r)
-		r = attach(c, nr_tasks, err);
-	if (r) {
-		stopclock_close(c);
-		return r;
-	}
-	*ret = c;
-	return 0;
+		r = stopclock_begin(c, err);
+	if (!r)
+		*ret = c;
+	return r;
 }
 
 int stopclock_read(struct stopclock *c, struct stopclock_reading *ret)

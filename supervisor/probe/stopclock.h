@@ -51,6 +51,10 @@ struct stopclock_reading {
 	uint64_t strange_ns;
 };
 
+/* stopclock_open() in two steps: what takes long, by any thread, and then, by
+ * the one that would call that, what makes it count; it is closed on errors. */
+int stopclock_load(struct stopclock **ret, struct smco_err *err);
+int stopclock_begin(struct stopclock *c, struct smco_err *err);
 /* From now on. SMCO_PERM or SMCO_UNSUPPORTED say what is missing. */
 int stopclock_open(struct stopclock **ret, struct smco_err *err);
 /* The same for at most @nr_tasks at a time, not 0: the traced ones, and, while
