@@ -157,6 +157,20 @@ bool kept_get(enum kept_what what, uint64_t ret[KEPT_FIGURES])
 	return true;
 }
 
+bool kept_latest(enum kept_what what, uint64_t ret[KEPT_FIGURES])
+{
+	if (kept.dir < 0 || !kept.nr[what])
+		return false;
+	memcpy(ret, kept.measured[what][kept.nr[what] - 1].figures,
+	       sizeof(kept.measured[what][0].figures));
+	return true;
+}
+
+bool kept_wants(enum kept_what what)
+{
+	return kept.dir >= 0 && kept.nr[what] < KEPT_TIMES;
+}
+
 void kept_add(enum kept_what what, const uint64_t figures[KEPT_FIGURES])
 {
 	struct measured m = {.at_s = kept.now_s};

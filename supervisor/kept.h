@@ -4,7 +4,8 @@
  *
  * What a busy moment made of a measurement must not stay: a figure is the
  * median of KEPT_TIMES measurements of as many starts, none of them older than
- * KEPT_S. Until there are so many, each start measures. They are of one boot of
+ * KEPT_S. Until there are so many, each start measures, or, with what was
+ * measured last, each end of a run. They are of one boot of
  * one machine, for the same CPUs and the same build of smco-trace; the file
  * (text, "costs") is as if it were not there where anything else is in it.
  */
@@ -33,6 +34,11 @@ enum kept_what {
 void kept_open(uint64_t build, time_t now_s);
 /* False: to be measured. */
 bool kept_get(enum kept_what what, uint64_t ret[KEPT_FIGURES]);
+/* The latest, of however few; for what is measured again at the end of a run,
+ * when nobody waits for it. */
+bool kept_latest(enum kept_what what, uint64_t ret[KEPT_FIGURES]);
+/* Is there something to be kept, and too little known? */
+bool kept_wants(enum kept_what what);
 /* It was measured just now. */
 void kept_add(enum kept_what what, const uint64_t figures[KEPT_FIGURES]);
 /* What is new is written, which may take long; then nothing is known. */

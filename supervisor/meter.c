@@ -25,18 +25,33 @@
 static struct stopclock *stopclock; /* NULL = not to be had */
 static struct wakecost wakecost;
 
+static bool is_measured; /* by this process */
+
+static void measure_wakecost(struct wakecost *ret)
+{
+	if (wakecost_measure(ret))
+		kept_add(KEPT_WAKE, (const uint64_t[KEPT_FIGURES]){
+					    ret->wake_ns, ret->cold_ns});
+	is_measured = true;
+	smco_debug("meter", "measured: what it costs to wake up");
+}
+
 static void know_wakecost(void)
 {
 	uint64_t v[KEPT_FIGURES];
-	if (kept_get(KEPT_WAKE, v)) {
+	is_measured = false;
+	if (kept_get(KEPT_WAKE, v) || kept_latest(KEPT_WAKE, v))
 		wakecost = (struct wakecost){v[0], v[1]};
-		return;
-	}
-	if (wakecost_measure(&wakecost))
-		kept_add(KEPT_WAKE,
-			 (const uint64_t[KEPT_FIGURES]){wakecost.wake_ns,
-							wakecost.cold_ns});
-	smco_debug("meter", "measured: what it costs to wake up");
+	else
+		measure_wakecost(&wakecost);
+}
+
+/* It takes 25 ms, for which no program stands now. */
+static void measure_for_the_next(void)
+{
+	struct wakecost now;
+	if (stopclock && !is_measured && kept_wants(KEPT_WAKE))
+		measure_wakecost(&now);
 }
 
 static struct loading {
@@ -102,6 +117,7 @@ void meter_prepare(void)
 void meter_unprepare(void)
 {
 	meter_loaded();
+	measure_for_the_next();
 	stopclock_close(stopclock);
 	stopclock_close(loading.clock); /* nobody began it */
 	stopclock = NULL;

@@ -33,6 +33,33 @@ static long start(uint64_t build, time_t now_s)
 	return is_known ? (long)v[0] : 0;
 }
 
+/* The first figure of the latest; 0: there is none. */
+static long latest(uint64_t build, time_t now_s, bool wants)
+{
+	uint64_t v[KEPT_FIGURES] = {0}, none[KEPT_FIGURES];
+	kept_open(build, now_s);
+	bool is_known = kept_latest(KEPT_BITS, v);
+	check(!kept_latest(KEPT_WAKE, none) && kept_wants(KEPT_WAKE));
+	check(kept_wants(KEPT_BITS) == wants);
+	kept_close();
+	return is_known ? (long)v[0] : 0;
+}
+
+/* Of however few. */
+static void test_latest(void)
+{
+	remove(costs);
+	check_int(latest(BUILD, NOW, true), 0);
+	measure(BUILD, NOW, 30);
+	check_int(latest(BUILD, NOW, true), 30);
+	measure(BUILD, NOW + 10, 900);
+	check_int(latest(BUILD, NOW + 10, true), 900);
+	measure(BUILD, NOW + 20, 50);
+	check_int(latest(BUILD, NOW + 20, false), 50);
+	check_int(latest(BUILD, NOW + KEPT_S, true), 50);
+	check_int(latest(BUILD + 1, NOW + 20, true), 0);
+}
+
 static void measure_all(void)
 {
 	remove(costs);
@@ -119,12 +146,14 @@ static void test_nowhere(void)
 	for (int i = 0; i < KEPT_TIMES; i++)
 		kept_add(KEPT_BITS, (const uint64_t[KEPT_FIGURES]){1, 2, 3});
 	check(!kept_get(KEPT_BITS, v)); /* never opened: --no-cache */
+	check(!kept_latest(KEPT_BITS, v) && !kept_wants(KEPT_BITS));
 }
 
 int main(void)
 {
 	check(setenv("SMCO_CACHE_DIR", scratch_dir(), 1) == 0);
 	costs = scratch_path("costs");
+	test_latest();
 	test_times();
 	test_key();
 	test_damage();
