@@ -21,10 +21,11 @@ int range_firsts_find(struct range_unit *u)
 	u->firsts = calloc(v->nr_vars + 1, sizeof(*u->firsts));
 	if (!u->firsts)
 		return SMCO_NOMEM;
-	for (uint32_t i = 0; u->plan && i < v->nr_vars; i++) {
+	for (size_t k = 0; u->plan && k < u->nr_kept; k++) {
+		uint32_t i = u->kept[k];
 		const struct variable *var = &v->vars[i];
-		if (u->is_polled[i / 8] & 1 << i % 8 || !range_is_kept(u, i) ||
-		    var->type.nr_dims || var->flags & VAR_ELEMENT)
+		if (u->is_polled[i / 8] & 1 << i % 8 || var->type.nr_dims ||
+		    var->flags & VAR_ELEMENT)
 			continue;
 		uint64_t addr = (uint64_t)v->places[var->first_place].offset;
 		if (data_export_find(&u->slots, addr) ||
@@ -38,6 +39,9 @@ int range_firsts_find(struct range_unit *u)
 		};
 		u->nr_firsts++;
 	}
+	free(u->kept);
+	u->kept = NULL;
+	u->nr_kept = 0;
 	range_polls_sort(u->firsts, u->nr_firsts);
 	return 0;
 }

@@ -46,12 +46,10 @@ bool range_is_kept(const struct range_unit *u, uint32_t i)
 			   (uint64_t)u->vars->places[var->first_place].offset);
 }
 
-/* Sensors do not see all of it. */
+/* It is kept, and sensors do not see all of it. */
 static bool is_pollable(const struct range_unit *u, uint32_t i)
 {
 	const struct variable *var = &u->vars->vars[i];
-	if (!range_is_kept(u, i))
-		return false;
 	if (!u->plan)
 		return true;
 	const struct range_var_info *info = range_plan_variable(u->plan, i);
@@ -78,9 +76,13 @@ int range_polls_find(struct range_unit *u)
 	uint64_t total = 0;
 	u->polls = calloc(v->nr_vars + 1, sizeof(*u->polls));
 	u->is_polled = calloc(v->nr_vars / 8 + 1, 1);
-	if (!u->polls || !u->is_polled)
+	u->kept = malloc((v->nr_vars + 1) * sizeof(*u->kept));
+	if (!u->polls || !u->is_polled || !u->kept)
 		return SMCO_NOMEM;
 	for (uint32_t i = 0; i < v->nr_vars; i++) {
+		if (!range_is_kept(u, i))
+			continue;
+		u->kept[u->nr_kept++] = i;
 		if (!is_pollable(u, i))
 			continue;
 		uint64_t len = extent(&v->vars[i].type);

@@ -69,6 +69,10 @@ struct range_unit {
 	size_t nr_polls;
 	size_t poll_bytes;  /* of all together */
 	uint8_t *is_polled; /* bit of each variable */
+	/* Variables that are range_is_kept: few of many, so that they are gone
+	 * through once, by range_polls_find, for range_firsts_find. */
+	uint32_t *kept;
+	size_t nr_kept;
 	/* Those whose first value is looked at, for sensors see the rest; at is
 	 * the number of the struct range_first. */
 	struct range_poll *firsts; /* by address */

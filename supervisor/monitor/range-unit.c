@@ -300,6 +300,7 @@ void range_unit_destroy(struct range_unit *u)
 	variables_destroy(u->vars);
 	data_slots_deinit(&u->slots);
 	free(u->polls);
+	free(u->kept);
 	free(u->firsts);
 	free(u->is_polled);
 	range_pointees_free(u);

@@ -63,6 +63,8 @@ static void test_find(void)
 		check_int(u.polls[2].var, 0);
 		check_int(u.polls[2].addr, 0x3000);
 	}
+	check_int(u.nr_kept, 3);
+	free(u.kept);
 	free(u.polls);
 	free(u.is_polled);
 }
