@@ -274,6 +274,7 @@ static void read_elf(struct module *m)
 	if (eh && elf_kind(elf) == ELF_K_ELF &&
 	    eh->e_ident[EI_CLASS] == ELFCLASS64 && eh->e_machine == EM_X86_64) {
 		m->is_elf = true;
+		m->entry = eh->e_entry;
 		read_segments(m, elf);
 		read_build_id(m, elf);
 		read_dynamic(m, elf);

@@ -53,6 +53,7 @@ struct module {
 	bool needs_linker; /* names are looked up in .dynsym; false if static */
 	bool is_loader;	   /* ld.so of glibc: never provides the allocator */
 	uint64_t dynamic_vaddr; /* PT_DYNAMIC, 0 if none */
+	uint64_t entry;		/* where it begins if it is run, 0 if nowhere */
 	struct module_segment *segments;
 	size_t nr_segments;
 	char build_id[2 * 64 + 1]; /* hex */

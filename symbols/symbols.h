@@ -134,7 +134,9 @@ struct sym_regs {	  /* x86-64, DWARF numbering */
  * Unwind by the table (DESIGN.md, decision 10). frames[0] is regs' pc, the
  * rest return addresses; slots[i] the stack address frames[i] was read from
  * (slots[0] = 0). Returns the number of frames, >= 1. *complete says whether
- * the outermost frame was reached; otherwise CFI or memory ended early.
+ * the outermost frame was reached; otherwise CFI or memory ended early. Of code
+ * without CFI, as generated code, only callers that have a frame pointer are
+ * among the frames.
  */
 size_t sym_unwind(struct sym_space *s, const struct sym_regs *regs,
 		  taddr_t *frames, taddr_t *slots, size_t max, bool *complete);

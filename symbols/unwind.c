@@ -24,6 +24,7 @@ struct cached_rule {
 	const struct cfi_rule *rule; /* NULL: there is none */
 	struct cfi_table *table;
 	bool no_trampoline; /* looked at its code already */
+	bool is_entry;	    /* there is none, for nobody has called it */
 	bool unknown;	    /* in no mapping that we know of */
 };
 
@@ -123,6 +124,18 @@ static struct cfi_table *find_table(struct sym_space *s, struct module *m)
 	return t;
 }
 
+/*
+ * The dynamic linker's first instructions, and those of some programs, say
+ * nothing of a caller, and have none: from where the kernel begins on, up to
+ * the next code of which something is known.
+ */
+static bool is_entry(const struct module *m, struct cfi_table *t, uint64_t addr)
+{
+	uint64_t next;
+	return m->entry && addr >= m->entry && !cfi_row(t, m->entry, &next) &&
+	       addr < next;
+}
+
 static inline struct cached_rule *find_rule(struct sym_space *s, uint64_t pc)
 {
 	struct cached_rule *c =
@@ -137,6 +150,7 @@ static inline struct cached_rule *find_rule(struct sym_space *s, uint64_t pc)
 		.table = t,
 		.unknown = !r,
 	};
+	c->is_entry = t && !c->rule && is_entry(r->mod, t, pc - r->bias);
 	return c;
 }
 
@@ -333,7 +347,7 @@ static size_t unwind(struct sym_space *s, const struct sym_regs *regs,
 {
 	uint64_t reg[CFI_NR_REGS];
 	memcpy(reg, regs->reg, sizeof(reg));
-	bool by_table = true, interrupted = true;
+	bool interrupted = true;
 	size_t n = 0;
 	*complete = false;
 	if (!max)
@@ -349,8 +363,9 @@ static size_t unwind(struct sym_space *s, const struct sym_regs *regs,
 		struct cached_rule *c = find_rule(s, pc - !interrupted);
 		if (s->unwind->late)
 			break;
-		if (c->rule && (c->rule->flags & CFI_OUTERMOST)) {
-			*complete = by_table;
+		if (c->is_entry ||
+		    (c->rule && (c->rule->flags & CFI_OUTERMOST))) {
+			*complete = true;
 			break;
 		}
 		bool signal = false;
@@ -361,11 +376,9 @@ static size_t unwind(struct sym_space *s, const struct sym_regs *regs,
 				break;
 		} else if (!apply_guess(s, c, reg, &slot, &signal)) {
 			break;
-		} else if (!signal) {
-			by_table = false;
 		}
 		if (!reg[CFI_RA]) {
-			*complete = by_table;
+			*complete = true;
 			break;
 		}
 		/* Callers lie higher, but for handlers on a stack of their own.

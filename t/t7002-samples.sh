@@ -79,18 +79,17 @@ whole() {
 	echo "$nr"
 	# No other than those that the report calls cut are without a beginning.
 	[ "$(grep -Ev "$begins" folded | awk '{ n += $NF } END { print n + 0 }')" -le "${nr% *}" ] &&
-		# But in the linker, and two at each of the five births: beside a
-		# load few samples are left.
-		[ "${nr% *}" -le $((10 + ${nr#* } / 50)) ]
+		# Two at each of the five births.
+		[ "${nr% *}" -le 10 ]
 }
 ok "stacks reach their outermost frame" whole
-past_buffer() { # but in the linker
+past_buffer() { # but at its birth
 	local nr
 	smco-trace -q -t unlimited --sample 999 -o buffer.trace -- "$FIXTURES/sample_buffer" 400 >out || return 1
 	grep -q EXIT-SUCCESS out && nr=$(get buffer.trace 'join " ", $s->{cut}, $s->{samples}') &&
-		echo "$nr" && [ "${nr% *}" -lt $((${nr#* } / 4)) ]
+		echo "$nr" && [ "${nr% *}" -le 2 ] && [ "${nr#* }" -gt 10 ]
 }
-ok "past a buffer of 12 KB on the stack, too" past_buffer
+ok "past a buffer of 28 KB on the stack, too" past_buffer
 
 everybody() { # main, two threads, two children
 	smco-report --events --csv w.trace | awk -F, '$4 == "sample"' >samples || return 1

@@ -7,7 +7,7 @@
 
 #include "pmu/ring.h"
 
-/* What a large program has until its unwind table is made; 1 MiB. */
+/* What a large program has until its unwind table is made; 2 MiB. */
 #define SAMPLES_LATE_MOST 64
 
 struct late_sample {

@@ -16,11 +16,11 @@
 #define DRAIN_PART	 4 /* of the ring may be full by then */
 #define SLOT_NS		 (20 * NSEC_PER_MSEC)
 /* More is hardly dearer, for nearly all is the interrupt; with half of it
- * nearly all stacks of programs with buffers on them were cut. */
-#define STACK_BYTES  16384
+ * nearly all stacks of programs with buffers on them (clang) were cut. */
+#define STACK_BYTES  32768
 #define SAMPLE_BYTES (STACK_BYTES + 512)
-#define RING_LEAST   (1u << 20)
-#define RING_MOST    (4u << 20)
+#define RING_LEAST   (2u << 20)
+#define RING_MOST    (8u << 20)
 /* What sampling may take of the target: the rest is for reading it, and for
  * what else is watched. */
 #define SHARE_ALONE  4 / 5
