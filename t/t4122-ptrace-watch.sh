@@ -138,6 +138,30 @@ command_left() {
 }
 ok "a command, too" command_left
 
+# Below one that, as process 1 of many containers, waits for none but whom it
+# has begun: who is left to it?
+# orphans OPTIONS... - their names
+orphans() {
+	perl -e 'syscall(157, 36, 1, 0, 0, 0) and exit 9; # PR_SET_CHILD_SUBREAPER
+		my $failed = system(@ARGV);
+		open my $f, "<", "/proc/$$/task/$$/children" or exit 8;
+		for (split " ", <$f>) { open my $c, "<", "/proc/$_/comm"; print STDERR <$c>; }
+		exit $failed >> 8;' \
+		"${refused[@]}" --ptrace-watch -t unlimited "$@" >out 2>names
+	local status=$?
+	cat names
+	return $status
+}
+ends_alone() { orphans -- ./written 100 && [ ! -s names ]; }
+ok "its other process ends with it, and is waited for" ends_alone
+leaves_alone() { orphans -d 0.2 -- ./written 1000 && [ "$(cat names)" = written ]; }
+ok "also where the command is left" leaves_alone
+fails_alone() {
+	orphans -- ./none
+	[ $? = 127 ] && grep -q none names && [ "$(wc -l <names)" = 1 ]
+}
+ok "and where there is no command" fails_alone
+
 # Only where it was asked for.
 unasked() {
 	"${refused[@]}" -t unlimited -- ./pointed 100 >out && read_report &&

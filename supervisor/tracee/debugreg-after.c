@@ -30,6 +30,7 @@ static struct {
 		*tid;  /* shared with it; 0 = free. NULL: nobody is there */
 	unsigned next; /* is free, perhaps */
 	int alive;     /* is closed by our end */
+	pid_t pid;     /* 0: none, or its end has been heard of */
 } after;
 
 /* --- in that process --- */
@@ -110,7 +111,7 @@ static void __attribute__((noreturn)) stand_by(int alive)
 
 void after_prepare(void)
 {
-	int fd[2], status;
+	int fd[2];
 	void *at =
 		mmap(NULL, MOST_THREADS * sizeof(pid_t), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -118,15 +119,40 @@ void after_prepare(void)
 		return;
 	after.tid = at;
 	after.alive = fd[1];
-	/* No child of ours: the tracer waits for all of these. */
-	pid_t pid = fork();
-	if (!pid && !fork())
+	after.pid = fork();
+	if (!after.pid)
 		stand_by(fd[0]);
-	if (!pid)
-		_exit(0);
-	if (pid > 0)
-		waitpid(pid, &status, 0);
+	if (after.pid < 0)
+		after.pid = 0;
 	close(fd[0]);
+}
+
+/* A child of ours, so that it is we who wait for its end: not everywhere does
+ * process 1 do that for those whom others have left. */
+void after_end(void)
+{
+	int status;
+	bool is_needed = false;
+	if (!after.tid)
+		return;
+	for (unsigned i = 0; i < MOST_THREADS; i++)
+		is_needed |= after.tid[i] != 0;
+	close(after.alive);
+	/* Who has our files open, too, would keep it. */
+	if (after.pid && !is_needed) {
+		kill(after.pid, SIGKILL);
+		while (waitpid(after.pid, &status, 0) < 0 && errno == EINTR)
+			;
+	}
+	after.pid = 0;
+	munmap((void *)after.tid, MOST_THREADS * sizeof(pid_t));
+	after.tid = NULL;
+}
+
+void after_note_end(pid_t pid)
+{
+	if (pid == after.pid)
+		after.pid = 0;
 }
 
 unsigned after_add(pid_t tid)

@@ -24,6 +24,11 @@ bool debugreg_hit(struct task *t);
 /* A process is made that takes debug registers out when we are killed; where
  * that cannot be, nobody does. */
 void after_prepare(void);
+/* It goes, a child of ours until then; where a thread could not be left as it
+ * should be it takes care of that, and is left to others. */
+void after_end(void);
+/* Somebody else has waited for child @pid, which has ended. */
+void after_note_end(pid_t pid);
 /* Of thread @tid, which is about to have some; 0: it cannot be done. */
 unsigned after_add(pid_t tid);
 /* What that said: it has none any more. 0 is fine. */

@@ -288,5 +288,7 @@ int tracer_detach_all(struct tracer *tr, struct smco_err *err)
 			ret = r;
 	} while (p);
 	release_orphans(tr);
+	if (!tr->procs) /* the last of our children may end unheard */
+		after_end();
 	return ret;
 }

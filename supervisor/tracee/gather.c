@@ -65,6 +65,7 @@ static struct task *whose_status(struct tracer *tr, pid_t tid, int status)
 		return t;
 	/* Reaped after another thread's exec: no longer of interest. */
 	if (is_end(status)) {
+		after_note_end(tid);
 		note_left_end(tr, tid, status);
 		return NULL;
 	}

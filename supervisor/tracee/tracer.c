@@ -76,11 +76,14 @@ int tracer_create(struct tracer **ret, const struct tracer_options *opts,
 
 void tracer_destroy(struct tracer *tr)
 {
-	if (!tr)
+	if (!tr) {
+		after_end();
 		return;
+	}
 	tracer_detach_all(tr, NULL);
 	while (tr->procs)
 		tproc_discard(tr->procs);
+	after_end();
 	for (int i = 0; i < TASK_HASH_SIZE; i++)
 		while (tr->hash[i])
 			task_unlink(tr->hash[i]);
