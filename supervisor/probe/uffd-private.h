@@ -18,6 +18,14 @@ struct uffd_hit {
 	bool waits; /* still in the fault: to be stopped, then let go */
 };
 
+/* What the program has given back of late, as a ring. */
+#define UFFD_REMOVED	64
+#define UFFD_REMOVED_NS (5 * NSEC_PER_MSEC)
+struct uffd_removed {
+	taddr_t start, end;
+	uint64_t told_ns;
+};
+
 struct uffd {
 	struct access base;
 	int fd;
@@ -38,6 +46,8 @@ struct uffd {
 	size_t head;
 	size_t nr;
 	size_t cap;
+	struct uffd_removed removed[UFFD_REMOVED];
+	unsigned next_removed;
 	pid_t last_tid; /* who met a guard, 0 = nobody yet */
 	/* The reader was where that thread is when it looked last; without the
 	 * lock. */
@@ -50,7 +60,7 @@ struct uffd {
  * it was. What is no longer mapped has nothing to open. */
 void uffd_wp_open(struct uffd *u, taddr_t start, taddr_t end);
 
-/* The following four with the lock held. */
+/* The following five with the lock held. */
 
 /* Room for what @more guards will put there: a hit that cannot be kept would
  * leave its thread waiting for ever. False: no memory. */
@@ -62,6 +72,11 @@ void uffd_open_waiting(struct uffd *u, struct uffd_hit *h);
 /* Queues what the kernel has to tell, so that no message is on its way while
  * somebody asks what was hit. The descriptor never makes us wait. */
 void uffd_take_messages(struct uffd *u);
+
+/* May [start, end) be about to lose its pages, and with them its protection?
+ * The program has been told that we know of it, and is on its way. */
+bool uffd_is_removed(const struct uffd *u, taddr_t start, taddr_t end,
+		     uint64_t now_ns);
 
 /* What passes until a hit is heard of, ns, where the reader is now. */
 uint64_t uffd_heard_ns(const struct uffd *u);

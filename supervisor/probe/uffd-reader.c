@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "reports/procfs.h"
@@ -162,8 +163,58 @@ uint64_t uffd_heard_ns(const struct uffd *u)
 
 /* --- the reader --- */
 
+bool uffd_is_removed(const struct uffd *u, taddr_t start, taddr_t end,
+		     uint64_t now_ns)
+{
+	const struct uffd_removed *oldest = &u->removed[u->next_removed];
+	/* More than can be kept: any. */
+	if (oldest->told_ns && now_ns - oldest->told_ns < UFFD_REMOVED_NS)
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(u->removed); i++) {
+		const struct uffd_removed *r = &u->removed[i];
+		if (r->told_ns && now_ns - r->told_ns < UFFD_REMOVED_NS &&
+		    r->start < end && start < r->end)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The program gives pages back (MADV_DONTNEED, MADV_FREE) and waits until it
+ * has been heard. With them goes their protection: what is written there then
+ * would not be seen, and the block seem unused for ever.
+ */
+static void on_remove(struct uffd *u, taddr_t start, taddr_t end)
+{
+	uint64_t now = smco_now_ns();
+	u->removed[u->next_removed] = (struct uffd_removed){start, end, now};
+	u->next_removed = (u->next_removed + 1) % UFFD_REMOVED;
+	size_t i;
+	while ((i = guardtab_first(&u->tab, start)) < u->tab.nr &&
+	       u->tab.v[i].start < end) {
+		const struct guard_entry e = u->tab.v[i];
+		struct uffd_hit h = {
+			.hit = {.range = {.start = e.start,
+					  .end = e.end,
+					  .user = e.user},
+				.time_ns = now,
+				.in_kernel = true,
+				.is_gap = true,
+				.syscall_nr = SYS_madvise,
+				.addr = e.start > start ? e.start : start},
+		};
+		guardtab_remove(&u->tab, i);
+		uffd_wp_open(u, e.start, e.end);
+		h.hit.cost_ns = uffd_heard_ns(u) + smco_now_ns() - now;
+		queue_put(u, &h);
+		tracer_wake(tproc_tracer(u->base.proc));
+	}
+}
+
 static void on_message(struct uffd *u, const struct uffd_msg *m)
 {
+	if (m->event == UFFD_EVENT_REMOVE)
+		on_remove(u, m->arg.remove.start, m->arg.remove.end);
 	if (m->event != UFFD_EVENT_PAGEFAULT)
 		return;
 	taddr_t addr = m->arg.pagefault.address;

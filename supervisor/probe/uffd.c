@@ -36,7 +36,8 @@
 #endif
 #define FEATURES                                                               \
 	(UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID |             \
-	 UFFD_FEATURE_EXACT_ADDRESS | UFFD_FEATURE_WP_UNPOPULATED)
+	 UFFD_FEATURE_EXACT_ADDRESS | UFFD_FEATURE_WP_UNPOPULATED |            \
+	 UFFD_FEATURE_EVENT_REMOVE)
 /* A hit before the first one was measured, beyond the stop, as often as what it
  * takes where only the reader has to wake up: the loop has to, too. */
 #define HIT_GUESS  2
@@ -192,6 +193,33 @@ static const char *may_guard(const struct tmaps *maps,
 	return !why && !(all & PROT_WRITE) ? "not writable" : why;
 }
 
+/* With the lock held. NULL, or why not. */
+static const char *arm_one(struct uffd *u, const struct tmaps *maps,
+			   const struct addr_ranges *list,
+			   const struct page_range *r)
+{
+	uint32_t slot;
+	const char *why = may_guard(maps, r);
+	if (why)
+		return why;
+	if (addr_ranges_hit(list, r->start, r->end))
+		return last_write;
+	if (guardtab_overlap(&u->tab, r->start, r->end))
+		return "armed already";
+	if (uffd_is_removed(u, r->start, r->end, smco_now_ns()))
+		return "given back by the program just now";
+	if (!uffd_queue_reserve(u, 1))
+		return "out of memory";
+	if (guardtab_add(&u->tab, r->start, r->end, 0, r->user, &slot))
+		return "no mappings to spare";
+	/* EAGAIN: some of its memory is being given back. */
+	if (wp_register(u, r->start, r->end)) {
+		why = strerror(errno);
+		guardtab_remove(&u->tab, guardtab_first(&u->tab, r->start));
+	}
+	return why;
+}
+
 static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 {
 	struct uffd *u = (struct uffd *)a;
@@ -208,20 +236,7 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 	/* So far the program ran on. */
 	uint64_t begin = smco_now_ns();
 	for (size_t i = 0; i < n; i++) {
-		uint32_t slot;
-		const char *why = may_guard(&maps, &r[i]);
-		if (!why && addr_ranges_hit(&list, r[i].start, r[i].end))
-			why = last_write;
-		if (!why && !uffd_queue_reserve(u, 1))
-			why = "out of memory";
-		if (!why && guardtab_add(&u->tab, r[i].start, r[i].end, 0,
-					 r[i].user, &slot))
-			why = "armed already, or no mappings to spare";
-		if (!why && wp_register(u, r[i].start, r[i].end)) {
-			guardtab_remove(&u->tab,
-					guardtab_first(&u->tab, r[i].start));
-			why = strerror(errno);
-		}
+		const char *why = arm_one(u, &maps, &list, &r[i]);
 		if (why)
 			smco_debug("uffd", "%#llx-%#llx not armed: %s",
 				   (unsigned long long)r[i].start,
