@@ -60,6 +60,7 @@ struct page_range {
 	/* Pages that were accessed since they were armed (with was_aged), but
 	 * somebody else (DAMON) cleared the bit, without telling the
 	 * processors: what was accessed later may not have been seen either.
+	 * Or by the kernel for a device, which sets none.
 	 * Not counted in nr_touched. 0 where it cannot be known; need not be
 	 * all of them where others are touched. */
 	uint32_t nr_aged;

@@ -17,6 +17,10 @@
  * instead ("young"), and so does idle page tracking. MADV_COLD takes the mark
  * away whether or not the bit is set, so a mark that is there later is an
  * access since (nr_aged). Reclaim leaves none.
+ *
+ * The kernel gets at pages without the page table's bits, too, where it looks
+ * them up for a device (O_DIRECT): it marks those as "referenced", which is
+ * taken for the same.
  */
 #include "reports/procfs.h"
 #include "supervisor/probe/access.h"

@@ -30,7 +30,7 @@ struct pipe_buffer {
 struct pipe_inode_info {
 	struct pipe_buffer *bufs;
 } KERNEL_TYPE;
-enum pageflags { PG_young = 1 };
+enum pageflags { PG_young = 1, PG_referenced = 2 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -148,11 +148,17 @@ static __always_inline void count_huge(struct walk *w, struct ptread_slot *slot,
 	slot->flags |= flags;
 }
 
+static int has_flag(__u64 flags, __u64 nr)
+{
+	return flags >> (nr & 63) & 1;
+}
+
 /*
- * Did somebody else clear the accessed bit of the page that @e maps, after it
- * was set? DAMON and idle page tracking leave the page flag "young" when they
- * do; MADV_COLD takes it away. Where other address spaces map the page, too, it
- * may have been the bit in one of theirs: that says nothing.
+ * Was the page that @e maps used, and the accessed bit does not say so? DAMON
+ * and idle page tracking leave the page flag "young" when they clear the bit.
+ * What the kernel uses past the page table, for files without a cache, it marks
+ * as "referenced". MADV_COLD takes both away. Where other address spaces map
+ * the page, too, it may have been there: that says nothing.
  */
 __noinline int is_aged(__u64 e)
 {
@@ -175,8 +181,9 @@ __noinline int is_aged(__u64 e)
 	if (is_tail)
 		bpf_probe_read_kernel(word, sizeof(word),
 				      (void *)(word[1] - 1));
-	if (!(word[0] >> (bpf_core_enum_value(enum pageflags, PG_young) & 63) &
-	      1))
+	if (!has_flag(word[0], bpf_core_enum_value(enum pageflags, PG_young)) &&
+	    !has_flag(word[0],
+		      bpf_core_enum_value(enum pageflags, PG_referenced)))
 		return 0;
 	bpf_probe_read_kernel(
 		&mapcount, sizeof(mapcount),
