@@ -67,13 +67,25 @@ static int arm_in_time(struct page_range *r, size_t n)
 	return rc;
 }
 
+/* What was given back a moment ago is not armed yet. */
+#define LATER_TRIES 20
+static bool arm_later(struct page_range *r)
+{
+	for (int i = 0; i < LATER_TRIES && r->nr_reset == UINT32_MAX; i++) {
+		nanosleep(&(struct timespec){0, NSEC_PER_MSEC}, NULL);
+		if (d.access->ops->arm(d.access, r, 1))
+			return false;
+	}
+	return r->nr_reset != UINT32_MAX;
+}
+
 static void arm(struct page_range *r, size_t n)
 {
 	int rc = d.access ? arm_in_time(r, n) : SMCO_GONE;
 	unsigned armed = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct page_range *own = r[i].user;
-		d.armed[own - d.ranges] = !rc && r[i].nr_reset != UINT32_MAX;
+		d.armed[own - d.ranges] = !rc && arm_later(&r[i]);
 		armed += d.armed[own - d.ranges];
 	}
 	d.ctl->nr_armed = armed;
