@@ -67,25 +67,13 @@ static int arm_in_time(struct page_range *r, size_t n)
 	return rc;
 }
 
-/* What was given back a moment ago is not armed yet. */
-#define LATER_TRIES 20
-static bool arm_later(struct page_range *r)
-{
-	for (int i = 0; i < LATER_TRIES && r->nr_reset == UINT32_MAX; i++) {
-		nanosleep(&(struct timespec){0, NSEC_PER_MSEC}, NULL);
-		if (d.access->ops->arm(d.access, r, 1))
-			return false;
-	}
-	return r->nr_reset != UINT32_MAX;
-}
-
 static void arm(struct page_range *r, size_t n)
 {
 	int rc = d.access ? arm_in_time(r, n) : SMCO_GONE;
 	unsigned armed = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct page_range *own = r[i].user;
-		d.armed[own - d.ranges] = !rc && arm_later(&r[i]);
+		d.armed[own - d.ranges] = !rc && r[i].nr_reset != UINT32_MAX;
 		armed += d.armed[own - d.ranges];
 	}
 	d.ctl->nr_armed = armed;
@@ -110,6 +98,21 @@ static void look(void)
 	d.ctl->hits = d.hits;
 }
 
+/* Those of the request that are not armed; d.ctl->nr_armed says how many are.
+ */
+static void arm_those_left(void)
+{
+	unsigned armed = 0;
+	for (unsigned i = 0; i < d.nr; i++) {
+		if (!d.armed[i])
+			arm(&d.ranges[i], 1);
+		armed += d.armed[i];
+	}
+	d.ctl->nr_armed = armed;
+}
+
+#define REQUEST_TRIES 20
+
 static void serve(void)
 {
 	uint32_t r = __atomic_load_n(&d.ctl->request, __ATOMIC_SEQ_CST);
@@ -127,6 +130,11 @@ static void serve(void)
 			.user = &d.ranges[i],
 		};
 	arm(d.ranges, d.nr);
+	/* What was given back a moment ago is not armed yet. */
+	for (int i = 0; i < REQUEST_TRIES && d.ctl->nr_armed < d.nr; i++) {
+		nanosleep(&(struct timespec){0, NSEC_PER_MSEC}, NULL);
+		arm_those_left();
+	}
 	__atomic_store_n(&d.ctl->answer, r, __ATOMIC_SEQ_CST);
 }
 
