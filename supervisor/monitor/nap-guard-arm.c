@@ -28,36 +28,51 @@ static bool is_large(const struct block *b)
 
 /* --- what is reserved --- */
 
-static void release(struct block *b, uint32_t ns)
+/*
+ * Of what large blocks may have @b has a claim to all that it may take, from
+ * the beginning of its turn until that is settled; else to what stands of it.
+ * Were it only what stands, a few that grow side by side would use up what
+ * there is, none of them would ever be complete, and nobody else have a turn.
+ */
+static uint64_t claim(const struct block *b)
 {
-	struct ledger *l = block_proc(b)->nap->ledger;
-	if (ns > b->held_ns)
-		ns = b->held_ns;
-	b->held_ns -= ns;
-	if (b->flags & BLOCK_SETTLED)
-		ledger_release_settled(l, ns);
-	else
-		ledger_release(l, ns);
-	if (!b->held_ns)
+	if (!is_large(b) || b->flags & BLOCK_SETTLED)
+		return 0;
+	return b->flags & BLOCK_DEAR ? block_nr_pages(b) * PAGE_NS : b->held_ns;
+}
+
+static void set_flag(struct block *b, enum block_flags flag, bool on)
+{
+	struct nap *n = block_proc(b)->nap;
+	n->claims_ns -= claim(b);
+	b->flags = (uint16_t)(on ? b->flags | flag : b->flags & ~flag);
+	n->claims_ns += claim(b);
+}
+
+/* Let @ns be reserved for @b, no more and no less. */
+static void hold(struct block *b, uint64_t ns)
+{
+	struct nap *n = block_proc(b)->nap;
+	uint64_t was_ns = b->held_ns;
+	ns = min_u64(ns, UINT32_MAX);
+	n->claims_ns -= claim(b);
+	if (b->flags & BLOCK_SETTLED) {
+		ledger_release_settled(n->ledger, was_ns);
 		b->flags &= (uint16_t)~BLOCK_SETTLED;
+		was_ns = 0;
+	}
+	if (ns > was_ns)
+		ledger_reserve(n->ledger, ns - was_ns);
+	else
+		ledger_release(n->ledger, was_ns - ns);
+	b->held_ns = (uint32_t)ns;
+	n->claims_ns += claim(b);
 }
 
 void nap_guard_release(struct block *b)
 {
-	release(b, b->held_ns);
-}
-
-static void reserve(struct block *b, uint64_t ns)
-{
-	struct ledger *l = block_proc(b)->nap->ledger;
-	if (b->flags & BLOCK_SETTLED) {
-		ledger_release_settled(l, b->held_ns);
-		ledger_reserve(l, b->held_ns);
-		b->flags &= (uint16_t)~BLOCK_SETTLED;
-	}
-	ns = min_u64(ns, UINT32_MAX - b->held_ns);
-	ledger_reserve(l, ns);
-	b->held_ns += (uint32_t)ns;
+	nap_guard_turn_over(b);
+	hold(b, 0);
 }
 
 void nap_guard_settle(struct block *b)
@@ -65,7 +80,7 @@ void nap_guard_settle(struct block *b)
 	if (b->flags & BLOCK_SETTLED || !b->held_ns)
 		return;
 	ledger_settle(block_proc(b)->nap->ledger, b->held_ns);
-	b->flags |= BLOCK_SETTLED;
+	set_flag(b, BLOCK_SETTLED, true);
 }
 
 static uint64_t price(const struct block *b, uint64_t nr_pages)
@@ -79,8 +94,12 @@ static uint64_t price(const struct block *b, uint64_t nr_pages)
 void nap_guard_opened(struct block *b, const struct page_range *r)
 {
 	uint64_t ns = (r->end - r->start) / TPAGE_SIZE * PAGE_NS;
-	release(b,
-		is_large(b) ? (uint32_t)min_u64(ns, UINT32_MAX) : b->held_ns);
+	hold(b, is_large(b) && ns < b->held_ns ? b->held_ns - ns : 0);
+}
+
+void nap_guard_turn_over(struct block *b)
+{
+	set_flag(b, BLOCK_DEAR, false);
 }
 
 /* --- parts --- */
@@ -111,23 +130,37 @@ static uint64_t next_part(struct block *b, uint64_t first)
 	return first;
 }
 
-static void reserve_standing(struct block *b)
+static uint64_t standing_ns(struct block *b)
 {
 	uint64_t nr = 0;
-	nap_guard_release(b);
 	for (uint64_t k = 0; k < block_nr_pages(b); k += part_pages(b, k))
 		if (stands(b, k))
 			nr += part_pages(b, k);
-	if (nr)
-		reserve(b, nr * PAGE_NS);
+	return nr * PAGE_NS;
+}
+
+/* All large ones together may reserve so much. */
+static uint64_t most_ns(const struct block *b)
+{
+	int64_t most = ledger_window_most_ns(block_proc(b)->nap->ledger);
+	return (uint64_t)most / WINDOW_PARTS;
 }
 
 /* Would it take all that others could have? */
 static bool is_too_large(const struct block *b)
 {
-	int64_t most = ledger_window_most_ns(block_proc(b)->nap->ledger);
-	return is_large(b) &&
-	       block_nr_pages(b) * PAGE_NS > (uint64_t)most / WINDOW_PARTS;
+	return is_large(b) && block_nr_pages(b) * PAGE_NS > most_ns(b);
+}
+
+/* A large block's turn may begin: there is room for all of it beside others.
+ * False: they have it. */
+static bool make_claim(struct block *b)
+{
+	set_flag(b, BLOCK_DEAR, true);
+	if (block_proc(b)->nap->claims_ns <= most_ns(b))
+		return true;
+	set_flag(b, BLOCK_DEAR, false);
+	return false;
 }
 
 static bool plan(struct block *b, uint64_t first, uint64_t nr)
@@ -136,7 +169,7 @@ static bool plan(struct block *b, uint64_t first, uint64_t nr)
 	if (!nap_ranges_add(&np->plan, b, first, nr))
 		return false;
 	np->planned_pages += nr;
-	reserve(b, price(b, nr));
+	hold(b, b->held_ns + price(b, nr));
 	return true;
 }
 
@@ -162,6 +195,7 @@ static void not_armed(struct block *b, uint64_t now_ns)
 	else
 		control_disarm(n->control, b->plant, now_ns, until_ns);
 	b->state = BLOCK_IDLE;
+	nap_guard_turn_over(b);
 	nap_queue_remove(&block_proc(b)->queue, b);
 }
 
@@ -197,6 +231,7 @@ static void armed(struct block *b, struct page_range *r, uint64_t now_ns)
 	if (b->state == BLOCK_IDLE && !begin(b, now_ns)) {
 		a->ops->disarm(a, r, 1);
 		nap_guard_opened(b, r);
+		nap_guard_turn_over(b);
 		return;
 	}
 	b->flags &= (uint16_t)~BLOCK_STUCK;
@@ -236,31 +271,41 @@ bool nap_guard_arm(struct block *b, uint64_t now_ns)
 		return true;
 	}
 	if (is_large(b)) {
-		reserve_standing(b);
+		if (!make_claim(b))
+			return false;
+		hold(b, standing_ns(b));
 		first = next_part(b, 0);
 	}
 	b->flags |= BLOCK_ARMED_ONCE;
-	if (first < block_nr_pages(b))
-		return plan(b, first, part_pages(b, first));
+	if (first < block_nr_pages(b)) {
+		if (plan(b, first, part_pages(b, first)))
+			return true;
+		nap_guard_turn_over(b);
+		return false;
+	}
 	if (begin(b, now_ns))
 		is_full(b, now_ns);
+	else
+		nap_guard_turn_over(b);
 	return true;
 }
 
 void nap_guard_widen(struct block *b, uint64_t now_ns)
 {
 	struct nap_proc *np = block_proc(b);
+	struct nap *n = np->nap;
 	struct nap_queue_entry *e = &np->queue.entry[b->queue_pos];
 	uint64_t first = next_part(b, b->cursor);
 
-	/* In between others have their turn. */
-	e->due_ns = now_ns + NAP_QUIET_WINDOWS * np->nap->window_ns;
 	b->cursor = (uint32_t)first;
 	if (first == block_nr_pages(b)) {
 		is_full(b, now_ns);
 		return;
 	}
-	if (!np->is_held_back && !nap_guard_is_full(np) &&
-	    ledger_room_ns(np->nap->ledger) > 0)
-		plan(b, first, part_pages(b, first));
+	/* Others have their turn in between, and half of each batch. */
+	if (!n->is_parts_turn || np->planned_pages >= PART_PAGES ||
+	    np->is_held_back || ledger_room_ns(n->ledger) <= 0)
+		return;
+	e->due_ns = now_ns + NAP_QUIET_WINDOWS * n->window_ns;
+	plan(b, first, part_pages(b, first));
 }

@@ -7,25 +7,35 @@
 #include "supervisor/monitor/nap-private.h"
 
 /* Nothing to look at: a guard that was not hit is quiet. */
-void nap_guard_tick(struct nap_proc *np, uint64_t now_ns)
+static void look(struct nap_queue_entry *e, uint64_t now_ns)
 {
-	struct nap *n = np->nap;
+	struct block *b = e->block;
+	const struct nap *n = block_proc(b)->nap;
+	b->checked_ns = now_ns;
+	if (!(b->flags & BLOCK_IN_NAP) &&
+	    now_ns >= b->full_ns + n->params.nap_ns)
+		nap_begin(b, now_ns);
+	if (now_ns >= b->full_ns + NAP_LONG_QUIET_NS)
+		nap_guard_settle(b);
+	e->due_ns = nap_recheck_ns(b, now_ns);
+}
+
+void nap_guard_look(struct nap_proc *np, uint64_t now_ns)
+{
 	for (uint32_t i = 0; i < np->queue.nr; i++) {
 		struct nap_queue_entry *e = &np->queue.entry[i];
-		if (now_ns < e->due_ns)
-			continue;
-		struct block *b = e->block;
-		if (b->state == BLOCK_WIDEN) {
-			nap_guard_widen(b, now_ns);
-			continue;
-		}
-		b->checked_ns = now_ns;
-		if (!(b->flags & BLOCK_IN_NAP) &&
-		    now_ns >= b->full_ns + n->params.nap_ns)
-			nap_begin(b, now_ns);
-		if (now_ns >= b->full_ns + NAP_LONG_QUIET_NS)
-			nap_guard_settle(b);
-		e->due_ns = nap_recheck_ns(b, now_ns);
+		if (now_ns >= e->due_ns && e->block->state == BLOCK_WATCH)
+			look(e, now_ns);
+	}
+}
+
+void nap_guard_tick(struct nap_proc *np, uint64_t now_ns)
+{
+	nap_guard_look(np, now_ns);
+	for (uint32_t i = 0; i < np->queue.nr; i++) {
+		struct nap_queue_entry *e = &np->queue.entry[i];
+		if (now_ns >= e->due_ns && e->block->state == BLOCK_WIDEN)
+			nap_guard_widen(e->block, now_ns);
 	}
 }
 
@@ -53,13 +63,16 @@ static void primary_hit(struct block *b, const struct access_hit *hit,
 {
 	uint16_t seen = b->flags & BLOCK_EVER_SEEN;
 	uint64_t last_ns = b->touched_lo_ns;
-	bool stood = b->held_ns;
+	bool has_turn = b->state != BLOCK_IDLE;
+	bool stood = has_turn || b->held_ns;
 
 	end_nap(b, hit, hit->time_ns, stack);
 	nap_guard_opened(b, &hit->range);
-	if (!stood)
+	/* Where it has no turn a part of it stood. If nobody touched that it
+	 * goes on waiting for as long as was right. */
+	if (!stood || (hit->is_gap && !has_turn))
 		return;
-	/* Also where it has no turn: a part of it that stood. */
+	nap_guard_turn_over(b);
 	nap_block_hit(b, hit->time_ns, hit->time_ns, hit->cost_ns);
 	if (hit->is_gap) {
 		b->flags = (uint16_t)((b->flags & ~BLOCK_EVER_SEEN) | seen);

@@ -53,10 +53,14 @@ struct nap {
 	int64_t fair_ns;	      /* an even part of what may be reserved */
 	int64_t dear_room_ns; /* for those that take more, in this tick */
 	uint64_t dear_ns;     /* reserved for these */
-	bool waits_cheap;     /* one that takes no more had no room */
-	bool was_short;	      /* a small one was put off for lack of room */
-	bool has_armed;	      /* somebody had a turn in this tick */
-	uint64_t witness_ns;  /* what second witnesses cost so far */
+	/* What large blocks under guards have a claim to of what may be
+	 * reserved, and whether parts may follow in this tick. */
+	uint64_t claims_ns;
+	bool is_parts_turn;
+	bool waits_cheap;    /* one that takes no more had no room */
+	bool was_short;	     /* a small one was put off for lack of room */
+	bool has_armed;	     /* somebody had a turn in this tick */
+	uint64_t witness_ns; /* what second witnesses cost so far */
 	uint64_t nr_known, nr_naps;
 	uint64_t totals_ns; /* when nap_emit_totals came last */
 	bool in_tick;	    /* its last slice was not the end of it */
@@ -196,7 +200,8 @@ static inline struct page_range nap_whole_range(struct block *b)
 	};
 }
 
-/* nap-guard.c */
+/* nap-guard.c. Look for naps; a tick plans parts that are to follow, too. */
+void nap_guard_look(struct nap_proc *np, uint64_t now_ns);
 void nap_guard_tick(struct nap_proc *np, uint64_t now_ns);
 
 /* nap-guard-arm.c. Plans only, until nap_guard_arm_flush(). While that works
@@ -212,6 +217,8 @@ void nap_guard_arm_flush(struct nap_proc *np, uint64_t now_ns);
 bool nap_guard_is_full(const struct nap_proc *np);
 /* @r of @b is no longer guarded: it takes nothing to open it. */
 void nap_guard_opened(struct block *b, const struct page_range *r);
+/* What does not stand of @b does not follow any more. */
+void nap_guard_turn_over(struct block *b);
 /* Nothing of @b is; it has been quiet for long. */
 void nap_guard_release(struct block *b);
 void nap_guard_settle(struct block *b);

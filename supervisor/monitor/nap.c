@@ -442,7 +442,15 @@ void nap_look(struct nap *n, uint64_t now_ns)
 {
 	for (struct nap_proc *np = n->procs; np; np = np->next)
 		if (np->primary && np->primary->ops->is_guard)
-			nap_guard_tick(np, now_ns);
+			nap_guard_look(np, now_ns);
+}
+
+/* While others wait for their turn every other tick is theirs. */
+static void share_parts(struct nap *n, uint64_t now_ns)
+{
+	if (n->tick_room_ns > 0)
+		n->is_parts_turn = !n->is_parts_turn ||
+				   control_next_due_ns(n->control) > now_ns;
 }
 
 static void begin_tick(struct nap *n, uint64_t now_ns)
@@ -451,6 +459,7 @@ static void begin_tick(struct nap *n, uint64_t now_ns)
 	n->tick_room_ns = ledger_room_ns(n->ledger);
 	n->tick_arming_ns = 0;
 	nap_share_room(n);
+	share_parts(n, now_ns);
 	n->was_short = n->has_armed = n->waits_cheap = false;
 	for (struct nap_proc *np = n->procs; np; np = np->next) {
 		np->ended = NULL;
