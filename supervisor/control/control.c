@@ -282,6 +282,23 @@ uint64_t control_event_part(struct control *c, plant_t id, uint64_t now_ns,
 	return d;
 }
 
+void control_event_more(struct control *c, plant_t id, uint64_t now_ns,
+			uint64_t p_ns)
+{
+	struct plant *p = get(c, id);
+	if (!p || p->state != PLANT_WAITING)
+		return;
+	struct primary_sample *s = &c->sample;
+	s->p_ns = sat_add_u64(s->p_ns, p_ns);
+	s->demand_ns = sat_add_u64(s->demand_ns, p_ns);
+	c->primary.total_p_ns = sat_add_u64(c->primary.total_p_ns, p_ns);
+	uint64_t d =
+		primary_delay_ns(&c->primary, 0, p_ns, CONTROL_WHOLE) + p_ns;
+	p->delay_us =
+		(uint32_t)min_u64(p->delay_us + d / NSEC_PER_USEC, UINT32_MAX);
+	wait_until(c, id, now_ns, sat_add_u64(max_u64(p->due_ns, now_ns), d));
+}
+
 void control_disarm(struct control *c, plant_t id, uint64_t now_ns,
 		    uint64_t due_ns)
 {

@@ -163,6 +163,10 @@ uint64_t control_event(struct control *c, plant_t id, uint64_t now_ns,
 #define CONTROL_WHOLE 1024
 uint64_t control_event_part(struct control *c, plant_t id, uint64_t now_ns,
 			    uint64_t tau_ns, uint64_t p_ns, uint32_t part);
+/* One more event of a plant that waits after its last one, because something of
+ * it was left armed: it waits for as much longer as that asks for. */
+void control_event_more(struct control *c, plant_t id, uint64_t now_ns,
+			uint64_t p_ns);
 /* Taken out of watching without an event (e.g. freed and reused soon). */
 void control_disarm(struct control *c, plant_t id, uint64_t now_ns,
 		    uint64_t due_ns);

@@ -84,7 +84,8 @@ struct nap_proc {
 	struct nap_ranges guard_plan; /* stale blocks to be guarded */
 	uint64_t guard_ns;	      /* none are planned before that time */
 	uint32_t nr_guarded;
-	bool wants_guard; /* there was a block to guard */
+	uint64_t guards_held_ns; /* reserved for these */
+	bool wants_guard;	 /* there was a block to guard */
 	bool is_held_back;
 	uint64_t looked_ns;
 	struct nap_shade *shade; /* nap-shade.c */
@@ -259,7 +260,8 @@ void nap_hand_down(struct nap_proc *np, uint64_t now_ns, bool gone);
 struct block *nap_block_add(struct nap_proc *np, taddr_t addr, uint64_t size,
 			    uint32_t stack, uint64_t now_ns, uint16_t flags);
 /* An access to @b was seen within [lo, hi]; @p_ns is what seeing it cost (for
- * the controller; the caller charges the ledger). */
+ * the controller; the caller charges the ledger). Where @b has no turn, of a
+ * part that stood: it waits the longer. */
 void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
 		   uint64_t p_ns);
 

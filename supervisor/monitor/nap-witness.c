@@ -26,6 +26,19 @@ void nap_plan_guard(struct block *b)
 		nap_ranges_add(&np->guard_plan, b, 0, block_nr_pages(b));
 }
 
+/* What a hit is said to cost changes: all that was reserved is given back. */
+static void hold_guards(struct nap_proc *np)
+{
+	struct ledger *l = np->nap->ledger;
+	uint64_t ns =
+		np->nr_guarded * (np->guard->ops->touch_cost_ns(np->guard) + 1);
+	if (ns > np->guards_held_ns)
+		ledger_reserve(l, ns - np->guards_held_ns);
+	else
+		ledger_release(l, np->guards_held_ns - ns);
+	np->guards_held_ns = ns;
+}
+
 void nap_guard_flush(struct nap_proc *np, uint64_t now_ns)
 {
 	struct ledger *l = np->nap->ledger;
@@ -56,8 +69,8 @@ void nap_guard_flush(struct nap_proc *np, uint64_t now_ns)
 			continue;
 		b->flags |= BLOCK_GUARDED;
 		np->nr_guarded++;
-		ledger_reserve(l, cost);
 	}
+	hold_guards(np);
 }
 
 void nap_unguard(struct block *b, bool open)
@@ -72,8 +85,7 @@ void nap_unguard(struct block *b, bool open)
 		return;
 	b->flags &= (uint16_t)~BLOCK_GUARDED;
 	np->nr_guarded--;
-	ledger_release(np->nap->ledger,
-		       np->guard->ops->touch_cost_ns(np->guard) + 1);
+	hold_guards(np);
 	if (open)
 		np->guard->ops->disarm(np->guard, &r, 1);
 }

@@ -381,11 +381,15 @@ void nap_block_hit(struct block *b, uint64_t lo_ns, uint64_t hi_ns,
 		   uint64_t p_ns)
 {
 	struct nap *n = block_proc(b)->nap;
+	uint64_t full_ns = p_ns ? p_ns + n->event_more_ns : 0;
 	n->event_ns += p_ns;
 	n->nr_events += p_ns > 0;
-	control_event(n->control, b->plant, hi_ns,
-		      hi_ns > b->armed_ns ? hi_ns - b->armed_ns : 0,
-		      p_ns ? p_ns + n->event_more_ns : 0);
+	if (b->state == BLOCK_IDLE)
+		control_event_more(n->control, b->plant, hi_ns, full_ns);
+	else
+		control_event(n->control, b->plant, hi_ns,
+			      hi_ns > b->armed_ns ? hi_ns - b->armed_ns : 0,
+			      full_ns);
 	b->touched_lo_ns = lo_ns;
 	b->flags |= BLOCK_EVER_SEEN;
 	b->state = BLOCK_IDLE;

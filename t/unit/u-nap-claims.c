@@ -145,6 +145,25 @@ static void test_look(void)
 	napsim_stop(&s);
 }
 
+/* Each part that is met while the block waits makes it wait the longer. */
+static void test_more(void)
+{
+	struct napsim s;
+	begin(&s, PPB / 100, 1);
+	while (!stands[4])
+		napsim_run_until(&s, now + 10 * MS);
+	uint64_t start_ns = now;
+	open_part(&s, 0, 2, false);
+	uint64_t once_ns = control_next_due_ns(s.c) - start_ns;
+	check_msg(once_ns > 100 * MS, "it waits");
+	now += 10 * MS;
+	open_part(&s, 0, 3, false);
+	uint64_t twice_ns = control_next_due_ns(s.c) - start_ns;
+	check_msg(twice_ns > once_ns / 4 * 7, "%llu, then %llu",
+		  (unsigned long long)once_ns, (unsigned long long)twice_ns);
+	napsim_stop(&s);
+}
+
 /* Who waits after a touch goes on waiting when a part is opened that nobody
  * touched. */
 static void test_gap(void)
@@ -167,5 +186,6 @@ int main(void)
 	test_all_complete();
 	test_look();
 	test_gap();
+	test_more();
 	return tap_done();
 }
