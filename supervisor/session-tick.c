@@ -197,8 +197,8 @@ static void keep_or_relax(struct session *s, uint64_t now_ns)
 	const struct duty_state state = {
 		.now_ns = now_ns,
 		.spent_ns = t.spent_ns,
-		.room_ns = ledger_room_ns(s->ledger),
-		.window_room_ns = ledger_window_room_ns(s->ledger),
+		.room_ns = ledger_quiet_room_ns(s->ledger),
+		.window_room_ns = ledger_quiet_window_ns(s->ledger),
 		.window_most_ns = ledger_window_most_ns(s->ledger),
 	};
 	bool had = session_has_standing(s);

@@ -75,6 +75,11 @@ int64_t ledger_reservable_ns(const struct ledger *l);
  * credit, for it is the one that is promised. */
 int64_t ledger_window_room_ns(const struct ledger *l);
 int64_t ledger_window_most_ns(const struct ledger *l);
+/* The same two, the whole room and that of the last 10 s, as if nothing were
+ * reserved: may what is armed go on standing, where that costs something by
+ * itself? To let go of it gives the reservation back. */
+int64_t ledger_quiet_room_ns(const struct ledger *l);
+int64_t ledger_quiet_window_ns(const struct ledger *l);
 /* Worst case of what is armed but has not cost anything yet. It counts as if
  * it were spent within the window of 10 s, so all that is armed may cost as
  * much as the whole window (990 ms at 10 %) if nothing else is spent, and 68 ms

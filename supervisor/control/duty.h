@@ -33,7 +33,7 @@ struct duty {
 struct duty_state {
 	uint64_t now_ns;
 	uint64_t spent_ns; /* so far, by everything */
-	int64_t room_ns;   /* ledger_room_ns */
+	int64_t room_ns;   /* ledger_quiet_room_ns */
 	/* What the window of 10 s still has room for, and at most. */
 	int64_t window_room_ns;
 	int64_t window_most_ns;

@@ -197,6 +197,12 @@ void ledger_charge(struct ledger *l, enum ledger_mech mech, unsigned monitor,
 	window_charge(&l->own, p_ns);
 }
 
+/* What counts of what is reserved. */
+static i128 reserved(const struct ledger *l)
+{
+	return (i128)l->reserved_ns + l->settled_ns / SETTLED_DIVISOR;
+}
+
 /* What may still be reserved or spent without breaking the window's bound. */
 static int64_t window_room(const struct ledger *l)
 {
@@ -205,8 +211,7 @@ static int64_t window_room(const struct ledger *l)
 	i128 room = (i128)mul_ppb(base, m) - window_spent_ns(&l->own);
 	/* What is armed may all be touched by one thread: one's share only. */
 	i128 cap = mul_ppb(WINDOW_NS, m);
-	i128 counts = (i128)l->reserved_ns + l->settled_ns / SETTLED_DIVISOR;
-	return sat_i64((room < cap ? room : cap) - counts);
+	return sat_i64((room < cap ? room : cap) - reserved(l));
 }
 
 int64_t ledger_window_room_ns(const struct ledger *l)
@@ -219,6 +224,18 @@ int64_t ledger_window_most_ns(const struct ledger *l)
 	if (l->is_unlimited)
 		return INT64_MAX;
 	return (int64_t)mul_ppb(WINDOW_NS, l->m_t_ppb + l->slack_ppb / 4 * 3);
+}
+
+int64_t ledger_quiet_window_ns(const struct ledger *l)
+{
+	return l->is_unlimited ? INT64_MAX
+			       : sat_i64(window_room(l) + reserved(l));
+}
+
+int64_t ledger_quiet_room_ns(const struct ledger *l)
+{
+	int64_t room = ledger_quiet_window_ns(l);
+	return l->is_unlimited || room < l->balance_ns ? room : l->balance_ns;
 }
 
 int64_t ledger_room_ns(const struct ledger *l)

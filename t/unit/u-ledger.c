@@ -96,7 +96,10 @@ static void test_room(void)
 	/* Reserved is not spent, but as much as the window may hold is all. */
 	for (; i < 12000; i++)
 		ledger_advance(l, i * 10 * MS, 10 * MS);
+	int64_t quiet = ledger_quiet_room_ns(l);
 	ledger_reserve(l, 3 * MS);
+	check_int(ledger_quiet_room_ns(l), quiet);
+	check_int(ledger_quiet_window_ns(l) - ledger_window_room_ns(l), 3 * MS);
 	check_int(ledger_room_ns(l), 4 * 909090 - 3 * MS);
 	int64_t reserved = 3 * MS;
 	for (; ledger_room_ns(l) > 0; i++) {
