@@ -18,6 +18,8 @@
 #define LAST_PAGES (PART_PAGES + PART_PAGES / 4)
 /* Taking the protection from a page: 150 to 230 measured. */
 #define PAGE_NS 200
+/* Of what it costs to meet a guard that stands for a spell only. */
+#define SPELL_DIVISOR 16
 /* A block may have this part of what any window has room for. */
 #define WINDOW_PARTS 2
 
@@ -85,10 +87,17 @@ void nap_guard_settle(struct block *b)
 
 static uint64_t price(const struct block *b, uint64_t nr_pages)
 {
+	const struct nap_proc *np = block_proc(b);
 	uint64_t pages_ns = nr_pages * PAGE_NS;
 	/* Of a part the stop is next to nothing. */
-	return is_large(b) ? pages_ns
-			   : pages_ns + nap_touch_cost(block_proc(b));
+	if (is_large(b))
+		return pages_ns;
+	/* Guards that stand for spells are all opened when one ends, whose
+	 * price has that in it, and as soon as more of them are met than there
+	 * is room for. */
+	if (np->primary->ops->relax)
+		return nap_touch_cost(np) / SPELL_DIVISOR + 1;
+	return pages_ns + nap_touch_cost(np);
 }
 
 void nap_guard_opened(struct block *b, const struct page_range *r)

@@ -181,11 +181,36 @@ static void test_gap(void)
 	napsim_stop(&s);
 }
 
+static void relax(struct access *a)
+{
+	(void)a;
+}
+
+/* What stands for spells is opened at the end of each in any case, and when
+ * there is no room left. */
+static void test_spells(void)
+{
+	struct napsim s;
+	begin(&s, PPB / 10, 0);
+	napsim_allocate(&s, SMALL, PART);
+	napsim_run_until(&s, now + 100 * MS);
+	check(reserved_ns(&s) > 16384 * 100);
+	napsim_stop(&s);
+	ops.relax = relax;
+	begin(&s, PPB / 10, 0);
+	napsim_allocate(&s, SMALL, PART);
+	napsim_run_until(&s, now + 100 * MS);
+	check_int(reserved_ns(&s), NAPSIM_COST_NS / 16 + 1);
+	napsim_stop(&s);
+	ops.relax = NULL;
+}
+
 int main(void)
 {
 	test_all_complete();
 	test_look();
 	test_gap();
 	test_more();
+	test_spells();
 	return tap_done();
 }
