@@ -27,13 +27,14 @@ planted() {
 	return 1
 }
 
-# killed_in PID OPTIONS... - attached to, killed when it has planted.
+# killed_in PID OPTIONS... - attached to, killed when it has planted. Without a
+# limit, for who costs too much is let go for a while, with nothing left in it.
 killed_in() {
 	local pid=$1 files old smco status=0
 	shift
 	files_of_ours "$pid"
 	old=$files
-	smco-trace -q -t 50 --nap 20ms "$@" -o left.trace -p "$pid" &
+	smco-trace -q -t unlimited --nap 20ms "$@" -o left.trace -p "$pid" &
 	smco=$!
 	wait_for 60 planted "$pid" "$old" || status=1
 	kill -9 $smco
