@@ -38,8 +38,9 @@ enum block_flags {
 	BLOCK_AGED = 1 << 11,	 /* a mark of others was in the way once */
 	BLOCK_UNASKED = 1 << 12, /* one may have been there when it was armed */
 	BLOCK_SHADED = 1 << 13,	 /* sampling stacks touches it, nap-shade.c */
-	BLOCK_DEAR = 1 << 14,	 /* more than its share is held for it, if all;
-				  * under    guards: it has a claim to all of it */
+	/* More than its share is held for it, if all; under guards: it has a
+	 * claim to all of it. */
+	BLOCK_DEAR = 1 << 14,
 	BLOCK_FRESH = 1 << 9, /* arming saw it untouched since it was mapped */
 };
 

@@ -207,7 +207,7 @@ void nap_guard_tick(struct nap_proc *np, uint64_t now_ns);
 
 /* nap-guard-arm.c. Plans only, until nap_guard_arm_flush(). While that works
  * the program's stops wait: not too many at once, but for the last one no more
- * than 128 MiB, and of a block no more than half of that. */
+ * than 128 MiB, and of a block no more than 80 at once. */
 #define NAP_GUARD_BATCH 512
 #define NAP_GUARD_PAGES 32768
 bool nap_guard_arm(struct block *b, uint64_t now_ns);

@@ -108,7 +108,8 @@ struct access_ops {
 	 * cannot be armed gets nr_reset = UINT32_MAX. */
 	int (*arm)(struct access *a, struct page_range *r, size_t n);
 	int (*disarm)(struct access *a, struct page_range *r, size_t n);
-	/* What was touched since arm. Does not reset. */
+	/* What was touched since arm. Does not reset. Guards: a range that
+	 * does not stand as it was armed gets nr_reset = UINT32_MAX. */
 	int (*collect)(struct access *a, struct page_range *r, size_t n);
 	/* A TEV_FAULT, TEV_SYSCALL_* event: true if it was ours. *hit.range is
 	 * filled (range.user = the armed range's); the guard is open by then.

@@ -89,6 +89,16 @@ static inline void napsim_emit(void *ctx, const struct record *r)
 	nr_ongoing += !!(last.flags & NAP_ONGOING);
 }
 
+/* What was said by nap_emit_coverage(). */
+static struct ev_coverage cover[COVER_NR];
+
+static inline void napsim_keep_coverage(void *ctx, const struct record *r)
+{
+	(void)ctx;
+	if (r->event == EV_COVERAGE)
+		cover[r->param] = *(const struct ev_coverage *)r->payload;
+}
+
 struct napsim {
 	struct ledger *l;
 	struct control *c;

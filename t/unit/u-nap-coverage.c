@@ -7,15 +7,6 @@
 #define NAP_NS (500 * MS)
 #define FAR    0x100000ull
 
-static struct ev_coverage cover[COVER_NR];
-
-static void keep_coverage(void *ctx, const struct record *r)
-{
-	(void)ctx;
-	if (r->event == EV_COVERAGE)
-		cover[r->param] = *(const struct ev_coverage *)r->payload;
-}
-
 static int fake_arm(struct access *a, struct page_range *r, size_t n)
 {
 	(void)a, (void)r, (void)n;
@@ -40,7 +31,7 @@ int main(void)
 {
 	struct napsim sim, *s = &sim;
 	/* No budget: nothing is ever armed. */
-	napsim_start(s, &guard_ops, 0, NAP_NS, keep_coverage);
+	napsim_start(s, &guard_ops, 0, NAP_NS, napsim_keep_coverage);
 	at(s, HEAP_ALLOC, 0, TPAGE_SIZE);
 	at(s, HEAP_ALLOC, 1, 2 * TPAGE_SIZE);
 	napsim_run_until(s, now + NAP_NS - 10 * MS);

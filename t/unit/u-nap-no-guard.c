@@ -53,21 +53,12 @@ static void test_parts(void)
 	napsim_stop(&s);
 }
 
-static struct ev_coverage cover[COVER_NR];
-
-static void keep_coverage(void *ctx, const struct record *r)
-{
-	(void)ctx;
-	if (r->event == EV_COVERAGE)
-		cover[r->param] = *(const struct ev_coverage *)r->payload;
-}
-
 static const struct access_ops ops = NAPSIM_GUARD(arm);
 
 int main(void)
 {
 	struct napsim s;
-	napsim_start(&s, &ops, PPB / 10, NAP_NS, keep_coverage);
+	napsim_start(&s, &ops, PPB / 10, NAP_NS, napsim_keep_coverage);
 	uint64_t start_ns = now;
 	napsim_allocate(&s, NAPSIM_BLOCK, TPAGE_SIZE);
 	napsim_allocate(&s, NAPSIM_BLOCK + TOO_LARGE, TOO_LARGE);

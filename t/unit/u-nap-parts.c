@@ -221,15 +221,6 @@ static void test_freed(void)
 	napsim_stop(&s);
 }
 
-static struct ev_coverage cover[COVER_NR];
-
-static void keep_coverage(void *ctx, const struct record *r)
-{
-	(void)ctx;
-	if (r->event == EV_COVERAGE)
-		cover[r->param] = *(const struct ev_coverage *)r->payload;
-}
-
 /* What was said of it in the end, if it failed that many times, at first or at
  * last, and had its guards and was met in between. */
 static void check_told(bool at_first, unsigned nr_failures,
@@ -238,7 +229,7 @@ static void check_told(bool at_first, unsigned nr_failures,
 	struct napsim s;
 	for (unsigned i = 0; i < COVER_NR; i++)
 		cover[i] = (struct ev_coverage){0};
-	begin_to(&s, SIZE, keep_coverage);
+	begin_to(&s, SIZE, napsim_keep_coverage);
 	fails = at_first ? 0 : NR;
 	while (at_first && nr_armed[0] < nr_failures)
 		napsim_run_until(&s, now + 10 * MS);

@@ -17,6 +17,7 @@
 #include "supervisor/probe/uffd-private.h"
 #include "tap.h"
 #include "traced.h"
+#include "uffd.h"
 
 #define LEN (4 * TPAGE_SIZE)
 
@@ -164,17 +165,7 @@ int main(void)
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct puppet pup = puppet_start();
 	puppet_do(&pup, fill, 1, 0);
-	struct tproc *p = NULL;
-	if (!tracer_create(&tr, NULL, &err))
-		p = traced_attach(tr, pup.pid, &err);
-	if (!p) {
-		printf("Bail out! %s\n", err.msg);
-		return 1;
-	}
-	if (access_uffd.open(p, &a, &err)) {
-		printf("1..0 # SKIP %s\n", err.msg);
-		return 0;
-	}
+	struct tproc *p = uffd_attach(&pup, &tr, &a);
 	struct page_range r = {
 		.start = (taddr_t)(uintptr_t)memory,
 		.end = (taddr_t)(uintptr_t)memory + LEN,

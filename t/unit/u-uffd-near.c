@@ -12,6 +12,7 @@
 #include "supervisor/probe/uffd-private.h"
 #include "tap.h"
 #include "traced.h"
+#include "uffd.h"
 
 #define FAR_NS	   (2000 * NSEC_PER_SEC)
 #define NEAR_NS	   (1000 * NSEC_PER_SEC)
@@ -132,7 +133,6 @@ int main(void)
 {
 	struct tracer *tr;
 	struct access *a;
-	struct smco_err err = {0};
 	memory = mmap(NULL, TPAGE_SIZE, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct puppet pup = puppet_start();
@@ -141,17 +141,7 @@ int main(void)
 		return 0;
 	}
 	puppet_do(&pup, poke, 0, 1);
-	struct tproc *p = NULL;
-	if (!tracer_create(&tr, NULL, &err))
-		p = traced_attach(tr, pup.pid, &err);
-	if (!p) {
-		printf("Bail out! %s\n", err.msg);
-		return 1;
-	}
-	if (access_uffd.open(p, &a, &err)) {
-		printf("1..0 # SKIP %s\n", err.msg);
-		return 0;
-	}
+	struct tproc *p = uffd_attach(&pup, &tr, &a);
 	tproc_resume_new(p);
 	test_follows(tr, a, &pup);
 	access_uffd.close(a);
