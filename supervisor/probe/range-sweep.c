@@ -15,6 +15,7 @@
 
 #include <Zydis/Zydis.h>
 
+#include "supervisor/probe/range-length.h"
 #include "supervisor/probe/range-text.h"
 
 uint64_t range_sweep_two_from_bytes = 4 << 20;
@@ -98,15 +99,37 @@ static bool sweep_one(struct range_image *img, const ZydisDecodedInstruction *z,
 	return true;
 }
 
+/* The same without the decoder; how long it is, 0 if that is not known. */
+static unsigned sweep_quickly(struct range_image *img, uint64_t addr, bool *ok)
+{
+	if (img->hi - addr < RANGE_LENGTH_BYTES)
+		return 0;
+	struct range_length l = range_length_of(img->text + (addr - img->lo));
+	if (l.has_number && !img->is_anywhere)
+		return 0;
+	uint64_t to = addr + l.bytes + (uint64_t)(int64_t)l.distance;
+	if (l.is_branch)
+		lead(img, to);
+	else if (l.is_lea && near_image(img, to))
+		*ok = named(img, to);
+	return l.bytes;
+}
+
 static bool sweep(struct range_image *img, uint64_t lo, uint64_t hi)
 {
 	ZydisDecoder d;
 	ZydisDecodedInstruction z;
+	bool ok = true;
 	ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	ZydisDecoderEnableMode(&d, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
-	while (lo < hi) {
+	while (ok && lo < hi) {
 		size_t off = lo - img->lo;
 		mark(img, lo, RANGE_MARK_INSN);
+		unsigned bytes = sweep_quickly(img, lo, &ok);
+		if (bytes) {
+			lo += bytes;
+			continue;
+		}
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
 			    &d, NULL, img->text + off, img->hi - lo, &z))) {
 			lo++;
@@ -116,7 +139,7 @@ static bool sweep(struct range_image *img, uint64_t lo, uint64_t hi)
 			return false;
 		lo += z.length;
 	}
-	return true;
+	return ok;
 }
 
 /* Words that are addresses: tables, static initialisers. */
