@@ -6,20 +6,10 @@
 #include <string.h>
 
 #include "supervisor/control/fixed.h"
-#include "supervisor/probe/range-taken.h"
 
 /* What a window and a site take in code at most, on average. */
 #define WINDOW_BYTES 160
 #define SITE_BYTES   288 /* and range_hole_bytes() */
-
-static uint64_t *all_starts(const struct variables *v, size_t *nr_ret)
-{
-	uint64_t *starts = calloc(v->nr_ranges + 1, sizeof(*starts));
-	for (size_t i = 0; starts && i < v->nr_ranges; i++)
-		starts[i] = v->ranges[i].lo;
-	*nr_ret = v->nr_ranges;
-	return starts;
-}
 
 /* The number of subscript @s, at least @first; UINT32_MAX: no memory. */
 static uint32_t subscript_number(struct range_plan *plan,
@@ -211,29 +201,20 @@ static void keep_bound(struct range_plan *plan, struct range_plan_function *f)
 
 /* Windows for all sites: values and, where that leaves room for all values that
  * have some without, subscripts. */
-static int find_windows(struct range_plan *plan, const struct range_index *ix,
-			uint32_t number, const struct range_code *code,
-			struct range_sites *sites, struct smco_err *err)
+static int find_windows(struct range_plan *plan, struct range_windows *w,
+			struct range_found *found, struct smco_err *err)
 {
-	struct range_windows *w = &plan->function[number].windows, with;
-	struct range_subscript_uses uses;
+	struct range_windows with;
 	size_t before = plan->nr_subscripts;
-	int r = range_windows_find(w, code, &plan->img, plan->v, sites, err);
-	if (r == 0)
-		r = range_subscripts_find(&uses, code, &plan->img, plan->v, ix,
-					  number, err);
-	if (r || !uses.nr)
-		return r;
-	if (plan->is_fixed && before + uses.nr > plan->most_subscripts) {
-		range_subscripts_deinit(&uses);
+	*w = found->windows;
+	found->windows = (struct range_windows){.nr = 0};
+	if (!found->uses.nr ||
+	    (plan->is_fixed && before + found->uses.nr > plan->most_subscripts))
 		return 0;
-	}
-	if (!add_subscripts(plan, sites, &uses))
-		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	range_subscripts_deinit(&uses);
-	if (r == 0)
-		r = range_windows_find(&with, code, &plan->img, plan->v, sites,
-				       err);
+	if (!add_subscripts(plan, &found->sites, &found->uses))
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	int r = range_windows_find(&with, &found->code, &plan->img, plan->v,
+				   &found->sites, err);
 	if (r)
 		return r;
 	bool enough = nr_values(with.site, with.nr_sites) >= w->nr_sites;
@@ -245,57 +226,56 @@ static int find_windows(struct range_plan *plan, const struct range_index *ix,
 	return 0;
 }
 
-static int plan_function(struct range_plan *plan, uint32_t number,
-			 struct smco_err *err)
+static void describe(struct range_function_info *info,
+		     const struct range_windows *w,
+		     const struct range_sites *sites)
 {
-	const struct range_index *ix = &plan->ix;
+	info->nr_sites = (uint32_t)nr_values(sites->site, sites->nr);
+	info->nr_served = (uint32_t)nr_values(w->site, w->nr_sites);
+	info->nr_windows = (uint32_t)w->nr;
+	info->nr_unreadable = (uint32_t)sites->nr_unreadable;
+	info->nr_pinned = (uint32_t)w->nr_refused[RR_PINNED];
+	info->nr_no_room = (uint32_t)w->nr_refused[RR_NO_ROOM];
+}
+
+static void is_planned_now(struct range_plan *plan,
+			   struct range_plan_function *f)
+{
+	f->is_planned = true;
+	if (++plan->nr_planned == plan->v->nr_functions) {
+		range_index_deinit(&plan->ix);
+		plan->has_index = false;
+	}
+}
+
+int range_plan_number(struct range_plan *plan, uint32_t number,
+		      struct range_found *found, struct smco_err *err)
+{
 	struct range_plan_function *f = &plan->function[number];
-	struct range_code code;
-	struct range_sites sites = {.nr = 0};
-	int r = range_plan_decode(plan, number, &code, err);
+	int r = found->ret;
 	if (r)
-		return r;
-	f->info.refused = code.refused;
-	if (!code.refused)
-		r = range_sites_find(&sites, &code, &plan->img, plan->v, ix,
-				     number, err);
-	if (r == 0 && !code.refused)
-		r = find_windows(plan, ix, number, &code, &sites, err);
+		*err = found->err;
+	f->info.refused = found->code.refused;
 	if (r == 0)
-		keep_bound(plan, f);
+		r = find_windows(plan, &f->windows, found, err);
 	if (r == 0) {
-		range_plan_need(plan, &f->windows, &code);
-		f->info.nr_sites = (uint32_t)nr_values(sites.site, sites.nr);
-		f->info.nr_served = (uint32_t)nr_values(f->windows.site,
-							f->windows.nr_sites);
-		f->info.nr_windows = (uint32_t)f->windows.nr;
-		f->info.nr_unreadable = (uint32_t)sites.nr_unreadable;
-		f->info.nr_pinned = (uint32_t)f->windows.nr_refused[RR_PINNED];
-		f->info.nr_no_room =
-			(uint32_t)f->windows.nr_refused[RR_NO_ROOM];
-		count_windows(plan, f, &code);
+		keep_bound(plan, f);
+		range_plan_need(plan, &f->windows, &found->code);
+		describe(&f->info, &f->windows, &found->sites);
+		count_windows(plan, f, &found->code);
 		if (!number_windows(plan, number) ||
-		    !count_sites(plan, number, &sites))
+		    !count_sites(plan, number, &found->sites))
 			r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
-	range_sites_deinit(&sites);
-	range_plan_keep_or_release(plan, f, &code);
+	range_plan_keep_or_release(plan, f, &found->code);
+	found->code = (struct range_code){.nr = 0};
+	range_found_free(found);
+	if (r == 0)
+		is_planned_now(plan, f);
 	return r;
 }
 
-/* Whose address others know, see range-site.c: its own, or its struct's. */
-static void mark_shared(struct range_plan *plan)
-{
-	for (size_t i = 0; i < plan->ix.nr_data; i++) {
-		const struct range_index_data *e = &plan->ix.data[i];
-		uint64_t first = range_first_member(plan->v, e->var);
-		if (range_image_taken(&plan->img, e->lo, e->lo + 1) ||
-		    range_image_taken(&plan->img, first, first + 1))
-			plan->var[e->var].shared_out = true;
-	}
-}
-
-static int need_index(struct range_plan *plan, struct smco_err *err)
+int range_plan_index(struct range_plan *plan, struct smco_err *err)
 {
 	if (plan->has_index)
 		return 0;
@@ -307,34 +287,16 @@ static int need_index(struct range_plan *plan, struct smco_err *err)
 int range_plan_more(struct range_plan *plan, uint32_t function,
 		    struct smco_err *err)
 {
-	struct range_plan_function *f = &plan->function[function];
-	if (f->is_planned)
+	struct range_found found;
+	if (plan->function[function].is_planned)
 		return 0;
-	int r = need_index(plan, err);
+	int r = range_plan_index(plan, err);
 	if (r == 0 && !range_plan_own(plan))
 		r = smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	if (r == 0)
-		r = plan_function(plan, function, err);
 	if (r)
 		return r;
-	f->is_planned = true;
-	if (++plan->nr_planned == plan->v->nr_functions) {
-		range_index_deinit(&plan->ix);
-		plan->has_index = false;
-	}
-	return 0;
-}
-
-/* The first functions, with @windows together. */
-static int plan_first(struct range_plan *plan, size_t windows,
-		      struct smco_err *err)
-{
-	int r = 0;
-	for (uint32_t i = 0;
-	     r == 0 && i < plan->v->nr_functions && plan->nr_windows < windows;
-	     i++)
-		r = range_plan_more(plan, i, err);
-	return r;
+	range_plan_look(plan, function, &found);
+	return range_plan_number(plan, function, &found, err);
 }
 
 int range_plan_begin(struct range_plan **ret, struct sym_space *s,
@@ -342,8 +304,6 @@ int range_plan_begin(struct range_plan **ret, struct sym_space *s,
 		     struct smco_err *err)
 {
 	struct range_plan *plan = calloc(1, sizeof(*plan));
-	size_t nr_starts = 0;
-	_cleanup_free_ uint64_t *starts = all_starts(v, &nr_starts);
 	int r = 0;
 
 	if (plan) {
@@ -354,8 +314,7 @@ int range_plan_begin(struct range_plan **ret, struct sym_space *s,
 		plan->var = calloc(v->nr_vars + 1, sizeof(*plan->var));
 		plan->cell_of = malloc((v->nr_vars + 1) * sizeof(uint32_t));
 	}
-	if (!plan || !starts || !plan->function || !plan->var ||
-	    !plan->cell_of) {
+	if (!plan || !plan->function || !plan->var || !plan->cell_of) {
 		range_plan_destroy(plan);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
@@ -365,15 +324,9 @@ int range_plan_begin(struct range_plan **ret, struct sym_space *s,
 		r = smco_fail(err, SMCO_NOTFOUND, 0,
 			      "the module's file cannot be read");
 	if (r == 0)
-		r = range_image_load(&plan->img, plan->elf,
-				     sym_module_fd(s, module), starts,
-				     nr_starts, err);
+		r = range_plan_load(plan, sym_module_fd(s, module), err);
 	if (r == 0)
-		r = need_index(plan, err);
-	if (r == 0)
-		mark_shared(plan);
-	if (r == 0)
-		r = plan_first(plan, windows, err);
+		r = range_plan_first(plan, windows, err);
 	if (r) {
 		range_plan_destroy(plan);
 		return r;

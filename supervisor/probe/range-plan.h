@@ -56,6 +56,34 @@ struct range_plan {
 	struct ranges *made; /* range_plan_make; NULL: none are */
 };
 
+/* What is found of one function, before anything of it has a number. */
+struct range_found {
+	struct range_code code;
+	struct range_sites sites;
+	struct range_windows windows; /* for values alone */
+	struct range_subscript_uses uses;
+	int ret; /* and @err: why nothing is */
+	struct smco_err err;
+};
+/* range-plan-first.c: changes nothing of the plan, so that several threads may
+ * look, and needs its index. */
+void range_plan_look(const struct range_plan *plan, uint32_t function,
+		     struct range_found *ret);
+void range_found_free(struct range_found *found);
+/* What was found gets numbers in the plan, or is freed; the order is that of
+ * their windows' numbers. */
+int range_plan_number(struct range_plan *plan, uint32_t function,
+		      struct range_found *found, struct smco_err *err);
+/* range-plan-load.c: reads the code of a plan that has none yet, from its Elf
+ * and @fd, and makes the index, by two threads if there are many variables. */
+int range_plan_load(struct range_plan *plan, int fd, struct smco_err *err);
+/* The index, if it is not there. */
+int range_plan_index(struct range_plan *plan, struct smco_err *err);
+/* range-plan-first.c: plans the first functions, of @windows together, of a
+ * plan that has an index and no function yet. */
+int range_plan_first(struct range_plan *plan, size_t windows,
+		     struct smco_err *err);
+
 /* As much as the stubs of @w can take. */
 uint64_t range_plan_stub_bytes(const struct variables *v,
 			       const struct range_windows *w);
