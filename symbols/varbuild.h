@@ -26,7 +26,8 @@
 #define VAR_MAX_MEMBERS	    256	 /* integers in one struct */
 #define VAR_MAX_ENUMERATORS 4096 /* of one enum */
 
-#define VAR_NONE UINT32_MAX
+#define VAR_NONE     UINT32_MAX
+#define VAR_MAX_NAME 1024
 
 /* DIE address to number. */
 struct diemap {
@@ -100,6 +101,12 @@ struct var_build {
 		struct cursor line, line_str, str, loc, loclists;
 	} sections; /* of the file itself */
 	struct var_locs_unit locs_unit;
+	/* Abbreviations of the unit just now, by their numbers: libdw takes a
+	 * lock for each that it looks up. */
+	struct var_abbrevs {
+		Dwarf_CU *cu;
+		Dwarf_Abbrev *of[128];
+	} abbrevs;
 	bool has_lists; /* else nothing is optimised, and no memory shared */
 	bool no_memory;
 	/* Of the function just now: it has a VAR_AMONG; code was inlined. */
@@ -149,6 +156,9 @@ bool var_grow(struct var_build *b, void **mem, size_t nr, size_t *cap,
 	      size_t item);
 /* A copy of @s that lives as long as the variables; "" if memory is out. */
 const char *var_string(struct var_build *b, const char *s);
+/* The same for "scope::name", no more than @most bytes, up to VAR_MAX_NAME. */
+const char *var_qualify(struct var_build *b, const char *scope,
+			const char *name, size_t most);
 /* The same for @nr dimensions, which often are those before; NULL if memory is
  * out, or there are none. */
 const struct var_dim *var_dims(struct var_build *b, const struct var_dim *dim,
@@ -189,7 +199,8 @@ Elf *var_dwarf_elf(struct sym_space *s, struct module *m);
 void var_find_mixed(struct var_build *b, uint32_t first);
 /* vartype.c: the type of @die without typedefs and qualifiers; false if there
  * is none that one could follow. */
-bool var_type_of(Dwarf_Die *die, struct var_qualified *ret);
+bool var_type_of(struct var_build *b, Dwarf_Die *die,
+		 struct var_qualified *ret);
 /* varscalar.c: what a base type says; false if it is no integer. */
 bool var_base_type(Dwarf_Die *die, struct var_type *t);
 /* What an enumeration says, whose names are read at first sight. */
@@ -252,6 +263,9 @@ void var_count_from_body(const struct var_build *b, const struct var_scope *sc,
 			 struct var_piece *p);
 /* How far rsp is below the CFA in most of function @f: in its body. */
 uint64_t var_body_depth(struct var_build *b, const struct var_function *f);
+/* vartree.c: @die, just found, with the abbreviation that it has if one like it
+ * was seen in the unit; returns its tag, see dwarf_tag. */
+int var_tag(struct var_build *b, Dwarf_Die *die);
 /* vartree.c: all that is in a unit. */
 void var_walk_unit(struct var_build *b, Dwarf_Die *cu);
 /* varunits.c: all that is in a file, into @b, which was begun; by two threads

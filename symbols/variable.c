@@ -58,6 +58,22 @@ const char *var_string(struct var_build *b, const char *s)
 	return copy ? copy : "";
 }
 
+const char *var_qualify(struct var_build *b, const char *scope,
+			const char *name, size_t most)
+{
+	char full[VAR_MAX_NAME];
+	const char *const part[] = {scope, "::", name};
+	size_t len = 0;
+	for (unsigned i = 0; i < 3; i++) {
+		size_t n = strnlen(part[i], most - 1 - len);
+		memcpy(full + len, part[i], n);
+		len += n;
+	}
+	full[len++] = 0;
+	const char *copy = keep(b, full, len, 1);
+	return copy ? copy : "";
+}
+
 const struct var_dim *var_dims(struct var_build *b, const struct var_dim *dim,
 			       size_t nr)
 {
@@ -154,9 +170,8 @@ bool diemap_put(struct diemap *m, const void *die, uint32_t value)
 
 /* --- putting it together --- */
 
-static int compare_found(const void *pa, const void *pb)
+static int compare_found(const struct var_found *a, const struct var_found *b)
 {
-	const struct var_found *a = pa, *b = pb;
 	if (a->place.lo != b->place.lo)
 		return a->place.lo < b->place.lo ? -1 : 1;
 	if (a->place.hi != b->place.hi)
@@ -166,6 +181,15 @@ static int compare_found(const void *pa, const void *pb)
 	return a->place.offset < b->place.offset   ? -1
 	       : a->place.offset > b->place.offset ? 1
 						   : 0;
+}
+
+/* Of numbers of what was found; those that are alike stay as they are. */
+static int compare_numbers(const void *pa, const void *pb, void *found)
+{
+	const struct var_found *all = found;
+	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+	int order = compare_found(&all[a], &all[b]);
+	return order ? order : a < b ? -1 : a > b;
 }
 
 /* A static of an inlined function is met with every copy of the function. */
@@ -184,40 +208,56 @@ static enum var_reason reason_for(const struct variable *var)
 	return VAR_OPTIMISED_OUT;
 }
 
-/* What was found, by variable: first to where each belongs, then those of each
- * by themselves. There may be millions, of a few for each. */
-static bool sort_found(struct var_build *b)
+/* So few are nearly always in order already. */
+#define FEW_PLACES 16
+
+static void sort_few(uint32_t *number, size_t nr, struct var_found *found)
+{
+	for (size_t i = 1; i < nr; i++) {
+		uint32_t n = number[i];
+		size_t k = i;
+		for (; k && compare_numbers(&number[k - 1], &n, found) > 0; k--)
+			number[k] = number[k - 1];
+		number[k] = n;
+	}
+}
+
+/* The numbers of what was found, by variable: first to where each belongs, then
+ * those of each by themselves. There may be millions, of a few for each. NULL:
+ * no memory. */
+static uint32_t *order_found(struct var_build *b)
 {
 	size_t nr_vars = b->v->nr_vars, at = 0;
 	uint32_t *next _cleanup_free_ = calloc(nr_vars + 1, sizeof(*next));
-	struct var_found *sorted = malloc((b->nr_found + 1) * sizeof(*sorted));
-	if (!next || !sorted) {
-		free(sorted);
-		return false;
+	uint32_t *order = malloc((b->nr_found + 1) * sizeof(*order));
+	if (!next || !order) {
+		free(order);
+		return NULL;
 	}
 	for (size_t i = 0; i < b->nr_found; i++)
 		next[b->found[i].var + 1]++;
 	for (size_t i = 0; i < nr_vars; i++)
 		next[i + 1] += next[i];
 	for (size_t i = 0; i < b->nr_found; i++)
-		sorted[next[b->found[i].var]++] = b->found[i];
+		order[next[b->found[i].var]++] = (uint32_t)i;
 	/* Now each is where the next one's begin. */
 	for (size_t i = 0; i < nr_vars; at = next[i++])
-		if (next[i] - at > 1)
-			qsort(sorted + at, next[i] - at, sizeof(*sorted),
-			      compare_found);
-	free(b->found);
-	b->found = sorted;
-	return true;
+		if (next[i] - at <= FEW_PLACES)
+			sort_few(order + at, next[i] - at, b->found);
+		else
+			qsort_r(order + at, next[i] - at, sizeof(*order),
+				compare_numbers, b->found);
+	return order;
 }
 
 /* Is the variable nowhere at any instruction? Then it is as good as optimised
  * out: most of its values nobody could see. @i is the first of its places. */
-static bool only_points(const struct var_build *b, size_t i)
+static bool only_points(const struct var_build *b, const uint32_t *order,
+			size_t i)
 {
-	uint32_t var = b->found[i].var;
-	for (; i < b->nr_found && b->found[i].var == var; i++)
-		if (!(b->found[i].place.flags & VAR_POINT))
+	uint32_t var = b->found[order[i]].var;
+	for (; i < b->nr_found && b->found[order[i]].var == var; i++)
+		if (!(b->found[order[i]].place.flags & VAR_POINT))
 			return false;
 	return true;
 }
@@ -225,18 +265,22 @@ static bool only_points(const struct var_build *b, size_t i)
 bool var_build_settle(struct var_build *b)
 {
 	struct variables *v = b->v;
-	if (!sort_found(b))
+	uint32_t *order _cleanup_free_ = order_found(b);
+	if (!order)
 		return false;
 	v->places = malloc((b->nr_found + 1) * sizeof(*v->places));
 	if (!v->places)
 		return false;
 	bool none = false;
+	const struct var_found *last = NULL;
 	for (size_t i = 0; i < b->nr_found; i++) {
-		const struct var_found *f = &b->found[i];
+		const struct var_found *f = &b->found[order[i]];
 		struct variable *var = &v->vars[f->var];
-		if (!i || f->var != f[-1].var)
-			none = only_points(b, i);
-		if (none || (i && same_static(f, f - 1)))
+		if (!last || f->var != last->var)
+			none = only_points(b, order, i);
+		bool again = last && same_static(f, last);
+		last = f;
+		if (none || again)
 			continue;
 		if (!var->nr_places++)
 			var->first_place = (uint32_t)v->nr_places;

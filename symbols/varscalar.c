@@ -123,7 +123,7 @@ bool var_enum_type(struct var_build *b, Dwarf_Die *die, struct var_type *t)
 	t->first_enumerator = span->first;
 	t->nr_enumerators = span->nr;
 	/* Compilers say which integer type it is, or that it has negatives. */
-	if (var_type_of(die, &q) && dwarf_tag(&q.die) == DW_TAG_base_type &&
+	if (var_type_of(b, die, &q) && dwarf_tag(&q.die) == DW_TAG_base_type &&
 	    var_base_type(&q.die, &under))
 		t->is_signed = under.is_signed;
 	else

@@ -2,17 +2,27 @@
 #include "symbols/varbuild.h"
 
 #include <dwarf.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "symbols/demangle.h"
 #include "symbols/dwarfdie.h"
 
-#define MAX_NAME 1024
-
 static void walk(struct var_build *b, Dwarf_Die *parent,
 		 const struct var_scope *sc, unsigned depth);
+
+int var_tag(struct var_build *b, Dwarf_Die *die)
+{
+	struct var_abbrevs *a = &b->abbrevs;
+	uint8_t number = *(const uint8_t *)die->addr;
+	if (die->abbrev || die->cu != a->cu || number >= ARRAY_SIZE(a->of))
+		return dwarf_tag(die);
+	die->abbrev = a->of[number];
+	int tag = dwarf_tag(die);
+	if (tag != DW_TAG_invalid)
+		a->of[number] = die->abbrev;
+	return tag;
+}
 
 /* Code of @die, appended to the ranges. Code that was dropped is at 0. */
 static size_t read_ranges(struct var_build *b, Dwarf_Die *die)
@@ -47,11 +57,8 @@ static bool has_code(Dwarf_Die *die)
 static const char *join(struct var_build *b, const char *scope,
 			const char *name)
 {
-	char full[MAX_NAME];
-	if (!*scope)
-		return var_string(b, name);
-	snprintf(full, sizeof(full), "%s::%s", scope, name);
-	return var_string(b, full);
+	return *scope ? var_qualify(b, scope, name, VAR_MAX_NAME)
+		      : var_string(b, name);
 }
 
 static void remember(struct var_build *b, const Dwarf_Die *die,
@@ -234,7 +241,7 @@ static void walk(struct var_build *b, Dwarf_Die *parent,
 	do {
 		if (!var_step(b))
 			return;
-		switch (dwarf_tag(&die)) {
+		switch (var_tag(b, &die)) {
 		case DW_TAG_subprogram:
 			walk_function(b, &die, sc, depth);
 			break;
@@ -302,6 +309,7 @@ void var_walk_unit(struct var_build *b, Dwarf_Die *cu)
 	};
 	size_t first = b->nr_found;
 	b->is_optimised = false;
+	b->abbrevs = (struct var_abbrevs){.cu = cu->cu};
 	walk(b, cu, &sc, 0);
 	for (size_t i = first; b->is_optimised && i < b->nr_found; i++)
 		b->found[i].place.flags &= (uint16_t)~VAR_LATE;

@@ -29,7 +29,7 @@ struct flat {
 	bool wanted;
 };
 
-bool var_type_of(Dwarf_Die *die, struct var_qualified *ret)
+bool var_type_of(struct var_build *b, Dwarf_Die *die, struct var_qualified *ret)
 {
 	Dwarf_Attribute mem;
 	*ret = (struct var_qualified){0};
@@ -37,7 +37,7 @@ bool var_type_of(Dwarf_Die *die, struct var_qualified *ret)
 	    !dwarf_formref_die(&mem, &ret->die))
 		return false;
 	for (unsigned i = 0; i < MAX_CHAIN; i++) {
-		switch (dwarf_tag(&ret->die)) {
+		switch (var_tag(b, &ret->die)) {
 		case DW_TAG_typedef:
 			if (!ret->alias)
 				ret->alias = dwarf_diename(&ret->die);
@@ -115,12 +115,9 @@ static bool bit_field(Dwarf_Die *member, struct var_type *t, uint64_t *byte)
 
 static const char *qualified_name(struct flat *f)
 {
-	char full[MAX_PATH * 2];
 	const char *scope = f->model.scope;
-	if (!*scope)
-		return f->model.name;
-	snprintf(full, sizeof(full), "%s::%s", scope, f->model.name);
-	return var_string(f->b, full);
+	return *scope ? var_qualify(f->b, scope, f->model.name, MAX_PATH * 2)
+		      : f->model.name;
 }
 
 /* One integer: keep it if it is wanted. */
@@ -197,14 +194,14 @@ static bool member_offset(Dwarf_Die *die, uint64_t *ret)
 
 static bool path_add(struct flat *f, const char *dot, const char *name)
 {
-	size_t len = strlen(f->path);
-	int n = snprintf(f->path + len, sizeof(f->path) - len, "%s%s", dot,
-			 name);
-	if (n >= 0 && (size_t)n < sizeof(f->path) - len)
-		return true;
-	f->path[len] = 0;
-	f->b->v->cut_short = true;
-	return false;
+	size_t len = strlen(f->path), more = strlen(dot), n = strlen(name);
+	if (more + n >= sizeof(f->path) - len) {
+		f->b->v->cut_short = true;
+		return false;
+	}
+	memcpy(f->path + len, dot, more);
+	memcpy(f->path + len + more, name, n + 1);
+	return true;
 }
 
 static void flatten_members(struct flat *f, Dwarf_Die *type, uint64_t byte,
@@ -229,7 +226,8 @@ static void flatten_members(struct flat *f, Dwarf_Die *type, uint64_t byte,
 		if ((tag != DW_TAG_member && !base) ||
 		    dwarf_hasattr(&die, DW_AT_declaration) ||
 		    dwarf_hasattr(&die, DW_AT_external) ||
-		    !member_offset(&die, &offset) || !var_type_of(&die, &q))
+		    !member_offset(&die, &offset) ||
+		    !var_type_of(f->b, &die, &q))
 			continue;
 		if (base || !name || path_add(f, ".", name))
 			flatten(f, &q, &die, byte + offset, depth + 1);
@@ -336,7 +334,7 @@ static void flatten_array(struct flat *f, Dwarf_Die *array, uint64_t byte,
 	struct array a = {.byte = byte, .depth = depth};
 	size_t len = strlen(f->path);
 	Dwarf_Word stride;
-	if (!var_type_of(array, &a.q))
+	if (!var_type_of(f->b, array, &a.q))
 		return;
 	if (f->nr_dims >= VAR_MAX_DIMS) {
 		f->b->v->cut_short = true;
@@ -449,7 +447,7 @@ uint32_t var_group_of(struct var_build *b, const struct var_scope *sc,
 	const char *name = dwarf_diename(die);
 	struct var_qualified q;
 	index = VAR_NONE;
-	if (name && var_type_of(die, &q) && path_add(&f, "", name)) {
+	if (name && var_type_of(b, die, &q) && path_add(&f, "", name)) {
 		fill_model(&f, die, name);
 		flatten(&f, &q, NULL, 0, 0);
 		var_find_mixed(b, g.first);

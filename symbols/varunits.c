@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/pair.h"
 #include "symbols/varbuild.h"
 
 uint64_t var_two_from_bytes = 4 << 20;
@@ -187,52 +188,77 @@ static bool append(void **mem, size_t *nr_ret, const void *more, size_t nr,
 #define APPEND(to, nr_to, from, nr_from)                                       \
 	append((void **)&(to), &(nr_to), (from), (nr_from), sizeof(*(to)))
 
-/* Numbers of the second half count from the first one's end. */
-static void renumber(struct var_build *s, const struct var_build *b)
+/* The second half's are put behind the first one's; numbers in them count from
+ * the first one's end. */
+struct joining {
+	struct var_build *b, *s;
+	struct variables first; /* how many it had */
+	bool ok;
+};
+
+/* Of places there are most. */
+static void *join_places(void *arg)
 {
-	const struct variables *v = b->v;
-	for (size_t i = 0; i < s->v->nr_vars; i++) {
-		struct variable *var = &s->v->vars[i];
-		if (var->type.nr_enumerators)
-			var->type.first_enumerator +=
-				(uint32_t)v->nr_enumerators;
-		if (var->nr_places)
-			var->first_place += (uint32_t)v->nr_places;
-	}
-	for (size_t i = 0; i < s->v->nr_functions; i++)
-		s->v->functions[i].first_range += (uint32_t)v->nr_ranges;
-	for (size_t i = 0; i < s->v->nr_others; i++)
-		s->v->others[i].function += (uint32_t)v->nr_functions;
-	for (size_t i = 0; i < s->v->nr_rows; i++)
-		s->v->rows[i].function += (uint32_t)v->nr_functions;
-	for (size_t i = 0; i < s->v->nr_places; i++) {
-		struct var_place *p = &s->v->places[i];
+	struct joining *j = arg;
+	struct variables *v = j->b->v, *w = j->s->v;
+	for (size_t i = 0; i < w->nr_places; i++) {
+		struct var_place *p = &w->places[i];
 		if (p->function != VAR_NO_FUNCTION)
-			p->function += (uint32_t)v->nr_functions;
+			p->function += (uint32_t)j->first.nr_functions;
 		if (p->nr_ops)
-			p->first_op += (uint32_t)v->nr_ops;
+			p->first_op += (uint32_t)j->first.nr_ops;
 	}
+	j->ok = APPEND(v->places, v->nr_places, w->places, w->nr_places) &&
+		APPEND(v->ops, v->nr_ops, w->ops, w->nr_ops);
+	return NULL;
 }
 
-static bool join(struct var_build *b, struct var_build *s)
+static void renumber(struct variables *w, const struct variables *first)
 {
-	struct variables *v = b->v, *w = s->v;
-	renumber(s, b);
+	for (size_t i = 0; i < w->nr_vars; i++) {
+		struct variable *var = &w->vars[i];
+		if (var->type.nr_enumerators)
+			var->type.first_enumerator +=
+				(uint32_t)first->nr_enumerators;
+		if (var->nr_places)
+			var->first_place += (uint32_t)first->nr_places;
+	}
+	for (size_t i = 0; i < w->nr_functions; i++)
+		w->functions[i].first_range += (uint32_t)first->nr_ranges;
+	for (size_t i = 0; i < w->nr_others; i++)
+		w->others[i].function += (uint32_t)first->nr_functions;
+	for (size_t i = 0; i < w->nr_rows; i++)
+		w->rows[i].function += (uint32_t)first->nr_functions;
+}
+
+static void *join_rest(void *arg)
+{
+	struct joining *j = arg;
+	struct variables *v = j->b->v, *w = j->s->v;
+	renumber(w, &j->first);
 	v->nr_seen += w->nr_seen;
 	v->nr_damaged += w->nr_damaged;
 	v->cut_short |= w->cut_short;
 	v->is_split |= w->is_split;
 	var_strings_join(v, w);
-	return APPEND(v->vars, v->nr_vars, w->vars, w->nr_vars) &&
-	       APPEND(v->places, v->nr_places, w->places, w->nr_places) &&
-	       APPEND(v->ops, v->nr_ops, w->ops, w->nr_ops) &&
-	       APPEND(v->functions, v->nr_functions, w->functions,
-		      w->nr_functions) &&
-	       APPEND(v->ranges, v->nr_ranges, w->ranges, w->nr_ranges) &&
-	       APPEND(v->enumerators, v->nr_enumerators, w->enumerators,
-		      w->nr_enumerators) &&
-	       APPEND(v->others, v->nr_others, w->others, w->nr_others) &&
-	       APPEND(v->rows, v->nr_rows, w->rows, w->nr_rows);
+	j->ok = APPEND(v->vars, v->nr_vars, w->vars, w->nr_vars) &&
+		APPEND(v->functions, v->nr_functions, w->functions,
+		       w->nr_functions) &&
+		APPEND(v->ranges, v->nr_ranges, w->ranges, w->nr_ranges) &&
+		APPEND(v->enumerators, v->nr_enumerators, w->enumerators,
+		       w->nr_enumerators) &&
+		APPEND(v->others, v->nr_others, w->others, w->nr_others) &&
+		APPEND(v->rows, v->nr_rows, w->rows, w->nr_rows);
+	return NULL;
+}
+
+static bool join(struct var_build *b, struct var_build *s)
+{
+	struct joining places = {.b = b, .s = s, .first = *b->v};
+	struct joining rest = places;
+	pair_run(s->v->nr_places >= pair_from, join_places, &places, join_rest,
+		 &rest);
+	return places.ok && rest.ok;
 }
 
 static void walk_alone(struct var_build *b, Dwarf *dwarf)
