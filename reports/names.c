@@ -165,7 +165,8 @@ const char *names_mech(size_t mech)
 }
 
 #define SHARED                                                                 \
-	"shared, locked, huge or device pages, above a sampled stack, or too " \
+	"shared, locked, pinned, huge or device pages, above a sampled "       \
+	"stack, or too "                                                       \
 	"large for a guard"
 #define NO_STACK                                                               \
 	"without a stack: from before the attach, or it could not be had"

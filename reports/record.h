@@ -141,8 +141,8 @@ enum coverage_why {
 		2, /* allocation rate above what the budget allows */
 	COVER_NEVER_ARMED = 3, /* known, but never got a turn */
 	COVER_NO_STACK = 4,  /* allocated before attach, or unwinding failed */
-	COVER_SHARED = 5,    /* shared, locked, huge, device pages; copied
-			      * with sampled stacks */
+	COVER_SHARED = 5,    /* shared, locked, pinned, huge, device pages;
+			      * copied with sampled stacks */
 	COVER_MECHANISM = 6, /* mechanism missing; text says which and why */
 	COVER_LOST = 7,	     /* events lost */
 	COVER_SHORT_LIVED = 8, /* gone sooner than the shortest nap is long */

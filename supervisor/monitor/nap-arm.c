@@ -284,8 +284,8 @@ bool nap_poll_arm(struct block *b, uint64_t now_ns)
 }
 
 /*
- * Its memory is gone, or bits of it cannot be reset (yet: a page that was just
- * mapped may need a moment): try again, soon at first.
+ * Its memory is gone, bits of it cannot be reset (yet: a page that was just
+ * mapped may need a moment), or say nothing: try again, soon at first.
  */
 static void give_up(struct block *b, uint64_t now_ns)
 {
@@ -413,7 +413,8 @@ static void arm_planned(struct nap_proc *np, uint64_t now_ns)
 			account_for_reset(b, &r[i]);
 		if (b->state == BLOCK_IDLE)
 			continue; /* an earlier range of it failed */
-		if (rc || r[i].nr_reset == UINT32_MAX || r[i].nr_stuck)
+		if (rc || r[i].nr_reset == UINT32_MAX || r[i].nr_stuck ||
+		    r[i].nr_pinned)
 			give_up(b, now_ns);
 		else if (r[i].nr_waiting)
 			put_off(b, now_ns);

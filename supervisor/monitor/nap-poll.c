@@ -298,14 +298,19 @@ static bool asks_early(const struct block *b, uint64_t now_ns)
  *
  * When it was is known only if there was no such mark when the block was armed:
  * else it may be from before.
+ *
+ * Of pinned pages nothing can be said as long as they are: arming asks again.
  */
-static void hit_unseen(struct block *b, uint32_t nr_pages, uint64_t now_ns)
+static void hit_unseen(struct block *b, const struct page_range *sum,
+		       uint64_t now_ns)
 {
 	struct nap *n = block_proc(b)->nap;
 	ledger_charge(n->ledger, LEDGER_TOUCH, NAP_MONITOR,
-		      nr_pages * nap_touch_cost(block_proc(b)));
+		      sum->nr_aged * nap_touch_cost(block_proc(b)));
 	settle_later(b, now_ns);
 	b->flags |= BLOCK_AGED;
+	if (sum->nr_pinned)
+		b->flags |= BLOCK_STUCK;
 	nap_block_hit(b,
 		      b->flags & BLOCK_UNASKED ? b->touched_lo_ns : b->full_ns,
 		      now_ns, 0);
@@ -322,8 +327,8 @@ static void quiet(struct block *b, const struct page_range *sum,
 
 	b->checked_ns = looked_ns;
 	bool is_nap = completes_nap(b, looked_ns);
-	if (sum->nr_aged) {
-		hit_unseen(b, sum->nr_aged, looked_ns);
+	if (sum->nr_aged || sum->nr_pinned) {
+		hit_unseen(b, sum, looked_ns);
 		return;
 	}
 	if (sum->want_aged && !is_nap) /* there was none */
@@ -368,6 +373,7 @@ static uint32_t sum_ranges(const struct page_range *r, uint32_t nr,
 		sum->nr_present += r[i].nr_present;
 		sum->nr_touched += r[i].nr_touched;
 		sum->nr_aged += r[i].nr_aged;
+		sum->nr_pinned += r[i].nr_pinned;
 		sum->want_aged |= r[i].want_aged;
 		if (r[i].nr_touched)
 			sum->first_touched = r[i].first_touched;

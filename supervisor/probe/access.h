@@ -32,8 +32,8 @@ struct page_range {
 	/* out of arm, in of collect: keep it between the two; 0 = not known.
 	 * CLOCK_MONOTONIC. */
 	uint64_t armed_ns;
-	/* in of collect: fill nr_aged, some 100 ns for each quiet page of a
-	 * range that was not touched. */
+	/* in of collect: fill nr_aged and nr_pinned, some 100 ns for each quiet
+	 * page of a range that was not touched. */
 	bool want_aged;
 	/* in of arm: some of it is aged, which arm ends; else it may leave
 	 * alone what was not touched. */
@@ -64,6 +64,10 @@ struct page_range {
 	 * Not counted in nr_touched. 0 where it cannot be known; need not be
 	 * all of them where others are touched. */
 	uint32_t nr_aged;
+	/* Pages that the kernel has pinned for a device, or that are registered
+	 * with a ring: their use leaves no mark at all, so that they are quiet
+	 * is no evidence. Not all of them, as above. arm leaves it alone. */
+	uint32_t nr_pinned;
 };
 
 struct access_hit { /* guards only */

@@ -406,6 +406,7 @@ static void add_piece(struct bits *b, const struct ptread_slot *s,
 	r->nr_touched += s->nr_touched;
 	r->nr_huge += s->nr_huge;
 	r->nr_aged += s->nr_aged;
+	r->nr_pinned += s->nr_pinned;
 	if (!r->first_touched)
 		r->first_touched = s->first_touched;
 	if (s->nr_huge && r->armed_ns)
@@ -415,6 +416,7 @@ static void add_piece(struct bits *b, const struct ptread_slot *s,
 static void forget_look(struct page_range *r)
 {
 	r->nr_present = r->nr_touched = r->nr_huge = r->nr_aged = 0;
+	r->nr_pinned = 0;
 	r->first_touched = 0;
 }
 

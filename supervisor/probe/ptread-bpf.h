@@ -37,9 +37,11 @@ struct ptread_slot {
 	__u32 nr_huge;
 	__u32 flags;
 	__u32 want_aged; /* in; a scan takes it back */
-	/* Small pages whose set bit somebody else cleared; not all of them
-	 * where pages are touched. */
+	/* Pages whose set bit somebody else cleared; not all of them where
+	 * pages are touched. */
 	__u32 nr_aged;
+	/* Of those that were asked: pinned for a device or a ring. */
+	__u32 nr_pinned;
 };
 
 /* The one value of the shared array map. */

@@ -23,6 +23,11 @@ char LICENSE[] SEC("license") = "GPL";
 struct page {
 	unsigned long compound_head; /* of a tail page: its head, plus 1 */
 	struct atomic_counter _mapcount;
+	struct atomic_counter _refcount;
+} KERNEL_TYPE;
+/* Its flags are those of its first page. */
+struct folio {
+	struct atomic_counter _pincount; /* of several pages only */
 } KERNEL_TYPE;
 struct pipe_buffer {
 	struct page *page;
@@ -30,7 +35,10 @@ struct pipe_buffer {
 struct pipe_inode_info {
 	struct pipe_buffer *bufs;
 } KERNEL_TYPE;
-enum pageflags { PG_young = 1, PG_referenced = 2 };
+enum pageflags { PG_young = 1, PG_referenced = 2, PG_head = 3 };
+
+/* Kernel: GUP_PIN_COUNTING_BIAS, by which a pin counts as a reference. */
+#define PIN_REFERENCES 1024
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -123,6 +131,81 @@ static __always_inline void find_pmd_page(struct walk *w, __u64 va)
 		w->pmd_page = table_of(w, e);
 }
 
+static int has_flag(__u64 flags, __u64 nr)
+{
+	return flags >> (nr & 63) & 1;
+}
+
+enum page_marks { MARK_AGED = 1, MARK_PINNED = 2 };
+
+/* Is it pinned, the page or folio that begins at @page with these flags? */
+static __always_inline int is_pinned(const void *page, __u64 flags)
+{
+	int nr = 0;
+
+	if (bpf_core_field_exists(((struct folio *)0)->_pincount) &&
+	    bpf_core_enum_value_exists(enum pageflags, PG_head) &&
+	    has_flag(flags, bpf_core_enum_value(enum pageflags, PG_head))) {
+		bpf_probe_read_kernel(
+			&nr, sizeof(nr),
+			page + bpf_core_field_offset(struct folio, _pincount));
+		return nr > 0;
+	}
+	bpf_probe_read_kernel(
+		&nr, sizeof(nr),
+		page + bpf_core_field_offset(struct page, _refcount));
+	return nr >= PIN_REFERENCES;
+}
+
+/*
+ * Was the page that @e maps used, and the accessed bit does not say so? DAMON
+ * and idle page tracking leave the page flag "young" when they clear the bit.
+ * What the kernel uses past the page table, for files without a cache, it marks
+ * as "referenced". MADV_COLD takes both away. Where other address spaces map
+ * the page, too, it may have been there: that says nothing. What is pinned, for
+ * a device or as a ring's registered buffer, is used without any mark.
+ */
+__noinline int page_marks(__u64 e)
+{
+	__u32 zero = 0;
+	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
+	/* The flags have always been the first word; a tail page's head,
+	 * plus 1, follows (ptread_piped has looked). */
+	__u64 word[2] = {0, 0};
+	int mapcount = 0;
+
+	if (!b || !b->vmemmap ||
+	    !bpf_core_enum_value_exists(enum pageflags, PG_young))
+		return 0;
+	void *page =
+		(void *)(b->vmemmap + ((e & b->phys_mask) >> PAGE_SHIFT) *
+					      bpf_core_type_size(struct page));
+	if (bpf_probe_read_kernel(word, sizeof(word), page))
+		return 0;
+	__u64 is_tail = word[1] & 1;
+	void *first = is_tail ? (void *)(word[1] - 1) : page;
+	if (is_tail)
+		bpf_probe_read_kernel(word, sizeof(word), first);
+	int marks = is_pinned(first, word[0]) ? MARK_PINNED : 0;
+	if (!has_flag(word[0], bpf_core_enum_value(enum pageflags, PG_young)) &&
+	    !has_flag(word[0],
+		      bpf_core_enum_value(enum pageflags, PG_referenced)))
+		return marks;
+	bpf_probe_read_kernel(
+		&mapcount, sizeof(mapcount),
+		page + bpf_core_field_offset(struct page, _mapcount));
+	if (is_tail || mapcount <= 0) /* it counts from -1 */
+		marks |= MARK_AGED;
+	return marks;
+}
+
+/* May it have marks, not being touched itself? */
+static __always_inline int is_to_ask(__u64 e)
+{
+	return (e & (ENTRY_PRESENT | ENTRY_ACCESSED | ENTRY_SPECIAL)) ==
+	       ENTRY_PRESENT;
+}
+
 /* Set bits of @slot for a leaf of more than a page that covers [va, to). */
 static __always_inline void count_huge(struct walk *w, struct ptread_slot *slot,
 				       __u64 entry, __u64 va, __u64 to)
@@ -146,49 +229,13 @@ static __always_inline void count_huge(struct walk *w, struct ptread_slot *slot,
 		flags |= flags << 1;
 	}
 	slot->flags |= flags;
-}
-
-static int has_flag(__u64 flags, __u64 nr)
-{
-	return flags >> (nr & 63) & 1;
-}
-
-/*
- * Was the page that @e maps used, and the accessed bit does not say so? DAMON
- * and idle page tracking leave the page flag "young" when they clear the bit.
- * What the kernel uses past the page table, for files without a cache, it marks
- * as "referenced". MADV_COLD takes both away. Where other address spaces map
- * the page, too, it may have been there: that says nothing.
- */
-__noinline int is_aged(__u64 e)
-{
-	__u32 zero = 0;
-	struct ptread_io *b = bpf_map_lookup_elem(&io, &zero);
-	/* The flags have always been the first word; a tail page's head,
-	 * plus 1, follows (ptread_piped has looked). */
-	__u64 word[2] = {0, 0};
-	int mapcount = 0;
-
-	if (!b || !b->vmemmap ||
-	    !bpf_core_enum_value_exists(enum pageflags, PG_young))
-		return 0;
-	void *page =
-		(void *)(b->vmemmap + ((e & b->phys_mask) >> PAGE_SHIFT) *
-					      bpf_core_type_size(struct page));
-	if (bpf_probe_read_kernel(word, sizeof(word), page))
-		return 0;
-	__u64 is_tail = word[1] & 1;
-	if (is_tail)
-		bpf_probe_read_kernel(word, sizeof(word),
-				      (void *)(word[1] - 1));
-	if (!has_flag(word[0], bpf_core_enum_value(enum pageflags, PG_young)) &&
-	    !has_flag(word[0],
-		      bpf_core_enum_value(enum pageflags, PG_referenced)))
-		return 0;
-	bpf_probe_read_kernel(
-		&mapcount, sizeof(mapcount),
-		page + bpf_core_field_offset(struct page, _mapcount));
-	return is_tail || mapcount <= 0; /* it counts from -1 */
+	if (slot->want_aged && !slot->nr_touched && is_to_ask(entry)) {
+		int marks = page_marks(entry);
+		if (marks & MARK_AGED)
+			slot->nr_aged += pages;
+		if (marks & MARK_PINNED)
+			slot->nr_pinned += pages;
+	}
 }
 
 struct tally {
@@ -197,6 +244,7 @@ struct tally {
 	__u64 first; /* index of the first touched entry, or of its group */
 	__u64 end;   /* of the last group with one */
 	__u64 aged;
+	__u64 pinned;
 };
 
 /*
@@ -282,9 +330,11 @@ static long tally_aged(__u32 i, struct tally *t)
 
 	if (!table_entry(i, &e))
 		return 1;
-	if ((e & (ENTRY_PRESENT | ENTRY_ACCESSED | ENTRY_SPECIAL)) ==
-	    ENTRY_PRESENT)
-		t->aged += is_aged(e) != 0;
+	if (is_to_ask(e)) {
+		int marks = page_marks(e);
+		t->aged += marks & MARK_AGED;
+		t->pinned += (marks & MARK_PINNED) != 0;
+	}
 	return 0;
 }
 
@@ -363,6 +413,7 @@ __noinline int count_small(__u64 k, __u64 table, __u64 va, __u64 to)
 	if (slot->want_aged && !slot->nr_touched) {
 		bpf_loop(n, tally_aged, &t, 0);
 		slot->nr_aged += t.aged;
+		slot->nr_pinned += t.pinned;
 	}
 	if (!t.touched)
 		return 0;

@@ -350,7 +350,7 @@ int ptread_scan(struct ptread *pt, int pagemap_fd, size_t nr,
 		struct ptread_slot *s = &pt->io->slots[i];
 		s->first_touched = s->touched_end = 0;
 		s->nr_present = s->nr_touched = s->nr_huge = s->flags = 0;
-		s->nr_aged = 0;
+		s->nr_aged = s->nr_pinned = 0;
 	}
 	arg.want_running = mm && mm->want_running;
 	arg.displaced = mm ? mm->displaced_tid : 0;

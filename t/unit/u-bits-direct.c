@@ -1,8 +1,13 @@
 /*
  * What the kernel reads and writes by itself, past the page table, is seen as
- * well: pages of a file that is read or written without its cache (O_DIRECT).
+ * well: pages, small and huge, of a file that is read or written without its
+ * cache (O_DIRECT). As long as a ring has its buffers registered nothing can be
+ * known of those, which is said.
  */
 #include <fcntl.h>
+#include <linux/io_uring.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "supervisor/probe/ptread.h"
 
@@ -33,54 +38,144 @@ static long act_fill(long byte, long q)
 	return n;
 }
 
-static long act_direct(long is_write, long q)
+static char *huge;
+
+static long act_direct(long at, long is_write)
 {
-	(void)q;
-	char *at = (char *)mem + FIRST * PAGE;
-	return is_write ? pwrite(file, at, NR * PAGE, 0)
-			: pread(file, at, NR * PAGE, 0);
+	return is_write ? pwrite(file, (char *)at, NR * PAGE, 0)
+			: pread(file, (char *)at, NR * PAGE, 0);
 }
 
-/* One perfect trial is asked for: others may come by. */
-static bool try_direct(long is_write)
+/* NR pages of what lies at @at, and the FIRST before them. */
+struct pair {
+	struct page_range before, used;
+};
+
+static struct pair pair_at(const char *at)
 {
-	struct page_range before = range_at(mem, FIRST),
-			  used = range_at(mem + FIRST * PAGE, NR);
-	before.want_aged = used.want_aged = true;
-	before.was_aged = used.was_aged = true;
-	if (!settle(&before, 1) || !settle(&used, 1))
-		return false;
-	a->ops->collect(a, &used, 1);
-	if (used.nr_touched || used.nr_aged ||
-	    puppet_do(&pup, act_direct, is_write, 0) != NR * PAGE)
-		return false;
-	a->ops->collect(a, &before, 1);
-	a->ops->collect(a, &used, 1);
-	return !before.nr_touched && !before.nr_aged &&
-	       used.nr_touched + used.nr_aged == NR;
+	struct pair p = {.before = range_at(at, FIRST),
+			 .used = range_at(at + FIRST * PAGE, NR)};
+	p.before.want_aged = p.used.want_aged = true;
+	p.before.was_aged = p.used.was_aged = true;
+	return p;
 }
 
-static void test_direct(long is_write)
+static void look_at(struct pair *p)
+{
+	a->ops->collect(a, &p->before, 1);
+	a->ops->collect(a, &p->used, 1);
+}
+
+/* One perfect trial is asked for: others may come by. @is_apart: the pages
+ * before have marks of their own. */
+static bool try_direct(char *at, bool is_write, bool is_apart)
+{
+	struct pair p = pair_at(at);
+	if (!settle(&p.before, 1) || !settle(&p.used, 1))
+		return false;
+	look_at(&p);
+	if (p.used.nr_touched || p.used.nr_aged ||
+	    puppet_do(&pup, act_direct, (long)at + FIRST * PAGE, is_write) !=
+		    NR * PAGE)
+		return false;
+	look_at(&p);
+	uint32_t before = p.before.nr_touched + p.before.nr_aged;
+	return (!before || !is_apart) &&
+	       p.used.nr_touched + p.used.nr_aged == NR;
+}
+
+static void test_direct(char *at, bool is_write, bool is_apart)
 {
 	bool good = false;
 	for (int k = 0; k < TRIALS && !good; k++)
-		good = try_direct(is_write);
-	check_msg(good, "%s", is_write ? "written to a file" : "read from one");
+		good = try_direct(at, is_write, is_apart);
+	check_msg(good, "%s%s",
+		  is_write ? "written to a file" : "read from one",
+		  is_apart ? "" : ", huge pages");
+}
+
+static int ring = -1;
+
+static long act_register(long at, long nr)
+{
+	struct iovec iov = {(void *)at, (size_t)nr * PAGE};
+	struct io_uring_params par = {0};
+	if (ring < 0)
+		ring = (int)syscall(SYS_io_uring_setup, 4, &par);
+	return syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS,
+		       &iov, 1);
+}
+
+static long act_unregister(long p, long q)
+{
+	(void)p, (void)q;
+	return syscall(SYS_io_uring_register, ring, IORING_UNREGISTER_BUFFERS,
+		       NULL, 0);
+}
+
+/* A trial in which others make no marks. */
+static bool try_pinned(struct pair *p)
+{
+	for (int k = 0; k < TRIALS; k++) {
+		if (!settle(&p->before, 1) || !settle(&p->used, 1))
+			return false;
+		look_at(p);
+		if (!p->before.nr_touched && !p->used.nr_touched)
+			return true;
+	}
+	return false;
+}
+
+static void test_pinned(char *at, bool is_apart)
+{
+	struct pair p = pair_at(at);
+	check(try_pinned(&p));
+	check_int(p.used.nr_pinned, 0);
+	if (puppet_do(&pup, act_register, (long)at + FIRST * PAGE, NR)) {
+		tap_skip("no io_uring here");
+		return;
+	}
+	check(try_pinned(&p));
+	check_int(p.used.nr_pinned, NR);
+	if (is_apart)
+		check_int(p.before.nr_pinned, 0);
+	check_int(puppet_do(&pup, act_unregister, 0, 0), 0);
+	check(try_pinned(&p));
+	check_int(p.used.nr_pinned, 0);
+}
+
+static void test_huge(bool has_direct)
+{
+	puppet_do(&pup, act_fill_huge, (long)huge, 1);
+	if (!anon_huge_kb(range_at(huge, HUGE_PAGE / PAGE))) {
+		tap_skip("no huge pages to be had");
+		return;
+	}
+	test_pinned(huge, false);
+	if (has_direct) {
+		test_direct(huge, false, false);
+		test_direct(huge, true, false);
+	}
+	check(anon_huge_kb(range_at(huge, HUGE_PAGE / PAGE)) > 0);
 }
 
 int main(void)
 {
+	huge = map_huge(1);
 	start_with_pages();
 	struct tproc proc = {pup.pid};
 	if (!bits_open(&proc))
 		return tap_done();
-	if (puppet_do(&pup, act_open, 0, 0) < 0 ||
-	    puppet_do(&pup, act_fill, 7, 0) != NR * PAGE) {
-		tap_skip("no O_DIRECT here");
+	test_pinned(mem, true);
+	bool has_direct = puppet_do(&pup, act_open, 0, 0) >= 0 &&
+			  puppet_do(&pup, act_fill, 7, 0) == NR * PAGE;
+	if (has_direct) {
+		test_direct(mem, false, true);
+		test_direct(mem, true, true);
 	} else {
-		test_direct(0);
-		test_direct(1);
+		tap_skip("no O_DIRECT here");
 	}
+	test_huge(has_direct);
 	puppet_end(&pup);
 	return tap_done();
 }

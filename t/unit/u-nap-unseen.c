@@ -3,10 +3,11 @@
  * not count as quiet, is armed again, and its entries are flushed by setting
  * the guard anew. What happened before it was armed does not count. Where it
  * is not known when the mark was taken, it may have been long before that.
+ * What is pinned leaves no marks: nothing is said of it until it is no more.
  */
 #include "t/unit/napsim.h"
 
-static bool is_young, is_aged, is_guarded;
+static bool is_young, is_aged, is_pinned, is_guarded;
 static unsigned nr_armed, nr_guard_set, nr_guard_twice;
 static uint64_t guard_side_ns, guard_price_ns;
 
@@ -18,6 +19,8 @@ static int fake_collect(struct access *a, struct page_range *r, size_t n)
 		r[i].nr_touched = is_young;
 		r[i].first_touched = is_young ? NAPSIM_BLOCK : 0;
 		r[i].nr_aged = r[i].want_aged && is_aged;
+		if (r[i].want_aged) /* arm leaves it alone */
+			r[i].nr_pinned = is_pinned;
 	}
 	return 0;
 }
@@ -135,9 +138,47 @@ static void test_since_when(void)
 	is_aged = false;
 }
 
+static void emit_both(void *ctx, const struct record *r)
+{
+	napsim_emit(ctx, r);
+	napsim_keep_coverage(ctx, r);
+}
+
+/* Watched for a while, and then it is not pinned any more for @after_ns. */
+static void test_pinned(uint64_t after_ns, enum coverage_why why)
+{
+	struct napsim sim, *s = &sim;
+	napsim_start(s, &bits_ops, PPB, 500 * MS, emit_both);
+	napsim_allocate(s, NAPSIM_BLOCK, NAPSIM_SIZE);
+	is_pinned = true;
+	napsim_run_until(s, now + 5000 * MS);
+	check_int(nr_naps, 0);
+
+	is_pinned = false;
+	uint64_t since_ns = now;
+	napsim_run_until(s, now + after_ns);
+	check_int(nr_naps, after_ns ? 1 : 0);
+	if (after_ns) {
+		check(last.flags & NAP_ONGOING);
+		check(last.start_ns + last.error_ns >= since_ns);
+	}
+	nap_proc_destroy(s->np, now, true);
+	memset(cover, 0, sizeof(cover));
+	nap_emit_coverage(s->n);
+	for (size_t i = 0; i < COVER_NO_STACK; i++)
+		check_int(cover[i].nr_objects, i == (size_t)why);
+	check_int(cover[COVER_SHARED].nr_objects, why == COVER_SHARED);
+	nap_destroy(s->n);
+	control_destroy(s->c);
+	ledger_destroy(s->l);
+	nr_armed = nr_naps = nr_guard_set = 0;
+}
+
 int main(void)
 {
 	test_since_when();
+	test_pinned(0, COVER_SHARED);
+	test_pinned(3000 * MS, COVER_WATCHED);
 	struct napsim sim, *s = &sim;
 	struct access g = {.ops = &guard_ops};
 	napsim_start(s, &bits_ops, PPB, 500 * MS, napsim_emit);
