@@ -85,6 +85,39 @@ asked() {
 }
 ok "one that asks for filters and sets none has its stacks" asked
 
+# A thread may have its calls sent to itself, by where they are made
+# (PR_SET_SYSCALL_USER_DISPATCH, as Wine does): none of ours arrives.
+if timeout 20 "$FIXTURES/diverts_calls" 1 | grep -q EXIT-SUCCESS; then
+	diverts() {
+		test_exit 0 smco-trace -q -t 50 -o d.trace "$@" -- \
+			"$FIXTURES/diverts_calls" 1500 >out
+		cat out
+		grep -q EXIT-SUCCESS out
+	}
+	for how in "" "-t unlimited -m range,nap --nap 200ms" "--phase work" \
+		"--mechanism=mprotect --nap 200ms" --mechanism=uffd; do
+		# shellcheck disable=SC2086
+		soon "calls that are sent to itself ($how)" diverts $how
+	done
+	told
+	diverts_attached() {
+		rm -f end
+		"$FIXTURES/diverts_calls" 100000 end >out &
+		local pid=$! status
+		wait_for 10 grep -q ready out || return
+		test_exit 0 smco-trace -q -t 50 -d 1 -o d.trace -p $pid
+		status=$?
+		touch end
+		wait $pid && grep EXIT-SUCCESS out && [ $status -eq 0 ] || return
+		smco-report d.trace >report
+		cat report
+		tr -s '\n ' ' ' <report | grep -q "system calls sent to themselves"
+	}
+	ok "attached to, which is said" diverts_attached
+else
+	echo "# PR_SET_SYSCALL_USER_DISPATCH: not here"
+fi
+
 # In strict mode, and by PR_SET_TSC, reading the time stamp counter is a fault.
 without_clock() {
 	local how

@@ -296,6 +296,11 @@ static void act_on_class(struct guard *g, enum sysargs_class class,
 				"(PR_SET_PTRACER)");
 		guard_off(g);
 		break;
+	case SYSARGS_DIVERT:
+		/* Were we killed, so would be the calls of our handler. */
+		guard_refuse(g, DIVERTS_CALLS);
+		guard_off(g);
+		break;
 	case SYSARGS_COPY:
 	case SYSARGS_SIGNAL:
 		guard_off(g);

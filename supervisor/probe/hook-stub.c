@@ -147,6 +147,8 @@ static void fast_test(struct test *t, struct code_buf *e,
 		to_slow(t, e, JE);
 		CODE(e, 0x83, 0xff, PR_SET_TSC); /* cmp $26, %edi */
 		to_slow(t, e, JE);
+		CODE(e, 0x83, 0xff, PR_SET_SYSCALL_USER_DISPATCH);
+		to_slow(t, e, JE);
 		break;
 	case AK_SYSCALL:
 		CODE(e, 0x81, 0xff); /* cmp $SYS_seccomp, %edi */

@@ -22,6 +22,9 @@ int near_calls_allowed(struct tproc *p, struct smco_err *err)
 {
 	/* A container's filter is ours too; a sandbox of its own may kill the
 	 * program for what the sensors do. */
+	if (tproc_diverts_calls(p))
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "process %d: " DIVERTS_CALLS, tproc_pid(p));
 	if (!tproc_is_sandboxed(p))
 		return 0;
 	return smco_fail(err, SMCO_UNSUPPORTED, 0,

@@ -377,6 +377,8 @@ static enum sysargs_class special_prctl(struct walk *w)
 		return SYSARGS_KNOWN;
 	case PR_SET_PTRACER:
 		return w->args[1] ? SYSARGS_SHOWN : SYSARGS_KNOWN;
+	case PR_SET_SYSCALL_USER_DISPATCH:
+		return w->args[1] ? SYSARGS_DIVERT : SYSARGS_KNOWN;
 	default:
 		return SYSARGS_UNKNOWN;
 	}

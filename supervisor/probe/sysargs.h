@@ -52,6 +52,7 @@ enum sysargs_class {
 	SYSARGS_ASYNC,	 /* from now on memory is touched with no call at all:
 			  * io_uring, kernel AIO */
 	SYSARGS_SHOWN,	 /* another process is let into this memory */
+	SYSARGS_DIVERT,	 /* from now on the thread's calls are sent to itself */
 	SYSARGS_EXIT,	 /* ends the thread or all: robust lists are walked */
 };
 

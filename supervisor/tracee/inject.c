@@ -492,6 +492,9 @@ static int refuse_sandbox(struct task *t, struct smco_err *err)
 	struct tproc *p = t->proc;
 	if (t->has_no_filter)
 		return 0;
+	if (task_diverts_calls(t))
+		return smco_fail(err, SMCO_UNSUPPORTED, 0,
+				 "process %d: " DIVERTS_CALLS, p->pid);
 	if (!proc_has_own_filter(t->tid)) {
 		/* Only it or another thread could give it one. */
 		t->has_no_filter =

@@ -624,6 +624,7 @@ bool proc_status_u64(pid_t tid, const char *field, int base, uint64_t *ret);
 bool proc_has_filter(pid_t tid); /* its system calls are filtered */
 /* By more than ours are, as in a sandbox; a container's filter is ours, too. */
 bool proc_has_own_filter(pid_t tid);
+bool task_diverts_calls(const struct task *t); /* tproc_diverts_calls() */
 /* Is its namespace ("ipc", "user") ours? -1: that may not be read. */
 int proc_shares_namespace(pid_t pid, const char *kind);
 /* A thread whose /proc files show the memory: not a leader that has ended. */

@@ -49,13 +49,23 @@ bool loan_possible(struct task *t)
 	       !t->proc->execed && has_user_mode(t);
 }
 
-struct task *loan_choose(struct tproc *p)
+static struct task *choose(struct tproc *p, bool may_divert)
 {
 	struct task *best = NULL;
 	for (struct task *t = p->tasks; t; t = t->next)
-		if ((!best || rank(t) < rank(best)) && loan_possible(t))
+		if ((!best || rank(t) < rank(best)) && loan_possible(t) &&
+		    (may_divert || !task_diverts_calls(t)))
 			best = t;
 	return best;
+}
+
+struct task *loan_choose(struct tproc *p)
+{
+	struct task *best = choose(p, true);
+	/* Of several threads some may make calls as they like. */
+	struct task *other =
+		best && task_diverts_calls(best) ? choose(p, false) : NULL;
+	return other ? other : best;
 }
 
 static int go_on(struct loan *l, enum __ptrace_request req)

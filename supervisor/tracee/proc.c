@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -170,6 +171,29 @@ bool proc_has_own_filter(pid_t tid)
 {
 	unsigned nr = nr_filters(tid);
 	return nr && nr > nr_filters(getpid());
+}
+
+/* Linux 6.4; not in all headers. */
+#define GET_DISPATCH 0x4211 /* PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG */
+struct dispatch {
+	uint64_t mode; /* 0 = off */
+	uint64_t selector, offset, len;
+};
+
+bool task_diverts_calls(const struct task *t)
+{
+	struct dispatch d = {0};
+	return ptrace((enum __ptrace_request)GET_DISPATCH, t->tid, sizeof(d),
+		      &d) == 0 &&
+	       d.mode;
+}
+
+bool tproc_diverts_calls(struct tproc *p)
+{
+	for (const struct task *t = p->tasks; t; t = t->next)
+		if (task_diverts_calls(t))
+			return true;
+	return false;
 }
 
 bool tproc_is_sandboxed(struct tproc *p)

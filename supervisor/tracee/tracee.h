@@ -474,6 +474,15 @@ int tproc_syscall(struct tproc *p, long nr, const uint64_t args[6],
 		  int64_t *ret, struct smco_err *err);
 /* Is that so of @p's leader? */
 bool tproc_is_sandboxed(struct tproc *p);
+/*
+ * Does a stopped thread of @p have its calls sent to itself as SIGSYS
+ * (PR_SET_SYSCALL_USER_DISPATCH)? Ours would be, too: no thread is borrowed that
+ * does. Before Linux 6.4 nobody tells: false.
+ */
+bool tproc_diverts_calls(struct tproc *p);
+#define DIVERTS_CALLS                                                          \
+	"its threads have system calls sent to themselves "                    \
+	"(PR_SET_SYSCALL_USER_DISPATCH), and would have ours"
 /* @p's descriptor @fd as one of ours, the caller's; -1 with errno. @p may run.
  * Where the first thread has ended, before Linux 6.9, files only, opened
  * anew. */

@@ -189,7 +189,8 @@ bool whole_carry_on(struct task *t, const struct user_regs_struct *was)
 	struct arch_whole_frame frame;
 	struct arch_whole_rest rest;
 
-	if (!install(t->proc) || !whole_rest(t, was, &rest) ||
+	if (task_diverts_calls(t) || !install(t->proc) ||
+	    !whole_rest(t, was, &rest) ||
 	    !arch_whole_has(rest.loop, t->proc->whole_len))
 		return false;
 	if (rest.pull_nr && !whole_pull(t, &rest))
@@ -231,7 +232,7 @@ bool whole_again(struct task *t, struct user_regs_struct *regs,
 
 	/* Who is being left has gone home from there: the code may be taken out
 	 * as soon as the last has stopped. */
-	if (t->proc->leaving || !install(t->proc) ||
+	if (t->proc->leaving || task_diverts_calls(t) || !install(t->proc) ||
 	    (late->is_vector && !arch_whole_has_vector(t->proc->whole_len)))
 		return false;
 	/* The frame is to say how it is made again, not that it has ended: who

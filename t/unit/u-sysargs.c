@@ -230,6 +230,10 @@ static void classes(void)
 	check_int(run(SYS_prctl, PR_SET_PTRACER, 77, 0, 0, 0, 0),
 		  SYSARGS_SHOWN);
 	check_int(run(SYS_prctl, PR_SET_PTRACER, 0, 0, 0, 0, 0), SYSARGS_KNOWN);
+	check_int(run(SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH, 1, 0, 0, 0, 0),
+		  SYSARGS_DIVERT);
+	check_int(run(SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0, 0),
+		  SYSARGS_KNOWN);
 	check_int(run(SYS_unshare, 0, 0, 0, 0, 0, 0), SYSARGS_ALONE);
 	check_int(run(425, 0, 0, 0, 0, 0, 0), SYSARGS_ASYNC);
 	check_int(run(SYS_io_submit, 0, 0, 0, 0, 0, 0), SYSARGS_ASYNC);

@@ -22,7 +22,8 @@ static bool forbids_clock(const struct agent_frame *f)
  * A seccomp filter is coming. From now on a call that the program itself would
  * not make may be its death: none is made, no more stacks are asked for. If the
  * kernel refuses the filter all is as before: programs find out in this way
- * which kinds there are (libseccomp, qemu, browsers).
+ * which kinds there are (libseccomp, qemu, browsers). So it is of a thread that
+ * has its calls sent to itself (PR_SET_SYSCALL_USER_DISPATCH).
  */
 static struct agent_result do_filter(struct agent_frame *f)
 {
