@@ -252,6 +252,7 @@ static void x86_set_syscall(struct user_regs_struct *r, taddr_t insn, long nr,
 	r->rax = (uint64_t)nr;
 	r->orig_rax = (uint64_t)-1;
 	r->rip = insn;
+	r->eflags &= ~0x500ULL; /* no single step, direction up */
 }
 
 static void x86_skip_syscall(struct user_regs_struct *r)
@@ -286,7 +287,6 @@ static void x86_set_boot(struct user_regs_struct *r, taddr_t code,
 	r->r13 = (uint64_t)tgid;
 	r->r14 = (uint64_t)tid;
 	r->r15 = (uint64_t)sig;
-	r->eflags &= ~0x500ULL;
 }
 
 static int64_t x86_boot_ret(const struct user_regs_struct *r)
@@ -438,7 +438,7 @@ static bool x86_is_in_frame(const uint64_t words[2])
 
 static bool x86_is_compat(const struct user_regs_struct *r)
 {
-	return r->cs != USER_CS;
+	return r->cs != USER_CS && r->cs != XEN_USER_CS;
 }
 
 #define DR_AT(i) (offsetof(struct user, u_debugreg) + 8 * (i))

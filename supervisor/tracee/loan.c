@@ -35,18 +35,23 @@ static int rank(const struct task *t)
 	}
 }
 
-/* A worker of io_uring's is among the threads, but never in user mode: what it
- * was told to run there it would never come back from. */
-static bool has_user_mode(struct task *t)
+/*
+ * A worker of io_uring's is among the threads, but never in user mode: what it
+ * was told to run there it would never come back from. In 32-bit code, which a
+ * 64-bit program may jump to (Wine), ours would be other instructions, and the
+ * fault would cost the program its handler; it comes back from there.
+ */
+static bool runs_our_code(struct task *t)
 {
 	struct user_regs_struct regs;
-	return task_get_regs(t, &regs) < 0 || arch.pc(&regs) || arch.sp(&regs);
+	return task_get_regs(t, &regs) < 0 ||
+	       ((arch.pc(&regs) || arch.sp(&regs)) && !arch.is_compat(&regs));
 }
 
 bool loan_possible(struct task *t)
 {
 	return t->state == TASK_STOPPED && rank(t) && t->proc &&
-	       !t->proc->execed && has_user_mode(t);
+	       !t->proc->execed && runs_our_code(t);
 }
 
 static struct task *choose(struct tproc *p, bool may_divert)

@@ -378,7 +378,8 @@ void mend_at_stop(struct task *t)
 {
 	struct user_regs_struct regs;
 
-	if (!t->proc || task_get_regs(t, &regs) < 0)
+	/* 32-bit code has other numbers for its calls. */
+	if (!t->proc || task_get_regs(t, &regs) < 0 || arch.is_compat(&regs))
 		return;
 	if (mend_whole(t, &regs))
 		return;

@@ -43,7 +43,8 @@ bool whole_is_cut(struct task *t, const struct user_regs_struct *regs)
 {
 	struct arch_whole_rest rest;
 
-	return whole_rest(t, regs, &rest) && !is_about_to_call(t, regs);
+	return !arch.is_compat(regs) && whole_rest(t, regs, &rest) &&
+	       !is_about_to_call(t, regs);
 }
 
 /* --- the code --- */
