@@ -38,5 +38,18 @@ for mode in step far; do
 	done
 	told
 done
+# 32-bit calls on memory under guard; if the kernel has them.
+if timeout 20 "$FIXTURES/old_calls" | grep -q EXIT-SUCCESS; then
+	old_calls() {
+		test_exit 0 smco-trace -q -t unlimited -o o.trace --nap 300ms "$@" -- \
+			"$FIXTURES/old_calls" >out
+		cat out
+		grep -q EXIT-SUCCESS out
+	}
+	for how in mprotect uffd pagescan bits; do
+		soon "calls of 32 bits ($how)" old_calls --mechanism=$how
+	done
+	told
+fi
 
 done_testing

@@ -1,6 +1,7 @@
 #include "supervisor/tracee/arch.h"
 
 #include <errno.h>
+#include <linux/audit.h>
 #include <stddef.h>
 #include <string.h>
 #include <ucontext.h>
@@ -441,6 +442,12 @@ static bool x86_is_compat(const struct user_regs_struct *r)
 	return r->cs != USER_CS && r->cs != XEN_USER_CS;
 }
 
+/* The instruction leaves the pc behind it in rcx. */
+static bool x86_may_be_compat_call(const struct user_regs_struct *r)
+{
+	return r->rcx != r->rip;
+}
+
 #define DR_AT(i) (offsetof(struct user, u_debugreg) + 8 * (i))
 
 static size_t x86_watch_at(unsigned i)
@@ -495,6 +502,8 @@ const struct arch_ops arch = {
 	.restart_pending = x86_restart_pending,
 	.undo_restart = x86_undo_restart,
 	.is_in_frame = x86_is_in_frame,
+	.may_be_compat_call = x86_may_be_compat_call,
+	.audit_arch = AUDIT_ARCH_X86_64,
 	.is_compat = x86_is_compat,
 	.watch_at = x86_watch_at,
 	.watch_control_at = DR_AT(7),

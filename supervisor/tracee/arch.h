@@ -110,6 +110,10 @@ struct arch_ops {
 	void (*undo_restart)(struct user_regs_struct *r, long nr, int64_t ret);
 	/* Two words that each frame of a signal has in it, and little else? */
 	bool (*is_in_frame)(const uint64_t words[2]);
+	/* At the entry of a call: it may have been made in another way than by
+	 * syscall_insn. */
+	bool (*may_be_compat_call)(const struct user_regs_struct *r);
+	uint32_t audit_arch; /* of calls by syscall_insn */
 	/* Code runs in 32-bit mode. */
 	bool (*is_compat)(const struct user_regs_struct *r);
 	/*

@@ -510,7 +510,7 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 	t->begins_interrupted = false;
 	if ((!t->mend.call && !interrupted) ||
 	    ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof(info), &info) <= 0 ||
-	    task_get_regs(t, &regs) < 0)
+	    info.arch != arch.audit_arch || task_get_regs(t, &regs) < 0)
 		return false;
 	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
 		t->begins_interrupted = interrupted;

@@ -173,6 +173,16 @@ bool proc_has_own_filter(pid_t tid)
 	return nr && nr > nr_filters(getpid());
 }
 
+bool task_calls_compat(struct task *t)
+{
+	struct __ptrace_syscall_info info;
+	struct user_regs_struct regs;
+	return task_get_regs(t, &regs) == 0 && arch.may_be_compat_call(&regs) &&
+	       ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof(info), &info) >
+		       0 &&
+	       info.arch != arch.audit_arch;
+}
+
 /* Linux 6.4; not in all headers. */
 #define GET_DISPATCH 0x4211 /* PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG */
 struct dispatch {

@@ -320,6 +320,9 @@ struct tproc *task_proc(struct task *t);
 /* CPU time used by all threads of the process so far, ns; 0 when gone. */
 uint64_t tproc_cpu_ns(struct tproc *p);
 
+/* Of a task at the entry of a call: has that 32 bits (int $0x80), with other
+ * numbers and other registers for its arguments? */
+bool task_calls_compat(struct task *t);
 /* Registers of a stopped task; cached until it runs. */
 int task_get_regs(struct task *t, struct user_regs_struct *ret);
 /*
@@ -476,8 +479,8 @@ int tproc_syscall(struct tproc *p, long nr, const uint64_t args[6],
 bool tproc_is_sandboxed(struct tproc *p);
 /*
  * Does a stopped thread of @p have its calls sent to itself as SIGSYS
- * (PR_SET_SYSCALL_USER_DISPATCH)? Ours would be, too: no thread is borrowed that
- * does. Before Linux 6.4 nobody tells: false.
+ * (PR_SET_SYSCALL_USER_DISPATCH)? Ours would be, too: no thread is borrowed
+ * that does. Before Linux 6.4 nobody tells: false.
  */
 bool tproc_diverts_calls(struct tproc *p);
 #define DIVERTS_CALLS                                                          \
