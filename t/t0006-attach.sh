@@ -122,6 +122,10 @@ in_time() {
 		busy+=($!)
 	done
 	pids+=("${busy[@]}")
+	# One that execs after we have come may owe its start.
+	for pid in "${busy[@]}"; do
+		wait_for 10 grep -qx perl "/proc/$pid/comm" || return 1
+	done
 	smco-trace -q -t "$1" -o c.trace -p "${busy[*]}" &
 	smco=$!
 	for pid in "${busy[@]}"; do
