@@ -26,6 +26,13 @@
 #define FREE_PART 8
 #define YOUNG_PPB 250000000
 #define YOUNG_NS  NSEC_PER_SEC
+/* What begins is taken to cost that part of the time at least. What began
+ * before counts less by one in so many. */
+#define BEGIN_PART   4
+#define BEGIN_MEMORY 8
+/* While more is owed than may be, looking costs so much less than what is
+ * looked at. */
+#define LESS_OWING 4
 /* A step may come so much of that time sooner, with others. */
 #define EARLY_PART 4
 
@@ -39,6 +46,16 @@ void range_due_learn(struct range_duty *d, const struct range_duty_state *s)
 	d->owes = s->room_ns < 0;
 }
 
+void range_due_begin(struct range_duty *d, uint64_t cost_ps, uint64_t dt_ns)
+{
+	/* It began somewhere in between: half of it, where that may be. */
+	uint64_t ppb =
+		dt_ns ? sat_u64((u128)cost_ps * (2 * PPB / 1000) / dt_ns) : 0;
+	uint64_t before = d->begin_ppb - d->begin_ppb / BEGIN_MEMORY;
+	d->begin_ppb =
+		min_u64(max_u64(max_u64(ppb, before), PPB / BEGIN_PART), PPB);
+}
+
 /*
  * What is in and was never passed may begin at any moment, and takes perhaps
  * all of the time until it is looked at. Looks and that together take least if
@@ -50,7 +67,8 @@ static uint64_t until_new_ns(const struct range_duty *d)
 {
 	uint64_t age_ns = sat_sub_u64(d->last_ns, d->born_ns);
 	uint64_t apart_ns = age_ns / ((uint64_t)d->nr_new + 1);
-	uint64_t ns = root_u64(sat_u64((u128)2 * d->taken_ns * apart_ns));
+	uint64_t ns = root_u64(
+		sat_u64((u128)2 * d->taken_ns * apart_ns * PPB / d->begin_ppb));
 	return max_u64(ns, div_ppb(d->look_ns, d->owes ? YOUNG_PPB : FREE_PPB));
 }
 
@@ -80,7 +98,8 @@ static uint64_t loaded_ns(const struct range_duty *d, unsigned nr_stops)
 	/* Nor does looking ever take as long as what is looked at, or cost the
 	 * program as much. */
 	ns = max_u64(min_u64(ns, QUICK_STEP_NS), SHORTEST_STEP_NS);
-	ns = max_u64(ns, div_ppb(d->taken_ns, sat_i64(d->load_ppb)));
+	uint64_t taken_ns = d->taken_ns * (d->owes ? LESS_OWING : 1);
+	ns = max_u64(ns, div_ppb(taken_ns, sat_i64(d->load_ppb)));
 	ns = max_u64(ns, 2 * d->look_ns);
 	return min_u64(ns, SLOW_STEP_NS);
 }

@@ -17,5 +17,7 @@
 
 /* What a step and a look take, as of @s. */
 void range_due_learn(struct range_duty *d, const struct range_duty_state *s);
+/* Windows that were passed for the first time have cost @cost_ps of @dt_ns. */
+void range_due_begin(struct range_duty *d, uint64_t cost_ps, uint64_t dt_ns);
 
 #endif

@@ -82,10 +82,13 @@ int range_duty_init(struct range_duty *d, struct range_cheap *cheap,
 		.want = calloc(nr + 1, sizeof(*d->want)),
 		.leaving = calloc(nr + 1, sizeof(*d->leaving)),
 		.changed = calloc(nr + 1, sizeof(*d->changed)),
+		.planted = calloc(nr + 1, sizeof(*d->planted)),
+		/* What is in at first may cost anything. */
+		.load_ppb = PPB,
+		.begin_ppb = PPB,
 	};
-	/* What is in at first may cost anything. */
-	d->load_ppb = PPB;
-	return d->control && d->window && d->want && d->leaving && d->changed
+	return d->control && d->window && d->want && d->leaving && d->changed &&
+			       d->planted
 		       ? 0
 		       : SMCO_NOMEM;
 }
@@ -98,6 +101,7 @@ void range_duty_deinit(struct range_duty *d)
 	free(d->want);
 	free(d->leaving);
 	free(d->changed);
+	free(d->planted);
 	*d = (struct range_duty){.nr = 0};
 }
 
@@ -108,10 +112,14 @@ uint32_t range_duty_nr_plants(const struct range_duty *d)
 
 static void make_plant(struct range_duty *d, uint32_t i, uint64_t now_ns)
 {
-	d->window[i].plant =
-		control_add(d->control, now_ns, (void *)(uintptr_t)i);
-	if (d->window[i].plant != PLANT_NONE)
-		d->sum_parts += d->window[i].part;
+	struct range_duty_window *w = &d->window[i];
+	w->plant = control_add(d->control, now_ns, (void *)(uintptr_t)i);
+	if (w->plant == PLANT_NONE)
+		return;
+	d->sum_parts += w->part;
+	if (!w->was_planted)
+		d->planted[d->nr_planted++] = i;
+	w->was_planted = true;
 }
 
 static void set_part(struct range_duty *d, struct range_duty_window *w,
@@ -257,10 +265,14 @@ static void note(struct range_duty *d, const struct range_duty_cost *cost,
 		 size_t nr, uint64_t dt_ns, const struct range_duty_state *s)
 {
 	bool any_new = false;
+	uint64_t new_ps = 0;
 	d->load_ppb = 0;
 	for (size_t i = 0; i < nr; i++) {
 		struct range_duty_window *w = &d->window[cost[i].window];
-		any_new |= !w->was_passed;
+		if (!w->was_passed) {
+			any_new = true;
+			new_ps = sat_add_u64(new_ps, cost[i].cost_ps);
+		}
 		w->was_passed = true;
 		if (!w->is_in || !dt_ns)
 			continue;
@@ -275,6 +287,7 @@ static void note(struct range_duty *d, const struct range_duty_cost *cost,
 	if (any_new) {
 		d->new_ns = max_u64(d->new_ns, s->now_ns);
 		d->nr_new++;
+		range_due_begin(d, new_ps, dt_ns);
 	}
 	range_cheap_find(d, s);
 }
@@ -413,10 +426,11 @@ static bool glance(struct range_duty *d, const struct range_duty_state *s)
 	if (!d->news_ns || d->kind == CONTROL_GLOBAL ||
 	    s->now_ns - d->news_ns > GLANCE_NS || s->now_ns < d->next_glance_ns)
 		return false;
-	for (size_t i = 0; i < d->end && nr < MOST_AT_ONCE; i++) {
-		if (!is_in_glance(&d->window[i]))
+	for (size_t k = 0; k < d->nr_planted && nr < MOST_AT_ONCE; k++) {
+		const struct range_duty_window *w = &d->window[d->planted[k]];
+		if (!is_in_glance(w))
 			continue;
-		sum_ppb += d->window[i].rate_ppb;
+		sum_ppb += w->rate_ppb;
 		nr++;
 	}
 	/* They are not all passed at once: see range_duty_bound. */
@@ -428,7 +442,8 @@ static bool glance(struct range_duty *d, const struct range_duty_state *s)
 	if (s->window_room_ns < 0 ||
 	    ns > (uint64_t)s->window_room_ns / GLANCE_CREDIT)
 		return false;
-	for (uint32_t i = 0; d->nr_changed < nr; i++) {
+	for (size_t k = 0; d->nr_changed < nr; k++) {
+		uint32_t i = d->planted[k];
 		if (!is_in_glance(&d->window[i]))
 			continue;
 		control_armed(d->control, d->window[i].plant, s->now_ns);
@@ -455,7 +470,9 @@ static bool back(struct range_duty *d, const struct range_duty_state *s)
 	    s->room_ns < -2 * (int64_t)mul_ppb(RANGE_DEEP_NS, d->m_t_ppb))
 		return false;
 	d->back_ns = s->now_ns;
-	for (uint32_t i = 0; i < d->end && d->nr_changed < MOST_AT_ONCE; i++) {
+	for (size_t k = 0; k < d->nr_planted && d->nr_changed < MOST_AT_ONCE;
+	     k++) {
+		uint32_t i = d->planted[k];
 		struct range_duty_window *w = &d->window[i];
 		if (!is_out(w) || !range_is_cheap(d, w) ||
 		    !range_cheap_is_among(d, w, 1))

@@ -45,6 +45,7 @@ struct range_duty_window {
 	unsigned rank;	     /* a power of two, by lately_ps and that */
 	bool is_spent;	     /* nothing more is to be seen there */
 	bool was_passed;     /* ever */
+	bool was_planted;    /* among those of struct range_duty */
 };
 
 struct range_duty {
@@ -81,8 +82,11 @@ struct range_duty {
 	uint64_t overrun_ps; /* by windows that had their turn, and stayed in */
 	uint64_t sum_parts;  /* of all plants */
 	uint64_t born_ns;
-	uint64_t new_ns; /* a window was passed that never had been before */
-	unsigned nr_new; /* steps in which some were */
+	uint64_t new_ns;    /* a window was passed that never had been before */
+	unsigned nr_new;    /* steps in which some were */
+	uint64_t begin_ppb; /* what those that begin cost, of the time */
+	uint32_t *planted;  /* windows that ever became plants */
+	size_t nr_planted;
 	unsigned dear, dear_rank; /* who is below one of them stays in */
 	uint64_t back_ns;	  /* when such windows came back last */
 	bool is_free;		  /* looking costs the program nothing */

@@ -450,8 +450,6 @@ size_t range_part_step(struct range_monitor *m, struct range_part *rp,
 	uint64_t cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	size_t nr = range_part_charge(m, rp, false);
 	weigh(m, rp, nr);
-	cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
-	rp->look_ns = (rp->look_ns * 7 + cpu_ns) / 8;
 	const struct range_duty_state s = {
 		.now_ns = now_ns,
 		.run_ns = share_of(rp, ran_ns(m, rp, now_ns, nr)),
@@ -465,6 +463,8 @@ size_t range_part_step(struct range_monitor *m, struct range_part *rp,
 		.nr_threads = (unsigned)max_u64(rp->nr_threads, 1),
 	};
 	rp->changes = range_duty_step(&rp->duty, m->cost, nr, &s);
+	cpu_ns = smco_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+	rp->look_ns = (rp->look_ns * 7 + cpu_ns) / 8;
 	rp->has_stepped = true;
 	return nr;
 }

@@ -236,9 +236,10 @@ static void test_took(void)
 }
 
 /* In its first tenths of a second a program does something else every 10 ms,
- * 20 times, each of which takes 60 % of the time while all of it is in: what
- * part of the time that took, looks of 60 us too, of which @ppk are its own. */
-static double begun(uint32_t ppk, int64_t target)
+ * 20 times, each of which takes @rate_ppb of the time while all of it is in:
+ * what part of the time that took, looks of 60 us too, of which @ppk are its
+ * own. */
+static double begun(uint32_t ppk, int64_t target, uint64_t rate_ppb)
 {
 	struct sim s;
 	taken_ppk = ppk;
@@ -247,7 +248,7 @@ static double begun(uint32_t ppk, int64_t target)
 	while (s.now_ns < end_ns) {
 		uint64_t turn = (s.now_ns - start_ns) / (10 * NSEC_PER_MSEC);
 		for (size_t i = 0; i < NR; i++)
-			s.rate_ppb[i] = i == turn ? 600000000 : 0;
+			s.rate_ppb[i] = i == turn ? rate_ppb : 0;
 		sim_step(&s);
 	}
 	double ns = (double)s.spent_ns + s.nr_steps * 60e3 * ppk / TAKEN_ALL;
@@ -258,11 +259,15 @@ static double begun(uint32_t ppk, int64_t target)
 
 static void test_young(void)
 {
-	double is_free = begun(0, 20000000), own = begun(TAKEN_ALL, 20000000);
-	printf("# what begins takes %g, %g where looks are its own\n", is_free,
-	       own);
+	double is_free = begun(0, 20000000, 600000000);
+	double own = begun(TAKEN_ALL, 20000000, 600000000);
+	/* Where what begins takes little, so do looks. */
+	double little = begun(TAKEN_ALL, 20000000, 10000000);
+	printf("# what begins takes %g, %g where looks are its own, %g\n",
+	       is_free, own, little);
 	check(is_free < 0.03);
 	check(own < 0.2);
+	check(little < 0.05);
 }
 
 /* While much is owed nobody costs what a large share would allow. */
