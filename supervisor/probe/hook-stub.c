@@ -198,10 +198,12 @@ static int refuse(struct smco_err *err, const struct stub_site *s,
 			 (unsigned long long)s->addr, why);
 }
 
-/* The window's bytes that a jump must not lead to: all but its first. */
-static bool in_window(taddr_t target, taddr_t patch)
+/* The window's bytes that a jump must not lead to: all but its first, which is
+ * the function's own beginning; behind an instruction that is undone, all. */
+static bool in_window(taddr_t target, const struct stub *st)
 {
-	return target > patch && target < patch + STUB_JUMP_BYTES;
+	taddr_t first = st->patch + (st->patch == st->entry);
+	return target >= first && target < st->patch + STUB_JUMP_BYTES;
 }
 
 static bool is_short_branch(uint8_t opcode)
@@ -216,7 +218,7 @@ static bool is_short_branch(uint8_t opcode)
  * distance, of 8 or 32 bits. Nothing is decoded for this, which takes a hundred
  * times as long; most functions have no such bytes.
  */
-static taddr_t last_suspect(const struct stub_site *s, taddr_t patch,
+static taddr_t last_suspect(const struct stub_site *s, const struct stub *st,
 			    size_t len)
 {
 	for (size_t end = len; end >= 2; end--) {
@@ -224,30 +226,29 @@ static taddr_t last_suspect(const struct stub_site *s, taddr_t patch,
 		taddr_t at = s->addr + end;
 		int32_t far;
 		if (is_short_branch(p[-2]) &&
-		    in_window(at + (uint64_t)(int8_t)p[-1], patch))
+		    in_window(at + (uint64_t)(int8_t)p[-1], st))
 			return at;
 		if (end < sizeof(far) + 1)
 			continue;
 		memcpy(&far, p - sizeof(far), sizeof(far));
-		if (in_window(at + (uint64_t)(int64_t)far, patch))
+		if (in_window(at + (uint64_t)(int64_t)far, st))
 			return at;
 	}
 	return 0;
 }
 
 /* A jump from the function's own code to the middle of the patched bytes.
- * *nr_ret: instructions that were decoded for that. */
-static bool jumped_into(const struct stub_site *s, taddr_t patch,
-			unsigned *nr_ret)
+ * st->nr_scanned: instructions that were decoded for that. */
+static bool jumped_into(const struct stub_site *s, struct stub *st)
 {
 	size_t len = s->code_len < SCAN_BYTES ? s->code_len : SCAN_BYTES;
-	taddr_t end = last_suspect(s, patch, len);
+	taddr_t end = last_suspect(s, st, len);
 	struct code_insn in;
 	for (taddr_t at = s->addr; at < end; at += in.z.length) {
-		++*nr_ret;
+		st->nr_scanned++;
 		if (!decode(s, at, &in))
 			return false; /* data behind the code, no matter */
-		if (in_window(in.target, patch))
+		if (in_window(in.target, st))
 			return true;
 	}
 	return false;
@@ -275,7 +276,7 @@ static bool padding(const struct stub_site *s, taddr_t from, taddr_t to)
 static int displace(struct code_buf *e, const struct stub_site *s,
 		    struct stub *ret, struct smco_err *err)
 {
-	taddr_t at = ret->patch, need = ret->patch + STUB_JUMP_BYTES;
+	taddr_t at = ret->entry, need = ret->patch + STUB_JUMP_BYTES;
 	bool ended = false;
 
 	while (at < need && !ended) {
@@ -286,7 +287,7 @@ static int displace(struct code_buf *e, const struct stub_site *s,
 					 (unsigned long long)at);
 		if (ret->nr == STUB_MAX_INSNS - 1)
 			return refuse(err, s, "too many instructions");
-		if (in.target > ret->patch && in.target < need)
+		if (in_window(in.target, ret))
 			return refuse(err, s, "it jumps into its beginning");
 		ret->from[ret->nr] = at;
 		ret->to[ret->nr++] = e->base + e->len;
@@ -313,10 +314,51 @@ static int displace(struct code_buf *e, const struct stub_site *s,
 	return 0;
 }
 
+/*
+ * The first instruction is to stay where it is, and to be done again by the
+ * displaced ones: emits what takes it back, as far as an entry's state counts
+ * (flags, rax, r10 and r11 do not, but what is in them is written again).
+ * Returns its length, 0 for one that is not among those; or that is as long as
+ * the jump, behind which nobody comes back into it.
+ */
+static size_t undo_first(struct code_buf *e, const uint8_t *c)
+{
+	size_t rex = (c[0] & 0xf0) == 0x40;
+	uint8_t wide = rex ? c[0] : 0, op = c[rex], modrm = c[rex + 1];
+	bool is_reg = modrm >= 0xc0;
+	if ((op & 0xf8) == 0x50) {		    /* push */
+		CODE(e, 0x48, 0x8d, 0x64, 0x24, 8); /* lea 8(%rsp), %rsp */
+		return rex + 1;
+	}
+	if (wide == 0x48 && op == 0x83 && modrm == 0xec && c[3] < 0x80) {
+		CODE(e, 0x48, 0x8d, 0x64, 0x24, c[3]); /* sub $n, %rsp */
+		return 4;
+	}
+	if (!is_reg)
+		return 0;
+	if (op == 0x84 || op == 0x85 || (op >= 0x38 && op <= 0x3b))
+		return rex + 2; /* test, cmp */
+	if ((op == 0x80 || op == 0x83) && (modrm & 0x38) == 0x38)
+		return rex + 3; /* cmp $n */
+	if (!rex && (op == 0x31 || op == 0x33) && modrm == 0xc0)
+		return 2; /* xor %eax, %eax */
+	unsigned to = (modrm & 7) | (wide & 1) << 3;
+	unsigned from = (modrm >> 3 & 7) | (wide & 4) << 1;
+	if (op == 0x8b) {
+		unsigned other = to;
+		to = from;
+		from = other;
+	}
+	bool is_spare = to == 0 || to == 10 || to == 11;
+	bool stays = from != 0 && from != 4 && from != 10 && from != 11;
+	return (op == 0x89 || op == 0x8b) && is_spare && stays ? rex + 2 : 0;
+}
+
 extern const uint8_t agent_image_start[];
 
-int stub_build(const struct stub_site *s, struct stub *ret,
-	       struct smco_err *err)
+/* @stays: the first instruction, if it is one that can. */
+static int build(const struct stub_site *s, struct stub *ret, bool stays,
+		 struct smco_err *err)
 {
 	struct agent_header hdr;
 	struct code_buf e = {
@@ -326,13 +368,18 @@ int stub_build(const struct stub_site *s, struct stub *ret,
 	memcpy(&hdr, agent_image_start, sizeof(hdr));
 	memset(ret, 0, sizeof(*ret));
 	ret->start = s->stub;
-	ret->patch = s->addr;
+	ret->entry = s->addr;
 	if (s->code_len >= 4 && !memcmp(s->code, endbr64, 4))
-		ret->patch += 4;
+		ret->entry += 4;
+	ret->patch = ret->entry;
+	/* Behind an endbr64 it is the second one already. */
+	if (stays && ret->entry == s->addr && s->code_len >= 4)
+		ret->patch += undo_first(&e, s->code);
+	ret->test = e.base + e.len;
 	if (s->code_len < ret->patch - s->addr + STUB_JUMP_BYTES)
 		return refuse(err, s, "its code cannot be read");
 	memcpy(ret->old, s->code + (ret->patch - s->addr), STUB_JUMP_BYTES);
-	if (jumped_into(s, ret->patch, &ret->nr_scanned))
+	if (jumped_into(s, ret))
 		return refuse(err, s, "it jumps into its beginning");
 
 	struct test t = {.nr_slow = 0};
@@ -361,6 +408,12 @@ int stub_build(const struct stub_site *s, struct stub *ret,
 	return 0;
 }
 
+int stub_build(const struct stub_site *s, struct stub *ret,
+	       struct smco_err *err)
+{
+	return build(s, ret, true, NULL) ? build(s, ret, false, err) : 0;
+}
+
 taddr_t stub_moved_pc(const struct stub *s, taddr_t pc)
 {
 	for (unsigned i = 0; i < s->nr; i++)
@@ -372,10 +425,12 @@ taddr_t stub_moved_pc(const struct stub *s, taddr_t pc)
 taddr_t stub_home_pc(const struct stub *s, taddr_t pc, unsigned *pop_ret)
 {
 	*pop_ret = pc == s->pushed ? 8 : 0;
+	if (pc == s->start && s->start < s->test) /* nothing is undone yet */
+		return s->patch;
 	/* The test changes flags and scratch registers only: do it again. */
 	if ((pc >= s->start && pc < s->orig) ||
 	    (pc >= s->slow && pc <= s->pushed))
-		return s->patch;
+		return s->entry;
 	for (unsigned i = 0; i < s->nr; i++)
 		if (s->to[i] == pc)
 			return s->from[i];

@@ -28,10 +28,16 @@ struct stub {
 	uint8_t code[STUB_MAX_BYTES];
 	size_t len;
 	taddr_t start;	/* of the code, where the jump leads */
+	taddr_t test;	/* behind what undoes the first instruction */
 	taddr_t orig;	/* runs the function unhooked: displaced, jump back */
 	taddr_t slow;	/* behind the displaced instructions */
 	taddr_t pushed; /* here the stack has one word more */
-	taddr_t patch;	/* where the jump goes: addr, or behind its endbr64 */
+	taddr_t entry;	/* addr, or behind its endbr64 */
+	/* Where the jump goes: behind the first instruction, if that can be
+	 * undone, else at the entry. A uprobe that somebody sets at the
+	 * function has the kernel run that instruction elsewhere and go on
+	 * behind it: not in the middle of a jump. */
+	taddr_t patch;
 	uint8_t jump[STUB_JUMP_BYTES];
 	uint8_t old[STUB_JUMP_BYTES];
 	/* Displaced instructions: where each was, where it is now. The jump

@@ -149,6 +149,69 @@ static void scanned(void)
 	check_int(build(code, sizeof(code), AK_FREE), 0);
 }
 
+/* The first instruction stays where it is: taken back, and done again. */
+static void first_stays(void)
+{
+	static const struct {
+		uint8_t len, code[4];
+		uint8_t undo_len, undo[5];
+	} kind[] = {
+		{1, {0x53}, 5, {0x48, 0x8d, 0x64, 0x24, 8}}, /* push %rbx */
+		{2, {0x41, 0x54}, 5, {0x48, 0x8d, 0x64, 0x24, 8}},
+		{4,
+		 {0x48, 0x83, 0xec, 0x58},
+		 5,
+		 {0x48, 0x8d, 0x64, 0x24, 0x58}},
+		{3, {0x48, 0x85, 0xff}, 0, {0}},    /* test %rdi, %rdi */
+		{3, {0x48, 0x39, 0xf7}, 0, {0}},    /* cmp %rsi, %rdi */
+		{4, {0x48, 0x83, 0xff, 1}, 0, {0}}, /* cmp $1, %rdi */
+		{2, {0x31, 0xc0}, 0, {0}},	    /* xor %eax, %eax */
+		{3, {0x48, 0x89, 0xf8}, 0, {0}},    /* mov %rdi, %rax */
+		{3, {0x48, 0x8b, 0xc7}, 0, {0}},    /* the other form */
+		{3, {0x41, 0x89, 0xca}, 0, {0}},    /* mov %ecx, %r10d */
+		/* It changes what counts, or reads what may fault. */
+		{3, {0x48, 0x89, 0xf7}, 9, {0}},       /* mov %rsi, %rdi */
+		{3, {0x48, 0x89, 0xc7}, 9, {0}},       /* mov %rax, %rdi */
+		{3, {0x4c, 0x89, 0xd0}, 9, {0}},       /* mov %r10, %rax */
+		{3, {0x48, 0x89, 0xe0}, 9, {0}},       /* mov %rsp, %rax */
+		{3, {0x48, 0x83, 0xc4}, 9, {0}},       /* add $n, %rsp */
+		{4, {0x48, 0x83, 0xec, 0x80}, 9, {0}}, /* sub $-128, %rsp */
+		{3, {0x48, 0x85, 0x07}, 9, {0}},       /* test %rax, (%rdi) */
+		{3, {0x48, 0x8b, 0x07}, 9, {0}},       /* mov (%rdi), %rax */
+		{2, {0x31, 0xff}, 9, {0}},	       /* xor %edi, %edi */
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(kind); i++) {
+		uint8_t code[32];
+		unsigned n = kind[i].len, undo = kind[i].undo_len, pop = 9;
+		memset(code, 0x53, sizeof(code));
+		memcpy(code, kind[i].code, n);
+		check_int(build(code, sizeof(code), AK_MALLOC), 0);
+		if (undo == 9) {
+			check_int(out.patch, FUNC);
+			continue;
+		}
+		check_int(out.patch, FUNC + n);
+		check(!memcmp(out.code, kind[i].undo, undo));
+		check_int(out.test, out.start + undo);
+		check(!memcmp(moved(0), kind[i].code, n));
+		check_int(out.from[0], FUNC);
+		check_int(out.from[1], FUNC + n);
+		check_int(FUNC + n + 5 + rel32(out.jump + 1), out.start);
+		check_int(stub_home_pc(&out, out.start, &pop),
+			  undo ? FUNC + n : FUNC);
+		check_int(pop, 0);
+		check_int(stub_home_pc(&out, out.test + 1, &pop), FUNC);
+		check_int(stub_home_pc(&out, out.to[1], &pop), FUNC + n);
+		check_int(stub_home_pc(&out, out.pushed, &pop), FUNC);
+		check_int(pop, 8);
+		/* Who comes back behind it is not at the beginning. */
+		code[20] = 0xeb;
+		code[21] = (uint8_t)((int)n - 22);
+		check_int(build(code, sizeof(code), AK_MALLOC),
+			  SMCO_UNSUPPORTED);
+	}
+}
+
 /* As if each instruction were decoded. */
 static bool jumps_back(const uint8_t *code, size_t len)
 {
@@ -213,6 +276,7 @@ static void random_bytes(void)
 int main(void)
 {
 	plain();
+	first_stays();
 	addresses();
 	branches();
 	refused();

@@ -1,0 +1,82 @@
+#!/bin/bash
+# Somebody else sets uprobes at the allocation functions while they have our
+# sensors, as those do who look for leaks (bpftrace, memleak), takes them out
+# again, and sees what he would have seen: the program does not notice.
+. "$(dirname "$0")/test-lib.sh"
+need PTRACE
+
+events=/sys/kernel/tracing/uprobe_events
+group=smco_test_$$
+libc=$(readlink -f "$(ldd "$FIXTURES/hook-live" | awk '$1 ~ /^libc\.so/ {print $3}')")
+functions="malloc free calloc realloc reallocarray mmap mremap"
+
+# Where in the file a function that libc exports begins.
+offset_of() {
+	readelf -lW --dyn-syms "$libc" | perl -ne '
+		BEGIN { $name = shift }
+		push @load, [map { hex } $1, $2, $3]
+			if /^\s*LOAD\s+0x(\S+)\s+0x(\S+)\s+\S+\s+0x(\S+)/;
+		$at = hex $1 if /^\s*\d+:\s+(\S+)\s.*\s\Q$name\E@/;
+		END { for (@load) { printf "0x%x\n", $at - $_->[1] + $_->[0]
+			if $at >= $_->[1] && $at < $_->[1] + $_->[2] } }' "$1"
+}
+set_all() {
+	local name
+	for name in $functions; do
+		echo "p:$group/$name $libc:$(offset_of "$name")" >>$events &&
+			echo 1 >"/sys/kernel/tracing/events/$group/$name/enable" ||
+			return
+	done
+}
+unset_all() {
+	local name
+	for name in $functions; do
+		if [ -e "/sys/kernel/tracing/events/$group/$name" ]; then
+			echo 0 >"/sys/kernel/tracing/events/$group/$name/enable"
+			echo "-:$group/$name" >>$events
+		fi
+	done
+}
+trap unset_all EXIT
+
+prereq_UPROBES() { [ -w $events ] && set_all && unset_all; }
+need UPROBES
+
+# hits NAME - how often it was passed since it was set.
+hits() {
+	awk -v name="$1" '$2 == name { print $3 }' /sys/kernel/tracing/uprobe_profile
+}
+has_sensors() {
+	local pid
+	pid=$(pgrep -P "$1" hook-live) &&
+		grep -q 'memfd:smco-trace@' "/proc/$pid/maps"
+}
+# It begins with sensors, uprobes come and go twice, and it
+# ends by itself: each of its threads has checked what it was given.
+watched() {
+	local smco name
+	smco-trace -q -o live.trace -t unlimited -- \
+		"$FIXTURES/hook-live" live.out 2 60000 &
+	smco=$!
+	wait_for 20 has_sensors $smco || return
+	for _ in 1 2; do
+		set_all || return
+		sleep 0.3
+		for name in malloc free calloc realloc; do
+			hits $name >"hits.$name"
+		done
+		unset_all
+		kill -0 $smco || break
+	done
+	wait $smco || return
+	tail -n 1 live.out
+	for name in malloc free calloc realloc; do
+		echo "$name $(cat hits.$name)"
+		[ "$(cat hits.$name)" -gt 0 ] || return
+	done
+	[ "$(tail -n 1 live.out)" = EXIT-SUCCESS ] &&
+		smco-report --json live.trace | grep -q "glibc malloc, 1[0-9] functions"
+}
+ok "uprobes at functions that have sensors" watched
+
+done_testing
