@@ -30,9 +30,6 @@
  * before counts less by one in so many. */
 #define BEGIN_PART   4
 #define BEGIN_MEMORY 8
-/* While more is owed than may be, looking costs so much less than what is
- * looked at. */
-#define LESS_OWING 4
 /* A step may come so much of that time sooner, with others. */
 #define EARLY_PART 4
 
@@ -67,8 +64,10 @@ static uint64_t until_new_ns(const struct range_duty *d)
 {
 	uint64_t age_ns = sat_sub_u64(d->last_ns, d->born_ns);
 	uint64_t apart_ns = age_ns / ((uint64_t)d->nr_new + 1);
+	/* Where looks cost next to nothing nobody waits for the worst. */
+	uint64_t part_ppb = d->is_free ? PPB : d->begin_ppb;
 	uint64_t ns = root_u64(
-		sat_u64((u128)2 * d->taken_ns * apart_ns * PPB / d->begin_ppb));
+		sat_u64((u128)2 * d->taken_ns * apart_ns * PPB / part_ppb));
 	return max_u64(ns, div_ppb(d->look_ns, d->owes ? YOUNG_PPB : FREE_PPB));
 }
 
@@ -98,8 +97,7 @@ static uint64_t loaded_ns(const struct range_duty *d, unsigned nr_stops)
 	/* Nor does looking ever take as long as what is looked at, or cost the
 	 * program as much. */
 	ns = max_u64(min_u64(ns, QUICK_STEP_NS), SHORTEST_STEP_NS);
-	uint64_t taken_ns = d->taken_ns * (d->owes ? LESS_OWING : 1);
-	ns = max_u64(ns, div_ppb(taken_ns, sat_i64(d->load_ppb)));
+	ns = max_u64(ns, div_ppb(d->taken_ns, sat_i64(d->load_ppb)));
 	ns = max_u64(ns, 2 * d->look_ns);
 	return min_u64(ns, SLOW_STEP_NS);
 }

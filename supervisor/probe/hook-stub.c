@@ -54,18 +54,26 @@ static void cmp_cutoff(struct code_buf *e, const struct stub_site *s,
  * decides, to the look into the filter.
  */
 struct test {
-	size_t slow[2];
+	size_t slow[3]; /* of prctl */
 	size_t check[2];
 	unsigned nr_slow, nr_check;
 };
 
 static void to_slow(struct test *t, struct code_buf *e, uint8_t opcode)
 {
-	t->slow[t->nr_slow++] = branch(e, opcode);
+	size_t at = branch(e, opcode);
+	if (t->nr_slow == ARRAY_SIZE(t->slow))
+		e->failed = true;
+	else
+		t->slow[t->nr_slow++] = at;
 }
 static void to_check(struct test *t, struct code_buf *e, uint8_t opcode)
 {
-	t->check[t->nr_check++] = branch(e, opcode);
+	size_t at = branch(e, opcode);
+	if (t->nr_check == ARRAY_SIZE(t->check))
+		e->failed = true;
+	else
+		t->check[t->nr_check++] = at;
 }
 
 /*

@@ -36,13 +36,17 @@ static struct stopclock_reading stop_abreast(int nr)
 }
 
 /* In how many of @rounds is of half as many as there is room for each one
- * seen? Who has just ended may still be on its CPU. */
+ * seen? Who has just ended may still be on its CPU, or wait for it where others
+ * want it, too: it has longer when not all were seen. */
 static int nr_seen_all(int rounds)
 {
 	int nr = 0;
+	unsigned wait_us = 2000;
 	for (int i = 0; i < rounds; i++) {
-		usleep(2000);
-		nr += stop_abreast(ROOM / 2).nr_stops == ROOM / 2 * STOPS;
+		usleep(wait_us);
+		bool all = stop_abreast(ROOM / 2).nr_stops == ROOM / 2 * STOPS;
+		nr += all;
+		wait_us = all ? 2000 : wait_us < 64000 ? wait_us * 2 : wait_us;
 	}
 	return nr;
 }
