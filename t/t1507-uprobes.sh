@@ -7,7 +7,10 @@ need PTRACE
 
 events=/sys/kernel/tracing/uprobe_events
 group=smco_test_$$
-libc=$(readlink -f "$(ldd "$FIXTURES/hook-live" | awk '$1 ~ /^libc\.so/ {print $3}')")
+# Of a libc of our own: those of the system's would be hit by all others.
+mkdir libc
+cp "$(ldd "$FIXTURES/hook-live" | awk '$1 ~ /^libc\.so/ {print $3}')" libc
+libc=$PWD/libc/libc.so.6
 functions="malloc free calloc realloc reallocarray mmap mremap"
 
 # Where in the file a function that libc exports begins.
@@ -56,7 +59,7 @@ has_sensors() {
 watched() {
 	local smco name
 	smco-trace -q -o live.trace -t unlimited -- \
-		"$FIXTURES/hook-live" live.out 2 60000 &
+		env LD_LIBRARY_PATH="$PWD/libc" "$FIXTURES/hook-live" live.out 2 60000 &
 	smco=$!
 	wait_for 20 has_sensors $smco || return
 	for _ in 1 2; do
@@ -77,6 +80,21 @@ watched() {
 	[ "$(tail -n 1 live.out)" = EXIT-SUCCESS ] &&
 		smco-report --json live.trace | grep -q "glibc malloc, 1[0-9] functions"
 }
+# They were there before we came, and go while we are there.
+were_there() {
+	local pid
+	rm -f live.out
+	set_all || return
+	LD_LIBRARY_PATH=$PWD/libc "$FIXTURES/hook-live" live.out 2 60000 &
+	pid=$!
+	sleep 0.2
+	smco-trace -q -o before.trace -t unlimited -d 1 -p $pid &
+	sleep 0.5
+	unset_all
+	wait $! && wait $pid && tail -n 1 live.out &&
+		[ "$(tail -n 1 live.out)" = EXIT-SUCCESS ]
+}
+ok "that come before us and go before us" were_there
 ok "uprobes at functions that have sensors" watched
 
 done_testing

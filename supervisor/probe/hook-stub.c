@@ -297,6 +297,9 @@ static int displace(struct code_buf *e, const struct stub_site *s,
 			return refuse(err, s, "too many instructions");
 		if (in_window(in.target, ret))
 			return refuse(err, s, "it jumps into its beginning");
+		/* The kernel's, of a uprobe; it goes as it came. */
+		if (in.z.mnemonic == ZYDIS_MNEMONIC_INT3)
+			return refuse(err, s, "somebody's breakpoint is there");
 		ret->from[ret->nr] = at;
 		ret->to[ret->nr++] = e->base + e->len;
 		const char *why =
@@ -419,7 +422,9 @@ static int build(const struct stub_site *s, struct stub *ret, bool stays,
 int stub_build(const struct stub_site *s, struct stub *ret,
 	       struct smco_err *err)
 {
-	return build(s, ret, true, NULL) ? build(s, ret, false, err) : 0;
+	if (!s->at_entry && build(s, ret, true, NULL) == 0)
+		return 0;
+	return build(s, ret, false, err);
 }
 
 taddr_t stub_moved_pc(const struct stub *s, taddr_t pc)

@@ -156,7 +156,8 @@ static inline void run_update_syms(struct run *r)
 
 static inline int run_plant(struct run *r, struct smco_err *err)
 {
-	const struct hook_symbols s = {run_find, run_find_libc, r};
+	const struct hook_symbols s = {
+		.find = run_find, .find_libc = run_find_libc, .ctx = r};
 	run_update_syms(r);
 	r->plant_tried = true;
 	uint64_t began_ns = smco_now_ns();

@@ -212,6 +212,28 @@ static void first_stays(void)
 	}
 }
 
+/* Others of ours come to the entry; or somebody else's breakpoint is there. */
+static void others_come(void)
+{
+	uint8_t code[32];
+	memset(code, 0x53, sizeof(code));
+	struct stub_site s = {.kind = AK_MALLOC,
+			      .addr = FUNC,
+			      .code = code,
+			      .code_len = sizeof(code),
+			      .area = AREA,
+			      .stub = AREA + AGENT_STUB_OFF,
+			      .at_entry = true};
+	check_int(stub_build(&s, &out, NULL), 0);
+	check_int(out.patch, FUNC);
+	s.at_entry = false;
+	for (unsigned i = 0; i < 5; i++) {
+		memset(code, 0x53, sizeof(code));
+		code[i] = 0xcc;
+		check_int(stub_build(&s, &out, NULL), SMCO_UNSUPPORTED);
+	}
+}
+
 /* As if each instruction were decoded. */
 static bool jumps_back(const uint8_t *code, size_t len)
 {
@@ -277,6 +299,7 @@ int main(void)
 {
 	plain();
 	first_stays();
+	others_come();
 	addresses();
 	branches();
 	refused();
