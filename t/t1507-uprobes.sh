@@ -54,8 +54,8 @@ has_sensors() {
 	pid=$(pgrep -P "$1" hook-live) &&
 		grep -q 'memfd:smco-trace@' "/proc/$pid/maps"
 }
-# It begins with sensors, uprobes come and go twice, and it
-# ends by itself: each of its threads has checked what it was given.
+# It begins with sensors, uprobes come and go twice, and it ends by itself: each
+# of its threads has checked what it was given.
 watched() {
 	local smco name
 	smco-trace -q -o live.trace -t unlimited -- \
@@ -80,7 +80,8 @@ watched() {
 	[ "$(tail -n 1 live.out)" = EXIT-SUCCESS ] &&
 		smco-report --json live.trace | grep -q "glibc malloc, 1[0-9] functions"
 }
-# They were there before we came, and go while we are there.
+# They were there before we came, and go while we are there: no sensors, which
+# is said.
 were_there() {
 	local pid
 	rm -f live.out
@@ -91,8 +92,11 @@ were_there() {
 	smco-trace -q -o before.trace -t unlimited -d 1 -p $pid &
 	sleep 0.5
 	unset_all
-	wait $! && wait $pid && tail -n 1 live.out &&
-		[ "$(tail -n 1 live.out)" = EXIT-SUCCESS ]
+	wait $! && wait $pid && tail -n 1 live.out || return
+	smco-report before.trace | tr -s '\n ' ' ' >report
+	cat report
+	[ "$(tail -n 1 live.out)" = EXIT-SUCCESS ] &&
+		grep -q "somebody's breakpoint is there" report
 }
 ok "that come before us and go before us" were_there
 ok "uprobes at functions that have sensors" watched

@@ -55,9 +55,10 @@ void range_due_begin(struct range_duty *d, uint64_t cost_ps, uint64_t dt_ns)
 
 /*
  * What is in and was never passed may begin at any moment, and takes perhaps
- * all of the time until it is looked at. Looks and that together take least if
- * they are apart by the root of twice what a look takes and the time from one
- * beginning to the next: J. W. Young, A First Order Approximation to the
+ * all of the time until it is looked at, or the part that others took so far.
+ * Looks and that together take least if they are apart by the root of twice
+ * what a look takes and the time from one beginning to the next, by that part:
+ * J. W. Young, A First Order Approximation to the
  * Optimum Checkpoint Interval, 1974.
  */
 static uint64_t until_new_ns(const struct range_duty *d)

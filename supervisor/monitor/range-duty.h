@@ -113,7 +113,7 @@ struct range_duty_state {
 	int64_t window_room_ns; /* ledger_window_room_ns */
 	uint64_t stop_ns;	/* what it costs to put some in, or out */
 	uint64_t took_ns;	/* from when it was wanted until it was so */
-	uint64_t look_ns;	/* what it took to see what they cost */
+	uint64_t look_ns;	/* what a step took lately */
 	uint64_t wake_ns;	/* and to wake up for that, and sleep again */
 	uint32_t taken_ppk;	/* of TAKEN_ALL of that, the program missed */
 	unsigned nr_threads;	/* that may have run; 1 at least */

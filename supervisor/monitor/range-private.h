@@ -207,7 +207,7 @@ struct range_part {
 	unsigned nr_refused;	   /* changes in a row, for want of a CPU */
 	bool has_stepped;	   /* in this step of its process */
 	bool changes;		   /* and its duty wants other windows in */
-	uint64_t look_ns;	   /* CPU time of a look, lately */
+	uint64_t look_ns;	   /* CPU time of a step, lately */
 	uint64_t charged_ns;	   /* when hits were charged last */
 	struct range_rate rate;	   /* what they cost */
 	struct range_trial trial;  /* what of that the program loses */
