@@ -258,6 +258,16 @@ static void on_message(struct uffd *u, const struct uffd_msg *m)
 	tracer_wake(tproc_tracer(u->base.proc));
 }
 
+/* There will be no stop whose clock has seen the wait. */
+static void let_go(struct uffd *u, struct uffd_hit *h)
+{
+	if (!h->waits)
+		return;
+	uffd_open_waiting(u, h);
+	h->hit.cost_ns = uffd_charged_ns(uffd_heard_ns(u) + smco_now_ns() -
+					 h->hit.time_ns);
+}
+
 /* Give the loop a moment to look at threads that wait, then let them go. */
 static void be_patient(struct uffd *u)
 {
@@ -274,7 +284,7 @@ static void be_patient(struct uffd *u)
 		if (pthread_cond_timedwait(&u->looked, &u->lock, &until))
 			break;
 	for (size_t i = 0; i < u->nr; i++)
-		uffd_open_waiting(u, &u->queue[(u->head + i) % u->cap]);
+		let_go(u, &u->queue[(u->head + i) % u->cap]);
 }
 
 void uffd_take_messages(struct uffd *u)

@@ -121,6 +121,25 @@ static void test_no_memory(struct tracer *tr, struct access *a,
 	check_int(got, 9);
 }
 
+/* Nobody came to stop the thread, the reader let it go: all of that is charged
+ * by itself, for no stop has it on its clock. */
+static void test_let_go(struct access *a, struct puppet *pup)
+{
+	struct access_hit hit = {0};
+	struct page_range r = {
+		.start = (taddr_t)(uintptr_t)memory,
+		.end = (taddr_t)(uintptr_t)memory + TPAGE_SIZE,
+	};
+	const struct uffd_cost dear = {1000 * NSEC_PER_SEC, 1000 * NSEC_PER_SEC,
+				       2000 * NSEC_PER_SEC};
+	uffd_cost_know(&dear);
+	check_int(access_uffd.arm(a, &r, 1), 0);
+	check_int(puppet_do(pup, poke, 6, 8), 8);
+	check(access_uffd.next_hit(a, &hit));
+	check(!hit.stopped);
+	check(hit.cost_ns > 1125 * NSEC_PER_SEC);
+}
+
 /* A process that keeps @cpu for a while, before all others. */
 static pid_t keep_cpu(int cpu)
 {
@@ -210,6 +229,7 @@ int main(void)
 	if (!opened)
 		return tap_done();
 	test_no_memory(tr, a, &pup);
+	test_let_go(a, &pup);
 	uffd_cost_know(&(struct uffd_cost){0});
 	test_measure_busy();
 	uffd_cost_measure();
