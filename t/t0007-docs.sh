@@ -26,11 +26,14 @@ for tool in smco-report smco-diff; do
 	done <options
 done
 ok "--help fits 80 columns" test_exit 1 grep -q '.\{81\}' help
-grep -o '`t/[a-z0-9/._-]*`' "$SRC/README.md" | tr -d '`' | sort -u >tests
-while read -r file; do
-	ok "$file, named in the README, is there" test -e "$SRC/$file"
-done <tests
-ok "the README names tests" test "$(wc -l <tests)" -gt 20
+for page in README.md t/PROMISES.md; do
+	grep -oE '`(supervisor|reports|t)/[A-Za-z0-9/._-]*`' "$SRC/$page" |
+		tr -d '`' | sort -u >files
+	while read -r file; do
+		ok "$file, named in $page, is there" test -e "$SRC/$file"
+	done <files
+	ok "$page names tests" test "$(grep -c '^t/' files)" -gt 20
+done
 
 if command -v man >/dev/null; then
 	MANROFFSEQ='' man --warnings -l "$SRC/supervisor/smco-trace.1" \
