@@ -1,7 +1,8 @@
 #!/bin/bash
 # Somebody else sets uprobes at the allocation functions while they have our
-# sensors, as those do who look for leaks (bpftrace, memleak), takes them out
-# again, and sees what he would have seen: the program does not notice.
+# sensors, as those do who look for leaks (bpftrace, memleak), or at functions of
+# the program whose parameters are watched, takes them out again, and sees what
+# he would have seen: the program does not notice.
 . "$(dirname "$0")/test-lib.sh"
 need PTRACE
 
@@ -11,29 +12,32 @@ group=smco_test_$$
 mkdir libc
 cp "$(ldd "$FIXTURES/hook-live" | awk '$1 ~ /^libc\.so/ {print $3}')" libc
 libc=$PWD/libc/libc.so.6
-functions="malloc free calloc realloc reallocarray mmap mremap"
+functions=(malloc free calloc realloc reallocarray mmap mremap)
 
-# Where in the file a function that libc exports begins.
+# offset_of FILE NAME - where in the file the function begins.
 offset_of() {
-	readelf -lW --dyn-syms "$libc" | perl -ne '
+	readelf -lsW "$1" | perl -ne '
 		BEGIN { $name = shift }
 		push @load, [map { hex } $1, $2, $3]
 			if /^\s*LOAD\s+0x(\S+)\s+0x(\S+)\s+\S+\s+0x(\S+)/;
-		$at = hex $1 if /^\s*\d+:\s+(\S+)\s.*\s\Q$name\E@/;
+		$at = hex $1 if /^\s*\d+:\s+(\S+)\s.*\s\Q$name\E(@|$)/;
 		END { for (@load) { printf "0x%x\n", $at - $_->[1] + $_->[0]
-			if $at >= $_->[1] && $at < $_->[1] + $_->[2] } }' "$1"
+			if $at >= $_->[1] && $at < $_->[1] + $_->[2] } }' "$2"
 }
-set_all() {
-	local name
-	for name in $functions; do
-		echo "p:$group/$name $libc:$(offset_of "$name")" >>$events &&
+# set_at FILE NAME...
+set_at() {
+	local name file=$1
+	shift
+	for name in "$@"; do
+		echo "p:$group/$name $file:$(offset_of "$file" "$name")" >>$events &&
 			echo 1 >"/sys/kernel/tracing/events/$group/$name/enable" ||
 			return
 	done
 }
+set_all() { set_at "$libc" "${functions[@]}"; }
 unset_all() {
 	local name
-	for name in $functions; do
+	for name in "${functions[@]}" push_first sub_first; do
 		if [ -e "/sys/kernel/tracing/events/$group/$name" ]; then
 			echo 0 >"/sys/kernel/tracing/events/$group/$name/enable"
 			echo "-:$group/$name" >>$events
@@ -98,7 +102,73 @@ were_there() {
 	[ "$(tail -n 1 live.out)" = EXIT-SUCCESS ] &&
 		grep -q "somebody's breakpoint is there" report
 }
+# Sensors for parameters are behind the first instruction of a function.
+cat >entries.c <<'END'
+#include <stdio.h>
+#include <time.h>
+__attribute__((noipa)) static long leaf(long value)
+{
+	__asm__ volatile("" : "+r"(value));
+	return value + 1;
+}
+__attribute__((noipa)) static long push_first(int first, unsigned char small)
+{
+	long sum = leaf(first);
+	return sum + leaf(small) + first;
+}
+__attribute__((noipa)) static long sub_first(int second, short negative)
+{
+	volatile long kept[3];
+	kept[0] = second;
+	kept[1] = negative;
+	leaf(second);
+	return kept[0] + kept[1];
+}
+int main(void)
+{
+	struct timespec begin, now;
+	unsigned long wrong = 0, turns = 0;
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		for (int i = 0; i < 1000; i++) {
+			wrong += push_first(i - 300, (unsigned char)(i % 200)) !=
+				 2 * (i - 300) + i % 200 + 2;
+			wrong += sub_first(i % 100, (short)(-i)) != i % 100 - i;
+		}
+		turns++;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec - begin.tv_sec < 3);
+	printf("%lu wrong\n", wrong);
+	return turns < 10;
+}
+END
+entries() {
+	local smco
+	${CC:-gcc} -O2 -g -o entries entries.c || return
+	smco-trace -q -o entries.trace -m range -t unlimited -- ./entries >out &
+	smco=$!
+	sleep 1
+	for _ in 1 2; do
+		set_at "$PWD/entries" push_first sub_first || return
+		sleep 0.3
+		for name in push_first sub_first; do
+			hits $name >"hits.$name"
+		done
+		unset_all
+		kill -0 $smco || break
+	done
+	wait $smco || return
+	smco-report --ranges entries.trace >ranges
+	cat out hits.push_first hits.sub_first ranges
+	[ "$(cat out)" = "0 wrong" ] && [ "$(cat hits.push_first)" -gt 0 ] &&
+		[ "$(cat hits.sub_first)" -gt 0 ] &&
+		grep -q 'push_first::first.* -300 .* 699 ' ranges &&
+		grep -q 'push_first::small.* 0 .* 199 ' ranges &&
+		grep -q 'sub_first::second.* 0 .* 99 ' ranges &&
+		grep -q 'sub_first::negative.* -999 .* 0 ' ranges
+}
 ok "that come before us and go before us" were_there
 ok "uprobes at functions that have sensors" watched
+ok "uprobes at functions whose parameters are watched" entries
 
 done_testing

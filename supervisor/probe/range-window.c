@@ -28,6 +28,10 @@ struct placer {
 	uint8_t *state;			   /* see range_settled */
 	const struct range_site *state_of; /* NULL: of none yet */
 	bool by_state; /* the site just now is for all who are settled */
+	/* The function's first instruction stays where that can be: there
+	 * others set uprobes, of which the kernel runs what the file has and
+	 * goes on behind it, in the middle of our jump. */
+	bool keeps_entry;
 	bool is_short; /* two bytes are enough, with a relay */
 	bool no_memory;
 };
@@ -247,7 +251,8 @@ static struct choice choose(const struct placer *p, const struct range_site *s,
 			 * here to themselves. */
 			int ahead = b > s->gap ? (int)(b - s->gap) : 0;
 			int score = 16 * dead - 64 * ends_in_call(p, end) -
-				    2 * (int)(end - b) - 8 * ahead;
+				    2 * (int)(end - b) - 8 * ahead -
+				    48 * (!b && p->keeps_entry);
 			if (score > best.score)
 				best = (struct choice){b, end, gap, score,
 						       relay};
@@ -471,6 +476,15 @@ static int by_gap(const void *a, const void *b)
 	return x->var < y->var ? -1 : x->var > y->var;
 }
 
+/* Does no value that is there at the start need a sensor just there? */
+static bool may_keep_entry(const struct placer *p)
+{
+	for (size_t i = 0; i < p->sites->nr && !p->sites->site[i].gap; i++)
+		if (!last_gap(p, &p->sites->site[i]))
+			return false;
+	return p->code->nr > 0;
+}
+
 int range_windows_find(struct range_windows *ret, const struct range_code *code,
 		       const struct range_image *img, const struct variables *v,
 		       const struct range_sites *sites, struct smco_err *err)
@@ -487,6 +501,7 @@ int range_windows_find(struct range_windows *ret, const struct range_code *code,
 		range_windows_deinit(ret);
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	}
+	p.keeps_entry = may_keep_entry(&p);
 	for (size_t i = 0; i < sites->nr; i++) {
 		const struct range_site *s = &sites->site[i];
 		if (!place(&p, s) && !place_behind(&p, s))
