@@ -8,8 +8,8 @@
 #include "reports/procfs.h"
 #include "supervisor/probe/guard.h"
 #include "supervisor/probe/place.h"
+#include "supervisor/probe/uring.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,26 +53,6 @@ static void look_at_thread(struct guard *g, struct task *t,
 	const struct tmap *m = tmaps_find(maps, r.rsp);
 	if (m && r.fs_base > r.rsp && r.fs_base < m->end)
 		addr_ranges_add(&g->stacks, m->start, r.fs_base);
-}
-
-static bool has_ring_fd(pid_t pid)
-{
-	char path[PROCFS_PATH], to[64];
-	bool found = false;
-	procfs_path(path, sizeof(path), procfs_holder(pid), "fd");
-	DIR *dir = opendir(path);
-	struct dirent *e;
-	while (dir && !found && (e = readdir(dir))) {
-		ssize_t n =
-			readlinkat(dirfd(dir), e->d_name, to, sizeof(to) - 1);
-		if (n <= 0)
-			continue;
-		to[n] = '\0';
-		found = !strcmp(to, "anon_inode:[io_uring]");
-	}
-	if (dir)
-		closedir(dir);
-	return found;
 }
 
 static uint64_t locked_kib(pid_t pid)
@@ -134,7 +114,7 @@ int guard_place_look(struct guard *g, struct smco_err *err)
 	for (struct task *t = tproc_first_task(p); t; t = task_next(t))
 		look_at_thread(g, t, &maps);
 	tmaps_deinit(&maps);
-	if (has_ring_fd(tproc_pid(p)))
+	if (uring_has_fd(tproc_pid(p)))
 		guard_refuse(g, "it uses io_uring, which touches memory with "
 				"no system call");
 	look_at_locked(g);

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "supervisor/probe/bits-cost.h"
+#include "supervisor/probe/uring.h"
 
 /* Newer than Debian 12's headers. */
 #ifndef UFFD_USER_MODE_ONLY
@@ -228,6 +229,25 @@ static int pagescan_disarm(struct access *a, struct page_range *r, size_t n)
 	return 0;
 }
 
+/* What is registered with a ring is written past the protection. */
+static void note_pinned(struct access *a, struct page_range *r, size_t n)
+{
+	struct addr_ranges list = {0};
+	struct tmaps maps;
+	bool any_asked = false;
+	for (size_t i = 0; i < n; i++)
+		any_asked |= r[i].want_aged;
+	if (!any_asked || tproc_read_maps(a->proc, &maps, NULL))
+		return;
+	uring_add_buffers(a->proc, &maps, &list);
+	tmaps_deinit(&maps);
+	for (size_t i = 0; i < n; i++)
+		if (r[i].want_aged)
+			r[i].nr_pinned =
+				addr_ranges_hit(&list, r[i].start, r[i].end);
+	addr_ranges_free(&list);
+}
+
 static int pagescan_collect(struct access *a, struct page_range *r, size_t n)
 {
 	struct pagescan *s = pagescan_of(a);
@@ -250,6 +270,7 @@ static int pagescan_collect(struct access *a, struct page_range *r, size_t n)
 					  HUGE_SIZE);
 		r[i].first_touched = sum.first_written;
 	}
+	note_pinned(a, r, n);
 	return 0;
 }
 

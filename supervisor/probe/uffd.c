@@ -30,6 +30,7 @@
 #include "supervisor/probe/place.h"
 #include "supervisor/probe/robust.h"
 #include "supervisor/probe/uffd-private.h"
+#include "supervisor/probe/uring.h"
 
 #ifndef UFFD_FEATURE_WP_UNPOPULATED
 #define UFFD_FEATURE_WP_UNPOPULATED (1 << 13)
@@ -155,29 +156,33 @@ static void drop_overlaps(struct uffd *u, taddr_t start, taddr_t end)
 
 /*
  * A thread that ends waits for nobody: the kernel gives up its last writes if
- * they meet a guard.
+ * they meet a guard. What is registered with an io_uring is written past it.
  */
-static const char last_write[] = "a robust mutex or thread area";
+static const char no_guard[] =
+	"a robust mutex, a thread area or an io_uring's buffer";
 
-static void find_last_writes(const struct uffd *u, struct addr_ranges *ret)
+static void find_unguardable(const struct uffd *u, const struct tmaps *maps,
+			     struct addr_ranges *ret)
 {
+	uring_add_buffers(u->base.proc, maps, ret);
 	for (struct task *t = tproc_first_task(u->base.proc); t;
 	     t = task_next(t))
 		robust_list_add(u->base.proc, task_tid(t), ret);
 }
 
-/* A robust mutex that is taken after we have guarded it opens the block; one
- * that was taken meanwhile is on a list now. */
-static void open_last_writes(struct uffd *u, struct page_range *r, size_t n)
+/* A robust mutex that is taken after we have guarded it opens the block, and so
+ * does who registers it; what was taken meanwhile is on a list now. */
+static void open_unguardable(struct uffd *u, const struct tmaps *maps,
+			     struct page_range *r, size_t n)
 {
 	struct addr_ranges list = {0};
-	find_last_writes(u, &list);
+	find_unguardable(u, maps, &list);
 	for (size_t i = 0; i < n; i++) {
 		if (r[i].nr_reset == UINT32_MAX ||
 		    !addr_ranges_hit(&list, r[i].start, r[i].end))
 			continue;
 		smco_debug("uffd", "%#llx: %s", (unsigned long long)r[i].start,
-			   last_write);
+			   no_guard);
 		drop_overlaps(u, r[i].start, r[i].end);
 		r[i].nr_reset = UINT32_MAX;
 	}
@@ -203,7 +208,7 @@ static const char *arm_one(struct uffd *u, const struct tmaps *maps,
 	if (why)
 		return why;
 	if (addr_ranges_hit(list, r->start, r->end))
-		return last_write;
+		return no_guard;
 	if (guardtab_overlap(&u->tab, r->start, r->end))
 		return "armed already";
 	if (uffd_is_removed(u, r->start, r->end, smco_now_ns()))
@@ -231,7 +236,7 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 	if (rc)
 		return rc;
 	/* Before all of a block is protected in vain. */
-	find_last_writes(u, &list);
+	find_unguardable(u, &maps, &list);
 	pthread_mutex_lock(&u->lock);
 	/* So far the program ran on. */
 	uint64_t begin = smco_now_ns();
@@ -246,7 +251,7 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 						   TPAGE_SIZE);
 	}
 	addr_ranges_free(&list);
-	open_last_writes(u, r, n);
+	open_unguardable(u, &maps, r, n);
 	u->side_ns += smco_now_ns() - begin;
 	pthread_mutex_unlock(&u->lock);
 	tmaps_deinit(&maps);
