@@ -212,6 +212,13 @@ static void hold(struct task *t)
 	t->held = true;
 }
 
+/* It may wait, as far as is known. */
+static bool is_in_call(struct task *t)
+{
+	struct user_regs_struct regs;
+	return task_get_regs(t, &regs) < 0 || arch.syscall_nr(&regs) >= 0;
+}
+
 static void act_signal(struct task *t)
 {
 	struct tproc *p = t->proc;
@@ -238,12 +245,12 @@ static void act_signal(struct task *t)
 		return;
 	}
 	/* Seen under ptrace even if the program ignores it, it must not end a
-	 * wait then, nor count as delivered. One that comes by a fault finds no
-	 * wait. */
+	 * wait then. Where there is none the kernel drops it by itself, and
+	 * knows sooner than we do. One that comes by a fault finds no wait. */
 	if (!fault && !trap) {
 		if (!signal_stops(t, sig))
 			mend_at_stop(t);
-		if (signal_is_ignored(t, sig))
+		if (is_in_call(t) && signal_is_ignored(t, sig))
 			t->deliver = 0;
 		task_release(t);
 		return;

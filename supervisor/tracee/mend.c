@@ -312,8 +312,8 @@ static void mend_lost_wakeup(struct task *t, struct user_regs_struct *regs)
  * is no error then, and was none before a stop made it one. */
 static void mend_uring_end(struct task *t, struct user_regs_struct *regs)
 {
-	if (!stops_for_handler(t) || !uring_waits(regs) ||
-	    !arch.restart_pending(regs) || !uring_has_any(t, regs))
+	if (!uring_waits(regs) || !arch.restart_pending(regs) ||
+	    !stops_for_handler(t) || !uring_has_any(t, regs))
 		return;
 	arch.set_syscall_ret(regs, 0);
 	task_set_regs(t, regs);
@@ -383,7 +383,10 @@ void mend_at_stop(struct task *t)
 		return;
 	if (mend_whole(t, &regs))
 		return;
-	if (!stops_for_handler(t))
+	/* Who is in no call is not asked what he does with signals: that takes
+	 * longer than all the rest, and a scheduler in the program may send
+	 * hundreds a second to who computes. */
+	if (late_may_be(&regs) && !stops_for_handler(t))
 		late_at_stop(t, &regs);
 	mend_lost_wakeup(t, &regs);
 	mend_uring_end(t, &regs);
