@@ -256,18 +256,19 @@ static bool restore_pages(struct leftover *l, const struct tmap *m, int fd,
 	if (!is || !was || tmem_read(l->p, from, is, len) ||
 	    !pread_all(fd, was, len, m->offset + (from - m->start)))
 		return false;
-	if (l->only_short) {
-		for (size_t i = 0; i + CODE_SHORT_BYTES <= len; i++)
-			if (!restore_short(l, is + i, was + i, from + i))
+	for (size_t i = 0; i + CODE_SHORT_BYTES <= len; i++) {
+		if (i + CODE_JUMP_BYTES > len ||
+		    !memcmp(is + i, was + i, CODE_JUMP_BYTES) ||
+		    !leads_to_area(l, is + i, from + i)) {
+			if (l->only_short &&
+			    !restore_short(l, is + i, was + i, from + i))
 				return false;
-		return true;
-	}
-	for (size_t i = 0; i + CODE_JUMP_BYTES <= len; i++) {
-		if (!memcmp(is + i, was + i, CODE_JUMP_BYTES) ||
-		    !leads_to_area(l, is + i, from + i))
 			continue;
-		if (tmem_write(l->p, from + i, was + i, CODE_JUMP_BYTES))
+		}
+		if (!l->only_short &&
+		    tmem_write(l->p, from + i, was + i, CODE_JUMP_BYTES))
 			return false;
+		/* Its distance may look like a short one to itself. */
 		i += CODE_JUMP_BYTES - 1;
 	}
 	return true;
