@@ -424,7 +424,8 @@ static bool glance(struct range_duty *d, const struct range_duty_state *s)
 	uint64_t sum_ppb = 0;
 	size_t nr = 0;
 	if (!d->news_ns || d->kind == CONTROL_GLOBAL ||
-	    s->now_ns - d->news_ns > GLANCE_NS || s->now_ns < d->next_glance_ns)
+	    s->now_ns - d->news_ns > GLANCE_NS ||
+	    s->now_ns < d->next_glance_ns || s->window_room_ns < 0)
 		return false;
 	for (size_t k = 0; k < d->nr_planted && nr < MOST_AT_ONCE; k++) {
 		const struct range_duty_window *w = &d->window[d->planted[k]];
@@ -439,8 +440,7 @@ static bool glance(struct range_duty *d, const struct range_duty_state *s)
 	uint64_t step_ns = d->is_free ? GLANCE_STEP_NS : QUICK_STEP_NS;
 	uint64_t ns =
 		s->stop_ns + mul_ppb(step_ns + s->took_ns, sat_i64(sum_ppb));
-	if (s->window_room_ns < 0 ||
-	    ns > (uint64_t)s->window_room_ns / GLANCE_CREDIT)
+	if (ns > (uint64_t)s->window_room_ns / GLANCE_CREDIT)
 		return false;
 	for (size_t k = 0; d->nr_changed < nr; k++) {
 		uint32_t i = d->planted[k];

@@ -12,6 +12,8 @@
 
 /* A stop to put sensors in or out, before one was measured. */
 #define FIRST_STOP_NS (60 * NSEC_PER_USEC)
+/* Windows whose memory is on its way at once. */
+#define AHEAD 64
 /* How often it is asked how long the process ran. */
 #define ASK_NS (20 * NSEC_PER_MSEC)
 /* The command has just begun, and its first stops are not to wait until all
@@ -354,12 +356,19 @@ static void measure(struct range_part *rp)
  * taken again and again. */
 static void weigh(struct range_monitor *m, struct range_part *rp, size_t nr)
 {
-	for (size_t i = 0; i < nr; i++)
+	for (size_t i = 0; i < nr; i++) {
+		if (rp->fresh) {
+			m->cost[i].worth = CONTROL_WHOLE;
+			continue;
+		}
+		if (i % AHEAD == 0)
+			ranges_worth_ahead(rp->ranges, m->news + i,
+					   min_u64(nr - i, AHEAD));
+		__builtin_prefetch(&rp->duty.window[m->news[i].window]);
 		m->cost[i].worth =
-			rp->fresh ? CONTROL_WHOLE
-				  : ranges_worth(rp->ranges, m->cost[i].window,
-						 m->news[i].hits,
-						 &m->cost[i].news);
+			ranges_worth(rp->ranges, m->cost[i].window,
+				     m->news[i].hits, &m->cost[i].news);
+	}
 }
 
 void range_part_close(struct range_monitor *m, struct range_part *rp,

@@ -49,7 +49,10 @@ static uint32_t worth_of(struct live_worth *w, uint64_t width, uint64_t hits,
 		w->nr_then = w->nr;
 	}
 	w->width = width;
-	return (uint32_t)((u128)w->gain * w->nr_then / max_u64(w->nr, 1)) + 1;
+	uint64_t nr = max_u64(w->nr, 1);
+	if (w->nr_then <= UINT32_MAX)
+		return (uint32_t)(w->gain * w->nr_then / nr) + 1;
+	return (uint32_t)((u128)w->gain * w->nr_then / nr) + 1;
 }
 
 /* Stores that may be to an array (range-site.h, range_within), and so far never
@@ -77,20 +80,57 @@ static uint32_t site_worth(struct ranges *r, const struct range_site *s,
 			doubled);
 }
 
+static const struct range_window *window_of(const struct range_plan *plan,
+					    uint32_t window,
+					    const struct range_windows **ret)
+{
+	uint32_t f = range_plan_function_of(plan, window);
+	if (f == UINT32_MAX)
+		return NULL;
+	const struct range_plan_function *pf = &plan->function[f];
+	*ret = &pf->windows;
+	return &pf->windows.window[window - pf->first_window];
+}
+
+/* One after the other leads there, and nobody needs what the last one leads to
+ * until all are on their way. */
+void ranges_worth_ahead(const struct ranges *r, const struct range_news *news,
+			size_t nr)
+{
+	const struct range_plan *plan = r->plan;
+	const struct range_windows *of = NULL;
+	const struct range_window *w;
+	for (size_t i = 0; i < nr; i++)
+		if ((w = window_of(plan, news[i].window, &of)))
+			__builtin_prefetch(w);
+	for (size_t i = 0; i < nr; i++)
+		if ((w = window_of(plan, news[i].window, &of)) && w->nr_sites)
+			__builtin_prefetch(&of->site[w->first_site]);
+	for (size_t i = 0; i < nr; i++) {
+		if (!(w = window_of(plan, news[i].window, &of)) || !w->nr_sites)
+			continue;
+		uint32_t var = of->site[w->first_site].var;
+		uint32_t cell = plan->cell_of[var];
+		__builtin_prefetch(range_cell_type(plan->v, var));
+		if (cell == UINT32_MAX || !r->data)
+			continue;
+		__builtin_prefetch((const struct range_cell *)r->data + cell);
+		__builtin_prefetch(&r->worth[cell]);
+	}
+}
+
 uint32_t ranges_worth(struct ranges *r, uint32_t window, uint64_t hits,
 		      bool *doubled_ret)
 {
-	uint32_t f = range_plan_function_of(r->plan, window), most = 0;
+	const struct range_windows *of = NULL;
+	const struct range_window *w = window_of(r->plan, window, &of);
+	uint32_t most = 0;
 	*doubled_ret = false;
-	if (f == UINT32_MAX)
+	if (!w)
 		return RANGE_WORTH;
-	const struct range_plan_function *pf = &r->plan->function[f];
-	const struct range_window *w =
-		&pf->windows.window[window - pf->first_window];
 	for (uint32_t i = 0; i < w->nr_sites; i++) {
-		uint32_t worth =
-			site_worth(r, &pf->windows.site[w->first_site + i],
-				   hits, doubled_ret);
+		uint32_t worth = site_worth(r, &of->site[w->first_site + i],
+					    hits, doubled_ret);
 		most = worth > most ? worth : most;
 	}
 	return most;

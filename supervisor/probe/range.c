@@ -12,6 +12,7 @@
 #include "supervisor/probe/near.h"
 
 #define NAME_BYTES 64 /* at the beginning of the code */
+#define AHEAD	   8  /* lines of counters that are on their way */
 
 static uint64_t pages(uint64_t bytes)
 {
@@ -113,7 +114,7 @@ struct ranges *range_new(struct tproc *p, const struct range_plan *plan,
 			      8 * (plan->most_windows + LIVE_LINE));
 	r->bytes = r->data_off + r->data_bytes;
 	r->function = calloc(plan->v->nr_functions + 1, sizeof(*r->function));
-	r->told = calloc(plan->most_windows + 1, sizeof(*r->told));
+	r->told = calloc(plan->most_windows + LIVE_LINE, sizeof(*r->told));
 	r->worth = calloc(plan->most_cells + 1, sizeof(*r->worth));
 	r->warm = calloc(nr_lines, sizeof(*r->warm));
 	r->is_warm = calloc(nr_lines, sizeof(*r->is_warm));
@@ -385,10 +386,23 @@ uint64_t ranges_hits(const struct ranges *r, uint32_t window)
 		       : 0;
 }
 
+/* Most lines are as they were told. */
+static bool line_is_told(const struct ranges *r, size_t line)
+{
+	const uint64_t *now = counters(r) + line * LIVE_LINE;
+	const uint64_t *told = r->told + line * LIVE_LINE;
+	uint64_t differ = 0;
+	for (unsigned i = 0; i < LIVE_LINE; i++)
+		differ |= __atomic_load_n(now + i, __ATOMIC_RELAXED) ^ told[i];
+	return !differ;
+}
+
 /* What is new of line @line of counters, appended to @ret; how much. */
 static size_t line_news(struct ranges *r, size_t line, struct range_news *ret)
 {
 	size_t nr = 0;
+	if (line_is_told(r, line))
+		return 0;
 	uint32_t i = (uint32_t)line * LIVE_LINE;
 	for (uint32_t end = i + LIVE_LINE; i < end && i < r->plan->nr_windows;
 	     i++) {
@@ -421,6 +435,10 @@ size_t ranges_glance(struct ranges *r, struct range_news *ret)
 	if (!r->data)
 		return 0;
 	for (size_t i = 0; i < r->nr_warm; i++) {
+		/* Another CPU has them: they come while others are read. */
+		if (i + AHEAD < r->nr_warm)
+			__builtin_prefetch(counters(r) +
+					   r->warm[i + AHEAD] * LIVE_LINE);
 		size_t some = line_news(r, r->warm[i], ret + nr);
 		nr += some;
 		r->is_warm[r->warm[i]] = some;

@@ -253,6 +253,10 @@ size_t ranges_glance(struct ranges *r, struct range_news *ret);
 #define RANGE_WORTH 1024
 uint32_t ranges_worth(struct ranges *r, uint32_t window, uint64_t hits,
 		      bool *doubled_ret);
+/* It is going to be asked of all of @news, @nr of them: what is needed for that
+ * is fetched into the cache, for all at once. Changes nothing. */
+void ranges_worth_ahead(const struct ranges *r, const struct range_news *news,
+			size_t nr);
 
 /*
  * Is @regs->rip in a stub? Then the registers become what the function would

@@ -4,6 +4,7 @@
  */
 #include "t/unit/symhelp.h"
 #include <fcntl.h>
+#include "supervisor/probe/range-live.h"
 #include "t/unit/range-run.h"
 
 #define NR_FUNCTIONS 2600
@@ -54,6 +55,36 @@ static struct count glances(size_t nr, size_t times)
 	return sum;
 }
 
+/* Window @i is passed once more: that is told, and nothing else. */
+static void check_one(uint32_t i, size_t nr)
+{
+	uint64_t *counter =
+		(uint64_t *)(x.r->data + range_counters_off(x.plan));
+	struct range_news *news = calloc(nr + 1, sizeof(*news));
+	/* One that has no sensors is not told of. */
+	if (!ranges_hits(x.r, i))
+		return;
+	counter[i]++;
+	size_t n = ranges_glance(x.r, news);
+	if (!n) /* others were in turn */
+		n = ranges_glance(x.r, news);
+	check(n == 1 && news[0].window == i && news[0].hits == 1);
+	check_int(glances(nr, 3).hits, 0);
+	free(news);
+}
+
+/* Wherever it is among those whose counters are looked at together. */
+static void test_each(size_t nr)
+{
+	size_t last = (nr - 1) / LIVE_LINE * LIVE_LINE;
+	for (uint32_t i = 0; i < LIVE_LINE; i++) {
+		check_one(i, nr);
+		check_one(8000 + i, nr);
+		if (last + i < nr)
+			check_one((uint32_t)last + i, nr);
+	}
+}
+
 int main(void)
 {
 	char prog[256], out[256];
@@ -82,6 +113,7 @@ int main(void)
 	struct range_news *news = calloc(nr + 1, sizeof(*news));
 	check_int(ranges_news(x.r, news), 0);
 	free(news);
+	test_each(nr);
 	range_run_free(&x);
 	return finish();
 }
