@@ -508,7 +508,7 @@ int tracer_next(struct tracer *tr, uint64_t deadline_ns, struct tevent *ev)
 			return 0;
 		}
 		int status;
-		pid_t tid = wait_any(tr, deadline_ns, &status);
+		pid_t tid = wait_any(tr, expiry_look(tr, deadline_ns), &status);
 		if (tid > 0) {
 			gather(tr, tid, status);
 			if (tr->nr_tasks > 1 && !tr->drain_in--) {

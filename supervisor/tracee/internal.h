@@ -82,8 +82,9 @@ struct task {
 		taddr_t sp;
 		uint64_t end_ns;
 		uint64_t arg; /* the time-out argument as the program gave it */
-		bool replaced; /* the register holds ours now */
-		bool inside;   /* the code of whole.c makes it */
+		bool replaced;	 /* the register holds ours now */
+		bool inside;	 /* the code of whole.c makes it */
+		bool has_expiry; /* it is stopped at its end; mend-expiry.c */
 	} mend;
 	struct { /* the call that was going to be made again; mend.c */
 		taddr_t pc;
@@ -267,6 +268,7 @@ struct tracer {
 	unsigned drain_in;    /* stops until the next fairness round */
 	struct likely likely; /* where there are many tasks; see wait.c */
 	uint64_t nr_wide;     /* waits for any task, so far */
+	uint64_t expires_ns;  /* the next of mend-expiry.c; 0 = none */
 
 	/* clocks */
 	uint64_t now_ns;     /* of the last wait status */

@@ -488,8 +488,11 @@ static void cut_timeout(struct task *t, struct user_regs_struct *regs)
 		break;
 	}
 	default:
-		/* The time-out is the socket's: end the wait in its place. */
-		if (!left)
+		/* The time-out is the socket's: end the wait in its place, now
+		 * or when it is time. */
+		if (left)
+			expiry_note(t);
+		else
 			end_expired(t, regs);
 		return;
 	}

@@ -46,6 +46,14 @@ void late_go_home(struct task *t);
 /* @t is about to be let go: what has changed so far it does not miss. */
 void late_at_detach(struct task *t);
 
+/* --- mend-expiry.c --- */
+/* @t, whose end is noted, begins its wait anew with all of its time: it is to
+ * be stopped at that end. */
+void expiry_note(struct task *t);
+/* Stops those that have come to their ends; until when nothing more is to be
+ * done, @deadline_ns at most. CLOCK_MONOTONIC. */
+uint64_t expiry_look(struct tracer *tr, uint64_t deadline_ns);
+
 /* --- mend-uring.c --- */
 /* A call of io_uring_enter that submits nothing. */
 bool uring_waits(const struct user_regs_struct *regs);
