@@ -39,16 +39,19 @@ static void add_coverage(struct session *s, const struct hooks_stats *st)
 static void note_refusal(struct session *s, const struct watched *w)
 {
 	struct access *both[] = {w->primary, w->guard};
-	char text[300];
+	char text[400];
 	for (size_t i = 0; i < ARRAY_SIZE(both) && !s->has_refusal; i++) {
 		const struct access *a = both[i];
 		const char *why =
 			a && a->ops->refusal ? a->ops->refusal(a) : NULL;
+		const char *name = a ? a->ops->name : "uffd";
+		if (i && !a && w->no_guard.code)
+			why = w->no_guard.msg;
 		if (!why)
 			continue;
 		s->has_refusal = true;
 		snprintf(text, sizeof(text), "no %s guards in process %d: %s",
-			 a->ops->name, (int)w->pid, why);
+			 name, (int)w->pid, why);
 		trace_put_meta(s->trace, "refused", text);
 	}
 }

@@ -270,7 +270,10 @@ void watched_open_guard(struct watched *w)
 	if (tproc_stop_briefly(w->proc, NULL))
 		return; /* the next time */
 	w->guard_tried = true;
-	if (access_uffd.open(w->proc, &w->guard, &err))
+	int rc = access_uffd.open(w->proc, &w->guard, &err);
+	if (rc == SMCO_BUSY)
+		w->no_guard = err;
+	if (rc)
 		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
 	tproc_cont(w->proc);
 	if (w->guard)
@@ -467,6 +470,15 @@ static size_t unwind(struct watched *w, const struct user_regs_struct *regs,
 	return nr;
 }
 
+/* Its own is there already, and found by who would make another. */
+static void yield_uffd(struct watched *w)
+{
+	struct access *both[] = {w->guard, w->primary};
+	for (size_t i = 0; i < ARRAY_SIZE(both); i++)
+		if (both[i] && both[i]->ops->yield)
+			both[i]->ops->yield(both[i]);
+}
+
 bool watched_on_trap(struct watched *w, struct task *t, const siginfo_t *si,
 		     struct stacks *stacks)
 {
@@ -475,8 +487,11 @@ bool watched_on_trap(struct watched *w, struct task *t, const siginfo_t *si,
 	bool whole, complete;
 
 	w->stack_late = false;
-	if (!w->hooks || !hooks_on_trap(w->hooks, t, si, &regs))
+	if (!w->hooks || !hooks_on_trap(w->hooks, t, si, &regs)) {
+		if (w->hooks && hooks_own_uffd(w->hooks))
+			yield_uffd(w);
 		return false;
+	}
 	size_t nr = unwind(w, &regs, NULL, frames, slots, &whole, &complete);
 	/* Without an answer the next call from here asks again; this one is
 	 * known by its caller. */

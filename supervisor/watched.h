@@ -30,6 +30,7 @@ struct watched {
 	struct access *primary;
 	struct access *guard; /* NULL = none */
 	bool guard_tried;
+	struct smco_err no_guard; /* by its own doing; code 0: not so */
 	struct nap_proc *nap;
 	struct range_proc *range;	 /* the session's; NULL = none */
 	struct phase_proc *phases;	 /* the session's; NULL = none */

@@ -311,6 +311,8 @@ static void hit_unseen(struct block *b, const struct page_range *sum,
 	b->flags |= BLOCK_AGED;
 	if (sum->nr_pinned)
 		b->flags |= BLOCK_STUCK;
+	if (sum->nr_pinned && b->flags & BLOCK_IN_NAP)
+		nap_end(b, now_ns, now_ns, NAP_UNWATCHED, 0, -1);
 	nap_block_hit(b,
 		      b->flags & BLOCK_UNASKED ? b->touched_lo_ns : b->full_ns,
 		      now_ns, 0);

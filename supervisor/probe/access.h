@@ -66,7 +66,8 @@ struct page_range {
 	uint32_t nr_aged;
 	/* Pages that the kernel has pinned for a device, or that are registered
 	 * with a ring: their use leaves no mark at all, so that they are quiet
-	 * is no evidence. Not all of them, as above. arm leaves it alone. */
+	 * is no evidence. Not all of them, as above. arm leaves it alone. Also
+	 * where nothing can be watched any more. */
 	uint32_t nr_pinned;
 };
 
@@ -147,6 +148,11 @@ struct access_ops {
 	 * while nothing is touched (stops at each system call while mprotect
 	 * guards are armed). Guards end as gaps. May be NULL. */
 	void (*relax)(struct access *a);
+	/* The program is about to use userfaultfd itself: let go of all that
+	 * is registered with ours, for good, and say so (refusal). Guards end
+	 * as gaps; of a polled mechanism all is pinned from then on. NULL: it
+	 * uses none. */
+	void (*yield)(struct access *a);
 	/* Why this process cannot be guarded (any more), for the report; NULL
 	 * if it can. The operation itself may be NULL. */
 	const char *(*refusal)(const struct access *a);

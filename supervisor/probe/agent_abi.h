@@ -75,6 +75,7 @@ enum agent_kind {
 	AK_MREMAP,	      /* (old, old_len, len, flags, addr) */
 	AK_PRCTL,	      /* (option, ...): a seccomp filter is coming */
 	AK_SYSCALL,	      /* (number, ...): the same */
+	AK_IOCTL,	      /* (fd, request, ...): a userfaultfd begins */
 	NR_AGENT_KINDS,
 };
 
@@ -102,6 +103,7 @@ static_assert(sizeof(struct agent_frame) == 16 * 8, "agent frame");
 enum agent_trap_reason { /* in r13 */
 			 AGENT_TRAP_STACK = 1,
 			 AGENT_TRAP_DRAIN = 2,
+			 AGENT_TRAP_UFFD = 3,
 };
 
 /*

@@ -64,6 +64,7 @@ static const struct {
 	{"syscall", AK_SYSCALL, LIBC, false},
 	{"munmap", AK_MUNMAP, LIBC, true},
 	{"mremap", AK_MREMAP, LIBC, true},
+	{"ioctl", AK_IOCTL, LIBC, false},
 };
 
 static struct hook_site *site_at(struct hook_plan *plan, taddr_t addr)

@@ -23,6 +23,7 @@ struct hooks {
 	bool is_owed;	   /* could not be taken out: detach does it */
 	bool is_orphan;	   /* and frees this, too */
 	bool is_short;	   /* was told of: blocks stay as they come, or most */
+	bool has_own_uffd; /* a trap said so: hooks_own_uffd() */
 	taddr_t trap_slot; /* of the trap being answered */
 	char text[256];
 };

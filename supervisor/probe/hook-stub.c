@@ -1,7 +1,9 @@
 /* Decoding, relocating and emitting, see hook-stub.h. */
 #include "supervisor/probe/hook-stub.h"
 
+#include <linux/userfaultfd.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -161,6 +163,11 @@ static void fast_test(struct test *t, struct code_buf *e,
 	case AK_SYSCALL:
 		CODE(e, 0x81, 0xff); /* cmp $SYS_seccomp, %edi */
 		code_put32(e, SYS_seccomp);
+		to_slow(t, e, JE);
+		break;
+	case AK_IOCTL:		     /* each userfaultfd begins with it */
+		CODE(e, 0x81, 0xfe); /* cmp $UFFDIO_API, %esi */
+		code_put32(e, (uint32_t)UFFDIO_API);
 		to_slow(t, e, JE);
 		break;
 	case NR_AGENT_KINDS:

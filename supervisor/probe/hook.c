@@ -461,6 +461,13 @@ size_t hooks_drain(struct hooks *h,
 	return hook_shm_drain(&h->shm, fn, ctx);
 }
 
+bool hooks_own_uffd(struct hooks *h)
+{
+	bool has = h->has_own_uffd;
+	h->has_own_uffd = false;
+	return has;
+}
+
 bool hooks_on_trap(struct hooks *h, struct task *t, const siginfo_t *si,
 		   struct user_regs_struct *regs)
 {
@@ -470,6 +477,7 @@ bool hooks_on_trap(struct hooks *h, struct task *t, const siginfo_t *si,
 	(void)si;
 	if (task_get_regs(t, &r) || r.rip != h->trap_pc || r.rbx != AGENT_MAGIC)
 		return false;
+	h->has_own_uffd |= r.r13 == AGENT_TRAP_UFFD;
 	if (r.r13 == AGENT_TRAP_DRAIN) {
 		hook_shm_save(&h->shm);
 		return false;

@@ -140,6 +140,10 @@ size_t hooks_drain(struct hooks *h,
  */
 bool hooks_on_trap(struct hooks *h, struct task *t, const siginfo_t *si,
 		   struct user_regs_struct *regs);
+/* After hooks_on_trap was false: is the thread about to begin with a
+ * userfaultfd of the program's own? It stands until it is resumed. Said once.
+ */
+bool hooks_own_uffd(struct hooks *h);
 int hooks_answer(struct hooks *h, struct task *t, uint32_t stack,
 		 const taddr_t *frames, const taddr_t *slots, size_t nr);
 

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "supervisor/probe/bits-cost.h"
+#include "supervisor/probe/open-fds.h"
 #include "supervisor/probe/uring.h"
 
 /* Newer than Debian 12's headers. */
@@ -75,11 +76,15 @@ struct scan_arg {
 #define USER_END      0x7ffffffff000ULL
 #define CALIBRATE_NR  256
 #define CALIBRATE_RUN 5
+/* To look for descriptors takes one part in so many of our time at most. */
+#define OWN_SHARE 100
+#define OWN_NS	  (100 * NSEC_PER_MSEC)
 
 struct pagescan {
 	struct access access;
 	int pagemap_fd;
-	int uffd;
+	int uffd; /* -1: the program uses its own, see pagescan_yield() */
+	uint64_t own_due_ns;
 	uint64_t touch_ns;
 	uint64_t shootdown_ns;
 	uint64_t side_ns;
@@ -201,14 +206,41 @@ static int arm_one(struct pagescan *s, struct page_range *r)
 	return 0;
 }
 
+static void pagescan_yield(struct access *a)
+{
+	struct pagescan *s = pagescan_of(a);
+	if (s->uffd >= 0)
+		close(s->uffd);
+	s->uffd = -1;
+	smco_debug("pagescan", "%d: %s", (int)tproc_pid(a->proc), OWN_UFFD_WHY);
+}
+
+static const char *pagescan_refusal(const struct access *a)
+{
+	return ((const struct pagescan *)a)->uffd < 0 ? OWN_UFFD_WHY : NULL;
+}
+
+/* One that it has made past our sensors is found a little later. */
+static void look_for_own(struct pagescan *s)
+{
+	uint64_t began_ns = smco_now_ns();
+	if (s->uffd < 0 || began_ns < s->own_due_ns)
+		return;
+	if (own_uffd_look(tproc_pid(s->access.proc), NULL))
+		pagescan_yield(&s->access);
+	uint64_t now_ns = smco_now_ns();
+	s->own_due_ns = now_ns + OWN_NS + OWN_SHARE * (now_ns - began_ns);
+}
+
 static int pagescan_arm(struct access *a, struct page_range *r, size_t n)
 {
 	struct pagescan *s = pagescan_of(a);
+	look_for_own(s);
 	for (size_t i = 0; i < n; i++) {
 		r[i].nr_reset = UINT32_MAX;
 		r[i].nr_stuck = 0;
 		r[i].armed_ns = 0;
-		if (!is_valid(&r[i]))
+		if (s->uffd < 0 || !is_valid(&r[i]))
 			continue;
 		int e = arm_one(s, &r[i]);
 		if (e == ESRCH)
@@ -257,6 +289,12 @@ static int pagescan_collect(struct access *a, struct page_range *r, size_t n)
 		r[i].first_touched = 0;
 		if (!is_valid(&r[i]))
 			continue;
+		if (s->uffd < 0) {
+			r[i].nr_pinned = r[i].nr_present =
+				(uint32_t)((r[i].end - r[i].start) /
+					   TPAGE_SIZE);
+			continue;
+		}
 		int e = scan(s, r[i].start, r[i].end,
 			     PAGE_PRESENT | PAGE_WRITTEN, 0, &sum);
 		if (e == ESRCH)
@@ -270,7 +308,8 @@ static int pagescan_collect(struct access *a, struct page_range *r, size_t n)
 					  HUGE_SIZE);
 		r[i].first_touched = sum.first_written;
 	}
-	note_pinned(a, r, n);
+	if (s->uffd >= 0)
+		note_pinned(a, r, n);
 	return 0;
 }
 
@@ -456,7 +495,9 @@ static int pagescan_open(struct tproc *p, struct access **ret,
 	s->access.ops = &access_pagescan;
 	s->access.proc = p;
 	s->uffd = s->pagemap_fd = -1;
-	int r = costs(&s->touch_ns, &s->shootdown_ns, err);
+	int r = own_uffd_look(tproc_pid(p), err);
+	if (!r)
+		r = costs(&s->touch_ns, &s->shootdown_ns, err);
 	if (r)
 		goto fail;
 	char path[PROCFS_PATH];
@@ -517,4 +558,6 @@ const struct access_ops access_pagescan = {
 	.drop = pagescan_drop,
 	.touch_cost_ns = pagescan_touch_cost_ns,
 	.side_cost_ns = pagescan_side_cost_ns,
+	.yield = pagescan_yield,
+	.refusal = pagescan_refusal,
 };

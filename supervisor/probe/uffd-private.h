@@ -39,6 +39,8 @@ struct uffd {
 	cpu_set_t may;
 	int cpu;
 	uint64_t looked_ns;
+	bool has_yielded;      /* to the program's own, for good */
+	uint64_t own_due_ns;   /* to look whether it has one */
 	pthread_mutex_t lock;  /* protects all below */
 	pthread_cond_t looked; /* the loop took hits */
 	struct guardtab tab;
@@ -60,7 +62,7 @@ struct uffd {
  * it was. What is no longer mapped has nothing to open. */
 void uffd_wp_open(struct uffd *u, taddr_t start, taddr_t end);
 
-/* The following five with the lock held. */
+/* The following six with the lock held. */
 
 /* Room for what @more guards will put there: a hit that cannot be kept would
  * leave its thread waiting for ever. False: no memory. */
@@ -72,6 +74,9 @@ void uffd_open_waiting(struct uffd *u, struct uffd_hit *h);
 /* Queues what the kernel has to tell, so that no message is on its way while
  * somebody asks what was hit. The descriptor never makes us wait. */
 void uffd_take_messages(struct uffd *u);
+
+/* Ends all guards, as gaps; threads that wait go on. */
+void uffd_end_all(struct uffd *u);
 
 /* May [start, end) be about to lose its pages, and with them its protection?
  * The program has been told that we know of it, and is on its way. */

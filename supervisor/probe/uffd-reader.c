@@ -179,6 +179,38 @@ bool uffd_is_removed(const struct uffd *u, taddr_t start, taddr_t end,
 	return false;
 }
 
+/* There will be no stop whose clock has seen the wait. */
+static void let_go(struct uffd *u, struct uffd_hit *h)
+{
+	if (!h->waits)
+		return;
+	uffd_open_waiting(u, h);
+	h->hit.cost_ns = uffd_charged_ns(uffd_heard_ns(u) + smco_now_ns() -
+					 h->hit.time_ns);
+}
+
+/* Of guard @i nobody knows any more whether it would be hit, since @now_ns. */
+static void end_as_gap(struct uffd *u, size_t i, taddr_t at, long syscall_nr,
+		       uint64_t now_ns)
+{
+	const struct guard_entry e = u->tab.v[i];
+	struct uffd_hit h = {
+		.hit = {.range = {.start = e.start,
+				  .end = e.end,
+				  .user = e.user},
+			.time_ns = now_ns,
+			.in_kernel = true,
+			.is_gap = true,
+			.syscall_nr = syscall_nr,
+			.addr = e.start > at ? e.start : at},
+	};
+	guardtab_remove(&u->tab, i);
+	uffd_wp_open(u, e.start, e.end);
+	h.hit.cost_ns = uffd_heard_ns(u) + smco_now_ns() - now_ns;
+	queue_put(u, &h);
+	tracer_wake(tproc_tracer(u->base.proc));
+}
+
 /*
  * The program gives pages back (MADV_DONTNEED, MADV_FREE) and waits until it
  * has been heard. With them goes their protection: what is written there then
@@ -191,24 +223,17 @@ static void on_remove(struct uffd *u, taddr_t start, taddr_t end)
 	u->next_removed = (u->next_removed + 1) % UFFD_REMOVED;
 	size_t i;
 	while ((i = guardtab_first(&u->tab, start)) < u->tab.nr &&
-	       u->tab.v[i].start < end) {
-		const struct guard_entry e = u->tab.v[i];
-		struct uffd_hit h = {
-			.hit = {.range = {.start = e.start,
-					  .end = e.end,
-					  .user = e.user},
-				.time_ns = now,
-				.in_kernel = true,
-				.is_gap = true,
-				.syscall_nr = SYS_madvise,
-				.addr = e.start > start ? e.start : start},
-		};
-		guardtab_remove(&u->tab, i);
-		uffd_wp_open(u, e.start, e.end);
-		h.hit.cost_ns = uffd_heard_ns(u) + smco_now_ns() - now;
-		queue_put(u, &h);
-		tracer_wake(tproc_tracer(u->base.proc));
-	}
+	       u->tab.v[i].start < end)
+		end_as_gap(u, i, start, SYS_madvise, now);
+}
+
+void uffd_end_all(struct uffd *u)
+{
+	uint64_t now = smco_now_ns();
+	while (u->tab.nr)
+		end_as_gap(u, u->tab.nr - 1, 0, -1, now);
+	for (size_t i = 0; i < u->nr; i++)
+		let_go(u, &u->queue[(u->head + i) % u->cap]);
 }
 
 static void on_message(struct uffd *u, const struct uffd_msg *m)
@@ -256,16 +281,6 @@ static void on_message(struct uffd *u, const struct uffd_msg *m)
 	u->last_tid = tid;
 	queue_put(u, &h);
 	tracer_wake(tproc_tracer(u->base.proc));
-}
-
-/* There will be no stop whose clock has seen the wait. */
-static void let_go(struct uffd *u, struct uffd_hit *h)
-{
-	if (!h->waits)
-		return;
-	uffd_open_waiting(u, h);
-	h->hit.cost_ns = uffd_charged_ns(uffd_heard_ns(u) + smco_now_ns() -
-					 h->hit.time_ns);
 }
 
 /* Give the loop a moment to look at threads that wait, then let them go. */

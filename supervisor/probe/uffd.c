@@ -27,6 +27,7 @@
 
 #include "supervisor/probe/access.h"
 #include "supervisor/probe/guardtab.h"
+#include "supervisor/probe/open-fds.h"
 #include "supervisor/probe/place.h"
 #include "supervisor/probe/robust.h"
 #include "supervisor/probe/uffd-private.h"
@@ -43,8 +44,12 @@
  * takes where only the reader has to wake up: the loop has to, too. */
 #define HIT_GUESS  2
 #define MAX_RANGES 16384
+/* To look for descriptors takes one part in so many of our time at most. */
+#define OWN_SHARE 100
+#define OWN_NS	  (100 * NSEC_PER_MSEC)
 
 static void uffd_close(struct access *a);
+static void uffd_yield(struct access *a);
 
 /* --- kernel --- */
 
@@ -225,6 +230,18 @@ static const char *arm_one(struct uffd *u, const struct tmaps *maps,
 	return why;
 }
 
+/* One that it has made past our sensors is found a little later. */
+static void look_for_own(struct uffd *u)
+{
+	uint64_t began_ns = smco_now_ns();
+	if (u->has_yielded || began_ns < u->own_due_ns)
+		return;
+	if (own_uffd_look(tproc_pid(u->base.proc), NULL))
+		uffd_yield(&u->base);
+	uint64_t now_ns = smco_now_ns();
+	u->own_due_ns = now_ns + OWN_NS + OWN_SHARE * (now_ns - began_ns);
+}
+
 static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 {
 	struct uffd *u = (struct uffd *)a;
@@ -232,6 +249,9 @@ static int uffd_arm(struct access *a, struct page_range *r, size_t n)
 	struct tmaps maps;
 	for (size_t i = 0; i < n; i++)
 		r[i].nr_reset = UINT32_MAX;
+	look_for_own(u);
+	if (u->has_yielded)
+		return SMCO_UNSUPPORTED;
 	int rc = tproc_read_maps(a->proc, &maps, NULL);
 	if (rc)
 		return rc;
@@ -351,6 +371,27 @@ static void let_go(struct uffd *u)
 	u->fd = -1;
 }
 
+/* What is registered with ours is free as soon as that is closed. */
+static void uffd_yield(struct access *a)
+{
+	struct uffd *u = (struct uffd *)a;
+	if (u->has_yielded)
+		return;
+	u->has_yielded = true;
+	uffd_stop_reader(u);
+	pthread_mutex_lock(&u->lock);
+	uffd_take_messages(u);
+	uffd_end_all(u);
+	pthread_mutex_unlock(&u->lock);
+	let_go(u);
+	smco_debug("uffd", "%d: %s", (int)tproc_pid(a->proc), OWN_UFFD_WHY);
+}
+
+static const char *uffd_refusal(const struct access *a)
+{
+	return ((const struct uffd *)a)->has_yielded ? OWN_UFFD_WHY : NULL;
+}
+
 static int undo(struct tproc *p, void *arg)
 {
 	struct uffd *u = arg;
@@ -371,7 +412,9 @@ static int uffd_open(struct tproc *p, struct access **ret, struct smco_err *err)
 	u->hit_ns = tracer_stop_cost_ns(tproc_tracer(p)) +
 		    HIT_GUESS * uffd_cost().whole_ns;
 	guardtab_init(&u->tab, MAX_RANGES);
-	int rc = take_descriptor(u, err);
+	int rc = own_uffd_look(tproc_pid(p), err);
+	if (!rc)
+		rc = take_descriptor(u, err);
 	if (!rc) {
 		int e = uffd_start_reader(u);
 		if (e)
@@ -432,4 +475,6 @@ const struct access_ops access_uffd = {
 	.drop = uffd_drop,
 	.touch_cost_ns = uffd_touch_cost_ns,
 	.side_cost_ns = uffd_side_cost_ns,
+	.yield = uffd_yield,
+	.refusal = uffd_refusal,
 };

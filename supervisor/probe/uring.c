@@ -1,43 +1,19 @@
 /* Registered buffers of io_urings, see uring.h. */
 #include "supervisor/probe/uring.h"
 
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "reports/procfs.h"
+#include "supervisor/probe/open-fds.h"
 
 #define LINK	"anon_inode:[io_uring]"
 #define MAX_FDS 32 /* of which the buffers are asked for */
 
-/* Descriptors of rings, @cap at most. */
-static size_t ring_fds(pid_t pid, int *fd, size_t cap)
-{
-	char path[PROCFS_PATH], to[64];
-	size_t nr = 0;
-	procfs_path(path, sizeof(path), procfs_holder(pid), "fd");
-	DIR *dir = opendir(path);
-	struct dirent *e;
-	while (dir && nr < cap && (e = readdir(dir))) {
-		ssize_t n =
-			readlinkat(dirfd(dir), e->d_name, to, sizeof(to) - 1);
-		if (n <= 0)
-			continue;
-		to[n] = '\0';
-		if (!strcmp(to, LINK))
-			fd[nr++] = atoi(e->d_name);
-	}
-	if (dir)
-		closedir(dir);
-	return nr;
-}
-
 bool uring_has_fd(pid_t pid)
 {
 	int fd;
-	return ring_fds(pid, &fd, 1) > 0;
+	return open_fds(pid, LINK, &fd, 1) > 0;
 }
 
 /* "    0: 0x7f7e20835000/1048576", of each buffer behind "UserBufs:". */
@@ -69,7 +45,7 @@ void uring_add_buffers(struct tproc *p, const struct tmaps *maps,
 		has_ring = !strcmp(maps->maps[i].path, LINK);
 	if (!has_ring)
 		return;
-	size_t nr = ring_fds(tproc_pid(p), fd, MAX_FDS);
+	size_t nr = open_fds(tproc_pid(p), LINK, fd, MAX_FDS);
 	for (size_t i = 0; i < nr; i++)
 		add_buffers_of(tproc_pid(p), fd[i], ret);
 }

@@ -102,6 +102,12 @@ struct agent_result agent_dispatch(struct agent_frame *f)
 		res = f->args[1] > SECCOMP_SET_MODE_FILTER ? pass(f)
 							   : do_filter(f);
 		break;
+	case AK_IOCTL:
+		/* Before it can register memory: what is guarded by another
+		 * would be refused. */
+		agent_ask(f, AGENT_TRAP_UFFD);
+		res = pass(f);
+		break;
 	default:
 		res = pass(f);
 	}
