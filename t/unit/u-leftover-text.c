@@ -11,7 +11,7 @@
 #include "t/unit/tap.h"
 #include "t/unit/traced.h"
 
-#define TEXT	 0x200000000ULL
+#define TEXT	 0x510000000000ULL /* outside of what sanitizers use */
 #define LOOKS	 0x100 /* a jump, -0x31465 bytes, whose distance looks so */
 #define SHORT	 0x200
 #define PADDING	 0x280
