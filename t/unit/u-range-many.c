@@ -60,10 +60,10 @@ static void check_one(uint32_t i, size_t nr)
 {
 	uint64_t *counter =
 		(uint64_t *)(x.r->data + range_counters_off(x.plan));
-	struct range_news *news = calloc(nr + 1, sizeof(*news));
 	/* One that has no sensors is not told of. */
 	if (!ranges_hits(x.r, i))
 		return;
+	struct range_news *news = calloc(nr + 1, sizeof(*news));
 	counter[i]++;
 	size_t n = ranges_glance(x.r, news);
 	if (!n) /* others were in turn */
