@@ -58,23 +58,30 @@ has_sensors() {
 	pid=$(pgrep -P "$1" hook-live) &&
 		grep -q 'memfd:smco-trace@' "/proc/$pid/maps"
 }
-# It begins with sensors, uprobes come and go twice, and it ends by itself: each
-# of its threads has checked what it was given.
+# come_and_go SMCO FILE NAME... - uprobes at these functions come and go twice
+# while it runs. In hits.NAME how often each was passed.
+come_and_go() {
+	local smco=$1 name
+	shift
+	for _ in 1 2; do
+		set_at "$@" || return
+		sleep 0.3
+		for name in "${@:2}"; do
+			hits "$name" >"hits.$name"
+		done
+		unset_all
+		kill -0 "$smco" || break
+	done
+}
+# It begins with sensors, uprobes come and go, and it ends by itself: each of its
+# threads has checked what it was given.
 watched() {
 	local smco name
 	smco-trace -q -o live.trace -t unlimited -- \
 		env LD_LIBRARY_PATH="$PWD/libc" "$FIXTURES/hook-live" live.out 2 60000 &
 	smco=$!
 	wait_for 20 has_sensors $smco || return
-	for _ in 1 2; do
-		set_all || return
-		sleep 0.3
-		for name in malloc free calloc realloc; do
-			hits $name >"hits.$name"
-		done
-		unset_all
-		kill -0 $smco || break
-	done
+	come_and_go $smco "$libc" "${functions[@]}" || return
 	wait $smco || return
 	tail -n 1 live.out
 	for name in malloc free calloc realloc; do
@@ -148,15 +155,7 @@ entries() {
 	smco-trace -q -o entries.trace -m range -t unlimited -- ./entries >out &
 	smco=$!
 	sleep 1
-	for _ in 1 2; do
-		set_at "$PWD/entries" push_first sub_first || return
-		sleep 0.3
-		for name in push_first sub_first; do
-			hits $name >"hits.$name"
-		done
-		unset_all
-		kill -0 $smco || break
-	done
+	come_and_go $smco "$PWD/entries" push_first sub_first || return
 	wait $smco || return
 	smco-report --ranges entries.trace >ranges
 	cat out hits.push_first hits.sub_first ranges

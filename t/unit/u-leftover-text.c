@@ -3,7 +3,7 @@
  * those of five bytes, also where the distance looks like a jump of two to
  * their own first byte, and those of two that lead to another.
  */
-#include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -41,10 +41,11 @@ static void put_jump(uint8_t *at, taddr_t to)
 }
 
 /* Whose file has nothing but NOPs. */
-static bool make_text(char *path)
+static bool make_text(const char *path)
 {
 	uint8_t nops[TPAGE_SIZE], *text = (uint8_t *)TEXT;
-	_cleanup_close_ int fd = mkstemp(path);
+	_cleanup_close_ int fd =
+		open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	memset(nops, NOP, sizeof(nops));
 	if (fd < 0 || write(fd, nops, sizeof(nops)) != (ssize_t)sizeof(nops) ||
 	    mmap(text, TPAGE_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
@@ -59,12 +60,13 @@ static bool make_text(char *path)
 
 int main(void)
 {
-	char path[] = "/tmp/u-leftover-text.XXXXXX";
+	char path[64];
 	uint8_t text[TPAGE_SIZE] = {0}, nops[TPAGE_SIZE];
 	struct smco_err err = {0};
 	struct tracer *tr = NULL;
 	struct puppet pup;
 
+	snprintf(path, sizeof(path), "/tmp/u-leftover-text.%d", (int)getpid());
 	if (!check(make_area()) || !check(make_text(path)))
 		return tap_done();
 	memset(nops, NOP, sizeof(nops));
