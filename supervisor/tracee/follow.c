@@ -38,6 +38,14 @@
 #define RSEQ_CPU_OFFSET 0
 #define RSEQ_NOT_ASKED	1
 
+static bool stay_on(int cpu)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET((unsigned)cpu, &set);
+	return !sched_setaffinity(0, sizeof(set), &set);
+}
+
 static void leave(struct tracer *tr)
 {
 	struct follow *f = &tr->follow;
@@ -95,9 +103,7 @@ static int cpu_by_stat(const char *path, bool *plain_ret)
 	int cpu, priority, policy;
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return -1;
-	char *s = strrchr(buf, ')');
-	for (int field = 2; s && field < 39; field++)
-		s = strchr(s + 1, ' ');
+	const char *s = proc_stat_field(buf, 39);
 	if (!s || sscanf(s, "%d %d %d", &cpu, &priority, &policy) != 3)
 		return -1;
 	*plain_ret = !priority && policy != SCHED_DEADLINE;
@@ -162,10 +168,7 @@ static void look(struct tracer *tr, struct task *t)
 	if (cpu < 0 || (f->pinned && cpu == f->cpu) ||
 	    !CPU_ISSET((unsigned)cpu, &tr->own_cpus))
 		return;
-	cpu_set_t set;
-	CPU_ZERO(&set);
-	CPU_SET((unsigned)cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set) == 0) {
+	if (stay_on(cpu)) {
 		f->pinned = true;
 		f->cpu = cpu;
 	}
@@ -293,6 +296,20 @@ bool tracer_go_aside(struct tracer *tr, int cpu)
 const cpu_set_t *tracer_cpus(const struct tracer *tr)
 {
 	return &tr->own_cpus;
+}
+
+bool follow_visit(struct tracer *tr, int cpu)
+{
+	return cpu >= 0 && cpu < CPU_SETSIZE &&
+	       CPU_ISSET((unsigned)cpu, &tr->own_cpus) && stay_on(cpu);
+}
+
+void follow_return(struct tracer *tr)
+{
+	if (tr->follow.pinned)
+		stay_on(tr->follow.cpu);
+	else
+		sched_setaffinity(0, sizeof(tr->own_cpus), &tr->own_cpus);
 }
 
 void follow_end(struct tracer *tr)

@@ -35,6 +35,14 @@ enum task_state {
 	TASK_DEAD,	/* reaped, or gone by another thread's exec */
 };
 
+/* A thread that was asleep, as seen before it was interrupted. */
+struct slept {
+	uint64_t ns; /* the clock of @cpu when it fell asleep, 0 = unknown */
+	uint64_t migrations;
+	uint64_t nr_sleeps;
+	int cpu;
+};
+
 struct task {
 	struct tracer *tr;
 	pid_t tid;
@@ -92,11 +100,7 @@ struct task {
 		long nr;
 		int64_t ret;
 	} again;
-	/* The scheduler's clock when it fell asleep, 0 = unknown;
-	 * mend-look.c */
-	uint64_t asleep_ns;
-	uint64_t asleep_migrations;
-	uint64_t asleep_nr; /* times it has slept */
+	struct slept slept; /* when it was last interrupted */
 	unsigned nr_looks;  /* at what it waits in, before PTRACE_INTERRUPT */
 	struct { /* of the recvmsg it was last seen in; mend-look.c */
 		taddr_t msg; /* 0 = none */
@@ -599,6 +603,10 @@ void tproc_urgent(struct tproc *p, bool is_urgent);
 void follow_stop(struct task *t);    /* at every stop */
 void follow_rest(struct tracer *tr); /* when nothing happened */
 void follow_end(struct tracer *tr);
+/* Go to @cpu for a moment, until follow_return(). False: it is not ours, and
+ * nothing has changed. */
+bool follow_visit(struct tracer *tr, int cpu);
+void follow_return(struct tracer *tr);
 
 /* --- calibrate.c --- */
 /* ns; *own_ret: the task's own CPU time of that. */
@@ -611,8 +619,12 @@ int task_socket_option(const struct task *t, int fd, int option, void *ret,
 /* Where a thread that sleeps in a system call will go on; SMCO_BUSY: it runs,
  * or that is not to be known. */
 int proc_place(const struct task *t, taddr_t *pc_ret, taddr_t *sp_ret);
+/* Where field @nr (proc(5)) of a stat file's text begins, NULL: nowhere. */
+const char *proc_stat_field(const char *buf, int nr);
 /* State letter of a thread, 0 when it does not exist. */
 char task_proc_state(const struct task *t);
+/* The same, and the CPU that it runs on or ran on last, -1 if not known. */
+char task_proc_place(const struct task *t, int *cpu_ret);
 /* A field "NAME: NUMBER" of a /proc file's text, false when not there. */
 bool proc_field_u64(const char *buf, const char *field, int base,
 		    uint64_t *ret);

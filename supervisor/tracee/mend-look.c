@@ -15,60 +15,6 @@
 
 #define FIRST_LOOKS 8
 
-/*
- * se.exec_start is the scheduler's clock of the CPU when the thread was last
- * put on or taken off it. That clock is the CPU's own and leaves out what a
- * hypervisor stole, so only the difference between two looks without a
- * migration in between means anything: from falling asleep to being woken by
- * PTRACE_INTERRUPT. False: not to be known.
- */
-struct sleep_clock {
-	uint64_t ns;
-	uint64_t migrations;
-	uint64_t nr_sleeps;
-};
-
-static bool sched_field(const char *buf, const char *name, uint64_t *ret,
-			unsigned long long *frac)
-{
-	unsigned long long whole;
-	char *at = strstr(buf, name);
-	*frac = 0;
-	if (!at || !(at = strchr(at, ':')) ||
-	    sscanf(at + 1, " %llu.%6llu", &whole, frac) < 1)
-		return false;
-	*ret = whole;
-	return true;
-}
-
-static bool last_ran(const struct task *t, struct sleep_clock *ret)
-{
-	char path[PROCFS_PATH], buf[2048];
-	procfs_path(path, sizeof(path), t->tgid, "task/%d/sched", t->tid);
-	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
-		return false;
-	unsigned long long frac, none;
-	if (!sched_field(buf, "\nnr_voluntary_switches", &ret->nr_sleeps,
-			 &none) ||
-	    !sched_field(buf, "\nse.nr_migrations", &ret->migrations, &none) ||
-	    !sched_field(buf, "\nse.exec_start", &ret->ns, &frac))
-		return false;
-	ret->ns = ret->ns * NSEC_PER_MSEC + frac;
-	return true;
-}
-
-uint64_t mend_waited_ns(const struct task *t)
-{
-	struct sleep_clock now;
-	/* It has slept once more, in our stop. More often: that wait was over
-	 * before it was interrupted, and this is another one. */
-	if (!t->asleep_ns || !last_ran(t, &now) ||
-	    now.migrations != t->asleep_migrations ||
-	    now.nr_sleeps != t->asleep_nr + 1 || now.ns < t->asleep_ns)
-		return 0;
-	return now.ns - t->asleep_ns;
-}
-
 /* The call that @t is in, as far as it sleeps in one. */
 struct place {
 	long nr;
@@ -119,28 +65,23 @@ bool mend_wants_look(const struct task *t)
 
 void mend_before_interrupt(struct task *t)
 {
-	struct sleep_clock then, now;
+	struct slept now;
 	struct place in;
 	struct msghdr m;
 
-	t->asleep_ns = 0;
+	t->slept = (struct slept){0};
 	t->nr_looks++;
 	/* An announced wait goes on; its end is known. One that stands at the
 	 * end of its call, in a stop that we have not heard of yet, looks as if
 	 * it were in it. */
 	if (t->mend.call || !look(t, &in) ||
-	    !mend_has_timeout(t->proc, in.nr) || task_proc_state(t) != 'S')
+	    !mend_has_timeout(t->proc, in.nr) || !slept_look(t, &t->slept))
 		return;
-	bool has_clock = last_ran(t, &then);
-	if (has_clock) {
-		t->asleep_ns = then.ns;
-		t->asleep_migrations = then.migrations;
-		t->asleep_nr = then.nr_sleeps;
-	}
+	bool has_clock = t->slept.ns;
 	/* It may have come to another call, or to the end of this one. */
 	if (in.nr == SYS_recvmsg && look(t, &in) && read_room(t, &in, &m) &&
-	    (!has_clock || (last_ran(t, &now) && now.ns == then.ns &&
-			    now.nr_sleeps == then.nr_sleeps)))
+	    (!has_clock || (slept_look(t, &now) && now.ns == t->slept.ns &&
+			    now.nr_sleeps == t->slept.nr_sleeps)))
 		note_room(t, &in, &m);
 }
 

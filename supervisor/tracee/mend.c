@@ -193,7 +193,6 @@ static void note_end(struct task *t, const struct waiting_call *call,
 		     const struct user_regs_struct *regs)
 {
 	uint64_t ns = timeout_ns(t, call, regs);
-	uint64_t since = t->stop_ns - mend_waited_ns(t);
 
 	mend_forget(t);
 	if (ns == UINT64_MAX)
@@ -201,7 +200,7 @@ static void note_end(struct task *t, const struct waiting_call *call,
 	t->mend.call = call;
 	t->mend.sp = arch.sp(regs);
 	t->mend.arg = arch.syscall_arg(regs, call->arg);
-	t->mend.end_ns = since + ns;
+	t->mend.end_ns = t->stop_ns - mend_waited_ns(t) + ns;
 	t->mend.inside = whole_is_inside(t, regs);
 }
 

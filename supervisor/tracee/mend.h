@@ -15,8 +15,14 @@ bool mend_wants_look(const struct task *t);
 /* The same of a call that begins, to be interrupted at once. @t is in its
  * syscall-enter-stop, with @regs. */
 void mend_note_entry(struct task *t, const struct user_regs_struct *regs);
-/* How long had @t waited when it was interrupted? ns, 0 when that is not
- * known: then the wait may end late, never early. */
+/* --- mend-slept.c --- */
+/* Does @t sleep? *ret: since when. */
+bool slept_look(const struct task *t, struct slept *ret);
+/*
+ * How long had @t, which stands, waited when it was interrupted? ns, 0 when
+ * that is not known: then the wait may end late, never early. Goes to another
+ * CPU for it where the thread did.
+ */
 uint64_t mend_waited_ns(const struct task *t);
 
 /* --- mend.c --- */

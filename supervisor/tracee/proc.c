@@ -16,15 +16,33 @@
 #define PIDFD_THREAD O_EXCL
 #endif
 
-char task_proc_state(const struct task *t)
+const char *proc_stat_field(const char *buf, int nr)
 {
-	char path[PROCFS_PATH], buf[512];
+	/* The name may hold anything, blanks and parentheses too. */
+	const char *s = strrchr(buf, ')');
+	for (int field = 2; s && field < nr; field++)
+		s = strchr(s + 1, ' ');
+	return s ? s + 1 : NULL;
+}
+
+char task_proc_place(const struct task *t, int *cpu_ret)
+{
+	char path[PROCFS_PATH], buf[1024];
 	procfs_path(path, sizeof(path), t->tgid, "task/%d/stat", t->tid);
+	*cpu_ret = -1;
 	if (smco_slurp(path, buf, sizeof(buf)) <= 0)
 		return 0;
-	/* The name may hold anything, blanks and parentheses too. */
-	char *end = strrchr(buf, ')');
-	return end && end[1] == ' ' ? end[2] : 0;
+	const char *state = proc_stat_field(buf, 3);
+	const char *cpu = proc_stat_field(buf, 39);
+	if (!cpu || sscanf(cpu, "%d", cpu_ret) != 1)
+		*cpu_ret = -1;
+	return state ? *state : 0;
+}
+
+char task_proc_state(const struct task *t)
+{
+	int cpu;
+	return task_proc_place(t, &cpu);
 }
 
 /* -1 or a number and arguments, then stack pointer and program counter. */

@@ -47,19 +47,32 @@ static void run_for(struct tracer *tr, uint64_t ns)
 		tracer_next(tr, until, &ev);
 }
 
+/* Where it wakes up, another CPU than where it fell asleep. */
+static void go_elsewhere(const struct tracer *tr, pid_t pid)
+{
+	cpu_set_t set = *tracer_cpus(tr);
+	int cpu = task_cpu(&(struct task){.tid = pid, .tgid = pid});
+	if (cpu >= 0 && CPU_COUNT(&set) > 1)
+		CPU_CLR((unsigned)cpu, &set);
+	check_int(sched_setaffinity(pid, sizeof(set), &set), 0);
+}
+
 /* How long one wait lasted, or 0: how long it had when it was stopped in its
- * middle could not be known, for its thread went to another CPU. In *nr_stops
- * how often it was stopped behind that. */
+ * middle could not be known. In *nr_stops how often it was stopped behind that.
+ */
 static long wait_once(struct tracer *tr, struct tproc *p, struct puppet *pup,
 		      bool is_send, bool answered, uint64_t *nr_stops)
 {
 	uint64_t begin_ns = smco_now_ns();
 	puppet_begin(pup, act_receive, is_send, answered ? 1 : -1);
 	run_for(tr, BEFORE_NS);
+	go_elsewhere(tr, pup->pid);
 	check_int(traced_stop(p, NULL), 0);
 	const struct task *t = tproc_first_task(p);
 	bool known = t->mend.call &&
 		     t->mend.end_ns < smco_now_ns() + WAIT_NS - BEFORE_NS / 2;
+	/* By nothing that has passed since did it become a later end. */
+	check(!known || t->mend.end_ns >= begin_ns + WAIT_NS);
 	tproc_cont(p);
 	run_for(tr, 100 * NSEC_PER_MSEC);
 	*nr_stops = tracer_nr_stops(tr);
