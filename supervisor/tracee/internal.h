@@ -218,6 +218,7 @@ struct tproc {
 	size_t whole_len; /* of it */
 	bool whole_waits; /* left there only for who has not stopped yet */
 	bool has_rooms;	  /* a thread was seen in such a call; mend-look.c */
+	bool has_bare;	  /* signal_is_bare() of one that was sent to it */
 	/* Of its leader, until a task of it runs on: proc_is_sandboxed(). */
 	bool knows_filter;
 	bool has_filter;
@@ -553,6 +554,12 @@ taddr_t inject_libs_place(struct tproc *p);
 taddr_t inject_spare_was(struct tproc *p, size_t len);
 
 /* --- signal.c --- */
+/* Has nothing been kept of @si but its number? So it is where as many signals
+ * wait as may (RLIMIT_SIGPENDING), of those that one sends, not of faults. */
+bool signal_is_bare(const siginfo_t *si);
+/* Has a thread with @regs, which is about to get @si, sent it itself by tgkill?
+ * Where @si is bare, its being at the end of that call must do. */
+bool signal_is_raised(const siginfo_t *si, const struct user_regs_struct *regs);
 bool signal_is_trap(struct task *t, const siginfo_t *si);
 /*
  * Is @si, which @t is about to get, a hit of a debug register: one of

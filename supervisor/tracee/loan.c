@@ -156,10 +156,20 @@ static bool is_pending(struct loan *l, int sig, unsigned flags)
 	return n == (long)ARRAY_SIZE(si);
 }
 
+/* Bare ones are in no queue. */
+static bool is_pending_bare(const struct task *t, int sig)
+{
+	uint64_t own = 0, shared = 0;
+	return t->proc->has_bare && task_status_u64(t, "SigPnd", 16, &own) &&
+	       task_status_u64(t, "ShdPnd", 16, &shared) &&
+	       ((own | shared) >> (sig - 1) & 1);
+}
+
 static bool is_pending_anywhere(struct loan *l, int sig)
 {
 	return is_pending(l, sig, 0) ||
-	       is_pending(l, sig, PTRACE_PEEKSIGINFO_SHARED);
+	       is_pending(l, sig, PTRACE_PEEKSIGINFO_SHARED) ||
+	       is_pending_bare(l->t, sig);
 }
 
 int loan_carrier(struct loan *l)
@@ -194,12 +204,14 @@ int loan_run_to_signal(struct loan *l, int sig, taddr_t pc)
 			return SMCO_GONE;
 		/* What the thread has sent itself before, as our sensors do,
 		 * looks like ours but comes before the first instruction. */
+		bool is_ours = signal_is_raised(&si, &regs);
+		t->proc->has_bare |= signal_is_bare(&si);
 		bool there = pc ? arch.pc(&regs) == pc
-				: arch.pc(&regs) != l->from &&
-					     si.si_code == SI_TKILL &&
-					     si.si_pid == task_own_tgid(t);
+				: arch.pc(&regs) != l->from && is_ours &&
+					     (signal_is_bare(&si) ||
+					      si.si_pid == task_own_tgid(t));
 		/* One that was pending swallows ours: both are there then. */
-		if (!there || si.si_code != SI_TKILL) {
+		if (!there || !is_ours) {
 			l->stray = true;
 			l->stray_si = si;
 		}

@@ -1,6 +1,7 @@
 /* The signal our sensors raise, and who gets which signal at the end. */
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "supervisor/tracee/internal.h"
@@ -66,13 +67,23 @@ void tproc_clear_trap_range(struct tproc *p, taddr_t start, taddr_t end)
 		}
 }
 
+bool signal_is_bare(const siginfo_t *si)
+{
+	return si->si_code == SI_USER && !si->si_pid && !si->si_uid;
+}
+
+bool signal_is_raised(const siginfo_t *si, const struct user_regs_struct *regs)
+{
+	return si->si_code == SI_TKILL ||
+	       (signal_is_bare(si) && arch.syscall_nr(regs) == SYS_tgkill);
+}
+
 bool signal_is_trap(struct task *t, const siginfo_t *si)
 {
 	struct user_regs_struct regs;
 
-	if (si->si_code != SI_TKILL && si->si_code != SI_QUEUE)
-		return false;
-	if (task_get_regs(t, &regs) < 0)
+	if (task_get_regs(t, &regs) < 0 ||
+	    (si->si_code != SI_QUEUE && !signal_is_raised(si, &regs)))
 		return false;
 	taddr_t pc = arch.pc(&regs);
 	for (size_t i = 0; i < t->proc->nr_trap_ranges; i++)
