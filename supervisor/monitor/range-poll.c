@@ -136,19 +136,6 @@ int64_t range_value_at(const struct var_type *t, const uint8_t *bytes)
 			    : (int64_t)(word >> (64 - bits));
 }
 
-/* All elements of dimension @dim on. */
-static void look(struct range_value *v, const struct var_type *t, unsigned dim,
-		 const uint8_t *bytes)
-{
-	if (dim == t->nr_dims) {
-		int64_t value = range_value_at(t, bytes);
-		range_value_add(v, t, value, value, RANGE_POLLED);
-		return;
-	}
-	for (uint64_t i = 0; i < t->dim[dim].count; i++)
-		look(v, t, dim + 1, bytes + i * t->dim[dim].stride);
-}
-
 /* What is there now. */
 static void saw(struct range_part *rp, const struct range_poll *p,
 		const uint8_t *now)
@@ -157,7 +144,10 @@ static void saw(struct range_part *rp, const struct range_poll *p,
 	/* Most of them sit still. */
 	if (v->hits++ && !memcmp(now, rp->polled + p->at, p->len))
 		return;
-	look(v, &rp->unit->vars->vars[p->var].type, 0, now);
+	const struct var_type *t = &rp->unit->vars->vars[p->var].type;
+	int64_t smallest, largest;
+	range_elements(t, now, &smallest, &largest);
+	range_value_add(v, t, smallest, largest, RANGE_POLLED);
 	memcpy(rp->polled + p->at, now, p->len);
 }
 

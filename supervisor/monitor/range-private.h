@@ -349,6 +349,10 @@ void range_polls_sort(struct range_poll *polls, size_t nr);
 bool range_is_kept(const struct range_unit *u, uint32_t i);
 /* What is at @bytes. */
 int64_t range_value_at(const struct var_type *t, const uint8_t *bytes);
+/* range-elements.c: of all elements of a variable of type @t at @bytes, one at
+ * least: the smallest and the largest value. */
+void range_elements(const struct var_type *t, const uint8_t *bytes,
+		    int64_t *smallest_ret, int64_t *largest_ret);
 /* @see is told what each of @polls, @nr by address, has now; not of those that
  * cannot be read. @buf has RANGE_POLL_BYTES. */
 typedef void range_poll_see(struct range_part *rp, const struct range_poll *p,

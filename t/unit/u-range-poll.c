@@ -90,9 +90,69 @@ static void test_values(void)
 	check(v.smallest == 7 && v.largest == -1);
 }
 
+/* One after the other, as plainly as can be. */
+static void expect(const struct var_type *t, unsigned dim, const uint8_t *bytes,
+		   struct range_value *ret)
+{
+	if (dim == t->nr_dims) {
+		int64_t value = range_value_at(t, bytes);
+		range_value_add(ret, t, value, value, RANGE_POLLED);
+		return;
+	}
+	for (uint64_t i = 0; i < t->dim[dim].count; i++)
+		expect(t, dim + 1, bytes + i * t->dim[dim].stride, ret);
+}
+
+static uint32_t seed = 1;
+
+static uint8_t any_byte(void)
+{
+	seed = seed * 1103515245 + 12345;
+	return (uint8_t)(seed >> 16);
+}
+
+/* Every width, sign and bit-field of arrays with holes, of random bytes in
+ * memory that ends where the last element does. */
+static void test_elements(void)
+{
+	const struct var_dim dims[][2] = {
+		{{1, 8}, {1, 8}},    {{3, 72}, {7, 8}}, {{2, 200}, {13, 15}},
+		{{300, 16}, {2, 8}}, {{1, 99}, {5, 9}},
+	};
+	unsigned nr_wrong = 0, nr_tried = 0;
+	for (unsigned i = 0; i < 4u * 2 * 3 * 5 * 8; i++) {
+		struct var_type t = {.width = (uint8_t)(1 << i % 4),
+				     .is_signed = i / 4 % 2,
+				     .nr_dims = (uint8_t)(i / 8 % 3),
+				     .dim = dims[i / 24 % 5]};
+		unsigned bits = 8u * t.width;
+		if (i / 120 % 8) {
+			t.bit_size = (uint8_t)(1 + any_byte() % bits);
+			t.bit_offset =
+				(uint8_t)(any_byte() % (bits - t.bit_size + 1));
+		}
+		uint64_t len = t.width;
+		for (unsigned k = 0; k < t.nr_dims; k++)
+			len += (t.dim[k].count - 1) * t.dim[k].stride;
+		uint8_t *bytes = malloc(len);
+		for (uint64_t k = 0; bytes && k < len; k++)
+			bytes[k] = any_byte();
+		struct range_value v = {0};
+		int64_t smallest = 0, largest = 0;
+		expect(&t, 0, bytes, &v);
+		range_elements(&t, bytes, &smallest, &largest);
+		nr_tried++;
+		nr_wrong += smallest != v.smallest || largest != v.largest;
+		free(bytes);
+	}
+	check_int(nr_tried, 960);
+	check_int(nr_wrong, 0);
+}
+
 int main(void)
 {
 	test_find();
 	test_values();
+	test_elements();
 	return tap_done();
 }
