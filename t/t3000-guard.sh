@@ -78,6 +78,8 @@ ok "they were hit" counted guard_threads hits 5
 ok "threads that meet at one guard" same guard_same 300
 ok "that one was hit" counted guard_same hits 5
 ok "none of their faults reached the program" grep -q "faults 0 " guard_same.err
+ok "threads that meet guards, of which one blocks SIGSEGV" same guard_masks 500
+ok "those were hit" counted guard_masks hits 5
 opt="-a -d 5"
 ok "detach in the middle leaves nothing" same guard_threads 300 maps
 

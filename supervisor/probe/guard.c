@@ -79,6 +79,17 @@ void guard_take(struct guard *g, size_t index, const struct access_hit *hit)
 		g->idle_stops = 0;
 }
 
+static bool blocked(struct task *t, void *arg)
+{
+	return guard_call_blocks(arg, t, true);
+}
+
+bool guard_mend_action(struct guard *g)
+{
+	return g->on && !warden_do(g->w, WARDEN_OPEN, NULL, 0, NULL) &&
+	       warden_table(g->w)->was_reset;
+}
+
 void guard_flush(struct guard *g, bool *was_reset_ret)
 {
 	uint64_t cost;
@@ -90,7 +101,7 @@ void guard_flush(struct guard *g, bool *was_reset_ret)
 	if (was_reset_ret)
 		*was_reset_ret = was_reset;
 	else if (was_reset)
-		tproc_block_after_fault(g->base.proc);
+		tproc_block_after_fault(g->base.proc, blocked, g);
 	if (!rc)
 		return;
 	/* Killed from outside. Everything is opened, the hard way. */

@@ -27,10 +27,19 @@
 #include "supervisor/probe/sysargs.h"
 #include "supervisor/probe/warden.h"
 
+/* Does a thread block SIGSEGV? Not asked when it stands at a fault: for that
+ * the kernel has unblocked it. */
+enum guard_mask {
+	GUARD_MASK_UNKNOWN, /* a handler may have begun, which may block it */
+	GUARD_MASK_OPEN,
+	GUARD_MASK_BLOCKED,
+};
+
 /* One thread, and the system call it is in. */
 struct guard_call {
 	struct task *task;
 	pid_t tid;
+	enum guard_mask mask;
 	bool active; /* between entry and exit, or to be restarted */
 	bool all;    /* may touch any memory */
 	struct sysranges ranges;
@@ -82,6 +91,8 @@ struct guard {
 void guard_take(struct guard *g, size_t index, const struct access_hit *hit);
 /* Open what was taken. @was_reset_ret (may be NULL): see warden abi. */
 void guard_flush(struct guard *g, bool *was_reset_ret);
+/* The action of SIGSEGV is the helper's again, if the kernel has reset it. */
+bool guard_mend_action(struct guard *g);
 /* Take all, as gaps. */
 void guard_take_all(struct guard *g, struct task *t, long syscall_nr);
 /* on -> traced, guards opened as gaps, the program's SIGSEGV action back. */
@@ -105,6 +116,16 @@ struct guard_call *guard_call_of(struct guard *g, struct task *t);
 void guard_call_look(struct guard *g, struct task *t);
 void guard_calls_prune(struct guard *g);
 void guard_calls_free(struct guard *g);
+/* @t stands in a system call, which is number @nr, or at its end (-1). */
+void guard_call_mask(struct guard_call *c, struct task *t, long nr);
+/* A handler of @t's is about to run. */
+void guard_call_handler(struct guard *g, struct task *t);
+/*
+ * @t stands at a fault. Did it block SIGSEGV? @was_reset: the kernel has reset
+ * the action because somebody did; who that was is known if all others are
+ * known not to.
+ */
+bool guard_call_blocks(struct guard *g, struct task *t, bool was_reset);
 /* May some call in flight touch [start, end)? */
 bool guard_call_conflict(const struct guard *g, taddr_t start, taddr_t end);
 size_t guard_read(void *ctx, taddr_t addr, void *buf, size_t len);

@@ -3,8 +3,10 @@
 #include "supervisor/probe/guard.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 size_t guard_read(void *ctx, taddr_t addr, void *buf, size_t len)
@@ -93,6 +95,41 @@ static bool blocked_call(struct guard *g, pid_t tid, long *nr, uint64_t args[6],
 	return true;
 }
 
+/* --- who blocks SIGSEGV --- */
+
+void guard_call_mask(struct guard_call *c, struct task *t, long nr)
+{
+	uint64_t mask;
+	if (c->mask == GUARD_MASK_UNKNOWN && task_get_sigmask(t, &mask) == 0)
+		c->mask = mask >> (SIGSEGV - 1) & 1 ? GUARD_MASK_BLOCKED
+						    : GUARD_MASK_OPEN;
+	if (nr == SYS_rt_sigprocmask || nr == SYS_rt_sigreturn)
+		c->mask = GUARD_MASK_UNKNOWN; /* until its end */
+}
+
+void guard_call_handler(struct guard *g, struct task *t)
+{
+	struct guard_call *c = guard_call_of(g, t);
+	if (c && c->mask == GUARD_MASK_OPEN)
+		c->mask = GUARD_MASK_UNKNOWN;
+}
+
+bool guard_call_blocks(struct guard *g, struct task *t, bool was_reset)
+{
+	const struct guard_call *c = guard_call_of(g, t);
+	if (!c || !g->traced) /* what it has done since is not known */
+		return false;
+	if (c->mask != GUARD_MASK_UNKNOWN)
+		return c->mask == GUARD_MASK_BLOCKED;
+	for (struct task *o = tproc_first_task(g->base.proc); o && was_reset;
+	     o = task_next(o)) {
+		const struct guard_call *other = guard_call_of(g, o);
+		if (o != t && (!other || other->mask != GUARD_MASK_OPEN))
+			was_reset = false;
+	}
+	return was_reset;
+}
+
 void guard_call_look(struct guard *g, struct task *t)
 {
 	struct guard_call *c = guard_call_of(g, t);
@@ -102,6 +139,8 @@ void guard_call_look(struct guard *g, struct task *t)
 	long nr;
 	if (!c)
 		return;
+	c->mask = GUARD_MASK_UNKNOWN;
+	guard_call_mask(c, t, -1);
 	c->active = c->all = false;
 	if (task_get_regs(t, &r) == 0) {
 		nr = (long)r.orig_rax;

@@ -74,11 +74,12 @@ static bool is_write_at(struct guard *g, const struct user_regs_struct *r,
 	return any_write;
 }
 
-static void mend_mask(struct task *t)
+/* The kernel has unblocked it to deliver the fault. */
+static void mend_mask(struct guard *g, struct task *t, bool was_reset)
 {
 	uint64_t mask;
-	/* The kernel has unblocked it to deliver the fault. */
-	if (task_get_sigmask(t, &mask) == 0)
+	if (guard_call_blocks(g, t, was_reset) &&
+	    task_get_sigmask(t, &mask) == 0)
 		task_set_sigmask(t, mask | 1ULL << (SIGSEGV - 1));
 }
 
@@ -105,8 +106,7 @@ static bool guard_fault(struct guard *g, struct tevent *ev, size_t index,
 		hit->is_write = is_write_at(g, &r, addr);
 	guard_take(g, index, NULL);
 	guard_flush(g, &was_reset);
-	if (was_reset)
-		mend_mask(ev->task);
+	mend_mask(g, ev->task, was_reset);
 	g->nr_hits++;
 	hit->cost_ns = smco_now_ns() - ev->stop_ns +
 		       tracer_stop_cost_ns(tproc_tracer(g->base.proc));
@@ -143,8 +143,11 @@ static bool on_fault(struct guard *g, struct tevent *ev, struct access_hit *hit)
 		size_t i = guardtab_first(&g->tab, addr);
 		if (i < g->tab.nr && g->tab.v[i].start <= addr)
 			return guard_fault(g, ev, i, hit);
-		if ((g->arm_seq || g->had_older) && try_again(g, ev))
+		if ((g->arm_seq || g->had_older) && try_again(g, ev)) {
+			if (g->on)
+				mend_mask(g, ev->task, guard_mend_action(g));
 			return true;
+		}
 	}
 	/* The program's own: it must find its own handler. */
 	guard_off(g);
@@ -224,6 +227,7 @@ void guard_before_signal(struct task *t, void *arg)
 	struct guard *g = arg;
 	struct user_regs_struct r;
 	struct access_hit hit = {.time_ns = smco_now_ns()};
+	guard_call_handler(g, t);
 	if (task_get_regs(t, &r)) {
 		guard_off(g);
 		return;
@@ -323,9 +327,11 @@ static void on_syscall_in(struct guard *g, struct task *t)
 	}
 	const uint64_t args[6] = {r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9};
 	long nr = (long)r.orig_rax;
+	guard_call_mask(c, t, nr);
 	if (task_calls_compat(t)) {
 		/* Nothing is known of it: it may fork, or touch anything. */
 		c->active = c->all = true;
+		c->mask = GUARD_MASK_UNKNOWN;
 		guard_off(g);
 		return;
 	}
@@ -341,8 +347,10 @@ static void on_syscall_in(struct guard *g, struct task *t)
 static void on_syscall_out(struct guard *g, struct task *t)
 {
 	struct guard_call *c = guard_call_of(g, t);
-	if (c)
+	if (c) {
 		c->active = false;
+		guard_call_mask(c, t, -1);
+	}
 	if (g->tab.nr || !g->traced)
 		return;
 	if (++g->idle_stops < IDLE_STOPS)

@@ -193,23 +193,21 @@ void signal_block_fault(struct task *t)
 		task_set_sigmask(t, mask | 1ULL << (SIGSEGV - 1));
 }
 
-void tproc_block_after_fault(struct tproc *p)
+void tproc_block_after_fault(struct tproc *p,
+			     bool (*blocks)(struct task *t, void *arg),
+			     void *arg)
 {
-	struct task *only = NULL;
-	bool stands = false;
 	for (struct task *t = p->tasks; t; t = t->next) {
-		bool at = t->state == TASK_STOPPED && stands_at_fault(t);
-		if (t->state != TASK_STOPPED || (!at && !has_fault_pending(t)))
+		if (t->state != TASK_STOPPED)
 			continue;
-		if (only)
-			return;
-		only = t;
-		stands = at;
+		if (stands_at_fault(t)) {
+			if (blocks(t, arg))
+				signal_block_fault(t);
+		} else if (has_fault_pending(t)) {
+			/* Blocked now it would stay queued. */
+			t->block_fault = blocks(t, arg);
+		}
 	}
-	if (stands)
-		signal_block_fault(only);
-	else if (only)
-		only->block_fault = true; /* blocked now it would stay queued */
 }
 
 /* From a stop on the way there to the stop of the fault's signal. It runs no

@@ -584,11 +584,13 @@ int tproc_set_trap_range(struct tproc *p, taddr_t start, taddr_t end);
 void tproc_clear_trap_range(struct tproc *p, taddr_t start, taddr_t end);
 
 /*
- * The kernel has unblocked SIGSEGV in a thread to deliver a fault that was not
- * the program's: it is blocked again when the thread goes on. Which one is
- * known only if no more than one stands at a fault; else nothing is done.
+ * The kernel has unblocked SIGSEGV in threads to deliver faults that were not
+ * the program's. Of those that stand at one, those that @blocks says of that
+ * they had blocked it block it again when they go on.
  */
-void tproc_block_after_fault(struct tproc *p);
+void tproc_block_after_fault(struct tproc *p,
+			     bool (*blocks)(struct task *t, void *arg),
+			     void *arg);
 /*
  * What was guarded is not any more, and nobody has been told yet of the faults
  * that tasks of @p have met: they are forgotten, and the instructions run
