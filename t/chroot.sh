@@ -48,13 +48,12 @@ make_base() {
 	tar -C "$root" -czf "$base.new" . && mv "$base.new" "$base"
 }
 
-mounted=()
 # shellcheck disable=SC2317 # called by the trap
 clean_up() {
-	local i
-	for ((i = ${#mounted[@]} - 1; i >= 0; i--)); do
-		umount "${mounted[$i]}" || umount -l "${mounted[$i]}"
-	done
+	# With what programs have mounted in there: perf has a tracefs in /sys.
+	if mountpoint -q "$root"; then
+		umount -R "$root" || umount -lR "$root"
+	fi
 	# Never remove what might still reach into the host.
 	if [ -z "$KEEP" ] && ! grep -q " $root/" /proc/self/mounts; then
 		rm -rf --one-file-system "$root"
@@ -91,18 +90,14 @@ done
 	chroot "$root" update-ca-certificates >/dev/null 2>&1 || :
 }
 
-mount_in() {
-	mount --bind "$1" "$root$1"
-	mounted+=("$root$1")
-}
 # A root that is no mount point has no mount namespaces of its own, which the
 # test of a full disk needs; and nothing mounted in it shows outside.
 mount --bind "$root" "$root"
 mount --make-private "$root"
-mounted+=("$root")
 for dir in /proc /sys /dev /dev/pts; do
 	mkdir -p "$root$dir"
-	mount_in "$dir"
+	mount --bind "$dir" "$root$dir"
+	mount --make-private "$root$dir"
 done
 # What a login has; nothing of this session's environment.
 inside() {

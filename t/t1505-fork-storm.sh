@@ -8,25 +8,40 @@
 . "$SRC/t/engine-lib.sh"
 need PTRACE
 
-# storm OPTIONS... - to and fro; each time children come and go meanwhile.
-storm() {
-	local i before
+# begin_storm ARGUMENTS... - its pid is in $pid, a line for each ten children in out.
+begin_storm() {
 	rm -f out
-	"$FIXTURES/fork-storm" stay >out 2>err &
+	"$FIXTURES/fork-storm" "$@" >out 2>err &
 	pid=$!
-	wait_for 10 test -s out || return
+	wait_for 10 test -s out
+}
+end_storm() { kill -TERM "$pid" && wait "$pid"; }
+# meanwhile COMMAND... - the command, which traces it, is left when twenty children
+# or more have come and gone meanwhile.
+meanwhile() {
+	local tracer status
+	timeout -k 2 60 "$@" -p "$pid" &
+	tracer=$!
+	wait_for 10 is_traced && wait_for 10 has_lines $(($(wc -l <out) + 3))
+	status=$?
+	kill -TERM $tracer
+	test_exit 0 wait $tracer && return $status
+}
+is_traced() { grep -q '^TracerPid:.*[1-9]' "/proc/$pid/status"; }
+has_lines() { [ "$(wc -l <out)" -ge "$1" ]; }
+
+# storm OPTIONS... - to and fro.
+storm() {
+	local i
+	begin_storm stay || return
 	for ((i = 0; i < ${SMCO_TEST_ATTACHES:-10}; i++)); do
-		before=$(wc -l <out)
-		timeout -k 2 60 smco-trace -q -d 0.5 "$@" -o storm.trace \
-			-p "$pid" || { echo "attach $i: $?"; return 1; }
-		[ "$(wc -l <out)" -gt "$before" ] ||
-			{ echo "attach $i: no ten children in all its time"; return 1; }
+		meanwhile smco-trace -q "$@" -o storm.trace || { echo "attach $i"; return 1; }
 		untouched "$pid" || return
 	done
-	kill -TERM "$pid" && wait "$pid"
+	end_storm
 }
 
-# A thousandth pays for no start in half a second.
+# A thousandth pays for no start in a moment.
 most_wait() {
 	storm -t 0.1 || return
 	smco-report --json storm.trace | perl -MJSON::PP -0777 -ne '
@@ -44,13 +59,11 @@ frugal() {
 	shift
 	"${CC:-cc}" -O1 -shared -fPIC -o opens.so "$SRC/t/fixtures/preload/opens.c" ||
 		return
-	rm -f out opens
-	"$FIXTURES/fork-storm" "$@" >out 2>err &
-	pid=$!
-	wait_for 10 test -s out || return
-	LD_PRELOAD=$PWD/opens.so timeout -k 2 60 "$BUILD/smco-trace" -q -d 0.5 \
-		-t 0.1 -o read.trace -p "$pid" || return
-	kill -TERM "$pid" && wait "$pid" || return
+	rm -f opens
+	begin_storm "$@" || return
+	meanwhile env LD_PRELOAD="$PWD/opens.so" "$BUILD/smco-trace" -q -t 0.1 \
+		-o read.trace || return
+	end_storm || return
 	smco-report --json read.trace | MOST=$most perl -MJSON::PP -0777 -ne '
 		my %all = map { $_->{pid} => 0 } @{decode_json($_)->{processes}};
 		open(my $f, "<", "opens") or die;
