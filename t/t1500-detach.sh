@@ -3,11 +3,12 @@
 . "$(dirname "$0")/test-lib.sh"
 . "$SRC/t/engine-lib.sh"
 
+is_state() { [ "$(state "$pid")" = "$1" ]; }
 running() {
 	sh -c 'while :; do :; done' &
 	pid=$!
 	drive -d 50 -s 1 -i 1 -p "$pid" && untouched "$pid" || return 1
-	[ "$(state "$pid")" = R ] || return 1
+	is_state R || return 1
 	kill "$pid"
 }
 ok "a running program runs on" running
@@ -17,7 +18,7 @@ sleeping() {
 	pid=$!
 	sleep 0.1
 	drive -d 50 -s 1 -i 1 -p "$pid" && untouched "$pid" || return 1
-	wait_for 5 test "$(state "$pid")" = S || return 1
+	wait_for 5 is_state S || return 1
 	kill "$pid"
 }
 ok "a sleeping program sleeps on" sleeping
