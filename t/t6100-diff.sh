@@ -237,9 +237,10 @@ help_fits() { ! smco-diff --help | grep -q '.\{81\}'; }
 ok "--help fits 80 columns" help_fits
 
 # Two versions, built in different directories by different options, the
-# second with 40 lines more at its head; five runs each, in turns, which take as
-# long in both. On a very busy machine one may be longer, and all its naps: half
-# as much again is planted at least. Smaller changes are u-diff's business.
+# second with 40 lines more at its head; five runs of each, beside each other, so
+# that both have as much of a busy machine. They take as long in both but where
+# one is very late: half as much again is planted at least. Smaller changes are
+# u-diff's business.
 if prereq_PTRACE >/dev/null 2>&1; then
 	mkdir v1 v2
 	cp "$SRC/t/fixtures/two-versions.c" v1/shop.c
@@ -256,8 +257,9 @@ if prereq_PTRACE >/dev/null 2>&1; then
 		for i in 1 2 3 4 5; do
 			for v in "${pair[@]}"; do
 				smco-trace -q -t unlimited --nap 400ms "$@" \
-					-o "$v/$i.trace" -- "$v/shop" 1000 >/dev/null
+					-o "$v/$i.trace" -- "$v/shop" 1200 >/dev/null &
 			done
+			wait
 		done
 	}
 	runs v1 v2 -m nap --phase settle --phase main
