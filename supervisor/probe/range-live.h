@@ -116,16 +116,10 @@ struct ranges {
 };
 
 /* range-patch.c. All tasks stopped. */
-/* Windows of @f in or out as they are wanted. One that cannot be changed is
- * left as it is, wanted so, and SMCO_BUSY returned in the end. */
-int range_apply(struct ranges *r, struct live_function *f,
+/* Windows of @nr functions in or out as they are wanted. One that cannot be
+ * changed is left as it is, wanted so, and SMCO_BUSY returned in the end. */
+int range_apply(struct ranges *r, const uint32_t *functions, size_t nr,
 		struct smco_err *err);
-/* The text of @nr functions that range_apply is called for next is read at
- * once; tmem_forget_ahead() after the last of them. */
-void range_read_ahead(struct ranges *r, const uint32_t *functions, size_t nr);
-/* Is a window of it not as it is wanted? */
-bool range_span_changes(const struct live_function *f,
-			const struct live_span *s);
 int range_put_out(struct ranges *r, struct live_function *f,
 		  struct smco_err *err);
 static inline taddr_t live_span_start(const struct live_function *f,

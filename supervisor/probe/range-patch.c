@@ -22,9 +22,11 @@ static struct live_window *window_around(const struct live_function *f,
 	return w && pc < w->addr + w->len ? w : NULL;
 }
 
+/* A span that changes. */
 struct fix {
 	struct ranges *r;
 	struct live_function *f;
+	struct live_span *s;
 };
 
 /* Where a thread goes on that stands in the bytes to be overwritten. */
@@ -44,16 +46,12 @@ static taddr_t keep_pc(void *ctx, taddr_t pc)
 	return pc;
 }
 
-/* The text with the jumps that are wanted; only if it is what it should be. */
-static int compose(struct ranges *r, struct live_function *f,
-		   const struct live_span *s, uint8_t *text,
-		   struct smco_err *err)
+/* @text, which is as it was read, gets the jumps that are wanted; only if it is
+ * what it should be. */
+static int put_jumps(struct live_function *f, const struct live_span *s,
+		     uint8_t *text, struct smco_err *err)
 {
 	taddr_t start = live_span_start(f, s);
-	int ret = tmem_read(r->p, start, text, live_span_len(f, s));
-	if (ret)
-		return smco_fail(err, ret, 0, "cannot read the text at 0x%llx",
-				 (unsigned long long)start);
 	for (uint32_t i = s->first; i < s->end; i++) {
 		struct live_window *w = &f->window[i];
 		uint8_t *at = text + (w->addr - start);
@@ -72,13 +70,13 @@ static int compose(struct ranges *r, struct live_function *f,
 	return 0;
 }
 
-bool range_span_changes(const struct live_function *f,
-			const struct live_span *s)
+/* Is a window of it not as it is wanted? */
+static bool changes(const struct live_function *f, const struct live_span *s)
 {
-	bool changes = false;
+	bool any = false;
 	for (uint32_t i = s->first; i < s->end; i++)
-		changes |= f->window[i].want != f->window[i].in;
-	return changes;
+		any |= f->window[i].want != f->window[i].in;
+	return any;
 }
 
 static bool wants_any(const struct live_function *f, const struct live_span *s)
@@ -89,75 +87,155 @@ static bool wants_any(const struct live_function *f, const struct live_span *s)
 	return any;
 }
 
-static int apply_span(struct ranges *r, struct live_function *f,
-		      struct live_span *s, bool any, struct smco_err *err)
+static void leave_span(struct live_function *f, const struct live_span *s)
 {
-	struct fix x = {r, f};
-	int ret = 0;
-	if (any) {
-		_cleanup_free_ uint8_t *text = malloc(live_span_len(f, s));
-		if (!text)
-			return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-		ret = compose(r, f, s, text, err);
-		if (ret == 0 && s->patch)
-			ret = tproc_repatch(r->p, s->patch, text, fix_pc, &x,
-					    err);
-		else if (ret == 0)
-			ret = tproc_patch(r->p, live_span_start(f, s), text,
-					  live_span_len(f, s), fix_pc, &x,
-					  &s->patch, err);
-	} else {
-		ret = tproc_unpatch(r->p, s->patch, keep_pc, NULL, err);
-		if (ret == 0)
-			s->patch = NULL;
-	}
-	for (uint32_t i = s->first; ret == 0 && i < s->end; i++)
-		f->window[i].in = f->window[i].want;
-	return ret;
+	for (uint32_t i = s->first; i < s->end; i++)
+		f->window[i].want = f->window[i].in;
+}
+
+/* What could not be done, for range_apply. */
+struct changing {
+	struct ranges *r;
+	int first;
+	struct smco_err *err;
+};
+
+static void note(struct changing *c, int ret, const struct smco_err *why)
+{
+	if (!c->first)
+		smco_fail(c->err, why->code, why->sys_errno, "%s", why->msg);
+	c->first = c->first ? c->first : ret;
 }
 
 /* A window that a thread stands in is left to itself, the others are not. */
-static int change_span(struct ranges *r, struct live_function *f,
-		       struct live_span *s, struct smco_err *err)
+static bool make_way(struct changing *c, struct tpatch_change *t,
+		     const struct fix *x)
 {
-	struct smco_err why = {0};
-	int first = 0;
-	while (range_span_changes(f, s)) {
-		why = (struct smco_err){0};
-		int ret = apply_span(r, f, s, wants_any(f, s), &why);
+	for (;;) {
+		struct smco_err why = {0};
+		int ret = tproc_clear_text(c->r->p, t->addr, t->len, t->fix,
+					   t->ctx, false, &why);
 		if (!ret)
-			break;
-		if (!first)
-			smco_fail(err, why.code, why.sys_errno, "%s", why.msg);
-		first = ret;
+			return true;
+		note(c, ret, &why);
 		struct live_window *w = ret == SMCO_BUSY && why.addr
-						? window_around(f, why.addr)
+						? window_around(x->f, why.addr)
 						: NULL;
-		if (w && w->want && !w->in) {
-			w->want = false;
-			continue;
-		}
-		for (uint32_t i = s->first; i < s->end; i++)
-			f->window[i].want = f->window[i].in;
+		if (!w || !w->want || w->in)
+			return false;
+		w->want = false;
 	}
-	return first;
 }
 
-int range_apply(struct ranges *r, struct live_function *f, struct smco_err *err)
+static enum tpatch_how compose(void *ctx, struct tpatch_change *t,
+			       uint8_t *text)
 {
-	int first = 0;
-	if (f->nr_relays)
-		range_hold_relays(r, f);
-	for (size_t i = 0; i < f->nr_spans && first != SMCO_GONE; i++) {
-		int ret = change_span(r, f, &f->span[i], first ? NULL : err);
-		first = first ? first : ret;
+	struct changing *c = ctx;
+	const struct fix *x = t->ctx;
+	struct smco_err why = {0};
+	t->fix = wants_any(x->f, x->s) ? fix_pc : keep_pc;
+	bool fine = make_way(c, t, x);
+	if (fine && !wants_any(x->f, x->s) && x->s->patch)
+		return TPATCH_RESTORE;
+	int ret = fine ? put_jumps(x->f, x->s, text, &why) : 0;
+	if (ret)
+		note(c, ret, &why);
+	if (!fine || ret)
+		leave_span(x->f, x->s);
+	return changes(x->f, x->s) ? TPATCH_WRITE : TPATCH_LEAVE;
+}
+
+/* Nobody has changed the file's bytes there: neither we nor others. */
+static bool is_as_in_file(void *ctx, taddr_t addr, const uint8_t *bytes,
+			  size_t len)
+{
+	const struct changing *c = ctx;
+	const struct ranges *r = c->r;
+	const struct range_image *img = &r->plan->img;
+	uint64_t at = addr - r->bias;
+	return at >= img->lo && at <= img->hi && len <= img->hi - at &&
+	       !memcmp(bytes, img->text + (at - img->lo), len);
+}
+
+/* What came of it. Memory that is not there any more has no jumps. */
+static void changed(struct changing *c, const struct tpatch_change *t)
+{
+	const struct fix *x = t->ctx;
+	bool is_gone =
+		t->ret == SMCO_FAULT && x->s->patch && !wants_any(x->f, x->s) &&
+		!tproc_unpatch(c->r->p, x->s->patch, keep_pc, NULL, NULL);
+	if (is_gone)
+		x->s->patch = NULL;
+	else if (t->ret)
+		leave_span(x->f, x->s);
+	for (uint32_t k = x->s->first; k < x->s->end; k++)
+		x->f->window[k].in = x->f->window[k].want;
+}
+
+static size_t find_spans(struct ranges *r, const uint32_t *functions, size_t nr,
+			 struct tpatch_change *change, struct fix *fix)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < nr; i++) {
+		struct live_function *f = &r->function[functions[i]];
+		for (size_t k = 0; k < f->nr_spans; k++) {
+			struct live_span *s = &f->span[k];
+			if (!changes(f, s))
+				continue;
+			if (change) {
+				fix[n] = (struct fix){r, f, s};
+				change[n] = (struct tpatch_change){
+					.addr = live_span_start(f, s),
+					.len = live_span_len(f, s),
+					.patch = &s->patch,
+					.ctx = &fix[n],
+				};
+			}
+			n++;
+		}
 	}
-	f->in = false;
-	for (size_t i = 0; i < f->nr_windows; i++)
-		f->in |= f->window[i].in;
-	if (f->nr_relays && !f->in)
-		range_drop_relays(r, f);
-	return first;
+	return n;
+}
+
+static int change_spans(struct ranges *r, const uint32_t *functions, size_t nr,
+			struct smco_err *err)
+{
+	static const struct tpatch_ops ops = {compose, is_as_in_file};
+	struct changing c = {.r = r, .err = err};
+	struct smco_err why = {0};
+	size_t n = find_spans(r, functions, nr, NULL, NULL);
+	_cleanup_free_ struct tpatch_change *change =
+		malloc((n + 1) * sizeof(*change));
+	_cleanup_free_ struct fix *fix = malloc((n + 1) * sizeof(*fix));
+	if (!change || !fix)
+		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
+	find_spans(r, functions, nr, change, fix);
+	int ret = tproc_patch_all(r->p, change, n, &ops, &c, &why);
+	if (ret)
+		note(&c, ret, &why);
+	for (size_t i = 0; i < n; i++)
+		changed(&c, &change[i]);
+	return c.first;
+}
+
+int range_apply(struct ranges *r, const uint32_t *functions, size_t nr,
+		struct smco_err *err)
+{
+	/* What jumps lead to is there before the first of them, of whichever
+	 * function, and until all are out: we may be killed in between. */
+	for (size_t i = 0; i < nr; i++)
+		if (r->function[functions[i]].nr_relays)
+			range_hold_relays(r, &r->function[functions[i]]);
+	int ret = change_spans(r, functions, nr, err);
+	for (size_t i = 0; i < nr; i++) {
+		struct live_function *f = &r->function[functions[i]];
+		f->in = false;
+		for (size_t k = 0; k < f->nr_windows; k++)
+			f->in |= f->window[k].in;
+		if (f->nr_relays && !f->in)
+			range_drop_relays(r, f);
+	}
+	return ret;
 }
 
 int range_put_out(struct ranges *r, struct live_function *f,
@@ -168,7 +246,8 @@ int range_put_out(struct ranges *r, struct live_function *f,
 			/* Without a patch it is for range_restore_text. */
 			f->window[k].want =
 				f->window[k].in && !f->span[i].patch;
-	return range_apply(r, f, err);
+	uint32_t number = (uint32_t)(f - r->function);
+	return range_apply(r, &number, 1, err);
 }
 
 static void fix_slot(void *ctx, taddr_t slot, taddr_t pc)
@@ -179,7 +258,7 @@ static void fix_slot(void *ctx, taddr_t slot, taddr_t pc)
 		tmem_write(r->p, slot, &by->addr, sizeof(by->addr));
 	for (size_t i = 0; !by && i < r->plan->v->nr_functions; i++) {
 		struct live_function *f = &r->function[i];
-		struct fix x = {r, f};
+		struct fix x = {.r = r, .f = f};
 		if (!f->in)
 			continue;
 		taddr_t to = fix_pc(&x, pc);

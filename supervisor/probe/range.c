@@ -231,15 +231,10 @@ static int change(struct ranges *r, const uint32_t *functions, size_t nr,
 	uint64_t began_ns = smco_now_ns();
 	if (!is_there(r))
 		first = smco_fail(err, SMCO_GONE, 0, "it was unloaded");
-	else
-		range_read_ahead(r, functions, nr);
-	for (size_t i = 0; i < nr && first != SMCO_GONE; i++) {
+	for (size_t i = 0; i < nr; i++)
 		in |= puts_in(&r->function[functions[i]]);
-		ret = range_apply(r, &r->function[functions[i]],
-				  first ? NULL : err);
-		first = first ? first : ret;
-	}
-	tmem_forget_ahead(r->p);
+	if (!first)
+		first = range_apply(r, functions, nr, err);
 	forget_wants(r, functions, nr);
 	if (in)
 		range_fix_frames(r);

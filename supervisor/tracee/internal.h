@@ -183,7 +183,6 @@ struct tproc {
 	struct tmaps maps;     /* as of this stop; none: not read */
 	struct tmaps recent;   /* from just before it; see maps-ask.c */
 	struct tmaps occupied; /* as last asked for */
-	struct tahead *ahead;  /* NULL: none */
 	int mem_fd, maps_fd;   /* -1 = not open */
 	bool mem_readonly;     /* the kernel refuses to write text there */
 	bool trace_syscalls;
@@ -518,13 +517,6 @@ void tproc_discard_if_left(struct tproc *p);
 /* What was changed is no more: exec replaced it, or its last user has ended. */
 bool tproc_memory_gone(struct tproc *p);
 
-/* --- ahead.c --- */
-
-/* False: not all of it was read ahead. */
-bool ahead_read(const struct tproc *p, taddr_t addr, void *buf, size_t len);
-/* It is there now. */
-void ahead_wrote(struct tproc *p, taddr_t addr, const void *buf, size_t len);
-
 /* --- undo.c, patch.c, inject.c --- */
 int undo_run_all(struct tproc *p, struct smco_err *err);
 void undo_forget_all(struct tproc *p);
@@ -535,6 +527,11 @@ void undo_drop_known(struct tproc *p, struct tundo *u);
 void patch_copy_all(struct tproc *parent, struct tproc *child);
 bool undo_is_patch(const struct tundo *u);
 void patch_forget(struct tproc *p, struct tundo *u);
+/* Of no process yet, its bytes not set; patch_free() or free(). */
+struct tpatch *patch_alloc(taddr_t addr, size_t len);
+/* To be undone from now on. SMCO_NOMEM. */
+int patch_register(struct tproc *p, struct tpatch *patch);
+void patch_free(struct tproc *p, struct tpatch *patch);
 
 /* Take out the page where calls are run, and those of killed supervisors that
  * no thread is in any more. 0 also if no thread can be borrowed for that now:

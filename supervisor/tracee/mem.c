@@ -84,8 +84,7 @@ size_t tmem_read_readable(struct tproc *p, taddr_t addr, void *buf, size_t len)
 int tmem_read(struct tproc *p, taddr_t addr, void *buf, size_t len)
 {
 	bool gone;
-	if (ahead_read(p, addr, buf, len) ||
-	    read_some(p, addr, buf, len, &gone) == len)
+	if (read_some(p, addr, buf, len, &gone) == len)
 		return 0;
 	return gone || p->execed || !tproc_first_task(p) ? SMCO_GONE
 							 : SMCO_FAULT;
@@ -162,7 +161,7 @@ static int poke(struct tproc *p, taddr_t addr, const void *buf, size_t len)
 	return 0;
 }
 
-static int write_all(struct tproc *p, taddr_t addr, const void *buf, size_t len)
+int tmem_write(struct tproc *p, taddr_t addr, const void *buf, size_t len)
 {
 	size_t done = 0;
 	int fd = mem_fd(p);
@@ -183,14 +182,4 @@ static int write_all(struct tproc *p, taddr_t addr, const void *buf, size_t len)
 	if (!tproc_first_task(p))
 		return SMCO_GONE;
 	return poke(p, addr + done, (const char *)buf + done, len - done);
-}
-
-int tmem_write(struct tproc *p, taddr_t addr, const void *buf, size_t len)
-{
-	int r = write_all(p, addr, buf, len);
-	if (r < 0)
-		tmem_forget_ahead(p); /* part of it may have been written */
-	else
-		ahead_wrote(p, addr, buf, len);
-	return r;
 }

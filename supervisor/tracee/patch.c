@@ -9,18 +9,19 @@
 
 #include "supervisor/tracee/internal.h"
 
-/* With both kinds of bytes: a child has copies of all its parent's. */
-static struct tpatch *patch_alloc(size_t len)
+struct tpatch *patch_alloc(taddr_t addr, size_t len)
 {
-	struct tpatch *patch = calloc(1, sizeof(*patch) + 2 * len);
+	/* With both kinds of bytes: a child has copies of all its parent's. */
+	struct tpatch *patch = malloc(sizeof(*patch) + 2 * len);
 	if (!patch)
 		return NULL;
+	*patch = (struct tpatch){.addr = addr, .len = len};
 	patch->old_bytes = (uint8_t *)(patch + 1);
 	patch->new_bytes = patch->old_bytes + len;
 	return patch;
 }
 
-static void patch_free(struct tproc *p, struct tpatch *patch)
+void patch_free(struct tproc *p, struct tpatch *patch)
 {
 	p->nr_indexed = 0;
 	free(patch);
@@ -61,25 +62,27 @@ void patch_forget(struct tproc *p, struct tundo *u)
 	patch_free(p, u->arg);
 }
 
+int patch_register(struct tproc *p, struct tpatch *patch)
+{
+	patch->nr = p->nr_patches++;
+	p->nr_indexed = 0;
+	patch->undo = tproc_undo_push(p, undo_patch, patch);
+	return patch->undo ? 0 : SMCO_NOMEM;
+}
+
 static struct tpatch *patch_create(struct tproc *p, taddr_t addr,
 				   const void *old_bytes, const void *new_bytes,
 				   size_t len)
 {
-	struct tpatch *patch = patch_alloc(len);
+	struct tpatch *patch = patch_alloc(addr, len);
 	if (!patch)
 		return NULL;
-	patch->addr = addr;
-	patch->len = len;
-	patch->nr = p->nr_patches++;
-	p->nr_indexed = 0;
-	patch->undo = tproc_undo_push(p, undo_patch, patch);
-	if (!patch->undo) {
-		free(patch);
-		return NULL;
-	}
 	memcpy(patch->old_bytes, old_bytes, len);
 	memcpy(patch->new_bytes, new_bytes, len);
-	return patch;
+	if (!patch_register(p, patch))
+		return patch;
+	free(patch);
+	return NULL;
 }
 
 /* So that what is made of them is in the same order. */
@@ -100,10 +103,9 @@ void patch_copy_all(struct tproc *parent, struct tproc *child)
 	}
 }
 
-/* All program counters out of (addr, addr + len); with @move also done. */
-static int clear_window(struct tproc *p, taddr_t addr, size_t len,
-			taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
-			bool move, struct smco_err *err)
+int tproc_clear_text(struct tproc *p, taddr_t addr, size_t len,
+		     taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
+		     bool move, struct smco_err *err)
 {
 	for (struct task *t = p->tasks; t; t = t->next) {
 		struct user_regs_struct regs;
@@ -138,7 +140,7 @@ int tproc_patch(struct tproc *p, taddr_t addr, const void *bytes, size_t len,
 	if (p->execed)
 		return smco_fail(err, SMCO_GONE, 0, "process %d has exec'ed",
 				 p->pid);
-	int r = clear_window(p, addr, len, fix, ctx, false, err);
+	int r = tproc_clear_text(p, addr, len, fix, ctx, false, err);
 	if (r < 0)
 		return r;
 	_cleanup_free_ uint8_t *old_bytes = malloc(len ? len : 1);
@@ -162,39 +164,8 @@ int tproc_patch(struct tproc *p, taddr_t addr, const void *bytes, size_t len,
 				 len, addr);
 	}
 	if (fix)
-		clear_window(p, addr, len, fix, ctx, true, NULL);
+		tproc_clear_text(p, addr, len, fix, ctx, true, NULL);
 	*ret = patch;
-	return 0;
-}
-
-int tproc_repatch(struct tproc *p, struct tpatch *patch, const void *bytes,
-		  taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
-		  struct smco_err *err)
-{
-	if (p->execed)
-		return smco_fail(err, SMCO_GONE, 0, "process %d has exec'ed",
-				 p->pid);
-	int r = clear_window(p, patch->addr, patch->len, fix, ctx, false, err);
-	if (r < 0)
-		return r;
-	_cleanup_free_ uint8_t *now = malloc(patch->len ? patch->len : 1);
-	if (!now)
-		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
-	r = tmem_read(p, patch->addr, now, patch->len);
-	if (r == 0 && memcmp(now, patch->new_bytes, patch->len) != 0)
-		return smco_fail(err, SMCO_BUSY, 0,
-				 "somebody else has changed the text at "
-				 "0x%" PRIx64,
-				 patch->addr);
-	if (r == 0)
-		r = tmem_write(p, patch->addr, bytes, patch->len);
-	if (r < 0)
-		return smco_fail(err, (enum smco_code)r, 0,
-				 "cannot write %zu bytes of text at 0x%" PRIx64,
-				 patch->len, patch->addr);
-	memcpy(patch->new_bytes, bytes, patch->len);
-	if (fix)
-		clear_window(p, patch->addr, patch->len, fix, ctx, true, NULL);
 	return 0;
 }
 
@@ -261,8 +232,8 @@ int tproc_unpatch(struct tproc *p, struct tpatch *patch,
 {
 	int r = 0;
 	if (!p->execed) {
-		r = clear_window(p, patch->addr, patch->len, fix, ctx, false,
-				 err);
+		r = tproc_clear_text(p, patch->addr, patch->len, fix, ctx,
+				     false, err);
 		if (r < 0)
 			return r;
 		r = restore(p, patch);
@@ -271,8 +242,8 @@ int tproc_unpatch(struct tproc *p, struct tpatch *patch,
 					 "cannot restore text at 0x%" PRIx64,
 					 patch->addr);
 		if (fix)
-			clear_window(p, patch->addr, patch->len, fix, ctx, true,
-				     NULL);
+			tproc_clear_text(p, patch->addr, patch->len, fix, ctx,
+					 true, NULL);
 	}
 	undo_drop_known(p, patch->undo);
 	patch_free(p, patch);

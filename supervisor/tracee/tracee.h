@@ -393,21 +393,6 @@ size_t tmem_read_readable(struct tproc *p, taddr_t addr, void *buf, size_t len);
 int tmem_read_words(struct tproc *p, const taddr_t *at, size_t nr,
 		    uint32_t *ret);
 
-/*
- * Until tmem_forget_ahead(), what tmem_read() finds wholly within one of the
- * @nr stretches, by address and apart from each other, costs no call: they are
- * read at once, and tmem_write() goes to them, too. One that cannot be read is
- * left out, all where memory is short. All tasks stopped, and nobody else who
- * writes there.
- */
-struct tstretch {
-	taddr_t addr;
-	size_t len;
-};
-void tmem_read_ahead(struct tproc *p, const struct tstretch *stretch,
-		     size_t nr);
-void tmem_forget_ahead(struct tproc *p);
-
 struct tmap { /* one line of /proc/PID/maps */
 	taddr_t start;
 	taddr_t end;	 /* exclusive */
@@ -541,16 +526,54 @@ struct tpatch;
 int tproc_patch(struct tproc *p, taddr_t addr, const void *bytes, size_t len,
 		taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
 		struct tpatch **ret, struct smco_err *err);
-/* Other bytes instead of those that the patch has written; same conditions. The
- * bytes from before it stay those that are restored in the end. SMCO_BUSY also
- * if somebody else has written there since. */
-int tproc_repatch(struct tproc *p, struct tpatch *patch, const void *bytes,
-		  taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
-		  struct smco_err *err);
 /* Restore the bytes; same conditions. Frees @patch. */
 int tproc_unpatch(struct tproc *p, struct tpatch *patch,
 		  taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
 		  struct smco_err *err);
+
+/* May these bytes be overwritten, as far as program counters go? 0 or
+ * SMCO_BUSY, with the address in @err; with @move, those that @fix moves are
+ * moved. */
+int tproc_clear_text(struct tproc *p, taddr_t addr, size_t len,
+		     taddr_t (*fix)(void *ctx, taddr_t pc), void *ctx,
+		     bool move, struct smco_err *err);
+
+/*
+ * Many changes in one stop. Each is registered for undo before it is made, and
+ * program counters are moved as by tproc_patch() when it is; what is in their
+ * way is the caller's to see (tproc_clear_text).
+ */
+struct tpatch_change {
+	taddr_t addr;
+	size_t len;
+	struct tpatch **patch; /* what there is; NULL: none so far */
+	taddr_t (*fix)(void *ctx, taddr_t pc);
+	void *ctx; /* for @fix */
+	int ret;   /* 0: made, or left; SMCO_BUSY: others have changed it */
+};
+
+enum tpatch_how {
+	TPATCH_WRITE,	/* a new patch, or other bytes for the one there is:
+			 * those that it restores stay */
+	TPATCH_RESTORE, /* *patch is undone and freed, and NULL */
+	TPATCH_LEAVE,	/* nothing is done */
+};
+
+struct tpatch_ops {
+	/* @bytes, as they are, become what is to be there. */
+	enum tpatch_how (*compose)(void *ctx, struct tpatch_change *c,
+				   uint8_t *bytes);
+	/* May what lies between changes be written again as it was read a
+	 * moment ago? Else each change is written by itself. */
+	bool (*may_write)(void *ctx, taddr_t addr, const uint8_t *bytes,
+			  size_t len);
+};
+
+/* Those near each other are read in one call, and written in one. Returns the
+ * first error; all others are made. */
+int tproc_patch_all(struct tproc *p, struct tpatch_change *change, size_t nr,
+		    const struct tpatch_ops *ops, void *ctx,
+		    struct smco_err *err);
 
 /* The newest patch of exactly these bytes, NULL if there is none: a forked
  * process has copies of its own. */

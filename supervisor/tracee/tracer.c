@@ -226,7 +226,6 @@ struct tproc *tproc_create(struct tracer *tr, pid_t pid)
 void tproc_forget_memory(struct tproc *p)
 {
 	undo_forget_all(p);
-	tmem_forget_ahead(p);
 	free(p->patch_index);
 	p->patch_index = NULL;
 	tproc_forget_maps(p);
