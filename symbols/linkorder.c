@@ -115,12 +115,21 @@ void space_link_order(struct sym_space *s)
 		append(s, exe->module);
 		append_link_maps(s, find_r_debug(s, exe));
 	}
+	s->alone = exe && !exe->mod->needs_linker && is_exe_of(exe->mod, s->pid)
+			   ? exe->module
+			   : 0;
 	/*
 	 * What the list does not have, or all if there is no list: the kernel
 	 * maps downwards, so the first library loaded lies highest.
 	 */
-	for (size_t i = s->nr_ranges; i-- > 0;)
+	for (size_t i = s->nr_ranges; i-- > 0 && !s->alone;)
 		if (s->ranges[i].module)
 			append(s, s->ranges[i].module);
 	s->link_order_known = true;
+}
+
+bool sym_runs(struct sym_space *s, uint32_t module)
+{
+	space_link_order(s);
+	return !s->alone || s->alone == module;
 }

@@ -43,6 +43,8 @@ struct sym_space {
 	uint32_t *link_order; /* modules, 1-based, in order of symbol lookup */
 	size_t nr_link_order;
 	bool link_order_known;
+	uint32_t alone; /* what is not of this module is not the program's; 0:
+			 * there is a linker */
 	uint64_t patience_ns; /* UINT64_MAX: unwinding builds what it needs */
 	struct unwind_state *unwind;
 	struct reference *reference; /* libdwfl's, made on first use */

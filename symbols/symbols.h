@@ -81,6 +81,14 @@ Elf *sym_module_elf(struct sym_space *s, uint32_t module);
 int sym_module_fd(struct sym_space *s, uint32_t module);
 
 /*
+ * Does the processor run the code of @module as it is in memory? Not that of
+ * libraries in a static program: it was not loaded by a linker but by somebody
+ * who makes other code of it (valgrind, emulators), and what is written to it
+ * leads where he knows nothing. The unwinding side.
+ */
+bool sym_runs(struct sym_space *s, uint32_t module);
+
+/*
  * Name a place. One physical frame can be several inlined functions,
  * innermost first. Strings belong to the space. @is_return_address: look up
  * one byte before.

@@ -326,7 +326,8 @@ void phases_plant(struct phases *ph, struct phase_proc **ret, struct tproc *p,
 		struct sym_place at = sym_pin(space, map->start);
 		const struct code_file code = {map->start - at.offset,
 					       map->inode};
-		if (at.module && !is_known(pp, code))
+		if (at.module && sym_runs(space, at.module) &&
+		    !is_known(pp, code))
 			plant_module(ph, pp, space, at.module, map, code.bias);
 	}
 	tmaps_deinit(&maps);
@@ -413,7 +414,8 @@ static bool has_news(struct phases *ph, struct phase_proc *pp,
 		struct sym_place at = sym_pin(space, map->start);
 		const struct code_file code = {map->start - at.offset,
 					       map->inode};
-		if (!at.module || is_known(pp, code))
+		if (!at.module || !sym_runs(space, at.module) ||
+		    is_known(pp, code))
 			continue;
 		Elf *elf = sym_module_elf(space, at.module);
 		const struct phase_file *file =

@@ -136,6 +136,39 @@ static void test_hidden(void)
 	sym_space_destroy(s);
 }
 
+/* A static program that maps libraries makes other code of them (valgrind). */
+static void test_translated(void)
+{
+	static struct maps own;
+	struct prog p;
+	taddr_t mine, unused, libc_at = 0;
+	printf("# --- a library in a static program\n");
+	check(!run("cc -static -o \"$D\"/prog " FIX "/names.c"));
+	struct sym_space *s = start(&p, &mine, &unused);
+	check_int(find(s, "wordexp", NULL), 0);
+	maps_read(&own, getpid());
+	for (size_t i = 0; i < own.nr; i++) {
+		if (strcmp(base_name(own.map[i].path), "libc.so.6") != 0)
+			continue;
+		maps.map[maps.nr++] = own.map[i];
+		if (own.map[i].exec)
+			libc_at = own.map[i].start;
+	}
+	check_int(sym_space_update(s, maps.map, maps.nr, NULL), 0);
+	check_int(find(s, "wordexp", NULL), 0);
+	check_int(find(s, "malloc", "malloc"), mine);
+	check(sym_runs(s, sym_pin(s, mine).module));
+	check(libc_at && !sym_runs(s, sym_pin(s, libc_at).module));
+	prog_end(&p);
+	sym_space_destroy(s);
+	/* Nobody knows which is the program. */
+	s = sym_space_create(0, "", NULL, NULL);
+	check_int(sym_space_update(s, maps.map, maps.nr, NULL), 0);
+	check(find(s, "wordexp", NULL) != 0);
+	check(sym_runs(s, sym_pin(s, libc_at).module));
+	sym_space_destroy(s);
+}
+
 int main(void)
 {
 	make_scratch();
@@ -146,5 +179,6 @@ int main(void)
 	test_own("the program's own, no PIE", "-no-pie");
 	test_own("a static program's own", "-static -Wl,-z,muldefs");
 	test_hidden();
+	test_translated();
 	return finish();
 }
