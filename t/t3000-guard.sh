@@ -45,12 +45,14 @@ ok "which was guarded" counted guard_stack hits 1
 ok "an area for restartable sequences" same guard_rseq
 ok "one from before the first guard" same guard_rseq early
 through_the_tool() {
-	"$FIXTURES/guard_stack" fiber 1 >plain &&
+	"$FIXTURES/$1" "${@:3}" 1 >plain &&
 		smco-trace -q -t 100 --nap 100ms --mechanism=mprotect \
-			-o stack.trace -- "$FIXTURES/guard_stack" fiber 600 \
+			-o whole.trace -- "$FIXTURES/$1" "${@:3}" "$2" \
 			>traced && cmp plain traced
 }
-ok "the same through the whole tool" through_the_tool
+ok "the same through the whole tool" through_the_tool guard_stack 600 fiber
+ok "a child that reads and writes what its parent does not use" \
+	through_the_tool guard_peers 30
 # Through the whole tool: done without, and the report says so.
 told() {
 	local fixture=$1

@@ -360,6 +360,9 @@ static int guard_arm(struct access *a, struct page_range *r, size_t n)
 	if (g->traced && warden_is_running(g->w))
 		return arm_stopped(g, r, n);
 	uint64_t begin = smco_now_ns();
+	guard_others_beware(g);
+	if (g->refusal[0])
+		return SMCO_UNSUPPORTED;
 	rc = tproc_stop_briefly(p, &err);
 	if (rc)
 		return rc;
@@ -520,6 +523,7 @@ static int guard_open(struct tproc *p, struct access **ret,
 		return rc;
 	}
 	guard_others_add(g);
+	guard_others_beware(g);
 	*ret = &g->base;
 	return 0;
 }

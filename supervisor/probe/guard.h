@@ -16,6 +16,7 @@
  *	guard_call.c	calls in flight in each thread
  *	guard_place.c	which memory may be guarded at all
  *	guard_older.c	what killed supervisors have left
+ *	guard_peers.c	who may look into others' memory
  *	guard_other.c	other processes that look into guarded memory
  */
 #ifndef SMCO_GUARD_H
@@ -79,6 +80,8 @@ struct guard {
 	uint64_t traced_ns;	   /* since when system calls are caught */
 	uint64_t nr_syscall_stops; /* since then */
 	unsigned idle_stops;	   /* syscall-stops with no guard armed */
+	bool looks;		   /* see guard_peer_looks() */
+	uint64_t look_again_ns;
 	uint64_t side_ns;
 	uint64_t hit_ns; /* average cost of a hit */
 	uint64_t nr_hits;
@@ -146,6 +149,15 @@ void guard_others_remove(struct guard *g); /* also if it was not added */
 /* @g's process is about to make call @nr: guards of others that it would see
  * go. */
 void guard_others_look(struct guard *g, long nr, const uint64_t args[6]);
+
+/* Who may look into others' memory is watched, too: @g is not guarded any more
+ * if that is another, and all others are not if it is @g. */
+void guard_others_beware(struct guard *g);
+
+/* --- guard_peers.c --- */
+/* Does its code import process_vm_readv or process_vm_writev? What it has
+ * loaded since counts after a second. Reads files, the first time. */
+bool guard_peer_looks(struct guard *g);
 
 /* --- guard_older.c --- */
 /* Look for them when the mechanism is opened, before it maps its own. */

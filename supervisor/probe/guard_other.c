@@ -1,8 +1,9 @@
 /*
  * Other processes that look into guarded memory: process_vm_readv fails there,
- * and who calls it would not without us. Of a caller that is guarded itself
- * the call is seen before it is made, and the guards of the process that it
- * names go for good. (/proc/PID/mem does not mind protections.)
+ * and who calls it would not without us. Where one is watched whose code
+ * imports it, others are not guarded. Of any other caller that is guarded
+ * itself the call is seen before it is made, and the guards of the process that
+ * it names go for good. (/proc/PID/mem does not mind protections.)
  */
 #include "reports/procfs.h"
 #include "supervisor/probe/guard.h"
@@ -71,5 +72,29 @@ void guard_others_look(struct guard *g, long nr, const uint64_t args[6])
 			     nr == SYS_process_vm_readv ? "process_vm_readv"
 							: "process_vm_writev");
 		guard_off(o);
+	}
+}
+
+static void beware(struct guard *g, const struct guard *peer)
+{
+	if (g == peer || g->refusal[0] ||
+	    tproc_tracer(g->base.proc) != tproc_tracer(peer->base.proc))
+		return;
+	guard_refuse(g,
+		     "process %d, which is watched, too, may work on its "
+		     "memory with process_vm_readv or process_vm_writev",
+		     (int)tproc_pid(peer->base.proc));
+	guard_off(g);
+}
+
+void guard_others_beware(struct guard *g)
+{
+	for (struct guard *o = all; o; o = o->next) {
+		if (o == g)
+			continue;
+		if (guard_peer_looks(o))
+			beware(g, o);
+		if (guard_peer_looks(g))
+			beware(o, g);
 	}
 }
