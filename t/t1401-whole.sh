@@ -23,20 +23,22 @@ how=
 for fixture in whole_calls whole_vectors whole_batches whole_control whole_uring; do
 	for opts in "-s 3" "-s 1 -i 2" "-s 0" "-x -s 5"; do
 		# shellcheck disable=SC2086
-		ok "calls that block are not cut short ($fixture $opts)" \
+		soon "calls that block are not cut short ($fixture $opts)" \
 			whole $fixture $opts
 	done
+	told
 	# Whose room for control data is known when it was seen asleep.
 	[ $fixture = whole_control ] ||
-		ok "attached to and left in the middle of them ($fixture)" \
+		soon "attached to and left in the middle of them ($fixture)" \
 			whole_attached $fixture
 done
 
 how=registered
 for opts in "-s 3" "-s 1 -i 2" "-s 0" "-x -s 5"; do
 	# shellcheck disable=SC2086
-	ok "also with registered rings ($opts)" whole whole_uring $opts
+	soon "also with registered rings ($opts)" whole whole_uring $opts
 done
+told
 
 # Attached to while all of them have got some bytes, and left.
 held() {

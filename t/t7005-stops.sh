@@ -136,7 +136,7 @@ no_readings() {
 			"$BUILD/smco-trace" -q -t unlimited --interval 60ms -e "$some" -o c.trace -- \
 			taskset -c "${cpus[-1]}" perl -MTime::HiRes=time -e '
 				$| = 1; print "$$\n";
-				my $end = time + 1; 1 while time < $end' >program.pid || return 1
+				my $end = time + 0.5; 1 while time < $end' >program.pid || return 1
 		read -ra counts < <(others_interrupts "$(cat program.pid)" "$(cat supervisor.pid)")
 		smco-report --json c.trace | perl -MJSON::PP -0777 -e '
 			my ($least, @others) = @ARGV;

@@ -117,10 +117,18 @@ static void test_classes(struct tally *t)
 	tally_remove(t, gettid(), place);
 }
 
+/* One whose first calls, which are no order's, are over. */
+static struct puppet begun(void)
+{
+	struct puppet p = puppet_start();
+	kept_let_sleep(p.pid);
+	return p;
+}
+
 /* Who is counted, and who is not; each by itself. */
 static void test_threads(struct tally *t)
 {
-	struct puppet p[3] = {puppet_start(), puppet_start(), puppet_start()};
+	struct puppet p[3] = {begun(), begun(), begun()};
 	struct tally_counts last[2] = {0}, c;
 	int place[2];
 	check_int(tally_begin(t, NULL), 0);
@@ -273,7 +281,7 @@ static bool tick_tells(void)
  * down; each event of them costs its group the same time. */
 static void test_monitor(bool reads_all)
 {
-	struct puppet p = puppet_start();
+	struct puppet p = begun();
 	int nr_unread = 0;
 	begin(10 * NSEC_PER_MSEC, reads_all);
 	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
@@ -311,7 +319,7 @@ static void set_level(enum counter_level level)
 /* What is called in a pause is nobody's, also while it is still tallied. */
 static void test_pauses(void)
 {
-	struct puppet p = puppet_start();
+	struct puppet p = begun();
 	begin(NSEC_PER_SEC, true);
 	counters_add(c, p.pid, p.pid, NULL, COUNTER_NOW);
 	let_sleep(&p);
@@ -342,7 +350,7 @@ static void test_pauses(void)
 /* What comes before the exec is not the command's. */
 static void test_exec(void)
 {
-	struct puppet p = puppet_start();
+	struct puppet p = begun();
 	begin(NSEC_PER_SEC, true);
 	counters_add(c, p.pid, p.pid, NULL, COUNTER_EXEC);
 	let_sleep(&p);
@@ -388,7 +396,7 @@ static long sends(long nr, long to)
 static void test_hits(void)
 {
 	static const char name[] = "net:net_dev_queue";
-	struct puppet p = puppet_start();
+	struct puppet p = begun();
 	size_t place;
 	if (!puppet_do(&p, sends, 1, 0)) {
 		tap_skip("no packet can be sent to oneself");
@@ -438,7 +446,7 @@ static void test_hits(void)
  * counted of one from its birth on. */
 static void test_past(void)
 {
-	struct puppet p = puppet_start();
+	struct puppet p = begun();
 	struct past past;
 	size_t place;
 	begin_events("task-clock,context-switches,minor-faults,major-faults,"
@@ -481,7 +489,7 @@ static size_t nr_open(void)
  * calls. */
 static void test_events(void)
 {
-	struct puppet p = puppet_start();
+	struct puppet p = begun();
 	size_t place;
 	begin_events("task-clock,minor-faults,net:net_dev_queue,"
 		     "raw_syscalls:sys_enter,syscalls-io,syscalls-process",
@@ -521,7 +529,7 @@ static void test_names(void)
 		{"truncate", SYS_truncate}, {"readlink", SYS_readlink},
 		{"chmod", SYS_chmod},	    {"statfs", SYS_statfs},
 	};
-	struct puppet p = puppet_start();
+	struct puppet p = begun();
 	char events[1000] = "task-clock";
 	size_t len = strlen(events), nr_tallied = 0, place;
 	for (size_t i = 0; i < ARRAY_SIZE(named); i++)

@@ -49,7 +49,12 @@ static int watch_at(size_t i, int word, unsigned offset, unsigned bytes)
 	struct smco_err err = {0};
 	memset(&hits[i], 0, sizeof(hits[i]));
 	hits[i].addr = (taddr_t)(uintptr_t)&words[word];
-	int rc = tproc_watch(proc, &w, &hits[i].id, &err);
+	int rc;
+	/* On a busy machine a thread may get no CPU to stop on for longer than
+	 * that waits. */
+	do
+		rc = tproc_watch(proc, &w, &hits[i].id, &err);
+	while (rc == SMCO_BUSY);
 	if (rc)
 		printf("# %s\n", err.msg);
 	return rc;
