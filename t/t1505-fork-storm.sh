@@ -16,13 +16,13 @@ begin_storm() {
 	wait_for 10 test -s out
 }
 end_storm() { kill -TERM "$pid" && wait "$pid"; }
-# meanwhile COMMAND... - the command, which traces it, is left when twenty children
-# or more have come and gone meanwhile.
+# meanwhile LINES COMMAND... - the command, which traces it, is left when so many
+# lines have been written meanwhile.
 meanwhile() {
 	local tracer status
-	timeout -k 2 60 "$@" -p "$pid" &
+	timeout -k 2 60 "${@:2}" -p "$pid" &
 	tracer=$!
-	wait_for 10 is_traced && wait_for 10 has_lines $(($(wc -l <out) + 3))
+	wait_for 10 is_traced && wait_for 10 has_lines $(($(wc -l <out) + $1))
 	status=$?
 	kill -TERM $tracer
 	test_exit 0 wait $tracer && return $status
@@ -30,12 +30,13 @@ meanwhile() {
 is_traced() { grep -q '^TracerPid:.*[1-9]' "/proc/$pid/status"; }
 has_lines() { [ "$(wc -l <out)" -ge "$1" ]; }
 
-# storm OPTIONS... - to and fro.
+# storm LINES OPTIONS... - to and fro.
 storm() {
-	local i
+	local i lines=$1
+	shift
 	begin_storm stay || return
 	for ((i = 0; i < ${SMCO_TEST_ATTACHES:-10}; i++)); do
-		meanwhile smco-trace -q "$@" -o storm.trace || { echo "attach $i"; return 1; }
+		meanwhile "$lines" smco-trace -q "$@" -o storm.trace || { echo "attach $i"; return 1; }
 		untouched "$pid" || return
 	done
 	end_storm
@@ -43,7 +44,7 @@ storm() {
 
 # A thousandth pays for no start in a moment.
 most_wait() {
-	storm -t 0.1 || return
+	storm 10 -t 0.1 || return
 	smco-report --json storm.trace | perl -MJSON::PP -0777 -ne '
 		my $d = decode_json($_);
 		my ($late, $all) = ($d->{meta}{unwatched_processes} // 0,
@@ -61,7 +62,7 @@ frugal() {
 		return
 	rm -f opens
 	begin_storm "$@" || return
-	meanwhile env LD_PRELOAD="$PWD/opens.so" "$BUILD/smco-trace" -q -t 0.1 \
+	meanwhile 10 env LD_PRELOAD="$PWD/opens.so" "$BUILD/smco-trace" -q -t 0.1 \
 		-o read.trace || return
 	end_storm || return
 	smco-report --json read.trace | MOST=$most perl -MJSON::PP -0777 -ne '
@@ -85,13 +86,13 @@ parent_is_counted() {
 	done
 }
 
-ok "naps" storm -t 10
+ok "naps" storm 3 -t 10
 ok "for most children there is no room" most_wait
 ok "of those nothing is read" frugal 0
 ok "of what they exec only its name" frugal 1 exec
-ok "without a limit" storm -t unlimited
-ok "with protected pages" storm -t 10 --mechanism=mprotect
+ok "without a limit" storm 3 -t unlimited
+ok "with protected pages" storm 3 -t 10 --mechanism=mprotect
 ok "with ranges, phases and counters" \
-	storm -t 10 -m nap,range,counters --phase work
+	storm 3 -t 10 -m nap,range,counters --phase work
 ok "what a parent of children used is counted, as theirs is" parent_is_counted
 done_testing
