@@ -429,12 +429,17 @@ static void x86_undo_restart(struct user_regs_struct *r, long nr, int64_t ret)
 
 /* The flags, with interrupts on, then cs, two halfwords of zeros, and ss, for
  * which kernels before 4.6 had no room. */
-static bool x86_is_in_frame(const uint64_t words[2])
+static bool x86_has_frame(const uint64_t *words, size_t nr)
 {
-	uint16_t cs = (uint16_t)words[1];
-	return (words[0] & USER_FLAGS) == USER_FLAGS &&
-	       words[0] <= MOST_FLAGS && (cs == USER_CS || cs == XEN_USER_CS) &&
-	       !(words[1] & 0x0000ffffffff0000ULL);
+	for (size_t i = 0; i + 1 < nr; i++) {
+		/* Hardly any word of a stack is this one. */
+		uint64_t cs = words[i + 1] & 0x0000ffffffffffffULL;
+		if ((cs == USER_CS || cs == XEN_USER_CS) &&
+		    (words[i] & USER_FLAGS) == USER_FLAGS &&
+		    words[i] <= MOST_FLAGS)
+			return true;
+	}
+	return false;
 }
 
 static bool x86_is_compat(const struct user_regs_struct *r)
@@ -501,7 +506,7 @@ const struct arch_ops arch = {
 	.set_syscall_ret = x86_set_syscall_ret,
 	.restart_pending = x86_restart_pending,
 	.undo_restart = x86_undo_restart,
-	.is_in_frame = x86_is_in_frame,
+	.has_frame = x86_has_frame,
 	.may_be_compat_call = x86_may_be_compat_call,
 	.audit_arch = AUDIT_ARCH_X86_64,
 	.is_compat = x86_is_compat,

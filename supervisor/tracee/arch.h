@@ -108,8 +108,9 @@ struct arch_ops {
 	/* The kernel has prepared to make call @nr again, which had ended with
 	 * @ret: as if it had not yet. */
 	void (*undo_restart)(struct user_regs_struct *r, long nr, int64_t ret);
-	/* Two words that each frame of a signal has in it, and little else? */
-	bool (*is_in_frame)(const uint64_t words[2]);
+	/* Are there among @nr words of a stack two that each frame of a signal
+	 * has in it, and little else? */
+	bool (*has_frame)(const uint64_t *words, size_t nr);
 	/* At the entry of a call: it may have been made in another way than by
 	 * syscall_insn. */
 	bool (*may_be_compat_call)(const struct user_regs_struct *r);

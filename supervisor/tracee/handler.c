@@ -20,10 +20,7 @@ static bool has_frame(struct tproc *p, taddr_t sp)
 {
 	static uint64_t words[LOOK_BYTES / 8];
 	size_t nr = tmem_read_readable(p, sp & ~7ULL, words, sizeof(words)) / 8;
-	for (size_t i = 0; i + 1 < nr; i++)
-		if (arch.is_in_frame(&words[i]))
-			return true;
-	return nr == 0;
+	return nr == 0 || arch.has_frame(words, nr);
 }
 
 static void look_from(struct task *t, taddr_t sp)
