@@ -145,6 +145,7 @@ static int inherit(struct ranges *r, const struct ranges *parent,
 		range_unprepare(to);
 		return 0;
 	}
+	range_is_prepared(r, number);
 	if (!range_inherit_relays(r, to))
 		return smco_fail(err, SMCO_NOMEM, 0, "out of memory");
 	return 0;

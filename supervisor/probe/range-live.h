@@ -92,6 +92,9 @@ struct ranges {
 	uint8_t *data;	 /* the supervisor's mapping; NULL: none yet */
 	size_t nr_cells; /* that have begun empty; the plan may have more */
 	uint64_t *told;	 /* hits of each window, when they were told of */
+	/* What a hit costs of each that is prepared, and 1; 0: it is not. A
+	 * look goes through many of them, and needs nothing else. */
+	uint32_t *cost_ps;
 	struct live_worth *worth; /* of each cell */
 	/* For ranges_glance, in lines of LIVE_LINE windows. */
 	uint32_t *warm; /* those that were passed when last looked at */
@@ -200,6 +203,8 @@ int range_place_made(struct ranges *r, const uint32_t *functions, size_t nr,
 #define RANGE_STUB_ALIGN 64u /* each function's first */
 int range_prepare(struct ranges *r, uint32_t function, struct smco_err *err);
 void range_unprepare(struct live_function *f);
+/* Its windows are known now, wherever they are from. */
+void range_is_prepared(struct ranges *r, uint32_t function);
 /* The function whose stub @pc is in, and the step; NULL: in none. */
 const struct live_function *range_function_at(const struct ranges *r,
 					      taddr_t pc, size_t *step_ret);

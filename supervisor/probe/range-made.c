@@ -165,6 +165,7 @@ static int place(struct ranges *r, uint32_t function, struct smco_err *err)
 		w->addr += r->bias;
 		w->relay += w->relay ? r->bias : 0;
 	}
+	range_is_prepared(r, function);
 	return 0;
 }
 

@@ -152,11 +152,20 @@ static int build(struct ranges *r, uint32_t number, struct live_function *f,
 	ret = put_code(r, stubs, err);
 	if (ret)
 		return ret;
+	range_is_prepared(r, number);
 	f->built_ns = smco_now_ns();
 	r->code_used += (stubs->code.len + RANGE_STUB_ALIGN - 1) &
 			~(uint64_t)(RANGE_STUB_ALIGN - 1);
 	r->nr_built++;
 	return 0;
+}
+
+void range_is_prepared(struct ranges *r, uint32_t function)
+{
+	const struct live_function *f = &r->function[function];
+	uint32_t first = r->plan->function[function].first_window;
+	for (size_t i = 0; i < f->nr_windows; i++)
+		r->cost_ps[first + i] = f->window[i].cost_ps + 1;
 }
 
 void range_unprepare(struct live_function *f)

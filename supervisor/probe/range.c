@@ -67,6 +67,7 @@ static void range_free(struct ranges *r)
 	free(r->relayed);
 	free(r->function);
 	free(r->told);
+	free(r->cost_ps);
 	free(r->worth);
 	free(r->beside);
 	free(r->warm);
@@ -115,10 +116,13 @@ struct ranges *range_new(struct tproc *p, const struct range_plan *plan,
 	r->bytes = r->data_off + r->data_bytes;
 	r->function = calloc(plan->v->nr_functions + 1, sizeof(*r->function));
 	r->told = calloc(plan->most_windows + LIVE_LINE, sizeof(*r->told));
+	r->cost_ps =
+		calloc(plan->most_windows + LIVE_LINE, sizeof(*r->cost_ps));
 	r->worth = calloc(plan->most_cells + 1, sizeof(*r->worth));
 	r->warm = calloc(nr_lines, sizeof(*r->warm));
 	r->is_warm = calloc(nr_lines, sizeof(*r->is_warm));
-	if (!r->function || !r->told || !r->worth || !r->warm || !r->is_warm) {
+	if (!r->function || !r->told || !r->cost_ps || !r->worth || !r->warm ||
+	    !r->is_warm) {
 		range_free(r);
 		return NULL;
 	}
@@ -402,15 +406,14 @@ static size_t line_news(struct ranges *r, size_t line, struct range_news *ret)
 	for (uint32_t end = i + LIVE_LINE; i < end && i < r->plan->nr_windows;
 	     i++) {
 		uint64_t now = ranges_hits(r, i), hits = now - r->told[i];
-		const struct live_window *w = hits ? window_of(r, i) : NULL;
 		r->told[i] = now;
 		/* Two threads that count at once may set it back. */
-		if (w && (int64_t)hits > 0)
+		if (r->cost_ps[i] && (int64_t)hits > 0)
 			ret[nr++] = (struct range_news){
 				.window = i,
 				.function = range_plan_function_of(r->plan, i),
 				.hits = hits,
-				.cost_ps = hits * w->cost_ps,
+				.cost_ps = hits * (r->cost_ps[i] - 1),
 			};
 	}
 	return nr;
