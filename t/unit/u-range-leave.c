@@ -34,6 +34,24 @@ static bool same_output(void)
 	return run("$D/prog >$D/plain; cmp $D/plain $D/out") == 0;
 }
 
+/* What a hit costs is known of each window that is prepared, wherever it is
+ * from, and of no other. */
+static bool knows_costs(const struct ranges *r)
+{
+	size_t nr = 0, nr_wrong = 0;
+	for (uint32_t i = 0; i < r->plan->v->nr_functions; i++) {
+		const struct live_function *f = &r->function[i];
+		uint32_t first, end = range_plan_windows_of(r->plan, i, &first);
+		for (uint32_t w = first; w < end; w++) {
+			uint32_t cost = f->window ? f->window[w - first].cost_ps
+						  : UINT32_MAX;
+			nr++;
+			nr_wrong += r->cost_ps[w] != cost + 1;
+		}
+	}
+	return nr && !nr_wrong;
+}
+
 static void exceptions(const char *cc, const char *flags, unsigned exact)
 {
 	if (!build(cc, flags, "throws.cc"))
@@ -46,6 +64,7 @@ static void exceptions(const char *cc, const char *flags, unsigned exact)
 		check_int(s.wide, 0);
 		check(s.exact >= exact);
 		check(ahead ? !x.nr_built : x.nr_built > 0);
+		check(knows_costs(x.r));
 	}
 	range_run_free(&x);
 }
@@ -92,6 +111,7 @@ static void forked(struct run *run, struct tproc *child)
 	    (wakes && ranges_wake(x.child_r, &err)))
 		printf("# fork: %s\n", err.msg);
 	nr_childs = nr_in(x.child_r);
+	check(x.child_r && knows_costs(x.child_r));
 	if (is_late)
 		ranges_set(x.r, x.all, x.nr, true, NULL, NULL);
 	/* Out and in again: what was the parent's patch is the child's. */
