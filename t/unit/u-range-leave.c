@@ -90,6 +90,7 @@ static bool goes_out, wakes, child_is_clean;
 /* The parent's go out between its fork and when that is seen to. */
 static bool is_late;
 static size_t nr_then, nr_since, nr_childs; /* that are in */
+static bool child_knows;		    /* what hits cost */
 
 static size_t nr_in(const struct ranges *r)
 {
@@ -111,7 +112,7 @@ static void forked(struct run *run, struct tproc *child)
 	    (wakes && ranges_wake(x.child_r, &err)))
 		printf("# fork: %s\n", err.msg);
 	nr_childs = nr_in(x.child_r);
-	check(x.child_r && knows_costs(x.child_r));
+	child_knows = x.child_r && knows_costs(x.child_r);
 	if (is_late)
 		ranges_set(x.r, x.all, x.nr, true, NULL, NULL);
 	/* Out and in again: what was the parent's patch is the child's. */
@@ -147,6 +148,7 @@ static void forks(bool follow, bool out_and_in, bool wake)
 		check(nr_then > 0);
 		check_int(nr_since, is_late ? 0 : nr_then);
 		check_int(nr_childs, nr_then);
+		check(child_knows);
 		lo = hi = 0;
 		check(range_run_range(&x, x.child_r, "work::value", &lo, &hi));
 		check_int(lo, 100);
