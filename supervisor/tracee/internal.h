@@ -90,6 +90,7 @@ struct task {
 		taddr_t sp;
 		uint64_t end_ns;
 		uint64_t arg; /* the time-out argument as the program gave it */
+		int expired;  /* what it returns when its time is over */
 		bool replaced;	 /* the register holds ours now */
 		bool inside;	 /* the code of whole.c makes it */
 		bool has_expiry; /* it is stopped at its end; mend-expiry.c */
@@ -620,6 +621,9 @@ uint64_t calibrate_stop_cost(uint64_t *own_ret);
 /* getsockopt(SOL_SOCKET) of a descriptor of @t's; SMCO_UNSUPPORTED. */
 int task_socket_option(const struct task *t, int fd, int option, void *ret,
 		       socklen_t len);
+/* How long a read of a terminal waits for the first byte (VTIME, where VMIN is
+ * 0), ns; 0: for ever, or @fd of @t's is none. */
+uint64_t task_terminal_timeout(const struct task *t, int fd);
 /* Where a thread that sleeps in a system call will go on; SMCO_BUSY: it runs,
  * or that is not to be known. */
 int proc_place(const struct task *t, taddr_t *pc_ret, taddr_t *sp_ret);

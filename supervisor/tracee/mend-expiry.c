@@ -1,7 +1,8 @@
 /*
- * Waits whose time-out is no argument of the call but the socket's: begun anew
- * after a stop they have all of it once more. So a thread that waits in one is
- * stopped when its time is over, which ends the wait (mend.c, is_expired).
+ * Waits whose time-out is no argument of the call but the socket's or
+ * terminal's: begun anew after a stop they have all of it once more. So a
+ * thread that waits in one is stopped when its time is over, which ends the
+ * wait (mend.c, is_expired).
  */
 #include "supervisor/tracee/mend.h"
 

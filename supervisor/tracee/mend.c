@@ -31,7 +31,8 @@ enum timeout_kind {
 	TIMEOUT_NONE,
 	TIMEOUT_MS,	  /* int, milliseconds, < 0 = for ever */
 	TIMEOUT_TIMESPEC, /* pointer to a relative one, NULL = for ever */
-	TIMEOUT_RCV,	  /* SO_RCVTIMEO of the socket in argument 0 */
+	TIMEOUT_RCV,	  /* SO_RCVTIMEO of the socket in argument 0, or
+			   * a terminal's */
 	TIMEOUT_SND,	  /* SO_SNDTIMEO */
 	TIMEOUT_URING,	  /* in the structure that the flags speak of */
 };
@@ -122,6 +123,20 @@ static uint64_t socket_timeout(const struct task *t, int fd, int option)
 	       (uint64_t)tv.tv_usec * NSEC_PER_USEC;
 }
 
+/* One of the descriptor's own. *expired_ret: what the call returns then, if
+ * that is not what it is for sockets. */
+static uint64_t own_timeout(const struct task *t, enum timeout_kind kind,
+			    int fd, int *expired_ret)
+{
+	uint64_t ns = socket_timeout(
+		t, fd, kind == TIMEOUT_RCV ? SO_RCVTIMEO : SO_SNDTIMEO);
+	if (!ns && kind == TIMEOUT_RCV) {
+		ns = task_terminal_timeout(t, fd);
+		*expired_ret = ns ? 0 : *expired_ret;
+	}
+	return ns ? ns : UINT64_MAX;
+}
+
 static uint64_t timespec_at(struct task *t, taddr_t at)
 {
 	struct timespec ts;
@@ -145,9 +160,10 @@ static bool uring_arg(struct task *t, const struct user_regs_struct *regs,
 
 /* UINT64_MAX: for ever, or not to be known. */
 static uint64_t timeout_ns(struct task *t, const struct waiting_call *call,
-			   const struct user_regs_struct *regs)
+			   const struct user_regs_struct *regs,
+			   int *expired_ret)
 {
-	uint64_t arg = arch.syscall_arg(regs, call->arg), ns;
+	uint64_t arg = arch.syscall_arg(regs, call->arg);
 	struct io_uring_getevents_arg uring;
 
 	switch (call->timeout) {
@@ -162,10 +178,7 @@ static uint64_t timeout_ns(struct task *t, const struct waiting_call *call,
 			       : UINT64_MAX;
 	case TIMEOUT_RCV:
 	case TIMEOUT_SND:
-		ns = socket_timeout(t, (int)arg,
-				    call->timeout == TIMEOUT_RCV ? SO_RCVTIMEO
-								 : SO_SNDTIMEO);
-		return ns ? ns : UINT64_MAX;
+		return own_timeout(t, call->timeout, (int)arg, expired_ret);
 	default:
 		return UINT64_MAX;
 	}
@@ -192,7 +205,8 @@ static void put_back_arg(struct task *t, struct user_regs_struct *regs)
 static void note_end(struct task *t, const struct waiting_call *call,
 		     const struct user_regs_struct *regs)
 {
-	uint64_t ns = timeout_ns(t, call, regs);
+	int expired = call->expired;
+	uint64_t ns = timeout_ns(t, call, regs, &expired);
 
 	mend_forget(t);
 	if (ns == UINT64_MAX)
@@ -200,6 +214,7 @@ static void note_end(struct task *t, const struct waiting_call *call,
 	t->mend.call = call;
 	t->mend.sp = arch.sp(regs);
 	t->mend.arg = arch.syscall_arg(regs, call->arg);
+	t->mend.expired = expired;
 	t->mend.end_ns = t->stop_ns - mend_waited_ns(t) + ns;
 	t->mend.inside = whole_is_inside(t, regs);
 }
@@ -416,9 +431,9 @@ void mend_at_stop(struct task *t)
 #define SPARE_BELOW_SP 512
 
 /*
- * A socket's time is over at the entry of the call: it is left out. A seccomp
- * filter would see call -1 then and may kill for it; so there it begins, with a
- * signal that seems pending, and ends without waiting.
+ * A socket's or terminal's time is over at the entry of the call: it is left
+ * out. A seccomp filter would see call -1 then and may kill for it; so there it
+ * begins, with a signal that seems pending, and ends without waiting.
  */
 static void end_expired(struct task *t, struct user_regs_struct *regs)
 {
@@ -427,7 +442,7 @@ static void end_expired(struct task *t, struct user_regs_struct *regs)
 		return;
 	}
 	arch.skip_syscall(regs);
-	arch.set_syscall_ret(regs, t->mend.call->expired);
+	arch.set_syscall_ret(regs, t->mend.expired);
 	task_set_regs(t, regs);
 	mend_forget(t);
 }
@@ -441,7 +456,7 @@ static void end_expired(struct task *t, struct user_regs_struct *regs)
 static bool is_expired(struct task *t, struct user_regs_struct *regs)
 {
 	enum timeout_kind kind = t->mend.call->timeout;
-	int ret = t->mend.call->expired;
+	int ret = t->mend.expired;
 
 	if ((kind != TIMEOUT_RCV && kind != TIMEOUT_SND &&
 	     kind != TIMEOUT_URING) ||

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "reports/procfs.h"
@@ -107,12 +108,26 @@ int tproc_take_fd(struct tproc *p, int fd)
 	return ret;
 }
 
+static int task_take_fd(const struct task *t, int fd)
+{
+	int copy = take_fd(t->tgid, 0, fd);
+	return copy < 0 ? take_fd(t->tid, PIDFD_THREAD, fd) : copy;
+}
+
+uint64_t task_terminal_timeout(const struct task *t, int fd)
+{
+	_cleanup_close_ int copy = task_take_fd(t, fd);
+	struct termios tio;
+	if (copy < 0 || tcgetattr(copy, &tio) || tio.c_lflag & ICANON ||
+	    tio.c_cc[VMIN])
+		return 0;
+	return tio.c_cc[VTIME] * (NSEC_PER_SEC / 10);
+}
+
 int task_socket_option(const struct task *t, int fd, int option, void *ret,
 		       socklen_t len)
 {
-	_cleanup_close_ int copy = take_fd(t->tgid, 0, fd);
-	if (copy < 0)
-		copy = take_fd(t->tid, PIDFD_THREAD, fd);
+	_cleanup_close_ int copy = task_take_fd(t, fd);
 	if (copy < 0 || getsockopt(copy, SOL_SOCKET, option, ret, &len) < 0)
 		return SMCO_UNSUPPORTED;
 	return 0;
