@@ -43,6 +43,13 @@ struct slept {
 	int cpu;
 };
 
+/* The scheduler's clock of a CPU at a moment of CLOCK_MONOTONIC. */
+struct cpu_clock {
+	int cpu;
+	uint64_t ns; /* 0 = unknown */
+	uint64_t at_ns;
+};
+
 struct task {
 	struct tracer *tr;
 	pid_t tid;
@@ -307,6 +314,7 @@ struct tracer {
 	cpu_set_t own_cpus;	  /* what the user gave us */
 	struct rlimit own_nofile; /* the same; our own is at its maximum */
 	int nr_cpus;
+	struct cpu_clock clock[16]; /* last asked; mend-slept.c */
 	struct follow {
 		bool on;
 		bool pinned;

@@ -15,6 +15,10 @@
 #include "supervisor/tracee/internal.h"
 #include "supervisor/tracee/mend.h"
 
+/* A value of another CPU's clock is used for so long: that much later a wait
+ * may end. */
+#define STILL_GOOD_NS (5 * NSEC_PER_MSEC)
+
 static bool sched_field(const char *buf, const char *name, uint64_t *ret,
 			unsigned long long *frac)
 {
@@ -52,28 +56,39 @@ bool slept_look(const struct task *t, struct slept *ret)
 	return task_proc_place(t, &ret->cpu) == 'S';
 }
 
-/* The clock of @cpu when it was *at_ns or, by some us, before. */
-static bool clock_there(struct tracer *tr, int cpu, uint64_t *ret,
-			uint64_t *at_ns)
+/* The clock of @cpu when it was ->at_ns or, by some us, before. */
+static bool ask_clock(struct tracer *tr, int cpu, struct cpu_clock *ret)
 {
 	/* Who comes from its sleep has begun to run at this moment. */
 	const struct timespec short_sleep = {.tv_nsec = 1};
-	struct slept own;
+	struct slept own = {0};
 	if (!follow_visit(tr, cpu))
 		return false;
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &short_sleep, NULL);
 	bool known = last_ran(tr->tid, &own);
-	*at_ns = smco_now_ns();
+	*ret = (struct cpu_clock){
+		.cpu = cpu, .ns = own.ns, .at_ns = smco_now_ns()};
 	follow_return(tr);
-	*ret = own.ns;
 	return known;
+}
+
+/* At @at_ns at the latest: of many threads that are stopped at once, not for
+ * each. 0: not to be known. */
+static uint64_t clock_until(struct tracer *tr, int cpu, uint64_t at_ns)
+{
+	struct cpu_clock *c = &tr->clock[(unsigned)cpu % ARRAY_SIZE(tr->clock)];
+	if ((!c->ns || c->cpu != cpu || c->at_ns + STILL_GOOD_NS < at_ns) &&
+	    !ask_clock(tr, cpu, c))
+		return c->ns = 0;
+	/* It has not gone faster than time. */
+	uint64_t since = c->at_ns > at_ns ? c->at_ns - at_ns : 0;
+	return c->ns > since ? c->ns - since : 0;
 }
 
 uint64_t mend_waited_ns(const struct task *t)
 {
 	const struct slept *then = &t->slept;
 	struct slept now;
-	uint64_t at_ns;
 	/* It has slept once more, in our stop. More often: that wait was over
 	 * before it was interrupted, and this is another one. */
 	if (!then->ns || !last_ran(t->tid, &now) ||
@@ -81,8 +96,6 @@ uint64_t mend_waited_ns(const struct task *t)
 		return 0;
 	if (now.migrations == then->migrations)
 		return now.ns > then->ns ? now.ns - then->ns : 0;
-	if (!clock_there(t->tr, then->cpu, &now.ns, &at_ns))
-		return 0;
-	uint64_t since = then->ns + (at_ns - t->stop_ns);
-	return now.ns > since ? now.ns - since : 0;
+	now.ns = clock_until(t->tr, then->cpu, t->stop_ns);
+	return now.ns > then->ns ? now.ns - then->ns : 0;
 }
