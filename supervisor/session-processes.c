@@ -160,8 +160,7 @@ static void plant(struct session *s, struct watched *w)
 	struct smco_err err = {0};
 	if (w->hooks || w->asleep || !w->nap)
 		return;
-	int rc = watched_plant(w, s->opt->min_size_bytes, s->opt->nr_phases > 0,
-			       &err);
+	int rc = watched_plant(w, s->opt->min_size_bytes, &err);
 	if (rc) {
 		smco_debug("session", "pid %d: %s", (int)w->pid, err.msg);
 		if (rc != SMCO_NOTFOUND && rc != SMCO_GONE)

@@ -280,14 +280,12 @@ void watched_open_guard(struct watched *w)
 		nap_set_guard(w->nap, w->guard);
 }
 
-int watched_plant(struct watched *w, uint64_t cutoff, bool at_entries,
-		  struct smco_err *err)
+int watched_plant(struct watched *w, uint64_t cutoff, struct smco_err *err)
 {
 	struct hook_symbols syms = {
 		.find = find_symbol,
 		.find_libc = find_in_libc,
 		.ctx = w,
-		.at_entries = at_entries,
 	};
 	if (w->hooks)
 		return 0;

@@ -99,9 +99,8 @@ int watched_open_access(struct watched *w, enum options_mechanism mechanism,
 void watched_open_guard(struct watched *w);
 
 /* Plant sensors if the allocation functions are there: 0, SMCO_NOTFOUND. All
- * tasks stopped. @at_entries: see struct hook_symbols. */
-int watched_plant(struct watched *w, uint64_t cutoff, bool at_entries,
-		  struct smco_err *err);
+ * tasks stopped. */
+int watched_plant(struct watched *w, uint64_t cutoff, struct smco_err *err);
 /* Take in blocks that exist already (attach); of a copy that was woken, if
  * @only_own, those that it has made itself. All tasks stopped. */
 int watched_adopt(struct watched *w, uint64_t min_bytes, bool only_own,

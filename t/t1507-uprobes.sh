@@ -1,7 +1,7 @@
 #!/bin/bash
 # Somebody else sets uprobes at the allocation functions while they have our
 # sensors, as those do who look for leaks (bpftrace, memleak), or at functions of
-# the program whose parameters are watched, takes them out again, and sees what
+# the program whose parameters are watched or that are phases, takes them out again, and sees what
 # he would have seen: the program does not notice.
 . "$(dirname "$0")/test-lib.sh"
 need PTRACE
@@ -79,11 +79,12 @@ come_and_go() {
 		kill -0 "$smco" || break
 	done
 }
-# It begins with sensors, uprobes come and go, and it ends by itself: each of its
-# threads has checked what it was given.
+# watched OPTIONS - It begins with sensors, uprobes come and go, and it ends by
+# itself: each of its threads has checked what it was given.
 watched() {
 	local smco name
-	smco-trace -q -o live.trace -t unlimited -- \
+	rm -f live.out
+	smco-trace -q -o live.trace -t unlimited "$@" -- \
 		env LD_LIBRARY_PATH="$PWD/libc" "$FIXTURES/hook-live" live.out 2 60000 &
 	smco=$!
 	wait_for 20 has_sensors $smco || return
@@ -152,6 +153,7 @@ int main(void)
 		turns++;
 	} while (access("enough", F_OK));
 	printf("%lu wrong\n", wrong);
+	fprintf(stderr, "%lu\n", turns * 1000);
 	return turns < 10;
 }
 END
@@ -159,7 +161,7 @@ are_watched() { smco-report --ranges entries.trace | grep -q 'sub_first::negativ
 entries() {
 	local smco
 	${CC:-gcc} -O2 -g -o entries entries.c || return
-	smco-trace -q -o entries.trace -m range -t unlimited -- ./entries >out &
+	smco-trace -q -o entries.trace -m range -t unlimited -- ./entries >out 2>calls &
 	smco=$!
 	wait_for 20 are_watched || return
 	come_and_go $smco "$PWD/entries" push_first sub_first || return
@@ -174,8 +176,33 @@ entries() {
 		grep -q 'sub_first::second.* 0 .* 99 ' ranges &&
 		grep -q 'sub_first::negative.* -999 .* 0 ' ranges
 }
+# The same of phases: each passing is counted, also by way of a uprobe.
+are_phased() { smco-report --phases phases.trace | grep 'sub_first *[1-9]'; }
+phases() {
+	local smco
+	rm -f enough
+	smco-trace -q -o phases.trace --phase push_first --phase sub_first \
+		-t unlimited -- ./entries >out 2>calls &
+	smco=$!
+	wait_for 20 are_phased || return
+	come_and_go $smco "$PWD/entries" push_first sub_first || return
+	touch enough
+	wait $smco || return
+	smco-report --phases --csv phases.trace >phases
+	cat out calls hits.push_first hits.sub_first phases
+	[ "$(cat out)" = "0 wrong" ] && [ "$(cat hits.push_first)" -gt 0 ] &&
+		[ "$(cat hits.sub_first)" -gt 0 ] &&
+		[ "$(grep -c "_first,.*\b$(cat calls)\b" phases)" = 2 ]
+}
+both() {
+	watched -m nap --phase malloc --phase free &&
+		smco-report --phases live.trace | tee phases &&
+		[ "$(grep -cE '(malloc|free) ' phases)" = 2 ]
+}
 ok "that come before us and go before us" were_there
 ok "uprobes at functions that have sensors" watched
 ok "uprobes at functions whose parameters are watched" entries
+ok "uprobes at functions that are phases" phases
+ok "uprobes at functions that have sensors and are phases" both
 
 done_testing

@@ -103,7 +103,6 @@ int hook_plan_find(struct hook_plan *plan, const struct hook_symbols *syms,
 		return smco_fail(err, SMCO_NOTFOUND, 0,
 				 "no malloc and free in this program (yet)");
 	priv->magic = AGENT_MAGIC;
-	plan->at_entries = syms->at_entries;
 	priv->is_glibc = is_glibc(syms, malloc_addr);
 	taddr_t libc_start = 0, libc_end = 0;
 	if (syms->find_libc)
@@ -188,7 +187,6 @@ int hook_plan_build(struct hook_plan *plan, taddr_t base, hook_read_fn read,
 			.code_len = read(ctx, site->addr, code, sizeof(code)),
 			.area = base,
 			.stub = base + AGENT_STUB_OFF + used,
-			.at_entry = plan->at_entries,
 		};
 		int r = stub_build(&s, &site->stub, &why);
 		if (r == 0 && used + STUB_MAX_BYTES > AGENT_STUB_BYTES)

@@ -24,7 +24,6 @@ struct hook_plan {
 	struct agent_private priv; /* the page as the agent is to find it */
 	struct hook_site sites[AGENT_MAX_SITES];
 	unsigned nr_sites;
-	bool at_entries;	    /* as struct hook_symbols has it */
 	taddr_t mod_start, mod_end; /* text of the allocator's module */
 	taddr_t base;		    /* of the area */
 	uint8_t stubs[AGENT_STUB_BYTES];

@@ -429,7 +429,7 @@ static int build(const struct stub_site *s, struct stub *ret, bool stays,
 int stub_build(const struct stub_site *s, struct stub *ret,
 	       struct smco_err *err)
 {
-	if (!s->at_entry && build(s, ret, true, NULL) == 0)
+	if (build(s, ret, true, NULL) == 0)
 		return 0;
 	return build(s, ret, false, err);
 }

@@ -20,9 +20,8 @@ struct stub_site {
 	taddr_t addr;	     /* the function's entry */
 	const uint8_t *code; /* its bytes, as many as could be read */
 	size_t code_len;
-	taddr_t area;  /* where agent_abi.h's area lies */
-	taddr_t stub;  /* where the stub is going to be */
-	bool at_entry; /* the first instruction must not stay */
+	taddr_t area; /* where agent_abi.h's area lies */
+	taddr_t stub; /* where the stub is going to be */
 };
 
 struct stub {

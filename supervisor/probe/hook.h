@@ -58,9 +58,6 @@ struct hook_symbols {
 	taddr_t (*find_libc)(void *ctx, const char *name, taddr_t *start_ret,
 			     taddr_t *end_ret);
 	void *ctx;
-	/* Others of ours may put theirs there, too (mark.h): at the entries,
-	 * also where a function's first instruction could stay. */
-	bool at_entries;
 };
 
 /*

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "supervisor/probe/code.h"
 #include "symbols/fderange.h"
 
 #define MAX_PARTS 16 /* of a function */
@@ -243,6 +244,40 @@ static const char *unusable(const struct range_code *code, size_t first,
 	return NULL;
 }
 
+/*
+ * If the function's first instruction, @i, can stay where it is, *s is behind
+ * it: none that leads elsewhere, or is as long as a jump anyway, and nothing
+ * but it leads to the next one.
+ */
+static void step_behind(const struct function *f, const struct range_code *code,
+			size_t i, struct mark_spot *s)
+{
+	const struct range_insn *in = &code->insns[i];
+	uint8_t bytes[CODE_JUMP_BYTES - 1];
+	struct code_insn first;
+	if (in->addr != f->entry || in->len >= CODE_JUMP_BYTES ||
+	    in->kind != RK_PLAIN || !range_falls(code, i) ||
+	    in[1].bits & RB_LEADER ||
+	    !mark_code_bytes(f->mc, in->addr, bytes, in->len) ||
+	    !code_decode(bytes, in->len, in->addr, &first))
+		return;
+	uint32_t pushed = 0;
+	if (in->wrote & 1u << RANGE_RSP) {
+		const ZydisDecodedOperand *op = first.op;
+		if (first.z.mnemonic == ZYDIS_MNEMONIC_PUSH)
+			pushed = first.z.operand_width / 8;
+		else if (first.z.mnemonic == ZYDIS_MNEMONIC_SUB &&
+			 op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+			 op[1].imm.value.s > 0)
+			pushed = (uint32_t)op[1].imm.value.s;
+		if (!pushed)
+			return;
+	}
+	s->addr = in[1].addr;
+	s->behind = in->len;
+	s->pushed = pushed;
+}
+
 static int one_part(struct function *f, const struct range_chunk *c,
 		    const struct mark_spot *begin)
 {
@@ -261,6 +296,7 @@ static int one_part(struct function *f, const struct range_chunk *c,
 			why = unusable(&code, i, f->entry);
 		if (!why) {
 			s.addr = code.insns[i].addr;
+			step_behind(f, &code, i, &s);
 			rc = mark_plan_spot(f->plan, &s, f->err);
 		}
 	}

@@ -147,6 +147,8 @@ static const char *window_at(const struct placer *p, const struct mark_spot *s,
 							    : last->room)
 		     : 0;
 	uint32_t first, end = 0;
+	if (s->behind && lowest < s->addr)
+		lowest = s->addr; /* what is before it is to stay */
 	if (g == code->nr || code->insns[g].addr != s->addr)
 		return "no instruction begins there";
 	if (s->addr >= lowest)
@@ -187,8 +189,8 @@ static const char *come_to(struct placer *p, uint64_t addr,
 }
 
 /* Into the window before it, or one of its own. */
-static const char *place(struct placer *p, const struct mark_spot *s,
-			 struct smco_err *err)
+static const char *place_there(struct placer *p, const struct mark_spot *s,
+			       struct smco_err *err)
 {
 	struct mark_plan *plan = p->plan;
 	struct mark_window *w =
@@ -215,6 +217,18 @@ static const char *place(struct placer *p, const struct mark_spot *s,
 	own.nr_spots = 1;
 	plan->window[plan->nr_windows++] = own;
 	return NULL;
+}
+
+static const char *place(struct placer *p, struct mark_spot *s,
+			 struct smco_err *err)
+{
+	const char *why = place_there(p, s, err);
+	if (!why || !s->behind)
+		return why;
+	s->addr -= s->behind;
+	s->behind = 0;
+	s->pushed = 0;
+	return place_there(p, s, err);
 }
 
 static int by_address(const void *a, const void *b)

@@ -32,6 +32,10 @@ struct mark_spot {
 	uint32_t counter;
 	uint8_t what; /* the caller's; stands in records */
 	uint8_t when; /* enum mark_when */
+	/* It is behind its function's first instruction, so many bytes, and the
+	 * stack is so many bytes longer there than where that begins. */
+	uint8_t behind;
+	uint32_t pushed;
 };
 
 struct mark_window {
@@ -40,7 +44,10 @@ struct mark_window {
 	uint8_t len;  /* of the instructions that are moved */
 	uint8_t room; /* that a jump may take, at least five */
 	uint8_t nr_insns;
-	bool goes_on;			  /* to what is behind them */
+	bool goes_on; /* to what is behind them */
+	/* The first spot is so far behind it, but no instruction is: it is
+	 * passed where the window begins. */
+	uint8_t behind;
 	uint8_t bytes[MARK_WINDOW_BYTES]; /* the file's: @room or @len */
 };
 
@@ -71,7 +78,9 @@ int mark_plan_spot(struct mark_plan *plan, const struct mark_spot *spot,
 		   struct smco_err *err);
 /*
  * Where the function at @entry, @size bytes (0: not known), begins, spots like
- * @begin, and where it ends, by return or tail call, like @end. What cannot be
+ * @begin (behind its first instruction if that can stay, for others set uprobes
+ * there, of which the kernel runs what the file has and goes on behind it), and
+ * where it ends, by return or tail call, like @end. What cannot be
  * understood is refused, not an error. SMCO_NOMEM, SMCO_FORMAT.
  */
 int mark_plan_function(struct mark_plan *plan, struct mark_code *code,

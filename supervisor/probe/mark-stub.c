@@ -17,6 +17,14 @@ static void land(struct code_buf *e, size_t from)
 		memcpy(e->buf + from - 4, &distance, 4);
 }
 
+/* What is made just now. */
+struct making {
+	struct code_buf *e;
+	taddr_t data; /* where the tracee has struct mark_data */
+	uint32_t tid_offset;
+	bool is_ahead; /* of where the spots are, see mark_window.behind */
+};
+
 #define RED_ZONE 128
 #define PUSHED	 6 /* registers, where a record is written */
 
@@ -35,9 +43,10 @@ static void land(struct code_buf *e, size_t from)
  * what that took here, with all the lines that were no longer in the cache, is
  * known and no part of what is timed.
  */
-static void record(struct code_buf *e, const struct mark_spot *at, taddr_t data,
-		   uint32_t tid_offset)
+static void record(const struct making *m, const struct mark_spot *at)
 {
+	struct code_buf *e = m->e;
+	const taddr_t data = m->data;
 	const bool is_end = at->counter % 2;
 	CODE(e, 0x8b, 0x4a, is_end ? 0xf8 : 0); /* mov begun, %ecx */
 	CODE(e, 0x2b, 0x4a, is_end ? 0 : 8);	/* sub ended, %ecx */
@@ -61,12 +70,12 @@ static void record(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 	CODE(e, 0xc6, 0x41, 18);       /* movb $what, 18(%rcx) */
 	CODE(e, (uint8_t)at->what);
 	CODE(e, 0x48, 0x8d, 0x94, 0x24); /* lea STACK(%rsp), %rdx */
-	code_put32(e, RED_ZONE + PUSHED * 8);
+	code_put32(e, RED_ZONE + PUSHED * 8 + (m->is_ahead ? 0 : at->pushed));
 	CODE(e, 0x48, 0x89, 0x51, 24); /* mov %rdx, 24(%rcx): sp */
 	CODE(e, 0x8d, 0x58, 1);	       /* lea 1(%rax), %ebx */
-	if (tid_offset) {
+	if (m->tid_offset) {
 		CODE(e, 0x64, 0x8b, 0x04, 0x25); /* mov %fs:tid, %eax */
-		code_put32(e, tid_offset);
+		code_put32(e, m->tid_offset);
 	} else {
 		CODE(e, 0x31, 0xc0); /* xor %eax, %eax */
 	}
@@ -86,9 +95,11 @@ static void record(struct code_buf *e, const struct mark_spot *at, taddr_t data,
  * own, without a lock, which costs a quarter; in one instruction, for a handler
  * of its own may come in between. %rcx may be used; %rdx is where it counted.
  */
-static void count(struct code_buf *e, const struct mark_spot *at, taddr_t data,
-		  uint32_t tid_offset)
+static void count(const struct making *m, const struct mark_spot *at)
 {
+	struct code_buf *e = m->e;
+	const taddr_t data = m->data;
+	const uint32_t tid_offset = m->tid_offset;
 	const size_t counter = at->counter * sizeof(uint64_t);
 	size_t not_owner = 0, counted = 0;
 	if (tid_offset) {
@@ -119,10 +130,10 @@ static void count(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 		land(e, counted);
 }
 
-static void sensor(struct code_buf *e, const struct mark_spot *at, taddr_t data,
-		   uint32_t tid_offset)
+static void sensor(const struct making *m, const struct mark_spot *at)
 {
-	taddr_t c = data + offsetof(struct mark_data, channel) +
+	struct code_buf *e = m->e;
+	taddr_t c = m->data + offsetof(struct mark_data, channel) +
 		    at->channel * sizeof(struct mark_channel);
 	taddr_t run = c + offsetof(struct mark_channel, run);
 	taddr_t tokens = c + offsetof(struct mark_channel, tokens);
@@ -130,7 +141,7 @@ static void sensor(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 	CODE(e, 0x48, 0x8d, 0x64, 0x24, 0x80); /* lea -128(%rsp), %rsp */
 	CODE(e, 0x50, 0x51, 0x52);	       /* push rax, rcx, rdx */
 	CODE(e, 0x9f, 0x0f, 0x90, 0xc0);       /* lahf; seto %al */
-	count(e, at, data, tid_offset);
+	count(m, at);
 	CODE(e, 0x83, 0x3d); /* cmpl $0, run */
 	code_put_rel(e, run, 1);
 	CODE(e, 0);
@@ -146,7 +157,7 @@ static void sensor(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 	CODE(e, 0x50, 0x53, 0x56); /* push rax with the flags, rbx, rsi */
 	CODE(e, 0x8b, 0x1d);	   /* mov run, %ebx */
 	code_put_rel(e, run, 0);
-	record(e, at, data, tid_offset);
+	record(m, at);
 	CODE(e, 0x5e, 0x5b, 0x58); /* pop rsi, rbx, rax */
 	CODE(e, 0xe9);
 	code_put32(e, 0);
@@ -164,35 +175,34 @@ static void sensor(struct code_buf *e, const struct mark_spot *at, taddr_t data,
 }
 
 /* Sensors that only those pass who take the branch. */
-static void taken(struct code_buf *e, const struct mark_spot *s,
-		  const struct mark_spot *end, const struct code_insn *in,
-		  taddr_t data, uint32_t tid_offset)
+static void taken(const struct making *m, const struct mark_spot *s,
+		  const struct mark_spot *end, const struct code_insn *in)
 {
+	struct code_buf *e = m->e;
 	/* The opposite condition leads past them. */
 	size_t past = branch(e, 0x80 | ((in->z.opcode & 0xf) ^ 1));
 	for (; s < end; s++)
 		if (s->when == MARK_TAKEN)
-			sensor(e, s, data, tid_offset);
+			sensor(m, s);
 	code_jump(e, in->target);
 	land(e, past);
 }
 
-static const char *one_insn(struct code_buf *e, const struct mark_spot *s,
+static const char *one_insn(const struct making *m, const struct mark_spot *s,
 			    const struct mark_spot *end, const uint8_t *bytes,
-			    const struct code_insn *in, taddr_t data,
-			    uint32_t tid_offset)
+			    const struct code_insn *in)
 {
 	bool any_taken = false;
 	for (const struct mark_spot *k = s; k < end; k++) {
 		any_taken |= k->when == MARK_TAKEN;
 		if (k->when == MARK_ALWAYS)
-			sensor(e, k, data, tid_offset);
+			sensor(m, k);
 	}
 	if (!any_taken)
-		return code_relocate(e, bytes, in);
+		return code_relocate(m->e, bytes, in);
 	if (in->z.meta.category != ZYDIS_CATEGORY_COND_BR)
 		return "it is no branch";
-	taken(e, s, end, in, data, tid_offset);
+	taken(m, s, end, in);
 	return NULL;
 }
 
@@ -201,6 +211,7 @@ const char *mark_stub_build(struct mark_stub *ret, const struct mark_plan *plan,
 			    taddr_t data, uint32_t tid_offset)
 {
 	struct code_buf *e = &ret->code;
+	const struct making m = {e, data, tid_offset, w->behind != 0};
 	const struct mark_spot *s = plan->spot + w->first_spot,
 			       *end = s + w->nr_spots;
 	size_t at = 0;
@@ -210,11 +221,10 @@ const char *mark_stub_build(struct mark_stub *ret, const struct mark_plan *plan,
 		if (at >= w->len || !code_decode(w->bytes + at, w->len - at,
 						 w->addr + bias + at, &in))
 			return "it does not decode";
-		while (s < end && s->addr == w->addr + at)
+		while (s < end && s->addr == w->addr + w->behind + at)
 			s++;
 		ret->at[at] = (uint32_t)e->len;
-		const char *why = one_insn(e, from, s, w->bytes + at, &in, data,
-					   tid_offset);
+		const char *why = one_insn(&m, from, s, w->bytes + at, &in);
 		if (why)
 			return why;
 		at += in.z.length;

@@ -209,11 +209,21 @@ static bool look_at(struct marks *m, const struct mark_plan *plan,
 		return false;
 	if (!memcmp(now, w->bytes, n))
 		return true;
+	/* Or where the function begins, before its first spot. */
+	size_t behind = plan->spot[w->first_spot].behind;
 	const struct tpatch *patch = tproc_patch_at(m->p, addr, jump);
-	if (!patch || n < jump || memcmp(tpatch_old(patch), w->bytes, jump) ||
-	    memcmp(now + jump, w->bytes + jump, n - jump) != 0)
+	if (patch)
+		behind = 0;
+	else
+		patch = tproc_patch_at(m->p, addr - behind, jump);
+	size_t rest = jump - behind; /* of the jump, in this window */
+	if (!patch || n < jump ||
+	    memcmp(tpatch_old(patch) + behind, w->bytes, rest) ||
+	    memcmp(now + rest, w->bytes + rest, n - rest) != 0 ||
+	    tmem_read(m->p, addr - behind, ret->bytes, jump))
 		return false;
-	memcpy(ret->bytes, now, jump);
+	ret->addr -= behind;
+	ret->behind = (uint8_t)behind;
 	ret->len = ret->room = (uint8_t)jump;
 	ret->nr_insns = 1;
 	ret->goes_on = false;
@@ -240,7 +250,9 @@ static int plant_one(struct marks *m, const struct mark_plan *plan,
 	struct moving x = {m, w, &stub, planned->addr + bias};
 	struct tpatch *patch;
 	memset(stub.at, 0xff, sizeof(stub.at));
-	if (!look_at(m, plan, planned, x.addr, &there))
+	bool is_known = look_at(m, plan, planned, x.addr, &there);
+	x.addr = there.addr + bias;
+	if (!is_known)
 		return smco_fail(err, SMCO_BUSY, 0,
 				 "the code at 0x%llx is not the file's: "
 				 "somebody has changed it",

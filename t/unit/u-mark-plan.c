@@ -35,6 +35,24 @@ __asm__(".text\n"
 	"mov 8(%rsi), %rax\njmp *%rax\n"
 	"1: mov $7, %eax\ncmp $9, %edx\njne 2f\njmp plan_endbr\n"
 	"2: mov $8, %eax\nret\nfinish plan_tails\n"
+	/* What their first instruction has done when they are seen. */
+	"begin plan_push\npush %rbx\nmov %edi, %ebx\nlea 9(%rbx), %rax\n"
+	"mov $1, %ecx\npop %rbx\nret\nfinish plan_push\n"
+	"begin plan_sub\nsub $24, %rsp\nmov %edi, 4(%rsp)\n"
+	"mov 4(%rsp), %eax\nadd $24, %rsp\nret\nfinish plan_sub\n"
+	"begin plan_mov\nmov %edi, %eax\nlea 9(%rax), %rcx\nadd %rcx, %rax\n"
+	"ret\nfinish plan_mov\n"
+	/* Those that do not stay: what leads back behind it; a stack pointer
+	 * that is not to be known; one as long as a jump. */
+	"begin plan_back\npush %rbx\n5: dec %edi\nlea 1(%rdi), %rax\njne 5b\n"
+	"pop %rbx\nret\nfinish plan_back\n"
+	"begin plan_and\nand $-64, %rsp\nmov %edi, %eax\nlea 1(%rdi), %rcx\n"
+	"ret\nfinish plan_and\n"
+	"begin plan_long\nmov $7, %eax\nlea 1(%rdi), %rcx\nret\nfinish "
+	"plan_long\n"
+	/* There is no room behind it. */
+	"begin plan_tight\npush %rbx\nmov %edi, %ebx\nmov %ebx, %ecx\n"
+	"6: dec %ecx\nmov $1, %eax\njne 6b\npop %rbx\nret\nfinish plan_tight\n"
 	/* A probe, a nop, behind a call, and room for a jump from there on. */
 	"begin plan_probe\npush %r12\npush %rbp\npush %rbx\ncall plan_at_once\n"
 	"nop\npop %rbx\npop %rbp\npop %r12\nret\nfinish plan_probe\n"
@@ -159,8 +177,38 @@ static void functions(void)
 	check_int(spots(2), 2);
 }
 
+/* Where the function that was just planned is passed first. */
+static void begins(unsigned behind, unsigned pushed)
+{
+	const struct mark_spot *s = &plan.spot[0];
+	check_int(s->what, 1);
+	check_int(s->behind, behind);
+	check_int(s->pushed, pushed);
+	check_int(plan.window[0].addr, s->addr);
+	check_int(spots(2), 1);
+}
+
+static void first_stays(void)
+{
+	static const struct {
+		const char *name;
+		unsigned behind, pushed;
+	} all[] = {{"plan_push", 1, 8}, {"plan_sub", 4, 24},
+		   {"plan_mov", 2, 0},	{"plan_and", 0, 0},
+		   {"plan_long", 0, 0}, {"plan_tight", 0, 0}};
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		struct search s = {.name = all[i].name};
+		plan_it(all[i].name);
+		begins(all[i].behind, all[i].pushed);
+		sym_each_function(space, 1, is_it, &s);
+		check_int(plan.spot[0].addr, s.found.addr + all[i].behind);
+	}
+	plan_it("plan_back"); /* behind it a loop begins: not counted */
+	check_int(spots(1), 0);
+}
+
 struct all {
-	size_t nr, nr_placed;
+	size_t nr, nr_placed, nr_stay;
 	bool sound;
 };
 
@@ -173,6 +221,7 @@ static bool one_of_all(void *ctx, const struct sym_function *f)
 					&end, NULL) &&
 		    !mark_plan_place(&p, code, NULL) && is_sound(&p);
 	a->nr_placed += p.nr_spots != 0;
+	a->nr_stay += p.nr_spots && p.spot[0].behind;
 	a->nr++;
 	mark_plan_deinit(&p);
 	return a->nr < 2000;
@@ -185,6 +234,10 @@ static void everything(void)
 	check(a.sound);
 	check_msg(a.nr > 20 && a.nr_placed > a.nr / 2, "%zu of %zu",
 		  a.nr_placed, a.nr);
+	check_msg(a.nr_stay > a.nr_placed / 2,
+		  "the first instruction stays "
+		  "in %zu of %zu",
+		  a.nr_stay, a.nr_placed);
 }
 
 /* Places that are no functions, and none at all. */
@@ -252,6 +305,7 @@ int main(void)
 	mark_plan_init(&plan);
 	if (check(elf && space && code)) {
 		functions();
+		first_stays();
 		everything();
 		nonsense();
 	}
