@@ -7,7 +7,8 @@
  *
  * A task that slept when it was asked to stop, and goes back to sleep when it
  * may, has lost nothing. So its stop counts only when it is seen to do
- * something else afterwards.
+ * something else afterwards. On its way it may stop where its call ends for us,
+ * or begins anew, which is no more of a loss.
  *
  * Where other traced tasks have all the CPUs meanwhile, what one of them is
  * late the others are early: a stop counts only as far as a CPU was not theirs.
@@ -41,7 +42,8 @@ char LICENSE[] SEC("license") = "GPL";
  * guest's are mapped by a hypervisor one by one. */
 #define FIRST_BRIEF_NS	 (2 * BRIEF_NS)
 #define JOBCTL_LISTENING (1UL << 22)
-#define EVENT_STOP	 128 /* PTRACE_EVENT_STOP: it was asked to */
+#define EVENT_STOP	 128	    /* PTRACE_EVENT_STOP: it was asked to */
+#define SYSCALL_STOP	 (5 | 0x80) /* SIGTRAP, PTRACE_O_TRACESYSGOOD */
 
 /* Who used less CPU than this since it woke a traced task is its partner. */
 #define PARTNER_NS 10000000
@@ -304,8 +306,10 @@ static __always_inline void traced_leaves(struct task_struct *prev,
 		/* Nobody looked while it was not traced. */
 		if (!st->is_known)
 			st->slept = left_a_wait(prev);
-		st->was_asleep =
-			st->slept && prev->exit_code >> 8 == EVENT_STOP;
+		int is_asked = prev->exit_code >> 8 == EVENT_STOP;
+		int is_way_back = prev->exit_code == SYSCALL_STOP &&
+				  (st->undecided || left_a_wait(prev));
+		st->was_asleep = st->slept && (is_asked || is_way_back);
 		st->since = bpf_ktime_get_ns();
 		st->theirs_ns = theirs_ns(st->since);
 		st->stolen_ns = stolen_here();

@@ -552,6 +552,7 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 	}
 	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
 		t->mend.arg = arch.syscall_arg(&regs, t->mend.call->arg);
+		t->was_blocked = smco_now_ns() < t->mend.end_ns;
 		cut_timeout(t, &regs);
 		return false;
 	}
@@ -569,6 +570,7 @@ bool mend_at_syscall_stop(struct task *t, bool interrupted)
 		return false;
 	/* Cut short once more. It can be started again only from a stop on the
 	 * way to signal delivery: the next one. */
+	t->was_blocked = true;
 	task_interrupt(t);
 	return true;
 }

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -35,6 +36,12 @@ static long act_sleep(long us, long unused)
 	return usleep((useconds_t)us);
 }
 
+static void compute(uint64_t ns)
+{
+	for (uint64_t end = smco_now_ns() + ns; smco_now_ns() < end;)
+		;
+}
+
 /* Reads a byte, computes for 20 ms, and so on. */
 static pid_t start_reader(int *fd)
 {
@@ -48,9 +55,7 @@ static pid_t start_reader(int *fd)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(fds[1]);
 		while (read(fds[0], &byte, 1) == 1)
-			for (uint64_t end = smco_now_ns() + 20 * NSEC_PER_MSEC;
-			     smco_now_ns() < end;)
-				;
+			compute(20 * NSEC_PER_MSEC);
 		_exit(0);
 	}
 	close(fds[0]);
@@ -102,6 +107,84 @@ static void test_asleep(void)
 	check(nr > 0 && lost >= nr * 20 * NSEC_PER_MSEC);
 	close(fd);
 	check_int(waitpid(pid, &status, 0), pid);
+}
+
+static struct tracer *start_tracer(struct puppet *pup, struct tproc **p)
+{
+	struct tracer *tr = NULL;
+	struct smco_err err = {0};
+	*pup = puppet_start();
+	check_int(tracer_create(&tr, NULL, &err), 0);
+	*p = traced_attach(tr, pup->pid, &err);
+	check_msg(*p != NULL, "attached %s", err.msg);
+	tproc_resume_new(*p);
+	return tr;
+}
+
+static long act_wait(long ms, long pipe_fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	int fd = epoll_create1(0);
+	epoll_ctl(fd, EPOLL_CTL_ADD, (int)pipe_fd, &ev);
+	int nr = epoll_wait(fd, &ev, 1, (int)ms);
+	compute(5 * NSEC_PER_MSEC);
+	return nr;
+}
+
+/* Stands for 20 ms: the tracer's signals do not end it. */
+static void hold_all(struct tproc *p)
+{
+	uint64_t end = smco_now_ns() + 20 * NSEC_PER_MSEC;
+	check_int(traced_stop(p, NULL), 0);
+	while (smco_now_ns() < end)
+		usleep(1000);
+}
+
+/* Stopped once in a wait that is to end in time, and thus at the entry of its
+ * call once more, and if it was so before, at its end first. */
+static bool is_stop_free(struct tracer *tr, struct tproc *p)
+{
+	struct stopclock_reading before = now(), after;
+	struct tevent ev;
+	hold_all(p);
+	tproc_cont(p);
+	for (uint64_t end = smco_now_ns() + 50 * NSEC_PER_MSEC;
+	     smco_now_ns() < end;)
+		tracer_next(tr, end, &ev);
+	after = now();
+	return after.nr_stops - before.nr_stops >= 2 &&
+	       after.stop_ns == before.stop_ns;
+}
+
+static void test_wait_with_end(void)
+{
+	int fds[2];
+	struct puppet pup;
+	struct tproc *p;
+	struct stopclock_reading before;
+	int nr_free = 0;
+	check_int(pipe(fds), 0);
+	struct tracer *tr = start_tracer(&pup, &p);
+	puppet_begin(&pup, act_wait, 3600 * 1000L, fds[0]);
+	usleep(20000);
+	/* On a machine with too much to do it may take long to stop. */
+	for (int i = 0; i < 100 && nr_free < 3; i++)
+		nr_free += is_stop_free(tr, p);
+	check_int(nr_free, 3);
+	/* What it waited for comes while it stands: that is late. */
+	before = now();
+	hold_all(p);
+	check_int(write(fds[1], "x", 1), 1);
+	tproc_cont(p);
+	check_int(traced_wait(tr, &pup), 1);
+	/* Only when it has left its CPU is it known what it did there. */
+	check_int(traced_do(tr, &pup, act_sleep, 1000, 0), 0);
+	check(now().stop_ns - before.stop_ns >= 20 * NSEC_PER_MSEC);
+	check_int(tproc_detach(p, NULL), 0);
+	tracer_destroy(tr);
+	puppet_end(&pup);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 /* What one stop of 20 ms cost somebody who slept before we came. */
@@ -272,13 +355,10 @@ static void test_theirs(void)
 
 static void test_lent(void)
 {
-	struct tracer *tr = NULL;
 	struct smco_err err = {0};
-	struct puppet pup = puppet_start();
-	check_int(tracer_create(&tr, NULL, &err), 0);
-	struct tproc *p = traced_attach(tr, pup.pid, &err);
-	check_msg(p != NULL, "attached %s", err.msg);
-	tproc_resume_new(p);
+	struct puppet pup;
+	struct tproc *p;
+	struct tracer *tr = start_tracer(&pup, &p);
 	usleep(20000);
 	/* Nobody says so: each call is a stop. */
 	check(stops_with_calls(p, 2) > 150);
@@ -477,6 +557,7 @@ int main(void)
 	check_int(nr_seen_or_not(now()), nr_seen_or_not(after) + 1);
 	test_asleep();
 	test_first_stop();
+	test_wait_with_end();
 	test_turns();
 	test_theirs();
 	test_own();
