@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -53,11 +54,25 @@ static bool in_reach(taddr_t base, uint64_t bytes, taddr_t start, taddr_t end)
 }
 
 /*
+ * What must stay free below the stack, for it grows: a good deal more than it
+ * may. Where it has no limit nothing of ours goes there.
+ */
+static uint64_t stack_room(const struct tproc *p)
+{
+	struct rlimit lim;
+	if (prlimit(tproc_pid(p), RLIMIT_STACK, NULL, &lim) ||
+	    lim.rlim_cur > UINT64_MAX / 2)
+		return UINT64_MAX;
+	return lim.rlim_cur + HEAP_ROOM;
+}
+
+/*
  * Places to try, nearest below the module first: above an executable grows
  * its heap. Above only when there is nothing below.
  */
 static size_t candidates(const struct tmaps *m, taddr_t start, taddr_t end,
-			 uint64_t bytes, taddr_t ret[NR_ATTEMPTS])
+			 uint64_t bytes, uint64_t below_stack,
+			 taddr_t ret[NR_ATTEMPTS])
 {
 	const uint64_t need = bytes + 2 * GUARD;
 	size_t nr = 0;
@@ -74,10 +89,18 @@ static size_t candidates(const struct tmaps *m, taddr_t start, taddr_t end,
 	for (size_t i = 0; i + 1 < m->nr && nr < NR_ATTEMPTS; i++) {
 		taddr_t gap = m->maps[i].end;
 		if (gap < end || m->maps[i + 1].start < gap + need ||
-		    !strcmp(m->maps[i].path, "[heap]") ||
-		    !strcmp(m->maps[i + 1].path, "[stack]"))
+		    !strcmp(m->maps[i].path, "[heap]"))
 			continue;
 		taddr_t base = gap + GUARD;
+		if (!strcmp(m->maps[i + 1].path, "[stack]")) {
+			/* Libraries are at the top, and where there are many
+			 * threads their stacks are all that is below. */
+			uint64_t room = m->maps[i + 1].start - gap - need;
+			if (room >= below_stack &&
+			    in_reach(base, bytes, start, end))
+				ret[nr++] = base;
+			continue;
+		}
 		/* Its heap may begin there, and be mapped later. */
 		if (m->maps[i + 1].start - base > HEAP_ROOM + need)
 			base += HEAP_ROOM;
@@ -169,7 +192,7 @@ static int try_map(struct tproc *p, const struct tmaps *maps, taddr_t start,
 {
 	taddr_t places[NR_ATTEMPTS];
 	int r;
-	size_t nr = candidates(maps, start, end, bytes, places);
+	size_t nr = candidates(maps, start, end, bytes, stack_room(p), places);
 
 	r = smco_fail(err, SMCO_UNSUPPORTED, 0,
 		      "no free memory within 2 GiB of 0x%llx",

@@ -1,8 +1,12 @@
 /*
  * Memory near a module is found where calls of ours have mapped something
- * since the process came to stand, in the only place there seemed to be.
+ * since the process came to stand, in the only place there seemed to be; and
+ * above libraries where all within reach below them is taken, as by the stacks
+ * of hundreds of threads, but for what the first thread's stack may need.
  */
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "supervisor/probe/near.h"
@@ -40,6 +44,67 @@ static void map_below(struct tproc *p, taddr_t start)
 	check((uint64_t)ret == args[0]);
 }
 
+/* The last mapping below the stack, and the stack. */
+static struct tmap highest_placed(struct tproc *p, struct tmap *stack_ret)
+{
+	const struct tmaps *maps;
+	struct smco_err err = {0};
+	size_t i = 1;
+	check_int(tproc_get_maps(p, &maps, &err), 0);
+	while (i + 1 < maps->nr && strcmp(maps->maps[i].path, "[stack]") != 0)
+		i++;
+	*stack_ret = maps->maps[i];
+	return maps->maps[i - 1];
+}
+
+/* Whatever is free in the three GiB below @m. */
+static void take_all_below(struct tproc *p, const struct tmap *m)
+{
+	const uint64_t step = 4UL << 20;
+	struct smco_err err = {0};
+	for (uint64_t size = 1UL << 30; size >= step; size /= 2)
+		for (taddr_t at = m->end - (3UL << 30); at + size <= m->end;
+		     at += size) {
+			const uint64_t args[6] = {
+				at,
+				size,
+				PROT_NONE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+				(uint64_t)-1,
+			};
+			int64_t ret;
+			tproc_syscall(p, SYS_mmap, args, &ret, &err);
+		}
+}
+
+static void test_above(struct tproc *p)
+{
+	struct tmap stack, m = highest_placed(p, &stack);
+	struct rlimit lim;
+	struct smco_err err = {0};
+	taddr_t base = 0;
+	const uint64_t bytes = 8UL << 20; /* in no hole that was left */
+	take_all_below(p, &m);
+	tproc_forget_maps(p);
+	m = highest_placed(p, &stack);
+	check_msg(near_map(p, m.start, m.end, bytes, &base, &err) == 0,
+		  "mapped: %s", err.msg);
+	check(base >= m.end && base + bytes - m.start < 1ULL << 31);
+	check_int(getrlimit(RLIMIT_STACK, &lim), 0);
+	check(stack.start - (base + bytes) > lim.rlim_cur + (1UL << 30));
+	check_int(near_unmap(p, base, bytes, &err), 0);
+	/* It might need all there is. */
+	const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+	check_int(prlimit(tproc_pid(p), RLIMIT_STACK, &none, NULL), 0);
+	check_int(near_map(p, m.start, m.end, bytes, &base, &err),
+		  SMCO_UNSUPPORTED);
+	const struct rlimit much = {stack.start - m.end - (1UL << 30),
+				    RLIM_INFINITY};
+	check_int(prlimit(tproc_pid(p), RLIMIT_STACK, &much, NULL), 0);
+	check_int(near_map(p, m.start, m.end, bytes, &base, &err),
+		  SMCO_UNSUPPORTED);
+}
+
 int main(void)
 {
 	struct tracer *tr = NULL;
@@ -59,6 +124,7 @@ int main(void)
 	check(base && (base < m.start ? m.end - base : base + BYTES - m.start) <
 			      1ULL << 31);
 	check_int(near_unmap(p, base, BYTES, &err), 0);
+	test_above(p);
 	tproc_resume_new(p);
 	check_int(tproc_detach(p, &err), 0);
 	tracer_destroy(tr);
