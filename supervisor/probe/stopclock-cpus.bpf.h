@@ -141,6 +141,52 @@ APART int note_theirs(int traced)
 	return 0;
 }
 
+/* Since when tasks stand, if any do, and how long at least one did before. */
+__u64 nr_standing, standing_since_ns, stood_before_ns;
+/* What stops of those that had slept counted so far. */
+__u64 slept_total_ns;
+
+/* A task stands from now on, or does not any more. */
+APART int note_standing(int begins)
+{
+	__u64 now = bpf_ktime_get_ns();
+	if (begins) {
+		if (!__sync_fetch_and_add(&nr_standing, 1))
+			standing_since_ns = now;
+	} else if (__sync_fetch_and_add(&nr_standing, -1ULL) == 1) {
+		__sync_fetch_and_add(&stood_before_ns, now - standing_since_ns);
+	}
+	return 0;
+}
+
+/* For how long at least one task stood so far. */
+APART __u64 standing_ns(void)
+{
+	__u64 since = standing_since_ns;
+	return stood_before_ns + (nr_standing ? bpf_ktime_get_ns() - since : 0);
+}
+
+/*
+ * Stops of @ns of a task that had slept are a loss, since when tasks stood for
+ * @stood_then and those like it had lost @slept_then: but of a thousand that
+ * woke up in a stop of all no more lost time at once than there are CPUs.
+ */
+APART int count_slept(__u64 ns, __u64 stood_then, __u64 slept_then)
+{
+	struct stopclock_told *say = get_told();
+	struct stopclock_sum *s = get_sum();
+	if (!s || !say)
+		return 0;
+	__u64 most = (standing_ns() - stood_then) * say->nr_cpus;
+	__u64 gone = slept_total_ns - slept_then;
+	__u64 left = most > gone ? most - gone : 0;
+	if (say->nr_cpus && ns > left)
+		ns = left;
+	s->stop_ns += ns;
+	__sync_fetch_and_add(&slept_total_ns, ns);
+	return 0;
+}
+
 /* A task of thread group @tgid leaves this CPU, which it got at @arrived_ns by
  * the run queue's clock; 0 = that is not known. It has had @used_ns of CPUs. */
 APART int leave_cpu(__u32 tgid, __u64 arrived_ns, __u64 used_ns)

@@ -51,6 +51,8 @@ struct stopped {
 	__u64 run_delay;  /* what it had waited for CPUs by then, ns */
 	__u64 pcount;	  /* and how often it had got one */
 	__u64 undecided;  /* ns of stops that count if it does not sleep now */
+	__u64 stood_ns;	  /* standing_ns() when the first of them began, */
+	__u64 slept_ns;	  /* and slept_total_ns */
 	__u16 is_known;	  /* it was seen to leave a CPU before, and traced */
 	__u16 nr_back;	  /* times it came back from one, up to 2 */
 	__u16 slept;	  /* and did not do anything since exec_ns */

@@ -8,7 +8,8 @@
  * A task that slept when it was asked to stop, and goes back to sleep when it
  * may, has lost nothing. So its stop counts only when it is seen to do
  * something else afterwards. On its way it may stop where its call ends for us,
- * or begins anew, which is no more of a loss.
+ * or begins anew, which is no more of a loss. Of many that did something else
+ * no more lost time at once than there are CPUs.
  *
  * Where other traced tasks have all the CPUs meanwhile, what one of them is
  * late the others are early: a stop counts only as far as a CPU was not theirs.
@@ -231,13 +232,6 @@ static __always_inline void account_partner(struct task_struct *next,
 		account_waits(c, next, &k->waits, 0, &last);
 }
 
-static __always_inline void count(__u64 ns)
-{
-	struct stopclock_sum *s = get_sum();
-	if (s)
-		s->stop_ns += ns;
-}
-
 /* A stop, of whose beginning or end nobody was told. */
 static __always_inline void count_unseen(void)
 {
@@ -292,8 +286,10 @@ static __always_inline void traced_leaves(struct task_struct *prev,
 	st->is_lent = 0;
 	/* It was put on a CPU and the kernel did not tell, as where the one
 	 * before it was idle in a way that RCU does not watch. */
-	if (st->since)
+	if (st->since) {
 		count_unseen();
+		note_standing(0);
+	}
 	st->since = 0;
 	__u64 exec = prev->se.sum_exec_runtime;
 	int is_brief = exec - st->exec_ns <
@@ -310,6 +306,11 @@ static __always_inline void traced_leaves(struct task_struct *prev,
 		int is_way_back = prev->exit_code == SYSCALL_STOP &&
 				  (st->undecided || left_a_wait(prev));
 		st->was_asleep = st->slept && (is_asked || is_way_back);
+		note_standing(1);
+		if (!st->undecided) {
+			st->stood_ns = standing_ns();
+			st->slept_ns = slept_total_ns;
+		}
 		st->since = bpf_ktime_get_ns();
 		st->theirs_ns = theirs_ns(st->since);
 		st->stolen_ns = stolen_here();
@@ -322,7 +323,7 @@ static __always_inline void traced_leaves(struct task_struct *prev,
 	st->is_known = 1;
 	if (st->undecided && !(is_brief && (sleeps || !state)) &&
 	    !(state & STATE_TRACED && st->was_asleep)) {
-		count(st->undecided);
+		count_slept(st->undecided, st->stood_ns, st->slept_ns);
 		st->undecided = 0;
 	}
 	if (sleeps) {
@@ -372,6 +373,7 @@ static __always_inline void returns(struct task_struct *prev,
 	if (st->is_lent)
 		return;
 	st->since = 0;
+	note_standing(0);
 	if (st->nr_back < 2)
 		st->nr_back++;
 	/* It was on a CPU before, and then not traced any more. */

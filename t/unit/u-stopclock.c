@@ -42,8 +42,8 @@ static void compute(uint64_t ns)
 		;
 }
 
-/* Reads a byte, computes for 20 ms, and so on. */
-static pid_t start_reader(int *fd)
+/* Reads a byte, computes for @ms, and so on. */
+static pid_t start_reader(int *fd, uint64_t ms)
 {
 	int fds[2];
 	if (pipe(fds))
@@ -55,7 +55,7 @@ static pid_t start_reader(int *fd)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(fds[1]);
 		while (read(fds[0], &byte, 1) == 1)
-			compute(20 * NSEC_PER_MSEC);
+			compute(ms * NSEC_PER_MSEC);
 		_exit(0);
 	}
 	close(fds[0]);
@@ -95,7 +95,7 @@ static uint64_t hold(pid_t pid, int fd, bool give_work, uint64_t *nr_ret)
 static void test_asleep(void)
 {
 	int fd = -1, status;
-	pid_t pid = start_reader(&fd);
+	pid_t pid = start_reader(&fd, 20);
 	/* It sleeps before, and goes on sleeping; on a machine with too much to
 	 * do even that may take long. */
 	uint64_t lost = UINT64_MAX, nr;
@@ -134,8 +134,8 @@ static long act_wait(long ms, long pipe_fd)
 /* Stands for 20 ms: the tracer's signals do not end it. */
 static void hold_all(struct tproc *p)
 {
-	uint64_t end = smco_now_ns() + 20 * NSEC_PER_MSEC;
 	check_int(traced_stop(p, NULL), 0);
+	uint64_t end = smco_now_ns() + 20 * NSEC_PER_MSEC;
 	while (smco_now_ns() < end)
 		usleep(1000);
 }
@@ -187,11 +187,45 @@ static void test_wait_with_end(void)
 	close(fds[1]);
 }
 
+#define NR_READERS 20
+
+/* All of many sleepers stand for 20 ms, in which each gets something to do. */
+static void test_many_asleep(void)
+{
+	const uint64_t nr_cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+	pid_t pid[NR_READERS];
+	int fd[NR_READERS], status;
+	for (int i = 0; i < NR_READERS; i++)
+		pid[i] = start_reader(&fd[i], 1);
+	struct stopclock_reading before = now();
+	uint64_t begin = smco_now_ns();
+	for (int i = 0; i < NR_READERS; i++) {
+		ptrace(PTRACE_INTERRUPT, pid[i], 0, 0);
+		check_int(waitpid(pid[i], &status, 0), pid[i]);
+		check_int(write(fd[i], "x", 1), 1);
+	}
+	uint64_t all = smco_now_ns();
+	while (smco_now_ns() < all + 20 * NSEC_PER_MSEC)
+		usleep(1000);
+	for (int i = 0; i < NR_READERS; i++)
+		ptrace(PTRACE_CONT, pid[i], 0, 0);
+	/* The later ones have the pipes of those before. */
+	for (int i = NR_READERS - 1; i >= 0; i--) {
+		close(fd[i]);
+		check_int(waitpid(pid[i], &status, 0), pid[i]);
+	}
+	uint64_t lost = now().stop_ns - before.stop_ns;
+	uint64_t most = nr_cpus * (smco_now_ns() - begin);
+	check_msg(lost >= 20 * NSEC_PER_MSEC && lost <= most,
+		  "%llu us, at most %llu", (unsigned long long)lost / 1000,
+		  (unsigned long long)most / 1000);
+}
+
 /* What one stop of 20 ms cost somebody who slept before we came. */
 static uint64_t first_stop(void)
 {
 	int fd = -1, status;
-	pid_t pid = start_reader(&fd);
+	pid_t pid = start_reader(&fd, 20);
 	struct stopclock_reading before = now();
 	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
 	check_int(waitpid(pid, &status, 0), pid);
@@ -558,6 +592,7 @@ int main(void)
 	test_asleep();
 	test_first_stop();
 	test_wait_with_end();
+	test_many_asleep();
 	test_turns();
 	test_theirs();
 	test_own();
