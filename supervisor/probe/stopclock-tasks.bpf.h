@@ -27,10 +27,14 @@ struct sched_entity {
 	unsigned long long sum_exec_runtime;
 } KERNEL_TYPE;
 
+struct kernel_siginfo {
+	int si_code; /* of a stop: signal | event << 8, or the signal's own */
+} KERNEL_TYPE;
+
 struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info;
-	int exit_code; /* of a stop: signal | event << 8 */
+	struct kernel_siginfo *last_siginfo; /* in a stop */
 	unsigned int ptrace;
 	unsigned long jobctl;
 	int pid; /* 0: the idle task */

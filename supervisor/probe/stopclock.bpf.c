@@ -253,6 +253,14 @@ static __always_inline int left_a_wait(struct task_struct *t)
 	       ((ret <= -512 && ret >= -516) || ret == -4);
 }
 
+/* Which stop @t is in. What wait(2) tells, its exit_code, is gone as soon as it
+ * has told the supervisor, who may have waited on another CPU. */
+static __always_inline int kind_of_stop(struct task_struct *t)
+{
+	struct kernel_siginfo *info = t->last_siginfo;
+	return info ? info->si_code : 0;
+}
+
 static __always_inline void tell_stopped(const struct task_struct *t)
 {
 	struct stopclock_told *say = get_told();
@@ -302,8 +310,9 @@ static __always_inline void traced_leaves(struct task_struct *prev,
 		/* Nobody looked while it was not traced. */
 		if (!st->is_known)
 			st->slept = left_a_wait(prev);
-		int is_asked = prev->exit_code >> 8 == EVENT_STOP;
-		int is_way_back = prev->exit_code == SYSCALL_STOP &&
+		int kind = kind_of_stop(prev);
+		int is_asked = kind >> 8 == EVENT_STOP;
+		int is_way_back = kind == SYSCALL_STOP &&
 				  (st->undecided || left_a_wait(prev));
 		st->was_asleep = st->slept && (is_asked || is_way_back);
 		note_standing(1);
