@@ -175,7 +175,7 @@ APART int count_slept(__u64 ns, __u64 stood_then, __u64 slept_then)
 {
 	struct stopclock_told *say = get_told();
 	struct stopclock_sum *s = get_sum();
-	if (!s || !say)
+	if (!s || !say || !ns)
 		return 0;
 	__u64 most = (standing_ns() - stood_then) * say->nr_cpus;
 	__u64 gone = slept_total_ns - slept_then;

@@ -233,11 +233,27 @@ static __always_inline void account_partner(struct task_struct *next,
 }
 
 /* A stop, of whose beginning or end nobody was told. */
-static __always_inline void count_unseen(void)
+APART int count_unseen(void)
 {
 	struct stopclock_sum *s = get_sum();
 	if (s)
 		s->nr_unseen++;
+	return 0;
+}
+
+/* Of one that began at @since, if it did, nobody was told the end. */
+APART int end_unseen(__u64 since)
+{
+	if (since) {
+		count_unseen();
+		note_standing(0);
+	}
+	return 0;
+}
+
+APART int is_left_wait(__s64 call, __s64 ret)
+{
+	return call >= 0 && ((ret <= -512 && ret >= -516) || ret == -4);
 }
 
 /*
@@ -248,17 +264,43 @@ static __always_inline int left_a_wait(struct task_struct *t)
 {
 	const struct pt_regs___x86 *regs =
 		(const struct pt_regs___x86 *)bpf_task_pt_regs(t);
-	long ret = (long)regs->ax;
-	return (long)regs->orig_ax >= 0 &&
-	       ((ret <= -512 && ret >= -516) || ret == -4);
+	return is_left_wait((__s64)regs->orig_ax, (__s64)regs->ax);
 }
 
 /* Which stop @t is in. What wait(2) tells, its exit_code, is gone as soon as it
  * has told the supervisor, who may have waited on another CPU. */
 static __always_inline int kind_of_stop(struct task_struct *t)
 {
-	struct kernel_siginfo *info = t->last_siginfo;
-	return info ? info->si_code : 0;
+	return t->last_siginfo->si_code; /* 0 if there is none */
+}
+
+/* Is a stop of this kind, of one that had slept, in a wait that is left or goes
+ * on? @undecided: of stops before. */
+APART int is_of_sleeper(int kind, int left_wait, __u64 undecided)
+{
+	return kind >> 8 == EVENT_STOP ||
+	       (kind == SYSCALL_STOP && (undecided || left_wait));
+}
+
+/* These spare the verifier the ways that lead on from an "if". */
+APART __u64 either(__u64 is_first, __u64 first, __u64 other)
+{
+	return is_first ? first : other;
+}
+
+APART int was_brief(__u64 exec_ns, int nr_back)
+{
+	return exec_ns < (nr_back == 1 ? FIRST_BRIEF_NS : BRIEF_NS);
+}
+
+/* What of @undecided counts, now that it leaves its CPU in @state. */
+APART __u64 lost_by(__u64 undecided, int is_brief, unsigned int state,
+		    int was_asleep)
+{
+	int goes_on =
+		is_brief &&
+		(!state || (state & STATE_SLEEPS && !(state & STATE_TRACED)));
+	return goes_on || (state & STATE_TRACED && was_asleep) ? 0 : undecided;
 }
 
 static __always_inline void tell_stopped(const struct task_struct *t)
@@ -294,32 +336,24 @@ static __always_inline void traced_leaves(struct task_struct *prev,
 	st->is_lent = 0;
 	/* It was put on a CPU and the kernel did not tell, as where the one
 	 * before it was idle in a way that RCU does not watch. */
-	if (st->since) {
-		count_unseen();
-		note_standing(0);
-	}
+	end_unseen(st->since);
 	st->since = 0;
 	__u64 exec = prev->se.sum_exec_runtime;
-	int is_brief = exec - st->exec_ns <
-		       (st->nr_back == 1 ? FIRST_BRIEF_NS : BRIEF_NS);
+	int is_brief = was_brief(exec - st->exec_ns, st->nr_back);
 	int sleeps = state & STATE_SLEEPS && !(state & STATE_TRACED);
 
-	if (!is_brief)
-		st->slept = 0;
+	st->slept &= is_brief;
 	if (state & STATE_TRACED) {
+		int left = left_a_wait(prev);
 		/* Nobody looked while it was not traced. */
-		if (!st->is_known)
-			st->slept = left_a_wait(prev);
-		int kind = kind_of_stop(prev);
-		int is_asked = kind >> 8 == EVENT_STOP;
-		int is_way_back = kind == SYSCALL_STOP &&
-				  (st->undecided || left_a_wait(prev));
-		st->was_asleep = st->slept && (is_asked || is_way_back);
+		st->slept = either(st->is_known, st->slept, left);
+		st->was_asleep = st->slept & is_of_sleeper(kind_of_stop(prev),
+							   left, st->undecided);
 		note_standing(1);
-		if (!st->undecided) {
-			st->stood_ns = standing_ns();
-			st->slept_ns = slept_total_ns;
-		}
+		st->stood_ns =
+			either(st->undecided, st->stood_ns, standing_ns());
+		st->slept_ns =
+			either(st->undecided, st->slept_ns, slept_total_ns);
 		st->since = bpf_ktime_get_ns();
 		st->theirs_ns = theirs_ns(st->since);
 		st->stolen_ns = stolen_here();
@@ -330,11 +364,9 @@ static __always_inline void traced_leaves(struct task_struct *prev,
 		}
 	}
 	st->is_known = 1;
-	if (st->undecided && !(is_brief && (sleeps || !state)) &&
-	    !(state & STATE_TRACED && st->was_asleep)) {
-		count_slept(st->undecided, st->stood_ns, st->slept_ns);
-		st->undecided = 0;
-	}
+	__u64 lost = lost_by(st->undecided, is_brief, state, st->was_asleep);
+	count_slept(lost, st->stood_ns, st->slept_ns);
+	st->undecided -= lost;
 	if (sleeps) {
 		st->undecided = 0;
 		st->slept = 1;

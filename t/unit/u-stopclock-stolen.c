@@ -67,6 +67,7 @@ static long bpfsim_delete(void *map, const void *key)
 }
 
 static struct pt_regs___x86 no_call = {.orig_ax = -1ul};
+static struct kernel_siginfo in_stop;
 static struct task_struct idle = {.pid = 0};
 static struct task_struct tracer, tracee;
 
@@ -107,10 +108,14 @@ static void begin(void)
 	memset(marks, 0, sizeof(marks));
 	our_total_ns = our_arrival_ns = our_displaced_ns = 0;
 	theirs_offset_ns = theirs_nr = nr_kept = 0;
+	nr_standing = standing_since_ns = stood_before_ns = slept_total_ns = 0;
 	told_value = (struct stopclock_told){.nr_cpus = NR_CPUS};
 	tracer = (struct task_struct){.pid = TRACER, .tgid = TRACER};
-	tracee = (struct task_struct){
-		.pid = 20, .tgid = 20, .ptrace = 1, .parent = &tracer};
+	tracee = (struct task_struct){.last_siginfo = &in_stop,
+				      .pid = 20,
+				      .tgid = 20,
+				      .ptrace = 1,
+				      .parent = &tracer};
 	bpfsim_pid_tgid = (uint64_t)TRACER << 32;
 	bpfsim_regs = &no_call;
 	stopclock_mine(&setup);
