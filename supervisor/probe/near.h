@@ -16,7 +16,8 @@ int near_call(struct tproc *p, long nr, const uint64_t args[6],
 /*
  * Maps @bytes, private, readable and writable, so that all of [start, end) is
  * within reach of all of it; nearest below, where no heap grows, or else
- * above. All tasks stopped. SMCO_UNSUPPORTED: no room.
+ * above, below the stack only where that keeps more than it may need. All tasks
+ * stopped. SMCO_UNSUPPORTED: no room.
  */
 int near_map(struct tproc *p, taddr_t start, taddr_t end, uint64_t bytes,
 	     taddr_t *base_ret, struct smco_err *err);

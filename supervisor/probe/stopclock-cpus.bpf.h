@@ -150,11 +150,13 @@ __u64 slept_total_ns;
 APART int note_standing(int begins)
 {
 	__u64 now = bpf_ktime_get_ns();
+	/* It stays while this one stands: asked for before it does not. */
+	__u64 since = standing_since_ns;
 	if (begins) {
 		if (!__sync_fetch_and_add(&nr_standing, 1))
 			standing_since_ns = now;
 	} else if (__sync_fetch_and_add(&nr_standing, -1ULL) == 1) {
-		__sync_fetch_and_add(&stood_before_ns, now - standing_since_ns);
+		__sync_fetch_and_add(&stood_before_ns, now - since);
 	}
 	return 0;
 }

@@ -4,10 +4,11 @@
  * the moment it leaves the CPU in a stop until it is let go, and on until it is
  * on a CPU again as far as that was idle or ours; but no more of it than other
  * traced tasks left of the CPUs meanwhile, for these are early by as much.
- * Exact where the supervisor can only guess: it neither sees when a task
- * stopped nor when a resumed one really ran. What the task itself computes in
- * the kernel to stop and to go on has to be told (stopclock_set_own). About 0.1
- * us per stop.
+ * Those of tasks that sleep, and go back to that, do not count, and of many
+ * that had something else to do no more at once than there are CPUs. Exact
+ * where the supervisor can only guess: it neither sees when a task stopped nor
+ * when a resumed one really ran. What the task itself computes in the kernel to
+ * stop and to go on has to be told (stopclock_set_own). About 0.1 us per stop.
  *
  * A stop counts when it has ended. Stops of job control (PTRACE_LISTEN) do
  * not count.
@@ -60,7 +61,7 @@ int stopclock_open(struct stopclock **ret, struct smco_err *err);
 /* The same for at most @nr_tasks at a time, not 0: the traced ones, and, while
  * these and those are no more than half of it, those that woke them or were
  * woken by them. Stops of others are in nr_unseen, nothing else of theirs is
- * anywhere. stopclock_open(): 16 384, 3.3 MB of the kernel's memory. */
+ * anywhere. stopclock_open(): 16 384, 3.6 MB of the kernel's memory. */
 int stopclock_open_sized(struct stopclock **ret, uint32_t nr_tasks,
 			 struct smco_err *err);
 /* Sums since open; about 1 us. */
